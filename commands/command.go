@@ -1,0 +1,105 @@
+package commands
+
+import "mayfly/keyspace"
+
+// Command is one row of the command table. All that the server knows of a command is derived from
+// its row: look-up, arity, authentication, which partitions are locked, COMMAND and COMMAND DOCS,
+// the README's table.
+type Command struct {
+	Name    string // lower case, as in Redis: "get", "doc.put"; of a subcommand the second word: "get" of CONFIG GET
+	Syntax  string // the arguments after the name, in the notation of Redis' manual: "key value [NX | XX] [GET]"
+	Summary string // one sentence
+	Group   string // Redis' group: string, generic, connection, server, …; ours: container, document
+	Since   string // the version of Redis whose semantics it has, or of mayfly for our own
+	Arity   int    // number of arguments including the name; -n means at least n
+	Flags   Flags
+
+	// Keys are the positions of the ids among the arguments; their partitions are locked while Run
+	// runs. A command without keys has a Scope instead.
+	Keys  Keys
+	Scope Scope
+
+	// Parse checks the arguments and returns what is to be done. It touches neither the keyspace
+	// nor the clock and does all the work that needs no lock (such as validating JSON).
+	Parse func(in *Input) (Run, error)
+
+	Sub []Command // subcommands; a row with these has no Parse
+}
+
+// Run does the work of a parsed command, alone or within EXEC, under the locks that its row asked
+// for.
+type Run func(x *Context) Reply
+
+// Keys gives positions of ids among the arguments, as in Redis' key specifications: First is the
+// first, Last the last (negative counts from the end), Step the distance. The zero value: none.
+type Keys struct{ First, Last, Step int }
+
+// The usual shapes.
+var (
+	OneKey  = Keys{1, 1, 1}  // GET key
+	AllKeys = Keys{1, -1, 1} // DEL key [key …]
+	OneID   = Keys{2, 2, 1}  // DOC.GET container id
+	AllIDs  = Keys{2, -1, 1} // DOC.DEL container id [id …]
+	Pairs   = Keys{1, -1, 2} // MSET key value [key value …]
+)
+
+// Scope is what a command without keys touches.
+type Scope uint8
+
+const (
+	// ScopeNone touches no documents; it may look containers up.
+	ScopeNone Scope = iota
+	// ScopeSweep goes through containers partition by partition, locking one at a time: SCAN, DBSIZE.
+	ScopeSweep
+	// ScopeAll locks every partition, for what changes the catalogue of containers: constant time.
+	ScopeAll
+)
+
+// Flags are the properties of a command, in Redis' terms.
+type Flags uint16
+
+// The flags.
+const (
+	Write    Flags = 1 << iota // may change data; refused while the disk fails
+	ReadOnly                   // reads data
+	DenyOOM                    // may grow memory; refused at the memory limit
+	Fast                       // constant or logarithmic time
+	Admin                      // administers the server
+	NoAuth                     // allowed before authentication
+	NoMulti                    // not allowed between MULTI and EXEC
+	Loading                    // allowed while the data is being loaded
+	Stale                      // (reported only)
+	PubSub                     // of publish/subscribe
+	Blocking                   // (reported only)
+)
+
+// Input is what Parse may look at.
+type Input struct {
+	// Args are the arguments, Args[0] being the name as the user wrote it (of a subcommand,
+	// Args[1] is its name). They are views of the connection's read buffer, valid until the
+	// command's reply is rendered: what is kept longer must be cloned.
+	Args []string
+	// MaxValue is the largest value and document in bytes (max-value-size).
+	MaxValue int
+}
+
+// Context is what Run may touch.
+type Context struct {
+	Tx      *keyspace.Tx // the keyspace at one frozen moment
+	Session *Session     // the connection that gave the command
+	Engine  *Engine
+}
+
+// Now is the moment of the command in ms.
+func (x *Context) Now() int64 { return x.Tx.Now() }
+
+// Database is the container the session has selected; the error says that it has been dropped.
+func (x *Context) Database() (*keyspace.Container, error) { return x.Container(x.Session.Database()) }
+
+// Container looks a container up by its name; the error says how to create it.
+func (x *Context) Container(name string) (*keyspace.Container, error) {
+	if c := x.Tx.Container(name); c != nil {
+		return c, nil
+	}
+	return nil, unknownContainer(name)
+}

@@ -1,0 +1,275 @@
+package expiry
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// TTL is a time to live in whole seconds as a user writes it: of a container (its default) or of
+// a document (the root member "ttl"). Legal are [Forever] and 1 to [MaxTTL]; zero is special.
+type TTL int64
+
+const (
+	// Off is a container's default that switches TTL off: nothing in the container dies.
+	Off TTL = 0
+	// Absent is a document without a "ttl", or with one that does not count.
+	Absent TTL = 0
+	// Forever (-1) switches TTL on without a default, or exempts a document from its container's.
+	Forever TTL = -1
+	// MaxTTL is the longest time to live, 2147483647 seconds (68 years), as in Cosmos DB.
+	MaxTTL TTL = 1<<31 - 1
+)
+
+// String gives "off", "-1" or the seconds.
+func (t TTL) String() string {
+	if t == Off {
+		return "off"
+	}
+	return strconv.FormatInt(int64(t), 10)
+}
+
+// An item's own end is an int64: [Inherit], [Never] or the absolute moment, in milliseconds since
+// the epoch, at which the item dies if its container has TTL switched on.
+const (
+	// Inherit: the item says nothing of its own; the container's default rules.
+	Inherit int64 = 0
+	// Never: the item is exempt from its container's default.
+	Never int64 = -1
+)
+
+// OwnEnd turns a document's ttl into its own end: ts is its last write in milliseconds.
+func OwnEnd(ts int64, ttl TTL) int64 {
+	switch ttl {
+	case Absent:
+		return Inherit
+	case Forever:
+		return Never
+	}
+	return ts + int64(ttl)*1000
+}
+
+// Mode says what becomes of a document whose "ttl" does not count (rule 4).
+type Mode uint8
+
+const (
+	// Strict refuses the write, as Cosmos DB for NoSQL does.
+	Strict Mode = iota
+	// Lenient stores the document and ignores the value, as Cosmos DB for MongoDB does.
+	Lenient
+)
+
+// String gives "strict" or "lenient".
+func (m Mode) String() string {
+	if m == Lenient {
+		return "lenient"
+	}
+	return "strict"
+}
+
+// Policy is a container's rule of time to live together with what its past rules have already
+// killed. It is a value: changing a policy makes a new one with [Policy.Change].
+//
+// The two marks hold all of history that rule 7 ("dead stays dead") needs, in constant space. Past
+// rules can only have killed
+//   - an item without an end of its own, if it was last written at least n seconds before a default
+//     of n was replaced: the latest such moment is InheritDeadTo;
+//   - an item with an end of its own, if that end came before TTL was switched off or its rule
+//     replaced: the latest such moment is OwnDeadTo.
+//
+// An item written after a change is never touched by the marks the change left: its end lies at
+// least a second after its write.
+type Policy struct {
+	Default TTL
+	Mode    Mode
+
+	InheritDeadTo int64 // ms; items that inherit, last written at or before this, are dead
+	OwnDeadTo     int64 // ms; items whose own end is at or before this are dead
+}
+
+// Change gives the policy that rules from now (ms) on. It is the only way to change one: it keeps
+// dead what the old policy had killed by now. Constant time, whatever the number of items.
+func (p Policy) Change(def TTL, mode Mode, now int64) Policy {
+	if p.Default != Off {
+		p.OwnDeadTo = max(p.OwnDeadTo, now)
+	}
+	if p.Default > 0 {
+		p.InheritDeadTo = max(p.InheritDeadTo, now-int64(p.Default)*1000)
+	}
+	p.Default, p.Mode = def, mode
+	return p
+}
+
+// Dead is the one place in the program that answers whether an item is dead: one last written at
+// ts (ms) with the given own end, at the moment now (ms). An item is dead at equality too.
+func (p *Policy) Dead(ts, own, now int64) bool {
+	switch {
+	case own == Never:
+		return false
+	case own == Inherit:
+		return ts <= p.InheritDeadTo || p.Default > 0 && ts+int64(p.Default)*1000 <= now
+	default:
+		return own <= p.OwnDeadTo || p.Default != Off && own <= now
+	}
+}
+
+// End is the moment in ms at which an item that lives now will die if nothing changes, and whether
+// there is one.
+func (p *Policy) End(ts, own int64) (end int64, ok bool) {
+	switch {
+	case p.Default == Off || own == Never:
+		return 0, false
+	case own != Inherit:
+		return own, true
+	case p.Default > 0:
+		return ts + int64(p.Default)*1000, true
+	}
+	return 0, false
+}
+
+// Mortal tells whether items of this kind of own end can die under the policy as it stands now, or
+// may already be dead by a past one: what the purge need not look at otherwise.
+func (p *Policy) Mortal(own int64) bool {
+	switch own {
+	case Never:
+		return false
+	case Inherit:
+		return p.Default > 0 || p.InheritDeadTo > 0
+	}
+	return p.Default != Off || p.OwnDeadTo > 0
+}
+
+// A RangeError is a TTL that is not a legal one.
+type RangeError struct {
+	What  string // "ttl" or "default TTL"
+	Value string // as the user wrote it, cut to a readable length
+	Legal string // the legal values in words
+}
+
+func (e *RangeError) Error() string {
+	return fmt.Sprintf("invalid %s %s: legal are %s", e.What, e.Value, e.Legal)
+}
+
+const (
+	legalMember  = "-1 and whole numbers of seconds from 1 to 2147483647"
+	legalDefault = "off, -1 and whole numbers of seconds from 1 to 2147483647"
+)
+
+// ParseDefault reads a container's default as written in a command: "off" (in any case), "-1" or
+// 1 to 2147483647. The error is a [RangeError].
+func ParseDefault(s string) (TTL, error) {
+	if strings.EqualFold(s, "off") {
+		return Off, nil
+	}
+	if t, ok := parseSeconds(s); ok {
+		return t, nil
+	}
+	return 0, &RangeError{What: "default TTL", Value: Quote(s), Legal: legalDefault}
+}
+
+// ParseOption reads a document's ttl as written in a command: "null" (in any case) for none, "-1"
+// or 1 to 2147483647. The error is a [RangeError].
+func ParseOption(s string) (TTL, error) {
+	if strings.EqualFold(s, "null") {
+		return Absent, nil
+	}
+	if t, ok := parseSeconds(s); ok {
+		return t, nil
+	}
+	return 0, &RangeError{What: "ttl", Value: Quote(s), Legal: "null, " + legalMember}
+}
+
+func parseSeconds(s string) (TTL, bool) {
+	n, err := strconv.ParseInt(s, 10, 64)
+	if err != nil || n < -1 || n == 0 || n > int64(MaxTTL) || s[0] == '+' || s[0] == '0' {
+		return 0, false
+	}
+	return TTL(n), true
+}
+
+// ParseMember reads the raw JSON of a document's root member "ttl" (rule 4). A number without
+// fraction in range counts however it is written (20, 20.0, 2e1); null is [Absent]; anything else
+// is a [RangeError].
+func ParseMember(raw string) (TTL, error) {
+	if raw == "null" {
+		return Absent, nil
+	}
+	if t, ok := parseSeconds(raw); ok {
+		return t, nil
+	}
+	if t, ok := parseWholeNumber(raw); ok && (t == Forever || t >= 1 && t <= MaxTTL) {
+		return t, nil
+	}
+	return 0, &RangeError{What: "ttl", Value: Quote(raw), Legal: legalMember}
+}
+
+// RepeatedMember is the error for a document with more than one root member "ttl".
+func RepeatedMember() error {
+	return &RangeError{What: "ttl", Value: "(the member is repeated)", Legal: legalMember}
+}
+
+// parseWholeNumber reads a JSON number exactly, without a detour over floating point, which would
+// round 2147483647.00000001 to a legal value. Numbers of more than ten digits are refused: they
+// are out of range.
+func parseWholeNumber(raw string) (TTL, bool) {
+	s, negative := strings.CutPrefix(raw, "-")
+	mantissa, exponent := s, 0
+	if i := strings.IndexAny(s, "eE"); i >= 0 {
+		e, err := strconv.Atoi(s[i+1:])
+		if err != nil {
+			return 0, false
+		}
+		mantissa, exponent = s[:i], e
+	}
+	whole, fraction, _ := strings.Cut(mantissa, ".")
+	if whole == "" {
+		return 0, false
+	}
+	// digits * 10^exponent, with neither leading nor trailing zeros in digits.
+	digits := strings.TrimLeft(whole+fraction, "0")
+	exponent -= len(fraction)
+	trimmed := strings.TrimRight(digits, "0")
+	exponent += len(digits) - len(trimmed)
+	if trimmed == "" || exponent < 0 || exponent > 10 || len(trimmed) > 10 {
+		return 0, false
+	}
+	n, err := strconv.ParseInt(trimmed, 10, 64)
+	if err != nil {
+		return 0, false
+	}
+	for ; exponent > 0; exponent-- {
+		if n *= 10; n > int64(MaxTTL) {
+			return 0, false
+		}
+	}
+	if negative {
+		n = -n
+	}
+	return TTL(n), true
+}
+
+// Quote shortens a user's value so that an error that names it stays one readable line.
+func Quote(s string) string {
+	const most = 64
+	if len(s) > most {
+		s = s[:most] + "..."
+	}
+	q := strconv.Quote(s)
+	if q[1:len(q)-1] == s && s != "" {
+		return s
+	}
+	return q
+}
+
+// Source names what governs an item's end, for DOC.META.
+func (p *Policy) Source(own int64, ignored bool) string {
+	switch {
+	case p.Default == Off:
+		return "off"
+	case ignored:
+		return "ignored"
+	case own != Inherit:
+		return "document"
+	}
+	return "container"
+}
