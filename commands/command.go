@@ -23,7 +23,15 @@ type Command struct {
 	// nor the clock and does all the work that needs no lock (such as validating JSON).
 	Parse func(in *Input) (Run, error)
 
-	Sub []Command // subcommands; a row with these has no Parse
+	// Sub are the subcommands. A row with these has no Parse, but for COMMAND, which is a command by
+	// itself too.
+	Sub []Command
+
+	// What COMMAND reports beyond what follows from the above, words separated by spaces. Most rows
+	// need none of it.
+	Categories string // ACL categories besides those of group and flags: "dangerous"
+	Tips       string // for clients and proxies: "nondeterministic_output request_policy:all_shards"
+	Access     string // to the keys, in the terms of key specifications: "OW update"; empty means "RO access" or "RW access update"
 }
 
 // Run does the work of a parsed command, alone or within EXEC, under the locks that its row asked
@@ -71,6 +79,8 @@ const (
 	Stale                      // (reported only)
 	PubSub                     // of publish/subscribe
 	Blocking                   // (reported only)
+	NoScript                   // (reported only)
+	AllowBusy                  // (reported only)
 )
 
 // Input is what Parse may look at.
