@@ -1,6 +1,9 @@
 package commands
 
 import (
+	"fmt"
+	"runtime/debug"
+
 	"mayfly/keyspace"
 
 	"github.com/rs/zerolog"
@@ -45,8 +48,90 @@ type ServerInfo struct {
 }
 
 // Execute carries one command out and returns its reply, which must not leave before the session's
-// Ticket has been waited for. args are as described at [Input]. It never panics: a panic in a
-// handler is logged and answered as an error.
-func (e *Engine) Execute(s *Session, args []string) Reply {
-	panic("stub")
+// Ticket has been waited for. args are as described at [Input]; there is at least the name. It
+// never panics: a panic in a handler is logged and answered as an error.
+//
+// The checks come in Redis' order, so that the first of several mistakes is the one Redis reports.
+func (e *Engine) Execute(s *Session, args []string) (reply Reply) {
+	defer func() {
+		if p := recover(); p != nil {
+			e.Log.Error().Str("command", cut(args[0])).Int64("client", s.ID).
+				Str("panic", fmt.Sprint(p)).Bytes("stack", debug.Stack()).Msg("a command failed inside")
+			reply = Fail(errInternal)
+		}
+	}()
+	r, err := lookUp(args)
+	if err != nil {
+		return Fail(err)
+	}
+	if err := e.admit(s, r); err != nil {
+		return Fail(err)
+	}
+	s.in = Input{Args: args, MaxValue: e.Host.MaxValueSize()}
+	run, err := r.Parse(&s.in)
+	if err != nil {
+		return Fail(err)
+	}
+	return e.run(s, r, args, run)
+}
+
+// admit tells why a command may not run now, whatever its arguments.
+func (e *Engine) admit(s *Session, r *row) error {
+	if !s.Authenticated && r.Flags&NoAuth == 0 && e.Host.PasswordSet() {
+		return errNoAuth
+	}
+	if r.Flags&Write != 0 {
+		if err := e.Keyspace.Writable(); err != nil {
+			return misconf(err)
+		}
+	}
+	return nil
+}
+
+// run runs a parsed command in a transaction of its own. The transaction is closed, and the session
+// knows what to wait for, even if the command panics.
+func (e *Engine) run(s *Session, r *row, args []string, run Run) Reply {
+	if err := e.begin(s, r, args); err != nil {
+		return Fail(err)
+	}
+	defer func() { s.Ticket = max(s.Ticket, s.tx.Close()) }()
+	s.used(r.full, s.tx.Now())
+	s.ctx = Context{Tx: &s.tx, Session: s, Engine: e}
+	return run(&s.ctx)
+}
+
+const (
+	maxID       = 64 << 10 // the longest id in bytes
+	mostIDsKept = 1 << 10  // a longer list of ids is not kept for the session's next command
+)
+
+// begin starts the session's transaction with the locks that the command asks for. After an error
+// there is no transaction.
+func (e *Engine) begin(s *Session, r *row, args []string) error {
+	if r.Keys.First == 0 {
+		switch r.Scope {
+		case ScopeNone:
+			e.Keyspace.BeginNone(&s.tx)
+		case ScopeSweep:
+			e.Keyspace.BeginSweep(&s.tx)
+		case ScopeAll:
+			e.Keyspace.BeginAll(&s.tx)
+		}
+		return nil
+	}
+	if cap(s.ids) > mostIDsKept {
+		s.ids = nil
+	}
+	s.ids = r.Keys.ids(s.ids[:0], args)
+	for _, id := range s.ids {
+		if len(id) > maxID {
+			return idTooLong(len(id))
+		}
+	}
+	if len(s.ids) == 1 {
+		e.Keyspace.BeginKey(&s.tx, s.ids[0])
+	} else {
+		e.Keyspace.BeginKeys(&s.tx, s.ids)
+	}
+	return nil
 }

@@ -1,6 +1,9 @@
 package commands
 
-import "strconv"
+import (
+	"strconv"
+	"strings"
+)
 
 // Kind is the type of a [Reply]. The names are those of RESP3; RESP2 renders the newer ones in the
 // way Redis does (a map as a flat array, a double as a bulk string, …).
@@ -96,13 +99,18 @@ type Error string
 
 func (e Error) Error() string { return string(e) }
 
-// Fail is the reply for an error. One that does not begin with a code of its own gets ERR.
+// Fail is the reply for an error. One that is not an [Error], and so has no code, gets ERR. Line
+// breaks, which may stem from what the user sent, become spaces.
 func Fail(err error) Reply {
-	if e, ok := err.(Error); ok {
-		return Reply{Kind: KindError, Str: string(e)}
+	text := err.Error()
+	if _, ok := err.(Error); !ok {
+		text = "ERR " + text
 	}
-	return Reply{Kind: KindError, Str: "ERR " + err.Error()}
+	return Reply{Kind: KindError, Str: oneLine.Replace(text)}
 }
+
+// oneLine makes a text fit for an error, which ends at the first line break.
+var oneLine = strings.NewReplacer("\r", " ", "\n", " ")
 
 // unknownContainer says that there is no such container, and how to make one.
 func unknownContainer(name string) error {

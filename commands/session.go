@@ -21,6 +21,7 @@ type Session struct {
 	tx  keyspace.Tx
 	ctx Context
 	in  Input
+	ids []string // of the command that runs; kept to be used again
 
 	mu       sync.Mutex // protects what follows
 	database string     // the selected container
@@ -39,3 +40,10 @@ func NewSession(id int64, addr, laddr string, now int64) *Session {
 
 // Database is the name of the selected container.
 func (s *Session) Database() string { return s.database }
+
+// used notes which command the session runs, and when (ms), for CLIENT LIST.
+func (s *Session) used(command string, now int64) {
+	s.mu.Lock()
+	s.lastCmd, s.lastUsed = command, now
+	s.mu.Unlock()
+}

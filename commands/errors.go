@@ -1,0 +1,78 @@
+package commands
+
+import (
+	"strconv"
+	"strings"
+)
+
+// The errors as they go over the wire, in Redis' words where Redis has the case.
+const (
+	errNoAuth    = Error("NOAUTH Authentication required.")
+	errWrongType = Error("WRONGTYPE Operation against a key holding the wrong kind of value")
+	errInternal  = Error("ERR internal error; the server's log has the details")
+
+	errSyntax         = Error("ERR syntax error")
+	errNotInteger     = Error("ERR value is not an integer or out of range")
+	errNotFloat       = Error("ERR value is not a valid float")
+	errNotFinite      = Error("ERR increment would produce NaN or Infinity")
+	errOverflow       = Error("ERR increment or decrement would overflow")
+	errDecrement      = Error("ERR decrement would overflow")
+	errInvalidCursor  = Error("ERR invalid cursor")
+	errTooLong        = Error("ERR string exceeds maximum allowed size (proto-max-bulk-len)")
+	errExpireConflict = Error("ERR NX and XX, GT or LT options at the same time are not compatible")
+	errExpireOrder    = Error("ERR GT and LT options at the same time are not compatible")
+)
+
+// wrongArity is the error for a call of the command with this full name ("get", "config|get") with
+// too few or too many arguments.
+func wrongArity(fullName string) error {
+	return Error("ERR wrong number of arguments for '" + fullName + "' command")
+}
+
+// unknownCommand is the error for a name that the table does not have. It shows the arguments up to
+// about 128 bytes, as Redis does.
+func unknownCommand(args []string) error {
+	const most = 128
+	var shown strings.Builder
+	for _, arg := range args[1:] {
+		if shown.Len() >= most {
+			break
+		}
+		arg = cString(arg)
+		shown.WriteString("'" + arg[:min(len(arg), most-shown.Len())] + "' ")
+	}
+	return Error("ERR unknown command '" + cut(cString(args[0])) + "', with args beginning with: " + shown.String())
+}
+
+// unknownSubcommand is the error for a subcommand that the command with this name does not have.
+func unknownSubcommand(command, sub string) error {
+	return Error("ERR unknown subcommand '" + cut(cString(sub)) + "'. Try " + strings.ToUpper(command) + " HELP.")
+}
+
+// misconf is the error for a write while the disk refuses what is written.
+func misconf(cause error) error {
+	return Error("MISCONF Errors writing to the journal: " + cause.Error())
+}
+
+// invalidExpire is the error for a moment of death that cannot be represented or is not allowed.
+func invalidExpire(fullName string) error {
+	return Error("ERR invalid expire time in '" + fullName + "' command")
+}
+
+// unsupportedOption is the error for an option that the EXPIRE family does not know.
+func unsupportedOption(option string) error {
+	return Error("ERR Unsupported option " + cut(cString(option)))
+}
+
+// idTooLong is the error for an id of more than maxID bytes.
+func idTooLong(length int) error {
+	return Error("ERR id of " + strconv.Itoa(length) + " bytes is too long: legal are up to " + strconv.Itoa(maxID))
+}
+
+// cString is s up to its first zero byte: what Redis shows when it prints what a user sent.
+func cString(s string) string {
+	if i := strings.IndexByte(s, 0); i >= 0 {
+		return s[:i]
+	}
+	return s
+}

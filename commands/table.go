@@ -1,0 +1,102 @@
+package commands
+
+import (
+	"cmp"
+	"slices"
+)
+
+// row is a command of the table together with what is derived from it.
+type row struct {
+	*Command
+	full   string // as errors and COMMAND name it: "get", "config|get"
+	sub    rows   // subcommands by name; nil if there are none
+	sorted []*row // the subcommands in the order of their names
+}
+
+// rows finds commands by their lower-case names.
+type rows map[string]*row
+
+// table holds every command, and tableSorted the same in the order of their names. They are made at
+// start by init, since the handlers of COMMAND refer to them; nobody writes to them afterwards.
+var (
+	table       rows
+	tableSorted []*row
+)
+
+func init() {
+	table, tableSorted = newRows("", slices.Concat(
+		connectionCommands,
+		stringCommands,
+		keyCommands,
+		expireCommands,
+		containerCommands,
+		documentCommands,
+		serverCommands,
+	))
+}
+
+// newRows derives rows from commands whose full names begin with prefix.
+func newRows(prefix string, list []Command) (byName rows, sorted []*row) {
+	byName = make(rows, len(list))
+	for i := range list {
+		r := &row{Command: &list[i], full: prefix + list[i].Name}
+		if len(r.Sub) > 0 {
+			r.sub, r.sorted = newRows(r.full+"|", r.Sub)
+		}
+		byName[r.Name] = r
+		sorted = append(sorted, r)
+	}
+	slices.SortFunc(sorted, func(a, b *row) int { return cmp.Compare(a.Name, b.Name) })
+	return byName, sorted
+}
+
+// find looks a command up by its name in any case; nil if there is none. It does not allocate.
+func (rs rows) find(name string) *row {
+	var lower [32]byte // longer than any name
+	if len(name) > len(lower) {
+		return nil
+	}
+	for i := range len(name) {
+		c := name[i]
+		if 'A' <= c && c <= 'Z' {
+			c += 'a' - 'A'
+		}
+		lower[i] = c
+	}
+	return rs[string(lower[:len(name)])]
+}
+
+// lookUp finds the command, or the subcommand, that the arguments name, and checks how many there
+// are.
+func lookUp(args []string) (*row, error) {
+	r := table.find(args[0])
+	if r == nil {
+		return nil, unknownCommand(args)
+	}
+	if r.sub != nil && len(args) > 1 {
+		sub := r.sub.find(args[1])
+		if sub == nil {
+			return nil, unknownSubcommand(r.Name, args[1])
+		}
+		r = sub
+	}
+	if r.Arity >= 0 && len(args) != r.Arity || len(args) < -r.Arity || r.Parse == nil {
+		return nil, wrongArity(r.full)
+	}
+	return r, nil
+}
+
+// ids appends to list the arguments that are ids.
+func (k Keys) ids(list, args []string) []string {
+	if k.First == 0 {
+		return list
+	}
+	last := k.Last
+	if last < 0 {
+		last += len(args)
+	}
+	for i := k.First; i <= last; i += k.Step {
+		list = append(list, args[i])
+	}
+	return list
+}
