@@ -1,0 +1,284 @@
+package commands
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"mayfly/expiry"
+
+	"github.com/tidwall/gjson"
+)
+
+// maxNesting is how deep objects and arrays of a document may stand in each other, the document
+// itself being the first level.
+const maxNesting = 128
+
+// ttlMember is the root member that carries a document's own time to live.
+const ttlMember = "ttl"
+
+// body is the JSON of a document that has passed [parseBody].
+type body struct {
+	json string
+	ttl  expiry.TTL // of the root member ttl; Absent if there is none that counts
+	bad  error      // why the member ttl does not count: what strict mode reports, lenient mode ignores
+}
+
+// parseBody checks that text is a document: an object, valid JSON in valid UTF-8, not deeper than
+// maxNesting and not larger than most bytes. The member ttl is read but not judged: whether one that
+// does not count is an error is the container's to say (rule 4). The body shares memory with text.
+func parseBody(text string, most int) (body, error) {
+	if err := checkSize(text, most); err != nil {
+		return body{}, err
+	}
+	if err := checkNesting(text); err != nil {
+		return body{}, err
+	}
+	if !gjson.Valid(text) {
+		return body{}, syntaxError(text)
+	}
+	if !utf8.ValidString(text) {
+		return body{}, fmt.Errorf("invalid JSON: not UTF-8 at byte %d", invalidUTF8(text))
+	}
+	if root := strings.TrimLeft(text, jsonSpace); root[0] != '{' {
+		return body{}, fmt.Errorf("invalid document %s: legal is a JSON object", expiry.Quote(root))
+	}
+	b := body{json: text}
+	b.ttl, _, b.bad = readTTL(text)
+	return b, nil
+}
+
+// set writes the member ttl into the body in place of what stood there; Absent removes it. most is
+// the largest size in bytes.
+func (b body) set(ttl expiry.TTL, most int) (body, error) {
+	text := withTTL(b.json, ttl)
+	return body{json: text, ttl: ttl}, checkSize(text, most)
+}
+
+func checkSize(text string, most int) error {
+	if len(text) > most {
+		return fmt.Errorf("document of %d bytes: legal are at most %d (max-value-size)", len(text), most)
+	}
+	return nil
+}
+
+// checkNesting counts without recursion, so that a text of megabytes of brackets, which would
+// overflow the stack of the validator, never gets there. It needs no valid JSON: as far as the
+// validator reads, both see the same strings and brackets.
+func checkNesting(text string) error {
+	// Fewer brackets than levels, anywhere: the common case, at the speed of a byte search.
+	if strings.Count(text, "{")+strings.Count(text, "[") <= maxNesting {
+		return nil
+	}
+	depth := 0
+	for i := 0; i < len(text); i++ {
+		switch text[i] {
+		case '"':
+			i = stringEnd(text, i) - 1
+		case '{', '[':
+			if depth++; depth > maxNesting {
+				return fmt.Errorf("document nested deeper than %d levels at byte %d", maxNesting, i)
+			}
+		case '}', ']':
+			depth--
+		}
+	}
+	return nil
+}
+
+// syntaxError says what is wrong with a text that is not JSON, and where. The validator only says
+// that something is, so the standard library looks again.
+func syntaxError(text string) error {
+	err := json.Unmarshal([]byte(text), new(json.RawMessage))
+	if syntax := (*json.SyntaxError)(nil); errors.As(err, &syntax) {
+		return fmt.Errorf("invalid JSON at byte %d: %w", syntax.Offset, syntax)
+	}
+	return fmt.Errorf("invalid JSON %s", expiry.Quote(text))
+}
+
+func invalidUTF8(text string) int {
+	for i, r := range text {
+		if r == utf8.RuneError && !strings.HasPrefix(text[i:], string(utf8.RuneError)) {
+			return i
+		}
+	}
+	return len(text)
+}
+
+// readTTL reads the root member ttl of a valid object. found tells whether there is one at all; err
+// why it does not count.
+func readTTL(object string) (ttl expiry.TTL, found bool, err error) {
+	// Most documents have no such member, and a search for its name is much cheaper than a walk.
+	// A name with escapes in it (\u0074tl) spells one of its letters as \u00…
+	if !strings.Contains(object, ttlMember+`"`) && !strings.Contains(object, `\u00`) {
+		return expiry.Absent, false, nil
+	}
+	for w := walk(object); w.next(); {
+		if w.name() != ttlMember {
+			continue
+		}
+		if found {
+			return expiry.Absent, true, expiry.RepeatedMember()
+		}
+		found = true
+		ttl, err = expiry.ParseMember(w.value())
+	}
+	return ttl, found, err
+}
+
+// withTTL sets the root member ttl of a valid object, or removes it for Absent. All other bytes
+// stay as they are; of a repeated member one is left.
+func withTTL(object string, ttl expiry.TTL) string {
+	value := ""
+	if ttl != expiry.Absent {
+		value = ttl.String()
+	}
+	return setMembers(object, member{ttlMember, value})
+}
+
+// withMeta adds what the server knows of a document to its JSON: the time of the last write ts (ms)
+// as "_ts" in seconds, as in Cosmos DB, and the "_etag". Members the user stored under these names
+// are replaced in the result.
+func withMeta(object string, ts int64, etag string) string {
+	return setMembers(object, member{"_ts", strconv.FormatInt(ts/1000, 10)}, member{"_etag", `"` + etag + `"`})
+}
+
+// member is a root member to be set: value is JSON, or empty to remove the member.
+type member struct{ name, value string }
+
+// setMembers returns a valid object with the given root members set or removed. One that is there
+// is replaced where it stands and its repetitions are removed; others are added at the end. All
+// other bytes stay as they are, but for the commas.
+func setMembers(object string, set ...member) string {
+	var out strings.Builder
+	size := len(object)
+	for _, m := range set {
+		size += len(m.name) + len(m.value) + len(`,"":`)
+	}
+	out.Grow(size)
+
+	w := walk(object)
+	end := skip(object, w.pos, ' ') // of what has been dealt with: first the brace, then the members
+	out.WriteString(object[:end])
+	written := 0
+	for w.next() {
+		value := w.value()
+		for i := range set {
+			if set[i].name == w.name() {
+				value, set[i].value = set[i].value, "" // once; repetitions are removed
+			}
+		}
+		if value != "" {
+			if written > 0 {
+				out.WriteString(object[end:w.start])
+			}
+			out.WriteString(object[w.start:w.valueFrom])
+			out.WriteString(value)
+			written++
+		}
+		end = w.pos
+	}
+	for _, m := range set {
+		if m.value == "" {
+			continue
+		}
+		if written > 0 {
+			out.WriteByte(',')
+		}
+		out.WriteString(`"` + m.name + `":` + m.value)
+		written++
+	}
+	out.WriteString(object[end:])
+	return out.String()
+}
+
+// walker goes through the root members of a valid object.
+type walker struct {
+	text                      string
+	pos                       int // where to go on: after the brace or the value before
+	start, nameEnd, valueFrom int // of the member the walker stands on; its value ends at pos
+}
+
+func walk(object string) walker {
+	return walker{text: object, pos: strings.IndexByte(object, '{') + 1}
+}
+
+// next steps to the next member; false at the end.
+func (w *walker) next() bool {
+	w.start = skip(w.text, w.pos, ',')
+	if w.text[w.start] == '}' {
+		return false
+	}
+	w.nameEnd = stringEnd(w.text, w.start)
+	w.valueFrom = skip(w.text, w.nameEnd, ':')
+	w.pos = valueEnd(w.text, w.valueFrom)
+	return true
+}
+
+// name is the member's name without quotes and escapes.
+func (w *walker) name() string {
+	raw := w.text[w.start:w.nameEnd]
+	if strings.IndexByte(raw, '\\') >= 0 {
+		return gjson.Parse(raw).Str
+	}
+	return raw[1 : len(raw)-1]
+}
+
+// value is the member's value as it stands there.
+func (w *walker) value() string { return w.text[w.valueFrom:w.pos] }
+
+// jsonSpace is what JSON takes for white space.
+const jsonSpace = " \t\r\n"
+
+// skip gives the position of the first byte at or after i that is neither white space nor the given
+// punctuation, in valid JSON.
+func skip(text string, i int, punctuation byte) int {
+	for text[i] <= ' ' || text[i] == punctuation {
+		i++
+	}
+	return i
+}
+
+// stringEnd gives the position after the string that begins at i, the end of text if it is not
+// closed.
+func stringEnd(text string, i int) int {
+	for i++; i < len(text); i++ {
+		switch text[i] {
+		case '\\':
+			i++
+		case '"':
+			return i + 1
+		}
+	}
+	return len(text)
+}
+
+// valueEnd gives the position after the value that begins at i in valid JSON.
+func valueEnd(text string, i int) int {
+	depth := 0
+	for {
+		switch text[i] {
+		case '"':
+			i = stringEnd(text, i)
+		case '{', '[':
+			depth++
+			i++
+		case '}', ']':
+			depth--
+			i++
+		case ',', ':', ' ', '\t', '\r', '\n':
+			i++
+			continue
+		default: // a number, true, false or null
+			for c := text[i]; c > ' ' && c != ',' && c != ']' && c != '}'; c = text[i] {
+				i++
+			}
+		}
+		if depth == 0 {
+			return i
+		}
+	}
+}

@@ -1,0 +1,274 @@
+package commands
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"mayfly/expiry"
+)
+
+const testMost = 1 << 20 // max-value-size in these tests
+
+func nested(levels int) string {
+	return strings.Repeat(`{"a":`, levels-1) + "{}" + strings.Repeat("}", levels-1)
+}
+
+func TestParseBodyReadsTTL(t *testing.T) {
+	tests := []struct {
+		json string
+		ttl  expiry.TTL
+		bad  string // part of the error; "" if the member counts or is absent
+	}{
+		{`{}`, expiry.Absent, ""},
+		{` { "a" : [ 1 , {"ttl":5} ] } `, expiry.Absent, ""},
+		{`{"TTL":5,"Ttl":6}`, expiry.Absent, ""},
+		{`{"a":"ttl\":5","b":"\"ttl\":7"}`, expiry.Absent, ""},
+		{`{"title":1,"xttl":2,"ttlx":3}`, expiry.Absent, ""},
+		{`{"ttl":null}`, expiry.Absent, ""},
+		{`{"ttl":20}`, 20, ""},
+		{`{"ttl":20.0}`, 20, ""},
+		{`{"ttl":2e1}`, 20, ""},
+		{`{"ttl":-1}`, expiry.Forever, ""},
+		{`{"ttl":2147483647}`, expiry.MaxTTL, ""},
+		{"{\t\"ttl\"\n:\r5 ,\"a\":1}", 5, ""},
+		{`{"\u0074tl":5}`, 5, ""},
+		{`{"t\u0074l":5}`, 5, ""},
+		{`{"tt\u006C":5}`, 5, ""},
+		{`{"tt\u006c":5}`, 5, ""},
+		{`{"\\u0074tl":5,"a":"\u0074tl"}`, expiry.Absent, ""},
+		{`{"a":{"ttl":1},"b":["ttl",{"ttl":2}],"ttl":9}`, 9, ""},
+		{`{"ttl":0}`, expiry.Absent, "invalid ttl 0:"},
+		{`{"ttl":-2}`, expiry.Absent, "invalid ttl -2:"},
+		{`{"ttl":20.5}`, expiry.Absent, "invalid ttl 20.5:"},
+		{`{"ttl":2147483648}`, expiry.Absent, "invalid ttl 2147483648:"},
+		{`{"ttl":"20"}`, expiry.Absent, `"20\"`},
+		{`{"ttl":true}`, expiry.Absent, "invalid ttl true:"},
+		{`{"ttl":[]}`, expiry.Absent, "invalid ttl []:"},
+		{`{"ttl":{"ttl":5}}`, expiry.Absent, `invalid ttl`},
+		{`{"ttl":5,"ttl":5}`, expiry.Absent, "repeated"},
+		{`{"ttl":5,"a":0,"\u0074tl":6}`, expiry.Absent, "repeated"},
+		{`{"ttl":null,"ttl":null}`, expiry.Absent, "repeated"},
+	}
+	for _, test := range tests {
+		b, err := parseBody(test.json, testMost)
+		if err != nil {
+			t.Errorf("%s: %v", test.json, err)
+			continue
+		}
+		if b.json != test.json || b.ttl != test.ttl {
+			t.Errorf("%s: got %s with ttl %v, want ttl %v", test.json, b.json, b.ttl, test.ttl)
+		}
+		if (b.bad != nil) != (test.bad != "") || b.bad != nil && !strings.Contains(b.bad.Error(), test.bad) {
+			t.Errorf("%s: error %v, want one with %q", test.json, b.bad, test.bad)
+		}
+	}
+}
+
+func TestParseBodyRefuses(t *testing.T) {
+	large := `{"a":"` + strings.Repeat("x", testMost) + `"}`
+	tests := []struct{ json, want string }{
+		{``, "invalid JSON at byte 0"},
+		{` `, "invalid JSON at byte 1"},
+		{`{`, "invalid JSON at byte 1"},
+		{`{"a":1,}`, "invalid JSON at byte 8"},
+		{`{'a':1}`, "invalid JSON at byte 2"},
+		{`{"a":01}`, "invalid JSON at byte 7"},
+		{`{"a":NaN}`, "invalid JSON at byte 6"},
+		{"{\"a\":\"\n\"}", "invalid JSON at byte 7"},
+		{"{\"a\":\"\x00\"}", "invalid JSON"},
+		{`{"a":"\x"}`, "invalid JSON at byte 8"},
+		{`{} {}`, "invalid JSON at byte 4"},
+		{"\ufeff{}", "invalid JSON at byte 1"},
+		{"{\"a\":\"\xff\"}", "not UTF-8 at byte 6"},
+		{"{\"a\":\"\xed\xa0\x80\"}", "not UTF-8 at byte 6"}, // a surrogate in UTF-8
+		{"{\"\ufffd\":\"\xc0\x80\"}", "not UTF-8 at byte 8"},
+		{`[1,2]`, "invalid document [1,2]: legal is a JSON object"},
+		{` 5`, "invalid document 5: "},
+		{`"{}"`, "invalid document "},
+		{`null`, "invalid document null: "},
+		{nested(129), "nested deeper than 128 levels at byte 640"},
+		{`{"a":` + strings.Repeat("[", 1000000), "nested deeper than 128 levels"},
+		{strings.Repeat("[", 129) + strings.Repeat("]", 129), "nested deeper than 128 levels"},
+		{large, "document of 1048584 bytes: legal are at most 1048576"},
+	}
+	for _, test := range tests {
+		_, err := parseBody(test.json, testMost)
+		if err == nil || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%.60q: error %v, want one with %q", test.json, err, test.want)
+		}
+		if err != nil && (strings.ContainsAny(err.Error(), "\r\n") || len(err.Error()) > 300) {
+			t.Errorf("%.60q: not one readable line: %q", test.json, err)
+		}
+	}
+}
+
+func TestNestingCountsLevelsNotBrackets(t *testing.T) {
+	for _, legal := range []string{
+		nested(128),
+		`{"a":"` + strings.Repeat("[", 1000) + `"}`,
+		`{"a":[` + strings.Repeat("[],", 1000) + `1]}`,
+		`{"a":"\\\"` + strings.Repeat("{", 1000) + `"}`,
+	} {
+		if _, err := parseBody(legal, testMost); err != nil {
+			t.Errorf("%.60q: %v", legal, err)
+		}
+	}
+}
+
+func TestWithTTL(t *testing.T) {
+	tests := []struct {
+		json string
+		ttl  expiry.TTL
+		want string
+	}{
+		{`{}`, 5, `{"ttl":5}`},
+		{` { } `, 5, ` { "ttl":5} `},
+		{`{"a":1}`, 5, `{"a":1,"ttl":5}`},
+		{`{ "a" : 1 }`, -1, `{ "a" : 1,"ttl":-1 }`},
+		{`{"ttl":5}`, 6, `{"ttl":6}`},
+		{`{ "ttl" : "x" , "a" : 1.50 }`, 6, `{ "ttl" : 6 , "a" : 1.50 }`},
+		{`{"\u0074tl":5}`, 6, `{"\u0074tl":6}`},
+		{`{"ttl":1, "a":2, "tt\u006c":3}`, 6, `{"ttl":6, "a":2}`},
+		{`{"a":{"ttl":1},"TTL":2}`, 6, `{"a":{"ttl":1},"TTL":2,"ttl":6}`},
+		{`{"ttl":[{"ttl":1},"]}"],"a":"}"}`, 6, `{"ttl":6,"a":"}"}`},
+		{`{}`, expiry.Absent, `{}`},
+		{`{"a":1}`, expiry.Absent, `{"a":1}`},
+		{`{"ttl":5}`, expiry.Absent, `{}`},
+		{"{\n\t\"ttl\": 5\n}", expiry.Absent, "{\n\t\n}"},
+		{`{"ttl":5, "a":1}`, expiry.Absent, `{"a":1}`},
+		{`{"a":1, "ttl":5}`, expiry.Absent, `{"a":1}`},
+		{`{"a":1, "ttl":5, "b":2}`, expiry.Absent, `{"a":1, "b":2}`},
+		{`{"ttl":5,"ttl":6,"a":1,"ttl":7}`, expiry.Absent, `{"a":1}`},
+	}
+	for _, test := range tests {
+		if got := withTTL(test.json, test.ttl); got != test.want {
+			t.Errorf("withTTL(%s, %v) = %s, want %s", test.json, test.ttl, got, test.want)
+		}
+	}
+}
+
+func TestWithMeta(t *testing.T) {
+	tests := []struct{ json, want string }{
+		{`{}`, `{"_ts":1700000000,"_etag":"00ff"}`},
+		{`{"a":1}`, `{"a":1,"_ts":1700000000,"_etag":"00ff"}`},
+		{`{"_etag":1,"a":1,"_ts":{"_ts":2}}`, `{"_etag":"00ff","a":1,"_ts":1700000000}`},
+		{`{"_ts":1,"_ts":2}`, `{"_ts":1700000000,"_etag":"00ff"}`},
+	}
+	for _, test := range tests {
+		if got := withMeta(test.json, 1700000000999, "00ff"); got != test.want {
+			t.Errorf("withMeta(%s) = %s, want %s", test.json, got, test.want)
+		}
+	}
+}
+
+var jsonSeeds = []string{
+	`{}`, ` { "a" : [1, 2.5e-3, true, null, "x\u00e9\ud83d\ude00"] } `, `{"ttl":20}`, `{"\u0074tl":2e1,"ttl":1}`,
+	`{"a":{"ttl":1},"ttl":-1}`, `{"_ts":1,"_etag":"x"}`, `[]`, `{"a":1,}`, `{"a":-}`, `{"a":1e}`, `{"a":"\`, `{"a":"\u12"}`,
+	"{\"a\":\"\xff\"}", `{"a":01}`, `{"a":.5}`, `{"a":-0}`, `{"":0}`, `{"a" 1}`, `{"a":[}`, `{"a":tru}`, `nul`, "{\"a\":\"\x7f\"}", `{"ttl":5 , "a" : 1 }`,
+}
+
+// FuzzParseBody holds the validator to encoding/json: same verdict on every text, but for what we
+// refuse beyond it (no object, not UTF-8, too deep). It must never panic.
+func FuzzParseBody(f *testing.F) {
+	for _, seed := range jsonSeeds {
+		f.Add(seed)
+	}
+	f.Add(nested(128))
+	f.Add(nested(129))
+	f.Fuzz(func(t *testing.T, text string) {
+		_, err := parseBody(text, testMost)
+		object := strings.HasPrefix(strings.TrimLeft(text, jsonSpace), "{")
+		want := json.Valid([]byte(text)) && utf8.ValidString(text) && object && len(text) <= testMost
+		if err == nil && !want {
+			t.Fatalf("accepted %q", text)
+		}
+		if err != nil && want && !strings.Contains(err.Error(), "nested deeper") {
+			t.Fatalf("refused %q: %v", text, err)
+		}
+		if err != nil && strings.ContainsAny(err.Error(), "\r\n") {
+			t.Fatalf("not one line: %q", err)
+		}
+	})
+}
+
+// FuzzWithTTL holds the editor to encoding/json: after every edit the member reads as it was set and
+// all others are what they were, in the same order.
+func FuzzWithTTL(f *testing.F) {
+	for i, seed := range jsonSeeds {
+		f.Add(seed, int32(i-1))
+	}
+	f.Fuzz(func(t *testing.T, text string, n int32) {
+		if _, err := parseBody(text, testMost); err != nil {
+			return
+		}
+		ttl := expiry.TTL(max(n, -1))
+		edited := withTTL(text, ttl)
+		b, err := parseBody(edited, testMost+100)
+		if err != nil {
+			t.Fatalf("%q became %q: %v", text, edited, err)
+		}
+		if b.ttl != ttl || b.bad != nil {
+			t.Fatalf("%q became %q: ttl %v, error %v; want %v", text, edited, b.ttl, b.bad, ttl)
+		}
+		before, _ := rootMembers(t, text)
+		after, found := rootMembers(t, edited)
+		if want := min(max(int64(ttl), int64(-ttl)), 1); int64(found) != want {
+			t.Fatalf("%q became %q with %d members ttl", text, edited, found)
+		}
+		if !reflect.DeepEqual(before, after) {
+			t.Fatalf("%q became %q: members %q became %q", text, edited, before, after)
+		}
+		if ttl == expiry.Absent && withTTL(edited, ttl) != edited {
+			t.Fatalf("removing twice changed %q", edited)
+		}
+		meta := withMeta(text, 5000, "0f")
+		var fields map[string]any
+		if err := json.Unmarshal([]byte(meta), &fields); err != nil || fields["_ts"] != 5.0 || fields["_etag"] != "0f" {
+			t.Fatalf("%q with meta became %q: %v", text, meta, err)
+		}
+	})
+}
+
+// rootMembers lists an object's members but those named ttl, in order, by encoding/json's reading;
+// found counts the latter.
+func rootMembers(t *testing.T, object string) (members []string, found int) {
+	t.Helper()
+	d := json.NewDecoder(strings.NewReader(object))
+	if _, err := d.Token(); err != nil {
+		t.Fatal(err)
+	}
+	for d.More() {
+		name, err := d.Token()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var value json.RawMessage
+		if err := d.Decode(&value); err != nil {
+			t.Fatal(err)
+		}
+		if name == ttlMember {
+			found++
+			continue
+		}
+		members = append(members, fmt.Sprintf("%q:%s", name, value))
+	}
+	return members, found
+}
+
+func BenchmarkParseBody(b *testing.B) {
+	plain := `{"id":"order-000123","customer":"c-4711","status":"shipped","total":149.95,"currency":"EUR","items":[{"sku":"A-1","qty":2,"price":19.99},{"sku":"B-7","qty":1,"price":109.97}],"address":{"street":"Hauptstraße 5","city":"Köln","zip":"50667"},"created":"2024-03-01T12:00:00Z"}`
+	for name, text := range map[string]string{"none": plain, "own": withTTL(plain, 30)} {
+		b.Run(name, func(b *testing.B) {
+			b.SetBytes(int64(len(text)))
+			for b.Loop() {
+				if _, err := parseBody(text, testMost); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
