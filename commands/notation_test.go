@@ -1,0 +1,142 @@
+package commands
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// notation writes a reply the way redis-cli shows it on a terminal, without the last line break.
+// Text for a person (verbatim) is quoted, which redis-cli does not do, to keep it on one line.
+func notation(r Reply) string { return strings.TrimSuffix(indented(r, ""), "\n") }
+
+// indented is notation for a reply that stands within others: prefix goes before all lines but the
+// first. It follows cliFormatReplyTTY of redis-cli.
+func indented(r Reply, prefix string) string {
+	switch r.Kind {
+	case KindNone:
+		return ""
+	case KindStatus:
+		return r.Str + "\n"
+	case KindError:
+		return "(error) " + r.Str + "\n"
+	case KindInteger:
+		return fmt.Sprintf("(integer) %d\n", r.Int)
+	case KindBulk:
+		return quoted(r.Str) + "\n"
+	case KindVerbatim:
+		return "(verbatim) " + quoted(r.Str) + "\n"
+	case KindNull, KindNullArray:
+		return "(nil)\n"
+	case KindDouble:
+		return "(double) " + strconv.FormatFloat(r.Dbl, 'g', 17, 64) + "\n"
+	case KindBool:
+		return fmt.Sprintf("(%t)\n", r.Int != 0)
+	}
+	shape := map[Kind]struct{ separator, empty string }{
+		KindArray: {")", "(empty array)"},
+		KindMap:   {"#", "(empty hash)"},
+		KindSet:   {"~", "(empty set)"},
+		KindPush:  {">", "(empty push)"},
+	}[r.Kind]
+	if len(r.Elems) == 0 {
+		return shape.empty + "\n"
+	}
+	step := 1
+	if r.Kind == KindMap {
+		step = 2
+	}
+	width := len(strconv.Itoa(len(r.Elems) / step))
+	inner := prefix + strings.Repeat(" ", width+2)
+	var out strings.Builder
+	for i := 0; i < len(r.Elems); i += step {
+		if i > 0 {
+			out.WriteString(prefix)
+		}
+		fmt.Fprintf(&out, "%*d%s ", width, i/step+1, shape.separator)
+		if r.Kind == KindMap {
+			out.WriteString(strings.TrimSuffix(indented(r.Elems[i], inner), "\n") + " => ")
+			out.WriteString(indented(r.Elems[i+1], inner))
+		} else {
+			out.WriteString(indented(r.Elems[i], inner))
+		}
+	}
+	return out.String()
+}
+
+// quoted writes a string as redis-cli does: in double quotes, with C's escapes, other bytes that are
+// not printable ASCII as \xhh.
+func quoted(s string) string {
+	out := []byte{'"'}
+	for i := range len(s) {
+		switch c := s[i]; {
+		case c == '\\' || c == '"':
+			out = append(out, '\\', c)
+		case strings.IndexByte("\n\r\t\a\b", c) >= 0:
+			out = append(out, '\\', "nrtab"[strings.IndexByte("\n\r\t\a\b", c)])
+		case c < ' ' || c > '~':
+			out = fmt.Appendf(out, `\x%02x`, c)
+		default:
+			out = append(out, c)
+		}
+	}
+	return string(append(out, '"'))
+}
+
+// splitArgs reads a line as redis-cli does: words, "with \x00 and \n escapes", 'taken as they are'.
+func splitArgs(line string) ([]string, error) {
+	var args []string
+	for {
+		line = strings.TrimLeft(line, " \t")
+		if line == "" {
+			return args, nil
+		}
+		var arg []byte
+		for line != "" && line[0] != ' ' && line[0] != '\t' {
+			switch line[0] {
+			case '"', '\'':
+				text, rest, err := quotedWord(line[1:], line[0])
+				if err != nil {
+					return nil, err
+				}
+				arg, line = append(arg, text...), rest
+			default:
+				arg, line = append(arg, line[0]), line[1:]
+			}
+		}
+		args = append(args, string(arg))
+	}
+}
+
+// quotedWord reads up to the closing quote and returns what follows it.
+func quotedWord(s string, quote byte) (text []byte, rest string, err error) {
+	for i := 0; i < len(s); i++ {
+		switch {
+		case s[i] == quote:
+			return text, s[i+1:], nil
+		case s[i] != '\\' || i+1 == len(s):
+			text = append(text, s[i])
+		case quote == '\'':
+			if s[i+1] == '\'' {
+				i++
+			}
+			text = append(text, s[i])
+		case s[i+1] == 'x' && i+3 < len(s):
+			b, err := strconv.ParseUint(s[i+2:i+4], 16, 8)
+			if err != nil {
+				return nil, "", err
+			}
+			text = append(text, byte(b))
+			i += 3
+		default:
+			i++
+			c := s[i]
+			if at := strings.IndexByte("nrtab", c); at >= 0 {
+				c = "\n\r\t\a\b"[at]
+			}
+			text = append(text, c)
+		}
+	}
+	return nil, "", errors.New("a quote is not closed")
+}

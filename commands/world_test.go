@@ -1,0 +1,175 @@
+package commands
+
+import (
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"strconv"
+	"testing"
+
+	"mayfly/expiry"
+	"mayfly/keyspace"
+
+	"github.com/rs/zerolog"
+)
+
+// world is an engine on a keyspace of its own, with a clock that the test moves and sessions by
+// number. When the test ends the keyspace is reopened and must hold the same.
+type world struct {
+	t        *testing.T
+	dir      string
+	clock    *expiry.ManualClock
+	host     *testHost
+	engine   *Engine
+	sessions map[int]*Session
+}
+
+// worldStart is where the clock of a world stands at first: 2026-01-01 00:00:00 UTC in ms.
+const worldStart = 1767225600000
+
+func newWorld(t *testing.T) *world {
+	w := &world{
+		t:     t,
+		dir:   t.TempDir(),
+		clock: expiry.NewManualClock(worldStart),
+		host: &testHost{options: map[string]string{
+			"requirepass":    "",
+			"max-value-size": strconv.Itoa(16 << 20),
+		}},
+	}
+	w.open()
+	t.Cleanup(w.finish)
+	return w
+}
+
+func (w *world) open() {
+	w.t.Helper()
+	ks, err := keyspace.Open(keyspace.Options{Dir: w.dir, Partitions: 4, Clock: w.clock, NoPurge: true})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.engine = &Engine{Keyspace: ks, Host: w.host, Log: zerolog.New(zerolog.NewTestWriter(w.t))}
+	w.sessions = map[int]*Session{}
+}
+
+// restart closes the keyspace and opens it again; sessions start anew.
+func (w *world) restart() {
+	w.t.Helper()
+	if err := w.engine.Keyspace.Close(); err != nil {
+		w.t.Fatal(err)
+	}
+	w.open()
+}
+
+// finish checks that a restart changes nothing.
+func (w *world) finish() {
+	before := w.dump()
+	w.restart()
+	after := w.dump()
+	if !slices.Equal(before, after) {
+		w.t.Errorf("reopening the keyspace changed it\nbefore: %q\nafter:  %q", before, after)
+	}
+	if err := w.engine.Keyspace.Close(); err != nil {
+		w.t.Error(err)
+	}
+}
+
+// dump describes everything that lives, in a fixed order.
+func (w *world) dump() []string {
+	var tx keyspace.Tx
+	w.engine.Keyspace.BeginSweep(&tx)
+	defer tx.Close()
+	var all []string
+	for _, c := range tx.Containers() {
+		items := map[string]string{}
+		for cursor := uint64(0); ; {
+			cursor = tx.Scan(c, cursor, 100, func(id string, it keyspace.Item) {
+				items[id] = fmt.Sprintf("%s/%s %c %q ts=%d own=%d v=%d", c.Name(), id, it.Kind, it.Body, it.TS, it.Own, it.Version)
+			})
+			if cursor == 0 {
+				break
+			}
+		}
+		all = append(all, fmt.Sprintf("%s %+v", c.Name(), *c.Policy()))
+		all = append(all, slices.Sorted(maps.Values(items))...)
+		if n := tx.Count(c); n != len(items) {
+			w.t.Errorf("container %s counts %d items but lists %d", c.Name(), n, len(items))
+		}
+	}
+	return all
+}
+
+// session gives the session of this number, connecting it if it is new.
+func (w *world) session(n int) *Session {
+	s := w.sessions[n]
+	if s == nil {
+		s = NewSession(int64(n), fmt.Sprintf("127.0.0.1:%d", 50000+n), "127.0.0.1:6379", w.clock.Now())
+		s.Authenticated = !w.host.PasswordSet()
+		w.sessions[n] = s
+	}
+	return s
+}
+
+// do executes a command on a session and waits until its reply may leave.
+func (w *world) do(session int, args ...string) Reply {
+	w.t.Helper()
+	s := w.session(session)
+	r := w.engine.Execute(s, args)
+	if err := w.engine.Keyspace.Wait(s.Ticket); err != nil {
+		w.t.Fatalf("%q: %v", args, err)
+	}
+	return r
+}
+
+// expect executes a command on session 1 and compares its reply in redis-cli's notation.
+func (w *world) expect(want string, args ...string) {
+	w.t.Helper()
+	if got := notation(w.do(1, args...)); got != want {
+		w.t.Errorf("%.200q: got %.200s, want %.200s", args, got, want)
+	}
+}
+
+// testHost is a server with two options.
+type testHost struct{ options map[string]string }
+
+func (h *testHost) ConfigGet(patterns []string) [][2]string {
+	var found [][2]string
+	for _, name := range slices.Sorted(maps.Keys(h.options)) {
+		for _, p := range patterns {
+			if ok, _ := path.Match(p, name); ok {
+				found = append(found, [2]string{name, h.options[name]})
+				break
+			}
+		}
+	}
+	return found
+}
+
+func (h *testHost) ConfigSet(pairs [][2]string) error {
+	for _, p := range pairs {
+		if _, ok := h.options[p[0]]; !ok {
+			return Error("ERR Unknown option or number of arguments for CONFIG SET - '" + p[0] + "'")
+		}
+	}
+	for _, p := range pairs {
+		h.options[p[0]] = p[1]
+	}
+	return nil
+}
+
+func (h *testHost) PasswordSet() bool                  { return h.options["requirepass"] != "" }
+func (h *testHost) CheckPassword(password string) bool { return password == h.options["requirepass"] }
+func (h *testHost) Sessions() []*Session               { return nil }
+
+func (h *testHost) MaxValueSize() int {
+	n, err := strconv.Atoi(h.options["max-value-size"])
+	if err != nil {
+		panic(err)
+	}
+	return n
+}
+
+func (h *testHost) Info() ServerInfo {
+	return ServerInfo{Version: "test", StartedAt: worldStart, TCPPort: 6379, Connected: 1, MaxClients: 10000}
+}
