@@ -1,0 +1,246 @@
+package commands
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// argument is one argument of a command as COMMAND DOCS describes it.
+type argument struct {
+	name  string
+	kind  string // string, integer, key, …, pure-token; oneof and block have args
+	token string // the word that stands before it, or that it is
+
+	optional, multiple bool
+	repeatsToken       bool // of a multiple one: the token is repeated too
+
+	args []argument
+}
+
+// parseSyntax reads the notation of Redis' manual, as in a row's Syntax:
+//
+//	name          a value; its type follows from its name, see argumentKinds
+//	TOKEN         a word to be written as it stands; it belongs to the value after it
+//	[a b]         optional
+//	[a | b]       one of these, or none
+//	<a | b>       one of these
+//	a [a ...]     one or more
+//	[a ...]       none or more
+func parseSyntax(text string) ([]argument, error) {
+	p := syntaxParser{words: splitSyntax(text)}
+	alternatives, err := p.alternatives("")
+	if err != nil {
+		return nil, fmt.Errorf("syntax %q: %w", text, err)
+	}
+	if len(alternatives) > 1 {
+		return []argument{oneOf(alternatives)}, nil
+	}
+	return alternatives[0], nil
+}
+
+// splitSyntax cuts a text into words and brackets.
+func splitSyntax(text string) []string {
+	for _, mark := range []string{"[", "]", "<", ">", "|", "..."} {
+		text = strings.ReplaceAll(text, mark, " "+mark+" ")
+	}
+	return strings.Fields(text)
+}
+
+// syntaxParser goes through the words of a syntax from left to right.
+type syntaxParser struct{ words []string }
+
+func (p *syntaxParser) next() string {
+	if len(p.words) == 0 {
+		return ""
+	}
+	word := p.words[0]
+	p.words = p.words[1:]
+	return word
+}
+
+// alternatives reads sequences with | between them up to the closing bracket, "" being the end of
+// the text.
+func (p *syntaxParser) alternatives(closing string) ([][]argument, error) {
+	all := [][]argument{nil}
+	for {
+		last := &all[len(all)-1]
+		word := p.next()
+		if word == closing || word == "|" {
+			if len(*last) == 0 && (closing != "" || len(all) > 1) {
+				return nil, errors.New("an alternative is empty")
+			}
+		}
+		switch word {
+		case closing:
+			return all, nil
+		case "|":
+			all = append(all, nil)
+		case "":
+			return nil, errors.New("missing " + closing)
+		case "]", ">":
+			return nil, errors.New("unexpected " + word)
+		case "...":
+			if closing != "]" || len(all) > 1 || len(*last) == 0 || len(p.words) == 0 || p.words[0] != "]" {
+				return nil, errors.New("... must end a sequence in brackets")
+			}
+			p.next()
+			return [][]argument{*last, nil}, nil // see repeated
+		case "[":
+			group, err := p.alternatives("]")
+			if err != nil {
+				return nil, err
+			}
+			if repeated(group) {
+				*last = repeat(*last, group[0])
+				continue
+			}
+			arg := oneOf(group)
+			arg.optional = true
+			*last = append(*last, arg)
+		case "<":
+			group, err := p.alternatives(">")
+			if err != nil {
+				return nil, err
+			}
+			*last = follow(*last, oneOf(group))
+		default:
+			*last = follow(*last, word2argument(word))
+		}
+	}
+}
+
+// repeated tells whether a group ended with "...", which shows as an empty second alternative.
+func repeated(group [][]argument) bool { return len(group) == 2 && group[1] == nil }
+
+// repeat adds a sequence that may come any number of times. If it is what the list ends with, one
+// time is obligatory; a token there that the sequence has not is written once.
+func repeat(list, sequence []argument) []argument {
+	if before := len(list) - len(sequence); before >= 0 {
+		tail := slices.Clone(list[before:])
+		if sequence[0].token == "" {
+			tail[0].token = ""
+		}
+		if slices.EqualFunc(tail, sequence, sameArgument) {
+			arg := inOne(list[before:])
+			arg.multiple = true
+			arg.repeatsToken = sequence[0].token != ""
+			return append(list[:before], arg)
+		}
+	}
+	arg := inOne(sequence)
+	arg.optional, arg.multiple = true, true
+	return append(list, arg)
+}
+
+// sameArgument tells whether two arguments are written alike.
+func sameArgument(a, b argument) bool {
+	return a.name == b.name && a.kind == b.kind && a.token == b.token && a.optional == b.optional &&
+		slices.EqualFunc(a.args, b.args, sameArgument)
+}
+
+// follow appends an argument. A token before it becomes its token.
+func follow(list []argument, arg argument) []argument {
+	if n := len(list); n > 0 && arg.token == "" && list[n-1].kind == kindToken && !list[n-1].optional {
+		arg.token = list[n-1].token
+		list[n-1] = arg
+		return list
+	}
+	return append(list, arg)
+}
+
+// oneOf makes one argument of a group.
+func oneOf(alternatives [][]argument) argument {
+	if len(alternatives) == 1 {
+		return inOne(alternatives[0])
+	}
+	arg := argument{kind: kindOneOf}
+	for _, sequence := range alternatives {
+		arg.args = append(arg.args, inOne(sequence))
+	}
+	arg.name = joinNames(arg.args)
+	return arg
+}
+
+// inOne makes one argument of a sequence. A token at its beginning governs all of it.
+func inOne(sequence []argument) argument {
+	if len(sequence) == 1 {
+		return sequence[0]
+	}
+	arg := argument{kind: kindBlock, args: slices.Clone(sequence)}
+	if first := &arg.args[0]; first.kind != kindToken && !first.optional {
+		arg.token, first.token = first.token, ""
+	}
+	arg.name = joinNames(arg.args)
+	return arg
+}
+
+func joinNames(args []argument) string {
+	names := make([]string, len(args))
+	for i, arg := range args {
+		names[i] = arg.name
+	}
+	return strings.Join(names, "_")
+}
+
+// The kinds of argument that the notation tells apart by itself.
+const (
+	kindToken  = "pure-token"
+	kindOneOf  = "oneof"
+	kindBlock  = "block"
+	kindKey    = "key"
+	kindString = "string"
+)
+
+// argumentKinds are the types of values that are not strings, by their names in Redis' manual.
+var argumentKinds = map[string]string{
+	"client-id":              "integer",
+	"count":                  "integer",
+	"cursor":                 "integer",
+	"decrement":              "integer",
+	"end":                    "integer",
+	"increment":              "integer",
+	"milliseconds":           "integer",
+	"offset":                 "integer",
+	"protover":               "integer",
+	"seconds":                "integer",
+	"start":                  "integer",
+	"unix-time-milliseconds": "unix-time",
+	"unix-time-seconds":      "unix-time",
+	"pattern":                "pattern",
+}
+
+// word2argument makes an argument of a word: a token if it has no lower-case letter.
+func word2argument(word string) argument {
+	if lower := strings.ToLower(word); word == strings.ToUpper(word) {
+		return argument{name: lower, kind: kindToken, token: word}
+	}
+	kind := argumentKinds[word]
+	if kind == "" {
+		kind = kindString
+	}
+	return argument{name: word, kind: kind}
+}
+
+// markKeys makes keys of the arguments at the positions of ids; position is that of the first. It
+// returns the position after the last.
+func markKeys(args []argument, keys Keys, position int) int {
+	for i := range args {
+		arg := &args[i]
+		if arg.token != "" {
+			position++
+		}
+		switch arg.kind {
+		case kindBlock:
+			position = markKeys(arg.args, keys, position)
+		case kindToken:
+		default:
+			if position == keys.First || position > keys.First && position <= keys.Last && (position-keys.First)%keys.Step == 0 {
+				arg.kind = kindKey
+			}
+			position++
+		}
+	}
+	return position
+}
