@@ -1,6 +1,13 @@
 package keyspace
 
 import (
+	"errors"
+	"fmt"
+	"math/bits"
+	"sync"
+	"sync/atomic"
+	"time"
+
 	"mayfly/expiry"
 
 	"github.com/rs/zerolog"
@@ -36,16 +43,210 @@ const (
 	Plain    Kind = 'p' // bytes, written by SET and its family
 )
 
+// MaxIDLength is the length in bytes of the longest id.
+const MaxIDLength = 64 << 10
+
 // Item is what a container holds under an id: a value, safe to keep (Body is immutable).
 type Item struct {
 	Kind    Kind
 	Body    string // JSON as the user wrote it, or bytes
 	TS      int64  // time of the last write in ms
 	Own     int64  // own end: expiry.Inherit, expiry.Never or the moment in ms
-	Version uint64 // grows with every write of any item; never used twice
+	Version uint64 // another with every write; never used twice
 }
 
 // Ticket stands for a state of the keyspace that may not be committed yet: a reply that reports or
 // reveals it must not leave before [Keyspace.Wait] has returned for it. Tickets are ordered; the
 // greater covers the lesser. The zero ticket is always committed.
 type Ticket uint64
+
+// Keyspace is the set of all containers and what they hold. Safe for concurrent use.
+type Keyspace struct {
+	opt        Options
+	folder     *dataDir
+	partitions []*partition
+	catalogue  catalogue
+	journal    *journal
+	catStore   *store
+	purge      *expiry.Purge
+	runner     *expiry.Runner
+	load       loadStats
+
+	active     atomic.Bool // a command has run since the clock was last marked
+	wake       chan struct{}
+	stop       chan struct{}
+	background sync.WaitGroup
+	fold       folding
+}
+
+// Open opens the data folder, loads what it holds and starts the active purge and the background
+// work. Errors are one clear line.
+func Open(opt Options) (_ *Keyspace, err error) {
+	if opt.Clock == nil {
+		opt.Clock = expiry.NewSystemClock(0)
+	}
+	if opt.Partitions == 0 {
+		opt.Partitions = 16
+	}
+	if opt.Partitions < 1 || opt.Partitions > maxPartitions {
+		return nil, fmt.Errorf("partitions must be 1 to %d, not %d", maxPartitions, opt.Partitions)
+	}
+	ks := &Keyspace{opt: opt, wake: make(chan struct{}, 1), stop: make(chan struct{})}
+	defer func() {
+		if err != nil {
+			ks.release()
+		}
+	}()
+	if err := ks.restore(); err != nil {
+		return nil, err
+	}
+	ks.purge = expiry.NewPurge(max(opt.ExpireEffort, 1), ks.pools)
+	ks.createDatabases()
+	ks.background.Add(2)
+	go ks.runCheckpoints()
+	go ks.runClockMarks()
+	if !opt.NoPurge {
+		ks.runner = expiry.NewRunner(ks.purge)
+		ks.runner.Start()
+	}
+	return ks, nil
+}
+
+// createDatabases makes the databases 0 to 15 that are missing.
+func (ks *Keyspace) createDatabases() {
+	var tx Tx
+	ks.BeginAll(&tx)
+	for n := range Databases {
+		tx.CreateContainer(fmt.Sprint(n), expiry.Forever, expiry.Strict)
+	}
+	tx.Close()
+}
+
+// Close stops the background work, commits and forces all to disk and releases the data folder.
+// No transaction may be running or begun.
+func (ks *Keyspace) Close() error {
+	if ks.runner != nil {
+		ks.runner.Stop()
+	}
+	close(ks.stop)
+	ks.background.Wait()
+	ks.markClock()
+	return errors.Join(ks.checkpoint(), ks.release())
+}
+
+// release closes files and lets go of the folder.
+func (ks *Keyspace) release() error {
+	var errs []error
+	if ks.journal != nil {
+		errs = append(errs, ks.journal.close())
+	}
+	for _, p := range ks.partitions {
+		if p.store != nil {
+			errs = append(errs, p.store.close())
+		}
+	}
+	if ks.catStore != nil {
+		errs = append(errs, ks.catStore.close())
+	}
+	if ks.folder != nil {
+		errs = append(errs, ks.folder.close())
+	}
+	return errors.Join(errs...)
+}
+
+func (ks *Keyspace) partitionOf(id string) *partition {
+	return ks.partitions[Slot(id)*len(ks.partitions)>>bits.Len(Slots-1)]
+}
+
+// Wait returns once what the ticket stands for is committed as the fsync policy asks: its group may
+// be committed by this call, together with everybody else's pending work. The error says why it
+// could not be; nothing is lost then, it is tried again.
+func (ks *Keyspace) Wait(t Ticket) error { return ks.journal.wait(t) }
+
+// Committed tells whether what the ticket stands for is committed.
+func (ks *Keyspace) Committed(t Ticket) bool { return t <= ks.journal.committed() }
+
+// Writable returns nil, or the error because of which writes are refused for now (MISCONF).
+func (ks *Keyspace) Writable() error { return ks.journal.err() }
+
+// Now reads the clock, in ms.
+func (ks *Keyspace) Now() int64 { return ks.opt.Clock.Now() }
+
+// SetFsync changes the fsync policy while running.
+func (ks *Keyspace) SetFsync(f Fsync) { ks.journal.setFsync(f) }
+
+// SetExpireEffort changes active-expire-effort (1 to 10) while running.
+func (ks *Keyspace) SetExpireEffort(effort int) { ks.purge.SetEffort(effort) }
+
+// Stats are figures of the whole keyspace for INFO.
+type Stats struct {
+	Partitions int
+	Expiry     expiry.Stats
+
+	LoadedItems    int64 // at start
+	LoadTime       int64 // ms
+	JournalBytes   int64 // size of the journal files
+	StoreBytes     int64 // size of the partition files and the catalogue
+	Commits        int64 // groups committed
+	Fsyncs         int64 // of the journal
+	Checkpoints    int64
+	LastWriteError string // empty: the last write worked
+}
+
+// Stats gives the figures.
+func (ks *Keyspace) Stats() Stats {
+	s := Stats{
+		Partitions:   len(ks.partitions),
+		Expiry:       ks.purge.Stats(),
+		LoadedItems:  ks.load.items.Load(),
+		LoadTime:     ks.load.took,
+		JournalBytes: ks.journal.size(),
+		StoreBytes:   ks.catStore.size(),
+		Commits:      ks.journal.commits.Load(),
+		Fsyncs:       ks.journal.fsyncs.Load(),
+		Checkpoints:  ks.fold.done.Load(),
+	}
+	for _, p := range ks.partitions {
+		s.StoreBytes += p.store.size()
+	}
+	if err := ks.journal.err(); err != nil {
+		s.LastWriteError = err.Error()
+	}
+	return s
+}
+
+// markInterval is how often the clock is written down while commands run.
+const markInterval = time.Second
+
+// noteActivity notes that a command may have revealed the time.
+func (ks *Keyspace) noteActivity() {
+	if !ks.active.Load() { // mostly true already: do not fight over the cache line
+		ks.active.Store(true)
+	}
+}
+
+func (ks *Keyspace) runClockMarks() {
+	defer ks.background.Done()
+	ticker := time.NewTicker(markInterval)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ks.stop:
+			return
+		case <-ticker.C:
+			if ks.active.Swap(false) && ks.Writable() == nil {
+				ks.markClock()
+			}
+		}
+	}
+}
+
+// markClock writes the time down, so that after a restart it is never earlier than what a reply
+// has revealed, even if the wall clock has been set back meanwhile (rule 8). An idle server writes
+// nothing.
+func (ks *Keyspace) markClock() {
+	rec := appendRecord(nil, clockKey, Item{Kind: clockKind, TS: ks.Now()})
+	if err := ks.Wait(ks.journal.append(appendSet(nil, clockKey, view(rec)))); err != nil {
+		ks.opt.Log.Error().Err(err).Msg("cannot write the clock down")
+	}
+}

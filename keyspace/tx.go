@@ -1,153 +1,413 @@
 package keyspace
 
-import "mayfly/expiry"
+import (
+	"math/rand/v2"
+	"slices"
+
+	"mayfly/expiry"
+)
 
 // Tx is one command's (or one EXEC's) view of the keyspace at one frozen moment, holding the locks
-// of what it may touch. Its zero value is ready for [Keyspace.Begin…]; it can be used again after
-// [Tx.Close]. Not safe for concurrent use.
+// of what it may touch. Its zero value is ready for a Begin method of [Keyspace]; it can be used
+// again after [Tx.Close]. Not safe for concurrent use.
 //
 // Ids and bodies are passed as strings that may be views of a connection's buffer: what is stored
 // is copied.
-type Tx struct{}
+type Tx struct {
+	ks     *Keyspace
+	now    int64
+	all    bool  // all partitions are locked
+	locked []int // else: these, ascending
+	one    [1]int // backs locked when that is a single one
+	many   []int  // backs it when those are several
+
+	group   []byte   // what was written, as entries of the journal
+	written []*entry // to be given the ticket of the group
+	removed []*partition
+	changed bool   // the catalogue was
+	reveal  Ticket // covers all that was read
+	buf     []byte
+}
 
 // BeginNone starts a transaction that touches no items (it may look containers up).
-func (ks *Keyspace) BeginNone(tx *Tx) { panic("stub") }
-
-// BeginKey locks the partition of one id, then freezes the time.
-func (ks *Keyspace) BeginKey(tx *Tx, id string) { panic("stub") }
-
-// BeginKeys locks the partitions of all ids in ascending order, then freezes the time.
-func (ks *Keyspace) BeginKeys(tx *Tx, ids []string) { panic("stub") }
+func (ks *Keyspace) BeginNone(tx *Tx) {
+	tx.ks = ks
+	tx.now = ks.opt.Clock.Now()
+	ks.noteActivity()
+}
 
 // BeginSweep freezes the time and locks nothing: Count, Scan, Random and Stats lock one partition
 // after the other. Get, Put and Delete may not be used.
-func (ks *Keyspace) BeginSweep(tx *Tx) { panic("stub") }
+func (ks *Keyspace) BeginSweep(tx *Tx) { ks.BeginNone(tx) }
+
+// BeginKey locks the partition of one id, then freezes the time.
+func (ks *Keyspace) BeginKey(tx *Tx, id string) {
+	p := ks.partitionOf(id)
+	p.mu.Lock()
+	tx.one[0] = p.number
+	tx.locked = tx.one[:]
+	ks.BeginNone(tx)
+}
+
+// BeginKeys locks the partitions of all ids in ascending order, then freezes the time.
+func (ks *Keyspace) BeginKeys(tx *Tx, ids []string) {
+	if len(ids) == 1 {
+		ks.BeginKey(tx, ids[0])
+		return
+	}
+	for _, id := range ids {
+		tx.many = append(tx.many, ks.partitionOf(id).number)
+	}
+	slices.Sort(tx.many)
+	tx.locked = slices.Compact(tx.many)
+	for _, n := range tx.locked {
+		ks.partitions[n].mu.Lock()
+	}
+	ks.BeginNone(tx)
+}
 
 // BeginAll locks every partition: for what changes containers.
-func (ks *Keyspace) BeginAll(tx *Tx) { panic("stub") }
+func (ks *Keyspace) BeginAll(tx *Tx) {
+	for _, p := range ks.partitions {
+		p.mu.Lock()
+	}
+	tx.all = true
+	ks.BeginNone(tx)
+}
 
 // Close hands what the transaction wrote to the journal as one atomic group, releases the locks
 // and returns the ticket that covers all it has written and revealed.
-func (tx *Tx) Close() Ticket { panic("stub") }
+//
+// The order matters: the group joins the journal while the locks are still held, so that the
+// journal has the writes of an item in the order in which they happened.
+func (tx *Tx) Close() Ticket {
+	ticket := tx.reveal
+	if len(tx.group) > 0 {
+		ticket = tx.ks.journal.append(tx.group)
+		for _, e := range tx.written {
+			e.ticket = ticket
+		}
+		for _, p := range tx.removed {
+			p.lastRemoval = ticket
+		}
+		if tx.changed {
+			tx.ks.catalogue.ticket = ticket
+		}
+		tx.eachLocked(func(p *partition) { p.lastWrite = ticket })
+	}
+	if !tx.all {
+		for _, n := range tx.locked {
+			tx.ks.partitions[n].mu.Unlock()
+		}
+	} else {
+		for _, p := range tx.ks.partitions {
+			p.mu.Unlock()
+		}
+	}
+	tx.reset()
+	return ticket
+}
+
+// reset makes the transaction ready for the next Begin, keeping small buffers.
+func (tx *Tx) reset() {
+	const most = 64 << 10
+	clear(tx.written)
+	clear(tx.removed)
+	*tx = Tx{
+		group:   keep(tx.group, most),
+		buf:     keep(tx.buf, most),
+		written: keep(tx.written, most/8),
+		removed: keep(tx.removed, most/8),
+		many:    keep(tx.many, most/8),
+	}
+}
+
+// keep empties a slice for its next use, or lets it go if it has grown beyond most.
+func keep[T any](s []T, most int) []T {
+	if cap(s) > most {
+		return nil
+	}
+	return s[:0]
+}
+
+func (tx *Tx) eachLocked(f func(p *partition)) {
+	if tx.all {
+		for _, p := range tx.ks.partitions {
+			f(p)
+		}
+		return
+	}
+	for _, n := range tx.locked {
+		f(tx.ks.partitions[n])
+	}
+}
+
+func (tx *Tx) holds(p *partition) bool {
+	return tx.all || slices.Contains(tx.locked, p.number)
+}
+
+// partition gives the partition of an id, which the transaction must have locked.
+func (tx *Tx) partition(id string) *partition {
+	p := tx.ks.partitionOf(id)
+	if !tx.holds(p) {
+		panic("keyspace: item of a partition that the transaction has not locked")
+	}
+	return p
+}
+
+// eachPartition calls f with every partition locked, one after the other unless the transaction
+// holds them already.
+func (tx *Tx) eachPartition(f func(p *partition) (goOn bool)) {
+	for _, p := range tx.ks.partitions {
+		if !tx.within(p, f) {
+			return
+		}
+	}
+}
+
+func (tx *Tx) within(p *partition, f func(p *partition) bool) bool {
+	if !tx.holds(p) {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+	}
+	return f(p)
+}
+
+func (tx *Tx) saw(t Ticket) { tx.reveal = max(tx.reveal, t) }
 
 // Now is the frozen moment in ms.
-func (tx *Tx) Now() int64 { panic("stub") }
+func (tx *Tx) Now() int64 { return tx.now }
 
-// Container looks a container up by name; nil if there is none.
-func (tx *Tx) Container(name string) *Container { panic("stub") }
-
-// Containers gives all containers, by name in ascending order.
-func (tx *Tx) Containers() []*Container { panic("stub") }
+// find returns the living entry of an id, nil if there is none. A dead one is removed on the way:
+//  1. it leaves the table, so that it is absent for everybody from here on;
+//  2. the removal is not journalled: whoever loads the entry again finds it dead again, since what
+//     killed it is kept (expiry.Policy);
+//  3. it counts as removed lazily.
+func (tx *Tx) find(p *partition, c *Container, id string) *entry {
+	t := c.tables[p.number]
+	if t == nil {
+		tx.saw(p.lastRemoval)
+		return nil
+	}
+	e := t.index[id]
+	if e == nil {
+		tx.saw(p.lastRemoval)
+		return nil
+	}
+	tx.saw(e.ticket)
+	if e.dead(c.Policy(), tx.now) {
+		t.remove(e)
+		p.forget(e)
+		tx.ks.purge.CountLazy(1)
+		return nil
+	}
+	return e
+}
 
 // Get returns the item under an id if it lives. One that is dead is removed from memory.
-func (tx *Tx) Get(c *Container, id string) (Item, bool) { panic("stub") }
+func (tx *Tx) Get(c *Container, id string) (Item, bool) {
+	if e := tx.find(tx.partition(id), c, id); e != nil {
+		return e.item(), true
+	}
+	return Item{}, false
+}
 
-// Put stores an item under an id, living or not there before; its clock starts now. It returns the
+// Put stores an item under an id, whether there is one or not; its clock starts now. It returns the
 // item as stored. own is expiry.Inherit, expiry.Never or a moment in ms after now.
-func (tx *Tx) Put(c *Container, id string, kind Kind, body string, own int64) Item { panic("stub") }
+func (tx *Tx) Put(c *Container, id string, kind Kind, body string, own int64) Item {
+	p := tx.partition(id)
+	e := tx.find(p, c, id)
+	t := c.tables[p.number]
+	if t == nil {
+		t = newTable(c.number)
+		c.tables[p.number] = t
+	}
+	it := Item{Kind: kind, Body: body, TS: tx.now, Own: own, Version: p.nextVersion()}
+
+	// One allocation holds the key and the record for as long as the item lives, in memory and in
+	// the store alike.
+	tx.buf = appendKey(tx.buf[:0], c.number, id)
+	length := len(tx.buf)
+	key := view(tx.buf)
+	tx.buf = appendRecord(tx.buf, key, it)
+	blob := string(tx.buf)
+	key, rec := blob[:length], blob[length:]
+
+	if e == nil {
+		e = &entry{}
+		e.set(key, rec, it)
+		t.insert(e)
+	} else {
+		t.replace(e, key, rec, it)
+	}
+	p.touch(e)
+	tx.group = appendSet(tx.group, key, rec)
+	tx.written = append(tx.written, e)
+	return e.item()
+}
 
 // Delete removes the item under an id and tells whether it lived.
-func (tx *Tx) Delete(c *Container, id string) bool { panic("stub") }
-
-// Count gives the exact number of living items.
-func (tx *Tx) Count(c *Container) int { panic("stub") }
-
-// Scan visits about count living items from a cursor on (0 starts) and returns the cursor to go on
-// from, 0 at the end. Every item that lives throughout a whole scan is visited once; one that
-// comes after the scan has begun may be or not. id and item are safe to keep.
-func (tx *Tx) Scan(c *Container, cursor uint64, count int, visit func(id string, it Item)) uint64 {
-	panic("stub")
+func (tx *Tx) Delete(c *Container, id string) bool {
+	p := tx.partition(id)
+	e := tx.find(p, c, id)
+	if e == nil {
+		return false
+	}
+	tx.group = appendDel(tx.group, e.key)
+	c.tables[p.number].remove(e)
+	p.forget(e)
+	tx.removed = append(tx.removed, p)
+	return true
 }
 
-// Random gives a random living item; false if there is none.
-func (tx *Tx) Random(c *Container) (id string, it Item, ok bool) { panic("stub") }
-
-// CreateContainer makes a container; nil if one of that name exists. Needs BeginAll. The caller
-// has checked the name with [ValidName].
-func (tx *Tx) CreateContainer(name string, def expiry.TTL, mode expiry.Mode) *Container {
-	panic("stub")
+// sweep removes what is dead in a container's part of a partition and returns that part, nil if
+// it is empty.
+func (tx *Tx) sweep(p *partition, c *Container) *table {
+	tx.saw(p.lastWrite)
+	t := c.tables[p.number]
+	if t == nil {
+		return nil
+	}
+	removed := 0
+	t.sweep(c.Policy(), tx.now, func(e *entry) {
+		p.forget(e)
+		removed++
+	})
+	if removed > 0 {
+		tx.ks.purge.CountLazy(removed)
+	}
+	return t
 }
 
-// SetPolicy changes what rules a container from now on. Constant time. Needs BeginAll.
-func (tx *Tx) SetPolicy(c *Container, def expiry.TTL, mode expiry.Mode) { panic("stub") }
-
-// Drop removes a container with all it holds. Constant time; memory and disk follow in the
-// background. Needs BeginAll.
-func (tx *Tx) Drop(c *Container) { panic("stub") }
-
-// Flush empties a container, keeping its name and policy. Constant time. Needs BeginAll. Handles of
-// the container from before are stale.
-func (tx *Tx) Flush(c *Container) { panic("stub") }
-
-// Container is a named set of items under one policy. A handle is valid within the transaction
-// that looked it up.
-type Container struct{}
-
-// Name is the container's name.
-func (c *Container) Name() string { panic("stub") }
-
-// Policy is what rules the container.
-func (c *Container) Policy() *expiry.Policy { panic("stub") }
-
-// IsDatabase tells whether the container is one of the databases 0 to 15, which cannot be dropped.
-func (c *Container) IsDatabase() bool { panic("stub") }
-
-// ValidName tells whether a container may have this name: 1 to 255 of letters, digits, _ . : -
-func ValidName(name string) bool { panic("stub") }
+// Count gives the exact number of living items. It takes constant time a partition unless items
+// may have died since the last count: then it passes over those that could have.
+func (tx *Tx) Count(c *Container) int {
+	n := 0
+	tx.eachPartition(func(p *partition) bool {
+		if t := tx.sweep(p, c); t != nil {
+			n += len(t.index)
+		}
+		return true
+	})
+	return n
+}
 
 // ContainerStats are figures of one container.
 type ContainerStats struct {
 	Documents int   // living items, exact
-	InMemory  int   // items in memory, those dead and not yet purged among them
-	Bytes     int64 // of ids and bodies in memory
-	Mortal    int   // items in memory with an end of their own
+	InMemory  int   // items in memory when asked, those dead and not yet purged among them
+	Bytes     int64 // of the ids and bodies of the living
+	Mortal    int   // living items with an end of their own
 }
 
 // Stats gives a container's figures. It goes through the partitions one by one.
-func (tx *Tx) Stats(c *Container) ContainerStats { panic("stub") }
-
-// Keyspace is the set of all containers and what they hold. Safe for concurrent use.
-type Keyspace struct{}
-
-// Open opens the data folder, loads what it holds and starts the active purge and the background
-// work. Errors are one clear line.
-func Open(opt Options) (*Keyspace, error) { panic("stub") }
-
-// Close stops the background work, commits and forces all to disk and releases the data folder.
-func (ks *Keyspace) Close() error { panic("stub") }
-
-// Wait returns once what the ticket stands for is committed as the fsync policy asks: its group may
-// be committed by this call, together with everybody else's pending work. The error says why it
-// could not be; nothing is lost then, it is tried again.
-func (ks *Keyspace) Wait(t Ticket) error { panic("stub") }
-
-// Writable returns nil, or the error because of which writes are refused for now (MISCONF).
-func (ks *Keyspace) Writable() error { panic("stub") }
-
-// Now reads the clock, in ms.
-func (ks *Keyspace) Now() int64 { panic("stub") }
-
-// SetFsync changes the fsync policy while running.
-func (ks *Keyspace) SetFsync(f Fsync) { panic("stub") }
-
-// SetExpireEffort changes active-expire-effort (1 to 10) while running.
-func (ks *Keyspace) SetExpireEffort(effort int) { panic("stub") }
-
-// Stats are figures of the whole keyspace for INFO.
-type Stats struct {
-	Partitions int
-	Expiry     expiry.Stats
-	// Persistence.
-	PendingBytes   int64  // applied in memory, not yet committed
-	JournalBytes   int64  // size of the journal files
-	StoreBytes     int64  // size of the partition files
-	LastWriteError string // empty: the last write worked
-	Fsyncs         int64
-	Commits        int64 // groups committed
+func (tx *Tx) Stats(c *Container) ContainerStats {
+	var s ContainerStats
+	tx.eachPartition(func(p *partition) bool {
+		if t := c.tables[p.number]; t != nil {
+			s.InMemory += len(t.index)
+			t = tx.sweep(p, c)
+			s.Documents += len(t.index)
+			s.Bytes += t.bytes
+			s.Mortal += len(t.mortals.list)
+		} else {
+			tx.saw(p.lastWrite)
+		}
+		return true
+	})
+	return s
 }
 
-// Stats gives the figures.
-func (ks *Keyspace) Stats() Stats { panic("stub") }
+// Scan visits about count living items from a cursor on (0 starts) and returns the cursor to go on
+// from, 0 at the end. Every item that lives throughout a whole scan is visited exactly once; one
+// that comes after the scan has reached its partition is not visited, so that a scan always ends.
+// id and item are safe to keep.
+//
+// A cursor is a sequence number of the roster times the number of partitions plus the partition:
+// the scan goes through the partitions in order and through each roster from its newest to its
+// oldest berth, next below that sequence number.
+func (tx *Tx) Scan(c *Container, cursor uint64, count int, visit func(id string, it Item)) uint64 {
+	partitions := uint64(len(tx.ks.partitions))
+	number, below := int(cursor%partitions), cursor/partitions
+	for ; number < len(tx.ks.partitions); number++ {
+		next := uint64(0)
+		tx.within(tx.ks.partitions[number], func(p *partition) bool {
+			tx.saw(p.lastWrite)
+			t := c.tables[p.number]
+			if t == nil {
+				return true
+			}
+			if below == 0 { // a partition is entered at its top
+				below = t.nextSeq
+			}
+			policy := c.Policy()
+			for i := t.before(below); i >= 0; i-- {
+				b := t.roster[i]
+				if b.e == nil || b.e.dead(policy, tx.now) {
+					continue
+				}
+				if count <= 0 {
+					next = (b.seq+1)*partitions + uint64(number)
+					return true
+				}
+				visit(t.id(b.e), b.e.item())
+				count--
+			}
+			return true
+		})
+		if next != 0 {
+			return next
+		}
+		below = 0
+	}
+	return 0
+}
 
-// PurgeOnce runs one slow cycle of the active purge; tests drive the purge with it.
-func (ks *Keyspace) PurgeOnce() { panic("stub") }
+// Random gives a random living item; false if there is none.
+func (tx *Tx) Random(c *Container) (id string, it Item, ok bool) {
+	total := tx.Count(c)
+	if total == 0 {
+		return "", Item{}, false
+	}
+	rank := rand.IntN(total)
+	tx.eachPartition(func(p *partition) bool {
+		t := c.tables[p.number]
+		if t == nil {
+			return true
+		}
+		if n := len(t.index); rank >= n {
+			rank -= n
+			return true
+		}
+		e := t.random(c.Policy(), tx.now)
+		if e == nil { // all have died or gone since the count
+			return true
+		}
+		id, it, ok = t.id(e), e.item(), true
+		return false
+	})
+	return id, it, ok
+}
+
+// random gives a random living entry, nil if there is none.
+func (t *table) random(p *expiry.Policy, now int64) *entry {
+	if len(t.roster) == 0 {
+		return nil
+	}
+	// Holes and the dead are rarely the majority: a few draws do. Otherwise the first living one
+	// after a random berth is taken.
+	living := func(b berth) bool { return b.e != nil && !b.e.dead(p, now) }
+	start := 0
+	for range 16 {
+		start = rand.IntN(len(t.roster))
+		if living(t.roster[start]) {
+			return t.roster[start].e
+		}
+	}
+	for i := range t.roster {
+		if b := t.roster[(start+i)%len(t.roster)]; living(b) {
+			return b.e
+		}
+	}
+	return nil
+}

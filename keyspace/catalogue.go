@@ -1,0 +1,239 @@
+package keyspace
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+
+	"mayfly/expiry"
+)
+
+// Databases is the number of containers "0", "1", … that exist from the start (SELECT).
+const Databases = 16
+
+// catalogue is the set of containers. It may be read while any partition is locked and changed
+// while all are.
+type catalogue struct {
+	byName map[string]*Container
+	next   uint32 // number of the next container; numbers are not used again
+	ticket Ticket // covers all changes of the catalogue
+	// dropped are the numbers of containers whose items the stores may still hold.
+	dropped []uint32
+	// dirty are the numbers whose records the catalogue's store has to learn: the container, or nil
+	// if there is none of that number any more.
+	dirty map[uint32]*Container
+}
+
+// Container is a named set of items under one policy.
+type Container struct {
+	name    string
+	created int64  // ms
+	number  uint32 // prefix of its keys in the stores; a flushed container gets a new one
+	policy  atomic.Pointer[expiry.Policy]
+	tables  []*table // by partition, nil while empty; each is protected by its partition's lock
+}
+
+func newContainer(name string, number uint32, created int64, partitions int, policy expiry.Policy) *Container {
+	c := &Container{name: name, number: number, created: created, tables: make([]*table, partitions)}
+	c.policy.Store(&policy)
+	return c
+}
+
+// Name is the container's name.
+func (c *Container) Name() string { return c.name }
+
+// Created is the moment in ms at which the container was made or last flushed.
+func (c *Container) Created() int64 { return c.created }
+
+// Policy is what rules the container. The value does not change; a new policy is another value.
+func (c *Container) Policy() *expiry.Policy { return c.policy.Load() }
+
+// IsDatabase tells whether the container is one of the databases 0 to 15, which cannot be dropped.
+func (c *Container) IsDatabase() bool { return isDatabase(c.name) }
+
+func isDatabase(name string) bool {
+	n, err := strconv.Atoi(name)
+	return err == nil && n >= 0 && n < Databases && strconv.Itoa(n) == name
+}
+
+// ValidName tells whether a container may have this name: 1 to 255 of letters, digits, _ . : -
+func ValidName(name string) bool {
+	if len(name) < 1 || len(name) > 255 {
+		return false
+	}
+	for i := 0; i < len(name); i++ {
+		switch b := name[i]; {
+		case b >= 'a' && b <= 'z', b >= 'A' && b <= 'Z', b >= '0' && b <= '9':
+		case b == '_', b == '.', b == ':', b == '-':
+		default:
+			return false
+		}
+	}
+	return true
+}
+
+// Container looks a container up by name; nil if there is none.
+func (tx *Tx) Container(name string) (c *Container) {
+	tx.readCatalogue(func(cat *catalogue) { c = cat.byName[name] })
+	return c
+}
+
+// Containers gives all containers, by name in ascending order.
+func (tx *Tx) Containers() (list []*Container) {
+	tx.readCatalogue(func(cat *catalogue) {
+		for _, c := range cat.byName {
+			list = append(list, c)
+		}
+	})
+	slices.SortFunc(list, func(a, b *Container) int { return strings.Compare(a.name, b.name) })
+	return list
+}
+
+// readCatalogue calls f while some partition is locked.
+func (tx *Tx) readCatalogue(f func(cat *catalogue)) {
+	if !tx.all && len(tx.locked) == 0 {
+		p := tx.ks.partitions[0]
+		p.mu.Lock()
+		defer p.mu.Unlock()
+	}
+	tx.saw(tx.ks.catalogue.ticket)
+	f(&tx.ks.catalogue)
+}
+
+// CreateContainer makes a container; nil if one of that name exists. Needs BeginAll. The caller
+// has checked the name with [ValidName].
+func (tx *Tx) CreateContainer(name string, def expiry.TTL, mode expiry.Mode) *Container {
+	cat := tx.writeCatalogue()
+	if cat.byName[name] != nil {
+		return nil
+	}
+	name = strings.Clone(name)
+	policy := expiry.Policy{Default: def, Mode: mode}
+	c := newContainer(name, cat.next, tx.now, len(tx.ks.partitions), policy)
+	cat.next++
+	cat.byName[name] = c
+	tx.recordContainer(c)
+	return c
+}
+
+// SetPolicy changes what rules a container from now on. Constant time. Needs BeginAll.
+func (tx *Tx) SetPolicy(c *Container, def expiry.TTL, mode expiry.Mode) {
+	tx.writeCatalogue()
+	policy := c.Policy().Change(def, mode, tx.now)
+	c.policy.Store(&policy)
+	tx.recordContainer(c)
+}
+
+// Drop removes a container with all it holds. Constant time; memory and disk follow in the
+// background. Needs BeginAll.
+func (tx *Tx) Drop(c *Container) {
+	cat := tx.writeCatalogue()
+	delete(cat.byName, c.name)
+	tx.discard(c)
+}
+
+// Flush empties a container, keeping its name and policy. Constant time. Needs BeginAll.
+func (tx *Tx) Flush(c *Container) {
+	cat := tx.writeCatalogue()
+	tx.discard(c)
+	c.number = cat.next
+	c.created = tx.now
+	cat.next++
+	tx.recordContainer(c)
+}
+
+// discard lets go of all items of a container and of its record.
+func (tx *Tx) discard(c *Container) {
+	cat := &tx.ks.catalogue
+	cat.dropped = append(cat.dropped, c.number)
+	cat.dirty[c.number] = nil
+	clear(c.tables)
+	tx.group = appendDel(tx.group, containerKey(c.number))
+	tx.removed = append(tx.removed, tx.ks.partitions...)
+	tx.ks.wakeCheckpoint()
+}
+
+func (tx *Tx) writeCatalogue() *catalogue {
+	if !tx.all {
+		panic("keyspace: the catalogue is changed without all partitions locked")
+	}
+	tx.changed = true
+	return &tx.ks.catalogue
+}
+
+// recordContainer journals the present state of a container.
+func (tx *Tx) recordContainer(c *Container) {
+	key := containerKey(c.number)
+	tx.buf = appendRecord(tx.buf[:0], key, c.describe())
+	tx.group = appendSet(tx.group, key, view(tx.buf))
+	tx.ks.catalogue.dirty[c.number] = c
+}
+
+// Keys of the catalogue, in its store and in the journal. A document's key begins with a digit.
+const (
+	containerPrefix = "container/"
+	clockKey        = "clock"
+)
+
+// The kinds of catalogue records.
+const (
+	containerKind Kind = 'c'
+	clockKind     Kind = 't'
+)
+
+func containerKey(number uint32) string {
+	return containerPrefix + strconv.FormatUint(uint64(number), 10)
+}
+
+// containerBody is the body of a container's record.
+type containerBody struct {
+	Name          string `json:"name"`
+	TTL           string `json:"ttl"`     // off, -1 or seconds
+	Mode          string `json:"ttlmode"` // strict or lenient
+	InheritDeadTo int64  `json:"inherit_dead_to"`
+	OwnDeadTo     int64  `json:"own_dead_to"`
+	Created       int64  `json:"created"`
+}
+
+func (c *Container) describe() Item {
+	p := c.Policy()
+	body, err := json.Marshal(containerBody{
+		Name: c.name, TTL: p.Default.String(), Mode: p.Mode.String(),
+		InheritDeadTo: p.InheritDeadTo, OwnDeadTo: p.OwnDeadTo, Created: c.created,
+	})
+	if err != nil {
+		panic(err) // strings and numbers only: cannot fail
+	}
+	return Item{Kind: containerKind, Body: string(body), TS: c.created}
+}
+
+// learn is the inverse of describe.
+func (c *Container) learn(body string) error {
+	var b containerBody
+	if err := json.Unmarshal([]byte(body), &b); err != nil {
+		return err
+	}
+	def, err := expiry.ParseDefault(b.TTL)
+	if err != nil {
+		return err
+	}
+	policy := expiry.Policy{Default: def, InheritDeadTo: b.InheritDeadTo, OwnDeadTo: b.OwnDeadTo}
+	if b.Mode == expiry.Lenient.String() {
+		policy.Mode = expiry.Lenient
+	}
+	c.name, c.created = b.Name, b.Created
+	c.policy.Store(&policy)
+	return nil
+}
+
+// containerNumber reads the number out of a key made by containerKey.
+func containerNumber(key string) (uint32, error) {
+	n, err := strconv.ParseUint(strings.TrimPrefix(key, containerPrefix), 10, 32)
+	if err != nil {
+		return 0, fmt.Errorf("record %q: not a container's number", key)
+	}
+	return uint32(n), nil
+}

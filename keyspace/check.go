@@ -1,0 +1,109 @@
+package keyspace
+
+import (
+	"fmt"
+
+	"mayfly/expiry"
+)
+
+// Check verifies the invariants of the whole keyspace and returns the first violation. It locks
+// everything and takes time in proportion to the data: it is for tests.
+func (ks *Keyspace) Check() error {
+	var tx Tx
+	ks.BeginAll(&tx)
+	defer tx.Close()
+	names := make(map[uint32]string)
+	for name, c := range ks.catalogue.byName {
+		if other, taken := names[c.number]; taken {
+			return fmt.Errorf("containers %q and %q share number %d", name, other, c.number)
+		}
+		names[c.number] = name
+		if name != c.name || c.number >= ks.catalogue.next {
+			return fmt.Errorf("container %q is listed as %q with number %d, the next is %d", c.name, name, c.number, ks.catalogue.next)
+		}
+		for i, t := range c.tables {
+			if t == nil {
+				continue
+			}
+			if err := t.check(ks, ks.partitions[i], c); err != nil {
+				return fmt.Errorf("container %q, partition %d: %w", name, i, err)
+			}
+		}
+	}
+	for _, p := range ks.partitions {
+		for _, e := range p.dirty {
+			if !e.dirty {
+				return fmt.Errorf("partition %d: %q is in the dirty list without its mark", p.number, e.key)
+			}
+		}
+	}
+	return nil
+}
+
+func (t *table) check(ks *Keyspace, p *partition, c *Container) error {
+	if t.number != c.number {
+		return fmt.Errorf("table has number %d, container %d", t.number, c.number)
+	}
+	living, bytes, seq := 0, int64(0), uint64(0)
+	for i, b := range t.roster {
+		if b.seq <= seq || b.seq >= t.nextSeq {
+			return fmt.Errorf("roster is out of order at berth %d", i)
+		}
+		seq = b.seq
+		if b.e == nil {
+			continue
+		}
+		living++
+		e := b.e
+		bytes += t.size(e)
+		id := t.id(e)
+		switch {
+		case t.index[id] != e:
+			return fmt.Errorf("%q is in the roster but not in the index", id)
+		case int(e.place) != i:
+			return fmt.Errorf("%q has place %d, stands at %d", id, e.place, i)
+		case e.gone:
+			return fmt.Errorf("%q is in the table though it is gone", id)
+		case !e.dirty && !e.stored:
+			return fmt.Errorf("%q is neither stored nor waiting to be", id)
+		case ks.partitionOf(id) != p:
+			return fmt.Errorf("%q belongs to another partition", id)
+		case e.version > p.version:
+			return fmt.Errorf("%q has a version from the future", id)
+		}
+		it, head, err := decodeRecord(e.key, e.rec)
+		if err != nil {
+			return fmt.Errorf("%q: %w", id, err)
+		}
+		if it != e.item() || head != int(e.head) {
+			return fmt.Errorf("%q differs from its record", id)
+		}
+		if err := t.checkRank(e); err != nil {
+			return fmt.Errorf("%q: %w", id, err)
+		}
+	}
+	switch {
+	case living != len(t.index):
+		return fmt.Errorf("%d items in the roster, %d in the index", living, len(t.index))
+	case bytes != t.bytes:
+		return fmt.Errorf("items have %d bytes, counted are %d", bytes, t.bytes)
+	}
+	return nil
+}
+
+func (t *table) checkRank(e *entry) error {
+	c, when := t.classOf(e)
+	switch {
+	case c == nil && e.rank != noRank:
+		return fmt.Errorf("rank %d of own end %d", e.rank, e.own)
+	case c == nil:
+		return nil
+	case int(e.rank) >= len(c.list) || c.list[e.rank] != candidate{when, e}:
+		return fmt.Errorf("not at its rank %d", e.rank)
+	case when < c.earliest:
+		return fmt.Errorf("dies at %d, before the bound %d", when, c.earliest)
+	case e.own == expiry.Inherit && e.ts != when:
+		return fmt.Errorf("listed with time %d, last written at %d", when, e.ts)
+	}
+	return nil
+}

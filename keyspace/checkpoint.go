@@ -1,0 +1,159 @@
+package keyspace
+
+import (
+	"errors"
+	"sync/atomic"
+	"time"
+)
+
+// When a checkpoint is made: the journal's files have grown to this size, or this long after the
+// last one if anything has been written since. Items that are overwritten or die before the next
+// checkpoint never reach the stores.
+const (
+	checkpointBytes    = 64 << 20
+	checkpointInterval = time.Minute
+	checkpointRetry    = 5 * time.Second
+)
+
+// folding is a checkpoint under way. Only the goroutine that makes checkpoints, and Close after it
+// has ended, touch what is not atomic.
+type folding struct {
+	done atomic.Int64
+
+	// What has been taken over from the partitions but is not safely in their stores yet. It is
+	// kept when a checkpoint fails, to be applied again by the next.
+	captured  [][]op // by partition
+	catalogue []op
+	dropped   []uint32 // numbers of containers whose items are to be deleted
+	below     uint64   // the journals that can go once all of that is in the stores
+}
+
+// runCheckpoints makes checkpoints when they are due.
+func (ks *Keyspace) runCheckpoints() {
+	defer ks.background.Done()
+	ticker := time.NewTicker(time.Second)
+	defer ticker.Stop()
+	var waited time.Duration // since the last attempt
+	due := checkpointInterval
+	for {
+		woken := false
+		select {
+		case <-ks.stop:
+			return
+		case <-ks.wake:
+			woken = true
+		case <-ticker.C:
+			waited += time.Second
+		}
+		if !woken && waited < due && ks.journal.size() < checkpointBytes || ks.Writable() != nil {
+			continue
+		}
+		waited, due = 0, checkpointInterval
+		if err := ks.checkpoint(); err != nil {
+			ks.opt.Log.Error().Err(err).Msg("checkpoint failed, it will be tried again; the journal keeps what is written")
+			due = checkpointRetry
+		}
+	}
+}
+
+// wakeCheckpoint asks for a checkpoint soon.
+func (ks *Keyspace) wakeCheckpoint() {
+	select {
+	case ks.wake <- struct{}{}:
+	default:
+	}
+}
+
+// checkpoint folds what has been written since the last one into the stores and removes the
+// journals that are no longer needed.
+//
+//  1. The journal goes on in a new file: all that is in older ones has been applied in memory.
+//  2. What the stores have to learn is captured, one partition after the other, as it stands in
+//     memory now: newer than the old journals, so nothing of theirs is missed.
+//  3. What has been captured is committed and forced to disk in the journal, so that the stores
+//     never get ahead of it: a crash half way through step 4 leaves a mixture which replaying the
+//     journals turns into exactly the committed state.
+//  4. The stores learn it and are forced to disk, in an order that does not matter for that reason.
+//  5. The old journals are removed.
+//
+// A failure leaves the journals where they are and the rest to the next checkpoint.
+func (ks *Keyspace) checkpoint() error {
+	f := &ks.fold
+	generation, err := ks.journal.rotate()
+	if err != nil {
+		return err
+	}
+	ks.capture(generation)
+	if err := ks.journal.commitAll(); err != nil {
+		return err
+	}
+	if err := ks.journal.sync(); err != nil {
+		return err
+	}
+	if err := ks.applyCaptured(); err != nil {
+		return err
+	}
+	f.captured, f.catalogue, f.dropped = nil, nil, nil
+	f.done.Add(1)
+	return ks.journal.remove(f.below)
+}
+
+// capture takes over what the stores have to learn. The catalogue comes first: an item is never
+// captured without its container being known, and what is dropped later is seen next time.
+func (ks *Keyspace) capture(generation uint64) {
+	f := &ks.fold
+	var tx Tx
+	ks.BeginAll(&tx)
+	cat := &ks.catalogue
+	for number, c := range cat.dirty {
+		key := containerKey(number)
+		if c == nil || c.name == "" || c.number != number {
+			f.catalogue = append(f.catalogue, op{key: key, del: true})
+			continue
+		}
+		f.catalogue = append(f.catalogue, op{key: key, rec: string(appendRecord(nil, key, c.describe()))})
+	}
+	clear(cat.dirty)
+	f.dropped = append(f.dropped, cat.dropped...)
+	cat.dropped = nil
+	clock := string(appendRecord(nil, clockKey, Item{Kind: clockKind, TS: tx.Now()}))
+	f.catalogue = append(f.catalogue, op{key: clockKey, rec: clock})
+	tx.Close()
+
+	if f.captured == nil {
+		f.captured = make([][]op, len(ks.partitions))
+	}
+	dropped := make(map[uint32]bool)
+	for _, number := range f.dropped {
+		dropped[number] = true
+	}
+	for i, p := range ks.partitions {
+		for _, o := range p.capture() {
+			if number, _, err := splitKey(o.key); err == nil && dropped[number] {
+				continue
+			}
+			f.captured[i] = append(f.captured[i], o)
+		}
+	}
+	f.below = generation
+}
+
+func (ks *Keyspace) applyCaptured() error {
+	f := &ks.fold
+	if err := ks.catStore.apply(f.catalogue); err != nil {
+		return err
+	}
+	errs := []error{ks.catStore.sync()}
+	for i, p := range ks.partitions {
+		if err := p.store.apply(f.captured[i]); err != nil {
+			return err
+		}
+		for _, number := range f.dropped {
+			if err := p.store.deletePrefix(string(appendKey(nil, number, ""))); err != nil {
+				return err
+			}
+		}
+		errs = append(errs, p.store.sync())
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,262 @@
+package keyspace
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"mayfly/expiry"
+)
+
+// loadStats are figures of the start.
+type loadStats struct {
+	items atomic.Int64
+	took  int64 // ms
+}
+
+// loader gathers what the stores and the journal hold. Partitions are loaded side by side.
+type loader struct {
+	ks *Keyspace
+
+	mu       sync.Mutex            // protects what follows
+	byNumber map[uint32]*Container // one without a name holds items whose container is not known (yet)
+	clock    int64                 // ms; the latest moment met
+}
+
+// restore opens the files and brings memory to the state they describe:
+//
+//  1. the catalogue's store and the partitions' stores, as the last checkpoint left them or as one
+//     that was interrupted has half written them;
+//  2. on top of them the journals in order. Every entry of a journal is the whole state of an
+//     item, so that it does not matter how much of it the stores had learnt already;
+//  3. what then belongs to no container was dropped: it is deleted from the stores in the
+//     background.
+func (ks *Keyspace) restore() error {
+	begin := ks.Now()
+	var err error
+	if ks.folder, err = openDataDir(ks.opt.Dir, ks.opt.Partitions, ks.opt.Log); err != nil {
+		return err
+	}
+	l := &loader{ks: ks, byNumber: make(map[uint32]*Container)}
+	for n := range ks.folder.partitions {
+		ks.partitions = append(ks.partitions, &partition{number: n, version: uint64(n)})
+	}
+	if err := l.loadCatalogue(); err != nil {
+		return err
+	}
+	if err := l.loadPartitions(); err != nil {
+		return err
+	}
+	ks.catalogue.dirty = make(map[uint32]*Container)
+	generation, ticket, err := replayJournals(ks.opt.Dir, ks.opt.Log, begin, l.replay)
+	if err != nil {
+		return err
+	}
+	l.finish()
+	ks.journal, err = openJournal(ks.opt.Dir, generation+1, ticket+1, ks.opt.Fsync, ks.opt.Log)
+	if err != nil {
+		return err
+	}
+	ks.load.took = ks.Now() - begin
+	ks.opt.Log.Info().Int64("items", ks.load.items.Load()).Int("partitions", len(ks.partitions)).
+		Int64("ms", ks.load.took).Msg("data loaded")
+	return nil
+}
+
+func (l *loader) loadCatalogue() (err error) {
+	ks := l.ks
+	ks.catStore, err = openStore(filepath.Join(ks.opt.Dir, "catalogue.db"), ks.opt.Log, ks.Now())
+	if err != nil {
+		return err
+	}
+	return ks.catStore.load(func(key, rec string) error {
+		return l.catalogueRecord(key, rec, false)
+	})
+}
+
+// loadPartitions loads all partitions, as many at a time as there are processors.
+func (l *loader) loadPartitions() error {
+	ks := l.ks
+	var wg sync.WaitGroup
+	limit := make(chan struct{}, runtime.GOMAXPROCS(0))
+	errs := make([]error, len(ks.partitions))
+	var done atomic.Int64
+	for i, p := range ks.partitions {
+		wg.Add(1)
+		limit <- struct{}{}
+		go func() {
+			defer func() { <-limit; wg.Done() }()
+			if errs[i] = l.loadPartition(p); errs[i] == nil {
+				ks.opt.Log.Debug().Int("partition", p.number).Int64("of", done.Add(1)).
+					Int64("items", ks.load.items.Load()).Msg("partition loaded")
+			}
+		}()
+	}
+	wg.Wait()
+	return errors.Join(errs...)
+}
+
+func (l *loader) loadPartition(p *partition) (err error) {
+	ks := l.ks
+	path := filepath.Join(ks.opt.Dir, partitionFile(p.number))
+	if p.store, err = openStore(path, ks.opt.Log, ks.Now()); err != nil {
+		return err
+	}
+	latest := int64(0)
+	items := int64(0)
+	err = p.store.load(func(key, rec string) error {
+		e, err := l.put(p, key, rec)
+		if err != nil {
+			return fmt.Errorf("%s: %w", path, err)
+		}
+		e.stored = true
+		latest = max(latest, e.ts)
+		if items++; items%100_000 == 0 {
+			ks.opt.Log.Info().Int("partition", p.number).Int64("items", items).Msg("loading")
+		}
+		return nil
+	})
+	ks.load.items.Add(items)
+	l.sawTime(latest)
+	return err
+}
+
+// container gives the container of a number; if it is not known yet, one without a name that
+// holds the items until it is.
+func (l *loader) container(number uint32) *Container {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	c := l.byNumber[number]
+	if c == nil {
+		c = newContainer("", number, 0, len(l.ks.partitions), expiry.Policy{})
+		l.byNumber[number] = c
+	}
+	return c
+}
+
+func (l *loader) sawTime(ms int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.clock = max(l.clock, ms)
+}
+
+// put brings an item into memory as its record describes it.
+func (l *loader) put(p *partition, key, rec string) (*entry, error) {
+	number, id, err := splitKey(key)
+	if err != nil {
+		return nil, err
+	}
+	it, _, err := decodeRecord(key, rec)
+	if err != nil {
+		return nil, err
+	}
+	if l.ks.partitionOf(id) != p {
+		return nil, fmt.Errorf("item %q does not belong to partition %d", key, p.number)
+	}
+	c := l.container(number)
+	t := c.tables[p.number]
+	if t == nil {
+		t = newTable(number)
+		c.tables[p.number] = t
+	}
+	p.version = max(p.version, it.Version)
+	e := t.index[id]
+	if e == nil {
+		e = &entry{}
+		e.set(key, rec, it)
+		t.insert(e)
+	} else {
+		t.replace(e, key, rec, it)
+	}
+	return e, nil
+}
+
+// replay brings one entry of a journal into memory.
+func (l *loader) replay(key, rec string, deleted bool) error {
+	if key == "" || key[0] < '0' || key[0] > '9' {
+		return l.catalogueRecord(key, rec, deleted)
+	}
+	number, id, err := splitKey(key)
+	if err != nil {
+		return err
+	}
+	p := l.ks.partitionOf(id)
+	if deleted {
+		if t := l.container(number).tables[p.number]; t != nil {
+			if e := t.index[id]; e != nil {
+				t.remove(e)
+				p.forget(e)
+			}
+		}
+		return nil
+	}
+	e, err := l.put(p, key, rec)
+	if err != nil {
+		return err
+	}
+	p.touch(e)
+	l.ks.load.items.Add(1)
+	l.clock = max(l.clock, e.ts)
+	return nil
+}
+
+// catalogueRecord takes a record of the catalogue in, from its store or from a journal.
+func (l *loader) catalogueRecord(key, rec string, deleted bool) error {
+	var it Item
+	if !deleted {
+		var err error
+		if it, _, err = decodeRecord(key, rec); err != nil {
+			return err
+		}
+		l.sawTime(it.TS)
+	}
+	if !strings.HasPrefix(key, containerPrefix) {
+		return nil // the clock: its time is all there is to it
+	}
+	number, err := containerNumber(key)
+	if err != nil {
+		return err
+	}
+	c := l.container(number)
+	if dirty := l.ks.catalogue.dirty; dirty != nil { // this comes from a journal
+		dirty[number] = c
+	}
+	if deleted {
+		c.name = ""
+		return nil
+	}
+	if err := c.learn(it.Body); err != nil {
+		return fmt.Errorf("record %q: %w", key, err)
+	}
+	l.sawTime(max(c.Policy().OwnDeadTo, c.Policy().InheritDeadTo))
+	return nil
+}
+
+// finish builds the catalogue, lets go of what belongs to no container, and starts the clock and
+// the versions beyond all that has been seen.
+func (l *loader) finish() {
+	cat := &l.ks.catalogue
+	cat.byName = make(map[string]*Container)
+	for number, c := range l.byNumber {
+		cat.next = max(cat.next, number+1)
+		if c.name != "" {
+			cat.byName[c.name] = c
+			continue
+		}
+		cat.dropped = append(cat.dropped, number)
+		cat.dirty[number] = nil
+	}
+	for _, p := range l.ks.partitions {
+		p.leap()
+	}
+	// While the clock has been marked each second, its wall clock cannot be behind the mark unless
+	// it was set back; then up to a second may have passed since the mark.
+	if clock, ok := l.ks.opt.Clock.(interface{ Raise(ms int64) }); ok && l.ks.Now() < l.clock {
+		clock.Raise(l.clock + int64(markInterval/time.Millisecond))
+	}
+}
