@@ -1,12 +1,13 @@
 package expiry
 
 import (
+	"math"
 	"sync/atomic"
 	"time"
 )
 
-// Clock tells the time in milliseconds since the epoch. It never runs backwards. Safe for
-// concurrent use.
+// Clock tells the time in milliseconds since the epoch, which is always positive. It never runs
+// backwards. Safe for concurrent use.
 type Clock interface {
 	Now() int64
 }
@@ -17,19 +18,22 @@ type Clock interface {
 // clock when it is set back. Formally it is m + max(w - m) over all readings so far, where w is the
 // wall and m the monotonic clock.
 type SystemClock struct {
-	start time.Time
-	lead  atomic.Int64 // ns; the greatest w - m seen
-	read  func() (wall, mono int64)
+	lead atomic.Int64              // ns; the greatest w - m seen
+	read func() (wall, mono int64) // ns
 }
 
 // NewSystemClock starts a clock that is never behind floor (ms), the last moment known from an
 // earlier run; 0 if there was none.
 func NewSystemClock(floor int64) *SystemClock {
-	c := &SystemClock{start: time.Now()}
-	c.read = func() (wall, mono int64) {
+	start := time.Now()
+	return newSystemClock(floor, func() (wall, mono int64) {
 		t := time.Now()
-		return t.UnixNano(), int64(t.Sub(c.start))
-	}
+		return t.UnixNano(), int64(t.Sub(start))
+	})
+}
+
+func newSystemClock(floor int64, read func() (wall, mono int64)) *SystemClock {
+	c := &SystemClock{read: read}
 	c.Raise(floor)
 	return c
 }
@@ -40,10 +44,14 @@ func (c *SystemClock) Now() int64 {
 	return (mono + c.raise(wall-mono)) / int64(time.Millisecond)
 }
 
+// maxFloor is the greatest moment in ms that the clock can be raised to, in the year 2262, with a
+// year of nanoseconds to spare before it would wrap around.
+const maxFloor = (math.MaxInt64 - int64(365*24*time.Hour)) / int64(time.Millisecond)
+
 // Raise makes sure that the clock is not behind floor (ms).
 func (c *SystemClock) Raise(floor int64) {
 	_, mono := c.read()
-	c.raise(floor*int64(time.Millisecond) - mono)
+	c.raise(min(floor, maxFloor)*int64(time.Millisecond) - mono)
 }
 
 func (c *SystemClock) raise(lead int64) int64 {
@@ -58,10 +66,14 @@ func (c *SystemClock) raise(lead int64) int64 {
 	}
 }
 
-// ManualClock is a clock that a test moves.
+// Deadline is the moment d from now, for the deadlines of sockets, which follow the wall clock and
+// have nothing to do with the life of documents.
+func Deadline(d time.Duration) time.Time { return time.Now().Add(d) }
+
+// ManualClock is a clock that a test moves. Safe for concurrent use.
 type ManualClock struct{ ms atomic.Int64 }
 
-// NewManualClock gives a clock that stands at ms.
+// NewManualClock gives a clock that stands at ms, which must be positive like every time.
 func NewManualClock(ms int64) *ManualClock {
 	c := &ManualClock{}
 	c.ms.Store(ms)
@@ -73,10 +85,19 @@ func (c *ManualClock) Now() int64 { return c.ms.Load() }
 
 // Raise moves the clock to at least floor (ms).
 func (c *ManualClock) Raise(floor int64) {
-	if floor > c.ms.Load() {
-		c.ms.Store(floor)
+	for {
+		now := c.ms.Load()
+		if floor <= now || c.ms.CompareAndSwap(now, floor) {
+			return
+		}
 	}
 }
 
-// Advance moves the clock forward.
+// Advance moves the clock forward; parts of a millisecond are dropped.
 func (c *ManualClock) Advance(d time.Duration) { c.ms.Add(d.Milliseconds()) }
+
+var processStart = time.Now()
+
+// Monotonic gives the time since the program started, for measuring how long something takes. It
+// knows nothing of the wall clock.
+func Monotonic() time.Duration { return time.Since(processStart) }
