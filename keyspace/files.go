@@ -1,0 +1,142 @@
+package keyspace
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"runtime/debug"
+
+	"github.com/tidwall/buntdb"
+)
+
+// faults lets a test play a disk that fails; nil or a nil function is the real disk.
+type faults struct {
+	write func() error           // called before a transaction is written; its error is the write's
+	sync  func(f *os.File) error // called in place of fsync
+}
+
+func (x *faults) beforeWrite() error {
+	if x == nil || x.write == nil {
+		return nil
+	}
+	return x.write()
+}
+
+func (x *faults) fsync(f *os.File) error {
+	if x == nil || x.sync == nil {
+		return f.Sync()
+	}
+	return x.sync(f)
+}
+
+// A dbFile is a buntdb file with a descriptor of our own beside buntdb's: buntdb ignores the errors
+// of fsync, and calls it under the lock that every reader waits for.
+type dbFile struct {
+	db     *buntdb.DB
+	f      *os.File // opened before buntdb writes, so that no error of writing back escapes it
+	faults *faults
+}
+
+// openDB opens a file that has been checked. buntdb must take it as it is: from is its size.
+func openDB(f *os.File, size int64, faults *faults) (*dbFile, error) {
+	db, err := buntdb.Open(f.Name())
+	if err != nil {
+		return nil, err
+	}
+	d := &dbFile{db: db, f: f, faults: faults}
+	err = db.SetConfig(buntdb.Config{SyncPolicy: buntdb.Never, AutoShrinkDisabled: true})
+	if now, e := d.size(); err == nil && (e != nil || now != size) {
+		err = errors.Join(fmt.Errorf("%s changed while it was opened", f.Name()), e)
+	}
+	if err != nil {
+		db.Close()
+		return nil, err
+	}
+	return d, nil
+}
+
+// update runs one transaction. buntdb commits what is half done when the function panics, so the
+// panic is turned into an error inside, which rolls back.
+//
+// A panic of buntdb itself leaves its lock held and its file in an unknown state: nothing may
+// recover from it, not even the handler that keeps a faulty command from ending the server.
+func (d *dbFile) update(f func(tx *buntdb.Tx) error) error {
+	if err := d.faults.beforeWrite(); err != nil {
+		return err
+	}
+	defer func() {
+		if p := recover(); p != nil {
+			endProcess(p)
+		}
+	}()
+	return d.db.Update(func(tx *buntdb.Tx) (err error) {
+		defer func() {
+			if p := recover(); p != nil {
+				err = fmt.Errorf("panic in a transaction: %v\n%s", p, debug.Stack())
+			}
+		}()
+		return f(tx)
+	})
+}
+
+// endProcess panics where nobody can recover.
+func endProcess(p any) {
+	stack := debug.Stack()
+	go panic(fmt.Sprintf("%v\n%s", p, stack))
+	select {}
+}
+
+// fsync forces the file to disk and makes sure that the file is still the one under its name, which
+// buntdb's would not be any more after a compaction behind our back.
+func (d *dbFile) fsync() error {
+	if err := d.faults.fsync(d.f); err != nil {
+		return err
+	}
+	ours, err := d.f.Stat()
+	if err != nil {
+		return err
+	}
+	named, err := os.Stat(d.f.Name())
+	if err != nil {
+		return err
+	}
+	if !os.SameFile(ours, named) {
+		return fmt.Errorf("%s was replaced by another file", d.f.Name())
+	}
+	return nil
+}
+
+func (d *dbFile) size() (int64, error) {
+	fi, err := d.f.Stat()
+	if err != nil {
+		return 0, err
+	}
+	return fi.Size(), nil
+}
+
+func (d *dbFile) close() error { return errors.Join(d.db.Close(), d.f.Close()) }
+
+// createNew makes a file that must not exist yet.
+func createNew(path string) (*os.File, error) {
+	return os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+}
+
+// writeFile makes a file, or makes it anew, and forces it to disk. Its name is on disk once the
+// folder has been forced there too: see fsyncDir.
+func writeFile(path string, content []byte) error {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(content)
+	return errors.Join(err, f.Sync(), f.Close())
+}
+
+// fsyncDir forces the names in a folder to disk.
+func fsyncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}

@@ -1,0 +1,603 @@
+package keyspace
+
+import (
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/rs/zerolog"
+	"github.com/tidwall/buntdb"
+)
+
+// The journal takes in every change before a reply reports or reveals it. It is a sequence of
+// buntdb files, one a generation; an item of a file is one commit, written with one system call:
+// whatever was handed in by then, of whomever (group commit).
+//
+//	key    0000000000000042                 the commit's ticket, one more than the one before
+//	value  1 5d0c3b7e 0000000094 0000000000003790 +10 62 12:order-1 1 7c0f1a9b d …\n-10 12:order-2\n
+//	       | |        |          |                | entries
+//	       | |        |          | bytes of this file that were on disk when this was written
+//	       | |        | bytes of entries
+//	       | | CRC-32C of the key and of all that follows the checksum
+//	       | version of the format
+//
+// What is committed stays in buntdb's memory until the journal goes on in a new file, so the memory
+// it takes is the size of the newest file: rotate before that becomes a burden.
+const (
+	commitKeySize    = 16
+	commitHeaderSize = len("1 5d0c3b7e 0000000094 0000000000003790 ")
+	commitSumFrom    = 2
+	commitSumTo      = commitSumFrom + 8
+	commitSizeFrom   = commitSumTo + 1
+	commitSizeTo     = commitSizeFrom + 10
+	commitOnDiskFrom = commitSizeTo + 1
+	commitOnDiskTo   = commitOnDiskFrom + 16
+	maxCommitSize    = 9_999_999_999 // bytes of entries
+)
+
+const (
+	syncInterval  = time.Second     // of EverySec
+	slowSync      = 2 * time.Second // a background fsync that takes longer holds commits up
+	firstRetry    = 20 * time.Millisecond
+	longestRetry  = 2 * time.Second
+	keptBatchSize = 1 << 20 // bytes; greater buffers are not kept for reuse
+)
+
+var errJournalClosed = errors.New("the journal is closed")
+
+// appendSet appends an entry that sets an item.
+func appendSet(dst []byte, key, rec string) []byte {
+	dst = append(dst, '+')
+	dst = strconv.AppendInt(dst, int64(len(key)), 10)
+	dst = append(dst, ' ')
+	dst = strconv.AppendInt(dst, int64(len(rec)), 10)
+	dst = append(dst, ' ')
+	dst = append(dst, key...)
+	dst = append(dst, ' ')
+	dst = append(dst, rec...)
+	return append(dst, '\n')
+}
+
+// appendDel appends an entry that deletes an item.
+func appendDel(dst []byte, key string) []byte {
+	dst = append(dst, '-')
+	dst = strconv.AppendInt(dst, int64(len(key)), 10)
+	dst = append(dst, ' ')
+	dst = append(dst, key...)
+	return append(dst, '\n')
+}
+
+// batch is what is committed together. The journal's mutex protects it; its entries are read
+// without by the one who commits it, when nothing is added any more.
+type batch struct {
+	ticket  Ticket
+	entries []byte
+	waiting int           // calls that wait for it
+	turn    chan struct{} // hands one of them the right to commit
+	done    chan struct{} // closed when err is known
+	err     error
+}
+
+// settle tells those who wait for the batch what became of it.
+func (b *batch) settle(err error) {
+	if b.waiting > 0 {
+		b.err = err
+		close(b.done)
+		b.waiting, b.turn, b.done = 0, nil, nil
+	}
+}
+
+// journal commits in groups. Safe for concurrent use, but for rotate, remove and close, which one
+// goroutine calls.
+//
+// Whoever wants something committed and finds nobody committing does it, for everybody; the others
+// park, and when he is done one of those whose work came too late goes on. The right to commit,
+// busy, is held without the mutex.
+type journal struct {
+	dir    string
+	log    zerolog.Logger
+	faults *faults
+	policy atomic.Int32 // Fsync
+
+	done   atomic.Uint64 // all up to this ticket is committed as the policy asks
+	synced atomic.Uint64 // all up to this ticket is on disk
+	slow   atomic.Bool   // a background fsync takes too long
+	fault  atomic.Pointer[error]
+	broken atomic.Pointer[error] // an fsync failed: for ever
+
+	commits, fsyncs, written atomic.Int64 // written: bytes
+	total                    atomic.Int64 // bytes of all files
+
+	mu       sync.Mutex // protects what follows; held for moments only
+	next     Ticket     // of the next batch
+	pending  *batch     // takes in what is appended; nil while empty
+	failed   *batch     // could not be written and is tried again, before pending
+	flying   *batch     // is being committed
+	spare    []byte     // buffer for the next batch
+	busy     bool       // somebody has the right to commit
+	claims   []chan struct{}
+	retrying bool
+	closed   bool
+
+	// file is the newest file. It is replaced with the right to commit and syncMu held: one of them
+	// is enough to use it.
+	file       *dbFile
+	generation uint64
+	syncMu     sync.Mutex   // held during an fsync
+	end        atomic.Int64 // bytes written to the newest file
+	onDisk     atomic.Int64 // bytes of it that an fsync has forced to disk
+
+	stop       chan struct{}
+	background sync.WaitGroup
+}
+
+// openJournal starts a journal in a new file. firstTicket is one more than the last replayed.
+func openJournal(dir string, firstGeneration uint64, firstTicket Ticket, fsync Fsync, log zerolog.Logger) (*journal, error) {
+	return openJournalWith(dir, firstGeneration, firstTicket, fsync, log, nil)
+}
+
+func openJournalWith(dir string, firstGeneration uint64, firstTicket Ticket, fsync Fsync, log zerolog.Logger, faults *faults) (*journal, error) {
+	j := &journal{dir: dir, log: log, faults: faults, next: max(firstTicket, 1), stop: make(chan struct{})}
+	j.policy.Store(int32(fsync))
+	j.done.Store(uint64(j.next - 1))
+	j.synced.Store(uint64(j.next - 1))
+	if err := j.newFile(firstGeneration); err != nil {
+		return nil, err
+	}
+	if err := j.countBytes(); err != nil {
+		j.file.close()
+		return nil, err
+	}
+	j.background.Go(j.syncEachSecond)
+	return j, nil
+}
+
+// append hands a group of entries in, which will be committed entirely or not at all, and returns
+// the ticket to wait for. The group is copied. It never blocks on the disk.
+func (j *journal) append(group []byte) Ticket {
+	j.mu.Lock()
+	b := j.pending
+	if b == nil {
+		b = &batch{ticket: j.next, entries: j.spare[:0]}
+		j.spare = nil
+		j.next++
+		j.pending = b
+	}
+	b.entries = append(b.entries, group...)
+	t := b.ticket
+	j.mu.Unlock()
+	return t
+}
+
+// committed is the ticket up to which all is committed.
+func (j *journal) committed() Ticket { return Ticket(j.done.Load()) }
+
+// wait returns once all up to the ticket is committed as the policy asks, by this call or another.
+// An error says why it is not; unless the disk refused an fsync it is tried again by and by.
+func (j *journal) wait(t Ticket) error {
+	if j.committed() >= t {
+		return nil
+	}
+	j.mu.Lock()
+	if j.committed() >= t {
+		j.mu.Unlock()
+		return nil
+	}
+	if !j.busy {
+		j.busy = true
+		j.mu.Unlock()
+		return j.commitAndRelease(t)
+	}
+	b := j.pending
+	if j.flying != nil && t <= j.flying.ticket {
+		b = j.flying
+	} else if j.failed != nil && t <= j.failed.ticket {
+		b = j.failed
+	}
+	if b == nil || t > b.ticket {
+		j.mu.Unlock()
+		return fmt.Errorf("ticket %d was never handed out", t)
+	}
+	if b.waiting++; b.waiting == 1 {
+		b.done, b.turn = make(chan struct{}), make(chan struct{}, 1)
+	}
+	done, turn := b.done, b.turn
+	j.mu.Unlock()
+	select {
+	case <-done:
+		return b.err
+	case <-turn:
+		return j.commitAndRelease(t)
+	}
+}
+
+// commitAll commits all that has been handed in.
+func (j *journal) commitAll() error {
+	j.claim()
+	return j.commitAndRelease(j.last())
+}
+
+// last is the last ticket that has been handed out.
+func (j *journal) last() Ticket {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.next - 1
+}
+
+// claim waits for the right to commit.
+func (j *journal) claim() {
+	j.mu.Lock()
+	if !j.busy {
+		j.busy = true
+		j.mu.Unlock()
+		return
+	}
+	mine := make(chan struct{})
+	j.claims = append(j.claims, mine)
+	j.mu.Unlock()
+	<-mine
+}
+
+// release passes the right to commit on, to a claim, to one who waits for what is pending, or to
+// the next who comes.
+func (j *journal) release() {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	switch {
+	case len(j.claims) > 0:
+		close(j.claims[0])
+		j.claims = j.claims[1:]
+	case j.failed == nil && j.pending != nil && j.pending.waiting > 0:
+		j.pending.turn <- struct{}{}
+	default:
+		j.busy = false
+		// While writing fails everybody gets the error instead of trying it in turn.
+		for _, b := range []*batch{j.failed, j.pending} {
+			if b != nil {
+				b.settle(j.err())
+			}
+		}
+	}
+}
+
+func (j *journal) commitAndRelease(t Ticket) error {
+	defer j.release()
+	return j.commitTo(t)
+}
+
+// commitTo commits batch after batch until the ticket is covered. The right to commit is held.
+func (j *journal) commitTo(t Ticket) error {
+	for j.committed() < t {
+		j.mu.Lock()
+		if j.closed {
+			j.mu.Unlock()
+			return errJournalClosed
+		}
+		b := j.failed
+		if b == nil {
+			b, j.pending = j.pending, nil
+		}
+		if b == nil {
+			j.mu.Unlock()
+			return fmt.Errorf("ticket %d was never handed out", t)
+		}
+		j.failed, j.flying = nil, b
+		j.mu.Unlock()
+
+		err := j.write(b)
+
+		j.mu.Lock()
+		j.flying = nil
+		if err == nil {
+			j.done.Store(uint64(b.ticket))
+			if cap(b.entries) <= keptBatchSize {
+				j.spare = b.entries
+			}
+		} else {
+			j.failed = b
+		}
+		b.settle(err)
+		j.mu.Unlock()
+		j.report(err)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// write writes a batch as one item and, if the policy asks for it, forces it to disk. The right to
+// commit is held.
+func (j *journal) write(b *batch) error {
+	if err := j.broken.Load(); err != nil {
+		return *err
+	}
+	if j.slow.Load() && j.fsyncPolicy() == EverySec {
+		// The disk does not keep up. Let it, as Redis does: what is lost in a power cut must not
+		// grow beyond the last two seconds or so.
+		j.syncMu.Lock()
+		j.slow.Store(false)
+		j.syncMu.Unlock()
+	}
+	key, value, err := encodeCommit(b.ticket, j.onDisk.Load(), b.entries)
+	if err != nil {
+		return err
+	}
+	err = j.file.update(func(tx *buntdb.Tx) error {
+		_, _, err := tx.Set(key, value, nil)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("writing %s: %w", j.file.f.Name(), err)
+	}
+	size := commandSize(len(key), len(value))
+	j.commits.Add(1)
+	j.written.Add(size)
+	j.total.Add(size)
+	j.end.Add(size)
+	if j.fsyncPolicy() == Always {
+		return j.syncTo(b.ticket)
+	}
+	return nil
+}
+
+// encodeCommit makes the item of a commit.
+func encodeCommit(t Ticket, onDisk int64, entries []byte) (key, value string, err error) {
+	if len(entries) > maxCommitSize {
+		return "", "", fmt.Errorf("a commit of %d bytes is too large", len(entries))
+	}
+	k := make([]byte, commitKeySize)
+	putDecimal(k, uint64(t))
+	v := make([]byte, commitHeaderSize+len(entries))
+	for i := range v[:commitHeaderSize] {
+		v[i] = ' '
+	}
+	v[0] = recordFormat
+	putDecimal(v[commitSizeFrom:commitSizeTo], uint64(len(entries)))
+	putDecimal(v[commitOnDiskFrom:commitOnDiskTo], uint64(onDisk))
+	copy(v[commitHeaderSize:], entries)
+	crc := crc32.Update(crc32.Update(0, castagnoli, k), castagnoli, v[commitSumTo:])
+	putHex(v[commitSumFrom:commitSumTo], crc)
+	return view(k), view(v), nil
+}
+
+// report notes whether writing works, and has it tried again if it does not.
+func (j *journal) report(err error) {
+	if err == nil {
+		if j.fault.Load() != nil && j.fault.Swap(nil) != nil {
+			j.log.Info().Msg("writing works again")
+		}
+		return
+	}
+	if j.fault.Swap(&err) == nil {
+		j.log.Error().Err(err).Msg("cannot write: writes are refused until it succeeds")
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if !j.retrying && !j.closed && j.broken.Load() == nil {
+		j.retrying = true
+		j.background.Go(j.retry)
+	}
+}
+
+// retry tries again to write what could not be written, with growing pauses.
+func (j *journal) retry() {
+	for pause := firstRetry; j.broken.Load() == nil; pause = min(2*pause, longestRetry) {
+		select {
+		case <-j.stop:
+			return
+		case <-time.After(pause):
+		}
+		if j.commitAll() == nil {
+			break
+		}
+	}
+	j.mu.Lock()
+	j.retrying = false
+	j.mu.Unlock()
+}
+
+// err is nil, or why writes must be refused: the last write failed, or ever an fsync.
+func (j *journal) err() error {
+	if err := j.broken.Load(); err != nil {
+		return *err
+	}
+	if err := j.fault.Load(); err != nil {
+		return *err
+	}
+	return nil
+}
+
+// sync forces all that is committed to disk.
+func (j *journal) sync() error { return j.syncTo(j.committed()) }
+
+// syncTo forces all up to a ticket that has been written to disk. A failed fsync is final: the
+// system may have dropped what it could not write, and would report success the next time.
+func (j *journal) syncTo(t Ticket) error {
+	j.syncMu.Lock()
+	defer j.syncMu.Unlock()
+	return j.syncLocked(t)
+}
+
+// syncLocked: syncMu must be held.
+func (j *journal) syncLocked(t Ticket) error {
+	if err := j.broken.Load(); err != nil {
+		return *err
+	}
+	if j.synced.Load() >= uint64(t) {
+		return nil
+	}
+	end := j.end.Load()
+	slow := time.AfterFunc(slowSync, func() { j.slow.Store(true) })
+	err := j.file.fsync()
+	slow.Stop()
+	j.fsyncs.Add(1)
+	if err != nil {
+		err = fmt.Errorf("forcing %s to disk: %w", j.file.f.Name(), err)
+		j.broken.Store(&err)
+		j.log.Error().Err(err).Msg("the disk failed: writes are refused until the server is started again")
+		return err
+	}
+	j.synced.Store(uint64(t))
+	j.onDisk.Store(end)
+	return nil
+}
+
+// syncEachSecond is EverySec's work. It holds nobody up: commits go on during the fsync.
+func (j *journal) syncEachSecond() {
+	ticker := time.NewTicker(syncInterval)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-j.stop:
+			return
+		case <-ticker.C:
+			if j.fsyncPolicy() == EverySec {
+				j.sync() // a failure is noted and logged there
+			}
+		}
+	}
+}
+
+func (j *journal) fsyncPolicy() Fsync { return Fsync(j.policy.Load()) }
+
+// setFsync changes the policy. What is committed already is forced to disk first if the new one is
+// Always.
+func (j *journal) setFsync(f Fsync) {
+	j.policy.Store(int32(f))
+	if f == Always {
+		j.sync()
+	}
+}
+
+// rotate commits what is pending and goes on in a new file. All tickets handed out before the call
+// are in files of lower generations than the one returned, and those are on disk.
+func (j *journal) rotate() (generation uint64, err error) {
+	if err := j.sync(); err != nil { // most of it without holding commits up
+		return 0, err
+	}
+	j.claim()
+	defer j.release()
+	if err := j.commitTo(j.last()); err != nil {
+		return 0, err
+	}
+	// The old file must be whole on disk before the new one can hold anything: a power cut may take
+	// the last commits, but never earlier ones and leave later ones.
+	j.syncMu.Lock()
+	defer j.syncMu.Unlock()
+	if err := j.syncLocked(j.committed()); err != nil {
+		return 0, err
+	}
+	old := j.file
+	if err := j.newFile(j.generation + 1); err != nil {
+		return 0, err
+	}
+	if err := old.close(); err != nil {
+		j.log.Error().Err(err).Str("file", old.f.Name()).Msg("closing a journal")
+	}
+	return j.generation, nil
+}
+
+// newFile makes the file of a generation, durably, and makes it the newest.
+func (j *journal) newFile(generation uint64) error {
+	f, err := createNew(filepath.Join(j.dir, journalFile(generation)))
+	if err != nil {
+		return err
+	}
+	err = fsyncDir(j.dir)
+	var file *dbFile
+	if err == nil {
+		file, err = openDB(f, 0, j.faults)
+	}
+	if err != nil {
+		return errors.Join(err, f.Close(), os.Remove(f.Name()))
+	}
+	j.file, j.generation = file, generation
+	j.end.Store(0)
+	j.onDisk.Store(0)
+	return nil
+}
+
+// remove deletes the files of generations below, never the newest.
+func (j *journal) remove(below uint64) error {
+	files, err := journalFiles(j.dir)
+	if err != nil {
+		return err
+	}
+	for _, f := range files {
+		if f.generation >= below || f.generation >= j.generation {
+			continue
+		}
+		if err := os.Remove(f.path); err != nil {
+			return err
+		}
+	}
+	return errors.Join(fsyncDir(j.dir), j.countBytes())
+}
+
+// countBytes finds out the size of all files together.
+func (j *journal) countBytes() error {
+	j.claim() // nothing is written meanwhile
+	defer j.release()
+	files, err := journalFiles(j.dir)
+	total := int64(0)
+	for _, f := range files {
+		total += f.size
+	}
+	j.total.Store(total)
+	return err
+}
+
+// size is the size of all files together in bytes.
+func (j *journal) size() int64 { return j.total.Load() }
+
+// close commits what is pending, forces it to disk and closes the file.
+func (j *journal) close() error {
+	close(j.stop)
+	j.background.Wait()
+	j.claim()
+	defer j.release()
+	err := j.commitTo(j.last())
+	err = errors.Join(err, j.sync())
+	j.mu.Lock()
+	j.closed = true
+	j.mu.Unlock()
+	return errors.Join(err, j.file.close())
+}
+
+// journalFile is the name of a generation's file.
+func journalFile(generation uint64) string { return fmt.Sprintf("journal-%012d.db", generation) }
+
+type generationFile struct {
+	path       string
+	generation uint64
+	size       int64
+}
+
+// journalFiles lists the journal's files in a folder, oldest first.
+func journalFiles(dir string) (files []generationFile, err error) {
+	entries, err := os.ReadDir(dir) // in ascending order of names, which is that of generations
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range entries {
+		digits := strings.TrimSuffix(strings.TrimPrefix(e.Name(), "journal-"), ".db")
+		n, ok := readDecimal(digits)
+		if !ok || e.Name() != journalFile(n) {
+			continue
+		}
+		fi, err := e.Info()
+		if err != nil {
+			return nil, err
+		}
+		files = append(files, generationFile{filepath.Join(dir, e.Name()), n, fi.Size()})
+	}
+	return files, nil
+}

@@ -1,0 +1,13 @@
+//go:build !(darwin || dragonfly || freebsd || linux || netbsd || openbsd)
+
+package keyspace
+
+import (
+	"errors"
+	"os"
+)
+
+// lockFile refuses: without a lock two processes could destroy a folder.
+func lockFile(string) (*os.File, error) {
+	return nil, errors.New("mayfly cannot lock files on this system")
+}

@@ -1,0 +1,36 @@
+//go:build darwin || dragonfly || freebsd || linux || netbsd || openbsd
+
+package keyspace
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"syscall"
+)
+
+// lockFile takes the lock that keeps other processes out of a data folder. It ends when the file is
+// closed or the process dies; the process's number is in the file for whoever finds it locked.
+func lockFile(path string) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+	if err == nil {
+		pid := fmt.Appendf(nil, "%d\n", os.Getpid())
+		if err = f.Truncate(int64(len(pid))); err == nil {
+			_, err = f.WriteAt(pid, 0)
+		}
+	} else if errors.Is(err, syscall.EWOULDBLOCK) {
+		pid, _ := io.ReadAll(io.LimitReader(f, 20))
+		err = fmt.Errorf("is in use by another process (pid %s)", strings.TrimSpace(string(pid)))
+	}
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
+}

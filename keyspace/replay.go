@@ -1,0 +1,247 @@
+package keyspace
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"os"
+	"slices"
+	"strconv"
+
+	"github.com/rs/zerolog"
+)
+
+// replayJournals visits all entries of all journals in a folder, in the order in which they were
+// committed, and gives the last generation and ticket, 0 if there are none. Key and record share
+// one piece of memory that nothing else uses, so they may be kept; the record is empty for deletes.
+//
+// The newest journal may end in something that a crash kept from being written: that is cut off and
+// kept aside under a name with the time now (ms). Anything else that is not as it was written is a
+// *DamageError, and then what has been visited is of no use.
+func replayJournals(dir string, log zerolog.Logger, now int64, visit func(key, rec string, deleted bool) error) (lastGeneration uint64, lastTicket Ticket, err error) {
+	files, err := journalFiles(dir)
+	if err != nil {
+		return 0, 0, err
+	}
+	r := replayer{visit: visit}
+	for i, file := range files {
+		if i > 0 && file.generation != lastGeneration+1 {
+			return 0, 0, fmt.Errorf("%s is there, but not the journal before it", file.path)
+		}
+		lastGeneration = file.generation
+		if i < len(files)-1 {
+			err = r.whole(file)
+		} else {
+			err = r.newest(file, now, log)
+		}
+		if err != nil {
+			return 0, 0, err
+		}
+	}
+	return lastGeneration, r.last, nil
+}
+
+type replayer struct {
+	visit func(key, rec string, deleted bool) error
+	last  Ticket // of the last commit read; 0 before the first
+	value []byte // of the commit that is being read
+}
+
+// whole replays a journal that was finished before the next was begun: it must be whole.
+func (r *replayer) whole(file generationFile) error {
+	f, err := os.Open(file.path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	err = r.read(f, file.size)
+	var b *breakOff
+	if errors.As(err, &b) {
+		return b.damage(file.path)
+	}
+	return err
+}
+
+// newest replays the newest journal, whose end a crash may have kept from the disk.
+func (r *replayer) newest(file generationFile, now int64, log zerolog.Logger) error {
+	f, err := os.OpenFile(file.path, os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	err = r.read(f, file.size)
+	var b *breakOff
+	if errors.As(err, &b) {
+		if err := judgeJournal(f, b, file.size); err != nil {
+			return err
+		}
+		return cutTail(f, b.at, file.size, now, log)
+	}
+	if err != nil {
+		return err
+	}
+	// After a kill it may be in the system's memory only. The next journal must not get to the disk
+	// before it.
+	return f.Sync()
+}
+
+// read replays a file up to its end or to where it breaks off: *breakOff.
+func (r *replayer) read(f *os.File, size int64) error {
+	c := newCommandReader(f, 0, size)
+	for {
+		h, err := r.commit(c)
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if r.last != 0 && h.ticket != r.last+1 {
+			reason := fmt.Sprintf("commit %d follows commit %d: something is missing", h.ticket, r.last)
+			return &DamageError{f.Name(), c.from, c.off, reason}
+		}
+		r.last = h.ticket
+		if err := r.visitEntries(r.value[commitHeaderSize:]); err != nil {
+			return fmt.Errorf("%s, commit %d: %w", f.Name(), h.ticket, err)
+		}
+	}
+}
+
+// commitHeader is what is known of a commit without its entries.
+type commitHeader struct {
+	ticket Ticket
+	size   int64  // bytes of entries
+	onDisk int64  // bytes of the file that were on disk when it was written
+	crc    uint32 // CRC-32C of key and value
+}
+
+// header reads a commit up to its entries, which are left of the command's value. The two places in
+// which their size is written must agree: nothing is allocated on the word of one of them.
+func (r *replayer) header(c *commandReader) (h commitHeader, cmd command, err error) {
+	if cmd, err = c.next(); err != nil {
+		return h, cmd, err
+	}
+	ticket, ok := readDecimal(string(cmd.key))
+	if cmd.del || !ok || len(cmd.key) != commitKeySize || cmd.value < int64(commitHeaderSize) {
+		return h, cmd, c.broken("there is an item that is not a commit")
+	}
+	r.value = r.value[:0]
+	if err := c.read(int64(commitHeaderSize), r.keep); err != nil {
+		return h, cmd, err
+	}
+	cmd.value -= int64(commitHeaderSize)
+	v := string(r.value)
+	crc, ok1 := readHex(v[commitSumFrom:commitSumTo])
+	size, ok2 := readDecimal(v[commitSizeFrom:commitSizeTo])
+	onDisk, ok3 := readDecimal(v[commitOnDiskFrom:commitOnDiskTo])
+	if v[0] != recordFormat || !ok1 || !ok2 || !ok3 || int64(size) != cmd.value {
+		return h, cmd, c.broken("a commit's header is malformed")
+	}
+	return commitHeader{Ticket(ticket), int64(size), int64(onDisk), crc}, cmd, nil
+}
+
+// commit reads a commit into r.value and checks it.
+func (r *replayer) commit(c *commandReader) (commitHeader, error) {
+	h, cmd, err := r.header(c)
+	if err != nil {
+		return h, err
+	}
+	if h.size <= c.size-c.off {
+		r.value = slices.Grow(r.value, int(h.size))
+	}
+	keep := r.keep
+	if h.size > c.size-c.off {
+		keep = nil // it is not all there
+	}
+	crc := crc32.Update(0, castagnoli, cmd.key)
+	if err := c.value(cmd, keep); err != nil {
+		return h, err
+	}
+	if v := r.value; crc32.Update(crc, castagnoli, v[commitSumTo:]) != h.crc || v[1] != ' ' {
+		return h, &breakOff{at: c.from, to: c.off, reason: "a commit's checksum does not match"}
+	}
+	return h, nil
+}
+
+func (r *replayer) keep(b []byte) { r.value = append(r.value, b...) }
+
+// judgeJournal decides about a newest journal that breaks off: nil if it may be cut there, because
+// it shows what a crash leaves behind and no later commit says that this place was on disk.
+func judgeJournal(f *os.File, b *breakOff, size int64) error {
+	var r replayer
+	budget := 4 * (size - b.at) // bytes to read: users' data may be made to look like commits
+	_, later, err := search(f, b.at+1, size, setHead+"$16\r\n", func(at int64) (bool, error) {
+		if budget < 0 {
+			return true, nil
+		}
+		c := newCommandReader(f, at, size)
+		h, cmd, err := r.header(c)
+		budget -= int64(commitHeaderSize)
+		if err != nil || h.onDisk <= b.at || cmd.value > size-c.off {
+			return false, ignoreBreakOff(err)
+		}
+		budget -= cmd.value
+		_, err = r.commit(newCommandReader(f, at, size))
+		return err == nil, ignoreBreakOff(err)
+	})
+	if err != nil {
+		return err
+	}
+	if !later {
+		lost, err := unwritten(f, b, size)
+		if lost || err != nil {
+			return err
+		}
+	}
+	return b.damage(f.Name())
+}
+
+func ignoreBreakOff(err error) error {
+	var b *breakOff
+	if err == io.EOF || errors.As(err, &b) {
+		return nil
+	}
+	return err
+}
+
+var errEntry = errors.New("an entry is malformed")
+
+// visitEntries visits the entries of a commit in order.
+func (r *replayer) visitEntries(entries []byte) error {
+	for len(entries) > 0 {
+		sign := entries[0]
+		keySize, rest, ok := cutNumber(entries[1:])
+		recSize := 0
+		if sign == '+' && ok {
+			recSize, rest, ok = cutNumber(rest)
+			recSize++ // the space before it
+		}
+		if sign != '+' && sign != '-' || !ok || keySize+recSize >= len(rest) || rest[keySize+recSize] != '\n' {
+			return errEntry
+		}
+		text := string(rest[:keySize+recSize])
+		entries = rest[keySize+recSize+1:]
+		var err error
+		if sign == '-' {
+			err = r.visit(text, "", true)
+		} else {
+			err = r.visit(text[:keySize], text[keySize+1:], false)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// cutNumber cuts a number of bytes and the space behind it off.
+func cutNumber(b []byte) (n int, rest []byte, ok bool) {
+	i := bytes.IndexByte(b[:min(len(b), maxDigits)], ' ')
+	if i < 0 {
+		return 0, nil, false
+	}
+	n, err := strconv.Atoi(string(b[:i]))
+	return n, b[i+1:], err == nil && n >= 0
+}

@@ -1,0 +1,158 @@
+package keyspace
+
+import (
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"os"
+	"strings"
+)
+
+// A seal is an item of a store that confirms all that precedes it in the file. It is written after
+// what it covers has been forced to disk, and counts once it has been forced to disk itself.
+//
+// Seals answer two questions that the file alone could not. Is a byte as it was written? buntdb's
+// deletes carry no checksum, and neither do the lengths of its commands; a seal's checksum covers
+// every byte since the seal before it. And: may the end of the file be cut? What follows the last
+// seal was never confirmed, the journal still holds it, so it is cut whatever it is; but a seal
+// behind a broken place proves that the place was whole once: that is damage and is never cut.
+//
+// All seals lie under one key, so that only the last costs memory.
+const (
+	sealKey       = "seal"
+	sealKind Kind = 's'
+)
+
+// seal is what the body of a seal's record says: three decimal numbers and a checksum, of fixed
+// width, so that every seal has the same size and nothing else can be taken for one.
+type seal struct {
+	from int64  // end of the seal before, 0 for the first
+	at   int64  // where this seal starts: it covers from to at
+	crc  uint32 // CRC-32C of the bytes from to at
+}
+
+func (s seal) record() string {
+	body := []byte("0000000000000000 0000000000000000 00000000")
+	putDecimal(body[:16], uint64(s.from))
+	putDecimal(body[17:33], uint64(s.at))
+	putHex(body[34:], s.crc)
+	return string(appendRecord(nil, sealKey, Item{Kind: sealKind, Body: view(body)}))
+}
+
+// bytes is the seal as it lies in a file.
+func (s seal) bytes() []byte {
+	rec := s.record()
+	return fmt.Appendf(nil, "%s$%d\r\n%s\r\n$%d\r\n%s\r\n", setHead, len(sealKey), sealKey, len(rec), rec)
+}
+
+var (
+	sealRecordSize = len(seal{}.record())
+	sealSize       = commandSize(len(sealKey), sealRecordSize)
+	sealHead       = string(seal{}.bytes()[:sealSize-int64(sealRecordSize)-2])
+)
+
+// readSeal is the inverse of record.
+func readSeal(rec string) (s seal, ok bool) {
+	it, _, err := decodeRecord(sealKey, rec)
+	if err != nil || it.Kind != sealKind {
+		return s, false
+	}
+	f := strings.Split(it.Body, " ")
+	if len(rec) != sealRecordSize || len(f) != 3 {
+		return s, false
+	}
+	from, ok1 := readDecimal(f[0])
+	at, ok2 := readDecimal(f[1])
+	crc, ok3 := readHex(f[2])
+	return seal{int64(from), int64(at), crc}, ok1 && ok2 && ok3
+}
+
+// scanStore checks a store's file from its first byte to its last, in constant memory, and gives
+// the end of the last seal: what follows was never confirmed. Damage is a *DamageError.
+func scanStore(f *os.File, size int64) (sealed int64, err error) {
+	c := newCommandReader(f, 0, size)
+	rec := make([]byte, 0, sealRecordSize)
+	for {
+		crc := c.crc
+		cmd, err := c.next()
+		if err == io.EOF {
+			break
+		}
+		if err == nil && string(cmd.key) == sealKey {
+			rec = rec[:0]
+			if err = c.sealValue(cmd, &rec); err == nil {
+				want := seal{sealed, cmd.from, crc}
+				if s, _ := readSeal(string(rec)); s != want {
+					return 0, &DamageError{f.Name(), sealed, c.off, "the checksum of this range does not match"}
+				}
+				sealed, c.crc = c.off, 0
+			}
+		} else if err == nil && !cmd.del {
+			err = c.record(cmd)
+		}
+		if err != nil {
+			return sealed, judgeStore(f, size, err)
+		}
+	}
+	if sealed == 0 {
+		return 0, &DamageError{f.Name(), 0, size, "there is no seal in it, although one is written when the file is made"}
+	}
+	return sealed, nil
+}
+
+// sealValue reads the value of what may only be a seal.
+func (c *commandReader) sealValue(cmd command, rec *[]byte) error {
+	if cmd.del || cmd.value != int64(sealRecordSize) {
+		return c.broken("there is a seal of a wrong form")
+	}
+	return c.value(cmd, func(b []byte) { *rec = append(*rec, b...) })
+}
+
+// judgeStore decides about a store's file that breaks off: nil if all from the last seal on may be
+// cut.
+func judgeStore(f *os.File, size int64, err error) error {
+	var b *breakOff
+	if !errors.As(err, &b) {
+		return err
+	}
+	_, later, err := search(f, b.at+1, size, sealHead, func(at int64) (bool, error) {
+		rec := make([]byte, sealRecordSize)
+		if _, err := f.ReadAt(rec, at+int64(len(sealHead))); err != nil {
+			return false, ignoreEOF(err)
+		}
+		s, ok := readSeal(string(rec))
+		return ok && s.at == at, nil
+	})
+	if err != nil {
+		return err
+	}
+	if !later {
+		lost, err := unwritten(f, b, size)
+		if lost || err != nil {
+			return err
+		}
+	}
+	return b.damage(f.Name())
+}
+
+func ignoreEOF(err error) error {
+	if err == io.EOF {
+		return nil
+	}
+	return err
+}
+
+// sumRange gives the CRC-32C of a range of a file.
+func sumRange(f io.ReaderAt, from, to int64) (crc uint32, err error) {
+	buf := make([]byte, 64<<10)
+	for from < to {
+		n, err := f.ReadAt(buf[:min(int64(len(buf)), to-from)], from)
+		if n == 0 {
+			return 0, err
+		}
+		crc = crc32.Update(crc, castagnoli, buf[:n])
+		from += int64(n)
+	}
+	return crc, nil
+}
