@@ -68,19 +68,19 @@ type Flags uint16
 
 // The flags.
 const (
-	Write    Flags = 1 << iota // may change data; refused while the disk fails
-	ReadOnly                   // reads data
-	DenyOOM                    // may grow memory; refused at the memory limit
-	Fast                       // constant or logarithmic time
-	Admin                      // administers the server
-	NoAuth                     // allowed before authentication
-	NoMulti                    // not allowed between MULTI and EXEC
-	Loading                    // allowed while the data is being loaded
-	Stale                      // (reported only)
-	PubSub                     // of publish/subscribe
-	Blocking                   // (reported only)
-	NoScript                   // (reported only)
-	AllowBusy                  // (reported only)
+	Write     Flags = 1 << iota // may change data; refused while the disk fails
+	ReadOnly                    // reads data
+	DenyOOM                     // may grow memory; refused at the memory limit
+	Fast                        // constant or logarithmic time
+	Admin                       // administers the server
+	NoAuth                      // allowed before authentication
+	NoMulti                     // not allowed between MULTI and EXEC
+	Loading                     // allowed while the data is being loaded
+	Stale                       // (reported only)
+	PubSub                      // of publish/subscribe
+	Blocking                    // (reported only)
+	NoScript                    // (reported only)
+	AllowBusy                   // (reported only)
 )
 
 // Input is what Parse may look at.

@@ -14,6 +14,8 @@ type Engine struct {
 	Keyspace *keyspace.Keyspace
 	Host     Host
 	Log      zerolog.Logger
+
+	stats statistics
 }
 
 // Host is what the engine needs of the server around it. Safe for concurrent use.
@@ -59,6 +61,9 @@ func (e *Engine) Execute(s *Session, args []string) (reply Reply) {
 				Str("panic", fmt.Sprint(p)).Bytes("stack", debug.Stack()).Msg("a command failed inside")
 			reply = Fail(errInternal)
 		}
+		if reply.Kind == KindError {
+			e.stats.failed(s)
+		}
 	}()
 	r, err := lookUp(args)
 	if err != nil {
@@ -96,6 +101,7 @@ func (e *Engine) run(s *Session, r *row, args []string, run Run) Reply {
 	}
 	defer func() { s.Ticket = max(s.Ticket, s.tx.Close()) }()
 	s.used(r.full, s.tx.Now())
+	e.stats.ran(s)
 	s.ctx = Context{Tx: &s.tx, Session: s, Engine: e}
 	return run(&s.ctx)
 }

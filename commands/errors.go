@@ -7,9 +7,13 @@ import (
 
 // The errors as they go over the wire, in Redis' words where Redis has the case.
 const (
-	errNoAuth    = Error("NOAUTH Authentication required.")
-	errWrongType = Error("WRONGTYPE Operation against a key holding the wrong kind of value")
-	errInternal  = Error("ERR internal error; the server's log has the details")
+	errNoAuth      = Error("NOAUTH Authentication required.")
+	errNoAuthHello = Error("NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO AUTH <user> <pass> option can be used to authenticate the client and select the RESP protocol version at the same time")
+	errWrongPass   = Error("WRONGPASS invalid username-password pair or user is disabled.")
+	errNoPassword  = Error("ERR AUTH <password> called without any password configured for the default user. Are you sure your configuration is correct?")
+	errNoProto     = Error("NOPROTO unsupported protocol version")
+	errWrongType   = Error("WRONGTYPE Operation against a key holding the wrong kind of value")
+	errInternal    = Error("ERR internal error; the server's log has the details")
 
 	errSyntax         = Error("ERR syntax error")
 	errNotInteger     = Error("ERR value is not an integer or out of range")
@@ -19,6 +23,12 @@ const (
 	errDecrement      = Error("ERR decrement would overflow")
 	errInvalidCursor  = Error("ERR invalid cursor")
 	errTooLong        = Error("ERR string exceeds maximum allowed size (proto-max-bulk-len)")
+	errDatabase       = Error("ERR DB index is out of range")
+	errProtoVersion   = Error("ERR Protocol version is not an integer or out of range")
+	errClientID       = Error("ERR Invalid client ID")
+	errNoKeys         = Error("ERR The command has no key arguments")
+	errNoSuchCommand  = Error("ERR Invalid command specified")
+	errKeysArity      = Error("ERR Invalid number of arguments specified for command")
 	errExpireConflict = Error("ERR NX and XX, GT or LT options at the same time are not compatible")
 	errExpireOrder    = Error("ERR GT and LT options at the same time are not compatible")
 )
@@ -67,6 +77,11 @@ func unsupportedOption(option string) error {
 // idTooLong is the error for an id of more than maxID bytes.
 func idTooLong(length int) error {
 	return Error("ERR id of " + strconv.Itoa(length) + " bytes is too long: legal are up to " + strconv.Itoa(maxID))
+}
+
+// unprintable is the error for what a client says of itself if it is not printable ASCII.
+func unprintable(what string) error {
+	return Error("ERR " + what + " cannot contain spaces, newlines or special characters.")
 }
 
 // cString is s up to its first zero byte: what Redis shows when it prints what a user sent.

@@ -1,18 +1,21 @@
 package commands
 
 import (
+	"fmt"
+	"strings"
 	"sync"
 
 	"mayfly/keyspace"
 )
 
 // Session is the state of one connection that commands see and change. It belongs to the goroutine
-// that serves the connection; what other connections may look at (CLIENT LIST) is behind its mutex.
+// that serves the connection; what other connections may look at (CLIENT LIST) is behind its mutex:
+// the owner locks it to change that, and reads without.
 type Session struct {
 	ID      int64           // unique since the start, from 1
 	Addr    string          // of the peer, host:port or path:0
 	LAddr   string          // of our side
-	Proto   int             // 2 or 3
+	Proto   int             // 2 or 3; under mu
 	Ticket  keyspace.Ticket // covers all that the replies not yet sent reveal
 	Closing bool            // close the connection once the reply is sent (QUIT)
 
@@ -23,14 +26,14 @@ type Session struct {
 	in  Input
 	ids []string // of the command that runs; kept to be used again
 
-	mu       sync.Mutex // protects what follows
+	mu       sync.Mutex // protects Proto and what follows
 	database string     // the selected container
 	name     string     // CLIENT SETNAME
-	libName  string
+	libName  string     // CLIENT SETINFO
 	libVer   string
-	lastCmd  string
-	created  int64 // ms
-	lastUsed int64 // ms
+	lastCmd  string // full name, "client|list"
+	created  int64  // ms
+	lastUsed int64  // ms
 }
 
 // NewSession is a session on database 0.
@@ -46,4 +49,59 @@ func (s *Session) used(command string, now int64) {
 	s.mu.Lock()
 	s.lastCmd, s.lastUsed = command, now
 	s.mu.Unlock()
+}
+
+// change lets f change what other connections may look at.
+func (s *Session) change(f func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f()
+}
+
+// reset makes the session what it was when it connected (RESET), but for its age.
+func (s *Session) reset() {
+	s.change(func() { s.Proto, s.database, s.name = 2, "0", "" })
+}
+
+// describe is the session's line in CLIENT LIST, at the moment now (ms). running are the arguments
+// of the command that it runs, nil if that is not known.
+//
+// The line has every field of Redis 7.0, which some parsers insist on, and the library's of 7.2.
+// What a connection of ours does not have (a descriptor of its own, buffers that belong to it while
+// it is idle) is -1 or 0.
+func (s *Session) describe(now int64, running []string) string {
+	flags := "N"
+	if strings.Contains(s.LAddr, "/") {
+		flags = "U" // a Unix socket
+	}
+	argBytes, queryBytes := 0, 0
+	if len(running) > 0 {
+		queryBytes = len(fmt.Sprintf("*%d\r\n", len(running)))
+	}
+	for _, arg := range running {
+		argBytes += len(arg)
+		queryBytes += len(fmt.Sprintf("$%d\r\n\r\n", len(arg))) + len(arg)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	command := s.lastCmd
+	if command == "" {
+		command = "NULL"
+	}
+	return fmt.Sprintf("id=%d addr=%s laddr=%s fd=-1 name=%s age=%d idle=%d flags=%s db=%s"+
+		" sub=0 psub=0 ssub=0 multi=-1 qbuf=%d qbuf-free=0 argv-mem=%d multi-mem=0 rbs=0 rbp=0"+
+		" obl=0 oll=0 omem=0 tot-mem=%d events=r cmd=%s user=default redir=-1 resp=%d lib-name=%s lib-ver=%s\n",
+		s.ID, s.Addr, s.LAddr, s.name, max(now-s.created, 0)/1000, max(now-s.lastUsed, 0)/1000, flags, s.database,
+		queryBytes, argBytes, queryBytes+argBytes, command, s.Proto, s.libName, s.libVer)
+}
+
+// plainWord tells whether a text consists of printable ASCII without spaces, as what a client says
+// of itself must: it stands in the lines of CLIENT LIST.
+func plainWord(s string) bool {
+	for i := range len(s) {
+		if s[i] < '!' || s[i] > '~' {
+			return false
+		}
+	}
+	return true
 }

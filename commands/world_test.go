@@ -51,6 +51,9 @@ func (w *world) open() {
 	}
 	w.engine = &Engine{Keyspace: ks, Host: w.host, Log: zerolog.New(zerolog.NewTestWriter(w.t))}
 	w.sessions = map[int]*Session{}
+	w.host.sessions = func() []*Session {
+		return slices.SortedFunc(maps.Values(w.sessions), func(a, b *Session) int { return int(a.ID - b.ID) })
+	}
 }
 
 // restart closes the keyspace and opens it again; sessions start anew.
@@ -131,7 +134,10 @@ func (w *world) expect(want string, args ...string) {
 }
 
 // testHost is a server with two options.
-type testHost struct{ options map[string]string }
+type testHost struct {
+	options  map[string]string
+	sessions func() []*Session
+}
 
 func (h *testHost) ConfigGet(patterns []string) [][2]string {
 	var found [][2]string
@@ -160,7 +166,7 @@ func (h *testHost) ConfigSet(pairs [][2]string) error {
 
 func (h *testHost) PasswordSet() bool                  { return h.options["requirepass"] != "" }
 func (h *testHost) CheckPassword(password string) bool { return password == h.options["requirepass"] }
-func (h *testHost) Sessions() []*Session               { return nil }
+func (h *testHost) Sessions() []*Session               { return h.sessions() }
 
 func (h *testHost) MaxValueSize() int {
 	n, err := strconv.Atoi(h.options["max-value-size"])

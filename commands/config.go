@@ -1,0 +1,59 @@
+package commands
+
+import "strings"
+
+// configCommand reads and changes the server's options, which the server around the engine keeps.
+var configCommand = Command{
+	Name: "config", Summary: "A container for server configuration commands",
+	Group: "server", Since: "2.0.0", Arity: -2,
+	Sub: []Command{
+		{
+			Name: "get", Syntax: "parameter [parameter ...]", Summary: "Get the values of configuration parameters",
+			Group: "server", Since: "2.0.0", Arity: -3, Flags: Admin | NoScript | Loading | Stale,
+			Parse: parseConfigGet,
+		},
+		helpRow("config", "server"),
+		{
+			Name: "resetstat", Summary: "Reset the stats returned by INFO",
+			Group: "server", Since: "2.0.0", Arity: 2, Flags: Admin | NoScript | Loading | Stale,
+			Parse: just(func(x *Context) Reply {
+				x.Engine.resetStatistics()
+				return OK
+			}),
+		},
+		{
+			Name: "set", Syntax: "parameter value [parameter value ...]", Summary: "Set configuration parameters to the given values",
+			Group: "server", Since: "2.0.0", Arity: -4, Flags: Admin | NoScript | Loading | Stale,
+			Tips:  "request_policy:all_nodes response_policy:all_succeeded",
+			Parse: parseConfigSet,
+		},
+	},
+}
+
+func parseConfigGet(in *Input) (Run, error) {
+	patterns := in.Args[2:]
+	return func(x *Context) Reply {
+		var found []Reply
+		for _, option := range x.Engine.Host.ConfigGet(patterns) {
+			found = append(found, Bulk(option[0]), Bulk(option[1]))
+		}
+		return Map(found...)
+	}, nil
+}
+
+func parseConfigSet(in *Input) (Run, error) {
+	args := in.Args[2:]
+	if len(args)%2 != 0 {
+		return nil, errSyntax
+	}
+	pairs := make([][2]string, 0, len(args)/2)
+	for i := 0; i < len(args); i += 2 {
+		pairs = append(pairs, [2]string{strings.Clone(args[i]), strings.Clone(args[i+1])})
+	}
+	return func(x *Context) Reply {
+		if err := x.Engine.Host.ConfigSet(pairs); err != nil {
+			return Fail(err)
+		}
+		return OK
+	}, nil
+}

@@ -1,0 +1,331 @@
+package commands
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+)
+
+// connectionCommands are what a client says about its own connection.
+var connectionCommands = []Command{
+	{
+		Name: "auth", Syntax: "[username] password", Summary: "Authenticate to the server",
+		Group: "connection", Since: "1.0.0", Arity: -2, Flags: NoScript | Loading | Stale | Fast | NoAuth | AllowBusy,
+		Parse: parseAuth,
+	},
+	{
+		Name: "client", Summary: "A container for client connection commands",
+		Group: "connection", Since: "2.4.0", Arity: -2,
+		Sub: []Command{
+			helpRow("client", "connection"),
+			{
+				Name: "getname", Summary: "Get the current connection name",
+				Group: "connection", Since: "2.6.9", Arity: 2, Flags: NoScript | Loading | Stale,
+				Parse: just(clientGetName),
+			},
+			{
+				Name: "id", Summary: "Returns the client ID for the current connection",
+				Group: "connection", Since: "5.0.0", Arity: 2, Flags: NoScript | Loading | Stale,
+				Parse: just(func(x *Context) Reply { return Integer(x.Session.ID) }),
+			},
+			{
+				Name: "info", Summary: "Returns information about the current client connection.",
+				Group: "connection", Since: "6.2.0", Arity: 2, Flags: NoScript | Loading | Stale,
+				Tips:  "nondeterministic_output",
+				Parse: parseClientInfo,
+			},
+			{
+				Name: "list", Syntax: "[TYPE <NORMAL | MASTER | REPLICA | PUBSUB>] [ID client-id [client-id ...]]",
+				Summary: "Get the list of client connections",
+				Group:   "connection", Since: "2.4.0", Arity: -2, Flags: Admin | NoScript | Loading | Stale,
+				Tips:  "nondeterministic_output",
+				Parse: parseClientList,
+			},
+			{
+				Name: "setinfo", Syntax: "<LIB-NAME libname | LIB-VER libver>",
+				Summary: "Set client or connection specific info",
+				Group:   "connection", Since: "7.2.0", Arity: 4, Flags: NoScript | Loading | Stale,
+				Tips:  "request_policy:all_nodes response_policy:all_succeeded",
+				Parse: parseClientSetInfo,
+			},
+			{
+				Name: "setname", Syntax: "connection-name", Summary: "Set the current connection name",
+				Group: "connection", Since: "2.6.9", Arity: 3, Flags: NoScript | Loading | Stale,
+				Parse: parseClientSetName,
+			},
+		},
+	},
+	{
+		Name: "echo", Syntax: "message", Summary: "Echo the given string",
+		Group: "connection", Since: "1.0.0", Arity: 2, Flags: Loading | Stale | Fast,
+		Parse: func(in *Input) (Run, error) {
+			message := in.Args[1]
+			return func(*Context) Reply { return Bulk(message) }, nil
+		},
+	},
+	{
+		Name: "hello", Syntax: "[protover [AUTH username password] [SETNAME clientname]]", Summary: "Handshake with Redis",
+		Group: "connection", Since: "6.0.0", Arity: -1, Flags: NoScript | Loading | Stale | Fast | NoAuth | AllowBusy,
+		Parse: parseHello,
+	},
+	{
+		Name: "ping", Syntax: "[message]", Summary: "Ping the server",
+		Group: "connection", Since: "1.0.0", Arity: -1, Flags: Fast,
+		Tips:  "request_policy:all_shards response_policy:all_succeeded",
+		Parse: parsePing,
+	},
+	{
+		Name: "quit", Summary: "Close the connection",
+		Group: "connection", Since: "1.0.0", Arity: -1, Flags: NoScript | Loading | Stale | Fast | NoAuth | AllowBusy,
+		Parse: just(func(x *Context) Reply {
+			x.Session.Closing = true
+			return OK
+		}),
+	},
+	{
+		Name: "reset", Summary: "Reset the connection",
+		Group: "connection", Since: "6.2.0", Arity: 1, Flags: NoScript | Loading | Stale | Fast | NoAuth | AllowBusy,
+		Parse: just(reset),
+	},
+	{
+		Name: "select", Syntax: "index", Summary: "Change the selected database for the current connection",
+		Group: "connection", Since: "1.0.0", Arity: 2, Flags: Loading | Stale | Fast,
+		Parse: parseSelect,
+	},
+}
+
+// just is the Parse of a command whose arguments say nothing.
+func just(run Run) func(*Input) (Run, error) {
+	return func(*Input) (Run, error) { return run, nil }
+}
+
+func parsePing(in *Input) (Run, error) {
+	switch len(in.Args) {
+	case 1:
+		return func(*Context) Reply { return Status("PONG") }, nil
+	case 2:
+		message := in.Args[1]
+		return func(*Context) Reply { return Bulk(message) }, nil
+	}
+	return nil, wrongArity("ping")
+}
+
+func parseSelect(in *Input) (Run, error) {
+	name := in.Args[1]
+	return func(x *Context) Reply {
+		c := x.Tx.Container(name)
+		if c == nil {
+			if _, ok := parseInteger(name); ok {
+				return Fail(errDatabase)
+			}
+			return Fail(unknownContainer(name))
+		}
+		x.Session.change(func() { x.Session.database = c.Name() })
+		return OK
+	}, nil
+}
+
+func reset(x *Context) Reply {
+	x.Session.reset()
+	x.Session.Authenticated = !x.Engine.Host.PasswordSet()
+	return Status("RESET")
+}
+
+// credentials are what AUTH and HELLO AUTH give. The only user is "default".
+type credentials struct{ user, password string }
+
+// check tells whether the credentials are right. Without a password set any will do, as for a user
+// of Redis with the rule nopass.
+func (c *credentials) check(host Host) bool {
+	return c.user == "default" && (!host.PasswordSet() || host.CheckPassword(c.password))
+}
+
+func parseAuth(in *Input) (Run, error) {
+	given := credentials{user: "default"}
+	switch len(in.Args) {
+	case 2:
+		given.password = in.Args[1]
+		return func(x *Context) Reply {
+			if !x.Engine.Host.PasswordSet() {
+				return Fail(errNoPassword)
+			}
+			return authenticate(x, &given)
+		}, nil
+	case 3:
+		given.user, given.password = in.Args[1], in.Args[2]
+		return func(x *Context) Reply { return authenticate(x, &given) }, nil
+	}
+	return nil, errSyntax
+}
+
+func authenticate(x *Context, given *credentials) Reply {
+	if !given.check(x.Engine.Host) {
+		return Fail(errWrongPass)
+	}
+	x.Session.Authenticated = true
+	return OK
+}
+
+// hello is a parsed HELLO.
+type hello struct {
+	proto int // 0: as it is
+	auth  *credentials
+	name  *string
+}
+
+// parseHello checks all options before one takes effect, unlike Redis, which may have renamed the
+// connection when it finds the next option wrong.
+func parseHello(in *Input) (Run, error) {
+	var h hello
+	if len(in.Args) > 1 {
+		proto, ok := parseInteger(in.Args[1])
+		if !ok {
+			return nil, errProtoVersion
+		}
+		if proto < 2 || proto > 3 {
+			return nil, errNoProto
+		}
+		h.proto = int(proto)
+	}
+	for rest := in.Args[min(len(in.Args), 2):]; len(rest) > 0; {
+		switch option := rest[0]; {
+		case strings.EqualFold(option, "AUTH") && len(rest) > 2:
+			h.auth = &credentials{user: rest[1], password: rest[2]}
+			rest = rest[3:]
+		case strings.EqualFold(option, "SETNAME") && len(rest) > 1:
+			if !plainWord(rest[1]) {
+				return nil, unprintable("Client names")
+			}
+			h.name = &rest[1]
+			rest = rest[2:]
+		default:
+			return nil, Error("ERR Syntax error in HELLO option '" + cut(cString(option)) + "'")
+		}
+	}
+	return h.run, nil
+}
+
+func (h *hello) run(x *Context) Reply {
+	s := x.Session
+	if h.auth != nil {
+		if r := authenticate(x, h.auth); r.Kind == KindError {
+			return r
+		}
+	}
+	if !s.Authenticated && x.Engine.Host.PasswordSet() {
+		return Fail(errNoAuthHello)
+	}
+	s.change(func() {
+		if h.proto != 0 {
+			s.Proto = h.proto
+		}
+		if h.name != nil {
+			s.name = strings.Clone(*h.name)
+		}
+	})
+	return Map(
+		Bulk("server"), Bulk("redis"), // what clients look for
+		Bulk("version"), Bulk(redisVersion),
+		Bulk("proto"), Count(s.Proto),
+		Bulk("id"), Integer(s.ID),
+		Bulk("mode"), Bulk("standalone"),
+		Bulk("role"), Bulk("master"),
+		Bulk("modules"), Array(),
+	)
+}
+
+func clientGetName(x *Context) Reply {
+	if x.Session.name == "" {
+		return Null
+	}
+	return Bulk(x.Session.name)
+}
+
+func parseClientSetName(in *Input) (Run, error) {
+	name := in.Args[2]
+	if !plainWord(name) {
+		return nil, unprintable("Client names")
+	}
+	return func(x *Context) Reply {
+		x.Session.change(func() { x.Session.name = strings.Clone(name) })
+		return OK
+	}, nil
+}
+
+func parseClientSetInfo(in *Input) (Run, error) {
+	option, value := in.Args[2], in.Args[3]
+	var field func(s *Session) *string
+	switch {
+	case strings.EqualFold(option, "LIB-NAME"):
+		field = func(s *Session) *string { return &s.libName }
+	case strings.EqualFold(option, "LIB-VER"):
+		field = func(s *Session) *string { return &s.libVer }
+	default:
+		return nil, Error("ERR Unrecognized option '" + cut(cString(option)) + "'")
+	}
+	if !plainWord(value) {
+		return nil, unprintable(cut(option))
+	}
+	return func(x *Context) Reply {
+		x.Session.change(func() { *field(x.Session) = strings.Clone(value) })
+		return OK
+	}, nil
+}
+
+func parseClientInfo(in *Input) (Run, error) {
+	args := in.Args
+	return func(x *Context) Reply { return Verbatim(x.Session.describe(x.Now(), args)) }, nil
+}
+
+// parseClientList reads CLIENT LIST. As in Redis, TYPE and ID cannot be combined.
+func parseClientList(in *Input) (Run, error) {
+	args := in.Args
+	list := func(pick func([]*Session) []*Session) (Run, error) {
+		return func(x *Context) Reply {
+			var out strings.Builder
+			for _, s := range pick(x.Engine.Host.Sessions()) {
+				var running []string
+				if s == x.Session {
+					running = args
+				}
+				out.WriteString(s.describe(x.Now(), running))
+			}
+			return Verbatim(out.String())
+		}, nil
+	}
+	switch {
+	case len(args) == 2:
+		return list(func(all []*Session) []*Session { return all })
+	case len(args) == 4 && strings.EqualFold(args[2], "TYPE"):
+		switch strings.ToLower(args[3]) {
+		case "normal":
+			return list(func(all []*Session) []*Session { return all })
+		case "master", "replica", "slave", "pubsub":
+			return list(func([]*Session) []*Session { return nil })
+		}
+		return nil, Error("ERR Unknown client type '" + cut(cString(args[3])) + "'")
+	case len(args) > 3 && strings.EqualFold(args[2], "ID"):
+		ids := make([]int64, 0, len(args)-3)
+		for _, arg := range args[3:] {
+			id, ok := parseInteger(arg)
+			if !ok {
+				return nil, errClientID
+			}
+			ids = append(ids, id)
+		}
+		return list(func(all []*Session) []*Session { return sessionsByID(all, ids) })
+	}
+	return nil, errSyntax
+}
+
+// sessionsByID picks the sessions with these ids, in their order, from all by ascending id.
+func sessionsByID(all []*Session, ids []int64) []*Session {
+	var picked []*Session
+	for _, id := range ids {
+		at, found := slices.BinarySearchFunc(all, id, func(s *Session, id int64) int { return cmp.Compare(s.ID, id) })
+		if found {
+			picked = append(picked, all[at])
+		}
+	}
+	return picked
+}

@@ -1,0 +1,311 @@
+package commands
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"fmt"
+	"math"
+	"os"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"mayfly/expiry"
+	"mayfly/keyspace"
+)
+
+// redisVersion is the version of Redis whose semantics the commands have.
+const redisVersion = "7.0.15"
+
+// serverCommands are about the server as a whole.
+var serverCommands = []Command{
+	commandCommand,
+	configCommand,
+	{
+		Name: "info", Syntax: "[section [section ...]]", Summary: "Get information and statistics about the server",
+		Group: "server", Since: "1.0.0", Arity: -1, Flags: Loading | Stale, Scope: ScopeSweep,
+		Categories: "dangerous", Tips: "nondeterministic_output request_policy:all_shards response_policy:special",
+		Parse: parseInfo,
+	},
+}
+
+// infoSections are the sections of INFO in their order, which is Redis'.
+var infoSections = []struct {
+	name  string
+	write func(*infoReport)
+}{
+	{"Server", (*infoReport).server},
+	{"Clients", (*infoReport).clients},
+	{"Memory", (*infoReport).memory},
+	{"Persistence", (*infoReport).persistence},
+	{"Stats", (*infoReport).statistics},
+	{"Replication", (*infoReport).replication},
+	{"CPU", (*infoReport).cpu},
+	{"Modules", func(*infoReport) {}}, // there are none
+	{"Cluster", (*infoReport).cluster},
+	{"Expiry", (*infoReport).expiry},
+	{"Keyspace", (*infoReport).keyspace},
+}
+
+// parseInfo reads the names of sections; "all" is everything but the modules, as in Redis.
+func parseInfo(in *Input) (Run, error) {
+	wanted := map[string]bool{"default": len(in.Args) == 1}
+	for _, name := range in.Args[1:] {
+		wanted[strings.ToLower(name)] = true
+	}
+	every := wanted["default"] || wanted["everything"]
+	return func(x *Context) Reply {
+		report := infoReport{x: x, host: x.Engine.Host.Info(), stored: x.Engine.Keyspace.Stats()}
+		for _, s := range infoSections {
+			name := strings.ToLower(s.name)
+			if !every && !wanted[name] && !(wanted["all"] && name != "modules") {
+				continue
+			}
+			if report.out.Len() > 0 {
+				report.out.WriteString("\r\n")
+			}
+			report.out.WriteString("# " + s.name + "\r\n")
+			s.write(&report)
+		}
+		return Verbatim(report.out.String())
+	}, nil
+}
+
+// infoReport is the reply of INFO while it is written. Fields have Redis' names and units where
+// Redis has them; there are only figures that are true here.
+type infoReport struct {
+	x      *Context
+	host   ServerInfo
+	stored keyspace.Stats
+	out    strings.Builder
+
+	counted []containerFigures // see containers
+}
+
+// put writes a field.
+func (r *infoReport) put(name string, value any) { fmt.Fprintf(&r.out, "%s:%v\r\n", name, value) }
+
+// putBytes writes an amount of memory, in bytes and readable.
+func (r *infoReport) putBytes(name string, n uint64) {
+	r.put(name, n)
+	r.put(name+"_human", humanBytes(n))
+}
+
+// putFlag writes 1 or 0.
+func (r *infoReport) putFlag(name string, on bool) { r.put(name, Flag(on).Int) }
+
+func (r *infoReport) server() {
+	uptime := max(r.x.Now()-r.host.StartedAt, 0) / 1000
+	executable, err := os.Executable()
+	if err != nil {
+		executable = ""
+	}
+	r.put("redis_version", redisVersion)
+	r.put("redis_mode", "standalone")
+	r.put("mayfly_version", r.host.Version)
+	r.put("os", operatingSystem())
+	r.put("arch_bits", 32<<(^uint(0)>>63))
+	r.put("go_version", runtime.Version())
+	r.put("process_id", os.Getpid())
+	r.put("run_id", runID())
+	r.put("tcp_port", r.host.TCPPort)
+	r.put("server_time_usec", r.x.Now()*1000)
+	r.put("uptime_in_seconds", uptime)
+	r.put("uptime_in_days", uptime/(24*60*60))
+	r.put("executable", executable)
+	r.put("config_file", r.host.ConfigFile)
+}
+
+// runID is what tells this run of the server from others: 40 random hexadecimal digits.
+var runID = sync.OnceValue(func() string {
+	var id [20]byte
+	_, _ = rand.Read(id[:]) // never fails
+	return hex.EncodeToString(id[:])
+})
+
+func (r *infoReport) clients() {
+	r.put("connected_clients", r.host.Connected)
+	r.put("maxclients", r.host.MaxClients)
+	r.put("blocked_clients", 0) // no command blocks
+}
+
+func (r *infoReport) memory() {
+	used, resident := heapBytes(), residentBytes()
+	peak := r.x.Engine.stats.peak(used)
+	var dataset uint64
+	for _, c := range r.containers() {
+		dataset += uint64(c.Bytes)
+	}
+	r.putBytes("used_memory", used)
+	if resident > 0 {
+		r.putBytes("used_memory_rss", resident)
+	}
+	r.putBytes("used_memory_peak", peak)
+	r.put("used_memory_peak_perc", fmt.Sprintf("%.2f%%", 100*float64(used)/float64(peak)))
+	r.put("used_memory_overhead", used-min(used, dataset))
+	r.put("used_memory_dataset", dataset) // ids and values of what lives
+	if system := systemBytes(); system > 0 {
+		r.putBytes("total_system_memory", system)
+	}
+	r.putBytes("maxmemory", 0) // there is no limit
+	r.put("maxmemory_policy", "noeviction")
+	if resident > 0 {
+		r.put("mem_fragmentation_ratio", fmt.Sprintf("%.2f", float64(resident)/float64(used)))
+		r.put("mem_fragmentation_bytes", int64(resident)-int64(used))
+	}
+	r.put("mem_allocator", runtime.Version())
+	r.put("gc_cycles", garbageCycles())
+}
+
+func (r *infoReport) persistence() {
+	status := "ok"
+	if r.stored.LastWriteError != "" {
+		status = "err"
+	}
+	r.put("loading", 0) // clients are let in when it is done
+	r.putFlag("aof_enabled", true)
+	r.put("aof_last_write_status", status)
+	r.put("aof_current_size", r.stored.JournalBytes)
+	r.put("last_write_error", r.stored.LastWriteError)
+	r.put("partitions", r.stored.Partitions)
+	r.put("journal_bytes", r.stored.JournalBytes)
+	r.put("journal_commits", r.stored.Commits)
+	r.put("journal_fsyncs", r.stored.Fsyncs)
+	r.put("store_bytes", r.stored.StoreBytes)
+	r.put("checkpoints", r.stored.Checkpoints)
+	r.put("loaded_items", r.stored.LoadedItems)
+	r.put("load_time_ms", r.stored.LoadTime)
+}
+
+func (r *infoReport) statistics() {
+	c := r.x.Engine.sinceReset()
+	r.put("total_connections_received", c.connections)
+	r.put("total_commands_processed", c.commands)
+	r.put("total_net_input_bytes", c.netInput)
+	r.put("total_net_output_bytes", c.netOutput)
+	r.put("rejected_connections", c.rejected)
+	r.put("expired_keys", c.expiry.RemovedLazily+c.expiry.RemovedActively)
+	r.put("expired_stale_perc", fmt.Sprintf("%.2f", 100*c.expiry.StaleShare))
+	r.put("expired_time_cap_reached_count", c.expiry.CapReached)
+	r.put("expire_cycle_cpu_milliseconds", c.expiry.TimeSpent.Milliseconds())
+	r.put("evicted_keys", 0) // nothing is evicted
+	r.put("total_error_replies", c.errors)
+}
+
+func (r *infoReport) replication() {
+	r.put("role", "master")
+	r.put("connected_slaves", 0)
+}
+
+func (r *infoReport) cpu() {
+	system, user := cpuSeconds(false)
+	childSystem, childUser := cpuSeconds(true)
+	r.put("used_cpu_sys", fmt.Sprintf("%.6f", system))
+	r.put("used_cpu_user", fmt.Sprintf("%.6f", user))
+	r.put("used_cpu_sys_children", fmt.Sprintf("%.6f", childSystem))
+	r.put("used_cpu_user_children", fmt.Sprintf("%.6f", childUser))
+}
+
+func (r *infoReport) cluster() { r.putFlag("cluster_enabled", false) }
+
+func (r *infoReport) expiry() {
+	e := r.x.Engine.sinceReset().expiry
+	r.put("expiry_removed_lazily", e.RemovedLazily)
+	r.put("expiry_removed_actively", e.RemovedActively)
+	r.put("expiry_sampled", e.Sampled)
+	r.put("expiry_stale_share", fmt.Sprintf("%.4f", e.StaleShare)) // estimated; of what can die, 0 to 1
+	r.put("expiry_cycles", e.Cycles)
+	r.put("expiry_cycles_out_of_time", e.CapReached)
+	r.put("expiry_time_spent_usec", e.TimeSpent.Microseconds())
+	r.put("expiry_longest_cycle_usec", e.LongestCycle.Microseconds())
+}
+
+// keyspace writes a line for every database that holds something and for every other container.
+// Its name follows "db"; a colon in it is written %3A, since the first colon ends a field's name.
+func (r *infoReport) keyspace() {
+	for _, c := range r.containers() {
+		if c.database && c.Documents == 0 {
+			continue
+		}
+		r.put("db"+strings.ReplaceAll(c.name, ":", "%3A"),
+			fmt.Sprintf("keys=%d,expires=%d,avg_ttl=%d", c.Documents, c.expires, c.averageTTL))
+	}
+}
+
+// containerFigures are what INFO tells of a container.
+type containerFigures struct {
+	keyspace.ContainerStats
+	name       string
+	database   bool
+	expires    int   // living items that will die
+	averageTTL int64 // ms, estimated from a sample; 0 if nothing will die
+}
+
+// containers counts what the containers hold, databases first, in the order of their numbers.
+func (r *infoReport) containers() []containerFigures {
+	if r.counted != nil {
+		return r.counted
+	}
+	tx := r.x.Tx
+	for _, c := range tx.Containers() {
+		f := containerFigures{ContainerStats: tx.Stats(c), name: c.Name(), database: c.IsDatabase()}
+		policy := c.Policy()
+		if policy.Default != expiry.Off {
+			f.expires = f.Mortal
+		}
+		if policy.Default > 0 {
+			f.expires += f.Heirs
+		}
+		if f.expires > 0 {
+			f.averageTTL = averageTTL(tx, c)
+		}
+		r.counted = append(r.counted, f)
+	}
+	slices.SortStableFunc(r.counted, func(a, b containerFigures) int { return a.rank() - b.rank() })
+	return r.counted
+}
+
+// rank puts databases in the order of their numbers, and what is named after them.
+func (f *containerFigures) rank() int {
+	n, err := strconv.Atoi(f.name)
+	if err != nil || !f.database {
+		return math.MaxInt
+	}
+	return n
+}
+
+// averageTTL estimates the mean time that is left to the items of a container that will die, in ms,
+// from a few items drawn at random.
+func averageTTL(tx *keyspace.Tx, c *keyspace.Container) int64 {
+	const draws = 16
+	var sum, n int64
+	for range draws {
+		_, it, ok := tx.Random(c)
+		if !ok {
+			break
+		}
+		if end, dies := c.Policy().End(it.TS, it.Own); dies {
+			sum += end - tx.Now()
+			n++
+		}
+	}
+	if n == 0 {
+		return 0
+	}
+	return sum / n
+}
+
+// humanBytes writes an amount as Redis' bytesToHuman does.
+func humanBytes(n uint64) string {
+	if n < 1024 {
+		return fmt.Sprintf("%dB", n)
+	}
+	f, unit := float64(n), -1
+	for f >= 1024 && unit < len("KMGTP")-1 {
+		f /= 1024
+		unit++
+	}
+	return fmt.Sprintf("%.2f%c", f, "KMGTP"[unit])
+}

@@ -1,0 +1,86 @@
+package commands
+
+import (
+	"os"
+	"runtime"
+	"runtime/metrics"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// What the system says of the process, for INFO. A figure that it does not give is 0.
+
+// heapBytes is the memory of objects on the heap, those not yet found to be garbage among them.
+func heapBytes() uint64 { return readMetric("/memory/classes/heap/objects:bytes") }
+
+// garbageCycles is how many cycles the collector has completed.
+func garbageCycles() uint64 { return readMetric("/gc/cycles/total:gc-cycles") }
+
+// readMetric reads a figure of the runtime, without stopping the world.
+func readMetric(name string) uint64 {
+	sample := []metrics.Sample{{Name: name}}
+	metrics.Read(sample)
+	if sample[0].Value.Kind() != metrics.KindUint64 {
+		return 0
+	}
+	return sample[0].Value.Uint64()
+}
+
+// residentBytes is the physical memory of the process; Linux only.
+func residentBytes() uint64 {
+	text, err := os.ReadFile("/proc/self/statm")
+	if err != nil {
+		return 0
+	}
+	return numberAt(string(text), 1) * uint64(os.Getpagesize())
+}
+
+// systemBytes is the physical memory of the machine; Linux only.
+func systemBytes() uint64 {
+	text, err := os.ReadFile("/proc/meminfo") // "MemTotal:  24684084 kB" comes first
+	if err != nil {
+		return 0
+	}
+	return numberAt(string(text), 1) * 1024
+}
+
+// numberAt is the number at a place (from 0) among the words of a text.
+func numberAt(text string, place int) uint64 {
+	words := strings.Fields(text)
+	if place >= len(words) {
+		return 0
+	}
+	n, err := strconv.ParseUint(words[place], 10, 64)
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+// operatingSystem names the system, its release and the architecture.
+func operatingSystem() string {
+	name := runtime.GOOS
+	if text, err := os.ReadFile("/proc/sys/kernel/ostype"); err == nil {
+		name = strings.TrimSpace(string(text))
+	}
+	if text, err := os.ReadFile("/proc/sys/kernel/osrelease"); err == nil {
+		name += " " + strings.TrimSpace(string(text))
+	}
+	return name + " " + runtime.GOARCH
+}
+
+// cpuSeconds is the processor time used by the process (or by its children that have ended), in
+// the system and in user code.
+func cpuSeconds(children bool) (system, user float64) {
+	who := syscall.RUSAGE_SELF
+	if children {
+		who = syscall.RUSAGE_CHILDREN
+	}
+	var usage syscall.Rusage
+	if err := syscall.Getrusage(who, &usage); err != nil {
+		return 0, 0
+	}
+	seconds := func(t syscall.Timeval) float64 { return float64(t.Sec) + float64(t.Usec)/1e6 }
+	return seconds(usage.Stime), seconds(usage.Utime)
+}
