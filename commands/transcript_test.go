@@ -27,8 +27,52 @@ var rewrite = flag.Bool("rewrite", false, "write the replies as they are now int
 //	# redis: differs   ends that
 //	# anything else    a comment
 //
-// With -rewrite the expectations become what the engine answers now: read the diff.
+// With -rewrite the expectations become what the engine answers now, and in the parts marked "redis:
+// same" what Redis answers: read the diff.
 func TestTranscripts(t *testing.T) {
+	eachTranscript(t, func(t *testing.T, steps []step) {
+		p := &transcriptPlayer{t: t, world: newWorld(t), session: 1}
+		for i := range steps {
+			p.play(&steps[i])
+		}
+	})
+}
+
+// TestTranscriptsOnRedis plays the parts that are marked "redis: same" against a real redis-server.
+func TestTranscriptsOnRedis(t *testing.T) {
+	redis := startRealRedis(t)
+	compared := 0
+	eachTranscript(t, func(t *testing.T, steps []step) {
+		same, session := false, 1
+		conns := map[int]*realConn{}
+		for i := range steps {
+			switch s := &steps[i]; {
+			case s.text == redisSame:
+				same, session = true, 1
+				conns = map[int]*realConn{1: redis.dial(t)}
+				conns[1].do(t, "FLUSHALL")
+			case s.text == redisDiffers:
+				same = false
+			case !same:
+			case s.directive() == "session":
+				session = s.number(t)
+			case s.isCommand():
+				if conns[session] == nil {
+					conns[session] = redis.dial(t)
+				}
+				s.compare(t, notation(conns[session].do(t, s.args(t)...)), *rewrite)
+				compared++
+			}
+		}
+	})
+	if compared == 0 {
+		t.Error("no command was compared")
+	}
+}
+
+// eachTranscript runs a subtest for each file in testdata, and then writes the file again if that is
+// asked for.
+func eachTranscript(t *testing.T, play func(t *testing.T, steps []step)) {
 	files, err := filepath.Glob("testdata/*.txt")
 	if err != nil || len(files) == 0 {
 		t.Fatal("no transcripts: ", err)
@@ -39,60 +83,19 @@ func TestTranscripts(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
-			player := &transcriptPlayer{t: t, file: file, world: newWorld(t), session: 1}
-			out := player.play(parseTranscript(string(text)))
-			if *rewrite && !t.Failed() {
-				if err := os.WriteFile(file, []byte(out), 0o644); err != nil {
-					t.Fatal(err)
-				}
+			steps := parseTranscript(string(text))
+			play(t, steps)
+			if !*rewrite {
+				return
+			}
+			var out strings.Builder
+			for _, s := range steps {
+				out.WriteString(strings.Join(append([]string{s.text}, s.want...), "\n") + "\n")
+			}
+			if err := os.WriteFile(file, []byte(out.String()), 0o644); err != nil {
+				t.Fatal(err)
 			}
 		})
-	}
-}
-
-// TestTranscriptsOnRedis plays those parts of the transcripts that are marked "# redis: same"
-// against a real redis-server.
-func TestTranscriptsOnRedis(t *testing.T) {
-	redis := startRealRedis(t)
-	files, err := filepath.Glob("testdata/*.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
-	compared := 0
-	for _, file := range files {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if !strings.Contains(string(text), redisSame) {
-			continue
-		}
-		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
-			same, session := false, 1
-			conns := map[int]*realConn{}
-			for _, step := range parseTranscript(string(text)) {
-				switch {
-				case step.text == redisSame:
-					same, session = true, 1
-					conns = map[int]*realConn{1: redis.dial(t)}
-					conns[1].do(t, "FLUSHALL")
-				case step.text == redisDiffers:
-					same = false
-				case !same:
-				case step.directive() == "session":
-					session = step.number(t)
-				case step.isCommand():
-					if conns[session] == nil {
-						conns[session] = redis.dial(t)
-					}
-					step.compare(t, file, notation(conns[session].do(t, step.args(t)...)))
-					compared++
-				}
-			}
-		})
-	}
-	if compared == 0 {
-		t.Error("no command was compared")
 	}
 }
 
@@ -168,64 +171,51 @@ func (s *step) pattern(t *testing.T) *regexp.Regexp {
 	return p
 }
 
-func (s *step) compare(t *testing.T, file, got string) {
+// compare compares a reply with the one expected; with rewrite, what was expected becomes what came
+// unless that is a pattern.
+func (s *step) compare(t *testing.T, got string, rewrite bool) {
 	t.Helper()
 	want := strings.Join(s.want, "\n")
-	if p := s.pattern(t); p != nil {
-		if !p.MatchString(got) {
-			t.Errorf("%s:%d: %s\ngot:\n%s\nwant a match of:\n%s", file, s.line, s.text, got, p)
-		}
-	} else if got != want {
-		t.Errorf("%s:%d: %s\ngot:\n%s\nwant:\n%s", file, s.line, s.text, got, want)
+	p := s.pattern(t)
+	switch {
+	case p != nil && p.MatchString(got), p == nil && got == want:
+	case p == nil && rewrite:
+		s.want = strings.Split(got, "\n")
+	default:
+		t.Errorf("line %d: %s\ngot:\n%s\nwant:\n%s", s.line, s.text, got, want)
 	}
 }
 
 // transcriptPlayer plays one file against an engine.
 type transcriptPlayer struct {
 	t       *testing.T
-	file    string
 	world   *world
 	session int
 	same    bool // in a part that is played against Redis too
 }
 
-// play carries the steps out and returns the file as it should be.
-func (p *transcriptPlayer) play(steps []step) string {
-	var out strings.Builder
-	for _, s := range steps {
-		out.WriteString(s.text + "\n")
-		switch {
-		case s.isCommand():
-			got := notation(p.world.do(p.session, s.args(p.t)...))
-			switch {
-			case !*rewrite:
-				s.compare(p.t, p.file, got)
-			case s.pattern(p.t) != nil:
-				s.compare(p.t, p.file, got)
-				out.WriteString(strings.Join(s.want, "\n") + "\n")
-			case got != "":
-				out.WriteString(got + "\n")
-			}
-		case s.directive() == "session":
-			p.session = s.number(p.t)
-		case s.directive() != "" && p.same:
-			p.t.Fatalf("%s:%d: not possible with a real Redis: %s", p.file, s.line, s.text)
-		case s.directive() == "clock":
-			by, err := time.ParseDuration(s.argument())
-			if err != nil || by <= 0 {
-				p.t.Fatalf("%s:%d: %s: %v", p.file, s.line, s.text, err)
-			}
-			p.world.clock.Advance(by)
-		case s.directive() == "restart":
-			p.world.restart()
-		case s.text == redisSame:
-			p.same, p.session, p.world.sessions = true, 1, map[int]*Session{}
-			p.world.do(1, "FLUSHALL")
-		case s.text == redisDiffers:
-			p.same = false
-		case s.text != "" && !strings.HasPrefix(s.text, "#"):
-			p.t.Fatalf("%s:%d: not understood: %s", p.file, s.line, s.text)
+func (p *transcriptPlayer) play(s *step) {
+	switch {
+	case s.isCommand():
+		s.compare(p.t, notation(p.world.do(p.session, s.args(p.t)...)), *rewrite && !p.same)
+	case s.directive() == "session":
+		p.session = s.number(p.t)
+	case s.directive() != "" && p.same:
+		p.t.Fatalf("line %d: not possible with a real Redis: %s", s.line, s.text)
+	case s.directive() == "clock":
+		by, err := time.ParseDuration(s.argument())
+		if err != nil || by <= 0 {
+			p.t.Fatalf("line %d: %s: %v", s.line, s.text, err)
 		}
+		p.world.clock.Advance(by)
+	case s.directive() == "restart":
+		p.world.restart()
+	case s.text == redisSame:
+		p.same, p.session, p.world.sessions = true, 1, map[int]*Session{}
+		p.world.do(1, "FLUSHALL")
+	case s.text == redisDiffers:
+		p.same = false
+	case s.text != "" && !strings.HasPrefix(s.text, "#"):
+		p.t.Fatalf("line %d: not understood: %s", s.line, s.text)
 	}
-	return out.String()
 }

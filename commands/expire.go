@@ -1,0 +1,158 @@
+package commands
+
+import (
+	"mayfly/expiry"
+	"mayfly/keyspace"
+)
+
+var expireCommands = []Command{
+	expireRow("expire", "key seconds", "Set a key's time to live in seconds", "1.0.0", fromNow, seconds),
+	expireRow("expireat", "key unix-time-seconds", "Set the expiration for a key as a UNIX timestamp", "1.2.0",
+		fromEpoch, seconds),
+	timeRow("expiretime", "Get the expiration Unix timestamp for a key", "7.0.0", "", fromEpoch, seconds),
+	{
+		Name: "persist", Syntax: "key", Arity: 2,
+		Summary: "Remove the expiration from a key", Group: "generic", Since: "2.2.0",
+		Flags: Write | Fast, Keys: OneKey, Access: "RW update",
+		Parse: parsePersist,
+	},
+	expireRow("pexpire", "key milliseconds", "Set a key's time to live in milliseconds", "2.6.0", fromNow, milliseconds),
+	expireRow("pexpireat", "key unix-time-milliseconds",
+		"Set the expiration for a key as a UNIX timestamp specified in milliseconds", "2.6.0", fromEpoch, milliseconds),
+	timeRow("pexpiretime", "Get the expiration Unix timestamp for a key in milliseconds", "7.0.0", "",
+		fromEpoch, milliseconds),
+	timeRow("pttl", "Get the time to live for a key in milliseconds", "2.6.0", "nondeterministic_output",
+		fromNow, milliseconds),
+	timeRow("ttl", "Get the time to live for a key in seconds", "1.0.0", "nondeterministic_output", fromNow, seconds),
+}
+
+// expireRow is a row of the family EXPIRE: PEXPIRE and its like differ in base and unit only.
+func expireRow(name, syntax, summary, since string, b base, u unit) Command {
+	return Command{
+		Name: name, Syntax: syntax + " [NX | XX | GT | LT]", Arity: -3,
+		Summary: summary, Group: "generic", Since: since,
+		Flags: Write | Fast, Keys: OneKey, Access: "RW update",
+		Parse: func(in *Input) (Run, error) { return parseExpire(in, name, b, u) },
+	}
+}
+
+// timeRow is a row of the family TTL.
+func timeRow(name, summary, since, tips string, b base, u unit) Command {
+	return Command{
+		Name: name, Syntax: "key", Arity: 2,
+		Summary: summary, Group: "generic", Since: since,
+		Flags: ReadOnly | Fast, Keys: OneKey, Tips: tips,
+		Parse: func(in *Input) (Run, error) { return parseTime(in, b, u) },
+	}
+}
+
+// parseExpire: as in Redis the moment is judged whether there is such a key or not.
+func parseExpire(in *Input, fullName string, b base, u unit) (Run, error) {
+	condition, err := parseExpireCondition(in.Args[3:])
+	if err != nil {
+		return nil, err
+	}
+	m, err := parseMoment(in.Args[2], b, u, fullName)
+	if err != nil {
+		return nil, err
+	}
+	key, most := in.Args[1], in.MaxValue
+	return func(x *Context) Reply {
+		end, ok := m.at(x.Now())
+		if !ok {
+			return Fail(invalidExpire(fullName))
+		}
+		c, err := x.Database()
+		if err != nil {
+			return Fail(err)
+		}
+		it, found := x.Tx.Get(c, key)
+		if !found {
+			return Flag(false)
+		}
+		oldEnd, ends := c.Policy().End(it.TS, it.Own)
+		if !condition.allows(oldEnd, ends, end) {
+			return Flag(false)
+		}
+		if it.Kind == keyspace.Plain || end <= x.Now() {
+			x.putEnding(c, key, it.Body, end)
+			return Flag(true)
+		}
+		ttl := wholeSeconds(end - x.Now())
+		if ttl > expiry.MaxTTL {
+			return Fail(invalidExpire(fullName))
+		}
+		if err := setDocumentTTL(x, c, key, it, ttl, most); err != nil {
+			return Fail(err)
+		}
+		return Flag(true)
+	}, nil
+}
+
+// wholeSeconds converts ms, more than 0, to a time to live, rounded up so that nothing dies early.
+func wholeSeconds(ms int64) expiry.TTL { return expiry.TTL((ms-1)/1000 + 1) }
+
+// putEnding stores a plain key that ends at a moment (ms), which in the past means that what is under
+// the key is gone at once.
+func (x *Context) putEnding(c *keyspace.Container, key, value string, end int64) {
+	if end <= x.Now() {
+		x.Tx.Delete(c, key)
+		return
+	}
+	x.Tx.Put(c, key, keyspace.Plain, value, end)
+}
+
+func parsePersist(in *Input) (Run, error) {
+	key, most := in.Args[1], in.MaxValue
+	return func(x *Context) Reply {
+		c, err := x.Database()
+		if err != nil {
+			return Fail(err)
+		}
+		it, found := x.Tx.Get(c, key)
+		if !found || !hasEnd(c.Policy(), it) {
+			return Flag(false)
+		}
+		if it.Kind == keyspace.Plain {
+			x.Tx.Put(c, key, keyspace.Plain, it.Body, expiry.Never)
+		} else if err := setDocumentTTL(x, c, key, it, expiry.Forever, most); err != nil {
+			return Fail(err)
+		}
+		return Flag(true)
+	}, nil
+}
+
+// hasEnd tells whether there is an end to take away, be it the item's own or the container's default.
+// One of its own that sleeps because TTL is off counts: it would wake up.
+func hasEnd(p *expiry.Policy, it keyspace.Item) bool {
+	_, ends := p.End(it.TS, it.Own)
+	return ends || it.Own != expiry.Inherit && it.Own != expiry.Never
+}
+
+func parseTime(in *Input, b base, u unit) (Run, error) {
+	key := in.Args[1]
+	return func(x *Context) Reply {
+		c, err := x.Database()
+		if err != nil {
+			return Fail(err)
+		}
+		it, found := x.Tx.Get(c, key)
+		if !found {
+			return Integer(-2)
+		}
+		return endReply(c.Policy(), it, x.Now(), b, u)
+	}, nil
+}
+
+// endReply tells when an item dies, counted from the base and rounded to the unit: -1 if it has no
+// end. now is in ms.
+func endReply(p *expiry.Policy, it keyspace.Item, now int64, b base, u unit) Reply {
+	end, ok := p.End(it.TS, it.Own)
+	if !ok {
+		return Integer(-1)
+	}
+	if b == fromNow {
+		end -= now
+	}
+	return Integer(end/int64(u) + 2*(end%int64(u))/int64(u)) // halves are rounded up
+}

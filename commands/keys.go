@@ -1,0 +1,251 @@
+package commands
+
+import (
+	"strconv"
+	"strings"
+
+	"mayfly/keyspace"
+)
+
+var keyCommands = []Command{
+	{
+		Name: "dbsize", Arity: 1,
+		Summary: "Return the number of keys in the selected database", Group: "server", Since: "1.0.0",
+		Flags: ReadOnly | Fast, Scope: ScopeSweep, Categories: "keyspace",
+		Tips:  "request_policy:all_shards response_policy:agg_sum",
+		Parse: parseDBSize,
+	},
+	{
+		Name: "del", Syntax: "key [key ...]", Arity: -2,
+		Summary: "Delete a key", Group: "generic", Since: "1.0.0",
+		Flags: Write, Keys: AllKeys, Access: "RM delete",
+		Tips:  "request_policy:multi_shard response_policy:agg_sum",
+		Parse: parseDel,
+	},
+	{
+		Name: "exists", Syntax: "key [key ...]", Arity: -2,
+		Summary: "Determine if a key exists", Group: "generic", Since: "1.0.0",
+		Flags: ReadOnly | Fast, Keys: AllKeys, Access: "RO",
+		Tips:  "request_policy:multi_shard response_policy:agg_sum",
+		Parse: parseExists,
+	},
+	{
+		Name: "flushall", Syntax: "[ASYNC | SYNC]", Arity: -1,
+		Summary: "Remove all keys from all databases", Group: "server", Since: "1.0.0",
+		Flags: Write, Scope: ScopeAll, Categories: "keyspace dangerous",
+		Tips:  "request_policy:all_shards response_policy:all_succeeded",
+		Parse: parseFlushAll,
+	},
+	{
+		Name: "flushdb", Syntax: "[ASYNC | SYNC]", Arity: -1,
+		Summary: "Remove all keys from the current database", Group: "server", Since: "1.0.0",
+		Flags: Write, Scope: ScopeAll, Categories: "keyspace dangerous",
+		Tips:  "request_policy:all_shards response_policy:all_succeeded",
+		Parse: parseFlushDB,
+	},
+	{
+		Name: "keys", Syntax: "pattern", Arity: 2,
+		Summary: "Find all keys matching the given pattern", Group: "generic", Since: "1.0.0",
+		Flags: ReadOnly, Scope: ScopeSweep, Categories: "dangerous",
+		Tips:  "request_policy:all_shards nondeterministic_output_order",
+		Parse: parseKeys,
+	},
+	{
+		Name: "randomkey", Arity: 1,
+		Summary: "Return a random key from the keyspace", Group: "generic", Since: "1.0.0",
+		Flags: ReadOnly, Scope: ScopeSweep, Tips: "request_policy:all_shards nondeterministic_output",
+		Parse: parseRandomKey,
+	},
+	{
+		Name: "scan", Syntax: "cursor [MATCH pattern] [COUNT count] [TYPE type]", Arity: -2,
+		Summary: "Incrementally iterate the keys space", Group: "generic", Since: "2.8.0",
+		Flags: ReadOnly, Scope: ScopeSweep, Tips: "nondeterministic_output request_policy:special",
+		Parse: parseScan,
+	},
+	{
+		Name: "type", Syntax: "key", Arity: 2,
+		Summary: "Determine the type stored at key", Group: "generic", Since: "1.0.0",
+		Flags: ReadOnly | Fast, Keys: OneKey, Access: "RO",
+		Parse: parseType,
+	},
+	{
+		Name: "unlink", Syntax: "key [key ...]", Arity: -2,
+		Summary: "Delete a key asynchronously in another thread. Otherwise it is just as DEL, but non blocking.",
+		Group:   "generic", Since: "4.0.0",
+		Flags: Write | Fast, Keys: AllKeys, Access: "RM delete",
+		Tips:  "request_policy:multi_shard response_policy:agg_sum",
+		Parse: parseDel,
+	},
+}
+
+// typeName is what TYPE calls a kind of item.
+func typeName(k keyspace.Kind) string {
+	if k == keyspace.Document {
+		return "document"
+	}
+	return "string"
+}
+
+func parseDel(in *Input) (Run, error) {
+	keys := in.Args[1:]
+	return func(x *Context) Reply {
+		c, err := x.Database()
+		if err != nil {
+			return Fail(err)
+		}
+		deleted := 0
+		for _, key := range keys {
+			if x.Tx.Delete(c, key) {
+				deleted++
+			}
+		}
+		return Count(deleted)
+	}, nil
+}
+
+// parseExists: a key that is named twice counts twice.
+func parseExists(in *Input) (Run, error) {
+	keys := in.Args[1:]
+	return func(x *Context) Reply {
+		c, err := x.Database()
+		if err != nil {
+			return Fail(err)
+		}
+		found := 0
+		for _, key := range keys {
+			if _, ok := x.Tx.Get(c, key); ok {
+				found++
+			}
+		}
+		return Count(found)
+	}, nil
+}
+
+func parseType(in *Input) (Run, error) {
+	key := in.Args[1]
+	return func(x *Context) Reply {
+		c, err := x.Database()
+		if err != nil {
+			return Fail(err)
+		}
+		it, found := x.Tx.Get(c, key)
+		if !found {
+			return Status("none")
+		}
+		return Status(typeName(it.Kind))
+	}, nil
+}
+
+func parseDBSize(*Input) (Run, error) {
+	return func(x *Context) Reply {
+		c, err := x.Database()
+		if err != nil {
+			return Fail(err)
+		}
+		return Count(x.Tx.Count(c))
+	}, nil
+}
+
+func parseRandomKey(*Input) (Run, error) {
+	return func(x *Context) Reply {
+		c, err := x.Database()
+		if err != nil {
+			return Fail(err)
+		}
+		key, _, ok := x.Tx.Random(c)
+		if !ok {
+			return Null
+		}
+		return Bulk(key)
+	}, nil
+}
+
+func parseFlushDB(in *Input) (Run, error) {
+	if err := checkFlushOptions(in.Args[1:]); err != nil {
+		return nil, err
+	}
+	return func(x *Context) Reply {
+		c, err := x.Database()
+		if err != nil {
+			return Fail(err)
+		}
+		x.Tx.Flush(c)
+		return OK
+	}, nil
+}
+
+// parseFlushAll: FLUSHALL empties every container, also those that are no databases.
+func parseFlushAll(in *Input) (Run, error) {
+	if err := checkFlushOptions(in.Args[1:]); err != nil {
+		return nil, err
+	}
+	return func(x *Context) Reply {
+		for _, c := range x.Tx.Containers() {
+			x.Tx.Flush(c)
+		}
+		return OK
+	}, nil
+}
+
+// checkFlushOptions accepts ASYNC and SYNC, which make no difference: a flush takes constant time.
+func checkFlushOptions(args []string) error {
+	if len(args) == 0 || len(args) == 1 && (isWord(args[0], "ASYNC") || isWord(args[0], "SYNC")) {
+		return nil
+	}
+	return errSyntax
+}
+
+func parseKeys(in *Input) (Run, error) {
+	options := scanOptions{pattern: in.Args[1], all: in.Args[1] == "*"}
+	const atOnce = 1000 // a partition is locked for as long as this many items take
+	return func(x *Context) Reply {
+		c, err := x.Database()
+		if err != nil {
+			return Fail(err)
+		}
+		keys := []Reply{}
+		for cursor := uint64(0); ; {
+			cursor = x.Tx.Scan(c, cursor, atOnce, func(id string, _ keyspace.Item) {
+				if options.selects(id) {
+					keys = append(keys, Bulk(id))
+				}
+			})
+			if cursor == 0 {
+				return Array(keys...)
+			}
+		}
+	}, nil
+}
+
+func parseScan(in *Input) (Run, error) {
+	cursor, ok := parseCursor(in.Args[1])
+	if !ok {
+		return nil, errInvalidCursor
+	}
+	options, anyType, wantType := newScanOptions(), true, ""
+	for args := in.Args[2:]; len(args) > 0; {
+		used, err := options.parseOption(args)
+		switch {
+		case err != nil:
+			return nil, err
+		case used == 0 && len(args) > 1 && isWord(args[0], "TYPE"):
+			anyType, wantType, used = false, strings.ToLower(args[1]), 2
+		case used == 0:
+			return nil, errSyntax
+		}
+		args = args[used:]
+	}
+	return func(x *Context) Reply {
+		c, err := x.Database()
+		if err != nil {
+			return Fail(err)
+		}
+		keys := []Reply{}
+		next := x.Tx.Scan(c, cursor, options.count, func(id string, it keyspace.Item) {
+			if options.selects(id) && (anyType || wantType == typeName(it.Kind)) {
+				keys = append(keys, Bulk(id))
+			}
+		})
+		return Array(Bulk(strconv.FormatUint(next, 10)), Array(keys...))
+	}, nil
+}

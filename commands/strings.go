@@ -1,0 +1,494 @@
+package commands
+
+import (
+	"strconv"
+
+	"mayfly/expiry"
+	"mayfly/keyspace"
+)
+
+var stringCommands = []Command{
+	{
+		Name: "append", Syntax: "key value", Arity: 3,
+		Summary: "Append a value to a key", Group: "string", Since: "2.0.0",
+		Flags: Write | DenyOOM | Fast, Keys: OneKey, Access: "RW insert",
+		Parse: parseAppend,
+	},
+	{
+		Name: "decr", Syntax: "key", Arity: 2,
+		Summary: "Decrement the integer value of a key by one", Group: "string", Since: "1.0.0",
+		Flags: Write | DenyOOM | Fast, Keys: OneKey,
+		Parse: func(in *Input) (Run, error) { return incrBy(in.Args[1], -1), nil },
+	},
+	{
+		Name: "decrby", Syntax: "key decrement", Arity: 3,
+		Summary: "Decrement the integer value of a key by the given number", Group: "string", Since: "1.0.0",
+		Flags: Write | DenyOOM | Fast, Keys: OneKey,
+		Parse: parseDecrBy,
+	},
+	{
+		Name: "get", Syntax: "key", Arity: 2,
+		Summary: "Get the value of a key", Group: "string", Since: "1.0.0",
+		Flags: ReadOnly | Fast, Keys: OneKey,
+		Parse: parseGet,
+	},
+	{
+		Name: "getdel", Syntax: "key", Arity: 2,
+		Summary: "Get the value of a key and delete the key", Group: "string", Since: "6.2.0",
+		Flags: Write | Fast, Keys: OneKey, Access: "RW access delete",
+		Parse: parseGetDel,
+	},
+	{
+		Name:    "getex",
+		Syntax:  "key [EX seconds | PX milliseconds | EXAT unix-time-seconds | PXAT unix-time-milliseconds | PERSIST]",
+		Summary: "Get the value of a key and optionally set its expiration", Group: "string", Since: "6.2.0",
+		Arity: -2, Flags: Write | Fast, Keys: OneKey,
+		Parse: parseGetEx,
+	},
+	{
+		Name: "getset", Syntax: "key value", Arity: 3,
+		Summary: "Set the string value of a key and return its old value", Group: "string", Since: "1.0.0",
+		Flags: Write | DenyOOM | Fast, Keys: OneKey,
+		Parse: parseGetSet,
+	},
+	{
+		Name: "incr", Syntax: "key", Arity: 2,
+		Summary: "Increment the integer value of a key by one", Group: "string", Since: "1.0.0",
+		Flags: Write | DenyOOM | Fast, Keys: OneKey,
+		Parse: func(in *Input) (Run, error) { return incrBy(in.Args[1], 1), nil },
+	},
+	{
+		Name: "incrby", Syntax: "key increment", Arity: 3,
+		Summary: "Increment the integer value of a key by the given amount", Group: "string", Since: "1.0.0",
+		Flags: Write | DenyOOM | Fast, Keys: OneKey,
+		Parse: parseIncrBy,
+	},
+	{
+		Name: "incrbyfloat", Syntax: "key increment", Arity: 3,
+		Summary: "Increment the float value of a key by the given amount", Group: "string", Since: "2.6.0",
+		Flags: Write | DenyOOM | Fast, Keys: OneKey,
+		Parse: parseIncrByFloat,
+	},
+	{
+		Name: "mget", Syntax: "key [key ...]", Arity: -2,
+		Summary: "Get the values of all the given keys", Group: "string", Since: "1.0.0",
+		Flags: ReadOnly | Fast, Keys: AllKeys, Tips: "request_policy:multi_shard",
+		Parse: parseMGet,
+	},
+	{
+		Name: "mset", Syntax: "key value [key value ...]", Arity: -3,
+		Summary: "Set multiple keys to multiple values", Group: "string", Since: "1.0.1",
+		Flags: Write | DenyOOM, Keys: Pairs,
+		Tips: "request_policy:multi_shard response_policy:all_succeeded", Access: "OW update",
+		Parse: parseMSet,
+	},
+	{
+		Name: "msetnx", Syntax: "key value [key value ...]", Arity: -3,
+		Summary: "Set multiple keys to multiple values, only if none of the keys exist", Group: "string", Since: "1.0.1",
+		Flags: Write | DenyOOM, Keys: Pairs,
+		Tips: "request_policy:multi_shard response_policy:agg_min", Access: "OW insert",
+		Parse: parseMSetNX,
+	},
+	{
+		Name: "psetex", Syntax: "key milliseconds value", Arity: 4,
+		Summary: "Set the value and expiration in milliseconds of a key", Group: "string", Since: "2.6.0",
+		Flags: Write | DenyOOM, Keys: OneKey, Access: "OW update",
+		Parse: func(in *Input) (Run, error) { return parseSetEx(in, "psetex", milliseconds) },
+	},
+	{
+		Name: "set",
+		Syntax: "key value [NX | XX] [GET] " +
+			"[EX seconds | PX milliseconds | EXAT unix-time-seconds | PXAT unix-time-milliseconds | KEEPTTL]",
+		Summary: "Set the string value of a key", Group: "string", Since: "1.0.0",
+		Arity: -3, Flags: Write | DenyOOM, Keys: OneKey, Access: "RW access update variable_flags",
+		Parse: parseSet,
+	},
+	{
+		Name: "setex", Syntax: "key seconds value", Arity: 4,
+		Summary: "Set the value and expiration of a key", Group: "string", Since: "2.0.0",
+		Flags: Write | DenyOOM, Keys: OneKey, Access: "OW update",
+		Parse: func(in *Input) (Run, error) { return parseSetEx(in, "setex", seconds) },
+	},
+	{
+		Name: "setnx", Syntax: "key value", Arity: 3,
+		Summary: "Set the value of a key, only if the key does not exist", Group: "string", Since: "1.0.0",
+		Flags: Write | DenyOOM | Fast, Keys: OneKey, Access: "OW insert",
+		Parse: parseSetNX,
+	},
+	{
+		Name: "strlen", Syntax: "key", Arity: 2,
+		Summary: "Get the length of the value stored in a key", Group: "string", Since: "2.2.0",
+		Flags: ReadOnly | Fast, Keys: OneKey, Access: "RO",
+		Parse: parseStrlen,
+	},
+}
+
+// plain gets a plain key of the session's database. The error says that there is a document under
+// it, or that the database is gone.
+func (x *Context) plain(key string) (c *keyspace.Container, it keyspace.Item, found bool, err error) {
+	if c, err = x.Database(); err != nil {
+		return nil, keyspace.Item{}, false, err
+	}
+	if it, found = x.Tx.Get(c, key); found && it.Kind != keyspace.Plain {
+		return nil, keyspace.Item{}, false, errWrongType
+	}
+	return c, it, found, nil
+}
+
+// bulkOrNull is the body of an item, or null if there is none.
+func bulkOrNull(it keyspace.Item, found bool) Reply {
+	if !found {
+		return Null
+	}
+	return Bulk(it.Body)
+}
+
+// checkLength refuses a value that would be larger than most bytes.
+func checkLength(length, most int) error {
+	if length > most {
+		return errTooLong
+	}
+	return nil
+}
+
+func parseGet(in *Input) (Run, error) {
+	key := in.Args[1]
+	return func(x *Context) Reply {
+		c, err := x.Database()
+		if err != nil {
+			return Fail(err)
+		}
+		return bulkOrNull(x.Tx.Get(c, key))
+	}, nil
+}
+
+func parseMGet(in *Input) (Run, error) {
+	keys := in.Args[1:]
+	return func(x *Context) Reply {
+		c, err := x.Database()
+		if err != nil {
+			return Fail(err)
+		}
+		elems := make([]Reply, len(keys))
+		for i, key := range keys {
+			elems[i] = bulkOrNull(x.Tx.Get(c, key))
+		}
+		return Array(elems...)
+	}, nil
+}
+
+func parseStrlen(in *Input) (Run, error) {
+	key := in.Args[1]
+	return func(x *Context) Reply {
+		_, it, _, err := x.plain(key)
+		if err != nil {
+			return Fail(err)
+		}
+		return Count(len(it.Body))
+	}, nil
+}
+
+func parseGetDel(in *Input) (Run, error) {
+	key := in.Args[1]
+	return func(x *Context) Reply {
+		c, it, found, err := x.plain(key)
+		if err != nil {
+			return Fail(err)
+		}
+		if found {
+			x.Tx.Delete(c, key)
+		}
+		return bulkOrNull(it, found)
+	}, nil
+}
+
+// parseGetEx: without options GETEX is GET, of documents too. As in Redis a moment that is not legal
+// is no error if there is no such key.
+func parseGetEx(in *Input) (Run, error) {
+	key := in.Args[1]
+	e, err := parseGetexOptions(in.Args[2:])
+	switch {
+	case err != nil:
+		return nil, err
+	case e.none():
+		return parseGet(in)
+	}
+	var m moment
+	var momentErr error
+	if !e.never {
+		m, momentErr = e.moment("getex")
+	}
+	return func(x *Context) Reply {
+		c, it, found, err := x.plain(key)
+		switch {
+		case err != nil:
+			return Fail(err)
+		case !found:
+			return Null
+		case momentErr != nil:
+			return Fail(momentErr)
+		case e.never:
+			if hasEnd(c.Policy(), it) {
+				x.Tx.Put(c, key, keyspace.Plain, it.Body, expiry.Never)
+			}
+		default:
+			end, ok := m.at(x.Now())
+			if !ok {
+				return Fail(invalidExpire("getex"))
+			}
+			x.putEnding(c, key, it.Body, end)
+		}
+		return Bulk(it.Body)
+	}, nil
+}
+
+// assignment is what SET and its older relatives do to one key.
+type assignment struct {
+	key, value string
+	options    setOptions
+	moment     moment // if options.ending has one
+	fullName   string
+}
+
+// apply carries the assignment out if its conditions hold. old is what was there, looked up only if
+// the options need it.
+func (a assignment) apply(x *Context) (old keyspace.Item, found, done bool, err error) {
+	c, err := x.Database()
+	if err != nil {
+		return old, false, false, err
+	}
+	o, end := a.options, expiry.Inherit
+	if o.ending.unit != 0 {
+		var ok bool
+		if end, ok = a.moment.at(x.Now()); !ok {
+			return old, false, false, invalidExpire(a.fullName)
+		}
+	}
+	if o.nx || o.xx || o.get || o.ending.keep {
+		old, found = x.Tx.Get(c, a.key)
+	}
+	switch {
+	case o.get && found && old.Kind != keyspace.Plain:
+		return old, false, false, errWrongType
+	case o.nx && found, o.xx && !found:
+		return old, found, false, nil
+	case o.ending.unit != 0:
+		x.putEnding(c, a.key, a.value, end)
+	case o.ending.keep && found:
+		x.Tx.Put(c, a.key, keyspace.Plain, a.value, old.Own)
+	default:
+		x.Tx.Put(c, a.key, keyspace.Plain, a.value, expiry.Inherit)
+	}
+	return old, found, true, nil
+}
+
+// run replies as SET does.
+func (a assignment) run(x *Context) Reply {
+	old, found, done, err := a.apply(x)
+	switch {
+	case err != nil:
+		return Fail(err)
+	case a.options.get:
+		return bulkOrNull(old, found)
+	case !done:
+		return Null
+	}
+	return OK
+}
+
+func parseSet(in *Input) (Run, error) {
+	if err := checkLength(len(in.Args[2]), in.MaxValue); err != nil {
+		return nil, err
+	}
+	key, value := in.Args[1], in.Args[2]
+	if len(in.Args) == 3 {
+		return func(x *Context) Reply { return assignment{key: key, value: value}.run(x) }, nil
+	}
+	options, err := parseSetOptions(in.Args[3:])
+	if err != nil {
+		return nil, err
+	}
+	a := assignment{key: key, value: value, options: options, fullName: "set"}
+	if options.ending.unit != 0 {
+		if a.moment, err = options.ending.moment(a.fullName); err != nil {
+			return nil, err
+		}
+	}
+	return a.run, nil
+}
+
+func parseSetEx(in *Input, fullName string, u unit) (Run, error) {
+	if err := checkLength(len(in.Args[3]), in.MaxValue); err != nil {
+		return nil, err
+	}
+	e := ending{text: in.Args[2], base: fromNow, unit: u}
+	m, err := e.moment(fullName)
+	if err != nil {
+		return nil, err
+	}
+	return assignment{
+		key: in.Args[1], value: in.Args[3],
+		options: setOptions{ending: e}, moment: m, fullName: fullName,
+	}.run, nil
+}
+
+func parseSetNX(in *Input) (Run, error) {
+	if err := checkLength(len(in.Args[2]), in.MaxValue); err != nil {
+		return nil, err
+	}
+	a := assignment{key: in.Args[1], value: in.Args[2], options: setOptions{nx: true}}
+	return func(x *Context) Reply {
+		_, _, done, err := a.apply(x)
+		if err != nil {
+			return Fail(err)
+		}
+		return Flag(done)
+	}, nil
+}
+
+func parseGetSet(in *Input) (Run, error) {
+	if err := checkLength(len(in.Args[2]), in.MaxValue); err != nil {
+		return nil, err
+	}
+	return assignment{key: in.Args[1], value: in.Args[2], options: setOptions{get: true}}.run, nil
+}
+
+func parseMSet(in *Input) (Run, error) {
+	pairs, err := parsePairs(in, "mset")
+	if err != nil {
+		return nil, err
+	}
+	return func(x *Context) Reply {
+		c, err := x.Database()
+		if err != nil {
+			return Fail(err)
+		}
+		x.putPairs(c, pairs)
+		return OK
+	}, nil
+}
+
+func parseMSetNX(in *Input) (Run, error) {
+	pairs, err := parsePairs(in, "msetnx")
+	if err != nil {
+		return nil, err
+	}
+	return func(x *Context) Reply {
+		c, err := x.Database()
+		if err != nil {
+			return Fail(err)
+		}
+		for i := 0; i < len(pairs); i += 2 {
+			if _, found := x.Tx.Get(c, pairs[i]); found {
+				return Flag(false)
+			}
+		}
+		x.putPairs(c, pairs)
+		return Flag(true)
+	}, nil
+}
+
+// parsePairs gives the keys and values of MSET, alternating.
+func parsePairs(in *Input, fullName string) ([]string, error) {
+	pairs := in.Args[1:]
+	if len(pairs)%2 != 0 {
+		return nil, wrongArity(fullName)
+	}
+	for i := 1; i < len(pairs); i += 2 {
+		if err := checkLength(len(pairs[i]), in.MaxValue); err != nil {
+			return nil, err
+		}
+	}
+	return pairs, nil
+}
+
+func (x *Context) putPairs(c *keyspace.Container, pairs []string) {
+	for i := 0; i < len(pairs); i += 2 {
+		x.Tx.Put(c, pairs[i], keyspace.Plain, pairs[i+1], expiry.Inherit)
+	}
+}
+
+func parseAppend(in *Input) (Run, error) {
+	key, tail, most := in.Args[1], in.Args[2], in.MaxValue
+	return func(x *Context) Reply {
+		c, it, _, err := x.plain(key)
+		if err != nil {
+			return Fail(err)
+		}
+		if err := checkLength(len(it.Body)+len(tail), most); err != nil {
+			return Fail(err)
+		}
+		// A missing item is the zero item, whose own end is Inherit, as for a new key.
+		it = x.Tx.Put(c, key, keyspace.Plain, it.Body+tail, it.Own)
+		return Count(len(it.Body))
+	}, nil
+}
+
+func parseIncrBy(in *Input) (Run, error) {
+	by, ok := parseInteger(in.Args[2])
+	if !ok {
+		return nil, errNotInteger
+	}
+	return incrBy(in.Args[1], by), nil
+}
+
+func parseDecrBy(in *Input) (Run, error) {
+	by, ok := parseInteger(in.Args[2])
+	switch {
+	case !ok:
+		return nil, errNotInteger
+	case by == -by && by != 0: // the one number that has no opposite
+		return nil, errDecrement
+	}
+	return incrBy(in.Args[1], -by), nil
+}
+
+// incrBy adds to the integer of a key, which is 0 if there is none, and keeps the key's own end.
+func incrBy(key string, by int64) Run {
+	return func(x *Context) Reply {
+		c, it, found, err := x.plain(key)
+		if err != nil {
+			return Fail(err)
+		}
+		var n int64
+		if found {
+			var ok bool
+			if n, ok = parseInteger(it.Body); !ok {
+				return Fail(errNotInteger)
+			}
+		}
+		n, ok := addInteger(n, by)
+		if !ok {
+			return Fail(errOverflow)
+		}
+		x.Tx.Put(c, key, keyspace.Plain, strconv.FormatInt(n, 10), it.Own)
+		return Integer(n)
+	}
+}
+
+// parseIncrByFloat: as in Redis, an increment that is not a number is reported only after what is
+// wrong with the key.
+func parseIncrByFloat(in *Input) (Run, error) {
+	key := in.Args[1]
+	by, byOK := parseFloat(in.Args[2])
+	return func(x *Context) Reply {
+		c, it, found, err := x.plain(key)
+		if err != nil {
+			return Fail(err)
+		}
+		text := "0"
+		if found {
+			text = it.Body
+		}
+		n, ok := parseFloat(text)
+		if !ok || !byOK {
+			return Fail(errNotFloat)
+		}
+		sum, ok := addFloat(n, by)
+		if !ok {
+			return Fail(errNotFinite)
+		}
+		it = x.Tx.Put(c, key, keyspace.Plain, formatFloat(sum), it.Own)
+		return Bulk(it.Body)
+	}, nil
+}
