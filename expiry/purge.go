@@ -19,8 +19,8 @@ import (
 //
 // # What is kept from Redis
 //
-// The slow cycle runs ten times a second and visits every pool. Fast cycles run between slow ones
-// while those do not suffice. The effort, 1 to 10, sets with e = effort-1:
+// The slow cycle runs ten times a second and visits every pool. Fast cycles run in between. The
+// effort, 1 to 10, sets with e = effort-1:
 //
 //	items a sample              20 + 5e
 //	share of one CPU            25 + 2e percent
@@ -28,45 +28,59 @@ import (
 //	longest fast cycle          1000 + 250e µs, after a pause of the same length at least
 //
 // A cycle that ran out of time is gone on with in the next one, where it stopped. The share of dead
-// that remains is estimated by a running average in which each cycle weighs 5 percent.
+// that remains is estimated by a running average in which each slow cycle weighs 5 percent.
 //
 // # What is different, and why
 //
 //  1. Redis stops at the first sample with an acceptable number of dead. A sample of twenty says
 //     little: where 20 percent are dead, every fifth sample holds but two of them and ends the visit.
-//     Sixteen pools in which 16,700 items die a second in all would settle at some 27 percent dead
-//     for an acceptable share of 10, and at 7 for 1. So a visit keeps an account of draws, see
-//     visit.note: every item drawn costs one, every dead one found earns 1/acceptable more, and the
-//     visit ends when the account is empty. Where more than the acceptable share is dead the account
-//     grows. A pool in which dead were found lately starts its next visit with a credit of as many
-//     draws as those have earned it, so that chance cannot end a visit at once. The share then
-//     settles somewhat below the acceptable one, however many pools the items are spread over.
+//     Sixteen pools in which 16,700 items die a second in all would settle at some 29 percent dead
+//     for an acceptable share of 10, and at 7 for 1. So a visit keeps an account of draws: every item
+//     drawn costs one, every dead one found earns 1/acceptable more, and the visit ends when the
+//     account is empty. Where more than the acceptable share is dead the account grows. A pool in
+//     which dead were found lately starts its next visit with the draws these have earned, so that
+//     chance cannot end the visit at once. The share then settles below the acceptable one, however
+//     many pools the items are spread over.
 //
-//  2. Redis visits one pool until it is clean. Here the pools take turns, one sample each: none
+//  2. In Redis fast cycles help out when a slow one ran out of time. But even if it did not, a tenth
+//     of a second is long when few items are left and many die: of 20,000, those 16,700 a second are
+//     8 percent in one interval. So pools in which dead were found lately, the hot ones, are visited
+//     by fast cycles every hundredth of a second, and with the shortest pause if a cycle ran out of
+//     time or began with more than the acceptable share dead in them.
+//
+//  3. Redis visits one pool until it is clean. Here the pools take turns, one sample each: none
 //     waits for the others, and no lock is wanted twice in a row while another pool needs a visit.
 //
-//  3. There may be thousands of pools, most of them quiet, and a survey of all of them may cost more
-//     than a cycle has. So the pools in which dead were found lately are kept in a list of their
-//     own, and slow cycles take one sample from this list for each one of the survey. The survey
-//     goes on in the next cycle from where the time ended, so that every pool has its turn. Fast
-//     cycles visit the list only.
+//  4. There may be thousands of pools, most of them quiet, and a survey of all of them may cost more
+//     than a cycle has. So a slow cycle surveys a limited number, and takes one sample of a hot pool
+//     for each one of the survey. The next slow cycle surveys the pools that follow, so that every
+//     one has its turn. Fast cycles visit the hot pools only.
 //
-//  4. In Redis fast cycles come on top of the slow cycle's share of the CPU. Here both draw on one
-//     account that earns the share as time passes and holds one interval's worth. A fast cycle
-//     leaves half of that to the next slow one. Under pressure this spreads the work evenly instead
-//     of in one long burst an interval, and the share is a promise.
+//  5. In Redis fast cycles come on top of the slow cycle's share of the CPU. Here both draw on one
+//     account of time that earns the share as time passes and holds one interval's worth. A fast
+//     cycle leaves half of that to the next slow one. So the share is a promise, and the work is
+//     spread over the interval instead of done in one long burst.
 //
-//  5. Redis is one thread; requests wait for the cycle. Here they wait for one sample at most, as a
+//  6. Redis is one thread; requests wait for the cycle. Here they wait for one sample at most, as a
 //     pool is locked for that long only. Between samples the cycle offers the processor to
 //     others every fifth of a millisecond. Waiting for it back does not count as work.
 //
-// Redis draws by a cursor that walks the table, which stays in the wake of whatever else cleans the
-// table in the same order (a client's SCAN), sees few dead there and takes the whole for clean. Pools
-// draw from everywhere at once: see [Spread], which also leaves half as many dead behind for the
-// same number of draws as independent random draws do.
+// Redis draws by a cursor that walks the table. It can get caught in the wake of whatever else cleans
+// the table in the same order, a client's SCAN for one, sees no dead there and takes the whole for
+// clean. Pools draw from everywhere at once; see [Spread], which also leaves half as many dead behind
+// as independent random draws would for the same work.
+//
+// TestPurgeKeepsItsPromise simulates all this.
 
-// Interval is the time between slow cycles.
-const Interval = 100 * time.Millisecond
+const (
+	// Interval is the time between slow cycles.
+	Interval = 100 * time.Millisecond
+	// busyPause is the time between fast cycles while items die at a pace that they suffice for.
+	busyPause = Interval / 10
+	// maxSurvey is the number of pools that a slow cycle surveys at most: some 2 ms of work if all
+	// are full of items that live, and next to none if nothing in them could die.
+	maxSurvey = 1024
+)
 
 // A Pool is a set of items that live and die under one policy and one lock. Pools that are equal
 // (==) are one and the same; the dynamic type must be comparable.
@@ -79,12 +93,14 @@ type Pool interface {
 	Sample(n int) (drawn, dead int)
 }
 
-// visit is the purge's account of a pool. A pool of which there is none is one in which no dead
+// visit is the purge's account of a hot pool. One of which there is none is a pool in which no dead
 // were found lately.
 type visit struct {
-	pool  Pool
-	found float64 // dead found in this visit and, fading, in earlier ones; at most maxFound
-	owed  float64 // draws this visit is still good for
+	pool   Pool
+	fresh  bool    // no sample was taken in this cycle yet
+	found  float64 // dead found in this visit and, fading, in earlier ones; at most maxFound
+	owed   float64 // draws this visit is still good for
+	misses int     // visits, this one included, since the last that found dead
 }
 
 // maxFound is how many dead finds a visit remembers. It bounds the draws that are spent on making
@@ -93,24 +109,35 @@ type visit struct {
 // dead.
 const maxFound = 16
 
+// A hot pool is visited by fast cycles until fastMisses visits in a row found no dead, and by slow
+// ones, whether the survey reaches it or not, until slowMisses did.
+const (
+	fastMisses = 8
+	slowMisses = 16
+)
+
 // open starts a visit: the finds of earlier ones are its credit.
 func (v *visit) open(acceptable float64) {
+	v.fresh = true
+	v.misses++
 	v.found /= 2
 	v.owed = v.found / acceptable
 }
 
 // note books a sample.
-func (v *visit) note(drawn, dead int, acceptable float64) {
-	if drawn == 0 {
-		v.found, v.owed = 0, 0
-		return
+func (v *visit) note(got tally, acceptable float64) {
+	if got.dead > 0 {
+		v.misses = 0
 	}
-	v.found = min(v.found+float64(dead), maxFound)
-	v.owed = min(v.owed+float64(dead)/acceptable-float64(drawn), maxFound/acceptable)
+	v.found = min(v.found+float64(got.dead), maxFound)
+	v.owed = min(v.owed+float64(got.dead)/acceptable-float64(got.drawn), maxFound/acceptable)
+	if got.drawn == 0 {
+		v.found, v.owed, v.misses = 0, 0, slowMisses
+	}
 }
 
-// hot tells whether the next cycle should visit the pool before those it knows nothing of.
-func (v *visit) hot() bool { return v.found >= 1 || v.owed > 0 }
+// wants tells whether the pool is to be visited by cycles that give up after so many misses.
+func (v *visit) wants(misses int) bool { return v.misses < misses || v.owed > 0 }
 
 // MinEffort and MaxEffort bound active-expire-effort.
 const (
@@ -147,15 +174,15 @@ type Purge struct {
 	mono   func() time.Duration // since any fixed moment
 	yield  func()               // lets others have the processor
 
-	mu      sync.Mutex      // held during a cycle; protects what follows
-	hot     []*visit        // of pools in which dead were found lately
-	known   map[Pool]*visit // the same by pool
-	queue   []*visit        // of a cycle: the hot ones that are not done; kept to reuse its memory
-	next    int             // where the survey of all pools goes on
-	turn    int             // where the turns of the hot pools go on
-	funds   time.Duration   // the account of time: what may be spent on cycles now
-	asOf    time.Duration   // when funds was brought up to date
-	pressed bool            // the last cycle did not suffice
+	mu    sync.Mutex      // held during a cycle; protects what follows
+	hot   []*visit        // of pools in which dead were found lately
+	known map[Pool]*visit // the same by pool
+	queue []*visit        // of a cycle: the hot ones that are not done; kept to reuse its memory
+	next  int             // where the survey of all pools goes on
+	turn  int             // where the turns of the hot pools go on
+	funds time.Duration   // the account of time: what may be spent on cycles now
+	asOf  time.Duration   // when funds was brought up to date
+	state State           // as the last cycle left it
 
 	statsMu sync.Mutex // protects stats; held for moments only, unlike mu
 	stats   Stats
@@ -191,32 +218,36 @@ func (p *Purge) Stats() Stats {
 	return s
 }
 
-// Outcome says what a cycle has found.
-type Outcome struct {
-	Pressed bool // it ran out of time, or more than the acceptable share of its draws was dead
-	Idle    bool // there is nothing in any pool that could die
-}
+// State says how much a cycle has left to do for the next.
+type State int
 
-// Slow runs a slow cycle. It takes as long as the account of time allows, half an interval's budget
+const (
+	Quiet   State = iota // hardly anything dies
+	Busy                 // items are dying in some pools
+	Pressed              // the cycle ran out of time, or began with more than the acceptable share dead
+)
+
+// Slow runs a slow cycle and says what is left to do. It takes as long as the account of time allows, half an interval's budget
 // at least, if there is that much to do.
-func (p *Purge) Slow() Outcome {
+func (p *Purge) Slow() State {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	pace := paceOf(p.Effort())
 	p.settle(pace)
-	return p.run(pace, p.pools(), max(p.funds, pace.full()/2))
+	return p.run(pace, true, max(p.funds, pace.full()/2))
 }
 
-// Fast runs a fast cycle if the last cycle did not suffice and the account of time allows it.
-func (p *Purge) Fast() Outcome {
+// Fast runs a fast cycle, unless the last cycle left all quiet or the account of time does not allow
+// it, and says what is left to do.
+func (p *Purge) Fast() State {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	pace := paceOf(p.Effort())
 	p.settle(pace)
-	if !p.pressed || p.funds < pace.full()/2+pace.fast {
-		return Outcome{Pressed: p.pressed}
+	if p.state < Busy || p.funds < pace.full()/2+pace.fast {
+		return p.state
 	}
-	return p.run(pace, nil, pace.fast)
+	return p.run(pace, false, pace.fast)
 }
 
 // settle credits the account of time with what it has earned. p.mu must be held.
@@ -226,19 +257,28 @@ func (p *Purge) settle(pace pace) {
 	p.funds, p.asOf = min(p.funds+earned, pace.full()), now
 }
 
-// run is a cycle over the pools to be surveyed and the hot ones. p.mu must be held.
-func (p *Purge) run(pace pace, survey []Pool, limit time.Duration) Outcome {
-	c := cycle{purge: p, pace: pace, limit: limit}
-	c.start()
+// run is a cycle over hot pools and, if it is a slow one, those in the survey. p.mu must be held.
+func (p *Purge) run(pace pace, slow bool, limit time.Duration) State {
+	c := cycle{purge: p, pace: pace, slow: slow, limit: limit, began: p.mono()}
+	c.now = c.began
+	var pools []Pool
+	if slow {
+		pools = p.pools()
+	}
+	if len(pools) > 0 {
+		p.next %= len(pools)
+	}
+	toSurvey := min(len(pools), maxSurvey)
 
-	queue := p.openHot(pace)
-	at, turns, surveyed := 0, 0, 0
-	for (surveyed < len(survey) || len(queue) > 0) && !c.timeUp() {
-		if surveyed < len(survey) {
-			pool := survey[(p.next+surveyed)%len(survey)]
+	queue := p.openHot(pace, slow)
+	surveyed, at, turns := 0, 0, 0
+	done := func() bool { return surveyed == toSurvey && len(queue) == 0 }
+	for !done() && !c.timeUp() {
+		if surveyed < toSurvey {
+			pool := pools[(p.next+surveyed)%len(pools)]
 			surveyed++
 			if p.known[pool] == nil {
-				if v := c.first(pool); v != nil {
+				if v := c.survey(pool); v != nil {
 					p.hot = append(p.hot, v)
 					p.known[pool] = v
 					queue = append(queue, v)
@@ -247,35 +287,44 @@ func (p *Purge) run(pace pace, survey []Pool, limit time.Duration) Outcome {
 		}
 		if len(queue) > 0 {
 			turns++
-			if at %= len(queue); c.again(queue[at]) {
+			if at %= len(queue); c.visit(queue[at]) {
 				at++
-			} else { // done: the last in the queue takes its place
+			} else { // the last in the queue takes its place
 				queue[at] = queue[len(queue)-1]
 				queue = queue[:len(queue)-1]
 			}
 		}
 	}
-	exhausted := surveyed < len(survey) || len(queue) > 0
-	if surveyed < len(survey) {
-		p.next = (p.next + surveyed) % len(survey)
-	}
+	exhausted := !done()
+	p.next += surveyed
 	p.turn += turns
 	p.coolDown(queue)
 	p.funds -= c.used
-	p.pressed = exhausted || float64(c.dead) > pace.acceptable*float64(c.drawn)
+	switch {
+	case exhausted || c.hot.share() > pace.acceptable:
+		p.state = Pressed
+	case slices.ContainsFunc(p.hot, func(v *visit) bool { return v.wants(fastMisses) }):
+		p.state = Busy
+	default:
+		p.state = Quiet
+	}
 	p.book(c, exhausted)
-	return Outcome{Pressed: p.pressed, Idle: c.drawn == 0 && !exhausted}
+	return p.state
 }
 
-// openHot starts a visit of every hot pool and gives them in the order of their turns.
-func (p *Purge) openHot(pace pace) []*visit {
-	queue := p.queue[:0]
-	if len(p.hot) > 0 {
-		p.turn %= len(p.hot)
-		queue = append(append(queue, p.hot[p.turn:]...), p.hot[:p.turn]...)
+// openHot starts a visit of the hot pools that a cycle is for and gives them in the order of their
+// turns.
+func (p *Purge) openHot(pace pace, slow bool) []*visit {
+	misses := fastMisses
+	if slow {
+		misses = slowMisses
 	}
-	for _, v := range queue {
-		v.open(pace.acceptable)
+	queue := p.queue[:0]
+	for i := range p.hot {
+		if v := p.hot[(p.turn+i)%len(p.hot)]; v.wants(misses) {
+			v.open(pace.acceptable)
+			queue = append(queue, v)
+		}
 	}
 	return queue
 }
@@ -283,7 +332,7 @@ func (p *Purge) openHot(pace pace) []*visit {
 // coolDown forgets the pools that are quiet again.
 func (p *Purge) coolDown(queue []*visit) {
 	p.hot = slices.DeleteFunc(p.hot, func(v *visit) bool {
-		if v.hot() {
+		if v.wants(slowMisses) {
 			return false
 		}
 		delete(p.known, v.pool)
@@ -298,19 +347,17 @@ func (p *Purge) book(c cycle, exhausted bool) {
 	p.statsMu.Lock()
 	defer p.statsMu.Unlock()
 	s := &p.stats
-	s.RemovedActively += int64(c.dead)
-	s.Sampled += int64(c.drawn)
+	s.RemovedActively += int64(c.all.dead)
+	s.Sampled += int64(c.all.drawn)
 	s.Cycles++
 	s.TimeSpent += c.used
 	s.LongestCycle = max(s.LongestCycle, c.used)
 	if exhausted {
 		s.CapReached++
 	}
-	found := 0.0
-	if c.drawn > 0 {
-		found = float64(c.dead) / float64(c.drawn)
+	if c.slow { // fast cycles see hot pools only, which say nothing of the whole
+		s.StaleShare = 0.05*c.first.share() + 0.95*s.StaleShare
 	}
-	s.StaleShare = 0.05*found + 0.95*s.StaleShare
 }
 
 // maxStretch is how long a cycle works before it offers the processor to others.
@@ -320,47 +367,63 @@ const maxStretch = 200 * time.Microsecond
 type cycle struct {
 	purge *Purge
 	pace  pace
+	slow  bool
 	limit time.Duration // of used
 
 	began   time.Duration
 	now     time.Duration
 	used    time.Duration // spent on samples
 	stretch time.Duration // spent on samples since the processor was last offered
-	drawn   int
-	dead    int
+
+	all   tally // of all samples
+	first tally // of the first sample of each pool: how things stood when the cycle began
+	hot   tally // of the first sample of each hot pool
 }
 
-func (c *cycle) start() {
-	c.began = c.purge.mono()
-	c.now = c.began
+// tally counts items drawn and the dead among them.
+type tally struct{ drawn, dead int }
+
+func (t *tally) add(u tally) {
+	t.drawn += u.drawn
+	t.dead += u.dead
 }
+
+func (t tally) share() float64 { return float64(t.dead) / float64(max(t.drawn, 1)) }
 
 // timeUp tells whether the cycle has to end: its budget is spent, or others had the processor for so
-// long that the next cycle is due.
+// long that the next slow cycle is due.
 func (c *cycle) timeUp() bool { return c.used >= c.limit || c.now-c.began >= Interval }
 
-// first takes the first sample of a pool without an account and opens one if dead were found.
-func (c *cycle) first(pool Pool) *visit {
-	drawn, dead := c.draw(pool)
-	if dead == 0 {
+// survey takes a sample of a pool that is not hot. If it holds dead, the pool is, and its visit is
+// returned.
+func (c *cycle) survey(pool Pool) (hot *visit) {
+	got := c.draw(pool)
+	c.first.add(got)
+	if got.dead == 0 {
 		return nil
 	}
+	c.hot.add(got)
 	v := &visit{pool: pool}
-	v.note(drawn, dead, c.pace.acceptable)
+	v.note(got, c.pace.acceptable)
 	return v
 }
 
-// again takes a sample of a pool and tells whether the visit should go on.
-func (c *cycle) again(v *visit) (more bool) {
-	drawn, dead := c.draw(v.pool)
-	v.note(drawn, dead, c.pace.acceptable)
+// visit takes a sample of a hot pool and tells whether it needs another.
+func (c *cycle) visit(v *visit) (more bool) {
+	got := c.draw(v.pool)
+	if v.fresh {
+		v.fresh = false
+		c.first.add(got)
+		c.hot.add(got)
+	}
+	v.note(got, c.pace.acceptable)
 	return v.owed > 0
 }
 
-func (c *cycle) draw(pool Pool) (drawn, dead int) {
-	drawn, dead = pool.Sample(c.pace.sample)
-	c.drawn += drawn
-	c.dead += dead
+func (c *cycle) draw(pool Pool) tally {
+	var got tally
+	got.drawn, got.dead = pool.Sample(c.pace.sample)
+	c.all.add(got)
 
 	now := c.purge.mono()
 	c.used += now - c.now
@@ -371,5 +434,5 @@ func (c *cycle) draw(pool Pool) (drawn, dead int) {
 		c.now = c.purge.mono()
 		c.stretch = 0
 	}
-	return drawn, dead
+	return got
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 )
 
 // TTL is a time to live in whole seconds as a user writes it: of a container (its default) or of
@@ -248,17 +249,18 @@ func parseWholeNumber(raw string) (TTL, bool) {
 	return TTL(n), true
 }
 
-// Quote shortens a user's value so that an error that names it stays one readable line.
+// Quote shortens a user's value, and quotes it if need be, so that an error that names it stays one
+// readable line.
 func Quote(s string) string {
 	const most = 64
 	if len(s) > most {
 		s = s[:most] + "..."
 	}
-	q := strconv.Quote(s)
-	if q[1:len(q)-1] == s && s != "" {
-		return s
+	unprintable := func(r rune) bool { return !strconv.IsPrint(r) }
+	if s == "" || !utf8.ValidString(s) || strings.ContainsFunc(s, unprintable) {
+		return strconv.Quote(s)
 	}
-	return q
+	return s
 }
 
 // Source names what governs an item's end, for DOC.META.

@@ -5,24 +5,18 @@ import (
 	"time"
 )
 
-// maxPause is the time between slow cycles when there is nothing that could die.
-const maxPause = time.Second
-
-// Runner runs the cycles of a purge in the background: a slow one each [Interval], fast ones between
-// them while those do not suffice, and fewer slow ones while nothing could die at all.
+// Runner runs the cycles of a purge in the background: a slow one each [Interval], and fast ones
+// between them while items die.
 type Runner struct {
-	purge *Purge
-	stop  chan struct{}
-	done  sync.WaitGroup
-
-	// For the goroutine only.
-	pause  time.Duration // between slow cycles
-	slowAt time.Duration // when the next slow cycle is due
+	purge  *Purge
+	stop   chan struct{}
+	done   sync.WaitGroup
+	slowAt time.Duration // when the next slow cycle is due; for the goroutine only
 }
 
 // NewRunner makes a runner that stands still.
 func NewRunner(p *Purge) *Runner {
-	return &Runner{purge: p, stop: make(chan struct{}), pause: Interval}
+	return &Runner{purge: p, stop: make(chan struct{})}
 }
 
 // Start starts the goroutine. It is called once at most.
@@ -50,21 +44,18 @@ func (r *Runner) Stop() {
 // step runs the cycle that is due and gives the time to wait for the next.
 func (r *Runner) step() (wait time.Duration) {
 	mono := r.purge.mono
-	var out Outcome
+	var state State
 	if now := mono(); now >= r.slowAt {
-		out = r.purge.Slow()
-		if out.Idle {
-			r.pause = min(2*r.pause, maxPause)
-		} else {
-			r.pause = Interval
-		}
-		r.slowAt = now + r.pause
+		state = r.purge.Slow()
+		r.slowAt = now + Interval
 	} else {
-		out = r.purge.Fast()
+		state = r.purge.Fast()
 	}
 	wait = max(r.slowAt-mono(), 0)
-	if out.Pressed {
-		// A pause as long as the cycle that is to follow.
+	switch state {
+	case Busy:
+		wait = min(wait, busyPause)
+	case Pressed:
 		wait = min(wait, paceOf(r.purge.Effort()).fast)
 	}
 	return wait

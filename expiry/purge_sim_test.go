@@ -1,0 +1,294 @@
+package expiry
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+)
+
+// A simulation of the purge: pools of items with known ends, a clock that only the simulated work
+// and the runner's pauses move, and a price for each sample. It is deterministic.
+
+// sim is a world with its clock.
+type sim struct {
+	now    time.Duration
+	ends   []time.Duration // of all items, ascending
+	gone   int             // items removed
+	pools  []Pool
+	purge  *Purge
+	runner *Runner
+
+	perSample, perDraw, perRemoval time.Duration
+}
+
+func newSim(effort int) *sim {
+	s := &sim{perSample: 200 * time.Nanosecond, perDraw: 100 * time.Nanosecond, perRemoval: 1500 * time.Nanosecond}
+	s.purge = NewPurge(effort, func() []Pool { return s.pools })
+	s.purge.mono = func() time.Duration { return s.now }
+	s.purge.yield = func() { s.now += 20 * time.Microsecond }
+	s.purge.asOf = 0
+	s.runner = NewRunner(s.purge)
+	return s
+}
+
+// load fills the pools with items that die evenly over a time, spread over the pools by chance.
+func (s *sim) load(pools, items int, over time.Duration, draw func(s *sim) func(n int) int) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	list := make([]*simPool, pools)
+	for i := range list {
+		list[i] = &simPool{sim: s, draw: draw(s)}
+		s.pools = append(s.pools, list[i])
+	}
+	for range items {
+		end := time.Duration(rng.Int64N(int64(over)))
+		p := list[rng.IntN(pools)]
+		p.ends = append(p.ends, end)
+		s.ends = append(s.ends, end)
+	}
+	slices.Sort(s.ends)
+}
+
+func randomly(s *sim) func(n int) int {
+	return rand.New(rand.NewPCG(3, uint64(len(s.pools)))).IntN
+}
+
+func evenly(*sim) func(n int) int { return new(Spread).Next }
+
+// simPool is a pool of the simulation.
+type simPool struct {
+	sim     *sim
+	draw    func(n int) int
+	ends    []time.Duration
+	samples int
+}
+
+func (p *simPool) Sample(n int) (drawn, dead int) {
+	p.samples++
+	s := p.sim
+	now := s.now
+	for ; drawn < n && len(p.ends) > 0; drawn++ {
+		if i := p.draw(len(p.ends)); p.ends[i] <= now {
+			last := len(p.ends) - 1
+			p.ends[i] = p.ends[last]
+			p.ends = p.ends[:last]
+			dead++
+		}
+	}
+	s.gone += dead
+	s.now += s.perSample + time.Duration(drawn)*s.perDraw + time.Duration(dead)*s.perRemoval
+	return drawn, dead
+}
+
+// run lets the world go on until a moment, calling look before each cycle.
+func (s *sim) run(until time.Duration, look func()) {
+	for s.now < until {
+		look()
+		s.now += s.runner.step()
+	}
+}
+
+// deadShare is the share of dead among the items in memory, now.
+func (s *sim) deadShare() float64 {
+	died, _ := slices.BinarySearch(s.ends, s.now+1)
+	return float64(died-s.gone) / float64(max(len(s.ends)-s.gone, 1))
+}
+
+// TestPurgeKeepsItsPromise lets items die at 16,700 a second, as a million do that die over one
+// minute, and follows the share of dead among all items in memory until hardly any are left.
+func TestPurgeKeepsItsPromise(t *testing.T) {
+	items, over := 1_000_000, time.Minute
+	if testing.Short() { // the last quarter of the minute, which is the hardest
+		items, over = 250_000, 15*time.Second
+	}
+	const few = 20_000 // items; of fewer, those that die in the 10 ms between cycles are a large share
+	for _, tc := range []struct {
+		name    string
+		effort  int
+		pools   int
+		perDraw time.Duration
+		draw    func(*sim) func(n int) int
+		promise float64
+	}{
+		{"effort 1", 1, 16, 40, evenly, 0.10},
+		{"effort 1, slow memory", 1, 16, 400, evenly, 0.10},
+		{"effort 1, random draws", 1, 16, 40, randomly, 0.10},
+		{"effort 1, 256 pools", 1, 256, 40, evenly, 0.10},
+		{"effort 10", 10, 16, 40, evenly, 0.02},
+		{"effort 10, slow memory", 10, 16, 200, evenly, 0.02},
+		{"effort 10, random draws", 10, 16, 40, randomly, 0.02},
+		{"effort 10, 1 pool", 10, 1, 40, evenly, 0.02},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			s := newSim(tc.effort)
+			s.perDraw = tc.perDraw
+			s.load(tc.pools, items, over, tc.draw)
+			var worst, sum float64
+			looks := 0
+			s.run(over, func() {
+				if len(s.ends)-s.gone < few {
+					return
+				}
+				worst = max(worst, s.deadShare())
+				sum += s.deadShare()
+				looks++
+			})
+			st := s.purge.Stats()
+			t.Logf("dead in memory: at most %.2f %%, mean %.2f %%; %.1f %% of one CPU, %d draws/s, longest cycle %v",
+				100*worst, 100*sum/float64(looks), 100*float64(st.TimeSpent)/float64(s.now),
+				st.Sampled*int64(time.Second)/int64(s.now), st.LongestCycle)
+			if worst >= tc.promise {
+				t.Errorf("%.2f %% were dead, promised is less than %.0f %%", 100*worst, 100*tc.promise)
+			}
+			s.checkBudget(t)
+
+			s.run(s.now+time.Second, func() {})
+			if left := len(s.ends) - s.gone; left != 0 {
+				t.Errorf("%d dead items are still there a second after the last died", left)
+			}
+			if st := s.purge.Stats(); st.RemovedActively != int64(items) {
+				t.Errorf("counted %d removals of %d", st.RemovedActively, items)
+			}
+		})
+	}
+}
+
+// checkBudget checks that no more than the share of the CPU was used that the effort allows, in all
+// and by any one cycle.
+func (s *sim) checkBudget(t *testing.T) {
+	t.Helper()
+	pace := paceOf(s.purge.Effort())
+	sample := s.perSample + time.Duration(pace.sample)*(s.perDraw+s.perRemoval)
+	st := s.purge.Stats()
+	if most := time.Duration(pace.share*float64(s.now)) + pace.full() + sample; st.TimeSpent > most {
+		t.Errorf("spent %v of %v, allowed are %v", st.TimeSpent, s.now, most)
+	}
+	if st.LongestCycle > pace.full()+sample {
+		t.Errorf("a cycle took %v, allowed are %v", st.LongestCycle, pace.full())
+	}
+}
+
+// TestRedisRuleWouldNotDo shows why visits keep an account (point 1 above the algorithm): with
+// Redis' verdict on each single sample the same pools settle far above the acceptable share.
+func TestRedisRuleWouldNotDo(t *testing.T) {
+	for _, tc := range []struct {
+		effort int
+		above  float64
+	}{{1, 0.20}, {10, 0.05}} {
+		s := newSim(tc.effort)
+		s.load(16, 1_000_000, time.Minute, randomly)
+		pace := paceOf(tc.effort)
+		for s.now < 30*time.Second {
+			next := s.now + Interval
+			for _, pool := range s.pools {
+				for {
+					drawn, dead := pool.Sample(pace.sample)
+					if dead*100/drawn <= 10-(tc.effort-1) {
+						break
+					}
+				}
+			}
+			s.now = next
+		}
+		if share := s.deadShare(); share < tc.above {
+			t.Errorf("effort %d: only %.1f %% dead: the comment above the algorithm is wrong", tc.effort, 100*share)
+		} else {
+			t.Logf("effort %d: %.1f %% dead", tc.effort, 100*share)
+		}
+	}
+}
+
+// A change of policy can kill a million at once: the purge then works at its full share and spreads
+// the work, instead of one long cycle an interval.
+func TestPurgeOfAMillionAtOnce(t *testing.T) {
+	for _, effort := range []int{1, 10} {
+		s := newSim(effort)
+		s.load(16, 1_000_000, 1, evenly)
+		s.now = time.Hour
+		began := s.now
+		var done time.Duration
+		s.run(began+20*time.Second, func() {
+			if done == 0 && s.gone == len(s.ends) {
+				done = s.now - began
+			}
+		})
+		// What the removals alone take at the share of the CPU, and a quarter for the rest.
+		most := time.Duration(1.25 * float64(len(s.ends)) * float64(s.perRemoval+s.perDraw) / paceOf(effort).share)
+		if done == 0 || done > most {
+			t.Errorf("effort %d: took %v, expected %v at most", effort, done, most)
+		}
+		t.Logf("effort %d: gone after %v", effort, done)
+		st := s.purge.Stats()
+		if most := time.Duration(paceOf(effort).share*float64(done)) + 2*paceOf(effort).full(); st.TimeSpent > most {
+			t.Errorf("effort %d: spent %v, allowed are %v", effort, st.TimeSpent, most)
+		}
+		if quiet := s.purge.state; quiet != Quiet {
+			t.Errorf("effort %d: state %d when all is gone", effort, quiet)
+		}
+	}
+}
+
+func TestPurgeAtRestCostsNextToNothing(t *testing.T) {
+	for _, tc := range []struct {
+		name         string
+		pools, items int
+		most         float64 // share of a CPU
+	}{
+		{"databases without mortal items", 256, 0, 0.001},
+		{"thousands of containers without mortal items", 160_000, 0, 0.003},
+		{"a million items that live", 256, 1_000_000, 0.015},
+		{"thousands of containers with items that live", 16_000, 1_000_000, 0.05},
+	} {
+		s := newSim(1)
+		s.load(tc.pools, tc.items, 1, evenly)
+		s.now = -10 * time.Second // all die at 0
+		s.purge.asOf, s.runner.slowAt = s.now, s.now
+		s.run(-time.Second, func() {})
+		if share := s.purge.Stats().TimeSpent.Seconds() / 9; share > tc.most {
+			t.Errorf("%s: %.2f %% of a CPU, at most %.2f expected", tc.name, 100*share, 100*tc.most)
+		}
+	}
+}
+
+// TestPurgeStarvesNoPool has more pools than a cycle can visit.
+func TestPurgeStarvesNoPool(t *testing.T) {
+	const pools = 16_000
+	t.Run("all die", func(t *testing.T) {
+		s := newSim(1)
+		s.load(pools, 500_000, 1, evenly)
+		s.now = time.Hour
+		s.run(s.now+5*time.Second, func() {})
+		for i, p := range s.pools {
+			if p.(*simPool).samples == 0 {
+				t.Fatalf("pool %d was never sampled", i)
+			}
+		}
+		s.run(s.now+15*time.Second, func() {})
+		if left := len(s.ends) - s.gone; left != 0 {
+			t.Errorf("%d left", left)
+		}
+	})
+	t.Run("few die among many quiet", func(t *testing.T) {
+		s := newSim(1)
+		s.load(16, 250_000, 15*time.Second, evenly)
+		for range pools - 16 {
+			ends := make([]time.Duration, 30)
+			for i := range ends {
+				ends[i] = time.Hour
+			}
+			s.pools = append(s.pools, &simPool{sim: s, draw: evenly(s), ends: ends})
+		}
+		rand.New(rand.NewPCG(5, 6)).Shuffle(pools, func(i, j int) { s.pools[i], s.pools[j] = s.pools[j], s.pools[i] })
+		var worst float64
+		s.run(14*time.Second, func() {
+			if s.now > 2*time.Second { // once the survey has gone round
+				worst = max(worst, s.deadShare())
+			}
+		})
+		t.Logf("at most %.2f %% dead", 100*worst)
+		if worst >= 0.10 {
+			t.Errorf("%.2f %% were dead", 100*worst)
+		}
+		s.checkBudget(t)
+	})
+}
