@@ -1,0 +1,128 @@
+package server
+
+import (
+	"sync"
+	"unsafe"
+
+	"mayfly/commands"
+	"mayfly/keyspace"
+
+	"github.com/tidwall/redcon"
+)
+
+// When the replies of a pipeline leave before it is exhausted, so that neither memory nor latency
+// grow with its length.
+const (
+	fullBatch   = 256 << 10 // bytes of replies
+	fullMarks   = 16 << 10  // commands
+	bigReply    = 64 << 10  // bytes; a reply above this is written piece by piece
+	keptArgs    = 1 << 10   // arguments; room for more is not kept for the next pipeline
+	keptReplies = fullBatch + bigReply
+)
+
+// A batch is what a connection needs while it works on a pipeline: the arguments of the command
+// that runs, and the rendered replies that wait for what they report to be committed.
+type batch struct {
+	parsed [][]byte
+	args   []string
+
+	out    []byte
+	marks  []mark
+	ticket keyspace.Ticket // covers all replies in out
+}
+
+// A mark says where in a batch a reply ends, and what must be committed before it may leave.
+type mark struct {
+	end    int
+	ticket keyspace.Ticket
+}
+
+var batches = sync.Pool{New: func() any { return new(batch) }}
+
+func newBatch() *batch { return batches.Get().(*batch) }
+
+// release ends the use of a batch. Memory that an unusually large one took is dropped.
+func (b *batch) release() {
+	b.reset()
+	if cap(b.out) > keptReplies {
+		b.out = nil
+	}
+	if cap(b.args) > keptArgs {
+		b.parsed, b.args = nil, nil
+	}
+	batches.Put(b)
+}
+
+// reset forgets the replies, which have been sent.
+func (b *batch) reset() { b.out, b.marks, b.ticket = b.out[:0], b.marks[:0], 0 }
+
+// parse splits a command that the guard has let through into arguments: views of the command, valid
+// as long as it is.
+func (b *batch) parse(command []byte) ([]string, error) {
+	whole, parsed, _, rest, err := redcon.ReadNextCommand(command, b.parsed)
+	if err != nil {
+		return nil, err
+	}
+	if !whole || len(parsed) == 0 || len(rest) > 0 {
+		return nil, errMultibulkLength
+	}
+	b.parsed, b.args = parsed, b.args[:0]
+	for _, arg := range parsed {
+		b.args = append(b.args, unsafe.String(unsafe.SliceData(arg), len(arg)))
+	}
+	return b.args, nil
+}
+
+// forget drops the views of the last command, lest they keep a big one in memory.
+func (b *batch) forget() {
+	clear(b.parsed)
+	clear(b.args)
+}
+
+// add renders a reply that must not leave before ticket is committed.
+func (b *batch) add(proto int, r *commands.Reply, ticket keyspace.Ticket) {
+	b.out = appendReply(b.out, proto, r)
+	b.mark(ticket)
+}
+
+func (b *batch) mark(ticket keyspace.Ticket) {
+	b.marks = append(b.marks, mark{len(b.out), ticket})
+	b.ticket = max(b.ticket, ticket)
+}
+
+// full tells whether the replies should leave although there is more to do.
+func (b *batch) full() bool { return len(b.out) >= fullBatch || len(b.marks) >= fullMarks }
+
+// commit waits until all replies may leave. Those that report or reveal what cannot be committed
+// become errors: they would state what a crash could take back.
+func (b *batch) commit(wait func(keyspace.Ticket) error) {
+	if b.ticket == 0 || wait(b.ticket) == nil {
+		return
+	}
+	out := make([]byte, 0, len(b.out))
+	var committed, failed keyspace.Ticket // the greatest that is, the least that is not; 0: unknown
+	var cause error
+	start := 0
+	for i, m := range b.marks {
+		reply := b.out[start:m.end]
+		start = m.end
+		if m.ticket > committed && (failed == 0 || m.ticket < failed) {
+			if err := wait(m.ticket); err != nil {
+				failed, cause = m.ticket, err
+			} else {
+				committed = m.ticket
+			}
+		}
+		if m.ticket > committed && len(reply) > 0 {
+			out = redcon.AppendError(out, misconf(cause))
+		} else {
+			out = append(out, reply...)
+		}
+		b.marks[i].end = len(out)
+	}
+	b.out = out
+}
+
+func misconf(cause error) string {
+	return "MISCONF Errors writing to the data folder: " + cause.Error()
+}

@@ -1,0 +1,309 @@
+package server
+
+import (
+	"cmp"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"os"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"time"
+	"unsafe"
+
+	"mayfly/commands"
+	"mayfly/expiry"
+	"mayfly/keyspace"
+)
+
+// A client that has begun a command must send this much of it, or finish it, in this time, whether
+// or not idle clients are tolerated.
+const (
+	stallBytes   = 64 << 10
+	stallTimeout = time.Minute
+)
+
+// Why a connection ends from our side.
+var (
+	errQuit     = errors.New("client quits")
+	errStopping = errors.New("server stops")
+	errAttack   = errors.New("request in HTTP")
+	errDenied   = errors.New("protected mode")
+)
+
+// conn serves one connection in a goroutine of its own: it reads what the client has sent, carries
+// out the whole commands in it, waits until what their replies report is committed and writes them
+// with one system call.
+type conn struct {
+	server  *Server
+	socket  socket
+	guard   guard
+	session *commands.Session
+
+	committing bool // in the keyspace, waiting for the disk
+
+	// For the read deadline.
+	received int  // bytes
+	executed int  // commands
+	progress int  // what had been received and executed when the deadline was set
+	stalling bool // the deadline is that of a half-read command
+	deadline bool // there is a deadline
+}
+
+// run serves the connection from its beginning to its end.
+func (c *conn) run() {
+	defer c.server.remove(c)
+	defer func() {
+		p := recover()
+		if p == nil {
+			return
+		}
+		if c.committing {
+			panic(p)
+		}
+		c.server.log.Error().Int64("client", c.session.ID).Str("panic", fmt.Sprint(p)).Bytes("stack", debug.Stack()).
+			Msg("a connection failed inside")
+	}()
+	err := c.greet()
+	if err == nil {
+		err = c.serve()
+	}
+	c.server.log.Debug().Int64("client", c.session.ID).Str("addr", c.session.Addr).AnErr("why", err).Msg("connection ends")
+	var violation protocolError
+	switch {
+	case err == errAttack:
+		if c.server.attackLog.now() {
+			c.server.log.Warn().Str("addr", c.session.Addr).
+				Msg("possible attack: somebody sends POST or Host: as a command, as a web page does that makes a browser talk to us; connection closed")
+		}
+	case err == errQuit, err == errStopping, err == errDenied, err == errBudget, errors.As(err, &violation):
+		c.socket.hangUp()
+	}
+}
+
+// greet does what comes before the first command: the TLS handshake, and turning away clients from
+// other machines while there is no password (protected mode).
+func (c *conn) greet() error {
+	if t, ok := c.socket.Conn.(*tls.Conn); ok {
+		if err := c.socket.SetDeadline(expiry.Deadline(handshakeTimeout)); err != nil {
+			return err
+		}
+		if c.server.stopping.Load() {
+			return errStopping
+		}
+		if err := t.Handshake(); err != nil {
+			return err
+		}
+		if err := c.socket.SetDeadline(time.Time{}); err != nil {
+			return err
+		}
+	}
+	if c.server.Settings().ProtectedMode && !c.server.PasswordSet() && !isLocal(c.socket.Conn) {
+		c.server.rejected.Add(1)
+		return cmp.Or(c.socket.send([]byte(denied)), errDenied)
+	}
+	c.server.total.Add(1)
+	return nil
+}
+
+// serve serves commands until the connection ends, and returns why it did.
+func (c *conn) serve() error {
+	defer c.guard.close()
+	for {
+		if err := c.await(); err != nil {
+			return err
+		}
+		if err := c.pipeline(); err != nil {
+			return err
+		}
+	}
+}
+
+// await waits for more from the client.
+func (c *conn) await() error {
+	if err := c.setDeadline(); err != nil {
+		return err
+	}
+	if c.server.stopping.Load() {
+		return os.ErrDeadlineExceeded // as if interrupted while waiting
+	}
+	n, err := c.socket.fill(&c.guard)
+	c.received += n
+	if err == errBudget {
+		b := newBatch()
+		defer b.release()
+		return c.reject(b, err)
+	}
+	return err
+}
+
+// setDeadline sets how long the next read may take.
+func (c *conn) setDeadline() error {
+	limit := c.server.Settings().Timeout
+	stalling := c.guard.halfRead()
+	if stalling {
+		limit = stallTimeout
+		progress := c.executed + c.received/stallBytes
+		if c.stalling && progress == c.progress {
+			return nil // the deadline stands
+		}
+		c.progress = progress
+	}
+	c.stalling = stalling
+	switch {
+	case limit > 0:
+		c.deadline = true
+		return c.socket.SetReadDeadline(expiry.Deadline(limit))
+	case c.deadline:
+		c.deadline = false
+		return c.socket.SetReadDeadline(time.Time{})
+	}
+	return nil
+}
+
+// pipeline carries out the whole commands that have been read and sends their replies.
+func (c *conn) pipeline() error {
+	b := newBatch()
+	defer b.release()
+	for {
+		command, err := c.guard.next(c.limits())
+		switch {
+		case err != nil:
+			return c.reject(b, err)
+		case command == nil:
+			return c.flush(b)
+		}
+		if err := c.execute(b, command); err != nil {
+			return err
+		}
+		switch {
+		case c.session.Closing:
+			return cmp.Or(c.flush(b), errQuit)
+		case c.server.stopping.Load():
+			return cmp.Or(c.flush(b), errStopping)
+		case b.full():
+			if err := c.flush(b); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// limits are those that the client is under now: a command may change them for the next.
+func (c *conn) limits() limits {
+	settings := c.server.Settings()
+	bulk := settings.MaxValueSize + bulkSlack
+	return limits{
+		bulk:     bulk,
+		command:  4*bulk + largeBuffer,
+		stranger: !c.session.Authenticated && settings.RequirePass != "",
+	}
+}
+
+// execute carries out one command and adds its reply to the batch.
+func (c *conn) execute(b *batch, command []byte) error {
+	args, err := b.parse(command)
+	if err != nil {
+		return err
+	}
+	defer b.forget()
+	if isHTTP(args[0]) {
+		return errAttack
+	}
+	c.executed++
+	c.session.Ticket = 0
+	reply := c.server.engine.Execute(c.session, args)
+	if exceeds(&reply, bigReply) {
+		return c.stream(b, &reply)
+	}
+	b.add(c.session.Proto, &reply, c.session.Ticket)
+	return nil
+}
+
+// isHTTP recognises the requests by which a web page can make a browser talk to us (cross-protocol
+// scripting). Redis closes the connection for them, too.
+func isHTTP(name string) bool {
+	return len(name) == len("POST") && strings.EqualFold(name, "POST") ||
+		len(name) == len("Host:") && strings.EqualFold(name, "Host:")
+}
+
+// reject answers what has broken the rules of the protocol, after all that came before it. The
+// connection cannot go on.
+func (c *conn) reject(b *batch, err error) error {
+	b.add(c.session.Proto, &commands.Reply{Kind: commands.KindError, Str: "ERR " + err.Error()}, 0)
+	return cmp.Or(c.flush(b), err)
+}
+
+// flush sends the replies of the batch once all they report is committed.
+func (c *conn) flush(b *batch) error {
+	b.commit(c.wait)
+	return c.send(b)
+}
+
+// send sends what the batch has rendered.
+func (c *conn) send(b *batch) error {
+	defer b.reset()
+	if len(b.out) == 0 {
+		return nil
+	}
+	return c.socket.send(b.out)
+}
+
+// stream sends a big reply piece by piece, so that it is never in memory twice. What came before it
+// leaves first.
+func (c *conn) stream(b *batch, r *commands.Reply) error {
+	ticket := c.session.Ticket
+	if err := c.flush(b); err != nil {
+		return err
+	}
+	if err := c.wait(ticket); err != nil {
+		b.add(c.session.Proto, &commands.Reply{Kind: commands.KindError, Str: misconf(err)}, 0)
+		return nil
+	}
+	if err := c.pieces(b, r); err != nil {
+		return err
+	}
+	return c.send(b)
+}
+
+// pieces renders a reply into the batch and sends it whenever a piece is full.
+func (c *conn) pieces(b *batch, r *commands.Reply) error {
+	proto := c.session.Proto
+	switch {
+	case !exceeds(r, bigReply), r.Kind == commands.KindStatus, r.Kind == commands.KindError:
+		b.out = appendReply(b.out, proto, r)
+	case len(r.Elems) > 0:
+		b.out = appendAggregate(b.out, proto, r)
+		for i := range r.Elems {
+			if err := c.pieces(b, &r.Elems[i]); err != nil {
+				return err
+			}
+		}
+	default:
+		b.out = appendStringHeader(b.out, proto, r)
+		if err := c.send(b); err != nil {
+			return err
+		}
+		rest := unsafe.Slice(unsafe.StringData(r.Str), len(r.Str))
+		for piece := range slices.Chunk(rest, fullBatch) {
+			if err := c.socket.send(piece); err != nil {
+				return err
+			}
+		}
+		b.out = append(b.out, "\r\n"...)
+	}
+	if len(b.out) < bigReply {
+		return nil
+	}
+	return c.send(b)
+}
+
+// wait waits until what a ticket covers is committed. A panic meanwhile is the end of the process:
+// the store is in an unknown state.
+func (c *conn) wait(ticket keyspace.Ticket) error {
+	c.committing = true
+	err := c.server.engine.Wait(ticket)
+	c.committing = false
+	return err
+}

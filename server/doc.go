@@ -1,0 +1,25 @@
+// Package server owns everything between the network and the commands: sockets, the framing guard,
+// sessions, TLS, options, rendering of replies, and the orderly end.
+//
+// Every connection is served by one goroutine, which goes round in a circle ([conn]):
+//
+//  1. read what the client has sent, with one system call (socket.go);
+//  2. let the [guard] cut it into whole, bounded commands: redcon's parser, which comes next, takes
+//     its input on trust (guard.go, inline.go);
+//  3. execute them one by one and render their replies into one buffer, for RESP2 or RESP3
+//     (batch.go, render.go);
+//  4. when nothing whole is left to execute, wait until all that the replies report is committed,
+//     and write them with one system call.
+//
+// A client costs little while it is silent: its buffers are lent to it only while it has something
+// under way (buffer.go). What it can make the server spend is bounded at every step, more tightly
+// before it has authenticated: the length of a command and of its parts (guard.go), the big commands
+// of all clients together (buffer.go), replies in memory (batch.go), the time to finish a command and
+// to take a reply (conn.go, socket.go), the number of clients (server.go).
+//
+// Arguments are views of the connection's buffer and valid until their command has been executed and
+// its reply rendered. No reply leaves before what it reports or reveals is committed.
+package server
+
+// Version is mayfly's own version.
+const Version = "0.1.0"

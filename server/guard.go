@@ -1,0 +1,323 @@
+package server
+
+import (
+	"bytes"
+	"errors"
+)
+
+// Bounds that are the same for everybody.
+const (
+	maxArgs   = 1 << 20  // arguments of a command, as in Redis
+	maxInline = 64 << 10 // bytes of an inline command
+
+	// Before a client has authenticated, in case it has to: as in Redis, but for inline commands,
+	// which Redis does not bound any further.
+	strangerArgs   = 10
+	strangerBulk   = 16 << 10
+	strangerInline = 1 << 10
+
+	// bulkSlack is how much longer than a value any other argument may be.
+	bulkSlack = 1 << 10
+	// budgeted is the size from which on a buffer counts against the budget of all connections.
+	budgeted = 1 << 20
+)
+
+// limits are the bounds of what a client may send, in bytes where not said otherwise.
+type limits struct {
+	bulk     int  // one argument
+	command  int  // one command with all its framing
+	stranger bool // the client must authenticate and has not
+}
+
+// A protocolError is a violation of the protocol, worded as in Redis. What follows it on the
+// connection cannot be understood.
+type protocolError string
+
+func (e protocolError) Error() string { return "Protocol error: " + string(e) }
+
+// The violations.
+const (
+	errMultibulkLength         protocolError = "invalid multibulk length"
+	errStrangerMultibulkLength protocolError = "unauthenticated multibulk length"
+	errBulkLength              protocolError = "invalid bulk length"
+	errStrangerBulkLength      protocolError = "unauthenticated bulk length"
+	errInlineLength            protocolError = "too big inline request"
+	errUnbalancedQuotes        protocolError = "unbalanced quotes in request"
+	errCommandLength           protocolError = "too big command"
+)
+
+// errBudget means that there is no memory left for the big commands that all clients together have
+// under way.
+var errBudget = errors.New("all clients together are sending too many big commands at once, try again later")
+
+// A guard stands between a connection and redcon's parser, which trusts its input: it hands over
+// only whole commands within bounds, in a form that the parser accepts. It reads ahead as much as
+// the connection has, and takes memory only for bytes that have really arrived, whatever length a
+// client announces.
+//
+// It looks at no byte of a framing twice and at none of an argument, so that a command costs time in
+// proportion to its length however it is cut into packets.
+//
+//	consumed        half-read command       room
+//	|---------------|-----------------------|------------|
+//	0               start      pos          end          len(buf)
+type guard struct {
+	loan   *buffer
+	budget *budget // nil: unlimited
+
+	start, end int // loan.bytes[start:end] has been read and not handed over
+	pos        int // how far the half-read command has been understood
+	args       int // arguments still to come; 0: its header is to be read
+	bulk       int // length of the argument at pos; -1: its header is to be read
+	ahead      int // how much room to offer to the next read
+	mostAhead  int // what ahead may grow to
+	inline     inline
+}
+
+// newGuard makes a guard that reads ahead up to largeBuffer.
+func newGuard(b *budget) guard {
+	return guard{budget: b, bulk: -1, ahead: smallBuffer, mostAhead: largeBuffer}
+}
+
+// next hands over the next command as an array of bulk strings, valid until the next call of any
+// method; nil if none has been read as a whole. The error is a protocolError; the guard must not be
+// used after one.
+func (g *guard) next(lim limits) ([]byte, error) {
+	for g.pos < g.end {
+		if g.args > 0 {
+			return g.arguments(lim)
+		}
+		if g.loan.bytes[g.start] != '*' {
+			command, whole, err := g.line(lim)
+			if command != nil || !whole || err != nil {
+				return command, err
+			}
+			continue // an empty line
+		}
+		n, size := readNumber(g.loan.bytes[g.start+1 : g.end])
+		switch {
+		case size == 0:
+			return nil, nil
+		case size < 0 || n > maxArgs:
+			return nil, errMultibulkLength
+		case n > strangerArgs && lim.stranger:
+			return nil, errStrangerMultibulkLength
+		}
+		g.pos = g.start + 1 + size
+		if g.args = max(n, 0); g.args == 0 {
+			g.start = g.pos // as Redis does, a command of nothing is ignored
+		}
+	}
+	return nil, nil
+}
+
+// arguments goes on with the arguments of a command and hands it over when the last is there.
+func (g *guard) arguments(lim limits) ([]byte, error) {
+	buf := g.loan.bytes[:g.end]
+	for {
+		if g.bulk < 0 {
+			if g.pos == g.end {
+				return nil, nil
+			}
+			if c := buf[g.pos]; c != '$' {
+				return nil, protocolError("expected '$', got '" + string([]byte{c}) + "'")
+			}
+			n, size := readNumber(buf[g.pos+1:])
+			switch {
+			case size == 0:
+				return nil, nil
+			case size < 0 || n < 0 || n > lim.bulk:
+				return nil, errBulkLength
+			case n > strangerBulk && lim.stranger:
+				return nil, errStrangerBulkLength
+			}
+			g.pos += 1 + size
+			g.bulk = n
+			if g.needed() > lim.command {
+				return nil, errCommandLength
+			}
+		}
+		after := g.pos + g.bulk
+		if after+2 > g.end {
+			return nil, nil
+		}
+		if buf[after] != '\r' || buf[after+1] != '\n' {
+			return nil, errBulkLength
+		}
+		g.pos, g.bulk = after+2, -1
+		if g.args--; g.args == 0 {
+			command := buf[g.start:g.pos]
+			g.start = g.pos
+			return command, nil
+		}
+	}
+}
+
+// line hands over an inline command. It gives nil for an empty line, and says whether the line was
+// whole.
+func (g *guard) line(lim limits) (command []byte, whole bool, err error) {
+	most := maxInline
+	if lim.stranger {
+		most = strangerInline
+	}
+	i := bytes.IndexByte(g.loan.bytes[g.pos:g.end], '\n')
+	if i < 0 {
+		g.pos = g.end
+		if g.end-g.start > most {
+			return nil, false, errInlineLength
+		}
+		return nil, false, nil
+	}
+	line := g.loan.bytes[g.start : g.pos+i]
+	if len(line) > most {
+		return nil, false, errInlineLength
+	}
+	g.pos += i + 1
+	g.start = g.pos
+	command, ok := g.inline.convert(bytes.TrimSuffix(line, []byte{'\r'}))
+	if !ok {
+		return nil, false, errUnbalancedQuotes
+	}
+	return command, true, nil
+}
+
+// readNumber reads a decimal number and CR LF off the front of b, written as Redis demands it: no plus
+// sign, no leading zeros. size is the number of bytes they take, 0 if there are not enough yet, and
+// -1 if it is not such a number.
+func readNumber(b []byte) (n, size int) {
+	const mostDigits = 10 // more than any bound has
+	i, negative := 0, false
+	if len(b) > 0 && b[0] == '-' {
+		i, negative = 1, true
+	}
+	first := i
+	for ; i < len(b); i++ {
+		c := b[i]
+		if c >= '0' && c <= '9' {
+			if i-first == mostDigits || i > first && b[first] == '0' {
+				return 0, -1
+			}
+			n = n*10 + int(c-'0')
+			continue
+		}
+		if c != '\r' || i == first || negative && n == 0 {
+			return 0, -1
+		}
+		if i+1 == len(b) {
+			return 0, 0
+		}
+		if b[i+1] != '\n' {
+			return 0, -1
+		}
+		if negative {
+			n = -n
+		}
+		return n, i + 2
+	}
+	return 0, 0
+}
+
+// needed is how many bytes the half-read command has up to the end of the argument it is in.
+func (g *guard) needed() int {
+	if g.bulk < 0 {
+		return 0
+	}
+	return g.pos - g.start + g.bulk + 2
+}
+
+// halfRead tells whether the client has begun a command that is not whole.
+func (g *guard) halfRead() bool { return g.start < g.end }
+
+// room gives memory to read into, at least one byte. [guard.filled] says how much of it was used. The
+// error is errBudget.
+func (g *guard) room() ([]byte, error) {
+	held := g.end - g.start
+	switch {
+	case held == 0:
+		if g.loan == nil || len(g.loan.bytes) != g.ahead {
+			g.release()
+			g.loan = lend(g.ahead)
+		}
+		g.move(g.loan)
+	case len(g.loan.bytes) > largeBuffer && held+g.needed() < len(g.loan.bytes)/8:
+		// A big command has been handed over and left the beginning of a small one.
+		g.move(lend(held + g.ahead))
+	case g.start > 0:
+		g.move(g.loan)
+	}
+	if g.end < len(g.loan.bytes) {
+		return g.loan.bytes[g.end:], nil
+	}
+	// The buffer is full with one command: double it, but take no more than the argument needs.
+	size := 2*held + smallBuffer
+	if need := g.needed(); need > 0 {
+		size = min(size, max(need, held+smallBuffer))
+	}
+	paid := 0
+	if size > budgeted && g.budget != nil {
+		if paid = size; !g.budget.take(paid) {
+			return nil, errBudget
+		}
+	}
+	to := lend(size)
+	to.paid = paid
+	g.move(to)
+	return g.loan.bytes[g.end:], nil
+}
+
+// move moves what has been read and not handed over to the beginning of a buffer, which may be the
+// one it is in.
+func (g *guard) move(to *buffer) {
+	if g.start < g.end {
+		copy(to.bytes, g.loan.bytes[g.start:g.end])
+	}
+	g.pos, g.end, g.start = g.pos-g.start, g.end-g.start, 0
+	if to != g.loan {
+		g.giveBack()
+		g.loan = to
+	}
+}
+
+// filled notes that n bytes have been read into what [guard.room] gave.
+func (g *guard) filled(n int) {
+	g.end += n
+	// A client that fills the buffer sends long pipelines: offer it more room, so that each needs
+	// only one read. Who uses little of it gets less again.
+	switch size := len(g.loan.bytes); {
+	case g.end == size && g.ahead < g.mostAhead:
+		g.ahead *= 4
+	case n < g.ahead/16 && g.ahead > smallBuffer:
+		g.ahead /= 4
+	}
+}
+
+// release gives back what memory is not needed while the client is silent: all of it, unless a
+// command is half read.
+func (g *guard) release() {
+	g.inline.release()
+	if g.loan == nil {
+		return
+	}
+	if !g.halfRead() {
+		g.giveBack()
+		g.start, g.end, g.pos = 0, 0, 0
+		return
+	}
+	if size := max(2*(g.end-g.start), smallBuffer); size <= len(g.loan.bytes)/4 {
+		g.move(lend(size))
+	}
+}
+
+// close gives the buffer back whatever it holds.
+func (g *guard) close() {
+	g.start = g.end
+	g.release()
+}
+
+func (g *guard) giveBack() {
+	if g.loan.paid > 0 {
+		g.budget.give(g.loan.paid)
+	}
+	g.loan.giveBack()
+	g.loan = nil
+}

@@ -1,0 +1,296 @@
+package server
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/tidwall/redcon"
+)
+
+// wide are limits that no ordinary command meets.
+var wide = limits{bulk: 16 << 20, command: 64 << 20}
+
+// guardRun feeds data to a guard in pieces of at most size bytes and returns the commands that come
+// out, and the error that ended it. Each command must be one that redcon's parser takes as a whole.
+func guardRun(t testing.TB, lim limits, data []byte, size int) (commands [][]string, err error) {
+	t.Helper()
+	g := newGuard(nil)
+	defer g.close()
+	for {
+		for {
+			command, err := g.next(lim)
+			if err != nil {
+				return commands, err
+			}
+			if command == nil {
+				break
+			}
+			whole, args, kind, rest, err := redcon.ReadNextCommand(command, nil)
+			if err != nil || !whole || kind != redcon.Redis || len(rest) > 0 || len(args) == 0 {
+				t.Fatalf("redcon makes of %.100q: whole %v, %d args, kind %v, rest %.100q, error %v", command, whole, len(args), kind, rest, err)
+			}
+			var list []string
+			for _, arg := range args {
+				list = append(list, string(arg))
+			}
+			commands = append(commands, list)
+		}
+		if len(data) == 0 {
+			return commands, nil
+		}
+		room, err := g.room()
+		if err != nil {
+			t.Fatal(err)
+		}
+		n := copy(room, data[:min(size, len(data))])
+		g.filled(n)
+		data = data[n:]
+	}
+}
+
+func TestGuard(t *testing.T) {
+	stranger := wide
+	stranger.stranger = true
+	small := limits{bulk: 100, command: 250}
+	long := strings.Repeat("x", 2000)
+	for _, c := range []struct {
+		name string
+		lim  limits
+		in   string
+		want string // the commands, | between them
+		err  error
+	}{
+		{"command", wide, "*2\r\n$3\r\nGET\r\n$1\r\nk\r\n", "GET,k", nil},
+		{"pipeline", wide, "*1\r\n$4\r\nPING\r\n*1\r\n$4\r\nQUIT\r\n", "PING|QUIT", nil},
+		{"empty argument", wide, "*2\r\n$4\r\nECHO\r\n$0\r\n\r\n", "ECHO,", nil},
+		{"CR LF in an argument", wide, "*2\r\n$4\r\nECHO\r\n$4\r\n\r\n*1\r\n", "ECHO,\r\n*1", nil},
+		{"incomplete", wide, "*2\r\n$3\r\nGET\r\n$1\r\nk\r", "", nil},
+		{"nothing to do", wide, "*0\r\n*-1\r\n*-7\r\n\r\n\n  \r\nPING\r\n", "PING", nil},
+		{"inline", wide, "PING\r\nSET a \"b c\"\nGET 'a'\r\n", "PING|SET,a,b c|GET,a", nil},
+		{"inline between", wide, "*1\r\n$4\r\nPING\r\nPING\r\n*1\r\n$4\r\nPING\r\n", "PING|PING|PING", nil},
+		{"tile38 is inline", wide, "$4 PING\r\n", "$4,PING", nil},
+
+		{"count overflows", wide, "*9223372036854775808\r\n", "", errMultibulkLength},
+		{"count is huge", wide, "*9000000000000000000\r\n", "", errMultibulkLength},
+		{"count is above the bound", wide, "*1048577\r\n", "", errMultibulkLength},
+		{"count with a leading zero", wide, "*01\r\n", "", errMultibulkLength},
+		{"count with a plus", wide, "*+1\r\n", "", errMultibulkLength},
+		{"count is minus zero", wide, "*-0\r\n", "", errMultibulkLength},
+		{"count is empty", wide, "*\r\n", "", errMultibulkLength},
+		{"count is no number", wide, "*1x\r\n", "", errMultibulkLength},
+		{"CR without LF", wide, "*1\rx", "", errMultibulkLength},
+		{"LF without CR", wide, "*1\n$4\r\nPING\r\n", "", errMultibulkLength},
+		{"length overflows", wide, "*1\r\n$9223372036854775807\r\n", "", errBulkLength},
+		{"length is negative", wide, "*1\r\n$-1\r\n", "", errBulkLength},
+		{"length is above the bound", small, "*1\r\n$101\r\n", "", errBulkLength},
+		{"length is at the bound", small, "*1\r\n$100\r\n" + long[:100] + "\r\n", long[:100], nil},
+		{"bulk goes on", wide, "*1\r\n$4\r\nPINGPONG", "", errBulkLength},
+		{"command is too long", small, "*3\r\n$100\r\n" + long[:100] + "\r\n$100\r\n" + long[:100] + "\r\n$100\r\n", "", errCommandLength},
+		{"no bulk", wide, "*1\r\nfoo\r\n", "", protocolError("expected '$', got 'f'")},
+		{"no bulk but a byte that is no text", wide, "*1\r\n\xff", "", protocolError("expected '$', got '\xff'")},
+		{"earlier commands count", wide, "PING\r\n*1\r\n$4\r\nPING\r\n*x\r\n", "PING|PING", errMultibulkLength},
+		{"unbalanced", wide, "SET a \"b\r\n", "", errUnbalancedQuotes},
+		{"line without end", wide, strings.Repeat("x", maxInline+1), "", errInlineLength},
+		{"line too long", wide, strings.Repeat("x", maxInline+1) + "\n", "", errInlineLength},
+
+		{"stranger's command", stranger, "*2\r\n$4\r\nAUTH\r\n$1\r\nx\r\n", "AUTH,x", nil},
+		{"stranger's count", stranger, "*11\r\n", "", errStrangerMultibulkLength},
+		{"stranger's length", stranger, "*1\r\n$16385\r\n", "", errStrangerBulkLength},
+		{"stranger's line", stranger, strings.Repeat("x", strangerInline+1), "", errInlineLength},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			for _, size := range []int{1, 2, 3, 7, 1 << 20} {
+				commands, err := guardRun(t, c.lim, []byte(c.in), size)
+				var lines []string
+				for _, args := range commands {
+					lines = append(lines, strings.Join(args, ","))
+				}
+				if got := strings.Join(lines, "|"); got != c.want || err != c.err {
+					t.Errorf("in pieces of %d: got %q, error %v", size, got, err)
+				}
+			}
+		})
+	}
+}
+
+// Wherever a stream is cut, the same commands come out of it.
+func TestGuardCutAnywhere(t *testing.T) {
+	stream := []byte("*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$12\r\n{\"a\":\"\r\n*1\"}\r\nPING\r\n*0\r\n\r\n*1\r\n$4\r\nPING\r\nget 'k k'\n")
+	want, err := guardRun(t, wide, stream, len(stream))
+	if err != nil || len(want) != 4 {
+		t.Fatalf("got %q, %v", want, err)
+	}
+	for cut := 1; cut < len(stream); cut++ {
+		g := newGuard(nil)
+		var got []string
+		for _, piece := range [][]byte{stream[:cut], stream[cut:]} {
+			room, _ := g.room()
+			g.filled(copy(room, piece))
+			for {
+				command, err := g.next(wide)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if command == nil {
+					break
+				}
+				got = append(got, string(command))
+			}
+		}
+		if len(got) != len(want) || g.halfRead() {
+			t.Errorf("cut at %d: got %q", cut, got)
+		}
+	}
+}
+
+// Hostile ways to send a command must cost time in proportion to its length: each of these takes
+// hours if the guard begins anew, or copies what it has, with every packet.
+func TestGuardTakesLinearTime(t *testing.T) {
+	many := []byte("*80000\r\n" + strings.Repeat("$1\r\nx\r\n", 80_000))
+	big := fmt.Appendf(nil, "*1\r\n$%d\r\n%s\r\n", 8<<20, bytes.Repeat([]byte{'x'}, 8<<20))
+	nothing := bytes.Repeat([]byte("*0\r\n"), 1<<20)
+	for _, c := range []struct {
+		name     string
+		data     []byte
+		commands int
+	}{{"arguments", many, 1}, {"length", big, 1}, {"nothing", nothing, 0}} {
+		commands, err := guardRun(t, wide, c.data, 1)
+		if err != nil || len(commands) != c.commands {
+			t.Errorf("%s: %d commands, error %v", c.name, len(commands), err)
+		}
+	}
+}
+
+// What a client announces costs nothing; what it sends costs at most twice its size.
+func TestGuardTakesMemoryForWhatArrives(t *testing.T) {
+	g := newGuard(nil)
+	most := 0
+	send := func(data []byte) {
+		for len(data) > 0 {
+			room, err := g.room()
+			if err != nil {
+				t.Fatal(err)
+			}
+			n := copy(room, data)
+			g.filled(n)
+			data = data[n:]
+			if command, err := g.next(wide); err != nil {
+				t.Fatal(err)
+			} else if command != nil {
+				return
+			}
+			g.release()
+			held := g.end - g.start
+			if size := len(g.loan.bytes); size > 2*held+smallBuffer {
+				t.Fatalf("a buffer of %d bytes for %d that have arrived", size, held)
+			} else {
+				most = max(most, size)
+			}
+		}
+	}
+	send([]byte("*2\r\n$3\r\nGET\r\n$16000000\r\n"))
+	send(bytes.Repeat([]byte{'x'}, 16_000_000))
+	if most < 8<<20 {
+		t.Fatalf("the buffer never grew beyond %d", most)
+	}
+	send([]byte("\r\n"))
+	send([]byte("*2\r\n$3\r\nGET\r\n")) // in a small buffer again
+	send([]byte("$1\r\nx\r\n"))
+	if g.release(); g.loan != nil {
+		t.Error("a connection without anything half read keeps a buffer")
+	}
+}
+
+func TestGuardBudget(t *testing.T) {
+	shared := &budget{limit: 4 << 20}
+	big := fmt.Appendf(nil, "*1\r\n$%d\r\n%s", 2<<20, bytes.Repeat([]byte{'x'}, 2<<20))
+	send := func(g *guard) error {
+		for data := big; len(data) > 0; {
+			room, err := g.room()
+			if err != nil {
+				return err
+			}
+			n := copy(room, data)
+			g.filled(n)
+			data = data[n:]
+			if _, err := g.next(wide); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	first, second := newGuard(shared), newGuard(shared)
+	if err := send(&first); err != nil {
+		t.Fatal(err)
+	}
+	if err := send(&second); !errors.Is(err, errBudget) {
+		t.Errorf("the second big command: %v", err)
+	}
+	second.close()
+	first.close()
+	if used := shared.used.Load(); used != 0 {
+		t.Errorf("%d bytes of the budget are lost", used)
+	}
+	third := newGuard(shared)
+	if err := send(&third); err != nil {
+		t.Errorf("after the first has gone: %v", err)
+	}
+}
+
+func FuzzGuard(f *testing.F) {
+	for _, seed := range []string{
+		"*2\r\n$3\r\nGET\r\n$1\r\nk\r\n*1\r\n$4\r\nPING\r\n",
+		"PING\r\nSET a \"b\\x41\\n\"\r\n",
+		"*0\r\n*-1\r\n\r\n*1\r\n$0\r\n\r\n",
+		"*1\r\n$9223372036854775807\r\n",
+		"*9000000000000000000\r\n",
+		"*1\r\nfoo\r\n",
+		"$4\r\nPING\r\n",
+		"*\x00", "$\x00", "\x00",
+		"a a a a a a a a\n'b'\"c\"\n",
+	} {
+		f.Add([]byte(seed), uint8(3), false)
+		f.Add([]byte(seed), uint8(1), true)
+	}
+	f.Fuzz(func(t *testing.T, data []byte, size uint8, stranger bool) {
+		lim := limits{bulk: 1 << 10, command: 4 << 10, stranger: stranger}
+		commands, err := guardRun(t, lim, data, int(size)+1)
+		whole, wholeErr := guardRun(t, lim, data, len(data)+1)
+		if !slices.EqualFunc(commands, whole, slices.Equal) || err != wholeErr {
+			t.Fatalf("in pieces %q, %v; at once %q, %v", commands, err, whole, wholeErr)
+		}
+	})
+}
+
+func BenchmarkGuard(b *testing.B) {
+	const depth = 16
+	one := fmt.Sprintf("*4\r\n$7\r\nDOC.PUT\r\n$6\r\norders\r\n$10\r\n1234567890\r\n$285\r\n%s\r\n", strings.Repeat("x", 285))
+	packet := []byte(strings.Repeat(one, depth))
+	g := newGuard(nil)
+	b.SetBytes(int64(len(packet)))
+	b.ReportAllocs()
+	for b.Loop() {
+		room, _ := g.room()
+		g.filled(copy(room, packet))
+		n := 0
+		for {
+			command, err := g.next(wide)
+			if err != nil {
+				b.Fatal(err)
+			}
+			if command == nil {
+				break
+			}
+			n++
+		}
+		if n != depth {
+			b.Fatal(n)
+		}
+		g.release()
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*depth), "ns/command")
+}

@@ -1,0 +1,51 @@
+package server
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/tidwall/redcon"
+)
+
+func TestInline(t *testing.T) {
+	for _, c := range []struct {
+		line string
+		want []string // nil: unbalanced
+	}{
+		{"PING", []string{"PING"}},
+		{" \t SET  a   b \v", []string{"SET", "a", "b"}},
+		{`SET a "hello world"`, []string{"SET", "a", "hello world"}},
+		{`SET a ""`, []string{"SET", "a", ""}},
+		{`a"b c"`, []string{"ab c"}},
+		{`a'b c'`, []string{"ab c"}},
+		{`"\n\r\t\b\a\\\"\q"`, []string{"\n\r\t\b\a\\\"q"}},
+		{`"\x41\xfF\x4g"`, []string{"A\xffx4g"}},
+		{`'\n\'"'`, []string{`\n'"`}},
+		{`a\n`, []string{`a\n`}},
+		{"a\x00b", []string{"a\x00b"}},
+		{"", []string{}},
+		{" \r\t", []string{}},
+		{`"a`, nil},
+		{`'a`, nil},
+		{`"a\`, nil},
+		{`"a"b`, nil},
+		{`'a'b`, nil},
+		{`"a""b"`, nil},
+		{`"\x4`, nil},
+	} {
+		var in inline
+		resp, ok := in.convert([]byte(c.line))
+		if ok != (c.want != nil) {
+			t.Errorf("%q: balanced is %v", c.line, ok)
+			continue
+		}
+		var got []string
+		_, args, _, _, err := redcon.ReadNextCommand(resp, nil)
+		for _, arg := range args {
+			got = append(got, string(arg))
+		}
+		if err != nil || !slices.Equal(got, c.want) {
+			t.Errorf("%q: got %q, error %v", c.line, got, err)
+		}
+	}
+}

@@ -1,0 +1,255 @@
+package server
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"net"
+	"net/netip"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"mayfly/expiry"
+)
+
+// listen opens all listeners that the settings ask for; those for TLS come with its configuration.
+// The error is one clear line; nothing is left open then.
+func (s *Settings) listen() (_ map[net.Listener]*tls.Config, err error) {
+	open := make(map[net.Listener]*tls.Config)
+	defer func() {
+		if err != nil {
+			closeAll(slices.Collect(maps.Keys(open)))
+		}
+	}()
+	if s.Port != 0 {
+		list, err := listenTCP(s.Bind, s.Port, s.TCPBacklog)
+		if err != nil {
+			return nil, err
+		}
+		for _, ln := range list {
+			open[ln] = nil
+		}
+	}
+	if s.TLSPort != 0 {
+		config, err := s.tlsConfig()
+		if err != nil {
+			return nil, err
+		}
+		list, err := listenTCP(s.Bind, s.TLSPort, s.TCPBacklog)
+		if err != nil {
+			return nil, err
+		}
+		for _, ln := range list {
+			open[ln] = config
+		}
+	}
+	if s.UnixSocket != "" {
+		ln, err := listenUnix(s.UnixSocket, fs.FileMode(s.UnixSocketPerm))
+		if err != nil {
+			return nil, err
+		}
+		open[ln] = nil
+	}
+	if len(open) == 0 {
+		return nil, errors.New("there is nothing to listen on: set port, tls-port or unixsocket")
+	}
+	return open, nil
+}
+
+// listenTCP listens on a port of every address of binds, written as in Redis: "*" and "::*" are all
+// addresses of IPv4 and IPv6, and a "-" before an address means that it may be missing on this
+// machine. The error is one clear line; nothing is left open then.
+func listenTCP(binds []string, port, backlog int) (_ []net.Listener, err error) {
+	var list []net.Listener
+	defer func() {
+		if err != nil {
+			closeAll(list)
+		}
+	}()
+	for _, bind := range binds {
+		address, optional := strings.CutPrefix(bind, "-")
+		ln, err := listenOn(address, port, backlog)
+		switch {
+		case err == nil:
+			list = append(list, ln)
+		case optional && isMissingAddress(err):
+		default:
+			return nil, fmt.Errorf("cannot listen on %s port %d: %w", address, port, cause(err))
+		}
+	}
+	if len(list) == 0 {
+		return nil, fmt.Errorf("cannot listen on port %d: this machine has none of the addresses %s", port, strings.Join(binds, " "))
+	}
+	return list, nil
+}
+
+func listenOn(address string, port, backlog int) (net.Listener, error) {
+	network, host := "tcp4", address
+	switch {
+	case address == "*":
+		host = "0.0.0.0"
+	case address == "::*":
+		network, host = "tcp6", "::"
+	case strings.Contains(address, ":"):
+		network = "tcp6"
+	}
+	// The listeners' own keepalive is off: the option may change at any time and is applied to each
+	// connection that is accepted.
+	config := net.ListenConfig{KeepAlive: -1}
+	ln, err := config.Listen(context.Background(), network, net.JoinHostPort(host, strconv.Itoa(port)))
+	if err != nil {
+		return nil, err
+	}
+	if err := setBacklog(ln.(*net.TCPListener), backlog); err != nil {
+		return nil, errors.Join(err, ln.Close())
+	}
+	return ln, nil
+}
+
+// setBacklog sets how many connections may wait to be accepted. The net package leaves no choice,
+// but listening again on the same socket changes it.
+func setBacklog(ln *net.TCPListener, backlog int) error {
+	if backlog <= 0 {
+		return nil
+	}
+	raw, err := ln.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var failed error
+	err = raw.Control(func(fd uintptr) { failed = syscall.Listen(int(fd), backlog) })
+	return cmp.Or(err, failed)
+}
+
+// isMissingAddress tells whether listening failed because the machine does not have the address or
+// its whole family.
+func isMissingAddress(err error) bool {
+	for _, missing := range []error{syscall.EADDRNOTAVAIL, syscall.EAFNOSUPPORT, syscall.EPROTONOSUPPORT, syscall.ENOPROTOOPT} {
+		if errors.Is(err, missing) {
+			return true
+		}
+	}
+	return false
+}
+
+// cause strips what the net package says about where it happened, which our own text says better.
+func cause(err error) error {
+	if op, ok := errors.AsType[*net.OpError](err); ok {
+		err = op.Err
+	}
+	if call, ok := errors.AsType[*os.SyscallError](err); ok {
+		err = call.Err
+	}
+	return err
+}
+
+var umask sync.Mutex // the umask is the whole process': one change at a time
+
+// listenUnix listens on a socket file with the permissions given, or that only the owner may use if
+// they are 0. A file left behind by a process that died is replaced; one that somebody listens on,
+// or that is no socket, is an error.
+func listenUnix(path string, perm fs.FileMode) (net.Listener, error) {
+	fail := func(err error) (net.Listener, error) {
+		return nil, fmt.Errorf("cannot listen on unix socket %s: %w", path, cause(err))
+	}
+	if info, err := os.Lstat(path); err == nil {
+		if info.Mode().Type() != os.ModeSocket {
+			return fail(errors.New("the file exists and is not a socket"))
+		}
+		nc, err := net.Dial("unix", path)
+		if err == nil {
+			return fail(errors.Join(errors.New("another process listens on it"), nc.Close()))
+		}
+		if !errors.Is(err, syscall.ECONNREFUSED) {
+			return fail(err)
+		}
+		if err := os.Remove(path); err != nil {
+			return fail(err)
+		}
+	}
+	umask.Lock()
+	old := syscall.Umask(0o077)
+	ln, err := net.Listen("unix", path)
+	syscall.Umask(old)
+	umask.Unlock()
+	if err != nil {
+		return fail(err)
+	}
+	if perm != 0 {
+		if err := os.Chmod(path, perm); err != nil {
+			return fail(errors.Join(err, ln.Close()))
+		}
+	}
+	return ln, nil
+}
+
+func closeAll(list []net.Listener) {
+	for _, ln := range list {
+		_ = ln.Close() // nothing is lost with a listener
+	}
+}
+
+// isLocal tells whether a connection comes from this machine.
+func isLocal(nc net.Conn) bool {
+	tcp, ok := nc.RemoteAddr().(*net.TCPAddr)
+	if !ok {
+		return true // a unix socket
+	}
+	addr, ok := netip.AddrFromSlice(tcp.IP)
+	return ok && addr.Unmap().IsLoopback()
+}
+
+// addresses gives the peer's address and our own as CLIENT LIST shows them.
+func addresses(nc net.Conn) (remote, local string) {
+	remote, local = nc.RemoteAddr().String(), nc.LocalAddr().String()
+	if nc.LocalAddr().Network() == "unix" {
+		remote, local = local+":0", local+":0"
+	}
+	return remote, local
+}
+
+// keepAlive makes the operating system look for a silent peer every so often, and give up on it
+// after three failures, as Redis does; 0 leaves it alone.
+func keepAlive(nc net.Conn, every time.Duration) {
+	tcp, ok := nc.(*net.TCPConn)
+	if !ok || every <= 0 {
+		return
+	}
+	config := net.KeepAliveConfig{Enable: true, Idle: every, Interval: max(every/3, time.Second), Count: 3}
+	_ = tcp.SetKeepAliveConfig(config) // the connection works without it
+}
+
+// A reserve is a file descriptor kept for the case that the process has used up all it may have: a
+// client that then connects can still be accepted and turned away instead of being left waiting.
+type reserve struct{ file *os.File }
+
+func (r *reserve) refill() {
+	if r.file == nil {
+		r.file, _ = os.Open(os.DevNull) // tried again after the next connection
+	}
+}
+
+// turnAway closes one connection that waits to be accepted, if it still does.
+func (r *reserve) turnAway(ln net.Listener) {
+	const patience = 10 * time.Millisecond
+	limited, ok := ln.(interface{ SetDeadline(time.Time) error })
+	if !ok || r.file == nil || limited.SetDeadline(expiry.Deadline(patience)) != nil {
+		return
+	}
+	_ = r.file.Close()
+	r.file = nil
+	if nc, err := ln.Accept(); err == nil {
+		_ = nc.Close()
+	}
+	_ = limited.SetDeadline(time.Time{})
+	r.refill()
+}

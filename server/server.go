@@ -1,0 +1,299 @@
+package server
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"errors"
+	"net"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"mayfly/commands"
+	"mayfly/expiry"
+	"mayfly/keyspace"
+
+	"github.com/rs/zerolog"
+)
+
+const (
+	handshakeTimeout = 10 * time.Second
+	// spareFiles are file descriptors left to the store and the log when maxclients is adjusted to
+	// what the system allows.
+	spareFiles = 64
+	// bigCommands bounds in bytes what all clients' half-read big commands may take together.
+	bigCommands = 1 << 30
+)
+
+// What is written to a client that is turned away at the door.
+const (
+	tooManyClients = "-ERR max number of clients reached\r\n"
+	denied         = "-DENIED mayfly is running in protected mode because protected mode is enabled and no password is set. " +
+		"In this mode connections are only accepted from the loopback interface. " +
+		"If you want to connect from external computers to mayfly you may adopt one of the following solutions: " +
+		"1) Just disable protected mode sending the command 'CONFIG SET protected-mode no' from the loopback interface " +
+		"by connecting to mayfly from the same host the server is running, however MAKE SURE mayfly is not publicly accessible from internet if you do so. " +
+		"2) Alternatively you can just disable the protected mode by setting the protected-mode option to 'no' in the configuration file, and then restarting the server. " +
+		"3) If you started the server manually just for testing, restart it with the '--protected-mode no' option. " +
+		"4) Set up a password with the '--requirepass' option. " +
+		"NOTE: You only need to do one of the above things in order for the server to start accepting connections from the outside.\r\n"
+)
+
+// executor carries out commands: a commands.Engine and its keyspace, or a stand-in for tests.
+type executor interface {
+	Execute(s *commands.Session, args []string) commands.Reply
+	Wait(t keyspace.Ticket) error
+	Now() int64
+}
+
+// engine is the executor of a running server.
+type engine struct{ *commands.Engine }
+
+func (e engine) Wait(t keyspace.Ticket) error { return e.Keyspace.Wait(t) }
+func (e engine) Now() int64                   { return e.Keyspace.Now() }
+
+// Server accepts connections and serves each in a goroutine of its own. It is the [commands.Host] of
+// the engine it serves with. Safe for concurrent use.
+type Server struct {
+	*Config
+
+	log       zerolog.Logger
+	engine    executor
+	startedAt int64 // ms
+	mostFiles int   // clients that the system has file descriptors for
+	budget    budget
+
+	listeners []net.Listener
+	acceptors sync.WaitGroup
+	stopping  atomic.Bool
+	stop      chan struct{} // closed when the server stops
+
+	traffic   traffic
+	total     atomic.Int64 // connections served since the start
+	rejected  atomic.Int64 // connections turned away
+	acceptLog occasional
+	attackLog occasional
+
+	serving sync.WaitGroup
+	mu      sync.Mutex // protects what follows
+	lastID  int64
+	conns   map[*conn]struct{}
+}
+
+// New makes a server that does not listen yet.
+func New(config *Config, log zerolog.Logger) *Server {
+	s := &Server{
+		Config:    config,
+		log:       log,
+		stop:      make(chan struct{}),
+		conns:     make(map[*conn]struct{}),
+		acceptLog: occasional{every: time.Second},
+		attackLog: occasional{every: time.Minute}, // as in Redis
+	}
+	s.budget.limit = bigCommands
+	return s
+}
+
+// Start listens on all addresses of the settings and serves their clients with the engine, whose
+// Host the server should be. The error is one clear line; nothing runs then.
+func (s *Server) Start(e *commands.Engine) error {
+	listeners, err := s.Settings().listen()
+	if err != nil {
+		return err
+	}
+	s.serve(engine{e}, listeners)
+	return nil
+}
+
+// Addresses are those that the server listens on, as "tcp 127.0.0.1:6379", in alphabetical order.
+func (s *Server) Addresses() []string {
+	list := make([]string, len(s.listeners))
+	for i, ln := range s.listeners {
+		list[i] = ln.Addr().Network() + " " + ln.Addr().String()
+	}
+	slices.Sort(list)
+	return list
+}
+
+// serve starts to accept connections: plain ones from listeners, TLS ones from those that come with
+// a configuration.
+func (s *Server) serve(e executor, listeners map[net.Listener]*tls.Config) {
+	s.engine, s.startedAt = e, e.Now()
+	s.mostFiles = s.affordable()
+	for ln, config := range listeners {
+		s.listeners = append(s.listeners, ln)
+		s.acceptors.Go(func() { s.accept(ln, config) })
+	}
+}
+
+// affordable is how many clients the system's limit on open files allows. Too low a limit is logged.
+func (s *Server) affordable() int {
+	var limit syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil || limit.Cur > 1<<30 {
+		return 1 << 30
+	}
+	most := max(int(limit.Cur)-spareFiles, 1)
+	if want := s.Settings().MaxClients; want > most {
+		s.log.Warn().Int("maxclients", want).Int("reduced_to", most).Uint64("open_files", uint64(limit.Cur)).
+			Msg("the limit on open files is too low for maxclients: raise it with ulimit -n")
+	}
+	return most
+}
+
+// accept accepts connections until the server stops. When that fails, usually for want of file
+// descriptors, it pauses: the next attempt would fail as fast as the last.
+func (s *Server) accept(ln net.Listener, config *tls.Config) {
+	const shortest, longest = 5 * time.Millisecond, time.Second
+	var spare reserve
+	pause := shortest
+	for {
+		spare.refill()
+		nc, err := ln.Accept()
+		switch {
+		case err == nil:
+			pause = shortest
+			s.admit(nc, config)
+			continue
+		case s.stopping.Load():
+			return
+		case errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE):
+			spare.turnAway(ln)
+		}
+		if s.acceptLog.now() {
+			s.log.Error().Err(err).Msg("cannot accept connections")
+		}
+		select {
+		case <-s.stop:
+			return
+		case <-time.After(pause):
+		}
+		pause = min(2*pause, longest)
+	}
+}
+
+// admit begins to serve a connection, or turns it away. It never waits for the client.
+func (s *Server) admit(nc net.Conn, config *tls.Config) {
+	remote, local := addresses(nc)
+	c := &conn{server: s, guard: newGuard(&s.budget), socket: newSocket(nc, &s.traffic)}
+	if config != nil {
+		c.socket = newSocket(tls.Server(nc, config), &s.traffic)
+		c.guard.mostAhead = smallBuffer // a read gives no more than a TLS record
+	}
+
+	s.mu.Lock()
+	if len(s.conns) >= min(s.Settings().MaxClients, s.mostFiles) {
+		s.mu.Unlock()
+		s.turnAway(nc, config != nil)
+		return
+	}
+	s.lastID++
+	c.session = commands.NewSession(s.lastID, remote, local, s.engine.Now())
+	s.conns[c] = struct{}{}
+	s.mu.Unlock()
+
+	c.session.Authenticated = !s.PasswordSet()
+	keepAlive(nc, s.Settings().TCPKeepAlive)
+	s.serving.Go(c.run)
+}
+
+// turnAway tells a client that there are too many. The text fits into the empty buffer of a fresh
+// socket, so that writing it does not wait; a TLS client, which has not been greeted, gets none.
+func (s *Server) turnAway(nc net.Conn, secret bool) {
+	s.rejected.Add(1)
+	if !secret && nc.SetWriteDeadline(expiry.Deadline(time.Millisecond)) == nil {
+		_, _ = nc.Write([]byte(tooManyClients)) // best effort
+	}
+	_ = nc.Close()
+}
+
+// remove ends a connection.
+func (s *Server) remove(c *conn) {
+	_ = c.socket.Close() // whatever it says, the connection is gone
+	s.mu.Lock()
+	delete(s.conns, c)
+	s.mu.Unlock()
+}
+
+// Stop stops accepting connections, lets the commands that are being carried out finish and their
+// replies leave, and closes all connections. When ctx ends before that, what is left is cut off and
+// ctx's error returned. It must be called once.
+func (s *Server) Stop(ctx context.Context) error {
+	s.stopping.Store(true)
+	close(s.stop)
+	closeAll(s.listeners)
+	s.acceptors.Wait()
+	s.each(func(c *conn) { _ = c.socket.SetReadDeadline(past) })
+
+	gone := make(chan struct{})
+	go func() {
+		s.serving.Wait()
+		close(gone)
+	}()
+	select {
+	case <-gone:
+		return nil
+	case <-ctx.Done():
+	}
+	s.each(func(c *conn) { _ = c.socket.SetDeadline(past) })
+	return ctx.Err()
+}
+
+// each calls f for every connection.
+func (s *Server) each(f func(*conn)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for c := range s.conns {
+		f(c)
+	}
+}
+
+// Sessions gives the sessions that are connected now, by ascending ID.
+func (s *Server) Sessions() []*commands.Session {
+	var list []*commands.Session
+	s.each(func(c *conn) { list = append(list, c.session) })
+	slices.SortFunc(list, func(a, b *commands.Session) int { return cmp.Compare(a.ID, b.ID) })
+	return list
+}
+
+// Info gives the server's figures.
+func (s *Server) Info() commands.ServerInfo {
+	settings := s.Settings()
+	s.mu.Lock()
+	connected := len(s.conns)
+	s.mu.Unlock()
+	return commands.ServerInfo{
+		Version:          Version,
+		StartedAt:        s.startedAt,
+		TCPPort:          settings.Port,
+		ConfigFile:       settings.ConfigFile,
+		Connected:        connected,
+		MaxClients:       min(settings.MaxClients, s.mostFiles),
+		TotalConnections: s.total.Load(),
+		Rejected:         s.rejected.Load(),
+		NetInput:         s.traffic.in.Load(),
+		NetOutput:        s.traffic.out.Load(),
+	}
+}
+
+// occasional keeps what happens often from filling the log. Safe for concurrent use.
+type occasional struct {
+	every time.Duration
+
+	mu   sync.Mutex // protects next
+	next time.Time
+}
+
+// now tells whether it is time to log again.
+func (o *occasional) now() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	now := expiry.Deadline(0)
+	if now.Before(o.next) {
+		return false
+	}
+	o.next = now.Add(o.every)
+	return true
+}

@@ -1,0 +1,176 @@
+package server
+
+import (
+	"io"
+	"net"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"mayfly/expiry"
+)
+
+// writeTimeout is how long a client may take to accept a chunk of replies before it is disconnected.
+const writeTimeout = time.Minute
+
+// past is a deadline that has passed: it wakes up whoever waits for a client.
+var past = time.Unix(1, 0)
+
+// traffic counts bytes of all connections. Safe for concurrent use.
+type traffic struct{ in, out atomic.Int64 }
+
+// A socket is the byte stream of one connection, plain or TLS. One goroutine reads and writes;
+// others may interrupt it.
+type socket struct {
+	net.Conn
+	raw     *rawSocket // nil for TLS
+	traffic *traffic
+}
+
+func newSocket(nc net.Conn, t *traffic) socket {
+	return socket{Conn: nc, raw: newRawSocket(nc), traffic: t}
+}
+
+// fill waits until the client has sent something and reads it into the guard, with one system call
+// if it was there already. It returns the number of bytes. The error is io.EOF if the client sends
+// no more, errBudget if there is no memory to read into.
+func (s *socket) fill(g *guard) (n int, err error) {
+	if s.raw != nil {
+		n, err = s.raw.read(g)
+	} else {
+		var room []byte
+		if room, err = g.room(); err == nil {
+			n, err = s.Read(room)
+			g.filled(n)
+		}
+	}
+	s.traffic.in.Add(int64(n))
+	return n, err
+}
+
+// send writes all of p, with one system call if the client keeps up. A client that does not take a
+// part of p within the write timeout is lost: the error is a timeout.
+func (s *socket) send(p []byte) error {
+	s.traffic.out.Add(int64(len(p)))
+	if s.raw != nil {
+		n, err := s.raw.write(p)
+		if err != nil || n == len(p) {
+			return err
+		}
+		p = p[n:]
+	}
+	if err := s.SetWriteDeadline(expiry.Deadline(writeTimeout)); err != nil {
+		return err
+	}
+	if _, err := s.Write(p); err != nil {
+		return err
+	}
+	return s.SetWriteDeadline(time.Time{})
+}
+
+// hangUp ends the connection from our side so that the last reply arrives: closing a socket on
+// which the client still has unread bytes under way would reset the connection and might destroy
+// the reply before the client sees it.
+func (s *socket) hangUp() {
+	const patience, most = time.Second, 1 << 20
+	half, ok := s.Conn.(interface{ CloseWrite() error })
+	if !ok || half.CloseWrite() != nil || s.SetReadDeadline(expiry.Deadline(patience)) != nil {
+		return
+	}
+	// Whatever ends this, the connection is over.
+	_, _ = io.CopyN(io.Discard, s.Conn, most)
+}
+
+// rawSocket reads and writes the file descriptor itself where net.Conn would cost something on
+// every call: memory to read into is taken only once there is something to read, so that an idle
+// connection holds none, and a write deadline is set only if the client does not take a reply at
+// once.
+type rawSocket struct {
+	raw syscall.RawConn
+
+	// What the call under way works with and has come to. The callbacks are made once: a closure a
+	// call would be an allocation a call.
+	readable, writable func(fd uintptr) bool
+	guard              *guard
+	rest               []byte
+	n                  int
+	err                error
+}
+
+// newRawSocket gives nil if the connection is not a plain socket.
+func newRawSocket(nc net.Conn) *rawSocket {
+	sc, ok := nc.(syscall.Conn)
+	if !ok {
+		return nil
+	}
+	raw, err := sc.SyscallConn()
+	if err != nil {
+		return nil
+	}
+	s := &rawSocket{raw: raw}
+	s.readable, s.writable = s.tryRead, s.tryWrite
+	return s
+}
+
+func (s *rawSocket) read(g *guard) (int, error) {
+	s.guard, s.n, s.err = g, 0, nil
+	if err := s.raw.Read(s.readable); err != nil {
+		return 0, err
+	}
+	return s.n, s.err
+}
+
+// tryRead reads once and tells whether the call under way is over; if not it is called again when
+// there is something to read.
+func (s *rawSocket) tryRead(fd uintptr) bool {
+	room, err := s.guard.room()
+	if err != nil {
+		s.err = err
+		return true
+	}
+	n, err := uninterrupted(syscall.Read, int(fd), room)
+	switch {
+	case err == syscall.EAGAIN:
+		s.guard.release()
+		return false
+	case err != nil:
+		s.err = err
+	case n == 0:
+		s.err = io.EOF
+	default:
+		s.n = n
+		s.guard.filled(n)
+	}
+	return true
+}
+
+// write writes what the client takes without waiting and returns how much that was.
+func (s *rawSocket) write(p []byte) (int, error) {
+	s.rest, s.n, s.err = p, 0, nil
+	err := s.raw.Write(s.writable)
+	s.rest = nil
+	if err != nil {
+		return 0, err
+	}
+	return s.n, s.err
+}
+
+func (s *rawSocket) tryWrite(fd uintptr) bool {
+	n, err := uninterrupted(syscall.Write, int(fd), s.rest)
+	if err == nil {
+		s.n = n
+	} else if err != syscall.EAGAIN {
+		s.err = err
+	}
+	return true
+}
+
+// uninterrupted repeats a system call that a signal interrupted.
+func uninterrupted(call func(int, []byte) (int, error), fd int, p []byte) (int, error) {
+	for {
+		n, err := call(fd, p)
+		if err != syscall.EINTR {
+			return n, err
+		}
+	}
+}

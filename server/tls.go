@@ -1,0 +1,47 @@
+package server
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"os"
+)
+
+// clientAuth says what the values of tls-auth-clients mean.
+var clientAuth = map[string]tls.ClientAuthType{
+	"yes":      tls.RequireAndVerifyClientCert,
+	"optional": tls.VerifyClientCertIfGiven,
+	"no":       tls.NoClientCert,
+}
+
+// tlsConfig makes the configuration of the TLS port: TLS 1.2 and newer. Errors are one clear line.
+func (s *Settings) tlsConfig() (*tls.Config, error) {
+	if s.TLSCertFile == "" || s.TLSKeyFile == "" {
+		return nil, errors.New("tls-port needs tls-cert-file and tls-key-file")
+	}
+	cert, err := tls.LoadX509KeyPair(s.TLSCertFile, s.TLSKeyFile)
+	if err != nil {
+		return nil, fmt.Errorf("cannot use tls-cert-file %s with tls-key-file %s: %w", s.TLSCertFile, s.TLSKeyFile, err)
+	}
+	config := &tls.Config{
+		MinVersion:   tls.VersionTLS12,
+		Certificates: []tls.Certificate{cert},
+		ClientAuth:   clientAuth[s.TLSAuthClients],
+	}
+	if config.ClientAuth == tls.NoClientCert {
+		return config, nil
+	}
+	if s.TLSCACertFile == "" {
+		return nil, errors.New("tls-ca-cert-file is needed to check the certificates of clients (or tls-auth-clients no)")
+	}
+	pem, err := os.ReadFile(s.TLSCACertFile)
+	if err != nil {
+		return nil, fmt.Errorf("cannot read tls-ca-cert-file: %w", err)
+	}
+	config.ClientCAs = x509.NewCertPool()
+	if !config.ClientCAs.AppendCertsFromPEM(pem) {
+		return nil, fmt.Errorf("tls-ca-cert-file %s holds no certificate in PEM", s.TLSCACertFile)
+	}
+	return config, nil
+}
