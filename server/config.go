@@ -1,0 +1,153 @@
+package server
+
+import (
+	"crypto/sha256"
+	"crypto/subtle"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"mayfly/commands"
+)
+
+// Config holds the server's options and changes them while it runs. Safe for concurrent use.
+type Config struct {
+	now atomic.Pointer[Settings]
+
+	mu    sync.Mutex // one change at a time; protects hooks
+	hooks map[string]func(*Settings) error
+}
+
+func newConfig(s *Settings) *Config {
+	c := &Config{hooks: make(map[string]func(*Settings) error)}
+	c.now.Store(s)
+	return c
+}
+
+// Settings are the values as they are now.
+func (c *Config) Settings() *Settings { return c.now.Load() }
+
+// OnChange makes CONFIG SET of an option call apply with the new settings, before others see them.
+// If it returns an error nothing is changed, and apply is called with the settings as they were for
+// each option of the same command that had been applied already.
+func (c *Config) OnChange(option string, apply func(*Settings) error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.hooks[option] = apply
+}
+
+// ConfigGet gives name and value of every option whose name matches one of the glob patterns, each
+// once. As in Redis, a name that is asked for without wildcards is given back as it was written.
+func (c *Config) ConfigGet(patterns []string) [][2]string {
+	settings := *c.now.Load() // the table's values point into it
+	var found [][2]string
+	for _, o := range Options {
+		for _, pattern := range patterns {
+			name := o.Name
+			if strings.EqualFold(pattern, name) {
+				name = pattern
+			} else if !commands.MatchGlob(strings.ToLower(pattern), name) {
+				continue
+			}
+			found = append(found, [2]string{name, o.in(&settings).String()})
+			break
+		}
+	}
+	return found
+}
+
+// ConfigSet changes options, all or none. The errors are worded as in Redis.
+func (c *Config) ConfigSet(pairs [][2]string) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	was := c.now.Load()
+	next := *was
+	options, err := mutable(pairs)
+	if err != nil {
+		return err
+	}
+	for i, o := range options {
+		if err := o.in(&next).Set(pairs[i][1]); err != nil {
+			return setFailed(o.Name, err)
+		}
+	}
+	for i, o := range options {
+		if err := c.applyLocked(o, was, &next); err != nil {
+			for _, done := range options[:i] {
+				_ = c.applyLocked(done, &next, was) // it was in force a moment ago
+			}
+			return setFailed(o.Name, err)
+		}
+	}
+	c.now.Store(&next)
+	return nil
+}
+
+// applyLocked puts an option that differs between two settings into force. c.mu must be held.
+func (c *Config) applyLocked(o *Option, from, to *Settings) error {
+	apply := c.hooks[o.Name]
+	if apply == nil || o.in(from).String() == o.in(to).String() {
+		return nil
+	}
+	return apply(to)
+}
+
+// mutable looks up the options that CONFIG SET may change.
+func mutable(pairs [][2]string) ([]*Option, error) {
+	options := make([]*Option, len(pairs))
+	for i, pair := range pairs {
+		o := lookUpOption(pair[0])
+		switch {
+		case o == nil:
+			return nil, commands.Error("ERR Unknown option or number of arguments for CONFIG SET - '" + pair[0] + "'")
+		case !o.Mutable:
+			return nil, setFailed(o.Name, errImmutable)
+		case slices.Contains(options[:i], o):
+			return nil, setFailed(o.Name, errDuplicate)
+		}
+		options[i] = o
+	}
+	return options, nil
+}
+
+func setFailed(option string, why error) error {
+	return commands.Error(fmt.Sprintf("ERR CONFIG SET failed (possibly related to argument '%s') - %v", option, why))
+}
+
+// lookUpOption finds an option by its name in any case; nil if there is none.
+func lookUpOption(name string) *Option {
+	for i := range Options {
+		if strings.EqualFold(Options[i].Name, name) {
+			return &Options[i]
+		}
+	}
+	return nil
+}
+
+// PasswordSet tells whether clients must give a password.
+func (c *Config) PasswordSet() bool { return c.now.Load().RequirePass != "" }
+
+// CheckPassword tells whether a password is the right one. How long it takes says nothing about the
+// right one, not even its length.
+func (c *Config) CheckPassword(password string) bool {
+	given, right := sha256.Sum256([]byte(password)), sha256.Sum256([]byte(c.now.Load().RequirePass))
+	return subtle.ConstantTimeCompare(given[:], right[:]) == 1
+}
+
+// MaxValueSize is the largest value and document in bytes.
+func (c *Config) MaxValueSize() int { return c.now.Load().MaxValueSize }
+
+// MaxClients is how many clients may be connected at a time.
+func (c *Config) MaxClients() int { return c.now.Load().MaxClients }
+
+// Timeout is how long a client may be idle; 0 for ever.
+func (c *Config) Timeout() time.Duration { return c.now.Load().Timeout }
+
+// TCPKeepAlive is how often quiet connections are probed; 0 for never.
+func (c *Config) TCPKeepAlive() time.Duration { return c.now.Load().TCPKeepAlive }
+
+// ProtectedMode tells whether clients from other machines are refused while there is no password.
+func (c *Config) ProtectedMode() bool { return c.now.Load().ProtectedMode }

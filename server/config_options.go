@@ -1,0 +1,161 @@
+package server
+
+import (
+	"math"
+	"time"
+
+	"mayfly/keyspace"
+
+	"github.com/rs/zerolog"
+)
+
+// Option is one row of the table of options. Its flag, its environment variable, its line in a
+// config file, its line in --help and its part in CONFIG GET and CONFIG SET are derived from it.
+type Option struct {
+	Name    string // as in Redis where Redis has the option
+	Default string // as a user would write it
+	Unit    string // of numbers
+	Doc     string
+	Mutable bool // can be changed while running, by CONFIG SET
+	Compat  bool // for programs that expect it of Redis
+	Many    bool // takes several values: --bind 127.0.0.1 ::1
+
+	in func(*Settings) value
+}
+
+// Settings are the values of all options at one moment. They do not change: CONFIG SET makes new
+// ones. Never modify them.
+type Settings struct {
+	ConfigFile string // path; empty if there is none
+
+	Port           int      // 0: do not listen
+	Bind           []string // addresses; a leading - means that one may fail
+	UnixSocket     string   // path; empty: none
+	UnixSocketPerm uint32   // 0: leave it to the umask
+	TCPBacklog     int
+	TCPKeepAlive   time.Duration // 0: none
+	Timeout        time.Duration // close clients idle for so long; 0: never
+	MaxClients     int
+
+	TLSPort        int // 0: do not listen
+	TLSCertFile    string
+	TLSKeyFile     string
+	TLSCACertFile  string
+	TLSAuthClients string // yes, no or optional
+
+	RequirePass   string // empty: none
+	ProtectedMode bool
+
+	Dir                string // absolute
+	Partitions         int
+	AppendFsync        keyspace.Fsync
+	ActiveExpireEffort int
+	MaxValueSize       int // bytes
+
+	LogLevel  zerolog.Level
+	LogFormat LogFormat
+}
+
+// LogFormat says how log lines look.
+type LogFormat uint8
+
+// The formats.
+const (
+	LogAuto   LogFormat = iota // pretty on a terminal, JSON otherwise
+	LogPretty                  // for people
+	LogJSON                    // one JSON object a line
+)
+
+var (
+	fsyncs = []choice[keyspace.Fsync]{
+		{"everysec", keyspace.EverySec}, {"always", keyspace.Always}, {"no", keyspace.No},
+	}
+	clientAuths = []choice[string]{{"no", "no"}, {"yes", "yes"}, {"optional", "optional"}}
+	logLevels   = []choice[zerolog.Level]{ // Redis' names, then those of zerolog
+		{"debug", zerolog.TraceLevel}, {"verbose", zerolog.DebugLevel}, {"notice", zerolog.InfoLevel}, {"warning", zerolog.WarnLevel},
+		{"info", zerolog.InfoLevel}, {"warn", zerolog.WarnLevel}, {"error", zerolog.ErrorLevel},
+	}
+	logFormats = []choice[LogFormat]{{"auto", LogAuto}, {"pretty", LogPretty}, {"json", LogJSON}}
+)
+
+// Bounds of max-value-size: the least that is of use, and the most that Redis allows.
+const (
+	minValueSize = 1 << 10
+	maxValueSize = 512 << 20
+)
+
+// Options is the table of options.
+var Options = []Option{
+	{Name: "config", Doc: "path of a config file in the syntax of redis.conf; also as the first argument",
+		in: func(s *Settings) value { return text{p: &s.ConfigFile} }},
+
+	{Name: "port", Default: "6379", Doc: "TCP port to listen on; 0 for none",
+		in: func(s *Settings) value { return count(&s.Port, 0, math.MaxUint16) }},
+	{Name: "bind", Default: "127.0.0.1 -::1", Unit: "addresses", Many: true,
+		Doc: "addresses to listen on, * and ::* for all; one with a leading - may be missing from the machine",
+		in:  func(s *Settings) value { return words{&s.Bind, 16} }},
+	{Name: "unixsocket", Doc: "path of a Unix socket to listen on",
+		in: func(s *Settings) value { return text{p: &s.UnixSocket} }},
+	{Name: "unixsocketperm", Default: "0", Unit: "octal", Doc: "permissions of the Unix socket; 0 for the owner's only",
+		in: func(s *Settings) value { return octal{&s.UnixSocketPerm} }},
+	{Name: "tls-port", Default: "0", Doc: "TCP port to listen on with TLS; 0 for none",
+		in: func(s *Settings) value { return count(&s.TLSPort, 0, math.MaxUint16) }},
+	{Name: "tls-cert-file", Doc: "certificate of the server, PEM",
+		in: func(s *Settings) value { return text{p: &s.TLSCertFile} }},
+	{Name: "tls-key-file", Doc: "its private key, PEM",
+		in: func(s *Settings) value { return text{p: &s.TLSKeyFile} }},
+	{Name: "tls-ca-cert-file", Doc: "certificates that vouch for those of clients, PEM",
+		in: func(s *Settings) value { return text{p: &s.TLSCACertFile} }},
+	{Name: "tls-auth-clients", Default: "yes", Doc: "whether TLS clients must show a certificate",
+		in: func(s *Settings) value { return oneOf[string]{&s.TLSAuthClients, clientAuths} }},
+	{Name: "requirepass", Mutable: true, Doc: "password that clients must give; none if empty",
+		in: func(s *Settings) value { return text{p: &s.RequirePass} }},
+	{Name: "protected-mode", Default: "yes", Mutable: true, Doc: "without a password, refuse clients from other machines",
+		in: func(s *Settings) value { return yesNo{&s.ProtectedMode} }},
+	{Name: "maxclients", Default: "10000", Unit: "clients", Mutable: true, Doc: "most clients at a time",
+		in: func(s *Settings) value { return count(&s.MaxClients, 1, math.MaxUint32) }},
+	{Name: "timeout", Default: "0", Unit: "seconds", Mutable: true, Doc: "close a client idle for so long; 0 for never",
+		in: func(s *Settings) value { return number[time.Duration]{&s.Timeout, time.Second, 0, math.MaxInt32} }},
+	{Name: "tcp-keepalive", Default: "300", Unit: "seconds", Mutable: true, Doc: "probe quiet TCP connections so often; 0 for never",
+		in: func(s *Settings) value { return number[time.Duration]{&s.TCPKeepAlive, time.Second, 0, math.MaxInt32} }},
+	{Name: "tcp-backlog", Default: "511", Unit: "connections", Doc: "most connections that wait to be accepted",
+		in: func(s *Settings) value { return count(&s.TCPBacklog, 0, math.MaxInt32) }},
+	{Name: "max-value-size", Default: "16mb", Unit: "bytes", Mutable: true, Doc: "largest value and document; k, kb, m, mb, g or gb may follow the number",
+		in: func(s *Settings) value { return memory{&s.MaxValueSize, minValueSize, maxValueSize} }},
+
+	{Name: "dir", Default: "./data", Doc: "folder of the data; made if missing",
+		in: func(s *Settings) value { return text{&s.Dir, true} }},
+	{Name: "partitions", Default: "16", Unit: "partitions", Doc: "parts of the keyspace; fixed once a data folder is made",
+		in: func(s *Settings) value { return count(&s.Partitions, 1, 256) }},
+	{Name: "appendfsync", Default: "everysec", Mutable: true, Doc: "when writes are forced to disk; no leaves it to the system",
+		in: func(s *Settings) value { return oneOf[keyspace.Fsync]{&s.AppendFsync, fsyncs} }},
+	{Name: "active-expire-effort", Default: "1", Mutable: true, Doc: "how hard to look for dead documents, 1 least",
+		in: func(s *Settings) value { return count(&s.ActiveExpireEffort, 1, 10) }},
+
+	{Name: "loglevel", Default: "notice", Mutable: true, Doc: "least important messages to log",
+		in: func(s *Settings) value { return oneOf[zerolog.Level]{&s.LogLevel, logLevels} }},
+	{Name: "log-format", Default: "auto", Doc: "look of the log on standard error; auto is pretty on a terminal, json elsewhere",
+		in: func(s *Settings) value { return oneOf[LogFormat]{&s.LogFormat, logFormats} }},
+
+	{Name: "proto-max-bulk-len", Default: "16mb", Mutable: true, Compat: true, Doc: "Redis' limit on values",
+		in: func(s *Settings) value { return mirror{&s.MaxValueSize, "max-value-size"} }},
+	{Name: "appendonly", Default: "yes", Mutable: true, Compat: true, Doc: "every write is logged",
+		in: only("yes")},
+	{Name: "save", Mutable: true, Compat: true, Doc: "there are no snapshots",
+		in: only("")},
+	{Name: "databases", Default: "16", Compat: true, Doc: "the databases are the containers 0 to 15",
+		in: only("16")},
+	{Name: "maxmemory", Default: "0", Unit: "bytes", Mutable: true, Compat: true, Doc: "there is no limit",
+		in: only("0")},
+	{Name: "maxmemory-policy", Default: "noeviction", Mutable: true, Compat: true, Doc: "nothing is evicted",
+		in: only("noeviction")},
+	{Name: "notify-keyspace-events", Mutable: true, Compat: true, Doc: "no events are published",
+		in: only("")},
+	{Name: "cluster-enabled", Default: "no", Compat: true, Doc: "there is one machine",
+		in: only("no")},
+	{Name: "daemonize", Default: "no", Compat: true, Doc: "the server stays in the foreground",
+		in: only("no")},
+}
+
+// only is the value of an option that has no other here.
+func only(s fixed) func(*Settings) value { return func(*Settings) value { return s } }

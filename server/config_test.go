@@ -1,0 +1,400 @@
+package server
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"mayfly/keyspace"
+
+	"github.com/rs/zerolog"
+)
+
+// load loads a configuration that must be legal.
+func load(t *testing.T, args ...string) *Config {
+	t.Helper()
+	c, err := LoadConfig(args)
+	if err != nil {
+		t.Fatalf("LoadConfig(%q): %v", args, err)
+	}
+	return c
+}
+
+// configFile writes a config file and returns its path.
+func configFile(t *testing.T, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "mayfly.conf")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// configured gives what CONFIG GET shows for one option.
+func configured(t *testing.T, c *Config, option string) string {
+	t.Helper()
+	found := c.ConfigGet([]string{option})
+	if len(found) != 1 || found[0][0] != option {
+		t.Fatalf("CONFIG GET %s = %q", option, found)
+	}
+	return found[0][1]
+}
+
+func TestDefaults(t *testing.T) {
+	dir, err := filepath.Abs("data")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := Settings{
+		Port: 6379, Bind: []string{"127.0.0.1", "-::1"}, TCPBacklog: 511, TCPKeepAlive: 300 * time.Second, MaxClients: 10000,
+		TLSAuthClients: "yes", ProtectedMode: true,
+		Dir: dir, Partitions: 16, AppendFsync: keyspace.EverySec, ActiveExpireEffort: 1, MaxValueSize: 16 << 20,
+		LogLevel: zerolog.InfoLevel, LogFormat: LogAuto,
+	}
+	if got := load(t).Settings(); !reflect.DeepEqual(*got, want) {
+		t.Errorf("defaults\n got %+v\nwant %+v", *got, want)
+	}
+}
+
+// TestEveryOptionEverywhere sets each option to a legal value on the command line, in the
+// environment and in a config file.
+func TestEveryOptionEverywhere(t *testing.T) {
+	set := map[string]string{ // to what: as CONFIG GET shows it
+		"port": "7050", "bind": "127.0.0.1 ::1", "unixsocket": "/tmp/a b", "unixsocketperm": "770",
+		"tls-port": "7051", "tls-cert-file": "c.pem", "tls-key-file": "k.pem", "tls-ca-cert-file": "ca.pem", "tls-auth-clients": "optional",
+		"requirepass": `it's "quoted" \x41`, "protected-mode": "no", "maxclients": "5", "timeout": "60", "tcp-keepalive": "0", "tcp-backlog": "1",
+		"max-value-size": "2048", "dir": "/tmp/elsewhere", "partitions": "256", "appendfsync": "always", "active-expire-effort": "10",
+		"loglevel": "debug", "log-format": "json",
+	}
+	for _, o := range Options {
+		value, ok := set[o.Name]
+		switch {
+		case o.Compat || o.Name == "config":
+			continue
+		case !ok:
+			t.Errorf("no value to try for option %s", o.Name)
+			continue
+		}
+		t.Run(o.Name, func(t *testing.T) {
+			args := []string{"--" + o.Name, value}
+			line := o.Name + ` "` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(value) + `"`
+			if o.Many {
+				args = append([]string{"--" + o.Name}, strings.Fields(value)...)
+				line = o.Name + " " + value
+			}
+			if got := configured(t, load(t, args...), o.Name); got != value {
+				t.Errorf("command line: %q", got)
+			}
+			if got := configured(t, load(t, "--"+o.Name+"="+value), o.Name); got != value {
+				t.Errorf("command line with =: %q", got)
+			}
+			if got := configured(t, load(t, configFile(t, line)), o.Name); got != value {
+				t.Errorf("config file: %q", got)
+			}
+			t.Setenv("MAYFLY_"+strings.ToUpper(strings.ReplaceAll(o.Name, "-", "_")), value)
+			if got := configured(t, load(t), o.Name); got != value {
+				t.Errorf("environment: %q", got)
+			}
+		})
+	}
+}
+
+func TestIllegalValues(t *testing.T) {
+	illegal := map[string][]string{
+		"port": {"-1", "65536", "abc", "", "1.5", "010", "+1", "0x10", " 1"}, "tls-port": {"65536"},
+		"bind": {"", " ", strings.Repeat("a ", 17)}, "unixsocketperm": {"8", "1000", "-1", "rw"},
+		"tls-auth-clients": {"maybe", ""}, "protected-mode": {"1", "true", ""},
+		"maxclients": {"0", "4294967296"}, "timeout": {"-1", "2147483648", "9223372036854775807", "1s"}, "tcp-keepalive": {"-1"}, "tcp-backlog": {"-1"},
+		"max-value-size": {"1023", "1gb", "16 mb", "16tb", "-1", "", "kb", "18446744073709551616", "9999999999gb"},
+		"dir":            {""}, "partitions": {"0", "257"}, "appendfsync": {"sometimes"}, "active-expire-effort": {"0", "11"},
+		"loglevel": {"loud"}, "log-format": {"xml"},
+		"proto-max-bulk-len": {"512mb"}, "appendonly": {"no"}, "save": {"900 1"}, "databases": {"17"}, "maxmemory": {"1gb"}, "maxmemory-policy": {"allkeys-lru"},
+		"notify-keyspace-events": {"KEA"}, "cluster-enabled": {"yes"}, "daemonize": {"yes"},
+	}
+	for _, o := range Options {
+		values := illegal[o.Name]
+		legal := o.in(new(Settings)).legal()
+		if len(values) == 0 && legal != "" {
+			t.Errorf("no illegal value to try for option %s", o.Name)
+		}
+		for _, value := range values {
+			path := configFile(t, "# a comment\n\n"+o.Name+` "`+value+`"`)
+			checkRefused(t, []string{"--" + o.Name, value}, o.Name, fmt.Sprintf("%q", value), legal, "on the command line")
+			checkRefused(t, []string{path}, o.Name, fmt.Sprintf("%q", value), legal, path+":3")
+			if value == "" {
+				continue // an empty variable counts as not set
+			}
+			variable := "MAYFLY_" + strings.ToUpper(strings.ReplaceAll(o.Name, "-", "_"))
+			t.Run(variable, func(t *testing.T) {
+				t.Setenv(variable, value)
+				checkRefused(t, nil, o.Name, fmt.Sprintf("%q", value), legal, variable)
+			})
+		}
+	}
+}
+
+// checkRefused checks that arguments are refused with one line that has all of the texts.
+func checkRefused(t *testing.T, args []string, texts ...string) {
+	t.Helper()
+	_, err := LoadConfig(args)
+	if err == nil {
+		t.Errorf("%q: accepted", args)
+		return
+	}
+	if strings.Contains(err.Error(), "\n") {
+		t.Errorf("%q: %q is not one line", args, err)
+	}
+	for _, text := range texts {
+		if !strings.Contains(err.Error(), text) {
+			t.Errorf("%q: %q does not say %q", args, err, text)
+		}
+	}
+}
+
+func TestRefusedSources(t *testing.T) {
+	for _, tt := range []struct {
+		args  []string
+		texts []string
+	}{
+		{[]string{"--prot", "80"}, []string{`unknown option "prot"`, `"80"`, "on the command line", "--help"}},
+		{[]string{"--port", "1", "2"}, []string{"option port", "2 values", "0 to 65535"}},
+		{[]string{"--port"}, []string{"option port", "no value", "0 to 65535"}},
+		{[]string{"--port", "7050", "--"}, []string{`"--"`}},
+		{[]string{"-p", "7050"}, []string{`"-p"`, "--help"}},
+		{[]string{"/no/such.conf"}, []string{"/no/such.conf", "no such file"}},
+		{[]string{"--config", "/no/such.conf"}, []string{"/no/such.conf", "no such file"}},
+		{[]string{t.TempDir()}, []string{"is a directory"}},
+		{[]string{configFile(t, "port 1\nprot 80")}, []string{`unknown option "prot"`, `"80"`, ".conf:2"}},
+		{[]string{configFile(t, `requirepass "open`)}, []string{"quotes", ".conf:1"}},
+		{[]string{configFile(t, "config other.conf")}, []string{"config", ".conf:1"}},
+		{[]string{configFile(t, "port")}, []string{"option port", "no value", ".conf:1"}},
+		{[]string{configFile(t, strings.Repeat("x", 2<<20))}, []string{"too long"}},
+		{[]string{"--port", "0"}, []string{"nothing to listen on"}},
+		// What a stronger source overrides must still be legal.
+		{[]string{configFile(t, "port abc"), "--port", "7050"}, []string{"option port", `"abc"`, ".conf:1"}},
+	} {
+		checkRefused(t, tt.args, tt.texts...)
+	}
+	t.Setenv("MAYFLY_XYZ", "1")
+	checkRefused(t, nil, `unknown option "xyz"`, `"1"`, "MAYFLY_XYZ")
+}
+
+func TestSourcesByPrecedence(t *testing.T) {
+	path := configFile(t, "PORT 7001\r\n  timeout\t'5'  \n#port 1\nmaxclients 7\nbind 127.0.0.1 \"-::1\"\nmaxclients 8")
+	t.Setenv("MAYFLY_TIMEOUT", "6")
+	t.Setenv("MAYFLY_MAXCLIENTS", "")
+	t.Setenv("MAYFLY_ACTIVE_EXPIRE_EFFORT", "3")
+	for _, args := range [][]string{{path, "--Active-Expire-Effort", "4"}, {"--active-expire-effort", "2", "--config", path, "--active-expire-effort", "4"}} {
+		s := load(t, args...).Settings()
+		if s.Port != 7001 || s.Timeout != 6*time.Second || s.ActiveExpireEffort != 4 || s.MaxClients != 8 || s.ConfigFile != path ||
+			!slices.Equal(s.Bind, []string{"127.0.0.1", "-::1"}) {
+			t.Errorf("%q: %+v", args, *s)
+		}
+	}
+	t.Setenv("MAYFLY_CONFIG", path)
+	if got := load(t).Settings().Port; got != 7001 {
+		t.Errorf("config file named in the environment: port %d", got)
+	}
+}
+
+// TestArgumentsThatRedisUsersType includes those by which scripts start Redis.
+func TestArgumentsThatRedisUsersType(t *testing.T) {
+	s := load(t, "--bind", "127.0.0.1", "-::1", "--port", "7000", "--save", "", "--appendonly", "yes", "--requirepass", "a b", "--max-value-size", "1MB").Settings()
+	if !slices.Equal(s.Bind, []string{"127.0.0.1", "-::1"}) || s.Port != 7000 || s.RequirePass != "a b" || s.MaxValueSize != 1<<20 {
+		t.Errorf("%+v", *s)
+	}
+	for _, tt := range []struct {
+		arg  string
+		want error
+	}{{"--help", ErrHelp}, {"-h", ErrHelp}, {"--version", ErrVersion}, {"-v", ErrVersion}} {
+		if _, err := LoadConfig([]string{tt.arg}); !errors.Is(err, tt.want) {
+			t.Errorf("%s: %v", tt.arg, err)
+		}
+	}
+}
+
+func TestMemoryUnits(t *testing.T) {
+	for text, want := range map[string]int64{
+		"0": 0, "1": 1, "1b": 1, "1k": 1000, "1kb": 1024, "1K": 1000, "2Mb": 2 << 20, "2m": 2e6, "3gb": 3 << 30, "3g": 3e9,
+		"": -1, "kb": -1, "-1": -1, "1zz": -1, "1.5kb": -1, "1 kb": -1, "9223372036854775807": 1<<63 - 1, "9223372036854775808": -1, "9007199254740992kb": -1,
+	} {
+		got, err := parseMemory(text)
+		if err != nil {
+			got = -1
+		}
+		if got != want {
+			t.Errorf("%q = %d, %v; want %d", text, got, err, want)
+		}
+	}
+}
+
+func TestConfigGet(t *testing.T) {
+	c := load(t, "--requirepass", "secret")
+	for _, tt := range []struct {
+		patterns, want []string // name, value …
+	}{
+		{[]string{"port"}, []string{"port", "6379"}},
+		{[]string{"PORT", "port", "p?rt"}, []string{"PORT", "6379"}},
+		{[]string{"TCP-*", "nosuch"}, []string{"tcp-keepalive", "300", "tcp-backlog", "511"}},
+		{[]string{"nosuch*"}, nil},
+		{[]string{"save"}, []string{"save", ""}},
+		{[]string{"appendonly"}, []string{"appendonly", "yes"}},
+		{[]string{"proto-max-bulk-len"}, []string{"proto-max-bulk-len", "16777216"}},
+		{[]string{"requirepass"}, []string{"requirepass", "secret"}},
+		{[]string{"bind"}, []string{"bind", "127.0.0.1 -::1"}},
+	} {
+		var got []string
+		for _, pair := range c.ConfigGet(tt.patterns) {
+			got = append(got, pair[:]...)
+		}
+		if !slices.Equal(got, tt.want) {
+			t.Errorf("CONFIG GET %q = %q, want %q", tt.patterns, got, tt.want)
+		}
+	}
+	if got := len(c.ConfigGet([]string{"*"})); got != len(Options) {
+		t.Errorf("CONFIG GET * has %d options of %d", got, len(Options))
+	}
+}
+
+func TestConfigSet(t *testing.T) {
+	const failed = "ERR CONFIG SET failed (possibly related to argument '"
+	c := load(t)
+	before := c.ConfigGet([]string{"*"})
+	for _, tt := range []struct {
+		pairs [][2]string
+		want  string
+	}{
+		{[][2]string{{"foo", "1"}}, "ERR Unknown option or number of arguments for CONFIG SET - 'foo'"},
+		{[][2]string{{"timeout", "7"}, {"Foo", "2"}}, "ERR Unknown option or number of arguments for CONFIG SET - 'Foo'"},
+		{[][2]string{{"maxclients", "abc"}}, failed + "maxclients') - argument couldn't be parsed into an integer"},
+		{[][2]string{{"MaxClients", "0"}}, failed + "maxclients') - argument must be between 1 and 4294967295 inclusive"},
+		{[][2]string{{"timeout", "7"}, {"TIMEOUT", "8"}}, failed + "timeout') - duplicate parameter"},
+		{[][2]string{{"timeout", "7"}, {"databases", "16"}}, failed + "databases') - can't set immutable config"},
+		{[][2]string{{"partitions", "4"}}, failed + "partitions') - can't set immutable config"},
+		{[][2]string{{"timeout", "7"}, {"appendfsync", "foo"}}, failed + "appendfsync') - argument(s) must be one of the following: everysec, always, no"},
+		{[][2]string{{"timeout", "-1"}}, failed + "timeout') - argument must be between 0 and 2147483647 inclusive"},
+		{[][2]string{{"timeout", "010"}}, failed + "timeout') - argument couldn't be parsed into an integer"},
+		{[][2]string{{"protected-mode", "maybe"}}, failed + "protected-mode') - argument must be 'yes' or 'no'"},
+		{[][2]string{{"max-value-size", "1zz"}}, failed + "max-value-size') - argument must be a memory value"},
+		{[][2]string{{"save", "900 1"}}, failed + `save') - argument must be ""`},
+		{[][2]string{{"active-expire-effort", "1.5"}}, failed + "active-expire-effort') - argument couldn't be parsed into an integer"},
+	} {
+		if err := c.ConfigSet(tt.pairs); err == nil || err.Error() != tt.want {
+			t.Errorf("CONFIG SET %q\n got %v\nwant %s", tt.pairs, err, tt.want)
+		}
+	}
+	if after := c.ConfigGet([]string{"*"}); !slices.Equal(before, after) {
+		t.Errorf("refused changes have changed\n%q\nto\n%q", before, after)
+	}
+
+	old := c.Settings()
+	if err := c.ConfigSet([][2]string{{"TIMEOUT", "7"}, {"appendfsync", "ALWAYS"}, {"max-value-size", "1Kb"}, {"appendonly", "yes"}}); err != nil {
+		t.Fatal(err)
+	}
+	if s := c.Settings(); s.Timeout != 7*time.Second || s.AppendFsync != keyspace.Always || c.MaxValueSize() != 1024 {
+		t.Errorf("after CONFIG SET: %+v", *s)
+	}
+	if old.Timeout != 0 {
+		t.Error("CONFIG SET has changed settings that somebody was reading")
+	}
+}
+
+func TestConfigSetAppliesAllOrNothing(t *testing.T) {
+	c := load(t)
+	var applied []string
+	c.OnChange("timeout", func(s *Settings) error {
+		applied = append(applied, fmt.Sprint("timeout ", s.Timeout))
+		return nil
+	})
+	c.OnChange("maxclients", func(s *Settings) error {
+		applied = append(applied, fmt.Sprint("maxclients ", s.MaxClients))
+		if s.MaxClients == 13 {
+			return errors.New("no room")
+		}
+		return nil
+	})
+	err := c.ConfigSet([][2]string{{"timeout", "7"}, {"maxclients", "13"}})
+	if want := "ERR CONFIG SET failed (possibly related to argument 'maxclients') - no room"; err == nil || err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
+	}
+	if s := c.Settings(); s.Timeout != 0 || s.MaxClients != 10000 {
+		t.Errorf("a change that failed was kept: %+v", *s)
+	}
+	// The second does not change timeout, so that nothing is to be applied for it.
+	for _, timeout := range []string{"7", "7"} {
+		if err := c.ConfigSet([][2]string{{"timeout", timeout}, {"maxclients", "12"}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if want := []string{"timeout 7s", "maxclients 13", "timeout 0s", "timeout 7s", "maxclients 12"}; !slices.Equal(applied, want) {
+		t.Errorf("applied %q, want %q", applied, want)
+	}
+}
+
+func TestPassword(t *testing.T) {
+	c := load(t)
+	if c.PasswordSet() {
+		t.Error("a password is set by default")
+	}
+	if err := c.ConfigSet([][2]string{{"requirepass", "secret"}}); err != nil {
+		t.Fatal(err)
+	}
+	for password, right := range map[string]bool{"secret": true, "Secret": false, "": false, "secret ": false, "secre": false} {
+		if c.CheckPassword(password) != right {
+			t.Errorf("CheckPassword(%q) is not %t", password, right)
+		}
+	}
+	if err := c.ConfigSet([][2]string{{"requirepass", ""}}); err != nil || c.PasswordSet() {
+		t.Errorf("the password cannot be taken back: %v", err)
+	}
+}
+
+// TestConfigConcurrently is for the race detector: two options that are set together are read
+// together.
+func TestConfigConcurrently(t *testing.T) {
+	c := load(t, "--timeout", "1", "--maxclients", "1")
+	var wg sync.WaitGroup
+	for i := range 4 {
+		wg.Go(func() {
+			for n := range 200 {
+				v := fmt.Sprint(1 + (i+n)%9)
+				if err := c.ConfigSet([][2]string{{"timeout", v}, {"maxclients", v}}); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+		wg.Go(func() {
+			for range 200 {
+				if s := c.Settings(); int(s.Timeout/time.Second) != s.MaxClients {
+					t.Errorf("half a change is visible: timeout %v, maxclients %d", s.Timeout, s.MaxClients)
+				}
+				if got := c.ConfigGet([]string{"timeout", "maxclients"}); got[0][1] != got[1][1] {
+					t.Errorf("half a change is visible: %q", got)
+				}
+			}
+		})
+	}
+	wg.Wait()
+}
+
+func TestHelpListsEveryOption(t *testing.T) {
+	var out strings.Builder
+	if err := PrintHelp(&out); err != nil {
+		t.Fatal(err)
+	}
+	for _, o := range Options {
+		if !strings.Contains(out.String(), "\n--"+o.Name+" ") || !strings.Contains(out.String(), o.Doc) {
+			t.Errorf("--help does not list %s", o.Name)
+		}
+		if o.Doc == "" {
+			t.Errorf("option %s has no description", o.Name)
+		}
+	}
+}

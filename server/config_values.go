@@ -1,0 +1,252 @@
+package server
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+)
+
+// value reads and writes one option's value in a [Settings]. It is a flag.Value too. The errors of
+// Set are worded as in Redis, whose clients see them after CONFIG SET.
+type value interface {
+	Set(text string) error
+	String() string
+	legal() string // the legal values in words, without the unit; empty: any
+}
+
+var (
+	errNotInteger = errors.New("argument couldn't be parsed into an integer")
+	errNotMemory  = errors.New("argument must be a memory value")
+	errNotYesNo   = errors.New("argument must be 'yes' or 'no'")
+	errEmpty      = errors.New("argument must not be empty")
+	errWordCount  = errors.New("wrong number of arguments")
+	errImmutable  = errors.New("can't set immutable config")
+	errDuplicate  = errors.New("duplicate parameter")
+)
+
+// number is a whole number of units, such as time.Second, between two bounds.
+type number[T ~int | ~int64] struct {
+	p        *T
+	unit     T
+	min, max int64
+}
+
+func (v number[T]) Set(text string) error {
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || strconv.FormatInt(n, 10) != text { // Redis takes neither 010 nor +10
+		return errNotInteger
+	}
+	if err := within(n, v.min, v.max); err != nil {
+		return err
+	}
+	*v.p = T(n) * v.unit
+	return nil
+}
+
+func (v number[T]) String() string { return strconv.FormatInt(int64(*v.p/v.unit), 10) }
+func (v number[T]) legal() string  { return fmt.Sprintf("%d to %d", v.min, v.max) }
+
+func count(p *int, min, max int64) value { return number[int]{p, 1, min, max} }
+
+func within(n, min, max int64) error {
+	if n < min || n > max {
+		return fmt.Errorf("argument must be between %d and %d inclusive", min, max)
+	}
+	return nil
+}
+
+// octal is a file mode such as 770.
+type octal struct{ p *uint32 }
+
+func (v octal) Set(text string) error {
+	n, err := strconv.ParseUint(text, 8, 32)
+	if err != nil {
+		return errNotInteger
+	}
+	if n > 0o777 {
+		return errors.New("argument must be between 0 and 777 inclusive")
+	}
+	*v.p = uint32(n)
+	return nil
+}
+
+func (v octal) String() string { return strconv.FormatUint(uint64(*v.p), 8) }
+func (v octal) legal() string  { return "0 to 777" }
+
+// memory is a number of bytes in Redis' notation: 1k is 1000 bytes, 1kb 1024, and so on.
+type memory struct {
+	p        *int
+	min, max int64
+}
+
+var memoryUnits = []struct {
+	suffix string
+	bytes  int64
+}{
+	{"kb", 1 << 10}, {"mb", 1 << 20}, {"gb", 1 << 30},
+	{"k", 1e3}, {"m", 1e6}, {"g", 1e9},
+	{"b", 1}, {"", 1},
+}
+
+func (v memory) Set(text string) error {
+	n, err := parseMemory(text)
+	if err != nil {
+		return err
+	}
+	if err := within(n, v.min, v.max); err != nil {
+		return err
+	}
+	*v.p = int(n)
+	return nil
+}
+
+func (v memory) String() string { return strconv.Itoa(*v.p) }
+func (v memory) legal() string  { return fmt.Sprintf("%d to %d", v.min, v.max) }
+
+func parseMemory(text string) (int64, error) {
+	for _, u := range memoryUnits {
+		digits, ok := strings.CutSuffix(strings.ToLower(text), u.suffix)
+		if !ok {
+			continue
+		}
+		n, err := strconv.ParseUint(digits, 10, 63)
+		if err != nil || n > uint64(math.MaxInt64/u.bytes) {
+			return 0, errNotMemory
+		}
+		return int64(n) * u.bytes, nil
+	}
+	return 0, errNotMemory
+}
+
+// yesNo is a switch.
+type yesNo struct{ p *bool }
+
+func (v yesNo) Set(text string) error {
+	switch strings.ToLower(text) {
+	case "yes":
+		*v.p = true
+	case "no":
+		*v.p = false
+	default:
+		return errNotYesNo
+	}
+	return nil
+}
+
+func (v yesNo) String() string {
+	if *v.p {
+		return "yes"
+	}
+	return "no"
+}
+func (v yesNo) legal() string { return "yes, no" }
+
+// oneOf is a choice among names. Several names may mean the same; it is shown under the first.
+type oneOf[T comparable] struct {
+	p       *T
+	choices []choice[T]
+}
+
+type choice[T comparable] struct {
+	name  string
+	means T
+}
+
+func (v oneOf[T]) Set(text string) error {
+	for _, c := range v.choices {
+		if strings.EqualFold(text, c.name) {
+			*v.p = c.means
+			return nil
+		}
+	}
+	return errors.New("argument(s) must be one of the following: " + v.legal())
+}
+
+func (v oneOf[T]) String() string {
+	for _, c := range v.choices {
+		if c.means == *v.p {
+			return c.name
+		}
+	}
+	return ""
+}
+
+func (v oneOf[T]) legal() string {
+	names := make([]string, len(v.choices))
+	for i, c := range v.choices {
+		names[i] = c.name
+	}
+	return strings.Join(names, ", ")
+}
+
+// text is any string; needed refuses the empty one.
+type text struct {
+	p      *string
+	needed bool
+}
+
+func (v text) Set(s string) error {
+	if s == "" && v.needed {
+		return errEmpty
+	}
+	*v.p = s
+	return nil
+}
+
+func (v text) String() string { return *v.p }
+func (v text) legal() string {
+	if v.needed {
+		return "any but the empty string"
+	}
+	return ""
+}
+
+// words is a list separated by blanks.
+type words struct {
+	p   *[]string
+	max int
+}
+
+func (v words) Set(s string) error {
+	list := strings.Fields(s)
+	if len(list) < 1 || len(list) > v.max {
+		return errWordCount
+	}
+	*v.p = list
+	return nil
+}
+
+func (v words) String() string { return strings.Join(*v.p, " ") }
+func (v words) legal() string  { return fmt.Sprintf("1 to %d", v.max) }
+
+// fixed is an option of Redis that has one value here. Whoever asks learns it, and a configuration
+// that demands just this is content.
+type fixed string
+
+func (v fixed) Set(s string) error {
+	if !strings.EqualFold(s, string(v)) {
+		return errors.New("argument must be " + strconv.Quote(string(v)))
+	}
+	return nil
+}
+
+func (v fixed) String() string { return string(v) }
+func (v fixed) legal() string  { return "only " + strconv.Quote(string(v)) }
+
+// mirror is a number of bytes that another option sets, under the name that Redis has for it.
+type mirror struct {
+	p     *int
+	other string
+}
+
+func (v mirror) Set(s string) error {
+	if n, err := parseMemory(s); err != nil || n != int64(*v.p) {
+		return errors.New("argument must be " + v.legal())
+	}
+	return nil
+}
+
+func (v mirror) String() string { return strconv.Itoa(*v.p) }
+func (v mirror) legal() string  { return "the value of " + v.other }
