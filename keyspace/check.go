@@ -44,7 +44,7 @@ func (t *table) check(ks *Keyspace, p *partition, c *Container) error {
 	if t.number != c.number {
 		return fmt.Errorf("table has number %d, container %d", t.number, c.number)
 	}
-	living, bytes, seq := 0, int64(0), uint64(0)
+	living, plain, bytes, seq := 0, 0, int64(0), uint64(0)
 	for i, b := range t.roster {
 		if b.seq <= seq || b.seq >= t.nextSeq {
 			return fmt.Errorf("roster is out of order at berth %d", i)
@@ -56,6 +56,9 @@ func (t *table) check(ks *Keyspace, p *partition, c *Container) error {
 		living++
 		e := b.e
 		bytes += t.size(e)
+		if e.kind == Plain {
+			plain++
+		}
 		id := t.id(e)
 		switch {
 		case t.index[id] != e:
@@ -85,6 +88,8 @@ func (t *table) check(ks *Keyspace, p *partition, c *Container) error {
 	switch {
 	case living != len(t.index):
 		return fmt.Errorf("%d items in the roster, %d in the index", living, len(t.index))
+	case plain != t.plain:
+		return fmt.Errorf("%d plain keys, counted are %d", plain, t.plain)
 	case bytes != t.bytes:
 		return fmt.Errorf("items have %d bytes, counted are %d", bytes, t.bytes)
 	}

@@ -48,6 +48,7 @@ type table struct {
 	heirs   class
 	mortals class
 	bytes   int64 // of ids and bodies
+	plain   int   // how many are plain keys
 }
 
 // berth is a place in the roster; e is nil in a hole.
@@ -85,25 +86,33 @@ func (t *table) id(e *entry) string { return e.key[t.prefix:] }
 
 func (t *table) size(e *entry) int64 { return int64(len(e.key) - t.prefix + len(e.rec) - int(e.head)) }
 
+// account counts an entry that comes (times 1) or goes (-1).
+func (t *table) account(e *entry, times int) {
+	t.bytes += int64(times) * t.size(e)
+	if e.kind == Plain {
+		t.plain += times
+	}
+}
+
 // insert adds an entry whose id is not in the table.
 func (t *table) insert(e *entry) {
 	t.index[t.id(e)] = e
 	e.place = int32(len(t.roster))
 	t.roster = append(t.roster, berth{t.nextSeq, e})
 	t.nextSeq++
-	t.bytes += t.size(e)
+	t.account(e, 1)
 	t.enlist(e)
 }
 
 // replace gives an entry of the table a new record (key, rec and what is read from it).
 func (t *table) replace(e *entry, key, rec string, it Item) {
-	t.bytes -= t.size(e)
+	t.account(e, -1)
 	t.discharge(e)
 	e.set(key, rec, it)
 	// Assigning again makes the index refer to the new key; the old one would keep the memory of
 	// the old record alive.
 	t.index[t.id(e)] = e
-	t.bytes += t.size(e)
+	t.account(e, 1)
 	t.enlist(e)
 }
 
@@ -117,7 +126,7 @@ func (e *entry) set(key, rec string, it Item) {
 func (t *table) remove(e *entry) {
 	delete(t.index, t.id(e))
 	t.roster[e.place].e = nil
-	t.bytes -= t.size(e)
+	t.account(e, -1)
 	t.discharge(e)
 	if len(t.roster) > 64 && len(t.index) < len(t.roster)/2 {
 		t.compact()

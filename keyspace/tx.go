@@ -16,8 +16,8 @@ import (
 type Tx struct {
 	ks     *Keyspace
 	now    int64
-	all    bool  // all partitions are locked
-	locked []int // else: these, ascending
+	all    bool   // all partitions are locked
+	locked []int  // else: these, ascending
 	one    [1]int // backs locked when that is a single one
 	many   []int  // backs it when those are several
 
@@ -295,9 +295,11 @@ func (tx *Tx) Count(c *Container) int {
 // ContainerStats are figures of one container.
 type ContainerStats struct {
 	Documents int   // living items, exact
+	Plain     int   // those of them that are plain keys
 	InMemory  int   // items in memory when asked, those dead and not yet purged among them
 	Bytes     int64 // of the ids and bodies of the living
 	Mortal    int   // living items with an end of their own
+	Heirs     int   // living items that inherit the container's default
 }
 
 // Stats gives a container's figures. It goes through the partitions one by one.
@@ -308,8 +310,10 @@ func (tx *Tx) Stats(c *Container) ContainerStats {
 			s.InMemory += len(t.index)
 			t = tx.sweep(p, c)
 			s.Documents += len(t.index)
+			s.Plain += t.plain
 			s.Bytes += t.bytes
 			s.Mortal += len(t.mortals.list)
+			s.Heirs += len(t.heirs.list)
 		} else {
 			tx.saw(p.lastWrite)
 		}
