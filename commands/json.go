@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -41,13 +42,13 @@ func parseBody(text string, most int) (body, error) {
 		return body{}, syntaxError(text)
 	}
 	if !utf8.ValidString(text) {
-		return body{}, fmt.Errorf("invalid JSON: not UTF-8 at byte %d", invalidUTF8(text))
+		return body{}, fmt.Errorf("invalid JSON: not UTF-8 at byte %d", invalidUTF8(text)+1)
 	}
 	if root := strings.TrimLeft(text, jsonSpace); root[0] != '{' {
-		return body{}, fmt.Errorf("invalid document %s: legal is a JSON object", expiry.Quote(root))
+		return body{}, fmt.Errorf("invalid document %s: legal are JSON objects", expiry.Quote(root))
 	}
 	b := body{json: text}
-	b.ttl, _, b.bad = readTTL(text)
+	b.ttl, b.bad = readTTL(text)
 	return b, nil
 }
 
@@ -56,6 +57,14 @@ func parseBody(text string, most int) (body, error) {
 func (b body) set(ttl expiry.TTL, most int) (body, error) {
 	text := withTTL(b.json, ttl)
 	return body{json: text, ttl: ttl}, checkSize(text, most)
+}
+
+// refused is the error with which a container under this policy refuses the document (rule 4).
+func (b *body) refused(p *expiry.Policy) error {
+	if p.Default != expiry.Off && p.Mode == expiry.Strict {
+		return b.bad
+	}
+	return nil
 }
 
 func checkSize(text string, most int) error {
@@ -80,7 +89,7 @@ func checkNesting(text string) error {
 			i = stringEnd(text, i) - 1
 		case '{', '[':
 			if depth++; depth > maxNesting {
-				return fmt.Errorf("document nested deeper than %d levels at byte %d", maxNesting, i)
+				return fmt.Errorf("document nested deeper than %d levels at byte %d", maxNesting, i+1)
 			}
 		case '}', ']':
 			depth--
@@ -90,7 +99,7 @@ func checkNesting(text string) error {
 }
 
 // syntaxError says what is wrong with a text that is not JSON, and where. The validator only says
-// that something is, so the standard library looks again.
+// that something is, so the standard library looks again. Bytes are counted from 1.
 func syntaxError(text string) error {
 	err := json.Unmarshal([]byte(text), new(json.RawMessage))
 	if syntax := (*json.SyntaxError)(nil); errors.As(err, &syntax) {
@@ -99,6 +108,7 @@ func syntaxError(text string) error {
 	return fmt.Errorf("invalid JSON %s", expiry.Quote(text))
 }
 
+// invalidUTF8 gives the position of the first byte that is not UTF-8.
 func invalidUTF8(text string) int {
 	for i, r := range text {
 		if r == utf8.RuneError && !strings.HasPrefix(text[i:], string(utf8.RuneError)) {
@@ -108,25 +118,31 @@ func invalidUTF8(text string) int {
 	return len(text)
 }
 
-// readTTL reads the root member ttl of a valid object. found tells whether there is one at all; err
-// why it does not count.
-func readTTL(object string) (ttl expiry.TTL, found bool, err error) {
-	// Most documents have no such member, and a search for its name is much cheaper than a walk.
-	// A name with escapes in it (\u0074tl) spells one of its letters as \u00…
-	if !strings.Contains(object, ttlMember+`"`) && !strings.Contains(object, `\u00`) {
-		return expiry.Absent, false, nil
+// readTTL reads the root member ttl of a valid object: Absent if there is none that counts, the
+// error saying why not.
+func readTTL(object string) (ttl expiry.TTL, err error) {
+	if !mayHave(object, ttlMember) {
+		return expiry.Absent, nil
 	}
+	found := false
 	for w := walk(object); w.next(); {
 		if w.name() != ttlMember {
 			continue
 		}
 		if found {
-			return expiry.Absent, true, expiry.RepeatedMember()
+			return expiry.Absent, expiry.RepeatedMember()
 		}
 		found = true
 		ttl, err = expiry.ParseMember(w.value())
 	}
-	return ttl, found, err
+	return ttl, err
+}
+
+// mayHave is a cheap search for a member of an ASCII name, which most objects do not have, before a
+// walk through them: without a hit there is none. A name with escapes in it (\u0074tl) spells one of
+// its letters as \u00…
+func mayHave(object, name string) bool {
+	return strings.Contains(object, name+`"`) || strings.Contains(object, `\u00`)
 }
 
 // withTTL sets the root member ttl of a valid object, or removes it for Absent. All other bytes
@@ -160,39 +176,54 @@ func setMembers(object string, set ...member) string {
 	}
 	out.Grow(size)
 
-	w := walk(object)
-	end := skip(object, w.pos, ' ') // of what has been dealt with: first the brace, then the members
-	out.WriteString(object[:end])
-	written := 0
-	for w.next() {
-		value := w.value()
-		for i := range set {
-			if set[i].name == w.name() {
-				value, set[i].value = set[i].value, "" // once; repetitions are removed
-			}
-		}
-		if value != "" {
-			if written > 0 {
-				out.WriteString(object[end:w.start])
-			}
-			out.WriteString(object[w.start:w.valueFrom])
-			out.WriteString(value)
-			written++
-		}
-		end = w.pos
+	var end int      // where object goes on after what is in out
+	var members bool // there are some in out
+	if slices.ContainsFunc(set, func(m member) bool { return mayHave(object, m.name) }) {
+		end, members = replaceMembers(&out, object, set)
+	} else {
+		end = len(strings.TrimRight(object[:strings.LastIndexByte(object, '}')], jsonSpace))
+		members = object[end-1] != '{'
+		out.WriteString(object[:end])
 	}
 	for _, m := range set {
 		if m.value == "" {
 			continue
 		}
-		if written > 0 {
+		if members {
 			out.WriteByte(',')
 		}
 		out.WriteString(`"` + m.name + `":` + m.value)
-		written++
+		members = true
 	}
 	out.WriteString(object[end:])
 	return out.String()
+}
+
+// replaceMembers writes an object up to its last member, with members replaced or left out, and
+// tells where that ends in the object and whether any member is left. The values of members it has
+// met are emptied in set.
+func replaceMembers(out *strings.Builder, object string, set []member) (end int, left bool) {
+	w := walk(object)
+	end = skip(object, w.pos, ' ')
+	out.WriteString(object[:end])
+	for w.next() {
+		name, value := w.name(), w.value()
+		for i := range set {
+			if set[i].name == name {
+				value, set[i].value = set[i].value, "" // once; repetitions are left out
+			}
+		}
+		if value != "" {
+			if left {
+				out.WriteString(object[end:w.start])
+			}
+			out.WriteString(object[w.start:w.valueFrom])
+			out.WriteString(value)
+			left = true
+		}
+		end = w.pos
+	}
+	return end, left
 }
 
 // walker goes through the root members of a valid object.

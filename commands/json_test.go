@@ -45,7 +45,7 @@ func TestParseBodyReadsTTL(t *testing.T) {
 		{`{"ttl":-2}`, expiry.Absent, "invalid ttl -2:"},
 		{`{"ttl":20.5}`, expiry.Absent, "invalid ttl 20.5:"},
 		{`{"ttl":2147483648}`, expiry.Absent, "invalid ttl 2147483648:"},
-		{`{"ttl":"20"}`, expiry.Absent, `"20\"`},
+		{`{"ttl":"20"}`, expiry.Absent, `invalid ttl "20":`},
 		{`{"ttl":true}`, expiry.Absent, "invalid ttl true:"},
 		{`{"ttl":[]}`, expiry.Absent, "invalid ttl []:"},
 		{`{"ttl":{"ttl":5}}`, expiry.Absent, `invalid ttl`},
@@ -83,14 +83,14 @@ func TestParseBodyRefuses(t *testing.T) {
 		{`{"a":"\x"}`, "invalid JSON at byte 8"},
 		{`{} {}`, "invalid JSON at byte 4"},
 		{"\ufeff{}", "invalid JSON at byte 1"},
-		{"{\"a\":\"\xff\"}", "not UTF-8 at byte 6"},
-		{"{\"a\":\"\xed\xa0\x80\"}", "not UTF-8 at byte 6"}, // a surrogate in UTF-8
-		{"{\"\ufffd\":\"\xc0\x80\"}", "not UTF-8 at byte 8"},
-		{`[1,2]`, "invalid document [1,2]: legal is a JSON object"},
+		{"{\"a\":\"\xff\"}", "not UTF-8 at byte 7"},
+		{"{\"a\":\"\xed\xa0\x80\"}", "not UTF-8 at byte 7"}, // a surrogate in UTF-8
+		{"{\"\ufffd\":\"\xc0\x80\"}", "not UTF-8 at byte 9"},
+		{`[1,2]`, "invalid document [1,2]: legal are JSON objects"},
 		{` 5`, "invalid document 5: "},
 		{`"{}"`, "invalid document "},
 		{`null`, "invalid document null: "},
-		{nested(129), "nested deeper than 128 levels at byte 640"},
+		{nested(129), "nested deeper than 128 levels at byte 641"},
 		{`{"a":` + strings.Repeat("[", 1000000), "nested deeper than 128 levels"},
 		{strings.Repeat("[", 129) + strings.Repeat("]", 129), "nested deeper than 128 levels"},
 		{large, "document of 1048584 bytes: legal are at most 1048576"},
@@ -126,7 +126,7 @@ func TestWithTTL(t *testing.T) {
 		want string
 	}{
 		{`{}`, 5, `{"ttl":5}`},
-		{` { } `, 5, ` { "ttl":5} `},
+		{` { } `, 5, ` {"ttl":5 } `},
 		{`{"a":1}`, 5, `{"a":1,"ttl":5}`},
 		{`{ "a" : 1 }`, -1, `{ "a" : 1,"ttl":-1 }`},
 		{`{"ttl":5}`, 6, `{"ttl":6}`},

@@ -3,6 +3,8 @@ package commands
 import (
 	"strconv"
 	"strings"
+
+	"mayfly/keyspace"
 )
 
 // Kind is the type of a [Reply]. The names are those of RESP3; RESP2 renders the newer ones in the
@@ -112,9 +114,12 @@ func Fail(err error) Reply {
 // oneLine makes a text fit for an error, which ends at the first line break.
 var oneLine = strings.NewReplacer("\r", " ", "\n", " ")
 
-// unknownContainer says that there is no such container, and how to make one.
+// unknownContainer says that there is no such container, and how to make one, if that is possible.
 func unknownContainer(name string) error {
-	return Error("ERR unknown container '" + cut(name) + "'; create it with CONTAINER.SET " + cut(name) + " TTL <off|-1|seconds>")
+	if !keyspace.ValidName(name) {
+		return invalidName(name)
+	}
+	return Error("ERR unknown container '" + name + "'; create it with CONTAINER.SET " + name + " TTL <off|-1|seconds>")
 }
 
 // cut shortens what a user sent so that an error naming it stays readable, as Redis does.

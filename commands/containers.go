@@ -1,0 +1,211 @@
+package commands
+
+import (
+	"fmt"
+	"strings"
+
+	"mayfly/expiry"
+	"mayfly/keyspace"
+)
+
+var containerCommands = []Command{
+	{
+		Name: "container.set", Syntax: "name TTL <OFF | -1 | seconds> [TTLMODE <STRICT | LENIENT>]", Arity: -4,
+		Summary: "Creates a container or changes its default TTL, which then rules all it holds at once.",
+		Group:   "container", Since: sinceFirst,
+		Flags: Write, Scope: ScopeAll, Parse: parseContainerSet,
+	},
+	{
+		Name: "container.create", Syntax: "name [TTL <OFF | -1 | seconds>] [TTLMODE <STRICT | LENIENT>]", Arity: -2,
+		Summary: "Creates a container, with TTL off unless said otherwise. Fails if it exists.",
+		Group:   "container", Since: sinceFirst,
+		Flags: Write, Scope: ScopeAll, Parse: parseContainerCreate,
+	},
+	{
+		Name: "container.get", Syntax: "name", Arity: 2,
+		Summary: "Describes a container; null if there is none.",
+		Group:   "container", Since: sinceFirst,
+		Flags: ReadOnly, Scope: ScopeSweep, Parse: parseContainerGet,
+	},
+	{
+		Name: "container.list", Syntax: "[MATCH pattern]", Arity: -1,
+		Summary: "Lists the names of containers in ascending order.",
+		Group:   "container", Since: sinceFirst,
+		Flags: ReadOnly, Scope: ScopeNone, Parse: parseContainerList,
+	},
+	{
+		Name: "container.drop", Syntax: "name", Arity: 2,
+		Summary: "Removes a container with all it holds, in constant time; returns 1, or 0 if there is none.",
+		Group:   "container", Since: sinceFirst,
+		Flags: Write | Fast, Scope: ScopeAll, Parse: parseContainerDrop,
+	},
+}
+
+// containerName gives the container's name at the head of a command's arguments.
+func containerName(in *Input) (string, error) {
+	name := in.Args[1]
+	if !keyspace.ValidName(name) {
+		return "", invalidName(name)
+	}
+	return name, nil
+}
+
+func invalidName(name string) error {
+	return fmt.Errorf("invalid container name %s: legal are 1 to 255 of letters, digits, _ . : -", expiry.Quote(name))
+}
+
+// policyOptions are the options of CONTAINER.SET and CONTAINER.CREATE.
+type policyOptions struct {
+	hasTTL  bool
+	ttl     expiry.TTL
+	hasMode bool
+	mode    expiry.Mode
+}
+
+func parsePolicyOptions(args []string) (policyOptions, error) {
+	var opt policyOptions
+	var err error
+	o := namedOptions{args: args, legal: []string{"TTL", "TTLMODE"}}
+	for o.next() {
+		switch o.name {
+		case "TTL":
+			opt.hasTTL = true
+			opt.ttl, err = expiry.ParseDefault(o.value())
+		case "TTLMODE":
+			opt.hasMode = true
+			opt.mode, err = parseMode(o.value())
+		}
+		o.fail(err)
+	}
+	return opt, o.err
+}
+
+func parseMode(s string) (expiry.Mode, error) {
+	for _, mode := range []expiry.Mode{expiry.Strict, expiry.Lenient} {
+		if strings.EqualFold(s, mode.String()) {
+			return mode, nil
+		}
+	}
+	return 0, fmt.Errorf("invalid TTLMODE %s: legal are strict and lenient", expiry.Quote(s))
+}
+
+func parseContainerSet(in *Input) (Run, error) {
+	name, err := containerName(in)
+	if err != nil {
+		return nil, err
+	}
+	opt, err := parsePolicyOptions(in.Args[2:])
+	if err != nil {
+		return nil, err
+	}
+	if !opt.hasTTL {
+		return nil, Error("ERR CONTAINER.SET needs TTL <off|-1|seconds>")
+	}
+	return func(x *Context) Reply {
+		c := x.Tx.Container(name)
+		if c == nil {
+			x.Tx.CreateContainer(name, opt.ttl, opt.mode)
+			return OK
+		}
+		mode := c.Policy().Mode
+		if opt.hasMode {
+			mode = opt.mode
+		}
+		x.Tx.SetPolicy(c, opt.ttl, mode)
+		return OK
+	}, nil
+}
+
+func parseContainerCreate(in *Input) (Run, error) {
+	name, err := containerName(in)
+	if err != nil {
+		return nil, err
+	}
+	opt, err := parsePolicyOptions(in.Args[2:])
+	if err != nil {
+		return nil, err
+	}
+	return func(x *Context) Reply {
+		if x.Tx.CreateContainer(name, opt.ttl, opt.mode) == nil {
+			return Fail(Error("ERR container '" + cut(name) + "' exists already; change it with CONTAINER.SET"))
+		}
+		return OK
+	}, nil
+}
+
+func parseContainerGet(in *Input) (Run, error) {
+	name, err := containerName(in)
+	if err != nil {
+		return nil, err
+	}
+	return func(x *Context) Reply {
+		c := x.Tx.Container(name)
+		if c == nil {
+			return Null
+		}
+		return describeContainer(c, x.Tx.Stats(c))
+	}, nil
+}
+
+// describeContainer is the reply of CONTAINER.GET:
+//
+//	name       of the container
+//	ttl        the default: off, -1 or seconds; text, ready to be given to CONTAINER.SET
+//	ttlmode    strict or lenient
+//	documents  how many live
+//	keys       how many plain keys live
+//	bytes      of the ids, documents and values that live
+//	created    when it was made or last emptied, ms since 1970
+func describeContainer(c *keyspace.Container, s keyspace.ContainerStats) Reply {
+	p := c.Policy()
+	return Map(
+		Bulk("name"), Bulk(c.Name()),
+		Bulk("ttl"), Bulk(p.Default.String()),
+		Bulk("ttlmode"), Bulk(p.Mode.String()),
+		Bulk("documents"), Count(documents(s)),
+		Bulk("keys"), Count(s.Plain),
+		Bulk("bytes"), Integer(s.Bytes),
+		Bulk("created"), Integer(c.Created()),
+	)
+}
+
+// documents is how many of a container's living items are documents.
+func documents(s keyspace.ContainerStats) int { return s.Documents - s.Plain }
+
+func parseContainerList(in *Input) (Run, error) {
+	pattern := "*"
+	o := namedOptions{args: in.Args[1:], legal: []string{"MATCH"}}
+	for o.next() {
+		pattern = o.value()
+	}
+	if o.err != nil {
+		return nil, o.err
+	}
+	return func(x *Context) Reply {
+		names := []Reply{}
+		for _, c := range x.Tx.Containers() {
+			if MatchGlob(pattern, c.Name()) {
+				names = append(names, Bulk(c.Name()))
+			}
+		}
+		return Array(names...)
+	}, nil
+}
+
+func parseContainerDrop(in *Input) (Run, error) {
+	name, err := containerName(in)
+	if err != nil {
+		return nil, err
+	}
+	return func(x *Context) Reply {
+		c := x.Tx.Container(name)
+		if c == nil {
+			return Flag(false)
+		}
+		if c.IsDatabase() {
+			return Fail(Error("ERR container '" + name + "' is a database, which cannot be dropped; empty it with SELECT " + name + " and FLUSHDB"))
+		}
+		x.Tx.Drop(c)
+		return Flag(true)
+	}, nil
+}

@@ -1,0 +1,173 @@
+package commands
+
+import (
+	"strconv"
+
+	"mayfly/expiry"
+	"mayfly/keyspace"
+)
+
+func parseDocGet(in *Input) (Run, error) {
+	container, id, err := documentID(in)
+	if err != nil {
+		return nil, err
+	}
+	meta := false
+	o := namedOptions{args: in.Args[3:], legal: []string{"WITHMETA"}}
+	for o.next() {
+		meta = true
+	}
+	if o.err != nil {
+		return nil, o.err
+	}
+	return func(x *Context) Reply {
+		_, it, found, err := findDocument(x, container, id)
+		switch {
+		case err != nil:
+			return Fail(err)
+		case !found:
+			return Null
+		case meta:
+			return Bulk(withMeta(it.Body, it.TS, etag(it.Version)))
+		}
+		return Bulk(it.Body)
+	}, nil
+}
+
+func parseDocMget(in *Input) (Run, error) {
+	container, ids, err := documentIDs(in)
+	if err != nil {
+		return nil, err
+	}
+	return func(x *Context) Reply {
+		c, err := x.Container(container)
+		if err != nil {
+			return Fail(err)
+		}
+		docs := make([]Reply, len(ids))
+		for i, id := range ids {
+			docs[i] = Null
+			if it, ok := x.Tx.Get(c, id); ok && it.Kind == keyspace.Document {
+				docs[i] = Bulk(it.Body)
+			}
+		}
+		return Array(docs...)
+	}, nil
+}
+
+// parseDocEnd makes the parser of a command that tells when a document dies.
+func parseDocEnd(b base, u unit) func(*Input) (Run, error) {
+	return func(in *Input) (Run, error) {
+		container, id, err := documentID(in)
+		if err != nil {
+			return nil, err
+		}
+		return func(x *Context) Reply {
+			c, it, found, err := findDocument(x, container, id)
+			switch {
+			case err != nil:
+				return Fail(err)
+			case !found:
+				return Integer(-2)
+			}
+			return endReply(c.Policy(), it, x.Now(), b, u)
+		}, nil
+	}
+}
+
+func parseDocMeta(in *Input) (Run, error) {
+	container, id, err := documentID(in)
+	if err != nil {
+		return nil, err
+	}
+	return func(x *Context) Reply {
+		c, it, found, err := findDocument(x, container, id)
+		if err != nil {
+			return Fail(err)
+		}
+		if !found {
+			return Null
+		}
+		return describeDocument(c.Policy(), it, x.Now())
+	}, nil
+}
+
+// describeDocument is the reply of DOC.META:
+//
+//	ts         time of the last write, ms since 1970
+//	etag       as in WITHMETA and IFMATCH
+//	ttl        the time to live that rules it, in seconds; -1 for ever; null in a container that is off
+//	source     where that comes from: document, container, off, or ignored: the container, because
+//	           the document's own does not count
+//	expiresat  when it dies, ms since 1970; -1 never
+//	ttlleft    how long it has left, ms; -1 for ever
+//	size       of the JSON, bytes
+func describeDocument(p *expiry.Policy, it keyspace.Item, now int64) Reply {
+	own, bad := readTTL(it.Body)
+	source := p.Source(it.Own, bad != nil)
+	ttl := Null
+	switch source {
+	case "document":
+		ttl = Integer(int64(own))
+	case "container", "ignored":
+		ttl = Integer(int64(p.Default))
+	}
+	return Map(
+		Bulk("ts"), Integer(it.TS),
+		Bulk("etag"), Bulk(etag(it.Version)),
+		Bulk("ttl"), ttl,
+		Bulk("source"), Bulk(source),
+		Bulk("expiresat"), endReply(p, it, now, fromEpoch, milliseconds),
+		Bulk("ttlleft"), endReply(p, it, now, fromNow, milliseconds),
+		Bulk("size"), Count(len(it.Body)),
+	)
+}
+
+func parseDocCount(in *Input) (Run, error) {
+	container := in.Args[1]
+	return func(x *Context) Reply {
+		c, err := x.Container(container)
+		if err != nil {
+			return Fail(err)
+		}
+		return Count(documents(x.Tx.Stats(c)))
+	}, nil
+}
+
+func parseDocScan(in *Input) (Run, error) {
+	container := in.Args[1]
+	cursor, ok := parseCursor(in.Args[2])
+	if !ok {
+		return nil, errInvalidCursor
+	}
+	options, withDocs := newScanOptions(), false
+	for args := in.Args[3:]; len(args) > 0; {
+		used, err := options.parseOption(args)
+		switch {
+		case err != nil:
+			return nil, err
+		case used == 0 && isWord(args[0], "WITHDOCS"):
+			withDocs, used = true, 1
+		case used == 0:
+			return nil, errSyntax
+		}
+		args = args[used:]
+	}
+	return func(x *Context) Reply {
+		c, err := x.Container(container)
+		if err != nil {
+			return Fail(err)
+		}
+		found := []Reply{}
+		next := x.Tx.Scan(c, cursor, options.count, func(id string, it keyspace.Item) {
+			if it.Kind != keyspace.Document || !options.selects(id) {
+				return
+			}
+			found = append(found, Bulk(id))
+			if withDocs {
+				found = append(found, Bulk(it.Body))
+			}
+		})
+		return Array(Bulk(strconv.FormatUint(next, 10)), Array(found...))
+	}, nil
+}

@@ -1,0 +1,173 @@
+package commands
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"mayfly/expiry"
+	"mayfly/keyspace"
+)
+
+// The commands on documents are in document_write.go and document_read.go; here is what they share.
+//
+// A plain key (SET) that has the id of a document asked for: commands on one id answer WRONGTYPE,
+// also DOC.PUT, which overwrites nothing silently; commands on several ids, counts and scans pass it
+// over as if it were not there.
+var documentCommands = []Command{
+	{
+		Name: "doc.put", Syntax: "container id json [TTL <-1 | seconds | NULL>] [NX | XX] [IFMATCH etag]", Arity: -4,
+		Summary: "Stores a document, a JSON object, and starts its clock. TTL writes the member ttl into it.",
+		Group:   "document", Since: sinceFirst,
+		Flags: Write | DenyOOM, Keys: OneID, Parse: parseDocPut,
+	},
+	{
+		Name: "doc.get", Syntax: "container id [WITHMETA]", Arity: -3,
+		Summary: "Returns a document. WITHMETA adds _ts, the time of the last write in seconds, and _etag.",
+		Group:   "document", Since: sinceFirst,
+		Flags: ReadOnly | Fast, Keys: OneID, Parse: parseDocGet,
+	},
+	{
+		Name: "doc.mget", Syntax: "container id [id ...]", Arity: -3,
+		Summary: "Returns several documents, null for each that is not there.",
+		Group:   "document", Since: sinceFirst,
+		Flags: ReadOnly | Fast, Keys: AllIDs, Parse: parseDocMget,
+	},
+	{
+		Name: "doc.del", Syntax: "container id [id ...]", Arity: -3,
+		Summary: "Deletes documents and returns how many there were.",
+		Group:   "document", Since: sinceFirst, Access: "RM delete",
+		Flags: Write, Keys: AllIDs, Parse: parseEachDocument(deleteDocument),
+	},
+	{
+		Name: "doc.exists", Syntax: "container id [id ...]", Arity: -3,
+		Summary: "Returns how many of the documents exist. One named twice counts twice.",
+		Group:   "document", Since: sinceFirst, Access: "RO",
+		Flags: ReadOnly | Fast, Keys: AllIDs, Parse: parseEachDocument(countDocument),
+	},
+	{
+		Name: "doc.touch", Syntax: "container id [id ...]", Arity: -3,
+		Summary: "Restarts the clock of documents without changing them and returns how many there were.",
+		Group:   "document", Since: sinceFirst, Access: "RW update",
+		Flags: Write | Fast, Keys: AllIDs, Parse: parseEachDocument(touchDocument),
+	},
+	{
+		Name: "doc.ttl", Syntax: "container id", Arity: 3,
+		Summary: "Returns how many seconds a document has left: -1 if it does not die, -2 if it is not there.",
+		Group:   "document", Since: sinceFirst,
+		Flags: ReadOnly | Fast, Keys: OneID, Parse: parseDocEnd(fromNow, seconds),
+	},
+	{
+		Name: "doc.pttl", Syntax: "container id", Arity: 3,
+		Summary: "Returns how many milliseconds a document has left: -1 if it does not die, -2 if it is not there.",
+		Group:   "document", Since: sinceFirst,
+		Flags: ReadOnly | Fast, Keys: OneID, Parse: parseDocEnd(fromNow, milliseconds),
+	},
+	{
+		Name: "doc.expiretime", Syntax: "container id", Arity: 3,
+		Summary: "Returns when a document dies, in seconds since 1970: -1 if it does not, -2 if it is not there.",
+		Group:   "document", Since: sinceFirst,
+		Flags: ReadOnly | Fast, Keys: OneID, Parse: parseDocEnd(fromEpoch, seconds),
+	},
+	{
+		Name: "doc.pexpiretime", Syntax: "container id", Arity: 3,
+		Summary: "Returns when a document dies, in milliseconds since 1970: -1 if it does not, -2 if it is not there.",
+		Group:   "document", Since: sinceFirst,
+		Flags: ReadOnly | Fast, Keys: OneID, Parse: parseDocEnd(fromEpoch, milliseconds),
+	},
+	{
+		Name: "doc.setttl", Syntax: "container id <-1 | seconds | NULL>", Arity: 4,
+		Summary: "Sets or (NULL) removes a document's member ttl and restarts its clock; returns 1, or 0 if it is not there.",
+		Group:   "document", Since: sinceFirst,
+		Flags: Write | DenyOOM, Keys: OneID, Parse: parseDocSetTTL,
+	},
+	{
+		Name: "doc.meta", Syntax: "container id", Arity: 3,
+		Summary: "Returns what rules a document: ts, expiresat and ttlleft in milliseconds, ttl in seconds, size in bytes.",
+		Group:   "document", Since: sinceFirst,
+		Flags: ReadOnly | Fast, Keys: OneID, Parse: parseDocMeta,
+	},
+	{
+		Name: "doc.count", Syntax: "container", Arity: 2,
+		Summary: "Returns the number of living documents in a container, exactly.",
+		Group:   "document", Since: sinceFirst,
+		Flags: ReadOnly, Scope: ScopeSweep, Parse: parseDocCount,
+	},
+	{
+		Name: "doc.scan", Syntax: "container cursor [MATCH pattern] [COUNT count] [WITHDOCS]", Arity: -3,
+		Summary: "Lists the ids of a container's documents a portion at a time. WITHDOCS puts each document after its id.",
+		Group:   "document", Since: sinceFirst,
+		Flags: ReadOnly, Scope: ScopeSweep, Parse: parseDocScan,
+	},
+}
+
+// sinceFirst is the version in which our first own commands came.
+const sinceFirst = "mayfly 1.0"
+
+const errEmptyID = Error("ERR empty id: legal are 1 to 65536 bytes")
+
+// documentIDs gives the container and the ids at the head of a command's arguments. That no id is
+// too long is seen to by the engine.
+func documentIDs(in *Input) (container string, ids []string, err error) {
+	container, ids = in.Args[1], in.Args[2:]
+	for _, id := range ids {
+		if id == "" {
+			return "", nil, errEmptyID
+		}
+	}
+	return container, ids, nil
+}
+
+// documentID gives the container and the one id at the head of a command's arguments.
+func documentID(in *Input) (container, id string, err error) {
+	if in.Args[2] == "" {
+		return "", "", errEmptyID
+	}
+	return in.Args[1], in.Args[2], nil
+}
+
+// findDocument looks for the living document under an id. It is an error if the container is not
+// known or if what is there is a plain key.
+func findDocument(x *Context, container, id string) (c *keyspace.Container, it keyspace.Item, found bool, err error) {
+	if c, err = x.Container(container); err != nil {
+		return nil, it, false, err
+	}
+	it, found = x.Tx.Get(c, id)
+	if found && it.Kind != keyspace.Document {
+		return nil, it, false, errWrongType
+	}
+	return c, it, found, nil
+}
+
+// putDocument stores a document: its clock starts now.
+func putDocument(x *Context, c *keyspace.Container, id, json string, ttl expiry.TTL) {
+	x.Tx.Put(c, id, keyspace.Document, json, expiry.OwnEnd(x.Now(), ttl))
+}
+
+// setDocumentTTL sets the member ttl of a document, or removes it for Absent, and restarts the clock.
+// most is the largest size of a document in bytes.
+func setDocumentTTL(x *Context, c *keyspace.Container, id string, it keyspace.Item, ttl expiry.TTL, most int) error {
+	json := withTTL(it.Body, ttl)
+	if err := checkSize(json, most); err != nil {
+		return err
+	}
+	putDocument(x, c, id, json, ttl)
+	return nil
+}
+
+// etag is an item's version as users see it, in WITHMETA, DOC.META and IFMATCH alike. Another with
+// every write.
+func etag(version uint64) string { return fmt.Sprintf("%016x", version) }
+
+// parseEtag is the inverse of etag. It takes the quotes that etags wear in HTTP, too.
+func parseEtag(s string) (version uint64, err error) {
+	bare := s
+	if len(s) >= 2 && strings.HasPrefix(s, `"`) && strings.HasSuffix(s, `"`) {
+		bare = s[1 : len(s)-1]
+	}
+	version, err = strconv.ParseUint(bare, 16, 64)
+	if err != nil || len(bare) != 16 {
+		return 0, fmt.Errorf("invalid etag %s: legal are * and the 16 hexadecimal digits that DOC.META shows", expiry.Quote(s))
+	}
+	return version, nil
+}
