@@ -1,0 +1,35 @@
+// Package keyspace holds containers and their items: in memory for reading, in buntdb for keeping.
+//
+// # In memory
+//
+// A [Keyspace] is divided into hash partitions by the CRC16 of the id (slot.go). A partition
+// (partition.go) is one lock and, for every container that has items in it, a table (table.go):
+// an index by id, a roster in order of creation, which gives SCAN its cursor, and two lists of the
+// items that can die, from which the purge draws its samples. Containers and what rules them are
+// the catalogue (catalogue.go).
+//
+// A [Tx] (tx.go) is one command's view: it locks the partitions it needs in ascending order,
+// freezes the time, reads and writes, and lets go. Whether an item is dead is asked in one place,
+// expiry.Policy.Dead; whoever meets a dead item removes it.
+//
+// # On disk
+//
+// What a transaction writes is encoded as records (record.go) and joins, as one atomic group, the
+// batch that waits for the journal (journal.go). [Keyspace.Wait] commits the batch, everybody's
+// groups together, as one item of a buntdb file: a single write, and with appendfsync always a
+// single fsync, however many partitions and connections took part. No reply leaves before what it
+// reports or reveals is committed; a [Ticket] says how far that is.
+//
+// Behind the journal every partition has a buntdb file with one item a document (store.go). A
+// checkpoint (checkpoint.go) folds into it, once a minute or so, the latest state of what has been
+// written since: an item overwritten a thousand times is stored once, one that has died meanwhile
+// never. At start (load.go) the stores are loaded side by side and the journals replayed on top.
+//
+// FORMAT.md draws the files. What buntdb does not guard against is named where our guards
+// stand: scan.go, journal.go, store.go.
+//
+// # Locks
+//
+// In this order: partitions by ascending number, then the journal's. The catalogue is read under
+// any partition's lock and changed under all. No lock of a partition is held during I/O.
+package keyspace

@@ -1,0 +1,162 @@
+package keyspace
+
+import (
+	"testing"
+
+	"mayfly/expiry"
+)
+
+// epoch is where tests let time begin.
+const epoch = 1_700_000_000_000
+
+// opened is a keyspace for one test. When the test ends its invariants are checked, and it is
+// closed, opened again and checked once more.
+type opened struct {
+	*Keyspace
+	t     *testing.T
+	clock *expiry.ManualClock
+	opt   Options
+}
+
+func open(t *testing.T, change ...func(*Options)) *opened {
+	t.Helper()
+	clock := expiry.NewManualClock(epoch)
+	o := &opened{t: t, clock: clock, opt: Options{Dir: t.TempDir(), Clock: clock, NoPurge: true}}
+	for _, f := range change {
+		f(&o.opt)
+	}
+	o.start()
+	t.Cleanup(func() {
+		o.reopen()
+		o.stop()
+	})
+	return o
+}
+
+func (o *opened) start() {
+	o.t.Helper()
+	ks, err := Open(o.opt)
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	o.Keyspace = ks
+	if err := ks.Check(); err != nil {
+		o.t.Fatal("after opening:", err)
+	}
+}
+
+func (o *opened) stop() {
+	o.t.Helper()
+	if err := o.Check(); err != nil {
+		o.t.Error("before closing:", err)
+	}
+	if err := o.Close(); err != nil {
+		o.t.Error(err)
+	}
+}
+
+// reopen closes and opens, and checks that the same items live that did before.
+func (o *opened) reopen() {
+	o.t.Helper()
+	before := o.dump()
+	o.stop()
+	o.start()
+	after := o.dump()
+	for at, it := range before {
+		if after[at] != it {
+			o.t.Fatalf("%v was %+v, is %+v after opening again", at, it, after[at])
+		}
+	}
+	if len(after) != len(before) {
+		o.t.Fatalf("%d items lived, %d do after opening again", len(before), len(after))
+	}
+}
+
+type place struct{ container, id string }
+
+// dump gives all living items.
+func (o *opened) dump() map[place]Item {
+	all := make(map[place]Item)
+	var tx Tx
+	o.BeginSweep(&tx)
+	for _, c := range tx.Containers() {
+		tx.Scan(c, 0, 1<<30, func(id string, it Item) { all[place{c.Name(), id}] = it })
+	}
+	tx.Close()
+	return all
+}
+
+func (o *opened) commit(tx *Tx) {
+	o.t.Helper()
+	if err := o.Wait(tx.Close()); err != nil {
+		o.t.Fatal(err)
+	}
+}
+
+func (o *opened) put(container, id, body string, own int64) (it Item) {
+	o.t.Helper()
+	var tx Tx
+	o.BeginKey(&tx, id)
+	it = tx.Put(tx.Container(container), id, Document, body, own)
+	o.commit(&tx)
+	return it
+}
+
+// putFor puts an item that ends by itself after so many seconds.
+func (o *opened) putFor(container, id string, ttl expiry.TTL) {
+	o.t.Helper()
+	o.put(container, id, "{}", expiry.OwnEnd(o.clock.Now(), ttl))
+}
+
+func (o *opened) get(container, id string) (it Item, ok bool) {
+	o.t.Helper()
+	var tx Tx
+	o.BeginKey(&tx, id)
+	it, ok = tx.Get(tx.Container(container), id)
+	o.commit(&tx)
+	return it, ok
+}
+
+func (o *opened) lives(container, id string) bool {
+	o.t.Helper()
+	_, ok := o.get(container, id)
+	return ok
+}
+
+func (o *opened) delete(container, id string) (was bool) {
+	o.t.Helper()
+	var tx Tx
+	o.BeginKey(&tx, id)
+	was = tx.Delete(tx.Container(container), id)
+	o.commit(&tx)
+	return was
+}
+
+func (o *opened) count(container string) (n int) {
+	o.t.Helper()
+	var tx Tx
+	o.BeginSweep(&tx)
+	n = tx.Count(tx.Container(container))
+	o.commit(&tx)
+	return n
+}
+
+// policy sets a container's default, creating the container if need be.
+func (o *opened) policy(container string, def expiry.TTL) {
+	o.t.Helper()
+	o.catalogueTx(func(tx *Tx) {
+		if c := tx.Container(container); c != nil {
+			tx.SetPolicy(c, def, expiry.Strict)
+		} else {
+			tx.CreateContainer(container, def, expiry.Strict)
+		}
+	})
+}
+
+func (o *opened) catalogueTx(f func(tx *Tx)) {
+	o.t.Helper()
+	var tx Tx
+	o.BeginAll(&tx)
+	f(&tx)
+	o.commit(&tx)
+}

@@ -1,0 +1,290 @@
+package keyspace
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"mayfly/expiry"
+)
+
+func TestPutGetDelete(t *testing.T) {
+	o := open(t)
+	first := o.put("0", "a", `{"n":1}`, expiry.Inherit)
+	if it, ok := o.get("0", "a"); !ok || it != first || it.Body != `{"n":1}` || it.TS != epoch {
+		t.Fatalf("got %+v %v, want %+v", it, ok, first)
+	}
+	o.clock.Advance(time.Second)
+	second := o.put("0", "a", `{"n":2}`, expiry.Inherit)
+	if second.Version == first.Version || second.TS != epoch+1000 {
+		t.Fatalf("overwritten: %+v after %+v", second, first)
+	}
+	if o.count("0") != 1 || o.count("1") != 0 {
+		t.Fatal("counts are wrong")
+	}
+	if !o.delete("0", "a") || o.delete("0", "a") || o.lives("0", "a") {
+		t.Fatal("delete")
+	}
+}
+
+func TestStoredValuesAreCopied(t *testing.T) {
+	o := open(t)
+	buffer := []byte("id-and-body")
+	o.put("0", view(buffer[:2]), view(buffer[7:]), expiry.Inherit)
+	copy(buffer, "###########")
+	if it, ok := o.get("0", "id"); !ok || it.Body != "body" {
+		t.Fatalf("got %+v %v", it, ok)
+	}
+}
+
+func TestCountNeverCountsTheDead(t *testing.T) {
+	o := open(t)
+	o.policy("c", 10)
+	o.putFor("c", "own", 5)
+	o.put("c", "heir", "{}", expiry.Inherit)
+	o.put("c", "never", "{}", expiry.Never)
+	for _, step := range []struct {
+		at   int64
+		want int
+	}{{0, 3}, {4999, 3}, {5000, 2}, {9999, 2}, {10_000, 1}, {1 << 40, 1}} {
+		o.clock.Raise(epoch + step.at)
+		if n := o.count("c"); n != step.want {
+			t.Errorf("at %d ms %d are counted, want %d", step.at, n, step.want)
+		}
+	}
+}
+
+func TestDefaultGovernsAtOnceAndDeadStaysDead(t *testing.T) {
+	o := open(t)
+	o.policy("c", expiry.Forever)
+	o.put("c", "old", "{}", expiry.Inherit)
+	o.clock.Advance(20 * time.Second)
+	o.put("c", "young", "{}", expiry.Inherit)
+	o.policy("c", 10)
+	if o.lives("c", "old") || !o.lives("c", "young") || o.count("c") != 1 {
+		t.Fatal("a new default does not govern back to the last write")
+	}
+	o.policy("c", 1000)
+	if o.lives("c", "old") || o.count("c") != 1 {
+		t.Fatal("the dead came back when the default was relaxed")
+	}
+	o.policy("c", expiry.Off)
+	o.reopen()
+	if o.lives("c", "old") || o.count("c") != 1 {
+		t.Fatal("the dead came back after a restart")
+	}
+}
+
+func TestDropAndFlush(t *testing.T) {
+	o := open(t)
+	o.policy("c", 60)
+	for i := range 100 {
+		o.put("c", fmt.Sprint(i), "{}", expiry.Inherit)
+	}
+	o.reopen() // so that the stores hold them
+	o.catalogueTx(func(tx *Tx) { tx.Flush(tx.Container("c")) })
+	o.put("c", "after", "{}", expiry.Inherit)
+	if o.count("c") != 1 || o.lives("c", "1") {
+		t.Fatal("flush")
+	}
+	o.reopen()
+	if o.count("c") != 1 {
+		t.Fatal("flushed items came back")
+	}
+	o.catalogueTx(func(tx *Tx) { tx.Drop(tx.Container("c")) })
+	o.reopen()
+	o.catalogueTx(func(tx *Tx) {
+		if tx.Container("c") != nil {
+			t.Error("dropped container came back")
+		}
+		if c := tx.CreateContainer("c", expiry.Off, expiry.Strict); tx.Count(c) != 0 {
+			t.Error("a new container begins with items of a dropped one")
+		}
+	})
+}
+
+func TestScanVisitsEachOnceWhateverHappensMeanwhile(t *testing.T) {
+	for seed := range uint64(20) {
+		o := open(t, func(opt *Options) { opt.Partitions = 4 })
+		r := rand.New(rand.NewPCG(seed, 1))
+		resident := make(map[string]int)
+		for i := range 300 {
+			id := fmt.Sprint("stay-", i)
+			o.put("0", id, "{}", expiry.Inherit)
+			resident[id] = 0
+			o.put("0", fmt.Sprint("go-", i), "{}", expiry.Inherit)
+		}
+		seen := make(map[string]int)
+		var tx Tx
+		for cursor, rounds := uint64(0), 0; ; rounds++ {
+			o.BeginSweep(&tx)
+			cursor = tx.Scan(tx.Container("0"), cursor, 1+r.IntN(20), func(id string, _ Item) { seen[id]++ })
+			o.commit(&tx)
+			if cursor == 0 {
+				break
+			}
+			if rounds > 5000 {
+				t.Fatal("the scan does not end while items are added")
+			}
+			for range 10 {
+				n := r.IntN(300)
+				switch r.IntN(3) {
+				case 0:
+					o.put("0", fmt.Sprint("new-", rounds, "-", n), "{}", expiry.Inherit)
+				case 1:
+					o.delete("0", fmt.Sprint("go-", n))
+				case 2:
+					o.put("0", fmt.Sprint("stay-", n), `{"again":true}`, expiry.Inherit)
+				}
+			}
+		}
+		for id := range resident {
+			if seen[id] != 1 {
+				t.Fatalf("seed %d: %s was there throughout and was visited %d times", seed, id, seen[id])
+			}
+		}
+	}
+}
+
+func TestRandom(t *testing.T) {
+	o := open(t)
+	draw := func() (id string, ok bool) {
+		var tx Tx
+		o.BeginSweep(&tx)
+		id, _, ok = tx.Random(tx.Container("0"))
+		o.commit(&tx)
+		return id, ok
+	}
+	if _, ok := draw(); ok {
+		t.Fatal("an empty container gave an item")
+	}
+	for i := range 20 {
+		o.put("0", fmt.Sprint("keep-", i), "{}", expiry.Inherit)
+	}
+	for i := range 200 {
+		o.putFor("0", fmt.Sprint("die-", i), 1)
+	}
+	o.clock.Advance(time.Second)
+	seen := make(map[string]bool)
+	for range 2000 {
+		id, ok := draw()
+		if !ok || id[:4] != "keep" {
+			t.Fatalf("drew %q %v", id, ok)
+		}
+		seen[id] = true
+	}
+	if len(seen) != 20 {
+		t.Fatalf("only %d of 20 were ever drawn", len(seen))
+	}
+}
+
+// TestAgainstModel plays random histories on the keyspace and on a naive model of DESIGN section 1
+// that remembers everything and asks of each item whether it has ever been dead.
+func TestAgainstModel(t *testing.T) {
+	for seed := range uint64(30) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) { playAgainstModel(t, seed) })
+	}
+}
+
+type modelItem struct {
+	ts, own int64
+	dead    bool
+	body    string
+}
+
+func playAgainstModel(t *testing.T, seed uint64) {
+	o := open(t, func(opt *Options) { opt.Partitions = 1 + int(seed%5) })
+	r := rand.New(rand.NewPCG(seed, 2))
+	def := expiry.Forever
+	o.policy("c", def)
+	model := make(map[string]*modelItem)
+	// bury marks what is dead under the policy in force: called after every step, so that nothing
+	// that was dead for a moment is missed.
+	bury := func() {
+		now := o.clock.Now()
+		for _, it := range model {
+			switch {
+			case def == expiry.Off || it.own == expiry.Never:
+			case it.own == expiry.Inherit:
+				it.dead = it.dead || def > 0 && it.ts+int64(def)*1000 <= now
+			default:
+				it.dead = it.dead || it.own <= now
+			}
+		}
+	}
+	living := func() (ids []string) {
+		for id, it := range model {
+			if !it.dead {
+				ids = append(ids, id)
+			}
+		}
+		return ids
+	}
+	for step := range 400 {
+		id := fmt.Sprint("id-", r.IntN(40))
+		switch r.IntN(12) {
+		case 0, 1, 2, 3:
+			own := [...]int64{expiry.Inherit, expiry.Never, expiry.OwnEnd(o.clock.Now(), expiry.TTL(1+r.IntN(20)))}[r.IntN(3)]
+			body := fmt.Sprintf(`{"step":%d}`, step)
+			o.put("c", id, body, own)
+			model[id] = &modelItem{ts: o.clock.Now(), own: own, body: body}
+		case 4:
+			it := model[id]
+			if o.delete("c", id) != (it != nil && !it.dead) {
+				t.Fatalf("step %d: delete of %s disagrees with the model", step, id)
+			}
+			delete(model, id)
+		case 5, 6:
+			o.clock.Advance(time.Duration(r.IntN(4000)) * time.Millisecond)
+		case 7:
+			def = [...]expiry.TTL{expiry.Off, expiry.Forever, expiry.TTL(1 + r.IntN(15))}[r.IntN(3)]
+			o.policy("c", def)
+		case 8:
+			o.PurgeOnce()
+		case 9:
+			if r.IntN(10) == 0 {
+				o.reopen()
+			}
+		case 10:
+			if n := o.count("c"); n != len(living()) {
+				t.Fatalf("step %d: %d are counted, %d live", step, n, len(living()))
+			}
+		case 11:
+			it := model[id]
+			got, ok := o.get("c", id)
+			if ok != (it != nil && !it.dead) || ok && got.Body != it.body {
+				t.Fatalf("step %d: %s is %+v %v, the model says %+v", step, id, got, ok, it)
+			}
+		}
+		bury()
+	}
+	var scanned []string
+	for at := range o.dump() {
+		if at.container == "c" {
+			scanned = append(scanned, at.id)
+		}
+	}
+	want := living()
+	slices.Sort(want)
+	slices.Sort(scanned)
+	if !slices.Equal(want, scanned) {
+		t.Fatalf("scan gives %v, the model has %v", scanned, want)
+	}
+}
+
+func TestSlot(t *testing.T) {
+	// The values of CLUSTER KEYSLOT of Redis 7.
+	for id, want := range map[string]int{
+		"": 0, "foo": 12182, "123456789": 12739, "{foo}bar": 12182, "x{foo}": 12182,
+		"foo{}bar": Slot("foo{}bar"), "{": Slot("{"),
+	} {
+		if got := Slot(id); got != want {
+			t.Errorf("slot of %q is %d, want %d", id, got, want)
+		}
+	}
+	if Slot("foo{}{bar}") == Slot("bar") {
+		t.Error("an empty first tag must not make the second one count")
+	}
+}
