@@ -88,7 +88,7 @@ var connectionCommands = []Command{
 		Parse: just(reset),
 	},
 	{
-		Name: "select", Syntax: "index", Summary: "Change the selected database for the current connection",
+		Name: "select", Syntax: "<index | container>", Summary: "Change the selected database for the current connection",
 		Group: "connection", Since: "1.0.0", Arity: 2, Flags: Loading | Stale | Fast,
 		Parse: parseSelect,
 	},

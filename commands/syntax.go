@@ -201,6 +201,7 @@ var argumentKinds = map[string]string{
 	"decrement":              "integer",
 	"end":                    "integer",
 	"increment":              "integer",
+	"index":                  "integer",
 	"milliseconds":           "integer",
 	"offset":                 "integer",
 	"protover":               "integer",
