@@ -106,10 +106,8 @@ func (e *Engine) run(s *Session, r *row, args []string, run Run) Reply {
 	return run(&s.ctx)
 }
 
-const (
-	maxID       = 64 << 10 // the longest id in bytes
-	mostIDsKept = 1 << 10  // a longer list of ids is not kept for the session's next command
-)
+// mostIDsKept bounds the list of ids that a session keeps to be used again for its next command.
+const mostIDsKept = 1 << 10
 
 // begin starts the session's transaction with the locks that the command asks for. After an error
 // there is no transaction.
@@ -130,7 +128,7 @@ func (e *Engine) begin(s *Session, r *row, args []string) error {
 	}
 	s.ids = r.Keys.ids(s.ids[:0], args)
 	for _, id := range s.ids {
-		if len(id) > maxID {
+		if len(id) > keyspace.MaxIDLength {
 			return idTooLong(len(id))
 		}
 	}

@@ -3,6 +3,8 @@ package commands
 import (
 	"strconv"
 	"strings"
+
+	"mayfly/keyspace"
 )
 
 // The errors as they go over the wire, in Redis' words where Redis has the case.
@@ -74,9 +76,9 @@ func unsupportedOption(option string) error {
 	return Error("ERR Unsupported option " + cut(cString(option)))
 }
 
-// idTooLong is the error for an id of more than maxID bytes.
+// idTooLong is the error for an id of more than [keyspace.MaxIDLength] bytes.
 func idTooLong(length int) error {
-	return Error("ERR id of " + strconv.Itoa(length) + " bytes is too long: legal are up to " + strconv.Itoa(maxID))
+	return Error("ERR id of " + strconv.Itoa(length) + " bytes is too long: legal are up to " + strconv.Itoa(keyspace.MaxIDLength))
 }
 
 // unprintable is the error for what a client says of itself if it is not printable ASCII.

@@ -65,15 +65,24 @@ func (w *world) restart() {
 	w.open()
 }
 
-// finish checks that a restart changes nothing.
+// finish checks the keyspace's invariants, and that a restart changes nothing.
 func (w *world) finish() {
 	before := w.dump()
+	w.check()
 	w.restart()
+	w.check()
 	after := w.dump()
 	if !slices.Equal(before, after) {
 		w.t.Errorf("reopening the keyspace changed it\nbefore: %q\nafter:  %q", before, after)
 	}
 	if err := w.engine.Keyspace.Close(); err != nil {
+		w.t.Error(err)
+	}
+}
+
+func (w *world) check() {
+	w.t.Helper()
+	if err := w.engine.Keyspace.Check(); err != nil {
 		w.t.Error(err)
 	}
 }
