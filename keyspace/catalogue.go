@@ -20,6 +20,8 @@ type catalogue struct {
 	byName map[string]*Container
 	next   uint32 // number of the next container; numbers are not used again
 	ticket Ticket // covers all changes of the catalogue
+	// changes counts containers made and dropped.
+	changes uint64
 	// dropped are the numbers of containers whose items the stores may still hold.
 	dropped []uint32
 	// dirty are the numbers whose records the catalogue's store has to learn: the container, or nil
@@ -115,6 +117,7 @@ func (tx *Tx) CreateContainer(name string, def expiry.TTL, mode expiry.Mode) *Co
 	c := newContainer(name, cat.next, tx.now, len(tx.ks.partitions), policy)
 	cat.next++
 	cat.byName[name] = c
+	cat.changes++
 	tx.recordContainer(c)
 	return c
 }
@@ -132,6 +135,7 @@ func (tx *Tx) SetPolicy(c *Container, def expiry.TTL, mode expiry.Mode) {
 func (tx *Tx) Drop(c *Container) {
 	cat := tx.writeCatalogue()
 	delete(cat.byName, c.name)
+	cat.changes++
 	tx.discard(c)
 }
 

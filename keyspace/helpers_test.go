@@ -157,6 +157,6 @@ func (o *opened) catalogueTx(f func(tx *Tx)) {
 	o.t.Helper()
 	var tx Tx
 	o.BeginAll(&tx)
+	defer o.commit(&tx) // also when f ends the test
 	f(&tx)
-	o.commit(&tx)
 }

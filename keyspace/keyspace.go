@@ -70,6 +70,7 @@ type Keyspace struct {
 	catStore   *store
 	purge      *expiry.Purge
 	runner     *expiry.Runner
+	poolList   poolList
 	load       loadStats
 
 	active     atomic.Bool // a command has run since the clock was last marked

@@ -1,8 +1,6 @@
 package keyspace
 
-import (
-	"mayfly/expiry"
-)
+import "mayfly/expiry"
 
 // pool is what the active purge draws samples from: a container's part in a partition.
 type pool struct {
@@ -11,8 +9,8 @@ type pool struct {
 	c  *Container
 }
 
-// Sample draws up to n random items that could be dead and removes those that are. It holds the
-// partition's lock for that long.
+// Sample draws n of the items that could be dead, spread over all of them, and removes those that
+// are. It holds the partition's lock for that long.
 func (o pool) Sample(n int) (drawn, dead int) {
 	o.p.mu.Lock()
 	defer o.p.mu.Unlock()
@@ -23,19 +21,31 @@ func (o pool) Sample(n int) (drawn, dead int) {
 	return t.sample(o.c.Policy(), o.ks.Now(), n, o.p.forget)
 }
 
-// PurgeOnce runs one slow cycle of the active purge; tests drive the purge with it.
-func (ks *Keyspace) PurgeOnce() { ks.purge.Slow() }
+// poolList remembers the pools for as long as the containers stay the same. Only the purge, which
+// asks for them in one cycle at a time, touches it.
+type poolList struct {
+	pools []expiry.Pool
+	asOf  uint64 // catalogue.changes
+}
 
-// pools lists what may hold dead items now.
+// pools lists all pools, each partition's share of each container.
 func (ks *Keyspace) pools() []expiry.Pool {
-	var tx Tx
-	ks.BeginSweep(&tx)
-	var list []expiry.Pool
-	for _, c := range tx.Containers() {
+	p := ks.partitions[0] // any partition's lock is good for reading the catalogue
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	l, cat := &ks.poolList, &ks.catalogue
+	if l.pools != nil && l.asOf == cat.changes {
+		return l.pools
+	}
+	l.asOf = cat.changes
+	l.pools = make([]expiry.Pool, 0, len(cat.byName)*len(ks.partitions))
+	for _, c := range cat.byName {
 		for _, p := range ks.partitions {
-			list = append(list, pool{ks, p, c})
+			l.pools = append(l.pools, pool{ks, p, c})
 		}
 	}
-	tx.Close()
-	return list
+	return l.pools
 }
+
+// PurgeOnce runs one slow cycle of the active purge; tests drive the purge with it.
+func (ks *Keyspace) PurgeOnce() { ks.purge.Slow() }

@@ -2,7 +2,6 @@ package keyspace
 
 import (
 	"math"
-	"math/rand/v2"
 
 	"mayfly/expiry"
 )
@@ -37,7 +36,7 @@ func (e *entry) item() Item {
 //   - roster lists the items in the order of their creation; it gives SCAN its stable cursor.
 //     A removed item leaves a hole; when holes are the majority the roster is compacted.
 //   - heirs and mortals list the items that inherit the container's default and those with an end
-//     of their own, in no order: O(1) random draws for the purge and a fast pass for exact counts.
+//     of their own, in no order: O(1) draws for the purge and a fast pass for exact counts.
 //     Items that never die are in neither.
 type table struct {
 	number  uint32 // of the container
@@ -47,8 +46,9 @@ type table struct {
 	nextSeq uint64 // of the roster; the first is 1
 	heirs   class
 	mortals class
-	bytes   int64 // of ids and bodies
-	plain   int   // how many are plain keys
+	spread  expiry.Spread // where the purge draws next, over heirs and mortals together
+	bytes   int64         // of ids and bodies
+	plain   int           // how many are plain keys
 }
 
 // berth is a place in the roster; e is nil in a hole.
@@ -226,8 +226,8 @@ func (t *table) sweepClass(c *class, limit int64, gone func(*entry)) {
 	c.earliest = earliest
 }
 
-// sample draws n random candidates that could be dead and removes those that are, calling gone for
-// each.
+// sample draws n candidates, spread over all that could be dead, and removes those that are,
+// calling gone for each.
 func (t *table) sample(p *expiry.Policy, now int64, n int, gone func(*entry)) (drawn, dead int) {
 	heirs, mortals := limits(p, now)
 	numHeirs, numMortals := 0, 0
@@ -238,20 +238,18 @@ func (t *table) sample(p *expiry.Policy, now int64, n int, gone func(*entry)) (d
 		numMortals = len(t.mortals.list)
 	}
 	for ; drawn < n && numHeirs+numMortals > 0; drawn++ {
-		var pick candidate
-		var limit int64
-		var left *int
-		if r := rand.IntN(numHeirs + numMortals); r < numHeirs {
-			pick, limit, left = t.heirs.list[r], heirs, &numHeirs
-		} else {
-			pick, limit, left = t.mortals.list[r-numHeirs], mortals, &numMortals
+		list, at, left, limit := t.heirs.list, t.spread.Next(numHeirs+numMortals), &numHeirs, heirs
+		if at >= numHeirs {
+			list, at, left, limit = t.mortals.list, at-numHeirs, &numMortals, mortals
 		}
-		if pick.when <= limit {
-			t.remove(pick.e)
-			gone(pick.e)
-			*left--
-			dead++
+		if list[at].when > limit {
+			continue
 		}
+		e := list[at].e
+		t.remove(e)
+		gone(e)
+		*left--
+		dead++
 	}
 	return drawn, dead
 }
