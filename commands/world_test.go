@@ -6,6 +6,7 @@ import (
 	"path"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 
 	"mayfly/expiry"
@@ -164,7 +165,7 @@ func (h *testHost) ConfigGet(patterns []string) [][2]string {
 func (h *testHost) ConfigSet(pairs [][2]string) error {
 	for _, p := range pairs {
 		if _, ok := h.options[p[0]]; !ok {
-			return Error("ERR Unknown option or number of arguments for CONFIG SET - '" + p[0] + "'")
+			return Error("ERR Unknown option or number of arguments for CONFIG SET - '" + strings.ToValidUTF8(cut(p[0]), "?") + "'")
 		}
 	}
 	for _, p := range pairs {

@@ -1,0 +1,119 @@
+package commands
+
+import (
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"unicode/utf8"
+)
+
+// TestBadInput gives every command of the table arguments that make no sense, in wrong numbers too.
+// Each must answer one legal reply, no panic may hide behind it, and an error must leave everything as
+// it was.
+func TestBadInput(t *testing.T) {
+	w := newWorld(t)
+	w.host.options["max-value-size"] = "5000"
+	seed := [][]string{
+		{"CONTAINER.SET", "c", "TTL", "100"},
+		{"CONTAINER.SET", "off", "TTL", "off", "TTLMODE", "lenient"},
+		{"SET", "k", "text"},
+		{"SET", "n", "9223372036854775807"},
+		{"DOC.PUT", "c", "d", `{"ttl":5}`},
+		{"DOC.PUT", "0", "d", `{"a":1}`},
+	}
+	random := rand.New(rand.NewPCG(1, 2))
+	options := map[string]string{}
+	for name, value := range w.host.options {
+		options[name] = value
+	}
+	for _, r := range allRows() {
+		if r.Parse == nil {
+			continue
+		}
+		for _, args := range seed {
+			w.do(0, args...)
+		}
+		name := strings.Split(r.full, "|")
+		words := nastyArguments(r.Syntax)
+		before := w.dump()
+		for try := range 60 {
+			args := slices.Clone(name)
+			for range min(try/4, 8) {
+				args = append(args, words[random.IntN(len(words))])
+			}
+			reply := w.do(1, args...)
+			if text := illegal(reply); text != "" {
+				t.Errorf("%.200q: %s: %.200s", args, text, notation(reply))
+			}
+			after := w.dump()
+			if reply.Kind == KindError && !slices.Equal(before, after) {
+				t.Errorf("%.200q failed with %s, but changed\n%q to\n%q", args, reply.Str, before, after)
+			}
+			before = after
+			// Whatever it did to itself or to the server, the next command finds as before.
+			delete(w.sessions, 1)
+			for name, value := range options {
+				w.host.options[name] = value
+			}
+		}
+	}
+}
+
+// nastyArguments are words to try, those of the syntax among them.
+func nastyArguments(syntax string) []string {
+	words := []string{
+		"", " ", "k", "n", "d", "c", "off", "none", "0", "1", "-1", "-0", "+1", "1.5", "1e3", "inf", "nan", "abc",
+		"9223372036854775807", "9223372036854775808", "-9223372036854775808", "2147483648", "18446744073709551615",
+		"\x00", "\xff\xfe", "line\r\nbreak", "{}", `{"ttl":0}`, `{"a":`, "[[[[", `"`, "*", "[", `\`, "[a-", "null",
+		"EX", "PX", "NX", "XX", "GET", "TTL", "MATCH", "COUNT",
+		strings.Repeat("x", 5001), strings.Repeat("9", 400), strings.Repeat("[", 4000), strings.Repeat("*a", 2000),
+	}
+	for _, word := range splitSyntax(syntax) {
+		if word == strings.ToUpper(word) {
+			words = append(words, word)
+		}
+	}
+	return words
+}
+
+// illegal tells what is wrong with a reply, if anything.
+func illegal(r Reply) string {
+	switch r.Kind {
+	case KindNone:
+		return "no reply"
+	case KindStatus:
+		if strings.ContainsAny(r.Str, "\r\n") {
+			return "status of more than one line"
+		}
+	case KindError:
+		code, text, _ := strings.Cut(r.Str, " ")
+		switch {
+		case r.Str == string(errInternal):
+			return "panic"
+		case strings.ContainsAny(r.Str, "\r\n"):
+			return "error of more than one line"
+		case code == "" || code != strings.ToUpper(code) || text == "":
+			return "error without a code or without a text"
+		case len(r.Str) > 600:
+			return "error of more than 600 bytes"
+		case !utf8.ValidString(r.Str) && !strings.HasPrefix(text, "unknown ") && !strings.HasPrefix(text, "Unsupported "):
+			return "error with bytes that are no text"
+		}
+	case KindMap:
+		if len(r.Elems)%2 != 0 {
+			return "map with half a pair"
+		}
+		fallthrough
+	case KindArray, KindSet, KindPush:
+		for _, e := range r.Elems {
+			if e.Kind == KindNone || e.Kind == KindError {
+				return "element of kind " + notation(e)
+			}
+			if text := illegal(e); text != "" {
+				return text
+			}
+		}
+	}
+	return ""
+}

@@ -1,0 +1,141 @@
+package commands
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+	"testing"
+
+	"mayfly/keyspace"
+
+	"github.com/rs/zerolog"
+)
+
+// addRow adds a command to the table for the time of a test.
+func addRow(t *testing.T, c Command) {
+	t.Helper()
+	if table[c.Name] != nil {
+		t.Fatal(c.Name, "exists")
+	}
+	table[c.Name] = &row{Command: &c, full: c.Name}
+	t.Cleanup(func() { delete(table, c.Name) })
+}
+
+func TestPanicIsAnErrorReply(t *testing.T) {
+	w := newWorld(t)
+	var log bytes.Buffer
+	w.engine.Log = zerolog.New(&log)
+	addRow(t, Command{Name: "panic-early", Arity: 1, Parse: func(*Input) (Run, error) { panic("early") }})
+	addRow(t, Command{
+		Name: "panic-late", Arity: 2, Keys: OneKey, Flags: Write,
+		Parse: just(func(*Context) Reply { panic("late") }),
+	})
+	addRow(t, Command{
+		Name: "panic-locked", Arity: 1, Scope: ScopeAll, Flags: Write,
+		Parse: just(func(*Context) Reply { panic("locked") }),
+	})
+	w.expect("OK", "SET", "k", "v")
+	for _, args := range [][]string{{"panic-early"}, {"panic-late", "k"}, {"panic-locked"}} {
+		w.expect("(error) ERR internal error; the server's log has the details", args...)
+		// The locks are free again, for the same session and for others.
+		w.expect(`"v"`, "GET", "k")
+		if got := notation(w.do(2, "DBSIZE")); got != "(integer) 1" {
+			t.Errorf("DBSIZE of another session: %s", got)
+		}
+		if s := log.String(); !strings.Contains(s, args[0]) || !strings.Contains(s, "engine_test.go") {
+			t.Errorf("the log lacks the command or its stack: %s", s)
+		}
+		log.Reset()
+	}
+}
+
+func TestPasswordComesBeforeAnything(t *testing.T) {
+	w := newWorld(t)
+	w.expect("OK", "SET", "k", "v")
+	w.host.options["requirepass"] = "secret"
+	for _, r := range allRows() {
+		if r.Parse == nil {
+			continue
+		}
+		args := strings.Split(r.full, "|")
+		args = append(args, slices.Repeat([]string{"\x00"}, max(r.Arity, -r.Arity)-len(args))...)
+		reply := w.do(2, args...)
+		refused := reply.Kind == KindError && strings.HasPrefix(reply.Str, "NOAUTH ")
+		if free := r.Flags&NoAuth != 0; !refused && !free {
+			t.Errorf("%s without a password: %s", r.full, notation(reply))
+		}
+	}
+	w.expect(`"v"`, "GET", "k") // who came before there was a password stays in
+}
+
+func TestLongestID(t *testing.T) {
+	w := newWorld(t)
+	longest := strings.Repeat("k", keyspace.MaxIDLength)
+	w.expect("OK", "SET", longest, "1")
+	w.expect(`"1"`, "GET", longest)
+	before := w.dump()
+	for _, r := range tableSorted {
+		if r.Keys.First == 1 {
+			args := append([]string{r.Name}, slices.Repeat([]string{"1"}, max(r.Arity, -r.Arity)-1)...)
+			args[1] = longest + "k"
+			w.expect("(error) ERR id of 65537 bytes is too long: legal are up to 65536", args...)
+		}
+	}
+	w.expect("(error) ERR id of 65537 bytes is too long: legal are up to 65536", "MSET", "a", "1", longest+"k", "1")
+	if !slices.Equal(before, w.dump()) {
+		t.Error("an id that is too long has changed something")
+	}
+}
+
+func TestLongestValue(t *testing.T) {
+	const tooLong = "(error) ERR string exceeds maximum allowed size (proto-max-bulk-len)"
+	w := newWorld(t)
+	w.host.options["max-value-size"] = "10"
+	value := strings.Repeat("v", 10)
+	w.expect("OK", "SET", "k", value)
+	w.expect(tooLong, "SET", "k", value+"v")
+	w.expect(tooLong, "SET", "k", value+"v", "EX", "10")
+	w.expect(tooLong, "SETEX", "k", "10", value+"v")
+	w.expect(tooLong, "PSETEX", "k", "10", value+"v")
+	w.expect(tooLong, "SETNX", "none", value+"v")
+	w.expect(tooLong, "GETSET", "k", value+"v")
+	w.expect(tooLong, "MSET", "a", "1", "k", value+"v")
+	w.expect(tooLong, "MSETNX", "a", "1", "b", value+"v")
+	w.expect(tooLong, "APPEND", "k", "v")
+	w.expect(tooLong, "APPEND", "none", value+"v")
+	w.expect("(integer) 10", "APPEND", "k", "")
+	w.expect("(integer) 0", "EXISTS", "none", "a", "b")
+	w.expect(`"vvvvvvvvvv"`, "GET", "k")
+}
+
+// A reply must not leave before what it tells is committed: the session's ticket covers it.
+func TestTicketCoversReadsAndWrites(t *testing.T) {
+	w := newWorld(t)
+	s := w.session(1)
+	w.engine.Execute(s, []string{"SET", "k", "v"})
+	written := s.Ticket
+	if written == 0 {
+		t.Fatal("a write leaves no ticket")
+	}
+	other := w.session(2)
+	w.engine.Execute(other, []string{"GET", "k"})
+	if other.Ticket < written {
+		t.Errorf("who reads what is not committed yet waits for %d, not %d", other.Ticket, written)
+	}
+	w.engine.Execute(s, []string{"GET", "none"})
+	if s.Ticket < written {
+		t.Error("a later command has taken the ticket back")
+	}
+}
+
+// The way of a command through the engine costs one allocation, the closure that Parse returns.
+func TestExecuteAllocates(t *testing.T) {
+	w := newWorld(t)
+	w.expect("OK", "SET", "k", "v")
+	s := w.session(1)
+	for _, args := range [][]string{{"PING"}, {"GET", "k"}, {"GET", "none"}, {"TTL", "k"}, {"STRLEN", "k"}} {
+		if n := testing.AllocsPerRun(100, func() { w.engine.Execute(s, args) }); n > 1 {
+			t.Errorf("%q: %v allocations", args, n)
+		}
+	}
+}
