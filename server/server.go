@@ -5,6 +5,8 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
+	"maps"
 	"net"
 	"slices"
 	"sync"
@@ -21,9 +23,11 @@ import (
 
 const (
 	handshakeTimeout = 10 * time.Second
-	// spareFiles are file descriptors left to the store and the log when maxclients is adjusted to
+	// spareFiles are file descriptors left to the journal and the log, and filesPerPartition those
+	// left to each partition's store, when maxclients is adjusted to
 	// what the system allows.
-	spareFiles = 64
+	spareFiles        = 64
+	filesPerPartition = 2
 	// bigCommands bounds in bytes what all clients' half-read big commands may take together.
 	bigCommands = 1 << 30
 )
@@ -62,11 +66,11 @@ type Server struct {
 
 	log       zerolog.Logger
 	engine    executor
-	startedAt int64 // ms
-	mostFiles int   // clients that the system has file descriptors for
+	startedAt int64        // ms
+	mostFiles atomic.Int64 // clients that the system has file descriptors for
 	budget    budget
 
-	listeners []net.Listener
+	listeners map[net.Listener]*tls.Config // nil for plain connections
 	acceptors sync.WaitGroup
 	stopping  atomic.Bool
 	stop      chan struct{} // closed when the server stops
@@ -97,22 +101,21 @@ func New(config *Config, log zerolog.Logger) *Server {
 	return s
 }
 
-// Start listens on all addresses of the settings and serves their clients with the engine, whose
-// Host the server should be. The error is one clear line; nothing runs then.
-func (s *Server) Start(e *commands.Engine) error {
-	listeners, err := s.Settings().listen()
-	if err != nil {
-		return err
-	}
-	s.serve(engine{e}, listeners)
-	return nil
+// Listen opens the listeners that the settings ask for. Clients that connect wait until Start. The
+// error is one clear line; nothing is open then.
+func (s *Server) Listen() (err error) {
+	s.listeners, err = s.Settings().listen()
+	return err
 }
+
+// Start serves the clients of the listeners with the engine, whose Host the server should be.
+func (s *Server) Start(e *commands.Engine) { s.serve(engine{e}, s.listeners) }
 
 // Addresses are those that the server listens on, as "tcp 127.0.0.1:6379", in alphabetical order.
 func (s *Server) Addresses() []string {
-	list := make([]string, len(s.listeners))
-	for i, ln := range s.listeners {
-		list[i] = ln.Addr().Network() + " " + ln.Addr().String()
+	var list []string
+	for ln := range s.listeners {
+		list = append(list, ln.Addr().Network()+" "+ln.Addr().String())
 	}
 	slices.Sort(list)
 	return list
@@ -121,25 +124,29 @@ func (s *Server) Addresses() []string {
 // serve starts to accept connections: plain ones from listeners, TLS ones from those that come with
 // a configuration.
 func (s *Server) serve(e executor, listeners map[net.Listener]*tls.Config) {
-	s.engine, s.startedAt = e, e.Now()
-	s.mostFiles = s.affordable()
+	s.engine, s.startedAt, s.listeners = e, e.Now(), listeners
+	settings := s.Settings()
+	if most := s.afford(settings); most < settings.MaxClients {
+		s.log.Warn().Int("maxclients", settings.MaxClients).Int("reduced_to", most).
+			Msg("the limit on open files is too low for maxclients: raise it with ulimit -n")
+	}
+	s.OnChange("maxclients", func(changed *Settings) error {
+		if most := s.afford(changed); most < changed.MaxClients {
+			return commands.Error(fmt.Sprintf("The operating system is not able to handle the specified number of clients, try with %d", most)) // as in Redis
+		}
+		return nil
+	})
 	for ln, config := range listeners {
-		s.listeners = append(s.listeners, ln)
 		s.acceptors.Go(func() { s.accept(ln, config) })
 	}
 }
 
-// affordable is how many clients the system's limit on open files allows. Too low a limit is logged.
-func (s *Server) affordable() int {
-	var limit syscall.Rlimit
-	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil || limit.Cur > 1<<30 {
-		return 1 << 30
-	}
-	most := max(int(limit.Cur)-spareFiles, 1)
-	if want := s.Settings().MaxClients; want > most {
-		s.log.Warn().Int("maxclients", want).Int("reduced_to", most).Uint64("open_files", uint64(limit.Cur)).
-			Msg("the limit on open files is too low for maxclients: raise it with ulimit -n")
-	}
+// afford makes room for as many clients as the settings ask for, or for as many as the system's
+// limit on open files allows, and returns how many that are.
+func (s *Server) afford(settings *Settings) int {
+	reserved := spareFiles + filesPerPartition*settings.Partitions
+	most := max(fileLimit(settings.MaxClients+reserved)-reserved, 1)
+	s.mostFiles.Store(int64(most))
 	return most
 }
 
@@ -174,6 +181,9 @@ func (s *Server) accept(ln net.Listener, config *tls.Config) {
 	}
 }
 
+// mostClients is how many may be connected at a time.
+func (s *Server) mostClients() int { return min(s.Settings().MaxClients, int(s.mostFiles.Load())) }
+
 // admit begins to serve a connection, or turns it away. It never waits for the client.
 func (s *Server) admit(nc net.Conn, config *tls.Config) {
 	remote, local := addresses(nc)
@@ -184,7 +194,7 @@ func (s *Server) admit(nc net.Conn, config *tls.Config) {
 	}
 
 	s.mu.Lock()
-	if len(s.conns) >= min(s.Settings().MaxClients, s.mostFiles) {
+	if len(s.conns) >= s.mostClients() {
 		s.mu.Unlock()
 		s.turnAway(nc, config != nil)
 		return
@@ -223,7 +233,7 @@ func (s *Server) remove(c *conn) {
 func (s *Server) Stop(ctx context.Context) error {
 	s.stopping.Store(true)
 	close(s.stop)
-	closeAll(s.listeners)
+	closeAll(slices.Collect(maps.Keys(s.listeners)))
 	s.acceptors.Wait()
 	s.each(func(c *conn) { _ = c.socket.SetReadDeadline(past) })
 
@@ -270,7 +280,7 @@ func (s *Server) Info() commands.ServerInfo {
 		TCPPort:          settings.Port,
 		ConfigFile:       settings.ConfigFile,
 		Connected:        connected,
-		MaxClients:       min(settings.MaxClients, s.mostFiles),
+		MaxClients:       s.mostClients(),
 		TotalConnections: s.total.Load(),
 		Rejected:         s.rejected.Load(),
 		NetInput:         s.traffic.in.Load(),

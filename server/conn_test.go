@@ -1,0 +1,223 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"mayfly/commands"
+	"mayfly/keyspace"
+)
+
+func TestConversation(t *testing.T) {
+	s := newTestServer(t)
+	c := dial(t, s.run(t, newFakeEngine(), nil))
+	c.send(command("PING"))
+	c.expect("+PONG\r\n")
+	c.send("SET a \"b c\"\r\nGET a\r\n\r\n*0\r\n" + command("GET", "none"))
+	c.expect("+OK\r\n$3\r\nb c\r\n$-1\r\n")
+	c.send(command("HELLO", "3") + command("GET", "none") + command("HELLO", "2") + command("GET", "none"))
+	c.expect("%1\r\n$5\r\nproto\r\n:3\r\n_\r\n*2\r\n$5\r\nproto\r\n:2\r\n$-1\r\n")
+	c.send("*1\r\n$4\r\nPI")
+	c.send("NG\r\n")
+	c.expect("+PONG\r\n")
+	if in, out := s.Info().NetInput, s.Info().NetOutput; in == 0 || out == 0 {
+		t.Errorf("counted %d bytes in and %d out", in, out)
+	}
+}
+
+// A pipeline is committed once, and costs one write.
+func TestPipelineCommitsOnce(t *testing.T) {
+	e := newFakeEngine()
+	c := dial(t, newTestServer(t).run(t, e, nil))
+	c.send(strings.Repeat(command("SET", "k", "v"), 100))
+	c.expect(strings.Repeat("+OK\r\n", 100))
+	if e.waits != 1 {
+		t.Errorf("waited %d times for a commit", e.waits)
+	}
+}
+
+func TestPipelineLongerThanAnyBuffer(t *testing.T) {
+	const n = 100_000
+	c := dial(t, newTestServer(t).run(t, newFakeEngine(), nil))
+	go c.send(strings.Repeat(command("ECHO", "0123456789"), n))
+	for range n {
+		c.expect("$10\r\n0123456789\r\n")
+	}
+}
+
+// Replies of what is not committed become errors; the others of the same pipeline stay.
+func TestFailedCommit(t *testing.T) {
+	e := newFakeEngine()
+	e.wait = func(ticket keyspace.Ticket) error {
+		if ticket > 1 {
+			return errors.New("no space left on device")
+		}
+		return nil
+	}
+	big := strings.Repeat("x", 2*bigReply)
+	e.commands = map[string]func(*commands.Session, []string) commands.Reply{
+		"BIG": func(s *commands.Session, _ []string) commands.Reply {
+			s.Ticket = 9
+			return commands.Bulk(big)
+		},
+	}
+	const refused = "-MISCONF Errors writing to the data folder: no space left on device\r\n"
+	c := dial(t, newTestServer(t).run(t, e, nil))
+	c.send(command("PING") + command("SET", "a", "1") + command("SET", "a", "2") + command("PING") + command("SET", "a", "3"))
+	c.expect("+PONG\r\n+OK\r\n" + refused + "+PONG\r\n" + refused)
+	c.send(command("PING") + command("BIG") + command("PING"))
+	c.expect("+PONG\r\n" + refused + "+PONG\r\n")
+}
+
+func TestQuitDropsTheRest(t *testing.T) {
+	e := newFakeEngine()
+	c := dial(t, newTestServer(t).run(t, e, nil))
+	c.send(command("PING") + command("QUIT") + command("SET", "a", "1") + "PING\r\n")
+	c.expect("+PONG\r\n+OK\r\n")
+	c.expectEnd()
+	if got := e.history(); got != "PING QUIT" {
+		t.Errorf("executed %s", got)
+	}
+}
+
+// What came before a violation of the protocol is answered, then the violation, then all ends, even
+// if the client goes on sending.
+func TestProtocolError(t *testing.T) {
+	c := dial(t, newTestServer(t).run(t, newFakeEngine(), nil))
+	c.send(command("PING") + "*1\r\n$-1\r\n" + strings.Repeat("x", 100_000))
+	c.expect("+PONG\r\n-ERR Protocol error: invalid bulk length\r\n")
+	c.expectEnd()
+}
+
+func TestStrangersAreBoundTighter(t *testing.T) {
+	address := newTestServer(t, "--requirepass", "secret").run(t, newFakeEngine(), nil)
+	many := command("ECHO", "1", "2", "3", "4", "5", "6", "7", "8", "9", "10")
+	c := dial(t, address)
+	c.send(many)
+	c.expect("-ERR Protocol error: unauthenticated multibulk length\r\n")
+	c.expectEnd()
+	c = dial(t, address)
+	c.send("*2\r\n$4\r\nECHO\r\n$16385\r\n")
+	c.expect("-ERR Protocol error: unauthenticated bulk length\r\n")
+	c.expectEnd()
+	// The limits are lifted for what follows AUTH in the same packet.
+	c = dial(t, address)
+	c.send(command("AUTH", "secret") + many)
+	c.expect("+OK\r\n-ERR unknown command 'ECHO'\r\n")
+}
+
+func TestBigReplies(t *testing.T) {
+	value := strings.Repeat("0123456789abcdef", 1<<16) // 1 MiB
+	e := newFakeEngine()
+	e.commands = map[string]func(*commands.Session, []string) commands.Reply{
+		"BIG": func(*commands.Session, []string) commands.Reply {
+			return commands.Map(commands.Bulk("text"), commands.Verbatim(value), commands.Bulk("list"),
+				commands.Array(commands.Bulk(value), commands.Integer(1), commands.Null))
+		},
+		"LONG": func(*commands.Session, []string) commands.Reply {
+			list := make([]commands.Reply, 100_000)
+			for i := range list {
+				list[i] = commands.Integer(7)
+			}
+			return commands.Array(list...)
+		},
+	}
+	c := dial(t, newTestServer(t).run(t, e, nil))
+	bulk := fmt.Sprintf("$%d\r\n%s\r\n", len(value), value)
+	go c.send("PING\r\nBIG\r\nPING\r\nLONG\r\nHELLO 3\r\nBIG\r\n")
+	c.expect("+PONG\r\n*4\r\n$4\r\ntext\r\n" + bulk + "$4\r\nlist\r\n*3\r\n" + bulk + ":1\r\n$-1\r\n+PONG\r\n")
+	c.expect("*100000\r\n" + strings.Repeat(":7\r\n", 100_000))
+	c.expect("%1\r\n$5\r\nproto\r\n:3\r\n")
+	c.expect(fmt.Sprintf("%%2\r\n$4\r\ntext\r\n=%d\r\ntxt:%s\r\n$4\r\nlist\r\n*3\r\n%s:1\r\n_\r\n", len(value)+4, value, bulk))
+}
+
+func TestIdleClientsAreDisconnected(t *testing.T) {
+	s := newTestServer(t)
+	settings := *s.Settings()
+	settings.Timeout = 20 * time.Millisecond // less than CONFIG SET can say
+	s.now.Store(&settings)
+	c := dial(t, s.run(t, newFakeEngine(), nil))
+	c.send("PING\r\n")
+	c.expect("+PONG\r\n")
+	c.expectEnd()
+}
+
+// Stop lets the command that runs finish and its reply leave, drops what has not begun, and closes
+// idle connections at once.
+func TestStop(t *testing.T) {
+	e := newFakeEngine()
+	running, finish := make(chan struct{}), make(chan struct{})
+	e.commands = map[string]func(*commands.Session, []string) commands.Reply{
+		"SLOW": func(*commands.Session, []string) commands.Reply {
+			close(running)
+			<-finish
+			return commands.Status("done")
+		},
+	}
+	s := newTestServer(t)
+	address := s.run(t, e, nil)
+	idle, busy := dial(t, address), dial(t, address)
+	idle.send("PING\r\n*1\r\n$4")
+	idle.expect("+PONG\r\n")
+	busy.send("PING\r\nSLOW\r\nPING\r\n")
+	<-running
+	stopped := make(chan error)
+	go func() { stopped <- s.Stop(context.Background()) }()
+	idle.expectEnd()
+	select {
+	case <-stopped:
+		t.Fatal("stopped while a command was running")
+	default:
+	}
+	close(finish)
+	busy.expect("+PONG\r\n+done\r\n")
+	busy.expectEnd()
+	_ = busy.Close()
+	if err := <-stopped; err != nil {
+		t.Error(err)
+	}
+	if left := s.Info().Connected; left != 0 {
+		t.Errorf("%d connections are left", left)
+	}
+}
+
+// A client that does not take its replies cannot hold up the stop for longer than the context says.
+func TestStopCutsOff(t *testing.T) {
+	e := newFakeEngine()
+	value := strings.Repeat("x", 64<<20)
+	running := make(chan struct{})
+	e.commands = map[string]func(*commands.Session, []string) commands.Reply{
+		"BIG": func(*commands.Session, []string) commands.Reply {
+			close(running)
+			return commands.Bulk(value)
+		},
+	}
+	s := newTestServer(t)
+	dial(t, s.run(t, e, nil)).send("BIG\r\n")
+	<-running
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if err := s.Stop(ctx); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("got %v", err)
+	}
+	s.serving.Wait()
+}
+
+// A panic in our own loop costs one connection, not the process.
+func TestPanicCostsOneConnection(t *testing.T) {
+	e := newFakeEngine()
+	e.commands = map[string]func(*commands.Session, []string) commands.Reply{
+		"PANIC": func(*commands.Session, []string) commands.Reply { panic("on purpose") },
+	}
+	address := newTestServer(t).run(t, e, nil)
+	c := dial(t, address)
+	c.send("PANIC\r\n")
+	c.expectEnd()
+	c = dial(t, address)
+	c.send("PING\r\n")
+	c.expect("+PONG\r\n")
+}

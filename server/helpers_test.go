@@ -1,0 +1,189 @@
+package server
+
+import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"fmt"
+	"io"
+	"net"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"mayfly/commands"
+	"mayfly/keyspace"
+
+	"github.com/rs/zerolog"
+)
+
+// patience is how long a test waits for what should come at once.
+const patience = 10 * time.Second
+
+// fakeEngine is an executor that knows a few commands; a test may add others and decide about
+// commits. Every command that is a write, as the name SET tells, needs a commit.
+type fakeEngine struct {
+	commands map[string]func(s *commands.Session, args []string) commands.Reply
+	wait     func(keyspace.Ticket) error
+
+	mu     sync.Mutex // protects what follows
+	values map[string]string
+	ticket keyspace.Ticket
+	ran    []string // the commands executed, in order
+	waits  int
+}
+
+func newFakeEngine() *fakeEngine { return &fakeEngine{values: make(map[string]string)} }
+
+func (e *fakeEngine) Now() int64 { return 1_000_000 }
+
+func (e *fakeEngine) Wait(t keyspace.Ticket) error {
+	e.mu.Lock()
+	e.waits++
+	e.mu.Unlock()
+	if e.wait != nil {
+		return e.wait(t)
+	}
+	return nil
+}
+
+func (e *fakeEngine) Execute(s *commands.Session, args []string) commands.Reply {
+	name := strings.ToUpper(args[0])
+	e.mu.Lock()
+	e.ran = append(e.ran, name)
+	e.mu.Unlock()
+	if f := e.commands[name]; f != nil {
+		return f(s, args)
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	switch {
+	case name == "PING":
+		return commands.Status("PONG")
+	case name == "ECHO" && len(args) == 2:
+		return commands.Bulk(args[1])
+	case name == "QUIT":
+		s.Closing = true
+		return commands.OK
+	case name == "AUTH":
+		s.Authenticated = true
+		return commands.OK
+	case name == "HELLO" && len(args) == 2:
+		s.Proto, _ = strconv.Atoi(args[1])
+		return commands.Map(commands.Bulk("proto"), commands.Integer(int64(s.Proto)))
+	case name == "SET" && len(args) == 3:
+		e.ticket++
+		s.Ticket = e.ticket
+		e.values[strings.Clone(args[1])] = strings.Clone(args[2])
+		return commands.OK
+	case name == "GET" && len(args) == 2:
+		v, ok := e.values[args[1]]
+		if !ok {
+			return commands.Null
+		}
+		return commands.Bulk(v)
+	}
+	return commands.Fail(fmt.Errorf("unknown command '%s'", args[0]))
+}
+
+func (e *fakeEngine) history() string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return strings.Join(e.ran, " ")
+}
+
+// newTestServer makes a server with options as on the command line.
+func newTestServer(t testing.TB, options ...string) *Server {
+	t.Helper()
+	config, err := LoadConfig(append([]string{"--dir", t.TempDir()}, options...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return New(config, zerolog.Nop())
+}
+
+// run lets a server serve on a free port of the loopback interface until the test ends, and returns
+// the address.
+func (s *Server) run(t testing.TB, e executor, config *tls.Config) string {
+	t.Helper()
+	ln, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.serve(e, map[net.Listener]*tls.Config{ln: config})
+	t.Cleanup(func() {
+		if s.stopping.Load() {
+			return // the test has stopped it
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		defer cancel()
+		ctx = context.WithoutCancel(ctx)
+		if err := s.Stop(ctx); err != nil {
+			t.Errorf("stop: %v", err)
+		}
+	})
+	return ln.Addr().String()
+}
+
+// client is one end of a connection that a test drives byte by byte.
+type client struct {
+	net.Conn
+	t testing.TB
+	r *bufio.Reader
+}
+
+func dial(t testing.TB, address string) *client {
+	t.Helper()
+	nc, err := net.Dial("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return newClient(t, nc)
+}
+
+func newClient(t testing.TB, nc net.Conn) *client {
+	t.Cleanup(func() { _ = nc.Close() })
+	if err := nc.SetDeadline(time.Now().Add(patience)); err != nil {
+		t.Fatal(err)
+	}
+	return &client{nc, t, bufio.NewReader(nc)}
+}
+
+// send writes text as it is.
+func (c *client) send(text string) {
+	c.t.Helper()
+	if _, err := c.Write([]byte(text)); err != nil {
+		c.t.Fatalf("send: %v", err)
+	}
+}
+
+// expect reads as many bytes as want has, which they must be.
+func (c *client) expect(want string) {
+	c.t.Helper()
+	got := make([]byte, len(want))
+	n, err := io.ReadFull(c.r, got)
+	if string(got) != want {
+		c.t.Fatalf("got %.200q (%v), want %.200q", got[:n], err, want)
+	}
+}
+
+// expectEnd demands that the server closes the connection in order and sends nothing before.
+func (c *client) expectEnd() {
+	c.t.Helper()
+	rest, err := io.ReadAll(c.r)
+	if err != nil || len(rest) > 0 {
+		c.t.Fatalf("instead of the end came %.200q, error %v", rest, err)
+	}
+}
+
+// command is a command in the protocol's own form.
+func command(args ...string) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "*%d\r\n", len(args))
+	for _, arg := range args {
+		fmt.Fprintf(&b, "$%d\r\n%s\r\n", len(arg), arg)
+	}
+	return b.String()
+}
