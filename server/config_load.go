@@ -60,9 +60,6 @@ func LoadConfig(args []string) (*Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	if settings.Port == 0 && settings.TLSPort == 0 && settings.UnixSocket == "" {
-		return nil, errors.New("there is nothing to listen on: set port, tls-port or unixsocket")
-	}
 	if settings.Dir, err = filepath.Abs(settings.Dir); err != nil {
 		return nil, fmt.Errorf("option dir: %w", err)
 	}
