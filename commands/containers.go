@@ -54,30 +54,32 @@ func invalidName(name string) error {
 	return fmt.Errorf("invalid container name %s: legal are 1 to 255 of letters, digits, _ . : -", expiry.Quote(name))
 }
 
-// policyOptions are the options of CONTAINER.SET and CONTAINER.CREATE.
-type policyOptions struct {
+// containerSettings are the arguments of CONTAINER.SET and CONTAINER.CREATE: TTL is off and the mode
+// strict unless they are given.
+type containerSettings struct {
+	name    string
 	hasTTL  bool
 	ttl     expiry.TTL
 	hasMode bool
 	mode    expiry.Mode
 }
 
-func parsePolicyOptions(args []string) (policyOptions, error) {
-	var opt policyOptions
-	var err error
-	o := namedOptions{args: args, legal: []string{"TTL", "TTLMODE"}}
+func parseSettings(in *Input) (containerSettings, error) {
+	name, err := containerName(in)
+	set := containerSettings{name: name}
+	o := namedOptions{args: in.Args[2:], legal: []string{"TTL", "TTLMODE"}, err: err}
 	for o.next() {
 		switch o.name {
 		case "TTL":
-			opt.hasTTL = true
-			opt.ttl, err = expiry.ParseDefault(o.value())
+			set.hasTTL = true
+			set.ttl, err = expiry.ParseDefault(o.value())
 		case "TTLMODE":
-			opt.hasMode = true
-			opt.mode, err = parseMode(o.value())
+			set.hasMode = true
+			set.mode, err = parseMode(o.value())
 		}
 		o.fail(err)
 	}
-	return opt, o.err
+	return set, o.err
 }
 
 func parseMode(s string) (expiry.Mode, error) {
@@ -90,44 +92,36 @@ func parseMode(s string) (expiry.Mode, error) {
 }
 
 func parseContainerSet(in *Input) (Run, error) {
-	name, err := containerName(in)
+	set, err := parseSettings(in)
 	if err != nil {
 		return nil, err
 	}
-	opt, err := parsePolicyOptions(in.Args[2:])
-	if err != nil {
-		return nil, err
-	}
-	if !opt.hasTTL {
+	if !set.hasTTL {
 		return nil, Error("ERR CONTAINER.SET needs TTL <off|-1|seconds>")
 	}
 	return func(x *Context) Reply {
-		c := x.Tx.Container(name)
+		c := x.Tx.Container(set.name)
 		if c == nil {
-			x.Tx.CreateContainer(name, opt.ttl, opt.mode)
+			x.Tx.CreateContainer(set.name, set.ttl, set.mode)
 			return OK
 		}
 		mode := c.Policy().Mode
-		if opt.hasMode {
-			mode = opt.mode
+		if set.hasMode {
+			mode = set.mode
 		}
-		x.Tx.SetPolicy(c, opt.ttl, mode)
+		x.Tx.SetPolicy(c, set.ttl, mode)
 		return OK
 	}, nil
 }
 
 func parseContainerCreate(in *Input) (Run, error) {
-	name, err := containerName(in)
-	if err != nil {
-		return nil, err
-	}
-	opt, err := parsePolicyOptions(in.Args[2:])
+	set, err := parseSettings(in)
 	if err != nil {
 		return nil, err
 	}
 	return func(x *Context) Reply {
-		if x.Tx.CreateContainer(name, opt.ttl, opt.mode) == nil {
-			return Fail(Error("ERR container '" + cut(name) + "' exists already; change it with CONTAINER.SET"))
+		if x.Tx.CreateContainer(set.name, set.ttl, set.mode) == nil {
+			return Fail(Error("ERR container '" + set.name + "' exists already; change it with CONTAINER.SET"))
 		}
 		return OK
 	}, nil

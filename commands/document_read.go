@@ -1,6 +1,7 @@
 package commands
 
 import (
+	"iter"
 	"strconv"
 
 	"mayfly/expiry"
@@ -8,10 +9,6 @@ import (
 )
 
 func parseDocGet(in *Input) (Run, error) {
-	container, id, err := documentID(in)
-	if err != nil {
-		return nil, err
-	}
 	meta := false
 	o := namedOptions{args: in.Args[3:], legal: []string{"WITHMETA"}}
 	for o.next() {
@@ -20,76 +17,51 @@ func parseDocGet(in *Input) (Run, error) {
 	if o.err != nil {
 		return nil, o.err
 	}
-	return func(x *Context) Reply {
-		_, it, found, err := findDocument(x, container, id)
+	return onDocument(in, func(_ *Context, d oneDocument) Reply {
 		switch {
-		case err != nil:
-			return Fail(err)
-		case !found:
+		case !d.found:
 			return Null
 		case meta:
-			return Bulk(withMeta(it.Body, it.TS, etag(it.Version)))
+			return Bulk(withMeta(d.item.Body, d.item.TS, etag(d.item.Version)))
 		}
-		return Bulk(it.Body)
-	}, nil
+		return Bulk(d.item.Body)
+	})
 }
 
 func parseDocMget(in *Input) (Run, error) {
-	container, ids, err := documentIDs(in)
-	if err != nil {
-		return nil, err
-	}
-	return func(x *Context) Reply {
-		c, err := x.Container(container)
-		if err != nil {
-			return Fail(err)
-		}
-		docs := make([]Reply, len(ids))
-		for i, id := range ids {
-			docs[i] = Null
-			if it, ok := x.Tx.Get(c, id); ok && it.Kind == keyspace.Document {
-				docs[i] = Bulk(it.Body)
+	return onDocuments(in, func(_ *Context, docs iter.Seq[oneDocument]) Reply {
+		var replies []Reply
+		for d := range docs {
+			if d.found {
+				replies = append(replies, Bulk(d.item.Body))
+			} else {
+				replies = append(replies, Null)
 			}
 		}
-		return Array(docs...)
-	}, nil
+		return Array(replies...)
+	})
 }
 
-// parseDocEnd makes the parser of a command that tells when a document dies.
-func parseDocEnd(b base, u unit) func(*Input) (Run, error) {
-	return func(in *Input) (Run, error) {
-		container, id, err := documentID(in)
-		if err != nil {
-			return nil, err
+func parseDocExists(in *Input) (Run, error) {
+	return countDocuments(in, func(*Context, oneDocument) {})
+}
+
+func parseDocEnd(in *Input, b base, u unit) (Run, error) {
+	return onDocument(in, func(x *Context, d oneDocument) Reply {
+		if !d.found {
+			return Integer(-2)
 		}
-		return func(x *Context) Reply {
-			c, it, found, err := findDocument(x, container, id)
-			switch {
-			case err != nil:
-				return Fail(err)
-			case !found:
-				return Integer(-2)
-			}
-			return endReply(c.Policy(), it, x.Now(), b, u)
-		}, nil
-	}
+		return endReply(d.container.Policy(), d.item, x.Now(), b, u)
+	})
 }
 
 func parseDocMeta(in *Input) (Run, error) {
-	container, id, err := documentID(in)
-	if err != nil {
-		return nil, err
-	}
-	return func(x *Context) Reply {
-		c, it, found, err := findDocument(x, container, id)
-		if err != nil {
-			return Fail(err)
-		}
-		if !found {
+	return onDocument(in, func(x *Context, d oneDocument) Reply {
+		if !d.found {
 			return Null
 		}
-		return describeDocument(c.Policy(), it, x.Now())
-	}, nil
+		return describeDocument(d.container.Policy(), d.item, x.Now())
+	})
 }
 
 // describeDocument is the reply of DOC.META:

@@ -1,15 +1,12 @@
 package commands
 
 import (
+	"iter"
+
 	"mayfly/expiry"
-	"mayfly/keyspace"
 )
 
 func parseDocPut(in *Input) (Run, error) {
-	container, id, err := documentID(in)
-	if err != nil {
-		return nil, err
-	}
 	opt, err := parsePutOptions(in.Args[4:])
 	if err != nil {
 		return nil, err
@@ -23,20 +20,16 @@ func parseDocPut(in *Input) (Run, error) {
 			return nil, err
 		}
 	}
-	return func(x *Context) Reply {
-		c, it, found, err := findDocument(x, container, id)
-		if err != nil {
+	return onDocument(in, func(x *Context, d oneDocument) Reply {
+		if err := doc.refused(d.container.Policy()); err != nil {
 			return Fail(err)
 		}
-		if err := doc.refused(c.Policy()); err != nil {
-			return Fail(err)
-		}
-		if !opt.when.holds(it, found) {
+		if !opt.when.holds(d) {
 			return Null
 		}
-		putDocument(x, c, id, doc.json, doc.ttl)
+		putDocument(x, d.container, d.id, doc.json, doc.ttl)
 		return OK
-	}, nil
+	})
 }
 
 // putOptions are the options of DOC.PUT.
@@ -95,76 +88,57 @@ func (w *condition) check() error {
 	return nil
 }
 
-func (w *condition) holds(it keyspace.Item, found bool) bool {
+func (w *condition) holds(d oneDocument) bool {
 	switch {
 	case w.absent:
-		return !found
+		return !d.found
 	case w.match:
-		return found && it.Version == w.version
+		return d.found && d.item.Version == w.version
 	case w.present:
-		return found
+		return d.found
 	}
 	return true
 }
 
 func parseDocSetTTL(in *Input) (Run, error) {
-	container, id, err := documentID(in)
-	if err != nil {
-		return nil, err
-	}
 	ttl, err := expiry.ParseOption(in.Args[3])
 	if err != nil {
 		return nil, err
 	}
 	most := in.MaxValue
-	return func(x *Context) Reply {
-		c, it, found, err := findDocument(x, container, id)
-		if err != nil {
-			return Fail(err)
-		}
-		if !found {
+	return onDocument(in, func(x *Context, d oneDocument) Reply {
+		if !d.found {
 			return Flag(false)
 		}
-		if err := setDocumentTTL(x, c, id, it, ttl, most); err != nil {
+		if err := setDocumentTTL(x, d.container, d.id, d.item, ttl, most); err != nil {
 			return Fail(err)
 		}
 		return Flag(true)
-	}, nil
+	})
 }
 
-// parseEachDocument makes the parser of a command that does the same to each of several documents
-// and counts them.
-func parseEachDocument(do func(x *Context, c *keyspace.Container, id string, it keyspace.Item)) func(*Input) (Run, error) {
-	return func(in *Input) (Run, error) {
-		container, ids, err := documentIDs(in)
-		if err != nil {
-			return nil, err
+func parseDocDel(in *Input) (Run, error) {
+	return countDocuments(in, func(x *Context, d oneDocument) { x.Tx.Delete(d.container, d.id) })
+}
+
+func parseDocTouch(in *Input) (Run, error) {
+	return countDocuments(in, func(x *Context, d oneDocument) {
+		ttl, _ := readTTL(d.item.Body) // one that does not count was ignored when it was stored, and is now
+		putDocument(x, d.container, d.id, d.item.Body, ttl)
+	})
+}
+
+// countDocuments makes the Run of a command that does the same to each of several documents, and
+// whose reply is how many there were.
+func countDocuments(in *Input, do func(x *Context, d oneDocument)) (Run, error) {
+	return onDocuments(in, func(x *Context, docs iter.Seq[oneDocument]) Reply {
+		n := 0
+		for d := range docs {
+			if d.found {
+				do(x, d)
+				n++
+			}
 		}
-		return func(x *Context) Reply {
-			c, err := x.Container(container)
-			if err != nil {
-				return Fail(err)
-			}
-			n := 0
-			for _, id := range ids {
-				if it, ok := x.Tx.Get(c, id); ok && it.Kind == keyspace.Document {
-					do(x, c, id, it)
-					n++
-				}
-			}
-			return Count(n)
-		}, nil
-	}
-}
-
-func countDocument(*Context, *keyspace.Container, string, keyspace.Item) {}
-
-func deleteDocument(x *Context, c *keyspace.Container, id string, _ keyspace.Item) {
-	x.Tx.Delete(c, id)
-}
-
-// touchDocument writes a document again as it is.
-func touchDocument(x *Context, c *keyspace.Container, id string, it keyspace.Item) {
-	ttl, _ := readTTL(it.Body) // one that does not count was ignored when it was stored, and is now
-	putDocument(x, c, id, it.Body, ttl)
+		return Count(n)
+	})
 }

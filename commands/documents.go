@@ -2,6 +2,8 @@ package commands
 
 import (
 	"fmt"
+	"iter"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -37,44 +39,24 @@ var documentCommands = []Command{
 		Name: "doc.del", Syntax: "container id [id ...]", Arity: -3,
 		Summary: "Deletes documents and returns how many there were.",
 		Group:   "document", Since: sinceFirst, Access: "RM delete",
-		Flags: Write, Keys: AllIDs, Parse: parseEachDocument(deleteDocument),
+		Flags: Write, Keys: AllIDs, Parse: parseDocDel,
 	},
 	{
 		Name: "doc.exists", Syntax: "container id [id ...]", Arity: -3,
 		Summary: "Returns how many of the documents exist. One named twice counts twice.",
 		Group:   "document", Since: sinceFirst, Access: "RO",
-		Flags: ReadOnly | Fast, Keys: AllIDs, Parse: parseEachDocument(countDocument),
+		Flags: ReadOnly | Fast, Keys: AllIDs, Parse: parseDocExists,
 	},
 	{
 		Name: "doc.touch", Syntax: "container id [id ...]", Arity: -3,
 		Summary: "Restarts the clock of documents without changing them and returns how many there were.",
 		Group:   "document", Since: sinceFirst, Access: "RW update",
-		Flags: Write | Fast, Keys: AllIDs, Parse: parseEachDocument(touchDocument),
+		Flags: Write | Fast, Keys: AllIDs, Parse: parseDocTouch,
 	},
-	{
-		Name: "doc.ttl", Syntax: "container id", Arity: 3,
-		Summary: "Returns how many seconds a document has left: -1 if it does not die, -2 if it is not there.",
-		Group:   "document", Since: sinceFirst,
-		Flags: ReadOnly | Fast, Keys: OneID, Parse: parseDocEnd(fromNow, seconds),
-	},
-	{
-		Name: "doc.pttl", Syntax: "container id", Arity: 3,
-		Summary: "Returns how many milliseconds a document has left: -1 if it does not die, -2 if it is not there.",
-		Group:   "document", Since: sinceFirst,
-		Flags: ReadOnly | Fast, Keys: OneID, Parse: parseDocEnd(fromNow, milliseconds),
-	},
-	{
-		Name: "doc.expiretime", Syntax: "container id", Arity: 3,
-		Summary: "Returns when a document dies, in seconds since 1970: -1 if it does not, -2 if it is not there.",
-		Group:   "document", Since: sinceFirst,
-		Flags: ReadOnly | Fast, Keys: OneID, Parse: parseDocEnd(fromEpoch, seconds),
-	},
-	{
-		Name: "doc.pexpiretime", Syntax: "container id", Arity: 3,
-		Summary: "Returns when a document dies, in milliseconds since 1970: -1 if it does not, -2 if it is not there.",
-		Group:   "document", Since: sinceFirst,
-		Flags: ReadOnly | Fast, Keys: OneID, Parse: parseDocEnd(fromEpoch, milliseconds),
-	},
+	docEndRow("doc.ttl", "Returns how many seconds a document has left", fromNow, seconds),
+	docEndRow("doc.pttl", "Returns how many milliseconds a document has left", fromNow, milliseconds),
+	docEndRow("doc.expiretime", "Returns when a document dies, in seconds since 1970", fromEpoch, seconds),
+	docEndRow("doc.pexpiretime", "Returns when a document dies, in milliseconds since 1970", fromEpoch, milliseconds),
 	{
 		Name: "doc.setttl", Syntax: "container id <-1 | seconds | NULL>", Arity: 4,
 		Summary: "Sets or (NULL) removes a document's member ttl and restarts its clock; returns 1, or 0 if it is not there.",
@@ -106,37 +88,65 @@ const sinceFirst = "mayfly 1.0"
 
 const errEmptyID = Error("ERR empty id: legal are 1 to 65536 bytes")
 
-// documentIDs gives the container and the ids at the head of a command's arguments. That no id is
-// too long is seen to by the engine.
-func documentIDs(in *Input) (container string, ids []string, err error) {
-	container, ids = in.Args[1], in.Args[2:]
-	for _, id := range ids {
-		if id == "" {
-			return "", nil, errEmptyID
+// docEndRow is a row of the family DOC.TTL.
+func docEndRow(name, summary string, b base, u unit) Command {
+	return Command{
+		Name: name, Syntax: "container id", Arity: 3,
+		Summary: summary + ": -1 if it does not die, -2 if it is not there.",
+		Group:   "document", Since: sinceFirst,
+		Flags: ReadOnly | Fast, Keys: OneID,
+		Parse: func(in *Input) (Run, error) { return parseDocEnd(in, b, u) },
+	}
+}
+
+// oneDocument is what a command on the one id of a container has before it.
+type oneDocument struct {
+	container *keyspace.Container
+	id        string
+	item      keyspace.Item // if found
+	found     bool          // a living document
+}
+
+// onDocument makes the Run of a command on one document out of what is to be done with it. That the
+// id is not too long is seen to by the engine.
+func onDocument(in *Input, do func(x *Context, d oneDocument) Reply) (Run, error) {
+	name, id := in.Args[1], in.Args[2]
+	if id == "" {
+		return nil, errEmptyID
+	}
+	return func(x *Context) Reply {
+		c, err := x.Container(name)
+		if err != nil {
+			return Fail(err)
 		}
-	}
-	return container, ids, nil
+		it, found := x.Tx.Get(c, id)
+		if found && it.Kind != keyspace.Document {
+			return Fail(errWrongType)
+		}
+		return do(x, oneDocument{c, id, it, found})
+	}, nil
 }
 
-// documentID gives the container and the one id at the head of a command's arguments.
-func documentID(in *Input) (container, id string, err error) {
-	if in.Args[2] == "" {
-		return "", "", errEmptyID
+// onDocuments makes the Run of a command on several documents out of what is to be done with them.
+func onDocuments(in *Input, do func(x *Context, docs iter.Seq[oneDocument]) Reply) (Run, error) {
+	name, ids := in.Args[1], in.Args[2:]
+	if slices.Contains(ids, "") {
+		return nil, errEmptyID
 	}
-	return in.Args[1], in.Args[2], nil
-}
-
-// findDocument looks for the living document under an id. It is an error if the container is not
-// known or if what is there is a plain key.
-func findDocument(x *Context, container, id string) (c *keyspace.Container, it keyspace.Item, found bool, err error) {
-	if c, err = x.Container(container); err != nil {
-		return nil, it, false, err
-	}
-	it, found = x.Tx.Get(c, id)
-	if found && it.Kind != keyspace.Document {
-		return nil, it, false, errWrongType
-	}
-	return c, it, found, nil
+	return func(x *Context) Reply {
+		c, err := x.Container(name)
+		if err != nil {
+			return Fail(err)
+		}
+		return do(x, func(yield func(oneDocument) bool) {
+			for _, id := range ids {
+				it, found := x.Tx.Get(c, id)
+				if !yield(oneDocument{c, id, it, found && it.Kind == keyspace.Document}) {
+					return
+				}
+			}
+		})
+	}, nil
 }
 
 // putDocument stores a document: its clock starts now.
