@@ -62,12 +62,11 @@ func parseExpire(in *Input, fullName string, b base, u unit) (Run, error) {
 		if !ok {
 			return Fail(invalidExpire(fullName))
 		}
-		c, err := x.Database()
-		if err != nil {
+		c, it, found, err := x.item(key)
+		switch {
+		case err != nil:
 			return Fail(err)
-		}
-		it, found := x.Tx.Get(c, key)
-		if !found {
+		case !found:
 			return Flag(false)
 		}
 		oldEnd, ends := c.Policy().End(it.TS, it.Own)
@@ -105,12 +104,11 @@ func (x *Context) putEnding(c *keyspace.Container, key, value string, end int64)
 func parsePersist(in *Input) (Run, error) {
 	key, most := in.Args[1], in.MaxValue
 	return func(x *Context) Reply {
-		c, err := x.Database()
-		if err != nil {
+		c, it, found, err := x.item(key)
+		switch {
+		case err != nil:
 			return Fail(err)
-		}
-		it, found := x.Tx.Get(c, key)
-		if !found || !hasEnd(c.Policy(), it) {
+		case !found || !hasEnd(c.Policy(), it):
 			return Flag(false)
 		}
 		if it.Kind == keyspace.Plain {
@@ -132,12 +130,11 @@ func hasEnd(p *expiry.Policy, it keyspace.Item) bool {
 func parseTime(in *Input, b base, u unit) (Run, error) {
 	key := in.Args[1]
 	return func(x *Context) Reply {
-		c, err := x.Database()
-		if err != nil {
+		c, it, found, err := x.item(key)
+		switch {
+		case err != nil:
 			return Fail(err)
-		}
-		it, found := x.Tx.Get(c, key)
-		if !found {
+		case !found:
 			return Integer(-2)
 		}
 		return endReply(c.Policy(), it, x.Now(), b, u)

@@ -86,6 +86,16 @@ func typeName(k keyspace.Kind) string {
 	return "string"
 }
 
+// item gets what is under a key of the session's database, of whatever type. The error says that the
+// database is gone.
+func (x *Context) item(key string) (c *keyspace.Container, it keyspace.Item, found bool, err error) {
+	if c, err = x.Database(); err != nil {
+		return nil, it, false, err
+	}
+	it, found = x.Tx.Get(c, key)
+	return c, it, found, nil
+}
+
 func parseDel(in *Input) (Run, error) {
 	keys := in.Args[1:]
 	return func(x *Context) Reply {
@@ -124,12 +134,11 @@ func parseExists(in *Input) (Run, error) {
 func parseType(in *Input) (Run, error) {
 	key := in.Args[1]
 	return func(x *Context) Reply {
-		c, err := x.Database()
-		if err != nil {
+		_, it, found, err := x.item(key)
+		switch {
+		case err != nil:
 			return Fail(err)
-		}
-		it, found := x.Tx.Get(c, key)
-		if !found {
+		case !found:
 			return Status("none")
 		}
 		return Status(typeName(it.Kind))

@@ -126,13 +126,11 @@ var stringCommands = []Command{
 // plain gets a plain key of the session's database. The error says that there is a document under
 // it, or that the database is gone.
 func (x *Context) plain(key string) (c *keyspace.Container, it keyspace.Item, found bool, err error) {
-	if c, err = x.Database(); err != nil {
-		return nil, keyspace.Item{}, false, err
-	}
-	if it, found = x.Tx.Get(c, key); found && it.Kind != keyspace.Plain {
+	c, it, found, err = x.item(key)
+	if found && it.Kind != keyspace.Plain {
 		return nil, keyspace.Item{}, false, errWrongType
 	}
-	return c, it, found, nil
+	return c, it, found, err
 }
 
 // bulkOrNull is the body of an item, or null if there is none.
@@ -154,11 +152,11 @@ func checkLength(length, most int) error {
 func parseGet(in *Input) (Run, error) {
 	key := in.Args[1]
 	return func(x *Context) Reply {
-		c, err := x.Database()
+		_, it, found, err := x.item(key)
 		if err != nil {
 			return Fail(err)
 		}
-		return bulkOrNull(x.Tx.Get(c, key))
+		return bulkOrNull(it, found)
 	}, nil
 }
 
