@@ -2,6 +2,7 @@ package expiry
 
 import (
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -39,7 +40,8 @@ const (
 	Never int64 = -1
 )
 
-// OwnEnd turns a document's ttl into its own end: ts is its last write in milliseconds.
+// OwnEnd turns a document's ttl into its own end: ts is its last write in milliseconds. An end
+// beyond the range of the type is moved to its limit.
 func OwnEnd(ts int64, ttl TTL) int64 {
 	switch ttl {
 	case Absent:
@@ -47,7 +49,15 @@ func OwnEnd(ts int64, ttl TTL) int64 {
 	case Forever:
 		return Never
 	}
-	return ts + int64(ttl)*1000
+	return after(ts, ttl)
+}
+
+// after gives the moment ttl seconds after ts (ms).
+func after(ts int64, ttl TTL) int64 {
+	if span := int64(ttl) * 1000; ts <= math.MaxInt64-span {
+		return ts + span
+	}
+	return math.MaxInt64
 }
 
 // Mode says what becomes of a document whose "ttl" does not count (rule 4).
@@ -69,7 +79,8 @@ func (m Mode) String() string {
 }
 
 // Policy is a container's rule of time to live together with what its past rules have already
-// killed. It is a value: changing a policy makes a new one with [Policy.Change].
+// killed. It is a value: changing a policy makes a new one with [Policy.Change]. All moments are in
+// milliseconds since the epoch and positive.
 //
 // The two marks hold all of history that rule 7 ("dead stays dead") needs, in constant space. Past
 // rules can only have killed
@@ -78,8 +89,8 @@ func (m Mode) String() string {
 //   - an item with an end of its own, if that end came before TTL was switched off or its rule
 //     replaced: the latest such moment is OwnDeadTo.
 //
-// An item written after a change is never touched by the marks the change left: its end lies at
-// least a second after its write.
+// An item written after a change is never touched by the marks the change left: a default is at
+// least a second, and an item's own end lies after its write.
 type Policy struct {
 	Default TTL
 	Mode    Mode
@@ -91,12 +102,7 @@ type Policy struct {
 // Change gives the policy that rules from now (ms) on. It is the only way to change one: it keeps
 // dead what the old policy had killed by now. Constant time, whatever the number of items.
 func (p Policy) Change(def TTL, mode Mode, now int64) Policy {
-	if p.Default != Off {
-		p.OwnDeadTo = max(p.OwnDeadTo, now)
-	}
-	if p.Default > 0 {
-		p.InheritDeadTo = max(p.InheritDeadTo, now-int64(p.Default)*1000)
-	}
+	p.InheritDeadTo, p.OwnDeadTo = p.DeadTo(now)
 	p.Default, p.Mode = def, mode
 	return p
 }
@@ -104,14 +110,31 @@ func (p Policy) Change(def TTL, mode Mode, now int64) Policy {
 // Dead is the one place in the program that answers whether an item is dead: one last written at
 // ts (ms) with the given own end, at the moment now (ms). An item is dead at equality too.
 func (p *Policy) Dead(ts, own, now int64) bool {
-	switch {
-	case own == Never:
+	inherit, ownTo := p.DeadTo(now)
+	switch own {
+	case Never:
 		return false
-	case own == Inherit:
-		return ts <= p.InheritDeadTo || p.Default > 0 && ts+int64(p.Default)*1000 <= now
-	default:
-		return own <= p.OwnDeadTo || p.Default != Off && own <= now
+	case Inherit:
+		return ts <= inherit
 	}
+	return own <= ownTo
+}
+
+// DeadTo says the same of all items at once, at the moment now (ms): those that inherit are dead if
+// they were last written at or before the first moment, those with an end of their own if that is
+// at or before the second.
+//
+// The default is taken from now rather than added to the time of a write, which may come from a
+// file and be anything: that sum could wrap around.
+func (p *Policy) DeadTo(now int64) (inherit, own int64) {
+	inherit, own = p.InheritDeadTo, p.OwnDeadTo
+	if p.Default > 0 {
+		inherit = max(inherit, now-int64(p.Default)*1000)
+	}
+	if p.Default != Off {
+		own = max(own, now)
+	}
+	return inherit, own
 }
 
 // End is the moment in ms at which an item that lives now will die if nothing changes, and whether
@@ -123,7 +146,7 @@ func (p *Policy) End(ts, own int64) (end int64, ok bool) {
 	case own != Inherit:
 		return own, true
 	case p.Default > 0:
-		return ts + int64(p.Default)*1000, true
+		return after(ts, p.Default), true
 	}
 	return 0, false
 }
@@ -180,13 +203,24 @@ func ParseOption(s string) (TTL, error) {
 	return 0, &RangeError{What: "ttl", Value: Quote(s), Legal: "null, " + legalMember}
 }
 
+// parseSeconds reads the one canonical spelling of a legal TTL: without leading zeros or a plus.
 func parseSeconds(s string) (TTL, bool) {
-	n, err := strconv.ParseInt(s, 10, 64)
-	if err != nil || n < -1 || n == 0 || n > int64(MaxTTL) || s[0] == '+' || s[0] == '0' {
+	if s == "-1" {
+		return Forever, true
+	}
+	digits, rest := cutDigits(s)
+	if digits == "" || rest != "" || digits[0] == '0' || len(digits) > maxDigits {
 		return 0, false
 	}
-	return TTL(n), true
+	t := valueOf(digits)
+	if t > MaxTTL {
+		return 0, false
+	}
+	return t, true
 }
+
+// maxDigits is the number of digits of MaxTTL.
+const maxDigits = 10
 
 // ParseMember reads the raw JSON of a document's root member "ttl" (rule 4). A number without
 // fraction in range counts however it is written (20, 20.0, 2e1); null is [Absent]; anything else
@@ -210,43 +244,81 @@ func RepeatedMember() error {
 }
 
 // parseWholeNumber reads a JSON number exactly, without a detour over floating point, which would
-// round 2147483647.00000001 to a legal value. Numbers of more than ten digits are refused: they
-// are out of range.
+// round 2147483647.00000001 to a legal value. What is not a JSON number, or has a fraction, or more
+// than maxDigits digits before it is refused. An exponent, however large, costs nothing.
 func parseWholeNumber(raw string) (TTL, bool) {
 	s, negative := strings.CutPrefix(raw, "-")
-	mantissa, exponent := s, 0
-	if i := strings.IndexAny(s, "eE"); i >= 0 {
-		e, err := strconv.Atoi(s[i+1:])
-		if err != nil {
-			return 0, false
-		}
-		mantissa, exponent = s[:i], e
-	}
-	whole, fraction, _ := strings.Cut(mantissa, ".")
-	if whole == "" {
+	whole, s := cutDigits(s)
+	if whole == "" || whole[0] == '0' && whole != "0" {
 		return 0, false
 	}
-	// digits * 10^exponent, with neither leading nor trailing zeros in digits.
+	var fraction string
+	if rest, ok := strings.CutPrefix(s, "."); ok {
+		if fraction, s = cutDigits(rest); fraction == "" {
+			return 0, false
+		}
+	}
+	exponent, ok := parseExponent(s)
+	if !ok {
+		return 0, false
+	}
+	// The value is digits * 10^exponent, with neither leading nor trailing zeros in digits.
 	digits := strings.TrimLeft(whole+fraction, "0")
-	exponent -= len(fraction)
 	trimmed := strings.TrimRight(digits, "0")
-	exponent += len(digits) - len(trimmed)
-	if trimmed == "" || exponent < 0 || exponent > 10 || len(trimmed) > 10 {
+	shift := len(digits) - len(trimmed) - len(fraction)
+	if trimmed == "" || exponent < -shift || exponent > maxDigits-len(trimmed)-shift {
 		return 0, false
 	}
-	n, err := strconv.ParseInt(trimmed, 10, 64)
-	if err != nil {
+	t := valueOf(trimmed)
+	for range exponent + shift {
+		t *= 10
+	}
+	if negative {
+		t = -t
+	}
+	return t, true
+}
+
+// parseExponent reads what follows a JSON number's digits: nothing, or an exponent. One of more than
+// nine digits is refused: no mantissa that fits into memory makes a legal TTL of it.
+func parseExponent(s string) (int, bool) {
+	if s == "" {
+		return 0, true
+	}
+	if s[0] != 'e' && s[0] != 'E' {
 		return 0, false
 	}
-	for ; exponent > 0; exponent-- {
-		if n *= 10; n > int64(MaxTTL) {
-			return 0, false
-		}
+	s = s[1:]
+	negative := strings.HasPrefix(s, "-")
+	if negative || strings.HasPrefix(s, "+") {
+		s = s[1:]
 	}
+	digits, rest := cutDigits(s)
+	significant := strings.TrimLeft(digits, "0")
+	if digits == "" || rest != "" || len(significant) > 9 {
+		return 0, false
+	}
+	n := int(valueOf(significant))
 	if negative {
 		n = -n
 	}
-	return TTL(n), true
+	return n, true
+}
+
+// valueOf reads at most maxDigits digits.
+func valueOf(digits string) (t TTL) {
+	for _, d := range []byte(digits) {
+		t = t*10 + TTL(d-'0')
+	}
+	return t
+}
+
+func cutDigits(s string) (digits, rest string) {
+	i := 0
+	for i < len(s) && s[i] >= '0' && s[i] <= '9' {
+		i++
+	}
+	return s[:i], s[i:]
 }
 
 // Quote shortens a user's value, and quotes it if need be, so that an error that names it stays one
