@@ -1,0 +1,141 @@
+package commands
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"testing"
+	"time"
+)
+
+// model is the rules of time to live (DESIGN, section 1) in their plainest form: it looks at every
+// document before every event and forgets those that have died by then, for good.
+type model struct {
+	def  int64 // the container's default in s; 0 off, -1 on without a default
+	docs map[string]modelDoc
+}
+
+type modelDoc struct{ ts, ttl int64 } // ms; s, 0 without
+
+// end is when a document dies under the present default, in ms; -1 never.
+func (m *model) end(d modelDoc) int64 {
+	ttl := d.ttl
+	if ttl == 0 {
+		ttl = m.def
+	}
+	if m.def == 0 || ttl == -1 {
+		return -1
+	}
+	return d.ts + ttl*1000
+}
+
+func (m *model) bury(now int64) {
+	for id, d := range m.docs {
+		if end := m.end(d); end >= 0 && end <= now {
+			delete(m.docs, id)
+		}
+	}
+}
+
+// TestTTLAgainstModel plays random histories of writes, changes of the default, restarts, purges and
+// passing time, and holds existence, ends and counts to the model after every event.
+func TestTTLAgainstModel(t *testing.T) {
+	for seed := range uint64(20) {
+		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {
+			t.Parallel()
+			playModel(t, rand.New(rand.NewPCG(seed, 0)))
+		})
+	}
+}
+
+func playModel(t *testing.T, rnd *rand.Rand) {
+	w := newWorld(t)
+	m := &model{docs: map[string]modelDoc{}}
+	w.expect("OK", "CONTAINER.CREATE", "c")
+	pick := func(of ...int64) int64 { return of[rnd.IntN(len(of))] }
+	for range 300 {
+		now := w.clock.Now()
+		id := "d" + strconv.Itoa(rnd.IntN(8))
+		d, alive := m.docs[id]
+		ttl := pick(0, 0, -1, 1, 2, 3, 5)
+		event := ""
+		switch rnd.IntN(12) {
+		case 0, 1, 2:
+			event = fmt.Sprintf("put %s with ttl %d", id, ttl)
+			json := "{}"
+			if ttl != 0 {
+				json = fmt.Sprintf(`{"ttl":%d}`, ttl)
+			}
+			w.expect("OK", "DOC.PUT", "c", id, json)
+			m.docs[id] = modelDoc{now, ttl}
+		case 3:
+			event = "put nx " + id
+			want := "(nil)"
+			if !alive {
+				want, m.docs[id] = "OK", modelDoc{now, 0}
+			}
+			w.expect(want, "DOC.PUT", "c", id, "{}", "NX")
+		case 4:
+			event = "touch " + id
+			if alive {
+				m.docs[id] = modelDoc{now, d.ttl}
+			}
+			w.expect(notation(Flag(alive)), "DOC.TOUCH", "c", id)
+		case 5:
+			event = fmt.Sprintf("set ttl of %s to %d", id, ttl)
+			if alive {
+				m.docs[id] = modelDoc{now, ttl}
+			}
+			value := strconv.FormatInt(ttl, 10)
+			if ttl == 0 {
+				value = "null"
+			}
+			w.expect(notation(Flag(alive)), "DOC.SETTTL", "c", id, value)
+		case 6:
+			event = "delete " + id
+			delete(m.docs, id)
+			w.expect(notation(Flag(alive)), "DOC.DEL", "c", id)
+		case 7, 8:
+			m.def = pick(0, -1, 1, 2, 3, 4)
+			event = fmt.Sprintf("default %d", m.def)
+			value := strconv.FormatInt(m.def, 10)
+			if m.def == 0 {
+				value = "off"
+			}
+			w.expect("OK", "CONTAINER.SET", "c", "TTL", value)
+		case 9:
+			event = "purge"
+			w.engine.Keyspace.PurgeOnce()
+		case 10:
+			if rnd.IntN(4) > 0 {
+				continue
+			}
+			event = "restart"
+			w.restart()
+		default:
+			by := pick(1, 500, 999, 1000, 1001, 2000)
+			event = fmt.Sprintf("%d ms pass", by)
+			w.clock.Advance(time.Duration(by) * time.Millisecond)
+		}
+		now = w.clock.Now()
+		m.bury(now)
+		for n := range 8 {
+			id := "d" + strconv.Itoa(n)
+			end, left := int64(-2), int64(-2)
+			if d, alive := m.docs[id]; alive {
+				if end, left = m.end(d), -1; end >= 0 {
+					left = end - now
+				}
+			}
+			w.expect(notation(Integer(end)), "DOC.PEXPIRETIME", "c", id)
+			w.expect(notation(Integer(left)), "DOC.PTTL", "c", id)
+		}
+		// Counting removes the dead it meets: not every time, so that they may be met in other ways.
+		if rnd.IntN(3) == 0 {
+			w.expect(notation(Count(len(m.docs))), "DOC.COUNT", "c")
+		}
+		if t.Failed() {
+			t.Fatalf("after: %s", event)
+		}
+	}
+}
