@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -21,10 +22,11 @@ import (
 // whatever was handed in by then, of whomever (group commit).
 //
 //	key    0000000000000042                 the commit's ticket, one more than the one before
-//	value  1 5d0c3b7e 0000000094 0000000000003790 +10 62 12:order-1 1 7c0f1a9b d …\n-10 12:order-2\n
-//	       | |        |          |                | entries
-//	       | |        |          | bytes of this file that were on disk when this was written
-//	       | |        | bytes of entries
+//	value  1 5d0c3b7e 9f3a11c0 0000000094 0000000000003790 +10 62 12:order-1 1 7c0f1a9b d …\n-10 12:order-2\n
+//	       | |        |        |          |                | entries
+//	       | |        |        |          | bytes of this file that were on disk when this was written
+//	       | |        |        | bytes of entries
+//	       | |        | mark of the file, drawn when it was made: clients cannot forge commits
 //	       | | CRC-32C of the key and of all that follows the checksum
 //	       | version of the format
 //
@@ -32,10 +34,12 @@ import (
 // it takes is the size of the newest file: rotate before that becomes a burden.
 const (
 	commitKeySize    = 16
-	commitHeaderSize = len("1 5d0c3b7e 0000000094 0000000000003790 ")
+	commitHeaderSize = len("1 5d0c3b7e 9f3a11c0 0000000094 0000000000003790 ")
 	commitSumFrom    = 2
 	commitSumTo      = commitSumFrom + 8
-	commitSizeFrom   = commitSumTo + 1
+	commitMarkFrom   = commitSumTo + 1
+	commitMarkTo     = commitMarkFrom + 8
+	commitSizeFrom   = commitMarkTo + 1
 	commitSizeTo     = commitSizeFrom + 10
 	commitOnDiskFrom = commitSizeTo + 1
 	commitOnDiskTo   = commitOnDiskFrom + 16
@@ -79,18 +83,30 @@ func appendDel(dst []byte, key string) []byte {
 type batch struct {
 	ticket  Ticket
 	entries []byte
-	waiting int           // calls that wait for it
-	turn    chan struct{} // hands one of them the right to commit
-	done    chan struct{} // closed when err is known
-	err     error
+	parked  *parking // nil while nobody waits
 }
 
-// settle tells those who wait for the batch what became of it.
+// parking is where those wait who cannot do it themselves.
+type parking struct {
+	turn chan struct{} // hands one of them the right to commit
+	done chan struct{} // closed when err is known
+	err  error
+}
+
+// park gives the place to wait for a batch.
+func (b *batch) park() *parking {
+	if b.parked == nil {
+		b.parked = &parking{turn: make(chan struct{}, 1), done: make(chan struct{})}
+	}
+	return b.parked
+}
+
+// settle tells those who wait for a batch what has become of it.
 func (b *batch) settle(err error) {
-	if b.waiting > 0 {
-		b.err = err
-		close(b.done)
-		b.waiting, b.turn, b.done = 0, nil, nil
+	if b.parked != nil {
+		b.parked.err = err
+		close(b.parked.done)
+		b.parked = nil
 	}
 }
 
@@ -130,6 +146,7 @@ type journal struct {
 	// is enough to use it.
 	file       *dbFile
 	generation uint64
+	mark       uint32
 	syncMu     sync.Mutex   // held during an fsync
 	end        atomic.Int64 // bytes written to the newest file
 	onDisk     atomic.Int64 // bytes of it that an fsync has forced to disk
@@ -205,15 +222,12 @@ func (j *journal) wait(t Ticket) error {
 		j.mu.Unlock()
 		return fmt.Errorf("ticket %d was never handed out", t)
 	}
-	if b.waiting++; b.waiting == 1 {
-		b.done, b.turn = make(chan struct{}), make(chan struct{}, 1)
-	}
-	done, turn := b.done, b.turn
+	p := b.park()
 	j.mu.Unlock()
 	select {
-	case <-done:
-		return b.err
-	case <-turn:
+	case <-p.done:
+		return p.err
+	case <-p.turn:
 		return j.commitAndRelease(t)
 	}
 }
@@ -254,14 +268,18 @@ func (j *journal) release() {
 	case len(j.claims) > 0:
 		close(j.claims[0])
 		j.claims = j.claims[1:]
-	case j.failed == nil && j.pending != nil && j.pending.waiting > 0:
-		j.pending.turn <- struct{}{}
+	case j.failed == nil && j.pending != nil && j.pending.parked != nil && !j.closed:
+		j.pending.parked.turn <- struct{}{}
 	default:
 		j.busy = false
-		// While writing fails everybody gets the error instead of trying it in turn.
+		// While nothing can be written everybody gets the error instead of trying it in turn.
+		err := j.err()
+		if j.closed {
+			err = errJournalClosed
+		}
 		for _, b := range []*batch{j.failed, j.pending} {
 			if b != nil {
-				b.settle(j.err())
+				b.settle(err)
 			}
 		}
 	}
@@ -326,7 +344,7 @@ func (j *journal) write(b *batch) error {
 		j.slow.Store(false)
 		j.syncMu.Unlock()
 	}
-	key, value, err := encodeCommit(b.ticket, j.onDisk.Load(), b.entries)
+	key, value, err := encodeCommit(b.ticket, j.mark, j.onDisk.Load(), b.entries)
 	if err != nil {
 		return err
 	}
@@ -349,7 +367,7 @@ func (j *journal) write(b *batch) error {
 }
 
 // encodeCommit makes the item of a commit.
-func encodeCommit(t Ticket, onDisk int64, entries []byte) (key, value string, err error) {
+func encodeCommit(t Ticket, mark uint32, onDisk int64, entries []byte) (key, value string, err error) {
 	if len(entries) > maxCommitSize {
 		return "", "", fmt.Errorf("a commit of %d bytes is too large", len(entries))
 	}
@@ -360,6 +378,7 @@ func encodeCommit(t Ticket, onDisk int64, entries []byte) (key, value string, er
 		v[i] = ' '
 	}
 	v[0] = recordFormat
+	putHex(v[commitMarkFrom:commitMarkTo], mark)
 	putDecimal(v[commitSizeFrom:commitSizeTo], uint64(len(entries)))
 	putDecimal(v[commitOnDiskFrom:commitOnDiskTo], uint64(onDisk))
 	copy(v[commitHeaderSize:], entries)
@@ -471,6 +490,8 @@ func (j *journal) fsyncPolicy() Fsync { return Fsync(j.policy.Load()) }
 // setFsync changes the policy. What is committed already is forced to disk first if the new one is
 // Always.
 func (j *journal) setFsync(f Fsync) {
+	j.claim() // a commit under way ends under the policy under which it began
+	defer j.release()
 	j.policy.Store(int32(f))
 	if f == Always {
 		j.sync()
@@ -494,6 +515,9 @@ func (j *journal) rotate() (generation uint64, err error) {
 	defer j.syncMu.Unlock()
 	if err := j.syncLocked(j.committed()); err != nil {
 		return 0, err
+	}
+	if j.end.Load() == 0 {
+		return j.generation, nil
 	}
 	old := j.file
 	if err := j.newFile(j.generation + 1); err != nil {
@@ -519,7 +543,7 @@ func (j *journal) newFile(generation uint64) error {
 	if err != nil {
 		return errors.Join(err, f.Close(), os.Remove(f.Name()))
 	}
-	j.file, j.generation = file, generation
+	j.file, j.generation, j.mark = file, generation, rand.Uint32()
 	j.end.Store(0)
 	j.onDisk.Store(0)
 	return nil

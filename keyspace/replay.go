@@ -46,6 +46,7 @@ func replayJournals(dir string, log zerolog.Logger, now int64, visit func(key, r
 type replayer struct {
 	visit func(key, rec string, deleted bool) error
 	last  Ticket // of the last commit read; 0 before the first
+	mark  uint32 // of the file that is being read; 0 before its first commit
 	value []byte // of the commit that is being read
 }
 
@@ -74,7 +75,7 @@ func (r *replayer) newest(file generationFile, now int64, log zerolog.Logger) er
 	err = r.read(f, file.size)
 	var b *breakOff
 	if errors.As(err, &b) {
-		if err := judgeJournal(f, b, file.size); err != nil {
+		if err := judgeJournal(f, b, r.mark, file.size); err != nil {
 			return err
 		}
 		return cutTail(f, b.at, file.size, now, log)
@@ -89,7 +90,8 @@ func (r *replayer) newest(file generationFile, now int64, log zerolog.Logger) er
 
 // read replays a file up to its end or to where it breaks off: *breakOff.
 func (r *replayer) read(f *os.File, size int64) error {
-	c := newCommandReader(f, 0, size)
+	c := newCommitReader(f, 0, size)
+	r.mark = 0
 	for {
 		h, err := r.commit(c)
 		if err == io.EOF {
@@ -98,8 +100,11 @@ func (r *replayer) read(f *os.File, size int64) error {
 		if err != nil {
 			return err
 		}
-		if r.last != 0 && h.ticket != r.last+1 {
-			reason := fmt.Sprintf("commit %d follows commit %d: something is missing", h.ticket, r.last)
+		if c.from == 0 {
+			r.mark = h.mark
+		}
+		if r.last != 0 && h.ticket != r.last+1 || h.mark != r.mark {
+			reason := fmt.Sprintf("commit %d of %08x follows commit %d of %08x: something is missing", h.ticket, h.mark, r.last, r.mark)
 			return &DamageError{f.Name(), c.from, c.off, reason}
 		}
 		r.last = h.ticket
@@ -109,9 +114,16 @@ func (r *replayer) read(f *os.File, size int64) error {
 	}
 }
 
+func newCommitReader(f io.ReaderAt, from, size int64) *commandReader {
+	c := newCommandReader(f, from, size)
+	c.keySize = commitKeySize
+	return c
+}
+
 // commitHeader is what is known of a commit without its entries.
 type commitHeader struct {
 	ticket Ticket
+	mark   uint32 // of the file
 	size   int64  // bytes of entries
 	onDisk int64  // bytes of the file that were on disk when it was written
 	crc    uint32 // CRC-32C of key and value
@@ -124,7 +136,7 @@ func (r *replayer) header(c *commandReader) (h commitHeader, cmd command, err er
 		return h, cmd, err
 	}
 	ticket, ok := readDecimal(string(cmd.key))
-	if cmd.del || !ok || len(cmd.key) != commitKeySize || cmd.value < int64(commitHeaderSize) {
+	if cmd.del || !ok || cmd.value < int64(commitHeaderSize) {
 		return h, cmd, c.broken("there is an item that is not a commit")
 	}
 	r.value = r.value[:0]
@@ -134,12 +146,13 @@ func (r *replayer) header(c *commandReader) (h commitHeader, cmd command, err er
 	cmd.value -= int64(commitHeaderSize)
 	v := string(r.value)
 	crc, ok1 := readHex(v[commitSumFrom:commitSumTo])
-	size, ok2 := readDecimal(v[commitSizeFrom:commitSizeTo])
-	onDisk, ok3 := readDecimal(v[commitOnDiskFrom:commitOnDiskTo])
-	if v[0] != recordFormat || !ok1 || !ok2 || !ok3 || int64(size) != cmd.value {
+	mark, ok2 := readHex(v[commitMarkFrom:commitMarkTo])
+	size, ok3 := readDecimal(v[commitSizeFrom:commitSizeTo])
+	onDisk, ok4 := readDecimal(v[commitOnDiskFrom:commitOnDiskTo])
+	if v[0] != recordFormat || !ok1 || !ok2 || !ok3 || !ok4 || int64(size) != cmd.value {
 		return h, cmd, c.broken("a commit's header is malformed")
 	}
-	return commitHeader{Ticket(ticket), int64(size), int64(onDisk), crc}, cmd, nil
+	return commitHeader{Ticket(ticket), mark, int64(size), int64(onDisk), crc}, cmd, nil
 }
 
 // commit reads a commit into r.value and checks it.
@@ -160,7 +173,7 @@ func (r *replayer) commit(c *commandReader) (commitHeader, error) {
 		return h, err
 	}
 	if v := r.value; crc32.Update(crc, castagnoli, v[commitSumTo:]) != h.crc || v[1] != ' ' {
-		return h, &breakOff{at: c.from, to: c.off, reason: "a commit's checksum does not match"}
+		return h, &breakOff{before: c.from, at: c.from, to: c.off, reason: "a commit's checksum does not match"}
 	}
 	return h, nil
 }
@@ -169,21 +182,21 @@ func (r *replayer) keep(b []byte) { r.value = append(r.value, b...) }
 
 // judgeJournal decides about a newest journal that breaks off: nil if it may be cut there, because
 // it shows what a crash leaves behind and no later commit says that this place was on disk.
-func judgeJournal(f *os.File, b *breakOff, size int64) error {
+func judgeJournal(f *os.File, b *breakOff, mark uint32, size int64) error {
 	var r replayer
-	budget := 4 * (size - b.at) // bytes to read: users' data may be made to look like commits
-	_, later, err := search(f, b.at+1, size, setHead+"$16\r\n", func(at int64) (bool, error) {
+	budget := 4 * (size - b.at) // bytes to read: if the first commit is lost, the mark is not known
+	_, later, err := search(f, b.at+1, size, setHead+"$16\r\n0", func(at int64) (bool, error) {
 		if budget < 0 {
 			return true, nil
 		}
-		c := newCommandReader(f, at, size)
+		c := newCommitReader(f, at, size)
 		h, cmd, err := r.header(c)
 		budget -= int64(commitHeaderSize)
-		if err != nil || h.onDisk <= b.at || cmd.value > size-c.off {
+		if err != nil || h.onDisk <= b.at || b.at > 0 && h.mark != mark || cmd.value > size-c.off {
 			return false, ignoreBreakOff(err)
 		}
 		budget -= cmd.value
-		_, err = r.commit(newCommandReader(f, at, size))
+		_, err = r.commit(newCommitReader(f, at, size))
 		return err == nil, ignoreBreakOff(err)
 	})
 	if err != nil {

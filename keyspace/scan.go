@@ -31,6 +31,7 @@ const (
 	maxKeySize = 64<<10 + len("4294967295:") // bytes: an id of 64 KiB in any container
 	maxDigits  = 15                          // of a length in a file
 	peekSize   = maxDigits + 2               // bytes looked at to find out whether a command goes on
+	readSize   = 32 << 10                    // bytes read at a time
 	sectorSize = 512                         // bytes; a power cut leaves whole sectors written or not
 )
 
@@ -53,6 +54,7 @@ func (e *DamageError) Error() string {
 
 // A breakOff is the place at which a file ceases to be a sequence of commands.
 type breakOff struct {
+	before int64 // start of the command before it: a wrong length may have led astray
 	at     int64 // start of the command that is not whole
 	to     int64 // end of that command or of the part that was read
 	short  bool  // what there is of the command is right, but the file ends within it
@@ -62,7 +64,7 @@ type breakOff struct {
 func (e *breakOff) Error() string { return e.reason }
 
 func (e *breakOff) damage(file string) error {
-	return &DamageError{File: file, From: e.at, To: e.to, Reason: e.reason}
+	return &DamageError{File: file, From: e.before, To: e.to, Reason: e.reason}
 }
 
 // command is one command of a file up to its value, which is read next.
@@ -80,12 +82,15 @@ type commandReader struct {
 	off  int64  // of the next byte
 	crc  uint32 // of the bytes read since it was last set
 	from int64  // start of the current command
+	prev int64  // start of the command before it
 	key  []byte
+
+	keySize int64 // if not 0, of every key
 }
 
 func newCommandReader(f io.ReaderAt, from, size int64) *commandReader {
 	section := io.NewSectionReader(f, from, size-from)
-	return &commandReader{r: bufio.NewReaderSize(section, 64<<10), size: size, off: from}
+	return &commandReader{r: bufio.NewReaderSize(section, readSize), size: size, off: from, from: from}
 }
 
 // next reads a command up to its value. Errors: io.EOF at the end of the file, *breakOff, and what
@@ -94,7 +99,7 @@ func (c *commandReader) next() (cmd command, err error) {
 	if c.off == c.size {
 		return cmd, io.EOF
 	}
-	c.from = c.off
+	c.prev, c.from = c.from, c.off
 	cmd.from = c.off
 	if b, err := c.r.Peek(2); err == nil && b[1] == '2' {
 		cmd.del = true
@@ -110,7 +115,7 @@ func (c *commandReader) next() (cmd command, err error) {
 	if err != nil {
 		return cmd, err
 	}
-	if n > int64(maxKeySize) {
+	if n > int64(maxKeySize) || c.keySize != 0 && n != c.keySize {
 		return cmd, c.broken("a key's length is out of range")
 	}
 	c.key = c.key[:0]
@@ -147,7 +152,7 @@ func (c *commandReader) record(cmd command) error {
 		return err
 	}
 	if want, ok := readHex(view(head[recordSumFrom:])); !ok || want != crc || head[0] != recordFormat || head[1] != ' ' {
-		return &breakOff{at: c.from, to: c.off, reason: errRecordSum.Error()}
+		return &breakOff{before: c.from, at: c.from, to: c.off, reason: errRecordSum.Error()}
 	}
 	return nil
 }
@@ -189,7 +194,7 @@ func (c *commandReader) length() (n int64, err error) {
 // read reads n bytes in pieces.
 func (c *commandReader) read(n int64, piece func(b []byte)) error {
 	for n > 0 {
-		b, err := c.r.Peek(int(min(n, 32<<10)))
+		b, err := c.r.Peek(int(min(n, readSize)))
 		if err != nil {
 			return c.failed(err)
 		}
@@ -210,12 +215,12 @@ func (c *commandReader) take(b []byte) {
 }
 
 func (c *commandReader) broken(reason string) error {
-	return &breakOff{at: c.from, to: min(c.off+peekSize, c.size), reason: reason}
+	return &breakOff{before: c.prev, at: c.from, to: min(c.off+peekSize, c.size), reason: reason}
 }
 
 func (c *commandReader) failed(err error) error {
 	if err == io.EOF {
-		return &breakOff{at: c.from, to: c.size, short: true, reason: "the file ends within a command"}
+		return &breakOff{before: c.prev, at: c.from, to: c.size, short: true, reason: "the file ends within a command"}
 	}
 	return err
 }
@@ -261,7 +266,7 @@ func allZero(b []byte) bool {
 // search looks for a pattern in a file from some place on and calls found with each place, until
 // it says that this is it.
 func search(f io.ReaderAt, from, size int64, pattern string, found func(at int64) (bool, error)) (at int64, ok bool, err error) {
-	buf := make([]byte, 64<<10)
+	buf := make([]byte, min(readSize, size-from))
 	for from+int64(len(pattern)) <= size {
 		n, err := f.ReadAt(buf[:min(int64(len(buf)), size-from)], from)
 		if err != nil && err != io.EOF {

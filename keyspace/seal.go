@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
-	"os"
+	"math/rand/v2"
 	"strings"
 )
 
@@ -24,19 +24,21 @@ const (
 	sealKind Kind = 's'
 )
 
-// seal is what the body of a seal's record says: three decimal numbers and a checksum, of fixed
-// width, so that every seal has the same size and nothing else can be taken for one.
+// seal is what the body of a seal's record says, in fixed widths, so that every seal has the same
+// size and nothing else can be taken for one.
 type seal struct {
+	mark uint32 // of the file, drawn when it was made: clients, who cannot know it, cannot forge seals
 	from int64  // end of the seal before, 0 for the first
 	at   int64  // where this seal starts: it covers from to at
 	crc  uint32 // CRC-32C of the bytes from to at
 }
 
 func (s seal) record() string {
-	body := []byte("0000000000000000 0000000000000000 00000000")
-	putDecimal(body[:16], uint64(s.from))
-	putDecimal(body[17:33], uint64(s.at))
-	putHex(body[34:], s.crc)
+	body := []byte("00000000 0000000000000000 0000000000000000 00000000")
+	putHex(body[:8], s.mark)
+	putDecimal(body[9:25], uint64(s.from))
+	putDecimal(body[26:42], uint64(s.at))
+	putHex(body[43:], s.crc)
 	return string(appendRecord(nil, sealKey, Item{Kind: sealKind, Body: view(body)}))
 }
 
@@ -45,6 +47,9 @@ func (s seal) bytes() []byte {
 	rec := s.record()
 	return fmt.Appendf(nil, "%s$%d\r\n%s\r\n$%d\r\n%s\r\n", setHead, len(sealKey), sealKey, len(rec), rec)
 }
+
+// firstSeal is what a new store's file begins with: it covers nothing.
+func firstSeal() seal { return seal{mark: rand.Uint32()} }
 
 var (
 	sealRecordSize = len(seal{}.record())
@@ -59,18 +64,19 @@ func readSeal(rec string) (s seal, ok bool) {
 		return s, false
 	}
 	f := strings.Split(it.Body, " ")
-	if len(rec) != sealRecordSize || len(f) != 3 {
+	if len(rec) != sealRecordSize || len(f) != 4 {
 		return s, false
 	}
-	from, ok1 := readDecimal(f[0])
-	at, ok2 := readDecimal(f[1])
-	crc, ok3 := readHex(f[2])
-	return seal{int64(from), int64(at), crc}, ok1 && ok2 && ok3
+	mark, ok1 := readHex(f[0])
+	from, ok2 := readDecimal(f[1])
+	at, ok3 := readDecimal(f[2])
+	crc, ok4 := readHex(f[3])
+	return seal{mark, int64(from), int64(at), crc}, ok1 && ok2 && ok3 && ok4
 }
 
 // scanStore checks a store's file from its first byte to its last, in constant memory, and gives
-// the end of the last seal: what follows was never confirmed. Damage is a *DamageError.
-func scanStore(f *os.File, size int64) (sealed int64, err error) {
+// the last seal and its end: what follows was never confirmed. Damage is a *DamageError.
+func scanStore(f io.ReaderAt, name string, size int64) (last seal, end int64, err error) {
 	c := newCommandReader(f, 0, size)
 	rec := make([]byte, 0, sealRecordSize)
 	for {
@@ -82,23 +88,29 @@ func scanStore(f *os.File, size int64) (sealed int64, err error) {
 		if err == nil && string(cmd.key) == sealKey {
 			rec = rec[:0]
 			if err = c.sealValue(cmd, &rec); err == nil {
-				want := seal{sealed, cmd.from, crc}
-				if s, _ := readSeal(string(rec)); s != want {
-					return 0, &DamageError{f.Name(), sealed, c.off, "the checksum of this range does not match"}
+				s, ok := readSeal(string(rec))
+				if end == 0 {
+					last.mark = s.mark
 				}
-				sealed, c.crc = c.off, 0
+				if want := (seal{last.mark, end, cmd.from, crc}); !ok || s != want {
+					return last, 0, &DamageError{name, end, c.off, "the checksum of this range does not match"}
+				}
+				last, end, c.crc = s, c.off, 0
 			}
 		} else if err == nil && !cmd.del {
 			err = c.record(cmd)
 		}
 		if err != nil {
-			return sealed, judgeStore(f, size, err)
+			if err := judgeStore(f, name, last.mark, end, size, err); err != nil {
+				return last, 0, err
+			}
+			break
 		}
 	}
-	if sealed == 0 {
-		return 0, &DamageError{f.Name(), 0, size, "there is no seal in it, although one is written when the file is made"}
+	if end == 0 {
+		return last, 0, &DamageError{name, 0, size, "there is no seal in it, although one is written when the file is made"}
 	}
-	return sealed, nil
+	return last, end, nil
 }
 
 // sealValue reads the value of what may only be a seal.
@@ -109,20 +121,23 @@ func (c *commandReader) sealValue(cmd command, rec *[]byte) error {
 	return c.value(cmd, func(b []byte) { *rec = append(*rec, b...) })
 }
 
-// judgeStore decides about a store's file that breaks off: nil if all from the last seal on may be
-// cut.
-func judgeStore(f *os.File, size int64, err error) error {
+// judgeStore decides about a store's file that breaks off: nil if all from the end of the last seal
+// on may be cut.
+func judgeStore(f io.ReaderAt, name string, mark uint32, end, size int64, err error) error {
 	var b *breakOff
 	if !errors.As(err, &b) {
 		return err
 	}
-	_, later, err := search(f, b.at+1, size, sealHead, func(at int64) (bool, error) {
+	_, later, err := search(f, end, size, sealHead, func(at int64) (bool, error) {
+		if at+sealSize > size {
+			return false, nil // it is itself cut short
+		}
 		rec := make([]byte, sealRecordSize)
 		if _, err := f.ReadAt(rec, at+int64(len(sealHead))); err != nil {
-			return false, ignoreEOF(err)
+			return false, err
 		}
 		s, ok := readSeal(string(rec))
-		return ok && s.at == at, nil
+		return ok && s.mark == mark, nil
 	})
 	if err != nil {
 		return err
@@ -133,19 +148,12 @@ func judgeStore(f *os.File, size int64, err error) error {
 			return err
 		}
 	}
-	return b.damage(f.Name())
-}
-
-func ignoreEOF(err error) error {
-	if err == io.EOF {
-		return nil
-	}
-	return err
+	return b.damage(name)
 }
 
 // sumRange gives the CRC-32C of a range of a file.
 func sumRange(f io.ReaderAt, from, to int64) (crc uint32, err error) {
-	buf := make([]byte, 64<<10)
+	buf := make([]byte, readSize)
 	for from < to {
 		n, err := f.ReadAt(buf[:min(int64(len(buf)), to-from)], from)
 		if n == 0 {

@@ -18,6 +18,7 @@ import (
 type store struct {
 	file   *dbFile
 	sealed int64        // bytes; end of the last seal
+	mark   uint32       // in all seals of the file
 	synced bool         // all of the file is on disk
 	bytes  atomic.Int64 // size of the file
 	broken error        // after an fsync that failed: what is on disk is not known any more
@@ -64,7 +65,7 @@ func openStoreWith(path string, log zerolog.Logger, now int64, faults *faults) (
 	if err != nil {
 		return nil, err
 	}
-	sealed, err := scanStore(f, fi.Size())
+	last, sealed, err := scanStore(f, path, fi.Size())
 	if err != nil {
 		return nil, err
 	}
@@ -77,14 +78,14 @@ func openStoreWith(path string, log zerolog.Logger, now int64, faults *faults) (
 	if err != nil {
 		return nil, err
 	}
-	s := &store{file: file, sealed: sealed}
+	s := &store{file: file, sealed: sealed, mark: last.mark}
 	s.bytes.Store(sealed)
 	return s, nil
 }
 
 // createStore makes the file of an empty store: a seal that covers nothing. So a file that has lost
 // all it held is told from a new one.
-func createStore(path string) error { return writeFile(path, seal{}.bytes()) }
+func createStore(path string) error { return writeFile(path, firstSeal().bytes()) }
 
 // undoCompaction clears up after a compaction that a crash has interrupted. Before buntdb rewrites
 // a file it gets a second name, .prev, which goes when the new file is safely on disk and sealed:
@@ -241,7 +242,7 @@ func (s *store) seal() error {
 	if err != nil {
 		return fmt.Errorf("reading %s: %w", s.file.f.Name(), err)
 	}
-	rec := seal{from: s.sealed, at: at, crc: crc}.record()
+	rec := seal{mark: s.mark, from: s.sealed, at: at, crc: crc}.record()
 	if err := s.transact([]op{{key: sealKey, rec: rec}}); err != nil {
 		return err
 	}
