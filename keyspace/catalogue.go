@@ -154,6 +154,9 @@ func (tx *Tx) discard(c *Container) {
 	cat := &tx.ks.catalogue
 	cat.dropped = append(cat.dropped, c.number)
 	cat.dirty[c.number] = nil
+	for _, p := range tx.ks.partitions {
+		p.alertAll(c)
+	}
 	clear(c.tables)
 	tx.group = appendDel(tx.group, containerKey(c.number))
 	tx.removed = append(tx.removed, tx.ks.partitions...)

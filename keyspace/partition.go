@@ -19,6 +19,7 @@ type partition struct {
 	dirty       []*entry // what the store has to learn, in order; entries gone for good among them
 	lastWrite   Ticket   // covers all that was written
 	lastRemoval Ticket   // covers all that is no longer there
+	watchers    map[watchPoint][]*Watcher
 }
 
 // Versions are counted in each partition, the low byte being its number: unique in the keyspace

@@ -241,6 +241,7 @@ func (tx *Tx) Put(c *Container, id string, kind Kind, body string, own int64) It
 		t.replace(e, key, rec, it)
 	}
 	p.touch(e)
+	p.alert(c, id)
 	tx.group = appendSet(tx.group, key, rec)
 	tx.written = append(tx.written, e)
 	return e.item()
@@ -254,6 +255,7 @@ func (tx *Tx) Delete(c *Container, id string) bool {
 		return false
 	}
 	tx.group = appendDel(tx.group, e.key)
+	p.alert(c, id)
 	c.tables[p.number].remove(e)
 	p.forget(e)
 	tx.removed = append(tx.removed, p)

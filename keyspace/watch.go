@@ -1,0 +1,101 @@
+package keyspace
+
+import (
+	"slices"
+	"strings"
+	"sync/atomic"
+)
+
+// Watcher notes whether any of the items it watches changes (WATCH): is written, deleted, or dies.
+// Its zero value watches nothing. One goroutine uses a watcher; others only mark it.
+type Watcher struct {
+	keys []watched
+	// changed is set under the lock of the partition in which a change happens, and read under the
+	// locks of all the keys' partitions: whoever reads it sees all changes up to then.
+	changed atomic.Bool
+}
+
+// watched is one id under watch.
+type watched struct {
+	p     *partition
+	at    watchPoint
+	lived bool // when the watch began
+}
+
+// watchPoint is what is watched: an id of a container, whether there is such an item or not.
+type watchPoint struct {
+	c  *Container
+	id string
+}
+
+// Watch makes a watcher watch an id from now on. The transaction has locked its partition.
+func (tx *Tx) Watch(w *Watcher, c *Container, id string) {
+	at := watchPoint{c, strings.Clone(id)}
+	if slices.ContainsFunc(w.keys, func(k watched) bool { return k.at == at }) {
+		return
+	}
+	p := tx.partition(id)
+	w.keys = append(w.keys, watched{p, at, tx.find(p, c, id) != nil})
+	if p.watchers == nil {
+		p.watchers = make(map[watchPoint][]*Watcher)
+	}
+	p.watchers[at] = append(p.watchers[at], w)
+}
+
+// Watching tells whether the watcher watches anything.
+func (w *Watcher) Watching() bool { return len(w.keys) > 0 }
+
+// IDs gives the ids under watch, whose partitions a transaction locks before it asks Changed.
+func (w *Watcher) IDs() []string {
+	ids := make([]string, len(w.keys))
+	for i, k := range w.keys {
+		ids[i] = k.at.id
+	}
+	return ids
+}
+
+// Changed tells whether any item under watch has changed since the watch on it began. An item that
+// lived then and is dead now has changed; one that was dead already has not.
+func (tx *Tx) Changed(w *Watcher) bool {
+	return w.changed.Load() || slices.ContainsFunc(w.keys, func(k watched) bool {
+		return k.lived && tx.find(tx.partition(k.at.id), k.at.c, k.at.id) == nil
+	})
+}
+
+// Unwatch ends all watches of a watcher. No transaction may be open in the calling goroutine.
+func (ks *Keyspace) Unwatch(w *Watcher) {
+	for _, k := range w.keys {
+		k.p.mu.Lock()
+		left := slices.DeleteFunc(k.p.watchers[k.at], func(other *Watcher) bool { return other == w })
+		if len(left) > 0 {
+			k.p.watchers[k.at] = left
+		} else {
+			delete(k.p.watchers, k.at)
+		}
+		k.p.mu.Unlock()
+	}
+	w.keys = nil
+	w.changed.Store(false)
+}
+
+// alert marks those who watch an id.
+func (p *partition) alert(c *Container, id string) {
+	if len(p.watchers) == 0 {
+		return
+	}
+	for _, w := range p.watchers[watchPoint{c, id}] {
+		w.changed.Store(true)
+	}
+}
+
+// alertAll marks those who watch an item of a container that is about to lose all of them.
+func (p *partition) alertAll(c *Container) {
+	for at, watchers := range p.watchers {
+		if t := c.tables[p.number]; at.c != c || t == nil || t.index[at.id] == nil {
+			continue
+		}
+		for _, w := range watchers {
+			w.changed.Store(true)
+		}
+	}
+}
