@@ -1,0 +1,285 @@
+package server
+
+import (
+	"crypto/tls"
+	"errors"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// freePort is a port of the loopback interface that nobody listens on.
+func freePort(t testing.TB) int {
+	t.Helper()
+	ln, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer closeAll([]net.Listener{ln})
+	return ln.Addr().(*net.TCPAddr).Port
+}
+
+func TestListenTCP(t *testing.T) {
+	port := freePort(t)
+	list, err := listenTCP([]string{"127.0.0.1", "-192.0.2.1", "127.0.0.2"}, port, 511)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer closeAll(list)
+	if len(list) != 2 {
+		t.Errorf("listens on %d addresses", len(list))
+	}
+	for bind, want := range map[string]string{
+		"127.0.0.1":   "cannot listen on 127.0.0.1 port " + strconv.Itoa(port) + ": address already in use",
+		"192.0.2.1":   "cannot listen on 192.0.2.1 port " + strconv.Itoa(port) + ": cannot assign requested address",
+		"-192.0.2.1":  "cannot listen on port " + strconv.Itoa(port) + ": this machine has none of the addresses -192.0.2.1",
+		"no.invalid.": "cannot listen on no.invalid. port ",
+	} {
+		list, err := listenTCP([]string{bind}, port, 0)
+		if err == nil || !strings.HasPrefix(err.Error(), want) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("bind %s: %v", bind, err)
+		}
+		closeAll(list)
+	}
+	// An address that fails takes those before it along.
+	other := freePort(t)
+	if _, err := listenTCP([]string{"127.0.0.1", "192.0.2.1"}, other, 0); err == nil {
+		t.Fatal("listens on an address that the machine does not have")
+	}
+	list, err = listenTCP([]string{"127.0.0.1"}, other, 0)
+	if err != nil {
+		t.Errorf("left open: %v", err)
+	}
+	closeAll(list)
+}
+
+func TestListenUnix(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "mayfly.sock")
+	ln, err := listenUnix(path, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o700 {
+		t.Errorf("mode %v, %v", info.Mode(), err)
+	}
+	if _, err := listenUnix(path, 0); err == nil || err.Error() != "cannot listen on unix socket "+path+": another process listens on it" {
+		t.Errorf("in use: %v", err)
+	}
+	// A process that dies leaves its file behind.
+	ln.(*net.UnixListener).SetUnlinkOnClose(false)
+	closeAll([]net.Listener{ln})
+	if ln, err = listenUnix(path, 0o770); err != nil {
+		t.Fatal(err)
+	}
+	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o770 {
+		t.Errorf("mode %v, %v", info.Mode(), err)
+	}
+	closeAll([]net.Listener{ln})
+	if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("after closing: %v", err)
+	}
+	if err := os.WriteFile(path, []byte("precious"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := listenUnix(path, 0); err == nil || !strings.HasSuffix(err.Error(), "the file exists and is not a socket") {
+		t.Errorf("a file: %v", err)
+	}
+	if content, err := os.ReadFile(path); string(content) != "precious" {
+		t.Errorf("the file was touched: %q, %v", content, err)
+	}
+}
+
+func TestListen(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "s")
+	port := strconv.Itoa(freePort(t))
+	s := newTestServer(t, "--port", port, "--bind", "127.0.0.1", "--unixsocket", path)
+	listeners, err := s.Settings().listen()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.serve(newFakeEngine(), listeners)
+	if got, want := strings.Join(s.Addresses(), ", "), "tcp 127.0.0.1:"+port+", unix "+path; got != want {
+		t.Errorf("listens on %s, want %s", got, want)
+	}
+	nc, err := net.Dial("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := newClient(t, nc)
+	c.send("PING\r\n")
+	c.expect("+PONG\r\n")
+	if sessions := s.Sessions(); len(sessions) != 1 || sessions[0].Addr != path+":0" {
+		t.Errorf("sessions %+v", sessions)
+	}
+	if err := s.Stop(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if _, err := newTestServer(t, "--port", "0").Settings().listen(); err == nil {
+		t.Error("content with nothing to listen on")
+	}
+}
+
+func TestMaxClients(t *testing.T) {
+	s := newTestServer(t, "--maxclients", "2")
+	address := s.run(t, newFakeEngine(), nil)
+	a, b := dial(t, address), dial(t, address)
+	for _, c := range []*client{a, b} {
+		c.send("PING\r\n")
+		c.expect("+PONG\r\n")
+	}
+	c := dial(t, address)
+	c.expect("-ERR max number of clients reached\r\n")
+	c.expectEnd()
+	_ = a.Close()
+	for deadline := time.Now().Add(patience); s.Info().Connected > 1 && time.Now().Before(deadline); {
+		time.Sleep(time.Millisecond)
+	}
+	c = dial(t, address)
+	c.send("PING\r\n")
+	c.expect("+PONG\r\n")
+	if info := s.Info(); info.Rejected != 1 || info.TotalConnections != 3 || info.Connected != 2 {
+		t.Errorf("counted %+v", info)
+	}
+}
+
+// foreign is a connection that comes from another machine.
+type foreign struct{ *net.TCPConn }
+
+func (foreign) RemoteAddr() net.Addr { return &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 1} }
+
+// foreigners is a listener on the loopback interface whose clients seem to come from elsewhere.
+type foreigners struct{ net.Listener }
+
+func (l foreigners) Accept() (net.Conn, error) {
+	nc, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	return foreign{nc.(*net.TCPConn)}, nil
+}
+
+func TestProtectedMode(t *testing.T) {
+	for _, c := range []struct {
+		options []string
+		denied  bool
+	}{
+		{nil, true},
+		{[]string{"--protected-mode", "no"}, false},
+		{[]string{"--requirepass", "secret"}, false},
+	} {
+		s := newTestServer(t, c.options...)
+		list, err := listenTCP([]string{"127.0.0.1"}, freePort(t), 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.engine = newFakeEngine()
+		s.mostFiles.Store(10)
+		s.listeners = map[net.Listener]*tls.Config{list[0]: nil}
+		s.acceptors.Go(func() { s.accept(foreigners{list[0]}, nil) })
+		client := dial(t, list[0].Addr().String())
+		client.send("PING\r\n")
+		if c.denied {
+			client.expect(denied)
+			client.expectEnd()
+		} else {
+			client.expect("+PONG\r\n")
+		}
+		_ = client.Close()
+		if err := s.Stop(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+	if !strings.HasPrefix(denied, "-DENIED ") || strings.Count(denied, "\n") != 1 {
+		t.Error("the refusal is not one error line")
+	}
+}
+
+func TestIsLocal(t *testing.T) {
+	for ip, want := range map[string]bool{
+		"127.0.0.1": true, "127.9.9.9": true, "::1": true, "::ffff:127.0.0.1": true,
+		"192.0.2.1": false, "10.0.0.1": false, "2001:db8::1": false, "0.0.0.0": false,
+	} {
+		if got := isLocal(fromIP(ip)); got != want {
+			t.Errorf("%s: %v", ip, got)
+		}
+	}
+}
+
+type peer struct {
+	net.Conn
+	addr net.Addr
+}
+
+func (p peer) RemoteAddr() net.Addr { return p.addr }
+
+func fromIP(ip string) net.Conn { return peer{addr: &net.TCPAddr{IP: net.ParseIP(ip)}} }
+
+func TestKeepAlive(t *testing.T) {
+	s := newTestServer(t, "--tcp-keepalive", "120")
+	c := dial(t, s.run(t, newFakeEngine(), nil))
+	c.send("PING\r\n")
+	c.expect("+PONG\r\n")
+	s.each(func(c *conn) {
+		raw, err := c.socket.Conn.(*net.TCPConn).SyscallConn()
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = raw.Control(func(fd uintptr) {
+			on, _ := syscall.GetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_KEEPALIVE)
+			interval, _ := syscall.GetsockoptInt(int(fd), syscall.IPPROTO_TCP, syscall.TCP_KEEPINTVL)
+			if on == 0 || interval != 40 {
+				t.Errorf("keepalive %d, interval %d", on, interval)
+			}
+		})
+		if err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// exhausted is a listener for which the process has no file descriptors left.
+type exhausted struct {
+	accepts atomic.Int64
+	closed  chan struct{}
+}
+
+func (l *exhausted) Accept() (net.Conn, error) {
+	select {
+	case <-l.closed:
+		return nil, net.ErrClosed
+	default:
+	}
+	l.accepts.Add(1)
+	return nil, &net.OpError{Op: "accept", Err: os.NewSyscallError("accept4", syscall.EMFILE)}
+}
+
+func (l *exhausted) Close() error {
+	close(l.closed)
+	return nil
+}
+
+func (l *exhausted) Addr() net.Addr { return &net.TCPAddr{} }
+
+func TestReserveTurnsAway(t *testing.T) {
+	ln, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer closeAll([]net.Listener{ln})
+	var r reserve
+	r.refill()
+	r.turnAway(ln) // nobody waits: it must not wait either
+	c := dial(t, ln.Addr().String())
+	r.turnAway(ln)
+	c.expectEnd()
+	if r.file == nil {
+		t.Error("the reserve is not refilled")
+	}
+	_ = r.file.Close()
+}
