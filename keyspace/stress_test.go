@@ -1,0 +1,466 @@
+package keyspace
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"mayfly/expiry"
+)
+
+// TestStress lets many goroutines do everything at once on the same ids while the clock moves, and
+// holds every answer against an exact model. The model needs no locks of its own: what it knows of
+// an id is touched only with that id's partition locked, what it knows of a container is changed
+// only with all of them locked. A transaction that locks too little is therefore a data race, too.
+//
+// In between and at the end the whole keyspace is compared with the model, and it is opened again.
+func TestStress(t *testing.T) {
+	const workers, rounds = 12, 3
+	operations := 1200
+	if testing.Short() {
+		operations = 300
+	}
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	s := newStress(open(t, func(opt *Options) { opt.Partitions = 5 }))
+	for round := range rounds {
+		done := s.background()
+		var wg sync.WaitGroup
+		for n := range workers {
+			w := &worker{stress: s, r: rand.New(rand.NewPCG(seed, uint64(round*workers+n)))}
+			wg.Go(func() {
+				for range operations {
+					w.step()
+				}
+			})
+		}
+		wg.Wait()
+		done()
+		if t.Failed() {
+			return
+		}
+		s.audit()
+		s.o.reopen()
+		s.audit()
+	}
+}
+
+// The containers of the stress.
+const (
+	steady = "0"     // default -1 throughout; never emptied
+	ruled  = "ruled" // its default changes
+	brief  = "brief" // its default changes, and it is flushed, dropped and made again
+)
+
+const (
+	stressIDs      = 60 // single ids a container, written by everybody
+	stressFamilies = 15 // groups of ids a container, written in one transaction each
+	familySize     = 5
+	stressResident = 100 // ids in steady that are overwritten but never deleted and never die
+)
+
+// stress is the keyspace under test and the model.
+type stress struct {
+	o          *opened
+	containers map[string]*modelContainer
+	facts      map[place]*fact
+}
+
+// modelContainer is what is known of a container: changed with all partitions locked, read with any.
+type modelContainer struct {
+	exists bool
+	epoch  int    // counts the times it was emptied
+	rules  []rule // since it was made, the present one last
+}
+
+type rule struct {
+	from int64 // ms
+	def  expiry.TTL
+}
+
+// fact is what is known of an id, under the lock of its partition.
+type fact struct {
+	written bool // and not deleted since
+	item    Item
+	epoch   int // of the container when it was written
+	rule    int // that ruled when it was written
+}
+
+func newStress(o *opened) *stress {
+	s := &stress{o: o, containers: make(map[string]*modelContainer), facts: make(map[place]*fact)}
+	var tx Tx
+	o.BeginAll(&tx)
+	for _, name := range []string{steady, ruled, brief} {
+		if name != steady {
+			tx.CreateContainer(name, expiry.Forever, expiry.Strict)
+		}
+		s.containers[name] = &modelContainer{exists: true, rules: []rule{{tx.Now(), expiry.Forever}}}
+		for n := range stressIDs {
+			s.facts[place{name, singleID(n)}] = &fact{}
+		}
+		for n := range stressFamilies {
+			for _, id := range family(n) {
+				s.facts[place{name, id}] = &fact{}
+			}
+		}
+	}
+	for n := range stressResident {
+		s.facts[place{steady, residentID(n)}] = &fact{}
+		s.put(&tx, steady, residentID(n), Plain, "first", expiry.Never)
+	}
+	o.commit(&tx)
+	return s
+}
+
+func singleID(n int) string   { return fmt.Sprint("single-", n) }
+func residentID(n int) string { return fmt.Sprint("resident-", n) }
+
+// family gives ids that lie in different partitions.
+func family(n int) (ids []string) {
+	for member := range familySize {
+		ids = append(ids, fmt.Sprintf("family-%d-%d", n, member))
+	}
+	return ids
+}
+
+// everDead tells whether the item of a fact is dead or has been at any moment since its write, by
+// going through all rules there have been.
+func (c *modelContainer) everDead(f *fact, now int64) bool {
+	for i := f.rule; i < len(c.rules); i++ {
+		until := now
+		if i+1 < len(c.rules) {
+			until = c.rules[i+1].from
+		}
+		switch def := c.rules[i].def; {
+		case def == expiry.Off || f.item.Own == expiry.Never:
+		case f.item.Own != expiry.Inherit:
+			if f.item.Own <= until {
+				return true
+			}
+		case def > 0 && f.item.TS+int64(def)*1000 <= until:
+			return true
+		}
+	}
+	return false
+}
+
+// lives tells whether the model says that an id lives.
+func (s *stress) lives(at place, now int64) bool {
+	c, f := s.containers[at.container], s.facts[at]
+	return c.exists && f.written && f.epoch == c.epoch && !c.everDead(f, now)
+}
+
+// container looks a container up, and checks whether it is there.
+func (s *stress) container(tx *Tx, name string) *Container {
+	c := tx.Container(name)
+	if exists := s.containers[name].exists; exists != (c != nil) {
+		s.o.t.Errorf("container %s: the keyspace has %v, the model says %v", name, c, exists)
+		return nil
+	}
+	return c
+}
+
+func (s *stress) put(tx *Tx, container, id string, kind Kind, body string, own int64) {
+	c := s.container(tx, container)
+	if c == nil {
+		return
+	}
+	model := s.containers[container]
+	*s.facts[place{container, id}] = fact{
+		written: true, epoch: model.epoch, rule: len(model.rules) - 1,
+		item: tx.Put(c, id, kind, body, own),
+	}
+}
+
+// look reads an id and compares it with the model.
+func (s *stress) look(tx *Tx, container, id string) (it Item, ok bool) {
+	c := s.container(tx, container)
+	if c == nil {
+		return Item{}, false
+	}
+	at := place{container, id}
+	it, ok = tx.Get(c, id)
+	f := s.facts[at]
+	if want := s.lives(at, tx.Now()); ok != want || ok && it != f.item {
+		s.o.t.Errorf("at %d %v is %+v %v, the model says %+v %v under %+v", tx.Now(), at, it, ok, f, want, s.containers[container])
+	}
+	return it, ok
+}
+
+func (s *stress) delete(tx *Tx, container, id string) {
+	c := s.container(tx, container)
+	if c == nil {
+		return
+	}
+	at := place{container, id}
+	want := s.lives(at, tx.Now())
+	if got := tx.Delete(c, id); got != want {
+		s.o.t.Errorf("at %d deleting %v gives %v, the model says %+v under %+v", tx.Now(), at, got, s.facts[at], s.containers[container])
+	}
+	s.facts[at].written = false
+}
+
+// audit compares all there is with the model, at one moment.
+func (s *stress) audit() {
+	var tx Tx
+	s.o.BeginAll(&tx)
+	defer tx.Close()
+	living := make(map[string]int)
+	for at := range s.facts {
+		if s.lives(at, tx.Now()) {
+			living[at.container]++
+		}
+	}
+	for name := range s.containers {
+		c := s.container(&tx, name)
+		if c == nil {
+			continue
+		}
+		if n := tx.Count(c); n != living[name] {
+			s.o.t.Errorf("at %d %d are counted in %s, the model has %d", tx.Now(), n, name, living[name])
+		}
+		scanned := 0
+		tx.Scan(c, 0, 1<<30, func(id string, it Item) {
+			scanned++
+			at := place{name, id}
+			if f := s.facts[at]; !s.lives(at, tx.Now()) || f.item != it {
+				s.o.t.Errorf("at %d a scan finds %v %+v, the model says %+v", tx.Now(), at, it, f)
+			}
+		})
+		if scanned != living[name] {
+			s.o.t.Errorf("at %d a scan finds %d in %s, the model has %d", tx.Now(), scanned, name, living[name])
+		}
+	}
+}
+
+// background runs what a server runs beside its commands, at a pace at which it meets them often,
+// until the function it returns is called.
+func (s *stress) background() (done func()) {
+	stop := make(chan struct{})
+	var wg sync.WaitGroup
+	every := func(pause time.Duration, f func()) {
+		wg.Go(func() {
+			ticker := time.NewTicker(pause)
+			defer ticker.Stop()
+			for {
+				select {
+				case <-stop:
+					return
+				case <-ticker.C:
+					f()
+				}
+			}
+		})
+	}
+	every(time.Millisecond, s.o.PurgeOnce)
+	every(20*time.Millisecond, s.o.wakeCheckpoint)
+	every(15*time.Millisecond, func() { s.o.markClock() })
+	return func() { close(stop); wg.Wait() }
+}
+
+// worker is one of the goroutines.
+type worker struct {
+	*stress
+	r    *rand.Rand
+	tx   Tx
+	last Ticket
+}
+
+func (w *worker) step() {
+	containers := [...]string{steady, ruled, ruled, brief}
+	container := containers[w.r.IntN(len(containers))]
+	id := singleID(w.r.IntN(stressIDs))
+	switch n := w.r.IntN(1000); {
+	case n < 300:
+		w.o.BeginKey(&w.tx, id)
+		w.put(&w.tx, container, id, Document, w.body(), w.own())
+	case n < 550:
+		w.o.BeginKey(&w.tx, id)
+		w.look(&w.tx, container, id)
+	case n < 630:
+		w.o.BeginKey(&w.tx, id)
+		w.delete(&w.tx, container, id)
+	case n < 700:
+		w.changeFamily(container)
+	case n < 820:
+		w.lookAtFamily(container)
+	case n < 870:
+		id := residentID(w.r.IntN(stressResident))
+		w.o.BeginKey(&w.tx, id)
+		w.put(&w.tx, steady, id, Plain, w.body(), expiry.Never)
+	case n < 950:
+		w.o.clock.Advance(time.Duration(w.r.IntN(400)) * time.Millisecond)
+		return
+	case n < 970:
+		w.drawRandom(container)
+	case n < 980:
+		w.countWhileOthersWrite(container)
+	case n < 984:
+		w.scanWhileOthersWrite()
+		return
+	case n < 992:
+		w.changeRule()
+	case n < 995:
+		w.emptyBrief()
+	case n < 996:
+		w.o.SetFsync([...]Fsync{EverySec, No, Always}[w.r.IntN(3)])
+		return
+	default:
+		w.audit()
+		return
+	}
+	w.commit()
+}
+
+// commit ends the transaction; as a connection does, it does not wait for each one.
+func (w *worker) commit() {
+	t := w.tx.Close()
+	w.last = max(w.last, t)
+	if w.r.IntN(4) > 0 {
+		return
+	}
+	if err := w.o.Wait(w.last); err != nil {
+		w.o.t.Error(err)
+	} else if !w.o.Committed(w.last) {
+		w.o.t.Errorf("ticket %d is not committed after waiting for it", w.last)
+	}
+}
+
+func (w *worker) body() string {
+	return fmt.Sprintf(`{"n":%d,"pad":"%*d"}`, w.r.Uint64(), w.r.IntN(300), 0)
+}
+
+// own gives an own end; to be called while a transaction is open.
+func (w *worker) own() int64 {
+	switch w.r.IntN(4) {
+	case 0:
+		return expiry.Never
+	case 1:
+		return w.tx.Now() + 1 + w.r.Int64N(5000)
+	}
+	return expiry.Inherit
+}
+
+func (w *worker) changeFamily(container string) {
+	ids := family(w.r.IntN(stressFamilies))
+	w.o.BeginKeys(&w.tx, ids)
+	if w.r.IntN(4) == 0 {
+		for _, id := range ids {
+			w.delete(&w.tx, container, id)
+		}
+		return
+	}
+	body, own := w.body(), w.own()
+	for _, id := range ids {
+		w.put(&w.tx, container, id, Document, body, own)
+	}
+}
+
+// lookAtFamily checks that the members of a family are alike: they are written, die and are deleted
+// together.
+func (w *worker) lookAtFamily(container string) {
+	ids := family(w.r.IntN(stressFamilies))
+	w.o.BeginKeys(&w.tx, ids)
+	first, there := w.look(&w.tx, container, ids[0])
+	for _, id := range ids[1:] {
+		if it, ok := w.look(&w.tx, container, id); ok != there || it.Body != first.Body || it.TS != first.TS || it.Own != first.Own {
+			w.o.t.Errorf("%s is %+v %v, its sibling %s %+v %v", id, it, ok, ids[0], first, there)
+		}
+	}
+}
+
+func (w *worker) drawRandom(container string) {
+	w.o.BeginSweep(&w.tx)
+	c := w.tx.Container(container)
+	if c == nil {
+		return
+	}
+	id, it, ok := w.tx.Random(c)
+	switch {
+	case !ok && container == steady:
+		w.o.t.Error("no random item though many live throughout")
+	case ok && w.facts[place{container, id}] == nil:
+		w.o.t.Errorf("random item %q %+v was never written", id, it)
+	case ok && c.Policy().Dead(it.TS, it.Own, w.tx.Now()) && container == steady:
+		w.o.t.Errorf("random item %q %+v is dead", id, it)
+	}
+}
+
+func (w *worker) countWhileOthersWrite(container string) {
+	w.o.BeginSweep(&w.tx)
+	c := w.tx.Container(container)
+	if c == nil {
+		return
+	}
+	least, most := 0, stressIDs+stressFamilies*familySize
+	if container == steady {
+		least, most = stressResident, most+stressResident
+	}
+	s := w.tx.Stats(c)
+	if s.Documents < least || s.Documents > most || s.Plain != least || s.Mortal+s.Heirs > s.Documents {
+		w.o.t.Errorf("figures of %s, which holds %d to %d items, %d of them plain keys: %+v", container, least, most, least, s)
+	}
+}
+
+// scanWhileOthersWrite checks that a scan visits all that lives throughout, and nothing twice.
+func (w *worker) scanWhileOthersWrite() {
+	seen := make(map[string]int)
+	for cursor := uint64(0); ; {
+		w.o.BeginSweep(&w.tx)
+		cursor = w.tx.Scan(w.tx.Container(steady), cursor, 1+w.r.IntN(40), func(id string, it Item) {
+			seen[id]++
+			if w.facts[place{steady, id}] == nil {
+				w.o.t.Errorf("a scan finds %q %+v, which was never written", id, it)
+			}
+		})
+		w.commit()
+		if cursor == 0 {
+			break
+		}
+	}
+	for n := range stressResident {
+		if id := residentID(n); seen[id] == 0 {
+			w.o.t.Errorf("%s lives throughout but was not visited", id)
+		}
+	}
+	for id, times := range seen {
+		if times > 1 {
+			w.o.t.Errorf("%s was visited %d times in one scan", id, times)
+		}
+	}
+}
+
+func (w *worker) changeRule() {
+	name := [...]string{ruled, brief}[w.r.IntN(2)]
+	def := [...]expiry.TTL{expiry.Off, expiry.Forever, expiry.TTL(1 + w.r.IntN(8))}[w.r.IntN(3)]
+	w.o.BeginAll(&w.tx)
+	c := w.container(&w.tx, name)
+	if c == nil {
+		return
+	}
+	w.tx.SetPolicy(c, def, expiry.Strict)
+	model := w.containers[name]
+	model.rules = append(model.rules, rule{w.tx.Now(), def})
+}
+
+// emptyBrief flushes the brief container, drops it or makes it again.
+func (w *worker) emptyBrief() {
+	w.o.BeginAll(&w.tx)
+	c, model := w.container(&w.tx, brief), w.containers[brief]
+	switch {
+	case !model.exists:
+		def := expiry.TTL(1 + w.r.IntN(8))
+		if w.tx.CreateContainer(brief, def, expiry.Strict) == nil {
+			w.o.t.Error("a container that is not there cannot be made")
+		}
+		*model = modelContainer{exists: true, epoch: model.epoch + 1, rules: []rule{{w.tx.Now(), def}}}
+	case w.r.IntN(2) == 0:
+		w.tx.Flush(c)
+		model.epoch++
+	default:
+		w.tx.Drop(c)
+		model.exists = false
+	}
+}
