@@ -22,6 +22,10 @@ type Options struct {
 	Log          zerolog.Logger // progress and trouble; the zero value is silent
 	ExpireEffort int            // active-expire-effort, 1 to 10; 0 means 1
 	NoPurge      bool           // do not start the active purge (tests drive it by hand)
+
+	// OnDeath is called once for every item that has died, when it is removed. It runs under the lock
+	// of a partition: it must return soon and not use the keyspace. The id must be cloned to be kept.
+	OnDeath func(c *Container, id string)
 }
 
 // Fsync says when what is written is forced to disk (appendfsync).

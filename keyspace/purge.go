@@ -18,7 +18,16 @@ func (o pool) Sample(n int) (drawn, dead int) {
 	if t == nil {
 		return 0, 0
 	}
-	return t.sample(o.c.Policy(), o.ks.Now(), n, o.p.forget)
+	return t.sample(o.c.Policy(), o.ks.Now(), n, func(e *entry) { o.ks.bury(o.p, o.c, e) })
+}
+
+// bury lets go of an entry that has been taken out of its table because it is dead: the one place
+// where that happens, once a death.
+func (ks *Keyspace) bury(p *partition, c *Container, e *entry) {
+	if ks.opt.OnDeath != nil {
+		ks.opt.OnDeath(c, e.key[c.tables[p.number].prefix:])
+	}
+	p.forget(e)
 }
 
 // poolList remembers the pools for as long as the containers stay the same. Only the purge, which

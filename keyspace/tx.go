@@ -197,7 +197,7 @@ func (tx *Tx) find(p *partition, c *Container, id string) *entry {
 	tx.saw(e.ticket)
 	if e.dead(c.Policy(), tx.now) {
 		t.remove(e)
-		p.forget(e)
+		tx.ks.bury(p, c, e)
 		tx.ks.purge.CountLazy(1)
 		return nil
 	}
@@ -272,7 +272,7 @@ func (tx *Tx) sweep(p *partition, c *Container) *table {
 	}
 	removed := 0
 	t.sweep(c.Policy(), tx.now, func(e *entry) {
-		p.forget(e)
+		tx.ks.bury(p, c, e)
 		removed++
 	})
 	if removed > 0 {

@@ -1,0 +1,92 @@
+package keyspace
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"mayfly/expiry"
+)
+
+func TestPurgeRemovesTheDeadAndOnlyThem(t *testing.T) {
+	o := open(t)
+	o.policy("c", 10)
+	for i := range 500 {
+		o.put("c", fmt.Sprint("heir-", i), "{}", expiry.Inherit)
+		o.put("c", fmt.Sprint("never-", i), "{}", expiry.Never)
+		o.putFor("c", fmt.Sprint("longer-", i), 20)
+	}
+	inMemory := func() int {
+		n := 0
+		for _, p := range o.partitions {
+			var tx Tx
+			o.BeginSweep(&tx)
+			if table := tx.Container("c").tables[p.number]; table != nil {
+				n += len(table.index)
+			}
+			tx.Close()
+		}
+		return n
+	}
+	purgeTo := func(want int) {
+		t.Helper()
+		for range 1000 {
+			if o.PurgeOnce(); inMemory() == want {
+				break
+			}
+		}
+		if n := inMemory(); n != want {
+			t.Fatalf("%d items are in memory after many cycles, want %d", n, want)
+		}
+	}
+	purgeTo(1500)
+	o.clock.Advance(10 * time.Second)
+	if inMemory() != 1500 {
+		t.Fatal("the dead are removed by nobody")
+	}
+	// While the bound of the class allows that some are dead, it goes on looking, but may leave a few.
+	for range 200 {
+		o.PurgeOnce()
+	}
+	if n := inMemory(); n < 1000 || n > 1000+500/5 {
+		t.Fatalf("%d items are in memory, 1000 live and 500 have died", n)
+	}
+	if s := o.Stats().Expiry; s.RemovedActively == 0 || s.Sampled < s.RemovedActively {
+		t.Fatalf("counters: %+v", s)
+	}
+	o.policy("c", expiry.Off) // the dead are still dead, and still purged
+	for range 200 {
+		o.PurgeOnce()
+	}
+	if o.count("c") != 1000 {
+		t.Fatal("count")
+	}
+	purgeTo(1000)
+}
+
+func TestEveryDeathIsReportedOnce(t *testing.T) {
+	reported := make(map[string]int)
+	o := open(t, func(opt *Options) {
+		opt.OnDeath = func(c *Container, id string) { reported[c.Name()+"/"+id]++ }
+	})
+	for i := range 300 {
+		o.putFor("0", fmt.Sprint(i), 1)
+		o.putFor("0", fmt.Sprint("late-", i), 100)
+	}
+	o.delete("0", "late-0")
+	o.clock.Advance(time.Second)
+	for i := range 50 {
+		o.lives("0", fmt.Sprint(i))          // found dead by a reader,
+		o.putFor("0", fmt.Sprint(100+i), 99) // by a writer,
+	}
+	o.PurgeOnce()
+	o.count("0") // or by a count
+	for i := range 300 {
+		if n := reported[fmt.Sprint("0/", i)]; n != 1 {
+			t.Errorf("%d died and was reported %d times", i, n)
+		}
+	}
+	if len(reported) != 300 {
+		t.Errorf("%d deaths are reported, 300 happened", len(reported))
+	}
+}
