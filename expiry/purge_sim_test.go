@@ -98,8 +98,8 @@ func (s *sim) deadShare() float64 {
 // minute, and follows the share of dead among all items in memory until hardly any are left.
 func TestPurgeKeepsItsPromise(t *testing.T) {
 	items, over := 1_000_000, time.Minute
-	if testing.Short() { // the last quarter of the minute, which is the hardest
-		items, over = 250_000, 15*time.Second
+	if testing.Short() { // the last tenth of the minute, which is the hardest
+		items, over = 100_000, 6*time.Second
 	}
 	const few = 20_000 // items; of fewer, those that die in the 10 ms between cycles are a large share
 	for _, tc := range []struct {

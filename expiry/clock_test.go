@@ -1,0 +1,181 @@
+package expiry
+
+import (
+	"math"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// machine stands in for the clocks of a machine; both move only as a test says.
+type machine struct{ wall, mono time.Duration }
+
+func (m *machine) read() (wall, mono int64) { return int64(m.wall), int64(m.mono) }
+
+func (m *machine) pass(d time.Duration) { m.wall += d; m.mono += d }
+
+func TestClockFollowsTheWallForwardOnly(t *testing.T) {
+	m := &machine{wall: 1000 * time.Hour}
+	c := newSystemClock(0, m.read)
+	expect := func(want time.Duration) {
+		t.Helper()
+		if got := c.Now(); got != want.Milliseconds() {
+			t.Errorf("it is %d, want %d", got, want.Milliseconds())
+		}
+	}
+	expect(1000 * time.Hour)
+	m.pass(90 * time.Second)
+	expect(1000*time.Hour + 90*time.Second)
+
+	m.wall -= 5 * time.Hour // set back: it goes on as if nothing had happened
+	expect(1000*time.Hour + 90*time.Second)
+	m.pass(time.Millisecond)
+	expect(1000*time.Hour + 90*time.Second + time.Millisecond)
+	m.pass(time.Hour)
+	expect(1001*time.Hour + 90*time.Second + time.Millisecond)
+
+	m.wall += 5 * time.Hour // set right again: nothing to catch up with
+	expect(1001*time.Hour + 90*time.Second + time.Millisecond)
+
+	m.wall += 24 * time.Hour // set forward: it follows
+	expect(1025*time.Hour + 90*time.Second + time.Millisecond)
+	m.wall -= 24 * time.Hour // and does not return
+	m.pass(time.Second)
+	expect(1025*time.Hour + 91*time.Second + time.Millisecond)
+
+	m.mono -= time.Second // asleep, a machine's monotonic clock may stand: then the wall counts
+	m.wall = 2000 * time.Hour
+	expect(2000 * time.Hour)
+}
+
+func TestClockAfterARestart(t *testing.T) {
+	for name, tc := range map[string]struct {
+		floor, wall, want time.Duration
+	}{
+		"first start":               {0, 500 * time.Hour, 500 * time.Hour},
+		"wall went on":              {499 * time.Hour, 500 * time.Hour, 500 * time.Hour},
+		"wall was set back":         {510 * time.Hour, 500 * time.Hour, 510 * time.Hour},
+		"wall lost, a dead battery": {500 * time.Hour, 0, 500 * time.Hour},
+	} {
+		m := &machine{wall: tc.wall, mono: 7 * time.Minute} // the monotonic clock starts anywhere
+		c := newSystemClock(tc.floor.Milliseconds(), m.read)
+		if got := c.Now(); got != tc.want.Milliseconds() {
+			t.Errorf("%s: it is %d, want %d", name, got, tc.want.Milliseconds())
+		}
+		m.pass(3 * time.Second) // it never stops
+		if got := c.Now(); got != (tc.want + 3*time.Second).Milliseconds() {
+			t.Errorf("%s: 3 s later it is %d, want %d", name, got, (tc.want + 3*time.Second).Milliseconds())
+		}
+	}
+}
+
+func TestClockIsRaised(t *testing.T) {
+	m := &machine{wall: time.Hour}
+	c := newSystemClock(0, m.read)
+	c.Raise(1000) // in the past
+	if got := c.Now(); got != time.Hour.Milliseconds() {
+		t.Errorf("it is %d", got)
+	}
+	c.Raise((2 * time.Hour).Milliseconds())
+	if got := c.Now(); got != (2 * time.Hour).Milliseconds() {
+		t.Errorf("it is %d", got)
+	}
+	// A floor that makes no sense must not send it back to before the epoch.
+	for _, floor := range []int64{math.MinInt64, -1, math.MaxInt64} {
+		c.Raise(floor)
+		m.pass(time.Hour)
+		if got := c.Now(); got < (3 * time.Hour).Milliseconds() {
+			t.Errorf("raised to %d it is %d", floor, got)
+		}
+	}
+}
+
+func TestSystemClockIsTheMachines(t *testing.T) {
+	before := time.Now().UnixMilli()
+	c := NewSystemClock(0)
+	got := c.Now()
+	if after := time.Now().UnixMilli(); got < before || got > after {
+		t.Errorf("it is %d, not between %d and %d", got, before, after)
+	}
+	ahead := time.Now().Add(time.Hour).UnixMilli()
+	if got := NewSystemClock(ahead).Now(); got < ahead {
+		t.Errorf("with floor %d it is %d", ahead, got)
+	}
+}
+
+// Whoever reads the clock after another has, sees no earlier time, while the wall clock jumps.
+func TestClockUnderConcurrency(t *testing.T) {
+	var wall, mono atomic.Int64
+	wall.Store(int64(1000 * time.Hour))
+	c := newSystemClock(0, func() (int64, int64) { return wall.Load(), mono.Add(1000) })
+
+	var mu sync.Mutex
+	var latest int64
+	var readers, setter sync.WaitGroup
+	stop := make(chan struct{})
+	setter.Go(func() {
+		for i := int64(0); ; i++ {
+			select {
+			case <-stop:
+				return
+			default:
+				wall.Store(int64(1000*time.Hour) + (i%7-3)*int64(time.Hour))
+				c.Raise((999 * time.Hour).Milliseconds() + i%5)
+			}
+		}
+	})
+	for range 4 {
+		readers.Go(func() {
+			for range 5000 {
+				mu.Lock()
+				floor := latest
+				mu.Unlock()
+				now := c.Now()
+				if now < floor {
+					t.Errorf("it was %d, it is %d", floor, now)
+					return
+				}
+				mu.Lock()
+				latest = max(latest, now)
+				mu.Unlock()
+			}
+		})
+	}
+	readers.Wait()
+	close(stop)
+	setter.Wait()
+}
+
+func TestManualClock(t *testing.T) {
+	c := NewManualClock(5000)
+	c.Advance(1500 * time.Millisecond)
+	c.Raise(6000)
+	if got := c.Now(); got != 6500 {
+		t.Errorf("it is %d", got)
+	}
+	c.Raise(7000)
+	if got := c.Now(); got != 7000 {
+		t.Errorf("it is %d", got)
+	}
+	var all sync.WaitGroup
+	for i := range 8 {
+		all.Go(func() {
+			for j := range 1000 {
+				c.Raise(int64(7000 + i*1000 + j))
+				c.Advance(time.Millisecond)
+			}
+		})
+	}
+	all.Wait()
+	if got := c.Now(); got < 14999 || got > 14999+8000 {
+		t.Errorf("it is %d", got)
+	}
+}
+
+func TestMonotonic(t *testing.T) {
+	before := Monotonic()
+	if after := Monotonic(); before <= 0 || after < before {
+		t.Errorf("%v, then %v", before, after)
+	}
+}

@@ -1,0 +1,40 @@
+// Package expiry decides when items die, tells the time, and finds the dead.
+//
+// # The rules
+//
+// rules.go holds the rules of time to live, those of Azure Cosmos DB, as pure functions. A container
+// has a default [TTL]; an item may have its own end. Together with the time of the item's last write
+// and the moment now they say whether it is dead:
+//
+//	item \ container's default   off             -1                n
+//	inherits                     lives for ever  lives for ever    dies n s after its last write
+//	never                        lives for ever  lives for ever    lives for ever
+//	has an end of its own        lives for ever  dies at its end   dies at its end
+//
+// [Policy.Dead] is the one place in the program that answers this question, [Policy.DeadTo] the same
+// for all items at once. A [Policy] is the container's default together with two marks: up to where
+// past defaults have killed. They keep dead what was dead once, whatever the default is changed to
+// later, and they are all the history there is: [Policy.Change] takes constant time and space,
+// and no item is ever rewritten because a policy changed.
+//
+// [ParseMember] reads the member "ttl" of a document, [ParseDefault] and [ParseOption] what commands
+// take. They accept what is legal and nothing else; a [RangeError] names the value and what is.
+//
+// # The clock
+//
+// clock.go is the only place that reads the time. [SystemClock] never runs backwards and never
+// stops, even if the machine's does or the program is started again with the wall clock set back.
+// [ManualClock] is for tests. [Monotonic] measures how long things take.
+//
+// Everything else takes the time as an argument. It is in milliseconds since the epoch, and
+// positive.
+//
+// # The purge
+//
+// A dead item is as good as gone; its memory is not. [Purge] draws small samples from pools of items
+// that could die and removes the dead among them, within a budget of CPU time that an effort of 1 to
+// 10 sets. purge.go explains how, [Runner] does it in the background, and [Stats] count it.
+//
+// The package knows nothing of keyspaces: their parts are a [Pool] to it, which draws its samples
+// with a [Spread].
+package expiry

@@ -1,0 +1,261 @@
+package expiry
+
+import (
+	"sync"
+	"testing"
+	"time"
+)
+
+func TestPaceOfEfforts(t *testing.T) {
+	for effort, want := range map[int]pace{
+		1:  {20, 0.25, 0.10, time.Millisecond},
+		2:  {25, 0.27, 0.09, 1250 * time.Microsecond},
+		10: {65, 0.43, 0.01, 3250 * time.Microsecond},
+	} {
+		if got := paceOf(effort); got != want {
+			t.Errorf("effort %d: %+v, want %+v", effort, got, want)
+		}
+	}
+	if paceOf(0) != paceOf(1) || paceOf(11) != paceOf(10) || paceOf(-5) != paceOf(1) {
+		t.Error("efforts out of range are not moved to the nearest")
+	}
+}
+
+// The effort can change at any time and shows in the next cycle.
+func TestEffortChanges(t *testing.T) {
+	s := newSim(1)
+	s.load(1, 1000, 1, evenly)
+	s.now = -time.Hour // all live
+	drawn := func() int64 {
+		before := s.purge.Stats().Sampled
+		s.purge.Slow()
+		return s.purge.Stats().Sampled - before
+	}
+	if n := drawn(); n != 20 {
+		t.Errorf("effort 1 draws %d of a quiet pool", n)
+	}
+	s.purge.SetEffort(10)
+	if n := drawn(); n != 65 || s.purge.Effort() != 10 {
+		t.Errorf("effort %d draws %d of a quiet pool", s.purge.Effort(), n)
+	}
+	s.purge.SetEffort(99)
+	if s.purge.Effort() != MaxEffort {
+		t.Errorf("effort is %d", s.purge.Effort())
+	}
+}
+
+// What is dead in few items is found by one cycle, which is what tests that call Slow rely on.
+func TestOneSlowCycleCleansSmallPools(t *testing.T) {
+	for _, pools := range []int{1, 16, 256} {
+		s := newSim(1)
+		s.load(pools, 1000, 1, evenly)
+		s.now = time.Hour
+		s.purge.settle(paceOf(1))
+		s.purge.Slow()
+		if left := len(s.ends) - s.gone; left != 0 {
+			t.Errorf("%d pools: %d of 1000 dead items are left", pools, left)
+		}
+	}
+}
+
+// Fast cycles stand aside while nothing dies, and never take what the next slow one needs.
+func TestFastCycles(t *testing.T) {
+	s := newSim(1)
+	s.load(4, 100_000, 1, evenly)
+	s.now = -time.Hour
+	s.purge.asOf = s.now
+	s.purge.Slow()
+	if state := s.purge.Fast(); state != Quiet || s.purge.Stats().Cycles != 1 {
+		t.Errorf("state %d, %d cycles while all live", state, s.purge.Stats().Cycles)
+	}
+
+	s.now = time.Hour
+	if state := s.purge.Slow(); state != Pressed {
+		t.Errorf("state %d with 100,000 dead", state)
+	}
+	s.purge.Fast()                 // at once: the slow one has taken all there was
+	s.now += 20 * time.Millisecond // with the 25 of the slow one this earns 11 ms, less than half of 25
+	s.purge.Fast()
+	if n := s.purge.Stats().Cycles; n != 2 {
+		t.Errorf("%d cycles: a fast cycle took what is for the slow one", n)
+	}
+	s.now += 20 * time.Millisecond // 16 ms
+	for range 10 {
+		s.purge.Fast()
+	}
+	if n := s.purge.Stats().Cycles - 2; n < 3 || n > 5 {
+		t.Errorf("%d fast cycles of 1 ms in the 3.75 ms there were for them", n)
+	}
+	before := s.purge.Stats().TimeSpent
+	s.purge.Slow()
+	if got := s.purge.Stats().TimeSpent - before; got < 12*time.Millisecond {
+		t.Errorf("the slow cycle got %v", got)
+	}
+}
+
+// A pool that is dropped while it is hot is forgotten.
+func TestDroppedPoolsAreForgotten(t *testing.T) {
+	s := newSim(1)
+	s.load(8, 100_000, 1, evenly)
+	s.now = time.Hour
+	s.purge.Slow()
+	if len(s.purge.hot) != 8 || len(s.purge.known) != 8 {
+		t.Fatalf("%d hot pools, want 8", len(s.purge.hot))
+	}
+	for _, p := range s.pools {
+		p.(*simPool).ends = nil
+	}
+	s.pools = nil
+	s.now += time.Second
+	s.purge.Slow()
+	if len(s.purge.hot) != 0 || len(s.purge.known) != 0 {
+		t.Errorf("%d dropped pools are still known", len(s.purge.hot))
+	}
+	for _, v := range s.purge.queue[:cap(s.purge.queue)] {
+		if v != nil {
+			t.Error("the queue still holds a dropped pool")
+		}
+	}
+	s.purge.Slow() // no pools at all
+}
+
+// While items die at random in half of the pools, the estimate comes close to the truth.
+func TestStaleShareIsEstimated(t *testing.T) {
+	s := newSim(1)
+	s.load(16, 500_000, 30*time.Second, randomly)
+	var truth float64
+	looks := 0
+	s.run(20*time.Second, func() {
+		if s.now > 10*time.Second {
+			truth += s.deadShare()
+			looks++
+		}
+	})
+	truth /= float64(looks)
+	if got := s.purge.Stats().StaleShare; got < truth/2 || got > truth*2 {
+		t.Errorf("estimated %.3f, it was %.3f on average", got, truth)
+	}
+	s.run(40*time.Second, func() {})
+	if got := s.purge.Stats().StaleShare; got > 0.001 {
+		t.Errorf("estimated %.3f long after all is gone", got)
+	}
+}
+
+// lockedPool is a pool as an owner makes one: a mutex, a list and a clock.
+type lockedPool struct {
+	mu     sync.Mutex // protects what follows
+	ends   []int64
+	spread Spread
+
+	clock *ManualClock
+	empty chan<- struct{}
+}
+
+func (p *lockedPool) add(end int64) {
+	p.mu.Lock()
+	p.ends = append(p.ends, end)
+	p.mu.Unlock()
+}
+
+func (p *lockedPool) Sample(n int) (drawn, dead int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now := p.clock.Now()
+	for ; drawn < n && len(p.ends) > 0; drawn++ {
+		if i := p.spread.Next(len(p.ends)); p.ends[i] <= now {
+			last := len(p.ends) - 1
+			p.ends[i] = p.ends[last]
+			p.ends = p.ends[:last]
+			dead++
+			if last == 0 {
+				p.empty <- struct{}{}
+			}
+		}
+	}
+	return drawn, dead
+}
+
+// TestRunner lets the real goroutine purge while others write, change the effort, count and ask for
+// statistics.
+func TestRunner(t *testing.T) {
+	const pools, items = 16, 2000
+	clock := NewManualClock(1)
+	empty := make(chan struct{}, pools*items)
+	var list []Pool
+	for range pools {
+		list = append(list, &lockedPool{clock: clock, empty: empty})
+	}
+	p := NewPurge(1, func() []Pool { return list })
+	r := NewRunner(p)
+	r.Start()
+
+	var work sync.WaitGroup
+	for i, pool := range list {
+		work.Go(func() {
+			for n := range items {
+				pool.(*lockedPool).add(int64(1000 + n))
+				if n%100 == 0 {
+					p.CountLazy(2)
+					p.SetEffort(1 + (i+n/100)%10)
+					if s := p.Stats(); s.RemovedActively != 0 {
+						t.Errorf("%d living items were removed", s.RemovedActively)
+					}
+				}
+			}
+		})
+	}
+	work.Wait()
+	clock.Advance(time.Hour)
+	for range pools {
+		<-empty
+	}
+	r.Stop()
+	s := p.Stats()
+	if s.RemovedActively != pools*items || s.RemovedLazily != pools*items/100*2 {
+		t.Errorf("removed %d actively, %d lazily", s.RemovedActively, s.RemovedLazily)
+	}
+	if s.Sampled < s.RemovedActively || s.Cycles == 0 || s.TimeSpent <= 0 || s.LongestCycle <= 0 || s.LongestCycle > s.TimeSpent {
+		t.Errorf("statistics make no sense: %+v", s)
+	}
+	if again := p.Stats(); again != s {
+		t.Errorf("it goes on after Stop: %+v, then %+v", s, again)
+	}
+}
+
+func TestRunnerThatNeverRan(t *testing.T) {
+	NewRunner(NewPurge(1, func() []Pool { return nil })).Stop()
+}
+
+// Statistics can be asked for during a cycle.
+func TestStatsDoNotWait(t *testing.T) {
+	p := NewPurge(1, nil)
+	inside := poolFunc(func(int) (int, int) {
+		p.CountLazy(1)
+		if s := p.Stats(); s.RemovedLazily != 1 || s.Cycles != 0 {
+			t.Errorf("during the first cycle: %+v", s)
+		}
+		return 0, 0
+	})
+	p.pools = func() []Pool { return []Pool{&inside} }
+	p.Slow()
+	if s := p.Stats(); s.RemovedLazily != 1 || s.Cycles != 1 {
+		t.Errorf("after the first cycle: %+v", s)
+	}
+}
+
+type poolFunc func(n int) (drawn, dead int)
+
+func (f *poolFunc) Sample(n int) (drawn, dead int) { return (*f)(n) }
+
+// BenchmarkSlowAtRest is what a slow cycle costs when nothing could die.
+func BenchmarkSlowAtRest(b *testing.B) {
+	nothing := poolFunc(func(int) (int, int) { return 0, 0 })
+	list := make([]Pool, 256)
+	for i := range list {
+		list[i] = &nothing
+	}
+	p := NewPurge(1, func() []Pool { return list })
+	for range b.N {
+		p.Slow()
+	}
+}
