@@ -1,0 +1,105 @@
+package commands
+
+import (
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// TestWritesAreRefusedWhileTheDiskIsFull: the write that fails is kept and tried again; until it
+// succeeds further ones are refused, and reading goes on.
+func TestWritesAreRefusedWhileTheDiskIsFull(t *testing.T) {
+	w := newWorld(t)
+	w.expect("OK", "SET", "k", "v")
+	w.expect("OK", "DOC.PUT", "0", "d", "{}")
+
+	makeRoom := fillDisk(t, w.dir)
+	s := w.session(1)
+	if r := w.engine.Execute(s, []string{"SET", "late", "v"}); r.Kind != KindStatus {
+		t.Fatalf("the first write is to find out: %s", notation(r))
+	}
+	if err := w.engine.Keyspace.Wait(s.Ticket); err == nil {
+		t.Fatal("the disk is full, but a commit succeeds")
+	}
+	for _, r := range allRows() {
+		if r.Parse == nil || r.Flags&Write == 0 {
+			continue
+		}
+		args := []string{r.Name}
+		for len(args) < max(r.Arity, -r.Arity) {
+			args = append(args, "1")
+		}
+		reply := w.engine.Execute(s, args)
+		if reply.Kind != KindError || !strings.HasPrefix(reply.Str, "MISCONF Errors writing to the journal: ") {
+			t.Errorf("%s: %s", r.full, notation(reply))
+		}
+	}
+	for _, args := range [][]string{{"GET", "k"}, {"DOC.GET", "0", "d"}, {"PING"}, {"DBSIZE"}} {
+		if reply := w.engine.Execute(s, args); reply.Kind == KindError {
+			t.Errorf("%q: %s", args, notation(reply))
+		}
+	}
+
+	makeRoom()
+	if err := w.engine.Keyspace.Wait(s.Ticket); err != nil {
+		t.Fatal("after room was made: ", err)
+	}
+	w.expect(`"v"`, "GET", "late")
+	w.expect("OK", "SET", "k", "w")
+}
+
+// fillDisk makes writing to the newest journal fail as on a full disk, until the function it returns
+// is called. The file has two descriptors: the first is for fsync, the last for writing.
+func fillDisk(t *testing.T, dir string) (makeRoom func()) {
+	t.Helper()
+	journals, err := filepath.Glob(filepath.Join(dir, "journal-*.db"))
+	if err != nil || len(journals) == 0 {
+		t.Fatal("no journal: ", err)
+	}
+	newest := journals[len(journals)-1]
+	entries, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	writing := -1
+	for _, e := range entries {
+		n, err := strconv.Atoi(e.Name())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if path, err := os.Readlink("/proc/self/fd/" + e.Name()); err == nil && path == newest {
+			writing = max(writing, n)
+		}
+	}
+	if writing < 0 {
+		t.Fatal("the journal is not open")
+	}
+	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = full.Close() })
+	saved, err := syscall.Dup(writing)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Dup3(int(full.Fd()), writing, syscall.O_CLOEXEC); err != nil {
+		t.Fatal(err)
+	}
+	restored := false
+	makeRoom = func() {
+		if restored {
+			return
+		}
+		restored = true
+		if err := syscall.Dup3(saved, writing, syscall.O_CLOEXEC); err != nil {
+			t.Error(err)
+		}
+		_ = syscall.Close(saved)
+	}
+	t.Cleanup(makeRoom)
+	return makeRoom
+}
