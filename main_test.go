@@ -1,0 +1,529 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"mayfly/server"
+
+	"github.com/redis/go-redis/v9"
+)
+
+func TestHelpAndVersion(t *testing.T) {
+	help := runToEnd(t, nil, "--help")
+	if help.code != 0 || help.stderr != "" {
+		t.Errorf("--help: exit code %d, standard error %q", help.code, help.stderr)
+	}
+	for _, o := range server.Options {
+		def := o.Default
+		if def == "" {
+			def = `""`
+		}
+		row := regexp.MustCompile(`(?m)^--` + o.Name + ` +` + regexp.QuoteMeta(def) + ` +` + o.Unit)
+		if !row.MatchString(help.stdout) {
+			t.Errorf("--help does not list --%s with default %q and unit %q", o.Name, o.Default, o.Unit)
+		}
+	}
+	version := runToEnd(t, nil, "--version")
+	if version.code != 0 || version.stdout != "mayfly "+server.Version+"\n" {
+		t.Errorf("--version: %+v", version)
+	}
+}
+
+func TestIllegalOptionsStopTheStart(t *testing.T) {
+	illegal := map[string]string{
+		"port": "70000", "tls-port": "-1", "unixsocketperm": "999", "tls-auth-clients": "perhaps", "protected-mode": "true", "bind": "",
+		"maxclients": "0", "timeout": "-1", "tcp-keepalive": "1m", "tcp-backlog": "many", "max-value-size": "1", "dir": "",
+		"partitions": "0", "appendfsync": "sometimes", "active-expire-effort": "11", "loglevel": "loud", "log-format": "xml",
+		"proto-max-bulk-len": "1mb", "appendonly": "no", "save": "60 1", "databases": "32", "maxmemory": "1gb", "maxmemory-policy": "allkeys-lru",
+		"notify-keyspace-events": "KEA", "cluster-enabled": "yes", "daemonize": "yes",
+	}
+	anyText := map[string]bool{"config": true, "unixsocket": true, "tls-cert-file": true, "tls-key-file": true, "tls-ca-cert-file": true, "requirepass": true}
+	for _, o := range server.Options {
+		checkRefusal(t, runToEnd(t, nil, "--"+o.Name), o.Name, "no value")
+		value, ok := illegal[o.Name]
+		if ok == anyText[o.Name] {
+			t.Errorf("option %s must either have an illegal value to try or take any text", o.Name)
+		}
+		if ok {
+			checkRefusal(t, runToEnd(t, nil, "--"+o.Name, value), o.Name, fmt.Sprintf("%q", value), "legal: ", "command line")
+		}
+	}
+	checkRefusal(t, runToEnd(t, nil, "--prot", "1"), `"prot"`, "unknown option")
+	checkRefusal(t, runToEnd(t, nil, "--port", "0"), "nothing to listen on")
+	checkRefusal(t, runToEnd(t, []string{"MAYFLY_PROT=1"}), `"prot"`, "MAYFLY_PROT", "unknown option")
+	checkRefusal(t, runToEnd(t, []string{"MAYFLY_PARTITIONS=1.5"}), "partitions", `"1.5"`, "1 to 256", "MAYFLY_PARTITIONS")
+	path := writeFile(t, "mayfly.conf", "port 7000\n\nappendfsync never\n")
+	checkRefusal(t, runToEnd(t, nil, path), "appendfsync", `"never"`, "everysec, always, no", path+":3")
+}
+
+// writeFile writes a file into a folder of the test and returns its path.
+func writeFile(t *testing.T, name, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestPortInUse(t *testing.T) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	_, port, _ := net.SplitHostPort(ln.Addr().String())
+	dir := filepath.Join(t.TempDir(), "data")
+	for _, option := range []string{"--port", "--tls-port"} {
+		args := []string{"--dir", dir, option, port}
+		if option == "--tls-port" {
+			cert, key := selfSigned(t)
+			args = append(args, "--port", freePort(t), "--tls-cert-file", cert, "--tls-key-file", key, "--tls-auth-clients", "no")
+		}
+		checkRefusal(t, runToEnd(t, nil, args...), "127.0.0.1", port, "address already in use")
+	}
+	if _, err := os.Stat(dir); err == nil {
+		t.Error("a server that could not listen has made a data folder")
+	}
+}
+
+func TestFolderInUse(t *testing.T) {
+	first := start(t, filepath.Join(t.TempDir(), "data"))
+	c := first.client()
+	if err := c.Set(t.Context(), "k", "v", 0).Err(); err != nil {
+		t.Fatal(err)
+	}
+	checkRefusal(t, runToEnd(t, nil, "--port", freePort(t), "--dir", first.dir), first.dir, "in use by another process", fmt.Sprint(first.cmd.Process.Pid))
+	if err := c.Set(t.Context(), "k2", "v", 0).Err(); err != nil {
+		t.Errorf("the first server after the second has tried: %v", err)
+	}
+	first.terminate()
+	if got, err := start(t, first.dir).client().Exists(t.Context(), "k", "k2").Result(); err != nil || got != 2 {
+		t.Errorf("%d keys of 2 are left, %v", got, err)
+	}
+}
+
+// files lists a folder: names and permissions.
+func files(t *testing.T, dir string) string {
+	t.Helper()
+	var list strings.Builder
+	err := filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		info, err := os.Stat(path)
+		if err == nil {
+			fmt.Fprintln(&list, info.Mode(), path)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return list.String()
+}
+
+func TestDataAreTheOwnersOnly(t *testing.T) {
+	p := start(t, filepath.Join(t.TempDir(), "data"))
+	for line := range strings.Lines(files(t, p.dir)) {
+		if mode, _, _ := strings.Cut(line, " "); !strings.HasSuffix(mode, "------") {
+			t.Errorf("others may read %s", line)
+		}
+	}
+}
+
+// TestUnwritableFolder uses a folder that not even root can make: below a file.
+func TestUnwritableFolder(t *testing.T) {
+	file := writeFile(t, "file", "text")
+	checkRefusal(t, runToEnd(t, nil, "--port", freePort(t), "--dir", filepath.Join(file, "data")), file, "not a directory")
+	checkRefusal(t, runToEnd(t, nil, "--port", freePort(t), "--dir", file), file, "not a directory")
+	if text, err := os.ReadFile(file); err != nil || string(text) != "text" {
+		t.Errorf("the file in the way was changed to %q, %v", text, err)
+	}
+}
+
+// selfSigned makes a certificate and its key.
+func selfSigned(t *testing.T) (cert, key string) {
+	t.Helper()
+	dir := t.TempDir()
+	cert, key = filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
+	openssl, err := exec.LookPath("openssl")
+	if err != nil {
+		t.Skip("openssl is not installed")
+	}
+	out, err := exec.Command(openssl, "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "1",
+		"-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", key, "-out", cert).CombinedOutput()
+	if err != nil {
+		t.Fatalf("openssl: %v\n%s", err, out)
+	}
+	return cert, key
+}
+
+func TestTLS(t *testing.T) {
+	cert, key := selfSigned(t)
+	garbage := writeFile(t, "garbage.pem", "no certificate")
+	port := freePort(t)
+	dir := filepath.Join(t.TempDir(), "data")
+	common := []string{"--port", "0", "--tls-port", port, "--dir", dir}
+	for _, tt := range []struct{ args, texts []string }{
+		{nil, []string{"tls-cert-file", "tls-key-file"}},
+		{[]string{"--tls-cert-file", "/no/such.pem", "--tls-key-file", key}, []string{"/no/such.pem", "no such file"}},
+		{[]string{"--tls-cert-file", garbage, "--tls-key-file", key}, []string{garbage}},
+		{[]string{"--tls-cert-file", cert, "--tls-key-file", key}, []string{"tls-ca-cert-file"}},
+		{[]string{"--tls-cert-file", cert, "--tls-key-file", key, "--tls-ca-cert-file", garbage}, []string{garbage}},
+	} {
+		checkRefusal(t, runToEnd(t, nil, append(common, tt.args...)...), tt.texts...)
+	}
+	if _, err := os.Stat(dir); err == nil {
+		t.Error("a server without a good certificate has made a data folder")
+	}
+
+	p := start(t, dir, "--tls-port", port, "--tls-cert-file", cert, "--tls-key-file", key, "--tls-auth-clients", "no")
+	p.port = port
+	if got := p.cli("--tls", "--cacert", cert, "PING"); got != "PONG" {
+		t.Errorf("PING over TLS: %s", got)
+	}
+}
+
+func TestSourcesOfOptions(t *testing.T) {
+	path := writeFile(t, "redis.conf", "# the file\ntimeout 100\nmaxclients 100\nactive-expire-effort 2\nport 1\nappendonly yes\nsave \"\"\n")
+	t.Setenv("MAYFLY_MAXCLIENTS", "200")
+	t.Setenv("MAYFLY_ACTIVE_EXPIRE_EFFORT", "3")
+	p := start(t, filepath.Join(t.TempDir(), "data"), "--config", path, "--active-expire-effort", "4")
+	want := map[string]string{
+		"timeout": "100", "maxclients": "200", "active-expire-effort": "4", "port": p.port, "tcp-keepalive": "300",
+		"config": path, "dir": p.dir, "save": "", "appendonly": "yes",
+	}
+	var names []string
+	for name := range want {
+		names = append(names, name)
+	}
+	c := p.client()
+	args := []any{"CONFIG", "GET"}
+	for _, name := range names {
+		args = append(args, name)
+	}
+	got, err := c.Do(t.Context(), args...).Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Errorf("CONFIG GET\n got %v\nwant %v", got, want)
+	}
+	if info := c.Info(t.Context(), "server").Val(); !strings.Contains(info, "config_file:"+path) {
+		t.Errorf("INFO server does not name the config file %s:\n%s", path, info)
+	}
+}
+
+// TestConfigSetTakesEffect changes options of a running server whose effect a client can see.
+func TestConfigSetTakesEffect(t *testing.T) {
+	p := start(t, filepath.Join(t.TempDir(), "data"), "--loglevel", "warning", "--maxclients", "100")
+	if got := p.log.String(); got != "" {
+		t.Errorf("log at level warning: %s", got)
+	}
+	c := p.client()
+	for _, pair := range [][2]string{{"appendfsync", "always"}, {"active-expire-effort", "10"}, {"loglevel", "notice"}, {"requirepass", "secret"}} {
+		if err := c.ConfigSet(t.Context(), pair[0], pair[1]).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := c.Set(t.Context(), "k", "v", 0).Err(); err != nil {
+		t.Errorf("a client that was connected before there was a password: %v", err)
+	}
+	if got := p.cli("GET", "k"); got != "NOAUTH Authentication required." {
+		t.Errorf("GET without the password: %s", got)
+	}
+	if got := p.cli("-a", "secret", "--no-auth-warning", "GET", "k"); got != "v" {
+		t.Errorf("GET with the password: %s", got)
+	}
+	if err := c.ConfigSet(t.Context(), "maxclients", "1").Err(); err != nil {
+		t.Fatal(err)
+	}
+	nc, err := net.Dial("tcp", "127.0.0.1:"+p.port)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	buf := make([]byte, 256)
+	if n, err := nc.Read(buf); err != nil || string(buf[:n]) != "-ERR max number of clients reached\r\n" {
+		t.Errorf("a client too many is told %q, %v", buf[:n], err)
+	}
+	p.terminate()
+	if got := p.log.String(); !strings.Contains(got, "stopped") {
+		t.Errorf("log at level notice: %s", got)
+	}
+}
+
+func TestLogFormats(t *testing.T) {
+	p := start(t, filepath.Join(t.TempDir(), "data"))
+	p.terminate()
+	for line := range strings.Lines(p.log.String()) {
+		var entry struct{ Time, Level, Message string }
+		if err := json.Unmarshal([]byte(line), &entry); err != nil || entry.Time == "" || entry.Level == "" || entry.Message == "" {
+			t.Errorf("log line %s: %v", line, err)
+		}
+	}
+	p = start(t, p.dir, "--log-format", "pretty")
+	p.terminate()
+	for line := range strings.Lines(p.log.String()) {
+		if strings.HasPrefix(line, "{") || strings.Contains(line, "\x1b") {
+			t.Errorf("pretty log line in a file: %q", line)
+		}
+	}
+}
+
+func TestGreeting(t *testing.T) {
+	p := start(t, filepath.Join(t.TempDir(), "data"))
+	for _, text := range []string{"127.0.0.1:" + p.port, p.dir, "redis-cli -p " + p.port} {
+		if !strings.Contains(p.greeting, text) {
+			t.Errorf("the greeting does not say %q:\n%s", text, p.greeting)
+		}
+	}
+	// The commands it proposes work as they stand.
+	var replies []string
+	for line := range strings.Lines(p.greeting) {
+		if strings.HasPrefix(line, "  redis-cli") {
+			p.cli("PING") // skips without redis-cli
+			out, err := exec.Command("sh", "-c", line).CombinedOutput()
+			if err != nil {
+				t.Errorf("%s: %v", line, err)
+			}
+			replies = append(replies, strings.TrimSpace(string(out)))
+		}
+	}
+	if got, want := strings.Join(replies, " "), `OK OK {"item":"tea"}`; got != want {
+		t.Errorf("the proposed commands answer %s, want %s", got, want)
+	}
+	if got := p.cli("DOC.TTL", "orders", "1"); got != "10" && got != "9" {
+		t.Errorf("the proposed document lives for %s s", got)
+	}
+}
+
+// TestAcknowledgedWritesSurvive writes from several clients until the process ends, and finds every
+// write that was acknowledged after a restart. With the default appendfsync that holds even if the
+// process is killed.
+func TestAcknowledgedWritesSurvive(t *testing.T) {
+	for _, signal := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGKILL} {
+		t.Run(signal.String(), func(t *testing.T) {
+			p := start(t, filepath.Join(t.TempDir(), "data"))
+			if err := p.client().Do(t.Context(), "CONTAINER.SET", "orders", "TTL", "3600").Err(); err != nil {
+				t.Fatal(err)
+			}
+			const clients, enough = 4, 500
+			var acknowledged [clients]int
+			var wg sync.WaitGroup
+			var warm sync.WaitGroup
+			for i := range clients {
+				warm.Add(1)
+				c := p.client()
+				wg.Go(func() {
+					for n := 0; ; n++ {
+						if n == enough {
+							warm.Done()
+						}
+						id := fmt.Sprintf("%d-%d", i, n)
+						pipe := c.Pipeline()
+						pipe.Set(t.Context(), id, id, 0)
+						pipe.Do(t.Context(), "DOC.PUT", "orders", id, fmt.Sprintf(`{"n":%d}`, n))
+						if _, err := pipe.Exec(t.Context()); err != nil {
+							if n < enough {
+								t.Errorf("write %d: %v", n, err)
+								warm.Done()
+							}
+							return
+						}
+						acknowledged[i] = n + 1
+					}
+				})
+			}
+			warm.Wait()
+			p.signal(signal)
+			code := p.wait()
+			wg.Wait()
+			if want := map[bool]int{true: -1, false: 0}[signal == syscall.SIGKILL]; code != want {
+				t.Errorf("exit code %d, want %d", code, want)
+			}
+
+			c := start(t, p.dir).client()
+			for i, count := range acknowledged {
+				for n := range count {
+					id := fmt.Sprintf("%d-%d", i, n)
+					pipe := c.Pipeline()
+					plain := pipe.Get(t.Context(), id)
+					document := pipe.Do(t.Context(), "DOC.GET", "orders", id)
+					_, _ = pipe.Exec(t.Context()) // each reply is looked at
+					if plain.Val() != id || fmt.Sprint(document.Val()) != fmt.Sprintf(`{"n":%d}`, n) {
+						t.Fatalf("%s of %d acknowledged: %v, %v", id, count, plain, document)
+					}
+				}
+			}
+		})
+	}
+}
+
+// TestSecondSignal: a client that does not take its replies holds the stop up; a second signal ends
+// that at once.
+func TestSecondSignal(t *testing.T) {
+	p := start(t, filepath.Join(t.TempDir(), "data"))
+	c := p.client()
+	if err := c.Set(t.Context(), "big", bytes.Repeat([]byte("x"), 8<<20), 0).Err(); err != nil {
+		t.Fatal(err)
+	}
+	nc, err := net.Dial("tcp", "127.0.0.1:"+p.port)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	if _, err := nc.Write(bytes.Repeat([]byte("GET big\r\n"), 8)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := nc.Read(make([]byte, 1)); err != nil { // the replies are on their way
+		t.Fatal(err)
+	}
+	p.signal(syscall.SIGTERM)
+	waitFor(t, "the stop to begin", func() bool { return strings.Contains(p.log.String(), "stopping") })
+	p.signal(syscall.SIGTERM)
+	if code := p.wait(); code != 1 {
+		t.Errorf("exit code %d, want 1", code)
+	}
+	if !strings.Contains(p.log.String(), "second signal") {
+		t.Error("the log does not say why the process ended")
+	}
+}
+
+// waitFor waits until what is described has come about.
+func waitFor(t *testing.T, what string, done func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(patience); !done(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("waited in vain for %s", what)
+		}
+	}
+}
+
+func TestHangUpIsIgnored(t *testing.T) {
+	p := start(t, filepath.Join(t.TempDir(), "data"))
+	c := p.client()
+	p.signal(syscall.SIGHUP)
+	for range 100 {
+		if err := c.Ping(t.Context()).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p.terminate()
+}
+
+func TestRedisCLISession(t *testing.T) {
+	p := start(t, filepath.Join(t.TempDir(), "data"))
+	for _, tt := range []struct{ command, want string }{
+		{"PING", "PONG"},
+		{"SET greeting hello", "OK"},
+		{"APPEND greeting !", "6"},
+		{"GET greeting", "hello!"},
+		{"GET nobody", ""},
+		{"CONTAINER.SET orders TTL 3600", "OK"},
+		{`DOC.PUT orders 1 {"item":"tea","ttl":60}`, "OK"},
+		{"DOC.GET orders 1", `{"item":"tea","ttl":60}`},
+		{"DOC.COUNT orders", "1"},
+		{"DOC.SETTTL orders 1 -1", "1"},
+		{"DOC.TTL orders 1", "-1"},
+		{"DOC.DEL orders 1 2", "1"},
+		{"CONTAINER.DROP orders", "1"},
+		{"CONFIG GET save", "save"},
+		{"CONFIG SET port 1", "ERR CONFIG SET failed (possibly related to argument 'port') - can't set immutable config"},
+		{"HGET a b", "ERR unknown command 'HGET', with args beginning with: 'a' 'b'"},
+	} {
+		if got := p.cli(strings.Fields(tt.command)...); got != tt.want {
+			t.Errorf("redis-cli %s\n got %s\nwant %s", tt.command, got, tt.want)
+		}
+	}
+	// The real clock, once: a document of one second dies.
+	p.cli("CONTAINER.SET", "orders", "TTL", "off")
+	p.cli("DOC.PUT", "orders", "1", `{"ttl":1}`)
+	p.cli("CONTAINER.SET", "orders", "TTL", "-1")
+	waitFor(t, "a document to die", func() bool { return p.cli("DOC.GET", "orders", "1") == "" })
+}
+
+func TestRedisBenchmark(t *testing.T) {
+	path, err := exec.LookPath("redis-benchmark")
+	if err != nil {
+		t.Skip("redis-benchmark is not installed")
+	}
+	p := start(t, filepath.Join(t.TempDir(), "data"))
+	out, err := exec.Command(path, "-p", p.port, "-t", "ping,set,get,incr,mset", "-n", "2000", "-r", "100", "-q").CombinedOutput()
+	if err != nil || strings.Contains(string(out), "WARN") || strings.Contains(string(out), "rror") {
+		t.Errorf("redis-benchmark: %v\n%s", err, out)
+	}
+}
+
+// TestProtectedMode connects by an address of this machine that is not a loopback one.
+func TestProtectedMode(t *testing.T) {
+	address := outsideAddress(t)
+	p := start(t, filepath.Join(t.TempDir(), "data"), "--bind", "127.0.0.1", address)
+	// A library's first words would come between what the server says and the user.
+	nc, err := net.Dial("tcp", net.JoinHostPort(address, p.port))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	if said, _ := io.ReadAll(nc); !strings.HasPrefix(string(said), "-DENIED mayfly is running in protected mode") {
+		t.Errorf("from outside, without a password set: %q", said)
+	}
+
+	outside := func(password string) error {
+		c := redis.NewClient(&redis.Options{Addr: net.JoinHostPort(address, p.port), Password: password, MaxRetries: -1})
+		defer c.Close()
+		return c.Ping(t.Context()).Err()
+	}
+	inside := p.client()
+	if err := outside(""); err == nil {
+		t.Error("from outside, without a password set: a command was carried out")
+	}
+	if err := inside.ConfigSet(t.Context(), "requirepass", "secret").Err(); err != nil {
+		t.Fatal(err)
+	}
+	if err := outside("secret"); err != nil {
+		t.Errorf("from outside, with the password: %v", err)
+	}
+	if err := outside(""); err == nil || !strings.Contains(err.Error(), "NOAUTH") {
+		t.Errorf("from outside, without the password: %v", err)
+	}
+	for _, pair := range [][2]string{{"requirepass", ""}, {"protected-mode", "no"}} {
+		if err := inside.ConfigSet(t.Context(), pair[0], pair[1]).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := outside(""); err != nil {
+		t.Errorf("from outside, with protected mode off: %v", err)
+	}
+}
+
+// outsideAddress gives an IPv4 address of this machine that is not a loopback one.
+func outsideAddress(t *testing.T) string {
+	t.Helper()
+	list, err := net.InterfaceAddrs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, a := range list {
+		if n, ok := a.(*net.IPNet); ok && n.IP.IsGlobalUnicast() && n.IP.To4() != nil {
+			return n.IP.String()
+		}
+	}
+	t.Skip("PROTECTED MODE IS NOT TESTED: this machine has no address but loopback ones")
+	return ""
+}
