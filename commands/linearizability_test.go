@@ -1,0 +1,238 @@
+package commands
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"mayfly/expiry"
+
+	"github.com/anishathalye/porcupine"
+)
+
+// Histories of concurrent clients, with a clock and a default TTL that are moved meanwhile, are
+// handed to a checker that knows nothing of mayfly (porcupine): it looks for an order of the
+// commands, in accord with when each was called and answered, in which a sequential server that
+// follows DESIGN section 1 to the letter would have given the same replies.
+
+// action is one command of a history; id is empty for those that concern all documents.
+type action struct {
+	verb string // get, put, putnx, putxx, del, touch, ttl, default, advance
+	id   string
+	n    int64 // of put: the value written; of ttl: the seconds; of default: the policy; of advance: ms
+	ttl  int64 // of put: the member; 0 none
+}
+
+// sequential is the state of one document and what rules it, in the plainest form.
+type sequential struct {
+	now   int64
+	def   expiry.TTL
+	there bool
+	value int64
+	ttl   int64 // the member; 0 none
+	ts    int64
+}
+
+// settle lets the document die if it is dead under the present rules; dead stays dead.
+func (s sequential) settle() sequential {
+	ttl := s.ttl
+	if ttl == 0 {
+		ttl = int64(s.def)
+	}
+	if s.there && s.def != expiry.Off && ttl > 0 && s.ts+ttl*1000 <= s.now {
+		s.there, s.value, s.ttl, s.ts = false, 0, 0, 0
+	}
+	return s
+}
+
+func (s sequential) apply(in action) (output string, next sequential) {
+	write := func(value, ttl int64) {
+		s.there, s.value, s.ttl, s.ts = true, value, ttl, s.now
+	}
+	flag := map[bool]string{true: "(integer) 1", false: "(integer) 0"}
+	switch in.verb {
+	case "advance":
+		s.now += in.n
+		return "OK", s.settle()
+	case "default":
+		s.def = expiry.TTL(in.n)
+		return "OK", s.settle()
+	case "get":
+		if !s.there {
+			return "(nil)", s
+		}
+		return strconv.Quote(document(s.value, s.ttl)), s
+	case "put", "putnx", "putxx":
+		if in.verb == "putnx" && s.there || in.verb == "putxx" && !s.there {
+			return "(nil)", s
+		}
+		write(in.n, in.ttl)
+		return "OK", s
+	case "del":
+		was := s.there
+		s.there, s.value, s.ttl, s.ts = false, 0, 0, 0
+		return flag[was], s
+	case "touch":
+		if s.there {
+			write(s.value, s.ttl)
+		}
+		return flag[s.there], s
+	case "ttl":
+		if s.there {
+			write(s.value, in.n)
+		}
+		return flag[s.there], s
+	}
+	panic(in.verb)
+}
+
+func document(value, ttl int64) string {
+	if ttl == 0 {
+		return fmt.Sprintf(`{"v":%d}`, value)
+	}
+	return fmt.Sprintf(`{"v":%d,"ttl":%d}`, value, ttl)
+}
+
+// args is the command of an action.
+func (in action) args() []string {
+	switch in.verb {
+	case "get":
+		return []string{"DOC.GET", "c", in.id}
+	case "put":
+		return []string{"DOC.PUT", "c", in.id, document(in.n, in.ttl)}
+	case "putnx":
+		return []string{"DOC.PUT", "c", in.id, document(in.n, in.ttl), "NX"}
+	case "putxx":
+		return []string{"DOC.PUT", "c", in.id, document(in.n, in.ttl), "XX"}
+	case "del":
+		return []string{"DOC.DEL", "c", in.id}
+	case "touch":
+		return []string{"DOC.TOUCH", "c", in.id}
+	case "ttl":
+		return []string{"DOC.SETTTL", "c", in.id, strconv.FormatInt(in.n, 10)}
+	case "default":
+		return []string{"CONTAINER.SET", "c", "TTL", expiry.TTL(in.n).String()}
+	}
+	panic(in.verb)
+}
+
+var linearizable = porcupine.Model{
+	// Documents are independent but for the clock and the default, which every part gets a copy of.
+	Partition: func(history []porcupine.Operation) (parts [][]porcupine.Operation) {
+		ids := make(map[string]bool)
+		for _, op := range history {
+			if id := op.Input.(action).id; id != "" {
+				ids[id] = true
+			}
+		}
+		for id := range ids {
+			var part []porcupine.Operation
+			for _, op := range history {
+				if in := op.Input.(action); in.id == id || in.id == "" {
+					part = append(part, op)
+				}
+			}
+			parts = append(parts, part)
+		}
+		return parts
+	},
+	Init: func() any { return sequential{now: worldStart, def: expiry.Forever} },
+	Step: func(state, input, output any) (bool, any) {
+		want, next := state.(sequential).apply(input.(action))
+		return want == output.(string), next
+	},
+	DescribeOperation: func(input, output any) string { return fmt.Sprintf("%+v -> %s", input, output) },
+}
+
+// randomAction draws a client's next command.
+func randomAction(r *rand.Rand, value *atomic.Int64) action {
+	in := action{id: fmt.Sprint("id-", r.IntN(5))}
+	switch r.IntN(16) {
+	case 0, 1, 2, 3, 4, 5:
+		in.verb = "get"
+	case 6, 7, 8, 9:
+		in.verb = [...]string{"put", "put", "putnx", "putxx"}[r.IntN(4)]
+		in.n = value.Add(1)
+		in.ttl = [...]int64{0, 0, -1, 1, 2, 3}[r.IntN(6)]
+	case 10, 11:
+		in.verb = "del"
+	case 12:
+		in.verb = "touch"
+	case 13:
+		in.verb, in.n = "ttl", [...]int64{-1, 1, 2, 5}[r.IntN(4)]
+	case 14:
+		in = action{verb: "default", n: [...]int64{0, -1, 1, 2, 4}[r.IntN(5)]}
+	case 15:
+		in = action{verb: "advance", n: int64(r.IntN(1500))}
+	}
+	return in
+}
+
+// record lets clients run side by side and notes what each called and was answered, and when.
+func record(w *world, seed uint64, clients, steps int) []porcupine.Operation {
+	var tick, value atomic.Int64 // tick orders calls and returns
+	histories := make([][]porcupine.Operation, clients)
+	sessions := make([]*Session, clients)
+	for i := range sessions {
+		sessions[i] = w.session(i + 1)
+	}
+	var wg sync.WaitGroup
+	for i := range clients {
+		wg.Go(func() {
+			r := rand.New(rand.NewPCG(seed, uint64(i)))
+			for range steps {
+				in := randomAction(r, &value)
+				op := porcupine.Operation{ClientId: i, Input: in, Call: tick.Add(1), Output: "OK"}
+				if in.verb == "advance" {
+					w.clock.Advance(time.Duration(in.n) * time.Millisecond)
+				} else {
+					op.Output = notation(w.engine.Execute(sessions[i], in.args()))
+				}
+				op.Return = tick.Add(1)
+				histories[i] = append(histories[i], op)
+			}
+		})
+	}
+	wg.Wait()
+	var all []porcupine.Operation
+	for _, h := range histories {
+		all = append(all, h...)
+	}
+	return all
+}
+
+func TestLinearizable(t *testing.T) {
+	rounds := uint64(40)
+	if testing.Short() {
+		rounds = 5
+	}
+	for seed := range rounds {
+		w := newWorld(t)
+		w.do(1, "CONTAINER.SET", "c", "TTL", "-1")
+		history := record(w, seed, 4, 60)
+		result, _ := porcupine.CheckOperationsVerbose(linearizable, history, time.Minute)
+		if result != porcupine.Ok {
+			t.Fatalf("seed %d: the history of %d commands is not linearizable: %v", seed, len(history), result)
+		}
+	}
+}
+
+// TestLinearizabilityCheckerBites: a history with one false reply must not pass.
+func TestLinearizabilityCheckerBites(t *testing.T) {
+	w := newWorld(t)
+	w.do(1, "CONTAINER.SET", "c", "TTL", "-1")
+	history := record(w, 1, 4, 60)
+	for i := range history {
+		if history[i].Input.(action).verb == "get" {
+			history[i].Output = `"{\"v\":-1}"`
+			break
+		}
+	}
+	if porcupine.CheckOperations(linearizable, history) {
+		t.Fatal("a reply that no server could have given was not noticed")
+	}
+}
