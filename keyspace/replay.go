@@ -57,7 +57,7 @@ func (r *replayer) whole(file generationFile) error {
 		return err
 	}
 	defer f.Close()
-	err = r.read(f, file.size)
+	err = r.read(f, file.path, file.size)
 	var b *breakOff
 	if errors.As(err, &b) {
 		return b.damage(file.path)
@@ -72,10 +72,10 @@ func (r *replayer) newest(file generationFile, now int64, log zerolog.Logger) er
 		return err
 	}
 	defer f.Close()
-	err = r.read(f, file.size)
+	err = r.read(f, file.path, file.size)
 	var b *breakOff
 	if errors.As(err, &b) {
-		if err := judgeJournal(f, b, r.mark, file.size); err != nil {
+		if err := judgeJournal(f, file.path, b, r.mark, file.size); err != nil {
 			return err
 		}
 		return cutTail(f, b.at, file.size, now, log)
@@ -89,7 +89,7 @@ func (r *replayer) newest(file generationFile, now int64, log zerolog.Logger) er
 }
 
 // read replays a file up to its end or to where it breaks off: *breakOff.
-func (r *replayer) read(f *os.File, size int64) error {
+func (r *replayer) read(f io.ReaderAt, name string, size int64) error {
 	c := newCommitReader(f, 0, size)
 	r.mark = 0
 	for {
@@ -105,11 +105,11 @@ func (r *replayer) read(f *os.File, size int64) error {
 		}
 		if r.last != 0 && h.ticket != r.last+1 || h.mark != r.mark {
 			reason := fmt.Sprintf("commit %d of %08x follows commit %d of %08x: something is missing", h.ticket, h.mark, r.last, r.mark)
-			return &DamageError{f.Name(), c.from, c.off, reason}
+			return &DamageError{name, c.from, c.off, reason}
 		}
 		r.last = h.ticket
 		if err := r.visitEntries(r.value[commitHeaderSize:]); err != nil {
-			return fmt.Errorf("%s, commit %d: %w", f.Name(), h.ticket, err)
+			return fmt.Errorf("%s, commit %d: %w", name, h.ticket, err)
 		}
 	}
 }
@@ -182,7 +182,7 @@ func (r *replayer) keep(b []byte) { r.value = append(r.value, b...) }
 
 // judgeJournal decides about a newest journal that breaks off: nil if it may be cut there, because
 // it shows what a crash leaves behind and no later commit says that this place was on disk.
-func judgeJournal(f *os.File, b *breakOff, mark uint32, size int64) error {
+func judgeJournal(f io.ReaderAt, name string, b *breakOff, mark uint32, size int64) error {
 	var r replayer
 	budget := 4 * (size - b.at) // bytes to read: if the first commit is lost, the mark is not known
 	_, later, err := search(f, b.at+1, size, setHead+"$16\r\n0", func(at int64) (bool, error) {
@@ -208,7 +208,7 @@ func judgeJournal(f *os.File, b *breakOff, mark uint32, size int64) error {
 			return err
 		}
 	}
-	return b.damage(f.Name())
+	return b.damage(name)
 }
 
 func ignoreBreakOff(err error) error {

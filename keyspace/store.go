@@ -169,7 +169,7 @@ func (s *store) transact(ops []op) error {
 		return nil
 	})
 	if err != nil {
-		return fmt.Errorf("writing %s: %w", s.file.f.Name(), err)
+		return fmt.Errorf("writing a store: %w", err)
 	}
 	size, err := s.file.size()
 	if err != nil {
@@ -230,7 +230,7 @@ func (s *store) sync() error {
 // write, and would report success the next time.
 func (s *store) fsync() error {
 	if err := s.file.fsync(); err != nil {
-		s.broken = fmt.Errorf("forcing %s to disk: %w", s.file.f.Name(), err)
+		s.broken = fmt.Errorf("forcing a store to disk: %w", err)
 	}
 	return s.broken
 }
@@ -240,7 +240,7 @@ func (s *store) seal() error {
 	at := s.bytes.Load()
 	crc, err := sumRange(s.file.f, s.sealed, at)
 	if err != nil {
-		return fmt.Errorf("reading %s: %w", s.file.f.Name(), err)
+		return fmt.Errorf("reading a store: %w", err)
 	}
 	rec := seal{mark: s.mark, from: s.sealed, at: at, crc: crc}.record()
 	if err := s.transact([]op{{key: sealKey, rec: rec}}); err != nil {
