@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -29,7 +30,7 @@ func TestStress(t *testing.T) {
 		done := s.background()
 		var wg sync.WaitGroup
 		for n := range workers {
-			w := &worker{stress: s, r: rand.New(rand.NewPCG(seed, uint64(round*workers+n)))}
+			w := newWorker(s, rand.New(rand.NewPCG(seed, uint64(round*workers+n))))
 			wg.Go(func() {
 				for range operations {
 					w.step()
@@ -43,6 +44,9 @@ func TestStress(t *testing.T) {
 		}
 		s.audit()
 		s.o.reopen()
+		for _, f := range s.facts {
+			f.change = nil // tickets hold for as long as the keyspace is open
+		}
 		s.audit()
 	}
 }
@@ -86,7 +90,12 @@ type fact struct {
 	item    Item
 	epoch   int // of the container when it was written
 	rule    int // that ruled when it was written
+	change  *change
 }
+
+// change is the transaction that wrote or deleted an id last. Its ticket is noted when it has ended,
+// without a lock; until then it is 0.
+type change struct{ ticket atomic.Uint64 }
 
 func newStress(o *opened) *stress {
 	s := &stress{o: o, containers: make(map[string]*modelContainer), facts: make(map[place]*fact)}
@@ -108,9 +117,12 @@ func newStress(o *opened) *stress {
 	}
 	for n := range stressResident {
 		s.facts[place{steady, residentID(n)}] = &fact{}
-		s.put(&tx, steady, residentID(n), Plain, "first", expiry.Never)
 	}
 	o.commit(&tx)
+	w := newWorker(s, rand.New(rand.NewPCG(0, 0)))
+	for n := range stressResident {
+		w.overwriteResident(n)
+	}
 	return s
 }
 
@@ -160,46 +172,6 @@ func (s *stress) container(tx *Tx, name string) *Container {
 		return nil
 	}
 	return c
-}
-
-func (s *stress) put(tx *Tx, container, id string, kind Kind, body string, own int64) {
-	c := s.container(tx, container)
-	if c == nil {
-		return
-	}
-	model := s.containers[container]
-	*s.facts[place{container, id}] = fact{
-		written: true, epoch: model.epoch, rule: len(model.rules) - 1,
-		item: tx.Put(c, id, kind, body, own),
-	}
-}
-
-// look reads an id and compares it with the model.
-func (s *stress) look(tx *Tx, container, id string) (it Item, ok bool) {
-	c := s.container(tx, container)
-	if c == nil {
-		return Item{}, false
-	}
-	at := place{container, id}
-	it, ok = tx.Get(c, id)
-	f := s.facts[at]
-	if want := s.lives(at, tx.Now()); ok != want || ok && it != f.item {
-		s.o.t.Errorf("at %d %v is %+v %v, the model says %+v %v under %+v", tx.Now(), at, it, ok, f, want, s.containers[container])
-	}
-	return it, ok
-}
-
-func (s *stress) delete(tx *Tx, container, id string) {
-	c := s.container(tx, container)
-	if c == nil {
-		return
-	}
-	at := place{container, id}
-	want := s.lives(at, tx.Now())
-	if got := tx.Delete(c, id); got != want {
-		s.o.t.Errorf("at %d deleting %v gives %v, the model says %+v under %+v", tx.Now(), at, got, s.facts[at], s.containers[container])
-	}
-	s.facts[at].written = false
 }
 
 // audit compares all there is with the model, at one moment.
@@ -266,6 +238,13 @@ type worker struct {
 	r    *rand.Rand
 	tx   Tx
 	last Ticket
+
+	change *change   // the transaction under way
+	saw    []*change // what it has seen
+}
+
+func newWorker(s *stress, r *rand.Rand) *worker {
+	return &worker{stress: s, r: r, change: &change{}}
 }
 
 func (w *worker) step() {
@@ -275,21 +254,20 @@ func (w *worker) step() {
 	switch n := w.r.IntN(1000); {
 	case n < 300:
 		w.o.BeginKey(&w.tx, id)
-		w.put(&w.tx, container, id, Document, w.body(), w.own())
+		w.put(container, id, Document, w.body(), w.own())
 	case n < 550:
 		w.o.BeginKey(&w.tx, id)
-		w.look(&w.tx, container, id)
+		w.look(container, id)
 	case n < 630:
 		w.o.BeginKey(&w.tx, id)
-		w.delete(&w.tx, container, id)
+		w.delete(container, id)
 	case n < 700:
 		w.changeFamily(container)
 	case n < 820:
 		w.lookAtFamily(container)
 	case n < 870:
-		id := residentID(w.r.IntN(stressResident))
-		w.o.BeginKey(&w.tx, id)
-		w.put(&w.tx, steady, id, Plain, w.body(), expiry.Never)
+		w.overwriteResident(w.r.IntN(stressResident))
+		return
 	case n < 950:
 		w.o.clock.Advance(time.Duration(w.r.IntN(400)) * time.Millisecond)
 		return
@@ -314,9 +292,17 @@ func (w *worker) step() {
 	w.commit()
 }
 
-// commit ends the transaction; as a connection does, it does not wait for each one.
+// commit ends the transaction, and checks that its ticket covers all that it has seen. As a
+// connection does, it does not wait for each ticket.
 func (w *worker) commit() {
 	t := w.tx.Close()
+	w.change.ticket.Store(uint64(t))
+	for _, c := range w.saw {
+		if seen := c.ticket.Load(); seen > uint64(t) {
+			w.o.t.Errorf("ticket %d was given to a transaction that has seen what %d stands for", t, seen)
+		}
+	}
+	w.change, w.saw = &change{}, w.saw[:0]
 	w.last = max(w.last, t)
 	if w.r.IntN(4) > 0 {
 		return
@@ -325,6 +311,58 @@ func (w *worker) commit() {
 		w.o.t.Error(err)
 	} else if !w.o.Committed(w.last) {
 		w.o.t.Errorf("ticket %d is not committed after waiting for it", w.last)
+	}
+}
+
+func (w *worker) overwriteResident(n int) {
+	id := residentID(n)
+	w.o.BeginKey(&w.tx, id)
+	w.put(steady, id, Plain, w.body(), expiry.Never)
+	w.commit()
+}
+
+func (w *worker) put(container, id string, kind Kind, body string, own int64) {
+	c := w.container(&w.tx, container)
+	if c == nil {
+		return
+	}
+	model := w.containers[container]
+	*w.facts[place{container, id}] = fact{
+		written: true, epoch: model.epoch, rule: len(model.rules) - 1, change: w.change,
+		item: w.tx.Put(c, id, kind, body, own),
+	}
+}
+
+// look reads an id and compares it with the model.
+func (w *worker) look(container, id string) (it Item, ok bool) {
+	c := w.container(&w.tx, container)
+	if c == nil {
+		return Item{}, false
+	}
+	at := place{container, id}
+	it, ok = w.tx.Get(c, id)
+	f := w.facts[at]
+	if f.change != nil {
+		w.saw = append(w.saw, f.change)
+	}
+	if want := w.lives(at, w.tx.Now()); ok != want || ok && it != f.item {
+		w.o.t.Errorf("at %d %v is %+v %v, the model says %+v %v under %+v", w.tx.Now(), at, it, ok, f, want, w.containers[container])
+	}
+	return it, ok
+}
+
+func (w *worker) delete(container, id string) {
+	c := w.container(&w.tx, container)
+	if c == nil {
+		return
+	}
+	at := place{container, id}
+	want := w.lives(at, w.tx.Now())
+	if got := w.tx.Delete(c, id); got != want {
+		w.o.t.Errorf("at %d deleting %v gives %v, the model says %+v under %+v", w.tx.Now(), at, got, w.facts[at], w.containers[container])
+	}
+	if want {
+		w.facts[at].written, w.facts[at].change = false, w.change
 	}
 }
 
@@ -348,13 +386,13 @@ func (w *worker) changeFamily(container string) {
 	w.o.BeginKeys(&w.tx, ids)
 	if w.r.IntN(4) == 0 {
 		for _, id := range ids {
-			w.delete(&w.tx, container, id)
+			w.delete(container, id)
 		}
 		return
 	}
 	body, own := w.body(), w.own()
 	for _, id := range ids {
-		w.put(&w.tx, container, id, Document, body, own)
+		w.put(container, id, Document, body, own)
 	}
 }
 
@@ -363,9 +401,9 @@ func (w *worker) changeFamily(container string) {
 func (w *worker) lookAtFamily(container string) {
 	ids := family(w.r.IntN(stressFamilies))
 	w.o.BeginKeys(&w.tx, ids)
-	first, there := w.look(&w.tx, container, ids[0])
+	first, there := w.look(container, ids[0])
 	for _, id := range ids[1:] {
-		if it, ok := w.look(&w.tx, container, id); ok != there || it.Body != first.Body || it.TS != first.TS || it.Own != first.Own {
+		if it, ok := w.look(container, id); ok != there || it.Body != first.Body || it.TS != first.TS || it.Own != first.Own {
 			w.o.t.Errorf("%s is %+v %v, its sibling %s %+v %v", id, it, ok, ids[0], first, there)
 		}
 	}
