@@ -17,12 +17,9 @@ import (
 	"mayfly/keyspace"
 )
 
-// A client that has begun a command must send this much of it, or finish it, in this time, whether
-// or not idle clients are tolerated.
-const (
-	stallBytes   = 64 << 10
-	stallTimeout = time.Minute
-)
+// stallBytes is how much of a command that it has begun a client must send, unless it ends it, in the
+// time that timeouts.stall gives, whether or not idle clients are tolerated.
+const stallBytes = 64 << 10
 
 // Why a connection ends from our side.
 var (
@@ -86,7 +83,7 @@ func (c *conn) run() {
 // other machines while there is no password (protected mode).
 func (c *conn) greet() error {
 	if t, ok := c.socket.Conn.(*tls.Conn); ok {
-		if err := c.socket.SetDeadline(expiry.Deadline(handshakeTimeout)); err != nil {
+		if err := c.socket.SetDeadline(expiry.Deadline(c.server.timeouts.handshake)); err != nil {
 			return err
 		}
 		if c.server.stopping.Load() {
@@ -143,7 +140,7 @@ func (c *conn) setDeadline() error {
 	limit := c.server.Settings().Timeout
 	stalling := c.guard.halfRead()
 	if stalling {
-		limit = stallTimeout
+		limit = c.server.timeouts.stall
 		progress := c.executed + c.received/stallBytes
 		if c.stalling && progress == c.progress {
 			return nil // the deadline stands

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -247,6 +248,7 @@ func TestKeepAlive(t *testing.T) {
 type exhausted struct {
 	accepts atomic.Int64
 	closed  chan struct{}
+	once    sync.Once
 }
 
 func (l *exhausted) Accept() (net.Conn, error) {
@@ -260,7 +262,7 @@ func (l *exhausted) Accept() (net.Conn, error) {
 }
 
 func (l *exhausted) Close() error {
-	close(l.closed)
+	l.once.Do(func() { close(l.closed) })
 	return nil
 }
 

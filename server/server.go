@@ -22,7 +22,6 @@ import (
 )
 
 const (
-	handshakeTimeout = 10 * time.Second
 	// spareFiles are file descriptors left to the journal and the log, and filesPerPartition those
 	// left to each partition's store, when maxclients is adjusted to
 	// what the system allows.
@@ -46,6 +45,15 @@ const (
 		"NOTE: You only need to do one of the above things in order for the server to start accepting connections from the outside.\r\n"
 )
 
+// timeouts say how long the server waits for a client that keeps it from going on.
+type timeouts struct {
+	handshake time.Duration // for the TLS handshake
+	stall     time.Duration // for stallBytes of a command that the client has begun, or for its end
+	write     time.Duration // for the client to take a piece of its replies
+}
+
+var patient = timeouts{handshake: 10 * time.Second, stall: time.Minute, write: time.Minute}
+
 // executor carries out commands: a commands.Engine and its keyspace, or a stand-in for tests.
 type executor interface {
 	Execute(s *commands.Session, args []string) commands.Reply
@@ -68,6 +76,7 @@ type Server struct {
 	engine    executor
 	startedAt int64        // ms
 	mostFiles atomic.Int64 // clients that the system has file descriptors for
+	timeouts  timeouts
 	budget    budget
 
 	listeners map[net.Listener]*tls.Config // nil for plain connections
@@ -92,6 +101,7 @@ func New(config *Config, log zerolog.Logger) *Server {
 	s := &Server{
 		Config:    config,
 		log:       log,
+		timeouts:  patient,
 		stop:      make(chan struct{}),
 		conns:     make(map[*conn]struct{}),
 		acceptLog: occasional{every: time.Second},
@@ -187,9 +197,9 @@ func (s *Server) mostClients() int { return min(s.Settings().MaxClients, int(s.m
 // admit begins to serve a connection, or turns it away. It never waits for the client.
 func (s *Server) admit(nc net.Conn, config *tls.Config) {
 	remote, local := addresses(nc)
-	c := &conn{server: s, guard: newGuard(&s.budget), socket: newSocket(nc, &s.traffic)}
+	c := &conn{server: s, guard: newGuard(&s.budget), socket: newSocket(nc, s.timeouts.write, &s.traffic)}
 	if config != nil {
-		c.socket = newSocket(tls.Server(nc, config), &s.traffic)
+		c.socket = newSocket(tls.Server(nc, config), s.timeouts.write, &s.traffic)
 		c.guard.mostAhead = smallBuffer // a read gives no more than a TLS record
 	}
 

@@ -10,9 +10,6 @@ import (
 	"mayfly/expiry"
 )
 
-// writeTimeout is how long a client may take to accept a chunk of replies before it is disconnected.
-const writeTimeout = time.Minute
-
 // past is a deadline that has passed: it wakes up whoever waits for a client.
 var past = time.Unix(1, 0)
 
@@ -23,12 +20,13 @@ type traffic struct{ in, out atomic.Int64 }
 // others may interrupt it.
 type socket struct {
 	net.Conn
-	raw     *rawSocket // nil for TLS
-	traffic *traffic
+	raw          *rawSocket // nil for TLS
+	writeTimeout time.Duration
+	traffic      *traffic
 }
 
-func newSocket(nc net.Conn, t *traffic) socket {
-	return socket{Conn: nc, raw: newRawSocket(nc), traffic: t}
+func newSocket(nc net.Conn, writeTimeout time.Duration, t *traffic) socket {
+	return socket{Conn: nc, raw: newRawSocket(nc), writeTimeout: writeTimeout, traffic: t}
 }
 
 // fill waits until the client has sent something and reads it into the guard, with one system call
@@ -49,7 +47,7 @@ func (s *socket) fill(g *guard) (n int, err error) {
 }
 
 // send writes all of p, with one system call if the client keeps up. A client that does not take a
-// part of p within the write timeout is lost: the error is a timeout.
+// part of p within writeTimeout is lost: the error is a timeout.
 func (s *socket) send(p []byte) error {
 	s.traffic.out.Add(int64(len(p)))
 	if s.raw != nil {
@@ -59,7 +57,7 @@ func (s *socket) send(p []byte) error {
 		}
 		p = p[n:]
 	}
-	if err := s.SetWriteDeadline(expiry.Deadline(writeTimeout)); err != nil {
+	if err := s.SetWriteDeadline(expiry.Deadline(s.writeTimeout)); err != nil {
 		return err
 	}
 	if _, err := s.Write(p); err != nil {

@@ -1,0 +1,159 @@
+package server
+
+import (
+	"bufio"
+	"crypto/tls"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"runtime/debug"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"mayfly/commands"
+
+	"github.com/tidwall/redcon"
+)
+
+// The hazards are shown on servers in processes of their own, which may die of them: an unguarded
+// one, which is redcon.Serve with a simple handler, and a guarded one, which is ours with a stand-in
+// for the commands. Both know PING, SET, and BIG, whose reply is a megabyte.
+const (
+	unguarded = "unguarded"
+	guarded   = "guarded"
+)
+
+const victimVariable = "TEST_VICTIM_KIND"
+
+var megabyte = strings.Repeat("x", 1<<20)
+
+// victim is such a process.
+type victim struct {
+	t       testing.TB
+	cmd     *exec.Cmd
+	address string
+	died    chan struct{} // closed when the process has ended
+}
+
+// startVictim starts a server of the kind, in TLS if a certificate is given.
+func startVictim(t testing.TB, kind string, certFile, keyFile string) *victim {
+	t.Helper()
+	v := &victim{t: t, cmd: exec.Command(os.Args[0], "-test.run=^TestVictim$"), died: make(chan struct{})}
+	v.cmd.Env = append(os.Environ(), victimVariable+"="+kind+" "+certFile+" "+keyFile)
+	out, err := v.cmd.StdoutPipe()
+	must(t, err)
+	must(t, v.cmd.Start())
+	t.Cleanup(func() {
+		_ = v.cmd.Process.Kill() // it may be dead
+		<-v.died
+	})
+	v.address, err = bufio.NewReader(out).ReadString('\n')
+	v.address = strings.TrimSpace(v.address)
+	go func() {
+		_ = v.cmd.Wait() // how it ends does not matter
+		close(v.died)
+	}()
+	must(t, err)
+	return v
+}
+
+// TestVictim is the process of a victim.
+func TestVictim(t *testing.T) {
+	kind, files, ok := strings.Cut(os.Getenv(victimVariable), " ")
+	if !ok {
+		t.Skip("only as a child process of the tests of hazards")
+	}
+	// Go's own bound of a gigabyte takes longer to reach than a test should.
+	debug.SetMaxStack(8 << 20)
+	ln, err := net.Listen("tcp4", "127.0.0.1:0")
+	must(t, err)
+	config := (*tls.Config)(nil)
+	if certFile, keyFile, _ := strings.Cut(files, " "); certFile != "" {
+		pair, err := tls.LoadX509KeyPair(certFile, keyFile)
+		must(t, err)
+		config = &tls.Config{Certificates: []tls.Certificate{pair}}
+	}
+	fmt.Println(ln.Addr())
+	if kind == unguarded {
+		if config != nil {
+			ln = tls.NewListener(ln, config)
+		}
+		t.Fatal(redcon.Serve(ln, naiveHandler, nil, nil))
+	}
+	e := newFakeEngine()
+	e.commands = map[string]func(*commands.Session, []string) commands.Reply{
+		"BIG":   func(*commands.Session, []string) commands.Reply { return commands.Bulk(megabyte) },
+		"PANIC": func(*commands.Session, []string) commands.Reply { panic("on purpose") },
+	}
+	newTestServer(t).serve(e, map[net.Listener]*tls.Config{ln: config})
+	select {} // until it is killed
+}
+
+func naiveHandler(c redcon.Conn, cmd redcon.Command) {
+	switch strings.ToUpper(string(cmd.Args[0])) {
+	case "PING":
+		c.WriteString("PONG")
+	case "SET":
+		c.WriteString("OK")
+	case "BIG":
+		c.WriteBulkString(megabyte)
+	case "PANIC":
+		panic("on purpose")
+	default:
+		c.WriteError("ERR unknown command")
+	}
+}
+
+// alive tells whether the process still runs.
+func (v *victim) alive() bool {
+	select {
+	case <-v.died:
+		return false
+	default:
+		return true
+	}
+}
+
+// memory is the most resident memory that the process has ever had, in bytes.
+func (v *victim) memory() int {
+	fields := v.proc("status")
+	kilobytes, _ := strconv.Atoi(fields[slices.Index(fields, "VmHWM:")+1])
+	return kilobytes << 10
+}
+
+// cpu is the time the process has spent computing.
+func (v *victim) cpu() time.Duration {
+	const tick = 10 * time.Millisecond
+	fields := v.proc("stat")
+	user, _ := strconv.Atoi(fields[13])
+	system, _ := strconv.Atoi(fields[14])
+	return time.Duration(user+system) * tick
+}
+
+// proc reads the fields of a file in the process' folder under /proc; they are empty if it has ended.
+func (v *victim) proc(file string) []string {
+	content, _ := os.ReadFile(fmt.Sprintf("/proc/%d/%s", v.cmd.Process.Pid, file))
+	return append(strings.Fields(string(content)), make([]string, 20)...)
+}
+
+// answers tells whether the victim answers a new client within a second.
+func (v *victim) answers(config *tls.Config) bool {
+	nc, err := net.Dial("tcp", v.address)
+	if err != nil {
+		return false
+	}
+	defer nc.Close()
+	if config != nil {
+		nc = tls.Client(nc, config)
+	}
+	must(v.t, nc.SetDeadline(time.Now().Add(time.Second)))
+	if _, err := nc.Write([]byte("PING\r\n")); err != nil {
+		return false
+	}
+	line, _ := bufio.NewReader(nc).ReadString('\n')
+	return line == "+PONG\r\n"
+}
