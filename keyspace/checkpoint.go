@@ -2,6 +2,7 @@ package keyspace
 
 import (
 	"errors"
+	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -15,10 +16,10 @@ const (
 	checkpointRetry    = 5 * time.Second
 )
 
-// folding is a checkpoint under way. Only the goroutine that makes checkpoints, and Close after it
-// has ended, touch what is not atomic.
+// folding is a checkpoint under way.
 type folding struct {
 	done atomic.Int64
+	mu   sync.Mutex // held during a checkpoint; protects what follows, and the stores
 
 	// What has been taken over from the partitions but is not safely in their stores yet. It is
 	// kept when a checkpoint fails, to be applied again by the next.
@@ -79,6 +80,8 @@ func (ks *Keyspace) wakeCheckpoint() {
 // A failure leaves the journals where they are and the rest to the next checkpoint.
 func (ks *Keyspace) checkpoint() error {
 	f := &ks.fold
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	generation, err := ks.journal.rotate()
 	if err != nil {
 		return err

@@ -1,0 +1,101 @@
+package keyspace
+
+import (
+	"fmt"
+	"runtime"
+	"strings"
+	"testing"
+
+	"mayfly/expiry"
+)
+
+// benchBody is a document of 285 bytes.
+var benchBody = `{"v":"` + strings.Repeat("x", 277) + `"}`
+
+func openBench(b *testing.B) *Keyspace {
+	b.Helper()
+	ks, err := Open(Options{Dir: b.TempDir(), NoPurge: true})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { ks.Close() })
+	return ks
+}
+
+func benchIDs(n int) []string {
+	ids := make([]string, n)
+	for i := range ids {
+		ids[i] = fmt.Sprintf("key:%012d", i)
+	}
+	return ids
+}
+
+func benchPut(ks *Keyspace, tx *Tx, id string) Ticket {
+	ks.BeginKey(tx, id)
+	tx.Put(tx.Container("0"), id, Document, benchBody, expiry.OwnEnd(tx.Now(), 3600))
+	return tx.Close()
+}
+
+// BenchmarkPut writes into 100,000 ids, committing once in sixteen writes as a pipeline does.
+func BenchmarkPut(b *testing.B) {
+	ks, ids := openBench(b), benchIDs(100_000)
+	var tx Tx
+	b.ReportAllocs()
+	for i := 0; b.Loop(); i++ {
+		ticket := benchPut(ks, &tx, ids[i*7919%len(ids)])
+		if i%16 == 15 {
+			if err := ks.Wait(ticket); err != nil {
+				b.Fatal(err)
+			}
+		}
+	}
+}
+
+func BenchmarkGet(b *testing.B) {
+	ks, ids := openBench(b), benchIDs(100_000)
+	var tx Tx
+	for _, id := range ids {
+		benchPut(ks, &tx, id)
+	}
+	b.ReportAllocs()
+	for i := 0; b.Loop(); i++ {
+		id := ids[i*7919%len(ids)]
+		ks.BeginKey(&tx, id)
+		if _, ok := tx.Get(tx.Container("0"), id); !ok {
+			b.Fatal("missing")
+		}
+		tx.Close()
+	}
+}
+
+// BenchmarkMemory tells the live heap that a document of 285 bytes with an id of 16 and an end of
+// its own takes: in memory only, and after a checkpoint has given it to the store.
+func BenchmarkMemory(b *testing.B) {
+	const n = 200_000
+	heap := func() uint64 {
+		runtime.GC()
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc
+	}
+	for b.Loop() {
+		b.StopTimer()
+		ids := benchIDs(n)
+		before := heap()
+		ks := openBench(b)
+		var tx Tx
+		for i, id := range ids {
+			if ticket := benchPut(ks, &tx, id); i%1000 == 999 {
+				ks.Wait(ticket)
+			}
+		}
+		b.ReportMetric(float64(heap()-before)/n, "B/doc-in-journal")
+		if err := ks.checkpoint(); err != nil {
+			b.Fatal(err)
+		}
+		b.ReportMetric(float64(heap()-before)/n, "B/doc-stored")
+		runtime.KeepAlive(ids)
+		b.StartTimer()
+	}
+}
