@@ -149,13 +149,37 @@ func (tx *Tx) Flush(c *Container) {
 	tx.recordContainer(c)
 }
 
+// Swap exchanges what two containers hold (SWAPDB). Constant time. Needs BeginAll.
+//
+// Names and defaults stay where they are, so that to each side the exchange is a change of default
+// from the other's to its own: what is dead stays dead on the other side, too (rule 7).
+func (tx *Tx) Swap(a, b *Container) {
+	tx.writeCatalogue()
+	if a == b {
+		return
+	}
+	for _, p := range tx.ks.partitions {
+		p.alertAll(a, b, tx.now)
+		p.alertAll(b, a, tx.now)
+	}
+	forA := b.Policy().Change(a.Policy().Default, a.Policy().Mode, tx.now)
+	forB := a.Policy().Change(b.Policy().Default, b.Policy().Mode, tx.now)
+	a.policy.Store(&forA)
+	b.policy.Store(&forB)
+	a.number, b.number = b.number, a.number
+	a.tables, b.tables = b.tables, a.tables
+	tx.recordContainer(a)
+	tx.recordContainer(b)
+	tx.removed = append(tx.removed, tx.ks.partitions...)
+}
+
 // discard lets go of all items of a container and of its record.
 func (tx *Tx) discard(c *Container) {
 	cat := &tx.ks.catalogue
 	cat.dropped = append(cat.dropped, c.number)
 	cat.dirty[c.number] = nil
 	for _, p := range tx.ks.partitions {
-		p.alertAll(c)
+		p.alertAll(c, nil, tx.now)
 	}
 	clear(c.tables)
 	tx.group = appendDel(tx.group, containerKey(c.number))

@@ -30,11 +30,12 @@ type watchPoint struct {
 
 // Watch makes a watcher watch an id from now on. The transaction has locked its partition.
 func (tx *Tx) Watch(w *Watcher, c *Container, id string) {
-	at := watchPoint{c, strings.Clone(id)}
-	if slices.ContainsFunc(w.keys, func(k watched) bool { return k.at == at }) {
+	p := tx.partition(id)
+	// Not w.keys is searched, which is as long as a client likes.
+	if slices.Contains(p.watchers[watchPoint{c, id}], w) {
 		return
 	}
-	p := tx.partition(id)
+	at := watchPoint{c, strings.Clone(id)}
 	w.keys = append(w.keys, watched{p, at, tx.find(p, c, id) != nil})
 	if p.watchers == nil {
 		p.watchers = make(map[watchPoint][]*Watcher)
@@ -62,18 +63,37 @@ func (tx *Tx) Changed(w *Watcher) bool {
 	})
 }
 
-// Unwatch ends all watches of a watcher. No transaction may be open in the calling goroutine.
+// Unwatch ends all watches of a watcher. No transaction that has locked anything may be open in the
+// calling goroutine.
 func (ks *Keyspace) Unwatch(w *Watcher) {
 	for _, k := range w.keys {
 		k.p.mu.Lock()
-		left := slices.DeleteFunc(k.p.watchers[k.at], func(other *Watcher) bool { return other == w })
-		if len(left) > 0 {
-			k.p.watchers[k.at] = left
-		} else {
-			delete(k.p.watchers, k.at)
-		}
+		k.p.unwatch(w, k.at)
 		k.p.mu.Unlock()
 	}
+	w.reset()
+}
+
+// Unwatch ends all watches of a watcher. The transaction has locked the partitions of its IDs.
+func (tx *Tx) Unwatch(w *Watcher) {
+	for _, k := range w.keys {
+		tx.partition(k.at.id).unwatch(w, k.at)
+	}
+	w.reset()
+}
+
+// unwatch takes a watcher from the list of those who watch an id. The partition is locked.
+func (p *partition) unwatch(w *Watcher, at watchPoint) {
+	left := slices.DeleteFunc(p.watchers[at], func(other *Watcher) bool { return other == w })
+	if len(left) > 0 {
+		p.watchers[at] = left
+	} else {
+		delete(p.watchers, at)
+	}
+}
+
+// reset makes a watcher watch nothing.
+func (w *Watcher) reset() {
 	w.keys = nil
 	w.changed.Store(false)
 }
@@ -88,14 +108,27 @@ func (p *partition) alert(c *Container, id string) {
 	}
 }
 
-// alertAll marks those who watch an item of a container that is about to lose all of them.
-func (p *partition) alertAll(c *Container) {
+// alertAll marks those who watch an item of a container that is about to lose all it holds, or to
+// exchange that for what other holds (nil if nothing): wherever there is a living item before or
+// after. Whoever watches an item that has died sees that by itself (Changed).
+func (p *partition) alertAll(c, other *Container, now int64) {
 	for at, watchers := range p.watchers {
-		if t := c.tables[p.number]; at.c != c || t == nil || t.index[at.id] == nil {
+		if at.c != c || !p.lives(c, at.id, now) && (other == nil || !p.lives(other, at.id, now)) {
 			continue
 		}
 		for _, w := range watchers {
 			w.changed.Store(true)
 		}
 	}
+}
+
+// lives tells whether a container has a living item of an id. Unlike a transaction's find it leaves
+// the dead where they are.
+func (p *partition) lives(c *Container, id string, now int64) bool {
+	t := c.tables[p.number]
+	if t == nil {
+		return false
+	}
+	e := t.index[id]
+	return e != nil && !e.dead(c.Policy(), now)
 }

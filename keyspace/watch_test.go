@@ -29,6 +29,7 @@ func TestWatch(t *testing.T) {
 		{"was dead before and is written", func(o *opened) { o.clock.Advance(10 * time.Second) }, func(o *opened) { o.put("c", "k", "{}", expiry.Inherit) }, true},
 		{"was absent and is made and deleted", func(o *opened) { o.delete("c", "k") }, func(o *opened) { o.put("c", "k", "{}", expiry.Inherit); o.delete("c", "k") }, true},
 		{"was absent and its container is flushed", func(o *opened) { o.delete("c", "k") }, func(o *opened) { o.catalogueTx(func(tx *Tx) { tx.Flush(tx.Container("c")) }) }, false},
+		{"was dead before and its container is flushed", func(o *opened) { o.clock.Advance(10 * time.Second) }, func(o *opened) { o.catalogueTx(func(tx *Tx) { tx.Flush(tx.Container("c")) }) }, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			o := open(t, func(opt *Options) { opt.Partitions = 2 })

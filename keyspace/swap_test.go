@@ -1,0 +1,138 @@
+package keyspace
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"mayfly/expiry"
+)
+
+func (o *opened) swap(a, b string) {
+	o.t.Helper()
+	o.catalogueTx(func(tx *Tx) { tx.Swap(tx.Container(a), tx.Container(b)) })
+}
+
+func TestSwap(t *testing.T) {
+	for _, stored := range []bool{false, true} { // in the stores already, or in the journal only
+		t.Run(fmt.Sprint("stored ", stored), func(t *testing.T) {
+			o := open(t)
+			o.policy("a", 100)
+			o.policy("b", expiry.Off)
+			for i := range 50 {
+				o.put("a", fmt.Sprint(i), `{"from":"a"}`, expiry.Inherit)
+			}
+			o.put("b", "7", `{"from":"b"}`, expiry.Inherit)
+			if stored {
+				o.reopen()
+			}
+			o.swap("a", "b")
+			check := func(when string) {
+				if o.count("a") != 1 || o.count("b") != 50 {
+					t.Fatalf("%s: a holds %d, b %d", when, o.count("a"), o.count("b"))
+				}
+				if it, _ := o.get("a", "7"); it.Body != `{"from":"b"}` {
+					t.Fatalf("%s: in a is %+v", when, it)
+				}
+				var tx Tx
+				o.BeginNone(&tx)
+				a, b := tx.Container("a").Policy().Default, tx.Container("b").Policy().Default
+				o.commit(&tx)
+				if a != 100 || b != expiry.Off {
+					t.Fatalf("%s: the defaults are %v and %v", when, a, b)
+				}
+			}
+			check("after the swap")
+			o.reopen()
+			check("after a restart")
+			o.put("a", "new", "{}", expiry.Inherit)
+			o.delete("b", "7")
+			o.reopen()
+			if o.count("a") != 2 || o.count("b") != 49 || o.lives("b", "new") {
+				t.Error("what was written after the swap is elsewhere after a restart")
+			}
+			o.catalogueTx(func(tx *Tx) { tx.Flush(tx.Container("a")) })
+			o.reopen()
+			if o.count("a") != 0 || o.count("b") != 49 {
+				t.Error("a flush after the swap has emptied the wrong side")
+			}
+		})
+	}
+}
+
+// What has died under one default does not come back under the other's, purged or not.
+func TestSwapKeepsTheDeadDead(t *testing.T) {
+	o := open(t)
+	o.policy("brief", 10)
+	o.policy("lasting", expiry.Forever)
+	o.put("brief", "dead", "{}", expiry.Inherit)
+	o.put("lasting", "old", "{}", expiry.Inherit)
+	o.putFor("lasting", "mortal", 5)
+	o.clock.Advance(11 * time.Second)
+	o.put("brief", "young", "{}", expiry.Inherit)
+	o.swap("brief", "lasting")
+	for i := range 2 {
+		if o.lives("lasting", "dead") || !o.lives("lasting", "young") || o.count("lasting") != 1 {
+			t.Error("the dead of brief live again in lasting")
+		}
+		if o.lives("brief", "old") || o.lives("brief", "mortal") || o.count("brief") != 0 {
+			t.Error("the default of brief does not rule what has come into it")
+		}
+		if i == 0 {
+			o.reopen()
+		}
+	}
+	o.swap("brief", "lasting")
+	if o.lives("lasting", "old") || !o.lives("brief", "young") {
+		t.Error("the dead came back with a second swap")
+	}
+}
+
+func TestSwapWithItself(t *testing.T) {
+	o := open(t)
+	o.put("0", "k", "{}", expiry.Inherit)
+	o.swap("0", "0")
+	if !o.lives("0", "k") {
+		t.Error("the item is gone")
+	}
+}
+
+// A swap changes what is watched if the item lives on either side, as in Redis.
+func TestSwapAndWatch(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		before  func(o *opened)
+		changed bool
+	}{
+		{"on neither side", func(*opened) {}, false},
+		{"here", func(o *opened) { o.put("0", "k", "{}", expiry.Inherit) }, true},
+		{"there", func(o *opened) { o.put("1", "k", "{}", expiry.Inherit) }, true},
+		{"on both sides", func(o *opened) {
+			o.put("0", "k", "{}", expiry.Inherit)
+			o.put("1", "k", "{}", expiry.Inherit)
+		}, true},
+		{"dead here", func(o *opened) { o.putFor("0", "k", 1); o.clock.Advance(time.Second) }, false},
+		{"dead there", func(o *opened) { o.putFor("1", "k", 1); o.clock.Advance(time.Second) }, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			o := open(t)
+			c.before(o)
+			var w Watcher
+			var tx Tx
+			o.BeginKey(&tx, "k")
+			tx.Watch(&w, tx.Container("0"), "k")
+			o.commit(&tx)
+			o.swap("0", "1")
+			o.BeginKeys(&tx, w.IDs())
+			changed := tx.Changed(&w)
+			tx.Unwatch(&w)
+			o.commit(&tx)
+			if changed != c.changed {
+				t.Errorf("changed is %v", changed)
+			}
+			if w.Watching() || len(o.partitionOf("k").watchers) != 0 {
+				t.Error("a watch is left behind")
+			}
+		})
+	}
+}
