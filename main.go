@@ -82,8 +82,9 @@ func run(config *server.Config) error {
 	return nil
 }
 
-// stopSignals gives a context that ends with SIGTERM or SIGINT. A second signal ends the process at
-// once. As in Redis, SIGHUP and SIGPIPE do nothing.
+// stopSignals gives a context that ends with SIGTERM or SIGINT. As in Redis, a SIGINT after that ends
+// the process at once, but a second SIGTERM does not, since some programs (timeout is one) send two;
+// SIGHUP and SIGPIPE do nothing.
 func stopSignals() context.Context {
 	ctx, cancel := context.WithCancel(context.Background())
 	signals := make(chan os.Signal, 2)
@@ -92,9 +93,12 @@ func stopSignals() context.Context {
 	go func() {
 		<-signals
 		cancel()
-		<-signals
-		fmt.Fprintln(os.Stderr, "mayfly: stopped at once by a second signal")
-		os.Exit(1)
+		for s := range signals {
+			if s == syscall.SIGINT {
+				fmt.Fprintln(os.Stderr, "mayfly: stopped at once by a second signal")
+				os.Exit(1)
+			}
+		}
 	}()
 	return ctx
 }

@@ -199,6 +199,32 @@ func TestTLS(t *testing.T) {
 	}
 }
 
+func TestUnixSocket(t *testing.T) {
+	socket := filepath.Join(t.TempDir(), "mayfly.sock")
+	p := start(t, filepath.Join(t.TempDir(), "data"), "--unixsocket", socket, "--unixsocketperm", "770")
+	if got := p.cli("-s", socket, "PING"); got != "PONG" {
+		t.Errorf("PING over the socket: %s", got)
+	}
+	if info, err := os.Stat(socket); err != nil || info.Mode().Perm() != 0o770 {
+		t.Errorf("the socket has mode %v, %v; want 770", info.Mode(), err)
+	}
+	dir := filepath.Join(t.TempDir(), "other")
+	checkRefusal(t, runToEnd(t, nil, "--port", "0", "--unixsocket", socket, "--dir", dir), socket, "another process listens on it")
+	checkRefusal(t, runToEnd(t, nil, "--port", freePort(t), "--unixsocket", socket, "--dir", p.dir), socket, "another process listens on it")
+	if got := p.cli("-s", socket, "PING"); got != "PONG" {
+		t.Errorf("PING over the socket after others have tried to take it: %s", got)
+	}
+	// Who listens but then cannot open its data leaves no socket behind.
+	second := filepath.Join(t.TempDir(), "second.sock")
+	checkRefusal(t, runToEnd(t, nil, "--port", "0", "--unixsocket", second, "--dir", p.dir), p.dir, "in use")
+	p.terminate()
+	for _, path := range []string{socket, second} {
+		if _, err := os.Lstat(path); err == nil {
+			t.Errorf("socket %s is left behind", path)
+		}
+	}
+}
+
 func TestSourcesOfOptions(t *testing.T) {
 	path := writeFile(t, "redis.conf", "# the file\ntimeout 100\nmaxclients 100\nactive-expire-effort 2\nport 1\nappendonly yes\nsave \"\"\n")
 	t.Setenv("MAYFLY_MAXCLIENTS", "200")
@@ -375,8 +401,8 @@ func TestAcknowledgedWritesSurvive(t *testing.T) {
 	}
 }
 
-// TestSecondSignal: a client that does not take its replies holds the stop up; a second signal ends
-// that at once.
+// TestSecondSignal: a client that does not take its replies holds the stop up. A second SIGTERM does
+// not change that, a SIGINT ends it at once.
 func TestSecondSignal(t *testing.T) {
 	p := start(t, filepath.Join(t.TempDir(), "data"))
 	c := p.client()
@@ -397,6 +423,7 @@ func TestSecondSignal(t *testing.T) {
 	p.signal(syscall.SIGTERM)
 	waitFor(t, "the stop to begin", func() bool { return strings.Contains(p.log.String(), "stopping") })
 	p.signal(syscall.SIGTERM)
+	p.signal(syscall.SIGINT)
 	if code := p.wait(); code != 1 {
 		t.Errorf("exit code %d, want 1", code)
 	}
@@ -415,7 +442,7 @@ func waitFor(t *testing.T, what string, done func() bool) {
 	}
 }
 
-func TestHangUpIsIgnored(t *testing.T) {
+func TestHarmlessSignals(t *testing.T) {
 	p := start(t, filepath.Join(t.TempDir(), "data"))
 	c := p.client()
 	p.signal(syscall.SIGHUP)
@@ -424,7 +451,8 @@ func TestHangUpIsIgnored(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	p.terminate()
+	p.signal(syscall.SIGTERM)
+	p.terminate() // a second SIGTERM does no harm
 }
 
 func TestRedisCLISession(t *testing.T) {

@@ -25,7 +25,13 @@ const patience = 30 * time.Second
 
 var binary string // path of mayfly, built once for all tests
 
+// quiet drops what go-redis would log when a server that is being stopped no longer answers.
+type quiet struct{}
+
+func (quiet) Printf(context.Context, string, ...any) {}
+
 func TestMain(m *testing.M) {
+	redis.SetLogger(quiet{})
 	dir, err := os.MkdirTemp("", "mayfly")
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)

@@ -1,0 +1,38 @@
+package server
+
+import (
+	"syscall"
+	"testing"
+)
+
+func TestFileLimit(t *testing.T) {
+	var before syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &before); err != nil {
+		t.Fatal(err)
+	}
+	const low, high = 512, 600
+	if before.Max < high {
+		t.Skipf("the hard limit on open files is %d", before.Max)
+	}
+	t.Cleanup(func() {
+		if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &before); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &syscall.Rlimit{Cur: low, Max: before.Max}); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct{ want, get int }{{low - 1, low}, {low, low}, {high, high}, {low, high}} {
+		if got := fileLimit(tt.want); got != tt.get {
+			t.Errorf("fileLimit(%d) = %d, want %d", tt.want, got, tt.get)
+		}
+		var limit syscall.Rlimit
+		if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil || int(limit.Cur) != tt.get {
+			t.Errorf("after fileLimit(%d) the limit is %d, %v; want %d", tt.want, limit.Cur, err, tt.get)
+		}
+	}
+	// More than any system gives: as near to that as it allows.
+	if got := fileLimit(1 << 29); got < high {
+		t.Errorf("fileLimit(1<<29) = %d, less than before", got)
+	}
+}
