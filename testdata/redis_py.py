@@ -1,0 +1,111 @@
+"""Uses a mayfly on the port given as argument through redis-py, in the ways its users do."""
+
+import json
+import sys
+import time
+
+import redis
+
+port = int(sys.argv[1])
+
+
+def connect(**options):
+    return redis.Redis(port=port, password="secret", **options)
+
+
+def refused(kind, text, call, *args, **options):
+    try:
+        call(*args, **options)
+    except kind as error:
+        assert text in str(error), error
+    else:
+        raise AssertionError(f"{args} was not refused")
+
+
+r = connect(decode_responses=True, client_name="python")
+assert r.ping() is True
+assert r.client_getname() == "python"
+assert any(c["name"] == "python" and c["id"] == str(r.client_id()) for c in r.client_list())
+refused(redis.RedisError, "invalid username-password", redis.Redis(port=port, password="wrong").ping)
+refused(redis.AuthenticationError, "Authentication required", redis.Redis(port=port).get, "k")
+
+# Strings.
+assert r.set("k", "v") is True
+assert r.get("k") == "v"
+assert r.get("nobody") is None
+assert r.set("k", "w", nx=True) is None
+assert r.set("nobody", "w", xx=True) is None
+assert r.set("k", "w", get=True) == "v"
+assert r.mset({"a": 1, "b": "ü"}) is True
+assert r.mget("a", "nobody", "b") == ["1", None, "ü"]
+assert r.msetnx({"a": 1, "c": 2}) is False
+assert r.incr("a", 41) == 42 and r.decr("a") == 41
+assert r.incrbyfloat("a", "0.5") == 41.5
+assert r.append("b", "!") == 3 and r.strlen("b") == 3
+assert r.getset("b", "x") == "ü!" and r.getdel("b") == "x" and r.getdel("b") is None
+assert r.exists("a", "a", "b") == 2 and r.delete("a", "b") == 1 and r.unlink("a") == 0
+assert r.type("k") == "string" and r.type("nobody") == "none"
+raw = connect()
+everything = bytes(range(256)) * 100
+assert raw.set(b"\x00\xff", everything) and raw.get(b"\x00\xff") == everything
+
+# Ends.
+assert r.ttl("k") == -1 and r.ttl("nobody") == -2 and r.pttl("k") == -1
+assert r.expire("k", 100) is True and r.ttl("k") == 100
+assert r.expire("k", 50, gt=True) is False and r.expire("k", 200, gt=True) is True
+assert r.expire("k", 300, nx=True) is False and r.persist("k") is True and r.persist("k") is False
+assert r.setex("k", 60, "v") and r.psetex("k", 60000, "v") and 59000 < r.pttl("k") <= 60000
+assert r.set("k", "w", keepttl=True) and r.ttl("k") > 0
+assert r.getex("k", ex=500) == "w" and r.ttl("k") == 500
+at = int(time.time()) + 1000
+assert r.expireat("k", at) and r.expiretime("k") == at and r.pexpiretime("k") == at * 1000
+assert r.set("k", "v", px=1)
+for _ in range(500):
+    if r.get("k") is None:
+        break
+    time.sleep(0.01)
+assert r.get("k") is None
+
+# Keys, databases, pipelines.
+r.flushall()
+pipe = r.pipeline(transaction=False)
+for n in range(1000):
+    pipe.set(f"key:{n}", n)
+pipe.incr("key:1").get("nobody").execute_command("NO.SUCH")
+replies = pipe.execute(raise_on_error=False)
+assert replies[:1000] == [True] * 1000 and replies[1000:1002] == [2, None]
+assert isinstance(replies[1002], redis.ResponseError), replies[1002]
+assert r.dbsize() == 1000
+assert sorted(r.scan_iter(count=50)) == sorted(f"key:{n}" for n in range(1000))
+assert sorted(r.scan_iter(match="key:99?")) == sorted(r.keys("key:99?")) and len(r.keys("key:99?")) == 10
+assert r.randomkey().startswith("key:")
+other = connect(db=5, decode_responses=True)
+assert other.dbsize() == 0 and other.set("here", 1) and r.get("here") is None
+assert r.info("keyspace")["db5"]["keys"] == 1
+assert r.info()["loading"] == 0 and r.info("server")["redis_mode"] == "standalone"
+assert r.config_get("appendfsync") == {"appendfsync": "everysec"} and r.config_set("timeout", 0) is True
+assert r.command_count() == len(r.command()) and r.command()["get"]["arity"] == 2
+assert r.flushdb() is True and r.dbsize() == 0 and other.dbsize() == 1
+
+# Errors.
+assert r.set("text", "abc")
+refused(redis.ResponseError, "value is not an integer or out of range", r.incr, "text")
+refused(redis.ResponseError, "unknown command 'HGET'", r.hget, "a", "b")
+refused(redis.ResponseError, "DB index is out of range", r.execute_command, "SELECT", 99)
+
+# Containers and documents.
+do = r.execute_command
+assert do("CONTAINER.SET", "orders", "TTL", 3600) == "OK"
+order = json.dumps({"item": "thé", "price": 1.5, "ttl": 60}, ensure_ascii=False)
+assert do("DOC.PUT", "orders", "1", order) == "OK" and do("DOC.GET", "orders", "1") == order
+assert do("DOC.PUT", "orders", "1", "{}", "NX") is None and do("DOC.TTL", "orders", "1") == 60
+assert do("DOC.MGET", "orders", "1", "2") == [order, None] and do("DOC.COUNT", "orders") == 1
+described = do("CONTAINER.GET", "orders")
+assert dict(zip(described[::2], described[1::2]))["ttl"] == "3600"
+cursor, ids = do("DOC.SCAN", "orders", 0, "COUNT", 10)
+assert cursor == "0" and ids == ["1"]
+refused(redis.ResponseError, "legal are", do, "DOC.PUT", "orders", "1", '{"ttl":0}')
+refused(redis.ResponseError, "unknown container", do, "DOC.GET", "nowhere", "1")
+assert do("DOC.DEL", "orders", "1", "2") == 1 and do("CONTAINER.DROP", "orders") == 1
+
+print("passed")
