@@ -222,7 +222,7 @@ func order(n int) string {
 	quote := func(s string) string { return `"` + s + `"` }
 	at := time.Unix(1_600_000_000+r.Int64N(200_000_000), r.Int64N(1e9)).UTC()
 
-	items := make([]string, 1+r.IntN(1+r.IntN(6)))
+	items := make([]string, 1+r.IntN(1+r.IntN(5)))
 	for i := range items {
 		price := [...]string{
 			fmt.Sprintf("%d.%02d", r.IntN(500), r.IntN(100)), fmt.Sprint(r.IntN(5000)), fmt.Sprintf("%.3e", r.Float64()*1000), fmt.Sprintf("%d.50", r.IntN(9)),
@@ -277,7 +277,7 @@ func orderTTL(n int, r *rand.Rand) string {
 
 // TestOrdersAreRealistic holds the orders to what the test of them needs.
 func TestOrdersAreRealistic(t *testing.T) {
-	const number = 20_000
+	const number = 50_000
 	least, most, total := 1<<30, 0, 0
 	for n := range number {
 		doc := order(n)
