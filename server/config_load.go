@@ -190,9 +190,12 @@ func checkSetting(name string, values []string, origin string) (*Option, string,
 	return o, value, nil
 }
 
+// Legal says in words which values are legal; empty: any.
+func (o *Option) Legal() string { return o.in(new(Settings)).legal() }
+
 // legally tells, to end an error with, which values are legal.
 func (o *Option) legally() string {
-	legal := o.in(new(Settings)).legal()
+	legal := o.Legal()
 	if legal == "" {
 		return ""
 	}
@@ -229,7 +232,7 @@ func printOptions(w io.Writer, compat bool) {
 		if def == "" {
 			def = `""`
 		}
-		if legal := o.in(new(Settings)).legal(); legal != "" {
+		if legal := o.Legal(); legal != "" {
 			doc += " (" + legal + ")"
 		}
 		fmt.Fprintf(w, "--%s\t%s\t%s\t%s\n", o.Name, def, o.Unit, doc)

@@ -1,0 +1,68 @@
+package commands
+
+import (
+	"os"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// TestREADME plays the examples of the README: its blocks marked "console". They are written like
+// transcripts, but that time passes in words: (10 seconds later). Each chapter has a keyspace of its
+// own, in which its blocks are played one after the other. With -rewrite the replies become what the
+// engine answers now.
+func TestREADME(t *testing.T) {
+	const file = "../README.md"
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(string(text), "\n")
+	var out []string
+	var player *transcriptPlayer
+	played := 0
+	for i := 0; i < len(lines); i++ {
+		out = append(out, lines[i])
+		if strings.HasPrefix(lines[i], "## ") {
+			player = nil
+		}
+		if lines[i] != "```console" {
+			continue
+		}
+		if player == nil {
+			player = &transcriptPlayer{t: t, world: newWorld(t), session: 1}
+		}
+		first := i + 1
+		for i++; lines[i] != "```"; i++ { // a block that is not closed ends the test with a panic
+		}
+		block := strings.Join(lines[first:i], "\n")
+		for _, s := range parseTranscript(later.ReplaceAllStringFunc(block, clockLine)) {
+			written := lines[first+s.line-1]
+			s.line += first
+			player.play(&s)
+			out = append(append(out, written), s.want...)
+			played++
+		}
+		out = append(out, lines[i])
+	}
+	if played == 0 {
+		t.Error("the README has no examples")
+	}
+	if *rewrite {
+		if err := os.WriteFile(file, []byte(strings.Join(out, "\n")), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// later is a line of an example that lets time pass.
+var later = regexp.MustCompile(`(?m)^\((\d+) (second|minute|hour|day)s? later\)$`)
+
+// clockLine turns it into what transcripts say.
+func clockLine(line string) string {
+	words := later.FindStringSubmatch(line)
+	n, _ := strconv.Atoi(words[1]) // digits
+	inSeconds := map[string]int{"second": 1, "minute": 60, "hour": 3600, "day": 86400}
+	return "clock +" + strconv.Itoa(n*inSeconds[words[2]]) + "s"
+}
