@@ -31,7 +31,9 @@ type Command struct {
 	// need none of it.
 	Categories string // ACL categories besides those of group and flags: "dangerous"
 	Tips       string // for clients and proxies: "nondeterministic_output request_policy:all_shards"
-	Access     string // to the keys, in the terms of key specifications: "OW update"; empty means "RO access" or "RW access update"
+	// Access to the keys, in the terms of key specifications: "OW update"; empty means "RO access" or
+	// "RW access update". If they differ, one for each key: "RO access, OW update".
+	Access string
 }
 
 // Run does the work of a parsed command, alone or within EXEC, under the locks that its row asked
@@ -61,26 +63,30 @@ const (
 	ScopeSweep
 	// ScopeAll locks every partition, for what changes the catalogue of containers: constant time.
 	ScopeAll
+	// ScopeQueue locks what the commands that wait for EXEC need, and what is watched.
+	ScopeQueue
 )
 
 // Flags are the properties of a command, in Redis' terms.
-type Flags uint16
+type Flags uint32
 
 // The flags.
 const (
-	Write     Flags = 1 << iota // may change data; refused while the disk fails
-	ReadOnly                    // reads data
-	DenyOOM                     // may grow memory; refused at the memory limit
-	Fast                        // constant or logarithmic time
-	Admin                       // administers the server
-	NoAuth                      // allowed before authentication
-	NoMulti                     // not allowed between MULTI and EXEC
-	Loading                     // allowed while the data is being loaded
-	Stale                       // (reported only)
-	PubSub                      // of publish/subscribe
-	Blocking                    // (reported only)
-	NoScript                    // (reported only)
-	AllowBusy                   // (reported only)
+	Write       Flags = 1 << iota // may change data; refused while the disk fails
+	ReadOnly                      // reads data
+	DenyOOM                       // may grow memory; refused at the memory limit
+	Fast                          // constant or logarithmic time
+	Admin                         // administers the server
+	NoAuth                        // allowed before authentication
+	NoMulti                       // not allowed between MULTI and EXEC
+	Loading                       // allowed while the data is being loaded
+	Stale                         // (reported only)
+	PubSub                        // of publish/subscribe
+	Blocking                      // (reported only)
+	NoScript                      // (reported only)
+	AllowBusy                     // (reported only)
+	SkipSlowlog                   // (reported only)
+	AtOnce                        // carried out at once, not queued, between MULTI and EXEC; not reported
 )
 
 // Input is what Parse may look at.

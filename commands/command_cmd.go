@@ -203,6 +203,7 @@ var flagNames = []struct {
 	{Blocking, "blocking"},
 	{Loading, "loading"},
 	{Stale, "stale"},
+	{SkipSlowlog, "skip_slowlog"},
 	{Fast, "fast"},
 	{NoAuth, "no_auth"},
 	{NoMulti, "no_multi"},
@@ -261,7 +262,8 @@ func (r *row) categories() []string {
 	return names
 }
 
-// keySpecs are the row's key specifications: none or one.
+// keySpecs are the row's key specifications: none, one for all keys, or one for each if they are
+// accessed in different ways.
 func (r *row) keySpecs() []Reply {
 	if r.Keys.First == 0 {
 		return nil
@@ -278,17 +280,25 @@ func (r *row) keySpecs() []Reply {
 	if last > 0 {
 		last -= r.Keys.First // counts from the first key, but from the end if negative
 	}
-	return []Reply{Map(
-		Bulk("flags"), statuses(strings.Fields(access)),
-		Bulk("begin_search"), Map(
-			Bulk("type"), Bulk("index"),
-			Bulk("spec"), Map(Bulk("index"), Count(r.Keys.First)),
-		),
-		Bulk("find_keys"), Map(
-			Bulk("type"), Bulk("range"),
-			Bulk("spec"), Map(Bulk("lastkey"), Count(last), Bulk("keystep"), Count(r.Keys.Step), Bulk("limit"), Integer(0)),
-		),
-	)}
+	each := strings.Split(access, ",")
+	if len(each) > 1 {
+		last = 0
+	}
+	specs := make([]Reply, len(each))
+	for i, access := range each {
+		specs[i] = Map(
+			Bulk("flags"), statuses(strings.Fields(access)),
+			Bulk("begin_search"), Map(
+				Bulk("type"), Bulk("index"),
+				Bulk("spec"), Map(Bulk("index"), Count(r.Keys.First+i*r.Keys.Step)),
+			),
+			Bulk("find_keys"), Map(
+				Bulk("type"), Bulk("range"),
+				Bulk("spec"), Map(Bulk("lastkey"), Count(last), Bulk("keystep"), Count(r.Keys.Step), Bulk("limit"), Integer(0)),
+			),
+		)
+	}
+	return specs
 }
 
 // documentAll is the reply of COMMAND DOCS for these rows.
@@ -311,6 +321,11 @@ func documentCommand(r *row) Reply {
 	if args, err := parseSyntax(r.Syntax); err == nil && len(args) > 0 {
 		if r.Keys.First > 0 {
 			markKeys(args, r.Keys, 1+strings.Count(r.full, "|"))
+			if strings.Contains(r.Access, ",") {
+				for i := range args {
+					args[i].spec = i
+				}
+			}
 		}
 		doc = append(doc, Bulk("arguments"), documentArguments(args))
 	}
@@ -331,7 +346,7 @@ func documentArguments(args []argument) Reply {
 func (a *argument) document() Reply {
 	doc := []Reply{Bulk("name"), Bulk(a.name), Bulk("type"), Bulk(a.kind)}
 	if a.kind == kindKey {
-		doc = append(doc, Bulk("key_spec_index"), Integer(0))
+		doc = append(doc, Bulk("key_spec_index"), Count(a.spec))
 	}
 	if a.token != "" {
 		doc = append(doc, Bulk("token"), Bulk(a.token))

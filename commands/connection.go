@@ -76,7 +76,7 @@ var connectionCommands = []Command{
 	},
 	{
 		Name: "quit", Summary: "Close the connection",
-		Group: "connection", Since: "1.0.0", Arity: -1, Flags: NoScript | Loading | Stale | Fast | NoAuth | AllowBusy,
+		Group: "connection", Since: "1.0.0", Arity: -1, Flags: NoScript | Loading | Stale | Fast | NoAuth | AllowBusy | AtOnce,
 		Parse: just(func(x *Context) Reply {
 			x.Session.Closing = true
 			return OK
@@ -84,7 +84,7 @@ var connectionCommands = []Command{
 	},
 	{
 		Name: "reset", Summary: "Reset the connection",
-		Group: "connection", Since: "6.2.0", Arity: 1, Flags: NoScript | Loading | Stale | Fast | NoAuth | AllowBusy,
+		Group: "connection", Since: "6.2.0", Arity: 1, Flags: NoScript | Loading | Stale | Fast | NoAuth | AllowBusy | AtOnce,
 		Parse: just(reset),
 	},
 	{
@@ -126,6 +126,7 @@ func parseSelect(in *Input) (Run, error) {
 }
 
 func reset(x *Context) Reply {
+	x.Engine.discard(x.Session)
 	x.Session.reset()
 	x.Session.Authenticated = !x.Engine.Host.PasswordSet()
 	return Status("RESET")

@@ -54,23 +54,23 @@ type ServerInfo struct {
 // never panics: a panic in a handler is logged and answered as an error.
 //
 // The checks come in Redis' order, so that the first of several mistakes is the one Redis reports.
-func (e *Engine) Execute(s *Session, args []string) (reply Reply) {
-	defer func() {
-		if p := recover(); p != nil {
-			e.Log.Error().Str("command", cut(args[0])).Int64("client", s.ID).
-				Str("panic", fmt.Sprint(p)).Bytes("stack", debug.Stack()).Msg("a command failed inside")
-			reply = Fail(errInternal)
-		}
-		if reply.Kind == KindError {
-			e.stats.failed(s)
-		}
-	}()
+func (e *Engine) Execute(s *Session, args []string) Reply {
+	reply := e.execute(s, args)
+	e.stats.answered(s, &reply)
+	return reply
+}
+
+func (e *Engine) execute(s *Session, args []string) (reply Reply) {
+	defer e.rescue(s, args, &reply)
 	r, err := lookUp(args)
-	if err != nil {
-		return Fail(err)
+	if err == nil {
+		err = e.admit(s, r)
 	}
-	if err := e.admit(s, r); err != nil {
-		return Fail(err)
+	if err != nil {
+		return e.reject(s, args, err)
+	}
+	if s.multi.open && r.Flags&AtOnce == 0 {
+		return e.enqueue(s, r, args)
 	}
 	s.in = Input{Args: args, MaxValue: e.Host.MaxValueSize()}
 	run, err := r.Parse(&s.in)
@@ -80,10 +80,22 @@ func (e *Engine) Execute(s *Session, args []string) (reply Reply) {
 	return e.run(s, r, args, run)
 }
 
+// rescue, deferred, makes an error reply of a panic in a command's handler and logs it.
+func (e *Engine) rescue(s *Session, args []string, reply *Reply) {
+	if p := recover(); p != nil {
+		e.Log.Error().Str("command", cut(args[0])).Int64("client", s.ID).
+			Str("panic", fmt.Sprint(p)).Bytes("stack", debug.Stack()).Msg("a command failed inside")
+		*reply = Fail(errInternal)
+	}
+}
+
 // admit tells why a command may not run now, whatever its arguments.
 func (e *Engine) admit(s *Session, r *row) error {
 	if !s.Authenticated && r.Flags&NoAuth == 0 && e.Host.PasswordSet() {
 		return errNoAuth
+	}
+	if s.multi.open && r.Flags&NoMulti != 0 {
+		return errNotInMulti
 	}
 	if r.Flags&Write != 0 {
 		if err := e.Keyspace.Writable(); err != nil {
@@ -120,6 +132,8 @@ func (e *Engine) begin(s *Session, r *row, args []string) error {
 			e.Keyspace.BeginSweep(&s.tx)
 		case ScopeAll:
 			e.Keyspace.BeginAll(&s.tx)
+		case ScopeQueue:
+			e.beginQueue(s)
 		}
 		return nil
 	}
@@ -127,15 +141,23 @@ func (e *Engine) begin(s *Session, r *row, args []string) error {
 		s.ids = nil
 	}
 	s.ids = r.Keys.ids(s.ids[:0], args)
-	for _, id := range s.ids {
-		if len(id) > keyspace.MaxIDLength {
-			return idTooLong(len(id))
-		}
+	if err := checkIDs(s.ids); err != nil {
+		return err
 	}
 	if len(s.ids) == 1 {
 		e.Keyspace.BeginKey(&s.tx, s.ids[0])
 	} else {
 		e.Keyspace.BeginKeys(&s.tx, s.ids)
+	}
+	return nil
+}
+
+// checkIDs refuses ids that are too long.
+func checkIDs(ids []string) error {
+	for _, id := range ids {
+		if len(id) > keyspace.MaxIDLength {
+			return idTooLong(len(id))
+		}
 	}
 	return nil
 }

@@ -17,6 +17,11 @@ const (
 	errWrongType   = Error("WRONGTYPE Operation against a key holding the wrong kind of value")
 	errInternal    = Error("ERR internal error; the server's log has the details")
 
+	errNestedMulti  = Error("ERR MULTI calls can not be nested")
+	errWatchInMulti = Error("ERR WATCH inside MULTI is not allowed")
+	errNotInMulti   = Error("ERR Command not allowed inside a transaction")
+	errExecAbort    = Error("EXECABORT Transaction discarded because of previous errors.")
+
 	errSyntax         = Error("ERR syntax error")
 	errNotInteger     = Error("ERR value is not an integer or out of range")
 	errNotFloat       = Error("ERR value is not a valid float")
@@ -31,9 +36,26 @@ const (
 	errNoKeys         = Error("ERR The command has no key arguments")
 	errNoSuchCommand  = Error("ERR Invalid command specified")
 	errKeysArity      = Error("ERR Invalid number of arguments specified for command")
+	errSameObject     = Error("ERR source and destination objects are the same")
+	errNoSuchKey      = Error("ERR no such key")
+	errNotInt32       = Error("ERR value is out of range, value must between -2147483648 and 2147483647")
+	errOffset         = Error("ERR offset is out of range")
+	errLCSType        = Error("ERR The specified keys must contain string values")
+	errLCSOptions     = Error("ERR If you want both the length and indexes, please just use IDX.")
+	errLCSMemory      = Error("ERR Insufficient memory, transient memory for LCS exceeds proto-max-bulk-len")
+	errNoLFU          = Error("ERR An LFU maxmemory policy is not selected, access frequency not tracked. Please note that when switching between policies at runtime LRU and LFU data will take some time to adjust.")
+	errNoIdleTime     = Error("ERR idle time is not tracked: reads leave no trace. DOC.META tells when a document was last written")
 	errExpireConflict = Error("ERR NX and XX, GT or LT options at the same time are not compatible")
 	errExpireOrder    = Error("ERR GT and LT options at the same time are not compatible")
 )
+
+// errNoMulti is the error for EXEC or DISCARD without MULTI before it.
+func errNoMulti(command string) error { return Error("ERR " + command + " without MULTI") }
+
+// execAborted is the error for an EXEC that is refused itself.
+func execAborted(cause error) error {
+	return Error("EXECABORT Transaction discarded because of: " + strings.TrimPrefix(cause.Error(), "ERR "))
+}
 
 // wrongArity is the error for a call of the command with this full name ("get", "config|get") with
 // too few or too many arguments.

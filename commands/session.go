@@ -26,6 +26,8 @@ type Session struct {
 	in  Input
 	ids []string // of the command that runs; kept to be used again
 
+	multi transaction
+
 	mu       sync.Mutex // protects Proto and what follows
 	database string     // the selected container
 	name     string     // CLIENT SETNAME
@@ -34,11 +36,18 @@ type Session struct {
 	lastCmd  string // full name, "client|list"
 	created  int64  // ms
 	lastUsed int64  // ms
+
+	queued     int // commands since MULTI, or noTransaction
+	queuedSize int // bytes that they take
 }
+
+const noTransaction = -1
 
 // NewSession is a session on database 0.
 func NewSession(id int64, addr, laddr string, now int64) *Session {
-	return &Session{ID: id, Addr: addr, LAddr: laddr, Proto: 2, database: "0", created: now, lastUsed: now}
+	return &Session{
+		ID: id, Addr: addr, LAddr: laddr, Proto: 2, database: "0", created: now, lastUsed: now, queued: noTransaction,
+	}
 }
 
 // Database is the name of the selected container.
@@ -70,10 +79,6 @@ func (s *Session) reset() {
 // What a connection of ours does not have (a descriptor of its own, buffers that belong to it while
 // it is idle) is -1 or 0.
 func (s *Session) describe(now int64, running []string) string {
-	flags := "N"
-	if strings.Contains(s.LAddr, "/") {
-		flags = "U" // a Unix socket
-	}
 	argBytes, queryBytes := 0, 0
 	if len(running) > 0 {
 		queryBytes = len(fmt.Sprintf("*%d\r\n", len(running)))
@@ -84,15 +89,25 @@ func (s *Session) describe(now int64, running []string) string {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	flags := ""
+	if s.queued != noTransaction {
+		flags += "x"
+	}
+	if strings.Contains(s.LAddr, "/") {
+		flags += "U" // a Unix socket
+	}
+	if flags == "" {
+		flags = "N"
+	}
 	command := s.lastCmd
 	if command == "" {
 		command = "NULL"
 	}
 	return fmt.Sprintf("id=%d addr=%s laddr=%s fd=-1 name=%s age=%d idle=%d flags=%s db=%s"+
-		" sub=0 psub=0 ssub=0 multi=-1 qbuf=%d qbuf-free=0 argv-mem=%d multi-mem=0 rbs=0 rbp=0"+
+		" sub=0 psub=0 ssub=0 multi=%d qbuf=%d qbuf-free=0 argv-mem=%d multi-mem=%d rbs=0 rbp=0"+
 		" obl=0 oll=0 omem=0 tot-mem=%d events=r cmd=%s user=default redir=-1 resp=%d lib-name=%s lib-ver=%s\n",
 		s.ID, s.Addr, s.LAddr, s.name, max(now-s.created, 0)/1000, max(now-s.lastUsed, 0)/1000, flags, s.database,
-		queryBytes, argBytes, queryBytes+argBytes, command, s.Proto, s.libName, s.libVer)
+		s.queued, queryBytes, argBytes, s.queuedSize, queryBytes+argBytes+s.queuedSize, command, s.Proto, s.libName, s.libVer)
 }
 
 // plainWord tells whether a text consists of printable ASCII without spaces, as what a client says

@@ -36,8 +36,12 @@ type counters struct {
 // ran counts a command that is run.
 func (st *statistics) ran(s *Session) { st.shards[s.ID%int64(len(st.shards))].commands.Add(1) }
 
-// failed counts an error reply.
-func (st *statistics) failed(s *Session) { st.shards[s.ID%int64(len(st.shards))].errors.Add(1) }
+// answered counts a reply if it is an error.
+func (st *statistics) answered(s *Session, r *Reply) {
+	if r.Kind == KindError {
+		st.shards[s.ID%int64(len(st.shards))].errors.Add(1)
+	}
+}
 
 // sinceStart gives the counters since the start of the server.
 func (e *Engine) sinceStart() counters {

@@ -17,6 +17,8 @@ type argument struct {
 	repeatsToken       bool // of a multiple one: the token is repeated too
 
 	args []argument
+
+	spec int // of a key: which of the row's key specifications it falls under
 }
 
 // parseSyntax reads the notation of Redis' manual, as in a row's Syntax:
@@ -198,10 +200,15 @@ var argumentKinds = map[string]string{
 	"client-id":              "integer",
 	"count":                  "integer",
 	"cursor":                 "integer",
+	"db":                     "integer",
 	"decrement":              "integer",
+	"destination-db":         "integer",
 	"end":                    "integer",
 	"increment":              "integer",
 	"index":                  "integer",
+	"index1":                 "integer",
+	"index2":                 "integer",
+	"len":                    "integer",
 	"milliseconds":           "integer",
 	"offset":                 "integer",
 	"protover":               "integer",

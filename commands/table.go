@@ -2,6 +2,7 @@ package commands
 
 import (
 	"cmp"
+	"iter"
 	"slices"
 )
 
@@ -23,16 +24,33 @@ var (
 	tableSorted []*row
 )
 
-func init() {
-	table, tableSorted = newRows("", slices.Concat(
-		connectionCommands,
-		stringCommands,
-		keyCommands,
-		expireCommands,
-		containerCommands,
-		documentCommands,
-		serverCommands,
-	))
+func init() { table, tableSorted = newRows("", slices.Concat(families...)) }
+
+// families are the commands, file by file.
+var families = [][]Command{
+	connectionCommands,
+	stringCommands,
+	rangeCommands,
+	{lcsCommand},
+	keyCommands,
+	moveCommands,
+	{objectCommand},
+	expireCommands,
+	transactionCommands,
+	containerCommands,
+	documentCommands,
+	serverCommands,
+}
+
+// All gives every command in the order of their names, for whoever lists or documents them.
+func All() iter.Seq[*Command] {
+	return func(yield func(*Command) bool) {
+		for _, r := range tableSorted {
+			if !yield(r.Command) {
+				return
+			}
+		}
+	}
 }
 
 // newRows derives rows from commands whose full names begin with prefix.

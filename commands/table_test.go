@@ -6,15 +6,11 @@ import (
 )
 
 func TestTableHasEveryRowOnce(t *testing.T) {
-	families := map[string][]Command{
-		"string": stringCommands, "key": keyCommands, "expire": expireCommands, "container": containerCommands,
-		"document": documentCommands, "connection": connectionCommands, "server": serverCommands,
-	}
 	n := 0
-	for family, list := range families {
-		n += len(list)
-		if len(list) == 0 {
-			t.Errorf("the %s family is empty", family)
+	for i, family := range families {
+		n += len(family)
+		if len(family) == 0 {
+			t.Errorf("family %d is empty", i)
 		}
 	}
 	if len(table) != n || len(tableSorted) != n {

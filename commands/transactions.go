@@ -1,0 +1,299 @@
+package commands
+
+import (
+	"fmt"
+	"strings"
+	"unsafe"
+
+	"mayfly/keyspace"
+)
+
+var transactionCommands = []Command{
+	{
+		Name: "discard", Summary: "Discard all commands issued after MULTI",
+		Group: "transactions", Since: "2.0.0", Arity: 1, Flags: NoScript | Loading | Stale | Fast | AllowBusy | AtOnce,
+		Parse: just(discard),
+	},
+	{
+		Name: "exec", Summary: "Execute all commands issued after MULTI",
+		Group: "transactions", Since: "1.2.0", Arity: 1, Flags: NoScript | Loading | Stale | SkipSlowlog | AtOnce,
+		Scope: ScopeQueue,
+		Parse: just(runQueue),
+	},
+	{
+		Name: "multi", Summary: "Mark the start of a transaction block",
+		Group: "transactions", Since: "1.2.0", Arity: 1, Flags: NoScript | Loading | Stale | Fast | AllowBusy | AtOnce,
+		Parse: just(multi),
+	},
+	{
+		Name: "unwatch", Summary: "Forget about all watched keys",
+		Group: "transactions", Since: "2.2.0", Arity: 1, Flags: NoScript | Loading | Stale | Fast | AllowBusy,
+		Parse: just(unwatch),
+	},
+	{
+		Name: "watch", Syntax: "key [key ...]", Summary: "Watch the given keys to determine execution of the MULTI/EXEC block",
+		Group: "transactions", Since: "2.2.0", Arity: -2, Flags: NoScript | Loading | Stale | Fast | AllowBusy | AtOnce,
+		Keys: AllKeys, Access: "RO",
+		Parse: parseWatch,
+	},
+}
+
+// transaction is what a session has between MULTI and EXEC, and what it watches. The way of a
+// transaction:
+//
+//  1. MULTI opens it. From then on the engine queues commands instead of running them, but for those
+//     that are carried out at once. An error while queueing fails the transaction.
+//  2. EXEC: the queued commands are parsed, without locks; an error is the reply of its command only.
+//  3. One keyspace transaction begins, which locks all ids that the commands name and all that are
+//     watched, and whose time is that of all commands.
+//  4. If the transaction has failed or what is watched has changed, that is all. Else the commands
+//     run, each seeing what those before it did; what they write is one group in the journal,
+//     committed entirely or not at all.
+type transaction struct {
+	open     bool
+	failed   bool  // EXEC will only say so
+	flags    Flags // of all commands that were queued, together
+	size     int   // bytes that they take
+	commands []queued
+	args     []string // of all commands; each has a piece of it
+
+	watcher     keyspace.Watcher
+	watcherSize int // bytes that the watched ids take
+}
+
+// queued is a command that waits for EXEC.
+type queued struct {
+	row     *row
+	in      Input
+	run     Run   // once it is parsed
+	failure Reply // or an error, why it cannot run
+}
+
+// What is queued and what is watched are both bounded for each session, by this multiple of the
+// largest value and not less than the other. What a client may send in one command, which the server
+// bounds, always fits.
+const (
+	queueFactor = 8
+	leastQueue  = 64 << 20
+)
+
+// checkQueue refuses a queue of size bytes, the largest value being of maxValue bytes.
+func checkQueue(what string, size, maxValue int) error {
+	if most := max(leastQueue, queueFactor*maxValue); size > most {
+		return fmt.Errorf("%s take too much memory: legal are up to %d bytes (%d times max-value-size)", what, most, queueFactor)
+	}
+	return nil
+}
+
+// enqueue keeps a command for EXEC. Its arguments are views of what the connection has read: they are
+// cloned, in one piece.
+func (e *Engine) enqueue(s *Session, r *row, args []string) Reply {
+	t := &s.multi
+	t.flags |= r.Flags
+	s.used(r.full, e.Keyspace.Now())
+	if t.failed { // what will never run is not kept
+		return Status("QUEUED")
+	}
+	length := 0
+	for _, arg := range args {
+		length += len(arg)
+	}
+	t.size += length + len(args)*int(unsafe.Sizeof("")) + int(unsafe.Sizeof(queued{}))
+	if err := checkQueue("the commands of a transaction", t.size, e.Host.MaxValueSize()); err != nil {
+		return e.reject(s, args, err)
+	}
+	var text strings.Builder
+	text.Grow(length)
+	for _, arg := range args {
+		text.WriteString(arg)
+	}
+	first, rest := len(t.args), text.String()
+	for _, arg := range args {
+		t.args = append(t.args, rest[:len(arg)])
+		rest = rest[len(arg):]
+	}
+	t.commands = append(t.commands, queued{row: r, in: Input{Args: t.args[first:len(t.args):len(t.args)]}})
+	s.change(func() { s.queued, s.queuedSize = len(t.commands), t.size })
+	return Status("QUEUED")
+}
+
+// reject answers a command that cannot be run or queued. It fails the transaction; EXEC itself ends
+// it, with an answer of its own even outside of one, as in Redis.
+func (e *Engine) reject(s *Session, args []string, err error) Reply {
+	if strings.EqualFold(args[0], "exec") {
+		e.discard(s)
+		return Fail(execAborted(err))
+	}
+	if t := &s.multi; t.open {
+		t.failed = true
+		t.drop()
+	}
+	return Fail(err)
+}
+
+// drop lets go of the queued commands. Room for a few more is kept.
+func (t *transaction) drop() {
+	const most = 1 << 10
+	clear(t.commands)
+	clear(t.args)
+	t.commands, t.args, t.size = t.commands[:0], t.args[:0], 0
+	if cap(t.commands) > most || cap(t.args) > most {
+		t.commands, t.args = nil, nil
+	}
+}
+
+// end goes back to where there is no transaction. What is watched is not its concern.
+func (t *transaction) end(s *Session) {
+	t.drop()
+	t.open, t.failed, t.flags = false, false, 0
+	s.change(func() { s.queued, s.queuedSize = noTransaction, 0 })
+}
+
+// discard ends the session's transaction, if there is one, and all watches.
+func (e *Engine) discard(s *Session) {
+	s.multi.end(s)
+	e.unwatch(s)
+}
+
+func (e *Engine) unwatch(s *Session) {
+	e.Keyspace.Unwatch(&s.multi.watcher)
+	s.multi.watcherSize = 0
+}
+
+// CloseSession lets go of what a session holds in the engine. Whoever has made a session calls it
+// when the session's last command has ended.
+func (e *Engine) CloseSession(s *Session) { e.discard(s) }
+
+func multi(x *Context) Reply {
+	s := x.Session
+	if s.multi.open {
+		return Fail(errNestedMulti)
+	}
+	s.multi.open = true
+	s.change(func() { s.queued = 0 })
+	return OK
+}
+
+func discard(x *Context) Reply {
+	if !x.Session.multi.open {
+		return Fail(errNoMulti("DISCARD"))
+	}
+	x.Engine.discard(x.Session)
+	return OK
+}
+
+func parseWatch(in *Input) (Run, error) {
+	keys, maxValue := in.Args[1:], in.MaxValue
+	return func(x *Context) Reply {
+		t := &x.Session.multi
+		if t.open {
+			return Fail(errWatchInMulti)
+		}
+		c, err := x.Database()
+		if err != nil {
+			return Fail(err)
+		}
+		size := t.watcherSize
+		for _, key := range keys {
+			size += len(key) + watchCost
+		}
+		if err := checkQueue("watched keys", size, maxValue); err != nil {
+			return Fail(err)
+		}
+		t.watcherSize = size
+		for _, key := range keys {
+			x.Tx.Watch(&t.watcher, c, key)
+		}
+		return OK
+	}, nil
+}
+
+// watchCost is about what the keyspace needs in bytes to watch an id, besides the id.
+const watchCost = 200
+
+// unwatch, queued, finds the watches ended already by EXEC.
+func unwatch(x *Context) Reply {
+	x.Engine.unwatch(x.Session)
+	return OK
+}
+
+// beginQueue parses what is queued and starts the session's transaction for it.
+func (e *Engine) beginQueue(s *Session) {
+	t := &s.multi
+	ids, all := t.watcher.IDs(), false
+	maxValue := e.Host.MaxValueSize()
+	for i := range t.commands {
+		c := &t.commands[i]
+		c.in.MaxValue = maxValue
+		e.prepare(s, c)
+		if c.run == nil {
+			continue
+		}
+		ids = c.row.Keys.ids(ids, c.in.Args)
+		all = all || c.row.Scope == ScopeSweep || c.row.Scope == ScopeAll
+	}
+	switch {
+	case all:
+		e.Keyspace.BeginAll(&s.tx)
+	case len(ids) > 0:
+		e.Keyspace.BeginKeys(&s.tx, ids)
+	default:
+		e.Keyspace.BeginNone(&s.tx)
+	}
+}
+
+// prepare parses a queued command.
+func (e *Engine) prepare(s *Session, c *queued) {
+	defer e.rescue(s, c.in.Args, &c.failure)
+	run, err := c.row.Parse(&c.in)
+	if err == nil {
+		err = checkIDs(c.row.Keys.ids(nil, c.in.Args))
+	}
+	if err != nil {
+		c.failure = Fail(err)
+		return
+	}
+	c.run = run
+}
+
+// runQueue is EXEC: it runs what is queued, in the transaction that beginQueue has begun.
+func runQueue(x *Context) Reply {
+	t := &x.Session.multi
+	if !t.open {
+		return Fail(errNoMulti("EXEC"))
+	}
+	defer t.end(x.Session)
+	changed := x.Tx.Changed(&t.watcher)
+	x.Tx.Unwatch(&t.watcher)
+	t.watcherSize = 0
+	if t.flags&Write != 0 {
+		if err := x.Engine.Keyspace.Writable(); err != nil {
+			return Fail(execAborted(misconf(err)))
+		}
+	}
+	switch {
+	case t.failed:
+		return Fail(errExecAbort)
+	case changed:
+		return NullArray
+	}
+	replies := make([]Reply, len(t.commands))
+	for i := range t.commands {
+		replies[i] = x.Engine.perform(x, &t.commands[i])
+		if replies[i].Kind == KindNone { // of CLIENT REPLY; here every command has its element
+			replies[i] = OK
+		}
+	}
+	return Array(replies...)
+}
+
+// perform runs a queued command.
+func (e *Engine) perform(x *Context, c *queued) (reply Reply) {
+	e.stats.ran(x.Session)
+	defer func() { e.stats.answered(x.Session, &reply) }()
+	defer e.rescue(x.Session, c.in.Args, &reply)
+	if c.run == nil {
+		return c.failure
+	}
+	return c.run(x)
+}
