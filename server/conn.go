@@ -9,6 +9,7 @@ import (
 	"runtime/debug"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 	"unsafe"
 
@@ -41,16 +42,17 @@ type conn struct {
 	committing bool // in the keyspace, waiting for the disk
 
 	// For the read deadline.
-	received int  // bytes
-	executed int  // commands
-	progress int  // what had been received and executed when the deadline was set
-	stalling bool // the deadline is that of a half-read command
-	deadline bool // there is a deadline
+	received int         // bytes
+	executed int         // commands
+	progress int         // what had been received and executed when the deadline was set
+	stalling atomic.Bool // the deadline is that of a half-read command
+	deadline bool        // there is a deadline
 }
 
 // run serves the connection from its beginning to its end.
 func (c *conn) run() {
 	defer c.server.remove(c)
+	defer c.server.engine.CloseSession(c.session)
 	defer func() {
 		p := recover()
 		if p == nil {
@@ -142,21 +144,35 @@ func (c *conn) setDeadline() error {
 	if stalling {
 		limit = c.server.timeouts.stall
 		progress := c.executed + c.received/stallBytes
-		if c.stalling && progress == c.progress {
+		if c.stalling.Load() && progress == c.progress {
 			return nil // the deadline stands
 		}
 		c.progress = progress
 	}
-	c.stalling = stalling
-	switch {
-	case limit > 0:
-		c.deadline = true
-		return c.socket.SetReadDeadline(expiry.Deadline(limit))
-	case c.deadline:
-		c.deadline = false
-		return c.socket.SetReadDeadline(time.Time{})
+	if stalling != c.stalling.Load() {
+		c.stalling.Store(stalling)
 	}
-	return nil
+	if limit == 0 && !c.deadline {
+		return nil
+	}
+	c.deadline = limit > 0
+	return c.socket.readWithin(limit)
+}
+
+// limitIdle applies a new timeout to a client that is idle. Any goroutine may call it.
+func (c *conn) limitIdle(timeout time.Duration) {
+	if c.stalling.Load() {
+		return
+	}
+	_ = c.socket.readWithin(timeout) // if it fails the connection is gone
+	if c.server.stopping.Load() {
+		c.interrupt()
+	}
+}
+
+// interrupt ends the wait for a client. Any goroutine may call it.
+func (c *conn) interrupt() {
+	_ = c.socket.SetReadDeadline(past) // if it fails the connection is gone
 }
 
 // pipeline carries out the whole commands that have been read and sends their replies.

@@ -146,6 +146,16 @@ func TestIdleClientsAreDisconnected(t *testing.T) {
 	c.expectEnd()
 }
 
+// A new timeout also holds for those who are idle when it is set.
+func TestTimeoutOfTheIdle(t *testing.T) {
+	s := newTestServer(t)
+	c := dial(t, s.run(t, newFakeEngine(), nil))
+	c.send("PING\r\n")
+	c.expect("+PONG\r\n")
+	must(t, s.ConfigSet([][2]string{{"timeout", "1"}}))
+	c.expectEnd()
+}
+
 // Stop lets the command that runs finish and its reply leave, drops what has not begun, and closes
 // idle connections at once.
 func TestStop(t *testing.T) {

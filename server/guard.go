@@ -55,6 +55,9 @@ var errBudget = errors.New("all clients together are sending too many big comman
 // the connection has, and takes memory only for bytes that have really arrived, whatever length a
 // client announces.
 //
+// It differs from Redis only where Redis is lax: an argument must really end with CR LF, where Redis
+// skips any two bytes, and a count that cannot become legal any more is refused at once.
+//
 // It looks at no byte of a framing twice and at none of an argument, so that a command costs time in
 // proportion to its length however it is cut into packets.
 //

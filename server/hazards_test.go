@@ -22,11 +22,11 @@ import (
 type harm string
 
 const (
-	dies      harm = "dies"
-	computes  harm = "computes without end or use" // more than muchTime
-	swells    harm = "takes memory without bound"  // more than muchMemory
-	muchTime       = 700 * time.Millisecond
-	muchMemory     = 200 << 20
+	dies       harm = "dies"
+	computes   harm = "computes without end or use" // more than muchTime
+	swells     harm = "takes memory without bound"  // more than muchMemory
+	muchTime        = 700 * time.Millisecond
+	muchMemory      = 200 << 20
 )
 
 // What an attack may cost a guarded server, at most.

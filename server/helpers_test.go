@@ -39,6 +39,8 @@ func newFakeEngine() *fakeEngine { return &fakeEngine{values: make(map[string]st
 
 func (e *fakeEngine) Now() int64 { return 1_000_000 }
 
+func (e *fakeEngine) CloseSession(*commands.Session) {}
+
 func (e *fakeEngine) Wait(t keyspace.Ticket) error {
 	e.mu.Lock()
 	e.waits++

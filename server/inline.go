@@ -56,7 +56,7 @@ func (in *inline) argument(line []byte) (rest []byte, ok bool) {
 		switch {
 		case quote == outside:
 			switch {
-			case isSpace(c):
+			case c == ' ' || c == '\t' || c == '\r': // not all of isSpace
 				return line[i:], true
 			case c == '"' || c == '\'':
 				quote = c

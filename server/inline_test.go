@@ -14,6 +14,7 @@ func TestInline(t *testing.T) {
 	}{
 		{"PING", []string{"PING"}},
 		{" \t SET  a   b \v", []string{"SET", "a", "b"}},
+		{"\vSET\va \"b\"\vc", []string{"SET\va", "b", "c"}},
 		{`SET a "hello world"`, []string{"SET", "a", "hello world"}},
 		{`SET a ""`, []string{"SET", "a", ""}},
 		{`a"b c"`, []string{"ab c"}},

@@ -238,18 +238,21 @@ func (r *reserve) refill() {
 	}
 }
 
-// turnAway closes one connection that waits to be accepted, if it still does.
-func (r *reserve) turnAway(ln net.Listener) {
+// turnAway closes one connection that waits to be accepted, if it still does, and tells whether there
+// was one.
+func (r *reserve) turnAway(ln net.Listener) bool {
 	const patience = 10 * time.Millisecond
 	limited, ok := ln.(interface{ SetDeadline(time.Time) error })
 	if !ok || r.file == nil || limited.SetDeadline(expiry.Deadline(patience)) != nil {
-		return
+		return false
 	}
 	_ = r.file.Close()
 	r.file = nil
-	if nc, err := ln.Accept(); err == nil {
+	nc, err := ln.Accept()
+	if err == nil {
 		_ = nc.Close()
 	}
 	_ = limited.SetDeadline(time.Time{})
 	r.refill()
+	return err == nil
 }

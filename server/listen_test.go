@@ -276,9 +276,13 @@ func TestReserveTurnsAway(t *testing.T) {
 	defer closeAll([]net.Listener{ln})
 	var r reserve
 	r.refill()
-	r.turnAway(ln) // nobody waits: it must not wait either
+	if r.turnAway(ln) {
+		t.Error("turned somebody away where nobody waits")
+	}
 	c := dial(t, ln.Addr().String())
-	r.turnAway(ln)
+	if !r.turnAway(ln) {
+		t.Error("turned nobody away")
+	}
 	c.expectEnd()
 	if r.file == nil {
 		t.Error("the reserve is not refilled")

@@ -57,6 +57,7 @@ var patient = timeouts{handshake: 10 * time.Second, stall: time.Minute, write: t
 // executor carries out commands: a commands.Engine and its keyspace, or a stand-in for tests.
 type executor interface {
 	Execute(s *commands.Session, args []string) commands.Reply
+	CloseSession(s *commands.Session)
 	Wait(t keyspace.Ticket) error
 	Now() int64
 }
@@ -146,6 +147,10 @@ func (s *Server) serve(e executor, listeners map[net.Listener]*tls.Config) {
 		}
 		return nil
 	})
+	s.OnChange("timeout", func(changed *Settings) error {
+		s.each(func(c *conn) { c.limitIdle(changed.Timeout) })
+		return nil
+	})
 	for ln, config := range listeners {
 		s.acceptors.Go(func() { s.accept(ln, config) })
 	}
@@ -177,7 +182,9 @@ func (s *Server) accept(ln net.Listener, config *tls.Config) {
 		case s.stopping.Load():
 			return
 		case errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE):
-			spare.turnAway(ln)
+			if spare.turnAway(ln) {
+				pause = shortest // nobody waits in vain, so others need not wait long either
+			}
 		}
 		if s.acceptLog.now() {
 			s.log.Error().Err(err).Msg("cannot accept connections")
@@ -245,7 +252,7 @@ func (s *Server) Stop(ctx context.Context) error {
 	close(s.stop)
 	closeAll(slices.Collect(maps.Keys(s.listeners)))
 	s.acceptors.Wait()
-	s.each(func(c *conn) { _ = c.socket.SetReadDeadline(past) })
+	s.each((*conn).interrupt)
 
 	gone := make(chan struct{})
 	go func() {

@@ -46,6 +46,14 @@ func (s *socket) fill(g *guard) (n int, err error) {
 	return n, err
 }
 
+// readWithin sets how long reading may take from now on; 0 is for ever.
+func (s *socket) readWithin(limit time.Duration) error {
+	if limit == 0 {
+		return s.SetReadDeadline(time.Time{})
+	}
+	return s.SetReadDeadline(expiry.Deadline(limit))
+}
+
 // send writes all of p, with one system call if the client keeps up. A client that does not take a
 // part of p within writeTimeout is lost: the error is a timeout.
 func (s *socket) send(p []byte) error {
@@ -72,7 +80,7 @@ func (s *socket) send(p []byte) error {
 func (s *socket) hangUp() {
 	const patience, most = time.Second, 1 << 20
 	half, ok := s.Conn.(interface{ CloseWrite() error })
-	if !ok || half.CloseWrite() != nil || s.SetReadDeadline(expiry.Deadline(patience)) != nil {
+	if !ok || half.CloseWrite() != nil || s.readWithin(patience) != nil {
 		return
 	}
 	// Whatever ends this, the connection is over.

@@ -1,0 +1,82 @@
+package server
+
+import (
+	"io"
+	"net"
+	"os/exec"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"mayfly/commands"
+)
+
+// What is framed well or badly gets the same answer, to the byte, from us and from Redis. Where the
+// guard means to be stricter see its comment.
+func TestFramingLikeRedis(t *testing.T) {
+	path, err := exec.LookPath("redis-server")
+	if err != nil {
+		t.Skip("redis-server is not installed")
+	}
+	port := strconv.Itoa(freePort(t))
+	cmd := exec.Command(path, "--port", port, "--bind", "127.0.0.1", "--save", "", "--dir", t.TempDir())
+	must(t, cmd.Start())
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait() // it has been killed
+	})
+	redis := "127.0.0.1:" + port
+	for deadline := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
+		if nc, err := net.Dial("tcp", redis); err == nil {
+			_ = nc.Close()
+			break
+		} else if time.Now().After(deadline) {
+			t.Fatal(err)
+		}
+	}
+	e := newFakeEngine()
+	e.commands = map[string]func(*commands.Session, []string) commands.Reply{
+		"PING": func(_ *commands.Session, args []string) commands.Reply {
+			if len(args) == 2 {
+				return commands.Bulk(args[1])
+			}
+			return commands.Status("PONG")
+		},
+	}
+	ours := newTestServer(t).run(t, e, nil)
+
+	// A QUIT follows what has an end, so that the connection ends too.
+	for _, in := range []string{
+		"*0\r\nPING\r\n", "*-1\r\nPING\r\n", "*-10\r\nPING\r\n", "\r\nPING\r\n", "\nPING\n", "  \r\nPING\r\n",
+		"PING\r\n*1\r\n$4\r\nPING\r\nPING\n",
+		"*1\r\nfoo\r\n", "*1\r\n\x01\r\n", "*1\r\n\r\n", "*1\r\n\n\r\n", "*2\r\n$4\r\nPING\r\nfoo\r\n",
+		"*\r\n", "*x\r\n", "*1x\r\n", "*01\r\n", "*+1\r\n", "*-0\r\n", "* 1\r\n", "*3000000000\r\n", "*-9999999999999999999\r\n",
+		"*1\r\n$\r\n", "*1\r\n$x\r\n", "*1\r\n$-1\r\n", "*1\r\n$+4\r\nPING\r\n", "*1\r\n$04\r\nPING\r\n", "*1\r\n$2000000000\r\n",
+		"PING\r\n*x\r\nPING\r\n",
+		`PING "a b"` + "\r\n", `PING 'a b'` + "\n", `PING "\x41\n\r\t\b\a\"\\\q"` + "\n", `PING '\'\n'` + "\n", `PING a"b"` + "\r\n",
+		`PING ""` + "\r\n", `PING "a` + "\r\n", `PING 'a'b` + "\r\n", `PING "a""b"` + "\r\n", "\v\tPING a\vb\r\n", `"PING"` + "\r\n",
+		"PING\r\nPOST / HTTP/1.1\r\n", "host: x\r\nPING\r\n", command("Post", "x"),
+		strings.Repeat("x", maxInline+1000), "\x00" + strings.Repeat("payload", 20_000),
+	} {
+		if strings.HasSuffix(in, "\n") {
+			in += command("QUIT") + command("PING", "not executed")
+		}
+		want, got := answer(t, redis, in), answer(t, ours, in)
+		if got != want {
+			t.Errorf("%.100q: got %q, Redis answers %q", in, got, want)
+		}
+	}
+}
+
+// answer sends text on a new connection and reads until it ends.
+func answer(t *testing.T, address, text string) string {
+	t.Helper()
+	c := dial(t, address)
+	defer c.Close()
+	if _, err := c.Write([]byte(text)); err != nil {
+		t.Logf("%.50q was not read to the end", text)
+	}
+	got, _ := io.ReadAll(c.r) // Redis may reset the connection
+	return string(got)
+}
