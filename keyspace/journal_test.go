@@ -470,17 +470,41 @@ func TestJournalWithHoles(t *testing.T) {
 }
 
 func TestJournalThatEndsInZeros(t *testing.T) {
-	content, _, entries := smallJournal(t)
+	content, ends, entries := smallJournal(t)
 	for _, n := range []int{1, 2, 15, 16, 17, 511, 512, 513, 100_000} {
 		path := plant(t, journalFile(1), append(bytes.Clone(content), make([]byte, n)...))
 		checkReplayed(t, filepath.Dir(path), entries...)
 		checkKept(t, path, make([]byte, n))
+	}
+	for n := range int64(30) { // a commit that was begun, then zeros
+		path := plant(t, journalFile(1), append(bytes.Clone(content[:ends[1]+n]), make([]byte, 20)...))
+		checkReplayed(t, filepath.Dir(path), entries[:3]...)
 	}
 	zeros := append(append(bytes.Clone(content), 0, 0, 0), content...)
 	var damage *DamageError
 	if _, _, err := replayed(filepath.Dir(plant(t, journalFile(1), zeros))); !errors.As(err, &damage) {
 		t.Errorf("zeros in the middle give %v", err)
 	}
+}
+
+// Clients write what they like into values: also what looks like a commit that proves damage, in a
+// value which a power cut has torn.
+func TestJournalIsNotFooledByForgedCommits(t *testing.T) {
+	dir := t.TempDir()
+	j := mustOpenJournal(t, dir, 1, 1, EverySec, nil)
+	j.put(t, "1:a", "kept")
+	end := j.size()
+	key, value, err := encodeCommit(3, j.mark+1, 1<<30, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	forged := fmt.Sprintf("%s$%d\r\n%s\r\n$%d\r\n%s\r\n", setHead, len(key), key, len(value), value)
+	j.put(t, "1:b", forged+"the rest")
+	content := read(t, filepath.Join(dir, journalFile(1)))
+	j.close()
+	path := plant(t, journalFile(1), content[:len(content)-5])
+	checkReplayed(t, filepath.Dir(path), "1:a=kept")
+	checkKept(t, path, content[end:len(content)-5])
 }
 
 func TestReplayRefusesWhatIsNotASequence(t *testing.T) {

@@ -129,6 +129,15 @@ func TestStoreThatHasLearntNothingIsNotForcedToDisk(t *testing.T) {
 	}
 }
 
+func TestBuntdbNeitherSyncsNorShrinksByItself(t *testing.T) {
+	s := mustOpenStore(t, filepath.Join(t.TempDir(), "a.db"))
+	defer s.close()
+	var config buntdb.Config
+	if err := s.file.db.ReadConfig(&config); err != nil || config.SyncPolicy != buntdb.Never || !config.AutoShrinkDisabled {
+		t.Errorf("%+v, %v", config, err)
+	}
+}
+
 func TestStoreAppliesInSmallTransactions(t *testing.T) {
 	disk := newBrokenDisk()
 	s, err := openStoreWith(filepath.Join(t.TempDir(), "a.db"), quiet, epoch, &disk.faults)
@@ -274,6 +283,29 @@ func TestStoreWithHolesInWhatWasNotConfirmedIsCut(t *testing.T) {
 		s := mustOpenStore(t, path)
 		checkBodies(t, s, map[string]string{"1:a": "kept"})
 		checkKept(t, path, append(content[sealed:], make([]byte, zeros)...))
+		s.close()
+	}
+}
+
+// Clients write what they like into values: also what looks like a seal, in a value which a power
+// cut has torn.
+func TestStoreIsNotFooledByForgedSeals(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a.db")
+	s := mustOpenStore(t, path)
+	applied(t, s, set("1:a", "kept"))
+	sealed := s.size()
+	forged := seal{mark: s.mark + 1, from: sealed, at: sealed + 100}
+	if err := s.apply([]op{set("1:b", string(forged.bytes())+strings.Repeat("x", 100))}); err != nil {
+		t.Fatal(err)
+	}
+	content := read(t, path)
+	s.close()
+	for _, end := range []string{"", strings.Repeat("\x00", 20)} { // cut short, or zeros in its place
+		torn := append(bytes.Clone(content[:len(content)-20]), end...)
+		path := plant(t, "a.db", torn)
+		s := mustOpenStore(t, path)
+		checkBodies(t, s, map[string]string{"1:a": "kept"})
+		checkKept(t, path, torn[sealed:])
 		s.close()
 	}
 }
