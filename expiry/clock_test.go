@@ -89,6 +89,9 @@ func TestClockIsRaised(t *testing.T) {
 			t.Errorf("raised to %d it is %d", floor, got)
 		}
 	}
+	if got := c.Now(); got < maxFloor {
+		t.Errorf("raised as far as can be it is %d", got)
+	}
 }
 
 func TestSystemClockIsTheMachines(t *testing.T) {

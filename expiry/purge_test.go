@@ -93,6 +93,75 @@ func TestFastCycles(t *testing.T) {
 	}
 }
 
+// Fast cycles that cannot visit all hot pools visit them in turn.
+func TestFastCyclesTakeTurns(t *testing.T) {
+	s := newSim(1)
+	s.load(1000, 1_000_000, 1, evenly)
+	s.now = time.Hour
+	for range 3 {
+		s.now += Interval
+		s.purge.Slow()
+	}
+	samples := map[*simPool]int{}
+	for _, v := range s.purge.hot {
+		samples[v.pool.(*simPool)] = v.pool.(*simPool).samples
+	}
+	if len(samples) < 500 {
+		t.Fatalf("only %d pools are hot", len(samples))
+	}
+	const perCycle = 30 // samples of 20 dead in a millisecond
+	for range 2 * len(samples) / perCycle {
+		s.now += Interval
+		s.purge.Fast()
+	}
+	for p, before := range samples {
+		if p.samples == before {
+			t.Fatal("a pool had no turn in two rounds")
+		}
+	}
+}
+
+// When the dead are gone the purge is soon satisfied that they are.
+func TestPurgeComesToRest(t *testing.T) {
+	s := newSim(1)
+	s.load(1, 100_000, 1, evenly)
+	for i := range s.pools[0].(*simPool).ends {
+		if i%2 == 0 {
+			s.pools[0].(*simPool).ends[i] = 2 * time.Hour
+		}
+	}
+	s.now = time.Hour
+	s.run(s.now+2*time.Second, func() {})
+	left := s.pools[0].(*simPool).ends
+	if len(left) > 55_000 {
+		t.Errorf("%d items are left, 50,000 of them alive", len(left))
+	}
+	// Two rounds over all at most, and a sample now and then.
+	if n := s.purge.Stats().Sampled; n > 250_000 {
+		t.Errorf("%d draws from 100,000 items", n)
+	}
+}
+
+// A cycle offers the processor to others as it works, and ends if it does not get it back in time.
+func TestCyclesYield(t *testing.T) {
+	s := newSim(1)
+	s.load(16, 100_000, 1, evenly)
+	s.now = time.Hour
+	yields := 0
+	s.purge.yield = func() { yields++ }
+	s.purge.Slow()
+	if used := s.purge.Stats().TimeSpent; yields < int(used/maxStretch)*3/4 {
+		t.Errorf("%d yields in %v of work", yields, used)
+	}
+	s.now += time.Second
+	s.purge.yield = func() { s.now += 10 * time.Millisecond }
+	began := s.now
+	s.purge.Slow()
+	if took := s.now - began; took > Interval+20*time.Millisecond {
+		t.Errorf("a cycle dragged on for %v", took)
+	}
+}
+
 // A pool that is dropped while it is hot is forgotten.
 func TestDroppedPoolsAreForgotten(t *testing.T) {
 	s := newSim(1)
