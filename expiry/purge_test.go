@@ -124,6 +124,7 @@ func TestFastCyclesTakeTurns(t *testing.T) {
 // When the dead are gone the purge is soon satisfied that they are.
 func TestPurgeComesToRest(t *testing.T) {
 	s := newSim(1)
+	s.perSample, s.perDraw, s.perRemoval = 1, 1, 1 // so fast that one cycle does it all
 	s.load(1, 100_000, 1, evenly)
 	for i := range s.pools[0].(*simPool).ends {
 		if i%2 == 0 {
