@@ -202,13 +202,7 @@ func judgeJournal(f io.ReaderAt, name string, b *breakOff, mark uint32, size int
 	if err != nil {
 		return err
 	}
-	if !later {
-		lost, err := unwritten(f, b, size)
-		if lost || err != nil {
-			return err
-		}
-	}
-	return b.damage(name)
+	return b.verdict(f, name, size, later)
 }
 
 func ignoreBreakOff(err error) error {

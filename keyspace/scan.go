@@ -225,6 +225,18 @@ func (c *commandReader) failed(err error) error {
 	return err
 }
 
+// verdict is nil if the file may be cut where it breaks off: nothing proves that this place was whole
+// once, and it shows what a crash leaves behind.
+func (e *breakOff) verdict(f io.ReaderAt, name string, size int64, proved bool) error {
+	if !proved {
+		lost, err := unwritten(f, e, size)
+		if lost || err != nil {
+			return err
+		}
+	}
+	return e.damage(name)
+}
+
 // unwritten tells whether a file shows from some place on what a crash leaves behind in bytes that
 // were never forced to disk, and mere damage does not: it ends within a command, or sectors
 // between from and to are nothing but zeros, or it ends in zeros.

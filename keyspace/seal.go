@@ -142,13 +142,7 @@ func judgeStore(f io.ReaderAt, name string, mark uint32, end, size int64, err er
 	if err != nil {
 		return err
 	}
-	if !later {
-		lost, err := unwritten(f, b, size)
-		if lost || err != nil {
-			return err
-		}
-	}
-	return b.damage(name)
+	return b.verdict(f, name, size, later)
 }
 
 // sumRange gives the CRC-32C of a range of a file.

@@ -63,6 +63,17 @@ func checkBodies(t *testing.T, s *store, want map[string]string) {
 	}
 }
 
+// checkReopened closes a store and checks what it holds when it is opened again.
+func checkReopened(t *testing.T, s *store, want map[string]string) {
+	t.Helper()
+	if err := s.close(); err != nil {
+		t.Fatal(err)
+	}
+	s = mustOpenStore(t, s.file.f.Name())
+	defer s.close()
+	checkBodies(t, s, want)
+}
+
 // smallStore makes a store's file of a few items, with deletes, overwritten items and binary
 // bodies, some of it not confirmed. It returns where the confirmed part ends and what it holds.
 func smallStore(t *testing.T) (path string, sealed int64, want map[string]string) {
@@ -92,15 +103,10 @@ func TestStoreKeepsWhatWasApplied(t *testing.T) {
 	applied(t, s, set("1:a", "1"), set("1:b", "2"), set("1:a", "3"), del("1:b"), del("1:none"), set("1:b", "4"), set("1:c", "5"), del("1:c"))
 	want := map[string]string{"1:a": "3", "1:b": "4"}
 	checkBodies(t, s, want)
-	if err := s.close(); err != nil {
-		t.Fatal(err)
-	}
-	s = mustOpenStore(t, path)
-	defer s.close()
-	checkBodies(t, s, want)
 	if fi, err := os.Stat(path); err != nil || fi.Size() != s.size() {
 		t.Errorf("the size is %d, not %d (%v)", s.size(), fi.Size(), err)
 	}
+	checkReopened(t, s, want)
 }
 
 func TestStoreConfirmsOnClose(t *testing.T) {
@@ -393,12 +399,7 @@ func TestStoreResumesWhenAFullDiskHasRoomAgain(t *testing.T) {
 	}
 	lift()
 	applied(t, s, ops...)
-	if err := s.close(); err != nil {
-		t.Fatal(err)
-	}
-	s = mustOpenStore(t, path)
-	defer s.close()
-	checkBodies(t, s, map[string]string{"1:b": strings.Repeat("x", 1000)})
+	checkReopened(t, s, map[string]string{"1:b": strings.Repeat("x", 1000)})
 }
 
 func TestStoreNeverTrustsADiskThatFailedToSync(t *testing.T) {
@@ -452,12 +453,7 @@ func TestPanicInATransactionRollsItBack(t *testing.T) {
 	applied(t, s, set("1:c", "2"))
 	want := map[string]string{"1:a": "1", "1:c": "2"}
 	checkBodies(t, s, want)
-	if err := s.close(); err != nil {
-		t.Fatal(err)
-	}
-	s = mustOpenStore(t, path)
-	defer s.close()
-	checkBodies(t, s, want)
+	checkReopened(t, s, want)
 }
 
 // A panic of buntdb's own leaves its lock held: whoever recovered from it would wait for ever.
