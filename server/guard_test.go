@@ -43,14 +43,21 @@ func guardRun(t testing.TB, lim limits, data []byte, size int) (commands [][]str
 		if len(data) == 0 {
 			return commands, nil
 		}
-		room, err := g.room()
-		if err != nil {
-			t.Fatal(err)
-		}
-		n := copy(room, data[:min(size, len(data))])
-		g.filled(n)
+		n, err := feed(&g, data[:min(size, len(data))])
+		must(t, err)
 		data = data[n:]
 	}
+}
+
+// feed lets a guard read as much of data as it has room for, and returns how much that was.
+func feed(g *guard, data []byte) (int, error) {
+	room, err := g.room()
+	if err != nil {
+		return 0, err
+	}
+	n := copy(room, data)
+	g.filled(n)
+	return n, nil
 }
 
 func TestGuard(t *testing.T) {
@@ -129,8 +136,8 @@ func TestGuardCutAnywhere(t *testing.T) {
 		g := newGuard(nil)
 		var got []string
 		for _, piece := range [][]byte{stream[:cut], stream[cut:]} {
-			room, _ := g.room()
-			g.filled(copy(room, piece))
+			_, err := feed(&g, piece)
+			must(t, err)
 			for {
 				command, err := g.next(wide)
 				if err != nil {
@@ -176,12 +183,8 @@ func TestGuardTakesMemoryForWhatArrives(t *testing.T) {
 	most := 0
 	send := func(data []byte) {
 		for len(data) > 0 {
-			room, err := g.room()
-			if err != nil {
-				t.Fatal(err)
-			}
-			n := copy(room, data)
-			g.filled(n)
+			n, err := feed(&g, data)
+			must(t, err)
 			data = data[n:]
 			if command, err := g.next(wide); err != nil {
 				t.Fatal(err)
@@ -215,12 +218,10 @@ func TestGuardBudget(t *testing.T) {
 	big := fmt.Appendf(nil, "*1\r\n$%d\r\n%s", 2<<20, bytes.Repeat([]byte{'x'}, 2<<20))
 	send := func(g *guard) error {
 		for data := big; len(data) > 0; {
-			room, err := g.room()
+			n, err := feed(g, data)
 			if err != nil {
 				return err
 			}
-			n := copy(room, data)
-			g.filled(n)
 			data = data[n:]
 			if _, err := g.next(wide); err != nil {
 				return err
@@ -279,8 +280,9 @@ func BenchmarkGuard(b *testing.B) {
 	b.SetBytes(int64(len(packet)))
 	b.ReportAllocs()
 	for b.Loop() {
-		room, _ := g.room()
-		g.filled(copy(room, packet))
+		if _, err := feed(&g, packet); err != nil {
+			b.Fatal(err)
+		}
 		n := 0
 		for {
 			command, err := g.next(wide)

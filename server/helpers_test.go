@@ -129,6 +129,16 @@ func (s *Server) run(t testing.TB, e executor, config *tls.Config) string {
 	return ln.Addr().String()
 }
 
+// eventually waits until something that takes a moment is so.
+func eventually(t testing.TB, what string, so func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(patience); !so(); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("it does not come to pass that %s", what)
+		}
+	}
+}
+
 // client is one end of a connection that a test drives byte by byte.
 type client struct {
 	net.Conn

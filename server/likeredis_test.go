@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"mayfly/commands"
 )
@@ -27,14 +26,13 @@ func TestFramingLikeRedis(t *testing.T) {
 		_ = cmd.Wait() // it has been killed
 	})
 	redis := "127.0.0.1:" + port
-	for deadline := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
-		if nc, err := net.Dial("tcp", redis); err == nil {
+	eventually(t, "redis-server answers", func() bool {
+		nc, err := net.Dial("tcp", redis)
+		if err == nil {
 			_ = nc.Close()
-			break
-		} else if time.Now().After(deadline) {
-			t.Fatal(err)
 		}
-	}
+		return err == nil
+	})
 	e := newFakeEngine()
 	e.commands = map[string]func(*commands.Session, []string) commands.Reply{
 		"PING": func(_ *commands.Session, args []string) commands.Reply {

@@ -2,17 +2,18 @@ package server
 
 import (
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
-	"time"
 )
 
 // freePort is a port of the loopback interface that nobody listens on.
@@ -99,22 +100,32 @@ func TestListenUnix(t *testing.T) {
 func TestListen(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "s")
 	port := strconv.Itoa(freePort(t))
-	s := newTestServer(t, "--port", port, "--bind", "127.0.0.1", "--unixsocket", path)
+	a := newAuthority(t)
+	a.sign("server", &x509.Certificate{})
+	secret := strconv.Itoa(freePort(t))
+	s := newTestServer(t, "--port", port, "--bind", "127.0.0.1", "--unixsocket", path,
+		"--tls-port", secret, "--tls-cert-file", a.file("server.crt"), "--tls-key-file", a.file("server.key"), "--tls-auth-clients", "no")
 	listeners, err := s.Settings().listen()
 	if err != nil {
 		t.Fatal(err)
 	}
 	s.serve(newFakeEngine(), listeners)
-	if got, want := strings.Join(s.Addresses(), ", "), "tcp 127.0.0.1:"+port+", unix "+path; got != want {
-		t.Errorf("listens on %s, want %s", got, want)
+	for _, want := range []string{"tcp 127.0.0.1:" + port, "tcp 127.0.0.1:" + secret, "unix " + path} {
+		if !slices.Contains(s.Addresses(), want) {
+			t.Errorf("does not listen on %s but on %v", want, s.Addresses())
+		}
 	}
+	hello := dialTLS(t, "127.0.0.1:"+secret, &tls.Config{InsecureSkipVerify: true})
+	hello.send("QUIT\r\n")
+	hello.expect("+OK\r\n")
+	hello.expectEnd()
 	nc, err := net.Dial("unix", path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	c := newClient(t, nc)
 	c.send("PING\r\n")
 	c.expect("+PONG\r\n")
+	_ = hello.Close()
+	eventually(t, "one client is left", func() bool { return s.Info().Connected == 1 })
 	if sessions := s.Sessions(); len(sessions) != 1 || sessions[0].Addr != path+":0" {
 		t.Errorf("sessions %+v", sessions)
 	}
@@ -138,9 +149,7 @@ func TestMaxClients(t *testing.T) {
 	c.expect("-ERR max number of clients reached\r\n")
 	c.expectEnd()
 	_ = a.Close()
-	for deadline := time.Now().Add(patience); s.Info().Connected > 1 && time.Now().Before(deadline); {
-		time.Sleep(time.Millisecond)
-	}
+	eventually(t, "one client is left", func() bool { return s.Info().Connected == 1 })
 	c = dial(t, address)
 	c.send("PING\r\n")
 	c.expect("+PONG\r\n")

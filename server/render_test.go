@@ -1,9 +1,7 @@
 package server
 
 import (
-	"bufio"
 	"fmt"
-	"io"
 	"math"
 	"reflect"
 	"strconv"
@@ -191,36 +189,4 @@ func BenchmarkRender(b *testing.B) {
 			}
 		})
 	}
-}
-
-// BenchmarkLoop is the whole way of a pipeline but for the commands themselves: over the loopback
-// interface, both ends in this process. Its allocations are those of both.
-func BenchmarkLoop(b *testing.B) {
-	for _, depth := range []int{1, 16, 64} {
-		b.Run(strconv.Itoa(depth), func(b *testing.B) {
-			e := newFakeEngine()
-			e.values["k"] = strings.Repeat("x", 285)
-			c := dial(b, newTestServer(b).run(b, quietEngine{e}, nil))
-			request := []byte(strings.Repeat(command("GET", "k"), depth))
-			reply := make([]byte, depth*len("$285\r\n\r\n")+depth*285)
-			c.r = bufio.NewReaderSize(c.Conn, 1<<20)
-			b.ReportAllocs()
-			for b.Loop() {
-				if _, err := c.Write(request); err != nil {
-					b.Fatal(err)
-				}
-				if _, err := io.ReadFull(c.r, reply); err != nil {
-					b.Fatal(err)
-				}
-			}
-			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*depth), "ns/command")
-		})
-	}
-}
-
-// quietEngine is a fake engine without a history, which only knows GET.
-type quietEngine struct{ *fakeEngine }
-
-func (e quietEngine) Execute(_ *commands.Session, args []string) commands.Reply {
-	return commands.Bulk(e.values[args[1]])
 }
