@@ -134,6 +134,10 @@ func (tx *Tx) SetPolicy(c *Container, def expiry.TTL, mode expiry.Mode) {
 // background. Needs BeginAll.
 func (tx *Tx) Drop(c *Container) {
 	cat := tx.writeCatalogue()
+	for _, p := range tx.ks.partitions {
+		// What is not there is watched, too: it may come under this name into another container.
+		p.alertWhere(func(at watchPoint) bool { return at.c == c })
+	}
 	delete(cat.byName, c.name)
 	cat.changes++
 	tx.discard(c)
@@ -142,6 +146,9 @@ func (tx *Tx) Drop(c *Container) {
 // Flush empties a container, keeping its name and policy. Constant time. Needs BeginAll.
 func (tx *Tx) Flush(c *Container) {
 	cat := tx.writeCatalogue()
+	for _, p := range tx.ks.partitions {
+		p.alertWhere(func(at watchPoint) bool { return at.c == c && p.lives(c, at.id, tx.now) })
+	}
 	tx.discard(c)
 	c.number = cat.next
 	c.created = tx.now
@@ -159,8 +166,9 @@ func (tx *Tx) Swap(a, b *Container) {
 		return
 	}
 	for _, p := range tx.ks.partitions {
-		p.alertAll(a, b, tx.now)
-		p.alertAll(b, a, tx.now)
+		p.alertWhere(func(at watchPoint) bool {
+			return (at.c == a || at.c == b) && (p.lives(a, at.id, tx.now) || p.lives(b, at.id, tx.now))
+		})
 	}
 	forA := b.Policy().Change(a.Policy().Default, a.Policy().Mode, tx.now)
 	forB := a.Policy().Change(b.Policy().Default, b.Policy().Mode, tx.now)
@@ -178,9 +186,6 @@ func (tx *Tx) discard(c *Container) {
 	cat := &tx.ks.catalogue
 	cat.dropped = append(cat.dropped, c.number)
 	cat.dirty[c.number] = nil
-	for _, p := range tx.ks.partitions {
-		p.alertAll(c, nil, tx.now)
-	}
 	clear(c.tables)
 	tx.group = appendDel(tx.group, containerKey(c.number))
 	tx.removed = append(tx.removed, tx.ks.partitions...)

@@ -108,12 +108,10 @@ func (p *partition) alert(c *Container, id string) {
 	}
 }
 
-// alertAll marks those who watch an item of a container that is about to lose all it holds, or to
-// exchange that for what other holds (nil if nothing): wherever there is a living item before or
-// after. Whoever watches an item that has died sees that by itself (Changed).
-func (p *partition) alertAll(c, other *Container, now int64) {
+// alertWhere marks those who watch an id that a change of containers changes.
+func (p *partition) alertWhere(changes func(at watchPoint) bool) {
 	for at, watchers := range p.watchers {
-		if at.c != c || !p.lives(c, at.id, now) && (other == nil || !p.lives(other, at.id, now)) {
+		if !changes(at) {
 			continue
 		}
 		for _, w := range watchers {
@@ -123,7 +121,7 @@ func (p *partition) alertAll(c, other *Container, now int64) {
 }
 
 // lives tells whether a container has a living item of an id. Unlike a transaction's find it leaves
-// the dead where they are.
+// the dead where they are: whoever watches one sees by itself that it has died (Changed).
 func (p *partition) lives(c *Container, id string, now int64) bool {
 	t := c.tables[p.number]
 	if t == nil {

@@ -28,6 +28,8 @@ func TestWatch(t *testing.T) {
 		{"was dead before and is purged", func(o *opened) { o.clock.Advance(10 * time.Second) }, func(o *opened) { o.count("c") }, false},
 		{"was dead before and is written", func(o *opened) { o.clock.Advance(10 * time.Second) }, func(o *opened) { o.put("c", "k", "{}", expiry.Inherit) }, true},
 		{"was absent and is made and deleted", func(o *opened) { o.delete("c", "k") }, func(o *opened) { o.put("c", "k", "{}", expiry.Inherit); o.delete("c", "k") }, true},
+		{"was absent and its container is dropped", func(o *opened) { o.delete("c", "k") }, func(o *opened) { o.catalogueTx(func(tx *Tx) { tx.Drop(tx.Container("c")) }) }, true},
+		{"was absent and another is dropped", func(o *opened) { o.delete("c", "k"); o.policy("d", 10) }, func(o *opened) { o.catalogueTx(func(tx *Tx) { tx.Drop(tx.Container("d")) }) }, false},
 		{"was absent and its container is flushed", func(o *opened) { o.delete("c", "k") }, func(o *opened) { o.catalogueTx(func(tx *Tx) { tx.Flush(tx.Container("c")) }) }, false},
 		{"was dead before and its container is flushed", func(o *opened) { o.clock.Advance(10 * time.Second) }, func(o *opened) { o.catalogueTx(func(tx *Tx) { tx.Flush(tx.Container("c")) }) }, false},
 	} {
