@@ -3,48 +3,13 @@ package keyspace
 import (
 	"errors"
 	"fmt"
-	"hash/crc32"
-	"math/rand/v2"
-	"os"
-	"path/filepath"
 	"runtime"
-	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/rs/zerolog"
 	"github.com/tidwall/buntdb"
-)
-
-// The journal takes in every change before a reply reports or reveals it. It is a sequence of
-// buntdb files, one a generation; an item of a file is one commit, written with one system call:
-// whatever was handed in by then, of whomever (group commit).
-//
-//	key    0000000000000042                 the commit's ticket, one more than the one before
-//	value  1 5d0c3b7e 9f3a11c0 0000000094 0000000000003790 +10 62 12:order-1 1 7c0f1a9b d …\n-10 12:order-2\n
-//	       | |        |        |          |                | entries
-//	       | |        |        |          | bytes of this file that were on disk when this was written
-//	       | |        |        | bytes of entries
-//	       | |        | mark of the file, drawn when it was made: clients cannot forge commits
-//	       | | CRC-32C of the key and of all that follows the checksum
-//	       | version of the format
-//
-// What is committed stays in buntdb's memory until the journal goes on in a new file, so the memory
-// it takes is the size of the newest file: rotate before that becomes a burden.
-const (
-	commitKeySize    = 16
-	commitHeaderSize = len("1 5d0c3b7e 9f3a11c0 0000000094 0000000000003790 ")
-	commitSumFrom    = 2
-	commitSumTo      = commitSumFrom + 8
-	commitMarkFrom   = commitSumTo + 1
-	commitMarkTo     = commitMarkFrom + 8
-	commitSizeFrom   = commitMarkTo + 1
-	commitSizeTo     = commitSizeFrom + 10
-	commitOnDiskFrom = commitSizeTo + 1
-	commitOnDiskTo   = commitOnDiskFrom + 16
-	maxCommitSize    = 9_999_999_999 // bytes of entries
 )
 
 const (
@@ -56,28 +21,6 @@ const (
 )
 
 var errJournalClosed = errors.New("the journal is closed")
-
-// appendSet appends an entry that sets an item.
-func appendSet(dst []byte, key, rec string) []byte {
-	dst = append(dst, '+')
-	dst = strconv.AppendInt(dst, int64(len(key)), 10)
-	dst = append(dst, ' ')
-	dst = strconv.AppendInt(dst, int64(len(rec)), 10)
-	dst = append(dst, ' ')
-	dst = append(dst, key...)
-	dst = append(dst, ' ')
-	dst = append(dst, rec...)
-	return append(dst, '\n')
-}
-
-// appendDel appends an entry that deletes an item.
-func appendDel(dst []byte, key string) []byte {
-	dst = append(dst, '-')
-	dst = strconv.AppendInt(dst, int64(len(key)), 10)
-	dst = append(dst, ' ')
-	dst = append(dst, key...)
-	return append(dst, '\n')
-}
 
 // batch is what is committed together. The journal's mutex protects it; its entries are read
 // without by the one who commits it, when nothing is added any more.
@@ -370,27 +313,6 @@ func (j *journal) write(b *batch) error {
 	return nil
 }
 
-// encodeCommit makes the item of a commit.
-func encodeCommit(t Ticket, mark uint32, onDisk int64, entries []byte) (key, value string, err error) {
-	if len(entries) > maxCommitSize {
-		return "", "", fmt.Errorf("a commit of %d bytes is too large", len(entries))
-	}
-	k := make([]byte, commitKeySize)
-	putDecimal(k, uint64(t))
-	v := make([]byte, commitHeaderSize+len(entries))
-	for i := range v[:commitHeaderSize] {
-		v[i] = ' '
-	}
-	v[0] = recordFormat
-	putHex(v[commitMarkFrom:commitMarkTo], mark)
-	putDecimal(v[commitSizeFrom:commitSizeTo], uint64(len(entries)))
-	putDecimal(v[commitOnDiskFrom:commitOnDiskTo], uint64(onDisk))
-	copy(v[commitHeaderSize:], entries)
-	crc := crc32.Update(crc32.Update(0, castagnoli, k), castagnoli, v[commitSumTo:])
-	putHex(v[commitSumFrom:commitSumTo], crc)
-	return view(k), view(v), nil
-}
-
 // report notes whether writing works, and has it tried again if it does not.
 func (j *journal) report(err error) {
 	if err == nil {
@@ -502,90 +424,6 @@ func (j *journal) setFsync(f Fsync) {
 	}
 }
 
-// rotate commits what is pending and goes on in a new file. All tickets handed out before the call
-// are in files of lower generations than the one returned, and those are on disk.
-func (j *journal) rotate() (generation uint64, err error) {
-	if err := j.sync(); err != nil { // most of it without holding commits up
-		return 0, err
-	}
-	j.claim()
-	defer j.release()
-	if err := j.commitTo(j.last()); err != nil {
-		return 0, err
-	}
-	// The old file must be whole on disk before the new one can hold anything: a power cut may take
-	// the last commits, but never earlier ones and leave later ones.
-	j.syncMu.Lock()
-	defer j.syncMu.Unlock()
-	if err := j.syncLocked(j.committed()); err != nil {
-		return 0, err
-	}
-	if j.end.Load() == 0 {
-		return j.generation, nil
-	}
-	old := j.file
-	if err := j.newFile(j.generation + 1); err != nil {
-		return 0, err
-	}
-	if err := old.close(); err != nil {
-		j.log.Error().Err(err).Str("file", old.f.Name()).Msg("closing a journal")
-	}
-	return j.generation, nil
-}
-
-// newFile makes the file of a generation, durably, and makes it the newest.
-func (j *journal) newFile(generation uint64) error {
-	f, err := createNew(filepath.Join(j.dir, journalFile(generation)))
-	if err != nil {
-		return err
-	}
-	err = fsyncDir(j.dir)
-	var file *dbFile
-	if err == nil {
-		file, err = openDB(f, 0, j.faults)
-	}
-	if err != nil {
-		return errors.Join(err, f.Close(), os.Remove(f.Name()))
-	}
-	j.file, j.generation, j.mark = file, generation, rand.Uint32()
-	j.end.Store(0)
-	j.onDisk.Store(0)
-	return nil
-}
-
-// remove deletes the files of generations below, never the newest.
-func (j *journal) remove(below uint64) error {
-	files, err := journalFiles(j.dir)
-	if err != nil {
-		return err
-	}
-	for _, f := range files {
-		if f.generation >= below || f.generation >= j.generation {
-			continue
-		}
-		if err := os.Remove(f.path); err != nil {
-			return err
-		}
-	}
-	return errors.Join(fsyncDir(j.dir), j.countBytes())
-}
-
-// countBytes finds out the size of all files together.
-func (j *journal) countBytes() error {
-	j.claim() // nothing is written meanwhile
-	defer j.release()
-	files, err := journalFiles(j.dir)
-	total := int64(0)
-	for _, f := range files {
-		total += f.size
-	}
-	j.total.Store(total)
-	return err
-}
-
-// size is the size of all files together in bytes.
-func (j *journal) size() int64 { return j.total.Load() }
-
 // close commits what is pending, forces it to disk and closes the file.
 func (j *journal) close() error {
 	close(j.stop)
@@ -598,34 +436,4 @@ func (j *journal) close() error {
 	j.closed = true
 	j.mu.Unlock()
 	return errors.Join(err, j.file.close())
-}
-
-// journalFile is the name of a generation's file.
-func journalFile(generation uint64) string { return fmt.Sprintf("journal-%012d.db", generation) }
-
-type generationFile struct {
-	path       string
-	generation uint64
-	size       int64
-}
-
-// journalFiles lists the journal's files in a folder, oldest first.
-func journalFiles(dir string) (files []generationFile, err error) {
-	entries, err := os.ReadDir(dir) // in ascending order of names, which is that of generations
-	if err != nil {
-		return nil, err
-	}
-	for _, e := range entries {
-		digits := strings.TrimSuffix(strings.TrimPrefix(e.Name(), "journal-"), ".db")
-		n, ok := readDecimal(digits)
-		if !ok || e.Name() != journalFile(n) {
-			continue
-		}
-		fi, err := e.Info()
-		if err != nil {
-			return nil, err
-		}
-		files = append(files, generationFile{filepath.Join(dir, e.Name()), n, fi.Size()})
-	}
-	return files, nil
 }

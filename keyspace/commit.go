@@ -1,0 +1,79 @@
+package keyspace
+
+import (
+	"fmt"
+	"hash/crc32"
+	"strconv"
+)
+
+// The journal takes in every change before a reply reports or reveals it. It is a sequence of
+// buntdb files, one a generation; an item of a file is one commit, written with one system call:
+// whatever was handed in by then, of whomever (group commit).
+//
+//	key    0000000000000042                 the commit's ticket, one more than the one before
+//	value  1 5d0c3b7e 9f3a11c0 0000000094 0000000000003790 +10 62 12:order-1 1 7c0f1a9b d …\n-10 12:order-2\n
+//	       | |        |        |          |                | entries
+//	       | |        |        |          | bytes of this file that were on disk when this was written
+//	       | |        |        | bytes of entries
+//	       | |        | mark of the file, drawn when it was made: clients cannot forge commits
+//	       | | CRC-32C of the key and of all that follows the checksum
+//	       | version of the format
+//
+// What is committed stays in buntdb's memory until the journal goes on in a new file, so the memory
+// it takes is the size of the newest file: rotate before that becomes a burden.
+const (
+	commitKeySize    = 16
+	commitHeaderSize = len("1 5d0c3b7e 9f3a11c0 0000000094 0000000000003790 ")
+	commitSumFrom    = 2
+	commitSumTo      = commitSumFrom + 8
+	commitMarkFrom   = commitSumTo + 1
+	commitMarkTo     = commitMarkFrom + 8
+	commitSizeFrom   = commitMarkTo + 1
+	commitSizeTo     = commitSizeFrom + 10
+	commitOnDiskFrom = commitSizeTo + 1
+	commitOnDiskTo   = commitOnDiskFrom + 16
+	maxCommitSize    = 9_999_999_999 // bytes of entries
+)
+
+// appendSet appends an entry that sets an item.
+func appendSet(dst []byte, key, rec string) []byte {
+	dst = append(dst, '+')
+	dst = strconv.AppendInt(dst, int64(len(key)), 10)
+	dst = append(dst, ' ')
+	dst = strconv.AppendInt(dst, int64(len(rec)), 10)
+	dst = append(dst, ' ')
+	dst = append(dst, key...)
+	dst = append(dst, ' ')
+	dst = append(dst, rec...)
+	return append(dst, '\n')
+}
+
+// appendDel appends an entry that deletes an item.
+func appendDel(dst []byte, key string) []byte {
+	dst = append(dst, '-')
+	dst = strconv.AppendInt(dst, int64(len(key)), 10)
+	dst = append(dst, ' ')
+	dst = append(dst, key...)
+	return append(dst, '\n')
+}
+
+// encodeCommit makes the item of a commit.
+func encodeCommit(t Ticket, mark uint32, onDisk int64, entries []byte) (key, value string, err error) {
+	if int64(len(entries)) > maxCommitSize {
+		return "", "", fmt.Errorf("a commit of %d bytes is too large", len(entries))
+	}
+	k := make([]byte, commitKeySize)
+	putDecimal(k, uint64(t))
+	v := make([]byte, commitHeaderSize+len(entries))
+	for i := range v[:commitHeaderSize] {
+		v[i] = ' '
+	}
+	v[0] = recordFormat
+	putHex(v[commitMarkFrom:commitMarkTo], mark)
+	putDecimal(v[commitSizeFrom:commitSizeTo], uint64(len(entries)))
+	putDecimal(v[commitOnDiskFrom:commitOnDiskTo], uint64(onDisk))
+	copy(v[commitHeaderSize:], entries)
+	crc := crc32.Update(crc32.Update(0, castagnoli, k), castagnoli, v[commitSumTo:])
+	putHex(v[commitSumFrom:commitSumTo], crc)
+	return view(k), view(v), nil
+}
