@@ -1,0 +1,98 @@
+package commands
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestRandomTransactionsOnRedis gives two clients of ours and of a real redis-server the same random
+// commands: transactions, watches, and those that move keys or touch parts of strings, over four
+// databases. After each command all replies so far and the contents of the databases are the same.
+func TestRandomTransactionsOnRedis(t *testing.T) {
+	redis := startRealRedis(t)
+	w := newWorld(t)
+	const seed = 20260102
+	random := rand.New(rand.NewPCG(seed, uint64(*randomCommands)))
+	looker := redis.dial(t)
+	conns := []*realConn{redis.dial(t), redis.dial(t)}
+	history := []string{}
+	compare := func(args []string, theirs, ours Reply) {
+		if !sameReply(args[0], ours, theirs) {
+			t.Fatalf("%.200q: got\n%.1000s\nRedis replies\n%.1000s\nafter\n%.4000s", args, notation(ours), notation(theirs),
+				strings.Join(history[max(0, len(history)-40):], "\n"))
+		}
+	}
+	aborted, executed := 0, 0
+	for n := range *randomCommands {
+		client := random.IntN(2)
+		args := randomTransactionCommand(random)
+		history = append(history, fmt.Sprintf("client %d: %.100q", client, args))
+		w.clock.Raise(time.Now().UnixMilli())
+		theirs := conns[client].do(t, args...)
+		compare(args, theirs, w.do(client+1, args...))
+		if args[0] == "EXEC" && theirs.Kind == KindNull {
+			aborted++
+		} else if args[0] == "EXEC" && theirs.Kind == KindArray {
+			executed++
+		}
+		if n%5 > 0 {
+			continue
+		}
+		for _, look := range [][]string{
+			{"SELECT", "0"}, append([]string{"MGET"}, randomKeys...), {"DBSIZE"}, {"SELECT", "1"}, append([]string{"MGET"}, randomKeys...),
+			{"SELECT", "2"}, append([]string{"MGET"}, randomKeys...), {"PEXPIRETIME", "a"}, {"SELECT", "3"}, {"MGET", "a", "b"}, {"DBSIZE"},
+		} {
+			compare(look, looker.do(t, look...), w.do(9, look...))
+		}
+	}
+	if *randomCommands >= 3000 && (aborted < 10 || executed < 100) {
+		t.Errorf("%d transactions were executed and %d aborted by a watch: that tests little", executed, aborted)
+	}
+}
+
+// randomTransactionCommand makes up a command that is mostly well-formed.
+func randomTransactionCommand(random *rand.Rand) []string {
+	one := func(words ...string) string { return words[random.IntN(len(words))] }
+	key := func() string { return one(randomKeys...) }
+	db := func() string { return one("0", "0", "1", "1", "2", "3", "16", "-1", "x", "4294967296") }
+	position := func() string {
+		return one("0", "1", "2", "5", "-1", "-2", "-5", "100", "-100", "9223372036854775807", "-9223372036854775808", "x", "")
+	}
+	with := func(args ...string) []string { return args }
+	switch random.IntN(24) {
+	case 0, 1, 2:
+		return with("MULTI")
+	case 3, 4, 5:
+		return with("EXEC")
+	case 6, 7, 8:
+		return with("WATCH", key(), key())
+	case 9:
+		return with(one("DISCARD", "UNWATCH", "EXEC", "MULTI", "WATCH"), one("a", "b"))[:1+random.IntN(6)/5]
+	case 10:
+		return with("SELECT", one("0", "0", "0", "1", "2", "3", "16"))
+	case 11:
+		return append(with("COPY", key(), key()), [][]string{nil, {"REPLACE"}, {"DB", db()}, {"DB", db(), "REPLACE"}, {"FOO"}, {"DB"}}[random.IntN(6)]...)
+	case 12:
+		return with("MOVE", key(), db())
+	case 13, 14:
+		return with(one("RENAME", "RENAMENX"), key(), key())
+	case 15:
+		return with("SWAPDB", db(), db())
+	case 16:
+		return with(one("GETRANGE", "SUBSTR"), key(), position(), position())
+	case 17:
+		return with("SETRANGE", key(), one("0", "1", "7", position()), one("", "x", "longer"))
+	case 18:
+		return append(with("LCS", key(), key()), [][]string{nil, {"LEN"}, {"IDX"}, {"IDX", "WITHMATCHLEN", "MINMATCHLEN", position()}, {"IDX", "LEN"}}[random.IntN(5)]...)
+	case 19:
+		return with("SET", key(), one("1", "text", "some longer text", "ABCBDAB", "BDCABA"))
+	case 20:
+		return with("PEXPIREAT", key(), one("33177117420123", "33177117420123", "1"))
+	case 21:
+		return with(one("TOUCH", "DEL", "GET"), key())
+	}
+	return with(one("INCR", "GETDEL", "PERSIST", "FLUSHDB", "nosuch", "STRLEN", "TYPE"), key())
+}

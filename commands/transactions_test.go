@@ -1,0 +1,404 @@
+package commands
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"unsafe"
+
+	"mayfly/expiry"
+	"mayfly/keyspace"
+
+	"github.com/rs/zerolog"
+)
+
+// queueAll opens a transaction on a session and queues commands.
+func (w *world) queueAll(session int, commands ...[]string) {
+	w.t.Helper()
+	if r := w.do(session, "MULTI"); r.Str != "OK" {
+		w.t.Fatalf("MULTI: %s", notation(r))
+	}
+	for _, args := range commands {
+		if r := w.do(session, args...); r.Str != "QUEUED" {
+			w.t.Fatalf("%.200q: %s", args, notation(r))
+		}
+	}
+}
+
+// The reply of EXEC has one element for each command even if one panics, and those after it run.
+func TestPanicInTransaction(t *testing.T) {
+	w := newWorld(t)
+	var log bytes.Buffer
+	w.engine.Log = zerolog.New(&log)
+	addRow(t, Command{Name: "panic-early", Arity: 1, Parse: func(*Input) (Run, error) { panic("early") }})
+	addRow(t, Command{
+		Name: "panic-late", Arity: 2, Keys: OneKey, Flags: Write,
+		Parse: just(func(*Context) Reply { panic("late") }),
+	})
+	w.queueAll(1, []string{"SET", "a", "1"}, []string{"panic-early"}, []string{"INCR", "a"}, []string{"panic-late", "b"}, []string{"INCR", "a"})
+	const failed = "(error) ERR internal error; the server's log has the details"
+	w.expect("1) OK\n2) "+failed+"\n3) (integer) 2\n4) "+failed+"\n5) (integer) 3", "EXEC")
+	for _, name := range []string{"panic-early", "panic-late", "transactions_test.go"} {
+		if !strings.Contains(log.String(), name) {
+			t.Errorf("the log lacks %s", name)
+		}
+	}
+	w.expect(`"3"`, "GET", "a")
+	if got := notation(w.do(2, "DBSIZE")); got != "(integer) 1" { // the locks are free
+		t.Errorf("DBSIZE of another session: %s", got)
+	}
+}
+
+// Arguments are views of a buffer that the connection uses again.
+func TestQueueKeepsArguments(t *testing.T) {
+	w := newWorld(t)
+	buffer := []byte("SETkey1value1")
+	args := make([]string, 3)
+	view := func(i, from, to int) { args[i] = unsafe.String(&buffer[from], to-from) }
+	view(0, 0, 3)
+	view(1, 3, 7)
+	view(2, 7, 13)
+	w.queueAll(1, args)
+	copy(buffer, "GETkey1XXXXXX")
+	args[2] = ""
+	if r := w.do(1, args[:2]...); r.Str != "QUEUED" {
+		t.Fatal(notation(r))
+	}
+	copy(buffer, "XXXXXXXXXXXXX")
+	clear(args)
+	w.expect("1) OK\n2) \"value1\"", "EXEC")
+}
+
+// An id that is too long and a value that is too large are errors of their commands only.
+func TestLimitsInTransaction(t *testing.T) {
+	w := newWorld(t)
+	w.host.options["max-value-size"] = "10"
+	long := strings.Repeat("k", keyspace.MaxIDLength+1)
+	w.queueAll(1, []string{"SET", long, "v"}, []string{"SET", "k", "12345678901"}, []string{"SET", "k", "v"}, []string{"MGET", "k", long})
+	w.expect("1) (error) ERR id of 65537 bytes is too long: legal are up to 65536\n"+
+		"2) (error) ERR string exceeds maximum allowed size (proto-max-bulk-len)\n"+
+		"3) OK\n"+
+		"4) (error) ERR id of 65537 bytes is too long: legal are up to 65536", "EXEC")
+	w.expect("(integer) 1", "DBSIZE")
+}
+
+// What a client queues and watches is bounded; the bound counts what a command of many small
+// arguments costs. A transaction that has failed keeps nothing.
+func TestQueueIsBounded(t *testing.T) {
+	w := newWorld(t)
+	w.host.options["max-value-size"] = strconv.Itoa(leastQueue / queueFactor)
+	const tooMuch = "(error) ERR the commands of a transaction take too much memory: legal are up to 67108864 bytes"
+	megabyte := strings.Repeat("x", 1<<20)
+	many := slices.Repeat([]string{""}, 1<<16)
+	many[0] = "MGET" // a MiB of headers
+	for _, args := range [][]string{{"ECHO", megabyte}, many} {
+		w.expect("OK", "MULTI")
+		queued := 0
+		reply := w.do(1, args...)
+		for ; reply.Str == "QUEUED" && queued < 1000; reply = w.do(1, args...) {
+			queued++
+		}
+		if got := notation(reply); !strings.HasPrefix(got, tooMuch) {
+			t.Errorf("got %s", got)
+		}
+		if queued < 50 || queued > 64 {
+			t.Errorf("%.20q: %d MiB are queued", args, queued)
+		}
+		tx := &w.session(1).multi
+		if tx.size != 0 || tx.commands != nil && len(tx.commands) != 0 || cap(tx.args) > 1<<10 {
+			t.Errorf("a failed transaction keeps %d bytes, %d commands and room for %d arguments", tx.size, len(tx.commands), cap(tx.args))
+		}
+		w.expect("QUEUED", args...)
+		if tx.size != 0 || len(tx.commands) != 0 {
+			t.Error("what will never run is kept")
+		}
+		w.expect("(error) EXECABORT Transaction discarded because of previous errors.", "EXEC")
+	}
+	const length = 60_000
+	watched := 0
+	for ; watched < 10_000; watched++ {
+		if r := w.do(1, "WATCH", fmt.Sprintf("%0*d", length, watched)); r.Str != "OK" {
+			const want = "ERR watched keys take too much memory: legal are up to 67108864 bytes"
+			if !strings.HasPrefix(r.Str, want) {
+				t.Error(notation(r))
+			}
+			break
+		}
+	}
+	if most := 64 << 20 / length; watched < most*9/10 || watched > most {
+		t.Errorf("%d keys of %d bytes are watched", watched, length)
+	}
+	w.expect("OK", "UNWATCH")
+	w.expect("OK", "WATCH", "k")
+}
+
+// A queued command costs one allocation, for its arguments, besides what grows with the queue.
+func TestQueueAllocates(t *testing.T) {
+	w := newWorld(t)
+	s := w.session(1)
+	const commands = 100
+	multi, set, discard := []string{"MULTI"}, []string{"SET", "key", "value"}, []string{"DISCARD"}
+	n := testing.AllocsPerRun(20, func() {
+		w.engine.Execute(s, multi)
+		for range commands {
+			w.engine.Execute(s, set)
+		}
+		w.engine.Execute(s, discard)
+	})
+	if n > commands+10 {
+		t.Errorf("%v allocations for %d commands", n, commands)
+	}
+}
+
+// A session that ends lets go of what it watches and has queued.
+func TestCloseSession(t *testing.T) {
+	w := newWorld(t)
+	w.do(2, "WATCH", "k", "l")
+	w.queueAll(2, []string{"SET", "k", "1"})
+	s := w.session(2)
+	w.engine.CloseSession(s)
+	if s.multi.watcher.Watching() || s.multi.open || len(s.multi.commands) > 0 || s.multi.watcherSize != 0 {
+		t.Errorf("left behind: %+v", &s.multi)
+	}
+	w.expect("OK", "SET", "k", "2") // alerts nobody
+	w.engine.CloseSession(s)        // twice does no harm
+}
+
+// Commands of a transaction share one moment, and are committed together: the ticket covers all.
+func TestTransactionIsOneGroup(t *testing.T) {
+	w := newWorld(t)
+	s := w.session(1)
+	var sets [][]string
+	for i := range 50 { // over all partitions
+		sets = append(sets, []string{"SET", fmt.Sprint("k", i), "v", "PX", "1000"})
+	}
+	w.queueAll(1, sets...)
+	before := s.Ticket
+	w.engine.Execute(s, []string{"EXEC"})
+	if s.Ticket <= before {
+		t.Fatalf("ticket %d after %d", s.Ticket, before)
+	}
+	other := w.session(2)
+	w.engine.Execute(other, []string{"MULTI"})
+	w.engine.Execute(other, []string{"GET", "k7"})
+	w.engine.Execute(other, []string{"EXEC"})
+	if other.Ticket < s.Ticket {
+		t.Errorf("who reads in a transaction what is not committed yet waits for %d, not %d", other.Ticket, s.Ticket)
+	}
+	if err := w.engine.Keyspace.Wait(s.Ticket); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestTornTransaction cuts the journal at every place within the last commit, as a crash may: of the
+// transaction in it, which reaches over all partitions and makes a container, all or nothing is left.
+func TestTornTransaction(t *testing.T) {
+	w := newWorld(t)
+	w.expect("OK", "CONTAINER.SET", "old", "TTL", "100")
+	w.expect("OK", "DOC.PUT", "old", "d", "{}")
+	for i := range 8 {
+		w.expect("OK", "SET", fmt.Sprint("k", i), "before")
+	}
+	journal := newestJournal(t, w.dir)
+	before, nothing := size(t, journal), w.dump()
+
+	commands := [][]string{
+		{"CONTAINER.SET", "old", "TTL", "50"}, {"CONTAINER.CREATE", "new", "TTL", "5"}, {"DOC.PUT", "new", "d", `{"ttl":9}`}, {"SWAPDB", "0", "3"},
+	}
+	for i := range 8 {
+		commands = append(commands, []string{"SET", fmt.Sprint("k", i), "after"})
+	}
+	w.queueAll(1, append(commands, []string{"DEL", "k3"})...)
+	if r := w.do(1, "EXEC"); len(r.Elems) != 13 {
+		t.Fatal(notation(r))
+	}
+	after, everything := size(t, journal), w.dump()
+	if after == before {
+		t.Fatal("the journal has not grown")
+	}
+
+	seenNothing := false
+	for cut := before; cut <= after; cut += 1 + rand.Int64N(40) {
+		dir := t.TempDir()
+		if err := os.CopyFS(dir, os.DirFS(w.dir)); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Truncate(filepath.Join(dir, filepath.Base(journal)), cut); err != nil {
+			t.Fatal(err)
+		}
+		got := dumpFolder(t, dir)
+		switch {
+		case slices.Equal(got, nothing):
+			seenNothing = true
+		case !slices.Equal(got, everything):
+			t.Errorf("cut at %d of %d to %d: half a transaction is left: %q", cut, before, after, got)
+		case cut < after:
+			t.Errorf("cut at %d of %d, but all is there", cut, after)
+		}
+	}
+	if got := dumpFolder(t, copyOf(t, w.dir)); !seenNothing || !slices.Equal(got, everything) {
+		t.Errorf("uncut: %q", got)
+	}
+}
+
+func copyOf(t *testing.T, dir string) string {
+	t.Helper()
+	to := t.TempDir()
+	if err := os.CopyFS(to, os.DirFS(dir)); err != nil {
+		t.Fatal(err)
+	}
+	return to
+}
+
+// dumpFolder opens a data folder and describes what lives in it.
+func dumpFolder(t *testing.T, dir string) []string {
+	t.Helper()
+	ks, err := keyspace.Open(keyspace.Options{Dir: dir, Partitions: 4, Clock: expiry.NewManualClock(worldStart), NoPurge: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := &world{t: t, engine: &Engine{Keyspace: ks}}
+	all := other.dump()
+	other.check()
+	if err := ks.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+func newestJournal(t *testing.T, dir string) string {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(dir, "journal-*.db"))
+	if err != nil || len(files) == 0 {
+		t.Fatal("no journal: ", err)
+	}
+	return slices.Max(files)
+}
+
+func size(t *testing.T, path string) int64 {
+	t.Helper()
+	info, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return info.Size()
+}
+
+// TestTransfers lets clients move amounts between accounts in many partitions and databases, each
+// transfer a transaction of its own kind, while others look: nobody ever sees money come or go.
+func TestTransfers(t *testing.T) {
+	const accounts, start, tellers, auditors, rounds = 12, 1000, 6, 2, 300
+	w := newWorld(t)
+	account := func(i int) string { return fmt.Sprint("account-", i) }
+	var all []string
+	for i := range accounts {
+		all = append(all, account(i))
+		w.do(1, "SET", account(i), strconv.Itoa(start))
+	}
+	sessions := make([]*Session, tellers+auditors)
+	for i := range sessions {
+		sessions[i] = w.session(i + 1)
+	}
+	run := func(s *Session, commands ...[]string) Reply {
+		w.engine.Execute(s, []string{"MULTI"})
+		for _, args := range commands {
+			w.engine.Execute(s, args)
+		}
+		return w.engine.Execute(s, []string{"EXEC"})
+	}
+	var wg sync.WaitGroup
+	for n, s := range sessions[:tellers] {
+		r := rand.New(rand.NewPCG(7, uint64(n)))
+		wg.Go(func() {
+			for range rounds {
+				from, to, amount := account(r.IntN(accounts)), account(r.IntN(accounts)), strconv.Itoa(r.IntN(50))
+				switch r.IntN(4) {
+				case 0: // read, compute, write if nobody was faster
+					w.engine.Execute(s, []string{"WATCH", from, to})
+					a, _ := parseInteger(w.engine.Execute(s, []string{"GET", from}).Str)
+					b, _ := parseInteger(w.engine.Execute(s, []string{"GET", to}).Str)
+					if from != to {
+						run(s, []string{"SET", from, strconv.FormatInt(a-1, 10)}, []string{"SET", to, strconv.FormatInt(b+1, 10)})
+					}
+				case 1: // there and back, with a name that nobody else must see
+					run(s, []string{"RENAME", from, "moving"}, []string{"DECRBY", "moving", amount},
+						[]string{"RENAME", "moving", from}, []string{"INCRBY", to, amount})
+				case 2: // one of the commands fails, the others run
+					run(s, []string{"DECRBY", from, amount}, []string{"INCRBY", from, "x"}, []string{"INCRBY", to, amount})
+				default:
+					run(s, []string{"DECRBY", from, amount}, []string{"INCRBY", to, amount})
+				}
+			}
+		})
+	}
+	for _, s := range sessions[tellers:] {
+		gets := make([][]string, accounts)
+		for i := range gets {
+			gets[i] = []string{"GET", account(i)}
+		}
+		gets = append(gets, []string{"DBSIZE"})
+		wg.Go(func() {
+			for i := range rounds {
+				balances := w.engine.Execute(s, append([]string{"MGET"}, all...)).Elems
+				if i%2 == 0 {
+					balances = run(s, gets...).Elems
+					if n := balances[accounts].Int; n != accounts {
+						t.Errorf("there are %d keys, not %d", n, accounts)
+					}
+					balances = balances[:accounts]
+				}
+				sum := int64(0)
+				for _, b := range balances {
+					n, _ := parseInteger(b.Str)
+					sum += n
+				}
+				if sum != accounts*start {
+					t.Errorf("the accounts hold %d together, not %d", sum, accounts*start)
+				}
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// TestOptimisticCounter: of clients that read, compute and write under WATCH, each that EXEC tells it
+// has succeeded has added exactly one.
+func TestOptimisticCounter(t *testing.T) {
+	const clients, rounds = 6, 200
+	w := newWorld(t)
+	w.do(1, "SET", "counter", "0")
+	sessions := make([]*Session, clients)
+	for i := range sessions {
+		sessions[i] = w.session(i + 1)
+	}
+	succeeded := make([]int, clients)
+	var wg sync.WaitGroup
+	for i, s := range sessions {
+		wg.Go(func() {
+			for range rounds {
+				w.engine.Execute(s, []string{"WATCH", "counter"})
+				n, _ := parseInteger(w.engine.Execute(s, []string{"GET", "counter"}).Str)
+				w.engine.Execute(s, []string{"MULTI"})
+				w.engine.Execute(s, []string{"SET", "counter", strconv.FormatInt(n+1, 10)})
+				if w.engine.Execute(s, []string{"EXEC"}).Kind == KindArray {
+					succeeded[i]++
+				}
+			}
+		})
+	}
+	wg.Wait()
+	sum := 0
+	for _, n := range succeeded {
+		sum += n
+	}
+	if got := w.do(1, "GET", "counter").Str; got != strconv.Itoa(sum) || sum == 0 {
+		t.Errorf("the counter is %s after %d successes", got, sum)
+	}
+}
