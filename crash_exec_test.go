@@ -1,0 +1,183 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// TestCrashInTransactions kills the server while clients run transactions over several partitions and
+// containers. After each restart every transaction is there entirely or not at all, and those that
+// were acknowledged are there.
+func TestCrashInTransactions(t *testing.T) {
+	const kills, clients, accounts, balance = 4, 4, 10, 1000
+	r := rand.New(rand.NewPCG(rand.Uint64(), 0))
+	dir := filepath.Join(t.TempDir(), "data")
+	workers := make([]*execWorker, clients)
+	for n := range workers {
+		workers[n] = &execWorker{t: t, number: n, accounts: accounts, r: rand.New(rand.NewPCG(r.Uint64(), uint64(n)))}
+	}
+	for kill := range kills {
+		p := start(t, dir, "--appendfsync", [...]string{"everysec", "always", "no"}[kill%3])
+		c := p.client()
+		if kill == 0 {
+			if err := c.Do(t.Context(), "CONTAINER.SET", "ledger", "TTL", "3600").Err(); err != nil {
+				t.Fatal(err)
+			}
+			for i := range accounts {
+				if err := c.Set(t.Context(), account(i), balance, 0).Err(); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		var wg sync.WaitGroup
+		for _, w := range workers {
+			wg.Go(func() { w.work(p.port) })
+		}
+		time.Sleep(time.Duration(100+r.IntN(200)) * time.Millisecond) // under load
+		p.signal(syscall.SIGKILL)
+		p.wait()
+		wg.Wait()
+
+		p = start(t, dir)
+		c = p.client()
+		sum := 0
+		for i := range accounts {
+			n, err := c.Get(t.Context(), account(i)).Int()
+			if err != nil {
+				t.Fatal(err)
+			}
+			sum += n
+		}
+		if sum != accounts*balance {
+			t.Errorf("after %d kills the accounts hold %d together, not %d", kill+1, sum, accounts*balance)
+		}
+		for _, w := range workers {
+			w.check(c)
+		}
+		p.terminate()
+		if t.Failed() {
+			keepData(t, dir, kill)
+			return
+		}
+	}
+	total := 0
+	for _, w := range workers {
+		total += w.acknowledged
+	}
+	if total < 20*kills {
+		t.Errorf("%d transactions in %d rounds test nothing", total, kills)
+	}
+	t.Logf("%d transactions were acknowledged", total)
+}
+
+func account(i int) string { return fmt.Sprint("account-", i) }
+
+// execWorker runs transactions. Each writes its number everywhere: into keys of several partitions,
+// into a document, and into one of two databases, which it then exchanges; and moves an amount from
+// one account to another.
+type execWorker struct {
+	t        *testing.T
+	number   int
+	accounts int
+	r        *rand.Rand
+
+	sent, acknowledged int // numbers of transactions
+}
+
+func (w *execWorker) keys() (keys []string) {
+	for i := range 6 {
+		keys = append(keys, fmt.Sprintf("worker-%d-%d", w.number, i))
+	}
+	return keys
+}
+
+// databases are the worker's own, which it exchanges.
+func (w *execWorker) databases() (a, b int) { return 4 + 2*w.number, 5 + 2*w.number }
+
+// work runs transactions until the server is gone.
+func (w *execWorker) work(port string) {
+	ctx := w.t.Context()
+	c := redis.NewClient(&redis.Options{Addr: "127.0.0.1:" + port, MaxRetries: -1, PoolSize: 1})
+	defer c.Close()
+	for {
+		w.sent++
+		if err := w.transact(ctx, c); err != nil {
+			var said redis.Error
+			if errors.As(err, &said) {
+				w.t.Errorf("transaction %d: %v", w.sent, err)
+			}
+			return
+		}
+		w.acknowledged = w.sent
+	}
+}
+
+func (w *execWorker) transact(ctx context.Context, c *redis.Client) error {
+	a, b := w.databases()
+	n, amount := strconv.Itoa(w.sent), int64(w.r.IntN(100))
+	_, err := c.TxPipelined(ctx, func(p redis.Pipeliner) error {
+		for _, key := range w.keys() {
+			p.Set(ctx, key, n, 0)
+		}
+		p.Do(ctx, "DOC.PUT", "ledger", w.keys()[0], `{"n":`+n+`}`)
+		p.DecrBy(ctx, account(w.r.IntN(w.accounts)), amount)
+		p.Do(ctx, "SELECT", a)
+		p.Set(ctx, "n", n, 0)
+		p.Do(ctx, "SWAPDB", a, b)
+		p.Do(ctx, "SELECT", 0)
+		p.IncrBy(ctx, account(w.r.IntN(w.accounts)), amount)
+		return nil
+	})
+	return err
+}
+
+// check compares what a restart has left with what was sent and acknowledged.
+func (w *execWorker) check(c *redis.Client) {
+	ctx := w.t.Context()
+	_, b := w.databases()
+	var found []string
+	for _, key := range w.keys() {
+		found = append(found, w.text(c.Get(ctx, key).Result()))
+	}
+	doc := w.text(c.Do(ctx, "DOC.GET", "ledger", w.keys()[0]).Text())
+	conn := c.Conn()
+	defer conn.Close()
+	if err := conn.Do(ctx, "SELECT", b).Err(); err != nil {
+		w.t.Fatal(err)
+	}
+	found = append(found, w.text(conn.Get(ctx, "n").Result()))
+	if err := conn.Do(ctx, "SELECT", 0).Err(); err != nil {
+		w.t.Fatal(err)
+	}
+	for _, n := range found[1:] {
+		if n != found[0] {
+			w.t.Errorf("worker %d: half a transaction is left: %q", w.number, found)
+		}
+	}
+	n, _ := strconv.Atoi(found[0]) // 0: none has been committed
+	if n > 0 && doc != `{"n":`+found[0]+`}` {
+		w.t.Errorf("worker %d: transaction %d is left, but the document is %s", w.number, n, doc)
+	}
+	if n < w.acknowledged || n > w.sent {
+		w.t.Errorf("worker %d: transaction %d is left, %d was acknowledged and %d sent", w.number, n, w.acknowledged, w.sent)
+	}
+	w.sent, w.acknowledged = n, n
+}
+
+func (w *execWorker) text(s string, err error) string {
+	s, err = nilIsEmpty(s, err)
+	if err != nil {
+		w.t.Error(err)
+	}
+	return s
+}
