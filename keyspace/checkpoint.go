@@ -53,7 +53,9 @@ func (ks *Keyspace) runCheckpoints() {
 		if err := ks.checkpoint(); err != nil {
 			ks.opt.Log.Error().Err(err).Msg("checkpoint failed, it will be tried again; the journal keeps what is written")
 			due = checkpointRetry
+			continue
 		}
+		ks.compactWasteful()
 	}
 }
 

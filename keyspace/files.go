@@ -106,6 +106,48 @@ func (d *dbFile) fsync() error {
 	return nil
 }
 
+// spareFiles is how many descriptors must be free before buntdb compacts: it panics half way, with
+// its lock held, when it cannot open a file.
+const spareFiles = 4
+
+// shrink has buntdb write the file anew. What it panics at ends the process, as in update.
+func (d *dbFile) shrink() error {
+	if err := d.faults.beforeWrite(); err != nil {
+		return err
+	}
+	var spare []*os.File
+	for range spareFiles {
+		f, err := os.Open(d.f.Name())
+		if err != nil {
+			for _, f := range spare {
+				f.Close()
+			}
+			return err
+		}
+		spare = append(spare, f)
+	}
+	for _, f := range spare {
+		f.Close()
+	}
+	defer func() {
+		if p := recover(); p != nil {
+			endProcess(p)
+		}
+	}()
+	return d.db.Shrink()
+}
+
+// reopen gets a descriptor of the file that is under the name now, in place of ours.
+func (d *dbFile) reopen() error {
+	f, err := os.OpenFile(d.f.Name(), os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	old := d.f
+	d.f = f
+	return errors.Join(f.Chmod(0o600), old.Close())
+}
+
 func (d *dbFile) size() (int64, error) {
 	fi, err := d.f.Stat()
 	if err != nil {

@@ -23,9 +23,10 @@ type Options struct {
 	ExpireEffort int            // active-expire-effort, 1 to 10; 0 means 1
 	NoPurge      bool           // do not start the active purge (tests drive it by hand)
 
-	// OnDeath is called once for every item that has died, when it is removed. It runs under the lock
+	// OnDeath is called once for every item that has died, when it is removed. written covers the
+	// item's last write: unless that is committed nobody must hear of the death. It runs under the lock
 	// of a partition: it must return soon and not use the keyspace. The id must be cloned to be kept.
-	OnDeath func(c *Container, id string)
+	OnDeath func(c *Container, id string, written Ticket)
 }
 
 // Fsync says when what is written is forced to disk (appendfsync).
@@ -82,6 +83,7 @@ type Keyspace struct {
 	stop       chan struct{}
 	background sync.WaitGroup
 	fold       folding
+	compacting compacting
 }
 
 // Open opens the data folder, loads what it holds and starts the active purge and the background
@@ -97,6 +99,7 @@ func Open(opt Options) (_ *Keyspace, err error) {
 		return nil, fmt.Errorf("partitions must be 1 to %d, not %d", maxPartitions, opt.Partitions)
 	}
 	ks := &Keyspace{opt: opt, wake: make(chan struct{}, 1), stop: make(chan struct{})}
+	ks.SetCompaction(DefaultCompaction)
 	defer func() {
 		if err != nil {
 			ks.release()
@@ -195,6 +198,9 @@ type Stats struct {
 	Commits        int64 // groups committed
 	Fsyncs         int64 // of the journal
 	Checkpoints    int64
+	Compactions    int64  // of stores
+	LiveBytes      int64  // of the stores, without what is overwritten or deleted
+	LastCompactErr string // empty: the last compaction worked
 	LastWriteError string // empty: the last write worked
 }
 
@@ -206,13 +212,17 @@ func (ks *Keyspace) Stats() Stats {
 		LoadedItems:  ks.load.items.Load(),
 		LoadTime:     ks.load.took,
 		JournalBytes: ks.journal.size(),
-		StoreBytes:   ks.catStore.size(),
 		Commits:      ks.journal.commits.Load(),
 		Fsyncs:       ks.journal.fsyncs.Load(),
 		Checkpoints:  ks.fold.done.Load(),
+		Compactions:  ks.compacting.done.Load(),
 	}
-	for _, p := range ks.partitions {
-		s.StoreBytes += p.store.size()
+	for _, store := range ks.stores() {
+		s.StoreBytes += store.size()
+		s.LiveBytes += store.live.Load()
+	}
+	if err := ks.compacting.failed.Load(); err != nil {
+		s.LastCompactErr = (*err).Error()
 	}
 	if err := ks.journal.err(); err != nil {
 		s.LastWriteError = err.Error()

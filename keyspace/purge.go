@@ -25,7 +25,7 @@ func (o pool) Sample(n int) (drawn, dead int) {
 // where that happens, once a death.
 func (ks *Keyspace) bury(p *partition, c *Container, e *entry) {
 	if ks.opt.OnDeath != nil {
-		ks.opt.OnDeath(c, e.key[c.tables[p.number].prefix:])
+		ks.opt.OnDeath(c, e.key[c.tables[p.number].prefix:], e.ticket)
 	}
 	p.forget(e)
 }

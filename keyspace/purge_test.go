@@ -67,7 +67,7 @@ func TestPurgeRemovesTheDeadAndOnlyThem(t *testing.T) {
 func TestEveryDeathIsReportedOnce(t *testing.T) {
 	reported := make(map[string]int)
 	o := open(t, func(opt *Options) {
-		opt.OnDeath = func(c *Container, id string) { reported[c.Name()+"/"+id]++ }
+		opt.OnDeath = func(c *Container, id string, _ Ticket) { reported[c.Name()+"/"+id]++ }
 	})
 	for i := range 300 {
 		o.putFor("0", fmt.Sprint(i), 1)

@@ -85,7 +85,8 @@ func scanStore(f io.ReaderAt, name string, size int64) (last seal, end int64, er
 		if err == io.EOF {
 			break
 		}
-		if err == nil && string(cmd.key) == sealKey {
+		// A delete of the seal precedes a compaction that did not come to its end; what follows goes on.
+		if err == nil && string(cmd.key) == sealKey && !cmd.del {
 			rec = rec[:0]
 			if err = c.sealValue(cmd, &rec); err == nil {
 				s, ok := readSeal(string(rec))
@@ -115,7 +116,7 @@ func scanStore(f io.ReaderAt, name string, size int64) (last seal, end int64, er
 
 // sealValue reads the value of what may only be a seal.
 func (c *commandReader) sealValue(cmd command, rec *[]byte) error {
-	if cmd.del || cmd.value != int64(sealRecordSize) {
+	if cmd.value != int64(sealRecordSize) {
 		return c.broken("there is a seal of a wrong form")
 	}
 	return c.value(cmd, func(b []byte) { *rec = append(*rec, b...) })

@@ -21,6 +21,7 @@ type store struct {
 	mark   uint32       // in all seals of the file
 	synced bool         // all of the file is on disk
 	bytes  atomic.Int64 // size of the file
+	live   atomic.Int64 // bytes of it that the present items take, seals apart
 	broken error        // after an fsync that failed: what is on disk is not known any more
 }
 
@@ -116,14 +117,17 @@ func undoCompaction(path string, log zerolog.Logger) error {
 // uses it: buntdb's background goroutine waits meanwhile, and nothing waits behind it.
 func (s *store) load(visit func(key, rec string) error) error {
 	var failed error
+	live := int64(0)
 	err := s.file.db.View(func(tx *buntdb.Tx) error {
 		return tx.AscendKeys("*", func(key, rec string) bool {
 			if key != sealKey {
+				live += commandSize(len(key), len(rec))
 				failed = visit(key, rec)
 			}
 			return failed == nil
 		})
 	})
+	s.live.Store(live)
 	return errors.Join(failed, err)
 }
 
@@ -152,18 +156,15 @@ func (s *store) transact(ops []op) error {
 		return s.broken
 	}
 	s.synced = false
+	live := s.live.Load()
 	err := s.file.update(func(tx *buntdb.Tx) error {
 		for _, o := range ops {
-			var err error
-			if o.del {
-				if _, err = tx.Delete(o.key); err == buntdb.ErrNotFound {
-					err = nil
-				}
-			} else {
-				_, _, err = tx.Set(o.key, o.rec, nil)
-			}
+			gain, err := apply(tx, o)
 			if err != nil {
 				return err
+			}
+			if o.key != sealKey {
+				live += gain
 			}
 		}
 		return nil
@@ -176,7 +177,28 @@ func (s *store) transact(ops []op) error {
 		return err
 	}
 	s.bytes.Store(size)
+	s.live.Store(live)
 	return nil
+}
+
+// apply makes one change and tells by how many bytes it has made what lives larger.
+func apply(tx *buntdb.Tx, o op) (gain int64, err error) {
+	var old string
+	had := false
+	if o.del {
+		old, err = tx.Delete(o.key)
+		if err == buntdb.ErrNotFound {
+			return 0, nil
+		}
+		had = true
+	} else {
+		old, had, err = tx.Set(o.key, o.rec, nil)
+		gain = commandSize(len(o.key), len(o.rec))
+	}
+	if had {
+		gain -= commandSize(len(o.key), len(old))
+	}
+	return gain, err
 }
 
 // deletePrefix deletes all items whose keys begin with a prefix, in small transactions.

@@ -1,0 +1,183 @@
+package keyspace
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+)
+
+// Compaction: a store's file only grows, as buntdb appends every change. Shrink writes it anew with
+// nothing but the present items.
+//
+// buntdb's Shrink renames the new file over the old one without forcing either to disk: after a
+// power cut the store could be empty. So the old file keeps a second name, .prev, until the new one
+// is safe; see [store.compact]. And it holds no replies up: what they promise is in the journal.
+
+// Compaction says when a store is worth compacting.
+type Compaction struct {
+	Percentage int   // auto-compact-percentage: waste, in percent of what the live items take; 0: never by itself
+	MinSize    int64 // auto-compact-min-size: bytes of all stores together below which it is never done
+}
+
+// DefaultCompaction is what holds until [Keyspace.SetCompaction].
+var DefaultCompaction = Compaction{Percentage: 100, MinSize: 64 << 20}
+
+// compacting is what there is to know of compactions. Safe for concurrent use.
+type compacting struct {
+	when    atomic.Pointer[Compaction]
+	all     atomic.Bool // compact every store at the next opportunity
+	running atomic.Bool
+	done    atomic.Int64 // stores compacted since the start
+	failed  atomic.Pointer[error]
+}
+
+// SetCompaction changes when stores are compacted by themselves.
+func (ks *Keyspace) SetCompaction(c Compaction) { ks.compacting.when.Store(&c) }
+
+// Compact asks for a checkpoint and a compaction of all stores that hold any waste, in the
+// background, one after the other. It returns at once; false if one is under way already.
+func (ks *Keyspace) Compact() bool {
+	if ks.compacting.running.Load() || ks.compacting.all.Swap(true) {
+		return false
+	}
+	ks.wakeCheckpoint()
+	return true
+}
+
+// compactWasteful compacts the stores that deserve it, one after the other. A failure leaves the
+// store as it was and is not the end of the others.
+func (ks *Keyspace) compactWasteful() {
+	state := &ks.compacting
+	all, when := state.all.Swap(false), *state.when.Load()
+	state.running.Store(true)
+	defer state.running.Store(false)
+	var errs []error
+	tried := false
+	for _, s := range ks.stores() {
+		select {
+		case <-ks.stop:
+			return
+		default:
+		}
+		if !s.wasteful(all, when, len(ks.partitions)) {
+			continue
+		}
+		tried = true
+		before := s.size()
+		if err := ks.compactStore(s); err != nil {
+			ks.opt.Log.Error().Err(err).Str("file", s.path()).Msg("compaction failed; the file stays as it was")
+			errs = append(errs, err)
+			continue
+		}
+		state.done.Add(1)
+		ks.opt.Log.Info().Str("file", s.path()).Int64("before", before).Int64("after", s.size()).Msg("compacted")
+	}
+	if err := errors.Join(errs...); err != nil {
+		state.failed.Store(&err)
+	} else if tried {
+		state.failed.Store(nil)
+	}
+}
+
+func (ks *Keyspace) compactStore(s *store) error {
+	ks.fold.mu.Lock()
+	defer ks.fold.mu.Unlock()
+	return s.compact()
+}
+
+// stores are those of all partitions and the catalogue's.
+func (ks *Keyspace) stores() []*store {
+	list := []*store{ks.catStore}
+	for _, p := range ks.partitions {
+		list = append(list, p.store)
+	}
+	return list
+}
+
+// wasteful tells whether the store is to be compacted now.
+func (s *store) wasteful(all bool, when Compaction, partitions int) bool {
+	live, waste := s.live.Load(), s.size()-s.live.Load()-sealSize
+	if all {
+		return waste > sealSize
+	}
+	return when.Percentage > 0 && s.size() >= when.MinSize/int64(partitions) && waste*100 > live*int64(when.Percentage)
+}
+
+// compact writes the file anew without what has been overwritten or deleted. All that has been
+// applied must have been synced. A crash at any point leaves either the old file or the new one to
+// be found:
+//
+//  1. The old file gets a second name, .prev, durably. From now on, while there is one, an opening
+//     store goes back to it (undoCompaction).
+//  2. The item that holds the last seal goes: it would be copied, and mean nothing in the new file.
+//  3. buntdb writes the new file beside the old one and renames it over it.
+//  4. The new file is forced to disk and sealed as a whole, and the folder is forced to disk.
+//  5. The second name goes, durably.
+//
+// A failure in 1 to 3 leaves the old file in its place, sealed again. One in 4 or 5 breaks the
+// store: the next start goes back to .prev.
+func (s *store) compact() error {
+	if s.broken != nil {
+		return s.broken
+	}
+	if !s.synced {
+		return errors.New("a store is compacted before all of it is on disk")
+	}
+	if err := s.roomToCompact(); err != nil {
+		return err
+	}
+	path, prev := s.path(), s.path()+".prev"
+	dir := filepath.Dir(path)
+	if err := errors.Join(os.Link(path, prev), fsyncDir(dir)); err != nil {
+		return err
+	}
+	err := s.transact([]op{{key: sealKey, del: true}})
+	if err == nil {
+		err = s.file.shrink()
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(prev), fsyncDir(dir), s.sync())
+	}
+	if err := errors.Join(s.adopt(), fsyncDir(dir)); err != nil {
+		s.broken = fmt.Errorf("compacting %s: %w", path, err)
+		return s.broken
+	}
+	return errors.Join(os.Remove(prev), fsyncDir(dir))
+}
+
+// roomToCompact refuses if the disk may be too small for a second copy, and clears away what an
+// earlier compaction that failed may have left.
+func (s *store) roomToCompact() error {
+	for _, left := range []string{".prev", ".tmp"} {
+		if err := os.Remove(s.path() + left); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return err
+		}
+	}
+	free, err := freeDisk(filepath.Dir(s.path()))
+	if err != nil {
+		return err
+	}
+	if need := s.live.Load() + s.live.Load()/8 + maxTxBytes; free < need {
+		return fmt.Errorf("compacting %s takes %d bytes of disk for a while, %d are free", s.path(), need, free)
+	}
+	return nil
+}
+
+// adopt takes the file that buntdb has put in the place of the old one: forced to disk, sealed from
+// its first byte, and forced to disk again.
+func (s *store) adopt() error {
+	if err := s.file.reopen(); err != nil {
+		return err
+	}
+	size, err := s.file.size()
+	if err != nil {
+		return err
+	}
+	s.bytes.Store(size)
+	s.sealed, s.mark, s.synced = 0, firstSeal().mark, false
+	return s.sync()
+}
+
+func (s *store) path() string { return s.file.f.Name() }

@@ -1,0 +1,263 @@
+package keyspace
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"mayfly/expiry"
+
+	"github.com/rs/zerolog"
+)
+
+// wastefulStore is a store in which most is overwritten or deleted, and what lives in it.
+func wastefulStore(t *testing.T, path string, f *faults) (*store, map[string]string) {
+	t.Helper()
+	s, err := openStoreWith(path, zerolog.Nop(), 0, f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	live := make(map[string]string)
+	for round := range 5 {
+		var ops []op
+		for i := range 100 {
+			key := fmt.Sprintf("1:id-%d", i)
+			rec := string(appendRecord(nil, key, Item{Kind: Plain, Body: strings.Repeat("x", 100+round), TS: int64(round)}))
+			ops = append(ops, op{key: key, rec: rec})
+			live[key] = rec
+			if i%3 == 0 {
+				ops = append(ops, op{key: key, del: true})
+				delete(live, key)
+			}
+		}
+		if err := errors.Join(s.apply(ops), s.sync()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return s, live
+}
+
+func contents(t *testing.T, s *store) map[string]string {
+	t.Helper()
+	found := make(map[string]string)
+	if err := s.load(func(key, rec string) error { found[key] = rec; return nil }); err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
+// reopenedContents closes nothing: it opens the store of a folder as the next process would.
+func reopenedContents(t *testing.T, path string) map[string]string {
+	t.Helper()
+	s, err := openStore(path, zerolog.Nop(), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := contents(t, s)
+	if err := s.close(); err != nil {
+		t.Fatal(err)
+	}
+	if left, _ := filepath.Glob(filepath.Join(filepath.Dir(path), "*.db.prev")); len(left) > 0 {
+		t.Errorf("%s is left behind", left)
+	}
+	return found
+}
+
+func TestCompactLeavesOnlyWhatLives(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "partition-000.db")
+	s, live := wastefulStore(t, path, nil)
+	before := s.size()
+	for range 2 { // the second finds nothing to do and does no harm
+		if err := s.compact(); err != nil {
+			t.Fatal(err)
+		}
+		if want := s.live.Load() + sealSize; s.size() != want {
+			t.Fatalf("%d bytes of %d are left, want %d", s.size(), before, want)
+		}
+	}
+	// The store goes on as before.
+	rec := string(appendRecord(nil, "1:new", Item{Kind: Plain, Body: "new"}))
+	if err := errors.Join(s.apply([]op{{key: "1:new", rec: rec}}), s.sync()); err != nil {
+		t.Fatal(err)
+	}
+	live["1:new"] = rec
+	if !maps.Equal(contents(t, s), live) {
+		t.Fatal("compaction changed what lives")
+	}
+	if err := s.close(); err != nil {
+		t.Fatal(err)
+	}
+	if !maps.Equal(reopenedContents(t, path), live) {
+		t.Fatal("what lives is not what is read again")
+	}
+}
+
+// copyFolder copies files as a power cut would leave them if all that was written had got to disk.
+// Names of one file become names of two: what counts then is the rule that .prev wins.
+func copyFolder(t *testing.T, from, to string) {
+	t.Helper()
+	entries, err := os.ReadDir(from)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		content, err := os.ReadFile(filepath.Join(from, e.Name()))
+		if err == nil {
+			err = os.WriteFile(filepath.Join(to, e.Name()), content, 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestCompactSurvivesACrashAnywhere opens the folder as it stood at every fsync of a compaction, and
+// with the new file emptied, as a power cut may leave what was renamed but not forced to disk.
+func TestCompactSurvivesACrashAnywhere(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "partition-000.db")
+	var snapshots []string
+	snapshot := func() {
+		to := t.TempDir()
+		copyFolder(t, dir, to)
+		snapshots = append(snapshots, to)
+	}
+	compacting := false
+	s, live := wastefulStore(t, path, &faults{sync: func(f *os.File) error {
+		if compacting {
+			snapshot()
+		}
+		return f.Sync()
+	}})
+	compacting = true
+	if err := s.compact(); err != nil {
+		t.Fatal(err)
+	}
+	snapshot()
+	if len(snapshots) != 3 {
+		t.Fatalf("%d snapshots: the compaction does not sync before and after the seal", len(snapshots))
+	}
+	for i, at := range snapshots[:2] { // the last one has no .prev any more
+		emptied := t.TempDir()
+		copyFolder(t, at, emptied)
+		if err := os.Truncate(filepath.Join(emptied, "partition-000.db"), 0); err != nil {
+			t.Fatal(err)
+		}
+		if !maps.Equal(reopenedContents(t, filepath.Join(emptied, "partition-000.db")), live) {
+			t.Errorf("snapshot %d, emptied: items are lost", i)
+		}
+	}
+	for i, at := range snapshots {
+		if !maps.Equal(reopenedContents(t, filepath.Join(at, "partition-000.db")), live) {
+			t.Errorf("snapshot %d: items are lost", i)
+		}
+	}
+	s.close()
+}
+
+func TestCompactThatFails(t *testing.T) {
+	failing := errors.New("the disk says no")
+	for _, c := range []struct {
+		name   string
+		spoil  func(f *faults, path string)
+		broken bool // for good: only a restart helps
+	}{
+		{"while writing", func(f *faults, _ string) {
+			n := 0
+			f.write = func() error {
+				if n++; n == 2 { // the first write takes the seal out
+					return failing
+				}
+				return nil
+			}
+		}, false},
+		{"when forcing the new file to disk", func(f *faults, _ string) {
+			f.sync = func(*os.File) error { return failing }
+		}, true},
+		{"when forcing the seal to disk", func(f *faults, _ string) {
+			n := 0
+			f.sync = func(file *os.File) error {
+				if n++; n == 2 {
+					return failing
+				}
+				return file.Sync()
+			}
+		}, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "partition-000.db")
+			var f faults
+			s, live := wastefulStore(t, path, &f)
+			c.spoil(&f, path)
+			if err := s.compact(); !errors.Is(err, failing) {
+				t.Fatalf("the failure is reported as %v", err)
+			}
+			f = faults{}
+			rec := string(appendRecord(nil, "1:new", Item{Kind: Plain, Body: "new"}))
+			err := errors.Join(s.apply([]op{{key: "1:new", rec: rec}}), s.sync())
+			if c.broken != (err != nil) {
+				t.Fatalf("afterwards: %v", err)
+			}
+			if !c.broken {
+				live["1:new"] = rec
+			}
+			s.close()
+			if !maps.Equal(reopenedContents(t, path), live) {
+				t.Fatal("items are lost")
+			}
+		})
+	}
+}
+
+// TestWasteLeavesTheDisk: a steady workload of dying documents, compacted by itself, keeps the
+// stores near the size of what lives.
+func TestWasteLeavesTheDisk(t *testing.T) {
+	o := open(t, func(opt *Options) { opt.Partitions = 2 })
+	o.SetCompaction(Compaction{Percentage: 100, MinSize: 1 << 10})
+	largest := 0.0
+	for round := range 12 {
+		var tx Tx
+		for i := range 400 {
+			id := fmt.Sprint(round%3, "-", i)
+			o.BeginKey(&tx, id)
+			tx.Put(tx.Container("0"), id, Document, `{"fill":"`+strings.Repeat("x", 300)+`"}`, expiry.OwnEnd(tx.Now(), 20))
+			tx.Close()
+		}
+		o.clock.Advance(10 * time.Second)
+		o.count("0") // meets all the dead
+		if err := o.checkpoint(); err != nil {
+			t.Fatal(err)
+		}
+		o.compactWasteful()
+		s := o.Stats()
+		if s.LastCompactErr != "" {
+			t.Fatal(s.LastCompactErr)
+		}
+		largest = max(largest, float64(s.StoreBytes)/float64(s.LiveBytes))
+	}
+	if o.Stats().Compactions == 0 || largest > 3 {
+		t.Fatalf("%d compactions; the stores grew to %.1f times what lives", o.Stats().Compactions, largest)
+	}
+}
+
+func TestCompactOnRequest(t *testing.T) {
+	o := open(t, func(opt *Options) { opt.Partitions = 2 })
+	for range 3 {
+		for i := range 50 {
+			o.put("0", fmt.Sprint(i), "{}", expiry.Inherit)
+		}
+		if err := o.checkpoint(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	o.compacting.all.Store(true) // as Compact does, without the background goroutine
+	o.compactWasteful()
+	if s := o.Stats(); s.Compactions < 2 || s.StoreBytes-s.LiveBytes != sealSize*int64(len(o.stores())) {
+		t.Fatalf("after %d compactions %d of %d bytes are waste", s.Compactions, s.StoreBytes-s.LiveBytes, s.StoreBytes)
+	}
+}
