@@ -14,7 +14,8 @@ import (
 )
 
 // The bench of the purge. Documents are loaded with a ttl of their own such that they die evenly
-// over a minute. Meanwhile the share of dead among those in memory is computed from outside: how
+// over a minute: as a ttl is in whole seconds, the moments of the writes have to be even too, and
+// loading is paced. Meanwhile the share of dead among those in memory is computed from outside: how
 // many have died by now is known from DOC.PEXPIRETIME, asked once after loading, and how many were
 // removed from INFO. DOC.COUNT and the like must not be asked, as they may remove the dead
 // themselves; nor must dying documents be read. The reads that go on all the time are of other
@@ -28,6 +29,7 @@ const lastMoments = 1200 * time.Millisecond
 type dying struct {
 	documents int
 	over      time.Duration // how long the dying takes
+	loading   time.Duration // how long the loading takes, whole seconds
 	prelude   time.Duration // from the start of loading to the first death
 	rest      time.Duration // measured before the first death, as what to compare with
 	readers   int           // connections, each with one read a millisecond
@@ -36,11 +38,14 @@ type dying struct {
 
 func benchPurge(ctx context.Context, o options) error {
 	d := dying{
-		documents: 1_000_000, over: time.Minute, prelude: 45 * time.Second, rest: 10 * time.Second,
+		documents: 1_000_000, over: time.Minute, loading: 25 * time.Second, prelude: 50 * time.Second, rest: 10 * time.Second,
 		readers: 4, living: 100_000,
 	}
 	if o.quick {
-		d.documents, d.over, d.prelude, d.rest, d.living = 100_000, 10*time.Second, 12*time.Second, 3*time.Second, 10_000
+		d = dying{
+			documents: 100_000, over: 10 * time.Second, loading: 4 * time.Second, prelude: 12 * time.Second, rest: 3 * time.Second,
+			readers: 4, living: 10_000,
+		}
 	}
 	var rows [][]string
 	for _, effort := range []int{1, 10} {
@@ -72,24 +77,25 @@ func (d dying) run(ctx context.Context, o options, effort int) ([]string, error)
 		}
 	}
 
+	err = pipelined(ctx, client, d.living, 0, func(p redis.Pipeliner, i int) {
+		p.Do(ctx, "DOC.PUT", "living", key(i), body(i, -1))
+	}, nil)
+	if err != nil {
+		return nil, err
+	}
 	began := time.Now()
 	firstDeath := began.Add(d.prelude)
 	rng := rand.New(rand.NewPCG(1, uint64(effort)))
-	err = pipelined(ctx, client, d.documents+d.living, func(p redis.Pipeliner, i int) {
-		if i < d.living {
-			p.Do(ctx, "DOC.PUT", "living", key(i), body(i, -1))
-			return
-		}
-		// The ttl is in seconds, the time of the write is not: rounding by chance keeps it even.
+	err = pipelined(ctx, client, d.documents, d.loading, func(p redis.Pipeliner, i int) {
 		dies := firstDeath.Add(time.Duration(rng.Int64N(int64(d.over))))
-		ttl := int(time.Until(dies).Seconds() + rng.Float64())
-		p.Do(ctx, "DOC.PUT", "dying", key(i-d.living), body(i-d.living, max(ttl, 1)))
+		ttl := int(time.Until(dies).Seconds() + rng.Float64()) // rounded by chance
+		p.Do(ctx, "DOC.PUT", "dying", key(i), body(i, max(ttl, 1)))
 	}, nil)
 	if err != nil {
 		return nil, err
 	}
 	ends := make([]int64, 0, d.documents)
-	err = pipelined(ctx, client, d.documents, func(p redis.Pipeliner, i int) {
+	err = pipelined(ctx, client, d.documents, 0, func(p redis.Pipeliner, i int) {
 		p.Do(ctx, "DOC.PEXPIRETIME", "dying", key(i))
 	}, func(cmd redis.Cmder) error {
 		end, err := cmd.(*redis.Cmd).Int64()
@@ -255,13 +261,15 @@ func (d dying) read(ctx context.Context, client *redis.Client, seed uint64) (lat
 	}
 }
 
-// pipelined sends n commands, 500 at a time, on two connections. take is given the commands with
-// their replies, in no order; it is not called concurrently. It may be nil if only errors matter.
-func pipelined(ctx context.Context, client *redis.Client, n int, command func(p redis.Pipeliner, i int), take func(redis.Cmder) error) error {
+// pipelined sends n commands, 500 at a time, on two connections, evenly over a time (0: at once).
+// take is given the commands with their replies, in no order; it is not called concurrently. It may
+// be nil if only errors matter.
+func pipelined(ctx context.Context, client *redis.Client, n int, over time.Duration, command func(p redis.Pipeliner, i int), take func(redis.Cmder) error) error {
 	const batch, lanes = 500, 2
 	var mu sync.Mutex // protects failure and next, and is held during command and take
 	var failure error
 	next := 0
+	began := time.Now()
 	lane := func() {
 		for {
 			mu.Lock()
@@ -272,6 +280,7 @@ func pipelined(ctx context.Context, client *redis.Client, n int, command func(p 
 				mu.Unlock()
 				return
 			}
+			sleep(ctx, time.Until(began.Add(over*time.Duration(first)/time.Duration(n))))
 			p := client.Pipeline()
 			for i := first; i < last; i++ {
 				command(p, i)
