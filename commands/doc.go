@@ -17,6 +17,9 @@
 //     Ticket covers all that the reply tells. The server waits for the ticket, for a whole pipeline at
 //     once, before the reply leaves.
 //
+// Between MULTI and EXEC commands are queued after step 2. EXEC then goes the rest of the way with all of
+// them at once, in one transaction (transactions.go).
+//
 // A command that panics anywhere on this way is logged and answered as an error; its locks are free
 // again, and the connection lives.
 //
@@ -27,7 +30,8 @@
 // arity must fit its syntax; what Redis has too must be described as Redis describes it; and it is
 // given senseless arguments of all kinds.
 //
-// Families: strings.go (SET and its relatives), keys.go (keys of any type), expire.go (EXPIRE, TTL),
+// Families: strings.go (SET and its relatives), ranges.go and lcs.go (parts of strings), keys.go (keys of
+// any type), move.go (COPY, RENAME, SWAPDB), object.go, expire.go (EXPIRE, TTL), transactions.go,
 // containers.go, documents.go with document_read.go and document_write.go, connection.go, and for
 // the server itself info.go, config.go and command_cmd.go.
 //

@@ -21,15 +21,21 @@ func addRow(t *testing.T, c Command) {
 	t.Cleanup(func() { delete(table, c.Name) })
 }
 
-func TestPanicIsAnErrorReply(t *testing.T) {
-	w := newWorld(t)
-	var log bytes.Buffer
-	w.engine.Log = zerolog.New(&log)
+// addPanics adds panic-early, which panics when it is parsed, and panic-late key, when it runs.
+func addPanics(t *testing.T) {
+	t.Helper()
 	addRow(t, Command{Name: "panic-early", Arity: 1, Parse: func(*Input) (Run, error) { panic("early") }})
 	addRow(t, Command{
 		Name: "panic-late", Arity: 2, Keys: OneKey, Flags: Write,
 		Parse: just(func(*Context) Reply { panic("late") }),
 	})
+}
+
+func TestPanicIsAnErrorReply(t *testing.T) {
+	w := newWorld(t)
+	var log bytes.Buffer
+	w.engine.Log = zerolog.New(&log)
+	addPanics(t)
 	addRow(t, Command{
 		Name: "panic-locked", Arity: 1, Scope: ScopeAll, Flags: Write,
 		Parse: just(func(*Context) Reply { panic("locked") }),

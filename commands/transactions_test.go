@@ -37,15 +37,11 @@ func TestPanicInTransaction(t *testing.T) {
 	w := newWorld(t)
 	var log bytes.Buffer
 	w.engine.Log = zerolog.New(&log)
-	addRow(t, Command{Name: "panic-early", Arity: 1, Parse: func(*Input) (Run, error) { panic("early") }})
-	addRow(t, Command{
-		Name: "panic-late", Arity: 2, Keys: OneKey, Flags: Write,
-		Parse: just(func(*Context) Reply { panic("late") }),
-	})
+	addPanics(t)
 	w.queueAll(1, []string{"SET", "a", "1"}, []string{"panic-early"}, []string{"INCR", "a"}, []string{"panic-late", "b"}, []string{"INCR", "a"})
 	const failed = "(error) ERR internal error; the server's log has the details"
 	w.expect("1) OK\n2) "+failed+"\n3) (integer) 2\n4) "+failed+"\n5) (integer) 3", "EXEC")
-	for _, name := range []string{"panic-early", "panic-late", "transactions_test.go"} {
+	for _, name := range []string{"panic-early", "panic-late", "engine_test.go"} {
 		if !strings.Contains(log.String(), name) {
 			t.Errorf("the log lacks %s", name)
 		}
@@ -53,6 +49,33 @@ func TestPanicInTransaction(t *testing.T) {
 	w.expect(`"3"`, "GET", "a")
 	if got := notation(w.do(2, "DBSIZE")); got != "(integer) 1" { // the locks are free
 		t.Errorf("DBSIZE of another session: %s", got)
+	}
+}
+
+// Every command that may be queued runs within a transaction, whose locks it finds taken: none waits
+// for ever, and each gives the array one element.
+func TestEveryCommandInTransaction(t *testing.T) {
+	w := newWorld(t)
+	for n, r := range allRows() {
+		if r.Parse == nil || r.Flags&AtOnce != 0 {
+			continue
+		}
+		args := append(strings.Split(r.full, "|"), slices.Repeat([]string{"0"}, 9)...)[:max(r.Arity, -r.Arity)]
+		session := n + 1
+		w.do(session, "MULTI")
+		w.do(session, "SET", "k", "v")
+		if reply := w.do(session, args...); reply.Str != "QUEUED" {
+			if r.Flags&NoMulti == 0 {
+				t.Errorf("%q is not queued: %s", args, notation(reply))
+			}
+			continue
+		}
+		w.do(session, "FLUSHALL")
+		w.do(session, "EXISTS", "k")
+		reply := w.do(session, "EXEC")
+		if len(reply.Elems) != 4 || reply.Elems[1].Kind == KindNone || notation(reply.Elems[3]) != "(integer) 0" {
+			t.Errorf("%q: %s", args, notation(reply))
+		}
 	}
 }
 
