@@ -19,7 +19,8 @@ const (
 // folding is a checkpoint under way.
 type folding struct {
 	done atomic.Int64
-	mu   sync.Mutex // held during a checkpoint; protects what follows, and the stores
+	last atomic.Int64 // ms; when the last one was done
+	mu   sync.Mutex   // held during a checkpoint; protects what follows, and the stores
 
 	// What has been taken over from the partitions but is not safely in their stores yet. It is
 	// kept when a checkpoint fails, to be applied again by the next.
@@ -81,9 +82,14 @@ func (ks *Keyspace) wakeCheckpoint() {
 //
 // A failure leaves the journals where they are and the rest to the next checkpoint.
 func (ks *Keyspace) checkpoint() error {
+	ks.fold.mu.Lock()
+	defer ks.fold.mu.Unlock()
+	return ks.checkpointLocked()
+}
+
+// checkpointLocked: fold.mu must be held.
+func (ks *Keyspace) checkpointLocked() error {
 	f := &ks.fold
-	f.mu.Lock()
-	defer f.mu.Unlock()
 	generation, err := ks.journal.rotate()
 	if err != nil {
 		return err
@@ -100,6 +106,7 @@ func (ks *Keyspace) checkpoint() error {
 	}
 	f.captured, f.catalogue, f.dropped = nil, nil, nil
 	f.done.Add(1)
+	f.last.Store(ks.Now())
 	return ks.journal.remove(f.below)
 }
 

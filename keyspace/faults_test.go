@@ -72,8 +72,8 @@ func limitFileSize(t *testing.T, bytes int64) (lift func()) {
 	return lift
 }
 
-// copyFile copies a file into a folder of its own and returns its path there.
-func copyFile(t *testing.T, path string) string {
+// transplant copies a file into a folder of its own and returns its path there.
+func transplant(t *testing.T, path string) string {
 	t.Helper()
 	return plant(t, filepath.Base(path), read(t, path))
 }

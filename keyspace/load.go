@@ -63,6 +63,7 @@ func (ks *Keyspace) restore() error {
 		return err
 	}
 	ks.load.took = ks.Now() - begin
+	ks.fold.last.Store(ks.Now())
 	ks.opt.Log.Info().Int64("items", ks.load.items.Load()).Int("partitions", len(ks.partitions)).
 		Int64("ms", ks.load.took).Msg("data loaded")
 	return nil

@@ -90,7 +90,7 @@ func smallStore(t *testing.T) (path string, sealed int64, want map[string]string
 	if err := s.apply([]op{del("2:c")}); err != nil {
 		t.Fatal(err)
 	}
-	content := copyFile(t, path) // closing would confirm the rest
+	content := transplant(t, path) // closing would confirm the rest
 	if err := s.close(); err != nil {
 		t.Fatal(err)
 	}

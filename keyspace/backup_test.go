@@ -1,0 +1,86 @@
+package keyspace
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	"mayfly/expiry"
+)
+
+// TestBackupIsOneMoment backs up while pairs of items in different partitions are written together:
+// no backup may hold one half of a pair, or miss what was committed before it began.
+func TestBackupIsOneMoment(t *testing.T) {
+	o := open(t)
+	stop := make(chan struct{})
+	var writers sync.WaitGroup
+	for w := range 3 {
+		pair := []string{fmt.Sprint("left-", w), fmt.Sprint("right-", w)}
+		writers.Go(func() {
+			var tx Tx
+			for n := 0; ; n++ {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				o.BeginKeys(&tx, pair)
+				for _, id := range pair {
+					tx.Put(tx.Container("0"), id, Plain, fmt.Sprint(n), expiry.Inherit)
+				}
+				if err := o.Wait(tx.Close()); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	for i := range 5 {
+		o.put("0", fmt.Sprint("before-", i), "{}", expiry.Inherit)
+		path := filepath.Join(t.TempDir(), "backup")
+		if err := o.Backup(path); err != nil {
+			t.Fatal(err)
+		}
+		b := &opened{t: t, clock: o.clock, opt: Options{Dir: path, Clock: o.clock, NoPurge: true}}
+		b.start()
+		items := b.dump()
+		b.stop()
+		for w := range 3 {
+			left, right := items[place{"0", fmt.Sprint("left-", w)}], items[place{"0", fmt.Sprint("right-", w)}]
+			if left.Body != right.Body {
+				t.Errorf("backup %d holds %q and %q, which were never together", i, left.Body, right.Body)
+			}
+		}
+		if _, ok := items[place{"0", fmt.Sprint("before-", i)}]; !ok {
+			t.Errorf("backup %d misses what was committed before it", i)
+		}
+	}
+	close(stop)
+	writers.Wait()
+}
+
+func TestBackupRefusesAndLeavesNothing(t *testing.T) {
+	o := open(t)
+	taken := t.TempDir()
+	if err := o.Backup(taken); err == nil {
+		t.Error("a backup went into a folder that exists")
+	}
+	missing := filepath.Join(taken, "no", "such")
+	if err := o.Backup(missing); err == nil {
+		t.Error("a backup went into a folder that does not exist")
+	}
+	if entries, err := os.ReadDir(taken); err != nil || len(entries) != 0 {
+		t.Errorf("left behind: %v %v", entries, err)
+	}
+}
+
+func TestSave(t *testing.T) {
+	o := open(t)
+	o.put("0", "a", "{}", expiry.Inherit)
+	o.clock.Raise(epoch + 5000)
+	if err := o.Save(); err != nil || o.LastSave() != epoch+5000 {
+		t.Fatalf("saved at %d: %v", o.LastSave(), err)
+	}
+}
