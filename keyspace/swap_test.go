@@ -2,6 +2,7 @@ package keyspace
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -134,5 +135,100 @@ func TestSwapAndWatch(t *testing.T) {
 				t.Error("a watch is left behind")
 			}
 		})
+	}
+}
+
+// TestSwapModel plays random histories of two containers that are exchanged, and compares them with a
+// model which buries whatever dies the moment it dies.
+func TestSwapModel(t *testing.T) {
+	for seed := range uint64(15) {
+		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) { playSwaps(t, rand.New(rand.NewPCG(seed, 5))) })
+	}
+}
+
+type swapItem struct{ ts, own int64 }
+
+// swapSide is a container of the model: under a name a default, and what the container holds.
+type swapSide struct {
+	def   expiry.TTL
+	items map[string]swapItem
+}
+
+// bury removes what is dead under the present default.
+func (m *swapSide) bury(now int64) {
+	for id, it := range m.items {
+		switch {
+		case m.def == expiry.Off || it.own == expiry.Never:
+		case it.own != expiry.Inherit && it.own <= now,
+			it.own == expiry.Inherit && m.def > 0 && it.ts+int64(m.def)*1000 <= now:
+			delete(m.items, id)
+		}
+	}
+}
+
+func playSwaps(t *testing.T, r *rand.Rand) {
+	o := open(t, func(opt *Options) { opt.Partitions = 3 })
+	names := []string{"a", "b"}
+	model := map[string]*swapSide{}
+	for _, name := range names {
+		model[name] = &swapSide{def: expiry.Forever, items: map[string]swapItem{}}
+		o.policy(name, expiry.Forever)
+	}
+	for range 250 {
+		name, id := names[r.IntN(2)], fmt.Sprint("id-", r.IntN(8))
+		side := model[name]
+		switch r.IntN(12) {
+		case 0, 1, 2, 3:
+			own := []int64{expiry.Inherit, expiry.Inherit, expiry.Never, o.clock.Now() + 1 + r.Int64N(4000)}[r.IntN(4)]
+			o.put(name, id, "{}", own)
+			side.items[id] = swapItem{o.clock.Now(), own}
+		case 4:
+			_, lives := side.items[id]
+			if was := o.delete(name, id); was != lives {
+				t.Fatalf("deleting %s of %s gives %v", id, name, was)
+			}
+			delete(side.items, id)
+		case 5, 6:
+			o.swap("a", "b")
+			model["a"].items, model["b"].items = model["b"].items, model["a"].items
+		case 7:
+			side.def = []expiry.TTL{expiry.Off, expiry.Forever, 1, 2, 4}[r.IntN(5)]
+			o.policy(name, side.def)
+		case 8:
+			if r.IntN(4) == 0 {
+				o.catalogueTx(func(tx *Tx) { tx.Flush(tx.Container(name)) })
+				clear(side.items)
+			}
+		case 9:
+			switch r.IntN(3) {
+			case 0:
+				o.reopen()
+			case 1:
+				if err := o.checkpoint(); err != nil {
+					t.Fatal(err)
+				}
+			case 2:
+				o.PurgeOnce()
+			}
+		default:
+			o.clock.Advance(time.Duration(r.IntN(1500)) * time.Millisecond)
+		}
+		for _, m := range model {
+			m.bury(o.clock.Now())
+		}
+		if r.IntN(8) > 0 { // who looks removes the dead: mostly they are left lying
+			continue
+		}
+		for _, name := range names {
+			for n := range 8 {
+				id := fmt.Sprint("id-", n)
+				if _, want := model[name].items[id]; o.lives(name, id) != want {
+					t.Fatalf("%s of %s lives: %v, the model says %v", id, name, !want, want)
+				}
+			}
+			if got, want := o.count(name), len(model[name].items); got != want {
+				t.Fatalf("%s counts %d, the model %d", name, got, want)
+			}
+		}
 	}
 }
