@@ -51,19 +51,23 @@ func run(config *server.Config) error {
 	if err := srv.Listen(); err != nil {
 		return err
 	}
+	engine := &commands.Engine{Host: srv, Log: log}
+	engine.Hub.SetEvents(settings.NotifyKeyspaceEvents)
 	ks, err := keyspace.Open(keyspace.Options{
 		Dir:          settings.Dir,
 		Partitions:   settings.Partitions,
 		Fsync:        settings.AppendFsync,
 		Log:          log,
 		ExpireEffort: settings.ActiveExpireEffort,
+		OnDeath:      engine.Hub.Died,
 	})
 	if err != nil {
 		_ = srv.Stop(stop) // closes the listeners; nobody is served yet
 		return err
 	}
-	applyChanges(config, ks)
-	srv.Start(&commands.Engine{Keyspace: ks, Host: srv, Log: log})
+	engine.Keyspace = ks
+	applyChanges(config, engine)
+	srv.Start(engine)
 	log.Info().Strs("addresses", srv.Addresses()).Str("dir", settings.Dir).Int("pid", os.Getpid()).
 		Str("version", server.Version).Msg("ready")
 	welcome(os.Stdout, srv.Addresses(), settings)
@@ -116,15 +120,16 @@ func newLogger(settings *server.Settings) zerolog.Logger {
 }
 
 // applyChanges makes CONFIG SET take effect at once where an option is kept elsewhere.
-func applyChanges(config *server.Config, ks *keyspace.Keyspace) {
+func applyChanges(config *server.Config, engine *commands.Engine) {
 	on := func(option string, apply func(*server.Settings)) {
 		config.OnChange(option, func(s *server.Settings) error {
 			apply(s)
 			return nil
 		})
 	}
-	on("appendfsync", func(s *server.Settings) { ks.SetFsync(s.AppendFsync) })
-	on("active-expire-effort", func(s *server.Settings) { ks.SetExpireEffort(s.ActiveExpireEffort) })
+	on("appendfsync", func(s *server.Settings) { engine.Keyspace.SetFsync(s.AppendFsync) })
+	on("active-expire-effort", func(s *server.Settings) { engine.Keyspace.SetExpireEffort(s.ActiveExpireEffort) })
+	on("notify-keyspace-events", func(s *server.Settings) { engine.Hub.SetEvents(s.NotifyKeyspaceEvents) })
 	on("loglevel", func(s *server.Settings) { zerolog.SetGlobalLevel(s.LogLevel) })
 }
 

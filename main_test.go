@@ -49,7 +49,7 @@ func TestIllegalOptionsStopTheStart(t *testing.T) {
 		"maxclients": "0", "timeout": "-1", "tcp-keepalive": "1m", "tcp-backlog": "many", "max-value-size": "1", "dir": "",
 		"partitions": "0", "appendfsync": "sometimes", "active-expire-effort": "11", "loglevel": "loud", "log-format": "xml",
 		"proto-max-bulk-len": "1mb", "appendonly": "no", "save": "60 1", "databases": "32", "maxmemory": "1gb", "maxmemory-policy": "allkeys-lru",
-		"notify-keyspace-events": "KEA", "cluster-enabled": "yes", "daemonize": "yes",
+		"notify-keyspace-events": "KEAq", "client-output-buffer-limit": "pubsub 1", "cluster-enabled": "yes", "daemonize": "yes",
 	}
 	anyText := map[string]bool{"config": true, "unixsocket": true, "tls-cert-file": true, "tls-key-file": true, "tls-ca-cert-file": true, "requirepass": true}
 	for _, o := range server.Options {

@@ -81,7 +81,7 @@ func difference(got, want string) string {
 }
 
 // commandGroups are the groups of commands in the order in which a reader wants to meet them.
-var commandGroups = []string{"container", "document", "string", "generic", "transactions", "connection", "server"}
+var commandGroups = []string{"container", "document", "string", "generic", "transactions", "pubsub", "connection", "server"}
 
 // commandTable lists the commands by group.
 func commandTable() string {

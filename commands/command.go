@@ -87,6 +87,7 @@ const (
 	AllowBusy                     // (reported only)
 	SkipSlowlog                   // (reported only)
 	AtOnce                        // carried out at once, not queued, between MULTI and EXEC; not reported
+	Listening                     // allowed to clients of RESP2 that have subscribed; not reported
 )
 
 // Input is what Parse may look at.
@@ -104,6 +105,8 @@ type Context struct {
 	Tx      *keyspace.Tx // the keyspace at one frozen moment
 	Session *Session     // the connection that gave the command
 	Engine  *Engine
+
+	mail *mail // what it has posted; nil: nothing
 }
 
 // Now is the moment of the command in ms.

@@ -26,7 +26,15 @@ var commandCommand = Command{
 		{
 			Name: "getkeys", Syntax: "command [arg [arg ...]]", Summary: "Extract keys given a full Redis command",
 			Group: "server", Since: "2.8.13", Arity: -4, Flags: Loading | Stale, Categories: "connection",
-			Parse: parseCommandGetKeys,
+			Parse: func(in *Input) (Run, error) {
+				return parseCommandGetKeys(in, func(r *row, args []string) Reply { return Bulks(r.items.ids(nil, args)...) })
+			},
+		},
+		{
+			Name: "getkeysandflags", Syntax: "command [arg [arg ...]]",
+			Summary: "Extract keys and access flags given a full Redis command",
+			Group:   "server", Since: "7.0.0", Arity: -4, Flags: Loading | Stale, Categories: "connection",
+			Parse: func(in *Input) (Run, error) { return parseCommandGetKeys(in, keysAndFlags) },
 		},
 		withCategories(helpRow("command", "server"), "connection"),
 		{
@@ -117,18 +125,50 @@ func parseCommandList(in *Input) (Run, error) {
 	}, nil
 }
 
-func parseCommandGetKeys(in *Input) (Run, error) {
+// parseCommandGetKeys reads COMMAND GETKEYS and GETKEYSANDFLAGS, which show the keys in different ways.
+func parseCommandGetKeys(in *Input, show func(r *row, args []string) Reply) (Run, error) {
 	args := in.Args[2:]
 	r, err := lookUp(args)
 	switch named := find(args); {
 	case named == nil:
 		return nil, errNoSuchCommand
-	case named.Keys.First == 0:
+	case named.items.First == 0:
 		return nil, errNoKeys
 	case err != nil:
 		return nil, errKeysArity
 	}
-	return func(*Context) Reply { return Bulks(r.Keys.ids(nil, args)...) }, nil
+	return func(*Context) Reply { return show(r, args) }, nil
+}
+
+// keysAndFlags lists the keys of a call, each with how the call accesses it.
+func keysAndFlags(r *row, args []string) Reply {
+	access := r.accesses()
+	keys := r.items.ids(nil, args)
+	list := make([]Reply, len(keys))
+	for i, key := range keys {
+		flags := strings.Fields(access[min(i, len(access)-1)])
+		if slices.Contains(flags, variableFlags) && !slices.ContainsFunc(args[3:], func(arg string) bool { return isWord(arg, "GET") }) {
+			flags = []string{"OW", "update"} // SET without GET does not read
+		}
+		flags = slices.DeleteFunc(flags, func(f string) bool { return f == variableFlags })
+		list[i] = Array(Bulk(key), statuses(flags))
+	}
+	return Array(list...)
+}
+
+// variableFlags among the flags of a key says that the call's other arguments may restrict them.
+const variableFlags = "variable_flags"
+
+// accesses are the flags of the row's keys: for each key if they are accessed in different ways, else
+// for all.
+func (r *row) accesses() []string {
+	switch {
+	case r.Access != "":
+		return strings.Split(r.Access, ",")
+	case r.Flags&Write != 0:
+		return []string{"RW access update"}
+	}
+	return []string{"RO access"}
 }
 
 // find finds the command or subcommand that the arguments name, however many there are.
@@ -268,19 +308,11 @@ func (r *row) keySpecs() []Reply {
 	if r.Keys.First == 0 {
 		return nil
 	}
-	access := r.Access
-	switch {
-	case access != "":
-	case r.Flags&Write != 0:
-		access = "RW access update"
-	default:
-		access = "RO access"
-	}
 	last := r.Keys.Last
 	if last > 0 {
 		last -= r.Keys.First // counts from the first key, but from the end if negative
 	}
-	each := strings.Split(access, ",")
+	each := r.accesses()
 	if len(each) > 1 {
 		last = 0
 	}
@@ -319,8 +351,8 @@ func documentCommand(r *row) Reply {
 	}
 	// A test holds every row's syntax to what can be read.
 	if args, err := parseSyntax(r.Syntax); err == nil && len(args) > 0 {
-		if r.Keys.First > 0 {
-			markKeys(args, r.Keys, 1+strings.Count(r.full, "|"))
+		if r.items.First > 0 {
+			markKeys(args, r.items, 1+strings.Count(r.full, "|"))
 			if strings.Contains(r.Access, ",") {
 				for i := range args {
 					args[i].spec = i

@@ -17,7 +17,8 @@ func parseDocGet(in *Input) (Run, error) {
 	if o.err != nil {
 		return nil, o.err
 	}
-	return onDocument(in, func(_ *Context, d oneDocument) Reply {
+	return onDocument(in, func(x *Context, d oneDocument) Reply {
+		d.missed(x)
 		switch {
 		case !d.found:
 			return Null
@@ -29,9 +30,10 @@ func parseDocGet(in *Input) (Run, error) {
 }
 
 func parseDocMget(in *Input) (Run, error) {
-	return onDocuments(in, func(_ *Context, docs iter.Seq[oneDocument]) Reply {
+	return onDocuments(in, func(x *Context, docs iter.Seq[oneDocument]) Reply {
 		var replies []Reply
 		for d := range docs {
+			d.missed(x)
 			if d.found {
 				replies = append(replies, Bulk(d.item.Body))
 			} else {
@@ -43,11 +45,19 @@ func parseDocMget(in *Input) (Run, error) {
 }
 
 func parseDocExists(in *Input) (Run, error) {
-	return countDocuments(in, func(*Context, oneDocument) {})
+	return onDocuments(in, func(x *Context, docs iter.Seq[oneDocument]) Reply {
+		n := 0
+		for d := range docs {
+			d.missed(x)
+			n += int(Flag(d.found).Int)
+		}
+		return Count(n)
+	})
 }
 
 func parseDocEnd(in *Input, b base, u unit) (Run, error) {
 	return onDocument(in, func(x *Context, d oneDocument) Reply {
+		d.missed(x)
 		if !d.found {
 			return Integer(-2)
 		}
@@ -57,6 +67,7 @@ func parseDocEnd(in *Input, b base, u unit) (Run, error) {
 
 func parseDocMeta(in *Input) (Run, error) {
 	return onDocument(in, func(x *Context, d oneDocument) Reply {
+		d.missed(x)
 		if !d.found {
 			return Null
 		}

@@ -27,7 +27,7 @@ func parseDocPut(in *Input) (Run, error) {
 		if !opt.when.holds(d) {
 			return Null
 		}
-		putDocument(x, d.container, d.id, doc.json, doc.ttl)
+		putDocument(x, d.container, d.id, doc.json, doc.ttl, eventDocPut)
 		return OK
 	})
 }
@@ -110,7 +110,7 @@ func parseDocSetTTL(in *Input) (Run, error) {
 		if !d.found {
 			return Flag(false)
 		}
-		if err := setDocumentTTL(x, d.container, d.id, d.item, ttl, most); err != nil {
+		if err := setDocumentTTL(x, d.container, d.id, d.item, ttl, most, eventDocSetTTL); err != nil {
 			return Fail(err)
 		}
 		return Flag(true)
@@ -118,13 +118,13 @@ func parseDocSetTTL(in *Input) (Run, error) {
 }
 
 func parseDocDel(in *Input) (Run, error) {
-	return countDocuments(in, func(x *Context, d oneDocument) { x.Tx.Delete(d.container, d.id) })
+	return countDocuments(in, func(x *Context, d oneDocument) { x.remove(d.container, d.id) })
 }
 
 func parseDocTouch(in *Input) (Run, error) {
 	return countDocuments(in, func(x *Context, d oneDocument) {
 		ttl, _ := readTTL(d.item.Body) // one that does not count was ignored when it was stored, and is now
-		putDocument(x, d.container, d.id, d.item.Body, ttl)
+		putDocument(x, d.container, d.id, d.item.Body, ttl, eventDocTouch)
 	})
 }
 

@@ -150,18 +150,18 @@ func onDocuments(in *Input, do func(x *Context, docs iter.Seq[oneDocument]) Repl
 }
 
 // putDocument stores a document: its clock starts now.
-func putDocument(x *Context, c *keyspace.Container, id, json string, ttl expiry.TTL) {
-	x.Tx.Put(c, id, keyspace.Document, json, expiry.OwnEnd(x.Now(), ttl))
+func putDocument(x *Context, c *keyspace.Container, id, json string, ttl expiry.TTL, e event) {
+	x.put(c, id, keyspace.Document, json, expiry.OwnEnd(x.Now(), ttl), e)
 }
 
 // setDocumentTTL sets the member ttl of a document, or removes it for Absent, and restarts the clock.
 // most is the largest size of a document in bytes.
-func setDocumentTTL(x *Context, c *keyspace.Container, id string, it keyspace.Item, ttl expiry.TTL, most int) error {
+func setDocumentTTL(x *Context, c *keyspace.Container, id string, it keyspace.Item, ttl expiry.TTL, most int, e event) error {
 	json := withTTL(it.Body, ttl)
 	if err := checkSize(json, most); err != nil {
 		return err
 	}
-	putDocument(x, c, id, json, ttl)
+	putDocument(x, c, id, json, ttl, e)
 	return nil
 }
 

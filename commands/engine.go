@@ -13,6 +13,7 @@ import (
 type Engine struct {
 	Keyspace *keyspace.Keyspace
 	Host     Host
+	Hub      Hub // its Died is to be the OnDeath of the keyspace
 	Log      zerolog.Logger
 
 	stats statistics
@@ -31,6 +32,9 @@ type Host interface {
 	MaxValueSize() int
 	// Sessions gives the sessions that are connected now, by ascending ID.
 	Sessions() []*Session
+	// Disconnect cuts off the connections of the sessions that pick picks, and says how many they
+	// are. Commands that they still send, or have sent, are not carried out.
+	Disconnect(pick func(*Session) bool) int
 	// Info gives the figures the server keeps.
 	Info() ServerInfo
 }
@@ -45,6 +49,7 @@ type ServerInfo struct {
 	MaxClients       int
 	TotalConnections int64 // accepted since the start
 	Rejected         int64 // connections refused
+	Laggards         int64 // subscribers disconnected because they did not keep up
 	NetInput         int64 // bytes read
 	NetOutput        int64 // bytes written
 }
@@ -57,7 +62,7 @@ type ServerInfo struct {
 func (e *Engine) Execute(s *Session, args []string) Reply {
 	reply := e.execute(s, args)
 	e.stats.answered(s, &reply)
-	return reply
+	return s.replies.filter(reply)
 }
 
 func (e *Engine) execute(s *Session, args []string) (reply Reply) {
@@ -102,19 +107,28 @@ func (e *Engine) admit(s *Session, r *row) error {
 			return misconf(err)
 		}
 	}
+	if s.listening() && r.Flags&Listening == 0 {
+		return onlyListening(r.full)
+	}
 	return nil
 }
 
-// run runs a parsed command in a transaction of its own. The transaction is closed, and the session
-// knows what to wait for, even if the command panics.
+// run runs a parsed command in a transaction of its own. The transaction is closed, the session knows
+// what to wait for and the messages of the command are sent, even if it panics.
 func (e *Engine) run(s *Session, r *row, args []string, run Run) Reply {
 	if err := e.begin(s, r, args); err != nil {
 		return Fail(err)
 	}
-	defer func() { s.Ticket = max(s.Ticket, s.tx.Close()) }()
+	s.ctx = Context{Tx: &s.tx, Session: s, Engine: e}
+	defer func() {
+		s.Ticket = max(s.Ticket, s.tx.Close())
+		s.seen = max(s.seen, s.Ticket)
+		if s.ctx.mail != nil {
+			e.Hub.send(s, s.ctx.mail, s.seen)
+		}
+	}()
 	s.used(r.full, s.tx.Now())
 	e.stats.ran(s)
-	s.ctx = Context{Tx: &s.tx, Session: s, Engine: e}
 	return run(&s.ctx)
 }
 
@@ -124,7 +138,7 @@ const mostIDsKept = 1 << 10
 // begin starts the session's transaction with the locks that the command asks for. After an error
 // there is no transaction.
 func (e *Engine) begin(s *Session, r *row, args []string) error {
-	if r.Keys.First == 0 {
+	if r.items.First == 0 {
 		switch r.Scope {
 		case ScopeNone:
 			e.Keyspace.BeginNone(&s.tx)
@@ -140,7 +154,7 @@ func (e *Engine) begin(s *Session, r *row, args []string) error {
 	if cap(s.ids) > mostIDsKept {
 		s.ids = nil
 	}
-	s.ids = r.Keys.ids(s.ids[:0], args)
+	s.ids = r.items.ids(s.ids[:0], args)
 	if err := checkIDs(s.ids); err != nil {
 		return err
 	}

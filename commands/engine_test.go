@@ -81,7 +81,7 @@ func TestLongestID(t *testing.T) {
 	w.expect(`"1"`, "GET", longest)
 	before := w.dump()
 	for _, r := range tableSorted {
-		if r.Keys.First == 1 {
+		if r.items.First == 1 {
 			args := append([]string{r.Name}, slices.Repeat([]string{"1"}, max(r.Arity, -r.Arity)-1)...)
 			args[1] = longest + "k"
 			w.expect("(error) ERR id of 65537 bytes is too long: legal are up to 65536", args...)

@@ -32,6 +32,8 @@ const (
 	errTooLong        = Error("ERR string exceeds maximum allowed size (proto-max-bulk-len)")
 	errDatabase       = Error("ERR DB index is out of range")
 	errProtoVersion   = Error("ERR Protocol version is not an integer or out of range")
+	errKillID         = Error("ERR client-id should be greater than 0")
+	errNoSuchClient   = Error("ERR No such client")
 	errClientID       = Error("ERR Invalid client ID")
 	errNoKeys         = Error("ERR The command has no key arguments")
 	errNoSuchCommand  = Error("ERR Invalid command specified")
@@ -86,6 +88,11 @@ func unknownSubcommand(command, sub string) error {
 // misconf is the error for a write while the disk refuses what is written.
 func misconf(cause error) error {
 	return Error("MISCONF Errors writing to the journal: " + cause.Error())
+}
+
+// onlyListening is the error for a command that a subscriber must not give in RESP2.
+func onlyListening(fullName string) error {
+	return Error("ERR Can't execute '" + fullName + "': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context")
 }
 
 // invalidExpire is the error for a moment of death that cannot be represented or is not allowed.

@@ -81,7 +81,7 @@ func parseExpire(in *Input, fullName string, b base, u unit) (Run, error) {
 		if ttl > expiry.MaxTTL {
 			return Fail(invalidExpire(fullName))
 		}
-		if err := setDocumentTTL(x, c, key, it, ttl, most); err != nil {
+		if err := setDocumentTTL(x, c, key, it, ttl, most, eventExpire); err != nil {
 			return Fail(err)
 		}
 		return Flag(true)
@@ -91,14 +91,25 @@ func parseExpire(in *Input, fullName string, b base, u unit) (Run, error) {
 // wholeSeconds converts ms, more than 0, to a time to live, rounded up so that nothing dies early.
 func wholeSeconds(ms int64) expiry.TTL { return expiry.TTL((ms-1)/1000 + 1) }
 
-// putEnding stores a plain key that ends at a moment (ms), which in the past means that what is under
-// the key is gone at once.
+// putEnding gives a plain key, whose value this is, an end at a moment (ms), which in the past means
+// that what is under the key is gone at once.
 func (x *Context) putEnding(c *keyspace.Container, key, value string, end int64) {
 	if end <= x.Now() {
-		x.Tx.Delete(c, key)
+		x.remove(c, key)
 		return
 	}
-	x.Tx.Put(c, key, keyspace.Plain, value, end)
+	x.put(c, key, keyspace.Plain, value, end, eventExpire)
+}
+
+// stillborn does to a key what SET with an end in the past does: whatever was there is gone. The events
+// are those of Redis, where the key is made and then found dead.
+func (x *Context) stillborn(c *keyspace.Container, key string) {
+	if !x.Tx.Delete(c, key) {
+		x.happened(eventNew, c, key)
+	}
+	x.happened(eventSet, c, key)
+	x.happened(eventExpire, c, key)
+	x.happened(eventExpired, c, key)
 }
 
 func parsePersist(in *Input) (Run, error) {
@@ -112,8 +123,8 @@ func parsePersist(in *Input) (Run, error) {
 			return Flag(false)
 		}
 		if it.Kind == keyspace.Plain {
-			x.Tx.Put(c, key, keyspace.Plain, it.Body, expiry.Never)
-		} else if err := setDocumentTTL(x, c, key, it, expiry.Forever, most); err != nil {
+			x.put(c, key, keyspace.Plain, it.Body, expiry.Never, eventPersist)
+		} else if err := setDocumentTTL(x, c, key, it, expiry.Forever, most, eventPersist); err != nil {
 			return Fail(err)
 		}
 		return Flag(true)
@@ -130,7 +141,7 @@ func hasEnd(p *expiry.Policy, it keyspace.Item) bool {
 func parseTime(in *Input, b base, u unit) (Run, error) {
 	key := in.Args[1]
 	return func(x *Context) Reply {
-		c, it, found, err := x.item(key)
+		c, it, found, err := x.readItem(key)
 		switch {
 		case err != nil:
 			return Fail(err)

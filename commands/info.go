@@ -29,6 +29,11 @@ var serverCommands = []Command{
 		Categories: "dangerous", Tips: "nondeterministic_output request_policy:all_shards response_policy:special",
 		Parse: parseInfo,
 	},
+	{
+		Name: "time", Summary: "Return the current server time", Group: "server", Since: "2.6.0",
+		Arity: 1, Flags: Loading | Stale | Fast, Tips: "nondeterministic_output",
+		Parse: just(tellTime),
+	},
 }
 
 // infoSections are the sections of INFO in their order, which is Redis'.
@@ -71,6 +76,13 @@ func parseInfo(in *Input) (Run, error) {
 		}
 		return Verbatim(report.out.String())
 	}, nil
+}
+
+// tellTime is TIME: seconds, and microseconds within the second, by the clock by which items die. It
+// ticks in milliseconds.
+func tellTime(x *Context) Reply {
+	now := x.Now()
+	return Bulks(strconv.FormatInt(now/1000, 10), strconv.FormatInt(now%1000*1000, 10))
 }
 
 // infoReport is the reply of INFO while it is written. Fields have Redis' names and units where
@@ -129,6 +141,7 @@ func (r *infoReport) clients() {
 	r.put("connected_clients", r.host.Connected)
 	r.put("maxclients", r.host.MaxClients)
 	r.put("blocked_clients", 0) // no command blocks
+	r.put("pubsub_clients", r.x.Engine.Hub.subscribers.Load())
 }
 
 func (r *infoReport) memory() {
@@ -191,6 +204,10 @@ func (r *infoReport) statistics() {
 	r.put("expired_time_cap_reached_count", c.expiry.CapReached)
 	r.put("expire_cycle_cpu_milliseconds", c.expiry.TimeSpent.Milliseconds())
 	r.put("evicted_keys", 0) // nothing is evicted
+	r.put("pubsub_channels", r.x.Engine.Hub.size(toChannel))
+	r.put("pubsub_patterns", r.x.Engine.Hub.size(toPattern))
+	r.put("pubsubshard_channels", r.x.Engine.Hub.size(toShard))
+	r.put("client_output_buffer_limit_disconnections", r.host.Laggards)
 	r.put("total_error_replies", c.errors)
 }
 

@@ -96,6 +96,14 @@ func (x *Context) item(key string) (c *keyspace.Container, it keyspace.Item, fou
 	return c, it, found, nil
 }
 
+// readItem is item for a command by which a user asks for the key.
+func (x *Context) readItem(key string) (c *keyspace.Container, it keyspace.Item, found bool, err error) {
+	if c, it, found, err = x.item(key); err == nil && !found {
+		x.happened(eventMissed, c, key)
+	}
+	return c, it, found, err
+}
+
 func parseDel(in *Input) (Run, error) {
 	keys := in.Args[1:]
 	return func(x *Context) Reply {
@@ -105,7 +113,7 @@ func parseDel(in *Input) (Run, error) {
 		}
 		deleted := 0
 		for _, key := range keys {
-			if x.Tx.Delete(c, key) {
+			if x.remove(c, key) {
 				deleted++
 			}
 		}
@@ -123,7 +131,7 @@ func parseExists(in *Input) (Run, error) {
 		}
 		found := 0
 		for _, key := range keys {
-			if _, ok := x.Tx.Get(c, key); ok {
+			if _, ok := x.read(c, key); ok {
 				found++
 			}
 		}
@@ -134,7 +142,7 @@ func parseExists(in *Input) (Run, error) {
 func parseType(in *Input) (Run, error) {
 	key := in.Args[1]
 	return func(x *Context) Reply {
-		_, it, found, err := x.item(key)
+		_, it, found, err := x.readItem(key)
 		switch {
 		case err != nil:
 			return Fail(err)

@@ -51,10 +51,10 @@ func parseLCS(in *Input) (Run, error) {
 	key1, key2, most := in.Args[1], in.Args[2], in.MaxValue
 	o, optionsErr := parseLCSOptions(in.Args[3:])
 	return func(x *Context) Reply {
-		_, a, _, err := x.plain(key1)
+		_, a, _, err := x.readPlain(key1)
 		if err == nil {
 			var b = a
-			_, b, _, err = x.plain(key2)
+			_, b, _, err = x.readPlain(key2)
 			if err == nil && optionsErr != nil {
 				err = optionsErr
 			}

@@ -3,6 +3,7 @@ package commands
 import (
 	"math"
 
+	"mayfly/expiry"
 	"mayfly/keyspace"
 )
 
@@ -73,15 +74,15 @@ func (x *Context) bring(it keyspace.Item, c *keyspace.Container, id string) erro
 		if err := b.refused(c.Policy()); err != nil {
 			return err
 		}
-		putDocument(x, c, id, b.json, b.ttl)
+		x.place(c, id, keyspace.Document, b.json, expiry.OwnEnd(x.Now(), b.ttl))
 		return nil
 	}
 	// An end that lies in the past has slept in a container that is off; here it may be awake.
 	if c.Policy().Dead(x.Now(), it.Own, x.Now()) {
-		x.Tx.Delete(c, id)
+		x.remove(c, id)
 		return nil
 	}
-	x.Tx.Put(c, id, it.Kind, it.Body, it.Own)
+	x.place(c, id, it.Kind, it.Body, it.Own)
 	return nil
 }
 
@@ -133,7 +134,7 @@ func parseCopy(in *Input) (Run, error) {
 		case from == to && source == destination:
 			return Fail(errSameObject)
 		}
-		it, found := x.Tx.Get(from, source)
+		it, found := x.read(from, source)
 		if !found {
 			return Flag(false)
 		}
@@ -143,6 +144,7 @@ func parseCopy(in *Input) (Run, error) {
 		if err := x.bring(it, to, destination); err != nil {
 			return Fail(err)
 		}
+		x.happened(eventCopyTo, to, destination)
 		return Flag(true)
 	}, nil
 }
@@ -172,6 +174,8 @@ func parseMove(in *Input) (Run, error) {
 			return Fail(err)
 		}
 		x.Tx.Delete(from, key)
+		x.happened(eventMoveFrom, from, key)
+		x.happened(eventMoveTo, to, key)
 		return Flag(true)
 	}, nil
 }
@@ -198,6 +202,8 @@ func rename(in *Input, done, notDone Reply, keep bool) Run {
 			return Fail(err)
 		}
 		x.Tx.Delete(c, key)
+		x.happened(eventRenameFrom, c, key)
+		x.happened(eventRenameTo, c, newKey)
 		return done
 	}
 }

@@ -31,7 +31,7 @@ func parseGetRange(in *Input) (Run, error) {
 		return nil, errNotInteger
 	}
 	return func(x *Context) Reply {
-		_, it, _, err := x.plain(key)
+		_, it, _, err := x.readPlain(key)
 		if err != nil {
 			return Fail(err)
 		}
@@ -77,7 +77,7 @@ func parseSetRange(in *Input) (Run, error) {
 		case offset > int64(most-len(value)):
 			return Fail(errTooLong)
 		}
-		it = x.Tx.Put(c, key, keyspace.Plain, overwrite(it.Body, int(offset), value), it.Own)
+		it = x.put(c, key, keyspace.Plain, overwrite(it.Body, int(offset), value), it.Own, eventSetRange)
 		return Count(len(it.Body))
 	}, nil
 }

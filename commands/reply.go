@@ -27,6 +27,7 @@ const (
 	KindDouble                // Dbl; RESP2: bulk string
 	KindBool                  // Int 0 or 1; RESP2: integer
 	KindVerbatim              // Str, text; RESP2: bulk string
+	KindSeveral               // Elems: replies one after the other (SUBSCRIBE a b)
 )
 
 // Reply is the answer to one command, as a value: it is rendered once, for the protocol of the

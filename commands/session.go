@@ -21,12 +21,17 @@ type Session struct {
 
 	Authenticated bool
 
+	Receiver Receiver // takes the messages of what the session subscribes to
+
 	tx  keyspace.Tx
 	ctx Context
 	in  Input
 	ids []string // of the command that runs; kept to be used again
 
-	multi transaction
+	multi         transaction
+	replies       replyMode
+	seen          keyspace.Ticket // covers all that any reply has reported or revealed
+	subscriptions subscriptions   // protected by the hub's mutex
 
 	mu       sync.Mutex // protects Proto and what follows
 	database string     // the selected container
@@ -39,6 +44,7 @@ type Session struct {
 
 	queued     int // commands since MULTI, or noTransaction
 	queuedSize int // bytes that they take
+	subscribed subscriptionCounts
 }
 
 const noTransaction = -1
@@ -70,6 +76,7 @@ func (s *Session) change(f func()) {
 // reset makes the session what it was when it connected (RESET), but for its age.
 func (s *Session) reset() {
 	s.change(func() { s.Proto, s.database, s.name = 2, "0", "" })
+	s.replies.reset()
 }
 
 // describe is the session's line in CLIENT LIST, at the moment now (ms). running are the arguments
@@ -90,6 +97,9 @@ func (s *Session) describe(now int64, running []string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	flags := ""
+	if s.subscribed.total() > 0 {
+		flags += "P"
+	}
 	if s.queued != noTransaction {
 		flags += "x"
 	}
@@ -104,10 +114,22 @@ func (s *Session) describe(now int64, running []string) string {
 		command = "NULL"
 	}
 	return fmt.Sprintf("id=%d addr=%s laddr=%s fd=-1 name=%s age=%d idle=%d flags=%s db=%s"+
-		" sub=0 psub=0 ssub=0 multi=%d qbuf=%d qbuf-free=0 argv-mem=%d multi-mem=%d rbs=0 rbp=0"+
+		" sub=%d psub=%d ssub=%d multi=%d qbuf=%d qbuf-free=0 argv-mem=%d multi-mem=%d rbs=0 rbp=0"+
 		" obl=0 oll=0 omem=0 tot-mem=%d events=r cmd=%s user=default redir=-1 resp=%d lib-name=%s lib-ver=%s\n",
 		s.ID, s.Addr, s.LAddr, s.name, max(now-s.created, 0)/1000, max(now-s.lastUsed, 0)/1000, flags, s.database,
+		s.subscribed[toChannel], s.subscribed[toPattern], s.subscribed[toShard],
 		s.queued, queryBytes, argBytes, s.queuedSize, queryBytes+argBytes+s.queuedSize, command, s.Proto, s.libName, s.libVer)
+}
+
+// listening tells whether the session may do little but listen to what it subscribes to: its protocol
+// cannot tell messages from replies.
+func (s *Session) listening() bool { return s.Proto == 2 && s.subscribed.total() > 0 }
+
+// IsSubscriber tells whether the session subscribes to anything. It may be called from any goroutine.
+func (s *Session) IsSubscriber() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.subscribed.total() > 0
 }
 
 // plainWord tells whether a text consists of printable ASCII without spaces, as what a client says

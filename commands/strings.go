@@ -133,6 +133,15 @@ func (x *Context) plain(key string) (c *keyspace.Container, it keyspace.Item, fo
 	return c, it, found, err
 }
 
+// readPlain is plain for a command by which a user asks for the key.
+func (x *Context) readPlain(key string) (c *keyspace.Container, it keyspace.Item, found bool, err error) {
+	c, it, found, err = x.plain(key)
+	if err == nil && !found {
+		x.happened(eventMissed, c, key)
+	}
+	return c, it, found, err
+}
+
 // bulkOrNull is the body of an item, or null if there is none.
 func bulkOrNull(it keyspace.Item, found bool) Reply {
 	if !found {
@@ -152,11 +161,11 @@ func checkLength(length, most int) error {
 func parseGet(in *Input) (Run, error) {
 	key := in.Args[1]
 	return func(x *Context) Reply {
-		_, it, found, err := x.item(key)
+		c, err := x.Database()
 		if err != nil {
 			return Fail(err)
 		}
-		return bulkOrNull(it, found)
+		return bulkOrNull(x.read(c, key))
 	}, nil
 }
 
@@ -169,7 +178,7 @@ func parseMGet(in *Input) (Run, error) {
 		}
 		elems := make([]Reply, len(keys))
 		for i, key := range keys {
-			elems[i] = bulkOrNull(x.Tx.Get(c, key))
+			elems[i] = bulkOrNull(x.read(c, key))
 		}
 		return Array(elems...)
 	}, nil
@@ -178,7 +187,7 @@ func parseMGet(in *Input) (Run, error) {
 func parseStrlen(in *Input) (Run, error) {
 	key := in.Args[1]
 	return func(x *Context) Reply {
-		_, it, _, err := x.plain(key)
+		_, it, _, err := x.readPlain(key)
 		if err != nil {
 			return Fail(err)
 		}
@@ -189,12 +198,12 @@ func parseStrlen(in *Input) (Run, error) {
 func parseGetDel(in *Input) (Run, error) {
 	key := in.Args[1]
 	return func(x *Context) Reply {
-		c, it, found, err := x.plain(key)
+		c, it, found, err := x.readPlain(key)
 		if err != nil {
 			return Fail(err)
 		}
 		if found {
-			x.Tx.Delete(c, key)
+			x.remove(c, key)
 		}
 		return bulkOrNull(it, found)
 	}, nil
@@ -217,7 +226,7 @@ func parseGetEx(in *Input) (Run, error) {
 		m, momentErr = e.moment("getex")
 	}
 	return func(x *Context) Reply {
-		c, it, found, err := x.plain(key)
+		c, it, found, err := x.readPlain(key)
 		switch {
 		case err != nil:
 			return Fail(err)
@@ -227,7 +236,7 @@ func parseGetEx(in *Input) (Run, error) {
 			return Fail(momentErr)
 		case e.never:
 			if hasEnd(c.Policy(), it) {
-				x.Tx.Put(c, key, keyspace.Plain, it.Body, expiry.Never)
+				x.put(c, key, keyspace.Plain, it.Body, expiry.Never, eventPersist)
 			}
 		default:
 			end, ok := m.at(x.Now())
@@ -262,7 +271,10 @@ func (a assignment) apply(x *Context) (old keyspace.Item, found, done bool, err 
 			return old, false, false, invalidExpire(a.fullName)
 		}
 	}
-	if o.nx || o.xx || o.get || o.ending.keep {
+	switch {
+	case o.get:
+		old, found = x.read(c, a.key)
+	case o.nx || o.xx || o.ending.keep:
 		old, found = x.Tx.Get(c, a.key)
 	}
 	switch {
@@ -270,12 +282,15 @@ func (a assignment) apply(x *Context) (old keyspace.Item, found, done bool, err 
 		return old, false, false, errWrongType
 	case o.nx && found, o.xx && !found:
 		return old, found, false, nil
+	case o.ending.unit != 0 && end <= x.Now():
+		x.stillborn(c, a.key)
 	case o.ending.unit != 0:
-		x.putEnding(c, a.key, a.value, end)
+		x.put(c, a.key, keyspace.Plain, a.value, end, eventSet)
+		x.happened(eventExpire, c, a.key)
 	case o.ending.keep && found:
-		x.Tx.Put(c, a.key, keyspace.Plain, a.value, old.Own)
+		x.put(c, a.key, keyspace.Plain, a.value, old.Own, eventSet)
 	default:
-		x.Tx.Put(c, a.key, keyspace.Plain, a.value, expiry.Inherit)
+		x.put(c, a.key, keyspace.Plain, a.value, expiry.Inherit, eventSet)
 	}
 	return old, found, true, nil
 }
@@ -402,7 +417,7 @@ func parsePairs(in *Input, fullName string) ([]string, error) {
 
 func (x *Context) putPairs(c *keyspace.Container, pairs []string) {
 	for i := 0; i < len(pairs); i += 2 {
-		x.Tx.Put(c, pairs[i], keyspace.Plain, pairs[i+1], expiry.Inherit)
+		x.put(c, pairs[i], keyspace.Plain, pairs[i+1], expiry.Inherit, eventSet)
 	}
 }
 
@@ -417,7 +432,7 @@ func parseAppend(in *Input) (Run, error) {
 			return Fail(err)
 		}
 		// A missing item is the zero item, whose own end is Inherit, as for a new key.
-		it = x.Tx.Put(c, key, keyspace.Plain, it.Body+tail, it.Own)
+		it = x.put(c, key, keyspace.Plain, it.Body+tail, it.Own, eventAppend)
 		return Count(len(it.Body))
 	}, nil
 }
@@ -459,7 +474,7 @@ func incrBy(key string, by int64) Run {
 		if !ok {
 			return Fail(errOverflow)
 		}
-		x.Tx.Put(c, key, keyspace.Plain, strconv.FormatInt(n, 10), it.Own)
+		x.put(c, key, keyspace.Plain, strconv.FormatInt(n, 10), it.Own, eventIncrBy)
 		return Integer(n)
 	}
 }
@@ -486,7 +501,7 @@ func parseIncrByFloat(in *Input) (Run, error) {
 		if !ok {
 			return Fail(errNotFinite)
 		}
-		it = x.Tx.Put(c, key, keyspace.Plain, formatFloat(sum), it.Own)
+		it = x.put(c, key, keyspace.Plain, formatFloat(sum), it.Own, eventIncrByFloat)
 		return Bulk(it.Body)
 	}, nil
 }

@@ -10,6 +10,7 @@ import (
 type row struct {
 	*Command
 	full   string // as errors and COMMAND name it: "get", "config|get"
+	items  Keys   // the Keys that are ids of items: not the channels of SPUBLISH
 	sub    rows   // subcommands by name; nil if there are none
 	sorted []*row // the subcommands in the order of their names
 }
@@ -37,6 +38,7 @@ var families = [][]Command{
 	{objectCommand},
 	expireCommands,
 	transactionCommands,
+	pubsubCommands,
 	containerCommands,
 	documentCommands,
 	serverCommands,
@@ -58,6 +60,9 @@ func newRows(prefix string, list []Command) (byName rows, sorted []*row) {
 	byName = make(rows, len(list))
 	for i := range list {
 		r := &row{Command: &list[i], full: prefix + list[i].Name}
+		if r.Access != notKeys {
+			r.items = r.Keys
+		}
 		if len(r.Sub) > 0 {
 			r.sub, r.sorted = newRows(r.full+"|", r.Sub)
 		}

@@ -80,7 +80,7 @@ const (
 // checkQueue refuses a queue of size bytes, the largest value being of maxValue bytes.
 func checkQueue(what string, size, maxValue int) error {
 	if most := max(leastQueue, queueFactor*maxValue); size > most {
-		return fmt.Errorf("%s take too much memory: legal are up to %d bytes (%d times max-value-size)", what, most, queueFactor)
+		return fmt.Errorf("%s take too much memory: legal are up to %d bytes, more with a larger max-value-size", what, most)
 	}
 	return nil
 }
@@ -162,7 +162,10 @@ func (e *Engine) unwatch(s *Session) {
 
 // CloseSession lets go of what a session holds in the engine. Whoever has made a session calls it
 // when the session's last command has ended.
-func (e *Engine) CloseSession(s *Session) { e.discard(s) }
+func (e *Engine) CloseSession(s *Session) {
+	e.discard(s)
+	e.Hub.leave(s)
+}
 
 func multi(x *Context) Reply {
 	s := x.Session
@@ -229,7 +232,7 @@ func (e *Engine) beginQueue(s *Session) {
 		if c.run == nil {
 			continue
 		}
-		ids = c.row.Keys.ids(ids, c.in.Args)
+		ids = c.row.items.ids(ids, c.in.Args)
 		all = all || c.row.Scope == ScopeSweep || c.row.Scope == ScopeAll
 	}
 	switch {
@@ -247,7 +250,7 @@ func (e *Engine) prepare(s *Session, c *queued) {
 	defer e.rescue(s, c.in.Args, &c.failure)
 	run, err := c.row.Parse(&c.in)
 	if err == nil {
-		err = checkIDs(c.row.Keys.ids(nil, c.in.Args))
+		err = checkIDs(c.row.items.ids(nil, c.in.Args))
 	}
 	if err != nil {
 		c.failure = Fail(err)

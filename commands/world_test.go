@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 
 	"mayfly/expiry"
@@ -35,8 +36,9 @@ func newWorld(t *testing.T) *world {
 		dir:   t.TempDir(),
 		clock: expiry.NewManualClock(worldStart),
 		host: &testHost{options: map[string]string{
-			"requirepass":    "",
-			"max-value-size": strconv.Itoa(16 << 20),
+			"requirepass":            "",
+			"max-value-size":         strconv.Itoa(16 << 20),
+			"notify-keyspace-events": "",
 		}},
 	}
 	w.open()
@@ -46,11 +48,17 @@ func newWorld(t *testing.T) *world {
 
 func (w *world) open() {
 	w.t.Helper()
-	ks, err := keyspace.Open(keyspace.Options{Dir: w.dir, Partitions: 4, Clock: w.clock, NoPurge: true})
+	w.engine = &Engine{Host: w.host, Log: zerolog.New(zerolog.NewTestWriter(w.t))}
+	hub := &w.engine.Hub
+	w.host.hub = hub
+	if err := w.host.ConfigSet([][2]string{{"notify-keyspace-events", w.host.options["notify-keyspace-events"]}}); err != nil {
+		w.t.Fatal(err)
+	}
+	ks, err := keyspace.Open(keyspace.Options{Dir: w.dir, Partitions: 4, Clock: w.clock, NoPurge: true, OnDeath: hub.Died})
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	w.engine = &Engine{Keyspace: ks, Host: w.host, Log: zerolog.New(zerolog.NewTestWriter(w.t))}
+	w.engine.Keyspace = ks
 	w.sessions = map[int]*Session{}
 	w.host.sessions = func() []*Session {
 		return slices.SortedFunc(maps.Values(w.sessions), func(a, b *Session) int { return int(a.ID - b.ID) })
@@ -119,6 +127,7 @@ func (w *world) session(n int) *Session {
 	if s == nil {
 		s = NewSession(int64(n), fmt.Sprintf("127.0.0.1:%d", 50000+n), "127.0.0.1:6379", w.clock.Now())
 		s.Authenticated = !w.host.PasswordSet()
+		s.Receiver = new(inbox)
 		w.sessions[n] = s
 	}
 	return s
@@ -143,9 +152,40 @@ func (w *world) expect(want string, args ...string) {
 	}
 }
 
-// testHost is a server with two options.
+// inbox keeps the messages for a session. Between commands nothing is held back, and all is
+// committed.
+type inbox struct {
+	mu       sync.Mutex // protects messages
+	messages []Reply
+}
+
+func (b *inbox) Hold() {}
+
+func (b *inbox) Deliver(m *Message) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.messages = append(b.messages, m.Reply)
+}
+
+// received gives the messages that have come for a session since it was asked last.
+func (w *world) received(session int) []Reply {
+	q := &w.engine.Hub.queue
+	q.mu.Lock()
+	posted := q.posted
+	q.mu.Unlock()
+	q.await(posted) // deaths are carried by a goroutine
+	b := w.session(session).Receiver.(*inbox)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	list := b.messages
+	b.messages = nil
+	return list
+}
+
+// testHost is a server with three options.
 type testHost struct {
 	options  map[string]string
+	hub      *Hub
 	sessions func() []*Session
 }
 
@@ -170,6 +210,15 @@ func (h *testHost) ConfigSet(pairs [][2]string) error {
 	}
 	for _, p := range pairs {
 		h.options[p[0]] = p[1]
+		if p[0] != "notify-keyspace-events" {
+			continue
+		}
+		e, err := ParseEvents(p[1])
+		if err != nil {
+			return Error("ERR CONFIG SET failed (possibly related to argument '" + p[0] + "') - " + err.Error())
+		}
+		h.options[p[0]] = e.String()
+		h.hub.SetEvents(e)
 	}
 	return nil
 }
@@ -177,6 +226,18 @@ func (h *testHost) ConfigSet(pairs [][2]string) error {
 func (h *testHost) PasswordSet() bool                  { return h.options["requirepass"] != "" }
 func (h *testHost) CheckPassword(password string) bool { return password == h.options["requirepass"] }
 func (h *testHost) Sessions() []*Session               { return h.sessions() }
+
+// Disconnect only marks the sessions: whoever plays them can tell.
+func (h *testHost) Disconnect(pick func(*Session) bool) int {
+	killed := 0
+	for _, s := range h.sessions() {
+		if pick(s) {
+			s.Closing = true
+			killed++
+		}
+	}
+	return killed
+}
 
 func (h *testHost) MaxValueSize() int {
 	n, err := strconv.Atoi(h.options["max-value-size"])

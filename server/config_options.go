@@ -4,6 +4,7 @@ import (
 	"math"
 	"time"
 
+	"mayfly/commands"
 	"mayfly/keyspace"
 
 	"github.com/rs/zerolog"
@@ -51,6 +52,9 @@ type Settings struct {
 	AppendFsync        keyspace.Fsync
 	ActiveExpireEffort int
 	MaxValueSize       int // bytes
+
+	OutputLimits         OutputLimits
+	NotifyKeyspaceEvents commands.Events
 
 	LogLevel  zerolog.Level
 	LogFormat LogFormat
@@ -123,6 +127,12 @@ var Options = []Option{
 	{Name: "max-value-size", Default: "16mb", Unit: "bytes", Mutable: true, Doc: "largest value and document; k, kb, m, mb, g or gb may follow the number",
 		in: func(s *Settings) value { return memory{&s.MaxValueSize, minValueSize, maxValueSize} }},
 
+	{Name: "client-output-buffer-limit", Default: "normal 0 0 0 slave 256mb 64mb 60 pubsub 32mb 8mb 60", Mutable: true, Many: true,
+		Doc: "disconnect a subscriber with messages of more than the hard limit under way, or of more than the soft limit for so many seconds",
+		in:  func(s *Settings) value { return outputLimits{&s.OutputLimits} }},
+	{Name: "notify-keyspace-events", Mutable: true, Doc: "events to publish and how; none if empty",
+		in: func(s *Settings) value { return events{&s.NotifyKeyspaceEvents} }},
+
 	{Name: "dir", Default: "./data", Doc: "folder of the data; made if missing",
 		in: func(s *Settings) value { return text{&s.Dir, true} }},
 	{Name: "partitions", Default: "16", Unit: "partitions", Doc: "parts of the keyspace; fixed once a data folder is made",
@@ -149,8 +159,6 @@ var Options = []Option{
 		in: only("0")},
 	{Name: "maxmemory-policy", Default: "noeviction", Mutable: true, Compat: true, Doc: "nothing is evicted",
 		in: only("noeviction")},
-	{Name: "notify-keyspace-events", Mutable: true, Compat: true, Doc: "no events are published",
-		in: only("")},
 	{Name: "cluster-enabled", Default: "no", Compat: true, Doc: "there is one machine",
 		in: only("no")},
 	{Name: "daemonize", Default: "no", Compat: true, Doc: "the server stays in the foreground",

@@ -56,6 +56,7 @@ func TestDefaults(t *testing.T) {
 		Port: 6379, Bind: []string{"127.0.0.1", "-::1"}, TCPBacklog: 511, TCPKeepAlive: 300 * time.Second, MaxClients: 10000,
 		TLSAuthClients: "yes", ProtectedMode: true,
 		Dir: dir, Partitions: 16, AppendFsync: keyspace.EverySec, ActiveExpireEffort: 1, MaxValueSize: 16 << 20,
+		OutputLimits: OutputLimits{replica: outputLimit{256 << 20, 64 << 20, time.Minute}, pubsub: outputLimit{32 << 20, 8 << 20, time.Minute}},
 		LogLevel: zerolog.InfoLevel, LogFormat: LogAuto,
 	}
 	if got := load(t).Settings(); !reflect.DeepEqual(*got, want) {
@@ -72,6 +73,7 @@ func TestEveryOptionEverywhere(t *testing.T) {
 		"requirepass": `it's "quoted" \x41`, "protected-mode": "no", "maxclients": "5", "timeout": "60", "tcp-keepalive": "0", "tcp-backlog": "1",
 		"max-value-size": "2048", "dir": "/tmp/elsewhere", "partitions": "256", "appendfsync": "always", "active-expire-effort": "10",
 		"loglevel": "debug", "log-format": "json",
+		"notify-keyspace-events": "$xKE", "client-output-buffer-limit": "normal 1 2 3 slave 4 5 6 pubsub 7 8 9",
 	}
 	for _, o := range Options {
 		value, ok := set[o.Name]
@@ -116,7 +118,9 @@ func TestIllegalValues(t *testing.T) {
 		"dir":            {""}, "partitions": {"0", "257"}, "appendfsync": {"sometimes"}, "active-expire-effort": {"0", "11"},
 		"loglevel": {"loud"}, "log-format": {"xml"},
 		"proto-max-bulk-len": {"512mb"}, "appendonly": {"no"}, "save": {"900 1"}, "databases": {"17"}, "maxmemory": {"1gb"}, "maxmemory-policy": {"allkeys-lru"},
-		"notify-keyspace-events": {"KEA"}, "cluster-enabled": {"yes"}, "daemonize": {"yes"},
+		"notify-keyspace-events": {"KEAq", "?"},
+		"client-output-buffer-limit": {"normal 0 0", "others 1 1 1", "pubsub 1 2 -1", "pubsub x 2 1", "pubsub 1 2 1.5", "pubsub 1 1 1 pubsub"},
+		"cluster-enabled": {"yes"}, "daemonize": {"yes"},
 	}
 	for _, o := range Options {
 		values := illegal[o.Name]

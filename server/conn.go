@@ -26,6 +26,7 @@ const stallBytes = 64 << 10
 var (
 	errQuit     = errors.New("client quits")
 	errStopping = errors.New("server stops")
+	errKilled   = errors.New("killed by CLIENT KILL")
 	errAttack   = errors.New("request in HTTP")
 	errDenied   = errors.New("protected mode")
 )
@@ -39,7 +40,9 @@ type conn struct {
 	guard   guard
 	session *commands.Session
 
-	committing bool // in the keyspace, waiting for the disk
+	outbox     *outbox     // while the client subscribes to something, nil otherwise
+	committing bool        // in the keyspace, waiting for the disk
+	killed     atomic.Bool // the socket is closed
 
 	// For the read deadline.
 	received int         // bytes
@@ -52,7 +55,6 @@ type conn struct {
 // run serves the connection from its beginning to its end.
 func (c *conn) run() {
 	defer c.server.remove(c)
-	defer c.server.engine.CloseSession(c.session)
 	defer func() {
 		p := recover()
 		if p == nil {
@@ -108,7 +110,7 @@ func (c *conn) greet() error {
 
 // serve serves commands until the connection ends, and returns why it did.
 func (c *conn) serve() error {
-	defer c.guard.close()
+	defer c.end()
 	for {
 		if err := c.await(); err != nil {
 			return err
@@ -140,6 +142,9 @@ func (c *conn) await() error {
 // setDeadline sets how long the next read may take.
 func (c *conn) setDeadline() error {
 	limit := c.server.Settings().Timeout
+	if c.session.IsSubscriber() {
+		limit = 0 // it waits for messages
+	}
 	stalling := c.guard.halfRead()
 	if stalling {
 		limit = c.server.timeouts.stall
@@ -161,7 +166,7 @@ func (c *conn) setDeadline() error {
 
 // limitIdle applies a new timeout to a client that is idle. Any goroutine may call it.
 func (c *conn) limitIdle(timeout time.Duration) {
-	if c.stalling.Load() {
+	if c.stalling.Load() || c.session.IsSubscriber() {
 		return
 	}
 	_ = c.socket.readWithin(timeout) // if it fails the connection is gone
@@ -195,6 +200,8 @@ func (c *conn) pipeline() error {
 			return cmp.Or(c.flush(b), errQuit)
 		case c.server.stopping.Load():
 			return cmp.Or(c.flush(b), errStopping)
+		case c.killed.Load():
+			return cmp.Or(c.flush(b), errKilled) // what has been done is committed
 		case b.full():
 			if err := c.flush(b); err != nil {
 				return err
@@ -228,10 +235,14 @@ func (c *conn) execute(b *batch, command []byte) error {
 	c.session.Ticket = 0
 	reply := c.server.engine.Execute(c.session, args)
 	if exceeds(&reply, bigReply) {
-		return c.stream(b, &reply)
+		err = c.stream(b, &reply)
+	} else {
+		b.add(c.session.Proto, &reply, c.session.Ticket)
 	}
-	b.add(c.session.Proto, &reply, c.session.Ticket)
-	return nil
+	if err == nil && c.outbox != nil {
+		err = c.interleave(b)
+	}
+	return err
 }
 
 // isHTTP recognises the requests by which a web page can make a browser talk to us (cross-protocol
@@ -260,13 +271,16 @@ func (c *conn) send(b *batch) error {
 	if len(b.out) == 0 {
 		return nil
 	}
-	return c.socket.send(b.out)
+	return c.write(b.out)
 }
 
 // stream sends a big reply piece by piece, so that it is never in memory twice. What came before it
 // leaves first.
 func (c *conn) stream(b *batch, r *commands.Reply) error {
 	ticket := c.session.Ticket
+	if c.outbox != nil {
+		c.outbox.hold() // no message comes between the pieces
+	}
 	if err := c.flush(b); err != nil {
 		return err
 	}
@@ -300,7 +314,7 @@ func (c *conn) pieces(b *batch, r *commands.Reply) error {
 		}
 		rest := unsafe.Slice(unsafe.StringData(r.Str), len(r.Str))
 		for piece := range slices.Chunk(rest, fullBatch) {
-			if err := c.socket.send(piece); err != nil {
+			if err := c.write(piece); err != nil {
 				return err
 			}
 		}

@@ -40,9 +40,13 @@ func appendReply(dst []byte, proto int, r *commands.Reply) []byte {
 	return dst
 }
 
-// appendAggregate renders what precedes the elements of an array, map, set or push.
+// appendAggregate renders what precedes the elements of an array, map, set or push; nothing does those
+// of several replies.
 func appendAggregate(dst []byte, proto int, r *commands.Reply) []byte {
 	n := len(r.Elems)
+	if r.Kind == commands.KindSeveral {
+		return dst
+	}
 	if proto >= 3 {
 		switch r.Kind {
 		case commands.KindMap:

@@ -88,6 +88,7 @@ type Server struct {
 	traffic   traffic
 	total     atomic.Int64 // connections served since the start
 	rejected  atomic.Int64 // connections turned away
+	laggards  atomic.Int64 // subscribers disconnected because they did not keep up
 	acceptLog occasional
 	attackLog occasional
 
@@ -218,6 +219,7 @@ func (s *Server) admit(nc net.Conn, config *tls.Config) {
 	}
 	s.lastID++
 	c.session = commands.NewSession(s.lastID, remote, local, s.engine.Now())
+	c.session.Receiver = c
 	s.conns[c] = struct{}{}
 	s.mu.Unlock()
 
@@ -285,6 +287,19 @@ func (s *Server) Sessions() []*commands.Session {
 	return list
 }
 
+// Disconnect cuts off the connections whose sessions pick picks, and says how many they are.
+func (s *Server) Disconnect(pick func(*commands.Session) bool) int {
+	killed := 0
+	s.each(func(c *conn) {
+		if pick(c.session) {
+			c.killed.Store(true)
+			c.socket.cutOff()
+			killed++
+		}
+	})
+	return killed
+}
+
 // Info gives the server's figures.
 func (s *Server) Info() commands.ServerInfo {
 	settings := s.Settings()
@@ -300,6 +315,7 @@ func (s *Server) Info() commands.ServerInfo {
 		MaxClients:       s.mostClients(),
 		TotalConnections: s.total.Load(),
 		Rejected:         s.rejected.Load(),
+		Laggards:         s.laggards.Load(),
 		NetInput:         s.traffic.in.Load(),
 		NetOutput:        s.traffic.out.Load(),
 	}

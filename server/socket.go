@@ -1,6 +1,7 @@
 package server
 
 import (
+	"crypto/tls"
 	"io"
 	"net"
 	"sync/atomic"
@@ -72,6 +73,16 @@ func (s *socket) send(p []byte) error {
 		return err
 	}
 	return s.SetWriteDeadline(time.Time{})
+}
+
+// cutOff ends the connection at once. Any goroutine may call it. Closing the connection beneath TLS,
+// unlike TLS itself, waits for nobody.
+func (s *socket) cutOff() {
+	nc := s.Conn
+	if t, ok := nc.(*tls.Conn); ok {
+		nc = t.NetConn()
+	}
+	_ = nc.Close() // whatever it says, the connection is gone
 }
 
 // hangUp ends the connection from our side so that the last reply arrives: closing a socket on

@@ -1,0 +1,275 @@
+package commands
+
+import (
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"mayfly/keyspace"
+)
+
+// Hub carries messages from those who publish to those who subscribe: what PUBLISH sends, and what
+// happens to items (notify.go). The zero value is ready. Safe for concurrent use.
+//
+// A message goes the same way whatever it is, so that everybody sees all messages in one order, and
+// the events of an item in the order in which they happened:
+//
+//  1. A command posts it while it runs, and so under the locks of the items it is about. A death is
+//     posted when the dead item is removed. The queue that this makes is the order of all messages.
+//  2. When the command's transaction is closed its messages are sealed: from then on it is known
+//     what must be committed before anybody may see them.
+//  3. Whoever has sealed messages carries what is at the head of the queue to the receivers, up to
+//     its own; of deaths a goroutine takes care, which exists only while there are any.
+//  4. A receiver takes a message without making anybody wait, and sends it when what it reveals is
+//     committed.
+type Hub struct {
+	events      atomic.Uint32 // Events that are wanted
+	subscribers atomic.Int64  // sessions with a subscription
+
+	mu         sync.Mutex // protects what follows; held while messages are carried
+	registries [3]registry
+	batch      []letter // being carried
+
+	queue mailQueue
+}
+
+// Receiver is the end of a session that takes messages to its client. Its methods never wait for the
+// client.
+type Receiver interface {
+	// Hold keeps the messages that come from now on back until the reply of the command that the
+	// session runs is under way. It is called from that command, before the session subscribes.
+	Hold()
+	// Deliver takes a message to be sent. It may be called from any goroutine.
+	Deliver(m *Message)
+}
+
+// Message is what subscribers get. The same value goes to all of them.
+type Message struct {
+	Reply Reply // a push
+
+	// Ticket must have been waited for before the message leaves. If that fails and the message is
+	// Bound to it, because it tells of what the ticket covers, it must not leave at all.
+	Ticket keyspace.Ticket
+	Bound  bool
+
+	forms [2]struct {
+		once  sync.Once
+		bytes []byte
+	}
+}
+
+// Form is the message as bytes for protocol 2 or 3, rendered once for all who need it.
+func (m *Message) Form(proto int, render func(proto int, r *Reply) []byte) []byte {
+	form := &m.forms[proto-2]
+	form.once.Do(func() { form.bytes = render(proto, &m.Reply) })
+	return form.bytes
+}
+
+// kindOfSubscription tells what a subscription is to.
+type kindOfSubscription int
+
+const (
+	toChannel kindOfSubscription = iota
+	toPattern
+	toShard // channels of SSUBSCRIBE, which are a world of their own
+)
+
+// registry holds all subscriptions of one kind. Protected by the hub's mutex, like what follows.
+type registry struct {
+	byName map[string]*audience
+	all    []*audience // in no particular order
+}
+
+// audience are the sessions that subscribe to the same channel or pattern.
+type audience struct {
+	name    string
+	place   int // in all
+	members []*Session
+}
+
+// subscriptions are those of one session: the names, with its place among the members of each.
+type subscriptions [3]map[string]int
+
+// subscriptionCounts are how many subscriptions of each kind a session has.
+type subscriptionCounts [3]int
+
+func (c *subscriptionCounts) total() int { return c[toChannel] + c[toPattern] + c[toShard] }
+
+// joinLocked makes a session subscribe to a name, which is safe to keep.
+func (h *Hub) joinLocked(s *Session, kind kindOfSubscription, name string) {
+	mine := s.subscriptions[kind]
+	if _, already := mine[name]; already {
+		return
+	}
+	r := &h.registries[kind]
+	a := r.byName[name]
+	if a == nil {
+		a = &audience{name: name, place: len(r.all)}
+		if r.byName == nil {
+			r.byName = make(map[string]*audience)
+		}
+		r.byName[name] = a
+		r.all = append(r.all, a)
+	}
+	if mine == nil {
+		mine = make(map[string]int)
+		s.subscriptions[kind] = mine
+	}
+	mine[a.name] = len(a.members)
+	a.members = append(a.members, s)
+	s.change(func() { s.subscribed[kind]++ })
+	if s.subscribed.total() == 1 {
+		h.subscribers.Add(1)
+	}
+}
+
+// leaveLocked ends a subscription if there is one. An audience ends with its last member.
+func (h *Hub) leaveLocked(s *Session, kind kindOfSubscription, name string) {
+	mine := s.subscriptions[kind]
+	place, ok := mine[name]
+	if !ok {
+		return
+	}
+	delete(mine, name)
+	s.change(func() { s.subscribed[kind]-- })
+	if s.subscribed.total() == 0 {
+		h.subscribers.Add(-1)
+	}
+	r := &h.registries[kind]
+	a := r.byName[name]
+	last := len(a.members) - 1
+	moved := a.members[last]
+	if moved != s {
+		a.members[place] = moved
+		moved.subscriptions[kind][name] = place
+	}
+	a.members[last] = nil
+	a.members = a.members[:last]
+	if last > 0 {
+		return
+	}
+	delete(r.byName, name)
+	end := len(r.all) - 1
+	r.all[a.place] = r.all[end]
+	r.all[a.place].place = a.place
+	r.all[end] = nil
+	r.all = r.all[:end]
+}
+
+// subscribe makes a session subscribe to names, which are safe to keep, and calls each for every one
+// of them when it is done.
+func (h *Hub) subscribe(s *Session, kind kindOfSubscription, names []string, each func(name string)) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	s.Receiver.Hold()
+	for _, name := range names {
+		h.joinLocked(s, kind, name)
+		each(name)
+	}
+}
+
+// unsubscribe ends subscriptions and calls each for every name when it is done.
+func (h *Hub) unsubscribe(s *Session, kind kindOfSubscription, names []string, each func(name string)) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, name := range names {
+		h.leaveLocked(s, kind, name)
+		each(name)
+	}
+}
+
+// leave ends all subscriptions of a session.
+func (h *Hub) leave(s *Session) {
+	for _, kind := range []kindOfSubscription{toChannel, toPattern, toShard} {
+		if s.subscribed[kind] > 0 {
+			h.unsubscribe(s, kind, h.names(s, kind), func(string) {})
+		}
+	}
+}
+
+// names lists what a session subscribes to, in alphabetical order.
+func (h *Hub) names(s *Session, kind kindOfSubscription) []string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	list := make([]string, 0, len(s.subscriptions[kind]))
+	for name := range s.subscriptions[kind] {
+		list = append(list, name)
+	}
+	slices.Sort(list)
+	return list
+}
+
+// active visits the names of what is subscribed to.
+func (h *Hub) active(kind kindOfSubscription, visit func(name string)) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, a := range h.registries[kind].all {
+		visit(a.name)
+	}
+}
+
+// count gives the number of subscribers to a channel, not counting patterns.
+func (h *Hub) count(kind kindOfSubscription, name string) int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if a := h.registries[kind].byName[name]; a != nil {
+		return len(a.members)
+	}
+	return 0
+}
+
+// size is how many different channels or patterns are subscribed to.
+func (h *Hub) size(kind kindOfSubscription) int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return len(h.registries[kind].all)
+}
+
+// receivers tells how many times a message on a channel will be received: once for each
+// subscription that fits.
+func (h *Hub) receivers(kind kindOfSubscription, channel string) int {
+	if h.subscribers.Load() == 0 {
+		return 0
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	n := 0
+	h.eachAudienceLocked(kind, channel, func(_ kindOfSubscription, a *audience) { n += len(a.members) })
+	return n
+}
+
+// eachAudienceLocked visits those who get a message on a channel: first its own subscribers, then
+// those of patterns that match it. No pattern matches the channels of SSUBSCRIBE.
+func (h *Hub) eachAudienceLocked(kind kindOfSubscription, channel string, visit func(kind kindOfSubscription, a *audience)) {
+	if a := h.registries[kind].byName[channel]; a != nil {
+		visit(kind, a)
+	}
+	if kind != toChannel {
+		return
+	}
+	for _, a := range h.registries[toPattern].all {
+		if MatchGlob(a.name, channel) {
+			visit(toPattern, a)
+		}
+	}
+}
+
+// deliverLocked gives a message to all who subscribe to its channel.
+func (h *Hub) deliverLocked(kind kindOfSubscription, channel, text string, ticket keyspace.Ticket, bound bool) {
+	h.eachAudienceLocked(kind, channel, func(kind kindOfSubscription, a *audience) {
+		m := &Message{Ticket: ticket, Bound: bound}
+		switch kind {
+		case toChannel:
+			m.Reply = push(Bulk("message"), Bulk(channel), Bulk(text))
+		case toShard:
+			m.Reply = push(Bulk("smessage"), Bulk(channel), Bulk(text))
+		case toPattern:
+			m.Reply = push(Bulk("pmessage"), Bulk(a.name), Bulk(channel), Bulk(text))
+		}
+		for _, s := range a.members {
+			s.Receiver.Deliver(m)
+		}
+	})
+}
+
+func push(elems ...Reply) Reply { return Reply{Kind: KindPush, Elems: elems} }

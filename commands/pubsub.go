@@ -1,0 +1,197 @@
+package commands
+
+import (
+	"strings"
+)
+
+// notKeys is the Access of arguments that COMMAND lists among the keys, for the sake of clusters, but
+// that are channels.
+const notKeys = "not_key"
+
+var pubsubCommands = []Command{
+	{
+		Name: "psubscribe", Syntax: "pattern [pattern ...]", Arity: -2,
+		Summary: "Listen for messages published to channels matching the given patterns", Group: "pubsub", Since: "2.0.0",
+		Flags: PubSub | NoScript | Loading | Stale | Listening,
+		Parse: func(in *Input) (Run, error) { return subscribe(in, toPattern, "psubscribe"), nil },
+	},
+	{
+		Name: "publish", Syntax: "channel message", Arity: 3,
+		Summary: "Post a message to a channel", Group: "pubsub", Since: "2.0.0",
+		Flags: PubSub | Loading | Stale | Fast,
+		Parse: func(in *Input) (Run, error) { return publish(in, toChannel), nil },
+	},
+	pubsubCommand,
+	{
+		Name: "punsubscribe", Syntax: "[pattern [pattern ...]]", Arity: -1,
+		Summary: "Stop listening for messages posted to channels matching the given patterns", Group: "pubsub", Since: "2.0.0",
+		Flags: PubSub | NoScript | Loading | Stale | Listening,
+		Parse: func(in *Input) (Run, error) { return unsubscribe(in, toPattern, "punsubscribe"), nil },
+	},
+	{
+		Name: "spublish", Syntax: "shardchannel message", Arity: 3,
+		Summary: "Post a message to a shard channel", Group: "pubsub", Since: "7.0.0",
+		Flags: PubSub | Loading | Stale | Fast, Keys: OneKey, Access: notKeys,
+		Parse: func(in *Input) (Run, error) { return publish(in, toShard), nil },
+	},
+	{
+		Name: "ssubscribe", Syntax: "shardchannel [shardchannel ...]", Arity: -2,
+		Summary: "Listen for messages published to the given shard channels", Group: "pubsub", Since: "7.0.0",
+		Flags: PubSub | NoScript | Loading | Stale | Listening, Keys: AllKeys, Access: notKeys,
+		Parse: func(in *Input) (Run, error) { return subscribe(in, toShard, "ssubscribe"), nil },
+	},
+	{
+		Name: "subscribe", Syntax: "channel [channel ...]", Arity: -2,
+		Summary: "Listen for messages published to the given channels", Group: "pubsub", Since: "2.0.0",
+		Flags: PubSub | NoScript | Loading | Stale | Listening,
+		Parse: func(in *Input) (Run, error) { return subscribe(in, toChannel, "subscribe"), nil },
+	},
+	{
+		Name: "sunsubscribe", Syntax: "[shardchannel [shardchannel ...]]", Arity: -1,
+		Summary: "Stop listening for messages posted to the given shard channels", Group: "pubsub", Since: "7.0.0",
+		Flags: PubSub | NoScript | Loading | Stale | Listening, Keys: AllKeys, Access: notKeys,
+		Parse: func(in *Input) (Run, error) { return unsubscribe(in, toShard, "sunsubscribe"), nil },
+	},
+	{
+		Name: "unsubscribe", Syntax: "[channel [channel ...]]", Arity: -1,
+		Summary: "Stop listening for messages posted to the given channels", Group: "pubsub", Since: "2.0.0",
+		Flags: PubSub | NoScript | Loading | Stale | Listening,
+		Parse: func(in *Input) (Run, error) { return unsubscribe(in, toChannel, "unsubscribe"), nil },
+	},
+}
+
+// pubsubCommand tells what is subscribed to.
+var pubsubCommand = Command{
+	Name: "pubsub", Summary: "A container for Pub/Sub commands", Group: "pubsub", Since: "2.8.0", Arity: -2,
+	Sub: []Command{
+		{
+			Name: "channels", Syntax: "[pattern]", Summary: "List active channels",
+			Group: "pubsub", Since: "2.8.0", Arity: -2, Flags: PubSub | Loading | Stale,
+			Parse: func(in *Input) (Run, error) { return parseActive(in, toChannel) },
+		},
+		pubsubHelp(),
+		{
+			Name: "numpat", Summary: "Get the count of unique patterns pattern subscriptions",
+			Group: "pubsub", Since: "2.8.0", Arity: 2, Flags: PubSub | Loading | Stale,
+			Parse: just(func(x *Context) Reply { return Count(x.Engine.Hub.size(toPattern)) }),
+		},
+		{
+			Name: "numsub", Syntax: "[channel [channel ...]]", Summary: "Get the count of subscribers for channels",
+			Group: "pubsub", Since: "2.8.0", Arity: -2, Flags: PubSub | Loading | Stale,
+			Parse: func(in *Input) (Run, error) { return countSubscribers(in, toChannel), nil },
+		},
+		{
+			Name: "shardchannels", Syntax: "[pattern]", Summary: "List active shard channels",
+			Group: "pubsub", Since: "7.0.0", Arity: -2, Flags: PubSub | Loading | Stale,
+			Parse: func(in *Input) (Run, error) { return parseActive(in, toShard) },
+		},
+		{
+			Name: "shardnumsub", Syntax: "[shardchannel [shardchannel ...]]", Summary: "Get the count of subscribers for shard channels",
+			Group: "pubsub", Since: "7.0.0", Arity: -2, Flags: PubSub | Loading | Stale,
+			Parse: func(in *Input) (Run, error) { return countSubscribers(in, toShard), nil },
+		},
+	},
+}
+
+// pubsubHelp is the row of HELP, which came later than that of other commands.
+func pubsubHelp() Command {
+	row := helpRow("pubsub", "pubsub")
+	row.Since = "6.2.0"
+	return row
+}
+
+// subscribe makes the Run of SUBSCRIBE, PSUBSCRIBE and SSUBSCRIBE. Each channel gets a reply of its
+// own, with the number of subscriptions after it.
+func subscribe(in *Input, kind kindOfSubscription, word string) Run {
+	names := in.Args[1:]
+	return func(x *Context) Reply {
+		kept := make([]string, len(names))
+		for i, name := range names {
+			kept[i] = strings.Clone(name)
+		}
+		replies := make([]Reply, 0, len(names))
+		x.Engine.Hub.subscribe(x.Session, kind, kept, func(name string) {
+			replies = append(replies, confirmation(x.Session, kind, word, Bulk(name)))
+		})
+		return several(replies)
+	}
+}
+
+// unsubscribe makes the Run of UNSUBSCRIBE, PUNSUBSCRIBE and SUNSUBSCRIBE, which without arguments end
+// all subscriptions of their kind.
+func unsubscribe(in *Input, kind kindOfSubscription, word string) Run {
+	names := in.Args[1:]
+	return func(x *Context) Reply {
+		list := names
+		if len(list) == 0 {
+			list = x.Engine.Hub.names(x.Session, kind)
+		}
+		if len(list) == 0 {
+			return several([]Reply{confirmation(x.Session, kind, word, Null)})
+		}
+		replies := make([]Reply, 0, len(list))
+		x.Engine.Hub.unsubscribe(x.Session, kind, list, func(name string) {
+			replies = append(replies, confirmation(x.Session, kind, word, Bulk(name)))
+		})
+		return several(replies)
+	}
+}
+
+// confirmation tells what has been subscribed to, or no longer is, and to how much the session
+// subscribes now; channels and patterns count together.
+func confirmation(s *Session, kind kindOfSubscription, word string, name Reply) Reply {
+	n := s.subscribed[kind]
+	if kind != toShard {
+		n = s.subscribed[toChannel] + s.subscribed[toPattern]
+	}
+	return push(Bulk(word), name, Count(n))
+}
+
+func several(replies []Reply) Reply { return Reply{Kind: KindSeveral, Elems: replies} }
+
+// publish makes the Run of PUBLISH and SPUBLISH. Between MULTI and EXEC the message is of what the
+// transaction does and shares its fate. Elsewhere it waits for what the client has done before, as in
+// Redis, but is sent even if that fails.
+func publish(in *Input, kind kindOfSubscription) Run {
+	channel, text := in.Args[1], in.Args[2]
+	return func(x *Context) Reply {
+		n := x.Engine.Hub.receivers(kind, channel)
+		if n > 0 {
+			x.post(letter{
+				kind: kind, channel: strings.Clone(channel), text: strings.Clone(text), bound: x.Session.multi.open,
+			})
+		}
+		return Count(n)
+	}
+}
+
+func parseActive(in *Input, kind kindOfSubscription) (Run, error) {
+	pattern := "*"
+	switch len(in.Args) {
+	case 2:
+	case 3:
+		pattern = in.Args[2]
+	default:
+		return nil, Error("ERR unknown subcommand or wrong number of arguments for '" + cut(cString(in.Args[1])) + "'. Try PUBSUB HELP.")
+	}
+	return func(x *Context) Reply {
+		names := []Reply{}
+		x.Engine.Hub.active(kind, func(name string) {
+			if MatchGlob(pattern, name) {
+				names = append(names, Bulk(name))
+			}
+		})
+		return Array(names...)
+	}, nil
+}
+
+func countSubscribers(in *Input, kind kindOfSubscription) Run {
+	channels := in.Args[2:]
+	return func(x *Context) Reply {
+		pairs := make([]Reply, 0, 2*len(channels))
+		for _, channel := range channels {
+			pairs = append(pairs, Bulk(channel), Count(x.Engine.Hub.count(kind, channel)))
+		}
+		return Array(pairs...)
+	}
+}
