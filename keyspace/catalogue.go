@@ -186,10 +186,20 @@ func (tx *Tx) discard(c *Container) {
 	cat := &tx.ks.catalogue
 	cat.dropped = append(cat.dropped, c.number)
 	cat.dirty[c.number] = nil
-	clear(c.tables)
+	c.letGo()
 	tx.group = appendDel(tx.group, containerKey(c.number))
 	tx.removed = append(tx.removed, tx.ks.partitions...)
 	tx.ks.wakeCheckpoint()
+}
+
+// letGo lets go of all tables.
+func (c *Container) letGo() {
+	for i, t := range c.tables {
+		if t != nil {
+			t.used.Add(-t.memory)
+			c.tables[i] = nil
+		}
+	}
 }
 
 func (tx *Tx) writeCatalogue() *catalogue {

@@ -30,7 +30,16 @@ func (ks *Keyspace) Check() error {
 			}
 		}
 	}
-	for _, p := range ks.partitions {
+	for i, p := range ks.partitions {
+		memory := int64(0)
+		for _, c := range ks.catalogue.byName {
+			if t := c.tables[i]; t != nil {
+				memory += t.memory
+			}
+		}
+		if used := p.used.Load(); memory != used {
+			return fmt.Errorf("partition %d counts %d bytes of memory, its tables have %d", i, used, memory)
+		}
 		for _, e := range p.dirty {
 			if !e.dirty {
 				return fmt.Errorf("partition %d: %q is in the dirty list without its mark", p.number, e.key)

@@ -162,7 +162,7 @@ func (l *loader) put(p *partition, key, rec string) (*entry, error) {
 	c := l.container(number)
 	t := c.tables[p.number]
 	if t == nil {
-		t = newTable(number)
+		t = newTable(number, p)
 		c.tables[p.number] = t
 	}
 	p.version = max(p.version, it.Version)
@@ -249,6 +249,7 @@ func (l *loader) finish() {
 			cat.byName[c.name] = c
 			continue
 		}
+		c.letGo()
 		cat.dropped = append(cat.dropped, number)
 		cat.dirty[number] = nil
 	}

@@ -3,6 +3,7 @@ package keyspace
 import (
 	"strings"
 	"sync"
+	"sync/atomic"
 )
 
 // partition is a share of all containers' items: those whose ids fall into its slots.
@@ -12,7 +13,8 @@ import (
 // Several are locked in ascending order of number.
 type partition struct {
 	number int
-	store  *store // has its own locking; only the checkpoint and the start use it
+	store  *store       // has its own locking; only the checkpoint and the start use it
+	used   atomic.Int64 // bytes of memory that its items take, an estimate
 
 	mu          sync.Mutex
 	version     uint64   // of the last write; see nextVersion

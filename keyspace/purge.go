@@ -1,6 +1,11 @@
 package keyspace
 
-import "mayfly/expiry"
+import (
+	"iter"
+	"slices"
+
+	"mayfly/expiry"
+)
 
 // pool is what the active purge draws samples from: a container's part in a partition.
 type pool struct {
@@ -48,12 +53,31 @@ func (ks *Keyspace) pools() []expiry.Pool {
 	}
 	l.asOf = cat.changes
 	l.pools = make([]expiry.Pool, 0, len(cat.byName)*len(ks.partitions))
-	for _, c := range cat.byName {
-		for _, p := range ks.partitions {
-			l.pools = append(l.pools, pool{ks, p, c})
-		}
+	for o := range ks.eachPool() {
+		l.pools = append(l.pools, o)
 	}
 	return l.pools
+}
+
+// allPools is a list of all pools.
+func (ks *Keyspace) allPools() []pool {
+	p := ks.partitions[0]
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Collect(ks.eachPool())
+}
+
+// eachPool goes through all pools. Some partition's lock must be held.
+func (ks *Keyspace) eachPool() iter.Seq[pool] {
+	return func(yield func(pool) bool) {
+		for _, c := range ks.catalogue.byName {
+			for _, p := range ks.partitions {
+				if !yield(pool{ks, p, c}) {
+					return
+				}
+			}
+		}
+	}
 }
 
 // PurgeOnce runs one slow cycle of the active purge; tests drive the purge with it.

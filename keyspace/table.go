@@ -2,6 +2,7 @@ package keyspace
 
 import (
 	"math"
+	"sync/atomic"
 
 	"mayfly/expiry"
 )
@@ -48,6 +49,8 @@ type table struct {
 	mortals class
 	spread  expiry.Spread // where the purge draws next, over heirs and mortals together
 	bytes   int64         // of ids and bodies
+	memory  int64         // bytes that the items take, an estimate; also in used
+	used    *atomic.Int64 // the same of the whole partition
 	plain   int           // how many are plain keys
 }
 
@@ -71,9 +74,10 @@ type candidate struct {
 	e    *entry
 }
 
-func newTable(number uint32) *table {
+func newTable(number uint32, p *partition) *table {
 	return &table{
 		number:  number,
+		used:    &p.used,
 		prefix:  len(appendKey(nil, number, "")),
 		index:   make(map[string]*entry),
 		nextSeq: 1,
@@ -86,9 +90,16 @@ func (t *table) id(e *entry) string { return e.key[t.prefix:] }
 
 func (t *table) size(e *entry) int64 { return int64(len(e.key) - t.prefix + len(e.rec) - int(e.head)) }
 
+// itemOverhead is what an item takes in memory besides its key and record: the entry, its places in
+// the index, the lists and the store's tree, and what allocation rounds up. BenchmarkMemory tells.
+const itemOverhead = 256
+
 // account counts an entry that comes (times 1) or goes (-1).
 func (t *table) account(e *entry, times int) {
 	t.bytes += int64(times) * t.size(e)
+	memory := int64(times) * int64(len(e.key)+len(e.rec)+itemOverhead)
+	t.memory += memory
+	t.used.Add(memory)
 	if e.kind == Plain {
 		t.plain += times
 	}

@@ -219,7 +219,7 @@ func (tx *Tx) Put(c *Container, id string, kind Kind, body string, own int64) It
 	e := tx.find(p, c, id)
 	t := c.tables[p.number]
 	if t == nil {
-		t = newTable(c.number)
+		t = newTable(c.number, p)
 		c.tables[p.number] = t
 	}
 	it := Item{Kind: kind, Body: body, TS: tx.now, Own: own, Version: p.nextVersion()}
@@ -376,7 +376,8 @@ func (tx *Tx) Random(c *Container) (id string, it Item, ok bool) {
 		return "", Item{}, false
 	}
 	rank := rand.IntN(total)
-	tx.eachPartition(func(p *partition) bool {
+	draw := func(p *partition) bool {
+		tx.saw(p.lastWrite) // it may be newer than the count
 		t := c.tables[p.number]
 		if t == nil {
 			return true
@@ -391,7 +392,12 @@ func (tx *Tx) Random(c *Container) (id string, it Item, ok bool) {
 		}
 		id, it, ok = t.id(e), e.item(), true
 		return false
-	})
+	}
+	tx.eachPartition(draw)
+	if !ok { // so many have gone since the count that the rank lies behind the last: take the first
+		rank = 0
+		tx.eachPartition(draw)
+	}
 	return id, it, ok
 }
 
