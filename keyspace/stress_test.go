@@ -502,3 +502,61 @@ func (w *worker) emptyBrief() {
 		model.exists = false
 	}
 }
+
+// TestRandomWhileOthersWrite: as long as something lives there is a random item, even if most of what
+// was counted is deleted before it can be drawn; and the ticket covers what was drawn, even if it was
+// written after the count.
+func TestRandomWhileOthersWrite(t *testing.T) {
+	o := open(t)
+	o.put(steady, residentID(0), "resident", expiry.Inherit)
+	var ids []string
+	for n := range 100 {
+		ids = append(ids, singleID(n))
+	}
+	written := make(map[string]Ticket) // by body
+	stop := make(chan struct{})
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		var tx Tx
+		for round := 0; ; round++ {
+			body := fmt.Sprint(round)
+			o.BeginKeys(&tx, ids)
+			for _, id := range ids {
+				tx.Put(tx.Container(steady), id, Document, body, expiry.Inherit)
+			}
+			written[body] = tx.Close()
+			o.Wait(written[body])
+			o.BeginKeys(&tx, ids)
+			for _, id := range ids {
+				tx.Delete(tx.Container(steady), id)
+			}
+			tx.Close()
+			select {
+			case <-stop:
+				return
+			default:
+			}
+		}
+	})
+	drawn := make(map[string]Ticket) // the least, by body
+	for n := range 5000 {
+		var tx Tx
+		o.BeginSweep(&tx)
+		_, it, ok := tx.Random(tx.Container(steady))
+		ticket := tx.Close()
+		if !ok {
+			t.Errorf("draw %d gives nothing", n)
+			break
+		}
+		if least, again := drawn[it.Body]; !again || ticket < least {
+			drawn[it.Body] = ticket
+		}
+	}
+	close(stop)
+	wg.Wait()
+	for body, ticket := range drawn {
+		if ticket < written[body] {
+			t.Errorf("ticket %d was given to a draw of what %d stands for", ticket, written[body])
+		}
+	}
+}
