@@ -198,23 +198,10 @@ func (t *table) discharge(e *entry) {
 	}
 }
 
-// limits gives the moments up to which the candidates of each class are dead: heirs last written,
-// mortals ending at or before them. They agree with expiry.Policy.Dead, which decides each case.
-func limits(p *expiry.Policy, now int64) (heirs, mortals int64) {
-	heirs, mortals = p.InheritDeadTo, p.OwnDeadTo
-	if p.Default > 0 {
-		heirs = max(heirs, now-int64(p.Default)*1000)
-	}
-	if p.Default != expiry.Off {
-		mortals = max(mortals, now)
-	}
-	return heirs, mortals
-}
-
 // sweep removes all that is dead now, calling gone for each. If the bounds show that nothing can
 // be dead it costs nothing; otherwise it passes once over each list and makes the bounds exact.
 func (t *table) sweep(p *expiry.Policy, now int64, gone func(*entry)) {
-	heirs, mortals := limits(p, now)
+	heirs, mortals := p.DeadTo(now)
 	t.sweepClass(&t.heirs, heirs, gone)
 	t.sweepClass(&t.mortals, mortals, gone)
 }
@@ -240,7 +227,7 @@ func (t *table) sweepClass(c *class, limit int64, gone func(*entry)) {
 // sample draws n candidates, spread over all that could be dead, and removes those that are,
 // calling gone for each.
 func (t *table) sample(p *expiry.Policy, now int64, n int, gone func(*entry)) (drawn, dead int) {
-	heirs, mortals := limits(p, now)
+	heirs, mortals := p.DeadTo(now)
 	numHeirs, numMortals := 0, 0
 	if t.heirs.earliest <= heirs {
 		numHeirs = len(t.heirs.list)

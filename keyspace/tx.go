@@ -213,7 +213,8 @@ func (tx *Tx) Get(c *Container, id string) (Item, bool) {
 }
 
 // Put stores an item under an id, whether there is one or not; its clock starts now. It returns the
-// item as stored. own is expiry.Inherit, expiry.Never or a moment in ms after now.
+// item as stored. own is expiry.Inherit, expiry.Never or a moment in ms; one that has passed makes
+// sense only in a container that is off.
 func (tx *Tx) Put(c *Container, id string, kind Kind, body string, own int64) Item {
 	p := tx.partition(id)
 	e := tx.find(p, c, id)
