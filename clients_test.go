@@ -60,6 +60,7 @@ func TestGoRedis(t *testing.T) {
 		{"ends", (*goRedis).ends},
 		{"keys", (*goRedis).keys},
 		{"pipelines", (*goRedis).pipelines},
+		{"transactions", (*goRedis).transactions},
 		{"errors", (*goRedis).errors},
 		{"server", (*goRedis).server},
 		{"containers", (*goRedis).containers},
@@ -306,6 +307,56 @@ func (c *goRedis) pipelines() {
 	if _, err := pipe.Exec(c.ctx); err != nil || get.Val() != large {
 		c.t.Errorf("twenty times a value of a megabyte: %v", err)
 	}
+}
+
+// transactions goes through MULTI and WATCH as go-redis puts them to use.
+func (c *goRedis) transactions() {
+	pipe := c.TxPipeline()
+	set := pipe.Set(c.ctx, "a", "1", 0)
+	incr := pipe.Incr(c.ctx, "a")
+	nobody := pipe.Get(c.ctx, "nobody")
+	config := pipe.ConfigGet(c.ctx, "appendfsync")
+	if _, err := pipe.Exec(c.ctx); !errors.Is(err, redis.Nil) { // that of nobody
+		c.t.Error(err)
+	}
+	is(c, set, "OK")
+	is(c, incr, 2)
+	c.isNil(nobody)
+	is(c, config, map[string]string{"appendfsync": "everysec"})
+
+	// A command that fails leaves the others; one that is refused leaves none.
+	pipe = c.TxPipeline()
+	pipe.Set(c.ctx, "a", "text", 0)
+	incr = pipe.Incr(c.ctx, "a")
+	_, _ = pipe.Exec(c.ctx)
+	c.fails(incr, "ERR value is not an integer or out of range")
+	is(c, c.Get(c.ctx, "a"), "text")
+	pipe = c.TxPipeline()
+	pipe.Set(c.ctx, "a", "other", 0)
+	pipe.Do(c.ctx, "NO.SUCH")
+	if _, err := pipe.Exec(c.ctx); err == nil || !strings.HasPrefix(err.Error(), "EXECABORT") {
+		c.t.Errorf("a transaction with an unknown command: %v", err)
+	}
+	is(c, c.Get(c.ctx, "a"), "text")
+
+	watch := func(meanwhile func()) error {
+		return c.Watch(c.ctx, func(tx *redis.Tx) error {
+			meanwhile()
+			_, err := tx.TxPipelined(c.ctx, func(pipe redis.Pipeliner) error {
+				pipe.Set(c.ctx, "a", "watched", 0)
+				return nil
+			})
+			return err
+		}, "a")
+	}
+	if err := watch(func() { is(c, c.Set(c.ctx, "a", "changed", 0), "OK") }); !errors.Is(err, redis.TxFailedErr) {
+		c.t.Errorf("a watched key was changed: %v", err)
+	}
+	is(c, c.Get(c.ctx, "a"), "changed")
+	if err := watch(func() {}); err != nil {
+		c.t.Errorf("a watched key was left alone: %v", err)
+	}
+	is(c, c.Get(c.ctx, "a"), "watched")
 }
 
 func (c *goRedis) errors() {

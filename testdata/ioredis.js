@@ -54,6 +54,15 @@ async function main() {
   const values = await Promise.all(Array.from({ length: 100 }, (_, n) => gathered.get(n + 100)));
   assert.deepEqual(values, Array.from({ length: 100 }, (_, n) => String(n + 100)));
 
+  // Transactions.
+  assert.deepEqual(await redis.multi().set("a", 1).incr("a").get("nobody").exec(), [[null, "OK"], [null, 2], [null, null]]);
+  await redis.watch("a");
+  await gathered.set("a", "not watched"); // key:a
+  await redis.set("a", "meanwhile");
+  assert.equal(await redis.multi().set("a", "watched").exec(), null);
+  assert.equal(await redis.getdel("a"), "meanwhile");
+  await assert.rejects(redis.multi().set("a", 1).call("NO.SUCH").exec(), /EXECABORT/);
+
   // Errors.
   await redis.set("text", "abc");
   await assert.rejects(redis.incr("text"), /^ReplyError: ERR value is not an integer or out of range$/);

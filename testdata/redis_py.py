@@ -87,6 +87,17 @@ assert r.config_get("appendfsync") == {"appendfsync": "everysec"} and r.config_s
 assert r.command_count() == len(r.command()) and r.command()["get"]["arity"] == 2
 assert r.flushdb() is True and r.dbsize() == 0 and other.dbsize() == 1
 
+# Transactions.
+assert r.pipeline().set("a", 1).incr("a").get("nobody").execute() == [True, 2, None]
+with r.pipeline() as pipe:
+    pipe.watch("a")
+    r.set("a", "meanwhile")
+    pipe.multi()
+    pipe.set("a", "watched")
+    refused(redis.WatchError, "", pipe.execute)
+assert r.transaction(lambda pipe: pipe.multi() or pipe.set("a", "watched"), "a") == [True]
+assert r.getdel("a") == "watched"
+
 # Errors.
 assert r.set("text", "abc")
 refused(redis.ResponseError, "value is not an integer or out of range", r.incr, "text")
