@@ -104,7 +104,7 @@ func (e *Engine) admit(s *Session, r *row) error {
 	}
 	if r.Flags&Write != 0 {
 		if err := e.Keyspace.Writable(); err != nil {
-			return misconf(err)
+			return Misconf(err)
 		}
 	}
 	if s.listening() && r.Flags&Listening == 0 {
@@ -126,6 +126,7 @@ func (e *Engine) run(s *Session, r *row, args []string, run Run) Reply {
 		if s.ctx.mail != nil {
 			e.Hub.send(s, s.ctx.mail, s.seen)
 		}
+		clear(s.ids) // they are views of the read buffer, which may be big
 	}()
 	s.used(r.full, s.tx.Now())
 	e.stats.ran(s)

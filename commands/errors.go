@@ -85,8 +85,8 @@ func unknownSubcommand(command, sub string) error {
 	return Error("ERR unknown subcommand '" + cut(cString(sub)) + "'. Try " + strings.ToUpper(command) + " HELP.")
 }
 
-// misconf is the error for a write while the disk refuses what is written.
-func misconf(cause error) error {
+// Misconf is the error for a write while the disk refuses what is written.
+func Misconf(cause error) error {
 	return Error("MISCONF Errors writing to the journal: " + cause.Error())
 }
 

@@ -271,7 +271,7 @@ func runQueue(x *Context) Reply {
 	t.watcherSize = 0
 	if t.flags&Write != 0 {
 		if err := x.Engine.Keyspace.Writable(); err != nil {
-			return Fail(execAborted(misconf(err)))
+			return Fail(execAborted(Misconf(err)))
 		}
 	}
 	switch {

@@ -114,15 +114,11 @@ func (b *batch) commit(wait func(keyspace.Ticket) error) {
 			}
 		}
 		if m.ticket > committed && len(reply) > 0 {
-			out = redcon.AppendError(out, misconf(cause))
+			out = redcon.AppendError(out, commands.Misconf(cause).Error())
 		} else {
 			out = append(out, reply...)
 		}
 		b.marks[i].end = len(out)
 	}
 	b.out = out
-}
-
-func misconf(cause error) string {
-	return "MISCONF Errors writing to the data folder: " + cause.Error()
 }

@@ -285,7 +285,7 @@ func (c *conn) stream(b *batch, r *commands.Reply) error {
 		return err
 	}
 	if err := c.wait(ticket); err != nil {
-		b.add(c.session.Proto, &commands.Reply{Kind: commands.KindError, Str: misconf(err)}, 0)
+		b.add(c.session.Proto, &commands.Reply{Kind: commands.KindError, Str: commands.Misconf(err).Error()}, 0)
 		return nil
 	}
 	if err := c.pieces(b, r); err != nil {
