@@ -65,7 +65,7 @@ func TestFailedCommit(t *testing.T) {
 			return commands.Bulk(big)
 		},
 	}
-	const refused = "-MISCONF Errors writing to the data folder: no space left on device\r\n"
+	const refused = "-MISCONF Errors writing to the journal: no space left on device\r\n"
 	c := dial(t, newTestServer(t).run(t, e, nil))
 	c.send(command("PING") + command("SET", "a", "1") + command("SET", "a", "2") + command("PING") + command("SET", "a", "3"))
 	c.expect("+PONG\r\n+OK\r\n" + refused + "+PONG\r\n" + refused)
