@@ -35,11 +35,27 @@ var connectionCommands = []Command{
 				Parse: parseClientInfo,
 			},
 			{
+				Name: "kill", Syntax: "<ip:port | " + killOption + " [" + killOption + " ...]>",
+				Summary: "Kill the connection of a client",
+				Group:   "connection", Since: "2.4.0", Arity: -3, Flags: Admin | NoScript | Loading | Stale,
+				Parse: parseClientKill,
+			},
+			{
 				Name: "list", Syntax: "[TYPE <NORMAL | MASTER | REPLICA | PUBSUB>] [ID client-id [client-id ...]]",
 				Summary: "Get the list of client connections",
 				Group:   "connection", Since: "2.4.0", Arity: -2, Flags: Admin | NoScript | Loading | Stale,
 				Tips:  "nondeterministic_output",
 				Parse: parseClientList,
+			},
+			{
+				Name: "no-evict", Syntax: "<ON | OFF>", Summary: "Set client eviction mode for the current connection",
+				Group: "connection", Since: "7.0.0", Arity: 3, Flags: Admin | NoScript | Loading | Stale,
+				Parse: parseClientNoEvict,
+			},
+			{
+				Name: "reply", Syntax: "<ON | OFF | SKIP>", Summary: "Instruct the server whether to reply to commands",
+				Group: "connection", Since: "3.2.0", Arity: 3, Flags: NoScript | Loading | Stale,
+				Parse: parseClientReply,
 			},
 			{
 				Name: "setinfo", Syntax: "<LIB-NAME libname | LIB-VER libver>",
@@ -70,13 +86,13 @@ var connectionCommands = []Command{
 	},
 	{
 		Name: "ping", Syntax: "[message]", Summary: "Ping the server",
-		Group: "connection", Since: "1.0.0", Arity: -1, Flags: Fast,
+		Group: "connection", Since: "1.0.0", Arity: -1, Flags: Fast | Listening,
 		Tips:  "request_policy:all_shards response_policy:all_succeeded",
 		Parse: parsePing,
 	},
 	{
 		Name: "quit", Summary: "Close the connection",
-		Group: "connection", Since: "1.0.0", Arity: -1, Flags: NoScript | Loading | Stale | Fast | NoAuth | AllowBusy | AtOnce,
+		Group: "connection", Since: "1.0.0", Arity: -1, Flags: NoScript | Loading | Stale | Fast | NoAuth | AllowBusy | AtOnce | Listening,
 		Parse: just(func(x *Context) Reply {
 			x.Session.Closing = true
 			return OK
@@ -84,7 +100,7 @@ var connectionCommands = []Command{
 	},
 	{
 		Name: "reset", Summary: "Reset the connection",
-		Group: "connection", Since: "6.2.0", Arity: 1, Flags: NoScript | Loading | Stale | Fast | NoAuth | AllowBusy | AtOnce,
+		Group: "connection", Since: "6.2.0", Arity: 1, Flags: NoScript | Loading | Stale | Fast | NoAuth | AllowBusy | AtOnce | Listening,
 		Parse: just(reset),
 	},
 	{
@@ -100,14 +116,21 @@ func just(run Run) func(*Input) (Run, error) {
 }
 
 func parsePing(in *Input) (Run, error) {
+	answer, message := Status("PONG"), ""
 	switch len(in.Args) {
 	case 1:
-		return func(*Context) Reply { return Status("PONG") }, nil
 	case 2:
-		message := in.Args[1]
-		return func(*Context) Reply { return Bulk(message) }, nil
+		message = in.Args[1]
+		answer = Bulk(message)
+	default:
+		return nil, wrongArity("ping")
 	}
-	return nil, wrongArity("ping")
+	return func(x *Context) Reply {
+		if x.Session.listening() { // to look like a message
+			return Bulks("pong", message)
+		}
+		return answer
+	}, nil
 }
 
 func parseSelect(in *Input) (Run, error) {
@@ -126,23 +149,26 @@ func parseSelect(in *Input) (Run, error) {
 }
 
 func reset(x *Context) Reply {
-	x.Engine.discard(x.Session)
+	x.Engine.CloseSession(x.Session)
 	x.Session.reset()
 	x.Session.Authenticated = !x.Engine.Host.PasswordSet()
 	return Status("RESET")
 }
 
-// credentials are what AUTH and HELLO AUTH give. The only user is "default".
+// defaultUser is the only user there is.
+const defaultUser = "default"
+
+// credentials are what AUTH and HELLO AUTH give.
 type credentials struct{ user, password string }
 
 // check tells whether the credentials are right. Without a password set any will do, as for a user
 // of Redis with the rule nopass.
 func (c *credentials) check(host Host) bool {
-	return c.user == "default" && (!host.PasswordSet() || host.CheckPassword(c.password))
+	return c.user == defaultUser && (!host.PasswordSet() || host.CheckPassword(c.password))
 }
 
 func parseAuth(in *Input) (Run, error) {
-	given := credentials{user: "default"}
+	given := credentials{user: defaultUser}
 	switch len(in.Args) {
 	case 2:
 		given.password = in.Args[1]
@@ -253,6 +279,14 @@ func parseClientSetName(in *Input) (Run, error) {
 	}, nil
 }
 
+// parseClientNoEvict: no client is evicted in any case.
+func parseClientNoEvict(in *Input) (Run, error) {
+	if isWord(in.Args[2], "ON") || isWord(in.Args[2], "OFF") {
+		return func(*Context) Reply { return OK }, nil
+	}
+	return nil, errSyntax
+}
+
 func parseClientSetInfo(in *Input) (Run, error) {
 	option, value := in.Args[2], in.Args[3]
 	var field func(s *Session) *string
@@ -298,13 +332,13 @@ func parseClientList(in *Input) (Run, error) {
 	case len(args) == 2:
 		return list(func(all []*Session) []*Session { return all })
 	case len(args) == 4 && strings.EqualFold(args[2], "TYPE"):
-		switch strings.ToLower(args[3]) {
-		case "normal":
-			return list(func(all []*Session) []*Session { return all })
-		case "master", "replica", "slave", "pubsub":
-			return list(func([]*Session) []*Session { return nil })
+		is, err := clientType(args[3])
+		if err != nil {
+			return nil, err
 		}
-		return nil, Error("ERR Unknown client type '" + cut(cString(args[3])) + "'")
+		return list(func(all []*Session) []*Session {
+			return slices.DeleteFunc(all, func(s *Session) bool { return !is(s) })
+		})
 	case len(args) > 3 && strings.EqualFold(args[2], "ID"):
 		ids := make([]int64, 0, len(args)-3)
 		for _, arg := range args[3:] {
@@ -317,6 +351,19 @@ func parseClientList(in *Input) (Run, error) {
 		return list(func(all []*Session) []*Session { return sessionsByID(all, ids) })
 	}
 	return nil, errSyntax
+}
+
+// clientType gives what tells whether a session is of the type with this name.
+func clientType(name string) (func(*Session) bool, error) {
+	switch strings.ToLower(name) {
+	case "normal":
+		return func(s *Session) bool { return !s.IsSubscriber() }, nil
+	case "pubsub":
+		return (*Session).IsSubscriber, nil
+	case "master", "replica", "slave":
+		return func(*Session) bool { return false }, nil
+	}
+	return nil, Error("ERR Unknown client type '" + cut(cString(name)) + "'")
 }
 
 // sessionsByID picks the sessions with these ids, in their order, from all by ascending id.

@@ -54,7 +54,7 @@ func (e *fakeEngine) Wait(t keyspace.Ticket) error {
 func (e *fakeEngine) Execute(s *commands.Session, args []string) commands.Reply {
 	name := strings.ToUpper(args[0])
 	e.mu.Lock()
-	e.ran = append(e.ran, name)
+	e.ran = append(e.ran, strings.Clone(name))
 	e.mu.Unlock()
 	if f := e.commands[name]; f != nil {
 		return f(s, args)

@@ -1,0 +1,63 @@
+package server
+
+import (
+	"testing"
+
+	"mayfly/commands"
+)
+
+func TestDisconnect(t *testing.T) {
+	s := newTestServer(t)
+	e := newFakeEngine()
+	address := s.run(t, e, nil)
+	idle, other := dial(t, address), dial(t, address)
+	for _, c := range []*client{idle, other} {
+		c.send("PING\r\n")
+		c.expect("+PONG\r\n")
+	}
+	if n := s.Disconnect(func(x *commands.Session) bool { return x.Addr == idle.LocalAddr().String() }); n != 1 {
+		t.Errorf("%d are disconnected", n)
+	}
+	idle.expectEnd()
+	other.send("PING\r\n")
+	other.expect("+PONG\r\n")
+	eventually(t, "the client is gone", func() bool { return len(s.Sessions()) == 1 })
+	if n := s.Disconnect(func(*commands.Session) bool { return false }); n != 0 {
+		t.Errorf("%d are disconnected", n)
+	}
+}
+
+// Who is disconnected while one of its commands runs does not get the next ones carried out.
+func TestDisconnectDropsWhatIsPipelined(t *testing.T) {
+	s := newTestServer(t)
+	e := newFakeEngine()
+	e.commands = map[string]func(*commands.Session, []string) commands.Reply{
+		"DIE": func(self *commands.Session, _ []string) commands.Reply {
+			s.Disconnect(func(x *commands.Session) bool { return x == self })
+			return commands.OK
+		},
+	}
+	c := dial(t, s.run(t, e, nil))
+	c.send("SET a 1\r\nDIE\r\nSET a 2\r\n")
+	c.expectEnd()
+	eventually(t, "the client is gone", func() bool { return len(s.Sessions()) == 0 })
+	if got, want := e.history(), "SET DIE"; got != want {
+		t.Errorf("carried out: %s, want %s", got, want)
+	}
+	if e.waits == 0 {
+		t.Error("what was done is not committed")
+	}
+}
+
+func TestDisconnectTLS(t *testing.T) {
+	s, address, known := secureServer(t, "yes")
+	c := dialTLS(t, address, known)
+	c.send("PING\r\n")
+	c.expect("+PONG\r\n")
+	if n := s.Disconnect(func(*commands.Session) bool { return true }); n != 1 {
+		t.Errorf("%d are disconnected", n)
+	}
+	if _, err := c.r.ReadByte(); err == nil {
+		t.Error("the connection goes on")
+	}
+}
