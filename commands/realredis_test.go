@@ -8,7 +8,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 )
@@ -55,8 +57,9 @@ func startRealRedis(t *testing.T) *realRedis {
 
 // realConn is a connection to a realRedis, speaking RESP3 to see all types of replies.
 type realConn struct {
-	conn net.Conn
-	in   *bufio.Reader
+	conn     net.Conn
+	in       *bufio.Reader
+	messages []Reply // that have come while replies were read
 }
 
 func (r *realRedis) dial(t *testing.T) *realConn {
@@ -71,8 +74,70 @@ func (r *realRedis) dial(t *testing.T) *realConn {
 	return c
 }
 
-// do sends one command and reads its reply.
+// do sends one command and reads its reply. Those that are messages, as of SUBSCRIBE, are taken for
+// several.
 func (c *realConn) do(t *testing.T, args ...string) Reply {
+	t.Helper()
+	name := strings.ToLower(args[0])
+	if !strings.HasSuffix(name, "subscribe") {
+		return c.ask(t, args...)
+	}
+	c.send(t, args...)
+	var confirmations []Reply
+	for {
+		switch r := c.read(t); {
+		case r.Kind == KindPush && r.Elems[0].Str == name:
+			confirmations = append(confirmations, r)
+			if len(confirmations) >= len(args)-1 { // all have come, or those after UNSUBSCRIBE without arguments
+				return several(append(confirmations, c.confirmations(t, name)...))
+			}
+		case r.Kind == KindPush:
+			c.messages = append(c.messages, r)
+		default:
+			return r
+		}
+	}
+}
+
+// confirmations reads what is under way, and returns the confirmations of a command among it.
+func (c *realConn) confirmations(t *testing.T, name string) []Reply {
+	t.Helper()
+	before := len(c.messages)
+	c.ask(t, "PING")
+	var found []Reply
+	c.messages = append(c.messages[:before:before], slices.DeleteFunc(slices.Clone(c.messages[before:]), func(r Reply) bool {
+		if r.Elems[0].Str != name {
+			return false
+		}
+		found = append(found, r)
+		return true
+	})...)
+	return found
+}
+
+// received gives the messages that have come since it was called last.
+func (c *realConn) received(t *testing.T) []Reply {
+	t.Helper()
+	c.ask(t, "PING")
+	list := c.messages
+	c.messages = nil
+	return list
+}
+
+// ask sends one command and reads its reply; messages are kept.
+func (c *realConn) ask(t *testing.T, args ...string) Reply {
+	t.Helper()
+	c.send(t, args...)
+	for {
+		r := c.read(t)
+		if r.Kind != KindPush {
+			return r
+		}
+		c.messages = append(c.messages, r)
+	}
+}
+
+func (c *realConn) send(t *testing.T, args ...string) {
 	t.Helper()
 	msg := fmt.Appendf(nil, "*%d\r\n", len(args))
 	for _, arg := range args {
@@ -84,6 +149,10 @@ func (c *realConn) do(t *testing.T, args ...string) Reply {
 	if _, err := c.conn.Write(msg); err != nil {
 		t.Fatal(err)
 	}
+}
+
+func (c *realConn) read(t *testing.T) Reply {
+	t.Helper()
 	r, err := readReply(c.in)
 	if err != nil {
 		t.Fatal(err)

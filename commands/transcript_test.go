@@ -21,6 +21,8 @@ var rewrite = flag.Bool("rewrite", false, "write the replies as they are now int
 //	~ \(integer\) \d+  a reply that is a regular expression, for what cannot be foretold
 //	clock +5s          moves the clock
 //	session 2          goes on as another client, connecting it first if it is new
+//	received           the lines up to the next blank line, command or directive are the messages
+//	                   that have come for the client since it was asked last
 //	restart            closes the keyspace and opens it again
 //	# redis: same      what follows must be what a real redis-server answers too; it starts with
 //	                   empty databases and new clients, and may neither move the clock nor restart
@@ -61,6 +63,9 @@ func TestTranscriptsOnRedis(t *testing.T) {
 					conns[session] = redis.dial(t)
 				}
 				s.compare(t, notation(conns[session].do(t, s.args(t)...)), *rewrite)
+				compared++
+			case s.directive() == "received":
+				s.compare(t, notation(several(conns[session].received(t))), *rewrite)
 				compared++
 			}
 		}
@@ -121,7 +126,7 @@ func parseTranscript(text string) []step {
 			last.want = append(last.want, line)
 			continue
 		}
-		inReply = s.isCommand()
+		inReply = s.isCommand() || s.directive() == "received"
 		steps = append(steps, s)
 	}
 	return steps
@@ -132,7 +137,7 @@ func (s *step) isCommand() bool { return strings.HasPrefix(s.text, "> ") }
 // directive is the first word if it is one of the directives.
 func (s *step) directive() string {
 	switch word, _, _ := strings.Cut(s.text, " "); word {
-	case "clock", "session", "restart":
+	case "clock", "session", "received", "restart":
 		return word
 	}
 	return ""
@@ -198,6 +203,8 @@ func (p *transcriptPlayer) play(s *step) {
 	switch {
 	case s.isCommand():
 		s.compare(p.t, notation(p.world.do(p.session, s.args(p.t)...)), *rewrite && !p.same)
+	case s.directive() == "received":
+		s.compare(p.t, notation(several(p.world.received(p.session))), *rewrite && !p.same)
 	case s.directive() == "session":
 		p.session = s.number(p.t)
 	case s.directive() != "" && p.same:
