@@ -12,11 +12,21 @@ import (
 // as long as that takes; others go on meanwhile.
 func (ks *Keyspace) Save() error { return ks.checkpoint() }
 
-// SaveInBackground has a checkpoint made soon. It returns at once.
-func (ks *Keyspace) SaveInBackground() { ks.wakeCheckpoint() }
+// SaveInBackground has a checkpoint made soon. It returns at once; false if one that was asked for in
+// this way is still to be finished.
+func (ks *Keyspace) SaveInBackground() bool {
+	if ks.fold.asked.Swap(true) {
+		return false
+	}
+	ks.wakeCheckpoint()
+	return true
+}
 
 // LastSave is the moment in ms of the last checkpoint, or of the start if there was none yet.
 func (ks *Keyspace) LastSave() int64 { return ks.fold.last.Load() }
+
+// Dir is the data folder.
+func (ks *Keyspace) Dir() string { return ks.opt.Dir }
 
 // Backup writes a copy of the data folder that can be opened like any other, while reading and
 // writing go on: the state of one moment during the call, with all that was committed before it.

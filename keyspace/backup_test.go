@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"sync"
 	"testing"
 
@@ -82,5 +83,23 @@ func TestSave(t *testing.T) {
 	o.clock.Raise(epoch + 5000)
 	if err := o.Save(); err != nil || o.LastSave() != epoch+5000 {
 		t.Fatalf("saved at %d: %v", o.LastSave(), err)
+	}
+}
+
+func TestSaveInBackground(t *testing.T) {
+	o := open(t)
+	o.put("0", "a", "{}", expiry.Inherit)
+	o.clock.Raise(epoch + 5000)
+	if !o.SaveInBackground() {
+		t.Fatal("nobody else saves")
+	}
+	for o.Stats().Saving { // soon done, or the test times out
+		runtime.Gosched()
+	}
+	if s := o.Stats(); o.LastSave() != epoch+5000 || s.LastSaveError != "" {
+		t.Fatalf("saved at %d: %s", o.LastSave(), s.LastSaveError)
+	}
+	if !o.SaveInBackground() {
+		t.Error("the one before has been finished")
 	}
 }

@@ -18,9 +18,11 @@ const (
 
 // folding is a checkpoint under way.
 type folding struct {
-	done atomic.Int64
-	last atomic.Int64 // ms; when the last one was done
-	mu   sync.Mutex   // held during a checkpoint; protects what follows, and the stores
+	done   atomic.Int64
+	last   atomic.Int64          // ms; when the last one was done
+	failed atomic.Pointer[error] // nil: the last one worked
+	asked  atomic.Bool           // SaveInBackground waits for one
+	mu     sync.Mutex            // held during a checkpoint; protects what follows, and the stores
 
 	// What has been taken over from the partitions but is not safely in their stores yet. It is
 	// kept when a checkpoint fails, to be applied again by the next.
@@ -47,11 +49,16 @@ func (ks *Keyspace) runCheckpoints() {
 		case <-ticker.C:
 			waited += time.Second
 		}
-		if !woken && waited < due && ks.journal.size() < checkpointBytes || ks.Writable() != nil {
+		asked := ks.fold.asked.Load() // before the checkpoint: it is for what was written by then
+		if !asked && (!woken && waited < due && ks.journal.size() < checkpointBytes || ks.Writable() != nil) {
 			continue
 		}
 		waited, due = 0, checkpointInterval
-		if err := ks.checkpoint(); err != nil {
+		err := ks.checkpoint()
+		if asked {
+			ks.fold.asked.Store(false)
+		}
+		if err != nil {
 			ks.opt.Log.Error().Err(err).Msg("checkpoint failed, it will be tried again; the journal keeps what is written")
 			due = checkpointRetry
 			continue
@@ -88,8 +95,9 @@ func (ks *Keyspace) checkpoint() error {
 }
 
 // checkpointLocked: fold.mu must be held.
-func (ks *Keyspace) checkpointLocked() error {
+func (ks *Keyspace) checkpointLocked() (err error) {
 	f := &ks.fold
+	defer func() { note(&f.failed, err) }()
 	generation, err := ks.journal.rotate()
 	if err != nil {
 		return err
@@ -108,6 +116,23 @@ func (ks *Keyspace) checkpointLocked() error {
 	f.done.Add(1)
 	f.last.Store(ks.Now())
 	return ks.journal.remove(f.below)
+}
+
+// note keeps the error of the last attempt, nil if it worked.
+func note(last *atomic.Pointer[error], err error) {
+	if err == nil {
+		last.Store(nil)
+	} else {
+		last.Store(&err)
+	}
+}
+
+// noted is the error of the last attempt in words, empty if it worked.
+func noted(last *atomic.Pointer[error]) string {
+	if err := last.Load(); err != nil {
+		return (*err).Error()
+	}
+	return ""
 }
 
 // capture takes over what the stores have to learn. The catalogue comes first: an item is never

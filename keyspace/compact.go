@@ -46,13 +46,16 @@ func (ks *Keyspace) Compact() bool {
 	return true
 }
 
+// underWay tells whether a compaction is running or asked for.
+func (c *compacting) underWay() bool { return c.running.Load() || c.all.Load() }
+
 // compactWasteful compacts the stores that deserve it, one after the other. A failure leaves the
 // store as it was and is not the end of the others.
 func (ks *Keyspace) compactWasteful() {
 	state := &ks.compacting
-	all, when := state.all.Swap(false), *state.when.Load()
 	state.running.Store(true)
 	defer state.running.Store(false)
+	all, when := state.all.Swap(false), *state.when.Load()
 	var errs []error
 	tried := false
 	for _, s := range ks.stores() {
@@ -74,10 +77,8 @@ func (ks *Keyspace) compactWasteful() {
 		state.done.Add(1)
 		ks.opt.Log.Info().Str("file", s.path()).Int64("before", before).Int64("after", s.size()).Msg("compacted")
 	}
-	if err := errors.Join(errs...); err != nil {
-		state.failed.Store(&err)
-	} else if tried {
-		state.failed.Store(nil)
+	if tried {
+		note(&state.failed, errors.Join(errs...))
 	}
 }
 

@@ -33,9 +33,11 @@ type doomed struct {
 }
 
 // Evict deletes items that have an end, of those drawn the nearest to their death first
-// (maxmemory-policy volatile-ttl), until no more than limit bytes are used, and calls gone for each.
-// It tells whether it succeeded: not if what is left has no end. What it deletes is journalled as
-// any delete is; the ticket covers it. No transaction may be open in the calling goroutine.
+// (maxmemory-policy volatile-ttl), until no more than limit bytes are used. It calls gone for each,
+// with the item's partition locked: that must return soon and not use the keyspace, and clone the id
+// to keep it. ok tells whether it succeeded: not if what is left has no end. What it deletes is
+// journalled as any delete is; the ticket covers it. No transaction may be open in the calling
+// goroutine.
 func (ks *Keyspace) Evict(limit int64, gone func(c *Container, id string)) (t Ticket, ok bool) {
 	for ks.Used() > limit {
 		batch := ks.drawDoomed()
@@ -46,10 +48,7 @@ func (ks *Keyspace) Evict(limit int64, gone func(c *Container, id string)) (t Ti
 			if ks.Used() <= limit {
 				break
 			}
-			if ticket, done := ks.evict(d); done {
-				t = max(t, ticket)
-				gone(d.c, d.id)
-			}
+			t = max(t, ks.evict(d, gone))
 		}
 	}
 	return t, true
@@ -95,11 +94,11 @@ func (o pool) draw(n int, drawn []doomed) []doomed {
 }
 
 // evict deletes an item if it is still the one that was drawn.
-func (ks *Keyspace) evict(d doomed) (t Ticket, done bool) {
+func (ks *Keyspace) evict(d doomed, gone func(c *Container, id string)) Ticket {
 	var tx Tx
 	ks.BeginKey(&tx, d.id)
-	if it, ok := tx.Get(d.c, d.id); ok && it.Version == d.version {
-		done = tx.Delete(d.c, d.id)
+	if it, ok := tx.Get(d.c, d.id); ok && it.Version == d.version && tx.Delete(d.c, d.id) {
+		gone(d.c, d.id)
 	}
-	return tx.Close(), done
+	return tx.Close()
 }

@@ -198,7 +198,10 @@ type Stats struct {
 	Commits        int64 // groups committed
 	Fsyncs         int64 // of the journal
 	Checkpoints    int64
+	Saving         bool   // SaveInBackground is at work
+	LastSaveError  string // empty: the last checkpoint worked
 	Compactions    int64  // of stores
+	Compacting     bool   // a compaction is running or asked for
 	LiveBytes      int64  // of the stores, without what is overwritten or deleted
 	LastCompactErr string // empty: the last compaction worked
 	LastWriteError string // empty: the last write worked
@@ -215,14 +218,16 @@ func (ks *Keyspace) Stats() Stats {
 		Commits:      ks.journal.commits.Load(),
 		Fsyncs:       ks.journal.fsyncs.Load(),
 		Checkpoints:  ks.fold.done.Load(),
+		Saving:       ks.fold.asked.Load(),
 		Compactions:  ks.compacting.done.Load(),
+		Compacting:   ks.compacting.underWay(),
+
+		LastSaveError:  noted(&ks.fold.failed),
+		LastCompactErr: noted(&ks.compacting.failed),
 	}
 	for _, store := range ks.stores() {
 		s.StoreBytes += store.size()
 		s.LiveBytes += store.live.Load()
-	}
-	if err := ks.compacting.failed.Load(); err != nil {
-		s.LastCompactErr = (*err).Error()
 	}
 	if err := ks.journal.err(); err != nil {
 		s.LastWriteError = err.Error()

@@ -94,10 +94,13 @@ func (t *table) size(e *entry) int64 { return int64(len(e.key) - t.prefix + len(
 // the index, the lists and the store's tree, and what allocation rounds up. BenchmarkMemory tells.
 const itemOverhead = 256
 
+// memory is what an entry of a table takes in memory, in bytes.
+func (e *entry) memory() int64 { return int64(len(e.key) + len(e.rec) + itemOverhead) }
+
 // account counts an entry that comes (times 1) or goes (-1).
 func (t *table) account(e *entry, times int) {
 	t.bytes += int64(times) * t.size(e)
-	memory := int64(times) * int64(len(e.key)+len(e.rec)+itemOverhead)
+	memory := int64(times) * e.memory()
 	t.memory += memory
 	t.used.Add(memory)
 	if e.kind == Plain {

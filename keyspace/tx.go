@@ -212,6 +212,14 @@ func (tx *Tx) Get(c *Container, id string) (Item, bool) {
 	return Item{}, false
 }
 
+// Memory estimates how much memory the item under an id takes, in bytes; false if there is none.
+func (tx *Tx) Memory(c *Container, id string) (int64, bool) {
+	if e := tx.find(tx.partition(id), c, id); e != nil {
+		return e.memory(), true
+	}
+	return 0, false
+}
+
 // Put stores an item under an id, whether there is one or not; its clock starts now. It returns the
 // item as stored. own is expiry.Inherit, expiry.Never or a moment in ms; one that has passed makes
 // sense only in a container that is off.
@@ -301,6 +309,7 @@ type ContainerStats struct {
 	Plain     int   // those of them that are plain keys
 	InMemory  int   // items in memory when asked, those dead and not yet purged among them
 	Bytes     int64 // of the ids and bodies of the living
+	Memory    int64 // bytes that the living take in memory, an estimate; see [Keyspace.Used]
 	Mortal    int   // living items with an end of their own
 	Heirs     int   // living items that inherit the container's default
 }
@@ -315,6 +324,7 @@ func (tx *Tx) Stats(c *Container) ContainerStats {
 			s.Documents += len(t.index)
 			s.Plain += t.plain
 			s.Bytes += t.bytes
+			s.Memory += t.memory
 			s.Mortal += len(t.mortals.list)
 			s.Heirs += len(t.heirs.list)
 		} else {
