@@ -72,22 +72,24 @@ type Flags uint32
 
 // The flags.
 const (
-	Write       Flags = 1 << iota // may change data; refused while the disk fails
-	ReadOnly                      // reads data
-	DenyOOM                       // may grow memory; refused at the memory limit
-	Fast                          // constant or logarithmic time
-	Admin                         // administers the server
-	NoAuth                        // allowed before authentication
-	NoMulti                       // not allowed between MULTI and EXEC
-	Loading                       // allowed while the data is being loaded
-	Stale                         // (reported only)
-	PubSub                        // of publish/subscribe
-	Blocking                      // (reported only)
-	NoScript                      // (reported only)
-	AllowBusy                     // (reported only)
-	SkipSlowlog                   // (reported only)
-	AtOnce                        // carried out at once, not queued, between MULTI and EXEC; not reported
-	Listening                     // allowed to clients of RESP2 that have subscribed; not reported
+	Write          Flags = 1 << iota // may change data; refused while the disk fails
+	ReadOnly                         // reads data
+	DenyOOM                          // may grow memory; refused at the memory limit
+	Fast                             // constant or logarithmic time
+	Admin                            // administers the server
+	NoAuth                           // allowed before authentication
+	NoMulti                          // not allowed between MULTI and EXEC
+	Loading                          // allowed while the data is being loaded
+	Stale                            // (reported only)
+	PubSub                           // of publish/subscribe
+	Blocking                         // (reported only)
+	NoScript                         // (reported only)
+	AllowBusy                        // (reported only)
+	SkipSlowlog                      // (reported only)
+	NoAsyncLoading                   // (reported only)
+	AtOnce                           // carried out at once, not queued, between MULTI and EXEC; not reported
+	Publishes                        // sends messages; held back like writes by CLIENT PAUSE WRITE; not reported
+	Listening                        // allowed to clients of RESP2 that have subscribed; not reported
 )
 
 // Input is what Parse may look at.

@@ -50,7 +50,18 @@ var connectionCommands = []Command{
 			{
 				Name: "no-evict", Syntax: "<ON | OFF>", Summary: "Set client eviction mode for the current connection",
 				Group: "connection", Since: "7.0.0", Arity: 3, Flags: Admin | NoScript | Loading | Stale,
-				Parse: parseClientNoEvict,
+				Parse: parseOnOff,
+			},
+			{
+				Name: "no-touch", Syntax: "<ON | OFF>",
+				Summary: "Controls whether commands sent by the client will alter the LRU/LFU of the keys they access.",
+				Group:   "connection", Since: "7.2.0", Arity: 3, Flags: NoScript | Loading | Stale,
+				Parse: parseOnOff,
+			},
+			{
+				Name: "pause", Syntax: "timeout [WRITE | ALL]", Summary: "Stop processing commands from clients for some time",
+				Group: "connection", Since: "2.9.50", Arity: -3, Flags: Admin | NoScript | Loading | Stale,
+				Parse: parseClientPause,
 			},
 			{
 				Name: "reply", Syntax: "<ON | OFF | SKIP>", Summary: "Instruct the server whether to reply to commands",
@@ -68,6 +79,11 @@ var connectionCommands = []Command{
 				Name: "setname", Syntax: "connection-name", Summary: "Set the current connection name",
 				Group: "connection", Since: "2.6.9", Arity: 3, Flags: NoScript | Loading | Stale,
 				Parse: parseClientSetName,
+			},
+			{
+				Name: "unpause", Summary: "Resume processing of clients that were paused",
+				Group: "connection", Since: "6.2.0", Arity: 2, Flags: Admin | NoScript | Loading | Stale,
+				Parse: just(clientUnpause),
 			},
 		},
 	},
@@ -279,8 +295,9 @@ func parseClientSetName(in *Input) (Run, error) {
 	}, nil
 }
 
-// parseClientNoEvict: no client is evicted in any case.
-func parseClientNoEvict(in *Input) (Run, error) {
+// parseOnOff is for CLIENT NO-EVICT and NO-TOUCH: in any case no client is evicted, and reads leave no
+// trace.
+func parseOnOff(in *Input) (Run, error) {
 	if isWord(in.Args[2], "ON") || isWord(in.Args[2], "OFF") {
 		return func(*Context) Reply { return OK }, nil
 	}

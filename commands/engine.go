@@ -17,6 +17,7 @@ type Engine struct {
 	Log      zerolog.Logger
 
 	stats statistics
+	pause pause
 }
 
 // Host is what the engine needs of the server around it. Safe for concurrent use.
@@ -47,6 +48,7 @@ type ServerInfo struct {
 	ConfigFile       string
 	Connected        int // clients
 	MaxClients       int
+	Held             int   // clients that CLIENT PAUSE holds back
 	TotalConnections int64 // accepted since the start
 	Rejected         int64 // connections refused
 	Laggards         int64 // subscribers disconnected because they did not keep up

@@ -20,7 +20,13 @@ const (
 	errNestedMulti  = Error("ERR MULTI calls can not be nested")
 	errWatchInMulti = Error("ERR WATCH inside MULTI is not allowed")
 	errNotInMulti   = Error("ERR Command not allowed inside a transaction")
+	errOOM          = Error("OOM command not allowed when used memory > 'maxmemory'.")
 	errExecAbort    = Error("EXECABORT Transaction discarded because of previous errors.")
+
+	errSaving       = Error("ERR Background save already in progress")
+	errNoConfigFile = Error("ERR The server is running without a config file")
+	errNoShutdown   = Error("ERR No shutdown in progress.")
+	errShutdown     = Error("ERR Errors trying to SHUTDOWN. Check logs.")
 
 	errSyntax         = Error("ERR syntax error")
 	errNotInteger     = Error("ERR value is not an integer or out of range")
@@ -33,6 +39,9 @@ const (
 	errDatabase       = Error("ERR DB index is out of range")
 	errProtoVersion   = Error("ERR Protocol version is not an integer or out of range")
 	errKillID         = Error("ERR client-id should be greater than 0")
+	errTimeout        = Error("ERR timeout is not an integer or out of range")
+	errNegativeTime   = Error("ERR timeout is negative")
+	errPauseMode      = Error("ERR CLIENT PAUSE mode must be WRITE or ALL")
 	errNoSuchClient   = Error("ERR No such client")
 	errClientID       = Error("ERR Invalid client ID")
 	errNoKeys         = Error("ERR The command has no key arguments")
@@ -83,6 +92,13 @@ func unknownCommand(args []string) error {
 // unknownSubcommand is the error for a subcommand that the command with this name does not have.
 func unknownSubcommand(command, sub string) error {
 	return Error("ERR unknown subcommand '" + cut(cString(sub)) + "'. Try " + strings.ToUpper(command) + " HELP.")
+}
+
+// wrongSubcommandCall is the error for too many arguments of a subcommand that Redis tells by their
+// number.
+func wrongSubcommandCall(command, sub string) error {
+	return Error("ERR unknown subcommand or wrong number of arguments for '" + cut(cString(sub)) + "'. Try " +
+		strings.ToUpper(command) + " HELP.")
 }
 
 // Misconf is the error for a write while the disk refuses what is written.

@@ -140,7 +140,7 @@ var runID = sync.OnceValue(func() string {
 func (r *infoReport) clients() {
 	r.put("connected_clients", r.host.Connected)
 	r.put("maxclients", r.host.MaxClients)
-	r.put("blocked_clients", 0) // no command blocks
+	r.put("blocked_clients", r.host.Held) // no command blocks, but CLIENT PAUSE does
 	r.put("pubsub_clients", r.x.Engine.Hub.subscribers.Load())
 }
 

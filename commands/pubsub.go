@@ -18,7 +18,7 @@ var pubsubCommands = []Command{
 	{
 		Name: "publish", Syntax: "channel message", Arity: 3,
 		Summary: "Post a message to a channel", Group: "pubsub", Since: "2.0.0",
-		Flags: PubSub | Loading | Stale | Fast,
+		Flags: PubSub | Loading | Stale | Fast | Publishes,
 		Parse: func(in *Input) (Run, error) { return publish(in, toChannel), nil },
 	},
 	pubsubCommand,
@@ -31,7 +31,7 @@ var pubsubCommands = []Command{
 	{
 		Name: "spublish", Syntax: "shardchannel message", Arity: 3,
 		Summary: "Post a message to a shard channel", Group: "pubsub", Since: "7.0.0",
-		Flags: PubSub | Loading | Stale | Fast, Keys: OneKey, Access: notKeys,
+		Flags: PubSub | Loading | Stale | Fast | Publishes, Keys: OneKey, Access: notKeys,
 		Parse: func(in *Input) (Run, error) { return publish(in, toShard), nil },
 	},
 	{
@@ -172,7 +172,7 @@ func parseActive(in *Input, kind kindOfSubscription) (Run, error) {
 	case 3:
 		pattern = in.Args[2]
 	default:
-		return nil, Error("ERR unknown subcommand or wrong number of arguments for '" + cut(cString(in.Args[1])) + "'. Try PUBSUB HELP.")
+		return nil, wrongSubcommandCall("pubsub", in.Args[1])
 	}
 	return func(x *Context) Reply {
 		names := []Reply{}

@@ -214,6 +214,7 @@ var argumentKinds = map[string]string{
 	"protover":               "integer",
 	"seconds":                "integer",
 	"start":                  "integer",
+	"timeout":                "integer",
 	"unix-time-milliseconds": "unix-time",
 	"unix-time-seconds":      "unix-time",
 	"pattern":                "pattern",

@@ -44,6 +44,8 @@ type conn struct {
 	committing bool        // in the keyspace, waiting for the disk
 	killed     atomic.Bool // the socket is closed
 
+	gone chan struct{} // closed when killed
+
 	// For the read deadline.
 	received int         // bytes
 	executed int         // commands
@@ -180,6 +182,14 @@ func (c *conn) interrupt() {
 	_ = c.socket.SetReadDeadline(past) // if it fails the connection is gone
 }
 
+// kill cuts the client off. Any goroutine may call it.
+func (c *conn) kill() {
+	if c.killed.CompareAndSwap(false, true) {
+		close(c.gone)
+		c.socket.cutOff()
+	}
+}
+
 // pipeline carries out the whole commands that have been read and sends their replies.
 func (c *conn) pipeline() error {
 	b := newBatch()
@@ -232,6 +242,9 @@ func (c *conn) execute(b *batch, command []byte) error {
 		return errAttack
 	}
 	c.executed++
+	if err := c.heldBack(b, args); err != nil {
+		return err
+	}
 	c.session.Ticket = 0
 	reply := c.server.engine.Execute(c.session, args)
 	if exceeds(&reply, bigReply) {
@@ -243,6 +256,33 @@ func (c *conn) execute(b *batch, command []byte) error {
 		err = c.interleave(b)
 	}
 	return err
+}
+
+// heldBack lets a command wait while clients are paused, after the replies to those before it have
+// left. The error says why the command is not to be carried out at all.
+func (c *conn) heldBack(b *batch, args []string) error {
+	for {
+		over := c.server.engine.Held(c.session, args)
+		if over == nil {
+			return nil
+		}
+		if err := c.flush(b); err != nil {
+			return err
+		}
+		c.server.held.Add(1)
+		var err error
+		select {
+		case <-over:
+		case <-c.gone:
+			err = errKilled
+		case <-c.server.stop:
+			err = errStopping
+		}
+		c.server.held.Add(-1)
+		if err != nil {
+			return err
+		}
+	}
 }
 
 // isHTTP recognises the requests by which a web page can make a browser talk to us (cross-protocol

@@ -27,6 +27,7 @@ const patience = 10 * time.Second
 type fakeEngine struct {
 	commands map[string]func(s *commands.Session, args []string) commands.Reply
 	wait     func(keyspace.Ticket) error
+	held     func(args []string) <-chan struct{}
 
 	mu     sync.Mutex // protects what follows
 	values map[string]string
@@ -40,6 +41,13 @@ func newFakeEngine() *fakeEngine { return &fakeEngine{values: make(map[string]st
 func (e *fakeEngine) Now() int64 { return 1_000_000 }
 
 func (e *fakeEngine) CloseSession(*commands.Session) {}
+
+func (e *fakeEngine) Held(_ *commands.Session, args []string) <-chan struct{} {
+	if e.held == nil {
+		return nil
+	}
+	return e.held(args)
+}
 
 func (e *fakeEngine) Wait(t keyspace.Ticket) error {
 	e.mu.Lock()

@@ -58,6 +58,7 @@ var patient = timeouts{handshake: 10 * time.Second, stall: time.Minute, write: t
 type executor interface {
 	Execute(s *commands.Session, args []string) commands.Reply
 	CloseSession(s *commands.Session)
+	Held(s *commands.Session, args []string) <-chan struct{}
 	Wait(t keyspace.Ticket) error
 	Now() int64
 }
@@ -86,6 +87,7 @@ type Server struct {
 	stop      chan struct{} // closed when the server stops
 
 	traffic   traffic
+	held      atomic.Int64 // connections that CLIENT PAUSE holds back
 	total     atomic.Int64 // connections served since the start
 	rejected  atomic.Int64 // connections turned away
 	laggards  atomic.Int64 // subscribers disconnected because they did not keep up
@@ -205,7 +207,7 @@ func (s *Server) mostClients() int { return min(s.Settings().MaxClients, int(s.m
 // admit begins to serve a connection, or turns it away. It never waits for the client.
 func (s *Server) admit(nc net.Conn, config *tls.Config) {
 	remote, local := addresses(nc)
-	c := &conn{server: s, guard: newGuard(&s.budget), socket: newSocket(nc, s.timeouts.write, &s.traffic)}
+	c := &conn{server: s, gone: make(chan struct{}), guard: newGuard(&s.budget), socket: newSocket(nc, s.timeouts.write, &s.traffic)}
 	if config != nil {
 		c.socket = newSocket(tls.Server(nc, config), s.timeouts.write, &s.traffic)
 		c.guard.mostAhead = smallBuffer // a read gives no more than a TLS record
@@ -292,8 +294,7 @@ func (s *Server) Disconnect(pick func(*commands.Session) bool) int {
 	killed := 0
 	s.each(func(c *conn) {
 		if pick(c.session) {
-			c.killed.Store(true)
-			c.socket.cutOff()
+			c.kill()
 			killed++
 		}
 	})
@@ -313,6 +314,7 @@ func (s *Server) Info() commands.ServerInfo {
 		ConfigFile:       settings.ConfigFile,
 		Connected:        connected,
 		MaxClients:       s.mostClients(),
+		Held:             int(s.held.Load()),
 		TotalConnections: s.total.Load(),
 		Rejected:         s.rejected.Load(),
 		Laggards:         s.laggards.Load(),

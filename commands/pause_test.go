@@ -1,0 +1,154 @@
+package commands
+
+import (
+	"math"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// held tells whether a command of a session would have to wait.
+func (w *world) held(session int, args ...string) bool {
+	return w.engine.Held(w.session(session), args) != nil
+}
+
+func TestPauseHoldsBack(t *testing.T) {
+	tests := []struct {
+		args        []string
+		write, rest bool // held back by CLIENT PAUSE WRITE, by ALL
+	}{
+		{[]string{"SET", "k", "v"}, true, true},
+		{[]string{"DOC.PUT", "c", "1", "{}"}, true, true},
+		{[]string{"PUBLISH", "c", "m"}, true, true},
+		{[]string{"SPUBLISH", "c", "m"}, true, true},
+		{[]string{"GET", "k"}, false, true},
+		{[]string{"MULTI"}, false, true},
+		{[]string{"EXEC"}, false, true},
+		{[]string{"CLIENT", "LIST"}, false, true},
+		{[]string{"CLIENT", "UNPAUSE"}, false, true}, // as in Redis
+		{[]string{"SET", "k"}, false, false},         // answered at once: it cannot run
+		{[]string{"NOSUCH"}, false, false},
+	}
+	w := newWorld(t)
+	for _, test := range tests {
+		if w.held(2, test.args...) {
+			t.Errorf("%q: held back without a pause", test.args)
+		}
+	}
+	w.expect("OK", "CLIENT", "PAUSE", "10000", "WRITE")
+	for _, test := range tests {
+		if got := w.held(2, test.args...); got != test.write {
+			t.Errorf("%q: held back by WRITE: %v", test.args, got)
+		}
+	}
+	w.expect("OK", "CLIENT", "PAUSE", "5000")
+	for _, test := range tests {
+		if got := w.held(2, test.args...); got != test.rest {
+			t.Errorf("%q: held back by ALL: %v", test.args, got)
+		}
+	}
+
+	// It ends with the longer one.
+	w.clock.Advance(9999 * time.Millisecond)
+	if !w.held(2, "GET", "k") {
+		t.Error("the pause has become shorter")
+	}
+	w.clock.Advance(time.Millisecond)
+	if w.held(2, "GET", "k") {
+		t.Error("the pause does not end")
+	}
+	w.expect("OK", "CLIENT", "PAUSE", "1000", "WRITE")
+	if w.held(2, "GET", "k") {
+		t.Error("what the last pause held back is held back by the next")
+	}
+}
+
+// A transaction is held back by what is queued in it.
+func TestPauseHoldsTransactionsBack(t *testing.T) {
+	w := newWorld(t)
+	for session, queued := range map[int]string{2: "GET", 3: "DEL"} {
+		w.do(session, "MULTI")
+		w.do(session, queued, "k")
+	}
+	w.do(4, "MULTI")
+	w.do(4, "CLIENT", "PAUSE", "10000", "WRITE")
+	w.do(4, "SET", "k", "v")
+	if got, want := notation(w.do(4, "EXEC")), "1) OK\n2) OK"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	if w.held(2, "EXEC") {
+		t.Error("a transaction that reads is held back")
+	}
+	if !w.held(3, "EXEC") {
+		t.Error("a transaction that writes is not held back")
+	}
+	w.do(4, "CLIENT", "UNPAUSE")
+	if w.held(3, "EXEC") {
+		t.Error("a transaction is held back after UNPAUSE")
+	}
+}
+
+// Whoever waits is woken by UNPAUSE, and by another pause to look whether that concerns them.
+func TestPauseWakes(t *testing.T) {
+	w := newWorld(t)
+	for _, waker := range [][]string{{"CLIENT", "PAUSE", "60000"}, {"CLIENT", "UNPAUSE"}} {
+		w.expect("OK", "CLIENT", "PAUSE", "60000", "WRITE")
+		over := w.engine.Held(w.session(2), []string{"SET", "k", "v"})
+		if over == nil {
+			t.Fatal("a write is not held back")
+		}
+		w.expect("OK", waker...)
+		if !isClosed(over) {
+			t.Errorf("%q does not wake the client", waker)
+		}
+	}
+	if w.held(2, "SET", "k", "v") {
+		t.Error("a write is held back after UNPAUSE")
+	}
+}
+
+func TestPauseEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var p pause
+		p.extend(worldStart, 60000, false)
+		short := p.term.Load()
+		p.extend(worldStart, 30000, true)
+		long := p.term.Load()
+		if !isClosed(short.over) {
+			t.Error("whoever waits for the first does not learn of the second")
+		}
+		time.Sleep(time.Minute - 1)
+		synctest.Wait()
+		if isClosed(long.over) {
+			t.Error("it has ended early")
+		}
+		time.Sleep(1)
+		synctest.Wait()
+		if !isClosed(long.over) || p.term.Load() != nil {
+			t.Error("it has not ended")
+		}
+	})
+}
+
+func TestPauseForever(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var p pause
+		p.extend(worldStart, math.MaxInt64, false)
+		term := p.term.Load()
+		time.Sleep(100 * 365 * 24 * time.Hour)
+		synctest.Wait()
+		if isClosed(term.over) {
+			t.Error("it has ended")
+		}
+		p.finish(nil)
+	})
+}
+
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
