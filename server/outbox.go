@@ -27,14 +27,15 @@ type outbox struct {
 	mu      sync.Mutex // protects what follows
 	changed sync.Cond  // queue, replies, closing or failure has
 	queue   []parcel
-	held    []parcel // messages that come while holding
-	holding bool     // a reply is due that goes before any further message
-	proto   int      // in which messages are rendered
-	load    int      // bytes of messages in queue and held, and of those being sent
-	replies int      // bytes of replies in queue, and of those being sent
-	overdue *time.Timer
-	closing bool  // nothing more comes
-	failure error // why nothing can be sent any more
+	held    []parcel    // messages that come while holding
+	holding bool        // a reply is due that goes before any further message
+	proto   int         // in which messages are rendered
+	load    int         // bytes of messages in queue and held, and of those being sent
+	replies int         // bytes of replies in queue, and of those being sent
+	overdue *time.Timer // runs while the soft limit is exceeded
+	spell   int         // how many times that has ended
+	closing bool        // nothing more comes
+	failure error       // why nothing can be sent any more
 }
 
 // parcel is a reply or a message, as bytes.
@@ -111,18 +112,18 @@ func (o *outbox) exceedsLocked(limit outputLimit) bool {
 		return true
 	}
 	if limit.soft > 0 && o.load > limit.soft && o.overdue == nil {
-		var timer *time.Timer
-		timer = time.AfterFunc(limit.softTime, func() { o.tooLong(timer) })
-		o.overdue = timer
+		spell := o.spell
+		o.overdue = time.AfterFunc(limit.softTime, func() { o.tooLong(spell) })
 	}
 	return false
 }
 
-// tooLong is called when the soft limit has been exceeded for as long as may be.
-func (o *outbox) tooLong(timer *time.Timer) {
+// tooLong is called when the soft limit has been exceeded for as long as may be, unless that spell is
+// over.
+func (o *outbox) tooLong(spell int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.overdue == timer && o.failure == nil {
+	if o.spell == spell && o.failure == nil {
 		o.cutOffLocked()
 	}
 }
@@ -147,6 +148,7 @@ func (o *outbox) calmLocked() {
 	if o.overdue != nil {
 		o.overdue.Stop()
 		o.overdue = nil
+		o.spell++
 	}
 }
 

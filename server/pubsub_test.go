@@ -1,0 +1,494 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"mayfly/commands"
+	"mayfly/keyspace"
+
+	"github.com/rs/zerolog"
+)
+
+// realServer lets a server serve with an engine on a keyspace of its own until the test ends.
+func realServer(t testing.TB, options ...string) (s *Server, address string) {
+	t.Helper()
+	s = newTestServer(t, options...)
+	e := &commands.Engine{Host: s, Log: zerolog.Nop()}
+	ks, err := keyspace.Open(keyspace.Options{Dir: s.Settings().Dir, Partitions: 4, OnDeath: e.Hub.Died})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := ks.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	e.Keyspace = ks
+	e.Hub.SetEvents(s.Settings().NotifyKeyspaceEvents)
+	s.OnChange("notify-keyspace-events", func(now *Settings) error {
+		e.Hub.SetEvents(now.NotifyKeyspaceEvents)
+		return nil
+	})
+	return s, s.run(t, engine{e}, nil)
+}
+
+// realRedis starts a redis-server and returns the address of its socket. Where none is installed the
+// test is skipped, but fails in CI.
+func realRedis(t *testing.T) string {
+	t.Helper()
+	path, err := exec.LookPath("redis-server")
+	if err != nil {
+		if os.Getenv("CI") == "true" {
+			t.Fatal("redis-server is not installed: nothing to compare with")
+		}
+		t.Skip("SKIPPED: redis-server is not installed, so Redis' own replies were NOT compared")
+	}
+	dir, err := os.MkdirTemp("", "redis") // t.TempDir may be too long for the path of a socket
+	if err != nil {
+		t.Fatal(err)
+	}
+	socket := filepath.Join(dir, "s")
+	cmd := exec.Command(path, "--port", "0", "--unixsocket", socket, "--save", "", "--appendonly", "no", "--dir", dir, "--logfile", "log")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+		_ = os.RemoveAll(dir)
+	})
+	for range 500 {
+		if nc, err := net.Dial("unix", socket); err == nil {
+			_ = nc.Close()
+			return socket
+		}
+		time.Sleep(10 * time.Millisecond) // another process
+	}
+	t.Fatal("redis-server does not answer")
+	return ""
+}
+
+// conversations are what clients send, by number, and what all of them receive for it, byte for byte.
+var conversations = map[string][]struct {
+	client int
+	lines  string         // inline commands
+	gets   map[int]string // what arrives; nothing arrives at others
+}{
+	"RESP2": {
+		{1, "SUBSCRIBE a b", map[int]string{1: "*3\r\n$9\r\nsubscribe\r\n$1\r\na\r\n:1\r\n*3\r\n$9\r\nsubscribe\r\n$1\r\nb\r\n:2\r\n"}},
+		{1, "PSUBSCRIBE a*", map[int]string{1: "*3\r\n$10\r\npsubscribe\r\n$2\r\na*\r\n:3\r\n"}},
+		{1, "SSUBSCRIBE s", map[int]string{1: "*3\r\n$10\r\nssubscribe\r\n$1\r\ns\r\n:1\r\n"}},
+		{1, "PING\nPING x", map[int]string{1: "*2\r\n$4\r\npong\r\n$0\r\n\r\n*2\r\n$4\r\npong\r\n$1\r\nx\r\n"}},
+		{1, "GET k\nCONFIG GET x\nHELLO 3", map[int]string{1: refused("get") + refused("config|get") + refused("hello")}},
+		{2, "PUBLISH a hi\nSPUBLISH s yo", map[int]string{
+			1: "*3\r\n$7\r\nmessage\r\n$1\r\na\r\n$2\r\nhi\r\n*4\r\n$8\r\npmessage\r\n$2\r\na*\r\n$1\r\na\r\n$2\r\nhi\r\n*3\r\n$8\r\nsmessage\r\n$1\r\ns\r\n$2\r\nyo\r\n",
+			2: ":2\r\n:1\r\n",
+		}},
+		{2, "PUBSUB NUMSUB a x", map[int]string{2: "*4\r\n$1\r\na\r\n:1\r\n$1\r\nx\r\n:0\r\n"}},
+		{1, "UNSUBSCRIBE b\nPUNSUBSCRIBE\nUNSUBSCRIBE", map[int]string{1: "*3\r\n$11\r\nunsubscribe\r\n$1\r\nb\r\n:2\r\n" +
+			"*3\r\n$12\r\npunsubscribe\r\n$2\r\na*\r\n:1\r\n*3\r\n$11\r\nunsubscribe\r\n$1\r\na\r\n:0\r\n"}},
+		{1, "UNSUBSCRIBE\nSUNSUBSCRIBE\nSUNSUBSCRIBE\nPING", map[int]string{1: "*3\r\n$11\r\nunsubscribe\r\n$-1\r\n:0\r\n" +
+			"*3\r\n$12\r\nsunsubscribe\r\n$1\r\ns\r\n:0\r\n*3\r\n$12\r\nsunsubscribe\r\n$-1\r\n:0\r\n+PONG\r\n"}},
+		{1, "SET k 1\nSUBSCRIBE c\nSET k 1\nRESET\nGET k", map[int]string{1: "+OK\r\n*3\r\n$9\r\nsubscribe\r\n$1\r\nc\r\n:1\r\n" +
+			refused("set") + "+RESET\r\n$1\r\n1\r\n"}},
+		{2, "PUBLISH c x", map[int]string{2: ":0\r\n"}},
+		{1, "CLIENT REPLY OFF\nPING\nSUBSCRIBE d", map[int]string{1: "*3\r\n$9\r\nsubscribe\r\n$1\r\nd\r\n:1\r\n"}},
+		{2, "PUBLISH d x", map[int]string{1: "*3\r\n$7\r\nmessage\r\n$1\r\nd\r\n$1\r\nx\r\n", 2: ":1\r\n"}},
+		{1, "PING\nGET k\nRESET\nQUIT", map[int]string{1: "+RESET\r\n+OK\r\n"}},
+	},
+	"RESP3": {
+		{1, "HELLO 3 SETNAME", map[int]string{1: "-ERR Syntax error in HELLO option 'SETNAME'\r\n"}},
+		{1, "CLIENT REPLY SKIP\nHELLO 3\nSUBSCRIBE a", map[int]string{1: ">3\r\n$9\r\nsubscribe\r\n$1\r\na\r\n:1\r\n"}},
+		{1, "PUBLISH a self\nPING\nPUBLISH a again\nGET none", map[int]string{1: ">3\r\n$7\r\nmessage\r\n$1\r\na\r\n$4\r\nself\r\n:1\r\n+PONG\r\n" +
+			">3\r\n$7\r\nmessage\r\n$1\r\na\r\n$5\r\nagain\r\n:1\r\n_\r\n"}},
+		{1, "CONFIG SET notify-keyspace-events KA\nSUBSCRIBE __keyspace@0__:k\nSET k v\nPING\nDEL k", map[int]string{
+			1: "+OK\r\n>3\r\n$9\r\nsubscribe\r\n$16\r\n__keyspace@0__:k\r\n:2\r\n" +
+				">3\r\n$7\r\nmessage\r\n$16\r\n__keyspace@0__:k\r\n$3\r\nset\r\n+OK\r\n+PONG\r\n" +
+				">3\r\n$7\r\nmessage\r\n$16\r\n__keyspace@0__:k\r\n$3\r\ndel\r\n:1\r\n"}},
+		{1, "UNSUBSCRIBE __keyspace@0__:k", map[int]string{1: ">3\r\n$11\r\nunsubscribe\r\n$16\r\n__keyspace@0__:k\r\n:1\r\n"}},
+		{1, "CLIENT REPLY OFF\nPING\nSUBSCRIBE b\nPING\nUNSUBSCRIBE b\nGET k", map[int]string{
+			1: ">3\r\n$9\r\nsubscribe\r\n$1\r\nb\r\n:2\r\n>3\r\n$11\r\nunsubscribe\r\n$1\r\nb\r\n:1\r\n"}},
+		{2, "PUBLISH a x", map[int]string{1: ">3\r\n$7\r\nmessage\r\n$1\r\na\r\n$1\r\nx\r\n", 2: ":1\r\n"}},
+		{1, "NOSUCH\nCLIENT REPLY NOSUCH\nCLIENT REPLY ON\nCLIENT REPLY SKIP\nPING 1\nPING 2", map[int]string{1: "+OK\r\n$1\r\n2\r\n"}},
+		{1, "CLIENT REPLY SKIP\nCLIENT REPLY SKIP\nPING 3\nPING 4\nCLIENT REPLY SKIP\nCLIENT REPLY ON", map[int]string{1: "$1\r\n4\r\n+OK\r\n"}},
+		{1, "CLIENT REPLY OFF\nCLIENT REPLY SKIP\nPING\nRESET\nPING", map[int]string{1: "+RESET\r\n+PONG\r\n"}},
+		{1, "CLIENT REPLY SKIP\nRESET\nPING", map[int]string{1: "+PONG\r\n"}},
+		{1, "CLIENT REPLY SKIP\nHELLO 3\nSUBSCRIBE a\nCLIENT REPLY SKIP\nHELLO 2\nPING", map[int]string{
+			1: ">3\r\n$9\r\nsubscribe\r\n$1\r\na\r\n:1\r\n*2\r\n$4\r\npong\r\n$0\r\n\r\n"}},
+		{2, "PUBLISH a x", map[int]string{1: "*3\r\n$7\r\nmessage\r\n$1\r\na\r\n$1\r\nx\r\n", 2: ":1\r\n"}},
+		{1, "PING\nQUIT\nPING", map[int]string{1: "*2\r\n$4\r\npong\r\n$0\r\n\r\n+OK\r\n"}},
+	},
+}
+
+func refused(command string) string {
+	return "-ERR Can't execute '" + command + "': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context\r\n"
+}
+
+// TestConversations holds what subscribers receive to what Redis sends them.
+func TestConversations(t *testing.T) {
+	for name, steps := range conversations {
+		for server, start := range map[string]func(t *testing.T) (network, address string){
+			"mayfly": func(t *testing.T) (string, string) { _, address := realServer(t); return "tcp", address },
+			"Redis":  func(t *testing.T) (string, string) { return "unix", realRedis(t) },
+		} {
+			t.Run(name+"/"+server, func(t *testing.T) {
+				network, address := start(t)
+				clients := map[int]*client{}
+				for _, n := range []int{1, 2} {
+					nc, err := net.Dial(network, address)
+					if err != nil {
+						t.Fatal(err)
+					}
+					clients[n] = newClient(t, nc)
+				}
+				for _, step := range steps {
+					clients[step.client].send(strings.ReplaceAll(step.lines, "\n", "\r\n") + "\r\n")
+					for n, want := range step.gets {
+						clients[n].expect(want)
+					}
+				}
+				clients[1].expectEnd()
+				clients[2].send("QUIT\r\n")
+				clients[2].expect("+OK\r\n")
+				clients[2].expectEnd()
+			})
+		}
+	}
+}
+
+// A thousand subscribers of both protocols, on channels and patterns, get every message in the order
+// in which they were published, and when they are gone nothing is left of them.
+func TestThousandSubscribers(t *testing.T) {
+	const subscribers, messages = 1000, 50
+	before := runtime.NumGoroutine()
+	s, address := realServer(t)
+	var all sync.WaitGroup
+	var ready sync.WaitGroup
+	ready.Add(subscribers)
+	var failed atomic.Int64
+	for i := range subscribers {
+		all.Go(func() {
+			nc, err := net.Dial("tcp", address)
+			if err != nil {
+				t.Error(err)
+				ready.Done()
+				return
+			}
+			defer nc.Close()
+			c := newClient(t, nc)
+			want := "*3\r\n$7\r\nmessage\r\n$4\r\nnews\r\n"
+			switch i % 3 {
+			case 0:
+				c.send("SUBSCRIBE news\r\n")
+				c.expect("*3\r\n$9\r\nsubscribe\r\n$4\r\nnews\r\n:1\r\n")
+			case 1:
+				c.send("CLIENT REPLY SKIP\r\nHELLO 3\r\nSUBSCRIBE news\r\n")
+				c.expect(">3\r\n$9\r\nsubscribe\r\n$4\r\nnews\r\n:1\r\n")
+				want = ">3" + want[len("*3"):]
+			case 2:
+				c.send("PSUBSCRIBE n*\r\n")
+				c.expect("*3\r\n$10\r\npsubscribe\r\n$2\r\nn*\r\n:1\r\n")
+				want = "*4\r\n$8\r\npmessage\r\n$2\r\nn*\r\n$4\r\nnews\r\n"
+			}
+			ready.Done()
+			for m := range messages {
+				text := fmt.Sprint(m)
+				full := fmt.Sprintf("%s$%d\r\n%s\r\n", want, len(text), text)
+				got := make([]byte, len(full))
+				if _, err := readFull(c, got); err != nil || string(got) != full {
+					failed.Add(1)
+					return
+				}
+			}
+		})
+	}
+	ready.Wait()
+	p := dial(t, address)
+	for m := range messages {
+		p.send(command("PUBLISH", "news", fmt.Sprint(m)))
+		p.expect(fmt.Sprintf(":%d\r\n", subscribers))
+	}
+	all.Wait()
+	if n := failed.Load(); n > 0 {
+		t.Errorf("%d subscribers did not get all messages in order", n)
+	}
+	until(t, func() bool { return s.Info().Connected == 1 })
+	p.send("PUBSUB CHANNELS\r\nPUBSUB NUMPAT\r\nPUBLISH news x\r\n")
+	p.expect("*0\r\n:0\r\n:0\r\n")
+	until(t, func() bool { return runtime.NumGoroutine() < before+50 })
+}
+
+func readFull(c *client, p []byte) (n int, err error) {
+	for n < len(p) && err == nil {
+		var m int
+		m, err = c.r.Read(p[n:])
+		n += m
+	}
+	return n, err
+}
+
+// until waits for what other goroutines are about to do.
+func until(t *testing.T, done func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(patience); !done(); {
+		if time.Now().After(deadline) {
+			t.Fatal("it does not happen")
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// Who does not read is disconnected when more is under way than the hard limit allows. Neither the
+// publisher nor other subscribers notice.
+func TestLaggard(t *testing.T) {
+	s, address := realServer(t, "--client-output-buffer-limit", "pubsub", "1mb", "0", "0")
+	laggard, reader, publisher := dial(t, address), dial(t, address), dial(t, address)
+	for _, c := range []*client{laggard, reader} {
+		c.send("SUBSCRIBE news\r\n")
+		c.expect("*3\r\n$9\r\nsubscribe\r\n$4\r\nnews\r\n:1\r\n")
+	}
+	text := strings.Repeat("x", 50_000)
+	message := fmt.Sprintf("*3\r\n$7\r\nmessage\r\n$4\r\nnews\r\n$%d\r\n%s\r\n", len(text), text)
+	sent := 0
+	for ; s.Info().Laggards == 0; sent++ {
+		if sent > 2000 { // 100 MB: more than the system's buffers take
+			t.Fatal("the laggard is never disconnected")
+		}
+		publisher.send(command("PUBLISH", "news", text))
+		if _, err := publisher.r.ReadString('\n'); err != nil {
+			t.Fatal(err)
+		}
+		reader.expect(message)
+	}
+	publisher.send(command("PUBLISH", "news", "the last"))
+	until(t, func() bool { return s.Info().Connected == 2 })
+	_, _ = publisher.r.ReadString('\n') // 1 or 2: the laggard may still have counted
+	reader.expect("*3\r\n$7\r\nmessage\r\n$4\r\nnews\r\n$8\r\nthe last\r\n")
+	publisher.send("PUBSUB NUMSUB news\r\n")
+	publisher.expect("*2\r\n$4\r\nnews\r\n:1\r\n")
+	if n := s.Info().Laggards; n != 1 {
+		t.Errorf("%d laggards", n)
+	}
+}
+
+// More than the soft limit is tolerated for a while only.
+func TestSoftLimit(t *testing.T) {
+	s, address := realServer(t)
+	settings := *s.Settings()
+	settings.OutputLimits.pubsub = outputLimit{hard: 1 << 30, soft: 1 << 20, softTime: time.Second}
+	s.now.Store(&settings)
+	slow, publisher := dial(t, address), dial(t, address)
+	slow.send("SUBSCRIBE news\r\n")
+	slow.expect("*3\r\n$9\r\nsubscribe\r\n$4\r\nnews\r\n:1\r\n")
+	text := strings.Repeat("x", 1<<20)
+	const messages = 20 // more than the system's buffers take
+	for range messages {
+		publisher.send(command("PUBLISH", "news", text))
+		publisher.expect(":1\r\n")
+	}
+	// It catches up in time,
+	for range messages {
+		slow.expect(fmt.Sprintf("*3\r\n$7\r\nmessage\r\n$4\r\nnews\r\n$%d\r\n%s\r\n", len(text), text))
+	}
+	time.Sleep(settings.OutputLimits.pubsub.softTime * 3 / 2) // the timer of the server is the machine's
+	if n := s.Info().Laggards; n != 0 {
+		t.Fatal("disconnected although it caught up")
+	}
+	// and then it does not.
+	for range messages {
+		publisher.send(command("PUBLISH", "news", text))
+		publisher.expect(":1\r\n")
+	}
+	until(t, func() bool { return s.Info().Laggards == 1 && s.Info().Connected == 1 })
+}
+
+// Messages do not come between the pieces of a big reply, and replies keep their place among them.
+func TestBigReplyAmongMessages(t *testing.T) {
+	_, address := realServer(t)
+	c, publisher := dial(t, address), dial(t, address)
+	value := strings.Repeat("0123456789abcdef", 1<<16) // 1 MiB
+	c.send(command("SET", "big", value))
+	c.expect("+OK\r\n")
+	c.send("CLIENT REPLY SKIP\r\nHELLO 3\r\nSUBSCRIBE news\r\n")
+	c.expect(">3\r\n$9\r\nsubscribe\r\n$4\r\nnews\r\n:1\r\n")
+	stop := make(chan struct{})
+	var publishing sync.WaitGroup
+	publishing.Go(func() {
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+				publisher.send(command("PUBLISH", "news", "x"))
+				publisher.expect(":1\r\n")
+			}
+		}
+	})
+	const gets = 20
+	go c.send(strings.Repeat(command("GET", "big"), gets))
+	const message = ">3\r\n$7\r\nmessage\r\n$4\r\nnews\r\n$1\r\nx\r\n"
+	messages := 0
+	for replies := 0; replies < gets; {
+		kind, err := c.r.Peek(1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if kind[0] == '>' {
+			c.expect(message)
+			messages++
+			continue
+		}
+		c.expect(fmt.Sprintf("$%d\r\n%s\r\n", len(value), value))
+		replies++
+	}
+	close(stop)
+	publishing.Wait()
+	if messages == 0 {
+		t.Error("no message came")
+	}
+}
+
+// A client that sends commands without reading their replies is made to wait, subscriber or not.
+func TestSubscriberThatDoesNotReadReplies(t *testing.T) {
+	s, address := realServer(t)
+	c := dial(t, address)
+	value := strings.Repeat("x", 1<<20)
+	c.send(command("SET", "big", value) + "CLIENT REPLY SKIP\r\nHELLO 3\r\nSUBSCRIBE news\r\n")
+	c.expect("+OK\r\n>3\r\n$9\r\nsubscribe\r\n$4\r\nnews\r\n:1\r\n")
+	const gets = 300
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	go c.send(strings.Repeat(command("GET", "big"), gets))
+	until(t, func() bool { return s.Info().NetOutput > 1<<20 })
+	time.Sleep(50 * time.Millisecond) // nothing happens: that is what is being tested
+	runtime.ReadMemStats(&after)
+	if grown := int64(after.HeapAlloc) - int64(before.HeapAlloc); grown > 32<<20 {
+		t.Errorf("%d bytes are held for a client that does not read", grown)
+	}
+	for range gets {
+		c.expect(fmt.Sprintf("$%d\r\n%s\r\n", len(value), value))
+	}
+}
+
+// pacedEngine commits when the test says so.
+type pacedEngine struct {
+	engine
+	commit chan error
+}
+
+func (e pacedEngine) Wait(t keyspace.Ticket) error {
+	if t == 0 {
+		return nil
+	}
+	return <-e.commit
+}
+
+// A message that tells of what is not committed yet waits for it, and is dropped if it cannot be; one
+// that does not is sent all the same.
+func TestMessagesWaitForCommit(t *testing.T) {
+	s := newTestServer(t)
+	ks, err := keyspace.Open(keyspace.Options{Dir: s.Settings().Dir, Partitions: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	commit := make(chan error)
+	e := engine{&commands.Engine{Keyspace: ks, Host: s, Log: zerolog.Nop()}}
+	t.Cleanup(func() {
+		if err := ks.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	c := dial(t, s.run(t, pacedEngine{e, commit}, nil))
+	c.send("CLIENT REPLY SKIP\r\nHELLO 3\r\nSUBSCRIBE a\r\n")
+	c.expect(">3\r\n$9\r\nsubscribe\r\n$1\r\na\r\n:1\r\n")
+	receiver := s.Sessions()[0].Receiver
+	deliver := func(text string, ticket keyspace.Ticket, bound bool) {
+		receiver.Deliver(&commands.Message{Reply: commands.Bulk(text), Ticket: ticket, Bound: bound})
+	}
+	deliver("a", 1, true)
+	if err := c.SetReadDeadline(time.Now().Add(20 * time.Millisecond)); err != nil {
+		t.Fatal(err)
+	}
+	if b, err := c.r.Peek(1); err == nil {
+		t.Fatalf("%q came before the commit", b)
+	}
+	if err := c.SetReadDeadline(time.Now().Add(patience)); err != nil {
+		t.Fatal(err)
+	}
+	commit <- nil
+	c.expect("$1\r\na\r\n")
+
+	full := errors.New("no space left on device")
+	deliver("b", 2, true) // alone in its batch, or together with the others
+	deliver("c", 2, false)
+	deliver("d", 0, false)
+	deliver("e", 3, true)
+	done := make(chan struct{})
+	t.Cleanup(func() { close(done) })
+	go func() {
+		for {
+			select {
+			case commit <- full:
+			case <-done:
+				return
+			}
+		}
+	}()
+	c.expect("$1\r\nc\r\n$1\r\nd\r\n")
+	deliver("f", 0, true)
+	c.expect("$1\r\nf\r\n")
+}
+
+// Stopping the server lets subscribers have what is under way and then lets them go.
+func TestStopWithSubscribers(t *testing.T) {
+	s, address := realServer(t)
+	c, publisher := dial(t, address), dial(t, address)
+	c.send("SUBSCRIBE news\r\n")
+	c.expect("*3\r\n$9\r\nsubscribe\r\n$4\r\nnews\r\n:1\r\n")
+	publisher.send("PUBLISH news x\r\n")
+	publisher.expect(":1\r\n")
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	if err := s.Stop(ctx); err != nil {
+		t.Error(err)
+	}
+	c.expect("*3\r\n$7\r\nmessage\r\n$4\r\nnews\r\n$1\r\nx\r\n")
+	c.expectEnd()
+}
+
+// Subscribers are not idle: they wait for messages. Their connections cost others nothing.
+func TestSubscribersAreNotIdle(t *testing.T) {
+	s := newTestServer(t)
+	settings := *s.Settings()
+	settings.Timeout = 20 * time.Millisecond // less than CONFIG SET can say
+	s.now.Store(&settings)
+	e := &commands.Engine{Host: s, Log: zerolog.Nop()}
+	ks, err := keyspace.Open(keyspace.Options{Dir: settings.Dir, Partitions: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ks.Close()
+	e.Keyspace = ks
+	address := s.run(t, engine{e}, nil)
+	c := dial(t, address)
+	c.send("SUBSCRIBE news\r\n")
+	c.expect("*3\r\n$9\r\nsubscribe\r\n$4\r\nnews\r\n:1\r\n")
+	idle := dial(t, address)
+	idle.expectEnd()
+	time.Sleep(3 * settings.Timeout) // the deadline of a socket is the machine's
+	c.send("UNSUBSCRIBE\r\n")
+	c.expect("*3\r\n$11\r\nunsubscribe\r\n$4\r\nnews\r\n:0\r\n")
+	c.expectEnd() // now it is
+}
