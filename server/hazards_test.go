@@ -85,8 +85,13 @@ func TestHazards(t *testing.T) {
 		{name: "an inline command of many words", harm: computes, attack: func(nc net.Conn) {
 			pieces(nc, append(bytes.Repeat([]byte("a "), 200_000), '\n'), 1<<20)
 		}},
-		{name: "a line without end", harm: computes, attack: func(nc net.Conn) {
-			pieces(nc, bytes.Repeat([]byte{'x'}, 64<<20), 1<<20)
+		{name: "a line without end", harm: swells, attack: func(nc net.Conn) {
+			line := bytes.Repeat([]byte{'x'}, 1<<20)
+			for range 400 { // 400 MB
+				if _, err := nc.Write(line); err != nil {
+					return
+				}
+			}
 		}},
 		{name: "many arguments", harm: computes, attack: func(nc net.Conn) {
 			pieces(nc, []byte("*1000000\r\n"+strings.Repeat("$1\r\nx\r\n", 999_000)), 1<<20)
