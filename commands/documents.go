@@ -11,7 +11,8 @@ import (
 	"mayfly/keyspace"
 )
 
-// The commands on documents are in document_write.go and document_read.go; here is what they share.
+// The commands on documents are in document_write.go, patch.go, merge.go and document_read.go; here is
+// what they share.
 //
 // A plain key (SET) that has the id of a document asked for: commands on one id answer WRONGTYPE,
 // also DOC.PUT, which overwrites nothing silently; commands on several ids, counts and scans pass it
@@ -24,8 +25,8 @@ var documentCommands = []Command{
 		Flags: Write | DenyOOM, Keys: OneID, Parse: parseDocPut,
 	},
 	{
-		Name: "doc.get", Syntax: "container id [WITHMETA]", Arity: -3,
-		Summary: "Returns a document. WITHMETA adds _ts, the time of the last write in seconds, and _etag.",
+		Name: "doc.get", Syntax: "container id [WITHMETA] [PATH path [path ...]]", Arity: -3,
+		Summary: "Returns a document, or what is at one or several paths in it. WITHMETA adds _ts, the time of the last write in seconds, and _etag.",
 		Group:   "document", Since: sinceFirst,
 		Flags: ReadOnly | Fast, Keys: OneID, Parse: parseDocGet,
 	},
@@ -34,6 +35,18 @@ var documentCommands = []Command{
 		Summary: "Returns several documents, null for each that is not there.",
 		Group:   "document", Since: sinceFirst,
 		Flags: ReadOnly | Fast, Keys: AllIDs, Parse: parseDocMget,
+	},
+	{
+		Name: "doc.patch", Syntax: "container id [IFMATCH etag] op path [value] [op path [value] ...]", Arity: -5,
+		Summary: "Applies up to 10 operations to a document, all or none, and restarts its clock: ADD path json, SET path json, REPLACE path json, REMOVE path, INCR path number, MOVE from path.",
+		Group:   "document", Since: sinceFirst,
+		Flags: Write | DenyOOM, Keys: OneID, Parse: parseDocPatch,
+	},
+	{
+		Name: "doc.merge", Syntax: "container id json [IFMATCH etag]", Arity: -4,
+		Summary: "Merges a JSON Merge Patch (RFC 7396) into a document, or makes a document of it, and starts its clock.",
+		Group:   "document", Since: sinceFirst,
+		Flags: Write | DenyOOM, Keys: OneID, Parse: parseDocMerge,
 	},
 	{
 		Name: "doc.del", Syntax: "container id [id ...]", Arity: -3,
@@ -152,6 +165,27 @@ func onDocuments(in *Input, do func(x *Context, docs iter.Seq[oneDocument]) Repl
 // putDocument stores a document: its clock starts now.
 func putDocument(x *Context, c *keyspace.Container, id, json string, ttl expiry.TTL, e event) {
 	x.put(c, id, keyspace.Document, json, expiry.OwnEnd(x.Now(), ttl), e)
+}
+
+// rewrite stores what a patch has made of a document, or in place of none: text, which is valid but for
+// its size, most bytes being legal, and its nesting. A member ttl is judged if the patch may have changed
+// it; one that was there and does not count goes on being ignored.
+func (d oneDocument) rewrite(x *Context, text string, most int, judgeTTL bool, e event) Reply {
+	if err := checkSize(text, most); err != nil {
+		return Fail(err)
+	}
+	if err := checkNesting(text); err != nil {
+		return Fail(err)
+	}
+	b := body{json: text}
+	b.ttl, b.bad = readTTL(text)
+	if judgeTTL {
+		if err := b.refused(d.container.Policy()); err != nil {
+			return Fail(err)
+		}
+	}
+	putDocument(x, d.container, d.id, text, b.ttl, e)
+	return OK
 }
 
 // setDocumentTTL sets the member ttl of a document, or removes it for Absent, and restarts the clock.

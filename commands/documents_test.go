@@ -46,6 +46,9 @@ func TestEtags(t *testing.T) {
 		{"DOC.TOUCH", "c", "d"},
 		{"DOC.SETTTL", "c", "d", "20"},
 		{"DOC.SETTTL", "c", "d", "20"},
+		{"DOC.PATCH", "c", "d", "SET", "/ttl", "20"},
+		{"DOC.PATCH", "c", "d", "MOVE", "/ttl", "/ttl"},
+		{"DOC.MERGE", "c", "d", `{}`},
 		{"EXPIRE", "d", "30"},
 		{"DOC.PUT", "c", "d", `{}`, "IFMATCH", "*"},
 	} {
@@ -103,6 +106,10 @@ func TestDocumentLimits(t *testing.T) {
 			args = append(args, "{}")
 		case "doc.setttl":
 			args = append(args, "5")
+		case "doc.patch":
+			args = append(args, "REMOVE", "/a")
+		case "doc.merge":
+			args = append(args, "{}")
 		}
 		w.expectError("65537 bytes is too long: legal are up to 65536", args...)
 	}

@@ -21,6 +21,12 @@ const maxNesting = 128
 // ttlMember is the root member that carries a document's own time to live.
 const ttlMember = "ttl"
 
+// What the server knows of a document it shows as root members of these names.
+const (
+	tsMember   = "_ts"
+	etagMember = "_etag"
+)
+
 // body is the JSON of a document that has passed [parseBody].
 type body struct {
 	json string
@@ -35,14 +41,8 @@ func parseBody(text string, most int) (body, error) {
 	if err := checkSize(text, most); err != nil {
 		return body{}, err
 	}
-	if err := checkNesting(text); err != nil {
+	if err := checkJSON(text); err != nil {
 		return body{}, err
-	}
-	if !gjson.Valid(text) {
-		return body{}, syntaxError(text)
-	}
-	if !utf8.ValidString(text) {
-		return body{}, fmt.Errorf("invalid JSON: not UTF-8 at byte %d", invalidUTF8(text)+1)
 	}
 	if root := strings.TrimLeft(text, jsonSpace); root[0] != '{' {
 		return body{}, fmt.Errorf("invalid document %s: legal are JSON objects", expiry.Quote(root))
@@ -50,6 +50,20 @@ func parseBody(text string, most int) (body, error) {
 	b := body{json: text}
 	b.ttl, b.bad = readTTL(text)
 	return b, nil
+}
+
+// checkJSON checks that text is one JSON value in valid UTF-8, not deeper than a document may be.
+func checkJSON(text string) error {
+	if err := checkNesting(text); err != nil {
+		return err
+	}
+	if !gjson.Valid(text) {
+		return syntaxError(text)
+	}
+	if !utf8.ValidString(text) {
+		return fmt.Errorf("invalid JSON: not UTF-8 at byte %d", invalidUTF8(text)+1)
+	}
+	return nil
 }
 
 // set writes the member ttl into the body in place of what stood there; Absent removes it. most is
@@ -159,7 +173,7 @@ func withTTL(object string, ttl expiry.TTL) string {
 // as "_ts" in seconds, as in Cosmos DB, and the "_etag". Members the user stored under these names
 // are replaced in the result.
 func withMeta(object string, ts int64, etag string) string {
-	return setMembers(object, member{"_ts", strconv.FormatInt(ts/1000, 10)}, member{"_etag", `"` + etag + `"`})
+	return setMembers(object, member{tsMember, strconv.FormatInt(ts/1000, 10)}, member{etagMember, `"` + etag + `"`})
 }
 
 // member is a root member to be set: value is JSON, or empty to remove the member.
@@ -224,92 +238,4 @@ func replaceMembers(out *strings.Builder, object string, set []member) (end int,
 		end = w.pos
 	}
 	return end, left
-}
-
-// walker goes through the root members of a valid object.
-type walker struct {
-	text                      string
-	pos                       int // where to go on: after the brace or the value before
-	start, nameEnd, valueFrom int // of the member the walker stands on; its value ends at pos
-}
-
-func walk(object string) walker {
-	return walker{text: object, pos: strings.IndexByte(object, '{') + 1}
-}
-
-// next steps to the next member; false at the end.
-func (w *walker) next() bool {
-	w.start = skip(w.text, w.pos, ',')
-	if w.text[w.start] == '}' {
-		return false
-	}
-	w.nameEnd = stringEnd(w.text, w.start)
-	w.valueFrom = skip(w.text, w.nameEnd, ':')
-	w.pos = valueEnd(w.text, w.valueFrom)
-	return true
-}
-
-// name is the member's name without quotes and escapes.
-func (w *walker) name() string {
-	raw := w.text[w.start:w.nameEnd]
-	if strings.IndexByte(raw, '\\') >= 0 {
-		return gjson.Parse(raw).Str
-	}
-	return raw[1 : len(raw)-1]
-}
-
-// value is the member's value as it stands there.
-func (w *walker) value() string { return w.text[w.valueFrom:w.pos] }
-
-// jsonSpace is what JSON takes for white space.
-const jsonSpace = " \t\r\n"
-
-// skip gives the position of the first byte at or after i that is neither white space nor the given
-// punctuation, in valid JSON.
-func skip(text string, i int, punctuation byte) int {
-	for text[i] <= ' ' || text[i] == punctuation {
-		i++
-	}
-	return i
-}
-
-// stringEnd gives the position after the string that begins at i, the end of text if it is not
-// closed.
-func stringEnd(text string, i int) int {
-	for i++; i < len(text); i++ {
-		switch text[i] {
-		case '\\':
-			i++
-		case '"':
-			return i + 1
-		}
-	}
-	return len(text)
-}
-
-// valueEnd gives the position after the value that begins at i in valid JSON.
-func valueEnd(text string, i int) int {
-	depth := 0
-	for {
-		switch text[i] {
-		case '"':
-			i = stringEnd(text, i)
-		case '{', '[':
-			depth++
-			i++
-		case '}', ']':
-			depth--
-			i++
-		case ',', ':', ' ', '\t', '\r', '\n':
-			i++
-			continue
-		default: // a number, true, false or null
-			for c := text[i]; c > ' ' && c != ',' && c != ']' && c != '}'; c = text[i] {
-				i++
-			}
-		}
-		if depth == 0 {
-			return i
-		}
-	}
 }

@@ -58,6 +58,13 @@ func (o *namedOptions) value() string {
 	return value
 }
 
+// values takes all arguments that are left, one at least.
+func (o *namedOptions) values() []string {
+	values := append([]string{o.value()}, o.args...)
+	o.args = nil
+	return values
+}
+
 // fail notes an error, unless there is one already.
 func (o *namedOptions) fail(err error) {
 	if o.err == nil {

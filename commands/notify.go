@@ -29,9 +29,9 @@ const (
 	_
 	_
 	_
-	ofExpired // an item has died
-	_         // e, t: evicted keys, streams
-	_
+	ofExpired  // an item has died
+	ofEvicted  // an item had to go because memory is short
+	_          // t: streams
 	ofDocument // commands on documents; in Redis: on the types of modules
 	ofNew      // an item comes into being
 	toKeyspace
@@ -103,12 +103,15 @@ var (
 	eventRenameTo   = event{ofGeneric, "rename_to"}
 
 	eventDocPut    = event{ofDocument, "doc.put"}
+	eventDocPatch  = event{ofDocument, "doc.patch"}
+	eventDocMerge  = event{ofDocument, "doc.merge"}
 	eventDocTouch  = event{ofDocument, "doc.touch"}
 	eventDocSetTTL = event{ofDocument, "doc.setttl"}
 
 	eventNew     = event{ofNew, "new"}
 	eventMissed  = event{ofMissed, "keymiss"}
 	eventExpired = event{ofExpired, "expired"}
+	eventEvicted = event{ofEvicted, "evicted"}
 )
 
 // SetEvents says which events are wanted from now on.
