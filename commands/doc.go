@@ -32,12 +32,18 @@
 //
 // Families: strings.go (SET and its relatives), ranges.go and lcs.go (parts of strings), keys.go (keys of
 // any type), move.go (COPY, RENAME, SWAPDB), object.go, expire.go (EXPIRE, TTL), transactions.go,
-// containers.go, documents.go with document_read.go, document_write.go, patch.go and merge.go,
+// pubsub.go, containers.go, documents.go with document_read.go, document_write.go, patch.go and merge.go,
 // connection.go, and for the server itself info.go, config.go and command_cmd.go.
 //
 // What they share: options.go (moments, and the options of Redis' commands), named_options.go (those
 // of our own), errors.go (the errors' words), number.go and glob.go (reading and matching exactly as
 // Redis does), json.go, walker.go and pointer.go (the text of documents).
+//
+// # Messages
+//
+// A command that changes an item says so: [Context] has put, remove and happened for that, and read for
+// items that a user asks for (notify.go). What it says, and what PUBLISH sends, goes through the [Hub]
+// (hub.go, mail.go) in the order in which it happened, and leaves when it is committed.
 //
 // # Ends
 //

@@ -17,6 +17,9 @@
 // of all clients together (buffer.go), replies in memory (batch.go), the time to finish a command and
 // to take a reply (conn.go, socket.go), the number of clients (server.go).
 //
+// A client that subscribes to something has a second goroutine, which sends it messages and, between
+// them, replies, from a bounded queue (outbox.go, subscriber.go).
+//
 // Arguments are views of the connection's buffer and valid until their command has been executed and
 // its reply rendered. No reply leaves before what it reports or reveals is committed.
 package server
