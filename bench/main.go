@@ -3,7 +3,7 @@
 //
 //	go run ./bench [flags] [mode ...]
 //
-// Without a mode it runs all of them. See -help.
+// Without a mode it compares mayfly with Redis. See -help, and README.md here for the method.
 package main
 
 import (
@@ -16,6 +16,7 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+	"time"
 )
 
 // mode is one measurement, under the name by which the command line calls it.
@@ -25,21 +26,60 @@ type mode struct {
 }
 
 var modes = []mode{
+	{"compare", "side by side with Redis, all that workloads.go lists; this is what runs without a mode", benchCompare},
 	{"purge", "documents that die over a minute: the share of dead in memory and what the purge costs", benchPurge},
 }
 
 // options are what the command line sets for all modes.
 type options struct {
-	quick  bool   // a tenth of the work, for a first look
+	quick  bool   // less of all, for a first look
 	mayfly string // path of the server; empty: build it
 	port   int    // the first of the ports to use
+	only   string // regular expression of the workloads to compare
+	json   string // file for the results of the comparison; empty: none
+	write  bool   // the results of the comparison into the folder of this program
+}
+
+// ids is how many documents there are.
+func (o options) ids() int {
+	if o.quick {
+		return 100_000
+	}
+	return 1_000_000
+}
+
+// rounds is how often each side is measured.
+func (o options) rounds() int {
+	if o.quick {
+		return 3
+	}
+	return 5
+}
+
+// scale gives the number of requests in place of that of a full run.
+func (o options) scale(requests int) int {
+	if o.quick {
+		return requests / 5
+	}
+	return requests
+}
+
+// span gives the time to measure in place of that of a full run.
+func (o options) span(d time.Duration) time.Duration {
+	if o.quick {
+		return d / 5
+	}
+	return d
 }
 
 func main() {
 	var o options
-	flag.BoolVar(&o.quick, "quick", false, "a tenth of the work, for a first look; the figures are not to be quoted")
+	flag.BoolVar(&o.quick, "quick", false, "a tenth of the documents and less time, for a first look; the figures are not to be quoted")
 	flag.StringVar(&o.mayfly, "mayfly", "", "`path` of the server to measure (default: build the one in this folder)")
 	flag.IntVar(&o.port, "port", 7060, "first of ten `ports` to use")
+	flag.StringVar(&o.only, "only", "", "compare only workloads whose name matches this regular `expression`")
+	flag.StringVar(&o.json, "json", "", "write the results of the comparison, with all samples, to this `file`")
+	flag.BoolVar(&o.write, "write", false, "write the results of the comparison to "+resultsMarkdown+" and "+resultsPlot)
 	flag.Usage = func() {
 		fmt.Fprint(os.Stderr, "usage: go run ./bench [flags] [mode ...]\n\nmodes:\n")
 		for _, m := range modes {
@@ -59,10 +99,10 @@ func main() {
 }
 
 func run(ctx context.Context, o options, names []string) error {
-	chosen := modes
-	if len(names) > 0 {
-		chosen = nil
+	if len(names) == 0 {
+		names = []string{"compare"}
 	}
+	var chosen []mode
 	for _, name := range names {
 		i := slices.IndexFunc(modes, func(m mode) bool { return m.name == name })
 		if i < 0 {
@@ -78,7 +118,6 @@ func run(ctx context.Context, o options, names []string) error {
 		defer remove()
 		o.mayfly = path
 	}
-	fmt.Print(whereAndWhat(ctx))
 	for _, m := range chosen {
 		if err := m.run(ctx, o); err != nil {
 			if errors.Is(context.Cause(ctx), context.Canceled) {

@@ -2,21 +2,18 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
 	"strconv"
-	"strings"
-	"sync"
 	"time"
-
-	"github.com/redis/go-redis/v9"
 )
 
 // The bench of the purge. Documents are loaded with a ttl of their own such that they die evenly
 // over a minute: as a ttl is in whole seconds, the moments of the writes have to be even too, and
 // loading is paced. Meanwhile the share of dead among those in memory is computed from outside: how
-// many have died by now is known from DOC.PEXPIRETIME, asked once after loading, and how many were
+// many have died by now is known from DOC.PEXPIRETIME, or PEXPIRETIME of Redis, asked once after loading, and how many were
 // removed from INFO. DOC.COUNT and the like must not be asked, as they may remove the dead
 // themselves; nor must dying documents be read. The reads that go on all the time are of other
 // documents, in a container of their own.
@@ -32,153 +29,185 @@ type dying struct {
 	loading   time.Duration // how long the loading takes, whole seconds
 	prelude   time.Duration // from the start of loading to the first death
 	rest      time.Duration // measured before the first death, as what to compare with
-	readers   int           // connections, each with one read a millisecond
 	living    int           // documents that are read
+
+	readsPerSecond int
 }
 
 func benchPurge(ctx context.Context, o options) error {
+	fmt.Println(thisMachine(ctx))
 	d := dying{
-		documents: 1_000_000, over: time.Minute, loading: 25 * time.Second, prelude: 50 * time.Second, rest: 10 * time.Second,
-		readers: 4, living: 100_000,
+		documents: o.ids(), over: time.Minute, loading: 25 * time.Second, prelude: 50 * time.Second, rest: 10 * time.Second,
+		readsPerSecond: 4000, living: o.ids() / 10,
 	}
 	if o.quick {
-		d = dying{
-			documents: 100_000, over: 10 * time.Second, loading: 4 * time.Second, prelude: 12 * time.Second, rest: 3 * time.Second,
-			readers: 4, living: 10_000,
-		}
+		d.over, d.loading, d.prelude, d.rest = 10*time.Second, 4*time.Second, 12*time.Second, 3*time.Second
 	}
 	var rows [][]string
 	for _, effort := range []int{1, 10} {
-		row, err := d.run(ctx, o, effort)
+		f, err := d.run(ctx, o, mayflyKind, effort)
 		if err != nil {
 			return err
 		}
-		rows = append(rows, row)
+		restCPU := time.Duration(float64(f.rest.cpu) * float64(f.during.took) / float64(f.rest.took))
+		rows = append(rows, []string{
+			strconv.Itoa(effort),
+			fmt.Sprintf("%.2f %%", 100*f.worst),
+			fmt.Sprintf("%.2f %%", 100*f.mean),
+			f.gone.Round(time.Millisecond).String(),
+			fmt.Sprintf("%.1f s of %.0f s", f.during.cpu.Seconds(), f.during.took.Seconds()),
+			fmt.Sprintf("%.1f s", restCPU.Seconds()),
+			fmt.Sprintf("%.2f s", f.during.purge.Seconds()),
+			f.during.longest.String(),
+			f.during.reads(),
+			f.rest.reads(),
+		})
 	}
 	fmt.Printf("## Purge\n\n%d documents of %d bytes with a ttl of their own die over %v (%d a second), "+
 		"%d reads a second of other documents going on. Dead: share of all dying documents in memory, "+
-		"up to %v before the last dies.\n\n", d.documents, bodySize, d.over, d.documents/int(d.over.Seconds()), d.readers*1000, lastMoments)
-	table([]string{"effort", "dead, max", "dead, mean", "all gone after", "CPU of the server", "same at rest",
-		"purge at work", "longest cycle", "read p50 / p99 / max", "reads at rest"}, rows)
+		"up to %v before the last dies.\n\n", d.documents, bodySize, d.over, d.documents/int(d.over.Seconds()), d.readsPerSecond, lastMoments)
+	fmt.Println(table([]string{"effort", "dead, max", "dead, mean", "all gone after", "CPU of the server", "same at rest",
+		"purge at work", "longest cycle", "read p50 / p99 / max", "reads at rest"}, rows))
 	return nil
 }
 
-func (d dying) run(ctx context.Context, o options, effort int) ([]string, error) {
-	s, err := startMayfly(ctx, o, "--active-expire-effort", strconv.Itoa(effort))
-	if err != nil {
-		return nil, err
+// die lets all documents die within ten seconds, at the least effort.
+func die(k kind) job {
+	return func(ctx context.Context, c *comparison, _ *server) (sample, error) {
+		d := dying{
+			documents: c.ids(), over: 10 * time.Second, loading: 7 * time.Second, prelude: 17 * time.Second, rest: 2 * time.Second,
+			readsPerSecond: 4000, living: c.ids() / 10,
+		}
+		if c.quick {
+			d.over, d.loading, d.prelude, d.rest = 2*time.Second, time.Second, 5*time.Second, time.Second
+		}
+		f, err := d.run(ctx, c.options, k, 1)
+		if err != nil {
+			return sample{}, err
+		}
+		p99 := func(o observation) float64 { return o.latency(99).Seconds() }
+		return sample{values: []float64{f.gone.Seconds(), f.worst, p99(f.during), p99(f.during) / p99(f.rest)}}, nil
 	}
-	defer s.stop()
-	client := s.client(d.readers + 2)
-	defer client.Close()
-	for _, container := range []string{"dying", "living"} {
-		if err := client.Do(ctx, "CONTAINER.SET", container, "TTL", "-1").Err(); err != nil {
-			return nil, err
+}
+
+// deaths is what came out of a run.
+type deaths struct {
+	worst, mean  float64       // share of dead among the dying in memory
+	gone         time.Duration // from the last death until all dead are removed
+	rest, during observation   // before the first death; from there until all are gone
+}
+
+func (d dying) run(ctx context.Context, o options, k kind, effort int) (deaths, error) {
+	s, err := k.start(ctx, o, "--active-expire-effort", strconv.Itoa(effort))
+	if err != nil {
+		return deaths{}, err
+	}
+	defer s.remove()
+	for _, set := range []string{"dying", "living"} {
+		if _, err := s.do(ctx, k.newSet(set, -1)...); err != nil {
+			return deaths{}, err
 		}
 	}
-
-	err = pipelined(ctx, client, d.living, 0, func(p redis.Pipeliner, i int) {
-		p.Do(ctx, "DOC.PUT", "living", key(i), body(i, -1))
+	err = pipelined(ctx, s.addr, d.living, 0, func(b []byte, i int) []byte {
+		return k.put(b, "living", i, body(i, -1), 0)
 	}, nil)
 	if err != nil {
-		return nil, err
+		return deaths{}, err
 	}
 	began := time.Now()
 	firstDeath := began.Add(d.prelude)
 	rng := rand.New(rand.NewPCG(1, uint64(effort)))
-	err = pipelined(ctx, client, d.documents, d.loading, func(p redis.Pipeliner, i int) {
+	err = pipelined(ctx, s.addr, d.documents, d.loading, func(b []byte, i int) []byte {
 		dies := firstDeath.Add(time.Duration(rng.Int64N(int64(d.over))))
-		ttl := int(time.Until(dies).Seconds() + rng.Float64()) // rounded by chance
-		p.Do(ctx, "DOC.PUT", "dying", key(i), body(i, max(ttl, 1)))
+		ttl := max(int(time.Until(dies).Seconds()+rng.Float64()), 1) // rounded by chance
+		return k.put(b, "dying", i, body(i, ttl), ttl)
 	}, nil)
 	if err != nil {
-		return nil, err
+		return deaths{}, err
 	}
 	ends := make([]int64, 0, d.documents)
-	err = pipelined(ctx, client, d.documents, 0, func(p redis.Pipeliner, i int) {
-		p.Do(ctx, "DOC.PEXPIRETIME", "dying", key(i))
-	}, func(cmd redis.Cmder) error {
-		end, err := cmd.(*redis.Cmd).Int64()
-		if err == nil && end < 0 {
-			err = fmt.Errorf("%v: it is dead already, the machine is too slow for this bench", cmd.Args())
+	err = pipelined(ctx, s.addr, d.documents, 0, func(b []byte, i int) []byte {
+		return k.ends(b, "dying", i)
+	}, func(i int, r reply) error {
+		if r.n < 0 {
+			return fmt.Errorf("document %d is dead already, the machine is too slow for this bench", i)
 		}
-		ends = append(ends, end)
-		return err
+		ends = append(ends, r.n)
+		return nil
 	})
 	if err != nil {
-		return nil, err
+		return deaths{}, err
 	}
 	slices.Sort(ends)
-	if left := time.Until(time.UnixMilli(ends[0])); left < d.rest+time.Second {
-		return nil, fmt.Errorf("loading took %v, too long: the first document dies in %v", time.Since(began), left)
+	first, last := time.UnixMilli(ends[0]), time.UnixMilli(ends[len(ends)-1])
+	if left := time.Until(first); left < d.rest+time.Second {
+		return deaths{}, fmt.Errorf("loading took %v, too long: the first document dies in %v", time.Since(began), left)
 	}
-	fmt.Printf("effort %d: loaded in %v\n", effort, time.Since(began).Round(time.Second))
 
 	// Let the garbage of loading be collected and the checkpoint settle before measuring at rest.
-	sleep(ctx, time.Until(time.UnixMilli(ends[0]).Add(-d.rest-time.Second)))
-	rest, err := d.observe(ctx, s, client, func() bool { return time.Until(time.UnixMilli(ends[0])) < time.Second }, nil)
+	sleep(ctx, time.Until(first.Add(-d.rest-time.Second)))
+	var f deaths
+	f.rest, err = d.observe(ctx, s, func() bool { return time.Until(first) < time.Second }, nil)
 	if err != nil {
-		return nil, err
+		return deaths{}, err
 	}
-	sleep(ctx, time.Until(time.UnixMilli(ends[0])))
+	sleep(ctx, time.Until(first))
 
-	var worst, sum float64
+	var sum float64
 	looks := 0
-	last := time.UnixMilli(ends[len(ends)-1])
-	gone := time.Duration(-1)
-	during, err := d.observe(ctx, s, client, func() bool { return gone >= 0 || time.Since(last) > 10*time.Second },
+	f.gone = -1
+	f.during, err = d.observe(ctx, s, func() bool { return f.gone >= 0 || time.Since(last) > tooLate },
 		func(at time.Time, removed int) {
-			removed -= rest.removed
+			removed -= f.rest.removed
 			died, _ := slices.BinarySearch(ends, at.UnixMilli()+1)
 			left := len(ends) - removed
-			if left == 0 && gone < 0 {
-				gone = max(at.Sub(last), 0)
+			if left == 0 && f.gone < 0 {
+				f.gone = max(at.Sub(last), 0)
 			}
 			if last.Sub(at) < lastMoments {
 				return
 			}
 			share := float64(max(died-removed, 0)) / float64(left)
-			worst = max(worst, share)
+			f.worst = max(f.worst, share)
 			sum += share
 			looks++
 		})
 	if err != nil {
-		return nil, err
+		return deaths{}, err
 	}
-	if gone < 0 {
-		return nil, fmt.Errorf("ten seconds after the last death documents are still there")
+	if f.gone < 0 {
+		return deaths{}, fmt.Errorf("%s: %v after the last death documents are still there", k.name, tooLate)
 	}
-	fmt.Printf("effort %d: %d of %d looks were left out, the answer took longer than %v\n", effort, during.late, during.looks, promptly)
-	restCPU := time.Duration(float64(rest.cpu) * float64(during.took) / float64(rest.took))
-	return []string{
-		strconv.Itoa(effort),
-		fmt.Sprintf("%.2f %%", 100*worst),
-		fmt.Sprintf("%.2f %%", 100*sum/float64(looks)),
-		gone.Round(time.Millisecond).String(),
-		fmt.Sprintf("%.1f s of %.0f s", during.cpu.Seconds(), during.took.Seconds()),
-		fmt.Sprintf("%.1f s", restCPU.Seconds()),
-		fmt.Sprintf("%.2f s", during.purge.Seconds()),
-		during.longest.String(),
-		during.reads(),
-		rest.reads(),
-	}, nil
+	if 2*f.during.late > f.during.looks {
+		return deaths{}, fmt.Errorf("%s: %d of %d looks took longer than %v", k.name, f.during.late, f.during.looks, promptly)
+	}
+	f.mean = sum / float64(looks)
+	return f, nil
 }
+
+// tooLate is how long after the last death all dead must have been removed.
+const tooLate = time.Minute
 
 // observation is what was seen of a server during a while.
 type observation struct {
-	took      time.Duration
-	cpu       time.Duration // of the server
-	purge     time.Duration // its purge at work
-	longest   time.Duration // purge cycle since the server was started
-	removed   int           // dead documents since the server was started
-	looks     int           // at the server's figures
-	late      int           // of these: not used, the answer took too long
-	latencies []time.Duration
+	took    time.Duration
+	cpu     time.Duration // of the server
+	purge   time.Duration // its purge at work
+	longest time.Duration // purge cycle since the server was started
+	removed int           // dead documents since the server was started
+	looks   int           // at the server's figures
+	late    int           // of these: not used, the answer took too long
+	reading paced
+}
+
+// latency is a percentile of the reads.
+func (o observation) latency(percentile float64) time.Duration {
+	return time.Duration(o.reading.latency.ValueAtPercentile(percentile))
 }
 
 func (o observation) reads() string {
-	return fmt.Sprintf("%v / %v / %v", percentile(o.latencies, 50).Round(time.Microsecond),
-		percentile(o.latencies, 99).Round(10*time.Microsecond), percentile(o.latencies, 100).Round(100*time.Microsecond))
+	return fmt.Sprintf("%v / %v / %v", o.latency(50).Round(time.Microsecond), o.latency(99).Round(10*time.Microsecond),
+		o.latency(100).Round(100*time.Microsecond))
 }
 
 // promptly is how soon an answer must come to be of use: the later, the less is known of the moment
@@ -187,35 +216,37 @@ const promptly = 5 * time.Millisecond
 
 // observe reads living documents and calls look 50 times a second with the number of dead removed
 // so far, until done.
-func (d dying) observe(ctx context.Context, s *server, client *redis.Client, done func() bool, look func(at time.Time, removed int)) (observation, error) {
+func (d dying) observe(ctx context.Context, s *server, done func() bool, look func(at time.Time, removed int)) (observation, error) {
+	client := s.client(1)
+	defer client.Close()
 	began := time.Now()
 	cpuBefore, err := s.cpu()
 	if err != nil {
 		return observation{}, err
 	}
-	before, err := client.Info(ctx, "expiry").Result()
+	before, err := client.Info(ctx, s.expiryInfo).Result()
 	if err != nil {
 		return observation{}, err
 	}
 
-	reading, stop := context.WithCancel(ctx)
-	defer stop()
-	latencies := make([][]time.Duration, d.readers)
-	failures := make([]error, d.readers)
-	var readers sync.WaitGroup
-	for r := range d.readers {
-		readers.Go(func() { latencies[r], failures[r] = d.read(reading, client, uint64(r)) })
-	}
-
 	var o observation
-	for !done() && ctx.Err() == nil {
+	stop := make(chan struct{})
+	failed := make(chan error, 1)
+	go func() {
+		const readers = 4
+		var err error
+		o.reading, err = openLoop(ctx, s.addr, readers, float64(d.readsPerSecond), stop, d.randomReads(s.kind))
+		failed <- err
+	}()
+
+	for !done() && ctx.Err() == nil && err == nil {
 		asked := time.Now()
-		info, err := client.Info(ctx, "expiry").Result()
-		if err != nil {
-			return observation{}, err
+		var info string
+		if info, err = client.Info(ctx, s.expiryInfo).Result(); err != nil {
+			break
 		}
 		took := time.Since(asked)
-		o.removed = number(info, "expiry_removed_lazily") + number(info, "expiry_removed_actively")
+		o.removed = s.removed(info)
 		o.purge = time.Duration(number(info, "expiry_time_spent_usec")-number(before, "expiry_time_spent_usec")) * time.Microsecond
 		o.longest = time.Duration(number(info, "expiry_longest_cycle_usec")) * time.Microsecond
 		o.looks++
@@ -226,122 +257,17 @@ func (d dying) observe(ctx context.Context, s *server, client *redis.Client, don
 		}
 		sleep(ctx, 20*time.Millisecond)
 	}
-	stop()
-	readers.Wait()
+	close(stop)
+	err = errors.Join(err, <-failed)
 	o.took = time.Since(began)
-	cpu, err := s.cpu()
+	cpu, failure := s.cpu()
 	o.cpu = cpu - cpuBefore
-	for r := range d.readers {
-		o.latencies = append(o.latencies, latencies[r]...)
-		if err == nil {
-			err = failures[r]
-		}
-	}
-	return o, err
+	return o, errors.Join(err, failure)
 }
 
-// read reads a random living document each millisecond until the context ends.
-func (d dying) read(ctx context.Context, client *redis.Client, seed uint64) (latencies []time.Duration, err error) {
-	rng := rand.New(rand.NewPCG(2, seed))
-	tick := time.NewTicker(time.Millisecond)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return latencies, nil
-		case <-tick.C:
-		}
-		// A read that has begun is finished, or the connection would be lost.
-		asked := time.Now()
-		err := client.Do(context.WithoutCancel(ctx), "DOC.GET", "living", key(rng.IntN(d.living))).Err()
-		if err != nil {
-			return latencies, err
-		}
-		latencies = append(latencies, time.Since(asked))
-	}
-}
-
-// pipelined sends n commands, 500 at a time, on two connections, evenly over a time (0: at once).
-// take is given the commands with their replies, in no order; it is not called concurrently. It may
-// be nil if only errors matter.
-func pipelined(ctx context.Context, client *redis.Client, n int, over time.Duration, command func(p redis.Pipeliner, i int), take func(redis.Cmder) error) error {
-	const batch, lanes = 500, 2
-	var mu sync.Mutex // protects failure and next, and is held during command and take
-	var failure error
-	next := 0
-	began := time.Now()
-	lane := func() {
-		for {
-			mu.Lock()
-			first := next
-			last := min(first+batch, n)
-			next = last
-			if first == last || failure != nil || ctx.Err() != nil {
-				mu.Unlock()
-				return
-			}
-			sleep(ctx, time.Until(began.Add(over*time.Duration(first)/time.Duration(n))))
-			p := client.Pipeline()
-			for i := first; i < last; i++ {
-				command(p, i)
-			}
-			mu.Unlock()
-
-			cmds, err := p.Exec(ctx)
-
-			mu.Lock()
-			for i := 0; i < len(cmds) && err == nil && take != nil; i++ {
-				err = take(cmds[i])
-			}
-			if failure == nil {
-				failure = err
-			}
-			mu.Unlock()
-		}
-	}
-	var all sync.WaitGroup
-	for range lanes {
-		all.Go(lane)
-	}
-	all.Wait()
-	if failure == nil {
-		failure = ctx.Err()
-	}
-	return failure
-}
-
-func key(i int) string { return fmt.Sprintf("order:%08d", i) }
-
-// bodySize is the length of the documents in bytes.
-const bodySize = 285
-
-// body makes a document of bodySize bytes; a ttl below 0 is left out.
-func body(i, ttl int) string {
-	var b strings.Builder
-	fmt.Fprintf(&b, `{"id":%d,"customer":"c-%05d","total":%d.%02d,`, i, i%99991, i%900, i%100)
-	if ttl > 0 {
-		fmt.Fprintf(&b, `"ttl":%d,`, ttl)
-	}
-	b.WriteString(`"note":"`)
-	for b.Len() < bodySize-2 {
-		b.WriteByte("lorem ipsum dolor sit amet "[b.Len()%27])
-	}
-	b.WriteString(`"}`)
-	return b.String()
-}
-
-// number gives a field of an INFO reply as a whole number, 0 if it is none.
-func number(info, name string) int {
-	n, _ := strconv.Atoi(field(info, name))
-	return n
-}
-
-func sleep(ctx context.Context, d time.Duration) {
-	if d <= 0 {
-		return
-	}
-	select {
-	case <-ctx.Done():
-	case <-time.After(d):
+// randomReads reads any living document.
+func (d dying) randomReads(k kind) func(*rand.Rand) request {
+	return func(*rand.Rand) request {
+		return func(b []byte, rng *rand.Rand) []byte { return k.get(b, "living", rng.IntN(d.living)) }
 	}
 }

@@ -1,0 +1,165 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"regexp"
+	"slices"
+	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+)
+
+// comparison is a run of the table of workloads.
+type comparison struct {
+	options
+	only    *regexp.Regexp // names of the workloads to run
+	data    dataset        // of the servers that run now
+	ours    *server        // nil if no servers run
+	theirs  *server        // nil as well if Redis is not installed
+	round   int            // of the repetitions of a workload
+	results results
+}
+
+// sample is what a job has measured: a value for each metric of its workload.
+type sample struct {
+	values  []float64
+	latency *hdrhistogram.Histogram // nil but for jobs that look at latencies
+}
+
+// job measures one thing on one side. The server is nil for workloads with servers of their own.
+type job func(ctx context.Context, c *comparison, s *server) (sample, error)
+
+func benchCompare(ctx context.Context, o options) error {
+	only, err := regexp.Compile(o.only)
+	if err != nil {
+		return err
+	}
+	c := &comparison{options: o, only: only}
+	c.results = results{Machine: thisMachine(ctx), Quick: o.quick, IDs: o.ids(), Rounds: o.rounds()}
+	defer c.stopServers()
+	var chosen []workload
+	for _, w := range workloads {
+		if only.MatchString(w.name) {
+			chosen = append(chosen, w)
+		}
+	}
+	began := time.Now()
+	for i, w := range chosen {
+		fmt.Fprintf(os.Stderr, "%4.0f s  %2d of %d  %s", time.Since(began).Seconds(), i+1, len(chosen), w.name)
+		err := c.measure(ctx, w)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if err != nil {
+			// A run takes long: the other figures are not thrown away. The servers may be in any state.
+			c.stopServers()
+			c.results.fail(w, err)
+			fmt.Fprint(os.Stderr, " failed: ", err)
+		}
+		fmt.Fprintln(os.Stderr)
+	}
+	c.results.Took = time.Since(began).Round(time.Second).String()
+	if err := c.results.publish(o); err != nil {
+		return err
+	}
+	return c.results.failure()
+}
+
+// measure runs a workload as often as medians need, first the one side and then the other, changing
+// which is first: what else happens on the machine should meet both.
+func (c *comparison) measure(ctx context.Context, w workload) error {
+	if err := c.provide(ctx, w.data); err != nil {
+		return err
+	}
+	var ours, theirs []sample
+	for c.round = range c.rounds() {
+		first := func() error { return c.take(ctx, w.ours, c.ours, &ours) }
+		second := func() error {
+			if c.results.Machine.Redis == "" {
+				return nil
+			}
+			return c.take(ctx, w.theirs, c.theirs, &theirs)
+		}
+		if c.round%2 == 1 {
+			first, second = second, first
+		}
+		if err := first(); err != nil {
+			return err
+		}
+		if err := second(); err != nil {
+			return err
+		}
+		fmt.Fprint(os.Stderr, " .")
+	}
+	c.results.add(w, ours, theirs)
+	return nil
+}
+
+// take runs a job, when nothing goes on in the servers, and keeps what it has measured.
+func (c *comparison) take(ctx context.Context, j job, s *server, samples *[]sample) error {
+	if err := quiet(ctx, c.running()...); err != nil {
+		return err
+	}
+	measured, err := j(ctx, c, s)
+	*samples = append(*samples, measured)
+	return err
+}
+
+// running gives the servers that run.
+func (c *comparison) running() []*server {
+	return slices.DeleteFunc([]*server{c.ours, c.theirs}, func(s *server) bool { return s == nil })
+}
+
+// provide makes the servers and data there are those that are wanted.
+func (c *comparison) provide(ctx context.Context, data dataset) (err error) {
+	if c.data == data {
+		return nil
+	}
+	c.stopServers()
+	c.data = data
+	if !data.ready {
+		return nil
+	}
+	extra := []string{}
+	if data.always {
+		extra = []string{"--appendfsync", "always"}
+	}
+	if c.ours, err = mayflyKind.start(ctx, c.options, extra...); err != nil {
+		return err
+	}
+	if c.results.Machine.Redis != "" {
+		if c.theirs, err = redisKind.start(ctx, c.options, extra...); err != nil {
+			return err
+		}
+	}
+	for _, s := range c.running() {
+		fill := s.kind
+		if data.plain {
+			fill = redisKind
+		}
+		if err := s.fill(ctx, fill, c.ids(), -1); err != nil {
+			return fmt.Errorf("loading %s: %w", s.name, err)
+		}
+	}
+	return nil
+}
+
+// fill writes all ids, in the words of a kind of server. The ttl in seconds is the same for all and in
+// no body; -1 is none.
+func (s *server) fill(ctx context.Context, words kind, ids, ttl int) error {
+	if _, err := s.do(ctx, words.newSet(set, ttl)...); err != nil {
+		return err
+	}
+	return pipelined(ctx, s.addr, ids, 0, func(b []byte, i int) []byte {
+		return words.put(b, set, i, body(i, -1), ttl)
+	}, nil)
+}
+
+func (c *comparison) stopServers() {
+	for _, s := range c.running() {
+		s.remove()
+	}
+	c.ours, c.theirs, c.data = nil, nil, dataset{}
+}

@@ -1,0 +1,61 @@
+package main
+
+import (
+	"fmt"
+	"math/bits"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+)
+
+// anyID is an id of documents in redis-benchmark's notation: it puts a random number of twelve digits
+// in the place of the mark.
+const anyID = "key:__rand_int__"
+
+// id gives the i-th id of a set, as redis-benchmark writes those of the set "key".
+func id(set string, i int) string {
+	b := make([]byte, 0, 32)
+	b = append(b, set...)
+	b = append(b, ':')
+	digits := strconv.Itoa(i)
+	for range 12 - len(digits) {
+		b = append(b, '0')
+	}
+	return string(append(b, digits...))
+}
+
+// bodySize is the length of the documents in bytes.
+const bodySize = 285
+
+// body makes a document of bodySize bytes; a ttl below 0 is left out.
+func body(i, ttl int) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, `{"id":%d,"customer":"c-%05d","total":%d.%02d,`, i, i%99991, i%900, i%100)
+	if ttl >= 0 {
+		fmt.Fprintf(&b, `"ttl":%d,`, ttl)
+	}
+	b.WriteString(`"note":"`)
+	for b.Len() < bodySize-2 {
+		b.WriteByte("lorem ipsum dolor sit amet "[b.Len()%27])
+	}
+	b.WriteString(`"}`)
+	return b.String()
+}
+
+// popularity draws ids of which few are wanted often and most rarely, by Zipf's law with an exponent
+// just above one, near that of the load that YCSB gives key-value stores.
+type popularity struct {
+	zipf *rand.Zipf
+	n    uint64
+}
+
+func newPopularity(rng *rand.Rand, n int) *popularity {
+	return &popularity{rand.NewZipf(rng, 1.01, 1, uint64(n-1)), uint64(n)}
+}
+
+// next gives a number below n. The popular ones are spread over all, not the oldest.
+func (p *popularity) next() int {
+	const odd = 0x9e3779b97f4a7c15 // of the golden ratio
+	high, _ := bits.Mul64((p.zipf.Uint64()+1)*odd, p.n)
+	return int(high)
+}

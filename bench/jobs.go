@@ -1,0 +1,196 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"time"
+)
+
+// benchmark is redis-benchmark with a command, so many of which are sent at a time on a connection.
+// It gives the requests a second and the server's processor time for one.
+func benchmark(depth, requests int, command []string) job {
+	return func(ctx context.Context, c *comparison, s *server) (sample, error) {
+		perSecond, cpu, err := throughput(ctx, s, depth, c.scale(requests), c.ids(), command)
+		return sample{values: []float64{perSecond, cpu}}, err
+	}
+}
+
+// after sends a command before a job.
+func after(command []any, then job) job {
+	return func(ctx context.Context, c *comparison, s *server) (sample, error) {
+		if _, err := s.do(ctx, command...); err != nil {
+			return sample{}, err
+		}
+		return then(ctx, c, s)
+	}
+}
+
+// mixPeak is the name of the workload whose result sets the pace of the one after it.
+const mixPeak = "80 % reads, zipfian, peak"
+
+// mix is four reads to a write, of ids of different popularity.
+func (c *comparison) mix(k kind) func(rng *rand.Rand) request {
+	bodies := make([]string, 100)
+	for i := range bodies {
+		bodies[i] = body(i, -1)
+	}
+	return func(rng *rand.Rand) request {
+		popular := newPopularity(rng, c.ids())
+		return func(b []byte, rng *rand.Rand) []byte {
+			i := popular.next()
+			if rng.IntN(5) == 0 {
+				return k.put(b, set, i, bodies[i%len(bodies)], 0)
+			}
+			return k.get(b, set, i)
+		}
+	}
+}
+
+func mixAtPeak(ctx context.Context, c *comparison, s *server) (sample, error) {
+	perSecond, err := closedLoop(ctx, s.addr, connections, c.span(2*time.Second), c.mix(s.kind))
+	return sample{values: []float64{perSecond}}, err
+}
+
+// mixAtHalf sends the mix to both sides at the same pace, at which both have reserves.
+func mixAtHalf(ctx context.Context, c *comparison, s *server) (sample, error) {
+	i := c.results.find(mixPeak)
+	if i < 0 {
+		return sample{}, fmt.Errorf("needs the result of %q", mixPeak)
+	}
+	peak := spreadOf(c.results.Rows[i].Ours).Median
+	if theirs := c.results.Rows[i].Theirs; len(theirs) > 0 {
+		peak = math.Min(peak, spreadOf(theirs).Median)
+	}
+	c.results.Pace = peak / 2
+
+	done := make(chan struct{})
+	timer := time.AfterFunc(c.span(6*time.Second), func() { close(done) })
+	defer timer.Stop()
+	p, err := openLoop(ctx, s.addr, connections, peak/2, done, c.mix(s.kind))
+	if err != nil {
+		return sample{}, err
+	}
+	at := func(p float64, ns func(float64) int64) float64 { return time.Duration(ns(p)).Seconds() }
+	return sample{
+		values: []float64{
+			at(50, p.latency.ValueAtPercentile), at(99, p.latency.ValueAtPercentile), at(99.9, p.latency.ValueAtPercentile),
+			at(99, p.lateness.ValueAtPercentile),
+		},
+		latency: p.latency,
+	}, nil
+}
+
+// changeDefault gives all documents of the container another default, which none of them dies by, and
+// looks whether it holds.
+func changeDefault(ctx context.Context, c *comparison, s *server) (sample, error) {
+	client := s.client(1)
+	defer client.Close()
+	if err := client.Ping(ctx).Err(); err != nil { // connects
+		return sample{}, err
+	}
+	ttl := longTTL * (2 + c.round)
+	began := time.Now()
+	if err := client.Do(ctx, mayflyKind.newSet(set, ttl)...).Err(); err != nil {
+		return sample{}, err
+	}
+	took := time.Since(began)
+	left, err := client.Do(ctx, "DOC.TTL", set, id(set, c.round)).Int()
+	if err == nil && (left <= ttl-longTTL || left > ttl) {
+		err = fmt.Errorf("a document has %d s left, of %d", left, ttl)
+	}
+	return sample{values: []float64{took.Seconds()}}, err
+}
+
+// expireAll does the same in Redis, where each key has to be told.
+func expireAll(ctx context.Context, c *comparison, s *server) (sample, error) {
+	ttl := fmt.Sprint(longTTL * (2 + c.round))
+	began := time.Now()
+	err := pipelined(ctx, s.addr, c.ids(), 0, func(b []byte, i int) []byte {
+		return appendCommand(b, "EXPIRE", id(set, i), ttl)
+	}, func(i int, r reply) error {
+		if r.n != 1 {
+			return fmt.Errorf("EXPIRE of id %d found no key", i)
+		}
+		return nil
+	})
+	return sample{values: []float64{time.Since(began).Seconds()}}, err
+}
+
+// live loads all documents with a TTL into a new server, lets it settle, and starts it again.
+func live(k kind) job {
+	return func(ctx context.Context, c *comparison, _ *server) (sample, error) {
+		s, err := k.start(ctx, c.options)
+		if err != nil {
+			return sample{}, err
+		}
+		defer s.remove()
+		empty, err := s.rss()
+		if err != nil {
+			return sample{}, err
+		}
+		each := func() float64 {
+			rss, failure := s.rss()
+			if err == nil {
+				err = failure
+			}
+			return (rss - empty) / float64(c.ids())
+		}
+		if err := s.fill(ctx, k, c.ids(), longTTL); err != nil {
+			return sample{}, err
+		}
+		loaded := each()
+		settled, failure := s.settle(ctx, each, c.span(10*time.Second))
+		if err == nil {
+			err = failure
+		}
+		if err != nil {
+			return sample{}, err
+		}
+		if k.name == redisKind.name {
+			// What Redis starts from after its own rewrites, at their best.
+			if _, err := s.do(ctx, "BGREWRITEAOF"); err != nil {
+				return sample{}, err
+			}
+			if err := quiet(ctx, s); err != nil {
+				return sample{}, err
+			}
+		}
+		took, err := s.restart(ctx)
+		if err != nil {
+			return sample{}, err
+		}
+		if err := s.holds(ctx, c.ids()); err != nil {
+			return sample{}, err
+		}
+		return sample{values: []float64{loaded, settled, took.Seconds(), each()}}, err
+	}
+}
+
+// settle waits until the memory has not changed by a percent for two seconds, at most for a while.
+func (s *server) settle(ctx context.Context, each func() float64, atMost time.Duration) (float64, error) {
+	const look, steady = 200 * time.Millisecond, 10
+	last := each()
+	same := 0
+	for deadline := time.Now().Add(atMost); same < steady && time.Now().Before(deadline); same++ {
+		sleep(ctx, look)
+		if now := each(); math.Abs(now-last) > last/100 {
+			last, same = now, 0
+		}
+	}
+	return each(), ctx.Err()
+}
+
+// holds looks whether all documents are there: a server that starts fast with half of them has won nothing.
+func (s *server) holds(ctx context.Context, ids int) error {
+	count := []any{"DBSIZE"}
+	if s.name == mayflyKind.name {
+		count = []any{"DOC.COUNT", set}
+	}
+	n, err := s.do(ctx, count...)
+	if err == nil && n != int64(ids) {
+		err = fmt.Errorf("after the start there are %v documents of %d", n, ids)
+	}
+	return err
+}

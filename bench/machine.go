@@ -1,0 +1,88 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+	"time"
+)
+
+// machine says where and with what figures were measured: they are worth nothing without.
+type machine struct {
+	CPU        string    `json:"cpu"`
+	Cores      int       `json:"cores"`
+	Memory     string    `json:"memory"`
+	Kernel     string    `json:"kernel"`
+	FileSystem string    `json:"file_system"` // of the data folders; on one in memory, appendfsync always means nothing
+	Load       string    `json:"load"`        // the load averages at the start: others on the machine spoil figures
+	Go         string    `json:"go"`
+	Redis      string    `json:"redis"` // empty if it is not installed
+	Commit     string    `json:"commit"`
+	Date       time.Time `json:"date"`
+}
+
+func thisMachine(ctx context.Context) machine {
+	m := machine{
+		CPU:        firstField("/proc/cpuinfo", "model name", "unknown CPU"),
+		Cores:      runtime.NumCPU(),
+		Memory:     firstField("/proc/meminfo", "MemTotal", "unknown memory"),
+		Kernel:     output(ctx, "uname", "-sr"),
+		FileSystem: strings.TrimPrefix(output(ctx, "df", "--output=fstype", os.TempDir()), "Type\n"),
+		Go:         runtime.Version(),
+		Commit:     output(ctx, "git", "rev-parse", "--short", "HEAD"),
+		Date:       time.Now().UTC().Truncate(time.Minute),
+	}
+	if load, err := os.ReadFile("/proc/loadavg"); err == nil {
+		m.Load = strings.Join(strings.Fields(string(load))[:3], " ")
+	}
+	var kib float64
+	if _, err := fmt.Sscanf(m.Memory, "%f kB", &kib); err == nil {
+		m.Memory = fmt.Sprintf("%.1f GiB", kib/(1<<20))
+	}
+	if changed := output(ctx, "git", "status", "--porcelain", "--untracked-files=no"); m.Commit != "" && changed != "" {
+		m.Commit += " (dirty: there are changes that it does not hold)"
+	}
+	// Redis server v=7.0.15 sha=00000000:0 malloc=jemalloc-5.3.0 bits=64 build=…
+	for _, word := range strings.Fields(output(ctx, redisServer, "--version")) {
+		if version, ok := strings.CutPrefix(word, "v="); ok {
+			m.Redis = version
+		}
+	}
+	return m
+}
+
+// String describes the machine in a line of text.
+func (m machine) String() string {
+	redis := "Redis " + m.Redis
+	if m.Redis == "" {
+		redis = "no Redis: " + noRedis
+	}
+	return fmt.Sprintf("%s, %d cores, %s memory, %s, data on %s, load average %s at the start; %s, %s; commit %s; %s",
+		m.CPU, m.Cores, m.Memory, m.Kernel, m.FileSystem, m.Load, m.Go, redis, m.Commit, m.Date.Format("2006-01-02 15:04 UTC"))
+}
+
+// output is what a program prints, without the space around it, empty if it fails.
+func output(ctx context.Context, program string, args ...string) string {
+	out, err := exec.CommandContext(ctx, program, args...).Output()
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(out))
+}
+
+// firstField gives the first value of a name in a file of lines "name : value".
+func firstField(file, name, otherwise string) string {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return otherwise
+	}
+	for line := range strings.Lines(string(text)) {
+		if key, value, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(key) == name {
+			return strings.TrimSpace(value)
+		}
+	}
+	return otherwise
+}

@@ -1,0 +1,189 @@
+package main
+
+import (
+	"fmt"
+	"html"
+	"math"
+	"strings"
+)
+
+// The plot: a bar a figure, as far to the right as mayfly is better than Redis, with the spread between
+// rounds and the target as marks; below, the latencies as curves. Both scales are logarithmic.
+
+const (
+	plotWidth  = 960
+	labelWidth = 400 // to the left of the bars
+	barHeight  = 18
+	curvesHigh = 300
+
+	worstShown, bestShown = 1.0 / 8, 8.0 // ratios at the edges; what is beyond ends in an arrow
+
+	oursColour, theirsColour = "#1a7f64", "#b45309"
+	missedColour             = "#c2410c"
+	openColour               = "#64748b" // there is no target
+)
+
+// canvas collects the elements of a plot.
+type canvas struct{ strings.Builder }
+
+func (c *canvas) text(x, y float64, anchor, style, text string) {
+	fmt.Fprintf(c, `<text x="%.1f" y="%.1f" text-anchor="%s" %s>%s</text>`+"\n", x, y, anchor, style, html.EscapeString(text))
+}
+
+func (c *canvas) line(x1, y1, x2, y2 float64, style string) {
+	fmt.Fprintf(c, `<line x1="%.1f" y1="%.1f" x2="%.1f" y2="%.1f" %s/>`+"\n", x1, y1, x2, y2, style)
+}
+
+// advantage turns a ratio so that more is better.
+func (r row) advantage(ratio float64) float64 {
+	if r.Better == less {
+		return 1 / ratio
+	}
+	return ratio
+}
+
+// plot renders the results as an SVG picture.
+func (r *results) plot() string {
+	var compared []row
+	for _, row := range r.Rows {
+		if m := row.ratio().Median; m > 0 && !math.IsInf(m, 0) && row.Target != 0 {
+			compared = append(compared, row)
+		}
+	}
+	const top = 92.0
+	bars := top + float64(len(compared)*barHeight)
+	high := bars + 40
+	if len(r.Latencies) > 0 {
+		high += curvesHigh + 60
+	}
+	var c canvas
+	fmt.Fprintf(&c, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %.0f" width="%d" height="%.0f" font-family="sans-serif" font-size="12" fill="#1f2937">`+"\n",
+		plotWidth, high, plotWidth, high)
+	fmt.Fprintf(&c, `<rect width="%d" height="%.0f" fill="#ffffff"/>`+"\n", plotWidth, high)
+	title := fmt.Sprintf("mayfly compared with Redis %s: %d documents of %d bytes, %d connections", r.Machine.Redis, r.IDs, bodySize, connections)
+	if r.Quick {
+		title += " – a quick run, not to be quoted"
+	}
+	c.text(16, 24, "start", `font-size="16" font-weight="bold"`, title)
+	c.text(16, 44, "start", `fill="#6b7280"`, fmt.Sprintf("%s, %d cores; load average %s at the start; commit %s; %s", r.Machine.CPU, r.Machine.Cores, r.Machine.Load, r.Machine.Commit, r.Machine.Date.Format("2006-01-02")))
+	if len(compared) == 0 {
+		c.text(16, top, "start", "", "There is nothing to compare with: "+noRedis+".")
+	} else {
+		c.bars(compared, top)
+	}
+	if len(r.Latencies) > 0 {
+		c.curves(r, bars+60)
+	}
+	c.WriteString("</svg>\n")
+	return c.String()
+}
+
+// bars draws the rows from a height downwards.
+func (c *canvas) bars(rows []row, top float64) {
+	const right = plotWidth - 130
+	x := func(advantage float64) float64 {
+		share := math.Log(min(max(advantage, worstShown), bestShown)/worstShown) / math.Log(bestShown/worstShown)
+		return labelWidth + share*(right-labelWidth)
+	}
+	bottom := top + float64(len(rows)*barHeight)
+	c.text(16, top-14, "start", "", "green: target met; red: missed; | target; thin line: between rounds")
+	for _, at := range []float64{1.0 / 8, 1.0 / 4, 1.0 / 2, 1, 2, 4, 8} {
+		style := `stroke="#e5e7eb"`
+		if at == 1 {
+			style = `stroke="#6b7280"`
+		}
+		c.line(x(at), top-8, x(at), bottom, style)
+		label := digits(at)
+		if at < 1 {
+			label = "1/" + digits(1/at)
+		}
+		c.text(x(at), top-14, "middle", `fill="#6b7280"`, label)
+	}
+	c.text(plotWidth-16, top-14, "end", `fill="#6b7280"`, "times better")
+	for i, r := range rows {
+		y := top + float64(i*barHeight)
+		ratio := r.ratio()
+		better := r.advantage(ratio.Median)
+		colour := openColour
+		switch verdict := r.verdict(); {
+		case verdict == "met":
+			colour = oursColour
+		case verdict != "":
+			colour = missedColour
+		}
+		c.text(labelWidth-8, y+13, "end", "", r.label())
+		from, to := min(x(1), x(better)), max(x(1), x(better))
+		fmt.Fprintf(c, `<rect x="%.1f" y="%.1f" width="%.1f" height="%d" fill="%s"/>`+"\n", from, y+3, max(to-from, 1), barHeight-6, colour)
+		c.line(x(r.advantage(ratio.Min)), y+9, x(r.advantage(ratio.Max)), y+9, `stroke="#111827"`)
+		if r.Target != 0 {
+			c.line(x(r.advantage(r.Target)), y+1, x(r.advantage(r.Target)), y+barHeight-1, `stroke="#111827" stroke-width="2"`)
+		}
+		text := digits(better)
+		switch {
+		case better > bestShown:
+			text += " →"
+		case better < worstShown:
+			text = "← " + text
+		}
+		c.text(plotWidth-16, y+13, "end", "", text)
+	}
+}
+
+// label names a row in a few words.
+func (r row) label() string {
+	if r.Metric == "throughput" {
+		return r.Work
+	}
+	label := r.Work + ": " + r.Metric
+	const most = 66
+	if runes := []rune(label); len(runes) > most {
+		label = string(runes[:most-1]) + "…"
+	}
+	return label
+}
+
+// curves draws the latencies, from a height downwards. To the right the requests become rarer: the
+// slowest half, tenth, hundredth and so on take the same room.
+func (c *canvas) curves(r *results, top float64) {
+	const left, right = 80.0, plotWidth - 120.0
+	bottom := top + curvesHigh - 40
+	slowest := 100 - percentiles[len(percentiles)-1]
+	x := func(percentile float64) float64 {
+		return left + (right-left)*math.Log(100/(100-percentile))/math.Log(100/slowest)
+	}
+	lowest, highest := math.Inf(1), 0.0
+	for _, points := range r.Latencies {
+		for _, p := range points {
+			lowest, highest = min(lowest, p.Microseconds), max(highest, p.Microseconds)
+		}
+	}
+	lowest, highest = max(lowest, 1), max(highest, 10)
+	from, to := math.Floor(math.Log10(lowest)), math.Ceil(math.Log10(highest))
+	y := func(us float64) float64 {
+		return bottom - (bottom-top)*(math.Log10(max(us, 1))-from)/max(to-from, 1)
+	}
+	c.text(16, top-16, "start", `font-weight="bold"`,
+		fmt.Sprintf("Latency of 80 %% reads and 20 %% writes of zipfian ids, at %s", perSecond.format(r.Pace)))
+	for decade := from; decade <= to; decade++ {
+		us := math.Pow(10, decade)
+		c.line(left, y(us), right, y(us), `stroke="#e5e7eb"`)
+		c.text(left-8, y(us)+4, "end", `fill="#6b7280"`, seconds.format(us/1e6))
+	}
+	for _, p := range []float64{50, 90, 99, 99.9, 99.99} {
+		c.line(x(p), top, x(p), bottom, `stroke="#e5e7eb"`)
+		c.text(x(p), bottom+18, "middle", `fill="#6b7280"`, fmt.Sprint(p, " %"))
+	}
+	for _, side := range []struct{ name, colour string }{{mayflyKind.name, oursColour}, {redisKind.name, theirsColour}} {
+		points := r.Latencies[side.name]
+		if len(points) == 0 {
+			continue
+		}
+		var path []string
+		for _, p := range points {
+			path = append(path, fmt.Sprintf("%.1f,%.1f", x(p.Percentile), y(p.Microseconds)))
+		}
+		fmt.Fprintf(c, `<polyline points="%s" fill="none" stroke="%s" stroke-width="2"/>`+"\n", strings.Join(path, " "), side.colour)
+		last := points[len(points)-1]
+		c.text(right+6, y(last.Microseconds)+4, "start", `fill="`+side.colour+`" font-weight="bold"`, side.name)
+	}
+}

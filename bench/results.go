@@ -1,0 +1,238 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+)
+
+// The files that -write makes, from the folder of the module.
+const (
+	resultsMarkdown = "bench/RESULTS.md"
+	resultsPlot     = "bench/results.svg"
+)
+
+// results is all that a comparison has come to. It is what -json writes.
+type results struct {
+	Machine   machine             `json:"machine"`
+	Quick     bool                `json:"quick"` // not to be quoted
+	IDs       int                 `json:"ids"`
+	Rounds    int                 `json:"rounds"`
+	Took      string              `json:"took"`
+	Rows      []row               `json:"rows"`
+	Pace      float64             `json:"pace"`                // requests a second at which the latencies were measured
+	Latencies map[string][]atMost `json:"latencies,omitempty"` // of all rounds together, by side
+}
+
+// row is one metric of one workload.
+type row struct {
+	Work   string    `json:"work"`
+	Metric string    `json:"metric"`
+	Unit   unit      `json:"unit"`
+	Better direction `json:"better"`
+	Target float64   `json:"target,omitempty"` // of the ratio of the medians, ours to theirs
+	Bound  float64   `json:"bound,omitempty"`  // of our median
+	Ours   []float64 `json:"ours"`
+	Theirs []float64 `json:"theirs"` // empty without Redis
+
+	Failure string `json:"failure,omitempty"` // why there are no figures
+}
+
+// atMost is a point of a distribution of latencies.
+type atMost struct {
+	Percentile   float64 `json:"percentile"` // of the requests had
+	Microseconds float64 `json:"us"`         // or less
+}
+
+// percentiles are the points at which distributions are drawn and written.
+var percentiles = []float64{0, 10, 25, 50, 75, 90, 95, 99, 99.5, 99.9, 99.95, 99.99}
+
+// add takes in what a workload has measured.
+func (r *results) add(w workload, ours, theirs []sample) {
+	values := func(samples []sample, i int) []float64 {
+		list := make([]float64, 0, len(samples))
+		for _, s := range samples {
+			list = append(list, s.values[i])
+		}
+		return list
+	}
+	for i, m := range w.metrics {
+		added := w.row(m)
+		added.Ours, added.Theirs = values(ours, i), values(theirs, i)
+		r.Rows = append(r.Rows, added)
+	}
+	r.addLatency(mayflyKind.name, ours)
+	r.addLatency(redisKind.name, theirs)
+}
+
+func (r *results) addLatency(side string, samples []sample) {
+	var all *hdrhistogram.Histogram
+	for _, s := range samples {
+		if s.latency == nil {
+			return
+		}
+		if all == nil {
+			all = newHistogram()
+		}
+		all.Merge(s.latency)
+	}
+	if all == nil {
+		return
+	}
+	if r.Latencies == nil {
+		r.Latencies = map[string][]atMost{}
+	}
+	for _, p := range percentiles {
+		r.Latencies[side] = append(r.Latencies[side], atMost{p, float64(all.ValueAtPercentile(p)) / 1000})
+	}
+}
+
+// fail takes in a workload that could not be measured.
+func (r *results) fail(w workload, err error) {
+	for _, m := range w.metrics {
+		added := w.row(m)
+		added.Failure, _, _ = strings.Cut(err.Error(), "\n")
+		r.Rows = append(r.Rows, added)
+	}
+}
+
+// failure says which workloads could not be measured, if any.
+func (r *results) failure() error {
+	var works []string
+	for _, row := range r.Rows {
+		if row.Failure != "" && !slices.Contains(works, row.Work) {
+			works = append(works, row.Work)
+		}
+	}
+	if works == nil {
+		return nil
+	}
+	return fmt.Errorf("not measured: %s", strings.Join(works, "; "))
+}
+
+// row gives a row without figures.
+func (w workload) row(m metric) row {
+	return row{Work: w.name, Metric: m.name, Unit: m.unit, Better: m.better, Target: m.target, Bound: m.bound}
+}
+
+// find gives the number of the first row of a workload with figures, -1 if there is none.
+func (r *results) find(work string) int {
+	return slices.IndexFunc(r.Rows, func(r row) bool { return r.Work == work && r.Failure == "" })
+}
+
+// publish prints the results and writes the files that are wanted.
+func (r *results) publish(o options) error {
+	fmt.Print(r.markdown())
+	if o.json != "" {
+		text, err := json.MarshalIndent(r, "", "  ")
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(o.json, append(text, '\n'), 0o644); err != nil {
+			return err
+		}
+	}
+	if !o.write {
+		return nil
+	}
+	if err := os.WriteFile(resultsPlot, []byte(r.plot()), 0o644); err != nil {
+		return err
+	}
+	return os.WriteFile(resultsMarkdown, []byte(r.markdown()), 0o644)
+}
+
+// ratio compares the sides; NaN if there is nothing to compare with.
+func (r row) ratio() spread { return ratioOf(r.Ours, r.Theirs) }
+
+// verdict says whether the target is met, and by how much it is missed. It is empty without a target,
+// or without figures to judge by.
+func (r row) verdict() string {
+	value, target := r.ratio().Median, r.Target
+	if r.Bound != 0 {
+		value, target = spreadOf(r.Ours).Median, r.Bound
+	}
+	switch {
+	case target == 0 || math.IsNaN(value):
+		return ""
+	case r.Better == more && value >= target || r.Better == less && value <= target:
+		return "met"
+	}
+	return fmt.Sprintf("**missed** by %.0f %%", 100*math.Abs(value/target-1))
+}
+
+// goal renders the target.
+func (r row) goal() string {
+	sign := "≥"
+	if r.Better == less {
+		sign = "≤"
+	}
+	switch {
+	case r.Bound != 0:
+		return "mayfly " + sign + " " + r.Unit.format(r.Bound)
+	case r.Target != 0:
+		return sign + " " + digits(r.Target)
+	}
+	return ""
+}
+
+// markdown renders the results as a page.
+func (r *results) markdown() string {
+	page := "# Results\n\nWritten by `go run ./bench -write`; [README.md](README.md) says how it is measured.\n\n" +
+		r.Machine.String() + ".\n\n"
+	if r.Quick {
+		page += "**This was a quick run, with less of all: it shows that the bench works, its figures are not to be quoted.**\n\n"
+	}
+	page += fmt.Sprintf("%d ids, documents of %d bytes, %d connections; medians of %d, smallest and largest in parentheses. "+
+		"Ratio is mayfly to Redis; in parentheses between rounds. It took %s.\n\n", r.IDs, bodySize, connections, r.Rounds, r.Took)
+	var rows [][]string
+	met, judged := 0, 0
+	for _, row := range r.Rows {
+		verdict := row.verdict()
+		if verdict != "" {
+			judged++
+		}
+		if verdict == "met" {
+			met++
+		}
+		theirs, ratio := noRedis, "–"
+		if len(row.Theirs) > 0 {
+			theirs = row.Unit.formatSpread(spreadOf(row.Theirs))
+			s := row.ratio()
+			ratio = fmt.Sprintf("%s (%s–%s)", digits(s.Median), digits(s.Min), digits(s.Max))
+		}
+		ours := row.Unit.formatSpread(spreadOf(row.Ours))
+		if row.Failure != "" {
+			ours, theirs, verdict = "–", "–", "**failed**: "+row.Failure
+		}
+		rows = append(rows, []string{row.Work, row.Metric, ours, theirs, ratio, row.goal(), verdict})
+	}
+	page += table([]string{"work", "what", mayflyKind.name, redisKind.name, "ratio", "target", ""}, rows)
+	page += fmt.Sprintf("\n%d of %d targets met.\n", met, judged)
+	if len(r.Latencies) > 0 {
+		page += fmt.Sprintf("\n## Latencies at %s of the mix\n\n", perSecond.format(r.Pace))
+		page += r.latencyTable()
+	}
+	return page
+}
+
+// latencyTable lists the distributions of latencies side by side.
+func (r *results) latencyTable() string {
+	var rows [][]string
+	for i, p := range percentiles {
+		cells := []string{fmt.Sprint(p, " %")}
+		for _, side := range []string{mayflyKind.name, redisKind.name} {
+			if points := r.Latencies[side]; points != nil {
+				cells = append(cells, seconds.format(points[i].Microseconds/1e6))
+			} else {
+				cells = append(cells, noRedis)
+			}
+		}
+		rows = append(rows, cells)
+	}
+	return table([]string{"of the requests, at most", mayflyKind.name, redisKind.name}, rows)
+}

@@ -1,0 +1,148 @@
+package main
+
+import (
+	"crypto/sha1"
+	"encoding/hex"
+)
+
+// workload is one row of what is compared: what to measure on each side and what is hoped for.
+type workload struct {
+	name    string
+	data    dataset
+	ours    job // of mayfly
+	theirs  job // of Redis
+	metrics []metric
+}
+
+// dataset is what the servers hold while a workload is measured. Workloads that follow each other with
+// the same data use the same servers.
+type dataset struct {
+	ready  bool // both servers run, and hold all ids; otherwise jobs start servers of their own
+	plain  bool // ids are plain keys in mayfly as well
+	always bool // appendfsync always
+}
+
+var (
+	documents       = dataset{ready: true}
+	plainKeys       = dataset{ready: true, plain: true}
+	documentsAlways = dataset{ready: true, always: true}
+	plainKeysAlways = dataset{ready: true, plain: true, always: true}
+	ownServers      = dataset{}
+)
+
+// metric is one of the figures that a workload gives.
+type metric struct {
+	name   string
+	unit   unit
+	better direction
+	target float64 // of the ratio of ours to theirs; 0: none
+	bound  float64 // of ours by itself; 0: none
+}
+
+type direction string
+
+const (
+	more direction = "more"
+	less direction = "less"
+)
+
+func rate(target float64) []metric {
+	return []metric{{name: "throughput", unit: perSecond, better: more, target: target}}
+}
+
+// rateAndCPU are what a benchmark gives. Their product is how many processors the server kept busy: if
+// that is less than there are for it, the load generator was the limit.
+func rateAndCPU(target, cpuTarget float64) []metric {
+	return append(rate(target), metric{name: "server CPU a command", unit: seconds, better: less, target: cpuTarget})
+}
+
+// set is the name of the container, and the beginning of the keys, that redis-benchmark works on.
+const set = "key"
+
+// anyBody is the document that redis-benchmark writes.
+var anyBody = body(1, -1)
+
+// longTTL is a TTL in seconds that is there but ends nothing while the bench lasts.
+const longTTL = 86400
+
+// luaPut does for Redis what DOC.PUT does: it looks up the default of a container, reads the document's
+// own ttl and writes the document with the one that holds.
+const luaPut = `local default = tonumber(redis.call('HGET', 'containers', ARGV[1]))
+local ttl = cjson.decode(ARGV[2]).ttl
+if type(ttl) ~= 'number' then ttl = default end
+if default and ttl and ttl > 0 then return redis.call('SET', KEYS[1], ARGV[2], 'EX', ttl) end
+return redis.call('SET', KEYS[1], ARGV[2])`
+
+func sha(script string) string {
+	sum := sha1.Sum([]byte(script))
+	return hex.EncodeToString(sum[:])
+}
+
+// The commands that redis-benchmark sends.
+var (
+	docGet = []string{"DOC.GET", set, anyID}
+	docPut = []string{"DOC.PUT", set, anyID, anyBody}
+	get    = []string{"GET", anyID}
+	put    = []string{"SET", anyID, anyBody}
+	putLua = []string{"EVALSHA", sha(luaPut), "1", anyID, set, anyBody}
+)
+
+// The preparations of both sides for the same job.
+
+func withDefault(j job) job {
+	return after(mayflyKind.newSet(set, longTTL), j)
+}
+
+func withoutTTL(j job) job {
+	return after(mayflyKind.newSet(set, -1), j)
+}
+
+func withScript(j job) job {
+	return after([]any{"HSET", "containers", set, longTTL}, after([]any{"SCRIPT", "LOAD", luaPut}, j))
+}
+
+// workloads is the table of all that is compared. Numbers of requests are for a second or two.
+var workloads = []workload{
+	{"DOC.GET, depth 1", documents, benchmark(1, 100_000, docGet), benchmark(1, 100_000, get), rateAndCPU(1.0, 1.2)},
+	{"DOC.GET, depth 16", documents, benchmark(16, 500_000, docGet), benchmark(16, 500_000, get), rateAndCPU(1.2, 1.2)},
+	{"DOC.GET, depth 64", documents, benchmark(64, 800_000, docGet), benchmark(64, 800_000, get), rateAndCPU(1.5, 0)},
+	{"DOC.PUT, depth 1", documents, benchmark(1, 100_000, docPut), benchmark(1, 100_000, put), rateAndCPU(1.0, 1.2)},
+	{"DOC.PUT, depth 16", documents, benchmark(16, 300_000, docPut), benchmark(16, 300_000, put), rateAndCPU(1.0, 1.2)},
+	{"DOC.PUT, depth 64", documents, benchmark(64, 400_000, docPut), benchmark(64, 400_000, put), rateAndCPU(1.0, 0)},
+	{"the same job, depth 1", documents, withDefault(benchmark(1, 80_000, docPut)), withScript(benchmark(1, 80_000, putLua)), rate(4)},
+	{"the same job, depth 16", documents, withDefault(benchmark(16, 150_000, docPut)), withScript(benchmark(16, 150_000, putLua)), rate(4)},
+	{"the same job, depth 64", documents, withDefault(benchmark(64, 200_000, docPut)), withScript(benchmark(64, 200_000, putLua)), rate(4)},
+	{mixPeak, documents, withoutTTL(mixAtPeak), mixAtPeak, rate(0)},
+	{"80 % reads, zipfian, at half of the lower peak", documents, mixAtHalf, mixAtHalf, []metric{
+		{name: "p50", unit: seconds, better: less, target: 1.0},
+		{name: "p99", unit: seconds, better: less, target: 1.0},
+		{name: "p99.9", unit: seconds, better: less, target: 1.0},
+		{name: "p99 of the generator's own lateness", unit: seconds, better: less},
+	}},
+	{"change of the default of all documents", documents, changeDefault, expireAll, []metric{
+		{name: "until all have the new end", unit: seconds, better: less, target: 1.0 / 1000},
+	}},
+
+	{"GET, depth 1", plainKeys, benchmark(1, 100_000, get), benchmark(1, 100_000, get), rateAndCPU(1.0, 1.2)},
+	{"GET, depth 16", plainKeys, benchmark(16, 500_000, get), benchmark(16, 500_000, get), rateAndCPU(1.2, 1.2)},
+	{"GET, depth 64", plainKeys, benchmark(64, 800_000, get), benchmark(64, 800_000, get), rateAndCPU(1.5, 0)},
+	{"SET, depth 1", plainKeys, benchmark(1, 100_000, put), benchmark(1, 100_000, put), rateAndCPU(1.0, 1.2)},
+	{"SET, depth 16", plainKeys, benchmark(16, 300_000, put), benchmark(16, 300_000, put), rateAndCPU(1.0, 1.2)},
+	{"SET, depth 64", plainKeys, benchmark(64, 400_000, put), benchmark(64, 400_000, put), rateAndCPU(1.0, 0)},
+
+	{"DOC.PUT, depth 1, appendfsync always", documentsAlways, benchmark(1, 30_000, docPut), benchmark(1, 30_000, put), rate(2)},
+	{"SET, depth 1, appendfsync always", plainKeysAlways, benchmark(1, 30_000, put), benchmark(1, 30_000, put), rate(2)},
+
+	{"all documents die", ownServers, die(mayflyKind), die(redisKind), []metric{
+		{name: "from the last death until all are removed", unit: seconds, better: less, target: 1.0},
+		{name: "most dead in memory, share of all there", unit: share, better: less},
+		{name: "p99 of reads meanwhile", unit: seconds, better: less},
+		{name: "the same / p99 at rest", unit: times, better: less, bound: 1.5},
+	}},
+	{"load, settle, start", ownServers, live(mayflyKind), live(redisKind), []metric{
+		{name: "resident memory a document, just loaded", unit: bytesEach, better: less, target: 1.3},
+		{name: "resident memory a document, settled", unit: bytesEach, better: less, target: 1.3},
+		{name: "start with all on disk", unit: seconds, better: less, target: 1.0},
+		{name: "resident memory a document, after the start", unit: bytesEach, better: less, target: 1.3},
+	}},
+}
