@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -212,4 +213,74 @@ func TestEvents(t *testing.T) {
 			t.Errorf("%q is %q (%v)", text, e, err)
 		}
 	}
+}
+
+// Whatever a command changes about an item, it tells of it: after any command of the transcripts after
+// which an item is not what it was, there has been an event of that item. Commands on whole containers
+// say nothing of what is in them.
+func TestEveryChangeIsToldOf(t *testing.T) {
+	wholesale := []string{"flushall", "flushdb", "swapdb", "container.set", "container.drop", "exec"}
+	changes := map[string]bool{} // by command
+	eachTranscript(t, func(t *testing.T, steps []step) {
+		const listener = 999
+		p := &transcriptPlayer{t: t, world: newWorld(t), session: 1}
+		w := p.world
+		for i := range steps {
+			s := &steps[i]
+			if !s.isCommand() {
+				if s.directive() != "received" {
+					p.play(s)
+				}
+				continue
+			}
+			args := s.args(t)
+			name := strings.ToLower(args[0])
+			s.want = []string{"~ .*"} // what it replies is another test's concern
+			if slices.Contains(wholesale, name) {
+				p.play(s)
+				continue
+			}
+			if w.sessions[listener] == nil {
+				w.do(listener, "PSUBSCRIBE", "__keyspace@*")
+			}
+			w.engine.Hub.SetEvents(ofAll | toKeyspace)
+			before := w.items()
+			w.received(listener)
+			p.play(s)
+			told := map[string]bool{}
+			for _, m := range w.received(listener) {
+				told[strings.Replace(strings.TrimPrefix(m.Elems[2].Str, "__keyspace@"), "__:", "/", 1)] = true
+			}
+			after := w.items()
+			for _, items := range []map[string]string{before, after} {
+				for id := range items {
+					if before[id] == after[id] {
+						continue
+					}
+					if changes[name] = true; !told[id] {
+						t.Errorf("line %d: %s: nobody is told of %s", s.line, s.text, id)
+					}
+				}
+			}
+		}
+	})
+	if len(changes) < 20 {
+		t.Errorf("only %d commands have changed anything", len(changes))
+	}
+}
+
+// items describes what lives, by container and id.
+func (w *world) items() map[string]string {
+	all := map[string]string{}
+	var tx keyspace.Tx
+	w.engine.Keyspace.BeginSweep(&tx)
+	defer tx.Close()
+	for _, c := range tx.Containers() {
+		for cursor, next := uint64(0), true; next; next = cursor != 0 {
+			cursor = tx.Scan(c, cursor, 100, func(id string, it keyspace.Item) {
+				all[c.Name()+"/"+id] = fmt.Sprintf("%c %q ts=%d own=%d", it.Kind, it.Body, it.TS, it.Own)
+			})
+		}
+	}
+	return all
 }
