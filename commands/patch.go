@@ -103,7 +103,7 @@ func parseOperation(args []string) (op operation, rest []string, err error) {
 	op.operator = &operators[i]
 	rest = args[1:]
 	if len(rest) < len(op.arguments) {
-		return op, nil, errors.New("it needs a " + strings.Join(op.arguments, " and a "))
+		return op, nil, errors.New("it needs " + strings.Join(op.arguments, " and "))
 	}
 	for i, argument := range op.arguments {
 		switch argument {
@@ -341,7 +341,8 @@ func parseNumber(value string) (number, error) {
 	return number{whole, n, double}, nil
 }
 
-// addNumbers adds two numbers given as JSON. Whole ones stay whole, and exact.
+// addNumbers adds two numbers given as JSON. Whole ones stay whole, and exact; the sum of others is the
+// shortest text that reads as it, as in JavaScript.
 func addNumbers(value, by string) (string, error) {
 	a, err := parseNumber(value)
 	if err != nil {
@@ -351,17 +352,12 @@ func addNumbers(value, by string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	tooLarge := fmt.Errorf("the sum of %s and %s is out of range", expiry.Quote(value), expiry.Quote(by))
 	if a.whole && b.whole {
-		sum, ok := addInteger(a.n, b.n)
-		if !ok {
-			return "", tooLarge
+		if sum, ok := addInteger(a.n, b.n); ok {
+			return strconv.FormatInt(sum, 10), nil
 		}
-		return strconv.FormatInt(sum, 10), nil
+	} else if sum, err := json.Marshal(a.double + b.double); err == nil { // not for infinity
+		return string(sum), nil
 	}
-	sum, err := json.Marshal(a.double + b.double) // the shortest text that reads as the sum, as in JavaScript
-	if err != nil {
-		return "", tooLarge
-	}
-	return string(sum), nil
+	return "", fmt.Errorf("the sum of %s and %s is out of range", expiry.Quote(value), expiry.Quote(by))
 }

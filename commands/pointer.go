@@ -15,7 +15,7 @@ type pointer string
 
 func parsePointer(text string) (pointer, error) {
 	if text != "" && text[0] != '/' || !utf8.ValidString(text) || !escapesRight(text) {
-		return "", fmt.Errorf("invalid path %s: legal are JSON pointers, /member/0/…, with ~1 for / and ~0 for ~ in names", expiry.Quote(text))
+		return "", fmt.Errorf("invalid path %s: legal are JSON pointers, /member/0/..., with ~1 for / and ~0 for ~ in names", expiry.Quote(text))
 	}
 	return pointer(text), nil
 }
@@ -107,7 +107,7 @@ func (s *pointerSearch) within(i int, path pointer) (end int) {
 	here := place{array: w.array, name: token, index: -1, last: w.pos}
 	if w.array && token != "-" {
 		if here.index = parseIndex(token); here.index < 0 {
-			s.err = fmt.Errorf("the array %s has no element %s: legal are 0, 1, … and - for the one after the last", s.upTo(path), expiry.Quote(token))
+			s.err = fmt.Errorf("the array %s has no element %s: legal are 0, 1, ... and - for the one after the last", s.upTo(path), expiry.Quote(token))
 		}
 	}
 	met := false
@@ -129,7 +129,7 @@ func (s *pointerSearch) within(i int, path pointer) (end int) {
 			w.pos, met = here.last, true
 			continue
 		case right:
-			s.err = fmt.Errorf("%s has no members", s.upTo(rest))
+			s.err = fmt.Errorf("%s is neither an object nor an array", s.upTo(rest))
 		}
 		met = met || right
 		w.pos = valueEnd(s.text, w.valueFrom)

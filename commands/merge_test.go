@@ -1,0 +1,164 @@
+package commands
+
+import (
+	"math/rand/v2"
+	"reflect"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// The test cases of RFC 7396, appendix A. Those whose document or patch is no object are wrapped into one,
+// as the value of the member w: there they are merged by the same rules.
+func TestMergeRFC7396(t *testing.T) {
+	for _, tt := range [][3]string{
+		{`{"a":"b"}`, `{"a":"c"}`, `{"a":"c"}`},
+		{`{"a":"b"}`, `{"b":"c"}`, `{"a":"b","b":"c"}`},
+		{`{"a":"b"}`, `{"a":null}`, `{}`},
+		{`{"a":"b","b":"c"}`, `{"a":null}`, `{"b":"c"}`},
+		{`{"a":["b"]}`, `{"a":"c"}`, `{"a":"c"}`},
+		{`{"a":"c"}`, `{"a":["b"]}`, `{"a":["b"]}`},
+		{`{"a":{"b":"c"}}`, `{"a":{"b":"d","c":null}}`, `{"a":{"b":"d"}}`},
+		{`{"a":[{"b":"c"}]}`, `{"a":[1]}`, `{"a":[1]}`},
+		{`["a","b"]`, `["c","d"]`, `["c","d"]`},
+		{`{"a":"b"}`, `["c"]`, `["c"]`},
+		{`{"a":"foo"}`, `null`, ``},
+		{`{"a":"foo"}`, `"bar"`, `"bar"`},
+		{`{"e":null}`, `{"a":1}`, `{"e":null,"a":1}`},
+		{`[1,2]`, `{"a":"b","c":null}`, `{"a":"b"}`},
+		{`{}`, `{"a":{"bb":{"ccc":null}}}`, `{"a":{"bb":{}}}`},
+	} {
+		doc, patch, want := tt[0], tt[1], tt[2]
+		wrapped := doc[0] != '{' || patch[0] != '{'
+		if wrapped {
+			doc, patch = `{"w":`+doc+`}`, `{"w":`+patch+`}`
+			want = map[bool]string{true: `{}`, false: `{"w":` + want + `}`}[want == ""]
+		}
+		p, err := parseMergePatch(patch)
+		if err != nil {
+			t.Errorf("%s: %v", patch, err)
+			continue
+		}
+		if got, err := p.merge(doc, true); got != want || err != nil {
+			t.Errorf("%s merged with %s: %s, %v; want %s", doc, patch, got, err, want)
+		}
+	}
+}
+
+func TestMergeAgainstReference(t *testing.T) {
+	random := rand.New(rand.NewPCG(5, 6))
+	for range 4000 {
+		checkMerge(t, randomDocument(random), randomDocument(random))
+	}
+}
+
+// A patch of many members is looked up in a map, one of few is not.
+func TestMergeManyMembers(t *testing.T) {
+	for n := range 40 {
+		var doc, patch []string
+		for i := range n {
+			name := `"m` + strconv.Itoa(i) + `":`
+			if i%2 == 0 {
+				doc = append(doc, name+"0")
+			}
+			patch = append(patch, name+[]string{"1", "null", `{"x":null}`}[i%3])
+		}
+		checkMerge(t, "{"+strings.Join(doc, ",")+"}", "{"+strings.Join(patch, ",")+"}")
+		if _, err := parseMergePatch("{" + strings.Join(append(patch, `"z":1,"z":2`), ",") + "}"); err == nil {
+			t.Errorf("a name that is there twice among %d was taken", n)
+		}
+	}
+}
+
+// checkMerge compares a merge of texts without repeated names with the reference; what the patch does not
+// name keeps its bytes.
+func checkMerge(t *testing.T, text, patch string) {
+	t.Helper()
+	p, err := parseMergePatch(patch)
+	if err != nil {
+		t.Fatalf("%s: %v", patch, err)
+	}
+	for _, there := range []bool{true, false} {
+		got, err := p.merge(text, there)
+		if err != nil {
+			t.Fatalf("%s merged with %s: %v", text, patch, err)
+		}
+		if _, err := parseBody(got, len(got)); err != nil {
+			t.Fatalf("%s merged with %s became %s: %v", text, patch, got, err)
+		}
+		var doc any
+		if there {
+			doc = readJSON(t, text)
+		}
+		if want := referenceMerge(doc, readJSON(t, patch)); !reflect.DeepEqual(readJSON(t, got), want) {
+			t.Fatalf("%s merged with %s became %s, the reference says %v", text, patch, got, want)
+		}
+		if !there {
+			continue
+		}
+		before, after, named := valuesByPointer(t, text), valuesByPointer(t, got), valuesByPointer(t, patch)
+		for at, raw := range before {
+			kept := true
+			for path := at; path != ""; path = path[:strings.LastIndexByte(path, '/')] {
+				if value, ok := named[path]; ok {
+					kept = kept && path != at && value[0] == '{' && before[path][0] == '{'
+				}
+			}
+			if at != "" && kept && after[at] != raw {
+				t.Fatalf("%s merged with %s became %s: %s was %s", text, patch, got, at, raw)
+			}
+		}
+	}
+}
+
+// referenceMerge is the algorithm of RFC 7396, chapter 2.
+func referenceMerge(target, patch any) any {
+	members, ok := patch.(map[string]any)
+	if !ok {
+		return patch
+	}
+	result := map[string]any{}
+	if object, ok := target.(map[string]any); ok {
+		for name, value := range object {
+			result[name] = value
+		}
+	}
+	for name, value := range members {
+		if value == nil {
+			delete(result, name)
+		} else {
+			result[name] = referenceMerge(result[name], value)
+		}
+	}
+	return result
+}
+
+// FuzzMerge must never panic; if no name is there twice, the reference says what comes out.
+func FuzzMerge(f *testing.F) {
+	for _, doc := range jsonSeeds {
+		for _, patch := range []string{`{}`, `{"a":null}`, `{"a":{"ttl":null,"b":[null]}}`, ` { "ttl" : 1 , "\u0061" : {} } `, `{"a":1,"a":2}`} {
+			f.Add(doc, patch)
+		}
+	}
+	f.Fuzz(func(t *testing.T, doc, patch string) {
+		for _, text := range []string{doc, patch} {
+			if _, err := parseBody(text, testMost); err != nil {
+				return
+			}
+		}
+		p, err := parseMergePatch(patch)
+		switch {
+		case (err != nil) != repeatsNames(t, patch) && !strings.Contains(patch, "["): // arrays are not looked into
+			t.Fatalf("%q: %v", patch, err)
+		case err != nil:
+		case repeatsNames(t, doc) || repeatsNames(t, patch):
+			if got, err := p.merge(doc, true); err == nil {
+				if _, err := parseBody(got, len(got)); err != nil {
+					t.Fatalf("%q merged with %q became %q: %v", doc, patch, got, err)
+				}
+			}
+		default:
+			checkMerge(t, doc, patch)
+		}
+	})
+}

@@ -1,0 +1,240 @@
+package commands
+
+import (
+	"encoding/json"
+	"errors"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// pointerTo writes a token as a pointer does.
+func pointerTo(token string) string {
+	return "/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(token)
+}
+
+// eachValue calls visit with every value in a JSON text, its pointer and its bytes, by encoding/json's
+// reading: objects in their order, repeated names and all.
+func eachValue(t *testing.T, at, text string, visit func(at, raw string)) {
+	t.Helper()
+	visit(at, text)
+	d := json.NewDecoder(strings.NewReader(text))
+	d.UseNumber()
+	opening, err := d.Token()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if opening != json.Delim('{') && opening != json.Delim('[') {
+		return
+	}
+	for i := 0; d.More(); i++ {
+		token := strconv.Itoa(i)
+		if opening == json.Delim('{') {
+			name, err := d.Token()
+			if err != nil {
+				t.Fatal(err)
+			}
+			token = name.(string)
+		}
+		var raw json.RawMessage
+		if err := d.Decode(&raw); err != nil {
+			t.Fatal(err)
+		}
+		eachValue(t, at+pointerTo(token), string(raw), visit)
+	}
+}
+
+// valuesByPointer are the bytes of all values in a text by their pointers, without those whose pointer
+// is there twice, and what is in them.
+func valuesByPointer(t *testing.T, text string) map[string]string {
+	values, times := map[string]string{}, map[string]int{}
+	eachValue(t, "", strings.Trim(text, jsonSpace), func(at, raw string) {
+		values[at] = raw
+		times[at]++
+	})
+	for at := range values {
+		for prefix := range times {
+			if times[prefix] > 1 && (at == prefix || strings.HasPrefix(at, prefix+"/")) {
+				delete(values, at)
+			}
+		}
+	}
+	return values
+}
+
+func TestPointerCut(t *testing.T) {
+	for text, want := range map[string][]string{
+		"/":           {""},
+		"//":          {"", ""},
+		"/a":          {"a"},
+		"/a/":         {"a", ""},
+		"/a/b/0":      {"a", "b", "0"},
+		"/~0/~1":      {"~", "/"},
+		"/~01":        {"~1"},
+		"/~10":        {"/0"},
+		"/~0~1~1~0":   {"~//~"},
+		"/a.b/*/é 日本": {"a.b", "*", "é 日本"},
+	} {
+		p, err := parsePointer(text)
+		if err != nil {
+			t.Errorf("%q: %v", text, err)
+		}
+		var got []string
+		for p != "" {
+			var token string
+			token, p = p.cut()
+			got = append(got, token)
+		}
+		if strings.Join(got, "|") != strings.Join(want, "|") || len(got) != len(want) {
+			t.Errorf("%q: tokens %q, want %q", text, got, want)
+		}
+	}
+	for _, text := range []string{"a", " /a", "a/", "~1", "#/a", "/~", "/~2", "/a/~", "/~0~", "/~~0", "/\xff", "/a\xc0\x80"} {
+		if p, err := parsePointer(text); err == nil {
+			t.Errorf("%q was taken as %q", text, p)
+		}
+	}
+}
+
+func TestPointerBelow(t *testing.T) {
+	for _, tt := range []struct {
+		p, other pointer
+		want     bool
+	}{
+		{"/a", "/a", false}, {"/a/b", "/a", true}, {"/ab", "/a", false}, {"/a", "/a/b", false}, {"/a/", "/a", true}, {"/b/a", "/a", false},
+	} {
+		if got := tt.p.below(tt.other); got != tt.want {
+			t.Errorf("%s below %s: %v", tt.p, tt.other, got)
+		}
+	}
+}
+
+// What is there is found with its bytes, in documents of every shape.
+func TestPointerFindsEverything(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	for range 300 {
+		text := randomDocument(random)
+		for at, raw := range valuesByPointer(t, text) {
+			p, err := parsePointer(at)
+			if err != nil {
+				t.Fatal(err)
+			}
+			place, err := p.find(text)
+			if err != nil || !place.found || text[place.from:place.to] != raw {
+				t.Fatalf("%s in %s: %+v, %v; want %s", at, text, place, err, raw)
+			}
+		}
+	}
+}
+
+// FuzzPointer holds the search to encoding/json: the same bytes for what is there, and nothing found
+// that is not. It must never panic.
+func FuzzPointer(f *testing.F) {
+	for _, path := range []string{"", "/", "/a", "/a/0", "/a/-", "/a/01", "/ttl", "/a/ttl", "/~0~1", "a", "/~", "/\xff", "/x\u00e9"} {
+		for _, seed := range jsonSeeds {
+			f.Add(seed, path)
+		}
+	}
+	f.Fuzz(func(t *testing.T, text, path string) {
+		p, err := parsePointer(path)
+		if err != nil {
+			return
+		}
+		if _, err := parseBody(text, testMost); err != nil {
+			return
+		}
+		at, err := p.find(text)
+		want, there := valuesByPointer(t, text)[path]
+		if there != (err == nil && at.found) || there && text[at.from:at.to] != want {
+			t.Fatalf("%q in %q: %+v, %v; want %q, %v", path, text, at, err, want, there)
+		}
+		if err != nil && strings.ContainsAny(err.Error(), "\r\n") {
+			t.Fatalf("not one line: %q", err)
+		}
+	})
+}
+
+// The reference: documents as encoding/json reads them, numbers as they are spelled.
+
+// readJSON reads a text without repeated names.
+func readJSON(t *testing.T, text string) any {
+	t.Helper()
+	d := json.NewDecoder(strings.NewReader(text))
+	d.UseNumber()
+	var v any
+	if err := d.Decode(&v); err != nil {
+		t.Fatalf("%s: %v", text, err)
+	}
+	return v
+}
+
+// tokens reads a pointer the plain way.
+func tokens(path string) []string {
+	all := strings.Split(path, "/")[1:]
+	for i := range all {
+		all[i] = strings.ReplaceAll(strings.ReplaceAll(all[i], "~1", "/"), "~0", "~")
+	}
+	return all
+}
+
+var errReference = errors.New("refused")
+
+// randomDocument makes up an object with few names and much white space.
+func randomDocument(random *rand.Rand) string {
+	return randomSpace(random) + randomObject(random, 3) + randomSpace(random)
+}
+
+func randomSpace(random *rand.Rand) string {
+	return []string{"", "", "", " ", "\n\t", " \r\n "}[random.IntN(6)]
+}
+
+// randomNames are names of members, as they are and as JSON, some of them in two spellings.
+var randomNames = [][]string{
+	{"a", `"a"`, `"\u0061"`}, {"b", `"b"`}, {"0", `"0"`}, {"1", `"1"`}, {"-", `"-"`}, {"", `""`}, {"a.b", `"a.b"`}, {"a/b", `"a\/b"`, `"a/b"`},
+	{"~", `"~"`}, {"~1", `"~1"`}, {"*", `"*"`}, {`q"\`, `"q\"\\"`}, {"é", `"é"`, `"\u00e9"`}, {"😀", `"\ud83d\ude00"`, `"😀"`},
+	{"ttl", `"ttl"`}, {"x,y", `"x,y"`}, {"}]", `"}]"`},
+}
+
+func randomObject(random *rand.Rand, levels int) string {
+	var members []string
+	for _, i := range random.Perm(len(randomNames))[:random.IntN(5)] {
+		spellings := randomNames[i][1:]
+		members = append(members, randomSpace(random)+spellings[random.IntN(len(spellings))]+randomSpace(random)+":"+
+			randomSpace(random)+randomValue(random, levels-1)+randomSpace(random))
+	}
+	if members == nil {
+		members = []string{randomSpace(random)}
+	}
+	return "{" + strings.Join(members, ",") + "}"
+}
+
+func randomValue(random *rand.Rand, levels int) string {
+	if levels > 0 {
+		switch random.IntN(3) {
+		case 0:
+			return randomObject(random, levels)
+		case 1:
+			elements := make([]string, random.IntN(4))
+			for i := range elements {
+				elements[i] = randomSpace(random) + randomValue(random, levels-1) + randomSpace(random)
+			}
+			return "[" + strings.Join(elements, ",") + "]"
+		}
+	}
+	return []string{
+		"0", "1", "-1", "-0", "1.50", "2e3", "0.1", "9223372036854775807", "-9223372036854775808", "1e999", "18446744073709551616",
+		"true", "false", "null", `""`, `"}\"]"`, `"\\"`, `"text"`, "{}", "[]",
+	}[random.IntN(20)]
+}
+
+// randomPath leads to something in the document, or beside it, or nowhere.
+func randomPath(t *testing.T, random *rand.Rand, text string) string {
+	var all []string
+	eachValue(t, "", strings.Trim(text, jsonSpace), func(at, _ string) { all = append(all, at) })
+	path := all[random.IntN(len(all))]
+	if path == "" || random.IntN(3) == 0 {
+		path += pointerTo(randomNames[random.IntN(len(randomNames))][0])
+	}
+	return path
+}
