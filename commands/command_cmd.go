@@ -246,6 +246,7 @@ var flagNames = []struct {
 	{SkipSlowlog, "skip_slowlog"},
 	{Fast, "fast"},
 	{NoAuth, "no_auth"},
+	{NoAsyncLoading, "no_async_loading"},
 	{NoMulti, "no_multi"},
 	{AllowBusy, "allow_busy"},
 }
@@ -267,8 +268,8 @@ var categoryOrder = []string{
 	"container", "document",
 }
 
-// groupCategories are the categories of the groups whose name is not a category itself.
-var groupCategories = map[string]string{"generic": "keyspace", "transactions": "transaction", "server": ""}
+// groupCategories are the categories of the groups whose commands are not all in that of their name.
+var groupCategories = map[string]string{"generic": "keyspace", "transactions": "transaction", "pubsub": "", "server": ""}
 
 // categories are the row's ACL categories: from its flags as in Redis' setImplicitACLCategories,
 // from its group, and those it names. A mere container of subcommands is only "slow", as in Redis.
