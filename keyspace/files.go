@@ -9,6 +9,10 @@ import (
 	"github.com/tidwall/buntdb"
 )
 
+// forceToDisk is fsync, of a file or a folder: the only one of the package, so that a test can know
+// what a power cut would leave (powercut_test.go).
+var forceToDisk = (*os.File).Sync
+
 // faults lets a test play a disk that fails; nil or a nil function is the real disk.
 type faults struct {
 	write func() error           // called before a transaction is written; its error is the write's
@@ -24,7 +28,7 @@ func (x *faults) beforeWrite() error {
 
 func (x *faults) fsync(f *os.File) error {
 	if x == nil || x.sync == nil {
-		return f.Sync()
+		return forceToDisk(f)
 	}
 	return x.sync(f)
 }
@@ -171,7 +175,7 @@ func writeFile(path string, content []byte) error {
 		return err
 	}
 	_, err = f.Write(content)
-	return errors.Join(err, f.Sync(), f.Close())
+	return errors.Join(err, forceToDisk(f), f.Close())
 }
 
 // fsyncDir forces the names in a folder to disk.
@@ -180,5 +184,5 @@ func fsyncDir(dir string) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(d.Sync(), d.Close())
+	return errors.Join(forceToDisk(d), d.Close())
 }

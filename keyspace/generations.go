@@ -60,7 +60,8 @@ func (j *journal) newFile(generation uint64) error {
 	return nil
 }
 
-// remove deletes the files of generations below, never the newest.
+// remove deletes the files of generations below, never the newest. Oldest first, each durably: a power
+// cut could otherwise leave a gap, which would look like a file that is lost.
 func (j *journal) remove(below uint64) error {
 	files, err := journalFiles(j.dir)
 	if err != nil {
@@ -70,11 +71,11 @@ func (j *journal) remove(below uint64) error {
 		if f.generation >= below || f.generation >= j.generation {
 			continue
 		}
-		if err := os.Remove(f.path); err != nil {
+		if err := errors.Join(os.Remove(f.path), fsyncDir(j.dir)); err != nil {
 			return err
 		}
 	}
-	return errors.Join(fsyncDir(j.dir), j.countBytes())
+	return j.countBytes()
 }
 
 // countBytes finds out the size of all files together.

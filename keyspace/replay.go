@@ -85,7 +85,7 @@ func (r *replayer) newest(file generationFile, now int64, log zerolog.Logger) er
 	}
 	// After a kill it may be in the system's memory only. The next journal must not get to the disk
 	// before it.
-	return f.Sync()
+	return forceToDisk(f)
 }
 
 // read replays a file up to its end or to where it breaks off: *breakOff.

@@ -317,7 +317,7 @@ func cutTail(f *os.File, from, size, now int64, log zerolog.Logger) error {
 		return err
 	}
 	_, err = io.Copy(kept, io.NewSectionReader(f, from, size-from))
-	if err = errors.Join(err, kept.Sync(), kept.Close()); err != nil {
+	if err = errors.Join(err, forceToDisk(kept), kept.Close()); err != nil {
 		return err
 	}
 	if err := fsyncDir(filepath.Dir(path)); err != nil {
@@ -328,5 +328,5 @@ func cutTail(f *os.File, from, size, now int64, log zerolog.Logger) error {
 	if err := f.Truncate(from); err != nil {
 		return err
 	}
-	return f.Sync()
+	return forceToDisk(f)
 }

@@ -146,21 +146,19 @@ func TestSwapModel(t *testing.T) {
 	}
 }
 
-type swapItem struct{ ts, own int64 }
-
 // swapSide is a container of the model: under a name a default, and what the container holds.
 type swapSide struct {
 	def   expiry.TTL
-	items map[string]swapItem
+	items map[string]Item
 }
 
 // bury removes what is dead under the present default.
 func (m *swapSide) bury(now int64) {
 	for id, it := range m.items {
 		switch {
-		case m.def == expiry.Off || it.own == expiry.Never:
-		case it.own != expiry.Inherit && it.own <= now,
-			it.own == expiry.Inherit && m.def > 0 && it.ts+int64(m.def)*1000 <= now:
+		case m.def == expiry.Off || it.Own == expiry.Never:
+		case it.Own != expiry.Inherit && it.Own <= now,
+			it.Own == expiry.Inherit && m.def > 0 && it.TS+int64(m.def)*1000 <= now:
 			delete(m.items, id)
 		}
 	}
@@ -171,7 +169,7 @@ func playSwaps(t *testing.T, r *rand.Rand) {
 	names := []string{"a", "b"}
 	model := map[string]*swapSide{}
 	for _, name := range names {
-		model[name] = &swapSide{def: expiry.Forever, items: map[string]swapItem{}}
+		model[name] = &swapSide{def: expiry.Forever, items: map[string]Item{}}
 		o.policy(name, expiry.Forever)
 	}
 	for range 250 {
@@ -181,7 +179,7 @@ func playSwaps(t *testing.T, r *rand.Rand) {
 		case 0, 1, 2, 3:
 			own := []int64{expiry.Inherit, expiry.Inherit, expiry.Never, o.clock.Now() + 1 + r.Int64N(4000)}[r.IntN(4)]
 			o.put(name, id, "{}", own)
-			side.items[id] = swapItem{o.clock.Now(), own}
+			side.items[id] = Item{TS: o.clock.Now(), Own: own}
 		case 4:
 			_, lives := side.items[id]
 			if was := o.delete(name, id); was != lives {

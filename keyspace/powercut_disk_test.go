@@ -1,0 +1,267 @@
+package keyspace
+
+import (
+	"bytes"
+	"io"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"testing"
+)
+
+// recordedDisk watches a folder and knows what of it would be left if the power were cut: of each file
+// what it held when it was last forced to disk, and those names that the folder had when it was.
+// Of anything newer, some may be left and some not; see [recordedDisk.some].
+type recordedDisk struct {
+	t   *testing.T
+	dir string
+
+	// beforeFsync is called before each fsync of a file of the folder or of the folder itself, with mu
+	// held: nothing gets to the disk meanwhile.
+	beforeFsync func()
+
+	mu     sync.Mutex               // protects what follows
+	known  []*recordedFile          // all files ever seen, open: so none is mistaken for a later one
+	names  map[string]*recordedFile // as the folder is
+	onDisk map[string]*recordedFile // as it was when it was last forced to disk
+}
+
+type recordedFile struct {
+	f      *os.File
+	info   os.FileInfo
+	now    []byte
+	onDisk []byte
+}
+
+// recordDisk watches a folder until the test ends; what is in it counts as being on disk. Its fsyncs
+// are no longer real.
+func recordDisk(t *testing.T, dir string, beforeFsync func()) *recordedDisk {
+	t.Helper()
+	d := &recordedDisk{t: t, dir: dir, beforeFsync: beforeFsync}
+	d.observe()
+	for _, f := range d.known {
+		f.onDisk = f.now
+	}
+	d.onDisk = maps.Clone(d.names)
+	recordedDisks.Store(dir, d)
+	return d
+}
+
+// recordedDisks are those that are being watched, by folder.
+var recordedDisks sync.Map
+
+// recordFsyncs gives recorded disks notice of all fsyncs until the test ends. Those of other folders
+// are dropped: these are the copies that a test opens, which no power cut threatens.
+func recordFsyncs(t *testing.T) {
+	fsync := forceToDisk
+	forceToDisk = func(f *os.File) error {
+		for _, dir := range []string{f.Name(), filepath.Dir(f.Name())} {
+			if d, ok := recordedDisks.Load(dir); ok {
+				return d.(*recordedDisk).force(f)
+			}
+		}
+		return nil
+	}
+	t.Cleanup(func() { forceToDisk = fsync })
+}
+
+// release ends the watch.
+func (d *recordedDisk) release() {
+	recordedDisks.Delete(d.dir)
+	for _, f := range d.known {
+		f.f.Close()
+	}
+}
+
+// force is fsync. It guarantees no more than what had been written when it was called.
+func (d *recordedDisk) force(f *os.File) error {
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.observe()
+	d.beforeFsync()
+	if info.IsDir() {
+		d.onDisk = maps.Clone(d.names)
+		return nil
+	}
+	r := d.fileOf(info)
+	if r == nil {
+		d.t.Errorf("%s is forced to disk, but is not in the folder", f.Name())
+		return nil
+	}
+	r.onDisk = r.now[:min(int64(len(r.now)), info.Size())]
+	return nil
+}
+
+func (d *recordedDisk) fileOf(info os.FileInfo) *recordedFile {
+	for _, f := range d.known {
+		if os.SameFile(f.info, info) {
+			return f
+		}
+	}
+	return nil
+}
+
+// observe notes what the folder and its files are now.
+func (d *recordedDisk) observe() {
+	entries, err := os.ReadDir(d.dir)
+	if err != nil {
+		d.t.Error(err)
+		return
+	}
+	d.names = make(map[string]*recordedFile)
+	for _, e := range entries {
+		if e.Name() == lockName { // its content means nothing
+			continue
+		}
+		info, err := e.Info()
+		if err != nil {
+			continue // it has just gone
+		}
+		r := d.fileOf(info)
+		if r == nil {
+			f, err := os.Open(filepath.Join(d.dir, e.Name()))
+			if err != nil {
+				continue
+			}
+			r = &recordedFile{f: f, info: info}
+			d.known = append(d.known, r)
+		}
+		d.names[e.Name()] = r
+	}
+	for _, f := range d.known {
+		if err := f.observe(); err != nil {
+			d.t.Error(err)
+		}
+	}
+}
+
+// observe reads what has been appended, or everything if the file has been cut or begun anew.
+func (f *recordedFile) observe() error {
+	head := make([]byte, min(len(f.now), sectorSize))
+	if n, err := f.f.ReadAt(head, 0); err != nil && err != io.EOF {
+		return err
+	} else if !bytes.HasPrefix(f.now, head[:n]) {
+		f.now = nil
+	}
+	info, err := f.f.Stat()
+	if err != nil {
+		return err
+	}
+	if info.Size() < int64(len(f.now)) {
+		f.now = nil
+	}
+	more, err := io.ReadAll(io.NewSectionReader(f.f, int64(len(f.now)), info.Size()-int64(len(f.now))))
+	f.now = append(slices.Clip(f.now), more...)
+	return err
+}
+
+// folderImage is what a folder holds after a power cut.
+type folderImage map[string][]byte
+
+// least is what is left at least: what was forced to disk.
+func (d *recordedDisk) least() folderImage {
+	left := make(folderImage)
+	for name, f := range d.onDisk {
+		left[name] = f.onDisk
+	}
+	return left
+}
+
+// all is what is left if the system happened to have written everything.
+func (d *recordedDisk) all() folderImage {
+	left := make(folderImage)
+	for name, f := range d.names {
+		left[name] = f.now
+	}
+	return left
+}
+
+// some is what may be left as well: any of the changes of names, in any order, but a rename entirely or
+// not at all; and of each file a part of what was not forced to disk, or some of its sectors.
+func (d *recordedDisk) some(r *rand.Rand) folderImage {
+	names := maps.Clone(d.onDisk)
+	for _, changed := range d.changes() {
+		if r.IntN(2) == 0 {
+			continue
+		}
+		for _, name := range changed {
+			if f := d.names[name]; f != nil {
+				names[name] = f
+			} else {
+				delete(names, name)
+			}
+		}
+	}
+	contents := make(map[*recordedFile][]byte) // of a file with two names: the same
+	left := make(folderImage)
+	for name, f := range names {
+		if contents[f] == nil {
+			contents[f] = f.torn(r)
+		}
+		left[name] = contents[f]
+	}
+	return left
+}
+
+// changes are the names that have been changed since the folder was forced to disk, those together
+// that a rename has changed together.
+func (d *recordedDisk) changes() (groups [][]string) {
+	groupOf := make(map[*recordedFile]int)
+	all := maps.Clone(d.names)
+	maps.Copy(all, d.onDisk)
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		was, is := d.onDisk[name], d.names[name]
+		if was == is {
+			continue
+		}
+		group := len(groups)
+		for _, f := range []*recordedFile{was, is} {
+			if n, ok := groupOf[f]; ok && f != nil {
+				group = min(group, n)
+			}
+		}
+		if group == len(groups) {
+			groups = append(groups, nil)
+		}
+		groups[group] = append(groups[group], name)
+		groupOf[was], groupOf[is] = group, group
+	}
+	return groups
+}
+
+// torn is the file with some of what was not forced to disk.
+func (f *recordedFile) torn(r *rand.Rand) []byte {
+	if !bytes.HasPrefix(f.now, f.onDisk) { // it has been cut meanwhile
+		return [][]byte{f.now, f.onDisk}[r.IntN(2)]
+	}
+	from := len(f.onDisk) + r.IntN(len(f.now)-len(f.onDisk)+1)
+	if r.IntN(2) == 0 {
+		return f.now[:from]
+	}
+	left := slices.Clone(f.now)
+	for at := len(f.onDisk); at < len(left); {
+		next := min(at-at%sectorSize+sectorSize, len(left))
+		if r.IntN(2) == 0 {
+			clear(left[at:next])
+		}
+		at = next
+	}
+	return left
+}
+
+// write makes a folder of it.
+func (i folderImage) write(t *testing.T, dir string) {
+	t.Helper()
+	for name, content := range i {
+		if err := os.WriteFile(filepath.Join(dir, name), content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

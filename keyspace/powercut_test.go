@@ -1,0 +1,431 @@
+package keyspace
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"sync"
+	"testing"
+	"time"
+
+	"mayfly/expiry"
+)
+
+var (
+	powerCuts = flag.Int("power-cuts", 40, "at how many fsyncs TestPowerCut cuts the power, for each policy")
+	powerSeed = flag.Uint64("power-seed", 0, "seed of TestPowerCut; 0 for a random one")
+)
+
+// TestPowerCut cuts the power at each fsync while several goroutines write, change rules, drop and
+// exchange containers, and others make checkpoints, compact and purge. What the disk would hold then
+// is opened: with nothing but what was forced to disk, with everything, and with a random part of what
+// was not, names and torn files included. At some the power is cut again at each fsync of the start.
+//
+//   - At always, all that was acknowledged is there; at everysec, all that was forced to disk.
+//   - What is there beyond that is a beginning of history: no transaction is there in part, none
+//     without all that went before it, of whatever goroutine.
+//   - Nothing dead or deleted by what is there is back.
+//
+// The long form: go test ./keyspace -run PowerCut -timeout 0 -power-cuts 20000
+func TestPowerCut(t *testing.T) {
+	for _, fsync := range []Fsync{Always, EverySec} {
+		t.Run(map[Fsync]string{Always: "always", EverySec: "everysec"}[fsync], func(t *testing.T) {
+			seed := *powerSeed
+			if seed == 0 {
+				seed = rand.Uint64()
+			}
+			t.Logf("seed %d", seed)
+			drill := &powerDrill{t: t, fsync: fsync, r: rand.New(rand.NewPCG(seed, 0))}
+			for round := uint64(0); drill.cuts < *powerCuts && !t.Failed(); round++ {
+				drill.run(seed + round)
+			}
+			t.Logf("%d power cuts at an fsync, %d of them while starting; %d folders opened", drill.cuts+drill.again, drill.again, drill.images)
+		})
+	}
+}
+
+// powerDrill is the keyspace under test, those who write to it, and what was found.
+type powerDrill struct {
+	t       *testing.T
+	fsync   Fsync
+	r       *rand.Rand // used with the disk's mutex held
+	clock   *expiry.ManualClock
+	ks      *Keyspace
+	disk    *recordedDisk
+	workers []*powerWorker
+	stop    chan struct{} // closed when there have been enough cuts
+	turns   chan struct{} // a transaction takes one: each cut allows some more
+
+	cuts, again, images int
+	roundEnds           int // cuts at which the round ends
+}
+
+// run lets everybody work on a new folder until the power has been cut often enough, or for long
+// enough that histories should not grow any more.
+func (d *powerDrill) run(seed uint64) {
+	t := d.t
+	recordFsyncs(t)
+	dir := t.TempDir()
+	d.clock = expiry.NewManualClock(epoch)
+	d.workers = nil
+	for n := range 3 {
+		d.workers = append(d.workers, newPowerWorker(n, rand.New(rand.NewPCG(seed, uint64(n+1)))))
+	}
+	d.ks, d.stop, d.turns = nil, make(chan struct{}), make(chan struct{}, turnsPerCut)
+	d.roundEnds = min(d.cuts+500, *powerCuts)
+	d.disk = recordDisk(t, dir, d.cut)
+	defer d.disk.release()
+	ks, err := Open(Options{Dir: dir, Partitions: 3, Fsync: d.fsync, Clock: d.clock, ExpireEffort: 10})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.disk.mu.Lock()
+	d.ks = ks
+	d.disk.mu.Unlock()
+
+	var all sync.WaitGroup
+	for _, w := range d.workers {
+		all.Go(func() {
+			for d.turn() {
+				if err := w.transact(ks); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	all.Go(func() { d.disturb(rand.New(rand.NewPCG(seed, 99))) })
+	all.Wait()
+	if err := ks.Close(); err != nil { // the power is cut here, too
+		t.Error(err)
+	}
+}
+
+func (d *powerDrill) over() bool {
+	select {
+	case <-d.stop:
+		return true
+	default:
+		return false
+	}
+}
+
+// turnsPerCut is how many transactions there are between two cuts, at most.
+const turnsPerCut = 10
+
+// turn waits until there may be another transaction; false if there have been enough.
+func (d *powerDrill) turn() bool {
+	select {
+	case <-d.turns:
+		return true
+	case <-d.stop:
+		return false
+	}
+}
+
+// disturb lets time pass and does what happens in the background of a keyspace more often.
+func (d *powerDrill) disturb(r *rand.Rand) {
+	for !d.over() {
+		var err error
+		switch r.IntN(6) {
+		case 0:
+			err = d.ks.checkpoint()
+		case 1:
+			if err = d.ks.checkpoint(); err == nil {
+				d.ks.compacting.all.Store(true)
+				d.ks.compactWasteful()
+				if failed := d.ks.compacting.failed.Load(); failed != nil {
+					err = *failed
+				}
+			}
+		case 2:
+			d.ks.PurgeOnce()
+		case 3:
+			err = d.ks.journal.sync() // as everysec does each second
+		default:
+			d.clock.Advance(time.Duration(r.IntN(600)) * time.Millisecond)
+		}
+		if err != nil {
+			d.t.Error(err)
+		}
+	}
+}
+
+// cut is called before an fsync: it opens what a power cut would leave.
+func (d *powerDrill) cut() {
+	if d.over() {
+		return
+	}
+	for len(d.turns) < turnsPerCut {
+		d.turns <- struct{}{}
+	}
+	promised := d.promises()
+	d.look(d.disk.least(), promised, d.cuts%10 == 0)
+	d.look(d.disk.some(d.r), promised, d.cuts%10 == 5)
+	if d.cuts%4 == 0 {
+		d.look(d.disk.all(), promised, false)
+	}
+	if d.cuts++; d.cuts >= d.roundEnds || d.t.Failed() {
+		close(d.stop)
+	}
+}
+
+// promises are the numbers of the transactions, by worker, that must survive.
+func (d *powerDrill) promises() (numbers []int) {
+	for _, w := range d.workers {
+		w.mu.Lock()
+		last := w.acknowledged
+		if d.fsync == EverySec {
+			last = 0
+			for n, v := range w.history {
+				if v.ticket != 0 && d.ks != nil && uint64(v.ticket) <= d.ks.journal.synced.Load() {
+					last = n
+				}
+			}
+		}
+		w.mu.Unlock()
+		numbers = append(numbers, last)
+	}
+	return numbers
+}
+
+// look opens a folder as a power cut has left it and compares it with what it may be. If again is
+// true the power is cut at each fsync while it is opened and closed.
+func (d *powerDrill) look(left folderImage, promised []int, again bool) {
+	dir, err := os.MkdirTemp("", "mayfly-power-")
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	left.write(d.t, dir)
+	d.images++
+	if again {
+		var disk *recordedDisk
+		disk = recordDisk(d.t, dir, func() {
+			d.again++
+			d.look(disk.least(), promised, false)
+			d.look(disk.some(d.r), promised, false)
+		})
+		defer disk.release()
+	}
+	if err := d.check(dir, promised); err != nil {
+		kept, _ := os.MkdirTemp("", "mayfly-power-kept-")
+		left.write(d.t, kept)
+		d.t.Errorf("cut %d: %v\nwhat the power cut had left is in %s", d.cuts, err, kept)
+	}
+	if err := os.RemoveAll(dir); err != nil {
+		d.t.Error(err)
+	}
+}
+
+// check opens a folder and compares it with the histories.
+func (d *powerDrill) check(dir string, promised []int) (err error) {
+	ks, err := Open(Options{Dir: dir, Partitions: 3, Clock: expiry.NewManualClock(d.clock.Now()), NoPurge: true})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, ks.Check(), ks.Close()) }()
+	var found []int
+	for n, w := range d.workers {
+		number, err := w.check(ks, promised[n])
+		if err != nil {
+			return fmt.Errorf("worker %d: %w", n, err)
+		}
+		found = append(found, number)
+	}
+	return checkBeginning(d.workers, found)
+}
+
+// checkBeginning checks that if a transaction of one worker is there, so are those of all others that
+// were committed before it. Tickets give the order; those with the same are committed together.
+func checkBeginning(workers []*powerWorker, found []int) error {
+	there, missing := Ticket(0), ^Ticket(0)
+	for n, w := range workers {
+		w.mu.Lock()
+		there = max(there, w.history[found[n]].ticket)
+		if next := found[n] + 1; next < len(w.history) && w.history[next].ticket != 0 {
+			missing = min(missing, w.history[next].ticket)
+		}
+		w.mu.Unlock()
+	}
+	if there >= missing {
+		return fmt.Errorf("commit %d is there, commit %d is not: transactions %v are the last", there, missing, found)
+	}
+	return nil
+}
+
+// powerWorker has two containers of its own and writes to them in transactions, each of which leaves
+// its number in the first.
+type powerWorker struct {
+	names [2]string
+	r     *rand.Rand
+
+	mu           sync.Mutex // protects what follows
+	history      []version  // by number; the first is the state without any
+	acknowledged int        // number of the last
+}
+
+// version is what a worker's containers are after a transaction.
+type version struct {
+	ticket Ticket // 0 until it is known
+	sides  [2]*swapSide
+}
+
+const numberID = "number"
+
+func newPowerWorker(n int, r *rand.Rand) *powerWorker {
+	return &powerWorker{names: [2]string{fmt.Sprint("left-", n), fmt.Sprint("right-", n)}, r: r, history: make([]version, 1)}
+}
+
+// transact runs a transaction and, mostly, waits for it.
+func (w *powerWorker) transact(ks *Keyspace) error {
+	last := len(w.history) // only this goroutine appends
+	before := w.history[last-1]
+	var tx Tx
+	if w.r.IntN(3) == 0 || before.sides[0] == nil {
+		ks.BeginAll(&tx)
+	} else {
+		ids := []string{numberID}
+		for n := range powerIDs {
+			ids = append(ids, powerID(n))
+		}
+		ks.BeginKeys(&tx, ids)
+	}
+	v := version{}
+	for i, side := range before.sides {
+		if side != nil {
+			v.sides[i] = &swapSide{side.def, maps.Clone(side.items)}
+			v.sides[i].bury(tx.Now())
+		}
+	}
+	if tx.all {
+		w.changeContainers(&tx, &v)
+	}
+	for range w.r.IntN(6) {
+		w.changeItem(&tx, &v)
+	}
+	w.put(&tx, &v, 0, numberID, fmt.Sprint(last), expiry.Never)
+	w.mu.Lock()
+	w.history = append(w.history, v)
+	w.mu.Unlock()
+	ticket := tx.Close()
+	w.mu.Lock()
+	w.history[last].ticket = ticket
+	w.mu.Unlock()
+	if w.r.IntN(3) == 0 {
+		return nil
+	}
+	err := ks.Wait(ticket)
+	if err == nil {
+		w.mu.Lock()
+		w.acknowledged = last
+		w.mu.Unlock()
+	}
+	return err
+}
+
+const powerIDs = 6
+
+func powerID(n int) string { return fmt.Sprint("id-", n) }
+
+// changeContainers changes the worker's containers in some way and makes sure that the first exists.
+func (w *powerWorker) changeContainers(tx *Tx, v *version) {
+	i := w.r.IntN(2)
+	def := []expiry.TTL{expiry.Off, expiry.Forever, 1, 2}[w.r.IntN(4)]
+	c := tx.Container(w.names[i])
+	switch n := w.r.IntN(5); {
+	case c == nil:
+		w.create(tx, v, i, def)
+	case n == 0:
+		tx.Drop(c)
+		v.sides[i] = nil
+	case n == 1:
+		tx.Flush(c)
+		clear(v.sides[i].items)
+	case n == 2 && v.sides[0] != nil && v.sides[1] != nil:
+		tx.Swap(tx.Container(w.names[0]), tx.Container(w.names[1]))
+		a, b := v.sides[0], v.sides[1]
+		a.items, b.items = b.items, a.items
+		for _, side := range v.sides {
+			side.bury(tx.Now()) // by the other side's rule
+		}
+	default:
+		tx.SetPolicy(c, def, expiry.Strict)
+		v.sides[i].def = def
+		v.sides[i].bury(tx.Now())
+	}
+	if v.sides[0] == nil {
+		w.create(tx, v, 0, def)
+	}
+}
+
+func (w *powerWorker) create(tx *Tx, v *version, i int, def expiry.TTL) {
+	tx.CreateContainer(w.names[i], def, expiry.Strict)
+	v.sides[i] = &swapSide{def, make(map[string]Item)}
+}
+
+// changeItem puts or deletes an item.
+func (w *powerWorker) changeItem(tx *Tx, v *version) {
+	i, id := w.r.IntN(2), powerID(w.r.IntN(powerIDs))
+	if v.sides[i] == nil {
+		return
+	}
+	if w.r.IntN(3) == 0 {
+		tx.Delete(tx.Container(w.names[i]), id)
+		delete(v.sides[i].items, id)
+		return
+	}
+	own := []int64{expiry.Inherit, expiry.Never, tx.Now() + 1 + w.r.Int64N(3000)}[w.r.IntN(3)]
+	size := w.r.IntN(100)
+	if w.r.IntN(10) == 0 {
+		size = w.r.IntN(5000) // several sectors
+	}
+	w.put(tx, v, i, id, fmt.Sprintf("%0*d", size, len(w.history)), own)
+}
+
+func (w *powerWorker) put(tx *Tx, v *version, i int, id, body string, own int64) {
+	v.sides[i].items[id] = tx.Put(tx.Container(w.names[i]), id, Plain, body, own)
+}
+
+// check compares the worker's containers with the history and gives the number of the last
+// transaction that is there, which must not be less than the one that was promised.
+func (w *powerWorker) check(ks *Keyspace, promised int) (number int, err error) {
+	var tx Tx
+	ks.BeginAll(&tx)
+	defer tx.Close()
+	if c := tx.Container(w.names[0]); c != nil {
+		it, ok := tx.Get(c, numberID)
+		if !ok {
+			return 0, errors.New("a container is there without the number that was written with it")
+		}
+		if _, err := fmt.Sscan(it.Body, &number); err != nil {
+			return 0, err
+		}
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if number < promised || number >= len(w.history) {
+		return 0, fmt.Errorf("transaction %d is the last of %d, %d was promised", number, len(w.history)-1, promised)
+	}
+	for i, want := range w.history[number].sides {
+		c := tx.Container(w.names[i])
+		if (c == nil) != (want == nil) {
+			return 0, fmt.Errorf("after transaction %d container %s is there: %v", number, w.names[i], c != nil)
+		}
+		if c == nil {
+			continue
+		}
+		if c.Policy().Default != want.def {
+			return 0, fmt.Errorf("after transaction %d the default of %s is %v, not %v", number, w.names[i], c.Policy().Default, want.def)
+		}
+		now := &swapSide{want.def, maps.Clone(want.items)}
+		now.bury(tx.Now())
+		found := make(map[string]Item)
+		tx.Scan(c, 0, 1<<30, func(id string, it Item) { found[id] = it })
+		if !maps.Equal(found, now.items) {
+			return 0, fmt.Errorf("after transaction %d container %s holds %.2000v\nnot %.2000v", number, w.names[i], found, now.items)
+		}
+	}
+	return number, nil
+}
