@@ -133,12 +133,13 @@ func judgeStore(f io.ReaderAt, name string, mark uint32, end, size int64, err er
 		if at+sealSize > size {
 			return false, nil // it is itself cut short
 		}
-		rec := make([]byte, sealRecordSize)
-		if _, err := f.ReadAt(rec, at+int64(len(sealHead))); err != nil {
+		text := make([]byte, sealSize-int64(len(sealHead)))
+		if _, err := f.ReadAt(text, at+int64(len(sealHead))); err != nil {
 			return false, err
 		}
-		s, ok := readSeal(string(rec))
-		return ok && s.mark == mark, nil
+		rec, whole := strings.CutSuffix(string(text), "\r\n") // what follows the record may be all that is missing
+		s, ok := readSeal(rec)
+		return whole && ok && s.mark == mark, nil
 	})
 	if err != nil {
 		return err

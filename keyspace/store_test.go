@@ -293,6 +293,32 @@ func TestStoreWithHolesInWhatWasNotConfirmedIsCut(t *testing.T) {
 	}
 }
 
+// A power cut may take the sector that holds nothing but the end of the last seal.
+func TestStoreWhoseLastSealLacksItsLastSector(t *testing.T) {
+	tried := 0
+	for pad := range sectorSize {
+		s := mustOpenStore(t, filepath.Join(t.TempDir(), "partition-000.db"))
+		applied(t, s, set("1:a", strings.Repeat("x", pad)))
+		path := s.path()
+		if err := s.close(); err != nil {
+			t.Fatal(err)
+		}
+		content := read(t, path)
+		over := len(content) % sectorSize
+		if over == 0 || over > 3 {
+			continue
+		}
+		tried++
+		clear(content[len(content)-over:])
+		s = mustOpenStore(t, plant(t, "partition-000.db", content))
+		checkBodies(t, s, map[string]string{})
+		s.close()
+	}
+	if tried != 3 {
+		t.Errorf("%d seals were torn so", tried)
+	}
+}
+
 // Clients write what they like into values: also what looks like a seal, in a value which a power
 // cut has torn.
 func TestStoreIsNotFooledByForgedSeals(t *testing.T) {
