@@ -119,5 +119,5 @@ func copyFile(from, to string, size int64) error {
 	} else {
 		_, err = io.CopyN(out, in, size)
 	}
-	return errors.Join(err, forceToDisk(out), out.Close())
+	return errors.Join(err, out.Sync(), out.Close())
 }
