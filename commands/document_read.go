@@ -1,16 +1,12 @@
 package commands
 
 import (
-	"fmt"
 	"iter"
 	"strconv"
 
 	"mayfly/expiry"
 	"mayfly/keyspace"
 )
-
-// mostPaths is how many paths DOC.GET takes. Each is a pass over the document.
-const mostPaths = 100
 
 func parseDocGet(in *Input) (Run, error) {
 	meta := false
@@ -40,39 +36,6 @@ func parseDocGet(in *Input) (Run, error) {
 		}
 		return selectPaths(json, paths)
 	})
-}
-
-func parsePaths(args []string) ([]pointer, error) {
-	if len(args) > mostPaths {
-		return nil, fmt.Errorf("%d paths: legal are 1 to %d", len(args), mostPaths)
-	}
-	paths := make([]pointer, len(args))
-	for i, arg := range args {
-		var err error
-		if paths[i], err = parsePointer(arg); err != nil {
-			return nil, err
-		}
-	}
-	return paths, nil
-}
-
-// selectPaths is what DOC.GET replies of a document: all of it, or the value at the one path, null if
-// there is none, or an array of those at several paths.
-func selectPaths(json string, paths []pointer) Reply {
-	if len(paths) == 0 {
-		return Bulk(json)
-	}
-	values := make([]Reply, len(paths))
-	for i, path := range paths {
-		values[i] = Null
-		if at, err := path.find(json); err == nil && at.found {
-			values[i] = Bulk(json[at.from:at.to])
-		}
-	}
-	if len(values) == 1 {
-		return values[0]
-	}
-	return Array(values...)
 }
 
 func parseDocMget(in *Input) (Run, error) {

@@ -128,6 +128,39 @@ func TestPointerFindsEverything(t *testing.T) {
 	}
 }
 
+// Several paths at once find what each of them finds.
+func TestSelectPathsFindsTheSame(t *testing.T) {
+	random := rand.New(rand.NewPCG(7, 8))
+	for range 500 {
+		text := randomDocument(random)
+		if random.IntN(3) == 0 { // repeat a name
+			text = `{"a":` + text + `,"b":1,"` + []string{"a", "c"}[random.IntN(2)] + `":` + randomDocument(random) + "}"
+		}
+		paths := make([]pointer, 2+random.IntN(10))
+		for i := range paths {
+			paths[i] = pointer(randomPath(t, random, text))
+		}
+		all := selectPaths(text, paths)
+		for i, path := range paths {
+			if one := selectPaths(text, paths[i:i+1]); notation(one) != notation(all.Elems[i]) {
+				t.Fatalf("%q in %s: %s, among %q %s", path, text, notation(one), paths, notation(all.Elems[i]))
+			}
+		}
+	}
+	deep := strings.Repeat("/a", 128)
+	for path, want := range map[string]string{deep[2:]: `"{}"`, deep: "(nil)", deep + "/a": "(nil)", strings.Repeat("/", 1000): "(nil)"} {
+		for _, paths := range [][]pointer{{pointer(path)}, {"/b", pointer(path)}} {
+			got := selectPaths(nested(128), paths)
+			if len(paths) > 1 {
+				got = got.Elems[1]
+			}
+			if notation(got) != want {
+				t.Errorf("%q of %d: %s, want %s", path, len(paths), notation(got), want)
+			}
+		}
+	}
+}
+
 // FuzzPointer holds the search to encoding/json: the same bytes for what is there, and nothing found
 // that is not. It must never panic.
 func FuzzPointer(f *testing.F) {
@@ -151,6 +184,9 @@ func FuzzPointer(f *testing.F) {
 		}
 		if err != nil && strings.ContainsAny(err.Error(), "\r\n") {
 			t.Fatalf("not one line: %q", err)
+		}
+		if two := selectPaths(text, []pointer{"", p}).Elems[1]; (two.Kind == KindNull) == there || there && two.Str != want {
+			t.Fatalf("%q in %q: with another path %s, want %q, %v", path, text, notation(two), want, there)
 		}
 	})
 }
