@@ -49,7 +49,7 @@ func (c *comparison) mix(k kind) func(rng *rand.Rand) request {
 }
 
 func mixAtPeak(ctx context.Context, c *comparison, s *server) (sample, error) {
-	perSecond, err := closedLoop(ctx, s.addr, connections, c.span(2*time.Second), c.mix(s.kind))
+	perSecond, err := closedLoop(ctx, s.addr, connections, c.span(1500*time.Millisecond), c.mix(s.kind))
 	return sample{values: []float64{perSecond}}, err
 }
 
@@ -66,7 +66,7 @@ func mixAtHalf(ctx context.Context, c *comparison, s *server) (sample, error) {
 	c.results.Pace = peak / 2
 
 	done := make(chan struct{})
-	timer := time.AfterFunc(c.span(6*time.Second), func() { close(done) })
+	timer := time.AfterFunc(c.span(5*time.Second), func() { close(done) })
 	defer timer.Stop()
 	p, err := openLoop(ctx, s.addr, connections, peak/2, done, c.mix(s.kind))
 	if err != nil {
@@ -141,7 +141,7 @@ func live(k kind) job {
 			return sample{}, err
 		}
 		loaded := each()
-		settled, failure := s.settle(ctx, each, c.span(10*time.Second))
+		settled, failure := s.settle(ctx, each, c.span(5*time.Second))
 		if err == nil {
 			err = failure
 		}
@@ -168,9 +168,9 @@ func live(k kind) job {
 	}
 }
 
-// settle waits until the memory has not changed by a percent for two seconds, at most for a while.
+// settle waits until the memory has not changed by a percent for a second, at most for a while.
 func (s *server) settle(ctx context.Context, each func() float64, atMost time.Duration) (float64, error) {
-	const look, steady = 200 * time.Millisecond, 10
+	const look, steady = 200 * time.Millisecond, 5
 	last := each()
 	same := 0
 	for deadline := time.Now().Add(atMost); same < steady && time.Now().Before(deadline); same++ {

@@ -27,7 +27,7 @@ type dying struct {
 	documents int
 	over      time.Duration // how long the dying takes
 	loading   time.Duration // how long the loading takes, whole seconds
-	prelude   time.Duration // from the start of loading to the first death
+	prelude   time.Duration // from the start of loading to the first death; 0: plan both by the speed of the server
 	rest      time.Duration // measured before the first death, as what to compare with
 	living    int           // documents that are read
 
@@ -75,11 +75,8 @@ func benchPurge(ctx context.Context, o options) error {
 func die(k kind) job {
 	return func(ctx context.Context, c *comparison, _ *server) (sample, error) {
 		d := dying{
-			documents: c.ids(), over: 10 * time.Second, loading: 7 * time.Second, prelude: 17 * time.Second, rest: 2 * time.Second,
+			documents: c.ids(), over: c.span(10 * time.Second), rest: c.span(2 * time.Second),
 			readsPerSecond: 4000, living: c.ids() / 10,
-		}
-		if c.quick {
-			d.over, d.loading, d.prelude, d.rest = 2*time.Second, time.Second, 5*time.Second, time.Second
 		}
 		f, err := d.run(ctx, c.options, k, 1)
 		if err != nil {
@@ -88,6 +85,13 @@ func die(k kind) job {
 		p99 := func(o observation) float64 { return o.latency(99).Seconds() }
 		return sample{values: []float64{f.gone.Seconds(), f.worst, p99(f.during), p99(f.during) / p99(f.rest)}}, nil
 	}
+}
+
+// plan fits the times before the first death to what writing all the documents would take at full speed.
+// Asking when they die takes no longer.
+func (d *dying) plan(writing time.Duration) {
+	d.loading = (writing + writing/4).Truncate(time.Second) + time.Second
+	d.prelude = d.loading + writing + d.rest + 2*time.Second
 }
 
 // deaths is what came out of a run.
@@ -108,13 +112,17 @@ func (d dying) run(ctx context.Context, o options, k kind, effort int) (deaths, 
 			return deaths{}, err
 		}
 	}
+	began := time.Now()
 	err = pipelined(ctx, s.addr, d.living, 0, func(b []byte, i int) []byte {
 		return k.put(b, "living", i, body(i, -1), 0)
 	}, nil)
 	if err != nil {
 		return deaths{}, err
 	}
-	began := time.Now()
+	if d.prelude == 0 {
+		d.plan(time.Since(began) * time.Duration(d.documents) / time.Duration(d.living))
+	}
+	began = time.Now()
 	firstDeath := began.Add(d.prelude)
 	rng := rand.New(rand.NewPCG(1, uint64(effort)))
 	err = pipelined(ctx, s.addr, d.documents, d.loading, func(b []byte, i int) []byte {

@@ -162,7 +162,7 @@ func (r row) verdict() string {
 	case r.Better == more && value >= target || r.Better == less && value <= target:
 		return "met"
 	}
-	return fmt.Sprintf("**missed** by %.0f %%", 100*math.Abs(value/target-1))
+	return "**missed** by " + digits(100*math.Abs(value/target-1)) + " %"
 }
 
 // goal renders the target.

@@ -19,9 +19,9 @@ func TestVerdict(t *testing.T) {
 		goal    string
 	}{
 		{"more, met exactly", row{Better: more, Target: 1, Ours: []float64{5}, Theirs: []float64{5}}, "met", "≥ 1.00"},
-		{"more, missed", row{Better: more, Target: 1.5, Ours: []float64{6}, Theirs: []float64{5}}, "**missed** by 20 %", "≥ 1.50"},
+		{"more, missed", row{Better: more, Target: 1.5, Ours: []float64{6}, Theirs: []float64{5}}, "**missed** by 20.0 %", "≥ 1.50"},
 		{"less, met", row{Better: less, Target: 1.2, Ours: []float64{1}, Theirs: []float64{2}}, "met", "≤ 1.20"},
-		{"less, missed", row{Better: less, Target: 1.2, Ours: []float64{3}, Theirs: []float64{2}}, "**missed** by 25 %", "≤ 1.20"},
+		{"less, missed", row{Better: less, Target: 1.2, Ours: []float64{3}, Theirs: []float64{2}}, "**missed** by 25.0 %", "≤ 1.20"},
 		{"a bound of ours needs no Redis", row{Better: less, Unit: times, Bound: 1.5, Ours: []float64{3}}, "**missed** by 100 %", "mayfly ≤ 1.50 x"},
 		{"no target", row{Better: more, Ours: []float64{3}, Theirs: []float64{2}}, "", ""},
 		{"no Redis", row{Better: more, Target: 1, Ours: []float64{3}}, "", "≥ 1.00"},
@@ -57,7 +57,7 @@ func example(withRedis bool) *results {
 func TestMarkdown(t *testing.T) {
 	page := example(true).markdown()
 	for _, want := range []string{
-		"| GET & <more> | throughput ", "| 110 /s (100 /s – 120 /s)", "| 1.10 (1.00–1.20) |", "**missed** by 27 %", "1 of 2 targets met", "| 99.9 %",
+		"| GET & <more> | throughput ", "| 110 /s (100 /s – 120 /s)", "| 1.10 (1.00–1.20) |", "**missed** by 26.7 %", "1 of 2 targets met", "| 99.9 %",
 	} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page lacks %q:\n%s", want, page)

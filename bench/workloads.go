@@ -101,14 +101,14 @@ func withScript(j job) job {
 	return after([]any{"HSET", "containers", set, longTTL}, after([]any{"SCRIPT", "LOAD", luaPut}, j))
 }
 
-// workloads is the table of all that is compared. Numbers of requests are for a second or two.
+// workloads is the table of all that is compared. The numbers of requests are for about a second.
 var workloads = []workload{
-	{"DOC.GET, depth 1", documents, benchmark(1, 100_000, docGet), benchmark(1, 100_000, get), rateAndCPU(1.0, 1.2)},
-	{"DOC.GET, depth 16", documents, benchmark(16, 500_000, docGet), benchmark(16, 500_000, get), rateAndCPU(1.2, 1.2)},
-	{"DOC.GET, depth 64", documents, benchmark(64, 800_000, docGet), benchmark(64, 800_000, get), rateAndCPU(1.5, 0)},
-	{"DOC.PUT, depth 1", documents, benchmark(1, 100_000, docPut), benchmark(1, 100_000, put), rateAndCPU(1.0, 1.2)},
-	{"DOC.PUT, depth 16", documents, benchmark(16, 300_000, docPut), benchmark(16, 300_000, put), rateAndCPU(1.0, 1.2)},
-	{"DOC.PUT, depth 64", documents, benchmark(64, 400_000, docPut), benchmark(64, 400_000, put), rateAndCPU(1.0, 0)},
+	{"DOC.GET, depth 1", documents, benchmark(1, 80_000, docGet), benchmark(1, 80_000, get), rateAndCPU(1.0, 1.2)},
+	{"DOC.GET, depth 16", documents, benchmark(16, 400_000, docGet), benchmark(16, 400_000, get), rateAndCPU(1.2, 1.2)},
+	{"DOC.GET, depth 64", documents, benchmark(64, 500_000, docGet), benchmark(64, 500_000, get), rateAndCPU(1.5, 0)},
+	{"DOC.PUT, depth 1", documents, benchmark(1, 80_000, docPut), benchmark(1, 80_000, put), rateAndCPU(1.0, 1.2)},
+	{"DOC.PUT, depth 16", documents, benchmark(16, 250_000, docPut), benchmark(16, 250_000, put), rateAndCPU(1.0, 1.2)},
+	{"DOC.PUT, depth 64", documents, benchmark(64, 300_000, docPut), benchmark(64, 300_000, put), rateAndCPU(1.0, 0)},
 	{"the same job, depth 1", documents, withDefault(benchmark(1, 80_000, docPut)), withScript(benchmark(1, 80_000, putLua)), rate(4)},
 	{"the same job, depth 16", documents, withDefault(benchmark(16, 150_000, docPut)), withScript(benchmark(16, 150_000, putLua)), rate(4)},
 	{"the same job, depth 64", documents, withDefault(benchmark(64, 200_000, docPut)), withScript(benchmark(64, 200_000, putLua)), rate(4)},
@@ -123,15 +123,15 @@ var workloads = []workload{
 		{name: "until all have the new end", unit: seconds, better: less, target: 1.0 / 1000},
 	}},
 
-	{"GET, depth 1", plainKeys, benchmark(1, 100_000, get), benchmark(1, 100_000, get), rateAndCPU(1.0, 1.2)},
-	{"GET, depth 16", plainKeys, benchmark(16, 500_000, get), benchmark(16, 500_000, get), rateAndCPU(1.2, 1.2)},
-	{"GET, depth 64", plainKeys, benchmark(64, 800_000, get), benchmark(64, 800_000, get), rateAndCPU(1.5, 0)},
-	{"SET, depth 1", plainKeys, benchmark(1, 100_000, put), benchmark(1, 100_000, put), rateAndCPU(1.0, 1.2)},
-	{"SET, depth 16", plainKeys, benchmark(16, 300_000, put), benchmark(16, 300_000, put), rateAndCPU(1.0, 1.2)},
-	{"SET, depth 64", plainKeys, benchmark(64, 400_000, put), benchmark(64, 400_000, put), rateAndCPU(1.0, 0)},
+	{"GET, depth 1", plainKeys, benchmark(1, 80_000, get), benchmark(1, 80_000, get), rateAndCPU(1.0, 1.2)},
+	{"GET, depth 16", plainKeys, benchmark(16, 400_000, get), benchmark(16, 400_000, get), rateAndCPU(1.2, 1.2)},
+	{"GET, depth 64", plainKeys, benchmark(64, 500_000, get), benchmark(64, 500_000, get), rateAndCPU(1.5, 0)},
+	{"SET, depth 1", plainKeys, benchmark(1, 80_000, put), benchmark(1, 80_000, put), rateAndCPU(1.0, 1.2)},
+	{"SET, depth 16", plainKeys, benchmark(16, 250_000, put), benchmark(16, 250_000, put), rateAndCPU(1.0, 1.2)},
+	{"SET, depth 64", plainKeys, benchmark(64, 300_000, put), benchmark(64, 300_000, put), rateAndCPU(1.0, 0)},
 
-	{"DOC.PUT, depth 1, appendfsync always", documentsAlways, benchmark(1, 30_000, docPut), benchmark(1, 30_000, put), rate(2)},
-	{"SET, depth 1, appendfsync always", plainKeysAlways, benchmark(1, 30_000, put), benchmark(1, 30_000, put), rate(2)},
+	{"DOC.PUT, depth 1, appendfsync always", documentsAlways, benchmark(1, 15_000, docPut), benchmark(1, 15_000, put), rate(2)},
+	{"SET, depth 1, appendfsync always", plainKeysAlways, benchmark(1, 15_000, put), benchmark(1, 15_000, put), rate(2)},
 
 	{"all documents die", ownServers, die(mayflyKind), die(redisKind), []metric{
 		{name: "from the last death until all are removed", unit: seconds, better: less, target: 1.0},
