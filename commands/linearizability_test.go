@@ -21,10 +21,10 @@ import (
 
 // action is one command of a history; id is empty for those that concern all documents.
 type action struct {
-	verb string // get, put, putnx, putxx, del, touch, ttl, default, advance
+	verb string // get, put, putnx, putxx, del, touch, incr, merge, ttl, default, advance
 	id   string
-	n    int64 // of put: the value written; of ttl: the seconds; of default: the policy; of advance: ms
-	ttl  int64 // of put: the member; 0 none
+	n    int64 // of put, merge: the value written; of incr: what is added; of ttl: the seconds; of default: the policy; of advance: ms
+	ttl  int64 // of put, merge: the member; 0 none
 }
 
 // sequential is the state of one document and what rules it, in the plainest form.
@@ -81,6 +81,19 @@ func (s sequential) apply(in action) (output string, next sequential) {
 			write(s.value, s.ttl)
 		}
 		return flag[s.there], s
+	case "incr":
+		if !s.there {
+			return "(nil)", s
+		}
+		write(s.value+in.n, s.ttl)
+		return "OK", s
+	case "merge":
+		ttl := in.ttl
+		if s.there && ttl == 0 {
+			ttl = s.ttl
+		}
+		write(in.n, ttl)
+		return "OK", s
 	case "ttl":
 		if s.there {
 			write(s.value, in.n)
@@ -112,6 +125,10 @@ func (in action) args() []string {
 		return []string{"DOC.DEL", "c", in.id}
 	case "touch":
 		return []string{"DOC.TOUCH", "c", in.id}
+	case "incr":
+		return []string{"DOC.PATCH", "c", in.id, "INCR", "/v", strconv.FormatInt(in.n, 10)}
+	case "merge":
+		return []string{"DOC.MERGE", "c", in.id, document(in.n, in.ttl)}
 	case "ttl":
 		return []string{"DOC.SETTTL", "c", in.id, strconv.FormatInt(in.n, 10)}
 	case "default":
@@ -151,7 +168,7 @@ var linearizable = porcupine.Model{
 // randomAction draws a client's next command.
 func randomAction(r *rand.Rand, value *atomic.Int64) action {
 	in := action{id: fmt.Sprint("id-", r.IntN(5))}
-	switch r.IntN(16) {
+	switch r.IntN(18) {
 	case 0, 1, 2, 3, 4, 5:
 		in.verb = "get"
 	case 6, 7, 8, 9:
@@ -168,6 +185,11 @@ func randomAction(r *rand.Rand, value *atomic.Int64) action {
 		in = action{verb: "default", n: [...]int64{0, -1, 1, 2, 4}[r.IntN(5)]}
 	case 15:
 		in = action{verb: "advance", n: int64(r.IntN(1500))}
+	case 16:
+		in.verb, in.n = "incr", value.Add(1)
+	case 17:
+		in.verb, in.n = "merge", value.Add(1)
+		in.ttl = [...]int64{0, 0, -1, 1, 2}[r.IntN(5)]
 	}
 	return in
 }

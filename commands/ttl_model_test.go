@@ -59,7 +59,7 @@ func playModel(t *testing.T, rnd *rand.Rand) {
 		d, alive := m.docs[id]
 		ttl := pick(0, 0, -1, 1, 2, 3, 5)
 		event := ""
-		switch rnd.IntN(12) {
+		switch rnd.IntN(14) {
 		case 0, 1, 2:
 			event = fmt.Sprintf("put %s with ttl %d", id, ttl)
 			json := "{}"
@@ -112,6 +112,27 @@ func playModel(t *testing.T, rnd *rand.Rand) {
 			}
 			event = "restart"
 			w.restart()
+		case 11:
+			event = fmt.Sprintf("patch ttl of %s to %d", id, ttl)
+			operation := []string{"SET", "/ttl", strconv.FormatInt(ttl, 10)}
+			if ttl == 0 {
+				operation = append(operation[:2], "null", "REMOVE", "/ttl")
+			}
+			want := "(nil)"
+			if alive {
+				want, m.docs[id] = "OK", modelDoc{now, ttl}
+			}
+			w.expect(want, append([]string{"DOC.PATCH", "c", id}, operation...)...)
+		case 12:
+			event = fmt.Sprintf("merge ttl %d into %s", ttl, id)
+			json := "{}"
+			if ttl != 0 {
+				json = fmt.Sprintf(`{"ttl":%d}`, ttl)
+			} else {
+				ttl = d.ttl // 0 if there is none
+			}
+			w.expect("OK", "DOC.MERGE", "c", id, json)
+			m.docs[id] = modelDoc{now, ttl}
 		default:
 			by := pick(1, 500, 999, 1000, 1001, 2000)
 			event = fmt.Sprintf("%d ms pass", by)
