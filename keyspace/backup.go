@@ -37,8 +37,10 @@ func (ks *Keyspace) Dir() string { return ks.opt.Dir }
 // it holds all that has happened since, so the stores and that journal up to any commit are a
 // consistent whole: the same that makes a crash during a checkpoint harmless.
 func (ks *Keyspace) Backup(path string) (err error) {
-	if _, err := os.Lstat(path); !errors.Is(err, os.ErrNotExist) {
-		return fmt.Errorf("a backup goes into a new folder, and %s exists", path)
+	if _, err := os.Lstat(path); err == nil {
+		return fmt.Errorf("a backup goes into a new folder, and %s exists: %w", path, os.ErrExist)
+	} else if !errors.Is(err, os.ErrNotExist) {
+		return err
 	}
 	part := path + ".part"
 	if err := os.Mkdir(part, 0o700); err != nil {
