@@ -50,22 +50,24 @@ func (r *results) plot() string {
 			compared = append(compared, row)
 		}
 	}
-	const top = 92.0
+	const top = 108.0
 	bars := top + float64(len(compared)*barHeight)
 	high := bars + 40
 	if len(r.Latencies) > 0 {
-		high += curvesHigh + 60
+		high += curvesHigh + 30
 	}
 	var c canvas
 	fmt.Fprintf(&c, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %.0f" width="%d" height="%.0f" font-family="sans-serif" font-size="12" fill="#1f2937">`+"\n",
 		plotWidth, high, plotWidth, high)
 	fmt.Fprintf(&c, `<rect width="%d" height="%.0f" fill="#ffffff"/>`+"\n", plotWidth, high)
-	title := fmt.Sprintf("mayfly compared with Redis %s: %d documents of %d bytes, %d connections", r.Machine.Redis, r.IDs, bodySize, connections)
+	title := "mayfly compared with Redis " + r.Machine.Redis
 	if r.Quick {
 		title += " – a quick run, not to be quoted"
 	}
 	c.text(16, 24, "start", `font-size="16" font-weight="bold"`, title)
-	c.text(16, 44, "start", `fill="#6b7280"`, fmt.Sprintf("%s, %d cores; load average %s at the start; commit %s; %s", r.Machine.CPU, r.Machine.Cores, r.Machine.Load, r.Machine.Commit, r.Machine.Date.Format("2006-01-02")))
+	c.text(16, 44, "start", `fill="#6b7280"`, fmt.Sprintf("%d ids, documents of %d bytes, %d connections; %s, %d cores, load average %s at the start",
+		r.IDs, bodySize, connections, r.Machine.CPU, r.Machine.Cores, r.Machine.Load))
+	c.text(16, 60, "start", `fill="#6b7280"`, fmt.Sprintf("commit %s; %s", r.Machine.Commit, r.Machine.Date.Format("2006-01-02")))
 	if len(compared) == 0 {
 		c.text(16, top, "start", "", "There is nothing to compare with: "+noRedis+".")
 	} else {
@@ -86,16 +88,16 @@ func (c *canvas) bars(rows []row, top float64) {
 		return labelWidth + share*(right-labelWidth)
 	}
 	bottom := top + float64(len(rows)*barHeight)
-	c.text(16, top-14, "start", "", "green: target met; red: missed; | target; thin line: between rounds")
+	c.text(16, top-30, "start", "", "bar: ratio of medians, to the right mayfly is better; green: target met, red: missed; |: target; thin line: between rounds")
 	for _, at := range []float64{1.0 / 8, 1.0 / 4, 1.0 / 2, 1, 2, 4, 8} {
 		style := `stroke="#e5e7eb"`
 		if at == 1 {
 			style = `stroke="#6b7280"`
 		}
 		c.line(x(at), top-8, x(at), bottom, style)
-		label := digits(at)
+		label := fmt.Sprint(at)
 		if at < 1 {
-			label = "1/" + digits(1/at)
+			label = fmt.Sprint("1/", 1/at)
 		}
 		c.text(x(at), top-14, "middle", `fill="#6b7280"`, label)
 	}
@@ -135,7 +137,7 @@ func (r row) label() string {
 		return r.Work
 	}
 	label := r.Work + ": " + r.Metric
-	const most = 66
+	const most = 58
 	if runes := []rune(label); len(runes) > most {
 		label = string(runes[:most-1]) + "…"
 	}
@@ -145,7 +147,7 @@ func (r row) label() string {
 // curves draws the latencies, from a height downwards. To the right the requests become rarer: the
 // slowest half, tenth, hundredth and so on take the same room.
 func (c *canvas) curves(r *results, top float64) {
-	const left, right = 80.0, plotWidth - 120.0
+	const left, right = 80.0, plotWidth - 40.0
 	bottom := top + curvesHigh - 40
 	slowest := 100 - percentiles[len(percentiles)-1]
 	x := func(percentile float64) float64 {
@@ -163,7 +165,7 @@ func (c *canvas) curves(r *results, top float64) {
 		return bottom - (bottom-top)*(math.Log10(max(us, 1))-from)/max(to-from, 1)
 	}
 	c.text(16, top-16, "start", `font-weight="bold"`,
-		fmt.Sprintf("Latency of 80 %% reads and 20 %% writes of zipfian ids, at %s", perSecond.format(r.Pace)))
+		fmt.Sprintf("Latency of 80 %% reads and 20 %% writes of zipfian ids, at %s: so many of the requests took so long at most", perSecond.format(r.Pace)))
 	for decade := from; decade <= to; decade++ {
 		us := math.Pow(10, decade)
 		c.line(left, y(us), right, y(us), `stroke="#e5e7eb"`)
@@ -173,7 +175,7 @@ func (c *canvas) curves(r *results, top float64) {
 		c.line(x(p), top, x(p), bottom, `stroke="#e5e7eb"`)
 		c.text(x(p), bottom+18, "middle", `fill="#6b7280"`, fmt.Sprint(p, " %"))
 	}
-	for _, side := range []struct{ name, colour string }{{mayflyKind.name, oursColour}, {redisKind.name, theirsColour}} {
+	for i, side := range []struct{ name, colour string }{{mayflyKind.name, oursColour}, {redisKind.name, theirsColour}} {
 		points := r.Latencies[side.name]
 		if len(points) == 0 {
 			continue
@@ -183,7 +185,6 @@ func (c *canvas) curves(r *results, top float64) {
 			path = append(path, fmt.Sprintf("%.1f,%.1f", x(p.Percentile), y(p.Microseconds)))
 		}
 		fmt.Fprintf(c, `<polyline points="%s" fill="none" stroke="%s" stroke-width="2"/>`+"\n", strings.Join(path, " "), side.colour)
-		last := points[len(points)-1]
-		c.text(right+6, y(last.Microseconds)+4, "start", `fill="`+side.colour+`" font-weight="bold"`, side.name)
+		c.text(left+12, top+float64(20+18*i), "start", `fill="`+side.colour+`" font-weight="bold"`, side.name)
 	}
 }

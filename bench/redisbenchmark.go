@@ -50,11 +50,12 @@ func runRedisBenchmark(ctx context.Context, s *server, depth, requests, ids int,
 	args := []string{"-p", port, "-c", strconv.Itoa(connections), "-P", strconv.Itoa(depth),
 		"-n", strconv.Itoa(requests), "-r", strconv.Itoa(ids), "--csv"}
 	cmd := exec.CommandContext(running, redisBenchmark, append(args, command...)...)
+	cmd.WaitDelay = time.Second
 	var out, failure bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &failure
 
 	go func() {
-		const patience = 3
+		const patience = 3 // half seconds
 		idle, last := 0, time.Duration(-1)
 		for idle < patience && running.Err() == nil {
 			sleep(running, 500*time.Millisecond)

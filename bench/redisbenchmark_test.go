@@ -1,9 +1,35 @@
 package main
 
 import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 )
+
+// TestStuckRedisBenchmark puts a program that goes round for ever in the place of redis-benchmark, and
+// one that does nothing in the place of the server.
+func TestStuckRedisBenchmark(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes two seconds until a program counts as stuck")
+	}
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, redisBenchmark), []byte("#!/bin/sh\nwhile :; do :; done\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	idle := exec.CommandContext(t.Context(), "sleep", "60")
+	if err := idle.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = idle.Process.Kill(); _ = idle.Wait() }()
+	t.Setenv("PATH", dir)
+	s := &server{cmd: idle, addr: "127.0.0.1:1"}
+	if _, err := runRedisBenchmark(t.Context(), s, 1, 1, 1, get); !errors.Is(err, errStuck) {
+		t.Errorf("error %v, want %v", err, errStuck)
+	}
+}
 
 func TestParseRedisBenchmark(t *testing.T) {
 	const names = `"test","rps","avg_latency_ms","min_latency_ms","p50_latency_ms","p95_latency_ms","p99_latency_ms","max_latency_ms"` + "\n"
