@@ -122,7 +122,7 @@ func TestPauseEnds(t *testing.T) {
 		if isClosed(long.over) {
 			t.Error("it has ended early")
 		}
-		time.Sleep(1)
+		time.Sleep(time.Nanosecond)
 		synctest.Wait()
 		if !isClosed(long.over) || p.term.Load() != nil {
 			t.Error("it has not ended")

@@ -95,8 +95,8 @@ func TestHazards(t *testing.T) {
 		}},
 		{name: "many arguments", harm: computes, attack: func(nc net.Conn) {
 			pieces(nc, []byte("*1000000\r\n"+strings.Repeat("$1\r\nx\r\n", 999_000)), 1<<20)
-			for range 200 {
-				time.Sleep(5 * time.Millisecond)
+			for range 800 {
+				time.Sleep(2 * time.Millisecond)
 				pieces(nc, []byte("$1\r\nx\r\n"), 10)
 			}
 		}},
