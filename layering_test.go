@@ -16,7 +16,8 @@ import (
 
 // layers are the source folders, each with those of ours that it may import. There are no others.
 var layers = map[string][]string{
-	".":        {"server", "commands", "keyspace", "expiry"},
+	".":        {"tools", "server", "commands", "keyspace", "expiry"},
+	"tools":    {"commands", "keyspace", "expiry"}, // work on data folders; with a server they speak the protocol
 	"server":   {"commands", "keyspace", "expiry"},
 	"commands": {"keyspace", "expiry"},
 	"keyspace": {"expiry"},

@@ -125,8 +125,7 @@ func formatText(partitions int) string {
 
 // readFormat reads the file format and gives the number of partitions.
 func readFormat(text string) (partitions int, err error) {
-	format := 0
-	if _, err := fmt.Sscanf(text, "mayfly data folder\nformat %d\n", &format); err == nil && format > folderFormat {
+	if format, newer := newerFormat(text); newer {
 		return 0, fmt.Errorf("its format is %d, of a newer version of mayfly; this one reads up to format %d",
 			format, folderFormat)
 	}
@@ -135,6 +134,12 @@ func readFormat(text string) (partitions int, err error) {
 		return 0, fmt.Errorf("its file %q is damaged; for 16 partitions it would read %q", formatName, formatText(16))
 	}
 	return partitions, nil
+}
+
+// newerFormat tells whether the file format is one of a newer version, and which.
+func newerFormat(text string) (format int, newer bool) {
+	_, err := fmt.Sscanf(text, "mayfly data folder\nformat %d\n", &format)
+	return format, err == nil && format > folderFormat
 }
 
 // close lets go of the folder.

@@ -28,6 +28,13 @@
 // FORMAT.md draws the files. What buntdb does not guard against is named where our guards
 // stand: scan.go, journal.go, store.go.
 //
+// # From outside
+//
+// A folder that no server uses can be read without changing it (survey.go). [Inspect] tells what is sound
+// in it; files are judged by the functions that judge them at a start. Of damaged ones all is read that
+// a checksum proves (salvage_store.go, salvage_journal.go); [Repair] copies it into a new folder.
+// [ReadFolder], [Tx.RestoreContainer] and [Tx.Restore] (transfer.go) move data out and in.
+//
 // # Locks
 //
 // In this order: partitions by ascending number, then the journal's. The catalogue is read under

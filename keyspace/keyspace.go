@@ -3,7 +3,6 @@ package keyspace
 import (
 	"errors"
 	"fmt"
-	"math/bits"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -163,7 +162,7 @@ func (ks *Keyspace) release() error {
 }
 
 func (ks *Keyspace) partitionOf(id string) *partition {
-	return ks.partitions[Slot(id)*len(ks.partitions)>>bits.Len(Slots-1)]
+	return ks.partitions[partitionNumber(id, len(ks.partitions))]
 }
 
 // Wait returns once what the ticket stands for is committed as the fsync policy asks: its group may

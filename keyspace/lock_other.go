@@ -11,3 +11,5 @@ import (
 func lockFile(string) (*os.File, error) {
 	return nil, errors.New("mayfly cannot lock files on this system")
 }
+
+func lockShared(path string) (*os.File, error) { return lockFile(path) }

@@ -18,19 +18,42 @@ func lockFile(path string) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
-	if err == nil {
+	if err = flock(f, syscall.LOCK_EX); err == nil {
 		pid := fmt.Appendf(nil, "%d\n", os.Getpid())
 		if err = f.Truncate(int64(len(pid))); err == nil {
 			_, err = f.WriteAt(pid, 0)
 		}
-	} else if errors.Is(err, syscall.EWOULDBLOCK) {
-		pid, _ := io.ReadAll(io.LimitReader(f, 20))
-		err = fmt.Errorf("is in use by another process (pid %s)", strings.TrimSpace(string(pid)))
 	}
 	if err != nil {
 		f.Close()
 		return nil, err
 	}
 	return f, nil
+}
+
+// lockShared takes the lock of a folder that is only read: others may read too, but no server may use
+// it. Nothing is written; without a lock file, as in a backup, there is nothing to lock: nil.
+func lockShared(path string) (*os.File, error) {
+	f, err := os.Open(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := flock(f, syscall.LOCK_SH); err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
+}
+
+// flock takes a lock or says who has it.
+func flock(f *os.File, how int) error {
+	err := syscall.Flock(int(f.Fd()), how|syscall.LOCK_NB)
+	if errors.Is(err, syscall.EWOULDBLOCK) {
+		pid, _ := io.ReadAll(io.LimitReader(f, 20))
+		err = fmt.Errorf("is in use by another process (pid %s)", strings.TrimSpace(string(pid)))
+	}
+	return err
 }

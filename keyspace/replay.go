@@ -218,29 +218,51 @@ var errEntry = errors.New("an entry is malformed")
 // visitEntries visits the entries of a commit in order.
 func (r *replayer) visitEntries(entries []byte) error {
 	for len(entries) > 0 {
-		sign := entries[0]
-		keySize, rest, ok := cutNumber(entries[1:])
-		recSize := 0
-		if sign == '+' && ok {
-			recSize, rest, ok = cutNumber(rest)
-			recSize++ // the space before it
-		}
-		if sign != '+' && sign != '-' || !ok || keySize+recSize >= len(rest) || rest[keySize+recSize] != '\n' {
+		e, ok := cutEntry(entries)
+		if !ok {
 			return errEntry
 		}
-		text := string(rest[:keySize+recSize])
-		entries = rest[keySize+recSize+1:]
+		text := string(e.text)
+		entries = entries[e.size:]
 		var err error
-		if sign == '-' {
+		if e.deleted {
 			err = r.visit(text, "", true)
 		} else {
-			err = r.visit(text[:keySize], text[keySize+1:], false)
+			err = r.visit(text[:e.keySize], text[e.keySize+1:], false)
 		}
 		if err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// commitEntry is an entry of a commit: what it says of one item.
+type commitEntry struct {
+	text    []byte // key, or key, space and record
+	keySize int
+	deleted bool
+	size    int // bytes of the entry as a whole
+}
+
+// cutEntry reads the first of some entries; false if it is malformed.
+func cutEntry(entries []byte) (e commitEntry, ok bool) {
+	e.deleted = entries[0] == '-'
+	if !e.deleted && entries[0] != '+' {
+		return e, false
+	}
+	keySize, rest, ok := cutNumber(entries[1:])
+	recSize := 0
+	if !e.deleted && ok {
+		recSize, rest, ok = cutNumber(rest)
+		recSize++ // the space before it
+	}
+	if !ok || keySize+recSize >= len(rest) || rest[keySize+recSize] != '\n' {
+		return e, false
+	}
+	e.text, e.keySize = rest[:keySize+recSize], keySize
+	e.size = len(entries) - len(rest) + len(e.text) + 1
+	return e, true
 }
 
 // cutNumber cuts a number of bytes and the space behind it off.

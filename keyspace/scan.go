@@ -49,7 +49,9 @@ type DamageError struct {
 }
 
 func (e *DamageError) Error() string {
-	return fmt.Sprintf("%s is damaged at bytes %d to %d: %s", e.File, e.From, e.To, e.Reason)
+	dir := filepath.Dir(e.File)
+	return fmt.Sprintf("%s is damaged at bytes %d to %d: %s; \"mayfly check %s\" tells more, \"mayfly repair %s <newdir>\" copies what is sound",
+		e.File, e.From, e.To, e.Reason, dir, dir)
 }
 
 // A breakOff is the place at which a file ceases to be a sequence of commands.

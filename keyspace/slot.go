@@ -1,6 +1,9 @@
 package keyspace
 
-import "strings"
+import (
+	"math/bits"
+	"strings"
+)
 
 // Slots is the number of hash slots, as in Redis Cluster.
 const Slots = 1 << 14
@@ -19,6 +22,11 @@ func Slot(id string) int {
 		crc = crc<<8 ^ crc16Table[byte(crc>>8)^id[i]]
 	}
 	return int(crc % Slots)
+}
+
+// partitionNumber gives the partition, of so many, to which an id belongs.
+func partitionNumber(id string, partitions int) int {
+	return Slot(id) * partitions >> bits.Len(Slots-1)
 }
 
 var crc16Table = func() (table [256]uint16) {

@@ -1,0 +1,338 @@
+package keyspace
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"mayfly/expiry"
+
+	"github.com/rs/zerolog"
+)
+
+// RepairReport is what [Repair] has copied and what it could not.
+type RepairReport struct {
+	From       string       `json:"from"`
+	To         string       `json:"to"`
+	Partitions int          `json:"partitions"`
+	Containers int          `json:"containers"`
+	Items      int          `json:"items"` // copied
+	Files      []FileReport `json:"files"`
+
+	// Lost are the items of which no version could be read, as far as their keys could be.
+	Lost []RepairedItem `json:"lost,omitempty"`
+	// Older are those that were copied in an older version, because the newest is damaged.
+	Older []RepairedItem `json:"older,omitempty"`
+	// Doubtful are those that were not copied because a delete in a damaged range names them: it may
+	// be the delete that is damaged. They are all there, to be looked at and imported.
+	Doubtful []RepairedItem `json:"doubtful,omitempty"`
+	// Exposed is how many of the copied items were last written, as far as can be read, before a
+	// damaged range that could have held a newer version or their deletion.
+	Exposed int `json:"exposed,omitempty"`
+	// Policies says what is uncertain about containers.
+	Policies []string `json:"policies,omitempty"`
+}
+
+// RepairedItem is an item of which a repair has something to say.
+type RepairedItem struct {
+	Container string `json:"container"`
+	ID        string `json:"id"`
+	TS        int64  `json:"ts,omitempty"` // of the version there is, ms
+	File      string `json:"file"`         // where the damage lies
+	From      int64  `json:"from"`
+	To        int64  `json:"to"`
+
+	Item Item `json:"-"`
+}
+
+// Clean tells whether nothing was lost or is uncertain.
+func (r *RepairReport) Clean() bool {
+	return len(r.Lost)+len(r.Older)+len(r.Doubtful)+len(r.Policies)+r.Exposed == 0
+}
+
+// Repair copies what is sound in a data folder, which no server may use, into a new one that a server
+// opens: the same partitions, containers, policies with their marks, versions, and the clock. Nothing in
+// the old folder is changed. It needs the memory that a server needs for one partition and the
+// journals.
+//
+//   - The newest version of an item that can be read is copied. Was there a newer one that cannot, the
+//     report says so.
+//   - A delete that can be read counts. If the range it lies in is damaged, it may be the delete that
+//     is: what it deletes is not copied but handed over as doubtful.
+//   - What is dead is copied with what killed it, and stays dead.
+//   - Containers whose records are lost are copied as recovered-<number>, with the default -1.
+//
+// finish is called when the new folder is complete, but not yet under its name: it may add files to it.
+func Repair(dir, newDir string, finish func(dir string, r *RepairReport) error) (*RepairReport, error) {
+	s, err := openSurvey(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer s.close()
+	return s.repair(newDir, finish)
+}
+
+func (s *survey) repair(newDir string, finish func(dir string, r *RepairReport) error) (_ *RepairReport, err error) {
+	if err := s.outside(newDir); err != nil {
+		return nil, err
+	}
+	part := newDir + ".part"
+	for _, path := range []string{newDir, part} {
+		if _, err := os.Lstat(path); !errors.Is(err, os.ErrNotExist) {
+			return nil, fmt.Errorf("a repair goes into a new folder, and %s exists", path)
+		}
+	}
+	target, err := openDataDir(part, s.partitions, zerolog.Nop())
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		target.close()
+		if err != nil {
+			err = errors.Join(err, os.RemoveAll(part))
+		}
+	}()
+	p := &repair{merge: &merge{survey: s}, into: part, names: newNames(), report: &RepairReport{From: s.dir, To: newDir, Partitions: s.partitions}}
+	if err := p.run(); err != nil {
+		return nil, err
+	}
+	if err := finish(part, p.report); err != nil {
+		return nil, err
+	}
+	if err := errors.Join(fsyncDir(part), os.Rename(part, newDir)); err != nil {
+		return nil, err
+	}
+	return p.report, fsyncDir(filepath.Dir(newDir))
+}
+
+// outside refuses a path that lies within the folder.
+func (s *survey) outside(path string) error {
+	from, err1 := filepath.Abs(s.dir)
+	to, err2 := filepath.Abs(path)
+	if err := errors.Join(err1, err2); err != nil {
+		return err
+	}
+	if inner, err := filepath.Rel(from, to); err == nil && filepath.IsLocal(inner) {
+		return fmt.Errorf("%s lies within %s, in which nothing is changed", path, s.dir)
+	}
+	return nil
+}
+
+// repair is a repair under way.
+type repair struct {
+	*merge
+	into   string // the new folder
+	names  *names
+	report *RepairReport
+
+	losses int                     // problems met in the catalogue and the journals
+	known  map[uint32]*containerOf // containers as they are copied
+}
+
+// containerOf says how a container number is copied.
+type containerOf struct {
+	name    string
+	dropped bool
+}
+
+func (p *repair) run() error {
+	journals, err := p.readJournals()
+	if err != nil {
+		return err
+	}
+	p.tails = p.damaged
+	format := p.format
+	catalogue, err := p.catalogue()
+	if err != nil {
+		return err
+	}
+	p.report.Files = append(p.report.Files, format, catalogue)
+	for n := range p.partitions {
+		report, err := p.partition(n)
+		if err != nil {
+			return err
+		}
+		p.report.Files = append(p.report.Files, report)
+	}
+	p.report.Files = append(p.report.Files, journals...)
+	for i := range p.report.Files {
+		p.names.explain(p.report.Files[i].Problems)
+	}
+	return p.writeCatalogue()
+}
+
+// catalogue gathers the containers and decides how each is copied.
+func (p *repair) catalogue() (FileReport, error) {
+	g, report, err := p.gather(-1)
+	if err != nil {
+		return report, err
+	}
+	p.known = make(map[uint32]*containerOf)
+	var exposed []string // names
+	for _, key := range sortedKeys(g.items) {
+		v := g.items[key]
+		number, err := containerNumber(key)
+		if err != nil {
+			if v.rec != "" {
+				err = p.names.take(finding{key: key, rec: v.rec})
+			} else {
+				err = nil
+			}
+			if err != nil {
+				return report, err
+			}
+			continue
+		}
+		if v.rec == "" {
+			p.known[number] = &containerOf{dropped: v.hit == nil}
+			continue
+		}
+		if err := p.names.take(finding{key: key, rec: v.rec}); err != nil {
+			return report, err
+		}
+		name := p.names.byNumber[number].name
+		p.known[number] = &containerOf{name: name}
+		switch {
+		case v.hit != nil:
+			p.doubt("the newest policy of container %q is damaged: an older one rules it", name)
+		case v.at < g.last:
+			exposed = append(exposed, name)
+		}
+	}
+	if len(exposed) > 0 {
+		p.doubt("the policies of %d containers may be older ones, what was written after them is damaged: %s", len(exposed), strings.Join(exposed, " "))
+	}
+	p.losses = g.last
+	p.renameTwins(g)
+	return report, nil
+}
+
+// renameTwins sees to containers of one name, of which all but one have been flushed or renamed by
+// records that are lost: the one recorded last keeps it.
+func (p *repair) renameTwins(g *gathering) {
+	at := func(number uint32) int { return g.items[containerKey(number)].at }
+	owner := make(map[string]uint32)
+	for _, number := range slices.Sorted(maps.Keys(p.known)) {
+		name := p.known[number].name
+		if name == "" {
+			continue
+		}
+		loser, taken := owner[name]
+		if !taken || at(loser) < at(number) {
+			owner[name] = number
+		} else {
+			loser = number
+		}
+		if taken {
+			p.known[loser].name = fmt.Sprintf("recovered-%d", loser)
+			p.names.byNumber[loser].name = p.known[loser].name
+			p.doubt("containers %d and %d are both named %q: the older is copied as %q; it may have been flushed or dropped",
+				loser, owner[name], name, p.known[loser].name)
+		}
+	}
+}
+
+func (p *repair) doubt(format string, args ...any) {
+	p.report.Policies = append(p.report.Policies, fmt.Sprintf(format, args...))
+}
+
+// nameOf says under which name the items of a container are copied; false if it has been dropped.
+func (p *repair) nameOf(number uint32) (string, bool) {
+	c := p.known[number]
+	if c == nil {
+		// If no record of the catalogue can have been lost, it was dropped.
+		c = &containerOf{dropped: p.losses == 0}
+		p.known[number] = c
+	}
+	if c.dropped {
+		return "", false
+	}
+	if c.name == "" {
+		c.name = fmt.Sprintf("recovered-%d", number)
+		p.doubt("the record of container %d is lost: its items are in container %q, which has the default -1; it may have been dropped", number, c.name)
+	}
+	return c.name, true
+}
+
+// partition copies the items of a partition.
+func (p *repair) partition(number int) (FileReport, error) {
+	g, report, err := p.gather(number)
+	if err != nil {
+		return report, err
+	}
+	var ops []op
+	for _, key := range sortedKeys(g.items) {
+		v := g.items[key]
+		container, id, err := splitKey(key)
+		if err != nil {
+			continue // a damaged key
+		}
+		name, ok := p.nameOf(container)
+		if !ok {
+			continue
+		}
+		told := RepairedItem{Container: name, ID: id}
+		if v.hit != nil {
+			told.File, told.From, told.To = v.hit.file, v.hit.From, v.hit.To
+		}
+		switch {
+		case v.aside != "":
+			told.Item, _, _ = decodeRecord(key, v.aside)
+			told.TS = told.Item.TS
+			told.File = report.File
+			p.report.Doubtful = append(p.report.Doubtful, told)
+			continue
+		case v.rec == "" && v.hit != nil:
+			p.report.Lost = append(p.report.Lost, told)
+			continue
+		case v.rec == "":
+			continue
+		}
+		if err := p.names.take(finding{key: key, rec: v.rec}); err != nil {
+			return report, err
+		}
+		if v.hit != nil {
+			told.Item, _, _ = decodeRecord(key, v.rec)
+			told.TS = told.Item.TS
+			p.report.Older = append(p.report.Older, told)
+		} else if v.at < g.last {
+			p.report.Exposed++
+		}
+		ops = append(ops, op{key: key, rec: v.rec})
+	}
+	p.report.Items += len(ops)
+	return report, fillStore(filepath.Join(p.into, partitionFile(number)), ops)
+}
+
+// writeCatalogue copies the containers and the clock.
+func (p *repair) writeCatalogue() error {
+	var ops []op
+	for number, c := range p.known {
+		if c.dropped || c.name == "" {
+			continue
+		}
+		container := p.names.byNumber[number]
+		if container == nil {
+			container = newContainer(c.name, number, p.names.clock, 0, expiry.Policy{Default: expiry.Forever})
+		}
+		key := containerKey(number)
+		ops = append(ops, op{key: key, rec: string(appendRecord(nil, key, container.describe()))})
+	}
+	slices.SortFunc(ops, func(a, b op) int { return strings.Compare(a.key, b.key) })
+	p.report.Containers = len(ops)
+	clock := string(appendRecord(nil, clockKey, Item{Kind: clockKind, TS: p.names.clock}))
+	return fillStore(filepath.Join(p.into, catalogueName), append(ops, op{key: clockKey, rec: clock}))
+}
+
+// fillStore writes the items of a store that has just been made.
+func fillStore(path string, ops []op) error {
+	s, err := openStore(path, zerolog.Nop(), 0)
+	if err != nil {
+		return err
+	}
+	return errors.Join(s.apply(ops), s.close())
+}

@@ -1,0 +1,458 @@
+package keyspace
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+var (
+	repairs    = flag.Int("repairs", 6, "how many damages a file TestRepairKeepsWhatWasNotHit tries")
+	repairSeed = flag.Uint64("repair-seed", 5, "their seed")
+)
+
+// repaired repairs a folder and gives the report and what lives in the new one.
+func repaired(t *testing.T, dir string) (*RepairReport, map[place]Item) {
+	t.Helper()
+	before := fingerprint(t, dir)
+	to := filepath.Join(t.TempDir(), "new")
+	report, err := Repair(dir, to, func(string, *RepairReport) error { return nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	if fingerprint(t, dir) != before {
+		t.Fatal("the damaged folder has changed")
+	}
+	if in := mustInspect(t, to); in.State != Sound {
+		t.Fatalf("the new folder is %s: %+v", in.State, in.Files)
+	}
+	state, err := starts(t, to)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return report, state
+}
+
+func TestRepairOfASoundFolderCopiesIt(t *testing.T) {
+	l := newLived(t, 4)
+	report, state := repaired(t, l.dir)
+	if !report.Clean() {
+		t.Errorf("%+v", report)
+	}
+	compare(t, "", l.state, state, nil)
+}
+
+// compare reports the items in which two states differ, but for those excused, and tells how many.
+func compare(t *testing.T, what string, want, got map[place]Item, excused func(at place) bool) (differ int) {
+	t.Helper()
+	check := func(at place) {
+		if want[at] == got[at] {
+			return
+		}
+		differ++
+		if excused == nil || !excused(at) {
+			t.Errorf("%s: %v was %+v, is %+v", what, at, want[at], got[at])
+		}
+	}
+	for at := range want {
+		check(at)
+	}
+	for at := range got {
+		if _, ok := want[at]; !ok {
+			check(at)
+		}
+	}
+	return differ
+}
+
+// One wrong bit or digit anywhere, one byte too many or too few, costs at most the record it hits, and
+// the report names what is not as it was, or says how much may not be.
+func TestRepairKeepsWhatWasNotHit(t *testing.T) {
+	l := newLived(t, *repairSeed)
+	random := rand.New(rand.NewPCG(*repairSeed, 1))
+	ways := map[string]func(b []byte, at int) []byte{
+		"a wrong bit":   func(b []byte, at int) []byte { b[at] ^= 1 << random.IntN(8); return b },
+		"a wrong digit": func(b []byte, at int) []byte { b[at] = byte('0' + random.IntN(10)); return b },
+		"a byte less":   func(b []byte, at int) []byte { return append(b[:at], b[at+1:]...) },
+		"a byte more":   func(b []byte, at int) []byte { return append(b[:at:at], append([]byte{'0'}, b[at:]...)...) },
+	}
+	lost, older := 0, 0
+	for _, file := range l.files() {
+		if file == formatName {
+			continue // without it only its partitions must be told
+		}
+		for range *repairs {
+			for way, spoil := range ways {
+				at := 0
+				dir := l.copy(file, func(b []byte) []byte { at = random.IntN(len(b)); return spoil(b, at) })
+				what := fmt.Sprintf("%s, %s at %d", file, way, at)
+				report, state := repaired(t, dir)
+				if mustInspect(t, dir).State == Damaged && !hasProblems(report) {
+					t.Errorf("%s: the report knows no problem", what)
+				}
+				if len(report.Policies) > 0 {
+					continue // see TestRepairOfContainers
+				}
+				named := namedIn(report)
+				differ := compare(t, what, l.state, state, func(at place) bool {
+					_, there := state[at]
+					return named[at] || !there || report.Exposed > 0
+				})
+				if differ > 1 {
+					t.Errorf("%s: %d items are not as they were\n%+v", what, differ, report)
+				}
+				lost, older = lost+len(report.Lost), older+len(report.Older)
+			}
+		}
+	}
+	t.Log("lost:", lost, "older:", older)
+	if lost == 0 || older == 0 {
+		t.Error("the damage never hit an item")
+	}
+}
+
+// Something behind the last seal, or in the place of the file format, costs nothing.
+func TestRepairOfWhatHoldsNoItems(t *testing.T) {
+	l := newLived(t, 10)
+	for file, spoil := range map[string]func(b []byte) []byte{
+		partitionFile(0): func(b []byte) []byte { return append(b, 'x') },
+		partitionFile(1): func(b []byte) []byte { return append(b, "*3\r\n$3\r\nset\r\n$x\r\n"...) },
+		formatName:       func(b []byte) []byte { return b[:20] },
+		partitionFile(2): func(b []byte) []byte { b[len(b)-5] ^= 1; return b }, // in the last seal
+	} {
+		dir := l.copy(file, spoil)
+		report, state := repaired(t, dir)
+		if !hasProblems(report) || len(report.Lost)+len(report.Older) > 0 {
+			t.Errorf("%s: %+v", file, report)
+		}
+		compare(t, file, l.state, state, nil)
+	}
+	dir := l.copy(formatName, func([]byte) []byte { return nil })
+	if err := os.Remove(filepath.Join(dir, formatName)); err != nil {
+		t.Fatal(err)
+	}
+	_, state := repaired(t, dir)
+	compare(t, "without a format", l.state, state, nil)
+}
+
+// Whole files that are missing are missed, and the others copied.
+func TestRepairWithoutSomeFiles(t *testing.T) {
+	l := newLived(t, 11)
+	for _, file := range l.files() {
+		if file == formatName {
+			continue
+		}
+		dir := l.copy(file, func(b []byte) []byte { return b })
+		if err := os.Remove(filepath.Join(dir, file)); err != nil {
+			t.Fatal(err)
+		}
+		report, state := repaired(t, dir)
+		if strings.HasPrefix(file, "journal") {
+			continue // that the newest is missing nobody can know
+		}
+		if mustInspect(t, dir).State != Damaged || !hasProblems(report) {
+			t.Errorf("%s: %+v", file, report)
+		}
+		for at, it := range l.state {
+			if here := partitionFile(partitionNumber(at.id, 3)); file != here && file != catalogueName && state[at] != it {
+				t.Errorf("without %s %v is %+v", file, at, state[at])
+			}
+		}
+	}
+}
+
+func hasProblems(r *RepairReport) bool {
+	for _, f := range r.Files {
+		if f.State == Damaged && len(f.Problems) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// namedIn gives the items of which a report says something.
+func namedIn(r *RepairReport) map[place]bool {
+	named := make(map[place]bool)
+	for _, list := range [][]RepairedItem{r.Lost, r.Older, r.Doubtful} {
+		for _, it := range list {
+			named[place{it.Container, it.ID}] = true
+		}
+	}
+	return named
+}
+
+// flipIn gives a copy of a folder in which one bit is wrong, at the last place of a file where a text
+// stands.
+func (l *lived) flipIn(file, text string, offset int) string {
+	return l.copy(file, func(b []byte) []byte {
+		at := strings.LastIndex(string(b), text)
+		if at < 0 {
+			l.t.Fatalf("%q is not in %s", text, file)
+		}
+		b[at+offset] ^= 1
+		return b
+	})
+}
+
+func TestRepairOfContainers(t *testing.T) {
+	o := open(t, func(opt *Options) { opt.Partitions = 2 })
+	o.policy("orders", 100)
+	o.put("orders", "a", "{}", 0)
+	o.policy("carts", 50)
+	o.put("carts", "b", "{}", 0)
+	if err := o.checkpoint(); err != nil {
+		t.Fatal(err)
+	}
+	o.clock.Advance(3e9)
+	o.policy("carts", 10)
+	if err := o.checkpoint(); err != nil {
+		t.Fatal(err)
+	}
+	l := &lived{dir: t.TempDir(), state: o.dump(), t: t}
+	copyFolder(t, o.opt.Dir, l.dir)
+
+	// The only record of a container: its items are under another name.
+	report, state := repaired(t, l.flipIn(catalogueName, `"orders"`, 1))
+	if report.Items != 2 || state[place{"recovered-16", "a"}] != l.state[place{"orders", "a"}] ||
+		!strings.Contains(strings.Join(report.Policies, "\n"), `record of container 16 is lost: its items are in container "recovered-16"`) {
+		t.Errorf("%+v\n%v", report, state)
+	}
+	// The newer record of two: the older counts, and the report says so.
+	report, state = repaired(t, l.flipIn(catalogueName, `"carts","ttl":"10"`, 16))
+	if len(report.Policies) == 0 || !strings.Contains(strings.Join(report.Policies, "\n"), `newest policy of container "carts" is damaged`) {
+		t.Errorf("%+v", report)
+	}
+	compare(t, "carts", l.state, state, nil)
+}
+
+// A delete in a damaged range may be wrong itself: what it deletes is handed over.
+func TestRepairHandsOverWhatIsDoubtful(t *testing.T) {
+	o := open(t, func(opt *Options) { opt.Partitions = 1 })
+	for _, id := range []string{"id-1", "id-2", "id-3"} {
+		o.put("0", id, `{"id":"`+id+`"}`, 0)
+	}
+	if err := o.checkpoint(); err != nil {
+		t.Fatal(err)
+	}
+	o.delete("0", "id-3")
+	for range 2 { // so that the journal has forgotten it
+		if err := o.checkpoint(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	l := &lived{dir: t.TempDir(), t: t}
+	copyFolder(t, o.opt.Dir, l.dir)
+	report, state := repaired(t, l.flipIn(partitionFile(0), "0:id-3\r\n", 5)) // 3 becomes 2
+	if len(report.Doubtful) != 1 || report.Doubtful[0].ID != "id-2" || report.Doubtful[0].Item.Body != `{"id":"id-2"}` {
+		t.Errorf("%+v", report)
+	}
+	if len(state) != 2 || report.Exposed != 2 {
+		t.Errorf("%+v, %+v", report, state)
+	}
+}
+
+// A damaged newest version: the older one is there, and the report names it.
+func TestRepairNamesOlderVersions(t *testing.T) {
+	o := open(t, func(opt *Options) { opt.Partitions = 1 })
+	for n := range 3 {
+		o.put("0", "id", fmt.Sprintf(`{"version":%d}`, n), 0)
+		o.clock.Advance(1e9)
+		if err := o.checkpoint(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	l := &lived{dir: t.TempDir(), t: t}
+	copyFolder(t, o.opt.Dir, l.dir)
+	file := partitionFile(0)
+	report, state := repaired(t, l.flipIn(file, `{"version":2}`, 11))
+	at := report.Older
+	if len(at) != 1 || at[0].ID != "id" || at[0].Container != "0" || at[0].TS != epoch+1000 || at[0].File != file || at[0].To <= at[0].From {
+		t.Errorf("%+v", report)
+	}
+	if got := state[place{"0", "id"}].Body; got != `{"version":1}` {
+		t.Errorf("the item is %s", got)
+	}
+	// A wrong length costs nothing: the checksum says where the record ends.
+	content := string(read(t, filepath.Join(l.dir, file)))
+	length := content[strings.LastIndex(content[:strings.LastIndex(content, `{"version":2}`)], "$")+1:]
+	report, state = repaired(t, l.flipIn(file, length[:strings.Index(length, "{")], 1))
+	if !report.Clean() || state[place{"0", "id"}].Body != `{"version":2}` || !hasProblems(report) {
+		t.Errorf("%+v", report)
+	}
+}
+
+// Values that look like records and commits, in a file in which their surroundings are damaged.
+func TestRepairIsNotFooledByForgedRecords(t *testing.T) {
+	o := open(t, func(opt *Options) { opt.Partitions = 1 })
+	o.put("0", "victim", `{"true":1}`, 0)
+	forged := string(appendRecord(nil, "0:victim", Item{Kind: Document, Body: `{"forged":1}`, TS: epoch + 1}))
+	command := fmt.Sprintf("%s$8\r\n0:victim\r\n$%d\r\n%s\r\n", setHead, len(forged), forged)
+	entry := string(appendSet(nil, "0:victim", forged))
+	value := "begin" + command + "\n" + entry + command + "end"
+	var tx Tx
+	o.BeginKey(&tx, "attack")
+	tx.Put(tx.Container("0"), "attack", Plain, value, 0)
+	o.commit(&tx)
+	journalled := &lived{dir: t.TempDir(), t: t}
+	copyFolder(t, o.opt.Dir, journalled.dir)
+	for range 2 {
+		if err := o.checkpoint(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	stored := &lived{dir: t.TempDir(), t: t}
+	copyFolder(t, o.opt.Dir, stored.dir)
+	check := func(what, dir string) {
+		_, state := repaired(t, dir)
+		if got := state[place{"0", "victim"}].Body; got != `{"true":1}` {
+			t.Errorf("%s: the victim is %s", what, got)
+		}
+	}
+	check("a wrong value", stored.flipIn(partitionFile(0), "begin", 0))
+	check("a wrong length", stored.flipIn(partitionFile(0), "0:attack\r\n$", len("0:attack\r\n$")))
+	for _, file := range journalled.files() {
+		if strings.HasPrefix(file, "journal") {
+			check("a wrong value in a journal", journalled.flipIn(file, "begin", 0))
+			check("a wrong length in a journal", journalled.flipIn(file, " 0:attack 1 ", -1))
+		}
+	}
+}
+
+// Sectors of nonsense, several at a time: what is still there is as it was in some version, nothing of
+// what differs goes unmentioned.
+func TestRepairOfHeavyDamage(t *testing.T) {
+	l := newLived(t, 7)
+	random := rand.New(rand.NewPCG(8, 0))
+	for _, file := range l.files() {
+		if file == formatName {
+			continue
+		}
+		for range 8 {
+			dir := l.copy(file, func(b []byte) []byte {
+				for range 1 + random.IntN(3) {
+					at := random.IntN(len(b))
+					for i := at; i < min(at+random.IntN(sectorSize), len(b)); i++ {
+						b[i] = byte(random.Uint32())
+					}
+				}
+				return b
+			})
+			report, state := repaired(t, dir)
+			if !hasProblems(report) {
+				continue // a torn end
+			}
+			named := namedIn(report)
+			compare(t, file, l.state, state, func(at place) bool {
+				_, there := state[at]
+				return named[at] || !there || report.Exposed > 0 || len(report.Policies) > 0
+			})
+		}
+	}
+}
+
+// badSectors is a disk that cannot read some sectors of some file.
+type badSectors struct {
+	*os.File
+	from, to int64
+}
+
+func (d badSectors) ReadAt(b []byte, at int64) (int, error) {
+	if at < d.to && at+int64(len(b)) > d.from {
+		return 0, &os.PathError{Op: "read", Path: d.Name(), Err: syscall.EIO}
+	}
+	return d.File.ReadAt(b, at)
+}
+
+// What the disk cannot read is damage, not a torn end, and the rest is copied.
+func TestRepairWhenTheDiskCannotRead(t *testing.T) {
+	l := newLived(t, 12)
+	for _, file := range l.files() {
+		if file == formatName || file == catalogueName {
+			continue
+		}
+		size := int64(len(read(t, filepath.Join(l.dir, file))))
+		for _, from := range []int64{0, size / 2 / sectorSize * sectorSize, (size - 1) / sectorSize * sectorSize} {
+			s, err := openSurvey(l.dir)
+			if err != nil {
+				t.Fatal(err)
+			}
+			s.disk = func(f *os.File) io.ReaderAt {
+				if filepath.Base(f.Name()) != file {
+					return f
+				}
+				return badSectors{f, from, from + sectorSize}
+			}
+			to := filepath.Join(t.TempDir(), "new")
+			report, err := s.repair(to, func(string, *RepairReport) error { return nil })
+			s.close()
+			if err != nil {
+				t.Fatal(err)
+			}
+			told := false
+			for _, f := range report.Files {
+				for _, p := range f.Problems {
+					told = told || f.File == file && f.State == Damaged && strings.Contains(p.Reason, "disk cannot read") && p.From <= from && p.To >= min(size, from+sectorSize)
+				}
+			}
+			if !told {
+				t.Errorf("%s, sector at %d: %+v", file, from, report.Files)
+			}
+			state, err := starts(t, to)
+			if err != nil {
+				t.Fatal(err)
+			}
+			missing := 0
+			for at := range l.state {
+				if _, ok := state[at]; !ok {
+					missing++
+				}
+			}
+			if missing > sectorSize/60 { // no record is smaller
+				t.Errorf("%s, sector at %d: %d of %d items are gone", file, from, missing, len(l.state))
+			}
+		}
+	}
+}
+
+// While a compaction is under way it is the file from before it that counts.
+func TestRepairDuringACompaction(t *testing.T) {
+	l := newLived(t, 13)
+	dir := l.copy(partitionFile(1)+".prev", func([]byte) []byte { return read(t, filepath.Join(l.dir, partitionFile(1))) })
+	if err := os.Truncate(filepath.Join(dir, partitionFile(1)), 50); err != nil {
+		t.Fatal(err)
+	}
+	in := mustInspect(t, dir)
+	if in.State != Sound || in.Files[3].File != partitionFile(1)+".prev" || len(in.Notes) == 0 {
+		t.Errorf("%+v", in)
+	}
+	report, state := repaired(t, dir)
+	if !report.Clean() {
+		t.Errorf("%+v", report)
+	}
+	compare(t, "during a compaction", l.state, state, nil)
+}
+
+func TestRepairRefuses(t *testing.T) {
+	l := newLived(t, 9)
+	if _, err := Repair(l.dir, filepath.Join(l.dir, "new"), nil); err == nil || !strings.Contains(err.Error(), "lies within") {
+		t.Errorf("into the folder itself: %v", err)
+	}
+	if _, err := Repair(l.dir, t.TempDir(), nil); err == nil || !strings.Contains(err.Error(), "exists") {
+		t.Errorf("into an existing folder: %v", err)
+	}
+	to := filepath.Join(t.TempDir(), "new")
+	failed := fmt.Errorf("the report cannot be written")
+	if _, err := Repair(l.dir, to, func(string, *RepairReport) error { return failed }); !errors.Is(err, failed) {
+		t.Errorf("%v", err)
+	}
+	if left, err := os.ReadDir(filepath.Dir(to)); err != nil || len(left) > 0 {
+		t.Errorf("a repair that failed leaves %v, %v", left, err)
+	}
+}

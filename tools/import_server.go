@@ -1,0 +1,156 @@
+package tools
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"mayfly/expiry"
+	"mayfly/keyspace"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// serverTarget imports into a running server, many commands at a time.
+type serverTarget struct {
+	ctx   context.Context
+	conn  *redis.Conn
+	shut  func()
+	clock expiry.Clock
+	bad   func(number int, err error) // reports a line that the server has refused
+
+	policies map[string]*expiry.Policy // of containers met; nil: there is none
+	selected string
+	pipe     redis.Pipeliner
+	sent     []int // number of the line of each command in pipe
+	bytes    int   // of values in pipe
+}
+
+func newServerTarget(ctx context.Context, address string, o *serverOptions, clock expiry.Clock, bad func(int, error)) (*serverTarget, error) {
+	conn, shut, err := o.connect(ctx, address)
+	if err != nil {
+		return nil, err
+	}
+	return &serverTarget{ctx: ctx, conn: conn, shut: shut, clock: clock, bad: bad,
+		policies: make(map[string]*expiry.Policy), pipe: conn.Pipeline()}, nil
+}
+
+func (s *serverTarget) container(state keyspace.ContainerState) error {
+	if err := s.flush(); err != nil {
+		return err
+	}
+	p := state.Policy
+	s.policies[state.Name] = &expiry.Policy{Default: p.Default, Mode: p.Mode}
+	_, err := do(s.ctx, s.conn, "CONTAINER.SET", state.Name, "TTL", p.Default.String(), "TTLMODE", p.Mode.String())
+	return s.judge(err)
+}
+
+func (s *serverTarget) item(number int, l *line, id string, it keyspace.Item, _ error) (keyspace.Restored, error) {
+	policy, err := s.policy(l.Container)
+	if err != nil {
+		return 0, err
+	}
+	if policy == nil {
+		return 0, noContainer(l.Container)
+	}
+	// A server would let it live anew.
+	if policy.Dead(it.TS, it.Own, s.clock.Now()) {
+		return keyspace.Dead, nil
+	}
+	if it.Kind == keyspace.Document {
+		return keyspace.Stored, s.send(number, len(it.Body), "DOC.PUT", l.Container, id, it.Body)
+	}
+	if s.selected != l.Container {
+		if err := s.flush(); err != nil {
+			return 0, err
+		}
+		if _, err := do(s.ctx, s.conn, "SELECT", l.Container); err != nil {
+			return 0, s.judge(err)
+		}
+		s.selected = l.Container
+	}
+	command := []any{"SET", id, it.Body}
+	if it.Own > 0 {
+		command = append(command, "PXAT", it.Own)
+	}
+	err = s.send(number, len(it.Body), command...)
+	if it.Own == expiry.Never && err == nil {
+		err = s.send(number, 0, "PERSIST", id)
+	}
+	return keyspace.Stored, err
+}
+
+// policy gives what rules a container of the server; nil if there is none.
+func (s *serverTarget) policy(name string) (*expiry.Policy, error) {
+	if p, known := s.policies[name]; known {
+		return p, nil
+	}
+	if err := s.flush(); err != nil {
+		return nil, err
+	}
+	reply, err := do(s.ctx, s.conn, "CONTAINER.GET", name)
+	if err != nil || reply == nil {
+		return nil, s.judge(err)
+	}
+	text, err := field[string](reply, "ttl")
+	if err != nil {
+		return nil, fatal{err}
+	}
+	p := new(expiry.Policy)
+	if p.Default, err = expiry.ParseDefault(text); err != nil {
+		return nil, fatal{err}
+	}
+	s.policies[name] = p
+	return p, nil
+}
+
+// send adds a command to the pipeline, which is sent when it is long enough.
+func (s *serverTarget) send(number, size int, command ...any) error {
+	s.pipe.Do(s.ctx, command...)
+	s.sent = append(s.sent, number)
+	s.bytes += size
+	if len(s.sent) < portionItems && s.bytes < portionBytes {
+		return nil
+	}
+	return s.flush()
+}
+
+// flush sends the pipeline and reports the lines that the server has refused.
+func (s *serverTarget) flush() error {
+	if len(s.sent) == 0 {
+		return nil
+	}
+	sent := s.sent
+	s.sent, s.bytes = nil, 0
+	replies, err := s.pipe.Exec(s.ctx)
+	for i, reply := range replies {
+		refused := s.judge(reply.Err())
+		if _, ok := errors.AsType[fatal](refused); ok {
+			return refused
+		}
+		if refused != nil {
+			s.bad(sent[i], refused)
+		}
+	}
+	if len(replies) != len(sent) && err != nil {
+		return fatal{err}
+	}
+	return nil
+}
+
+// judge tells an error that the server has answered from one after which nothing more will be.
+func (s *serverTarget) judge(err error) error {
+	if err == nil || errors.Is(err, redis.Nil) {
+		return nil
+	}
+	if _, ok := errors.AsType[redis.Error](err); ok {
+		return err
+	}
+	return fatal{fmt.Errorf("the connection failed: %w", err)}
+}
+
+func (s *serverTarget) close() error {
+	err := s.flush()
+	s.shut()
+	return err
+}

@@ -1,0 +1,247 @@
+package tools
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"mayfly/commands"
+	"mayfly/expiry"
+	"mayfly/keyspace"
+)
+
+// Lines of an export are JSON objects. A container's:
+//
+//	{"container":"orders","default":"10","mode":"strict","created":…,"inherit_dead_to":…,"own_dead_to":…}
+//
+// and an item's, a document or a plain key:
+//
+//	{"container":"orders","id":"1001","ts":1700000000000,"ttl":30,"doc":{"item":"tea","ttl":30}}
+//	{"container":"0","id":"greeting","ts":1700000000000,"end":1700000060000,"value":"hello"}
+//
+// A document stands there to the byte under doc, or, if there are line breaks in it, as a string under
+// raw. What is not UTF-8 is in base64, under id64 and value64. ts is the time of the last write in ms.
+// end is the item's own end in ms, -1 for never; without it the container's default rules. A document's
+// is in its member ttl, which the line repeats.
+
+// lineWriter makes lines. What it returns is valid until the next call.
+type lineWriter struct{ buf bytes.Buffer }
+
+func (w *lineWriter) begin(container string) {
+	w.buf.Reset()
+	w.buf.WriteString(`{"container":`)
+	w.quote(container)
+}
+
+func (w *lineWriter) end() []byte {
+	w.buf.WriteString("}\n")
+	return w.buf.Bytes()
+}
+
+// quote writes a JSON string; the text must be UTF-8.
+func (w *lineWriter) quote(text string) {
+	e := json.NewEncoder(&w.buf)
+	e.SetEscapeHTML(false)
+	_ = e.Encode(text) // a string and a buffer: cannot fail
+	w.buf.Truncate(w.buf.Len() - 1)
+}
+
+// text writes a member that is a string, in base64 under another name if it is not UTF-8.
+func (w *lineWriter) text(name, text string) {
+	if utf8.ValidString(text) {
+		w.buf.WriteString(`,"` + name + `":`)
+		w.quote(text)
+		return
+	}
+	w.buf.WriteString(`,"` + name + `64":"` + base64.StdEncoding.EncodeToString([]byte(text)) + `"`)
+}
+
+func (w *lineWriter) number(name string, n int64) {
+	w.buf.WriteString(`,"` + name + `":`)
+	w.buf.WriteString(strconv.FormatInt(n, 10))
+}
+
+// container makes the line of a container.
+func (w *lineWriter) container(s keyspace.ContainerState) []byte {
+	w.begin(s.Name)
+	w.text("default", s.Policy.Default.String())
+	w.text("mode", s.Policy.Mode.String())
+	for _, m := range []struct {
+		name string
+		ms   int64
+	}{{"created", s.Created}, {"inherit_dead_to", s.Policy.InheritDeadTo}, {"own_dead_to", s.Policy.OwnDeadTo}} {
+		if m.ms != 0 {
+			w.number(m.name, m.ms)
+		}
+	}
+	return w.end()
+}
+
+// item makes the line of an item. A ts of 0 is one that is not known.
+func (w *lineWriter) item(container, id string, it keyspace.Item) []byte {
+	w.begin(container)
+	w.text("id", id)
+	if it.TS != 0 {
+		w.number("ts", it.TS)
+	}
+	if it.Kind == keyspace.Plain {
+		if it.Own != expiry.Inherit {
+			w.number("end", it.Own)
+		}
+		w.text("value", it.Body)
+		return w.end()
+	}
+	ttl, _, _ := commands.ReadDocument(it.Body)
+	if ttl != expiry.Absent {
+		w.number("ttl", int64(ttl))
+	}
+	if expiry.OwnEnd(it.TS, ttl) != it.Own {
+		w.number("end", it.Own)
+	}
+	if doc := strings.TrimSpace(it.Body); len(doc) == len(it.Body) && !strings.ContainsAny(doc, "\r\n") {
+		w.buf.WriteString(`,"doc":`)
+		w.buf.WriteString(doc)
+	} else {
+		w.text("raw", it.Body)
+	}
+	return w.end()
+}
+
+// line is a line of an export, read.
+type line struct {
+	Container string `json:"container"`
+
+	Default       *string `json:"default"`
+	Mode          string  `json:"mode"`
+	Created       int64   `json:"created"`
+	InheritDeadTo int64   `json:"inherit_dead_to"`
+	OwnDeadTo     int64   `json:"own_dead_to"`
+
+	ID      *string         `json:"id"`
+	ID64    *[]byte         `json:"id64"`
+	TS      int64           `json:"ts"`
+	TTL     *int64          `json:"ttl"`
+	End     *int64          `json:"end"`
+	Doc     json.RawMessage `json:"doc"`
+	Raw     *string         `json:"raw"`
+	Value   *string         `json:"value"`
+	Value64 *[]byte         `json:"value64"`
+}
+
+// readLine reads a line. The error says what is wrong with it.
+func readLine(text []byte) (*line, error) {
+	if !utf8.Valid(text) {
+		return nil, errors.New("not UTF-8")
+	}
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.DisallowUnknownFields()
+	l := new(line)
+	if err := d.Decode(l); err != nil {
+		return nil, fmt.Errorf("not a line of an export: %w", err)
+	}
+	if _, err := d.Token(); err != io.EOF {
+		return nil, errors.New("there is more than one object in the line")
+	}
+	if !keyspace.ValidName(l.Container) {
+		return nil, fmt.Errorf("invalid container name %s: legal are 1 to 255 of letters, digits, _ . : -", expiry.Quote(l.Container))
+	}
+	if l.Created < 0 || l.InheritDeadTo < 0 || l.OwnDeadTo < 0 || l.TS < 0 {
+		return nil, errors.New("a time is negative: legal are milliseconds since 1970")
+	}
+	return l, nil
+}
+
+// state reads the line of a container; false if it is an item's.
+func (l *line) state() (s keyspace.ContainerState, ok bool, err error) {
+	if l.Default == nil || l.ID != nil || l.ID64 != nil {
+		return s, false, nil
+	}
+	s = keyspace.ContainerState{Name: l.Container, Created: l.Created}
+	s.Policy.InheritDeadTo, s.Policy.OwnDeadTo = l.InheritDeadTo, l.OwnDeadTo
+	switch l.Mode {
+	case "", expiry.Strict.String():
+	case expiry.Lenient.String():
+		s.Policy.Mode = expiry.Lenient
+	default:
+		return s, true, fmt.Errorf("invalid mode %s: legal are strict and lenient", expiry.Quote(l.Mode))
+	}
+	s.Policy.Default, err = expiry.ParseDefault(*l.Default)
+	return s, true, err
+}
+
+// item reads the line of an item. now (ms) stands in for a time of the last write that is not there.
+// ignored is why the document's ttl does not count, if so.
+func (l *line) item(now int64) (id string, it keyspace.Item, ignored, err error) {
+	if l.Default != nil {
+		return id, it, nil, errors.New("a line is either a container's, with a default, or an item's, with an id")
+	}
+	id, err = either("id", l.ID, l.ID64)
+	if err != nil {
+		return id, it, nil, err
+	}
+	it.TS = l.TS
+	if it.TS == 0 {
+		it.TS = now
+	}
+	plain := l.Value != nil || l.Value64 != nil
+	switch {
+	case len(id) > keyspace.MaxIDLength:
+		err = fmt.Errorf("an id of %d bytes: legal are at most %d", len(id), keyspace.MaxIDLength)
+	case plain && (l.Doc != nil || l.Raw != nil || l.TTL != nil):
+		err = errors.New("a line has either a doc, or a raw one, or a value; and a value has an end, not a ttl")
+	case plain:
+		it.Kind = keyspace.Plain
+		it.Body, err = either("value", l.Value, l.Value64)
+	case id == "":
+		err = errors.New("a document's id is empty")
+	default:
+		ignored, err = l.document(&it)
+	}
+	if err == nil && l.End != nil {
+		if it.Own = *l.End; it.Own < expiry.Never {
+			err = fmt.Errorf("invalid end %d: legal are -1 for never, 0 for none, and milliseconds since 1970", it.Own)
+		}
+	}
+	return id, it, ignored, err
+}
+
+// document reads the document of a line.
+func (l *line) document(it *keyspace.Item) (ignored, err error) {
+	it.Kind = keyspace.Document
+	switch {
+	case l.Doc != nil && l.Raw != nil:
+		return nil, errors.New("doc and raw are both there: leave the one out that is not meant")
+	case l.Raw != nil:
+		it.Body = *l.Raw
+	case l.Doc != nil:
+		it.Body = string(l.Doc)
+	default:
+		return nil, errors.New("neither a doc nor a value is there")
+	}
+	ttl, ignored, err := commands.ReadDocument(it.Body)
+	if err != nil {
+		return nil, err
+	}
+	if l.TTL != nil && *l.TTL != int64(ttl) {
+		return nil, fmt.Errorf("the line says ttl %d, its document %d: what counts is the document's", *l.TTL, ttl)
+	}
+	it.Own = expiry.OwnEnd(it.TS, ttl)
+	return ignored, nil
+}
+
+// either gives a text that is there as such or in base64.
+func either(name string, text *string, encoded *[]byte) (string, error) {
+	switch {
+	case (text == nil) == (encoded == nil):
+		return "", fmt.Errorf("exactly one of %[1]s and %[1]s64 must be there", name)
+	case text != nil:
+		return *text, nil
+	}
+	return string(*encoded), nil
+}

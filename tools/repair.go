@@ -1,0 +1,116 @@
+package tools
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"mayfly/expiry"
+	"mayfly/keyspace"
+)
+
+var repairTool = tool{
+	name:   "repair",
+	syntax: "<dir> <newdir> [--json]",
+	summary: "Copies what is sound of a data folder that no server uses into a new one. Nothing in the old folder is changed. " +
+		"Exit code: 0 all was copied, 1 something is lost or uncertain: see the report, 2 could not repair.",
+	run: repair,
+}
+
+// What a repair adds to the new folder.
+const (
+	reportName   = "repair-report.txt"
+	doubtfulName = "repair-doubtful.ndjson"
+)
+
+func repair(c *call) (int, error) {
+	asJSON := c.flags.Bool("json", false, "print JSON, for programs")
+	values, err := c.parse("dir", "newdir")
+	if err != nil {
+		return exitFailed, err
+	}
+	report, err := keyspace.Repair(values[0], values[1], addReport)
+	if err != nil {
+		return exitFailed, err
+	}
+	if *asJSON {
+		err = printJSON(c.Out, report)
+	} else {
+		err = printRepair(c.Out, report)
+	}
+	if err != nil {
+		return exitFailed, err
+	}
+	if !report.Clean() {
+		return exitIncomplete, nil
+	}
+	return exitOK, nil
+}
+
+// addReport writes the report into the new folder, and what is doubtful as lines to be imported.
+func addReport(dir string, r *keyspace.RepairReport) error {
+	if err := writeNew(filepath.Join(dir, reportName), func(w io.Writer) error { return printRepair(w, r) }); err != nil {
+		return err
+	}
+	if len(r.Doubtful) == 0 {
+		return nil
+	}
+	return writeNew(filepath.Join(dir, doubtfulName), func(w io.Writer) error {
+		var lines lineWriter
+		for _, it := range r.Doubtful {
+			if _, err := w.Write(lines.item(it.Container, it.ID, it.Item)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// writeNew writes a file that must not exist yet and forces it to disk.
+func writeNew(path string, write func(w io.Writer) error) error {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	w := bufio.NewWriterSize(f, 1<<20)
+	return errors.Join(write(w), w.Flush(), f.Sync(), f.Close())
+}
+
+func printRepair(w io.Writer, r *keyspace.RepairReport) error {
+	fmt.Fprintf(w, "Repair of %s into %s\n\n", r.From, r.To)
+	printFiles(w, r.Files)
+	section := func(title string, items []keyspace.RepairedItem) {
+		if len(items) == 0 {
+			return
+		}
+		fmt.Fprintf(w, "\n%s\n", title)
+		for _, it := range items {
+			fmt.Fprintf(w, "  %s %s", expiry.Quote(it.Container), expiry.Quote(it.ID))
+			if it.TS != 0 {
+				fmt.Fprintf(w, ", written at %d", it.TS)
+			}
+			fmt.Fprintf(w, " (%s", it.File)
+			if it.To != 0 {
+				fmt.Fprintf(w, ", bytes %d to %d", it.From, it.To)
+			}
+			fmt.Fprint(w, ")\n")
+		}
+	}
+	section("Lost: no version of these items could be read. As far as their names could.", r.Lost)
+	section("Older versions: the newest version of these items is damaged, the one before it was copied.", r.Older)
+	section("Doubtful, and therefore not copied but written to "+doubtfulName+": a delete in a damaged range names these items.", r.Doubtful)
+	if len(r.Policies) > 0 {
+		fmt.Fprintf(w, "\nContainers\n")
+		for _, text := range r.Policies {
+			fmt.Fprintf(w, "  %s\n", text)
+		}
+	}
+	if r.Exposed > 0 {
+		fmt.Fprintf(w, "\n%d other items were written before a damaged range of their files: had it a newer version of one of them, or its deletion, that is lost.\n", r.Exposed)
+	}
+	_, err := fmt.Fprintf(w, "\n%d items of %d containers copied\n", r.Items, r.Containers)
+	return err
+}

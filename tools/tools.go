@@ -1,0 +1,123 @@
+// Package tools has what is done to the data of a server from outside, by commands of the program such
+// as "mayfly check": looking after data folders that no server uses, and moving data in and out.
+//
+//	check   what is sound in a data folder and what is not (check.go)
+//	repair  a new folder with what is sound of a damaged one (repair.go)
+//	export  items as lines of JSON, from a folder or a running server (export.go, line.go)
+//	import  the way back, also into another number of partitions (import.go)
+//
+// How files are read and judged is package keyspace's business; what a running server is asked goes
+// over the protocol, like any client's (client.go).
+package tools
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"strings"
+
+	"mayfly/expiry"
+)
+
+// Exit codes. Repair and import end with exitIncomplete when they did their work and something is
+// missing from it all the same.
+const (
+	exitOK         = 0
+	exitIncomplete = 1 // of check: there is damage
+	exitFailed     = 2
+)
+
+// Surroundings are where a tool reads and writes, and the time.
+type Surroundings struct {
+	In       io.Reader
+	Out, Err io.Writer
+	Clock    expiry.Clock // nil means the system's
+}
+
+// tool is one command of the program.
+type tool struct {
+	name    string
+	syntax  string
+	summary string
+	run     func(t *call) (code int, err error)
+}
+
+var all = []tool{checkTool, repairTool, exportTool, importTool}
+
+// Is tells whether the first argument of the program names a tool.
+func Is(args []string) bool { return len(args) > 0 && find(args[0]) != nil }
+
+func find(name string) *tool {
+	for i := range all {
+		if all[i].name == name {
+			return &all[i]
+		}
+	}
+	return nil
+}
+
+// Run runs the tool named by the first argument with the others, and gives the program's exit code.
+// Errors are one line.
+func Run(args []string, s Surroundings) (code int) {
+	if s.Clock == nil {
+		s.Clock = expiry.NewSystemClock(0)
+	}
+	t := find(args[0])
+	c := &call{Surroundings: s, tool: t, flags: flag.NewFlagSet(t.name, flag.ContinueOnError), args: args[1:]}
+	c.flags.SetOutput(io.Discard)
+	code, err := t.run(c)
+	if errors.Is(err, flag.ErrHelp) {
+		c.help()
+		return exitOK
+	}
+	if err != nil {
+		fmt.Fprintf(s.Err, "mayfly %s: %s\n", t.name, strings.ReplaceAll(err.Error(), "\n", "; "))
+	}
+	return code
+}
+
+// call is a tool at work.
+type call struct {
+	Surroundings
+	tool  *tool
+	flags *flag.FlagSet
+	args  []string
+	last  int64 // seconds, at which progress was last reported
+}
+
+// parse reads the options and the other arguments, which must be as many as are given names.
+func (c *call) parse(names ...string) (values []string, err error) {
+	values, err = c.arguments()
+	if err == nil && len(values) != len(names) {
+		err = fmt.Errorf("%d arguments instead of %d: mayfly %s %s", len(values), len(names), c.tool.name, c.tool.syntax)
+	}
+	return values, err
+}
+
+// arguments reads the options, which may stand before and after other arguments, and gives the others.
+func (c *call) arguments() (values []string, err error) {
+	for args := c.args; ; {
+		if err := c.flags.Parse(args); err != nil {
+			return nil, err
+		}
+		if args = c.flags.Args(); len(args) == 0 {
+			return values, nil
+		}
+		values, args = append(values, args[0]), args[1:]
+	}
+}
+
+func (c *call) help() {
+	fmt.Fprintf(c.Out, "mayfly %s %s\n%s\n", c.tool.name, c.tool.syntax, c.tool.summary)
+	c.flags.SetOutput(c.Out)
+	c.flags.PrintDefaults()
+}
+
+// progress reports how far a tool has come, once a second.
+func (c *call) progress(format string, args ...any) {
+	if now := int64(expiry.Monotonic().Seconds()); now > c.last {
+		c.last = now
+		fmt.Fprintf(c.Err, format+"\n", args...)
+	}
+}

@@ -1,0 +1,437 @@
+package tools
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"mayfly/expiry"
+	"mayfly/keyspace"
+)
+
+// epoch is where tests let time begin.
+const epoch = 1_700_000_000_000
+
+// house is a place for data folders in which time is moved by the test.
+type house struct {
+	t     *testing.T
+	clock *expiry.ManualClock
+	dir   string
+}
+
+func newHouse(t *testing.T) *house {
+	return &house{t: t, clock: expiry.NewManualClock(epoch), dir: t.TempDir()}
+}
+
+func (h *house) path(name string) string { return filepath.Join(h.dir, name) }
+
+// run runs a tool on some input, checks its exit code and that it reports at most one error line
+// unless it ends well, and gives what it has written.
+func (h *house) run(code int, input string, args ...string) (out, err string) {
+	h.t.Helper()
+	var stdout, stderr bytes.Buffer
+	got := Run(args, Surroundings{In: strings.NewReader(input), Out: &stdout, Err: &stderr, Clock: h.clock})
+	if got != code {
+		h.t.Fatalf("%v: exit code %d, want %d\n%s%s", args, got, code, &stdout, &stderr)
+	}
+	return stdout.String(), stderr.String()
+}
+
+// refused checks that a tool fails with one line that has all of the words.
+func (h *house) refused(input string, words []string, args ...string) {
+	h.t.Helper()
+	out, err := h.run(exitFailed, input, args...)
+	line := strings.TrimSuffix(err[strings.LastIndex(strings.TrimSuffix(err, "\n"), "\n")+1:], "\n")
+	for _, w := range append(words, "mayfly "+args[0]+": ") {
+		if !strings.Contains(line, w) {
+			h.t.Errorf("%v: %q does not say %q", args, line, w)
+		}
+	}
+	if out != "" {
+		h.t.Errorf("%v has written %q", args, out)
+	}
+}
+
+// open opens a data folder as a server would.
+func (h *house) open(name string, partitions int) *keyspace.Keyspace {
+	h.t.Helper()
+	ks, err := keyspace.Open(keyspace.Options{Dir: h.path(name), Partitions: partitions, Clock: h.clock, NoPurge: true})
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return ks
+}
+
+func (h *house) close(ks *keyspace.Keyspace) {
+	h.t.Helper()
+	if err := errors.Join(ks.Check(), ks.Close()); err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+// make makes a folder and fills it by transactions that lock everything.
+func (h *house) make(name string, partitions int, fill func(ks *keyspace.Keyspace, tx *keyspace.Tx)) {
+	h.t.Helper()
+	ks := h.open(name, partitions)
+	var tx keyspace.Tx
+	ks.BeginAll(&tx)
+	fill(ks, &tx)
+	if err := ks.Wait(tx.Close()); err != nil {
+		h.t.Fatal(err)
+	}
+	h.close(ks)
+}
+
+// content is all that a folder holds: policies and creation by container, items by container and id.
+// Versions are left out: they are new wherever an item goes.
+type content struct {
+	Containers map[string]keyspace.ContainerState
+	Items      map[[2]string]keyspace.Item
+	Partitions int
+}
+
+func (h *house) content(name string) content {
+	h.t.Helper()
+	c := content{make(map[string]keyspace.ContainerState), make(map[[2]string]keyspace.Item), 0}
+	ks := h.open(name, 1)
+	c.Partitions = ks.Stats().Partitions
+	var tx keyspace.Tx
+	ks.BeginSweep(&tx)
+	for _, at := range tx.Containers() {
+		c.Containers[at.Name()] = keyspace.ContainerState{Name: at.Name(), Policy: *at.Policy(), Created: at.Created()}
+		tx.Scan(at, 0, 1<<30, func(id string, it keyspace.Item) {
+			it.Version = 0
+			c.Items[[2]string{at.Name(), id}] = it
+		})
+	}
+	tx.Close()
+	h.close(ks)
+	return c
+}
+
+// same checks that two folders hold the same.
+func (h *house) same(got, want content) {
+	h.t.Helper()
+	for at, it := range want.Items {
+		if got.Items[at] != it {
+			h.t.Fatalf("%q is %+v, want %+v", at, got.Items[at], it)
+		}
+	}
+	if len(got.Items) != len(want.Items) {
+		h.t.Errorf("%d items, want %d", len(got.Items), len(want.Items))
+	}
+	for name, c := range want.Containers {
+		if got.Containers[name] != c {
+			h.t.Errorf("container %s is %+v, want %+v", name, got.Containers[name], c)
+		}
+	}
+	if len(got.Containers) != len(want.Containers) {
+		h.t.Errorf("%d containers, want %d", len(got.Containers), len(want.Containers))
+	}
+}
+
+// TestRoundTrip takes 50,000 items of all kinds from 16 partitions into 5.
+func TestRoundTrip(t *testing.T) {
+	h := newHouse(t)
+	random := rand.New(rand.NewPCG(1, 0))
+	text := func() string { // anything, line breaks and what is not UTF-8 included
+		b := make([]byte, random.IntN(40))
+		for i := range b {
+			b[i] = byte(random.Uint32())
+		}
+		return string(b)
+	}
+	ks := h.open("old", 16)
+	names := []string{"0", "7", "orders", "carts", "drafts", "empty"}
+	policies := map[string][]expiry.TTL{"0": {20, expiry.Forever}, "orders": {10, 3600}, "carts": {30, expiry.Off}, "drafts": {expiry.Off, 5000}, "empty": {7}}
+	var tx keyspace.Tx
+	for step := range 2 {
+		ks.BeginAll(&tx)
+		for name, list := range policies {
+			if c := tx.Container(name); c == nil {
+				tx.CreateContainer(name, list[0], expiry.Lenient)
+			} else if step < len(list) {
+				tx.SetPolicy(c, list[step], expiry.Mode(step))
+			}
+		}
+		tx.Close()
+		for range 25_000 {
+			name, id := names[random.IntN(5)], fmt.Sprint(random.IntN(1e6))
+			if random.IntN(10) == 0 {
+				id = text() + "x"
+			}
+			ks.BeginKey(&tx, id)
+			c := tx.Container(name)
+			now := tx.Now()
+			switch random.IntN(6) {
+			case 0:
+				tx.Put(c, id, keyspace.Plain, text(), []int64{expiry.Inherit, expiry.Never, now + 1 + random.Int64N(30_000)}[random.IntN(3)])
+			case 1:
+				tx.Put(c, id, keyspace.Document, "{\r\n \"a\" : [1.50, 2e1,\t\"\\u00e9é<>&\u2028\"] }\n", expiry.Inherit)
+			case 2:
+				tx.Put(c, id, keyspace.Document, `{"ttl":-1}`, expiry.Never)
+			case 3:
+				tx.Put(c, id, keyspace.Document, `{"ttl":"never","a":1,"a":2}`, expiry.Inherit)
+			default:
+				ttl := expiry.TTL(1 + random.IntN(60))
+				tx.Put(c, id, keyspace.Document, fmt.Sprintf(`{"n": %d, "ttl": %d.0}`, random.IntN(1e9), ttl), expiry.OwnEnd(now, ttl))
+			}
+			tx.Close()
+			if random.IntN(2000) == 0 {
+				h.clock.Advance(time.Duration(random.IntN(3000)) * time.Millisecond)
+			}
+		}
+	}
+	h.close(ks)
+	h.clock.Advance(9 * time.Second)
+
+	h.run(exitOK, "", "export", h.path("old"), "--out", h.path("lines"))
+	lines, err := os.ReadFile(h.path("lines"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := h.content("old")
+	all := len(before.Items) + len(before.Containers)
+	if n := bytes.Count(lines, []byte("\n")); n != all {
+		t.Errorf("%d lines for %d items and %d containers that live", n, len(before.Items), len(before.Containers))
+	}
+	for line := range bytes.Lines(lines) {
+		if !json.Valid(line) {
+			t.Fatalf("not JSON: %s", line)
+		}
+	}
+	if len(before.Items) < 20_000 || before.Containers["carts"].Policy.OwnDeadTo == 0 || before.Containers["orders"].Policy.InheritDeadTo == 0 {
+		t.Errorf("%d items, %+v: too little to compare", len(before.Items), before.Containers)
+	}
+	h.run(exitOK, "", "import", "--dir", h.path("new"), "--partitions", "5", "--in", h.path("lines"))
+	after := h.content("new")
+	h.same(after, before)
+	if after.Partitions != 5 {
+		t.Errorf("%d partitions", after.Partitions)
+	}
+	// Again into the same folder: nothing changes. And a second later some have died on the way.
+	h.run(exitOK, string(lines), "import", h.path("new"))
+	h.same(h.content("new"), before)
+	h.clock.Advance(time.Second)
+	h.run(exitOK, string(lines), "import", h.path("later"))
+	h.same(h.content("later"), h.content("old"))
+}
+
+func TestExportOfAFolderThatCannotBeRead(t *testing.T) {
+	h := newHouse(t)
+	h.refused("", []string{"no such file"}, "export", h.path("none"))
+	h.make("data", 2, func(_ *keyspace.Keyspace, tx *keyspace.Tx) {
+		tx.Put(tx.Container("0"), "a", keyspace.Plain, "1", 0)
+	})
+	ks := h.open("data", 2)
+	h.refused("", []string{"in use by another process"}, "export", h.path("data"))
+	h.close(ks)
+	h.refused("", []string{h.path("data") + " exists"}, "export", h.path("data"), "--out", h.path("data"))
+	if _, err := os.Stat(h.path("data.part")); err == nil {
+		t.Error("something is left behind")
+	}
+	h.spoil("data", `1 `, 0)
+	h.refused("", []string{"damaged at bytes"}, "export", h.path("data"), "--out", h.path("lines"))
+	if left, _ := filepath.Glob(h.path("lines*")); len(left) > 0 {
+		t.Errorf("%v is left behind", left)
+	}
+}
+
+// spoil flips a bit of a store, at the last place where a text stands.
+func (h *house) spoil(name, text string, offset int) {
+	h.t.Helper()
+	stores, _ := filepath.Glob(filepath.Join(h.path(name), "partition-*.db"))
+	for _, path := range stores {
+		b, err := os.ReadFile(path)
+		if err != nil {
+			h.t.Fatal(err)
+		}
+		if at := bytes.LastIndex(b, []byte(text)); at >= 0 {
+			b[at+offset] ^= 1
+			if err := os.WriteFile(path, b, 0o600); err != nil {
+				h.t.Fatal(err)
+			}
+			return
+		}
+	}
+	h.t.Fatalf("%q is in no store", text)
+}
+
+func TestImportReportsBadLines(t *testing.T) {
+	h := newHouse(t)
+	good := []string{
+		`{"container":"orders","default":"10","mode":"lenient"}`,
+		``,
+		`{"container":"orders","id":"fresh","doc":{"ttl":20}}`,
+		`{"container":"orders","id":"old","ts":1699999995000,"ttl":20,"doc":{"ttl":20}}`,
+		`{"container":"orders","id":"dead","ts":1699999990000,"doc":{}}`,
+		`{"container":"orders","id64":"/w==","ts":1700000060000,"value":"from the future"}`,
+		`{"container":"0","id":"","end":1700000005000,"value64":"AAE="}`,
+		`{"container":"orders","id":"ignored","doc":{"ttl":"x"}}`,
+		`{"container":"1","id":"accepted once","ts":1699999999000,"doc":{"ttl":"x"}}`,
+		"{\"container\":\"0\",\"id\":\"raw\",\"raw\":\"{\\n}\"}\r",
+	}
+	bad := map[string]string{
+		`nonsense`: "invalid character",
+		`{"container":"orders","id":"a","doc":{}} {}`:                                       "more than one object",
+		`{"container":"orders","id":"a","dco":{}}`:                                          `unknown field "dco"`,
+		`{"container":"or ders","id":"a","doc":{}}`:                                         "invalid container name",
+		`{"id":"a","doc":{}}`:                                                               "invalid container name",
+		`{"container":"nobody","id":"a","doc":{}}`:                                          `no container nobody`,
+		`{"container":"orders","doc":{}}`:                                                   "exactly one of id and id64",
+		`{"container":"orders","id":"a","id64":"YQ==","doc":{}}`:                            "exactly one of id and id64",
+		`{"container":"orders","id":"","doc":{}}`:                                           "id is empty",
+		`{"container":"orders","id":"a"}`:                                                   "neither a doc nor a value",
+		`{"container":"orders","id":"a","doc":[]}`:                                          "invalid document",
+		`{"container":"orders","id":"a","doc":{},"raw":"{}"}`:                               "doc and raw",
+		`{"container":"orders","id":"a","doc":{},"value":"x"}`:                              "either a doc",
+		`{"container":"orders","id":"a","ttl":20,"doc":{"ttl":30}}`:                         "the line says ttl 20, its document 30",
+		`{"container":"orders","id":"a","end":-7,"value":""}`:                               "invalid end -7",
+		`{"container":"orders","id":"a","ts":-1,"value":""}`:                                "a time is negative",
+		`{"container":"orders","id64":"?","value":""}`:                                      "illegal base64",
+		`{"container":"1","id":"a","doc":{"ttl":"x"}}`:                                      `invalid ttl "x"`,
+		`{"container":"new","default":"0"}`:                                                 "invalid default TTL 0",
+		`{"container":"new","default":"1","mode":"lax"}`:                                    "invalid mode lax",
+		`{"container":"new","default":"1","id":"a","doc":{}}`:                               "either a container's",
+		"{\"container\":\"orders\",\"id\":\"\xff\",\"doc\":{}}":                             "not UTF-8",
+		`{"container":"orders","id":"` + strings.Repeat("x", 64<<10+1) + `","value":"too"}`: "an id of 65537 bytes",
+	}
+	input := strings.Join(good, "\n") + "\n"
+	for line, words := range bad {
+		_, err := h.run(exitIncomplete, input+line+"\n"+good[2], "import", h.path("data"))
+		if !strings.Contains(err, "line 11: ") || !strings.Contains(err, words) || !strings.Contains(err, ", 1 lines are bad") {
+			t.Errorf("%.100s: %s", line, err)
+		}
+		h.refused(input+line+"\n"+good[2], []string{"line 11: ", words}, "import", h.path("data"), "--strict")
+	}
+	c := h.content("data")
+	want := map[[2]string]keyspace.Item{
+		{"orders", "fresh"}:    {Kind: keyspace.Document, Body: `{"ttl":20}`, TS: epoch, Own: epoch + 20_000},
+		{"orders", "old"}:      {Kind: keyspace.Document, Body: `{"ttl":20}`, TS: epoch - 5000, Own: epoch + 15_000},
+		{"orders", "\xff"}:     {Kind: keyspace.Plain, Body: "from the future", TS: epoch},
+		{"0", ""}:              {Kind: keyspace.Plain, Body: "\x00\x01", TS: epoch, Own: epoch + 5000},
+		{"orders", "ignored"}:  {Kind: keyspace.Document, Body: `{"ttl":"x"}`, TS: epoch},
+		{"1", "accepted once"}: {Kind: keyspace.Document, Body: `{"ttl":"x"}`, TS: epoch - 1000},
+		{"0", "raw"}:           {Kind: keyspace.Document, Body: "{\n}", TS: epoch},
+	}
+	for at, it := range want {
+		if c.Items[at] != it {
+			t.Errorf("%q is %+v, want %+v", at, c.Items[at], it)
+		}
+	}
+	if len(c.Items) != len(want) || c.Containers["orders"].Policy.Default != 10 {
+		t.Errorf("%+v", c)
+	}
+}
+
+// Into a folder with items of its own: what was written later stays, and the marks of another history
+// kill nothing.
+func TestImportIntoAFolderInUseBefore(t *testing.T) {
+	h := newHouse(t)
+	h.make("data", 3, func(_ *keyspace.Keyspace, tx *keyspace.Tx) {
+		tx.CreateContainer("orders", 100, expiry.Strict)
+		tx.Put(tx.Container("orders"), "a", keyspace.Document, `{"here":1}`, 0)
+	})
+	input := `{"container":"orders","default":"50","inherit_dead_to":1700000000000,"own_dead_to":1700000000000}
+{"container":"orders","id":"a","ts":1699999999999,"doc":{"there":1}}
+{"container":"orders","id":"b","ts":1699999999999,"doc":{"there":1}}
+`
+	_, report := h.run(exitOK, input, "import", h.path("data"))
+	if !strings.Contains(report, "1 containers and 1 items; 0 are dead, 1 were written later") {
+		t.Error(report)
+	}
+	c := h.content("data")
+	if c.Items[[2]string{"orders", "a"}].Body != `{"here":1}` || c.Items[[2]string{"orders", "b"}].TS != epoch-1 || c.Containers["orders"].Policy.Default != 50 {
+		t.Errorf("%+v", c)
+	}
+	h.refused(input, []string{"has 3 partitions", "new one"}, "import", h.path("data"), "--partitions", "4")
+	h.refused(input, []string{"1 to 256"}, "import", h.path("data2"), "--partitions", "400")
+	h.refused(input, []string{"one data folder or one server"}, "import")
+	h.refused(input, []string{"-lenient"}, "import", h.path("data"), "--lenient")
+	h.refused("", []string{"no such file"}, "import", h.path("data"), "--in", h.path("none"))
+}
+
+func TestCheckAndRepair(t *testing.T) {
+	h := newHouse(t)
+	h.make("data", 1, func(_ *keyspace.Keyspace, tx *keyspace.Tx) {
+		tx.Put(tx.Container("0"), "id-1", keyspace.Document, `{"n":1}`, 0)
+		tx.Put(tx.Container("0"), "id-2", keyspace.Document, `{"n":2}`, 0)
+		tx.Put(tx.Container("0"), "id-3", keyspace.Document, `{"n":3}`, 0)
+	})
+	if out, _ := h.run(exitOK, "", "check", h.path("data")); !strings.Contains(out, ": all is sound\n") {
+		t.Error(out)
+	}
+	h.refused("", []string{"exists"}, "repair", h.path("data"), h.dir)
+	h.run(exitOK, "", "repair", h.path("data"), h.path("copied"))
+
+	ks := h.open("data", 1)
+	var tx keyspace.Tx
+	ks.BeginAll(&tx)
+	tx.Delete(tx.Container("0"), "id-3")
+	tx.Put(tx.Container("0"), "id-1", keyspace.Document, `{"n":4}`, 0)
+	tx.Close()
+	h.close(ks)
+	h.spoil("data", `0:id-3`, 5) // the delete names id-2 now
+	h.spoil("data", `{"n":4}`, 5)
+	out, _ := h.run(exitIncomplete, "", "check", h.path("data"))
+	for _, words := range []string{"partition-000.db", "damaged\n  bytes ", "checksum does not match (item id-1 of container 0", ": DAMAGED: no server starts with it"} {
+		if !strings.Contains(out, words) {
+			t.Errorf("%q is not in\n%s", words, out)
+		}
+	}
+	out, _ = h.run(exitIncomplete, "", "check", "--json", h.path("data"))
+	var in keyspace.Inspection
+	if err := json.Unmarshal([]byte(out), &in); err != nil || in.State != keyspace.Damaged || in.Files[2].Problems[0].ID != "id-1" {
+		t.Errorf("%v\n%s", err, out)
+	}
+	out, _ = h.run(exitIncomplete, "", "repair", h.path("data"), h.path("new"))
+	report, err := os.ReadFile(filepath.Join(h.path("new"), reportName))
+	if err != nil || string(report) != out {
+		t.Errorf("%v: the report is\n%sand standard output\n%s", err, report, out)
+	}
+	for _, words := range []string{"Older versions", "\n  0 id-1, written at 1700000000000 (partition-000.db, bytes ", "Doubtful", "\n  0 id-2", "\n2 items of 16 containers copied\n"} {
+		if !strings.Contains(out, words) {
+			t.Errorf("%q is not in\n%s", words, out)
+		}
+	}
+	c := h.content("new")
+	if len(c.Items) != 2 || c.Items[[2]string{"0", "id-1"}].Body != `{"n":1}` {
+		t.Errorf("%+v", c.Items)
+	}
+	h.run(exitOK, "", "import", h.path("new"), "--in", filepath.Join(h.path("new"), doubtfulName))
+	if c := h.content("new"); c.Items[[2]string{"0", "id-2"}].Body != `{"n":2}` || c.Items[[2]string{"0", "id-2"}].TS != epoch {
+		t.Errorf("%+v", c.Items)
+	}
+	out, _ = h.run(exitIncomplete, "", "repair", "--json", h.path("data"), h.path("another"))
+	if !json.Valid([]byte(out)) {
+		t.Errorf("not JSON: %s", out)
+	}
+}
+
+func TestArguments(t *testing.T) {
+	h := newHouse(t)
+	for _, tool := range all {
+		if !Is([]string{tool.name, "x"}) {
+			t.Errorf("%s is not known", tool.name)
+		}
+		out, err := h.run(exitOK, "", tool.name, "--help")
+		if !strings.HasPrefix(out, "mayfly "+tool.name+" "+tool.syntax+"\n") || err != "" {
+			t.Errorf("%s%s", out, err)
+		}
+		h.refused("", []string{"not defined: -nonsense"}, tool.name, "--nonsense")
+		h.refused("", nil, tool.name, "a", "b", "c")
+	}
+	if Is(nil) || Is([]string{"--port", "7000"}) || Is([]string{"mayfly.conf"}) {
+		t.Error("what is none is taken for a tool")
+	}
+	if !isAddress("localhost:6379") || !isAddress(":6379") || !isAddress("[::1]:6379") || isAddress("data") || isAddress("./data:1") || isAddress(h.dir) {
+		t.Error("addresses and folders are mixed up")
+	}
+}
