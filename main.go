@@ -53,6 +53,10 @@ func run(config *server.Config) error {
 	}
 	engine := &commands.Engine{Host: srv, Log: log}
 	engine.Hub.SetEvents(settings.NotifyKeyspaceEvents)
+	engine.Slowlog.SetThreshold(settings.SlowlogThreshold)
+	engine.Slowlog.SetLength(settings.SlowlogLength)
+	engine.Latency.SetThreshold(settings.LatencyThreshold)
+	limitMemory(settings, engine)
 	ks, err := keyspace.Open(keyspace.Options{
 		Dir:          settings.Dir,
 		Partitions:   settings.Partitions,
@@ -65,6 +69,7 @@ func run(config *server.Config) error {
 		_ = srv.Stop(stop) // closes the listeners; nobody is served yet
 		return err
 	}
+	ks.SetCompaction(settings.Compaction)
 	engine.Keyspace = ks
 	applyChanges(config, engine)
 	srv.Start(engine)
@@ -72,7 +77,10 @@ func run(config *server.Config) error {
 		Str("version", server.Version).Msg("ready")
 	welcome(os.Stdout, srv.Addresses(), settings)
 
-	<-stop.Done()
+	select {
+	case <-stop.Done():
+	case <-srv.ShutdownAsked():
+	}
 	log.Info().Msg("stopping: finishing the commands under way")
 	drain, cancel := context.WithTimeout(context.Background(), drainTime)
 	defer cancel()
@@ -130,7 +138,22 @@ func applyChanges(config *server.Config, engine *commands.Engine) {
 	on("appendfsync", func(s *server.Settings) { engine.Keyspace.SetFsync(s.AppendFsync) })
 	on("active-expire-effort", func(s *server.Settings) { engine.Keyspace.SetExpireEffort(s.ActiveExpireEffort) })
 	on("notify-keyspace-events", func(s *server.Settings) { engine.Hub.SetEvents(s.NotifyKeyspaceEvents) })
+	on("slowlog-log-slower-than", func(s *server.Settings) { engine.Slowlog.SetThreshold(s.SlowlogThreshold) })
+	on("slowlog-max-len", func(s *server.Settings) { engine.Slowlog.SetLength(s.SlowlogLength) })
+	on("latency-monitor-threshold", func(s *server.Settings) { engine.Latency.SetThreshold(s.LatencyThreshold) })
+	for _, option := range []string{"maxmemory", "maxmemory-policy"} {
+		on(option, func(s *server.Settings) { limitMemory(s, engine) })
+	}
+	for _, option := range []string{"auto-compact-percentage", "auto-compact-min-size"} {
+		on(option, func(s *server.Settings) { engine.Keyspace.SetCompaction(s.Compaction) })
+	}
 	on("loglevel", func(s *server.Settings) { zerolog.SetGlobalLevel(s.LogLevel) })
+}
+
+// limitMemory bounds what the items take, and accordingly what the process does.
+func limitMemory(s *server.Settings, engine *commands.Engine) {
+	engine.SetMaxMemory(s.MaxMemory, s.MaxMemoryPolicy)
+	s.LimitRuntime()
 }
 
 // welcome says where the server listens and how to see a document die.

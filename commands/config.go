@@ -22,6 +22,11 @@ var configCommand = Command{
 			}),
 		},
 		{
+			Name: "rewrite", Summary: "Rewrite the configuration file with the in memory configuration",
+			Group: "server", Since: "2.8.0", Arity: 2, Flags: Admin | NoScript | Loading | Stale,
+			Parse: just(func(x *Context) Reply { return done(x.Engine.Host.ConfigRewrite()) }),
+		},
+		{
 			Name: "set", Syntax: "parameter value [parameter value ...]", Summary: "Set configuration parameters to the given values",
 			Group: "server", Since: "2.0.0", Arity: -4, Flags: Admin | NoScript | Loading | Stale,
 			Tips:  "request_policy:all_nodes response_policy:all_succeeded",
@@ -51,9 +56,6 @@ func parseConfigSet(in *Input) (Run, error) {
 		pairs = append(pairs, [2]string{strings.Clone(args[i]), strings.Clone(args[i+1])})
 	}
 	return func(x *Context) Reply {
-		if err := x.Engine.Host.ConfigSet(pairs); err != nil {
-			return Fail(err)
-		}
-		return OK
+		return done(x.Engine.Host.ConfigSet(pairs))
 	}, nil
 }

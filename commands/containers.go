@@ -149,6 +149,7 @@ func parseContainerGet(in *Input) (Run, error) {
 //	documents  how many live
 //	keys       how many plain keys live
 //	bytes      of the ids, documents and values that live
+//	memory     bytes that all of these take in memory, an estimate; maxmemory limits its sum
 //	created    when it was made or last emptied, ms since 1970
 func describeContainer(c *keyspace.Container, s keyspace.ContainerStats) Reply {
 	p := c.Policy()
@@ -159,6 +160,7 @@ func describeContainer(c *keyspace.Container, s keyspace.ContainerStats) Reply {
 		Bulk("documents"), Count(documents(s)),
 		Bulk("keys"), Count(s.Plain),
 		Bulk("bytes"), Integer(s.Bytes),
+		Bulk("memory"), Integer(s.Memory),
 		Bulk("created"), Integer(c.Created()),
 	)
 }

@@ -26,7 +26,7 @@ func parseDocGet(in *Input) (Run, error) {
 		return nil, o.err
 	}
 	return onDocument(in, func(x *Context, d oneDocument) Reply {
-		d.missed(x)
+		d.asked(x)
 		if !d.found {
 			return Null
 		}
@@ -42,7 +42,7 @@ func parseDocMget(in *Input) (Run, error) {
 	return onDocuments(in, func(x *Context, docs iter.Seq[oneDocument]) Reply {
 		var replies []Reply
 		for d := range docs {
-			d.missed(x)
+			d.asked(x)
 			if d.found {
 				replies = append(replies, Bulk(d.item.Body))
 			} else {
@@ -57,7 +57,7 @@ func parseDocExists(in *Input) (Run, error) {
 	return onDocuments(in, func(x *Context, docs iter.Seq[oneDocument]) Reply {
 		n := 0
 		for d := range docs {
-			d.missed(x)
+			d.asked(x)
 			n += int(Flag(d.found).Int)
 		}
 		return Count(n)
@@ -66,7 +66,7 @@ func parseDocExists(in *Input) (Run, error) {
 
 func parseDocEnd(in *Input, b base, u unit) (Run, error) {
 	return onDocument(in, func(x *Context, d oneDocument) Reply {
-		d.missed(x)
+		d.asked(x)
 		if !d.found {
 			return Integer(-2)
 		}
@@ -76,7 +76,7 @@ func parseDocEnd(in *Input, b base, u unit) (Run, error) {
 
 func parseDocMeta(in *Input) (Run, error) {
 	return onDocument(in, func(x *Context, d oneDocument) Reply {
-		d.missed(x)
+		d.asked(x)
 		if !d.found {
 			return Null
 		}

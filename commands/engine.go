@@ -15,9 +15,12 @@ type Engine struct {
 	Host     Host
 	Hub      Hub // its Died is to be the OnDeath of the keyspace
 	Log      zerolog.Logger
+	Slowlog  Slowlog
+	Latency  LatencyMonitor
 
-	stats statistics
-	pause pause
+	stats  statistics
+	pause  pause
+	memory memoryLimit
 }
 
 // Host is what the engine needs of the server around it. Safe for concurrent use.
@@ -36,6 +39,11 @@ type Host interface {
 	// Disconnect cuts off the connections of the sessions that pick picks, and says how many they
 	// are. Commands that they still send, or have sent, are not carried out.
 	Disconnect(pick func(*Session) bool) int
+	// ConfigRewrite writes the options as they are now into the config file; the error is worded as in
+	// Redis.
+	ConfigRewrite() error
+	// Shutdown asks for the process to be ended in good order, and returns at once.
+	Shutdown()
 	// Info gives the figures the server keeps.
 	Info() ServerInfo
 }
@@ -62,7 +70,14 @@ type ServerInfo struct {
 //
 // The checks come in Redis' order, so that the first of several mistakes is the one Redis reports.
 func (e *Engine) Execute(s *Session, args []string) Reply {
+	start := s.begins()
+	s.row = nil
 	reply := e.execute(s, args)
+	if s.row != nil {
+		e.finished(s, s.row, args, start, &reply)
+	} else {
+		s.Pause()
+	}
 	e.stats.answered(s, &reply)
 	return s.replies.filter(reply)
 }
@@ -73,12 +88,16 @@ func (e *Engine) execute(s *Session, args []string) (reply Reply) {
 	if err == nil {
 		err = e.admit(s, r)
 	}
+	if err == nil {
+		err = e.makeRoom(s, r, args)
+	}
 	if err != nil {
-		return e.reject(s, args, err)
+		return e.reject(s, r, args, err)
 	}
 	if s.multi.open && r.Flags&AtOnce == 0 {
 		return e.enqueue(s, r, args)
 	}
+	s.row = r
 	s.in = Input{Args: args, MaxValue: e.Host.MaxValueSize()}
 	run, err := r.Parse(&s.in)
 	if err != nil {
@@ -112,6 +131,9 @@ func (e *Engine) admit(s *Session, r *row) error {
 	if s.listening() && r.Flags&Listening == 0 {
 		return onlyListening(r.full)
 	}
+	if s.monitoring && r.Flags&(Write|ReadOnly|Publishes) != 0 {
+		return errMonitoring
+	}
 	return nil
 }
 
@@ -131,7 +153,6 @@ func (e *Engine) run(s *Session, r *row, args []string, run Run) Reply {
 		clear(s.ids) // they are views of the read buffer, which may be big
 	}()
 	s.used(r.full, s.tx.Now())
-	e.stats.ran(s)
 	return run(&s.ctx)
 }
 

@@ -28,6 +28,10 @@ const (
 	errNoShutdown   = Error("ERR No shutdown in progress.")
 	errShutdown     = Error("ERR Errors trying to SHUTDOWN. Check logs.")
 
+	errMonitorInMulti = Error("ERR MONITOR isn't allowed for DENY BLOCKING client")
+	errMonitoring     = Error("ERR Replica can't interact with the keyspace") // Redis takes who monitors for a replica
+	errSlowlogCount   = Error("ERR count should be greater than or equal to -1")
+
 	errSyntax         = Error("ERR syntax error")
 	errNotInteger     = Error("ERR value is not an integer or out of range")
 	errNotFloat       = Error("ERR value is not a valid float")

@@ -25,8 +25,10 @@ import (
 type Hub struct {
 	events      atomic.Uint32 // Events that are wanted
 	subscribers atomic.Int64  // sessions with a subscription
+	monitoring  atomic.Int64  // sessions in monitors
 
 	mu         sync.Mutex // protects what follows; held while messages are carried
+	monitors   []*Session // who is shown all commands
 	registries [3]registry
 	batch      []letter // being carried
 
@@ -178,8 +180,9 @@ func (h *Hub) unsubscribe(s *Session, kind kindOfSubscription, names []string, e
 	}
 }
 
-// leave ends all subscriptions of a session.
+// leave ends all subscriptions of a session, and its monitoring.
 func (h *Hub) leave(s *Session) {
+	h.stopMonitoring(s)
 	for _, kind := range []kindOfSubscription{toChannel, toPattern, toShard} {
 		if s.subscribed[kind] > 0 {
 			h.unsubscribe(s, kind, h.names(s, kind), func(string) {})

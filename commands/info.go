@@ -40,18 +40,22 @@ var serverCommands = []Command{
 var infoSections = []struct {
 	name  string
 	write func(*infoReport)
+	long  bool // not given unless asked for
 }{
-	{"Server", (*infoReport).server},
-	{"Clients", (*infoReport).clients},
-	{"Memory", (*infoReport).memory},
-	{"Persistence", (*infoReport).persistence},
-	{"Stats", (*infoReport).statistics},
-	{"Replication", (*infoReport).replication},
-	{"CPU", (*infoReport).cpu},
-	{"Modules", func(*infoReport) {}}, // there are none
-	{"Cluster", (*infoReport).cluster},
-	{"Expiry", (*infoReport).expiry},
-	{"Keyspace", (*infoReport).keyspace},
+	{"Server", (*infoReport).server, false},
+	{"Clients", (*infoReport).clients, false},
+	{"Memory", (*infoReport).memory, false},
+	{"Persistence", (*infoReport).persistence, false},
+	{"Stats", (*infoReport).statistics, false},
+	{"Replication", (*infoReport).replication, false},
+	{"CPU", (*infoReport).cpu, false},
+	{"Modules", func(*infoReport) {}, false}, // there are none
+	{"Commandstats", (*infoReport).commandStats, true},
+	{"Errorstats", (*infoReport).errorStats, false},
+	{"Latencystats", (*infoReport).latencyStats, true},
+	{"Cluster", (*infoReport).cluster, false},
+	{"Expiry", (*infoReport).expiry, false},
+	{"Keyspace", (*infoReport).keyspace, false},
 }
 
 // parseInfo reads the names of sections; "all" is everything but the modules, as in Redis.
@@ -60,22 +64,46 @@ func parseInfo(in *Input) (Run, error) {
 	for _, name := range in.Args[1:] {
 		wanted[strings.ToLower(name)] = true
 	}
-	every := wanted["default"] || wanted["everything"]
 	return func(x *Context) Reply {
-		report := infoReport{x: x, host: x.Engine.Host.Info(), stored: x.Engine.Keyspace.Stats()}
+		report := newInfoReport(x)
+		var out strings.Builder
 		for _, s := range infoSections {
 			name := strings.ToLower(s.name)
-			if !every && !wanted[name] && !(wanted["all"] && name != "modules") {
+			if !wanted[name] && !wanted["everything"] && !(wanted["all"] && name != "modules") && !(wanted["default"] && !s.long) {
 				continue
 			}
-			if report.out.Len() > 0 {
-				report.out.WriteString("\r\n")
+			if out.Len() > 0 {
+				out.WriteString("\r\n")
 			}
-			report.out.WriteString("# " + s.name + "\r\n")
-			s.write(&report)
+			out.WriteString("# " + s.name + "\r\n")
+			report.fields = report.fields[:0]
+			s.write(report)
+			for _, f := range report.fields {
+				fmt.Fprintf(&out, "%s:%v\r\n", f.Name, f.Value)
+			}
 		}
-		return Verbatim(report.out.String())
+		return Verbatim(out.String())
 	}, nil
+}
+
+// InfoField is a line of INFO.
+type InfoField struct {
+	Name  string
+	Value any
+}
+
+// Info gives all fields of INFO but those of its long sections.
+func (e *Engine) Info() []InfoField {
+	var tx keyspace.Tx
+	e.Keyspace.BeginSweep(&tx)
+	defer tx.Close()
+	report := newInfoReport(&Context{Tx: &tx, Engine: e})
+	for _, s := range infoSections {
+		if !s.long {
+			s.write(report)
+		}
+	}
+	return report.fields
 }
 
 // tellTime is TIME: seconds, and microseconds within the second, by the clock by which items die. It
@@ -91,13 +119,22 @@ type infoReport struct {
 	x      *Context
 	host   ServerInfo
 	stored keyspace.Stats
-	out    strings.Builder
+	fields []InfoField
 
 	counted []containerFigures // see containers
 }
 
+func newInfoReport(x *Context) *infoReport {
+	return &infoReport{x: x, host: x.Engine.Host.Info(), stored: x.Engine.Keyspace.Stats()}
+}
+
 // put writes a field.
-func (r *infoReport) put(name string, value any) { fmt.Fprintf(&r.out, "%s:%v\r\n", name, value) }
+func (r *infoReport) put(name string, value any) { r.fields = append(r.fields, InfoField{name, value}) }
+
+// putf writes a field of several parts.
+func (r *infoReport) putf(name, format string, parts ...any) {
+	r.put(name, fmt.Sprintf(format, parts...))
+}
 
 // putBytes writes an amount of memory, in bytes and readable.
 func (r *infoReport) putBytes(name string, n uint64) {
@@ -107,6 +144,23 @@ func (r *infoReport) putBytes(name string, n uint64) {
 
 // putFlag writes 1 or 0.
 func (r *infoReport) putFlag(name string, on bool) { r.put(name, Flag(on).Int) }
+
+// putPercent writes a share as Redis does.
+func (r *infoReport) putPercent(name string, share float64) {
+	r.put(name, fmt.Sprintf("%.2f%%", 100*share))
+}
+
+// putStatus writes ok, or err if there is an error.
+func (r *infoReport) putStatus(name, failure string) {
+	if failure != "" {
+		r.put(name, "err")
+	} else {
+		r.put(name, "ok")
+	}
+}
+
+// putError writes the text of an error, which may be of several lines; empty if there is none.
+func (r *infoReport) putError(name, failure string) { r.put(name, oneLine.Replace(failure)) }
 
 func (r *infoReport) server() {
 	uptime := max(r.x.Now()-r.host.StartedAt, 0) / 1000
@@ -142,52 +196,61 @@ func (r *infoReport) clients() {
 	r.put("maxclients", r.host.MaxClients)
 	r.put("blocked_clients", r.host.Held) // no command blocks, but CLIENT PAUSE does
 	r.put("pubsub_clients", r.x.Engine.Hub.subscribers.Load())
+	r.put("monitor_clients", r.x.Engine.Hub.monitoring.Load())
 }
 
 func (r *infoReport) memory() {
-	used, resident := heapBytes(), residentBytes()
-	peak := r.x.Engine.stats.peak(used)
-	var dataset uint64
-	for _, c := range r.containers() {
-		dataset += uint64(c.Bytes)
+	m := r.x.memoryFigures()
+	r.putBytes("used_memory", m.used) // by items: what maxmemory limits
+	if m.resident > 0 {
+		r.putBytes("used_memory_rss", m.resident)
 	}
-	r.putBytes("used_memory", used)
-	if resident > 0 {
-		r.putBytes("used_memory_rss", resident)
-	}
-	r.putBytes("used_memory_peak", peak)
-	r.put("used_memory_peak_perc", fmt.Sprintf("%.2f%%", 100*float64(used)/float64(peak)))
-	r.put("used_memory_overhead", used-min(used, dataset))
-	r.put("used_memory_dataset", dataset) // ids and values of what lives
+	r.putBytes("used_memory_peak", m.peak)
+	r.putPercent("used_memory_peak_perc", share(m.used, m.peak))
+	r.put("used_memory_overhead", m.overhead())
+	r.put("used_memory_dataset", m.dataset) // ids and values of what lives
+	r.putPercent("used_memory_dataset_perc", share(m.dataset, m.used))
+	r.put("allocator_allocated", m.allocated)
+	r.put("allocator_active", m.active)
+	r.put("allocator_resident", m.held)
 	if system := systemBytes(); system > 0 {
 		r.putBytes("total_system_memory", system)
 	}
-	r.putBytes("maxmemory", 0) // there is no limit
-	r.put("maxmemory_policy", "noeviction")
-	if resident > 0 {
-		r.put("mem_fragmentation_ratio", fmt.Sprintf("%.2f", float64(resident)/float64(used)))
-		r.put("mem_fragmentation_bytes", int64(resident)-int64(used))
+	r.putBytes("maxmemory", m.limit)
+	r.put("maxmemory_policy", Eviction(r.x.Engine.memory.policy.Load()))
+	if m.resident > 0 {
+		r.put("mem_fragmentation_ratio", fmt.Sprintf("%.2f", share(m.resident, m.used)))
+		r.put("mem_fragmentation_bytes", int64(m.resident)-int64(m.used))
 	}
 	r.put("mem_allocator", runtime.Version())
 	r.put("gc_cycles", garbageCycles())
 }
 
 func (r *infoReport) persistence() {
-	status := "ok"
-	if r.stored.LastWriteError != "" {
-		status = "err"
-	}
 	r.put("loading", 0) // clients are let in when it is done
+	r.putFlag("rdb_bgsave_in_progress", r.stored.Saving)
+	r.put("rdb_last_save_time", r.x.Engine.Keyspace.LastSave()/1000)
+	r.putStatus("rdb_last_bgsave_status", r.stored.LastSaveError)
+	r.put("rdb_saves", r.stored.Checkpoints)
 	r.putFlag("aof_enabled", true)
-	r.put("aof_last_write_status", status)
+	r.putFlag("aof_rewrite_in_progress", r.stored.Compacting)
+	r.put("aof_rewrite_scheduled", 0) // it is begun when it is asked for
+	r.putStatus("aof_last_bgrewrite_status", r.stored.LastCompactErr)
+	r.put("aof_rewrites", r.stored.Compactions)
+	r.putStatus("aof_last_write_status", r.stored.LastWriteError)
 	r.put("aof_current_size", r.stored.JournalBytes)
-	r.put("last_write_error", r.stored.LastWriteError)
+	r.putError("last_write_error", r.stored.LastWriteError)
 	r.put("partitions", r.stored.Partitions)
 	r.put("journal_bytes", r.stored.JournalBytes)
 	r.put("journal_commits", r.stored.Commits)
 	r.put("journal_fsyncs", r.stored.Fsyncs)
 	r.put("store_bytes", r.stored.StoreBytes)
+	r.put("store_live_bytes", r.stored.LiveBytes) // of these, what is not overwritten or deleted
 	r.put("checkpoints", r.stored.Checkpoints)
+	r.putError("last_checkpoint_error", r.stored.LastSaveError)
+	r.put("compactions", r.stored.Compactions)
+	r.putStatus("last_compaction_status", r.stored.LastCompactErr)
+	r.putError("last_compaction_error", r.stored.LastCompactErr)
 	r.put("loaded_items", r.stored.LoadedItems)
 	r.put("load_time_ms", r.stored.LoadTime)
 }
@@ -198,12 +261,18 @@ func (r *infoReport) statistics() {
 	r.put("total_commands_processed", c.commands)
 	r.put("total_net_input_bytes", c.netInput)
 	r.put("total_net_output_bytes", c.netOutput)
+	rates := r.x.Engine.stats.rates.now()
+	r.put("instantaneous_ops_per_sec", int64(rates.commands))
+	r.put("instantaneous_input_kbps", fmt.Sprintf("%.2f", rates.netInput/1024))
+	r.put("instantaneous_output_kbps", fmt.Sprintf("%.2f", rates.netOutput/1024))
 	r.put("rejected_connections", c.rejected)
 	r.put("expired_keys", c.expiry.RemovedLazily+c.expiry.RemovedActively)
 	r.put("expired_stale_perc", fmt.Sprintf("%.2f", 100*c.expiry.StaleShare))
 	r.put("expired_time_cap_reached_count", c.expiry.CapReached)
 	r.put("expire_cycle_cpu_milliseconds", c.expiry.TimeSpent.Milliseconds())
-	r.put("evicted_keys", 0) // nothing is evicted
+	r.put("evicted_keys", c.evicted)
+	r.put("keyspace_hits", c.hits)
+	r.put("keyspace_misses", c.misses)
 	r.put("pubsub_channels", r.x.Engine.Hub.size(toChannel))
 	r.put("pubsub_patterns", r.x.Engine.Hub.size(toPattern))
 	r.put("pubsubshard_channels", r.x.Engine.Hub.size(toShard))
@@ -246,9 +315,20 @@ func (r *infoReport) keyspace() {
 		if c.database && c.Documents == 0 {
 			continue
 		}
-		r.put("db"+strings.ReplaceAll(c.name, ":", "%3A"),
-			fmt.Sprintf("keys=%d,expires=%d,avg_ttl=%d", c.Documents, c.expires, c.averageTTL))
+		r.put("db"+strings.ReplaceAll(c.name, ":", "%3A"), ContainerInfo{c.name, c.Documents, c.expires, c.averageTTL})
 	}
+}
+
+// ContainerInfo is what INFO tells of a container.
+type ContainerInfo struct {
+	Name       string
+	Items      int
+	Expiring   int   // those that will die
+	AverageTTL int64 // of these, estimated, ms; 0 if there are none
+}
+
+func (c ContainerInfo) String() string {
+	return fmt.Sprintf("keys=%d,expires=%d,avg_ttl=%d", c.Items, c.Expiring, c.AverageTTL)
 }
 
 // containerFigures are what INFO tells of a container.

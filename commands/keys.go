@@ -98,8 +98,8 @@ func (x *Context) item(key string) (c *keyspace.Container, it keyspace.Item, fou
 
 // readItem is item for a command by which a user asks for the key.
 func (x *Context) readItem(key string) (c *keyspace.Container, it keyspace.Item, found bool, err error) {
-	if c, it, found, err = x.item(key); err == nil && !found {
-		x.happened(eventMissed, c, key)
+	if c, it, found, err = x.item(key); err == nil {
+		x.asked(c, key, found)
 	}
 	return c, it, found, err
 }

@@ -57,6 +57,7 @@ func ParseEvents(text string) (Events, error) {
 		case at >= 0:
 			e |= 1 << at
 		default:
+			//lint:ignore ST1005 the words are Redis'
 			return 0, errors.New(eventUsage)
 		}
 	}
@@ -188,18 +189,20 @@ func (x *Context) remove(c *keyspace.Container, id string) bool {
 	return gone
 }
 
-// read gets an item that a user asks for, and tells of it if it is not there.
+// read gets an item that a user asks for.
 func (x *Context) read(c *keyspace.Container, id string) (keyspace.Item, bool) {
 	it, found := x.Tx.Get(c, id)
-	if !found {
-		x.happened(eventMissed, c, id)
-	}
+	x.asked(c, id, found)
 	return it, found
 }
 
-// missed tells of a document that a user asks for and that is not there.
-func (d oneDocument) missed(x *Context) {
-	if !d.found {
-		x.happened(eventMissed, d.container, d.id)
+// asked notes that a user has asked for an item, and tells of it if that is not there.
+func (x *Context) asked(c *keyspace.Container, id string, found bool) {
+	x.Engine.stats.asked(x.Session, found)
+	if !found {
+		x.happened(eventMissed, c, id)
 	}
 }
+
+// asked notes that a user has asked for the document.
+func (d oneDocument) asked(x *Context) { x.asked(d.container, d.id, d.found) }

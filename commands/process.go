@@ -1,6 +1,7 @@
 package commands
 
 import (
+	"fmt"
 	"os"
 	"runtime"
 	"runtime/metrics"
@@ -11,8 +12,19 @@ import (
 
 // What the system says of the process, for INFO. A figure that it does not give is 0.
 
-// heapBytes is the memory of objects on the heap, those not yet found to be garbage among them.
-func heapBytes() uint64 { return readMetric("/memory/classes/heap/objects:bytes") }
+// heapObjects is the metric of the objects on the heap, those not yet found to be garbage among them.
+const heapObjects = "/memory/classes/heap/objects:bytes"
+
+// allocatorReport lists what the runtime says of its memory, in bytes, a line each.
+func allocatorReport() string {
+	var out strings.Builder
+	for _, m := range metrics.All() {
+		if strings.HasPrefix(m.Name, "/memory/classes/") {
+			fmt.Fprintf(&out, "%s %d\n", m.Name, readMetric(m.Name))
+		}
+	}
+	return out.String()
+}
 
 // garbageCycles is how many cycles the collector has completed.
 func garbageCycles() uint64 { return readMetric("/gc/cycles/total:gc-cycles") }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"time"
 
 	"mayfly/keyspace"
 )
@@ -28,6 +29,9 @@ type Session struct {
 	in  Input
 	ids []string // of the command that runs; kept to be used again
 
+	row  *row          // of the command that runs or has run; nil: none was let in, or it is queued
+	mark time.Duration // when the last command ended; 0: the session has waited since
+
 	multi         transaction
 	replies       replyMode
 	seen          keyspace.Ticket // covers all that any reply has reported or revealed
@@ -45,6 +49,7 @@ type Session struct {
 	queued     int // commands since MULTI, or noTransaction
 	queuedSize int // bytes that they take
 	subscribed subscriptionCounts
+	monitoring bool // MONITOR
 }
 
 const noTransaction = -1
@@ -97,14 +102,17 @@ func (s *Session) describe(now int64, running []string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	flags := ""
+	if s.monitoring {
+		flags += "O"
+	}
 	if s.subscribed.total() > 0 {
 		flags += "P"
 	}
 	if s.queued != noTransaction {
 		flags += "x"
 	}
-	if strings.Contains(s.LAddr, "/") {
-		flags += "U" // a Unix socket
+	if s.viaUnixSocket() {
+		flags += "U"
 	}
 	if flags == "" {
 		flags = "N"
@@ -124,6 +132,16 @@ func (s *Session) describe(now int64, running []string) string {
 // listening tells whether the session may do little but listen to what it subscribes to: its protocol
 // cannot tell messages from replies.
 func (s *Session) listening() bool { return s.Proto == 2 && s.subscribed.total() > 0 }
+
+func (s *Session) viaUnixSocket() bool { return strings.Contains(s.LAddr, "/") }
+
+// TakesMessages tells whether there is more to come for the client than replies, because it
+// subscribes to something or monitors. It may be called from any goroutine.
+func (s *Session) TakesMessages() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.monitoring || s.subscribed.total() > 0
+}
 
 // IsSubscriber tells whether the session subscribes to anything. It may be called from any goroutine.
 func (s *Session) IsSubscriber() bool {

@@ -136,8 +136,8 @@ func (x *Context) plain(key string) (c *keyspace.Container, it keyspace.Item, fo
 // readPlain is plain for a command by which a user asks for the key.
 func (x *Context) readPlain(key string) (c *keyspace.Container, it keyspace.Item, found bool, err error) {
 	c, it, found, err = x.plain(key)
-	if err == nil && !found {
-		x.happened(eventMissed, c, key)
+	if err == nil || err == errWrongType {
+		x.asked(c, key, err != nil || found)
 	}
 	return c, it, found, err
 }

@@ -10,6 +10,7 @@ import (
 type row struct {
 	*Command
 	full   string // as errors and COMMAND name it: "get", "config|get"
+	number int    // its place in numbered
 	items  Keys   // the Keys that are ids of items: not the channels of SPUBLISH
 	sub    rows   // subcommands by name; nil if there are none
 	sorted []*row // the subcommands in the order of their names
@@ -23,9 +24,22 @@ type rows map[string]*row
 var (
 	table       rows
 	tableSorted []*row
+	numbered    []*row // every row, subcommands too; for what is counted by command
 )
 
-func init() { table, tableSorted = newRows("", slices.Concat(families...)) }
+func init() {
+	table, tableSorted = newRows("", slices.Concat(families...))
+	numberRows(tableSorted)
+}
+
+// numberRows gives rows and their subcommands numbers.
+func numberRows(list []*row) {
+	for _, r := range list {
+		r.number = len(numbered)
+		numbered = append(numbered, r)
+		numberRows(r.sorted)
+	}
+}
 
 // families are the commands, file by file.
 var families = [][]Command{
@@ -42,6 +56,10 @@ var families = [][]Command{
 	containerCommands,
 	documentCommands,
 	serverCommands,
+	{slowlogCommand, latencyCommand, monitorCommand},
+	persistenceCommands,
+	{memoryCommand},
+	{shutdownCommand},
 }
 
 // All gives every command in the order of their names, for whoever lists or documents them.
@@ -90,7 +108,7 @@ func (rs rows) find(name string) *row {
 }
 
 // lookUp finds the command, or the subcommand, that the arguments name, and checks how many there
-// are.
+// are. If it is only their number that is wrong, there is a row beside the error.
 func lookUp(args []string) (*row, error) {
 	r := table.find(args[0])
 	if r == nil {
@@ -104,7 +122,7 @@ func lookUp(args []string) (*row, error) {
 		r = sub
 	}
 	if r.Arity >= 0 && len(args) != r.Arity || len(args) < -r.Arity || r.Parse == nil {
-		return nil, wrongArity(r.full)
+		return r, wrongArity(r.full)
 	}
 	return r, nil
 }

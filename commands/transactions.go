@@ -5,6 +5,7 @@ import (
 	"strings"
 	"unsafe"
 
+	"mayfly/expiry"
 	"mayfly/keyspace"
 )
 
@@ -100,7 +101,7 @@ func (e *Engine) enqueue(s *Session, r *row, args []string) Reply {
 	}
 	t.size += length + len(args)*int(unsafe.Sizeof("")) + int(unsafe.Sizeof(queued{}))
 	if err := checkQueue("the commands of a transaction", t.size, e.Host.MaxValueSize()); err != nil {
-		return e.reject(s, args, err)
+		return e.reject(s, r, args, err)
 	}
 	var text strings.Builder
 	text.Grow(length)
@@ -117,9 +118,13 @@ func (e *Engine) enqueue(s *Session, r *row, args []string) Reply {
 	return Status("QUEUED")
 }
 
-// reject answers a command that cannot be run or queued. It fails the transaction; EXEC itself ends
-// it, with an answer of its own even outside of one, as in Redis.
-func (e *Engine) reject(s *Session, args []string, err error) Reply {
+// reject answers a command that cannot be run or queued; its row is nil if there is no such command. It
+// fails the transaction; EXEC itself ends it, with an answer of its own even outside of one, as in
+// Redis.
+func (e *Engine) reject(s *Session, r *row, args []string, err error) Reply {
+	if r != nil {
+		e.stats.rejected(s, r)
+	}
 	if strings.EqualFold(args[0], "exec") {
 		e.discard(s)
 		return Fail(execAborted(err))
@@ -280,6 +285,7 @@ func runQueue(x *Context) Reply {
 	case changed:
 		return NullArray
 	}
+	x.Session.mark = expiry.Monotonic()
 	replies := make([]Reply, len(t.commands))
 	for i := range t.commands {
 		replies[i] = x.Engine.perform(x, &t.commands[i])
@@ -292,9 +298,12 @@ func runQueue(x *Context) Reply {
 
 // perform runs a queued command.
 func (e *Engine) perform(x *Context, c *queued) (reply Reply) {
-	e.stats.ran(x.Session)
-	defer func() { e.stats.answered(x.Session, &reply) }()
-	defer e.rescue(x.Session, c.in.Args, &reply)
+	s, start := x.Session, x.Session.begins()
+	defer func() {
+		e.finished(s, c.row, c.in.Args, start, &reply)
+		e.stats.answered(s, &reply)
+	}()
+	defer e.rescue(s, c.in.Args, &reply)
 	if c.run == nil {
 		return c.failure
 	}

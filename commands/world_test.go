@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"mayfly/expiry"
 	"mayfly/keyspace"
@@ -39,6 +40,12 @@ func newWorld(t *testing.T) *world {
 			"requirepass":            "",
 			"max-value-size":         strconv.Itoa(16 << 20),
 			"notify-keyspace-events": "",
+
+			"slowlog-log-slower-than":   "-1",
+			"slowlog-max-len":           "128",
+			"latency-monitor-threshold": "0",
+			"maxmemory":                 "0",
+			"maxmemory-policy":          NoEviction.String(),
 		}},
 	}
 	w.open()
@@ -50,9 +57,11 @@ func (w *world) open() {
 	w.t.Helper()
 	w.engine = &Engine{Host: w.host, Log: zerolog.New(zerolog.NewTestWriter(w.t))}
 	hub := &w.engine.Hub
-	w.host.hub = hub
-	if err := w.host.ConfigSet([][2]string{{"notify-keyspace-events", w.host.options["notify-keyspace-events"]}}); err != nil {
-		w.t.Fatal(err)
+	w.host.engine = w.engine
+	for name, value := range w.host.options {
+		if err := w.host.ConfigSet([][2]string{{name, value}}); err != nil {
+			w.t.Fatal(err)
+		}
 	}
 	ks, err := keyspace.Open(keyspace.Options{Dir: w.dir, Partitions: 4, Clock: w.clock, NoPurge: true, OnDeath: hub.Died})
 	if err != nil {
@@ -182,10 +191,11 @@ func (w *world) received(session int) []Reply {
 	return list
 }
 
-// testHost is a server with three options.
+// testHost is a server with a few options.
 type testHost struct {
 	options  map[string]string
-	hub      *Hub
+	stopped  bool // SHUTDOWN was called
+	engine   *Engine
 	sessions func() []*Session
 }
 
@@ -210,18 +220,53 @@ func (h *testHost) ConfigSet(pairs [][2]string) error {
 	}
 	for _, p := range pairs {
 		h.options[p[0]] = p[1]
-		if p[0] != "notify-keyspace-events" {
-			continue
-		}
-		e, err := ParseEvents(p[1])
-		if err != nil {
+		if err := h.apply(p[0], p[1]); err != nil {
 			return Error("ERR CONFIG SET failed (possibly related to argument '" + p[0] + "') - " + err.Error())
 		}
-		h.options[p[0]] = e.String()
-		h.hub.SetEvents(e)
 	}
 	return nil
 }
+
+// apply puts an option into force that the engine has to know of.
+func (h *testHost) apply(name, value string) error {
+	if name == "notify-keyspace-events" {
+		e, err := ParseEvents(value)
+		h.options[name] = e.String()
+		h.engine.Hub.SetEvents(e)
+		return err
+	}
+	if name == "maxmemory" || name == "maxmemory-policy" {
+		h.limitMemory()
+		return nil
+	}
+	n, err := strconv.Atoi(value)
+	switch name {
+	case "slowlog-log-slower-than":
+		h.engine.Slowlog.SetThreshold(n)
+	case "slowlog-max-len":
+		h.engine.Slowlog.SetLength(n)
+	case "latency-monitor-threshold":
+		h.engine.Latency.SetThreshold(time.Duration(n) * time.Millisecond)
+	default:
+		return nil
+	}
+	return err
+}
+
+func (h *testHost) limitMemory() {
+	bytes, err := strconv.ParseInt(h.options["maxmemory"], 10, 64)
+	if err != nil {
+		panic(err)
+	}
+	policy := NoEviction
+	if h.options["maxmemory-policy"] == VolatileTTL.String() {
+		policy = VolatileTTL
+	}
+	h.engine.SetMaxMemory(bytes, policy)
+}
+
+func (h *testHost) ConfigRewrite() error { return errNoConfigFile }
+func (h *testHost) Shutdown()            { h.stopped = true }
 
 func (h *testHost) PasswordSet() bool                  { return h.options["requirepass"] != "" }
 func (h *testHost) CheckPassword(password string) bool { return password == h.options["requirepass"] }

@@ -86,10 +86,10 @@ func (c *Config) ConfigSet(pairs [][2]string) error {
 	return nil
 }
 
-// applyLocked puts an option that differs between two settings into force. c.mu must be held.
+// applyLocked puts an option that differs between two settings into force, or whose file may differ. c.mu must be held.
 func (c *Config) applyLocked(o *Option, from, to *Settings) error {
 	apply := c.hooks[o.Name]
-	if apply == nil || o.in(from).String() == o.in(to).String() {
+	if apply == nil || !o.Reread && o.in(from).String() == o.in(to).String() {
 		return nil
 	}
 	return apply(to)

@@ -36,17 +36,14 @@ func LoadConfig(args []string) (*Config, error) {
 	if err := checkEnvironment(os.Environ()); err != nil {
 		return nil, err
 	}
-	settings := new(Settings)
+	settings, err := defaults()
+	if err != nil {
+		return nil, err
+	}
 	flags := flag.NewFlagSet("mayfly", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
 	for _, o := range Options {
-		v := o.in(settings)
-		if o.Default != "" {
-			if err := v.Set(o.Default); err != nil {
-				return nil, fmt.Errorf("default of option %s: %w", o.Name, err)
-			}
-		}
-		flags.Var(v, o.Name, o.Doc)
+		flags.Var(o.in(settings), o.Name, o.Doc)
 	}
 	err = ff.Parse(flags, args,
 		ff.WithEnvVarPrefix(envPrefix),
@@ -64,6 +61,20 @@ func LoadConfig(args []string) (*Config, error) {
 		return nil, fmt.Errorf("option dir: %w", err)
 	}
 	return newConfig(settings), nil
+}
+
+// defaults are the settings if nothing is set.
+func defaults() (*Settings, error) {
+	settings := new(Settings)
+	for _, o := range Options {
+		if o.Default == "" {
+			continue
+		}
+		if err := o.in(settings).Set(o.Default); err != nil {
+			return nil, fmt.Errorf("default of option %s: %w", o.Name, err)
+		}
+	}
+	return settings, nil
 }
 
 // joinArguments turns arguments as Redis takes them, [config-file] --name value ... --name value,

@@ -18,6 +18,7 @@ type Option struct {
 	Unit    string // of numbers
 	Doc     string
 	Mutable bool // can be changed while running, by CONFIG SET
+	Reread  bool // names a file, which CONFIG SET reads again even if the name stays
 	Compat  bool // for programs that expect it of Redis
 	Many    bool // takes several values: --bind 127.0.0.1 ::1
 
@@ -53,8 +54,19 @@ type Settings struct {
 	ActiveExpireEffort int
 	MaxValueSize       int // bytes
 
+	MaxMemory       int64 // bytes; 0: no limit
+	MaxMemoryPolicy commands.Eviction
+	Compaction      keyspace.Compaction
+
 	OutputLimits         OutputLimits
 	NotifyKeyspaceEvents commands.Events
+
+	SlowlogThreshold int           // µs; negative: log nothing
+	SlowlogLength    int           // commands
+	LatencyThreshold time.Duration // 0: note nothing
+
+	MetricsAddr  string // host:port; empty: do not listen
+	MetricsPprof bool
 
 	LogLevel  zerolog.Level
 	LogFormat LogFormat
@@ -74,6 +86,7 @@ var (
 	fsyncs = []choice[keyspace.Fsync]{
 		{"everysec", keyspace.EverySec}, {"always", keyspace.Always}, {"no", keyspace.No},
 	}
+	evictions   = []choice[commands.Eviction]{{"noeviction", commands.NoEviction}, {"volatile-ttl", commands.VolatileTTL}}
 	clientAuths = []choice[string]{{"no", "no"}, {"yes", "yes"}, {"optional", "optional"}}
 	logLevels   = []choice[zerolog.Level]{ // Redis' names, then those of zerolog
 		{"debug", zerolog.TraceLevel}, {"verbose", zerolog.DebugLevel}, {"notice", zerolog.InfoLevel}, {"warning", zerolog.WarnLevel},
@@ -104,13 +117,13 @@ var Options = []Option{
 		in: func(s *Settings) value { return octal{&s.UnixSocketPerm} }},
 	{Name: "tls-port", Default: "0", Doc: "TCP port to listen on with TLS; 0 for none",
 		in: func(s *Settings) value { return count(&s.TLSPort, 0, math.MaxUint16) }},
-	{Name: "tls-cert-file", Doc: "certificate of the server, PEM",
+	{Name: "tls-cert-file", Mutable: true, Reread: true, Doc: "certificate of the server, PEM",
 		in: func(s *Settings) value { return text{p: &s.TLSCertFile} }},
-	{Name: "tls-key-file", Doc: "its private key, PEM",
+	{Name: "tls-key-file", Mutable: true, Reread: true, Doc: "its private key, PEM",
 		in: func(s *Settings) value { return text{p: &s.TLSKeyFile} }},
-	{Name: "tls-ca-cert-file", Doc: "certificates that vouch for those of clients, PEM",
+	{Name: "tls-ca-cert-file", Mutable: true, Reread: true, Doc: "certificates that vouch for those of clients, PEM",
 		in: func(s *Settings) value { return text{p: &s.TLSCACertFile} }},
-	{Name: "tls-auth-clients", Default: "yes", Doc: "whether TLS clients must show a certificate",
+	{Name: "tls-auth-clients", Default: "yes", Mutable: true, Doc: "whether TLS clients must show a certificate",
 		in: func(s *Settings) value { return oneOf[string]{&s.TLSAuthClients, clientAuths} }},
 	{Name: "requirepass", Mutable: true, Doc: "password that clients must give; none if empty",
 		in: func(s *Settings) value { return text{p: &s.RequirePass} }},
@@ -125,10 +138,10 @@ var Options = []Option{
 	{Name: "tcp-backlog", Default: "511", Unit: "connections", Doc: "most connections that wait to be accepted",
 		in: func(s *Settings) value { return count(&s.TCPBacklog, 0, math.MaxInt32) }},
 	{Name: "max-value-size", Default: "16mb", Unit: "bytes", Mutable: true, Doc: "largest value and document; k, kb, m, mb, g or gb may follow the number",
-		in: func(s *Settings) value { return memory{&s.MaxValueSize, minValueSize, maxValueSize} }},
+		in: func(s *Settings) value { return memory[int]{&s.MaxValueSize, minValueSize, maxValueSize} }},
 
 	{Name: "client-output-buffer-limit", Default: "normal 0 0 0 slave 256mb 64mb 60 pubsub 32mb 8mb 60", Mutable: true, Many: true,
-		Doc: "disconnect a subscriber with messages of more than the hard limit under way, or of more than the soft limit for so many seconds",
+		Doc: "disconnect a subscriber or monitor with messages of more than the hard limit under way, or of more than the soft limit for so many seconds",
 		in:  func(s *Settings) value { return outputLimits{&s.OutputLimits} }},
 	{Name: "notify-keyspace-events", Mutable: true, Doc: "events to publish and how; none if empty",
 		in: func(s *Settings) value { return events{&s.NotifyKeyspaceEvents} }},
@@ -141,6 +154,29 @@ var Options = []Option{
 		in: func(s *Settings) value { return oneOf[keyspace.Fsync]{&s.AppendFsync, fsyncs} }},
 	{Name: "active-expire-effort", Default: "1", Mutable: true, Doc: "how hard to look for dead documents, 1 least",
 		in: func(s *Settings) value { return count(&s.ActiveExpireEffort, 1, 10) }},
+
+	{Name: "slowlog-log-slower-than", Default: "10000", Unit: "microseconds", Mutable: true, Doc: "log commands that take so long; 0 for all, -1 for none",
+		in: func(s *Settings) value { return count(&s.SlowlogThreshold, -1, math.MaxInt64) }},
+	{Name: "slowlog-max-len", Default: "128", Unit: "commands", Mutable: true, Doc: "most commands in the slow log",
+		in: func(s *Settings) value { return count(&s.SlowlogLength, 0, math.MaxInt64) }},
+	{Name: "latency-monitor-threshold", Default: "0", Unit: "milliseconds", Mutable: true, Doc: "note for LATENCY what takes so long; 0 for nothing",
+		in: func(s *Settings) value {
+			return number[time.Duration]{&s.LatencyThreshold, time.Millisecond, 0, math.MaxInt32}
+		}},
+	{Name: "metrics-addr", Unit: "address", Doc: "host:port of an HTTP server with /metrics for Prometheus and /healthz; none if empty",
+		in: func(s *Settings) value { return hostPort{&s.MetricsAddr} }},
+	{Name: "metrics-pprof", Default: "no", Doc: "serve profiles of the program on metrics-addr, under /debug/pprof/",
+		in: func(s *Settings) value { return yesNo{&s.MetricsPprof} }},
+	{Name: "maxmemory", Default: "0", Unit: "bytes", Mutable: true, Doc: "most memory that items may take; 0 for no limit",
+		in: func(s *Settings) value { return memory[int64]{&s.MaxMemory, 0, math.MaxInt64} }},
+	{Name: "maxmemory-policy", Default: "noeviction", Mutable: true,
+		Doc: "at the limit, refuse what may grow memory, or evict what is nearest to its death",
+		in:  func(s *Settings) value { return oneOf[commands.Eviction]{&s.MaxMemoryPolicy, evictions} }},
+	{Name: "auto-compact-percentage", Default: "100", Unit: "percent", Mutable: true,
+		Doc: "compact a partition's file when its waste is so much of what is live; 0 for never",
+		in:  func(s *Settings) value { return count(&s.Compaction.Percentage, 0, math.MaxInt32) }},
+	{Name: "auto-compact-min-size", Default: "64mb", Unit: "bytes", Mutable: true, Doc: "but not while all of them together are smaller than this",
+		in: func(s *Settings) value { return memory[int64]{&s.Compaction.MinSize, 0, math.MaxInt64} }},
 
 	{Name: "loglevel", Default: "notice", Mutable: true, Doc: "least important messages to log",
 		in: func(s *Settings) value { return oneOf[zerolog.Level]{&s.LogLevel, logLevels} }},
@@ -155,10 +191,10 @@ var Options = []Option{
 		in: only("")},
 	{Name: "databases", Default: "16", Compat: true, Doc: "the databases are the containers 0 to 15",
 		in: only("16")},
-	{Name: "maxmemory", Default: "0", Unit: "bytes", Mutable: true, Compat: true, Doc: "there is no limit",
-		in: only("0")},
-	{Name: "maxmemory-policy", Default: "noeviction", Mutable: true, Compat: true, Doc: "nothing is evicted",
-		in: only("noeviction")},
+	{Name: "latency-tracking", Default: "yes", Mutable: true, Compat: true, Doc: "every command is timed",
+		in: only("yes")},
+	{Name: "latency-tracking-info-percentiles", Default: "50 99 99.9", Mutable: true, Compat: true, Many: true, Doc: "the percentiles in INFO latencystats",
+		in: only("50 99 99.9")},
 	{Name: "cluster-enabled", Default: "no", Compat: true, Doc: "there is one machine",
 		in: only("no")},
 	{Name: "daemonize", Default: "no", Compat: true, Doc: "the server stays in the foreground",

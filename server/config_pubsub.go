@@ -25,8 +25,8 @@ func (v events) Set(text string) error {
 func (v events) String() string { return v.p.String() }
 func (v events) legal() string  { return "any of Ag$lshzxeKEtmdn" }
 
-// OutputLimits is the option client-output-buffer-limit. Only that of subscribers counts: other
-// clients are sent nothing but replies, and no command is carried out for a client that does not take
+// OutputLimits is the option client-output-buffer-limit. Only that of subscribers counts, which is also
+// that of who monitors: other clients are sent nothing but replies, and no command is carried out for a client that does not take
 // them.
 type OutputLimits struct{ normal, replica, pubsub outputLimit }
 

@@ -56,8 +56,10 @@ func TestDefaults(t *testing.T) {
 		Port: 6379, Bind: []string{"127.0.0.1", "-::1"}, TCPBacklog: 511, TCPKeepAlive: 300 * time.Second, MaxClients: 10000,
 		TLSAuthClients: "yes", ProtectedMode: true,
 		Dir: dir, Partitions: 16, AppendFsync: keyspace.EverySec, ActiveExpireEffort: 1, MaxValueSize: 16 << 20,
+		Compaction:   keyspace.DefaultCompaction,
 		OutputLimits: OutputLimits{replica: outputLimit{256 << 20, 64 << 20, time.Minute}, pubsub: outputLimit{32 << 20, 8 << 20, time.Minute}},
-		LogLevel: zerolog.InfoLevel, LogFormat: LogAuto,
+		LogLevel:     zerolog.InfoLevel, LogFormat: LogAuto,
+		SlowlogThreshold: 10_000, SlowlogLength: 128,
 	}
 	if got := load(t).Settings(); !reflect.DeepEqual(*got, want) {
 		t.Errorf("defaults\n got %+v\nwant %+v", *got, want)
@@ -72,7 +74,10 @@ func TestEveryOptionEverywhere(t *testing.T) {
 		"tls-port": "7051", "tls-cert-file": "c.pem", "tls-key-file": "k.pem", "tls-ca-cert-file": "ca.pem", "tls-auth-clients": "optional",
 		"requirepass": `it's "quoted" \x41`, "protected-mode": "no", "maxclients": "5", "timeout": "60", "tcp-keepalive": "0", "tcp-backlog": "1",
 		"max-value-size": "2048", "dir": "/tmp/elsewhere", "partitions": "256", "appendfsync": "always", "active-expire-effort": "10",
+		"maxmemory": "1000000000", "maxmemory-policy": "volatile-ttl", "auto-compact-percentage": "0", "auto-compact-min-size": "1048576",
 		"loglevel": "debug", "log-format": "json",
+		"slowlog-log-slower-than": "-1", "slowlog-max-len": "0", "latency-monitor-threshold": "100",
+		"metrics-addr": "localhost:9121", "metrics-pprof": "yes",
 		"notify-keyspace-events": "$xKE", "client-output-buffer-limit": "normal 1 2 3 slave 4 5 6 pubsub 7 8 9",
 	}
 	for _, o := range Options {
@@ -93,6 +98,13 @@ func TestEveryOptionEverywhere(t *testing.T) {
 			}
 			if got := configured(t, load(t, args...), o.Name); got != value {
 				t.Errorf("command line: %q", got)
+			}
+			file := configFile(t, "# nothing")
+			if err := load(t, append([]string{file}, args...)...).ConfigRewrite(); err != nil {
+				t.Error(err)
+			}
+			if got := configured(t, load(t, file), o.Name); got != value {
+				t.Errorf("rewritten config file: %q", got)
 			}
 			if got := configured(t, load(t, "--"+o.Name+"="+value), o.Name); got != value {
 				t.Errorf("command line with =: %q", got)
@@ -117,10 +129,14 @@ func TestIllegalValues(t *testing.T) {
 		"max-value-size": {"1023", "1gb", "16 mb", "16tb", "-1", "", "kb", "18446744073709551616", "9999999999gb"},
 		"dir":            {""}, "partitions": {"0", "257"}, "appendfsync": {"sometimes"}, "active-expire-effort": {"0", "11"},
 		"loglevel": {"loud"}, "log-format": {"xml"},
-		"proto-max-bulk-len": {"512mb"}, "appendonly": {"no"}, "save": {"900 1"}, "databases": {"17"}, "maxmemory": {"1gb"}, "maxmemory-policy": {"allkeys-lru"},
-		"notify-keyspace-events": {"KEAq", "?"},
+		"proto-max-bulk-len": {"512mb"}, "appendonly": {"no"}, "save": {"900 1"}, "databases": {"17"}, "maxmemory": {"-1", "1tb", "50%"}, "maxmemory-policy": {"allkeys-lru"},
+		"auto-compact-percentage": {"-1", "100%"}, "auto-compact-min-size": {"-1", "big"},
+		"notify-keyspace-events":     {"KEAq", "?"},
 		"client-output-buffer-limit": {"normal 0 0", "others 1 1 1", "pubsub 1 2 -1", "pubsub x 2 1", "pubsub 1 2 1.5", "pubsub 1 1 1 pubsub"},
-		"cluster-enabled": {"yes"}, "daemonize": {"yes"},
+		"cluster-enabled":            {"yes"}, "daemonize": {"yes"},
+		"slowlog-log-slower-than": {"-2", "1ms", ""}, "slowlog-max-len": {"-1"}, "latency-monitor-threshold": {"-1", "2147483648"},
+		"latency-tracking": {"no"}, "latency-tracking-info-percentiles": {"50", ""},
+		"metrics-addr": {"9121", "localhost", "localhost:", "localhost:0", "localhost:65536", "localhost:http"}, "metrics-pprof": {"1"},
 	}
 	for _, o := range Options {
 		values := illegal[o.Name]

@@ -76,8 +76,8 @@ func (v octal) String() string { return strconv.FormatUint(uint64(*v.p), 8) }
 func (v octal) legal() string  { return "0 to 777" }
 
 // memory is a number of bytes in Redis' notation: 1k is 1000 bytes, 1kb 1024, and so on.
-type memory struct {
-	p        *int
+type memory[T ~int | ~int64] struct {
+	p        *T
 	min, max int64
 }
 
@@ -90,7 +90,7 @@ var memoryUnits = []struct {
 	{"b", 1}, {"", 1},
 }
 
-func (v memory) Set(text string) error {
+func (v memory[T]) Set(text string) error {
 	n, err := parseMemory(text)
 	if err != nil {
 		return err
@@ -98,12 +98,12 @@ func (v memory) Set(text string) error {
 	if err := within(n, v.min, v.max); err != nil {
 		return err
 	}
-	*v.p = int(n)
+	*v.p = T(n)
 	return nil
 }
 
-func (v memory) String() string { return strconv.Itoa(*v.p) }
-func (v memory) legal() string  { return fmt.Sprintf("%d to %d", v.min, v.max) }
+func (v memory[T]) String() string { return strconv.FormatInt(int64(*v.p), 10) }
+func (v memory[T]) legal() string  { return fmt.Sprintf("%d to %d", v.min, v.max) }
 
 func parseMemory(text string) (int64, error) {
 	for _, u := range memoryUnits {

@@ -125,6 +125,7 @@ func (c *conn) serve() error {
 
 // await waits for more from the client.
 func (c *conn) await() error {
+	c.session.Pause()
 	if err := c.setDeadline(); err != nil {
 		return err
 	}
@@ -144,7 +145,7 @@ func (c *conn) await() error {
 // setDeadline sets how long the next read may take.
 func (c *conn) setDeadline() error {
 	limit := c.server.Settings().Timeout
-	if c.session.IsSubscriber() {
+	if c.session.TakesMessages() {
 		limit = 0 // it waits for messages
 	}
 	stalling := c.guard.halfRead()
@@ -168,7 +169,7 @@ func (c *conn) setDeadline() error {
 
 // limitIdle applies a new timeout to a client that is idle. Any goroutine may call it.
 func (c *conn) limitIdle(timeout time.Duration) {
-	if c.stalling.Load() || c.session.IsSubscriber() {
+	if c.stalling.Load() || c.session.TakesMessages() {
 		return
 	}
 	_ = c.socket.readWithin(timeout) // if it fails the connection is gone
@@ -369,6 +370,7 @@ func (c *conn) pieces(b *batch, r *commands.Reply) error {
 // wait waits until what a ticket covers is committed. A panic meanwhile is the end of the process:
 // the store is in an unknown state.
 func (c *conn) wait(ticket keyspace.Ticket) error {
+	c.session.Pause()
 	c.committing = true
 	err := c.server.engine.Wait(ticket)
 	c.committing = false

@@ -20,6 +20,8 @@
 // A client that subscribes to something has a second goroutine, which sends it messages and, between
 // them, replies, from a bounded queue (outbox.go, subscriber.go).
 //
+// Beside it an HTTP server may tell monitoring how things are (metrics.go).
+//
 // Arguments are views of the connection's buffer and valid until their command has been executed and
 // its reply rendered. No reply leaves before what it reports or reveals is committed.
 package server

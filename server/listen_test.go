@@ -191,7 +191,7 @@ func TestProtectedMode(t *testing.T) {
 		s.engine = newFakeEngine()
 		s.mostFiles.Store(10)
 		s.listeners = map[net.Listener]*tls.Config{list[0]: nil}
-		s.acceptors.Go(func() { s.accept(foreigners{list[0]}, nil) })
+		s.acceptors.Go(func() { s.accept(foreigners{list[0]}, false) })
 		client := dial(t, list[0].Addr().String())
 		client.send("PING\r\n")
 		if c.denied {

@@ -66,8 +66,7 @@ type executor interface {
 // engine is the executor of a running server.
 type engine struct{ *commands.Engine }
 
-func (e engine) Wait(t keyspace.Ticket) error { return e.Keyspace.Wait(t) }
-func (e engine) Now() int64                   { return e.Keyspace.Now() }
+func (e engine) Now() int64 { return e.Keyspace.Now() }
 
 // Server accepts connections and serves each in a goroutine of its own. It is the [commands.Host] of
 // the engine it serves with. Safe for concurrent use.
@@ -82,8 +81,11 @@ type Server struct {
 	budget    budget
 
 	listeners map[net.Listener]*tls.Config // nil for plain connections
+	tls       atomic.Pointer[tls.Config]   // of TLS connections that begin now
+	observer  *observer                    // nil: nobody asks for metrics
 	acceptors sync.WaitGroup
 	stopping  atomic.Bool
+	shutdown  shutdown
 	stop      chan struct{} // closed when the server stops
 
 	traffic   traffic
@@ -107,6 +109,7 @@ func New(config *Config, log zerolog.Logger) *Server {
 		log:       log,
 		timeouts:  patient,
 		stop:      make(chan struct{}),
+		shutdown:  shutdown{asked: make(chan struct{})},
 		conns:     make(map[*conn]struct{}),
 		acceptLog: occasional{every: time.Second},
 		attackLog: occasional{every: time.Minute}, // as in Redis
@@ -118,12 +121,38 @@ func New(config *Config, log zerolog.Logger) *Server {
 // Listen opens the listeners that the settings ask for. Clients that connect wait until Start. The
 // error is one clear line; nothing is open then.
 func (s *Server) Listen() (err error) {
-	s.listeners, err = s.Settings().listen()
+	settings := s.Settings()
+	if s.listeners, err = settings.listen(); err != nil || settings.MetricsAddr == "" {
+		return err
+	}
+	if s.observer, err = newObserver(s, settings.MetricsAddr, settings.MetricsPprof); err != nil {
+		closeAll(slices.Collect(maps.Keys(s.listeners)))
+	}
 	return err
 }
 
 // Start serves the clients of the listeners with the engine, whose Host the server should be.
-func (s *Server) Start(e *commands.Engine) { s.serve(engine{e}, s.listeners) }
+func (s *Server) Start(e *commands.Engine) {
+	s.serve(engine{e}, s.listeners)
+	s.acceptors.Go(func() { s.sample(e) })
+	if s.observer != nil {
+		s.observer.observe(e)
+	}
+}
+
+// sample lets the engine look at its counters until the server stops.
+func (s *Server) sample(e *commands.Engine) {
+	ticker := time.NewTicker(commands.SampleInterval)
+	defer ticker.Stop()
+	for {
+		e.Sample(expiry.Monotonic())
+		select {
+		case <-s.stop:
+			return
+		case <-ticker.C:
+		}
+	}
+}
 
 // Addresses are those that the server listens on, as "tcp 127.0.0.1:6379", in alphabetical order.
 func (s *Server) Addresses() []string {
@@ -155,7 +184,10 @@ func (s *Server) serve(e executor, listeners map[net.Listener]*tls.Config) {
 		return nil
 	})
 	for ln, config := range listeners {
-		s.acceptors.Go(func() { s.accept(ln, config) })
+		if config != nil {
+			s.secure(config)
+		}
+		s.acceptors.Go(func() { s.accept(ln, config != nil) })
 	}
 }
 
@@ -170,7 +202,7 @@ func (s *Server) afford(settings *Settings) int {
 
 // accept accepts connections until the server stops. When that fails, usually for want of file
 // descriptors, it pauses: the next attempt would fail as fast as the last.
-func (s *Server) accept(ln net.Listener, config *tls.Config) {
+func (s *Server) accept(ln net.Listener, secret bool) {
 	const shortest, longest = 5 * time.Millisecond, time.Second
 	var spare reserve
 	pause := shortest
@@ -180,7 +212,7 @@ func (s *Server) accept(ln net.Listener, config *tls.Config) {
 		switch {
 		case err == nil:
 			pause = shortest
-			s.admit(nc, config)
+			s.admit(nc, secret)
 			continue
 		case s.stopping.Load():
 			return
@@ -205,18 +237,18 @@ func (s *Server) accept(ln net.Listener, config *tls.Config) {
 func (s *Server) mostClients() int { return min(s.Settings().MaxClients, int(s.mostFiles.Load())) }
 
 // admit begins to serve a connection, or turns it away. It never waits for the client.
-func (s *Server) admit(nc net.Conn, config *tls.Config) {
+func (s *Server) admit(nc net.Conn, secret bool) {
 	remote, local := addresses(nc)
 	c := &conn{server: s, gone: make(chan struct{}), guard: newGuard(&s.budget), socket: newSocket(nc, s.timeouts.write, &s.traffic)}
-	if config != nil {
-		c.socket = newSocket(tls.Server(nc, config), s.timeouts.write, &s.traffic)
+	if secret {
+		c.socket = newSocket(tls.Server(nc, s.tls.Load()), s.timeouts.write, &s.traffic)
 		c.guard.mostAhead = smallBuffer // a read gives no more than a TLS record
 	}
 
 	s.mu.Lock()
 	if len(s.conns) >= s.mostClients() {
 		s.mu.Unlock()
-		s.turnAway(nc, config != nil)
+		s.turnAway(nc, secret)
 		return
 	}
 	s.lastID++
@@ -253,6 +285,9 @@ func (s *Server) remove(c *conn) {
 // ctx's error returned. It must be called once.
 func (s *Server) Stop(ctx context.Context) error {
 	s.stopping.Store(true)
+	if s.observer != nil {
+		defer s.observer.stop() // until then it says that the server stops
+	}
 	close(s.stop)
 	closeAll(slices.Collect(maps.Keys(s.listeners)))
 	s.acceptors.Wait()

@@ -20,6 +20,7 @@ func (c *conn) Deliver(m *commands.Message) { c.outbox.deliver(m) }
 
 // write sends bytes after all that is under way to the client.
 func (c *conn) write(p []byte) error {
+	c.session.Pause()
 	if c.outbox != nil {
 		return c.outbox.write(p)
 	}
@@ -32,7 +33,7 @@ func (c *conn) interleave(b *batch) error {
 		return err
 	}
 	c.outbox.release(c.session.Proto)
-	if !c.session.IsSubscriber() {
+	if !c.session.TakesMessages() {
 		return c.closeOutbox()
 	}
 	return nil

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
+
+	"mayfly/commands"
 )
 
 // clientAuth says what the values of tls-auth-clients mean.
@@ -13,6 +15,24 @@ var clientAuth = map[string]tls.ClientAuthType{
 	"yes":      tls.RequireAndVerifyClientCert,
 	"optional": tls.VerifyClientCertIfGiven,
 	"no":       tls.NoClientCert,
+}
+
+// secure lets the server speak TLS with a configuration until CONFIG SET changes one of its options.
+// Connections that exist keep theirs; certificates can be renewed by setting the names of their files
+// again.
+func (s *Server) secure(config *tls.Config) {
+	s.tls.Store(config)
+	renew := func(changed *Settings) error {
+		config, err := changed.tlsConfig()
+		if err != nil {
+			return commands.Error("Unable to update TLS configuration: " + err.Error()) // as in Redis
+		}
+		s.tls.Store(config)
+		return nil
+	}
+	for _, option := range []string{"tls-cert-file", "tls-key-file", "tls-ca-cert-file", "tls-auth-clients"} {
+		s.OnChange(option, renew)
+	}
 }
 
 // tlsConfig makes the configuration of the TLS port: TLS 1.2 and newer. Errors are one clear line.

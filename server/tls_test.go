@@ -122,6 +122,63 @@ func TestTLS(t *testing.T) {
 	}
 }
 
+// serverName is who the server says it is to a client that connects now; "" if it refuses the client.
+func serverName(t *testing.T, address string, config *tls.Config) string {
+	t.Helper()
+	c := dialTLS(t, address, config)
+	if _, err := c.Write([]byte(command("PING"))); err != nil {
+		return ""
+	}
+	if _, err := c.r.Peek(1); err != nil {
+		return ""
+	}
+	return c.Conn.(*tls.Conn).ConnectionState().PeerCertificates[0].Subject.CommonName
+}
+
+// Certificates are renewed, and clients admitted or not, while the server runs.
+func TestTLSRenewal(t *testing.T) {
+	s, address, known := secureServer(t, "yes")
+	set := func(pairs ...[2]string) error { return s.ConfigSet(pairs) }
+	old := dialTLS(t, address, known)
+	old.send(command("PING"))
+	old.expect("+PONG\r\n")
+	stranger := &tls.Config{RootCAs: known.RootCAs}
+	if serverName(t, address, stranger) != "" {
+		t.Error("a client without a certificate is welcome")
+	}
+	must(t, set([2]string{"tls-auth-clients", "optional"}))
+	if serverName(t, address, stranger) == "" {
+		t.Error("a client without a certificate is not welcome")
+	}
+
+	// Renewed in place: the names of the files stay.
+	a := newAuthority(t)
+	a.sign("server", &x509.Certificate{IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}})
+	cert, key := s.Settings().TLSCertFile, s.Settings().TLSKeyFile
+	must(t, os.Rename(a.file("server.crt"), cert))
+	must(t, os.Rename(a.file("server.key"), key))
+	renewed := &tls.Config{RootCAs: a.pool}
+	if serverName(t, address, known) != "server" {
+		t.Error("the files are read without being asked for")
+	}
+	must(t, set([2]string{"tls-cert-file", cert}, [2]string{"tls-key-file", key}))
+	if serverName(t, address, renewed) != "server" {
+		t.Error("the certificate is not renewed")
+	}
+
+	// What cannot be used changes nothing.
+	err := set([2]string{"tls-key-file", a.file("ca.key")})
+	const want = "ERR CONFIG SET failed (possibly related to argument 'tls-key-file') - Unable to update TLS configuration: cannot use tls-cert-file "
+	if err == nil || !strings.HasPrefix(err.Error(), want) {
+		t.Errorf("got %v, want %s…", err, want)
+	}
+	if serverName(t, address, renewed) != "server" || s.Settings().TLSKeyFile != key {
+		t.Error("a key that does not fit is in use")
+	}
+	old.send(command("PING"))
+	old.expect("+PONG\r\n")
+}
+
 func TestTLSOptions(t *testing.T) {
 	a := newAuthority(t)
 	a.sign("server", &x509.Certificate{})

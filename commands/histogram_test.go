@@ -1,0 +1,77 @@
+package commands
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+)
+
+// The buckets lie side by side, and none is wider than a sixteenth of what is in it, or 16 ns.
+func TestBuckets(t *testing.T) {
+	from := time.Duration(0)
+	for i := range buckets - 1 {
+		end := bucketEnd(i)
+		if bucketOf(from) != i || bucketOf(end-1) != i || bucketOf(end) != i+1 {
+			t.Fatalf("bucket %d is to hold %d to %d ns, which are in %d and %d; the next is %d",
+				i, from, end-1, bucketOf(from), bucketOf(end-1), bucketOf(end))
+		}
+		if width := end - from; width > max(from/16, 16) {
+			t.Errorf("bucket %d, from %v, is %v wide", i, from, width)
+		}
+		from = end
+	}
+	for _, d := range []time.Duration{from, time.Hour, math.MaxInt64} {
+		if bucketOf(d) != buckets-1 {
+			t.Errorf("%v is in bucket %d, not in the last", d, bucketOf(d))
+		}
+	}
+	if bucketOf(-1) != 0 {
+		t.Error("a clock that stands still is not in the first bucket")
+	}
+}
+
+func TestPercentiles(t *testing.T) {
+	var h Histogram
+	if got := h.Percentile(99); got != 0 {
+		t.Errorf("the percentile of nothing is %v", got)
+	}
+	var c counter
+	random := rand.New(rand.NewPCG(1, 2))
+	var all []time.Duration
+	for range 10_000 {
+		d := time.Duration(random.ExpFloat64() * float64(50*time.Microsecond))
+		all = append(all, d)
+		c.count(d)
+	}
+	h.add(&c)
+	slices.Sort(all)
+	for _, percent := range []float64{0, 50, 90, 99, 99.9, 100} {
+		exact := all[max(int(percent/100*float64(len(all))+0.5), 1)-1]
+		if got := h.Percentile(percent); got < exact || got > exact+max(exact/16, 16) {
+			t.Errorf("p%v is %v, want %v", percent, got, exact)
+		}
+	}
+}
+
+// Redis names these bounds; the example of its manual has 33.
+func TestDistribution(t *testing.T) {
+	var c counter
+	for _, d := range []time.Duration{0, 1023, 1024, 30_000, 33_000, 100_000, 3 * time.Second, time.Minute} {
+		c.count(d)
+	}
+	var h Histogram
+	h.add(&c)
+	const want = `1# "calls" => (integer) 8
+2# "histogram_usec" => 1# (integer) 1 => (integer) 2
+   2# (integer) 2 => (integer) 3
+   3# (integer) 33 => (integer) 4
+   4# (integer) 66 => (integer) 5
+   5# (integer) 132 => (integer) 6
+   6# (integer) 4328521 => (integer) 7
+   7# (integer) 17314086 => (integer) 8`
+	if got := notation(distribution(&h)); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}

@@ -1,0 +1,228 @@
+package commands
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// Items of the same size: what one of them takes is known.
+const (
+	itemBody  = `{"item":"tea"}`
+	itemCount = 400
+)
+
+// fill puts documents into a container that lives for 1000 s, each with an end of its own after
+// 100 s, 101 s and so on, and returns what each takes.
+func (w *world) fill() (each int64) {
+	w.t.Helper()
+	w.expect("OK", "CONTAINER.SET", "orders", "TTL", "1000")
+	for i := range itemCount {
+		w.expect("OK", "DOC.PUT", "orders", fmt.Sprintf("id-%04d", i), itemBody, "TTL", fmt.Sprint(100+i))
+	}
+	return w.engine.Keyspace.Used() / itemCount
+}
+
+func (w *world) limit(bytes int64, policy Eviction) {
+	w.t.Helper()
+	w.expect("OK", "CONFIG", "SET", "maxmemory", fmt.Sprint(bytes), "maxmemory-policy", policy.String())
+}
+
+func TestMaxMemoryRefusesWritesUntilThereIsRoom(t *testing.T) {
+	w := newWorld(t)
+	each := w.fill()
+	w.limit(each*itemCount+each/2, NoEviction)
+	w.expect("OK", "DOC.PUT", "orders", "one-more", itemBody) // from below the limit one step beyond it
+	const oom = "(error) OOM command not allowed when used memory > 'maxmemory'."
+	w.expect(oom, "DOC.PUT", "orders", "too-many", itemBody)
+	w.expect(oom, "DOC.PUT", "orders", "id-0000", "{}") // that it would shrink is not looked into, as in Redis
+	w.expect(oom, "SET", "k", "v")
+	w.expect(fmt.Sprintf("(integer) %d", itemCount+1), "DOC.COUNT", "orders")
+	w.expect(`"{\"item\":\"tea\",\"ttl\":100}"`, "DOC.GET", "orders", "id-0000")
+	w.expect("(integer) 2", "DOC.DEL", "orders", "id-0000", "id-0001")
+	w.expect("OK", "SET", "k", "v")
+	w.expect("OK", "DOC.PUT", "orders", "too-many", itemBody)
+
+	// Death makes room, too, once it is noticed.
+	w.expect(oom, "SET", "k3", "v")
+	w.clock.Advance(2 * time.Minute)
+	w.engine.Keyspace.PurgeOnce()
+	w.expect("OK", "SET", "k3", "v")
+
+	got := infoFields(t, w.do(1, "INFO"))
+	used := fmt.Sprint(w.engine.Keyspace.Used())
+	if got["used_memory"] != used || got["maxmemory"] != fmt.Sprint(each*itemCount+each/2) || got["maxmemory_policy"] != "noeviction" || got["evicted_keys"] != "0" {
+		t.Errorf("INFO: used_memory %s (want %s), maxmemory %s, %s, %s evicted", got["used_memory"], used, got["maxmemory"], got["maxmemory_policy"], got["evicted_keys"])
+	}
+}
+
+func TestVolatileTTLEvictsTheNearestToDeath(t *testing.T) {
+	w := newWorld(t)
+	w.expect("OK", "SET", "for-ever", "v")
+	each := w.fill()
+	w.expect("OK", "CONFIG", "SET", "notify-keyspace-events", "Ee")
+	w.do(2, "SUBSCRIBE", "__keyevent@orders__:evicted")
+	w.received(2)
+	most := each * itemCount
+	w.limit(most, VolatileTTL)
+	for i := range itemCount / 2 {
+		w.expect("OK", "DOC.PUT", "orders", fmt.Sprintf("new-%04d", i), itemBody, "TTL", "5000")
+	}
+	if used := w.engine.Keyspace.Used(); used > most+2*each {
+		t.Errorf("%d bytes are used, the limit is %d", used, most)
+	}
+	w.expect(`"v"`, "GET", "for-ever")
+
+	var evicted, near int
+	for i := range itemCount {
+		if w.do(1, "DOC.EXISTS", "orders", fmt.Sprintf("id-%04d", i)).Int == 0 {
+			evicted++
+			if i < itemCount*3/4 {
+				near++
+			}
+		}
+	}
+	if evicted < itemCount/3 || near < evicted*9/10 {
+		t.Errorf("of %d evicted %d were among the nearest to death", evicted, near)
+	}
+	got := infoFields(t, w.do(1, "INFO", "stats"))["evicted_keys"]
+	events := w.received(2)
+	if got != fmt.Sprint(len(events)) || len(events) < evicted {
+		t.Errorf("%d documents are gone, evicted_keys is %s, %d events came", evicted, got, len(events))
+	}
+	if first := notation(events[0]); !strings.Contains(first, "__keyevent@orders__:evicted") || !strings.Contains(first, `"id-`) {
+		t.Errorf("an event says %s", first)
+	}
+	w.expect("OK", "CONFIG", "RESETSTAT")
+	if got := infoFields(t, w.do(1, "INFO", "stats"))["evicted_keys"]; got != "0" {
+		t.Errorf("after RESETSTAT evicted_keys is %s", got)
+	}
+	w.limit(0, NoEviction)
+}
+
+// TestEvictionIsWaitedFor: a reply does not leave before what was evicted for its command is committed,
+// even if that is an error.
+func TestEvictionIsWaitedFor(t *testing.T) {
+	w := newWorld(t)
+	w.expect("OK", "SET", "for-ever", "v")
+	w.expect("OK", "SET", "dying", "v", "EX", "100")
+	w.limit(1, VolatileTTL)
+	s := w.session(1)
+	s.Ticket = 0
+	if r := w.engine.Execute(s, []string{"SET", "k", "v"}); r.Kind != KindError {
+		t.Fatal(notation(r))
+	}
+	if s.Ticket == 0 {
+		t.Error("the reply waits for nothing")
+	}
+	w.limit(0, NoEviction)
+	w.restart()
+	w.expect("(nil)", "GET", "dying")
+}
+
+// TestALoweredLimitIsReachedStepByStep: no single command evicts all that is above it.
+func TestALoweredLimitIsReachedStepByStep(t *testing.T) {
+	w := newWorld(t)
+	for i := range 10 * itemCount {
+		w.expect("OK", "SET", fmt.Sprint("k", i), "v", "EX", "1000")
+	}
+	full := w.engine.Keyspace.Used()
+	w.limit(full/2, VolatileTTL)
+	w.expect("OK", "SET", "a", "v")
+	if used := w.engine.Keyspace.Used(); used > full-evictAtMost/2 || used < full-2*evictAtMost {
+		t.Errorf("the first command evicted from %d to %d bytes", full, used)
+	}
+	for i := 0; w.engine.Keyspace.Used() > full/2+evictAtMost/2; i++ {
+		if i > 100 {
+			t.Fatalf("%d bytes are still used, the limit is %d", w.engine.Keyspace.Used(), full/2)
+		}
+		w.expect("OK", "SET", "a", "v")
+	}
+	w.limit(0, NoEviction)
+}
+
+func TestRestartWithMoreThanMaxMemory(t *testing.T) {
+	w := newWorld(t)
+	each := w.fill()
+	w.limit(each*itemCount/2, NoEviction)
+	w.restart()
+	w.expect(fmt.Sprintf("(integer) %d", itemCount), "DOC.COUNT", "orders")
+	w.expect("(error) OOM command not allowed when used memory > 'maxmemory'.", "SET", "k", "v")
+	w.limit(each*itemCount/2, VolatileTTL)
+	w.expect("OK", "SET", "k", "v")
+	w.limit(0, NoEviction)
+}
+
+// TestManyWriteAtTheLimit lets sessions write, read and delete with eviction going on. Run with -race.
+func TestManyWriteAtTheLimit(t *testing.T) {
+	w := newWorld(t)
+	each := w.fill()
+	most := each * itemCount / 2
+	w.limit(most, VolatileTTL)
+	var wg sync.WaitGroup
+	const writers = 4
+	for n := range writers {
+		s := w.session(n + 2)
+		wg.Go(func() {
+			for i := range 500 {
+				id := fmt.Sprintf("w%d-%04d", n, i)
+				for _, args := range [][]string{
+					{"DOC.PUT", "orders", id, itemBody}, {"MULTI"}, {"SET", id, "v", "EX", "50"}, {"EXEC"}, {"DOC.GET", "orders", id}, {"DEL", id},
+				} {
+					if r := w.engine.Execute(s, args); r.Kind == KindError {
+						t.Errorf("%q: %s", args, r.Str)
+					}
+				}
+				if err := w.engine.Keyspace.Wait(s.Ticket); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if used := w.engine.Keyspace.Used(); used > most+2*writers*each {
+		t.Errorf("%d bytes are used, the limit is %d", used, most)
+	}
+	w.limit(0, NoEviction)
+}
+
+func TestDiagnose(t *testing.T) {
+	const gb = 1 << 30
+	for _, tt := range []struct {
+		name string
+		m    memoryFigures
+		want string
+	}{
+		{"empty", memoryFigures{}, "Hi Sam, this instance is empty"},
+		{"well", memoryFigures{used: gb, peak: gb, resident: 2 * gb, limit: 2 * gb}, "I can't find any memory issue"},
+		{"near the limit", memoryFigures{used: gb, peak: gb, limit: gb}, "items take 1.00G of the 1.00G of maxmemory"},
+		{"once more", memoryFigures{used: gb, peak: 2 * gb}, "items took 2.00G once"},
+		{"much besides", memoryFigures{used: gb, peak: gb, resident: 4 * gb}, "the process takes 4.00G"},
+	} {
+		if got := diagnose(tt.m); !strings.Contains(got, tt.want) {
+			t.Errorf("%s: %q does not say %q", tt.name, got, tt.want)
+		}
+	}
+}
+
+func TestMemoryStats(t *testing.T) {
+	w := newWorld(t)
+	if got := w.do(1, "MEMORY", "STATS"); field(got, "keys.bytes-per-key").Int != 0 || field(got, "total.allocated").Int != 0 {
+		t.Errorf("an empty server has %s", notation(got))
+	}
+	each := w.fill()
+	got := w.do(1, "MEMORY", "STATS")
+	if field(got, "keys.count").Int != itemCount || field(got, "keys.bytes-per-key").Int != each ||
+		field(got, "total.allocated").Int != each*itemCount || field(got, "allocator.allocated").Int == 0 {
+		t.Errorf("MEMORY STATS: %s", notation(got))
+	}
+	if got := w.do(1, "MEMORY", "MALLOC-STATS").Str; !strings.Contains(got, "/memory/classes/heap/objects:bytes ") {
+		t.Errorf("MEMORY MALLOC-STATS: %s", got)
+	}
+	w.expect("OK", "SELECT", "orders")
+	w.expect(fmt.Sprintf("(integer) %d", each), "MEMORY", "USAGE", "id-0000", "SAMPLES", "5")
+	w.clock.Advance(100 * time.Second)
+	w.expect("(nil)", "MEMORY", "USAGE", "id-0000")
+}

@@ -1,0 +1,103 @@
+package commands
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+var monitorCommand = Command{
+	Name: "monitor", Summary: "Listen for all requests received by the server in real time", Group: "server", Since: "1.0.0",
+	Arity: 1, Flags: Admin | NoScript | Loading | Stale,
+	Parse: just(monitor),
+}
+
+// monitor makes the session one that is shown all commands. As in Redis, who monitors already gets no
+// answer.
+func monitor(x *Context) Reply {
+	s := x.Session
+	if s.multi.open {
+		return Fail(errMonitorInMulti)
+	}
+	if s.monitoring {
+		return Reply{}
+	}
+	h := &x.Engine.Hub
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	s.Receiver.Hold()
+	h.monitors = append(h.monitors, s)
+	h.monitoring.Add(1)
+	s.change(func() { s.monitoring = true })
+	return OK
+}
+
+// stopMonitoring lets a session be shown no more commands.
+func (h *Hub) stopMonitoring(s *Session) {
+	if !s.monitoring {
+		return
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	place := slices.Index(h.monitors, s)
+	h.monitors = slices.Delete(h.monitors, place, place+1)
+	h.monitoring.Add(-1)
+	s.change(func() { s.monitoring = false })
+}
+
+// show shows a command that has run to those who monitor.
+func (h *Hub) show(s *Session, now int64, args []string) {
+	line := Status(monitorLine(s, now, args))
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if s.monitoring {
+		s.Receiver.Hold() // the command's own reply comes first
+	}
+	m := &Message{Reply: line}
+	for _, other := range h.monitors {
+		other.Receiver.Deliver(m)
+	}
+}
+
+// monitorLine is what MONITOR shows of a command that a session has given: when, in which database and
+// from where.
+func monitorLine(s *Session, now int64, args []string) string {
+	addr := s.Addr
+	if s.viaUnixSocket() {
+		addr = "unix:" + strings.TrimSuffix(s.LAddr, ":0")
+	}
+	var line strings.Builder
+	fmt.Fprintf(&line, "%d.%06d [%s %s]", now/1000, now%1000*1000, s.database, addr)
+	for _, arg := range args {
+		line.WriteByte(' ')
+		writeQuoted(&line, arg)
+	}
+	return line.String()
+}
+
+// writeQuoted writes any bytes as printable text in quotes, as Redis does.
+func writeQuoted(out *strings.Builder, s string) {
+	out.WriteByte('"')
+	for i := range len(s) {
+		switch c := s[i]; {
+		case c == '\\' || c == '"':
+			out.WriteByte('\\')
+			out.WriteByte(c)
+		case c == '\n':
+			out.WriteString(`\n`)
+		case c == '\r':
+			out.WriteString(`\r`)
+		case c == '\t':
+			out.WriteString(`\t`)
+		case c == '\a':
+			out.WriteString(`\a`)
+		case c == '\b':
+			out.WriteString(`\b`)
+		case c < ' ' || c > '~':
+			fmt.Fprintf(out, `\x%02x`, c)
+		default:
+			out.WriteByte(c)
+		}
+	}
+	out.WriteByte('"')
+}

@@ -1,0 +1,105 @@
+package commands
+
+import (
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"mayfly/keyspace"
+)
+
+func TestBackupFolder(t *testing.T) {
+	for path, want := range map[string]string{
+		"monday":           "/var/lib/monday",
+		"backups/monday":   "/var/lib/backups/monday",
+		"../monday":        "/var/monday",
+		"/mnt/monday/":     "/mnt/monday",
+		"mayfly2":          "/var/lib/mayfly2",
+		"..mayfly":         "/var/lib/..mayfly",
+		"mayfly":           "",
+		"mayfly/in":        "",
+		"/var/lib/mayfly":  "",
+		"x/../mayfly/../.": "/var/lib",
+	} {
+		if got, err := backupFolder("/var/lib/mayfly", path); got != want || (err == nil) != (want != "") {
+			t.Errorf("%s: %q, %v; want %q", path, got, err, want)
+		}
+	}
+}
+
+// TestBackup opens a backup like any data folder.
+func TestBackup(t *testing.T) {
+	w := newWorld(t)
+	w.expect("OK", "SET", "k", "then")
+	w.expect("OK", "BACKUP", "copy")
+	w.expect("OK", "SET", "k", "now")
+	to := filepath.Join(filepath.Dir(w.dir), "copy")
+	w.expect("(error) ERR cannot back up to "+to+": it exists, and a backup goes into a new folder", "BACKUP", to)
+	w.expect("(error) ERR a backup cannot be in the data folder", "BACKUP", filepath.Join(w.dir, "copy"))
+	missing := filepath.Join(to, "no", "such")
+	w.expect("(error) ERR cannot back up to "+missing+": no such file or directory", "BACKUP", missing)
+	if r := w.do(1, "BACKUP", strings.Repeat("x", 5000)); !strings.HasSuffix(r.Str, ": file name too long") {
+		t.Errorf("under a name that is too long: %s", notation(r))
+	}
+
+	ks, err := keyspace.Open(keyspace.Options{Dir: to, Clock: w.clock, NoPurge: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var tx keyspace.Tx
+	ks.BeginKey(&tx, "k")
+	if it, _ := tx.Get(tx.Container("0"), "k"); it.Body != "then" {
+		t.Errorf("the backup has %q", it.Body)
+	}
+	tx.Close()
+	if err := ks.Close(); err != nil {
+		t.Error(err)
+	}
+	if err := os.RemoveAll(to); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestInfoPersistence(t *testing.T) {
+	w := newWorld(t)
+	info := func() map[string]string { return infoFields(t, w.do(1, "INFO", "persistence")) }
+	w.expect("OK", "SET", "k", "v")
+	w.clock.Advance(time.Hour)
+	w.expect("OK", "SAVE")
+	w.expect("(integer) 1767229200", "LASTSAVE")
+	if got := info(); got["rdb_last_save_time"] != "1767229200" || got["rdb_saves"] != "1" || got["rdb_last_bgsave_status"] != "ok" || got["rdb_bgsave_in_progress"] != "0" {
+		t.Errorf("after SAVE: %q", got)
+	}
+	w.clock.Advance(time.Hour)
+	w.expect("Background saving started", "BGSAVE")
+	for info()["rdb_bgsave_in_progress"] == "1" { // soon done, or the test times out
+		runtime.Gosched()
+	}
+	w.expect("(integer) 1767232800", "LASTSAVE")
+
+	for i := range 10 {
+		w.expect("OK", "SET", "k", strings.Repeat("v", i))
+		w.expect("OK", "SAVE")
+	}
+	before := info()
+	w.expect("Background compaction started", "COMPACT")
+	for info()["aof_rewrite_in_progress"] == "1" {
+		runtime.Gosched()
+	}
+	if got := info(); got["compactions"] == before["compactions"] || got["last_compaction_status"] != "ok" || len(got["store_bytes"]) > len(before["store_bytes"]) {
+		t.Errorf("after COMPACT: %q\nbefore: %q", got, before)
+	}
+}
+
+func TestShutdown(t *testing.T) {
+	for _, args := range []string{"", "NOSAVE", "save", "NOW", "FORCE", "SAVE NOW FORCE"} {
+		w := newWorld(t)
+		r := w.do(1, append([]string{"SHUTDOWN"}, strings.Fields(args)...)...)
+		if r.Kind != KindNone || !w.host.stopped || !w.session(1).Closing {
+			t.Errorf("SHUTDOWN %s: %s, stopped: %v, the connection ends: %v", args, notation(r), w.host.stopped, w.session(1).Closing)
+		}
+	}
+}

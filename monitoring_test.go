@@ -1,0 +1,207 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// listen starts redis-cli for a session that goes on until it is ended, and returns the lines that it
+// prints.
+func (p *process) listen(args ...string) *bufio.Scanner {
+	p.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	cli := exec.CommandContext(ctx, need(p.t, "redis-cli"), append([]string{"-p", p.port}, args...)...)
+	out, err := cli.StdoutPipe()
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	if err := cli.Start(); err != nil {
+		p.t.Fatal(err)
+	}
+	p.t.Cleanup(func() {
+		cancel()
+		_ = cli.Wait() // it has been killed
+	})
+	return bufio.NewScanner(out)
+}
+
+// expectLines reads as many lines as there are patterns, which they must match.
+func expectLines(t *testing.T, lines *bufio.Scanner, patterns ...string) {
+	t.Helper()
+	for _, pattern := range patterns {
+		if !lines.Scan() || !regexp.MustCompile("^(?:"+pattern+")$").MatchString(lines.Text()) {
+			t.Fatalf("redis-cli prints %q (%v), want %s", lines.Text(), lines.Err(), pattern)
+		}
+	}
+}
+
+func TestRedisCLIMonitor(t *testing.T) {
+	p := start(t, filepath.Join(t.TempDir(), "data"))
+	for _, option := range []string{"-2", "-3"} {
+		lines := p.listen(option, "MONITOR")
+		expectLines(t, lines, "OK")
+		p.cli("SET", "a", "x y")
+		p.cli("-n", "3", "GET", `"`)
+		const client = `\d{10}\.\d{6} \[%d 127\.0\.0\.1:\d+\] %s`
+		expectLines(t, lines,
+			fmt.Sprintf(client, 0, `"SET" "a" "x y"`), fmt.Sprintf(client, 3, `"(SELECT|select)" "3"`), fmt.Sprintf(client, 3, `"GET" "\\""`))
+	}
+}
+
+// TestRedisCLIStatistics uses what redis-cli has for looking at a server.
+func TestRedisCLIStatistics(t *testing.T) {
+	p := start(t, filepath.Join(t.TempDir(), "data"))
+	for n := range 20 {
+		p.cli("SET", fmt.Sprint("key", n), strings.Repeat("x", n+1))
+	}
+	p.cli("DOC.PUT", "0", "doc", `{"a":1}`)
+
+	lines := p.listen("--stat", "-i", "0.05")
+	expectLines(t, lines, `------- data ------.*`, `keys +mem +clients +blocked +requests +connections *`,
+		`21 +\d+\.?\d*[BKMG] +1 +0 +\d+ \(\+0\) +\d+ *`, `21 +\d+\.?\d*[BKMG] +1 +0 +\d+ \(\+1\) +\d+ *`)
+
+	for _, tt := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"--bigkeys"}, `Biggest string found '"key19"' has 20 bytes`},
+		{[]string{"--memkeys"}, `Biggest string found '"key19"' has \d+ bytes`},
+		{[]string{"--scan", "--pattern", "key1?"}, `(key1\d\n){10}`},
+		{[]string{"--raw", "--latency", "-i", "0"}, `\d+ \d+ \d+\.\d+ \d+`},
+		{[]string{"SLOWLOG", "LEN"}, `\d+`},
+		{[]string{"LATENCY", "LATEST"}, ``},
+		{[]string{"LATENCY", "DOCTOR"}, `Latency monitoring is off.*`},
+	} {
+		out, code := p.cliWith(nil, tt.args...)
+		if code != 0 || !regexp.MustCompile(tt.want).MatchString(out) {
+			t.Errorf("redis-cli %q: exit code %d\n%s\nwant %s", tt.args, code, out, tt.want)
+		}
+	}
+}
+
+// TestExporter asks what redis_exporter asks, and finds in the answers what it reads.
+func TestExporter(t *testing.T) {
+	p := start(t, filepath.Join(t.TempDir(), "data"))
+	p.cli("SET", "k", "v", "EX", "1000")
+	p.cli("GET", "k")
+	p.cli("INCR", "k")
+	p.cli("CONFIG", "SET", "slowlog-log-slower-than", "0")
+	fields := map[string]string{}
+	for line := range strings.SplitSeq(p.cli("INFO", "ALL"), "\r\n") {
+		if name, value, ok := strings.Cut(line, ":"); ok {
+			fields[name] = value
+		}
+	}
+	const number = `\d+(\.\d+)?`
+	for name, pattern := range map[string]string{
+		"redis_version": `\d+\.\d+\.\d+`, "redis_mode": "standalone", "os": ".+", "role": "master", "process_id": number, "run_id": "[0-9a-f]{40}",
+		"tcp_port": p.port, "uptime_in_seconds": number, "server_time_usec": number, "mem_allocator": ".+", "maxmemory_policy": "noeviction",
+		"connected_clients": "1", "blocked_clients": "0", "maxclients": number, "pubsub_clients": "0",
+		"used_memory": number, "used_memory_rss": number, "used_memory_peak": number, "used_memory_overhead": number, "used_memory_dataset": number,
+		"maxmemory": number, "total_system_memory": number, "mem_fragmentation_ratio": number, "allocator_allocated": number,
+		"loading": "0", "rdb_bgsave_in_progress": "0", "rdb_last_save_time": number, "rdb_last_bgsave_status": "ok",
+		"aof_enabled": "1", "aof_rewrite_in_progress": "0", "aof_last_bgrewrite_status": "ok", "aof_last_write_status": "ok", "aof_current_size": number,
+		"total_connections_received": number, "total_commands_processed": number, "instantaneous_ops_per_sec": number,
+		"total_net_input_bytes": number, "total_net_output_bytes": number, "instantaneous_input_kbps": number, "instantaneous_output_kbps": number,
+		"rejected_connections": "0", "expired_keys": "0", "expired_stale_perc": number, "expired_time_cap_reached_count": number, "evicted_keys": "0",
+		"keyspace_hits": "1", "keyspace_misses": "0", "pubsub_channels": "0", "pubsub_patterns": "0", "total_error_replies": "1",
+		"connected_slaves": "0", "cluster_enabled": "0", "used_cpu_sys": number, "used_cpu_user": number,
+		"db0":                          `keys=1,expires=1,avg_ttl=\d+`,
+		"cmdstat_get":                  `calls=1,usec=\d+,usec_per_call=\d+\.\d\d,rejected_calls=0,failed_calls=0`,
+		"cmdstat_config|set":           `calls=1,usec=\d+,usec_per_call=\d+\.\d\d,rejected_calls=0,failed_calls=0`,
+		"cmdstat_incr":                 `calls=1,usec=\d+,usec_per_call=\d+\.\d\d,rejected_calls=0,failed_calls=1`,
+		"latency_percentiles_usec_get": `p50=\d+\.\d{3},p99=\d+\.\d{3},p99\.9=\d+\.\d{3}`,
+		"errorstat_ERR":                "count=1",
+	} {
+		if value, ok := fields[name]; !ok || !regexp.MustCompile("^(?:"+pattern+")$").MatchString(value) {
+			t.Errorf("INFO has %s:%s, want %s", name, value, pattern)
+		}
+	}
+	for _, tt := range []struct{ command, want string }{
+		{"CONFIG GET *", `(?s).*maxclients\n10000\n.*`},
+		{"SLOWLOG LEN", `[1-9]\d*`},
+		{"SLOWLOG GET 1", `(?s)\d+\n\d{10}\n\d+\nSLOWLOG\nLEN\n127\.0\.0\.1:\d+`},
+		{"LATENCY LATEST", ``},
+		{"LATENCY HISTOGRAM get", `get\ncalls\n1\nhistogram_usec\n\d+\n1`},
+		{"CLIENT LIST", `id=.*`},
+	} {
+		if got := p.cli(strings.Fields(tt.command)...); !regexp.MustCompile("^(?:" + tt.want + ")$").MatchString(got) {
+			t.Errorf("%s: %q, want %s", tt.command, got, tt.want)
+		}
+	}
+}
+
+// TestMetrics scrapes a running server and asks for its health.
+func TestMetrics(t *testing.T) {
+	address := "127.0.0.1:" + freePort(t)
+	p := start(t, filepath.Join(t.TempDir(), "data"), "--metrics-addr", address)
+	p.cli("SET", "k", "v")
+	if status, body := fetch(t, address, "/healthz"); status != 200 || body != "ok\n" {
+		t.Errorf("/healthz: %d %q", status, body)
+	}
+	status, body := fetch(t, address, "/metrics")
+	if status != 200 || !strings.Contains(body, "\nmayfly_command_duration_seconds_count{command=\"set\"} 1\n") {
+		t.Errorf("/metrics: %d\n%s", status, body)
+	}
+	// The same address again: one line and exit code 1, before any data are touched.
+	checkRefusal(t, runToEnd(t, nil, "--port", freePort(t), "--metrics-addr", address), "cannot listen on metrics-addr "+address, "in use")
+	p.terminate()
+}
+
+func fetch(t *testing.T, address, path string) (status int, body string) {
+	t.Helper()
+	client := http.Client{Timeout: patience}
+	response, err := client.Get("http://" + address + path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := io.ReadAll(response.Body)
+	if err := errors.Join(err, response.Body.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return response.StatusCode, string(text)
+}
+
+// TestSlowlogOptions shows that the options work from the command line and while running.
+func TestSlowlogOptions(t *testing.T) {
+	p := start(t, filepath.Join(t.TempDir(), "data"), "--slowlog-log-slower-than", "0", "--slowlog-max-len", "2", "--latency-monitor-threshold", "1")
+	for range 5 {
+		p.cli("PING")
+	}
+	if got := p.cli("SLOWLOG", "LEN"); got != "2" {
+		t.Errorf("%s entries are kept", got)
+	}
+	p.cli("CONFIG", "SET", "slowlog-log-slower-than", "-1")
+	p.cli("SLOWLOG", "RESET")
+	p.cli("PING")
+	if got := p.cli("SLOWLOG", "LEN"); got != "0" {
+		t.Errorf("switched off, it has %s entries", got)
+	}
+	if got := p.cli("LATENCY", "DOCTOR"); strings.Contains(got, "is off") {
+		t.Errorf("latency-monitor-threshold has no effect: %s", got)
+	}
+	// The figures of the moment come by themselves.
+	deadline := time.Now().Add(patience)
+	for rate := 0; rate == 0; {
+		if time.Now().After(deadline) {
+			t.Fatal("instantaneous_ops_per_sec remains 0")
+		}
+		_, after, _ := strings.Cut(p.cli("INFO", "stats"), "instantaneous_ops_per_sec:")
+		text, _, _ := strings.Cut(after, "\r")
+		var err error
+		if rate, err = strconv.Atoi(text); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,123 @@
+package server
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// rewrite changes options of a server with this config file, then rewrites the file and returns its
+// text.
+func rewrite(t *testing.T, text string, pairs ...[2]string) string {
+	t.Helper()
+	path := configFile(t, text)
+	c := load(t, path)
+	if err := c.ConfigSet(pairs); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.ConfigRewrite(); err != nil {
+		t.Fatal(err)
+	}
+	again := load(t, path)
+	for _, pair := range pairs {
+		if got, want := configured(t, again, pair[0]), configured(t, c, pair[0]); got != want {
+			t.Errorf("%s is %q after a restart, was %q", pair[0], got, want)
+		}
+	}
+	got, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.ConfigRewrite(); err != nil {
+		t.Fatal(err)
+	}
+	if twice, err := os.ReadFile(path); err != nil || string(twice) != string(got) {
+		t.Errorf("rewritten twice:\n%s\nonce:\n%s", twice, got)
+	}
+	return string(got)
+}
+
+func TestConfigRewrite(t *testing.T) {
+	for _, tt := range []struct {
+		name, before string
+		set          [][2]string
+		after        string
+	}{
+		{"nothing has changed", "  TIMEOUT 7\n\n# no newline at the end", nil, "  TIMEOUT 7\n\n# no newline at the end"},
+		{"in its place", "# first\ntimeout 7\n# last\n", [][2]string{{"timeout", "8"}}, "# first\ntimeout 8\n# last\n"},
+		{"back to the default", "timeout 7\nport 7000\n", [][2]string{{"timeout", "0"}}, "timeout 0\nport 7000\n"},
+		{"the last of several lines counts", "timeout 1\nport 7000\ntimeout 2", [][2]string{{"timeout", "3"}}, "timeout 3\nport 7000\n"},
+		{"what the last line says", "timeout 1\ntimeout 2\n", [][2]string{{"timeout", "2"}}, "timeout 1\ntimeout 2\n"},
+		{"added", "port 7000", [][2]string{{"timeout", "8"}, {"requirepass", `a "b"`}, {"maxmemory", "1gb"}},
+			"port 7000\n" + rewriteSignature + "\nrequirepass \"a \\\"b\\\"\"\ntimeout 8\nmaxmemory 1073741824\n"},
+		{"added below what was added", rewriteSignature + "\ntimeout 1\n", [][2]string{{"maxclients", "5"}},
+			rewriteSignature + "\ntimeout 1\nmaxclients 5\n"},
+		{"several lines make one value", "client-output-buffer-limit pubsub 1 2 3\nclient-output-buffer-limit normal 4 5 6\n", [][2]string{{"timeout", "8"}},
+			"client-output-buffer-limit pubsub 1 2 3\nclient-output-buffer-limit normal 4 5 6\n" + rewriteSignature + "\ntimeout 8\n"},
+		{"options of Redis that stand for themselves", "save \"\"\nappendonly yes\n", [][2]string{{"max-value-size", "1mb"}},
+			"save \"\"\nappendonly yes\n" + rewriteSignature + "\nmax-value-size 1048576\n"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if got := rewrite(t, tt.before, tt.set...); got != tt.after {
+				t.Errorf("got\n%s\nwant\n%s", got, tt.after)
+			}
+		})
+	}
+}
+
+func TestConfigRewriteWithoutFile(t *testing.T) {
+	const want = "ERR The server is running without a config file"
+	if err := load(t).ConfigRewrite(); err == nil || err.Error() != want {
+		t.Errorf("%v, want %s", err, want)
+	}
+}
+
+// TestConfigRewriteFails: the file stays as it was, and nothing else is left.
+func TestConfigRewriteFails(t *testing.T) {
+	path := configFile(t, "timeout 1\n")
+	c := load(t, path)
+	if err := c.ConfigSet([][2]string{{"timeout", "2"}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte("nonsense 1\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.ConfigRewrite(); err == nil || !strings.HasPrefix(err.Error(), "ERR Rewriting config file: ") {
+		t.Errorf("a file that cannot be read back was rewritten: %v", err)
+	}
+	if err := os.RemoveAll(filepath.Dir(path)); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.ConfigRewrite(); err == nil || err.Error() != "ERR Rewriting config file: no such file or directory" {
+		t.Errorf("a file was written into a folder that is gone: %v", err)
+	}
+}
+
+// TestConfigRewriteKeepsTheFileItself: its permissions, and the link that names it.
+func TestConfigRewriteKeepsTheFileItself(t *testing.T) {
+	path := configFile(t, "timeout 1\n")
+	if err := os.Chmod(path, 0o640); err != nil {
+		t.Fatal(err)
+	}
+	link := filepath.Join(t.TempDir(), "link.conf")
+	if err := os.Symlink(path, link); err != nil {
+		t.Fatal(err)
+	}
+	c := load(t, link)
+	if err := c.ConfigSet([][2]string{{"timeout", "2"}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.ConfigRewrite(); err != nil {
+		t.Fatal(err)
+	}
+	if info, err := os.Lstat(path); err != nil || info.Mode() != 0o640 {
+		t.Errorf("%v, %v", info.Mode(), err)
+	}
+	if info, err := os.Lstat(link); err != nil || info.Mode()&os.ModeSymlink == 0 {
+		t.Errorf("the link became a file: %v, %v", info.Mode(), err)
+	}
+	if entries, err := os.ReadDir(filepath.Dir(path)); err != nil || len(entries) != 1 {
+		t.Errorf("left beside it: %v, %v", entries, err)
+	}
+}

@@ -1,0 +1,32 @@
+package server
+
+import (
+	"math"
+	"runtime/debug"
+	"sync"
+)
+
+// How much memory the runtime is to do with, for a given maxmemory. The collector lets garbage grow to
+// the size of what is in use, unless that would exceed the limit: then it works harder instead. What it
+// needs at the least is the items (maxmemory), the newest journal, which is in memory until it is
+// folded into the stores, and what connections buffer. With less it would only burn time, so the
+// limit is generous, and it is soft: a heap that does not fit may exceed it.
+const (
+	runtimeFactor = 1.25
+	runtimeBase   = 256 << 20 // bytes
+)
+
+// initialLimit is the limit that the environment sets (GOMEMLIMIT); the runtime has none by default.
+var initialLimit = sync.OnceValue(func() int64 { return debug.SetMemoryLimit(-1) })
+
+// RuntimeLimit is Go's soft limit on memory that follows from maxmemory, in bytes; math.MaxInt64 if
+// there is none.
+func (s *Settings) RuntimeLimit() int64 {
+	if s.MaxMemory == 0 || s.MaxMemory > math.MaxInt64/2 {
+		return math.MaxInt64
+	}
+	return int64(float64(s.MaxMemory)*runtimeFactor) + runtimeBase
+}
+
+// LimitRuntime puts that limit into force, or the one that GOMEMLIMIT sets, if that is lower.
+func (s *Settings) LimitRuntime() { debug.SetMemoryLimit(min(initialLimit(), s.RuntimeLimit())) }

@@ -1,0 +1,233 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"net"
+	"net/http"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"mayfly/commands"
+	"mayfly/keyspace"
+
+	"github.com/rs/zerolog"
+)
+
+// notMetrics are the fields of INFO with numbers that are no metrics, because another says the same,
+// Prometheus works it out itself, or they never change.
+var notMetrics = []string{
+	"arch_bits", "process_id", "tcp_port", "server_time_usec", "uptime_in_days", // of the Go and process collectors, or fixed
+	"allocator_active", "allocator_resident", "mem_fragmentation_bytes", "gc_cycles",
+	"rdb_saves", "aof_enabled", "aof_rewrite_scheduled", "aof_rewrites", "aof_current_size", "aof_last_bgrewrite_status",
+	"instantaneous_input_kbps", "instantaneous_output_kbps", "expired_stale_perc", "expired_time_cap_reached_count",
+	"expire_cycle_cpu_milliseconds", "connected_slaves", "used_cpu_sys_children", "used_cpu_user_children", "cluster_enabled",
+}
+
+// Every number that INFO gives is a metric unless it is named above, and every metric is in INFO.
+func TestMetricsAreThoseOfInfo(t *testing.T) {
+	s, _ := realServer(t)
+	seen := map[string]bool{}
+	for _, f := range s.engine.(engine).Info() {
+		seen[f.Name] = true
+		text := fmt.Sprint(f.Value)
+		_, err := strconv.ParseFloat(text, 64)
+		_, isMetric := metricsOfInfo[f.Name]
+		if isNumber := err == nil || text == "ok" || text == "err"; isNumber != (isMetric || slices.Contains(notMetrics, f.Name)) {
+			t.Errorf("%s:%s: it is a metric: %v", f.Name, text, isMetric)
+		}
+		if isMetric && slices.Contains(notMetrics, f.Name) {
+			t.Errorf("%s is and is not a metric", f.Name)
+		}
+	}
+	for _, name := range append(slices.Collect(maps.Keys(metricsOfInfo)), notMetrics...) {
+		if !seen[name] {
+			t.Errorf("INFO has no %s", name)
+		}
+	}
+}
+
+// get asks the observer of a server for a page.
+func get(t *testing.T, s *Server, path string) (status int, body string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, "GET", "http://"+s.observer.listener.Addr().String()+path, nil)
+	must(t, err)
+	response, err := http.DefaultClient.Do(request)
+	must(t, err)
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	must(t, err)
+	return response.StatusCode, string(text)
+}
+
+// observed makes a server with an observer, whose engine is still loading.
+func observed(t *testing.T, options ...string) (*Server, *commands.Engine) {
+	t.Helper()
+	port := freePort(t)
+	s := newTestServer(t, append(options, "--port", strconv.Itoa(port), "--metrics-addr", fmt.Sprintf("127.0.0.1:%d", freePort(t)))...)
+	must(t, s.Listen())
+	e := &commands.Engine{Host: s, Log: zerolog.Nop()}
+	ks, err := keyspace.Open(keyspace.Options{Dir: s.Settings().Dir, Partitions: 4, OnDeath: e.Hub.Died})
+	must(t, err)
+	e.Keyspace = ks
+	t.Cleanup(func() { must(t, ks.Close()) })
+	return s, e
+}
+
+func TestHealth(t *testing.T) {
+	s, e := observed(t)
+	health := func() string {
+		status, body := get(t, s, "/healthz")
+		return fmt.Sprint(status, " ", body)
+	}
+	if got := health(); got != "503 loading\n" {
+		t.Errorf("before the start: %s", got)
+	}
+	if status, body := get(t, s, "/metrics"); status != 200 || strings.Contains(body, "mayfly_") || !strings.Contains(body, "go_goroutines") {
+		t.Errorf("before the start: %d %s", status, body)
+	}
+	s.Start(e)
+	if got := health(); got != "200 ok\n" {
+		t.Errorf("while serving: %s", got)
+	}
+	// A client that has asked for much and takes nothing keeps the server from coming to its end.
+	c := dial(t, strings.TrimPrefix(s.Addresses()[0], "tcp "))
+	c.send(command("SET", "k", strings.Repeat("x", 1<<20)) + strings.Repeat(command("GET", "k"), 64))
+	c.expect("+OK\r\n")
+	stopped := make(chan error, 1)
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	go func() { stopped <- s.Stop(ctx) }()
+	eventually(t, "it is stopping", func() bool { return s.stopping.Load() })
+	if got := health(); got != "503 stopping\n" {
+		t.Errorf("while stopping: %s", got)
+	}
+	cancel()
+	<-stopped
+	s.serving.Wait()
+	if nc, err := net.Dial("tcp", s.observer.listener.Addr().String()); err == nil {
+		_ = nc.Close()
+		t.Error("after the end it still listens")
+	}
+}
+
+// A scrape has the figures that clients have caused, and nothing but legal lines.
+func TestScrape(t *testing.T) {
+	s, e := observed(t)
+	s.Start(e)
+	c := dial(t, strings.TrimPrefix(s.Addresses()[0], "tcp "))
+	c.send("SET k v\r\nGET k\r\nGET none\r\nGET\r\nINCR k\r\nCONTAINER.SET orders TTL 100\r\nDOC.PUT orders 1 {}\r\nSUBSCRIBE c\r\n")
+	c.expect("+OK\r\n$1\r\nv\r\n$-1\r\n-ERR wrong number of arguments for 'get' command\r\n-ERR value is not an integer or out of range\r\n" +
+		"+OK\r\n+OK\r\n*3\r\n$9\r\nsubscribe\r\n$1\r\nc\r\n:1\r\n")
+	status, body := get(t, s, "/metrics")
+	if status != 200 {
+		t.Fatalf("%d %s", status, body)
+	}
+	for _, want := range []string{
+		`mayfly_command_duration_seconds_count{command="get"} 2`,
+		`mayfly_command_duration_seconds_bucket{command="get",le="17.179869184"} 2`,
+		`mayfly_command_duration_seconds_bucket{command="get",le="+Inf"} 2`,
+		`mayfly_command_rejected_total{command="get"} 1`,
+		`mayfly_command_failed_total{command="incr"} 1`,
+		`mayfly_command_failed_total{command="get"} 0`,
+		`mayfly_errors_total{code="ERR"} 2`,
+		`mayfly_keyspace_hits_total 1`,
+		`mayfly_keyspace_misses_total 1`,
+		`mayfly_connected_clients 1`,
+		`mayfly_pubsub_clients 1`,
+		`mayfly_pubsub_channels 1`,
+		`mayfly_journal_write_ok 1`,
+		`mayfly_container_items{container="0"} 1`,
+		`mayfly_container_items{container="orders"} 1`,
+		`mayfly_container_expiring_items{container="orders"} 1`,
+		`mayfly_container_expiring_items{container="0"} 0`,
+	} {
+		if !strings.Contains(body, "\n"+want+"\n") {
+			t.Errorf("it lacks %s", want)
+		}
+	}
+	for _, want := range []string{"\ngo_goroutines ", "\nprocess_resident_memory_bytes ", "\nmayfly_memory_used_bytes ", "\nmayfly_expiry_cycles_total "} {
+		if !strings.Contains(body, want) {
+			t.Errorf("it lacks %s", want)
+		}
+	}
+	line := regexp.MustCompile(`^(# (HELP|TYPE) \w+ .+|\w+(\{\w+="[^"]*"(,\w+="[^"]*")*\})? [-+.e0-9]+)$`)
+	for l := range strings.Lines(body) {
+		if !line.MatchString(strings.TrimSuffix(l, "\n")) {
+			t.Errorf("not a line of Prometheus: %s", l)
+		}
+	}
+	if status, _ := get(t, s, "/debug/pprof/"); status != 404 {
+		t.Errorf("profiles are served unasked: %d", status)
+	}
+	must(t, s.Stop(t.Context()))
+}
+
+func TestProfiles(t *testing.T) {
+	s, e := observed(t, "--metrics-pprof", "yes")
+	s.Start(e)
+	for _, path := range []string{"/debug/pprof/", "/debug/pprof/goroutine?debug=1", "/debug/pprof/cmdline"} {
+		if status, body := get(t, s, path); status != 200 || body == "" {
+			t.Errorf("%s: %d", path, status)
+		}
+	}
+	must(t, s.Stop(t.Context()))
+}
+
+// Whoever opens connections without end gets a few.
+func TestFewConns(t *testing.T) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	few := newFewConns(ln, 2)
+	defer few.Close()
+	accepted := make(chan net.Conn)
+	go func() {
+		defer close(accepted)
+		for {
+			nc, err := few.Accept()
+			if err != nil {
+				return
+			}
+			accepted <- nc
+		}
+	}()
+	for range 3 {
+		dial(t, ln.Addr().String())
+	}
+	first, second := <-accepted, <-accepted
+	select {
+	case <-accepted:
+		t.Fatal("a third one is accepted")
+	default:
+	}
+	must(t, first.Close())
+	_ = first.Close() // closing twice makes room once
+	third := <-accepted
+	if len(few.room) != 2 {
+		t.Errorf("%d connections are counted, not 2", len(few.room))
+	}
+	must(t, second.Close())
+	must(t, third.Close())
+}
+
+func TestMetricsAddrInUse(t *testing.T) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	defer ln.Close()
+	s := newTestServer(t, "--port", strconv.Itoa(freePort(t)), "--metrics-addr", ln.Addr().String())
+	if err := s.Listen(); err == nil || err.Error() != fmt.Sprintf("cannot listen on metrics-addr %s: address already in use", ln.Addr()) {
+		t.Errorf("it says %v", err)
+	}
+	for _, address := range s.Addresses() {
+		if nc, err := net.Dial("tcp", strings.TrimPrefix(address, "tcp ")); err == nil {
+			_ = nc.Close()
+			t.Errorf("%s is left open", address)
+		}
+	}
+}

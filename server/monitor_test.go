@@ -1,0 +1,112 @@
+package server
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+)
+
+// What MONITOR shows, and what who monitors may do, is what Redis shows and allows, byte for byte but
+// for times and ports, in both protocols.
+func TestMonitorLikeRedis(t *testing.T) {
+	for _, proto := range []string{"2", "3"} {
+		redis, ours := watchSession(t, startRedis(t), proto), ""
+		_, address := realServer(t)
+		if ours = watchSession(t, address, proto); ours != redis {
+			t.Errorf("RESP%s: got\n%s\nRedis has\n%s", proto, ours, redis)
+		}
+		if strings.Count(redis, "[3 127.0.0.1:") < 2 {
+			t.Errorf("not much was compared:\n%s", redis)
+		}
+	}
+}
+
+// watchSession lets one client monitor what another does, and then try commands itself. It returns all
+// that the first one receives.
+func watchSession(t *testing.T, address, proto string) string {
+	t.Helper()
+	watcher := dial(t, address)
+	if proto == "3" {
+		watcher.send("HELLO 3\r\n")
+		for line := ""; !strings.HasPrefix(line, "*0"); { // the modules come last
+			line, _ = watcher.r.ReadString('\n')
+		}
+	}
+	watcher.send("MONITOR\r\nMONITOR\r\n")
+	watcher.expect("+OK\r\n")
+	actor := dial(t, address)
+	actor.send(command("SET", "a", "x\"\\\n\r\t\a\b\x00\xff y'") + strings.ReplaceAll(`get a
+AUTH secret
+AUTH default secret
+HELLO 2 AUTH default secret SETNAME me
+CONFIG GET port
+CONFIG SET requirepass ""
+MULTI
+INCR n
+INCR a
+MONITOR
+EXEC
+MULTI
+nosuch
+EXEC
+MULTI
+DISCARD
+GET a b
+SET a b zz
+SLOWLOG GET
+INFO server
+SELECT 3
+GET x
+SUBSCRIBE c
+UNSUBSCRIBE c
+QUIT
+`, "\n", "\r\n"))
+	for { // the end of the connection is that of the replies
+		if _, err := actor.r.ReadByte(); err != nil {
+			break
+		}
+	}
+	watcher.send("PING\r\nGET a\r\nSET a 1\r\nPUBLISH a 1\r\nTTL a\r\nECHO done\r\nRESET\r\nDEL a\r\nQUIT\r\n")
+	var got strings.Builder
+	if _, err := watcher.r.WriteTo(&got); err != nil {
+		t.Fatal(err)
+	}
+	text := regexp.MustCompile(`\+\d{10}\.\d{6} `).ReplaceAllString(got.String(), "+TIME ")
+	return regexp.MustCompile(`127\.0\.0\.1:\d+`).ReplaceAllString(text, "127.0.0.1:PORT")
+}
+
+// Who monitors and does not keep up is disconnected, like a subscriber.
+func TestMonitorLaggard(t *testing.T) {
+	s, address := realServer(t, "--client-output-buffer-limit", "pubsub", "1mb", "0", "0")
+	laggard, actor := dial(t, address), dial(t, address)
+	laggard.send("MONITOR\r\n")
+	laggard.expect("+OK\r\n")
+	text := strings.Repeat("x", 100_000)
+	for sent := 0; s.Info().Laggards == 0; sent++ {
+		if sent > 1000 { // 100 MB: more than the system's buffers take
+			t.Fatal("it is never disconnected")
+		}
+		actor.send(command("SET", "k", text))
+		actor.expect("+OK\r\n")
+	}
+	eventually(t, "it is gone", func() bool { return s.Info().Connected == 1 })
+}
+
+// Who monitors waits for what others do: that is not idleness.
+func TestMonitorIsNotIdle(t *testing.T) {
+	s, address := realServer(t)
+	watcher := dial(t, address)
+	watcher.send("MONITOR\r\n")
+	watcher.expect("+OK\r\n")
+	settings := *s.Settings()
+	settings.Timeout = 20 * time.Millisecond // less than CONFIG SET can say
+	s.now.Store(&settings)
+	watcher.send("TTL\r\n") // and then it waits under the new settings
+	watcher.expect("-ERR wrong number of arguments for 'ttl' command\r\n")
+	dial(t, address).expectEnd()
+	time.Sleep(3 * settings.Timeout) // the deadline of a socket is the machine's
+	watcher.send("RESET\r\n")
+	watcher.expect("+RESET\r\n")
+	watcher.expectEnd() // now it is
+}
