@@ -70,13 +70,13 @@ func monitorLine(s *Session, now int64, args []string) string {
 	fmt.Fprintf(&line, "%d.%06d [%s %s]", now/1000, now%1000*1000, s.database, addr)
 	for _, arg := range args {
 		line.WriteByte(' ')
-		writeQuoted(&line, arg)
+		WriteQuoted(&line, arg)
 	}
 	return line.String()
 }
 
-// writeQuoted writes any bytes as printable text in quotes, as Redis does.
-func writeQuoted(out *strings.Builder, s string) {
+// WriteQuoted writes any bytes as printable text in quotes, as Redis does.
+func WriteQuoted(out *strings.Builder, s string) {
 	out.WriteByte('"')
 	for i := range len(s) {
 		switch c := s[i]; {

@@ -3,7 +3,6 @@ package server
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -137,19 +136,7 @@ func quoted(value string) string {
 		return value
 	}
 	var out strings.Builder
-	out.WriteByte('"')
-	for i := range len(value) {
-		switch c := value[i]; {
-		case c == '"' || c == '\\':
-			out.WriteByte('\\')
-			out.WriteByte(c)
-		case c < ' ' || c > '~':
-			fmt.Fprintf(&out, `\x%02x`, c)
-		default:
-			out.WriteByte(c)
-		}
-	}
-	out.WriteByte('"')
+	commands.WriteQuoted(&out, value)
 	return out.String()
 }
 
