@@ -26,13 +26,15 @@ type SystemClock struct {
 // earlier run; 0 if there was none.
 func NewSystemClock(floor int64) *SystemClock {
 	start := time.Now()
-	return newSystemClock(floor, func() (wall, mono int64) {
+	return SystemClockReading(floor, func() (wall, mono int64) {
 		t := time.Now()
 		return t.UnixNano(), int64(t.Sub(start))
 	})
 }
 
-func newSystemClock(floor int64, read func() (wall, mono int64)) *SystemClock {
+// SystemClockReading is a clock that follows the rule but takes wall and monotonic time, in ns, from a
+// function, which must be safe for concurrent use: tests step a machine's clocks with it.
+func SystemClockReading(floor int64, read func() (wall, mono int64)) *SystemClock {
 	c := &SystemClock{read: read}
 	c.Raise(floor)
 	return c

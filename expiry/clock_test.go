@@ -17,7 +17,7 @@ func (m *machine) pass(d time.Duration) { m.wall += d; m.mono += d }
 
 func TestClockFollowsTheWallForwardOnly(t *testing.T) {
 	m := &machine{wall: 1000 * time.Hour}
-	c := newSystemClock(0, m.read)
+	c := SystemClockReading(0, m.read)
 	expect := func(want time.Duration) {
 		t.Helper()
 		if got := c.Now(); got != want.Milliseconds() {
@@ -59,7 +59,7 @@ func TestClockAfterARestart(t *testing.T) {
 		"wall lost, a dead battery": {500 * time.Hour, 0, 500 * time.Hour},
 	} {
 		m := &machine{wall: tc.wall, mono: 7 * time.Minute} // the monotonic clock starts anywhere
-		c := newSystemClock(tc.floor.Milliseconds(), m.read)
+		c := SystemClockReading(tc.floor.Milliseconds(), m.read)
 		if got := c.Now(); got != tc.want.Milliseconds() {
 			t.Errorf("%s: it is %d, want %d", name, got, tc.want.Milliseconds())
 		}
@@ -72,7 +72,7 @@ func TestClockAfterARestart(t *testing.T) {
 
 func TestClockIsRaised(t *testing.T) {
 	m := &machine{wall: time.Hour}
-	c := newSystemClock(0, m.read)
+	c := SystemClockReading(0, m.read)
 	c.Raise(1000) // in the past
 	if got := c.Now(); got != time.Hour.Milliseconds() {
 		t.Errorf("it is %d", got)
@@ -111,7 +111,7 @@ func TestSystemClockIsTheMachines(t *testing.T) {
 func TestClockUnderConcurrency(t *testing.T) {
 	var wall, mono atomic.Int64
 	wall.Store(int64(1000 * time.Hour))
-	c := newSystemClock(0, func() (int64, int64) { return wall.Load(), mono.Add(1000) })
+	c := SystemClockReading(0, func() (int64, int64) { return wall.Load(), mono.Add(1000) })
 
 	var mu sync.Mutex
 	var latest int64
