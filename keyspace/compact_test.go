@@ -97,6 +97,28 @@ func TestCompactLeavesOnlyWhatLives(t *testing.T) {
 	}
 }
 
+// A store in which nothing lives is not taken for one that has lost everything.
+func TestCompactWhatIsEmpty(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "partition-000.db")
+	s, live := wastefulStore(t, path, nil)
+	var ops []op
+	for key := range live {
+		ops = append(ops, op{key: key, del: true})
+	}
+	if err := errors.Join(s.apply(ops), s.sync(), s.compact()); err != nil {
+		t.Fatal(err)
+	}
+	if s.size() != sealSize {
+		t.Errorf("%d bytes are left", s.size())
+	}
+	if err := s.close(); err != nil {
+		t.Fatal(err)
+	}
+	if found := reopenedContents(t, path); len(found) > 0 {
+		t.Errorf("there is %v", found)
+	}
+}
+
 // copyFolder copies files as a power cut would leave them if all that was written had got to disk.
 // Names of one file become names of two: what counts then is the rule that .prev wins.
 func copyFolder(t *testing.T, from, to string) {

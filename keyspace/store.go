@@ -236,7 +236,7 @@ func (s *store) sync() error {
 	if err := s.fsync(); err != nil {
 		return err
 	}
-	if s.bytes.Load() > s.sealed {
+	if s.bytes.Load() > s.sealed || s.sealed == 0 { // an empty store needs a seal, too
 		if err := s.seal(); err != nil {
 			return err
 		}
