@@ -15,6 +15,7 @@ import (
 	"mayfly/commands"
 	"mayfly/keyspace"
 	"mayfly/server"
+	"mayfly/tools"
 
 	"github.com/mattn/go-isatty"
 	"github.com/rs/zerolog"
@@ -24,6 +25,10 @@ import (
 const drainTime = 10 * time.Second
 
 func main() {
+	if tools.Is(os.Args[1:]) {
+		syscall.Umask(0o077)
+		os.Exit(tools.Run(os.Args[1:], tools.Surroundings{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}))
+	}
 	config, err := server.LoadConfig(os.Args[1:])
 	switch {
 	case err == nil:
