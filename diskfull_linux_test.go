@@ -38,7 +38,8 @@ func TestFullDisk(t *testing.T) {
 	dir := filepath.Join(disk, "data")
 	for _, fsync := range []string{"always", "everysec"} {
 		t.Run(fsync, func(t *testing.T) {
-			p := start(t, dir, "--appendfsync", fsync)
+			metrics := "127.0.0.1:" + freePort(t)
+			p := start(t, dir, "--appendfsync", fsync, "--metrics-addr", metrics)
 			c := p.client()
 			filler := filepath.Join(disk, "filler")
 			if err := fill(filler); err != nil {
@@ -57,6 +58,12 @@ func TestFullDisk(t *testing.T) {
 			if !strings.Contains(p.log.String(), "no space left on device") {
 				t.Error("the log says nothing of it")
 			}
+			if status, body := fetch(t, metrics, "/healthz"); status != 503 || !strings.Contains(body, "no space left on device") {
+				t.Errorf("/healthz: %d %s", status, body)
+			}
+			if _, body := fetch(t, metrics, "/metrics"); !strings.Contains(body, "\nmayfly_journal_write_ok 0\n") {
+				t.Error("the metrics say nothing of it")
+			}
 
 			if err := os.Remove(filler); err != nil {
 				t.Fatal(err)
@@ -70,6 +77,9 @@ func TestFullDisk(t *testing.T) {
 			}
 			if info := c.Info(t.Context(), "persistence").Val(); !strings.Contains(info, "aof_last_write_status:ok") {
 				t.Errorf("INFO does not say that it works again:\n%s", info)
+			}
+			if status, body := fetch(t, metrics, "/healthz"); status != 200 {
+				t.Errorf("/healthz after that: %d %s", status, body)
 			}
 			checkKeys(t, c, acknowledged)
 
