@@ -218,6 +218,7 @@ func PrintHelp(w io.Writer) error {
 	const head = `mayfly is a Redis-protocol server for JSON documents that die on time.
 
 Usage: mayfly [config-file] [--option value ...]
+       mayfly check | repair | export | import ...    tools for data folders; each has --help
 
 Options can also be set in the config file, a line each (port 7000), and in the
 environment (MAYFLY_PORT=7000, dashes become underscores). The command line goes
