@@ -26,7 +26,7 @@ var (
 )
 
 // TestCrash kills the server again and again while clients write, each keeping a ledger of what was
-// acknowledged. After each restart every acknowledged write is there, every other one entirely or
+// acknowledged, and while it makes checkpoints, compacts its files, purges, and starts. After each restart every acknowledged write is there, every other one entirely or
 // not at all, and nothing that was deleted or seen dead is back.
 //
 // The long form, and a repetition (the moments of the kills remain the machine's):
@@ -45,8 +45,10 @@ func TestCrash(t *testing.T) {
 	for n := range 6 {
 		workers = append(workers, newCrashWorker(t, n, rand.New(rand.NewPCG(seed, uint64(n+1)))))
 	}
+	starting, compacting := 0, 0 // kills
 	for kill := range *crashKills {
-		p := start(t, dir, "--appendfsync", [...]string{"everysec", "always", "no"}[r.IntN(3)])
+		p := start(t, dir, "--appendfsync", [...]string{"everysec", "always", "no"}[r.IntN(3)],
+			"--active-expire-effort", "10", "--auto-compact-min-size", "0", "--auto-compact-percentage", "10")
 		c := p.client()
 		for _, container := range []string{"drill", "fading"} {
 			if err := c.Do(t.Context(), "CONTAINER.SET", container, "TTL", "-1").Err(); err != nil {
@@ -62,12 +64,15 @@ func TestCrash(t *testing.T) {
 		for _, w := range workers {
 			wg.Go(func() { w.work(p.port) })
 		}
+		wg.Go(func() { foldAndCompact(t, p.port) })
 		time.Sleep(time.Duration(50+r.IntN(350)) * time.Millisecond) // under load
 		p.signal(syscall.SIGKILL)
 		p.wait()
 		wg.Wait()
-		if r.IntN(3) == 0 {
+		compacting += matching(t, dir, "*.db.prev")
+		for r.IntN(3) == 0 {
 			killWhileStarting(t, dir, time.Duration(r.IntN(40))*time.Millisecond)
+			starting++
 		}
 	}
 	verify(t, start(t, dir).client(), workers)
@@ -80,8 +85,40 @@ func TestCrash(t *testing.T) {
 		faded += w.faded
 	}
 	t.Logf("%d commands were acknowledged, %d documents seen dead by a default", writes, faded)
+	t.Logf("%d kills under load, %d of them during a compaction, and %d while starting; ends cut off: %d of journals, %d of stores",
+		*crashKills, compacting, starting, matching(t, dir, "journal-*.torn-*"), matching(t, dir, "[cp]*.torn-*"))
 	if writes < 100**crashKills {
 		t.Errorf("%d commands in %d rounds test nothing", writes, *crashKills)
+	}
+}
+
+// matching counts the files of a folder whose names match a pattern.
+func matching(t *testing.T, dir, pattern string) int {
+	t.Helper()
+	found, err := filepath.Glob(filepath.Join(dir, pattern))
+	if err != nil {
+		t.Error(err)
+	}
+	return len(found)
+}
+
+// foldAndCompact has checkpoints made and files compacted, one after the other, until the server is
+// gone.
+func foldAndCompact(t *testing.T, port string) {
+	c := redis.NewClient(&redis.Options{Addr: "127.0.0.1:" + port, MaxRetries: -1})
+	defer c.Close()
+	for n := 0; ; n++ {
+		name := [...]string{"SAVE", "COMPACT", "BGSAVE"}[n%3]
+		err := c.Do(t.Context(), name).Err()
+		var said redis.Error
+		switch {
+		case err == nil:
+		case !errors.As(err, &said):
+			return
+		case !strings.Contains(said.Error(), "in progress"):
+			t.Errorf("%s: %v", name, err)
+			return
+		}
 	}
 }
 
