@@ -10,7 +10,9 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/tidwall/buntdb"
 )
@@ -369,6 +371,57 @@ func TestCommitsWaitForASlowFsync(t *testing.T) {
 	}
 	if j.slow.Load() {
 		t.Error("it stays slow for ever")
+	}
+}
+
+// A background fsync holds nobody up for as long as a disk may need that keeps pace. If it takes longer,
+// commits wait for its end.
+func TestBackgroundFsyncHoldsNobodyUp(t *testing.T) {
+	if testing.Short() {
+		t.Skip("waits until the disk counts as slow")
+	}
+	reached, open := make(chan struct{}), make(chan struct{})
+	var once sync.Once
+	var writes atomic.Int64
+	j := mustOpenJournal(t, t.TempDir(), 1, 1, EverySec, &faults{
+		write: func() error { writes.Add(1); return nil },
+		sync: func(f *os.File) error {
+			once.Do(func() { close(reached); <-open })
+			return nil
+		},
+	})
+	defer j.close()
+	j.put(t, "1:a", "before")
+	<-reached
+	for n := range 100 {
+		j.put(t, "1:a", fmt.Sprint(n)) // returns
+	}
+	if j.synced.Load() != 0 {
+		t.Error("the fsync has not ended, but counts")
+	}
+
+	for began := time.Now(); !j.slow.Load(); time.Sleep(time.Millisecond) {
+		if time.Since(began) > 30*slowSync {
+			t.Fatal("nobody notices that the disk is slow")
+		}
+	}
+	written := writes.Load()
+	done := make(chan error)
+	go func() { done <- j.wait(j.append(appendDel(nil, "1:a"))) }()
+	select {
+	case <-done:
+		t.Error("a commit does not wait for the slow disk")
+	case <-time.After(50 * time.Millisecond):
+		if writes.Load() != written {
+			t.Error("a commit is written while the disk is slow")
+		}
+	}
+	close(open)
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	if j.synced.Load() == 0 {
+		t.Error("the commit did not wait for the end of the fsync")
 	}
 }
 
