@@ -135,7 +135,7 @@ func TestQueueIsBounded(t *testing.T) {
 			t.Errorf("%.20q: %d MiB are queued", args, queued)
 		}
 		tx := &w.session(1).multi
-		if tx.size != 0 || tx.commands != nil && len(tx.commands) != 0 || cap(tx.args) > 1<<10 {
+		if tx.size != 0 || len(tx.commands) != 0 || cap(tx.args) > 1<<10 {
 			t.Errorf("a failed transaction keeps %d bytes, %d commands and room for %d arguments", tx.size, len(tx.commands), cap(tx.args))
 		}
 		w.expect("QUEUED", args...)

@@ -44,19 +44,22 @@ type outputLimits struct{ p *OutputLimits }
 func (v outputLimits) Set(text string) error {
 	words := strings.Fields(text)
 	if len(words)%4 != 0 {
-		return errors.New("Wrong number of arguments in buffer limit configuration.") //nolint:staticcheck // Redis' words
+		//lint:ignore ST1005 the words are Redis'
+		return errors.New("Wrong number of arguments in buffer limit configuration.")
 	}
 	next := *v.p
 	for ; len(words) > 0; words = words[4:] {
 		class := next.class(words[0])
 		if class == nil {
-			return errors.New("Invalid client class specified in buffer limit configuration.") //nolint:staticcheck // Redis' words
+			//lint:ignore ST1005 the words are Redis'
+			return errors.New("Invalid client class specified in buffer limit configuration.")
 		}
 		hard, hardErr := parseMemory(words[1])
 		soft, softErr := parseMemory(words[2])
 		seconds, err := strconv.ParseInt(words[3], 10, 32)
 		if hardErr != nil || softErr != nil || err != nil || seconds < 0 {
-			return errors.New("Error in hard, soft or soft_seconds setting in buffer limit configuration.") //nolint:staticcheck // Redis' words
+			//lint:ignore ST1005 the words are Redis'
+			return errors.New("Error in hard, soft or soft_seconds setting in buffer limit configuration.")
 		}
 		*class = outputLimit{int(hard), int(soft), time.Duration(seconds) * time.Second}
 	}
