@@ -50,7 +50,7 @@ func (ks *Keyspace) runCheckpoints() {
 			waited += time.Second
 		}
 		asked := ks.fold.asked.Load() // before the checkpoint: it is for what was written by then
-		if !asked && (!woken && waited < due && ks.journal.size() < checkpointBytes || ks.Writable() != nil) {
+		if !asked && (!woken && !ks.checkpointDue(waited >= due) || ks.Writable() != nil) {
 			continue
 		}
 		waited, due = 0, checkpointInterval
@@ -65,6 +65,12 @@ func (ks *Keyspace) runCheckpoints() {
 		}
 		ks.compactWasteful()
 	}
+}
+
+// checkpointDue tells whether a checkpoint is worth making. An idle server writes nothing.
+func (ks *Keyspace) checkpointDue(waitedEnough bool) bool {
+	size := ks.journal.size()
+	return size > 0 && waitedEnough || size >= checkpointBytes
 }
 
 // wakeCheckpoint asks for a checkpoint soon.
