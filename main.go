@@ -90,7 +90,8 @@ func run(config *server.Config) error {
 	drain, cancel := context.WithTimeout(context.Background(), drainTime)
 	defer cancel()
 	if err := srv.Stop(drain); err != nil {
-		log.Warn().Msg("some clients did not take their replies in time and were cut off")
+		log.Warn().Msg("some clients were cut off: a command of theirs is not done, or they did not take their replies in time")
+		return ks.Halt()
 	}
 	if err := ks.Close(); err != nil {
 		return err

@@ -152,7 +152,7 @@ func parseContainerGet(in *Input) (Run, error) {
 //	memory     bytes that all of these take in memory, an estimate; maxmemory limits its sum
 //	created    when it was made or last emptied, ms since 1970
 func describeContainer(c *keyspace.Container, s keyspace.ContainerStats) Reply {
-	p := c.Policy()
+	p := &s.Policy
 	return Map(
 		Bulk("name"), Bulk(c.Name()),
 		Bulk("ttl"), Bulk(p.Default.String()),
@@ -161,7 +161,7 @@ func describeContainer(c *keyspace.Container, s keyspace.ContainerStats) Reply {
 		Bulk("keys"), Count(s.Plain),
 		Bulk("bytes"), Integer(s.Bytes),
 		Bulk("memory"), Integer(s.Memory),
-		Bulk("created"), Integer(c.Created()),
+		Bulk("created"), Integer(s.Created),
 	)
 }
 
@@ -173,6 +173,7 @@ func parseContainerList(in *Input) (Run, error) {
 	o := namedOptions{args: in.Args[1:], legal: []string{"MATCH"}}
 	for o.next() {
 		pattern = o.value()
+		o.fail(checkPattern(pattern))
 	}
 	if o.err != nil {
 		return nil, o.err

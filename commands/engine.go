@@ -70,7 +70,7 @@ type ServerInfo struct {
 //
 // The checks come in Redis' order, so that the first of several mistakes is the one Redis reports.
 func (e *Engine) Execute(s *Session, args []string) Reply {
-	start := s.begins()
+	start, mode := s.begins(), s.replies
 	s.row = nil
 	reply := e.execute(s, args)
 	if s.row != nil {
@@ -79,6 +79,9 @@ func (e *Engine) Execute(s *Session, args []string) Reply {
 		s.Pause()
 	}
 	e.stats.answered(s, &reply)
+	if s.row != nil && s.row.Scope == ScopeQueue {
+		return s.replies.filterQueue(mode, reply)
+	}
 	return s.replies.filter(reply)
 }
 
@@ -162,6 +165,9 @@ const mostIDsKept = 1 << 10
 // begin starts the session's transaction with the locks that the command asks for. After an error
 // there is no transaction.
 func (e *Engine) begin(s *Session, r *row, args []string) error {
+	if r.Flags&Write != 0 || r.Scope == ScopeQueue {
+		e.Keyspace.Throttle()
+	}
 	if r.items.First == 0 {
 		switch r.Scope {
 		case ScopeNone:
@@ -194,7 +200,7 @@ func (e *Engine) begin(s *Session, r *row, args []string) error {
 func checkIDs(ids []string) error {
 	for _, id := range ids {
 		if len(id) > keyspace.MaxIDLength {
-			return idTooLong(len(id))
+			return tooLong("id", len(id), keyspace.MaxIDLength)
 		}
 	}
 	return nil

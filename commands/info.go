@@ -348,7 +348,7 @@ func (r *infoReport) containers() []containerFigures {
 	tx := r.x.Tx
 	for _, c := range tx.Containers() {
 		f := containerFigures{ContainerStats: tx.Stats(c), name: c.Name(), database: c.IsDatabase()}
-		policy := c.Policy()
+		policy := &f.Policy
 		if policy.Default != expiry.Off {
 			f.expires = f.Mortal
 		}

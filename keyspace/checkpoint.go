@@ -108,7 +108,10 @@ func (ks *Keyspace) checkpointLocked() (err error) {
 	if err != nil {
 		return err
 	}
-	ks.capture(generation)
+	left := f.captured != nil // by an attempt that failed: first that
+	if !left {
+		ks.capture(generation)
+	}
 	if err := ks.journal.commitAll(); err != nil {
 		return err
 	}
@@ -121,7 +124,10 @@ func (ks *Keyspace) checkpointLocked() (err error) {
 	f.captured, f.catalogue, f.dropped = nil, nil, nil
 	f.done.Add(1)
 	f.last.Store(ks.Now())
-	return ks.journal.remove(f.below)
+	if err := ks.journal.remove(f.below); err != nil || !left {
+		return err
+	}
+	return ks.checkpointLocked()
 }
 
 // note keeps the error of the last attempt, nil if it worked.
@@ -146,7 +152,7 @@ func noted(last *atomic.Pointer[error]) string {
 func (ks *Keyspace) capture(generation uint64) {
 	f := &ks.fold
 	var tx Tx
-	ks.BeginAll(&tx)
+	ks.lockAll(&tx)
 	cat := &ks.catalogue
 	for number, c := range cat.dirty {
 		key := containerKey(number)
@@ -159,8 +165,7 @@ func (ks *Keyspace) capture(generation uint64) {
 	clear(cat.dirty)
 	f.dropped = append(f.dropped, cat.dropped...)
 	cat.dropped = nil
-	clock := string(appendRecord(nil, clockKey, Item{Kind: clockKind, TS: tx.Now()}))
-	f.catalogue = append(f.catalogue, op{key: clockKey, rec: clock})
+	f.catalogue = append(f.catalogue, op{key: clockKey, rec: string(ks.clockRecord())})
 	tx.Close()
 
 	if f.captured == nil {

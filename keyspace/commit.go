@@ -33,6 +33,8 @@ const (
 	commitOnDiskFrom = commitSizeTo + 1
 	commitOnDiskTo   = commitOnDiskFrom + 16
 	maxCommitSize    = 9_999_999_999 // bytes of entries
+
+	commitHead = setHead + "$16\r\n0" // what every commit begins with
 )
 
 // appendSet appends an entry that sets an item.

@@ -141,11 +141,14 @@ func (s *store) compact() error {
 	if err != nil {
 		return errors.Join(err, os.Remove(prev), fsyncDir(dir), s.sync())
 	}
-	if err := errors.Join(s.adopt(), fsyncDir(dir)); err != nil {
-		s.broken = fmt.Errorf("compacting %s: %w", path, err)
-		return s.broken
+	err = errors.Join(s.adopt(), fsyncDir(dir))
+	if err == nil {
+		err = errors.Join(os.Remove(prev), fsyncDir(dir))
 	}
-	return errors.Join(os.Remove(prev), fsyncDir(dir))
+	if err != nil {
+		s.broken = fmt.Errorf("compacting %s: %w", path, err)
+	}
+	return s.broken
 }
 
 // roomToCompact refuses if the disk may be too small for a second copy, and clears away what an

@@ -74,6 +74,11 @@ type journal struct {
 
 	commits, fsyncs, written atomic.Int64 // written: bytes
 	total                    atomic.Int64 // bytes of all files
+	waiting                  atomic.Int64 // bytes that have been handed in and are not committed yet
+
+	// full is called, without any lock, after a commit that has left more than checkpointBytes in the
+	// newest file, which all lie in memory. Set before the first commit; nil: nobody is told.
+	full func()
 
 	mu       sync.Mutex // protects what follows; held for moments only
 	next     Ticket     // of the next batch
@@ -132,6 +137,7 @@ func (j *journal) append(group []byte) Ticket {
 		j.pending = b
 	}
 	b.entries = append(b.entries, group...)
+	j.waiting.Add(int64(len(group)))
 	t := b.ticket
 	j.mu.Unlock()
 	return t
@@ -262,6 +268,7 @@ func (j *journal) commitTo(t Ticket) error {
 		j.flying = nil
 		if err == nil {
 			j.done.Store(uint64(b.ticket))
+			j.waiting.Add(-int64(len(b.entries)))
 			if cap(b.entries) <= keptBatchSize {
 				j.spare = b.entries
 			}
@@ -306,7 +313,9 @@ func (j *journal) write(b *batch) error {
 	j.commits.Add(1)
 	j.written.Add(size)
 	j.total.Add(size)
-	j.end.Add(size)
+	if j.end.Add(size) >= checkpointBytes && j.full != nil {
+		j.full()
+	}
 	if j.fsyncPolicy() == Always {
 		return j.syncTo(b.ticket)
 	}
@@ -340,13 +349,19 @@ func (j *journal) retry() {
 			return
 		case <-time.After(pause):
 		}
-		if j.commitAll() == nil {
-			break
+		if j.commitAll() == nil && j.retried() {
+			return
 		}
 	}
+}
+
+// retried ends the retrying unless something has failed again since: whoever it was that it failed for
+// has found that a retry is under way.
+func (j *journal) retried() bool {
 	j.mu.Lock()
-	j.retrying = false
-	j.mu.Unlock()
+	defer j.mu.Unlock()
+	j.retrying = j.failed != nil
+	return !j.retrying
 }
 
 // err is nil, or why writes must be refused: the last write failed, or ever an fsync.

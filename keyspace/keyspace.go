@@ -76,6 +76,7 @@ type Keyspace struct {
 	runner     *expiry.Runner
 	poolList   poolList
 	load       loadStats
+	epoch      uint64 // of versions; one more with every start
 
 	active     atomic.Bool // a command has run since the clock was last marked
 	wake       chan struct{}
@@ -108,6 +109,9 @@ func Open(opt Options) (_ *Keyspace, err error) {
 		return nil, err
 	}
 	ks.purge = expiry.NewPurge(max(opt.ExpireEffort, 1), ks.pools)
+	if err := ks.beginEpoch(); err != nil {
+		return nil, err
+	}
 	ks.createDatabases()
 	ks.background.Add(2)
 	go ks.runCheckpoints()
@@ -117,6 +121,12 @@ func Open(opt Options) (_ *Keyspace, err error) {
 		ks.runner.Start()
 	}
 	return ks, nil
+}
+
+// beginEpoch has the epoch on disk before a version of it can be seen.
+func (ks *Keyspace) beginEpoch() error {
+	ks.journal.append(appendSet(nil, clockKey, view(ks.clockRecord())))
+	return errors.Join(ks.journal.commitAll(), ks.journal.sync())
 }
 
 // createDatabases makes the databases 0 to 15 that are missing.
@@ -140,6 +150,11 @@ func (ks *Keyspace) Close() error {
 	ks.markClock()
 	return errors.Join(ks.checkpoint(), ks.release())
 }
+
+// Halt commits all that has been written and forces it to disk, for a process that is to end although
+// transactions still run: the next start replays the journal. Nothing else can be done with the
+// keyspace afterwards.
+func (ks *Keyspace) Halt() error { return errors.Join(ks.journal.commitAll(), ks.journal.sync()) }
 
 // release closes files and lets go of the folder.
 func (ks *Keyspace) release() error {
@@ -169,6 +184,18 @@ func (ks *Keyspace) partitionOf(id string) *partition {
 // be committed by this call, together with everybody else's pending work. The error says why it
 // could not be; nothing is lost then, it is tried again.
 func (ks *Keyspace) Wait(t Ticket) error { return ks.journal.wait(t) }
+
+// maxWaiting is how many bytes may wait to be committed before whoever wants to write helps first.
+const maxWaiting = 32 << 20
+
+// Throttle is called before a transaction that may write begins. It keeps bounded what waits to be
+// committed, however little clients send to have much written: while there is much of it, it commits.
+// An error is not its business: writes are refused then, see Writable.
+func (ks *Keyspace) Throttle() {
+	if ks.journal.waiting.Load() > maxWaiting {
+		_ = ks.journal.wait(ks.journal.last())
+	}
+}
 
 // Committed tells whether what the ticket stands for is committed.
 func (ks *Keyspace) Committed(t Ticket) bool { return t <= ks.journal.committed() }
@@ -234,6 +261,11 @@ func (ks *Keyspace) Stats() Stats {
 	return s
 }
 
+// clockRecord holds the time, and the epoch of versions.
+func (ks *Keyspace) clockRecord() []byte {
+	return appendRecord(nil, clockKey, Item{Kind: clockKind, TS: ks.Now(), Version: ks.epoch})
+}
+
 // markInterval is how often the clock is written down while commands run.
 const markInterval = time.Second
 
@@ -264,7 +296,7 @@ func (ks *Keyspace) runClockMarks() {
 // has revealed, even if the wall clock has been set back meanwhile (rule 8). An idle server writes
 // nothing.
 func (ks *Keyspace) markClock() {
-	rec := appendRecord(nil, clockKey, Item{Kind: clockKind, TS: ks.Now()})
+	rec := ks.clockRecord()
 	if err := ks.Wait(ks.journal.append(appendSet(nil, clockKey, view(rec)))); err != nil {
 		ks.opt.Log.Error().Err(err).Msg("cannot write the clock down")
 	}

@@ -26,6 +26,7 @@ type loader struct {
 	mu       sync.Mutex            // protects what follows
 	byNumber map[uint32]*Container // one without a name holds items whose container is not known (yet)
 	clock    int64                 // ms; the latest moment met
+	epoch    uint64                // the latest met
 }
 
 // restore opens the files and brings memory to the state they describe:
@@ -62,6 +63,7 @@ func (ks *Keyspace) restore() error {
 	if err != nil {
 		return err
 	}
+	ks.journal.full = ks.wakeCheckpoint
 	ks.load.took = ks.Now() - begin
 	ks.fold.last.Store(ks.Now())
 	ks.opt.Log.Info().Int64("items", ks.load.items.Load()).Int("partitions", len(ks.partitions)).
@@ -217,7 +219,8 @@ func (l *loader) catalogueRecord(key, rec string, deleted bool) error {
 		l.sawTime(it.TS)
 	}
 	if !strings.HasPrefix(key, containerPrefix) {
-		return nil // the clock: its time is all there is to it
+		l.epoch = max(l.epoch, it.Version) // the clock
+		return nil
 	}
 	number, err := containerNumber(key)
 	if err != nil {
@@ -254,7 +257,11 @@ func (l *loader) finish() {
 		cat.dirty[number] = nil
 	}
 	for _, p := range l.ks.partitions {
-		p.leap()
+		l.epoch = max(l.epoch, p.version/versionLeap)
+	}
+	l.ks.epoch = l.epoch + 1
+	for _, p := range l.ks.partitions {
+		p.begin(l.ks.epoch)
 	}
 	// While the clock has been marked each second, its wall clock cannot be behind the mark unless
 	// it was set back; then up to a second may have passed since the mark.

@@ -25,8 +25,9 @@ type partition struct {
 }
 
 // Versions are counted in each partition, the low byte being its number: unique in the keyspace
-// without a shared counter. At start the count goes on at the next multiple of versionLeap, so that
-// a version which a power cut took back, but which a client may have seen, is never used again.
+// without a shared counter. Every start begins at another multiple of versionLeap, its epoch, which is
+// on disk before anything is written: so a version is never used again, whether its item is gone or a
+// power cut took it back after a client had seen it.
 const (
 	maxPartitions = 256
 	versionLeap   = 1 << 40
@@ -37,9 +38,7 @@ func (p *partition) nextVersion() uint64 {
 	return p.version
 }
 
-func (p *partition) leap() {
-	p.version = (p.version/versionLeap+1)*versionLeap + uint64(p.number)
-}
+func (p *partition) begin(epoch uint64) { p.version = epoch*versionLeap + uint64(p.number) }
 
 // touch notes that the store has to learn the state of an entry of a table.
 func (p *partition) touch(e *entry) {

@@ -30,7 +30,7 @@ func (o pool) Sample(n int) (drawn, dead int) {
 // where that happens, once a death.
 func (ks *Keyspace) bury(p *partition, c *Container, e *entry) {
 	if ks.opt.OnDeath != nil {
-		ks.opt.OnDeath(c, e.key[c.tables[p.number].prefix:], e.ticket)
+		ks.opt.OnDeath(c, e.key[c.tables[p.number].prefix:], max(e.ticket, ks.catalogue.ticket))
 	}
 	p.forget(e)
 }

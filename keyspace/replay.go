@@ -182,27 +182,54 @@ func (r *replayer) keep(b []byte) { r.value = append(r.value, b...) }
 
 // judgeJournal decides about a newest journal that breaks off: nil if it may be cut there, because
 // it shows what a crash leaves behind and no later commit says that this place was on disk.
+//
+// Later commits stand behind the broken one. What lies within it was written by clients, who may have
+// made it look like commits, and is not searched as long as its header says where it ends.
 func judgeJournal(f io.ReaderAt, name string, b *breakOff, mark uint32, size int64) error {
+	from, marked := b.at+1, b.at > 0
+	h, end, err := extent(f, b.at, size)
+	switch {
+	case err == nil && !marked:
+		from, mark, marked = end, h.mark, true
+	case err == nil && h.mark == mark:
+		from = end
+	case ignoreBreakOff(err) != nil:
+		return err
+	}
 	var r replayer
-	budget := 4 * (size - b.at) // bytes to read: if the first commit is lost, the mark is not known
-	_, later, err := search(f, b.at+1, size, setHead+"$16\r\n0", func(at int64) (bool, error) {
-		if budget < 0 {
-			return true, nil
+	whole := from               // end of the last whole commit: no other begins within it
+	budget := 4 * (size - from) // bytes to read; without a mark forged lengths could make it the square of that
+	_, later, err := search(f, from, size, commitHead, func(at int64) (bool, error) {
+		if at < whole || budget < 0 {
+			return false, nil // what has not been read proves nothing
 		}
 		c := newCommitReader(f, at, size)
 		h, cmd, err := r.header(c)
 		budget -= int64(commitHeaderSize)
-		if err != nil || h.onDisk <= b.at || b.at > 0 && h.mark != mark || cmd.value > size-c.off {
+		if err != nil || marked && h.mark != mark || cmd.value > size-c.off {
 			return false, ignoreBreakOff(err)
 		}
 		budget -= cmd.value
-		_, err = r.commit(newCommitReader(f, at, size))
-		return err == nil, ignoreBreakOff(err)
+		c = newCommitReader(f, at, size)
+		if _, err = r.commit(c); err != nil {
+			return false, ignoreBreakOff(err)
+		}
+		whole = c.off
+		return h.onDisk > b.at, nil
 	})
 	if err != nil {
 		return err
 	}
 	return b.verdict(f, name, size, later)
+}
+
+// extent reads the header of a commit that may not be whole, and tells where the commit ends: at the
+// file's end if that comes first. The two sizes agree, so the file was cut and no length has changed.
+func extent(f io.ReaderAt, at, size int64) (h commitHeader, end int64, err error) {
+	var r replayer
+	c := newCommitReader(f, at, size)
+	h, cmd, err := r.header(c)
+	return h, min(c.off+cmd.value+int64(len("\r\n")), size), err
 }
 
 func ignoreBreakOff(err error) error {

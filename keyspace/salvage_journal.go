@@ -95,31 +95,55 @@ func (s *journalSalvage) read() error {
 	return nil
 }
 
-// findMark finds the mark of the file: that of its first commit, or, if that one is damaged, of most.
+// findMark finds the mark of the file: that of its first commit, or, if that one is damaged, of most
+// behind it. What clients have written into it does not count.
 func (s *journalSalvage) findMark() error {
+	h, end, err := extent(s.f, 0, s.end)
+	if ignoreBreakOff(err) != nil {
+		return err
+	}
+	from := int64(0)
+	if err == nil {
+		if _, err := s.r.commit(newCommitReader(s.f, 0, s.end)); err == nil {
+			s.mark = h.mark
+			return nil
+		} else if ignoreBreakOff(err) != nil {
+			return err
+		}
+		s.mark, from = h.mark, end
+	}
 	marks := make(map[uint32]int)
-	_, _, err := s.nextCommit(0, func(h commitHeader, at int64) bool {
+	_, _, err = s.nextCommit(from, func(h commitHeader) bool {
 		marks[h.mark]++
 		if marks[h.mark] >= marks[s.mark] {
 			s.mark = h.mark
 		}
-		return at == 0
+		return false
 	})
 	return err
 }
 
-// nextCommit looks for a commit that is right and that is the one wanted.
-func (s *journalSalvage) nextCommit(from int64, wanted func(h commitHeader, at int64) bool) (at int64, ok bool, err error) {
+// nextCommit looks for a commit that is right and that is the one wanted. What a right one holds is
+// not searched: no other begins within it.
+func (s *journalSalvage) nextCommit(from int64, wanted func(h commitHeader) bool) (at int64, ok bool, err error) {
 	var r replayer
-	return search(s.f, from, s.end, setHead+"$16\r\n0", func(at int64) (bool, error) {
-		h, err := r.commit(newCommitReader(s.f, at, s.end))
-		return err == nil && wanted(h, at), ignoreBreakOff(err)
+	return search(s.f, from, s.end, commitHead, func(at int64) (bool, error) {
+		if at < from {
+			return false, nil
+		}
+		c := newCommitReader(s.f, at, s.end)
+		h, err := r.commit(c)
+		if err != nil {
+			return false, ignoreBreakOff(err)
+		}
+		from = c.off
+		return wanted(h), nil
 	})
 }
 
 // lost deals with a range that begins with a damaged commit, and tells where the next right one is.
 func (s *journalSalvage) lost(from int64, reason string) (next int64, err error) {
-	next, ok, err := s.nextCommit(from+1, func(h commitHeader, _ int64) bool { return h.mark == s.mark && h.ticket > s.last })
+	next, ok, err := s.nextCommit(from+1, func(h commitHeader) bool { return h.mark == s.mark && h.ticket > s.last })
 	if err != nil {
 		return 0, err
 	}

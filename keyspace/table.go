@@ -23,6 +23,8 @@ type entry struct {
 	dirty   bool // stands in the partition's list of what the store has to learn
 	stored  bool // the store has, or is being given, an item of this key
 	gone    bool // removed; only the partition's dirty list still points here
+	// changing: the transaction that holds the partition's lock has it among its changes
+	changing bool
 }
 
 const noRank = -1

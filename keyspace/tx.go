@@ -21,12 +21,19 @@ type Tx struct {
 	one    [1]int // backs locked when that is a single one
 	many   []int  // backs it when those are several
 
-	group   []byte   // what was written, as entries of the journal
-	written []*entry // to be given the ticket of the group
+	group   []byte       // what was written, as entries of the journal; Close adds the changes of items
+	changes []itemChange // of items, in order
 	removed []*partition
 	changed bool   // the catalogue was
 	reveal  Ticket // covers all that was read
 	buf     []byte
+}
+
+// itemChange is what a transaction does to an item: the entry that it has written, once however often,
+// or else the key that it has deleted.
+type itemChange struct {
+	e   *entry
+	del string
 }
 
 // BeginNone starts a transaction that touches no items (it may look containers up).
@@ -68,11 +75,18 @@ func (ks *Keyspace) BeginKeys(tx *Tx, ids []string) {
 
 // BeginAll locks every partition: for what changes containers.
 func (ks *Keyspace) BeginAll(tx *Tx) {
+	ks.lockAll(tx)
+	ks.noteActivity()
+}
+
+// lockAll is BeginAll for ourselves: nothing of it is revealed to anybody.
+func (ks *Keyspace) lockAll(tx *Tx) {
 	for _, p := range ks.partitions {
 		p.mu.Lock()
 	}
+	tx.ks = ks
 	tx.all = true
-	ks.BeginNone(tx)
+	tx.now = ks.opt.Clock.Now()
 }
 
 // Close hands what the transaction wrote to the journal as one atomic group, releases the locks
@@ -82,10 +96,13 @@ func (ks *Keyspace) BeginAll(tx *Tx) {
 // journal has the writes of an item in the order in which they happened.
 func (tx *Tx) Close() Ticket {
 	ticket := tx.reveal
+	tx.encode()
 	if len(tx.group) > 0 {
 		ticket = tx.ks.journal.append(tx.group)
-		for _, e := range tx.written {
-			e.ticket = ticket
+		for _, c := range tx.changes {
+			if c.e != nil {
+				c.e.ticket = ticket
+			}
 		}
 		for _, p := range tx.removed {
 			p.lastRemoval = ticket
@@ -108,15 +125,31 @@ func (tx *Tx) Close() Ticket {
 	return ticket
 }
 
+// encode adds the changes of items to the group. Of an item written several times only the last state
+// is there: the group counts as a whole, and takes no more memory than what it leaves behind.
+func (tx *Tx) encode() {
+	for _, c := range tx.changes {
+		switch {
+		case c.e == nil:
+			tx.group = appendDel(tx.group, c.del)
+		case !c.e.gone: // else its delete follows
+			tx.group = appendSet(tx.group, c.e.key, c.e.rec)
+		}
+		if c.e != nil {
+			c.e.changing = false
+		}
+	}
+}
+
 // reset makes the transaction ready for the next Begin, keeping small buffers.
 func (tx *Tx) reset() {
 	const most = 64 << 10
-	clear(tx.written)
+	clear(tx.changes)
 	clear(tx.removed)
 	*tx = Tx{
 		group:   keep(tx.group, most),
 		buf:     keep(tx.buf, most),
-		written: keep(tx.written, most/8),
+		changes: keep(tx.changes, most/8),
 		removed: keep(tx.removed, most/8),
 		many:    keep(tx.many, most/8),
 	}
@@ -251,8 +284,10 @@ func (tx *Tx) Put(c *Container, id string, kind Kind, body string, own int64) It
 	}
 	p.touch(e)
 	p.alert(c, id)
-	tx.group = appendSet(tx.group, key, rec)
-	tx.written = append(tx.written, e)
+	if !e.changing {
+		e.changing = true
+		tx.changes = append(tx.changes, itemChange{e: e})
+	}
 	return e.item()
 }
 
@@ -263,7 +298,7 @@ func (tx *Tx) Delete(c *Container, id string) bool {
 	if e == nil {
 		return false
 	}
-	tx.group = appendDel(tx.group, e.key)
+	tx.changes = append(tx.changes, itemChange{del: e.key})
 	p.alert(c, id)
 	c.tables[p.number].remove(e)
 	p.forget(e)
@@ -290,21 +325,47 @@ func (tx *Tx) sweep(p *partition, c *Container) *table {
 	return t
 }
 
-// Count gives the exact number of living items. It takes constant time a partition unless items
-// may have died since the last count: then it passes over those that could have.
-func (tx *Tx) Count(c *Container) int {
-	n := 0
+// wholly calls f with all partitions locked, after what is dead in a container has been removed. The
+// removal, which may take long, is done with one partition locked at a time; what f then sees, and
+// what it adds up, is the state of one moment.
+func (tx *Tx) wholly(c *Container, f func()) {
 	tx.eachPartition(func(p *partition) bool {
-		if t := tx.sweep(p, c); t != nil {
-			n += len(t.index)
-		}
+		tx.sweep(p, c)
 		return true
 	})
+	for _, p := range tx.ks.partitions {
+		if !tx.holds(p) {
+			p.mu.Lock()
+			defer p.mu.Unlock()
+		}
+	}
+	for _, p := range tx.ks.partitions {
+		tx.sweep(p, c) // again: the policy may have changed meanwhile
+	}
+	f()
+}
+
+// Count gives the exact number of living items. It takes constant time a partition unless items
+// may have died since the last count: then it passes over those that could have.
+func (tx *Tx) Count(c *Container) (n int) {
+	tx.wholly(c, func() { n = c.count() })
+	return n
+}
+
+// count is the number of items in memory. All partitions must be locked.
+func (c *Container) count() (n int) {
+	for _, t := range c.tables {
+		if t != nil {
+			n += len(t.index)
+		}
+	}
 	return n
 }
 
 // ContainerStats are figures of one container.
 type ContainerStats struct {
+	Policy    expiry.Policy
+	Created   int64 // ms; when the container was made or last emptied
 	Documents int   // living items, exact
 	Plain     int   // those of them that are plain keys
 	InMemory  int   // items in memory when asked, those dead and not yet purged among them
@@ -314,23 +375,28 @@ type ContainerStats struct {
 	Heirs     int   // living items that inherit the container's default
 }
 
-// Stats gives a container's figures. It goes through the partitions one by one.
+// Stats gives a container's figures as of one moment.
 func (tx *Tx) Stats(c *Container) ContainerStats {
 	var s ContainerStats
-	tx.eachPartition(func(p *partition) bool {
+	tx.eachPartition(func(p *partition) bool { // before the dead are removed
 		if t := c.tables[p.number]; t != nil {
 			s.InMemory += len(t.index)
-			t = tx.sweep(p, c)
+		}
+		return true
+	})
+	tx.wholly(c, func() {
+		s.Policy, s.Created = *c.Policy(), c.created
+		for _, t := range c.tables {
+			if t == nil {
+				continue
+			}
 			s.Documents += len(t.index)
 			s.Plain += t.plain
 			s.Bytes += t.bytes
 			s.Memory += t.memory
 			s.Mortal += len(t.mortals.list)
 			s.Heirs += len(t.heirs.list)
-		} else {
-			tx.saw(p.lastWrite)
 		}
-		return true
 	})
 	return s
 }
@@ -382,55 +448,42 @@ func (tx *Tx) Scan(c *Container, cursor uint64, count int, visit func(id string,
 
 // Random gives a random living item; false if there is none.
 func (tx *Tx) Random(c *Container) (id string, it Item, ok bool) {
-	total := tx.Count(c)
-	if total == 0 {
-		return "", Item{}, false
-	}
-	rank := rand.IntN(total)
-	draw := func(p *partition) bool {
-		tx.saw(p.lastWrite) // it may be newer than the count
-		t := c.tables[p.number]
-		if t == nil {
-			return true
+	tx.wholly(c, func() {
+		total := c.count()
+		if total == 0 {
+			return
 		}
-		if n := len(t.index); rank >= n {
-			rank -= n
-			return true
+		rank := rand.IntN(total)
+		for _, t := range c.tables {
+			if t == nil {
+				continue
+			}
+			if rank < len(t.index) {
+				e := t.random()
+				id, it, ok = t.id(e), e.item(), true
+				return
+			}
+			rank -= len(t.index)
 		}
-		e := t.random(c.Policy(), tx.now)
-		if e == nil { // all have died or gone since the count
-			return true
-		}
-		id, it, ok = t.id(e), e.item(), true
-		return false
-	}
-	tx.eachPartition(draw)
-	if !ok { // so many have gone since the count that the rank lies behind the last: take the first
-		rank = 0
-		tx.eachPartition(draw)
-	}
+	})
 	return id, it, ok
 }
 
-// random gives a random living entry, nil if there is none.
-func (t *table) random(p *expiry.Policy, now int64) *entry {
-	if len(t.roster) == 0 {
-		return nil
-	}
-	// Holes and the dead are rarely the majority: a few draws do. Otherwise the first living one
-	// after a random berth is taken.
-	living := func(b berth) bool { return b.e != nil && !b.e.dead(p, now) }
+// random gives a random entry of a table that is not empty.
+func (t *table) random() *entry {
+	// Holes are never the majority for long: a few draws do. Otherwise the first entry after a random
+	// berth is taken.
 	start := 0
 	for range 16 {
 		start = rand.IntN(len(t.roster))
-		if living(t.roster[start]) {
-			return t.roster[start].e
+		if e := t.roster[start].e; e != nil {
+			return e
 		}
 	}
 	for i := range t.roster {
-		if b := t.roster[(start+i)%len(t.roster)]; living(b) {
-			return b.e
+		if e := t.roster[(start+i)%len(t.roster)].e; e != nil {
+			return e
 		}
 	}
-	return nil
+	panic("keyspace: a table that is not empty has no entries")
 }

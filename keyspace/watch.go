@@ -58,9 +58,16 @@ func (w *Watcher) IDs() []string {
 // Changed tells whether any item under watch has changed since the watch on it began. An item that
 // lived then and is dead now has changed; one that was dead already has not.
 func (tx *Tx) Changed(w *Watcher) bool {
-	return w.changed.Load() || slices.ContainsFunc(w.keys, func(k watched) bool {
+	changed := w.changed.Load() || slices.ContainsFunc(w.keys, func(k watched) bool {
 		return k.lived && tx.find(tx.partition(k.at.id), k.at.c, k.at.id) == nil
 	})
+	if changed {
+		tx.saw(tx.ks.catalogue.ticket)
+		for _, k := range w.keys {
+			tx.saw(k.p.lastWrite)
+		}
+	}
+	return changed
 }
 
 // Unwatch ends all watches of a watcher. No transaction that has locked anything may be open in the
