@@ -119,6 +119,7 @@ func (ks *Keyspace) checkpointLocked() (err error) {
 		return err
 	}
 	if err := ks.applyCaptured(); err != nil {
+		ks.noteBroken()
 		return err
 	}
 	f.captured, f.catalogue, f.dropped = nil, nil, nil
@@ -145,6 +146,17 @@ func noted(last *atomic.Pointer[error]) string {
 		return (*err).Error()
 	}
 	return ""
+}
+
+// noteBroken refuses writes until a restart if a store cannot be used any more: what is written would
+// pile up in the journal.
+func (ks *Keyspace) noteBroken() {
+	for _, s := range ks.stores() {
+		if s.broken != nil {
+			ks.broken.Store(&s.broken)
+			return
+		}
+	}
 }
 
 // capture takes over what the stores have to learn. The catalogue comes first: an item is never

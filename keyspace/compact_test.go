@@ -236,6 +236,69 @@ func TestCompactThatFails(t *testing.T) {
 	}
 }
 
+// When the second name may come back, a store must not go on: a start would go back to it.
+func TestCompactThatFailsAtItsEnd(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "partition-000.db")
+	s, live := wastefulStore(t, path, nil)
+	real, folders := forceToDisk, 0
+	forceToDisk = func(f *os.File) error {
+		if fi, err := f.Stat(); err == nil && fi.IsDir() {
+			if folders++; folders == 3 {
+				return errors.New("the disk says no")
+			}
+		}
+		return real(f)
+	}
+	err := s.compact()
+	forceToDisk = real
+	if err == nil || folders != 3 {
+		t.Fatalf("after %d times of forcing the folder to disk: %v", folders, err)
+	}
+	if s.apply([]op{{key: "1:new", rec: "x"}}) == nil {
+		t.Error("the store goes on")
+	}
+	s.close()
+	if !maps.Equal(reopenedContents(t, path), live) {
+		t.Error("items are lost")
+	}
+}
+
+// A store that cannot be used any more refuses writes, and what it has to learn is captured once.
+func TestBrokenStoreRefusesWrites(t *testing.T) {
+	opt := Options{Dir: t.TempDir(), Clock: expiry.NewManualClock(epoch), NoPurge: true}
+	ks, err := Open(opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := &opened{Keyspace: ks, t: t, clock: opt.Clock.(*expiry.ManualClock), opt: opt}
+	p := o.partitionOf("a")
+	p.store.broken = errors.New("fsync failed")
+	for range 5 {
+		o.put("0", "a", "{}", expiry.Inherit)
+		if err := o.checkpoint(); err == nil {
+			t.Fatal("the checkpoint worked")
+		}
+	}
+	if o.Writable() == nil {
+		t.Error("writes are not refused")
+	}
+	if n := len(o.fold.captured[p.number]); n != 1 {
+		t.Errorf("one item was captured %d times", n)
+	}
+	if o.Close() == nil {
+		t.Error("closing does not tell")
+	}
+	again, err := Open(opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.Keyspace = again
+	if !o.lives("0", "a") {
+		t.Error("what the journal held is lost")
+	}
+	o.stop()
+}
+
 // TestWasteLeavesTheDisk: a steady workload of dying documents, compacted by itself, keeps the
 // stores near the size of what lives.
 func TestWasteLeavesTheDisk(t *testing.T) {

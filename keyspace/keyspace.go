@@ -78,7 +78,8 @@ type Keyspace struct {
 	load       loadStats
 	epoch      uint64 // of versions; one more with every start
 
-	active     atomic.Bool // a command has run since the clock was last marked
+	broken     atomic.Pointer[error] // why a store cannot be used any more; nil while all can
+	active     atomic.Bool           // a command has run since the clock was last marked
 	wake       chan struct{}
 	stop       chan struct{}
 	background sync.WaitGroup
@@ -201,7 +202,12 @@ func (ks *Keyspace) Throttle() {
 func (ks *Keyspace) Committed(t Ticket) bool { return t <= ks.journal.committed() }
 
 // Writable returns nil, or the error because of which writes are refused for now (MISCONF).
-func (ks *Keyspace) Writable() error { return ks.journal.err() }
+func (ks *Keyspace) Writable() error {
+	if err := ks.broken.Load(); err != nil {
+		return *err
+	}
+	return ks.journal.err()
+}
 
 // Now reads the clock, in ms.
 func (ks *Keyspace) Now() int64 { return ks.opt.Clock.Now() }
@@ -255,7 +261,7 @@ func (ks *Keyspace) Stats() Stats {
 		s.StoreBytes += store.size()
 		s.LiveBytes += store.live.Load()
 	}
-	if err := ks.journal.err(); err != nil {
+	if err := ks.Writable(); err != nil {
 		s.LastWriteError = err.Error()
 	}
 	return s

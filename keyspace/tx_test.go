@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -287,4 +288,89 @@ func TestSlot(t *testing.T) {
 	if Slot("foo{}{bar}") == Slot("bar") {
 		t.Error("an empty first tag must not make the second one count")
 	}
+}
+
+// A version is never used twice, though nothing of its item is left anywhere when the server starts.
+func TestVersionsAreNotUsedAgain(t *testing.T) {
+	o := open(t)
+	used := make(map[uint64]bool)
+	for range 3 {
+		for range 3 {
+			it := o.put("0", "k", "{}", expiry.Inherit)
+			if used[it.Version] {
+				t.Fatalf("version %x is used again", it.Version)
+			}
+			used[it.Version] = true
+		}
+		o.delete("0", "k")
+		o.reopen()
+	}
+}
+
+// A key that is moved between partitions is there all the time: it is counted once and drawn always.
+func TestCountAndRandomAreOfOneMoment(t *testing.T) {
+	o := open(t)
+	ids := []string{"", ""} // in the first partition and in the last
+	for i := 0; ids[0] == "" || ids[1] == ""; i++ {
+		id := fmt.Sprint(i)
+		switch o.partitionOf(id).number {
+		case 0:
+			ids[0] = id
+		case len(o.partitions) - 1:
+			ids[1] = id
+		}
+	}
+	o.put("0", ids[0], "{}", expiry.Inherit)
+	stop := make(chan struct{})
+	var mover sync.WaitGroup
+	mover.Go(func() {
+		var tx Tx
+		for from := 0; ; from = 1 - from {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			o.BeginKeys(&tx, ids)
+			tx.Put(tx.Container("0"), ids[1-from], Document, "{}", expiry.Inherit)
+			tx.Delete(tx.Container("0"), ids[from])
+			tx.Close()
+		}
+	})
+	for range 20_000 {
+		var tx Tx
+		o.BeginSweep(&tx)
+		c := tx.Container("0")
+		n, documents := tx.Count(c), tx.Stats(c).Documents
+		_, _, drawn := tx.Random(c)
+		tx.Close()
+		if n != 1 || documents != 1 || !drawn {
+			t.Errorf("%d are counted, %d in the figures, drawn: %v", n, documents, drawn)
+			break
+		}
+	}
+	close(stop)
+	mover.Wait()
+}
+
+// What an item was in between is not journalled: the group takes the memory of what is left.
+func TestGroupHoldsTheLastStateOnly(t *testing.T) {
+	o := open(t)
+	var tx Tx
+	o.BeginKeys(&tx, []string{"a", "b"})
+	c := tx.Container("0")
+	for i := range 1000 {
+		tx.Put(c, "a", Plain, fmt.Sprint(i), expiry.Inherit)
+	}
+	tx.Put(c, "b", Plain, "gone", expiry.Inherit)
+	tx.Delete(c, "b")
+	before := o.journal.waiting.Load()
+	tx.Close()
+	if size := o.journal.waiting.Load() - before; size > 200 {
+		t.Errorf("the group has %d bytes", size)
+	}
+	if it, ok := o.get("0", "a"); !ok || it.Body != "999" {
+		t.Errorf("%+v %v", it, ok)
+	}
+	o.reopen() // compares
 }

@@ -62,3 +62,22 @@ func TestWatch(t *testing.T) {
 		})
 	}
 }
+
+// What EXEC's null reveals must be on its way to disk before it leaves, like any other reply.
+func TestWatchCoversTheChange(t *testing.T) {
+	o := open(t)
+	var w Watcher
+	var tx Tx
+	o.BeginKey(&tx, "k")
+	tx.Watch(&w, tx.Container("0"), "k")
+	o.commit(&tx)
+	o.BeginKey(&tx, "k")
+	tx.Put(tx.Container("0"), "k", Plain, "v", expiry.Inherit)
+	change := tx.Close()
+	o.BeginKeys(&tx, w.IDs())
+	changed := tx.Changed(&w)
+	tx.Unwatch(&w)
+	if seen := tx.Close(); !changed || seen < change {
+		t.Errorf("changed %v, covered by ticket %d, the change has %d", changed, seen, change)
+	}
+}
