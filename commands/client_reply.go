@@ -18,6 +18,17 @@ func (m *replyMode) filter(r Reply) Reply {
 	return r
 }
 
+// filterQueue is filter for the reply of EXEC, which is one: what a CLIENT REPLY in the transaction
+// has changed since the mode before counts from the next command on, and SKIP, whose next command has
+// its place in that reply, not at all.
+func (m *replyMode) filterQueue(before replyMode, r Reply) Reply {
+	off := m.off
+	*m = before
+	r = m.filter(r)
+	m.off = off
+	return r
+}
+
 // reset is what RESET does. A skip that is under way swallows its reply.
 func (m *replyMode) reset() { m.off, m.skipNext = false, false }
 

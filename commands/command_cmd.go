@@ -69,7 +69,7 @@ func parseCommandInfo(in *Input) (Run, error) {
 		for i, name := range names {
 			list[i] = Null
 			if r := findFull(name); r != nil {
-				list[i] = describeCommand(r)
+				list[i] = r.described()
 			}
 		}
 		return Array(list...)
@@ -105,7 +105,11 @@ func parseCommandList(in *Input) (Run, error) {
 		case "ACLCAT":
 			keep = func(r *row) bool { return slices.Contains(r.categories(), "@"+strings.ToLower(what)) }
 		case "PATTERN":
-			keep = func(r *row) bool { return MatchGlob(strings.ToLower(what), r.full) }
+			if err := checkPattern(what); err != nil {
+				return nil, err
+			}
+			pattern := strings.ToLower(what)
+			keep = func(r *row) bool { return MatchGlob(pattern, r.full) }
 		default:
 			return nil, errSyntax
 		}
@@ -193,7 +197,7 @@ func findFull(name string) *row {
 func describeAll(list []*row) Reply {
 	all := make([]Reply, len(list))
 	for i, r := range list {
-		all[i] = describeCommand(r)
+		all[i] = r.described()
 	}
 	return Array(all...)
 }
@@ -338,7 +342,7 @@ func (r *row) keySpecs() []Reply {
 func documentAll(list []*row) Reply {
 	var docs []Reply
 	for _, r := range list {
-		docs = append(docs, Bulk(r.full), documentCommand(r))
+		docs = append(docs, Bulk(r.full), r.documented())
 	}
 	return Map(docs...)
 }

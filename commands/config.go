@@ -37,6 +37,11 @@ var configCommand = Command{
 
 func parseConfigGet(in *Input) (Run, error) {
 	patterns := in.Args[2:]
+	for _, pattern := range patterns {
+		if err := checkPattern(pattern); err != nil {
+			return nil, err
+		}
+	}
 	return func(x *Context) Reply {
 		var found []Reply
 		for _, option := range x.Engine.Host.ConfigGet(patterns) {

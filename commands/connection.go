@@ -236,8 +236,8 @@ func parseHello(in *Input) (Run, error) {
 			h.auth = &credentials{user: rest[1], password: rest[2]}
 			rest = rest[3:]
 		case strings.EqualFold(option, "SETNAME") && len(rest) > 1:
-			if !plainWord(rest[1]) {
-				return nil, unprintable("Client names")
+			if err := checkSelfDescription("Client names", rest[1]); err != nil {
+				return nil, err
 			}
 			h.name = &rest[1]
 			rest = rest[2:]
@@ -286,8 +286,8 @@ func clientGetName(x *Context) Reply {
 
 func parseClientSetName(in *Input) (Run, error) {
 	name := in.Args[2]
-	if !plainWord(name) {
-		return nil, unprintable("Client names")
+	if err := checkSelfDescription("Client names", name); err != nil {
+		return nil, err
 	}
 	return func(x *Context) Reply {
 		x.Session.change(func() { x.Session.name = strings.Clone(name) })
@@ -315,8 +315,8 @@ func parseClientSetInfo(in *Input) (Run, error) {
 	default:
 		return nil, Error("ERR Unrecognized option '" + cut(cString(option)) + "'")
 	}
-	if !plainWord(value) {
-		return nil, unprintable(cut(option))
+	if err := checkSelfDescription(cut(option), value); err != nil {
+		return nil, err
 	}
 	return func(x *Context) Reply {
 		x.Session.change(func() { *field(x.Session) = strings.Clone(value) })
@@ -383,12 +383,15 @@ func clientType(name string) (func(*Session) bool, error) {
 	return nil, Error("ERR Unknown client type '" + cut(cString(name)) + "'")
 }
 
-// sessionsByID picks the sessions with these ids, in their order, from all by ascending id.
+// sessionsByID picks the sessions with these ids, in their order and each once, from all by ascending
+// id. Redis repeats a session whose id is repeated, which would make the reply as long as a client likes.
 func sessionsByID(all []*Session, ids []int64) []*Session {
 	var picked []*Session
+	has := make([]bool, len(all))
 	for _, id := range ids {
 		at, found := slices.BinarySearchFunc(all, id, func(s *Session, id int64) int { return cmp.Compare(s.ID, id) })
-		if found {
+		if found && !has[at] {
+			has[at] = true
 			picked = append(picked, all[at])
 		}
 	}

@@ -151,7 +151,7 @@ func parseDocScan(in *Input) (Run, error) {
 			return Fail(err)
 		}
 		found := []Reply{}
-		next := x.Tx.Scan(c, cursor, options.count, func(id string, it keyspace.Item) {
+		next := x.scan(c, cursor, options.count, func(id string, it keyspace.Item) {
 			if it.Kind != keyspace.Document || !options.selects(id) {
 				return
 			}

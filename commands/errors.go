@@ -3,8 +3,6 @@ package commands
 import (
 	"strconv"
 	"strings"
-
-	"mayfly/keyspace"
 )
 
 // The errors as they go over the wire, in Redis' words where Redis has the case.
@@ -125,14 +123,19 @@ func unsupportedOption(option string) error {
 	return Error("ERR Unsupported option " + cut(cString(option)))
 }
 
-// idTooLong is the error for an id of more than [keyspace.MaxIDLength] bytes.
-func idTooLong(length int) error {
-	return Error("ERR id of " + strconv.Itoa(length) + " bytes is too long: legal are up to " + strconv.Itoa(keyspace.MaxIDLength))
+// tooLong is the error for a name of what (an id, a pattern) that has length bytes where most are legal.
+func tooLong(what string, length, most int) error {
+	return Error("ERR " + what + " of " + strconv.Itoa(length) + " bytes is too long: legal are up to " + strconv.Itoa(most))
 }
 
 // unprintable is the error for what a client says of itself if it is not printable ASCII.
 func unprintable(what string) error {
 	return Error("ERR " + what + " cannot contain spaces, newlines or special characters.")
+}
+
+// wordy is the error for what a client says of itself if it is longer than [maxSelfDescription].
+func wordy(what string) error {
+	return Error("ERR " + what + " cannot be longer than " + strconv.Itoa(maxSelfDescription) + " bytes.")
 }
 
 // cString is s up to its first zero byte: what Redis shows when it prints what a user sent.

@@ -1,5 +1,20 @@
 package commands
 
+import "strings"
+
+// maxPattern is the most bytes of a pattern that matching may take time for: what [MatchGlob] takes is
+// the product of its length and that of each text.
+const maxPattern = 1 << 10
+
+// checkPattern refuses a pattern that takes too long to match. Without * and classes a pattern of any
+// length is compared only once, up to the first difference.
+func checkPattern(pattern string) error {
+	if len(pattern) > maxPattern && strings.ContainsAny(pattern, "*[") {
+		return tooLong("pattern", len(pattern), maxPattern)
+	}
+	return nil
+}
+
 // MatchGlob tells whether the whole of s matches a pattern of Redis: * any bytes, ? one byte, [ab]
 // [a-z] [^a] one of a class, \ takes the next byte as it is. It gives what Redis 7.0's stringmatchlen
 // gives for every input, its oddities included:

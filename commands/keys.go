@@ -1,6 +1,7 @@
 package commands
 
 import (
+	"math"
 	"strconv"
 	"strings"
 
@@ -214,24 +215,45 @@ func checkFlushOptions(args []string) error {
 
 func parseKeys(in *Input) (Run, error) {
 	options := scanOptions{pattern: in.Args[1], all: in.Args[1] == "*"}
-	const atOnce = 1000 // a partition is locked for as long as this many items take
+	if err := checkPattern(options.pattern); err != nil {
+		return nil, err
+	}
 	return func(x *Context) Reply {
 		c, err := x.Database()
 		if err != nil {
 			return Fail(err)
 		}
 		keys := []Reply{}
-		for cursor := uint64(0); ; {
-			cursor = x.Tx.Scan(c, cursor, atOnce, func(id string, _ keyspace.Item) {
-				if options.selects(id) {
-					keys = append(keys, Bulk(id))
-				}
-			})
-			if cursor == 0 {
-				return Array(keys...)
+		x.scan(c, 0, math.MaxInt, func(id string, _ keyspace.Item) {
+			if options.selects(id) {
+				keys = append(keys, Bulk(id))
 			}
-		}
+		})
+		return Array(keys...)
 	}, nil
+}
+
+// scan is [keyspace.Tx.Scan] but for when it visits: the items are collected bit by bit, and visited
+// while no partition is locked, unless the whole transaction has it locked. What visit does holds
+// nobody else up.
+func (x *Context) scan(c *keyspace.Container, cursor uint64, count int, visit func(id string, it keyspace.Item)) uint64 {
+	const atOnce = 1000 // a partition is locked for as long as this many items take
+	type found struct {
+		id string
+		it keyspace.Item
+	}
+	var list []found
+	for {
+		portion := min(count, atOnce)
+		list = list[:0]
+		cursor = x.Tx.Scan(c, cursor, portion, func(id string, it keyspace.Item) { list = append(list, found{id, it}) })
+		for i := range list {
+			visit(list[i].id, list[i].it)
+		}
+		if count -= portion; count == 0 || cursor == 0 {
+			return cursor
+		}
+	}
 }
 
 func parseScan(in *Input) (Run, error) {
@@ -258,7 +280,7 @@ func parseScan(in *Input) (Run, error) {
 			return Fail(err)
 		}
 		keys := []Reply{}
-		next := x.Tx.Scan(c, cursor, options.count, func(id string, it keyspace.Item) {
+		next := x.scan(c, cursor, options.count, func(id string, it keyspace.Item) {
 			if options.selects(id) && (anyType || wantType == typeName(it.Kind)) {
 				keys = append(keys, Bulk(id))
 			}

@@ -223,7 +223,7 @@ func (o *scanOptions) parseOption(args []string) (used int, err error) {
 	case isWord(args[0], "MATCH"):
 		o.pattern = args[1]
 		o.all = o.pattern == "*"
-		return 2, nil
+		return 2, checkPattern(o.pattern)
 	case isWord(args[0], "COUNT"):
 		n, ok := parseInteger(args[1])
 		switch {

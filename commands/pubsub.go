@@ -13,13 +13,13 @@ var pubsubCommands = []Command{
 		Name: "psubscribe", Syntax: "pattern [pattern ...]", Arity: -2,
 		Summary: "Listen for messages published to channels matching the given patterns", Group: "pubsub", Since: "2.0.0",
 		Flags: PubSub | NoScript | Loading | Stale | Listening,
-		Parse: func(in *Input) (Run, error) { return subscribe(in, toPattern, "psubscribe"), nil },
+		Parse: func(in *Input) (Run, error) { return parseSubscribe(in, toPattern, "psubscribe") },
 	},
 	{
 		Name: "publish", Syntax: "channel message", Arity: 3,
 		Summary: "Post a message to a channel", Group: "pubsub", Since: "2.0.0",
 		Flags: PubSub | Loading | Stale | Fast | Publishes,
-		Parse: func(in *Input) (Run, error) { return publish(in, toChannel), nil },
+		Parse: func(in *Input) (Run, error) { return parsePublish(in, toChannel) },
 	},
 	pubsubCommand,
 	{
@@ -32,19 +32,19 @@ var pubsubCommands = []Command{
 		Name: "spublish", Syntax: "shardchannel message", Arity: 3,
 		Summary: "Post a message to a shard channel", Group: "pubsub", Since: "7.0.0",
 		Flags: PubSub | Loading | Stale | Fast | Publishes, Keys: OneKey, Access: notKeys,
-		Parse: func(in *Input) (Run, error) { return publish(in, toShard), nil },
+		Parse: func(in *Input) (Run, error) { return parsePublish(in, toShard) },
 	},
 	{
 		Name: "ssubscribe", Syntax: "shardchannel [shardchannel ...]", Arity: -2,
 		Summary: "Listen for messages published to the given shard channels", Group: "pubsub", Since: "7.0.0",
 		Flags: PubSub | NoScript | Loading | Stale | Listening, Keys: AllKeys, Access: notKeys,
-		Parse: func(in *Input) (Run, error) { return subscribe(in, toShard, "ssubscribe"), nil },
+		Parse: func(in *Input) (Run, error) { return parseSubscribe(in, toShard, "ssubscribe") },
 	},
 	{
 		Name: "subscribe", Syntax: "channel [channel ...]", Arity: -2,
 		Summary: "Listen for messages published to the given channels", Group: "pubsub", Since: "2.0.0",
 		Flags: PubSub | NoScript | Loading | Stale | Listening,
-		Parse: func(in *Input) (Run, error) { return subscribe(in, toChannel, "subscribe"), nil },
+		Parse: func(in *Input) (Run, error) { return parseSubscribe(in, toChannel, "subscribe") },
 	},
 	{
 		Name: "sunsubscribe", Syntax: "[shardchannel [shardchannel ...]]", Arity: -1,
@@ -100,10 +100,32 @@ func pubsubHelp() Command {
 	return row
 }
 
-// subscribe makes the Run of SUBSCRIBE, PSUBSCRIBE and SSUBSCRIBE. Each channel gets a reply of its
-// own, with the number of subscriptions after it.
-func subscribe(in *Input, kind kindOfSubscription, word string) Run {
+// maxChannel is the most bytes of the name of a channel. Patterns are matched against it while the hub
+// is locked.
+const maxChannel = 1 << 16
+
+// checkSubscription refuses the name of a channel, or a pattern, that is too long.
+func checkSubscription(kind kindOfSubscription, name string) error {
+	if kind == toPattern {
+		if err := checkPattern(name); err != nil {
+			return err
+		}
+	}
+	if len(name) > maxChannel {
+		return tooLong("channel", len(name), maxChannel)
+	}
+	return nil
+}
+
+// parseSubscribe reads SUBSCRIBE, PSUBSCRIBE and SSUBSCRIBE. Each channel gets a reply of its own,
+// with the number of subscriptions after it.
+func parseSubscribe(in *Input, kind kindOfSubscription, word string) (Run, error) {
 	names := in.Args[1:]
+	for _, name := range names {
+		if err := checkSubscription(kind, name); err != nil {
+			return nil, err
+		}
+	}
 	return func(x *Context) Reply {
 		kept := make([]string, len(names))
 		for i, name := range names {
@@ -114,7 +136,7 @@ func subscribe(in *Input, kind kindOfSubscription, word string) Run {
 			replies = append(replies, confirmation(x.Session, kind, word, Bulk(name)))
 		})
 		return several(replies)
-	}
+	}, nil
 }
 
 // unsubscribe makes the Run of UNSUBSCRIBE, PUNSUBSCRIBE and SUNSUBSCRIBE, which without arguments end
@@ -149,11 +171,14 @@ func confirmation(s *Session, kind kindOfSubscription, word string, name Reply) 
 
 func several(replies []Reply) Reply { return Reply{Kind: KindSeveral, Elems: replies} }
 
-// publish makes the Run of PUBLISH and SPUBLISH. Between MULTI and EXEC the message is of what the
+// parsePublish reads PUBLISH and SPUBLISH. Between MULTI and EXEC the message is of what the
 // transaction does and shares its fate. Elsewhere it waits for what the client has done before, as in
 // Redis, but is sent even if that fails.
-func publish(in *Input, kind kindOfSubscription) Run {
+func parsePublish(in *Input, kind kindOfSubscription) (Run, error) {
 	channel, text := in.Args[1], in.Args[2]
+	if err := checkSubscription(kind, channel); err != nil {
+		return nil, err
+	}
 	return func(x *Context) Reply {
 		n := x.Engine.Hub.receivers(kind, channel)
 		if n > 0 {
@@ -162,7 +187,7 @@ func publish(in *Input, kind kindOfSubscription) Run {
 			})
 		}
 		return Count(n)
-	}
+	}, nil
 }
 
 func parseActive(in *Input, kind kindOfSubscription) (Run, error) {
@@ -173,6 +198,9 @@ func parseActive(in *Input, kind kindOfSubscription) (Run, error) {
 		pattern = in.Args[2]
 	default:
 		return nil, wrongSubcommandCall("pubsub", in.Args[1])
+	}
+	if err := checkPattern(pattern); err != nil {
+		return nil, err
 	}
 	return func(x *Context) Reply {
 		names := []Reply{}

@@ -150,8 +150,23 @@ func (s *Session) IsSubscriber() bool {
 	return s.subscribed.total() > 0
 }
 
-// plainWord tells whether a text consists of printable ASCII without spaces, as what a client says
-// of itself must: it stands in the lines of CLIENT LIST.
+// maxSelfDescription is the most bytes of a word that a client says of itself: the lines of CLIENT
+// LIST repeat it for whoever asks.
+const maxSelfDescription = 1 << 10
+
+// checkSelfDescription refuses what a client must not say of itself, such as what ("Client names"),
+// since it stands in the lines of CLIENT LIST.
+func checkSelfDescription(what, word string) error {
+	switch {
+	case len(word) > maxSelfDescription:
+		return wordy(what)
+	case !plainWord(word):
+		return unprintable(what)
+	}
+	return nil
+}
+
+// plainWord tells whether a text consists of printable ASCII without spaces.
 func plainWord(s string) bool {
 	for i := range len(s) {
 		if s[i] < '!' || s[i] > '~' {

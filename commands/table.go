@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"iter"
 	"slices"
+	"sync"
 )
 
 // row is a command of the table together with what is derived from it.
@@ -14,6 +15,10 @@ type row struct {
 	items  Keys   // the Keys that are ids of items: not the channels of SPUBLISH
 	sub    rows   // subcommands by name; nil if there are none
 	sorted []*row // the subcommands in the order of their names
+
+	// The row's entries in COMMAND and COMMAND DOCS. They are made once and shared by all replies, so
+	// that asking for them many times over takes no memory; nobody changes them.
+	described, documented func() Reply
 }
 
 // rows finds commands by their lower-case names.
@@ -84,6 +89,8 @@ func newRows(prefix string, list []Command) (byName rows, sorted []*row) {
 		if len(r.Sub) > 0 {
 			r.sub, r.sorted = newRows(r.full+"|", r.Sub)
 		}
+		r.described = sync.OnceValue(func() Reply { return describeCommand(r) })
+		r.documented = sync.OnceValue(func() Reply { return documentCommand(r) })
 		byName[r.Name] = r
 		sorted = append(sorted, r)
 	}

@@ -2,6 +2,7 @@ package commands
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"unsafe"
 
@@ -287,8 +288,9 @@ func runQueue(x *Context) Reply {
 	}
 	x.Session.mark = expiry.Monotonic()
 	replies := make([]Reply, len(t.commands))
+	budget := replyBudget{most: max(leastReplies, queueFactor*x.Engine.Host.MaxValueSize())}
 	for i := range t.commands {
-		replies[i] = x.Engine.perform(x, &t.commands[i])
+		replies[i] = x.Engine.perform(x, &t.commands[i], &budget)
 		if replies[i].Kind == KindNone { // of CLIENT REPLY; here every command has its element
 			replies[i] = OK
 		}
@@ -296,8 +298,46 @@ func runQueue(x *Context) Reply {
 	return Array(replies...)
 }
 
+// leastReplies is what the replies of a transaction may take at least, whatever the largest value.
+const leastReplies = 256 << 20
+
+// replyBudget bounds the replies of a transaction, which are all kept until the last command has run:
+// a short command may have a long reply. What has used it up hits the commands after it.
+type replyBudget struct{ size, most int } // bytes
+
+// exceeded is the error of a command when there is no room for its reply.
+func (b *replyBudget) exceeded() Reply {
+	return Fail(Error("ERR the replies of this transaction exceed " + strconv.Itoa(b.most) + " bytes"))
+}
+
+// full tells whether a command is not to be run because there is no room for its reply. Only one that
+// reads the data is left out: what others do counts.
+func (b *replyBudget) full(r *row) bool { return b.size > b.most && r.Flags&ReadOnly != 0 }
+
+// take makes room for the reply of a command that has run. If there is none, what tells the client
+// neither what it has written nor what it subscribes to, such as the list of all clients, is dropped
+// unless it is short.
+func (b *replyBudget) take(r *row, reply Reply) Reply {
+	const short = 1 << 10
+	size := replySize(&reply)
+	if b.size > b.most && size > short && r.Flags&(Write|Listening) == 0 {
+		return b.exceeded()
+	}
+	b.size += size
+	return reply
+}
+
+// replySize is about how many bytes a reply takes.
+func replySize(r *Reply) int {
+	size := int(unsafe.Sizeof(*r)) + len(r.Str)
+	for i := range r.Elems {
+		size += replySize(&r.Elems[i])
+	}
+	return size
+}
+
 // perform runs a queued command.
-func (e *Engine) perform(x *Context, c *queued) (reply Reply) {
+func (e *Engine) perform(x *Context, c *queued, budget *replyBudget) (reply Reply) {
 	s, start := x.Session, x.Session.begins()
 	defer func() {
 		e.finished(s, c.row, c.in.Args, start, &reply)
@@ -307,5 +347,8 @@ func (e *Engine) perform(x *Context, c *queued) (reply Reply) {
 	if c.run == nil {
 		return c.failure
 	}
-	return c.run(x)
+	if budget.full(c.row) {
+		return budget.exceeded()
+	}
+	return budget.take(c.row, c.run(x))
 }

@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"runtime/debug"
 	"slices"
@@ -271,17 +272,31 @@ func (c *conn) heldBack(b *batch, args []string) error {
 			return err
 		}
 		c.server.held.Add(1)
-		var err error
-		select {
-		case <-over:
-		case <-c.gone:
-			err = errKilled
-		case <-c.server.stop:
-			err = errStopping
-		}
+		err := c.holdOut(over)
 		c.server.held.Add(-1)
 		if err != nil {
 			return err
+		}
+	}
+}
+
+// holdOut waits until the pause is over. Meanwhile it looks now and then whether the client is still
+// there: one that has gone gets no more carried out, and makes room for others.
+func (c *conn) holdOut(over <-chan struct{}) error {
+	look := time.NewTicker(c.server.timeouts.held)
+	defer look.Stop()
+	for {
+		select {
+		case <-over:
+			return nil
+		case <-c.gone:
+			return errKilled
+		case <-c.server.stop:
+			return errStopping
+		case <-look.C:
+			if c.socket.ended() {
+				return io.EOF
+			}
 		}
 	}
 }

@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"testing"
+	"time"
 
 	"mayfly/commands"
 )
@@ -74,6 +75,25 @@ func TestHeldBackWhileStopping(t *testing.T) {
 		t.Error(err)
 	}
 	c.expectEnd()
+	if got, want := e.history(), "PING"; got != want {
+		t.Errorf("carried out: %s, want %s", got, want)
+	}
+}
+
+// A client that leaves is not kept until the pause is over, nor is its command carried out.
+func TestHeldBackAndLeft(t *testing.T) {
+	e := newFakeEngine()
+	e.holdSets()
+	s := newTestServer(t)
+	s.timeouts.held = time.Millisecond
+	c := dial(t, s.run(t, e, nil))
+	c.send("PING\r\nSET a 1\r\n")
+	c.expect("+PONG\r\n")
+	eventually(t, "the client is held back", func() bool { return s.Info().Held == 1 })
+	if err := c.Close(); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the client is gone", func() bool { return len(s.Sessions()) == 0 })
 	if got, want := e.history(), "PING"; got != want {
 		t.Errorf("carried out: %s, want %s", got, want)
 	}

@@ -50,9 +50,10 @@ type timeouts struct {
 	handshake time.Duration // for the TLS handshake
 	stall     time.Duration // for stallBytes of a command that the client has begun, or for its end
 	write     time.Duration // for the client to take a piece of its replies
+	held      time.Duration // between two looks whether a client that is held back is still there
 }
 
-var patient = timeouts{handshake: 10 * time.Second, stall: time.Minute, write: time.Minute}
+var patient = timeouts{handshake: 10 * time.Second, stall: time.Minute, write: time.Minute, held: time.Second}
 
 // executor carries out commands: a commands.Engine and its keyspace, or a stand-in for tests.
 type executor interface {

@@ -98,6 +98,11 @@ func (s *socket) hangUp() {
 	_, _ = io.CopyN(io.Discard, s.Conn, most)
 }
 
+// ended tells, without waiting or taking anything, whether the client has ended the connection. While
+// something that it has sent before is unread, only a reset can be seen; beneath TLS, where a farewell
+// is such a thing, nothing is.
+func (s *socket) ended() bool { return s.raw != nil && s.raw.ended() }
+
 // rawSocket reads and writes the file descriptor itself where net.Conn would cost something on
 // every call: memory to read into is taken only once there is something to read, so that an idle
 // connection holds none, and a write deadline is set only if the client does not take a reply at
@@ -180,6 +185,19 @@ func (s *rawSocket) tryWrite(fd uintptr) bool {
 		s.err = err
 	}
 	return true
+}
+
+func (s *rawSocket) ended() bool {
+	ended := false
+	err := s.raw.Control(func(fd uintptr) {
+		var next [1]byte
+		n, err := uninterrupted(func(fd int, p []byte) (int, error) {
+			n, _, err := syscall.Recvfrom(fd, p, syscall.MSG_PEEK)
+			return n, err
+		}, int(fd), next[:])
+		ended = err == nil && n == 0 || err != nil && err != syscall.EAGAIN
+	})
+	return ended || err != nil
 }
 
 // uninterrupted repeats a system call that a signal interrupted.
