@@ -37,7 +37,7 @@ func benchCompare(ctx context.Context, o options) error {
 		return err
 	}
 	c := &comparison{options: o, only: only}
-	c.results = results{Machine: thisMachine(ctx), Quick: o.quick, IDs: o.ids(), Rounds: o.rounds()}
+	c.results = results{Machine: thisMachine(ctx, o), Quick: o.quick, IDs: o.ids(), Rounds: o.rounds()}
 	defer c.stopServers()
 	var chosen []workload
 	for _, w := range workloads {

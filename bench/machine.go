@@ -24,7 +24,8 @@ type machine struct {
 	Date       time.Time `json:"date"`
 }
 
-func thisMachine(ctx context.Context) machine {
+// thisMachine describes the machine and what runs on it. The commit is that of the current folder.
+func thisMachine(ctx context.Context, o options) machine {
 	m := machine{
 		CPU:        firstField("/proc/cpuinfo", "model name", "unknown CPU"),
 		Cores:      runtime.NumCPU(),
@@ -44,6 +45,9 @@ func thisMachine(ctx context.Context) machine {
 	}
 	if changed := output(ctx, "git", "status", "--porcelain", "--untracked-files=no"); m.Commit != "" && changed != "" {
 		m.Commit += " (dirty: there are changes that it does not hold)"
+	}
+	if !o.built {
+		m.Commit += " (the server was given, not built from it)"
 	}
 	// Redis server v=7.0.15 sha=00000000:0 malloc=jemalloc-5.3.0 bits=64 build=…
 	for _, word := range strings.Fields(output(ctx, redisServer, "--version")) {

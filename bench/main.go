@@ -34,6 +34,7 @@ var modes = []mode{
 type options struct {
 	quick  bool   // less of all, for a first look
 	mayfly string // path of the server; empty: build it
+	built  bool   // the server has been built from the current folder
 	port   int    // the first of the ports to use
 	only   string // regular expression of the workloads to compare
 	json   string // file for the results of the comparison; empty: none
@@ -59,7 +60,7 @@ func (o options) rounds() int {
 // scale gives the number of requests in place of that of a full run.
 func (o options) scale(requests int) int {
 	if o.quick {
-		return requests / 5
+		return requests / 8
 	}
 	return requests
 }
@@ -116,7 +117,7 @@ func run(ctx context.Context, o options, names []string) error {
 			return err
 		}
 		defer remove()
-		o.mayfly = path
+		o.mayfly, o.built = path, true
 	}
 	for _, m := range chosen {
 		if err := m.run(ctx, o); err != nil {

@@ -37,7 +37,7 @@ type dying struct {
 }
 
 func benchPurge(ctx context.Context, o options) error {
-	fmt.Println(thisMachine(ctx))
+	fmt.Println(thisMachine(ctx, o))
 	d := dying{
 		documents: o.ids(), over: time.Minute, loading: 25 * time.Second, prelude: 50 * time.Second, rest: 10 * time.Second,
 		readsPerSecond: 4000, living: o.ids() / 10,
