@@ -1,0 +1,41 @@
+package keyspace
+
+import (
+	"strings"
+	"testing"
+
+	"mayfly/expiry"
+)
+
+// Whoever wants to write helps first while much waits to be committed, and only then.
+func TestThrottleBoundsWhatWaits(t *testing.T) {
+	o := open(t)
+	value := strings.Repeat("x", 4<<20)
+	most := int64(0)
+	for range 3 * maxWaiting / len(value) {
+		o.Throttle()
+		var tx Tx
+		o.BeginKey(&tx, "k")
+		tx.Put(tx.Container("0"), "k", Plain, value, expiry.Inherit)
+		tx.Close() // nobody waits for it
+		most = max(most, o.journal.waiting.Load())
+	}
+	if limit := int64(maxWaiting + len(value) + 1<<10); most > limit || most < maxWaiting {
+		t.Errorf("up to %d bytes waited, want about %d", most, maxWaiting)
+	}
+}
+
+// Halt keeps what has been written although a transaction still runs and will never end.
+func TestHaltWhileATransactionRuns(t *testing.T) {
+	o := open(t)
+	var tx, running Tx
+	o.BeginKey(&tx, "k")
+	tx.Put(tx.Container("0"), "k", Plain, "v", expiry.Inherit)
+	ticket := tx.Close()
+	o.BeginAll(&running)
+	err := o.Halt()
+	running.Close()
+	if err != nil || !o.Committed(ticket) {
+		t.Fatalf("%v; committed: %v", err, o.Committed(ticket))
+	}
+}
