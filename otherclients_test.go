@@ -22,26 +22,36 @@ func TestRedisPy(t *testing.T) {
 // ioredisVersions are what is tested: the last of the line that most programs use, and the newest.
 var ioredisVersions = []string{"5.11.1", "6.0.0"}
 
-// TestIoredis runs testdata/ioredis.js: ioredis is what programs in Node.js use. npm installs it
-// into the user's cache folder, once.
-func TestIoredis(t *testing.T) {
+// TestIoredis runs testdata/ioredis.js: ioredis is one of the two that programs in Node.js use.
+func TestIoredis(t *testing.T) { runInNode(t, "testdata/ioredis.js", "ioredis", ioredisVersions) }
+
+// nodeRedisVersions are what is tested of node-redis: the last of version 4, which knows RESP2 only, of
+// version 5, and the newest.
+var nodeRedisVersions = []string{"4.7.1", "5.12.1", "6.3.1"}
+
+// TestNodeRedis runs testdata/node_redis.js: node-redis is the other. Its package is called redis.
+func TestNodeRedis(t *testing.T) { runInNode(t, "testdata/node_redis.js", "redis", nodeRedisVersions) }
+
+// runInNode runs a script with each of the versions of a library. npm installs them into the user's
+// cache folder, once.
+func runInNode(t *testing.T, script, library string, versions []string) {
 	node, npm := need(t, "node"), need(t, "npm")
 	cache, err := os.UserCacheDir()
 	if err != nil {
-		absent(t, "no folder to install ioredis into: %v", err)
+		absent(t, "no folder to install %s into: %v", library, err)
 	}
-	for _, version := range ioredisVersions {
+	for _, version := range versions {
 		t.Run(version, func(t *testing.T) {
-			dir := filepath.Join(cache, "mayfly-tests", "ioredis-"+version)
+			dir := filepath.Join(cache, "mayfly-tests", library+"-"+version)
 			modules := filepath.Join(dir, "node_modules")
-			if exec.Command(node, "-e", `require(process.argv[1])`, filepath.Join(modules, "ioredis")).Run() != nil {
-				out, err := exec.Command(npm, "install", "--prefix", dir, "--no-audit", "--no-fund", "--ignore-scripts", "ioredis@"+version).CombinedOutput()
+			if exec.Command(node, "-e", `require(process.argv[1])`, filepath.Join(modules, library)).Run() != nil {
+				out, err := exec.Command(npm, "install", "--prefix", dir, "--no-audit", "--no-fund", "--ignore-scripts", library+"@"+version).CombinedOutput()
 				if err != nil {
-					absent(t, "npm cannot install ioredis: %v\n%s", err, out)
+					absent(t, "npm cannot install %s: %v\n%s", library, err, out)
 				}
 			}
 			t.Setenv("NODE_PATH", modules)
-			runScript(t, node, "testdata/ioredis.js")
+			runScript(t, node, script)
 		})
 	}
 }
