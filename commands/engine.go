@@ -60,6 +60,8 @@ type ServerInfo struct {
 	TotalConnections int64 // accepted since the start
 	Rejected         int64 // connections refused
 	Laggards         int64 // subscribers disconnected because they did not keep up
+	ClientMemory     int64 // what clients make the server keep besides items, bytes
+	EvictedClients   int64 // disconnected because that was too much
 	NetInput         int64 // bytes read
 	NetOutput        int64 // bytes written
 }

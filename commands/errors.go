@@ -19,6 +19,7 @@ const (
 	errWatchInMulti = Error("ERR WATCH inside MULTI is not allowed")
 	errNotInMulti   = Error("ERR Command not allowed inside a transaction")
 	errOOM          = Error("OOM command not allowed when used memory > 'maxmemory'.")
+	errClientMemory = Error("ERR all clients together hold too much memory: try again later, or raise maxmemory-clients")
 	errExecAbort    = Error("EXECABORT Transaction discarded because of previous errors.")
 
 	errSaving       = Error("ERR Background save already in progress")

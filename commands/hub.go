@@ -97,10 +97,17 @@ type subscriptionCounts [3]int
 
 func (c *subscriptionCounts) total() int { return c[toChannel] + c[toPattern] + c[toShard] }
 
-// joinLocked makes a session subscribe to a name, which is safe to keep.
+// subscriptionSize is about how many bytes a subscription to a name takes.
+func subscriptionSize(name string) int {
+	const besides = 300
+	return len(name) + besides
+}
+
+// joinLocked makes a session subscribe to a name, which is safe to keep and on its account.
 func (h *Hub) joinLocked(s *Session, kind kindOfSubscription, name string) {
 	mine := s.subscriptions[kind]
 	if _, already := mine[name]; already {
+		s.Account.Give(subscriptionSize(name))
 		return
 	}
 	r := &h.registries[kind]
@@ -133,6 +140,7 @@ func (h *Hub) leaveLocked(s *Session, kind kindOfSubscription, name string) {
 		return
 	}
 	delete(mine, name)
+	s.Account.Give(subscriptionSize(name))
 	s.change(func() { s.subscribed[kind]-- })
 	if s.subscribed.total() == 0 {
 		h.subscribers.Add(-1)
@@ -159,8 +167,15 @@ func (h *Hub) leaveLocked(s *Session, kind kindOfSubscription, name string) {
 }
 
 // subscribe makes a session subscribe to names, which are safe to keep, and calls each for every one
-// of them when it is done.
-func (h *Hub) subscribe(s *Session, kind kindOfSubscription, names []string, each func(name string)) {
+// of them when it is done. The error says why it subscribes to none of them.
+func (h *Hub) subscribe(s *Session, kind kindOfSubscription, names []string, each func(name string)) error {
+	size := 0
+	for _, name := range names {
+		size += subscriptionSize(name)
+	}
+	if !s.Account.Take(size) {
+		return errClientMemory
+	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	s.Receiver.Hold()
@@ -168,6 +183,7 @@ func (h *Hub) subscribe(s *Session, kind kindOfSubscription, names []string, eac
 		h.joinLocked(s, kind, name)
 		each(name)
 	}
+	return nil
 }
 
 // unsubscribe ends subscriptions and calls each for every name when it is done.

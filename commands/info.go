@@ -218,6 +218,7 @@ func (r *infoReport) memory() {
 	}
 	r.putBytes("maxmemory", m.limit)
 	r.put("maxmemory_policy", Eviction(r.x.Engine.memory.policy.Load()))
+	r.put("mem_clients_normal", r.host.ClientMemory) // what clients make the server keep besides items
 	if m.resident > 0 {
 		r.put("mem_fragmentation_ratio", fmt.Sprintf("%.2f", share(m.resident, m.used)))
 		r.put("mem_fragmentation_bytes", int64(m.resident)-int64(m.used))
@@ -271,6 +272,7 @@ func (r *infoReport) statistics() {
 	r.put("expired_time_cap_reached_count", c.expiry.CapReached)
 	r.put("expire_cycle_cpu_milliseconds", c.expiry.TimeSpent.Milliseconds())
 	r.put("evicted_keys", c.evicted)
+	r.put("evicted_clients", r.host.EvictedClients)
 	r.put("keyspace_hits", c.hits)
 	r.put("keyspace_misses", c.misses)
 	r.put("pubsub_channels", r.x.Engine.Hub.size(toChannel))

@@ -132,9 +132,12 @@ func parseSubscribe(in *Input, kind kindOfSubscription, word string) (Run, error
 			kept[i] = strings.Clone(name)
 		}
 		replies := make([]Reply, 0, len(names))
-		x.Engine.Hub.subscribe(x.Session, kind, kept, func(name string) {
+		err := x.Engine.Hub.subscribe(x.Session, kind, kept, func(name string) {
 			replies = append(replies, confirmation(x.Session, kind, word, Bulk(name)))
 		})
+		if err != nil {
+			return Fail(err)
+		}
 		return several(replies)
 	}, nil
 }

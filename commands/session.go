@@ -23,6 +23,7 @@ type Session struct {
 	Authenticated bool
 
 	Receiver Receiver // takes the messages of what the session subscribes to
+	Account  *Account // what the client makes the server keep; nil: nobody counts it
 
 	tx  keyspace.Tx
 	ctx Context
@@ -126,7 +127,7 @@ func (s *Session) describe(now int64, running []string) string {
 		" obl=0 oll=0 omem=0 tot-mem=%d events=r cmd=%s user=default redir=-1 resp=%d lib-name=%s lib-ver=%s\n",
 		s.ID, s.Addr, s.LAddr, s.name, max(now-s.created, 0)/1000, max(now-s.lastUsed, 0)/1000, flags, s.database,
 		s.subscribed[toChannel], s.subscribed[toPattern], s.subscribed[toShard],
-		s.queued, queryBytes, argBytes, s.queuedSize, queryBytes+argBytes+s.queuedSize, command, s.Proto, s.libName, s.libVer)
+		s.queued, queryBytes, argBytes, s.queuedSize, queryBytes+argBytes+max(s.queuedSize, s.Account.Held()), command, s.Proto, s.libName, s.libVer)
 }
 
 // listening tells whether the session may do little but listen to what it subscribes to: its protocol

@@ -71,8 +71,8 @@ type queued struct {
 	failure Reply // or an error, why it cannot run
 }
 
-// What is queued and what is watched are both bounded for each session, by this multiple of the
-// largest value and not less than the other. What a client may send in one command, which the server
+// What is queued and what is watched are both bounded for each session (for all of them together see
+// [ClientMemory]), by this multiple of the largest value and not less than the other. What a client may send in one command, which the server
 // bounds, always fits.
 const (
 	queueFactor = 8
@@ -100,10 +100,14 @@ func (e *Engine) enqueue(s *Session, r *row, args []string) Reply {
 	for _, arg := range args {
 		length += len(arg)
 	}
-	t.size += length + len(args)*int(unsafe.Sizeof("")) + int(unsafe.Sizeof(queued{}))
-	if err := checkQueue("the commands of a transaction", t.size, e.Host.MaxValueSize()); err != nil {
+	cost := length + len(args)*int(unsafe.Sizeof("")) + int(unsafe.Sizeof(queued{}))
+	if err := checkQueue("the commands of a transaction", t.size+cost, e.Host.MaxValueSize()); err != nil {
 		return e.reject(s, r, args, err)
 	}
+	if !s.Account.Take(cost) {
+		return e.reject(s, r, args, errClientMemory)
+	}
+	t.size += cost
 	var text strings.Builder
 	text.Grow(length)
 	for _, arg := range args {
@@ -132,14 +136,15 @@ func (e *Engine) reject(s *Session, r *row, args []string, err error) Reply {
 	}
 	if t := &s.multi; t.open {
 		t.failed = true
-		t.drop()
+		t.drop(s.Account)
 	}
 	return Fail(err)
 }
 
-// drop lets go of the queued commands. Room for a few more is kept.
-func (t *transaction) drop() {
+// drop lets go of the queued commands, and takes them off the account. Room for a few more is kept.
+func (t *transaction) drop(a *Account) {
 	const most = 1 << 10
+	a.Give(t.size)
 	clear(t.commands)
 	clear(t.args)
 	t.commands, t.args, t.size = t.commands[:0], t.args[:0], 0
@@ -150,7 +155,7 @@ func (t *transaction) drop() {
 
 // end goes back to where there is no transaction. What is watched is not its concern.
 func (t *transaction) end(s *Session) {
-	t.drop()
+	t.drop(s.Account)
 	t.open, t.failed, t.flags = false, false, 0
 	s.change(func() { s.queued, s.queuedSize = noTransaction, 0 })
 }
@@ -163,7 +168,13 @@ func (e *Engine) discard(s *Session) {
 
 func (e *Engine) unwatch(s *Session) {
 	e.Keyspace.Unwatch(&s.multi.watcher)
-	s.multi.watcherSize = 0
+	s.multi.unwatched(s.Account)
+}
+
+// unwatched notes that nothing is watched any more.
+func (t *transaction) unwatched(a *Account) {
+	a.Give(t.watcherSize)
+	t.watcherSize = 0
 }
 
 // CloseSession lets go of what a session holds in the engine. Whoever has made a session calls it
@@ -202,14 +213,17 @@ func parseWatch(in *Input) (Run, error) {
 		if err != nil {
 			return Fail(err)
 		}
-		size := t.watcherSize
+		cost := 0
 		for _, key := range keys {
-			size += len(key) + watchCost
+			cost += len(key) + watchCost
 		}
-		if err := checkQueue("watched keys", size, maxValue); err != nil {
+		if err := checkQueue("watched keys", t.watcherSize+cost, maxValue); err != nil {
 			return Fail(err)
 		}
-		t.watcherSize = size
+		if !x.Session.Account.Take(cost) {
+			return Fail(errClientMemory)
+		}
+		t.watcherSize += cost
 		for _, key := range keys {
 			x.Tx.Watch(&t.watcher, c, key)
 		}
@@ -274,7 +288,7 @@ func runQueue(x *Context) Reply {
 	defer t.end(x.Session)
 	changed := x.Tx.Changed(&t.watcher)
 	x.Tx.Unwatch(&t.watcher)
-	t.watcherSize = 0
+	t.unwatched(x.Session.Account)
 	if t.flags&Write != 0 {
 		if err := x.Engine.Keyspace.Writable(); err != nil {
 			return Fail(execAborted(Misconf(err)))

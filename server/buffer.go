@@ -1,9 +1,6 @@
 package server
 
-import (
-	"sync"
-	"sync/atomic"
-)
+import "sync"
 
 // Sizes of buffers in bytes. Most connections do with the smallest; the greatest is the most that
 // is read ahead.
@@ -24,7 +21,7 @@ var lenders = [...]sync.Pool{
 // A buffer is memory to read into, on loan from the lenders if it has one of the usual sizes.
 type buffer struct {
 	bytes []byte
-	paid  int // what its size was charged to a budget with
+	paid  int // what its client's account was charged for it
 }
 
 // lend gives a buffer of at least size bytes, what it holds being undefined.
@@ -51,23 +48,3 @@ func (b *buffer) giveBack() {
 		lenders[2].Put(b)
 	}
 }
-
-// A budget bounds the memory that all connections together may spend on half-read large commands:
-// without one, a few hundred clients could each have a command of the legal maximum under way. Safe
-// for concurrent use.
-type budget struct {
-	limit int64
-	used  atomic.Int64
-}
-
-// take asks for size bytes and tells whether they were granted.
-func (b *budget) take(size int) bool {
-	if b.used.Add(int64(size)) > b.limit {
-		b.give(size)
-		return false
-	}
-	return true
-}
-
-// give returns size bytes that were taken.
-func (b *budget) give(size int) { b.used.Add(-int64(size)) }

@@ -56,7 +56,10 @@ type Settings struct {
 
 	MaxMemory       int64 // bytes; 0: no limit
 	MaxMemoryPolicy commands.Eviction
-	Compaction      keyspace.Compaction
+
+	MaxMemoryClients int64 // bytes; 0: no limit
+
+	Compaction keyspace.Compaction
 
 	OutputLimits         OutputLimits
 	NotifyKeyspaceEvents commands.Events
@@ -140,6 +143,9 @@ var Options = []Option{
 	{Name: "max-value-size", Default: "16mb", Unit: "bytes", Mutable: true, Doc: "largest value and document; k, kb, m, mb, g or gb may follow the number",
 		in: func(s *Settings) value { return memory[int]{&s.MaxValueSize, minValueSize, maxValueSize} }},
 
+	{Name: "maxmemory-clients", Default: "1gb", Unit: "bytes", Mutable: true,
+		Doc: "most memory that all clients together may hold besides items; then who holds most is disconnected; 0 for no limit",
+		in:  func(s *Settings) value { return memory[int64]{&s.MaxMemoryClients, 0, math.MaxInt64} }},
 	{Name: "client-output-buffer-limit", Default: "normal 0 0 0 slave 256mb 64mb 60 pubsub 32mb 8mb 60", Mutable: true, Many: true,
 		Doc: "disconnect a subscriber or monitor with messages of more than the hard limit under way, or of more than the soft limit for so many seconds",
 		in:  func(s *Settings) value { return outputLimits{&s.OutputLimits} }},

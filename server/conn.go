@@ -81,7 +81,7 @@ func (c *conn) run() {
 			c.server.log.Warn().Str("addr", c.session.Addr).
 				Msg("possible attack: somebody sends POST or Host: as a command, as a web page does that makes a browser talk to us; connection closed")
 		}
-	case err == errQuit, err == errStopping, err == errDenied, err == errBudget, errors.As(err, &violation):
+	case err == errQuit, err == errStopping, err == errDenied, err == errClientMemory, errors.As(err, &violation):
 		c.socket.hangUp()
 	}
 }
@@ -135,7 +135,7 @@ func (c *conn) await() error {
 	}
 	n, err := c.socket.fill(&c.guard)
 	c.received += n
-	if err == errBudget {
+	if err == errClientMemory {
 		b := newBatch()
 		defer b.release()
 		return c.reject(b, err)

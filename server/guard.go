@@ -3,6 +3,8 @@ package server
 import (
 	"bytes"
 	"errors"
+
+	"mayfly/commands"
 )
 
 // Bounds that are the same for everybody.
@@ -18,8 +20,6 @@ const (
 
 	// bulkSlack is how much longer than a value any other argument may be.
 	bulkSlack = 1 << 10
-	// budgeted is the size from which on a buffer counts against the budget of all connections.
-	budgeted = 1 << 20
 )
 
 // limits are the bounds of what a client may send, in bytes where not said otherwise.
@@ -46,9 +46,9 @@ const (
 	errCommandLength           protocolError = "too big command"
 )
 
-// errBudget means that there is no memory left for the big commands that all clients together have
-// under way.
-var errBudget = errors.New("all clients together are sending too many big commands at once, try again later")
+// errClientMemory means that there is no memory left for the command that the client has under way, or
+// for the replies that it does not take.
+var errClientMemory = errors.New("all clients together hold too much memory: try again later, or raise maxmemory-clients")
 
 // A guard stands between a connection and redcon's parser, which trusts its input: it hands over
 // only whole commands within bounds, in a form that the parser accepts. It reads ahead as much as
@@ -65,8 +65,9 @@ var errBudget = errors.New("all clients together are sending too many big comman
 //	|---------------|-----------------------|------------|
 //	0               start      pos          end          len(buf)
 type guard struct {
-	loan   *buffer
-	budget *budget // nil: unlimited
+	loan    *buffer
+	account *commands.Account // is charged for half-read commands that are not small
+	refused bool              // it could not be
 
 	start, end int // loan.bytes[start:end] has been read and not handed over
 	pos        int // how far the half-read command has been understood
@@ -78,8 +79,8 @@ type guard struct {
 }
 
 // newGuard makes a guard that reads ahead up to largeBuffer.
-func newGuard(b *budget) guard {
-	return guard{budget: b, bulk: -1, ahead: smallBuffer, mostAhead: largeBuffer}
+func newGuard(a *commands.Account) guard {
+	return guard{account: a, bulk: -1, ahead: smallBuffer, mostAhead: largeBuffer}
 }
 
 // next hands over the next command as an array of bulk strings, valid until the next call of any
@@ -232,8 +233,11 @@ func (g *guard) needed() int {
 func (g *guard) halfRead() bool { return g.start < g.end }
 
 // room gives memory to read into, at least one byte. [guard.filled] says how much of it was used. The
-// error is errBudget.
+// error is errClientMemory.
 func (g *guard) room() ([]byte, error) {
+	if g.refused {
+		return nil, errClientMemory
+	}
 	held := g.end - g.start
 	switch {
 	case held == 0:
@@ -256,14 +260,11 @@ func (g *guard) room() ([]byte, error) {
 	if need := g.needed(); need > 0 {
 		size = min(size, max(need, held+smallBuffer))
 	}
-	paid := 0
-	if size > budgeted && g.budget != nil {
-		if paid = size; !g.budget.take(paid) {
-			return nil, errBudget
-		}
+	if !g.account.Take(size) {
+		return nil, errClientMemory
 	}
 	to := lend(size)
-	to.paid = paid
+	to.paid = size
 	g.move(to)
 	return g.loan.bytes[g.end:], nil
 }
@@ -295,7 +296,7 @@ func (g *guard) filled(n int) {
 }
 
 // release gives back what memory is not needed while the client is silent: all of it, unless a
-// command is half read.
+// command is half read. What it keeps then is on the account, unless it is little.
 func (g *guard) release() {
 	g.inline.release()
 	if g.loan == nil {
@@ -309,6 +310,11 @@ func (g *guard) release() {
 	if size := max(2*(g.end-g.start), smallBuffer); size <= len(g.loan.bytes)/4 {
 		g.move(lend(size))
 	}
+	if size := len(g.loan.bytes); g.loan.paid == 0 && size > smallBuffer {
+		if g.refused = !g.account.Take(size); !g.refused {
+			g.loan.paid = size
+		}
+	}
 }
 
 // close gives the buffer back whatever it holds.
@@ -318,9 +324,8 @@ func (g *guard) close() {
 }
 
 func (g *guard) giveBack() {
-	if g.loan.paid > 0 {
-		g.budget.give(g.loan.paid)
-	}
+	g.account.Give(g.loan.paid)
+	g.loan.paid = 0
 	g.loan.giveBack()
 	g.loan = nil
 }

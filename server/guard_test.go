@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"mayfly/commands"
+
 	"github.com/tidwall/redcon"
 )
 
@@ -213,11 +215,13 @@ func TestGuardTakesMemoryForWhatArrives(t *testing.T) {
 	}
 }
 
-func TestGuardBudget(t *testing.T) {
-	shared := &budget{limit: 4 << 20}
-	big := fmt.Appendf(nil, "*1\r\n$%d\r\n%s", 2<<20, bytes.Repeat([]byte{'x'}, 2<<20))
-	send := func(g *guard) error {
-		for data := big; len(data) > 0; {
+func TestGuardIsOnAnAccount(t *testing.T) {
+	var memory commands.ClientMemory
+	memory.SetLimit(4 << 20)
+	open := func() guard { return newGuard(memory.Open(commands.NewSession(1, "", "", 0))) }
+	send := func(g *guard, size int) error {
+		data := fmt.Appendf(nil, "*1\r\n$%d\r\n%s", 3<<20, bytes.Repeat([]byte{'x'}, size))
+		for len(data) > 0 {
 			n, err := feed(g, data)
 			if err != nil {
 				return err
@@ -227,23 +231,47 @@ func TestGuardBudget(t *testing.T) {
 				return err
 			}
 		}
+		g.release()
 		return nil
 	}
-	first, second := newGuard(shared), newGuard(shared)
-	if err := send(&first); err != nil {
+	first, second := open(), open()
+	if err := send(&first, 2<<20); err != nil {
 		t.Fatal(err)
 	}
-	if err := send(&second); !errors.Is(err, errBudget) {
+	if held := first.account.Held(); held < 2<<20 || held > 3<<20+64 {
+		t.Errorf("the account of a half-read command is %d", held)
+	}
+	if err := send(&second, 3<<20); !errors.Is(err, errClientMemory) {
 		t.Errorf("the second big command: %v", err)
 	}
 	second.close()
 	first.close()
-	if used := shared.used.Load(); used != 0 {
-		t.Errorf("%d bytes of the budget are lost", used)
+	if used := memory.Used(); used != 0 {
+		t.Errorf("%d bytes are lost", used)
 	}
-	third := newGuard(shared)
-	if err := send(&third); err != nil {
+	third := open()
+	if err := send(&third, 2<<20); err != nil {
 		t.Errorf("after the first has gone: %v", err)
+	}
+	third.close()
+
+	// Many clients that have sent a little each.
+	memory.SetLimit(1 << 20)
+	refused := 0
+	for range 20 {
+		g := open()
+		g.ahead = largeBuffer
+		if err := send(&g, 100<<10); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := g.room(); err == errClientMemory {
+			refused++
+		} else if held := g.account.Held(); held < 100<<10 {
+			t.Errorf("%d bytes are on the account", held)
+		}
+	}
+	if refused < 10 {
+		t.Errorf("%d of 20 are refused", refused)
 	}
 }
 

@@ -59,6 +59,7 @@ var metricsOfInfo = map[string]infoMetric{
 	"maxmemory":               gauge("memory_max_bytes", "Most memory that items may take; 0: no limit.", 1),
 	"total_system_memory":     gauge("memory_system_bytes", "Physical memory of the machine.", 1),
 	"allocator_allocated":     gauge("memory_allocated_bytes", "Memory in objects of the runtime.", 1),
+	"mem_clients_normal":      gauge("memory_clients_bytes", "What clients make the server keep besides items.", 1),
 	"mem_fragmentation_ratio": gauge("memory_fragmentation_ratio", "Resident to used memory.", 1),
 
 	"loading":                 gauge("loading", "Whether data are being loaded.", 1),
@@ -90,6 +91,7 @@ var metricsOfInfo = map[string]infoMetric{
 	"keyspace_misses":                           counter("keyspace_misses_total", "Items that were asked for and not there.", 1),
 	"expired_keys":                              counter("expired_items_total", "Items that have died and been removed.", 1),
 	"evicted_keys":                              counter("evicted_items_total", "Items that had to go because memory was short.", 1),
+	"evicted_clients":                           counter("evicted_clients_total", "Clients disconnected because all of them held too much memory.", 1),
 	"pubsub_channels":                           gauge("pubsub_channels", "Channels subscribed to.", 1),
 	"pubsub_patterns":                           gauge("pubsub_patterns", "Patterns subscribed to.", 1),
 	"pubsubshard_channels":                      gauge("pubsub_shard_channels", "Shard channels subscribed to.", 1),

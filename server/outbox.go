@@ -20,9 +20,10 @@ var errLaggard = errors.New("client overcomes its output buffer limits")
 // Messages are bounded by the option client-output-buffer-limit: a client with more under way is cut
 // off. Replies do not count: no more commands are carried out while there are too many.
 type outbox struct {
-	conn   *conn
-	socket socket // the conn's is for its own goroutine, which reads
-	done   chan struct{}
+	conn    *conn
+	socket  socket            // the conn's is for its own goroutine, which reads
+	account *commands.Account // is charged for what is under way
+	done    chan struct{}
 
 	mu      sync.Mutex // protects what follows
 	changed sync.Cond  // queue, replies, closing or failure has
@@ -53,10 +54,11 @@ func (p *parcel) load() int { return len(p.data) + parcelCost }
 
 func newOutbox(c *conn) *outbox {
 	o := &outbox{
-		conn:   c,
-		socket: newSocket(c.socket.Conn, c.server.timeouts.write, &c.server.traffic),
-		done:   make(chan struct{}),
-		proto:  c.session.Proto,
+		conn:    c,
+		socket:  newSocket(c.socket.Conn, c.server.timeouts.write, &c.server.traffic),
+		account: c.session.Account,
+		done:    make(chan struct{}),
+		proto:   c.session.Proto,
 	}
 	o.changed.L = &o.mu
 	go o.run()
@@ -90,6 +92,10 @@ func (o *outbox) deliver(m *commands.Message) {
 		return
 	}
 	p := parcel{data: m.Form(o.proto, renderReply), message: true, ticket: m.Ticket, bound: m.Bound}
+	if !o.account.Take(p.load()) {
+		o.cutOffLocked()
+		return
+	}
 	o.load += p.load()
 	if o.exceedsLocked(o.conn.server.Settings().OutputLimits.pubsub) {
 		o.cutOffLocked()
@@ -135,7 +141,8 @@ func (o *outbox) cutOffLocked() {
 	o.socket.cutOff()
 }
 
-// failLocked drops everything: it cannot be sent.
+// failLocked drops everything: it cannot be sent. What was under way stays on the account, which is
+// closed with the connection.
 func (o *outbox) failLocked(why error) {
 	o.failure = why
 	o.queue, o.held = nil, nil
@@ -162,6 +169,9 @@ func (o *outbox) write(replies []byte) error {
 	}
 	if o.failure != nil {
 		return o.failure
+	}
+	if !o.account.Take(len(replies)) {
+		return errClientMemory
 	}
 	o.queue = append(o.queue, parcel{data: bytes.Clone(replies)})
 	o.replies += len(replies)
@@ -258,8 +268,10 @@ func (o *outbox) sent(list []parcel) {
 	for i := range list {
 		if p := &list[i]; p.message {
 			o.load -= p.load()
+			o.account.Give(p.load())
 		} else {
 			o.replies -= len(p.data)
+			o.account.Give(len(p.data))
 		}
 	}
 	if o.load <= o.conn.server.Settings().OutputLimits.pubsub.soft {

@@ -27,8 +27,6 @@ const (
 	// what the system allows.
 	spareFiles        = 64
 	filesPerPartition = 2
-	// bigCommands bounds in bytes what all clients' half-read big commands may take together.
-	bigCommands = 1 << 30
 )
 
 // What is written to a client that is turned away at the door.
@@ -79,7 +77,7 @@ type Server struct {
 	startedAt int64        // ms
 	mostFiles atomic.Int64 // clients that the system has file descriptors for
 	timeouts  timeouts
-	budget    budget
+	clients   commands.ClientMemory
 
 	listeners map[net.Listener]*tls.Config // nil for plain connections
 	tls       atomic.Pointer[tls.Config]   // of TLS connections that begin now
@@ -115,7 +113,7 @@ func New(config *Config, log zerolog.Logger) *Server {
 		acceptLog: occasional{every: time.Second},
 		attackLog: occasional{every: time.Minute}, // as in Redis
 	}
-	s.budget.limit = bigCommands
+	s.boundClients()
 	return s
 }
 
@@ -240,10 +238,9 @@ func (s *Server) mostClients() int { return min(s.Settings().MaxClients, int(s.m
 // admit begins to serve a connection, or turns it away. It never waits for the client.
 func (s *Server) admit(nc net.Conn, secret bool) {
 	remote, local := addresses(nc)
-	c := &conn{server: s, gone: make(chan struct{}), guard: newGuard(&s.budget), socket: newSocket(nc, s.timeouts.write, &s.traffic)}
+	c := &conn{server: s, gone: make(chan struct{}), socket: newSocket(nc, s.timeouts.write, &s.traffic)}
 	if secret {
 		c.socket = newSocket(tls.Server(nc, s.tls.Load()), s.timeouts.write, &s.traffic)
-		c.guard.mostAhead = smallBuffer // a read gives no more than a TLS record
 	}
 
 	s.mu.Lock()
@@ -255,6 +252,11 @@ func (s *Server) admit(nc net.Conn, secret bool) {
 	s.lastID++
 	c.session = commands.NewSession(s.lastID, remote, local, s.engine.Now())
 	c.session.Receiver = c
+	c.session.Account = s.clients.Open(c.session)
+	c.guard = newGuard(c.session.Account)
+	if secret {
+		c.guard.mostAhead = smallBuffer // a read gives no more than a TLS record
+	}
 	s.conns[c] = struct{}{}
 	s.mu.Unlock()
 
@@ -276,6 +278,7 @@ func (s *Server) turnAway(nc net.Conn, secret bool) {
 // remove ends a connection.
 func (s *Server) remove(c *conn) {
 	_ = c.socket.Close() // whatever it says, the connection is gone
+	c.session.Account.Close()
 	s.mu.Lock()
 	delete(s.conns, c)
 	s.mu.Unlock()
@@ -354,6 +357,8 @@ func (s *Server) Info() commands.ServerInfo {
 		TotalConnections: s.total.Load(),
 		Rejected:         s.rejected.Load(),
 		Laggards:         s.laggards.Load(),
+		ClientMemory:     s.clients.Used(),
+		EvictedClients:   s.clients.Disconnected(),
 		NetInput:         s.traffic.in.Load(),
 		NetOutput:        s.traffic.out.Load(),
 	}

@@ -1,0 +1,180 @@
+package commands
+
+import (
+	"cmp"
+	"slices"
+	"sync"
+	"sync/atomic"
+)
+
+// ClientMemory bounds what all clients together make the server keep for them, besides items: commands
+// between MULTI and EXEC, watched keys, subscriptions, commands that are half read, messages and
+// replies that are not sent yet. Each of these is bounded for a single client, too, but ten thousand
+// clients could each go to their limit. The zero value has no limit. Safe for concurrent use.
+//
+// Who brings the sum above the limit is refused if no other client holds more; else the greatest are
+// disconnected, as Redis does (maxmemory-clients), so that a few who hoard keep nobody else from
+// working.
+type ClientMemory struct {
+	// Evicted, if not nil, is called for a client that is disconnected because it holds too much
+	// (bytes). It must not wait.
+	Evicted func(s *Session, held int)
+
+	limit   atomic.Int64 // bytes; 0: none
+	used    atomic.Int64 // what the accounts report, together
+	evicted atomic.Int64 // clients disconnected
+
+	mu       sync.Mutex // protects accounts
+	accounts map[*Account]struct{}
+}
+
+// accountStep is in what steps an account reports what it holds. What is below the first step, which is
+// what most clients need, concerns nobody else.
+const accountStep = 16 << 10
+
+// SetLimit changes the limit in bytes; 0 is none. Who holds more than a lower limit is disconnected when
+// somebody wants more.
+func (m *ClientMemory) SetLimit(bytes int64) { m.limit.Store(bytes) }
+
+// Used is what all clients hold together, in bytes, to within accountStep a client.
+func (m *ClientMemory) Used() int64 { return m.used.Load() }
+
+// Disconnected is how many clients have been disconnected because of what they held.
+func (m *ClientMemory) Disconnected() int64 { return m.evicted.Load() }
+
+// Open makes the account of a session, whose owner must close it.
+func (m *ClientMemory) Open(s *Session) *Account {
+	a := &Account{memory: m, session: s}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.accounts == nil {
+		m.accounts = make(map[*Account]struct{})
+	}
+	m.accounts[a] = struct{}{}
+	return a
+}
+
+func (m *ClientMemory) exceeded() bool {
+	limit := m.limit.Load()
+	return limit > 0 && m.used.Load() > limit
+}
+
+// makeRoom disconnects those who hold most until the limit is kept, with a little to spare, lest
+// everybody who wants something more has to look at all accounts. It tells whether that was possible
+// without the account a.
+func (m *ClientMemory) makeRoom(a *Account) bool {
+	const spare = 16 // a part in so many
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if !m.exceeded() {
+		return true // somebody else has been faster
+	}
+	type rival struct {
+		account *Account
+		held    int
+	}
+	mine := a.Held()
+	var rivals []rival
+	for other := range m.accounts {
+		if held := other.Held(); other != a && held > mine {
+			rivals = append(rivals, rival{other, held})
+		}
+	}
+	slices.SortFunc(rivals, func(x, y rival) int { return cmp.Compare(y.held, x.held) })
+	target := m.limit.Load() - m.limit.Load()/spare
+	for _, r := range rivals {
+		if m.used.Load() <= target {
+			break
+		}
+		delete(m.accounts, r.account)
+		r.account.shut()
+		m.evicted.Add(1)
+		if m.Evicted != nil {
+			m.Evicted(r.account.session, r.held)
+		}
+	}
+	return !m.exceeded()
+}
+
+// Account is what one client makes the server keep. A nil account is never refused anything. Safe for
+// concurrent use.
+type Account struct {
+	memory  *ClientMemory
+	session *Session
+
+	mu   sync.Mutex // protects what follows
+	held int        // bytes
+	over bool       // the client is being disconnected, or has gone
+}
+
+// Take asks for size bytes more and tells whether they were granted. If they were not, all clients
+// together hold too much.
+func (a *Account) Take(size int) bool {
+	if a == nil {
+		return true
+	}
+	reported, ok := a.add(size)
+	if !ok {
+		return false
+	}
+	if !reported || !a.memory.exceeded() || a.memory.makeRoom(a) {
+		return true
+	}
+	a.Give(size)
+	return false
+}
+
+// Give returns size bytes that were taken.
+func (a *Account) Give(size int) {
+	if a != nil {
+		a.add(-size)
+	}
+}
+
+// Held is how many bytes the client holds.
+func (a *Account) Held() int {
+	if a == nil {
+		return 0
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.held
+}
+
+// add changes what is held. It tells whether all accounts together hold more now, and whether the
+// account is still open.
+func (a *Account) add(size int) (more, open bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.over {
+		return false, false
+	}
+	before := a.held / accountStep
+	a.held += size
+	if steps := a.held/accountStep - before; steps != 0 {
+		a.memory.used.Add(int64(steps) * accountStep)
+		return steps > 0, true
+	}
+	return false, true
+}
+
+// shut ends the account and reports that nothing is held any more.
+func (a *Account) shut() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if !a.over {
+		a.memory.used.Add(-int64(a.held / accountStep * accountStep))
+		a.held, a.over = 0, true
+	}
+}
+
+// Close ends the account of a client that has gone, with all that it held.
+func (a *Account) Close() {
+	if a == nil {
+		return
+	}
+	a.memory.mu.Lock()
+	delete(a.memory.accounts, a)
+	a.memory.mu.Unlock()
+	a.shut()
+}

@@ -1,0 +1,105 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// What clients make the server keep is bounded for all of them together, in whatever way they hoard;
+// others go on as if nothing was.
+func TestClientsThatHoard(t *testing.T) {
+	p := start(t, t.TempDir(), "--maxmemory-clients", "16mb")
+	const clients, size = 60, 1 << 20
+	big := strings.Repeat("v", size)
+	ways := map[string]string{
+		"half-read command": fmt.Sprintf("*2\r\n$4\r\nECHO\r\n$%d\r\n%s", size+1, big),
+		"transaction":       words("MULTI") + words("SET", "k", big),
+		"watched keys":      words(append([]string{"WATCH"}, slicesOf(big, 60_000)...)...),
+		"subscriptions":     words(append([]string{"SUBSCRIBE"}, slicesOf(big, 1000)...)...),
+	}
+	db := p.client()
+	for way, text := range ways {
+		t.Run(way, func(t *testing.T) {
+			var conns []net.Conn
+			for range clients {
+				c, err := net.Dial("tcp", "127.0.0.1:"+p.port)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer c.Close()
+				conns = append(conns, c)
+				_, _ = io.WriteString(c, text) // it may be cut off meanwhile
+				if err := db.Set(t.Context(), "other", "1", 0).Err(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if held := figure(t, db, "mem_clients_normal"); held < 4<<20 || held > 20<<20 {
+				t.Errorf("clients hold %d bytes", held)
+			}
+			lost := 0
+			for _, c := range conns {
+				_ = c.SetReadDeadline(time.Now().Add(50 * time.Millisecond))
+				answer, err := io.ReadAll(c)
+				if !isTimeout(err) || strings.Contains(string(answer), "-ERR all clients together hold too much memory") {
+					lost++
+				}
+			}
+			if lost < clients/2 {
+				t.Errorf("only %d clients have been refused or disconnected", lost)
+			}
+		})
+	}
+	if !strings.Contains(p.log.String(), "see maxmemory-clients") {
+		t.Error("the log does not tell of it")
+	}
+	if figure(t, db, "evicted_clients") == 0 {
+		t.Error("nobody has been disconnected for the sake of others")
+	}
+	waitFor(t, "what they held to be released", func() bool { return figure(t, db, "mem_clients_normal") < 1<<20 })
+}
+
+// words is a command as it goes over the wire.
+func words(args ...string) string {
+	var out strings.Builder
+	fmt.Fprintf(&out, "*%d\r\n", len(args))
+	for _, arg := range args {
+		fmt.Fprintf(&out, "$%d\r\n%s\r\n", len(arg), arg)
+	}
+	return out.String()
+}
+
+// slicesOf cuts a text into words of a size, each unlike the others.
+func slicesOf(text string, size int) (list []string) {
+	for ; len(text) > size; text = text[size:] {
+		list = append(list, strconv.Itoa(len(list))+text[:size])
+	}
+	return list
+}
+
+func isTimeout(err error) bool {
+	e, ok := err.(net.Error)
+	return ok && e.Timeout()
+}
+
+// figure is a number that INFO tells.
+func figure(t *testing.T, db *redis.Client, name string) int64 {
+	t.Helper()
+	info, err := db.Info(t.Context(), "everything").Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(info, "\r\n"+name+":")
+	value, _, _ := strings.Cut(rest, "\r\n")
+	n, err := strconv.ParseInt(value, 10, 64)
+	if err != nil {
+		t.Fatalf("INFO has no number %s: %v", name, err)
+	}
+	return n
+}
