@@ -2,7 +2,6 @@ package keyspace
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -30,96 +29,112 @@ func (ks *Keyspace) Dir() string { return ks.opt.Dir }
 
 // Backup writes a copy of the data folder that can be opened like any other, while reading and
 // writing go on: the state of one moment during the call, with all that was committed before it.
-// path must not exist; its folder must. A backup that fails leaves nothing under that name.
+// path must not exist; its folder must. Until all is on disk the copy is called path.part; a backup that
+// fails leaves nothing, and what a crash leaves of one is cleared away by the next to that path.
 //
 // The stores stand still while no checkpoint is made. Their state is not that of one moment, since
 // the last checkpoint captured one partition after the other. But the journal that was begun before
 // it holds all that has happened since, so the stores and that journal up to any commit are a
 // consistent whole: the same that makes a crash during a checkpoint harmless.
+//
+// Copying may take long. Checkpoints and compactions go on meanwhile, lest the journal grow without
+// bound: see [Keyspace.freeze].
 func (ks *Keyspace) Backup(path string) (err error) {
-	if _, err := os.Lstat(path); err == nil {
-		return fmt.Errorf("a backup goes into a new folder, and %s exists: %w", path, os.ErrExist)
-	} else if !errors.Is(err, os.ErrNotExist) {
-		return err
-	}
-	part := path + ".part"
-	if err := os.Mkdir(part, 0o700); err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, os.RemoveAll(part))
-		}
-	}()
-	if err := ks.copyTo(part); err != nil {
-		return err
-	}
-	if err := os.Rename(part, path); err != nil {
-		return err
-	}
-	return fsyncDir(filepath.Dir(path))
-}
-
-func (ks *Keyspace) copyTo(dir string) error {
-	ks.fold.mu.Lock()
-	defer ks.fold.mu.Unlock()
-	if err := ks.checkpointLocked(); err != nil {
-		return err
-	}
-	names := []string{formatName}
-	for _, s := range ks.stores() {
-		names = append(names, filepath.Base(s.path()))
-	}
-	for _, name := range names {
-		if err := copyFile(filepath.Join(ks.opt.Dir, name), filepath.Join(dir, name), -1); err != nil {
-			return err
-		}
-	}
-	if err := ks.journal.copyTo(dir); err != nil {
-		return err
-	}
-	return fsyncDir(dir)
-}
-
-// copyTo copies the journal's files as they stand after the last commit. No other goroutine may
-// rotate meanwhile.
-func (j *journal) copyTo(dir string) error {
-	if err := j.commitAll(); err != nil {
-		return err
-	}
-	end := j.end.Load() // of the newest; what is appended after this is not part of the backup
-	files, err := journalFiles(j.dir)
+	m, err := beginFolder(path)
 	if err != nil {
 		return err
 	}
-	for _, f := range files {
+	defer func() { err = m.end(err) }()
+	frozen, err := ks.freeze()
+	defer frozen.close()
+	if err != nil {
+		return err
+	}
+	for _, f := range frozen {
+		if err := f.copyTo(m.part); err != nil {
+			return err
+		}
+	}
+	return m.finish()
+}
+
+// frozenFile is a file of the data folder as it is at one moment: its first size bytes never change. It
+// is only ever appended to, and stays readable when a compaction replaces it or a checkpoint removes it.
+type frozenFile struct {
+	f    *os.File
+	size int64
+}
+
+type frozenFiles []frozenFile
+
+// freeze opens the files that make up the state of this moment. It takes a checkpoint, not more: what is
+// frozen is copied when checkpoints may be made again. The caller closes them, after an error, too.
+func (ks *Keyspace) freeze() (files frozenFiles, err error) {
+	ks.fold.mu.Lock()
+	defer ks.fold.mu.Unlock()
+	if err := ks.checkpointLocked(); err != nil {
+		return nil, err
+	}
+	if files, err = files.add(filepath.Join(ks.opt.Dir, formatName), -1); err != nil {
+		return files, err
+	}
+	for _, s := range ks.stores() {
+		if files, err = files.add(s.path(), s.sealed); err != nil {
+			return files, err
+		}
+	}
+	return ks.journal.freeze(files)
+}
+
+// freeze adds the journal's files as they stand after the last commit. No other goroutine may rotate
+// meanwhile.
+func (j *journal) freeze(files frozenFiles) (frozenFiles, error) {
+	if err := j.commitAll(); err != nil {
+		return files, err
+	}
+	end := j.end.Load() // of the newest; what is appended after this is not part of the backup
+	list, err := journalFiles(j.dir)
+	for _, f := range list {
 		size := f.size
 		if f.generation == j.generation {
 			size = end
 		}
-		if err := copyFile(f.path, filepath.Join(dir, filepath.Base(f.path)), size); err != nil {
-			return err
+		if files, err = files.add(f.path, size); err != nil {
+			break
 		}
 	}
-	return nil
+	return files, err
 }
 
-// copyFile copies the first size bytes of a file, or all if size is negative, and forces the copy to
-// disk.
-func copyFile(from, to string, size int64) error {
-	in, err := os.Open(from)
+// add opens a file of which size bytes count, or all if size is negative.
+func (files frozenFiles) add(path string, size int64) (frozenFiles, error) {
+	f, err := os.Open(path)
 	if err != nil {
-		return err
+		return files, err
 	}
-	defer in.Close()
-	out, err := createNew(to)
-	if err != nil {
-		return err
-	}
+	files = append(files, frozenFile{f, size})
 	if size < 0 {
-		_, err = io.Copy(out, in)
-	} else {
-		_, err = io.CopyN(out, in, size)
+		fi, err := f.Stat()
+		if err != nil {
+			return files, err
+		}
+		files[len(files)-1].size = fi.Size()
 	}
-	return errors.Join(err, out.Sync(), out.Close())
+	return files, nil
+}
+
+func (files frozenFiles) close() {
+	for _, f := range files {
+		f.f.Close() // it was only read
+	}
+}
+
+// copyTo copies the file into a folder and forces the copy to disk.
+func (f frozenFile) copyTo(dir string) error {
+	out, err := createNew(filepath.Join(dir, filepath.Base(f.f.Name())))
+	if err != nil {
+		return err
+	}
+	_, err = io.CopyN(out, f.f, f.size)
+	return errors.Join(err, forceToDisk(out), out.Close())
 }

@@ -103,3 +103,58 @@ func TestSaveInBackground(t *testing.T) {
 		t.Error("the one before has been finished")
 	}
 }
+
+// A backup to a disk that takes for ever keeps neither checkpoints nor compactions from going on: the
+// journal stays as small as without it. What it copies is the moment at which it began all the same.
+func TestBackupToASlowDiskHoldsNothingUp(t *testing.T) {
+	o := open(t, func(opt *Options) { opt.Partitions = 2 })
+	for n := range 200 {
+		o.put("0", fmt.Sprint("id-", n), fmt.Sprintf(`{"round":0,"n":%d}`, n), expiry.Inherit)
+	}
+	want := o.dump()
+	path := filepath.Join(t.TempDir(), "backup")
+	begun, goOn := make(chan struct{}), make(chan struct{})
+	var once sync.Once
+	fsync := forceToDisk
+	forceToDisk = func(f *os.File) error {
+		if filepath.Dir(f.Name()) == path+".part" { // the first of the copies
+			once.Do(func() { close(begun); <-goOn })
+		}
+		return nil // no power is cut here
+	}
+	defer func() { forceToDisk = fsync }()
+	result := make(chan error)
+	go func() { result <- o.Backup(path) }()
+	<-begun
+	for round := range 3 {
+		for n := range 300 {
+			o.put("0", fmt.Sprint("id-", n), fmt.Sprintf(`{"round":%d,"n":%d}`, round+1, n), expiry.Inherit)
+		}
+		o.delete("0", "id-7")
+		written := o.Stats().JournalBytes
+		if err := o.Save(); err != nil { // with the locks of a backup held it would wait for the backup
+			t.Fatal(err)
+		}
+		o.compacting.all.Store(true)
+		o.compactWasteful()
+		if s := o.Stats(); s.LastCompactErr != "" || s.Compactions == 0 || s.JournalBytes > written/10 {
+			t.Errorf("the journal had %d bytes, now %d; %d compactions %s", written, s.JournalBytes, s.Compactions, s.LastCompactErr)
+		}
+	}
+	close(goOn)
+	if err := <-result; err != nil {
+		t.Fatal(err)
+	}
+	b := &opened{t: t, clock: o.clock, opt: Options{Dir: path, Clock: o.clock, NoPurge: true}}
+	b.start()
+	defer b.stop()
+	for at, it := range b.dump() {
+		if want[at] != it {
+			t.Errorf("the backup has %v as %+v, not %+v", at, it, want[at])
+		}
+		delete(want, at)
+	}
+	if len(want) > 0 {
+		t.Errorf("the backup misses %v", want)
+	}
+}

@@ -33,7 +33,15 @@ type dataDir struct {
 // openDataDir takes possession of a data folder, making it if there is none. The number of
 // partitions is fixed when the folder is made: if another is wanted later, the folder's is used
 // and a warning logged.
-func openDataDir(path string, partitions int, log zerolog.Logger) (_ *dataDir, err error) {
+func openDataDir(path string, partitions int, log zerolog.Logger) (*dataDir, error) {
+	if err := refuseUnfinished(path); err != nil {
+		return nil, err
+	}
+	return makeDataDir(path, partitions, log)
+}
+
+// makeDataDir is openDataDir for a folder that may be one that is being made.
+func makeDataDir(path string, partitions int, log zerolog.Logger) (_ *dataDir, err error) {
 	if err := os.MkdirAll(path, 0o700); err != nil {
 		return nil, fmt.Errorf("cannot make the data folder: %w", err)
 	}

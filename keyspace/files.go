@@ -9,7 +9,7 @@ import (
 	"github.com/tidwall/buntdb"
 )
 
-// forceToDisk is fsync, of a file or a folder of the data. All but backups use it, so that a test can know
+// forceToDisk is fsync, of a file or a folder of the data. Everybody uses it, so that a test can know
 // what a power cut would leave (powercut_test.go).
 var forceToDisk = (*os.File).Sync
 

@@ -106,12 +106,16 @@ func Open(opt Options) (_ *Keyspace, err error) {
 			ks.release()
 		}
 	}()
+	begin := ks.Now()
 	if err := ks.restore(); err != nil {
 		return nil, err
 	}
 	ks.purge = expiry.NewPurge(max(opt.ExpireEffort, 1), ks.pools)
 	if err := ks.beginEpoch(); err != nil {
 		return nil, err
+	}
+	if err := limitTorn(opt.Dir, begin, opt.Log); err != nil {
+		opt.Log.Error().Err(err).Msg("cannot clear old ends of files away")
 	}
 	ks.createDatabases()
 	ks.background.Add(2)

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -80,33 +79,24 @@ func (s *survey) repair(newDir string, finish func(dir string, r *RepairReport) 
 	if err := s.outside(newDir); err != nil {
 		return nil, err
 	}
-	part := newDir + ".part"
-	for _, path := range []string{newDir, part} {
-		if _, err := os.Lstat(path); !errors.Is(err, os.ErrNotExist) {
-			return nil, fmt.Errorf("a repair goes into a new folder, and %s exists", path)
-		}
+	m, err := beginFolder(newDir)
+	if err != nil {
+		return nil, fmt.Errorf("a repair makes a new folder: %w", err)
 	}
-	target, err := openDataDir(part, s.partitions, zerolog.Nop())
+	defer func() { err = m.end(err) }()
+	target, err := makeDataDir(m.part, s.partitions, zerolog.Nop())
 	if err != nil {
 		return nil, err
 	}
-	defer func() {
-		target.close()
-		if err != nil {
-			err = errors.Join(err, os.RemoveAll(part))
-		}
-	}()
-	p := &repair{merge: &merge{survey: s}, into: part, names: newNames(), report: &RepairReport{From: s.dir, To: newDir, Partitions: s.partitions}}
+	defer target.close()
+	p := &repair{merge: &merge{survey: s}, into: m.part, names: newNames(), report: &RepairReport{From: s.dir, To: newDir, Partitions: s.partitions}}
 	if err := p.run(); err != nil {
 		return nil, err
 	}
-	if err := finish(part, p.report); err != nil {
+	if err := finish(m.part, p.report); err != nil {
 		return nil, err
 	}
-	if err := errors.Join(fsyncDir(part), os.Rename(part, newDir)); err != nil {
-		return nil, err
-	}
-	return p.report, fsyncDir(filepath.Dir(newDir))
+	return p.report, m.finish()
 }
 
 // outside refuses a path that lies within the folder.

@@ -78,6 +78,9 @@ func openSurvey(dir string) (*survey, error) {
 	} else if len(entries) == 0 {
 		return nil, fmt.Errorf("%s is not a data folder: it is empty", dir)
 	}
+	if err := refuseUnfinished(dir); err != nil {
+		return nil, err
+	}
 	var err error
 	if s.lock, err = lockShared(filepath.Join(dir, lockName)); err != nil {
 		return nil, fmt.Errorf("data folder %s: %w", dir, err)

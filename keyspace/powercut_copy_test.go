@@ -1,0 +1,266 @@
+package keyspace
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"mayfly/expiry"
+)
+
+// copyDrill cuts the power at each fsync while a folder is made under a name of its own.
+type copyDrill struct {
+	t     *testing.T
+	make  func(path string) error // makes the folder
+	whole func(dir string) error  // tells what is wrong with a folder that should be the one made
+	r     *rand.Rand
+	disk  *recordedDisk
+	path  string
+	cuts  int
+}
+
+// run makes the folder. Whatever a power cut leaves at any moment of it:
+//   - under its own name there is nothing, or a whole folder;
+//   - under the other, .part, there is nothing, or what no server starts on and the next attempt clears
+//     away, or at the very end a whole folder, which it leaves alone.
+func (d *copyDrill) run() {
+	d.t.Helper()
+	recordFsyncs(d.t)
+	parent := d.t.TempDir()
+	d.path = filepath.Join(parent, "made")
+	part := d.path + ".part"
+	if err := os.Mkdir(part, 0o700); err != nil { // to be watched from the beginning
+		d.t.Fatal(err)
+	}
+	d.disk = recordDisk(d.t, part, d.cut)
+	defer d.disk.release()
+	fsync := forceToDisk
+	named := 0
+	forceToDisk = func(f *os.File) error {
+		if f.Name() == parent { // the folder has its name; whether the disk knows is open
+			named++
+			d.disk.mu.Lock()
+			defer d.disk.mu.Unlock()
+			d.look(d.disk.least(), d.path)
+		}
+		return fsync(f)
+	}
+	defer func() { forceToDisk = fsync }()
+	if err := d.make(d.path); err != nil {
+		d.t.Fatal(err)
+	}
+	if err := d.whole(d.path); err != nil || named == 0 {
+		d.t.Errorf("named %d times: %v", named, err)
+	}
+	d.t.Logf("%d power cuts", d.cuts)
+}
+
+func (d *copyDrill) cut() {
+	d.cuts++
+	if _, err := os.Lstat(d.path); !os.IsNotExist(err) {
+		d.t.Errorf("cut %d: not all is on disk, and the folder has its name: %v", d.cuts, err)
+	}
+	for _, left := range []folderImage{d.disk.least(), d.disk.some(d.r), d.disk.some(d.r), d.disk.all()} {
+		d.look(left, d.path+".part")
+	}
+}
+
+// look examines what a power cut has left under a name.
+func (d *copyDrill) look(left folderImage, name string) {
+	parent, err := os.MkdirTemp("", "mayfly-power-")
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	defer os.RemoveAll(parent)
+	dir := filepath.Join(parent, filepath.Base(name))
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		d.t.Fatal(err)
+	}
+	left.write(d.t, dir)
+	if err := d.judge(left, dir, filepath.Join(parent, filepath.Base(d.path))); err != nil {
+		d.t.Errorf("cut %d, which leaves %v: %v", d.cuts, slices.Sorted(maps.Keys(left)), err)
+	}
+}
+
+func (d *copyDrill) judge(left folderImage, dir, path string) error {
+	if dir == path {
+		return d.whole(dir)
+	}
+	if _, marked := left[unfinishedName]; !marked && len(left) > 0 {
+		if err := d.make(path); err == nil || !strings.Contains(err.Error(), "may be a whole data folder") {
+			return fmt.Errorf("making it again beside a whole one: %v", err)
+		}
+		return d.whole(dir)
+	} else if marked {
+		if ks, err := Open(Options{Dir: dir, Partitions: 3, NoPurge: true}); err == nil {
+			return errors.Join(errors.New("a server starts on half a folder"), ks.Close())
+		}
+	}
+	if err := d.make(path); err != nil {
+		return fmt.Errorf("making it again: %w", err)
+	}
+	if _, err := os.Lstat(dir); !os.IsNotExist(err) {
+		return fmt.Errorf("making it again leaves %s: %v", dir, err)
+	}
+	return d.whole(path)
+}
+
+func newCopyDrill(t *testing.T) *copyDrill {
+	seed := *powerSeed
+	if seed == 0 {
+		seed = rand.Uint64()
+	}
+	t.Logf("seed %d", seed)
+	return &copyDrill{t: t, r: rand.New(rand.NewPCG(seed, 0))}
+}
+
+// holds tells whether a folder is sound and holds these items when a server starts on it.
+func holds(t *testing.T, dir string, want map[place]Item) error {
+	in, err := Inspect(dir)
+	if err != nil {
+		return err
+	}
+	if in.State != Sound {
+		return fmt.Errorf("it is %s: %+v", in.State, in.Files)
+	}
+	got, err := starts(t, dir)
+	if err == nil && !maps.Equal(got, want) {
+		err = fmt.Errorf("%d items, not %d, or others", len(got), len(want))
+	}
+	return err
+}
+
+func TestPowerCutDuringABackup(t *testing.T) {
+	l := newLived(t, 21)
+	clock := expiry.NewManualClock(epoch + 28_000)
+	o := &opened{t: t, clock: clock, opt: Options{Dir: l.dir, Clock: clock, NoPurge: true, Partitions: 3}}
+	o.start()
+	d := newCopyDrill(t)
+	state := o.dump()
+	d.make = o.Backup
+	d.whole = func(dir string) error { return holds(t, dir, state) }
+	d.run()
+	o.stop()
+	if err := holds(t, l.dir, state); err != nil {
+		t.Error("the source:", err)
+	}
+}
+
+func TestPowerCutDuringARepair(t *testing.T) {
+	l := newLived(t, 22)
+	l.flip(partitionFile(1))
+	before := fingerprint(t, l.dir)
+	_, state := repaired(t, l.dir)
+	d := newCopyDrill(t)
+	d.make = func(path string) error {
+		_, err := Repair(l.dir, path, func(dir string, _ *RepairReport) error {
+			return os.WriteFile(filepath.Join(dir, "repair-report.txt"), []byte("text"), 0o600)
+		})
+		return err
+	}
+	d.whole = func(dir string) error { return holds(t, dir, state) }
+	d.run()
+	if fingerprint(t, l.dir) != before {
+		t.Error("the damaged folder has changed")
+	}
+}
+
+// flip damages a byte in the middle of a file.
+func (l *lived) flip(name string) {
+	l.t.Helper()
+	path := filepath.Join(l.dir, name)
+	content := read(l.t, path)
+	content[len(content)/2] ^= 1
+	if err := os.WriteFile(path, content, 0o600); err != nil {
+		l.t.Fatal(err)
+	}
+}
+
+// An import is interrupted by a power cut and made again: what comes out is what one that nothing has
+// interrupted makes.
+func TestPowerCutDuringAnImport(t *testing.T) {
+	l := newLived(t, 23)
+	clock := expiry.NewManualClock(epoch + 28_000)
+	recordFsyncs(t)
+	bring := func(dir string) error {
+		ks, err := Open(Options{Dir: dir, Partitions: 3, Clock: expiry.NewManualClock(clock.Now()), Fsync: No, NoPurge: true})
+		if err != nil {
+			return err
+		}
+		n := 0
+		err = ReadFolder(l.dir, clock, func(s ContainerState) error {
+			var tx Tx
+			ks.BeginAll(&tx)
+			tx.RestoreContainer(s)
+			return ks.Wait(tx.Close())
+		}, func(container, id string, it Item) error {
+			var tx Tx
+			ks.BeginKey(&tx, id)
+			tx.Restore(tx.Container(container), id, it)
+			if err := ks.Wait(tx.Close()); err != nil {
+				return err
+			}
+			if n++; n%20 == 0 {
+				return ks.checkpoint()
+			}
+			return nil
+		})
+		return errors.Join(err, ks.Close())
+	}
+	whole := func(dir string) error {
+		got, err := starts(t, dir)
+		if err != nil {
+			return err
+		}
+		for at, it := range got {
+			want := l.state[at]
+			if it.Version, want.Version = 0, 0; it != want {
+				return fmt.Errorf("%v is %+v, not %+v", at, it, want)
+			}
+		}
+		if len(got) != len(l.state) {
+			return fmt.Errorf("%d items, not %d", len(got), len(l.state))
+		}
+		return nil
+	}
+	before := fingerprint(t, l.dir)
+	d := newCopyDrill(t)
+	dir := t.TempDir()
+	cuts := 0
+	var disk *recordedDisk
+	disk = recordDisk(t, dir, func() {
+		cuts++
+		for _, left := range []folderImage{disk.least(), disk.some(d.r), disk.all()} {
+			again, err := os.MkdirTemp("", "mayfly-power-")
+			if err != nil {
+				t.Fatal(err)
+			}
+			left.write(t, again)
+			if err = bring(again); err == nil {
+				err = whole(again)
+			}
+			if err != nil {
+				t.Errorf("cut %d: %v", cuts, err)
+			}
+			os.RemoveAll(again)
+		}
+	})
+	err := bring(dir)
+	disk.release()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := whole(dir); err != nil {
+		t.Error(err)
+	}
+	if fingerprint(t, l.dir) != before {
+		t.Error("the source has changed")
+	}
+	t.Logf("%d power cuts", cuts)
+}
