@@ -107,22 +107,22 @@ func TestSaveInBackground(t *testing.T) {
 // A backup to a disk that takes for ever keeps neither checkpoints nor compactions from going on: the
 // journal stays as small as without it. What it copies is the moment at which it began all the same.
 func TestBackupToASlowDiskHoldsNothingUp(t *testing.T) {
-	o := open(t, func(opt *Options) { opt.Partitions = 2 })
-	for n := range 200 {
-		o.put("0", fmt.Sprint("id-", n), fmt.Sprintf(`{"round":0,"n":%d}`, n), expiry.Inherit)
-	}
-	want := o.dump()
 	path := filepath.Join(t.TempDir(), "backup")
 	begun, goOn := make(chan struct{}), make(chan struct{})
 	var once sync.Once
 	fsync := forceToDisk
 	forceToDisk = func(f *os.File) error {
-		if filepath.Dir(f.Name()) == path+".part" { // the first of the copies
-			once.Do(func() { close(begun); <-goOn })
+		if filepath.Dir(f.Name()) == path+".part" && f.Name() != filepath.Join(path+".part", unfinishedName) {
+			once.Do(func() { close(begun); <-goOn }) // the first of the copies
 		}
 		return nil // no power is cut here
 	}
-	defer func() { forceToDisk = fsync }()
+	t.Cleanup(func() { forceToDisk = fsync })
+	o := open(t, func(opt *Options) { opt.Partitions = 2 })
+	for n := range 200 {
+		o.put("0", fmt.Sprint("id-", n), fmt.Sprintf(`{"round":0,"n":%d}`, n), expiry.Inherit)
+	}
+	want := o.dump()
 	result := make(chan error)
 	go func() { result <- o.Backup(path) }()
 	<-begun

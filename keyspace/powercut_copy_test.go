@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"mayfly/expiry"
@@ -23,6 +24,8 @@ type copyDrill struct {
 	disk  *recordedDisk
 	path  string
 	cuts  int
+
+	named atomic.Pointer[func()] // called when the folder has its name, before that is on disk
 }
 
 // run makes the folder. Whatever a power cut leaves at any moment of it:
@@ -31,27 +34,22 @@ type copyDrill struct {
 //     away, or at the very end a whole folder, which it leaves alone.
 func (d *copyDrill) run() {
 	d.t.Helper()
-	recordFsyncs(d.t)
-	parent := d.t.TempDir()
-	d.path = filepath.Join(parent, "made")
+	d.path = filepath.Join(d.t.TempDir(), "made")
 	part := d.path + ".part"
 	if err := os.Mkdir(part, 0o700); err != nil { // to be watched from the beginning
 		d.t.Fatal(err)
 	}
 	d.disk = recordDisk(d.t, part, d.cut)
 	defer d.disk.release()
-	fsync := forceToDisk
 	named := 0
-	forceToDisk = func(f *os.File) error {
-		if f.Name() == parent { // the folder has its name; whether the disk knows is open
-			named++
-			d.disk.mu.Lock()
-			defer d.disk.mu.Unlock()
-			d.look(d.disk.least(), d.path)
-		}
-		return fsync(f)
+	look := func() {
+		named++
+		d.disk.mu.Lock()
+		defer d.disk.mu.Unlock()
+		d.look(d.disk.least(), d.path)
 	}
-	defer func() { forceToDisk = fsync }()
+	d.named.Store(&look)
+	defer d.named.Store(nil)
 	if err := d.make(d.path); err != nil {
 		d.t.Fatal(err)
 	}
@@ -111,13 +109,23 @@ func (d *copyDrill) judge(left folderImage, dir, path string) error {
 	return d.whole(path)
 }
 
+// newCopyDrill prepares a drill, before anything is opened.
 func newCopyDrill(t *testing.T) *copyDrill {
 	seed := *powerSeed
 	if seed == 0 {
 		seed = rand.Uint64()
 	}
 	t.Logf("seed %d", seed)
-	return &copyDrill{t: t, r: rand.New(rand.NewPCG(seed, 0))}
+	d := &copyDrill{t: t, r: rand.New(rand.NewPCG(seed, 0))}
+	recordFsyncs(t)
+	fsync := forceToDisk // put back by recordFsyncs
+	forceToDisk = func(f *os.File) error {
+		if look := d.named.Load(); look != nil && f.Name() == filepath.Dir(d.path) {
+			(*look)()
+		}
+		return fsync(f)
+	}
+	return d
 }
 
 // holds tells whether a folder is sound and holds these items when a server starts on it.
@@ -137,11 +145,11 @@ func holds(t *testing.T, dir string, want map[place]Item) error {
 }
 
 func TestPowerCutDuringABackup(t *testing.T) {
+	d := newCopyDrill(t)
 	l := newLived(t, 21)
 	clock := expiry.NewManualClock(epoch + 28_000)
 	o := &opened{t: t, clock: clock, opt: Options{Dir: l.dir, Clock: clock, NoPurge: true, Partitions: 3}}
 	o.start()
-	d := newCopyDrill(t)
 	state := o.dump()
 	d.make = o.Backup
 	d.whole = func(dir string) error { return holds(t, dir, state) }
@@ -153,11 +161,11 @@ func TestPowerCutDuringABackup(t *testing.T) {
 }
 
 func TestPowerCutDuringARepair(t *testing.T) {
+	d := newCopyDrill(t)
 	l := newLived(t, 22)
 	l.flip(partitionFile(1))
 	before := fingerprint(t, l.dir)
 	_, state := repaired(t, l.dir)
-	d := newCopyDrill(t)
 	d.make = func(path string) error {
 		_, err := Repair(l.dir, path, func(dir string, _ *RepairReport) error {
 			return os.WriteFile(filepath.Join(dir, "repair-report.txt"), []byte("text"), 0o600)
@@ -185,9 +193,9 @@ func (l *lived) flip(name string) {
 // An import is interrupted by a power cut and made again: what comes out is what one that nothing has
 // interrupted makes.
 func TestPowerCutDuringAnImport(t *testing.T) {
+	d := newCopyDrill(t)
 	l := newLived(t, 23)
 	clock := expiry.NewManualClock(epoch + 28_000)
-	recordFsyncs(t)
 	bring := func(dir string) error {
 		ks, err := Open(Options{Dir: dir, Partitions: 3, Clock: expiry.NewManualClock(clock.Now()), Fsync: No, NoPurge: true})
 		if err != nil {
@@ -230,7 +238,6 @@ func TestPowerCutDuringAnImport(t *testing.T) {
 		return nil
 	}
 	before := fingerprint(t, l.dir)
-	d := newCopyDrill(t)
 	dir := t.TempDir()
 	cuts := 0
 	var disk *recordedDisk
