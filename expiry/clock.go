@@ -18,24 +18,27 @@ type Clock interface {
 // clock when it is set back. Formally it is m + max(w - m) over all readings so far, where w is the
 // wall and m the monotonic clock.
 type SystemClock struct {
-	lead atomic.Int64              // ns; the greatest w - m seen
-	read func() (wall, mono int64) // ns
+	lead  atomic.Int64              // ns; the greatest w - m seen
+	read  func() (wall, mono int64) // ns
+	sleep func(time.Duration)
 }
 
 // NewSystemClock starts a clock that is never behind floor (ms), the last moment known from an
 // earlier run; 0 if there was none.
 func NewSystemClock(floor int64) *SystemClock {
 	start := time.Now()
-	return SystemClockReading(floor, func() (wall, mono int64) {
+	read := func() (wall, mono int64) {
 		t := time.Now()
 		return t.UnixNano(), int64(t.Sub(start))
-	})
+	}
+	return SystemClockReading(floor, read, time.Sleep)
 }
 
 // SystemClockReading is a clock that follows the rule but takes wall and monotonic time, in ns, from a
-// function, which must be safe for concurrent use: tests step a machine's clocks with it.
-func SystemClockReading(floor int64, read func() (wall, mono int64)) *SystemClock {
-	c := &SystemClock{read: read}
+// function, which must be safe for concurrent use, and lets time pass by another: tests step a machine's
+// clocks with it.
+func SystemClockReading(floor int64, read func() (wall, mono int64), sleep func(time.Duration)) *SystemClock {
+	c := &SystemClock{read: read, sleep: sleep}
 	c.Raise(floor)
 	return c
 }
@@ -54,6 +57,15 @@ const maxFloor = (math.MaxInt64 - int64(365*24*time.Hour)) / int64(time.Millisec
 func (c *SystemClock) Raise(floor int64) {
 	_, mono := c.read()
 	c.raise(min(floor, maxFloor)*int64(time.Millisecond) - mono)
+}
+
+// CatchUp makes sure that the clock is not behind floor (ms): if it will not be any more within patience
+// it waits for that, so that the clock does not get ahead of the wall's.
+func (c *SystemClock) CatchUp(floor int64, patience time.Duration) {
+	if behind := floor - c.Now(); behind > 0 && behind <= patience.Milliseconds() {
+		c.sleep(time.Duration(behind) * time.Millisecond)
+	}
+	c.Raise(floor)
 }
 
 func (c *SystemClock) raise(lead int64) int64 {
@@ -94,6 +106,9 @@ func (c *ManualClock) Raise(floor int64) {
 		}
 	}
 }
+
+// CatchUp is Raise: nobody would wait for a clock that stands.
+func (c *ManualClock) CatchUp(floor int64, _ time.Duration) { c.Raise(floor) }
 
 // Advance moves the clock forward; parts of a millisecond are dropped.
 func (c *ManualClock) Advance(d time.Duration) { c.ms.Add(d.Milliseconds()) }

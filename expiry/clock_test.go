@@ -17,7 +17,7 @@ func (m *machine) pass(d time.Duration) { m.wall += d; m.mono += d }
 
 func TestClockFollowsTheWallForwardOnly(t *testing.T) {
 	m := &machine{wall: 1000 * time.Hour}
-	c := SystemClockReading(0, m.read)
+	c := SystemClockReading(0, m.read, m.pass)
 	expect := func(want time.Duration) {
 		t.Helper()
 		if got := c.Now(); got != want.Milliseconds() {
@@ -49,6 +49,25 @@ func TestClockFollowsTheWallForwardOnly(t *testing.T) {
 	expect(2000 * time.Hour)
 }
 
+// A clock that is a little behind waits, one that is far behind is set.
+func TestClockCatchesUp(t *testing.T) {
+	for _, tc := range []struct{ behind, waits time.Duration }{
+		{-time.Hour, 0}, {0, 0}, {time.Millisecond, time.Millisecond}, {time.Second, time.Second},
+		{time.Second + time.Millisecond, 0}, {time.Hour, 0},
+	} {
+		m := &machine{wall: 1000 * time.Hour}
+		c := SystemClockReading(0, m.read, m.pass)
+		floor := c.Now() + tc.behind.Milliseconds()
+		c.CatchUp(floor, time.Second)
+		if m.mono != tc.waits {
+			t.Errorf("%v behind: it waits for %v", tc.behind, m.mono)
+		}
+		if want := max(floor, 1000*time.Hour.Milliseconds()); c.Now() != want {
+			t.Errorf("%v behind: it is %d, want %d", tc.behind, c.Now(), want)
+		}
+	}
+}
+
 func TestClockAfterARestart(t *testing.T) {
 	for name, tc := range map[string]struct {
 		floor, wall, want time.Duration
@@ -59,7 +78,7 @@ func TestClockAfterARestart(t *testing.T) {
 		"wall lost, a dead battery": {500 * time.Hour, 0, 500 * time.Hour},
 	} {
 		m := &machine{wall: tc.wall, mono: 7 * time.Minute} // the monotonic clock starts anywhere
-		c := SystemClockReading(tc.floor.Milliseconds(), m.read)
+		c := SystemClockReading(tc.floor.Milliseconds(), m.read, m.pass)
 		if got := c.Now(); got != tc.want.Milliseconds() {
 			t.Errorf("%s: it is %d, want %d", name, got, tc.want.Milliseconds())
 		}
@@ -72,7 +91,7 @@ func TestClockAfterARestart(t *testing.T) {
 
 func TestClockIsRaised(t *testing.T) {
 	m := &machine{wall: time.Hour}
-	c := SystemClockReading(0, m.read)
+	c := SystemClockReading(0, m.read, m.pass)
 	c.Raise(1000) // in the past
 	if got := c.Now(); got != time.Hour.Milliseconds() {
 		t.Errorf("it is %d", got)
@@ -111,7 +130,7 @@ func TestSystemClockIsTheMachines(t *testing.T) {
 func TestClockUnderConcurrency(t *testing.T) {
 	var wall, mono atomic.Int64
 	wall.Store(int64(1000 * time.Hour))
-	c := SystemClockReading(0, func() (int64, int64) { return wall.Load(), mono.Add(1000) })
+	c := SystemClockReading(0, func() (int64, int64) { return wall.Load(), mono.Add(1000) }, nil)
 
 	var mu sync.Mutex
 	var latest int64

@@ -67,9 +67,10 @@ func (ks *Keyspace) runCheckpoints() {
 	}
 }
 
-// checkpointDue tells whether a checkpoint is worth making. An idle server writes nothing.
+// checkpointDue tells whether a checkpoint is worth making. An idle server writes nothing. What has been
+// handed in counts: of a death that nobody was told of, nobody waits for the promise of its time.
 func (ks *Keyspace) checkpointDue(waitedEnough bool) bool {
-	size := ks.journal.size()
+	size := ks.journal.size() + ks.journal.waiting.Load()
 	return size > 0 && waitedEnough || size >= checkpointBytes
 }
 
@@ -177,7 +178,7 @@ func (ks *Keyspace) capture(generation uint64) {
 	clear(cat.dirty)
 	f.dropped = append(f.dropped, cat.dropped...)
 	cat.dropped = nil
-	f.catalogue = append(f.catalogue, op{key: clockKey, rec: string(ks.clockRecord())})
+	f.catalogue = append(f.catalogue, op{key: clockKey, rec: string(ks.clockRecord(ks.lastPromise()))})
 	tx.Close()
 
 	if f.captured == nil {

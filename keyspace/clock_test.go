@@ -117,7 +117,7 @@ func (d *clockDrill) now() int64 {
 
 func (d *clockDrill) start() {
 	d.t.Helper()
-	clock := expiry.SystemClockReading(0, d.machine.read)
+	clock := expiry.SystemClockReading(0, d.machine.read, d.machine.pass)
 	d.o = &opened{t: d.t, opt: Options{Dir: d.dir, Partitions: 2, Clock: clock, NoPurge: true}}
 	d.o.start()
 }
@@ -129,7 +129,6 @@ func (d *clockDrill) restart() {
 	if d.r.IntN(2) == 0 {
 		d.o.stop()
 	} else {
-		d.o.markClock() // as is done each second
 		dir := d.t.TempDir()
 		copyFolder(d.t, d.dir, dir) // as a kill would leave it
 		d.o.stop()
@@ -152,5 +151,227 @@ func (d *clockDrill) check() {
 	}
 	if !maps.Equal(found, d.model.items) {
 		d.t.Fatalf("at %d there are %v, there should be %v", d.latest, found, d.model.items)
+	}
+}
+
+// clockWorld is a keyspace on a machine whose clocks the test sets.
+type clockWorld struct {
+	*opened
+	machine *steppedMachine
+}
+
+func openOnMachine(t *testing.T, change ...func(*Options)) *clockWorld {
+	w := &clockWorld{machine: &steppedMachine{wall: epoch * int64(time.Millisecond)}}
+	w.opened = &opened{t: t, opt: Options{Dir: t.TempDir(), Partitions: 2, Fsync: Always, NoPurge: true}}
+	for _, f := range change {
+		f(&w.opt)
+	}
+	w.boot()
+	t.Cleanup(func() { w.stop() })
+	return w
+}
+
+// boot starts a run, whose monotonic clock is another.
+func (w *clockWorld) boot() {
+	w.t.Helper()
+	w.machine.mono = 77
+	w.opt.Clock = expiry.SystemClockReading(0, w.machine.read, w.machine.pass)
+	w.start()
+}
+
+// kill ends a run as a kill does and starts the next with the wall clock set back.
+func (w *clockWorld) kill(back time.Duration) {
+	w.t.Helper()
+	dir := w.t.TempDir()
+	copyFolder(w.t, w.opt.Dir, dir)
+	w.stop()
+	w.opt.Dir = dir
+	w.machine.wall -= int64(back)
+	w.boot()
+}
+
+// What a reply has shown to be dead stays so after a kill, however little the wall clock is set back
+// before the next start, and however long nobody had asked before.
+func TestDeadStaysDeadAfterAKill(t *testing.T) {
+	for _, back := range []time.Duration{time.Millisecond, 500 * time.Millisecond, 999 * time.Millisecond, time.Second, time.Hour} {
+		for _, idle := range []time.Duration{0, time.Hour} {
+			w := openOnMachine(t)
+			w.machine.pass(idle)
+			w.put("0", "early", "{}", w.Now()+300)
+			w.put("0", "late", "{}", w.Now()+3000)
+			w.machine.pass(299 * time.Millisecond)
+			if !w.lives("0", "early") {
+				t.Fatal("it is dead before its time")
+			}
+			w.machine.pass(time.Millisecond)
+			if w.lives("0", "early") {
+				t.Fatal("it lives beyond its time")
+			}
+			shown := w.Now()
+			w.kill(back)
+			if w.Now() < shown || w.lives("0", "early") {
+				t.Errorf("set back by %v: it was %d, it is %d, and the dead lives: %v", back, shown, w.Now(), w.lives("0", "early"))
+			}
+			w.machine.pass(10 * time.Hour) // nobody asks
+			if w.lives("0", "late") {
+				t.Fatal("it lives beyond its time")
+			}
+			shown = w.Now()
+			w.kill(back + 9*time.Hour)
+			if w.Now() < shown || w.lives("0", "late") {
+				t.Errorf("idle, then set back by %v: it was %d, it is %d, and the dead lives: %v", back, shown, w.Now(), w.lives("0", "late"))
+			}
+		}
+	}
+}
+
+// A promise survives a checkpoint, which removes the journal that held it.
+func TestPromiseSurvivesACheckpoint(t *testing.T) {
+	w := openOnMachine(t)
+	w.machine.pass(time.Hour)
+	w.lives("0", "any")
+	w.machine.pass(time.Second) // as far as has been promised
+	w.lives("0", "any")
+	shown := w.Now()
+	for range 2 {
+		if err := w.checkpoint(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.kill(time.Hour)
+	if w.Now() < shown {
+		t.Errorf("it was %d, it is %d", shown, w.Now())
+	}
+}
+
+// Restarts do not set the clock forward, after a kill or in good order.
+func TestClockDoesNotDrift(t *testing.T) {
+	w := openOnMachine(t)
+	for n := range 20 {
+		w.machine.pass(time.Minute)
+		w.put("0", "any", "{}", expiry.Never)
+		before := w.machine.wall
+		if n%2 == 0 {
+			w.stop()
+			w.boot()
+		} else {
+			w.kill(0)
+		}
+		if waited := time.Duration(w.machine.wall - before); waited > markInterval || n%2 == 0 && waited > 0 {
+			t.Errorf("restart %d waits for %v", n, waited)
+		}
+		if now := w.machine.wall / int64(time.Millisecond); w.Now() != now {
+			t.Fatalf("it is %d, the clock shows %d", now, w.Now())
+		}
+	}
+	for range 10 { // of runs that nobody asks anything
+		before := w.machine.wall
+		dir := t.TempDir()
+		copyFolder(t, w.opt.Dir, dir)
+		if err := w.Close(); err != nil {
+			t.Fatal(err)
+		}
+		w.opt.Dir = dir
+		w.opt.Clock = expiry.SystemClockReading(0, w.machine.read, w.machine.pass)
+		var err error
+		if w.Keyspace, err = Open(w.opt); err != nil {
+			t.Fatal(err)
+		}
+		if waited := time.Duration(w.machine.wall - before); waited > 0 {
+			t.Errorf("a restart waits for %v, though nothing was promised", waited)
+		}
+	}
+}
+
+// No reply that shows a later time than was promised leaves before the promise is committed, whoever
+// made it; and there is one a second at most.
+func TestRepliesWaitForThePromise(t *testing.T) {
+	o := open(t)
+	if err := o.Wait(o.journal.last()); err != nil {
+		t.Fatal(err)
+	}
+	before := o.journal.last()
+	look := func(begin func(tx *Tx)) Ticket {
+		var tx Tx
+		begin(&tx)
+		return tx.Close()
+	}
+	begins := []func(tx *Tx){
+		func(tx *Tx) { o.BeginNone(tx) },
+		func(tx *Tx) { o.BeginSweep(tx) },
+		func(tx *Tx) { o.BeginKey(tx, "a") },
+		func(tx *Tx) { o.BeginKeys(tx, []string{"a", "b"}) },
+		func(tx *Tx) { o.BeginAll(tx) },
+	}
+	for _, begin := range begins {
+		o.clock.Advance(markInterval + time.Millisecond)
+		ticket := look(begin)
+		if ticket <= before || o.Committed(ticket) {
+			t.Fatalf("ticket %d after %d: it waits for nothing", ticket, before)
+		}
+		for _, other := range begins {
+			o.clock.Advance(markInterval / 5)
+			if other := look(other); other != ticket {
+				t.Fatalf("the next waits for %d, not for %d", other, ticket)
+			}
+		}
+		if err := o.Wait(ticket); err != nil {
+			t.Fatal(err)
+		}
+		if o.journal.last() != ticket {
+			t.Fatal("more than one promise within its time")
+		}
+		before = ticket
+	}
+}
+
+// Nobody hears of a death before its time is promised.
+func TestNewsOfADeathWaitForThePromise(t *testing.T) {
+	var news Ticket
+	o := open(t, func(opt *Options) {
+		opt.OnDeath = func(_ *Container, _ string, written Ticket) { news = written }
+	})
+	o.putFor("0", "a", 10)
+	o.clock.Advance(10 * time.Second)
+	for range 10 {
+		o.PurgeOnce()
+	}
+	if news == 0 || o.Committed(news) {
+		t.Fatalf("the news wait for %d, the last that is committed is %d", news, o.journal.committed())
+	}
+	if err := o.Wait(news); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// While nothing can be written, nothing is promised and reads go on.
+func TestReadsGoOnWithoutAPromise(t *testing.T) {
+	disk := newBrokenDisk()
+	w := openOnMachine(t)
+	w.put("0", "a", "{}", expiry.Never)
+	w.journal.file.faults = &disk.faults
+	disk.failWrites.Store(true)
+	w.machine.pass(time.Hour)
+	var tx Tx
+	w.BeginKey(&tx, "a")
+	if err := w.Wait(tx.Close()); err == nil {
+		t.Fatal("the disk does not fail")
+	}
+	for range 3 {
+		w.machine.pass(time.Hour)
+		if !w.lives("0", "a") {
+			t.Fatal("it is gone")
+		}
+	}
+	disk.failWrites.Store(false)
+	for w.Writable() != nil {
+		w.journal.commitAll()
+	}
+	w.machine.pass(time.Hour)
+	w.lives("0", "a")
+	shown := w.Now()
+	w.kill(24 * time.Hour)
+	if w.Now() < shown {
+		t.Errorf("it was %d, it is %d", shown, w.Now())
 	}
 }

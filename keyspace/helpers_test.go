@@ -82,7 +82,7 @@ func (o *opened) dump() map[place]Item {
 	for _, c := range tx.Containers() {
 		tx.Scan(c, 0, 1<<30, func(id string, it Item) { all[place{c.Name(), id}] = it })
 	}
-	tx.Close()
+	o.commit(&tx)
 	return all
 }
 

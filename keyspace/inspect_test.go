@@ -22,6 +22,9 @@ type lived struct {
 	t     *testing.T
 }
 
+// livedUntil is when the folder of a lived is looked at.
+const livedUntil = epoch + 29_000
+
 func newLived(t *testing.T, seed uint64) *lived {
 	t.Helper()
 	random := rand.New(rand.NewPCG(seed, 0))
@@ -49,8 +52,14 @@ func newLived(t *testing.T, seed uint64) *lived {
 			}
 		}
 	}
-	l := &lived{dir: t.TempDir(), state: o.dump(), t: t}
+	o.dump() // promises not to be before livedUntil again
+	l := &lived{dir: t.TempDir(), t: t}
 	copyFolder(t, o.opt.Dir, l.dir)
+	o.clock.Advance(markInterval)
+	if now := o.clock.Now(); now != livedUntil {
+		t.Fatalf("it is %d ms later than it should be", now-livedUntil)
+	}
+	l.state = o.dump()
 	return l
 }
 
@@ -108,7 +117,7 @@ func (l *lived) files() (names []string) {
 // starts tells whether a keyspace opens with a folder, and gives what lives in it.
 func starts(t *testing.T, dir string) (map[place]Item, error) {
 	t.Helper()
-	clock := expiry.NewManualClock(epoch + 28_000)
+	clock := expiry.NewManualClock(livedUntil)
 	ks, err := Open(Options{Dir: dir, Clock: clock, NoPurge: true, Partitions: 3})
 	if err != nil {
 		return nil, err

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"mayfly/expiry"
 
@@ -23,7 +22,8 @@ type Options struct {
 	NoPurge      bool           // do not start the active purge (tests drive it by hand)
 
 	// OnDeath is called once for every item that has died, when it is removed. written covers the
-	// item's last write: unless that is committed nobody must hear of the death. It runs under the lock
+	// item's last write and that it is as late as that: unless it is committed nobody must hear of
+	// the death. It runs under the lock
 	// of a partition: it must return soon and not use the keyspace. The id must be cloned to be kept.
 	OnDeath func(c *Container, id string, written Ticket)
 }
@@ -79,7 +79,7 @@ type Keyspace struct {
 	epoch      uint64 // of versions; one more with every start
 
 	broken     atomic.Pointer[error] // why a store cannot be used any more; nil while all can
-	active     atomic.Bool           // a command has run since the clock was last marked
+	promise    promise
 	wake       chan struct{}
 	stop       chan struct{}
 	background sync.WaitGroup
@@ -118,9 +118,8 @@ func Open(opt Options) (_ *Keyspace, err error) {
 		opt.Log.Error().Err(err).Msg("cannot clear old ends of files away")
 	}
 	ks.createDatabases()
-	ks.background.Add(2)
+	ks.background.Add(1)
 	go ks.runCheckpoints()
-	go ks.runClockMarks()
 	if !opt.NoPurge {
 		ks.runner = expiry.NewRunner(ks.purge)
 		ks.runner.Start()
@@ -130,14 +129,16 @@ func Open(opt Options) (_ *Keyspace, err error) {
 
 // beginEpoch has the epoch on disk before a version of it can be seen.
 func (ks *Keyspace) beginEpoch() error {
-	ks.journal.append(appendSet(nil, clockKey, view(ks.clockRecord())))
+	now := ks.Now()
+	ks.setPromise(now)
+	ks.journal.append(appendSet(nil, clockKey, view(ks.clockRecord(now))))
 	return errors.Join(ks.journal.commitAll(), ks.journal.sync())
 }
 
 // createDatabases makes the databases 0 to 15 that are missing.
 func (ks *Keyspace) createDatabases() {
 	var tx Tx
-	ks.BeginAll(&tx)
+	ks.lockAll(&tx)
 	for n := range Databases {
 		tx.CreateContainer(fmt.Sprint(n), expiry.Forever, expiry.Strict)
 	}
@@ -152,7 +153,7 @@ func (ks *Keyspace) Close() error {
 	}
 	close(ks.stop)
 	ks.background.Wait()
-	ks.markClock()
+	ks.setPromise(ks.Now()) // which the checkpoint writes down
 	return errors.Join(ks.checkpoint(), ks.release())
 }
 
@@ -269,45 +270,4 @@ func (ks *Keyspace) Stats() Stats {
 		s.LastWriteError = err.Error()
 	}
 	return s
-}
-
-// clockRecord holds the time, and the epoch of versions.
-func (ks *Keyspace) clockRecord() []byte {
-	return appendRecord(nil, clockKey, Item{Kind: clockKind, TS: ks.Now(), Version: ks.epoch})
-}
-
-// markInterval is how often the clock is written down while commands run.
-const markInterval = time.Second
-
-// noteActivity notes that a command may have revealed the time.
-func (ks *Keyspace) noteActivity() {
-	if !ks.active.Load() { // mostly true already: do not fight over the cache line
-		ks.active.Store(true)
-	}
-}
-
-func (ks *Keyspace) runClockMarks() {
-	defer ks.background.Done()
-	ticker := time.NewTicker(markInterval)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ks.stop:
-			return
-		case <-ticker.C:
-			if ks.active.Swap(false) && ks.Writable() == nil {
-				ks.markClock()
-			}
-		}
-	}
-}
-
-// markClock writes the time down, so that after a restart it is never earlier than what a reply
-// has revealed, even if the wall clock has been set back meanwhile (rule 8). An idle server writes
-// nothing.
-func (ks *Keyspace) markClock() {
-	rec := ks.clockRecord()
-	if err := ks.Wait(ks.journal.append(appendSet(nil, clockKey, view(rec)))); err != nil {
-		ks.opt.Log.Error().Err(err).Msg("cannot write the clock down")
-	}
 }

@@ -65,6 +65,9 @@ func (ks *Keyspace) restore() error {
 	}
 	ks.journal.full = ks.wakeCheckpoint
 	ks.load.took = ks.Now() - begin
+	if clock, ok := ks.opt.Clock.(interface{ CatchUp(int64, time.Duration) }); ok {
+		clock.CatchUp(l.clock, markInterval)
+	}
 	ks.fold.last.Store(ks.Now())
 	ks.opt.Log.Info().Int64("items", ks.load.items.Load()).Int("partitions", len(ks.partitions)).
 		Int64("ms", ks.load.took).Msg("data loaded")
@@ -241,8 +244,8 @@ func (l *loader) catalogueRecord(key, rec string, deleted bool) error {
 	return nil
 }
 
-// finish builds the catalogue, lets go of what belongs to no container, and starts the clock and
-// the versions beyond all that has been seen.
+// finish builds the catalogue, lets go of what belongs to no container, and starts the versions beyond
+// all that have been seen.
 func (l *loader) finish() {
 	cat := &l.ks.catalogue
 	cat.byName = make(map[string]*Container)
@@ -262,10 +265,5 @@ func (l *loader) finish() {
 	l.ks.epoch = l.epoch + 1
 	for _, p := range l.ks.partitions {
 		p.begin(l.ks.epoch)
-	}
-	// While the clock has been marked each second, its wall clock cannot be behind the mark unless
-	// it was set back; then up to a second may have passed since the mark.
-	if clock, ok := l.ks.opt.Clock.(interface{ Raise(ms int64) }); ok && l.ks.Now() < l.clock {
-		clock.Raise(l.clock + int64(markInterval/time.Millisecond))
 	}
 }

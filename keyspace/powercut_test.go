@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -28,6 +29,7 @@ var (
 //   - What is there beyond that is a beginning of history: no transaction is there in part, none
 //     without all that went before it, of whatever goroutine.
 //   - Nothing dead or deleted by what is there is back.
+//   - At always it is no earlier than any reply has shown, although the wall clock has been set back.
 //
 // The long form: go test ./keyspace -run PowerCut -timeout 0 -power-cuts 20000
 func TestPowerCut(t *testing.T) {
@@ -61,6 +63,8 @@ type powerDrill struct {
 
 	cuts, again, images int
 	roundEnds           int // cuts at which the round ends
+
+	shown atomic.Int64 // ms; the latest time that a reply has shown
 }
 
 // run lets everybody work on a new folder until the power has been cut often enough, or for long
@@ -74,6 +78,7 @@ func (d *powerDrill) run(seed uint64) {
 	for n := range 3 {
 		d.workers = append(d.workers, newPowerWorker(n, rand.New(rand.NewPCG(seed, uint64(n+1)))))
 	}
+	d.shown.Store(0)
 	d.ks, d.stop, d.turns = nil, make(chan struct{}), make(chan struct{}, turnsPerCut)
 	d.roundEnds = min(d.cuts+500, *powerCuts)
 	d.disk = recordDisk(t, dir, d.cut)
@@ -90,7 +95,7 @@ func (d *powerDrill) run(seed uint64) {
 	for _, w := range d.workers {
 		all.Go(func() {
 			for d.turn() {
-				if err := w.transact(ks); err != nil {
+				if err := errors.Join(w.transact(ks), d.ask(ks)); err != nil {
 					t.Error(err)
 				}
 			}
@@ -101,6 +106,19 @@ func (d *powerDrill) run(seed uint64) {
 	if err := ks.Close(); err != nil { // the power is cut here, too
 		t.Error(err)
 	}
+}
+
+// ask is a command that only reads.
+func (d *powerDrill) ask(ks *Keyspace) error {
+	var tx Tx
+	ks.BeginNone(&tx)
+	now := tx.Now()
+	if err := ks.Wait(tx.Close()); err != nil {
+		return err
+	}
+	for shown := d.shown.Load(); now > shown && !d.shown.CompareAndSwap(shown, now); shown = d.shown.Load() {
+	}
+	return nil
 }
 
 func (d *powerDrill) over() bool {
@@ -172,8 +190,16 @@ func (d *powerDrill) cut() {
 	}
 }
 
-// promises are the numbers of the transactions, by worker, that must survive.
-func (d *powerDrill) promises() (numbers []int) {
+// promises are what must survive a power cut.
+type promises struct {
+	numbers []int // of the last transactions, by worker
+	time    int64 // ms
+}
+
+func (d *powerDrill) promises() (p promises) {
+	if d.fsync == Always {
+		p.time = d.shown.Load()
+	}
 	for _, w := range d.workers {
 		w.mu.Lock()
 		last := w.acknowledged
@@ -186,14 +212,14 @@ func (d *powerDrill) promises() (numbers []int) {
 			}
 		}
 		w.mu.Unlock()
-		numbers = append(numbers, last)
+		p.numbers = append(p.numbers, last)
 	}
-	return numbers
+	return p
 }
 
 // look opens a folder as a power cut has left it and compares it with what it may be. If again is
 // true the power is cut at each fsync while it is opened and closed.
-func (d *powerDrill) look(left folderImage, promised []int, again bool) {
+func (d *powerDrill) look(left folderImage, promised promises, again bool) {
 	dir, err := os.MkdirTemp("", "mayfly-power-")
 	if err != nil {
 		d.t.Fatal(err)
@@ -220,15 +246,18 @@ func (d *powerDrill) look(left folderImage, promised []int, again bool) {
 }
 
 // check opens a folder and compares it with the histories.
-func (d *powerDrill) check(dir string, promised []int) (err error) {
-	ks, err := Open(Options{Dir: dir, Partitions: 3, Clock: expiry.NewManualClock(d.clock.Now()), NoPurge: true})
+func (d *powerDrill) check(dir string, promised promises) (err error) {
+	ks, err := Open(Options{Dir: dir, Partitions: 3, Clock: expiry.NewManualClock(epoch), NoPurge: true})
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, ks.Check(), ks.Close()) }()
+	if now := ks.Now(); now < promised.time {
+		return fmt.Errorf("it is %d ms earlier than it was", promised.time-now)
+	}
 	var found []int
 	for n, w := range d.workers {
-		number, err := w.check(ks, promised[n])
+		number, err := w.check(ks, promised.numbers[n])
 		if err != nil {
 			return fmt.Errorf("worker %d: %w", n, err)
 		}

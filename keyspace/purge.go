@@ -23,14 +23,15 @@ func (o pool) Sample(n int) (drawn, dead int) {
 	if t == nil {
 		return 0, 0
 	}
-	return t.sample(o.c.Policy(), o.ks.Now(), n, func(e *entry) { o.ks.bury(o.p, o.c, e) })
+	now := o.ks.Now()
+	return t.sample(o.c.Policy(), now, n, func(e *entry) { o.ks.bury(o.p, o.c, e, now) })
 }
 
-// bury lets go of an entry that has been taken out of its table because it is dead: the one place
-// where that happens, once a death.
-func (ks *Keyspace) bury(p *partition, c *Container, e *entry) {
+// bury lets go of an entry that has been taken out of its table because it is dead now (ms): the one
+// place where that happens, once a death.
+func (ks *Keyspace) bury(p *partition, c *Container, e *entry, now int64) {
 	if ks.opt.OnDeath != nil {
-		ks.opt.OnDeath(c, e.key[c.tables[p.number].prefix:], max(e.ticket, ks.catalogue.ticket))
+		ks.opt.OnDeath(c, e.key[c.tables[p.number].prefix:], max(e.ticket, ks.catalogue.ticket, ks.promised(now)))
 	}
 	p.forget(e)
 }

@@ -228,7 +228,6 @@ func (s *stress) background() (done func()) {
 	}
 	every(time.Millisecond, s.o.PurgeOnce)
 	every(20*time.Millisecond, s.o.wakeCheckpoint)
-	every(15*time.Millisecond, func() { s.o.markClock() })
 	return func() { close(stop); wg.Wait() }
 }
 

@@ -40,7 +40,7 @@ type itemChange struct {
 func (ks *Keyspace) BeginNone(tx *Tx) {
 	tx.ks = ks
 	tx.now = ks.opt.Clock.Now()
-	ks.noteActivity()
+	tx.saw(ks.promised(tx.now))
 }
 
 // BeginSweep freezes the time and locks nothing: Count, Scan, Random and Stats lock one partition
@@ -76,7 +76,7 @@ func (ks *Keyspace) BeginKeys(tx *Tx, ids []string) {
 // BeginAll locks every partition: for what changes containers.
 func (ks *Keyspace) BeginAll(tx *Tx) {
 	ks.lockAll(tx)
-	ks.noteActivity()
+	tx.saw(ks.promised(tx.now))
 }
 
 // lockAll is BeginAll for ourselves: nothing of it is revealed to anybody.
@@ -230,7 +230,7 @@ func (tx *Tx) find(p *partition, c *Container, id string) *entry {
 	tx.saw(e.ticket)
 	if e.dead(c.Policy(), tx.now) {
 		t.remove(e)
-		tx.ks.bury(p, c, e)
+		tx.ks.bury(p, c, e, tx.now)
 		tx.ks.purge.CountLazy(1)
 		return nil
 	}
@@ -316,7 +316,7 @@ func (tx *Tx) sweep(p *partition, c *Container) *table {
 	}
 	removed := 0
 	t.sweep(c.Policy(), tx.now, func(e *entry) {
-		tx.ks.bury(p, c, e)
+		tx.ks.bury(p, c, e, tx.now)
 		removed++
 	})
 	if removed > 0 {

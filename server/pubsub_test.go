@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"mayfly/commands"
+	"mayfly/expiry"
 	"mayfly/keyspace"
 
 	"github.com/rs/zerolog"
@@ -334,8 +335,13 @@ func (e pacedEngine) Wait(t keyspace.Ticket) error {
 // that does not is sent all the same.
 func TestMessagesWaitForCommit(t *testing.T) {
 	s := newTestServer(t)
-	ks, err := keyspace.Open(keyspace.Options{Dir: s.Settings().Dir, Partitions: 1})
+	ks, err := keyspace.Open(keyspace.Options{Dir: s.Settings().Dir, Partitions: 1, Clock: expiry.NewManualClock(1)})
 	if err != nil {
+		t.Fatal(err)
+	}
+	var tx keyspace.Tx
+	ks.BeginNone(&tx)
+	if err := ks.Wait(tx.Close()); err != nil { // the time, which stands still, is no news from here on
 		t.Fatal(err)
 	}
 	commit := make(chan error)
