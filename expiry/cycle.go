@@ -1,6 +1,9 @@
 package expiry
 
-import "time"
+import (
+	"math"
+	"time"
+)
 
 // maxStretch is how long a cycle works before it offers the processor to others.
 const maxStretch = 200 * time.Microsecond
@@ -45,12 +48,12 @@ func (c *cycle) survey(pool Pool) (hot *visit) {
 		return nil
 	}
 	c.hot.add(got)
-	v := &visit{pool: pool}
-	v.note(got, c.pace.acceptable)
+	v := &visit{pool: pool, asOf: c.now}
+	v.note(got, c.pace)
 	return v
 }
 
-// visit takes a sample of a hot pool and tells whether it needs another.
+// visit takes a sample of a hot pool and tells whether it is owed another.
 func (c *cycle) visit(v *visit) (more bool) {
 	got := c.draw(v.pool)
 	if v.fresh {
@@ -58,8 +61,8 @@ func (c *cycle) visit(v *visit) (more bool) {
 		c.first.add(got)
 		c.hot.add(got)
 	}
-	v.note(got, c.pace.acceptable)
-	return v.owed > 0
+	v.note(got, c.pace)
+	return v.due(c.pace)
 }
 
 func (c *cycle) draw(pool Pool) tally {
@@ -83,44 +86,49 @@ func (c *cycle) draw(pool Pool) tally {
 // were found lately.
 type visit struct {
 	pool   Pool
-	fresh  bool    // no sample was taken in this cycle yet
-	found  float64 // dead found in this visit and, fading, in earlier ones; at most maxFound
-	owed   float64 // draws this visit is still good for
-	misses int     // visits, this one included, since the last that found dead
+	fresh  bool          // no sample was taken in this cycle yet
+	found  float64       // dead finds that are remembered; at most maxFound
+	owed   float64       // draws that the pool is good for
+	asOf   time.Duration // when what is remembered was last turned into draws
+	misses int           // slow cycles since the last find
 }
 
-// maxFound is how many dead finds a visit remembers. It bounds the draws that are spent on making
-// sure that a pool is clean again after many have died, to maxFound/acceptable; and it makes it
-// unlikely, about 1 in e^maxFound, that a visit ends by chance while twice the acceptable share is
-// dead.
-const maxFound = 16
-
-// A hot pool is visited by fast cycles until fastMisses visits in a row found no dead, and by slow
-// ones, whether the survey reaches it or not, until slowMisses did.
 const (
-	fastMisses = 8
+	// maxFound is how many finds a visit remembers. It bounds the draws that are spent on making sure
+	// that a pool is clean again after many have died, to maxFound/acceptable.
+	maxFound = 256
+	// slowMisses is how many slow cycles in a row visit a pool, whether the survey reaches it or not,
+	// and find no dead before it counts as quiet again.
 	slowMisses = 16
 )
 
-// open starts a visit: the finds of earlier ones are its credit.
-func (v *visit) open(acceptable float64) {
+// open starts the visit of a cycle. Finds are forgotten evenly, nearly two thirds of them in an
+// interval, and each one forgotten earns the pool draws.
+func (v *visit) open(now time.Duration, pace pace) {
+	forgotten := v.found * -math.Expm1(-float64(now-v.asOf)/float64(Interval))
+	v.asOf = now
+	v.found -= forgotten
+	v.owed = min(max(v.owed, 0)+forgotten/pace.acceptable, maxFound/pace.acceptable)
 	v.fresh = true
-	v.misses++
-	v.found /= 2
-	v.owed = v.found / acceptable
 }
 
 // note books a sample.
-func (v *visit) note(got tally, acceptable float64) {
+func (v *visit) note(got tally, pace pace) {
 	if got.dead > 0 {
 		v.misses = 0
 	}
 	v.found = min(v.found+float64(got.dead), maxFound)
-	v.owed = min(v.owed+float64(got.dead)/acceptable-float64(got.drawn), maxFound/acceptable)
+	v.owed = min(v.owed+float64(got.dead)/pace.acceptable-float64(got.drawn), maxFound/pace.acceptable)
 	if got.drawn == 0 {
 		v.found, v.owed, v.misses = 0, 0, slowMisses
 	}
 }
 
-// wants tells whether the pool is to be visited by cycles that give up after so many misses.
-func (v *visit) wants(misses int) bool { return v.misses < misses || v.owed > 0 }
+// due tells whether the pool is owed a sample.
+func (v *visit) due(pace pace) bool { return v.owed >= float64(pace.sample) }
+
+// busy tells whether it will be, if no more is found.
+func (v *visit) busy(pace pace) bool { return v.owed+v.found/pace.acceptable >= float64(pace.sample) }
+
+// quiet tells whether the pool can be left to the survey.
+func (v *visit) quiet(pace pace) bool { return v.misses >= slowMisses && !v.due(pace) }

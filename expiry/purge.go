@@ -25,7 +25,8 @@ import (
 //	items a sample              20 + 5e
 //	share of one CPU            25 + 2e percent
 //	acceptable share of dead    10 - e  percent
-//	longest fast cycle          1000 + 250e µs, after a pause of the same length at least
+//	longest fast cycle          1000 + 250e µs
+//	pause before a fast cycle   10 - e ms, or if time has run out the length of one, if that is less
 //
 // A cycle that ran out of time is gone on with in the next one, where it stopped. The share of dead
 // that remains is estimated by a running average in which each slow cycle weighs 5 percent.
@@ -37,16 +38,23 @@ import (
 //     Sixteen pools in which 16,700 items die a second in all would settle at some 29 percent dead
 //     for an acceptable share of 10, and at 7 for 1. So a visit keeps an account of draws: every item
 //     drawn costs one, every dead one found earns 1/acceptable more, and the visit ends when the
-//     account is empty. Where more than the acceptable share is dead the account grows. A pool in
-//     which dead were found lately starts its next visit with the draws these have earned, so that
-//     chance cannot end the visit at once. The share then settles below the acceptable one, however
-//     many pools the items are spread over.
+//     account is empty. Where more than the acceptable share is dead the account grows.
+//
+//     Each dead one also earns as many draws again later on, over about an interval: what was found
+//     lately says how much is dying in a pool now, and chance cannot end the search. The share then
+//     settles below the acceptable one, however many pools the items are spread over. The memory is of
+//     time, not of visits, because work that follows the finds of a moment swings: much work leaves
+//     few dead, few finds make little work, and that leaves many dead. The longer the memory compared
+//     with a round over the pool, the sooner this dies down. With one of about 10 ms a hundred thousand
+//     items were swept thirty times a second and then hardly at all, and four times the acceptable
+//     share was dead in between.
 //
 //  2. In Redis fast cycles help out when a slow one ran out of time. But even if it did not, a tenth
 //     of a second is long when few items are left and many die: of 20,000, those 16,700 a second are
 //     8 percent in one interval. So pools in which dead were found lately, the hot ones, are visited
-//     by fast cycles every hundredth of a second, and with the shortest pause if a cycle ran out of
-//     time or began with more than the acceptable share dead in them.
+//     by fast cycles whenever they are owed a sample. The pause between fast cycles is the acceptable
+//     share of an interval: items that die evenly within a time t are dead, in one pause, to the share
+//     pause/t, which is acceptable as long as an interval is left to them.
 //
 //  3. Redis visits one pool until it is clean. Here the pools take turns, one sample each: none
 //     waits for the others, and no lock is wanted twice in a row while another pool needs a visit.
@@ -75,8 +83,6 @@ import (
 const (
 	// Interval is the time between slow cycles.
 	Interval = 100 * time.Millisecond
-	// busyPause is the time between fast cycles while items die at a pace that they suffice for.
-	busyPause = Interval / 10
 	// maxSurvey is the number of pools that a slow cycle surveys at most: some 2 ms of work if all
 	// are full of items that live, and next to none if nothing in them could die.
 	maxSurvey = 1024
@@ -101,15 +107,16 @@ type Purge struct {
 	mono   func() time.Duration // since any fixed moment
 	yield  func()               // lets others have the processor
 
-	mu    sync.Mutex      // held during a cycle; protects what follows
-	hot   []*visit        // of pools in which dead were found lately
-	known map[Pool]*visit // the same by pool
-	queue []*visit        // of a cycle: the hot ones that are not done; kept to reuse its memory
-	next  int             // where the survey of all pools goes on
-	turn  int             // where the turns of the hot pools go on
-	funds time.Duration   // the account of time: what may be spent on cycles now
-	asOf  time.Duration   // when funds was brought up to date
-	state State           // as the last cycle left it
+	mu     sync.Mutex      // held during a cycle; protects what follows
+	hot    []*visit        // of pools in which dead were found lately
+	known  map[Pool]*visit // the same by pool
+	queue  []*visit        // of a cycle: the hot ones that are not done; kept to reuse its memory
+	next   int             // where the survey of all pools goes on
+	turn   int             // where the turns of the hot pools go on
+	funds  time.Duration   // the account of time: what may be spent on cycles now
+	asOf   time.Duration   // when funds was brought up to date
+	slowAt time.Duration   // when the last slow cycle began
+	state  State           // as the last cycle left it
 
 	statsMu sync.Mutex // protects stats; held for moments only, unlike mu
 	stats   Stats
@@ -161,6 +168,7 @@ func (p *Purge) Slow() State {
 	defer p.mu.Unlock()
 	pace := paceOf(p.Effort())
 	p.settle(pace)
+	p.slowAt = p.asOf
 	return p.run(pace, true, max(p.funds, pace.full()/2))
 }
 
@@ -171,7 +179,10 @@ func (p *Purge) Fast() State {
 	defer p.mu.Unlock()
 	pace := paceOf(p.Effort())
 	p.settle(pace)
-	if p.state < Busy || p.funds < pace.full()/2+pace.fast {
+	// Half a budget has to be there for the next slow cycle when it is due, not before: so what fast
+	// cycles may spend comes evenly.
+	reserve := pace.full() / 2 * min(p.asOf-p.slowAt, Interval) / Interval
+	if p.state < Busy || p.funds < reserve+pace.fast {
 		return p.state
 	}
 	return p.run(pace, false, pace.fast)
@@ -197,7 +208,7 @@ func (p *Purge) run(pace pace, slow bool, limit time.Duration) State {
 	}
 	toSurvey := min(len(pools), maxSurvey)
 
-	queue := p.openHot(pace, slow)
+	queue := p.openHot(pace, slow, c.now)
 	surveyed, at, turns := 0, 0, 0
 	done := func() bool { return surveyed == toSurvey && len(queue) == 0 }
 	for !done() && !c.timeUp() {
@@ -225,12 +236,12 @@ func (p *Purge) run(pace pace, slow bool, limit time.Duration) State {
 	exhausted := !done()
 	p.next += surveyed
 	p.turn += turns
-	p.coolDown(queue)
+	p.coolDown(pace, queue)
 	p.funds -= c.used
 	switch {
 	case exhausted || c.hot.share() > pace.acceptable:
 		p.state = Pressed
-	case slices.ContainsFunc(p.hot, func(v *visit) bool { return v.wants(fastMisses) }):
+	case slices.ContainsFunc(p.hot, func(v *visit) bool { return v.busy(pace) }):
 		p.state = Busy
 	default:
 		p.state = Quiet
@@ -239,17 +250,17 @@ func (p *Purge) run(pace pace, slow bool, limit time.Duration) State {
 	return p.state
 }
 
-// openHot starts a visit of the hot pools that a cycle is for and gives them in the order of their
-// turns.
-func (p *Purge) openHot(pace pace, slow bool) []*visit {
-	misses := fastMisses
-	if slow {
-		misses = slowMisses
-	}
+// openHot starts a visit of the hot pools that a cycle is for, of all of them if it is a slow one, and
+// gives them in the order of their turns.
+func (p *Purge) openHot(pace pace, slow bool, now time.Duration) []*visit {
 	queue := p.queue[:0]
 	for i := range p.hot {
-		if v := p.hot[(p.turn+i)%len(p.hot)]; v.wants(misses) {
-			v.open(pace.acceptable)
+		v := p.hot[(p.turn+i)%len(p.hot)]
+		v.open(now, pace)
+		if slow {
+			v.misses++
+		}
+		if slow || v.due(pace) {
 			queue = append(queue, v)
 		}
 	}
@@ -257,9 +268,9 @@ func (p *Purge) openHot(pace pace, slow bool) []*visit {
 }
 
 // coolDown forgets the pools that are quiet again.
-func (p *Purge) coolDown(queue []*visit) {
+func (p *Purge) coolDown(pace pace, queue []*visit) {
 	p.hot = slices.DeleteFunc(p.hot, func(v *visit) bool {
-		if v.wants(slowMisses) {
+		if !v.quiet(pace) {
 			return false
 		}
 		delete(p.known, v.pool)

@@ -8,9 +8,9 @@ import (
 
 func TestPaceOfEfforts(t *testing.T) {
 	for effort, want := range map[int]pace{
-		1:  {20, 0.25, 0.10, time.Millisecond},
-		2:  {25, 0.27, 0.09, 1250 * time.Microsecond},
-		10: {65, 0.43, 0.01, 3250 * time.Microsecond},
+		1:  {20, 0.25, 0.10, time.Millisecond, 10 * time.Millisecond},
+		2:  {25, 0.27, 0.09, 1250 * time.Microsecond, 9 * time.Millisecond},
+		10: {65, 0.43, 0.01, 3250 * time.Microsecond, time.Millisecond},
 	} {
 		if got := paceOf(effort); got != want {
 			t.Errorf("effort %d: %+v, want %+v", effort, got, want)
@@ -58,7 +58,7 @@ func TestOneSlowCycleCleansSmallPools(t *testing.T) {
 	}
 }
 
-// Fast cycles stand aside while nothing dies, and never take what the next slow one needs.
+// Fast cycles stand aside while nothing dies, come evenly, and never take what the next slow one needs.
 func TestFastCycles(t *testing.T) {
 	s := newSim(1)
 	s.load(4, 100_000, 1, evenly)
@@ -73,18 +73,26 @@ func TestFastCycles(t *testing.T) {
 	if state := s.purge.Slow(); state != Pressed {
 		t.Errorf("state %d with 100,000 dead", state)
 	}
-	s.purge.Fast()                 // at once: the slow one has taken all there was
-	s.now += 20 * time.Millisecond // with the 25 of the slow one this earns 11 ms, less than half of 25
-	s.purge.Fast()
-	if n := s.purge.Stats().Cycles; n != 2 {
-		t.Errorf("%d cycles: a fast cycle took what is for the slow one", n)
-	}
-	s.now += 20 * time.Millisecond // 16 ms
-	for range 10 {
+	// The slow one has taken all there was, and 25 ms. Half of what is earned from then on is for fast
+	// cycles of 1 ms: one in 8 ms.
+	began, last := s.now-25*time.Millisecond, s.now
+	for s.now < began+Interval {
+		before := s.purge.Stats()
 		s.purge.Fast()
+		after := s.purge.Stats()
+		if after.Cycles > before.Cycles {
+			if pause := s.now - last; pause > 10*time.Millisecond {
+				t.Errorf("no fast cycle for %v", pause)
+			}
+			last = s.now
+		}
+		if spent := after.TimeSpent - 25*time.Millisecond; spent > (s.now-began)/8+time.Millisecond {
+			t.Fatalf("fast cycles took %v in %v: that is for the slow one", spent, s.now-began)
+		}
+		s.now += time.Millisecond
 	}
-	if n := s.purge.Stats().Cycles - 2; n < 3 || n > 5 {
-		t.Errorf("%d fast cycles of 1 ms in the 3.75 ms there were for them", n)
+	if n := s.purge.Stats().Cycles - 2; n < 8 {
+		t.Errorf("only %d fast cycles", n)
 	}
 	before := s.purge.Stats().TimeSpent
 	s.purge.Slow()

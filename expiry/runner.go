@@ -52,11 +52,12 @@ func (r *Runner) step() (wait time.Duration) {
 		state = r.purge.Fast()
 	}
 	wait = max(r.slowAt-mono(), 0)
+	pace := paceOf(r.purge.Effort())
 	switch state {
 	case Busy:
-		wait = min(wait, busyPause)
+		wait = min(wait, pace.pause)
 	case Pressed:
-		wait = min(wait, paceOf(r.purge.Effort()).fast)
+		wait = min(wait, pace.pause, pace.fast)
 	}
 	return wait
 }
