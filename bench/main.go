@@ -33,6 +33,8 @@ var modes = []mode{
 // options are what the command line sets for all modes.
 type options struct {
 	quick  bool   // less of all, for a first look
+	number int    // of documents; 0: as many as there usually are
+	effort int    // the only one at which the purge is measured; 0: both
 	mayfly string // path of the server; empty: build it
 	built  bool   // the server has been built from the current folder
 	port   int    // the first of the ports to use
@@ -43,6 +45,9 @@ type options struct {
 
 // ids is how many documents there are.
 func (o options) ids() int {
+	if o.number > 0 {
+		return o.number
+	}
 	if o.quick {
 		return 100_000
 	}
@@ -76,6 +81,8 @@ func (o options) span(d time.Duration) time.Duration {
 func main() {
 	var o options
 	flag.BoolVar(&o.quick, "quick", false, "a tenth of the documents and less time, for a first look; the figures are not to be quoted")
+	flag.IntVar(&o.number, "ids", 0, "`number` of documents (default 1000000, with -quick 100000)")
+	flag.IntVar(&o.effort, "effort", 0, "measure the purge at this `effort` only (default 1 and 10)")
 	flag.StringVar(&o.mayfly, "mayfly", "", "`path` of the server to measure (default: build the one in this folder)")
 	flag.IntVar(&o.port, "port", 7060, "first of ten `ports` to use")
 	flag.StringVar(&o.only, "only", "", "compare only workloads whose name matches this regular `expression`")
