@@ -19,7 +19,7 @@ var containerCommands = []Command{
 		Name: "container.create", Syntax: "name [TTL <OFF | -1 | seconds>] [TTLMODE <STRICT | LENIENT>]", Arity: -2,
 		Summary: "Creates a container, with TTL off unless said otherwise. Fails if it exists.",
 		Group:   "container", Since: sinceFirst,
-		Flags: Write, Scope: ScopeAll, Parse: parseContainerCreate,
+		Flags: Write | DenyOOM, Scope: ScopeAll, Parse: parseContainerCreate,
 	},
 	{
 		Name: "container.get", Syntax: "name", Arity: 2,
@@ -102,6 +102,9 @@ func parseContainerSet(in *Input) (Run, error) {
 	return func(x *Context) Reply {
 		c := x.Tx.Container(set.name)
 		if c == nil {
+			if x.Engine.full() { // a container that is there may be changed nevertheless
+				return Fail(errOOM)
+			}
 			x.Tx.CreateContainer(set.name, set.ttl, set.mode)
 			return OK
 		}

@@ -69,6 +69,12 @@ func (e *Engine) makeRoom(s *Session, r *row, args []string) error {
 	return nil
 }
 
+// full tells whether the items take more memory than they may.
+func (e *Engine) full() bool {
+	limit := e.memory.bytes.Load()
+	return limit > 0 && e.Keyspace.Used() > limit
+}
+
 // How much is evicted for one command, in bytes.
 const (
 	// If there is so much to evict, this much and twice what the command brings: what is to be done

@@ -1,6 +1,7 @@
 package expiry
 
 import (
+	"math"
 	"runtime"
 	"slices"
 	"sync"
@@ -101,7 +102,7 @@ type Pool interface {
 
 // Purge is the active purge. Safe for concurrent use; cycles run one at a time.
 type Purge struct {
-	pools  func() []Pool
+	pools  func(from, n int) []Pool
 	effort atomic.Int32
 	lazy   atomic.Int64
 	mono   func() time.Duration // since any fixed moment
@@ -123,8 +124,10 @@ type Purge struct {
 }
 
 // NewPurge makes a purge with an effort of 1 to 10; values outside are moved to the nearest. pools
-// is called once each slow cycle and gives all pools; the purge does not change or keep the slice.
-func NewPurge(effort int, pools func() []Pool) *Purge {
+// is called once each slow cycle and gives up to n of all pools, each once, from a place on that is
+// counted round and round: the same place again may be another pool, if pools have come or gone, but
+// while they stay every one has its turn. The purge does not change or keep the slice.
+func NewPurge(effort int, pools func(from, n int) []Pool) *Purge {
 	p := &Purge{pools: pools, mono: Monotonic, yield: runtime.Gosched, known: map[Pool]*visit{}}
 	p.SetEffort(effort)
 	p.asOf = p.mono()
@@ -201,19 +204,16 @@ func (p *Purge) run(pace pace, slow bool, limit time.Duration) State {
 	c.now = c.began
 	var pools []Pool
 	if slow {
-		pools = p.pools()
+		pools = p.pools(p.next, maxSurvey)
 	}
-	if len(pools) > 0 {
-		p.next %= len(pools)
-	}
-	toSurvey := min(len(pools), maxSurvey)
+	toSurvey := len(pools)
 
 	queue := p.openHot(pace, slow, c.now)
 	surveyed, at, turns := 0, 0, 0
 	done := func() bool { return surveyed == toSurvey && len(queue) == 0 }
 	for !done() && !c.timeUp() {
 		if surveyed < toSurvey {
-			pool := pools[(p.next+surveyed)%len(pools)]
+			pool := pools[surveyed]
 			surveyed++
 			if p.known[pool] == nil {
 				if v := c.survey(pool); v != nil {
@@ -234,7 +234,7 @@ func (p *Purge) run(pace pace, slow bool, limit time.Duration) State {
 		}
 	}
 	exhausted := !done()
-	p.next += surveyed
+	p.next = (p.next + surveyed) & math.MaxInt32
 	p.turn += turns
 	p.coolDown(pace, queue)
 	p.funds -= c.used

@@ -26,12 +26,20 @@ type sim struct {
 
 func newSim(effort int) *sim {
 	s := &sim{perSample: 200 * time.Nanosecond, perDraw: 100 * time.Nanosecond, perRemoval: 1500 * time.Nanosecond}
-	s.purge = NewPurge(effort, func() []Pool { return s.pools })
+	s.purge = NewPurge(effort, s.some)
 	s.purge.mono = func() time.Duration { return s.now }
 	s.purge.yield = func() { s.now += 20 * time.Microsecond }
 	s.purge.asOf = 0
 	s.runner = NewRunner(s.purge)
 	return s
+}
+
+// some gives up to n pools from a place on.
+func (s *sim) some(from, n int) (list []Pool) {
+	for i := range min(n, len(s.pools)) {
+		list = append(list, s.pools[(from+i)%len(s.pools)])
+	}
+	return list
 }
 
 // load fills the pools with items that die evenly over a time, spread over the pools by chance.

@@ -263,7 +263,7 @@ func TestRunner(t *testing.T) {
 	for range pools {
 		list = append(list, &lockedPool{clock: clock, empty: empty})
 	}
-	p := NewPurge(1, func() []Pool { return list })
+	p := NewPurge(1, func(int, int) []Pool { return list })
 	r := NewRunner(p)
 	r.Start()
 
@@ -301,7 +301,7 @@ func TestRunner(t *testing.T) {
 }
 
 func TestRunnerThatNeverRan(t *testing.T) {
-	NewRunner(NewPurge(1, func() []Pool { return nil })).Stop()
+	NewRunner(NewPurge(1, func(int, int) []Pool { return nil })).Stop()
 }
 
 // Statistics can be asked for during a cycle.
@@ -314,7 +314,7 @@ func TestStatsDoNotWait(t *testing.T) {
 		}
 		return 0, 0
 	})
-	p.pools = func() []Pool { return []Pool{&inside} }
+	p.pools = func(int, int) []Pool { return []Pool{&inside} }
 	p.Slow()
 	if s := p.Stats(); s.RemovedLazily != 1 || s.Cycles != 1 {
 		t.Errorf("after the first cycle: %+v", s)
@@ -332,7 +332,7 @@ func BenchmarkSlowAtRest(b *testing.B) {
 	for i := range list {
 		list[i] = &nothing
 	}
-	p := NewPurge(1, func() []Pool { return list })
+	p := NewPurge(1, func(int, int) []Pool { return list })
 	for range b.N {
 		p.Slow()
 	}

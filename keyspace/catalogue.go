@@ -18,10 +18,9 @@ const Databases = 16
 // while all are.
 type catalogue struct {
 	byName map[string]*Container
-	next   uint32 // number of the next container; numbers are not used again
-	ticket Ticket // covers all changes of the catalogue
-	// changes counts containers made and dropped.
-	changes uint64
+	memory atomic.Int64 // bytes that the containers themselves take, an estimate
+	next   uint32       // number of the next container; numbers are not used again
+	ticket Ticket       // covers all changes of the catalogue
 	// dropped are the numbers of containers whose items the stores may still hold.
 	dropped []uint32
 	// dirty are the numbers whose records the catalogue's store has to learn: the container, or nil
@@ -42,6 +41,22 @@ func newContainer(name string, number uint32, created int64, partitions int, pol
 	c := &Container{name: name, number: number, created: created, tables: make([]*table, partitions)}
 	c.policy.Store(&policy)
 	return c
+}
+
+// What a container takes in memory besides its name, and what it takes in each partition in which it
+// has, or has had, items, in bytes.
+const (
+	containerOverhead = 512
+	tableOverhead     = 512
+)
+
+// memory is what a container itself takes in memory, in bytes. The databases, which are always there,
+// count for nothing.
+func (c *Container) memory() int64 {
+	if c.IsDatabase() {
+		return 0
+	}
+	return int64(containerOverhead + len(c.name) + 8*len(c.tables))
 }
 
 // Name is the container's name.
@@ -117,7 +132,7 @@ func (tx *Tx) CreateContainer(name string, def expiry.TTL, mode expiry.Mode) *Co
 	c := newContainer(name, cat.next, tx.now, len(tx.ks.partitions), policy)
 	cat.next++
 	cat.byName[name] = c
-	cat.changes++
+	cat.memory.Add(c.memory())
 	tx.recordContainer(c)
 	return c
 }
@@ -139,7 +154,7 @@ func (tx *Tx) Drop(c *Container) {
 		p.alertWhere(func(at watchPoint) bool { return at.c == c })
 	}
 	delete(cat.byName, c.name)
-	cat.changes++
+	cat.memory.Add(-c.memory())
 	tx.discard(c)
 }
 
@@ -179,6 +194,8 @@ func (tx *Tx) Swap(a, b *Container) {
 	b.policy.Store(&forB)
 	a.number, b.number = b.number, a.number
 	a.tables, b.tables = b.tables, a.tables
+	a.adoptTables()
+	b.adoptTables()
 	tx.recordContainer(a)
 	tx.recordContainer(b)
 	tx.removed = append(tx.removed, tx.ks.partitions...)
@@ -199,8 +216,18 @@ func (tx *Tx) discard(c *Container) {
 func (c *Container) letGo() {
 	for i, t := range c.tables {
 		if t != nil {
-			t.used.Add(-t.memory)
+			t.used.Add(-t.memory - tableOverhead)
+			t.pool.ks.poolList.remove(t.pool)
 			c.tables[i] = nil
+		}
+	}
+}
+
+// adoptTables makes the tables known as those of the container.
+func (c *Container) adoptTables() {
+	for _, t := range c.tables {
+		if t != nil {
+			t.pool.c = c
 		}
 	}
 }

@@ -13,6 +13,7 @@ func (ks *Keyspace) Check() error {
 	ks.BeginAll(&tx)
 	defer tx.Close()
 	names := make(map[uint32]string)
+	memory, tables := int64(0), 0
 	for name, c := range ks.catalogue.byName {
 		if other, taken := names[c.number]; taken {
 			return fmt.Errorf("containers %q and %q share number %d", name, other, c.number)
@@ -21,20 +22,28 @@ func (ks *Keyspace) Check() error {
 		if name != c.name || c.number >= ks.catalogue.next {
 			return fmt.Errorf("container %q is listed as %q with number %d, the next is %d", c.name, name, c.number, ks.catalogue.next)
 		}
+		memory += c.memory()
 		for i, t := range c.tables {
 			if t == nil {
 				continue
+			}
+			tables++
+			if o := t.pool; o.c != c || o.p != ks.partitions[i] || ks.poolList.list[o.place] != o {
+				return fmt.Errorf("container %q, partition %d: the purge knows the table as another", name, i)
 			}
 			if err := t.check(ks, ks.partitions[i], c); err != nil {
 				return fmt.Errorf("container %q, partition %d: %w", name, i, err)
 			}
 		}
 	}
+	if used := ks.catalogue.memory.Load(); memory != used || tables != len(ks.poolList.list) {
+		return fmt.Errorf("containers take %d bytes and have %d tables, %d and %d are known of", memory, tables, used, len(ks.poolList.list))
+	}
 	for i, p := range ks.partitions {
 		memory := int64(0)
 		for _, c := range ks.catalogue.byName {
 			if t := c.tables[i]; t != nil {
-				memory += t.memory
+				memory += t.memory + tableOverhead
 			}
 		}
 		if used := p.used.Load(); memory != used {

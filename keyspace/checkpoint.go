@@ -167,19 +167,23 @@ func (ks *Keyspace) capture(generation uint64) {
 	var tx Tx
 	ks.lockAll(&tx)
 	cat := &ks.catalogue
+	var changed []*Container // as they are now; they are put into words when nobody waits
 	for number, c := range cat.dirty {
-		key := containerKey(number)
 		if c == nil || c.name == "" || c.number != number {
-			f.catalogue = append(f.catalogue, op{key: key, del: true})
+			f.catalogue = append(f.catalogue, op{key: containerKey(number), del: true})
 			continue
 		}
-		f.catalogue = append(f.catalogue, op{key: key, rec: string(appendRecord(nil, key, c.describe()))})
+		changed = append(changed, newContainer(c.name, number, c.created, 0, *c.Policy()))
 	}
 	clear(cat.dirty)
 	f.dropped = append(f.dropped, cat.dropped...)
 	cat.dropped = nil
 	f.catalogue = append(f.catalogue, op{key: clockKey, rec: string(ks.clockRecord(ks.lastPromise()))})
 	tx.Close()
+	for _, c := range changed {
+		key := containerKey(c.number)
+		f.catalogue = append(f.catalogue, op{key: key, rec: string(appendRecord(nil, key, c.describe()))})
+	}
 
 	if f.captured == nil {
 		f.captured = make([][]op, len(ks.partitions))

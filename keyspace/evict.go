@@ -8,20 +8,26 @@ import (
 	"mayfly/expiry"
 )
 
-// Used is how much memory the items take, in bytes: ids, values and what it takes to keep them. It
+// Used is how much memory the items take, in bytes: ids, values and what it takes to keep them, the
+// containers among that. It
 // is an estimate of our own, not the size of the process, which has garbage and buffers besides.
 func (ks *Keyspace) Used() int64 {
-	used := int64(0)
+	used := ks.catalogue.memory.Load()
 	for _, p := range ks.partitions {
 		used += p.used.Load()
 	}
 	return used
 }
 
-// Eviction works in rounds. A round draws a small sample from every pool that has items with an end
-// and deletes those nearest to their death: one of every evictionSample drawn, which is what Redis
-// calls maxmemory-samples.
-const evictionSample = 5
+// Eviction works in rounds. A round draws a small sample from pools that have items with an end and
+// deletes those nearest to their death: one of every evictionSample drawn, which is what Redis calls
+// maxmemory-samples. Where there are more pools than evictionPools the next round goes on with others;
+// if that many are empty of what could be evicted, up to evictionRounds times.
+const (
+	evictionSample = 5
+	evictionPools  = 1024
+	evictionRounds = 16
+)
 
 // doomed is an item that is to be evicted, as it was when drawn.
 type doomed struct {
@@ -35,7 +41,8 @@ type doomed struct {
 // Evict deletes items that have an end, of those drawn the nearest to their death first
 // (maxmemory-policy volatile-ttl), until no more than limit bytes are used. It calls gone for each,
 // with the item's partition locked: that must return soon and not use the keyspace, and clone the id
-// to keep it. ok tells whether it succeeded: not if what is left has no end. What it deletes is
+// to keep it. ok tells whether it succeeded: not if what is left has no end, or if that was so wherever
+// it looked. What it deletes is
 // journalled as any delete is; the ticket covers it. No transaction may be open in the calling
 // goroutine.
 func (ks *Keyspace) Evict(limit int64, gone func(c *Container, id string)) (t Ticket, ok bool) {
@@ -54,18 +61,26 @@ func (ks *Keyspace) Evict(limit int64, gone func(c *Container, id string)) (t Ti
 	return t, true
 }
 
-// drawDoomed gives the nearest to their death of a sample of all pools, nearest first.
+// drawDoomed gives the nearest to their death of a sample of the pools, nearest first.
 func (ks *Keyspace) drawDoomed() []doomed {
 	var drawn []doomed
-	for _, o := range ks.allPools() {
-		drawn = o.draw(evictionSample, drawn)
+	var pools []*pool
+	for round := 0; round < evictionRounds && len(drawn) == 0; round++ {
+		from := int(ks.evictAt.Add(evictionPools) - evictionPools)
+		pools = ks.poolList.some(pools[:0], from, evictionPools)
+		for _, o := range pools {
+			drawn = o.draw(evictionSample, drawn)
+		}
+		if len(pools) < evictionPools {
+			break // these are all
+		}
 	}
 	slices.SortFunc(drawn, func(a, b doomed) int { return cmp.Compare(a.end, b.end) })
 	return drawn[:(len(drawn)+evictionSample-1)/evictionSample]
 }
 
 // draw appends up to n random items that have an end.
-func (o pool) draw(n int, drawn []doomed) []doomed {
+func (o *pool) draw(n int, drawn []doomed) []doomed {
 	o.p.mu.Lock()
 	defer o.p.mu.Unlock()
 	t := o.c.tables[o.p.number]

@@ -45,13 +45,17 @@ func TestUsedFollowsWhatIsThere(t *testing.T) {
 		t.Fatalf("%d bytes are used by nothing", o.Used())
 	}
 	o.policy("c", expiry.Forever)
+	empty := o.Used()
+	if empty < containerOverhead {
+		t.Fatalf("an empty container takes %d bytes", empty)
+	}
 	o.put("c", "a", `{"some":"thing"}`, expiry.Inherit)
 	one := o.Used()
-	if one < itemOverhead {
+	if one < empty+tableOverhead+itemOverhead {
 		t.Fatalf("%d bytes", one)
 	}
-	o.put("c", "b", "{}", expiry.Inherit)
-	o.delete("c", "b")
+	o.put("c", "{a}b", "{}", expiry.Inherit)
+	o.delete("c", "{a}b")
 	if o.Used() != one {
 		t.Fatalf("%d bytes after a put and a delete, %d before", o.Used(), one)
 	}

@@ -75,6 +75,7 @@ type Keyspace struct {
 	purge      *expiry.Purge
 	runner     *expiry.Runner
 	poolList   poolList
+	evictAt    atomic.Uint32 // place in poolList where the next round of eviction begins
 	load       loadStats
 	epoch      uint64 // of versions; one more with every start
 

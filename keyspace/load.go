@@ -167,8 +167,7 @@ func (l *loader) put(p *partition, key, rec string) (*entry, error) {
 	c := l.container(number)
 	t := c.tables[p.number]
 	if t == nil {
-		t = newTable(number, p)
-		c.tables[p.number] = t
+		t = l.ks.openTable(c, p)
 	}
 	p.version = max(p.version, it.Version)
 	e := t.index[id]
@@ -253,6 +252,7 @@ func (l *loader) finish() {
 		cat.next = max(cat.next, number+1)
 		if c.name != "" {
 			cat.byName[c.name] = c
+			cat.memory.Add(c.memory())
 			continue
 		}
 		c.letGo()

@@ -1,22 +1,22 @@
 package keyspace
 
 import (
-	"iter"
-	"slices"
+	"sync"
 
 	"mayfly/expiry"
 )
 
-// pool is what the active purge draws samples from: a container's part in a partition.
+// pool is what the active purge draws samples from: a table, a container's part in a partition.
 type pool struct {
-	ks *Keyspace
-	p  *partition
-	c  *Container
+	ks    *Keyspace
+	p     *partition
+	c     *Container // changed under the lock of p
+	place int        // in the list of pools; protected by its mutex
 }
 
 // Sample draws n of the items that could be dead, spread over all of them, and removes those that
 // are. It holds the partition's lock for that long.
-func (o pool) Sample(n int) (drawn, dead int) {
+func (o *pool) Sample(n int) (drawn, dead int) {
 	o.p.mu.Lock()
 	defer o.p.mu.Unlock()
 	t := o.c.tables[o.p.number]
@@ -36,49 +36,64 @@ func (ks *Keyspace) bury(p *partition, c *Container, e *entry, now int64) {
 	p.forget(e)
 }
 
-// poolList remembers the pools for as long as the containers stay the same. Only the purge, which
-// asks for them in one cycle at a time, touches it.
+// poolList has the pools of all tables, so that whoever looks for what is dead or dying need not go
+// through containers that hold nothing. Safe for concurrent use; its mutex is held for moments, by
+// whoever else may hold the lock of a partition.
 type poolList struct {
-	pools []expiry.Pool
-	asOf  uint64 // catalogue.changes
+	mu   sync.Mutex // protects list
+	list []*pool    // in no particular order
 }
 
-// pools lists all pools, each partition's share of each container.
-func (ks *Keyspace) pools() []expiry.Pool {
-	p := ks.partitions[0] // any partition's lock is good for reading the catalogue
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	l, cat := &ks.poolList, &ks.catalogue
-	if l.pools != nil && l.asOf == cat.changes {
-		return l.pools
-	}
-	l.asOf = cat.changes
-	l.pools = make([]expiry.Pool, 0, len(cat.byName)*len(ks.partitions))
-	for o := range ks.eachPool() {
-		l.pools = append(l.pools, o)
-	}
-	return l.pools
+func (l *poolList) add(o *pool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	o.place = len(l.list)
+	l.list = append(l.list, o)
 }
 
-// allPools is a list of all pools.
-func (ks *Keyspace) allPools() []pool {
-	p := ks.partitions[0]
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return slices.Collect(ks.eachPool())
+// remove: the last in the list takes its place.
+func (l *poolList) remove(o *pool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	end := len(l.list) - 1
+	l.list[o.place] = l.list[end]
+	l.list[o.place].place = o.place
+	l.list[end] = nil
+	l.list = l.list[:end]
+	if cap(l.list) > 1024 && end < cap(l.list)/4 {
+		l.list = append(make([]*pool, 0, cap(l.list)/2), l.list...)
+	}
 }
 
-// eachPool goes through all pools. Some partition's lock must be held.
-func (ks *Keyspace) eachPool() iter.Seq[pool] {
-	return func(yield func(pool) bool) {
-		for _, c := range ks.catalogue.byName {
-			for _, p := range ks.partitions {
-				if !yield(pool{ks, p, c}) {
-					return
-				}
-			}
-		}
+// some appends to list up to n pools, from a place on that is counted round and round, each at most
+// once.
+func (l *poolList) some(list []*pool, from, n int) []*pool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for i := range min(n, len(l.list)) {
+		list = append(list, l.list[(from+i)%len(l.list)])
 	}
+	return list
+}
+
+// pools gives the purge some of the pools.
+func (ks *Keyspace) pools(from, n int) []expiry.Pool {
+	some := ks.poolList.some(nil, from, n)
+	list := make([]expiry.Pool, len(some))
+	for i, o := range some {
+		list[i] = o
+	}
+	return list
+}
+
+// openTable makes the table of a container in a partition, which is locked and has none yet.
+func (ks *Keyspace) openTable(c *Container, p *partition) *table {
+	t := newTable(c.number, p)
+	t.pool = &pool{ks: ks, p: p, c: c}
+	ks.poolList.add(t.pool)
+	t.used.Add(tableOverhead)
+	c.tables[p.number] = t
+	return t
 }
 
 // PurgeOnce runs one slow cycle of the active purge; tests drive the purge with it.

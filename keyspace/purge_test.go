@@ -64,6 +64,44 @@ func TestPurgeRemovesTheDeadAndOnlyThem(t *testing.T) {
 	purgeTo(1000)
 }
 
+// The purge looks only where there is something, however many containers there are.
+func TestEmptyContainersConcernNobody(t *testing.T) {
+	o := open(t)
+	const containers = 3 * evictionPools
+	name := func(i int) string { return fmt.Sprint("c", i) }
+	for i := range containers {
+		o.policy(name(i), 10)
+	}
+	if n := len(o.poolList.list); n != 0 {
+		t.Fatalf("the purge knows %d empty containers", n)
+	}
+	for i := range containers {
+		o.put(name(i), "never", "{}", expiry.Never)
+	}
+	o.put(name(77), "dies", "{}", expiry.Inherit)
+	if _, ok := o.Evict(0, func(c *Container, id string) {
+		if c.Name() != name(77) || id != "dies" {
+			t.Errorf("%s/%s was evicted", c.Name(), id)
+		}
+	}); ok || o.lives(name(77), "dies") {
+		t.Error("what has an end is not found among what has none")
+	}
+	o.put(name(78), "dies", "{}", expiry.Inherit)
+	o.clock.Advance(10 * time.Second)
+	for range containers/1024 + 2 { // each surveys so many
+		o.PurgeOnce()
+	}
+	if got := o.Stats().Expiry.RemovedActively; got != 1 {
+		t.Errorf("%d dead were removed, want 1", got)
+	}
+	for i := range containers {
+		o.catalogueTx(func(tx *Tx) { tx.Drop(tx.Container(name(i))) })
+	}
+	if n := len(o.poolList.list); n != 0 || o.Used() != 0 {
+		t.Errorf("%d pools and %d bytes are left of what was dropped", n, o.Used())
+	}
+}
+
 func TestEveryDeathIsReportedOnce(t *testing.T) {
 	reported := make(map[string]int)
 	o := open(t, func(opt *Options) {

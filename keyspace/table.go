@@ -42,6 +42,7 @@ func (e *entry) item() Item {
 //     of their own, in no order: O(1) draws for the purge and a fast pass for exact counts.
 //     Items that never die are in neither.
 type table struct {
+	pool    *pool  // what the purge knows it as
 	number  uint32 // of the container
 	prefix  int    // length of the container's part of a key
 	index   map[string]*entry

@@ -261,8 +261,7 @@ func (tx *Tx) Put(c *Container, id string, kind Kind, body string, own int64) It
 	e := tx.find(p, c, id)
 	t := c.tables[p.number]
 	if t == nil {
-		t = newTable(c.number, p)
-		c.tables[p.number] = t
+		t = tx.ks.openTable(c, p)
 	}
 	it := Item{Kind: kind, Body: body, TS: tx.now, Own: own, Version: p.nextVersion()}
 
