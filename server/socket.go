@@ -75,15 +75,26 @@ func (s *socket) send(p []byte) error {
 	return s.SetWriteDeadline(time.Time{})
 }
 
-// cutOff ends the connection at once. Any goroutine may call it. Closing the connection beneath TLS,
-// unlike TLS itself, waits for nobody.
+// cutOff ends the connection at once: whoever reads or writes finds that it has ended, and closes it.
+// Any goroutine may call it, whatever locks it holds. To close the connection here would mean to wait
+// until nobody reads or writes any more, and who does may be waiting for one of those locks.
 func (s *socket) cutOff() {
 	nc := s.Conn
 	if t, ok := nc.(*tls.Conn); ok {
-		nc = t.NetConn()
+		nc = t.NetConn() // TLS itself would wait for the client
 	}
-	_ = nc.Close() // whatever it says, the connection is gone
+	sc, ok := nc.(syscall.Conn)
+	if !ok {
+		_ = nc.Close() // whatever it says, the connection is gone
+		return
+	}
+	if raw, err := sc.SyscallConn(); err == nil {
+		_ = raw.Control(func(fd uintptr) { cutOff(int(fd)) }) // it fails if the connection is closed
+	}
 }
+
+// cutOff ends the connection of a descriptor without closing it.
+func cutOff(fd int) { _ = syscall.Shutdown(fd, syscall.SHUT_RDWR) } // it fails if the client has gone
 
 // hangUp ends the connection from our side so that the last reply arrives: closing a socket on
 // which the client still has unread bytes under way would reset the connection and might destroy

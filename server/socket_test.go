@@ -1,0 +1,33 @@
+package server
+
+import (
+	"net"
+	"testing"
+)
+
+// Who cuts a client off may hold locks that its connection needs before it goes on.
+func TestCutOffDoesNotWait(t *testing.T) {
+	ln, err := net.Listen("tcp4", "127.0.0.1:0")
+	must(t, err)
+	defer closeAll([]net.Listener{ln})
+	client := dial(t, ln.Addr().String())
+	nc, err := ln.Accept()
+	must(t, err)
+	defer nc.Close()
+	s := newSocket(nc, patience, new(traffic))
+
+	reading, lock, read := make(chan struct{}), make(chan struct{}), make(chan error)
+	client.send("PING\r\n")
+	go func() {
+		read <- s.raw.raw.Read(func(uintptr) bool {
+			close(reading)
+			<-lock
+			return true
+		})
+	}()
+	<-reading
+	s.cutOff()
+	client.expectEnd()
+	close(lock)
+	must(t, <-read)
+}
