@@ -46,7 +46,7 @@ func TestHelpAndVersion(t *testing.T) {
 func TestIllegalOptionsStopTheStart(t *testing.T) {
 	illegal := map[string]string{
 		"port": "70000", "tls-port": "-1", "unixsocketperm": "999", "tls-auth-clients": "perhaps", "protected-mode": "true", "bind": "",
-		"maxclients": "0", "timeout": "-1", "tcp-keepalive": "1m", "tcp-backlog": "many", "max-value-size": "1", "dir": "",
+		"maxclients": "0", "io-threads": "-1", "timeout": "-1", "tcp-keepalive": "1m", "tcp-backlog": "many", "max-value-size": "1", "dir": "",
 		"partitions": "0", "appendfsync": "sometimes", "active-expire-effort": "11", "loglevel": "loud", "log-format": "xml",
 		"proto-max-bulk-len": "1mb", "appendonly": "no", "save": "60 1", "databases": "32", "maxmemory": "1tb", "maxmemory-policy": "allkeys-lru",
 		"auto-compact-percentage": "all", "auto-compact-min-size": "-1",

@@ -90,6 +90,7 @@ const (
 	AtOnce                           // carried out at once, not queued, between MULTI and EXEC; not reported
 	Publishes                        // sends messages; held back like writes by CLIENT PAUSE WRITE; not reported
 	Listening                        // allowed to clients of RESP2 that have subscribed; not reported
+	Lengthy                          // may take long, however few its arguments are; not reported
 )
 
 // Input is what Parse may look at.

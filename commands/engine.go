@@ -75,6 +75,9 @@ func (e *Engine) Execute(s *Session, args []string) Reply {
 	start, mode := s.begins(), s.replies
 	s.row = nil
 	reply := e.execute(s, args)
+	if s.PutOff {
+		return reply
+	}
 	if s.row != nil {
 		e.finished(s, s.row, args, start, &reply)
 	} else {
@@ -90,6 +93,10 @@ func (e *Engine) Execute(s *Session, args []string) Reply {
 func (e *Engine) execute(s *Session, args []string) (reply Reply) {
 	defer e.rescue(s, args, &reply)
 	r, err := lookUp(args)
+	if s.Shared && err == nil && s.lengthy(r, args) {
+		s.PutOff = true
+		return Reply{}
+	}
 	if err == nil {
 		err = e.admit(s, r)
 	}

@@ -7,7 +7,7 @@ import (
 var lcsCommand = Command{
 	Name: "lcs", Syntax: "key1 key2 [LEN] [IDX] [MINMATCHLEN len] [WITHMATCHLEN]", Arity: -3,
 	Summary: "Find longest common substring", Group: "string", Since: "7.0.0",
-	Flags: ReadOnly, Keys: Keys{1, 2, 1},
+	Flags: ReadOnly | Lengthy, Keys: Keys{1, 2, 1},
 	Parse: parseLCS,
 }
 

@@ -22,6 +22,9 @@ type Session struct {
 
 	Authenticated bool
 
+	Shared bool // others wait while a command of this session is carried out: put off those that may take long
+	PutOff bool // the last command was not carried out for that reason, as if it had not come; it has no reply
+
 	Receiver Receiver // takes the messages of what the session subscribes to
 	Account  *Account // what the client makes the server keep; nil: nobody counts it
 

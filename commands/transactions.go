@@ -55,6 +55,7 @@ type transaction struct {
 	open     bool
 	failed   bool  // EXEC will only say so
 	flags    Flags // of all commands that were queued, together
+	lengthy  bool  // one of them may take long
 	size     int   // bytes that they take
 	commands []queued
 	args     []string // of all commands; each has a piece of it
@@ -92,6 +93,7 @@ func checkQueue(what string, size, maxValue int) error {
 func (e *Engine) enqueue(s *Session, r *row, args []string) Reply {
 	t := &s.multi
 	t.flags |= r.Flags
+	t.lengthy = t.lengthy || r.lengthy(len(args))
 	s.used(r.full, e.Keyspace.Now())
 	if t.failed { // what will never run is not kept
 		return Status("QUEUED")
@@ -156,7 +158,7 @@ func (t *transaction) drop(a *Account) {
 // end goes back to where there is no transaction. What is watched is not its concern.
 func (t *transaction) end(s *Session) {
 	t.drop(s.Account)
-	t.open, t.failed, t.flags = false, false, 0
+	t.open, t.failed, t.flags, t.lengthy = false, false, 0, false
 	s.change(func() { s.queued, s.queuedSize = noTransaction, 0 })
 }
 

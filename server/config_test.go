@@ -53,7 +53,7 @@ func TestDefaults(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := Settings{
-		Port: 6379, Bind: []string{"127.0.0.1", "-::1"}, TCPBacklog: 511, TCPKeepAlive: 300 * time.Second, MaxClients: 10000,
+		Port: 6379, Bind: []string{"127.0.0.1", "-::1"}, TCPBacklog: 511, TCPKeepAlive: 300 * time.Second, MaxClients: 10000, IOThreads: 1,
 		TLSAuthClients: "yes", ProtectedMode: true,
 		Dir: dir, Partitions: 16, AppendFsync: keyspace.EverySec, ActiveExpireEffort: 1, MaxValueSize: 16 << 20,
 		Compaction:       keyspace.DefaultCompaction,
@@ -73,7 +73,7 @@ func TestEveryOptionEverywhere(t *testing.T) {
 	set := map[string]string{ // to what: as CONFIG GET shows it
 		"port": "7050", "bind": "127.0.0.1 ::1", "unixsocket": "/tmp/a b", "unixsocketperm": "770",
 		"tls-port": "7051", "tls-cert-file": "c.pem", "tls-key-file": "k.pem", "tls-ca-cert-file": "ca.pem", "tls-auth-clients": "optional",
-		"requirepass": `it's "quoted" \x41`, "protected-mode": "no", "maxclients": "5", "timeout": "60", "tcp-keepalive": "0", "tcp-backlog": "1",
+		"requirepass": `it's "quoted" \x41`, "protected-mode": "no", "maxclients": "5", "io-threads": "0", "timeout": "60", "tcp-keepalive": "0", "tcp-backlog": "1",
 		"max-value-size": "2048", "dir": "/tmp/elsewhere", "partitions": "256", "appendfsync": "always", "active-expire-effort": "10",
 		"maxmemory": "1000000000", "maxmemory-policy": "volatile-ttl", "maxmemory-clients": "5000000", "auto-compact-percentage": "0", "auto-compact-min-size": "1048576",
 		"loglevel": "debug", "log-format": "json",
@@ -126,7 +126,7 @@ func TestIllegalValues(t *testing.T) {
 		"port": {"-1", "65536", "abc", "", "1.5", "010", "+1", "0x10", " 1"}, "tls-port": {"65536"},
 		"bind": {"", " ", strings.Repeat("a ", 17)}, "unixsocketperm": {"8", "1000", "-1", "rw"},
 		"tls-auth-clients": {"maybe", ""}, "protected-mode": {"1", "true", ""},
-		"maxclients": {"0", "4294967296"}, "timeout": {"-1", "2147483648", "9223372036854775807", "1s"}, "tcp-keepalive": {"-1"}, "tcp-backlog": {"-1"},
+		"maxclients": {"0", "4294967296"}, "io-threads": {"-1", "129", "all"}, "timeout": {"-1", "2147483648", "9223372036854775807", "1s"}, "tcp-keepalive": {"-1"}, "tcp-backlog": {"-1"},
 		"max-value-size": {"1023", "1gb", "16 mb", "16tb", "-1", "", "kb", "18446744073709551616", "9999999999gb"},
 		"dir":            {""}, "partitions": {"0", "257"}, "appendfsync": {"sometimes"}, "active-expire-effort": {"0", "11"},
 		"loglevel": {"loud"}, "log-format": {"xml"},

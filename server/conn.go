@@ -10,6 +10,7 @@ import (
 	"runtime/debug"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 	"unsafe"
@@ -32,12 +33,13 @@ var (
 	errDenied   = errors.New("protected mode")
 )
 
-// conn serves one connection in a goroutine of its own: it reads what the client has sent, carries
-// out the whole commands in it, waits until what their replies report is committed and writes them
-// with one system call.
+// conn serves one connection, in a [loop] with others or in a goroutine of its own: it reads what the
+// client has sent, carries out the whole commands in it, waits until what their replies report is
+// committed and writes them with one system call.
 type conn struct {
 	server  *Server
-	socket  socket
+	loop    *loop  // that it is in; nil: it has a goroutine of its own
+	socket  socket // for that goroutine
 	guard   guard
 	session *commands.Session
 
@@ -47,16 +49,22 @@ type conn struct {
 
 	gone chan struct{} // closed when killed
 
+	mu sync.Mutex // protects fd, and against others also socket.Conn
+	fd int        // the descriptor while the connection is in a loop, noFD otherwise
+
 	// For the read deadline.
-	received int         // bytes
-	executed int         // commands
-	progress int         // what had been received and executed when the deadline was set
-	stalling atomic.Bool // the deadline is that of a half-read command
-	deadline bool        // there is a deadline
+	received int           // bytes
+	executed int           // commands
+	progress int           // what had been received and executed when the deadline was set
+	stalling atomic.Bool   // the deadline is that of a half-read command
+	deadline bool          // there is a deadline
+	since    time.Duration // in a loop: when it was set, as expiry.Monotonic says
 }
 
-// run serves the connection from its beginning to its end.
-func (c *conn) run() {
+const noFD = -1
+
+// run serves the connection, in a goroutine of its own, to its end. serve says why that has come.
+func (c *conn) run(serve func() error) {
 	defer c.server.remove(c)
 	defer func() {
 		p := recover()
@@ -69,21 +77,37 @@ func (c *conn) run() {
 		c.server.log.Error().Int64("client", c.session.ID).Str("panic", fmt.Sprint(p)).Bytes("stack", debug.Stack()).
 			Msg("a connection failed inside")
 	}()
-	err := c.greet()
-	if err == nil {
-		err = c.serve()
-	}
+	c.over(serve())
+}
+
+// over sees to it that the client learns why its connection ends. What it learns may have to be waited
+// for: see [conn.lingers].
+func (c *conn) over(err error) {
 	c.server.log.Debug().Int64("client", c.session.ID).Str("addr", c.session.Addr).AnErr("why", err).Msg("connection ends")
-	var violation protocolError
 	switch {
 	case err == errAttack:
 		if c.server.attackLog.now() {
 			c.server.log.Warn().Str("addr", c.session.Addr).
 				Msg("possible attack: somebody sends POST or Host: as a command, as a web page does that makes a browser talk to us; connection closed")
 		}
-	case err == errQuit, err == errStopping, err == errDenied, err == errClientMemory, errors.As(err, &violation):
+	case lingers(err):
 		c.socket.hangUp()
 	}
+}
+
+// lingers tells whether a connection that ends for this reason ends with a reply that the client must
+// get.
+func lingers(err error) bool {
+	var violation protocolError
+	return err == errQuit || err == errStopping || err == errDenied || err == errClientMemory || errors.As(err, &violation)
+}
+
+// begin serves a connection that is in no loop from its beginning.
+func (c *conn) begin() error {
+	if err := c.greet(); err != nil {
+		return err
+	}
+	return c.serve()
 }
 
 // greet does what comes before the first command: the TLS handshake, and turning away clients from
@@ -103,7 +127,7 @@ func (c *conn) greet() error {
 			return err
 		}
 	}
-	if c.server.Settings().ProtectedMode && !c.server.PasswordSet() && !isLocal(c.socket.Conn) {
+	if c.server.denies(c.socket.Conn) {
 		c.server.rejected.Add(1)
 		return cmp.Or(c.socket.send([]byte(denied)), errDenied)
 	}
@@ -114,11 +138,37 @@ func (c *conn) greet() error {
 // serve serves commands until the connection ends, and returns why it did.
 func (c *conn) serve() error {
 	defer c.end()
+	return c.circle()
+}
+
+// goOn is serve for a connection that has left its loop with replies that are not sent yet. First comes
+// what it has left the loop for.
+func (c *conn) goOn(b *batch, first func(*batch) error) error {
+	defer c.end()
+	if err := c.finish(b, first); err != nil {
+		return err
+	}
+	return c.circle()
+}
+
+// finish does what a connection has left its loop for, and carries out what has been read.
+func (c *conn) finish(b *batch, first func(*batch) error) error {
+	defer b.release()
+	if err := first(b); err != nil {
+		return err
+	}
+	if err := c.between(b); err != nil {
+		return err
+	}
+	return c.pipeline(b)
+}
+
+func (c *conn) circle() error {
 	for {
 		if err := c.await(); err != nil {
 			return err
 		}
-		if err := c.pipeline(); err != nil {
+		if err := c.oncePipeline(); err != nil {
 			return err
 		}
 	}
@@ -168,12 +218,13 @@ func (c *conn) setDeadline() error {
 	return c.socket.readWithin(limit)
 }
 
-// limitIdle applies a new timeout to a client that is idle. Any goroutine may call it.
+// limitIdle applies a new timeout to a client that is idle. Any goroutine may call it. Those in a loop
+// are the loop's concern.
 func (c *conn) limitIdle(timeout time.Duration) {
 	if c.stalling.Load() || c.session.TakesMessages() {
 		return
 	}
-	_ = c.socket.readWithin(timeout) // if it fails the connection is gone
+	c.waiting(func() { _ = c.socket.readWithin(timeout) }) // if it fails the connection is gone
 	if c.server.stopping.Load() {
 		c.interrupt()
 	}
@@ -181,21 +232,47 @@ func (c *conn) limitIdle(timeout time.Duration) {
 
 // interrupt ends the wait for a client. Any goroutine may call it.
 func (c *conn) interrupt() {
-	_ = c.socket.SetReadDeadline(past) // if it fails the connection is gone
+	c.waiting(func() { _ = c.socket.SetReadDeadline(past) }) // if it fails the connection is gone
+}
+
+// giveUp ends all that the connection waits for. Any goroutine may call it.
+func (c *conn) giveUp() {
+	c.waiting(func() { _ = c.socket.SetDeadline(past) }) // if it fails the connection is gone
+}
+
+// waiting calls f if the connection has a goroutine of its own, which may be waiting.
+func (c *conn) waiting(f func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.fd == noFD && c.socket.Conn != nil {
+		f()
+	}
 }
 
 // kill cuts the client off. Any goroutine may call it.
 func (c *conn) kill() {
-	if c.killed.CompareAndSwap(false, true) {
-		close(c.gone)
+	if !c.killed.CompareAndSwap(false, true) {
+		return
+	}
+	close(c.gone)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case c.fd != noFD:
+		cutOff(c.fd) // the loop sees it and closes the descriptor
+	case c.socket.Conn != nil:
 		c.socket.cutOff()
 	}
 }
 
-// pipeline carries out the whole commands that have been read and sends their replies.
-func (c *conn) pipeline() error {
+func (c *conn) oncePipeline() error {
 	b := newBatch()
 	defer b.release()
+	return c.pipeline(b)
+}
+
+// pipeline carries out the whole commands that have been read and sends their replies.
+func (c *conn) pipeline(b *batch) error {
 	for {
 		command, err := c.guard.next(c.limits())
 		switch {
@@ -207,19 +284,26 @@ func (c *conn) pipeline() error {
 		if err := c.execute(b, command); err != nil {
 			return err
 		}
-		switch {
-		case c.session.Closing:
-			return cmp.Or(c.flush(b), errQuit)
-		case c.server.stopping.Load():
-			return cmp.Or(c.flush(b), errStopping)
-		case c.killed.Load():
-			return cmp.Or(c.flush(b), errKilled) // what has been done is committed
-		case b.full():
-			if err := c.flush(b); err != nil {
-				return err
-			}
+		if err := c.between(b); err != nil {
+			return err
 		}
 	}
+}
+
+// between does what is due between two commands. The error says why the second is not to be carried
+// out.
+func (c *conn) between(b *batch) error {
+	switch {
+	case c.session.Closing:
+		return cmp.Or(c.flush(b), errQuit)
+	case c.server.stopping.Load():
+		return cmp.Or(c.flush(b), errStopping)
+	case c.killed.Load():
+		return cmp.Or(c.flush(b), errKilled) // what has been done is committed
+	case b.full():
+		return c.flush(b)
+	}
+	return nil
 }
 
 // limits are those that the client is under now: a command may change them for the next.
@@ -249,10 +333,15 @@ func (c *conn) execute(b *batch, command []byte) error {
 	}
 	c.session.Ticket = 0
 	reply := c.server.engine.Execute(c.session, args)
-	if exceeds(&reply, bigReply) {
-		err = c.stream(b, &reply)
+	return c.answer(b, &reply)
+}
+
+// answer adds the reply of the command that has been carried out to the batch, or sends it in pieces.
+func (c *conn) answer(b *batch, reply *commands.Reply) (err error) {
+	if exceeds(reply, bigReply) {
+		err = c.stream(b, reply)
 	} else {
-		b.add(c.session.Proto, &reply, c.session.Ticket)
+		b.add(c.session.Proto, reply, c.session.Ticket)
 	}
 	if err == nil && c.outbox != nil {
 		err = c.interleave(b)

@@ -35,8 +35,8 @@ func TestPipelineCommitsOnce(t *testing.T) {
 	c := dial(t, newTestServer(t).run(t, e, nil))
 	c.send(strings.Repeat(command("SET", "k", "v"), 100))
 	c.expect(strings.Repeat("+OK\r\n", 100))
-	if e.waits != 1 {
-		t.Errorf("waited %d times for a commit", e.waits)
+	if n := e.waited(); n != 1 {
+		t.Errorf("waited %d times for a commit", n)
 	}
 }
 
@@ -160,6 +160,7 @@ func TestTimeoutOfTheIdle(t *testing.T) {
 // idle connections at once.
 func TestStop(t *testing.T) {
 	e := newFakeEngine()
+	e.lengthy = "SLOW"
 	running, finish := make(chan struct{}), make(chan struct{})
 	e.commands = map[string]func(*commands.Session, []string) commands.Reply{
 		"SLOW": func(*commands.Session, []string) commands.Reply {

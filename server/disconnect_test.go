@@ -44,7 +44,7 @@ func TestDisconnectDropsWhatIsPipelined(t *testing.T) {
 	if got, want := e.history(), "SET DIE"; got != want {
 		t.Errorf("carried out: %s, want %s", got, want)
 	}
-	if e.waits == 0 {
+	if e.waited() == 0 {
 		t.Error("what was done is not committed")
 	}
 }

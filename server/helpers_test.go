@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
 	"strconv"
 	"strings"
 	"sync"
@@ -28,6 +29,7 @@ type fakeEngine struct {
 	commands map[string]func(s *commands.Session, args []string) commands.Reply
 	wait     func(keyspace.Ticket) error
 	held     func(args []string) <-chan struct{}
+	lengthy  string // a command that is put off where others wait
 
 	mu     sync.Mutex // protects what follows
 	values map[string]string
@@ -39,6 +41,8 @@ type fakeEngine struct {
 func newFakeEngine() *fakeEngine { return &fakeEngine{values: make(map[string]string)} }
 
 func (e *fakeEngine) Now() int64 { return 1_000_000 }
+
+func (e *fakeEngine) Committed(t keyspace.Ticket) bool { return t == 0 }
 
 func (e *fakeEngine) CloseSession(*commands.Session) {}
 
@@ -61,6 +65,9 @@ func (e *fakeEngine) Wait(t keyspace.Ticket) error {
 
 func (e *fakeEngine) Execute(s *commands.Session, args []string) commands.Reply {
 	name := strings.ToUpper(args[0])
+	if s.PutOff = s.Shared && name == e.lengthy; s.PutOff {
+		return commands.Reply{}
+	}
 	e.mu.Lock()
 	e.ran = append(e.ran, strings.Clone(name))
 	e.mu.Unlock()
@@ -98,16 +105,30 @@ func (e *fakeEngine) Execute(s *commands.Session, args []string) commands.Reply 
 	return commands.Fail(fmt.Errorf("unknown command '%s'", args[0]))
 }
 
+// waited is how often somebody has waited for a commit.
+func (e *fakeEngine) waited() int {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.waits
+}
+
 func (e *fakeEngine) history() string {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return strings.Join(e.ran, " ")
 }
 
+// threadsVariable is the environment variable with the io-threads of all test servers, if it is set.
+const threadsVariable = "TEST_IO_THREADS"
+
 // newTestServer makes a server with options as on the command line.
 func newTestServer(t testing.TB, options ...string) *Server {
 	t.Helper()
-	config, err := LoadConfig(append([]string{"--dir", t.TempDir()}, options...))
+	first := []string{"--dir", t.TempDir()}
+	if n := os.Getenv(threadsVariable); n != "" {
+		first = append(first, "--io-threads", n)
+	}
+	config, err := LoadConfig(append(first, options...))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -235,21 +235,20 @@ func TestKeepAlive(t *testing.T) {
 	c := dial(t, s.run(t, newFakeEngine(), nil))
 	c.send("PING\r\n")
 	c.expect("+PONG\r\n")
+	check := func(fd uintptr) {
+		on, _ := syscall.GetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_KEEPALIVE)
+		interval, _ := syscall.GetsockoptInt(int(fd), syscall.IPPROTO_TCP, syscall.TCP_KEEPINTVL)
+		if on == 0 || interval != 40 {
+			t.Errorf("keepalive %d, interval %d", on, interval)
+		}
+	}
 	s.each(func(c *conn) {
-		raw, err := c.socket.Conn.(*net.TCPConn).SyscallConn()
-		if err != nil {
-			t.Fatal(err)
+		c.mu.Lock()
+		if c.fd != noFD {
+			check(uintptr(c.fd))
 		}
-		err = raw.Control(func(fd uintptr) {
-			on, _ := syscall.GetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_KEEPALIVE)
-			interval, _ := syscall.GetsockoptInt(int(fd), syscall.IPPROTO_TCP, syscall.TCP_KEEPINTVL)
-			if on == 0 || interval != 40 {
-				t.Errorf("keepalive %d, interval %d", on, interval)
-			}
-		})
-		if err != nil {
-			t.Error(err)
-		}
+		c.mu.Unlock()
+		c.waiting(func() { must(t, c.socket.raw.raw.Control(check)) })
 	})
 }
 

@@ -16,9 +16,9 @@ func (e quietEngine) Execute(_ *commands.Session, args []string) commands.Reply 
 	return commands.Bulk(e.values[args[1]])
 }
 
-// newLoop gives a function that sends a pipeline of so many GETs of a document of 285 bytes and reads
+// newTrip gives a function that sends a pipeline of so many GETs of a document of 285 bytes and reads
 // the replies. Both ends are in this process, the connection is real.
-func newLoop(t testing.TB, depth int) func() {
+func newTrip(t testing.TB, depth int) func() {
 	e := newFakeEngine()
 	e.values["k"] = strings.Repeat("x", 285)
 	c := dial(t, newTestServer(t).run(t, quietEngine{e}, nil))
@@ -38,7 +38,7 @@ func newLoop(t testing.TB, depth int) func() {
 func TestLoopDoesNotAllocate(t *testing.T) {
 	const depth = 64
 	// The race detector makes the pools of buffers forget some: a few allocations a pipeline.
-	if n := testing.AllocsPerRun(200, newLoop(t, depth)); n > depth/4 {
+	if n := testing.AllocsPerRun(200, newTrip(t, depth)); n > depth/4 {
 		t.Errorf("%.0f allocations for %d commands", n, depth)
 	}
 }
@@ -48,7 +48,7 @@ func TestLoopDoesNotAllocate(t *testing.T) {
 func BenchmarkLoop(b *testing.B) {
 	for _, depth := range []int{1, 16, 64} {
 		b.Run(strconv.Itoa(depth), func(b *testing.B) {
-			loop := newLoop(b, depth)
+			loop := newTrip(b, depth)
 			b.ReportAllocs()
 			for b.Loop() {
 				loop()

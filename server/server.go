@@ -59,6 +59,7 @@ type executor interface {
 	CloseSession(s *commands.Session)
 	Held(s *commands.Session, args []string) <-chan struct{}
 	Wait(t keyspace.Ticket) error
+	Committed(t keyspace.Ticket) bool
 	Now() int64
 }
 
@@ -67,7 +68,9 @@ type engine struct{ *commands.Engine }
 
 func (e engine) Now() int64 { return e.Keyspace.Now() }
 
-// Server accepts connections and serves each in a goroutine of its own. It is the [commands.Host] of
+func (e engine) Committed(t keyspace.Ticket) bool { return e.Keyspace.Committed(t) }
+
+// Server accepts connections and serves them in loops and in goroutines of their own. It is the [commands.Host] of
 // the engine it serves with. Safe for concurrent use.
 type Server struct {
 	*Config
@@ -86,6 +89,7 @@ type Server struct {
 	stopping  atomic.Bool
 	shutdown  shutdown
 	stop      chan struct{} // closed when the server stops
+	loops     []*loop       // none: every connection has a goroutine of its own
 
 	traffic   traffic
 	held      atomic.Int64 // connections that CLIENT PAUSE holds back
@@ -179,9 +183,16 @@ func (s *Server) serve(e executor, listeners map[net.Listener]*tls.Config) {
 		return nil
 	})
 	s.OnChange("timeout", func(changed *Settings) error {
+		for _, l := range s.loops {
+			l.limitIdle(changed.Timeout)
+		}
 		s.each(func(c *conn) { c.limitIdle(changed.Timeout) })
 		return nil
 	})
+	s.loops = newLoops(s, settings.IOThreads)
+	for _, l := range s.loops {
+		s.serving.Go(l.run)
+	}
 	for ln, config := range listeners {
 		if config != nil {
 			s.secure(config)
@@ -235,10 +246,11 @@ func (s *Server) accept(ln net.Listener, secret bool) {
 // mostClients is how many may be connected at a time.
 func (s *Server) mostClients() int { return min(s.Settings().MaxClients, int(s.mostFiles.Load())) }
 
-// admit begins to serve a connection, or turns it away. It never waits for the client.
+// admit begins to serve a connection, in a loop if it is a plain one, or turns it away. It never waits
+// for the client.
 func (s *Server) admit(nc net.Conn, secret bool) {
 	remote, local := addresses(nc)
-	c := &conn{server: s, gone: make(chan struct{}), socket: newSocket(nc, s.timeouts.write, &s.traffic)}
+	c := &conn{server: s, gone: make(chan struct{}), fd: noFD, socket: newSocket(nc, s.timeouts.write, &s.traffic)}
 	if secret {
 		c.socket = newSocket(tls.Server(nc, s.tls.Load()), s.timeouts.write, &s.traffic)
 	}
@@ -262,7 +274,17 @@ func (s *Server) admit(nc net.Conn, secret bool) {
 
 	c.session.Authenticated = !s.PasswordSet()
 	keepAlive(nc, s.Settings().TCPKeepAlive)
-	s.serving.Go(c.run)
+	if len(s.loops) > 0 && !secret && !s.denies(nc) && s.loops[c.session.ID%int64(len(s.loops))].admit(c) {
+		s.total.Add(1)
+		return
+	}
+	s.serving.Go(func() { c.run(c.begin) })
+}
+
+// denies tells whether a client is turned away because it comes from another machine and there is no
+// password (protected mode).
+func (s *Server) denies(nc net.Conn) bool {
+	return s.Settings().ProtectedMode && !s.PasswordSet() && !isLocal(nc)
 }
 
 // turnAway tells a client that there are too many. The text fits into the empty buffer of a fresh
@@ -277,7 +299,9 @@ func (s *Server) turnAway(nc net.Conn, secret bool) {
 
 // remove ends a connection.
 func (s *Server) remove(c *conn) {
-	_ = c.socket.Close() // whatever it says, the connection is gone
+	if c.socket.Conn != nil {
+		_ = c.socket.Close() // whatever it says, the connection is gone
+	}
 	c.session.Account.Close()
 	s.mu.Lock()
 	delete(s.conns, c)
@@ -295,6 +319,9 @@ func (s *Server) Stop(ctx context.Context) error {
 	close(s.stop)
 	closeAll(slices.Collect(maps.Keys(s.listeners)))
 	s.acceptors.Wait()
+	for _, l := range s.loops {
+		l.halt()
+	}
 	s.each((*conn).interrupt)
 
 	gone := make(chan struct{})
@@ -307,7 +334,7 @@ func (s *Server) Stop(ctx context.Context) error {
 		return nil
 	case <-ctx.Done():
 	}
-	s.each(func(c *conn) { _ = c.socket.SetDeadline(past) })
+	s.each((*conn).giveUp)
 	return ctx.Err()
 }
 

@@ -1,0 +1,386 @@
+package server
+
+import (
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"mayfly/commands"
+)
+
+// All other tests of this package serve their clients in a loop, as the default is. Here they are run
+// again with every client in a goroutine of its own, and with several loops.
+func TestOtherIOThreads(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it runs all other tests twice")
+	}
+	if os.Getenv(threadsVariable) != "" {
+		t.Skip("only in the outermost run")
+	}
+	for _, n := range []string{"0", "3"} {
+		t.Run(n, func(t *testing.T) {
+			cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^Test", "-test.timeout=4m")
+			cmd.Env = append(os.Environ(), threadsVariable+"="+n)
+			if out, err := cmd.CombinedOutput(); err != nil {
+				t.Errorf("%v\n%s", err, out)
+			}
+		})
+	}
+}
+
+// inLoops is the number of connections that are in loops.
+func (s *Server) inLoops() (n int) {
+	s.each(func(c *conn) {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if c.fd != noFD {
+			n++
+		}
+	})
+	return n
+}
+
+// What takes long, or needs patience, leaves the loop, once and for all; other commands do not.
+func TestWhoLeavesTheLoop(t *testing.T) {
+	s, address := realServer(t, "--io-threads", "1")
+	big := strings.Repeat("x", 2*bigReply)
+	for _, c := range []struct {
+		stays   bool
+		request string
+	}{
+		{true, command("PING")},
+		{true, command("SET", "k", "v") + command("GET", "k") + command("DEL", "k")},
+		{true, command("MGET", "a", "b", "c")},
+		{true, command("MULTI") + command("SET", "k", "v") + command("EXEC")},
+		{true, command("MULTI") + command("KEYS", "*") + command("DISCARD")},
+		{true, command("PUBLISH", "c", "m")},
+		{true, "nosuch\r\nSET\r\nget k\r\n"},
+		{true, command("SET", "k", strings.Repeat("x", mediumBuffer/2))},
+		{false, command("SUBSCRIBE", "c")},
+		{false, command("MULTI") + command("SSUBSCRIBE", "c") + command("EXEC")},
+		{false, command("MONITOR")},
+		{false, command("KEYS", "*")},
+		{false, command("FLUSHALL")},
+		{false, command("LCS", "a", "b")},
+		{false, command("CLIENT", "LIST")},
+		{false, command("MULTI") + command("DBSIZE") + command("EXEC")},
+		{false, command("MULTI") + strings.Repeat(command("GET", "k"), 1000) + command("EXEC")},
+		{false, command(append([]string{"MGET"}, strings.Fields(strings.Repeat("k ", 1000))...)...)},
+		{false, command("SET", "k", big) + command("GET", "k")},
+	} {
+		client := dial(t, address)
+		client.send(command("PING") + c.request)
+		client.expect("+PONG\r\n")
+		if c.stays {
+			client.send(command("ECHO", "end"))
+			client.expectLater("$3\r\nend\r\n")
+			if s.inLoops() != 1 {
+				t.Errorf("%.60q is not carried out in the loop", c.request)
+			}
+		} else {
+			eventually(t, fmt.Sprintf("%.60q leaves the loop", c.request), func() bool { return s.inLoops() == 0 })
+		}
+		_ = client.Close()
+		eventually(t, "the connection ends", func() bool { return s.Info().Connected == 0 })
+	}
+}
+
+// expectLater reads up to and with a text.
+func (c *client) expectLater(text string) {
+	c.t.Helper()
+	var got strings.Builder
+	for !strings.HasSuffix(got.String(), text) {
+		b, err := c.r.ReadByte()
+		if err != nil {
+			c.t.Fatalf("got %.200q (%v), not %q", got.String(), err, text)
+		}
+		got.WriteByte(b)
+	}
+}
+
+// A pipeline gets the same replies whoever serves it, however it comes in pieces, and wherever in it
+// the connection leaves its loop.
+func TestLoopAndGoroutineAnswerAlike(t *testing.T) {
+	const pipelines = 150
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	r := rand.New(rand.NewPCG(seed, 0))
+	var requests [pipelines]string
+	for i := range requests {
+		requests[i] = randomPipeline(r)
+	}
+	var want [pipelines]string
+	for _, threads := range []string{"0", "1", "2"} {
+		_, address := realServer(t, "--io-threads", threads)
+		for i, request := range requests {
+			got := inPieces(t, r, address, request)
+			if threads == "0" {
+				want[i] = got
+			} else if got != want[i] {
+				t.Fatalf("with %s threads: %.3000q\nis answered with %.3000q\nnot with     %.3000q", threads, request, got, want[i])
+			}
+		}
+	}
+}
+
+// randomPipeline is a pipeline that ends with QUIT and begins with an empty keyspace.
+func randomPipeline(r *rand.Rand) string {
+	var b strings.Builder
+	b.WriteString(command("FLUSHALL"))
+	key := func() string { return string(rune('a' + r.IntN(5))) }
+	for range r.IntN(60) {
+		switch r.IntN(40) {
+		case 0:
+			b.WriteString(command("SUBSCRIBE", key()) + command("PING") + command("GET", key()) + command("UNSUBSCRIBE"))
+		case 1:
+			b.WriteString(command("SET", key(), strings.Repeat(key(), 1+r.IntN(200_000))))
+		case 2:
+			b.WriteString(command("KEYS", "*"))
+		case 3:
+			b.WriteString(command("CLIENT", "REPLY", "SKIP"))
+		case 4:
+			b.WriteString(command("CLIENT", "REPLY", "OFF") + command("APPEND", key(), "unseen") + command("CLIENT", "REPLY", "ON"))
+		case 5:
+			b.WriteString(command("CLIENT", "PAUSE", "1", "WRITE"))
+		case 6, 7, 8:
+			b.WriteString(command("MULTI"))
+			for range r.IntN(6) {
+				b.WriteString(command("APPEND", key(), "x") + command("GET", key()))
+			}
+			b.WriteString(command([]string{"EXEC", "EXEC", "EXEC", "DISCARD"}[r.IntN(4)]))
+		case 9:
+			b.WriteString("get " + key() + "\r\n\r\nset '" + key() + "' \"a b\"\n")
+		case 10:
+			b.WriteString(command("nosuch", key()))
+		case 11:
+			b.WriteString(command("LCS", key(), "none"))
+		case 12:
+			b.WriteString(command("DBSIZE"))
+		case 13:
+			b.WriteString(command("WATCH", key()))
+		case 14:
+			b.WriteString(command("RESET"))
+		case 15:
+			b.WriteString(command("PUBLISH", key(), "m"))
+		case 16, 17, 18, 19:
+			b.WriteString(command("SET", key(), "v"))
+		case 20, 21, 22:
+			b.WriteString(command("MGET", key(), key(), key()))
+		case 23, 24:
+			b.WriteString(command("INCR", "n"))
+		default:
+			b.WriteString(command("GET", key()))
+		}
+	}
+	b.WriteString(command("QUIT") + command("SET", "never", "done"))
+	return b.String()
+}
+
+// inPieces sends a request cut at random places and returns all that comes until the end.
+func inPieces(t *testing.T, r *rand.Rand, address, request string) string {
+	c := dial(t, address)
+	defer c.Close()
+	seed := r.Uint64()
+	go func() {
+		r := rand.New(rand.NewPCG(seed, 1))
+		for len(request) > 0 {
+			n := 1 + r.IntN(min(len(request), 1<<r.IntN(18)))
+			if _, err := c.Write([]byte(request[:n])); err != nil {
+				return // what follows QUIT need not be read
+			}
+			request = request[n:]
+			if r.IntN(8) == 0 {
+				time.Sleep(time.Duration(r.IntN(300)) * time.Microsecond)
+			}
+		}
+	}()
+	got, err := io.ReadAll(c.r)
+	if err != nil {
+		t.Fatalf("%.200q: %v", request, err)
+	}
+	return string(got)
+}
+
+// descriptors is how many files this process has open.
+func descriptors(t *testing.T) int {
+	t.Helper()
+	list, err := os.ReadDir("/proc/self/fd")
+	must(t, err)
+	return len(list)
+}
+
+// Connections come and go in every way, some of them cut off by others, and leave no descriptor
+// behind.
+func TestLoopLeavesNoDescriptors(t *testing.T) {
+	const clients, each = 8, 150
+	s, address := realServer(t)
+	before := descriptors(t)
+	stop := make(chan struct{})
+	var killer, all sync.WaitGroup
+	killer.Go(func() {
+		for n := 0; ; n++ {
+			select {
+			case <-stop:
+				return
+			case <-time.After(time.Millisecond):
+				s.Disconnect(func(x *commands.Session) bool { return int(x.ID)%7 == n%7 })
+			}
+		}
+	})
+	requests := []string{"", "PING\r\n", command("SET", "k", strings.Repeat("x", 100_000)), "GET k\r\n", "QUIT\r\n", "*x\r\n",
+		"SUBSCRIBE a\r\n", "KEYS *\r\n", "*2\r\n$3\r\nGET", "CLIENT KILL TYPE normal\r\n", "MULTI\r\nSET k v\r\n", "POST /\r\n"}
+	for i := range clients {
+		all.Go(func() {
+			r := rand.New(rand.NewPCG(uint64(i), 0))
+			for range each {
+				nc, err := net.Dial("tcp", address)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				for range r.IntN(4) {
+					_, _ = nc.Write([]byte(requests[r.IntN(len(requests))])) // it may have been cut off
+				}
+				if r.IntN(2) == 0 {
+					_ = nc.SetReadDeadline(time.Now().Add(time.Millisecond))
+					_, _ = io.ReadAll(nc)
+				}
+				_ = nc.Close()
+			}
+		})
+	}
+	all.Wait()
+	close(stop)
+	killer.Wait()
+	eventually(t, "all connections end", func() bool { return s.Info().Connected == 0 })
+	eventually(t, "all descriptors are closed", func() bool { return descriptors(t) <= before })
+	if n := s.Info().TotalConnections; n < clients*each {
+		t.Errorf("served %d connections", n)
+	}
+}
+
+// Clients that do not take their replies, and those that stop in the middle of a command, do not keep
+// others of their loop waiting, and are let go.
+func TestLoopIsNotHeldUp(t *testing.T) {
+	s := newTestServer(t, "--io-threads", "1")
+	s.timeouts.write, s.timeouts.stall = 100*time.Millisecond, 100*time.Millisecond
+	e := newFakeEngine()
+	address := s.run(t, e, nil)
+	other := dial(t, address)
+	for range 10 {
+		deaf, slow := dial(t, address), dial(t, address)
+		slow.send("*2\r\n$4\r\nECHO\r\n$10\r\nabc")
+		go func() {
+			echo := []byte(strings.Repeat(command("ECHO", strings.Repeat("x", 10_000)), 100))
+			for {
+				if _, err := deaf.Write(echo); err != nil {
+					return // it has been cut off
+				}
+			}
+		}()
+	}
+	for range 100 {
+		other.send("PING\r\n")
+		other.expect("+PONG\r\n")
+	}
+	eventually(t, "the others are let go", func() bool { return s.Info().Connected == 1 })
+	other.send("PING\r\n")
+	other.expect("+PONG\r\n")
+	if s.inLoops() != 1 {
+		t.Error("the one that is left has left its loop")
+	}
+}
+
+// All clients of a turn are answered after one commit.
+func TestTurnCommitsOnce(t *testing.T) {
+	const clients = 20
+	e := newFakeEngine()
+	begun, goOn := make(chan struct{}), make(chan struct{})
+	var once sync.Once
+	e.commands = map[string]func(*commands.Session, []string) commands.Reply{
+		"WAIT": func(*commands.Session, []string) commands.Reply {
+			once.Do(func() {
+				close(begun)
+				<-goOn
+			})
+			return commands.OK
+		},
+	}
+	address := newTestServer(t, "--io-threads", "1").run(t, e, nil)
+	first := dial(t, address)
+	var others [clients]*client
+	for i := range others {
+		others[i] = dial(t, address)
+		others[i].send("PING\r\n")
+		others[i].expect("+PONG\r\n")
+	}
+	first.send("WAIT\r\n")
+	<-begun
+	for _, c := range others {
+		c.send(command("SET", "k", "v"))
+	}
+	close(goOn)
+	for _, c := range others {
+		c.expect("+OK\r\n")
+	}
+	if n := e.waited(); n != 1 {
+		t.Errorf("waited %d times for %d clients", n, clients)
+	}
+}
+
+// A loop serves ten thousand clients at a time.
+func TestManyClients(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes seconds")
+	}
+	clients := 10_000
+	if most := fileLimit(1 << 20); most < 2*clients+1000 {
+		clients = (most - 1000) / 2 // both ends are in this process
+	}
+	s := newTestServer(t)
+	address := s.run(t, newFakeEngine(), nil)
+	var list []net.Conn
+	defer func() {
+		for _, nc := range list {
+			_ = nc.Close()
+		}
+	}()
+	for range clients {
+		nc, err := net.Dial("tcp", address)
+		must(t, err)
+		list = append(list, nc)
+	}
+	var wrong atomic.Int64
+	var all sync.WaitGroup
+	for part := range 50 {
+		all.Go(func() {
+			reply := make([]byte, len("+PONG\r\n"))
+			for range 2 {
+				for i := part; i < len(list); i += 50 {
+					_, _ = list[i].Write([]byte("PING\r\n"))
+				}
+				for i := part; i < len(list); i += 50 {
+					_ = list[i].SetReadDeadline(time.Now().Add(patience))
+					if _, err := io.ReadFull(list[i], reply); err != nil {
+						wrong.Add(1)
+					}
+				}
+			}
+		})
+	}
+	all.Wait()
+	if n := wrong.Load(); n > 0 {
+		t.Errorf("%d of %d clients are not answered", n, 2*clients)
+	}
+	if n := s.Info().Connected; n != clients {
+		t.Errorf("%d of %d clients are connected", n, clients)
+	}
+}
