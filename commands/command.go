@@ -36,6 +36,9 @@ type Command struct {
 	Access string
 }
 
+// Own tells whether the command is mayfly's own, and not one of Redis'.
+func (c *Command) Own() bool { return c.Since == sinceFirst }
+
 // Run does the work of a parsed command, alone or within EXEC, under the locks that its row asked
 // for.
 type Run func(x *Context) Reply

@@ -152,12 +152,12 @@ func parsePing(in *Input) (Run, error) {
 func parseSelect(in *Input) (Run, error) {
 	name := in.Args[1]
 	return func(x *Context) Reply {
-		c := x.Tx.Container(name)
-		if c == nil {
-			if _, ok := parseInteger(name); ok {
-				return Fail(errDatabase)
-			}
+		c, err := x.database(name)
+		switch {
+		case err == errNotInteger: // then it is the name of a container
 			return Fail(unknownContainer(name))
+		case err != nil:
+			return Fail(err)
 		}
 		x.Session.change(func() { x.Session.database = c.Name() })
 		return OK

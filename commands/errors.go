@@ -39,6 +39,7 @@ const (
 	errDecrement      = Error("ERR decrement would overflow")
 	errInvalidCursor  = Error("ERR invalid cursor")
 	errTooLong        = Error("ERR string exceeds maximum allowed size (proto-max-bulk-len)")
+	errShardInMulti   = Error("ERR SSUBSCRIBE isn't allowed for a DENY BLOCKING client")
 	errDatabase       = Error("ERR DB index is out of range")
 	errProtoVersion   = Error("ERR Protocol version is not an integer or out of range")
 	errKillID         = Error("ERR client-id should be greater than 0")

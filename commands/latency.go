@@ -21,6 +21,8 @@ var latencyCommand = Command{
 		latencyRow("doctor", "", "Return a human readable latency analysis report.", 2,
 			"nondeterministic_output request_policy:all_nodes response_policy:special",
 			just(func(x *Context) Reply { return Verbatim(x.Engine.Latency.report()) })),
+		latencyRow("graph", "event", "Return a latency graph for the event.", 3,
+			"nondeterministic_output request_policy:all_nodes response_policy:special", parseLatencyGraph),
 		latencyHelp(),
 		withSince(latencyRow("histogram", "[command [command ...]]",
 			"Return the cumulative distribution of latencies of a subset of commands or all.", -2,

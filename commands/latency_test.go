@@ -51,6 +51,33 @@ func TestLatencyMonitor(t *testing.T) {
 	w.expect("(empty array)", "LATENCY", "LATEST")
 }
 
+// TestLatencyGraph draws what Redis' latency.c and sparkline.c would.
+func TestLatencyGraph(t *testing.T) {
+	w := newWorld(t)
+	m := &w.engine.Latency
+	w.expect("(error) ERR No samples available for event 'command'", "LATENCY", "GRAPH", "command")
+	for _, sample := range []struct{ after, ms time.Duration }{{0, 300}, {1, 100}, {59, 200}} {
+		w.clock.Advance(sample.after * time.Second)
+		m.note(latencyOfCommand, w.clock.Now(), sample.ms*time.Millisecond)
+	}
+	w.clock.Advance(10 * time.Second)
+	want := "command - high 300 ms, low 100 ms (all time high 300 ms)\n" + strings.Repeat("-", 80) + "\n" +
+		"#  \n| _\n| |\n|_|\n   \n111\nmm0\n  s\n"
+	if got := w.do(1, "LATENCY", "GRAPH", "command").Str; got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+	// All of one height, and more than fit in a row of columns.
+	for range mostLatencySamples {
+		w.clock.Advance(2 * 24 * time.Hour)
+		m.note(latencyOfCommand, w.clock.Now(), 100*time.Millisecond)
+	}
+	got := w.do(1, "LATENCY", "GRAPH", "command").Str
+	row := strings.Repeat("_", 80) + "\n" + strings.Repeat(" ", 80) + "\n"
+	if strings.Count(got, "\n"+row) != 2 || !strings.Contains(got, "low 100 ms (all time high 300 ms)") || !strings.HasSuffix(strings.TrimRight(got, " \n"), strings.Repeat("d", 30)) {
+		t.Errorf("got\n%s", got)
+	}
+}
+
 func TestLatencyKeepsTheNewest(t *testing.T) {
 	var m LatencyMonitor
 	for second := range int64(2 * mostLatencySamples) {

@@ -33,7 +33,7 @@ func indented(r Reply, prefix string) string {
 		return "(double) " + strconv.FormatFloat(r.Dbl, 'g', 17, 64) + "\n"
 	case KindBool:
 		return fmt.Sprintf("(%t)\n", r.Int != 0)
-	case KindSeveral:
+	case KindSeveral, KindProtocol:
 		var out strings.Builder
 		for _, e := range r.Elems {
 			out.WriteString(indented(e, prefix))

@@ -44,6 +44,7 @@ func addInteger(a, b int64) (int64, bool) {
 // parseCursor reads a cursor as C's strtoul does, on which Redis relies: a sign is allowed, and no
 // digits at all mean 0.
 func parseCursor(s string) (uint64, bool) {
+	s = cString(s)
 	digits, negative := strings.CutPrefix(s, "-")
 	if !negative {
 		digits = strings.TrimPrefix(s, "+")

@@ -127,6 +127,9 @@ func parseSubscribe(in *Input, kind kindOfSubscription, word string) (Run, error
 		}
 	}
 	return func(x *Context) Reply {
+		if kind == toShard && x.Session.multi.open { // the other kinds may be subscribed to
+			return Fail(errShardInMulti)
+		}
 		kept := make([]string, len(names))
 		for i, name := range names {
 			kept[i] = strings.Clone(name)
@@ -194,9 +197,10 @@ func parsePublish(in *Input, kind kindOfSubscription) (Run, error) {
 }
 
 func parseActive(in *Input, kind kindOfSubscription) (Run, error) {
-	pattern := "*"
+	all, pattern := false, ""
 	switch len(in.Args) {
 	case 2:
+		all = true // unlike with the pattern *, also the channel with the empty name
 	case 3:
 		pattern = in.Args[2]
 	default:
@@ -208,7 +212,7 @@ func parseActive(in *Input, kind kindOfSubscription) (Run, error) {
 	return func(x *Context) Reply {
 		names := []Reply{}
 		x.Engine.Hub.active(kind, func(name string) {
-			if MatchGlob(pattern, name) {
+			if all || MatchGlob(pattern, name) {
 				names = append(names, Bulk(name))
 			}
 		})

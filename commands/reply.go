@@ -28,6 +28,7 @@ const (
 	KindBool                  // Int 0 or 1; RESP2: integer
 	KindVerbatim              // Str, text; RESP2: bulk string
 	KindSeveral               // Elems: replies one after the other (SUBSCRIBE a b)
+	KindProtocol              // Elems: one reply, to be rendered for protocol Int, whatever the connection's (HELLO in EXEC)
 )
 
 // Reply is the answer to one command, as a value: it is rendered once, for the protocol of the
@@ -103,13 +104,13 @@ type Error string
 func (e Error) Error() string { return string(e) }
 
 // Fail is the reply for an error. One that is not an [Error], and so has no code, gets ERR. Line
-// breaks, which may stem from what the user sent, become spaces.
+// breaks, which may stem from what the user sent, become spaces, and at the end nothing, as in Redis.
 func Fail(err error) Reply {
 	text := err.Error()
 	if _, ok := err.(Error); !ok {
 		text = "ERR " + text
 	}
-	return Reply{Kind: KindError, Str: oneLine.Replace(text)}
+	return Reply{Kind: KindError, Str: oneLine.Replace(strings.TrimRight(text, "\r\n"))}
 }
 
 // oneLine makes a text fit for an error, which ends at the first line break.

@@ -305,8 +305,15 @@ func runQueue(x *Context) Reply {
 	x.Session.mark = expiry.Monotonic()
 	replies := make([]Reply, len(t.commands))
 	budget := replyBudget{most: max(leastReplies, queueFactor*x.Engine.Host.MaxValueSize())}
+	proto, since := x.Session.Proto, 0 // of the replies since that one
 	for i := range t.commands {
 		replies[i] = x.Engine.perform(x, &t.commands[i], &budget)
+		if x.Session.Proto != proto { // HELLO, whose own reply is in the new one
+			for j := since; j < i; j++ {
+				replies[j] = Reply{Kind: KindProtocol, Int: int64(proto), Elems: []Reply{replies[j]}}
+			}
+			proto, since = x.Session.Proto, i
+		}
 		if replies[i].Kind == KindNone { // of CLIENT REPLY; here every command has its element
 			replies[i] = OK
 		}

@@ -102,7 +102,8 @@ func mutable(pairs [][2]string) ([]*Option, error) {
 		o := lookUpOption(pair[0])
 		switch {
 		case o == nil:
-			return nil, commands.Error("ERR Unknown option or number of arguments for CONFIG SET - '" + pair[0] + "'")
+			name, _, _ := strings.Cut(pair[0], "\x00") // Redis shows no more of it
+			return nil, commands.Error("ERR Unknown option or number of arguments for CONFIG SET - '" + name + "'")
 		case !o.Mutable:
 			return nil, setFailed(o.Name, errImmutable)
 		case slices.Contains(options[:i], o):

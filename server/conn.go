@@ -443,7 +443,7 @@ func (c *conn) stream(b *batch, r *commands.Reply) error {
 func (c *conn) pieces(b *batch, r *commands.Reply) error {
 	proto := c.session.Proto
 	switch {
-	case !exceeds(r, bigReply), r.Kind == commands.KindStatus, r.Kind == commands.KindError:
+	case !exceeds(r, bigReply), r.Kind == commands.KindStatus, r.Kind == commands.KindError, r.Kind == commands.KindProtocol:
 		b.out = appendReply(b.out, proto, r)
 	case len(r.Elems) > 0:
 		b.out = appendAggregate(b.out, proto, r)

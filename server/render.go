@@ -33,6 +33,9 @@ func appendReply(dst []byte, proto int, r *commands.Reply) []byte {
 		dst = append(dst, r.Str...)
 		return append(dst, '\r', '\n')
 	}
+	if r.Kind == commands.KindProtocol {
+		proto = int(r.Int)
+	}
 	dst = appendAggregate(dst, proto, r)
 	for i := range r.Elems {
 		dst = appendReply(dst, proto, &r.Elems[i])
@@ -41,10 +44,10 @@ func appendReply(dst []byte, proto int, r *commands.Reply) []byte {
 }
 
 // appendAggregate renders what precedes the elements of an array, map, set or push; nothing does those
-// of several replies.
+// of several replies and of one in a protocol of its own.
 func appendAggregate(dst []byte, proto int, r *commands.Reply) []byte {
 	n := len(r.Elems)
-	if r.Kind == commands.KindSeveral {
+	if r.Kind == commands.KindSeveral || r.Kind == commands.KindProtocol {
 		return dst
 	}
 	if proto >= 3 {

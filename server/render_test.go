@@ -28,6 +28,8 @@ func TestRender(t *testing.T) {
 		{commands.Bulk("a\r\n\x00"), "$4\r\na\r\n\x00\r\n", "$4\r\na\r\n\x00\r\n"},
 		{commands.Null, "$-1\r\n", "_\r\n"},
 		{commands.NullArray, "*-1\r\n", "_\r\n"},
+		{commands.Reply{Kind: commands.KindProtocol, Int: 2, Elems: []commands.Reply{commands.Null}}, "$-1\r\n", "$-1\r\n"},
+		{commands.Reply{Kind: commands.KindProtocol, Int: 3, Elems: []commands.Reply{commands.Map(commands.Null, commands.Null)}}, "%1\r\n_\r\n_\r\n", "%1\r\n_\r\n_\r\n"},
 		{commands.Array(), "*0\r\n", "*0\r\n"},
 		{commands.Map(commands.Bulk("k"), commands.Integer(1)), "*2\r\n$1\r\nk\r\n:1\r\n", "%1\r\n$1\r\nk\r\n:1\r\n"},
 		{commands.Set(commands.Integer(1)), "*1\r\n:1\r\n", "~1\r\n:1\r\n"},
