@@ -112,7 +112,8 @@ type Context struct {
 	Session *Session     // the connection that gave the command
 	Engine  *Engine
 
-	mail *mail // what it has posted; nil: nothing
+	mail     *mail // what it has posted; nil: nothing
+	panicked bool  // the command, or one of an EXEC: nothing of it is to happen
 }
 
 // Now is the moment of the command in ms.

@@ -21,7 +21,7 @@
 // them at once, in one transaction (transactions.go).
 //
 // A command that panics anywhere on this way is logged and answered as an error; its locks are free
-// again, and the connection lives.
+// again, the connection lives, and what it had changed is as it was ([keyspace.Tx.Rollback]).
 //
 // # A new command
 //

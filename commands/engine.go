@@ -118,9 +118,11 @@ func (e *Engine) execute(s *Session, args []string) (reply Reply) {
 	return e.run(s, r, args, run)
 }
 
-// rescue, deferred, makes an error reply of a panic in a command's handler and logs it.
+// rescue, deferred, makes an error reply of a panic in a command's handler and logs it. The session's
+// context knows of it.
 func (e *Engine) rescue(s *Session, args []string, reply *Reply) {
 	if p := recover(); p != nil {
+		s.ctx.panicked = true
 		e.Log.Error().Str("command", cut(args[0])).Int64("client", s.ID).
 			Str("panic", fmt.Sprint(p)).Bytes("stack", debug.Stack()).Msg("a command failed inside")
 		*reply = Fail(errInternal)
@@ -149,15 +151,22 @@ func (e *Engine) admit(s *Session, r *row) error {
 	return nil
 }
 
-// run runs a parsed command in a transaction of its own. The transaction is closed, the session knows
-// what to wait for and the messages of the command are sent, even if it panics.
+// run runs a parsed command in a transaction of its own. Then the transaction is closed, the session
+// knows what to wait for and the messages of the command are sent. If it panics, or a command of an
+// EXEC does, it has not happened: what it has changed is taken back, and its messages are dropped.
 func (e *Engine) run(s *Session, r *row, args []string, run Run) Reply {
 	if err := e.begin(s, r, args); err != nil {
 		return Fail(err)
 	}
 	s.ctx = Context{Tx: &s.tx, Session: s, Engine: e}
+	ended := false
 	defer func() {
-		s.Ticket = max(s.Ticket, s.tx.Close())
+		if ended && !s.ctx.panicked {
+			s.Ticket = max(s.Ticket, s.tx.Close())
+		} else {
+			s.Ticket = max(s.Ticket, s.tx.Rollback())
+			s.ctx.mail.drop(&e.Hub)
+		}
 		s.seen = max(s.seen, s.Ticket)
 		if s.ctx.mail != nil {
 			e.Hub.send(s, s.ctx.mail, s.seen)
@@ -165,7 +174,9 @@ func (e *Engine) run(s *Session, r *row, args []string, run Run) Reply {
 		clear(s.ids) // they are views of the read buffer, which may be big
 	}()
 	s.used(r.full, s.tx.Now())
-	return run(&s.ctx)
+	reply := run(&s.ctx)
+	ended = true
+	return reply
 }
 
 // mostIDsKept bounds the list of ids that a session keeps to be used again for its next command.

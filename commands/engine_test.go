@@ -17,7 +17,7 @@ func addRow(t *testing.T, c Command) {
 	if table[c.Name] != nil {
 		t.Fatal(c.Name, "exists")
 	}
-	table[c.Name] = &row{Command: &c, full: c.Name}
+	table[c.Name] = &row{Command: &c, full: c.Name, items: c.Keys}
 	t.Cleanup(func() { delete(table, c.Name) })
 }
 

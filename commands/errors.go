@@ -21,6 +21,7 @@ const (
 	errOOM          = Error("OOM command not allowed when used memory > 'maxmemory'.")
 	errClientMemory = Error("ERR all clients together hold too much memory: try again later, or raise maxmemory-clients")
 	errExecAbort    = Error("EXECABORT Transaction discarded because of previous errors.")
+	errExecInternal = Error("EXECABORT Transaction discarded because of an internal error; the server's log has the details")
 
 	errSaving       = Error("ERR Background save already in progress")
 	errNoConfigFile = Error("ERR The server is running without a config file")

@@ -26,6 +26,7 @@ type letter struct {
 // mail is what one command posts; it is sealed together. Protected by the queue's mutex.
 type mail struct {
 	sealed bool
+	void   bool            // its command has not happened: nobody gets it
 	ticket keyspace.Ticket // known when it is sealed
 	last   uint64          // number of its last letter
 }
@@ -67,6 +68,16 @@ func (q *mailQueue) seal(m *mail, ticket keyspace.Ticket) (last uint64) {
 	defer q.mu.Unlock()
 	m.sealed, m.ticket = true, ticket
 	return m.last
+}
+
+// drop has a mail, nil for none, not delivered when it is sent.
+func (m *mail) drop(h *Hub) {
+	if m == nil {
+		return
+	}
+	h.queue.mu.Lock()
+	defer h.queue.mu.Unlock()
+	m.void = true
 }
 
 // take appends to list the sealed letters at the head of the queue, a few at most, and removes them.
@@ -191,6 +202,9 @@ func (h *Hub) carry() int {
 
 func (h *Hub) handOutLocked(l *letter) {
 	ticket := l.ticket
+	if l.mail != nil && l.mail.void { // no longer changed once it is sealed
+		return
+	}
 	if l.mail != nil {
 		ticket = l.mail.ticket
 	}

@@ -51,6 +51,8 @@ var transactionCommands = []Command{
 //  4. If the transaction has failed or what is watched has changed, that is all. Else the commands
 //     run, each seeing what those before it did; what they write is one group in the journal,
 //     committed entirely or not at all.
+//  5. If one of them panics, nothing of the transaction has happened: see Engine.run. What commands do
+//     besides (CONFIG SET, SUBSCRIBE) stays done, but for SELECT.
 type transaction struct {
 	open     bool
 	failed   bool  // EXEC will only say so
@@ -303,11 +305,16 @@ func runQueue(x *Context) Reply {
 		return NullArray
 	}
 	x.Session.mark = expiry.Monotonic()
+	database := x.Session.Database()
 	replies := make([]Reply, len(t.commands))
 	budget := replyBudget{most: max(leastReplies, queueFactor*x.Engine.Host.MaxValueSize())}
 	proto, since := x.Session.Proto, 0 // of the replies since that one
 	for i := range t.commands {
 		replies[i] = x.Engine.perform(x, &t.commands[i], &budget)
+		if x.panicked {
+			x.Session.change(func() { x.Session.database = database })
+			return Fail(errExecInternal)
+		}
 		if x.Session.Proto != proto { // HELLO, whose own reply is in the new one
 			for j := since; j < i; j++ {
 				replies[j] = Reply{Kind: KindProtocol, Int: int64(proto), Elems: []Reply{replies[j]}}

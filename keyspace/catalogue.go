@@ -131,6 +131,7 @@ func (tx *Tx) CreateContainer(name string, def expiry.TTL, mode expiry.Mode) *Co
 	policy := expiry.Policy{Default: def, Mode: mode}
 	c := newContainer(name, cat.next, tx.now, len(tx.ks.partitions), policy)
 	cat.next++
+	tx.noteContainer(c)
 	cat.byName[name] = c
 	cat.memory.Add(c.memory())
 	tx.recordContainer(c)
@@ -140,6 +141,7 @@ func (tx *Tx) CreateContainer(name string, def expiry.TTL, mode expiry.Mode) *Co
 // SetPolicy changes what rules a container from now on. Constant time. Needs BeginAll.
 func (tx *Tx) SetPolicy(c *Container, def expiry.TTL, mode expiry.Mode) {
 	tx.writeCatalogue()
+	tx.noteContainer(c)
 	policy := c.Policy().Change(def, mode, tx.now)
 	c.policy.Store(&policy)
 	tx.recordContainer(c)
@@ -149,10 +151,9 @@ func (tx *Tx) SetPolicy(c *Container, def expiry.TTL, mode expiry.Mode) {
 // background. Needs BeginAll.
 func (tx *Tx) Drop(c *Container) {
 	cat := tx.writeCatalogue()
-	for _, p := range tx.ks.partitions {
-		// What is not there is watched, too: it may come under this name into another container.
-		p.alertWhere(func(at watchPoint) bool { return at.c == c })
-	}
+	tx.noteContainer(c)
+	// What is not there is watched, too: it may come under this name into another container.
+	tx.alertWhere(func(_ *partition, at watchPoint) bool { return at.c == c })
 	delete(cat.byName, c.name)
 	cat.memory.Add(-c.memory())
 	tx.discard(c)
@@ -164,9 +165,8 @@ func (tx *Tx) Flush(c *Container) {
 	if c.empty() {
 		return // of many containers FLUSHALL costs only those that hold something
 	}
-	for _, p := range tx.ks.partitions {
-		p.alertWhere(func(at watchPoint) bool { return at.c == c && p.lives(c, at.id, tx.now) })
-	}
+	tx.noteContainer(c)
+	tx.alertWhere(func(p *partition, at watchPoint) bool { return at.c == c && p.lives(c, at.id, tx.now) })
 	tx.discard(c)
 	c.number = cat.next
 	c.created = tx.now
@@ -183,19 +183,18 @@ func (tx *Tx) Swap(a, b *Container) {
 	if a == b {
 		return
 	}
-	for _, p := range tx.ks.partitions {
-		p.alertWhere(func(at watchPoint) bool {
-			return (at.c == a || at.c == b) && (p.lives(a, at.id, tx.now) || p.lives(b, at.id, tx.now))
-		})
-	}
+	tx.noteContainer(a)
+	tx.noteContainer(b)
+	tx.alertWhere(func(p *partition, at watchPoint) bool {
+		return (at.c == a || at.c == b) && (p.lives(a, at.id, tx.now) || p.lives(b, at.id, tx.now))
+	})
 	forA := b.Policy().Change(a.Policy().Default, a.Policy().Mode, tx.now)
 	forB := a.Policy().Change(b.Policy().Default, b.Policy().Mode, tx.now)
 	a.policy.Store(&forA)
 	b.policy.Store(&forB)
 	a.number, b.number = b.number, a.number
-	a.tables, b.tables = b.tables, a.tables
-	a.adoptTables()
-	b.adoptTables()
+	tx.noteSwap(a, b)
+	swapTables(a, b)
 	tx.recordContainer(a)
 	tx.recordContainer(b)
 	tx.removed = append(tx.removed, tx.ks.partitions...)
@@ -206,6 +205,7 @@ func (tx *Tx) discard(c *Container) {
 	cat := &tx.ks.catalogue
 	cat.dropped = append(cat.dropped, c.number)
 	cat.dirty[c.number] = nil
+	tx.noteLetGo(c)
 	c.letGo()
 	tx.group = appendDel(tx.group, containerKey(c.number))
 	tx.removed = append(tx.removed, tx.ks.partitions...)
@@ -221,6 +221,13 @@ func (c *Container) letGo() {
 			c.tables[i] = nil
 		}
 	}
+}
+
+// swapTables exchanges the tables of two containers.
+func swapTables(a, b *Container) {
+	a.tables, b.tables = b.tables, a.tables
+	a.adoptTables()
+	b.adoptTables()
 }
 
 // adoptTables makes the tables known as those of the container.

@@ -154,6 +154,7 @@ func (tx *Tx) RestoreContainer(s ContainerState) {
 		return
 	}
 	tx.writeCatalogue()
+	tx.noteContainer(c)
 	c.created = min(s.Created, tx.now)
 	policy := s.Policy
 	policy.InheritDeadTo = min(policy.InheritDeadTo, tx.now)

@@ -25,7 +25,10 @@ type Tx struct {
 	changes []itemChange // of items, in order
 	removed []*partition
 	changed bool   // the catalogue was
-	reveal  Ticket // covers all that was read
+	undos   []undo // how to take all that back, in order; see Rollback
+	was     []entry
+	alerted []*Watcher // who watches what was changed
+	reveal  Ticket     // covers all that was read
 	buf     []byte
 }
 
@@ -112,6 +115,9 @@ func (tx *Tx) Close() Ticket {
 		}
 		tx.eachLocked(func(p *partition) { p.lastWrite = ticket })
 	}
+	for _, w := range tx.alerted {
+		w.changed.Store(true)
+	}
 	if !tx.all {
 		for _, n := range tx.locked {
 			tx.ks.partitions[n].mu.Unlock()
@@ -146,11 +152,15 @@ func (tx *Tx) reset() {
 	const most = 64 << 10
 	clear(tx.changes)
 	clear(tx.removed)
+	clear(tx.undos)
+	clear(tx.was)
 	*tx = Tx{
 		group:   keep(tx.group, most),
 		buf:     keep(tx.buf, most),
 		changes: keep(tx.changes, most/8),
 		removed: keep(tx.removed, most/8),
+		undos:   keep(tx.undos, most/64),
+		was:     keep(tx.was, most/128),
 		many:    keep(tx.many, most/8),
 	}
 }
@@ -229,6 +239,7 @@ func (tx *Tx) find(p *partition, c *Container, id string) *entry {
 	}
 	tx.saw(e.ticket)
 	if e.dead(c.Policy(), tx.now) {
+		tx.noteDeath(t, e)
 		t.remove(e)
 		tx.ks.bury(p, c, e, tx.now)
 		tx.ks.purge.CountLazy(1)
@@ -262,6 +273,7 @@ func (tx *Tx) Put(c *Container, id string, kind Kind, body string, own int64) It
 	t := c.tables[p.number]
 	if t == nil {
 		t = tx.ks.openTable(c, p)
+		tx.noteTable(t)
 	}
 	it := Item{Kind: kind, Body: body, TS: tx.now, Own: own, Version: p.nextVersion()}
 
@@ -278,11 +290,15 @@ func (tx *Tx) Put(c *Container, id string, kind Kind, body string, own int64) It
 		e = &entry{}
 		e.set(key, rec, it)
 		t.insert(e)
+		tx.noteArrival(t, e)
 	} else {
+		if !e.changing {
+			tx.noteChange(t, e)
+		}
 		t.replace(e, key, rec, it)
 	}
 	p.touch(e)
-	p.alert(c, id)
+	tx.alert(p, c, id)
 	if !e.changing {
 		e.changing = true
 		tx.changes = append(tx.changes, itemChange{e: e})
@@ -297,9 +313,13 @@ func (tx *Tx) Delete(c *Container, id string) bool {
 	if e == nil {
 		return false
 	}
+	t := c.tables[p.number]
+	if !e.changing {
+		tx.noteChange(t, e)
+	}
 	tx.changes = append(tx.changes, itemChange{del: e.key})
-	p.alert(c, id)
-	c.tables[p.number].remove(e)
+	tx.alert(p, c, id)
+	t.remove(e)
 	p.forget(e)
 	tx.removed = append(tx.removed, p)
 	return true
@@ -314,6 +334,7 @@ func (tx *Tx) sweep(p *partition, c *Container) *table {
 		return nil
 	}
 	removed := 0
+	tx.noteDeaths(t, c.Policy())
 	t.sweep(c.Policy(), tx.now, func(e *entry) {
 		tx.ks.bury(p, c, e, tx.now)
 		removed++

@@ -105,24 +105,20 @@ func (w *Watcher) reset() {
 	w.changed.Store(false)
 }
 
-// alert marks those who watch an id.
-func (p *partition) alert(c *Container, id string) {
-	if len(p.watchers) == 0 {
-		return
-	}
-	for _, w := range p.watchers[watchPoint{c, id}] {
-		w.changed.Store(true)
+// alert has those marked who watch an id, when the transaction is closed.
+func (tx *Tx) alert(p *partition, c *Container, id string) {
+	if len(p.watchers) > 0 {
+		tx.alerted = append(tx.alerted, p.watchers[watchPoint{c, id}]...)
 	}
 }
 
-// alertWhere marks those who watch an id that a change of containers changes.
-func (p *partition) alertWhere(changes func(at watchPoint) bool) {
-	for at, watchers := range p.watchers {
-		if !changes(at) {
-			continue
-		}
-		for _, w := range watchers {
-			w.changed.Store(true)
+// alertWhere has those marked who watch an id that a change of containers changes.
+func (tx *Tx) alertWhere(changes func(p *partition, at watchPoint) bool) {
+	for _, p := range tx.ks.partitions {
+		for at, watchers := range p.watchers {
+			if changes(p, at) {
+				tx.alerted = append(tx.alerted, watchers...)
+			}
 		}
 	}
 }

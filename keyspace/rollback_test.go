@@ -1,0 +1,238 @@
+package keyspace
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"mayfly/expiry"
+)
+
+// inside is all of a keyspace that a transaction which is rolled back must leave as it was.
+type inside struct {
+	Items      map[place]Item
+	Order      map[string][]berthOf // by container and partition: the rosters, without holes
+	Containers map[string]ContainerStats
+	Numbers    map[string]uint32
+	Used       int64
+	Marked     []bool // the watchers
+}
+
+type berthOf struct {
+	seq uint64
+	id  string
+}
+
+func (o *opened) inside(watchers []*Watcher) inside {
+	o.catalogueTx(func(tx *Tx) {
+		for _, c := range tx.Containers() {
+			tx.Count(c) // removes the dead, who may be in memory or not
+		}
+	})
+	s := inside{
+		Items: o.dump(), Order: make(map[string][]berthOf), Containers: make(map[string]ContainerStats),
+		Numbers: make(map[string]uint32), Used: o.Used(),
+	}
+	var tx Tx
+	o.BeginAll(&tx)
+	defer tx.Close()
+	for _, c := range tx.Containers() {
+		s.Containers[c.name] = tx.Stats(c)
+		s.Numbers[c.name] = c.number
+		for i, t := range c.tables {
+			if t == nil {
+				continue
+			}
+			at := fmt.Sprint(c.name, "/", i)
+			for _, b := range t.roster {
+				if b.e != nil {
+					s.Order[at] = append(s.Order[at], berthOf{b.seq, t.id(b.e)})
+				}
+			}
+		}
+	}
+	for _, w := range watchers {
+		s.Marked = append(s.Marked, w.changed.Load())
+	}
+	return s
+}
+
+func (s inside) compare(t *testing.T, is inside) {
+	t.Helper()
+	compare(t, "after the rollback", s.Items, is.Items, nil)
+	if !maps.EqualFunc(s.Order, is.Order, slices.Equal) {
+		t.Errorf("the order was %v, is %v", s.Order, is.Order)
+	}
+	if !maps.Equal(s.Containers, is.Containers) || !maps.Equal(s.Numbers, is.Numbers) {
+		t.Errorf("the containers were %v %v, are %v %v", s.Containers, s.Numbers, is.Containers, is.Numbers)
+	}
+	if s.Used != is.Used {
+		t.Errorf("%d bytes were used, %d are", s.Used, is.Used)
+	}
+	if !slices.Equal(s.Marked, is.Marked) {
+		t.Errorf("the watchers were %v, are %v", s.Marked, is.Marked)
+	}
+}
+
+// A transaction does whatever it can and is rolled back: everything is as it was, in memory, and on disk
+// after the next checkpoint, too. One that is not rolled back follows, now and then.
+func TestRollback(t *testing.T) {
+	for seed := range uint64(8) {
+		random := rand.New(rand.NewPCG(seed, 7))
+		o := open(t, func(opt *Options) { opt.Partitions = 3 })
+		names := []string{"a", "b", "c", "d"}
+		o.policy("a", 5)
+		o.policy("b", expiry.Off)
+		var watchers []*Watcher
+		for range 40 {
+			for range random.IntN(40) { // removals leave holes, and close them
+				o.inTx(random, names, 3, (*Tx).Close)
+			}
+			for len(watchers) < 10 {
+				watchers = append(watchers, o.watch(names[random.IntN(2)], fmt.Sprint("id-", random.IntN(40))))
+			}
+			before := o.inside(watchers)
+			o.inTx(random, names, 1+random.IntN(120), (*Tx).Rollback)
+			before.compare(t, o.inside(watchers))
+			if err := o.Check(); err != nil {
+				t.Fatal(err)
+			}
+			if random.IntN(5) == 0 { // as after a kill: nothing of it has been journalled
+				left := t.TempDir()
+				if err := o.journal.commitAll(); err != nil {
+					t.Fatal(err)
+				}
+				o.fold.mu.Lock() // no checkpoint takes a journal away meanwhile
+				copyFolder(t, o.opt.Dir, left)
+				o.fold.mu.Unlock()
+				ks, err := Open(Options{Dir: left, Clock: expiry.NewManualClock(o.clock.Now()), NoPurge: true})
+				if err != nil {
+					t.Fatal(err)
+				}
+				killed := &opened{Keyspace: ks, t: t}
+				compare(t, "after a kill", before.Items, killed.dump(), func(at place) bool {
+					it, s := before.Items[at], before.Containers[at.container]
+					return s.Policy.Dead(it.TS, it.Own, ks.Now()) // time goes on while nobody is there
+				})
+				killed.stop()
+			}
+			if random.IntN(5) == 0 {
+				if err := o.checkpoint(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if random.IntN(8) == 0 {
+				for _, w := range watchers {
+					o.Unwatch(w)
+				}
+				watchers = nil
+				o.reopen()
+			}
+			if t.Failed() {
+				t.Fatal("seed ", seed)
+			}
+			o.clock.Advance(3e8)
+		}
+		for _, w := range watchers {
+			o.Unwatch(w)
+		}
+	}
+}
+
+func (o *opened) watch(container, id string) *Watcher {
+	w := new(Watcher)
+	var tx Tx
+	o.BeginKey(&tx, id)
+	if c := tx.Container(container); c != nil {
+		tx.Watch(w, c, id)
+	}
+	o.commit(&tx)
+	return w
+}
+
+// inTx does so many random things in a transaction and ends it.
+func (o *opened) inTx(random *rand.Rand, names []string, n int, end func(*Tx) Ticket) {
+	var tx Tx
+	o.BeginAll(&tx)
+	defer func() {
+		if err := o.Wait(end(&tx)); err != nil {
+			o.t.Error(err)
+		}
+	}()
+	for range n {
+		name := names[random.IntN(len(names))]
+		c := tx.Container(name)
+		id := fmt.Sprint("id-", random.IntN(40))
+		kind := random.IntN(40)
+		if c == nil {
+			tx.CreateContainer(name, expiry.TTL(random.IntN(9)+1), expiry.Strict)
+			continue
+		}
+		switch {
+		case kind == 0:
+			tx.Drop(c)
+		case kind == 1:
+			tx.Flush(c)
+		case kind == 2:
+			if other := tx.Container(names[random.IntN(len(names))]); other != nil {
+				tx.Swap(c, other)
+			}
+		case kind == 3:
+			tx.SetPolicy(c, []expiry.TTL{expiry.Off, expiry.Forever, 1, 5}[random.IntN(4)], expiry.Strict)
+		case kind == 4:
+			tx.Count(c)
+		case kind == 5:
+			tx.RestoreContainer(ContainerState{Name: fmt.Sprint("new-", random.IntN(3)), Policy: expiry.Policy{Default: 3}, Created: 77})
+		case kind < 18:
+			tx.Delete(c, id)
+		case kind < 22:
+			tx.Get(c, id)
+		default:
+			own := []int64{expiry.Inherit, expiry.Never, tx.Now() + random.Int64N(9000)}[random.IntN(3)]
+			tx.Put(c, id, []Kind{Document, Plain}[random.IntN(2)], fmt.Sprintf(`{"n":%0*d}`, random.IntN(300), n), own)
+		}
+	}
+}
+
+// What has died by a rule that the transaction itself has made lives when that is rolled back; what was
+// dead before is dead.
+func TestRollbackOfDeaths(t *testing.T) {
+	o := open(t)
+	o.policy("c", expiry.Forever)
+	o.put("c", "old", "{}", expiry.Inherit)
+	o.clock.Advance(5e9)
+	o.put("c", "mortal", "{}", o.clock.Now()+1000)
+	o.clock.Advance(2e9)
+	for _, look := range []func(tx *Tx, c *Container){
+		func(tx *Tx, c *Container) { tx.Get(c, "old") },
+		func(tx *Tx, c *Container) { tx.Count(c) },
+	} {
+		var tx Tx
+		o.BeginAll(&tx)
+		c := tx.Container("c")
+		tx.SetPolicy(c, 3, expiry.Strict)
+		look(&tx, c)
+		if _, ok := tx.Get(c, "old"); ok {
+			t.Error("it lives")
+		}
+		tx.Rollback()
+		if !o.lives("c", "old") || o.lives("c", "mortal") || o.count("c") != 1 {
+			t.Errorf("old lives: %v, mortal: %v", o.lives("c", "old"), o.lives("c", "mortal"))
+		}
+	}
+}
+
+// A version that a rolled back transaction has given is never given again.
+func TestRollbackUsesVersionsUp(t *testing.T) {
+	o := open(t)
+	o.put("0", "a", "{}", expiry.Inherit)
+	var tx Tx
+	o.BeginKey(&tx, "a")
+	seen := tx.Put(tx.Container("0"), "a", Document, `{"n":1}`, expiry.Inherit).Version
+	tx.Rollback()
+	if it := o.put("0", "a", `{"n":2}`, expiry.Inherit); it.Version <= seen {
+		t.Errorf("version %x was given to two states", it.Version)
+	}
+}
