@@ -65,6 +65,41 @@ func TestClientsThatHoard(t *testing.T) {
 	waitFor(t, "what they held to be released", func() bool { return figure(t, db, "mem_clients_normal") < 1<<20 })
 }
 
+// Replies that clients do not take count, too; who takes them gets them, be they larger than the limit.
+func TestClientsThatTakeNoReplies(t *testing.T) {
+	p := start(t, t.TempDir(), "--maxmemory-clients", "16mb")
+	const clients, size = 40, 1 << 20
+	db := p.client()
+	for _, kind := range []string{"a", "b", "c"} {
+		if err := db.Set(t.Context(), kind, strings.Repeat(kind, size), 0).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range clients {
+		c, err := net.Dial("tcp", "127.0.0.1:"+p.port)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		_ = c.(*net.TCPConn).SetReadBuffer(4 << 10)
+		for range 20 { // more than buffers on the way take
+			_, _ = io.WriteString(c, words("MGET", "a", "b", "c"))
+		}
+	}
+	var keys []string
+	for range 40 {
+		keys = append(keys, "a", "b", "c")
+	}
+	values, err := db.MGet(t.Context(), keys...).Result()
+	if err != nil || len(values) != 120 || values[119] != strings.Repeat("c", size) {
+		t.Errorf("%d values, %v", len(values), err)
+	}
+	waitFor(t, "some to be disconnected", func() bool { return figure(t, db, "evicted_clients") > clients/4 })
+	if held := figure(t, db, "mem_clients_normal"); held > 17<<20 {
+		t.Errorf("clients hold %d bytes", held)
+	}
+}
+
 // words is a command as it goes over the wire.
 func words(args ...string) string {
 	var out strings.Builder

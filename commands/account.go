@@ -12,7 +12,7 @@ import (
 // replies that are not sent yet. Each of these is bounded for a single client, too, but ten thousand
 // clients could each go to their limit. The zero value has no limit. Safe for concurrent use.
 //
-// Who brings the sum above the limit is refused if no other client holds more; else the greatest are
+// Who brings the sum above the limit is refused if all others hold less; else the greatest are
 // disconnected, as Redis does (maxmemory-clients), so that a few who hoard keep nobody else from
 // working.
 type ClientMemory struct {
@@ -76,7 +76,7 @@ func (m *ClientMemory) makeRoom(a *Account) bool {
 	mine := a.Held()
 	var rivals []rival
 	for other := range m.accounts {
-		if held := other.Held(); other != a && held > mine {
+		if held := other.Held(); other != a && held >= mine {
 			rivals = append(rivals, rival{other, held})
 		}
 	}

@@ -2,6 +2,7 @@ package server
 
 import (
 	"time"
+	"unsafe"
 
 	"mayfly/commands"
 )
@@ -22,4 +23,33 @@ func (s *Server) boundClients() {
 		s.clients.SetLimit(changed.MaxMemoryClients)
 		return nil
 	})
+}
+
+// holdReply puts a big reply on the client's account for as long as it takes to send it, and returns
+// with how much. One alone is never refused for its size: what is in it are mostly items, which are
+// not copied, so that a client may well ask for more than the limit if it takes it in time. The error
+// is errClientMemory.
+func (c *conn) holdReply(r *commands.Reply) (paid int, err error) {
+	const most = 32 // a part in so many of the limit
+	paid = weight(r)
+	if limit := c.server.Settings().MaxMemoryClients; limit > 0 {
+		paid = int(min(int64(paid), limit/most))
+	}
+	if !c.session.Account.Take(paid) {
+		return 0, errClientMemory
+	}
+	return paid, nil
+}
+
+// weight is about how many bytes a reply keeps in memory. The same string several times in a row, as in
+// an MGET of one key, counts once.
+func weight(r *commands.Reply) int {
+	size := int(unsafe.Sizeof(*r)) + len(r.Str)
+	for i := range r.Elems {
+		e := &r.Elems[i]
+		if size += weight(e); i > 0 && unsafe.StringData(e.Str) == unsafe.StringData(r.Elems[i-1].Str) {
+			size -= len(e.Str)
+		}
+	}
+	return size
 }

@@ -24,6 +24,18 @@ func (c *conn) write(p []byte) error {
 	if c.outbox != nil {
 		return c.outbox.write(p)
 	}
+	// While the client does not take it, this and what has been read ahead stay in memory.
+	if len(p) < smallBuffer {
+		return c.socket.send(p)
+	}
+	held := len(p)
+	if c.guard.loan != nil {
+		held += len(c.guard.loan.bytes) - c.guard.loan.paid
+	}
+	if !c.session.Account.Take(held) {
+		return errClientMemory
+	}
+	defer c.session.Account.Give(held)
 	return c.socket.send(p)
 }
 
