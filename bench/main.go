@@ -3,7 +3,7 @@
 //
 //	go run ./bench [flags] [mode ...]
 //
-// Without a mode it compares mayfly with Redis. See -help, and README.md here for the method.
+// Without a mode it compares mayfly with Redis and looks how it bears growth. See -help, and README.md here for the method.
 package main
 
 import (
@@ -25,22 +25,29 @@ type mode struct {
 	run           func(ctx context.Context, o options) error
 }
 
+// usual are the modes that run if none is named.
+var usual = []string{"compare", "growth"}
+
 var modes = []mode{
-	{"compare", "side by side with Redis, all that workloads.go lists; this is what runs without a mode", benchCompare},
+	{"compare", "side by side with Redis, all that workloads.go lists", benchCompare},
+	{"growth", "reads, writes and memory with 10,000 to 10,000,000 documents", benchGrowth},
 	{"purge", "documents that die over a minute: the share of dead in memory and what the purge costs", benchPurge},
 }
 
 // options are what the command line sets for all modes.
 type options struct {
-	quick  bool   // less of all, for a first look
-	number int    // of documents; 0: as many as there usually are
-	effort int    // the only one at which the purge is measured; 0: both
-	mayfly string // path of the server; empty: build it
-	built  bool   // the server has been built from the current folder
-	port   int    // the first of the ports to use
-	only   string // regular expression of the workloads to compare
-	json   string // file for the results of the comparison; empty: none
-	write  bool   // the results of the comparison into the folder of this program
+	quick  bool          // less of all, for a first look
+	number int           // of documents; 0: as many as there usually are
+	effort int           // the only one at which the purge is measured; 0: both
+	over   time.Duration // in which all documents of the bench of the purge die; 0: a minute for a million
+	mayfly string        // path of the server; empty: build it
+	built  bool          // the server has been built from the current folder
+	port   int           // the first of the ports to use
+	only   string        // regular expression of the workloads to compare
+	json   string        // file for the results of the comparison; empty: none
+	write  bool          // the results into the folder of this program
+
+	machine machine // on which all is measured, at the start
 }
 
 // ids is how many documents there are.
@@ -83,13 +90,14 @@ func main() {
 	flag.BoolVar(&o.quick, "quick", false, "a tenth of the documents and less time, for a first look; the figures are not to be quoted")
 	flag.IntVar(&o.number, "ids", 0, "`number` of documents (default 1000000, with -quick 100000)")
 	flag.IntVar(&o.effort, "effort", 0, "measure the purge at this `effort` only (default 1 and 10)")
+	flag.DurationVar(&o.over, "over", 0, "`time` in which the documents of the bench of the purge die (default a minute for 1000000)")
 	flag.StringVar(&o.mayfly, "mayfly", "", "`path` of the server to measure (default: build the one in this folder)")
 	flag.IntVar(&o.port, "port", 7060, "first of ten `ports` to use")
 	flag.StringVar(&o.only, "only", "", "compare only workloads whose name matches this regular `expression`")
 	flag.StringVar(&o.json, "json", "", "write the results of the comparison, with all samples, to this `file`")
-	flag.BoolVar(&o.write, "write", false, "write the results of the comparison to "+resultsMarkdown+" and "+resultsPlot)
+	flag.BoolVar(&o.write, "write", false, "write the results to "+resultsMarkdown+", and the plot of the comparison to "+resultsPlot)
 	flag.Usage = func() {
-		fmt.Fprint(os.Stderr, "usage: go run ./bench [flags] [mode ...]\n\nmodes:\n")
+		fmt.Fprint(os.Stderr, "usage: go run ./bench [flags] [mode ...]\n\nmodes, "+strings.Join(usual, " and ")+" if none is named:\n")
 		for _, m := range modes {
 			fmt.Fprintf(os.Stderr, "  %-8s %s\n", m.name, m.purpose)
 		}
@@ -108,7 +116,7 @@ func main() {
 
 func run(ctx context.Context, o options, names []string) error {
 	if len(names) == 0 {
-		names = []string{"compare"}
+		names = usual
 	}
 	var chosen []mode
 	for _, name := range names {
@@ -126,6 +134,8 @@ func run(ctx context.Context, o options, names []string) error {
 		defer remove()
 		o.mayfly, o.built = path, true
 	}
+	o.machine = thisMachine(ctx, o)
+	fmt.Println(o.machine.String() + "\n")
 	for _, m := range chosen {
 		if err := m.run(ctx, o); err != nil {
 			if errors.Is(context.Cause(ctx), context.Canceled) {

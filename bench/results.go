@@ -127,7 +127,6 @@ func (r *results) find(work string) int {
 
 // publish prints the results and writes the files that are wanted.
 func (r *results) publish(o options) error {
-	fmt.Print(r.markdown())
 	if o.json != "" {
 		text, err := json.MarshalIndent(r, "", "  ")
 		if err != nil {
@@ -137,13 +136,12 @@ func (r *results) publish(o options) error {
 			return err
 		}
 	}
-	if !o.write {
-		return nil
+	if o.write {
+		if err := os.WriteFile(resultsPlot, []byte(r.plot()), 0o644); err != nil {
+			return err
+		}
 	}
-	if err := os.WriteFile(resultsPlot, []byte(r.plot()), 0o644); err != nil {
-		return err
-	}
-	return os.WriteFile(resultsMarkdown, []byte(r.markdown()), 0o644)
+	return o.publish("compare", r.markdown())
 }
 
 // ratio compares the sides; NaN if there is nothing to compare with.
@@ -182,13 +180,9 @@ func (r row) goal() string {
 
 // markdown renders the results as a page.
 func (r *results) markdown() string {
-	page := "# Results\n\nWritten by `go run ./bench -write`; [README.md](README.md) says how it is measured.\n\n" +
-		r.Machine.String() + ".\n\n"
-	if r.Quick {
-		page += "**This was a quick run, with less of all: it shows that the bench works, its figures are not to be quoted.**\n\n"
-	}
-	page += fmt.Sprintf("%d ids, documents of %d bytes, %d connections; medians of %d, smallest and largest in parentheses. "+
-		"Ratio is mayfly to Redis; in parentheses between rounds. It took %s.\n\n", r.IDs, bodySize, connections, r.Rounds, r.Took)
+	page := "## Side by side with Redis\n\n"
+	page += fmt.Sprintf("%d ids, documents of %d bytes, %d connections; medians of %d (%d where servers of their own are started), smallest and largest in parentheses. "+
+		"Ratio is mayfly to Redis; in parentheses between rounds. It took %s.\n\n", r.IDs, bodySize, connections, r.Rounds, min(r.Rounds, fewRounds), r.Took)
 	var rows [][]string
 	met, judged := 0, 0
 	for _, row := range r.Rows {
@@ -214,7 +208,7 @@ func (r *results) markdown() string {
 	page += table([]string{"work", "what", mayflyKind.name, redisKind.name, "ratio", "target", ""}, rows)
 	page += fmt.Sprintf("\n%d of %d targets met.\n", met, judged)
 	if len(r.Latencies) > 0 {
-		page += fmt.Sprintf("\n## Latencies at %s of the mix\n\n", perSecond.format(r.Pace))
+		page += fmt.Sprintf("\n### Latencies at %s of the mix\n\n", perSecond.format(r.Pace))
 		page += r.latencyTable()
 	}
 	return page

@@ -72,11 +72,6 @@ func TestMarkdown(t *testing.T) {
 	if !strings.Contains(page, "0 of 0 targets met") {
 		t.Errorf("targets are judged without Redis:\n%s", page)
 	}
-	quick := example(true)
-	quick.Quick = true
-	if !strings.Contains(quick.markdown(), "not to be quoted") {
-		t.Error("a quick run does not say so")
-	}
 }
 
 func TestFailure(t *testing.T) {

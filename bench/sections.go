@@ -1,0 +1,50 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+)
+
+// The page of results has a section a mode, between marks that readers do not see. Each run replaces
+// those of its own modes and leaves the others, which say themselves when and with what they were
+// measured.
+
+const pageHead = "# Results\n\nWritten by `go run ./bench -write`, each section by its own mode; " +
+	"[README.md](README.md) says how it is measured.\n"
+
+// publish prints what a mode has come to, and writes it into the page of results if that is wanted.
+func (o options) publish(name, section string) error {
+	fmt.Println(section)
+	if !o.write {
+		return nil
+	}
+	page, err := os.ReadFile(resultsMarkdown)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	note := ""
+	if o.quick {
+		note = "**This was a quick run, with less of all: it shows that the bench works, its figures are not to be quoted.**\n\n"
+	}
+	text := withSection(string(page), name, strings.TrimRight(section, "\n")+"\n\n"+note+"Measured on: "+o.machine.String()+".\n")
+	return os.WriteFile(resultsMarkdown, []byte(text), 0o644)
+}
+
+// withSection puts a section in the place of the one of the same name, or at the end of the page.
+func withSection(page, name, section string) string {
+	begin, end := "<!-- begin "+name+" -->\n", "<!-- end "+name+" -->\n"
+	section = begin + section + end
+	if !strings.HasPrefix(page, pageHead) {
+		page = pageHead
+	}
+	before, rest, found := strings.Cut(page, begin)
+	if found {
+		if _, after, whole := strings.Cut(rest, end); whole {
+			return before + section + after
+		}
+	}
+	return page + "\n" + section
+}
