@@ -42,6 +42,7 @@ func TestREADMETables(t *testing.T) {
 	text := readme(t)
 	for _, table := range []struct{ name, want string }{
 		{"commands", commandTable()},
+		{"compatibility", compatibilityTable()},
 		{"options", optionTable(false)},
 		{"redis options", optionTable(true)},
 	} {
@@ -83,30 +84,50 @@ func difference(got, want string) string {
 // commandGroups are the groups of commands in the order in which a reader wants to meet them.
 var commandGroups = []string{"container", "document", "string", "generic", "transactions", "pubsub", "connection", "server"}
 
-// commandTable lists the commands by group.
-func commandTable() string {
+// eachCommand visits the commands and subcommands that can be called, with their full names, by group.
+func eachCommand(visit func(name string, c *commands.Command)) {
 	byName := func(a, b commands.Command) int { return cmp.Compare(a.Name, b.Name) }
-	type line struct{ group, text string }
-	var lines []line
-	add := func(name string, c *commands.Command) {
-		call := strings.TrimSpace(strings.ToUpper(name) + " " + c.Syntax)
-		lines = append(lines, line{c.Group, fmt.Sprintf("| `%s` | %s | %s |\n", cell(call), cell(strings.TrimSuffix(c.Summary, ".")), c.Group)})
+	type call struct {
+		name string
+		*commands.Command
 	}
+	var calls []call
 	for c := range commands.All() {
+		name := strings.ToUpper(c.Name)
 		if c.Parse != nil {
-			add(c.Name, c)
+			calls = append(calls, call{name, c})
 		}
 		for _, sub := range slices.SortedFunc(slices.Values(c.Sub), byName) {
-			add(c.Name+" "+sub.Name, &sub)
+			calls = append(calls, call{name + " " + strings.ToUpper(sub.Name), &sub})
 		}
 	}
-	slices.SortStableFunc(lines, func(a, b line) int {
-		return cmp.Compare(slices.Index(commandGroups, a.group), slices.Index(commandGroups, b.group))
+	slices.SortStableFunc(calls, func(a, b call) int {
+		return cmp.Compare(slices.Index(commandGroups, a.Group), slices.Index(commandGroups, b.Group))
 	})
-	out := "| command | what it does | group |\n|---|---|---|\n"
-	for _, l := range lines {
-		out += l.text
+	for _, c := range calls {
+		visit(c.name, c.Command)
 	}
+}
+
+// commandTable lists the commands by group.
+func commandTable() string {
+	out := "| command | what it does | group |\n|---|---|---|\n"
+	eachCommand(func(name string, c *commands.Command) {
+		call := strings.TrimSpace(name + " " + c.Syntax)
+		out += fmt.Sprintf("| `%s` | %s | %s |\n", cell(call), cell(strings.TrimSuffix(c.Summary, ".")), c.Group)
+	})
+	return out
+}
+
+// compatibilityTable lists Redis' commands by group, with the version that brought them, the one whose
+// semantics they have, and how they differ from it.
+func compatibilityTable() string {
+	out := "| command | in Redis since | same as in | but |\n|---|---|---|---|\n"
+	eachCommand(func(name string, c *commands.Command) {
+		if !c.Own() {
+			out += fmt.Sprintf("| `%s` | %s | %s | %s |\n", name, c.Since, c.SameAs(), cell(c.Differs))
+		}
+	})
 	return out
 }
 

@@ -1,16 +1,23 @@
 package commands
 
-import "mayfly/keyspace"
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"mayfly/keyspace"
+)
 
 // Command is one row of the command table. All that the server knows of a command is derived from
 // its row: look-up, arity, authentication, which partitions are locked, COMMAND and COMMAND DOCS,
-// the README's table.
+// the README's tables.
 type Command struct {
 	Name    string // lower case, as in Redis: "get", "doc.put"; of a subcommand the second word: "get" of CONFIG GET
 	Syntax  string // the arguments after the name, in the notation of Redis' manual: "key value [NX | XX] [GET]"
 	Summary string // one sentence
 	Group   string // Redis' group: string, generic, connection, server, …; ours: container, document
-	Since   string // the version of Redis whose semantics it has, or of mayfly for our own
+	Since   string // the version of Redis that brought it, or of mayfly for our own
+	Differs string // how it differs from Redis' command, and why; empty: not at all
 	Arity   int    // number of arguments including the name; -n means at least n
 	Flags   Flags
 
@@ -38,6 +45,31 @@ type Command struct {
 
 // Own tells whether the command is mayfly's own, and not one of Redis'.
 func (c *Command) Own() bool { return c.Since == sinceFirst }
+
+// SameAs is the version of Redis whose semantics the command has, "" for our own: the one that we compare
+// with, or a later one that brought the command.
+func (c *Command) SameAs() string {
+	switch {
+	case c.Own():
+		return ""
+	case slices.Compare(versionParts(c.Since), versionParts(redisVersion)) > 0:
+		return c.Since
+	}
+	return redisVersion
+}
+
+// versionParts are the numbers of a version such as 7.0.15.
+func versionParts(version string) []int {
+	var parts []int
+	for part := range strings.SplitSeq(version, ".") {
+		n, err := strconv.Atoi(part)
+		if err != nil {
+			panic("not a version: " + version) // of a row: found at the first test
+		}
+		parts = append(parts, n)
+	}
+	return parts
+}
 
 // Run does the work of a parsed command, alone or within EXEC, under the locks that its row asked
 // for.

@@ -10,18 +10,21 @@ var commandCommand = Command{
 	Name: "command", Summary: "Get array of Redis command details",
 	Group: "server", Since: "2.8.13", Arity: -1, Flags: Loading | Stale,
 	Categories: "connection", Tips: "nondeterministic_output_order",
-	Parse: just(func(*Context) Reply { return describeAll(tableSorted) }),
+	Differs: "Lists what there is here",
+	Parse:   just(func(*Context) Reply { return describeAll(tableSorted) }),
 	Sub: []Command{
 		{
 			Name: "count", Summary: "Get total number of Redis commands",
 			Group: "server", Since: "2.8.13", Arity: 2, Flags: Loading | Stale, Categories: "connection",
-			Parse: just(func(*Context) Reply { return Count(len(table)) }),
+			Differs: "Counts what there is here",
+			Parse:   just(func(*Context) Reply { return Count(len(table)) }),
 		},
 		{
 			Name: "docs", Syntax: "[command-name [command-name ...]]", Summary: "Get array of specific Redis command documentation",
 			Group: "server", Since: "7.0.0", Arity: -2, Flags: Loading | Stale, Categories: "connection",
-			Tips:  "nondeterministic_output_order",
-			Parse: parseCommandDocs,
+			Tips:    "nondeterministic_output_order",
+			Differs: "Without `complexity` and `history`",
+			Parse:   parseCommandDocs,
 		},
 		{
 			Name: "getkeys", Syntax: "command [arg [arg ...]]", Summary: "Extract keys given a full Redis command",

@@ -10,12 +10,14 @@ var configCommand = Command{
 		{
 			Name: "get", Syntax: "parameter [parameter ...]", Summary: "Get the values of configuration parameters",
 			Group: "server", Since: "2.0.0", Arity: -3, Flags: Admin | NoScript | Loading | Stale,
-			Parse: parseConfigGet,
+			Differs: "Other [options](#options)",
+			Parse:   parseConfigGet,
 		},
 		helpRow("config", "server"),
 		{
 			Name: "resetstat", Summary: "Reset the stats returned by INFO",
 			Group: "server", Since: "2.0.0", Arity: 2, Flags: Admin | NoScript | Loading | Stale,
+			Differs: "Also the figures of the purge",
 			Parse: just(func(x *Context) Reply {
 				x.Engine.resetStatistics()
 				return OK
@@ -24,13 +26,15 @@ var configCommand = Command{
 		{
 			Name: "rewrite", Summary: "Rewrite the configuration file with the in memory configuration",
 			Group: "server", Since: "2.8.0", Arity: 2, Flags: Admin | NoScript | Loading | Stale,
-			Parse: just(func(x *Context) Reply { return done(x.Engine.Host.ConfigRewrite()) }),
+			Differs: "Writes the options that there are",
+			Parse:   just(func(x *Context) Reply { return done(x.Engine.Host.ConfigRewrite()) }),
 		},
 		{
 			Name: "set", Syntax: "parameter value [parameter value ...]", Summary: "Set configuration parameters to the given values",
 			Group: "server", Since: "2.0.0", Arity: -4, Flags: Admin | NoScript | Loading | Stale,
-			Tips:  "request_policy:all_nodes response_policy:all_succeeded",
-			Parse: parseConfigSet,
+			Tips:    "request_policy:all_nodes response_policy:all_succeeded",
+			Differs: "Other [options](#options); what is not known is an error",
+			Parse:   parseConfigSet,
 		},
 	},
 }

@@ -11,7 +11,8 @@ var connectionCommands = []Command{
 	{
 		Name: "auth", Syntax: "[username] password", Summary: "Authenticate to the server",
 		Group: "connection", Since: "1.0.0", Arity: -2, Flags: NoScript | Loading | Stale | Fast | NoAuth | AllowBusy,
-		Parse: parseAuth,
+		Differs: "The only user is `default`: there are no ACLs",
+		Parse:   parseAuth,
 	},
 	{
 		Name: "client", Summary: "A container for client connection commands",
@@ -31,8 +32,9 @@ var connectionCommands = []Command{
 			{
 				Name: "info", Summary: "Returns information about the current client connection.",
 				Group: "connection", Since: "6.2.0", Arity: 2, Flags: NoScript | Loading | Stale,
-				Tips:  "nondeterministic_output",
-				Parse: parseClientInfo,
+				Tips:    "nondeterministic_output",
+				Differs: "As `CLIENT LIST`",
+				Parse:   parseClientInfo,
 			},
 			{
 				Name: "kill", Syntax: "<ip:port | " + killOption + " [" + killOption + " ...]>",
@@ -44,29 +46,34 @@ var connectionCommands = []Command{
 				Name: "list", Syntax: "[TYPE <NORMAL | MASTER | REPLICA | PUBSUB>] [ID client-id [client-id ...]]",
 				Summary: "Get the list of client connections",
 				Group:   "connection", Since: "2.4.0", Arity: -2, Flags: Admin | NoScript | Loading | Stale,
-				Tips:  "nondeterministic_output",
-				Parse: parseClientList,
+				Tips:    "nondeterministic_output",
+				Differs: "A connection has no descriptor and no buffers of its own while it is idle: `fd`, `qbuf-free`, `rbs`, `obl`, `omem` and their like are -1 or 0. `db` may be a name; an id named twice is listed once",
+				Parse:   parseClientList,
 			},
 			{
 				Name: "no-evict", Syntax: "<ON | OFF>", Summary: "Set client eviction mode for the current connection",
 				Group: "connection", Since: "7.0.0", Arity: 3, Flags: Admin | NoScript | Loading | Stale,
-				Parse: parseOnOff,
+				Differs: "Accepted without effect: no client is evicted for its memory",
+				Parse:   parseOnOff,
 			},
 			{
 				Name: "no-touch", Syntax: "<ON | OFF>",
 				Summary: "Controls whether commands sent by the client will alter the LRU/LFU of the keys they access.",
 				Group:   "connection", Since: "7.2.0", Arity: 3, Flags: NoScript | Loading | Stale,
-				Parse: parseOnOff,
+				Differs: "Accepted without effect: reads leave no trace",
+				Parse:   parseOnOff,
 			},
 			{
 				Name: "pause", Syntax: "timeout [WRITE | ALL]", Summary: "Stop processing commands from clients for some time",
 				Group: "connection", Since: "2.9.50", Arity: -3, Flags: Admin | NoScript | Loading | Stale,
-				Parse: parseClientPause,
+				Differs: "The purge of the dead goes on",
+				Parse:   parseClientPause,
 			},
 			{
 				Name: "reply", Syntax: "<ON | OFF | SKIP>", Summary: "Instruct the server whether to reply to commands",
 				Group: "connection", Since: "3.2.0", Arity: 3, Flags: NoScript | Loading | Stale,
-				Parse: parseClientReply,
+				Differs: "In a transaction it counts from the next command on; Redis cuts the reply of EXEC short",
+				Parse:   parseClientReply,
 			},
 			{
 				Name: "setinfo", Syntax: "<LIB-NAME libname | LIB-VER libver>",
@@ -98,7 +105,8 @@ var connectionCommands = []Command{
 	{
 		Name: "hello", Syntax: "[protover [AUTH username password] [SETNAME clientname]]", Summary: "Handshake with Redis",
 		Group: "connection", Since: "6.0.0", Arity: -1, Flags: NoScript | Loading | Stale | Fast | NoAuth | AllowBusy,
-		Parse: parseHello,
+		Differs: "All options are checked before one takes effect; in Redis AUTH happens before a wrong option after it is found",
+		Parse:   parseHello,
 	},
 	{
 		Name: "ping", Syntax: "[message]", Summary: "Ping the server",
@@ -122,7 +130,8 @@ var connectionCommands = []Command{
 	{
 		Name: "select", Syntax: "<index | container>", Summary: "Change the selected database for the current connection",
 		Group: "connection", Since: "1.0.0", Arity: 2, Flags: Loading | Stale | Fast,
-		Parse: parseSelect,
+		Differs: "Takes the name of a container, too",
+		Parse:   parseSelect,
 	},
 }
 

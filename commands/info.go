@@ -27,12 +27,14 @@ var serverCommands = []Command{
 		Name: "info", Syntax: "[section [section ...]]", Summary: "Get information and statistics about the server",
 		Group: "server", Since: "1.0.0", Arity: -1, Flags: Loading | Stale, Scope: ScopeSweep,
 		Categories: "dangerous", Tips: "nondeterministic_output request_policy:all_shards response_policy:special",
-		Parse: parseInfo,
+		Differs: "Only figures that are true here, and more of them: of containers, the purge, the journal. What is missing belongs to what is missing, such as replicas",
+		Parse:   parseInfo,
 	},
 	{
 		Name: "time", Summary: "Return the current server time", Group: "server", Since: "2.6.0",
 		Arity: 1, Flags: Loading | Stale | Fast, Tips: "nondeterministic_output",
-		Parse: just(tellTime),
+		Differs: "Ticks in milliseconds, and never runs backwards",
+		Parse:   just(tellTime),
 	},
 }
 
@@ -283,8 +285,16 @@ func (r *infoReport) statistics() {
 }
 
 func (r *infoReport) replication() {
+	// There is nothing to replicate to: what programs that look for it find is Redis' state before any
+	// replica has come.
 	r.put("role", "master")
 	r.put("connected_slaves", 0)
+	r.put("master_failover_state", "no-failover")
+	r.put("master_replid", runID())
+	r.put("master_repl_offset", 0)
+	r.put("second_repl_offset", -1)
+	r.put("repl_backlog_active", 0)
+	r.put("repl_backlog_histlen", 0)
 }
 
 func (r *infoReport) cpu() {

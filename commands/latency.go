@@ -18,9 +18,10 @@ import (
 var latencyCommand = Command{
 	Name: "latency", Summary: "A container for latency diagnostics commands", Group: "server", Since: "2.8.13", Arity: -2,
 	Sub: []Command{
-		latencyRow("doctor", "", "Return a human readable latency analysis report.", 2,
+		withDiffers(latencyRow("doctor", "", "Return a human readable latency analysis report.", 2,
 			"nondeterministic_output request_policy:all_nodes response_policy:special",
 			just(func(x *Context) Reply { return Verbatim(x.Engine.Latency.report()) })),
+			"Gives other advice"),
 		latencyRow("graph", "event", "Return a latency graph for the event.", 3,
 			"nondeterministic_output request_policy:all_nodes response_policy:special", parseLatencyGraph),
 		latencyHelp(),
@@ -29,8 +30,9 @@ var latencyCommand = Command{
 			"nondeterministic_output request_policy:all_nodes response_policy:special", parseLatencyHistogram), "7.0.0"),
 		latencyRow("history", "event", "Return timestamp-latency samples for the event.", 3,
 			"nondeterministic_output request_policy:all_nodes response_policy:special", parseLatencyHistory),
-		latencyRow("latest", "", "Return the latest latency samples for all events.", 2,
+		withDiffers(latencyRow("latest", "", "Return the latest latency samples for all events.", 2,
 			"nondeterministic_output request_policy:all_nodes response_policy:special", just(latencyLatest)),
+			"The events are `command`, `fast-command` and `aof-write`, the wait for the commit"),
 		latencyRow("reset", "[event [event ...]]", "Reset latency data for one or more events.", -2,
 			"request_policy:all_nodes response_policy:all_succeeded", parseLatencyReset),
 	},

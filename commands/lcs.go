@@ -8,7 +8,8 @@ var lcsCommand = Command{
 	Name: "lcs", Syntax: "key1 key2 [LEN] [IDX] [MINMATCHLEN len] [WITHMATCHLEN]", Arity: -3,
 	Summary: "Find longest common substring", Group: "string", Since: "7.0.0",
 	Flags: ReadOnly | Lengthy, Keys: Keys{1, 2, 1},
-	Parse: parseLCS,
+	Differs: "The table that it fills takes at most `max-value-size`; in Redis 512 MB",
+	Parse:   parseLCS,
 }
 
 // lcsOptions are those of LCS.

@@ -15,17 +15,20 @@ var memoryCommand = Command{
 		{
 			Name: "doctor", Summary: "Outputs memory problems report", Group: "server", Since: "4.0.0", Arity: 2,
 			Scope: ScopeSweep, Tips: "nondeterministic_output request_policy:all_shards response_policy:special",
-			Parse: just(func(x *Context) Reply { return Verbatim(diagnose(x.memoryFigures())) }),
+			Differs: "Finds other issues",
+			Parse:   just(func(x *Context) Reply { return Verbatim(diagnose(x.memoryFigures())) }),
 		},
 		withSince(helpRow("memory", "server"), "4.0.0"),
 		{
 			Name: "malloc-stats", Summary: "Show allocator internal stats", Group: "server", Since: "4.0.0", Arity: 2,
-			Tips:  "nondeterministic_output request_policy:all_shards response_policy:special",
-			Parse: just(func(*Context) Reply { return Verbatim(allocatorReport()) }),
+			Tips:    "nondeterministic_output request_policy:all_shards response_policy:special",
+			Differs: "Those of Go's runtime",
+			Parse:   just(func(*Context) Reply { return Verbatim(allocatorReport()) }),
 		},
 		{
 			Name: "purge", Summary: "Ask the allocator to release memory", Group: "server", Since: "4.0.0", Arity: 2,
-			Tips: "request_policy:all_shards response_policy:all_succeeded",
+			Tips:    "request_policy:all_shards response_policy:all_succeeded",
+			Differs: "Collects garbage and returns what is free",
 			Parse: just(func(*Context) Reply {
 				debug.FreeOSMemory()
 				return OK
@@ -34,12 +37,14 @@ var memoryCommand = Command{
 		{
 			Name: "stats", Summary: "Show memory usage details", Group: "server", Since: "4.0.0", Arity: 2,
 			Scope: ScopeSweep, Tips: "nondeterministic_output request_policy:all_shards response_policy:special",
-			Parse: just(memoryStats),
+			Differs: "The figures there are in Go: no caches and backlogs by kind of client",
+			Parse:   just(memoryStats),
 		},
 		{
 			Name: "usage", Syntax: "key [SAMPLES count]", Summary: "Estimate the memory usage of a key",
 			Group: "server", Since: "4.0.0", Arity: -3, Flags: ReadOnly, Keys: Keys{2, 2, 1}, Access: "RO",
-			Parse: parseMemoryUsage,
+			Differs: "By the server's own account",
+			Parse:   parseMemoryUsage,
 		},
 	},
 }

@@ -9,7 +9,8 @@ import (
 var monitorCommand = Command{
 	Name: "monitor", Summary: "Listen for all requests received by the server in real time", Group: "server", Since: "1.0.0",
 	Arity: 1, Flags: Admin | NoScript | Loading | Stale,
-	Parse: just(monitor),
+	Differs: "Who does not keep up is disconnected",
+	Parse:   just(monitor),
 }
 
 // monitor makes the session one that is shown all commands. As in Redis, who monitors already gets no

@@ -15,13 +15,15 @@ var moveCommands = []Command{
 		Name: "copy", Syntax: "source destination [DB destination-db] [REPLACE]", Arity: -3,
 		Summary: "Copy a key", Group: "generic", Since: "6.2.0",
 		Flags: Write | DenyOOM, Keys: Keys{1, 2, 1}, Access: "RO access, OW update",
-		Parse: parseCopy,
+		Differs: "DB takes the name of a container, too",
+		Parse:   parseCopy,
 	},
 	{
 		Name: "move", Syntax: "key db", Arity: 3,
 		Summary: "Move a key to another database", Group: "generic", Since: "1.0.0",
 		Flags: Write | Fast, Keys: OneKey,
-		Parse: parseMove,
+		Differs: "Takes the name of a container, too",
+		Parse:   parseMove,
 	},
 	{
 		Name: "rename", Syntax: "key newkey", Arity: 3,
@@ -39,15 +41,17 @@ var moveCommands = []Command{
 		Name: "swapdb", Syntax: "index1 index2", Arity: 3,
 		Summary: "Swaps two Redis databases", Group: "server", Since: "4.0.0",
 		Flags: Write | Fast, Scope: ScopeAll, Categories: "keyspace dangerous",
-		Parse: parseSwapDB,
+		Differs: "Takes the names of containers, too; what they hold changes places, not their defaults",
+		Parse:   parseSwapDB,
 	},
 	{
 		Name: "touch", Syntax: "key [key ...]", Arity: -2,
 		Summary: "Alters the last access time of a key(s). Returns the number of existing keys specified.",
 		Group:   "generic", Since: "3.2.1",
 		Flags: ReadOnly | Fast, Keys: AllKeys, Access: "RO",
-		Tips:  "request_policy:multi_shard response_policy:agg_sum",
-		Parse: parseExists, // there is no time of access to alter; DOC.TOUCH restarts a document's clock
+		Tips:    "request_policy:multi_shard response_policy:agg_sum",
+		Differs: "Only counts: no time of access is kept. `DOC.TOUCH` restarts a document's clock",
+		Parse:   parseExists, // there is no time of access to alter; DOC.TOUCH restarts a document's clock
 	},
 }
 

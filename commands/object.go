@@ -9,14 +9,17 @@ var objectCommand = Command{
 	Name: "object", Summary: "A container for object introspection commands",
 	Group: "generic", Since: "2.2.3", Arity: -2,
 	Sub: []Command{
-		objectRow("encoding", "Inspect the internal encoding of a Redis object", "2.2.3",
+		withDiffers(objectRow("encoding", "Inspect the internal encoding of a Redis object", "2.2.3",
 			func(it keyspace.Item) Reply { return Bulk(encoding(it)) }),
+			"What Redis would make of the value if it were set now; `json` of documents. There is one encoding only, so APPEND leaves no trace"),
 		objectRow("freq", "Get the logarithmic access frequency counter of a Redis object", "4.0.0",
 			func(keyspace.Item) Reply { return Fail(errNoLFU) }),
 		withSince(helpRow("object", "generic"), "6.2.0"),
-		objectRow("idletime", "Get the time since a Redis object was last accessed", "2.2.3",
+		withDiffers(objectRow("idletime", "Get the time since a Redis object was last accessed", "2.2.3",
 			func(keyspace.Item) Reply { return Fail(errNoIdleTime) }),
-		objectRow("refcount", "Get the number of references to the value of the key", "2.2.3", refCount),
+			"Answers an error: reads leave no trace, which keeps them fast on many processors"),
+		withDiffers(objectRow("refcount", "Get the number of references to the value of the key", "2.2.3", refCount),
+			"By the value: nothing is shared"),
 	},
 }
 
@@ -39,6 +42,11 @@ func objectRow(name, summary, since string, tell func(it keyspace.Item) Reply) C
 			}, nil
 		},
 	}
+}
+
+func withDiffers(c Command, differs string) Command {
+	c.Differs = differs
+	return c
 }
 
 func withSince(c Command, version string) Command {

@@ -21,12 +21,14 @@ var persistenceCommands = []Command{
 	{
 		Name: "bgrewriteaof", Summary: "Asynchronously rewrite the append-only file",
 		Group: "server", Since: "1.0.0", Arity: 1, Flags: Admin | NoScript | NoAsyncLoading,
-		Parse: just(func(x *Context) Reply { return x.compact("Background append only file rewriting") }),
+		Differs: "A compaction of the stores; data are safe without it",
+		Parse:   just(func(x *Context) Reply { return x.compact("Background append only file rewriting") }),
 	},
 	{
 		Name: "bgsave", Syntax: "[SCHEDULE]", Summary: "Asynchronously save the dataset to disk",
 		Group: "server", Since: "1.0.0", Arity: -1, Flags: Admin | NoScript | NoAsyncLoading,
-		Parse: parseBgsave,
+		Differs: "A checkpoint of the journal; data are safe without it",
+		Parse:   parseBgsave,
 	},
 	{
 		Name: "compact", Arity: 1,
@@ -39,12 +41,14 @@ var persistenceCommands = []Command{
 		Name: "lastsave", Summary: "Get the UNIX time stamp of the last successful save to disk",
 		Group: "server", Since: "1.0.0", Arity: 1, Flags: Loading | Stale | Fast,
 		Categories: "admin dangerous", Tips: "nondeterministic_output",
-		Parse: just(func(x *Context) Reply { return Integer(x.Engine.Keyspace.LastSave() / 1000) }),
+		Differs: "The time of the last checkpoint",
+		Parse:   just(func(x *Context) Reply { return Integer(x.Engine.Keyspace.LastSave() / 1000) }),
 	},
 	{
 		Name: "save", Summary: "Synchronously save the dataset to disk",
 		Group: "server", Since: "1.0.0", Arity: 1, Flags: Admin | NoScript | NoAsyncLoading | NoMulti,
-		Parse: just(save),
+		Differs: "A checkpoint; nobody waits for it but who asked, and data are safe without it",
+		Parse:   just(save),
 	},
 }
 

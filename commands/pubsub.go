@@ -12,14 +12,16 @@ var pubsubCommands = []Command{
 	{
 		Name: "psubscribe", Syntax: "pattern [pattern ...]", Arity: -2,
 		Summary: "Listen for messages published to channels matching the given patterns", Group: "pubsub", Since: "2.0.0",
-		Flags: PubSub | NoScript | Loading | Stale | Listening,
-		Parse: func(in *Input) (Run, error) { return parseSubscribe(in, toPattern, "psubscribe") },
+		Flags:   PubSub | NoScript | Loading | Stale | Listening,
+		Differs: "The pattern is bounded as that of `KEYS`",
+		Parse:   func(in *Input) (Run, error) { return parseSubscribe(in, toPattern, "psubscribe") },
 	},
 	{
 		Name: "publish", Syntax: "channel message", Arity: 3,
 		Summary: "Post a message to a channel", Group: "pubsub", Since: "2.0.0",
-		Flags: PubSub | Loading | Stale | Fast | Publishes,
-		Parse: func(in *Input) (Run, error) { return parsePublish(in, toChannel) },
+		Flags:   PubSub | Loading | Stale | Fast | Publishes,
+		Differs: "Leaves when all that the sender did before is committed, in the order in which it happened",
+		Parse:   func(in *Input) (Run, error) { return parsePublish(in, toChannel) },
 	},
 	pubsubCommand,
 	{
@@ -67,7 +69,8 @@ var pubsubCommand = Command{
 		{
 			Name: "channels", Syntax: "[pattern]", Summary: "List active channels",
 			Group: "pubsub", Since: "2.8.0", Arity: -2, Flags: PubSub | Loading | Stale,
-			Parse: func(in *Input) (Run, error) { return parseActive(in, toChannel) },
+			Differs: "The pattern is bounded as that of `KEYS`",
+			Parse:   func(in *Input) (Run, error) { return parseActive(in, toChannel) },
 		},
 		pubsubHelp(),
 		{
@@ -83,7 +86,8 @@ var pubsubCommand = Command{
 		{
 			Name: "shardchannels", Syntax: "[pattern]", Summary: "List active shard channels",
 			Group: "pubsub", Since: "7.0.0", Arity: -2, Flags: PubSub | Loading | Stale,
-			Parse: func(in *Input) (Run, error) { return parseActive(in, toShard) },
+			Differs: "As `PUBSUB CHANNELS`",
+			Parse:   func(in *Input) (Run, error) { return parseActive(in, toShard) },
 		},
 		{
 			Name: "shardnumsub", Syntax: "[shardchannel [shardchannel ...]]", Summary: "Get the count of subscribers for shard channels",

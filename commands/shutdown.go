@@ -8,8 +8,9 @@ var shutdownCommand = Command{
 	Name: "shutdown", Syntax: "[NOSAVE | SAVE] [NOW] [FORCE] [ABORT]",
 	Summary: "Synchronously save the dataset to disk and then shut down the server",
 	Group:   "server", Since: "1.0.0", Arity: -1,
-	Flags: Admin | NoScript | Loading | Stale | NoMulti | AllowBusy,
-	Parse: parseShutdown,
+	Flags:   Admin | NoScript | Loading | Stale | NoMulti | AllowBusy,
+	Differs: "Loses nothing, whichever word follows; while the disk fails it takes FORCE or NOSAVE",
+	Parse:   parseShutdown,
 }
 
 func parseShutdown(in *Input) (Run, error) {
