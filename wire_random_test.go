@@ -222,7 +222,7 @@ func written(pipeline [][]string) string {
 // are called with senseless arguments only.
 var incomparable = []string{
 	"command *", "info", "time", "lastsave", "memory *", "latency doctor", "latency histogram", // figures and lists of what there is
-	"client id", "client info", "client list", "client kill", "client help", "config help", "latency help", "memory help", // what there is
+	"client id", "client info", "client list", "client kill", "client help", "config help", "latency help", "memory help", "acl help", "module help", // what there is
 	"config get", "config set", "config rewrite", "config resetstat", // options differ
 	"randomkey", "object encoding", "object refcount", "object idletime", // chance, and representation
 	"bgsave", "bgrewriteaof", "save", "shutdown", "monitor", "client pause", // act on the process

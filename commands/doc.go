@@ -33,7 +33,7 @@
 // Families: strings.go (SET and its relatives), ranges.go and lcs.go (parts of strings), keys.go (keys of
 // any type), move.go (COPY, RENAME, SWAPDB), object.go, expire.go (EXPIRE, TTL), transactions.go,
 // pubsub.go, containers.go, documents.go with document_read.go, document_write.go, patch.go and merge.go,
-// connection.go, and for the server itself info.go, config.go, command_cmd.go, and to
+// connection.go, and for the server itself info.go, config.go, command_cmd.go, greeting.go, and to
 // watch it slowlog.go, latency.go and monitor.go. What is counted is in statistics.go, commandstats.go and
 // rates.go.
 //

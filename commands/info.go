@@ -226,6 +226,7 @@ func (r *infoReport) memory() {
 		r.put("mem_fragmentation_bytes", int64(m.resident)-int64(m.used))
 	}
 	r.put("mem_allocator", runtime.Version())
+	r.put("lazyfree_pending_objects", 0) // what is dropped is gone at once; the garbage collector returns the memory
 	r.put("gc_cycles", garbageCycles())
 }
 

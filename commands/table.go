@@ -65,6 +65,7 @@ var families = [][]Command{
 	persistenceCommands,
 	{memoryCommand},
 	{shutdownCommand},
+	{aclCommand, moduleCommand},
 }
 
 // All gives every command in the order of their names, for whoever lists or documents them.

@@ -27,7 +27,7 @@ var notMetrics = []string{
 	"rdb_saves", "aof_enabled", "aof_rewrite_scheduled", "aof_rewrites", "aof_current_size", "aof_last_bgrewrite_status",
 	"instantaneous_input_kbps", "instantaneous_output_kbps", "expired_stale_perc", "expired_time_cap_reached_count",
 	"expire_cycle_cpu_milliseconds", "used_cpu_sys_children", "used_cpu_user_children", "cluster_enabled",
-	"connected_slaves", "master_repl_offset", "second_repl_offset", "repl_backlog_active", "repl_backlog_histlen",
+	"lazyfree_pending_objects", "connected_slaves", "master_repl_offset", "second_repl_offset", "repl_backlog_active", "repl_backlog_histlen",
 }
 
 // Every number that INFO gives is a metric unless it is named above, and every metric is in INFO.
