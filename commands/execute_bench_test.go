@@ -11,9 +11,13 @@ import (
 // BenchmarkExecute is the way of one command through the engine, without sockets and commits. Its
 // allocation is the closure that Parse returns, and what SET keeps.
 func BenchmarkExecute(b *testing.B) {
-	for _, line := range []string{"PING", "GET k", "SET k v", "GET nobody"} {
+	document := `{"id":"order-000123","total":149.95,"note":"` + strings.Repeat("x", 230) + `"}`
+	for _, line := range []string{
+		"PING", "GET k", "SET k v", "GET nobody",
+		"DOC.PUT 0 d " + document, "DOC.GET 0 d", "DOC.GET 0 d WITHMETA", "DOC.TTL 0 d", "DOC.PATCH 0 d INCR /total 1",
+	} {
 		args := strings.Fields(line)
-		b.Run(line, func(b *testing.B) {
+		b.Run(strings.TrimSuffix(line, document), func(b *testing.B) {
 			e := newBenchEngine(b)
 			s := NewSession(1, "", "", 0)
 			b.ReportAllocs()
@@ -41,7 +45,7 @@ type quickHost struct{ *testHost }
 func (quickHost) PasswordSet() bool { return false }
 func (quickHost) MaxValueSize() int { return 16 << 20 }
 
-// newBenchEngine gives an engine on a keyspace with the system's clock, which holds the plain key k.
+// newBenchEngine gives an engine on a keyspace with the system's clock, which holds the plain key k and the document d.
 func newBenchEngine(b *testing.B) *Engine {
 	ks, err := keyspace.Open(keyspace.Options{Dir: b.TempDir(), Fsync: keyspace.No, NoPurge: true})
 	if err != nil {
@@ -54,5 +58,6 @@ func newBenchEngine(b *testing.B) *Engine {
 		}
 	})
 	e.Execute(NewSession(1, "", "", 0), []string{"SET", "k", strings.Repeat("v", 285)})
+	e.Execute(NewSession(1, "", "", 0), []string{"DOC.PUT", "0", "d", `{"id":"order-000123","total":149.95}`})
 	return e
 }

@@ -165,3 +165,15 @@ func redisMatch(pattern, s string) bool {
 	}
 	return p == len(pattern) && s == ""
 }
+
+func BenchmarkMatchGlob(b *testing.B) {
+	id := "order:2024-03-01:000123:line-17"
+	for _, pattern := range []string{"order:*", "*:line-17", "*2024*line*", "order:????-03-*", "order:[0-9]*-17"} {
+		b.Run(pattern, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				MatchGlob(pattern, id)
+			}
+		})
+	}
+}

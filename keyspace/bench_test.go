@@ -5,6 +5,7 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"mayfly/expiry"
 )
@@ -98,4 +99,71 @@ func BenchmarkMemory(b *testing.B) {
 		runtime.KeepAlive(ids)
 		b.StartTimer()
 	}
+}
+
+// BenchmarkSample is what the active purge does all the time: draws of items that live, and of ones that
+// are dead, which it removes. One draw is one operation.
+func BenchmarkSample(b *testing.B) {
+	const n, draws = 100_000, 64
+	for _, dead := range []bool{false, true} {
+		b.Run(map[bool]string{false: "living", true: "dead"}[dead], func(b *testing.B) {
+			clock := expiry.NewManualClock(1)
+			ks, err := Open(Options{Dir: b.TempDir(), NoPurge: true, Clock: clock})
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer ks.Close()
+			ids := benchIDs(n)
+			var tx Tx
+			fill := func() (left int) {
+				for i, id := range ids {
+					ks.BeginKey(&tx, id)
+					end := tx.Now() + int64(n) + 1 // later than the first of all
+					if i < 16 || dead {
+						end = tx.Now() + 1
+					}
+					tx.Put(tx.Container("0"), id, Document, benchBody, end)
+					if ticket := tx.Close(); i%1000 == 999 {
+						ks.Wait(ticket)
+					}
+				}
+				clock.Advance(time.Millisecond)
+				return n
+			}
+			left := fill()
+			pools := ks.pools(0, 1024)
+			b.ReportAllocs()
+			b.ResetTimer()
+			for i := 0; i < b.N; {
+				if dead && left < len(pools)*draws {
+					b.StopTimer()
+					left = fill()
+					b.StartTimer()
+				}
+				for _, pool := range pools {
+					drawn, gone := pool.Sample(draws)
+					i += drawn
+					left -= gone
+				}
+			}
+			b.StopTimer() // closing folds all into the stores
+		})
+	}
+}
+
+// BenchmarkScan visits ten items, as SCAN does unless told otherwise.
+func BenchmarkScan(b *testing.B) {
+	ks := openBench(b)
+	var tx Tx
+	for _, id := range benchIDs(100_000) {
+		benchPut(ks, &tx, id)
+	}
+	b.ReportAllocs()
+	cursor, visited := uint64(0), 0
+	for b.Loop() {
+		ks.BeginSweep(&tx)
+		cursor = tx.Scan(tx.Container("0"), cursor, 10, func(string, Item) { visited++ })
+		tx.Close()
+	}
+	b.ReportMetric(float64(visited)/float64(b.N), "items/op")
 }
