@@ -86,6 +86,12 @@ func TestClientsThatTakeNoReplies(t *testing.T) {
 			_, _ = io.WriteString(c, words("MGET", "a", "b", "c"))
 		}
 	}
+	var last int64
+	waitFor(t, "the server to write no more", func() bool {
+		before := last
+		last = figure(t, db, "total_net_output_bytes")
+		return last-before < 1<<20 && figure(t, db, "mem_clients_normal") > 8<<20
+	})
 	var keys []string
 	for range 40 {
 		keys = append(keys, "a", "b", "c")

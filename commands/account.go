@@ -2,6 +2,7 @@ package commands
 
 import (
 	"cmp"
+	"math/bits"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -14,15 +15,17 @@ import (
 //
 // Who brings the sum above the limit is refused if all others hold less; else the greatest are
 // disconnected, as Redis does (maxmemory-clients), so that a few who hoard keep nobody else from
-// working.
+// working. Of those who hold about the same, by a factor of two, it is first whoever has given nothing
+// back for the longest: one who takes his replies is better off than one who does not.
 type ClientMemory struct {
 	// Evicted, if not nil, is called for a client that is disconnected because it holds too much
 	// (bytes). It must not wait.
 	Evicted func(s *Session, held int)
 
-	limit   atomic.Int64 // bytes; 0: none
-	used    atomic.Int64 // what the accounts report, together
-	evicted atomic.Int64 // clients disconnected
+	limit   atomic.Int64  // bytes; 0: none
+	used    atomic.Int64  // what the accounts report, together
+	evicted atomic.Int64  // clients disconnected
+	returns atomic.Uint64 // how many times something was given back
 
 	mu       sync.Mutex // protects accounts
 	accounts map[*Account]struct{}
@@ -69,18 +72,16 @@ func (m *ClientMemory) makeRoom(a *Account) bool {
 	if !m.exceeded() {
 		return true // somebody else has been faster
 	}
-	type rival struct {
-		account *Account
-		held    int
-	}
-	mine := a.Held()
-	var rivals []rival
+	mine := a.holder()
+	var rivals []holder
 	for other := range m.accounts {
-		if held := other.Held(); other != a && held >= mine {
-			rivals = append(rivals, rival{other, held})
+		if h := other.holder(); other != a && h.class() >= mine.class() {
+			rivals = append(rivals, h)
 		}
 	}
-	slices.SortFunc(rivals, func(x, y rival) int { return cmp.Compare(y.held, x.held) })
+	slices.SortFunc(rivals, func(x, y holder) int {
+		return cmp.Or(cmp.Compare(y.class(), x.class()), cmp.Compare(x.returned, y.returned))
+	})
 	target := m.limit.Load() - m.limit.Load()/spare
 	for _, r := range rivals {
 		if m.used.Load() <= target {
@@ -96,15 +97,25 @@ func (m *ClientMemory) makeRoom(a *Account) bool {
 	return !m.exceeded()
 }
 
+// holder is a client as it is compared with others.
+type holder struct {
+	account  *Account
+	held     int
+	returned uint64
+}
+
+func (h *holder) class() int { return bits.Len(uint(h.held)) }
+
 // Account is what one client makes the server keep. A nil account is never refused anything. Safe for
 // concurrent use.
 type Account struct {
 	memory  *ClientMemory
 	session *Session
 
-	mu   sync.Mutex // protects what follows
-	held int        // bytes
-	over bool       // the client is being disconnected, or has gone
+	mu       sync.Mutex // protects what follows
+	held     int        // bytes
+	over     bool       // the client is being disconnected, or has gone
+	returned uint64     // ClientMemory.returns when the client gave something back or began to hold
 }
 
 // Take asks for size bytes more and tells whether they were granted. If they were not, all clients
@@ -124,6 +135,22 @@ func (a *Account) Take(size int) bool {
 	return false
 }
 
+// Hold is Take for what cannot be refused any more, a reply: if the client holds more than all others, so
+// be it. It returns how much is to be given back, 0 if the client is being disconnected.
+func (a *Account) Hold(size int) int {
+	if a == nil {
+		return 0
+	}
+	more, open := a.add(size)
+	if !open {
+		return 0
+	}
+	if more && a.memory.exceeded() {
+		a.memory.makeRoom(a)
+	}
+	return size
+}
+
 // Give returns size bytes that were taken.
 func (a *Account) Give(size int) {
 	if a != nil {
@@ -141,6 +168,12 @@ func (a *Account) Held() int {
 	return a.held
 }
 
+func (a *Account) holder() holder {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return holder{a, a.held, a.returned}
+}
+
 // add changes what is held. It tells whether all accounts together hold more now, and whether the
 // account is still open.
 func (a *Account) add(size int) (more, open bool) {
@@ -153,6 +186,12 @@ func (a *Account) add(size int) (more, open bool) {
 	a.held += size
 	if steps := a.held/accountStep - before; steps != 0 {
 		a.memory.used.Add(int64(steps) * accountStep)
+		switch {
+		case steps < 0:
+			a.returned = a.memory.returns.Add(1)
+		case before == 0: // it begins to hold something
+			a.returned = a.memory.returns.Load()
+		}
 		return steps > 0, true
 	}
 	return false, true

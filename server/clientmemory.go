@@ -26,19 +26,16 @@ func (s *Server) boundClients() {
 }
 
 // holdReply puts a big reply on the client's account for as long as it takes to send it, and returns
-// with how much. One alone is never refused for its size: what is in it are mostly items, which are
-// not copied, so that a client may well ask for more than the limit if it takes it in time. The error
-// is errClientMemory.
-func (c *conn) holdReply(r *commands.Reply) (paid int, err error) {
+// with how much. One alone may be larger than the limit: what is in it are mostly items, which are not
+// copied, so that a client may well ask for that if it takes it in time. So none counts for more than
+// a part of the limit, which also keeps whoever asks next from being the one who holds most.
+func (c *conn) holdReply(r *commands.Reply) int {
 	const most = 32 // a part in so many of the limit
-	paid = weight(r)
+	size := int64(weight(r))
 	if limit := c.server.Settings().MaxMemoryClients; limit > 0 {
-		paid = int(min(int64(paid), limit/most))
+		size = min(size, limit/most)
 	}
-	if !c.session.Account.Take(paid) {
-		return 0, errClientMemory
-	}
-	return paid, nil
+	return c.session.Account.Hold(int(size))
 }
 
 // weight is about how many bytes a reply keeps in memory. The same string several times in a row, as in

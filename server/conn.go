@@ -423,11 +423,7 @@ func (c *conn) send(b *batch) error {
 // leaves first.
 func (c *conn) stream(b *batch, r *commands.Reply) error {
 	ticket := c.session.Ticket
-	paid, err := c.holdReply(r)
-	if err != nil {
-		return c.reject(b, err)
-	}
-	defer c.session.Account.Give(paid)
+	defer c.session.Account.Give(c.holdReply(r))
 	if c.outbox != nil {
 		c.outbox.hold() // no message comes between the pieces
 	}

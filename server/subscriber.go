@@ -32,10 +32,7 @@ func (c *conn) write(p []byte) error {
 	if c.guard.loan != nil {
 		held += len(c.guard.loan.bytes) - c.guard.loan.paid
 	}
-	if !c.session.Account.Take(held) {
-		return errClientMemory
-	}
-	defer c.session.Account.Give(held)
+	defer c.session.Account.Give(c.session.Account.Hold(held))
 	return c.socket.send(p)
 }
 
