@@ -81,7 +81,10 @@ func (l *loader) loadCatalogue() (err error) {
 		return err
 	}
 	return ks.catStore.load(func(key, rec string) error {
-		return l.catalogueRecord(key, rec, false)
+		if err := l.catalogueRecord(key, rec, false); err != nil {
+			return fmt.Errorf("%s: %w", ks.catStore.path(), err)
+		}
+		return nil
 	})
 }
 
@@ -220,9 +223,12 @@ func (l *loader) catalogueRecord(key, rec string, deleted bool) error {
 		}
 		l.sawTime(it.TS)
 	}
-	if !strings.HasPrefix(key, containerPrefix) {
-		l.epoch = max(l.epoch, it.Version) // the clock
+	if key == clockKey {
+		l.epoch = max(l.epoch, it.Version)
 		return nil
+	}
+	if !strings.HasPrefix(key, containerPrefix) { // a store under a wrong name
+		return fmt.Errorf("item %q does not belong into the catalogue", key)
 	}
 	number, err := containerNumber(key)
 	if err != nil {
