@@ -32,6 +32,8 @@ var modes = []mode{
 	{"compare", "side by side with Redis, all that workloads.go lists", benchCompare},
 	{"growth", "reads, writes and memory with 10,000 to 10,000,000 documents", benchGrowth},
 	{"purge", "documents that die over a minute: the share of dead in memory and what the purge costs", benchPurge},
+	{"compaction", "the latency of requests while the server compacts or backs up, compared with that at rest", benchCompaction},
+	{"disk", "how much disk documents take that are written and die at a steady pace", benchDisk},
 }
 
 // options are what the command line sets for all modes.
@@ -99,7 +101,7 @@ func main() {
 	flag.Usage = func() {
 		fmt.Fprint(os.Stderr, "usage: go run ./bench [flags] [mode ...]\n\nmodes, "+strings.Join(usual, " and ")+" if none is named:\n")
 		for _, m := range modes {
-			fmt.Fprintf(os.Stderr, "  %-8s %s\n", m.name, m.purpose)
+			fmt.Fprintf(os.Stderr, "  %-10s %s\n", m.name, m.purpose)
 		}
 		fmt.Fprint(os.Stderr, "\nflags:\n")
 		flag.PrintDefaults()

@@ -1,0 +1,219 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+)
+
+// The bench of what goes on beside the requests. Documents are read and written, half and half, at half
+// the pace that the server keeps up with, whether or not earlier requests have been answered
+// (openLoop). Their latency while nothing else is asked of the server is compared with that while it
+// compacts all partitions, again and again, and while it backs up. Checkpoints are part of all of it:
+// what is written makes them.
+
+// besides is what a server does beside the requests in a phase of the bench.
+type besides struct {
+	name  string
+	start func(ctx context.Context, s *server, n int) error // starts it for the n-th time; nil: nothing
+	done  string                                            // the field of INFO that counts it; empty: start waits for the end
+}
+
+func benchCompaction(ctx context.Context, o options) error {
+	s, err := mayflyKind.start(ctx, o)
+	if err != nil {
+		return err
+	}
+	defer s.remove()
+	if err := s.load(ctx, o.ids()); err != nil {
+		return err
+	}
+	mixed := func(*rand.Rand) request { return s.mixed(o.ids()) }
+	peak, err := closedLoop(ctx, s.addr, connections, o.span(5*time.Second), mixed)
+	if err != nil {
+		return err
+	}
+	pace := peak / 2
+	backups, err := os.MkdirTemp("", "mayfly-bench-backups-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(backups)
+	phases := []besides{
+		{"nothing", nil, ""},
+		{"COMPACT", func(ctx context.Context, s *server, _ int) error {
+			_, err := s.do(ctx, "COMPACT")
+			return err
+		}, "compactions"},
+		{"nothing, again", nil, ""},
+		{"BACKUP", func(ctx context.Context, s *server, n int) error {
+			path := filepath.Join(backups, strconv.Itoa(n))
+			_, err := s.do(ctx, "BACKUP", path)
+			return errors.Join(err, os.RemoveAll(path))
+		}, ""},
+	}
+	var rows [][]string
+	var idle paced
+	for i, b := range phases {
+		if err := quiet(ctx, s); err != nil {
+			return err
+		}
+		p, times, err := s.beside(ctx, b, pace, o.span(25*time.Second), mixed)
+		if err != nil {
+			return err
+		}
+		if i == 0 {
+			idle = p
+		}
+		row := []string{b.name, times}
+		for _, percentile := range []float64{50, 99, 99.9, 100} {
+			ns, of := p.latency.ValueAtPercentile(percentile), idle.latency.ValueAtPercentile(percentile)
+			row = append(row, fmt.Sprintf("%v (%.1f)", time.Duration(ns).Round(10*time.Microsecond), float64(ns)/float64(of)))
+		}
+		late := time.Duration(p.lateness.ValueAtPercentile(99))
+		rows = append(rows, append(row, late.Round(10*time.Microsecond).String()))
+	}
+	page := fmt.Sprintf("## Requests while the server compacts or backs up\n\n%d documents of %d bytes; %.0f requests a second, half of the most that it "+
+		"keeps up with, half of them reads. Latency from the moment at which a request is due, in brackets how many times that of the first row.\n\n",
+		o.ids(), bodySize, pace)
+	page += table([]string{"beside the requests", "how often", "p50", "p99", "p99.9", "max", "generator late, p99"}, rows)
+	return o.publish("compaction", page)
+}
+
+// load writes the documents of the set "key".
+func (s *server) load(ctx context.Context, n int) error {
+	if _, err := s.do(ctx, s.newSet("key", -1)...); err != nil {
+		return err
+	}
+	return pipelined(ctx, s.addr, n, 0, func(b []byte, i int) []byte { return s.put(b, "key", i, body(i, -1), 0) }, nil)
+}
+
+// mixed reads or writes any of n documents.
+func (s *server) mixed(n int) request {
+	return func(b []byte, rng *rand.Rand) []byte {
+		i := rng.IntN(n)
+		if rng.IntN(2) == 0 {
+			return s.get(b, "key", i)
+		}
+		return s.put(b, "key", i, body(i, -1), 0)
+	}
+}
+
+// beside measures requests for a while beside something that is started again whenever it has ended, and
+// tells how often that was.
+func (s *server) beside(ctx context.Context, b besides, pace float64, during time.Duration, newRequest func(*rand.Rand) request) (p paced, times string, err error) {
+	before, err := s.figure(ctx, b.done)
+	if err != nil {
+		return p, "", err
+	}
+	stop := make(chan struct{})
+	failed := make(chan error, 1)
+	go func() {
+		var err error
+		p, err = openLoop(ctx, s.addr, connections, pace, stop, newRequest)
+		failed <- err
+	}()
+	began, started := time.Now(), 0
+	for time.Since(began) < during && ctx.Err() == nil && err == nil {
+		busy := 0
+		if b.start != nil && b.done != "" {
+			busy, err = s.figure(ctx, "aof_rewrite_in_progress")
+		}
+		if b.start != nil && busy == 0 && err == nil {
+			err = b.start(ctx, s, started)
+			started++
+		}
+		sleep(ctx, 50*time.Millisecond)
+	}
+	close(stop)
+	err = errors.Join(err, <-failed)
+	times = "-"
+	if b.start != nil {
+		times = strconv.Itoa(started)
+	}
+	if b.done != "" && err == nil {
+		after, failure := s.figure(ctx, b.done)
+		times, err = fmt.Sprintf("%d files", after-before), failure
+	}
+	return p, times, err
+}
+
+// figure gives a number of INFO's, 0 for none.
+func (s *server) figure(ctx context.Context, name string) (int, error) {
+	if name == "" {
+		return 0, nil
+	}
+	client := s.client(1)
+	defer client.Close()
+	info, err := client.Info(ctx, "persistence").Result()
+	return number(info, name), err
+}
+
+// benchDisk writes documents that soon die at a steady pace and looks at how much disk the data folder
+// takes in comparison with what lives.
+func benchDisk(ctx context.Context, o options) error {
+	s, err := mayflyKind.start(ctx, o)
+	if err != nil {
+		return err
+	}
+	defer s.remove()
+	const ttl = 15
+	if _, err := s.do(ctx, s.newSet("key", ttl)...); err != nil {
+		return err
+	}
+	living := o.ids() * 2 / 5
+	pace := living / ttl
+	during := o.span(2 * time.Minute)
+	written := make(chan error, 1)
+	go func() {
+		total := pace * int(during/time.Second)
+		written <- pipelined(ctx, s.addr, total, during, func(b []byte, i int) []byte { return s.put(b, "key", i, body(i, -1), ttl) }, nil)
+	}()
+	var worst, sum float64
+	looks := 0
+	began := time.Now()
+	for {
+		select {
+		case err = <-written:
+		case <-time.After(200 * time.Millisecond):
+			if time.Since(began) < 2*ttl*time.Second { // until as many die as are written
+				continue
+			}
+			var bytes int64
+			if bytes, err = folderSize(s.dir); err == nil {
+				share := float64(bytes) / float64(living*(bodySize+len(id("key", 0))))
+				worst, sum, looks = max(worst, share), sum+share, looks+1
+				continue
+			}
+		}
+		break
+	}
+	if err != nil {
+		return err
+	}
+	compactions, err := s.figure(ctx, "compactions")
+	if err != nil {
+		return err
+	}
+	page := fmt.Sprintf("## Disk\n\n%d documents of %d bytes a second, each of which lives for %d seconds, so that %d live at a time.\n\n", pace, bodySize, ttl, living)
+	page += table([]string{"measured for", "data folder, max", "data folder, mean", "files compacted"}, [][]string{{
+		during.String(), fmt.Sprintf("%.2f × the living", worst), fmt.Sprintf("%.2f × the living", sum/float64(looks)), strconv.Itoa(compactions),
+	}})
+	return o.publish("disk", page)
+}
+
+// folderSize is how many bytes the files of a folder have.
+func folderSize(dir string) (bytes int64, err error) {
+	entries, err := os.ReadDir(dir)
+	for _, e := range entries {
+		if info, err := e.Info(); err == nil { // else it has just gone
+			bytes += info.Size()
+		}
+	}
+	return bytes, err
+}
