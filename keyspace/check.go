@@ -2,8 +2,7 @@ package keyspace
 
 import (
 	"fmt"
-
-	"mayfly/expiry"
+	"slices"
 )
 
 // Check verifies the invariants of the whole keyspace and returns the first violation. It locks
@@ -49,9 +48,9 @@ func (ks *Keyspace) Check() error {
 		if used := p.used.Load(); memory != used {
 			return fmt.Errorf("partition %d counts %d bytes of memory, its tables have %d", i, used, memory)
 		}
-		for _, e := range p.dirty {
-			if !e.dirty {
-				return fmt.Errorf("partition %d: %q is in the dirty list without its mark", p.number, e.key)
+		for _, t := range p.dirty {
+			if !t.listed {
+				return fmt.Errorf("partition %d: the table of container %d is in the dirty list without its mark", p.number, t.number)
 			}
 		}
 	}
@@ -62,71 +61,89 @@ func (t *table) check(ks *Keyspace, p *partition, c *Container) error {
 	if t.number != c.number {
 		return fmt.Errorf("table has number %d, container %d", t.number, c.number)
 	}
-	living, plain, bytes, seq := 0, 0, int64(0), uint64(0)
-	for i, b := range t.roster {
-		if b.seq <= seq || b.seq >= t.nextSeq {
-			return fmt.Errorf("roster is out of order at berth %d", i)
-		}
-		seq = b.seq
-		if b.e == nil {
+	living, plains, bytes, seq := 0, 0, int64(0), uint64(0)
+	waiting := make(map[handle]bool) // to be stored
+	for _, h := range t.dirty {
+		waiting[h] = true
+	}
+	if len(t.dirty) > 0 && !(t.listed && slices.Contains(p.dirty, t)) {
+		return fmt.Errorf("table has dirty items, but the partition does not know")
+	}
+	for i := range t.roster.berths.n {
+		h, s := t.roster.at(i)
+		if h == 0 {
 			continue
 		}
+		if s <= seq || s >= t.roster.next {
+			return fmt.Errorf("roster is out of order at berth %d", i)
+		}
+		seq = s
 		living++
-		e := b.e
+		e := t.slab.at(h)
 		bytes += t.size(e)
-		if e.kind == Plain {
-			plain++
+		if e.has(plain) {
+			plains++
 		}
 		id := t.id(e)
 		switch {
-		case t.index[id] != e:
+		case t.find(id) != e:
 			return fmt.Errorf("%q is in the roster but not in the index", id)
 		case int(e.place) != i:
 			return fmt.Errorf("%q has place %d, stands at %d", id, e.place, i)
-		case e.gone:
+		case !e.has(present):
 			return fmt.Errorf("%q is in the table though it is gone", id)
-		case !e.dirty && !e.stored:
+		case !e.has(dirty) && !e.has(stored):
 			return fmt.Errorf("%q is neither stored nor waiting to be", id)
+		case e.has(dirty) && !waiting[h]:
+			return fmt.Errorf("%q is marked dirty but not on the list", id)
 		case ks.partitionOf(id) != p:
 			return fmt.Errorf("%q belongs to another partition", id)
 		case e.version > p.version:
 			return fmt.Errorf("%q has a version from the future", id)
 		}
-		it, head, err := decodeRecord(e.key, e.rec)
+		it, head, err := decodeRecord(e.key(), e.rec())
 		if err != nil {
 			return fmt.Errorf("%q: %w", id, err)
 		}
-		if it != e.item() || head != int(e.head) {
+		if it != e.item() || head != int(e.head) || e.has(plain) != (it.Kind == Plain) {
 			return fmt.Errorf("%q differs from its record", id)
 		}
-		if err := t.checkRank(e); err != nil {
+		if err := t.checkRank(e, h); err != nil {
 			return fmt.Errorf("%q: %w", id, err)
 		}
 	}
 	switch {
-	case living != len(t.index):
-		return fmt.Errorf("%d items in the roster, %d in the index", living, len(t.index))
-	case plain != t.plain:
-		return fmt.Errorf("%d plain keys, counted are %d", plain, t.plain)
+	case living != t.count():
+		return fmt.Errorf("%d items in the roster, %d in the index", living, t.count())
+	case living != t.slab.used():
+		return fmt.Errorf("%d items in the roster, %d in the slab", living, t.slab.used())
+	case plains != t.plain:
+		return fmt.Errorf("%d plain keys, counted are %d", plains, t.plain)
 	case bytes != t.bytes:
 		return fmt.Errorf("items have %d bytes, counted are %d", bytes, t.bytes)
 	}
 	return nil
 }
 
-func (t *table) checkRank(e *entry) error {
-	c, when := t.classOf(e)
+// used is the number of entries that are taken.
+func (s *slab) used() (n int) {
+	for _, c := range s.chunks {
+		n += int(c.used)
+	}
+	return n
+}
+
+func (t *table) checkRank(e *entry, h handle) error {
+	c, when := t.classOf(e), e.when()
 	switch {
 	case c == nil && e.rank != noRank:
 		return fmt.Errorf("rank %d of own end %d", e.rank, e.own)
 	case c == nil:
 		return nil
-	case int(e.rank) >= len(c.list) || c.list[e.rank] != candidate{when, e}:
+	case int(e.rank) >= c.list.n || *c.list.at(int(e.rank)) != newCandidate(when, h):
 		return fmt.Errorf("not at its rank %d", e.rank)
 	case when < c.earliest:
 		return fmt.Errorf("dies at %d, before the bound %d", when, c.earliest)
-	case e.own == expiry.Inherit && e.ts != when:
-		return fmt.Errorf("listed with time %d, last written at %d", when, e.ts)
 	}
 	return nil
 }

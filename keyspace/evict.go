@@ -90,17 +90,17 @@ func (o *pool) draw(n int, drawn []doomed) []doomed {
 	policy := o.c.Policy()
 	heirs, mortals := 0, 0
 	if policy.Default > 0 {
-		heirs = len(t.heirs.list)
+		heirs = t.heirs.list.n
 	}
 	if policy.Default != expiry.Off {
-		mortals = len(t.mortals.list)
+		mortals = t.mortals.list.n
 	}
 	for range min(n, heirs+mortals) {
-		list, at := t.heirs.list, rand.IntN(heirs+mortals)
+		list, at := &t.heirs.list, rand.IntN(heirs+mortals)
 		if at >= heirs {
-			list, at = t.mortals.list, at-heirs
+			list, at = &t.mortals.list, at-heirs
 		}
-		e := list[at].e
+		e := t.slab.at(list.at(at).h)
 		if end, ok := policy.End(e.ts, e.own); ok {
 			drawn = append(drawn, doomed{o.p, o.c, t.id(e), e.version, end})
 		}

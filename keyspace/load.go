@@ -119,11 +119,11 @@ func (l *loader) loadPartition(p *partition) (err error) {
 	latest := int64(0)
 	items := int64(0)
 	err = p.store.load(func(key, rec string) error {
-		e, err := l.put(p, key, rec)
+		_, e, err := l.put(p, key, rec)
 		if err != nil {
 			return fmt.Errorf("%s: %w", path, err)
 		}
-		e.stored = true
+		e.mark(stored)
 		latest = max(latest, e.ts)
 		if items++; items%100_000 == 0 {
 			ks.opt.Log.Info().Int("partition", p.number).Int64("items", items).Msg("loading")
@@ -155,33 +155,30 @@ func (l *loader) sawTime(ms int64) {
 }
 
 // put brings an item into memory as its record describes it.
-func (l *loader) put(p *partition, key, rec string) (*entry, error) {
+func (l *loader) put(p *partition, key, rec string) (t *table, e *entry, err error) {
 	number, id, err := splitKey(key)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	it, _, err := decodeRecord(key, rec)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if l.ks.partitionOf(id) != p {
-		return nil, fmt.Errorf("item %q does not belong to partition %d", key, p.number)
+		return nil, nil, fmt.Errorf("item %q does not belong to partition %d", key, p.number)
 	}
 	c := l.container(number)
-	t := c.tables[p.number]
+	t = c.tables[p.number]
 	if t == nil {
 		t = l.ks.openTable(c, p)
 	}
 	p.version = max(p.version, it.Version)
-	e := t.index[id]
-	if e == nil {
-		e = &entry{}
-		e.set(key, rec, it)
-		t.insert(e)
+	if e = t.find(id); e == nil {
+		e = t.insert(key, rec, it)
 	} else {
 		t.replace(e, key, rec, it)
 	}
-	return e, nil
+	return t, e, nil
 }
 
 // replay brings one entry of a journal into memory.
@@ -196,18 +193,18 @@ func (l *loader) replay(key, rec string, deleted bool) error {
 	p := l.ks.partitionOf(id)
 	if deleted {
 		if t := l.container(number).tables[p.number]; t != nil {
-			if e := t.index[id]; e != nil {
+			if e := t.find(id); e != nil {
 				t.remove(e)
-				p.forget(e)
+				p.forget(t, e)
 			}
 		}
 		return nil
 	}
-	e, err := l.put(p, key, rec)
+	t, e, err := l.put(p, key, rec)
 	if err != nil {
 		return err
 	}
-	p.touch(e)
+	p.touch(t, e)
 	l.ks.load.items.Add(1)
 	l.clock = max(l.clock, e.ts)
 	return nil

@@ -18,7 +18,8 @@ type partition struct {
 
 	mu          sync.Mutex
 	version     uint64   // of the last write; see nextVersion
-	dirty       []*entry // what the store has to learn, in order; entries gone for good among them
+	dirty       []*table // those with items that the store has to learn
+	deleted     []string // keys of items that the store has and must not have; those of dropped containers among them
 	lastWrite   Ticket   // covers all that was written
 	lastRemoval Ticket   // covers all that is no longer there
 	watchers    map[watchPoint][]*Watcher
@@ -41,42 +42,55 @@ func (p *partition) nextVersion() uint64 {
 func (p *partition) begin(epoch uint64) { p.version = epoch*versionLeap + uint64(p.number) }
 
 // touch notes that the store has to learn the state of an entry of a table.
-func (p *partition) touch(e *entry) {
-	if !e.dirty {
-		e.dirty = true
-		p.dirty = append(p.dirty, e)
+func (p *partition) touch(t *table, e *entry) {
+	if e.has(dirty) {
+		return
+	}
+	e.mark(dirty)
+	t.dirty = append(t.dirty, t.handle(e))
+	if !t.listed {
+		t.listed = true
+		p.dirty = append(p.dirty, t)
 	}
 }
 
-// forget notes that an entry has been removed from its table. What never reached the store need not
-// be deleted there: documents that die young cost it nothing.
-func (p *partition) forget(e *entry) {
-	e.gone = true
+// forget notes that an entry has been removed from its table, and releases it. What never reached the
+// store need not be deleted there: documents that die young cost it nothing.
+func (p *partition) forget(t *table, e *entry) {
 	p.lastRemoval = max(p.lastRemoval, e.ticket)
-	if e.stored {
-		e.key = strings.Clone(e.key) // the record's memory can go
-		p.touch(e)
-	} else {
-		e.key = ""
+	if e.has(stored) {
+		p.deleted = append(p.deleted, strings.Clone(e.key())) // the record's memory can go
 	}
-	e.rec = ""
+	t.slab.release(e.next)
 }
 
-// capture takes over what the store has to learn, as operations to be applied in order.
+// capture takes over what the store has to learn, as operations to be applied in order: deletes come
+// first, for what is in a table now is newer than what was removed from it.
 func (p *partition) capture() []op {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	ops := make([]op, 0, len(p.dirty))
-	for _, e := range p.dirty {
-		e.dirty = false
-		switch {
-		case !e.gone:
-			ops = append(ops, op{key: e.key, rec: e.rec})
-			e.stored = true
-		case e.stored:
-			ops = append(ops, op{key: e.key, del: true})
-		}
+	n := len(p.deleted)
+	for _, t := range p.dirty {
+		n += len(t.dirty)
 	}
-	p.dirty = nil
+	ops := make([]op, 0, n)
+	for _, key := range p.deleted {
+		ops = append(ops, op{key: key, del: true})
+	}
+	for _, t := range p.dirty {
+		for _, h := range t.dirty {
+			// The entry may be another than the one that was put on the list, or nobody's: its own mark
+			// counts. If it is on the list twice, it has lost the mark by the second time.
+			e := t.slab.stale(h)
+			if e == nil || !e.has(dirty) {
+				continue
+			}
+			e.unmark(dirty)
+			e.mark(stored)
+			ops = append(ops, op{key: e.key(), rec: e.rec()})
+		}
+		t.dirty, t.listed = nil, false
+	}
+	p.dirty, p.deleted = nil, nil
 	return ops
 }

@@ -24,16 +24,18 @@ func (o *pool) Sample(n int) (drawn, dead int) {
 		return 0, 0
 	}
 	now := o.ks.Now()
-	return t.sample(o.c.Policy(), now, n, func(e *entry) { o.ks.bury(o.p, o.c, e, now) })
+	return t.sample(o.c.Policy(), now, n, func(e *entry) {
+		o.ks.bury(o.p, o.c, e, now)
+		o.p.forget(t, e)
+	})
 }
 
 // bury lets go of an entry that has been taken out of its table because it is dead now (ms): the one
-// place where that happens, once a death.
+// place where that happens, once a death. The entry is still to be forgotten.
 func (ks *Keyspace) bury(p *partition, c *Container, e *entry, now int64) {
 	if ks.opt.OnDeath != nil {
-		ks.opt.OnDeath(c, e.key[c.tables[p.number].prefix:], max(e.ticket, ks.catalogue.ticket, ks.promised(now)))
+		ks.opt.OnDeath(c, c.tables[p.number].id(e), max(e.ticket, ks.catalogue.ticket, ks.promised(now)))
 	}
-	p.forget(e)
 }
 
 // poolList has the pools of all tables, so that whoever looks for what is dead or dying need not go

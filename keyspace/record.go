@@ -60,6 +60,7 @@ const (
 	recordFormat  = '1'
 	recordSumFrom = 2                 // where the checksum stands
 	recordSumTo   = recordSumFrom + 8 // and ends: what follows is covered by it, as is the key
+	recordKindAt  = recordSumTo + 1
 )
 
 var (

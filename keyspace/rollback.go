@@ -47,55 +47,50 @@ func (tx *Tx) Rollback() Ticket {
 func (tx *Tx) revert(u undo) {
 	e, t := u.e, u.t
 	switch {
-	case u.was == noRecord && e.gone: // it came and went
+	case u.was == noRecord && !e.has(present): // it came and went
 	case u.was == noRecord:
 		p := tx.ks.partitionOf(t.id(e))
 		t.remove(e)
-		p.forget(e)
-	case e.gone:
+		p.forget(t, e)
+	case !e.has(present):
+		h := e.next // see remove
 		e.revert(&tx.was[u.was])
-		t.readmit(e, u.seq)
+		t.readmit(h, e, u.seq)
 	default:
+		h, before := t.handle(e), t.memory
 		t.account(e, -1)
 		t.discharge(e)
 		e.revert(&tx.was[u.was])
-		t.index[t.id(e)] = e // see replace
 		t.account(e, 1)
-		t.enlist(e)
+		t.used.Add(t.memory - before)
+		t.enlist(e, h)
 	}
 }
 
-// revert makes an entry what it was, but for its places in lists, the partition's dirty list among them:
+// revert makes an entry what it was, but for its places in lists, the table's dirty list among them:
 // what the store learns anew it has known already.
 func (e *entry) revert(was *entry) {
-	dirty, place, rank := e.dirty, e.place, e.rank
+	marked, next, place, rank := e.flags&dirty, e.next, e.place, e.rank
 	*e = *was
-	e.dirty, e.place, e.rank = dirty, place, rank
+	e.flags = e.flags&^dirty | marked
+	e.next, e.place, e.rank = next, place, rank
 }
 
-// readmit puts an entry back that was removed, into its old berth, so that a scan which has passed that,
-// or is yet to come to it, finds the item once.
-func (t *table) readmit(e *entry, seq uint64) {
-	t.index[t.id(e)] = e
-	at := t.before(seq) + 1
-	if at == len(t.roster) || t.roster[at].seq != seq { // its hole has been closed
-		t.roster = slices.Insert(t.roster, at, berth{seq: seq})
-		for i := at + 1; i < len(t.roster); i++ {
-			if moved := t.roster[i].e; moved != nil {
-				moved.place = int32(i)
-			}
-		}
-	}
-	t.roster[at].e = e
-	e.place = int32(at)
+// readmit puts an entry back that was removed and not forgotten, into its old berth, so that a scan which
+// has passed that, or is yet to come to it, finds the item once.
+func (t *table) readmit(h handle, e *entry, seq uint64) {
+	t.index.insert(&t.slab, h, e)
+	e.place = t.roster.refill(h, seq, func(h handle, place uint32) { t.slab.at(h).place = place })
 	t.account(e, 1)
-	t.enlist(e)
+	t.used.Add(e.memory())
+	t.enlist(e, h)
 }
 
 // noteChange remembers what an entry of a table is, before the transaction changes or removes it for the
 // first time.
 func (tx *Tx) noteChange(t *table, e *entry) {
-	tx.undos = append(tx.undos, undo{t: t, e: e, seq: t.roster[e.place].seq, was: len(tx.was)})
+	_, seq := t.roster.at(int(e.place))
+	tx.undos = append(tx.undos, undo{t: t, e: e, seq: seq, was: len(tx.was)})
 	tx.was = append(tx.was, *e)
 }
 
@@ -107,7 +102,7 @@ func (tx *Tx) noteArrival(t *table, e *entry) {
 // noteDeath is noteChange for an entry that is found dead: what has died by a rule that the transaction
 // itself has changed lives without it.
 func (tx *Tx) noteDeath(t *table, e *entry) {
-	if tx.changed && !e.changing {
+	if tx.changed && !e.has(changing) {
 		tx.noteChange(t, e)
 	}
 }
@@ -119,12 +114,12 @@ func (tx *Tx) noteDeaths(t *table, policy *expiry.Policy) {
 	}
 	heirs, mortals := policy.DeadTo(tx.now)
 	for _, class := range []struct {
-		list  []candidate
+		list  *pile[candidate]
 		limit int64
-	}{{t.heirs.list, heirs}, {t.mortals.list, mortals}} {
-		for _, c := range class.list {
-			if c.when <= class.limit {
-				tx.noteDeath(t, c.e)
+	}{{&t.heirs.list, heirs}, {&t.mortals.list, mortals}} {
+		for i := range class.list.n {
+			if e := t.slab.at(class.list.at(i).h); e.when() <= class.limit {
+				tx.noteDeath(t, e)
 			}
 		}
 	}

@@ -46,9 +46,9 @@ func (o *opened) inside(watchers []*Watcher) inside {
 				continue
 			}
 			at := fmt.Sprint(c.name, "/", i)
-			for _, b := range t.roster {
-				if b.e != nil {
-					s.Order[at] = append(s.Order[at], berthOf{b.seq, t.id(b.e)})
+			for place := range t.roster.berths.n {
+				if h, seq := t.roster.at(place); h != 0 {
+					s.Order[at] = append(s.Order[at], berthOf{seq, t.id(t.slab.at(h))})
 				}
 			}
 		}

@@ -166,7 +166,7 @@ func (tx *Tx) RestoreContainer(s ContainerState) {
 // empty: all partitions must be locked.
 func (c *Container) empty() bool {
 	for _, t := range c.tables {
-		if t != nil && len(t.index) > 0 {
+		if t != nil && t.count() > 0 {
 			return false
 		}
 	}

@@ -27,8 +27,9 @@ type Tx struct {
 	changed bool   // the catalogue was
 	undos   []undo // how to take all that back, in order; see Rollback
 	was     []entry
-	alerted []*Watcher // who watches what was changed
-	reveal  Ticket     // covers all that was read
+	leaving []departure // entries that were removed and are to be forgotten when it is certain
+	alerted []*Watcher  // who watches what was changed
+	reveal  Ticket      // covers all that was read
 	buf     []byte
 }
 
@@ -118,6 +119,11 @@ func (tx *Tx) Close() Ticket {
 	for _, w := range tx.alerted {
 		w.changed.Store(true)
 	}
+	for _, d := range tx.leaving {
+		if !d.e.has(present) { // else it has been put back
+			d.p.forget(d.t, d.e)
+		}
+	}
 	if !tx.all {
 		for _, n := range tx.locked {
 			tx.ks.partitions[n].mu.Unlock()
@@ -138,11 +144,11 @@ func (tx *Tx) encode() {
 		switch {
 		case c.e == nil:
 			tx.group = appendDel(tx.group, c.del)
-		case !c.e.gone: // else its delete follows
-			tx.group = appendSet(tx.group, c.e.key, c.e.rec)
+		case c.e.has(present): // else its delete follows
+			tx.group = appendSet(tx.group, c.e.key(), c.e.rec())
 		}
 		if c.e != nil {
-			c.e.changing = false
+			c.e.unmark(changing)
 		}
 	}
 }
@@ -154,6 +160,7 @@ func (tx *Tx) reset() {
 	clear(tx.removed)
 	clear(tx.undos)
 	clear(tx.was)
+	clear(tx.leaving)
 	*tx = Tx{
 		group:   keep(tx.group, most),
 		buf:     keep(tx.buf, most),
@@ -161,6 +168,7 @@ func (tx *Tx) reset() {
 		removed: keep(tx.removed, most/8),
 		undos:   keep(tx.undos, most/64),
 		was:     keep(tx.was, most/128),
+		leaving: keep(tx.leaving, most/64),
 		many:    keep(tx.many, most/8),
 	}
 }
@@ -232,7 +240,7 @@ func (tx *Tx) find(p *partition, c *Container, id string) *entry {
 		tx.saw(p.lastRemoval)
 		return nil
 	}
-	e := t.index[id]
+	e := t.find(id)
 	if e == nil {
 		tx.saw(p.lastRemoval)
 		return nil
@@ -242,10 +250,29 @@ func (tx *Tx) find(p *partition, c *Container, id string) *entry {
 		tx.noteDeath(t, e)
 		t.remove(e)
 		tx.ks.bury(p, c, e, tx.now)
+		tx.forget(p, t, e)
 		tx.ks.purge.CountLazy(1)
 		return nil
 	}
 	return e
+}
+
+// departure is an entry that the transaction has removed.
+type departure struct {
+	p *partition
+	t *table
+	e *entry
+}
+
+// forget has an entry forgotten that has been removed from its table: at once if it was found dead, and at
+// the end if what the transaction remembers of it is still needed, to be written or to be taken back.
+// Then its partition is locked until the end.
+func (tx *Tx) forget(p *partition, t *table, e *entry) {
+	if tx.changed || e.has(changing) {
+		tx.leaving = append(tx.leaving, departure{p, t, e})
+	} else {
+		p.forget(t, e)
+	}
 }
 
 // Get returns the item under an id if it lives. One that is dead is removed from memory.
@@ -287,20 +314,18 @@ func (tx *Tx) Put(c *Container, id string, kind Kind, body string, own int64) It
 	key, rec := blob[:length], blob[length:]
 
 	if e == nil {
-		e = &entry{}
-		e.set(key, rec, it)
-		t.insert(e)
+		e = t.insert(key, rec, it)
 		tx.noteArrival(t, e)
 	} else {
-		if !e.changing {
+		if !e.has(changing) {
 			tx.noteChange(t, e)
 		}
 		t.replace(e, key, rec, it)
 	}
-	p.touch(e)
+	p.touch(t, e)
 	tx.alert(p, c, id)
-	if !e.changing {
-		e.changing = true
+	if !e.has(changing) {
+		e.mark(changing)
 		tx.changes = append(tx.changes, itemChange{e: e})
 	}
 	return e.item()
@@ -314,13 +339,13 @@ func (tx *Tx) Delete(c *Container, id string) bool {
 		return false
 	}
 	t := c.tables[p.number]
-	if !e.changing {
+	if !e.has(changing) {
 		tx.noteChange(t, e)
 	}
-	tx.changes = append(tx.changes, itemChange{del: e.key})
+	tx.changes = append(tx.changes, itemChange{del: e.key()})
 	tx.alert(p, c, id)
 	t.remove(e)
-	p.forget(e)
+	tx.leaving = append(tx.leaving, departure{p, t, e})
 	tx.removed = append(tx.removed, p)
 	return true
 }
@@ -337,6 +362,7 @@ func (tx *Tx) sweep(p *partition, c *Container) *table {
 	tx.noteDeaths(t, c.Policy())
 	t.sweep(c.Policy(), tx.now, func(e *entry) {
 		tx.ks.bury(p, c, e, tx.now)
+		tx.forget(p, t, e)
 		removed++
 	})
 	if removed > 0 {
@@ -376,7 +402,7 @@ func (tx *Tx) Count(c *Container) (n int) {
 func (c *Container) count() (n int) {
 	for _, t := range c.tables {
 		if t != nil {
-			n += len(t.index)
+			n += t.count()
 		}
 	}
 	return n
@@ -400,7 +426,7 @@ func (tx *Tx) Stats(c *Container) ContainerStats {
 	var s ContainerStats
 	tx.eachPartition(func(p *partition) bool { // before the dead are removed
 		if t := c.tables[p.number]; t != nil {
-			s.InMemory += len(t.index)
+			s.InMemory += t.count()
 		}
 		return true
 	})
@@ -410,12 +436,12 @@ func (tx *Tx) Stats(c *Container) ContainerStats {
 			if t == nil {
 				continue
 			}
-			s.Documents += len(t.index)
+			s.Documents += t.count()
 			s.Plain += t.plain
 			s.Bytes += t.bytes
 			s.Memory += t.memory
-			s.Mortal += len(t.mortals.list)
-			s.Heirs += len(t.heirs.list)
+			s.Mortal += t.mortals.list.n
+			s.Heirs += t.heirs.list.n
 		}
 	})
 	return s
@@ -441,19 +467,23 @@ func (tx *Tx) Scan(c *Container, cursor uint64, count int, visit func(id string,
 				return true
 			}
 			if below == 0 { // a partition is entered at its top
-				below = t.nextSeq
+				below = t.roster.next
 			}
 			policy := c.Policy()
-			for i := t.before(below); i >= 0; i-- {
-				b := t.roster[i]
-				if b.e == nil || b.e.dead(policy, tx.now) {
+			for i := t.roster.before(below); i >= 0; i-- {
+				h, seq := t.roster.at(i)
+				if h == 0 {
+					continue
+				}
+				e := t.slab.at(h)
+				if e.dead(policy, tx.now) {
 					continue
 				}
 				if count <= 0 {
-					next = (b.seq+1)*partitions + uint64(number)
+					next = (seq+1)*partitions + uint64(number)
 					return true
 				}
-				visit(t.id(b.e), b.e.item())
+				visit(t.id(e), e.item())
 				count--
 			}
 			return true
@@ -478,12 +508,12 @@ func (tx *Tx) Random(c *Container) (id string, it Item, ok bool) {
 			if t == nil {
 				continue
 			}
-			if rank < len(t.index) {
+			if rank < t.count() {
 				e := t.random()
 				id, it, ok = t.id(e), e.item(), true
 				return
 			}
-			rank -= len(t.index)
+			rank -= t.count()
 		}
 	})
 	return id, it, ok
@@ -493,16 +523,16 @@ func (tx *Tx) Random(c *Container) (id string, it Item, ok bool) {
 func (t *table) random() *entry {
 	// Holes are never the majority for long: a few draws do. Otherwise the first entry after a random
 	// berth is taken.
-	start := 0
+	n, start := t.roster.berths.n, 0
 	for range 16 {
-		start = rand.IntN(len(t.roster))
-		if e := t.roster[start].e; e != nil {
-			return e
+		start = rand.IntN(n)
+		if h, _ := t.roster.at(start); h != 0 {
+			return t.slab.at(h)
 		}
 	}
-	for i := range t.roster {
-		if e := t.roster[(start+i)%len(t.roster)].e; e != nil {
-			return e
+	for i := range n {
+		if h, _ := t.roster.at((start + i) % n); h != 0 {
+			return t.slab.at(h)
 		}
 	}
 	panic("keyspace: a table that is not empty has no entries")

@@ -130,6 +130,6 @@ func (p *partition) lives(c *Container, id string, now int64) bool {
 	if t == nil {
 		return false
 	}
-	e := t.index[id]
+	e := t.find(id)
 	return e != nil && !e.dead(c.Policy(), now)
 }
