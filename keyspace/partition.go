@@ -91,6 +91,7 @@ func (p *partition) capture() []op {
 		}
 		t.dirty, t.listed = nil, false
 	}
+	shuffle(ops[len(p.deleted):])
 	p.dirty, p.deleted = nil, nil
 	return ops
 }

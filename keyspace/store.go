@@ -117,18 +117,25 @@ func undoCompaction(path string, log zerolog.Logger) error {
 // uses it: buntdb's background goroutine waits meanwhile, and nothing waits behind it.
 func (s *store) load(visit func(key, rec string) error) error {
 	var failed error
-	live := int64(0)
+	var some []string // every so many keys
+	live, items := int64(0), 0
 	err := s.file.db.View(func(tx *buntdb.Tx) error {
 		return tx.AscendKeys("*", func(key, rec string) bool {
 			if key != sealKey {
 				live += commandSize(len(key), len(rec))
+				if items++; items%loosenEvery == 0 {
+					some = append(some, key)
+				}
 				failed = visit(key, rec)
 			}
 			return failed == nil
 		})
 	})
 	s.live.Store(live)
-	return errors.Join(failed, err)
+	if err := errors.Join(failed, err); err != nil {
+		return err
+	}
+	return s.loosen(some)
 }
 
 // apply makes changes in order, in transactions of bounded size; after an error some may be made
