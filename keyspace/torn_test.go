@@ -114,7 +114,7 @@ func TestStartsBoundTornEnds(t *testing.T) {
 	o.put("0", "a", "{}", expiry.Inherit)
 	o.stop()
 	var log bytes.Buffer
-	o.opt.Log = zerolog.New(&log)
+	o.opt.Log = zerolog.New(zerolog.SyncWriter(&log))
 	for n := range maxTornFiles + 3 {
 		tornFile(t, o.opt.Dir, partitionFile(0), n-1000, 1)
 	}
