@@ -246,7 +246,7 @@ var templates = []string{
 	"CLIENT PAUSE junk", "CLIENT PAUSE -1", "CLIENT PAUSE 0 WRITE",
 	"CONFIG GET nosuch", "CONFIG GET appendfsync", "CONFIG GET slowlog-*", "CONFIG SET nosuch x", "CONFIG SET slowlog-max-len x",
 	"CONFIG SET slowlog-max-len 100 slowlog-max-len 100", "CONFIG SET slowlog-max-len", "CONFIG SET appendfsync junk",
-	"CONFIG SET slowlog-max-len -1", "CONFIG SET notify-keyspace-events junk", "CONFIG SET notify-keyspace-events KEA",
+	"CONFIG SET slowlog-max-len -1", "CONFIG SET notify-keyspace-events Q", "CONFIG SET notify-keyspace-events KEA",
 	"CONFIG RESETSTAT",
 	"MEMORY USAGE absent", "MEMORY USAGE absent SAMPLES x", "MEMORY USAGE absent SAMPLES -1", "MEMORY USAGE absent SAMPLES 0",
 	"COMMAND GETKEYS SET k v", "COMMAND GETKEYS nosuch x", "COMMAND GETKEYS MSET a b c d", "COMMAND GETKEYS PING x", "COMMAND GETKEYS GET",
@@ -346,7 +346,7 @@ func spoiledTooFar(args []string) bool {
 	case "SCAN": // cursors have no meaning of their own
 		return noNumber == nil && (arg(1) != "0" || !slices.Contains(args, "1000"))
 	case "HELLO":
-		return len(args) > 5
+		return len(args) > 5 || len(args) > 4 && arg(2) != "AUTH"
 	case "SELECT":
 		return len(args) == 2 && noNumber != nil
 	case "MEMORY":
