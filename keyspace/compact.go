@@ -68,6 +68,13 @@ func (ks *Keyspace) compactWasteful() {
 			continue
 		}
 		tried = true
+		if ks.checkpointDue(false) { // what is written meanwhile must not pile up in the journal
+			if err := ks.checkpoint(); err != nil {
+				ks.opt.Log.Error().Err(err).Msg("checkpoint failed between compactions; the other files stay as they were")
+				errs = append(errs, err)
+				break
+			}
+		}
 		before := s.size()
 		if err := ks.compactStore(s); err != nil {
 			ks.opt.Log.Error().Err(err).Str("file", s.path()).Msg("compaction failed; the file stays as it was")

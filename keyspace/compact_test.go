@@ -346,3 +346,24 @@ func TestCompactOnRequest(t *testing.T) {
 		t.Fatalf("after %d compactions %d of %d bytes are waste", s.Compactions, s.StoreBytes-s.LiveBytes, s.StoreBytes)
 	}
 }
+
+// Compacting many large stores takes long: checkpoints go on in between, lest the journal grow.
+func TestCheckpointsGoOnBetweenCompactions(t *testing.T) {
+	o := open(t, func(opt *Options) { opt.Partitions = 4 })
+	for range 2 {
+		for n := range 100 {
+			o.put("0", fmt.Sprint("id-", n), "{}", expiry.Inherit)
+		}
+		if err := o.checkpoint(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	o.put("0", "later", "{}", expiry.Inherit)
+	before := o.Stats().Checkpoints
+	o.journal.total.Store(checkpointBytes) // as if so much had been written
+	o.compacting.all.Store(true)
+	o.compactWasteful()
+	if s := o.Stats(); s.Checkpoints != before+1 || s.Compactions < 4 || s.LastCompactErr != "" {
+		t.Errorf("%d checkpoints, %d compactions %s", s.Checkpoints-before, s.Compactions, s.LastCompactErr)
+	}
+}
