@@ -226,6 +226,7 @@ func TestSoftLimit(t *testing.T) {
 	settings.OutputLimits.pubsub = outputLimit{hard: 1 << 30, soft: 1 << 20, softTime: time.Second}
 	s.now.Store(&settings)
 	slow, publisher := dial(t, address), dial(t, address)
+	must(t, slow.Conn.(*net.TCPConn).SetReadBuffer(1<<20)) // else the system lets it grow beyond all messages
 	slow.send("SUBSCRIBE news\r\n")
 	slow.expect("*3\r\n$9\r\nsubscribe\r\n$4\r\nnews\r\n:1\r\n")
 	text := strings.Repeat("x", 1<<20)
