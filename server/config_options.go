@@ -38,7 +38,7 @@ type Settings struct {
 	TCPKeepAlive   time.Duration // 0: none
 	Timeout        time.Duration // close clients idle for so long; 0: never
 	MaxClients     int
-	IOThreads      int // loops; 0: a goroutine for each connection
+	IOThreads      int // loops; 0: a goroutine for each connection, -1: as many as suit the machine
 
 	TLSPort        int // 0: do not listen
 	TLSCertFile    string
@@ -135,8 +135,8 @@ var Options = []Option{
 		in: func(s *Settings) value { return yesNo{&s.ProtectedMode} }},
 	{Name: "maxclients", Default: "10000", Unit: "clients", Mutable: true, Doc: "most clients at a time",
 		in: func(s *Settings) value { return count(&s.MaxClients, 1, math.MaxUint32) }},
-	{Name: "io-threads", Default: "1", Unit: "threads", Doc: "threads that serve most of the clients; 0 serves each client in a goroutine of its own",
-		in: func(s *Settings) value { return count(&s.IOThreads, 0, 128) }},
+	{Name: "io-threads", Default: auto, Unit: "threads", Doc: "threads that serve most of the clients, auto for one to two processors; 0 serves each client in a goroutine of its own",
+		in: func(s *Settings) value { return automatic{&s.IOThreads, 128} }},
 	{Name: "timeout", Default: "0", Unit: "seconds", Mutable: true, Doc: "close a client idle for so long; 0 for never",
 		in: func(s *Settings) value { return number[time.Duration]{&s.Timeout, time.Second, 0, math.MaxInt32} }},
 	{Name: "tcp-keepalive", Default: "300", Unit: "seconds", Mutable: true, Doc: "probe quiet TCP connections so often; 0 for never",

@@ -53,7 +53,7 @@ func TestDefaults(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := Settings{
-		Port: 6379, Bind: []string{"127.0.0.1", "-::1"}, TCPBacklog: 511, TCPKeepAlive: 300 * time.Second, MaxClients: 10000, IOThreads: 1,
+		Port: 6379, Bind: []string{"127.0.0.1", "-::1"}, TCPBacklog: 511, TCPKeepAlive: 300 * time.Second, MaxClients: 10000, IOThreads: -1,
 		TLSAuthClients: "yes", ProtectedMode: true,
 		Dir: dir, Partitions: 16, AppendFsync: keyspace.EverySec, ActiveExpireEffort: 1, MaxValueSize: 16 << 20,
 		Compaction:       keyspace.DefaultCompaction,

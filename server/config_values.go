@@ -50,6 +50,31 @@ func (v number[T]) legal() string  { return fmt.Sprintf("%d to %d", v.min, v.max
 
 func count(p *int, min, max int64) value { return number[int]{p, 1, min, max} }
 
+// automatic is a number, or auto for -1, which leaves it to the server.
+type automatic struct {
+	p   *int
+	max int64
+}
+
+const auto = "auto"
+
+func (v automatic) Set(text string) error {
+	if strings.EqualFold(text, auto) {
+		*v.p = -1
+		return nil
+	}
+	return count(v.p, 0, v.max).Set(text)
+}
+
+func (v automatic) String() string {
+	if *v.p < 0 {
+		return auto
+	}
+	return strconv.Itoa(*v.p)
+}
+
+func (v automatic) legal() string { return fmt.Sprintf("%s, 0 to %d", auto, v.max) }
+
 func within(n, min, max int64) error {
 	if n < min || n > max {
 		return fmt.Errorf("argument must be between %d and %d inclusive", min, max)

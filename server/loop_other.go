@@ -15,4 +15,4 @@ func (*loop) halt() {}
 
 func (*loop) limitIdle(time.Duration) {}
 
-func (*loop) admit(*conn) bool { return false }
+func (*Server) enterLoop(*conn) bool { return false }

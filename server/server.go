@@ -274,7 +274,7 @@ func (s *Server) admit(nc net.Conn, secret bool) {
 
 	c.session.Authenticated = !s.PasswordSet()
 	keepAlive(nc, s.Settings().TCPKeepAlive)
-	if len(s.loops) > 0 && !secret && !s.denies(nc) && s.loops[c.session.ID%int64(len(s.loops))].admit(c) {
+	if !secret && !s.denies(nc) && s.enterLoop(c) {
 		s.total.Add(1)
 		return
 	}
