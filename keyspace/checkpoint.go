@@ -71,7 +71,7 @@ func (ks *Keyspace) runCheckpoints() {
 // handed in counts: of a death that nobody was told of, nobody waits for the promise of its time.
 func (ks *Keyspace) checkpointDue(waitedEnough bool) bool {
 	size := ks.journal.size() + ks.journal.waiting.Load()
-	return size > 0 && waitedEnough || size >= checkpointBytes
+	return size > journalHeadSize && waitedEnough || size >= checkpointBytes
 }
 
 // wakeCheckpoint asks for a checkpoint soon.

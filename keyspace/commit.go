@@ -34,6 +34,11 @@ const (
 	commitOnDiskTo   = commitOnDiskFrom + 16
 	maxCommitSize    = 9_999_999_999 // bytes of entries
 
+	// A file begins with its head: what looks like a commit of nothing with the ticket 0 and tells the
+	// mark. It is on disk before anything follows, so that the mark is known even if the first commit
+	// is torn: nothing that a client has written into it proves anything.
+	journalHeadSize = int64(len(setHead+"$16\r\n\r\n$49\r\n\r\n") + commitKeySize + commitHeaderSize)
+
 	commitHead = setHead + "$16\r\n0" // what every commit begins with
 )
 
@@ -57,6 +62,15 @@ func appendDel(dst []byte, key string) []byte {
 	dst = append(dst, ' ')
 	dst = append(dst, key...)
 	return append(dst, '\n')
+}
+
+// journalHead is what a file with this mark begins with.
+func journalHead(mark uint32) []byte {
+	key, value, err := encodeCommit(0, mark, 0, nil)
+	if err != nil {
+		panic(err) // it is not too large
+	}
+	return fmt.Appendf(nil, "%s$%d\r\n%s\r\n$%d\r\n%s\r\n", setHead, len(key), key, len(value), value)
 }
 
 // encodeCommit makes the item of a commit.

@@ -37,6 +37,7 @@ func (x *faults) fsync(f *os.File) error {
 // of fsync, and calls it under the lock that every reader waits for.
 type dbFile struct {
 	db     *buntdb.DB
+	path   string
 	f      *os.File // opened before buntdb writes, so that no error of writing back escapes it
 	faults *faults
 }
@@ -47,7 +48,7 @@ func openDB(f *os.File, size int64, faults *faults) (*dbFile, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &dbFile{db: db, f: f, faults: faults}
+	d := &dbFile{db: db, path: f.Name(), f: f, faults: faults}
 	err = db.SetConfig(buntdb.Config{SyncPolicy: buntdb.Never, AutoShrinkDisabled: true})
 	if now, e := d.size(); err == nil && (e != nil || now != size) {
 		err = errors.Join(fmt.Errorf("%s changed while it was opened", f.Name()), e)
@@ -100,13 +101,22 @@ func (d *dbFile) fsync() error {
 	if err != nil {
 		return err
 	}
-	named, err := os.Stat(d.f.Name())
+	named, err := os.Stat(d.path)
 	if err != nil {
 		return err
 	}
 	if !os.SameFile(ours, named) {
-		return fmt.Errorf("%s was replaced by another file", d.f.Name())
+		return fmt.Errorf("%s was replaced by another file", d.path)
 	}
+	return nil
+}
+
+// rename gives the file another name. It cannot be shrunk or reopened after that: buntdb knows the old one.
+func (d *dbFile) rename(path string) error {
+	if err := os.Rename(d.path, path); err != nil {
+		return err
+	}
+	d.path = path
 	return nil
 }
 

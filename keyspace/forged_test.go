@@ -34,7 +34,7 @@ func twoGenerations(t *testing.T, recs func(mark uint32) []string) (path string,
 	begin := j.size()
 	for n, rec := range recs(j.mark) {
 		j.put(t, fmt.Sprint("1:", n), rec)
-		ends = append(ends, j.size()-begin)
+		ends = append(ends, j.size()-begin+journalHeadSize)
 		if err := j.sync(); err != nil {
 			t.Fatal(err)
 		}
@@ -58,8 +58,40 @@ func TestForgedCommitInATornFirstCommit(t *testing.T) {
 			t.Fatal(err)
 		}
 		checkReplayed(t, filepath.Dir(path), "1:precious=1")
-		if size > 0 {
-			checkKept(t, path, content[:size])
+		whole := 0
+		if size >= int(journalHeadSize) {
+			whole = int(journalHeadSize)
+		}
+		if size > whole {
+			checkKept(t, path, content[whole:size])
+		}
+	}
+}
+
+// The same when sectors of the first commit are lost, the first one and its header with it: the head of
+// the file was on disk before and tells the mark.
+func TestForgedCommitBehindALostBeginning(t *testing.T) {
+	dir := t.TempDir()
+	j := mustOpenJournal(t, dir, 1, 1, No, nil)
+	forged := forgedCommit(t, j.mark+1, 1<<20)
+	j.put(t, "1:a", forged+strings.Repeat("x", 2*sectorSize)+forged)
+	j.put(t, "1:b", forged)
+	path := filepath.Join(dir, journalFile(1))
+	content := read(t, path)
+	if err := j.close(); err != nil {
+		t.Fatal(err)
+	}
+	for _, from := range []int{int(journalHeadSize), sectorSize, 2 * sectorSize} {
+		for lost := from - from%sectorSize + sectorSize; lost <= 3*sectorSize; lost += sectorSize {
+			for _, size := range []int{len(content), len(content) - 5} {
+				holed := slices.Clone(content[:size])
+				clear(holed[from:lost])
+				if err := os.WriteFile(path, holed, 0o600); err != nil {
+					t.Fatal(err)
+				}
+				checkReplayed(t, dir)
+				checkKept(t, path, holed[journalHeadSize:])
+			}
 		}
 	}
 }
@@ -83,7 +115,7 @@ func TestForgedCommitsAroundHoles(t *testing.T) {
 			clear(holed[from : from+sectorSize])
 			path := plant(t, journalFile(1), holed)
 			checkReplayed(t, filepath.Dir(path))
-			checkKept(t, path, holed)
+			checkKept(t, path, holed[journalHeadSize:])
 		}
 	}
 }

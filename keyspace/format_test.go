@@ -2,6 +2,7 @@ package keyspace
 
 import (
 	"flag"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
@@ -25,8 +26,9 @@ func TestFormatDocumentShowsRealFiles(t *testing.T) {
 	applied(t, s, del("12:order-1"))
 	s.close()
 
+	newMark = func() uint32 { return 0x71b20c5d }
+	defer func() { newMark = rand.Uint32 }()
 	j := mustOpenJournal(t, dir, 4, 41, EverySec, nil)
-	j.mark = 0x71b20c5d
 	j.put(t, "12:order-1", rec)
 	if err := j.sync(); err != nil {
 		t.Fatal(err)

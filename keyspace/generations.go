@@ -7,56 +7,146 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 )
 
 // rotate commits what is pending and goes on in a new file. All tickets handed out before the call
 // are in files of lower generations than the one returned, and those are on disk.
+//
+// Others are held up for as short as can be: the new file is made, and most of the old one forced to disk,
+// while commits go on.
 func (j *journal) rotate() (generation uint64, err error) {
-	if err := j.sync(); err != nil { // most of it without holding commits up
+	if j.waiting.Load() == 0 && j.end.Load() == journalHeadSize { // in this order: what waits gets there
+		return j.generation, nil
+	}
+	next, err := j.prepare()
+	if err != nil {
 		return 0, err
 	}
+	defer next.close()
+	for range 2 { // the second time there is little left
+		if err := j.sync(); err != nil {
+			return 0, err
+		}
+	}
+	old, err := j.goOnIn(next)
+	if old != nil {
+		if err := old.close(); err != nil {
+			j.log.Error().Err(err).Str("file", old.path).Msg("closing a journal")
+		}
+	}
+	return j.generation, err
+}
+
+// goOnIn makes a file the newest, and gives the one that was.
+func (j *journal) goOnIn(next *nextJournal) (old *dbFile, err error) {
 	j.claim()
-	defer j.release()
+	release := sync.OnceFunc(j.release)
+	defer release()
 	if err := j.commitTo(j.last()); err != nil {
-		return 0, err
+		return nil, err
 	}
 	// The old file must be whole on disk before the new one can hold anything: a power cut may take
 	// the last commits, but never earlier ones and leave later ones.
 	j.syncMu.Lock()
 	defer j.syncMu.Unlock()
 	if err := j.syncLocked(j.committed()); err != nil {
-		return 0, err
+		return nil, err
 	}
-	if j.end.Load() == 0 {
-		return j.generation, nil
+	old = j.file
+	if err := j.adopt(next, j.generation+1); err != nil {
+		return nil, err
 	}
-	old := j.file
-	if err := j.newFile(j.generation + 1); err != nil {
-		return 0, err
-	}
-	if err := old.close(); err != nil {
-		j.log.Error().Err(err).Str("file", old.f.Name()).Msg("closing a journal")
-	}
-	return j.generation, nil
+	// Commits go on, but who waits for them to be on disk waits for syncMu, and so for the file's name.
+	release()
+	return old, j.forceNames(next)
 }
 
-// newFile makes the file of a generation, durably, and makes it the newest.
+// nextJournal is a file that is ready to become the newest: its head is on disk, under a name that means
+// nothing.
+type nextJournal struct {
+	file *dbFile
+	mark uint32
+	dir  *os.File // open, so that nothing but an fsync can fail once it is the newest
+}
+
+// preparedName is the name of a journal's file that is not one yet.
+const preparedName = "journal.tmp"
+
+// newMark draws the mark of a file.
+var newMark = rand.Uint32
+
+// prepare makes a file that a generation can go on in.
+func (j *journal) prepare() (_ *nextJournal, err error) {
+	next := &nextJournal{mark: newMark()}
+	defer func() {
+		if err != nil {
+			next.close()
+		}
+	}()
+	if next.dir, err = os.Open(j.dir); err != nil {
+		return nil, err
+	}
+	path := filepath.Join(j.dir, preparedName)
+	if err := writeFile(path, journalHead(next.mark)); err != nil {
+		return nil, err
+	}
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		return nil, err
+	}
+	if next.file, err = openDB(f, journalHeadSize, j.faults); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return next, nil
+}
+
+// close lets go of what has not been adopted.
+func (n *nextJournal) close() {
+	if n.dir != nil {
+		n.dir.Close() // it was only read
+	}
+	if n.file != nil {
+		n.file.close() // nothing is in it
+	}
+}
+
+// adopt gives the file the name of a generation and makes it the newest. The right to commit and syncMu
+// are held, unless nobody uses the journal yet. forceNames is to follow.
+func (j *journal) adopt(next *nextJournal, generation uint64) error {
+	if err := next.file.rename(filepath.Join(j.dir, journalFile(generation))); err != nil {
+		return err
+	}
+	j.file, j.generation, j.mark = next.file, generation, next.mark
+	j.end.Store(journalHeadSize)
+	j.onDisk.Store(journalHeadSize)
+	j.total.Add(journalHeadSize)
+	next.file = nil
+	return nil
+}
+
+// forceNames forces the name of an adopted file to disk. syncMu is held, unless nobody uses the journal
+// yet.
+func (j *journal) forceNames(next *nextJournal) error {
+	if err := forceToDisk(next.dir); err != nil {
+		return j.breakLocked(err)
+	}
+	return nil
+}
+
+// newFile makes the first file of a run.
 func (j *journal) newFile(generation uint64) error {
-	f, err := createNew(filepath.Join(j.dir, journalFile(generation)))
+	next, err := j.prepare()
 	if err != nil {
 		return err
 	}
-	err = fsyncDir(j.dir)
-	var file *dbFile
-	if err == nil {
-		file, err = openDB(f, 0, j.faults)
+	defer next.close()
+	if err := j.adopt(next, generation); err != nil {
+		return err
 	}
-	if err != nil {
-		return errors.Join(err, f.Close(), os.Remove(f.Name()))
+	if err := j.forceNames(next); err != nil {
+		return errors.Join(err, j.file.close())
 	}
-	j.file, j.generation, j.mark = file, generation, rand.Uint32()
-	j.end.Store(0)
-	j.onDisk.Store(0)
 	return nil
 }
 

@@ -400,14 +400,19 @@ func (j *journal) syncLocked(t Ticket) error {
 	slow.Stop()
 	j.fsyncs.Add(1)
 	if err != nil {
-		err = fmt.Errorf("forcing the journal to disk: %w", err)
-		j.broken.Store(&err)
-		j.log.Error().Err(err).Msg("the disk failed: writes are refused until the server is started again")
-		return err
+		return j.breakLocked(err)
 	}
 	j.synced.Store(uint64(t))
 	j.onDisk.Store(end)
 	return nil
+}
+
+// breakLocked refuses writes for ever because of an fsync that failed. syncMu must be held.
+func (j *journal) breakLocked(err error) error {
+	err = fmt.Errorf("forcing the journal to disk: %w", err)
+	j.broken.Store(&err)
+	j.log.Error().Err(err).Msg("the disk failed: writes are refused until the server is started again")
+	return err
 }
 
 // syncEachSecond is EverySec's work. It holds nobody up: commits go on during the fsync.

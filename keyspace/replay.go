@@ -102,6 +102,9 @@ func (r *replayer) read(f io.ReaderAt, name string, size int64) error {
 		}
 		if c.from == 0 {
 			r.mark = h.mark
+			if h.isHead() {
+				continue
+			}
 		}
 		if r.last != 0 && h.ticket != r.last+1 || h.mark != r.mark {
 			reason := fmt.Sprintf("commit %d of %08x follows commit %d of %08x: something is missing", h.ticket, h.mark, r.last, r.mark)
@@ -128,6 +131,9 @@ type commitHeader struct {
 	onDisk int64  // bytes of the file that were on disk when it was written
 	crc    uint32 // CRC-32C of key and value
 }
+
+// isHead tells the head of a file from a commit, if it stands at the file's beginning.
+func (h commitHeader) isHead() bool { return h.ticket == 0 && h.size == 0 }
 
 // header reads a commit up to its entries, which are left of the command's value. The two places in
 // which their size is written must agree: nothing is allocated on the word of one of them.

@@ -72,6 +72,10 @@ func (s *journalSalvage) read() error {
 		if ignoreBreakOff(err) != nil {
 			return err
 		}
+		if err == nil && at == 0 && h.isHead() {
+			at = c.off
+			continue
+		}
 		if err == nil && h.mark == s.mark && h.ticket > s.last {
 			if s.last != 0 && h.ticket != s.last+1 {
 				s.trouble(Problem{From: at, To: at, Reason: fmt.Sprintf("commits %d to %d are missing", s.last+1, h.ticket-1)})
