@@ -138,6 +138,7 @@ func (s *Server) Listen() (err error) {
 func (s *Server) Start(e *commands.Engine) {
 	s.serve(engine{e}, s.listeners)
 	s.acceptors.Go(func() { s.sample(e) })
+	s.acceptors.Go(func() { keepHeap(s.stop) })
 	if s.observer != nil {
 		s.observer.observe(e)
 	}
