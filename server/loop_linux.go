@@ -27,8 +27,8 @@ import (
 //
 //  1. ask the system which clients have sent something (epoll);
 //  2. read once from each of them, carry out the whole commands and render the replies, all into one
-//     batch; those that report only what is committed leave at once;
-//  3. wait until all that the others report is committed: one group for the whole turn;
+//     batch;
+//  3. wait until all that the replies report is committed: one group for the whole turn;
 //  4. write each client's replies with one system call.
 //
 // Nothing else is waited for. A connection that needs more leaves the loop for good, with all that it
@@ -404,10 +404,9 @@ func (l *loop) rest(c *conn) {
 	c.deadline = half
 	c.guard.release()
 	l.expect(c)
-	if p := &l.parts[len(l.parts)-1]; l.server.engine.Committed(p.ticket) {
-		replies := l.batch.out[p.from:]
+	part := &l.parts[len(l.parts)-1]
+	if len(l.batch.out) == part.from {
 		l.drop()
-		l.send(c, replies)
 	}
 }
 
