@@ -42,8 +42,6 @@ func newFakeEngine() *fakeEngine { return &fakeEngine{values: make(map[string]st
 
 func (e *fakeEngine) Now() int64 { return 1_000_000 }
 
-func (e *fakeEngine) Committed(t keyspace.Ticket) bool { return t == 0 }
-
 func (e *fakeEngine) CloseSession(*commands.Session) {}
 
 func (e *fakeEngine) Held(_ *commands.Session, args []string) <-chan struct{} {

@@ -59,7 +59,6 @@ type executor interface {
 	CloseSession(s *commands.Session)
 	Held(s *commands.Session, args []string) <-chan struct{}
 	Wait(t keyspace.Ticket) error
-	Committed(t keyspace.Ticket) bool
 	Now() int64
 }
 
@@ -67,8 +66,6 @@ type executor interface {
 type engine struct{ *commands.Engine }
 
 func (e engine) Now() int64 { return e.Keyspace.Now() }
-
-func (e engine) Committed(t keyspace.Ticket) bool { return e.Keyspace.Committed(t) }
 
 // Server accepts connections and serves them in loops and in goroutines of their own. It is the [commands.Host] of
 // the engine it serves with. Safe for concurrent use.
