@@ -3,6 +3,7 @@ package server
 import (
 	"bytes"
 	"errors"
+	"unsafe"
 
 	"mayfly/commands"
 )
@@ -17,6 +18,9 @@ const (
 	strangerArgs   = 10
 	strangerBulk   = 16 << 10
 	strangerInline = 1 << 10
+
+	// mostGlanced is how many arguments a command has at most that is looked at before its turn.
+	mostGlanced = 16
 
 	// bulkSlack is how much longer than a value any other argument may be.
 	bulkSlack = 1 << 10
@@ -155,6 +159,38 @@ func (g *guard) arguments(lim limits) ([]byte, error) {
 			return command, nil
 		}
 	}
+}
+
+// glance gives the first arguments of a whole command that has been read and not handed over, as views
+// of what has been read. at says which, and is moved on to the next; it begins with g.start. It checks
+// nothing: what it cannot make out at once is the end, as are inline commands.
+func (g *guard) glance(at *int, args *[commands.LookaheadArgs]string) (n int) {
+	if g.args > 0 || *at >= g.end || g.loan.bytes[*at] != '*' {
+		return 0
+	}
+	buf := g.loan.bytes[:g.end]
+	count, size := readNumber(buf[*at+1:])
+	if size <= 0 || count <= 0 || count > mostGlanced {
+		return 0
+	}
+	pos := *at + 1 + size
+	for i := range count {
+		if pos >= len(buf) || buf[pos] != '$' {
+			return 0
+		}
+		length, size := readNumber(buf[pos+1:])
+		if size <= 0 || length < 0 || length > len(buf)-pos-1-size-2 {
+			return 0
+		}
+		pos += 1 + size
+		if i < len(args) {
+			args[i] = unsafe.String(unsafe.SliceData(buf[pos:]), length)
+			n++
+		}
+		pos += length + 2
+	}
+	*at = pos
+	return n
 }
 
 // line hands over an inline command. It gives nil for an empty line, and says whether the line was

@@ -17,6 +17,8 @@ import (
 // wide are limits that no ordinary command meets.
 var wide = limits{bulk: 16 << 20, command: 64 << 20}
 
+const lookaheadArgs = commands.LookaheadArgs
+
 // guardRun feeds data to a guard in pieces of at most size bytes and returns the commands that come
 // out, and the error that ended it. Each command must be one that redcon's parser takes as a whole.
 func guardRun(t testing.TB, lim limits, data []byte, size int) (commands [][]string, err error) {
@@ -25,11 +27,18 @@ func guardRun(t testing.TB, lim limits, data []byte, size int) (commands [][]str
 	defer g.close()
 	for {
 		for {
+			var glanced [lookaheadArgs]string
+			start, fresh := g.start, g.args == 0
+			at := start
+			n := g.glance(&at, &glanced)
 			command, err := g.next(lim)
 			if err != nil {
 				return commands, err
 			}
 			if command == nil {
+				if n > 0 {
+					t.Fatalf("a glance gives %q, which is not whole", glanced[:n])
+				}
 				break
 			}
 			whole, args, kind, rest, err := redcon.ReadNextCommand(command, nil)
@@ -39,6 +48,12 @@ func guardRun(t testing.TB, lim limits, data []byte, size int) (commands [][]str
 			var list []string
 			for _, arg := range args {
 				list = append(list, string(arg))
+			}
+			if n > 0 && (at != g.start || !slices.Equal(glanced[:n], list[:min(len(list), lookaheadArgs)])) {
+				t.Fatalf("a glance at %q gives %q, and goes to %d rather than %d", list, glanced[:n], at, g.start)
+			}
+			if n == 0 && fresh && &command[0] == &g.loan.bytes[start] && len(list) <= mostGlanced {
+				t.Fatalf("a glance misses %q", list)
 			}
 			commands = append(commands, list)
 		}

@@ -42,6 +42,10 @@ func newFakeEngine() *fakeEngine { return &fakeEngine{values: make(map[string]st
 
 func (e *fakeEngine) Now() int64 { return 1_000_000 }
 
+func (e *fakeEngine) WorthWarming() bool { return true }
+
+func (e *fakeEngine) Warm(*commands.Lookahead) {}
+
 func (e *fakeEngine) CloseSession(*commands.Session) {}
 
 func (e *fakeEngine) Held(_ *commands.Session, args []string) <-chan struct{} {

@@ -27,7 +27,7 @@ import (
 //
 //  1. ask the system which clients have sent something (epoll);
 //  2. read once from each of them, carry out the whole commands and render the replies, all into one
-//     batch;
+//     batch; of a pipeline, what its commands will look up is fetched from memory beforehand;
 //  3. wait until all that the replies report is committed: one group for the whole turn;
 //  4. write each client's replies with one system call.
 //
@@ -54,6 +54,7 @@ type loop struct {
 	// The replies of the turn.
 	batch batch
 	parts []part
+	ahead commands.Lookahead
 
 	due time.Duration // when to look for clients that have been silent for too long; 0: never
 	now time.Duration // at the beginning of the turn, as expiry.Monotonic says
@@ -320,7 +321,10 @@ var (
 // pipeline carries out the whole commands that have been read. The error is nil if the connection
 // stays; errAway if it has left already.
 func (l *loop) pipeline(c *conn) error {
-	for {
+	for n := 0; ; n++ {
+		if n%mostAhead == 0 {
+			l.lookAhead(c)
+		}
 		command, err := c.guard.next(c.limits())
 		switch {
 		case err != nil:
@@ -342,6 +346,29 @@ func (l *loop) pipeline(c *conn) error {
 			l.parts = append(l.parts, part{c: c})
 		}
 	}
+}
+
+// mostAhead is how many commands are looked at before their turn: so many as the processor's cache can
+// hold the items of.
+const mostAhead = 32
+
+// lookAhead lets what the next commands of a pipeline will look up be fetched from memory side by side,
+// where one after the other would wait for it.
+func (l *loop) lookAhead(c *conn) {
+	var args [commands.LookaheadArgs]string
+	at := c.guard.start
+	n := c.guard.glance(&at, &args)
+	if n == 0 || at == c.guard.end || !l.server.engine.WorthWarming() {
+		return // most have sent only one
+	}
+	for ahead := 1; n > 0; ahead++ {
+		l.ahead.Add(c.session, args[:n])
+		if ahead == mostAhead {
+			break
+		}
+		n = c.guard.glance(&at, &args)
+	}
+	l.server.engine.Warm(&l.ahead)
 }
 
 // execute carries out one command, unless it may take long, and adds its reply to the batch.

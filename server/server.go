@@ -58,6 +58,8 @@ type executor interface {
 	Execute(s *commands.Session, args []string) commands.Reply
 	CloseSession(s *commands.Session)
 	Held(s *commands.Session, args []string) <-chan struct{}
+	WorthWarming() bool
+	Warm(a *commands.Lookahead)
 	Wait(t keyspace.Ticket) error
 	Now() int64
 }
