@@ -88,7 +88,7 @@ func TestConfigRewriteSurvivesARestart(t *testing.T) {
 	}
 	p.terminate()
 	p = start(t, dir, "--config", path)
-	if got := p.cli("CONFIG", "GET", "maxmemory*"); got != "maxmemory\n2147483648\nmaxmemory-policy\nvolatile-ttl" {
+	if got := p.cli("CONFIG", "GET", "maxmemory", "maxmemory-policy"); got != "maxmemory\n2147483648\nmaxmemory-policy\nvolatile-ttl" {
 		t.Errorf("after a restart: %q", got)
 	}
 }
