@@ -236,3 +236,38 @@ func TestRollbackUsesVersionsUp(t *testing.T) {
 		t.Errorf("version %x was given to two states", it.Version)
 	}
 }
+
+// TestFoundDeadAfterWrite: a transaction overwrites an item, with an end that has passed, where nothing
+// dies; then it makes things die there, and finds the item dead. What had been overwritten must not come
+// back after a kill.
+func TestFoundDeadAfterWrite(t *testing.T) {
+	for name, find := range map[string]func(*Tx, *Container){
+		"get":   func(tx *Tx, c *Container) { tx.Get(c, "id") },
+		"count": func(tx *Tx, c *Container) { tx.Count(c) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := open(t)
+			o.policy("a", expiry.Off)
+			o.put("a", "id", "old", expiry.Never)
+			o.catalogueTx(func(tx *Tx) {
+				c := tx.Container("a")
+				tx.Put(c, "id", Plain, "new", tx.Now()-1)
+				tx.SetPolicy(c, expiry.Forever, expiry.Strict)
+				find(tx, c)
+			})
+			left := t.TempDir()
+			o.fold.mu.Lock() // no checkpoint takes a journal away meanwhile
+			copyFolder(t, o.opt.Dir, left)
+			o.fold.mu.Unlock()
+			ks, err := Open(Options{Dir: left, Clock: expiry.NewManualClock(o.clock.Now()), NoPurge: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			killed := &opened{Keyspace: ks, t: t}
+			defer killed.stop()
+			if it, ok := killed.get("a", "id"); ok {
+				t.Errorf("after a kill there is %+v", it)
+			}
+		})
+	}
+}

@@ -231,8 +231,8 @@ func (tx *Tx) Now() int64 { return tx.now }
 
 // find returns the living entry of an id, nil if there is none. A dead one is removed on the way:
 //  1. it leaves the table, so that it is absent for everybody from here on;
-//  2. the removal is not journalled: whoever loads the entry again finds it dead again, since what
-//     killed it is kept (expiry.Policy);
+//  2. the removal is not journalled, unless this transaction has written it: whoever loads the entry
+//     again finds it dead again, since what killed it is kept (expiry.Policy);
 //  3. it counts as removed lazily.
 func (tx *Tx) find(p *partition, c *Container, id string) *entry {
 	t := c.tables[p.number]
@@ -267,7 +267,13 @@ type departure struct {
 // forget has an entry forgotten that has been removed from its table: at once if it was found dead, and at
 // the end if what the transaction remembers of it is still needed, to be written or to be taken back.
 // Then its partition is locked until the end.
+//
+// If the transaction itself has written it, that is not journalled (see encode), but that it is gone is:
+// what was overwritten may have an end that has not come.
 func (tx *Tx) forget(p *partition, t *table, e *entry) {
+	if e.has(changing) {
+		tx.changes = append(tx.changes, itemChange{del: e.key()})
+	}
 	if tx.changed || e.has(changing) {
 		tx.leaving = append(tx.leaving, departure{p, t, e})
 	} else {
