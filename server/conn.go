@@ -190,6 +190,9 @@ func (c *conn) await() error {
 		defer b.release()
 		return c.reject(b, err)
 	}
+	if err == nil && c.killed.Load() {
+		return errKilled // what it has sent before can still be read
+	}
 	return err
 }
 

@@ -645,7 +645,8 @@ func (c *conn) attach() error {
 	return nil
 }
 
-// take reads once, without waiting. The error is io.EOF if the client sends no more.
+// take reads once, without waiting. The error is io.EOF if the client sends no more, errKilled if nothing
+// more is to be carried out for it.
 func (c *conn) take() (int, error) {
 	room, err := c.guard.room()
 	if err != nil {
@@ -659,6 +660,8 @@ func (c *conn) take() (int, error) {
 		return 0, err
 	case n == 0:
 		return 0, io.EOF
+	case c.killed.Load(): // what it has sent before can still be read
+		return 0, errKilled
 	}
 	c.guard.filled(n)
 	return n, nil

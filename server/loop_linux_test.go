@@ -384,3 +384,32 @@ func TestManyClients(t *testing.T) {
 		t.Errorf("%d of %d clients are connected", n, clients)
 	}
 }
+
+// Who is disconnected while the loop is busy with another gets nothing carried out that it has sent before
+// and that was not read yet.
+func TestDisconnectDropsWhatIsNotRead(t *testing.T) {
+	s := newTestServer(t, "--io-threads", "1")
+	e := newFakeEngine()
+	busy, goOn := make(chan struct{}), make(chan struct{})
+	e.commands = map[string]func(*commands.Session, []string) commands.Reply{
+		"BUSY": func(*commands.Session, []string) commands.Reply {
+			close(busy)
+			<-goOn
+			return commands.OK
+		},
+	}
+	address := s.run(t, e, nil)
+	other, c := dial(t, address), dial(t, address)
+	c.send("PING\r\n")
+	c.expect("+PONG\r\n")
+	other.send("BUSY\r\n")
+	<-busy
+	c.send("SET a 1\r\n")
+	s.Disconnect(func(x *commands.Session) bool { return x.Addr == c.LocalAddr().String() })
+	close(goOn)
+	other.expect("+OK\r\n")
+	c.expectEnd()
+	if got, want := e.history(), "PING BUSY"; got != want {
+		t.Errorf("carried out: %s, want %s", got, want)
+	}
+}
