@@ -20,8 +20,9 @@
 //
 // A client costs little while it is silent: its buffers are lent to it only while it has something
 // under way (buffer.go). What it can make the server spend is bounded at every step, more tightly
-// before it has authenticated: the length of a command and of its parts (guard.go), the big commands
-// of all clients together (buffer.go), replies in memory (batch.go), the time to finish a command and
+// before it has authenticated: the length of a command and of its parts (guard.go), what the server
+// keeps for all clients together, big commands and replies among it (clientmemory.go,
+// commands.ClientMemory), replies in memory (batch.go), the time to finish a command and
 // to take a reply (loop_linux.go, conn.go, socket.go), the number of clients (server.go).
 //
 // A client that subscribes to something has a second goroutine, which sends it messages and, between

@@ -32,7 +32,7 @@ func newSocket(nc net.Conn, writeTimeout time.Duration, t *traffic) socket {
 
 // fill waits until the client has sent something and reads it into the guard, with one system call
 // if it was there already. It returns the number of bytes. The error is io.EOF if the client sends
-// no more, errBudget if there is no memory to read into.
+// no more, errClientMemory if there is no memory to read into.
 func (s *socket) fill(g *guard) (n int, err error) {
 	if s.raw != nil {
 		n, err = s.raw.read(g)
