@@ -65,6 +65,17 @@ func parseConfigSet(in *Input) (Run, error) {
 		pairs = append(pairs, [2]string{strings.Clone(args[i]), strings.Clone(args[i+1])})
 	}
 	return func(x *Context) Reply {
-		return done(x.Engine.Host.ConfigSet(pairs))
+		err := x.Engine.Host.ConfigSet(pairs)
+		if yes, skipped := x.Engine.configured.Now(); err == nil && yes {
+			var options []string
+			for _, pair := range pairs {
+				if isSecretOption(pair[0]) {
+					pair[1] = "(redacted)"
+				}
+				options = append(options, pair[0]+" "+cut(pair[1]))
+			}
+			x.Engine.Log.Info().Strs("options", options).Str("addr", x.Session.Addr).Int("others_like_it", skipped).Msg("options were changed by CONFIG SET")
+		}
+		return done(err)
 	}, nil
 }

@@ -210,9 +210,17 @@ func parseAuth(in *Input) (Run, error) {
 	return nil, errSyntax
 }
 
+// refuse is the error of wrong credentials; the log learns of it.
+func (x *Context) refuse() error {
+	if yes, skipped := x.Engine.wrongPassword.Now(); yes {
+		x.Engine.Log.Warn().Str("addr", x.Session.Addr).Int("others_like_it", skipped).Msg("a client gave a wrong password")
+	}
+	return errWrongPass
+}
+
 func authenticate(x *Context, given *credentials) Reply {
 	if !given.check(x.Engine.Host) {
-		return Fail(errWrongPass)
+		return Fail(x.refuse())
 	}
 	x.Session.Authenticated = true
 	return OK

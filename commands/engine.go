@@ -18,6 +18,8 @@ type Engine struct {
 	Slowlog  Slowlog
 	Latency  LatencyMonitor
 
+	wrongPassword, configured Sparing // what of these is logged
+
 	stats  statistics
 	pause  pause
 	memory memoryLimit

@@ -8,6 +8,10 @@ import (
 // secretOptions are the options whose values nobody must see who may see commands.
 var secretOptions = []string{"requirepass"}
 
+func isSecretOption(option string) bool {
+	return slices.ContainsFunc(secretOptions, func(name string) bool { return strings.EqualFold(name, option) })
+}
+
 // redacted gives the arguments of a command with passwords made unreadable, for MONITOR and SLOWLOG.
 func redacted(r *row, args []string) []string {
 	shown := args
@@ -35,7 +39,7 @@ func redacted(r *row, args []string) []string {
 		}
 	case "config|set":
 		for i := 2; i < len(args); i += 2 {
-			if slices.ContainsFunc(secretOptions, func(name string) bool { return strings.EqualFold(name, args[i]) }) {
+			if isSecretOption(args[i]) {
 				hide(i + 1)
 			}
 		}

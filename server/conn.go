@@ -84,6 +84,7 @@ func (c *conn) run(serve func() error) {
 // for: see [conn.lingers].
 func (c *conn) over(err error) {
 	c.server.log.Debug().Int64("client", c.session.ID).Str("addr", c.session.Addr).AnErr("why", err).Msg("connection ends")
+	c.server.notice(c, err)
 	switch {
 	case err == errAttack:
 		if c.server.attackLog.now() {
@@ -121,7 +122,7 @@ func (c *conn) greet() error {
 			return errStopping
 		}
 		if err := t.Handshake(); err != nil {
-			return err
+			return handshakeError{err}
 		}
 		if err := c.socket.SetDeadline(time.Time{}); err != nil {
 			return err

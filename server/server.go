@@ -97,6 +97,7 @@ type Server struct {
 	laggards  atomic.Int64 // subscribers disconnected because they did not keep up
 	acceptLog occasional
 	attackLog occasional
+	notices   notices
 
 	serving sync.WaitGroup
 	mu      sync.Mutex // protects what follows
@@ -291,6 +292,7 @@ func (s *Server) denies(nc net.Conn) bool {
 // socket, so that writing it does not wait; a TLS client, which has not been greeted, gets none.
 func (s *Server) turnAway(nc net.Conn, secret bool) {
 	s.rejected.Add(1)
+	s.warn(&s.notices.full, nc.RemoteAddr().String(), nil, "a client was turned away because there are too many: see maxclients")
 	if !secret && nc.SetWriteDeadline(expiry.Deadline(time.Millisecond)) == nil {
 		_, _ = nc.Write([]byte(tooManyClients)) // best effort
 	}
