@@ -75,7 +75,7 @@ func (m *ClientMemory) makeRoom(a *Account) bool {
 	mine := a.holder()
 	var rivals []holder
 	for other := range m.accounts {
-		if h := other.holder(); other != a && h.class() >= mine.class() {
+		if h := other.holder(); other != a && !other.exempt.Load() && h.class() >= mine.class() {
 			rivals = append(rivals, h)
 		}
 	}
@@ -111,6 +111,7 @@ func (h *holder) class() int { return bits.Len(uint(h.held)) }
 type Account struct {
 	memory  *ClientMemory
 	session *Session
+	exempt  atomic.Bool // from being disconnected for the sake of others
 
 	mu       sync.Mutex // protects what follows
 	held     int        // bytes
@@ -149,6 +150,14 @@ func (a *Account) Hold(size int) int {
 		a.memory.makeRoom(a)
 	}
 	return size
+}
+
+// Exempt keeps the client from being disconnected for the sake of others (CLIENT NO-EVICT), or no longer.
+// What it asks for itself may still be refused.
+func (a *Account) Exempt(on bool) {
+	if a != nil {
+		a.exempt.Store(on)
+	}
 }
 
 // Give returns size bytes that were taken.

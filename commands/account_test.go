@@ -67,6 +67,25 @@ func TestClientMemoryRefusesTheGreatest(t *testing.T) {
 	}
 }
 
+// CLIENT NO-EVICT ON is a promise to the client that gives it.
+func TestClientNoEvict(t *testing.T) {
+	w := newWorld(t)
+	m, list, evicted := accounts(1<<20, 3)
+	w.session(1).Account = list[0]
+	w.expect("OK", "CLIENT", "NO-EVICT", "on")
+	if !list[0].Take(600<<10) || !list[1].Take(300<<10) || !list[2].Take(260<<10) || !slices.Equal(*evicted, []int64{2}) {
+		t.Errorf("disconnected: %v", *evicted)
+	}
+	w.expect("OK", "CLIENT", "NO-EVICT", "off")
+	if !list[2].Take(200<<10) || !slices.Equal(*evicted, []int64{2, 1}) {
+		t.Errorf("disconnected: %v", *evicted)
+	}
+	w.session(1).Account = nil
+	if m.Disconnected() != 2 {
+		t.Error(m.Disconnected())
+	}
+}
+
 // Whatever clients do at the same time, the sum is that of the parts.
 func TestClientMemoryConcurrently(t *testing.T) {
 	m := new(ClientMemory)

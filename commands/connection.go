@@ -53,15 +53,17 @@ var connectionCommands = []Command{
 			{
 				Name: "no-evict", Syntax: "<ON | OFF>", Summary: "Set client eviction mode for the current connection",
 				Group: "connection", Since: "7.0.0", Arity: 3, Flags: Admin | NoScript | Loading | Stale,
-				Differs: "Accepted without effect: no client is evicted for its memory",
-				Parse:   parseOnOff,
+				Differs: "What the client asks for itself may still be refused",
+				Parse: func(in *Input) (Run, error) {
+					return parseOnOff(in, func(x *Context, on bool) { x.Session.Account.Exempt(on) })
+				},
 			},
 			{
 				Name: "no-touch", Syntax: "<ON | OFF>",
 				Summary: "Controls whether commands sent by the client will alter the LRU/LFU of the keys they access.",
 				Group:   "connection", Since: "7.2.0", Arity: 3, Flags: NoScript | Loading | Stale,
 				Differs: "Accepted without effect: reads leave no trace",
-				Parse:   parseOnOff,
+				Parse:   func(in *Input) (Run, error) { return parseOnOff(in, func(*Context, bool) {}) },
 			},
 			{
 				Name: "pause", Syntax: "timeout [WRITE | ALL]", Summary: "Stop processing commands from clients for some time",
@@ -312,13 +314,16 @@ func parseClientSetName(in *Input) (Run, error) {
 	}, nil
 }
 
-// parseOnOff is for CLIENT NO-EVICT and NO-TOUCH: in any case no client is evicted, and reads leave no
-// trace.
-func parseOnOff(in *Input) (Run, error) {
-	if isWord(in.Args[2], "ON") || isWord(in.Args[2], "OFF") {
-		return func(*Context) Reply { return OK }, nil
+// parseOnOff is for CLIENT NO-EVICT, and for NO-TOUCH, which does nothing: reads leave no trace.
+func parseOnOff(in *Input, set func(x *Context, on bool)) (Run, error) {
+	on := isWord(in.Args[2], "ON")
+	if !on && !isWord(in.Args[2], "OFF") {
+		return nil, errSyntax
 	}
-	return nil, errSyntax
+	return func(x *Context) Reply {
+		set(x, on)
+		return OK
+	}, nil
 }
 
 func parseClientSetInfo(in *Input) (Run, error) {
