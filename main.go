@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/signal"
 	"strings"
@@ -29,7 +28,7 @@ func main() {
 		syscall.Umask(0o077)
 		os.Exit(tools.Run(os.Args[1:], tools.Surroundings{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}))
 	}
-	config, err := server.LoadConfig(os.Args[1:])
+	config, err := server.LoadConfig(asOptions(os.Args[1:]))
 	switch {
 	case err == nil:
 		err = run(config)
@@ -39,9 +38,20 @@ func main() {
 		_, err = fmt.Println("mayfly", server.Version)
 	}
 	if err != nil {
-		fmt.Fprintln(os.Stderr, "mayfly:", err)
+		for line := range strings.SplitSeq(err.Error(), "\n") {
+			fmt.Fprintln(os.Stderr, "mayfly:", line)
+		}
 		os.Exit(1)
 	}
+}
+
+// asOptions makes options of the words help and version, which people try. A config file of that name
+// is ./help.
+func asOptions(args []string) []string {
+	if len(args) > 0 && (args[0] == "help" || args[0] == "version") {
+		return append([]string{"--" + args[0]}, args[1:]...)
+	}
+	return args
 }
 
 // run serves until it is told to stop. It listens before it touches the data: whoever starts a
@@ -50,7 +60,11 @@ func run(config *server.Config) error {
 	syscall.Umask(0o077) // the data are nobody else's business
 	stop := stopSignals()
 	settings := config.Settings()
-	log := newLogger(settings)
+	log, err := newLogger(settings)
+	if err != nil {
+		return err
+	}
+	config.LogIgnored(log)
 
 	srv := server.New(config, log)
 	if err := srv.Listen(); err != nil {
@@ -78,6 +92,7 @@ func run(config *server.Config) error {
 	engine.Keyspace = ks
 	applyChanges(config, engine)
 	srv.Start(engine)
+	defer settings.Ready(log)()
 	log.Info().Strs("addresses", srv.Addresses()).Str("dir", settings.Dir).Int("pid", os.Getpid()).
 		Str("version", server.Version).Msg("ready")
 	welcome(os.Stdout, srv.Addresses(), settings)
@@ -86,6 +101,7 @@ func run(config *server.Config) error {
 	case <-stop.Done():
 	case <-srv.ShutdownAsked():
 	}
+	settings.Stopping(log)
 	log.Info().Msg("stopping: finishing the commands under way")
 	drain, cancel := context.WithTimeout(context.Background(), drainTime)
 	defer cancel()
@@ -121,16 +137,19 @@ func stopSignals() context.Context {
 	return ctx
 }
 
-// newLogger logs to standard error.
-func newLogger(settings *server.Settings) zerolog.Logger {
+// newLogger logs to standard error, or to the file that the settings name.
+func newLogger(settings *server.Settings) (zerolog.Logger, error) {
 	zerolog.TimeFieldFormat = "2006-01-02T15:04:05.000Z07:00"
 	zerolog.SetGlobalLevel(settings.LogLevel)
-	var out io.Writer = os.Stderr
-	terminal := isatty.IsTerminal(os.Stderr.Fd())
-	if settings.LogFormat == server.LogPretty || settings.LogFormat == server.LogAuto && terminal {
-		out = zerolog.ConsoleWriter{Out: os.Stderr, NoColor: !terminal, TimeFormat: "15:04:05.000"}
+	out, err := settings.OpenLog()
+	if err != nil {
+		return zerolog.Nop(), err
 	}
-	return zerolog.New(out).With().Timestamp().Logger()
+	terminal := out == os.Stderr && isatty.IsTerminal(os.Stderr.Fd())
+	if settings.LogFormat == server.LogPretty || settings.LogFormat == server.LogAuto && terminal {
+		out = zerolog.ConsoleWriter{Out: out, NoColor: !terminal, TimeFormat: "15:04:05.000"}
+	}
+	return zerolog.New(out).With().Timestamp().Logger(), nil
 }
 
 // applyChanges makes CONFIG SET take effect at once where an option is kept elsewhere.
@@ -160,26 +179,4 @@ func applyChanges(config *server.Config, engine *commands.Engine) {
 func limitMemory(s *server.Settings, engine *commands.Engine) {
 	engine.SetMaxMemory(s.MaxMemory, s.MaxMemoryPolicy)
 	s.LimitRuntime()
-}
-
-// welcome says where the server listens and how to see a document die.
-func welcome(w io.Writer, addresses []string, settings *server.Settings) {
-	fmt.Fprintf(w, `mayfly %s listens on %s; its data are in %s
-Try it:
-  %[4]s CONTAINER.SET orders TTL 10
-  %[4]s DOC.PUT orders 1 '{"item":"tea"}'
-  %[4]s DOC.GET orders 1
-and ten seconds after the second command the third answers (nil).
-`, server.Version, strings.ReplaceAll(strings.Join(addresses, ", "), "tcp ", ""), settings.Dir, redisCLI(settings))
-}
-
-// redisCLI is the command by which redis-cli reaches the server from this machine.
-func redisCLI(s *server.Settings) string {
-	switch {
-	case s.Port != 0:
-		return fmt.Sprintf("redis-cli -p %d", s.Port)
-	case s.UnixSocket != "":
-		return "redis-cli -s " + s.UnixSocket
-	}
-	return fmt.Sprintf("redis-cli --tls -p %d", s.TLSPort)
 }

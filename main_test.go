@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -32,29 +33,44 @@ func TestHelpAndVersion(t *testing.T) {
 		if def == "" {
 			def = `""`
 		}
-		row := regexp.MustCompile(`(?m)^--` + o.Name + ` +` + regexp.QuoteMeta(def) + ` +` + o.Unit)
-		if !row.MatchString(help.stdout) {
+		entry := regexp.MustCompile(`(?m)^--` + o.Name + `\s(.+\n ?)*? .*` + anySpace(o.Unit+"; default "+def) + `\)`)
+		if o.Unit == "" {
+			entry = regexp.MustCompile(`(?m)^--` + o.Name + `\s(.+\n ?)*? .*` + anySpace("default "+def) + `\)`)
+		}
+		if !entry.MatchString(help.stdout) {
 			t.Errorf("--help does not list --%s with default %q and unit %q", o.Name, o.Default, o.Unit)
 		}
 	}
-	version := runToEnd(t, nil, "--version")
-	if version.code != 0 || version.stdout != "mayfly "+server.Version+"\n" {
-		t.Errorf("--version: %+v", version)
+	for _, word := range []string{"-h", "help"} {
+		if got := runToEnd(t, nil, word); got != help {
+			t.Errorf("%s: %+v", word, got)
+		}
 	}
+	for _, word := range []string{"--version", "-v", "version"} {
+		if version := runToEnd(t, nil, word); version.code != 0 || version.stdout != "mayfly "+server.Version+"\n" {
+			t.Errorf("%s: %+v", word, version)
+		}
+	}
+}
+
+// anySpace is a pattern for a text that may be broken into lines.
+func anySpace(text string) string {
+	return strings.ReplaceAll(regexp.QuoteMeta(text), " ", `\s+`)
 }
 
 func TestIllegalOptionsStopTheStart(t *testing.T) {
 	illegal := map[string]string{
 		"port": "70000", "tls-port": "-1", "unixsocketperm": "999", "tls-auth-clients": "perhaps", "protected-mode": "true", "bind": "",
 		"maxclients": "0", "io-threads": "-1", "timeout": "-1", "tcp-keepalive": "1m", "tcp-backlog": "many", "max-value-size": "1", "dir": "",
-		"partitions": "0", "appendfsync": "sometimes", "active-expire-effort": "11", "loglevel": "loud", "log-format": "xml",
-		"proto-max-bulk-len": "1mb", "appendonly": "no", "save": "60 1", "databases": "32", "maxmemory": "1tb", "maxmemory-policy": "allkeys-lru", "maxmemory-clients": "5%",
+		"partitions": "0", "appendfsync": "sometimes", "active-expire-effort": "11", "loglevel": "loud", "log-format": "xml", "supervised": "upstart",
+		"proto-max-bulk-len": "1mb", "databases": "32", "maxmemory": "1tb", "maxmemory-policy": "allkeys-lru", "maxmemory-clients": "5%",
 		"auto-compact-percentage": "all", "auto-compact-min-size": "-1",
 		"slowlog-log-slower-than": "-2", "slowlog-max-len": "-1", "latency-monitor-threshold": "-1",
 		"latency-tracking": "no", "latency-tracking-info-percentiles": "90", "metrics-addr": "9121", "metrics-pprof": "true",
 		"notify-keyspace-events": "KEAq", "client-output-buffer-limit": "pubsub 1", "cluster-enabled": "yes", "daemonize": "yes",
 	}
-	anyText := map[string]bool{"config": true, "unixsocket": true, "tls-cert-file": true, "tls-key-file": true, "tls-ca-cert-file": true, "requirepass": true}
+	anyText := map[string]bool{"config": true, "unixsocket": true, "tls-cert-file": true, "tls-key-file": true, "tls-ca-cert-file": true, "requirepass": true,
+		"logfile": true, "pidfile": true, "appendonly": true, "save": true}
 	for _, o := range server.Options {
 		checkRefusal(t, runToEnd(t, nil, "--"+o.Name), o.Name, "no value")
 		value, ok := illegal[o.Name]
@@ -64,6 +80,10 @@ func TestIllegalOptionsStopTheStart(t *testing.T) {
 		if ok {
 			checkRefusal(t, runToEnd(t, nil, "--"+o.Name, value), o.Name, fmt.Sprintf("%q", value), "legal: ", "command line")
 		}
+	}
+	several := runToEnd(t, []string{"MAYFLY_PROT=1"}, "--port", "70000", "--maxclients", "0")
+	if lines := strings.Count(several.stderr, "\nmayfly: "); several.code != 1 || lines != 2 {
+		t.Errorf("of three mistakes: %+v", several)
 	}
 	checkRefusal(t, runToEnd(t, nil, "--prot", "1"), `"prot"`, "unknown option")
 	checkRefusal(t, runToEnd(t, nil, "--port", "0"), "nothing to listen on")
@@ -202,6 +222,45 @@ func TestTLS(t *testing.T) {
 	}
 }
 
+// TestStartsWithRedisConf starts with the directives of Debian's redis.conf as Debian starts Redis, in a
+// folder that Redis has used.
+func TestStartsWithRedisConf(t *testing.T) {
+	dir, home := filepath.Join(t.TempDir(), "data"), t.TempDir()
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	dump := filepath.Join(dir, "dump.rdb")
+	if err := os.WriteFile(dump, []byte("REDIS0010"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	conf, err := filepath.Abs("server/testdata/redis-7.0.15.conf")
+	if err != nil {
+		t.Fatal(err)
+	}
+	logFile, pidFile := filepath.Join(home, "redis.log"), filepath.Join(home, "redis.pid")
+	p := start(t, dir, "--config", conf, "--supervised", "auto", "--daemonize", "no", "--logfile", logFile, "--pidfile", pidFile)
+	if got := p.cli("SET", "k", "v"); got != "OK" {
+		t.Errorf("SET: %s", got)
+	}
+	if text, err := os.ReadFile(pidFile); err != nil || string(text) != fmt.Sprintln(p.cmd.Process.Pid) {
+		t.Errorf("the pidfile says %q, %v", text, err)
+	}
+	p.terminate()
+	log, err := os.ReadFile(logFile)
+	if err != nil || strings.Count(string(log), "ignored directives of Redis") != 1 || !strings.Contains(string(log), "all data are on disk") {
+		t.Errorf("%v, the log:\n%s", err, log)
+	}
+	if p.log.String() != "" {
+		t.Errorf("on standard error:\n%s", p.log.String())
+	}
+	if _, err := os.Stat(pidFile); err == nil {
+		t.Error("the pidfile is left behind")
+	}
+	if text, err := os.ReadFile(dump); err != nil || string(text) != "REDIS0010" {
+		t.Errorf("dump.rdb is %q, %v", text, err)
+	}
+}
+
 func TestUnixSocket(t *testing.T) {
 	socket := filepath.Join(t.TempDir(), "mayfly.sock")
 	p := start(t, filepath.Join(t.TempDir(), "data"), "--unixsocket", socket, "--unixsocketperm", "770")
@@ -322,23 +381,66 @@ func TestGreeting(t *testing.T) {
 			t.Errorf("the greeting does not say %q:\n%s", text, p.greeting)
 		}
 	}
-	// The commands it proposes work as they stand.
+	p.followGreeting()
+	if got := p.cli("DOC.TTL", "orders", "1"); got != "10" && got != "9" {
+		t.Errorf("the proposed document lives for %s s", got)
+	}
+}
+
+// followGreeting types what the server proposes to type.
+func (p *process) followGreeting() {
+	p.t.Helper()
+	need(p.t, "redis-cli")
 	var replies []string
 	for line := range strings.Lines(p.greeting) {
 		if strings.HasPrefix(line, "  redis-cli") {
-			p.cli("PING") // skips without redis-cli
-			out, err := exec.Command("sh", "-c", line).CombinedOutput()
+			cmd := exec.Command("sh", "-c", line)
+			if strings.Contains(p.greeting, "export REDISCLI_AUTH=") {
+				cmd.Env = append(os.Environ(), "REDISCLI_AUTH=secret")
+			}
+			out, err := cmd.CombinedOutput()
 			if err != nil {
-				t.Errorf("%s: %v", line, err)
+				p.t.Errorf("%s: %v", line, err)
 			}
 			replies = append(replies, strings.TrimSpace(string(out)))
 		}
 	}
 	if got, want := strings.Join(replies, " "), `OK OK {"item":"tea"}`; got != want {
-		t.Errorf("the proposed commands answer %s, want %s", got, want)
+		p.t.Errorf("the proposed commands answer %s, want %s\n%s", got, want, p.greeting)
 	}
-	if got := p.cli("DOC.TTL", "orders", "1"); got != "10" && got != "9" {
-		t.Errorf("the proposed document lives for %s s", got)
+}
+
+// TestGreetingWherever proposes what works for servers that cannot be reached as usual.
+func TestGreetingWherever(t *testing.T) {
+	cert, key := selfSigned(t)
+	socket := filepath.Join(t.TempDir(), "my socket")
+	port := freePort(t)
+	tls := []string{"--port", "0", "--tls-port", port, "--tls-cert-file", cert, "--tls-key-file", key, "--tls-auth-clients", "no"}
+	for name, tt := range map[string]struct{ args, texts []string }{
+		"password":         {[]string{"--requirepass", "secret"}, []string{"REDISCLI_AUTH=", "redis-cli -p "}},
+		"socket only":      {[]string{"--port", "0", "--unixsocket", socket}, []string{"redis-cli -s '" + socket + "'"}},
+		"TLS only":         {tls, []string{"redis-cli --tls --insecure -p " + port}},
+		"TLS with a CA":    {append(slices.Clone(tls), "--tls-ca-cert-file", cert), []string{"redis-cli --tls --cacert " + cert}},
+		"another address":  {[]string{"--bind", "127.0.0.2"}, []string{"redis-cli -h 127.0.0.2 -p "}},
+		"several":          {[]string{"--bind", "127.0.0.2", "127.0.0.1"}, []string{"redis-cli -p "}},
+		"every IPv4 there": {[]string{"--bind", "*"}, []string{"redis-cli -p "}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := start(t, filepath.Join(t.TempDir(), "data"), tt.args...)
+			for _, text := range tt.texts {
+				if !strings.Contains(p.greeting, text) {
+					t.Errorf("the greeting does not say %q:\n%s", text, p.greeting)
+				}
+			}
+			if strings.Contains(p.greeting, "secret") {
+				t.Errorf("the greeting tells the password:\n%s", p.greeting)
+			}
+			p.followGreeting()
+		})
+	}
+	demanding := start(t, filepath.Join(t.TempDir(), "data"), append(tls[:len(tls)-1], "yes", "--tls-ca-cert-file", cert)...)
+	if !strings.Contains(demanding.greeting, "--cert CERTIFICATE --key KEY") {
+		t.Errorf("the greeting does not say that clients must show a certificate:\n%s", demanding.greeting)
 	}
 }
 

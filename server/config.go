@@ -17,6 +17,8 @@ import (
 type Config struct {
 	now atomic.Pointer[Settings]
 
+	ignored, links []string // see LogIgnored; nobody writes to them
+
 	mu    sync.Mutex // one change at a time; protects hooks
 	hooks map[string]func(*Settings) error
 }

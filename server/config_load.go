@@ -3,21 +3,18 @@ package server
 import (
 	"bufio"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
-	"text/tabwriter"
 
-	"github.com/peterbourgon/ff/v3"
+	"github.com/rs/zerolog"
 )
 
-const (
-	envPrefix   = "MAYFLY"
-	commandLine = "on the command line"
-)
+const envPrefix = "MAYFLY"
 
 // What LoadConfig returns instead of a configuration when the user asked for something else.
 var (
@@ -27,40 +24,41 @@ var (
 
 // LoadConfig reads the options from the arguments of the command line (without the program's name),
 // the environment and the config file. Where several set an option, the first of these rules; but
-// what they say must be legal everywhere. Errors are one clear line.
+// what they say must be legal everywhere. The error has a clear line for each thing that is wrong.
 func LoadConfig(args []string) (*Config, error) {
-	args, err := joinArguments(args)
-	if err != nil {
-		return nil, err
-	}
-	if err := checkEnvironment(os.Environ()); err != nil {
-		return nil, err
-	}
 	settings, err := defaults()
 	if err != nil {
 		return nil, err
 	}
-	flags := flag.NewFlagSet("mayfly", flag.ContinueOnError)
-	flags.SetOutput(io.Discard)
-	for _, o := range Options {
-		flags.Var(o.in(settings), o.Name, o.Doc)
+	l := newLoading(settings)
+	if err := l.readArguments(args); err != nil {
+		return nil, err
 	}
-	err = ff.Parse(flags, args,
-		ff.WithEnvVarPrefix(envPrefix),
-		ff.WithConfigFileVia(&settings.ConfigFile),
-		ff.WithConfigFileParser(func(r io.Reader, set func(name, value string) error) error {
-			return parseConfigFile(settings.ConfigFile, r, set)
-		}))
-	if pathErr, ok := errors.AsType[*os.PathError](err); ok {
-		return nil, fmt.Errorf("cannot read the config file %s: %w", pathErr.Path, pathErr.Err)
+	l.nextSource()
+	l.readEnvironment(os.Environ())
+	l.nextSource()
+	if settings.ConfigFile != "" {
+		l.readFile(settings.ConfigFile)
 	}
-	if err != nil {
+	if err := l.failure(); err != nil {
 		return nil, err
 	}
 	if settings.Dir, err = filepath.Abs(settings.Dir); err != nil {
 		return nil, fmt.Errorf("option dir: %w", err)
 	}
-	return newConfig(settings), nil
+	c := newConfig(settings)
+	c.ignored, c.links = l.ignored, l.links
+	return c, nil
+}
+
+// LogIgnored says in the log what of the configuration has no effect, so that nobody waits for it.
+func (c *Config) LogIgnored(log zerolog.Logger) {
+	if len(c.ignored) > 0 {
+		log.Info().Strs("directives", c.ignored).Msg("ignored directives of Redis that have no meaning here")
+	}
+	if len(c.links) > 0 {
+		log.Debug().Strs("variables", c.links).Msg("ignored environment variables by which Kubernetes tells of a service")
+	}
 }
 
 // defaults are the settings if nothing is set.
@@ -77,63 +75,174 @@ func defaults() (*Settings, error) {
 	return settings, nil
 }
 
-// joinArguments turns arguments as Redis takes them, [config-file] --name value ... --name value,
-// into one --name=value an option, each checked.
-func joinArguments(args []string) ([]string, error) {
-	var joined []string
+// loading is how far the options have been read: from one source after the other, the strongest first.
+type loading struct {
+	settings *Settings
+	settled  map[*Option]bool // set by a stronger source
+	given    map[*Option]bool // set by the source that is being read
+	mistakes []mistake
+	ignored  []string // directives of Redis, each once
+	links    []string // variables that Kubernetes has set
+
+	included map[*Option]bool // set by a file that another includes
+	depth    int              // of such files
+}
+
+// A mistake is a setting that cannot be.
+type mistake struct {
+	option *Option // nil if it is of none
+	text   string  // one line
+}
+
+func newLoading(settings *Settings) *loading {
+	return &loading{settings: settings, settled: make(map[*Option]bool), given: make(map[*Option]bool), included: make(map[*Option]bool)}
+}
+
+// nextSource goes on to a weaker source.
+func (l *loading) nextSource() {
+	maps.Copy(l.settled, l.given)
+	clear(l.given)
+}
+
+func (l *loading) fail(o *Option, format string, parts ...any) {
+	l.mistakes = append(l.mistakes, mistake{o, fmt.Sprintf(format, parts...)})
+}
+
+// failure is the error of all mistakes, nil if there are none.
+func (l *loading) failure() error {
+	const most = 20 // who gives a wrong file is told so on one screen
+	var lines []string
+	for _, m := range l.mistakes[:min(len(l.mistakes), most)] {
+		lines = append(lines, m.text)
+	}
+	if more := len(l.mistakes) - len(lines); more > 0 {
+		lines = append(lines, fmt.Sprintf("and %d more mistakes like these", more))
+	}
+	if lines == nil {
+		return nil
+	}
+	return errors.New(strings.Join(lines, "\n"))
+}
+
+// take takes what the source says of an option, or of a directive of Redis that is none here. A mistake
+// names the option, the value, what is legal, and where it was set (origin).
+func (l *loading) take(name string, values []string, origin string) {
+	o := lookUpOption(name)
+	value := strings.Join(values, " ")
+	if o == nil {
+		l.takeDirective(name, values, origin)
+		return
+	}
+	if o.Compat && l.settled[o] {
+		return // it is no setting of ours that is wrong, and does not count
+	}
+	switch {
+	case len(values) == 0:
+		l.fail(o, "option %s %s has no value%s", o.Name, origin, o.legally())
+	case len(values) > 1 && !o.Many:
+		l.fail(o, "option %s %s has %d values but takes one%s", o.Name, origin, len(values), o.legally())
+	case o.in(new(Settings)).Set(value) != nil && o.Moot:
+		l.ignore(o.Name + " " + value)
+	case o.in(new(Settings)).Set(value) != nil && o.Compat:
+		l.fail(o, "option %s %s has the illegal value %q, because %s%s", o.Name, origin, value, o.Doc, o.legally())
+	case o.in(new(Settings)).Set(value) != nil:
+		l.fail(o, "option %s %s has the illegal value %q%s", o.Name, origin, value, o.legally())
+	default:
+		l.set(o, value)
+	}
+}
+
+// set gives an option a legal value, unless a stronger source has done so.
+func (l *loading) set(o *Option, value string) {
+	l.given[o] = true
+	if l.depth > 0 {
+		l.included[o] = true
+	}
+	if o.Compat { // as in Redis the last one counts, and what it was before is of no interest
+		l.mistakes = slices.DeleteFunc(l.mistakes, func(m mistake) bool { return m.option == o })
+	}
+	if l.settled[o] {
+		return
+	}
+	if err := o.in(l.settings).Set(value); err != nil {
+		l.fail(o, "option %s: %v", o.Name, err) // it was legal a moment ago
+	}
+}
+
+func (l *loading) ignore(directive string) {
+	if !slices.Contains(l.ignored, directive) {
+		l.ignored = append(l.ignored, directive)
+	}
+}
+
+// readArguments reads arguments as Redis takes them: [config-file] --name value ... --name value, or
+// --name=value.
+func (l *loading) readArguments(args []string) error {
+	const origin = "on the command line"
 	if len(args) > 0 && !strings.HasPrefix(args[0], "-") {
-		joined = append(joined, "--config="+args[0])
+		l.take("config", args[:1], origin)
 		args = args[1:]
 	}
 	for len(args) > 0 {
 		arg := args[0]
-		args = args[1:]
+		end := 1
+		for end < len(args) && !strings.HasPrefix(args[end], "--") {
+			end++
+		}
+		values := args[1:end]
+		args = args[end:]
 		switch arg {
 		case "-h", "-help", "--help":
-			return nil, ErrHelp
+			return ErrHelp
 		case "-v", "-version", "--version":
-			return nil, ErrVersion
+			return ErrVersion
 		}
 		name, isOption := strings.CutPrefix(arg, "--")
 		if !isOption || name == "" {
-			return nil, fmt.Errorf("illegal argument %q %s: options are written --name value; --help lists them", arg, commandLine)
-		}
-		var values []string
-		if key, value, ok := strings.Cut(name, "="); ok {
-			name, values = key, []string{value}
-		}
-		for len(args) > 0 && !strings.HasPrefix(args[0], "--") {
-			values = append(values, args[0])
-			args = args[1:]
-		}
-		o, value, err := checkSetting(name, values, commandLine)
-		if err != nil {
-			return nil, err
-		}
-		joined = append(joined, "--"+o.Name+"="+value)
-	}
-	return joined, nil
-}
-
-// checkEnvironment checks the variables that begin with our prefix. Empty ones count as not set.
-func checkEnvironment(environ []string) error {
-	for _, variable := range environ {
-		key, value, _ := strings.Cut(variable, "=")
-		name, ours := strings.CutPrefix(key, envPrefix+"_")
-		if !ours || value == "" {
+			l.fail(nil, "illegal argument %q %s: options are written --name value; --help lists them", arg, origin)
 			continue
 		}
-		name = strings.ToLower(strings.ReplaceAll(name, "_", "-"))
-		if _, _, err := checkSetting(name, []string{value}, "in the environment variable "+key); err != nil {
-			return err
+		if key, value, ok := strings.Cut(name, "="); ok {
+			name, values = key, append([]string{value}, values...)
 		}
+		l.take(name, values, origin)
 	}
 	return nil
 }
 
-// parseConfigFile reads a file in the syntax of redis.conf: a name and its values a line, with the
-// quotes of redis-cli; lines that begin with # are comments.
-func parseConfigFile(path string, r io.Reader, set func(name, value string) error) error {
+// readEnvironment reads the variables that begin with our prefix. Empty ones count as not set.
+func (l *loading) readEnvironment(environ []string) {
+	slices.Sort(environ)
+	for _, variable := range environ {
+		key, value, _ := strings.Cut(variable, "=")
+		name, ours := strings.CutPrefix(key, envPrefix+"_")
+		switch {
+		case !ours || value == "":
+		case isServiceLink(name, value):
+			l.links = append(l.links, key)
+		default:
+			l.take(strings.ToLower(strings.ReplaceAll(name, "_", "-")), []string{value}, "in the environment variable "+key)
+		}
+	}
+}
+
+// readFile reads a config file.
+func (l *loading) readFile(path string) {
+	f, err := os.Open(path)
+	if err != nil {
+		if pathErr, ok := errors.AsType[*os.PathError](err); ok {
+			err = pathErr.Err
+		}
+		l.fail(nil, "cannot read the config file %s: %v", path, err)
+		return
+	}
+	defer f.Close()
+	l.readLines(path, f)
+}
+
+// readLines reads a file in the syntax of redis.conf: a name and its values a line, with the quotes of
+// redis-cli; lines that begin with # are comments.
+func (l *loading) readLines(path string, r io.Reader) {
 	const longestLine = 1 << 20
 	lines := bufio.NewScanner(r)
 	lines.Buffer(nil, longestLine)
@@ -144,24 +253,49 @@ func parseConfigFile(path string, r io.Reader, set func(name, value string) erro
 			continue
 		}
 		words, ok := splitLine(line)
-		if !ok {
-			return fmt.Errorf("unbalanced quotes %s", origin)
-		}
-		if strings.EqualFold(words[0], "config") {
-			return fmt.Errorf("illegal option config %s: a config file cannot name another", origin)
-		}
-		o, value, err := checkSetting(words[0], words[1:], origin)
-		if err != nil {
-			return err
-		}
-		if err := set(o.Name, value); err != nil {
-			return err
+		switch {
+		case !ok:
+			l.fail(nil, "unbalanced quotes %s", origin)
+		case strings.EqualFold(words[0], "config"):
+			l.fail(nil, "illegal option config %s: a config file names another with include", origin)
+		case strings.EqualFold(words[0], "include"):
+			l.include(words[1:], origin)
+		default:
+			l.take(words[0], words[1:], origin)
 		}
 	}
 	if err := lines.Err(); err != nil {
-		return fmt.Errorf("cannot read the config file %s: %w", path, err)
+		if pathErr, ok := errors.AsType[*os.PathError](err); ok {
+			err = pathErr.Err
+		}
+		l.fail(nil, "cannot read the config file %s: %v", path, err)
 	}
-	return nil
+}
+
+// include reads the files that a config file includes, in its place. As in Redis, the path is relative to
+// the folder where the server was started, and if it has wildcards there need be no such file.
+func (l *loading) include(paths []string, origin string) {
+	const deepest = 16
+	if len(paths) != 1 {
+		l.fail(nil, "include %s has %d values but takes one, the path of a config file", origin, len(paths))
+		return
+	}
+	if l.depth == deepest {
+		l.fail(nil, "include %s: files include each other more than %d deep", origin, deepest)
+		return
+	}
+	files := paths
+	if strings.ContainsAny(paths[0], "*?[") {
+		var err error
+		if files, err = filepath.Glob(paths[0]); err != nil {
+			l.fail(nil, "include %s has the illegal pattern %q", origin, paths[0])
+		}
+	}
+	l.depth++
+	defer func() { l.depth-- }()
+	for _, path := range files {
+		l.readFile(path)
+	}
 }
 
 // splitLine splits a line into words as redis-cli does; ok is false if quotes are unbalanced.
@@ -182,25 +316,6 @@ func splitLine(line string) (list []string, ok bool) {
 	}
 }
 
-// checkSetting finds the option of a name and joins its values into one, if they are legal. The
-// error is one line that names the option, the value, what is legal, and where it was set.
-func checkSetting(name string, values []string, origin string) (*Option, string, error) {
-	o := lookUpOption(name)
-	value := strings.Join(values, " ")
-	switch {
-	case o == nil:
-		return nil, "", fmt.Errorf("unknown option %q with value %q %s: --help lists the options", name, value, origin)
-	case len(values) == 0:
-		return nil, "", fmt.Errorf("option %s %s has no value%s", o.Name, origin, o.legally())
-	case len(values) > 1 && !o.Many:
-		return nil, "", fmt.Errorf("option %s %s has %d values but takes one%s", o.Name, origin, len(values), o.legally())
-	}
-	if err := o.in(new(Settings)).Set(value); err != nil {
-		return nil, "", fmt.Errorf("option %s %s has the illegal value %q%s", o.Name, origin, value, o.legally())
-	}
-	return o, value, nil
-}
-
 // Legal says in words which values are legal; empty: any.
 func (o *Option) Legal() string { return o.in(new(Settings)).legal() }
 
@@ -211,42 +326,4 @@ func (o *Option) legally() string {
 		return ""
 	}
 	return strings.TrimRight("; legal: "+legal+" "+o.Unit, " ")
-}
-
-// PrintHelp lists every option with its default and unit.
-func PrintHelp(w io.Writer) error {
-	const head = `mayfly is a Redis-protocol server for JSON documents that die on time.
-
-Usage: mayfly [config-file] [--option value ...]
-       mayfly check | repair | export | import ...    tools for data folders; each has --help
-
-Options can also be set in the config file, a line each (port 7000), and in the
-environment (MAYFLY_PORT=7000, dashes become underscores). The command line goes
-before the environment, the environment before the file.
-
-`
-	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprint(table, head)
-	printOptions(table, false)
-	fmt.Fprint(table, "\nFor programs and config files that know Redis:\n\n")
-	printOptions(table, true)
-	fmt.Fprint(table, "\n--help\tprint this\n--version\tprint the version\n")
-	return table.Flush()
-}
-
-func printOptions(w io.Writer, compat bool) {
-	fmt.Fprint(w, "option\tdefault\tunit\tmeaning (legal values)\n")
-	for _, o := range Options {
-		if o.Compat != compat {
-			continue
-		}
-		def, doc := o.Default, o.Doc
-		if def == "" {
-			def = `""`
-		}
-		if legal := o.Legal(); legal != "" {
-			doc += " (" + legal + ")"
-		}
-		fmt.Fprintf(w, "--%s\t%s\t%s\t%s\n", o.Name, def, o.Unit, doc)
-	}
 }

@@ -21,6 +21,7 @@ type Option struct {
 	Reread  bool // names a file, which CONFIG SET reads again even if the name stays
 	Compat  bool // for programs that expect it of Redis
 	Many    bool // takes several values: --bind 127.0.0.1 ::1
+	Moot    bool // what a configuration asks for by another value is less than there is here: it is content
 
 	in func(*Settings) value
 }
@@ -74,7 +75,21 @@ type Settings struct {
 
 	LogLevel  zerolog.Level
 	LogFormat LogFormat
+	LogFile   string // path; empty: standard error
+
+	PidFile    string // path; empty: none
+	Supervised Supervision
 }
+
+// Supervision says whether who has started the server is told when it is ready.
+type Supervision uint8
+
+// The kinds.
+const (
+	NotSupervised  Supervision = iota
+	BySystemd                  // it is
+	MaybeBySystemd             // if it asks for it
+)
 
 // LogFormat says how log lines look.
 type LogFormat uint8
@@ -96,7 +111,8 @@ var (
 		{"debug", zerolog.TraceLevel}, {"verbose", zerolog.DebugLevel}, {"notice", zerolog.InfoLevel}, {"warning", zerolog.WarnLevel},
 		{"info", zerolog.InfoLevel}, {"warn", zerolog.WarnLevel}, {"error", zerolog.ErrorLevel},
 	}
-	logFormats = []choice[LogFormat]{{"auto", LogAuto}, {"pretty", LogPretty}, {"json", LogJSON}}
+	supervisions = []choice[Supervision]{{"no", NotSupervised}, {"systemd", BySystemd}, {"auto", MaybeBySystemd}}
+	logFormats   = []choice[LogFormat]{{"auto", LogAuto}, {"pretty", LogPretty}, {"json", LogJSON}}
 )
 
 // Bounds of max-value-size: the least that is of use, and the most that Redis allows.
@@ -191,12 +207,18 @@ var Options = []Option{
 		in: func(s *Settings) value { return oneOf[zerolog.Level]{&s.LogLevel, logLevels} }},
 	{Name: "log-format", Default: "auto", Doc: "look of the log on standard error; auto is pretty on a terminal, json elsewhere",
 		in: func(s *Settings) value { return oneOf[LogFormat]{&s.LogFormat, logFormats} }},
+	{Name: "logfile", Doc: "file to append the log to; standard error if empty",
+		in: func(s *Settings) value { return text{p: &s.LogFile} }},
+	{Name: "pidfile", Doc: "file that holds the id of the process while it runs; none if empty",
+		in: func(s *Settings) value { return text{p: &s.PidFile} }},
+	{Name: "supervised", Default: "no", Doc: "tell systemd when the server is ready; auto does if it asks for it",
+		in: func(s *Settings) value { return oneOf[Supervision]{&s.Supervised, supervisions} }},
 
 	{Name: "proto-max-bulk-len", Default: "16mb", Mutable: true, Compat: true, Doc: "Redis' limit on values",
 		in: func(s *Settings) value { return mirror{&s.MaxValueSize, "max-value-size"} }},
-	{Name: "appendonly", Default: "yes", Mutable: true, Compat: true, Doc: "every write is logged",
+	{Name: "appendonly", Default: "yes", Mutable: true, Compat: true, Moot: true, Doc: "every write is logged",
 		in: only("yes")},
-	{Name: "save", Mutable: true, Compat: true, Doc: "there are no snapshots",
+	{Name: "save", Mutable: true, Compat: true, Moot: true, Many: true, Doc: "there are no snapshots: every write is logged",
 		in: only("")},
 	{Name: "databases", Default: "16", Compat: true, Doc: "the databases are the containers 0 to 15",
 		in: only("16")},

@@ -1,0 +1,362 @@
+package server
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/rs/zerolog"
+)
+
+// TestServiceLinks: what Kubernetes gives a container of a service called mayfly, and of others whose
+// names begin so, sets nothing; what only looks like it is an option, or a mistake.
+func TestServiceLinks(t *testing.T) {
+	links := map[string]string{
+		"MAYFLY_SERVICE_HOST": "10.0.0.1", "MAYFLY_SERVICE_PORT": "6379", "MAYFLY_SERVICE_PORT_REDIS": "6379", "MAYFLY_PORT": "tcp://10.0.0.1:6379",
+		"MAYFLY_PORT_6379_TCP": "tcp://10.0.0.1:6379", "MAYFLY_PORT_6379_TCP_PROTO": "tcp", "MAYFLY_PORT_6379_TCP_PORT": "6379", "MAYFLY_PORT_6379_TCP_ADDR": "10.0.0.1",
+		"MAYFLY_TLS_PORT": "tcp://10.0.0.2:6379", "MAYFLY_TLS_SERVICE_HOST": "fd00::1", "MAYFLY_TLS_PORT_53_UDP": "udp://[fd00::1]:53", "MAYFLY_TLS_PORT_53_UDP_PROTO": "udp",
+	}
+	for key, value := range links {
+		t.Setenv(key, value)
+	}
+	c := load(t, configFile(t, "port 7001"))
+	if s := c.Settings(); s.Port != 7001 || s.TLSPort != 0 {
+		t.Errorf("port %d, tls-port %d", s.Port, s.TLSPort)
+	}
+	var log bytes.Buffer
+	c.LogIgnored(zerolog.New(&log).Level(zerolog.InfoLevel))
+	if log.Len() > 0 {
+		t.Errorf("logged as a notice: %s", &log)
+	}
+	c.LogIgnored(zerolog.New(&log).Level(zerolog.DebugLevel))
+	for key := range links {
+		if !strings.Contains(log.String(), `"`+key+`"`) {
+			t.Errorf("the log does not say that %s is ignored: %s", key, &log)
+		}
+	}
+	for key, value := range map[string]string{
+		"MAYFLY_PORT": "10.0.0.1:6379", "MAYFLY_SERVICE_HOST": "mayfly.local", "MAYFLY_SERVICE_PORT": "0", "MAYFLY_SERVICE_PORTS": "6379",
+		"MAYFLY_PORT_6379_TCP_PROTO": "http", "MAYFLY_PORT_X_TCP": "tcp://10.0.0.1:6379", "MAYFLY_SERVICE": "10.0.0.1", "MAYFLY_TIMEOUT": "tcp://10.0.0.1:6379",
+	} {
+		t.Run(key, func(t *testing.T) {
+			t.Setenv(key, value)
+			checkRefused(t, nil, key, value)
+		})
+	}
+	t.Setenv("MAYFLY_PORT", "7002")
+	if got := load(t).Settings().Port; got != 7002 {
+		t.Errorf("the option port in the environment: %d", got)
+	}
+}
+
+// TestAllMistakesAtOnce: nobody has to start as many times as there are mistakes.
+func TestAllMistakesAtOnce(t *testing.T) {
+	path := configFile(t, "timeout 1s\nnonsense 1\nmaxclients 5\nrequirepass \"open\nport 1 2\n")
+	t.Setenv("MAYFLY_MAXCLIENTS", "0")
+	t.Setenv("MAYFLY_TIMEOT", "5")
+	_, err := LoadConfig([]string{"-x", "1", "--config", path, "--port", "70000", "--dir"})
+	if err == nil {
+		t.Fatal("accepted")
+	}
+	want := []string{
+		`illegal argument "-x" on the command line`,
+		`option port on the command line has the illegal value "70000"; legal: 0 to 65535`,
+		"option dir on the command line has no value",
+		`option maxclients in the environment variable MAYFLY_MAXCLIENTS has the illegal value "0"`,
+		`unknown option "timeot" with value "5" in the environment variable MAYFLY_TIMEOT`,
+		"option timeout in " + path + ":1 has the illegal value",
+		`unknown option "nonsense" with value "1" in ` + path + ":2",
+		"unbalanced quotes in " + path + ":4",
+		"option port in " + path + ":5 has 2 values but takes one",
+	}
+	lines := strings.Split(err.Error(), "\n")
+	for i, line := range lines {
+		if i >= len(want) || !strings.HasPrefix(line, want[i]) {
+			t.Errorf("line %d: %s", i, line)
+		}
+	}
+	if len(lines) != len(want) {
+		t.Errorf("%d lines, want %d", len(lines), len(want))
+	}
+
+	t.Setenv("MAYFLY_MAXCLIENTS", "")
+	t.Setenv("MAYFLY_TIMEOT", "")
+	_, err = LoadConfig([]string{configFile(t, strings.Repeat("nonsense 1\n", 1000))})
+	if lines := strings.Split(err.Error(), "\n"); len(lines) != 21 || lines[20] != "and 980 more mistakes like these" {
+		t.Errorf("of a thousand mistakes:\n%v", err)
+	}
+	if _, err := LoadConfig([]string{"--port", "70000", "--help"}); err != ErrHelp {
+		t.Errorf("help beside a mistake: %v", err)
+	}
+}
+
+// TestRedisConf takes the directives of the redis.conf that comes with Debian's redis-server 7.0.15, and
+// the whole file where it is installed, started as Debian starts Redis: --supervised systemd --daemonize
+// no.
+func TestRedisConf(t *testing.T) {
+	for _, path := range []string{"testdata/redis-7.0.15.conf", "/etc/redis/redis.conf"} {
+		text, err := os.ReadFile(path)
+		if err != nil && strings.HasPrefix(path, "/etc") {
+			t.Logf("not compared: %v", err)
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		checkRefused(t, []string{path}, path, "daemonize", `"yes"`, "foreground", `only "no"`)
+		copied := configFile(t, string(text))
+		args := []string{copied, "--supervised", "systemd", "--daemonize", "no"}
+		c := load(t, args...)
+		s := c.Settings()
+		if s.Port != 6379 || s.Dir != "/var/lib/redis" || s.PidFile != "/run/redis/redis-server.pid" || s.LogFile != "/var/log/redis/redis-server.log" || s.Supervised != BySystemd {
+			t.Errorf("%s: %+v", path, *s)
+		}
+		for _, want := range []string{"appendonly no", "hz", "rdbcompression", "repl-diskless-sync"} {
+			if !slices.Contains(c.ignored, want) {
+				t.Errorf("%s: nothing says that %s is ignored: %q", path, want, c.ignored)
+			}
+		}
+		if got := configured(t, c, "appendonly"); got != "yes" {
+			t.Errorf("%s: appendonly is shown as %q", path, got)
+		}
+		var log bytes.Buffer
+		c.LogIgnored(zerolog.New(&log))
+		if lines := strings.Count(log.String(), "\n"); lines != 1 {
+			t.Errorf("%s: %d lines in the log, want one\n%s", path, lines, &log)
+		}
+
+		// CONFIG REWRITE leaves all of it alone but what has changed.
+		if err := c.ConfigSet([][2]string{{"timeout", "7"}, {"requirepass", "secret"}}); err != nil {
+			t.Fatal(err)
+		}
+		if err := c.ConfigRewrite(); err != nil {
+			t.Fatal(err)
+		}
+		want := strings.Replace(string(text), "\ntimeout 0\n", "\ntimeout 7\n", 1) + rewriteSignature + "\nrequirepass secret\nsupervised systemd\n"
+		if got, err := os.ReadFile(copied); err != nil || string(got) != want {
+			t.Errorf("%s: rewritten, %v:\n%s", path, err, difference(string(got), want))
+		}
+		if s := load(t, args...).Settings(); s.RequirePass != "secret" || s.Dir != "/var/lib/redis" {
+			t.Errorf("%s after rewriting: %+v", path, *s)
+		}
+	}
+}
+
+// difference lists the lines that only one of two texts has.
+func difference(got, want string) string {
+	var out strings.Builder
+	list := func(sign, text, other string) {
+		for line := range strings.Lines(text) {
+			if !strings.Contains(other, line) {
+				out.WriteString(sign + line)
+			}
+		}
+	}
+	list("-", got, want)
+	list("+", want, got)
+	return out.String()
+}
+
+// TestPromisesOfRedis: a directive that somebody relies on, and that there is not, stops the start.
+func TestPromisesOfRedis(t *testing.T) {
+	for _, tt := range []struct{ line, text string }{
+		{"rename-command FLUSHALL \"\"", "commands keep their names"},
+		{"aclfile /etc/users.acl", "no ACLs"},
+		{"user alice on nopass ~* +@all", "no ACLs"},
+		{"cluster-enabled yes", "one machine"},
+		{"replicaof 10.0.0.1 6379", "no replication"},
+		{"SlaveOf 10.0.0.1 6379", "no replication"},
+		{"daemonize yes", "foreground"},
+		{"databases 32", "containers 0 to 15"},
+		{"min-replicas-to-write 1", "no replication"},
+		{"loadmodule /usr/lib/rejson.so", "no modules"},
+		{"tls-protocols TLSv1.3", "1.2 or 1.3"},
+		{"tls-ciphers HIGH", "cannot be chosen"},
+		{"syslog-enabled yes", "logfile"},
+		{"supervised upstart", "systemd"},
+	} {
+		path := configFile(t, "\n"+tt.line)
+		checkRefused(t, []string{path}, strings.ToLower(strings.Fields(tt.line)[0]), path+":2", tt.text)
+	}
+	c := load(t, configFile(t, "aclfile \"\"\nreplicaof no one\nmin-replicas-to-write 0\nsyslog-enabled no\ncluster-enabled no\ndaemonize no\ndatabases 16\nHZ 10\nhz 50\nsave 900 1 300 10\n"+
+		"tls-protocols \"TLSv1.2 TLSv1.3\"\n"))
+	if want := []string{"aclfile", "replicaof", "min-replicas-to-write", "syslog-enabled", "hz", "save 900 1 300 10", "tls-protocols"}; !slices.Equal(c.ignored, want) {
+		t.Errorf("ignored %q, want %q", c.ignored, want)
+	}
+	checkRefused(t, []string{configFile(t, "hz")}, "option hz", "no value")
+	// What a stronger source, or a later line, says of such a directive is what counts.
+	load(t, configFile(t, "daemonize yes\nmaxclients 5\ndaemonize no\n"))
+	load(t, configFile(t, "databases 32"), "--databases", "16")
+}
+
+// TestRedisOptionsAreKnown asks a real Redis for its options: each of them is one here, or ignored, or
+// refused for a reason.
+func TestRedisOptionsAreKnown(t *testing.T) {
+	redis := dial(t, startRedis(t))
+	defer redis.Close()
+	if _, err := redis.Write([]byte(command("CONFIG", "GET", "*"))); err != nil {
+		t.Fatal(err)
+	}
+	in := bufio.NewReader(redis)
+	bulk := func() string {
+		var length int
+		if _, err := fmt.Fscanf(in, "$%d\r\n", &length); err != nil {
+			t.Fatal(err)
+		}
+		line, err := in.ReadString('\n')
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.TrimSuffix(line, "\r\n")
+	}
+	var elements int
+	if _, err := fmt.Fscanf(in, "*%d\r\n", &elements); err != nil || elements < 200 {
+		t.Fatalf("Redis has %d options: %v", elements/2, err)
+	}
+	for range elements / 2 {
+		name := bulk()
+		bulk() // its value
+		known := lookUpOption(name) != nil || slices.Contains(idle, name) ||
+			slices.ContainsFunc(promises, func(p promise) bool { return p.name == name })
+		if !known {
+			t.Errorf("Redis' option %s is not known", name)
+		}
+	}
+	for _, name := range idle {
+		if lookUpOption(name) != nil {
+			t.Errorf("%s is an option, and is said to have no meaning", name)
+		}
+	}
+}
+
+// TestInclude: an included file stands in the place of the line that includes it.
+func TestInclude(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, text string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	inner := write("inner.conf", "maxclients 7\ntimeout 7\n")
+	write("part-1.conf", "slowlog-max-len 1\n")
+	write("part-2.conf", "slowlog-max-len 2\nhz 5\n")
+	outer := write("outer.conf", "maxclients 1\nInclude "+inner+"\ntimeout 8\ninclude "+dir+"/part-*.conf\ninclude "+dir+"/none-*.conf\n")
+	c := load(t, outer)
+	if s := c.Settings(); s.MaxClients != 7 || s.Timeout.Seconds() != 8 || s.SlowlogLength != 2 || !slices.Equal(c.ignored, []string{"hz"}) {
+		t.Errorf("%+v, ignored %q", *s, c.ignored)
+	}
+
+	// What an included file sets can only be changed after it.
+	if err := c.ConfigSet([][2]string{{"maxclients", "5"}, {"slowlog-max-len", "9"}}); err != nil {
+		t.Fatal(err)
+	}
+	for _, length := range []string{"9", "10"} {
+		if err := c.ConfigSet([][2]string{{"slowlog-max-len", length}}); err != nil {
+			t.Fatal(err)
+		}
+		if err := c.ConfigRewrite(); err != nil {
+			t.Fatal(err)
+		}
+		want := "Include " + inner + "\ntimeout 8\ninclude " + dir + "/part-*.conf\ninclude " + dir + "/none-*.conf\n" +
+			rewriteSignature + "\nmaxclients 5\nslowlog-max-len " + length + "\n"
+		if got, err := os.ReadFile(outer); err != nil || string(got) != want {
+			t.Errorf("%v, rewritten to\n%s\nwant\n%s", err, got, want)
+		}
+	}
+	if s := load(t, outer).Settings(); s.MaxClients != 5 || s.SlowlogLength != 10 {
+		t.Errorf("after rewriting: %+v", *s)
+	}
+
+	checkRefused(t, []string{write("bad.conf", "\ninclude "+write("worse.conf", "port x"))}, "option port", "worse.conf:1")
+	checkRefused(t, []string{write("missing.conf", "include /no/such.conf")}, "/no/such.conf", "no such file")
+	checkRefused(t, []string{write("two.conf", "include a b")}, "include", "two.conf:1", "one")
+	checkRefused(t, []string{write("self.conf", "include "+filepath.Join(dir, "self.conf"))}, "self.conf:1", "16 deep")
+}
+
+// TestSupervision lets a socket of the test stand for systemd's.
+func TestSupervision(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "notify")
+	systemd, err := net.ListenPacket("unixgram", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer systemd.Close()
+	told := func() string {
+		var text [100]byte
+		n, _, err := systemd.ReadFrom(text[:])
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text[:n])
+	}
+	pidFile := filepath.Join(t.TempDir(), "mayfly.pid")
+	t.Setenv("NOTIFY_SOCKET", path)
+	for _, kind := range []string{"systemd", "auto"} {
+		s := load(t, "--supervised", kind, "--pidfile", pidFile).Settings()
+		remove := s.Ready(zerolog.Nop())
+		if got := told(); !strings.HasPrefix(got, "READY=1\n") {
+			t.Errorf("%s: systemd is told %q", kind, got)
+		}
+		if text, err := os.ReadFile(pidFile); err != nil || string(text) != fmt.Sprintln(os.Getpid()) {
+			t.Errorf("%s: the pidfile says %q, %v", kind, text, err)
+		}
+		s.Stopping(zerolog.Nop())
+		remove()
+		if got := told(); got != "STOPPING=1" {
+			t.Errorf("%s: systemd is told %q", kind, got)
+		}
+		if _, err := os.Stat(pidFile); err == nil {
+			t.Errorf("%s: the pidfile is left behind", kind)
+		}
+	}
+
+	var log bytes.Buffer
+	logger := zerolog.New(&log)
+	load(t).Settings().Ready(logger)
+	t.Setenv("NOTIFY_SOCKET", "")
+	load(t, "--supervised", "auto").Settings().Ready(logger)
+	if log.Len() > 0 {
+		t.Errorf("logged: %s", &log)
+	}
+	load(t, "--supervised", "systemd", "--pidfile", "/no/such/folder/pid").Settings().Ready(logger)
+	for _, text := range []string{"NOTIFY_SOCKET", "/no/such/folder/pid"} {
+		if !strings.Contains(log.String(), text) {
+			t.Errorf("the log does not say %q: %s", text, &log)
+		}
+	}
+}
+
+// TestLogFile: the log goes on in a new file when the old one is moved away.
+func TestLogFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "mayfly.log")
+	out, err := load(t, "--logfile", path).Settings().OpenLog()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range []string{"", path + ".1"} {
+		if file != "" {
+			if err := os.Rename(path, file); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := out.Write([]byte("line\n")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, file := range []string{path, path + ".1"} {
+		if text, err := os.ReadFile(file); err != nil || string(text) != "line\n" {
+			t.Errorf("%s has %q, %v", file, text, err)
+		}
+	}
+	if _, err := load(t, "--logfile", "/no/such/folder/log").Settings().OpenLog(); err == nil || !strings.Contains(err.Error(), "/no/such/folder/log") {
+		t.Errorf("a log that cannot be written: %v", err)
+	}
+}

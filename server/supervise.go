@@ -1,0 +1,74 @@
+package server
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+
+	"github.com/rs/zerolog"
+)
+
+// logFile appends to a file that it opens for every line, as Redis does, so that another program may move
+// it away at any time.
+type logFile string
+
+func (path logFile) Write(p []byte) (n int, err error) {
+	f, err := os.OpenFile(string(path), os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o640)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	return f.Write(p)
+}
+
+// OpenLog gives where the log goes. The error says in one line why that cannot be.
+func (s *Settings) OpenLog() (io.Writer, error) {
+	if s.LogFile == "" {
+		return os.Stderr, nil
+	}
+	if _, err := logFile(s.LogFile).Write(nil); err != nil {
+		return nil, fmt.Errorf("cannot write the log: %w", err)
+	}
+	return logFile(s.LogFile), nil
+}
+
+// Ready tells whoever has started the process that it serves clients: it writes the file with its id and
+// notifies systemd. What it cannot do is logged; the server is of use all the same. The function that it
+// returns removes the file.
+func (s *Settings) Ready(log zerolog.Logger) (remove func()) {
+	remove = func() {}
+	if s.PidFile != "" {
+		if err := os.WriteFile(s.PidFile, fmt.Appendln(nil, os.Getpid()), 0o644); err != nil {
+			log.Warn().Err(err).Msg("cannot write the pidfile")
+		} else {
+			remove = func() { _ = os.Remove(s.PidFile) } // nobody minds a file that is left behind
+		}
+	}
+	s.notify(log, "READY=1\nSTATUS=ready")
+	return remove
+}
+
+// Stopping notifies systemd that the server has begun to stop.
+func (s *Settings) Stopping(log zerolog.Logger) { s.notify(log, "STOPPING=1") }
+
+// notify sends systemd a message as described in sd_notify(3).
+func (s *Settings) notify(log zerolog.Logger, message string) {
+	socket := os.Getenv("NOTIFY_SOCKET")
+	if s.Supervised == NotSupervised || socket == "" && s.Supervised == MaybeBySystemd {
+		return
+	}
+	if socket == "" {
+		log.Warn().Msg("supervised is systemd, but NOTIFY_SOCKET is not in the environment")
+		return
+	}
+	c, err := net.Dial("unixgram", socket)
+	if err == nil {
+		_, err = io.WriteString(c, message)
+		err = errors.Join(err, c.Close())
+	}
+	if err != nil {
+		log.Warn().Err(err).Msg("cannot notify systemd")
+	}
+}

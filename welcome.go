@@ -1,0 +1,77 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"net"
+	"strconv"
+	"strings"
+
+	"mayfly/server"
+)
+
+// welcome says where the server listens and how to see a document die.
+func welcome(w io.Writer, addresses []string, settings *server.Settings) {
+	password := ""
+	if settings.RequirePass != "" {
+		password = "  export REDISCLI_AUTH=...    # the password, see requirepass\n"
+	}
+	fmt.Fprintf(w, `mayfly %s listens on %s; its data are in %s
+Try it:
+%[5]s  %[4]s CONTAINER.SET orders TTL 10
+  %[4]s DOC.PUT orders 1 '{"item":"tea"}'
+  %[4]s DOC.GET orders 1
+and ten seconds after the second command the third answers (nil).
+`, server.Version, strings.ReplaceAll(strings.Join(addresses, ", "), "tcp ", ""), settings.Dir, redisCLI(settings, addresses), password)
+}
+
+// redisCLI is the command by which redis-cli reaches the server from this machine. A password is not in it:
+// everybody on the machine could read it there.
+func redisCLI(s *server.Settings, addresses []string) string {
+	if s.Port == 0 && s.TLSPort == 0 {
+		return "redis-cli -s " + shellWord(s.UnixSocket)
+	}
+	words, port := []string{"redis-cli"}, cmp.Or(s.Port, s.TLSPort)
+	if s.Port == 0 {
+		words = append(words, "--tls")
+		if s.TLSCACertFile != "" {
+			words = append(words, "--cacert", shellWord(s.TLSCACertFile))
+		} else {
+			words = append(words, "--insecure") // whoever has signed the server's certificate
+		}
+		if s.TLSAuthClients == "yes" {
+			words = append(words, "--cert CERTIFICATE --key KEY")
+		}
+	}
+	if host := hostOf(addresses, strconv.Itoa(port)); host != "127.0.0.1" {
+		words = append(words, "-h", host)
+	}
+	return strings.Join(append(words, "-p", strconv.Itoa(port)), " ")
+}
+
+// hostOf is the address to reach a port by from this machine, of those that the server listens on.
+func hostOf(addresses []string, port string) string {
+	best := ""
+	for _, address := range addresses {
+		host, p, err := net.SplitHostPort(strings.TrimPrefix(address, "tcp "))
+		switch {
+		case err != nil || p != port:
+		case host == "127.0.0.1" || host == "0.0.0.0":
+			return "127.0.0.1"
+		case host == "::":
+			best = "::1"
+		case best == "":
+			best = host
+		}
+	}
+	return best
+}
+
+// shellWord writes a word for a shell.
+func shellWord(s string) string {
+	if !strings.ContainsAny(s, " \t\n'\"\\$`&|;<>()*?[]#~!{}") {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}
