@@ -106,6 +106,29 @@ func TestClientsThatTakeNoReplies(t *testing.T) {
 	}
 }
 
+// The same for replies of which each is small, which are sent many at a time. How much of them is left when
+// the system takes no more depends on their size.
+func TestClientsThatTakeNoSmallReplies(t *testing.T) {
+	p := start(t, t.TempDir())
+	db := p.client()
+	if err := db.Set(t.Context(), "k", strings.Repeat("v", 30_000), 0).Err(); err != nil {
+		t.Fatal(err)
+	}
+	const clients = 40
+	for i := range clients {
+		c, err := net.Dial("tcp", "127.0.0.1:"+p.port)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		_ = c.(*net.TCPConn).SetReadBuffer(4 << 10)
+		for range 20 { // more than buffers on the way take
+			_, _ = io.WriteString(c, strings.Repeat(words("GETRANGE", "k", "0", strconv.Itoa(5000+600*i)), 300))
+		}
+	}
+	waitFor(t, "what they do not take to be counted", func() bool { return figure(t, db, "mem_clients_normal") > clients*100<<10 })
+}
+
 // words is a command as it goes over the wire.
 func words(args ...string) string {
 	var out strings.Builder

@@ -278,14 +278,10 @@ func (l *loop) serve(c *conn) {
 		if l.committing {
 			panic(p)
 		}
-		l.server.log.Error().Int64("client", c.session.ID).Str("panic", fmt.Sprint(p)).Bytes("stack", debug.Stack()).
-			Msg("a connection failed inside")
 		if len(l.parts) > 0 && l.parts[len(l.parts)-1].c == c {
 			l.drop()
 		}
-		if c.loop != nil {
-			l.end(c, errFailed)
-		}
+		l.failed(c, p)
 	}()
 	c.session.Pause()
 	n, err := c.take()
@@ -303,6 +299,15 @@ func (l *loop) serve(c *conn) {
 		l.end(c, err)
 	default:
 		l.rest(c)
+	}
+}
+
+// failed ends a connection, if it has not ended, after a panic while the loop was at work for it.
+func (l *loop) failed(c *conn, p any) {
+	l.server.log.Error().Int64("client", c.session.ID).Str("panic", fmt.Sprint(p)).Bytes("stack", debug.Stack()).
+		Msg("a connection failed inside")
+	if c.loop != nil {
+		l.end(c, errFailed)
 	}
 }
 
@@ -506,7 +511,7 @@ func (l *loop) flush() {
 		if marks > 0 {
 			to = l.batch.marks[marks-1].end
 		}
-		l.send(l.parts[i].c, l.batch.out[from:to])
+		l.deliver(l.parts[i].c, l.batch.out[from:to])
 		from = to
 	}
 	clear(l.parts)
@@ -521,6 +526,16 @@ func (l *loop) commit(ticket keyspace.Ticket) error {
 	err := l.server.engine.Wait(ticket)
 	l.committing = false
 	return err
+}
+
+// deliver sends a client's replies. A panic ends this connection only: those of the others must leave, once.
+func (l *loop) deliver(c *conn, replies []byte) {
+	defer func() {
+		if p := recover(); p != nil {
+			l.failed(c, p)
+		}
+	}()
+	l.send(c, replies)
 }
 
 // send writes a client's replies. If it does not take them at once the connection leaves.
@@ -592,15 +607,19 @@ func (l *loop) end(c *conn, why error) {
 	if c.loop != nil {
 		l.remove(c)
 	}
+	defer l.server.remove(c)
+	defer c.closeFD()
 	c.end()
 	c.over(why)
+}
+
+func (c *conn) closeFD() {
 	c.mu.Lock()
+	defer c.mu.Unlock()
 	if c.fd != noFD {
 		_ = unix.Close(c.fd) // whatever it says, the connection is gone
 		c.fd = noFD
 	}
-	c.mu.Unlock()
-	l.server.remove(c)
 }
 
 // detach makes the connection one for a loop: a descriptor of its own takes the place of the net.Conn.

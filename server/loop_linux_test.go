@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"mayfly/commands"
+
+	"golang.org/x/sys/unix"
 )
 
 // All other tests of this package serve their clients in a loop, as the default is. Here they are run
@@ -412,4 +414,93 @@ func TestDisconnectDropsWhatIsNotRead(t *testing.T) {
 	if got, want := e.history(), "PING BUSY"; got != want {
 		t.Errorf("carried out: %s, want %s", got, want)
 	}
+}
+
+// crankyEngine fails inside when the session of its victim is closed.
+type crankyEngine struct {
+	*fakeEngine
+	victim *commands.Session
+}
+
+func (e *crankyEngine) CloseSession(s *commands.Session) {
+	if s == e.victim {
+		panic("cranky")
+	}
+}
+
+// If the loop fails inside while it sends the replies of a turn, only the connection ends that it was at
+// work for: all others get theirs, once. The test turns the loop by hand.
+func TestNoReplyIsSentTwice(t *testing.T) {
+	s := newTestServer(t)
+	e := &crankyEngine{fakeEngine: newFakeEngine()}
+	filler := strings.Repeat("x", bigReply/2)
+	e.commands = map[string]func(*commands.Session, []string) commands.Reply{
+		"FILL": func(*commands.Session, []string) commands.Reply { return commands.Bulk(filler) },
+	}
+	s.engine = e
+	s.mostFiles.Store(100)
+	l, err := newLoop(s)
+	must(t, err)
+	s.loops = []*loop{l}
+	ln, err := net.Listen("tcp4", "127.0.0.1:0")
+	must(t, err)
+	defer ln.Close()
+	newConn := func() (*client, *conn) {
+		c := dial(t, ln.Addr().String())
+		nc, err := ln.Accept()
+		must(t, err)
+		s.admit(nc, false)
+		l.answerBell()
+		for _, served := range l.conns {
+			if served != nil && served.session.ID == s.lastID {
+				return c, served
+			}
+		}
+		t.Fatal("the connection is not in the loop")
+		return nil, nil
+	}
+	sent := func(c *conn) { // waits for what the client has sent to be there
+		n, err := unix.Poll([]unix.PollFd{{Fd: int32(c.fd), Events: unix.POLLIN}}, int(patience.Milliseconds()))
+		if err != nil || n != 1 {
+			t.Fatalf("nothing comes: %v", err)
+		}
+	}
+	early, earlyConn := newConn()
+	broken, brokenConn := newConn()
+	late, lateConn := newConn()
+	greedy, greedyConn := newConn()
+	e.victim = brokenConn.session
+	for _, c := range []struct {
+		*client
+		*conn
+	}{{early, earlyConn}, {broken, brokenConn}, {late, lateConn}} {
+		c.client.send(command("PING"))
+		sent(c.conn)
+		l.serve(c.conn)
+	}
+	must(t, broken.Conn.(*net.TCPConn).SetLinger(0)) // so that nothing can be sent to it any more
+	must(t, broken.Close())
+	sent(brokenConn)
+	greedy.send(strings.Repeat(command("FILL"), 2*fullTurn/len(filler)))
+	sent(greedyConn)
+	l.serve(greedyConn) // has to send the replies of the turn in the middle of its pipeline
+	l.flush()
+	for _, c := range []struct {
+		*client
+		*conn
+	}{{early, earlyConn}, {late, lateConn}} {
+		c.client.send(command("ECHO", "end"))
+		sent(c.conn)
+		l.serve(c.conn)
+		l.flush()
+		c.expect("+PONG\r\n$3\r\nend\r\n")
+	}
+	if n := l.clients.Load(); n != 3 || brokenConn.fd != noFD {
+		t.Errorf("%d clients are left, want 3; the descriptor of the fourth is %d", n, brokenConn.fd)
+	}
+	if len(l.parts) != 0 || len(l.batch.out) != 0 {
+		t.Errorf("%d parts of %d bytes are left", len(l.parts), len(l.batch.out))
+	}
+	l.halt()
+	l.answerBell()
 }
