@@ -10,8 +10,8 @@ import (
 
 var containerCommands = []Command{
 	{
-		Name: "container.set", Syntax: "name TTL <OFF | -1 | seconds> [TTLMODE <STRICT | LENIENT>]", Arity: -4,
-		Summary: "Creates a container or changes its default TTL, which then rules all it holds at once.",
+		Name: "container.set", Syntax: "name <TTL <OFF | -1 | seconds> [TTLMODE <STRICT | LENIENT>] | TTLMODE <STRICT | LENIENT>>", Arity: -4,
+		Summary: "Creates a container or changes its default TTL, which then rules all it holds at once. Without TTL it only changes the mode of one that there is.",
 		Group:   "container", Since: sinceFirst,
 		Flags: Write, Scope: ScopeAll, Parse: parseContainerSet,
 	},
@@ -72,10 +72,10 @@ func parseSettings(in *Input) (containerSettings, error) {
 		switch o.name {
 		case "TTL":
 			set.hasTTL = true
-			set.ttl, err = expiry.ParseDefault(o.value())
+			set.ttl, err = expiry.ParseDefault(o.value("off, -1 or seconds"))
 		case "TTLMODE":
 			set.hasMode = true
-			set.mode, err = parseMode(o.value())
+			set.mode, err = parseMode(o.value("strict or lenient"))
 		}
 		o.fail(err)
 	}
@@ -96,23 +96,26 @@ func parseContainerSet(in *Input) (Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !set.hasTTL {
-		return nil, Error("ERR CONTAINER.SET needs TTL <off|-1|seconds>")
-	}
 	return func(x *Context) Reply {
 		c := x.Tx.Container(set.name)
 		if c == nil {
+			if !set.hasTTL {
+				return Fail(Error("ERR CONTAINER.SET needs TTL <off|-1|seconds> to create container '" + set.name + "'"))
+			}
 			if x.Engine.full() { // a container that is there may be changed nevertheless
 				return Fail(errOOM)
 			}
 			x.Tx.CreateContainer(set.name, set.ttl, set.mode)
 			return OK
 		}
-		mode := c.Policy().Mode
+		ttl, mode := c.Policy().Default, c.Policy().Mode
+		if set.hasTTL {
+			ttl = set.ttl
+		}
 		if set.hasMode {
 			mode = set.mode
 		}
-		x.Tx.SetPolicy(c, set.ttl, mode)
+		x.Tx.SetPolicy(c, ttl, mode)
 		return OK
 	}, nil
 }
@@ -175,7 +178,7 @@ func parseContainerList(in *Input) (Run, error) {
 	pattern := "*"
 	o := namedOptions{args: in.Args[1:], legal: []string{"MATCH"}}
 	for o.next() {
-		pattern = o.value()
+		pattern = o.value("a pattern")
 		o.fail(checkPattern(pattern))
 	}
 	if o.err != nil {

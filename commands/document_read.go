@@ -18,7 +18,7 @@ func parseDocGet(in *Input) (Run, error) {
 		case "WITHMETA":
 			meta = true
 		case "PATH":
-			paths, err = parsePaths(o.values())
+			paths, err = parsePaths(o.values("one or several paths"))
 			o.fail(err)
 		}
 	}

@@ -47,14 +47,14 @@ func parsePutOptions(args []string) (putOptions, error) {
 		switch o.name {
 		case "TTL":
 			opt.withTTL = true
-			opt.ttl, err = expiry.ParseOption(o.value())
+			opt.ttl, err = expiry.ParseOption(o.value("-1, seconds or null"))
 			o.fail(err)
 		case "NX":
 			opt.when.absent = true
 		case "XX":
 			opt.when.present = true
 		case "IFMATCH":
-			o.fail(opt.when.parseMatch(o.value()))
+			o.fail(opt.when.parseMatch(o.value("an etag or *")))
 		}
 	}
 	o.fail(opt.when.check())

@@ -97,7 +97,7 @@ var documentCommands = []Command{
 }
 
 // sinceFirst is the version in which our first own commands came.
-const sinceFirst = "mayfly 1.0"
+const sinceFirst = "mayfly 0.1.0"
 
 const errEmptyID = Error("ERR empty id: legal are 1 to 65536 bytes")
 

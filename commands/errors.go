@@ -79,8 +79,17 @@ func wrongArity(fullName string) error {
 	return Error("ERR wrong number of arguments for '" + fullName + "' command")
 }
 
+// wrongArity is the same for the row's command; of our own commands it shows how they are called.
+func (r *row) wrongArity() error {
+	err := wrongArity(r.full)
+	if !r.Own() {
+		return err
+	}
+	return Error(err.Error() + "; usage: " + strings.TrimSpace(strings.ToUpper(r.full)+" "+r.Syntax))
+}
+
 // unknownCommand is the error for a name that the table does not have. It shows the arguments up to
-// about 128 bytes, as Redis does.
+// about 128 bytes, as Redis does, and a hint if it looks like one of our own.
 func unknownCommand(args []string) error {
 	const most = 128
 	var shown strings.Builder
@@ -91,7 +100,11 @@ func unknownCommand(args []string) error {
 		arg = cString(arg)
 		shown.WriteString("'" + arg[:min(len(arg), most-shown.Len())] + "' ")
 	}
-	return Error("ERR unknown command '" + cut(cString(args[0])) + "', with args beginning with: " + shown.String())
+	with := "with"
+	if hint := didYouMean(args); hint != "" {
+		with = "did you mean " + hint + "? With"
+	}
+	return Error("ERR unknown command '" + cut(cString(args[0])) + "', " + with + " args beginning with: " + shown.String())
 }
 
 // unknownSubcommand is the error for a subcommand that the command with this name does not have.

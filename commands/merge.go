@@ -15,7 +15,7 @@ func parseDocMerge(in *Input) (Run, error) {
 	var when condition
 	o := namedOptions{args: in.Args[4:], legal: []string{"IFMATCH"}}
 	for o.next() {
-		o.fail(when.parseMatch(o.value()))
+		o.fail(when.parseMatch(o.value("an etag or *")))
 	}
 	if o.err != nil {
 		return nil, o.err

@@ -10,7 +10,7 @@ import "strings"
 //	for o.next() {
 //		switch o.name {
 //		case "TTL":
-//			ttl, err = expiry.ParseOption(o.value())
+//			ttl, err = expiry.ParseOption(o.value("-1, seconds or null"))
 //			o.fail(err)
 //		…
 //	}
@@ -47,10 +47,10 @@ func (o *namedOptions) next() bool {
 	return false
 }
 
-// value takes the option's value, the argument after it.
-func (o *namedOptions) value() string {
+// value takes the option's value, the argument after it; what tells the user what that may be.
+func (o *namedOptions) value(what string) string {
 	if len(o.args) == 0 {
-		o.fail(Error("ERR option " + o.name + " needs a value"))
+		o.fail(Error("ERR option " + o.name + " needs a value: " + what))
 		return ""
 	}
 	value := o.args[0]
@@ -59,8 +59,8 @@ func (o *namedOptions) value() string {
 }
 
 // values takes all arguments that are left, one at least.
-func (o *namedOptions) values() []string {
-	values := append([]string{o.value()}, o.args...)
+func (o *namedOptions) values(what string) []string {
+	values := append([]string{o.value(what)}, o.args...)
 	o.args = nil
 	return values
 }

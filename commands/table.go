@@ -130,7 +130,7 @@ func lookUp(args []string) (*row, error) {
 		r = sub
 	}
 	if r.Arity >= 0 && len(args) != r.Arity || len(args) < -r.Arity || r.Parse == nil {
-		return r, wrongArity(r.full)
+		return r, r.wrongArity()
 	}
 	return r, nil
 }
