@@ -7,11 +7,15 @@ import (
 	"time"
 )
 
-// When a checkpoint is made: the journal's files have grown to this size, or this long after the
-// last one if anything has been written since. Items that are overwritten or die before the next
-// checkpoint never reach the stores.
+// When a checkpoint is made: the journal's files have grown to a share of what lives in the stores, within
+// bounds, or this long after the last one if anything has been written since. Items that are overwritten
+// or die before the next checkpoint never reach the stores, so a large journal saves work; but all of it
+// is disk that holds nothing of its own, twice at the end of a checkpoint, when the stores have learnt it
+// and it is still there. The upper bound is for memory: the newest file's commits lie in it.
 const (
-	checkpointBytes    = 64 << 20
+	checkpointShare    = 6 // one part in so many
+	minCheckpointBytes = 8 << 20
+	maxCheckpointBytes = 64 << 20
 	checkpointInterval = time.Minute
 	checkpointRetry    = 5 * time.Second
 )
@@ -22,6 +26,7 @@ type folding struct {
 	last   atomic.Int64          // ms; when the last one was done
 	failed atomic.Pointer[error] // nil: the last one worked
 	asked  atomic.Bool           // SaveInBackground waits for one
+	least  int64                 // minCheckpointBytes, or less in a test; set before anything is written
 	mu     sync.Mutex            // held during a checkpoint; protects what follows, and the stores
 
 	// What has been taken over from the partitions but is not safely in their stores yet. It is
@@ -46,6 +51,7 @@ func (ks *Keyspace) runCheckpoints() {
 			return
 		case <-ks.wake:
 			woken = true
+		case <-ks.full: // the checkpoint that has just ended may have seen to it
 		case <-ticker.C:
 			waited += time.Second
 		}
@@ -71,13 +77,25 @@ func (ks *Keyspace) runCheckpoints() {
 // handed in counts: of a death that nobody was told of, nobody waits for the promise of its time.
 func (ks *Keyspace) checkpointDue(waitedEnough bool) bool {
 	size := ks.journal.size() + ks.journal.waiting.Load()
-	return size > journalHeadSize && waitedEnough || size >= checkpointBytes
+	return size > journalHeadSize && waitedEnough || size >= ks.journal.limit.Load()
+}
+
+// limitJournal sets how large the journal may grow before a checkpoint is due, by what the stores hold.
+func (ks *Keyspace) limitJournal() {
+	live, _ := sizes(ks.stores())
+	ks.journal.limit.Store(min(max(live/checkpointShare, ks.fold.least), maxCheckpointBytes))
 }
 
 // wakeCheckpoint asks for a checkpoint soon.
-func (ks *Keyspace) wakeCheckpoint() {
+func (ks *Keyspace) wakeCheckpoint() { signal(ks.wake) }
+
+// journalFull has it looked at whether a checkpoint is due.
+func (ks *Keyspace) journalFull() { signal(ks.full) }
+
+// signal sends unless there is something to be received already.
+func signal(to chan<- struct{}) {
 	select {
-	case ks.wake <- struct{}{}:
+	case to <- struct{}{}:
 	default:
 	}
 }
@@ -124,6 +142,7 @@ func (ks *Keyspace) checkpointLocked() (err error) {
 		return err
 	}
 	f.captured, f.catalogue, f.dropped = nil, nil, nil
+	ks.limitJournal()
 	f.done.Add(1)
 	f.last.Store(ks.Now())
 	if err := ks.journal.remove(f.below); err != nil || !left {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync/atomic"
 )
 
@@ -17,7 +18,9 @@ import (
 
 // Compaction says when a store is worth compacting.
 type Compaction struct {
-	Percentage int   // auto-compact-percentage: waste, in percent of what the live items take; 0: never by itself
+	// auto-compact-percentage: the most waste in a store, in percent of what its live items take; in all
+	// together it is half of that at most. 0: never by itself.
+	Percentage int
 	MinSize    int64 // auto-compact-min-size: bytes of all stores together below which it is never done
 }
 
@@ -49,25 +52,26 @@ func (ks *Keyspace) Compact() bool {
 // underWay tells whether a compaction is running or asked for.
 func (c *compacting) underWay() bool { return c.running.Load() || c.all.Load() }
 
-// compactWasteful compacts the stores that deserve it, one after the other. A failure leaves the
-// store as it was and is not the end of the others.
+// compactWasteful compacts the stores that deserve it, one after the other, always the one that wins most
+// for what it costs. A failure leaves the store as it was and is not the end of the others.
 func (ks *Keyspace) compactWasteful() {
 	state := &ks.compacting
 	state.running.Store(true)
 	defer state.running.Store(false)
 	all, when := state.all.Swap(false), *state.when.Load()
 	var errs []error
-	tried := false
-	for _, s := range ks.stores() {
+	rest := ks.stores() // those not compacted yet
+	for {
 		select {
 		case <-ks.stop:
 			return
 		default:
 		}
-		if !s.wasteful(all, when, len(ks.partitions)) {
-			continue
+		s := when.next(ks.stores(), rest, all)
+		if s == nil {
+			break
 		}
-		tried = true
+		rest = slices.DeleteFunc(rest, func(other *store) bool { return other == s })
 		if ks.checkpointDue(false) { // what is written meanwhile must not pile up in the journal
 			if err := ks.checkpoint(); err != nil {
 				ks.opt.Log.Error().Err(err).Msg("checkpoint failed between compactions; the other files stay as they were")
@@ -84,7 +88,7 @@ func (ks *Keyspace) compactWasteful() {
 		state.done.Add(1)
 		ks.opt.Log.Info().Str("file", s.path()).Int64("before", before).Int64("after", s.size()).Msg("compacted")
 	}
-	if tried {
+	if len(rest) <= len(ks.partitions) { // else none was tried
 		note(&state.failed, errors.Join(errs...))
 	}
 }
@@ -104,13 +108,45 @@ func (ks *Keyspace) stores() []*store {
 	return list
 }
 
-// wasteful tells whether the store is to be compacted now.
-func (s *store) wasteful(all bool, when Compaction, partitions int) bool {
-	live, waste := s.live.Load(), s.size()-s.live.Load()-sealSize
-	if all {
-		return waste > sealSize
+// next gives the store of some that is to be compacted now, nil for none: the one with the most waste in
+// proportion to what lives in it.
+//
+// A single store may hold waste up to the percentage, all together half of that. Stores whose waste grows
+// alike would otherwise all be at their largest at the same time. Like this they are compacted in turn: when
+// one has reached the percentage the others are spread evenly below it, so it costs no more.
+func (when Compaction) next(stores, some []*store, all bool) *store {
+	var worst *store
+	least := when.MinSize / int64(max(len(stores)-1, 1)) // but for the catalogue's
+	for _, s := range some {
+		if s.waste() > sealSize && (all || s.size() >= least) && (worst == nil || s.wasted() > worst.wasted()) {
+			worst = s
+		}
 	}
-	return when.Percentage > 0 && s.size() >= when.MinSize/int64(partitions) && waste*100 > live*int64(when.Percentage)
+	if worst == nil || all {
+		return worst
+	}
+	live, size := sizes(stores)
+	allowed := float64(when.Percentage) / 100
+	tooMuch := size >= when.MinSize && float64(size-live) > float64(live)*allowed/2 && worst.wasted() > allowed/2
+	if allowed > 0 && (tooMuch || worst.wasted() > allowed) {
+		return worst
+	}
+	return nil
+}
+
+// waste is how many bytes of the file a compaction would win.
+func (s *store) waste() int64 { return s.size() - s.live.Load() - sealSize }
+
+// wasted is the waste as a share of what lives.
+func (s *store) wasted() float64 { return float64(s.waste()) / float64(max(s.live.Load(), 1)) }
+
+// sizes gives the bytes of stores: what the live items take, and all of the files.
+func sizes(stores []*store) (live, size int64) {
+	for _, s := range stores {
+		live += s.live.Load()
+		size += s.size()
+	}
+	return live, size
 }
 
 // compact writes the file anew without what has been overwritten or deleted. All that has been

@@ -360,7 +360,7 @@ func TestCheckpointsGoOnBetweenCompactions(t *testing.T) {
 	}
 	o.put("0", "later", "{}", expiry.Inherit)
 	before := o.Stats().Checkpoints
-	o.journal.total.Store(checkpointBytes) // as if so much had been written
+	o.journal.total.Store(maxCheckpointBytes) // as if so much had been written
 	o.compacting.all.Store(true)
 	o.compactWasteful()
 	if s := o.Stats(); s.Checkpoints != before+1 || s.Compactions < 4 || s.LastCompactErr != "" {

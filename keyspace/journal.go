@@ -76,9 +76,10 @@ type journal struct {
 	total                    atomic.Int64 // bytes of all files
 	waiting                  atomic.Int64 // bytes that have been handed in and are not committed yet
 
-	// full is called, without any lock, after a commit that has left more than checkpointBytes in the
-	// newest file, which all lie in memory. Set before the first commit; nil: nobody is told.
-	full func()
+	// full is called, without any lock, after a commit that has left more than limit bytes in the newest
+	// file, which all lie in memory. Set before the first commit; nil: nobody is told.
+	full  func()
+	limit atomic.Int64
 
 	mu       sync.Mutex // protects what follows; held for moments only
 	next     Ticket     // of the next batch
@@ -313,7 +314,7 @@ func (j *journal) write(b *batch) error {
 	j.commits.Add(1)
 	j.written.Add(size)
 	j.total.Add(size)
-	if j.end.Add(size) >= checkpointBytes && j.full != nil {
+	if j.end.Add(size) >= j.limit.Load() && j.full != nil {
 		j.full()
 	}
 	if j.fsyncPolicy() == Always {

@@ -81,7 +81,8 @@ type Keyspace struct {
 
 	broken     atomic.Pointer[error] // why a store cannot be used any more; nil while all can
 	promise    promise
-	wake       chan struct{}
+	wake       chan struct{} // a checkpoint is to be made
+	full       chan struct{} // it is to be looked at whether one is due
 	stop       chan struct{}
 	background sync.WaitGroup
 	fold       folding
@@ -100,8 +101,9 @@ func Open(opt Options) (_ *Keyspace, err error) {
 	if opt.Partitions < 1 || opt.Partitions > maxPartitions {
 		return nil, fmt.Errorf("partitions must be 1 to %d, not %d", maxPartitions, opt.Partitions)
 	}
-	ks := &Keyspace{opt: opt, wake: make(chan struct{}, 1), stop: make(chan struct{})}
+	ks := &Keyspace{opt: opt, wake: make(chan struct{}, 1), full: make(chan struct{}, 1), stop: make(chan struct{})}
 	ks.SetCompaction(DefaultCompaction)
+	ks.fold.least = minCheckpointBytes
 	defer func() {
 		if err != nil {
 			ks.release()
@@ -263,10 +265,7 @@ func (ks *Keyspace) Stats() Stats {
 		LastSaveError:  noted(&ks.fold.failed),
 		LastCompactErr: noted(&ks.compacting.failed),
 	}
-	for _, store := range ks.stores() {
-		s.StoreBytes += store.size()
-		s.LiveBytes += store.live.Load()
-	}
+	s.LiveBytes, s.StoreBytes = sizes(ks.stores())
 	if err := ks.Writable(); err != nil {
 		s.LastWriteError = err.Error()
 	}

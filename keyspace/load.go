@@ -63,7 +63,8 @@ func (ks *Keyspace) restore() error {
 	if err != nil {
 		return err
 	}
-	ks.journal.full = ks.wakeCheckpoint
+	ks.journal.full = ks.journalFull
+	ks.limitJournal()
 	ks.load.took = ks.Now() - begin
 	if clock, ok := ks.opt.Clock.(interface{ CatchUp(int64, time.Duration) }); ok {
 		clock.CatchUp(l.clock, markInterval)

@@ -198,7 +198,7 @@ var Options = []Option{
 		Doc: "at the limit, refuse what may grow memory, or evict what is nearest to its death",
 		in:  func(s *Settings) value { return oneOf[commands.Eviction]{&s.MaxMemoryPolicy, evictions} }},
 	{Name: "auto-compact-percentage", Default: "100", Unit: "percent", Mutable: true,
-		Doc: "compact a partition's file when its waste is so much of what is live; 0 for never",
+		Doc: "compact a partition's file when its waste is so much of what is live, the worst when that of all is half as much; 0 for never",
 		in:  func(s *Settings) value { return count(&s.Compaction.Percentage, 0, math.MaxInt32) }},
 	{Name: "auto-compact-min-size", Default: "64mb", Unit: "bytes", Mutable: true, Doc: "but not while all of them together are smaller than this",
 		in: func(s *Settings) value { return memory[int64]{&s.Compaction.MinSize, 0, math.MaxInt64} }},

@@ -1,0 +1,120 @@
+package keyspace
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"mayfly/expiry"
+)
+
+// folderBytes is how many bytes the files of a folder have; one under two names counts once.
+func folderBytes(t *testing.T, dir string) (bytes int64) {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var files []os.FileInfo
+next:
+	for _, e := range entries {
+		fi, err := e.Info()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, other := range files {
+			if os.SameFile(fi, other) {
+				continue next
+			}
+		}
+		files = append(files, fi)
+		bytes += fi.Size()
+	}
+	return bytes
+}
+
+// TestFolderStaysInProportion: under a steady workload of dying documents the data folder has less than
+// three times the bytes of the ids and bodies that live, at every fsync: all through checkpoints and
+// compactions. Everything is a fortieth of what holds in a server: the documents and what the bounds are.
+func TestFolderStaysInProportion(t *testing.T) {
+	for _, living := range []int{32 << 20, 60 << 20, 120 << 20} {
+		t.Run(fmt.Sprint(living>>20, " MiB"), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { // buntdb sleeps before it writes a file anew
+				testFolderStaysInProportion(t, living, 40)
+			})
+		})
+	}
+}
+
+func testFolderStaysInProportion(t *testing.T, living, scale int) {
+	const (
+		ttl      = 15 // seconds
+		step     = 100 * time.Millisecond
+		steps    = int(ttl * time.Second / step) // of a generation
+		docBytes = 300
+	)
+	var worst, looks atomic.Int64
+	var look func()
+	real := forceToDisk
+	forceToDisk = func(f *os.File) error {
+		if look != nil {
+			look()
+		}
+		return real(f)
+	}
+	t.Cleanup(func() {
+		forceToDisk = real
+		time.Sleep(2 * time.Second) // of the bubble's time: buntdb looks each second whether it has been closed
+	})
+	o := open(t, func(opt *Options) { opt.Partitions, opt.Fsync = 8, No })
+	// The test does by hand what happens in the background.
+	close(o.Keyspace.stop)
+	o.background.Wait()
+	o.Keyspace.stop = make(chan struct{})
+	o.SetCompaction(Compaction{DefaultCompaction.Percentage, DefaultCompaction.MinSize / int64(scale)})
+	o.fold.least /= int64(scale)
+	o.limitJournal()
+
+	each := living / scale / docBytes / steps
+	living = each * steps * docBytes
+	n := 0
+	for i := range 7 * steps {
+		if i == 2*steps { // as many die as are written
+			look = func() {
+				looks.Add(1)
+				worst.Store(max(worst.Load(), folderBytes(t, o.Dir())))
+			}
+		}
+		for range each {
+			n++
+			id := fmt.Sprintf("document-%08d", n)
+			var tx Tx
+			o.BeginKey(&tx, id)
+			tx.Put(tx.Container("0"), id, Document, `{"fill":"`+strings.Repeat("x", docBytes-len(id)-11)+`"}`, expiry.OwnEnd(tx.Now(), ttl))
+			o.commit(&tx)
+		}
+		o.clock.Advance(step)
+		o.PurgeOnce()
+		if look != nil {
+			look()
+		}
+		if !o.checkpointDue(false) {
+			continue
+		}
+		if err := o.checkpoint(); err != nil {
+			t.Fatal(err)
+		}
+		o.compactWasteful()
+	}
+	look = nil
+	s := o.Stats()
+	share := float64(worst.Load()) / float64(living)
+	t.Logf("%.2f times what lives in %d looks, %d checkpoints, %d compactions", share, looks.Load(), s.Checkpoints, s.Compactions)
+	if share >= 3 || s.Compactions == 0 || s.LastCompactErr != "" {
+		t.Errorf("the folder grew to %.2f times what lives; %d compactions %s", share, s.Compactions, s.LastCompactErr)
+	}
+}
