@@ -15,7 +15,8 @@ import (
 // the events of an item in the order in which they happened:
 //
 //  1. A command posts it while it runs, and so under the locks of the items it is about. A death is
-//     posted when the dead item is removed. The queue that this makes is the order of all messages.
+//     posted when the dead item is removed; by the command that finds it if it is the command's own doing.
+//     The queue that this makes is the order of all messages.
 //  2. When the command's transaction is closed its messages are sealed: from then on it is known
 //     what must be committed before anybody may see them.
 //  3. Whoever has sealed messages carries what is at the head of the queue to the receivers, up to

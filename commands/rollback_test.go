@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"mayfly/expiry"
 	"mayfly/keyspace"
@@ -129,11 +130,16 @@ func TestPanicTellsNobody(t *testing.T) {
 	w := newWorld(t)
 	w.engine.Log = zerolog.Nop()
 	addHalfway(t)
+	w.do(1, "CONTAINER.SET", "orders", "TTL", "-1")
+	w.do(1, "DOC.PUT", "orders", "lives", "{}")
+	w.clock.Advance(5 * time.Second)
 	w.do(9, "CONFIG", "SET", "notify-keyspace-events", "KEA")
 	w.do(5, "PSUBSCRIBE", "*")
 	w.received(5)
 	w.do(1, "halfway-keys", "a", "b", "c")
 	w.queueAll(1, []string{"SET", "a", "1"}, []string{"PUBLISH", "news", "nothing"}, []string{"halfway-keys", "a", "b", "c"})
+	w.do(1, "EXEC")
+	w.queueAll(1, []string{"CONTAINER.SET", "orders", "TTL", "3"}, []string{"DOC.GET", "orders", "lives"}, []string{"halfway-keys", "a", "b", "c"})
 	w.do(1, "EXEC")
 	w.do(1, "SET", "z", "1")
 	var heard []string
@@ -143,5 +149,54 @@ func TestPanicTellsNobody(t *testing.T) {
 	want := []string{"__keyspace@0__:z set", "__keyevent@0__:set z"}
 	if !slices.Equal(heard, want) {
 		t.Errorf("heard %q", heard)
+	}
+}
+
+// Of what dies by a command's own doing nobody hears before that is committed, in the order in which it
+// happened.
+func TestNewsOfADeathWaitForItsCause(t *testing.T) {
+	for name, test := range map[string]struct {
+		queue [][]string
+		last  []string
+		want  []string
+	}{
+		"a default": {
+			queue: [][]string{{"CONTAINER.SET", "orders", "TTL", "3"}, {"DOC.GET", "orders", "1"}, {"DOC.PUT", "orders", "1", "{}"}},
+			last:  []string{"EXEC"}, want: []string{"expired", "doc.put"},
+		},
+		"a default, by a count": {
+			queue: [][]string{{"CONTAINER.SET", "orders", "TTL", "3"}, {"DOC.COUNT", "orders"}},
+			last:  []string{"EXEC"}, want: []string{"expired"},
+		},
+		"an end in the past": {
+			last: []string{"SET", "k", "v", "PXAT", "1"}, want: []string{"set", "expire", "expired"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.do(1, "CONTAINER.SET", "orders", "TTL", "-1")
+			w.do(1, "DOC.PUT", "orders", "1", "{}")
+			w.clock.Advance(5 * time.Second)
+			w.do(9, "CONFIG", "SET", "notify-keyspace-events", "KA")
+			w.do(5, "PSUBSCRIBE", "*")
+			w.received(5)
+			if test.queue != nil {
+				w.queueAll(1, test.queue...)
+			}
+			w.do(1, test.last...)
+			var heard []string
+			for _, r := range w.received(5) {
+				heard = append(heard, r.Elems[3].Str)
+			}
+			if !slices.Equal(heard, test.want) {
+				t.Errorf("heard %q, want %q", heard, test.want)
+			}
+			tickets := w.session(5).Receiver.(*inbox).tickets
+			for _, ticket := range tickets[len(tickets)-len(heard):] {
+				if ticket < w.session(1).Ticket {
+					t.Errorf("the message waits for %d, what it tells of for %d", ticket, w.session(1).Ticket)
+				}
+			}
+		})
 	}
 }

@@ -60,9 +60,11 @@ const noTransaction = -1
 
 // NewSession is a session on database 0.
 func NewSession(id int64, addr, laddr string, now int64) *Session {
-	return &Session{
+	s := &Session{
 		ID: id, Addr: addr, LAddr: laddr, Proto: 2, database: "0", created: now, lastUsed: now, queued: noTransaction,
 	}
+	s.tx.OnDeath = func(c *keyspace.Container, id string) { s.ctx.happened(eventExpired, c, id) }
+	return s
 }
 
 // Database is the name of the selected container.

@@ -164,8 +164,9 @@ func (w *world) expect(want string, args ...string) {
 // inbox keeps the messages for a session. Between commands nothing is held back, and all is
 // committed.
 type inbox struct {
-	mu       sync.Mutex // protects messages
+	mu       sync.Mutex // protects what follows
 	messages []Reply
+	tickets  []keyspace.Ticket // of all messages so far
 }
 
 func (b *inbox) Hold() {}
@@ -174,6 +175,7 @@ func (b *inbox) Deliver(m *Message) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.messages = append(b.messages, m.Reply)
+	b.tickets = append(b.tickets, m.Ticket)
 }
 
 // received gives the messages that have come for a session since it was asked last.

@@ -21,10 +21,10 @@ type Options struct {
 	ExpireEffort int            // active-expire-effort, 1 to 10; 0 means 1
 	NoPurge      bool           // do not start the active purge (tests drive it by hand)
 
-	// OnDeath is called once for every item that has died, when it is removed. written covers the
-	// item's last write and that it is as late as that: unless it is committed nobody must hear of
-	// the death. It runs under the lock
-	// of a partition: it must return soon and not use the keyspace. The id must be cloned to be kept.
+	// OnDeath is called once for every item that has died, when it is removed, but for those of which
+	// [Tx.OnDeath] tells. written covers the item's last write and that it is as late as that: unless it
+	// is committed nobody must hear of the death. It runs under the lock of a partition: it must return
+	// soon and not use the keyspace. The id must be cloned to be kept.
 	OnDeath func(c *Container, id string, written Ticket)
 }
 

@@ -31,7 +31,8 @@ func (o *pool) Sample(n int) (drawn, dead int) {
 }
 
 // bury lets go of an entry that has been taken out of its table because it is dead now (ms): the one
-// place where that happens, once a death. The entry is still to be forgotten.
+// place where that happens, once a death, but for what a transaction is not certain of (see Tx.bury). The
+// entry is still to be forgotten.
 func (ks *Keyspace) bury(p *partition, c *Container, e *entry, now int64) {
 	if ks.opt.OnDeath != nil {
 		ks.opt.OnDeath(c, c.tables[p.number].id(e), max(e.ticket, ks.catalogue.ticket, ks.promised(now)))

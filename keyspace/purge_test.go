@@ -128,3 +128,45 @@ func TestEveryDeathIsReportedOnce(t *testing.T) {
 		t.Errorf("%d deaths are reported, 300 happened", len(reported))
 	}
 }
+
+// Of what dies by a transaction's own doing only the transaction knows when that is certain; taken back,
+// it has not happened.
+func TestDeathByTheTransactionItself(t *testing.T) {
+	for name, kill := range map[string]func(tx *Tx, c *Container){
+		"by a default, found by a reader": func(tx *Tx, c *Container) {
+			tx.SetPolicy(c, 3, expiry.Strict)
+			tx.Get(c, "a")
+		},
+		"by a default, found by a count": func(tx *Tx, c *Container) {
+			tx.SetPolicy(c, 3, expiry.Strict)
+			tx.Count(c)
+		},
+		"by its own end": func(tx *Tx, c *Container) {
+			tx.Put(c, "a", Document, "{}", tx.Now())
+			tx.Get(c, "a")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			certain, own := 0, 0
+			o := open(t, func(opt *Options) {
+				opt.OnDeath = func(*Container, string, Ticket) { certain++ }
+			})
+			o.policy("c", expiry.Forever)
+			o.put("c", "a", "{}", expiry.Inherit)
+			o.clock.Advance(5 * time.Second)
+			tx := Tx{OnDeath: func(c *Container, id string) {
+				if own++; c.Name() != "c" || id != "a" {
+					t.Errorf("the death of %s/%s is reported", c.Name(), id)
+				}
+			}}
+			for i, end := range []func(){func() { tx.Rollback() }, func() { o.commit(&tx) }} {
+				o.BeginAll(&tx)
+				kill(&tx, tx.Container("c"))
+				end()
+				if lives := o.lives("c", "a"); lives != (i == 0) || own != i+1 || certain != 0 {
+					t.Errorf("reported %d times by the transaction, %d by the keyspace; lives: %t", own, certain, lives)
+				}
+			}
+		})
+	}
+}

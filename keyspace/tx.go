@@ -14,6 +14,12 @@ import (
 // Ids and bodies are passed as strings that may be views of a connection's buffer: what is stored
 // is copied.
 type Tx struct {
+	// OnDeath, if not nil, is told in place of that of [Options], on the same conditions, of what is found
+	// dead after the transaction has changed a rule, or has written the item itself. Such a death is
+	// covered by the ticket that Close returns, and has not happened after Rollback: then the item, if it
+	// is dead nevertheless, is found so again. OnDeath outlasts Close.
+	OnDeath func(c *Container, id string)
+
 	ks     *Keyspace
 	now    int64
 	all    bool   // all partitions are locked
@@ -162,6 +168,7 @@ func (tx *Tx) reset() {
 	clear(tx.was)
 	clear(tx.leaving)
 	*tx = Tx{
+		OnDeath: tx.OnDeath,
 		group:   keep(tx.group, most),
 		buf:     keep(tx.buf, most),
 		changes: keep(tx.changes, most/8),
@@ -249,12 +256,22 @@ func (tx *Tx) find(p *partition, c *Container, id string) *entry {
 	if e.dead(c.Policy(), tx.now) {
 		tx.noteDeath(t, e)
 		t.remove(e)
-		tx.ks.bury(p, c, e, tx.now)
-		tx.forget(p, t, e)
+		tx.bury(p, c, t, e)
 		tx.ks.purge.CountLazy(1)
 		return nil
 	}
 	return e
+}
+
+// bury lets go of an entry that has been taken out of its table because it is dead. What may have killed it
+// is not certain yet if the transaction has changed the rules or has written it.
+func (tx *Tx) bury(p *partition, c *Container, t *table, e *entry) {
+	if !tx.changed && !e.has(changing) {
+		tx.ks.bury(p, c, e, tx.now)
+	} else if tx.OnDeath != nil {
+		tx.OnDeath(c, t.id(e))
+	}
+	tx.forget(p, t, e)
 }
 
 // departure is an entry that the transaction has removed.
@@ -367,8 +384,7 @@ func (tx *Tx) sweep(p *partition, c *Container) *table {
 	removed := 0
 	tx.noteDeaths(t, c.Policy())
 	t.sweep(c.Policy(), tx.now, func(e *entry) {
-		tx.ks.bury(p, c, e, tx.now)
-		tx.forget(p, t, e)
+		tx.bury(p, c, t, e)
 		removed++
 	})
 	if removed > 0 {
