@@ -168,7 +168,12 @@ func live(k kind) job {
 		if err := s.holds(ctx, c.ids()); err != nil {
 			return sample{}, err
 		}
-		return sample{values: []float64{loaded, settled, took.Seconds(), each()}}, err
+		// mayfly answers before it has done all that a start is to do.
+		started, failure := s.settle(ctx, each, c.span(10*time.Second))
+		if err == nil {
+			err = failure
+		}
+		return sample{values: []float64{loaded, settled, took.Seconds(), started}}, err
 	}
 }
 

@@ -37,9 +37,18 @@ type folding struct {
 	below     uint64   // the journals that can go once all of that is in the stores
 }
 
-// runCheckpoints makes checkpoints when they are due.
-func (ks *Keyspace) runCheckpoints() {
+// runBackground does what is not urgent after a start, and then makes checkpoints.
+func (ks *Keyspace) runBackground() {
 	defer ks.background.Done()
+	if ks.opt.hold != nil {
+		<-ks.opt.hold
+	}
+	ks.attachStores()
+	ks.runCheckpoints()
+}
+
+// runCheckpoints makes checkpoints when they are due, until the keyspace is closed.
+func (ks *Keyspace) runCheckpoints() {
 	ticker := time.NewTicker(time.Second)
 	defer ticker.Stop()
 	var waited time.Duration // since the last attempt

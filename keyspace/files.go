@@ -36,28 +36,37 @@ func (x *faults) fsync(f *os.File) error {
 // A dbFile is a buntdb file with a descriptor of our own beside buntdb's: buntdb ignores the errors
 // of fsync, and calls it under the lock that every reader waits for.
 type dbFile struct {
-	db     *buntdb.DB
+	db     *buntdb.DB // nil until open
 	path   string
 	f      *os.File // opened before buntdb writes, so that no error of writing back escapes it
 	faults *faults
 }
 
-// openDB opens a file that has been checked. buntdb must take it as it is: from is its size.
+// openDB opens a file that has been checked; see open.
 func openDB(f *os.File, size int64, faults *faults) (*dbFile, error) {
-	db, err := buntdb.Open(f.Name())
-	if err != nil {
-		return nil, err
-	}
-	d := &dbFile{db: db, path: f.Name(), f: f, faults: faults}
-	err = db.SetConfig(buntdb.Config{SyncPolicy: buntdb.Never, AutoShrinkDisabled: true})
-	if now, e := d.size(); err == nil && (e != nil || now != size) {
-		err = errors.Join(fmt.Errorf("%s changed while it was opened", f.Name()), e)
-	}
-	if err != nil {
-		db.Close()
+	d := &dbFile{path: f.Name(), f: f, faults: faults}
+	if err := d.open(size); err != nil {
 		return nil, err
 	}
 	return d, nil
+}
+
+// open has buntdb read the file, which has been checked. buntdb must take it as it is: of this size.
+func (d *dbFile) open(size int64) error {
+	db, err := buntdb.Open(d.path)
+	if err != nil {
+		return err
+	}
+	err = db.SetConfig(buntdb.Config{SyncPolicy: buntdb.Never, AutoShrinkDisabled: true})
+	if now, e := d.size(); err == nil && (e != nil || now != size) {
+		err = errors.Join(fmt.Errorf("%s changed while it was opened", d.path), e)
+	}
+	if err != nil {
+		db.Close()
+		return err
+	}
+	d.db = db
+	return nil
 }
 
 // update runs one transaction. buntdb commits what is half done when the function panics, so the
@@ -170,7 +179,12 @@ func (d *dbFile) size() (int64, error) {
 	return fi.Size(), nil
 }
 
-func (d *dbFile) close() error { return errors.Join(d.db.Close(), d.f.Close()) }
+func (d *dbFile) close() error {
+	if d.db == nil {
+		return d.f.Close()
+	}
+	return errors.Join(d.db.Close(), d.f.Close())
+}
 
 // createNew makes a file that must not exist yet.
 func createNew(path string) (*os.File, error) {

@@ -21,7 +21,8 @@ type loadStats struct {
 
 // loader gathers what the stores and the journal hold. Partitions are loaded side by side.
 type loader struct {
-	ks *Keyspace
+	ks      *Keyspace
+	sharing *sharing
 
 	mu       sync.Mutex            // protects what follows
 	byNumber map[uint32]*Container // one without a name holds items whose container is not known (yet)
@@ -43,7 +44,7 @@ func (ks *Keyspace) restore() error {
 	if ks.folder, err = openDataDir(ks.opt.Dir, ks.opt.Partitions, ks.opt.Log); err != nil {
 		return err
 	}
-	l := &loader{ks: ks, byNumber: make(map[uint32]*Container)}
+	l := &loader{ks: ks, sharing: &sharing{ks: ks}, byNumber: make(map[uint32]*Container)}
 	for n := range ks.folder.partitions {
 		ks.partitions = append(ks.partitions, &partition{number: n, version: uint64(n)})
 	}
@@ -114,26 +115,83 @@ func (l *loader) loadPartitions() error {
 func (l *loader) loadPartition(p *partition) (err error) {
 	ks := l.ks
 	path := filepath.Join(ks.opt.Dir, partitionFile(p.number))
-	if p.store, err = openStore(path, ks.opt.Log, ks.Now()); err != nil {
+	if p.store, err = checkStore(path, ks.opt.Log, ks.Now(), nil); err != nil {
 		return err
 	}
-	latest := int64(0)
-	items := int64(0)
-	err = p.store.load(func(key, rec string) error {
-		_, e, err := l.put(p, key, rec)
-		if err != nil {
+	pl := partitionLoader{loader: l, p: p, tables: make(map[uint32]*table)}
+	err = p.store.read(func(key, rec string, deleted bool) error {
+		if err := pl.take(key, rec, deleted); err != nil {
 			return fmt.Errorf("%s: %w", path, err)
-		}
-		e.mark(stored)
-		latest = max(latest, e.ts)
-		if items++; items%100_000 == 0 {
-			ks.opt.Log.Info().Int("partition", p.number).Int64("items", items).Msg("loading")
 		}
 		return nil
 	})
-	ks.load.items.Add(items)
-	l.sawTime(latest)
-	return err
+	if err != nil {
+		return err
+	}
+	items, bytes := pl.count()
+	sharing := l.sharing
+	p.store.items, p.store.share = items, func(items []op) { sharing.share(p, items) }
+	p.store.live.Store(bytes)
+	ks.load.items.Add(int64(items))
+	l.sawTime(pl.latest)
+	return nil
+}
+
+// partitionLoader brings what a partition's store holds into memory.
+type partitionLoader struct {
+	*loader
+	p       *partition
+	tables  map[uint32]*table // by container
+	last    *table            // of the last change
+	latest  int64             // ms; the time of the latest write met
+	changes int
+}
+
+// take takes one change in.
+func (l *partitionLoader) take(key, rec string, deleted bool) error {
+	number, id, err := splitKey(key)
+	if err != nil {
+		return err
+	}
+	if l.changes++; l.changes%100_000 == 0 {
+		l.ks.opt.Log.Info().Int("partition", l.p.number).Int("changes", l.changes).Msg("loading")
+	}
+	t := l.last
+	if t == nil || t.number != number {
+		if t = l.tables[number]; t == nil {
+			t = l.table(l.p, number)
+			l.tables[number] = t
+		}
+		l.last = t
+	}
+	if deleted {
+		if e := t.find(id); e != nil {
+			t.remove(e)
+			t.slab.release(e.next)
+		}
+		return nil
+	}
+	e, err := l.put(l.p, t, id, key, rec)
+	if err != nil {
+		return err
+	}
+	e.mark(stored)
+	l.latest = max(l.latest, e.ts)
+	return nil
+}
+
+// count gives the number of items and the bytes that they take in the store.
+func (l *partitionLoader) count() (items int, bytes int64) {
+	for _, t := range l.tables {
+		items += t.count()
+		for i := range t.roster.berths.n {
+			if h, _ := t.roster.at(i); h != 0 {
+				e := t.slab.at(h)
+				bytes += commandSize(e.keyLen(), int(e.recSize))
+			}
+		}
+	}
+	return items, bytes
 }
 
 // container gives the container of a number; if it is not known yet, one without a name that
@@ -155,31 +213,31 @@ func (l *loader) sawTime(ms int64) {
 	l.clock = max(l.clock, ms)
 }
 
-// put brings an item into memory as its record describes it.
-func (l *loader) put(p *partition, key, rec string) (t *table, e *entry, err error) {
-	number, id, err := splitKey(key)
-	if err != nil {
-		return nil, nil, err
+// table gives the table of a container in a partition; if there is none yet, it is made.
+func (l *loader) table(p *partition, number uint32) *table {
+	c := l.container(number)
+	if c.tables[p.number] == nil {
+		l.ks.openTable(c, p)
 	}
+	return c.tables[p.number]
+}
+
+// put brings an item into its table as its record describes it.
+func (l *loader) put(p *partition, t *table, id, key, rec string) (*entry, error) {
 	it, _, err := decodeRecord(key, rec)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	if l.ks.partitionOf(id) != p {
-		return nil, nil, fmt.Errorf("item %q does not belong to partition %d", key, p.number)
-	}
-	c := l.container(number)
-	t = c.tables[p.number]
-	if t == nil {
-		t = l.ks.openTable(c, p)
+		return nil, fmt.Errorf("item %q does not belong to partition %d", key, p.number)
 	}
 	p.version = max(p.version, it.Version)
-	if e = t.find(id); e == nil {
-		e = t.insert(key, rec, it)
-	} else {
-		t.replace(e, key, rec, it)
+	e := t.find(id)
+	if e == nil {
+		return t.insert(key, rec, it), nil
 	}
-	return t, e, nil
+	t.replace(e, key, rec, it)
+	return e, nil
 }
 
 // replay brings one entry of a journal into memory.
@@ -201,7 +259,8 @@ func (l *loader) replay(key, rec string, deleted bool) error {
 		}
 		return nil
 	}
-	t, e, err := l.put(p, key, rec)
+	t := l.table(p, number)
+	e, err := l.put(p, t, id, key, rec)
 	if err != nil {
 		return err
 	}
@@ -259,9 +318,14 @@ func (l *loader) finish() {
 			cat.memory.Add(c.memory())
 			continue
 		}
+		held := !c.empty()
 		c.letGo()
-		cat.dropped = append(cat.dropped, number)
-		cat.dirty[number] = nil
+		if held {
+			cat.dropped = append(cat.dropped, number)
+		}
+		if _, journaled := cat.dirty[number]; held || journaled {
+			cat.dirty[number] = nil
+		}
 	}
 	for _, p := range l.ks.partitions {
 		l.epoch = max(l.epoch, p.version/versionLeap)

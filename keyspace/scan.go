@@ -132,12 +132,63 @@ func (c *commandReader) next() (cmd command, err error) {
 	return cmd, err
 }
 
+// quick reads the next command if it is a set, but not of a seal, that lies in the buffer as a whole: the
+// usual case, for which next is slow. If it does not, or is not of the right form, nothing is read, and next
+// tells which. Key and value are valid until the reader goes on.
+func (c *commandReader) quick() (key, value []byte, ok bool) {
+	b, _ := c.r.Peek(c.r.Buffered())
+	rest, ok := bytes.CutPrefix(b, []byte(setHead))
+	if !ok {
+		return nil, nil, false
+	}
+	if key, rest, ok = cutBulk(rest); !ok || string(key) == sealKey || len(key) > maxKeySize {
+		return nil, nil, false
+	}
+	if value, rest, ok = cutBulk(rest); !ok {
+		return nil, nil, false
+	}
+	c.prev, c.from = c.from, c.off
+	c.take(b[:len(b)-len(rest)])
+	return key, value, true
+}
+
+// cutBulk cuts off what a length and \r\n stand before, and \r\n behind it.
+func cutBulk(b []byte) (bulk, rest []byte, ok bool) {
+	if len(b) < 2 || b[0] != '$' || b[1] == '0' && len(b) > 2 && b[2] != '\r' {
+		return nil, nil, false
+	}
+	n, i := 0, 1
+	for ; i < len(b) && i <= maxDigits && b[i] >= '0' && b[i] <= '9'; i++ {
+		n = n*10 + int(b[i]-'0')
+	}
+	if i == 1 || len(b)-i < n+len("\r\n\r\n") || b[i] != '\r' || b[i+1] != '\n' {
+		return nil, nil, false
+	}
+	b = b[i+2:]
+	return b[:n], b[n+2:], b[n] == '\r' && b[n+1] == '\n'
+}
+
 // value reads the value of a set command in pieces.
 func (c *commandReader) value(cmd command, piece func(b []byte)) error {
 	if err := c.read(cmd.value, piece); err != nil {
 		return err
 	}
 	return c.expect("\r\n")
+}
+
+// sound checks the checksum of a record that quick has read.
+func (c *commandReader) sound(key, rec []byte) error {
+	if len(rec) >= recordSumTo && rec[0] == recordFormat && rec[1] == ' ' {
+		crc := crc32.Update(crc32.Update(0, castagnoli, key), castagnoli, rec[recordSumTo:])
+		if want, ok := readHex(view(rec[recordSumFrom:recordSumTo])); ok && want == crc {
+			return nil
+		}
+	}
+	return c.badRecord()
+}
+
+func (c *commandReader) badRecord() error {
+	return &breakOff{before: c.from, at: c.from, to: c.off, reason: errRecordSum.Error()}
 }
 
 // record reads a value that is a record and checks its checksum.
@@ -154,7 +205,7 @@ func (c *commandReader) record(cmd command) error {
 		return err
 	}
 	if want, ok := readHex(view(head[recordSumFrom:])); !ok || want != crc || head[0] != recordFormat || head[1] != ' ' {
-		return &breakOff{before: c.from, at: c.from, to: c.off, reason: errRecordSum.Error()}
+		return c.badRecord()
 	}
 	return nil
 }

@@ -81,12 +81,19 @@ func scanStore(f io.ReaderAt, name string, size int64) (last seal, end int64, er
 	rec := make([]byte, 0, sealRecordSize)
 	for {
 		crc := c.crc
-		cmd, err := c.next()
+		var cmd command
+		var err error
+		key, value, quick := c.quick()
+		if !quick {
+			cmd, err = c.next()
+		}
 		if err == io.EOF {
 			break
 		}
 		// A delete of the seal precedes a compaction that did not come to its end; what follows goes on.
-		if err == nil && string(cmd.key) == sealKey && !cmd.del {
+		if quick {
+			err = c.sound(key, value)
+		} else if err == nil && string(cmd.key) == sealKey && !cmd.del {
 			rec = rec[:0]
 			if err = c.sealValue(cmd, &rec); err == nil {
 				s, ok := readSeal(string(rec))

@@ -16,13 +16,18 @@ import (
 // has returned nil; at the next start all that came after the last such sync is cut off, so it must
 // still be in the journal. One goroutine at a time may use a store, but for size.
 type store struct {
-	file   *dbFile
+	file   *dbFile      // buntdb has not read it before attach
 	sealed int64        // bytes; end of the last seal
 	mark   uint32       // in all seals of the file
 	synced bool         // all of the file is on disk
 	bytes  atomic.Int64 // size of the file
 	live   atomic.Int64 // bytes of it that the present items take, seals apart
 	broken error        // after an fsync that failed: what is on disk is not known any more
+
+	// Between read and attach: how many items the file holds, and what is to be told of them, a few at a
+	// time, when buntdb has read them.
+	items int
+	share func(items []op)
 }
 
 // op is one change of a store.
@@ -37,14 +42,26 @@ const (
 	maxTxBytes = 1 << 20
 )
 
-// openStore opens a store, or makes it if there is no file. It reads all of the file: an end that
-// was never confirmed is cut off and kept aside under a name with the time now (ms); anything else
-// that is not as it was written is a *DamageError.
+// openStore opens a store, or makes it if there is no file; see checkStore.
 func openStore(path string, log zerolog.Logger, now int64) (*store, error) {
 	return openStoreWith(path, log, now, nil)
 }
 
-func openStoreWith(path string, log zerolog.Logger, now int64, faults *faults) (_ *store, err error) {
+func openStoreWith(path string, log zerolog.Logger, now int64, faults *faults) (*store, error) {
+	s, err := checkStore(path, log, now, faults)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.attach(); err != nil {
+		return nil, errors.Join(err, s.file.close())
+	}
+	return s, nil
+}
+
+// checkStore opens a store that buntdb reads later, or makes it if there is no file. It reads all of the
+// file: an end that was never confirmed is cut off and kept aside under a name with the time now (ms);
+// anything else that is not as it was written is a *DamageError.
+func checkStore(path string, log zerolog.Logger, now int64, faults *faults) (_ *store, err error) {
 	if err := undoCompaction(path, log); err != nil {
 		return nil, err
 	}
@@ -75,11 +92,7 @@ func openStoreWith(path string, log zerolog.Logger, now int64, faults *faults) (
 			return nil, err
 		}
 	}
-	file, err := openDB(f, sealed, faults)
-	if err != nil {
-		return nil, err
-	}
-	s := &store{file: file, sealed: sealed, mark: last.mark}
+	s := &store{file: &dbFile{path: path, f: f, faults: faults}, sealed: sealed, mark: last.mark}
 	s.bytes.Store(sealed)
 	return s, nil
 }
@@ -116,6 +129,9 @@ func undoCompaction(path string, log zerolog.Logger) error {
 // It is one long View. That is harmless only because the store has just been opened and nobody else
 // uses it: buntdb's background goroutine waits meanwhile, and nothing waits behind it.
 func (s *store) load(visit func(key, rec string) error) error {
+	if err := s.attach(); err != nil {
+		return err
+	}
 	var failed error
 	var some []string // every so many keys
 	live, items := int64(0), 0
@@ -161,6 +177,9 @@ func (s *store) apply(ops []op) error {
 func (s *store) transact(ops []op) error {
 	if s.broken != nil {
 		return s.broken
+	}
+	if err := s.attach(); err != nil {
+		return err
 	}
 	s.synced = false
 	live := s.live.Load()
@@ -210,6 +229,9 @@ func apply(tx *buntdb.Tx, o op) (gain int64, err error) {
 
 // deletePrefix deletes all items whose keys begin with a prefix, in small transactions.
 func (s *store) deletePrefix(prefix string) error {
+	if err := s.attach(); err != nil {
+		return err
+	}
 	for {
 		var ops []op
 		err := s.file.db.View(func(tx *buntdb.Tx) error {
