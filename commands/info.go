@@ -1,6 +1,7 @@
 package commands
 
 import (
+	"cmp"
 	"crypto/rand"
 	"encoding/hex"
 	"fmt"
@@ -12,7 +13,6 @@ import (
 	"strings"
 	"sync"
 
-	"mayfly/expiry"
 	"mayfly/keyspace"
 )
 
@@ -27,7 +27,7 @@ var serverCommands = []Command{
 		Name: "info", Syntax: "[section [section ...]]", Summary: "Get information and statistics about the server",
 		Group: "server", Since: "1.0.0", Arity: -1, Flags: Loading | Stale, Scope: ScopeSweep,
 		Categories: "dangerous", Tips: "nondeterministic_output request_policy:all_shards response_policy:special",
-		Differs: "Only figures that are true here, and more of them: of containers, the purge, the journal. What is missing belongs to what is missing, such as replicas",
+		Differs: "Only figures that are true here, and more of them: of containers, if they hold anything, the purge, the journal. What is missing belongs to what is missing, such as replicas",
 		Parse:   parseInfo,
 	},
 	{
@@ -123,7 +123,8 @@ type infoReport struct {
 	stored keyspace.Stats
 	fields []InfoField
 
-	counted []containerFigures // see containers
+	counted []*keyspace.Populated // see census
+	taken   bool
 }
 
 func newInfoReport(x *Context) *infoReport {
@@ -202,7 +203,7 @@ func (r *infoReport) clients() {
 }
 
 func (r *infoReport) memory() {
-	m := r.x.memoryFigures()
+	m := r.x.memoryFigures(r.census())
 	r.putBytes("used_memory", m.used) // by items: what maxmemory limits
 	if m.resident > 0 {
 		r.putBytes("used_memory_rss", m.resident)
@@ -321,14 +322,11 @@ func (r *infoReport) expiry() {
 	r.put("expiry_longest_cycle_usec", e.LongestCycle.Microseconds())
 }
 
-// keyspace writes a line for every database that holds something and for every other container.
+// keyspace writes a line for every container that holds something, as Redis does for its databases.
 // Its name follows "db"; a colon in it is written %3A, since the first colon ends a field's name.
 func (r *infoReport) keyspace() {
 	for _, c := range r.containers() {
-		if c.database && c.Documents == 0 {
-			continue
-		}
-		r.put("db"+strings.ReplaceAll(c.name, ":", "%3A"), ContainerInfo{c.name, c.Documents, c.expires, c.averageTTL})
+		r.put("db"+strings.ReplaceAll(c.Container.Name(), ":", "%3A"), ContainerInfo{c.Container.Name(), c.Documents, c.Dying(), c.AverageTTL})
 	}
 }
 
@@ -344,67 +342,28 @@ func (c ContainerInfo) String() string {
 	return fmt.Sprintf("keys=%d,expires=%d,avg_ttl=%d", c.Items, c.Expiring, c.AverageTTL)
 }
 
-// containerFigures are what INFO tells of a container.
-type containerFigures struct {
-	keyspace.ContainerStats
-	name       string
-	database   bool
-	expires    int   // living items that will die
-	averageTTL int64 // ms, estimated from a sample; 0 if nothing will die
-}
-
-// containers counts what the containers hold, databases first, in the order of their numbers.
-func (r *infoReport) containers() []containerFigures {
-	if r.counted != nil {
-		return r.counted
+// census counts what the containers hold, once for all sections.
+func (r *infoReport) census() []*keyspace.Populated {
+	if !r.taken {
+		r.counted, r.taken = r.x.Tx.Census(), true
 	}
-	tx := r.x.Tx
-	for _, c := range tx.Containers() {
-		f := containerFigures{ContainerStats: tx.Stats(c), name: c.Name(), database: c.IsDatabase()}
-		policy := &f.Policy
-		if policy.Default != expiry.Off {
-			f.expires = f.Mortal
-		}
-		if policy.Default > 0 {
-			f.expires += f.Heirs
-		}
-		if f.expires > 0 {
-			f.averageTTL = averageTTL(tx, c)
-		}
-		r.counted = append(r.counted, f)
-	}
-	slices.SortStableFunc(r.counted, func(a, b containerFigures) int { return a.rank() - b.rank() })
 	return r.counted
 }
 
+// containers are those that hold something, databases first, in the order of their numbers.
+func (r *infoReport) containers() []*keyspace.Populated {
+	list := slices.Clone(r.census())
+	slices.SortStableFunc(list, func(a, b *keyspace.Populated) int { return cmp.Compare(rank(a.Container), rank(b.Container)) })
+	return list
+}
+
 // rank puts databases in the order of their numbers, and what is named after them.
-func (f *containerFigures) rank() int {
-	n, err := strconv.Atoi(f.name)
-	if err != nil || !f.database {
+func rank(c *keyspace.Container) int {
+	n, err := strconv.Atoi(c.Name())
+	if err != nil || !c.IsDatabase() {
 		return math.MaxInt
 	}
 	return n
-}
-
-// averageTTL estimates the mean time that is left to the items of a container that will die, in ms,
-// from a few items drawn at random.
-func averageTTL(tx *keyspace.Tx, c *keyspace.Container) int64 {
-	const draws = 16
-	var sum, n int64
-	for range draws {
-		_, it, ok := tx.Random(c)
-		if !ok {
-			break
-		}
-		if end, dies := c.Policy().End(it.TS, it.Own); dies {
-			sum += end - tx.Now()
-			n++
-		}
-	}
-	if n == 0 {
-		return 0
-	}
-	return sum / n
 }
 
 // humanBytes writes an amount as Redis' bytesToHuman does.

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"runtime/debug"
 	"strings"
+
+	"mayfly/keyspace"
 )
 
 // memoryCommand tells where memory goes. Used memory is here what the items take, by the keyspace's own
@@ -16,7 +18,7 @@ var memoryCommand = Command{
 			Name: "doctor", Summary: "Outputs memory problems report", Group: "server", Since: "4.0.0", Arity: 2,
 			Scope: ScopeSweep, Tips: "nondeterministic_output request_policy:all_shards response_policy:special",
 			Differs: "Finds other issues",
-			Parse:   just(func(x *Context) Reply { return Verbatim(diagnose(x.memoryFigures())) }),
+			Parse:   just(func(x *Context) Reply { return Verbatim(diagnose(x.memoryFigures(x.Tx.Census()))) }),
 		},
 		withSince(helpRow("memory", "server"), "4.0.0"),
 		{
@@ -91,8 +93,8 @@ type memoryFigures struct {
 	resident  uint64 // physical memory of the process; 0: unknown
 }
 
-// memoryFigures gathers them. It counts the containers, one partition after the other.
-func (x *Context) memoryFigures() memoryFigures {
+// memoryFigures gathers them, those of the items from a census.
+func (x *Context) memoryFigures(census []*keyspace.Populated) memoryFigures {
 	m := memoryFigures{
 		limit:     uint64(x.Engine.memory.bytes.Load()),
 		allocated: readMetric(heapObjects),
@@ -100,10 +102,9 @@ func (x *Context) memoryFigures() memoryFigures {
 		resident:  residentBytes(),
 	}
 	m.active = m.allocated + readMetric("/memory/classes/heap/unused:bytes")
-	for _, c := range x.Tx.Containers() {
-		s := x.Tx.Stats(c)
-		m.dataset += uint64(s.Bytes)
-		m.items += s.Documents
+	for _, c := range census {
+		m.dataset += uint64(c.Bytes)
+		m.items += c.Documents
 	}
 	m.used = uint64(x.Engine.Keyspace.Used()) // now that the dead have been cleared away
 	m.peak = x.Engine.stats.peak(m.used)
@@ -122,7 +123,7 @@ func share(a, b uint64) float64 {
 
 // memoryStats is MEMORY STATS: those of Redis' figures that there are here.
 func memoryStats(x *Context) Reply {
-	m := x.memoryFigures()
+	m := x.memoryFigures(x.Tx.Census())
 	perItem := uint64(0)
 	if m.items > 0 {
 		perItem = m.used / uint64(m.items)

@@ -455,15 +455,9 @@ func (tx *Tx) Stats(c *Container) ContainerStats {
 	tx.wholly(c, func() {
 		s.Policy, s.Created = *c.Policy(), c.created
 		for _, t := range c.tables {
-			if t == nil {
-				continue
+			if t != nil {
+				s.add(t)
 			}
-			s.Documents += t.count()
-			s.Plain += t.plain
-			s.Bytes += t.bytes
-			s.Memory += t.memory
-			s.Mortal += t.mortals.list.n
-			s.Heirs += t.heirs.list.n
 		}
 	})
 	return s
