@@ -173,7 +173,7 @@ func (e *Engine) finished(s *Session, r *row, args []string, start time.Duration
 		e.Latency.note(event, e.Keyspace.Now(), took)
 	}
 	if e.Hub.monitoring.Load() > 0 && r.Flags&Admin == 0 {
-		e.Hub.show(s, e.Keyspace.Now(), redacted(r, args))
+		e.Hub.show(s, e.Keyspace.Micros(), redacted(r, args))
 	}
 }
 

@@ -33,7 +33,7 @@ var serverCommands = []Command{
 	{
 		Name: "time", Summary: "Return the current server time", Group: "server", Since: "2.6.0",
 		Arity: 1, Flags: Loading | Stale | Fast, Tips: "nondeterministic_output",
-		Differs: "Ticks in milliseconds, and never runs backwards",
+		Differs: "Never runs backwards",
 		Parse:   just(tellTime),
 	},
 }
@@ -108,11 +108,11 @@ func (e *Engine) Info() []InfoField {
 	return report.fields
 }
 
-// tellTime is TIME: seconds, and microseconds within the second, by the clock by which items die. It
-// ticks in milliseconds.
+// tellTime is TIME: seconds, and microseconds within the second, by the clock by which items die. As in
+// Redis it reads the clock, also within EXEC, where time stands still otherwise.
 func tellTime(x *Context) Reply {
-	now := x.Now()
-	return Bulks(strconv.FormatInt(now/1000, 10), strconv.FormatInt(now%1000*1000, 10))
+	now := x.Tx.Micros()
+	return Bulks(strconv.FormatInt(now/1e6, 10), strconv.FormatInt(now%1e6, 10))
 }
 
 // infoReport is the reply of INFO while it is written. Fields have Redis' names and units where
@@ -180,7 +180,7 @@ func (r *infoReport) server() {
 	r.put("process_id", os.Getpid())
 	r.put("run_id", runID())
 	r.put("tcp_port", r.host.TCPPort)
-	r.put("server_time_usec", r.x.Now()*1000)
+	r.put("server_time_usec", r.x.Tx.Micros())
 	r.put("uptime_in_seconds", uptime)
 	r.put("uptime_in_days", uptime/(24*60*60))
 	r.put("executable", executable)

@@ -46,7 +46,7 @@ func (h *Hub) stopMonitoring(s *Session) {
 	s.change(func() { s.monitoring = false })
 }
 
-// show shows a command that has run to those who monitor.
+// show shows a command that has run, at a moment in µs, to those who monitor.
 func (h *Hub) show(s *Session, now int64, args []string) {
 	line := Status(monitorLine(s, now, args))
 	h.mu.Lock()
@@ -60,7 +60,7 @@ func (h *Hub) show(s *Session, now int64, args []string) {
 	}
 }
 
-// monitorLine is what MONITOR shows of a command that a session has given: when, in which database and
+// monitorLine is what MONITOR shows of a command that a session has given: when (µs), in which database and
 // from where.
 func monitorLine(s *Session, now int64, args []string) string {
 	addr := s.Addr
@@ -68,7 +68,7 @@ func monitorLine(s *Session, now int64, args []string) string {
 		addr = "unix:" + strings.TrimSuffix(s.LAddr, ":0")
 	}
 	var line strings.Builder
-	fmt.Fprintf(&line, "%d.%06d [%s %s]", now/1000, now%1000*1000, s.database, addr)
+	fmt.Fprintf(&line, "%d.%06d [%s %s]", now/1e6, now%1e6, s.database, addr)
 	for _, arg := range args {
 		line.WriteByte(' ')
 		WriteQuoted(&line, arg)

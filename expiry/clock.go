@@ -6,10 +6,11 @@ import (
 	"time"
 )
 
-// Clock tells the time in milliseconds since the epoch, which is always positive. It never runs
-// backwards. Safe for concurrent use.
+// Clock tells the time since the epoch, which is always positive. It never runs backwards. Safe for
+// concurrent use.
 type Clock interface {
-	Now() int64
+	Now() int64    // in milliseconds, by which items live and die
+	Micros() int64 // in microseconds, for who only wants to know it
 }
 
 // SystemClock is the machine's clock under rule 8: it never runs backwards and never stops.
@@ -44,9 +45,14 @@ func SystemClockReading(floor int64, read func() (wall, mono int64), sleep func(
 }
 
 // Now gives the time in milliseconds.
-func (c *SystemClock) Now() int64 {
+func (c *SystemClock) Now() int64 { return c.nanos() / int64(time.Millisecond) }
+
+// Micros gives the time in microseconds.
+func (c *SystemClock) Micros() int64 { return c.nanos() / int64(time.Microsecond) }
+
+func (c *SystemClock) nanos() int64 {
 	wall, mono := c.read()
-	return (mono + c.raise(wall-mono)) / int64(time.Millisecond)
+	return mono + c.raise(wall-mono)
 }
 
 // maxFloor is the greatest moment in ms that the clock can be raised to, in the year 2262, with a
@@ -96,6 +102,9 @@ func NewManualClock(ms int64) *ManualClock {
 
 // Now gives the time in milliseconds.
 func (c *ManualClock) Now() int64 { return c.ms.Load() }
+
+// Micros gives the time in microseconds.
+func (c *ManualClock) Micros() int64 { return c.Now() * 1000 }
 
 // Raise moves the clock to at least floor (ms).
 func (c *ManualClock) Raise(floor int64) {

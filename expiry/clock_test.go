@@ -23,6 +23,9 @@ func TestClockFollowsTheWallForwardOnly(t *testing.T) {
 		if got := c.Now(); got != want.Milliseconds() {
 			t.Errorf("it is %d, want %d", got, want.Milliseconds())
 		}
+		if got := c.Micros(); got != want.Microseconds() {
+			t.Errorf("it is %d µs, want %d", got, want.Microseconds())
+		}
 	}
 	expect(1000 * time.Hour)
 	m.pass(90 * time.Second)
@@ -43,6 +46,8 @@ func TestClockFollowsTheWallForwardOnly(t *testing.T) {
 	m.wall -= 24 * time.Hour // and does not return
 	m.pass(time.Second)
 	expect(1025*time.Hour + 91*time.Second + time.Millisecond)
+	m.pass(1234567 * time.Nanosecond)
+	expect(1025*time.Hour + 91*time.Second + 2234*time.Microsecond)
 
 	m.mono -= time.Second // asleep, a machine's monotonic clock may stand: then the wall counts
 	m.wall = 2000 * time.Hour

@@ -222,6 +222,9 @@ func (ks *Keyspace) Writable() error {
 // Now reads the clock, in ms.
 func (ks *Keyspace) Now() int64 { return ks.opt.Clock.Now() }
 
+// Micros is the same in µs.
+func (ks *Keyspace) Micros() int64 { return ks.opt.Clock.Micros() }
+
 // SetFsync changes the fsync policy while running.
 func (ks *Keyspace) SetFsync(f Fsync) { ks.journal.setFsync(f) }
 

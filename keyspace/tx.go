@@ -236,6 +236,14 @@ func (tx *Tx) saw(t Ticket) { tx.reveal = max(tx.reveal, t) }
 // Now is the frozen moment in ms.
 func (tx *Tx) Now() int64 { return tx.now }
 
+// Micros reads the clock anew, in µs: for those who ask for the time itself. What lives and dies is judged
+// by Now, which is not later.
+func (tx *Tx) Micros() int64 {
+	now := max(tx.ks.Micros(), tx.now*1000)
+	tx.saw(tx.ks.promised(now/1000 + 1)) // no start may be before it
+	return now
+}
+
 // find returns the living entry of an id, nil if there is none. A dead one is removed on the way:
 //  1. it leaves the table, so that it is absent for everybody from here on;
 //  2. the removal is not journalled, unless this transaction has written it: whoever loads the entry

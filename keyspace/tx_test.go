@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -373,4 +374,30 @@ func TestGroupHoldsTheLastStateOnly(t *testing.T) {
 		t.Errorf("%+v %v", it, ok)
 	}
 	o.reopen() // compares
+}
+
+// The time that is asked for goes on within a transaction, in µs; the time by which items die does not. No
+// start is before it.
+func TestMicros(t *testing.T) {
+	var passed atomic.Int64 // ns
+	clock := expiry.SystemClockReading(0, func() (wall, mono int64) { return epoch*1e6 + passed.Load(), passed.Load() },
+		func(d time.Duration) { passed.Add(int64(d)) })
+	o := open(t, func(opt *Options) { opt.Clock = clock })
+	var tx Tx
+	for _, step := range []int64{1_500, 999_000, 1_000, 5_000_000_000, 250} { // ns
+		passed.Add(step)
+		o.BeginNone(&tx)
+		now := tx.Now()
+		for range 2 {
+			passed.Add(2_000_400)
+			if got, want := tx.Micros(), epoch*1000+passed.Load()/1000; got != want || tx.Now() != now {
+				t.Errorf("it is %d µs, want %d; for items %d, was %d", got, want, tx.Now(), now)
+			}
+		}
+		last := tx.Micros()
+		o.commit(&tx)
+		if promised := o.promise.until.Load(); promised*1000 < last {
+			t.Errorf("it was said to be %d µs, and promised not to be before %d ms", last, promised)
+		}
+	}
 }
