@@ -90,6 +90,16 @@ type audience struct {
 	members []*Session
 }
 
+// living is how many of the members are not [Session.Gone].
+func (a *audience) living() (n int) {
+	for _, s := range a.members {
+		if !s.Gone.Load() {
+			n++
+		}
+	}
+	return n
+}
+
 // subscriptions are those of one session: the names, with its place among the members of each.
 type subscriptions [3]map[string]int
 
@@ -224,7 +234,9 @@ func (h *Hub) active(kind kindOfSubscription, visit func(name string)) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, a := range h.registries[kind].all {
-		visit(a.name)
+		if slices.ContainsFunc(a.members, func(s *Session) bool { return !s.Gone.Load() }) {
+			visit(a.name)
+		}
 	}
 }
 
@@ -233,12 +245,13 @@ func (h *Hub) count(kind kindOfSubscription, name string) int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if a := h.registries[kind].byName[name]; a != nil {
-		return len(a.members)
+		return a.living()
 	}
 	return 0
 }
 
-// size is how many different channels or patterns are subscribed to.
+// size is how many different channels or patterns are subscribed to, those included whose last
+// subscriber is about to be disconnected.
 func (h *Hub) size(kind kindOfSubscription) int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -254,7 +267,7 @@ func (h *Hub) receivers(kind kindOfSubscription, channel string) int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	n := 0
-	h.eachAudienceLocked(kind, channel, func(_ kindOfSubscription, a *audience) { n += len(a.members) })
+	h.eachAudienceLocked(kind, channel, func(_ kindOfSubscription, a *audience) { n += a.living() })
 	return n
 }
 

@@ -76,7 +76,11 @@ var pubsubCommand = Command{
 		{
 			Name: "numpat", Summary: "Get the count of unique patterns pattern subscriptions",
 			Group: "pubsub", Since: "2.8.0", Arity: 2, Flags: PubSub | Loading | Stale,
-			Parse: just(func(x *Context) Reply { return Count(x.Engine.Hub.size(toPattern)) }),
+			Parse: just(func(x *Context) Reply {
+				n := 0
+				x.Engine.Hub.active(toPattern, func(string) { n++ })
+				return Count(n)
+			}),
 		},
 		{
 			Name: "numsub", Syntax: "[channel [channel ...]]", Summary: "Get the count of subscribers for channels",

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"mayfly/keyspace"
@@ -21,6 +22,10 @@ type Session struct {
 	Closing bool            // close the connection once the reply is sent (QUIT)
 
 	Authenticated bool
+
+	// Gone is set when the client is disconnected by others. From then on nobody hears of the session any
+	// more, though it may take its goroutine a moment to end it.
+	Gone atomic.Bool
 
 	Shared bool // others wait while a command of this session is carried out: put off those that may take long
 	PutOff bool // the last command was not carried out for that reason, as if it had not come; it has no reply

@@ -258,6 +258,7 @@ func (c *conn) kill() {
 	if !c.killed.CompareAndSwap(false, true) {
 		return
 	}
+	c.session.Gone.Store(true)
 	close(c.gone)
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -21,7 +21,7 @@ func TestDisconnect(t *testing.T) {
 	idle.expectEnd()
 	other.send("PING\r\n")
 	other.expect("+PONG\r\n")
-	eventually(t, "the client is gone", func() bool { return len(s.Sessions()) == 1 })
+	eventually(t, "the client is gone", func() bool { return s.Info().Connected == 1 })
 	if n := s.Disconnect(func(*commands.Session) bool { return false }); n != 0 {
 		t.Errorf("%d are disconnected", n)
 	}
@@ -40,7 +40,7 @@ func TestDisconnectDropsWhatIsPipelined(t *testing.T) {
 	c := dial(t, s.run(t, e, nil))
 	c.send("SET a 1\r\nDIE\r\nSET a 2\r\n")
 	c.expectEnd()
-	eventually(t, "the client is gone", func() bool { return len(s.Sessions()) == 0 })
+	eventually(t, "the client is gone", func() bool { return s.Info().Connected == 0 })
 	if got, want := e.history(), "SET DIE"; got != want {
 		t.Errorf("carried out: %s, want %s", got, want)
 	}

@@ -55,7 +55,7 @@ func TestHeldBackAndDisconnected(t *testing.T) {
 	s, c := heldClient(t, e)
 	s.Disconnect(func(*commands.Session) bool { return true })
 	c.expectEnd()
-	eventually(t, "the client is gone", func() bool { return len(s.Sessions()) == 0 })
+	eventually(t, "the client is gone", func() bool { return s.Info().Connected == 0 })
 	if got, want := e.history(), "PING"; got != want {
 		t.Errorf("carried out: %s, want %s", got, want)
 	}
@@ -93,7 +93,7 @@ func TestHeldBackAndLeft(t *testing.T) {
 	if err := c.Close(); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the client is gone", func() bool { return len(s.Sessions()) == 0 })
+	eventually(t, "the client is gone", func() bool { return s.Info().Connected == 0 })
 	if got, want := e.history(), "PING"; got != want {
 		t.Errorf("carried out: %s, want %s", got, want)
 	}

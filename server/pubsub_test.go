@@ -93,6 +93,15 @@ var conversations = map[string][]struct {
 		{2, "PUBLISH a x", map[int]string{1: "*3\r\n$7\r\nmessage\r\n$1\r\na\r\n$1\r\nx\r\n", 2: ":1\r\n"}},
 		{1, "PING\nQUIT\nPING", map[int]string{1: "*2\r\n$4\r\npong\r\n$0\r\n\r\n+OK\r\n"}},
 	},
+	// Nobody hears any more of who has been disconnected, not even in the same pipeline.
+	"killed": {
+		{1, "SUBSCRIBE a\nPSUBSCRIBE b*\nSSUBSCRIBE c", map[int]string{1: "*3\r\n$9\r\nsubscribe\r\n$1\r\na\r\n:1\r\n" +
+			"*3\r\n$10\r\npsubscribe\r\n$2\r\nb*\r\n:2\r\n*3\r\n$10\r\nssubscribe\r\n$1\r\nc\r\n:1\r\n"}},
+		{2, "PUBSUB NUMSUB a\nPUBSUB NUMPAT\nPUBSUB SHARDNUMSUB c", map[int]string{2: "*2\r\n$1\r\na\r\n:1\r\n:1\r\n*2\r\n$1\r\nc\r\n:1\r\n"}},
+		{2, "CLIENT KILL TYPE pubsub\nCLIENT KILL TYPE pubsub\nPUBSUB NUMSUB a\nPUBSUB NUMPAT\nPUBSUB CHANNELS\nPUBSUB SHARDCHANNELS\n" +
+			"PUBLISH a x\nPUBLISH bb x\nSPUBLISH c x\nCLIENT LIST TYPE pubsub", map[int]string{
+			2: ":1\r\n:0\r\n*2\r\n$1\r\na\r\n:0\r\n:0\r\n*0\r\n*0\r\n:0\r\n:0\r\n:0\r\n$0\r\n\r\n"}},
+	},
 }
 
 func refused(command string) string {

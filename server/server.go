@@ -349,10 +349,14 @@ func (s *Server) each(f func(*conn)) {
 	}
 }
 
-// Sessions gives the sessions that are connected now, by ascending ID.
+// Sessions gives the sessions that are connected now and not about to be disconnected, by ascending ID.
 func (s *Server) Sessions() []*commands.Session {
 	var list []*commands.Session
-	s.each(func(c *conn) { list = append(list, c.session) })
+	s.each(func(c *conn) {
+		if !c.killed.Load() {
+			list = append(list, c.session)
+		}
+	})
 	slices.SortFunc(list, func(a, b *commands.Session) int { return cmp.Compare(a.ID, b.ID) })
 	return list
 }
@@ -361,7 +365,7 @@ func (s *Server) Sessions() []*commands.Session {
 func (s *Server) Disconnect(pick func(*commands.Session) bool) int {
 	killed := 0
 	s.each(func(c *conn) {
-		if pick(c.session) {
+		if !c.killed.Load() && pick(c.session) {
 			c.kill()
 			killed++
 		}
