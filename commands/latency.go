@@ -176,12 +176,18 @@ func (s *latencySeries) describe() (average, deviation int64, period float64) {
 }
 
 // Wait returns once what the ticket stands for is committed; see [keyspace.Keyspace.Wait].
-func (e *Engine) Wait(t keyspace.Ticket) error {
+func (e *Engine) Wait(t keyspace.Ticket) error { return e.timed(e.Keyspace.Wait, t) }
+
+// Commit is Wait for who serves many; see [keyspace.Keyspace.Commit].
+func (e *Engine) Commit(t keyspace.Ticket) error { return e.timed(e.Keyspace.Commit, t) }
+
+// timed waits, and notes if that takes long.
+func (e *Engine) timed(wait func(keyspace.Ticket) error, t keyspace.Ticket) error {
 	if e.Latency.limit.Load() == 0 {
-		return e.Keyspace.Wait(t)
+		return wait(t)
 	}
 	start := expiry.Monotonic()
-	err := e.Keyspace.Wait(t)
+	err := wait(t)
 	if took := expiry.Monotonic() - start; e.Latency.wants(took) {
 		e.Latency.note(latencyOfCommit, e.Keyspace.Now(), took)
 	}

@@ -149,7 +149,13 @@ func (j *journal) committed() Ticket { return Ticket(j.done.Load()) }
 
 // wait returns once all up to the ticket is committed as the policy asks, by this call or another.
 // An error says why it is not; unless the disk refused an fsync it is tried again by and by.
-func (j *journal) wait(t Ticket) error {
+//
+// Those who can run now may have something to commit too, such as those whom the last commit has just
+// released. Letting them go first makes groups of tens where there were twos and threes.
+func (j *journal) wait(t Ticket) error { return j.waitAfter(runtime.Gosched, t) }
+
+// waitAfter is wait, but for what is done when nobody else is committing, before it is done here.
+func (j *journal) waitAfter(before func(), t Ticket) error {
 	if j.committed() >= t {
 		return nil
 	}
@@ -161,7 +167,7 @@ func (j *journal) wait(t Ticket) error {
 	if !j.busy {
 		j.busy = true
 		j.mu.Unlock()
-		return j.commitAndRelease(t)
+		return j.commitAndRelease(before, t)
 	}
 	b := j.pending
 	if j.flying != nil && t <= j.flying.ticket {
@@ -179,14 +185,14 @@ func (j *journal) wait(t Ticket) error {
 	case <-p.done:
 		return p.err
 	case <-p.turn:
-		return j.commitAndRelease(t)
+		return j.commitAndRelease(before, t)
 	}
 }
 
 // commitAll commits all that has been handed in.
 func (j *journal) commitAll() error {
 	j.claim()
-	return j.commitAndRelease(j.last())
+	return j.commitAndRelease(runtime.Gosched, j.last())
 }
 
 // last is the last ticket that has been handed out.
@@ -236,11 +242,9 @@ func (j *journal) release() {
 	}
 }
 
-func (j *journal) commitAndRelease(t Ticket) error {
+func (j *journal) commitAndRelease(before func(), t Ticket) error {
 	defer j.release()
-	// Those who can run now may have something to commit too, such as those whom the last commit has
-	// just released. Letting them go first makes groups of tens where there were twos and threes.
-	runtime.Gosched()
+	before()
 	return j.commitTo(t)
 }
 

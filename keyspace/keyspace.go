@@ -196,6 +196,11 @@ func (ks *Keyspace) partitionOf(id string) *partition {
 // could not be; nothing is lost then, it is tried again.
 func (ks *Keyspace) Wait(t Ticket) error { return ks.journal.wait(t) }
 
+// Commit is Wait for a goroutine that has gathered the work of many itself, and that many wait for: where
+// Wait first lets others run, who may add theirs, but may also be at something that takes its time, it
+// commits at once.
+func (ks *Keyspace) Commit(t Ticket) error { return ks.journal.waitAfter(func() {}, t) }
+
 // maxWaiting is how many bytes may wait to be committed before whoever wants to write helps first.
 const maxWaiting = 32 << 20
 

@@ -55,6 +55,8 @@ func (e *fakeEngine) Held(_ *commands.Session, args []string) <-chan struct{} {
 	return e.held(args)
 }
 
+func (e *fakeEngine) Commit(t keyspace.Ticket) error { return e.Wait(t) }
+
 func (e *fakeEngine) Wait(t keyspace.Ticket) error {
 	e.mu.Lock()
 	e.waits++

@@ -523,7 +523,7 @@ func (l *loop) flush() {
 // the store is in an unknown state.
 func (l *loop) commit(ticket keyspace.Ticket) error {
 	l.committing = true
-	err := l.server.engine.Wait(ticket)
+	err := l.server.engine.Commit(ticket)
 	l.committing = false
 	return err
 }

@@ -367,6 +367,8 @@ type pacedEngine struct {
 	commit chan error
 }
 
+func (e pacedEngine) Commit(t keyspace.Ticket) error { return e.Wait(t) }
+
 func (e pacedEngine) Wait(t keyspace.Ticket) error {
 	if t == 0 {
 		return nil

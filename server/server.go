@@ -61,6 +61,7 @@ type executor interface {
 	WorthWarming() bool
 	Warm(a *commands.Lookahead)
 	Wait(t keyspace.Ticket) error
+	Commit(t keyspace.Ticket) error // for loops
 	Now() int64
 }
 
