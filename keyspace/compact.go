@@ -34,6 +34,7 @@ type compacting struct {
 	running atomic.Bool
 	done    atomic.Int64 // stores compacted since the start
 	failed  atomic.Pointer[error]
+	pace    int64 // compactionPace; in a test another, or 0: no rests; set before anything is written
 }
 
 // SetCompaction changes when stores are compacted by themselves.
@@ -80,7 +81,7 @@ func (ks *Keyspace) compactWasteful() {
 			}
 		}
 		before := s.size()
-		if err := ks.compactStore(s); err != nil {
+		if err := ks.compactStore(s, ks.compactionRests(when)); err != nil {
 			ks.opt.Log.Error().Err(err).Str("file", s.path()).Msg("compaction failed; the file stays as it was")
 			errs = append(errs, err)
 			continue
@@ -93,9 +94,11 @@ func (ks *Keyspace) compactWasteful() {
 	}
 }
 
-func (ks *Keyspace) compactStore(s *store) error {
+func (ks *Keyspace) compactStore(s *store, rest rests) error {
 	ks.fold.mu.Lock()
 	defer ks.fold.mu.Unlock()
+	s.rest = rest
+	defer func() { s.rest = nil }()
 	return s.compact()
 }
 
@@ -132,6 +135,12 @@ func (when Compaction) next(stores, some []*store, all bool) *store {
 		return worst
 	}
 	return nil
+}
+
+// exceeded tells whether there is more waste than compactions in turn let come up.
+func (when Compaction) exceeded(stores []*store) bool {
+	live, size := sizes(stores)
+	return when.Percentage > 0 && size >= when.MinSize && float64(size-live) > float64(live)*float64(when.Percentage)/100
 }
 
 // waste is how many bytes of the file a compaction would win.
@@ -179,7 +188,7 @@ func (s *store) compact() error {
 	}
 	err := s.transact([]op{{key: sealKey, del: true}})
 	if err == nil {
-		err = s.file.shrink()
+		err = s.file.shrink(s.rest, s.live.Load())
 	}
 	if err != nil {
 		return errors.Join(err, os.Remove(prev), fsyncDir(dir), s.sync())

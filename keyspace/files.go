@@ -133,8 +133,9 @@ func (d *dbFile) rename(path string) error {
 // its lock held, when it cannot open a file.
 const spareFiles = 4
 
-// shrink has buntdb write the file anew. What it panics at ends the process, as in update.
-func (d *dbFile) shrink() error {
+// shrink has buntdb write the file anew, with rests. What it panics at ends the process, as in update. size
+// is what the items take, in bytes.
+func (d *dbFile) shrink(rest rests, size int64) error {
 	if err := d.faults.beforeWrite(); err != nil {
 		return err
 	}
@@ -157,7 +158,7 @@ func (d *dbFile) shrink() error {
 			endProcess(p)
 		}
 	}()
-	return d.db.Shrink()
+	return d.slowly(rest, size, d.db.Shrink)
 }
 
 // reopen gets a descriptor of the file that is under the name now, in place of ours.

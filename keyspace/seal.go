@@ -154,16 +154,20 @@ func judgeStore(f io.ReaderAt, name string, mark uint32, end, size int64, err er
 	return b.verdict(f, name, size, later)
 }
 
-// sumRange gives the CRC-32C of a range of a file.
-func sumRange(f io.ReaderAt, from, to int64) (crc uint32, err error) {
+// sumRange gives the CRC-32C of a range of a file, with rests, if any.
+func sumRange(f io.ReaderAt, from, to int64, rest rests) (crc uint32, err error) {
+	const stretch = 1 << 20 // bytes
 	buf := make([]byte, readSize)
-	for from < to {
+	for since := int64(0); from < to; {
 		n, err := f.ReadAt(buf[:min(int64(len(buf)), to-from)], from)
 		if n == 0 {
 			return 0, err
 		}
 		crc = crc32.Update(crc, castagnoli, buf[:n])
 		from += int64(n)
+		if since += int64(n); since >= stretch && rest != nil {
+			_, since = rest(since/8), 0
+		}
 	}
 	return crc, nil
 }

@@ -23,6 +23,7 @@ type store struct {
 	bytes  atomic.Int64 // size of the file
 	live   atomic.Int64 // bytes of it that the present items take, seals apart
 	broken error        // after an fsync that failed: what is on disk is not known any more
+	rest   rests        // of a compaction under way
 
 	// Between read and attach: how many items the file holds, and what is to be told of them, a few at a
 	// time, when buntdb has read them.
@@ -289,7 +290,7 @@ func (s *store) fsync() error {
 // seal appends a seal over all that came after the last one.
 func (s *store) seal() error {
 	at := s.bytes.Load()
-	crc, err := sumRange(s.file.f, s.sealed, at)
+	crc, err := sumRange(s.file.f, s.sealed, at, s.rest)
 	if err != nil {
 		return fmt.Errorf("reading a store: %w", err)
 	}
