@@ -11,7 +11,7 @@ import (
 // bounds, or this long after the last one if anything has been written since. Items that are overwritten
 // or die before the next checkpoint never reach the stores, so a large journal saves work; but all of it
 // is disk that holds nothing of its own, twice at the end of a checkpoint, when the stores have learnt it
-// and it is still there. The upper bound is for memory: the newest file's commits lie in it.
+// and it is still there. The upper bound is for the start, which reads all of it.
 const (
 	checkpointShare    = 6 // one part in so many
 	minCheckpointBytes = 8 << 20

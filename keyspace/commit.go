@@ -19,8 +19,7 @@ import (
 //	       | | CRC-32C of the key and of all that follows the checksum
 //	       | version of the format
 //
-// What is committed stays in buntdb's memory until the journal goes on in a new file, so the memory
-// it takes is the size of the newest file: rotate before that becomes a burden.
+// Of what is committed the keys stay in buntdb's memory until the journal goes on in a new file.
 const (
 	commitKeySize    = 16
 	commitHeaderSize = len("1 5d0c3b7e 9f3a11c0 0000000094 0000000000003790 ")
@@ -66,30 +65,32 @@ func appendDel(dst []byte, key string) []byte {
 
 // journalHead is what a file with this mark begins with.
 func journalHead(mark uint32) []byte {
-	key, value, err := encodeCommit(0, mark, 0, nil)
+	value := make([]byte, commitHeaderSize)
+	key, err := encodeCommit(value, 0, mark, 0)
 	if err != nil {
 		panic(err) // it is not too large
 	}
 	return fmt.Appendf(nil, "%s$%d\r\n%s\r\n$%d\r\n%s\r\n", setHead, len(key), key, len(value), value)
 }
 
-// encodeCommit makes the item of a commit.
-func encodeCommit(t Ticket, mark uint32, onDisk int64, entries []byte) (key, value string, err error) {
-	if int64(len(entries)) > maxCommitSize {
-		return "", "", fmt.Errorf("a commit of %d bytes is too large", len(entries))
+// encodeCommit completes the value of a commit, which holds the entries behind room for the header, and
+// makes its key.
+func encodeCommit(value []byte, t Ticket, mark uint32, onDisk int64) (key string, err error) {
+	entries := len(value) - commitHeaderSize
+	if int64(entries) > maxCommitSize {
+		return "", fmt.Errorf("a commit of %d bytes is too large", entries)
 	}
 	k := make([]byte, commitKeySize)
 	putDecimal(k, uint64(t))
-	v := make([]byte, commitHeaderSize+len(entries))
-	for i := range v[:commitHeaderSize] {
-		v[i] = ' '
+	header := value[:commitHeaderSize]
+	for i := range header {
+		header[i] = ' '
 	}
-	v[0] = recordFormat
-	putHex(v[commitMarkFrom:commitMarkTo], mark)
-	putDecimal(v[commitSizeFrom:commitSizeTo], uint64(len(entries)))
-	putDecimal(v[commitOnDiskFrom:commitOnDiskTo], uint64(onDisk))
-	copy(v[commitHeaderSize:], entries)
-	crc := crc32.Update(crc32.Update(0, castagnoli, k), castagnoli, v[commitSumTo:])
-	putHex(v[commitSumFrom:commitSumTo], crc)
-	return view(k), view(v), nil
+	header[0] = recordFormat
+	putHex(header[commitMarkFrom:commitMarkTo], mark)
+	putDecimal(header[commitSizeFrom:commitSizeTo], uint64(entries))
+	putDecimal(header[commitOnDiskFrom:commitOnDiskTo], uint64(onDisk))
+	crc := crc32.Update(crc32.Update(0, castagnoli, k), castagnoli, value[commitSumTo:])
+	putHex(header[commitSumFrom:commitSumTo], crc)
+	return view(k), nil
 }

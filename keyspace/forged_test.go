@@ -14,7 +14,14 @@ import (
 // Only the mark, which clients cannot know, is wrong.
 func forgedCommit(t *testing.T, mark uint32, onDisk int64) string {
 	t.Helper()
-	key, value, err := encodeCommit(99, mark, onDisk, appendDel(nil, "1:precious"))
+	return commitCommand(t, 99, mark, onDisk, appendDel(nil, "1:precious"))
+}
+
+// commitCommand is the command of a commit as it stands in a file.
+func commitCommand(t *testing.T, ticket Ticket, mark uint32, onDisk int64, entries []byte) string {
+	t.Helper()
+	value := append(make([]byte, commitHeaderSize), entries...)
+	key, err := encodeCommit(value, ticket, mark, onDisk)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,18 +17,21 @@ const (
 	slowSync      = 2 * time.Second // a background fsync that takes longer holds commits up
 	firstRetry    = 20 * time.Millisecond
 	longestRetry  = 2 * time.Second
-	keptBatchSize = 1 << 20 // bytes; greater buffers are not kept for reuse
+	keptBatchSize = 4 << 20 // bytes; greater buffers are not kept for reuse
 )
 
 var errJournalClosed = errors.New("the journal is closed")
 
-// batch is what is committed together. The journal's mutex protects it; its entries are read
-// without by the one who commits it, when nothing is added any more.
+// batch is what is committed together. The journal's mutex protects it; its value is used without by
+// the one who commits it, when nothing is added any more.
 type batch struct {
-	ticket  Ticket
-	entries []byte
-	parked  *parking // nil while nobody waits
+	ticket Ticket
+	value  []byte   // of the commit: room for its header, and the entries
+	parked *parking // nil while nobody waits
 }
+
+// size is how many bytes of entries there are.
+func (b *batch) size() int64 { return int64(len(b.value) - commitHeaderSize) }
 
 // parking is where those wait who cannot do it themselves.
 type parking struct {
@@ -77,7 +80,7 @@ type journal struct {
 	waiting                  atomic.Int64 // bytes that have been handed in and are not committed yet
 
 	// full is called, without any lock, after a commit that has left more than limit bytes in the newest
-	// file, which all lie in memory. Set before the first commit; nil: nobody is told.
+	// file. Set before the first commit; nil: nobody is told.
 	full  func()
 	limit atomic.Int64
 
@@ -86,7 +89,7 @@ type journal struct {
 	pending  *batch     // takes in what is appended; nil while empty
 	failed   *batch     // could not be written and is tried again, before pending
 	flying   *batch     // is being committed
-	spare    []byte     // buffer for the next batch
+	spare    [][]byte   // buffers for the next batches, two at most: no more are in use at a time
 	busy     bool       // somebody has the right to commit
 	claims   []chan struct{}
 	retrying bool
@@ -132,16 +135,25 @@ func (j *journal) append(group []byte) Ticket {
 	j.mu.Lock()
 	b := j.pending
 	if b == nil {
-		b = &batch{ticket: j.next, entries: j.spare[:0]}
-		j.spare = nil
-		j.next++
-		j.pending = b
+		b = j.newBatch()
 	}
-	b.entries = append(b.entries, group...)
+	b.value = append(b.value, group...)
 	j.waiting.Add(int64(len(group)))
 	t := b.ticket
 	j.mu.Unlock()
 	return t
+}
+
+// newBatch begins the batch that takes in what is appended. j.mu must be held.
+func (j *journal) newBatch() *batch {
+	b := &batch{ticket: j.next}
+	if last := len(j.spare) - 1; last >= 0 {
+		b.value, j.spare = j.spare[last], j.spare[:last]
+	}
+	b.value = append(b.value[:0], make([]byte, commitHeaderSize)...)
+	j.next++
+	j.pending = b
+	return b
 }
 
 // committed is the ticket up to which all is committed.
@@ -273,9 +285,9 @@ func (j *journal) commitTo(t Ticket) error {
 		j.flying = nil
 		if err == nil {
 			j.done.Store(uint64(b.ticket))
-			j.waiting.Add(-int64(len(b.entries)))
-			if cap(b.entries) <= keptBatchSize {
-				j.spare = b.entries
+			j.waiting.Add(-b.size())
+			if cap(b.value) <= keptBatchSize {
+				j.spare = append(j.spare, b.value)
 			}
 		} else {
 			j.failed = b
@@ -303,18 +315,21 @@ func (j *journal) write(b *batch) error {
 		j.slow.Store(false)
 		j.syncMu.Unlock()
 	}
-	key, value, err := encodeCommit(b.ticket, j.mark, j.onDisk.Load(), b.entries)
+	key, err := encodeCommit(b.value, b.ticket, j.mark, j.onDisk.Load())
 	if err != nil {
 		return err
 	}
+	// buntdb keeps the value in memory, but reads it only while it writes it to the file: nobody asks for
+	// it, there are no indexes, and the file is not compacted. So the buffer can take in other batches
+	// later, and the journal needs memory for its keys only.
 	err = j.file.update(func(tx *buntdb.Tx) error {
-		_, _, err := tx.Set(key, value, nil)
+		_, _, err := tx.Set(key, view(b.value), nil)
 		return err
 	})
 	if err != nil {
 		return fmt.Errorf("writing the journal: %w", err)
 	}
-	size := commandSize(len(key), len(value))
+	size := commandSize(len(key), len(b.value))
 	j.commits.Add(1)
 	j.written.Add(size)
 	j.total.Add(size)

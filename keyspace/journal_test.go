@@ -556,11 +556,7 @@ func TestJournalIsNotFooledByForgedCommits(t *testing.T) {
 	j := mustOpenJournal(t, dir, 1, 1, EverySec, nil)
 	j.put(t, "1:a", "kept")
 	end := j.size()
-	key, value, err := encodeCommit(3, j.mark+1, 1<<30, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	forged := fmt.Sprintf("%s$%d\r\n%s\r\n$%d\r\n%s\r\n", setHead, len(key), key, len(value), value)
+	forged := commitCommand(t, 3, j.mark+1, 1<<30, nil)
 	j.put(t, "1:b", forged+"the rest")
 	content := read(t, filepath.Join(dir, journalFile(1)))
 	j.close()
@@ -696,6 +692,26 @@ func TestJournalUnderLoad(t *testing.T) {
 		if next[fmt.Sprint(w)] != each {
 			t.Errorf("%d of %d groups of writer %d are there", next[fmt.Sprint(w)], each, w)
 		}
+	}
+}
+
+// TestJournalKeepsNoValues: what is committed is on disk, and in the tables; the journal need not hold it
+// once more.
+func TestJournalKeepsNoValues(t *testing.T) {
+	j := mustOpenJournal(t, t.TempDir(), 1, 1, No, nil)
+	group := appendSet(nil, "1:a", strings.Repeat("x", 100<<10))
+	before := liveHeap()
+	const commits = 300
+	for range commits {
+		if err := j.wait(j.append(group)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if held, written := liveHeap()-before, int64(commits*len(group)); held > written/5 {
+		t.Errorf("%d bytes are held after %d were committed", held, written)
+	}
+	if err := j.close(); err != nil {
+		t.Fatal(err)
 	}
 }
 
