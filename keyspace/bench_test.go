@@ -2,6 +2,7 @@ package keyspace
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"runtime"
 	"strings"
 	"testing"
@@ -66,6 +67,47 @@ func BenchmarkGet(b *testing.B) {
 			b.Fatal("missing")
 		}
 		tx.Close()
+	}
+}
+
+// BenchmarkCheckpoint gives the stores what 150,000 writes have changed: of a million items, or new ones
+// beside a million. Its time is that of one write's share.
+func BenchmarkCheckpoint(b *testing.B) {
+	const n, writes = 1_000_000, 150_000
+	for _, fresh := range []bool{false, true} {
+		b.Run(map[bool]string{false: "overwritten", true: "new"}[fresh], func(b *testing.B) {
+			ks := openBench(b)
+			var tx Tx
+			put := func(id string) {
+				if ticket := benchPut(ks, &tx, id); rand.IntN(100) == 0 {
+					ks.Wait(ticket)
+				}
+			}
+			for _, id := range benchIDs(n) {
+				put(id)
+			}
+			if err := ks.checkpoint(); err != nil {
+				b.Fatal(err)
+			}
+			b.ReportAllocs()
+			next := n
+			for b.Loop() {
+				b.StopTimer()
+				for range writes {
+					id := fmt.Sprintf("key:%012d", rand.IntN(n))
+					if fresh {
+						id = fmt.Sprintf("key:%012d-%d", rand.IntN(n), next)
+						next++
+					}
+					put(id)
+				}
+				b.StartTimer()
+				if err := ks.checkpoint(); err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/writes, "ns/write")
+		})
 	}
 }
 

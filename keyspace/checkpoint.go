@@ -2,6 +2,7 @@ package keyspace
 
 import (
 	"errors"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -220,13 +221,17 @@ func (ks *Keyspace) capture(generation uint64) {
 	for _, number := range f.dropped {
 		dropped[number] = true
 	}
+	var a arranger
 	for i, p := range ks.partitions {
-		for _, o := range p.capture() {
-			if number, _, err := splitKey(o.key); err == nil && dropped[number] {
-				continue
-			}
-			f.captured[i] = append(f.captured[i], o)
+		ops := p.capture()
+		if len(dropped) > 0 {
+			ops = slices.DeleteFunc(ops, func(o op) bool {
+				number, _, err := splitKey(o.key)
+				return err == nil && dropped[number]
+			})
 		}
+		a.arrange(ops)
+		f.captured[i] = ops
 	}
 	f.below = generation
 }

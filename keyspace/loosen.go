@@ -2,7 +2,6 @@ package keyspace
 
 import (
 	"errors"
-	"math/rand/v2"
 
 	"github.com/tidwall/buntdb"
 )
@@ -13,7 +12,7 @@ import (
 // other half does not move. Nothing ever comes into the lower halves if keys come in ascending order:
 // then the tree holds every item twice once all have been overwritten. Therefore
 //
-//   - what a checkpoint has captured is applied in a random order (shuffle),
+//   - what a checkpoint has captured is applied in a random order (arrange.go),
 //   - and a tree that was loaded, maybe from a file in ascending order, is loosened: something comes into
 //     every half, in a transaction that is rolled back.
 const loosenEvery = 48 // items; a half has 127
@@ -40,9 +39,4 @@ func (s *store) loosen(keys []string) error {
 		keys = keys[n:]
 	}
 	return nil
-}
-
-// shuffle brings operations on different keys into a random order.
-func shuffle(ops []op) {
-	rand.Shuffle(len(ops), func(i, j int) { ops[i], ops[j] = ops[j], ops[i] })
 }

@@ -64,8 +64,7 @@ func (p *partition) forget(t *table, e *entry) {
 	t.slab.release(e.next)
 }
 
-// capture takes over what the store has to learn, as operations to be applied in order: deletes come
-// first, for what is in a table now is newer than what was removed from it.
+// capture takes over what the store has to learn, as operations to be arranged.
 func (p *partition) capture() []op {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -75,7 +74,7 @@ func (p *partition) capture() []op {
 	}
 	ops := make([]op, 0, n)
 	for _, key := range p.deleted {
-		ops = append(ops, op{key: key, del: true})
+		ops = append(ops, op{key: key, del: true, known: true})
 	}
 	for _, t := range p.dirty {
 		for _, h := range t.dirty {
@@ -85,13 +84,12 @@ func (p *partition) capture() []op {
 			if e == nil || !e.has(dirty) {
 				continue
 			}
+			ops = append(ops, op{key: e.key(), rec: e.rec(), known: e.has(stored)})
 			e.unmark(dirty)
 			e.mark(stored)
-			ops = append(ops, op{key: e.key(), rec: e.rec()})
 		}
 		t.dirty, t.listed = nil, false
 	}
-	shuffle(ops[len(p.deleted):])
 	p.dirty, p.deleted = nil, nil
 	return ops
 }

@@ -35,11 +35,12 @@ type store struct {
 type op struct {
 	key, rec string
 	del      bool
+	known    bool // the store has an item of this key
 }
 
 // A transaction holds a store's lock and its memory: both are bounded.
 const (
-	maxTxOps   = 256
+	maxTxOps   = 224 // what the maps of a transaction hold before they grow to twice the size
 	maxTxBytes = 1 << 20
 )
 
