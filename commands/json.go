@@ -54,16 +54,16 @@ func parseBody(text string, most int) (body, error) {
 
 // checkJSON checks that text is one JSON value in valid UTF-8, not deeper than a document may be.
 func checkJSON(text string) error {
+	if validJSON(text) {
+		return nil
+	}
 	if err := checkNesting(text); err != nil {
 		return err
 	}
 	if !gjson.Valid(text) {
 		return syntaxError(text)
 	}
-	if !utf8.ValidString(text) {
-		return fmt.Errorf("invalid JSON: not UTF-8 at byte %d", invalidUTF8(text)+1)
-	}
-	return nil
+	return fmt.Errorf("invalid JSON: not UTF-8 at byte %d", invalidUTF8(text)+1)
 }
 
 // set writes the member ttl into the body in place of what stood there; Absent removes it. most is
