@@ -82,7 +82,7 @@ func difference(got, want string) string {
 }
 
 // commandGroups are the groups of commands in the order in which a reader wants to meet them.
-var commandGroups = []string{"container", "document", "string", "generic", "transactions", "pubsub", "connection", "server"}
+var commandGroups = []string{"container", "document", "string", "generic", "transactions", "pubsub", "connection", "server", "cluster"}
 
 // eachCommand visits the commands and subcommands that can be called, with their full names, by group.
 func eachCommand(visit func(name string, c *commands.Command)) {

@@ -39,6 +39,9 @@ const accountStep = 16 << 10
 // somebody wants more.
 func (m *ClientMemory) SetLimit(bytes int64) { m.limit.Store(bytes) }
 
+// Limit is the limit in bytes; 0 is none.
+func (m *ClientMemory) Limit() int64 { return m.limit.Load() }
+
 // Used is what all clients hold together, in bytes, to within accountStep a client.
 func (m *ClientMemory) Used() int64 { return m.used.Load() }
 

@@ -276,7 +276,7 @@ var categoryOrder = []string{
 }
 
 // groupCategories are the categories of the groups whose commands are not all in that of their name.
-var groupCategories = map[string]string{"generic": "keyspace", "transactions": "transaction", "pubsub": "", "server": ""}
+var groupCategories = map[string]string{"generic": "keyspace", "transactions": "transaction", "pubsub": "", "server": "", "cluster": ""}
 
 // categories are the row's ACL categories: from its flags as in Redis' setImplicitACLCategories,
 // from its group, and those it names. A mere container of subcommands is only "slow", as in Redis.

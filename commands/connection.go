@@ -25,6 +25,11 @@ var connectionCommands = []Command{
 				Parse: just(clientGetName),
 			},
 			{
+				Name: "getredir", Summary: "Get tracking notifications redirection client ID if any",
+				Group: "connection", Since: "6.0.0", Arity: 2, Flags: NoScript | Loading | Stale,
+				Parse: just(func(*Context) Reply { return Integer(-1) }), // nothing is tracked
+			},
+			{
 				Name: "id", Summary: "Returns the client ID for the current connection",
 				Group: "connection", Since: "5.0.0", Arity: 2, Flags: NoScript | Loading | Stale,
 				Parse: just(func(x *Context) Reply { return Integer(x.Session.ID) }),
@@ -90,6 +95,13 @@ var connectionCommands = []Command{
 				Parse: parseClientSetName,
 			},
 			{
+				Name: "trackinginfo", Summary: "Return information about server assisted client side caching for the current connection",
+				Group: "connection", Since: "6.2.0", Arity: 2, Flags: NoScript | Loading | Stale,
+				Parse: just(func(*Context) Reply {
+					return Map(Bulk("flags"), Set(Bulk("off")), Bulk("redirect"), Integer(-1), Bulk("prefixes"), Array())
+				}),
+			},
+			{
 				Name: "unpause", Summary: "Resume processing of clients that were paused",
 				Group: "connection", Since: "6.2.0", Arity: 2, Flags: Admin | NoScript | Loading | Stale,
 				Parse: just(clientUnpause),
@@ -132,7 +144,7 @@ var connectionCommands = []Command{
 	{
 		Name: "select", Syntax: "<index | container>", Summary: "Change the selected database for the current connection",
 		Group: "connection", Since: "1.0.0", Arity: 2, Flags: Loading | Stale | Fast,
-		Differs: "Takes the name of a container, too",
+		Differs: "Takes the name of a container, too: what is neither a number nor such a name has an error of its own",
 		Parse:   parseSelect,
 	},
 }

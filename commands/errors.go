@@ -23,6 +23,7 @@ const (
 	errExecAbort    = Error("EXECABORT Transaction discarded because of previous errors.")
 	errExecInternal = Error("EXECABORT Transaction discarded because of an internal error; the server's log has the details")
 
+	errNoCluster    = Error("ERR This instance has cluster support disabled")
 	errSaving       = Error("ERR Background save already in progress")
 	errNoConfigFile = Error("ERR The server is running without a config file")
 	errNoShutdown   = Error("ERR No shutdown in progress.")

@@ -213,6 +213,7 @@ var argumentKinds = map[string]string{
 	"offset":                 "integer",
 	"protover":               "integer",
 	"seconds":                "integer",
+	"slot":                   "integer",
 	"start":                  "integer",
 	"timeout":                "integer",
 	"unix-time-milliseconds": "unix-time",

@@ -65,7 +65,8 @@ var families = [][]Command{
 	persistenceCommands,
 	{memoryCommand},
 	{shutdownCommand},
-	{aclCommand, moduleCommand},
+	{aclCommand, moduleCommand, roleCommand},
+	clusterCommands,
 }
 
 // All gives every command in the order of their names, for whoever lists or documents them.

@@ -20,11 +20,11 @@ type Config struct {
 	ignored, links []string // see LogIgnored; nobody writes to them
 
 	mu    sync.Mutex // one change at a time; protects hooks
-	hooks map[string]func(*Settings) error
+	hooks map[string][]func(*Settings) error
 }
 
 func newConfig(s *Settings) *Config {
-	c := &Config{hooks: make(map[string]func(*Settings) error)}
+	c := &Config{hooks: make(map[string][]func(*Settings) error)}
 	c.now.Store(s)
 	return c
 }
@@ -34,11 +34,12 @@ func (c *Config) Settings() *Settings { return c.now.Load() }
 
 // OnChange makes CONFIG SET of an option call apply with the new settings, before others see them.
 // If it returns an error nothing is changed, and apply is called with the settings as they were for
-// each option of the same command that had been applied already.
+// each option of the same command that had been applied already. Of several for the same option only
+// the first may return an error.
 func (c *Config) OnChange(option string, apply func(*Settings) error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.hooks[option] = apply
+	c.hooks[option] = append(c.hooks[option], apply)
 }
 
 // ConfigGet gives name and value of every option whose name matches one of the glob patterns, each
@@ -90,11 +91,15 @@ func (c *Config) ConfigSet(pairs [][2]string) error {
 
 // applyLocked puts an option that differs between two settings into force, or whose file may differ. c.mu must be held.
 func (c *Config) applyLocked(o *Option, from, to *Settings) error {
-	apply := c.hooks[o.Name]
-	if apply == nil || !o.Reread && o.in(from).String() == o.in(to).String() {
+	if !o.Reread && o.in(from).String() == o.in(to).String() {
 		return nil
 	}
-	return apply(to)
+	for _, apply := range c.hooks[o.Name] {
+		if err := apply(to); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // mutable looks up the options that CONFIG SET may change.

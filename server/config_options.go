@@ -59,7 +59,7 @@ type Settings struct {
 	MaxMemory       int64 // bytes; 0: no limit
 	MaxMemoryPolicy commands.Eviction
 
-	MaxMemoryClients int64 // bytes; 0: no limit
+	MaxMemoryClients int64 // bytes; 0: no limit; negative: per cent of MaxMemory; see clientLimit
 
 	Compaction keyspace.Compaction
 
@@ -164,7 +164,7 @@ var Options = []Option{
 
 	{Name: "maxmemory-clients", Default: "1gb", Unit: "bytes", Mutable: true,
 		Doc: "most memory that all clients together may hold besides items; then who holds most is disconnected; 0 for no limit",
-		in:  func(s *Settings) value { return memory[int64]{&s.MaxMemoryClients, 0, math.MaxInt64} }},
+		in:  func(s *Settings) value { return memoryOrShare{&s.MaxMemoryClients} }},
 	{Name: "client-output-buffer-limit", Default: "normal 0 0 0 slave 256mb 64mb 60 pubsub 32mb 8mb 60", Mutable: true, Many: true,
 		Doc: "disconnect a subscriber or monitor with messages of more than the hard limit under way, or of more than the soft limit for so many seconds",
 		in:  func(s *Settings) value { return outputLimits{&s.OutputLimits} }},

@@ -131,7 +131,7 @@ func TestIllegalValues(t *testing.T) {
 		"max-value-size": {"1023", "1gb", "16 mb", "16tb", "-1", "", "kb", "18446744073709551616", "9999999999gb"},
 		"dir":            {""}, "partitions": {"0", "257"}, "appendfsync": {"sometimes"}, "active-expire-effort": {"0", "11"},
 		"loglevel": {"loud"}, "log-format": {"xml"}, "supervised": {"upstart", "yes"},
-		"proto-max-bulk-len": {"512mb"}, "databases": {"17"}, "maxmemory": {"-1", "1tb", "50%"}, "maxmemory-policy": {"allkeys-lru"}, "maxmemory-clients": {"-1", "5%"},
+		"proto-max-bulk-len": {"512mb"}, "databases": {"17"}, "maxmemory": {"-1", "1tb", "50%"}, "maxmemory-policy": {"allkeys-lru"}, "maxmemory-clients": {"-1", "101%", "5.5%", "%", "-5%", "05%"},
 		"auto-compact-percentage": {"-1", "100%"}, "auto-compact-min-size": {"-1", "big"},
 		"notify-keyspace-events":     {"KEAq", "?"},
 		"client-output-buffer-limit": {"normal 0 0", "others 1 1 1", "pubsub 1 2 -1", "pubsub x 2 1", "pubsub 1 2 1.5", "pubsub 1 1 1 pubsub"},
@@ -421,6 +421,40 @@ func TestHelpListsEveryOption(t *testing.T) {
 		}
 		if o.Doc == "" {
 			t.Errorf("option %s has no description", o.Name)
+		}
+	}
+}
+
+// The limit for clients may be a share of maxmemory, and changes with it.
+func TestClientLimitAsAShare(t *testing.T) {
+	s := newTestServer(t, "--maxmemory-clients", "5%")
+	must(t, s.ConfigSet([][2]string{{"timeout", "1"}}))
+	for _, tt := range []struct {
+		option, value string
+		want          int64
+	}{
+		{"timeout", "1", 0}, // of no limit there is no share
+		{"maxmemory", "1000000", 50_000},
+		{"maxmemory-clients", "100%", 1_000_000},
+		{"maxmemory", "2mb", 2 << 20},
+		{"maxmemory-clients", "1kb", 1024},
+		{"maxmemory", "1gb", 1024},
+		{"maxmemory-clients", "0%", 0},
+	} {
+		must(t, s.ConfigSet([][2]string{{tt.option, tt.value}}))
+		if got := s.Settings().clientLimit(); got != tt.want || s.clients.Limit() != tt.want {
+			t.Errorf("%s %s: the limit is %d, in force %d, want %d", tt.option, tt.value, got, s.clients.Limit(), tt.want)
+		}
+	}
+	if got := configured(t, load(t, "--maxmemory-clients", "5%"), "maxmemory-clients"); got != "5%" {
+		t.Errorf("shown as %s", got)
+	}
+	for value, want := range map[string]string{
+		"101%": "percentage argument must be less or equal to 100", "1.5%": "argument must be a memory or percent value", "-1": "argument must be a memory or percent value",
+	} {
+		err := s.ConfigSet([][2]string{{"maxmemory-clients", value}})
+		if err == nil || !strings.HasSuffix(err.Error(), "(possibly related to argument 'maxmemory-clients') - "+want) {
+			t.Errorf("%s: %v", value, err)
 		}
 	}
 }

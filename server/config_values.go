@@ -145,6 +145,42 @@ func parseMemory(text string) (int64, error) {
 	return 0, errNotMemory
 }
 
+// memoryOrShare is memory, or per cent of another amount, which it keeps as a negative number.
+type memoryOrShare struct{ p *int64 }
+
+var errNotMemoryOrShare = errors.New("argument must be a memory or percent value")
+
+func (v memoryOrShare) Set(text string) error {
+	if digits, ok := strings.CutSuffix(text, "%"); ok {
+		n, err := strconv.ParseUint(digits, 10, 31)
+		switch {
+		case err != nil || strconv.FormatUint(n, 10) != digits:
+			return errNotMemoryOrShare
+		case n > 100:
+			return errors.New("percentage argument must be less or equal to 100")
+		}
+		*v.p = -int64(n)
+		return nil
+	}
+	n, err := parseMemory(text)
+	if err != nil {
+		return errNotMemoryOrShare
+	}
+	*v.p = n
+	return nil
+}
+
+func (v memoryOrShare) String() string {
+	if *v.p < 0 {
+		return strconv.FormatInt(-*v.p, 10) + "%"
+	}
+	return strconv.FormatInt(*v.p, 10)
+}
+
+func (v memoryOrShare) legal() string {
+	return fmt.Sprintf("0%% to 100%% of maxmemory, or 0 to %d", math.MaxInt64)
+}
+
 // yesNo is a switch.
 type yesNo struct{ p *bool }
 
