@@ -458,7 +458,7 @@ func TestStopWithSubscribers(t *testing.T) {
 func TestSubscribersAreNotIdle(t *testing.T) {
 	s := newTestServer(t)
 	settings := *s.Settings()
-	settings.Timeout = 20 * time.Millisecond // less than CONFIG SET can say
+	settings.Timeout = 500 * time.Millisecond // less than CONFIG SET can say, and enough to subscribe on a slow machine
 	s.now.Store(&settings)
 	e := &commands.Engine{Host: s, Log: zerolog.Nop()}
 	ks, err := keyspace.Open(keyspace.Options{Dir: settings.Dir, Partitions: 1})
@@ -473,7 +473,7 @@ func TestSubscribersAreNotIdle(t *testing.T) {
 	c.expect("*3\r\n$9\r\nsubscribe\r\n$4\r\nnews\r\n:1\r\n")
 	idle := dial(t, address)
 	idle.expectEnd()
-	time.Sleep(3 * settings.Timeout) // the deadline of a socket is the machine's
+	time.Sleep(2 * settings.Timeout) // the deadline of a socket is the machine's
 	c.send("UNSUBSCRIBE\r\n")
 	c.expect("*3\r\n$11\r\nunsubscribe\r\n$4\r\nnews\r\n:0\r\n")
 	c.expectEnd() // now it is
