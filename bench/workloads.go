@@ -142,6 +142,8 @@ var workloads = []workload{
 	{"load, settle, start", ownServers, live(mayflyKind), live(redisKind), []metric{
 		{name: "memory a document, just loaded", unit: bytesEach, better: less, target: 1.3},
 		{name: "memory a document, settled", unit: bytesEach, better: less, target: 1.3},
+		{name: "memory a document, all overwritten", unit: bytesEach, better: less},
+		{name: "memory a document, settled again", unit: bytesEach, better: less},
 		{name: "start with all on disk", unit: seconds, better: less, target: 1.0},
 		{name: "memory a document, after the start", unit: bytesEach, better: less, target: 1.3},
 	}},
