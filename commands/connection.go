@@ -52,7 +52,7 @@ var connectionCommands = []Command{
 				Summary: "Get the list of client connections",
 				Group:   "connection", Since: "2.4.0", Arity: -2, Flags: Admin | NoScript | Loading | Stale,
 				Tips:    "nondeterministic_output",
-				Differs: "A connection has no descriptor and no buffers of its own while it is idle: `fd`, `qbuf-free`, `rbs`, `obl`, `omem` and their like are -1 or 0. `db` may be a name; an id named twice is listed once",
+				Differs: "A connection has no descriptor and no buffers of its own while it is idle: `fd`, `qbuf-free`, `rbs`, `obl` and their like are -1 or 0, `qbuf` is that of the own connection. `oll` and `omem` count what has 16 KiB or is for a subscriber. `db` may be a name; an id named twice is listed once",
 				Parse:   parseClientList,
 			},
 			{

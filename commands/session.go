@@ -33,6 +33,8 @@ type Session struct {
 	Receiver Receiver // takes the messages of what the session subscribes to
 	Account  *Account // what the client makes the server keep; nil: nobody counts it
 
+	unsent, unsentSize atomic.Int64 // see SetUnsent
+
 	tx  keyspace.Tx
 	ctx Context
 	in  Input
@@ -95,6 +97,13 @@ func (s *Session) reset() {
 	s.replies.reset()
 }
 
+// SetUnsent notes how many messages and replies the client has not taken yet, and how many bytes these take,
+// for CLIENT LIST. Any goroutine may call it.
+func (s *Session) SetUnsent(n, size int) {
+	s.unsent.Store(int64(n))
+	s.unsentSize.Store(int64(size))
+}
+
 // describe is the session's line in CLIENT LIST, at the moment now (ms). running are the arguments
 // of the command that it runs, nil if that is not known.
 //
@@ -134,10 +143,10 @@ func (s *Session) describe(now int64, running []string) string {
 	}
 	return fmt.Sprintf("id=%d addr=%s laddr=%s fd=-1 name=%s age=%d idle=%d flags=%s db=%s"+
 		" sub=%d psub=%d ssub=%d multi=%d qbuf=%d qbuf-free=0 argv-mem=%d multi-mem=%d rbs=0 rbp=0"+
-		" obl=0 oll=0 omem=0 tot-mem=%d events=r cmd=%s user=default redir=-1 resp=%d lib-name=%s lib-ver=%s\n",
+		" obl=0 oll=%d omem=%d tot-mem=%d events=r cmd=%s user=default redir=-1 resp=%d lib-name=%s lib-ver=%s\n",
 		s.ID, s.Addr, s.LAddr, s.name, max(now-s.created, 0)/1000, max(now-s.lastUsed, 0)/1000, flags, s.database,
 		s.subscribed[toChannel], s.subscribed[toPattern], s.subscribed[toShard],
-		s.queued, queryBytes, argBytes, s.queuedSize, queryBytes+argBytes+max(s.queuedSize, s.Account.Held()), command, s.Proto, s.libName, s.libVer)
+		s.queued, queryBytes, argBytes, s.queuedSize, s.unsent.Load(), s.unsentSize.Load(), queryBytes+argBytes+max(s.queuedSize, s.Account.Held()), command, s.Proto, s.libName, s.libVer)
 }
 
 // listening tells whether the session may do little but listen to what it subscribes to: its protocol

@@ -21,7 +21,7 @@ import (
 )
 
 // patience is how long a test waits for what should come at once.
-const patience = 10 * time.Second
+const patience = 30 * time.Second
 
 // fakeEngine is an executor that knows a few commands; a test may add others and decide about
 // commits. Every command that is a write, as the name SET tells, needs a commit.

@@ -103,13 +103,19 @@ func (o *outbox) deliver(m *commands.Message) {
 	}
 	if o.holding {
 		o.held = append(o.held, p)
-		return
+	} else {
+		o.queue = append(o.queue, p)
+		o.changed.Broadcast()
 	}
-	o.queue = append(o.queue, p)
-	o.changed.Broadcast()
+	o.reportLocked()
 }
 
 func renderReply(proto int, r *commands.Reply) []byte { return appendReply(nil, proto, r) }
+
+// reportLocked lets CLIENT LIST know what is under way.
+func (o *outbox) reportLocked() {
+	o.conn.session.SetUnsent(len(o.queue)+len(o.held), o.load+o.replies)
+}
 
 // exceedsLocked tells whether the client has too much under way. If that becomes so should it last, a
 // timer will see to it.
@@ -175,6 +181,7 @@ func (o *outbox) write(replies []byte) error {
 	}
 	o.queue = append(o.queue, parcel{data: bytes.Clone(replies)})
 	o.replies += len(replies)
+	o.reportLocked()
 	o.changed.Broadcast()
 	return nil
 }
@@ -277,5 +284,6 @@ func (o *outbox) sent(list []parcel) {
 	if o.load <= o.conn.server.Settings().OutputLimits.pubsub.soft {
 		o.calmLocked()
 	}
+	o.reportLocked()
 	o.changed.Broadcast()
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"regexp"
 	"runtime"
 	"strings"
 	"sync"
@@ -477,4 +478,45 @@ func TestSubscribersAreNotIdle(t *testing.T) {
 	c.send("UNSUBSCRIBE\r\n")
 	c.expect("*3\r\n$11\r\nunsubscribe\r\n$4\r\nnews\r\n:0\r\n")
 	c.expectEnd() // now it is
+}
+
+// CLIENT LIST tells what a client has not taken yet, messages and replies.
+func TestClientListTellsWhatIsNotTaken(t *testing.T) {
+	_, address := realServer(t)
+	subscriber, reader, other := dial(t, address), dial(t, address), dial(t, address)
+	for _, c := range []*client{subscriber, reader} {
+		must(t, c.Conn.(*net.TCPConn).SetReadBuffer(64<<10)) // else the system lets it grow beyond all messages
+	}
+	subscriber.send("SUBSCRIBE news\r\n")
+	subscriber.expect("*3\r\n$9\r\nsubscribe\r\n$4\r\nnews\r\n:1\r\n")
+	const size, times = 100_000, 70 // more than buffers on the way take, less than the soft limit
+	text := strings.Repeat("x", size)
+	other.send(command("SET", "k", text))
+	other.expect("+OK\r\n")
+	for range times {
+		other.send(command("PUBLISH", "news", text))
+		other.expect(":1\r\n")
+	}
+	reader.send(strings.Repeat(command("GET", "k"), times))
+	listed := func(pattern string) func() bool {
+		return func() bool {
+			other.send(command("CLIENT", "LIST"))
+			var length int
+			if _, err := fmt.Fscanf(other.r, "$%d\r\n", &length); err != nil {
+				t.Fatal(err)
+			}
+			list := make([]byte, length+2)
+			if _, err := io.ReadFull(other.r, list); err != nil {
+				t.Fatal(err)
+			}
+			return regexp.MustCompile(pattern).Match(list)
+		}
+	}
+	eventually(t, "messages are listed as not taken", listed(`flags=P .* oll=[1-9]\d* omem=\d{6,} .*cmd=subscribe`))
+	eventually(t, "a reply is listed as not taken", listed(`flags=N .* oll=1 omem=\d{5,} .*cmd=get`))
+	for _, c := range []*client{subscriber, reader} {
+		go func() { _, _ = io.Copy(io.Discard, c.r) }()
+	}
+	eventually(t, "the messages are listed as taken", listed(`flags=P .* oll=0 omem=0 .*cmd=subscribe`))
+	eventually(t, "the replies are listed as taken", listed(`flags=N .* oll=0 omem=0 .*cmd=get`))
 }

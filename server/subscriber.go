@@ -33,6 +33,8 @@ func (c *conn) write(p []byte) error {
 		held += len(c.guard.loan.bytes) - c.guard.loan.paid
 	}
 	defer c.session.Account.Give(c.session.Account.Hold(held))
+	c.session.SetUnsent(1, len(p))
+	defer c.session.SetUnsent(0, 0)
 	return c.socket.send(p)
 }
 
