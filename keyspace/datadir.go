@@ -70,7 +70,11 @@ func makeDataDir(path string, partitions int, log zerolog.Logger) (_ *dataDir, e
 			Msg("the number of partitions was fixed when the data folder was made; the one asked for is ignored")
 	}
 	for _, name := range d.stores() {
-		if _, err := os.Stat(filepath.Join(path, name)); err != nil {
+		store := filepath.Join(path, name)
+		if _, err := os.Stat(store + ".prev"); err == nil {
+			continue // it takes the store's place
+		}
+		if _, err := os.Stat(store); err != nil {
 			return nil, fmt.Errorf("data folder %s is not complete: %w", path, err)
 		}
 	}

@@ -34,6 +34,9 @@ type RepairReport struct {
 	Exposed int `json:"exposed,omitempty"`
 	// Policies says what is uncertain about containers.
 	Policies []string `json:"policies,omitempty"`
+	// Unknown is how many damaged ranges, or whole files, held what does not tell even its key: items of
+	// which there is no other trace may have been lost with them.
+	Unknown int `json:"unknown,omitempty"`
 }
 
 // RepairedItem is an item of which a repair has something to say.
@@ -50,7 +53,7 @@ type RepairedItem struct {
 
 // Clean tells whether nothing was lost or is uncertain.
 func (r *RepairReport) Clean() bool {
-	return len(r.Lost)+len(r.Older)+len(r.Doubtful)+len(r.Policies)+r.Exposed == 0
+	return len(r.Lost)+len(r.Older)+len(r.Doubtful)+len(r.Policies)+r.Exposed+r.Unknown == 0
 }
 
 // Repair copies what is sound in a data folder, which no server may use, into a new one that a server
@@ -152,7 +155,25 @@ func (p *repair) run() error {
 	for i := range p.report.Files {
 		p.names.explain(p.report.Files[i].Problems)
 	}
+	for i, f := range p.report.Files {
+		if i > 0 && f.State == Damaged { // the first is format, which holds no items
+			p.countUnknown(f.Problems, i == 1, i > 1+p.partitions)
+		}
+	}
 	return p.writeCatalogue()
+}
+
+// countUnknown counts the damaged ranges of the catalogue, a journal, or else a partition's store, of which
+// it is not known what they held. What tells a key that the file may hold is judged item by item.
+func (p *repair) countUnknown(problems []Problem, ofCatalogue, ofJournal bool) {
+	for _, problem := range problems {
+		_, _, notAnItems := splitKey(problem.Key)
+		_, notAContainers := containerNumber(problem.Key)
+		known := problem.Rescued || notAnItems == nil && !ofCatalogue || notAContainers == nil && (ofCatalogue || ofJournal)
+		if !known {
+			p.report.Unknown++
+		}
+	}
 }
 
 // catalogue gathers the containers and decides how each is copied.

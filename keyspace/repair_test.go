@@ -441,6 +441,37 @@ func TestRepairDuringACompaction(t *testing.T) {
 	compare(t, "during a compaction", l.state, state, nil)
 }
 
+// Where a whole store is lost nobody can say what was in it, but that something may be lost must be said.
+func TestRepairSaysThatAStoreIsLost(t *testing.T) {
+	l := newLived(t, 14)
+	catalogue := read(t, filepath.Join(l.dir, catalogueName))
+	unconfirmed := "*2\r\n$3\r\ndel\r\n$4\r\nseal\r\n"
+	for what, content := range map[string][]byte{
+		"missing": nil, "empty": {}, "another": catalogue, "another with a torn end": append(slices.Clone(catalogue), unconfirmed...),
+	} {
+		for _, name := range []string{catalogueName, partitionFile(1)} {
+			if name == catalogueName && content != nil && len(content) > 0 {
+				continue
+			}
+			dir := l.copy(name, func([]byte) []byte { return content })
+			if content == nil {
+				if err := os.Remove(filepath.Join(dir, name)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if in := mustInspect(t, dir); in.State != Damaged {
+				t.Errorf("%s %s: check says it is %s", name, what, in.State)
+			}
+			if report, _ := repaired(t, dir); report.Clean() {
+				t.Errorf("%s %s: nothing is said to be lost: %+v", name, what, report)
+			}
+			if _, err := starts(t, dir); err == nil {
+				t.Errorf("%s %s: starts", name, what)
+			}
+		}
+	}
+}
+
 func TestRepairRefuses(t *testing.T) {
 	l := newLived(t, 9)
 	if _, err := Repair(l.dir, filepath.Join(l.dir, "new"), nil); err == nil || !strings.Contains(err.Error(), "lies within") {

@@ -305,9 +305,11 @@ func (w *walker) trouble(p Problem) {
 	w.problem(w.report.File, p)
 }
 
-// torn reports that the file is sound but for an end that was never confirmed.
+// torn reports that the file has an end that was never confirmed. If all before it is sound, so is the file.
 func (w *walker) torn(from int64) {
-	w.report.State = Torn
+	if w.report.State == Sound {
+		w.report.State = Torn
+	}
 	w.report.Problems = append(w.report.Problems, Problem{From: from, To: w.report.Bytes, Reason: "never confirmed: a start cuts it off"})
 }
 

@@ -111,6 +111,9 @@ func printRepair(w io.Writer, r *keyspace.RepairReport) error {
 	if r.Exposed > 0 {
 		fmt.Fprintf(w, "\n%d other items were written before a damaged range of their files: had it a newer version of one of them, or its deletion, that is lost.\n", r.Exposed)
 	}
+	if r.Unknown > 0 {
+		fmt.Fprintf(w, "\n%d damaged ranges or missing files do not tell what they held: items of which there is no other trace may have been lost with them.\n", r.Unknown)
+	}
 	_, err := fmt.Fprintf(w, "\n%d items of %d containers copied\n", r.Items, r.Containers)
 	return err
 }
