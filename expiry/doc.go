@@ -31,10 +31,9 @@
 //
 // # The purge
 //
-// A dead item is as good as gone; its memory is not. [Purge] draws small samples from pools of items
-// that could die and removes the dead among them, within a budget of CPU time that an effort of 1 to
-// 10 sets. purge.go explains how, [Runner] does it in the background, and [Stats] count it.
+// A dead item is as good as gone; its memory is not. [Purge] takes small samples of those that die first
+// from pools of items that could die, and removes the dead, within a budget of CPU time that an effort
+// of 1 to 10 sets. purge.go explains how, [Runner] does it in the background, and [Stats] count it.
 //
-// The package knows nothing of keyspaces: their parts are a [Pool] to it, which draws its samples
-// with a [Spread].
+// The package knows nothing of keyspaces: their parts are a [Pool] to it.
 package expiry

@@ -8,11 +8,15 @@ const (
 	MaxEffort = 10
 )
 
+// rest is how long a cycle leaves the processor to others after a stretch of work. Timers are not
+// finer while a process has nothing else to do.
+const rest = time.Millisecond
+
 // pace is what an effort means.
 type pace struct {
-	sample     int           // items
+	sample     int           // dead items
 	share      float64       // of one CPU
-	acceptable float64       // share of dead in a sample
+	acceptable float64       // share of dead
 	fast       time.Duration // the longest fast cycle, and the shortest pause before one if time has run out
 	pause      time.Duration // the pause before a fast cycle while all that dies is found
 }
@@ -27,6 +31,12 @@ func paceOf(effort int) pace {
 	}
 	p.pause = time.Duration(p.acceptable * float64(Interval))
 	return p
+}
+
+// stretch is how long a cycle works after a rest: so long that it has its share of the time, whatever
+// the rest has become. Where all processors are wanted that is longer than was asked for.
+func (p pace) stretch(rest time.Duration) time.Duration {
+	return min(time.Duration(p.share/(1-p.share)*float64(rest)), p.fast)
 }
 
 // full is what the account of time holds at most: the budget of one slow cycle.

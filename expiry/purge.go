@@ -2,7 +2,6 @@ package expiry
 
 import (
 	"math"
-	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -13,17 +12,17 @@ import (
 //
 // A dead item is treated as absent by everybody at once, and whoever meets one may remove it. What
 // nobody asks for again would stay in memory for ever; the active purge looks for it. It is
-// modelled on activeExpireCycle in Redis' expire.c: it does not know when items die, it draws small
-// random samples from each pool of items that could die, removes the dead among them and goes on
-// with a pool as long as its samples hold more dead than is acceptable. The work therefore follows
-// the dying: next to nothing when nothing dies, as much as the budget allows when much does.
+// modelled on activeExpireCycle in Redis' expire.c: it takes small samples from each pool of items
+// that could die, removes the dead among them and goes on with a pool as long as there are more. The
+// work therefore follows the dying: next to nothing when nothing dies, as much as the budget allows
+// when much does.
 //
 // # What is kept from Redis
 //
 // The slow cycle runs ten times a second and visits every pool. Fast cycles run in between. The
 // effort, 1 to 10, sets with e = effort-1:
 //
-//	items a sample              20 + 5e
+//	dead items a sample         20 + 5e
 //	share of one CPU            25 + 2e percent
 //	acceptable share of dead    10 - e  percent
 //	longest fast cycle          1000 + 250e µs
@@ -34,33 +33,23 @@ import (
 //
 // # What is different, and why
 //
-//  1. Redis stops at the first sample with an acceptable number of dead. A sample of twenty says
-//     little: where 20 percent are dead, every fifth sample holds but two of them and ends the visit.
-//     Sixteen pools in which 16,700 items die a second in all would settle at some 29 percent dead
-//     for an acceptable share of 10, and at 7 for 1. So a visit keeps an account of draws: every item
-//     drawn costs one, every dead one found earns 1/acceptable more, and the visit ends when the
-//     account is empty. Where more than the acceptable share is dead the account grows.
-//
-//     Each dead one also earns as many draws again later on, over about an interval: what was found
-//     lately says how much is dying in a pool now, and chance cannot end the search. The share then
-//     settles below the acceptable one, however many pools the items are spread over. The memory is of
-//     time, not of visits, because work that follows the finds of a moment swings: much work leaves
-//     few dead, few finds make little work, and that leaves many dead. The longer the memory compared
-//     with a round over the pool, the sooner this dies down. With one of about 10 ms a hundred thousand
-//     items were swept thirty times a second and then hardly at all, and four times the acceptable
-//     share was dead in between.
+//  1. Redis does not know when items die: its samples are random, hold few dead if few have died, and
+//     tell only how much else there may be. The event of a death among a million that live comes when
+//     chance has it. Pools are sorted here, roughly: a sample is of the items that die first, most that
+//     it looks at are dead, and the pool knows whether there are more. So no guess is needed whether
+//     to go on with a pool, only time.
 //
 //  2. In Redis fast cycles help out when a slow one ran out of time. But even if it did not, a tenth
 //     of a second is long when few items are left and many die: of 20,000, those 16,700 a second are
 //     8 percent in one interval. So pools in which dead were found lately, the hot ones, are visited
-//     by fast cycles whenever they are owed a sample. The pause between fast cycles is the acceptable
+//     by fast cycles, too. The pause between fast cycles is the acceptable
 //     share of an interval: items that die evenly within a time t are dead, in one pause, to the share
 //     pause/t, which is acceptable as long as an interval is left to them.
 //
 //  3. Redis visits one pool until it is clean. Here the pools take turns, one sample each: none
 //     waits for the others, and no lock is wanted twice in a row while another pool needs a visit.
 //
-//  4. There may be thousands of pools, most of them quiet, and a survey of all of them may cost more
+//  4. There may be very many pools, most of them quiet, and a survey of all of them may cost more
 //     than a cycle has. So a slow cycle surveys a limited number, and takes one sample of a hot pool
 //     for each one of the survey. The next slow cycle surveys the pools that follow, so that every
 //     one has its turn. Fast cycles visit the hot pools only.
@@ -71,22 +60,19 @@ import (
 //     spread over the interval instead of done in one long burst.
 //
 //  6. Redis is one thread; requests wait for the cycle. Here they wait for one sample at most, as a
-//     pool is locked for that long only. Between samples the cycle offers the processor to
-//     others every fifth of a millisecond. Waiting for it back does not count as work.
-//
-// Redis draws by a cursor that walks the table. It can get caught in the wake of whatever else cleans
-// the table in the same order, a client's SCAN for one, sees no dead there and takes the whole for
-// clean. Pools draw from everywhere at once; see [Spread], which also leaves half as many dead behind
-// as independent random draws would for the same work.
+//     pool is locked for that long only. But they also need a processor, and the system may leave a
+//     thread that works without a pause on one for some milliseconds while others wait for it. So a
+//     cycle rests for a millisecond after each third or so that it has worked, as the share has it,
+//     and a large one takes its interval up evenly. Resting does not count as work.
 //
 // TestPurgeKeepsItsPromise simulates all this.
 
 const (
 	// Interval is the time between slow cycles.
 	Interval = 100 * time.Millisecond
-	// maxSurvey is the number of pools that a slow cycle surveys at most: some 2 ms of work if all
-	// are full of items that live, and next to none if nothing in them could die.
-	maxSurvey = 1024
+	// maxSurvey is the number of pools that a slow cycle surveys at most: some 2 ms of work if none of
+	// them is in the processor's cache.
+	maxSurvey = 4096
 )
 
 // A Pool is a set of items that live and die under one policy and one lock. Pools that are equal
@@ -94,10 +80,18 @@ const (
 //
 // The purge may sample a pool a few more times after the owner has ceased to give it.
 type Pool interface {
-	// Sample draws n of the items that could die, spread over the whole of them with no regard to
-	// age (see [Spread]), and removes those that are dead. It returns how many it has drawn, 0 if
-	// there are none, and how many of these were dead. It locks the pool for as long as that takes.
-	Sample(n int) (drawn, dead int)
+	// Sample looks at the items that die first and removes those that are dead, up to n of them. It
+	// locks the pool for as long as that takes, so it looks at a limited number.
+	Sample(n int) Sample
+}
+
+// Sample is what was found in a pool.
+type Sample struct {
+	Drawn int  // items looked at
+	Dead  int  // those of them that were dead and have been removed
+	Due   int  // about how many of the pool's items were dead before
+	All   int  // items that could die there were before, the dead among them
+	More  bool // whether there may be more dead
 }
 
 // Purge is the active purge. Safe for concurrent use; cycles run one at a time.
@@ -106,12 +100,12 @@ type Purge struct {
 	effort atomic.Int32
 	lazy   atomic.Int64
 	mono   func() time.Duration // since any fixed moment
-	yield  func()               // lets others have the processor
+	rest   func(time.Duration)  // leaves the processor to others
 
 	mu     sync.Mutex      // held during a cycle; protects what follows
 	hot    []*visit        // of pools in which dead were found lately
 	known  map[Pool]*visit // the same by pool
-	queue  []*visit        // of a cycle: the hot ones that are not done; kept to reuse its memory
+	queue  []*visit        // of a cycle: those that are not done; kept to reuse its memory
 	next   int             // where the survey of all pools goes on
 	turn   int             // where the turns of the hot pools go on
 	funds  time.Duration   // the account of time: what may be spent on cycles now
@@ -128,7 +122,7 @@ type Purge struct {
 // counted round and round: the same place again may be another pool, if pools have come or gone, but
 // while they stay every one has its turn. The purge does not change or keep the slice.
 func NewPurge(effort int, pools func(from, n int) []Pool) *Purge {
-	p := &Purge{pools: pools, mono: Monotonic, yield: runtime.Gosched, known: map[Pool]*visit{}}
+	p := &Purge{pools: pools, mono: Monotonic, rest: time.Sleep, known: map[Pool]*visit{}}
 	p.SetEffort(effort)
 	p.asOf = p.mono()
 	p.funds = paceOf(effort).full()
@@ -200,7 +194,7 @@ func (p *Purge) settle(pace pace) {
 
 // run is a cycle over hot pools and, if it is a slow one, those in the survey. p.mu must be held.
 func (p *Purge) run(pace pace, slow bool, limit time.Duration) State {
-	c := cycle{purge: p, pace: pace, slow: slow, limit: limit, began: p.mono()}
+	c := cycle{purge: p, pace: pace, slow: slow, limit: limit, began: p.mono(), stretch: pace.stretch(rest)}
 	c.now = c.began
 	var pools []Pool
 	if slow {
@@ -208,7 +202,7 @@ func (p *Purge) run(pace pace, slow bool, limit time.Duration) State {
 	}
 	toSurvey := len(pools)
 
-	queue := p.openHot(pace, slow, c.now)
+	queue := p.openHot(slow)
 	surveyed, at, turns := 0, 0, 0
 	done := func() bool { return surveyed == toSurvey && len(queue) == 0 }
 	for !done() && !c.timeUp() {
@@ -216,10 +210,12 @@ func (p *Purge) run(pace pace, slow bool, limit time.Duration) State {
 			pool := pools[surveyed]
 			surveyed++
 			if p.known[pool] == nil {
-				if v := c.survey(pool); v != nil {
+				if v, more := c.survey(pool); v != nil {
 					p.hot = append(p.hot, v)
 					p.known[pool] = v
-					queue = append(queue, v)
+					if more {
+						queue = append(queue, v)
+					}
 				}
 			}
 		}
@@ -236,12 +232,12 @@ func (p *Purge) run(pace pace, slow bool, limit time.Duration) State {
 	exhausted := !done()
 	p.next = (p.next + surveyed) & math.MaxInt32
 	p.turn += turns
-	p.coolDown(pace, queue)
+	p.coolDown(queue)
 	p.funds -= c.used
 	switch {
 	case exhausted || c.hot.share() > pace.acceptable:
 		p.state = Pressed
-	case slices.ContainsFunc(p.hot, func(v *visit) bool { return v.busy(pace) }):
+	case len(p.hot) > 0:
 		p.state = Busy
 	default:
 		p.state = Quiet
@@ -250,27 +246,24 @@ func (p *Purge) run(pace pace, slow bool, limit time.Duration) State {
 	return p.state
 }
 
-// openHot starts a visit of the hot pools that a cycle is for, of all of them if it is a slow one, and
-// gives them in the order of their turns.
-func (p *Purge) openHot(pace pace, slow bool, now time.Duration) []*visit {
+// openHot starts the visits of a cycle to the hot pools and gives them in the order of their turns.
+func (p *Purge) openHot(slow bool) []*visit {
 	queue := p.queue[:0]
 	for i := range p.hot {
 		v := p.hot[(p.turn+i)%len(p.hot)]
-		v.open(now, pace)
+		v.fresh = true
 		if slow {
 			v.misses++
 		}
-		if slow || v.due(pace) {
-			queue = append(queue, v)
-		}
+		queue = append(queue, v)
 	}
 	return queue
 }
 
 // coolDown forgets the pools that are quiet again.
-func (p *Purge) coolDown(pace pace, queue []*visit) {
+func (p *Purge) coolDown(queue []*visit) {
 	p.hot = slices.DeleteFunc(p.hot, func(v *visit) bool {
-		if !v.quiet(pace) {
+		if v.misses < slowMisses {
 			return false
 		}
 		delete(p.known, v.pool)
@@ -285,8 +278,8 @@ func (p *Purge) book(c cycle, exhausted bool) {
 	p.statsMu.Lock()
 	defer p.statsMu.Unlock()
 	s := &p.stats
-	s.RemovedActively += int64(c.all.dead)
-	s.Sampled += int64(c.all.drawn)
+	s.RemovedActively += int64(c.dead)
+	s.Sampled += int64(c.drawn)
 	s.Cycles++
 	s.TimeSpent += c.used
 	s.LongestCycle = max(s.LongestCycle, c.used)

@@ -24,19 +24,18 @@ func TestPaceOfEfforts(t *testing.T) {
 // The effort can change at any time and shows in the next cycle.
 func TestEffortChanges(t *testing.T) {
 	s := newSim(1)
-	s.load(1, 1000, 1, evenly)
-	s.now = -time.Hour // all live
-	drawn := func() int64 {
-		before := s.purge.Stats().Sampled
-		s.purge.Slow()
-		return s.purge.Stats().Sampled - before
-	}
-	if n := drawn(); n != 20 {
-		t.Errorf("effort 1 draws %d of a quiet pool", n)
+	asked := 0
+	pool := poolFunc(func(n int) Sample {
+		asked = n
+		return Sample{}
+	})
+	s.pools = []Pool{&pool}
+	if s.purge.Slow(); asked != 20 {
+		t.Errorf("effort 1 asks a pool for %d", asked)
 	}
 	s.purge.SetEffort(10)
-	if n := drawn(); n != 65 || s.purge.Effort() != 10 {
-		t.Errorf("effort %d draws %d of a quiet pool", s.purge.Effort(), n)
+	if s.purge.Slow(); asked != 65 || s.purge.Effort() != 10 {
+		t.Errorf("effort %d asks a pool for %d", s.purge.Effort(), asked)
 	}
 	s.purge.SetEffort(99)
 	if s.purge.Effort() != MaxEffort {
@@ -48,7 +47,7 @@ func TestEffortChanges(t *testing.T) {
 func TestOneSlowCycleCleansSmallPools(t *testing.T) {
 	for _, pools := range []int{1, 16, 256} {
 		s := newSim(1)
-		s.load(pools, 1000, 1, evenly)
+		s.load(pools, 1000, 1)
 		s.now = time.Hour
 		s.purge.settle(paceOf(1))
 		s.purge.Slow()
@@ -61,7 +60,8 @@ func TestOneSlowCycleCleansSmallPools(t *testing.T) {
 // Fast cycles stand aside while nothing dies, come evenly, and never take what the next slow one needs.
 func TestFastCycles(t *testing.T) {
 	s := newSim(1)
-	s.load(4, 100_000, 1, evenly)
+	s.purge.rest = func(time.Duration) {} // only work takes time
+	s.load(4, 100_000, 1)
 	s.now = -time.Hour
 	s.purge.asOf = s.now
 	s.purge.Slow()
@@ -104,7 +104,7 @@ func TestFastCycles(t *testing.T) {
 // Fast cycles that cannot visit all hot pools visit them in turn.
 func TestFastCyclesTakeTurns(t *testing.T) {
 	s := newSim(1)
-	s.load(1000, 1_000_000, 1, evenly)
+	s.load(1000, 1_000_000, 1)
 	s.now = time.Hour
 	for range 3 {
 		s.now += Interval
@@ -129,41 +129,57 @@ func TestFastCyclesTakeTurns(t *testing.T) {
 	}
 }
 
-// When the dead are gone the purge is soon satisfied that they are.
+// When the dead are gone the purge is satisfied that they are.
 func TestPurgeComesToRest(t *testing.T) {
 	s := newSim(1)
-	s.perSample, s.perDraw, s.perRemoval = 1, 1, 1 // so fast that one cycle does it all
-	s.load(1, 100_000, 1, evenly)
-	for i := range s.pools[0].(*simPool).ends {
-		if i%2 == 0 {
-			s.pools[0].(*simPool).ends[i] = 2 * time.Hour
-		}
+	s.load(1, 100_000, 1)
+	ends := s.pools[0].(*simPool).ends
+	for i := range ends[:50_000] {
+		ends[50_000+i] = 2 * time.Hour
 	}
 	s.now = time.Hour
 	s.run(s.now+2*time.Second, func() {})
-	left := s.pools[0].(*simPool).ends
-	if len(left) > 55_000 {
-		t.Errorf("%d items are left, 50,000 of them alive", len(left))
+	if left := len(s.pools[0].(*simPool).ends); left != 50_000 {
+		t.Errorf("%d items are left, 50,000 of them alive", left)
 	}
-	// Two rounds over all at most, and a sample now and then.
-	if n := s.purge.Stats().Sampled; n > 250_000 {
-		t.Errorf("%d draws from 100,000 items", n)
+	before := s.purge.Stats()
+	s.run(s.now+time.Second, func() {})
+	if after := s.purge.Stats(); after.Sampled != before.Sampled || after.Cycles > before.Cycles+11 || s.purge.state != Quiet {
+		t.Errorf("state %d; %d draws and %d cycles in a second in which nothing dies", s.purge.state,
+			after.Sampled-before.Sampled, after.Cycles-before.Cycles)
 	}
 }
 
-// A cycle offers the processor to others as it works, and ends if it does not get it back in time.
-func TestCyclesYield(t *testing.T) {
+// Working for a stretch and resting in turn gives the cycle its share, also if rests take longer than
+// they should, as they do while others want the processor; but no stretch is longer than a fast cycle.
+func TestStretch(t *testing.T) {
+	for effort := MinEffort; effort <= MaxEffort; effort++ {
+		pace := paceOf(effort)
+		for _, rest := range []time.Duration{rest, 2 * rest, 4 * rest} {
+			work := pace.stretch(rest)
+			if share := float64(work) / float64(work+rest); share > pace.share || share < pace.share-0.01 && work < pace.fast {
+				t.Errorf("effort %d: %v of work after a rest of %v: a share of %.3f, want %.3f", effort, work, rest, share, pace.share)
+			}
+		}
+		if work := pace.stretch(time.Hour); work != pace.fast {
+			t.Errorf("effort %d: %v of work in a stretch", effort, work)
+		}
+	}
+}
+
+// A cycle leaves the processor to others at times, and ends if it does not get it back in time.
+func TestCyclesRest(t *testing.T) {
 	s := newSim(1)
-	s.load(16, 100_000, 1, evenly)
+	s.load(16, 100_000, 1)
 	s.now = time.Hour
-	yields := 0
-	s.purge.yield = func() { yields++ }
+	rests := 0
+	s.purge.rest = func(d time.Duration) { rests, s.now = rests+1, s.now+d }
 	s.purge.Slow()
-	if used := s.purge.Stats().TimeSpent; yields < int(used/maxStretch)*3/4 {
-		t.Errorf("%d yields in %v of work", yields, used)
+	if used := s.purge.Stats().TimeSpent; rests < int(used/paceOf(1).stretch(rest))*3/4 {
+		t.Errorf("%d rests in %v of work", rests, used)
 	}
 	s.now += time.Second
-	s.purge.yield = func() { s.now += 10 * time.Millisecond }
+	s.purge.rest = func(time.Duration) { s.now += 10 * time.Millisecond }
 	began := s.now
 	s.purge.Slow()
 	if took := s.now - began; took > Interval+20*time.Millisecond {
@@ -174,7 +190,7 @@ func TestCyclesYield(t *testing.T) {
 // A pool that is dropped while it is hot is forgotten.
 func TestDroppedPoolsAreForgotten(t *testing.T) {
 	s := newSim(1)
-	s.load(8, 100_000, 1, evenly)
+	s.load(8, 100_000, 1)
 	s.now = time.Hour
 	s.purge.Slow()
 	if len(s.purge.hot) != 8 || len(s.purge.known) != 8 {
@@ -200,7 +216,7 @@ func TestDroppedPoolsAreForgotten(t *testing.T) {
 // While items die at random in half of the pools, the estimate comes close to the truth.
 func TestStaleShareIsEstimated(t *testing.T) {
 	s := newSim(1)
-	s.load(16, 500_000, 30*time.Second, randomly)
+	s.load(16, 500_000, 30*time.Second)
 	var truth float64
 	looks := 0
 	s.run(20*time.Second, func() {
@@ -221,9 +237,8 @@ func TestStaleShareIsEstimated(t *testing.T) {
 
 // lockedPool is a pool as an owner makes one: a mutex, a list and a clock.
 type lockedPool struct {
-	mu     sync.Mutex // protects what follows
-	ends   []int64
-	spread Spread
+	mu   sync.Mutex // protects what follows
+	ends []int64
 
 	clock *ManualClock
 	empty chan<- struct{}
@@ -235,22 +250,31 @@ func (p *lockedPool) add(end int64) {
 	p.mu.Unlock()
 }
 
-func (p *lockedPool) Sample(n int) (drawn, dead int) {
+func (p *lockedPool) Sample(n int) (got Sample) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := p.clock.Now()
-	for ; drawn < n && len(p.ends) > 0; drawn++ {
-		if i := p.spread.Next(len(p.ends)); p.ends[i] <= now {
-			last := len(p.ends) - 1
-			p.ends[i] = p.ends[last]
-			p.ends = p.ends[:last]
-			dead++
-			if last == 0 {
-				p.empty <- struct{}{}
-			}
+	got.All = len(p.ends)
+	for i := 0; i < len(p.ends); {
+		got.Drawn++
+		switch {
+		case p.ends[i] > now:
+			i++
+			continue
+		case got.Dead == n:
+			got.More = true
+			return got
+		}
+		last := len(p.ends) - 1
+		p.ends[i] = p.ends[last]
+		p.ends = p.ends[:last]
+		got.Dead++
+		if last == 0 {
+			p.empty <- struct{}{}
 		}
 	}
-	return drawn, dead
+	got.Due = got.Dead
+	return got
 }
 
 // TestRunner lets the real goroutine purge while others write, change the effort, count and ask for
@@ -307,12 +331,12 @@ func TestRunnerThatNeverRan(t *testing.T) {
 // Statistics can be asked for during a cycle.
 func TestStatsDoNotWait(t *testing.T) {
 	p := NewPurge(1, nil)
-	inside := poolFunc(func(int) (int, int) {
+	inside := poolFunc(func(int) Sample {
 		p.CountLazy(1)
 		if s := p.Stats(); s.RemovedLazily != 1 || s.Cycles != 0 {
 			t.Errorf("during the first cycle: %+v", s)
 		}
-		return 0, 0
+		return Sample{}
 	})
 	p.pools = func(int, int) []Pool { return []Pool{&inside} }
 	p.Slow()
@@ -321,13 +345,13 @@ func TestStatsDoNotWait(t *testing.T) {
 	}
 }
 
-type poolFunc func(n int) (drawn, dead int)
+type poolFunc func(n int) Sample
 
-func (f *poolFunc) Sample(n int) (drawn, dead int) { return (*f)(n) }
+func (f *poolFunc) Sample(n int) Sample { return (*f)(n) }
 
 // BenchmarkSlowAtRest is what a slow cycle costs when nothing could die.
 func BenchmarkSlowAtRest(b *testing.B) {
-	nothing := poolFunc(func(int) (int, int) { return 0, 0 })
+	nothing := poolFunc(func(int) Sample { return Sample{} })
 	list := make([]Pool, 256)
 	for i := range list {
 		list[i] = &nothing

@@ -4,13 +4,12 @@ import "time"
 
 // Stats are the counters of expiry since the start, for INFO's section Expiry.
 //
-// StaleShare is a running average of what slow cycles find in their first samples of each pool. With
-// pools that draw by [Spread] it is about twice the true share, because they look next at what they
-// have not looked at for longest.
+// StaleShare is a running average of how many items of a pool are dead, by its own estimate, when a slow cycle
+// comes to it.
 type Stats struct {
 	RemovedLazily   int64         // dead items removed by whoever met them
 	RemovedActively int64         // dead items removed by the purge
-	Sampled         int64         // items the purge has drawn
+	Sampled         int64         // items the purge has looked at
 	Cycles          int64         // slow and fast cycles run
 	TimeSpent       time.Duration // in cycles, at work
 	LongestCycle    time.Duration // at work

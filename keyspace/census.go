@@ -104,16 +104,16 @@ func dying(policy *expiry.Policy) (heirs, mortals int) {
 // randomDying gives a random entry of those that will die, nil if there is none.
 func (t *table) randomDying(policy *expiry.Policy) *entry {
 	heirs, mortals := dying(policy)
-	heirs *= t.heirs.list.n
-	mortals *= t.mortals.list.n
+	heirs *= t.heirs.n
+	mortals *= t.mortals.n
 	if heirs+mortals == 0 {
 		return nil
 	}
-	list, at := &t.heirs.list, rand.IntN(heirs+mortals)
+	c, at := &t.heirs, rand.IntN(heirs+mortals)
 	if at >= heirs {
-		list, at = &t.mortals.list, at-heirs
+		c, at = &t.mortals, at-heirs
 	}
-	return t.slab.at(list.at(at).h)
+	return t.slab.at(c.at(at))
 }
 
 // add adds what lives in a table, from which the dead have been removed.
@@ -122,6 +122,6 @@ func (s *ContainerStats) add(t *table) {
 	s.Plain += t.plain
 	s.Bytes += t.bytes
 	s.Memory += t.memory
-	s.Mortal += t.mortals.list.n
-	s.Heirs += t.heirs.list.n
+	s.Mortal += t.mortals.n
+	s.Heirs += t.heirs.n
 }

@@ -112,6 +112,11 @@ func (t *table) check(ks *Keyspace, p *partition, c *Container) error {
 			return fmt.Errorf("%q: %w", id, err)
 		}
 	}
+	for _, c := range []*class{&t.heirs, &t.mortals} {
+		if err := c.check(&t.slab); err != nil {
+			return err
+		}
+	}
 	switch {
 	case living != t.count():
 		return fmt.Errorf("%d items in the roster, %d in the index", living, t.count())
@@ -134,16 +139,49 @@ func (s *slab) used() (n int) {
 }
 
 func (t *table) checkRank(e *entry, h handle) error {
-	c, when := t.classOf(e), e.when()
-	switch {
-	case c == nil && e.rank != noRank:
-		return fmt.Errorf("rank %d of own end %d", e.rank, e.own)
-	case c == nil:
+	c := t.classOf(e)
+	if c == nil {
+		if e.rank != noRank {
+			return fmt.Errorf("rank %d of own end %d", e.rank, e.own)
+		}
 		return nil
-	case int(e.rank) >= c.list.n || *c.list.at(int(e.rank)) != newCandidate(when, h):
+	}
+	if number, at := e.rank>>bucketBits, int(e.rank&(bucketSize-1)); int(number) >= len(c.buckets) ||
+		at >= len(c.buckets[number].items) || c.buckets[number].items[at] != h {
 		return fmt.Errorf("not at its rank %d", e.rank)
-	case when < c.earliest:
-		return fmt.Errorf("dies at %d, before the bound %d", when, c.earliest)
+	}
+	return nil
+}
+
+func (c *class) check(s *slab) error {
+	n := 0
+	for i, span := range c.order {
+		b := &c.buckets[span.bucket]
+		n += len(b.items)
+		switch {
+		case b.from != span.from:
+			return fmt.Errorf("bucket %d begins at %d, its span at %d", i, b.from, span.from)
+		case len(b.items) == 0 || len(b.items) > bucketSize:
+			return fmt.Errorf("bucket %d has %d items", i, len(b.items))
+		case i+1 < len(c.order) && c.order[i+1].from < max(b.from, b.earliest):
+			return fmt.Errorf("bucket %d begins at %d, its first item dies at %d, and the next bucket begins at %d",
+				i, b.from, b.earliest, c.order[i+1].from)
+		}
+		for at, h := range b.items {
+			e := s.at(h)
+			if when := e.when(); when < b.from || when < b.earliest {
+				return fmt.Errorf("bucket %d begins at %d and has nothing before %d, but there is %d", i, b.from, b.earliest, when)
+			}
+			if e.rank != rank(span.bucket, at) {
+				return fmt.Errorf("bucket %d has an item of rank %d at %d", i, e.rank, at)
+			}
+		}
+	}
+	switch {
+	case n != c.n:
+		return fmt.Errorf("%d items in buckets, counted are %d", n, c.n)
+	case len(c.buckets) != len(c.order)+len(c.vacant):
+		return fmt.Errorf("%d buckets, %d in use and %d vacant", len(c.buckets), len(c.order), len(c.vacant))
 	}
 	return nil
 }

@@ -5,8 +5,8 @@
 // A [Keyspace] is divided into hash partitions by the CRC16 of the id (slot.go). A partition
 // (partition.go) is one lock and, for every container that has items in it, a table (table.go):
 // an index by id, a roster in order of creation, which gives SCAN its cursor, and two lists of the
-// items that can die, from which the purge draws its samples. Containers and what rules them are
-// the catalogue (catalogue.go).
+// items that can die, those that die soon before those that die late (class.go), from which the
+// purge draws its samples. Containers and what rules them are the catalogue (catalogue.go).
 //
 // A [Tx] (tx.go) is one command's view: it locks the partitions it needs in ascending order,
 // freezes the time, reads and writes, and lets go. Whether an item is dead is asked in one place,

@@ -19,8 +19,9 @@ func (ks *Keyspace) Used() int64 {
 	return used
 }
 
-// Eviction works in rounds. A round draws a small sample from pools that have items with an end and
-// deletes those nearest to their death: one of every evictionSample drawn, which is what Redis calls
+// Eviction works in rounds. A round draws a small sample from pools that have items with an end, of those
+// nearest to their death in each, and
+// deletes the nearest: one of every evictionSample drawn, which is what Redis calls
 // maxmemory-samples. Where there are more pools than evictionPools the next round goes on with others;
 // if that many are empty of what could be evicted, up to evictionRounds times.
 const (
@@ -79,7 +80,7 @@ func (ks *Keyspace) drawDoomed() []doomed {
 	return drawn[:(len(drawn)+evictionSample-1)/evictionSample]
 }
 
-// draw appends up to n random items that have an end.
+// draw appends up to n items of each class that have an end, at random from those that die soonest.
 func (o *pool) draw(n int, drawn []doomed) []doomed {
 	o.p.mu.Lock()
 	defer o.p.mu.Unlock()
@@ -88,22 +89,19 @@ func (o *pool) draw(n int, drawn []doomed) []doomed {
 		return drawn
 	}
 	policy := o.c.Policy()
-	heirs, mortals := 0, 0
+	from := func(c *class) {
+		for range min(n, c.n) {
+			e := t.slab.at(c.at(rand.IntN(min(c.n, bucketSize))))
+			if end, ok := policy.End(e.ts, e.own); ok {
+				drawn = append(drawn, doomed{o.p, o.c, t.id(e), e.version, end})
+			}
+		}
+	}
 	if policy.Default > 0 {
-		heirs = t.heirs.list.n
+		from(&t.heirs)
 	}
 	if policy.Default != expiry.Off {
-		mortals = t.mortals.list.n
-	}
-	for range min(n, heirs+mortals) {
-		list, at := &t.heirs.list, rand.IntN(heirs+mortals)
-		if at >= heirs {
-			list, at = &t.mortals.list, at-heirs
-		}
-		e := t.slab.at(list.at(at).h)
-		if end, ok := policy.End(e.ts, e.own); ok {
-			drawn = append(drawn, doomed{o.p, o.c, t.id(e), e.version, end})
-		}
+		from(&t.mortals)
 	}
 	return drawn
 }

@@ -14,14 +14,13 @@ type pool struct {
 	place int        // in the list of pools; protected by its mutex
 }
 
-// Sample draws n of the items that could be dead, spread over all of them, and removes those that
-// are. It holds the partition's lock for that long.
-func (o *pool) Sample(n int) (drawn, dead int) {
+// Sample removes up to n of the items that are dead. It holds the partition's lock for that long.
+func (o *pool) Sample(n int) expiry.Sample {
 	o.p.mu.Lock()
 	defer o.p.mu.Unlock()
 	t := o.c.tables[o.p.number]
 	if t == nil {
-		return 0, 0
+		return expiry.Sample{}
 	}
 	now := o.ks.Now()
 	return t.sample(o.c.Policy(), now, n, func(e *entry) {

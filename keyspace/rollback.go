@@ -113,16 +113,15 @@ func (tx *Tx) noteDeaths(t *table, policy *expiry.Policy) {
 		return
 	}
 	heirs, mortals := policy.DeadTo(tx.now)
-	for _, class := range []struct {
-		list  *pile[candidate]
-		limit int64
-	}{{&t.heirs.list, heirs}, {&t.mortals.list, mortals}} {
-		for i := range class.list.n {
-			if e := t.slab.at(class.list.at(i).h); e.when() <= class.limit {
+	note := func(limit int64) func(h handle) {
+		return func(h handle) {
+			if e := t.slab.at(h); e.when() <= limit {
 				tx.noteDeath(t, e)
 			}
 		}
 	}
+	t.heirs.each(heirs, note(heirs))
+	t.mortals.each(mortals, note(mortals))
 }
 
 // noteContainer remembers what a container is, but for its tables, before it is made, changed or dropped.

@@ -24,7 +24,7 @@ type entry struct {
 	hash     uint32 // of the id
 	next     handle // in the chain of its bucket
 	place    uint32 // in the roster
-	rank     int32  // index in the list of its class; noRank if it has none
+	rank     uint32 // in its class; noRank if it is in none
 	keySize  uint16 // of its lower 16 bits; see longKey
 	head     uint8
 	flags    flags
@@ -41,8 +41,6 @@ const (
 	present                    // it is in the table
 	changing                   // the transaction that holds the partition's lock has it among its changes
 )
-
-const noRank = -1
 
 func (e *entry) has(f flags) bool { return e.flags&f != 0 }
 
@@ -68,8 +66,8 @@ func (e *entry) item() Item {
 //   - roster lists the items in the order of their creation; it gives SCAN its stable cursor.
 //     When holes are the majority it is compacted.
 //   - heirs and mortals list the items that inherit the container's default and those with an end
-//     of their own, in no order: O(1) draws for the purge and a fast pass for exact counts.
-//     Items that never die are in neither.
+//     of their own, those that die soon before those that die late: the purge and exact counts look at
+//     hardly any others than the dead. Items that never die are in neither.
 type table struct {
 	pool    *pool  // what the purge knows it as
 	number  uint32 // of the container
@@ -79,7 +77,7 @@ type table struct {
 	roster  roster
 	heirs   class
 	mortals class
-	spread  expiry.Spread // where the purge draws next, over heirs and mortals together
+	turn    bool          // the purge begins with mortals next, not with heirs
 	bytes   int64         // of ids and bodies
 	memory  int64         // bytes that the items take, an estimate; also in used
 	used    *atomic.Int64 // the same of the whole partition
@@ -91,38 +89,12 @@ type table struct {
 	listed bool // the partition's list of tables that are dirty has it
 }
 
-// class is a list of items that die by the same clause of the rules.
-type class struct {
-	list pile[candidate]
-	// earliest is a lower bound of when: nothing can be dead as long as it is not reached.
-	earliest int64
-}
-
-// candidate is an item that could die. When that is to be counted from, its last write (heirs) or its
-// own end (mortals), is repeated here in units of candidateUnit, rounded down, so that a pass over the
-// list reads memory in order and mostly needs to look at no entry.
-type candidate struct {
-	from uint32
-	h    handle
-}
-
-const candidateUnit = 1024 // ms; 32 bits of it reach beyond the year 2100
-
-func newCandidate(when int64, h handle) candidate {
-	return candidate{uint32(min(max(when, 0)/candidateUnit, math.MaxUint32)), h}
-}
-
-// bound is not later than when.
-func (c candidate) bound() int64 { return int64(c.from) * candidateUnit }
-
 func newTable(number uint32, p *partition) *table {
 	return &table{
-		number:  number,
-		used:    &p.used,
-		prefix:  len(appendKey(nil, number, "")),
-		roster:  roster{next: 1},
-		heirs:   class{earliest: math.MaxInt64},
-		mortals: class{earliest: math.MaxInt64},
+		number: number,
+		used:   &p.used,
+		prefix: len(appendKey(nil, number, "")),
+		roster: roster{next: 1},
 	}
 }
 
@@ -186,15 +158,16 @@ func (t *table) insert(key, rec string, it Item) *entry {
 func (t *table) replace(e *entry, key, rec string, it Item) {
 	before, was := t.memory, t.classOf(e)
 	t.account(e, -1)
-	h := t.handle(e)
 	if is := t.classBy(it.Own); is != was {
 		t.discharge(e)
 		e.set(key, rec, it)
-		t.enlist(e, h)
-	} else if e.set(key, rec, it); is != nil {
+		t.enlist(e, t.handle(e))
+	} else {
 		when := e.when()
-		*is.list.at(int(e.rank)) = newCandidate(when, h)
-		is.earliest = min(is.earliest, when)
+		if e.set(key, rec, it); is != nil && !is.stays(e, when) {
+			t.discharge(e)
+			t.enlist(e, t.handle(e))
+		}
 	}
 	t.account(e, 1)
 	t.used.Add(t.memory - before)
@@ -257,90 +230,61 @@ func (e *entry) when() int64 {
 }
 
 func (t *table) enlist(e *entry, h handle) {
-	c := t.classOf(e)
-	if c == nil {
+	if c := t.classOf(e); c != nil {
+		c.add(&t.slab, h, e)
+	} else {
 		e.rank = noRank
-		return
 	}
-	when := e.when()
-	e.rank = int32(c.list.n)
-	c.list.push(newCandidate(when, h))
-	c.earliest = min(c.earliest, when)
 }
 
 func (t *table) discharge(e *entry) {
-	c := t.classOf(e)
-	if c == nil {
-		return
+	if c := t.classOf(e); c != nil {
+		c.take(&t.slab, e)
 	}
-	last := c.list.n - 1
-	moved := *c.list.at(last)
-	*c.list.at(int(e.rank)) = moved
-	t.slab.at(moved.h).rank = e.rank
-	c.list.cut(last)
 }
 
-// sweep removes all that is dead now, calling gone for each. If the bounds show that nothing can
-// be dead it costs nothing; otherwise it passes once over each list and makes the bounds exact.
+// sweep removes all that is dead now, calling gone for each. Besides the dead it looks at few others.
 func (t *table) sweep(p *expiry.Policy, now int64, gone func(*entry)) {
 	heirs, mortals := p.DeadTo(now)
-	t.sweepClass(&t.heirs, heirs, gone)
-	t.sweepClass(&t.mortals, mortals, gone)
+	for t.heirs.due(heirs) {
+		t.reap(&t.heirs, heirs, math.MaxInt, gone)
+	}
+	for t.mortals.due(mortals) {
+		t.reap(&t.mortals, mortals, math.MaxInt, gone)
+	}
 }
 
-func (t *table) sweepClass(c *class, limit int64, gone func(*entry)) {
-	if c.earliest > limit {
-		return
-	}
-	earliest := int64(math.MaxInt64)
-	for i := 0; i < c.list.n; {
-		candidate := *c.list.at(i)
-		if bound := candidate.bound(); bound > limit && bound >= earliest {
-			i++
-			continue
-		}
-		e := t.slab.at(candidate.h)
-		if when := e.when(); when > limit {
-			earliest = min(earliest, when)
-			i++
-			continue
-		}
-		t.remove(e) // puts the last candidate in its place: look at i again
-		gone(e)
-	}
-	c.earliest = earliest
-}
-
-// sample draws n candidates, spread over all that could be dead, and removes those that are,
-// calling gone for each.
-func (t *table) sample(p *expiry.Policy, now int64, n int, gone func(*entry)) (drawn, dead int) {
+// sample removes up to n of what is dead now, calling gone for each. It looks at a few buckets at most,
+// and leaves the rest to the next.
+func (t *table) sample(p *expiry.Policy, now int64, n int, gone func(*entry)) (got expiry.Sample) {
 	heirs, mortals := p.DeadTo(now)
-	numHeirs, numMortals := 0, 0
-	if t.heirs.earliest <= heirs {
-		numHeirs = t.heirs.list.n
+	got.All = t.heirs.n + t.mortals.n
+	got.Due = t.heirs.begun(heirs) + t.mortals.begun(mortals)
+	first, second, to, then := &t.heirs, &t.mortals, heirs, mortals
+	if t.turn {
+		first, second, to, then = second, first, then, to
 	}
-	if t.mortals.earliest <= mortals {
-		numMortals = t.mortals.list.n
+	t.turn = !t.turn // neither has to wait until nothing of the other is left
+	t.sampleClass(first, to, n, &got, gone)
+	t.sampleClass(second, then, n, &got, gone)
+	got.More = t.heirs.due(heirs) || t.mortals.due(mortals)
+	got.Due = max(got.Due, got.Dead)
+	return got
+}
+
+func (t *table) sampleClass(c *class, limit int64, n int, got *expiry.Sample, gone func(*entry)) {
+	for got.Dead < n && got.Drawn < bucketSize && c.due(limit) {
+		drawn, dead := t.reap(c, limit, n-got.Dead, gone)
+		got.Drawn += drawn
+		got.Dead += dead
 	}
-	for ; drawn < n && numHeirs+numMortals > 0; drawn++ {
-		list, at, left, limit := &t.heirs.list, t.spread.Next(numHeirs+numMortals), &numHeirs, heirs
-		if at >= numHeirs {
-			list, at, left, limit = &t.mortals.list, at-numHeirs, &numMortals, mortals
-		}
-		candidate := *list.at(at)
-		if candidate.bound() > limit {
-			continue
-		}
-		e := t.slab.at(candidate.h)
-		if e.when() > limit {
-			continue
-		}
+}
+
+func (t *table) reap(c *class, limit int64, n int, gone func(*entry)) (looked, dead int) {
+	return c.reap(&t.slab, limit, n, func(e *entry) {
 		t.remove(e)
 		gone(e)
-		*left--
-		dead++
-	}
-	return drawn, dead
+	})
 }
 
 // dead tells whether an entry of the table is dead.

@@ -422,7 +422,7 @@ func (tx *Tx) wholly(c *Container, f func()) {
 }
 
 // Count gives the exact number of living items. It takes constant time a partition unless items
-// may have died since the last count: then it passes over those that could have.
+// have died since the last count: then it takes as long as removing those.
 func (tx *Tx) Count(c *Container) (n int) {
 	tx.wholly(c, func() { n = c.count() })
 	return n
