@@ -4,8 +4,8 @@ import "time"
 
 // Stats are the counters of expiry since the start, for INFO's section Expiry.
 //
-// StaleShare is a running average of how many items of a pool are dead, by its own estimate, when a slow cycle
-// comes to it.
+// StaleShare is a running average of the share of dead that there is in the pools, by their own estimates,
+// when slow cycles come to them.
 type Stats struct {
 	RemovedLazily   int64         // dead items removed by whoever met them
 	RemovedActively int64         // dead items removed by the purge
