@@ -69,7 +69,7 @@ func TestCrash(t *testing.T) {
 		p.signal(syscall.SIGKILL)
 		p.wait()
 		wg.Wait()
-		compacting += matching(t, dir, "*.db.prev")
+		compacting += matching(t, dir, "*.db.tmp")
 		for r.IntN(3) == 0 {
 			killWhileStarting(t, dir, time.Duration(r.IntN(40))*time.Millisecond)
 			starting++

@@ -22,7 +22,7 @@ type catalogue struct {
 	next   uint32       // number of the next container; numbers are not used again
 	ticket Ticket       // covers all changes of the catalogue
 	// dropped are the numbers of containers whose items the stores may still hold.
-	dropped []uint32
+	dropped []dropped
 	// dirty are the numbers whose records the catalogue's store has to learn: the container, or nil
 	// if there is none of that number any more.
 	dirty map[uint32]*Container
@@ -203,7 +203,7 @@ func (tx *Tx) Swap(a, b *Container) {
 // discard lets go of all items of a container and of its record.
 func (tx *Tx) discard(c *Container) {
 	cat := &tx.ks.catalogue
-	cat.dropped = append(cat.dropped, c.number)
+	cat.dropped = append(cat.dropped, dropped{c.number, c.stored()})
 	cat.dirty[c.number] = nil
 	tx.noteLetGo(c)
 	c.letGo()
@@ -212,11 +212,22 @@ func (tx *Tx) discard(c *Container) {
 	tx.ks.wakeCheckpoint()
 }
 
+// dropped is a container that is no longer there.
+type dropped struct {
+	number uint32
+	stored bool // the stores may have items of it
+}
+
+// stored tells whether the stores may have items of the container.
+func (c *Container) stored() bool {
+	return slices.ContainsFunc(c.tables, func(t *table) bool { return t != nil && t.stored })
+}
+
 // letGo lets go of all tables.
 func (c *Container) letGo() {
 	for i, t := range c.tables {
 		if t != nil {
-			t.used.Add(-t.memory - tableOverhead)
+			t.part()
 			t.pool.ks.poolList.remove(t.pool)
 			c.tables[i] = nil
 		}

@@ -12,7 +12,7 @@ import (
 // bounds, or this long after the last one if anything has been written since. Items that are overwritten
 // or die before the next checkpoint never reach the stores, so a large journal saves work; but all of it
 // is disk that holds nothing of its own, twice at the end of a checkpoint, when the stores have learnt it
-// and it is still there. The upper bound is for the start, which reads all of it.
+// and it is still there. The upper bound is for the next start, which has to read it all.
 const (
 	checkpointShare    = 6 // one part in so many
 	minCheckpointBytes = 8 << 20
@@ -34,22 +34,13 @@ type folding struct {
 	// kept when a checkpoint fails, to be applied again by the next.
 	captured  [][]op // by partition
 	catalogue []op
-	dropped   []uint32 // numbers of containers whose items are to be deleted
-	below     uint64   // the journals that can go once all of that is in the stores
-}
-
-// runBackground does what is not urgent after a start, and then makes checkpoints.
-func (ks *Keyspace) runBackground() {
-	defer ks.background.Done()
-	if ks.opt.hold != nil {
-		<-ks.opt.hold
-	}
-	ks.attachStores()
-	ks.runCheckpoints()
+	dropped   []dropped
+	below     uint64 // the journals that can go once all of that is in the stores
 }
 
 // runCheckpoints makes checkpoints when they are due, until the keyspace is closed.
 func (ks *Keyspace) runCheckpoints() {
+	defer ks.background.Done()
 	ticker := time.NewTicker(time.Second)
 	defer ticker.Stop()
 	var waited time.Duration // since the last attempt
@@ -217,20 +208,19 @@ func (ks *Keyspace) capture(generation uint64) {
 	if f.captured == nil {
 		f.captured = make([][]op, len(ks.partitions))
 	}
-	dropped := make(map[uint32]bool)
-	for _, number := range f.dropped {
-		dropped[number] = true
+	gone := make(map[uint32]bool)
+	for _, d := range f.dropped {
+		gone[d.number] = true
 	}
-	var a arranger
 	for i, p := range ks.partitions {
-		ops := p.capture()
-		if len(dropped) > 0 {
+		ops, live := p.capture()
+		p.store.live.Store(live)
+		if len(gone) > 0 {
 			ops = slices.DeleteFunc(ops, func(o op) bool {
 				number, _, err := splitKey(o.key)
-				return err == nil && dropped[number]
+				return err == nil && gone[number]
 			})
 		}
-		a.arrange(ops)
 		f.captured[i] = ops
 	}
 	f.below = generation
@@ -242,12 +232,18 @@ func (ks *Keyspace) applyCaptured() error {
 		return err
 	}
 	errs := []error{ks.catStore.sync()}
+	stored := make(map[uint32]bool) // containers that are dropped and have items in the stores
+	for _, d := range f.dropped {
+		if d.stored {
+			stored[d.number] = true
+		}
+	}
 	for i, p := range ks.partitions {
 		if err := p.store.apply(f.captured[i]); err != nil {
 			return err
 		}
-		for _, number := range f.dropped {
-			if err := p.store.deletePrefix(string(appendKey(nil, number, ""))); err != nil {
+		if len(stored) > 0 {
+			if err := p.store.deleteContainers(stored); err != nil {
 				return err
 			}
 		}

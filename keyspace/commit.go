@@ -18,8 +18,6 @@ import (
 //	       | |        | mark of the file, drawn when it was made: clients cannot forge commits
 //	       | | CRC-32C of the key and of all that follows the checksum
 //	       | version of the format
-//
-// Of what is committed the keys stay in buntdb's memory until the journal goes on in a new file.
 const (
 	commitKeySize    = 16
 	commitHeaderSize = len("1 5d0c3b7e 9f3a11c0 0000000094 0000000000003790 ")

@@ -1,20 +1,21 @@
 package keyspace
 
 import (
+	"bufio"
+	"cmp"
 	"errors"
 	"fmt"
+	"hash/crc32"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
 	"sync/atomic"
 )
 
-// Compaction: a store's file only grows, as buntdb appends every change. Shrink writes it anew with
-// nothing but the present items.
-//
-// buntdb's Shrink renames the new file over the old one without forcing either to disk: after a
-// power cut the store could be empty. So the old file keeps a second name, .prev, until the new one
-// is safe; see [store.compact]. And it holds no replies up: what they promise is in the journal.
+// Compaction: a store's file only grows, as every change is appended. Now and then it is written anew with
+// nothing but the present items; see [store.compact]. That holds no replies up: what they promise is in the
+// journal.
 
 // Compaction says when a store is worth compacting.
 type Compaction struct {
@@ -97,9 +98,7 @@ func (ks *Keyspace) compactWasteful() {
 func (ks *Keyspace) compactStore(s *store, rest rests) error {
 	ks.fold.mu.Lock()
 	defer ks.fold.mu.Unlock()
-	s.rest = rest
-	defer func() { s.rest = nil }()
-	return s.compact()
+	return s.compact(rest)
 }
 
 // stores are those of all partitions and the catalogue's.
@@ -159,19 +158,16 @@ func sizes(stores []*store) (live, size int64) {
 }
 
 // compact writes the file anew without what has been overwritten or deleted. All that has been
-// applied must have been synced. A crash at any point leaves either the old file or the new one to
-// be found:
+// applied must have been synced. A crash at any point leaves either the old file or the new one:
 //
-//  1. The old file gets a second name, .prev, durably. From now on, while there is one, an opening
-//     store goes back to it (undoCompaction).
-//  2. The item that holds the last seal goes: it would be copied, and mean nothing in the new file.
-//  3. buntdb writes the new file beside the old one and renames it over it.
-//  4. The new file is forced to disk and sealed as a whole, and the folder is forced to disk.
-//  5. The second name goes, durably.
+//  1. The old file is read, and checked as at a start, to find out where the last set of each present
+//     item lies. A damaged one stays as it is.
+//  2. These are copied, in their order, to .tmp, which is sealed as a whole and forced to disk.
+//  3. .tmp gets the name of the file, durably.
 //
-// A failure in 1 to 3 leaves the old file in its place, sealed again. One in 4 or 5 breaks the
-// store: the next start goes back to .prev.
-func (s *store) compact() error {
+// A failure before the rename leaves the file as it was; one after it breaks the store: nobody knows which
+// of both files the next start would find.
+func (s *store) compact(rest rests) error {
 	if s.broken != nil {
 		return s.broken
 	}
@@ -181,26 +177,137 @@ func (s *store) compact() error {
 	if err := s.roomToCompact(); err != nil {
 		return err
 	}
-	path, prev := s.path(), s.path()+".prev"
-	dir := filepath.Dir(path)
-	if err := errors.Join(os.Link(path, prev), fsyncDir(dir)); err != nil {
+	path, tmp := s.path(), s.path()+".tmp"
+	f, last, err := s.copyPresent(tmp, rest)
+	if err == nil {
+		err = os.Rename(tmp, path)
+	}
+	if err != nil {
+		if f != nil {
+			err = errors.Join(err, f.Close(), os.Remove(tmp))
+		}
 		return err
 	}
-	err := s.transact([]op{{key: sealKey, del: true}})
-	if err == nil {
-		err = s.file.shrink(s.rest, s.live.Load())
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(prev), fsyncDir(dir), s.sync())
-	}
-	err = errors.Join(s.adopt(), fsyncDir(dir))
-	if err == nil {
-		err = errors.Join(os.Remove(prev), fsyncDir(dir))
-	}
-	if err != nil {
+	s.replace(f, last)
+	if err := fsyncDir(filepath.Dir(path)); err != nil {
 		s.broken = fmt.Errorf("compacting %s: %w", path, err)
 	}
 	return s.broken
+}
+
+// replace goes on in a file that has taken the place of the old one, and ends with a seal.
+func (s *store) replace(f *os.File, last seal) {
+	s.file.f.Close() // all of it was on disk
+	s.file.f, s.file.end = f, last.at+sealSize
+	s.mark, s.sealed = last.mark, s.file.end
+	s.bytes.Store(s.file.end)
+	s.live.Store(last.at)
+}
+
+// copyPresent makes a file of the present items, sealed and on disk.
+func (s *store) copyPresent(path string, rest rests) (f *os.File, last seal, err error) {
+	work := stretch{rest: rest}
+	places, err := s.present(&work)
+	if err != nil {
+		return nil, last, err
+	}
+	if err := s.file.faults.beforeWrite(); err != nil {
+		return nil, last, err
+	}
+	if f, err = createNew(path); err != nil {
+		return nil, last, err
+	}
+	w := newSummer(f)
+	from := bufio.NewReaderSize(io.NewSectionReader(s.file.f, 0, s.bytes.Load()), readSize)
+	at := int64(0)
+	for _, next := range places {
+		if _, err := from.Discard(int(next.from - at)); err != nil {
+			return f, last, err
+		}
+		if err := w.copy(from, next.to-next.from, &work); err != nil {
+			return f, last, err
+		}
+		at = next.to
+	}
+	last = seal{mark: firstSeal().mark, at: w.at, crc: w.crc}
+	if err := w.write(last.bytes()); err != nil {
+		return f, last, err
+	}
+	return f, last, errors.Join(w.w.Flush(), s.file.faults.fsync(f))
+}
+
+// present finds out which ranges of the file set items that are present, in ascending order. What lies side
+// by side is one range.
+func (s *store) present(work *stretch) (spans []span, err error) {
+	sets := lastSets{work: work, at: make(map[string]span)}
+	if err := s.scan(&sets); err != nil {
+		return nil, err
+	}
+	for _, set := range sets.at {
+		spans = append(spans, set)
+	}
+	slices.SortFunc(spans, func(a, b span) int { return cmp.Compare(a.from, b.from) })
+	joined := spans[:0]
+	for _, next := range spans {
+		if n := len(joined); n > 0 && joined[n-1].to == next.from {
+			joined[n-1].to = next.to
+		} else {
+			joined = append(joined, next)
+		}
+	}
+	return joined, nil
+}
+
+// lastSets finds out where the present items are set, by their keys.
+type lastSets struct {
+	work *stretch
+	at   map[string]span
+}
+
+func (l *lastSets) set(key, _ []byte, at span) error {
+	l.at[string(key)] = at
+	l.work.read(at.to - at.from)
+	return nil
+}
+
+func (l *lastSets) del(key []byte) error {
+	delete(l.at, string(key))
+	return nil
+}
+
+func (l *lastSets) sealed() error { return nil }
+
+// summer writes to a file and sums up what it writes.
+type summer struct {
+	w   *bufio.Writer
+	at  int64
+	crc uint32
+}
+
+func newSummer(f *os.File) *summer { return &summer{w: bufio.NewWriterSize(f, readSize)} }
+
+func (s *summer) write(b []byte) error {
+	s.at += int64(len(b))
+	s.crc = crc32.Update(s.crc, castagnoli, b)
+	_, err := s.w.Write(b)
+	return err
+}
+
+// copy writes the next n bytes of another file.
+func (s *summer) copy(from *bufio.Reader, n int64, work *stretch) error {
+	for n > 0 {
+		b, err := from.Peek(int(min(n, readSize)))
+		if err != nil {
+			return err
+		}
+		if err := s.write(b); err != nil {
+			return err
+		}
+		n -= int64(len(b))
+		work.wrote(int64(len(b)))
+		from.Discard(len(b)) // it is in the buffer
+	}
+	return nil
 }
 
 // roomToCompact refuses if the disk may be too small for a second copy, and clears away what an
@@ -221,19 +328,4 @@ func (s *store) roomToCompact() error {
 	return nil
 }
 
-// adopt takes the file that buntdb has put in the place of the old one: forced to disk, sealed from
-// its first byte, and forced to disk again.
-func (s *store) adopt() error {
-	if err := s.file.reopen(); err != nil {
-		return err
-	}
-	size, err := s.file.size()
-	if err != nil {
-		return err
-	}
-	s.bytes.Store(size)
-	s.sealed, s.mark, s.synced = 0, firstSeal().mark, false
-	return s.sync()
-}
-
-func (s *store) path() string { return s.file.f.Name() }
+func (s *store) path() string { return s.file.path }

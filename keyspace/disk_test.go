@@ -6,7 +6,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"mayfly/expiry"
@@ -43,9 +42,7 @@ next:
 func TestFolderStaysInProportion(t *testing.T) {
 	for _, living := range []int{32 << 20, 60 << 20, 120 << 20} {
 		t.Run(fmt.Sprint(living>>20, " MiB"), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) { // buntdb sleeps before it writes a file anew
-				testFolderStaysInProportion(t, living, 40)
-			})
+			testFolderStaysInProportion(t, living, 40)
 		})
 	}
 }
@@ -66,10 +63,7 @@ func testFolderStaysInProportion(t *testing.T, living, scale int) {
 		}
 		return real(f)
 	}
-	t.Cleanup(func() {
-		forceToDisk = real
-		time.Sleep(2 * time.Second) // of the bubble's time: buntdb looks each second whether it has been closed
-	})
+	t.Cleanup(func() { forceToDisk = real })
 	o := open(t, func(opt *Options) { opt.Partitions, opt.Fsync = 8, No })
 	// The test does by hand what happens in the background.
 	close(o.Keyspace.stop)
@@ -77,7 +71,7 @@ func testFolderStaysInProportion(t *testing.T, living, scale int) {
 	o.Keyspace.stop = make(chan struct{})
 	o.SetCompaction(Compaction{DefaultCompaction.Percentage, DefaultCompaction.MinSize / int64(scale)})
 	o.fold.least /= int64(scale)
-	o.compacting.pace = 0 // a bubble's time does not go on while something waits for a lock
+	o.compacting.pace = 0
 	o.limitJournal()
 
 	each := living / scale / docBytes / steps

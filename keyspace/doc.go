@@ -23,8 +23,7 @@
 // Behind the journal every partition has a buntdb file with one item a document (store.go). A
 // checkpoint (checkpoint.go) folds into it, once a minute or so, the latest state of what has been
 // written since: an item overwritten a thousand times is stored once, one that has died meanwhile
-// never. At start (load.go) the stores are read side by side and the journals replayed on top; buntdb
-// reads the stores in the background (attach.go), before the first checkpoint changes them. That
+// never. At start (load.go) the stores are read side by side and the journals replayed on top. That
 // time does not run backwards, across a restart either, is the business of clock.go.
 //
 // FORMAT.md draws the files. What buntdb does not guard against is named where our guards

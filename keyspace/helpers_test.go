@@ -1,6 +1,10 @@
 package keyspace
 
 import (
+	"errors"
+	"maps"
+	"runtime"
+	"slices"
 	"testing"
 
 	"mayfly/expiry"
@@ -159,4 +163,35 @@ func (o *opened) catalogueTx(f func(tx *Tx)) {
 	o.BeginAll(&tx)
 	defer o.commit(&tx) // also when f ends the test
 	f(&tx)
+}
+
+// liveHeap is what is in use, in bytes.
+func liveHeap() int64 {
+	runtime.GC()
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
+}
+
+// load visits what a store holds, in ascending order of the keys.
+func (s *store) load(visit func(key, rec string) error) error {
+	present := make(map[string]string)
+	all := confirmed{visit: func(o op) error {
+		if o.del {
+			delete(present, o.key)
+		} else {
+			present[o.key] = o.rec
+		}
+		return nil
+	}}
+	if err := errors.Join(s.scan(&all), all.sealed()); err != nil {
+		return err
+	}
+	for _, key := range slices.Sorted(maps.Keys(present)) {
+		if err := visit(key, present[key]); err != nil {
+			return err
+		}
+	}
+	return nil
 }

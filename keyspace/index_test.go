@@ -102,8 +102,8 @@ func TestTableAgainstMap(t *testing.T) {
 			}
 		}
 	}
-	if table.used.Load() != 0 || table.memory != 0 || table.bytes != 0 {
-		t.Errorf("an empty table counts %d, %d and %d bytes", table.used.Load(), table.memory, table.bytes)
+	if table.p.used.Load() != 0 || table.memory != 0 || table.bytes != 0 {
+		t.Errorf("an empty table counts %d, %d and %d bytes", table.p.used.Load(), table.memory, table.bytes)
 	}
 }
 
@@ -145,7 +145,8 @@ func TestStaleHandles(t *testing.T) {
 	captured := func(want ...string) {
 		t.Helper()
 		var got []string
-		for _, o := range p.capture() {
+		ops, _ := p.capture()
+		for _, o := range ops {
 			sign := "+"
 			if o.del {
 				sign = "-"

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/rs/zerolog"
-	"github.com/tidwall/buntdb"
 )
 
 const (
@@ -319,15 +318,12 @@ func (j *journal) write(b *batch) error {
 	if err != nil {
 		return err
 	}
-	// buntdb keeps the value in memory, but reads it only while it writes it to the file: nobody asks for
-	// it, there are no indexes, and the file is not compacted. So the buffer can take in other batches
-	// later, and the journal needs memory for its keys only.
-	err = j.file.update(func(tx *buntdb.Tx) error {
-		_, _, err := tx.Set(key, view(b.value), nil)
+	if err := j.file.append([]op{{key: key, rec: view(b.value)}}); err != nil {
+		err = fmt.Errorf("writing the journal: %w", err)
+		if errors.Is(err, errTorn) {
+			j.broken.Store(&err)
+		}
 		return err
-	})
-	if err != nil {
-		return fmt.Errorf("writing the journal: %w", err)
 	}
 	size := commandSize(len(key), len(b.value))
 	j.commits.Add(1)

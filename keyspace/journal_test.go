@@ -622,7 +622,7 @@ func FuzzScan(f *testing.F) {
 	f.Add([]byte("*3\r\n$3\r\nset\r\n$16\r\n0000000000000001\r\n$50\r\n1 "))
 	f.Add([]byte("*2\r\n$3\r\ndel\r\n$3\r\n1:a\r\n"))
 	f.Fuzz(func(t *testing.T, file []byte) {
-		_, end, err := scanStore(bytes.NewReader(file), "file", int64(len(file)))
+		_, end, err := scanStore(bytes.NewReader(file), "file", int64(len(file)), nil)
 		if err == nil && (end < sealSize || end > int64(len(file))) {
 			t.Fatalf("%d of %d bytes are confirmed", end, len(file))
 		}

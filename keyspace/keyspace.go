@@ -26,8 +26,6 @@ type Options struct {
 	// is committed nobody must hear of the death. It runs under the lock of a partition: it must return
 	// soon and not use the keyspace. The id must be cloned to be kept.
 	OnDeath func(c *Container, id string, written Ticket)
-
-	hold chan struct{} // a test's: the background work begins when it is closed; nil: at once
 }
 
 // Fsync says when what is written is forced to disk (appendfsync).
@@ -124,7 +122,7 @@ func Open(opt Options) (_ *Keyspace, err error) {
 	}
 	ks.createDatabases()
 	ks.background.Add(1)
-	go ks.runBackground()
+	go ks.runCheckpoints()
 	if !opt.NoPurge {
 		ks.runner = expiry.NewRunner(ks.purge)
 		ks.runner.Start()

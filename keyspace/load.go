@@ -21,8 +21,7 @@ type loadStats struct {
 
 // loader gathers what the stores and the journal hold. Partitions are loaded side by side.
 type loader struct {
-	ks      *Keyspace
-	sharing *sharing
+	ks *Keyspace
 
 	mu       sync.Mutex            // protects what follows
 	byNumber map[uint32]*Container // one without a name holds items whose container is not known (yet)
@@ -44,7 +43,7 @@ func (ks *Keyspace) restore() error {
 	if ks.folder, err = openDataDir(ks.opt.Dir, ks.opt.Partitions, ks.opt.Log); err != nil {
 		return err
 	}
-	l := &loader{ks: ks, sharing: &sharing{ks: ks}, byNumber: make(map[uint32]*Container)}
+	l := &loader{ks: ks, byNumber: make(map[uint32]*Container)}
 	for n := range ks.folder.partitions {
 		ks.partitions = append(ks.partitions, &partition{number: n, version: uint64(n)})
 	}
@@ -78,16 +77,28 @@ func (ks *Keyspace) restore() error {
 
 func (l *loader) loadCatalogue() (err error) {
 	ks := l.ks
-	ks.catStore, err = openStore(filepath.Join(ks.opt.Dir, "catalogue.db"), ks.opt.Log, ks.Now())
-	if err != nil {
-		return err
-	}
-	return ks.catStore.load(func(key, rec string) error {
-		if err := l.catalogueRecord(key, rec, false); err != nil {
-			return fmt.Errorf("%s: %w", ks.catStore.path(), err)
+	path := filepath.Join(ks.opt.Dir, "catalogue.db")
+	present := make(map[string]string)
+	ks.catStore, err = loadStore(path, ks.opt.Log, ks.Now(), func(o op) error {
+		if o.del {
+			delete(present, o.key)
+		} else {
+			present[o.key] = o.rec
 		}
 		return nil
 	})
+	if err != nil {
+		return err
+	}
+	live := int64(0)
+	for key, rec := range present {
+		live += commandSize(len(key), len(rec))
+		if err := l.catalogueRecord(key, rec, false); err != nil {
+			return fmt.Errorf("%s: %w", path, err)
+		}
+	}
+	ks.catStore.live.Store(live)
+	return nil
 }
 
 // loadPartitions loads all partitions, as many at a time as there are processors.
@@ -115,12 +126,9 @@ func (l *loader) loadPartitions() error {
 func (l *loader) loadPartition(p *partition) (err error) {
 	ks := l.ks
 	path := filepath.Join(ks.opt.Dir, partitionFile(p.number))
-	if p.store, err = checkStore(path, ks.opt.Log, ks.Now(), nil); err != nil {
-		return err
-	}
 	pl := partitionLoader{loader: l, p: p, tables: make(map[uint32]*table)}
-	err = p.store.read(func(key, rec string, deleted bool) error {
-		if err := pl.take(key, rec, deleted); err != nil {
+	p.store, err = loadStore(path, ks.opt.Log, ks.Now(), func(o op) error {
+		if err := pl.take(o); err != nil {
 			return fmt.Errorf("%s: %w", path, err)
 		}
 		return nil
@@ -128,11 +136,9 @@ func (l *loader) loadPartition(p *partition) (err error) {
 	if err != nil {
 		return err
 	}
-	items, bytes := pl.count()
-	sharing := l.sharing
-	p.store.items, p.store.share = items, func(items []op) { sharing.share(p, items) }
-	p.store.live.Store(bytes)
-	ks.load.items.Add(int64(items))
+	for _, t := range pl.tables {
+		ks.load.items.Add(int64(t.count()))
+	}
 	l.sawTime(pl.latest)
 	return nil
 }
@@ -148,8 +154,8 @@ type partitionLoader struct {
 }
 
 // take takes one change in.
-func (l *partitionLoader) take(key, rec string, deleted bool) error {
-	number, id, err := splitKey(key)
+func (l *partitionLoader) take(o op) error {
+	number, id, err := splitKey(o.key)
 	if err != nil {
 		return err
 	}
@@ -164,34 +170,21 @@ func (l *partitionLoader) take(key, rec string, deleted bool) error {
 		}
 		l.last = t
 	}
-	if deleted {
+	if o.del {
 		if e := t.find(id); e != nil {
 			t.remove(e)
 			t.slab.release(e.next)
 		}
 		return nil
 	}
-	e, err := l.put(l.p, t, id, key, rec)
+	e, err := l.put(l.p, t, id, o.key, o.rec)
 	if err != nil {
 		return err
 	}
+	t.stored = true
 	e.mark(stored)
 	l.latest = max(l.latest, e.ts)
 	return nil
-}
-
-// count gives the number of items and the bytes that they take in the store.
-func (l *partitionLoader) count() (items int, bytes int64) {
-	for _, t := range l.tables {
-		items += t.count()
-		for i := range t.roster.berths.n {
-			if h, _ := t.roster.at(i); h != 0 {
-				e := t.slab.at(h)
-				bytes += commandSize(e.keyLen(), int(e.recSize))
-			}
-		}
-	}
-	return items, bytes
 }
 
 // container gives the container of a number; if it is not known yet, one without a name that
@@ -321,7 +314,7 @@ func (l *loader) finish() {
 		held := !c.empty()
 		c.letGo()
 		if held {
-			cat.dropped = append(cat.dropped, number)
+			cat.dropped = append(cat.dropped, dropped{number, true})
 		}
 		if _, journaled := cat.dirty[number]; held || journaled {
 			cat.dirty[number] = nil
@@ -332,6 +325,7 @@ func (l *loader) finish() {
 	}
 	l.ks.epoch = l.epoch + 1
 	for _, p := range l.ks.partitions {
+		p.store.live.Store(p.live)
 		p.begin(l.ks.epoch)
 	}
 }

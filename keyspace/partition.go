@@ -18,6 +18,7 @@ type partition struct {
 
 	mu          sync.Mutex
 	version     uint64   // of the last write; see nextVersion
+	live        int64    // bytes that its items would take in a store of nothing else, an estimate
 	dirty       []*table // those with items that the store has to learn
 	deleted     []string // keys of items that the store has and must not have; those of dropped containers among them
 	lastWrite   Ticket   // covers all that was written
@@ -64,19 +65,25 @@ func (p *partition) forget(t *table, e *entry) {
 	t.slab.release(e.next)
 }
 
-// capture takes over what the store has to learn, as operations to be arranged.
-func (p *partition) capture() []op {
+// capture takes over what the store has to learn, as operations to be applied in order: deletes come
+// first, for what is in a table now is newer than what was removed from it. live is p.live.
+func (p *partition) capture() (ops []op, live int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	n := len(p.deleted)
 	for _, t := range p.dirty {
 		n += len(t.dirty)
 	}
-	ops := make([]op, 0, n)
+	ops = make([]op, 0, n)
 	for _, key := range p.deleted {
-		ops = append(ops, op{key: key, del: true, known: true})
+		ops = append(ops, op{key: key, del: true})
 	}
 	for _, t := range p.dirty {
+		if t.gone {
+			t.dirty, t.listed = nil, false
+			continue
+		}
+		t.stored = true
 		for _, h := range t.dirty {
 			// The entry may be another than the one that was put on the list, or nobody's: its own mark
 			// counts. If it is on the list twice, it has lost the mark by the second time.
@@ -84,12 +91,12 @@ func (p *partition) capture() []op {
 			if e == nil || !e.has(dirty) {
 				continue
 			}
-			ops = append(ops, op{key: e.key(), rec: e.rec(), known: e.has(stored)})
 			e.unmark(dirty)
 			e.mark(stored)
+			ops = append(ops, op{key: e.key(), rec: e.rec()})
 		}
 		t.dirty, t.listed = nil, false
 	}
 	p.dirty, p.deleted = nil, nil
-	return ops
+	return ops, p.live
 }

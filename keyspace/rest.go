@@ -1,12 +1,6 @@
 package keyspace
 
-import (
-	"sync"
-	"sync/atomic"
-	"time"
-
-	"github.com/tidwall/buntdb"
-)
+import "time"
 
 // A compaction has time, requests have not. At full speed it keeps a processor busy for some ms on end,
 // as long as schedulers let it; where there are two, with a load on them, requests wait for it. So it
@@ -15,11 +9,14 @@ import (
 // It does not rest when the server stops, nor while there is more waste than there should be, nor once the
 // journal has grown to twice the size at which a checkpoint is due, for which it is in the way.
 
-// compactionPace is how many bytes a second a compaction writes at most, its rests counted.
-const compactionPace = 64 << 20
+const (
+	compactionPace = 64 << 20  // bytes a second that a compaction writes at most, its rests counted
+	stretchBytes   = 128 << 10 // are written, or read a few times over, between two rests
+	readShare      = 4         // as many times as much is read in a stretch as written: it is less work
+)
 
-// rests is called when so many bytes have been written or, since that is less work, eight times as many
-// been read, and returns after a rest, false if there is to be no other; nil: there is none at all.
+// rests is called when so many bytes have been written, and returns after a rest, false if there is to be
+// no other; nil: there is none at all.
 type rests func(bytes int64) (again bool)
 
 // atPace gives the rests for so many bytes a second, until hurry is closed.
@@ -48,32 +45,22 @@ func (ks *Keyspace) compactionRests(when Compaction) rests {
 	}
 }
 
-// buntdb's Shrink writes so many items at a time, but not more than so many bytes.
-const (
-	shrinkPiece      = 1000
-	shrinkPieceBytes = 64 << 20
-)
-
-// slowly calls f, which has buntdb shrink the file, and makes it rest. Shrink itself does not, but for
-// each piece it takes the lock, and finds it taken for a while. Nobody else wants it: one goroutine at a
-// time uses a store. size is that of the items together, in bytes.
-func (d *dbFile) slowly(rest rests, size int64, f func() error) error {
-	if rest == nil {
-		return f()
-	}
-	var over atomic.Bool
-	var pacer sync.WaitGroup
-	pacer.Go(func() {
-		for again := true; again && !over.Load(); {
-			err := d.db.Update(func(tx *buntdb.Tx) error { // changes nothing
-				n, err := tx.Len()
-				again = err == nil && n > 0 && rest(min(size/int64(n)*shrinkPiece, size, shrinkPieceBytes))
-				return err
-			})
-			again = again && err == nil
-		}
-	})
-	defer pacer.Wait()
-	defer over.Store(true)
-	return f()
+// stretch is work with rests; the zero value has none.
+type stretch struct {
+	rest rests
+	done int64 // bytes written since the last rest
 }
+
+// wrote counts what has been written, and rests if it is time.
+func (s *stretch) wrote(bytes int64) {
+	if s.done += bytes; s.done < stretchBytes || s.rest == nil {
+		return
+	}
+	if !s.rest(s.done) {
+		s.rest = nil
+	}
+	s.done = 0
+}
+
+// read is wrote of what has been read.
+func (s *stretch) read(bytes int64) { s.wrote(bytes / readShare) }

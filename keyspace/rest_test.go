@@ -2,52 +2,47 @@ package keyspace
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 )
 
-// A compaction rests when it has written a piece of the file, and when it has read some of it.
+// A compaction rests when it has read some of the file, and when it has written some of the new one, until
+// there are to be no other rests.
 func TestCompactionRests(t *testing.T) {
-	const items = 30 * shrinkPiece
 	path := filepath.Join(t.TempDir(), "partition-000.db")
-	s := mustOpenStore(t, path)
+	s, live := wastefulStore(t, path, nil)
 	var ops []op
-	for i := range items {
-		ops = append(ops, set(fmt.Sprintf("1:%06d", i), "some text that is as good as any other"))
+	for i := range 100 {
+		o := set(fmt.Sprintf("2:%06d", i), strings.Repeat("x", 20_000))
+		ops, live[o.key] = append(ops, o), o.rec
 	}
-	if err := s.apply(ops); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.sync(); err != nil {
-		t.Fatal(err)
-	}
-	written := make(map[int64]bool) // sizes of the new file in a rest
-	read := 0
-	s.rest = func(bytes int64) bool {
-		switch fi, err := os.Stat(path + ".tmp"); {
-		case err == nil:
-			written[fi.Size()] = true
-			if piece := s.live.Load() / items * shrinkPiece; bytes != piece {
-				t.Errorf("a rest for %d bytes, not for %d", bytes, piece)
+	applied(t, s, ops...)
+	for _, most := range []int{1000, 3} {
+		var reading, writing int64 // bytes
+		n := 0
+		err := s.compact(func(bytes int64) bool {
+			if _, err := os.Stat(path + ".tmp"); err == nil {
+				writing += bytes
+			} else {
+				reading += bytes
 			}
-		case bytes == 1<<20/8:
-			read++
-		default:
-			time.Sleep(time.Millisecond) // Shrink has not begun
+			n++
+			return n < most
+		})
+		if err != nil {
+			t.Fatal(err)
 		}
-		return true
-	}
-	if err := s.compact(); err != nil {
-		t.Fatal(err)
-	}
-	if len(written) < 3 || read != int(s.live.Load()>>20) {
-		t.Errorf("it rested at %d sizes of the new file and %d times as it read it", len(written), read)
-	}
-	if len(contents(t, s)) != items {
-		t.Error("items are missing")
+		if size := s.size(); most == 3 && n != 3 || most > 3 && (reading < size/readShare*7/10 || writing < size*9/10) {
+			t.Errorf("it rested %d times, for %d bytes read and %d written of %d", n, reading, writing, size)
+		}
+		if !maps.Equal(contents(t, s), live) {
+			t.Error("what lives is not what is left")
+		}
 	}
 	if err := s.close(); err != nil {
 		t.Fatal(err)

@@ -62,7 +62,7 @@ func (tx *Tx) revert(u undo) {
 		t.discharge(e)
 		e.revert(&tx.was[u.was])
 		t.account(e, 1)
-		t.used.Add(t.memory - before)
+		t.p.used.Add(t.memory - before)
 		t.enlist(e, h)
 	}
 }
@@ -82,7 +82,7 @@ func (t *table) readmit(h handle, e *entry, seq uint64) {
 	t.index.insert(&t.slab, h, e)
 	e.place = t.roster.refill(h, seq, func(h handle, place uint32) { t.slab.at(h).place = place })
 	t.account(e, 1)
-	t.used.Add(e.memory())
+	t.p.used.Add(e.memory())
 	t.enlist(e, h)
 }
 
@@ -153,7 +153,7 @@ func (tx *Tx) noteContainer(c *Container) {
 // noteTable remembers that a table was made.
 func (tx *Tx) noteTable(t *table) {
 	tx.undos = append(tx.undos, undo{f: func() {
-		t.used.Add(-t.memory - tableOverhead)
+		t.part()
 		tx.ks.poolList.remove(t.pool)
 		t.pool.c.tables[t.pool.p.number] = nil
 	}})
@@ -165,7 +165,7 @@ func (tx *Tx) noteLetGo(c *Container) {
 	tx.undos = append(tx.undos, undo{f: func() {
 		for i, t := range tables {
 			if t != nil {
-				t.used.Add(t.memory + tableOverhead)
+				t.join()
 				tx.ks.poolList.add(t.pool)
 				c.tables[i] = t
 			}

@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 
 	"github.com/rs/zerolog"
@@ -208,6 +209,18 @@ func (c *commandReader) record(cmd command) error {
 		return c.badRecord()
 	}
 	return nil
+}
+
+// recordInto appends a value that is a record to dst, and checks its checksum.
+func (c *commandReader) recordInto(dst []byte, cmd command) ([]byte, error) {
+	if cmd.value > c.size-c.off {
+		return dst, c.record(cmd) // which finds out in constant memory
+	}
+	dst = slices.Grow(dst, int(cmd.value))
+	if err := c.value(cmd, func(b []byte) { dst = append(dst, b...) }); err != nil {
+		return dst, err
+	}
+	return dst, c.sound(cmd.key, dst)
 }
 
 // expect reads what must stand here.

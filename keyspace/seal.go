@@ -74,11 +74,26 @@ func readSeal(rec string) (s seal, ok bool) {
 	return seal{mark, int64(from), int64(at), crc}, ok1 && ok2 && ok3 && ok4
 }
 
-// scanStore checks a store's file from its first byte to its last, in constant memory, and gives
-// the last seal and its end: what follows was never confirmed. Damage is a *DamageError.
-func scanStore(f io.ReaderAt, name string, size int64) (last seal, end int64, err error) {
+// storeVisitor is told what is in a store's file, seals apart. Keys and records are valid during the call.
+type storeVisitor interface {
+	// set visits a command that sets an item, and where it lies in the file. The record's checksum is right.
+	set(key, rec []byte, at span) error
+	// del visits a command that deletes an item.
+	del(key []byte) error
+	// sealed says that all commands so far are confirmed.
+	sealed() error
+}
+
+// span is a range of a file.
+type span struct{ from, to int64 } // to excluded
+
+// scanStore checks a store's file from its first byte to its last and gives the last seal and its end:
+// what follows was never confirmed. Damage is a *DamageError. It takes constant memory without a visitor,
+// and the size of the largest value with one.
+func scanStore(f io.ReaderAt, name string, size int64, v storeVisitor) (last seal, end int64, err error) {
 	c := newCommandReader(f, 0, size)
 	rec := make([]byte, 0, sealRecordSize)
+	var large []byte
 	for {
 		crc := c.crc
 		var cmd command
@@ -92,7 +107,9 @@ func scanStore(f io.ReaderAt, name string, size int64) (last seal, end int64, er
 		}
 		// A delete of the seal precedes a compaction that did not come to its end; what follows goes on.
 		if quick {
-			err = c.sound(key, value)
+			if err = c.sound(key, value); err == nil && v != nil {
+				err = v.set(key, value, span{c.from, c.off})
+			}
 		} else if err == nil && string(cmd.key) == sealKey && !cmd.del {
 			rec = rec[:0]
 			if err = c.sealValue(cmd, &rec); err == nil {
@@ -104,9 +121,18 @@ func scanStore(f io.ReaderAt, name string, size int64) (last seal, end int64, er
 					return last, 0, &DamageError{name, end, c.off, "the checksum of this range does not match"}
 				}
 				last, end, c.crc = s, c.off, 0
+				if v != nil {
+					err = v.sealed()
+				}
 			}
-		} else if err == nil && !cmd.del {
+		} else if err == nil && !cmd.del && v == nil {
 			err = c.record(cmd)
+		} else if err == nil && !cmd.del {
+			if large, err = c.recordInto(large[:0], cmd); err == nil {
+				err = v.set(cmd.key, large, span{c.from, c.off})
+			}
+		} else if err == nil && v != nil && string(cmd.key) != sealKey {
+			err = v.del(cmd.key)
 		}
 		if err != nil {
 			if err := judgeStore(f, name, last.mark, end, size, err); err != nil {
@@ -154,20 +180,16 @@ func judgeStore(f io.ReaderAt, name string, mark uint32, end, size int64, err er
 	return b.verdict(f, name, size, later)
 }
 
-// sumRange gives the CRC-32C of a range of a file, with rests, if any.
-func sumRange(f io.ReaderAt, from, to int64, rest rests) (crc uint32, err error) {
-	const stretch = 1 << 20 // bytes
+// sumRange gives the CRC-32C of a range of a file.
+func sumRange(f io.ReaderAt, from, to int64) (crc uint32, err error) {
 	buf := make([]byte, readSize)
-	for since := int64(0); from < to; {
+	for from < to {
 		n, err := f.ReadAt(buf[:min(int64(len(buf)), to-from)], from)
 		if n == 0 {
 			return 0, err
 		}
 		crc = crc32.Update(crc, castagnoli, buf[:n])
 		from += int64(n)
-		if since += int64(n); since >= stretch && rest != nil {
-			_, since = rest(since/8), 0
-		}
 	}
 	return crc, nil
 }

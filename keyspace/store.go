@@ -5,65 +5,85 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 	"sync/atomic"
 
 	"github.com/rs/zerolog"
-	"github.com/tidwall/buntdb"
 )
 
 // store is one buntdb file: a partition's items or the catalogue. What is applied counts once sync
 // has returned nil; at the next start all that came after the last such sync is cut off, so it must
-// still be in the journal. One goroutine at a time may use a store, but for size.
+// still be in the journal. One goroutine at a time may use a store, but for size and live.
+//
+// A store is read when it is opened, and when it is compacted; nothing of it stays in memory.
 type store struct {
-	file   *dbFile      // buntdb has not read it before attach
+	file   *dbFile
 	sealed int64        // bytes; end of the last seal
 	mark   uint32       // in all seals of the file
 	synced bool         // all of the file is on disk
 	bytes  atomic.Int64 // size of the file
-	live   atomic.Int64 // bytes of it that the present items take, seals apart
-	broken error        // after an fsync that failed: what is on disk is not known any more
-	rest   rests        // of a compaction under way
-
-	// Between read and attach: how many items the file holds, and what is to be told of them, a few at a
-	// time, when buntdb has read them.
-	items int
-	share func(items []op)
+	live   atomic.Int64 // bytes that the present items would take in a file of nothing else; see folding
+	broken error        // what is on disk is not known any more, after an fsync that failed, say
 }
 
 // op is one change of a store.
 type op struct {
 	key, rec string
 	del      bool
-	known    bool // the store has an item of this key
 }
 
 // A transaction holds a store's lock and its memory: both are bounded.
 const (
-	maxTxOps   = 224 // what the maps of a transaction hold before they grow to twice the size
+	maxTxOps   = 256
 	maxTxBytes = 1 << 20
 )
 
-// openStore opens a store, or makes it if there is no file; see checkStore.
+// openStore opens a store, or makes it if there is no file. It reads all of the file: an end that
+// was never confirmed is cut off and kept aside under a name with the time now (ms); anything else
+// that is not as it was written is a *DamageError.
 func openStore(path string, log zerolog.Logger, now int64) (*store, error) {
 	return openStoreWith(path, log, now, nil)
 }
 
 func openStoreWith(path string, log zerolog.Logger, now int64, faults *faults) (*store, error) {
-	s, err := checkStore(path, log, now, faults)
-	if err != nil {
-		return nil, err
-	}
-	if err := s.attach(); err != nil {
-		return nil, errors.Join(err, s.file.close())
-	}
-	return s, nil
+	return openStoreVisited(path, log, now, faults, nil)
 }
 
-// checkStore opens a store that buntdb reads later, or makes it if there is no file. It reads all of the
-// file: an end that was never confirmed is cut off and kept aside under a name with the time now (ms);
-// anything else that is not as it was written is a *DamageError.
-func checkStore(path string, log zerolog.Logger, now int64, faults *faults) (_ *store, err error) {
+// loadStore opens a store and visits its operations in order, all that are confirmed.
+func loadStore(path string, log zerolog.Logger, now int64, visit func(op) error) (*store, error) {
+	return openStoreVisited(path, log, now, nil, &confirmed{visit: visit})
+}
+
+// confirmed visits operations once they are known to be confirmed. What they set may be kept: a key and its
+// record are one allocation.
+type confirmed struct {
+	visit   func(op) error
+	waiting []op
+}
+
+func (v *confirmed) set(key, rec []byte, _ span) error {
+	text := make([]byte, 0, len(key)+len(rec))
+	text = append(append(text, key...), rec...)
+	v.waiting = append(v.waiting, op{key: view(text[:len(key)]), rec: view(text[len(key):])})
+	return nil
+}
+
+func (v *confirmed) del(key []byte) error {
+	v.waiting = append(v.waiting, op{key: string(key), del: true})
+	return nil
+}
+
+func (v *confirmed) sealed() error {
+	for _, o := range v.waiting {
+		if err := v.visit(o); err != nil {
+			return err
+		}
+	}
+	clear(v.waiting)
+	v.waiting = v.waiting[:0]
+	return nil
+}
+
+func openStoreVisited(path string, log zerolog.Logger, now int64, faults *faults, v storeVisitor) (_ *store, err error) {
 	if err := undoCompaction(path, log); err != nil {
 		return nil, err
 	}
@@ -85,7 +105,7 @@ func checkStore(path string, log zerolog.Logger, now int64, faults *faults) (_ *
 	if err != nil {
 		return nil, err
 	}
-	last, sealed, err := scanStore(f, path, fi.Size())
+	last, sealed, err := scanStore(f, path, fi.Size(), v)
 	if err != nil {
 		return nil, err
 	}
@@ -94,7 +114,11 @@ func checkStore(path string, log zerolog.Logger, now int64, faults *faults) (_ *
 			return nil, err
 		}
 	}
-	s := &store{file: &dbFile{path: path, f: f, faults: faults}, sealed: sealed, mark: last.mark}
+	file, err := openDB(f, sealed, faults)
+	if err != nil {
+		return nil, err
+	}
+	s := &store{file: file, sealed: sealed, mark: last.mark}
 	s.bytes.Store(sealed)
 	return s, nil
 }
@@ -103,9 +127,9 @@ func checkStore(path string, log zerolog.Logger, now int64, faults *faults) (_ *
 // all it held is told from a new one.
 func createStore(path string) error { return writeFile(path, firstSeal().bytes()) }
 
-// undoCompaction clears up after a compaction that a crash has interrupted. Before buntdb rewrites
-// a file it gets a second name, .prev, which goes when the new file is safely on disk and sealed:
-// while there is a .prev, it is the one that counts.
+// undoCompaction clears up after a compaction that a crash has interrupted. Earlier versions replaced a
+// file before the new one was safely on disk; the old one had a second name meanwhile, .prev: if there is
+// one, it is the one that counts.
 func undoCompaction(path string, log zerolog.Logger) error {
 	if err := os.Remove(path + ".tmp"); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
@@ -124,36 +148,6 @@ func undoCompaction(path string, log zerolog.Logger) error {
 		return errors.Join(err, fsyncDir(filepath.Dir(path)))
 	}
 	return errors.Join(os.Rename(prev, path), fsyncDir(filepath.Dir(path)))
-}
-
-// load visits all items in ascending order of their keys. The strings are shared with buntdb.
-//
-// It is one long View. That is harmless only because the store has just been opened and nobody else
-// uses it: buntdb's background goroutine waits meanwhile, and nothing waits behind it.
-func (s *store) load(visit func(key, rec string) error) error {
-	if err := s.attach(); err != nil {
-		return err
-	}
-	var failed error
-	var some []string // every so many keys
-	live, items := int64(0), 0
-	err := s.file.db.View(func(tx *buntdb.Tx) error {
-		return tx.AscendKeys("*", func(key, rec string) bool {
-			if key != sealKey {
-				live += commandSize(len(key), len(rec))
-				if items++; items%loosenEvery == 0 {
-					some = append(some, key)
-				}
-				failed = visit(key, rec)
-			}
-			return failed == nil
-		})
-	})
-	s.live.Store(live)
-	if err := errors.Join(failed, err); err != nil {
-		return err
-	}
-	return s.loosen(some)
 }
 
 // apply makes changes in order, in transactions of bounded size; after an error some may be made
@@ -180,78 +174,55 @@ func (s *store) transact(ops []op) error {
 	if s.broken != nil {
 		return s.broken
 	}
-	if err := s.attach(); err != nil {
-		return err
-	}
 	s.synced = false
-	live := s.live.Load()
-	err := s.file.update(func(tx *buntdb.Tx) error {
-		for _, o := range ops {
-			gain, err := apply(tx, o)
-			if err != nil {
-				return err
-			}
-			if o.key != sealKey {
-				live += gain
-			}
+	if err := s.file.append(ops); err != nil {
+		err = fmt.Errorf("writing a store: %w", err)
+		if errors.Is(err, errTorn) {
+			s.broken = err
 		}
-		return nil
-	})
-	if err != nil {
-		return fmt.Errorf("writing a store: %w", err)
-	}
-	size, err := s.file.size()
-	if err != nil {
 		return err
 	}
-	s.bytes.Store(size)
-	s.live.Store(live)
+	s.bytes.Store(s.file.end)
 	return nil
 }
 
-// apply makes one change and tells by how many bytes it has made what lives larger.
-func apply(tx *buntdb.Tx, o op) (gain int64, err error) {
-	var old string
-	had := false
-	if o.del {
-		old, err = tx.Delete(o.key)
-		if err == buntdb.ErrNotFound {
-			return 0, nil
-		}
-		had = true
-	} else {
-		old, had, err = tx.Set(o.key, o.rec, nil)
-		gain = commandSize(len(o.key), len(o.rec))
-	}
-	if had {
-		gain -= commandSize(len(o.key), len(old))
-	}
-	return gain, err
-}
-
-// deletePrefix deletes all items whose keys begin with a prefix, in small transactions.
-func (s *store) deletePrefix(prefix string) error {
-	if err := s.attach(); err != nil {
+// deleteContainers deletes all items of the containers with these numbers. It reads all of the file.
+func (s *store) deleteContainers(numbers map[uint32]bool) error {
+	there := keysOf{numbers: numbers, keys: make(map[string]bool)}
+	if err := s.scan(&there); err != nil {
 		return err
 	}
-	for {
-		var ops []op
-		err := s.file.db.View(func(tx *buntdb.Tx) error {
-			return tx.AscendGreaterOrEqual("", prefix, func(key, _ string) bool {
-				if !strings.HasPrefix(key, prefix) || len(ops) == maxTxOps {
-					return false
-				}
-				ops = append(ops, op{key: key, del: true})
-				return true
-			})
-		})
-		if err != nil || len(ops) == 0 {
-			return err
-		}
-		if err := s.apply(ops); err != nil {
-			return err
-		}
+	ops := make([]op, 0, len(there.keys))
+	for key := range there.keys {
+		ops = append(ops, op{key: key, del: true})
 	}
+	return s.apply(ops)
+}
+
+// keysOf finds out the keys of all items of some containers.
+type keysOf struct {
+	numbers map[uint32]bool
+	keys    map[string]bool
+}
+
+func (k *keysOf) set(key, _ []byte, _ span) error {
+	if number, _, err := splitKey(view(key)); err == nil && k.numbers[number] {
+		k.keys[string(key)] = true
+	}
+	return nil
+}
+
+func (k *keysOf) del(key []byte) error {
+	delete(k.keys, string(key))
+	return nil
+}
+
+func (k *keysOf) sealed() error { return nil }
+
+// scan reads all that has been written to the file.
+func (s *store) scan(v storeVisitor) error {
+	_, _, err := scanStore(s.file.f, s.path(), s.bytes.Load(), v)
+	return err
 }
 
 // sync forces all that has been applied to disk and confirms it with a seal. The seal is written
@@ -291,7 +262,7 @@ func (s *store) fsync() error {
 // seal appends a seal over all that came after the last one.
 func (s *store) seal() error {
 	at := s.bytes.Load()
-	crc, err := sumRange(s.file.f, s.sealed, at, s.rest)
+	crc, err := sumRange(s.file.f, s.sealed, at)
 	if err != nil {
 		return fmt.Errorf("reading a store: %w", err)
 	}

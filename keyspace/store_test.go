@@ -11,8 +11,6 @@ import (
 	"runtime"
 	"strings"
 	"testing"
-
-	"github.com/tidwall/buntdb"
 )
 
 // set makes the change that stores a plain item.
@@ -135,15 +133,6 @@ func TestStoreThatHasLearntNothingIsNotForcedToDisk(t *testing.T) {
 	}
 }
 
-func TestBuntdbNeitherSyncsNorShrinksByItself(t *testing.T) {
-	s := mustOpenStore(t, filepath.Join(t.TempDir(), "a.db"))
-	defer s.close()
-	var config buntdb.Config
-	if err := s.file.db.ReadConfig(&config); err != nil || config.SyncPolicy != buntdb.Never || !config.AutoShrinkDisabled {
-		t.Errorf("%+v, %v", config, err)
-	}
-}
-
 func TestStoreAppliesInSmallTransactions(t *testing.T) {
 	disk := newBrokenDisk()
 	s, err := openStoreWith(filepath.Join(t.TempDir(), "a.db"), quiet, epoch, &disk.faults)
@@ -163,13 +152,31 @@ func TestStoreAppliesInSmallTransactions(t *testing.T) {
 	if err := s.apply([]op{large, large, set("1:small", "x")}); err != nil || disk.writes.Load() != 3 {
 		t.Errorf("two large items and a small one took %d transactions (%v)", disk.writes.Load(), err)
 	}
+	applied(t, s, set("2:large", "not deleted"), set("11:small", "nor this"), del("1:large"))
 	disk.writes.Store(0)
-	if err := s.deletePrefix("1:0"); err != nil || disk.writes.Load() != 4 {
+	if err := s.deleteContainers(map[uint32]bool{1: true, 3: true}); err != nil || disk.writes.Load() != 4 {
 		t.Errorf("deleting %d items took %d transactions (%v)", len(ops), disk.writes.Load(), err)
 	}
-	got, err := bodies(s)
-	if err != nil || len(got) != 2 {
-		t.Errorf("%d items are left, %v", len(got), err)
+	checkBodies(t, s, map[string]string{"2:large": "not deleted", "11:small": "nor this"})
+}
+
+// What a store holds is in memory once, in the tables: not in the store as well.
+func TestStoreTakesNoMemory(t *testing.T) {
+	s := mustOpenStore(t, filepath.Join(t.TempDir(), "a.db"))
+	defer s.close()
+	const items, size = 5000, 2000
+	before := liveHeap()
+	for n := range items {
+		applied(t, s, set(fmt.Sprint("1:", n), strings.Repeat("x", size)))
+	}
+	if held := liveHeap() - before; held > items*size/20 {
+		t.Errorf("%d bytes are held for %d items of %d", held, items, size)
+	}
+	if err := s.compact(nil); err != nil {
+		t.Fatal(err)
+	}
+	if held := liveHeap() - before; held > items*size/20 {
+		t.Errorf("after a compaction %d bytes are held", held)
 	}
 }
 
@@ -234,7 +241,7 @@ func TestEveryFlippedBitOfAStoreIsDetectedOrHarmless(t *testing.T) {
 	content := string(read(t, path))
 	found, harmless := 0, 0
 	eachFlip(content, func(bad string, at int) {
-		_, to, err := scanStore(strings.NewReader(bad), path, int64(len(bad)))
+		_, to, err := scanStore(strings.NewReader(bad), path, int64(len(bad)), nil)
 		var damage *DamageError
 		switch {
 		case errors.As(err, &damage):
@@ -397,7 +404,7 @@ func TestScanNeedsConstantMemory(t *testing.T) {
 	defer f.Close()
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	if _, _, err := scanStore(f, path, s.size()); err != nil {
+	if _, _, err := scanStore(f, path, s.size(), nil); err != nil {
 		t.Fatal(err)
 	}
 	runtime.ReadMemStats(&after)
@@ -449,37 +456,18 @@ func TestStoreNeverTrustsADiskThatFailedToSync(t *testing.T) {
 	checkBodies(t, s, map[string]string{"1:a": "confirmed"})
 }
 
-// A compaction of buntdb's puts another file under the name.
 func TestStoreNoticesThatItsFileWasReplaced(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a.db")
 	s := mustOpenStore(t, path)
 	applied(t, s, set("1:a", "1"))
-	if err := s.file.db.Shrink(); err != nil {
+	copied := path + ".copy"
+	if err := errors.Join(os.WriteFile(copied, read(t, path), 0o600), os.Rename(copied, path)); err != nil {
 		t.Fatal(err)
 	}
 	if err := errors.Join(s.apply([]op{set("1:a", "2")}), s.sync()); err == nil {
 		t.Error("an fsync of a file that is not there any more counts")
 	}
 	s.close()
-}
-
-func TestPanicInATransactionRollsItBack(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "a.db")
-	s := mustOpenStore(t, path)
-	applied(t, s, set("1:a", "1"))
-	err := s.file.update(func(tx *buntdb.Tx) error {
-		if _, _, err := tx.Set("1:b", "half done", nil); err != nil {
-			return err
-		}
-		panic("oops")
-	})
-	if err == nil || !strings.Contains(err.Error(), "oops") {
-		t.Errorf("the panic gives %v", err)
-	}
-	applied(t, s, set("1:c", "2"))
-	want := map[string]string{"1:a": "1", "1:c": "2"}
-	checkBodies(t, s, want)
-	checkReopened(t, s, want)
 }
 
 // A panic of buntdb's own leaves its lock held: whoever recovered from it would wait for ever.

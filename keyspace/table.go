@@ -2,14 +2,13 @@ package keyspace
 
 import (
 	"math"
-	"sync/atomic"
 	"unsafe"
 
 	"mayfly/expiry"
 )
 
 // entry is one item in memory. It is protected by its partition's lock; what key and rec point to
-// is immutable and shared with the store behind the partition.
+// is immutable: a checkpoint reads it without the lock.
 //
 // There are many: fields are as small as they can be, and what the record's text tells as fast is not
 // repeated here.
@@ -69,7 +68,8 @@ func (e *entry) item() Item {
 //     of their own, those that die soon before those that die late: the purge and exact counts look at
 //     hardly any others than the dead. Items that never die are in neither.
 type table struct {
-	pool    *pool  // what the purge knows it as
+	pool    *pool // what the purge knows it as
+	p       *partition
 	number  uint32 // of the container
 	prefix  int    // length of the container's part of a key
 	slab    slab
@@ -77,11 +77,12 @@ type table struct {
 	roster  roster
 	heirs   class
 	mortals class
-	turn    bool          // the purge begins with mortals next, not with heirs
-	bytes   int64         // of ids and bodies
-	memory  int64         // bytes that the items take, an estimate; also in used
-	used    *atomic.Int64 // the same of the whole partition
-	plain   int           // how many are plain keys
+	turn    bool  // the purge begins with mortals next, not with heirs
+	bytes   int64 // of ids and bodies
+	memory  int64 // bytes that the items take, an estimate; also in the partition's used
+	plain   int   // how many are plain keys
+	stored  bool  // the store may have items of it
+	gone    bool  // its container was dropped
 
 	// dirty has the entries that are marked dirty, in no order, and handles whose entries have
 	// been removed since: these may name others by now, marked or not. See partition.capture.
@@ -92,10 +93,27 @@ type table struct {
 func newTable(number uint32, p *partition) *table {
 	return &table{
 		number: number,
-		used:   &p.used,
+		p:      p,
 		prefix: len(appendKey(nil, number, "")),
 		roster: roster{next: 1},
 	}
+}
+
+// join counts the whole table to its partition's account.
+func (t *table) join() {
+	t.gone = false
+	t.charge(1)
+}
+
+// part takes the whole table from its partition's account, and out of what the store has to learn.
+func (t *table) part() {
+	t.gone = true
+	t.charge(-1)
+}
+
+func (t *table) charge(times int64) {
+	t.p.used.Add(times * (t.memory + tableOverhead))
+	t.p.live += times * (t.memory - int64(t.count())*notInStore)
 }
 
 // count is how many items there are.
@@ -108,8 +126,12 @@ func (t *table) size(e *entry) int64 {
 }
 
 // itemOverhead is what an item takes in memory besides its key and record: the entry, its places in
-// the index, the lists and the store's tree, and what allocation rounds up. BenchmarkMemory tells.
-const itemOverhead = 208
+// the index and the lists, and what allocation rounds up. BenchmarkMemory tells.
+const itemOverhead = 130
+
+// notInStore is what is not in a store of what an item takes in memory: the commands that set items have some
+// 36 bytes besides key and record.
+const notInStore = itemOverhead - 36
 
 // memory is what an entry of a table takes in memory, in bytes.
 func (e *entry) memory() int64 { return int64(e.keyLen()) + int64(e.recSize) + itemOverhead }
@@ -118,6 +140,7 @@ func (e *entry) memory() int64 { return int64(e.keyLen()) + int64(e.recSize) + i
 func (t *table) account(e *entry, times int) {
 	t.bytes += int64(times) * t.size(e)
 	t.memory += int64(times) * e.memory()
+	t.p.live += int64(times) * (e.memory() - notInStore)
 	if e.has(plain) {
 		t.plain += times
 	}
@@ -148,7 +171,7 @@ func (t *table) insert(key, rec string, it Item) *entry {
 	t.index.insert(&t.slab, h, e)
 	e.place = t.roster.push(h)
 	t.account(e, 1)
-	t.used.Add(e.memory())
+	t.p.used.Add(e.memory())
 	t.enlist(e, h)
 	return e
 }
@@ -170,7 +193,7 @@ func (t *table) replace(e *entry, key, rec string, it Item) {
 		}
 	}
 	t.account(e, 1)
-	t.used.Add(t.memory - before)
+	t.p.used.Add(t.memory - before)
 }
 
 // handle gives the handle of an entry of the table.
@@ -199,7 +222,7 @@ func (t *table) remove(e *entry) {
 	t.index.remove(&t.slab, h, e)
 	t.roster.leave(e.place)
 	t.account(e, -1)
-	t.used.Add(-e.memory())
+	t.p.used.Add(-e.memory())
 	t.discharge(e)
 	e.unmark(present)
 	e.next = h // for forget: it is in no chain any more

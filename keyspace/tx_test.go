@@ -79,6 +79,42 @@ func TestDefaultGovernsAtOnceAndDeadStaysDead(t *testing.T) {
 	}
 }
 
+// What is dropped leaves the stores at the next checkpoint, whether it was there, or only on its way.
+func TestDropLeavesTheStores(t *testing.T) {
+	o := open(t, func(opt *Options) { opt.Partitions = 2 })
+	fill := func(name string) {
+		o.policy(name, expiry.Forever)
+		for n := range 20 {
+			o.put(name, fmt.Sprint(n), "{}", expiry.Inherit)
+		}
+	}
+	drop := func(name string, stored bool) {
+		t.Helper()
+		var tx Tx
+		o.BeginAll(&tx)
+		tx.Drop(tx.Container(name))
+		if last := o.catalogue.dropped[len(o.catalogue.dropped)-1]; last.stored != stored {
+			t.Errorf("of %s the stores have something: %v", name, last.stored)
+		}
+		tx.Close()
+	}
+	fill("old")
+	if err := o.checkpoint(); err != nil {
+		t.Fatal(err)
+	}
+	fill("young")
+	drop("old", true)
+	drop("young", false)
+	if err := o.checkpoint(); err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range o.partitions {
+		if got, err := bodies(p.store); err != nil || len(got) > 0 {
+			t.Errorf("partition %d holds %v, %v", p.number, got, err)
+		}
+	}
+}
+
 func TestDropAndFlush(t *testing.T) {
 	o := open(t)
 	o.policy("c", 60)
