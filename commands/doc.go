@@ -39,7 +39,7 @@
 //
 // What they share: options.go (moments, and the options of Redis' commands), named_options.go (those
 // of our own), errors.go (the errors' words), number.go and glob.go (reading and matching exactly as
-// Redis does), json.go, walker.go, pointer.go and paths.go (the text of documents).
+// Redis does), json.go, validate.go, walker.go, pointer.go and paths.go (the text of documents).
 //
 // # Messages
 //
