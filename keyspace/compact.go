@@ -238,17 +238,17 @@ func (s *store) copyPresent(path string, rest rests) (f *os.File, last seal, err
 
 // present finds out which ranges of the file set items that are present, in ascending order. What lies side
 // by side is one range.
-func (s *store) present(work *stretch) (spans []span, err error) {
-	sets := lastSets{work: work, at: make(map[string]span)}
+func (s *store) present(work *stretch) (ranges []fileRange, err error) {
+	sets := lastSets{work: work, at: make(map[string]fileRange)}
 	if err := s.scan(&sets); err != nil {
 		return nil, err
 	}
 	for _, set := range sets.at {
-		spans = append(spans, set)
+		ranges = append(ranges, set)
 	}
-	slices.SortFunc(spans, func(a, b span) int { return cmp.Compare(a.from, b.from) })
-	joined := spans[:0]
-	for _, next := range spans {
+	slices.SortFunc(ranges, func(a, b fileRange) int { return cmp.Compare(a.from, b.from) })
+	joined := ranges[:0]
+	for _, next := range ranges {
 		if n := len(joined); n > 0 && joined[n-1].to == next.from {
 			joined[n-1].to = next.to
 		} else {
@@ -261,10 +261,10 @@ func (s *store) present(work *stretch) (spans []span, err error) {
 // lastSets finds out where the present items are set, by their keys.
 type lastSets struct {
 	work *stretch
-	at   map[string]span
+	at   map[string]fileRange
 }
 
-func (l *lastSets) set(key, _ []byte, at span) error {
+func (l *lastSets) set(key, _ []byte, at fileRange) error {
 	l.at[string(key)] = at
 	l.work.read(at.to - at.from)
 	return nil

@@ -77,15 +77,15 @@ func readSeal(rec string) (s seal, ok bool) {
 // storeVisitor is told what is in a store's file, seals apart. Keys and records are valid during the call.
 type storeVisitor interface {
 	// set visits a command that sets an item, and where it lies in the file. The record's checksum is right.
-	set(key, rec []byte, at span) error
+	set(key, rec []byte, at fileRange) error
 	// del visits a command that deletes an item.
 	del(key []byte) error
 	// sealed says that all commands so far are confirmed.
 	sealed() error
 }
 
-// span is a range of a file.
-type span struct{ from, to int64 } // to excluded
+// fileRange is a range of a file.
+type fileRange struct{ from, to int64 } // to excluded
 
 // scanStore checks a store's file from its first byte to its last and gives the last seal and its end:
 // what follows was never confirmed. Damage is a *DamageError. It takes constant memory without a visitor,
@@ -108,7 +108,7 @@ func scanStore(f io.ReaderAt, name string, size int64, v storeVisitor) (last sea
 		// A delete of the seal precedes a compaction that did not come to its end; what follows goes on.
 		if quick {
 			if err = c.sound(key, value); err == nil && v != nil {
-				err = v.set(key, value, span{c.from, c.off})
+				err = v.set(key, value, fileRange{c.from, c.off})
 			}
 		} else if err == nil && string(cmd.key) == sealKey && !cmd.del {
 			rec = rec[:0]
@@ -129,7 +129,7 @@ func scanStore(f io.ReaderAt, name string, size int64, v storeVisitor) (last sea
 			err = c.record(cmd)
 		} else if err == nil && !cmd.del {
 			if large, err = c.recordInto(large[:0], cmd); err == nil {
-				err = v.set(cmd.key, large, span{c.from, c.off})
+				err = v.set(cmd.key, large, fileRange{c.from, c.off})
 			}
 		} else if err == nil && v != nil && string(cmd.key) != sealKey {
 			err = v.del(cmd.key)

@@ -60,7 +60,7 @@ type confirmed struct {
 	waiting []op
 }
 
-func (v *confirmed) set(key, rec []byte, _ span) error {
+func (v *confirmed) set(key, rec []byte, _ fileRange) error {
 	text := make([]byte, 0, len(key)+len(rec))
 	text = append(append(text, key...), rec...)
 	v.waiting = append(v.waiting, op{key: view(text[:len(key)]), rec: view(text[len(key):])})
@@ -205,7 +205,7 @@ type keysOf struct {
 	keys    map[string]bool
 }
 
-func (k *keysOf) set(key, _ []byte, _ span) error {
+func (k *keysOf) set(key, _ []byte, _ fileRange) error {
 	if number, _, err := splitKey(view(key)); err == nil && k.numbers[number] {
 		k.keys[string(key)] = true
 	}
