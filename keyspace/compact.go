@@ -136,10 +136,11 @@ func (when Compaction) next(stores, some []*store, all bool) *store {
 	return nil
 }
 
-// exceeded tells whether there is more waste than compactions in turn let come up.
+// exceeded tells whether there is a quarter more waste than that at which compactions begin: they do not
+// keep up.
 func (when Compaction) exceeded(stores []*store) bool {
 	live, size := sizes(stores)
-	return when.Percentage > 0 && size >= when.MinSize && float64(size-live) > float64(live)*float64(when.Percentage)/100
+	return when.Percentage > 0 && size >= when.MinSize && float64(size-live) > float64(live)*float64(when.Percentage)/100/2*1.25
 }
 
 // waste is how many bytes of the file a compaction would win.

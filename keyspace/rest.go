@@ -6,7 +6,7 @@ import "time"
 // as long as schedulers let it; where there are two, with a load on them, requests wait for it. So it
 // works in short stretches and rests after each, several times as long.
 //
-// It does not rest when the server stops, nor while there is more waste than there should be, nor once the
+// It does not rest when the server stops, nor while compactions do not keep up with the waste, nor once the
 // journal has grown to twice the size at which a checkpoint is due, for which it is in the way.
 
 const (
