@@ -47,8 +47,12 @@ func newBrokenDisk() *brokenDisk {
 	return d
 }
 
+// muchText is more than go test logs.
+var muchText = strings.Repeat("x", 16<<20)
+
 // limitFileSize makes the system refuse to let any file grow beyond so many bytes, until the
-// function it returns is called: a full disk, partly written transactions included.
+// function it returns is called: a full disk, partly written transactions included. That goes for the log
+// that go test keeps of the files a test opens, too: a test has to write muchText first.
 func limitFileSize(t *testing.T, bytes int64) (lift func()) {
 	t.Helper()
 	var before syscall.Rlimit

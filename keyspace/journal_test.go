@@ -296,7 +296,7 @@ func TestAllWhoWaitLearnThatWritingFails(t *testing.T) {
 func TestWritingResumesByItself(t *testing.T) {
 	dir := t.TempDir()
 	j := mustOpenJournal(t, dir, 1, 1, EverySec, nil)
-	j.put(t, "1:a", "1")
+	j.put(t, "1:a", muchText)
 	lift := limitFileSize(t, j.size()+100) // so that a part of the next commit is written
 	ticket := j.append(appendSet(nil, "1:b", strings.Repeat("x", 1000)))
 	if err := j.wait(ticket); err == nil {
@@ -312,7 +312,7 @@ func TestWritingResumesByItself(t *testing.T) {
 	if err := j.close(); err != nil {
 		t.Fatal(err)
 	}
-	checkReplayed(t, dir, "1:a=1", "1:b="+strings.Repeat("x", 1000))
+	checkReplayed(t, dir, "1:a="+muchText, "1:b="+strings.Repeat("x", 1000))
 }
 
 func TestFailedFsyncIsFinal(t *testing.T) {

@@ -416,7 +416,7 @@ func TestScanNeedsConstantMemory(t *testing.T) {
 func TestStoreResumesWhenAFullDiskHasRoomAgain(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a.db")
 	s := mustOpenStore(t, path)
-	applied(t, s, set("1:a", "before"))
+	applied(t, s, set("1:a", muchText))
 	size := s.size()
 	lift := limitFileSize(t, size+100)
 	ops := []op{set("1:b", strings.Repeat("x", 1000)), del("1:a")}
@@ -426,7 +426,7 @@ func TestStoreResumesWhenAFullDiskHasRoomAgain(t *testing.T) {
 	if fi, err := os.Stat(path); err != nil || fi.Size() != size {
 		t.Errorf("a partial write is left in the file: %d bytes, not %d (%v)", fi.Size(), size, err)
 	}
-	checkBodies(t, s, map[string]string{"1:a": "before"})
+	checkBodies(t, s, map[string]string{"1:a": muchText})
 	if err := s.sync(); err != nil {
 		t.Errorf("what was confirmed before: %v", err)
 	}
