@@ -95,9 +95,7 @@ func (j *journal) prepare() (_ *nextJournal, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if next.file, err = openDB(f, journalHeadSize, j.faults); err != nil {
-		return nil, errors.Join(err, f.Close())
-	}
+	next.file = openDB(f, journalHeadSize, j.faults)
 	return next, nil
 }
 

@@ -3,12 +3,14 @@ package keyspace
 import (
 	"errors"
 	"fmt"
+	"io"
 	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/rs/zerolog"
+	"github.com/tidwall/buntdb"
 )
 
 const (
@@ -65,6 +67,7 @@ func (b *batch) settle(err error) {
 type journal struct {
 	dir    string
 	log    zerolog.Logger
+	db     *buntdb.DB // whoever has the right to commit uses it
 	faults *faults
 	policy atomic.Int32 // Fsync
 
@@ -113,16 +116,19 @@ func openJournal(dir string, firstGeneration uint64, firstTicket Ticket, fsync F
 }
 
 func openJournalWith(dir string, firstGeneration uint64, firstTicket Ticket, fsync Fsync, log zerolog.Logger, faults *faults) (*journal, error) {
-	j := &journal{dir: dir, log: log, faults: faults, next: max(firstTicket, 1), stop: make(chan struct{})}
+	db, err := buntdb.Open(":memory:")
+	if err != nil {
+		return nil, err
+	}
+	j := &journal{dir: dir, log: log, db: db, faults: faults, next: max(firstTicket, 1), stop: make(chan struct{})}
 	j.policy.Store(int32(fsync))
 	j.done.Store(uint64(j.next - 1))
 	j.synced.Store(uint64(j.next - 1))
 	if err := j.newFile(firstGeneration); err != nil {
-		return nil, err
+		return nil, errors.Join(err, db.Close())
 	}
 	if err := j.countBytes(); err != nil {
-		j.file.close()
-		return nil, err
+		return nil, errors.Join(err, j.file.close(), db.Close())
 	}
 	j.background.Go(j.syncEachSecond)
 	return j, nil
@@ -318,7 +324,7 @@ func (j *journal) write(b *batch) error {
 	if err != nil {
 		return err
 	}
-	if err := j.file.append([]op{{key: key, rec: view(b.value)}}); err != nil {
+	if err := j.file.append(func(w io.Writer) error { return j.save(w, key, view(b.value)) }); err != nil {
 		err = fmt.Errorf("writing the journal: %w", err)
 		if errors.Is(err, errTorn) {
 			j.broken.Store(&err)
@@ -336,6 +342,30 @@ func (j *journal) write(b *batch) error {
 		return j.syncTo(b.ticket)
 	}
 	return nil
+}
+
+// save has buntdb write an item. It is the only one in a database in memory, of which nothing is ever
+// read: the value may change once it has been written.
+//
+// A panic of buntdb's may leave its lock held: nothing may recover from it, not even the handler that keeps
+// a faulty command from ending the server.
+func (j *journal) save(w io.Writer, key, value string) error {
+	defer func() {
+		if p := recover(); p != nil {
+			endProcess(p)
+		}
+	}()
+	err := j.db.Update(func(tx *buntdb.Tx) error {
+		if err := tx.DeleteAll(); err != nil {
+			return err
+		}
+		_, _, err := tx.Set(key, value, nil)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return j.db.Save(w)
 }
 
 // report notes whether writing works, and has it tried again if it does not.
@@ -471,5 +501,5 @@ func (j *journal) close() error {
 	j.mu.Lock()
 	j.closed = true
 	j.mu.Unlock()
-	return errors.Join(err, j.file.close())
+	return errors.Join(err, j.file.close(), j.db.Close())
 }

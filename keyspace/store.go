@@ -3,6 +3,7 @@ package keyspace
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"sync/atomic"
@@ -22,6 +23,7 @@ type store struct {
 	synced bool         // all of the file is on disk
 	bytes  atomic.Int64 // size of the file
 	live   atomic.Int64 // bytes that the present items would take in a file of nothing else; see folding
+	buf    []byte       // for the next transaction
 	broken error        // what is on disk is not known any more, after an fsync that failed, say
 }
 
@@ -114,11 +116,7 @@ func openStoreVisited(path string, log zerolog.Logger, now int64, faults *faults
 			return nil, err
 		}
 	}
-	file, err := openDB(f, sealed, faults)
-	if err != nil {
-		return nil, err
-	}
-	s := &store{file: file, sealed: sealed, mark: last.mark}
+	s := &store{file: openDB(f, sealed, faults), sealed: sealed, mark: last.mark}
 	s.bytes.Store(sealed)
 	return s, nil
 }
@@ -175,7 +173,15 @@ func (s *store) transact(ops []op) error {
 		return s.broken
 	}
 	s.synced = false
-	if err := s.file.append(ops); err != nil {
+	err := s.file.append(func(w io.Writer) error {
+		b := appendCommands(s.buf[:0], ops)
+		if s.buf = nil; cap(b) <= 2*maxTxBytes {
+			s.buf = b
+		}
+		_, err := w.Write(b)
+		return err
+	})
+	if err != nil {
 		err = fmt.Errorf("writing a store: %w", err)
 		if errors.Is(err, errTorn) {
 			s.broken = err

@@ -11,6 +11,8 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+
+	"github.com/tidwall/buntdb"
 )
 
 // set makes the change that stores a plain item.
@@ -158,6 +160,58 @@ func TestStoreAppliesInSmallTransactions(t *testing.T) {
 		t.Errorf("deleting %d items took %d transactions (%v)", len(ops), disk.writes.Load(), err)
 	}
 	checkBodies(t, s, map[string]string{"2:large": "not deleted", "11:small": "nor this"})
+}
+
+// buntdb finds in a store what is in it.
+func TestBuntdbReadsAStore(t *testing.T) {
+	path, _, want := smallStore(t)
+	s := mustOpenStore(t, path) // cuts off what is not confirmed
+	if err := s.close(); err != nil {
+		t.Fatal(err)
+	}
+	db, err := buntdb.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	got := make(map[string]string)
+	err = db.View(func(tx *buntdb.Tx) error {
+		return tx.Ascend("", func(key, rec string) bool {
+			if key != sealKey {
+				it, _, _ := decodeRecord(key, rec)
+				got[key] = it.Body
+			}
+			return true
+		})
+	})
+	if err != nil || !maps.Equal(got, want) {
+		t.Errorf("buntdb reads %q (%v), want %q", got, err, want)
+	}
+}
+
+// Commands are, byte for byte, what buntdb would write.
+func TestCommandsAreBuntdbs(t *testing.T) {
+	db, err := buntdb.Open(":memory:")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	ops := []op{set("1:", ""), set("1:a", "\r\n\x00"), set("1:b", strings.Repeat("x", 70_000))}
+	err = db.Update(func(tx *buntdb.Tx) error {
+		for _, o := range ops {
+			if _, _, err := tx.Set(o.key, o.rec, nil); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	var want bytes.Buffer
+	if err := errors.Join(err, db.Save(&want)); err != nil {
+		t.Fatal(err)
+	}
+	if got := appendCommands(nil, ops); !bytes.Equal(got, want.Bytes()) {
+		t.Errorf("%q\nis not what buntdb writes: %q", got, want.Bytes())
+	}
 }
 
 // What a store holds is in memory once, in the tables: not in the store as well.
