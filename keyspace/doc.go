@@ -8,8 +8,8 @@
 // items that can die, those that die soon before those that die late (class.go), from which the
 // purge draws its samples. Containers and what rules them are the catalogue (catalogue.go).
 //
-// A [Tx] (tx.go) is one command's view: it locks the partitions it needs in ascending order,
-// freezes the time, reads and writes, and lets go. Whether an item is dead is asked in one place,
+// A [Tx] (tx.go, items.go, listing.go) is one command's view: it locks the partitions it needs in
+// ascending order, freezes the time, reads and writes, and lets go. Whether an item is dead is asked in one place,
 // expiry.Policy.Dead; whoever meets a dead item removes it.
 //
 // # On disk
@@ -27,7 +27,7 @@
 // time does not run backwards, across a restart either, is the business of clock.go.
 //
 // FORMAT.md draws the files. What buntdb does not guard against is named where our guards
-// stand: scan.go, journal.go, store.go.
+// stand: commandreader.go, journal.go, dbfile.go.
 //
 // # From outside
 //
