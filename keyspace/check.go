@@ -39,14 +39,18 @@ func (ks *Keyspace) Check() error {
 		return fmt.Errorf("containers take %d bytes and have %d tables, %d and %d are known of", memory, tables, used, len(ks.poolList.list))
 	}
 	for i, p := range ks.partitions {
-		memory := int64(0)
+		memory, live := int64(0), int64(0)
 		for _, c := range ks.catalogue.byName {
 			if t := c.tables[i]; t != nil {
 				memory += t.memory + tableOverhead
+				live += t.live
 			}
 		}
 		if used := p.used.Load(); memory != used {
 			return fmt.Errorf("partition %d counts %d bytes of memory, its tables have %d", i, used, memory)
+		}
+		if live != p.live {
+			return fmt.Errorf("partition %d counts %d bytes in its store, its tables have %d", i, p.live, live)
 		}
 		for _, t := range p.dirty {
 			if !t.listed {
@@ -61,7 +65,7 @@ func (t *table) check(ks *Keyspace, p *partition, c *Container) error {
 	if t.number != c.number {
 		return fmt.Errorf("table has number %d, container %d", t.number, c.number)
 	}
-	living, plains, bytes, seq := 0, 0, int64(0), uint64(0)
+	living, plains, bytes, live, seq := 0, 0, int64(0), int64(0), uint64(0)
 	waiting := make(map[handle]bool) // to be stored
 	for _, h := range t.dirty {
 		waiting[h] = true
@@ -81,6 +85,7 @@ func (t *table) check(ks *Keyspace, p *partition, c *Container) error {
 		living++
 		e := t.slab.at(h)
 		bytes += t.size(e)
+		live += commandSize(len(e.key()), len(e.rec()))
 		if e.has(plain) {
 			plains++
 		}
@@ -126,6 +131,8 @@ func (t *table) check(ks *Keyspace, p *partition, c *Container) error {
 		return fmt.Errorf("%d plain keys, counted are %d", plains, t.plain)
 	case bytes != t.bytes:
 		return fmt.Errorf("items have %d bytes, counted are %d", bytes, t.bytes)
+	case live != t.live:
+		return fmt.Errorf("items take %d bytes in a store, counted are %d", live, t.live)
 	}
 	return nil
 }

@@ -1,7 +1,6 @@
 package keyspace
 
 import (
-	"errors"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -36,6 +35,23 @@ type folding struct {
 	catalogue []op
 	dropped   []dropped
 	below     uint64 // the journals that can go once all of that is in the stores
+
+	records map[string]int64 // what the commands that set them take in the catalogue's store, in bytes
+}
+
+// learn notes what the catalogue's store has learnt, and tells by how many bytes it has made what lives in it
+// larger.
+func (f *folding) learn(ops []op) (more int64) {
+	for _, o := range ops {
+		more -= f.records[o.key]
+		delete(f.records, o.key)
+		if !o.del {
+			size := commandSize(len(o.key), len(o.rec))
+			f.records[o.key] = size
+			more += size
+		}
+	}
+	return more
 }
 
 // runCheckpoints makes checkpoints when they are due, until the keyspace is closed.
@@ -231,7 +247,11 @@ func (ks *Keyspace) applyCaptured() error {
 	if err := ks.catStore.apply(f.catalogue); err != nil {
 		return err
 	}
-	errs := []error{ks.catStore.sync()}
+	if err := ks.catStore.sync(); err != nil {
+		return err
+	}
+	ks.catStore.live.Add(f.learn(f.catalogue))
+	f.catalogue = nil               // what is confirmed is not written again if what follows fails
 	stored := make(map[uint32]bool) // containers that are dropped and have items in the stores
 	for _, d := range f.dropped {
 		if d.stored {
@@ -247,7 +267,10 @@ func (ks *Keyspace) applyCaptured() error {
 				return err
 			}
 		}
-		errs = append(errs, p.store.sync())
+		if err := p.store.sync(); err != nil {
+			return err
+		}
+		f.captured[i] = nil
 	}
-	return errors.Join(errs...)
+	return nil
 }

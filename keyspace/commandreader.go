@@ -15,9 +15,8 @@ import (
 	"github.com/rs/zerolog"
 )
 
-// buntdb's files are read by us before buntdb sees them, or instead of it: it does not check its
-// files, and a single wrong digit in a length makes it drop data without a word, allocate what the
-// digit says, or never return. The reader here takes exactly what we write,
+// buntdb's files are read by us instead of it: it does not check its files, and a single wrong digit in
+// a length makes it drop data without a word, allocate what the digit says, or never return. The reader here takes exactly what we write,
 //
 //	*3\r\n$3\r\nset\r\n$<n>\r\n<key>\r\n$<n>\r\n<value>\r\n
 //	*2\r\n$3\r\ndel\r\n$<n>\r\n<key>\r\n
@@ -38,8 +37,16 @@ const (
 
 // commandSize is the size in bytes of a set command in a file.
 func commandSize(key, value int) int64 {
-	n := len(setHead) + len("$\r\n\r\n$\r\n\r\n") + key + value
-	return int64(n + len(strconv.Itoa(key)) + len(strconv.Itoa(value)))
+	return int64(len(setHead) + len("$\r\n\r\n$\r\n\r\n") + digits(key) + key + digits(value) + value)
+}
+
+// digits is how many digits a length has.
+func digits(length int) int {
+	n := 1
+	for ; length >= 10; length /= 10 {
+		n++
+	}
+	return n
 }
 
 // DamageError reports bytes of a file that are not what was written. Nothing is changed then.

@@ -83,7 +83,7 @@ func (ks *Keyspace) compactWasteful() {
 		}
 		before := s.size()
 		if err := ks.compactStore(s, ks.compactionRests(when)); err != nil {
-			ks.opt.Log.Error().Err(err).Str("file", s.path()).Msg("compaction failed; the file stays as it was")
+			ks.opt.Log.Error().Err(err).Str("file", s.path()).Msg("compaction failed")
 			errs = append(errs, err)
 			continue
 		}
@@ -98,7 +98,9 @@ func (ks *Keyspace) compactWasteful() {
 func (ks *Keyspace) compactStore(s *store, rest rests) error {
 	ks.fold.mu.Lock()
 	defer ks.fold.mu.Unlock()
-	return s.compact(rest)
+	err := s.compact(rest)
+	ks.noteBroken()
+	return err
 }
 
 // stores are those of all partitions and the catalogue's.

@@ -243,6 +243,132 @@ func TestCompactRefusesDamage(t *testing.T) {
 	}
 }
 
+// Nor one whose end is gone, or has become zeros: at a start that may be an end that was never confirmed.
+func TestCompactRefusesWhatHasLostItsEnd(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "partition-000.db")
+	s, _ := wastefulStore(t, path, nil)
+	content := read(t, path)
+	zeros := bytes.Clone(content)
+	clear(zeros[len(zeros)-4096:])
+	for name, spoilt := range map[string][]byte{"zeros": zeros, "cut": content[:len(content)-4000]} {
+		if err := os.WriteFile(path, spoilt, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		var damage *DamageError
+		if err := s.compact(nil); !errors.As(err, &damage) || damage.To != int64(len(content)) {
+			t.Errorf("%s: the compaction says %v", name, err)
+		}
+		if !bytes.Equal(read(t, path), spoilt) || s.broken != nil {
+			t.Errorf("%s: the compaction changes the file", name)
+		}
+	}
+	if err := os.WriteFile(path, content, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(s.compact(nil), s.close()); err != nil {
+		t.Error(err)
+	}
+}
+
+// What lives is known to the byte, whether a compaction has been or not.
+func TestWhatLivesIsCounted(t *testing.T) {
+	o := open(t, func(opt *Options) { opt.Partitions = 2 })
+	for i := range 200 {
+		o.put("0", fmt.Sprint(i), `{"x":"`+strings.Repeat("x", i*i)+`"}`, expiry.Inherit)
+	}
+	check := func() {
+		t.Helper()
+		if err := o.checkpoint(); err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range o.stores() {
+			counted := s.live.Load()
+			if err := o.compactStore(s, nil); err != nil {
+				t.Fatal(err)
+			}
+			if s.live.Load() != counted {
+				t.Errorf("%s: %d bytes live, counted are %d", s.path(), s.live.Load(), counted)
+			}
+		}
+	}
+	check()
+	for i := range 30 {
+		o.policy(fmt.Sprint("some-", i), 10)
+	}
+	check()
+	for i := range 30 {
+		o.policy(fmt.Sprint("some-", i), 100)
+		o.put(fmt.Sprint("some-", i), "a", "{}", expiry.Inherit)
+		o.put("0", fmt.Sprint(i), "{}", expiry.Inherit)
+		o.delete("0", fmt.Sprint(50+i))
+	}
+	check()
+	o.catalogueTx(func(tx *Tx) {
+		for i := range 30 {
+			tx.Drop(tx.Container(fmt.Sprint("some-", i)))
+		}
+		tx.Flush(tx.Container("1"))
+	})
+	check()
+	o.reopen()
+	check()
+}
+
+// A checkpoint that is repeated because the disk is full does not take more of it each time.
+func TestCheckpointsThatFailLeaveNothing(t *testing.T) {
+	o := open(t, func(opt *Options) { opt.Partitions = 4 })
+	o.catalogueTx(func(tx *Tx) { tx.CreateContainer("gone", expiry.Forever, expiry.Strict) })
+	for i := range 3000 {
+		o.put([]string{"0", "gone"}[i%2], fmt.Sprint(i), "{}", expiry.Inherit)
+	}
+	if err := o.checkpoint(); err != nil {
+		t.Fatal(err)
+	}
+	last := o.partitions[3].store
+	confirmed, written := last.size(), 0
+	o.fold.mu.Lock() // what is dropped wakes the checkpoints
+	last.file.faults = &faults{write: func() error {
+		if written++; written%2 == 1 {
+			return nil
+		}
+		return errors.New("no space left")
+	}}
+	o.fold.mu.Unlock()
+	for i := range 3000 {
+		o.put("0", fmt.Sprint(i), `{"n":1}`, expiry.Inherit)
+	}
+	o.catalogueTx(func(tx *Tx) { tx.Drop(tx.Container("gone")) })
+	attempt := func() (size int64) {
+		t.Helper()
+		o.fold.mu.Lock()
+		defer o.fold.mu.Unlock()
+		if o.checkpointLocked() == nil {
+			t.Fatal("the checkpoint worked")
+		}
+		if last.size() != confirmed {
+			t.Fatalf("%d bytes are left of what could not be written", last.size()-confirmed)
+		}
+		_, size = sizes(o.stores())
+		return size
+	}
+	first := attempt()
+	for range 3 {
+		if size := attempt(); size != first {
+			t.Errorf("another attempt takes %d bytes", size-first)
+		}
+	}
+	o.fold.mu.Lock()
+	last.file.faults = nil
+	o.fold.mu.Unlock()
+	if err := o.checkpoint(); err != nil {
+		t.Fatal(err)
+	}
+	o.reopen()
+	if n := o.count("0"); n != 3000 {
+		t.Errorf("%d items are left", n)
+	}
+}
+
 // When the old file may come back, a store must not go on: what it appended to the new one would be lost.
 func TestCompactThatFailsAtItsEnd(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "partition-000.db")
@@ -266,6 +392,33 @@ func TestCompactThatFailsAtItsEnd(t *testing.T) {
 	s.close()
 	if !maps.Equal(reopenedContents(t, path), live) {
 		t.Error("items are lost")
+	}
+}
+
+// Then writes are refused at once, not only after the next checkpoint.
+func TestCompactThatFailsAtItsEndRefusesWrites(t *testing.T) {
+	opt := Options{Dir: t.TempDir(), Clock: expiry.NewManualClock(epoch), NoPurge: true, Fsync: Always}
+	ks, err := Open(opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := ks.checkpoint(); err != nil {
+		t.Fatal(err)
+	}
+	real := forceToDisk
+	forceToDisk = func(f *os.File) error {
+		if fi, err := f.Stat(); err == nil && fi.IsDir() {
+			return errors.New("the disk says no")
+		}
+		return real(f)
+	}
+	err = ks.compactStore(ks.partitions[0].store, nil)
+	forceToDisk = real
+	if err == nil || ks.Writable() == nil {
+		t.Errorf("the compaction says %v, and writes are refused because of %v", err, ks.Writable())
+	}
+	if ks.Close() == nil {
+		t.Error("closing does not tell")
 	}
 }
 

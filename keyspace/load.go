@@ -90,14 +90,13 @@ func (l *loader) loadCatalogue() (err error) {
 	if err != nil {
 		return err
 	}
-	live := int64(0)
+	ks.fold.records = make(map[string]int64)
 	for key, rec := range present {
-		live += commandSize(len(key), len(rec))
+		ks.catStore.live.Add(ks.fold.learn([]op{{key: key, rec: rec}}))
 		if err := l.catalogueRecord(key, rec, false); err != nil {
 			return fmt.Errorf("%s: %w", path, err)
 		}
 	}
-	ks.catStore.live.Store(live)
 	return nil
 }
 

@@ -13,12 +13,12 @@ import (
 // Several are locked in ascending order of number.
 type partition struct {
 	number int
-	store  *store       // has its own locking; only the checkpoint and the start use it
+	store  *store       // only the start, checkpoints and compactions use it
 	used   atomic.Int64 // bytes of memory that its items take, an estimate
 
 	mu          sync.Mutex
 	version     uint64   // of the last write; see nextVersion
-	live        int64    // bytes that its items would take in a store of nothing else, an estimate
+	live        int64    // bytes that its items would take in a store of nothing else
 	dirty       []*table // those with items that the store has to learn
 	deleted     []string // keys of items that the store has and must not have; those of dropped containers among them
 	lastWrite   Ticket   // covers all that was written

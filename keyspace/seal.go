@@ -18,7 +18,7 @@ import (
 // seal was never confirmed, the journal still holds it, so it is cut whatever it is; but a seal
 // behind a broken place proves that the place was whole once: that is damage and is never cut.
 //
-// All seals lie under one key, so that only the last costs memory.
+// All seals lie under one key: to buntdb there is only the last.
 const (
 	sealKey       = "seal"
 	sealKind Kind = 's'

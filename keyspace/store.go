@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"sync"
 	"sync/atomic"
 
 	"github.com/rs/zerolog"
@@ -15,15 +16,15 @@ import (
 // has returned nil; at the next start all that came after the last such sync is cut off, so it must
 // still be in the journal. One goroutine at a time may use a store, but for size and live.
 //
-// A store is read when it is opened, and when it is compacted; nothing of it stays in memory.
+// A store is read when it is opened, when it is compacted, and when containers that have items in it are gone;
+// nothing of it stays in memory.
 type store struct {
 	file   *dbFile
 	sealed int64        // bytes; end of the last seal
 	mark   uint32       // in all seals of the file
 	synced bool         // all of the file is on disk
 	bytes  atomic.Int64 // size of the file
-	live   atomic.Int64 // bytes that the present items would take in a file of nothing else; see folding
-	buf    []byte       // for the next transaction
+	live   atomic.Int64 // bytes that the present items would take in a file of nothing else; who applies tells it
 	broken error        // what is on disk is not known any more, after an fsync that failed, say
 }
 
@@ -33,11 +34,14 @@ type op struct {
 	del      bool
 }
 
-// A transaction holds a store's lock and its memory: both are bounded.
+// A transaction is put into words in memory before it is written: how much is bounded.
 const (
 	maxTxOps   = 256
 	maxTxBytes = 1 << 20
 )
+
+// txBuffers are for all stores, as one at a time is written, mostly, and there may be hundreds.
+var txBuffers = sync.Pool{New: func() any { return new([]byte) }}
 
 // openStore opens a store, or makes it if there is no file. It reads all of the file: an end that
 // was never confirmed is cut off and kept aside under a name with the time now (ms); anything else
@@ -148,14 +152,32 @@ func undoCompaction(path string, log zerolog.Logger) error {
 	return errors.Join(os.Rename(prev, path), fsyncDir(filepath.Dir(path)))
 }
 
-// apply makes changes in order, in transactions of bounded size; after an error some may be made
-// and others not, and all can be applied again. Of changes of one key the last wins.
+// apply makes changes in order, in transactions of bounded size. After an error all changes since the last
+// sync are to be applied again: they are taken back, lest every attempt take more of a disk that is full.
+// Of changes of one key the last wins.
 func (s *store) apply(ops []op) error {
+	err := s.applyAll(ops)
+	if err != nil && s.broken == nil {
+		s.takeBack()
+	}
+	return err
+}
+
+// takeBack takes back what has been applied since the last sync.
+func (s *store) takeBack() {
+	s.file.end = s.sealed
+	if err := s.file.takeBack(); err != nil {
+		s.broken = fmt.Errorf("writing a store: %w", err)
+	}
+	s.bytes.Store(s.sealed)
+}
+
+func (s *store) applyAll(ops []op) error {
 	for len(ops) > 0 {
 		n, size := 0, 0
 		for n < len(ops) && n < maxTxOps && (n == 0 || size+len(ops[n].rec) <= maxTxBytes) {
 			if len(ops[n].key) > maxKeySize {
-				return fmt.Errorf("%s: a key of %d bytes is too long", s.file.f.Name(), len(ops[n].key))
+				return fmt.Errorf("%s: a key of %d bytes is too long", s.path(), len(ops[n].key))
 			}
 			size += len(ops[n].rec)
 			n++
@@ -174,11 +196,12 @@ func (s *store) transact(ops []op) error {
 	}
 	s.synced = false
 	err := s.file.append(func(w io.Writer) error {
-		b := appendCommands(s.buf[:0], ops)
-		if s.buf = nil; cap(b) <= 2*maxTxBytes {
-			s.buf = b
+		b := txBuffers.Get().(*[]byte)
+		*b = appendCommands((*b)[:0], ops)
+		_, err := w.Write(*b)
+		if cap(*b) <= 2*maxTxBytes {
+			txBuffers.Put(b)
 		}
-		_, err := w.Write(b)
 		return err
 	})
 	if err != nil {
@@ -225,9 +248,13 @@ func (k *keysOf) del(key []byte) error {
 
 func (k *keysOf) sealed() error { return nil }
 
-// scan reads all that has been written to the file.
+// scan reads all that has been written to the file. What has been confirmed must be there: at a start an end
+// of it that looks as if it had never been written would be cut off, but here it is known that it was.
 func (s *store) scan(v storeVisitor) error {
-	_, _, err := scanStore(s.file.f, s.path(), s.bytes.Load(), v)
+	_, end, err := scanStore(s.file.f, s.path(), s.bytes.Load(), v)
+	if err == nil && end != s.sealed {
+		err = &DamageError{s.path(), end, s.sealed, "what was confirmed is not there any more"}
+	}
 	return err
 }
 
@@ -278,7 +305,7 @@ func (s *store) seal() error {
 	}
 	s.sealed = s.bytes.Load()
 	if s.sealed != at+sealSize {
-		s.broken = fmt.Errorf("%s has a size that nothing written explains", s.file.f.Name())
+		s.broken = fmt.Errorf("%s has a size that nothing written explains", s.path())
 	}
 	return s.broken
 }

@@ -80,6 +80,7 @@ type table struct {
 	turn    bool  // the purge begins with mortals next, not with heirs
 	bytes   int64 // of ids and bodies
 	memory  int64 // bytes that the items take, an estimate; also in the partition's used
+	live    int64 // bytes that they would take in a store of nothing else; also in the partition's
 	plain   int   // how many are plain keys
 	stored  bool  // the store may have items of it
 	gone    bool  // its container was dropped
@@ -113,7 +114,7 @@ func (t *table) part() {
 
 func (t *table) charge(times int64) {
 	t.p.used.Add(times * (t.memory + tableOverhead))
-	t.p.live += times * (t.memory - int64(t.count())*notInStore)
+	t.p.live += times * t.live
 }
 
 // count is how many items there are.
@@ -129,18 +130,19 @@ func (t *table) size(e *entry) int64 {
 // the index and the lists, and what allocation rounds up. BenchmarkMemory tells.
 const itemOverhead = 130
 
-// notInStore is what is not in a store of what an item takes in memory: the commands that set items have some
-// 36 bytes besides key and record.
-const notInStore = itemOverhead - 36
-
 // memory is what an entry of a table takes in memory, in bytes.
 func (e *entry) memory() int64 { return int64(e.keyLen()) + int64(e.recSize) + itemOverhead }
+
+// live is what the command that sets an entry takes in a store, in bytes.
+func (e *entry) live() int64 { return commandSize(e.keyLen(), int(e.recSize)) }
 
 // account counts an entry that comes (times 1) or goes (-1).
 func (t *table) account(e *entry, times int) {
 	t.bytes += int64(times) * t.size(e)
 	t.memory += int64(times) * e.memory()
-	t.p.live += int64(times) * (e.memory() - notInStore)
+	live := int64(times) * e.live()
+	t.live += live
+	t.p.live += live
 	if e.has(plain) {
 		t.plain += times
 	}
