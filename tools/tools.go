@@ -108,10 +108,13 @@ func (c *call) arguments() (values []string, err error) {
 	}
 }
 
+// help prints what the tool does and its options, with two dashes as everywhere else: flag's own list has one.
 func (c *call) help() {
 	fmt.Fprintf(c.Out, "mayfly %s %s\n%s\n", c.tool.name, c.tool.syntax, c.tool.summary)
-	c.flags.SetOutput(c.Out)
-	c.flags.PrintDefaults()
+	c.flags.VisitAll(func(f *flag.Flag) {
+		value, meaning := flag.UnquoteUsage(f)
+		fmt.Fprintf(c.Out, "  %-18s %s\n", strings.TrimRight("--"+f.Name+" "+value, " "), meaning)
+	})
 }
 
 // progress reports how far a tool has come, once a second.
