@@ -218,7 +218,7 @@ func TestRandom(t *testing.T) {
 	}
 }
 
-// TestAgainstModel plays random histories on the keyspace and on a naive model of DESIGN section 1
+// TestAgainstModel plays random histories on the keyspace and on a naive model of the README's rules
 // that remembers everything and asks of each item whether it has ever been dead.
 func TestAgainstModel(t *testing.T) {
 	for seed := range uint64(30) {

@@ -47,8 +47,8 @@ func pieces(nc net.Conn, data []byte, size int) {
 	}
 }
 
-// Every attack that ruins a server built on redcon alone leaves ours as it was. The first column of
-// HAZARDS' first table, as far as it is about what a client sends.
+// Every attack that ruins a server built on redcon alone leaves ours as it was.
+// These are those that a client can send.
 func TestHazards(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes seconds")
