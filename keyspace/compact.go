@@ -316,10 +316,8 @@ func (s *summer) copy(from *bufio.Reader, n int64, work *stretch) error {
 // roomToCompact refuses if the disk may be too small for a second copy, and clears away what an
 // earlier compaction that failed may have left.
 func (s *store) roomToCompact() error {
-	for _, left := range []string{".prev", ".tmp"} {
-		if err := os.Remove(s.path() + left); err != nil && !errors.Is(err, os.ErrNotExist) {
-			return err
-		}
+	if err := os.Remove(s.path() + ".tmp"); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
 	}
 	free, err := freeDisk(filepath.Dir(s.path()))
 	if err != nil {

@@ -24,8 +24,8 @@ type dbFile struct {
 // errTorn says that a file must not be appended to any more.
 var errTorn = errors.New("what was written in part could not be taken back")
 
-// openDB makes a file that has been checked ready to be appended to; size is all of it.
-func openDB(f *os.File, size int64, faults *faults) *dbFile {
+// newDBFile makes a file that has been checked ready to be appended to; size is all of it.
+func newDBFile(f *os.File, size int64, faults *faults) *dbFile {
 	return &dbFile{path: f.Name(), f: f, end: size, faults: faults}
 }
 

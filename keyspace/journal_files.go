@@ -95,7 +95,7 @@ func (j *journal) prepare() (_ *nextJournal, err error) {
 	if err != nil {
 		return nil, err
 	}
-	next.file = openDB(f, journalHeadSize, j.faults)
+	next.file = newDBFile(f, journalHeadSize, j.faults)
 	return next, nil
 }
 

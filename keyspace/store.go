@@ -120,7 +120,7 @@ func openStoreVisited(path string, log zerolog.Logger, now int64, faults *faults
 			return nil, err
 		}
 	}
-	s := &store{file: openDB(f, sealed, faults), sealed: sealed, mark: last.mark}
+	s := &store{file: newDBFile(f, sealed, faults), sealed: sealed, mark: last.mark}
 	s.bytes.Store(sealed)
 	return s, nil
 }

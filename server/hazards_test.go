@@ -32,7 +32,7 @@ const (
 
 // What an attack may cost a guarded server, at most.
 const (
-	littleTime   = muchTime  // generous: the race detector and a busy machine multiply it
+	littleTime   = 400 * time.Millisecond
 	littleMemory = 100 << 20 // generous: the race detector doubles it
 )
 
