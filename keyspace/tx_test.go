@@ -327,6 +327,32 @@ func TestSlot(t *testing.T) {
 	}
 }
 
+// TestSlotOfAnyLength: ids are taken eight bytes at a time, which must give what one bit after the other
+// does.
+func TestSlotOfAnyLength(t *testing.T) {
+	id := make([]byte, 0, 67)
+	for i := range cap(id) {
+		var crc uint16
+		for _, b := range id {
+			crc ^= uint16(b) << 8
+			for range 8 {
+				carry := crc >> 15
+				crc = crc<<1 ^ carry*0x1021
+			}
+		}
+		if got := Slot(string(id)); got != int(crc%Slots) {
+			t.Errorf("slot of %q is %d, want %d", id, got, crc%Slots)
+		}
+		id = append(id, byte(i*37+200))
+	}
+}
+
+func BenchmarkSlot(b *testing.B) {
+	for b.Loop() {
+		Slot("key:000000123456")
+	}
+}
+
 // A version is never used twice, though nothing of its item is left anywhere when the server starts.
 func TestVersionsAreNotUsedAgain(t *testing.T) {
 	o := open(t)
