@@ -33,7 +33,7 @@ func (ks *Keyspace) Dir() string { return ks.opt.Dir }
 // fails leaves nothing, and what a crash leaves of one is cleared away by the next to that path.
 //
 // The stores stand still while no checkpoint is made. Their state is not that of one moment, since
-// the last checkpoint captured one partition after the other. But the journal that was begun before
+// the last checkpoint captured one piece after the other. But the journal that was begun before
 // it holds all that has happened since, so the stores and that journal up to any commit are a
 // consistent whole: the same that makes a crash during a checkpoint harmless.
 //

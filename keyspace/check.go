@@ -52,8 +52,8 @@ func (ks *Keyspace) Check() error {
 		if live != p.live {
 			return fmt.Errorf("partition %d counts %d bytes in its store, its tables have %d", i, p.live, live)
 		}
-		for _, t := range p.dirty {
-			if !t.listed {
+		for _, t := range slices.Concat(p.dirty, p.taken) {
+			if !t.listed && t.taken == nil {
 				return fmt.Errorf("partition %d: the table of container %d is in the dirty list without its mark", p.number, t.number)
 			}
 		}
@@ -67,10 +67,12 @@ func (t *table) check(ks *Keyspace, p *partition, c *Container) error {
 	}
 	living, plains, bytes, live, seq := 0, 0, int64(0), int64(0), uint64(0)
 	waiting := make(map[handle]bool) // to be stored
-	for _, h := range t.dirty {
+	for _, h := range slices.Concat(t.dirty, t.taken) {
 		waiting[h] = true
 	}
-	if len(t.dirty) > 0 && !(t.listed && slices.Contains(p.dirty, t)) {
+	known := slices.Contains(p.dirty, t)
+	taken := slices.Contains(p.taken, t)
+	if len(t.dirty) > 0 && !(t.listed && (known || taken)) || len(t.taken) > 0 && !taken {
 		return fmt.Errorf("table has dirty items, but the partition does not know")
 	}
 	for i := range t.roster.berths.n {

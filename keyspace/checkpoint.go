@@ -27,6 +27,7 @@ type folding struct {
 	failed atomic.Pointer[error] // nil: the last one worked
 	asked  atomic.Bool           // SaveInBackground waits for one
 	least  int64                 // minCheckpointBytes, or less in a test; set before anything is written
+	pieces pieces                // capturePieces; in a test others; set before anything is written
 	mu     sync.Mutex            // held during a checkpoint; protects what follows, and the stores
 
 	// What has been taken over from the partitions but is not safely in their stores yet. It is
@@ -121,8 +122,8 @@ func signal(to chan<- struct{}) {
 // journals that are no longer needed.
 //
 //  1. The journal goes on in a new file: all that is in older ones has been applied in memory.
-//  2. What the stores have to learn is captured, one partition after the other, as it stands in
-//     memory now: newer than the old journals, so nothing of theirs is missed.
+//  2. What the stores have to learn is captured, piece by piece, as it stands in memory now: newer
+//     than the old journals, so nothing of theirs is missed.
 //  3. What has been captured is committed and forced to disk in the journal, so that the stores
 //     never get ahead of it: a crash half way through step 4 leaves a mixture which replaying the
 //     journals turns into exactly the committed state.
@@ -229,7 +230,7 @@ func (ks *Keyspace) capture(generation uint64) {
 		gone[d.number] = true
 	}
 	for i, p := range ks.partitions {
-		ops, live := p.capture()
+		ops, live := p.capture(f.pieces)
 		p.store.live.Store(live)
 		if len(gone) > 0 {
 			ops = slices.DeleteFunc(ops, func(o op) bool {

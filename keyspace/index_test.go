@@ -145,7 +145,7 @@ func TestStaleHandles(t *testing.T) {
 	captured := func(want ...string) {
 		t.Helper()
 		var got []string
-		ops, _ := p.capture()
+		ops, _ := p.capture(capturePieces)
 		for _, o := range ops {
 			sign := "+"
 			if o.del {

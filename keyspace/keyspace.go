@@ -103,7 +103,7 @@ func Open(opt Options) (_ *Keyspace, err error) {
 	}
 	ks := &Keyspace{opt: opt, wake: make(chan struct{}, 1), full: make(chan struct{}, 1), stop: make(chan struct{})}
 	ks.SetCompaction(DefaultCompaction)
-	ks.fold.least, ks.compacting.pace = minCheckpointBytes, compactionPace
+	ks.fold.least, ks.fold.pieces, ks.compacting.pace = minCheckpointBytes, capturePieces, compactionPace
 	defer func() {
 		if err != nil {
 			ks.release()

@@ -1,6 +1,8 @@
 package keyspace
 
 import (
+	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -20,6 +22,7 @@ type partition struct {
 	version     uint64   // of the last write; see nextVersion
 	live        int64    // bytes that its items would take in a store of nothing else
 	dirty       []*table // those with items that the store has to learn
+	taken       []*table // those of them that capture has taken over and not come to, or not done with
 	deleted     []string // keys of items that the store has and must not have; those of dropped containers among them
 	lastWrite   Ticket   // covers all that was written
 	lastRemoval Ticket   // covers all that is no longer there
@@ -65,38 +68,77 @@ func (p *partition) forget(t *table, e *entry) {
 	t.slab.release(e.next)
 }
 
-// capture takes over what the store has to learn, as operations to be applied in order: deletes come
-// first, for what is in a table now is newer than what was removed from it. live is p.live.
-func (p *partition) capture() (ops []op, live int64) {
+// pieces are what a checkpoint captures in, lest others wait long for a partition.
+type pieces struct {
+	size    int    // how much is captured while a partition stays locked
+	between func() // called between two pieces: lets others run
+}
+
+// capturePieces are the usual ones: they take a fraction of a ms.
+var capturePieces = pieces{size: 256, between: runtime.Gosched}
+
+// capture takes over what the store has to learn, as operations to be applied in order; live is p.live.
+//
+// Each piece is of one moment: first all deletes there are, for what is in a table now is newer than what has
+// been removed from it; then the sets of some items. A delete that waited longer, until its item has come back
+// and been captured, would be applied after that.
+//
+// Of what is written meanwhile only that counts whose place on a list is still to come: so there is an end.
+func (p *partition) capture(in pieces) (ops []op, live int64) {
+	p.mu.Lock()
+	p.taken, p.dirty = p.dirty, nil
+	live = p.live
+	p.mu.Unlock()
+	sets := make([]op, 0, in.size)
+	for more := true; more; {
+		var deleted []string
+		deleted, sets, more = p.capturePiece(sets[:0], in.size)
+		ops = slices.Grow(ops, len(deleted)+len(sets))
+		for _, key := range deleted {
+			ops = append(ops, op{key: key, del: true})
+		}
+		ops = append(ops, sets...)
+		in.between()
+	}
+	return ops, live
+}
+
+// capturePiece takes over the deletes, and appends the sets of some items. more tells whether there are others.
+func (p *partition) capturePiece(sets []op, size int) (deleted []string, _ []op, more bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	n := len(p.deleted)
-	for _, t := range p.dirty {
-		n += len(t.dirty)
-	}
-	ops = make([]op, 0, n)
-	for _, key := range p.deleted {
-		ops = append(ops, op{key: key, del: true})
-	}
-	for _, t := range p.dirty {
+	deleted, p.deleted = p.deleted, nil
+	for room := size; room > 0 && len(p.taken) > 0; room-- {
+		t := p.taken[0]
+		if t.taken == nil {
+			t.taken, t.dirty, t.listed = t.dirty, nil, false
+		}
 		if t.gone {
-			t.dirty, t.listed = nil, false
+			t.taken = nil
+		}
+		n := min(room, len(t.taken))
+		sets = t.capture(t.taken[:n], sets)
+		room -= n
+		if t.taken = t.taken[n:]; len(t.taken) == 0 {
+			t.taken, p.taken = nil, p.taken[1:]
+		}
+	}
+	return deleted, sets, len(p.taken) > 0
+}
+
+// capture appends the sets of those entries that are still to be stored.
+func (t *table) capture(list []handle, sets []op) []op {
+	for _, h := range list {
+		// The entry may be another than the one that was put on the list, or nobody's: its own mark
+		// counts. If it is on the list twice, it has lost the mark by the second time.
+		e := t.slab.stale(h)
+		if e == nil || !e.has(dirty) {
 			continue
 		}
+		e.unmark(dirty)
+		e.mark(stored)
 		t.stored = true
-		for _, h := range t.dirty {
-			// The entry may be another than the one that was put on the list, or nobody's: its own mark
-			// counts. If it is on the list twice, it has lost the mark by the second time.
-			e := t.slab.stale(h)
-			if e == nil || !e.has(dirty) {
-				continue
-			}
-			e.unmark(dirty)
-			e.mark(stored)
-			ops = append(ops, op{key: e.key(), rec: e.rec()})
-		}
-		t.dirty, t.listed = nil, false
+		sets = append(sets, op{key: e.key(), rec: e.rec()})
 	}
-	p.dirty, p.deleted = nil, nil
-	return ops, p.live
+	return sets
 }

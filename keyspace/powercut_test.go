@@ -87,6 +87,9 @@ func (d *powerDrill) run(seed uint64) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	ks.fold.mu.Lock()
+	ks.fold.pieces.size = 2
+	ks.fold.mu.Unlock()
 	d.disk.mu.Lock()
 	d.ks = ks
 	d.disk.mu.Unlock()

@@ -86,9 +86,10 @@ type table struct {
 	gone    bool  // its container was dropped
 
 	// dirty has the entries that are marked dirty, in no order, and handles whose entries have
-	// been removed since: these may name others by now, marked or not. See partition.capture.
+	// been removed since: these may name others by now, marked or not. See table.capture.
 	dirty  []handle
-	listed bool // the partition's list of tables that are dirty has it
+	listed bool     // the partition's list of tables that are dirty has it
+	taken  []handle // what is left of those that capture has taken over; never empty but nil
 }
 
 func newTable(number uint32, p *partition) *table {

@@ -1,0 +1,254 @@
+package keyspace
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"testing"
+
+	"mayfly/expiry"
+)
+
+// TestCaptureInPieces lets a random history go on between the pieces of checkpoints. A crash at any moment
+// leaves what the model says, and so does a checkpoint, in the stores alone, once it has been left in peace.
+func TestCaptureInPieces(t *testing.T) {
+	recordFsyncs(t) // nothing here waits for the disk
+	for seed := range uint64(12) {
+		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
+			h := newHistory(t, rand.New(rand.NewPCG(seed, 7)))
+			for range 40 {
+				h.steps(30)
+				h.checkpoint(func() { h.steps(4) })
+				if h.r.IntN(4) == 0 {
+					h.kill()
+				}
+				if h.r.IntN(4) == 0 {
+					h.checkpoint(func() {})
+					h.checkStores()
+				}
+				if h.r.IntN(8) == 0 {
+					h.o.reopen()
+					h.o.fold.pieces = h.pieces()
+				}
+				if t.Failed() {
+					return
+				}
+			}
+		})
+	}
+}
+
+// history is a keyspace and what is to be in it: bodies by container and id.
+type history struct {
+	t      *testing.T
+	r      *rand.Rand
+	o      *opened
+	model  map[string]map[string]string
+	beside func() // what goes on between the pieces of the checkpoint under way; with fold.mu held
+	writes int
+}
+
+func newHistory(t *testing.T, r *rand.Rand) *history {
+	h := &history{t: t, r: r, model: make(map[string]map[string]string), beside: func() {}}
+	h.o = open(t, func(opt *Options) { opt.Partitions = 2 })
+	h.o.fold.mu.Lock()
+	h.o.fold.pieces = h.pieces()
+	h.o.fold.mu.Unlock()
+	for _, name := range []string{"a", "b", "c"} {
+		h.model[name] = make(map[string]string)
+		h.o.policy(name, expiry.Forever)
+	}
+	return h
+}
+
+func (h *history) pieces() pieces { return pieces{1 + h.r.IntN(4), func() { h.beside() }} }
+
+// checkpoint makes a checkpoint with something going on beside it. Those that are made in the background,
+// because a container is gone, have peace.
+func (h *history) checkpoint(beside func()) {
+	h.t.Helper()
+	h.o.fold.mu.Lock()
+	defer h.o.fold.mu.Unlock()
+	h.beside = beside
+	defer func() { h.beside = func() {} }()
+	if err := h.o.checkpointLocked(); err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+// steps does up to so many things.
+func (h *history) steps(most int) {
+	h.t.Helper()
+	for range h.r.IntN(most + 1) {
+		h.step()
+	}
+	if err := h.o.Check(); err != nil {
+		h.t.Error(err)
+	}
+}
+
+func (h *history) step() {
+	var tx Tx
+	if n := h.r.IntN(60); n >= 3 {
+		var ids []string
+		for range 1 + h.r.IntN(3) {
+			ids = append(ids, fmt.Sprint("id-", h.r.IntN(25)))
+		}
+		h.o.BeginKeys(&tx, ids)
+		before := h.copy()
+		for _, id := range ids {
+			h.change(&tx, id)
+		}
+		h.end(&tx, before)
+		return
+	}
+	h.o.BeginAll(&tx)
+	before := h.copy()
+	for range 1 + h.r.IntN(3) {
+		h.change(&tx, fmt.Sprint("id-", h.r.IntN(25)))
+		h.rearrange(&tx)
+	}
+	h.end(&tx, before)
+}
+
+// end commits a transaction, or takes it back.
+func (h *history) end(tx *Tx, before map[string]map[string]string) {
+	if h.r.IntN(5) == 0 {
+		tx.Rollback()
+		h.model = before
+	} else if err := h.o.Wait(tx.Close()); err != nil {
+		h.t.Error(err)
+	}
+}
+
+func (h *history) copy() map[string]map[string]string {
+	all := make(map[string]map[string]string)
+	for name, items := range h.model {
+		all[name] = maps.Clone(items)
+	}
+	return all
+}
+
+func (h *history) name() string { return []string{"a", "b", "c"}[h.r.IntN(3)] }
+
+// change writes an item or deletes it, or both, in any order.
+func (h *history) change(tx *Tx, id string) {
+	name := h.name()
+	c := tx.Container(name)
+	for range 1 + h.r.IntN(2) {
+		if h.r.IntN(3) == 0 {
+			tx.Delete(c, id)
+			delete(h.model[name], id)
+			continue
+		}
+		h.writes++
+		h.model[name][id] = fmt.Sprint(h.writes)
+		tx.Put(c, id, Plain, h.model[name][id], expiry.Inherit)
+	}
+}
+
+// rearrange empties, drops or exchanges containers.
+func (h *history) rearrange(tx *Tx) {
+	name, other := h.name(), h.name()
+	switch h.r.IntN(3) {
+	case 0:
+		tx.Flush(tx.Container(name))
+		clear(h.model[name])
+	case 1:
+		tx.Drop(tx.Container(name))
+		tx.CreateContainer(name, expiry.Forever, expiry.Strict)
+		clear(h.model[name])
+	case 2:
+		tx.Swap(tx.Container(name), tx.Container(other))
+		h.model[name], h.model[other] = h.model[other], h.model[name]
+	}
+}
+
+// kill starts with what a process that is killed now leaves behind.
+func (h *history) kill() {
+	h.t.Helper()
+	dir := h.t.TempDir()
+	h.o.fold.mu.Lock() // files come and go in the background
+	copyFolder(h.t, h.o.opt.Dir, dir)
+	h.o.fold.mu.Unlock()
+	opt := h.o.opt
+	opt.Dir = dir
+	after := &opened{t: h.t, clock: h.o.clock, opt: opt}
+	after.start()
+	h.compare("after a crash", after.dump())
+	after.stop()
+}
+
+func (h *history) compare(when string, found map[place]Item) {
+	h.t.Helper()
+	n := 0
+	for name, items := range h.model {
+		n += len(items)
+		for id, body := range items {
+			if got := found[place{name, id}].Body; got != body {
+				h.t.Errorf("%s %s of %s is %q, not %q", when, id, name, got, body)
+			}
+		}
+	}
+	if n != len(found) {
+		h.t.Errorf("%s there are %d items, not %d", when, len(found), n)
+	}
+}
+
+// checkStores compares what is in the stores with the model.
+func (h *history) checkStores() {
+	h.t.Helper()
+	h.o.fold.mu.Lock()
+	defer h.o.fold.mu.Unlock()
+	var tx Tx
+	h.o.BeginAll(&tx)
+	defer tx.Close()
+	names := make(map[uint32]string)
+	for name, c := range h.o.catalogue.byName {
+		names[c.number] = name
+	}
+	found := make(map[place]Item)
+	for _, p := range h.o.partitions {
+		err := p.store.load(func(key, rec string) error {
+			number, id, err := splitKey(key)
+			if err == nil {
+				found[place{names[number], id}], _, err = decodeRecord(key, rec)
+			}
+			return err
+		})
+		if err != nil {
+			h.t.Fatal(err)
+		}
+	}
+	h.compare("in the stores", found)
+}
+
+// However much is written between its pieces, what is captured has an end.
+func TestCaptureEnds(t *testing.T) {
+	o := open(t, func(opt *Options) { opt.Partitions = 1 })
+	written, captured := 0, 0
+	write := func(n int) {
+		for range n {
+			written++
+			o.put("0", fmt.Sprint(written), "{}", expiry.Inherit)
+		}
+	}
+	write(100)
+	o.fold.mu.Lock()
+	o.fold.pieces = pieces{10, func() {
+		if captured++; captured > 1000 {
+			t.FailNow()
+		}
+		write(20)
+	}}
+	o.fold.mu.Unlock()
+	if err := o.checkpoint(); err != nil {
+		t.Fatal(err)
+	}
+	o.fold.mu.Lock()
+	o.fold.pieces = capturePieces
+	o.fold.mu.Unlock()
+	if got, err := bodies(o.partitions[0].store); err != nil || len(got) < 100 || len(got) >= written {
+		t.Errorf("after %d pieces %d items of %d are in the store, %v", captured, len(got), written, err)
+	}
+}
