@@ -8,30 +8,47 @@ import (
 	"mayfly/keyspace"
 )
 
-// BenchmarkExecute is the way of one command through the engine, without sockets and commits. Its
-// allocation is the closure that Parse returns, and what SET keeps.
+// BenchmarkExecute is the way of one command through the engine, with the commit that sixteen of them share
+// but without sockets.
 func BenchmarkExecute(b *testing.B) {
-	document := `{"id":"order-000123","total":149.95,"note":"` + strings.Repeat("x", 230) + `"}`
-	for _, line := range []string{
-		"PING", "GET k", "SET k v", "GET nobody",
-		"DOC.PUT 0 d " + document, "DOC.GET 0 d", "DOC.GET 0 d WITHMETA", "DOC.TTL 0 d", "DOC.PATCH 0 d INCR /total 1",
+	document := `{"id":123,"customer":"c-00123","total":123.23,"note":"` + strings.Repeat("lorem ipsum ", 19) + `"}`
+	for _, c := range []struct {
+		name string
+		args []string
+	}{
+		{"PING", []string{"PING"}},
+		{"GET", []string{"GET", benchKey}},
+		{"GET of nothing", []string{"GET", "nobody"}},
+		{"SET", []string{"SET", benchKey, document}},
+		{"SET EX", []string{"SET", benchKey, document, "EX", "3600"}},
+		{"DOC.PUT", []string{"DOC.PUT", "orders", benchDoc, document}},
+		{"DOC.PUT of a ttl", []string{"DOC.PUT", "orders", benchDoc, `{"ttl":3600,` + document[1:]}},
+		{"DOC.PUT NX", []string{"DOC.PUT", "orders", benchDoc, document, "NX"}},
+		{"DOC.GET", []string{"DOC.GET", "orders", benchDoc}},
+		{"DOC.GET WITHMETA", []string{"DOC.GET", "orders", benchDoc, "WITHMETA"}},
+		{"DOC.TTL", []string{"DOC.TTL", "orders", benchDoc}},
+		{"DOC.PATCH", []string{"DOC.PATCH", "orders", benchDoc, "INCR", "/total", "1"}},
 	} {
-		args := strings.Fields(line)
-		b.Run(strings.TrimSuffix(line, document), func(b *testing.B) {
+		b.Run(c.name, func(b *testing.B) {
 			e := newBenchEngine(b)
 			s := NewSession(1, "", "", 0)
 			b.ReportAllocs()
-			for b.Loop() {
-				e.Execute(s, args)
+			for n := 1; b.Loop(); n++ {
+				e.Execute(s, c.args)
+				if n%16 == 0 {
+					if err := e.Commit(s.Ticket); err != nil {
+						b.Fatal(err)
+					}
+				}
 			}
 		})
 	}
-	b.Run("GET k by several sessions", func(b *testing.B) {
+	b.Run("GET by several sessions", func(b *testing.B) {
 		e := newBenchEngine(b)
 		var last atomic.Int64
 		b.RunParallel(func(pb *testing.PB) {
 			s := NewSession(last.Add(1), "", "", 0)
-			args := []string{"GET", "k"}
+			args := []string{"GET", benchKey}
 			for pb.Next() {
 				e.Execute(s, args)
 			}
@@ -39,13 +56,20 @@ func BenchmarkExecute(b *testing.B) {
 	})
 }
 
+// The keys of the benchmarks.
+const (
+	benchKey = "key:000000123456"
+	benchDoc = "doc:000000123456"
+)
+
 // quickHost answers at once what every command asks of it.
 type quickHost struct{ *testHost }
 
 func (quickHost) PasswordSet() bool { return false }
 func (quickHost) MaxValueSize() int { return 16 << 20 }
 
-// newBenchEngine gives an engine on a keyspace with the system's clock, which holds the plain key k and the document d.
+// newBenchEngine gives an engine on a keyspace with the system's clock, which holds the plain key
+// benchKey and, in the container orders, the document benchDoc.
 func newBenchEngine(b *testing.B) *Engine {
 	ks, err := keyspace.Open(keyspace.Options{Dir: b.TempDir(), Fsync: keyspace.No, NoPurge: true})
 	if err != nil {
@@ -57,7 +81,14 @@ func newBenchEngine(b *testing.B) *Engine {
 			b.Error(err)
 		}
 	})
-	e.Execute(NewSession(1, "", "", 0), []string{"SET", "k", strings.Repeat("v", 285)})
-	e.Execute(NewSession(1, "", "", 0), []string{"DOC.PUT", "0", "d", `{"id":"order-000123","total":149.95}`})
+	for _, args := range [][]string{
+		{"SET", benchKey, strings.Repeat("v", 285)},
+		{"CONTAINER.SET", "orders", "TTL", "3600"},
+		{"DOC.PUT", "orders", benchDoc, `{"id":"order-000123","total":149.95}`},
+	} {
+		if reply := e.Execute(NewSession(1, "", "", 0), args); reply.Kind != KindStatus {
+			b.Fatal(args, reply)
+		}
+	}
 	return e
 }
