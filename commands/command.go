@@ -72,7 +72,8 @@ func versionParts(version string) []int {
 }
 
 // Run does the work of a parsed command, alone or within EXEC, under the locks that its row asked
-// for.
+// for. What Parse has found out a Run either holds, being a closure, or finds in the context's Input: then
+// Parse returns the same function every time, and a command that comes often leaves no garbage.
 type Run func(x *Context) Reply
 
 // Keys gives positions of ids among the arguments, as in Redis' key specifications: First is the
@@ -136,6 +137,8 @@ type Input struct {
 	Args []string
 	// MaxValue is the largest value and document in bytes (max-value-size).
 	MaxValue int
+
+	put putInput // what Parse of DOC.PUT leaves for its Run
 }
 
 // Context is what Run may touch.
@@ -143,6 +146,7 @@ type Context struct {
 	Tx      *keyspace.Tx // the keyspace at one frozen moment
 	Session *Session     // the connection that gave the command
 	Engine  *Engine
+	Input   *Input // the command, as Parse has left it
 
 	mail     *mail // what it has posted; nil: nothing
 	panicked bool  // the command, or one of an EXEC: nothing of it is to happen

@@ -155,21 +155,22 @@ func just(run Run) func(*Input) (Run, error) {
 }
 
 func parsePing(in *Input) (Run, error) {
-	answer, message := Status("PONG"), ""
-	switch len(in.Args) {
-	case 1:
-	case 2:
-		message = in.Args[1]
-		answer = Bulk(message)
-	default:
+	if len(in.Args) > 2 {
 		return nil, wrongArity("ping")
 	}
-	return func(x *Context) Reply {
-		if x.Session.listening() { // to look like a message
-			return Bulks("pong", message)
-		}
-		return answer
-	}, nil
+	return ping, nil
+}
+
+func ping(x *Context) Reply {
+	answer, message := Status("PONG"), ""
+	if len(x.Input.Args) == 2 {
+		message = x.Input.Args[1]
+		answer = Bulk(message)
+	}
+	if x.Session.listening() { // to look like a message
+		return Bulks("pong", message)
+	}
+	return answer
 }
 
 func parseSelect(in *Input) (Run, error) {

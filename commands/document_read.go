@@ -8,7 +8,16 @@ import (
 	"mayfly/keyspace"
 )
 
+// getWhole is DOC.GET without options.
+var getWhole = onDocument(func(x *Context, d oneDocument) Reply {
+	d.asked(x)
+	return bulkOrNull(d.item, d.found)
+})
+
 func parseDocGet(in *Input) (Run, error) {
+	if len(in.Args) == 3 {
+		return getWhole, nil
+	}
 	meta := false
 	var paths []pointer
 	var err error
@@ -25,7 +34,7 @@ func parseDocGet(in *Input) (Run, error) {
 	if o.err != nil {
 		return nil, o.err
 	}
-	return onDocument(in, func(x *Context, d oneDocument) Reply {
+	return onDocument(func(x *Context, d oneDocument) Reply {
 		d.asked(x)
 		if !d.found {
 			return Null
@@ -35,7 +44,7 @@ func parseDocGet(in *Input) (Run, error) {
 			json = withMeta(json, d.item.TS, etag(d.item.Version))
 		}
 		return selectPaths(json, paths)
-	})
+	}), nil
 }
 
 func parseDocMget(in *Input) (Run, error) {
@@ -64,8 +73,9 @@ func parseDocExists(in *Input) (Run, error) {
 	})
 }
 
-func parseDocEnd(in *Input, b base, u unit) (Run, error) {
-	return onDocument(in, func(x *Context, d oneDocument) Reply {
+// docEnd is DOC.TTL and its kin.
+func docEnd(b base, u unit) Run {
+	return onDocument(func(x *Context, d oneDocument) Reply {
 		d.asked(x)
 		if !d.found {
 			return Integer(-2)
@@ -74,15 +84,13 @@ func parseDocEnd(in *Input, b base, u unit) (Run, error) {
 	})
 }
 
-func parseDocMeta(in *Input) (Run, error) {
-	return onDocument(in, func(x *Context, d oneDocument) Reply {
-		d.asked(x)
-		if !d.found {
-			return Null
-		}
-		return describeDocument(d.container.Policy(), d.item, x.Now())
-	})
-}
+var docMeta = onDocument(func(x *Context, d oneDocument) Reply {
+	d.asked(x)
+	if !d.found {
+		return Null
+	}
+	return describeDocument(d.container.Policy(), d.item, x.Now())
+})
 
 // describeDocument is the reply of DOC.META:
 //

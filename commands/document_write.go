@@ -20,17 +20,27 @@ func parseDocPut(in *Input) (Run, error) {
 			return nil, err
 		}
 	}
-	return onDocument(in, func(x *Context, d oneDocument) Reply {
-		if err := doc.refused(d.container.Policy()); err != nil {
-			return Fail(err)
-		}
-		if !opt.when.holds(d) {
-			return Null
-		}
-		putDocument(x, d.container, d.id, doc.json, doc.ttl, eventDocPut)
-		return OK
-	})
+	in.put = putInput{doc, opt.when}
+	return docPut, nil
 }
+
+// putInput is what DOC.PUT stores, and when.
+type putInput struct {
+	doc  body
+	when condition
+}
+
+var docPut = onDocument(func(x *Context, d oneDocument) Reply {
+	doc, when := &x.Input.put.doc, &x.Input.put.when
+	if err := doc.refused(d.container.Policy()); err != nil {
+		return Fail(err)
+	}
+	if !when.holds(d) {
+		return Null
+	}
+	putDocument(x, d.container, d.id, doc.json, doc.ttl, eventDocPut)
+	return OK
+})
 
 // putOptions are the options of DOC.PUT.
 type putOptions struct {
@@ -39,10 +49,12 @@ type putOptions struct {
 	when    condition
 }
 
+var putOptionNames = []string{"TTL", "NX", "XX", "IFMATCH"}
+
 func parsePutOptions(args []string) (putOptions, error) {
 	var opt putOptions
 	var err error
-	o := namedOptions{args: args, legal: []string{"TTL", "NX", "XX", "IFMATCH"}}
+	o := namedOptions{args: args, legal: putOptionNames}
 	for o.next() {
 		switch o.name {
 		case "TTL":
@@ -106,7 +118,7 @@ func parseDocSetTTL(in *Input) (Run, error) {
 		return nil, err
 	}
 	most := in.MaxValue
-	return onDocument(in, func(x *Context, d oneDocument) Reply {
+	return onDocument(func(x *Context, d oneDocument) Reply {
 		if !d.found {
 			return Flag(false)
 		}
@@ -114,7 +126,7 @@ func parseDocSetTTL(in *Input) (Run, error) {
 			return Fail(err)
 		}
 		return Flag(true)
-	})
+	}), nil
 }
 
 func parseDocDel(in *Input) (Run, error) {

@@ -80,7 +80,7 @@ var documentCommands = []Command{
 		Name: "doc.meta", Syntax: "container id", Arity: 3,
 		Summary: "Returns what rules a document: ts, expiresat and ttlleft in milliseconds, ttl in seconds, size in bytes.",
 		Group:   "document", Since: sinceFirst,
-		Flags: ReadOnly | Fast, Keys: OneID, Parse: parseDocMeta,
+		Flags: ReadOnly | Fast, Keys: OneID, Parse: just(docMeta),
 	},
 	{
 		Name: "doc.count", Syntax: "container", Arity: 2,
@@ -108,7 +108,7 @@ func docEndRow(name, summary string, b base, u unit) Command {
 		Summary: summary + ": -1 if it does not die, -2 if it is not there.",
 		Group:   "document", Since: sinceFirst,
 		Flags: ReadOnly | Fast, Keys: OneID,
-		Parse: func(in *Input) (Run, error) { return parseDocEnd(in, b, u) },
+		Parse: just(docEnd(b, u)),
 	}
 }
 
@@ -122,12 +122,12 @@ type oneDocument struct {
 
 // onDocument makes the Run of a command on one document out of what is to be done with it. That the
 // id is not too long is seen to by the engine.
-func onDocument(in *Input, do func(x *Context, d oneDocument) Reply) (Run, error) {
-	name, id := in.Args[1], in.Args[2]
-	if id == "" {
-		return nil, errEmptyID
-	}
+func onDocument(do func(x *Context, d oneDocument) Reply) Run {
 	return func(x *Context) Reply {
+		name, id := x.Input.Args[1], x.Input.Args[2]
+		if id == "" {
+			return Fail(errEmptyID)
+		}
 		c, err := x.Container(name)
 		if err != nil {
 			return Fail(err)
@@ -137,7 +137,7 @@ func onDocument(in *Input, do func(x *Context, d oneDocument) Reply) (Run, error
 			return Fail(errWrongType)
 		}
 		return do(x, oneDocument{c, id, it, found})
-	}, nil
+	}
 }
 
 // onDocuments makes the Run of a command on several documents out of what is to be done with them.

@@ -80,6 +80,7 @@ func (e *Engine) Execute(s *Session, args []string) Reply {
 	if s.PutOff {
 		return reply
 	}
+	s.in = Input{} // it has views of the read buffer, which may be big
 	if s.row != nil {
 		e.finished(s, s.row, args, start, &reply)
 	} else {
@@ -160,7 +161,7 @@ func (e *Engine) run(s *Session, r *row, args []string, run Run) Reply {
 	if err := e.begin(s, r, args); err != nil {
 		return Fail(err)
 	}
-	s.ctx = Context{Tx: &s.tx, Session: s, Engine: e}
+	s.ctx = Context{Tx: &s.tx, Session: s, Engine: e, Input: &s.in}
 	ended := false
 	defer func() {
 		if ended && !s.ctx.panicked {

@@ -30,7 +30,7 @@ func parseDocMerge(in *Input) (Run, error) {
 	}
 	touchesTTL := patch.find(ttlMember) >= 0
 	most := in.MaxValue
-	return onDocument(in, func(x *Context, d oneDocument) Reply {
+	return onDocument(func(x *Context, d oneDocument) Reply {
 		if !when.holds(d) {
 			return Null
 		}
@@ -39,7 +39,7 @@ func parseDocMerge(in *Input) (Run, error) {
 			return Fail(err)
 		}
 		return d.rewrite(x, text, most, touchesTTL, eventDocMerge)
-	})
+	}), nil
 }
 
 // mergePatch is an object of a merge patch.

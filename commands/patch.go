@@ -62,7 +62,7 @@ func parseDocPatch(in *Input) (Run, error) {
 	}
 	touchesTTL := slices.ContainsFunc(operations, operation.touchesTTL)
 	most := in.MaxValue
-	return onDocument(in, func(x *Context, d oneDocument) Reply {
+	return onDocument(func(x *Context, d oneDocument) Reply {
 		if !d.found || !when.holds(d) {
 			return Null
 		}
@@ -71,7 +71,7 @@ func parseDocPatch(in *Input) (Run, error) {
 			return Fail(err)
 		}
 		return d.rewrite(x, text, most, touchesTTL, eventDocPatch)
-	})
+	}), nil
 }
 
 // parseOperations reads the operations of a patch. Errors say which one is wrong.

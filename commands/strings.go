@@ -18,7 +18,7 @@ var stringCommands = []Command{
 		Name: "decr", Syntax: "key", Arity: 2,
 		Summary: "Decrement the integer value of a key by one", Group: "string", Since: "1.0.0",
 		Flags: Write | DenyOOM | Fast, Keys: OneKey,
-		Parse: func(in *Input) (Run, error) { return incrBy(in.Args[1], -1), nil },
+		Parse: just(incrBy(-1)),
 	},
 	{
 		Name: "decrby", Syntax: "key decrement", Arity: 3,
@@ -31,7 +31,7 @@ var stringCommands = []Command{
 		Summary: "Get the value of a key", Group: "string", Since: "1.0.0",
 		Flags: ReadOnly | Fast, Keys: OneKey,
 		Differs: "Of a document returns its JSON",
-		Parse:   parseGet,
+		Parse:   just(get),
 	},
 	{
 		Name: "getdel", Syntax: "key", Arity: 2,
@@ -59,7 +59,7 @@ var stringCommands = []Command{
 		Name: "incr", Syntax: "key", Arity: 2,
 		Summary: "Increment the integer value of a key by one", Group: "string", Since: "1.0.0",
 		Flags: Write | DenyOOM | Fast, Keys: OneKey,
-		Parse: func(in *Input) (Run, error) { return incrBy(in.Args[1], 1), nil },
+		Parse: just(incrBy(1)),
 	},
 	{
 		Name: "incrby", Syntax: "key increment", Arity: 3,
@@ -125,7 +125,7 @@ var stringCommands = []Command{
 		Name: "strlen", Syntax: "key", Arity: 2,
 		Summary: "Get the length of the value stored in a key", Group: "string", Since: "2.2.0",
 		Flags: ReadOnly | Fast, Keys: OneKey, Access: "RO",
-		Parse: parseStrlen,
+		Parse: just(strlen),
 	},
 }
 
@@ -164,15 +164,12 @@ func checkLength(length, most int) error {
 	return nil
 }
 
-func parseGet(in *Input) (Run, error) {
-	key := in.Args[1]
-	return func(x *Context) Reply {
-		c, err := x.Database()
-		if err != nil {
-			return Fail(err)
-		}
-		return bulkOrNull(x.read(c, key))
-	}, nil
+func get(x *Context) Reply {
+	c, err := x.Database()
+	if err != nil {
+		return Fail(err)
+	}
+	return bulkOrNull(x.read(c, x.Input.Args[1]))
 }
 
 func parseMGet(in *Input) (Run, error) {
@@ -190,15 +187,12 @@ func parseMGet(in *Input) (Run, error) {
 	}, nil
 }
 
-func parseStrlen(in *Input) (Run, error) {
-	key := in.Args[1]
-	return func(x *Context) Reply {
-		_, it, _, err := x.readPlain(key)
-		if err != nil {
-			return Fail(err)
-		}
-		return Count(len(it.Body))
-	}, nil
+func strlen(x *Context) Reply {
+	_, it, _, err := x.readPlain(x.Input.Args[1])
+	if err != nil {
+		return Fail(err)
+	}
+	return Count(len(it.Body))
 }
 
 func parseGetDel(in *Input) (Run, error) {
@@ -224,7 +218,7 @@ func parseGetEx(in *Input) (Run, error) {
 	case err != nil:
 		return nil, err
 	case e.none():
-		return parseGet(in)
+		return get, nil
 	}
 	var m moment
 	var momentErr error
@@ -319,21 +313,30 @@ func parseSet(in *Input) (Run, error) {
 	if err := checkLength(len(in.Args[2]), in.MaxValue); err != nil {
 		return nil, err
 	}
-	key, value := in.Args[1], in.Args[2]
 	if len(in.Args) == 3 {
-		return func(x *Context) Reply { return assignment{key: key, value: value}.run(x) }, nil
+		return set, nil
 	}
 	options, err := parseSetOptions(in.Args[3:])
 	if err != nil {
 		return nil, err
 	}
-	a := assignment{key: key, value: value, options: options, fullName: "set"}
+	a := assignment{key: in.Args[1], value: in.Args[2], options: options, fullName: "set"}
 	if options.ending.unit != 0 {
 		if a.moment, err = options.ending.moment(a.fullName); err != nil {
 			return nil, err
 		}
 	}
 	return a.run, nil
+}
+
+// set is SET without options.
+func set(x *Context) Reply {
+	c, err := x.Database()
+	if err != nil {
+		return Fail(err)
+	}
+	x.put(c, x.Input.Args[1], keyspace.Plain, x.Input.Args[2], expiry.Inherit, eventSet)
+	return OK
 }
 
 func parseSetEx(in *Input, fullName string, u unit) (Run, error) {
@@ -448,7 +451,7 @@ func parseIncrBy(in *Input) (Run, error) {
 	if !ok {
 		return nil, errNotInteger
 	}
-	return incrBy(in.Args[1], by), nil
+	return incrBy(by), nil
 }
 
 func parseDecrBy(in *Input) (Run, error) {
@@ -459,12 +462,13 @@ func parseDecrBy(in *Input) (Run, error) {
 	case by == -by && by != 0: // the one number that has no opposite
 		return nil, errDecrement
 	}
-	return incrBy(in.Args[1], -by), nil
+	return incrBy(-by), nil
 }
 
 // incrBy adds to the integer of a key, which is 0 if there is none, and keeps the key's own end.
-func incrBy(key string, by int64) Run {
+func incrBy(by int64) Run {
 	return func(x *Context) Reply {
+		key := x.Input.Args[1]
 		c, it, found, err := x.plain(key)
 		if err != nil {
 			return Fail(err)

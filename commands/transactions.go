@@ -381,5 +381,6 @@ func (e *Engine) perform(x *Context, c *queued, budget *replyBudget) (reply Repl
 	if budget.full(c.row) {
 		return budget.exceeded()
 	}
+	x.Input = &c.in
 	return budget.take(c.row, c.run(x))
 }
