@@ -41,14 +41,15 @@ func parseBody(text string, most int) (body, error) {
 	if err := checkSize(text, most); err != nil {
 		return body{}, err
 	}
-	if err := checkJSON(text); err != nil {
-		return body{}, err
+	facts, valid := scanJSON(text)
+	if !valid {
+		return body{}, invalid(text)
 	}
 	if root := strings.TrimLeft(text, jsonSpace); root[0] != '{' {
 		return body{}, fmt.Errorf("invalid document %s: legal are JSON objects", expiry.Quote(root))
 	}
 	b := body{json: text}
-	b.ttl, b.bad = readTTL(text)
+	b.ttl, b.bad = facts.readTTL(text)
 	return b, nil
 }
 
@@ -57,6 +58,11 @@ func checkJSON(text string) error {
 	if validJSON(text) {
 		return nil
 	}
+	return invalid(text)
+}
+
+// invalid tells why validJSON has refused a text.
+func invalid(text string) error {
 	if err := checkNesting(text); err != nil {
 		return err
 	}
@@ -150,6 +156,20 @@ func readTTL(object string) (ttl expiry.TTL, err error) {
 		ttl, err = expiry.ParseMember(w.value())
 	}
 	return ttl, err
+}
+
+// readTTL is readTTL of the object that the facts are of.
+func (f *rootFacts) readTTL(object string) (ttl expiry.TTL, err error) {
+	switch {
+	case f.escaped:
+		return readTTL(object)
+	case f.ttls == 0:
+		return expiry.Absent, nil
+	case f.ttls > 1:
+		return expiry.Absent, expiry.RepeatedMember()
+	}
+	from := skip(object, f.ttlAt, ':')
+	return expiry.ParseMember(object[from:valueEnd(object, from)])
 }
 
 // mayHave is a cheap search for a member of an ASCII name, which most objects do not have, before a

@@ -169,10 +169,12 @@ var jsonSeeds = []string{
 	`{}`, ` { "a" : [1, 2.5e-3, true, null, "x\u00e9\ud83d\ude00"] } `, `{"ttl":20}`, `{"\u0074tl":2e1,"ttl":1}`,
 	`{"a":{"ttl":1},"ttl":-1}`, `{"_ts":1,"_etag":"x"}`, `[]`, `{"a":1,}`, `{"a":-}`, `{"a":1e}`, `{"a":"\`, `{"a":"\u12"}`,
 	"{\"a\":\"\xff\"}", `{"a":01}`, `{"a":.5}`, `{"a":-0}`, `{"":0}`, `{"a" 1}`, `{"a":[}`, `{"a":tru}`, `nul`, "{\"a\":\"\x7f\"}", `{"ttl":5 , "a" : 1 }`,
+	`{"ttl":null,"ttl":2}`, `{"a":[{"ttl":1}],"\\ttl":1,"ttl" : {"ttl":5} }`, `{"tt\u006c":-1}`, `[{"ttl":1}]`,
 }
 
 // FuzzParseBody holds the validator to encoding/json: same verdict on every text, but for what we
-// refuse beyond it (no object, not UTF-8, too deep). It must never panic.
+// refuse beyond it (no object, not UTF-8, too deep). It must never panic. What it reads of the member ttl
+// on its way is what readTTL finds.
 func FuzzParseBody(f *testing.F) {
 	for _, seed := range jsonSeeds {
 		f.Add(seed)
@@ -180,11 +182,16 @@ func FuzzParseBody(f *testing.F) {
 	f.Add(nested(128))
 	f.Add(nested(129))
 	f.Fuzz(func(t *testing.T, text string) {
-		_, err := parseBody(text, testMost)
+		b, err := parseBody(text, testMost)
 		object := strings.HasPrefix(strings.TrimLeft(text, jsonSpace), "{")
 		want := json.Valid([]byte(text)) && utf8.ValidString(text) && object && len(text) <= testMost
 		if err == nil && !want {
 			t.Fatalf("accepted %q", text)
+		}
+		if err == nil {
+			if ttl, bad := readTTL(text); b.ttl != ttl || fmt.Sprint(b.bad) != fmt.Sprint(bad) {
+				t.Fatalf("%q has ttl %v (%v), walking through it finds %v (%v)", text, b.ttl, b.bad, ttl, bad)
+			}
 		}
 		if err != nil && want && !strings.Contains(err.Error(), "nested deeper") {
 			t.Fatalf("refused %q: %v", text, err)
@@ -261,7 +268,10 @@ func rootMembers(t *testing.T, object string) (members []string, found int) {
 
 func BenchmarkParseBody(b *testing.B) {
 	plain := `{"id":"order-000123","customer":"c-4711","status":"shipped","total":149.95,"currency":"EUR","items":[{"sku":"A-1","qty":2,"price":19.99},{"sku":"B-7","qty":1,"price":109.97}],"address":{"street":"Hauptstraße 5","city":"Köln","zip":"50667"},"created":"2024-03-01T12:00:00Z"}`
-	for name, text := range map[string]string{"none": plain, "own": withTTL(plain, 30)} {
+	long := `{"id":123,"customer":"c-00123","total":123.23,"note":"` + strings.Repeat("lorem ipsum ", 19) + `"}`
+	for name, text := range map[string]string{
+		"members": plain, "members, ttl": withTTL(plain, 30), "string": long, "string, ttl": withTTL(long, 30),
+	} {
 		b.Run(name, func(b *testing.B) {
 			b.SetBytes(int64(len(text)))
 			for b.Loop() {

@@ -1,6 +1,7 @@
 package commands
 
 import (
+	"bytes"
 	"encoding/binary"
 	"math/bits"
 	"unicode/utf8"
@@ -9,37 +10,49 @@ import (
 
 // validJSON tells whether text is one JSON value (RFC 8259) in valid UTF-8, not deeper than maxNesting. It
 // says no more than that: what is wrong is found out where nobody minds how long it takes (checkJSON).
+func validJSON(text string) bool {
+	_, ok := scanJSON(text)
+	return ok
+}
+
+// rootFacts is what the pass that checks a text finds out on its way about an object.
+type rootFacts struct {
+	escaped bool // there are escapes in names of root members, which may so spell any name
+	ttls    int  // root members whose name stands there as ttl
+	ttlAt   int  // where what follows the colon of the last of them begins
+}
+
+// scanJSON is validJSON that also tells what it has come across.
 //
 // It is one pass without recursion, and reads strings, which are most of a document, by eight bytes.
 // What is called past… reads on and returns the position behind what it has read, or bad.
-func validJSON(text string) bool {
+func scanJSON(text string) (f rootFacts, ok bool) {
 	t := unsafe.Slice(unsafe.StringData(text), len(text)) // only read
 	var open openBrackets
-	var seen uint64 // all bytes of strings together, or'ed
 	i := 0
 	for {
 		// A value is due.
 		i = pastSpace(t, i)
 		if i >= len(t) {
-			return false
+			return f, false
 		}
 		switch c := t[i]; c {
 		case '"':
-			i = pastString(t, i+1, &seen)
+			i = pastString(t, i+1)
 		case '{':
 			if !open.push(true) {
-				return false
+				return f, false
 			}
 			if i = pastSpace(t, i+1); i < len(t) && t[i] == '}' {
 				break // it ends below, like one that has members
 			}
-			if i = pastName(t, i, &seen); i == bad {
-				return false
+			if i = open.pastName(t, i, &f); i == bad {
+				return f, false
 			}
 			continue
 		case '[':
 			if !open.push(false) {
-				return false
+				return f, false
 			}
 			if i = pastSpace(t, i+1); i < len(t) && t[i] == ']' {
 				break
@@ -55,32 +68,32 @@ func validJSON(text string) bool {
 			i = pastNumber(t, i)
 		}
 		if i == bad {
-			return false
+			return f, false
 		}
 		// A value has ended. What follows ends others, until the next is due.
 		for due := false; !due; {
 			i = pastSpace(t, i)
 			if open.depth == 0 {
-				return i == len(t) && (seen&highBits == 0 || utf8.ValidString(text))
+				return f, i == len(t)
 			}
 			if i >= len(t) {
-				return false
+				return f, false
 			}
 			object := open.object()
 			switch c := t[i]; {
 			case c == ',':
 				if i++; object {
-					i = pastName(t, pastSpace(t, i), &seen)
+					i = open.pastName(t, pastSpace(t, i), &f)
 				}
 				if i == bad {
-					return false
+					return f, false
 				}
 				due = true
 			case c == '}' && object, c == ']' && !object:
 				open.depth--
 				i++
 			default:
-				return false
+				return f, false
 			}
 		}
 	}
@@ -122,18 +135,29 @@ func pastSpace(t []byte, i int) int {
 	return i
 }
 
-// pastName reads a name and the colon.
-func pastName(t []byte, i int, seen *uint64) int {
+// pastName reads a name and the colon. Of one at the root it notes what it is.
+func (o *openBrackets) pastName(t []byte, i int, f *rootFacts) int {
 	if i >= len(t) || t[i] != '"' {
 		return bad
 	}
-	if i = pastString(t, i+1, seen); i == bad {
+	from := i + 1
+	if i = pastString(t, from); i == bad {
 		return bad
 	}
+	name := t[from : i-1]
 	if i = pastSpace(t, i); i >= len(t) || t[i] != ':' {
 		return bad
 	}
-	return i + 1
+	i++
+	switch {
+	case o.depth > 1:
+	case string(name) == ttlMember:
+		f.ttls++
+		f.ttlAt = i
+	case bytes.IndexByte(name, '\\') >= 0:
+		f.escaped = true
+	}
+	return i
 }
 
 func pastLiteral(t []byte, i int, word string) int {
@@ -183,23 +207,27 @@ const (
 	highBits = 0x80 * eachByte
 )
 
-// pastString reads a string from behind the quotation mark that begins it.
-func pastString(t []byte, i int, seen *uint64) int {
+// pastString reads a string from behind the quotation mark that begins it. What is not ASCII can only be in
+// strings, and none begins or ends within a character, so each is looked at by itself.
+func pastString(t []byte, i int) int {
+	from := i
+	var seen uint64 // all bytes, or'ed together
 	for {
-		// Eight bytes at a time: the subtractions borrow into the high bit of a byte that is below ' ', a
-		// quotation mark or a backslash, unless it was set before. The lowest that is found is right;
-		// above it others may be found by the borrowing.
+		// Eight bytes at a time: the subtractions borrow into the high bit of a byte that is below ' ' or a
+		// quotation mark, which has changed places with ' ', or that is a backslash, unless the bit was set
+		// before. The lowest that is found is right; above it others may be found by the borrowing.
 		for i+8 <= len(t) {
-			w := binary.LittleEndian.Uint64(t[i:])
-			quote, backslash := w^'"'*eachByte, w^'\\'*eachByte
-			special := ((w - ' '*eachByte) | (quote - eachByte) | (backslash - eachByte)) &^ w & highBits
+			w := binary.LittleEndian.Uint64(t[i : i+8 : i+8])
+			quote := (w ^ (' '^'"')*eachByte) - (' '+1)*eachByte
+			backslash := (w ^ '\\'*eachByte) - eachByte
+			special := (quote | backslash) &^ w & highBits
 			if special != 0 {
 				before := bits.TrailingZeros64(special) &^ 7
-				*seen |= w & (1<<before - 1)
+				seen |= w & (1<<before - 1)
 				i += before / 8
 				break
 			}
-			*seen |= w
+			seen |= w
 			i += 8
 		}
 		if i >= len(t) {
@@ -207,6 +235,9 @@ func pastString(t []byte, i int, seen *uint64) int {
 		}
 		switch c := t[i]; {
 		case c == '"':
+			if seen&highBits != 0 && !utf8.Valid(t[from:i]) {
+				return bad
+			}
 			return i + 1
 		case c == '\\':
 			if i = pastEscape(t, i+1); i == bad {
@@ -215,7 +246,7 @@ func pastString(t []byte, i int, seen *uint64) int {
 		case c < ' ':
 			return bad
 		default: // near the end of the text
-			*seen |= uint64(c)
+			seen |= uint64(c)
 			i++
 		}
 	}
