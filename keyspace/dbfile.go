@@ -18,6 +18,7 @@ type dbFile struct {
 	path   string
 	f      *os.File
 	end    int64 // bytes: where to append
+	room   int64 // bytes of zeros that stand there already, see room.go
 	faults *faults
 }
 
@@ -38,19 +39,16 @@ func (d *dbFile) append(write func(w io.Writer) error) error {
 	w := tail{d.f, d.end}
 	err := write(&w)
 	if err == nil {
+		d.room = max(d.room-(w.at-d.end), 0)
 		d.end = w.at
 		return nil
 	}
 	return errors.Join(err, d.takeBack())
 }
 
-// takeBack takes back what has been written in part.
+// takeBack takes back what has been written in part, and the room with it.
 func (d *dbFile) takeBack() error {
-	fi, err := d.f.Stat()
-	if err == nil && fi.Size() > d.end {
-		err = d.f.Truncate(d.end)
-	}
-	if err != nil {
+	if _, err := d.cutRoom(); err != nil {
 		return errors.Join(errTorn, err)
 	}
 	return nil
@@ -93,8 +91,13 @@ func appendBulk(dst []byte, s string) []byte {
 
 // fsync forces the file to disk and makes sure that it is still the one under its name: not another
 // that somebody has put there behind our back.
-func (d *dbFile) fsync() error {
-	if err := d.faults.fsync(d.f); err != nil {
+func (d *dbFile) fsync() error { return d.force(d.faults.fsync) }
+
+// fdatasync is fsync of what is in the file.
+func (d *dbFile) fdatasync() error { return d.force(d.faults.fdatasync) }
+
+func (d *dbFile) force(sync func(*os.File) error) error {
+	if err := sync(d.f); err != nil {
 		return err
 	}
 	ours, err := d.f.Stat()

@@ -48,7 +48,7 @@ func newBrokenDisk() *brokenDisk {
 }
 
 // muchText is more than go test logs.
-var muchText = strings.Repeat("x", 16<<20)
+var muchText = strings.Repeat("x", 32<<20)
 
 // limitFileSize makes the system refuse to let any file grow beyond so many bytes, until the
 // function it returns is called: a full disk, partly written transactions included. That goes for the log

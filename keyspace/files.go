@@ -11,10 +11,13 @@ import (
 // what a power cut would leave (powercut_test.go).
 var forceToDisk = (*os.File).Sync
 
+// forceContent is the same for what is in a file. When it was written may stay in memory.
+var forceContent = fdatasync
+
 // faults lets a test play a disk that fails; nil or a nil function is the real disk.
 type faults struct {
 	write func() error           // called before a transaction is written; its error is the write's
-	sync  func(f *os.File) error // called in place of fsync
+	sync  func(f *os.File) error // called in place of fsync and fdatasync
 }
 
 func (x *faults) beforeWrite() error {
@@ -27,6 +30,13 @@ func (x *faults) beforeWrite() error {
 func (x *faults) fsync(f *os.File) error {
 	if x == nil || x.sync == nil {
 		return forceToDisk(f)
+	}
+	return x.sync(f)
+}
+
+func (x *faults) fdatasync(f *os.File) error {
+	if x == nil || x.sync == nil {
+		return forceContent(f)
 	}
 	return x.sync(f)
 }

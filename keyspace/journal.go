@@ -102,6 +102,7 @@ type journal struct {
 	file       *dbFile
 	generation uint64
 	mark       uint32
+	cramped    bool         // no room is made in the newest file any more: the disk has none
 	syncMu     sync.Mutex   // held during an fsync
 	end        atomic.Int64 // bytes written to the newest file
 	onDisk     atomic.Int64 // bytes of it that an fsync has forced to disk
@@ -339,6 +340,7 @@ func (j *journal) write(b *batch) error {
 		j.full()
 	}
 	if j.fsyncPolicy() == Always {
+		j.makeRoom(size)
 		return j.syncTo(b.ticket)
 	}
 	return nil
@@ -442,7 +444,7 @@ func (j *journal) syncLocked(t Ticket) error {
 	}
 	end := j.end.Load()
 	slow := time.AfterFunc(slowSync, func() { j.slow.Store(true) })
-	err := j.file.fsync()
+	err := j.file.fdatasync()
 	slow.Stop()
 	j.fsyncs.Add(1)
 	if err != nil {
@@ -487,6 +489,14 @@ func (j *journal) setFsync(f Fsync) {
 	j.policy.Store(int32(f))
 	if f == Always {
 		j.sync()
+		return
+	}
+	// Commits that are not forced to disk one by one do not go over zeros: the system may write one to the
+	// disk while the next is being put beside it.
+	j.syncMu.Lock()
+	defer j.syncMu.Unlock()
+	if j.file.room > 0 {
+		j.endFile()
 	}
 }
 
@@ -497,7 +507,9 @@ func (j *journal) close() error {
 	j.claim()
 	defer j.release()
 	err := j.commitTo(j.last())
-	err = errors.Join(err, j.sync())
+	j.syncMu.Lock()
+	err = errors.Join(err, j.endFile())
+	j.syncMu.Unlock()
 	j.mu.Lock()
 	j.closed = true
 	j.mu.Unlock()

@@ -50,7 +50,7 @@ func (j *journal) goOnIn(next *nextJournal) (old *dbFile, err error) {
 	// the last commits, but never earlier ones and leave later ones.
 	j.syncMu.Lock()
 	defer j.syncMu.Unlock()
-	if err := j.syncLocked(j.committed()); err != nil {
+	if err := j.endFile(); err != nil {
 		return nil, err
 	}
 	old = j.file
@@ -115,7 +115,7 @@ func (j *journal) adopt(next *nextJournal, generation uint64) error {
 	if err := next.file.rename(filepath.Join(j.dir, journalFile(generation))); err != nil {
 		return err
 	}
-	j.file, j.generation, j.mark = next.file, generation, next.mark
+	j.file, j.generation, j.mark, j.cramped = next.file, generation, next.mark, false
 	j.end.Store(journalHeadSize)
 	j.onDisk.Store(journalHeadSize)
 	j.total.Add(journalHeadSize)
@@ -166,20 +166,24 @@ func (j *journal) remove(below uint64) error {
 	return j.countBytes()
 }
 
-// countBytes finds out the size of all files together.
+// countBytes finds out the size of all files together, without room.
 func (j *journal) countBytes() error {
 	j.claim() // nothing is written meanwhile
 	defer j.release()
 	files, err := journalFiles(j.dir)
 	total := int64(0)
 	for _, f := range files {
-		total += f.size
+		if f.generation == j.generation {
+			total += j.end.Load()
+		} else {
+			total += f.size
+		}
 	}
 	j.total.Store(total)
 	return err
 }
 
-// size is the size of all files together in bytes.
+// size is the size of all files together in bytes, without room.
 func (j *journal) size() int64 { return j.total.Load() }
 
 // journalFile is the name of a generation's file.

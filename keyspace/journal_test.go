@@ -533,10 +533,12 @@ func TestJournalWithHoles(t *testing.T) {
 
 func TestJournalThatEndsInZeros(t *testing.T) {
 	content, ends, entries := smallJournal(t)
-	for _, n := range []int{1, 2, 15, 16, 17, 511, 512, 513, 100_000} {
+	for _, n := range []int{1, 2, 15, 16, 17, 511, 512, 513, 100_000} { // room for more commits
 		path := plant(t, journalFile(1), append(bytes.Clone(content), make([]byte, n)...))
 		checkReplayed(t, filepath.Dir(path), entries...)
-		checkKept(t, path, make([]byte, n))
+		if found, _ := filepath.Glob(path + ".*"); len(found) > 0 || !bytes.Equal(read(t, path), content) {
+			t.Errorf("%d zeros: the file has not become what was written; beside it %v", n, found)
+		}
 	}
 	for n := range int64(30) { // a commit that was begun, then zeros
 		path := plant(t, journalFile(1), append(bytes.Clone(content[:ends[1]+n]), make([]byte, 20)...))

@@ -56,8 +56,8 @@ var recordedDisks sync.Map
 // recordFsyncs gives recorded disks notice of all fsyncs until the test ends. Those of other folders
 // are dropped: these are the copies that a test opens, which no power cut threatens.
 func recordFsyncs(t *testing.T) {
-	fsync := forceToDisk
-	forceToDisk = func(f *os.File) error {
+	fsync, fdatasync := forceToDisk, forceContent
+	force := func(f *os.File) error {
 		for _, dir := range []string{f.Name(), filepath.Dir(f.Name())} {
 			if d, ok := recordedDisks.Load(dir); ok {
 				return d.(*recordedDisk).force(f)
@@ -65,7 +65,8 @@ func recordFsyncs(t *testing.T) {
 		}
 		return nil
 	}
-	t.Cleanup(func() { forceToDisk = fsync })
+	forceToDisk, forceContent = force, force
+	t.Cleanup(func() { forceToDisk, forceContent = fsync, fdatasync })
 }
 
 // release ends the watch.
@@ -142,24 +143,21 @@ func (d *recordedDisk) observe() {
 	}
 }
 
-// observe reads what has been appended, or everything if the file has been cut or begun anew.
+// observe reads what is in the file.
 func (f *recordedFile) observe() error {
-	head := make([]byte, min(len(f.now), sectorSize))
-	if n, err := f.f.ReadAt(head, 0); err != nil && err != io.EOF {
-		return err
-	} else if !bytes.HasPrefix(f.now, head[:n]) {
-		f.now = nil
-	}
 	info, err := f.f.Stat()
 	if err != nil {
 		return err
 	}
-	if info.Size() < int64(len(f.now)) {
-		f.now = nil
+	now := make([]byte, info.Size())
+	n, err := f.f.ReadAt(now, 0)
+	if err != nil && err != io.EOF { // it may have been cut since
+		return err
 	}
-	more, err := io.ReadAll(io.NewSectionReader(f.f, int64(len(f.now)), info.Size()-int64(len(f.now))))
-	f.now = append(slices.Clip(f.now), more...)
-	return err
+	if now = now[:n]; !bytes.Equal(now, f.now) {
+		f.now = now // what is on disk may be the same memory
+	}
+	return nil
 }
 
 // folderImage is what a folder holds after a power cut.
@@ -184,7 +182,8 @@ func (d *recordedDisk) all() folderImage {
 }
 
 // some is what may be left as well: any of the changes of names, in any order, but a rename entirely or
-// not at all; and of each file a part of what was not forced to disk, or some of its sectors.
+// not at all; and of each file a part of what has been appended and not forced to disk, or some of the
+// sectors that have been written since.
 func (d *recordedDisk) some(r *rand.Rand) folderImage {
 	names := maps.Clone(d.onDisk)
 	for _, changed := range d.changes() {
@@ -238,7 +237,7 @@ func (d *recordedDisk) changes() (groups [][]string) {
 
 // torn is the file with some of what was not forced to disk.
 func (f *recordedFile) torn(r *rand.Rand) []byte {
-	if !bytes.HasPrefix(f.now, f.onDisk) { // it has been cut meanwhile
+	if len(f.now) < len(f.onDisk) { // it has been cut meanwhile
 		return [][]byte{f.now, f.onDisk}[r.IntN(2)]
 	}
 	from := len(f.onDisk) + r.IntN(len(f.now)-len(f.onDisk)+1)
@@ -246,12 +245,15 @@ func (f *recordedFile) torn(r *rand.Rand) []byte {
 		return f.now[:from]
 	}
 	left := slices.Clone(f.now)
-	for at := len(f.onDisk); at < len(left); {
-		next := min(at-at%sectorSize+sectorSize, len(left))
-		if r.IntN(2) == 0 {
-			clear(left[at:next])
+	for at := 0; at < len(left); at += sectorSize {
+		sector := left[at:min(at+sectorSize, len(left))]
+		was := make([]byte, len(sector)) // zeros where there was nothing
+		if at < len(f.onDisk) {
+			copy(was, f.onDisk[at:])
 		}
-		at = next
+		if r.IntN(2) == 0 {
+			copy(sector, was)
+		}
 	}
 	return left
 }

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"os"
+	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -25,7 +26,8 @@ var (
 // is opened: with nothing but what was forced to disk, with everything, and with a random part of what
 // was not, names and torn files included. At some the power is cut again at each fsync of the start.
 //
-//   - At always, all that was acknowledged is there; at everysec, all that was forced to disk.
+//   - At always, all that was acknowledged is there; at everysec, and while the policy changes again and
+//     again, all that was forced to disk.
 //   - What is there beyond that is a beginning of history: no transaction is there in part, none
 //     without all that went before it, of whatever goroutine.
 //   - Nothing dead or deleted by what is there is back.
@@ -33,18 +35,26 @@ var (
 //
 // The long form: go test ./keyspace -run PowerCut -timeout 0 -power-cuts 20000
 func TestPowerCut(t *testing.T) {
-	for _, fsync := range []Fsync{Always, EverySec} {
-		t.Run(map[Fsync]string{Always: "always", EverySec: "everysec"}[fsync], func(t *testing.T) {
+	for _, policy := range []struct {
+		name    string
+		fsync   Fsync
+		changes bool
+	}{{"always", Always, false}, {"everysec", EverySec, false}, {"changing", EverySec, true}} {
+		t.Run(policy.name, func(t *testing.T) {
 			seed := *powerSeed
 			if seed == 0 {
 				seed = rand.Uint64()
 			}
 			t.Logf("seed %d", seed)
-			drill := &powerDrill{t: t, fsync: fsync, r: rand.New(rand.NewPCG(seed, 0))}
+			drill := &powerDrill{t: t, fsync: policy.fsync, changes: policy.changes, r: rand.New(rand.NewPCG(seed, 0))}
 			for round := uint64(0); drill.cuts < *powerCuts && !t.Failed(); round++ {
 				drill.run(seed + round)
 			}
-			t.Logf("%d power cuts at an fsync, %d of them while starting; %d folders opened", drill.cuts+drill.again, drill.again, drill.images)
+			t.Logf("%d power cuts at an fsync, %d of them while starting; %d folders opened, %d of them with zeros behind the journal",
+				drill.cuts+drill.again, drill.again, drill.images, drill.rooms)
+			if drill.rooms == 0 && (policy.fsync == Always || policy.changes) {
+				t.Error("no folder had any")
+			}
 		})
 	}
 }
@@ -52,7 +62,8 @@ func TestPowerCut(t *testing.T) {
 // powerDrill is the keyspace under test, those who write to it, and what was found.
 type powerDrill struct {
 	t       *testing.T
-	fsync   Fsync
+	fsync   Fsync      // at the beginning
+	changes bool       // and then another, again and again
 	r       *rand.Rand // used with the disk's mutex held
 	clock   *expiry.ManualClock
 	ks      *Keyspace
@@ -62,6 +73,7 @@ type powerDrill struct {
 	turns   chan struct{} // a transaction takes one: each cut allows some more
 
 	cuts, again, images int
+	rooms               int // folders whose newest journal ended in zeros
 	roundEnds           int // cuts at which the round ends
 
 	shown atomic.Int64 // ms; the latest time that a reply has shown
@@ -72,6 +84,9 @@ type powerDrill struct {
 func (d *powerDrill) run(seed uint64) {
 	t := d.t
 	recordFsyncs(t)
+	ahead := roomAhead
+	roomAhead = 50_000 // so that it is used up often, and ends anywhere in a sector
+	defer func() { roomAhead = ahead }()
 	dir := t.TempDir()
 	d.clock = expiry.NewManualClock(epoch)
 	d.workers = nil
@@ -150,6 +165,9 @@ func (d *powerDrill) turn() bool {
 func (d *powerDrill) disturb(r *rand.Rand) {
 	for !d.over() {
 		var err error
+		if d.changes {
+			d.ks.SetFsync([]Fsync{Always, EverySec}[r.IntN(2)])
+		}
 		switch r.IntN(6) {
 		case 0:
 			err = d.ks.checkpoint()
@@ -229,6 +247,12 @@ func (d *powerDrill) look(left folderImage, promised promises, again bool) {
 	}
 	left.write(d.t, dir)
 	d.images++
+	if files, err := journalFiles(dir); err == nil && len(files) > 0 {
+		newest := left[filepath.Base(files[len(files)-1].path)]
+		if len(newest) > 0 && newest[len(newest)-1] == 0 {
+			d.rooms++
+		}
+	}
 	if again {
 		var disk *recordedDisk
 		disk = recordDisk(d.t, dir, func() {

@@ -72,16 +72,25 @@ func (r *replayer) newest(file generationFile, now int64, log zerolog.Logger) er
 		return err
 	}
 	defer f.Close()
-	err = r.read(f, file.path, file.size)
+	end, err := withoutZeros(f, file.size)
+	if err != nil {
+		return err
+	}
+	err = r.read(f, file.path, end)
 	var b *breakOff
 	if errors.As(err, &b) {
-		if err := judgeJournal(f, file.path, b, r.mark, file.size); err != nil {
+		if err := judgeJournal(f, file.path, b, r.mark, end); err != nil {
 			return err
 		}
 		return cutTail(f, b.at, file.size, now, log)
 	}
 	if err != nil {
 		return err
+	}
+	if end < file.size { // room for more commits
+		if err := f.Truncate(end); err != nil {
+			return err
+		}
 	}
 	// After a kill it may be in the system's memory only. The next journal must not get to the disk
 	// before it.

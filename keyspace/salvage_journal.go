@@ -11,7 +11,13 @@ import (
 func (w *walker) journal(after Ticket, newest bool) (last Ticket, err error) {
 	// First as a start does, without visiting.
 	r := replayer{last: after, visit: func(key, rec string, deleted bool) error { return w.fits(key, rec, deleted) }}
-	end := w.report.Bytes
+	written := w.report.Bytes
+	if newest {
+		if written, err = withoutZeros(w.f, written); err != nil {
+			return 0, err
+		}
+	}
+	end := written
 	err = r.read(w.f, w.path, end)
 	var broken *breakOff
 	var damage *DamageError
@@ -28,7 +34,7 @@ func (w *walker) journal(after Ticket, newest bool) (last Ticket, err error) {
 		return 0, err
 	}
 	if err == nil && w.f.failed != nil { // in what looks like a torn end
-		err, end = w.f.failed, w.report.Bytes
+		err, end = w.f.failed, written
 	}
 	if err != nil {
 		w.report.State = Damaged
@@ -40,7 +46,7 @@ func (w *walker) journal(after Ticket, newest bool) (last Ticket, err error) {
 	switch {
 	case w.report.State == Damaged && len(w.report.Problems) == 0:
 		w.trouble(Problem{To: end, Reason: err.Error()})
-	case w.report.State == Sound && end < w.report.Bytes:
+	case w.report.State == Sound && end < written:
 		w.torn(end)
 	}
 	return s.last, nil
