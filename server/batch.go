@@ -2,7 +2,6 @@ package server
 
 import (
 	"sync"
-	"unsafe"
 
 	"mayfly/commands"
 	"mayfly/keyspace"
@@ -16,15 +15,14 @@ const (
 	fullBatch   = 256 << 10 // bytes of replies
 	fullMarks   = 16 << 10  // commands
 	bigReply    = 64 << 10  // bytes; a reply above this is written piece by piece
-	keptArgs    = 1 << 10   // arguments; room for more is not kept for the next pipeline
+	keptArgs    = 4 << 10   // arguments; room for more is not kept for the next pipeline
 	keptReplies = fullBatch + bigReply
 )
 
 // A batch is what a connection needs while it works on a pipeline: the arguments of the command
 // that runs, and the rendered replies that wait for what they report to be committed.
 type batch struct {
-	parsed [][]byte
-	args   []string
+	parser
 
 	out    []byte
 	marks  []mark
@@ -47,37 +45,12 @@ func (b *batch) release() {
 	if cap(b.out) > keptReplies {
 		b.out = nil
 	}
-	if cap(b.args) > keptArgs {
-		b.parsed, b.args = nil, nil
-	}
+	b.forget(0)
 	batches.Put(b)
 }
 
 // reset forgets the replies, which have been sent.
 func (b *batch) reset() { b.out, b.marks, b.ticket = b.out[:0], b.marks[:0], 0 }
-
-// parse splits a command that the guard has let through into arguments: views of the command, valid
-// as long as it is.
-func (b *batch) parse(command []byte) ([]string, error) {
-	whole, parsed, _, rest, err := redcon.ReadNextCommand(command, b.parsed)
-	if err != nil {
-		return nil, err
-	}
-	if !whole || len(parsed) == 0 || len(rest) > 0 {
-		return nil, errMultibulkLength
-	}
-	b.parsed, b.args = parsed, b.args[:0]
-	for _, arg := range parsed {
-		b.args = append(b.args, unsafe.String(unsafe.SliceData(arg), len(arg)))
-	}
-	return b.args, nil
-}
-
-// forget drops the views of the last command, lest they keep a big one in memory.
-func (b *batch) forget() {
-	clear(b.parsed)
-	clear(b.args)
-}
 
 // add renders a reply that must not leave before ticket is committed.
 func (b *batch) add(proto int, r *commands.Reply, ticket keyspace.Ticket) {

@@ -279,14 +279,14 @@ func (c *conn) oncePipeline() error {
 // pipeline carries out the whole commands that have been read and sends their replies.
 func (c *conn) pipeline(b *batch) error {
 	for {
-		command, err := c.guard.next(c.limits())
+		command, err := b.next(&c.guard, c.limits())
 		switch {
 		case err != nil:
 			return c.reject(b, err)
-		case command == nil:
+		case command.raw == nil:
 			return c.flush(b)
 		}
-		if err := c.execute(b, command); err != nil {
+		if err := c.execute(b, command.args); err != nil {
 			return err
 		}
 		if err := c.between(b); err != nil {
@@ -323,12 +323,8 @@ func (c *conn) limits() limits {
 }
 
 // execute carries out one command and adds its reply to the batch.
-func (c *conn) execute(b *batch, command []byte) error {
-	args, err := b.parse(command)
-	if err != nil {
-		return err
-	}
-	defer b.forget()
+func (c *conn) execute(b *batch, args []string) error {
+	defer b.forget(0)
 	if isHTTP(args[0]) {
 		return errAttack
 	}

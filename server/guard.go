@@ -19,8 +19,8 @@ const (
 	strangerBulk   = 16 << 10
 	strangerInline = 1 << 10
 
-	// mostGlanced is how many arguments a command has at most that is looked at before its turn.
-	mostGlanced = 16
+	// mostWhole is how many arguments a command has at most that is handed over in one pass.
+	mostWhole = 64
 
 	// bulkSlack is how much longer than a value any other argument may be.
 	bulkSlack = 1 << 10
@@ -62,8 +62,11 @@ var errClientMemory = errors.New("all clients together hold too much memory: try
 // It differs from Redis only where Redis is lax: an argument must really end with CR LF, where Redis
 // skips any two bytes, and a count that cannot become legal any more is refused at once.
 //
-// It looks at no byte of a framing twice and at none of an argument, so that a command costs time in
-// proportion to its length however it is cut into packets.
+// It looks at a byte of a framing twice at most and at none of an argument, so that a command costs time
+// in proportion to its length however it is cut into packets.
+//
+// Of a command that arrives as a whole it finds the arguments in the same pass ([guard.whole]): redcon's
+// parser has nothing left to do for it (parser.go).
 //
 //	consumed        half-read command       room
 //	|---------------|-----------------------|------------|
@@ -161,37 +164,44 @@ func (g *guard) arguments(lim limits) ([]byte, error) {
 	}
 }
 
-// glance gives the first arguments of a whole command that has been read and not handed over, as views
-// of what has been read. at says which, and is moved on to the next; it begins with g.start. It checks
-// nothing: what it cannot make out at once is the end, as are inline commands.
-func (g *guard) glance(at *int, args *[commands.LookaheadArgs]string) (n int) {
-	if g.args > 0 || *at >= g.end || g.loan.bytes[*at] != '*' {
-		return 0
+// whole hands over the next command as next does, and appends its arguments to args, if that can be done
+// in one pass: if the command is an array of at most mostWhole bulk strings that has arrived as a whole,
+// keeps to all bounds, and is not a stranger's. Else it gives nil, and next is to say what it is.
+func (g *guard) whole(lim limits, args []string) (command []byte, _ []string) {
+	if g.pos > g.start || g.start == g.end || lim.stranger {
+		return nil, args
 	}
-	buf := g.loan.bytes[:g.end]
-	count, size := readNumber(buf[*at+1:])
-	if size <= 0 || count <= 0 || count > mostGlanced {
-		return 0
+	buf := g.loan.bytes[g.start:g.end]
+	if buf[0] != '*' {
+		return nil, args
 	}
-	pos := *at + 1 + size
-	for i := range count {
-		if pos >= len(buf) || buf[pos] != '$' {
-			return 0
-		}
-		length, size := readNumber(buf[pos+1:])
-		if size <= 0 || length < 0 || length > len(buf)-pos-1-size-2 {
-			return 0
-		}
-		pos += 1 + size
-		if i < len(args) {
-			args[i] = unsafe.String(unsafe.SliceData(buf[pos:]), length)
-			n++
-		}
-		pos += length + 2
+	count, at := length(buf, 1)
+	if count == 0 || count > mostWhole {
+		return nil, args
 	}
-	*at = pos
-	return n
+	all := args
+	for range count {
+		if at >= len(buf) || buf[at] != '$' {
+			return nil, args
+		}
+		n, from := length(buf, at+1)
+		to := from + n
+		if from == 0 || n > lim.bulk || to+2 > len(buf) || buf[to] != '\r' || buf[to+1] != '\n' {
+			return nil, args
+		}
+		all = append(all, unsafe.String(&buf[from], n))
+		at = to + 2
+	}
+	if at > lim.command {
+		return nil, args
+	}
+	g.start += at
+	g.pos = g.start
+	return buf[:at:at], all
 }
+
+// back takes back the commands that have been handed over from a place on, where one begins.
+func (g *guard) back(start int) { g.start, g.pos, g.args, g.bulk = start, start, 0, -1 }
 
 // line hands over an inline command. It gives nil for an empty line, and says whether the line was
 // whole.
@@ -253,6 +263,26 @@ func readNumber(b []byte) (n, size int) {
 			n = -n
 		}
 		return n, i + 2
+	}
+	return 0, 0
+}
+
+// length reads a number that is not negative and CR LF from b at a place, as readNumber would, and says
+// where what follows begins; 0 if there is no such number, or it is greater than anybody needs.
+func length(b []byte, at int) (n, next int) {
+	const most = 9 // digits
+	for i := at; i < len(b); i++ {
+		digit := b[i] - '0'
+		if digit > 9 {
+			if b[i] != '\r' || i == at || i+1 == len(b) || b[i+1] != '\n' {
+				return 0, 0
+			}
+			return n, i + 2
+		}
+		if i-at == most || i > at && n == 0 {
+			return 0, 0
+		}
+		n = n*10 + int(digit)
 	}
 	return 0, 0
 }

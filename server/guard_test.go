@@ -17,50 +17,77 @@ import (
 // wide are limits that no ordinary command meets.
 var wide = limits{bulk: 16 << 20, command: 64 << 20}
 
-const lookaheadArgs = commands.LookaheadArgs
-
 // guardRun feeds data to a guard in pieces of at most size bytes and returns the commands that come
-// out, and the error that ended it. Each command must be one that redcon's parser takes as a whole.
+// out, and the error that ended it. Each command must be one that redcon's parser takes as a whole, and
+// have the arguments that it finds.
 func guardRun(t testing.TB, lim limits, data []byte, size int) (commands [][]string, err error) {
 	t.Helper()
 	g := newGuard(nil)
 	defer g.close()
+	var p parser
 	for {
 		for {
-			var glanced [lookaheadArgs]string
 			start, fresh := g.start, g.args == 0
-			at := start
-			n := g.glance(&at, &glanced)
-			command, err := g.next(lim)
+			command, err := p.next(&g, lim)
 			if err != nil {
 				return commands, err
 			}
-			if command == nil {
-				if n > 0 {
-					t.Fatalf("a glance gives %q, which is not whole", glanced[:n])
-				}
+			if command.raw == nil {
 				break
 			}
-			whole, args, kind, rest, err := redcon.ReadNextCommand(command, nil)
+			whole, args, kind, rest, err := redcon.ReadNextCommand(command.raw, nil)
 			if err != nil || !whole || kind != redcon.Redis || len(rest) > 0 || len(args) == 0 {
-				t.Fatalf("redcon makes of %.100q: whole %v, %d args, kind %v, rest %.100q, error %v", command, whole, len(args), kind, rest, err)
+				t.Fatalf("redcon makes of %.100q: whole %v, %d args, kind %v, rest %.100q, error %v", command.raw, whole, len(args), kind, rest, err)
 			}
 			var list []string
 			for _, arg := range args {
 				list = append(list, string(arg))
 			}
-			if n > 0 && (at != g.start || !slices.Equal(glanced[:n], list[:min(len(list), lookaheadArgs)])) {
-				t.Fatalf("a glance at %q gives %q, and goes to %d rather than %d", list, glanced[:n], at, g.start)
+			if !slices.Equal(command.args, list) {
+				t.Fatalf("%.100q is split into %.100q, by redcon into %.100q", command.raw, command.args, list)
 			}
-			if n == 0 && fresh && &command[0] == &g.loan.bytes[start] && len(list) <= mostGlanced {
-				t.Fatalf("a glance misses %q", list)
+			if command.end != g.start {
+				t.Fatalf("what follows %.100q is said to begin at %d, and does at %d", command.raw, command.end, g.start)
+			}
+			if command.alone && fresh && !lim.stranger && &command.raw[0] == &g.loan.bytes[start] && len(list) <= mostWhole {
+				t.Fatalf("%.100q is not taken in one pass", command.raw)
 			}
 			commands = append(commands, list)
+			p.forget(0)
 		}
 		if len(data) == 0 {
 			return commands, nil
 		}
 		n, err := feed(&g, data[:min(size, len(data))])
+		must(t, err)
+		data = data[n:]
+	}
+}
+
+// checkedRun is guardRun at once, with a guard that takes nothing in one pass.
+func checkedRun(t testing.TB, lim limits, data []byte) (commands [][]string, err error) {
+	t.Helper()
+	g := newGuard(nil)
+	defer g.close()
+	var p parser
+	for {
+		raw, err := g.next(lim)
+		switch {
+		case err != nil:
+			return commands, err
+		case raw != nil:
+			args, err := p.split(raw)
+			must(t, err)
+			var list []string
+			for _, arg := range args {
+				list = append(list, strings.Clone(arg))
+			}
+			commands = append(commands, list)
+			continue
+		case len(data) == 0:
+			return commands, nil
+		}
+		n, err := feed(&g, data)
 		must(t, err)
 		data = data[n:]
 	}
@@ -312,6 +339,10 @@ func FuzzGuard(f *testing.F) {
 		if !slices.EqualFunc(commands, whole, slices.Equal) || err != wholeErr {
 			t.Fatalf("in pieces %q, %v; at once %q, %v", commands, err, whole, wholeErr)
 		}
+		checked, checkedErr := checkedRun(t, lim, data)
+		if !slices.EqualFunc(checked, whole, slices.Equal) || checkedErr != wholeErr {
+			t.Fatalf("in two passes %q, %v; in one %q, %v", checked, checkedErr, whole, wholeErr)
+		}
 	})
 }
 
@@ -320,6 +351,7 @@ func BenchmarkGuard(b *testing.B) {
 	one := fmt.Sprintf("*4\r\n$7\r\nDOC.PUT\r\n$6\r\norders\r\n$10\r\n1234567890\r\n$285\r\n%s\r\n", strings.Repeat("x", 285))
 	packet := []byte(strings.Repeat(one, depth))
 	g := newGuard(nil)
+	var p parser
 	b.SetBytes(int64(len(packet)))
 	b.ReportAllocs()
 	for b.Loop() {
@@ -328,15 +360,16 @@ func BenchmarkGuard(b *testing.B) {
 		}
 		n := 0
 		for {
-			command, err := g.next(wide)
+			command, err := p.next(&g, wide)
 			if err != nil {
 				b.Fatal(err)
 			}
-			if command == nil {
+			if command.raw == nil {
 				break
 			}
 			n++
 		}
+		p.forget(0)
 		if n != depth {
 			b.Fatal(n)
 		}

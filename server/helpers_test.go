@@ -36,6 +36,7 @@ type fakeEngine struct {
 	ticket keyspace.Ticket
 	ran    []string // the commands executed, in order
 	waits  int
+	warmed int // how often Warm was called
 }
 
 func newFakeEngine() *fakeEngine { return &fakeEngine{values: make(map[string]string)} }
@@ -44,7 +45,11 @@ func (e *fakeEngine) Now() int64 { return 1_000_000 }
 
 func (e *fakeEngine) WorthWarming() bool { return true }
 
-func (e *fakeEngine) Warm(*commands.Lookahead) {}
+func (e *fakeEngine) Warm(*commands.Lookahead) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.warmed++
+}
 
 func (e *fakeEngine) CloseSession(*commands.Session) {}
 

@@ -26,10 +26,11 @@ import (
 // A loop serves many connections in one goroutine, in turns:
 //
 //  1. ask the system which clients have sent something (epoll);
-//  2. read once from each of them, carry out the whole commands and render the replies, all into one
-//     batch; of a pipeline, what its commands will look up is fetched from memory beforehand;
-//  3. wait until all that the replies report is committed: one group for the whole turn;
-//  4. write each client's replies with one system call.
+//  2. read once from each of them, until there are some tens of whole commands, and let what these will
+//     look up be fetched from memory side by side;
+//  3. carry them out and render the replies, all into one batch; go on with 2 and the next clients;
+//  4. wait until all that the replies report is committed: one group for the whole turn;
+//  5. write each client's replies with one system call.
 //
 // Nothing else is waited for. A connection that needs more leaves the loop for good, with all that it
 // has read and not yet sent, and goes on in a goroutine of its own ([conn.goOn]), for which waiting is
@@ -51,10 +52,16 @@ type loop struct {
 	conns   []*conn // by descriptor
 	events  [256]unix.EpollEvent
 
+	// What has been read and is to be carried out.
+	visits []visit
+	queue  []request // of the visits, one after the other
+	more   []request // of the visit that is going on, after those in the queue
+	parser parser
+	ahead  commands.Lookahead
+
 	// The replies of the turn.
 	batch batch
 	parts []part
-	ahead commands.Lookahead
 
 	due time.Duration // when to look for clients that have been silent for too long; 0: never
 	now time.Duration // at the beginning of the turn, as expiry.Monotonic says
@@ -78,8 +85,20 @@ type part struct {
 	ticket keyspace.Ticket
 }
 
+// A visit is what the loop does for one client in a turn: commands that have been read, and what follows
+// them.
+type visit struct {
+	c        *conn
+	from, to int   // its commands in the queue
+	then     error // nil: nothing whole follows; errMore: there may be more; else the end, or a departure
+}
+
 const (
 	fullTurn = 1 << 20 // bytes of replies that wait for the end of a turn at most
+
+	// mostAhead is how many commands are looked at before their turn: so many as the processor's cache
+	// can hold the items of.
+	mostAhead = 32
 
 	// sweepInterval is the least time between two looks for silent clients.
 	sweepInterval = 10 * time.Millisecond
@@ -191,9 +210,13 @@ func (l *loop) run() {
 				continue
 			}
 			if c := l.conns[fd]; c != nil {
-				l.serve(c)
+				l.receive(c)
+			}
+			if len(l.queue) >= mostAhead {
+				l.serveAll()
 			}
 		}
+		l.serveAll()
 		l.flush()
 		l.count()
 		if rung && !l.answerBell() {
@@ -266,8 +289,95 @@ func (l *loop) add(c *conn) {
 	}
 }
 
-// serve reads once from a client and carries out what there is.
-func (l *loop) serve(c *conn) {
+// receive reads once from a client, and adds to the queue what commands there are.
+func (l *loop) receive(c *conn) {
+	v := visit{c: c, from: len(l.queue)}
+	defer func() {
+		if p := recover(); p != nil {
+			l.failed(c, p)
+		}
+	}()
+	var n int
+	n, v.then = c.take()
+	l.in += n
+	c.received += n
+	if v.then == nil {
+		l.queue, v.then = l.parse(c, l.queue)
+	}
+	v.to = len(l.queue)
+	l.visits = append(l.visits, v)
+}
+
+// parse appends to list the next commands of those that have been read, mostAhead at most, and says what
+// follows, as visit.then does.
+func (l *loop) parse(c *conn, list []request) ([]request, error) {
+	limits := c.limits()
+	for range mostAhead {
+		command, err := l.parser.next(&c.guard, limits)
+		switch {
+		case err != nil:
+			return list, departure(func(b *batch) error { return c.reject(b, err) })
+		case command.raw == nil:
+			return list, nil
+		}
+		list = append(list, command)
+		if command.alone {
+			break
+		}
+	}
+	return list, errMore
+}
+
+// serveAll carries out what is in the queue.
+func (l *loop) serveAll() {
+	if len(l.visits) == 0 {
+		return
+	}
+	if l.shouldLookAhead(l.queue) {
+		for i := range l.visits {
+			v := &l.visits[i]
+			l.lookAhead(v.c, l.queue[v.from:v.to])
+		}
+		l.warm()
+	}
+	for i := range l.visits {
+		l.serve(&l.visits[i])
+	}
+	clear(l.visits)
+	clear(l.queue)
+	clear(l.more)
+	l.visits, l.queue, l.more = l.visits[:0], l.queue[:0], l.more[:0]
+	l.parser.forget(0)
+}
+
+// shouldLookAhead tells whether it is worth its while to look ahead in a list of commands.
+func (l *loop) shouldLookAhead(list []request) bool {
+	return len(list) > 1 && l.server.engine.WorthWarming()
+}
+
+// lookAhead notes what commands will look up, for warm to fetch.
+func (l *loop) lookAhead(c *conn, list []request) {
+	for i := range list {
+		args := list[i].args
+		l.ahead.Add(c.session, args[:min(len(args), commands.LookaheadArgs)])
+	}
+}
+
+// warm fetches what has been noted from memory side by side, where one after the other would wait for it.
+// It is not needed: if it fails inside, the commands are carried out without.
+func (l *loop) warm() {
+	defer func() {
+		if p := recover(); p != nil {
+			l.ahead = commands.Lookahead{}
+			l.server.log.Error().Str("panic", fmt.Sprint(p)).Bytes("stack", debug.Stack()).Msg("looking ahead failed inside")
+		}
+	}()
+	l.server.engine.Warm(&l.ahead)
+}
+
+// serve carries out what a client has sent.
+func (l *loop) serve(v *visit) {
+	c := v.c
 	start := part{c: c, marks: len(l.batch.marks), from: len(l.batch.out)}
 	l.parts = append(l.parts, start)
 	defer func() {
@@ -284,11 +394,9 @@ func (l *loop) serve(c *conn) {
 		l.failed(c, p)
 	}()
 	c.session.Pause()
-	n, err := c.take()
-	l.in += n
-	c.received += n
-	if err == nil {
-		err = l.pipeline(c)
+	err := errKilled // maybe by a command of those before it
+	if !c.killed.Load() {
+		err = l.pipeline(v)
 	}
 	switch departure, leaves := err.(departure); {
 	case leaves:
@@ -320,79 +428,81 @@ func nothing(*batch) error { return nil }
 
 var (
 	errAway   = errors.New("has left its loop")
+	errMore   = errors.New("there may be more commands")
 	errFailed = errors.New("failed inside")
 )
 
-// pipeline carries out the whole commands that have been read. The error is nil if the connection
+// pipeline carries out the commands of a visit and what follows them. The error is nil if the connection
 // stays; errAway if it has left already.
-func (l *loop) pipeline(c *conn) error {
-	for n := 0; ; n++ {
-		if n%mostAhead == 0 {
-			l.lookAhead(c)
-		}
-		command, err := c.guard.next(c.limits())
-		switch {
+func (l *loop) pipeline(v *visit) error {
+	room := len(l.parser.args)
+	list, then := l.queue[v.from:v.to], v.then
+	for {
+		switch err := l.carryOut(v.c, list); {
+		case err == errMore:
+			then = errMore
 		case err != nil:
-			return departure(func(b *batch) error { return c.reject(b, err) })
-		case command == nil:
-			return nil
+			return err
 		}
+		if then != errMore {
+			return then
+		}
+		l.parser.forget(room)
+		list, then = l.parseMore(v.c)
+	}
+}
+
+// carryOut carries out commands one after the other. If it does not get to the last, the error says why,
+// and the guard has those that follow again: errMore if the replies had to be sent, and the connection
+// stays.
+func (l *loop) carryOut(c *conn, list []request) error {
+	for i := range list {
+		command := &list[i]
 		if err := l.execute(c, command); err != nil {
+			c.guard.back(command.end)
 			return err
 		}
 		switch {
 		case c.session.Closing, c.server.stopping.Load(), c.killed.Load():
+			c.guard.back(command.end)
 			return departure(nothing)
 		case len(l.batch.out) >= fullTurn, len(l.batch.marks) >= fullMarks:
+			c.guard.back(command.end)
 			l.flush()
 			if c.loop == nil {
 				return errAway
 			}
 			l.parts = append(l.parts, part{c: c})
+			return errMore
 		}
 	}
+	return nil
 }
 
-// mostAhead is how many commands are looked at before their turn: so many as the processor's cache can
-// hold the items of.
-const mostAhead = 32
-
-// lookAhead lets what the next commands of a pipeline will look up be fetched from memory side by side,
-// where one after the other would wait for it.
-func (l *loop) lookAhead(c *conn) {
-	var args [commands.LookaheadArgs]string
-	at := c.guard.start
-	n := c.guard.glance(&at, &args)
-	if n == 0 || at == c.guard.end || !l.server.engine.WorthWarming() {
-		return // most have sent only one
+// parseMore is parse for a connection of which all has been carried out that was in the queue.
+func (l *loop) parseMore(c *conn) ([]request, error) {
+	clear(l.more)
+	var then error
+	l.more, then = l.parse(c, l.more[:0])
+	if l.shouldLookAhead(l.more) {
+		l.lookAhead(c, l.more)
+		l.warm()
 	}
-	for ahead := 1; n > 0; ahead++ {
-		l.ahead.Add(c.session, args[:n])
-		if ahead == mostAhead {
-			break
-		}
-		n = c.guard.glance(&at, &args)
-	}
-	l.server.engine.Warm(&l.ahead)
+	return l.more, then
 }
 
 // execute carries out one command, unless it may take long, and adds its reply to the batch.
-func (l *loop) execute(c *conn, command []byte) error {
-	args, err := l.batch.parse(command)
-	if err != nil {
-		return err
-	}
-	defer l.batch.forget()
-	if isHTTP(args[0]) {
+func (l *loop) execute(c *conn, command *request) error {
+	if isHTTP(command.args[0]) {
 		return errAttack
 	}
-	if l.server.engine.Held(c.session, args) != nil {
-		return c.again(command)
+	if l.server.engine.Held(c.session, command.args) != nil {
+		return c.again(command.raw)
 	}
 	c.session.Ticket = 0
-	reply := l.server.engine.Execute(c.session, args)
+	reply := l.server.engine.Execute(c.session, command.args)
 	if c.session.PutOff {
-		return c.again(command)
+		return c.again(command.raw)
 	}
 	c.executed++
 	if exceeds(&reply, bigReply) {
@@ -408,7 +518,11 @@ func (l *loop) execute(c *conn, command []byte) error {
 func (c *conn) again(command []byte) error {
 	return departure(func(b *batch) error {
 		c.session.PutOff = false
-		return c.execute(b, command)
+		args, err := b.split(command)
+		if err != nil {
+			return err
+		}
+		return c.execute(b, args)
 	})
 }
 

@@ -421,6 +421,123 @@ func TestDisconnectDropsWhatIsNotRead(t *testing.T) {
 	}
 }
 
+// A handLoop is a loop that a test turns by hand.
+type handLoop struct {
+	*loop
+	t  *testing.T
+	ln net.Listener
+}
+
+// newHandLoop makes the loop of a server whose engine is e.
+func newHandLoop(t *testing.T, s *Server, e executor) handLoop {
+	s.engine = e
+	s.mostFiles.Store(100)
+	l, err := newLoop(s)
+	must(t, err)
+	s.loops = []*loop{l}
+	ln, err := net.Listen("tcp4", "127.0.0.1:0")
+	must(t, err)
+	t.Cleanup(func() {
+		l.halt()
+		l.answerBell()
+		must(t, ln.Close())
+	})
+	return handLoop{l, t, ln}
+}
+
+// connect gives both ends of a connection that is in the loop.
+func (l handLoop) connect() (*client, *conn) {
+	c := dial(l.t, l.ln.Addr().String())
+	nc, err := l.ln.Accept()
+	must(l.t, err)
+	l.server.admit(nc, false)
+	l.answerBell()
+	for _, served := range l.conns {
+		if served != nil && served.session.ID == l.server.lastID {
+			return c, served
+		}
+	}
+	l.t.Fatal("the connection is not in the loop")
+	return nil, nil
+}
+
+// sent waits for what the client has sent to be there.
+func (l handLoop) sent(c *conn) {
+	n, err := unix.Poll([]unix.PollFd{{Fd: int32(c.fd), Events: unix.POLLIN}}, int(patience.Milliseconds()))
+	if err != nil || n != 1 {
+		l.t.Fatalf("nothing comes: %v", err)
+	}
+}
+
+// take has the loop do what a client has sent, but for sending the replies.
+func (l handLoop) take(c *conn) {
+	l.sent(c)
+	l.receive(c)
+	l.serveAll()
+}
+
+// What the commands of a turn will look up is fetched at once, whoever has sent them.
+func TestTurnLooksAhead(t *testing.T) {
+	s := newTestServer(t)
+	e := newFakeEngine()
+	l := newHandLoop(t, s, e)
+	var clients []*client
+	for range 3 {
+		c, served := l.connect()
+		c.send(command("GET", "a"))
+		l.sent(served)
+		l.receive(served)
+		clients = append(clients, c)
+	}
+	if e.history() != "" {
+		t.Errorf("carried out before all is read: %s", e.history())
+	}
+	l.serveAll()
+	l.flush()
+	for _, c := range clients {
+		c.expect("$-1\r\n")
+	}
+	if e.warmed != 1 {
+		t.Errorf("fetched in %d steps, want 1", e.warmed)
+	}
+	long, served := l.connect()
+	long.send(strings.Repeat(command("GET", "a"), 2*mostAhead+1))
+	l.take(served)
+	l.flush()
+	long.expect(strings.Repeat("$-1\r\n", 2*mostAhead+1))
+	if e.warmed != 3 {
+		t.Errorf("a long pipeline is fetched in %d steps, want 2: nothing has to be fetched ahead for one command", e.warmed-1)
+	}
+}
+
+// Who is disconnected by a command gets nothing more carried out, not even what has been read together with
+// that command.
+func TestDisconnectDropsWhatIsRead(t *testing.T) {
+	s := newTestServer(t)
+	e := newFakeEngine()
+	l := newHandLoop(t, s, e)
+	killer, killing := l.connect()
+	victim, dying := l.connect()
+	e.commands = map[string]func(*commands.Session, []string) commands.Reply{
+		"KILL": func(*commands.Session, []string) commands.Reply {
+			return commands.Count(s.Disconnect(func(x *commands.Session) bool { return x == dying.session }))
+		},
+	}
+	killer.send(command("KILL"))
+	victim.send(command("SET", "a", "1"))
+	l.sent(killing)
+	l.sent(dying)
+	l.receive(killing)
+	l.receive(dying)
+	l.serveAll()
+	l.flush()
+	killer.expect(":1\r\n")
+	victim.expectEnd()
+	if got, want := e.history(), "KILL"; got != want {
+		t.Errorf("carried out: %s, want %s", got, want)
+	}
+}
+
 // crankyEngine fails inside when the session of its victim is closed.
 type crankyEngine struct {
 	*fakeEngine
@@ -442,61 +559,31 @@ func TestNoReplyIsSentTwice(t *testing.T) {
 	e.commands = map[string]func(*commands.Session, []string) commands.Reply{
 		"FILL": func(*commands.Session, []string) commands.Reply { return commands.Bulk(filler) },
 	}
-	s.engine = e
-	s.mostFiles.Store(100)
-	l, err := newLoop(s)
-	must(t, err)
-	s.loops = []*loop{l}
-	ln, err := net.Listen("tcp4", "127.0.0.1:0")
-	must(t, err)
-	defer ln.Close()
-	newConn := func() (*client, *conn) {
-		c := dial(t, ln.Addr().String())
-		nc, err := ln.Accept()
-		must(t, err)
-		s.admit(nc, false)
-		l.answerBell()
-		for _, served := range l.conns {
-			if served != nil && served.session.ID == s.lastID {
-				return c, served
-			}
-		}
-		t.Fatal("the connection is not in the loop")
-		return nil, nil
-	}
-	sent := func(c *conn) { // waits for what the client has sent to be there
-		n, err := unix.Poll([]unix.PollFd{{Fd: int32(c.fd), Events: unix.POLLIN}}, int(patience.Milliseconds()))
-		if err != nil || n != 1 {
-			t.Fatalf("nothing comes: %v", err)
-		}
-	}
-	early, earlyConn := newConn()
-	broken, brokenConn := newConn()
-	late, lateConn := newConn()
-	greedy, greedyConn := newConn()
+	l := newHandLoop(t, s, e)
+	early, earlyConn := l.connect()
+	broken, brokenConn := l.connect()
+	late, lateConn := l.connect()
+	greedy, greedyConn := l.connect()
 	e.victim = brokenConn.session
 	for _, c := range []struct {
 		*client
 		*conn
 	}{{early, earlyConn}, {broken, brokenConn}, {late, lateConn}} {
 		c.client.send(command("PING"))
-		sent(c.conn)
-		l.serve(c.conn)
+		l.take(c.conn)
 	}
 	must(t, broken.Conn.(*net.TCPConn).SetLinger(0)) // so that nothing can be sent to it any more
 	must(t, broken.Close())
-	sent(brokenConn)
+	l.sent(brokenConn)
 	greedy.send(strings.Repeat(command("FILL"), 2*fullTurn/len(filler)))
-	sent(greedyConn)
-	l.serve(greedyConn) // has to send the replies of the turn in the middle of its pipeline
+	l.take(greedyConn) // has to send the replies of the turn in the middle of its pipeline
 	l.flush()
 	for _, c := range []struct {
 		*client
 		*conn
 	}{{early, earlyConn}, {late, lateConn}} {
 		c.client.send(command("ECHO", "end"))
-		sent(c.conn)
-		l.serve(c.conn)
+		l.take(c.conn)
 		l.flush()
 		c.expect("+PONG\r\n$3\r\nend\r\n")
 	}
@@ -506,6 +593,4 @@ func TestNoReplyIsSentTwice(t *testing.T) {
 	if len(l.parts) != 0 || len(l.batch.out) != 0 {
 		t.Errorf("%d parts of %d bytes are left", len(l.parts), len(l.batch.out))
 	}
-	l.halt()
-	l.answerBell()
 }
