@@ -9,8 +9,9 @@ import (
 	"mayfly/expiry"
 )
 
-// TestCaptureInPieces lets a random history go on between the pieces of checkpoints. A crash at any moment
-// leaves what the model says, and so does a checkpoint, in the stores alone, once it has been left in peace.
+// TestCaptureInPieces lets a random history go on between the pieces of checkpoints, and within compactions.
+// A crash at any moment leaves what the model says, and so does a checkpoint, in the stores alone, once it has been
+// left in peace; a compaction then leaves no waste.
 func TestCaptureInPieces(t *testing.T) {
 	recordFsyncs(t) // nothing here waits for the disk
 	for seed := range uint64(12) {
@@ -19,12 +20,18 @@ func TestCaptureInPieces(t *testing.T) {
 			for range 40 {
 				h.steps(30)
 				h.checkpoint(func() { h.steps(4) })
+				if h.r.IntN(2) == 0 {
+					h.compact(func() { h.steps(4) })
+				}
 				if h.r.IntN(4) == 0 {
 					h.kill()
 				}
 				if h.r.IntN(4) == 0 {
 					h.checkpoint(func() {})
 					h.checkStores()
+					h.compact(func() {})
+					h.checkStores()
+					h.checkWaste()
 				}
 				if h.r.IntN(8) == 0 {
 					h.o.reopen()
@@ -73,6 +80,51 @@ func (h *history) checkpoint(beside func()) {
 	defer func() { h.beside = func() {} }()
 	if err := h.o.checkpointLocked(); err != nil {
 		h.t.Fatal(err)
+	}
+}
+
+// compact compacts a store with something going on beside it.
+func (h *history) compact(beside func()) {
+	h.t.Helper()
+	h.o.fold.mu.Lock()
+	defer h.o.fold.mu.Unlock()
+	p := h.o.partitions[h.r.IntN(2)]
+	if err := p.store.compact(interrupted{newCurrent(h.o.Keyspace, p), beside}, nil); err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+// interrupted lets something go on between any two items that a compaction asks for.
+type interrupted struct {
+	presence
+	beside func()
+}
+
+func (p interrupted) find(sets []sighting) error {
+	for i := range sets {
+		p.beside()
+		if err := p.presence.find(sets[i : i+1]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (p interrupted) settled() error {
+	p.beside()
+	return p.presence.settled()
+}
+
+// checkWaste checks that a compaction of all stores leaves what memory has, and no more.
+func (h *history) checkWaste() {
+	h.t.Helper()
+	for _, p := range h.o.partitions {
+		if err := h.o.compactStore(p.store, nil); err != nil {
+			h.t.Fatal(err)
+		}
+		if size := p.store.size(); size != p.live+sealSize {
+			h.t.Errorf("a store of %d bytes takes %d", p.live, size)
+		}
 	}
 }
 

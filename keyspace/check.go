@@ -39,15 +39,21 @@ func (ks *Keyspace) Check() error {
 		return fmt.Errorf("containers take %d bytes and have %d tables, %d and %d are known of", memory, tables, used, len(ks.poolList.list))
 	}
 	for i, p := range ks.partitions {
-		memory, live := int64(0), int64(0)
+		memory, live, tables := int64(0), int64(0), 0
 		for _, c := range ks.catalogue.byName {
 			if t := c.tables[i]; t != nil {
 				memory += t.memory + tableOverhead
 				live += t.live
+				if tables++; p.tables[t.number] != t {
+					return fmt.Errorf("partition %d does not know the table of container %d", i, t.number)
+				}
 			}
 		}
 		if used := p.used.Load(); memory != used {
 			return fmt.Errorf("partition %d counts %d bytes of memory, its tables have %d", i, used, memory)
+		}
+		if tables != len(p.tables) {
+			return fmt.Errorf("partition %d has %d tables, %d are known", i, tables, len(p.tables))
 		}
 		if live != p.live {
 			return fmt.Errorf("partition %d counts %d bytes in its store, its tables have %d", i, p.live, live)

@@ -1,12 +1,9 @@
 package keyspace
 
 import (
-	"bufio"
-	"cmp"
 	"errors"
 	"fmt"
 	"hash/crc32"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -98,7 +95,13 @@ func (ks *Keyspace) compactWasteful() {
 func (ks *Keyspace) compactStore(s *store, rest rests) error {
 	ks.fold.mu.Lock()
 	defer ks.fold.mu.Unlock()
-	err := s.compact(rest)
+	var knows presence
+	for _, p := range ks.partitions {
+		if p.store == s {
+			knows = newCurrent(ks, p)
+		}
+	}
+	err := s.compact(knows, rest)
 	ks.noteBroken()
 	return err
 }
@@ -163,14 +166,16 @@ func sizes(stores []*store) (live, size int64) {
 // compact writes the file anew without what has been overwritten or deleted. All that has been
 // applied must have been synced. A crash at any point leaves either the old file or the new one:
 //
-//  1. The old file is read, and checked as at a start, to find out where the last set of each present
-//     item lies. A damaged one stays as it is.
-//  2. These are copied, in their order, to .tmp, which is sealed as a whole and forced to disk.
+//  1. The old file is read, and checked as at a start. A damaged one stays as it is.
+//  2. On the way the sets of present items are copied, in their order, to .tmp, which is sealed as a whole
+//     and forced to disk.
 //  3. .tmp gets the name of the file, durably.
+//
+// Which items are present is asked of knows; if that is nil, the file is read once more before.
 //
 // A failure before the rename leaves the file as it was; one after it breaks the store: nobody knows which
 // of both files the next start would find.
-func (s *store) compact(rest rests) error {
+func (s *store) compact(knows presence, rest rests) error {
 	if s.broken != nil {
 		return s.broken
 	}
@@ -181,7 +186,7 @@ func (s *store) compact(rest rests) error {
 		return err
 	}
 	path, tmp := s.path(), s.path()+".tmp"
-	f, last, err := s.copyPresent(tmp, rest)
+	f, last, err := s.copyPresent(tmp, knows, rest)
 	if err == nil {
 		err = os.Rename(tmp, path)
 	}
@@ -202,17 +207,20 @@ func (s *store) compact(rest rests) error {
 func (s *store) replace(f *os.File, last seal) {
 	s.file.f.Close() // all of it was on disk
 	s.file.f, s.file.end = f, last.at+sealSize
-	s.mark, s.sealed = last.mark, s.file.end
+	s.mark, s.sealed, s.crc = last.mark, s.file.end, 0
 	s.bytes.Store(s.file.end)
 	s.live.Store(last.at)
 }
 
 // copyPresent makes a file of the present items, sealed and on disk.
-func (s *store) copyPresent(path string, rest rests) (f *os.File, last seal, err error) {
-	work := stretch{rest: rest}
-	places, err := s.present(&work)
-	if err != nil {
-		return nil, last, err
+func (s *store) copyPresent(path string, knows presence, rest rests) (f *os.File, last seal, err error) {
+	c := copier{knows: knows, work: stretch{rest: rest}, seen: make([]sighting, 0, maxSeen)}
+	if knows == nil {
+		sets := lastSets{work: &c.work, at: make(map[string]int64)}
+		if err := s.scan(&sets); err != nil {
+			return nil, last, err
+		}
+		c.knows = &sets
 	}
 	if err := s.file.faults.beforeWrite(); err != nil {
 		return nil, last, err
@@ -220,55 +228,87 @@ func (s *store) copyPresent(path string, rest rests) (f *os.File, last seal, err
 	if f, err = createNew(path); err != nil {
 		return nil, last, err
 	}
-	w := newSummer(f)
-	from := bufio.NewReaderSize(io.NewSectionReader(s.file.f, 0, s.bytes.Load()), readSize)
-	at := int64(0)
-	for _, next := range places {
-		if _, err := from.Discard(int(next.from - at)); err != nil {
-			return f, last, err
-		}
-		if err := w.copy(from, next.to-next.from, &work); err != nil {
-			return f, last, err
-		}
-		at = next.to
-	}
-	last = seal{mark: firstSeal().mark, at: w.at, crc: w.crc}
-	if err := w.write(last.bytes()); err != nil {
+	c.to.f = f
+	if err := errors.Join(s.scan(&c), c.to.flush()); err != nil {
 		return f, last, err
 	}
-	return f, last, errors.Join(w.w.Flush(), s.file.faults.fsync(f))
+	if err := c.knows.settled(); err != nil {
+		return f, last, err
+	}
+	last = seal{mark: firstSeal().mark, at: c.to.at, crc: c.to.crc}
+	if _, err := f.Write(last.bytes()); err != nil {
+		return f, last, err
+	}
+	return f, last, s.file.faults.fsync(f)
 }
 
-// present finds out which ranges of the file set items that are present, in ascending order. What lies side
-// by side is one range.
-func (s *store) present(work *stretch) (ranges []fileRange, err error) {
-	sets := lastSets{work: work, at: make(map[string]fileRange)}
-	if err := s.scan(&sets); err != nil {
-		return nil, err
+// presence knows which sets in a store's file are of items that are present.
+type presence interface {
+	// find marks which of these sets, some that follow each other in the file, are those of present items:
+	// one an item.
+	find(sets []sighting) error
+	// settled is called when all have been seen, before the new file may take the place of the old. An error
+	// keeps the old.
+	settled() error
+}
+
+// sighting is a set that has been met in a store's file.
+type sighting struct {
+	key, rec []byte
+	at       fileRange
+	present  bool
+}
+
+// maxSeen is how many sets are looked at together at most.
+const maxSeen = 128
+
+// copier copies what is present, of all that it visits.
+type copier struct {
+	knows presence
+	to    summer
+	work  stretch
+	seen  []sighting
+}
+
+func (c *copier) set(key, rec []byte, at fileRange) error {
+	c.seen = append(c.seen, sighting{key: key, rec: rec, at: at})
+	if len(c.seen) == maxSeen {
+		return c.passed()
 	}
-	for _, set := range sets.at {
-		ranges = append(ranges, set)
+	return nil
+}
+
+func (c *copier) del([]byte) error { return nil }
+func (c *copier) sealed() error    { return nil }
+
+func (c *copier) passed() error {
+	if err := c.knows.find(c.seen); err != nil {
+		return err
 	}
-	slices.SortFunc(ranges, func(a, b fileRange) int { return cmp.Compare(a.from, b.from) })
-	joined := ranges[:0]
-	for _, next := range ranges {
-		if n := len(joined); n > 0 && joined[n-1].to == next.from {
-			joined[n-1].to = next.to
-		} else {
-			joined = append(joined, next)
+	for _, s := range c.seen {
+		if s.present {
+			if err := c.to.set(s.key, s.rec); err != nil {
+				return err
+			}
+			c.work.wrote(s.at.to - s.at.from)
 		}
+		c.work.read(s.at.to - s.at.from)
 	}
-	return joined, nil
+	clear(c.seen)
+	c.seen = c.seen[:0]
+	return nil
 }
 
-// lastSets finds out where the present items are set, by their keys.
+// lastSets is the presence that a file itself shows, to one who has visited it before: an item is present if no
+// delete follows its last set.
 type lastSets struct {
+	keepsNothing
 	work *stretch
-	at   map[string]fileRange
+	at   map[string]int64 // where the present items are set, by their keys
 }
 
 func (l *lastSets) set(key, _ []byte, at fileRange) error {
-	l.at[string(key)] = at
+	l.at[string(key)] = at.from
 	l.work.read(at.to - at.from)
 	return nil
 }
@@ -280,37 +320,45 @@ func (l *lastSets) del(key []byte) error {
 
 func (l *lastSets) sealed() error { return nil }
 
-// summer writes to a file and sums up what it writes.
+func (l *lastSets) find(sets []sighting) error {
+	for i := range sets {
+		s := &sets[i]
+		at, ok := l.at[string(s.key)]
+		s.present = ok && at == s.at.from
+	}
+	return nil
+}
+
+func (l *lastSets) settled() error { return nil }
+
+// summer writes sets to a file and sums up what it writes.
 type summer struct {
-	w   *bufio.Writer
-	at  int64
+	f   *os.File
+	buf []byte
+	at  int64 // bytes written
 	crc uint32
 }
 
-func newSummer(f *os.File) *summer { return &summer{w: bufio.NewWriterSize(f, readSize)} }
-
-func (s *summer) write(b []byte) error {
-	s.at += int64(len(b))
-	s.crc = crc32.Update(s.crc, castagnoli, b)
-	_, err := s.w.Write(b)
+func (s *summer) set(key, rec []byte) error {
+	const most = 64 << 10 // gathered before it is written, but for the last
+	s.buf = append(s.buf, setHead...)
+	s.buf = appendBulk(s.buf, view(key))
+	s.buf = appendBulk(s.buf, view(rec))
+	if len(s.buf) < most {
+		return nil
+	}
+	err := s.flush()
+	s.buf = keep(s.buf, 2*most)
 	return err
 }
 
-// copy writes the next n bytes of another file.
-func (s *summer) copy(from *bufio.Reader, n int64, work *stretch) error {
-	for n > 0 {
-		b, err := from.Peek(int(min(n, readSize)))
-		if err != nil {
-			return err
-		}
-		if err := s.write(b); err != nil {
-			return err
-		}
-		n -= int64(len(b))
-		work.wrote(int64(len(b)))
-		from.Discard(len(b)) // it is in the buffer
-	}
-	return nil
+// flush writes what has been gathered.
+func (s *summer) flush() error {
+	n, err := s.f.Write(s.buf)
+	s.crc = crc32.Update(s.crc, castagnoli, s.buf[:n])
+	s.at += int64(n)
+	s.buf = s.buf[:0]
+	return err
 }
 
 // roomToCompact refuses if the disk may be too small for a second copy, and clears away what an

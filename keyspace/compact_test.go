@@ -74,7 +74,7 @@ func TestCompactLeavesOnlyWhatLives(t *testing.T) {
 	s, live := wastefulStore(t, path, nil)
 	before := s.size()
 	for range 2 { // the second finds nothing to do and does no harm
-		if err := s.compact(nil); err != nil {
+		if err := s.compact(nil, nil); err != nil {
 			t.Fatal(err)
 		}
 		if want := s.live.Load() + sealSize; s.size() != want {
@@ -106,7 +106,7 @@ func TestCompactWhatIsEmpty(t *testing.T) {
 	for key := range live {
 		ops = append(ops, op{key: key, del: true})
 	}
-	if err := errors.Join(s.apply(ops), s.sync(), s.compact(nil)); err != nil {
+	if err := errors.Join(s.apply(ops), s.sync(), s.compact(nil, nil)); err != nil {
 		t.Fatal(err)
 	}
 	if s.size() != sealSize {
@@ -157,7 +157,7 @@ func TestCompactSurvivesACrashAnywhere(t *testing.T) {
 		return f.Sync()
 	}})
 	compacting = true
-	if err := s.compact(nil); err != nil {
+	if err := s.compact(nil, nil); err != nil {
 		t.Fatal(err)
 	}
 	snapshot()
@@ -196,7 +196,7 @@ func TestCompactThatFails(t *testing.T) {
 			var f faults
 			s, live := wastefulStore(t, path, &f)
 			c.spoil(&f, path)
-			if err := s.compact(nil); !errors.Is(err, failing) {
+			if err := s.compact(nil, nil); !errors.Is(err, failing) {
 				t.Fatalf("the failure is reported as %v", err)
 			}
 			f = faults{}
@@ -228,7 +228,7 @@ func TestCompactRefusesDamage(t *testing.T) {
 			t.Fatal(err)
 		}
 		var damage *DamageError
-		if err := s.compact(nil); !errors.As(err, &damage) || damage.From > int64(at) || damage.To <= int64(at) {
+		if err := s.compact(nil, nil); !errors.As(err, &damage) || damage.From > int64(at) || damage.To <= int64(at) {
 			t.Errorf("byte %d is wrong, and the compaction says %v", at, err)
 		}
 		if !bytes.Equal(read(t, path), spoilt) || s.broken != nil {
@@ -238,7 +238,7 @@ func TestCompactRefusesDamage(t *testing.T) {
 	if err := os.WriteFile(path, content, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(s.compact(nil), s.close()); err != nil {
+	if err := errors.Join(s.compact(nil, nil), s.close()); err != nil {
 		t.Error(err)
 	}
 }
@@ -255,7 +255,7 @@ func TestCompactRefusesWhatHasLostItsEnd(t *testing.T) {
 			t.Fatal(err)
 		}
 		var damage *DamageError
-		if err := s.compact(nil); !errors.As(err, &damage) || damage.To != int64(len(content)) {
+		if err := s.compact(nil, nil); !errors.As(err, &damage) || damage.To != int64(len(content)) {
 			t.Errorf("%s: the compaction says %v", name, err)
 		}
 		if !bytes.Equal(read(t, path), spoilt) || s.broken != nil {
@@ -265,7 +265,7 @@ func TestCompactRefusesWhatHasLostItsEnd(t *testing.T) {
 	if err := os.WriteFile(path, content, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(s.compact(nil), s.close()); err != nil {
+	if err := errors.Join(s.compact(nil, nil), s.close()); err != nil {
 		t.Error(err)
 	}
 }
@@ -381,7 +381,7 @@ func TestCompactThatFailsAtItsEnd(t *testing.T) {
 		}
 		return real(f)
 	}
-	err := s.compact(nil)
+	err := s.compact(nil, nil)
 	forceToDisk = real
 	if err == nil || folders != 1 {
 		t.Fatalf("after %d times of forcing the folder to disk: %v", folders, err)
@@ -524,5 +524,79 @@ func TestCheckpointsGoOnBetweenCompactions(t *testing.T) {
 	o.compactWasteful()
 	if s := o.Stats(); s.Checkpoints != before+1 || s.Compactions < 4 || s.LastCompactErr != "" {
 		t.Errorf("%d checkpoints, %d compactions %s", s.Checkpoints-before, s.Compactions, s.LastCompactErr)
+	}
+}
+
+// What a store has been told twice, as after a crash that left the journal of a checkpoint, is copied once.
+func TestCompactWhatIsThereTwice(t *testing.T) {
+	o := open(t, func(opt *Options) { opt.Partitions = 1 })
+	for i := range 300 {
+		o.put("0", fmt.Sprint(i), "{}", expiry.Inherit)
+	}
+	p := o.partitions[0]
+	for range 3 {
+		p.mu.Lock()
+		for i := range 300 {
+			t := o.catalogue.byName["0"].tables[0]
+			p.touch(t, t.find(fmt.Sprint(i)))
+		}
+		p.mu.Unlock()
+		if err := o.checkpoint(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if size := p.store.size(); size < 3*p.live {
+		t.Fatalf("the store has %d bytes: the test needs three times what lives", size)
+	}
+	if err := o.compactStore(p.store, nil); err != nil || p.store.size() != p.live+sealSize {
+		t.Errorf("the store has %d bytes, %d of them live; %v", p.store.size(), p.live, err)
+	}
+}
+
+// What memory takes for stored must have been found in the file: else the file stays, and nothing is lost that
+// it may still have.
+func TestCompactRefusesWhatLacksAnItem(t *testing.T) {
+	o := open(t, func(opt *Options) { opt.Partitions = 1 })
+	for i := range 1000 {
+		o.put("0", fmt.Sprint(i), "{}", expiry.Inherit)
+	}
+	if err := o.checkpoint(); err != nil {
+		t.Fatal(err)
+	}
+	o.put("0", "777", `{"n":1}`, expiry.Inherit)
+	p := o.partitions[0]
+	e := o.catalogue.byName["0"].tables[0].find("777")
+	p.mu.Lock()
+	e.unmark(dirty)
+	p.mu.Unlock()
+	before := read(t, p.store.path())
+	if err := o.compactStore(p.store, nil); err == nil || !strings.Contains(err.Error(), `"0:777"`) {
+		t.Errorf("the compaction says %v", err)
+	}
+	if !bytes.Equal(read(t, p.store.path()), before) || p.store.broken != nil {
+		t.Error("the file is not what it was")
+	}
+	p.mu.Lock()
+	e.mark(dirty)
+	p.mu.Unlock()
+}
+
+// What has not been confirmed to be in the journal keeps the old file: the new one lacks what it overwrites.
+func TestCompactWaitsForTheJournal(t *testing.T) {
+	o := open(t, func(opt *Options) { opt.Partitions = 1 })
+	o.put("0", "a", "{}", expiry.Inherit)
+	if err := o.checkpoint(); err != nil {
+		t.Fatal(err)
+	}
+	var tx Tx
+	o.BeginKey(&tx, "a")
+	tx.Delete(tx.Container("0"), "a")
+	ticket := tx.Close()
+	before := o.journal.fsyncs.Load()
+	if err := o.compactStore(o.partitions[0].store, nil); err != nil {
+		t.Fatal(err)
+	}
+	if !o.Committed(ticket) || o.journal.fsyncs.Load() == before {
+		t.Error("the file has forgotten what the journal has not learnt")
 	}
 }

@@ -19,13 +19,14 @@ type partition struct {
 	used   atomic.Int64 // bytes of memory that its items take, an estimate
 
 	mu          sync.Mutex
-	version     uint64   // of the last write; see nextVersion
-	live        int64    // bytes that its items would take in a store of nothing else
-	dirty       []*table // those with items that the store has to learn
-	taken       []*table // those of them that capture has taken over and not come to, or not done with
-	deleted     []string // keys of items that the store has and must not have; those of dropped containers among them
-	lastWrite   Ticket   // covers all that was written
-	lastRemoval Ticket   // covers all that is no longer there
+	tables      map[uint32]*table // by the numbers of their containers
+	version     uint64            // of the last write; see nextVersion
+	live        int64             // bytes that its items would take in a store of nothing else
+	dirty       []*table          // those with items that the store has to learn
+	taken       []*table          // those of them that capture has taken over and not come to, or not done with
+	deleted     []string          // keys of items that the store has and must not have; those of dropped containers among them
+	lastWrite   Ticket            // covers all that was written
+	lastRemoval Ticket            // covers all that is no longer there
 	watchers    map[watchPoint][]*Watcher
 }
 
@@ -44,6 +45,14 @@ func (p *partition) nextVersion() uint64 {
 }
 
 func (p *partition) begin(epoch uint64) { p.version = epoch*versionLeap + uint64(p.number) }
+
+// adopt makes a table one of the partition's.
+func (p *partition) adopt(t *table) {
+	if p.tables == nil {
+		p.tables = make(map[uint32]*table)
+	}
+	p.tables[t.number] = t
+}
 
 // touch notes that the store has to learn the state of an entry of a table.
 func (p *partition) touch(t *table, e *entry) {

@@ -163,12 +163,15 @@ func (d *powerDrill) turn() bool {
 
 // disturb lets time pass and does what happens in the background of a keyspace more often.
 func (d *powerDrill) disturb(r *rand.Rand) {
+	if err := d.ks.checkpoint(); err != nil { // before which nothing is compacted
+		d.t.Error(err)
+	}
 	for !d.over() {
 		var err error
 		if d.changes {
 			d.ks.SetFsync([]Fsync{Always, EverySec}[r.IntN(2)])
 		}
-		switch r.IntN(6) {
+		switch r.IntN(7) {
 		case 0:
 			err = d.ks.checkpoint()
 		case 1:
@@ -179,7 +182,10 @@ func (d *powerDrill) disturb(r *rand.Rand) {
 					err = *failed
 				}
 			}
-		case 2:
+		case 2: // not right after a checkpoint: of some items the journal alone knows what they are
+			stores := d.ks.stores()
+			err = d.ks.compactStore(stores[r.IntN(len(stores))], nil)
+		case 6:
 			d.ks.PurgeOnce()
 		case 3:
 			err = d.ks.journal.sync() // as everysec does each second

@@ -93,7 +93,8 @@ func (ks *Keyspace) openTable(c *Container, p *partition) *table {
 	t := newTable(c.number, p)
 	t.pool = &pool{ks: ks, p: p, c: c}
 	ks.poolList.add(t.pool)
-	t.p.used.Add(tableOverhead)
+	p.adopt(t)
+	p.used.Add(tableOverhead)
 	c.tables[p.number] = t
 	return t
 }

@@ -25,7 +25,7 @@ func TestCompactionRests(t *testing.T) {
 	for _, most := range []int{1000, 3} {
 		var reading, writing int64 // bytes
 		n := 0
-		err := s.compact(func(bytes int64) bool {
+		err := s.compact(nil, func(bytes int64) bool {
 			if _, err := os.Stat(path + ".tmp"); err == nil {
 				writing += bytes
 			} else {

@@ -74,15 +74,23 @@ func readSeal(rec string) (s seal, ok bool) {
 	return seal{mark, int64(from), int64(at), crc}, ok1 && ok2 && ok3 && ok4
 }
 
-// storeVisitor is told what is in a store's file, seals apart. Keys and records are valid during the call.
+// storeVisitor is told what is in a store's file, seals apart.
 type storeVisitor interface {
 	// set visits a command that sets an item, and where it lies in the file. The record's checksum is right.
+	// Key and record are valid until passed is called.
 	set(key, rec []byte, at fileRange) error
-	// del visits a command that deletes an item.
+	// del visits a command that deletes an item. The key is valid during the call.
 	del(key []byte) error
 	// sealed says that all commands so far are confirmed.
 	sealed() error
+	// passed says that what has been visited is not valid any longer.
+	passed() error
 }
+
+// keepsNothing is a visitor that needs what it visits during the call only.
+type keepsNothing struct{}
+
+func (keepsNothing) passed() error { return nil }
 
 // fileRange is a range of a file.
 type fileRange struct{ from, to int64 } // to excluded
@@ -100,7 +108,12 @@ func scanStore(f io.ReaderAt, name string, size int64, v storeVisitor) (last sea
 		var err error
 		key, value, quick := c.quick()
 		if !quick {
-			cmd, err = c.next()
+			if v != nil {
+				err = v.passed()
+			}
+			if err == nil {
+				cmd, err = c.next()
+			}
 		}
 		if err == io.EOF {
 			break
@@ -129,7 +142,7 @@ func scanStore(f io.ReaderAt, name string, size int64, v storeVisitor) (last sea
 			err = c.record(cmd)
 		} else if err == nil && !cmd.del {
 			if large, err = c.recordInto(large[:0], cmd); err == nil {
-				err = v.set(cmd.key, large, fileRange{c.from, c.off})
+				err = errors.Join(v.set(cmd.key, large, fileRange{c.from, c.off}), v.passed())
 			}
 		} else if err == nil && v != nil && string(cmd.key) != sealKey {
 			err = v.del(cmd.key)

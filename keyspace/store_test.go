@@ -226,7 +226,7 @@ func TestStoreTakesNoMemory(t *testing.T) {
 	if held := liveHeap() - before; held > items*size/20 {
 		t.Errorf("%d bytes are held for %d items of %d", held, items, size)
 	}
-	if err := s.compact(nil); err != nil {
+	if err := s.compact(nil, nil); err != nil {
 		t.Fatal(err)
 	}
 	if held := liveHeap() - before; held > items*size/20 {

@@ -104,12 +104,14 @@ func newTable(number uint32, p *partition) *table {
 // join counts the whole table to its partition's account.
 func (t *table) join() {
 	t.gone = false
+	t.p.adopt(t)
 	t.charge(1)
 }
 
 // part takes the whole table from its partition's account, and out of what the store has to learn.
 func (t *table) part() {
 	t.gone = true
+	delete(t.p.tables, t.number)
 	t.charge(-1)
 }
 
@@ -151,18 +153,30 @@ func (t *table) account(e *entry, times int) {
 
 // find gives the entry of an id, nil if there is none. Valid until it is released.
 func (t *table) find(id string) *entry {
+	_, e := t.locate(id)
+	return e
+}
+
+// locate is find for those who need the entry's handle, too.
+func (t *table) locate(id string) (handle, *entry) {
 	if t.index.n == 0 {
-		return nil
+		return 0, nil
 	}
 	hash := hashOf(id)
 	for h := *t.index.bucket(hash); h != 0; {
 		e := t.slab.at(h)
 		if e.hash == hash && t.id(e) == id {
-			return e
+			return h, e
 		}
 		h = e.next
 	}
-	return nil
+	return 0, nil
+}
+
+// holds tells whether a record is that of an entry. Versions are never used twice, so its head tells.
+func (t *table) holds(e *entry, rec []byte) bool {
+	is := e.rec()
+	return len(is) == len(rec) && is[:e.head] == view(rec[:e.head])
 }
 
 // insert adds an item whose id is not in the table (key, rec and what is read from it).

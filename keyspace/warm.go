@@ -49,7 +49,7 @@ func (w *Warmer) Warm(ks *Keyspace, containers, ids []string) {
 			w.list = append(w.list, sought{t: t, hash: hashOf(id)})
 		}
 	}
-	w.walk()
+	w.walk(warmBytes)
 }
 
 // lock makes sure that a partition is locked, unless that would have to be waited for.
@@ -75,9 +75,9 @@ func (w *Warmer) unlock() {
 	w.locked, w.list = w.locked[:0], w.list[:0]
 }
 
-// walk takes all of the list one step after the other, as find does with one. Nothing in a step depends on
-// what memory has to say about another id: so all are asked for at once.
-func (w *Warmer) walk() {
+// walk takes all of the list one step after the other, as find does with one, and fetches so many bytes of the
+// records. Nothing in a step depends on what memory has to say about another id: so all are asked for at once.
+func (w *Warmer) walk(bytes int) {
 	for i := range w.list {
 		s := &w.list[i]
 		s.h = *s.t.index.bucket(s.hash)
@@ -102,7 +102,7 @@ func (w *Warmer) walk() {
 		if s := &w.list[i]; s.e != nil {
 			w.seen += uint64(*s.e.keyStart)
 			rec := s.e.rec()
-			for at := 0; at < len(rec) && at < warmBytes; at += cacheLine {
+			for at := 0; at < len(rec) && at < bytes; at += cacheLine {
 				w.seen += uint64(rec[at])
 			}
 		}
