@@ -21,8 +21,8 @@ type catalogue struct {
 	memory atomic.Int64 // bytes that the containers themselves take, an estimate
 	next   uint32       // number of the next container; numbers are not used again
 	ticket Ticket       // covers all changes of the catalogue
-	// dropped are the numbers of containers whose items the stores may still hold.
-	dropped []dropped
+	// dropped are the tables of containers that are gone, as far as the stores may still hold their items.
+	dropped []*table
 	// dirty are the numbers whose records the catalogue's store has to learn: the container, or nil
 	// if there is none of that number any more.
 	dirty map[uint32]*Container
@@ -203,7 +203,7 @@ func (tx *Tx) Swap(a, b *Container) {
 // discard lets go of all items of a container and of its record.
 func (tx *Tx) discard(c *Container) {
 	cat := &tx.ks.catalogue
-	cat.dropped = append(cat.dropped, dropped{c.number, c.stored()})
+	cat.drop(c)
 	cat.dirty[c.number] = nil
 	tx.noteLetGo(c)
 	c.letGo()
@@ -212,15 +212,14 @@ func (tx *Tx) discard(c *Container) {
 	tx.ks.wakeCheckpoint()
 }
 
-// dropped is a container that is no longer there.
-type dropped struct {
-	number uint32
-	stored bool // the stores may have items of it
-}
-
-// stored tells whether the stores may have items of the container.
-func (c *Container) stored() bool {
-	return slices.ContainsFunc(c.tables, func(t *table) bool { return t != nil && t.stored })
+// drop remembers the tables of a container that the stores may have items of, before they are let go: the next
+// checkpoint is told by them what to delete.
+func (cat *catalogue) drop(c *Container) {
+	for _, t := range c.tables {
+		if t != nil && t.stored {
+			cat.dropped = append(cat.dropped, t)
+		}
+	}
 }
 
 // letGo lets go of all tables.

@@ -1,7 +1,6 @@
 package keyspace
 
 import (
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -34,7 +33,6 @@ type folding struct {
 	// kept when a checkpoint fails, to be applied again by the next.
 	captured  [][]op // by partition
 	catalogue []op
-	dropped   []dropped
 	below     uint64 // the journals that can go once all of that is in the stores
 
 	records map[string]int64 // what the commands that set them take in the catalogue's store, in bytes
@@ -159,7 +157,7 @@ func (ks *Keyspace) checkpointLocked() (err error) {
 		ks.noteBroken()
 		return err
 	}
-	f.captured, f.catalogue, f.dropped = nil, nil, nil
+	f.captured, f.catalogue = nil, nil
 	ks.limitJournal()
 	f.done.Add(1)
 	f.last.Store(ks.Now())
@@ -213,7 +211,7 @@ func (ks *Keyspace) capture(generation uint64) {
 		changed = append(changed, newContainer(c.name, number, c.created, 0, *c.Policy()))
 	}
 	clear(cat.dirty)
-	f.dropped = append(f.dropped, cat.dropped...)
+	gone := cat.dropped
 	cat.dropped = nil
 	f.catalogue = append(f.catalogue, op{key: clockKey, rec: string(ks.clockRecord(ks.lastPromise()))})
 	tx.Close()
@@ -225,20 +223,14 @@ func (ks *Keyspace) capture(generation uint64) {
 	if f.captured == nil {
 		f.captured = make([][]op, len(ks.partitions))
 	}
-	gone := make(map[uint32]bool)
-	for _, d := range f.dropped {
-		gone[d.number] = true
-	}
 	for i, p := range ks.partitions {
 		ops, live := p.capture(f.pieces)
 		p.store.live.Store(live)
-		if len(gone) > 0 {
-			ops = slices.DeleteFunc(ops, func(o op) bool {
-				number, _, err := splitKey(o.key)
-				return err == nil && gone[number]
-			})
-		}
 		f.captured[i] = ops
+	}
+	for _, t := range gone {
+		ops := &f.captured[t.p.number]
+		*ops = t.captureGone(f.pieces, *ops)
 	}
 	f.below = generation
 }
@@ -252,21 +244,10 @@ func (ks *Keyspace) applyCaptured() error {
 		return err
 	}
 	ks.catStore.live.Add(f.learn(f.catalogue))
-	f.catalogue = nil               // what is confirmed is not written again if what follows fails
-	stored := make(map[uint32]bool) // containers that are dropped and have items in the stores
-	for _, d := range f.dropped {
-		if d.stored {
-			stored[d.number] = true
-		}
-	}
+	f.catalogue = nil // what is confirmed is not written again if what follows fails
 	for i, p := range ks.partitions {
 		if err := p.store.apply(f.captured[i]); err != nil {
 			return err
-		}
-		if len(stored) > 0 {
-			if err := p.store.deleteContainers(stored); err != nil {
-				return err
-			}
 		}
 		if err := p.store.sync(); err != nil {
 			return err

@@ -311,10 +311,8 @@ func (l *loader) finish() {
 			continue
 		}
 		held := !c.empty()
+		cat.drop(c)
 		c.letGo()
-		if held {
-			cat.dropped = append(cat.dropped, dropped{number, true})
-		}
 		if _, journaled := cat.dirty[number]; held || journaled {
 			cat.dirty[number] = nil
 		}

@@ -24,7 +24,7 @@ type partition struct {
 	live        int64             // bytes that its items would take in a store of nothing else
 	dirty       []*table          // those with items that the store has to learn
 	taken       []*table          // those of them that capture has taken over and not come to, or not done with
-	deleted     []string          // keys of items that the store has and must not have; those of dropped containers among them
+	deleted     []string          // keys of items that the store has and must not have; see also catalogue.dropped
 	lastWrite   Ticket            // covers all that was written
 	lastRemoval Ticket            // covers all that is no longer there
 	watchers    map[watchPoint][]*Watcher
@@ -150,4 +150,24 @@ func (t *table) capture(list []handle, sets []op) []op {
 		sets = append(sets, op{key: e.key(), rec: e.rec()})
 	}
 	return sets
+}
+
+// captureGone appends the deletes of all that the store has, or is being given, of a table whose container is
+// gone.
+func (t *table) captureGone(in pieces, ops []op) []op {
+	for chunk, more := 0, true; more; in.between() {
+		t.p.mu.Lock()
+		for room := in.size; room > 0 && chunk < len(t.slab.chunks); chunk++ {
+			entries := t.slab.chunks[chunk].entries
+			for i := range entries {
+				if e := &entries[i]; e.has(stored) {
+					ops = append(ops, op{key: e.key(), del: true})
+				}
+			}
+			room -= 1 + len(entries)
+		}
+		more = chunk < len(t.slab.chunks)
+		t.p.mu.Unlock()
+	}
+	return ops
 }

@@ -17,8 +17,7 @@ import (
 // has returned nil; at the next start all that came after the last such sync is cut off, so it must
 // still be in the journal. One goroutine at a time may use a store, but for size and live.
 //
-// A store is read when it is opened, when it is compacted, and when containers that have items in it are gone;
-// nothing of it stays in memory.
+// A store is read when it is opened and when it is compacted; nothing of it stays in memory.
 type store struct {
 	file   *dbFile
 	sealed int64        // bytes; end of the last seal
@@ -220,40 +219,6 @@ func (s *store) transact(ops []op) error {
 	s.bytes.Store(s.file.end)
 	return nil
 }
-
-// deleteContainers deletes all items of the containers with these numbers. It reads all of the file.
-func (s *store) deleteContainers(numbers map[uint32]bool) error {
-	there := keysOf{numbers: numbers, keys: make(map[string]bool)}
-	if err := s.scan(&there); err != nil {
-		return err
-	}
-	ops := make([]op, 0, len(there.keys))
-	for key := range there.keys {
-		ops = append(ops, op{key: key, del: true})
-	}
-	return s.apply(ops)
-}
-
-// keysOf finds out the keys of all items of some containers.
-type keysOf struct {
-	keepsNothing
-	numbers map[uint32]bool
-	keys    map[string]bool
-}
-
-func (k *keysOf) set(key, _ []byte, _ fileRange) error {
-	if number, _, err := splitKey(view(key)); err == nil && k.numbers[number] {
-		k.keys[string(key)] = true
-	}
-	return nil
-}
-
-func (k *keysOf) del(key []byte) error {
-	delete(k.keys, string(key))
-	return nil
-}
-
-func (k *keysOf) sealed() error { return nil }
 
 // scan reads all that has been written to the file. What has been confirmed must be there: at a start an end
 // of it that looks as if it had never been written would be cut off, but here it is known that it was.

@@ -156,7 +156,10 @@ func TestStoreAppliesInSmallTransactions(t *testing.T) {
 	}
 	applied(t, s, set("2:large", "not deleted"), set("11:small", "nor this"), del("1:large"))
 	disk.writes.Store(0)
-	if err := s.deleteContainers(map[uint32]bool{1: true, 3: true}); err != nil || disk.writes.Load() != 4 {
+	for n := range ops {
+		ops[n] = del(ops[n].key)
+	}
+	if err := s.apply(append(ops, del("1:small"))); err != nil || disk.writes.Load() != 4 {
 		t.Errorf("deleting %d items took %d transactions (%v)", len(ops), disk.writes.Load(), err)
 	}
 	checkBodies(t, s, map[string]string{"2:large": "not deleted", "11:small": "nor this"})
