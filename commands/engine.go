@@ -95,7 +95,7 @@ func (e *Engine) Execute(s *Session, args []string) Reply {
 
 func (e *Engine) execute(s *Session, args []string) (reply Reply) {
 	defer e.rescue(s, args, &reply)
-	r, err := lookUp(args)
+	r, err := s.lookUp(args)
 	if s.Shared && err == nil && s.lengthy(r, args) {
 		s.PutOff = true
 		return Reply{}
@@ -176,7 +176,7 @@ func (e *Engine) run(s *Session, r *row, args []string, run Run) Reply {
 		}
 		clear(s.ids) // they are views of the read buffer, which may be big
 	}()
-	s.used(r.full, s.tx.Now())
+	s.used(r, s.tx.Now())
 	reply := run(&s.ctx)
 	ended = true
 	return reply

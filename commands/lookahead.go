@@ -16,7 +16,7 @@ const LookaheadArgs = 3
 // Add adds what a command of a session will look up. args are its first arguments, as views that stay
 // valid until Warm.
 func (a *Lookahead) Add(s *Session, args []string) {
-	r := table.find(args[0])
+	r := s.find(args[0])
 	if r == nil || r.sub != nil || s.multi.open {
 		return
 	}

@@ -61,7 +61,7 @@ func (e *Engine) Held(s *Session, args []string) <-chan struct{} {
 	if term == nil {
 		return nil
 	}
-	r, err := lookUp(args)
+	r, err := s.lookUp(args)
 	if err != nil || e.admit(s, r) != nil || e.Keyspace.Now() >= term.end {
 		return nil
 	}

@@ -40,7 +40,8 @@ type Session struct {
 	in  Input
 	ids []string // of the command that runs; kept to be used again
 
-	row  *row          // of the command that runs or has run; nil: none was let in, or it is queued
+	row  *row // of the command that runs or has run; nil: none was let in, or it is queued
+	last lastLookUp
 	mark time.Duration // when the last command ended; 0: the session has waited since
 
 	multi         transaction
@@ -48,14 +49,15 @@ type Session struct {
 	seen          keyspace.Ticket // covers all that any reply has reported or revealed
 	subscriptions subscriptions   // protected by the hub's mutex
 
+	lastRow  atomic.Pointer[row] // of the last command, for CLIENT LIST; nil: there was none
+	lastUsed atomic.Int64        // when it began, ms
+
 	mu       sync.Mutex // protects Proto and what follows
 	database string     // the selected container
 	name     string     // CLIENT SETNAME
 	libName  string     // CLIENT SETINFO
 	libVer   string
-	lastCmd  string // full name, "client|list"
-	created  int64  // ms
-	lastUsed int64  // ms
+	created  int64 // ms
 
 	queued     int // commands since MULTI, or noTransaction
 	queuedSize int // bytes that they take
@@ -68,8 +70,9 @@ const noTransaction = -1
 // NewSession is a session on database 0.
 func NewSession(id int64, addr, laddr string, now int64) *Session {
 	s := &Session{
-		ID: id, Addr: addr, LAddr: laddr, Proto: 2, database: "0", created: now, lastUsed: now, queued: noTransaction,
+		ID: id, Addr: addr, LAddr: laddr, Proto: 2, database: "0", created: now, queued: noTransaction,
 	}
+	s.lastUsed.Store(now)
 	s.tx.OnDeath = func(c *keyspace.Container, id string) { s.ctx.happened(eventExpired, c, id) }
 	return s
 }
@@ -78,10 +81,13 @@ func NewSession(id int64, addr, laddr string, now int64) *Session {
 func (s *Session) Database() string { return s.database }
 
 // used notes which command the session runs, and when (ms), for CLIENT LIST.
-func (s *Session) used(command string, now int64) {
-	s.mu.Lock()
-	s.lastCmd, s.lastUsed = command, now
-	s.mu.Unlock()
+func (s *Session) used(r *row, now int64) {
+	if s.lastRow.Load() != r { // loading costs next to nothing
+		s.lastRow.Store(r)
+	}
+	if s.lastUsed.Load() != now {
+		s.lastUsed.Store(now)
+	}
 }
 
 // change lets f change what other connections may look at.
@@ -137,14 +143,14 @@ func (s *Session) describe(now int64, running []string) string {
 	if flags == "" {
 		flags = "N"
 	}
-	command := s.lastCmd
-	if command == "" {
-		command = "NULL"
+	command := "NULL"
+	if r := s.lastRow.Load(); r != nil {
+		command = r.full
 	}
 	return fmt.Sprintf("id=%d addr=%s laddr=%s fd=-1 name=%s age=%d idle=%d flags=%s db=%s"+
 		" sub=%d psub=%d ssub=%d multi=%d qbuf=%d qbuf-free=0 argv-mem=%d multi-mem=%d rbs=0 rbp=0"+
 		" obl=0 oll=%d omem=%d tot-mem=%d events=r cmd=%s user=default redir=-1 resp=%d lib-name=%s lib-ver=%s\n",
-		s.ID, s.Addr, s.LAddr, s.name, max(now-s.created, 0)/1000, max(now-s.lastUsed, 0)/1000, flags, s.database,
+		s.ID, s.Addr, s.LAddr, s.name, max(now-s.created, 0)/1000, max(now-s.lastUsed.Load(), 0)/1000, flags, s.database,
 		s.subscribed[toChannel], s.subscribed[toPattern], s.subscribed[toShard],
 		s.queued, queryBytes, argBytes, s.queuedSize, s.unsent.Load(), s.unsentSize.Load(), queryBytes+argBytes+max(s.queuedSize, s.Account.Held()), command, s.Proto, s.libName, s.libVer)
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"iter"
 	"slices"
+	"strings"
 	"sync"
 )
 
@@ -11,6 +12,7 @@ import (
 type row struct {
 	*Command
 	full   string // as errors and COMMAND name it: "get", "config|get"
+	upper  string // the name in capitals
 	number int    // its place in numbered
 	items  Keys   // the Keys that are ids of items: not the channels of SPUBLISH
 	sub    rows   // subcommands by name; nil if there are none
@@ -84,7 +86,7 @@ func All() iter.Seq[*Command] {
 func newRows(prefix string, list []Command) (byName rows, sorted []*row) {
 	byName = make(rows, len(list))
 	for i := range list {
-		r := &row{Command: &list[i], full: prefix + list[i].Name}
+		r := &row{Command: &list[i], full: prefix + list[i].Name, upper: strings.ToUpper(list[i].Name)}
 		if r.Access != notKeys {
 			r.items = r.Keys
 		}
@@ -116,10 +118,38 @@ func (rs rows) find(name string) *row {
 	return rs[string(lower[:len(name)])]
 }
 
+// lastLookUp is a command that was found by its name. Clients tend to give the same one many times over,
+// spelled in capitals or in small letters, and then it is found without looking.
+type lastLookUp struct {
+	name string // as the client spelled it, in memory of ours; empty if there was none
+	row  *row
+}
+
+// find finds a command of the table by its name in any case; nil if there is none.
+func (s *Session) find(name string) *row {
+	if name == s.last.name && name != "" {
+		return s.last.row
+	}
+	r := table.find(name)
+	switch {
+	case r == nil:
+	case name == r.Name:
+		s.last = lastLookUp{r.Name, r}
+	case name == r.upper:
+		s.last = lastLookUp{r.upper, r}
+	}
+	return r
+}
+
 // lookUp finds the command, or the subcommand, that the arguments name, and checks how many there
 // are. If it is only their number that is wrong, there is a row beside the error.
-func lookUp(args []string) (*row, error) {
-	r := table.find(args[0])
+func lookUp(args []string) (*row, error) { return chosen(table.find(args[0]), args) }
+
+// lookUp is lookUp for a command that the session is given.
+func (s *Session) lookUp(args []string) (*row, error) { return chosen(s.find(args[0]), args) }
+
+// chosen is lookUp when the row of the first argument is known, nil if there is none.
+func chosen(r *row, args []string) (*row, error) {
 	if r == nil {
 		return nil, unknownCommand(args)
 	}

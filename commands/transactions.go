@@ -97,7 +97,7 @@ func (e *Engine) enqueue(s *Session, r *row, args []string) Reply {
 	t := &s.multi
 	t.flags |= r.Flags
 	t.lengthy = t.lengthy || r.lengthy(len(args))
-	s.used(r.full, e.Keyspace.Now())
+	s.used(r, e.Keyspace.Now())
 	if t.failed { // what will never run is not kept
 		return Status("QUEUED")
 	}
