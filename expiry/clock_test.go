@@ -54,6 +54,42 @@ func TestClockFollowsTheWallForwardOnly(t *testing.T) {
 	expect(2000 * time.Hour)
 }
 
+// A clock that reads the monotonic clock alone most of the time looks at the wall clock soon enough.
+func TestClockLooksAtTheWallNowAndThen(t *testing.T) {
+	m := &machine{wall: 1000 * time.Hour, mono: time.Hour}
+	c := SystemClockReading(0, m.read, m.pass)
+	walls := 0
+	c.read = func() (wall, mono int64) {
+		walls++
+		return m.read()
+	}
+	c.mono = func() int64 { return int64(m.mono) }
+	expect := func(want time.Duration, looks int) {
+		t.Helper()
+		if got := c.Micros(); got != want.Microseconds() || walls != looks {
+			t.Errorf("it is %d µs after %d looks at the wall, want %d after %d", got, walls, want.Microseconds(), looks)
+		}
+	}
+	now := 1000 * time.Hour
+	expect(now, 1)
+	m.pass(wallInterval / 2)
+	now += wallInterval / 2
+	expect(now, 1)
+	m.wall += time.Hour // set forward
+	expect(now, 1)
+	m.pass(wallInterval / 2)
+	now += time.Hour + wallInterval/2
+	expect(now, 2)
+	m.wall -= time.Hour // set back
+	m.pass(wallInterval)
+	now += wallInterval
+	expect(now, 3)
+	m.mono -= time.Minute // which no machine does: what it says last counts
+	m.wall = 2000 * time.Hour
+	expect(2000*time.Hour, 4)
+	expect(2000*time.Hour, 4)
+}
+
 // A clock that is a little behind waits, one that is far behind is set.
 func TestClockCatchesUp(t *testing.T) {
 	for _, tc := range []struct{ behind, waits time.Duration }{
@@ -133,9 +169,17 @@ func TestSystemClockIsTheMachines(t *testing.T) {
 
 // Whoever reads the clock after another has, sees no earlier time, while the wall clock jumps.
 func TestClockUnderConcurrency(t *testing.T) {
+	t.Run("both clocks each time", func(t *testing.T) { testClockUnderConcurrency(t, false) })
+	t.Run("the wall clock now and then", func(t *testing.T) { testClockUnderConcurrency(t, true) })
+}
+
+func testClockUnderConcurrency(t *testing.T, monoAlone bool) {
 	var wall, mono atomic.Int64
 	wall.Store(int64(1000 * time.Hour))
 	c := SystemClockReading(0, func() (int64, int64) { return wall.Load(), mono.Add(1000) }, nil)
+	if monoAlone {
+		c.mono = func() int64 { return mono.Add(1000) }
+	}
 
 	var mu sync.Mutex
 	var latest int64
