@@ -45,8 +45,8 @@ func parseBody(text string, most int) (body, error) {
 	if !valid {
 		return body{}, invalid(text)
 	}
-	if root := strings.TrimLeft(text, jsonSpace); root[0] != '{' {
-		return body{}, fmt.Errorf("invalid document %s: legal are JSON objects", expiry.Quote(root))
+	if !facts.object {
+		return body{}, fmt.Errorf("invalid document %s: legal are JSON objects", expiry.Quote(strings.TrimLeft(text, jsonSpace)))
 	}
 	b := body{json: text}
 	b.ttl, b.bad = facts.readTTL(text)

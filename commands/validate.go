@@ -15,8 +15,9 @@ func validJSON(text string) bool {
 	return ok
 }
 
-// rootFacts is what the pass that checks a text finds out on its way about an object.
+// rootFacts is what the pass that checks a text finds out on its way about the root.
 type rootFacts struct {
+	object  bool // it is an object
 	escaped bool // there are escapes in names of root members, which may so spell any name
 	ttls    int  // root members whose name stands there as ttl
 	ttlAt   int  // where what follows the colon of the last of them begins
@@ -29,7 +30,8 @@ type rootFacts struct {
 func scanJSON(text string) (f rootFacts, ok bool) {
 	t := unsafe.Slice(unsafe.StringData(text), len(text)) // only read
 	var open openBrackets
-	i := 0
+	i := pastSpace(t, 0)
+	f.object = i < len(t) && t[i] == '{'
 	for {
 		// A value is due.
 		i = pastSpace(t, i)

@@ -24,6 +24,9 @@ type Tx struct {
 	one    [1]int // backs locked when that is a single one
 	many   []int  // backs it when those are several
 
+	single   *partition // that of BeginKey, nil after any other Begin
+	singleID string     // and its id
+
 	group   []byte       // what was written, as entries of the journal; Close adds the changes of items
 	changes []itemChange // of items, in order
 	removed []*partition
@@ -60,6 +63,7 @@ func (ks *Keyspace) BeginKey(tx *Tx, id string) {
 	p.mu.Lock()
 	tx.one[0] = p.number
 	tx.locked = tx.one[:]
+	tx.single, tx.singleID = p, id
 	ks.BeginNone(tx)
 }
 
@@ -159,6 +163,11 @@ func (tx *Tx) encode() {
 // reset makes the transaction ready for the next Begin, keeping small buffers.
 func (tx *Tx) reset() {
 	const most = 64 << 10
+	if tx.untouched() { // most have only read, and what they leave is quickly wiped
+		tx.ks, tx.locked, tx.many, tx.reveal = nil, nil, keep(tx.many, most/8), 0
+		tx.single, tx.singleID = nil, ""
+		return
+	}
 	clear(tx.changes)
 	clear(tx.removed)
 	clear(tx.undos)
@@ -175,6 +184,12 @@ func (tx *Tx) reset() {
 		leaving: keep(tx.leaving, most/64),
 		many:    keep(tx.many, most/8),
 	}
+}
+
+// untouched tells whether the transaction has changed nothing, and locked no more than its ids need.
+func (tx *Tx) untouched() bool {
+	return !tx.all && !tx.changed && len(tx.group)+len(tx.changes)+len(tx.removed)+len(tx.undos)+len(tx.was)+
+		len(tx.leaving)+len(tx.alerted) == 0
 }
 
 // keep empties a slice for its next use, or lets it go if it has grown beyond most.
@@ -203,6 +218,9 @@ func (tx *Tx) holds(p *partition) bool {
 
 // partition gives the partition of an id, which the transaction must have locked.
 func (tx *Tx) partition(id string) *partition {
+	if tx.single != nil && tx.singleID == id {
+		return tx.single
+	}
 	p := tx.ks.partitionOf(id)
 	if !tx.holds(p) {
 		panic("keyspace: item of a partition that the transaction has not locked")

@@ -31,6 +31,55 @@ func TestPutGetDelete(t *testing.T) {
 	}
 }
 
+// A transaction reaches the items of the partitions that it has locked and no others, whatever a transaction
+// before it has locked.
+func TestItemsOfPartitionsNotLockedAreOutOfReach(t *testing.T) {
+	o := open(t)
+	const a = "a"
+	b := ""
+	for i := 0; b == "" || o.partitionOf(b) == o.partitionOf(a); i++ {
+		b = fmt.Sprint("b", i)
+	}
+	var tx Tx
+	outOfReach := func(id string) {
+		t.Helper()
+		defer func() {
+			if recover() == nil {
+				t.Errorf("%s is within reach", id)
+			}
+		}()
+		tx.Get(tx.Container("0"), id)
+	}
+	within := func(id string) {
+		t.Helper()
+		if _, found := tx.Get(tx.Container("0"), id); found {
+			t.Errorf("%s is there", id)
+		}
+	}
+	o.BeginKey(&tx, a)
+	within(a)
+	outOfReach(b)
+	tx.Close()
+
+	o.BeginKeys(&tx, []string{b, b + "{" + b + "}"})
+	within(b)
+	outOfReach(a)
+	tx.Close()
+
+	o.BeginKey(&tx, b)
+	within(b)
+	outOfReach(a)
+	tx.Put(tx.Container("0"), b, Plain, "", expiry.Inherit)
+	o.commit(&tx)
+
+	o.BeginKeys(&tx, []string{a, b})
+	within(a)
+	if _, found := tx.Get(tx.Container("0"), b); !found {
+		t.Error(b, "is not there")
+	}
+	tx.Close()
+}
+
 func TestStoredValuesAreCopied(t *testing.T) {
 	o := open(t)
 	buffer := []byte("id-and-body")
