@@ -47,7 +47,7 @@ func newContainer(name string, number uint32, created int64, partitions int, pol
 // has, or has had, items, in bytes.
 const (
 	containerOverhead = 512
-	tableOverhead     = 512
+	tableOverhead     = 608
 )
 
 // memory is what a container itself takes in memory, in bytes. The databases, which are always there,

@@ -39,11 +39,12 @@ func (ks *Keyspace) Check() error {
 		return fmt.Errorf("containers take %d bytes and have %d tables, %d and %d are known of", memory, tables, used, len(ks.poolList.list))
 	}
 	for i, p := range ks.partitions {
-		memory, live, tables := int64(0), int64(0), 0
+		memory, live, garbage, tables := int64(0), int64(0), int64(0), 0
 		for _, c := range ks.catalogue.byName {
 			if t := c.tables[i]; t != nil {
 				memory += t.memory + tableOverhead
 				live += t.live
+				garbage += t.arena.dead
 				if tables++; p.tables[t.number] != t {
 					return fmt.Errorf("partition %d does not know the table of container %d", i, t.number)
 				}
@@ -58,6 +59,9 @@ func (ks *Keyspace) Check() error {
 		if live != p.live {
 			return fmt.Errorf("partition %d counts %d bytes in its store, its tables have %d", i, p.live, live)
 		}
+		if counted := p.garbage.Load(); garbage != counted {
+			return fmt.Errorf("partition %d counts %d bytes of garbage, its tables have %d", i, counted, garbage)
+		}
 		for _, t := range slices.Concat(p.dirty, p.taken) {
 			if !t.listed && t.taken == nil {
 				return fmt.Errorf("partition %d: the table of container %d is in the dirty list without its mark", p.number, t.number)
@@ -71,7 +75,7 @@ func (t *table) check(ks *Keyspace, p *partition, c *Container) error {
 	if t.number != c.number {
 		return fmt.Errorf("table has number %d, container %d", t.number, c.number)
 	}
-	living, plains, bytes, live, seq := 0, 0, int64(0), int64(0), uint64(0)
+	living, plains, bytes, live, texts, seq := 0, 0, int64(0), int64(0), int64(0), uint64(0)
 	waiting := make(map[handle]bool) // to be stored
 	for _, h := range slices.Concat(t.dirty, t.taken) {
 		waiting[h] = true
@@ -93,7 +97,7 @@ func (t *table) check(ks *Keyspace, p *partition, c *Container) error {
 		living++
 		e := t.slab.at(h)
 		bytes += t.size(e)
-		live += commandSize(len(e.key()), len(e.rec()))
+		live += commandSize(len(t.key(e)), len(t.rec(e)))
 		if e.has(plain) {
 			plains++
 		}
@@ -114,11 +118,12 @@ func (t *table) check(ks *Keyspace, p *partition, c *Container) error {
 		case e.version > p.version:
 			return fmt.Errorf("%q has a version from the future", id)
 		}
-		it, head, err := decodeRecord(e.key(), e.rec())
+		texts += textHeader + int64(len(t.text(e)))
+		it, head, err := decodeRecord(t.key(e), t.rec(e))
 		if err != nil {
 			return fmt.Errorf("%q: %w", id, err)
 		}
-		if it != e.item() || head != int(e.head) || e.has(plain) != (it.Kind == Plain) {
+		if it != t.item(e) || head != int(e.head) || e.has(plain) != (it.Kind == Plain) {
 			return fmt.Errorf("%q differs from its record", id)
 		}
 		if err := t.checkRank(e, h); err != nil {
@@ -130,7 +135,14 @@ func (t *table) check(ks *Keyspace, p *partition, c *Container) error {
 			return err
 		}
 	}
+	if err := t.arena.check(&t.slab); err != nil {
+		return err
+	}
 	switch {
+	case texts != t.arena.used-t.arena.dead:
+		return fmt.Errorf("items have texts of %d bytes, in the arena live %d", texts, t.arena.used-t.arena.dead)
+	case t.arena.wasteful() && !t.untidy:
+		return fmt.Errorf("the arena is wasteful, and nobody is to clean it")
 	case living != t.count():
 		return fmt.Errorf("%d items in the roster, %d in the index", living, t.count())
 	case living != t.slab.used():
@@ -143,6 +155,30 @@ func (t *table) check(ks *Keyspace, p *partition, c *Container) error {
 		return fmt.Errorf("items take %d bytes in a store, counted are %d", live, t.live)
 	}
 	return nil
+}
+
+// check tells what is wrong with an arena.
+func (a *arena) check(entries *slab) (err error) {
+	used, dead := int64(0), int64(0)
+	for i := range a.segments {
+		s := &a.segments[i]
+		lives := 0
+		eachText(s.data, func(at uint32, h handle, text string) {
+			lives += textHeader + len(text)
+			if e := entries.stale(h); e == nil || e.text != (ref{uint32(i), at}) || e.keyLen()+int(e.recSize) != len(text) {
+				err = fmt.Errorf("a text lives at %d of segment %d, but not for the entry that it names", at, i)
+			}
+		})
+		if lives+int(s.dead) != len(s.data) {
+			return fmt.Errorf("segment %d has %d bytes, %d of them living and %d dead", i, len(s.data), lives, s.dead)
+		}
+		used += int64(len(s.data))
+		dead += int64(s.dead)
+	}
+	if used != a.used || dead != a.dead {
+		return fmt.Errorf("an arena has %d bytes, %d of them dead, counted are %d and %d", used, dead, a.used, a.dead)
+	}
+	return err
 }
 
 // used is the number of entries that are taken.

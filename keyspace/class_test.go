@@ -31,11 +31,7 @@ func (d *dyingTable) put(id string, own int64) {
 	key := string(appendKey(nil, d.t.number, id))
 	it := Item{Kind: Document, Body: "{}", TS: d.now, Own: own, Version: d.p.nextVersion()}
 	rec := string(appendRecord(nil, key, it))
-	if e := d.t.find(id); e != nil {
-		d.t.replace(e, key, rec, it)
-	} else {
-		d.t.insert(key, rec, it)
-	}
+	d.t.put(id, key, rec, it)
 	d.items[id] = mortal{d.now, own}
 }
 

@@ -538,7 +538,8 @@ func TestCompactWhatIsThereTwice(t *testing.T) {
 		p.mu.Lock()
 		for i := range 300 {
 			t := o.catalogue.byName["0"].tables[0]
-			p.touch(t, t.find(fmt.Sprint(i)))
+			h, e := t.locate(fmt.Sprint(i))
+			p.touch(t, h, e)
 		}
 		p.mu.Unlock()
 		if err := o.checkpoint(); err != nil {

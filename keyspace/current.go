@@ -131,7 +131,7 @@ func (t *table) missing(found *handles, from int) (key string, next int) {
 		for slot := range entries {
 			e := &entries[slot]
 			if e.has(present) && e.has(stored) && !e.has(dirty) && !found.has(handle(next)<<slotBits|handle(slot)) {
-				return e.key(), next
+				return t.key(e), next
 			}
 		}
 	}

@@ -6,7 +6,8 @@
 // (partition.go) is one lock and, for every container that has items in it, a table (table.go):
 // an index by id, a roster in order of creation, which gives SCAN its cursor, and two lists of the
 // items that can die, those that die soon before those that die late (class.go), from which the
-// purge draws its samples. Containers and what rules them are the catalogue (catalogue.go).
+// purge draws its samples. Keys and values lie in large segments, a log in memory that is cleaned
+// (arena.go, tidy.go), so that Go's collector has next to nothing to do with them. Containers and what rules them are the catalogue (catalogue.go).
 //
 // A [Tx] (tx.go, items.go, listing.go) is one command's view: it locks the partitions it needs in
 // ascending order, freezes the time, reads and writes, and lets go. Whether an item is dead is asked in one place,

@@ -15,15 +15,12 @@ func newTestTable() (*table, *partition) {
 	return newTable(7, p), p
 }
 
-func (t *table) testPut(p *partition, id string, own int64) *entry {
+func (t *table) testPut(p *partition, id string, own int64) (handle, *entry) {
 	key := string(appendKey(nil, t.number, id))
 	it := Item{Kind: Document, Body: "{}", TS: 1, Own: own, Version: p.nextVersion()}
 	rec := string(appendRecord(nil, key, it))
-	if e := t.find(id); e != nil {
-		t.replace(e, key, rec, it)
-		return e
-	}
-	return t.insert(key, rec, it)
+	defer p.tidy()
+	return t.put(id, key, rec, it)
 }
 
 func (t *table) testRemove(p *partition, id string) bool {
@@ -33,6 +30,7 @@ func (t *table) testRemove(p *partition, id string) bool {
 	}
 	t.remove(e)
 	p.forget(t, e)
+	p.tidy()
 	return true
 }
 
@@ -46,6 +44,9 @@ func checkAgainst(tb testing.TB, table *table, want map[string]uint64) {
 		if e := table.find(id); e == nil || e.version != version || table.id(e) != id {
 			tb.Fatalf("%q: found %v, want version %d", id, e, version)
 		}
+	}
+	if err := table.arena.check(&table.slab); err != nil {
+		tb.Fatal(err)
 	}
 	x := &table.index
 	chained := 0
@@ -82,7 +83,8 @@ func TestTableAgainstMap(t *testing.T) {
 		for range 6000 {
 			id := fmt.Sprint("k", r.IntN(20_000))
 			if growing == (r.IntN(8) > 0) {
-				want[id] = table.testPut(p, id, owns[r.IntN(3)]).version
+				_, e := table.testPut(p, id, owns[r.IntN(3)])
+				want[id] = e.version
 			} else {
 				if _, had := want[id]; table.testRemove(p, id) != had {
 					t.Fatalf("removal of %q: had %t", id, had)
@@ -141,7 +143,10 @@ func TestIndexCollisions(t *testing.T) {
 // takes its place, are not taken for each other.
 func TestStaleHandles(t *testing.T) {
 	table, p := newTestTable()
-	put := func(id string) { p.touch(table, table.testPut(p, id, expiry.Never)) }
+	put := func(id string) {
+		h, e := table.testPut(p, id, expiry.Never)
+		p.touch(table, h, e)
+	}
 	captured := func(want ...string) {
 		t.Helper()
 		var got []string
@@ -181,7 +186,7 @@ func TestStaleHandles(t *testing.T) {
 
 	put("b")
 	table.testRemove(p, "b")
-	e := table.testPut(p, "clean", expiry.Never) // as if it had been loaded: not dirty
+	_, e := table.testPut(p, "clean", expiry.Never) // as if it had been loaded: not dirty
 	e.mark(stored)
 	captured("-b")
 
@@ -286,8 +291,8 @@ func FuzzTable(f *testing.F) {
 				continue
 			}
 			own := []int64{expiry.Inherit, expiry.Never, int64(steps[0])}[steps[0]&3-1]
-			e := table.testPut(p, id, own)
-			p.touch(table, e)
+			h, e := table.testPut(p, id, own)
+			p.touch(table, h, e)
 			want[id] = e.version
 		}
 		checkAgainst(t, table, want)

@@ -6,15 +6,21 @@ package keyspace
 //     again finds it dead again, since what killed it is kept (expiry.Policy);
 //  3. it counts as removed lazily.
 func (tx *Tx) find(p *partition, c *Container, id string) *entry {
+	_, e := tx.locate(p, c, id)
+	return e
+}
+
+// locate is find for those who need the entry's handle, too.
+func (tx *Tx) locate(p *partition, c *Container, id string) (handle, *entry) {
 	t := c.tables[p.number]
 	if t == nil {
 		tx.saw(p.lastRemoval)
-		return nil
+		return 0, nil
 	}
-	e := t.find(id)
+	h, e := t.locate(id)
 	if e == nil {
 		tx.saw(p.lastRemoval)
-		return nil
+		return 0, nil
 	}
 	tx.saw(e.ticket)
 	if e.dead(c.Policy(), tx.now) {
@@ -22,9 +28,9 @@ func (tx *Tx) find(p *partition, c *Container, id string) *entry {
 		t.remove(e)
 		tx.bury(p, c, t, e)
 		tx.ks.purge.CountLazy(1)
-		return nil
+		return 0, nil
 	}
-	return e
+	return h, e
 }
 
 // bury lets go of an entry that has been taken out of its table because it is dead. What may have killed it
@@ -53,7 +59,7 @@ type departure struct {
 // what was overwritten may have an end that has not come.
 func (tx *Tx) forget(p *partition, t *table, e *entry) {
 	if e.has(changing) {
-		tx.changes = append(tx.changes, itemChange{del: e.key()})
+		tx.changes = append(tx.changes, itemChange{del: t.key(e)})
 	}
 	if tx.changed || e.has(changing) {
 		tx.leaving = append(tx.leaving, departure{p, t, e})
@@ -64,8 +70,9 @@ func (tx *Tx) forget(p *partition, t *table, e *entry) {
 
 // Get returns the item under an id if it lives. One that is dead is removed from memory.
 func (tx *Tx) Get(c *Container, id string) (Item, bool) {
-	if e := tx.find(tx.partition(id), c, id); e != nil {
-		return e.item(), true
+	p := tx.partition(id)
+	if e := tx.find(p, c, id); e != nil {
+		return c.tables[p.number].item(e), true
 	}
 	return Item{}, false
 }
@@ -83,7 +90,7 @@ func (tx *Tx) Memory(c *Container, id string) (int64, bool) {
 // sense only in a container that is off.
 func (tx *Tx) Put(c *Container, id string, kind Kind, body string, own int64) Item {
 	p := tx.partition(id)
-	e := tx.find(p, c, id)
+	h, e := tx.locate(p, c, id)
 	t := c.tables[p.number]
 	if t == nil {
 		t = tx.ks.openTable(c, p)
@@ -91,31 +98,28 @@ func (tx *Tx) Put(c *Container, id string, kind Kind, body string, own int64) It
 	}
 	it := Item{Kind: kind, Body: body, TS: tx.now, Own: own, Version: p.nextVersion()}
 
-	// One allocation holds the key and the record for as long as the item lives, in memory and in
-	// the store alike.
 	tx.buf = appendKey(tx.buf[:0], c.number, id)
 	length := len(tx.buf)
-	key := view(tx.buf)
-	tx.buf = appendRecord(tx.buf, key, it)
-	blob := string(tx.buf)
-	key, rec := blob[:length], blob[length:]
+	tx.buf = appendRecord(tx.buf, view(tx.buf), it)
+	key, rec := view(tx.buf[:length]), view(tx.buf[length:])
 
-	if e == nil {
-		e = t.insert(key, rec, it)
+	switch {
+	case e == nil:
+		h, e = t.insert(key, rec, it)
 		tx.noteArrival(t, e)
-	} else {
-		if !e.has(changing) {
-			tx.noteChange(t, e)
-		}
-		t.replace(e, key, rec, it)
+	case e.has(changing):
+		t.drop(t.replace(h, e, key, rec, it)) // nobody goes back to what the transaction itself has written
+	default:
+		tx.noteChange(t, e)
+		t.replace(h, e, key, rec, it) // see dropOld
 	}
-	p.touch(t, e)
+	p.touch(t, h, e)
 	tx.alert(p, c, id)
 	if !e.has(changing) {
 		e.mark(changing)
-		tx.changes = append(tx.changes, itemChange{e: e})
+		tx.changes = append(tx.changes, itemChange{t: t, e: e})
 	}
-	return e.item()
+	return t.item(e)
 }
 
 // Delete removes the item under an id and tells whether it lived.
@@ -129,7 +133,7 @@ func (tx *Tx) Delete(c *Container, id string) bool {
 	if !e.has(changing) {
 		tx.noteChange(t, e)
 	}
-	tx.changes = append(tx.changes, itemChange{del: e.key()})
+	tx.changes = append(tx.changes, itemChange{del: t.key(e)})
 	tx.alert(p, c, id)
 	t.remove(e)
 	tx.leaving = append(tx.leaving, departure{p, t, e})

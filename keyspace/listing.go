@@ -132,7 +132,7 @@ func (tx *Tx) Scan(c *Container, cursor uint64, count int, visit func(id string,
 					next = (seq+1)*partitions + uint64(number)
 					return true
 				}
-				visit(t.id(e), e.item())
+				visit(t.id(e), t.item(e))
 				count--
 			}
 			return true
@@ -159,7 +159,7 @@ func (tx *Tx) Random(c *Container) (id string, it Item, ok bool) {
 			}
 			if rank < t.count() {
 				e := t.random()
-				id, it, ok = t.id(e), e.item(), true
+				id, it, ok = t.id(e), t.item(e), true
 				return
 			}
 			rank -= t.count()

@@ -172,11 +172,13 @@ func (l *partitionLoader) take(o op) error {
 	if o.del {
 		if e := t.find(id); e != nil {
 			t.remove(e)
+			t.drop(e.text)
 			t.slab.release(e.next)
+			l.p.tidy()
 		}
 		return nil
 	}
-	e, err := l.put(l.p, t, id, o.key, o.rec)
+	_, e, err := l.put(l.p, t, id, o.key, o.rec)
 	if err != nil {
 		return err
 	}
@@ -215,21 +217,18 @@ func (l *loader) table(p *partition, number uint32) *table {
 }
 
 // put brings an item into its table as its record describes it.
-func (l *loader) put(p *partition, t *table, id, key, rec string) (*entry, error) {
+func (l *loader) put(p *partition, t *table, id, key, rec string) (handle, *entry, error) {
 	it, _, err := decodeRecord(key, rec)
 	if err != nil {
-		return nil, err
+		return 0, nil, err
 	}
 	if l.ks.partitionOf(id) != p {
-		return nil, fmt.Errorf("item %q does not belong to partition %d", key, p.number)
+		return 0, nil, fmt.Errorf("item %q does not belong to partition %d", key, p.number)
 	}
 	p.version = max(p.version, it.Version)
-	e := t.find(id)
-	if e == nil {
-		return t.insert(key, rec, it), nil
-	}
-	t.replace(e, key, rec, it)
-	return e, nil
+	h, e := t.put(id, key, rec, it)
+	p.tidy()
+	return h, e, nil
 }
 
 // replay brings one entry of a journal into memory.
@@ -247,16 +246,17 @@ func (l *loader) replay(key, rec string, deleted bool) error {
 			if e := t.find(id); e != nil {
 				t.remove(e)
 				p.forget(t, e)
+				p.tidy()
 			}
 		}
 		return nil
 	}
 	t := l.table(p, number)
-	e, err := l.put(p, t, id, key, rec)
+	h, e, err := l.put(p, t, id, key, rec)
 	if err != nil {
 		return err
 	}
-	p.touch(t, e)
+	p.touch(t, h, e)
 	l.ks.load.items.Add(1)
 	l.clock = max(l.clock, e.ts)
 	return nil

@@ -14,9 +14,10 @@ import (
 // catalogue of containers may be read while any partition's mu is held and changed while all are.
 // Several are locked in ascending order of number.
 type partition struct {
-	number int
-	store  *store       // only the start, checkpoints and compactions use it
-	used   atomic.Int64 // bytes of memory that its items take, an estimate
+	number  int
+	store   *store       // only the start, checkpoints and compactions use it
+	used    atomic.Int64 // bytes of memory that its items take, an estimate
+	garbage atomic.Int64 // bytes of the dead texts in the arenas of its tables
 
 	mu          sync.Mutex
 	tables      map[uint32]*table // by the numbers of their containers
@@ -28,6 +29,7 @@ type partition struct {
 	lastWrite   Ticket            // covers all that was written
 	lastRemoval Ticket            // covers all that is no longer there
 	watchers    map[watchPoint][]*Watcher
+	untidy      []*table // those with arenas that are wasteful
 }
 
 // Versions are counted in each partition, the low byte being its number: unique in the keyspace
@@ -55,12 +57,12 @@ func (p *partition) adopt(t *table) {
 }
 
 // touch notes that the store has to learn the state of an entry of a table.
-func (p *partition) touch(t *table, e *entry) {
+func (p *partition) touch(t *table, h handle, e *entry) {
 	if e.has(dirty) {
 		return
 	}
 	e.mark(dirty)
-	t.dirty = append(t.dirty, t.handle(e))
+	t.dirty = append(t.dirty, h)
 	if !t.listed {
 		t.listed = true
 		p.dirty = append(p.dirty, t)
@@ -72,8 +74,9 @@ func (p *partition) touch(t *table, e *entry) {
 func (p *partition) forget(t *table, e *entry) {
 	p.lastRemoval = max(p.lastRemoval, e.ticket)
 	if e.has(stored) {
-		p.deleted = append(p.deleted, strings.Clone(e.key())) // the record's memory can go
+		p.deleted = append(p.deleted, strings.Clone(t.key(e))) // the record's memory can go
 	}
+	t.drop(e.text)
 	t.slab.release(e.next)
 }
 
@@ -147,7 +150,7 @@ func (t *table) capture(list []handle, sets []op) []op {
 		e.unmark(dirty)
 		e.mark(stored)
 		t.stored = true
-		sets = append(sets, op{key: e.key(), rec: e.rec()})
+		sets = append(sets, op{key: t.key(e), rec: t.rec(e)})
 	}
 	return sets
 }
@@ -161,7 +164,7 @@ func (t *table) captureGone(in pieces, ops []op) []op {
 			entries := t.slab.chunks[chunk].entries
 			for i := range entries {
 				if e := &entries[i]; e.has(stored) {
-					ops = append(ops, op{key: e.key(), del: true})
+					ops = append(ops, op{key: t.key(e), del: true})
 				}
 			}
 			room -= 1 + len(entries)

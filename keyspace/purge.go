@@ -22,6 +22,7 @@ func (o *pool) Sample(n int) expiry.Sample {
 	if t == nil {
 		return expiry.Sample{}
 	}
+	defer o.p.tidy()
 	now := o.ks.Now()
 	return t.sample(o.c.Policy(), now, n, func(e *entry) {
 		o.ks.bury(o.p, o.c, e, now)

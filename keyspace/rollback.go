@@ -11,7 +11,6 @@ import (
 type undo struct {
 	t   *table
 	e   *entry
-	seq uint64 // of its berth in the roster
 	was int    // index in Tx.was of what it was, noRecord if it was not there
 	f   func() // instead of all that: a change of the catalogue
 }
@@ -53,14 +52,14 @@ func (tx *Tx) revert(u undo) {
 		t.remove(e)
 		p.forget(t, e)
 	case !e.has(present):
-		h := e.next // see remove
-		e.revert(&tx.was[u.was])
-		t.readmit(h, e, u.seq)
+		h, seq := e.next, e.leftSeq() // see remove
+		t.revert(e, &tx.was[u.was])
+		t.readmit(h, e, seq)
 	default:
 		h, before := t.handle(e), t.memory
 		t.account(e, -1)
 		t.discharge(e)
-		e.revert(&tx.was[u.was])
+		t.revert(e, &tx.was[u.was])
 		t.account(e, 1)
 		t.p.used.Add(t.memory - before)
 		t.enlist(e, h)
@@ -69,7 +68,10 @@ func (tx *Tx) revert(u undo) {
 
 // revert makes an entry what it was, but for its places in lists, the table's dirty list among them:
 // what the store learns anew it has known already.
-func (e *entry) revert(was *entry) {
+func (t *table) revert(e, was *entry) {
+	if e.text != was.text {
+		t.drop(e.text)
+	}
 	marked, next, place, rank := e.flags&dirty, e.next, e.place, e.rank
 	*e = *was
 	e.flags = e.flags&^dirty | marked
@@ -89,8 +91,7 @@ func (t *table) readmit(h handle, e *entry, seq uint64) {
 // noteChange remembers what an entry of a table is, before the transaction changes or removes it for the
 // first time.
 func (tx *Tx) noteChange(t *table, e *entry) {
-	_, seq := t.roster.at(int(e.place))
-	tx.undos = append(tx.undos, undo{t: t, e: e, seq: seq, was: len(tx.was)})
+	tx.undos = append(tx.undos, undo{t: t, e: e, was: len(tx.was)})
 	tx.was = append(tx.was, *e)
 }
 

@@ -11,9 +11,8 @@ type handle uint32
 
 const (
 	slotBits = 6
-	// slots of a chunk: as many as fit into the 4096 bytes, less 8 of its own, that the runtime
-	// allocates without rounding up.
-	chunkSlots = (4096 - 8) / int(unsafe.Sizeof(entry{}))
+	// slots of a chunk: as many as fit into 4096 bytes, which the runtime allocates without rounding up.
+	chunkSlots = 4096 / int(unsafe.Sizeof(entry{}))
 	firstChunk = 4 // slots; later chunks double, up to chunkSlots
 )
 

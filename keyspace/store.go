@@ -60,18 +60,26 @@ func loadStore(path string, log zerolog.Logger, now int64, visit func(op) error)
 	return openStoreVisited(path, log, now, nil, &confirmed{visit: visit})
 }
 
-// confirmed visits operations once they are known to be confirmed. What they set may be kept: a key and its
-// record are one allocation.
+// confirmed visits operations once they are known to be confirmed.
 type confirmed struct {
 	keepsNothing
 	visit   func(op) error
 	waiting []op
+	texts   []byte // where the next texts are put, as long as there is room
 }
 
+// textsSize is how many bytes of texts are one allocation: they become garbage together.
+const textsSize = 64 << 10
+
 func (v *confirmed) set(key, rec []byte, _ fileRange) error {
-	text := make([]byte, 0, len(key)+len(rec))
-	text = append(append(text, key...), rec...)
-	v.waiting = append(v.waiting, op{key: view(text[:len(key)]), rec: view(text[len(key):])})
+	size := len(key) + len(rec)
+	if cap(v.texts)-len(v.texts) < size {
+		v.texts = make([]byte, 0, max(size, textsSize))
+	}
+	from := len(v.texts)
+	v.texts = append(append(v.texts, key...), rec...)
+	text := view(v.texts[from:])
+	v.waiting = append(v.waiting, op{key: text[:len(key)], rec: text[len(key):]})
 	return nil
 }
 
@@ -81,12 +89,12 @@ func (v *confirmed) del(key []byte) error {
 }
 
 func (v *confirmed) sealed() error {
-	for _, o := range v.waiting {
+	for i, o := range v.waiting {
 		if err := v.visit(o); err != nil {
 			return err
 		}
+		v.waiting[i] = op{} // its memory can go
 	}
-	clear(v.waiting)
 	v.waiting = v.waiting[:0]
 	return nil
 }

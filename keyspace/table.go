@@ -2,31 +2,29 @@ package keyspace
 
 import (
 	"math"
-	"unsafe"
 
 	"mayfly/expiry"
 )
 
-// entry is one item in memory. It is protected by its partition's lock; what key and rec point to
-// is immutable: a checkpoint reads it without the lock.
+// entry is one item in memory, but for its key and record. It is protected by its partition's lock.
 //
 // There are many: fields are as small as they can be, and what the record's text tells as fast is not
-// repeated here.
+// repeated here. An entry fills a line of the processor's cache, and has no pointers, so that the collector
+// need not look into it.
 type entry struct {
-	keyStart *byte // as in the store: container number, colon, id
-	recStart *byte // the record as on disk; the body begins at head
-	ts       int64
-	own      int64
-	version  uint64
-	ticket   Ticket // the batch of its last write
-	recSize  uint32
-	hash     uint32 // of the id
-	next     handle // in the chain of its bucket
-	place    uint32 // in the roster
-	rank     uint32 // in its class; noRank if it is in none
-	keySize  uint16 // of its lower 16 bits; see longKey
-	head     uint8
-	flags    flags
+	ts      int64
+	own     int64
+	version uint64
+	ticket  Ticket // the batch of its last write
+	text    ref    // the key as in the store (container number, colon, id), then the record as on disk
+	recSize uint32
+	hash    uint32 // of the id
+	next    handle // in the chain of its bucket
+	place   uint32 // in the roster
+	rank    uint32 // in its class; noRank if it is in none
+	keySize uint16 // of its lower 16 bits; see longKey
+	head    uint8  // where the body begins in the record
+	flags   flags
 }
 
 // flags of an entry.
@@ -50,17 +48,23 @@ func (e *entry) keyLen() int {
 	return int(e.keySize) + int(e.flags&longKey)<<16
 }
 
-func (e *entry) key() string { return unsafe.String(e.keyStart, e.keyLen()) }
-func (e *entry) rec() string { return unsafe.String(e.recStart, int(e.recSize)) }
+// text gives the key and the record of an entry, side by side. Like all that is read from it, it is safe to
+// keep, without any lock.
+func (t *table) text(e *entry) string { return t.arena.text(e.text, e.keyLen()+int(e.recSize)) }
 
-func (e *entry) item() Item {
-	rec := e.rec()
+func (t *table) key(e *entry) string { return t.arena.text(e.text, e.keyLen()) }
+func (t *table) rec(e *entry) string { return t.text(e)[e.keyLen():] }
+func (t *table) id(e *entry) string  { return t.key(e)[t.prefix:] }
+
+func (t *table) item(e *entry) Item {
+	rec := t.rec(e)
 	return Item{Kind: Kind(rec[recordKindAt]), Body: rec[e.head:], TS: e.ts, Own: e.own, Version: e.version}
 }
 
 // table holds the items of one container in one partition. All under the partition's lock.
 //
 //   - slab is where the entries are; what follows refers to them by handles.
+//   - arena is where their keys and records are.
 //   - index finds an item by its id.
 //   - roster lists the items in the order of their creation; it gives SCAN its stable cursor.
 //     When holes are the majority it is compacted.
@@ -73,6 +77,8 @@ type table struct {
 	number  uint32 // of the container
 	prefix  int    // length of the container's part of a key
 	slab    slab
+	arena   arena
+	untidy  bool // the partition's list of tables whose arenas are wasteful has it
 	index   index
 	roster  roster
 	heirs   class
@@ -118,20 +124,19 @@ func (t *table) part() {
 func (t *table) charge(times int64) {
 	t.p.used.Add(times * (t.memory + tableOverhead))
 	t.p.live += times * t.live
+	t.p.garbage.Add(times * t.arena.dead)
 }
 
 // count is how many items there are.
 func (t *table) count() int { return t.index.n }
-
-func (t *table) id(e *entry) string { return e.key()[t.prefix:] }
 
 func (t *table) size(e *entry) int64 {
 	return int64(e.keyLen() - t.prefix + int(e.recSize) - int(e.head))
 }
 
 // itemOverhead is what an item takes in memory besides its key and record: the entry, its places in
-// the index and the lists, and what allocation rounds up. BenchmarkMemory tells.
-const itemOverhead = 130
+// the index and the lists, and the header of its text. BenchmarkMemory tells.
+const itemOverhead = 96
 
 // memory is what an entry of a table takes in memory, in bytes.
 func (e *entry) memory() int64 { return int64(e.keyLen()) + int64(e.recSize) + itemOverhead }
@@ -175,14 +180,14 @@ func (t *table) locate(id string) (handle, *entry) {
 
 // holds tells whether a record is that of an entry. Versions are never used twice, so its head tells.
 func (t *table) holds(e *entry, rec []byte) bool {
-	is := e.rec()
+	is := t.rec(e)
 	return len(is) == len(rec) && is[:e.head] == view(rec[:e.head])
 }
 
-// insert adds an item whose id is not in the table (key, rec and what is read from it).
-func (t *table) insert(key, rec string, it Item) *entry {
+// insert adds an item whose id is not in the table (key, rec and what is read from it). The texts are copied.
+func (t *table) insert(key, rec string, it Item) (handle, *entry) {
 	h, e := t.slab.take()
-	e.set(key, rec, it)
+	t.set(h, e, key, rec, it)
 	e.mark(present)
 	e.hash = hashOf(t.id(e))
 	t.index.insert(&t.slab, h, e)
@@ -190,27 +195,39 @@ func (t *table) insert(key, rec string, it Item) *entry {
 	t.account(e, 1)
 	t.p.used.Add(e.memory())
 	t.enlist(e, h)
-	return e
+	return h, e
 }
 
-// replace gives an entry of the table a new record (key, rec and what is read from it). The key is of
-// the same text; the old one would keep the memory of the old record alive.
-func (t *table) replace(e *entry, key, rec string, it Item) {
+// put inserts or replaces an item of this id, whatever it was before.
+func (t *table) put(id, key, rec string, it Item) (handle, *entry) {
+	h, e := t.locate(id)
+	if e == nil {
+		return t.insert(key, rec, it)
+	}
+	t.drop(t.replace(h, e, key, rec, it))
+	return h, e
+}
+
+// replace gives an entry of the table a new record (key, rec and what is read from it), and tells where the old
+// text is, which is still to be dropped. The key is the same.
+func (t *table) replace(h handle, e *entry, key, rec string, it Item) (old ref) {
+	old = e.text
 	before, was := t.memory, t.classOf(e)
 	t.account(e, -1)
 	if is := t.classBy(it.Own); is != was {
 		t.discharge(e)
-		e.set(key, rec, it)
-		t.enlist(e, t.handle(e))
+		t.set(h, e, key, rec, it)
+		t.enlist(e, h)
 	} else {
 		when := e.when()
-		if e.set(key, rec, it); is != nil && !is.stays(e, when) {
+		if t.set(h, e, key, rec, it); is != nil && !is.stays(e, when) {
 			t.discharge(e)
-			t.enlist(e, t.handle(e))
+			t.enlist(e, h)
 		}
 	}
 	t.account(e, 1)
 	t.p.used.Add(t.memory - before)
+	return old
 }
 
 // handle gives the handle of an entry of the table.
@@ -219,9 +236,10 @@ func (t *table) handle(e *entry) handle {
 	return h
 }
 
-func (e *entry) set(key, rec string, it Item) {
-	e.keyStart, e.keySize = unsafe.StringData(key), uint16(len(key))
-	e.recStart, e.recSize = unsafe.StringData(rec), uint32(len(rec))
+// set makes an entry what an item is. Its old text is not dropped.
+func (t *table) set(h handle, e *entry, key, rec string, it Item) {
+	e.text = t.arena.add(h, key, rec)
+	e.keySize, e.recSize = uint16(len(key)), uint32(len(rec))
 	e.head = uint8(len(rec) - len(it.Body))
 	e.ts, e.own, e.version = it.TS, it.Own, it.Version
 	e.unmark(longKey | plain)
@@ -235,18 +253,22 @@ func (e *entry) set(key, rec string, it Item) {
 
 // remove takes an entry out of the table. It is valid until it is given to forget, which must follow.
 func (t *table) remove(e *entry) {
-	h := t.handle(e)
+	h, seq := t.roster.at(int(e.place))
 	t.index.remove(&t.slab, h, e)
 	t.roster.leave(e.place)
 	t.account(e, -1)
 	t.p.used.Add(-e.memory())
 	t.discharge(e)
 	e.unmark(present)
-	e.next = h // for forget: it is in no chain any more
+	e.next = h                                     // for forget: it is in no chain any more
+	e.place, e.rank = uint32(seq>>32), uint32(seq) // for leftSeq: nor in any list
 	if t.roster.sparse() {
 		t.roster.compact(func(h handle, place uint32) { t.slab.at(h).place = place })
 	}
 }
+
+// leftSeq is the sequence number in the roster that an entry had which has been removed, and not forgotten.
+func (e *entry) leftSeq() uint64 { return uint64(e.place)<<32 | uint64(e.rank) }
 
 // classBy gives the class of items with such an own end, nil for those that never die.
 func (t *table) classBy(own int64) *class {

@@ -59,7 +59,8 @@ func BenchmarkTableReplace(b *testing.B) {
 	t, _, ids, keys, recs, it := benchTable(b)
 	for i := 0; b.Loop(); i++ {
 		n := at(i)
-		t.replace(t.find(ids[n]), keys[n], recs[n], it)
+		t.put(ids[n], keys[n], recs[n], it)
+		t.p.tidy()
 	}
 }
 
@@ -85,6 +86,7 @@ func BenchmarkTableRemove(b *testing.B) {
 		e := t.find(ids[n])
 		t.remove(e)
 		p.forget(t, e)
+		p.tidy()
 		t.insert(keys[n], recs[n], it)
 	}
 }

@@ -42,6 +42,7 @@ type Tx struct {
 // itemChange is what a transaction does to an item: the entry that it has written, once however often,
 // or else the key that it has deleted.
 type itemChange struct {
+	t   *table
 	e   *entry
 	del string
 }
@@ -126,11 +127,13 @@ func (tx *Tx) Close() Ticket {
 	for _, w := range tx.alerted {
 		w.changed.Store(true)
 	}
+	tx.dropOld()
 	for _, d := range tx.leaving {
 		if !d.e.has(present) { // else it has been put back
 			d.p.forget(d.t, d.e)
 		}
 	}
+	tx.eachLocked((*partition).tidy)
 	if !tx.all {
 		for _, n := range tx.locked {
 			tx.ks.partitions[n].mu.Unlock()
@@ -144,6 +147,16 @@ func (tx *Tx) Close() Ticket {
 	return ticket
 }
 
+// dropOld lets go of what Rollback would have put back in place of what the transaction has written.
+func (tx *Tx) dropOld() {
+	for i := range tx.undos {
+		u := &tx.undos[i]
+		if u.f == nil && u.was != noRecord && tx.was[u.was].text != u.e.text {
+			u.t.drop(tx.was[u.was].text)
+		}
+	}
+}
+
 // encode adds the changes of items to the group. Of an item written several times only the last state
 // is there: the group counts as a whole, and takes no more memory than what it leaves behind.
 func (tx *Tx) encode() {
@@ -152,7 +165,7 @@ func (tx *Tx) encode() {
 		case c.e == nil:
 			tx.group = appendDel(tx.group, c.del)
 		case c.e.has(present): // else its delete follows
-			tx.group = appendSet(tx.group, c.e.key(), c.e.rec())
+			tx.group = appendSet(tx.group, c.t.key(c.e), c.t.rec(c.e))
 		}
 		if c.e != nil {
 			c.e.unmark(changing)
@@ -242,6 +255,7 @@ func (tx *Tx) within(p *partition, f func(p *partition) bool) bool {
 	if !tx.holds(p) {
 		p.mu.Lock()
 		defer p.mu.Unlock()
+		defer p.tidy()
 	}
 	return f(p)
 }

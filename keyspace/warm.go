@@ -21,8 +21,8 @@ type sought struct {
 	e    *entry
 }
 
-// warmBytes of a record are fetched: longer ones are read on by the processor by itself.
-const warmBytes, cacheLine = 320, 64
+// warmBytes of a key and its record are fetched: longer ones are read on by the processor by itself.
+const warmBytes, cacheLine = 384, 64
 
 // BeyondCache tells whether the items take more memory than a processor's caches hold.
 func (ks *Keyspace) BeyondCache() bool {
@@ -100,10 +100,9 @@ func (w *Warmer) walk(bytes int) {
 	}
 	for i := range w.list {
 		if s := &w.list[i]; s.e != nil {
-			w.seen += uint64(*s.e.keyStart)
-			rec := s.e.rec()
-			for at := 0; at < len(rec) && at < bytes; at += cacheLine {
-				w.seen += uint64(rec[at])
+			text := s.t.text(s.e)
+			for at := 0; at < len(text) && at < bytes; at += cacheLine {
+				w.seen += uint64(text[at])
 			}
 		}
 	}

@@ -7,12 +7,12 @@ import (
 )
 
 // How much memory the runtime is to do with, for a given maxmemory. The collector lets garbage grow to
-// the size of what is in use, unless that would exceed the limit: then it works harder instead. What it
-// needs at the least is the items (maxmemory), what they were at the last checkpoint, until the stores
-// have learnt what they are now, and what connections buffer. With less it would only burn time, so the
+// a share of what is in use, unless that would exceed the limit: then it works harder instead. What it
+// needs at the least is the items (maxmemory), a third more of their keys and values that have been
+// overwritten or deleted (see the keyspace's arenas), and what connections buffer. With less it would only burn time, so the
 // limit is generous, and it is soft: a heap that does not fit may exceed it.
 const (
-	runtimeFactor = 1.25
+	runtimeFactor = 1.5
 	runtimeBase   = 256 << 20 // bytes
 )
 

@@ -14,7 +14,7 @@ func TestRuntimeFollowsMaxMemory(t *testing.T) {
 		want      int64
 	}{
 		{"0", math.MaxInt64},
-		{"1gb", 1<<30 + 1<<28 + 256<<20},
+		{"1gb", 1<<30 + 1<<29 + 256<<20},
 		{"9223372036854775807", math.MaxInt64},
 	} {
 		load(t, "--maxmemory", tt.maxmemory).Settings().LimitRuntime()

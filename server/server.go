@@ -139,7 +139,7 @@ func (s *Server) Listen() (err error) {
 func (s *Server) Start(e *commands.Engine) {
 	s.serve(engine{e}, s.listeners)
 	s.acceptors.Go(func() { s.sample(e) })
-	s.acceptors.Go(func() { keepHeap(s.stop) })
+	s.acceptors.Go(func() { keepHeap(s.stop, e.Keyspace) })
 	if s.observer != nil {
 		s.observer.observe(e)
 	}
