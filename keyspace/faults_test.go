@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -47,12 +48,29 @@ func newBrokenDisk() *brokenDisk {
 	return d
 }
 
-// muchText is more than go test logs.
-var muchText = strings.Repeat("x", 32<<20)
+// muchText is what a file has before it must not grow any more.
+var muchText = strings.Repeat("x", 1<<20)
+
+// inOwnProcess runs the test in a process of its own, unless that is where it is. What limits a process would
+// hit others, too, and the log that go test keeps of the files which its tests open.
+func inOwnProcess(t *testing.T) (done bool) {
+	t.Helper()
+	const name = "MAYFLY_TEST_ALONE"
+	if os.Getenv(name) == t.Name() {
+		return false
+	}
+	cmd := exec.Command(os.Args[0], "-test.v", "-test.run=^"+t.Name()+"$", "-test.timeout=2m")
+	cmd.Env = append(os.Environ(), name+"="+t.Name())
+	out, err := cmd.CombinedOutput()
+	if err != nil || !strings.Contains(string(out), "--- PASS: "+t.Name()) {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return true
+}
 
 // limitFileSize makes the system refuse to let any file grow beyond so many bytes, until the
-// function it returns is called: a full disk, partly written transactions included. That goes for the log
-// that go test keeps of the files a test opens, too: a test has to write muchText first.
+// function it returns is called: a full disk, partly written transactions included. For tests that run
+// inOwnProcess.
 func limitFileSize(t *testing.T, bytes int64) (lift func()) {
 	t.Helper()
 	var before syscall.Rlimit
