@@ -9,24 +9,22 @@ type replyMode struct {
 
 // filter drops the reply to a command if the client does not want it. What tells of subscriptions is no
 // reply but a message, and always sent, as in Redis.
-func (m *replyMode) filter(r Reply) Reply {
+func (m *replyMode) filter(r *Reply) {
 	silent := m.off || m.skip || m.skipNext
 	m.skip, m.skipNext = m.skipNext, false
 	if silent && r.Kind != KindSeveral {
-		return Reply{}
+		*r = Reply{}
 	}
-	return r
 }
 
 // filterQueue is filter for the reply of EXEC, which is one: what a CLIENT REPLY in the transaction
 // has changed since the mode before counts from the next command on, and SKIP, whose next command has
 // its place in that reply, not at all.
-func (m *replyMode) filterQueue(before replyMode, r Reply) Reply {
+func (m *replyMode) filterQueue(before replyMode, r *Reply) {
 	off := m.off
 	*m = before
-	r = m.filter(r)
+	m.filter(r)
 	m.off = off
-	return r
 }
 
 // reset is what RESET does. A skip that is under way swallows its reply.

@@ -73,10 +73,10 @@ type ServerInfo struct {
 // never panics: a panic in a handler is logged and answered as an error.
 //
 // The checks come in Redis' order, so that the first of several mistakes is the one Redis reports.
-func (e *Engine) Execute(s *Session, args []string) Reply {
+func (e *Engine) Execute(s *Session, args []string) (reply Reply) {
 	start, mode := s.begins(), s.replies
 	s.row = nil
-	reply := e.execute(s, args)
+	e.execute(s, args, &reply)
 	if s.PutOff {
 		return reply
 	}
@@ -88,17 +88,21 @@ func (e *Engine) Execute(s *Session, args []string) Reply {
 	}
 	e.stats.answered(s, &reply)
 	if s.row != nil && s.row.Scope == ScopeQueue {
-		return s.replies.filterQueue(mode, reply)
+		s.replies.filterQueue(mode, &reply)
+	} else {
+		s.replies.filter(&reply)
 	}
-	return s.replies.filter(reply)
+	return reply
 }
 
-func (e *Engine) execute(s *Session, args []string) (reply Reply) {
-	defer e.rescue(s, args, &reply)
+// execute is the same up to the reply, which it writes in its place: a reply is large enough that it
+// would be copied from each function to the one that has called it.
+func (e *Engine) execute(s *Session, args []string, reply *Reply) {
+	defer e.rescue(s, args, reply)
 	r, err := s.lookUp(args)
 	if s.Shared && err == nil && s.lengthy(r, args) {
 		s.PutOff = true
-		return Reply{}
+		return
 	}
 	if err == nil {
 		err = e.admit(s, r)
@@ -107,18 +111,22 @@ func (e *Engine) execute(s *Session, args []string) (reply Reply) {
 		err = e.makeRoom(s, r, args)
 	}
 	if err != nil {
-		return e.reject(s, r, args, err)
+		*reply = e.reject(s, r, args, err)
+		return
 	}
 	if s.multi.open && r.Flags&AtOnce == 0 {
-		return e.enqueue(s, r, args)
+		*reply = e.enqueue(s, r, args)
+		return
 	}
 	s.row = r
 	s.in = Input{Args: args, MaxValue: e.Host.MaxValueSize()}
 	run, err := r.Parse(&s.in)
-	if err != nil {
-		return Fail(err)
+	if err == nil {
+		err = e.run(s, r, args, run, reply)
 	}
-	return e.run(s, r, args, run)
+	if err != nil {
+		*reply = Fail(err)
+	}
 }
 
 // rescue, deferred, makes an error reply of a panic in a command's handler and logs it. The session's
@@ -157,9 +165,10 @@ func (e *Engine) admit(s *Session, r *row) error {
 // run runs a parsed command in a transaction of its own. Then the transaction is closed, the session
 // knows what to wait for and the messages of the command are sent. If it panics, or a command of an
 // EXEC does, it has not happened: what it has changed is taken back, and its messages are dropped.
-func (e *Engine) run(s *Session, r *row, args []string, run Run) Reply {
+// After an error it has not begun.
+func (e *Engine) run(s *Session, r *row, args []string, run Run, reply *Reply) error {
 	if err := e.begin(s, r, args); err != nil {
-		return Fail(err)
+		return err
 	}
 	s.ctx = Context{Tx: &s.tx, Session: s, Engine: e, Input: &s.in}
 	ended := false
@@ -177,9 +186,9 @@ func (e *Engine) run(s *Session, r *row, args []string, run Run) Reply {
 		clear(s.ids) // they are views of the read buffer, which may be big
 	}()
 	s.used(r, s.tx.Now())
-	reply := run(&s.ctx)
+	*reply = run(&s.ctx)
 	ended = true
-	return reply
+	return nil
 }
 
 // mostIDsKept bounds the list of ids that a session keeps to be used again for its next command.
