@@ -8,11 +8,23 @@ import (
 	"mayfly/keyspace"
 )
 
-// getWhole is DOC.GET without options.
-var getWhole = onDocument(func(x *Context, d oneDocument) Reply {
-	d.asked(x)
-	return bulkOrNull(d.item, d.found)
-})
+// getWhole is DOC.GET without options. It does what onDocument would, but hands on no more of the item than
+// the reply needs.
+func getWhole(x *Context) Reply {
+	c, id, err := x.placeOfDocument()
+	if err != nil {
+		return Fail(err)
+	}
+	it, found := x.Tx.Get(c, id)
+	if found && it.Kind != keyspace.Document {
+		return Fail(errWrongType)
+	}
+	x.asked(c, id, found)
+	if !found {
+		return Null
+	}
+	return Bulk(it.Body)
+}
 
 func parseDocGet(in *Input) (Run, error) {
 	if len(in.Args) == 3 {

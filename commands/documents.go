@@ -124,11 +124,7 @@ type oneDocument struct {
 // id is not too long is seen to by the engine.
 func onDocument(do func(x *Context, d oneDocument) Reply) Run {
 	return func(x *Context) Reply {
-		name, id := x.Input.Args[1], x.Input.Args[2]
-		if id == "" {
-			return Fail(errEmptyID)
-		}
-		c, err := x.Container(name)
+		c, id, err := x.placeOfDocument()
 		if err != nil {
 			return Fail(err)
 		}
@@ -138,6 +134,16 @@ func onDocument(do func(x *Context, d oneDocument) Reply) Run {
 		}
 		return do(x, oneDocument{c, id, it, found})
 	}
+}
+
+// placeOfDocument is where the one document is that a command names, if there is one.
+func (x *Context) placeOfDocument() (c *keyspace.Container, id string, err error) {
+	id = x.Input.Args[2]
+	if id == "" {
+		return nil, "", errEmptyID
+	}
+	c, err = x.Container(x.Input.Args[1])
+	return c, id, err
 }
 
 // onDocuments makes the Run of a command on several documents out of what is to be done with them.

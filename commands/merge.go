@@ -31,7 +31,7 @@ func parseDocMerge(in *Input) (Run, error) {
 	touchesTTL := patch.find(ttlMember) >= 0
 	most := in.MaxValue
 	return onDocument(func(x *Context, d oneDocument) Reply {
-		if !when.holds(d) {
+		if !when.holds(d.found, d.item.Version) {
 			return Null
 		}
 		text, err := patch.merge(d.item.Body, d.found)

@@ -161,23 +161,22 @@ func (x *Context) post(l letter) {
 }
 
 // put stores an item and tells of it.
-func (x *Context) put(c *keyspace.Container, id string, kind keyspace.Kind, body string, own int64, e event) keyspace.Item {
-	it := x.place(c, id, kind, body, own)
+func (x *Context) put(c *keyspace.Container, id string, kind keyspace.Kind, body string, own int64, e event) {
+	x.place(c, id, kind, body, own)
 	x.happened(e, c, id)
-	return it
 }
 
 // place stores an item and tells only whether it is new.
-func (x *Context) place(c *keyspace.Container, id string, kind keyspace.Kind, body string, own int64) keyspace.Item {
+func (x *Context) place(c *keyspace.Container, id string, kind keyspace.Kind, body string, own int64) {
 	if x.Engine.Hub.wanted(eventNew) == 0 {
-		return x.Tx.Put(c, id, kind, body, own)
+		x.Tx.Put(c, id, kind, body, own)
+		return
 	}
 	_, found := x.Tx.Get(c, id)
-	it := x.Tx.Put(c, id, kind, body, own)
+	x.Tx.Put(c, id, kind, body, own)
 	if !found {
 		x.happened(eventNew, c, id)
 	}
-	return it
 }
 
 // remove deletes an item and tells of it, if there is one.
@@ -194,6 +193,17 @@ func (x *Context) read(c *keyspace.Container, id string) (keyspace.Item, bool) {
 	it, found := x.Tx.Get(c, id)
 	x.asked(c, id, found)
 	return it, found
+}
+
+// readBody is the reply to a user who asks for an item's body: null if there is none. It is on the way of
+// the commands that come most often, and so hands on no more of the item than the reply needs.
+func (x *Context) readBody(c *keyspace.Container, id string) Reply {
+	it, found := x.Tx.Get(c, id)
+	x.asked(c, id, found)
+	if !found {
+		return Null
+	}
+	return Bulk(it.Body)
 }
 
 // asked notes that a user has asked for an item, and tells of it if that is not there.

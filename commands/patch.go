@@ -63,7 +63,7 @@ func parseDocPatch(in *Input) (Run, error) {
 	touchesTTL := slices.ContainsFunc(operations, operation.touchesTTL)
 	most := in.MaxValue
 	return onDocument(func(x *Context, d oneDocument) Reply {
-		if !d.found || !when.holds(d) {
+		if !d.found || !when.holds(d.found, d.item.Version) {
 			return Null
 		}
 		text, err := patch(d.item.Body, operations)

@@ -77,8 +77,9 @@ func parseSetRange(in *Input) (Run, error) {
 		case offset > int64(most-len(value)):
 			return Fail(errTooLong)
 		}
-		it = x.put(c, key, keyspace.Plain, overwrite(it.Body, int(offset), value), it.Own, eventSetRange)
-		return Count(len(it.Body))
+		whole := overwrite(it.Body, int(offset), value)
+		x.put(c, key, keyspace.Plain, whole, it.Own, eventSetRange)
+		return Count(len(whole))
 	}, nil
 }
 

@@ -169,7 +169,7 @@ func get(x *Context) Reply {
 	if err != nil {
 		return Fail(err)
 	}
-	return bulkOrNull(x.read(c, x.Input.Args[1]))
+	return x.readBody(c, x.Input.Args[1])
 }
 
 func parseMGet(in *Input) (Run, error) {
@@ -181,7 +181,7 @@ func parseMGet(in *Input) (Run, error) {
 		}
 		elems := make([]Reply, len(keys))
 		for i, key := range keys {
-			elems[i] = bulkOrNull(x.read(c, key))
+			elems[i] = x.readBody(c, key)
 		}
 		return Array(elems...)
 	}, nil
@@ -441,8 +441,9 @@ func parseAppend(in *Input) (Run, error) {
 			return Fail(err)
 		}
 		// A missing item is the zero item, whose own end is Inherit, as for a new key.
-		it = x.put(c, key, keyspace.Plain, it.Body+tail, it.Own, eventAppend)
-		return Count(len(it.Body))
+		whole := it.Body + tail
+		x.put(c, key, keyspace.Plain, whole, it.Own, eventAppend)
+		return Count(len(whole))
 	}, nil
 }
 
@@ -511,7 +512,8 @@ func parseIncrByFloat(in *Input) (Run, error) {
 		if !ok {
 			return Fail(errNotFinite)
 		}
-		it = x.put(c, key, keyspace.Plain, formatFloat(sum), it.Own, eventIncrByFloat)
-		return Bulk(it.Body)
+		text = formatFloat(sum)
+		x.put(c, key, keyspace.Plain, text, it.Own, eventIncrByFloat)
+		return Bulk(text)
 	}, nil
 }
