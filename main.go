@@ -76,6 +76,7 @@ func run(config *server.Config) error {
 	engine.Slowlog.SetLength(settings.SlowlogLength)
 	engine.Latency.SetThreshold(settings.LatencyThreshold)
 	limitMemory(settings, engine)
+	server.SpareHeap()
 	ks, err := keyspace.Open(keyspace.Options{
 		Dir:          settings.Dir,
 		Partitions:   settings.Partitions,

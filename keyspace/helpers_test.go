@@ -5,6 +5,7 @@ import (
 	"maps"
 	"runtime"
 	"slices"
+	"strings"
 	"testing"
 
 	"mayfly/expiry"
@@ -181,7 +182,7 @@ func (s *store) load(visit func(key, rec string) error) error {
 		if o.del {
 			delete(present, o.key)
 		} else {
-			present[o.key] = o.rec
+			present[strings.Clone(o.key)] = strings.Clone(o.rec)
 		}
 		return nil
 	}}

@@ -83,7 +83,7 @@ func (l *loader) loadCatalogue() (err error) {
 		if o.del {
 			delete(present, o.key)
 		} else {
-			present[o.key] = o.rec
+			present[strings.Clone(o.key)] = strings.Clone(o.rec)
 		}
 		return nil
 	})

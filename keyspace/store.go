@@ -55,26 +55,36 @@ func openStoreWith(path string, log zerolog.Logger, now int64, faults *faults) (
 	return openStoreVisited(path, log, now, faults, nil)
 }
 
-// loadStore opens a store and visits its operations in order, all that are confirmed.
+// loadStore opens a store and visits its operations in order, all that are confirmed. The strings are valid only
+// during the visit.
 func loadStore(path string, log zerolog.Logger, now int64, visit func(op) error) (*store, error) {
 	return openStoreVisited(path, log, now, nil, &confirmed{visit: visit})
 }
 
-// confirmed visits operations once they are known to be confirmed.
+// confirmed visits operations once they are known to be confirmed. What they are about is valid during the visit.
 type confirmed struct {
 	keepsNothing
 	visit   func(op) error
 	waiting []op
-	texts   []byte // where the next texts are put, as long as there is room
+	texts   []byte        // where the next texts are put, as long as there is room
+	pages   []*[page]byte // where all of them are, but for the large ones
 }
 
-// textsSize is how many bytes of texts are one allocation: they become garbage together.
-const textsSize = 64 << 10
+// A start reads many stores, each of which waits for its seal: without pages to be used again, it would leave
+// as much garbage as there is data.
+const page = 64 << 10 // bytes
+
+var pages = sync.Pool{New: func() any { return new([page]byte) }}
 
 func (v *confirmed) set(key, rec []byte, _ fileRange) error {
 	size := len(key) + len(rec)
-	if cap(v.texts)-len(v.texts) < size {
-		v.texts = make([]byte, 0, max(size, textsSize))
+	switch room := cap(v.texts) - len(v.texts); {
+	case size > page:
+		v.texts = make([]byte, 0, size)
+	case size > room:
+		p := pages.Get().(*[page]byte)
+		v.pages = append(v.pages, p)
+		v.texts = p[:0]
 	}
 	from := len(v.texts)
 	v.texts = append(append(v.texts, key...), rec...)
@@ -95,7 +105,11 @@ func (v *confirmed) sealed() error {
 		}
 		v.waiting[i] = op{} // its memory can go
 	}
-	v.waiting = v.waiting[:0]
+	v.waiting, v.texts = v.waiting[:0], nil
+	for _, p := range v.pages {
+		pages.Put(p)
+	}
+	v.pages = v.pages[:0]
 	return nil
 }
 

@@ -95,11 +95,19 @@ func gcPercent(live uint64) int {
 // ownPercent tells whether the collector is ours to set.
 func ownPercent() bool { return os.Getenv("GOGC") == "" }
 
+// SpareHeap sets the collector for the loading of data: how much they are is not known. Once the server has
+// started, it is set by what is in use.
+func SpareHeap() {
+	if ownPercent() {
+		debug.SetGCPercent(largeHeapGC)
+	}
+}
+
 // keepHeap does what the keeper decides until stop is closed.
 func keepHeap(stop <-chan struct{}, ks *keyspace.Keyspace) {
 	k := heapKeeper{}
 	if ownPercent() {
-		k.percent = smallHeapGC
+		k.percent = largeHeapGC // see SpareHeap
 	}
 	ticker := time.NewTicker(heapTick)
 	defer ticker.Stop()
