@@ -37,8 +37,8 @@ func (ks *Keyspace) Dir() string { return ks.opt.Dir }
 // it holds all that has happened since, so the stores and that journal up to any commit are a
 // consistent whole: the same that makes a crash during a checkpoint harmless.
 //
-// Copying may take long. Checkpoints and compactions go on meanwhile, lest the journal grow without
-// bound: see [Keyspace.freeze].
+// Copying may take long: it rests as compactions do. Checkpoints and compactions go on meanwhile, lest the
+// journal grow without bound: see [Keyspace.freeze].
 func (ks *Keyspace) Backup(path string) (err error) {
 	m, err := beginFolder(path)
 	if err != nil {
@@ -50,8 +50,12 @@ func (ks *Keyspace) Backup(path string) (err error) {
 	if err != nil {
 		return err
 	}
+	var rest rests
+	if ks.compacting.pace != 0 {
+		rest = atPace(ks.compacting.pace, ks.stop)
+	}
 	for _, f := range frozen {
-		if err := f.copyTo(m.part); err != nil {
+		if err := f.copyTo(m.part, rest); err != nil {
 			return err
 		}
 	}
@@ -129,12 +133,18 @@ func (files frozenFiles) close() {
 	}
 }
 
-// copyTo copies the file into a folder and forces the copy to disk.
-func (f frozenFile) copyTo(dir string) error {
+// copyTo copies the file into a folder, with rests, and forces the copy to disk.
+func (f frozenFile) copyTo(dir string, rest rests) error {
 	out, err := createNew(filepath.Join(dir, filepath.Base(f.f.Name())))
 	if err != nil {
 		return err
 	}
-	_, err = io.CopyN(out, f.f, f.size)
+	work := stretch{rest: rest}
+	for at := int64(0); at < f.size && err == nil; {
+		var n int64
+		n, err = io.CopyN(out, f.f, min(f.size-at, stretchBytes))
+		at += n
+		work.wrote(n)
+	}
 	return errors.Join(err, forceToDisk(out), out.Close())
 }

@@ -2,15 +2,15 @@ package keyspace
 
 import "time"
 
-// A compaction has time, requests have not. At full speed it keeps a processor busy for some ms on end,
-// as long as schedulers let it; where there are two, with a load on them, requests wait for it. So it
-// works in short stretches and rests after each, several times as long.
+// Compactions and backups have time, requests have not. At full speed they keep a processor busy for some ms on
+// end, as long as schedulers let them; where there are two, with a load on them, requests wait for it. So they
+// work in short stretches and rest after each, several times as long.
 //
-// It does not rest when the server stops, nor while compactions do not keep up with the waste, nor once the
-// journal has grown to twice the size at which a checkpoint is due, for which it is in the way.
+// They do not rest when the keyspace is closed. A compaction does not while compactions do not keep up with the
+// waste, nor once the journal has grown to twice the size at which a checkpoint is due, for which it is in the way.
 
 const (
-	compactionPace = 64 << 20  // bytes a second that a compaction writes at most, its rests counted
+	compactionPace = 64 << 20  // bytes a second that a compaction or a backup writes at most, its rests counted
 	stretchBytes   = 128 << 10 // are written, or read a few times over, between two rests
 	readShare      = 4         // as many times as much is read in a stretch as written: it is less work
 )

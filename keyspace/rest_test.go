@@ -1,10 +1,13 @@
 package keyspace
 
 import (
+	"bytes"
 	"fmt"
+	"io"
 	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -46,6 +49,34 @@ func TestCompactionRests(t *testing.T) {
 	}
 	if err := s.close(); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// So does a backup, and copies every byte.
+func TestBackupRests(t *testing.T) {
+	content := []byte(strings.Repeat("mayfly", 5*stretchBytes/12) + "!") // two stretches and a half
+	f, err := os.Open(plant(t, "a.db", content))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	for most, want := range map[int][]int64{9: {stretchBytes, stretchBytes}, 1: {stretchBytes}} {
+		if _, err := f.Seek(0, io.SeekStart); err != nil {
+			t.Fatal(err)
+		}
+		dir := t.TempDir()
+		var rested []int64
+		size := int64(len(content) - 1) // what follows is newer
+		err := frozenFile{f, size}.copyTo(dir, func(bytes int64) bool {
+			rested = append(rested, bytes)
+			return len(rested) < most
+		})
+		if err != nil || !slices.Equal(rested, want) {
+			t.Errorf("it rested for %d bytes, want %d; %v", rested, want, err)
+		}
+		if got := read(t, filepath.Join(dir, "a.db")); !bytes.Equal(got, content[:size]) {
+			t.Errorf("the copy has %d bytes, or others than the %d", len(got), size)
+		}
 	}
 }
 
