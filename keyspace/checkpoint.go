@@ -1,6 +1,7 @@
 package keyspace
 
 import (
+	"cmp"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -18,6 +19,10 @@ const (
 	checkpointInterval = time.Minute
 	checkpointRetry    = 5 * time.Second
 )
+
+// syncsAtOnce is how many stores are forced to disk side by side, while others are written: file systems make
+// one commit of their own for several.
+const syncsAtOnce = 4
 
 // folding is a checkpoint under way.
 type folding struct {
@@ -235,6 +240,8 @@ func (ks *Keyspace) capture(generation uint64) {
 	f.below = generation
 }
 
+// applyCaptured has the stores learn what was captured, and confirm it: one is written while others are forced to
+// disk. The first error is returned; the other stores are seen to nevertheless.
 func (ks *Keyspace) applyCaptured() error {
 	f := &ks.fold
 	if err := ks.catStore.apply(f.catalogue); err != nil {
@@ -244,15 +251,22 @@ func (ks *Keyspace) applyCaptured() error {
 		return err
 	}
 	ks.catStore.live.Add(f.learn(f.catalogue))
-	f.catalogue = nil // what is confirmed is not written again if what follows fails
+	f.catalogue = nil                         // what is confirmed is not written again if what follows fails
+	errs := make([]error, len(ks.partitions)) // and f.captured: each goroutine has its own
+	places := make(chan struct{}, syncsAtOnce)
+	var syncs sync.WaitGroup
 	for i, p := range ks.partitions {
-		if err := p.store.apply(f.captured[i]); err != nil {
-			return err
+		if errs[i] = p.store.apply(f.captured[i]); errs[i] != nil {
+			continue
 		}
-		if err := p.store.sync(); err != nil {
-			return err
-		}
-		f.captured[i] = nil
+		places <- struct{}{}
+		syncs.Go(func() {
+			defer func() { <-places }()
+			if errs[i] = p.store.sync(); errs[i] == nil {
+				f.captured[i] = nil
+			}
+		})
 	}
-	return nil
+	syncs.Wait()
+	return cmp.Or(errs...)
 }
