@@ -635,6 +635,10 @@ func (l *loop) flush() {
 
 // commit waits until what a ticket covers is committed. A panic meanwhile is the end of the process:
 // the store is in an unknown state.
+//
+// The loop waits for the disk itself, with appendfsync always, too. To hand the turn to a goroutine and to
+// serve others meanwhile was tried: waking threads twice a turn takes a third more processor time a
+// command, and on two processors, one of them the clients', a fifth of the throughput.
 func (l *loop) commit(ticket keyspace.Ticket) error {
 	l.committing = true
 	err := l.server.engine.Commit(ticket)
