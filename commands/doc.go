@@ -43,8 +43,8 @@
 //
 // # Messages
 //
-// A command that changes an item says so: [Context] has put, remove and happened for that, and read for
-// items that a user asks for (notify.go). What it says, and what PUBLISH sends, goes through the [Hub]
+// A command that changes an item says so: [Context] has put, remove and happened for that, and read and
+// readBody for items that a user asks for (notify.go). What it says, and what PUBLISH sends, goes through the [Hub]
 // (hub.go, mail.go) in the order in which it happened, and leaves when it is committed.
 //
 // # Ends
