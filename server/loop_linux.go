@@ -231,13 +231,12 @@ func (l *loop) run() {
 // wait waits until clients have sent something, or the bell rings, or it is time to look for silent
 // clients, and returns the number of events.
 func (l *loop) wait() int {
-	if n := epollNow(l.epoll, l.events[:]); n > 0 {
-		return n
-	}
 	patience := -1 // ms
 	if l.due > 0 {
 		patience = int(max(l.due-expiry.Monotonic()+time.Millisecond-1, 0) / time.Millisecond)
 	}
+	// To ask first without waiting, which the scheduler need not know of, would be a system call in vain in
+	// most turns of short requests.
 	n, err := unix.EpollWait(l.epoll, l.events[:], patience)
 	if err != nil && err != unix.EINTR {
 		panic(os.NewSyscallError("epoll_wait", err)) // only for mistakes of ours
@@ -804,16 +803,8 @@ func (c *conn) take() (int, error) {
 	return n, nil
 }
 
-// The system calls of a turn do not wait, so there is no need to tell Go's scheduler about them, which
-// costs more than the shortest of them.
-
-func epollNow(fd int, events []unix.EpollEvent) int {
-	n, _, err := syscall.RawSyscall6(unix.SYS_EPOLL_PWAIT, uintptr(fd), uintptr(unsafe.Pointer(&events[0])), uintptr(len(events)), 0, 0, 0)
-	if err != 0 {
-		return 0
-	}
-	return int(n)
-}
+// Reading and writing do not wait, so there is no need to tell Go's scheduler about them, which costs more
+// than the shortest of these system calls.
 
 func readNow(fd int, p []byte) (int, error) {
 	for {
