@@ -10,6 +10,10 @@ import (
 // Whoever wants to write helps first while much waits to be committed, and only then.
 func TestThrottleBoundsWhatWaits(t *testing.T) {
 	o := open(t)
+	// No checkpoint commits meanwhile, however long this takes.
+	close(o.Keyspace.stop)
+	o.background.Wait()
+	o.Keyspace.stop = make(chan struct{})
 	value := strings.Repeat("x", 4<<20)
 	most := int64(0)
 	for range 3 * maxWaiting / len(value) {
