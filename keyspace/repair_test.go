@@ -290,6 +290,34 @@ func TestRepairNamesOlderVersions(t *testing.T) {
 	}
 }
 
+// A piece is taken out, from within a set to the end of the next. What is left of the one costs nothing, as there
+// is a newer one; of the other there is no trace, but the seal does not stand where it says.
+func TestRepairNoticesWhatWasTakenOut(t *testing.T) {
+	o := open(t, func(opt *Options) { opt.Partitions = 1 })
+	for _, ids := range [][]string{{"old", "gone"}, {"old"}} {
+		for _, id := range ids {
+			o.put("0", id, `{"is":"here"}`, 0)
+		}
+		if err := o.checkpoint(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	dir := t.TempDir()
+	copyFolder(t, o.opt.Dir, dir)
+	path := filepath.Join(dir, partitionFile(0))
+	content := string(read(t, path))
+	from := strings.Index(content, `{"is":"here"}`)
+	to := from + strings.Index(content[from:], "gone")
+	to += strings.Index(content[to:], setHead)
+	if err := os.WriteFile(path, []byte(content[:from]+content[to:]), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	report, state := repaired(t, dir)
+	if len(state) != 1 || report.Clean() {
+		t.Errorf("%d items are left, and the report says %+v", len(state), report)
+	}
+}
+
 // Values that look like records and commits, in a file in which their surroundings are damaged.
 func TestRepairIsNotFooledByForgedRecords(t *testing.T) {
 	o := open(t, func(opt *Options) { opt.Partitions = 1 })

@@ -52,7 +52,7 @@ func (w *walker) store(tail bool) error {
 
 // salvageStore reads a damaged store.
 func (w *walker) salvageStore(damage *DamageError) error {
-	seals, err := w.seals()
+	seals, standing, err := w.seals()
 	if err != nil {
 		return err
 	}
@@ -67,7 +67,11 @@ func (w *walker) salvageStore(damage *DamageError) error {
 			if err != nil {
 				return err
 			}
-			if problems == 0 {
+			closed := slices.ContainsFunc(standing, func(z seal) bool { return z.from == at && z.at < s.from })
+			switch {
+			case problems > 0 && !closed:
+				w.trouble(Problem{From: at, To: s.from, Reason: "its seal does not stand where this range should end: bytes have been inserted or taken out, and records with them"})
+			case problems == 0:
 				w.trouble(Problem{From: at, To: s.from, Reason: "the checksum of this range does not match, though all records in it do: deletes may be missing or wrong"})
 			}
 		}
@@ -303,8 +307,8 @@ func (w *walker) nextCommand(from, to int64) (int64, error) {
 	return at - before, nil
 }
 
-// seals finds the seals that prove something, in the order of their places.
-func (w *walker) seals() (proofs []seal, err error) {
+// seals finds the seals that prove something, and those that stand where they say, in the order of their places.
+func (w *walker) seals() (proofs, standing []seal, err error) {
 	var all []seal
 	marks := make(map[uint32]int)
 	size := w.report.Bytes
@@ -323,19 +327,20 @@ func (w *walker) seals() (proofs []seal, err error) {
 		return false, nil
 	})
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	for _, s := range all {
 		if marks[s.mark]*2 <= len(all) {
 			continue // not the file's: a value can be made to look like a seal, but not know the mark
 		}
+		standing = append(standing, s)
 		crc, err := sumRange(w.f, s.from, s.at)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		if crc == s.crc {
 			proofs = append(proofs, s)
 		}
 	}
-	return proofs, nil
+	return proofs, standing, nil
 }
