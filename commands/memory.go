@@ -29,7 +29,7 @@ var memoryCommand = Command{
 		},
 		{
 			Name: "purge", Summary: "Ask the allocator to release memory", Group: "server", Since: "4.0.0", Arity: 2,
-			Tips:    "request_policy:all_shards response_policy:all_succeeded",
+			Flags: Lengthy, Tips: "request_policy:all_shards response_policy:all_succeeded",
 			Differs: "Moves items closer together, collects garbage and returns what is free",
 			Parse: just(func(x *Context) Reply {
 				x.Tx.Tidy()

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+	"time"
 	"unsafe"
 
 	"mayfly/expiry"
@@ -157,5 +158,68 @@ func TestTidy(t *testing.T) {
 	tx.Close()
 	if n != 4000 {
 		t.Errorf("%d items", n)
+	}
+}
+
+// TestTidyWaitsForNobody: a transaction that holds partitions does not wait for others, in whatever order they
+// come, to have them tidied.
+func TestTidyWaitsForNobody(t *testing.T) {
+	ks := open(t)
+	for i := range 100 {
+		ks.put("0", fmt.Sprint(i), "x", expiry.Never)
+	}
+	first, last := idIn(ks, 0), idIn(ks, len(ks.partitions)-1)
+	var holder, tidier Tx
+	ks.BeginKey(&holder, first)
+	ks.BeginKey(&tidier, last)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		tidier.Tidy()
+		tidier.Close()
+	}()
+	select {
+	case <-done:
+	case <-time.After(time.Minute):
+		t.Error("waits for a partition while it holds another")
+	}
+	holder.Close()
+	<-done
+}
+
+// idIn gives an id that belongs to a partition.
+func idIn(ks *opened, number int) string {
+	for i := 0; ; i++ {
+		if id := fmt.Sprint(i); ks.partitionOf(id).number == number {
+			return id
+		}
+	}
+}
+
+// TestTidyEnds: so much dies while it is cleaned that there would always be something left.
+// TestTidyEnds: so much dies while it is cleaned that there would always be something left.
+func TestTidyEnds(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	texts, p := newTestTable()
+	o := &pool{p: p, c: &Container{tables: []*table{texts}}}
+	overwrite := func() {
+		for range 1000 {
+			texts.putText(p, fmt.Sprint(r.IntN(3000)), strings.Repeat("x", 100))
+			p.tidy()
+		}
+	}
+	for range 10 {
+		overwrite()
+	}
+	rounds := 0
+	for done, more := 0, true; more; rounds++ {
+		if rounds > 1000 {
+			t.Fatal("it does not end")
+		}
+		overwrite()
+		done, more = o.tidy(done)
+	}
+	if rounds < 2 {
+		t.Errorf("%d rounds: there was nothing to be cleaned", rounds)
 	}
 }

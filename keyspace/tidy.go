@@ -71,29 +71,39 @@ const tidyDeadShare = 32
 
 // Tidy moves items closer together in memory than is worth while when much is written. It may take a second
 // for some million items, but holds others up for moments only. It is safe for concurrent use.
-func (ks *Keyspace) Tidy() { ks.tidy(new(Tx)) }
-
-// Tidy is [Keyspace.Tidy], but for the partitions that the transaction has locked.
-func (tx *Tx) Tidy() { tx.ks.tidy(tx) }
-
-func (ks *Keyspace) tidy(tx *Tx) {
+func (ks *Keyspace) Tidy() {
 	for _, o := range ks.poolList.some(nil, 0, math.MaxInt) {
-		for !tx.holds(o.p) && o.tidy() {
+		for done, more := 0, true; more; {
+			done, more = o.tidy(done)
 			runtime.Gosched() // who waits for the lock comes first
 		}
 	}
 }
 
-// tidy cleans a little, and tells whether there is more to be cleaned.
-func (o *pool) tidy() (more bool) {
+// Tidy is [Keyspace.Tidy] if the transaction has locked nothing. Else it does nothing: who waits for one partition
+// after the other while it holds some may wait for somebody who waits for it.
+func (tx *Tx) Tidy() {
+	if !tx.all && len(tx.locked) == 0 {
+		tx.ks.Tidy()
+	}
+}
+
+// tidy cleans a little when so many segments have been cleaned, and tells how many are then, and whether there is
+// more to be cleaned. When it is as many as there are that is enough, however much has died meanwhile: so there is
+// an end.
+func (o *pool) tidy(done int) (now int, more bool) {
 	o.p.mu.Lock()
 	defer o.p.mu.Unlock()
 	t := o.c.tables[o.p.number]
-	for left := mostCleaned; t != nil && t.arena.dead > t.arena.used/tidyDeadShare+deadSlack; left-- {
+	if t == nil {
+		return done, false
+	}
+	for left := mostCleaned; done < len(t.arena.segments) && t.arena.dead > t.arena.used/tidyDeadShare+deadSlack; left-- {
 		if left == 0 {
-			return true
+			return done, true
 		}
 		t.clean()
+		done++
 	}
-	return false
+	return done, false
 }
