@@ -16,8 +16,14 @@ func (t *table) drop(text ref) {
 	}
 }
 
-// clean empties a segment of the arena.
+// clean empties a segment of the arena. If that fails inside, some texts are where nobody finds them, and the
+// partition may stay locked for ever: the process ends.
 func (t *table) clean() {
+	defer func() {
+		if p := recover(); p != nil {
+			endProcess(p)
+		}
+	}()
 	before := t.arena.dead
 	t.arena.clean(&t.slab)
 	t.countGarbage(before)
