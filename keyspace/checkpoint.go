@@ -200,8 +200,9 @@ func (ks *Keyspace) noteBroken() {
 	}
 }
 
-// capture takes over what the stores have to learn. The catalogue comes first: an item is never
-// captured without its container being known, and what is dropped later is seen next time.
+// capture takes over what the stores have to learn. The catalogue comes first. Of a container that is made, or
+// dropped, later, items may be captured nevertheless: the journal that stays tells what has become of it, and
+// the next time it is seen here.
 func (ks *Keyspace) capture(generation uint64) {
 	f := &ks.fold
 	var tx Tx

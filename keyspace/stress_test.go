@@ -228,6 +228,7 @@ func (s *stress) background() (done func()) {
 	}
 	every(time.Millisecond, s.o.PurgeOnce)
 	every(20*time.Millisecond, s.o.wakeCheckpoint)
+	every(5*time.Millisecond, s.o.Tidy)
 	return func() { close(stop); wg.Wait() }
 }
 

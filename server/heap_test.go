@@ -44,6 +44,27 @@ func TestHeapKeeper(t *testing.T) {
 	tick(0, true)
 }
 
+// TestHeapKeeperCountsTheDead: what items no longer need can be had, although the collector takes it for live.
+func TestHeapKeeperCountsTheDead(t *testing.T) {
+	const mb = 1 << 20
+	now := heapFigures{live: 100 * mb, held: 110 * mb}
+	for _, tc := range []struct {
+		dead uint64
+		want bool
+	}{{5 * mb, false}, {30 * mb, true}} {
+		k := heapKeeper{percent: smallHeapGC}
+		now.dead = tc.dead
+		tidied := false
+		for range quietTicks + 1 {
+			_, tidy := k.tick(now)
+			tidied = tidied || tidy
+		}
+		if tidied != tc.want {
+			t.Errorf("with %d bytes of the dead: tidied %t", tc.dead, tidied)
+		}
+	}
+}
+
 // TestHeapKeeperLeavesTheEnvironment: GOGC counts if it is set.
 func TestHeapKeeperLeavesTheEnvironment(t *testing.T) {
 	t.Setenv("GOGC", "77")
