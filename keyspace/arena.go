@@ -24,7 +24,8 @@ type arena struct {
 	segments []segment
 	vacant   []uint32 // the numbers of segments that were let go
 	head     uint32   // the segment that takes in what comes, if there is room; 0: none
-	hand     uint32   // the victim is looked for from here on
+	victim   ref      // the segment that is being emptied, and how far that has come; 0: none
+	hand     uint32   // the next victim is looked for from here on
 	used     int64    // bytes of headers and texts
 	dead     int64    // of them, those that are needed no more
 	seen     uint32   // keeps reading ahead from being optimised away
@@ -121,35 +122,46 @@ func (a *arena) letGo(number uint32) {
 	if a.head == number {
 		a.head = 0
 	}
+	if a.victim.segment == number {
+		a.victim = ref{}
+	}
 }
 
 // wasteful tells whether it is time to clean.
 func (a *arena) wasteful() bool { return a.dead > a.used/deadShare+deadSlack }
 
-// clean empties one segment: the texts that live are copied to others. Their entries, in the slab, learn
-// where. All entries of the table must refer to the texts that have not been dropped, and to no others.
-func (a *arena) clean(entries *slab) {
-	number := a.victim()
-	if a.head == number {
-		a.head = 0
+// clean goes on with emptying a segment, about so many bytes of it: the texts that live are copied to others.
+// Their entries, in the slab, learn where. All entries of the table must refer to the texts that have not been
+// dropped, and to no others.
+func (a *arena) clean(entries *slab, bytes int) {
+	if a.victim == (ref{}) {
+		a.victim = ref{segment: a.choose()}
+		if a.head == a.victim.segment {
+			a.head = 0
+		}
 	}
-	data := a.segments[number].data
+	from := a.victim
+	data := a.segments[from.segment].data
+	to := min(int(from.offset)+bytes, len(data))
 	warmed := uint32(0)
-	eachText(data, func(_ uint32, h handle, _ string) { warmed += entries.at(h).hash }) // all of them wait for memory at once
-	eachText(data, func(at uint32, h handle, text string) {
+	eachText(data, int(from.offset), to, func(_ uint32, h handle, _ string) { warmed += entries.at(h).hash }) // all of them wait for memory at once
+	a.seen += warmed
+	end := eachText(data, int(from.offset), to, func(at uint32, h handle, text string) {
 		e := entries.at(h)
-		if e.text != (ref{number, at}) {
+		if e.text != (ref{from.segment, at}) {
 			panic("keyspace: a text lives that its entry does not refer to")
 		}
 		e.text = a.add(h, text, "")
+		a.drop(ref{from.segment, at}) // with the last of them the segment goes
 	})
-	a.seen += warmed
-	a.letGo(number)
+	if a.victim.segment != 0 {
+		a.victim.offset = uint32(end)
+	}
 }
 
-// eachText visits the texts of a segment that live.
-func eachText(data []byte, visit func(at uint32, h handle, text string)) {
-	for at := 0; at < len(data); {
+// eachText visits those texts of a segment that live and begin within a range, and tells where the next begins.
+func eachText(data []byte, at, to int, visit func(at uint32, h handle, text string)) (next int) {
+	for at < to {
 		size := binary.LittleEndian.Uint32(data[at:])
 		h := handle(binary.LittleEndian.Uint32(data[at+4:]))
 		if size&deadText == 0 {
@@ -157,11 +169,12 @@ func eachText(data []byte, visit func(at uint32, h handle, text string)) {
 		}
 		at += textHeader + int(size&^deadText)
 	}
+	return at
 }
 
-// victim chooses the segment that is to be emptied: one with a large share of the dead, the largest of those
+// choose gives the segment that is to be emptied next: one with a large share of the dead, the largest of those
 // that are compared. There must be dead texts.
-func (a *arena) victim() uint32 {
+func (a *arena) choose() uint32 {
 	best, share := uint32(0), 0.0
 	for seen := 1; seen <= len(a.segments) || best == 0; seen++ {
 		if a.hand++; int(a.hand) >= len(a.segments) {

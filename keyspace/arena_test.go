@@ -47,7 +47,7 @@ func TestArena(t *testing.T) {
 			kept[table.item(e).Body] = strings.Clone(body)
 		}
 		most = max(most, table.arena.used-table.arena.dead)
-		if over := table.arena.used - (most*deadShare/(deadShare-1) + 2*deadSlack); over > mostCleaned*segmentSize {
+		if over := table.arena.used - (most*deadShare/(deadShare-1) + 2*deadSlack); over > 2*segmentSize {
 			t.Fatalf("step %d: the arena has %d bytes, %d of them dead", step, table.arena.used, table.arena.dead)
 		}
 	}

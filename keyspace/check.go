@@ -163,7 +163,7 @@ func (a *arena) check(entries *slab) (err error) {
 	for i := range a.segments {
 		s := &a.segments[i]
 		lives := 0
-		eachText(s.data, func(at uint32, h handle, text string) {
+		eachText(s.data, 0, len(s.data), func(at uint32, h handle, text string) {
 			lives += textHeader + len(text)
 			if e := entries.stale(h); e == nil || e.text != (ref{uint32(i), at}) || e.keyLen()+int(e.recSize) != len(text) {
 				err = fmt.Errorf("a text lives at %d of segment %d, but not for the entry that it names", at, i)

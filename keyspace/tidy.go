@@ -16,8 +16,12 @@ func (t *table) drop(text ref) {
 	}
 }
 
-// clean empties a segment of the arena. If that fails inside, some texts are where nobody finds them, and the
-// partition may stay locked for ever: the process ends.
+// cleanedAtOnce is how many bytes of a segment are cleaned while a partition is locked: some microseconds' worth,
+// and more than a write makes necessary.
+const cleanedAtOnce = 8 << 10
+
+// clean empties a part of a segment of the arena. If that fails inside, some texts are where nobody finds them, and
+// the partition may stay locked for ever: the process ends.
 func (t *table) clean() {
 	defer func() {
 		if p := recover(); p != nil {
@@ -25,7 +29,7 @@ func (t *table) clean() {
 		}
 	}()
 	before := t.arena.dead
-	t.arena.clean(&t.slab)
+	t.arena.clean(&t.slab, cleanedAtOnce)
 	t.countGarbage(before)
 }
 
@@ -37,29 +41,24 @@ func (t *table) countGarbage(before int64) {
 	}
 }
 
-// mostCleaned is how many segments are cleaned while a partition is locked, so that nobody waits for long. As
-// between two times no more is written or dropped than a segment holds, or a text of its own segment, that is
-// enough.
-const mostCleaned = 2
-
 // tidy cleans the arenas of tables in which too much is dead, a little at a time. The lock must be held, and
 // no transaction may have changes in the partition that can be rolled back: of what it has overwritten the
 // arena knows that it lives, but no entry refers to it.
 func (p *partition) tidy() {
-	for left := mostCleaned; len(p.untidy) > 0; {
+	for cleaned := false; len(p.untidy) > 0; {
 		last := len(p.untidy) - 1
 		t := p.untidy[last]
-		if t.gone || !t.arena.wasteful() {
+		switch {
+		case t.gone || !t.arena.wasteful():
 			t.untidy = false
 			p.untidy[last] = nil
 			p.untidy = p.untidy[:last]
-			continue
-		}
-		if left == 0 {
+		case cleaned:
 			return
+		default:
+			t.clean()
+			cleaned = true
 		}
-		left--
-		t.clean()
 	}
 }
 
@@ -94,22 +93,17 @@ func (tx *Tx) Tidy() {
 	}
 }
 
-// tidy cleans a little when so many segments have been cleaned, and tells how many are then, and whether there is
-// more to be cleaned. When it is as many as there are that is enough, however much has died meanwhile: so there is
-// an end.
+// tidy cleans a piece of a segment when so many have been cleaned, and tells how many are then, and whether there
+// is more to be cleaned. When it is all there are that is enough, however much has died meanwhile: so there is an
+// end.
 func (o *pool) tidy(done int) (now int, more bool) {
 	o.p.mu.Lock()
 	defer o.p.mu.Unlock()
 	t := o.c.tables[o.p.number]
-	if t == nil {
+	const pieces = segmentSize / cleanedAtOnce // of a segment
+	if t == nil || done >= pieces*len(t.arena.segments) || t.arena.dead <= t.arena.used/tidyDeadShare+deadSlack {
 		return done, false
 	}
-	for left := mostCleaned; done < len(t.arena.segments) && t.arena.dead > t.arena.used/tidyDeadShare+deadSlack; left-- {
-		if left == 0 {
-			return done, true
-		}
-		t.clean()
-		done++
-	}
-	return done, false
+	t.clean()
+	return done + 1, true
 }

@@ -29,7 +29,7 @@ const (
 	quietBytes  = 1 << 20  // is little, a tick
 	tidyGain    = 16 << 20 // bytes: to give back less is not worth it,
 	tidyShare   = 16       // nor is less than this part of what is in use
-	ticksToTidy = 40       // at the least from one time to the next: a pause is not an end
+	ticksToTidy = 16       // at the least from one time to the next: a pause is not an end
 )
 
 // heapFigures are what the keeper looks at, in bytes.
