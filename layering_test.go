@@ -16,13 +16,14 @@ import (
 
 // layers are the source folders, each with those of ours that it may import. There are no others.
 var layers = map[string][]string{
-	".":        {"tools", "server", "commands", "keyspace", "expiry"},
-	"tools":    {"commands", "keyspace", "expiry"}, // work on data folders; with a server they speak the protocol
-	"server":   {"commands", "keyspace", "expiry"},
-	"commands": {"keyspace", "expiry"},
-	"keyspace": {"expiry"},
-	"expiry":   {},
-	"bench":    {}, // speaks only the protocol
+	".":            {"tools", "server", "commands", "keyspace", "expiry", "expiry/clock"},
+	"tools":        {"commands", "keyspace", "expiry", "expiry/clock"}, // work on data folders; with a server they speak the protocol
+	"server":       {"commands", "keyspace", "expiry", "expiry/clock"},
+	"commands":     {"keyspace", "expiry", "expiry/clock"},
+	"keyspace":     {"expiry", "expiry/clock"},
+	"expiry":       {"expiry/clock"},
+	"expiry/clock": {},
+	"bench":        {}, // speaks only the protocol
 }
 
 // owners are libraries that one layer hides from the others.
@@ -32,7 +33,7 @@ var owners = map[string]string{
 }
 
 // clockFile alone reads the time.
-const clockFile = "expiry/clock.go"
+const clockFile = "expiry/clock/clock.go"
 
 // TestLayering holds the architecture: who may import whom, and who may read the time.
 func TestLayering(t *testing.T) {
@@ -78,9 +79,9 @@ func TestLayeringFaults(t *testing.T) {
 		{"server/a.go", `package server; import "github.com/tidwall/buntdb"`, "server/a.go: only keyspace imports github.com/tidwall/buntdb"},
 		{"util/a.go", `package util`, "util/a.go: util is not a folder of the design"},
 		{"server/tls/a.go", `package tls`, "server/tls/a.go: server/tls is not a folder of the design"},
-		{"keyspace/a.go", `package keyspace; import "time"; var x = time.Now`, "keyspace/a.go: only expiry/clock.go reads the time, not time.Now"},
-		{"expiry/a.go", `package expiry; import clock "time"; var x = clock.Since(y)`, "expiry/a.go: only expiry/clock.go reads the time, not time.Since"},
-		{"expiry/clock.go", `package expiry; import "time"; var x = time.Now()`, ""},
+		{"keyspace/a.go", `package keyspace; import "time"; var x = time.Now`, "keyspace/a.go: only expiry/clock/clock.go reads the time, not time.Now"},
+		{"expiry/a.go", `package expiry; import clock "time"; var x = clock.Since(y)`, "expiry/a.go: only expiry/clock/clock.go reads the time, not time.Since"},
+		{"expiry/clock/clock.go", `package clock; import "time"; var x = time.Now()`, ""},
 		{"keyspace/a_test.go", `package keyspace; import "time"; var x = time.Until(y)`, ""},
 	} {
 		if got := strings.Join(layeringFaults(t, tt.file, []byte(tt.source)), "; "); got != tt.want {

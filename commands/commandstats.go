@@ -9,7 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"mayfly/expiry"
+	"mayfly/expiry/clock"
 )
 
 // Every command that runs is timed. A clock reading costs about as much as looking a key up, so the
@@ -153,13 +153,13 @@ func (s *Session) begins() time.Duration {
 	if s.mark != 0 {
 		return s.mark
 	}
-	return expiry.Monotonic()
+	return clock.Monotonic()
 }
 
 // finished does what is due when a command has run since the moment start: it counts it and shows it
 // to those who watch.
 func (e *Engine) finished(s *Session, r *row, args []string, start time.Duration, reply *Reply) {
-	s.mark = expiry.Monotonic()
+	s.mark = clock.Monotonic()
 	took := s.mark - start
 	e.stats.ran(s, r, took, reply.Kind == KindError)
 	if e.Slowlog.wants(took) && r.Flags&SkipSlowlog == 0 {

@@ -116,7 +116,7 @@ var docMeta = onDocument(func(x *Context, d oneDocument) Reply {
 //	size       of the JSON, bytes
 func describeDocument(p *expiry.Policy, it keyspace.Item, now int64) Reply {
 	own, bad := readTTL(it.Body)
-	source := p.Source(it.Own, bad != nil)
+	source := p.Source(it.ExpireAt, bad != nil)
 	ttl := Null
 	switch source {
 	case "document":

@@ -72,7 +72,7 @@ func parseExpire(in *Input, fullName string, b base, u unit) (Run, error) {
 		case !found:
 			return Flag(false)
 		}
-		oldEnd, ends := c.Policy().End(it.TS, it.Own)
+		oldEnd, ends := c.Policy().End(it.TS, it.ExpireAt)
 		if !condition.allows(oldEnd, ends, end) {
 			return Flag(false)
 		}
@@ -137,8 +137,8 @@ func parsePersist(in *Input) (Run, error) {
 // hasEnd tells whether there is an end to take away, be it the item's own or the container's default.
 // One of its own that sleeps because TTL is off counts: it would wake up.
 func hasEnd(p *expiry.Policy, it keyspace.Item) bool {
-	_, ends := p.End(it.TS, it.Own)
-	return ends || it.Own != expiry.Inherit && it.Own != expiry.Never
+	_, ends := p.End(it.TS, it.ExpireAt)
+	return ends || it.ExpireAt != expiry.Inherit && it.ExpireAt != expiry.Never
 }
 
 func parseTime(in *Input, b base, u unit) (Run, error) {
@@ -158,7 +158,7 @@ func parseTime(in *Input, b base, u unit) (Run, error) {
 // endReply tells when an item dies, counted from the base and rounded to the unit: -1 if it has no
 // end. now is in ms.
 func endReply(p *expiry.Policy, it keyspace.Item, now int64, b base, u unit) Reply {
-	end, ok := p.End(it.TS, it.Own)
+	end, ok := p.End(it.TS, it.ExpireAt)
 	if !ok {
 		return Integer(-1)
 	}

@@ -52,7 +52,7 @@ type Message struct {
 
 	// Ticket must have been waited for before the message leaves. If that fails and the message is
 	// Bound to it, because it tells of what the ticket covers, it must not leave at all.
-	Ticket keyspace.Ticket
+	Ticket keyspace.LSN
 	Bound  bool
 
 	forms [2]struct {
@@ -288,7 +288,7 @@ func (h *Hub) eachAudienceLocked(kind kindOfSubscription, channel string, visit 
 }
 
 // deliverLocked gives a message to all who subscribe to its channel.
-func (h *Hub) deliverLocked(kind kindOfSubscription, channel, text string, ticket keyspace.Ticket, bound bool) {
+func (h *Hub) deliverLocked(kind kindOfSubscription, channel, text string, ticket keyspace.LSN, bound bool) {
 	h.eachAudienceLocked(kind, channel, func(kind kindOfSubscription, a *audience) {
 		m := &Message{Ticket: ticket, Bound: bound}
 		switch kind {

@@ -278,7 +278,7 @@ func (w *world) items() map[string]string {
 	for _, c := range tx.Containers() {
 		for cursor, next := uint64(0), true; next; next = cursor != 0 {
 			cursor = tx.Scan(c, cursor, 100, func(id string, it keyspace.Item) {
-				all[c.Name()+"/"+id] = fmt.Sprintf("%c %q ts=%d own=%d", it.Kind, it.Body, it.TS, it.Own)
+				all[c.Name()+"/"+id] = fmt.Sprintf("%c %q ts=%d own=%d", it.Kind, it.Body, it.TS, it.ExpireAt)
 			})
 		}
 	}

@@ -10,7 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"mayfly/expiry"
+	"mayfly/expiry/clock"
 	"mayfly/keyspace"
 )
 
@@ -176,19 +176,19 @@ func (s *latencySeries) describe() (average, deviation int64, period float64) {
 }
 
 // Wait returns once what the ticket stands for is committed; see [keyspace.Keyspace.Wait].
-func (e *Engine) Wait(t keyspace.Ticket) error { return e.timed(e.Keyspace.Wait, t) }
+func (e *Engine) Wait(t keyspace.LSN) error { return e.timed(e.Keyspace.Wait, t) }
 
-// Commit is Wait for who serves many; see [keyspace.Keyspace.Commit].
-func (e *Engine) Commit(t keyspace.Ticket) error { return e.timed(e.Keyspace.Commit, t) }
+// Commit is Wait for who serves many; see [keyspace.Keyspace.CommitNow].
+func (e *Engine) Commit(t keyspace.LSN) error { return e.timed(e.Keyspace.CommitNow, t) }
 
 // timed waits, and notes if that takes long.
-func (e *Engine) timed(wait func(keyspace.Ticket) error, t keyspace.Ticket) error {
+func (e *Engine) timed(wait func(keyspace.LSN) error, t keyspace.LSN) error {
 	if e.Latency.limit.Load() == 0 {
 		return wait(t)
 	}
-	start := expiry.Monotonic()
+	start := clock.Monotonic()
 	err := wait(t)
-	if took := expiry.Monotonic() - start; e.Latency.wants(took) {
+	if took := clock.Monotonic() - start; e.Latency.wants(took) {
 		e.Latency.note(latencyOfCommit, e.Keyspace.Now(), took)
 	}
 	return err

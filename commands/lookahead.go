@@ -6,7 +6,7 @@ import "mayfly/keyspace"
 // told from their first arguments. [Engine.Warm] makes that cheaper. It is advice only: a wrong one does
 // no harm. Its zero value is ready. Not safe for concurrent use.
 type Lookahead struct {
-	warmer          keyspace.Warmer
+	warmer          keyspace.Prefetcher
 	containers, ids []string
 }
 
@@ -35,7 +35,7 @@ func (e *Engine) WorthWarming() bool { return e.Keyspace.BeyondCache() }
 // Warm fetches from memory what the commands added will look up, and forgets them.
 func (e *Engine) Warm(a *Lookahead) {
 	if len(a.ids) > 1 { // for one there is nothing that could be done side by side
-		a.warmer.Warm(e.Keyspace, a.containers, a.ids)
+		a.warmer.Prefetch(e.Keyspace, a.containers, a.ids)
 	}
 	clear(a.containers)
 	clear(a.ids)

@@ -20,15 +20,15 @@ type letter struct {
 	wanted    Events // toKeyspace and toKeyevent as they were
 	container string
 	id        string
-	ticket    keyspace.Ticket // of a death
+	ticket    keyspace.LSN // of a death
 }
 
 // mail is what one command posts; it is sealed together. Protected by the queue's mutex.
 type mail struct {
 	sealed bool
-	void   bool            // its command has not happened: nobody gets it
-	ticket keyspace.Ticket // known when it is sealed
-	last   uint64          // number of its last letter
+	void   bool         // its command has not happened: nobody gets it
+	ticket keyspace.LSN // known when it is sealed
+	last   uint64       // number of its last letter
 }
 
 // mailQueue holds letters in the order in which they were posted. The zero value is empty.
@@ -63,7 +63,7 @@ func (q *mailQueue) post(l letter) {
 
 // seal closes a mail: what its letters tell is covered by the ticket. It returns the number of the
 // last of them.
-func (q *mailQueue) seal(m *mail, ticket keyspace.Ticket) (last uint64) {
+func (q *mailQueue) seal(m *mail, ticket keyspace.LSN) (last uint64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	m.sealed, m.ticket = true, ticket
@@ -166,7 +166,7 @@ func (q *mailQueue) length() int {
 // send seals what a command has posted and carries it, and what is before it. In a session that
 // subscribes to something it returns when it has arrived, so that the client sees its own messages
 // before the reply.
-func (h *Hub) send(s *Session, m *mail, ticket keyspace.Ticket) {
+func (h *Hub) send(s *Session, m *mail, ticket keyspace.LSN) {
 	last := h.queue.seal(m, ticket)
 	for !h.queue.has(last) && h.carry() > 0 {
 	}

@@ -82,11 +82,11 @@ func (x *Context) bring(it keyspace.Item, c *keyspace.Container, id string) erro
 		return nil
 	}
 	// An end that lies in the past has slept in a container that is off; here it may be awake.
-	if c.Policy().Dead(x.Now(), it.Own, x.Now()) {
+	if c.Policy().Dead(x.Now(), it.ExpireAt, x.Now()) {
 		x.remove(c, id)
 		return nil
 	}
-	x.place(c, id, it.Kind, it.Body, it.Own)
+	x.place(c, id, it.Kind, it.Body, it.ExpireAt)
 	return nil
 }
 

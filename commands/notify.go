@@ -129,7 +129,7 @@ func (h *Hub) wanted(e event) Events {
 }
 
 // Died tells the hub that an item has died and is removed: a keyspace's OnDeath.
-func (h *Hub) Died(c *keyspace.Container, id string, written keyspace.Ticket) {
+func (h *Hub) Died(c *keyspace.Container, id string, written keyspace.LSN) {
 	wanted := h.wanted(eventExpired)
 	if wanted == 0 {
 		return

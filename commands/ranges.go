@@ -78,7 +78,7 @@ func parseSetRange(in *Input) (Run, error) {
 			return Fail(errTooLong)
 		}
 		whole := overwrite(it.Body, int(offset), value)
-		x.put(c, key, keyspace.Plain, whole, it.Own, eventSetRange)
+		x.put(c, key, keyspace.Plain, whole, it.ExpireAt, eventSetRange)
 		return Count(len(whole))
 	}, nil
 }

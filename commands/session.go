@@ -14,12 +14,12 @@ import (
 // that serves the connection; what other connections may look at (CLIENT LIST) is behind its mutex:
 // the owner locks it to change that, and reads without.
 type Session struct {
-	ID      int64           // unique since the start, from 1
-	Addr    string          // of the peer, host:port or path:0
-	LAddr   string          // of our side
-	Proto   int             // 2 or 3; under mu
-	Ticket  keyspace.Ticket // covers all that the replies not yet sent reveal
-	Closing bool            // close the connection once the reply is sent (QUIT)
+	ID      int64        // unique since the start, from 1
+	Addr    string       // of the peer, host:port or path:0
+	LAddr   string       // of our side
+	Proto   int          // 2 or 3; under mu
+	Ticket  keyspace.LSN // covers all that the replies not yet sent reveal
+	Closing bool         // close the connection once the reply is sent (QUIT)
 
 	Authenticated bool
 
@@ -46,8 +46,8 @@ type Session struct {
 
 	multi         transaction
 	replies       replyMode
-	seen          keyspace.Ticket // covers all that any reply has reported or revealed
-	subscriptions subscriptions   // protected by the hub's mutex
+	seen          keyspace.LSN  // covers all that any reply has reported or revealed
+	subscriptions subscriptions // protected by the hub's mutex
 
 	lastRow  atomic.Pointer[row] // of the last command, for CLIENT LIST; nil: there was none
 	lastUsed atomic.Int64        // when it began, ms

@@ -4,7 +4,7 @@ import (
 	"sync"
 	"time"
 
-	"mayfly/expiry"
+	"mayfly/expiry/clock"
 )
 
 // Sparing keeps what clients can cause as often as they like from filling the log. The zero value is
@@ -20,7 +20,7 @@ func (s *Sparing) Now() (yes bool, skipped int) {
 	const every = time.Second
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	now := expiry.Monotonic()
+	now := clock.Monotonic()
 	if now < s.next {
 		s.skipped++
 		return false, 0

@@ -288,7 +288,7 @@ func (a assignment) apply(x *Context) (old keyspace.Item, found, done bool, err 
 		x.put(c, a.key, keyspace.Plain, a.value, end, eventSet)
 		x.happened(eventExpire, c, a.key)
 	case o.ending.keep && found:
-		x.put(c, a.key, keyspace.Plain, a.value, old.Own, eventSet)
+		x.put(c, a.key, keyspace.Plain, a.value, old.ExpireAt, eventSet)
 	default:
 		x.put(c, a.key, keyspace.Plain, a.value, expiry.Inherit, eventSet)
 	}
@@ -442,7 +442,7 @@ func parseAppend(in *Input) (Run, error) {
 		}
 		// A missing item is the zero item, whose own end is Inherit, as for a new key.
 		whole := it.Body + tail
-		x.put(c, key, keyspace.Plain, whole, it.Own, eventAppend)
+		x.put(c, key, keyspace.Plain, whole, it.ExpireAt, eventAppend)
 		return Count(len(whole))
 	}, nil
 }
@@ -485,7 +485,7 @@ func incrBy(by int64) Run {
 		if !ok {
 			return Fail(errOverflow)
 		}
-		x.put(c, key, keyspace.Plain, strconv.FormatInt(n, 10), it.Own, eventIncrBy)
+		x.put(c, key, keyspace.Plain, strconv.FormatInt(n, 10), it.ExpireAt, eventIncrBy)
 		return Integer(n)
 	}
 }
@@ -513,7 +513,7 @@ func parseIncrByFloat(in *Input) (Run, error) {
 			return Fail(errNotFinite)
 		}
 		text = formatFloat(sum)
-		x.put(c, key, keyspace.Plain, text, it.Own, eventIncrByFloat)
+		x.put(c, key, keyspace.Plain, text, it.ExpireAt, eventIncrByFloat)
 		return Bulk(text)
 	}, nil
 }

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"unsafe"
 
-	"mayfly/expiry"
+	"mayfly/expiry/clock"
 	"mayfly/keyspace"
 )
 
@@ -305,7 +305,7 @@ func runQueue(x *Context) Reply {
 	case changed:
 		return NullArray
 	}
-	x.Session.mark = expiry.Monotonic()
+	x.Session.mark = clock.Monotonic()
 	database := x.Session.Database()
 	replies := make([]Reply, len(t.commands))
 	budget := replyBudget{most: max(leastReplies, queueFactor*x.Engine.Host.MaxValueSize())}

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"unsafe"
 
-	"mayfly/expiry"
+	"mayfly/expiry/clock"
 	"mayfly/keyspace"
 
 	"github.com/rs/zerolog"
@@ -285,7 +285,7 @@ func copyOf(t *testing.T, dir string) string {
 // dumpFolder opens a data folder and describes what lives in it.
 func dumpFolder(t *testing.T, dir string) []string {
 	t.Helper()
-	ks, err := keyspace.Open(keyspace.Options{Dir: dir, Partitions: 4, Clock: expiry.NewManualClock(worldStart), NoPurge: true})
+	ks, err := keyspace.Open(keyspace.Options{Dir: dir, Partitions: 4, Clock: clock.NewManual(worldStart), NoPurge: true})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"mayfly/expiry"
+	"mayfly/expiry/clock"
 	"mayfly/keyspace"
 
 	"github.com/rs/zerolog"
@@ -22,7 +22,7 @@ import (
 type world struct {
 	t        *testing.T
 	dir      string
-	clock    *expiry.ManualClock
+	clock    *clock.Manual
 	host     *testHost
 	engine   *Engine
 	sessions map[int]*Session
@@ -35,7 +35,7 @@ func newWorld(t *testing.T) *world {
 	w := &world{
 		t:     t,
 		dir:   t.TempDir(),
-		clock: expiry.NewManualClock(worldStart),
+		clock: clock.NewManual(worldStart),
 		host: &testHost{options: map[string]string{
 			"requirepass":            "",
 			"max-value-size":         strconv.Itoa(16 << 20),
@@ -115,7 +115,7 @@ func (w *world) dump() []string {
 		items := map[string]string{}
 		for cursor := uint64(0); ; {
 			cursor = tx.Scan(c, cursor, 100, func(id string, it keyspace.Item) {
-				items[id] = fmt.Sprintf("%s/%s %c %q ts=%d own=%d v=%d", c.Name(), id, it.Kind, it.Body, it.TS, it.Own, it.Version)
+				items[id] = fmt.Sprintf("%s/%s %c %q ts=%d own=%d v=%d", c.Name(), id, it.Kind, it.Body, it.TS, it.ExpireAt, it.Version)
 			})
 			if cursor == 0 {
 				break
@@ -166,7 +166,7 @@ func (w *world) expect(want string, args ...string) {
 type inbox struct {
 	mu       sync.Mutex // protects what follows
 	messages []Reply
-	tickets  []keyspace.Ticket // of all messages so far
+	tickets  []keyspace.LSN // of all messages so far
 }
 
 func (b *inbox) Hold() {}

@@ -1,4 +1,4 @@
-// Package expiry decides when items die, tells the time, and finds the dead.
+// Package expiry decides when items die and finds the dead.
 //
 // # The rules
 //
@@ -20,14 +20,10 @@
 // [ParseMember] reads the member "ttl" of a document, [ParseDefault] and [ParseOption] what commands
 // take. They accept what is legal and nothing else; a [RangeError] names the value and what is.
 //
-// # The clock
+// # Time
 //
-// clock.go is the only place that reads the time. [SystemClock] never runs backwards and never
-// stops, even if the machine's does or the program is started again with the wall clock set back.
-// [ManualClock] is for tests. [Monotonic] measures how long things take.
-//
-// Everything else takes the time as an argument. It is in milliseconds since the epoch, and
-// positive.
+// The package takes the time as an argument: milliseconds since the epoch, positive. Package clock
+// reads it.
 //
 // # The purge
 //

@@ -6,6 +6,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"mayfly/expiry/clock"
 )
 
 // The active purge: reclaiming the memory of dead items that nobody meets
@@ -122,7 +124,7 @@ type Purge struct {
 // counted round and round: the same place again may be another pool, if pools have come or gone, but
 // while they stay every one has its turn. The purge does not change or keep the slice.
 func NewPurge(effort int, pools func(from, n int) []Pool) *Purge {
-	p := &Purge{pools: pools, mono: Monotonic, rest: time.Sleep, known: map[Pool]*visit{}}
+	p := &Purge{pools: pools, mono: clock.Monotonic, rest: time.Sleep, known: map[Pool]*visit{}}
 	p.SetEffort(effort)
 	p.asOf = p.mono()
 	p.funds = paceOf(effort).full()

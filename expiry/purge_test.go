@@ -4,6 +4,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"mayfly/expiry/clock"
 )
 
 func TestPaceOfEfforts(t *testing.T) {
@@ -240,7 +242,7 @@ type lockedPool struct {
 	mu   sync.Mutex // protects what follows
 	ends []int64
 
-	clock *ManualClock
+	clock *clock.Manual
 	empty chan<- struct{}
 }
 
@@ -281,7 +283,7 @@ func (p *lockedPool) Sample(n int) (got Sample) {
 // statistics.
 func TestRunner(t *testing.T) {
 	const pools, items = 16, 2000
-	clock := NewManualClock(1)
+	clock := clock.NewManual(1)
 	empty := make(chan struct{}, pools*items)
 	var list []Pool
 	for range pools {

@@ -14,7 +14,7 @@ import (
 // putText gives a table an item whose record has a body.
 func (t *table) putText(p *partition, id, body string) (handle, *entry) {
 	key := string(appendKey(nil, t.number, id))
-	it := Item{Kind: Plain, Body: body, TS: 1, Own: expiry.Never, Version: p.nextVersion()}
+	it := Item{Kind: Plain, Body: body, TS: 1, ExpireAt: expiry.Never, Version: p.nextVersion()}
 	return t.put(id, key, string(appendRecord(nil, key, it)), it)
 }
 

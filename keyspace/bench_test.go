@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"mayfly/expiry"
+	"mayfly/expiry/clock"
 )
 
 // benchBody is a document of 285 bytes.
@@ -32,7 +33,7 @@ func benchIDs(n int) []string {
 	return ids
 }
 
-func benchPut(ks *Keyspace, tx *Tx, id string) Ticket {
+func benchPut(ks *Keyspace, tx *Tx, id string) LSN {
 	ks.BeginKey(tx, id)
 	tx.Put(tx.Container("0"), id, Document, benchBody, expiry.OwnEnd(tx.Now(), 3600))
 	return tx.Close()
@@ -149,7 +150,7 @@ func BenchmarkSample(b *testing.B) {
 	const n, draws = 100_000, 64
 	for _, dead := range []bool{false, true} {
 		b.Run(map[bool]string{false: "living", true: "dead"}[dead], func(b *testing.B) {
-			clock := expiry.NewManualClock(1)
+			clock := clock.NewManual(1)
 			ks, err := Open(Options{Dir: b.TempDir(), NoPurge: true, Clock: clock})
 			if err != nil {
 				b.Fatal(err)

@@ -20,7 +20,7 @@ type catalogue struct {
 	byName map[string]*Container
 	memory atomic.Int64 // bytes that the containers themselves take, an estimate
 	next   uint32       // number of the next container; numbers are not used again
-	ticket Ticket       // covers all changes of the catalogue
+	ticket LSN          // covers all changes of the catalogue
 	// dropped are the tables of containers that are gone, as far as the stores may still hold their items.
 	dropped []*table
 	// dirty are the numbers whose records the catalogue's store has to learn: the container, or nil

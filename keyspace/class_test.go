@@ -29,7 +29,7 @@ func newDyingTable(tb testing.TB) *dyingTable {
 
 func (d *dyingTable) put(id string, own int64) {
 	key := string(appendKey(nil, d.t.number, id))
-	it := Item{Kind: Document, Body: "{}", TS: d.now, Own: own, Version: d.p.nextVersion()}
+	it := Item{Kind: Document, Body: "{}", TS: d.now, ExpireAt: own, Version: d.p.nextVersion()}
 	rec := string(appendRecord(nil, key, it))
 	d.t.put(id, key, rec, it)
 	d.items[id] = mortal{d.now, own}

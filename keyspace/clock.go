@@ -31,12 +31,12 @@ type promise struct {
 
 // promised sees to it that it has been promised not to be before a moment (ms) again, and gives the
 // ticket that covers the promise, 0 if it is committed. Locks of partitions may be held.
-func (ks *Keyspace) promised(now int64) Ticket {
+func (ks *Keyspace) promised(now int64) LSN {
 	p := &ks.promise
 	if now > p.until.Load() {
 		ks.renewPromise(now)
 	}
-	t := Ticket(p.ticket.Load()) // read after until: not that of an earlier promise
+	t := LSN(p.ticket.Load()) // read after until: not that of an earlier promise
 	if ks.Committed(t) || ks.Writable() != nil {
 		return 0
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"mayfly/expiry"
+	"mayfly/expiry/clock"
 )
 
 // TestClockSteps sets a machine's clock back and forth by hours while a keyspace is open and between
@@ -117,7 +118,7 @@ func (d *clockDrill) now() int64 {
 
 func (d *clockDrill) start() {
 	d.t.Helper()
-	clock := expiry.SystemClockReading(0, d.machine.read, d.machine.pass)
+	clock := clock.SystemReading(0, d.machine.read, d.machine.pass)
 	d.o = &opened{t: d.t, opt: Options{Dir: d.dir, Partitions: 2, Clock: clock, NoPurge: true}}
 	d.o.start()
 }
@@ -175,7 +176,7 @@ func openOnMachine(t *testing.T, change ...func(*Options)) *clockWorld {
 func (w *clockWorld) boot() {
 	w.t.Helper()
 	w.machine.mono = 77
-	w.opt.Clock = expiry.SystemClockReading(0, w.machine.read, w.machine.pass)
+	w.opt.Clock = clock.SystemReading(0, w.machine.read, w.machine.pass)
 	w.start()
 }
 
@@ -272,7 +273,7 @@ func TestClockDoesNotDrift(t *testing.T) {
 			t.Fatal(err)
 		}
 		w.opt.Dir = dir
-		w.opt.Clock = expiry.SystemClockReading(0, w.machine.read, w.machine.pass)
+		w.opt.Clock = clock.SystemReading(0, w.machine.read, w.machine.pass)
 		var err error
 		if w.Keyspace, err = Open(w.opt); err != nil {
 			t.Fatal(err)
@@ -291,7 +292,7 @@ func TestRepliesWaitForThePromise(t *testing.T) {
 		t.Fatal(err)
 	}
 	before := o.journal.last()
-	look := func(begin func(tx *Tx)) Ticket {
+	look := func(begin func(tx *Tx)) LSN {
 		var tx Tx
 		begin(&tx)
 		return tx.Close()
@@ -327,9 +328,9 @@ func TestRepliesWaitForThePromise(t *testing.T) {
 
 // Nobody hears of a death before its time is promised.
 func TestNewsOfADeathWaitForThePromise(t *testing.T) {
-	var news Ticket
+	var news LSN
 	o := open(t, func(opt *Options) {
-		opt.OnDeath = func(_ *Container, _ string, written Ticket) { news = written }
+		opt.OnDeath = func(_ *Container, _ string, written LSN) { news = written }
 	})
 	o.putFor("0", "a", 10)
 	o.clock.Advance(10 * time.Second)

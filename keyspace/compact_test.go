@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"mayfly/expiry"
+	"mayfly/expiry/clock"
 
 	"github.com/rs/zerolog"
 )
@@ -397,7 +398,7 @@ func TestCompactThatFailsAtItsEnd(t *testing.T) {
 
 // Then writes are refused at once, not only after the next checkpoint.
 func TestCompactThatFailsAtItsEndRefusesWrites(t *testing.T) {
-	opt := Options{Dir: t.TempDir(), Clock: expiry.NewManualClock(epoch), NoPurge: true, Fsync: Always}
+	opt := Options{Dir: t.TempDir(), Clock: clock.NewManual(epoch), NoPurge: true, Fsync: Always}
 	ks, err := Open(opt)
 	if err != nil {
 		t.Fatal(err)
@@ -424,12 +425,12 @@ func TestCompactThatFailsAtItsEndRefusesWrites(t *testing.T) {
 
 // A store that cannot be used any more refuses writes, and what it has to learn is captured once.
 func TestBrokenStoreRefusesWrites(t *testing.T) {
-	opt := Options{Dir: t.TempDir(), Clock: expiry.NewManualClock(epoch), NoPurge: true}
+	opt := Options{Dir: t.TempDir(), Clock: clock.NewManual(epoch), NoPurge: true}
 	ks, err := Open(opt)
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := &opened{Keyspace: ks, t: t, clock: opt.Clock.(*expiry.ManualClock), opt: opt}
+	o := &opened{Keyspace: ks, t: t, clock: opt.Clock.(*clock.Manual), opt: opt}
 	p := o.partitionOf("a")
 	p.store.broken = errors.New("fsync failed")
 	for range 5 {

@@ -22,7 +22,7 @@ type current struct {
 	owed  bool                // some of what is marked as stored is not: a checkpoint has failed
 
 	list []placed
-	warm Warmer
+	warm Prefetcher
 }
 
 // placed is an id in the table that it would be in.

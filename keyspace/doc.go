@@ -19,7 +19,7 @@
 // batch that waits for the journal (journal.go). [Keyspace.Wait] commits the batch, everybody's
 // groups together, as one item of a buntdb file: a single write, and with appendfsync always a
 // single fsync, however many partitions and connections took part; room.go makes that one short. No
-// reply leaves before what it reports or reveals is committed; a [Ticket] says how far that is.
+// reply leaves before what it reports or reveals is committed; a [LSN] says how far that is.
 //
 // Behind the journal every partition has a buntdb file with one item a document (store.go). A
 // checkpoint (checkpoint.go) folds into it, once a minute or so, the latest state of what has been

@@ -46,7 +46,7 @@ type doomed struct {
 // it looked. What it deletes is
 // journalled as any delete is; the ticket covers it. No transaction may be open in the calling
 // goroutine.
-func (ks *Keyspace) Evict(limit int64, gone func(c *Container, id string)) (t Ticket, ok bool) {
+func (ks *Keyspace) Evict(limit int64, gone func(c *Container, id string)) (t LSN, ok bool) {
 	for ks.Used() > limit {
 		batch := ks.drawDoomed()
 		if len(batch) == 0 {
@@ -107,7 +107,7 @@ func (o *pool) draw(n int, drawn []doomed) []doomed {
 }
 
 // evict deletes an item if it is still the one that was drawn.
-func (ks *Keyspace) evict(d doomed, gone func(c *Container, id string)) Ticket {
+func (ks *Keyspace) evict(d doomed, gone func(c *Container, id string)) LSN {
 	var tx Tx
 	ks.BeginKey(&tx, d.id)
 	if it, ok := tx.Get(d.c, d.id); ok && it.Version == d.version && tx.Delete(d.c, d.id) {

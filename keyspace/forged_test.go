@@ -18,7 +18,7 @@ func forgedCommit(t *testing.T, mark uint32, onDisk int64) string {
 }
 
 // commitCommand is the command of a commit as it stands in a file.
-func commitCommand(t *testing.T, ticket Ticket, mark uint32, onDisk int64, entries []byte) string {
+func commitCommand(t *testing.T, ticket LSN, mark uint32, onDisk int64, entries []byte) string {
 	t.Helper()
 	value := append(make([]byte, commitHeaderSize), entries...)
 	key, err := encodeCommit(value, ticket, mark, onDisk)

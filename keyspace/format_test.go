@@ -14,7 +14,7 @@ var rewrite = flag.Bool("rewrite", false, "rewrite the examples in FORMAT.md")
 // The examples in FORMAT.md are the bytes of real files.
 func TestFormatDocumentShowsRealFiles(t *testing.T) {
 	dir := t.TempDir()
-	order := Item{Kind: Document, Body: `{"sku":"A-1","ttl":30}`, TS: epoch, Own: epoch + 30_000, Version: 42}
+	order := Item{Kind: Document, Body: `{"sku":"A-1","ttl":30}`, TS: epoch, ExpireAt: epoch + 30_000, Version: 42}
 	rec := string(appendRecord(nil, "12:order-1", order))
 
 	path := filepath.Join(dir, partitionFile(7))

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"mayfly/expiry"
+	"mayfly/expiry/clock"
 )
 
 // epoch is where tests let time begin.
@@ -19,13 +20,13 @@ const epoch = 1_700_000_000_000
 type opened struct {
 	*Keyspace
 	t     *testing.T
-	clock *expiry.ManualClock
+	clock *clock.Manual
 	opt   Options
 }
 
 func open(t *testing.T, change ...func(*Options)) *opened {
 	t.Helper()
-	clock := expiry.NewManualClock(epoch)
+	clock := clock.NewManual(epoch)
 	o := &opened{t: t, clock: clock, opt: Options{Dir: t.TempDir(), Clock: clock, NoPurge: true}}
 	for _, f := range change {
 		f(&o.opt)

@@ -17,7 +17,7 @@ func newTestTable() (*table, *partition) {
 
 func (t *table) testPut(p *partition, id string, own int64) (handle, *entry) {
 	key := string(appendKey(nil, t.number, id))
-	it := Item{Kind: Document, Body: "{}", TS: 1, Own: own, Version: p.nextVersion()}
+	it := Item{Kind: Document, Body: "{}", TS: 1, ExpireAt: own, Version: p.nextVersion()}
 	rec := string(appendRecord(nil, key, it))
 	defer p.tidy()
 	return t.put(id, key, rec, it)

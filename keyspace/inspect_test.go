@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"mayfly/expiry"
+	"mayfly/expiry/clock"
 )
 
 // lived is a data folder with a history, as a crash has left it, and what lived in it. It has items of
@@ -117,7 +118,7 @@ func (l *lived) files() (names []string) {
 // starts tells whether a keyspace opens with a folder, and gives what lives in it.
 func starts(t *testing.T, dir string) (map[place]Item, error) {
 	t.Helper()
-	clock := expiry.NewManualClock(livedUntil)
+	clock := clock.NewManual(livedUntil)
 	ks, err := Open(Options{Dir: dir, Clock: clock, NoPurge: true, Partitions: 3})
 	if err != nil {
 		return nil, err

@@ -96,7 +96,7 @@ func (tx *Tx) Put(c *Container, id string, kind Kind, body string, own int64) It
 		t = tx.ks.openTable(c, p)
 		tx.noteTable(t)
 	}
-	it := Item{Kind: kind, Body: body, TS: tx.now, Own: own, Version: p.nextVersion()}
+	it := Item{Kind: kind, Body: body, TS: tx.now, ExpireAt: own, Version: p.nextVersion()}
 
 	tx.buf = appendKey(tx.buf[:0], c.number, id)
 	length := len(tx.buf)

@@ -26,7 +26,7 @@ var errJournalClosed = errors.New("the journal is closed")
 // batch is what is committed together. The journal's mutex protects it; its value is used without by
 // the one who commits it, when nothing is added any more.
 type batch struct {
-	ticket Ticket
+	ticket LSN
 	value  []byte   // of the commit: room for its header, and the entries
 	parked *parking // nil while nobody waits
 }
@@ -87,7 +87,7 @@ type journal struct {
 	limit atomic.Int64
 
 	mu       sync.Mutex // protects what follows; held for moments only
-	next     Ticket     // of the next batch
+	next     LSN        // of the next batch
 	pending  *batch     // takes in what is appended; nil while empty
 	failed   *batch     // could not be written and is tried again, before pending
 	flying   *batch     // is being committed
@@ -112,11 +112,11 @@ type journal struct {
 }
 
 // openJournal starts a journal in a new file. firstTicket is one more than the last replayed.
-func openJournal(dir string, firstGeneration uint64, firstTicket Ticket, fsync Fsync, log zerolog.Logger) (*journal, error) {
+func openJournal(dir string, firstGeneration uint64, firstTicket LSN, fsync Fsync, log zerolog.Logger) (*journal, error) {
 	return openJournalWith(dir, firstGeneration, firstTicket, fsync, log, nil)
 }
 
-func openJournalWith(dir string, firstGeneration uint64, firstTicket Ticket, fsync Fsync, log zerolog.Logger, faults *faults) (*journal, error) {
+func openJournalWith(dir string, firstGeneration uint64, firstTicket LSN, fsync Fsync, log zerolog.Logger, faults *faults) (*journal, error) {
 	db, err := buntdb.Open(":memory:")
 	if err != nil {
 		return nil, err
@@ -137,7 +137,7 @@ func openJournalWith(dir string, firstGeneration uint64, firstTicket Ticket, fsy
 
 // append hands a group of entries in, which will be committed entirely or not at all, and returns
 // the ticket to wait for. The group is copied. It never blocks on the disk.
-func (j *journal) append(group []byte) Ticket {
+func (j *journal) append(group []byte) LSN {
 	j.mu.Lock()
 	b := j.pending
 	if b == nil {
@@ -163,17 +163,17 @@ func (j *journal) newBatch() *batch {
 }
 
 // committed is the ticket up to which all is committed.
-func (j *journal) committed() Ticket { return Ticket(j.done.Load()) }
+func (j *journal) committed() LSN { return LSN(j.done.Load()) }
 
 // wait returns once all up to the ticket is committed as the policy asks, by this call or another.
 // An error says why it is not; unless the disk refused an fsync it is tried again by and by.
 //
 // Those who can run now may have something to commit too, such as those whom the last commit has just
 // released. Letting them go first makes groups of tens where there were twos and threes.
-func (j *journal) wait(t Ticket) error { return j.waitAfter(runtime.Gosched, t) }
+func (j *journal) wait(t LSN) error { return j.waitAfter(runtime.Gosched, t) }
 
 // waitAfter is wait, but for what is done when nobody else is committing, before it is done here.
-func (j *journal) waitAfter(before func(), t Ticket) error {
+func (j *journal) waitAfter(before func(), t LSN) error {
 	if j.committed() >= t {
 		return nil
 	}
@@ -214,7 +214,7 @@ func (j *journal) commitAll() error {
 }
 
 // last is the last ticket that has been handed out.
-func (j *journal) last() Ticket {
+func (j *journal) last() LSN {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.next - 1
@@ -260,14 +260,14 @@ func (j *journal) release() {
 	}
 }
 
-func (j *journal) commitAndRelease(before func(), t Ticket) error {
+func (j *journal) commitAndRelease(before func(), t LSN) error {
 	defer j.release()
 	before()
 	return j.commitTo(t)
 }
 
 // commitTo commits batch after batch until the ticket is covered. The right to commit is held.
-func (j *journal) commitTo(t Ticket) error {
+func (j *journal) commitTo(t LSN) error {
 	for j.committed() < t {
 		j.mu.Lock()
 		if j.closed {
@@ -428,14 +428,14 @@ func (j *journal) sync() error { return j.syncTo(j.committed()) }
 
 // syncTo forces all up to a ticket that has been written to disk. A failed fsync is final: the
 // system may have dropped what it could not write, and would report success the next time.
-func (j *journal) syncTo(t Ticket) error {
+func (j *journal) syncTo(t LSN) error {
 	j.syncMu.Lock()
 	defer j.syncMu.Unlock()
 	return j.syncLocked(t)
 }
 
 // syncLocked: syncMu must be held.
-func (j *journal) syncLocked(t Ticket) error {
+func (j *journal) syncLocked(t LSN) error {
 	if err := j.broken.Load(); err != nil {
 		return *err
 	}

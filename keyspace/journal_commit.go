@@ -73,7 +73,7 @@ func journalHead(mark uint32) []byte {
 
 // encodeCommit completes the value of a commit, which holds the entries behind room for the header, and
 // makes its key.
-func encodeCommit(value []byte, t Ticket, mark uint32, onDisk int64) (key string, err error) {
+func encodeCommit(value []byte, t LSN, mark uint32, onDisk int64) (key string, err error) {
 	entries := len(value) - commitHeaderSize
 	if int64(entries) > maxCommitSize {
 		return "", fmt.Errorf("a commit of %d bytes is too large", entries)

@@ -17,7 +17,7 @@ import (
 	"github.com/tidwall/buntdb"
 )
 
-func mustOpenJournal(t *testing.T, dir string, generation uint64, ticket Ticket, fsync Fsync, faults *faults) *journal {
+func mustOpenJournal(t *testing.T, dir string, generation uint64, ticket LSN, fsync Fsync, faults *faults) *journal {
 	t.Helper()
 	j, err := openJournalWith(dir, generation, ticket, fsync, quiet, faults)
 	if err != nil {
@@ -27,7 +27,7 @@ func mustOpenJournal(t *testing.T, dir string, generation uint64, ticket Ticket,
 }
 
 // write commits a text as the record under a key.
-func (j *journal) put(t *testing.T, key, rec string) Ticket {
+func (j *journal) put(t *testing.T, key, rec string) LSN {
 	t.Helper()
 	ticket := j.append(appendSet(nil, key, rec))
 	if err := j.wait(ticket); err != nil {
@@ -37,7 +37,7 @@ func (j *journal) put(t *testing.T, key, rec string) Ticket {
 }
 
 // replayed gives the entries of all journals in a folder as text, and the last ticket.
-func replayed(dir string) (entries []string, last Ticket, err error) {
+func replayed(dir string) (entries []string, last LSN, err error) {
 	_, last, err = replayJournals(dir, quiet, epoch, func(key, rec string, deleted bool) error {
 		if deleted {
 			entries = append(entries, "-"+key)

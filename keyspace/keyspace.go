@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 
 	"mayfly/expiry"
+	"mayfly/expiry/clock"
 
 	"github.com/rs/zerolog"
 )
@@ -16,7 +17,7 @@ type Options struct {
 	Dir          string         // the data folder; created if missing
 	Partitions   int            // 1 to 256; 0 means 16; fixed when the folder is made
 	Fsync        Fsync          // when what is written is forced to disk; the zero value is EverySec
-	Clock        expiry.Clock   // nil means the system's
+	Clock        clock.Clock    // nil means the system's
 	Log          zerolog.Logger // progress and trouble; the zero value is silent
 	ExpireEffort int            // active-expire-effort, 1 to 10; 0 means 1
 	NoPurge      bool           // do not start the active purge (tests drive it by hand)
@@ -25,7 +26,7 @@ type Options struct {
 	// [Tx.OnDeath] tells. written covers the item's last write and that it is as late as that: unless it
 	// is committed nobody must hear of the death. It runs under the lock of a partition: it must return
 	// soon and not use the keyspace. The id must be cloned to be kept.
-	OnDeath func(c *Container, id string, written Ticket)
+	OnDeath func(c *Container, id string, written LSN)
 }
 
 // Fsync says when what is written is forced to disk (appendfsync).
@@ -52,17 +53,17 @@ const MaxIDLength = 64 << 10
 
 // Item is what a container holds under an id: a value, safe to keep (Body is immutable).
 type Item struct {
-	Kind    Kind
-	Body    string // JSON as the user wrote it, or bytes
-	TS      int64  // time of the last write in ms
-	Own     int64  // own end: expiry.Inherit, expiry.Never or the moment in ms
-	Version uint64 // another with every write; never used twice
+	Kind     Kind
+	Body     string // JSON as the user wrote it, or bytes
+	TS       int64  // time of the last write in ms
+	ExpireAt int64  // own end: expiry.Inherit, expiry.Never or the moment in ms
+	Version  uint64 // another with every write; never used twice
 }
 
-// Ticket stands for a state of the keyspace that may not be committed yet: a reply that reports or
+// LSN stands for a state of the keyspace that may not be committed yet: a reply that reports or
 // reveals it must not leave before [Keyspace.Wait] has returned for it. Tickets are ordered; the
 // greater covers the lesser. The zero ticket is always committed.
-type Ticket uint64
+type LSN uint64
 
 // Keyspace is the set of all containers and what they hold. Safe for concurrent use.
 type Keyspace struct {
@@ -93,7 +94,7 @@ type Keyspace struct {
 // work. Errors are one clear line.
 func Open(opt Options) (_ *Keyspace, err error) {
 	if opt.Clock == nil {
-		opt.Clock = expiry.NewSystemClock(0)
+		opt.Clock = clock.NewSystem(0)
 	}
 	if opt.Partitions == 0 {
 		opt.Partitions = 16
@@ -192,12 +193,12 @@ func (ks *Keyspace) partitionOf(id string) *partition {
 // Wait returns once what the ticket stands for is committed as the fsync policy asks: its group may
 // be committed by this call, together with everybody else's pending work. The error says why it
 // could not be; nothing is lost then, it is tried again.
-func (ks *Keyspace) Wait(t Ticket) error { return ks.journal.wait(t) }
+func (ks *Keyspace) Wait(t LSN) error { return ks.journal.wait(t) }
 
-// Commit is Wait for a goroutine that has gathered the work of many itself, and that many wait for: where
+// CommitNow is Wait for a goroutine that has gathered the work of many itself, and that many wait for: where
 // Wait first lets others run, who may add theirs, but may also be at something that takes its time, it
 // commits at once.
-func (ks *Keyspace) Commit(t Ticket) error { return ks.journal.waitAfter(func() {}, t) }
+func (ks *Keyspace) CommitNow(t LSN) error { return ks.journal.waitAfter(func() {}, t) }
 
 // maxWaiting is how many bytes may wait to be committed before whoever wants to write helps first.
 const maxWaiting = 32 << 20
@@ -212,7 +213,7 @@ func (ks *Keyspace) Throttle() {
 }
 
 // Committed tells whether what the ticket stands for is committed.
-func (ks *Keyspace) Committed(t Ticket) bool { return t <= ks.journal.committed() }
+func (ks *Keyspace) Committed(t LSN) bool { return t <= ks.journal.committed() }
 
 // Writable returns nil, or the error because of which writes are refused for now (MISCONF).
 func (ks *Keyspace) Writable() error {

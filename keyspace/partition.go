@@ -26,8 +26,8 @@ type partition struct {
 	dirty       []*table          // those with items that the store has to learn
 	taken       []*table          // those of them that capture has taken over and not come to, or not done with
 	deleted     []string          // keys of items that the store has and must not have; see also catalogue.dropped
-	lastWrite   Ticket            // covers all that was written
-	lastRemoval Ticket            // covers all that is no longer there
+	lastWrite   LSN               // covers all that was written
+	lastRemoval LSN               // covers all that is no longer there
 	watchers    map[watchPoint][]*Watcher
 	untidy      []*table // those with arenas that are wasteful
 }

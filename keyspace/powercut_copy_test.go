@@ -12,7 +12,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"mayfly/expiry"
+	"mayfly/expiry/clock"
 )
 
 // copyDrill cuts the power at each fsync while a folder is made under a name of its own.
@@ -147,7 +147,7 @@ func holds(t *testing.T, dir string, want map[place]Item) error {
 func TestPowerCutDuringABackup(t *testing.T) {
 	d := newCopyDrill(t)
 	l := newLived(t, 21)
-	clock := expiry.NewManualClock(epoch + 28_000)
+	clock := clock.NewManual(epoch + 28_000)
 	o := &opened{t: t, clock: clock, opt: Options{Dir: l.dir, Clock: clock, NoPurge: true, Partitions: 3}}
 	o.start()
 	state := o.dump()
@@ -195,14 +195,14 @@ func (l *lived) flip(name string) {
 func TestPowerCutDuringAnImport(t *testing.T) {
 	d := newCopyDrill(t)
 	l := newLived(t, 23)
-	clock := expiry.NewManualClock(epoch + 28_000)
+	now := clock.NewManual(epoch + 28_000)
 	bring := func(dir string) error {
-		ks, err := Open(Options{Dir: dir, Partitions: 3, Clock: expiry.NewManualClock(clock.Now()), Fsync: No, NoPurge: true})
+		ks, err := Open(Options{Dir: dir, Partitions: 3, Clock: clock.NewManual(now.Now()), Fsync: No, NoPurge: true})
 		if err != nil {
 			return err
 		}
 		n := 0
-		err = ReadFolder(l.dir, clock, func(s ContainerState) error {
+		err = ReadFolder(l.dir, now, func(s ContainerState) error {
 			var tx Tx
 			ks.BeginAll(&tx)
 			tx.RestoreContainer(s)

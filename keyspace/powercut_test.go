@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"mayfly/expiry"
+	"mayfly/expiry/clock"
 )
 
 var (
@@ -65,7 +66,7 @@ type powerDrill struct {
 	fsync   Fsync      // at the beginning
 	changes bool       // and then another, again and again
 	r       *rand.Rand // used with the disk's mutex held
-	clock   *expiry.ManualClock
+	clock   *clock.Manual
 	ks      *Keyspace
 	disk    *recordedDisk
 	workers []*powerWorker
@@ -88,7 +89,7 @@ func (d *powerDrill) run(seed uint64) {
 	roomAhead = 50_000 // so that it is used up often, and ends anywhere in a sector
 	defer func() { roomAhead = ahead }()
 	dir := t.TempDir()
-	d.clock = expiry.NewManualClock(epoch)
+	d.clock = clock.NewManual(epoch)
 	d.workers = nil
 	for n := range 3 {
 		d.workers = append(d.workers, newPowerWorker(n, rand.New(rand.NewPCG(seed, uint64(n+1)))))
@@ -280,7 +281,7 @@ func (d *powerDrill) look(left folderImage, promised promises, again bool) {
 
 // check opens a folder and compares it with the histories.
 func (d *powerDrill) check(dir string, promised promises) (err error) {
-	ks, err := Open(Options{Dir: dir, Partitions: 3, Clock: expiry.NewManualClock(epoch), NoPurge: true})
+	ks, err := Open(Options{Dir: dir, Partitions: 3, Clock: clock.NewManual(epoch), NoPurge: true})
 	if err != nil {
 		return err
 	}
@@ -302,7 +303,7 @@ func (d *powerDrill) check(dir string, promised promises) (err error) {
 // checkBeginning checks that if a transaction of one worker is there, so are those of all others that
 // were committed before it. Tickets give the order; those with the same are committed together.
 func checkBeginning(workers []*powerWorker, found []int) error {
-	there, missing := Ticket(0), ^Ticket(0)
+	there, missing := LSN(0), ^LSN(0)
 	for n, w := range workers {
 		w.mu.Lock()
 		there = max(there, w.history[found[n]].ticket)
@@ -330,7 +331,7 @@ type powerWorker struct {
 
 // version is what a worker's containers are after a transaction.
 type version struct {
-	ticket Ticket // 0 until it is known
+	ticket LSN // 0 until it is known
 	sides  [2]*swapSide
 }
 

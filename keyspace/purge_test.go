@@ -94,7 +94,7 @@ func TestEmptyContainersConcernNobody(t *testing.T) {
 func TestEveryDeathIsReportedOnce(t *testing.T) {
 	reported := make(map[string]int)
 	o := open(t, func(opt *Options) {
-		opt.OnDeath = func(c *Container, id string, _ Ticket) { reported[c.Name()+"/"+id]++ }
+		opt.OnDeath = func(c *Container, id string, _ LSN) { reported[c.Name()+"/"+id]++ }
 	})
 	for i := range 300 {
 		o.putFor("0", fmt.Sprint(i), 1)
@@ -138,7 +138,7 @@ func TestDeathByTheTransactionItself(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			certain, own := 0, 0
 			o := open(t, func(opt *Options) {
-				opt.OnDeath = func(*Container, string, Ticket) { certain++ }
+				opt.OnDeath = func(*Container, string, LSN) { certain++ }
 			})
 			o.policy("c", expiry.Forever)
 			o.put("c", "a", "{}", expiry.Inherit)

@@ -77,7 +77,7 @@ func appendRecord(dst []byte, key string, it Item) []byte {
 	dst = append(dst, recordFormat, ' ', '0', '0', '0', '0', '0', '0', '0', '0', ' ', byte(it.Kind), ' ')
 	dst = strconv.AppendInt(dst, it.TS, 10)
 	dst = append(dst, ' ')
-	dst = strconv.AppendInt(dst, it.Own, 10)
+	dst = strconv.AppendInt(dst, it.ExpireAt, 10)
 	dst = append(dst, ' ')
 	dst = strconv.AppendUint(dst, it.Version, 16)
 	dst = append(dst, ' ')
@@ -113,7 +113,7 @@ func decodeRecord(key, rec string) (it Item, header int, err error) {
 	version, body, ok3 := strings.Cut(rest, " ")
 	var err1, err2, err3 error
 	it.TS, err1 = strconv.ParseInt(ts, 10, 64)
-	it.Own, err2 = strconv.ParseInt(own, 10, 64)
+	it.ExpireAt, err2 = strconv.ParseInt(own, 10, 64)
 	it.Version, err3 = strconv.ParseUint(version, 16, 64)
 	if !ok1 || !ok2 || !ok3 || err1 != nil || err2 != nil || err3 != nil {
 		return Item{}, 0, errRecordHeader

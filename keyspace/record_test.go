@@ -38,10 +38,10 @@ func TestKeysRoundTrip(t *testing.T) {
 
 // someItems are items at the edges of what a record holds.
 var someItems = []Item{
-	{Kind: Document, Body: `{"sku":"A-1","ttl":30}`, TS: epoch, Own: epoch + 30_000, Version: 42},
-	{Kind: Plain, Body: "", TS: 0, Own: expiry.Inherit, Version: 0},
-	{Kind: Plain, Body: "a b\r\n\x00 1 \xff", TS: math.MaxInt64, Own: expiry.Never, Version: math.MaxUint64},
-	{Kind: clockKind, TS: math.MinInt64, Own: math.MinInt64},
+	{Kind: Document, Body: `{"sku":"A-1","ttl":30}`, TS: epoch, ExpireAt: epoch + 30_000, Version: 42},
+	{Kind: Plain, Body: "", TS: 0, ExpireAt: expiry.Inherit, Version: 0},
+	{Kind: Plain, Body: "a b\r\n\x00 1 \xff", TS: math.MaxInt64, ExpireAt: expiry.Never, Version: math.MaxUint64},
+	{Kind: clockKind, TS: math.MinInt64, ExpireAt: math.MinInt64},
 }
 
 func TestRecordsRoundTrip(t *testing.T) {

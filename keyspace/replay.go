@@ -20,7 +20,7 @@ import (
 // The newest journal may end in something that a crash kept from being written: that is cut off and
 // kept aside under a name with the time now (ms). Anything else that is not as it was written is a
 // *DamageError, and then what has been visited is of no use.
-func replayJournals(dir string, log zerolog.Logger, now int64, visit func(key, rec string, deleted bool) error) (lastGeneration uint64, lastTicket Ticket, err error) {
+func replayJournals(dir string, log zerolog.Logger, now int64, visit func(key, rec string, deleted bool) error) (lastGeneration uint64, lastTicket LSN, err error) {
 	files, err := journalFiles(dir)
 	if err != nil {
 		return 0, 0, err
@@ -45,7 +45,7 @@ func replayJournals(dir string, log zerolog.Logger, now int64, visit func(key, r
 
 type replayer struct {
 	visit func(key, rec string, deleted bool) error
-	last  Ticket // of the last commit read; 0 before the first
+	last  LSN    // of the last commit read; 0 before the first
 	mark  uint32 // of the file that is being read; 0 before its first commit
 	value []byte // of the commit that is being read
 }
@@ -134,7 +134,7 @@ func newCommitReader(f io.ReaderAt, from, size int64) *commandReader {
 
 // commitHeader is what is known of a commit without its entries.
 type commitHeader struct {
-	ticket Ticket
+	ticket LSN
 	mark   uint32 // of the file
 	size   int64  // bytes of entries
 	onDisk int64  // bytes of the file that were on disk when it was written
@@ -167,7 +167,7 @@ func (r *replayer) header(c *commandReader) (h commitHeader, cmd command, err er
 	if v[0] != recordFormat || !ok1 || !ok2 || !ok3 || !ok4 || int64(size) != cmd.value {
 		return h, cmd, c.broken("a commit's header is malformed")
 	}
-	return commitHeader{Ticket(ticket), mark, int64(size), int64(onDisk), crc}, cmd, nil
+	return commitHeader{LSN(ticket), mark, int64(size), int64(onDisk), crc}, cmd, nil
 }
 
 // commit reads a commit into r.value and checks it.

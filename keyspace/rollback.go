@@ -23,7 +23,7 @@ const noRecord = -1
 //
 // It is for a command that has failed inside (a panic). If that has left a table in such a state that
 // even this fails, the process ends: the journal knows better than the memory.
-func (tx *Tx) Rollback() Ticket {
+func (tx *Tx) Rollback() LSN {
 	defer func() {
 		if p := recover(); p != nil {
 			endProcess(p)

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"mayfly/expiry"
+	"mayfly/expiry/clock"
 )
 
 // inside is all of a keyspace that a transaction which is rolled back must leave as it was.
@@ -107,14 +108,14 @@ func TestRollback(t *testing.T) {
 				o.fold.mu.Lock() // no checkpoint takes a journal away meanwhile
 				copyFolder(t, o.opt.Dir, left)
 				o.fold.mu.Unlock()
-				ks, err := Open(Options{Dir: left, Clock: expiry.NewManualClock(o.clock.Now()), NoPurge: true})
+				ks, err := Open(Options{Dir: left, Clock: clock.NewManual(o.clock.Now()), NoPurge: true})
 				if err != nil {
 					t.Fatal(err)
 				}
 				killed := &opened{Keyspace: ks, t: t}
 				compare(t, "after a kill", before.Items, killed.dump(), func(at place) bool {
 					it, s := before.Items[at], before.Containers[at.container]
-					return s.Policy.Dead(it.TS, it.Own, ks.Now()) // time goes on while nobody is there
+					return s.Policy.Dead(it.TS, it.ExpireAt, ks.Now()) // time goes on while nobody is there
 				})
 				killed.stop()
 			}
@@ -153,7 +154,7 @@ func (o *opened) watch(container, id string) *Watcher {
 }
 
 // inTx does so many random things in a transaction and ends it.
-func (o *opened) inTx(random *rand.Rand, names []string, n int, end func(*Tx) Ticket) {
+func (o *opened) inTx(random *rand.Rand, names []string, n int, end func(*Tx) LSN) {
 	var tx Tx
 	o.BeginAll(&tx)
 	defer func() {
@@ -259,7 +260,7 @@ func TestFoundDeadAfterWrite(t *testing.T) {
 			o.fold.mu.Lock() // no checkpoint takes a journal away meanwhile
 			copyFolder(t, o.opt.Dir, left)
 			o.fold.mu.Unlock()
-			ks, err := Open(Options{Dir: left, Clock: expiry.NewManualClock(o.clock.Now()), NoPurge: true})
+			ks, err := Open(Options{Dir: left, Clock: clock.NewManual(o.clock.Now()), NoPurge: true})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -8,7 +8,7 @@ import (
 )
 
 // journal examines a journal that follows a commit (0: not known), and gives the last commit in it.
-func (w *walker) journal(after Ticket, newest bool) (last Ticket, err error) {
+func (w *walker) journal(after LSN, newest bool) (last LSN, err error) {
 	// First as a start does, without visiting.
 	r := replayer{last: after, visit: func(key, rec string, deleted bool) error { return w.fits(key, rec, deleted) }}
 	written := w.report.Bytes
@@ -64,7 +64,7 @@ type journalSalvage struct {
 	*walker
 	end  int64 // of what is read
 	mark uint32
-	last Ticket
+	last LSN
 	r    replayer
 }
 

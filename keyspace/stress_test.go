@@ -146,9 +146,9 @@ func (c *modelContainer) everDead(f *fact, now int64) bool {
 			until = c.rules[i+1].from
 		}
 		switch def := c.rules[i].def; {
-		case def == expiry.Off || f.item.Own == expiry.Never:
-		case f.item.Own != expiry.Inherit:
-			if f.item.Own <= until {
+		case def == expiry.Off || f.item.ExpireAt == expiry.Never:
+		case f.item.ExpireAt != expiry.Inherit:
+			if f.item.ExpireAt <= until {
 				return true
 			}
 		case def > 0 && f.item.TS+int64(def)*1000 <= until:
@@ -237,7 +237,7 @@ type worker struct {
 	*stress
 	r    *rand.Rand
 	tx   Tx
-	last Ticket
+	last LSN
 
 	change *change   // the transaction under way
 	saw    []*change // what it has seen
@@ -403,7 +403,7 @@ func (w *worker) lookAtFamily(container string) {
 	w.o.BeginKeys(&w.tx, ids)
 	first, there := w.look(container, ids[0])
 	for _, id := range ids[1:] {
-		if it, ok := w.look(container, id); ok != there || it.Body != first.Body || it.TS != first.TS || it.Own != first.Own {
+		if it, ok := w.look(container, id); ok != there || it.Body != first.Body || it.TS != first.TS || it.ExpireAt != first.ExpireAt {
 			w.o.t.Errorf("%s is %+v %v, its sibling %s %+v %v", id, it, ok, ids[0], first, there)
 		}
 	}
@@ -421,7 +421,7 @@ func (w *worker) drawRandom(container string) {
 		w.o.t.Error("no random item though many live throughout")
 	case ok && w.facts[place{container, id}] == nil:
 		w.o.t.Errorf("random item %q %+v was never written", id, it)
-	case ok && c.Policy().Dead(it.TS, it.Own, w.tx.Now()) && container == steady:
+	case ok && c.Policy().Dead(it.TS, it.ExpireAt, w.tx.Now()) && container == steady:
 		w.o.t.Errorf("random item %q %+v is dead", id, it)
 	}
 }
@@ -513,7 +513,7 @@ func TestRandomWhileOthersWrite(t *testing.T) {
 	for n := range 100 {
 		ids = append(ids, singleID(n))
 	}
-	written := make(map[string]Ticket) // by body
+	written := make(map[string]LSN) // by body
 	stop := make(chan struct{})
 	var wg sync.WaitGroup
 	wg.Go(func() {
@@ -538,7 +538,7 @@ func TestRandomWhileOthersWrite(t *testing.T) {
 			}
 		}
 	})
-	drawn := make(map[string]Ticket) // the least, by body
+	drawn := make(map[string]LSN) // the least, by body
 	for n := range 5000 {
 		var tx Tx
 		o.BeginSweep(&tx)

@@ -170,7 +170,7 @@ func (s *survey) journals(r reading) (reports []FileReport, err error) {
 	if err != nil {
 		return nil, err
 	}
-	var last Ticket
+	var last LSN
 	for i, file := range files {
 		w := &walker{report: FileReport{File: filepath.Base(file.path), State: Sound}, reading: r, disk: s.disk}
 		w.fits = func(key, rec string, del bool) error { return s.fits(anywhere, key, rec, del) }

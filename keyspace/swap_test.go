@@ -156,9 +156,9 @@ type swapSide struct {
 func (m *swapSide) bury(now int64) {
 	for id, it := range m.items {
 		switch {
-		case m.def == expiry.Off || it.Own == expiry.Never:
-		case it.Own != expiry.Inherit && it.Own <= now,
-			it.Own == expiry.Inherit && m.def > 0 && it.TS+int64(m.def)*1000 <= now:
+		case m.def == expiry.Off || it.ExpireAt == expiry.Never:
+		case it.ExpireAt != expiry.Inherit && it.ExpireAt <= now,
+			it.ExpireAt == expiry.Inherit && m.def > 0 && it.TS+int64(m.def)*1000 <= now:
 			delete(m.items, id)
 		}
 	}
@@ -179,7 +179,7 @@ func playSwaps(t *testing.T, r *rand.Rand) {
 		case 0, 1, 2, 3:
 			own := []int64{expiry.Inherit, expiry.Inherit, expiry.Never, o.clock.Now() + 1 + r.Int64N(4000)}[r.IntN(4)]
 			o.put(name, id, "{}", own)
-			side.items[id] = Item{TS: o.clock.Now(), Own: own}
+			side.items[id] = Item{TS: o.clock.Now(), ExpireAt: own}
 		case 4:
 			_, lives := side.items[id]
 			if was := o.delete(name, id); was != lives {

@@ -15,8 +15,8 @@ type entry struct {
 	ts      int64
 	own     int64
 	version uint64
-	ticket  Ticket // the batch of its last write
-	text    ref    // the key as in the store (container number, colon, id), then the record as on disk
+	ticket  LSN // the batch of its last write
+	text    ref // the key as in the store (container number, colon, id), then the record as on disk
 	recSize uint32
 	hash    uint32 // of the id
 	next    handle // in the chain of its bucket
@@ -58,7 +58,7 @@ func (t *table) id(e *entry) string  { return t.key(e)[t.prefix:] }
 
 func (t *table) item(e *entry) Item {
 	rec := t.rec(e)
-	return Item{Kind: Kind(rec[recordKindAt]), Body: rec[e.head:], TS: e.ts, Own: e.own, Version: e.version}
+	return Item{Kind: Kind(rec[recordKindAt]), Body: rec[e.head:], TS: e.ts, ExpireAt: e.own, Version: e.version}
 }
 
 // table holds the items of one container in one partition. All under the partition's lock.
@@ -214,7 +214,7 @@ func (t *table) replace(h handle, e *entry, key, rec string, it Item) (old ref) 
 	old = e.text
 	before, was := t.memory, t.classOf(e)
 	t.account(e, -1)
-	if is := t.classBy(it.Own); is != was {
+	if is := t.classBy(it.ExpireAt); is != was {
 		t.discharge(e)
 		t.set(h, e, key, rec, it)
 		t.enlist(e, h)
@@ -241,7 +241,7 @@ func (t *table) set(h handle, e *entry, key, rec string, it Item) {
 	e.text = t.arena.add(h, key, rec)
 	e.keySize, e.recSize = uint16(len(key)), uint32(len(rec))
 	e.head = uint8(len(rec) - len(it.Body))
-	e.ts, e.own, e.version = it.TS, it.Own, it.Version
+	e.ts, e.own, e.version = it.TS, it.ExpireAt, it.Version
 	e.unmark(longKey | plain)
 	if len(key) > math.MaxUint16 {
 		e.mark(longKey)

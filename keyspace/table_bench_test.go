@@ -8,7 +8,7 @@ import (
 
 // benchItems are keys and records for a table, and their ids.
 func benchItems(t *table, n int) (ids, keys, recs []string, it Item) {
-	it = Item{Kind: Document, Body: benchBody, TS: 1, Own: expiry.OwnEnd(1, 3600), Version: 1}
+	it = Item{Kind: Document, Body: benchBody, TS: 1, ExpireAt: expiry.OwnEnd(1, 3600), Version: 1}
 	ids = benchIDs(n)
 	for _, id := range ids {
 		key := string(appendKey(nil, t.number, id))

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"mayfly/expiry"
+	"mayfly/expiry/clock"
 )
 
 // ContainerState is all there is to know of a container, without what it holds.
@@ -23,7 +24,7 @@ type ContainerState struct {
 // What is visited may be kept.
 //
 // It needs the memory that a server needs for one partition and the journals.
-func ReadFolder(dir string, clock expiry.Clock, container func(ContainerState) error, item func(container, id string, it Item) error) error {
+func ReadFolder(dir string, clock clock.Clock, container func(ContainerState) error, item func(container, id string, it Item) error) error {
 	s, err := openSurvey(dir)
 	if err != nil {
 		return err
@@ -112,7 +113,7 @@ func (g *gathering) visitLiving(names *names, now int64, visit func(container, i
 		if err != nil {
 			return err
 		}
-		if c.Policy().Dead(it.TS, it.Own, now) {
+		if c.Policy().Dead(it.TS, it.ExpireAt, now) {
 			continue
 		}
 		if err := visit(c.name, id, it); err != nil {
@@ -189,13 +190,13 @@ const (
 // the id must be locked; no other command may follow in the transaction.
 func (tx *Tx) Restore(c *Container, id string, it Item) Restored {
 	ts := min(max(it.TS, 1), tx.now)
-	if c.Policy().Dead(ts, it.Own, tx.now) {
+	if c.Policy().Dead(ts, it.ExpireAt, tx.now) {
 		return Dead
 	}
 	if there, ok := tx.Get(c, id); ok && there.TS > ts {
 		return Newer
 	}
 	tx.now = ts // the moment at which it was written
-	tx.Put(c, id, it.Kind, it.Body, it.Own)
+	tx.Put(c, id, it.Kind, it.Body, it.ExpireAt)
 	return Stored
 }

@@ -35,7 +35,7 @@ type Tx struct {
 	was     []entry
 	leaving []departure // entries that were removed and are to be forgotten when it is certain
 	alerted []*Watcher  // who watches what was changed
-	reveal  Ticket      // covers all that was read
+	reveal  LSN         // covers all that was read
 	buf     []byte
 }
 
@@ -106,7 +106,7 @@ func (ks *Keyspace) lockAll(tx *Tx) {
 //
 // The order matters: the group joins the journal while the locks are still held, so that the
 // journal has the writes of an item in the order in which they happened.
-func (tx *Tx) Close() Ticket {
+func (tx *Tx) Close() LSN {
 	ticket := tx.reveal
 	tx.encode()
 	if len(tx.group) > 0 {
@@ -260,7 +260,7 @@ func (tx *Tx) within(p *partition, f func(p *partition) bool) bool {
 	return f(p)
 }
 
-func (tx *Tx) saw(t Ticket) { tx.reveal = max(tx.reveal, t) }
+func (tx *Tx) saw(t LSN) { tx.reveal = max(tx.reveal, t) }
 
 // Now is the frozen moment in ms.
 func (tx *Tx) Now() int64 { return tx.now }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"mayfly/expiry"
+	"mayfly/expiry/clock"
 )
 
 func TestPutGetDelete(t *testing.T) {
@@ -492,7 +493,7 @@ func TestGroupHoldsTheLastStateOnly(t *testing.T) {
 // start is before it.
 func TestMicros(t *testing.T) {
 	var passed atomic.Int64 // ns
-	clock := expiry.SystemClockReading(0, func() (wall, mono int64) { return epoch*1e6 + passed.Load(), passed.Load() },
+	clock := clock.SystemReading(0, func() (wall, mono int64) { return epoch*1e6 + passed.Load(), passed.Load() },
 		func(d time.Duration) { passed.Add(int64(d)) })
 	o := open(t, func(opt *Options) { opt.Clock = clock })
 	var tx Tx

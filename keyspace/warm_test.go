@@ -24,7 +24,7 @@ func BenchmarkGets(b *testing.B) {
 	containers := slices.Repeat([]string{"0"}, depth)
 	for name, warm := range map[string]bool{"cold": false, "warm": true} {
 		b.Run(name, func(b *testing.B) {
-			var w Warmer
+			var w Prefetcher
 			pipeline := make([]string, depth)
 			b.ReportAllocs()
 			next := 0
@@ -34,7 +34,7 @@ func BenchmarkGets(b *testing.B) {
 					pipeline[i] = ids[next]
 				}
 				if warm {
-					w.Warm(ks, containers, pipeline)
+					w.Prefetch(ks, containers, pipeline)
 				}
 				for _, id := range pipeline {
 					ks.BeginKey(&tx, id)
@@ -58,10 +58,10 @@ func TestWarmingOnlyReads(t *testing.T) {
 	before := o.dump()
 	p := o.partitionOf("locked")
 	p.mu.Lock()
-	var w Warmer
+	var w Prefetcher
 	for range 3 {
-		w.Warm(o.Keyspace, nil, nil)
-		w.Warm(o.Keyspace, []string{"0", "0", "1", "none", "0", "0"}, []string{"lives", "dead", "", "lives", "missing", "locked"})
+		w.Prefetch(o.Keyspace, nil, nil)
+		w.Prefetch(o.Keyspace, []string{"0", "0", "1", "none", "0", "0"}, []string{"lives", "dead", "", "lives", "missing", "locked"})
 	}
 	if len(w.locked) > 0 || w.list[:cap(w.list)][0] != (sought{}) {
 		t.Error("something is kept")

@@ -26,13 +26,13 @@ type batch struct {
 
 	out    []byte
 	marks  []mark
-	ticket keyspace.Ticket // covers all replies in out
+	ticket keyspace.LSN // covers all replies in out
 }
 
 // A mark says where in a batch a reply ends, and what must be committed before it may leave.
 type mark struct {
 	end    int
-	ticket keyspace.Ticket
+	ticket keyspace.LSN
 }
 
 var batches = sync.Pool{New: func() any { return new(batch) }}
@@ -53,12 +53,12 @@ func (b *batch) release() {
 func (b *batch) reset() { b.out, b.marks, b.ticket = b.out[:0], b.marks[:0], 0 }
 
 // add renders a reply that must not leave before ticket is committed.
-func (b *batch) add(proto int, r *commands.Reply, ticket keyspace.Ticket) {
+func (b *batch) add(proto int, r *commands.Reply, ticket keyspace.LSN) {
 	b.out = appendReply(b.out, proto, r)
 	b.mark(ticket)
 }
 
-func (b *batch) mark(ticket keyspace.Ticket) {
+func (b *batch) mark(ticket keyspace.LSN) {
 	b.marks = append(b.marks, mark{len(b.out), ticket})
 	b.ticket = max(b.ticket, ticket)
 }
@@ -68,12 +68,12 @@ func (b *batch) full() bool { return len(b.out) >= fullBatch || len(b.marks) >= 
 
 // commit waits until all replies may leave. Those that report or reveal what cannot be committed
 // become errors: they would state what a crash could take back.
-func (b *batch) commit(wait func(keyspace.Ticket) error) {
+func (b *batch) commit(wait func(keyspace.LSN) error) {
 	if b.ticket == 0 || wait(b.ticket) == nil {
 		return
 	}
 	out := make([]byte, 0, len(b.out))
-	var committed, failed keyspace.Ticket // the greatest that is, the least that is not; 0: unknown
+	var committed, failed keyspace.LSN // the greatest that is, the least that is not; 0: unknown
 	var cause error
 	start := 0
 	for i, m := range b.marks {

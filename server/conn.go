@@ -16,7 +16,7 @@ import (
 	"unsafe"
 
 	"mayfly/commands"
-	"mayfly/expiry"
+	"mayfly/expiry/clock"
 	"mayfly/keyspace"
 )
 
@@ -58,7 +58,7 @@ type conn struct {
 	progress int           // what had been received and executed when the deadline was set
 	stalling atomic.Bool   // the deadline is that of a half-read command
 	deadline bool          // there is a deadline
-	since    time.Duration // in a loop: when it was set, as expiry.Monotonic says
+	since    time.Duration // in a loop: when it was set, as clock.Monotonic says
 }
 
 const noFD = -1
@@ -115,7 +115,7 @@ func (c *conn) begin() error {
 // other machines while there is no password (protected mode).
 func (c *conn) greet() error {
 	if t, ok := c.socket.Conn.(*tls.Conn); ok {
-		if err := c.socket.SetDeadline(expiry.Deadline(c.server.timeouts.handshake)); err != nil {
+		if err := c.socket.SetDeadline(clock.Deadline(c.server.timeouts.handshake)); err != nil {
 			return err
 		}
 		if c.server.stopping.Load() {
@@ -475,7 +475,7 @@ func (c *conn) pieces(b *batch, r *commands.Reply) error {
 
 // wait waits until what a ticket covers is committed. A panic meanwhile is the end of the process:
 // the store is in an unknown state.
-func (c *conn) wait(ticket keyspace.Ticket) error {
+func (c *conn) wait(ticket keyspace.LSN) error {
 	c.session.Pause()
 	c.committing = true
 	err := c.server.engine.Wait(ticket)

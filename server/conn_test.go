@@ -52,7 +52,7 @@ func TestPipelineLongerThanAnyBuffer(t *testing.T) {
 // Replies of what is not committed become errors; the others of the same pipeline stay.
 func TestFailedCommit(t *testing.T) {
 	e := newFakeEngine()
-	e.wait = func(ticket keyspace.Ticket) error {
+	e.wait = func(ticket keyspace.LSN) error {
 		if ticket > 1 {
 			return errors.New("no space left on device")
 		}

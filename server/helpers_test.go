@@ -27,13 +27,13 @@ const patience = 30 * time.Second
 // commits. Every command that is a write, as the name SET tells, needs a commit.
 type fakeEngine struct {
 	commands map[string]func(s *commands.Session, args []string) commands.Reply
-	wait     func(keyspace.Ticket) error
+	wait     func(keyspace.LSN) error
 	held     func(args []string) <-chan struct{}
 	lengthy  string // a command that is put off where others wait
 
 	mu     sync.Mutex // protects what follows
 	values map[string]string
-	ticket keyspace.Ticket
+	ticket keyspace.LSN
 	ran    []string // the commands executed, in order
 	waits  int
 	warmed int // how often Warm was called
@@ -60,9 +60,9 @@ func (e *fakeEngine) Held(_ *commands.Session, args []string) <-chan struct{} {
 	return e.held(args)
 }
 
-func (e *fakeEngine) Commit(t keyspace.Ticket) error { return e.Wait(t) }
+func (e *fakeEngine) Commit(t keyspace.LSN) error { return e.Wait(t) }
 
-func (e *fakeEngine) Wait(t keyspace.Ticket) error {
+func (e *fakeEngine) Wait(t keyspace.LSN) error {
 	e.mu.Lock()
 	e.waits++
 	e.mu.Unlock()

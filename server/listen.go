@@ -18,7 +18,7 @@ import (
 	"syscall"
 	"time"
 
-	"mayfly/expiry"
+	"mayfly/expiry/clock"
 )
 
 // listen opens all listeners that the settings ask for; those for TLS come with its configuration.
@@ -243,7 +243,7 @@ func (r *reserve) refill() {
 func (r *reserve) turnAway(ln net.Listener) bool {
 	const patience = 10 * time.Millisecond
 	limited, ok := ln.(interface{ SetDeadline(time.Time) error })
-	if !ok || r.file == nil || limited.SetDeadline(expiry.Deadline(patience)) != nil {
+	if !ok || r.file == nil || limited.SetDeadline(clock.Deadline(patience)) != nil {
 		return false
 	}
 	_ = r.file.Close()

@@ -17,7 +17,7 @@ import (
 	"unsafe"
 
 	"mayfly/commands"
-	"mayfly/expiry"
+	"mayfly/expiry/clock"
 	"mayfly/keyspace"
 
 	"golang.org/x/sys/unix"
@@ -64,7 +64,7 @@ type loop struct {
 	parts []part
 
 	due time.Duration // when to look for clients that have been silent for too long; 0: never
-	now time.Duration // at the beginning of the turn, as expiry.Monotonic says
+	now time.Duration // at the beginning of the turn, as clock.Monotonic says
 
 	in, out int // bytes since they were counted
 
@@ -82,7 +82,7 @@ type part struct {
 	c      *conn
 	marks  int // the first of its marks is that with this index
 	from   int // where it begins in the batch
-	ticket keyspace.Ticket
+	ticket keyspace.LSN
 }
 
 // A visit is what the loop does for one client in a turn: commands that have been read, and what follows
@@ -201,7 +201,7 @@ func (l *loop) ring() {
 func (l *loop) run() {
 	for {
 		n := l.wait()
-		l.now = expiry.Monotonic()
+		l.now = clock.Monotonic()
 		rung := false
 		for i := range l.events[:n] {
 			fd := int(l.events[i].Fd)
@@ -233,7 +233,7 @@ func (l *loop) run() {
 func (l *loop) wait() int {
 	patience := -1 // ms
 	if l.due > 0 {
-		patience = int(max(l.due-expiry.Monotonic()+time.Millisecond-1, 0) / time.Millisecond)
+		patience = int(max(l.due-clock.Monotonic()+time.Millisecond-1, 0) / time.Millisecond)
 	}
 	// To ask first without waiting, which the scheduler need not know of, would be a system call in vain in
 	// most turns of short requests.
@@ -638,7 +638,7 @@ func (l *loop) flush() {
 // The loop waits for the disk itself, with appendfsync always, too. To hand the turn to a goroutine and to
 // serve others meanwhile was tried: waking threads twice a turn takes a third more processor time a
 // command, and on two processors, one of them the clients', a fifth of the throughput.
-func (l *loop) commit(ticket keyspace.Ticket) error {
+func (l *loop) commit(ticket keyspace.LSN) error {
 	l.committing = true
 	err := l.server.engine.Commit(ticket)
 	l.committing = false

@@ -43,7 +43,7 @@ type outbox struct {
 type parcel struct {
 	data    []byte
 	message bool // shared with other subscribers; counts as load
-	ticket  keyspace.Ticket
+	ticket  keyspace.LSN
 	bound   bool // see commands.Message
 }
 
@@ -240,7 +240,7 @@ func (o *outbox) next(room []parcel) []parcel {
 
 // sendAll sends parcels once what they reveal is committed.
 func (o *outbox) sendAll(list []parcel) error {
-	var ticket keyspace.Ticket
+	var ticket keyspace.LSN
 	for i := range list {
 		ticket = max(ticket, list[i].ticket)
 	}

@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"mayfly/commands"
-	"mayfly/expiry"
+	"mayfly/expiry/clock"
 	"mayfly/keyspace"
 
 	"github.com/rs/zerolog"
@@ -368,9 +368,9 @@ type pacedEngine struct {
 	commit chan error
 }
 
-func (e pacedEngine) Commit(t keyspace.Ticket) error { return e.Wait(t) }
+func (e pacedEngine) Commit(t keyspace.LSN) error { return e.Wait(t) }
 
-func (e pacedEngine) Wait(t keyspace.Ticket) error {
+func (e pacedEngine) Wait(t keyspace.LSN) error {
 	if t == 0 {
 		return nil
 	}
@@ -381,7 +381,7 @@ func (e pacedEngine) Wait(t keyspace.Ticket) error {
 // that does not is sent all the same.
 func TestMessagesWaitForCommit(t *testing.T) {
 	s := newTestServer(t)
-	ks, err := keyspace.Open(keyspace.Options{Dir: s.Settings().Dir, Partitions: 1, Clock: expiry.NewManualClock(1)})
+	ks, err := keyspace.Open(keyspace.Options{Dir: s.Settings().Dir, Partitions: 1, Clock: clock.NewManual(1)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -401,7 +401,7 @@ func TestMessagesWaitForCommit(t *testing.T) {
 	c.send("CLIENT REPLY SKIP\r\nHELLO 3\r\nSUBSCRIBE a\r\n")
 	c.expect(">3\r\n$9\r\nsubscribe\r\n$1\r\na\r\n:1\r\n")
 	receiver := s.Sessions()[0].Receiver
-	deliver := func(text string, ticket keyspace.Ticket, bound bool) {
+	deliver := func(text string, ticket keyspace.LSN, bound bool) {
 		receiver.Deliver(&commands.Message{Reply: commands.Bulk(text), Ticket: ticket, Bound: bound})
 	}
 	deliver("a", 1, true)

@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"mayfly/commands"
-	"mayfly/expiry"
+	"mayfly/expiry/clock"
 	"mayfly/keyspace"
 
 	"github.com/rs/zerolog"
@@ -60,8 +60,8 @@ type executor interface {
 	Held(s *commands.Session, args []string) <-chan struct{}
 	WorthWarming() bool
 	Warm(a *commands.Lookahead)
-	Wait(t keyspace.Ticket) error
-	Commit(t keyspace.Ticket) error // for loops
+	Wait(t keyspace.LSN) error
+	Commit(t keyspace.LSN) error // for loops
 	Now() int64
 }
 
@@ -150,7 +150,7 @@ func (s *Server) sample(e *commands.Engine) {
 	ticker := time.NewTicker(commands.SampleInterval)
 	defer ticker.Stop()
 	for {
-		e.Sample(expiry.Monotonic())
+		e.Sample(clock.Monotonic())
 		select {
 		case <-s.stop:
 			return
@@ -294,7 +294,7 @@ func (s *Server) denies(nc net.Conn) bool {
 func (s *Server) turnAway(nc net.Conn, secret bool) {
 	s.rejected.Add(1)
 	s.warn(&s.notices.full, nc.RemoteAddr().String(), nil, "a client was turned away because there are too many: see maxclients")
-	if !secret && nc.SetWriteDeadline(expiry.Deadline(time.Millisecond)) == nil {
+	if !secret && nc.SetWriteDeadline(clock.Deadline(time.Millisecond)) == nil {
 		_, _ = nc.Write([]byte(tooManyClients)) // best effort
 	}
 	_ = nc.Close()
@@ -410,7 +410,7 @@ type occasional struct {
 func (o *occasional) now() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	now := expiry.Deadline(0)
+	now := clock.Deadline(0)
 	if now.Before(o.next) {
 		return false
 	}

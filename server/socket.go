@@ -8,7 +8,7 @@ import (
 	"syscall"
 	"time"
 
-	"mayfly/expiry"
+	"mayfly/expiry/clock"
 )
 
 // past is a deadline that has passed: it wakes up whoever waits for a client.
@@ -52,7 +52,7 @@ func (s *socket) readWithin(limit time.Duration) error {
 	if limit == 0 {
 		return s.SetReadDeadline(time.Time{})
 	}
-	return s.SetReadDeadline(expiry.Deadline(limit))
+	return s.SetReadDeadline(clock.Deadline(limit))
 }
 
 // send writes all of p, with one system call if the client keeps up. A client that does not take a
@@ -66,7 +66,7 @@ func (s *socket) send(p []byte) error {
 		}
 		p = p[n:]
 	}
-	if err := s.SetWriteDeadline(expiry.Deadline(s.writeTimeout)); err != nil {
+	if err := s.SetWriteDeadline(clock.Deadline(s.writeTimeout)); err != nil {
 		return err
 	}
 	if _, err := s.Write(p); err != nil {

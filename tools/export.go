@@ -179,7 +179,7 @@ func (s *source) documents(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("document %s of %s: %w", expiry.Quote(id), name, err)
 		}
-		return s.item(name, id, keyspace.Item{Kind: keyspace.Document, Body: body, TS: ts, Own: expiry.OwnEnd(ts, ttl)})
+		return s.item(name, id, keyspace.Item{Kind: keyspace.Document, Body: body, TS: ts, ExpireAt: expiry.OwnEnd(ts, ttl)})
 	})
 }
 
@@ -201,7 +201,7 @@ func (s *source) plainKeys(ctx context.Context) error {
 		case own < 0:
 			own = expiry.Inherit
 		}
-		return s.item(name, id, keyspace.Item{Kind: keyspace.Plain, Body: body, Own: own})
+		return s.item(name, id, keyspace.Item{Kind: keyspace.Plain, Body: body, ExpireAt: own})
 	})
 }
 

@@ -9,6 +9,7 @@ import (
 	"os"
 
 	"mayfly/expiry"
+	"mayfly/expiry/clock"
 	"mayfly/keyspace"
 
 	"github.com/rs/zerolog"
@@ -180,14 +181,14 @@ func (m *importer) refused(number int, err error) {
 // folderTarget imports into a data folder.
 type folderTarget struct {
 	ks      *keyspace.Keyspace
-	pending keyspace.Ticket
+	pending keyspace.LSN
 	items   int
 }
 
 // commitEvery is how many items are written to the journal at once.
 const commitEvery = 1000
 
-func newFolderTarget(dir string, partitions int, clock expiry.Clock) (*folderTarget, error) {
+func newFolderTarget(dir string, partitions int, clock clock.Clock) (*folderTarget, error) {
 	have, err := keyspace.FolderPartitions(dir)
 	if err != nil {
 		return nil, err
@@ -240,7 +241,7 @@ func noContainer(name string) error {
 	return fmt.Errorf("no container %s: its line must come first, {\"container\":%q,\"default\":\"-1\"}", expiry.Quote(name), name)
 }
 
-func (f *folderTarget) commit(t keyspace.Ticket) error {
+func (f *folderTarget) commit(t keyspace.LSN) error {
 	if err := f.ks.Wait(t); err != nil {
 		return fatal{err}
 	}

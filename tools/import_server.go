@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"mayfly/expiry"
+	"mayfly/expiry/clock"
 	"mayfly/keyspace"
 
 	"github.com/redis/go-redis/v9"
@@ -16,7 +17,7 @@ type serverTarget struct {
 	ctx   context.Context
 	conn  *redis.Conn
 	shut  func()
-	clock expiry.Clock
+	clock clock.Clock
 	bad   func(number int, err error) // reports a line that the server has refused
 
 	policies map[string]*expiry.Policy // of containers met; nil: there is none
@@ -26,7 +27,7 @@ type serverTarget struct {
 	bytes    int   // of values in pipe
 }
 
-func newServerTarget(ctx context.Context, address string, o *serverOptions, clock expiry.Clock, bad func(int, error)) (*serverTarget, error) {
+func newServerTarget(ctx context.Context, address string, o *serverOptions, clock clock.Clock, bad func(int, error)) (*serverTarget, error) {
 	conn, shut, err := o.connect(ctx, address)
 	if err != nil {
 		return nil, err
@@ -54,7 +55,7 @@ func (s *serverTarget) item(number int, l *line, id string, it keyspace.Item, _ 
 		return 0, noContainer(l.Container)
 	}
 	// A server would let it live anew.
-	if policy.Dead(it.TS, it.Own, s.clock.Now()) {
+	if policy.Dead(it.TS, it.ExpireAt, s.clock.Now()) {
 		return keyspace.Dead, nil
 	}
 	if it.Kind == keyspace.Document {
@@ -70,11 +71,11 @@ func (s *serverTarget) item(number int, l *line, id string, it keyspace.Item, _ 
 		s.selected = l.Container
 	}
 	command := []any{"SET", id, it.Body}
-	if it.Own > 0 {
-		command = append(command, "PXAT", it.Own)
+	if it.ExpireAt > 0 {
+		command = append(command, "PXAT", it.ExpireAt)
 	}
 	err = s.send(number, len(it.Body), command...)
-	if it.Own == expiry.Never && err == nil {
+	if it.ExpireAt == expiry.Never && err == nil {
 		err = s.send(number, 0, "PERSIST", id)
 	}
 	return keyspace.Stored, err

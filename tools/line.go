@@ -91,8 +91,8 @@ func (w *lineWriter) item(container, id string, it keyspace.Item) []byte {
 		w.number("ts", it.TS)
 	}
 	if it.Kind == keyspace.Plain {
-		if it.Own != expiry.Inherit {
-			w.number("end", it.Own)
+		if it.ExpireAt != expiry.Inherit {
+			w.number("end", it.ExpireAt)
 		}
 		w.text("value", it.Body)
 		return w.end()
@@ -101,8 +101,8 @@ func (w *lineWriter) item(container, id string, it keyspace.Item) []byte {
 	if ttl != expiry.Absent {
 		w.number("ttl", int64(ttl))
 	}
-	if expiry.OwnEnd(it.TS, ttl) != it.Own {
-		w.number("end", it.Own)
+	if expiry.OwnEnd(it.TS, ttl) != it.ExpireAt {
+		w.number("end", it.ExpireAt)
 	}
 	if doc := strings.TrimSpace(it.Body); len(doc) == len(it.Body) && !strings.ContainsAny(doc, "\r\n") {
 		w.buf.WriteString(`,"doc":`)
@@ -204,8 +204,8 @@ func (l *line) item(now int64) (id string, it keyspace.Item, ignored, err error)
 		ignored, err = l.document(&it)
 	}
 	if err == nil && l.End != nil {
-		if it.Own = *l.End; it.Own < expiry.Never {
-			err = fmt.Errorf("invalid end %d: legal are -1 for never, 0 for none, and milliseconds since 1970", it.Own)
+		if it.ExpireAt = *l.End; it.ExpireAt < expiry.Never {
+			err = fmt.Errorf("invalid end %d: legal are -1 for never, 0 for none, and milliseconds since 1970", it.ExpireAt)
 		}
 	}
 	return id, it, ignored, err
@@ -231,7 +231,7 @@ func (l *line) document(it *keyspace.Item) (ignored, err error) {
 	if l.TTL != nil && *l.TTL != int64(ttl) {
 		return nil, fmt.Errorf("the line says ttl %d, its document %d: what counts is the document's", *l.TTL, ttl)
 	}
-	it.Own = expiry.OwnEnd(it.TS, ttl)
+	it.ExpireAt = expiry.OwnEnd(it.TS, ttl)
 	return ignored, nil
 }
 

@@ -17,7 +17,7 @@ import (
 	"io"
 	"strings"
 
-	"mayfly/expiry"
+	"mayfly/expiry/clock"
 )
 
 // Exit codes. Repair and import end with exitIncomplete when they did their work and something is
@@ -32,7 +32,7 @@ const (
 type Surroundings struct {
 	In       io.Reader
 	Out, Err io.Writer
-	Clock    expiry.Clock // nil means the system's
+	Clock    clock.Clock // nil means the system's
 }
 
 // tool is one command of the program.
@@ -61,7 +61,7 @@ func find(name string) *tool {
 // Errors are one line.
 func Run(args []string, s Surroundings) (code int) {
 	if s.Clock == nil {
-		s.Clock = expiry.NewSystemClock(0)
+		s.Clock = clock.NewSystem(0)
 	}
 	t := find(args[0])
 	c := &call{Surroundings: s, tool: t, flags: flag.NewFlagSet(t.name, flag.ContinueOnError), args: args[1:]}
@@ -119,7 +119,7 @@ func (c *call) help() {
 
 // progress reports how far a tool has come, once a second.
 func (c *call) progress(format string, args ...any) {
-	if now := int64(expiry.Monotonic().Seconds()); now > c.last {
+	if now := int64(clock.Monotonic().Seconds()); now > c.last {
 		c.last = now
 		fmt.Fprintf(c.Err, format+"\n", args...)
 	}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"mayfly/expiry"
+	"mayfly/expiry/clock"
 	"mayfly/keyspace"
 )
 
@@ -22,12 +23,12 @@ const epoch = 1_700_000_000_000
 // house is a place for data folders in which time is moved by the test.
 type house struct {
 	t     *testing.T
-	clock *expiry.ManualClock
+	clock *clock.Manual
 	dir   string
 }
 
 func newHouse(t *testing.T) *house {
-	return &house{t: t, clock: expiry.NewManualClock(epoch), dir: t.TempDir()}
+	return &house{t: t, clock: clock.NewManual(epoch), dir: t.TempDir()}
 }
 
 func (h *house) path(name string) string { return filepath.Join(h.dir, name) }
@@ -313,10 +314,10 @@ func TestImportReportsBadLines(t *testing.T) {
 	}
 	c := h.content("data")
 	want := map[[2]string]keyspace.Item{
-		{"orders", "fresh"}:    {Kind: keyspace.Document, Body: `{"ttl":20}`, TS: epoch, Own: epoch + 20_000},
-		{"orders", "old"}:      {Kind: keyspace.Document, Body: `{"ttl":20}`, TS: epoch - 5000, Own: epoch + 15_000},
+		{"orders", "fresh"}:    {Kind: keyspace.Document, Body: `{"ttl":20}`, TS: epoch, ExpireAt: epoch + 20_000},
+		{"orders", "old"}:      {Kind: keyspace.Document, Body: `{"ttl":20}`, TS: epoch - 5000, ExpireAt: epoch + 15_000},
 		{"orders", "\xff"}:     {Kind: keyspace.Plain, Body: "from the future", TS: epoch},
-		{"0", ""}:              {Kind: keyspace.Plain, Body: "\x00\x01", TS: epoch, Own: epoch + 5000},
+		{"0", ""}:              {Kind: keyspace.Plain, Body: "\x00\x01", TS: epoch, ExpireAt: epoch + 5000},
 		{"orders", "ignored"}:  {Kind: keyspace.Document, Body: `{"ttl":"x"}`, TS: epoch},
 		{"1", "accepted once"}: {Kind: keyspace.Document, Body: `{"ttl":"x"}`, TS: epoch - 1000},
 		{"0", "raw"}:           {Kind: keyspace.Document, Body: "{\n}", TS: epoch},

@@ -1,13 +1,13 @@
 package keyspace
 
-// A Warmer makes look-ups that are about to come cheaper. In a large keyspace each of them waits for
+// A Prefetcher makes look-ups that are about to come cheaper. In a large keyspace each of them waits for
 // memory four or five times, one after the other: for the index, the entry, the key, the body. Those
 // of many ids wait side by side if they are walked step by step together, and the processor's cache
 // then has what the look-ups themselves ask for.
 //
 // It is advice only: it changes nothing, tells nothing, and may leave out what somebody else has
 // locked. Its zero value is ready. Not safe for concurrent use.
-type Warmer struct {
+type Prefetcher struct {
 	list   []sought
 	locked []*partition
 	seen   uint64 // keeps the reading from being optimised away
@@ -30,9 +30,9 @@ func (ks *Keyspace) BeyondCache() bool {
 	return ks.partitions[0].used.Load()*int64(len(ks.partitions)) > cache // they share evenly
 }
 
-// Warm fetches what looking up these ids, each in the container of the name beside it, will read. No
+// Prefetch fetches what looking up these ids, each in the container of the name beside it, will read. No
 // lock may be held.
-func (w *Warmer) Warm(ks *Keyspace, containers, ids []string) {
+func (w *Prefetcher) Prefetch(ks *Keyspace, containers, ids []string) {
 	defer w.unlock()
 	var c *Container
 	for i, id := range ids {
@@ -53,7 +53,7 @@ func (w *Warmer) Warm(ks *Keyspace, containers, ids []string) {
 }
 
 // lock makes sure that a partition is locked, unless that would have to be waited for.
-func (w *Warmer) lock(p *partition) bool {
+func (w *Prefetcher) lock(p *partition) bool {
 	for _, have := range w.locked {
 		if have == p {
 			return true
@@ -66,7 +66,7 @@ func (w *Warmer) lock(p *partition) bool {
 	return true
 }
 
-func (w *Warmer) unlock() {
+func (w *Prefetcher) unlock() {
 	for _, p := range w.locked {
 		p.mu.Unlock()
 	}
@@ -77,7 +77,7 @@ func (w *Warmer) unlock() {
 
 // walk takes all of the list one step after the other, as find does with one, and fetches so many bytes of the
 // records. Nothing in a step depends on what memory has to say about another id: so all are asked for at once.
-func (w *Warmer) walk(bytes int) {
+func (w *Prefetcher) walk(bytes int) {
 	for i := range w.list {
 		s := &w.list[i]
 		s.h = *s.t.index.bucket(s.hash)

@@ -1,4 +1,4 @@
-package expiry
+package clock
 
 import (
 	"math"
@@ -13,13 +13,13 @@ type Clock interface {
 	Micros() int64 // in microseconds, for who only wants to know it
 }
 
-// SystemClock is the machine's clock under rule 8: it never runs backwards and never stops.
+// System is the machine's clock under rule 8: it never runs backwards and never stops.
 //
 // It follows the wall clock when that is set forward, and goes on at the pace of the monotonic
 // clock when it is set back. Formally it is m + max(w - m) over all readings so far, where w is the
 // wall and m the monotonic clock. Most readings are of the monotonic clock alone: the wall clock is looked at
 // once in wallInterval, and followed that much later when it is set forward.
-type SystemClock struct {
+type System struct {
 	lead   atomic.Int64              // ns; the greatest w - m seen
 	looked atomic.Int64              // ns; m when w was last looked at
 	read   func() (wall, mono int64) // ns
@@ -31,36 +31,36 @@ type SystemClock struct {
 // command. To read both clocks takes twice as long as to read one.
 const wallInterval = 200 * time.Microsecond
 
-// NewSystemClock starts a clock that is never behind floor (ms), the last moment known from an
+// NewSystem starts a clock that is never behind floor (ms), the last moment known from an
 // earlier run; 0 if there was none.
-func NewSystemClock(floor int64) *SystemClock {
+func NewSystem(floor int64) *System {
 	start := time.Now()
 	read := func() (wall, mono int64) {
 		t := time.Now()
 		return t.UnixNano(), int64(t.Sub(start))
 	}
-	c := SystemClockReading(floor, read, time.Sleep)
+	c := SystemReading(floor, read, time.Sleep)
 	c.mono = func() int64 { return int64(time.Since(start)) }
 	return c
 }
 
-// SystemClockReading is a clock that follows the rule but takes wall and monotonic time, in ns, from a
+// SystemReading is a clock that follows the rule but takes wall and monotonic time, in ns, from a
 // function, which must be safe for concurrent use, and lets time pass by another: tests step a machine's
 // clocks with it.
-func SystemClockReading(floor int64, read func() (wall, mono int64), sleep func(time.Duration)) *SystemClock {
-	c := &SystemClock{read: read, sleep: sleep}
+func SystemReading(floor int64, read func() (wall, mono int64), sleep func(time.Duration)) *System {
+	c := &System{read: read, sleep: sleep}
 	c.looked.Store(-int64(wallInterval))
 	c.Raise(floor)
 	return c
 }
 
 // Now gives the time in milliseconds.
-func (c *SystemClock) Now() int64 { return c.nanos() / int64(time.Millisecond) }
+func (c *System) Now() int64 { return c.nanos() / int64(time.Millisecond) }
 
 // Micros gives the time in microseconds.
-func (c *SystemClock) Micros() int64 { return c.nanos() / int64(time.Microsecond) }
+func (c *System) Micros() int64 { return c.nanos() / int64(time.Microsecond) }
 
-func (c *SystemClock) nanos() int64 {
+func (c *System) nanos() int64 {
 	if c.mono != nil {
 		mono := c.mono()
 		if since := mono - c.looked.Load(); since >= 0 && since < int64(wallInterval) {
@@ -78,21 +78,21 @@ func (c *SystemClock) nanos() int64 {
 const maxFloor = (math.MaxInt64 - int64(365*24*time.Hour)) / int64(time.Millisecond)
 
 // Raise makes sure that the clock is not behind floor (ms).
-func (c *SystemClock) Raise(floor int64) {
+func (c *System) Raise(floor int64) {
 	_, mono := c.read()
 	c.raise(min(floor, maxFloor)*int64(time.Millisecond) - mono)
 }
 
 // CatchUp makes sure that the clock is not behind floor (ms): if it will not be any more within patience
 // it waits for that, so that the clock does not get ahead of the wall's.
-func (c *SystemClock) CatchUp(floor int64, patience time.Duration) {
+func (c *System) CatchUp(floor int64, patience time.Duration) {
 	if behind := floor - c.Now(); behind > 0 && behind <= patience.Milliseconds() {
 		c.sleep(time.Duration(behind) * time.Millisecond)
 	}
 	c.Raise(floor)
 }
 
-func (c *SystemClock) raise(lead int64) int64 {
+func (c *System) raise(lead int64) int64 {
 	for {
 		old := c.lead.Load()
 		if lead <= old {
@@ -108,24 +108,24 @@ func (c *SystemClock) raise(lead int64) int64 {
 // have nothing to do with the life of documents.
 func Deadline(d time.Duration) time.Time { return time.Now().Add(d) }
 
-// ManualClock is a clock that a test moves. Safe for concurrent use.
-type ManualClock struct{ ms atomic.Int64 }
+// Manual is a clock that a test moves. Safe for concurrent use.
+type Manual struct{ ms atomic.Int64 }
 
-// NewManualClock gives a clock that stands at ms, which must be positive like every time.
-func NewManualClock(ms int64) *ManualClock {
-	c := &ManualClock{}
+// NewManual gives a clock that stands at ms, which must be positive like every time.
+func NewManual(ms int64) *Manual {
+	c := &Manual{}
 	c.ms.Store(ms)
 	return c
 }
 
 // Now gives the time in milliseconds.
-func (c *ManualClock) Now() int64 { return c.ms.Load() }
+func (c *Manual) Now() int64 { return c.ms.Load() }
 
 // Micros gives the time in microseconds.
-func (c *ManualClock) Micros() int64 { return c.Now() * 1000 }
+func (c *Manual) Micros() int64 { return c.Now() * 1000 }
 
 // Raise moves the clock to at least floor (ms).
-func (c *ManualClock) Raise(floor int64) {
+func (c *Manual) Raise(floor int64) {
 	for {
 		now := c.ms.Load()
 		if floor <= now || c.ms.CompareAndSwap(now, floor) {
@@ -135,10 +135,10 @@ func (c *ManualClock) Raise(floor int64) {
 }
 
 // CatchUp is Raise: nobody would wait for a clock that stands.
-func (c *ManualClock) CatchUp(floor int64, _ time.Duration) { c.Raise(floor) }
+func (c *Manual) CatchUp(floor int64, _ time.Duration) { c.Raise(floor) }
 
 // Advance moves the clock forward; parts of a millisecond are dropped.
-func (c *ManualClock) Advance(d time.Duration) { c.ms.Add(d.Milliseconds()) }
+func (c *Manual) Advance(d time.Duration) { c.ms.Add(d.Milliseconds()) }
 
 var processStart = time.Now()
 

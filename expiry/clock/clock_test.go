@@ -1,4 +1,4 @@
-package expiry
+package clock
 
 import (
 	"math"
@@ -17,7 +17,7 @@ func (m *machine) pass(d time.Duration) { m.wall += d; m.mono += d }
 
 func TestClockFollowsTheWallForwardOnly(t *testing.T) {
 	m := &machine{wall: 1000 * time.Hour}
-	c := SystemClockReading(0, m.read, m.pass)
+	c := SystemReading(0, m.read, m.pass)
 	expect := func(want time.Duration) {
 		t.Helper()
 		if got := c.Now(); got != want.Milliseconds() {
@@ -57,7 +57,7 @@ func TestClockFollowsTheWallForwardOnly(t *testing.T) {
 // A clock that reads the monotonic clock alone most of the time looks at the wall clock soon enough.
 func TestClockLooksAtTheWallNowAndThen(t *testing.T) {
 	m := &machine{wall: 1000 * time.Hour, mono: time.Hour}
-	c := SystemClockReading(0, m.read, m.pass)
+	c := SystemReading(0, m.read, m.pass)
 	walls := 0
 	c.read = func() (wall, mono int64) {
 		walls++
@@ -97,7 +97,7 @@ func TestClockCatchesUp(t *testing.T) {
 		{time.Second + time.Millisecond, 0}, {time.Hour, 0},
 	} {
 		m := &machine{wall: 1000 * time.Hour}
-		c := SystemClockReading(0, m.read, m.pass)
+		c := SystemReading(0, m.read, m.pass)
 		floor := c.Now() + tc.behind.Milliseconds()
 		c.CatchUp(floor, time.Second)
 		if m.mono != tc.waits {
@@ -119,7 +119,7 @@ func TestClockAfterARestart(t *testing.T) {
 		"wall lost, a dead battery": {500 * time.Hour, 0, 500 * time.Hour},
 	} {
 		m := &machine{wall: tc.wall, mono: 7 * time.Minute} // the monotonic clock starts anywhere
-		c := SystemClockReading(tc.floor.Milliseconds(), m.read, m.pass)
+		c := SystemReading(tc.floor.Milliseconds(), m.read, m.pass)
 		if got := c.Now(); got != tc.want.Milliseconds() {
 			t.Errorf("%s: it is %d, want %d", name, got, tc.want.Milliseconds())
 		}
@@ -132,7 +132,7 @@ func TestClockAfterARestart(t *testing.T) {
 
 func TestClockIsRaised(t *testing.T) {
 	m := &machine{wall: time.Hour}
-	c := SystemClockReading(0, m.read, m.pass)
+	c := SystemReading(0, m.read, m.pass)
 	c.Raise(1000) // in the past
 	if got := c.Now(); got != time.Hour.Milliseconds() {
 		t.Errorf("it is %d", got)
@@ -156,13 +156,13 @@ func TestClockIsRaised(t *testing.T) {
 
 func TestSystemClockIsTheMachines(t *testing.T) {
 	before := time.Now().UnixMilli()
-	c := NewSystemClock(0)
+	c := NewSystem(0)
 	got := c.Now()
 	if after := time.Now().UnixMilli(); got < before || got > after {
 		t.Errorf("it is %d, not between %d and %d", got, before, after)
 	}
 	ahead := time.Now().Add(time.Hour).UnixMilli()
-	if got := NewSystemClock(ahead).Now(); got < ahead {
+	if got := NewSystem(ahead).Now(); got < ahead {
 		t.Errorf("with floor %d it is %d", ahead, got)
 	}
 }
@@ -176,7 +176,7 @@ func TestClockUnderConcurrency(t *testing.T) {
 func testClockUnderConcurrency(t *testing.T, monoAlone bool) {
 	var wall, mono atomic.Int64
 	wall.Store(int64(1000 * time.Hour))
-	c := SystemClockReading(0, func() (int64, int64) { return wall.Load(), mono.Add(1000) }, nil)
+	c := SystemReading(0, func() (int64, int64) { return wall.Load(), mono.Add(1000) }, nil)
 	if monoAlone {
 		c.mono = func() int64 { return mono.Add(1000) }
 	}
@@ -219,7 +219,7 @@ func testClockUnderConcurrency(t *testing.T, monoAlone bool) {
 }
 
 func TestManualClock(t *testing.T) {
-	c := NewManualClock(5000)
+	c := NewManual(5000)
 	c.Advance(1500 * time.Millisecond)
 	c.Raise(6000)
 	if got := c.Now(); got != 6500 {
