@@ -10,7 +10,7 @@ import (
 
 // Command is one row of the command table. All that the server knows of a command is derived from
 // its row: look-up, arity, authentication, which partitions are locked, COMMAND and COMMAND DOCS,
-// the README's tables.
+// the tables in docs.
 type Command struct {
 	Name    string // lower case, as in Redis: "get", "doc.put"; of a subcommand the second word: "get" of CONFIG GET
 	Syntax  string // the arguments after the name, in the notation of Redis' manual: "key value [NX | XX] [GET]"

@@ -10,7 +10,7 @@ var configCommand = Command{
 		{
 			Name: "get", Syntax: "parameter [parameter ...]", Summary: "Get the values of configuration parameters",
 			Group: "server", Since: "2.0.0", Arity: -3, Flags: Admin | NoScript | Loading | Stale,
-			Differs: "Other [options](#options)",
+			Differs: "Other [options](configuration.md)",
 			Parse:   parseConfigGet,
 		},
 		helpRow("config", "server"),
@@ -33,7 +33,7 @@ var configCommand = Command{
 			Name: "set", Syntax: "parameter value [parameter value ...]", Summary: "Set configuration parameters to the given values",
 			Group: "server", Since: "2.0.0", Arity: -4, Flags: Admin | NoScript | Loading | Stale,
 			Tips:    "request_policy:all_nodes response_policy:all_succeeded",
-			Differs: "Other [options](#options); what is not known is an error",
+			Differs: "Other [options](configuration.md); what is not known is an error",
 			Parse:   parseConfigSet,
 		},
 	},

@@ -17,7 +17,7 @@ import (
 // Histories of concurrent clients, with a clock and a default TTL that are moved meanwhile, are
 // handed to a checker that knows nothing of mayfly (porcupine): it looks for an order of the
 // commands, in accord with when each was called and answered, in which a sequential server that
-// follows the README's rules of time to live to the letter would have given the same replies.
+// follows the rules of docs/ttl.md to the letter would have given the same replies.
 
 // action is one command of a history; id is empty for those that concern all documents.
 type action struct {

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// model is the rules of time to live (see the README) in their plainest form: it looks at every
+// model is the rules of time to live (see docs/ttl.md) in their plainest form: it looks at every
 // document before every event and forgets those that have died by then, for good.
 type model struct {
 	def  int64 // the container's default in s; 0 off, -1 on without a default

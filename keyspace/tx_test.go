@@ -269,8 +269,8 @@ func TestRandom(t *testing.T) {
 	}
 }
 
-// TestAgainstModel plays random histories on the keyspace and on a naive model of the README's rules
-// that remembers everything and asks of each item whether it has ever been dead.
+// TestAgainstModel plays random histories on the keyspace and on a naive model of the rules in
+// docs/ttl.md that remembers everything and asks of each item whether it has ever been dead.
 func TestAgainstModel(t *testing.T) {
 	for seed := range uint64(30) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) { playAgainstModel(t, seed) })

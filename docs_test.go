@@ -1,0 +1,505 @@
+package main
+
+import (
+	"cmp"
+	"flag"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"mayfly/commands"
+	"mayfly/server"
+)
+
+// The README and the pages in docs are checked here for what they say of the program: tables, command
+// lines, programs, links, names of files. TestDocs in package commands plays their examples on a clock
+// that can be moved. TestDocsByRedisCLI plays those in which no time passes with redis-cli.
+// The tests find the pages by walking the tree, so a new page needs no change here.
+
+var rewrite = flag.Bool("rewrite", false, "write the generated tables of the docs anew")
+
+const readmeFile = "README.md"
+
+// maxReadmeLines keeps the README short. What is longer goes to docs.
+const maxReadmeLines = 220
+
+// guides returns the README and the pages in docs, by path.
+func guides(t *testing.T) map[string]string {
+	t.Helper()
+	files, err := filepath.Glob("docs/*.md")
+	if err != nil || len(files) == 0 {
+		t.Fatal("no pages in docs: ", err)
+	}
+	return readPages(t, append(files, readmeFile))
+}
+
+// allPages returns every Markdown file of the tree, by path.
+func allPages(t *testing.T) map[string]string {
+	t.Helper()
+	var files []string
+	err := filepath.WalkDir(".", func(file string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case entry.IsDir() && file != "." && (strings.HasPrefix(entry.Name(), ".") || entry.Name() == "data"):
+			return fs.SkipDir
+		case filepath.Ext(file) == ".md":
+			files = append(files, file)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return readPages(t, files)
+}
+
+func readPages(t *testing.T, files []string) map[string]string {
+	t.Helper()
+	pages := map[string]string{}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		pages[filepath.ToSlash(file)] = string(text)
+	}
+	return pages
+}
+
+// TestReadmeLength holds the README to its limit.
+func TestReadmeLength(t *testing.T) {
+	if n := strings.Count(guides(t)[readmeFile], "\n"); n > maxReadmeLines {
+		t.Errorf("the README has %d lines, more than %d", n, maxReadmeLines)
+	}
+}
+
+// TestReadmeMap: the README links to every page in docs.
+func TestReadmeMap(t *testing.T) {
+	pages := guides(t)
+	for page := range pages {
+		if page != readmeFile && !strings.Contains(pages[readmeFile], "]("+page+")") {
+			t.Errorf("the README does not link to %s", page)
+		}
+	}
+}
+
+// TestDocsTables compares the generated tables with what the program has. A table stands on one page,
+// between the comments <!-- begin name --> and <!-- end name -->.
+func TestDocsTables(t *testing.T) {
+	pages := guides(t)
+	for _, table := range []struct{ name, want string }{
+		{"commands", commandTable()},
+		{"compatibility", compatibilityTable()},
+		{"options", optionTable(false)},
+		{"redis options", optionTable(true)},
+	} {
+		begin, end := "<!-- begin "+table.name+" -->\n", "<!-- end "+table.name+" -->\n"
+		found := 0
+		for page, text := range pages {
+			before, rest, ok1 := strings.Cut(text, begin)
+			got, after, ok2 := strings.Cut(rest, end)
+			if !ok1 || !ok2 {
+				continue
+			}
+			found++
+			if got != table.want && !*rewrite {
+				t.Errorf("%s: the table of %s is not what the program has; write it anew with\n"+
+					"\tgo test . -run TestDocsTables -rewrite\n%s", page, table.name, difference(got, table.want))
+			}
+			pages[page] = before + begin + table.want + end + after
+		}
+		if found != 1 {
+			t.Errorf("%d pages have %s and %s, want 1", found, strings.TrimSpace(begin), strings.TrimSpace(end))
+		}
+	}
+	if !*rewrite {
+		return
+	}
+	for page, text := range pages {
+		if err := os.WriteFile(page, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// difference lists the lines that only one of two texts has.
+func difference(got, want string) string {
+	var out strings.Builder
+	list := func(sign, text, other string) {
+		for line := range strings.Lines(text) {
+			if !strings.Contains(other, line) {
+				out.WriteString(sign + line)
+			}
+		}
+	}
+	list("-", got, want)
+	list("+", want, got)
+	return out.String()
+}
+
+// commandGroups are the groups of commands in the order of the tables.
+var commandGroups = []string{"container", "document", "string", "generic", "transactions", "pubsub", "connection", "server", "cluster"}
+
+// eachCommand visits the commands and subcommands that can be called, with their full names, by group.
+func eachCommand(visit func(name string, c *commands.Command)) {
+	byName := func(a, b commands.Command) int { return cmp.Compare(a.Name, b.Name) }
+	type call struct {
+		name string
+		*commands.Command
+	}
+	var calls []call
+	for c := range commands.All() {
+		name := strings.ToUpper(c.Name)
+		if c.Parse != nil {
+			calls = append(calls, call{name, c})
+		}
+		for _, sub := range slices.SortedFunc(slices.Values(c.Sub), byName) {
+			calls = append(calls, call{name + " " + strings.ToUpper(sub.Name), &sub})
+		}
+	}
+	slices.SortStableFunc(calls, func(a, b call) int {
+		return cmp.Compare(slices.Index(commandGroups, a.Group), slices.Index(commandGroups, b.Group))
+	})
+	for _, c := range calls {
+		visit(c.name, c.Command)
+	}
+}
+
+// commandTable lists the commands by group.
+func commandTable() string {
+	out := "| command | what it does | group |\n|---|---|---|\n"
+	eachCommand(func(name string, c *commands.Command) {
+		call := strings.TrimSpace(name + " " + c.Syntax)
+		out += fmt.Sprintf("| `%s` | %s | %s |\n", cell(call), cell(strings.TrimSuffix(c.Summary, ".")), c.Group)
+	})
+	return out
+}
+
+// compatibilityTable lists Redis' commands by group, with the version that brought them, the one whose
+// semantics they have, and how they differ from it.
+func compatibilityTable() string {
+	out := "| command | in Redis since | same as in | but |\n|---|---|---|---|\n"
+	eachCommand(func(name string, c *commands.Command) {
+		if !c.Own() {
+			out += fmt.Sprintf("| `%s` | %s | %s | %s |\n", name, c.Since, c.SameAs(), cell(c.Differs))
+		}
+	})
+	return out
+}
+
+// optionTable lists the options: ours, or those for programs that know Redis.
+func optionTable(compat bool) string {
+	out := "| option | default | legal | meaning | at run time |\n|---|---|---|---|---|\n"
+	for _, o := range server.Options {
+		if o.Compat != compat {
+			continue
+		}
+		code := func(s string) string {
+			if s == "" {
+				return ""
+			}
+			return "`" + cell(s) + "`"
+		}
+		change := map[bool]string{true: "yes"}[o.Mutable]
+		legal := strings.TrimSpace(o.Legal() + " " + o.Unit)
+		out += fmt.Sprintf("| `--%s` | %s | %s | %s | %s |\n", o.Name, code(o.Default), cell(legal), cell(o.Doc), change)
+	}
+	return out
+}
+
+// cell makes a text fit into a cell of a Markdown table.
+func cell(s string) string { return strings.ReplaceAll(s, "|", `\|`) }
+
+// TestDocsGroups holds the order of groups to the groups of the commands.
+func TestDocsGroups(t *testing.T) {
+	for c := range commands.All() {
+		if !slices.Contains(commandGroups, c.Group) {
+			t.Errorf("commandGroups lacks %s, the group of %s", c.Group, c.Name)
+		}
+	}
+}
+
+// TestDocsMissingCommands: a command that a chapter on what is missing names must be missing.
+func TestDocsMissingCommands(t *testing.T) {
+	table, found := commandTable(), 0
+	for page, text := range guides(t) {
+		for _, chapter := range regexp.MustCompile(`(?m)^## `).Split(text, -1) {
+			title, body, _ := strings.Cut(chapter, "\n")
+			if !slices.Contains(missingChapters, title) {
+				continue
+			}
+			for _, m := range regexp.MustCompile("`([A-Z][A-Z. ]+)`").FindAllStringSubmatch(body, -1) {
+				found++
+				if strings.Contains(table, "| `"+m[1]+"`") || strings.Contains(table, "| `"+m[1]+" ") {
+					t.Errorf("%s: %s: there is a command %s", page, title, m[1])
+				}
+			}
+		}
+	}
+	if found == 0 {
+		t.Errorf("the chapters %q name no command", missingChapters)
+	}
+}
+
+// missingChapters are the titles of the chapters that name commands which do not exist.
+var missingChapters = []string{"What it cannot do", "Caveats and limitations"}
+
+var (
+	fence    = regexp.MustCompile("(?ms)^```.*?^```$")
+	heading  = regexp.MustCompile(`(?m)^#+ (.*)$`)
+	notInURL = regexp.MustCompile(`[^\p{L}\p{N} _-]`)
+	link     = regexp.MustCompile(`\]\(([^)\s]+)\)`)
+)
+
+// anchors returns the anchors that GitHub makes of a page's headings.
+func anchors(text string) map[string]bool {
+	set := map[string]bool{}
+	for _, m := range heading.FindAllStringSubmatch(fence.ReplaceAllString(text, ""), -1) {
+		name := strings.ReplaceAll(notInURL.ReplaceAllString(strings.ToLower(m[1]), ""), " ", "-")
+		anchor := name
+		for i := 1; set[anchor]; i++ {
+			anchor = fmt.Sprint(name, "-", i)
+		}
+		set[anchor] = true
+	}
+	return set
+}
+
+// TestDocsLinks follows the links of all pages to chapters and files.
+func TestDocsLinks(t *testing.T) {
+	pages, followed := allPages(t), 0
+	for page, text := range pages {
+		for _, fault := range linkFaults(pages, page, text) {
+			t.Error(fault)
+		}
+		followed += len(link.FindAllString(text, -1))
+	}
+	if followed == 0 {
+		t.Error("no links found")
+	}
+}
+
+// TestDocsLinkFaults shows that links can be broken.
+func TestDocsLinkFaults(t *testing.T) {
+	pages := map[string]string{
+		"README.md": "## Run it\n```sh\n# not a heading\n```\n",
+		"docs/a.md": "# A\n## `SAVE`, and why\n## Twice\n## Twice\n",
+	}
+	for _, tt := range []struct{ page, text, want string }{
+		{"README.md", "[a](docs/a.md) [b](docs/a.md#save-and-why) [c](#run-it) [d](https://example.org/#x)", ""},
+		{"docs/a.md", "[a](../README.md#run-it) [b](#twice) [c](#twice-1) [d](../docs_test.go)", ""},
+		{"README.md", "[a](#nowhere)", "README.md: no chapter #nowhere in README.md"},
+		{"README.md", "[a](#not-a-heading)", "README.md: no chapter #not-a-heading in README.md"},
+		{"docs/a.md", "[a](#twice-2)", "docs/a.md: no chapter #twice-2 in docs/a.md"},
+		{"docs/a.md", "[a](../README.md#save)", "docs/a.md: no chapter #save in README.md"},
+		{"docs/a.md", "[a](README.md)", "docs/a.md: no file docs/README.md"},
+		{"README.md", "[a](../go.mod)", "README.md: no file ../go.mod"},
+	} {
+		if got := strings.Join(linkFaults(pages, tt.page, tt.text), "; "); got != tt.want {
+			t.Errorf("%s in %s: %q, want %q", tt.text, tt.page, got, tt.want)
+		}
+	}
+}
+
+// linkFaults returns a line for each link of a page that leads nowhere.
+func linkFaults(pages map[string]string, page, text string) (faults []string) {
+	for _, m := range link.FindAllStringSubmatch(fence.ReplaceAllString(text, ""), -1) {
+		if strings.HasPrefix(m[1], "https://") {
+			continue
+		}
+		target, anchor, hasAnchor := strings.Cut(m[1], "#")
+		file := page
+		if target != "" {
+			file = path.Join(path.Dir(page), target)
+		}
+		if _, known := pages[file]; !known {
+			if _, err := os.Stat(file); err != nil || strings.HasPrefix(file, "..") {
+				faults = append(faults, fmt.Sprintf("%s: no file %s", page, file))
+				continue
+			}
+		}
+		if hasAnchor && !anchors(pages[file])[anchor] {
+			faults = append(faults, fmt.Sprintf("%s: no chapter #%s in %s", page, anchor, file))
+		}
+	}
+	return faults
+}
+
+// TestDocsNames looks for files and declarations that are mentioned like `commands/engine.go` and
+// `commands/engine.go:Engine.Execute`.
+func TestDocsNames(t *testing.T) {
+	mention := regexp.MustCompile("`([\\w/]+\\.(?:go|md|txt))(?::([\\w.]+))?`")
+	mentions := 0
+	for page, text := range guides(t) {
+		for _, m := range mention.FindAllStringSubmatch(text, -1) {
+			mentions++
+			file, name := m[1], m[2]
+			if _, err := os.Stat(file); err != nil {
+				t.Errorf("%s: %v", page, err)
+			} else if name != "" && !slices.Contains(declared(t, file), name) {
+				t.Errorf("%s: %s does not declare %s", page, file, name)
+			}
+		}
+	}
+	if mentions == 0 {
+		t.Error("no files are mentioned")
+	}
+}
+
+// declared lists what a file declares at its top level, methods as Type.Method.
+func declared(t *testing.T, file string) (names []string) {
+	t.Helper()
+	parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.SkipObjectResolution)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range parsed.Decls {
+		switch d := d.(type) {
+		case *ast.FuncDecl:
+			name := d.Name.Name
+			if d.Recv != nil {
+				of := d.Recv.List[0].Type
+				if star, ok := of.(*ast.StarExpr); ok {
+					of = star.X
+				}
+				name = fmt.Sprint(of) + "." + name
+			}
+			names = append(names, name)
+		case *ast.GenDecl:
+			for _, spec := range d.Specs {
+				switch spec := spec.(type) {
+				case *ast.TypeSpec:
+					names = append(names, spec.Name.Name)
+				case *ast.ValueSpec:
+					for _, n := range spec.Names {
+						names = append(names, n.Name)
+					}
+				}
+			}
+		}
+	}
+	return names
+}
+
+// blocks returns the code blocks of a text that are marked with a language.
+func blocks(text, language string) (list []string) {
+	for _, m := range regexp.MustCompile("(?ms)^```"+language+"\n(.*?)^```$").FindAllStringSubmatch(text, -1) {
+		list = append(list, m[1])
+	}
+	return list
+}
+
+// TestDocsCommandLines checks the options on command lines and in config files.
+func TestDocsCommandLines(t *testing.T) {
+	lines, files := 0, 0
+	for page, text := range guides(t) {
+		for line := range strings.Lines(strings.Join(blocks(text, "sh"), "")) {
+			line, _, _ = strings.Cut(line, "#")
+			args, ok := strings.CutPrefix(line, "go run . ")
+			if !ok {
+				args, ok = strings.CutPrefix(line, "./mayfly ")
+			}
+			if !ok {
+				continue
+			}
+			lines++
+			if _, err := server.LoadConfig(strings.Fields(args)); err != nil && err != server.ErrHelp {
+				t.Errorf("%s: %s: %v", page, strings.TrimSpace(line), err)
+			}
+		}
+		for _, file := range blocks(text, "conf") {
+			files++
+			if _, err := server.LoadConfig([]string{writeFile(t, "mayfly.conf", file)}); err != nil {
+				t.Errorf("%s: %v in\n%s", page, err, file)
+			}
+		}
+	}
+	if lines == 0 || files == 0 {
+		t.Errorf("%d command lines and %d config files found", lines, files)
+	}
+}
+
+// TestDocsByRedisCLI types the examples into redis-cli. It shows that the notation is redis-cli's and
+// that the built program does what the pages say. What follows a passing of time in a chapter is left
+// to TestDocs in package commands.
+func TestDocsByRedisCLI(t *testing.T) {
+	p := start(t, filepath.Join(t.TempDir(), "data"))
+	p.cli("PING") // skips without redis-cli
+	later := regexp.MustCompile(`(?m)^\(\d+ \w+ later\)$`)
+	typed := 0
+	for page, text := range guides(t) {
+		for chapter := range strings.SplitSeq(text, "\n## ") {
+			p.empty()
+			var commands, replies strings.Builder
+			now := later.Split(strings.Join(blocks(chapter, "console"), ""), 2)[0]
+			for line := range strings.Lines(now) {
+				if command, ok := strings.CutPrefix(line, "> "); ok {
+					commands.WriteString(command)
+					typed++
+				} else if !strings.HasPrefix(line, "#") && line != "\n" {
+					replies.WriteString(line)
+				}
+			}
+			cmd := exec.Command("redis-cli", "-3", "--no-raw", "-p", p.port)
+			cmd.Stdin = strings.NewReader(commands.String())
+			out, err := cmd.Output()
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := regexp.MustCompile(`\n+`).ReplaceAllString(string(out), "\n") // errors are followed by an empty line
+			if got != replies.String() {
+				title, _, _ := strings.Cut(chapter, "\n")
+				t.Errorf("%s, chapter %s: redis-cli says\n%s\nthe page says\n%s", page, title, got, replies.String())
+			}
+		}
+	}
+	if typed == 0 {
+		t.Error("nothing was typed")
+	}
+}
+
+// TestDocsPrograms runs the programs in Go, which print what the comment at the end of a line says.
+func TestDocsPrograms(t *testing.T) {
+	found := 0
+	for page, text := range guides(t) {
+		for _, program := range blocks(text, "go") {
+			found++
+			p := start(t, filepath.Join(t.TempDir(), "data"))
+			here := strings.ReplaceAll(program, ":6379", ":"+p.port)
+			out, err := exec.Command("go", "run", writeFile(t, "main.go", here)).CombinedOutput()
+			if err != nil {
+				t.Fatalf("%s: %v\n%s", page, err, out)
+			}
+			var want string
+			for _, m := range regexp.MustCompile(`(?m)Println.* // (.*)$`).FindAllStringSubmatch(program, -1) {
+				want += m[1] + "\n"
+			}
+			if string(out) != want {
+				t.Errorf("%s: a program printed\n%s\nwant\n%s", page, out, want)
+			}
+		}
+	}
+	if found == 0 {
+		t.Error("there is no program")
+	}
+}
+
+// empty removes all documents, keys and containers.
+func (p *process) empty() {
+	p.t.Helper()
+	p.cli("FLUSHALL")
+	for _, name := range strings.Fields(p.cli("CONTAINER.LIST", "MATCH", "*[^0-9]*")) {
+		p.cli("CONTAINER.DROP", name)
+	}
+}
