@@ -511,7 +511,7 @@ func (w *crashWorker) addContainer(name string) {
 			rule = ""
 			clear(docs)
 		} else if containerState(rule, docs) != u.last().text {
-			rule, docs = parseContainerState(u.last().text)
+			rule, docs = parseContainerRecord(u.last().text)
 		}
 		id := fmt.Sprint(w.r.IntN(6))
 		args := []any{"DOC.PUT", name, id}
@@ -544,7 +544,7 @@ func containerState(rule string, docs map[string]string) string {
 	return strings.Join(parts, stateSeparator)
 }
 
-func parseContainerState(text string) (rule string, docs map[string]string) {
+func parseContainerRecord(text string) (rule string, docs map[string]string) {
 	parts := strings.Split(text, stateSeparator)
 	docs = make(map[string]string)
 	for pair := range slices.Chunk(parts[1:], 2) {

@@ -16,14 +16,15 @@ import (
 
 // layers are the source folders, each with those of ours that it may import. There are no others.
 var layers = map[string][]string{
-	".":            {"tools", "server", "commands", "keyspace", "expiry", "expiry/clock"},
-	"tools":        {"commands", "keyspace", "expiry", "expiry/clock"}, // work on data folders; with a server they speak the protocol
-	"server":       {"commands", "keyspace", "expiry", "expiry/clock"},
-	"commands":     {"keyspace", "expiry", "expiry/clock"},
-	"keyspace":     {"expiry", "expiry/clock"},
-	"expiry":       {"expiry/clock"},
-	"expiry/clock": {},
-	"bench":        {}, // speaks only the protocol
+	".":               {"tools", "server", "commands", "keyspace", "expiry", "expiry/clock"},
+	"tools":           {"commands", "keyspace", "expiry", "expiry/clock"}, // work on data folders; with a server they speak the protocol
+	"server":          {"commands", "keyspace", "expiry", "expiry/clock"},
+	"commands":        {"keyspace", "expiry", "expiry/clock"},
+	"keyspace":        {"expiry", "expiry/clock", "keyspace/record"},
+	"keyspace/record": {"expiry"},
+	"expiry":          {"expiry/clock"},
+	"expiry/clock":    {},
+	"bench":           {}, // speaks only the protocol
 }
 
 // owners are libraries that one layer hides from the others.

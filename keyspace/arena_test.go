@@ -9,13 +9,14 @@ import (
 	"unsafe"
 
 	"mayfly/expiry"
+	"mayfly/keyspace/record"
 )
 
 // putText gives a table an item whose record has a body.
 func (t *table) putText(p *partition, id, body string) (handle, *entry) {
-	key := string(appendKey(nil, t.number, id))
+	key := string(record.AppendKey(nil, t.number, id))
 	it := Item{Kind: Plain, Body: body, TS: 1, ExpireAt: expiry.Never, Version: p.nextVersion()}
-	return t.put(id, key, string(appendRecord(nil, key, it)), it)
+	return t.put(id, key, string(record.Append(nil, key, it)), it)
 }
 
 // TestArena writes texts of all sizes over and over, and compares what is there, and what it takes, with what

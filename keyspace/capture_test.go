@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"mayfly/expiry"
+	"mayfly/keyspace/record"
 )
 
 // TestCaptureInPieces lets a random history go on between the pieces of checkpoints, and within compactions.
@@ -262,9 +263,9 @@ func (h *history) checkStores() {
 	found := make(map[place]Item)
 	for _, p := range h.o.partitions {
 		err := p.store.load(func(key, rec string) error {
-			number, id, err := splitKey(key)
+			number, id, err := record.SplitKey(key)
 			if err == nil {
-				found[place{names[number], id}], _, err = decodeRecord(key, rec)
+				found[place{names[number], id}], _, err = record.Decode(key, rec)
 			}
 			return err
 		})

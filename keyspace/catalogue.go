@@ -1,14 +1,13 @@
 package keyspace
 
 import (
-	"encoding/json"
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
 
 	"mayfly/expiry"
+	"mayfly/keyspace/record"
 )
 
 // Databases is the number of containers "0", "1", … that exist from the start (SELECT).
@@ -37,9 +36,9 @@ type Container struct {
 	tables  []*table // by partition, nil while empty; each is protected by its partition's lock
 }
 
-func newContainer(name string, number uint32, created int64, partitions int, policy expiry.Policy) *Container {
-	c := &Container{name: name, number: number, created: created, tables: make([]*table, partitions)}
-	c.policy.Store(&policy)
+func newContainer(r record.Container, partitions int) *Container {
+	c := &Container{name: r.Name, number: r.Number, created: r.Created, tables: make([]*table, partitions)}
+	c.policy.Store(&r.Policy)
 	return c
 }
 
@@ -129,7 +128,7 @@ func (tx *Tx) CreateContainer(name string, def expiry.TTL, mode expiry.Mode) *Co
 	}
 	name = strings.Clone(name)
 	policy := expiry.Policy{Default: def, Mode: mode}
-	c := newContainer(name, cat.next, tx.now, len(tx.ks.partitions), policy)
+	c := newContainer(record.Container{Number: cat.next, Name: name, Created: tx.now, Policy: policy}, len(tx.ks.partitions))
 	cat.next++
 	tx.noteContainer(c)
 	cat.byName[name] = c
@@ -207,7 +206,7 @@ func (tx *Tx) discard(c *Container) {
 	cat.dirty[c.number] = nil
 	tx.noteLetGo(c)
 	c.letGo()
-	tx.group = appendDel(tx.group, containerKey(c.number))
+	tx.group = appendDel(tx.group, record.ContainerKey(c.number))
 	tx.removed = append(tx.removed, tx.ks.partitions...)
 	tx.ks.wakeCheckpoint()
 }
@@ -259,74 +258,12 @@ func (tx *Tx) writeCatalogue() *catalogue {
 
 // recordContainer journals the present state of a container.
 func (tx *Tx) recordContainer(c *Container) {
-	key := containerKey(c.number)
-	tx.buf = appendRecord(tx.buf[:0], key, c.describe())
-	tx.group = appendSet(tx.group, key, view(tx.buf))
+	tx.buf = c.record().Append(tx.buf[:0])
+	tx.group = appendSet(tx.group, record.ContainerKey(c.number), record.View(tx.buf))
 	tx.ks.catalogue.dirty[c.number] = c
 }
 
-// Keys of the catalogue, in its store and in the journal. A document's key begins with a digit.
-const (
-	containerPrefix = "container/"
-	clockKey        = "clock"
-)
-
-// The kinds of catalogue records.
-const (
-	containerKind Kind = 'c'
-	clockKind     Kind = 't'
-)
-
-func containerKey(number uint32) string {
-	return containerPrefix + strconv.FormatUint(uint64(number), 10)
-}
-
-// containerBody is the body of a container's record.
-type containerBody struct {
-	Name          string `json:"name"`
-	TTL           string `json:"ttl"`     // off, -1 or seconds
-	Mode          string `json:"ttlmode"` // strict or lenient
-	InheritDeadTo int64  `json:"inherit_dead_to"`
-	OwnDeadTo     int64  `json:"own_dead_to"`
-	Created       int64  `json:"created"`
-}
-
-func (c *Container) describe() Item {
-	p := c.Policy()
-	body, err := json.Marshal(containerBody{
-		Name: c.name, TTL: p.Default.String(), Mode: p.Mode.String(),
-		InheritDeadTo: p.InheritDeadTo, OwnDeadTo: p.OwnDeadTo, Created: c.created,
-	})
-	if err != nil {
-		panic(err) // strings and numbers only: cannot fail
-	}
-	return Item{Kind: containerKind, Body: string(body), TS: c.created}
-}
-
-// learn is the inverse of describe.
-func (c *Container) learn(body string) error {
-	var b containerBody
-	if err := json.Unmarshal([]byte(body), &b); err != nil {
-		return err
-	}
-	def, err := expiry.ParseDefault(b.TTL)
-	if err != nil {
-		return err
-	}
-	policy := expiry.Policy{Default: def, InheritDeadTo: b.InheritDeadTo, OwnDeadTo: b.OwnDeadTo}
-	if b.Mode == expiry.Lenient.String() {
-		policy.Mode = expiry.Lenient
-	}
-	c.name, c.created = b.Name, b.Created
-	c.policy.Store(&policy)
-	return nil
-}
-
-// containerNumber reads the number out of a key made by containerKey.
-func containerNumber(key string) (uint32, error) {
-	n, err := strconv.ParseUint(strings.TrimPrefix(key, containerPrefix), 10, 32)
-	if err != nil {
-		return 0, fmt.Errorf("record %q: not a container's number", key)
-	}
-	return uint32(n), nil
+// record returns what is kept of a container on disk.
+func (c *Container) record() record.Container {
+	return record.Container{Number: c.number, Name: c.name, Created: c.created, Policy: *c.Policy()}
 }

@@ -3,6 +3,8 @@ package keyspace
 import (
 	"fmt"
 	"slices"
+
+	"mayfly/keyspace/record"
 )
 
 // Check verifies the invariants of the whole keyspace and returns the first violation. It locks
@@ -119,7 +121,7 @@ func (t *table) check(ks *Keyspace, p *partition, c *Container) error {
 			return fmt.Errorf("%q has a version from the future", id)
 		}
 		texts += textHeader + int64(len(t.text(e)))
-		it, head, err := decodeRecord(t.key(e), t.rec(e))
+		it, head, err := record.Decode(t.key(e), t.rec(e))
 		if err != nil {
 			return fmt.Errorf("%q: %w", id, err)
 		}

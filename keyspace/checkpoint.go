@@ -5,6 +5,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"mayfly/keyspace/record"
 )
 
 // When a checkpoint is made: the journal's files have grown to a share of what lives in the stores, within
@@ -208,22 +210,21 @@ func (ks *Keyspace) capture(generation uint64) {
 	var tx Tx
 	ks.lockAll(&tx)
 	cat := &ks.catalogue
-	var changed []*Container // as they are now; they are put into words when nobody waits
+	var changed []record.Container // as they are now; encoded when no lock is held
 	for number, c := range cat.dirty {
 		if c == nil || c.name == "" || c.number != number {
-			f.catalogue = append(f.catalogue, op{key: containerKey(number), del: true})
+			f.catalogue = append(f.catalogue, op{key: record.ContainerKey(number), del: true})
 			continue
 		}
-		changed = append(changed, newContainer(c.name, number, c.created, 0, *c.Policy()))
+		changed = append(changed, c.record())
 	}
 	clear(cat.dirty)
 	gone := cat.dropped
 	cat.dropped = nil
-	f.catalogue = append(f.catalogue, op{key: clockKey, rec: string(ks.clockRecord(ks.lastPromise()))})
+	f.catalogue = append(f.catalogue, op{key: record.ClockKey, rec: string(ks.clockRecord(ks.lastPromise()))})
 	tx.Close()
 	for _, c := range changed {
-		key := containerKey(c.number)
-		f.catalogue = append(f.catalogue, op{key: key, rec: string(appendRecord(nil, key, c.describe()))})
+		f.catalogue = append(f.catalogue, op{key: record.ContainerKey(c.Number), rec: string(c.Append(nil))})
 	}
 
 	if f.captured == nil {

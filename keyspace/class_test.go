@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"mayfly/expiry"
+	"mayfly/keyspace/record"
 )
 
 // mortal is an item in the plain model of a table.
@@ -28,9 +29,9 @@ func newDyingTable(tb testing.TB) *dyingTable {
 }
 
 func (d *dyingTable) put(id string, own int64) {
-	key := string(appendKey(nil, d.t.number, id))
+	key := string(record.AppendKey(nil, d.t.number, id))
 	it := Item{Kind: Document, Body: "{}", TS: d.now, ExpireAt: own, Version: d.p.nextVersion()}
-	rec := string(appendRecord(nil, key, it))
+	rec := string(record.Append(nil, key, it))
 	d.t.put(id, key, rec, it)
 	d.items[id] = mortal{d.now, own}
 }

@@ -4,6 +4,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"mayfly/keyspace/record"
 )
 
 // Rule 8 says that time never runs backwards, not across a restart either. A start knows nothing of the
@@ -51,7 +53,7 @@ func (ks *Keyspace) renewPromise(now int64) {
 		return
 	}
 	until := now + markInterval.Milliseconds()
-	p.ticket.Store(uint64(ks.journal.append(appendSet(nil, clockKey, view(ks.clockRecord(until))))))
+	p.ticket.Store(uint64(ks.journal.append(appendSet(nil, record.ClockKey, record.View(ks.clockRecord(until))))))
 	p.until.Store(until)
 }
 
@@ -72,5 +74,5 @@ func (ks *Keyspace) lastPromise() int64 {
 
 // clockRecord holds a moment (ms) and the epoch of versions.
 func (ks *Keyspace) clockRecord(ms int64) []byte {
-	return appendRecord(nil, clockKey, Item{Kind: clockKind, TS: ms, Version: ks.epoch})
+	return record.Append(nil, record.ClockKey, Item{Kind: record.ClockKind, TS: ms, Version: ks.epoch})
 }

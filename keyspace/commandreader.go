@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strconv"
 
+	"mayfly/keyspace/record"
+
 	"github.com/rs/zerolog"
 )
 
@@ -28,11 +30,10 @@ const (
 	setHead = "*3\r\n$3\r\nset\r\n"
 	delHead = "*2\r\n$3\r\ndel\r\n"
 
-	maxKeySize = 64<<10 + len("4294967295:") // bytes: an id of 64 KiB in any container
-	maxDigits  = 15                          // of a length in a file
-	peekSize   = maxDigits + 2               // bytes looked at to find out whether a command goes on
-	readSize   = 32 << 10                    // bytes read at a time
-	sectorSize = 512                         // bytes; a power cut leaves whole sectors written or not
+	maxDigits  = 15            // of a length in a file
+	peekSize   = maxDigits + 2 // bytes looked at to find out whether a command goes on
+	readSize   = 32 << 10      // bytes read at a time
+	sectorSize = 512           // bytes; a power cut leaves whole sectors written or not
 )
 
 // commandSize is the size in bytes of a set command in a file.
@@ -125,7 +126,7 @@ func (c *commandReader) next() (cmd command, err error) {
 	if err != nil {
 		return cmd, err
 	}
-	if n > int64(maxKeySize) || c.keySize != 0 && n != c.keySize {
+	if n > int64(record.MaxKeyLength) || c.keySize != 0 && n != c.keySize {
 		return cmd, c.broken("a key's length is out of range")
 	}
 	c.key = c.key[:0]
@@ -149,7 +150,7 @@ func (c *commandReader) quick() (key, value []byte, ok bool) {
 	if !ok {
 		return nil, nil, false
 	}
-	if key, rest, ok = cutBulk(rest); !ok || string(key) == sealKey || len(key) > maxKeySize {
+	if key, rest, ok = cutBulk(rest); !ok || string(key) == sealKey || len(key) > record.MaxKeyLength {
 		return nil, nil, false
 	}
 	if value, rest, ok = cutBulk(rest); !ok {
@@ -186,9 +187,9 @@ func (c *commandReader) value(cmd command, piece func(b []byte)) error {
 
 // sound checks the checksum of a record that quick has read.
 func (c *commandReader) sound(key, rec []byte) error {
-	if len(rec) >= recordSumTo && rec[0] == recordFormat && rec[1] == ' ' {
-		crc := crc32.Update(crc32.Update(0, castagnoli, key), castagnoli, rec[recordSumTo:])
-		if want, ok := readHex(view(rec[recordSumFrom:recordSumTo])); ok && want == crc {
+	if len(rec) >= record.SumTo && record.Begins(rec) {
+		crc := crc32.Update(crc32.Update(0, record.Castagnoli, key), record.Castagnoli, rec[record.SumTo:])
+		if want, ok := record.ReadHex(record.View(rec[record.SumFrom:record.SumTo])); ok && want == crc {
 			return nil
 		}
 	}
@@ -196,23 +197,23 @@ func (c *commandReader) sound(key, rec []byte) error {
 }
 
 func (c *commandReader) badRecord() error {
-	return &breakOff{before: c.from, at: c.from, to: c.off, reason: errRecordSum.Error()}
+	return &breakOff{before: c.from, at: c.from, to: c.off, reason: record.ErrSum.Error()}
 }
 
 // record reads a value that is a record and checks its checksum.
 func (c *commandReader) record(cmd command) error {
-	var head [recordSumTo]byte
+	var head [record.SumTo]byte
 	have := 0
-	crc := crc32.Update(0, castagnoli, cmd.key)
+	crc := crc32.Update(0, record.Castagnoli, cmd.key)
 	err := c.value(cmd, func(b []byte) {
 		n := copy(head[have:], b)
 		have += n
-		crc = crc32.Update(crc, castagnoli, b[n:])
+		crc = crc32.Update(crc, record.Castagnoli, b[n:])
 	})
 	if err != nil {
 		return err
 	}
-	if want, ok := readHex(view(head[recordSumFrom:])); !ok || want != crc || head[0] != recordFormat || head[1] != ' ' {
+	if want, ok := record.ReadHex(record.View(head[record.SumFrom:])); !ok || want != crc || !record.Begins(head[:]) {
 		return c.badRecord()
 	}
 	return nil
@@ -282,7 +283,7 @@ func (c *commandReader) read(n int64, piece func(b []byte)) error {
 
 // take goes on past bytes that have been peeked at.
 func (c *commandReader) take(b []byte) {
-	c.crc = crc32.Update(c.crc, castagnoli, b)
+	c.crc = crc32.Update(c.crc, record.Castagnoli, b)
 	c.off += int64(len(b))
 	c.r.Discard(len(b))
 }

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"slices"
 	"sync/atomic"
+
+	"mayfly/keyspace/record"
 )
 
 // Compaction: a store's file only grows, as every change is appended. Now and then it is written anew with
@@ -342,8 +344,8 @@ type summer struct {
 func (s *summer) set(key, rec []byte) error {
 	const most = 64 << 10 // gathered before it is written, but for the last
 	s.buf = append(s.buf, setHead...)
-	s.buf = appendBulk(s.buf, view(key))
-	s.buf = appendBulk(s.buf, view(rec))
+	s.buf = appendBulk(s.buf, record.View(key))
+	s.buf = appendBulk(s.buf, record.View(rec))
 	if len(s.buf) < most {
 		return nil
 	}
@@ -355,7 +357,7 @@ func (s *summer) set(key, rec []byte) error {
 // flush writes what has been gathered.
 func (s *summer) flush() error {
 	n, err := s.f.Write(s.buf)
-	s.crc = crc32.Update(s.crc, castagnoli, s.buf[:n])
+	s.crc = crc32.Update(s.crc, record.Castagnoli, s.buf[:n])
 	s.at += int64(n)
 	s.buf = s.buf[:0]
 	return err

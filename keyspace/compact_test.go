@@ -13,6 +13,7 @@ import (
 
 	"mayfly/expiry"
 	"mayfly/expiry/clock"
+	"mayfly/keyspace/record"
 
 	"github.com/rs/zerolog"
 )
@@ -29,7 +30,7 @@ func wastefulStore(t *testing.T, path string, f *faults) (*store, map[string]str
 		var ops []op
 		for i := range 100 {
 			key := fmt.Sprintf("1:id-%d", i)
-			rec := string(appendRecord(nil, key, Item{Kind: Plain, Body: strings.Repeat("x", 100+round), TS: int64(round)}))
+			rec := string(record.Append(nil, key, Item{Kind: Plain, Body: strings.Repeat("x", 100+round), TS: int64(round)}))
 			ops = append(ops, op{key: key, rec: rec})
 			live[key] = rec
 			if i%3 == 0 {
@@ -83,7 +84,7 @@ func TestCompactLeavesOnlyWhatLives(t *testing.T) {
 		}
 	}
 	// The store goes on as before.
-	rec := string(appendRecord(nil, "1:new", Item{Kind: Plain, Body: "new"}))
+	rec := string(record.Append(nil, "1:new", Item{Kind: Plain, Body: "new"}))
 	if err := errors.Join(s.apply([]op{{key: "1:new", rec: rec}}), s.sync()); err != nil {
 		t.Fatal(err)
 	}
@@ -201,7 +202,7 @@ func TestCompactThatFails(t *testing.T) {
 				t.Fatalf("the failure is reported as %v", err)
 			}
 			f = faults{}
-			rec := string(appendRecord(nil, "1:new", Item{Kind: Plain, Body: "new"}))
+			rec := string(record.Append(nil, "1:new", Item{Kind: Plain, Body: "new"}))
 			err := errors.Join(s.apply([]op{{key: "1:new", rec: rec}}), s.sync())
 			if c.broken != (err != nil) {
 				t.Fatalf("afterwards: %v", err)

@@ -5,6 +5,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"mayfly/keyspace/record"
 )
 
 // current is the presence of a partition's items as memory knows it: a set is of a present item if it has
@@ -56,7 +58,7 @@ func (c *current) look(sets []sighting) error {
 	c.list = c.list[:0]
 	var t *table
 	for _, s := range sets {
-		number, id, err := splitKey(view(s.key))
+		number, id, err := record.SplitKey(record.View(s.key))
 		if err != nil {
 			return fmt.Errorf("%s: %q: %w", c.p.store.path(), s.key, err)
 		}

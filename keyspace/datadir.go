@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"sync"
 
+	"mayfly/keyspace/record"
+
 	"github.com/rs/zerolog"
 )
 
@@ -132,7 +134,7 @@ func (d *dataDir) create(log zerolog.Logger) error {
 // formatText is the content of the file format; its last line is the CRC-32C of those before.
 func formatText(partitions int) string {
 	text := fmt.Sprintf("mayfly data folder\nformat %d\npartitions %d\n", folderFormat, partitions)
-	return fmt.Sprintf("%scrc32c %08x\n", text, sum(0, text))
+	return fmt.Sprintf("%scrc32c %08x\n", text, record.Sum(0, text))
 }
 
 // readFormat reads the file format and gives the number of partitions.
@@ -142,7 +144,7 @@ func readFormat(text string) (partitions int, err error) {
 			format, folderFormat)
 	}
 	fmt.Sscanf(text, "mayfly data folder\nformat 1\npartitions %d\n", &partitions)
-	if partitions < 1 || partitions > maxPartitions || text != formatText(partitions) {
+	if partitions < 1 || partitions > record.MaxPartitions || text != formatText(partitions) {
 		return 0, fmt.Errorf("its file %q is damaged; for 16 partitions it would read %q", formatName, formatText(16))
 	}
 	return partitions, nil

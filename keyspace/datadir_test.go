@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"mayfly/keyspace/record"
+
 	"github.com/rs/zerolog"
 )
 
@@ -92,7 +94,7 @@ func TestDataFolderInUse(t *testing.T) {
 }
 
 func TestFormatOfTheFolder(t *testing.T) {
-	for n := 1; n <= maxPartitions; n++ {
+	for n := 1; n <= record.MaxPartitions; n++ {
 		if got, err := readFormat(formatText(n)); err != nil || got != n {
 			t.Fatalf("%d partitions come back as %d, %v", n, got, err)
 		}

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"mayfly/keyspace/record"
 )
 
 var rewrite = flag.Bool("rewrite", false, "rewrite the examples in FORMAT.md")
@@ -15,7 +17,7 @@ var rewrite = flag.Bool("rewrite", false, "rewrite the examples in FORMAT.md")
 func TestFormatDocumentShowsRealFiles(t *testing.T) {
 	dir := t.TempDir()
 	order := Item{Kind: Document, Body: `{"sku":"A-1","ttl":30}`, TS: epoch, ExpireAt: epoch + 30_000, Version: 42}
-	rec := string(appendRecord(nil, "12:order-1", order))
+	rec := string(record.Append(nil, "12:order-1", order))
 
 	path := filepath.Join(dir, partitionFile(7))
 	if err := os.WriteFile(path, seal{mark: 0x9f3a11c0}.bytes(), 0o600); err != nil {
@@ -33,7 +35,7 @@ func TestFormatDocumentShowsRealFiles(t *testing.T) {
 	if err := j.sync(); err != nil {
 		t.Fatal(err)
 	}
-	group := appendSet(appendDel(nil, "12:order-1"), "clock", string(appendRecord(nil, "clock", Item{Kind: clockKind, TS: epoch})))
+	group := appendSet(appendDel(nil, "12:order-1"), "clock", string(record.Append(nil, "clock", Item{Kind: record.ClockKind, TS: epoch})))
 	if err := j.wait(j.append(group)); err != nil {
 		t.Fatal(err)
 	}

@@ -197,3 +197,12 @@ func (s *store) load(visit func(key, rec string) error) error {
 	}
 	return nil
 }
+
+// eachFlip calls f with s once for each of its bits flipped.
+func eachFlip(s string, f func(bad string, at int)) {
+	for i := range len(s) * 8 {
+		b := []byte(s)
+		b[i/8] ^= 1 << (i % 8)
+		f(string(b), i/8)
+	}
+}

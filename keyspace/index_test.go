@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"mayfly/expiry"
+	"mayfly/keyspace/record"
 )
 
 // newTestTable is a table on its own.
@@ -16,9 +17,9 @@ func newTestTable() (*table, *partition) {
 }
 
 func (t *table) testPut(p *partition, id string, own int64) (handle, *entry) {
-	key := string(appendKey(nil, t.number, id))
+	key := string(record.AppendKey(nil, t.number, id))
 	it := Item{Kind: Document, Body: "{}", TS: 1, ExpireAt: own, Version: p.nextVersion()}
-	rec := string(appendRecord(nil, key, it))
+	rec := string(record.Append(nil, key, it))
 	defer p.tidy()
 	return t.put(id, key, rec, it)
 }

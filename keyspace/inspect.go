@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 	"slices"
 
-	"mayfly/expiry"
+	"mayfly/keyspace/record"
 )
 
 // Inspection is what [Inspect] has found.
@@ -81,14 +81,14 @@ func notes(dir string, names *names, journals int) (list []string) {
 // names learns which containers there are from what a survey meets. The journals must come after the
 // catalogue.
 type names struct {
-	byNumber map[uint32]*Container
+	byNumber map[uint32]*record.Container
 	dropped  map[uint32]bool
 	items    map[uint32]int // records met, by container
 	clock    int64          // ms; the latest moment met
 }
 
 func newNames() *names {
-	return &names{byNumber: make(map[uint32]*Container), dropped: make(map[uint32]bool), items: make(map[uint32]int)}
+	return &names{byNumber: make(map[uint32]*record.Container), dropped: make(map[uint32]bool), items: make(map[uint32]int)}
 }
 
 // take learns from a finding that fits its file.
@@ -96,16 +96,16 @@ func (n *names) take(c finding) error {
 	var it Item
 	if !c.del {
 		var err error
-		if it, _, err = decodeRecord(c.key, c.rec); err != nil {
+		if it, _, err = record.Decode(c.key, c.rec); err != nil {
 			return err
 		}
 		n.clock = max(n.clock, it.TS)
 	}
-	if number, _, err := splitKey(c.key); err == nil {
+	if number, _, err := record.SplitKey(c.key); err == nil {
 		n.items[number]++
 		return nil
 	}
-	number, err := containerNumber(c.key)
+	number, err := record.ContainerNumber(c.key)
 	if err != nil {
 		return nil // the clock
 	}
@@ -114,12 +114,12 @@ func (n *names) take(c finding) error {
 		n.dropped[number] = true
 		return nil
 	}
-	container := newContainer("", number, 0, 0, expiry.Policy{})
-	if err := container.learn(it.Body); err != nil {
+	container, err := record.ReadContainer(c.key, it.Body)
+	if err != nil {
 		return err
 	}
-	n.byNumber[number] = container
-	n.clock = max(n.clock, container.Policy().InheritDeadTo, container.Policy().OwnDeadTo)
+	n.byNumber[number] = &container
+	n.clock = max(n.clock, container.Policy.InheritDeadTo, container.Policy.OwnDeadTo)
 	delete(n.dropped, number)
 	return nil
 }
@@ -128,13 +128,13 @@ func (n *names) take(c finding) error {
 func (n *names) explain(problems []Problem) {
 	for i := range problems {
 		p := &problems[i]
-		number, id, err := splitKey(p.Key)
+		number, id, err := record.SplitKey(p.Key)
 		if err != nil {
 			continue
 		}
 		p.Container, p.ID = fmt.Sprintf("number %d", number), id
 		if c := n.byNumber[number]; c != nil {
-			p.Container = c.name
+			p.Container = c.Name
 		}
 	}
 }
@@ -153,7 +153,7 @@ func (n *names) orphans() (count int) {
 func (n *names) twice() string {
 	first := make(map[string]uint32)
 	for _, number := range slices.Sorted(maps.Keys(n.byNumber)) {
-		name := n.byNumber[number].name
+		name := n.byNumber[number].Name
 		if other, taken := first[name]; taken {
 			return fmt.Sprintf("containers %d and %d are both named %q", other, number, name)
 		}

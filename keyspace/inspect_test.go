@@ -12,6 +12,7 @@ import (
 
 	"mayfly/expiry"
 	"mayfly/expiry/clock"
+	"mayfly/keyspace/record"
 )
 
 // lived is a data folder with a history, as a crash has left it, and what lived in it. It has items of
@@ -146,7 +147,7 @@ func fingerprint(t *testing.T, dir string) (print string) {
 			return err
 		}
 		fi, err := d.Info()
-		print += fmt.Sprintln(path, fi.Size(), fi.ModTime(), fi.Mode(), sum(0, string(read(t, path))))
+		print += fmt.Sprintln(path, fi.Size(), fi.ModTime(), fi.Mode(), record.Sum(0, string(read(t, path))))
 		return err
 	})
 	if err != nil {

@@ -1,5 +1,7 @@
 package keyspace
 
+import "mayfly/keyspace/record"
+
 // find returns the living entry of an id, nil if there is none. A dead one is removed on the way:
 //  1. it leaves the table, so that it is absent for everybody from here on;
 //  2. the removal is not journalled, unless this transaction has written it: whoever loads the entry
@@ -98,10 +100,10 @@ func (tx *Tx) Put(c *Container, id string, kind Kind, body string, own int64) It
 	}
 	it := Item{Kind: kind, Body: body, TS: tx.now, ExpireAt: own, Version: p.nextVersion()}
 
-	tx.buf = appendKey(tx.buf[:0], c.number, id)
+	tx.buf = record.AppendKey(tx.buf[:0], c.number, id)
 	length := len(tx.buf)
-	tx.buf = appendRecord(tx.buf, view(tx.buf), it)
-	key, rec := view(tx.buf[:length]), view(tx.buf[length:])
+	tx.buf = record.Append(tx.buf, record.View(tx.buf), it)
+	key, rec := record.View(tx.buf[:length]), record.View(tx.buf[length:])
 
 	switch {
 	case e == nil:

@@ -9,6 +9,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"mayfly/keyspace/record"
+
 	"github.com/rs/zerolog"
 	"github.com/tidwall/buntdb"
 )
@@ -325,7 +327,7 @@ func (j *journal) write(b *batch) error {
 	if err != nil {
 		return err
 	}
-	if err := j.file.append(func(w io.Writer) error { return j.save(w, key, view(b.value)) }); err != nil {
+	if err := j.file.append(func(w io.Writer) error { return j.save(w, key, record.View(b.value)) }); err != nil {
 		err = fmt.Errorf("writing the journal: %w", err)
 		if errors.Is(err, errTorn) {
 			j.broken.Store(&err)

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"hash/crc32"
 	"strconv"
+
+	"mayfly/keyspace/record"
 )
 
 // The journal takes in every change before a reply reports or reveals it. It is a sequence of
@@ -79,16 +81,16 @@ func encodeCommit(value []byte, t LSN, mark uint32, onDisk int64) (key string, e
 		return "", fmt.Errorf("a commit of %d bytes is too large", entries)
 	}
 	k := make([]byte, commitKeySize)
-	putDecimal(k, uint64(t))
+	record.PutDecimal(k, uint64(t))
 	header := value[:commitHeaderSize]
 	for i := range header {
 		header[i] = ' '
 	}
-	header[0] = recordFormat
-	putHex(header[commitMarkFrom:commitMarkTo], mark)
-	putDecimal(header[commitSizeFrom:commitSizeTo], uint64(entries))
-	putDecimal(header[commitOnDiskFrom:commitOnDiskTo], uint64(onDisk))
-	crc := crc32.Update(crc32.Update(0, castagnoli, k), castagnoli, value[commitSumTo:])
-	putHex(header[commitSumFrom:commitSumTo], crc)
-	return view(k), nil
+	header[0] = '1'
+	record.PutHex(header[commitMarkFrom:commitMarkTo], mark)
+	record.PutDecimal(header[commitSizeFrom:commitSizeTo], uint64(entries))
+	record.PutDecimal(header[commitOnDiskFrom:commitOnDiskTo], uint64(onDisk))
+	crc := crc32.Update(crc32.Update(0, record.Castagnoli, k), record.Castagnoli, value[commitSumTo:])
+	record.PutHex(header[commitSumFrom:commitSumTo], crc)
+	return record.View(k), nil
 }

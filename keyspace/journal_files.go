@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+
+	"mayfly/keyspace/record"
 )
 
 // rotate commits what is pending and goes on in a new file. All tickets handed out before the call
@@ -203,7 +205,7 @@ func journalFiles(dir string) (files []generationFile, err error) {
 	}
 	for _, e := range entries {
 		digits := strings.TrimSuffix(strings.TrimPrefix(e.Name(), "journal-"), ".db")
-		n, ok := readDecimal(digits)
+		n, ok := record.ReadDecimal(digits)
 		if !ok || e.Name() != journalFile(n) {
 			continue
 		}

@@ -8,6 +8,7 @@ import (
 
 	"mayfly/expiry"
 	"mayfly/expiry/clock"
+	"mayfly/keyspace/record"
 
 	"github.com/rs/zerolog"
 )
@@ -40,29 +41,26 @@ const (
 )
 
 // Kind is what an item is.
-type Kind uint8
+type Kind = record.Kind
 
-// The kinds; the letter stands in the record on disk.
+// The kinds of items.
 const (
-	Document Kind = 'd' // a JSON object, written by DOC.*
-	Plain    Kind = 'p' // bytes, written by SET and its family
+	Document = record.Document // a JSON object, written by DOC.*
+	Plain    = record.Plain    // bytes, written by SET and its family
 )
 
 // MaxIDLength is the length in bytes of the longest id.
-const MaxIDLength = 64 << 10
+const MaxIDLength = record.MaxIDLength
 
-// Item is what a container holds under an id: a value, safe to keep (Body is immutable).
-type Item struct {
-	Kind     Kind
-	Body     string // JSON as the user wrote it, or bytes
-	TS       int64  // time of the last write in ms
-	ExpireAt int64  // own end: expiry.Inherit, expiry.Never or the moment in ms
-	Version  uint64 // another with every write; never used twice
-}
+// Item is what a container holds under an id: a value, safe to keep.
+type Item = record.Item
+
+// ContainerRecord is what is known of a container without its items.
+type ContainerRecord = record.Container
 
 // LSN stands for a state of the keyspace that may not be committed yet: a reply that reports or
-// reveals it must not leave before [Keyspace.Wait] has returned for it. Tickets are ordered; the
-// greater covers the lesser. The zero ticket is always committed.
+// reveals it must not leave before [Keyspace.Wait] has returned for it. LSNs are ordered; the
+// greater covers the lesser. The zero LSN is always committed.
 type LSN uint64
 
 // Keyspace is the set of all containers and what they hold. Safe for concurrent use.
@@ -99,8 +97,8 @@ func Open(opt Options) (_ *Keyspace, err error) {
 	if opt.Partitions == 0 {
 		opt.Partitions = 16
 	}
-	if opt.Partitions < 1 || opt.Partitions > maxPartitions {
-		return nil, fmt.Errorf("partitions must be 1 to %d, not %d", maxPartitions, opt.Partitions)
+	if opt.Partitions < 1 || opt.Partitions > record.MaxPartitions {
+		return nil, fmt.Errorf("partitions must be 1 to %d, not %d", record.MaxPartitions, opt.Partitions)
 	}
 	ks := &Keyspace{opt: opt, wake: make(chan struct{}, 1), full: make(chan struct{}, 1), stop: make(chan struct{})}
 	ks.SetCompaction(DefaultCompaction)
@@ -135,7 +133,7 @@ func Open(opt Options) (_ *Keyspace, err error) {
 func (ks *Keyspace) beginEpoch() error {
 	now := ks.Now()
 	ks.setPromise(now)
-	ks.journal.append(appendSet(nil, clockKey, view(ks.clockRecord(now))))
+	ks.journal.append(appendSet(nil, record.ClockKey, record.View(ks.clockRecord(now))))
 	return errors.Join(ks.journal.commitAll(), ks.journal.sync())
 }
 
@@ -187,7 +185,7 @@ func (ks *Keyspace) release() error {
 }
 
 func (ks *Keyspace) partitionOf(id string) *partition {
-	return ks.partitions[partitionNumber(id, len(ks.partitions))]
+	return ks.partitions[record.Partition(id, len(ks.partitions))]
 }
 
 // Wait returns once what the ticket stands for is committed as the fsync policy asks: its group may

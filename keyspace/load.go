@@ -10,7 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"mayfly/expiry"
+	"mayfly/keyspace/record"
 )
 
 // loadStats are figures of the start.
@@ -154,7 +154,7 @@ type partitionLoader struct {
 
 // take takes one change in.
 func (l *partitionLoader) take(o op) error {
-	number, id, err := splitKey(o.key)
+	number, id, err := record.SplitKey(o.key)
 	if err != nil {
 		return err
 	}
@@ -195,7 +195,7 @@ func (l *loader) container(number uint32) *Container {
 	defer l.mu.Unlock()
 	c := l.byNumber[number]
 	if c == nil {
-		c = newContainer("", number, 0, len(l.ks.partitions), expiry.Policy{})
+		c = newContainer(record.Container{Number: number}, len(l.ks.partitions))
 		l.byNumber[number] = c
 	}
 	return c
@@ -218,7 +218,7 @@ func (l *loader) table(p *partition, number uint32) *table {
 
 // put brings an item into its table as its record describes it.
 func (l *loader) put(p *partition, t *table, id, key, rec string) (handle, *entry, error) {
-	it, _, err := decodeRecord(key, rec)
+	it, _, err := record.Decode(key, rec)
 	if err != nil {
 		return 0, nil, err
 	}
@@ -236,7 +236,7 @@ func (l *loader) replay(key, rec string, deleted bool) error {
 	if key == "" || key[0] < '0' || key[0] > '9' {
 		return l.catalogueRecord(key, rec, deleted)
 	}
-	number, id, err := splitKey(key)
+	number, id, err := record.SplitKey(key)
 	if err != nil {
 		return err
 	}
@@ -267,19 +267,19 @@ func (l *loader) catalogueRecord(key, rec string, deleted bool) error {
 	var it Item
 	if !deleted {
 		var err error
-		if it, _, err = decodeRecord(key, rec); err != nil {
+		if it, _, err = record.Decode(key, rec); err != nil {
 			return err
 		}
 		l.sawTime(it.TS)
 	}
-	if key == clockKey {
+	if key == record.ClockKey {
 		l.epoch = max(l.epoch, it.Version)
 		return nil
 	}
-	if !strings.HasPrefix(key, containerPrefix) { // a store under a wrong name
+	if !record.InCatalogue(key) { // a store under a wrong name
 		return fmt.Errorf("item %q does not belong into the catalogue", key)
 	}
-	number, err := containerNumber(key)
+	number, err := record.ContainerNumber(key)
 	if err != nil {
 		return err
 	}
@@ -291,10 +291,13 @@ func (l *loader) catalogueRecord(key, rec string, deleted bool) error {
 		c.name = ""
 		return nil
 	}
-	if err := c.learn(it.Body); err != nil {
-		return fmt.Errorf("record %q: %w", key, err)
+	r, err := record.ReadContainer(key, it.Body)
+	if err != nil {
+		return err
 	}
-	l.sawTime(max(c.Policy().OwnDeadTo, c.Policy().InheritDeadTo))
+	c.name, c.created = r.Name, r.Created
+	c.policy.Store(&r.Policy)
+	l.sawTime(max(r.Policy.OwnDeadTo, r.Policy.InheritDeadTo))
 	return nil
 }
 

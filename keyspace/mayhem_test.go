@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"mayfly/keyspace/record"
 )
 
 var (
@@ -162,7 +164,7 @@ var mayhemKinds = []mayhem{
 		found, _ := filepath.Glob(filepath.Join(m.other, "journal-*.db"))
 		name := filepath.Base(found[0])
 		mine := m.any("journal-*.db")
-		n, _ := readDecimal(strings.TrimSuffix(strings.TrimPrefix(mine, "journal-"), ".db"))
+		n, _ := record.ReadDecimal(strings.TrimSuffix(strings.TrimPrefix(mine, "journal-"), ".db"))
 		m.must(os.WriteFile(m.path(journalFile(n+1)), read(m.t, filepath.Join(m.other, name)), 0o600))
 		return name
 	}},

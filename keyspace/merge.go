@@ -1,6 +1,10 @@
 package keyspace
 
-import "strings"
+import (
+	"strings"
+
+	"mayfly/keyspace/record"
+)
 
 // merge brings together what stores and journals say of each item: the stores in the order of their
 // files, then the journals on top, which are kept in memory for that.
@@ -20,8 +24,8 @@ type event struct {
 func (m *merge) readJournals() ([]FileReport, error) {
 	m.later = make([][]event, m.partitions+1)
 	where := func(key string) int {
-		if _, id, err := splitKey(key); err == nil {
-			return partitionNumber(id, m.partitions)
+		if _, id, err := record.SplitKey(key); err == nil {
+			return record.Partition(id, m.partitions)
 		}
 		return m.partitions
 	}

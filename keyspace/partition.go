@@ -6,6 +6,8 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+
+	"mayfly/keyspace/record"
 )
 
 // partition is a share of all containers' items: those whose ids fall into its slots.
@@ -36,13 +38,10 @@ type partition struct {
 // without a shared counter. Every start begins at another multiple of versionLeap, its epoch, which is
 // on disk before anything is written: so a version is never used again, whether its item is gone or a
 // power cut took it back after a client had seen it.
-const (
-	maxPartitions = 256
-	versionLeap   = 1 << 40
-)
+const versionLeap = 1 << 40
 
 func (p *partition) nextVersion() uint64 {
-	p.version += maxPartitions
+	p.version += record.MaxPartitions
 	return p.version
 }
 

@@ -202,7 +202,7 @@ func TestPowerCutDuringAnImport(t *testing.T) {
 			return err
 		}
 		n := 0
-		err = ReadFolder(l.dir, now, func(s ContainerState) error {
+		err = ReadFolder(l.dir, now, func(s ContainerRecord) error {
 			var tx Tx
 			ks.BeginAll(&tx)
 			tx.RestoreContainer(s)

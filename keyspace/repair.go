@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"mayfly/expiry"
+	"mayfly/keyspace/record"
 
 	"github.com/rs/zerolog"
 )
@@ -167,8 +168,8 @@ func (p *repair) run() error {
 // it is not known what they held. What tells a key that the file may hold is judged item by item.
 func (p *repair) countUnknown(problems []Problem, ofCatalogue, ofJournal bool) {
 	for _, problem := range problems {
-		_, _, notAnItems := splitKey(problem.Key)
-		_, notAContainers := containerNumber(problem.Key)
+		_, _, notAnItems := record.SplitKey(problem.Key)
+		_, notAContainers := record.ContainerNumber(problem.Key)
 		known := problem.Rescued || notAnItems == nil && !ofCatalogue || notAContainers == nil && (ofCatalogue || ofJournal)
 		if !known {
 			p.report.Unknown++
@@ -186,7 +187,7 @@ func (p *repair) catalogue() (FileReport, error) {
 	var exposed []string // names
 	for _, key := range sortedKeys(g.items) {
 		v := g.items[key]
-		number, err := containerNumber(key)
+		number, err := record.ContainerNumber(key)
 		if err != nil {
 			if v.rec != "" {
 				err = p.names.take(finding{key: key, rec: v.rec})
@@ -205,7 +206,7 @@ func (p *repair) catalogue() (FileReport, error) {
 		if err := p.names.take(finding{key: key, rec: v.rec}); err != nil {
 			return report, err
 		}
-		name := p.names.byNumber[number].name
+		name := p.names.byNumber[number].Name
 		p.known[number] = &containerOf{name: name}
 		switch {
 		case v.hit != nil:
@@ -225,7 +226,7 @@ func (p *repair) catalogue() (FileReport, error) {
 // renameTwins sees to containers of one name, of which all but one have been flushed or renamed by
 // records that are lost: the one recorded last keeps it.
 func (p *repair) renameTwins(g *gathering) {
-	at := func(number uint32) int { return g.items[containerKey(number)].at }
+	at := func(number uint32) int { return g.items[record.ContainerKey(number)].at }
 	owner := make(map[string]uint32)
 	for _, number := range slices.Sorted(maps.Keys(p.known)) {
 		name := p.known[number].name
@@ -240,7 +241,7 @@ func (p *repair) renameTwins(g *gathering) {
 		}
 		if taken {
 			p.known[loser].name = fmt.Sprintf("recovered-%d", loser)
-			p.names.byNumber[loser].name = p.known[loser].name
+			p.names.byNumber[loser].Name = p.known[loser].name
 			p.doubt("containers %d and %d are both named %q: the older is copied as %q; it may have been flushed or dropped",
 				loser, owner[name], name, p.known[loser].name)
 		}
@@ -278,7 +279,7 @@ func (p *repair) partition(number int) (FileReport, error) {
 	var ops []op
 	for _, key := range sortedKeys(g.items) {
 		v := g.items[key]
-		container, id, err := splitKey(key)
+		container, id, err := record.SplitKey(key)
 		if err != nil {
 			continue // a damaged key
 		}
@@ -292,7 +293,7 @@ func (p *repair) partition(number int) (FileReport, error) {
 		}
 		switch {
 		case v.aside != "":
-			told.Item, _, _ = decodeRecord(key, v.aside)
+			told.Item, _, _ = record.Decode(key, v.aside)
 			told.TS = told.Item.TS
 			told.File = report.File
 			p.report.Doubtful = append(p.report.Doubtful, told)
@@ -307,7 +308,7 @@ func (p *repair) partition(number int) (FileReport, error) {
 			return report, err
 		}
 		if v.hit != nil {
-			told.Item, _, _ = decodeRecord(key, v.rec)
+			told.Item, _, _ = record.Decode(key, v.rec)
 			told.TS = told.Item.TS
 			p.report.Older = append(p.report.Older, told)
 		} else if v.at < g.last {
@@ -328,15 +329,14 @@ func (p *repair) writeCatalogue() error {
 		}
 		container := p.names.byNumber[number]
 		if container == nil {
-			container = newContainer(c.name, number, p.names.clock, 0, expiry.Policy{Default: expiry.Forever})
+			container = &record.Container{Number: number, Name: c.name, Created: p.names.clock, Policy: expiry.Policy{Default: expiry.Forever}}
 		}
-		key := containerKey(number)
-		ops = append(ops, op{key: key, rec: string(appendRecord(nil, key, container.describe()))})
+		ops = append(ops, op{key: record.ContainerKey(number), rec: string(container.Append(nil))})
 	}
 	slices.SortFunc(ops, func(a, b op) int { return strings.Compare(a.key, b.key) })
 	p.report.Containers = len(ops)
-	clock := string(appendRecord(nil, clockKey, Item{Kind: clockKind, TS: p.names.clock}))
-	return fillStore(filepath.Join(p.into, catalogueName), append(ops, op{key: clockKey, rec: clock}))
+	clock := string(record.Append(nil, record.ClockKey, Item{Kind: record.ClockKind, TS: p.names.clock}))
+	return fillStore(filepath.Join(p.into, catalogueName), append(ops, op{key: record.ClockKey, rec: clock}))
 }
 
 // fillStore writes the items of a store that has just been made.

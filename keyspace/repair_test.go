@@ -13,6 +13,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"mayfly/keyspace/record"
 )
 
 var (
@@ -163,7 +165,7 @@ func TestRepairWithoutSomeFiles(t *testing.T) {
 			t.Errorf("%s: %+v", file, report)
 		}
 		for at, it := range l.state {
-			if here := partitionFile(partitionNumber(at.id, 3)); file != here && file != catalogueName && state[at] != it {
+			if here := partitionFile(record.Partition(at.id, 3)); file != here && file != catalogueName && state[at] != it {
 				t.Errorf("without %s %v is %+v", file, at, state[at])
 			}
 		}
@@ -322,7 +324,7 @@ func TestRepairNoticesWhatWasTakenOut(t *testing.T) {
 func TestRepairIsNotFooledByForgedRecords(t *testing.T) {
 	o := open(t, func(opt *Options) { opt.Partitions = 1 })
 	o.put("0", "victim", `{"true":1}`, 0)
-	forged := string(appendRecord(nil, "0:victim", Item{Kind: Document, Body: `{"forged":1}`, TS: epoch + 1}))
+	forged := string(record.Append(nil, "0:victim", Item{Kind: Document, Body: `{"forged":1}`, TS: epoch + 1}))
 	command := fmt.Sprintf("%s$8\r\n0:victim\r\n$%d\r\n%s\r\n", setHead, len(forged), forged)
 	entry := string(appendSet(nil, "0:victim", forged))
 	value := "begin" + command + "\n" + entry + command + "end"

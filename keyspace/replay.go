@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strconv"
 
+	"mayfly/keyspace/record"
+
 	"github.com/rs/zerolog"
 )
 
@@ -150,7 +152,7 @@ func (r *replayer) header(c *commandReader) (h commitHeader, cmd command, err er
 	if cmd, err = c.next(); err != nil {
 		return h, cmd, err
 	}
-	ticket, ok := readDecimal(string(cmd.key))
+	ticket, ok := record.ReadDecimal(string(cmd.key))
 	if cmd.del || !ok || cmd.value < int64(commitHeaderSize) {
 		return h, cmd, c.broken("there is an item that is not a commit")
 	}
@@ -160,11 +162,11 @@ func (r *replayer) header(c *commandReader) (h commitHeader, cmd command, err er
 	}
 	cmd.value -= int64(commitHeaderSize)
 	v := string(r.value)
-	crc, ok1 := readHex(v[commitSumFrom:commitSumTo])
-	mark, ok2 := readHex(v[commitMarkFrom:commitMarkTo])
-	size, ok3 := readDecimal(v[commitSizeFrom:commitSizeTo])
-	onDisk, ok4 := readDecimal(v[commitOnDiskFrom:commitOnDiskTo])
-	if v[0] != recordFormat || !ok1 || !ok2 || !ok3 || !ok4 || int64(size) != cmd.value {
+	crc, ok1 := record.ReadHex(v[commitSumFrom:commitSumTo])
+	mark, ok2 := record.ReadHex(v[commitMarkFrom:commitMarkTo])
+	size, ok3 := record.ReadDecimal(v[commitSizeFrom:commitSizeTo])
+	onDisk, ok4 := record.ReadDecimal(v[commitOnDiskFrom:commitOnDiskTo])
+	if v[0] != '1' || !ok1 || !ok2 || !ok3 || !ok4 || int64(size) != cmd.value {
 		return h, cmd, c.broken("a commit's header is malformed")
 	}
 	return commitHeader{LSN(ticket), mark, int64(size), int64(onDisk), crc}, cmd, nil
@@ -183,11 +185,11 @@ func (r *replayer) commit(c *commandReader) (commitHeader, error) {
 	if h.size > c.size-c.off {
 		keep = nil // it is not all there
 	}
-	crc := crc32.Update(0, castagnoli, cmd.key)
+	crc := crc32.Update(0, record.Castagnoli, cmd.key)
 	if err := c.value(cmd, keep); err != nil {
 		return h, err
 	}
-	if v := r.value; crc32.Update(crc, castagnoli, v[commitSumTo:]) != h.crc || v[1] != ' ' {
+	if v := r.value; crc32.Update(crc, record.Castagnoli, v[commitSumTo:]) != h.crc || v[1] != ' ' {
 		return h, &breakOff{before: c.from, at: c.from, to: c.off, reason: "a commit's checksum does not match"}
 	}
 	return h, nil

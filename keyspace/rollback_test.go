@@ -185,7 +185,7 @@ func (o *opened) inTx(random *rand.Rand, names []string, n int, end func(*Tx) LS
 		case kind == 4:
 			tx.Count(c)
 		case kind == 5:
-			tx.RestoreContainer(ContainerState{Name: fmt.Sprint("new-", random.IntN(3)), Policy: expiry.Policy{Default: 3}, Created: 77})
+			tx.RestoreContainer(ContainerRecord{Name: fmt.Sprint("new-", random.IntN(3)), Policy: expiry.Policy{Default: 3}, Created: 77})
 		case kind < 18:
 			tx.Delete(c, id)
 		case kind < 22:

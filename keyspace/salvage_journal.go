@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+
+	"mayfly/keyspace/record"
 )
 
 // journal examines a journal that follows a commit (0: not known), and gives the last commit in it.
@@ -209,7 +211,7 @@ func (e *entries) one() error {
 		}
 		ok = e.proven || e.begins(e.at)
 	}
-	if !ok || !c.del && !recordSumHolds(c.key, c.rec) {
+	if !ok || !c.del && !record.SumHolds(c.key, c.rec) {
 		size := 0
 		c.key, c.rec, size = remeasureEntry(e.b[from:])
 		c.del = false
@@ -219,7 +221,7 @@ func (e *entries) one() error {
 			e.at = from + size
 		case ok: // the next entry is where it should be: only this one is wrong
 			c.key = string(entry.text[:entry.keySize])
-			e.trouble(Problem{From: e.base + int64(from), To: e.base + int64(e.at), Reason: errRecordSum.Error(), Key: c.key})
+			e.trouble(Problem{From: e.base + int64(from), To: e.base + int64(e.at), Reason: record.ErrSum.Error(), Key: c.key})
 			return nil
 		default:
 			e.at = from + 1
@@ -271,7 +273,7 @@ func (e *entries) find() bool {
 		}
 		key := string(entry.text[:entry.keySize])
 		if entry.deleted && e.fits(key, "", true) == nil && e.begins(i+entry.size) ||
-			!entry.deleted && recordSumHolds(key, string(entry.text[entry.keySize+1:])) {
+			!entry.deleted && record.SumHolds(key, string(entry.text[entry.keySize+1:])) {
 			e.at, e.aligned = i, true
 			return true
 		}

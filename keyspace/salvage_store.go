@@ -7,6 +7,8 @@ import (
 	"io"
 	"slices"
 	"strings"
+
+	"mayfly/keyspace/record"
 )
 
 // Reading what can be read of a store:
@@ -130,7 +132,7 @@ func (w *walker) stretch(from, to int64) (next int64, err error) {
 		if ignoreBreakOff(err) != nil {
 			return 0, err
 		}
-		sound := err == nil && (ch.del || recordSumHolds(ch.key, ch.rec))
+		sound := err == nil && (ch.del || record.SumHolds(ch.key, ch.rec))
 		if sound {
 			if err := w.deliver(c.from, c.off, ch); err != nil {
 				return 0, err
@@ -151,7 +153,7 @@ func (w *walker) wrong(c *commandReader, ch finding, to int64, broken error) (ne
 		w.trouble(Problem{From: c.from, To: end, Reason: "a length was wrong; the record could be read by its checksum", Key: key, Rescued: true})
 		return end, w.deliver(c.from, end, finding{key: key, rec: rec})
 	}
-	reason := errRecordSum.Error()
+	reason := record.ErrSum.Error()
 	whole := broken == nil
 	if whole {
 		whole, err = w.commandBegins(c.off, to)
@@ -178,7 +180,7 @@ func (w *walker) command(c *commandReader) (ch finding, err error) {
 	if err != nil {
 		return ch, err
 	}
-	ch.key, ch.del = view(cmd.key), cmd.del
+	ch.key, ch.del = record.View(cmd.key), cmd.del
 	if cmd.del {
 		return ch, nil
 	}
@@ -187,16 +189,8 @@ func (w *walker) command(c *commandReader) (ch finding, err error) {
 	}
 	w.buf = slices.Grow(w.buf[:0], int(cmd.value))
 	err = c.value(cmd, func(b []byte) { w.buf = append(w.buf, b...) })
-	ch.rec = view(w.buf)
+	ch.rec = record.View(w.buf)
 	return ch, err
-}
-
-func recordSumHolds(key, rec string) bool {
-	if len(rec) < recordSumTo {
-		return false
-	}
-	want, ok := readHex(rec[recordSumFrom:recordSumTo])
-	return ok && sum(sum(0, key), rec[recordSumTo:]) == want
 }
 
 // remeasure tries to read a record whose length is wrong: it ends where its checksum holds. Without
@@ -221,7 +215,7 @@ func (w *walker) remeasure(from, to int64, key string) (rec string, end int64, o
 	begin := start + int64(digits+2)
 	size, ok := recordEnd(key, value, "\r\n*")
 	if !ok && begin+int64(len(value)) == to { // the last of the range
-		size, ok = len(value)-len("\r\n"), recordSumHolds(key, view(value[:max(0, len(value)-len("\r\n"))]))
+		size, ok = len(value)-len("\r\n"), record.SumHolds(key, record.View(value[:max(0, len(value)-len("\r\n"))]))
 	}
 	if !ok {
 		return "", 0, false
@@ -232,24 +226,24 @@ func (w *walker) remeasure(from, to int64, key string) (rec string, end int64, o
 // recordEnd finds the place at which the record ends that lies under a key and begins with b: its
 // checksum holds up to there, and this follows.
 func recordEnd(key string, b []byte, follows string) (end int, ok bool) {
-	if len(b) < recordSumTo {
+	if len(b) < record.SumTo {
 		return 0, false
 	}
-	want, ok := readHex(view(b[recordSumFrom:recordSumTo]))
+	want, ok := record.ReadHex(record.View(b[record.SumFrom:record.SumTo]))
 	if !ok {
 		return 0, false
 	}
-	crc, end := sum(0, key), recordSumTo
+	crc, end := record.Sum(0, key), record.SumTo
 	for {
 		k := bytes.Index(b[end:], []byte(follows))
 		if k < 0 {
 			return 0, false
 		}
-		crc, end = crc32.Update(crc, castagnoli, b[end:end+k]), end+k
+		crc, end = crc32.Update(crc, record.Castagnoli, b[end:end+k]), end+k
 		if crc == want {
 			return end, true
 		}
-		crc, end = crc32.Update(crc, castagnoli, b[end:end+1]), end+1
+		crc, end = crc32.Update(crc, record.Castagnoli, b[end:end+1]), end+1
 	}
 }
 
@@ -294,7 +288,7 @@ func (w *walker) nextCommand(from, to int64) (int64, error) {
 			return false, ignoreBreakOff(err)
 		}
 		if !ch.del {
-			return recordSumHolds(ch.key, ch.rec), nil
+			return record.SumHolds(ch.key, ch.rec), nil
 		}
 		if w.fits(ch.key, "", true) != nil {
 			return false, nil

@@ -7,6 +7,8 @@ import (
 	"io"
 	"math/rand/v2"
 	"strings"
+
+	"mayfly/keyspace/record"
 )
 
 // A seal is an item of a store that confirms all that precedes it in the file. It is written after
@@ -19,10 +21,7 @@ import (
 // behind a broken place proves that the place was whole once: that is damage and is never cut.
 //
 // All seals lie under one key: to buntdb there is only the last.
-const (
-	sealKey       = "seal"
-	sealKind Kind = 's'
-)
+const sealKey = "seal"
 
 // seal is what the body of a seal's record says, in fixed widths, so that every seal has the same
 // size and nothing else can be taken for one.
@@ -35,11 +34,11 @@ type seal struct {
 
 func (s seal) record() string {
 	body := []byte("00000000 0000000000000000 0000000000000000 00000000")
-	putHex(body[:8], s.mark)
-	putDecimal(body[9:25], uint64(s.from))
-	putDecimal(body[26:42], uint64(s.at))
-	putHex(body[43:], s.crc)
-	return string(appendRecord(nil, sealKey, Item{Kind: sealKind, Body: view(body)}))
+	record.PutHex(body[:8], s.mark)
+	record.PutDecimal(body[9:25], uint64(s.from))
+	record.PutDecimal(body[26:42], uint64(s.at))
+	record.PutHex(body[43:], s.crc)
+	return string(record.Append(nil, sealKey, Item{Kind: record.SealKind, Body: record.View(body)}))
 }
 
 // bytes is the seal as it lies in a file.
@@ -59,18 +58,18 @@ var (
 
 // readSeal is the inverse of record.
 func readSeal(rec string) (s seal, ok bool) {
-	it, _, err := decodeRecord(sealKey, rec)
-	if err != nil || it.Kind != sealKind {
+	it, _, err := record.Decode(sealKey, rec)
+	if err != nil || it.Kind != record.SealKind {
 		return s, false
 	}
 	f := strings.Split(it.Body, " ")
 	if len(rec) != sealRecordSize || len(f) != 4 {
 		return s, false
 	}
-	mark, ok1 := readHex(f[0])
-	from, ok2 := readDecimal(f[1])
-	at, ok3 := readDecimal(f[2])
-	crc, ok4 := readHex(f[3])
+	mark, ok1 := record.ReadHex(f[0])
+	from, ok2 := record.ReadDecimal(f[1])
+	at, ok3 := record.ReadDecimal(f[2])
+	crc, ok4 := record.ReadHex(f[3])
 	return seal{mark, int64(from), int64(at), crc}, ok1 && ok2 && ok3 && ok4
 }
 
@@ -201,7 +200,7 @@ func sumRange(f io.ReaderAt, from, to int64) (crc uint32, err error) {
 		if n == 0 {
 			return 0, err
 		}
-		crc = crc32.Update(crc, castagnoli, buf[:n])
+		crc = crc32.Update(crc, record.Castagnoli, buf[:n])
 		from += int64(n)
 	}
 	return crc, nil

@@ -10,6 +10,8 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"mayfly/keyspace/record"
+
 	"github.com/rs/zerolog"
 )
 
@@ -88,7 +90,7 @@ func (v *confirmed) set(key, rec []byte, _ fileRange) error {
 	}
 	from := len(v.texts)
 	v.texts = append(append(v.texts, key...), rec...)
-	text := view(v.texts[from:])
+	text := record.View(v.texts[from:])
 	v.waiting = append(v.waiting, op{key: text[:len(key)], rec: text[len(key):]})
 	return nil
 }
@@ -200,7 +202,7 @@ func (s *store) applyAll(ops []op) error {
 	for len(ops) > 0 {
 		n, size := 0, 0
 		for n < len(ops) && n < maxTxOps && (n == 0 || size+len(ops[n].rec) <= maxTxBytes) {
-			if len(ops[n].key) > maxKeySize {
+			if len(ops[n].key) > record.MaxKeyLength {
 				return fmt.Errorf("%s: a key of %d bytes is too long", s.path(), len(ops[n].key))
 			}
 			size += len(ops[n].rec)
@@ -223,7 +225,7 @@ func (s *store) transact(ops []op) error {
 	err := s.file.append(func(w io.Writer) error {
 		b := txBuffers.Get().(*[]byte)
 		*b = appendCommands((*b)[:0], ops)
-		crc = crc32.Update(crc, castagnoli, *b)
+		crc = crc32.Update(crc, record.Castagnoli, *b)
 		_, err := w.Write(*b)
 		if cap(*b) <= 2*maxTxBytes {
 			txBuffers.Put(b)

@@ -12,12 +12,14 @@ import (
 	"strings"
 	"testing"
 
+	"mayfly/keyspace/record"
+
 	"github.com/tidwall/buntdb"
 )
 
 // set makes the change that stores a plain item.
 func set(key, body string) op {
-	return op{key: key, rec: string(appendRecord(nil, key, Item{Kind: Plain, Body: body, TS: epoch}))}
+	return op{key: key, rec: string(record.Append(nil, key, Item{Kind: Plain, Body: body, TS: epoch}))}
 }
 
 func del(key string) op { return op{key: key, del: true} }
@@ -48,7 +50,7 @@ func bodies(s *store) (map[string]string, error) {
 			return fmt.Errorf("%q comes after %q", key, last)
 		}
 		last = key
-		it, _, err := decodeRecord(key, rec)
+		it, _, err := record.Decode(key, rec)
 		all[key] = it.Body
 		return err
 	})
@@ -181,7 +183,7 @@ func TestBuntdbReadsAStore(t *testing.T) {
 	err = db.View(func(tx *buntdb.Tx) error {
 		return tx.Ascend("", func(key, rec string) bool {
 			if key != sealKey {
-				it, _, _ := decodeRecord(key, rec)
+				it, _, _ := record.Decode(key, rec)
 				got[key] = it.Body
 			}
 			return true
@@ -240,7 +242,7 @@ func TestStoreTakesNoMemory(t *testing.T) {
 func TestStoreRefusesKeysItCouldNotReadBack(t *testing.T) {
 	s := mustOpenStore(t, filepath.Join(t.TempDir(), "a.db"))
 	defer s.close()
-	longest := string(appendKey(nil, 1<<32-1, strings.Repeat("k", 64<<10)))
+	longest := string(record.AppendKey(nil, 1<<32-1, strings.Repeat("k", 64<<10)))
 	if err := s.apply([]op{set(longest, "")}); err != nil {
 		t.Error(err)
 	}

@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"mayfly/keyspace/record"
 )
 
 // A survey reads a data folder that no server uses and changes nothing in it. Whether a file is sound is
@@ -113,7 +115,7 @@ func (s *survey) readFormat() error {
 	if err == nil {
 		return nil
 	}
-	for n := range maxPartitions {
+	for n := range record.MaxPartitions {
 		for _, suffix := range []string{"", ".prev"} {
 			if _, err := os.Stat(filepath.Join(s.dir, partitionFile(n)+suffix)); err == nil {
 				s.partitions = n + 1
@@ -196,28 +198,29 @@ const anywhere = -2
 
 // fits says why a record has no business in the file of this number, although its checksum holds.
 func (s *survey) fits(number int, key, rec string, del bool) error {
-	ofCatalogue := key == clockKey || strings.HasPrefix(key, containerPrefix)
+	ofCatalogue := record.InCatalogue(key)
 	var it Item
 	var err error
 	if !del {
-		if it, _, err = decodeRecord(key, rec); err != nil {
+		if it, _, err = record.Decode(key, rec); err != nil {
 			return err
 		}
 	}
 	if ofCatalogue && number < 0 {
-		if key == clockKey {
+		if key == record.ClockKey {
 			return nil
 		}
-		if _, err := containerNumber(key); err != nil || del {
+		if _, err := record.ContainerNumber(key); err != nil || del {
 			return err
 		}
-		return new(Container).learn(it.Body)
+		_, err := record.ReadContainer(key, it.Body)
+		return err
 	}
-	_, id, err := splitKey(key)
+	_, id, err := record.SplitKey(key)
 	switch {
 	case err != nil:
 		return err
-	case ofCatalogue || number != anywhere && number != partitionNumber(id, s.partitions):
+	case ofCatalogue || number != anywhere && number != record.Partition(id, s.partitions):
 		return errors.New("the item does not belong into this file")
 	case !del && it.Kind != Document && it.Kind != Plain:
 		return fmt.Errorf("the item is of an unknown kind %q", it.Kind)

@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"mayfly/expiry"
+	"mayfly/keyspace/record"
 )
 
 // entry is one item in memory, but for its key and record. It is protected by its partition's lock.
@@ -58,7 +59,7 @@ func (t *table) id(e *entry) string  { return t.key(e)[t.prefix:] }
 
 func (t *table) item(e *entry) Item {
 	rec := t.rec(e)
-	return Item{Kind: Kind(rec[recordKindAt]), Body: rec[e.head:], TS: e.ts, ExpireAt: e.own, Version: e.version}
+	return Item{Kind: record.KindOf(rec), Body: rec[e.head:], TS: e.ts, ExpireAt: e.own, Version: e.version}
 }
 
 // table holds the items of one container in one partition. All under the partition's lock.
@@ -102,7 +103,7 @@ func newTable(number uint32, p *partition) *table {
 	return &table{
 		number: number,
 		p:      p,
-		prefix: len(appendKey(nil, number, "")),
+		prefix: len(record.AppendKey(nil, number, "")),
 		roster: roster{next: 1},
 	}
 }
@@ -181,7 +182,7 @@ func (t *table) locate(id string) (handle, *entry) {
 // holds tells whether a record is that of an entry. Versions are never used twice, so its head tells.
 func (t *table) holds(e *entry, rec []byte) bool {
 	is := t.rec(e)
-	return len(is) == len(rec) && is[:e.head] == view(rec[:e.head])
+	return len(is) == len(rec) && is[:e.head] == record.View(rec[:e.head])
 }
 
 // insert adds an item whose id is not in the table (key, rec and what is read from it). The texts are copied.

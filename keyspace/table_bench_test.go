@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"mayfly/expiry"
+	"mayfly/keyspace/record"
 )
 
 // benchItems are keys and records for a table, and their ids.
@@ -11,8 +12,8 @@ func benchItems(t *table, n int) (ids, keys, recs []string, it Item) {
 	it = Item{Kind: Document, Body: benchBody, TS: 1, ExpireAt: expiry.OwnEnd(1, 3600), Version: 1}
 	ids = benchIDs(n)
 	for _, id := range ids {
-		key := string(appendKey(nil, t.number, id))
-		keys, recs = append(keys, key), append(recs, string(appendRecord(nil, key, it)))
+		key := string(record.AppendKey(nil, t.number, id))
+		keys, recs = append(keys, key), append(recs, string(record.Append(nil, key, it)))
 	}
 	return ids, keys, recs, it
 }

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 
+	"mayfly/keyspace/record"
+
 	"github.com/rs/zerolog"
 )
 
@@ -65,11 +67,11 @@ func tornEnds(dir string) (ends []tornEnd, err error) {
 		if !ok || file == "" || !e.Type().IsRegular() {
 			continue
 		}
-		if end.at, ok = readDecimal(at); !ok {
+		if end.at, ok = record.ReadDecimal(at); !ok {
 			continue
 		}
 		if several {
-			if end.number, ok = readDecimal(number); !ok {
+			if end.number, ok = record.ReadDecimal(number); !ok {
 				continue
 			}
 		}

@@ -8,23 +8,16 @@ import (
 	"path/filepath"
 	"slices"
 
-	"mayfly/expiry"
 	"mayfly/expiry/clock"
+	"mayfly/keyspace/record"
 )
-
-// ContainerState is all there is to know of a container, without what it holds.
-type ContainerState struct {
-	Name    string
-	Policy  expiry.Policy
-	Created int64 // ms
-}
 
 // ReadFolder visits what lives in a data folder that no server uses, without changing anything in it:
 // first all containers, by number, then their items, by partition and key. A damaged folder is refused.
 // What is visited may be kept.
 //
 // It needs the memory that a server needs for one partition and the journals.
-func ReadFolder(dir string, clock clock.Clock, container func(ContainerState) error, item func(container, id string, it Item) error) error {
+func ReadFolder(dir string, clock clock.Clock, container func(ContainerRecord) error, item func(container, id string, it Item) error) error {
 	s, err := openSurvey(dir)
 	if err != nil {
 		return err
@@ -51,7 +44,7 @@ func ReadFolder(dir string, clock clock.Clock, container func(ContainerState) er
 	now := max(clock.Now(), names.clock, m.latest())
 	for _, number := range slices.Sorted(maps.Keys(names.byNumber)) {
 		c := names.byNumber[number]
-		if err := container(ContainerState{c.name, *c.Policy(), c.created}); err != nil {
+		if err := container(*c); err != nil {
 			return err
 		}
 	}
@@ -86,7 +79,7 @@ func refuseDamage(dir string, files []FileReport) error {
 func (m *merge) latest() (ms int64) {
 	for _, events := range m.later {
 		for _, e := range events {
-			if it, _, err := decodeRecord(e.key, e.rec); err == nil {
+			if it, _, err := record.Decode(e.key, e.rec); err == nil {
 				ms = max(ms, it.TS)
 			}
 		}
@@ -101,7 +94,7 @@ func (g *gathering) visitLiving(names *names, now int64, visit func(container, i
 		if rec == "" {
 			continue
 		}
-		number, id, err := splitKey(key)
+		number, id, err := record.SplitKey(key)
 		if err != nil {
 			return err
 		}
@@ -109,14 +102,14 @@ func (g *gathering) visitLiving(names *names, now int64, visit func(container, i
 		if c == nil {
 			continue // it has been dropped
 		}
-		it, _, err := decodeRecord(key, rec)
+		it, _, err := record.Decode(key, rec)
 		if err != nil {
 			return err
 		}
-		if c.Policy().Dead(it.TS, it.ExpireAt, now) {
+		if c.Policy.Dead(it.TS, it.ExpireAt, now) {
 			continue
 		}
-		if err := visit(c.name, id, it); err != nil {
+		if err := visit(c.Name, id, it); err != nil {
 			return err
 		}
 	}
@@ -143,7 +136,7 @@ func FolderPartitions(dir string) (int, error) {
 // holds nothing, gets exactly that state, the marks of its past policies included. One that holds
 // items gets the default and the mode, as by SetPolicy: the marks are of another history than its
 // items'. Needs BeginAll.
-func (tx *Tx) RestoreContainer(s ContainerState) {
+func (tx *Tx) RestoreContainer(s ContainerRecord) {
 	c := tx.Container(s.Name)
 	if c == nil {
 		c = tx.CreateContainer(s.Name, s.Policy.Default, s.Policy.Mode)

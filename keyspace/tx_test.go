@@ -11,6 +11,7 @@ import (
 
 	"mayfly/expiry"
 	"mayfly/expiry/clock"
+	"mayfly/keyspace/record"
 )
 
 func TestPutGetDelete(t *testing.T) {
@@ -84,7 +85,7 @@ func TestItemsOfPartitionsNotLockedAreOutOfReach(t *testing.T) {
 func TestStoredValuesAreCopied(t *testing.T) {
 	o := open(t)
 	buffer := []byte("id-and-body")
-	o.put("0", view(buffer[:2]), view(buffer[7:]), expiry.Inherit)
+	o.put("0", record.View(buffer[:2]), record.View(buffer[7:]), expiry.Inherit)
 	copy(buffer, "###########")
 	if it, ok := o.get("0", "id"); !ok || it.Body != "body" {
 		t.Fatalf("got %+v %v", it, ok)
@@ -360,47 +361,6 @@ func playAgainstModel(t *testing.T, seed uint64) {
 	slices.Sort(scanned)
 	if !slices.Equal(want, scanned) {
 		t.Fatalf("scan gives %v, the model has %v", scanned, want)
-	}
-}
-
-func TestSlot(t *testing.T) {
-	// The values of CLUSTER KEYSLOT of Redis 7.
-	for id, want := range map[string]int{
-		"": 0, "foo": 12182, "123456789": 12739, "{foo}bar": 12182, "x{foo}": 12182,
-		"foo{}bar": Slot("foo{}bar"), "{": Slot("{"),
-	} {
-		if got := Slot(id); got != want {
-			t.Errorf("slot of %q is %d, want %d", id, got, want)
-		}
-	}
-	if Slot("foo{}{bar}") == Slot("bar") {
-		t.Error("an empty first tag must not make the second one count")
-	}
-}
-
-// TestSlotOfAnyLength: ids are taken eight bytes at a time, which must give what one bit after the other
-// does.
-func TestSlotOfAnyLength(t *testing.T) {
-	id := make([]byte, 0, 67)
-	for i := range cap(id) {
-		var crc uint16
-		for _, b := range id {
-			crc ^= uint16(b) << 8
-			for range 8 {
-				carry := crc >> 15
-				crc = crc<<1 ^ carry*0x1021
-			}
-		}
-		if got := Slot(string(id)); got != int(crc%Slots) {
-			t.Errorf("slot of %q is %d, want %d", id, got, crc%Slots)
-		}
-		id = append(id, byte(i*37+200))
-	}
-}
-
-func BenchmarkSlot(b *testing.B) {
-	for b.Loop() {
-		Slot("key:000000123456")
 	}
 }
 

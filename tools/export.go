@@ -78,7 +78,7 @@ type exporter struct {
 	containers, items int
 }
 
-func (e *exporter) container(s keyspace.ContainerState) error {
+func (e *exporter) container(s keyspace.ContainerRecord) error {
 	e.containers++
 	_, err := e.out.Write(e.lines.container(s))
 	return err
@@ -137,7 +137,7 @@ func (e *exporter) fromServer(ctx context.Context, address string, o *serverOpti
 type source struct {
 	*exporter
 	conn    *redis.Conn
-	state   keyspace.ContainerState
+	state   keyspace.ContainerRecord
 	portion int // items to ask for at a time
 }
 
@@ -156,7 +156,7 @@ func (s *source) describe(ctx context.Context, name string) (bool, error) {
 	if err := errors.Join(err1, err2, err3, err4, err5, err6); err != nil {
 		return false, err
 	}
-	s.state = keyspace.ContainerState{Name: name, Created: created}
+	s.state = keyspace.ContainerRecord{Name: name, Created: created}
 	if mode == expiry.Lenient.String() {
 		s.state.Policy.Mode = expiry.Lenient
 	}

@@ -83,7 +83,7 @@ func importLines(c *call) (code int, err error) {
 
 // target is where lines go. An error is one of the line unless it is fatal.
 type target interface {
-	container(s keyspace.ContainerState) error
+	container(s keyspace.ContainerRecord) error
 	// item stores an item; fresh: its line does not say when it was written. ignored is why its ttl
 	// does not count, if so.
 	item(number int, l *line, id string, it keyspace.Item, ignored error) (keyspace.Restored, error)
@@ -203,7 +203,7 @@ func newFolderTarget(dir string, partitions int, clock clock.Clock) (*folderTarg
 	return &folderTarget{ks: ks}, nil
 }
 
-func (f *folderTarget) container(s keyspace.ContainerState) error {
+func (f *folderTarget) container(s keyspace.ContainerRecord) error {
 	var tx keyspace.Tx
 	f.ks.BeginAll(&tx)
 	tx.RestoreContainer(s)

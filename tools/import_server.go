@@ -36,7 +36,7 @@ func newServerTarget(ctx context.Context, address string, o *serverOptions, cloc
 		policies: make(map[string]*expiry.Policy), pipe: conn.Pipeline()}, nil
 }
 
-func (s *serverTarget) container(state keyspace.ContainerState) error {
+func (s *serverTarget) container(state keyspace.ContainerRecord) error {
 	if err := s.flush(); err != nil {
 		return err
 	}

@@ -68,7 +68,7 @@ func (w *lineWriter) number(name string, n int64) {
 }
 
 // container makes the line of a container.
-func (w *lineWriter) container(s keyspace.ContainerState) []byte {
+func (w *lineWriter) container(s keyspace.ContainerRecord) []byte {
 	w.begin(s.Name)
 	w.text("default", s.Policy.Default.String())
 	w.text("mode", s.Policy.Mode.String())
@@ -158,11 +158,11 @@ func readLine(text []byte) (*line, error) {
 }
 
 // state reads the line of a container; false if it is an item's.
-func (l *line) state() (s keyspace.ContainerState, ok bool, err error) {
+func (l *line) state() (s keyspace.ContainerRecord, ok bool, err error) {
 	if l.Default == nil || l.ID != nil || l.ID64 != nil {
 		return s, false, nil
 	}
-	s = keyspace.ContainerState{Name: l.Container, Created: l.Created}
+	s = keyspace.ContainerRecord{Name: l.Container, Created: l.Created}
 	s.Policy.InheritDeadTo, s.Policy.OwnDeadTo = l.InheritDeadTo, l.OwnDeadTo
 	switch l.Mode {
 	case "", expiry.Strict.String():

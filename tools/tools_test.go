@@ -93,20 +93,20 @@ func (h *house) make(name string, partitions int, fill func(ks *keyspace.Keyspac
 // content is all that a folder holds: policies and creation by container, items by container and id.
 // Versions are left out: they are new wherever an item goes.
 type content struct {
-	Containers map[string]keyspace.ContainerState
+	Containers map[string]keyspace.ContainerRecord
 	Items      map[[2]string]keyspace.Item
 	Partitions int
 }
 
 func (h *house) content(name string) content {
 	h.t.Helper()
-	c := content{make(map[string]keyspace.ContainerState), make(map[[2]string]keyspace.Item), 0}
+	c := content{make(map[string]keyspace.ContainerRecord), make(map[[2]string]keyspace.Item), 0}
 	ks := h.open(name, 1)
 	c.Partitions = ks.Stats().Partitions
 	var tx keyspace.Tx
 	ks.BeginSweep(&tx)
 	for _, at := range tx.Containers() {
-		c.Containers[at.Name()] = keyspace.ContainerState{Name: at.Name(), Policy: *at.Policy(), Created: at.Created()}
+		c.Containers[at.Name()] = keyspace.ContainerRecord{Name: at.Name(), Policy: *at.Policy(), Created: at.Created()}
 		tx.Scan(at, 0, 1<<30, func(id string, it keyspace.Item) {
 			it.Version = 0
 			c.Items[[2]string{at.Name(), id}] = it

@@ -1,4 +1,4 @@
-package keyspace
+package record
 
 import (
 	"math/bits"
@@ -8,9 +8,9 @@ import (
 // Slots is the number of hash slots, as in Redis Cluster.
 const Slots = 1 << 14
 
-// Slot gives the hash slot of an id: CRC16 (XMODEM) modulo 16384. As in Redis Cluster only the part
-// between the first { and the next } counts if there is one and it is not empty, so that related
-// ids can be kept together: "{user1}.cart" and "{user1}.orders" share a slot.
+// Slot returns the hash slot of an id: CRC16 (XMODEM) modulo 16384. As in Redis Cluster only the part
+// between the first { and the next } counts, if both are there and it is not empty: "{user1}.cart" and
+// "{user1}.orders" share a slot.
 func Slot(id string) int {
 	if open := strings.IndexByte(id, '{'); open >= 0 {
 		if length := strings.IndexByte(id[open+1:], '}'); length > 0 {
@@ -20,8 +20,8 @@ func Slot(id string) int {
 	return int(crc16(id) % Slots)
 }
 
-// crc16 is CRC16 (XMODEM). Every command needs it for each of its ids, more than once: so it takes eight
-// bytes in a step, whose look-ups do not wait for one another, where one byte after the other would.
+// crc16 is CRC16 (XMODEM). Every command needs it for each of its ids. It takes eight bytes a step: their
+// look-ups do not wait for one another, as those of single bytes do.
 func crc16(s string) (crc uint16) {
 	for ; len(s) >= 8; s = s[8:] {
 		crc = crc16Tables[7][byte(crc>>8)^s[0]] ^ crc16Tables[6][byte(crc)^s[1]] ^
@@ -34,12 +34,15 @@ func crc16(s string) (crc uint16) {
 	return crc
 }
 
-// partitionNumber gives the partition, of so many, to which an id belongs.
-func partitionNumber(id string, partitions int) int {
+// MaxPartitions is the largest number of partitions of a data folder.
+const MaxPartitions = 256
+
+// Partition returns the number of the partition, of the given number of partitions, to which an id belongs.
+func Partition(id string, partitions int) int {
 	return Slot(id) * partitions >> bits.Len(Slots-1)
 }
 
-// crc16Tables hold the CRC of each byte with so many zero bytes behind it as the table's index says.
+// crc16Tables hold, in table n, the CRC of each byte with n zero bytes behind it.
 var crc16Tables = func() (tables [8][256]uint16) {
 	const polynomial = 0x1021
 	for i := range 256 {

@@ -1,4 +1,4 @@
-package keyspace
+package record
 
 import (
 	"math"
@@ -19,35 +19,37 @@ func TestKeysRoundTrip(t *testing.T) {
 		{math.MaxUint32, "", "4294967295:"},
 		{7, "1:2\r\n\x00\xff", "7:1:2\r\n\x00\xff"},
 	} {
-		key := string(appendKey(nil, c.container, c.id))
+		key := string(AppendKey(nil, c.container, c.id))
 		if key != c.key {
 			t.Errorf("key of %d and %q is %q, want %q", c.container, c.id, key, c.key)
 		}
-		container, id, err := splitKey(key)
+		container, id, err := SplitKey(key)
 		if err != nil || container != c.container || id != c.id {
-			t.Errorf("splitKey(%q) = %d, %q, %v", key, container, id, err)
+			t.Errorf("SplitKey(%q) = %d, %q, %v", key, container, id, err)
 		}
 	}
 	for _, key := range []string{"", ":", ":a", "a", "12", "12a:b", "012:a", "-1:a", "+1:a", "4294967296:a",
 		"18446744073709551617:a", "container/12", "clock", "seal"} {
-		if _, _, err := splitKey(key); err == nil {
-			t.Errorf("splitKey(%q) succeeds", key)
+		if _, _, err := SplitKey(key); err == nil {
+			t.Errorf("SplitKey(%q) succeeds", key)
 		}
 	}
 }
+
+const epoch = 1_700_000_000_000 // ms
 
 // someItems are items at the edges of what a record holds.
 var someItems = []Item{
 	{Kind: Document, Body: `{"sku":"A-1","ttl":30}`, TS: epoch, ExpireAt: epoch + 30_000, Version: 42},
 	{Kind: Plain, Body: "", TS: 0, ExpireAt: expiry.Inherit, Version: 0},
 	{Kind: Plain, Body: "a b\r\n\x00 1 \xff", TS: math.MaxInt64, ExpireAt: expiry.Never, Version: math.MaxUint64},
-	{Kind: clockKind, TS: math.MinInt64, ExpireAt: math.MinInt64},
+	{Kind: ClockKind, TS: math.MinInt64, ExpireAt: math.MinInt64},
 }
 
 func TestRecordsRoundTrip(t *testing.T) {
 	for _, it := range someItems {
-		rec := string(appendRecord([]byte("before"), "12:order-1", it))[len("before"):]
-		back, header, err := decodeRecord("12:order-1", rec)
+		rec := string(Append([]byte("before"), "12:order-1", it))[len("before"):]
+		back, header, err := Decode("12:order-1", rec)
 		if err != nil || back != it || rec[header:] != it.Body {
 			t.Errorf("%+v comes back from %q as %+v, %d, %v", it, rec, back, header, err)
 		}
@@ -56,7 +58,7 @@ func TestRecordsRoundTrip(t *testing.T) {
 
 func TestRecordIsReadable(t *testing.T) {
 	const want = `1 930c2bae d 1700000000000 1700000030000 2a {"sku":"A-1","ttl":30}`
-	if rec := string(appendRecord(nil, "12:order-1", someItems[0])); rec != want {
+	if rec := string(Append(nil, "12:order-1", someItems[0])); rec != want {
 		t.Errorf("the record is\n%s, not\n%s", rec, want)
 	}
 }
@@ -64,14 +66,14 @@ func TestRecordIsReadable(t *testing.T) {
 func TestEveryFlippedBitOfARecordIsDetected(t *testing.T) {
 	const key = "12:order-1"
 	for _, it := range someItems {
-		rec := string(appendRecord(nil, key, it))
+		rec := string(Append(nil, key, it))
 		eachFlip(rec, func(bad string, at int) {
-			if back, _, err := decodeRecord(key, bad); err == nil {
+			if back, _, err := Decode(key, bad); err == nil {
 				t.Errorf("a flip at %d of %q goes unseen: %+v", at, rec, back)
 			}
 		})
 		eachFlip(key, func(bad string, at int) {
-			if _, _, err := decodeRecord(bad, rec); err == nil {
+			if _, _, err := Decode(bad, rec); err == nil {
 				t.Errorf("the record is taken for that of %q", bad)
 			}
 		})
@@ -88,8 +90,8 @@ func eachFlip(s string, f func(bad string, at int)) {
 }
 
 func TestRecordsOfANewerFormatAreRefused(t *testing.T) {
-	rec := string(appendRecord(nil, "1:a", someItems[0]))
-	if _, _, err := decodeRecord("1:a", "2"+rec[1:]); err != errRecordFormat {
+	rec := string(Append(nil, "1:a", someItems[0]))
+	if _, _, err := Decode("1:a", "2"+rec[1:]); err != ErrFormat {
 		t.Errorf("error is %v", err)
 	}
 }
@@ -97,11 +99,11 @@ func TestRecordsOfANewerFormatAreRefused(t *testing.T) {
 func TestRecordsCostNoAllocation(t *testing.T) {
 	it := someItems[0]
 	dst := make([]byte, 0, 1024)
-	rec := string(appendRecord(nil, "12:order-1", it))
+	rec := string(Append(nil, "12:order-1", it))
 	if n := testing.AllocsPerRun(100, func() {
-		dst = appendKey(dst[:0], 12, "order-1")
-		dst = appendRecord(dst, view(dst), it)
-		if _, _, err := decodeRecord("12:order-1", rec); err != nil {
+		dst = AppendKey(dst[:0], 12, "order-1")
+		dst = Append(dst, View(dst), it)
+		if _, _, err := Decode("12:order-1", rec); err != nil {
 			t.Fatal(err)
 		}
 	}); n != 0 {
@@ -111,25 +113,25 @@ func TestRecordsCostNoAllocation(t *testing.T) {
 
 func FuzzDecodeRecord(f *testing.F) {
 	for _, it := range someItems {
-		f.Add("12:order-1", string(appendRecord(nil, "12:order-1", it)))
+		f.Add("12:order-1", string(Append(nil, "12:order-1", it)))
 	}
 	f.Add("1:a", "1 ")
 	f.Add("1:a", "1 00000000 d")
 	f.Add("1:a", "1 00000000 d 1 2 3")
 	f.Fuzz(func(t *testing.T, key, rec string) {
-		if len(rec) >= recordSumTo { // the checksum must not keep the rest from being tried
+		if len(rec) >= SumTo { // the checksum must not keep the rest from being tried
 			b := []byte(rec)
-			putHex(b[recordSumFrom:recordSumTo], sum(sum(0, key), rec[recordSumTo:]))
+			PutHex(b[SumFrom:SumTo], Sum(Sum(0, key), rec[SumTo:]))
 			rec = string(b)
 		}
-		it, header, err := decodeRecord(key, rec)
+		it, header, err := Decode(key, rec)
 		if err != nil {
 			return
 		}
 		if rec[header:] != it.Body {
 			t.Fatalf("the body of %q is said to begin at %d", rec, header)
 		}
-		again, _, err := decodeRecord(key, string(appendRecord(nil, key, it)))
+		again, _, err := Decode(key, string(Append(nil, key, it)))
 		if err != nil || again != it {
 			t.Fatalf("%+v comes back as %+v, %v", it, again, err)
 		}
@@ -141,8 +143,8 @@ func FuzzSplitKey(f *testing.F) {
 		f.Add(key)
 	}
 	f.Fuzz(func(t *testing.T, key string) {
-		container, id, err := splitKey(key)
-		if err == nil && string(appendKey(nil, container, id)) != key {
+		container, id, err := SplitKey(key)
+		if err == nil && string(AppendKey(nil, container, id)) != key {
 			t.Fatalf("%q is split into %d and %q", key, container, id)
 		}
 	})
@@ -152,15 +154,15 @@ func BenchmarkAppendRecord(b *testing.B) {
 	it := Item{Kind: Document, Body: strings.Repeat("x", 285), TS: epoch, Version: 1 << 40}
 	var dst []byte
 	for b.Loop() {
-		dst = appendRecord(dst[:0], "12:order-123456", it)
+		dst = Append(dst[:0], "12:order-123456", it)
 	}
 }
 
 func BenchmarkDecodeRecord(b *testing.B) {
 	it := Item{Kind: Document, Body: strings.Repeat("x", 285), TS: epoch, Version: 1 << 40}
-	rec := string(appendRecord(nil, "12:order-123456", it))
+	rec := string(Append(nil, "12:order-123456", it))
 	for b.Loop() {
-		if _, _, err := decodeRecord("12:order-123456", rec); err != nil {
+		if _, _, err := Decode("12:order-123456", rec); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -1,0 +1,58 @@
+package record
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"mayfly/expiry"
+)
+
+// Container is what the catalogue keeps of a container: everything but its items.
+type Container struct {
+	Number  uint32 // prefix of its keys; a flushed container gets a new one
+	Name    string
+	Created int64 // ms; when it was made or last flushed
+	Policy  expiry.Policy
+}
+
+// containerBody is the JSON in a container's record.
+type containerBody struct {
+	Name          string `json:"name"`
+	TTL           string `json:"ttl"`     // off, -1 or seconds
+	Mode          string `json:"ttlmode"` // strict or lenient
+	InheritDeadTo int64  `json:"inherit_dead_to"`
+	OwnDeadTo     int64  `json:"own_dead_to"`
+	Created       int64  `json:"created"`
+}
+
+// Append appends the record that lies under [ContainerKey] of the container's number.
+func (c Container) Append(dst []byte) []byte {
+	body, err := json.Marshal(containerBody{
+		Name: c.Name, TTL: c.Policy.Default.String(), Mode: c.Policy.Mode.String(),
+		InheritDeadTo: c.Policy.InheritDeadTo, OwnDeadTo: c.Policy.OwnDeadTo, Created: c.Created,
+	})
+	if err != nil {
+		panic(err) // strings and numbers only: cannot fail
+	}
+	return Append(dst, ContainerKey(c.Number), Item{Kind: ContainerKind, Body: View(body), TS: c.Created})
+}
+
+// ReadContainer reads the body of the record that lies under a container's key.
+func ReadContainer(key, body string) (c Container, err error) {
+	if c.Number, err = ContainerNumber(key); err != nil {
+		return c, err
+	}
+	var b containerBody
+	if err := json.Unmarshal([]byte(body), &b); err != nil {
+		return c, fmt.Errorf("record %q: %w", key, err)
+	}
+	if c.Policy.Default, err = expiry.ParseDefault(b.TTL); err != nil {
+		return c, fmt.Errorf("record %q: %w", key, err)
+	}
+	if b.Mode == expiry.Lenient.String() {
+		c.Policy.Mode = expiry.Lenient
+	}
+	c.Policy.InheritDeadTo, c.Policy.OwnDeadTo = b.InheritDeadTo, b.OwnDeadTo
+	c.Name, c.Created = b.Name, b.Created
+	return c, nil
+}

@@ -1,0 +1,120 @@
+package record
+
+import (
+	"errors"
+	"hash/crc32"
+	"strconv"
+	"strings"
+)
+
+// Kind is what a record describes. The letter stands in the record.
+type Kind uint8
+
+// The kinds.
+const (
+	Document      Kind = 'd' // a JSON object, written by DOC.*
+	Plain         Kind = 'p' // bytes, written by SET and its family
+	ContainerKind Kind = 'c'
+	ClockKind     Kind = 't'
+	SealKind      Kind = 's'
+)
+
+// Item is what a container holds under an id. Its body is immutable.
+type Item struct {
+	Kind     Kind
+	Body     string // JSON as the user wrote it, or bytes
+	TS       int64  // time of the last write, ms
+	ExpireAt int64  // own end: expiry.Inherit, expiry.Never or the moment in ms
+	Version  uint64 // changes with every write and is never used twice
+}
+
+const (
+	format = '1'
+
+	// SumFrom and SumTo bound the checksum in a record: it covers the key and what follows SumTo.
+	SumFrom = 2
+	SumTo   = SumFrom + 8
+
+	kindAt = SumTo + 1
+)
+
+// Errors of [Decode].
+var (
+	ErrFormat = errors.New("the record has an unknown format; it may be of a newer version of mayfly")
+	ErrShort  = errors.New("the record is not complete")
+	ErrSum    = errors.New("the record's checksum does not match")
+	ErrHeader = errors.New("the record's header is malformed")
+)
+
+// AppendHeader appends the record of an item up to its body, with zeros in place of the checksum.
+// [PutSum] completes it once the body follows.
+func AppendHeader(dst []byte, it Item) []byte {
+	dst = append(dst, format, ' ', '0', '0', '0', '0', '0', '0', '0', '0', ' ', byte(it.Kind), ' ')
+	dst = strconv.AppendInt(dst, it.TS, 10)
+	dst = append(dst, ' ')
+	dst = strconv.AppendInt(dst, it.ExpireAt, 10)
+	dst = append(dst, ' ')
+	dst = strconv.AppendUint(dst, it.Version, 16)
+	return append(dst, ' ')
+}
+
+// PutSum writes the checksum of a record that lies under a key.
+func PutSum(key string, rec []byte) {
+	PutHex(rec[SumFrom:SumTo], crc32.Update(Sum(0, key), Castagnoli, rec[SumTo:]))
+}
+
+// Append appends the record of an item that lies under a key. It allocates nothing if dst has room.
+// The key may share memory with dst.
+func Append(dst []byte, key string, it Item) []byte {
+	start := len(dst)
+	dst = AppendHeader(dst, it)
+	dst = append(dst, it.Body...)
+	PutSum(key, dst[start:])
+	return dst
+}
+
+// Decode checks and reads the record that lies under a key. header is the offset of the body, which
+// shares memory with rec. It allocates nothing.
+func Decode(key, rec string) (it Item, header int, err error) {
+	if len(rec) < 2 || rec[0] != format || rec[1] != ' ' {
+		return it, 0, ErrFormat
+	}
+	if len(rec) < SumTo+len(" d ") {
+		return it, 0, ErrShort
+	}
+	if !SumHolds(key, rec) {
+		return it, 0, ErrSum
+	}
+	covered := rec[SumTo:]
+	if covered[0] != ' ' || covered[2] != ' ' {
+		return it, 0, ErrHeader
+	}
+	it.Kind = Kind(covered[1])
+	ts, rest, ok1 := strings.Cut(covered[3:], " ")
+	end, rest, ok2 := strings.Cut(rest, " ")
+	version, body, ok3 := strings.Cut(rest, " ")
+	var err1, err2, err3 error
+	it.TS, err1 = strconv.ParseInt(ts, 10, 64)
+	it.ExpireAt, err2 = strconv.ParseInt(end, 10, 64)
+	it.Version, err3 = strconv.ParseUint(version, 16, 64)
+	if !ok1 || !ok2 || !ok3 || err1 != nil || err2 != nil || err3 != nil {
+		return Item{}, 0, ErrHeader
+	}
+	it.Body = body
+	return it, len(rec) - len(body), nil
+}
+
+// KindOf returns the kind of a record that is known to be sound.
+func KindOf(rec string) Kind { return Kind(rec[kindAt]) }
+
+// SumHolds reports whether the checksum of a record matches it and its key.
+func SumHolds(key, rec string) bool {
+	if len(rec) < SumTo {
+		return false
+	}
+	want, ok := ReadHex(rec[SumFrom:SumTo])
+	return ok && Sum(Sum(0, key), rec[SumTo:]) == want
+}
+
+// Begins reports whether b begins as records of this format do.
+func Begins(b []byte) bool { return len(b) >= 2 && b[0] == format && b[1] == ' ' }
