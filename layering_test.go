@@ -1,10 +1,14 @@
 package main
 
 import (
+	"bytes"
+	"fmt"
 	"go/ast"
+	"go/doc"
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
@@ -14,31 +18,89 @@ import (
 	"testing"
 )
 
-// layers are the source folders, each with those of ours that it may import. There are no others.
-var layers = map[string][]string{
-	".":               {"tools", "server", "commands", "keyspace", "expiry", "expiry/clock"},
-	"tools":           {"commands", "keyspace", "expiry", "expiry/clock"}, // work on data folders; with a server they speak the protocol
-	"server":          {"commands", "keyspace", "expiry", "expiry/clock"},
-	"commands":        {"keyspace", "expiry", "expiry/clock"},
-	"keyspace":        {"expiry", "expiry/clock", "keyspace/record"},
-	"keyspace/record": {"expiry"},
-	"expiry":          {"expiry/clock"},
-	"expiry/clock":    {},
-	"bench":           {}, // speaks only the protocol
+// layers lists the source folders, each with the folders of this module that it may import, tests
+// included. Imports run downwards: a folder imports only folders further down in the table.
+var layers = layerTable{
+	{".", "tools server server/config commands keyspace expiry expiry/clock"},
+	{"tools", "commands commands/jsondoc keyspace keyspace/repair keyspace/datadir keyspace/aof keyspace/record expiry expiry/clock"},
+	{"server", "server/resp server/config commands commands/redisfmt keyspace expiry expiry/clock"},
+	{"server/resp", "commands commands/redisfmt"},
+	{"server/config", "commands commands/redisfmt keyspace"},
+	{"commands", "commands/jsondoc commands/redisfmt keyspace keyspace/record expiry expiry/clock"},
+	{"commands/jsondoc", "commands/redisfmt expiry"},
+	{"commands/redisfmt", ""},
+	{"keyspace", "keyspace/repair keyspace/memtable keyspace/journal keyspace/store keyspace/datadir keyspace/aof keyspace/record expiry expiry/clock"},
+	{"keyspace/repair", "keyspace/journal keyspace/store keyspace/datadir keyspace/aof keyspace/record expiry"},
+	{"keyspace/memtable", "keyspace/record expiry"},
+	{"keyspace/journal", "keyspace/datadir keyspace/aof keyspace/record expiry/clock"},
+	{"keyspace/store", "keyspace/datadir keyspace/aof keyspace/record expiry/clock"},
+	{"keyspace/datadir", "keyspace/aof keyspace/record"},
+	{"keyspace/aof", "keyspace/record expiry/clock"},
+	{"keyspace/record", "expiry"},
+	{"expiry", "expiry/clock"},
+	{"expiry/clock", ""},
+	{"bench", ""}, // a module of its own, which speaks only the protocol
 }
 
-// owners are libraries that one layer hides from the others.
-var owners = map[string]string{
-	"github.com/tidwall/redcon": "server",
-	"github.com/tidwall/buntdb": "keyspace",
+// libraries are those that few folders may import.
+var libraries = map[string]struct{ owners, tests []string }{
+	"github.com/tidwall/redcon": {owners: []string{"server/resp"}},
+	// Tests open the files of a data folder with the stock library.
+	"github.com/tidwall/buntdb": {owners: []string{"keyspace/aof", "tools"}, tests: []string{".", "keyspace", "keyspace/journal", "keyspace/store"}},
 }
 
-// clockFile alone reads the time.
-const clockFile = "expiry/clock/clock.go"
+// moving are folders whose files still move to a library's owner.
+var moving = map[string]string{"server": "github.com/tidwall/redcon", "keyspace": "github.com/tidwall/buntdb"}
 
-// TestLayering holds the architecture: who may import whom, and who may read the time.
+// clockFolder alone reads the time. Tests and bench do too.
+const clockFolder = "expiry/clock"
+
+// mostLines is the size of the largest package, in lines without tests.
+const mostLines = 3600
+
+// large are the packages that may be larger: commands has a file for each family of commands.
+var large = []string{"commands", "keyspace", "server"}
+
+// mostWords is the length of the first sentence of a package's documentation.
+const mostWords = 25
+
+type layerTable []struct{ folder, imports string }
+
+// imports returns the folders that a folder may import.
+func (l layerTable) imports(folder string) (imports []string, ok bool) {
+	for _, row := range l {
+		if row.folder == folder {
+			return strings.Fields(row.imports), true
+		}
+	}
+	return nil, false
+}
+
+// faults returns the imports that do not run downwards.
+func (l layerTable) faults() (faults []string) {
+	below := map[string]bool{}
+	for _, row := range slices.Backward(l) {
+		for _, name := range strings.Fields(row.imports) {
+			if !below[name] {
+				faults = append(faults, row.folder+": "+name+" is not further down")
+			}
+		}
+		below[row.folder] = true
+	}
+	return faults
+}
+
+// sourcePackage is what the rules for packages look at.
+type sourcePackage struct {
+	name  string
+	doc   string // of doc.go, or of main.go in a program
+	lines int    // without tests
+}
+
+// TestLayering holds the architecture: which folder imports which, which one imports a library and
+// reads the time, how large packages are and that their documentation names their job.
 func TestLayering(t *testing.T) {
-	seen := map[string]bool{}
+	packages := map[string]*sourcePackage{}
 	err := filepath.WalkDir(".", func(file string, entry fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
@@ -53,36 +115,50 @@ func TestLayering(t *testing.T) {
 			return err
 		}
 		file = filepath.ToSlash(file)
-		seen[path.Dir(file)] = true
 		for _, fault := range layeringFaults(t, file, source) {
 			t.Error(fault)
 		}
+		addSource(t, packages, file, source)
 		return nil
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for folder := range layers {
-		if !seen[folder] {
-			t.Errorf("%s: the folder has no source", folder)
+	for _, fault := range layers.faults() {
+		t.Error(fault)
+	}
+	for _, folder := range slices.Sorted(maps.Keys(packages)) {
+		for _, fault := range packageFaults(folder, packages[folder]) {
+			t.Error(fault)
 		}
 	}
 }
 
-// TestLayeringFaults shows that the rules can be broken.
+// TestLayeringFaults shows that each rule for a file can be broken.
 func TestLayeringFaults(t *testing.T) {
 	for _, tt := range []struct{ file, source, want string }{
-		{"server/a.go", `package server; import ("mayfly/commands"; "github.com/tidwall/redcon"; "time"); var _ time.Duration`, ""},
+		{"server/a.go", `package server; import ("mayfly/commands"; "mayfly/server/resp"; "time"); var _ time.Duration`, ""},
 		{"commands/a.go", `package commands; import "mayfly/server"`, "commands/a.go: must not import mayfly/server"},
+		{"commands/a_test.go", `package commands; import "mayfly/server/resp"`, "commands/a_test.go: must not import mayfly/server/resp"},
+		{"server/a.go", `package server; import "mayfly/keyspace/journal"`, "server/a.go: must not import mayfly/keyspace/journal"},
+		{"keyspace/aof/a.go", `package aof; import "mayfly/keyspace"`, "keyspace/aof/a.go: must not import mayfly/keyspace"},
+		{"keyspace/memtable/a.go", `package memtable; import "mayfly/keyspace/aof"`, "keyspace/memtable/a.go: must not import mayfly/keyspace/aof"},
+		{"commands/redisfmt/a.go", `package redisfmt; import "mayfly/expiry"`, "commands/redisfmt/a.go: must not import mayfly/expiry"},
 		{"bench/a.go", `package main; import "mayfly/keyspace"`, "bench/a.go: must not import mayfly/keyspace"},
 		{"bench/a.go", `package main; import "time"; var _ = time.Now()`, ""},
-		{"commands/a_test.go", `package commands; import "github.com/tidwall/redcon"`, "commands/a_test.go: only server imports github.com/tidwall/redcon"},
-		{"server/a.go", `package server; import "github.com/tidwall/buntdb"`, "server/a.go: only keyspace imports github.com/tidwall/buntdb"},
+		{"server/resp/a.go", `package resp; import "github.com/tidwall/redcon"`, ""},
+		{"commands/a_test.go", `package commands; import "github.com/tidwall/redcon"`, "commands/a_test.go: only server/resp imports github.com/tidwall/redcon"},
+		{"server/resp/a.go", `package resp; import "github.com/tidwall/buntdb"`, "server/resp/a.go: only keyspace/aof, tools imports github.com/tidwall/buntdb"},
+		{"keyspace/store/a.go", `package store; import "github.com/tidwall/buntdb"`, "keyspace/store/a.go: only keyspace/aof, tools imports github.com/tidwall/buntdb"},
+		{"keyspace/store/a_test.go", `package store; import "github.com/tidwall/buntdb"`, ""},
+		{"expiry/a_test.go", `package expiry; import "github.com/tidwall/buntdb"`, "expiry/a_test.go: only keyspace/aof, tools imports github.com/tidwall/buntdb"},
+		{"tools/a.go", `package tools; import "github.com/tidwall/buntdb"`, ""},
 		{"util/a.go", `package util`, "util/a.go: util is not a folder of the design"},
 		{"server/tls/a.go", `package tls`, "server/tls/a.go: server/tls is not a folder of the design"},
-		{"keyspace/a.go", `package keyspace; import "time"; var x = time.Now`, "keyspace/a.go: only expiry/clock/clock.go reads the time, not time.Now"},
-		{"expiry/a.go", `package expiry; import clock "time"; var x = clock.Since(y)`, "expiry/a.go: only expiry/clock/clock.go reads the time, not time.Since"},
-		{"expiry/clock/clock.go", `package clock; import "time"; var x = time.Now()`, ""},
+		{"keyspace/a.go", `package keyspace; import "time"; var x = time.Now`, "keyspace/a.go: only expiry/clock reads the time, not time.Now"},
+		{"expiry/a.go", `package expiry; import clock "time"; var x = clock.Since(y)`, "expiry/a.go: only expiry/clock reads the time, not time.Since"},
+		{"main.go", `package main; import "time"; var x = time.Until(y)`, "main.go: only expiry/clock reads the time, not time.Until"},
+		{"expiry/clock/a.go", `package clock; import "time"; var x = time.Now()`, ""},
 		{"keyspace/a_test.go", `package keyspace; import "time"; var x = time.Until(y)`, ""},
 	} {
 		if got := strings.Join(layeringFaults(t, tt.file, []byte(tt.source)), "; "); got != tt.want {
@@ -91,16 +167,70 @@ func TestLayeringFaults(t *testing.T) {
 	}
 }
 
-// layeringFaults says what a source file does that its place does not allow.
+// TestLayerTableFaults shows that the table itself can break the rule that imports run downwards.
+func TestLayerTableFaults(t *testing.T) {
+	for _, tt := range []struct {
+		table layerTable
+		want  string
+	}{
+		{layerTable{{"a", "b c"}, {"b", "c"}, {"c", ""}}, ""},
+		{layerTable{{"a", "b"}, {"b", "a"}}, "b: a is not further down"},
+		{layerTable{{"a", "a"}}, "a: a is not further down"},
+		{layerTable{{"a", "x"}}, "a: x is not further down"},
+	} {
+		if got := strings.Join(tt.table.faults(), "; "); got != tt.want {
+			t.Errorf("%v: got %q, want %q", tt.table, got, tt.want)
+		}
+	}
+}
+
+// TestPackageFaults shows that each rule for a package can be broken.
+func TestPackageFaults(t *testing.T) {
+	const sound = "Package x does its job. It does it well."
+	for _, tt := range []struct {
+		folder string
+		pkg    sourcePackage
+		want   string
+	}{
+		{"x", sourcePackage{"x", sound, mostLines}, ""},
+		{".", sourcePackage{"main", "Mayfly is a server.", 10}, ""},
+		{"x", sourcePackage{"x", sound, mostLines + 1}, "x: 3601 lines without tests; most are 3600"},
+		{"commands", sourcePackage{"commands", "Package commands does much.", mostLines + 1}, ""},
+		{"bench", sourcePackage{"main", "Bench measures.", mostLines + 1}, ""},
+		{"x", sourcePackage{"x", "", 10}, "x: no doc.go that begins with Package x"},
+		{"x", sourcePackage{"x", "This package does things.", 10}, "x: no doc.go that begins with Package x"},
+		{"x", sourcePackage{"x", "Package x", 10}, "x: the first sentence of doc.go does not name a job"},
+		{"x", sourcePackage{"x", "Package x does" + strings.Repeat(" more", 30) + ".", 10}, "x: the first sentence of doc.go has 33 words; most are 25"},
+		{".", sourcePackage{"main", "", 10}, ".: no comment over package main in main.go"},
+	} {
+		if got := strings.Join(packageFaults(tt.folder, &tt.pkg), "; "); got != tt.want {
+			t.Errorf("%s: %+v\n got %q\nwant %q", tt.folder, tt.pkg, got, tt.want)
+		}
+	}
+}
+
+// TestAddSource shows what counts for a package: the lines of doc.go, not those of tests.
+func TestAddSource(t *testing.T) {
+	packages := map[string]*sourcePackage{}
+	addSource(t, packages, "x/doc.go", []byte("// Package x does.\npackage x\n"))
+	addSource(t, packages, "x/a.go", []byte("// Package x is not read here.\npackage x\n\nvar a int\n"))
+	addSource(t, packages, "x/a_test.go", []byte("package x\n"))
+	addSource(t, packages, "only/a_test.go", []byte("package only\n"))
+	if got, want := *packages["x"], (sourcePackage{"x", "Package x does.\n", 6}); got != want || len(packages) != 1 {
+		t.Errorf("got %+v, want %+v; %d packages", got, want, len(packages))
+	}
+}
+
+// layeringFaults returns what a source file does that its folder does not allow.
 func layeringFaults(t *testing.T, file string, source []byte) (faults []string) {
 	t.Helper()
-	folder := path.Dir(file)
+	folder, test := path.Dir(file), strings.HasSuffix(file, "_test.go")
 	parsed, err := parser.ParseFile(token.NewFileSet(), file, source, parser.SkipObjectResolution)
 	if err != nil {
 		t.Fatal(err)
 	}
 	fault := func(text string) { faults = append(faults, file+": "+text) }
-	allowed, known := layers[folder]
+	allowed, known := layers.imports(folder)
 	if !known {
 		fault(folder + " is not a folder of the design")
 	}
@@ -113,8 +243,8 @@ func layeringFaults(t *testing.T, file string, source []byte) (faults []string) 
 		if ours, ok := strings.CutPrefix(name, "mayfly/"); ok && !slices.Contains(allowed, ours) {
 			fault("must not import " + name)
 		}
-		if owner := owners[name]; owner != "" && owner != folder {
-			fault("only " + owner + " imports " + name)
+		if l, ok := libraries[name]; ok && !slices.Contains(l.owners, folder) && !(test && slices.Contains(l.tests, folder)) && moving[folder] != name {
+			fault("only " + strings.Join(l.owners, ", ") + " imports " + name)
 		}
 		if name == "time" {
 			timePackage = "time"
@@ -123,17 +253,62 @@ func layeringFaults(t *testing.T, file string, source []byte) (faults []string) 
 			}
 		}
 	}
-	if timePackage == "" || file == clockFile || folder == "bench" || strings.HasSuffix(file, "_test.go") {
+	if timePackage == "" || folder == clockFolder || folder == "bench" || test {
 		return faults
 	}
 	ast.Inspect(parsed, func(n ast.Node) bool {
 		if sel, ok := n.(*ast.SelectorExpr); ok {
 			pkg, ok := sel.X.(*ast.Ident)
 			if ok && pkg.Name == timePackage && slices.Contains([]string{"Now", "Since", "Until"}, sel.Sel.Name) {
-				fault("only " + clockFile + " reads the time, not time." + sel.Sel.Name)
+				fault("only " + clockFolder + " reads the time, not time." + sel.Sel.Name)
 			}
 		}
 		return true
 	})
+	return faults
+}
+
+// addSource adds a file to its package.
+func addSource(t *testing.T, packages map[string]*sourcePackage, file string, source []byte) {
+	t.Helper()
+	if strings.HasSuffix(file, "_test.go") {
+		return
+	}
+	parsed, err := parser.ParseFile(token.NewFileSet(), file, source, parser.PackageClauseOnly|parser.ParseComments)
+	if err != nil {
+		t.Fatal(err)
+	}
+	folder, base := path.Split(file)
+	folder = path.Clean(folder)
+	if packages[folder] == nil {
+		packages[folder] = &sourcePackage{name: parsed.Name.Name}
+	}
+	p := packages[folder]
+	p.lines += bytes.Count(source, []byte("\n"))
+	if base == "doc.go" || base == "main.go" && p.name == "main" {
+		p.doc = parsed.Doc.Text()
+	}
+}
+
+// packageFaults returns what is wrong with a package as a whole.
+func packageFaults(folder string, p *sourcePackage) (faults []string) {
+	fault := func(format string, args ...any) { faults = append(faults, folder+": "+fmt.Sprintf(format, args...)) }
+	if p.lines > mostLines && folder != "bench" && !slices.Contains(large, folder) {
+		fault("%d lines without tests; most are %d", p.lines, mostLines)
+	}
+	sentence := new(doc.Package).Synopsis(p.doc)
+	words := len(strings.Fields(sentence))
+	switch {
+	case p.name == "main":
+		if sentence == "" {
+			fault("no comment over package main in main.go")
+		}
+	case !strings.HasPrefix(p.doc, "Package "+p.name):
+		fault("no doc.go that begins with Package %s", p.name)
+	case words < 4 || !strings.HasSuffix(sentence, "."):
+		fault("the first sentence of doc.go does not name a job")
+	case words > mostWords:
+		fault("the first sentence of doc.go has %d words; most are %d", words, mostWords)
+	}
 	return faults
 }

@@ -1,13 +1,3 @@
-// Package tools has what is done to the data of a server from outside, by commands of the program such
-// as "mayfly check": looking after data folders that no server uses, and moving data in and out.
-//
-//	check   what is sound in a data folder and what is not (check.go)
-//	repair  a new folder with what is sound of a damaged one (repair.go)
-//	export  items as lines of JSON, from a folder or a running server (export.go, line.go)
-//	import  the way back, also into another number of partitions (import.go)
-//
-// How files are read and judged is package keyspace's business; what a running server is asked goes
-// over the protocol, like any client's (client.go).
 package tools
 
 import (

@@ -1,0 +1,10 @@
+// Package tools works on the data of a server from outside, by commands such as "mayfly check".
+//
+//	check   reports what is sound in a data folder and what is not (check.go)
+//	repair  copies what is sound of a damaged folder to a new one (repair.go)
+//	export  writes items as lines of JSON, from a folder or a running server (export.go, line.go)
+//	import  reads them back, also into another number of partitions (import.go)
+//
+// Package keyspace reads and judges the files of a folder. With a running server the tools speak the
+// protocol, as any client does (client.go).
+package tools
