@@ -7,8 +7,6 @@ import (
 	"regexp"
 	"slices"
 	"time"
-
-	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
 // comparison is a run of the table of workloads.
@@ -22,11 +20,8 @@ type comparison struct {
 	results results
 }
 
-// sample is what a job has measured: a value for each metric of its workload.
-type sample struct {
-	values  []float64
-	latency *hdrhistogram.Histogram // nil but for jobs that look at latencies
-}
+// sample is one measurement of a job: a value for each metric of its workload.
+type sample []float64
 
 // job measures one thing on one side. The server is nil for workloads with servers of their own.
 type job func(ctx context.Context, c *comparison, s *server) (sample, error)

@@ -14,7 +14,7 @@ import (
 func benchmark(depth, requests int, command []string) job {
 	return func(ctx context.Context, c *comparison, s *server) (sample, error) {
 		perSecond, cpu, err := throughput(ctx, s, depth, c.scale(requests), c.ids(), command)
-		return sample{values: []float64{perSecond, cpu}}, err
+		return sample{perSecond, cpu}, err
 	}
 }
 
@@ -22,7 +22,7 @@ func benchmark(depth, requests int, command []string) job {
 func after(command []any, then job) job {
 	return func(ctx context.Context, c *comparison, s *server) (sample, error) {
 		if _, err := s.do(ctx, command...); err != nil {
-			return sample{}, err
+			return nil, err
 		}
 		return then(ctx, c, s)
 	}
@@ -51,14 +51,14 @@ func (c *comparison) mix(k kind) func(rng *rand.Rand) request {
 
 func mixAtPeak(ctx context.Context, c *comparison, s *server) (sample, error) {
 	perSecond, err := closedLoop(ctx, s.addr, connections, c.span(1500*time.Millisecond), c.mix(s.kind))
-	return sample{values: []float64{perSecond}}, err
+	return sample{perSecond}, err
 }
 
 // mixAtHalf sends the mix to both sides at the same pace, at which both have reserves.
 func mixAtHalf(ctx context.Context, c *comparison, s *server) (sample, error) {
 	i := c.results.find(mixPeak)
 	if i < 0 {
-		return sample{}, fmt.Errorf("needs the result of %q", mixPeak)
+		return nil, fmt.Errorf("needs the result of %q", mixPeak)
 	}
 	peak := spreadOf(c.results.Rows[i].Ours).Median
 	if theirs := c.results.Rows[i].Theirs; len(theirs) > 0 {
@@ -71,15 +71,12 @@ func mixAtHalf(ctx context.Context, c *comparison, s *server) (sample, error) {
 	defer timer.Stop()
 	p, err := openLoop(ctx, s.addr, connections, peak/2, done, c.mix(s.kind))
 	if err != nil {
-		return sample{}, err
+		return nil, err
 	}
 	at := func(p float64, ns func(float64) int64) float64 { return time.Duration(ns(p)).Seconds() }
 	return sample{
-		values: []float64{
-			at(50, p.latency.ValueAtPercentile), at(99, p.latency.ValueAtPercentile), at(99.9, p.latency.ValueAtPercentile),
-			at(99, p.lateness.ValueAtPercentile),
-		},
-		latency: p.latency,
+		at(50, p.latency.ValueAtPercentile), at(99, p.latency.ValueAtPercentile), at(99.9, p.latency.ValueAtPercentile),
+		at(99, p.lateness.ValueAtPercentile),
 	}, nil
 }
 
@@ -89,19 +86,19 @@ func changeDefault(ctx context.Context, c *comparison, s *server) (sample, error
 	client := s.client(1)
 	defer client.Close()
 	if err := client.Ping(ctx).Err(); err != nil { // connects
-		return sample{}, err
+		return nil, err
 	}
 	ttl := longTTL * (2 + c.round)
 	began := time.Now()
 	if err := client.Do(ctx, mayflyKind.newSet(set, ttl)...).Err(); err != nil {
-		return sample{}, err
+		return nil, err
 	}
 	took := time.Since(began)
 	left, err := client.Do(ctx, "DOC.TTL", set, id(set, c.round)).Int()
 	if err == nil && (left <= ttl-longTTL || left > ttl) {
 		err = fmt.Errorf("a document has %d s left, of %d", left, ttl)
 	}
-	return sample{values: []float64{took.Seconds()}}, err
+	return sample{took.Seconds()}, err
 }
 
 // expireAll does the same in Redis, where each key has to be told.
@@ -116,7 +113,7 @@ func expireAll(ctx context.Context, c *comparison, s *server) (sample, error) {
 		}
 		return nil
 	})
-	return sample{values: []float64{time.Since(began).Seconds()}}, err
+	return sample{time.Since(began).Seconds()}, err
 }
 
 // live loads all documents with a TTL into a new server, lets it settle, does so once more over those that
@@ -125,12 +122,12 @@ func live(k kind) job {
 	return func(ctx context.Context, c *comparison, _ *server) (sample, error) {
 		s, err := k.start(ctx, c.options)
 		if err != nil {
-			return sample{}, err
+			return nil, err
 		}
 		defer s.remove()
 		empty, err := s.rss()
 		if err != nil {
-			return sample{}, err
+			return nil, err
 		}
 		each := func() float64 {
 			rss, failure := s.rss()
@@ -139,10 +136,10 @@ func live(k kind) job {
 			}
 			return (rss - empty) / float64(c.ids())
 		}
-		var values []float64
+		var values sample
 		for range 2 { // loads them, and overwrites them
 			if err := s.fill(ctx, k, c.ids(), longTTL); err != nil {
-				return sample{}, err
+				return nil, err
 			}
 			loaded := each()
 			settled, failure := s.settle(ctx, each, c.span(5*time.Second))
@@ -150,28 +147,28 @@ func live(k kind) job {
 				err = failure
 			}
 			if err != nil {
-				return sample{}, err
+				return nil, err
 			}
 			values = append(values, loaded, settled)
 		}
 		if k.name == redisKind.name {
 			if err := s.rewriteAOF(ctx); err != nil {
-				return sample{}, err
+				return nil, err
 			}
 		}
 		took, err := s.restart(ctx)
 		if err != nil {
-			return sample{}, err
+			return nil, err
 		}
 		if err := s.holds(ctx, c.ids()); err != nil {
-			return sample{}, err
+			return nil, err
 		}
 		// mayfly answers before it has done all that a start is to do.
 		started, failure := s.settle(ctx, each, c.span(5*time.Second))
 		if err == nil {
 			err = failure
 		}
-		return sample{values: append(values, took.Seconds(), started)}, err
+		return append(values, took.Seconds(), started), err
 	}
 }
 

@@ -7,20 +7,19 @@ import (
 	"strings"
 )
 
-// The plot: a bar a figure, as far to the right as mayfly is better than Redis, with the spread between
-// rounds and the target as marks; below, the latencies as curves. Both scales are logarithmic.
+// The plot has a bar for each figure. The further a bar goes to the right, the better mayfly is than
+// Redis. Marks show the target and the spread between rounds. The scale is logarithmic.
 
 const (
 	plotWidth  = 960
 	labelWidth = 400 // to the left of the bars
 	barHeight  = 18
-	curvesHigh = 300
 
 	worstShown, bestShown = 1.0 / 8, 8.0 // ratios at the edges; what is beyond ends in an arrow
 
-	oursColour, theirsColour = "#1a7f64", "#b45309"
-	missedColour             = "#c2410c"
-	openColour               = "#64748b" // there is no target
+	metColour    = "#1a7f64"
+	missedColour = "#c2410c"
+	openColour   = "#64748b" // there is no target
 )
 
 // canvas collects the elements of a plot.
@@ -51,11 +50,7 @@ func (r *results) plot() string {
 		}
 	}
 	const top = 108.0
-	bars := top + float64(len(compared)*barHeight)
-	high := bars + 40
-	if len(r.Latencies) > 0 {
-		high += curvesHigh + 30
-	}
+	high := top + float64(len(compared)*barHeight) + 40
 	var c canvas
 	fmt.Fprintf(&c, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %.0f" width="%d" height="%.0f" font-family="sans-serif" font-size="12" fill="#1f2937">`+"\n",
 		plotWidth, high, plotWidth, high)
@@ -72,9 +67,6 @@ func (r *results) plot() string {
 		c.text(16, top, "start", "", "There is nothing to compare with: "+noRedis+".")
 	} else {
 		c.bars(compared, top)
-	}
-	if len(r.Latencies) > 0 {
-		c.curves(r, bars+60)
 	}
 	c.WriteString("</svg>\n")
 	return c.String()
@@ -109,7 +101,7 @@ func (c *canvas) bars(rows []row, top float64) {
 		colour := openColour
 		switch verdict := r.verdict(); {
 		case verdict == "met":
-			colour = oursColour
+			colour = metColour
 		case verdict != "":
 			colour = missedColour
 		}
@@ -142,49 +134,4 @@ func (r row) label() string {
 		label = string(runes[:most-1]) + "…"
 	}
 	return label
-}
-
-// curves draws the latencies, from a height downwards. To the right the requests become rarer: the
-// slowest half, tenth, hundredth and so on take the same room.
-func (c *canvas) curves(r *results, top float64) {
-	const left, right = 80.0, plotWidth - 40.0
-	bottom := top + curvesHigh - 40
-	slowest := 100 - percentiles[len(percentiles)-1]
-	x := func(percentile float64) float64 {
-		return left + (right-left)*math.Log(100/(100-percentile))/math.Log(100/slowest)
-	}
-	lowest, highest := math.Inf(1), 0.0
-	for _, points := range r.Latencies {
-		for _, p := range points {
-			lowest, highest = min(lowest, p.Microseconds), max(highest, p.Microseconds)
-		}
-	}
-	lowest, highest = max(lowest, 1), max(highest, 10)
-	from, to := math.Floor(math.Log10(lowest)), math.Ceil(math.Log10(highest))
-	y := func(us float64) float64 {
-		return bottom - (bottom-top)*(math.Log10(max(us, 1))-from)/max(to-from, 1)
-	}
-	c.text(16, top-16, "start", `font-weight="bold"`,
-		fmt.Sprintf("Latency of 80 %% reads and 20 %% writes of zipfian ids, at %s: so many of the requests took so long at most", perSecond.format(r.Pace)))
-	for decade := from; decade <= to; decade++ {
-		us := math.Pow(10, decade)
-		c.line(left, y(us), right, y(us), `stroke="#e5e7eb"`)
-		c.text(left-8, y(us)+4, "end", `fill="#6b7280"`, seconds.format(us/1e6))
-	}
-	for _, p := range []float64{50, 90, 99, 99.9, 99.99} {
-		c.line(x(p), top, x(p), bottom, `stroke="#e5e7eb"`)
-		c.text(x(p), bottom+18, "middle", `fill="#6b7280"`, fmt.Sprint(p, " %"))
-	}
-	for i, side := range []struct{ name, colour string }{{mayflyKind.name, oursColour}, {redisKind.name, theirsColour}} {
-		points := r.Latencies[side.name]
-		if len(points) == 0 {
-			continue
-		}
-		var path []string
-		for _, p := range points {
-			path = append(path, fmt.Sprintf("%.1f,%.1f", x(p.Percentile), y(p.Microseconds)))
-		}
-		fmt.Fprintf(c, `<polyline points="%s" fill="none" stroke="%s" stroke-width="2"/>`+"\n", strings.Join(path, " "), side.colour)
-		c.text(left+12, top+float64(20+18*i), "start", `fill="`+side.colour+`" font-weight="bold"`, side.name)
-	}
 }

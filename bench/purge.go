@@ -90,10 +90,10 @@ func die(k kind) job {
 			f, err = d.run(ctx, c.options, k, 1)
 		}
 		if err != nil {
-			return sample{}, err
+			return nil, err
 		}
 		p99 := func(o observation) float64 { return o.latency(99).Seconds() }
-		return sample{values: []float64{f.gone.Seconds(), f.worst, p99(f.during), p99(f.during) / p99(f.rest)}}, nil
+		return sample{f.gone.Seconds(), f.worst, p99(f.during), p99(f.during) / p99(f.rest)}, nil
 	}
 }
 

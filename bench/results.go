@@ -7,8 +7,6 @@ import (
 	"os"
 	"slices"
 	"strings"
-
-	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
 // The files that -write makes, from the folder of the module.
@@ -19,14 +17,13 @@ const (
 
 // results is all that a comparison has come to. It is what -json writes.
 type results struct {
-	Machine   machine             `json:"machine"`
-	Quick     bool                `json:"quick"` // not to be quoted
-	IDs       int                 `json:"ids"`
-	Rounds    int                 `json:"rounds"`
-	Took      string              `json:"took"`
-	Rows      []row               `json:"rows"`
-	Pace      float64             `json:"pace"`                // requests a second at which the latencies were measured
-	Latencies map[string][]atMost `json:"latencies,omitempty"` // of all rounds together, by side
+	Machine machine `json:"machine"`
+	Quick   bool    `json:"quick"` // not to be quoted
+	IDs     int     `json:"ids"`
+	Rounds  int     `json:"rounds"`
+	Took    string  `json:"took"`
+	Rows    []row   `json:"rows"`
+	Pace    float64 `json:"pace"` // requests a second of the open loop
 }
 
 // row is one metric of one workload.
@@ -43,21 +40,12 @@ type row struct {
 	Failure string `json:"failure,omitempty"` // why there are no figures
 }
 
-// atMost is a point of a distribution of latencies.
-type atMost struct {
-	Percentile   float64 `json:"percentile"` // of the requests had
-	Microseconds float64 `json:"us"`         // or less
-}
-
-// percentiles are the points at which distributions are drawn and written.
-var percentiles = []float64{0, 10, 25, 50, 75, 90, 95, 99, 99.5, 99.9, 99.95, 99.99}
-
 // add takes in what a workload has measured.
 func (r *results) add(w workload, ours, theirs []sample) {
 	values := func(samples []sample, i int) []float64 {
 		list := make([]float64, 0, len(samples))
 		for _, s := range samples {
-			list = append(list, s.values[i])
+			list = append(list, s[i])
 		}
 		return list
 	}
@@ -65,30 +53,6 @@ func (r *results) add(w workload, ours, theirs []sample) {
 		added := w.row(m)
 		added.Ours, added.Theirs = values(ours, i), values(theirs, i)
 		r.Rows = append(r.Rows, added)
-	}
-	r.addLatency(mayflyKind.name, ours)
-	r.addLatency(redisKind.name, theirs)
-}
-
-func (r *results) addLatency(side string, samples []sample) {
-	var all *hdrhistogram.Histogram
-	for _, s := range samples {
-		if s.latency == nil {
-			return
-		}
-		if all == nil {
-			all = newHistogram()
-		}
-		all.Merge(s.latency)
-	}
-	if all == nil {
-		return
-	}
-	if r.Latencies == nil {
-		r.Latencies = map[string][]atMost{}
-	}
-	for _, p := range percentiles {
-		r.Latencies[side] = append(r.Latencies[side], atMost{p, float64(all.ValueAtPercentile(p)) / 1000})
 	}
 }
 
@@ -207,26 +171,8 @@ func (r *results) markdown() string {
 	}
 	page += table([]string{"work", "what", mayflyKind.name, redisKind.name, "ratio", "target", ""}, rows)
 	page += fmt.Sprintf("\n%d of %d targets met.\n", met, judged)
-	if len(r.Latencies) > 0 {
-		page += fmt.Sprintf("\n### Latencies at %s of the mix\n\n", perSecond.format(r.Pace))
-		page += r.latencyTable()
+	if r.Pace > 0 {
+		page += fmt.Sprintf("The latencies of the mix are those at %s.\n", perSecond.format(r.Pace))
 	}
 	return page
-}
-
-// latencyTable lists the distributions of latencies side by side.
-func (r *results) latencyTable() string {
-	var rows [][]string
-	for i, p := range percentiles {
-		cells := []string{fmt.Sprint(p, " %")}
-		for _, side := range []string{mayflyKind.name, redisKind.name} {
-			if points := r.Latencies[side]; points != nil {
-				cells = append(cells, seconds.format(points[i].Microseconds/1e6))
-			} else {
-				cells = append(cells, noRedis)
-			}
-		}
-		rows = append(rows, cells)
-	}
-	return table([]string{"of the requests, at most", mayflyKind.name, redisKind.name}, rows)
 }
