@@ -255,6 +255,25 @@ func TestDocsMissingCommands(t *testing.T) {
 // missingChapters are the titles of the chapters that name commands which do not exist.
 var missingChapters = []string{"What it cannot do", "What is missing", "Caveats"}
 
+// TestDocsCommands: every DOC and CONTAINER command that a page names exists, apart from the example
+// of an unknown one.
+func TestDocsCommands(t *testing.T) {
+	names := map[string]bool{"DOC.SET": true}
+	eachCommand(func(name string, _ *commands.Command) { names[name] = true })
+	found := 0
+	for page, text := range guides(t) {
+		for _, name := range regexp.MustCompile(`\b(?:DOC|CONTAINER)\.[A-Z]+`).FindAllString(text, -1) {
+			found++
+			if !names[name] {
+				t.Errorf("%s: there is no command %s", page, name)
+			}
+		}
+	}
+	if found == 0 {
+		t.Error("no commands are mentioned")
+	}
+}
+
 var (
 	fence    = regexp.MustCompile("(?ms)^```.*?^```$")
 	heading  = regexp.MustCompile(`(?m)^#+ (.*)$`)
@@ -492,6 +511,86 @@ func TestDocsPrograms(t *testing.T) {
 	}
 	if found == 0 {
 		t.Error("there is no program")
+	}
+}
+
+// TestDocsTools runs the blocks of shell lines that use only the tools. /var/lib is a folder of the test
+// with the data of a stopped server in /var/lib/mayfly; localhost and otherhost are running servers.
+func TestDocsTools(t *testing.T) {
+	fill := func(p *process) {
+		p.cli("CONTAINER.SET", "orders", "TTL", "3600")
+		p.cli("DOC.PUT", "orders", "1001", `{"item":"tea"}`)
+		p.cli("SET", "greeting", "hello")
+	}
+	onlyTools := regexp.MustCompile(`^(mayfly (check|repair|export|import) [^\n]*\n)+$`)
+	path := t.TempDir()
+	if err := os.Symlink(binary, filepath.Join(path, "mayfly")); err != nil {
+		t.Fatal(err)
+	}
+	played := 0
+	for page, text := range guides(t) {
+		for _, block := range blocks(text, "sh") {
+			if !onlyTools.MatchString(block) {
+				continue
+			}
+			played++
+			dir := t.TempDir()
+			stopped := start(t, filepath.Join(dir, "mayfly"))
+			fill(stopped)
+			stopped.terminate()
+			local, other := start(t, filepath.Join(t.TempDir(), "data")), start(t, filepath.Join(t.TempDir(), "data"))
+			fill(local)
+			script := strings.NewReplacer("/var/lib/", dir+"/", "localhost:6379", "127.0.0.1:"+local.port,
+				"otherhost:6379", "127.0.0.1:"+other.port).Replace(block)
+			cmd := exec.Command("bash", "-e", "-o", "pipefail", "-c", script)
+			cmd.Dir = dir
+			cmd.Env = append(os.Environ(), "PATH="+path+":"+os.Getenv("PATH"))
+			if out, err := cmd.CombinedOutput(); err != nil {
+				t.Errorf("%s: %v\n%s\n%s", page, err, script, out)
+			}
+			if strings.Contains(block, "otherhost") && other.cli("DOC.GET", "orders", "1001") != local.cli("DOC.GET", "orders", "1001") {
+				t.Errorf("%s: the other server lacks what was exported", page)
+			}
+		}
+	}
+	if played == 0 {
+		t.Error("no tools are shown")
+	}
+}
+
+// TestDocsLines imports the lines of JSON that the pages show, and no line is bad.
+func TestDocsLines(t *testing.T) {
+	found := 0
+	for _, text := range guides(t) {
+		for _, lines := range blocks(text, "json") {
+			found++
+			tool(t, 0, lines, "import", "--strict", "--dir", filepath.Join(t.TempDir(), "data"))
+		}
+	}
+	if found == 0 {
+		t.Error("no lines of JSON are shown")
+	}
+}
+
+// TestDocsFences: every block of code is closed and marked with a language that a test knows.
+func TestDocsFences(t *testing.T) {
+	languages := []string{"console", "sh", "go", "conf", "json"}
+	for page, text := range guides(t) {
+		open := false
+		for line := range strings.Lines(text) {
+			language, isFence := strings.CutPrefix(strings.TrimSuffix(line, "\n"), "```")
+			if !isFence {
+				continue
+			}
+			if open = !open; open && !slices.Contains(languages, language) {
+				t.Errorf("%s: a block of code in %q, which no test checks", page, language)
+			} else if !open && language != "" {
+				t.Errorf("%s: a block of code in %q starts within another", page, language)
+			}
+		}
+		if open {
+			t.Errorf("%s: the last block of code is not closed", page)
+		}
 	}
 }
 

@@ -70,6 +70,44 @@ func playPage(t *testing.T, file string) (played int) {
 	return played
 }
 
+// TestDocsMatrix plays the table of the rules of time to live, on each page that has it: a document of
+// each row, in a container of each column.
+func TestDocsMatrix(t *testing.T) {
+	const header = "| document \\ container | TTL off | TTL -1 | TTL n |\n|---|---|---|---|\n"
+	ttls := []string{"off", "-1", "100"}
+	documents := map[string]string{"no `ttl`": `{}`, "`ttl` = -1": `{"ttl":-1}`, "`ttl` = m": `{"ttl":50}`}
+	meaning := map[string]string{
+		"lives for ever":                      "(integer) -1",
+		"dies n seconds after its last write": "(integer) 100",
+		"dies m seconds after its last write": "(integer) 50",
+	}
+	for _, file := range []string{"../README.md", "../docs/ttl.md"} {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, table, _ := strings.Cut(string(text), header)
+		table, _, _ = strings.Cut(table, "\n\n")
+		rows := strings.Split(table, "\n")
+		if len(rows) != len(documents) {
+			t.Fatalf("%s: the table of rules has %d rows, want %d", file, len(rows), len(documents))
+		}
+		w := newWorld(t)
+		for _, row := range rows {
+			cells := strings.Split(strings.Trim(row, "| "), " | ")
+			document := documents[cells[0]]
+			if document == "" || len(cells) != 1+len(ttls) {
+				t.Fatalf("%s: no row of the table of rules: %s", file, row)
+			}
+			for i, ttl := range ttls {
+				w.expect("OK", "CONTAINER.SET", "c", "TTL", ttl)
+				w.expect("OK", "DOC.PUT", "c", "1", document)
+				w.expect(meaning[cells[i+1]], "DOC.TTL", "c", "1")
+			}
+		}
+	}
+}
+
 // later is a line of an example that lets time pass.
 var later = regexp.MustCompile(`(?m)^\((\d+) (second|minute|hour|day)s? later\)$`)
 
