@@ -1,6 +1,10 @@
 package commands
 
-import "strings"
+import (
+	"strings"
+
+	"mayfly/commands/redisfmt"
+)
 
 const killOption = "<[ID client-id] | [TYPE <NORMAL | MASTER | SLAVE | REPLICA | PUBSUB>] | [USER username] |" +
 	" [ADDR ip:port] | [LADDR ip:port] | [SKIPME yes/no]>"
@@ -41,7 +45,7 @@ func parseClientKill(in *Input) (Run, error) {
 func (f *killFilter) option(name string, value *string) (err error) {
 	switch strings.ToUpper(name) {
 	case "ID":
-		id, ok := parseInteger(*value)
+		id, ok := redisfmt.ParseInt(*value)
 		if !ok || id < 1 {
 			return errKillID
 		}
@@ -54,13 +58,13 @@ func (f *killFilter) option(name string, value *string) (err error) {
 		f.kind, err = clientType(*value)
 	case "USER":
 		if *value != defaultUser {
-			return Error("ERR No such user '" + cut(cString(*value)) + "'")
+			return Error("ERR No such user '" + cut(redisfmt.CString(*value)) + "'")
 		}
 	case "SKIPME":
 		switch {
-		case isWord(*value, "YES"):
+		case redisfmt.EqualFold(*value, "YES"):
 			f.self = false
-		case isWord(*value, "NO"):
+		case redisfmt.EqualFold(*value, "NO"):
 			f.self = true
 		default:
 			return errSyntax

@@ -1,5 +1,7 @@
 package commands
 
+import "mayfly/commands/redisfmt"
+
 // replyMode is which replies a client wants (CLIENT REPLY). The zero value is all of them.
 type replyMode struct {
 	off      bool
@@ -38,7 +40,7 @@ func parseClientReply(in *Input) (Run, error) {
 		"SKIP": func(m *replyMode) { m.skipNext = !m.off },
 	}
 	for name, apply := range set {
-		if isWord(word, name) {
+		if redisfmt.EqualFold(word, name) {
 			return func(x *Context) Reply {
 				apply(&x.Session.replies)
 				return OK

@@ -3,6 +3,8 @@ package commands
 import (
 	"slices"
 	"strings"
+
+	"mayfly/commands/redisfmt"
 )
 
 // commandCommand tells clients what commands there are, from the table.
@@ -100,7 +102,7 @@ func parseCommandList(in *Input) (Run, error) {
 	keep := func(*row) bool { return true }
 	switch args := in.Args[2:]; {
 	case len(args) == 0:
-	case len(args) == 3 && strings.EqualFold(args[0], "FILTERBY"):
+	case len(args) == 3 && redisfmt.EqualFold(args[0], "FILTERBY"):
 		what := args[2]
 		switch strings.ToUpper(args[1]) {
 		case "MODULE": // there are none
@@ -112,7 +114,7 @@ func parseCommandList(in *Input) (Run, error) {
 				return nil, err
 			}
 			pattern := strings.ToLower(what)
-			keep = func(r *row) bool { return MatchGlob(pattern, r.full) }
+			keep = func(r *row) bool { return redisfmt.Match(pattern, r.full) }
 		default:
 			return nil, errSyntax
 		}
@@ -154,7 +156,7 @@ func keysAndFlags(r *row, args []string) Reply {
 	list := make([]Reply, len(keys))
 	for i, key := range keys {
 		flags := strings.Fields(access[min(i, len(access)-1)])
-		if slices.Contains(flags, variableFlags) && !slices.ContainsFunc(args[3:], func(arg string) bool { return isWord(arg, "GET") }) {
+		if slices.Contains(flags, variableFlags) && !slices.ContainsFunc(args[3:], func(arg string) bool { return redisfmt.EqualFold(arg, "GET") }) {
 			flags = []string{"OW", "update"} // SET without GET does not read
 		}
 		flags = slices.DeleteFunc(flags, func(f string) bool { return f == variableFlags })

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+
+	"mayfly/commands/redisfmt"
 )
 
 // connectionCommands are what a client says about its own connection.
@@ -253,7 +255,7 @@ type hello struct {
 func parseHello(in *Input) (Run, error) {
 	var h hello
 	if len(in.Args) > 1 {
-		proto, ok := parseInteger(in.Args[1])
+		proto, ok := redisfmt.ParseInt(in.Args[1])
 		if !ok {
 			return nil, errProtoVersion
 		}
@@ -264,17 +266,17 @@ func parseHello(in *Input) (Run, error) {
 	}
 	for rest := in.Args[min(len(in.Args), 2):]; len(rest) > 0; {
 		switch option := rest[0]; {
-		case strings.EqualFold(option, "AUTH") && len(rest) > 2:
+		case redisfmt.EqualFold(option, "AUTH") && len(rest) > 2:
 			h.auth = &credentials{user: rest[1], password: rest[2]}
 			rest = rest[3:]
-		case strings.EqualFold(option, "SETNAME") && len(rest) > 1:
+		case redisfmt.EqualFold(option, "SETNAME") && len(rest) > 1:
 			if err := checkSelfDescription("Client names", rest[1]); err != nil {
 				return nil, err
 			}
 			h.name = &rest[1]
 			rest = rest[2:]
 		default:
-			return nil, Error("ERR Syntax error in HELLO option '" + cut(cString(option)) + "'")
+			return nil, Error("ERR Syntax error in HELLO option '" + cut(redisfmt.CString(option)) + "'")
 		}
 	}
 	return h.run, nil
@@ -329,8 +331,8 @@ func parseClientSetName(in *Input) (Run, error) {
 
 // parseOnOff is for CLIENT NO-EVICT, and for NO-TOUCH, which does nothing: reads leave no trace.
 func parseOnOff(in *Input, set func(x *Context, on bool)) (Run, error) {
-	on := isWord(in.Args[2], "ON")
-	if !on && !isWord(in.Args[2], "OFF") {
+	on := redisfmt.EqualFold(in.Args[2], "ON")
+	if !on && !redisfmt.EqualFold(in.Args[2], "OFF") {
 		return nil, errSyntax
 	}
 	return func(x *Context) Reply {
@@ -343,12 +345,12 @@ func parseClientSetInfo(in *Input) (Run, error) {
 	option, value := in.Args[2], in.Args[3]
 	var field func(s *Session) *string
 	switch {
-	case strings.EqualFold(option, "LIB-NAME"):
+	case redisfmt.EqualFold(option, "LIB-NAME"):
 		field = func(s *Session) *string { return &s.libName }
-	case strings.EqualFold(option, "LIB-VER"):
+	case redisfmt.EqualFold(option, "LIB-VER"):
 		field = func(s *Session) *string { return &s.libVer }
 	default:
-		return nil, Error("ERR Unrecognized option '" + cut(cString(option)) + "'")
+		return nil, Error("ERR Unrecognized option '" + cut(redisfmt.CString(option)) + "'")
 	}
 	if err := checkSelfDescription(cut(option), value); err != nil {
 		return nil, err
@@ -383,7 +385,7 @@ func parseClientList(in *Input) (Run, error) {
 	switch {
 	case len(args) == 2:
 		return list(func(all []*Session) []*Session { return all })
-	case len(args) == 4 && strings.EqualFold(args[2], "TYPE"):
+	case len(args) == 4 && redisfmt.EqualFold(args[2], "TYPE"):
 		is, err := clientType(args[3])
 		if err != nil {
 			return nil, err
@@ -391,10 +393,10 @@ func parseClientList(in *Input) (Run, error) {
 		return list(func(all []*Session) []*Session {
 			return slices.DeleteFunc(all, func(s *Session) bool { return !is(s) })
 		})
-	case len(args) > 3 && strings.EqualFold(args[2], "ID"):
+	case len(args) > 3 && redisfmt.EqualFold(args[2], "ID"):
 		ids := make([]int64, 0, len(args)-3)
 		for _, arg := range args[3:] {
-			id, ok := parseInteger(arg)
+			id, ok := redisfmt.ParseInt(arg)
 			if !ok {
 				return nil, errClientID
 			}
@@ -415,7 +417,7 @@ func clientType(name string) (func(*Session) bool, error) {
 	case "master", "replica", "slave":
 		return func(*Session) bool { return false }, nil
 	}
-	return nil, Error("ERR Unknown client type '" + cut(cString(name)) + "'")
+	return nil, Error("ERR Unknown client type '" + cut(redisfmt.CString(name)) + "'")
 }
 
 // sessionsByID picks the sessions with these ids, in their order and each once, from all by ascending

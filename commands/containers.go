@@ -2,8 +2,8 @@ package commands
 
 import (
 	"fmt"
-	"strings"
 
+	"mayfly/commands/redisfmt"
 	"mayfly/expiry"
 	"mayfly/keyspace"
 )
@@ -84,7 +84,7 @@ func parseSettings(in *Input) (containerSettings, error) {
 
 func parseMode(s string) (expiry.Mode, error) {
 	for _, mode := range []expiry.Mode{expiry.Strict, expiry.Lenient} {
-		if strings.EqualFold(s, mode.String()) {
+		if redisfmt.EqualFold(s, mode.String()) {
 			return mode, nil
 		}
 	}
@@ -187,7 +187,7 @@ func parseContainerList(in *Input) (Run, error) {
 	return func(x *Context) Reply {
 		names := []Reply{}
 		for _, c := range x.Tx.Containers() {
-			if MatchGlob(pattern, c.Name()) {
+			if redisfmt.Match(pattern, c.Name()) {
 				names = append(names, Bulk(c.Name()))
 			}
 		}

@@ -4,6 +4,7 @@ import (
 	"iter"
 	"strconv"
 
+	"mayfly/commands/redisfmt"
 	"mayfly/expiry"
 	"mayfly/keyspace"
 )
@@ -148,7 +149,7 @@ func parseDocCount(in *Input) (Run, error) {
 
 func parseDocScan(in *Input) (Run, error) {
 	container := in.Args[1]
-	cursor, ok := parseCursor(in.Args[2])
+	cursor, ok := redisfmt.ParseCursor(in.Args[2])
 	if !ok {
 		return nil, errInvalidCursor
 	}
@@ -158,7 +159,7 @@ func parseDocScan(in *Input) (Run, error) {
 		switch {
 		case err != nil:
 			return nil, err
-		case used == 0 && isWord(args[0], "WITHDOCS"):
+		case used == 0 && redisfmt.EqualFold(args[0], "WITHDOCS"):
 			withDocs, used = true, 1
 		case used == 0:
 			return nil, errSyntax

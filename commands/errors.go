@@ -3,6 +3,8 @@ package commands
 import (
 	"strconv"
 	"strings"
+
+	"mayfly/commands/redisfmt"
 )
 
 // The errors as they go over the wire, in Redis' words where Redis has the case.
@@ -98,25 +100,25 @@ func unknownCommand(args []string) error {
 		if shown.Len() >= most {
 			break
 		}
-		arg = cString(arg)
+		arg = redisfmt.CString(arg)
 		shown.WriteString("'" + arg[:min(len(arg), most-shown.Len())] + "' ")
 	}
 	with := "with"
 	if hint := didYouMean(args); hint != "" {
 		with = "did you mean " + hint + "? With"
 	}
-	return Error("ERR unknown command '" + cut(cString(args[0])) + "', " + with + " args beginning with: " + shown.String())
+	return Error("ERR unknown command '" + cut(redisfmt.CString(args[0])) + "', " + with + " args beginning with: " + shown.String())
 }
 
 // unknownSubcommand is the error for a subcommand that the command with this name does not have.
 func unknownSubcommand(command, sub string) error {
-	return Error("ERR unknown subcommand '" + cut(cString(sub)) + "'. Try " + strings.ToUpper(command) + " HELP.")
+	return Error("ERR unknown subcommand '" + cut(redisfmt.CString(sub)) + "'. Try " + strings.ToUpper(command) + " HELP.")
 }
 
 // wrongSubcommandCall is the error for too many arguments of a subcommand that Redis tells by their
 // number.
 func wrongSubcommandCall(command, sub string) error {
-	return Error("ERR unknown subcommand or wrong number of arguments for '" + cut(cString(sub)) + "'. Try " +
+	return Error("ERR unknown subcommand or wrong number of arguments for '" + cut(redisfmt.CString(sub)) + "'. Try " +
 		strings.ToUpper(command) + " HELP.")
 }
 
@@ -137,7 +139,7 @@ func invalidExpire(fullName string) error {
 
 // unsupportedOption is the error for an option that the EXPIRE family does not know.
 func unsupportedOption(option string) error {
-	return Error("ERR Unsupported option " + cut(cString(option)))
+	return Error("ERR Unsupported option " + cut(redisfmt.CString(option)))
 }
 
 // tooLong is the error for a name of what (an id, a pattern) that has length bytes where most are legal.
@@ -155,10 +157,15 @@ func wordy(what string) error {
 	return Error("ERR " + what + " cannot be longer than " + strconv.Itoa(maxSelfDescription) + " bytes.")
 }
 
-// cString is s up to its first zero byte: what Redis shows when it prints what a user sent.
-func cString(s string) string {
-	if i := strings.IndexByte(s, 0); i >= 0 {
-		return s[:i]
+// maxPattern is the most bytes of a pattern that matching may take time for: matching takes
+// steps in proportion to its length times that of each text.
+const maxPattern = 1 << 10
+
+// checkPattern refuses a pattern that takes too long to match. Without * and classes a pattern of any
+// length is compared only once, up to the first difference.
+func checkPattern(pattern string) error {
+	if len(pattern) > maxPattern && strings.ContainsAny(pattern, "*[") {
+		return tooLong("pattern", len(pattern), maxPattern)
 	}
-	return s
+	return nil
 }

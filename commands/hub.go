@@ -5,6 +5,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"mayfly/commands/redisfmt"
 	"mayfly/keyspace"
 )
 
@@ -281,7 +282,7 @@ func (h *Hub) eachAudienceLocked(kind kindOfSubscription, channel string, visit 
 		return
 	}
 	for _, a := range h.registries[toPattern].all {
-		if MatchGlob(a.name, channel) {
+		if redisfmt.Match(a.name, channel) {
 			visit(toPattern, a)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"mayfly/commands/redisfmt"
 	"mayfly/keyspace"
 )
 
@@ -213,7 +214,7 @@ func parseFlushAll(in *Input) (Run, error) {
 
 // checkFlushOptions accepts ASYNC and SYNC, which make no difference: a flush takes constant time.
 func checkFlushOptions(args []string) error {
-	if len(args) == 0 || len(args) == 1 && (isWord(args[0], "ASYNC") || isWord(args[0], "SYNC")) {
+	if len(args) == 0 || len(args) == 1 && (redisfmt.EqualFold(args[0], "ASYNC") || redisfmt.EqualFold(args[0], "SYNC")) {
 		return nil
 	}
 	return errSyntax
@@ -263,7 +264,7 @@ func (x *Context) scan(c *keyspace.Container, cursor uint64, count int, visit fu
 }
 
 func parseScan(in *Input) (Run, error) {
-	cursor, ok := parseCursor(in.Args[1])
+	cursor, ok := redisfmt.ParseCursor(in.Args[1])
 	if !ok {
 		return nil, errInvalidCursor
 	}
@@ -273,7 +274,7 @@ func parseScan(in *Input) (Run, error) {
 		switch {
 		case err != nil:
 			return nil, err
-		case used == 0 && len(args) > 1 && isWord(args[0], "TYPE"):
+		case used == 0 && len(args) > 1 && redisfmt.EqualFold(args[0], "TYPE"):
 			anyType, wantType, used = false, strings.ToLower(args[1]), 2
 		case used == 0:
 			return nil, errSyntax

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"mayfly/commands/redisfmt"
 )
 
 // parseLatencyGraph reads LATENCY GRAPH.
@@ -15,7 +17,7 @@ func parseLatencyGraph(in *Input) (Run, error) {
 		defer m.mu.Unlock()
 		s := m.events[event]
 		if s == nil {
-			return Fail(Error("ERR No samples available for event '" + cut(cString(event)) + "'"))
+			return Fail(Error("ERR No samples available for event '" + cut(redisfmt.CString(event)) + "'"))
 		}
 		return Verbatim(s.graph(event, x.Now()/1000))
 	}, nil

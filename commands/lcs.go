@@ -2,6 +2,8 @@ package commands
 
 import (
 	"slices"
+
+	"mayfly/commands/redisfmt"
 )
 
 var lcsCommand = Command{
@@ -25,14 +27,14 @@ func parseLCSOptions(args []string) (o lcsOptions, err error) {
 	for len(args) > 0 {
 		used := 1
 		switch {
-		case isWord(args[0], "IDX"):
+		case redisfmt.EqualFold(args[0], "IDX"):
 			o.ranges = true
-		case isWord(args[0], "LEN"):
+		case redisfmt.EqualFold(args[0], "LEN"):
 			o.length = true
-		case isWord(args[0], "WITHMATCHLEN"):
+		case redisfmt.EqualFold(args[0], "WITHMATCHLEN"):
 			o.withMatchLen = true
-		case isWord(args[0], "MINMATCHLEN") && len(args) > 1:
-			n, ok := parseInteger(args[1])
+		case redisfmt.EqualFold(args[0], "MINMATCHLEN") && len(args) > 1:
+			n, ok := redisfmt.ParseInt(args[1])
 			if !ok {
 				return o, errNotInteger
 			}

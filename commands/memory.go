@@ -5,6 +5,7 @@ import (
 	"runtime/debug"
 	"strings"
 
+	"mayfly/commands/redisfmt"
 	"mayfly/keyspace"
 )
 
@@ -56,10 +57,10 @@ var memoryCommand = Command{
 func parseMemoryUsage(in *Input) (Run, error) {
 	key := in.Args[2]
 	for args := in.Args[3:]; len(args) > 0; args = args[2:] {
-		if !isWord(args[0], "SAMPLES") || len(args) < 2 {
+		if !redisfmt.EqualFold(args[0], "SAMPLES") || len(args) < 2 {
 			return nil, errSyntax
 		}
-		samples, ok := parseInteger(args[1])
+		samples, ok := redisfmt.ParseInt(args[1])
 		switch {
 		case !ok:
 			return nil, errNotInteger

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"mayfly/commands/redisfmt"
 )
 
 var monitorCommand = Command{
@@ -71,34 +73,7 @@ func monitorLine(s *Session, now int64, args []string) string {
 	fmt.Fprintf(&line, "%d.%06d [%s %s]", now/1e6, now%1e6, s.database, addr)
 	for _, arg := range args {
 		line.WriteByte(' ')
-		WriteQuoted(&line, arg)
+		redisfmt.WriteQuoted(&line, arg)
 	}
 	return line.String()
-}
-
-// WriteQuoted writes any bytes as printable text in quotes, as Redis does.
-func WriteQuoted(out *strings.Builder, s string) {
-	out.WriteByte('"')
-	for i := range len(s) {
-		switch c := s[i]; {
-		case c == '\\' || c == '"':
-			out.WriteByte('\\')
-			out.WriteByte(c)
-		case c == '\n':
-			out.WriteString(`\n`)
-		case c == '\r':
-			out.WriteString(`\r`)
-		case c == '\t':
-			out.WriteString(`\t`)
-		case c == '\a':
-			out.WriteString(`\a`)
-		case c == '\b':
-			out.WriteString(`\b`)
-		case c < ' ' || c > '~':
-			fmt.Fprintf(out, `\x%02x`, c)
-		default:
-			out.WriteByte(c)
-		}
-	}
-	out.WriteByte('"')
 }

@@ -3,6 +3,7 @@ package commands
 import (
 	"math"
 
+	"mayfly/commands/redisfmt"
 	"mayfly/expiry"
 	"mayfly/keyspace"
 )
@@ -60,7 +61,7 @@ func (x *Context) database(name string) (*keyspace.Container, error) {
 	if c := x.Tx.Container(name); c != nil {
 		return c, nil
 	}
-	switch n, ok := parseInteger(name); {
+	switch n, ok := redisfmt.ParseInt(name); {
 	case !ok:
 		return nil, errNotInteger
 	case n < math.MinInt32 || n > math.MaxInt32:
@@ -101,9 +102,9 @@ func parseCopyOptions(args []string) (o copyOptions) {
 	for len(args) > 0 {
 		used := 1
 		switch {
-		case isWord(args[0], "REPLACE"):
+		case redisfmt.EqualFold(args[0], "REPLACE"):
 			o.replace = true
-		case isWord(args[0], "DB") && len(args) > 1:
+		case redisfmt.EqualFold(args[0], "DB") && len(args) > 1:
 			o.databases, used = append(o.databases, args[1]), 2
 		default:
 			o.err = errSyntax

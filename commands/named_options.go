@@ -1,6 +1,10 @@
 package commands
 
-import "strings"
+import (
+	"strings"
+
+	"mayfly/commands/redisfmt"
+)
 
 // namedOptions reads the options at the end of the arguments of our own commands. Where Redis says
 // "syntax error", its errors say which option is wrong and which there are. An option may be given
@@ -32,7 +36,7 @@ func (o *namedOptions) next() bool {
 	word := o.args[0]
 	o.args = o.args[1:]
 	for i, name := range o.legal {
-		if !isWord(word, name) {
+		if !redisfmt.EqualFold(word, name) {
 			continue
 		}
 		if o.given&(1<<i) != 0 {
@@ -43,7 +47,7 @@ func (o *namedOptions) next() bool {
 		o.name = name
 		return true
 	}
-	o.fail(Error("ERR unknown option '" + cut(cString(word)) + "': legal are " + strings.Join(o.legal, ", ")))
+	o.fail(Error("ERR unknown option '" + cut(redisfmt.CString(word)) + "': legal are " + strings.Join(o.legal, ", ")))
 	return false
 }
 

@@ -1,6 +1,9 @@
 package commands
 
-import "mayfly/keyspace"
+import (
+	"mayfly/commands/redisfmt"
+	"mayfly/keyspace"
+)
 
 // objectCommand tells what Redis' users ask of a value's representation. We have one for all strings;
 // what can be seen from outside, the value, decides what Redis would have chosen for a value just
@@ -61,7 +64,7 @@ func encoding(it keyspace.Item) string {
 	if it.Kind == keyspace.Document {
 		return "json"
 	}
-	if _, ok := parseInteger(it.Body); ok {
+	if _, ok := redisfmt.ParseInt(it.Body); ok {
 		return "int"
 	}
 	if len(it.Body) <= longestEmbedded {
@@ -73,7 +76,7 @@ func encoding(it keyspace.Item) string {
 // refCount is 1, but for the small integers, which Redis shares among all keys that have them.
 func refCount(it keyspace.Item) Reply {
 	const shared, many = 10_000, 1<<31 - 1
-	if n, ok := parseInteger(it.Body); ok && it.Kind == keyspace.Plain && n >= 0 && n < shared {
+	if n, ok := redisfmt.ParseInt(it.Body); ok && it.Kind == keyspace.Plain && n >= 0 && n < shared {
 		return Integer(many)
 	}
 	return Integer(1)

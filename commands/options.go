@@ -2,25 +2,9 @@ package commands
 
 import (
 	"math"
-)
 
-// isWord tells whether an argument is a keyword, which is given in capitals. Only ASCII letters have
-// two cases, as for C's strcasecmp.
-func isWord(arg, word string) bool {
-	if len(arg) != len(word) {
-		return false
-	}
-	for i := range len(arg) {
-		c := arg[i]
-		if 'a' <= c && c <= 'z' {
-			c -= 'a' - 'A'
-		}
-		if c != word[i] {
-			return false
-		}
-	}
-	return true
-}
+	"mayfly/commands/redisfmt"
+)
 
 // unit is a unit of time in ms.
 type unit int64
@@ -47,7 +31,7 @@ type moment struct {
 // parseMoment reads a moment for the command with this full name. Overflow is looked for before the
 // unit is converted.
 func parseMoment(text string, b base, u unit, fullName string) (moment, error) {
-	n, ok := parseInteger(text)
+	n, ok := redisfmt.ParseInt(text)
 	switch {
 	case !ok:
 		return moment{}, errNotInteger
@@ -63,7 +47,7 @@ func (m moment) at(now int64) (int64, bool) {
 	if m.base == fromEpoch {
 		return m.ms, true
 	}
-	return addInteger(now, m.ms)
+	return redisfmt.AddInt(now, m.ms)
 }
 
 // ending says what a command of the SET family does to a key's own end. The zero value: nothing is
@@ -98,7 +82,7 @@ func (e *ending) parseOption(args []string) int {
 		return 0
 	}
 	for _, o := range endingOptions {
-		if isWord(args[0], o.word) {
+		if redisfmt.EqualFold(args[0], o.word) {
 			if !e.none() && (e.unit != o.unit || e.base != o.base) {
 				return 0
 			}
@@ -130,13 +114,13 @@ func parseSetOptions(args []string) (setOptions, error) {
 	for len(args) > 0 {
 		used := 1
 		switch {
-		case isWord(args[0], "NX") && !o.xx:
+		case redisfmt.EqualFold(args[0], "NX") && !o.xx:
 			o.nx = true
-		case isWord(args[0], "XX") && !o.nx:
+		case redisfmt.EqualFold(args[0], "XX") && !o.nx:
 			o.xx = true
-		case isWord(args[0], "GET"):
+		case redisfmt.EqualFold(args[0], "GET"):
 			o.get = true
-		case isWord(args[0], "KEEPTTL") && (o.ending.keep || o.ending.none()):
+		case redisfmt.EqualFold(args[0], "KEEPTTL") && (o.ending.keep || o.ending.none()):
 			o.ending.keep = true
 		default:
 			if used = o.ending.parseOption(args); used == 0 {
@@ -153,7 +137,7 @@ func parseGetexOptions(args []string) (ending, error) {
 	var e ending
 	for len(args) > 0 {
 		used := 1
-		if isWord(args[0], "PERSIST") && (e.never || e.none()) {
+		if redisfmt.EqualFold(args[0], "PERSIST") && (e.never || e.none()) {
 			e.never = true
 		} else if used = e.parseOption(args); used == 0 {
 			return e, errSyntax
@@ -171,13 +155,13 @@ func parseExpireCondition(args []string) (expireCondition, error) {
 	var c expireCondition
 	for _, arg := range args {
 		switch {
-		case isWord(arg, "NX"):
+		case redisfmt.EqualFold(arg, "NX"):
 			c.nx = true
-		case isWord(arg, "XX"):
+		case redisfmt.EqualFold(arg, "XX"):
 			c.xx = true
-		case isWord(arg, "GT"):
+		case redisfmt.EqualFold(arg, "GT"):
 			c.gt = true
-		case isWord(arg, "LT"):
+		case redisfmt.EqualFold(arg, "LT"):
 			c.lt = true
 		default:
 			return c, unsupportedOption(arg)
@@ -220,12 +204,12 @@ func (o *scanOptions) parseOption(args []string) (used int, err error) {
 	switch {
 	case len(args) < 2:
 		return 0, nil
-	case isWord(args[0], "MATCH"):
+	case redisfmt.EqualFold(args[0], "MATCH"):
 		o.pattern = args[1]
 		o.all = o.pattern == "*"
 		return 2, checkPattern(o.pattern)
-	case isWord(args[0], "COUNT"):
-		n, ok := parseInteger(args[1])
+	case redisfmt.EqualFold(args[0], "COUNT"):
+		n, ok := redisfmt.ParseInt(args[1])
 		switch {
 		case !ok:
 			return 0, errNotInteger
@@ -239,4 +223,4 @@ func (o *scanOptions) parseOption(args []string) (used int, err error) {
 }
 
 // selects tells whether an id matches the pattern.
-func (o *scanOptions) selects(id string) bool { return o.all || MatchGlob(o.pattern, id) }
+func (o *scanOptions) selects(id string) bool { return o.all || redisfmt.Match(o.pattern, id) }

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"mayfly/commands/redisfmt"
 	"mayfly/expiry"
 
 	"github.com/tidwall/gjson"
@@ -50,7 +51,7 @@ type operation struct {
 func parseDocPatch(in *Input) (Run, error) {
 	args := in.Args[3:]
 	var when condition
-	if isWord(args[0], "IFMATCH") {
+	if redisfmt.EqualFold(args[0], "IFMATCH") {
 		if err := when.parseMatch(args[1]); err != nil {
 			return nil, err
 		}
@@ -96,7 +97,7 @@ func parseOperations(args []string) ([]operation, error) {
 
 // parseOperation reads the operation at the head of args and gives what comes after it.
 func parseOperation(args []string) (op operation, rest []string, err error) {
-	i := slices.IndexFunc(operators, func(o operator) bool { return isWord(args[0], o.name) })
+	i := slices.IndexFunc(operators, func(o operator) bool { return redisfmt.EqualFold(args[0], o.name) })
 	if i < 0 {
 		return op, nil, fmt.Errorf("unknown operation %s: legal are ADD, SET, REPLACE, REMOVE, INCR, MOVE", expiry.Quote(args[0]))
 	}
@@ -333,7 +334,7 @@ func parseNumber(value string) (number, error) {
 	if value[0] != '-' && (value[0] < '0' || value[0] > '9') {
 		return number{}, fmt.Errorf("%s is not a number", expiry.Quote(value))
 	}
-	n, whole := parseInteger(value)
+	n, whole := redisfmt.ParseInt(value)
 	double, err := strconv.ParseFloat(value, 64)
 	if err != nil {
 		return number{}, fmt.Errorf("the number %s is out of range", expiry.Quote(value))
@@ -353,7 +354,7 @@ func addNumbers(value, by string) (string, error) {
 		return "", err
 	}
 	if a.whole && b.whole {
-		if sum, ok := addInteger(a.n, b.n); ok {
+		if sum, ok := redisfmt.AddInt(a.n, b.n); ok {
 			return strconv.FormatInt(sum, 10), nil
 		}
 	} else if sum, err := json.Marshal(a.double + b.double); err == nil { // not for infinity

@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"mayfly/commands/redisfmt"
 )
 
 // Random patches on random documents come out as a plain reference says, order aside, and what they do
@@ -305,7 +307,7 @@ func FuzzPatch(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text, op1, path1, value1, op2, path2, value2 string) {
 		var args []string
 		for _, op := range [][]string{{op1, path1, value1}, {op2, path2, value2}} {
-			if isWord(op[0], "REMOVE") {
+			if redisfmt.EqualFold(op[0], "REMOVE") {
 				op = op[:2]
 			}
 			args = append(args, op...)

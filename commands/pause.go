@@ -5,6 +5,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"mayfly/commands/redisfmt"
 )
 
 // pause holds commands back: from CLIENT PAUSE to its end or to CLIENT UNPAUSE. It stops clients, not
@@ -80,14 +82,14 @@ func parseClientPause(in *Input) (Run, error) {
 	switch len(in.Args) {
 	case 3:
 	case 4:
-		all = isWord(in.Args[3], "ALL")
-		if !all && !isWord(in.Args[3], "WRITE") {
+		all = redisfmt.EqualFold(in.Args[3], "ALL")
+		if !all && !redisfmt.EqualFold(in.Args[3], "WRITE") {
 			return nil, errPauseMode
 		}
 	default:
 		return nil, wrongSubcommandCall("client", in.Args[1])
 	}
-	ms, ok := parseInteger(in.Args[2])
+	ms, ok := redisfmt.ParseInt(in.Args[2])
 	switch {
 	case !ok:
 		return nil, errTimeout

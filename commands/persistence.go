@@ -5,6 +5,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"mayfly/commands/redisfmt"
 )
 
 // What Redis calls saving and rewriting the append-only file are here a checkpoint, which brings what
@@ -75,7 +77,7 @@ func done(err error) Reply {
 func parseBgsave(in *Input) (Run, error) {
 	switch {
 	case len(in.Args) == 1:
-	case len(in.Args) == 2 && isWord(in.Args[1], "SCHEDULE"): // nothing is in the way of a save
+	case len(in.Args) == 2 && redisfmt.EqualFold(in.Args[1], "SCHEDULE"): // nothing is in the way of a save
 	default:
 		return nil, errSyntax
 	}

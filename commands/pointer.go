@@ -5,6 +5,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"mayfly/commands/redisfmt"
 	"mayfly/expiry"
 )
 
@@ -154,7 +155,7 @@ func (s *pointerSearch) upTo(rest pointer) string {
 
 // parseIndex reads the index of an element, digits without leading zeros; -1 if it is none.
 func parseIndex(token string) int {
-	if n, ok := parseInteger(token); ok && n >= 0 {
+	if n, ok := redisfmt.ParseInt(token); ok && n >= 0 {
 		return int(n)
 	}
 	return -1

@@ -2,6 +2,8 @@ package commands
 
 import (
 	"strings"
+
+	"mayfly/commands/redisfmt"
 )
 
 // notKeys is the Access of arguments that COMMAND lists among the keys, for the sake of clusters, but
@@ -220,7 +222,7 @@ func parseActive(in *Input, kind kindOfSubscription) (Run, error) {
 	return func(x *Context) Reply {
 		names := []Reply{}
 		x.Engine.Hub.active(kind, func(name string) {
-			if all || MatchGlob(pattern, name) {
+			if all || redisfmt.Match(pattern, name) {
 				names = append(names, Bulk(name))
 			}
 		})

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"mayfly/commands/redisfmt"
 )
 
 var randomCommands = flag.Int("random-commands", 3000, "how many random commands to compare with Redis")
@@ -120,7 +122,7 @@ func randomCommand(random *rand.Rand) []string {
 // safeEnd leaves out the few short times to live: by the wall clock a key might die between one server
 // and the other.
 func safeEnd(unit, end string) string {
-	if n, ok := parseInteger(end); ok && n > 0 && n < 1000 && (unit == "EX" || unit == "PX") {
+	if n, ok := redisfmt.ParseInt(end); ok && n > 0 && n < 1000 && (unit == "EX" || unit == "PX") {
 		return "100000"
 	}
 	if unit == "PX" && end == "1000" {

@@ -1,6 +1,9 @@
 package commands
 
-import "mayfly/keyspace"
+import (
+	"mayfly/commands/redisfmt"
+	"mayfly/keyspace"
+)
 
 // The commands on parts of strings; LCS is in lcs.go.
 var rangeCommands = []Command{
@@ -25,8 +28,8 @@ func getRangeRow(name, since string) Command {
 
 func parseGetRange(in *Input) (Run, error) {
 	key := in.Args[1]
-	start, ok1 := parseInteger(in.Args[2])
-	end, ok2 := parseInteger(in.Args[3])
+	start, ok1 := redisfmt.ParseInt(in.Args[2])
+	end, ok2 := redisfmt.ParseInt(in.Args[3])
 	if !ok1 || !ok2 {
 		return nil, errNotInteger
 	}
@@ -60,7 +63,7 @@ func substring(s string, start, end int64) string {
 
 func parseSetRange(in *Input) (Run, error) {
 	key, value, most := in.Args[1], in.Args[3], in.MaxValue
-	offset, ok := parseInteger(in.Args[2])
+	offset, ok := redisfmt.ParseInt(in.Args[2])
 	switch {
 	case !ok:
 		return nil, errNotInteger

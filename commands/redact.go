@@ -2,14 +2,15 @@ package commands
 
 import (
 	"slices"
-	"strings"
+
+	"mayfly/commands/redisfmt"
 )
 
 // secretOptions are the options whose values nobody must see who may see commands.
 var secretOptions = []string{"requirepass"}
 
 func isSecretOption(option string) bool {
-	return slices.ContainsFunc(secretOptions, func(name string) bool { return strings.EqualFold(name, option) })
+	return slices.ContainsFunc(secretOptions, func(name string) bool { return redisfmt.EqualFold(name, option) })
 }
 
 // redacted gives the arguments of a command with passwords made unreadable, for MONITOR and SLOWLOG.
@@ -31,7 +32,7 @@ func redacted(r *row, args []string) []string {
 		}
 	case "hello":
 		for i := 2; i < len(args); i++ {
-			if strings.EqualFold(args[i], "AUTH") {
+			if redisfmt.EqualFold(args[i], "AUTH") {
 				hide(i + 1)
 				hide(i + 2)
 				i += 2

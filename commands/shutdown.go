@@ -1,5 +1,7 @@
 package commands
 
+import "mayfly/commands/redisfmt"
+
 // shutdownCommand ends the server as SIGTERM does: commands under way finish, and all data are forced
 // to disk. There is nothing to be saved or not saved, and no replica to wait for, so most of Redis'
 // words make no difference. But while the disk refuses what has been written the end would lose it:
@@ -17,15 +19,15 @@ func parseShutdown(in *Input) (Run, error) {
 	var save, nosave, now, force, abort bool
 	for _, arg := range in.Args[1:] {
 		switch {
-		case isWord(arg, "SAVE"):
+		case redisfmt.EqualFold(arg, "SAVE"):
 			save = true
-		case isWord(arg, "NOSAVE"):
+		case redisfmt.EqualFold(arg, "NOSAVE"):
 			nosave = true
-		case isWord(arg, "NOW"):
+		case redisfmt.EqualFold(arg, "NOW"):
 			now = true
-		case isWord(arg, "FORCE"):
+		case redisfmt.EqualFold(arg, "FORCE"):
 			force = true
-		case isWord(arg, "ABORT"):
+		case redisfmt.EqualFold(arg, "ABORT"):
 			abort = true
 		default:
 			return nil, errSyntax

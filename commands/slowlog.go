@@ -8,6 +8,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"mayfly/commands/redisfmt"
 )
 
 // slowlogCommand shows the commands that took long.
@@ -144,7 +146,7 @@ func parseSlowlogGet(in *Input) (Run, error) {
 	switch len(in.Args) {
 	case 2:
 	case 3:
-		n, ok := parseInteger(in.Args[2])
+		n, ok := redisfmt.ParseInt(in.Args[2])
 		if !ok || n < -1 {
 			return nil, errSlowlogCount
 		}

@@ -3,6 +3,7 @@ package commands
 import (
 	"strconv"
 
+	"mayfly/commands/redisfmt"
 	"mayfly/expiry"
 	"mayfly/keyspace"
 )
@@ -448,7 +449,7 @@ func parseAppend(in *Input) (Run, error) {
 }
 
 func parseIncrBy(in *Input) (Run, error) {
-	by, ok := parseInteger(in.Args[2])
+	by, ok := redisfmt.ParseInt(in.Args[2])
 	if !ok {
 		return nil, errNotInteger
 	}
@@ -456,7 +457,7 @@ func parseIncrBy(in *Input) (Run, error) {
 }
 
 func parseDecrBy(in *Input) (Run, error) {
-	by, ok := parseInteger(in.Args[2])
+	by, ok := redisfmt.ParseInt(in.Args[2])
 	switch {
 	case !ok:
 		return nil, errNotInteger
@@ -477,11 +478,11 @@ func incrBy(by int64) Run {
 		var n int64
 		if found {
 			var ok bool
-			if n, ok = parseInteger(it.Body); !ok {
+			if n, ok = redisfmt.ParseInt(it.Body); !ok {
 				return Fail(errNotInteger)
 			}
 		}
-		n, ok := addInteger(n, by)
+		n, ok := redisfmt.AddInt(n, by)
 		if !ok {
 			return Fail(errOverflow)
 		}
@@ -494,7 +495,7 @@ func incrBy(by int64) Run {
 // wrong with the key.
 func parseIncrByFloat(in *Input) (Run, error) {
 	key := in.Args[1]
-	by, byOK := parseFloat(in.Args[2])
+	by, byOK := redisfmt.ParseFloat(in.Args[2])
 	return func(x *Context) Reply {
 		c, it, found, err := x.plain(key)
 		if err != nil {
@@ -504,15 +505,15 @@ func parseIncrByFloat(in *Input) (Run, error) {
 		if found {
 			text = it.Body
 		}
-		n, ok := parseFloat(text)
+		n, ok := redisfmt.ParseFloat(text)
 		if !ok || !byOK {
 			return Fail(errNotFloat)
 		}
-		sum, ok := addFloat(n, by)
+		sum, ok := redisfmt.AddFloat(n, by)
 		if !ok {
 			return Fail(errNotFinite)
 		}
-		text = formatFloat(sum)
+		text = redisfmt.FormatFloat(sum)
 		x.put(c, key, keyspace.Plain, text, it.ExpireAt, eventIncrByFloat)
 		return Bulk(text)
 	}, nil

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"unsafe"
 
+	"mayfly/commands/redisfmt"
 	"mayfly/expiry/clock"
 	"mayfly/keyspace"
 )
@@ -135,7 +136,7 @@ func (e *Engine) reject(s *Session, r *row, args []string, err error) Reply {
 	if r != nil {
 		e.stats.rejected(s, r)
 	}
-	if strings.EqualFold(args[0], "exec") {
+	if redisfmt.EqualFold(args[0], "exec") {
 		e.discard(s)
 		return Fail(execAborted(err))
 	}

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"unsafe"
 
+	"mayfly/commands/redisfmt"
 	"mayfly/expiry/clock"
 	"mayfly/keyspace"
 
@@ -347,8 +348,8 @@ func TestTransfers(t *testing.T) {
 				switch r.IntN(4) {
 				case 0: // read, compute, write if nobody was faster
 					w.engine.Execute(s, []string{"WATCH", from, to})
-					a, _ := parseInteger(w.engine.Execute(s, []string{"GET", from}).Str)
-					b, _ := parseInteger(w.engine.Execute(s, []string{"GET", to}).Str)
+					a, _ := redisfmt.ParseInt(w.engine.Execute(s, []string{"GET", from}).Str)
+					b, _ := redisfmt.ParseInt(w.engine.Execute(s, []string{"GET", to}).Str)
 					if from != to {
 						run(s, []string{"SET", from, strconv.FormatInt(a-1, 10)}, []string{"SET", to, strconv.FormatInt(b+1, 10)})
 					}
@@ -381,7 +382,7 @@ func TestTransfers(t *testing.T) {
 				}
 				sum := int64(0)
 				for _, b := range balances {
-					n, _ := parseInteger(b.Str)
+					n, _ := redisfmt.ParseInt(b.Str)
 					sum += n
 				}
 				if sum != accounts*start {
@@ -409,7 +410,7 @@ func TestOptimisticCounter(t *testing.T) {
 		wg.Go(func() {
 			for range rounds {
 				w.engine.Execute(s, []string{"WATCH", "counter"})
-				n, _ := parseInteger(w.engine.Execute(s, []string{"GET", "counter"}).Str)
+				n, _ := redisfmt.ParseInt(w.engine.Execute(s, []string{"GET", "counter"}).Str)
 				w.engine.Execute(s, []string{"MULTI"})
 				w.engine.Execute(s, []string{"SET", "counter", strconv.FormatInt(n+1, 10)})
 				if w.engine.Execute(s, []string{"EXEC"}).Kind == KindArray {

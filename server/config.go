@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"mayfly/commands"
+	"mayfly/commands/redisfmt"
 )
 
 // Config holds the server's options and changes them while it runs. Safe for concurrent use.
@@ -52,7 +53,7 @@ func (c *Config) ConfigGet(patterns []string) [][2]string {
 			name := o.Name
 			if strings.EqualFold(pattern, name) {
 				name = pattern
-			} else if !commands.MatchGlob(strings.ToLower(pattern), name) {
+			} else if !redisfmt.Match(strings.ToLower(pattern), name) {
 				continue
 			}
 			found = append(found, [2]string{name, o.in(&settings).String()})

@@ -12,6 +12,7 @@ import (
 	"syscall"
 
 	"mayfly/commands"
+	"mayfly/commands/redisfmt"
 )
 
 // rewriteSignature stands before the lines that CONFIG REWRITE has added. As in Redis.
@@ -140,7 +141,7 @@ func quoted(value string) string {
 		return value
 	}
 	var out strings.Builder
-	commands.WriteQuoted(&out, value)
+	redisfmt.WriteQuoted(&out, value)
 	return out.String()
 }
 

@@ -1,11 +1,11 @@
-package commands
+package redisfmt
 
 import (
 	"strings"
 	"testing"
 )
 
-func TestMatchGlob(t *testing.T) {
+func TestMatch(t *testing.T) {
 	tests := []struct {
 		pattern, s string
 		want       bool
@@ -50,26 +50,25 @@ func TestMatchGlob(t *testing.T) {
 		{"[\x80-\x7f]", "\x00", true}, // signed: all bytes
 		{"[\x00-\x80]", "\x7f", false},
 		{"*\x00*", "a\x00b", true},
-		// Redis treats the lone * of KEYS and SCAN before it comes to match it.
+		// KEYS and SCAN of Redis treat a lone * themselves.
 		{"*", "", false},
 	}
 	for _, tt := range tests {
-		if got := MatchGlob(tt.pattern, tt.s); got != tt.want {
-			t.Errorf("MatchGlob(%q, %q) = %t", tt.pattern, tt.s, got)
+		if got := Match(tt.pattern, tt.s); got != tt.want {
+			t.Errorf("Match(%q, %q) = %t", tt.pattern, tt.s, got)
 		}
 	}
 }
 
-// TestMatchGlobIsNotExponential would run for longer than the universe is old if every * were tried
-// anew for each position of the one before.
-func TestMatchGlobIsNotExponential(t *testing.T) {
-	if MatchGlob(strings.Repeat("a*", 1000)+"b", strings.Repeat("a", 4000)) {
+// TestMatchIsNotExponential never ends if Match tries every * anew for each position of the one before.
+func TestMatchIsNotExponential(t *testing.T) {
+	if Match(strings.Repeat("a*", 1000)+"b", strings.Repeat("a", 4000)) {
 		t.Error("matched")
 	}
 }
 
-// FuzzMatchGlob compares with a word for word translation of Redis' function.
-func FuzzMatchGlob(f *testing.F) {
+// FuzzMatch compares Match with a literal translation of Redis' function.
+func FuzzMatch(f *testing.F) {
 	for _, seed := range [][2]string{
 		{"*", ""}, {"a*b*c", "aXbYc"}, {"[^a-z]?", "9x"}, {`\[*\]`, "[x]"}, {"[a-", "-"}, {"[^", "x"},
 		{`[\`, `\`}, {"[\xff-\x01]", "\x00"}, {"**a**", "ba"}, {"user:[0-9]*:name", "user:17:name"},
@@ -80,14 +79,14 @@ func FuzzMatchGlob(f *testing.F) {
 		if strings.Count(pattern, "*") > 6 || len(s) > 60 {
 			return // the translation recurses
 		}
-		if got, want := MatchGlob(pattern, s), redisMatch(pattern, s); got != want {
-			t.Errorf("MatchGlob(%q, %q) = %t", pattern, s, got)
+		if got, want := Match(pattern, s), redisMatch(pattern, s); got != want {
+			t.Errorf("Match(%q, %q) = %t", pattern, s, got)
 		}
 	})
 }
 
-// redisMatch is stringmatchlen of Redis 7.0 (src/util.c). Past its end a pattern has zero bytes, as
-// there.
+// redisMatch is stringmatchlen of Redis 7.0 (src/util.c). Past its end a pattern has zero
+// bytes, as in C.
 func redisMatch(pattern, s string) bool {
 	at := func(i int) byte {
 		if i < len(pattern) {
@@ -166,13 +165,13 @@ func redisMatch(pattern, s string) bool {
 	return p == len(pattern) && s == ""
 }
 
-func BenchmarkMatchGlob(b *testing.B) {
+func BenchmarkMatch(b *testing.B) {
 	id := "order:2024-03-01:000123:line-17"
 	for _, pattern := range []string{"order:*", "*:line-17", "*2024*line*", "order:????-03-*", "order:[0-9]*-17"} {
 		b.Run(pattern, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				MatchGlob(pattern, id)
+				Match(pattern, id)
 			}
 		})
 	}

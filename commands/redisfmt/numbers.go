@@ -1,4 +1,4 @@
-package commands
+package redisfmt
 
 import (
 	"errors"
@@ -8,9 +8,9 @@ import (
 	"strings"
 )
 
-// parseInteger reads a 64-bit integer as Redis' string2ll does: an optional minus and digits, no
-// leading zeros, plus or spaces, and no "-0", so that a number has one spelling only.
-func parseInteger(s string) (int64, bool) {
+// ParseInt reads a 64-bit integer as Redis' string2ll does; ok is false for any other text. A number
+// has one spelling: an optional minus and digits. Leading zeros, plus, spaces and "-0" are refused.
+func ParseInt(s string) (n int64, ok bool) {
 	digits, negative := strings.CutPrefix(s, "-")
 	switch {
 	case digits == "" || len(digits) > len("9223372036854775808"):
@@ -18,33 +18,33 @@ func parseInteger(s string) (int64, bool) {
 	case digits[0] == '0':
 		return 0, digits == "0" && !negative
 	}
-	var n uint64 // up to 19 digits: no overflow
+	var magnitude uint64 // up to 19 digits: no overflow
 	for i := range len(digits) {
 		d := digits[i] - '0'
 		if d > 9 {
 			return 0, false
 		}
-		n = n*10 + uint64(d)
+		magnitude = magnitude*10 + uint64(d)
 	}
 	switch {
-	case negative && n <= 1<<63:
-		return -int64(n), true
-	case !negative && n <= math.MaxInt64:
-		return int64(n), true
+	case negative && magnitude <= 1<<63:
+		return -int64(magnitude), true
+	case !negative && magnitude <= math.MaxInt64:
+		return int64(magnitude), true
 	}
 	return 0, false
 }
 
-// addInteger is a+b; false if that cannot be represented.
-func addInteger(a, b int64) (int64, bool) {
-	sum := a + b
+// AddInt returns a+b; ok is false if the sum overflows.
+func AddInt(a, b int64) (sum int64, ok bool) {
+	sum = a + b
 	return sum, (sum > a) == (b > 0)
 }
 
-// parseCursor reads a cursor as C's strtoul does, on which Redis relies: a sign is allowed, and no
-// digits at all mean 0.
-func parseCursor(s string) (uint64, bool) {
-	s = cString(s)
+// ParseCursor reads a cursor of SCAN as C's strtoul does; ok is false for any other text. A sign is
+// legal, and an empty text means 0.
+func ParseCursor(s string) (cursor uint64, ok bool) {
+	s = CString(s)
 	digits, negative := strings.CutPrefix(s, "-")
 	if !negative {
 		digits = strings.TrimPrefix(s, "+")
@@ -59,17 +59,18 @@ func parseCursor(s string) (uint64, bool) {
 	return n, err == nil
 }
 
-// INCRBYFLOAT computes in C's long double on x86: 64 bits of mantissa, 15 of exponent.
+// INCRBYFLOAT computes with the long double of C on x86: 64 bits of mantissa, 15 of exponent.
 const (
 	longDoubleBits   = 64
-	longDoubleMaxExp = 16384  // greatest exponent, the mantissa being in [1/2, 1)
-	longDoubleMinExp = -16444 // least one of a number that is not rounded to zero
-	longDoubleText   = 5*1024 - 1
+	longDoubleMaxExp = 16384      // the largest exponent, with a mantissa in [1/2, 1)
+	longDoubleMinExp = -16444     // the smallest exponent of a number that is not rounded to zero
+	longDoubleText   = 5*1024 - 1 // bytes of the longest text that Redis reads
 )
 
-// parseFloat reads a number as Redis' string2ld does: C's strtold on the whole text, no spaces
-// around, no NaN, no overflow or underflow; infinities and hexadecimal are allowed.
-func parseFloat(s string) (*big.Float, bool) {
+// ParseFloat reads a number as Redis' string2ld does; ok is false for any other text. The whole text
+// must be a number of C's strtold without spaces around it. Infinities and hexadecimal are legal. NaN,
+// overflow and underflow are not.
+func ParseFloat(s string) (f *big.Float, ok bool) {
 	if len(s) > longDoubleText {
 		return nil, false
 	}
@@ -77,8 +78,6 @@ func parseFloat(s string) (*big.Float, bool) {
 	if !negative {
 		unsigned = strings.TrimPrefix(s, "+")
 	}
-	var f *big.Float
-	var ok bool
 	switch lower := strings.ToLower(unsigned); {
 	case lower == "inf" || lower == "infinity":
 		return new(big.Float).SetInf(negative), true
@@ -96,17 +95,17 @@ func parseFloat(s string) (*big.Float, bool) {
 	return f, true
 }
 
-// parseHexFloat reads 0x, digits with or without a point, and a binary exponent if there is one.
+// parseHexFloat reads 0x, digits with an optional point, and an optional binary exponent.
 func parseHexFloat(s string) (*big.Float, bool) {
 	if strings.Trim(s, "0123456789abcdefxp.+-") != "" {
-		return nil, false // math/big would take an underscore
+		return nil, false // math/big accepts underscores
 	}
 	f, _, err := big.ParseFloat(s, 0, longDoubleBits, big.ToNearestEven)
 	return f, err == nil
 }
 
-// parseDecimal reads digits with or without a point, and a decimal exponent if there is one. The
-// result is rounded once, from the exact value.
+// parseDecimal reads digits with an optional point, and an optional decimal exponent. It rounds once,
+// from the exact value.
 func parseDecimal(s string) (*big.Float, bool) {
 	mantissa, exponentText, hasExponent := strings.Cut(s, "e")
 	whole, fraction, _ := strings.Cut(mantissa, ".")
@@ -117,7 +116,7 @@ func parseDecimal(s string) (*big.Float, bool) {
 	exponent := 0
 	if hasExponent {
 		e, err := strconv.ParseInt(exponentText, 10, 32)
-		if err != nil && !errors.Is(err, strconv.ErrRange) { // out of range gives the nearest: far enough
+		if err != nil && !errors.Is(err, strconv.ErrRange) { // out of range: Go returns the nearest, which is far enough
 			return nil, false
 		}
 		exponent = int(e)
@@ -128,7 +127,7 @@ func parseDecimal(s string) (*big.Float, bool) {
 	if digits == "" {
 		return f, true
 	}
-	// Far out of range: do not compute powers that a user has made up.
+	// Far out of range: do not compute powers as large as a user likes.
 	if magnitude := len(digits) + exponent; magnitude > 5000 || magnitude < -5000 {
 		return nil, false
 	}
@@ -140,18 +139,17 @@ func parseDecimal(s string) (*big.Float, bool) {
 	return f.Quo(new(big.Float).SetInt(n), new(big.Float).SetInt(power)), true
 }
 
-// addFloat is a+b in long double; false if that is not a finite number.
-func addFloat(a, b *big.Float) (*big.Float, bool) {
+// AddFloat returns a+b, rounded to a long double; ok is false if the sum is not finite.
+func AddFloat(a, b *big.Float) (sum *big.Float, ok bool) {
 	if a.IsInf() || b.IsInf() {
 		return nil, false
 	}
-	sum := new(big.Float).SetPrec(longDoubleBits).Add(a, b)
+	sum = new(big.Float).SetPrec(longDoubleBits).Add(a, b)
 	return sum, sum.Sign() == 0 || sum.MantExp(nil) <= longDoubleMaxExp
 }
 
-// formatFloat writes a number as Redis' ld2string does for people: 17 decimals, without zeros at
-// the end.
-func formatFloat(f *big.Float) string {
+// FormatFloat writes a number as Redis' ld2string does for people: 17 decimals without trailing zeros.
+func FormatFloat(f *big.Float) string {
 	s := f.Text('f', 17)
 	s = strings.TrimSuffix(strings.TrimRight(s, "0"), ".")
 	if s == "-0" {
