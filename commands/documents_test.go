@@ -250,3 +250,35 @@ func TestErrorsChangeNothing(t *testing.T) {
 		t.Error("no command failed")
 	}
 }
+
+// An edit whose result is too large or too deep is refused and changes nothing.
+func TestPatchLimits(t *testing.T) {
+	w := newWorld(t)
+	w.host.options["max-value-size"] = "2000"
+	w.expect("OK", "CONTAINER.SET", "c", "TTL", "100")
+	text := func(n int) string { return `"` + strings.Repeat("x", n) + `"` }
+	w.expect("OK", "DOC.PUT", "c", "d", `{"a":`+text(990)+`}`)
+	before := w.dump()
+	w.expectError("document of 2001 bytes: legal are at most 2000 (max-value-size)", "DOC.PATCH", "c", "d", "ADD", "/b", text(996))
+	w.expectError("document of 2001 bytes: legal are at most 2000", "DOC.MERGE", "c", "d", `{"b":`+text(996)+`}`)
+	w.expectError("document of 2001 bytes: legal are at most 2000", "DOC.MERGE", "c", "new", `{"b":`+text(1993)+`}`)
+	w.expectError("operation 1 (ADD /b): document nested deeper than 128 levels", "DOC.PATCH", "c", "d", "ADD", "/b", nested(129))
+	w.expectError("document nested deeper than 128 levels", "DOC.PATCH", "c", "d", "ADD", "/b", nested(128))
+	w.expectError("document nested deeper than 128 levels", "DOC.PATCH", "c", "d", "ADD", "/b", nested(100), "ADD", "/c", nested(28),
+		"MOVE", "/c", "/b"+strings.Repeat("/a", 100))
+	if after := w.dump(); !slices.Equal(before, after) {
+		t.Errorf("what was refused changed %q to %q", before, after)
+	}
+	w.expect("OK", "DOC.PATCH", "c", "d", "ADD", "/b", nested(127))
+	w.expect("OK", "DOC.PATCH", "c", "d", "REMOVE", "/b", "ADD", "/b", text(995))
+	w.expect("OK", "DOC.PATCH", "c", "d", "ADD", "/c", text(1900), "REMOVE", "/a", "REMOVE", "/b") // too large in between only
+	w.expectError("101 paths: legal are 1 to 100", append([]string{"DOC.GET", "c", "d", "PATH"}, strings.Fields(strings.Repeat("/a ", 101))...)...)
+	if r := w.do(1, append([]string{"DOC.GET", "c", "d", "PATH"}, strings.Fields(strings.Repeat("/c ", 100))...)...); len(r.Elems) != 100 {
+		t.Errorf("100 paths: %.200s", notation(r))
+	}
+}
+
+// nested returns an object of that many levels.
+func nested(levels int) string {
+	return strings.Repeat(`{"a":`, levels-1) + "{}" + strings.Repeat("}", levels-1)
+}

@@ -3,6 +3,7 @@ package commands
 import (
 	"math"
 
+	"mayfly/commands/jsondoc"
 	"mayfly/commands/redisfmt"
 	"mayfly/expiry"
 	"mayfly/keyspace"
@@ -74,12 +75,11 @@ func (x *Context) database(name string) (*keyspace.Container, error) {
 // container's refusal of a document (rule 4).
 func (x *Context) bring(it keyspace.Item, c *keyspace.Container, id string) error {
 	if it.Kind == keyspace.Document {
-		b := body{json: it.Body}
-		b.ttl, b.bad = readTTL(it.Body)
-		if err := b.refused(c.Policy()); err != nil {
+		doc := jsondoc.FromValid(it.Body)
+		if err := doc.CheckTTL(c.Policy()); err != nil {
 			return err
 		}
-		x.place(c, id, keyspace.Document, b.json, expiry.OwnEnd(x.Now(), b.ttl))
+		x.place(c, id, keyspace.Document, doc.JSON, expiry.OwnEnd(x.Now(), doc.TTL))
 		return nil
 	}
 	// An end that lies in the past has slept in a container that is off; here it may be awake.

@@ -213,6 +213,3 @@ func (x *Context) asked(c *keyspace.Container, id string, found bool) {
 		x.happened(eventMissed, c, id)
 	}
 }
-
-// asked notes that a user has asked for the document.
-func (d oneDocument) asked(x *Context) { x.asked(d.container, d.id, d.found) }

@@ -9,7 +9,7 @@ import (
 	"os"
 	"strconv"
 
-	"mayfly/commands"
+	"mayfly/commands/jsondoc"
 	"mayfly/expiry"
 	"mayfly/keyspace"
 
@@ -175,11 +175,11 @@ func (s *source) documents(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		ttl, _, err := commands.ReadDocument(body)
+		doc, err := jsondoc.Parse(body, jsondoc.MaxSize)
 		if err != nil {
 			return fmt.Errorf("document %s of %s: %w", expiry.Quote(id), name, err)
 		}
-		return s.item(name, id, keyspace.Item{Kind: keyspace.Document, Body: body, TS: ts, ExpireAt: expiry.OwnEnd(ts, ttl)})
+		return s.item(name, id, keyspace.Item{Kind: keyspace.Document, Body: body, TS: ts, ExpireAt: expiry.OwnEnd(ts, doc.TTL)})
 	})
 }
 

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"mayfly/commands"
+	"mayfly/commands/jsondoc"
 	"mayfly/expiry"
 	"mayfly/keyspace"
 )
@@ -97,16 +97,17 @@ func (w *lineWriter) item(container, id string, it keyspace.Item) []byte {
 		w.text("value", it.Body)
 		return w.end()
 	}
-	ttl, _, _ := commands.ReadDocument(it.Body)
+	doc, _ := jsondoc.Parse(it.Body, jsondoc.MaxSize)
+	ttl := doc.TTL
 	if ttl != expiry.Absent {
 		w.number("ttl", int64(ttl))
 	}
 	if expiry.OwnEnd(it.TS, ttl) != it.ExpireAt {
 		w.number("end", it.ExpireAt)
 	}
-	if doc := strings.TrimSpace(it.Body); len(doc) == len(it.Body) && !strings.ContainsAny(doc, "\r\n") {
+	if text := strings.TrimSpace(it.Body); len(text) == len(it.Body) && !strings.ContainsAny(text, "\r\n") {
 		w.buf.WriteString(`,"doc":`)
-		w.buf.WriteString(doc)
+		w.buf.WriteString(text)
 	} else {
 		w.text("raw", it.Body)
 	}
@@ -224,15 +225,15 @@ func (l *line) document(it *keyspace.Item) (ignored, err error) {
 	default:
 		return nil, errors.New("neither a doc nor a value is there")
 	}
-	ttl, ignored, err := commands.ReadDocument(it.Body)
+	doc, err := jsondoc.Parse(it.Body, jsondoc.MaxSize)
 	if err != nil {
 		return nil, err
 	}
-	if l.TTL != nil && *l.TTL != int64(ttl) {
-		return nil, fmt.Errorf("the line says ttl %d, its document %d: what counts is the document's", *l.TTL, ttl)
+	if l.TTL != nil && *l.TTL != int64(doc.TTL) {
+		return nil, fmt.Errorf("the line says ttl %d, its document %d: what counts is the document's", *l.TTL, doc.TTL)
 	}
-	it.ExpireAt = expiry.OwnEnd(it.TS, ttl)
-	return ignored, nil
+	it.ExpireAt = expiry.OwnEnd(it.TS, doc.TTL)
+	return doc.TTLErr, nil
 }
 
 // either gives a text that is there as such or in base64.

@@ -1,4 +1,4 @@
-package commands
+package jsondoc
 
 import (
 	"strings"
@@ -6,38 +6,38 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// walker goes through the members of an object or the elements of an array, in valid JSON. It takes
-// no memory, and one pass over the text: what is between two of its positions can be kept as it stands.
+// walker iterates over the members of an object or the elements of an array, in valid JSON. It needs
+// one pass and no memory. Callers copy the text between two of its positions unchanged.
 type walker struct {
 	text  string
 	array bool
-	pos   int // where to go on: after the bracket or the value before
+	pos   int // the position after the opening bracket or the last value
 
-	// Of the member the walker stands on; its value ends at pos. Elements have no name: the first two
-	// are the same as valueFrom. At the end start is the closing bracket.
+	// The positions of the current member; its value ends at pos. An element has no name: start and
+	// nameEnd equal valueFrom. At the end start is the position of the closing bracket.
 	start, nameEnd, valueFrom int
 }
 
-// walk goes through the root members of an object.
+// walk iterates over the root members of an object.
 func walk(object string) walker { return walkAt(object, strings.IndexByte(object, '{')) }
 
-// walkAt goes through the object or array that begins at i.
+// walkAt iterates over the object or array at position i.
 func walkAt(text string, i int) walker {
 	return walker{text: text, array: text[i] == '[', pos: i + 1}
 }
 
-// next steps to the next member; false at the end.
+// next moves to the next member. It returns false at the end.
 func (w *walker) next() bool {
-	if !w.enter() {
+	if !w.step() {
 		return false
 	}
 	w.pos = valueEnd(w.text, w.valueFrom)
 	return true
 }
 
-// enter steps to the next member, but not over its value: whoever calls it puts the value's end into
-// pos. So what looks into the value does not have to go through it twice.
-func (w *walker) enter() bool {
+// step is next, but does not read the value: the caller sets pos to its end. So a caller that walks
+// through the value reads it only once.
+func (w *walker) step() bool {
 	w.start = skip(w.text, w.pos, ',')
 	if c := w.text[w.start]; c == '}' || c == ']' {
 		return false
@@ -50,7 +50,7 @@ func (w *walker) enter() bool {
 	return true
 }
 
-// name is the member's name without quotes and escapes.
+// name returns the member's name without quotes and escapes.
 func (w *walker) name() string {
 	raw := w.text[w.start:w.nameEnd]
 	if strings.IndexByte(raw, '\\') >= 0 {
@@ -59,13 +59,13 @@ func (w *walker) name() string {
 	return raw[1 : len(raw)-1]
 }
 
-// value is the member's value as it stands there.
+// value returns the text of the member's value.
 func (w *walker) value() string { return w.text[w.valueFrom:w.pos] }
 
-// jsonSpace is what JSON takes for white space.
-const jsonSpace = " \t\r\n"
+// space is the white space of JSON.
+const space = " \t\r\n"
 
-// skip gives the position of the first byte at or after i that is neither white space nor the given
+// skip returns the position of the first byte at or after i that is neither white space nor the given
 // punctuation, in valid JSON.
 func skip(text string, i int, punctuation byte) int {
 	for text[i] <= ' ' || text[i] == punctuation {
@@ -74,8 +74,7 @@ func skip(text string, i int, punctuation byte) int {
 	return i
 }
 
-// stringEnd gives the position after the string that begins at i, the end of text if it is not
-// closed.
+// stringEnd returns the position after the string at i, or len(text) if the string is not closed.
 func stringEnd(text string, i int) int {
 	for i++; i < len(text); i++ {
 		switch text[i] {
@@ -88,7 +87,7 @@ func stringEnd(text string, i int) int {
 	return len(text)
 }
 
-// valueEnd gives the position after the value that begins at i in valid JSON.
+// valueEnd returns the position after the value at i, in valid JSON.
 func valueEnd(text string, i int) int {
 	depth := 0
 	for {

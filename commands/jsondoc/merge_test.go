@@ -1,4 +1,4 @@
-package commands
+package jsondoc
 
 import (
 	"math/rand/v2"
@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// The test cases of RFC 7396, appendix A. Those whose document or patch is no object are wrapped into one,
-// as the value of the member w: there they are merged by the same rules.
+// The test cases of RFC 7396, appendix A. A document or patch that is no object is wrapped into one, as
+// its member w, where the same rules apply.
 func TestMergeRFC7396(t *testing.T) {
 	for _, tt := range [][3]string{
 		{`{"a":"b"}`, `{"a":"c"}`, `{"a":"c"}`},
@@ -34,12 +34,12 @@ func TestMergeRFC7396(t *testing.T) {
 			doc, patch = `{"w":`+doc+`}`, `{"w":`+patch+`}`
 			want = map[bool]string{true: `{}`, false: `{"w":` + want + `}`}[want == ""]
 		}
-		p, err := parseMergePatch(patch)
+		p, err := ParseMergePatch(patch)
 		if err != nil {
 			t.Errorf("%s: %v", patch, err)
 			continue
 		}
-		if got, err := p.merge(doc, true); got != want || err != nil {
+		if got, err := p.merge(doc); got != want || err != nil {
 			t.Errorf("%s merged with %s: %s, %v; want %s", doc, patch, got, err, want)
 		}
 	}
@@ -52,7 +52,7 @@ func TestMergeAgainstReference(t *testing.T) {
 	}
 }
 
-// A patch of many members is looked up in a map, one of few is not.
+// The members of a patch are looked up in a map if they are many, else by a search.
 func TestMergeManyMembers(t *testing.T) {
 	for n := range 40 {
 		var doc, patch []string
@@ -64,26 +64,30 @@ func TestMergeManyMembers(t *testing.T) {
 			patch = append(patch, name+[]string{"1", "null", `{"x":null}`}[i%3])
 		}
 		checkMerge(t, "{"+strings.Join(doc, ",")+"}", "{"+strings.Join(patch, ",")+"}")
-		if _, err := parseMergePatch("{" + strings.Join(append(patch, `"z":1,"z":2`), ",") + "}"); err == nil {
-			t.Errorf("a name that is there twice among %d was taken", n)
+		if _, err := ParseMergePatch("{" + strings.Join(append(patch, `"z":1,"z":2`), ",") + "}"); err == nil {
+			t.Errorf("a repeated name among %d was accepted", n)
 		}
 	}
 }
 
-// checkMerge compares a merge of texts without repeated names with the reference; what the patch does not
-// name keeps its bytes.
+// checkMerge compares a merge with the reference; the texts have no repeated names. What the patch does
+// not name keeps its bytes.
 func checkMerge(t *testing.T, text, patch string) {
 	t.Helper()
-	p, err := parseMergePatch(patch)
+	p, err := ParseMergePatch(patch)
 	if err != nil {
 		t.Fatalf("%s: %v", patch, err)
 	}
 	for _, there := range []bool{true, false} {
-		got, err := p.merge(text, there)
+		object := text
+		if !there {
+			object = ""
+		}
+		got, err := p.merge(object)
 		if err != nil {
 			t.Fatalf("%s merged with %s: %v", text, patch, err)
 		}
-		if _, err := parseBody(got, len(got)); err != nil {
+		if _, err := Parse(got, len(got)); err != nil {
 			t.Fatalf("%s merged with %s became %s: %v", text, patch, got, err)
 		}
 		var doc any
@@ -133,7 +137,7 @@ func referenceMerge(target, patch any) any {
 	return result
 }
 
-// FuzzMerge must never panic; if no name is there twice, the reference says what comes out.
+// FuzzMerge compares merges with the reference if no name is repeated. No merge panics.
 func FuzzMerge(f *testing.F) {
 	for _, doc := range jsonSeeds {
 		for _, patch := range []string{`{}`, `{"a":null}`, `{"a":{"ttl":null,"b":[null]}}`, ` { "ttl" : 1 , "\u0061" : {} } `, `{"a":1,"a":2}`} {
@@ -142,18 +146,18 @@ func FuzzMerge(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, doc, patch string) {
 		for _, text := range []string{doc, patch} {
-			if _, err := parseBody(text, testMost); err != nil {
+			if _, err := Parse(text, testMaxSize); err != nil {
 				return
 			}
 		}
-		p, err := parseMergePatch(patch)
+		p, err := ParseMergePatch(patch)
 		switch {
-		case (err != nil) != repeatsNames(t, patch) && !strings.Contains(patch, "["): // arrays are not looked into
+		case (err != nil) != repeatsNames(t, patch) && !strings.Contains(patch, "["): // names in arrays may repeat
 			t.Fatalf("%q: %v", patch, err)
 		case err != nil:
 		case repeatsNames(t, doc) || repeatsNames(t, patch):
-			if got, err := p.merge(doc, true); err == nil {
-				if _, err := parseBody(got, len(got)); err != nil {
+			if got, err := p.merge(doc); err == nil {
+				if _, err := Parse(got, len(got)); err != nil {
 					t.Fatalf("%q merged with %q became %q: %v", doc, patch, got, err)
 				}
 			}

@@ -1,4 +1,4 @@
-package commands
+package jsondoc
 
 import (
 	"encoding/json"
@@ -10,52 +10,52 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// seedsOfJSON are texts to begin with; most are JSON.
-var seedsOfJSON = []string{
+// validateSeeds are texts of all kinds; most are JSON.
+var validateSeeds = []string{
 	"", " ", "{}", "[]", "[[],{}]", `{"a":1}`, ` { "a" : [ 1 , -2.5e+10 , 0.1E-2 ] , "b" : { } } `,
 	`"string"`, `"\"\\\/\b\f\n\r\t\u00e9\uD83D"`, `"` + "a\x1fb" + `"`, `"` + "a\x00" + `"`, `"` + "Köln 東京 😀" + `"`,
 	`"` + "\xff" + `"`, `"12345678` + "\xc3" + `12345678"`, `"1234567` + "\x7f" + `"`, `"12345678\"12345678"`, `"12345678\`, `"12345678`,
 	"true", "false", "null", "nul", "truex", "-", "-0", "01", "1.", ".5", "1e", "1e+", "0x1", "1 2", "[1,]", "[,1]", "{,}", `{"a"}`, `{"a":}`,
 	`{"a":1,}`, `{"a":1,"b"}`, `{1:2}`, "[1}", `{"a":1]`, "]", "}", "[", "{", ",", ":", "{}{}", "[]x", "1\x00", "\x00", "[1\x00]", "\ufeff{}", "\u00a01",
 	`"\u12G4"`, `"\u123"`, `"\x"`, "\v1", "1\f",
-	strings.Repeat("[", maxNesting) + strings.Repeat("]", maxNesting),
-	strings.Repeat("[", maxNesting+1) + strings.Repeat("]", maxNesting+1),
-	strings.Repeat(`{"a":`, maxNesting) + "1" + strings.Repeat("}", maxNesting),
-	strings.Repeat(`[{"a":`, maxNesting/2) + "1" + strings.Repeat("}]", maxNesting/2),
-	strings.Repeat(`[{"a":`, maxNesting/2) + "[]" + strings.Repeat("}]", maxNesting/2),
+	strings.Repeat("[", MaxNesting) + strings.Repeat("]", MaxNesting),
+	strings.Repeat("[", MaxNesting+1) + strings.Repeat("]", MaxNesting+1),
+	strings.Repeat(`{"a":`, MaxNesting) + "1" + strings.Repeat("}", MaxNesting),
+	strings.Repeat(`[{"a":`, MaxNesting/2) + "1" + strings.Repeat("}]", MaxNesting/2),
+	strings.Repeat(`[{"a":`, MaxNesting/2) + "[]" + strings.Repeat("}]", MaxNesting/2),
 	`{"id":"order-000123","items":[{"sku":"A-1","qty":2},{"sku":"B-7","price":109.97}],"city":"Köln","ok":true,"no":null}`,
 }
 
-// checkValidJSON compares with what the standard library, and gjson, say.
-func checkValidJSON(t *testing.T, text string) {
+// checkScan compares scan with the standard library and gjson.
+func checkScan(t *testing.T, text string) {
 	t.Helper()
 	if len(text) > 1<<16 {
 		return
 	}
 	want := json.Valid([]byte(text)) && utf8.ValidString(text) && checkNesting(text) == nil
-	if got := validJSON(text); got != want {
-		t.Errorf("validJSON(%q) = %v", text, got)
+	if _, got := scan(text); got != want {
+		t.Errorf("scan(%q) = %v", text, got)
 	}
 	if shallow := checkNesting(text) == nil; shallow && want != (gjson.Valid(text) && utf8.ValidString(text)) {
 		t.Errorf("gjson judges %q otherwise", text)
 	}
-	if err := checkJSON(text); (err == nil) != want {
-		t.Errorf("checkJSON(%q) = %v", text, err)
+	if err := check(text); (err == nil) != want {
+		t.Errorf("check(%q) = %v", text, err)
 	}
 }
 
-func FuzzValidJSON(f *testing.F) {
-	for _, text := range seedsOfJSON {
+func FuzzScan(f *testing.F) {
+	for _, text := range validateSeeds {
 		f.Add(text)
 	}
-	f.Fuzz(checkValidJSON)
+	f.Fuzz(checkScan)
 }
 
-// TestValidJSON changes bytes of texts, or cuts them, at random.
-func TestValidJSON(t *testing.T) {
+// TestScan changes, inserts and removes random bytes of texts.
+func TestScan(t *testing.T) {
 	const bytes = "{}[]\",:\\ \n\x00\x1f019-+.eEutfn/\x7f\x80\xc3\xa9\xff"
-	for _, seed := range seedsOfJSON {
-		checkValidJSON(t, seed)
+	for _, seed := range validateSeeds {
+		checkScan(t, seed)
 		for range 500 {
 			text := []byte(seed)
 			for range 1 + rand.IntN(3) {
@@ -70,7 +70,7 @@ func TestValidJSON(t *testing.T) {
 					text[at] = b
 				}
 			}
-			checkValidJSON(t, string(text))
+			checkScan(t, string(text))
 			if t.Failed() {
 				return
 			}
@@ -78,14 +78,14 @@ func TestValidJSON(t *testing.T) {
 	}
 }
 
-func BenchmarkValidJSON(b *testing.B) {
-	text := seedsOfJSON[len(seedsOfJSON)-1]
+func BenchmarkScan(b *testing.B) {
+	text := validateSeeds[len(validateSeeds)-1]
 	long := `{"sku":"A-1","note":"` + strings.Repeat("x", 260) + `"}`
 	for name, text := range map[string]string{"members": text, "string": long} {
 		b.Run(name, func(b *testing.B) {
 			b.SetBytes(int64(len(text)))
 			for b.Loop() {
-				if !validJSON(text) {
+				if _, ok := scan(text); !ok {
 					b.Fatal("invalid")
 				}
 			}

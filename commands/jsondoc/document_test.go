@@ -1,4 +1,4 @@
-package commands
+package jsondoc
 
 import (
 	"encoding/json"
@@ -11,13 +11,13 @@ import (
 	"mayfly/expiry"
 )
 
-const testMost = 1 << 20 // max-value-size in these tests
+const testMaxSize = 1 << 20 // bytes
 
 func nested(levels int) string {
 	return strings.Repeat(`{"a":`, levels-1) + "{}" + strings.Repeat("}", levels-1)
 }
 
-func TestParseBodyReadsTTL(t *testing.T) {
+func TestParseReadsTTL(t *testing.T) {
 	tests := []struct {
 		json string
 		ttl  expiry.TTL
@@ -54,22 +54,22 @@ func TestParseBodyReadsTTL(t *testing.T) {
 		{`{"ttl":null,"ttl":null}`, expiry.Absent, "repeated"},
 	}
 	for _, test := range tests {
-		b, err := parseBody(test.json, testMost)
+		d, err := Parse(test.json, testMaxSize)
 		if err != nil {
 			t.Errorf("%s: %v", test.json, err)
 			continue
 		}
-		if b.json != test.json || b.ttl != test.ttl {
-			t.Errorf("%s: got %s with ttl %v, want ttl %v", test.json, b.json, b.ttl, test.ttl)
+		if d.JSON != test.json || d.TTL != test.ttl {
+			t.Errorf("%s: got %s with ttl %v, want ttl %v", test.json, d.JSON, d.TTL, test.ttl)
 		}
-		if (b.bad != nil) != (test.bad != "") || b.bad != nil && !strings.Contains(b.bad.Error(), test.bad) {
-			t.Errorf("%s: error %v, want one with %q", test.json, b.bad, test.bad)
+		if (d.TTLErr != nil) != (test.bad != "") || d.TTLErr != nil && !strings.Contains(d.TTLErr.Error(), test.bad) {
+			t.Errorf("%s: error %v, want one with %q", test.json, d.TTLErr, test.bad)
 		}
 	}
 }
 
-func TestParseBodyRefuses(t *testing.T) {
-	large := `{"a":"` + strings.Repeat("x", testMost) + `"}`
+func TestParseRefuses(t *testing.T) {
+	large := `{"a":"` + strings.Repeat("x", testMaxSize) + `"}`
 	tests := []struct{ json, want string }{
 		{``, "invalid JSON at byte 0"},
 		{` `, "invalid JSON at byte 1"},
@@ -96,7 +96,7 @@ func TestParseBodyRefuses(t *testing.T) {
 		{large, "document of 1048584 bytes: legal are at most 1048576"},
 	}
 	for _, test := range tests {
-		_, err := parseBody(test.json, testMost)
+		_, err := Parse(test.json, testMaxSize)
 		if err == nil || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%.60q: error %v, want one with %q", test.json, err, test.want)
 		}
@@ -113,7 +113,7 @@ func TestNestingCountsLevelsNotBrackets(t *testing.T) {
 		`{"a":[` + strings.Repeat("[],", 1000) + `1]}`,
 		`{"a":"\\\"` + strings.Repeat("{", 1000) + `"}`,
 	} {
-		if _, err := parseBody(legal, testMost); err != nil {
+		if _, err := Parse(legal, testMaxSize); err != nil {
 			t.Errorf("%.60q: %v", legal, err)
 		}
 	}
@@ -159,8 +159,8 @@ func TestWithMeta(t *testing.T) {
 		{`{"_ts":1,"_ts":2}`, `{"_ts":1700000000,"_etag":"00ff"}`},
 	}
 	for _, test := range tests {
-		if got := withMeta(test.json, 1700000000999, "00ff"); got != test.want {
-			t.Errorf("withMeta(%s) = %s, want %s", test.json, got, test.want)
+		if got := WithMeta(test.json, 1700000000999, "00ff"); got != test.want {
+			t.Errorf("WithMeta(%s) = %s, want %s", test.json, got, test.want)
 		}
 	}
 }
@@ -172,25 +172,24 @@ var jsonSeeds = []string{
 	`{"ttl":null,"ttl":2}`, `{"a":[{"ttl":1}],"\\ttl":1,"ttl" : {"ttl":5} }`, `{"tt\u006c":-1}`, `[{"ttl":1}]`,
 }
 
-// FuzzParseBody holds the validator to encoding/json: same verdict on every text, but for what we
-// refuse beyond it (no object, not UTF-8, too deep). It must never panic. What it reads of the member ttl
-// on its way is what readTTL finds.
-func FuzzParseBody(f *testing.F) {
+// FuzzParse compares Parse with encoding/json: the same verdict on every text, but for texts that are no
+// object, not UTF-8 or too deep. The scan and readTTL find the same member ttl.
+func FuzzParse(f *testing.F) {
 	for _, seed := range jsonSeeds {
 		f.Add(seed)
 	}
 	f.Add(nested(128))
 	f.Add(nested(129))
 	f.Fuzz(func(t *testing.T, text string) {
-		b, err := parseBody(text, testMost)
-		object := strings.HasPrefix(strings.TrimLeft(text, jsonSpace), "{")
-		want := json.Valid([]byte(text)) && utf8.ValidString(text) && object && len(text) <= testMost
+		d, err := Parse(text, testMaxSize)
+		object := strings.HasPrefix(strings.TrimLeft(text, space), "{")
+		want := json.Valid([]byte(text)) && utf8.ValidString(text) && object && len(text) <= testMaxSize
 		if err == nil && !want {
 			t.Fatalf("accepted %q", text)
 		}
 		if err == nil {
-			if ttl, bad := readTTL(text); b.ttl != ttl || fmt.Sprint(b.bad) != fmt.Sprint(bad) {
-				t.Fatalf("%q has ttl %v (%v), walking through it finds %v (%v)", text, b.ttl, b.bad, ttl, bad)
+			if ttl, bad := readTTL(text); d.TTL != ttl || fmt.Sprint(d.TTLErr) != fmt.Sprint(bad) {
+				t.Fatalf("%q has ttl %v (%v), walking through it finds %v (%v)", text, d.TTL, d.TTLErr, ttl, bad)
 			}
 		}
 		if err != nil && want && !strings.Contains(err.Error(), "nested deeper") {
@@ -202,24 +201,24 @@ func FuzzParseBody(f *testing.F) {
 	})
 }
 
-// FuzzWithTTL holds the editor to encoding/json: after every edit the member reads as it was set and
-// all others are what they were, in the same order.
+// FuzzWithTTL compares edits with encoding/json: the member reads as it was set, and all others stay
+// unchanged, in the same order.
 func FuzzWithTTL(f *testing.F) {
 	for i, seed := range jsonSeeds {
 		f.Add(seed, int32(i-1))
 	}
 	f.Fuzz(func(t *testing.T, text string, n int32) {
-		if _, err := parseBody(text, testMost); err != nil {
+		if _, err := Parse(text, testMaxSize); err != nil {
 			return
 		}
 		ttl := expiry.TTL(max(n, -1))
 		edited := withTTL(text, ttl)
-		b, err := parseBody(edited, testMost+100)
+		d, err := Parse(edited, testMaxSize+100)
 		if err != nil {
 			t.Fatalf("%q became %q: %v", text, edited, err)
 		}
-		if b.ttl != ttl || b.bad != nil {
-			t.Fatalf("%q became %q: ttl %v, error %v; want %v", text, edited, b.ttl, b.bad, ttl)
+		if d.TTL != ttl || d.TTLErr != nil {
+			t.Fatalf("%q became %q: ttl %v, error %v; want %v", text, edited, d.TTL, d.TTLErr, ttl)
 		}
 		before, _ := rootMembers(t, text)
 		after, found := rootMembers(t, edited)
@@ -232,7 +231,7 @@ func FuzzWithTTL(f *testing.F) {
 		if ttl == expiry.Absent && withTTL(edited, ttl) != edited {
 			t.Fatalf("removing twice changed %q", edited)
 		}
-		meta := withMeta(text, 5000, "0f")
+		meta := WithMeta(text, 5000, "0f")
 		var fields map[string]any
 		if err := json.Unmarshal([]byte(meta), &fields); err != nil || fields["_ts"] != 5.0 || fields["_etag"] != "0f" {
 			t.Fatalf("%q with meta became %q: %v", text, meta, err)
@@ -240,9 +239,9 @@ func FuzzWithTTL(f *testing.F) {
 	})
 }
 
-// rootMembers lists an object's members but those named ttl, in order, by encoding/json's reading;
-// found counts the latter.
-func rootMembers(t *testing.T, object string) (members []string, found int) {
+// rootMembers lists an object's members in order, as encoding/json reads them. It leaves out and counts
+// those named ttl.
+func rootMembers(t *testing.T, object string) (members []string, ttls int) {
 	t.Helper()
 	d := json.NewDecoder(strings.NewReader(object))
 	if _, err := d.Token(); err != nil {
@@ -257,16 +256,16 @@ func rootMembers(t *testing.T, object string) (members []string, found int) {
 		if err := d.Decode(&value); err != nil {
 			t.Fatal(err)
 		}
-		if name == ttlMember {
-			found++
+		if name == TTLMember {
+			ttls++
 			continue
 		}
 		members = append(members, fmt.Sprintf("%q:%s", name, value))
 	}
-	return members, found
+	return members, ttls
 }
 
-func BenchmarkParseBody(b *testing.B) {
+func BenchmarkParse(b *testing.B) {
 	plain := `{"id":"order-000123","customer":"c-4711","status":"shipped","total":149.95,"currency":"EUR","items":[{"sku":"A-1","qty":2,"price":19.99},{"sku":"B-7","qty":1,"price":109.97}],"address":{"street":"Hauptstraße 5","city":"Köln","zip":"50667"},"created":"2024-03-01T12:00:00Z"}`
 	long := `{"id":123,"customer":"c-00123","total":123.23,"note":"` + strings.Repeat("lorem ipsum ", 19) + `"}`
 	for name, text := range map[string]string{
@@ -275,10 +274,31 @@ func BenchmarkParseBody(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			b.SetBytes(int64(len(text)))
 			for b.Loop() {
-				if _, err := parseBody(text, testMost); err != nil {
+				if _, err := Parse(text, testMaxSize); err != nil {
 					b.Fatal(err)
 				}
 			}
 		})
 	}
+}
+
+// BenchmarkReadTTL measures what rootFacts.readTTL saves Parse: a second pass for the member ttl.
+func BenchmarkReadTTL(b *testing.B) {
+	text := withTTL(`{"id":123,"customer":"c-00123","total":123.23,"note":"`+strings.Repeat("lorem ipsum ", 19)+`"}`, 30)
+	b.Run("facts", func(b *testing.B) {
+		for b.Loop() {
+			facts, _ := scan(text)
+			if ttl, err := facts.readTTL(text); ttl != 30 || err != nil {
+				b.Fatal(ttl, err)
+			}
+		}
+	})
+	b.Run("second pass", func(b *testing.B) {
+		for b.Loop() {
+			scan(text)
+			if ttl, err := readTTL(text); ttl != 30 || err != nil {
+				b.Fatal(ttl, err)
+			}
+		}
+	})
 }

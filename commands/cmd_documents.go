@@ -7,16 +7,15 @@ import (
 	"strconv"
 	"strings"
 
+	"mayfly/commands/jsondoc"
 	"mayfly/expiry"
 	"mayfly/keyspace"
 )
 
-// The commands on documents are in document_write.go, patch.go, merge.go and document_read.go; here is
-// what they share.
+// The commands on documents. Their Runs are in cmd_documents_read.go and cmd_documents_write.go.
 //
-// A plain key (SET) that has the id of a document asked for: commands on one id answer WRONGTYPE,
-// also DOC.PUT, which overwrites nothing silently; commands on several ids, counts and scans pass it
-// over as if it were not there.
+// An id may name a plain key (SET) instead of a document. A command on one id then answers WRONGTYPE;
+// DOC.PUT, too, overwrites no plain key. Commands on several ids, counts and scans skip plain keys.
 var documentCommands = []Command{
 	{
 		Name: "doc.put", Syntax: "container id json [TTL <-1 | seconds | NULL>] [NX | XX] [IFMATCH etag]", Arity: -4,
@@ -112,17 +111,17 @@ func docEndRow(name, summary string, b base, u unit) Command {
 	}
 }
 
-// oneDocument is what a command on the one id of a container has before it.
-type oneDocument struct {
+// docTarget is the document that a command names.
+type docTarget struct {
 	container *keyspace.Container
 	id        string
-	item      keyspace.Item // if found
-	found     bool          // a living document
+	item      keyspace.Item // the zero item unless found
+	found     bool          // the document exists
 }
 
-// onDocument makes the Run of a command on one document out of what is to be done with it. That the
-// id is not too long is seen to by the engine.
-func onDocument(do func(x *Context, d oneDocument) Reply) Run {
+// onDocument returns the Run of a command on one document: it looks the document up and calls do. The
+// engine has checked the length of the id.
+func onDocument(do func(x *Context, d docTarget) Reply) Run {
 	return func(x *Context) Reply {
 		c, id, err := x.placeOfDocument()
 		if err != nil {
@@ -132,11 +131,11 @@ func onDocument(do func(x *Context, d oneDocument) Reply) Run {
 		if found && it.Kind != keyspace.Document {
 			return Fail(errWrongType)
 		}
-		return do(x, oneDocument{c, id, it, found})
+		return do(x, docTarget{c, id, it, found})
 	}
 }
 
-// placeOfDocument is where the one document is that a command names, if there is one.
+// placeOfDocument returns the container and the id that a command on one document names.
 func (x *Context) placeOfDocument() (c *keyspace.Container, id string, err error) {
 	id = x.Input.Args[2]
 	if id == "" {
@@ -146,8 +145,9 @@ func (x *Context) placeOfDocument() (c *keyspace.Container, id string, err error
 	return c, id, err
 }
 
-// onDocuments makes the Run of a command on several documents out of what is to be done with them.
-func onDocuments(in *Input, do func(x *Context, docs iter.Seq[oneDocument]) Reply) (Run, error) {
+// onDocuments returns the Run of a command on several documents. It calls do with an iterator that
+// looks them up one by one.
+func onDocuments(in *Input, do func(x *Context, docs iter.Seq[docTarget]) Reply) (Run, error) {
 	name, ids := in.Args[1], in.Args[2:]
 	if slices.Contains(ids, "") {
 		return nil, errEmptyID
@@ -157,10 +157,10 @@ func onDocuments(in *Input, do func(x *Context, docs iter.Seq[oneDocument]) Repl
 		if err != nil {
 			return Fail(err)
 		}
-		return do(x, func(yield func(oneDocument) bool) {
+		return do(x, func(yield func(docTarget) bool) {
 			for _, id := range ids {
 				it, found := x.Tx.Get(c, id)
-				if !yield(oneDocument{c, id, it, found && it.Kind == keyspace.Document}) {
+				if !yield(docTarget{c, id, it, found && it.Kind == keyspace.Document}) {
 					return
 				}
 			}
@@ -168,48 +168,43 @@ func onDocuments(in *Input, do func(x *Context, docs iter.Seq[oneDocument]) Repl
 	}, nil
 }
 
-// putDocument stores a document: its clock starts now.
-func putDocument(x *Context, c *keyspace.Container, id, json string, ttl expiry.TTL, e event) {
-	x.put(c, id, keyspace.Document, json, expiry.OwnEnd(x.Now(), ttl), e)
+// countRead counts that a client has asked for the document.
+func (d docTarget) countRead(x *Context) { x.asked(d.container, d.id, d.found) }
+
+// putDocument stores a document and restarts its clock.
+func putDocument(x *Context, c *keyspace.Container, id string, doc *jsondoc.Document, e event) {
+	x.put(c, id, keyspace.Document, doc.JSON, expiry.OwnEnd(x.Now(), doc.TTL), e)
 }
 
-// rewrite stores what a patch has made of a document, or in place of none: text, which is valid but for
-// its size, most bytes being legal, and its nesting. A member ttl is judged if the patch may have changed
-// it; one that was there and does not count goes on being ignored.
-func (d oneDocument) rewrite(x *Context, text string, most int, judgeTTL bool, e event) Reply {
-	if err := checkSize(text, most); err != nil {
-		return Fail(err)
-	}
-	if err := checkNesting(text); err != nil {
-		return Fail(err)
-	}
-	b := body{json: text}
-	b.ttl, b.bad = readTTL(text)
+// putEdited stores the document that a patch has made of the target. judgeTTL says that the patch may
+// have changed the member ttl, so that the container judges it. Else a member that was ignored before
+// stays ignored.
+func (d docTarget) putEdited(x *Context, doc jsondoc.Document, judgeTTL bool, e event) Reply {
 	if judgeTTL {
-		if err := b.refused(d.container.Policy()); err != nil {
+		if err := doc.CheckTTL(d.container.Policy()); err != nil {
 			return Fail(err)
 		}
 	}
-	putDocument(x, d.container, d.id, text, b.ttl, e)
+	putDocument(x, d.container, d.id, &doc, e)
 	return OK
 }
 
 // setDocumentTTL sets the member ttl of a document, or removes it for Absent, and restarts the clock.
-// most is the largest size of a document in bytes.
-func setDocumentTTL(x *Context, c *keyspace.Container, id string, it keyspace.Item, ttl expiry.TTL, most int, e event) error {
-	json := withTTL(it.Body, ttl)
-	if err := checkSize(json, most); err != nil {
+// maxSize is the largest size of a document in bytes.
+func setDocumentTTL(x *Context, c *keyspace.Container, id string, it keyspace.Item, ttl expiry.TTL, maxSize int, e event) error {
+	doc, err := jsondoc.Document{JSON: it.Body}.WithTTL(ttl, maxSize)
+	if err != nil {
 		return err
 	}
-	putDocument(x, c, id, json, ttl, e)
+	putDocument(x, c, id, &doc, e)
 	return nil
 }
 
-// etag is an item's version as users see it, in WITHMETA, DOC.META and IFMATCH alike. Another with
-// every write.
+// etag returns an item's version as users see it in WITHMETA, DOC.META and IFMATCH. Every write changes
+// it.
 func etag(version uint64) string { return fmt.Sprintf("%016x", version) }
 
-// parseEtag is the inverse of etag. It takes the quotes that etags wear in HTTP, too.
+// parseEtag is the inverse of etag. It accepts quotes around the etag, as in HTTP.
 func parseEtag(s string) (version uint64, err error) {
 	bare := s
 	if len(s) >= 2 && strings.HasPrefix(s, `"`) && strings.HasSuffix(s, `"`) {

@@ -1,4 +1,4 @@
-package commands
+package jsondoc
 
 import (
 	"encoding/json"
@@ -14,8 +14,8 @@ func pointerTo(token string) string {
 	return "/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(token)
 }
 
-// eachValue calls visit with every value in a JSON text, its pointer and its bytes, by encoding/json's
-// reading: objects in their order, repeated names and all.
+// eachValue calls visit with the pointer and the bytes of every value in a JSON text, as encoding/json
+// reads it. Members come in order, repeated names included.
 func eachValue(t *testing.T, at, text string, visit func(at, raw string)) {
 	t.Helper()
 	visit(at, text)
@@ -45,11 +45,11 @@ func eachValue(t *testing.T, at, text string, visit func(at, raw string)) {
 	}
 }
 
-// valuesByPointer are the bytes of all values in a text by their pointers, without those whose pointer
-// is there twice, and what is in them.
+// valuesByPointer returns the bytes of all values in a text by their pointers. It leaves out values with
+// a repeated pointer, and those in them.
 func valuesByPointer(t *testing.T, text string) map[string]string {
 	values, times := map[string]string{}, map[string]int{}
-	eachValue(t, "", strings.Trim(text, jsonSpace), func(at, raw string) {
+	eachValue(t, "", strings.Trim(text, space), func(at, raw string) {
 		values[at] = raw
 		times[at]++
 	})
@@ -63,7 +63,7 @@ func valuesByPointer(t *testing.T, text string) map[string]string {
 	return values
 }
 
-func TestPointerCut(t *testing.T) {
+func TestPointerTokens(t *testing.T) {
 	for text, want := range map[string][]string{
 		"/":           {""},
 		"//":          {"", ""},
@@ -76,14 +76,14 @@ func TestPointerCut(t *testing.T) {
 		"/~0~1~1~0":   {"~//~"},
 		"/a.b/*/é 日本": {"a.b", "*", "é 日本"},
 	} {
-		p, err := parsePointer(text)
+		p, err := ParsePointer(text)
 		if err != nil {
 			t.Errorf("%q: %v", text, err)
 		}
 		var got []string
 		for p != "" {
 			var token string
-			token, p = p.cut()
+			token, p = p.cutToken()
 			got = append(got, token)
 		}
 		if strings.Join(got, "|") != strings.Join(want, "|") || len(got) != len(want) {
@@ -91,7 +91,7 @@ func TestPointerCut(t *testing.T) {
 		}
 	}
 	for _, text := range []string{"a", " /a", "a/", "~1", "#/a", "/~", "/~2", "/a/~", "/~0~", "/~~0", "/\xff", "/a\xc0\x80"} {
-		if p, err := parsePointer(text); err == nil {
+		if p, err := ParsePointer(text); err == nil {
 			t.Errorf("%q was taken as %q", text, p)
 		}
 	}
@@ -99,7 +99,7 @@ func TestPointerCut(t *testing.T) {
 
 func TestPointerBelow(t *testing.T) {
 	for _, tt := range []struct {
-		p, other pointer
+		p, other Pointer
 		want     bool
 	}{
 		{"/a", "/a", false}, {"/a/b", "/a", true}, {"/ab", "/a", false}, {"/a", "/a/b", false}, {"/a/", "/a", true}, {"/b/a", "/a", false},
@@ -110,59 +110,74 @@ func TestPointerBelow(t *testing.T) {
 	}
 }
 
-// What is there is found with its bytes, in documents of every shape.
+// Every value is found with its bytes, in documents of every shape.
 func TestPointerFindsEverything(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 300 {
 		text := randomDocument(random)
-		for at, raw := range valuesByPointer(t, text) {
-			p, err := parsePointer(at)
+		for path, raw := range valuesByPointer(t, text) {
+			p, err := ParsePointer(path)
 			if err != nil {
 				t.Fatal(err)
 			}
-			place, err := p.find(text)
-			if err != nil || !place.found || text[place.from:place.to] != raw {
-				t.Fatalf("%s in %s: %+v, %v; want %s", at, text, place, err, raw)
+			at, err := p.find(text)
+			if err != nil || !at.found || text[at.from:at.to] != raw {
+				t.Fatalf("%s in %s: %+v, %v; want %s", path, text, at, err, raw)
 			}
 		}
 	}
 }
 
-// Several paths at once find what each of them finds.
-func TestSelectPathsFindsTheSame(t *testing.T) {
+// Several pointers at once find what each of them finds alone.
+func TestValuesFindTheSame(t *testing.T) {
 	random := rand.New(rand.NewPCG(7, 8))
 	for range 500 {
 		text := randomDocument(random)
 		if random.IntN(3) == 0 { // repeat a name
 			text = `{"a":` + text + `,"b":1,"` + []string{"a", "c"}[random.IntN(2)] + `":` + randomDocument(random) + "}"
 		}
-		paths := make([]pointer, 2+random.IntN(10))
+		paths := make([]Pointer, 2+random.IntN(10))
 		for i := range paths {
-			paths[i] = pointer(randomPath(t, random, text))
+			paths[i] = Pointer(randomPath(t, random, text))
 		}
-		all := selectPaths(text, paths)
+		all := Values(text, paths)
 		for i, path := range paths {
-			if one := selectPaths(text, paths[i:i+1]); notation(one) != notation(all.Elems[i]) {
-				t.Fatalf("%q in %s: %s, among %q %s", path, text, notation(one), paths, notation(all.Elems[i]))
+			if one := Values(text, paths[i:i+1]); one[0] != all[i] {
+				t.Fatalf("%q in %s: %s, among %q %s", path, text, one[0], paths, all[i])
 			}
 		}
 	}
 	deep := strings.Repeat("/a", 128)
-	for path, want := range map[string]string{deep[2:]: `"{}"`, deep: "(nil)", deep + "/a": "(nil)", strings.Repeat("/", 1000): "(nil)"} {
-		for _, paths := range [][]pointer{{pointer(path)}, {"/b", pointer(path)}} {
-			got := selectPaths(nested(128), paths)
-			if len(paths) > 1 {
-				got = got.Elems[1]
-			}
-			if notation(got) != want {
-				t.Errorf("%q of %d: %s, want %s", path, len(paths), notation(got), want)
+	for path, want := range map[string]string{deep[2:]: "{}", deep: "", deep + "/a": "", strings.Repeat("/", 1000): ""} {
+		for _, paths := range [][]Pointer{{Pointer(path)}, {"/b", Pointer(path)}} {
+			if got := Values(nested(128), paths)[len(paths)-1]; got != want {
+				t.Errorf("%q of %d: %q, want %q", path, len(paths), got, want)
 			}
 		}
 	}
 }
 
-// FuzzPointer holds the search to encoding/json: the same bytes for what is there, and nothing found
-// that is not. It must never panic.
+// BenchmarkValues measures what the path for a single pointer saves: a tree of one.
+func BenchmarkValues(b *testing.B) {
+	order := `{"id":"order-000123","customer":"c-4711","status":"shipped","total":149.95,"items":[{"sku":"A-1","qty":2},{"sku":"B-7","qty":1}]}`
+	b.Run("single", func(b *testing.B) {
+		for b.Loop() {
+			Values(order, []Pointer{"/items/1/qty"})
+		}
+	})
+	b.Run("tree of one", func(b *testing.B) {
+		for b.Loop() {
+			var root pathNode
+			end := root.addPath("/items/1/qty")
+			root.locate(order, 0)
+			if end.result(order) != "1" {
+				b.Fatal("not found")
+			}
+		}
+	})
+}
+
+// FuzzPointer compares the search with encoding/json: it finds the same bytes, or nothing.
 func FuzzPointer(f *testing.F) {
 	for _, path := range []string{"", "/", "/a", "/a/0", "/a/-", "/a/01", "/ttl", "/a/ttl", "/~0~1", "a", "/~", "/\xff", "/x\u00e9"} {
 		for _, seed := range jsonSeeds {
@@ -170,11 +185,11 @@ func FuzzPointer(f *testing.F) {
 		}
 	}
 	f.Fuzz(func(t *testing.T, text, path string) {
-		p, err := parsePointer(path)
+		p, err := ParsePointer(path)
 		if err != nil {
 			return
 		}
-		if _, err := parseBody(text, testMost); err != nil {
+		if _, err := Parse(text, testMaxSize); err != nil {
 			return
 		}
 		at, err := p.find(text)
@@ -185,13 +200,13 @@ func FuzzPointer(f *testing.F) {
 		if err != nil && strings.ContainsAny(err.Error(), "\r\n") {
 			t.Fatalf("not one line: %q", err)
 		}
-		if two := selectPaths(text, []pointer{"", p}).Elems[1]; (two.Kind == KindNull) == there || there && two.Str != want {
-			t.Fatalf("%q in %q: with another path %s, want %q, %v", path, text, notation(two), want, there)
+		if two := Values(text, []Pointer{"", p}); two[1] != want {
+			t.Fatalf("%q in %q: with another path %q, want %q", path, text, two[1], want)
 		}
 	})
 }
 
-// The reference: documents as encoding/json reads them, numbers as they are spelled.
+// The reference implementation works on documents as encoding/json reads them, with numbers as text.
 
 // readJSON reads a text without repeated names.
 func readJSON(t *testing.T, text string) any {
@@ -205,7 +220,7 @@ func readJSON(t *testing.T, text string) any {
 	return v
 }
 
-// tokens reads a pointer the plain way.
+// tokens splits a pointer in the simplest way.
 func tokens(path string) []string {
 	all := strings.Split(path, "/")[1:]
 	for i := range all {
@@ -216,7 +231,7 @@ func tokens(path string) []string {
 
 var errReference = errors.New("refused")
 
-// randomDocument makes up an object with few names and much white space.
+// randomDocument returns a random object with few names and much white space.
 func randomDocument(random *rand.Rand) string {
 	return randomSpace(random) + randomObject(random, 3) + randomSpace(random)
 }
@@ -225,7 +240,7 @@ func randomSpace(random *rand.Rand) string {
 	return []string{"", "", "", " ", "\n\t", " \r\n "}[random.IntN(6)]
 }
 
-// randomNames are names of members, as they are and as JSON, some of them in two spellings.
+// randomNames are names of members: first the name, then its spellings in JSON.
 var randomNames = [][]string{
 	{"a", `"a"`, `"\u0061"`}, {"b", `"b"`}, {"0", `"0"`}, {"1", `"1"`}, {"-", `"-"`}, {"", `""`}, {"a.b", `"a.b"`}, {"a/b", `"a\/b"`, `"a/b"`},
 	{"~", `"~"`}, {"~1", `"~1"`}, {"*", `"*"`}, {`q"\`, `"q\"\\"`}, {"é", `"é"`, `"\u00e9"`}, {"😀", `"\ud83d\ude00"`, `"😀"`},
@@ -264,10 +279,10 @@ func randomValue(random *rand.Rand, levels int) string {
 	}[random.IntN(20)]
 }
 
-// randomPath leads to something in the document, or beside it, or nowhere.
+// randomPath returns a pointer to a value of the document, or beside one, or to nothing.
 func randomPath(t *testing.T, random *rand.Rand, text string) string {
 	var all []string
-	eachValue(t, "", strings.Trim(text, jsonSpace), func(at, _ string) { all = append(all, at) })
+	eachValue(t, "", strings.Trim(text, space), func(at, _ string) { all = append(all, at) })
 	path := all[random.IntN(len(all))]
 	if path == "" || random.IntN(3) == 0 {
 		path += pointerTo(randomNames[random.IntN(len(randomNames))][0])

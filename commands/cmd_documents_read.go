@@ -1,9 +1,11 @@
 package commands
 
 import (
+	"fmt"
 	"iter"
 	"strconv"
 
+	"mayfly/commands/jsondoc"
 	"mayfly/commands/redisfmt"
 	"mayfly/expiry"
 	"mayfly/keyspace"
@@ -32,7 +34,7 @@ func parseDocGet(in *Input) (Run, error) {
 		return getWhole, nil
 	}
 	meta := false
-	var paths []pointer
+	var paths []jsondoc.Pointer
 	var err error
 	o := namedOptions{args: in.Args[3:], legal: []string{"WITHMETA", "PATH"}}
 	for o.next() {
@@ -47,24 +49,61 @@ func parseDocGet(in *Input) (Run, error) {
 	if o.err != nil {
 		return nil, o.err
 	}
-	return onDocument(func(x *Context, d oneDocument) Reply {
-		d.asked(x)
+	return onDocument(func(x *Context, d docTarget) Reply {
+		d.countRead(x)
 		if !d.found {
 			return Null
 		}
 		json := d.item.Body
 		if meta {
-			json = withMeta(json, d.item.TS, etag(d.item.Version))
+			json = jsondoc.WithMeta(json, d.item.TS, etag(d.item.Version))
 		}
-		return selectPaths(json, paths)
+		return pathsReply(json, paths)
 	}), nil
 }
 
+// maxPaths bounds the number of paths of DOC.GET, and so their memory.
+const maxPaths = 100
+
+func parsePaths(args []string) ([]jsondoc.Pointer, error) {
+	if len(args) > maxPaths {
+		return nil, fmt.Errorf("%d paths: legal are 1 to %d", len(args), maxPaths)
+	}
+	paths := make([]jsondoc.Pointer, len(args))
+	for i, arg := range args {
+		var err error
+		if paths[i], err = jsondoc.ParsePointer(arg); err != nil {
+			return nil, err
+		}
+	}
+	return paths, nil
+}
+
+// pathsReply is the reply of DOC.GET: the whole object without paths, the value at one path, or an
+// array of the values at several paths. A missing value is null.
+func pathsReply(object string, paths []jsondoc.Pointer) Reply {
+	if len(paths) == 0 {
+		return Bulk(object)
+	}
+	values := jsondoc.Values(object, paths)
+	replies := make([]Reply, len(values))
+	for i, value := range values {
+		replies[i] = Null
+		if value != "" {
+			replies[i] = Bulk(value)
+		}
+	}
+	if len(paths) == 1 {
+		return replies[0]
+	}
+	return Array(replies...)
+}
+
 func parseDocMget(in *Input) (Run, error) {
-	return onDocuments(in, func(x *Context, docs iter.Seq[oneDocument]) Reply {
+	return onDocuments(in, func(x *Context, docs iter.Seq[docTarget]) Reply {
 		var replies []Reply
 		for d := range docs {
-			d.asked(x)
+			d.countRead(x)
 			if d.found {
 				replies = append(replies, Bulk(d.item.Body))
 			} else {
@@ -76,20 +115,20 @@ func parseDocMget(in *Input) (Run, error) {
 }
 
 func parseDocExists(in *Input) (Run, error) {
-	return onDocuments(in, func(x *Context, docs iter.Seq[oneDocument]) Reply {
+	return onDocuments(in, func(x *Context, docs iter.Seq[docTarget]) Reply {
 		n := 0
 		for d := range docs {
-			d.asked(x)
+			d.countRead(x)
 			n += int(Flag(d.found).Int)
 		}
 		return Count(n)
 	})
 }
 
-// docEnd is DOC.TTL and its kin.
+// docEnd is the Run of DOC.TTL and its family.
 func docEnd(b base, u unit) Run {
-	return onDocument(func(x *Context, d oneDocument) Reply {
-		d.asked(x)
+	return onDocument(func(x *Context, d docTarget) Reply {
+		d.countRead(x)
 		if !d.found {
 			return Integer(-2)
 		}
@@ -97,8 +136,8 @@ func docEnd(b base, u unit) Run {
 	})
 }
 
-var docMeta = onDocument(func(x *Context, d oneDocument) Reply {
-	d.asked(x)
+var docMeta = onDocument(func(x *Context, d docTarget) Reply {
+	d.countRead(x)
 	if !d.found {
 		return Null
 	}
@@ -109,19 +148,19 @@ var docMeta = onDocument(func(x *Context, d oneDocument) Reply {
 //
 //	ts         time of the last write, ms since 1970
 //	etag       as in WITHMETA and IFMATCH
-//	ttl        the time to live that rules it, in seconds; -1 for ever; null in a container that is off
-//	source     where that comes from: document, container, off, or ignored: the container, because
-//	           the document's own does not count
-//	expiresat  when it dies, ms since 1970; -1 never
-//	ttlleft    how long it has left, ms; -1 for ever
+//	ttl        the effective time to live in seconds; -1 for ever; null in a container that is off
+//	source     its origin: document, container, off, or ignored. The last is the container, because
+//	           the document's own ttl does not count
+//	expiresat  time of death, ms since 1970; -1 never
+//	ttlleft    time left, ms; -1 for ever
 //	size       of the JSON, bytes
 func describeDocument(p *expiry.Policy, it keyspace.Item, now int64) Reply {
-	own, bad := readTTL(it.Body)
-	source := p.Source(it.ExpireAt, bad != nil)
+	doc := jsondoc.FromValid(it.Body)
+	source := p.Source(it.ExpireAt, doc.TTLErr != nil)
 	ttl := Null
 	switch source {
 	case "document":
-		ttl = Integer(int64(own))
+		ttl = Integer(int64(doc.TTL))
 	case "container", "ignored":
 		ttl = Integer(int64(p.Default))
 	}

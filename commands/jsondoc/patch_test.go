@@ -1,4 +1,4 @@
-package commands
+package jsondoc
 
 import (
 	"encoding/json"
@@ -14,8 +14,8 @@ import (
 	"mayfly/commands/redisfmt"
 )
 
-// Random patches on random documents come out as a plain reference says, order aside, and what they do
-// not name keeps its bytes.
+// Random patches on random documents give the result of the reference, order aside. What they do not name
+// keeps its bytes.
 func TestPatchAgainstReference(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
 	done, refused := 0, 0
@@ -50,15 +50,15 @@ func randomPatch(t *testing.T, random *rand.Rand, text string) []string {
 	return args
 }
 
-// checkPatch compares a patch of a valid document without repeated names with the reference, and tells
-// whether it succeeds.
+// checkPatch compares a patch with the reference and reports whether the patch succeeds. The document is
+// valid and has no repeated names.
 func checkPatch(t *testing.T, text string, args []string) bool {
 	t.Helper()
-	operations, err := parseOperations(args)
+	operations, err := ParsePatch(args)
 	if err != nil {
 		t.Fatalf("%q: %v", args, err)
 	}
-	got, err := patch(text, operations)
+	got, err := operations.edit(text)
 	want := readJSON(t, text)
 	var wantErr error
 	for _, op := range operations {
@@ -75,7 +75,7 @@ func checkPatch(t *testing.T, text string, args []string) bool {
 		}
 		return false
 	}
-	if _, err := parseBody(got, len(got)); err != nil {
+	if _, err := Parse(got, len(got)); err != nil {
 		t.Fatalf("%s patched with %q became %s: %v", text, args, got, err)
 	}
 	if !reflect.DeepEqual(readJSON(t, got), want) {
@@ -85,13 +85,13 @@ func checkPatch(t *testing.T, text string, args []string) bool {
 	return true
 }
 
-// checkBytesKept: whatever is neither on the way to a path of an operation nor below it, nor in an array
-// whose elements an operation moves, is there with the same bytes, and members are in the same order.
-func checkBytesKept(t *testing.T, text, got string, operations []operation) {
+// checkBytesKept checks that untouched values keep their bytes and members their order. Touched are the
+// values on the way to a path of an operation and below it, and arrays whose elements it moves.
+func checkBytesKept(t *testing.T, text, got string, operations Patch) {
 	t.Helper()
 	var touched []string
 	for _, op := range operations {
-		for _, path := range []pointer{op.path, op.from} {
+		for _, path := range []Pointer{op.path, op.from} {
 			if path == "" {
 				continue
 			}
@@ -118,7 +118,7 @@ func checkBytesKept(t *testing.T, text, got string, operations []operation) {
 		}
 	}
 	order := func(text string) (names []string) {
-		eachValue(t, "", strings.Trim(text, jsonSpace), func(at, _ string) {
+		eachValue(t, "", strings.Trim(text, space), func(at, _ string) {
 			if untouched(at) {
 				names = append(names, at)
 			}
@@ -264,8 +264,8 @@ func referenceSum(a, b any) (any, error) {
 	return json.Number(sum), nil
 }
 
-// The examples of RFC 6902, as far as their operations are there. The whole document, which is an array
-// in some of them, is wrapped into an object.
+// The examples of RFC 6902 for the supported operations. A document that is an array is wrapped into an
+// object.
 func TestPatchRFC6902(t *testing.T) {
 	for _, tt := range []struct{ doc, patch, want string }{
 		{`{"foo":"bar"}`, `ADD /baz "qux"`, `{"foo":"bar","baz":"qux"}`},                                                                                               // A.1
@@ -283,20 +283,20 @@ func TestPatchRFC6902(t *testing.T) {
 		{`{"a":{"b":1}}`, `MOVE /a /a/b`, ``},
 		{`{"a":{"b":1}}`, `MOVE /a/b /a`, `{"a":1}`},
 	} {
-		operations, err := parseOperations(strings.Fields(tt.patch))
+		operations, err := ParsePatch(strings.Fields(tt.patch))
 		if err != nil {
 			t.Errorf("%s: %v", tt.patch, err)
 			continue
 		}
-		got, err := patch(tt.doc, operations)
+		got, err := operations.edit(tt.doc)
 		if got != tt.want || (err != nil) != (tt.want == "") {
 			t.Errorf("%s patched with %s: %s, %v; want %s", tt.doc, tt.patch, got, err, tt.want)
 		}
 	}
 }
 
-// FuzzPatch gives a patch of one or two operations to a document. It must never panic; if the document
-// has no name twice, the reference says what comes out.
+// FuzzPatch compares patches of one or two operations with the reference if no name is repeated. No
+// patch panics.
 func FuzzPatch(f *testing.F) {
 	for _, seed := range jsonSeeds {
 		f.Add(seed, "ADD", "/a", "1", "SET", "/b", "[ ]")
@@ -312,14 +312,14 @@ func FuzzPatch(f *testing.F) {
 			}
 			args = append(args, op...)
 		}
-		operations, err := parseOperations(args)
+		operations, err := ParsePatch(args)
 		if err != nil {
 			if strings.ContainsAny(err.Error(), "\r\n") {
 				t.Fatalf("not one line: %q", err)
 			}
 			return
 		}
-		if _, err := parseBody(text, testMost); err != nil {
+		if _, err := Parse(text, testMaxSize); err != nil {
 			return
 		}
 		for _, op := range operations {
@@ -329,53 +329,26 @@ func FuzzPatch(f *testing.F) {
 		}
 		if !repeatsNames(t, text) {
 			checkPatch(t, text, args)
-		} else if got, err := patch(text, operations); err == nil {
-			if _, err := parseBody(got, testMost+len(value1)+len(value2)); err != nil && !strings.Contains(err.Error(), "nested deeper") {
+		} else if got, err := operations.edit(text); err == nil {
+			if _, err := Parse(got, testMaxSize+len(value1)+len(value2)); err != nil && !strings.Contains(err.Error(), "nested deeper") {
 				t.Fatalf("%s patched with %q became %s: %v", text, args, got, err)
 			}
 		}
 	})
 }
 
-// repeatsNames tells whether an object in the text has a name twice.
+// repeatsNames reports whether an object in the text repeats a name.
 func repeatsNames(t *testing.T, text string) (repeats bool) {
 	seen := map[string]bool{}
-	eachValue(t, "", strings.Trim(text, jsonSpace), func(at, _ string) {
+	eachValue(t, "", strings.Trim(text, space), func(at, _ string) {
 		repeats = repeats || seen[at]
 		seen[at] = true
 	})
 	return repeats
 }
 
-// Limits: what would become too large or too deep is refused and changes nothing.
-func TestPatchLimits(t *testing.T) {
-	w := newWorld(t)
-	w.host.options["max-value-size"] = "2000"
-	w.expect("OK", "CONTAINER.SET", "c", "TTL", "100")
-	text := func(n int) string { return `"` + strings.Repeat("x", n) + `"` }
-	w.expect("OK", "DOC.PUT", "c", "d", `{"a":`+text(990)+`}`)
-	before := w.dump()
-	w.expectError("document of 2001 bytes: legal are at most 2000 (max-value-size)", "DOC.PATCH", "c", "d", "ADD", "/b", text(996))
-	w.expectError("document of 2001 bytes: legal are at most 2000", "DOC.MERGE", "c", "d", `{"b":`+text(996)+`}`)
-	w.expectError("document of 2001 bytes: legal are at most 2000", "DOC.MERGE", "c", "new", `{"b":`+text(1993)+`}`)
-	w.expectError("operation 1 (ADD /b): document nested deeper than 128 levels", "DOC.PATCH", "c", "d", "ADD", "/b", nested(129))
-	w.expectError("document nested deeper than 128 levels", "DOC.PATCH", "c", "d", "ADD", "/b", nested(128))
-	w.expectError("document nested deeper than 128 levels", "DOC.PATCH", "c", "d", "ADD", "/b", nested(100), "ADD", "/c", nested(28),
-		"MOVE", "/c", "/b"+strings.Repeat("/a", 100))
-	if after := w.dump(); !slices.Equal(before, after) {
-		t.Errorf("what was refused changed %q to %q", before, after)
-	}
-	w.expect("OK", "DOC.PATCH", "c", "d", "ADD", "/b", nested(127))
-	w.expect("OK", "DOC.PATCH", "c", "d", "REMOVE", "/b", "ADD", "/b", text(995))
-	w.expect("OK", "DOC.PATCH", "c", "d", "ADD", "/c", text(1900), "REMOVE", "/a", "REMOVE", "/b") // too large in between only
-	w.expectError("101 paths: legal are 1 to 100", append([]string{"DOC.GET", "c", "d", "PATH"}, strings.Fields(strings.Repeat("/a ", 101))...)...)
-	if r := w.do(1, append([]string{"DOC.GET", "c", "d", "PATH"}, strings.Fields(strings.Repeat("/c ", 100))...)...); len(r.Elems) != 100 {
-		t.Errorf("100 paths: %.200s", notation(r))
-	}
-}
-
-// A search does not look at any part of a document twice, however deep the path leads: else a document
-// of many levels would lock its partition for a hundred times as long as a flat one.
+// BenchmarkPatch shows that a search reads each part of a document once, however deep the path. Else a
+// document of many levels would lock its partition a hundred times as long as a flat one.
 func BenchmarkPatch(b *testing.B) {
 	const size = 1 << 20
 	filler := strings.Repeat(" ", size)
@@ -383,14 +356,14 @@ func BenchmarkPatch(b *testing.B) {
 		"flat": {`{"a":` + filler + `1}`, "/a"},
 		"deep": {strings.Repeat(`{"a":`, 127) + "{" + filler + `"a":1` + strings.Repeat("}", 128), strings.Repeat("/a", 128)},
 	} {
-		operations, err := parseOperations([]string{"INCR", c.path, "1"})
+		operations, err := ParsePatch([]string{"INCR", c.path, "1"})
 		if err != nil {
 			b.Fatal(err)
 		}
 		b.Run(name, func(b *testing.B) {
 			b.SetBytes(size)
 			for b.Loop() {
-				if _, err := patch(c.text, operations); err != nil {
+				if _, err := operations.edit(c.text); err != nil {
 					b.Fatal(err)
 				}
 			}
@@ -398,13 +371,13 @@ func BenchmarkPatch(b *testing.B) {
 	}
 	order := `{"id":"order-000123","customer":"c-4711","status":"shipped","total":149.95,"items":[{"sku":"A-1","qty":2},{"sku":"B-7","qty":1}]}`
 	for _, path := range []string{"/total", "/items/1/qty"} {
-		operations, err := parseOperations([]string{"INCR", path, "1"})
+		operations, err := ParsePatch([]string{"INCR", path, "1"})
 		if err != nil {
 			b.Fatal(err)
 		}
 		b.Run(fmt.Sprint("order", strings.ReplaceAll(path, "/", ".")), func(b *testing.B) {
 			for b.Loop() {
-				if _, err := patch(order, operations); err != nil {
+				if _, err := operations.edit(order); err != nil {
 					b.Fatal(err)
 				}
 			}

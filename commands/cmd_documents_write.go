@@ -1,0 +1,224 @@
+package commands
+
+import (
+	"iter"
+
+	"mayfly/commands/jsondoc"
+	"mayfly/commands/redisfmt"
+	"mayfly/expiry"
+	"mayfly/keyspace"
+)
+
+func parseDocPut(in *Input) (Run, error) {
+	opt, err := parsePutOptions(in.Args[4:])
+	if err != nil {
+		return nil, err
+	}
+	doc, err := jsondoc.Parse(in.Args[3], in.MaxValue)
+	if err != nil {
+		return nil, err
+	}
+	if opt.withTTL {
+		if doc, err = doc.WithTTL(opt.ttl, in.MaxValue); err != nil {
+			return nil, err
+		}
+	}
+	in.put = putInput{doc, opt.when}
+	return docPut, nil
+}
+
+// putInput is what DOC.PUT stores, and under which condition.
+type putInput struct {
+	doc  jsondoc.Document
+	when precondition
+}
+
+// docPut does what onDocument would, but hands on no more of the item than is needed.
+func docPut(x *Context) Reply {
+	c, id, err := x.placeOfDocument()
+	if err != nil {
+		return Fail(err)
+	}
+	it, found := x.Tx.Get(c, id)
+	if found && it.Kind != keyspace.Document {
+		return Fail(errWrongType)
+	}
+	doc, when := &x.Input.put.doc, &x.Input.put.when
+	if err := doc.CheckTTL(c.Policy()); err != nil {
+		return Fail(err)
+	}
+	if !when.holds(found, it.Version) {
+		return Null
+	}
+	putDocument(x, c, id, doc, eventDocPut)
+	return OK
+}
+
+// putOptions are the options of DOC.PUT.
+type putOptions struct {
+	withTTL bool
+	ttl     expiry.TTL // if withTTL; Absent removes the member
+	when    precondition
+}
+
+var putOptionNames = []string{"TTL", "NX", "XX", "IFMATCH"}
+
+func parsePutOptions(args []string) (putOptions, error) {
+	var opt putOptions
+	var err error
+	o := namedOptions{args: args, legal: putOptionNames}
+	for o.next() {
+		switch o.name {
+		case "TTL":
+			opt.withTTL = true
+			opt.ttl, err = expiry.ParseOption(o.value("-1, seconds or null"))
+			o.fail(err)
+		case "NX":
+			opt.when.absent = true
+		case "XX":
+			opt.when.present = true
+		case "IFMATCH":
+			o.fail(opt.when.parseMatch(o.value("an etag or *")))
+		}
+	}
+	o.fail(opt.when.check())
+	return opt, o.err
+}
+
+// precondition is the condition under which a write takes place. The zero value always holds.
+type precondition struct {
+	absent, present bool   // NX; XX or IFMATCH *
+	matchVersion    bool   // IFMATCH etag: the document has this version
+	version         uint64 // if matchVersion
+}
+
+// parseMatch reads the value of IFMATCH.
+func (w *precondition) parseMatch(value string) (err error) {
+	if value == "*" {
+		w.present = true
+		return nil
+	}
+	w.matchVersion = true
+	w.version, err = parseEtag(value)
+	return err
+}
+
+// check refuses a condition that can never hold. XX with IFMATCH is legal, though redundant.
+func (w *precondition) check() error {
+	if w.absent && (w.present || w.matchVersion) {
+		return Error("ERR NX and XX or IFMATCH options at the same time are not compatible")
+	}
+	return nil
+}
+
+// holds reports whether the condition holds for a document of a version, or for none.
+func (w *precondition) holds(found bool, version uint64) bool {
+	switch {
+	case w.absent:
+		return !found
+	case w.matchVersion:
+		return found && version == w.version
+	case w.present:
+		return found
+	}
+	return true
+}
+
+func parseDocPatch(in *Input) (Run, error) {
+	args := in.Args[3:]
+	var when precondition
+	if redisfmt.EqualFold(args[0], "IFMATCH") {
+		if err := when.parseMatch(args[1]); err != nil {
+			return nil, err
+		}
+		args = args[2:]
+	}
+	patch, err := jsondoc.ParsePatch(args)
+	if err != nil {
+		return nil, err
+	}
+	maxSize := in.MaxValue
+	return onDocument(func(x *Context, d docTarget) Reply {
+		if !d.found || !when.holds(d.found, d.item.Version) {
+			return Null
+		}
+		doc, err := patch.Apply(d.item.Body, maxSize)
+		if err != nil {
+			return Fail(err)
+		}
+		return d.putEdited(x, doc, patch.TouchesTTL(), eventDocPatch)
+	}), nil
+}
+
+func parseDocMerge(in *Input) (Run, error) {
+	var when precondition
+	o := namedOptions{args: in.Args[4:], legal: []string{"IFMATCH"}}
+	for o.next() {
+		o.fail(when.parseMatch(o.value("an etag or *")))
+	}
+	if o.err != nil {
+		return nil, o.err
+	}
+	doc, err := jsondoc.Parse(in.Args[3], in.MaxValue)
+	if err != nil {
+		return nil, err
+	}
+	patch, err := jsondoc.ParseMergePatch(doc.JSON)
+	if err != nil {
+		return nil, err
+	}
+	maxSize := in.MaxValue
+	return onDocument(func(x *Context, d docTarget) Reply {
+		if !when.holds(d.found, d.item.Version) {
+			return Null
+		}
+		doc, err := patch.Apply(d.item.Body, maxSize) // without a document the body is empty
+		if err != nil {
+			return Fail(err)
+		}
+		return d.putEdited(x, doc, patch.TouchesTTL(), eventDocMerge)
+	}), nil
+}
+
+func parseDocSetTTL(in *Input) (Run, error) {
+	ttl, err := expiry.ParseOption(in.Args[3])
+	if err != nil {
+		return nil, err
+	}
+	maxSize := in.MaxValue
+	return onDocument(func(x *Context, d docTarget) Reply {
+		if !d.found {
+			return Flag(false)
+		}
+		if err := setDocumentTTL(x, d.container, d.id, d.item, ttl, maxSize, eventDocSetTTL); err != nil {
+			return Fail(err)
+		}
+		return Flag(true)
+	}), nil
+}
+
+func parseDocDel(in *Input) (Run, error) {
+	return countDocuments(in, func(x *Context, d docTarget) { x.remove(d.container, d.id) })
+}
+
+func parseDocTouch(in *Input) (Run, error) {
+	return countDocuments(in, func(x *Context, d docTarget) {
+		doc := jsondoc.FromValid(d.item.Body) // a ttl that does not count stays ignored
+		putDocument(x, d.container, d.id, &doc, eventDocTouch)
+	})
+}
+
+// countDocuments returns the Run of a command that calls do for each of several documents. The reply is
+// how many of them exist.
+func countDocuments(in *Input, do func(x *Context, d docTarget)) (Run, error) {
+	return onDocuments(in, func(x *Context, docs iter.Seq[docTarget]) Reply {
+		n := 0
+		for d := range docs {
+			if d.found {
+				do(x, d)
+				n++
+			}
+		}
+		return Count(n)
+	})
+}

@@ -1,0 +1,276 @@
+package jsondoc
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"mayfly/expiry"
+
+	"github.com/tidwall/gjson"
+)
+
+const (
+	// MaxNesting is the deepest legal nesting of objects and arrays. The document is the first level.
+	MaxNesting = 128
+	// MaxSize is the size in bytes of the largest document that a server can be told to accept.
+	MaxSize = 512 << 20
+)
+
+// TTLMember is the root member that carries a document's own time to live.
+const TTLMember = "ttl"
+
+// The server shows what it knows of a document as root members of these names.
+const (
+	TSMember   = "_ts"
+	ETagMember = "_etag"
+)
+
+// Document is the text of a valid document with the time to live that it carries.
+type Document struct {
+	JSON   string
+	TTL    expiry.TTL // of the root member ttl; Absent if there is none that counts
+	TTLErr error      // why the root member ttl does not count; nil if it counts or is absent
+}
+
+// Parse checks that text is a document and reads its member ttl. A document is an object: valid JSON
+// in valid UTF-8, no deeper than [MaxNesting], no larger than maxSize bytes. Errors are one line and say
+// what is wrong and where. A member ttl that does not count is no error here: see [Document.CheckTTL].
+// The document shares memory with text.
+func Parse(text string, maxSize int) (Document, error) {
+	if err := checkSize(text, maxSize); err != nil {
+		return Document{}, err
+	}
+	facts, valid := scan(text)
+	if !valid {
+		return Document{}, explain(text)
+	}
+	if !facts.object {
+		return Document{}, fmt.Errorf("invalid document %s: legal are JSON objects", expiry.Quote(strings.TrimLeft(text, space)))
+	}
+	d := Document{JSON: text}
+	d.TTL, d.TTLErr = facts.readTTL(text)
+	return d, nil
+}
+
+// FromValid returns the document of a text that [Parse] has accepted before.
+func FromValid(object string) Document {
+	d := Document{JSON: object}
+	d.TTL, d.TTLErr = readTTL(object)
+	return d
+}
+
+// edited returns the document that an edit has made of another. The edit may have made it too large or
+// too deep, and changed its member ttl; else it is valid.
+func edited(object string, maxSize int) (Document, error) {
+	if err := checkSize(object, maxSize); err != nil {
+		return Document{}, err
+	}
+	if err := checkNesting(object); err != nil {
+		return Document{}, err
+	}
+	return FromValid(object), nil
+}
+
+// CheckTTL returns the error with which a container under policy p refuses the document, or nil. A
+// container in strict mode refuses a member ttl that does not count. Lenient mode ignores it.
+func (d *Document) CheckTTL(p *expiry.Policy) error {
+	if p.Default != expiry.Off && p.Mode == expiry.Strict {
+		return d.TTLErr
+	}
+	return nil
+}
+
+// WithTTL returns the document with another member ttl; [expiry.Absent] removes the member. All other
+// bytes stay unchanged. The error says that the result is larger than maxSize bytes.
+func (d Document) WithTTL(ttl expiry.TTL, maxSize int) (Document, error) {
+	text := withTTL(d.JSON, ttl)
+	return Document{JSON: text, TTL: ttl}, checkSize(text, maxSize)
+}
+
+// WithMeta returns a valid object with what the server knows of it. "_ts" is the time of the last write,
+// ts (ms), in seconds, as in Cosmos DB. "_etag" is etag. Stored members of these names are replaced.
+func WithMeta(object string, ts int64, etag string) string {
+	return setMembers(object, member{TSMember, strconv.FormatInt(ts/1000, 10)}, member{ETagMember, `"` + etag + `"`})
+}
+
+func checkSize(text string, maxSize int) error {
+	if len(text) > maxSize {
+		return fmt.Errorf("document of %d bytes: legal are at most %d (max-value-size)", len(text), maxSize)
+	}
+	return nil
+}
+
+// explain returns the error that says why scan has refused a text.
+func explain(text string) error {
+	if err := checkNesting(text); err != nil {
+		return err
+	}
+	if !gjson.Valid(text) {
+		return syntaxError(text)
+	}
+	return fmt.Errorf("invalid JSON: not UTF-8 at byte %d", invalidUTF8(text)+1)
+}
+
+// checkNesting checks the depth without recursion: megabytes of brackets would overflow the stack of a
+// recursive validator. The text need not be valid JSON. As far as the validator reads it, both see the
+// same strings and brackets.
+func checkNesting(text string) error {
+	// Most texts have fewer brackets than levels, and counting runs at the speed of a byte search.
+	if strings.Count(text, "{")+strings.Count(text, "[") <= MaxNesting {
+		return nil
+	}
+	depth := 0
+	for i := 0; i < len(text); i++ {
+		switch text[i] {
+		case '"':
+			i = stringEnd(text, i) - 1
+		case '{', '[':
+			if depth++; depth > MaxNesting {
+				return fmt.Errorf("document nested deeper than %d levels at byte %d", MaxNesting, i+1)
+			}
+		case '}', ']':
+			depth--
+		}
+	}
+	return nil
+}
+
+// syntaxError returns the error of a text that is not JSON: what is wrong, and at which byte, from 1.
+// It asks the standard library, since the validator does not say.
+func syntaxError(text string) error {
+	err := json.Unmarshal([]byte(text), new(json.RawMessage))
+	if syntax := (*json.SyntaxError)(nil); errors.As(err, &syntax) {
+		return fmt.Errorf("invalid JSON at byte %d: %w", syntax.Offset, syntax)
+	}
+	return fmt.Errorf("invalid JSON %s", expiry.Quote(text))
+}
+
+// invalidUTF8 returns the position of the first byte that is not UTF-8.
+func invalidUTF8(text string) int {
+	for i, r := range text {
+		if r == utf8.RuneError && !strings.HasPrefix(text[i:], string(utf8.RuneError)) {
+			return i
+		}
+	}
+	return len(text)
+}
+
+// readTTL reads the root member ttl of a valid object: Absent if there is none that counts. The error
+// says why a member does not count.
+func readTTL(object string) (ttl expiry.TTL, err error) {
+	if !mayHave(object, TTLMember) {
+		return expiry.Absent, nil
+	}
+	found := false
+	for w := walk(object); w.next(); {
+		if w.name() != TTLMember {
+			continue
+		}
+		if found {
+			return expiry.Absent, expiry.RepeatedMember()
+		}
+		found = true
+		ttl, err = expiry.ParseMember(w.value())
+	}
+	return ttl, err
+}
+
+// readTTL is readTTL for an object whose facts are known from its scan. It saves a second pass: see
+// BenchmarkReadTTL.
+func (f *rootFacts) readTTL(object string) (ttl expiry.TTL, err error) {
+	switch {
+	case f.escaped:
+		return readTTL(object)
+	case f.ttls == 0:
+		return expiry.Absent, nil
+	case f.ttls > 1:
+		return expiry.Absent, expiry.RepeatedMember()
+	}
+	from := skip(object, f.ttlAt, ':')
+	return expiry.ParseMember(object[from:valueEnd(object, from)])
+}
+
+// mayHave reports whether a valid object may have a member of an ASCII name. It is a byte search that
+// saves most objects a walk. An escaped name (\u0074tl) spells a letter as \u00…
+func mayHave(object, name string) bool {
+	return strings.Contains(object, name+`"`) || strings.Contains(object, `\u00`)
+}
+
+// withTTL sets the root member ttl of a valid object, or removes it for Absent. All other bytes stay
+// unchanged; one of repeated members is kept.
+func withTTL(object string, ttl expiry.TTL) string {
+	value := ""
+	if ttl != expiry.Absent {
+		value = ttl.String()
+	}
+	return setMembers(object, member{TTLMember, value})
+}
+
+// member is a root member to set. Its value is JSON, or empty to remove the member.
+type member struct{ name, value string }
+
+// setMembers returns a valid object with root members set or removed. An existing member is replaced in
+// place, and its repetitions are removed. A new member is added at the end. All other bytes but commas
+// stay unchanged.
+func setMembers(object string, set ...member) string {
+	var out strings.Builder
+	size := len(object)
+	for _, m := range set {
+		size += len(m.name) + len(m.value) + len(`,"":`)
+	}
+	out.Grow(size)
+
+	var end int      // the position in object after what out holds
+	var members bool // out holds at least one member
+	if slices.ContainsFunc(set, func(m member) bool { return mayHave(object, m.name) }) {
+		end, members = replaceMembers(&out, object, set)
+	} else {
+		end = len(strings.TrimRight(object[:strings.LastIndexByte(object, '}')], space))
+		members = object[end-1] != '{'
+		out.WriteString(object[:end])
+	}
+	for _, m := range set {
+		if m.value == "" {
+			continue
+		}
+		if members {
+			out.WriteByte(',')
+		}
+		out.WriteString(`"` + m.name + `":` + m.value)
+		members = true
+	}
+	out.WriteString(object[end:])
+	return out.String()
+}
+
+// replaceMembers writes an object up to its last member, with members of set replaced or left out. end
+// is the position in object after that member; kept reports whether any member was written. The values
+// of the members it finds are emptied in set.
+func replaceMembers(out *strings.Builder, object string, set []member) (end int, kept bool) {
+	w := walk(object)
+	end = skip(object, w.pos, ' ')
+	out.WriteString(object[:end])
+	for w.next() {
+		name, value := w.name(), w.value()
+		for i := range set {
+			if set[i].name == name {
+				value, set[i].value = set[i].value, "" // only once: repetitions are left out
+			}
+		}
+		if value != "" {
+			if kept {
+				out.WriteString(object[end:w.start])
+			}
+			out.WriteString(object[w.start:w.valueFrom])
+			out.WriteString(value)
+			kept = true
+		}
+		end = w.pos
+	}
+	return end, kept
+}

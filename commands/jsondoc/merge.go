@@ -1,0 +1,210 @@
+package jsondoc
+
+import (
+	"fmt"
+	"strings"
+
+	"mayfly/expiry"
+)
+
+// MergePatch is a JSON Merge Patch (RFC 7396): an object whose members replace those of a document. A
+// null removes a member, and objects are merged recursively. What the patch does not name stays
+// unchanged, byte for byte. Merging is one pass over the document.
+//
+// Objects within a patch are of the same type.
+type MergePatch struct {
+	text    string // as given
+	nulls   bool   // a member of it, or of an object in it, is null
+	members []mergeMember
+	byName  map[string]int // indexes of members; nil for at most fewMembers
+}
+
+// mergeMember is a member of an object of a merge patch.
+type mergeMember struct {
+	name   string
+	quoted string      // the name as given
+	value  string      // the value as given
+	object *MergePatch // the value, if it is an object
+}
+
+func (m *mergeMember) null() bool { return m.value == "null" }
+
+// fewMembers is the number of members up to which a search is as fast as a map.
+const fewMembers = 8
+
+// ParseMergePatch reads a merge patch from a valid object, no deeper than a document. A repeated name is
+// ambiguous and an error. The patch shares memory with the object.
+func ParseMergePatch(object string) (*MergePatch, error) {
+	p, _, err := parseMergeObject(object, strings.IndexByte(object, '{'))
+	return p, err
+}
+
+// parseMergeObject reads the object at i. end is the position after it.
+func parseMergeObject(text string, i int) (p *MergePatch, end int, err error) {
+	p = &MergePatch{}
+	w := walkAt(text, i)
+	for w.step() {
+		m := mergeMember{name: w.name(), quoted: text[w.start:w.nameEnd]}
+		if p.index(m.name) >= 0 {
+			return nil, 0, fmt.Errorf("invalid merge patch: the member %s is there more than once", expiry.Quote(m.name))
+		}
+		if text[w.valueFrom] == '{' {
+			if m.object, w.pos, err = parseMergeObject(text, w.valueFrom); err != nil {
+				return nil, 0, err
+			}
+			p.nulls = p.nulls || m.object.nulls
+		} else {
+			w.pos = valueEnd(text, w.valueFrom)
+		}
+		m.value = w.value()
+		p.nulls = p.nulls || m.null()
+		p.add(m)
+	}
+	p.text = text[i : w.start+1]
+	return p, w.start + 1, nil
+}
+
+func (p *MergePatch) add(m mergeMember) {
+	p.members = append(p.members, m)
+	switch n := len(p.members); {
+	case n == fewMembers+1:
+		p.byName = make(map[string]int, 2*n)
+		for i := range p.members {
+			p.byName[p.members[i].name] = i
+		}
+	case n > fewMembers:
+		p.byName[m.name] = n - 1
+	}
+}
+
+// index returns the index of the member with a name, or -1.
+func (p *MergePatch) index(name string) int {
+	if p.byName != nil {
+		if i, ok := p.byName[name]; ok {
+			return i
+		}
+		return -1
+	}
+	for i := range p.members {
+		if p.members[i].name == name {
+			return i
+		}
+	}
+	return -1
+}
+
+// TouchesTTL reports whether the patch may change the root member ttl.
+func (p *MergePatch) TouchesTTL() bool { return p.index(TTLMember) >= 0 }
+
+// Apply merges the patch into a valid object, or into none if object is "". Errors are one line: a name
+// of the object is repeated and so ambiguous, or the result is larger than maxSize bytes or nested too
+// deep.
+func (p *MergePatch) Apply(object string, maxSize int) (Document, error) {
+	text, err := p.merge(object)
+	if err != nil {
+		return Document{}, err
+	}
+	return edited(text, maxSize)
+}
+
+func (p *MergePatch) merge(object string) (string, error) {
+	var m merger
+	if object == "" {
+		m.writeNew(p)
+		return m.out.String(), nil
+	}
+	m.out.Grow(len(object) + len(p.text))
+	start := strings.IndexByte(object, '{')
+	m.out.WriteString(object[:start])
+	end, err := m.mergeObject(object, start, p)
+	if err != nil {
+		return "", err
+	}
+	m.out.WriteString(object[end:])
+	return m.out.String(), nil
+}
+
+// merger writes the result of a merge.
+type merger struct{ out strings.Builder }
+
+// writeNew writes an object of the patch that has no object to merge into: itself without nulls.
+func (m *merger) writeNew(p *MergePatch) {
+	if !p.nulls {
+		m.out.WriteString(p.text)
+		return
+	}
+	m.out.WriteByte('{')
+	m.writeUnmet(p, nil, false)
+	m.out.WriteByte('}')
+}
+
+// writeValue writes the value of a member of the patch that replaces another or is new.
+func (m *merger) writeValue(member *mergeMember) {
+	if member.object != nil {
+		m.writeNew(member.object)
+	} else {
+		m.out.WriteString(member.value)
+	}
+}
+
+// writeUnmet writes the members of the patch that the object does not have: all but those in met. comma
+// says that other members precede them.
+func (m *merger) writeUnmet(p *MergePatch, met []bool, comma bool) {
+	for i := range p.members {
+		member := &p.members[i]
+		if member.null() || met != nil && met[i] {
+			continue
+		}
+		if comma {
+			m.out.WriteByte(',')
+		}
+		m.out.WriteString(member.quoted + ":")
+		m.writeValue(member)
+		comma = true
+	}
+}
+
+// mergeObject writes the object at i, merged with the patch. end is the position after the object.
+func (m *merger) mergeObject(text string, i int, p *MergePatch) (end int, err error) {
+	met := make([]bool, len(p.members))
+	kept := false // a member of the object is kept
+	w := walkAt(text, i)
+	end = skip(text, w.pos, ' ')
+	m.out.WriteString(text[i:end])
+	for w.step() {
+		at := p.index(w.name())
+		if at >= 0 && met[at] {
+			return 0, fmt.Errorf("the member %s of the document is there more than once", expiry.Quote(w.name()))
+		}
+		var member *mergeMember
+		if at >= 0 {
+			met[at] = true
+			member = &p.members[at]
+		}
+		removed := member != nil && member.null()
+		if !removed {
+			if kept {
+				m.out.WriteString(text[end:w.start])
+			}
+			m.out.WriteString(text[w.start:w.valueFrom])
+			kept = true
+		}
+		if member != nil && member.object != nil && text[w.valueFrom] == '{' {
+			if w.pos, err = m.mergeObject(text, w.valueFrom, member.object); err != nil {
+				return 0, err
+			}
+		} else {
+			w.pos = valueEnd(text, w.valueFrom)
+			switch {
+			case member == nil:
+				m.out.WriteString(w.value())
+			case !removed:
+				m.writeValue(member)
+			}
+		}
+		end = w.pos
+	}
+	m.writeUnmet(p, met, kept)
+	m.out.WriteString(text[end : w.start+1])
+	return w.start + 1, nil
+}

@@ -1,0 +1,163 @@
+package jsondoc
+
+import (
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"mayfly/commands/redisfmt"
+	"mayfly/expiry"
+)
+
+// Pointer is a JSON Pointer (RFC 6901) that [ParsePointer] has accepted. "" is the whole document, "/a/0"
+// the first element of its member a. Its tokens are read while it is followed, so a long pointer costs
+// no memory.
+type Pointer string
+
+// ParsePointer checks that text is a JSON Pointer in valid UTF-8. The error is one line.
+func ParsePointer(text string) (Pointer, error) {
+	if text != "" && text[0] != '/' || !utf8.ValidString(text) || !validEscapes(text) {
+		return "", fmt.Errorf("invalid path %s: legal are JSON pointers, /member/0/..., with ~1 for / and ~0 for ~ in names", expiry.Quote(text))
+	}
+	return Pointer(text), nil
+}
+
+// validEscapes reports whether 0 or 1 follows every ~.
+func validEscapes(text string) bool {
+	for {
+		i := strings.IndexByte(text, '~')
+		if i < 0 {
+			return true
+		}
+		if i+1 == len(text) || text[i+1] != '0' && text[i+1] != '1' {
+			return false
+		}
+		text = text[i+2:]
+	}
+}
+
+// cutToken splits a pointer into its first token, without escapes, and the rest. There must be a token.
+func (p Pointer) cutToken() (token string, rest Pointer) {
+	token = string(p[1:])
+	if i := strings.IndexByte(token, '/'); i >= 0 {
+		token, rest = token[:i], Pointer(token[i:])
+	}
+	if strings.IndexByte(token, '~') >= 0 {
+		token = unescapeToken.Replace(token)
+	}
+	return token, rest
+}
+
+// unescapeToken never replaces its own output: ~01 becomes ~1.
+var unescapeToken = strings.NewReplacer("~1", "/", "~0", "~")
+
+// root returns the name of the root member on the pointer's way; ok is false for the whole document.
+func (p Pointer) root() (name string, ok bool) {
+	if p == "" {
+		return "", false
+	}
+	name, _ = p.cutToken()
+	return name, true
+}
+
+// below reports whether p leads into the value that other leads to.
+func (p Pointer) below(other Pointer) bool {
+	return len(p) > len(other) && p[:len(other)] == other && p[len(other)] == '/'
+}
+
+// location is the target of a pointer in a text: a member of an object or an element of an array. The
+// target need not exist. Positions are bytes, from 0.
+type location struct {
+	found           bool
+	start, from, to int // if found: the start of the member, and the start and end of its value
+	before          int // if found: the end of the sibling before it; 0 if there is none
+
+	array bool   // the target is in an array
+	name  string // in an object: the member's name
+	index int    // in an array: the element's index; n is the index after the last element
+
+	last int // the end of the last sibling, or the position after the opening bracket
+	n    int // the number of siblings, the target included
+}
+
+// find follows a pointer through a valid object, in one pass for any pointer. The error says why there
+// cannot be a target: a value on the way is missing or has no members, or a name on the way is repeated
+// and so ambiguous.
+func (p Pointer) find(object string) (location, error) {
+	start := strings.IndexByte(object, '{')
+	if p == "" {
+		return location{found: true, start: start, from: start, to: valueEnd(object, start)}, nil
+	}
+	s := pointerSearch{text: object, pointer: p}
+	s.follow(start, p)
+	return s.target, s.err
+}
+
+// pointerSearch is the state of find.
+type pointerSearch struct {
+	text    string
+	pointer Pointer
+	target  location
+	err     error
+}
+
+// follow follows path, the rest of the pointer, in the object or array at i and returns the position
+// after it. The recursion is no deeper than the pointer has tokens, nor than the text has levels.
+func (s *pointerSearch) follow(i int, path Pointer) (end int) {
+	token, rest := path.cutToken()
+	w := walkAt(s.text, i)
+	here := location{array: w.array, name: token, index: -1, last: w.pos}
+	if w.array && token != "-" {
+		if here.index = parseIndex(token); here.index < 0 {
+			s.err = fmt.Errorf("the array %s has no element %s: legal are 0, 1, ... and - for the one after the last", s.upTo(path), expiry.Quote(token))
+		}
+	}
+	met := false // a sibling with that name or index was met
+	for ; w.step(); here.n++ {
+		match := here.n == here.index
+		if !w.array {
+			match = w.name() == token
+		}
+		switch value := w.text[w.valueFrom]; {
+		case match && met:
+			s.err = fmt.Errorf("%s is there more than once", s.upTo(rest))
+		case match && rest == "":
+			here.found, here.start, here.from, here.to = true, w.start, w.valueFrom, valueEnd(s.text, w.valueFrom)
+			if here.n > 0 {
+				here.before = here.last
+			}
+		case match && (value == '{' || value == '['):
+			here.last = s.follow(w.valueFrom, rest)
+			w.pos, met = here.last, true
+			continue
+		case match:
+			s.err = fmt.Errorf("%s is neither an object nor an array", s.upTo(rest))
+		}
+		met = met || match
+		w.pos = valueEnd(s.text, w.valueFrom)
+		here.last = w.pos
+	}
+	switch {
+	case rest == "":
+		if token == "-" && w.array {
+			here.index = here.n
+		}
+		s.target = here
+	case !met && s.err == nil:
+		s.err = fmt.Errorf("there is no %s", s.upTo(rest))
+	}
+	return w.start + 1
+}
+
+// upTo returns the pointer without the rest, for an error.
+func (s *pointerSearch) upTo(rest Pointer) string {
+	return expiry.Quote(string(s.pointer[:len(s.pointer)-len(rest)]))
+}
+
+// parseIndex reads the index of an element: digits without leading zeros. It returns -1 for other texts.
+func parseIndex(token string) int {
+	if n, ok := redisfmt.ParseInt(token); ok && n >= 0 {
+		return int(n)
+	}
+	return -1
+}
