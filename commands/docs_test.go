@@ -108,6 +108,65 @@ func TestDocsMatrix(t *testing.T) {
 	}
 }
 
+// TestDocsLimits tries the limits of docs/limits.md that the engine holds: the number in the table is
+// accepted, and one more is refused.
+func TestDocsLimits(t *testing.T) {
+	text, err := os.ReadFile("../docs/limits.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	limits := map[string]string{}
+	for _, row := range regexp.MustCompile(`(?m)^\| (.*) \| (.*) \|$`).FindAllStringSubmatch(string(text), -1) {
+		limits[row[1]] = row[2]
+	}
+	letters := func(n int) string { return strings.Repeat("x", n) }
+	repeat := func(n int, words ...string) (all []string) {
+		for range n {
+			all = append(all, words...)
+		}
+		return all
+	}
+	for _, tt := range []struct {
+		row  string
+		nth  int // which number of the row
+		args func(n int) []string
+	}{
+		{"nesting of a document", 0, func(n int) []string {
+			return []string{"DOC.PUT", "c", "1", strings.Repeat(`{"a":`, n) + "1" + strings.Repeat("}", n)}
+		}},
+		{"operations of a `DOC.PATCH`, paths of a `DOC.GET`", 0, func(n int) []string {
+			return append([]string{"DOC.PATCH", "c", "1"}, repeat(n, "SET", "/a", "1")...)
+		}},
+		{"operations of a `DOC.PATCH`, paths of a `DOC.GET`", 1, func(n int) []string {
+			return append([]string{"DOC.GET", "c", "1", "PATH"}, repeat(n, "/a")...)
+		}},
+		{"a pattern with `*` or `[`", 0, func(n int) []string { return []string{"KEYS", "*" + letters(n-1)} }},
+		{"a channel's name", 0, func(n int) []string { return []string{"SUBSCRIBE", letters(n)} }},
+		{"what a client says of itself: its name, its library's name and version", 0, func(n int) []string {
+			return []string{"CLIENT", "SETNAME", letters(n)}
+		}},
+		{"an id", 1, func(n int) []string { return []string{"DOC.PUT", "c", letters(n), "{}"} }},
+		{"a container's name", 1, func(n int) []string { return []string{"CONTAINER.SET", letters(n), "TTL", "1"} }},
+		{"a time to live", 0, func(n int) []string { return []string{"CONTAINER.SET", "c", "TTL", strconv.Itoa(n)} }},
+	} {
+		numbers := regexp.MustCompile(`\d+`).FindAllString(limits[tt.row], -1)
+		if len(numbers) <= tt.nth {
+			t.Errorf("docs/limits.md: no limit for %s", tt.row)
+			continue
+		}
+		limit, _ := strconv.Atoi(numbers[tt.nth]) // digits
+		w := newWorld(t)
+		w.expect("OK", "CONTAINER.SET", "c", "TTL", "-1")
+		w.expect("OK", "DOC.PUT", "c", "1", `{"a":1}`)
+		if got := notation(w.do(1, tt.args(limit)...)); strings.HasPrefix(got, "(error)") {
+			t.Errorf("%s: %d is refused: %.200s", tt.row, limit, got)
+		}
+		if got := notation(w.do(2, tt.args(limit+1)...)); !strings.HasPrefix(got, "(error)") {
+			t.Errorf("%s: %d is accepted: %.200s", tt.row, limit+1, got)
+		}
+	}
+}
+
 // later is a line of an example that lets time pass.
 var later = regexp.MustCompile(`(?m)^\((\d+) (second|minute|hour|day)s? later\)$`)
 
