@@ -18,7 +18,7 @@ import (
 	"testing"
 
 	"mayfly/commands"
-	"mayfly/server"
+	"mayfly/server/config"
 )
 
 // The README and the pages in docs are checked here for what they say of the program: tables, command
@@ -201,7 +201,7 @@ func compatibilityTable() string {
 // optionTable lists the options: ours, or those for programs that know Redis.
 func optionTable(compat bool) string {
 	out := "| option | default | legal | meaning | at run time |\n|---|---|---|---|---|\n"
-	for _, o := range server.Options {
+	for _, o := range config.Options {
 		if o.Compat != compat {
 			continue
 		}
@@ -433,13 +433,13 @@ func TestDocsCommandLines(t *testing.T) {
 				continue
 			}
 			lines++
-			if _, err := server.LoadConfig(strings.Fields(args)); err != nil && err != server.ErrHelp {
+			if _, err := config.Load(strings.Fields(args)); err != nil && err != config.ErrHelp {
 				t.Errorf("%s: %s: %v", page, strings.TrimSpace(line), err)
 			}
 		}
 		for _, file := range blocks(text, "conf") {
 			files++
-			if _, err := server.LoadConfig([]string{writeFile(t, "mayfly.conf", file)}); err != nil {
+			if _, err := config.Load([]string{writeFile(t, "mayfly.conf", file)}); err != nil {
 				t.Errorf("%s: %v in\n%s", page, err, file)
 			}
 		}

@@ -14,6 +14,7 @@ import (
 	"mayfly/commands"
 	"mayfly/keyspace"
 	"mayfly/server"
+	"mayfly/server/config"
 	"mayfly/tools"
 
 	"github.com/mattn/go-isatty"
@@ -28,13 +29,13 @@ func main() {
 		syscall.Umask(0o077)
 		os.Exit(tools.Run(os.Args[1:], tools.Surroundings{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}))
 	}
-	config, err := server.LoadConfig(asOptions(os.Args[1:]))
+	options, err := config.Load(asOptions(os.Args[1:]))
 	switch {
 	case err == nil:
-		err = run(config)
-	case errors.Is(err, server.ErrHelp):
-		err = server.PrintHelp(os.Stdout)
-	case errors.Is(err, server.ErrVersion):
+		err = run(options)
+	case errors.Is(err, config.ErrHelp):
+		err = config.PrintHelp(os.Stdout)
+	case errors.Is(err, config.ErrVersion):
 		_, err = fmt.Println("mayfly", server.Version)
 	}
 	if err != nil {
@@ -56,17 +57,17 @@ func asOptions(args []string) []string {
 
 // run serves until it is told to stop. It listens before it touches the data: whoever starts a
 // server twice is told so before anything has happened.
-func run(config *server.Config) error {
+func run(options *config.Config) error {
 	syscall.Umask(0o077) // the data are nobody else's business
 	stop := stopSignals()
-	settings := config.Settings()
+	settings := options.Settings()
 	log, err := newLogger(settings)
 	if err != nil {
 		return err
 	}
-	config.LogIgnored(log)
+	options.LogIgnored(log)
 
-	srv := server.New(config, log)
+	srv := server.New(options, log)
 	if err := srv.Listen(); err != nil {
 		return err
 	}
@@ -91,9 +92,9 @@ func run(config *server.Config) error {
 	}
 	ks.SetCompaction(settings.Compaction)
 	engine.Keyspace = ks
-	applyChanges(config, engine)
+	applyChanges(options, engine)
 	srv.Start(engine)
-	defer settings.Ready(log)()
+	defer server.NotifyReady(settings, log)()
 	log.Info().Strs("addresses", srv.Addresses()).Str("dir", settings.Dir).Int("pid", os.Getpid()).
 		Str("version", server.Version).Msg("ready")
 	welcome(os.Stdout, srv.Addresses(), settings)
@@ -102,7 +103,7 @@ func run(config *server.Config) error {
 	case <-stop.Done():
 	case <-srv.ShutdownAsked():
 	}
-	settings.Stopping(log)
+	server.NotifyStopping(settings, log)
 	log.Info().Msg("stopping: finishing the commands under way")
 	drain, cancel := context.WithTimeout(context.Background(), drainTime)
 	defer cancel()
@@ -139,45 +140,45 @@ func stopSignals() context.Context {
 }
 
 // newLogger logs to standard error, or to the file that the settings name.
-func newLogger(settings *server.Settings) (zerolog.Logger, error) {
+func newLogger(settings *config.Settings) (zerolog.Logger, error) {
 	zerolog.TimeFieldFormat = "2006-01-02T15:04:05.000Z07:00"
 	zerolog.SetGlobalLevel(settings.LogLevel)
-	out, err := settings.OpenLog()
+	out, err := server.OpenLog(settings)
 	if err != nil {
 		return zerolog.Nop(), err
 	}
 	terminal := out == os.Stderr && isatty.IsTerminal(os.Stderr.Fd())
-	if settings.LogFormat == server.LogPretty || settings.LogFormat == server.LogAuto && terminal {
+	if settings.LogFormat == config.LogPretty || settings.LogFormat == config.LogAuto && terminal {
 		out = zerolog.ConsoleWriter{Out: out, NoColor: !terminal, TimeFormat: "15:04:05.000"}
 	}
 	return zerolog.New(out).With().Timestamp().Logger(), nil
 }
 
 // applyChanges makes CONFIG SET take effect at once where an option is kept elsewhere.
-func applyChanges(config *server.Config, engine *commands.Engine) {
-	on := func(option string, apply func(*server.Settings)) {
-		config.OnChange(option, func(s *server.Settings) error {
+func applyChanges(options *config.Config, engine *commands.Engine) {
+	on := func(option string, apply func(*config.Settings)) {
+		options.OnChange(option, func(s *config.Settings) error {
 			apply(s)
 			return nil
 		})
 	}
-	on("appendfsync", func(s *server.Settings) { engine.Keyspace.SetFsync(s.AppendFsync) })
-	on("active-expire-effort", func(s *server.Settings) { engine.Keyspace.SetExpireEffort(s.ActiveExpireEffort) })
-	on("notify-keyspace-events", func(s *server.Settings) { engine.Hub.SetEvents(s.NotifyKeyspaceEvents) })
-	on("slowlog-log-slower-than", func(s *server.Settings) { engine.Slowlog.SetThreshold(s.SlowlogThreshold) })
-	on("slowlog-max-len", func(s *server.Settings) { engine.Slowlog.SetLength(s.SlowlogLength) })
-	on("latency-monitor-threshold", func(s *server.Settings) { engine.Latency.SetThreshold(s.LatencyThreshold) })
+	on("appendfsync", func(s *config.Settings) { engine.Keyspace.SetFsync(s.AppendFsync) })
+	on("active-expire-effort", func(s *config.Settings) { engine.Keyspace.SetExpireEffort(s.ActiveExpireEffort) })
+	on("notify-keyspace-events", func(s *config.Settings) { engine.Hub.SetEvents(s.NotifyKeyspaceEvents) })
+	on("slowlog-log-slower-than", func(s *config.Settings) { engine.Slowlog.SetThreshold(s.SlowlogThreshold) })
+	on("slowlog-max-len", func(s *config.Settings) { engine.Slowlog.SetLength(s.SlowlogLength) })
+	on("latency-monitor-threshold", func(s *config.Settings) { engine.Latency.SetThreshold(s.LatencyThreshold) })
 	for _, option := range []string{"maxmemory", "maxmemory-policy"} {
-		on(option, func(s *server.Settings) { limitMemory(s, engine) })
+		on(option, func(s *config.Settings) { limitMemory(s, engine) })
 	}
 	for _, option := range []string{"auto-compact-percentage", "auto-compact-min-size"} {
-		on(option, func(s *server.Settings) { engine.Keyspace.SetCompaction(s.Compaction) })
+		on(option, func(s *config.Settings) { engine.Keyspace.SetCompaction(s.Compaction) })
 	}
-	on("loglevel", func(s *server.Settings) { zerolog.SetGlobalLevel(s.LogLevel) })
+	on("loglevel", func(s *config.Settings) { zerolog.SetGlobalLevel(s.LogLevel) })
 }
 
 // limitMemory bounds what the items take, and accordingly what the process does.
-func limitMemory(s *server.Settings, engine *commands.Engine) {
+func limitMemory(s *config.Settings, engine *commands.Engine) {
 	engine.SetMaxMemory(s.MaxMemory, s.MaxMemoryPolicy)
-	s.LimitRuntime()
+	server.LimitRuntime(s)
 }

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"mayfly/server"
+	"mayfly/server/config"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -28,7 +29,7 @@ func TestHelpAndVersion(t *testing.T) {
 	if help.code != 0 || help.stderr != "" {
 		t.Errorf("--help: exit code %d, standard error %q", help.code, help.stderr)
 	}
-	for _, o := range server.Options {
+	for _, o := range config.Options {
 		def := o.Default
 		if def == "" {
 			def = `""`
@@ -71,7 +72,7 @@ func TestIllegalOptionsStopTheStart(t *testing.T) {
 	}
 	anyText := map[string]bool{"config": true, "unixsocket": true, "tls-cert-file": true, "tls-key-file": true, "tls-ca-cert-file": true, "requirepass": true,
 		"logfile": true, "pidfile": true, "appendonly": true, "save": true}
-	for _, o := range server.Options {
+	for _, o := range config.Options {
 		checkRefusal(t, runToEnd(t, nil, "--"+o.Name), o.Name, "no value")
 		value, ok := illegal[o.Name]
 		if ok == anyText[o.Name] {
@@ -233,7 +234,7 @@ func TestStartsWithRedisConf(t *testing.T) {
 	if err := os.WriteFile(dump, []byte("REDIS0010"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	conf, err := filepath.Abs("server/testdata/redis-7.0.15.conf")
+	conf, err := filepath.Abs("server/config/testdata/redis-7.0.15.conf")
 	if err != nil {
 		t.Fatal(err)
 	}

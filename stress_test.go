@@ -17,6 +17,7 @@ import (
 	"mayfly/commands"
 	"mayfly/keyspace"
 	"mayfly/server"
+	"mayfly/server/config"
 
 	"github.com/redis/go-redis/v9"
 	"github.com/rs/zerolog"
@@ -32,11 +33,11 @@ type inProcess struct {
 func startInProcess(t *testing.T, dir string) *inProcess {
 	t.Helper()
 	port := freePort(t)
-	config, err := server.LoadConfig([]string{"--port", port, "--dir", dir, "--active-expire-effort", "10"})
+	options, err := config.Load([]string{"--port", port, "--dir", dir, "--active-expire-effort", "10"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	srv := server.New(config, zerolog.Nop())
+	srv := server.New(options, zerolog.Nop())
 	if err := srv.Listen(); err != nil {
 		t.Fatal(err)
 	}

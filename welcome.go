@@ -9,10 +9,11 @@ import (
 	"strings"
 
 	"mayfly/server"
+	"mayfly/server/config"
 )
 
 // welcome says where the server listens and how to see a document die.
-func welcome(w io.Writer, addresses []string, settings *server.Settings) {
+func welcome(w io.Writer, addresses []string, settings *config.Settings) {
 	password := ""
 	if settings.RequirePass != "" {
 		password = "  export REDISCLI_AUTH=...    # the password, see requirepass\n"
@@ -28,7 +29,7 @@ and ten seconds after the second command the third answers (nil).
 
 // redisCLI is the command by which redis-cli reaches the server from this machine. A password is not in it:
 // everybody on the machine could read it there.
-func redisCLI(s *server.Settings, addresses []string) string {
+func redisCLI(s *config.Settings, addresses []string) string {
 	if s.Port == 0 && s.TLSPort == 0 {
 		return "redis-cli -s " + shellWord(s.UnixSocket)
 	}

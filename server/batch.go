@@ -5,8 +5,7 @@ import (
 
 	"mayfly/commands"
 	"mayfly/keyspace"
-
-	"github.com/tidwall/redcon"
+	"mayfly/server/resp"
 )
 
 // When the replies of a pipeline leave before it is exhausted, so that neither memory nor latency
@@ -15,14 +14,13 @@ const (
 	fullBatch   = 256 << 10 // bytes of replies
 	fullMarks   = 16 << 10  // commands
 	bigReply    = 64 << 10  // bytes; a reply above this is written piece by piece
-	keptArgs    = 4 << 10   // arguments; room for more is not kept for the next pipeline
 	keptReplies = fullBatch + bigReply
 )
 
 // A batch is what a connection needs while it works on a pipeline: the arguments of the command
 // that runs, and the rendered replies that wait for what they report to be committed.
 type batch struct {
-	parser
+	resp.Parser
 
 	out    []byte
 	marks  []mark
@@ -45,7 +43,7 @@ func (b *batch) release() {
 	if cap(b.out) > keptReplies {
 		b.out = nil
 	}
-	b.forget(0)
+	b.Forget(0)
 	batches.Put(b)
 }
 
@@ -54,7 +52,7 @@ func (b *batch) reset() { b.out, b.marks, b.ticket = b.out[:0], b.marks[:0], 0 }
 
 // add renders a reply that must not leave before ticket is committed.
 func (b *batch) add(proto int, r *commands.Reply, ticket keyspace.LSN) {
-	b.out = appendReply(b.out, proto, r)
+	b.out = resp.AppendReply(b.out, proto, r)
 	b.mark(ticket)
 }
 
@@ -87,7 +85,7 @@ func (b *batch) commit(wait func(keyspace.LSN) error) {
 			}
 		}
 		if m.ticket > committed && len(reply) > 0 {
-			out = redcon.AppendError(out, commands.Misconf(cause).Error())
+			out = resp.AppendError(out, commands.Misconf(cause).Error())
 		} else {
 			out = append(out, reply...)
 		}

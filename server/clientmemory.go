@@ -5,6 +5,7 @@ import (
 	"unsafe"
 
 	"mayfly/commands"
+	"mayfly/server/config"
 )
 
 // boundClients puts the limit on what all clients together hold (maxmemory-clients) into force, and any
@@ -18,22 +19,13 @@ func (s *Server) boundClients() {
 		}
 		session.Receiver.(*conn).kill()
 	}
-	s.clients.SetLimit(s.Settings().clientLimit())
+	s.clients.SetLimit(s.Settings().ClientMemoryLimit())
 	for _, option := range []string{"maxmemory-clients", "maxmemory"} {
-		s.OnChange(option, func(changed *Settings) error {
-			s.clients.SetLimit(changed.clientLimit())
+		s.OnChange(option, func(changed *config.Settings) error {
+			s.clients.SetLimit(changed.ClientMemoryLimit())
 			return nil
 		})
 	}
-}
-
-// clientLimit is what maxmemory-clients comes to in bytes; 0: no limit. As in Redis there is none either if
-// it is a share of maxmemory, and that has no limit.
-func (s *Settings) clientLimit() int64 {
-	if s.MaxMemoryClients < 0 {
-		return int64(float64(s.MaxMemory) * float64(-s.MaxMemoryClients) / 100)
-	}
-	return s.MaxMemoryClients
 }
 
 // holdReply puts a big reply on the client's account for as long as it takes to send it, and returns
@@ -43,7 +35,7 @@ func (s *Settings) clientLimit() int64 {
 func (c *conn) holdReply(r *commands.Reply) int {
 	const most = 32 // a part in so many of the limit
 	size := int64(weight(r))
-	if limit := c.server.Settings().clientLimit(); limit > 0 {
+	if limit := c.server.Settings().ClientMemoryLimit(); limit > 0 {
 		size = min(size, limit/most)
 	}
 	return c.session.Account.Hold(int(size))

@@ -8,21 +8,23 @@ import (
 	"io"
 	"os"
 	"runtime/debug"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
-	"unsafe"
 
 	"mayfly/commands"
 	"mayfly/expiry/clock"
 	"mayfly/keyspace"
+	"mayfly/server/resp"
 )
 
 // stallBytes is how much of a command that it has begun a client must send, unless it ends it, in the
 // time that timeouts.stall gives, whether or not idle clients are tolerated.
 const stallBytes = 64 << 10
+
+// bulkSlack is how many bytes longer than a value any other argument may be.
+const bulkSlack = 1 << 10
 
 // Why a connection ends from our side.
 var (
@@ -40,7 +42,7 @@ type conn struct {
 	server  *Server
 	loop    *loop  // that it is in; nil: it has a goroutine of its own
 	socket  socket // for that goroutine
-	guard   guard
+	guard   resp.Guard
 	session *commands.Session
 
 	outbox     *outbox     // while the client subscribes to something, nil otherwise
@@ -99,8 +101,8 @@ func (c *conn) over(err error) {
 // lingers tells whether a connection that ends for this reason ends with a reply that the client must
 // get.
 func lingers(err error) bool {
-	var violation protocolError
-	return err == errQuit || err == errStopping || err == errDenied || err == errClientMemory || errors.As(err, &violation)
+	var violation resp.ProtocolError
+	return err == errQuit || err == errStopping || err == errDenied || err == resp.ErrClientMemory || errors.As(err, &violation)
 }
 
 // begin serves a connection that is in no loop from its beginning.
@@ -186,7 +188,7 @@ func (c *conn) await() error {
 	}
 	n, err := c.socket.fill(&c.guard)
 	c.received += n
-	if err == errClientMemory {
+	if err == resp.ErrClientMemory {
 		b := newBatch()
 		defer b.release()
 		return c.reject(b, err)
@@ -203,7 +205,7 @@ func (c *conn) setDeadline() error {
 	if c.session.TakesMessages() {
 		limit = 0 // it waits for messages
 	}
-	stalling := c.guard.halfRead()
+	stalling := c.guard.HalfRead()
 	if stalling {
 		limit = c.server.timeouts.stall
 		progress := c.executed + c.received/stallBytes
@@ -279,14 +281,14 @@ func (c *conn) oncePipeline() error {
 // pipeline carries out the whole commands that have been read and sends their replies.
 func (c *conn) pipeline(b *batch) error {
 	for {
-		command, err := b.next(&c.guard, c.limits())
+		command, err := b.Next(&c.guard, c.limits())
 		switch {
 		case err != nil:
 			return c.reject(b, err)
-		case command.raw == nil:
+		case command.Args == nil:
 			return c.flush(b)
 		}
-		if err := c.execute(b, command.args); err != nil {
+		if err := c.execute(b, command.Args); err != nil {
 			return err
 		}
 		if err := c.between(b); err != nil {
@@ -312,19 +314,19 @@ func (c *conn) between(b *batch) error {
 }
 
 // limits are those that the client is under now: a command may change them for the next.
-func (c *conn) limits() limits {
+func (c *conn) limits() resp.Limits {
 	settings := c.server.Settings()
 	bulk := settings.MaxValueSize + bulkSlack
-	return limits{
-		bulk:     bulk,
-		command:  4*bulk + largeBuffer,
-		stranger: !c.session.Authenticated && settings.RequirePass != "",
+	return resp.Limits{
+		Bulk:            bulk,
+		Command:         4*bulk + resp.LargeBuffer,
+		Unauthenticated: !c.session.Authenticated && settings.RequirePass != "",
 	}
 }
 
 // execute carries out one command and adds its reply to the batch.
 func (c *conn) execute(b *batch, args []string) error {
-	defer b.forget(0)
+	defer b.Forget(0)
 	if isHTTP(args[0]) {
 		return errAttack
 	}
@@ -339,7 +341,7 @@ func (c *conn) execute(b *batch, args []string) error {
 
 // answer adds the reply of the command that has been carried out to the batch, or sends it in pieces.
 func (c *conn) answer(b *batch, reply *commands.Reply) (err error) {
-	if exceeds(reply, bigReply) {
+	if resp.Exceeds(reply, bigReply) {
 		err = c.stream(b, reply)
 	} else {
 		b.add(c.session.Proto, reply, c.session.Ticket)
@@ -435,42 +437,7 @@ func (c *conn) stream(b *batch, r *commands.Reply) error {
 		b.add(c.session.Proto, &commands.Reply{Kind: commands.KindError, Str: commands.Misconf(err).Error()}, 0)
 		return nil
 	}
-	if err := c.pieces(b, r); err != nil {
-		return err
-	}
-	return c.send(b)
-}
-
-// pieces renders a reply into the batch and sends it whenever a piece is full.
-func (c *conn) pieces(b *batch, r *commands.Reply) error {
-	proto := c.session.Proto
-	switch {
-	case !exceeds(r, bigReply), r.Kind == commands.KindStatus, r.Kind == commands.KindError, r.Kind == commands.KindProtocol:
-		b.out = appendReply(b.out, proto, r)
-	case len(r.Elems) > 0:
-		b.out = appendAggregate(b.out, proto, r)
-		for i := range r.Elems {
-			if err := c.pieces(b, &r.Elems[i]); err != nil {
-				return err
-			}
-		}
-	default:
-		b.out = appendStringHeader(b.out, proto, r)
-		if err := c.send(b); err != nil {
-			return err
-		}
-		rest := unsafe.Slice(unsafe.StringData(r.Str), len(r.Str))
-		for piece := range slices.Chunk(rest, fullBatch) {
-			if err := c.write(piece); err != nil {
-				return err
-			}
-		}
-		b.out = append(b.out, "\r\n"...)
-	}
-	if len(b.out) < bigReply {
-		return nil
-	}
-	return c.send(b)
+	return resp.Stream(b.out, c.session.Proto, r, c.write)
 }
 
 // wait waits until what a ticket covers is committed. A panic meanwhile is the end of the process:

@@ -136,10 +136,7 @@ func TestBigReplies(t *testing.T) {
 }
 
 func TestIdleClientsAreDisconnected(t *testing.T) {
-	s := newTestServer(t)
-	settings := *s.Settings()
-	settings.Timeout = 300 * time.Millisecond // less than CONFIG SET can say, but time enough to say PING
-	s.now.Store(&settings)
+	s := impatientServer(t, 300*time.Millisecond) // time enough for a PING
 	c := dial(t, s.run(t, newFakeEngine(), nil))
 	c.send("PING\r\n")
 	c.expect("+PONG\r\n")

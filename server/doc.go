@@ -4,7 +4,7 @@
 // Every connection goes round in a circle ([conn]):
 //
 //  1. read what the client has sent, with one system call (loop_linux.go, socket.go);
-//  2. let the [guard] cut it into whole, bounded commands, which redcon's parser, if it is needed at
+//  2. let the [resp.Guard] cut it into whole, bounded commands, which redcon's parser, if it is needed at
 //     all, takes on trust (guard.go, inline.go, parser.go);
 //  3. execute them one by one and render their replies into one buffer, for RESP2 or RESP3
 //     (batch.go, render.go);

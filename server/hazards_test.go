@@ -261,9 +261,7 @@ func naiveServer(t *testing.T, ln net.Listener, accept func(redcon.Conn) bool) *
 // A TLS client that is turned away before its handshake must not hold up others.
 func TestHazardTLSRefusal(t *testing.T) {
 	s, address, known := secureServer(t, "no")
-	settings := *s.Settings()
-	settings.MaxClients = 1
-	s.now.Store(&settings)
+	must(t, s.ConfigSet([][2]string{{"maxclients", "1"}}))
 
 	first := dialTLS(t, address, known)
 	first.send("PING\r\n")
@@ -276,7 +274,7 @@ func TestHazardTLSRefusal(t *testing.T) {
 		t.Errorf("%d rejected", rejected)
 	}
 
-	config, err := s.Settings().tlsConfig()
+	config, err := tlsConfig(s.Settings())
 	must(t, err)
 	ln, err := net.Listen("tcp4", "127.0.0.1:0")
 	must(t, err)
@@ -298,7 +296,7 @@ func TestHazardSilentHandshake(t *testing.T) {
 	a.sign("server", &x509.Certificate{})
 	s := newTestServer(t, "--tls-cert-file", a.file("server.crt"), "--tls-key-file", a.file("server.key"), "--tls-auth-clients", "no")
 	s.timeouts.handshake = 20 * time.Millisecond
-	config, err := s.Settings().tlsConfig()
+	config, err := tlsConfig(s.Settings())
 	must(t, err)
 	dial(t, s.run(t, newFakeEngine(), config)).expectEnd()
 }

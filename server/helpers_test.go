@@ -16,6 +16,7 @@ import (
 
 	"mayfly/commands"
 	"mayfly/keyspace"
+	"mayfly/server/config"
 
 	"github.com/rs/zerolog"
 )
@@ -137,22 +138,32 @@ func newTestServer(t testing.TB, options ...string) *Server {
 	if n := os.Getenv(threadsVariable); n != "" {
 		first = append(first, "--io-threads", n)
 	}
-	config, err := LoadConfig(append(first, options...))
+	c, err := config.Load(append(first, options...))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return New(config, zerolog.Nop())
+	return New(c, zerolog.Nop())
+}
+
+// impatientServer makes a server that closes idle clients after less time than CONFIG SET can say.
+func impatientServer(t testing.TB, timeout time.Duration) *Server {
+	t.Helper()
+	s := newTestServer(t)
+	settings := *s.Settings()
+	settings.Timeout = timeout
+	s.Config = config.New(&settings)
+	return s
 }
 
 // run lets a server serve on a free port of the loopback interface until the test ends, and returns
 // the address.
-func (s *Server) run(t testing.TB, e executor, config *tls.Config) string {
+func (s *Server) run(t testing.TB, e executor, secret *tls.Config) string {
 	t.Helper()
 	ln, err := net.Listen("tcp4", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.serve(e, map[net.Listener]*tls.Config{ln: config})
+	s.serve(e, map[net.Listener]*tls.Config{ln: secret})
 	t.Cleanup(func() {
 		if s.stopping.Load() {
 			return // the test has stopped it

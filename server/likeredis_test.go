@@ -1,15 +1,19 @@
 package server
 
 import (
+	"bufio"
+	"fmt"
 	"io"
 	"net"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
 
 	"mayfly/commands"
+	"mayfly/server/config"
 )
 
 // What is framed well or badly gets the same answer, to the byte, from us and from Redis. Where the
@@ -38,7 +42,7 @@ func TestFramingLikeRedis(t *testing.T) {
 		`PING "a b"` + "\r\n", `PING 'a b'` + "\n", `PING "\x41\n\r\t\b\a\"\\\q"` + "\n", `PING '\'\n'` + "\n", `PING a"b"` + "\r\n",
 		`PING ""` + "\r\n", `PING "a` + "\r\n", `PING 'a'b` + "\r\n", `PING "a""b"` + "\r\n", "\v\tPING a\vb\r\n", `"PING"` + "\r\n",
 		"PING\r\nPOST / HTTP/1.1\r\n", "host: x\r\nPING\r\n", command("Post", "x"),
-		strings.Repeat("x", maxInline+1000), "\x00" + strings.Repeat("payload", 20_000),
+		strings.Repeat("x", 65<<10), "\x00" + strings.Repeat("payload", 20_000),
 	} {
 		if strings.HasSuffix(in, "\n") {
 			in += command("QUIT") + command("PING", "not executed")
@@ -46,6 +50,41 @@ func TestFramingLikeRedis(t *testing.T) {
 		want, got := answer(t, redis, in), answer(t, ours, in)
 		if got != want {
 			t.Errorf("%.100q: got %q, Redis answers %q", in, got, want)
+		}
+	}
+}
+
+// TestRedisOptionsAreKnown asks a real Redis for its options. A config file may name each of them: it is an
+// option, ignored, or refused for a reason.
+func TestRedisOptionsAreKnown(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "redis.conf")
+	redis := dial(t, startRedis(t))
+	defer redis.Close()
+	if _, err := redis.Write([]byte(command("CONFIG", "GET", "*"))); err != nil {
+		t.Fatal(err)
+	}
+	in := bufio.NewReader(redis)
+	bulk := func() string {
+		var length int
+		if _, err := fmt.Fscanf(in, "$%d\r\n", &length); err != nil {
+			t.Fatal(err)
+		}
+		line, err := in.ReadString('\n')
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.TrimSuffix(line, "\r\n")
+	}
+	var elements int
+	if _, err := fmt.Fscanf(in, "*%d\r\n", &elements); err != nil || elements < 200 {
+		t.Fatalf("Redis has %d options: %v", elements/2, err)
+	}
+	for range elements / 2 {
+		name := bulk()
+		bulk() // its value
+		must(t, os.WriteFile(file, []byte(name+" value\n"), 0o600))
+		if _, err := config.Load([]string{file}); err != nil && strings.Contains(err.Error(), "unknown option") {
+			t.Errorf("Redis' option %s is not known", name)
 		}
 	}
 }

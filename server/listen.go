@@ -19,11 +19,12 @@ import (
 	"time"
 
 	"mayfly/expiry/clock"
+	"mayfly/server/config"
 )
 
 // listen opens all listeners that the settings ask for; those for TLS come with its configuration.
 // The error is one clear line; nothing is left open then.
-func (s *Settings) listen() (_ map[net.Listener]*tls.Config, err error) {
+func listen(s *config.Settings) (_ map[net.Listener]*tls.Config, err error) {
 	open := make(map[net.Listener]*tls.Config)
 	defer func() {
 		if err != nil {
@@ -40,7 +41,7 @@ func (s *Settings) listen() (_ map[net.Listener]*tls.Config, err error) {
 		}
 	}
 	if s.TLSPort != 0 {
-		config, err := s.tlsConfig()
+		config, err := tlsConfig(s)
 		if err != nil {
 			return nil, err
 		}

@@ -105,7 +105,7 @@ func TestListen(t *testing.T) {
 	secret := strconv.Itoa(freePort(t))
 	s := newTestServer(t, "--port", port, "--bind", "127.0.0.1", "--unixsocket", path,
 		"--tls-port", secret, "--tls-cert-file", a.file("server.crt"), "--tls-key-file", a.file("server.key"), "--tls-auth-clients", "no")
-	listeners, err := s.Settings().listen()
+	listeners, err := listen(s.Settings())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -132,7 +132,7 @@ func TestListen(t *testing.T) {
 	if err := s.Stop(t.Context()); err != nil {
 		t.Error(err)
 	}
-	if _, err := newTestServer(t, "--port", "0").Settings().listen(); err == nil {
+	if _, err := listen(newTestServer(t, "--port", "0").Settings()); err == nil {
 		t.Error("content with nothing to listen on")
 	}
 }

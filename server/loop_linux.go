@@ -19,6 +19,7 @@ import (
 	"mayfly/commands"
 	"mayfly/expiry/clock"
 	"mayfly/keyspace"
+	"mayfly/server/resp"
 
 	"golang.org/x/sys/unix"
 )
@@ -54,9 +55,9 @@ type loop struct {
 
 	// What has been read and is to be carried out.
 	visits []visit
-	queue  []request // of the visits, one after the other
-	more   []request // of the visit that is going on, after those in the queue
-	parser parser
+	queue  []resp.Command // of the visits, one after the other
+	more   []resp.Command // of the visit that is going on, after those in the queue
+	parser resp.Parser
 	ahead  commands.Lookahead
 
 	// The replies of the turn.
@@ -162,7 +163,7 @@ func (l *loop) admit(c *conn) bool {
 		return false
 	}
 	c.loop = l
-	c.guard.mostAhead = mediumBuffer
+	c.guard.SetReadAhead(resp.MediumBuffer)
 	l.clients.Add(1)
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -309,18 +310,18 @@ func (l *loop) receive(c *conn) {
 
 // parse appends to list the next commands of those that have been read, mostAhead at most, and says what
 // follows, as visit.then does.
-func (l *loop) parse(c *conn, list []request) ([]request, error) {
+func (l *loop) parse(c *conn, list []resp.Command) ([]resp.Command, error) {
 	limits := c.limits()
 	for range mostAhead {
-		command, err := l.parser.next(&c.guard, limits)
+		command, err := l.parser.Next(&c.guard, limits)
 		switch {
 		case err != nil:
 			return list, departure(func(b *batch) error { return c.reject(b, err) })
-		case command.raw == nil:
+		case command.Args == nil:
 			return list, nil
 		}
 		list = append(list, command)
-		if command.alone {
+		if command.Alone {
 			break
 		}
 	}
@@ -346,18 +347,18 @@ func (l *loop) serveAll() {
 	clear(l.queue)
 	clear(l.more)
 	l.visits, l.queue, l.more = l.visits[:0], l.queue[:0], l.more[:0]
-	l.parser.forget(0)
+	l.parser.Forget(0)
 }
 
 // shouldLookAhead tells whether it is worth its while to look ahead in a list of commands.
-func (l *loop) shouldLookAhead(list []request) bool {
+func (l *loop) shouldLookAhead(list []resp.Command) bool {
 	return len(list) > 1 && l.server.engine.WorthWarming()
 }
 
 // lookAhead notes what commands will look up, for warm to fetch.
-func (l *loop) lookAhead(c *conn, list []request) {
+func (l *loop) lookAhead(c *conn, list []resp.Command) {
 	for i := range list {
-		args := list[i].args
+		args := list[i].Args
 		l.ahead.Add(c.session, args[:min(len(args), commands.LookaheadArgs)])
 	}
 }
@@ -426,6 +427,7 @@ func (departure) Error() string { return "leaves its loop" }
 func nothing(*batch) error { return nil }
 
 var (
+	errAgain  = errors.New("the command is to be carried out outside of the loop")
 	errAway   = errors.New("has left its loop")
 	errMore   = errors.New("there may be more commands")
 	errFailed = errors.New("failed inside")
@@ -434,7 +436,7 @@ var (
 // pipeline carries out the commands of a visit and what follows them. The error is nil if the connection
 // stays; errAway if it has left already.
 func (l *loop) pipeline(v *visit) error {
-	room := len(l.parser.args)
+	room := l.parser.Mark()
 	list, then := l.queue[v.from:v.to], v.then
 	for {
 		switch err := l.carryOut(v.c, list); {
@@ -446,7 +448,7 @@ func (l *loop) pipeline(v *visit) error {
 		if then != errMore {
 			return then
 		}
-		l.parser.forget(room)
+		l.parser.Forget(room)
 		list, then = l.parseMore(v.c)
 	}
 }
@@ -454,19 +456,22 @@ func (l *loop) pipeline(v *visit) error {
 // carryOut carries out commands one after the other. If it does not get to the last, the error says why,
 // and the guard has those that follow again: errMore if the replies had to be sent, and the connection
 // stays.
-func (l *loop) carryOut(c *conn, list []request) error {
+func (l *loop) carryOut(c *conn, list []resp.Command) error {
 	for i := range list {
 		command := &list[i]
-		if err := l.execute(c, command); err != nil {
-			c.guard.back(command.end)
+		if err := l.execute(c, command); err == errAgain {
+			c.guard.Rewind(command.Start)
+			return departure(nothing)
+		} else if err != nil {
+			c.guard.Rewind(command.End)
 			return err
 		}
 		switch {
 		case c.session.Closing, c.server.stopping.Load(), c.killed.Load():
-			c.guard.back(command.end)
+			c.guard.Rewind(command.End)
 			return departure(nothing)
 		case len(l.batch.out) >= fullTurn, len(l.batch.marks) >= fullMarks:
-			c.guard.back(command.end)
+			c.guard.Rewind(command.End)
 			l.flush()
 			if c.loop == nil {
 				return errAway
@@ -479,7 +484,7 @@ func (l *loop) carryOut(c *conn, list []request) error {
 }
 
 // parseMore is parse for a connection of which all has been carried out that was in the queue.
-func (l *loop) parseMore(c *conn) ([]request, error) {
+func (l *loop) parseMore(c *conn) ([]resp.Command, error) {
 	clear(l.more)
 	var then error
 	l.more, then = l.parse(c, l.more[:0])
@@ -491,38 +496,27 @@ func (l *loop) parseMore(c *conn) ([]request, error) {
 }
 
 // execute carries out one command, unless it may take long, and adds its reply to the batch.
-func (l *loop) execute(c *conn, command *request) error {
-	if isHTTP(command.args[0]) {
+func (l *loop) execute(c *conn, command *resp.Command) error {
+	if isHTTP(command.Args[0]) {
 		return errAttack
 	}
-	if l.server.engine.Held(c.session, command.args) != nil {
-		return c.again(command.raw)
+	if l.server.engine.Held(c.session, command.Args) != nil {
+		return errAgain
 	}
 	c.session.Ticket = 0
-	reply := l.server.engine.Execute(c.session, command.args)
+	reply := l.server.engine.Execute(c.session, command.Args)
 	if c.session.PutOff {
-		return c.again(command.raw)
+		c.session.PutOff = false
+		return errAgain
 	}
 	c.executed++
-	if exceeds(&reply, bigReply) {
+	if resp.Exceeds(&reply, bigReply) {
 		return c.piecemeal(reply)
 	}
 	l.batch.add(c.session.Proto, &reply, c.session.Ticket)
 	part := &l.parts[len(l.parts)-1]
 	part.ticket = max(part.ticket, c.session.Ticket)
 	return nil
-}
-
-// again leaves the loop to carry a command out.
-func (c *conn) again(command []byte) error {
-	return departure(func(b *batch) error {
-		c.session.PutOff = false
-		args, err := b.split(command)
-		if err != nil {
-			return err
-		}
-		return c.execute(b, args)
-	})
 }
 
 // piecemeal leaves the loop to send a big reply.
@@ -532,9 +526,9 @@ func (c *conn) piecemeal(reply commands.Reply) error {
 
 // rest lets a connection wait for more from its client.
 func (l *loop) rest(c *conn) {
-	half := c.guard.halfRead()
+	half := c.guard.HalfRead()
 	switch {
-	case half && (len(c.guard.loan.bytes) > mediumBuffer || c.guard.needed() > mediumBuffer):
+	case c.guard.HalfReadSize() > resp.MediumBuffer:
 		l.depart(c, nothing)
 		return
 	case half:
@@ -547,7 +541,7 @@ func (l *loop) rest(c *conn) {
 		c.since = l.now
 	}
 	c.deadline = half
-	c.guard.release()
+	c.guard.Release()
 	l.expect(c)
 	part := &l.parts[len(l.parts)-1]
 	if len(l.batch.out) == part.from {
@@ -700,7 +694,7 @@ func (l *loop) depart(c *conn, first departure) {
 func (l *loop) leave(c *conn, own *batch, first departure) {
 	l.remove(c)
 	c.session.Shared = false
-	c.guard.mostAhead = largeBuffer
+	c.guard.SetReadAhead(resp.LargeBuffer)
 	if err := c.attach(); err != nil {
 		l.server.log.Error().Err(err).Int64("client", c.session.ID).Msg("cannot go on with a connection")
 		l.end(c, err)
@@ -784,7 +778,7 @@ func (c *conn) attach() error {
 // take reads once, without waiting. The error is io.EOF if the client sends no more, errKilled if nothing
 // more is to be carried out for it.
 func (c *conn) take() (int, error) {
-	room, err := c.guard.room()
+	room, err := c.guard.Room()
 	if err != nil {
 		return 0, departure(func(b *batch) error { return c.reject(b, err) })
 	}
@@ -799,7 +793,7 @@ func (c *conn) take() (int, error) {
 	case c.killed.Load(): // what it has sent before can still be read
 		return 0, errKilled
 	}
-	c.guard.filled(n)
+	c.guard.Filled(n)
 	return n, nil
 }
 

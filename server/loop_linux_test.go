@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"mayfly/commands"
+	"mayfly/server/resp"
 
 	"golang.org/x/sys/unix"
 )
@@ -65,7 +66,7 @@ func TestWhoLeavesTheLoop(t *testing.T) {
 		{true, command("MULTI") + command("KEYS", "*") + command("DISCARD")},
 		{true, command("PUBLISH", "c", "m")},
 		{true, "nosuch\r\nSET\r\nget k\r\n"},
-		{true, command("SET", "k", strings.Repeat("x", mediumBuffer/2))},
+		{true, command("SET", "k", strings.Repeat("x", resp.MediumBuffer/2))},
 		{false, command("SUBSCRIBE", "c")},
 		{false, command("MULTI") + command("SSUBSCRIBE", "c") + command("EXEC")},
 		{false, command("MONITOR")},

@@ -4,6 +4,8 @@ import (
 	"math"
 	"runtime/debug"
 	"sync"
+
+	"mayfly/server/config"
 )
 
 // How much memory the runtime is to do with, for a given maxmemory. The collector lets garbage grow to
@@ -19,9 +21,9 @@ const (
 // initialLimit is the limit that the environment sets (GOMEMLIMIT); the runtime has none by default.
 var initialLimit = sync.OnceValue(func() int64 { return debug.SetMemoryLimit(-1) })
 
-// RuntimeLimit is Go's soft limit on memory that follows from maxmemory, in bytes; math.MaxInt64 if
+// runtimeLimit is Go's soft limit on memory that follows from maxmemory, in bytes; math.MaxInt64 if
 // there is none.
-func (s *Settings) RuntimeLimit() int64 {
+func runtimeLimit(s *config.Settings) int64 {
 	if s.MaxMemory == 0 || s.MaxMemory > math.MaxInt64/2 {
 		return math.MaxInt64
 	}
@@ -29,4 +31,4 @@ func (s *Settings) RuntimeLimit() int64 {
 }
 
 // LimitRuntime puts that limit into force, or the one that GOMEMLIMIT sets, if that is lower.
-func (s *Settings) LimitRuntime() { debug.SetMemoryLimit(min(initialLimit(), s.RuntimeLimit())) }
+func LimitRuntime(s *config.Settings) { debug.SetMemoryLimit(min(initialLimit(), runtimeLimit(s))) }

@@ -17,7 +17,7 @@ func TestRuntimeFollowsMaxMemory(t *testing.T) {
 		{"1gb", 1<<30 + 1<<29 + 256<<20},
 		{"9223372036854775807", math.MaxInt64},
 	} {
-		load(t, "--maxmemory", tt.maxmemory).Settings().LimitRuntime()
+		LimitRuntime(loadSettings(t, "--maxmemory", tt.maxmemory))
 		if got := debug.SetMemoryLimit(-1); got != min(tt.want, before) {
 			t.Errorf("maxmemory %s limits the runtime to %d, want %d", tt.maxmemory, got, tt.want)
 		}

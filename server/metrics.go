@@ -9,7 +9,6 @@ import (
 	"net"
 	"net/http"
 	"net/http/pprof"
-	"strconv"
 	"sync"
 	"time"
 
@@ -180,23 +179,3 @@ func (c *oneOfFew) Close() error {
 	defer c.leave()
 	return c.Conn.Close()
 }
-
-// hostPort is an address to listen on, such as 127.0.0.1:9121 or :9121; empty for none.
-type hostPort struct{ p *string }
-
-func (v hostPort) Set(text string) error {
-	if text != "" {
-		_, port, err := net.SplitHostPort(text)
-		if err != nil {
-			return errors.New("argument must be host:port")
-		}
-		if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
-			return errors.New("argument must be host:port, with a port from 1 to 65535")
-		}
-	}
-	*v.p = text
-	return nil
-}
-
-func (v hostPort) String() string { return *v.p }
-func (v hostPort) legal() string  { return "host:port, or empty" }

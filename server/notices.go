@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"mayfly/commands"
+	"mayfly/server/resp"
 )
 
 // notices tell the log what clients do wrong and what is done about it: each kind once a second at most,
@@ -13,10 +14,10 @@ type notices struct{ violation, value, handshake, denied, full, memory commands.
 
 // notice tells why a connection has ended, if that is worth telling.
 func (s *Server) notice(c *conn, err error) {
-	var violation protocolError
+	var violation resp.ProtocolError
 	var handshake handshakeError
 	switch {
-	case err == errBulkLength, err == errCommandLength:
+	case err == resp.ErrBulkLength, err == resp.ErrCommandLength:
 		s.warn(&s.notices.value, c.session.Addr, err,
 			fmt.Sprintf("a client was disconnected because it sent a value or command that is too large, or framed wrongly: values are legal up to %d bytes (max-value-size)", s.MaxValueSize()))
 	case errors.As(err, &violation):
@@ -25,7 +26,7 @@ func (s *Server) notice(c *conn, err error) {
 		s.warn(&s.notices.handshake, c.session.Addr, handshake.error, "a TLS handshake failed")
 	case err == errDenied:
 		s.warn(&s.notices.denied, c.session.Addr, err, "a client from another machine was turned away: set a password, or protected-mode no")
-	case err == errClientMemory:
+	case err == resp.ErrClientMemory:
 		s.warn(&s.notices.memory, c.session.Addr, err, "a client was disconnected because all of them together hold too much memory: see maxmemory-clients")
 	}
 }

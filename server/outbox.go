@@ -8,6 +8,8 @@ import (
 
 	"mayfly/commands"
 	"mayfly/keyspace"
+	"mayfly/server/config"
+	"mayfly/server/resp"
 )
 
 // errLaggard is why a subscriber is disconnected that does not keep up with its messages.
@@ -97,7 +99,7 @@ func (o *outbox) deliver(m *commands.Message) {
 		return
 	}
 	o.load += p.load()
-	if o.exceedsLocked(o.conn.server.Settings().OutputLimits.pubsub) {
+	if o.exceedsLocked(o.conn.server.Settings().OutputLimits.PubSub) {
 		o.cutOffLocked()
 		return
 	}
@@ -110,7 +112,7 @@ func (o *outbox) deliver(m *commands.Message) {
 	o.reportLocked()
 }
 
-func renderReply(proto int, r *commands.Reply) []byte { return appendReply(nil, proto, r) }
+func renderReply(proto int, r *commands.Reply) []byte { return resp.AppendReply(nil, proto, r) }
 
 // reportLocked lets CLIENT LIST know what is under way.
 func (o *outbox) reportLocked() {
@@ -119,13 +121,13 @@ func (o *outbox) reportLocked() {
 
 // exceedsLocked tells whether the client has too much under way. If that becomes so should it last, a
 // timer will see to it.
-func (o *outbox) exceedsLocked(limit outputLimit) bool {
-	if limit.hard > 0 && o.load > limit.hard {
+func (o *outbox) exceedsLocked(limit config.OutputLimit) bool {
+	if limit.Hard > 0 && o.load > limit.Hard {
 		return true
 	}
-	if limit.soft > 0 && o.load > limit.soft && o.overdue == nil {
+	if limit.Soft > 0 && o.load > limit.Soft && o.overdue == nil {
 		spell := o.spell
-		o.overdue = time.AfterFunc(limit.softTime, func() { o.tooLong(spell) })
+		o.overdue = time.AfterFunc(limit.SoftTime, func() { o.tooLong(spell) })
 	}
 	return false
 }
@@ -177,7 +179,7 @@ func (o *outbox) write(replies []byte) error {
 		return o.failure
 	}
 	if !o.account.Take(len(replies)) {
-		return errClientMemory
+		return resp.ErrClientMemory
 	}
 	o.queue = append(o.queue, parcel{data: bytes.Clone(replies)})
 	o.replies += len(replies)
@@ -281,7 +283,7 @@ func (o *outbox) sent(list []parcel) {
 			o.account.Give(len(p.data))
 		}
 	}
-	if o.load <= o.conn.server.Settings().OutputLimits.pubsub.soft {
+	if o.load <= o.conn.server.Settings().OutputLimits.PubSub.Soft {
 		o.calmLocked()
 	}
 	o.reportLocked()

@@ -18,6 +18,7 @@ import (
 	"mayfly/commands"
 	"mayfly/expiry/clock"
 	"mayfly/keyspace"
+	"mayfly/server/config"
 
 	"github.com/rs/zerolog"
 )
@@ -26,6 +27,12 @@ import (
 func realServer(t testing.TB, options ...string) (s *Server, address string) {
 	t.Helper()
 	s = newTestServer(t, options...)
+	return s, serveReal(t, s)
+}
+
+// serveReal lets a server serve an engine with a keyspace of its own.
+func serveReal(t testing.TB, s *Server) (address string) {
+	t.Helper()
 	e := &commands.Engine{Host: s, Log: zerolog.Nop()}
 	ks, err := keyspace.Open(keyspace.Options{Dir: s.Settings().Dir, Partitions: 4, OnDeath: e.Hub.Died})
 	if err != nil {
@@ -38,11 +45,11 @@ func realServer(t testing.TB, options ...string) (s *Server, address string) {
 	})
 	e.Keyspace = ks
 	e.Hub.SetEvents(s.Settings().NotifyKeyspaceEvents)
-	s.OnChange("notify-keyspace-events", func(now *Settings) error {
+	s.OnChange("notify-keyspace-events", func(now *config.Settings) error {
 		e.Hub.SetEvents(now.NotifyKeyspaceEvents)
 		return nil
 	})
-	return s, s.run(t, engine{e}, nil)
+	return s.run(t, engine{e}, nil)
 }
 
 // conversations are what clients send, by number, and what all of them receive for it, byte for byte.
@@ -239,9 +246,8 @@ func TestSoftLimit(t *testing.T) {
 	// The timer of the server is the machine's.
 	softTime := time.Second
 	subscribe := func() *client {
-		settings := *s.Settings()
-		settings.OutputLimits.pubsub = outputLimit{hard: 1 << 30, soft: 1 << 20, softTime: softTime}
-		s.now.Store(&settings)
+		limits := fmt.Sprintf("pubsub 1gb 1mb %d", softTime/time.Second)
+		must(t, s.ConfigSet([][2]string{{"client-output-buffer-limit", limits}}))
 		slow := dial(t, address)
 		must(t, slow.Conn.(*net.TCPConn).SetReadBuffer(1<<20)) // else the system lets it grow beyond all messages
 		slow.send("SUBSCRIBE news\r\n")
@@ -457,24 +463,14 @@ func TestStopWithSubscribers(t *testing.T) {
 
 // Subscribers are not idle: they wait for messages. Their connections cost others nothing.
 func TestSubscribersAreNotIdle(t *testing.T) {
-	s := newTestServer(t)
-	settings := *s.Settings()
-	settings.Timeout = 500 * time.Millisecond // less than CONFIG SET can say, and enough to subscribe on a slow machine
-	s.now.Store(&settings)
-	e := &commands.Engine{Host: s, Log: zerolog.Nop()}
-	ks, err := keyspace.Open(keyspace.Options{Dir: settings.Dir, Partitions: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer ks.Close()
-	e.Keyspace = ks
-	address := s.run(t, engine{e}, nil)
+	const timeout = 500 * time.Millisecond // enough to subscribe on a slow machine
+	address := serveReal(t, impatientServer(t, timeout))
 	c := dial(t, address)
 	c.send("SUBSCRIBE news\r\n")
 	c.expect("*3\r\n$9\r\nsubscribe\r\n$4\r\nnews\r\n:1\r\n")
 	idle := dial(t, address)
 	idle.expectEnd()
-	time.Sleep(2 * settings.Timeout) // the deadline of a socket is the machine's
+	time.Sleep(2 * timeout) // the deadline of a socket is the machine's
 	c.send("UNSUBSCRIBE\r\n")
 	c.expect("*3\r\n$11\r\nunsubscribe\r\n$4\r\nnews\r\n:0\r\n")
 	c.expectEnd() // now it is

@@ -17,6 +17,8 @@ import (
 	"mayfly/commands"
 	"mayfly/expiry/clock"
 	"mayfly/keyspace"
+	"mayfly/server/config"
+	"mayfly/server/resp"
 
 	"github.com/rs/zerolog"
 )
@@ -73,7 +75,7 @@ func (e engine) Now() int64 { return e.Keyspace.Now() }
 // Server accepts connections and serves them in loops and in goroutines of their own. It is the [commands.Host] of
 // the engine it serves with. Safe for concurrent use.
 type Server struct {
-	*Config
+	*config.Config
 
 	log       zerolog.Logger
 	engine    executor
@@ -107,7 +109,7 @@ type Server struct {
 }
 
 // New makes a server that does not listen yet.
-func New(config *Config, log zerolog.Logger) *Server {
+func New(config *config.Config, log zerolog.Logger) *Server {
 	s := &Server{
 		Config:    config,
 		log:       log,
@@ -126,7 +128,7 @@ func New(config *Config, log zerolog.Logger) *Server {
 // error is one clear line; nothing is open then.
 func (s *Server) Listen() (err error) {
 	settings := s.Settings()
-	if s.listeners, err = settings.listen(); err != nil || settings.MetricsAddr == "" {
+	if s.listeners, err = listen(settings); err != nil || settings.MetricsAddr == "" {
 		return err
 	}
 	if s.observer, err = newObserver(s, settings.MetricsAddr, settings.MetricsPprof); err != nil {
@@ -178,13 +180,13 @@ func (s *Server) serve(e executor, listeners map[net.Listener]*tls.Config) {
 		s.log.Warn().Int("maxclients", settings.MaxClients).Int("reduced_to", most).
 			Msg("the limit on open files is too low for maxclients: raise it with ulimit -n")
 	}
-	s.OnChange("maxclients", func(changed *Settings) error {
+	s.OnChange("maxclients", func(changed *config.Settings) error {
 		if most := s.afford(changed); most < changed.MaxClients {
 			return commands.Error(fmt.Sprintf("The operating system is not able to handle the specified number of clients, try with %d", most)) // as in Redis
 		}
 		return nil
 	})
-	s.OnChange("timeout", func(changed *Settings) error {
+	s.OnChange("timeout", func(changed *config.Settings) error {
 		for _, l := range s.loops {
 			l.limitIdle(changed.Timeout)
 		}
@@ -205,7 +207,7 @@ func (s *Server) serve(e executor, listeners map[net.Listener]*tls.Config) {
 
 // afford makes room for as many clients as the settings ask for, or for as many as the system's
 // limit on open files allows, and returns how many that are.
-func (s *Server) afford(settings *Settings) int {
+func (s *Server) afford(settings *config.Settings) int {
 	reserved := spareFiles + filesPerPartition*settings.Partitions
 	most := max(fileLimit(settings.MaxClients+reserved)-reserved, 1)
 	s.mostFiles.Store(int64(most))
@@ -267,9 +269,9 @@ func (s *Server) admit(nc net.Conn, secret bool) {
 	c.session = commands.NewSession(s.lastID, remote, local, s.engine.Now())
 	c.session.Receiver = c
 	c.session.Account = s.clients.Open(c.session)
-	c.guard = newGuard(c.session.Account)
+	c.guard = resp.NewGuard(c.session.Account, resp.LargeBuffer)
 	if secret {
-		c.guard.mostAhead = smallBuffer // a read gives no more than a TLS record
+		c.guard.SetReadAhead(resp.SmallBuffer) // a read gives no more than a TLS record
 	}
 	s.conns[c] = struct{}{}
 	s.mu.Unlock()

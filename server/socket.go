@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"mayfly/expiry/clock"
+	"mayfly/server/resp"
 )
 
 // past is a deadline that has passed: it wakes up whoever waits for a client.
@@ -32,15 +33,15 @@ func newSocket(nc net.Conn, writeTimeout time.Duration, t *traffic) socket {
 
 // fill waits until the client has sent something and reads it into the guard, with one system call
 // if it was there already. It returns the number of bytes. The error is io.EOF if the client sends
-// no more, errClientMemory if there is no memory to read into.
-func (s *socket) fill(g *guard) (n int, err error) {
+// no more, resp.ErrClientMemory if there is no memory to read into.
+func (s *socket) fill(g *resp.Guard) (n int, err error) {
 	if s.raw != nil {
 		n, err = s.raw.read(g)
 	} else {
 		var room []byte
-		if room, err = g.room(); err == nil {
+		if room, err = g.Room(); err == nil {
 			n, err = s.Read(room)
-			g.filled(n)
+			g.Filled(n)
 		}
 	}
 	s.traffic.in.Add(int64(n))
@@ -124,7 +125,7 @@ type rawSocket struct {
 	// What the call under way works with and has come to. The callbacks are made once: a closure a
 	// call would be an allocation a call.
 	readable, writable func(fd uintptr) bool
-	guard              *guard
+	guard              *resp.Guard
 	rest               []byte
 	n                  int
 	err                error
@@ -145,7 +146,7 @@ func newRawSocket(nc net.Conn) *rawSocket {
 	return s
 }
 
-func (s *rawSocket) read(g *guard) (int, error) {
+func (s *rawSocket) read(g *resp.Guard) (int, error) {
 	s.guard, s.n, s.err = g, 0, nil
 	if err := s.raw.Read(s.readable); err != nil {
 		return 0, err
@@ -156,7 +157,7 @@ func (s *rawSocket) read(g *guard) (int, error) {
 // tryRead reads once and tells whether the call under way is over; if not it is called again when
 // there is something to read.
 func (s *rawSocket) tryRead(fd uintptr) bool {
-	room, err := s.guard.room()
+	room, err := s.guard.Room()
 	if err != nil {
 		s.err = err
 		return true
@@ -164,7 +165,7 @@ func (s *rawSocket) tryRead(fd uintptr) bool {
 	n, err := uninterrupted(syscall.Read, int(fd), room)
 	switch {
 	case err == syscall.EAGAIN:
-		s.guard.release()
+		s.guard.Release()
 		return false
 	case err != nil:
 		s.err = err
@@ -172,7 +173,7 @@ func (s *rawSocket) tryRead(fd uintptr) bool {
 		s.err = io.EOF
 	default:
 		s.n = n
-		s.guard.filled(n)
+		s.guard.Filled(n)
 	}
 	return true
 }

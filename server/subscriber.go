@@ -1,6 +1,9 @@
 package server
 
-import "mayfly/commands"
+import (
+	"mayfly/commands"
+	"mayfly/server/resp"
+)
 
 // What a connection does besides when its client subscribes to something: it is the receiver of its
 // session, and sends replies through an outbox, one by one, so that they have their place among the
@@ -25,13 +28,10 @@ func (c *conn) write(p []byte) error {
 		return c.outbox.write(p)
 	}
 	// While the client does not take it, this and what has been read ahead stay in memory.
-	if len(p) < smallBuffer {
+	if len(p) < resp.SmallBuffer {
 		return c.socket.send(p)
 	}
-	held := len(p)
-	if c.guard.loan != nil {
-		held += len(c.guard.loan.bytes) - c.guard.loan.paid
-	}
+	held := len(p) + c.guard.Uncharged()
 	defer c.session.Account.Give(c.session.Account.Hold(held))
 	c.session.SetUnsent(1, len(p))
 	defer c.session.SetUnsent(0, 0)
@@ -71,5 +71,5 @@ func (c *conn) end() {
 	if !c.committing { // else the store has failed, and the process ends
 		_ = c.closeOutbox() // the connection ends in any case
 	}
-	c.guard.close()
+	c.guard.Close()
 }

@@ -7,6 +7,8 @@ import (
 	"net"
 	"os"
 
+	"mayfly/server/config"
+
 	"github.com/rs/zerolog"
 )
 
@@ -24,7 +26,7 @@ func (path logFile) Write(p []byte) (n int, err error) {
 }
 
 // OpenLog gives where the log goes. The error says in one line why that cannot be.
-func (s *Settings) OpenLog() (io.Writer, error) {
+func OpenLog(s *config.Settings) (io.Writer, error) {
 	if s.LogFile == "" {
 		return os.Stderr, nil
 	}
@@ -34,10 +36,10 @@ func (s *Settings) OpenLog() (io.Writer, error) {
 	return logFile(s.LogFile), nil
 }
 
-// Ready tells whoever has started the process that it serves clients: it writes the file with its id and
+// NotifyReady tells whoever has started the process that it serves clients: it writes the file with its id and
 // notifies systemd. What it cannot do is logged; the server is of use all the same. The function that it
 // returns removes the file.
-func (s *Settings) Ready(log zerolog.Logger) (remove func()) {
+func NotifyReady(s *config.Settings, log zerolog.Logger) (remove func()) {
 	remove = func() {}
 	if s.PidFile != "" {
 		if err := os.WriteFile(s.PidFile, fmt.Appendln(nil, os.Getpid()), 0o644); err != nil {
@@ -46,17 +48,17 @@ func (s *Settings) Ready(log zerolog.Logger) (remove func()) {
 			remove = func() { _ = os.Remove(s.PidFile) } // nobody minds a file that is left behind
 		}
 	}
-	s.notify(log, "READY=1\nSTATUS=ready")
+	notify(s, log, "READY=1\nSTATUS=ready")
 	return remove
 }
 
-// Stopping notifies systemd that the server has begun to stop.
-func (s *Settings) Stopping(log zerolog.Logger) { s.notify(log, "STOPPING=1") }
+// NotifyStopping notifies systemd that the server has begun to stop.
+func NotifyStopping(s *config.Settings, log zerolog.Logger) { notify(s, log, "STOPPING=1") }
 
 // notify sends systemd a message as described in sd_notify(3).
-func (s *Settings) notify(log zerolog.Logger, message string) {
+func notify(s *config.Settings, log zerolog.Logger, message string) {
 	socket := os.Getenv("NOTIFY_SOCKET")
-	if s.Supervised == NotSupervised || socket == "" && s.Supervised == MaybeBySystemd {
+	if s.Supervised == config.NotSupervised || socket == "" && s.Supervised == config.MaybeBySystemd {
 		return
 	}
 	if socket == "" {

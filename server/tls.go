@@ -8,6 +8,7 @@ import (
 	"os"
 
 	"mayfly/commands"
+	"mayfly/server/config"
 )
 
 // clientAuth says what the values of tls-auth-clients mean.
@@ -20,14 +21,14 @@ var clientAuth = map[string]tls.ClientAuthType{
 // secure lets the server speak TLS with a configuration until CONFIG SET changes one of its options.
 // Connections that exist keep theirs; certificates can be renewed by setting the names of their files
 // again.
-func (s *Server) secure(config *tls.Config) {
-	s.tls.Store(config)
-	renew := func(changed *Settings) error {
-		config, err := changed.tlsConfig()
+func (s *Server) secure(initial *tls.Config) {
+	s.tls.Store(initial)
+	renew := func(changed *config.Settings) error {
+		renewed, err := tlsConfig(changed)
 		if err != nil {
 			return commands.Error("Unable to update TLS configuration: " + err.Error()) // as in Redis
 		}
-		s.tls.Store(config)
+		s.tls.Store(renewed)
 		return nil
 	}
 	for _, option := range []string{"tls-cert-file", "tls-key-file", "tls-ca-cert-file", "tls-auth-clients"} {
@@ -36,7 +37,7 @@ func (s *Server) secure(config *tls.Config) {
 }
 
 // tlsConfig makes the configuration of the TLS port: TLS 1.2 and newer. Errors are one clear line.
-func (s *Settings) tlsConfig() (*tls.Config, error) {
+func tlsConfig(s *config.Settings) (*tls.Config, error) {
 	if s.TLSCertFile == "" || s.TLSKeyFile == "" {
 		return nil, errors.New("tls-port needs tls-cert-file and tls-key-file")
 	}

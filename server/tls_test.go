@@ -15,6 +15,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"mayfly/server/config"
 )
 
 // authority signs certificates for a test.
@@ -73,7 +75,7 @@ func secureServer(t testing.TB, authClients string) (s *Server, address string, 
 	a.sign("client", &x509.Certificate{ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}})
 	s = newTestServer(t, "--tls-cert-file", a.file("server.crt"), "--tls-key-file", a.file("server.key"),
 		"--tls-ca-cert-file", a.file("ca.crt"), "--tls-auth-clients", authClients)
-	config, err := s.Settings().tlsConfig()
+	config, err := tlsConfig(s.Settings())
 	must(t, err)
 	pair, err := tls.LoadX509KeyPair(a.file("client.crt"), a.file("client.key"))
 	must(t, err)
@@ -196,8 +198,8 @@ func TestTLSOptions(t *testing.T) {
 		{cert, key, a.file("junk"), "optional", "tls-ca-cert-file " + a.file("junk") + " holds no certificate"},
 		{cert, key, "", "no", ""},
 	} {
-		settings := &Settings{TLSCertFile: c.cert, TLSKeyFile: c.key, TLSCACertFile: c.ca, TLSAuthClients: c.auth}
-		_, err := settings.tlsConfig()
+		settings := &config.Settings{TLSCertFile: c.cert, TLSKeyFile: c.key, TLSCACertFile: c.ca, TLSAuthClients: c.auth}
+		_, err := tlsConfig(settings)
 		switch {
 		case c.want == "" && err != nil:
 			t.Error(err)

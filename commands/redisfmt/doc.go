@@ -3,5 +3,6 @@
 //
 //   - glob.go: the patterns of KEYS, SCAN and PSUBSCRIBE
 //   - numbers.go: integers, cursors, and the long doubles of INCRBYFLOAT
+//   - line.go: the words of a line, as in redis-cli and redis.conf
 //   - words.go: keywords, zero-terminated strings and quoted arguments
 package redisfmt

@@ -1,4 +1,4 @@
-package server
+package config
 
 import (
 	"crypto/sha256"
@@ -8,7 +8,6 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"mayfly/commands"
 	"mayfly/commands/redisfmt"
@@ -16,37 +15,37 @@ import (
 
 // Config holds the server's options and changes them while it runs. Safe for concurrent use.
 type Config struct {
-	now atomic.Pointer[Settings]
+	current atomic.Pointer[Settings]
 
-	ignored, links []string // see LogIgnored; nobody writes to them
+	ignored, links []string // see LogIgnored; fixed by Load
 
 	mu    sync.Mutex // one change at a time; protects hooks
 	hooks map[string][]func(*Settings) error
 }
 
-func newConfig(s *Settings) *Config {
+// New makes a configuration of settings, which must not change any more.
+func New(s *Settings) *Config {
 	c := &Config{hooks: make(map[string][]func(*Settings) error)}
-	c.now.Store(s)
+	c.current.Store(s)
 	return c
 }
 
-// Settings are the values as they are now.
-func (c *Config) Settings() *Settings { return c.now.Load() }
+// Settings returns the values of all options now.
+func (c *Config) Settings() *Settings { return c.current.Load() }
 
-// OnChange makes CONFIG SET of an option call apply with the new settings, before others see them.
-// If it returns an error nothing is changed, and apply is called with the settings as they were for
-// each option of the same command that had been applied already. Of several for the same option only
-// the first may return an error.
+// OnChange makes CONFIG SET of an option call apply with the new settings, before others see them. If
+// apply returns an error, nothing changes, and options of the same command that were applied already
+// are applied again with the old settings. Only the first hook of an option may return an error.
 func (c *Config) OnChange(option string, apply func(*Settings) error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.hooks[option] = append(c.hooks[option], apply)
 }
 
-// ConfigGet gives name and value of every option whose name matches one of the glob patterns, each
-// once. As in Redis, a name that is asked for without wildcards is given back as it was written.
+// ConfigGet returns name and value of every option whose name matches one of the glob patterns, each
+// once. As in Redis, a name without wildcards comes back as it was written.
 func (c *Config) ConfigGet(patterns []string) [][2]string {
-	settings := *c.now.Load() // the table's values point into it
+	settings := *c.current.Load() // the table's values point into it
 	var found [][2]string
 	for _, o := range Options {
 		for _, pattern := range patterns {
@@ -63,11 +62,11 @@ func (c *Config) ConfigGet(patterns []string) [][2]string {
 	return found
 }
 
-// ConfigSet changes options, all or none. The errors are worded as in Redis.
+// ConfigSet changes options, all or none. Errors are in Redis' words.
 func (c *Config) ConfigSet(pairs [][2]string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	was := c.now.Load()
+	was := c.current.Load()
 	next := *was
 	options, err := mutable(pairs)
 	if err != nil {
@@ -81,16 +80,17 @@ func (c *Config) ConfigSet(pairs [][2]string) error {
 	for i, o := range options {
 		if err := c.applyLocked(o, was, &next); err != nil {
 			for _, done := range options[:i] {
-				_ = c.applyLocked(done, &next, was) // it was in force a moment ago
+				_ = c.applyLocked(done, &next, was) // the old value was legal
 			}
 			return setFailed(o.Name, err)
 		}
 	}
-	c.now.Store(&next)
+	c.current.Store(&next)
 	return nil
 }
 
-// applyLocked puts an option that differs between two settings into force, or whose file may differ. c.mu must be held.
+// applyLocked puts an option into force that differs between two settings, or whose file may differ. c.mu
+// must be held.
 func (c *Config) applyLocked(o *Option, from, to *Settings) error {
 	if !o.Reread && o.in(from).String() == o.in(to).String() {
 		return nil
@@ -103,7 +103,7 @@ func (c *Config) applyLocked(o *Option, from, to *Settings) error {
 	return nil
 }
 
-// mutable looks up the options that CONFIG SET may change.
+// mutable looks up options for CONFIG SET, which must be mutable.
 func mutable(pairs [][2]string) ([]*Option, error) {
 	options := make([]*Option, len(pairs))
 	for i, pair := range pairs {
@@ -136,27 +136,15 @@ func lookUpOption(name string) *Option {
 	return nil
 }
 
-// PasswordSet tells whether clients must give a password.
-func (c *Config) PasswordSet() bool { return c.now.Load().RequirePass != "" }
+// PasswordSet reports whether clients must give a password.
+func (c *Config) PasswordSet() bool { return c.current.Load().RequirePass != "" }
 
-// CheckPassword tells whether a password is the right one. How long it takes says nothing about the
-// right one, not even its length.
+// CheckPassword reports whether a password is the right one, in a time that depends on neither the content
+// nor the length of the right one.
 func (c *Config) CheckPassword(password string) bool {
-	given, right := sha256.Sum256([]byte(password)), sha256.Sum256([]byte(c.now.Load().RequirePass))
+	given, right := sha256.Sum256([]byte(password)), sha256.Sum256([]byte(c.current.Load().RequirePass))
 	return subtle.ConstantTimeCompare(given[:], right[:]) == 1
 }
 
-// MaxValueSize is the largest value and document in bytes.
-func (c *Config) MaxValueSize() int { return c.now.Load().MaxValueSize }
-
-// MaxClients is how many clients may be connected at a time.
-func (c *Config) MaxClients() int { return c.now.Load().MaxClients }
-
-// Timeout is how long a client may be idle; 0 for ever.
-func (c *Config) Timeout() time.Duration { return c.now.Load().Timeout }
-
-// TCPKeepAlive is how often quiet connections are probed; 0 for never.
-func (c *Config) TCPKeepAlive() time.Duration { return c.now.Load().TCPKeepAlive }
-
-// ProtectedMode tells whether clients from other machines are refused while there is no password.
-func (c *Config) ProtectedMode() bool { return c.now.Load().ProtectedMode }
+// MaxValueSize is the size of the largest value and document in bytes.
+func (c *Config) MaxValueSize() int { return c.current.Load().MaxValueSize }

@@ -1,4 +1,4 @@
-package server
+package config
 
 import (
 	"net/netip"
@@ -8,13 +8,12 @@ import (
 	"strings"
 )
 
-// What stands in a configuration and is not for us: directives of Redis that have no meaning here, and
-// variables that Kubernetes sets.
+// This file recognises what stands in a configuration without being an option of ours: directives of Redis,
+// and variables that Kubernetes sets.
 
-// idle are the directives of Redis 7.0, and some that it took over from before, which have no meaning
-// here: they are about what there is not, or tune what works in another way. Nothing is lost by ignoring
-// them.
-var idle = strings.Fields(`
+// ignoredDirectives are directives of Redis 7.0 and older without a meaning here. They concern features
+// that mayfly lacks, or tune what works in another way. Ignoring them loses nothing.
+var ignoredDirectives = strings.Fields(`
 	acl-pubsub-default acllog-max-len active-defrag-cycle-max active-defrag-cycle-min
 	active-defrag-ignore-bytes active-defrag-max-scan-fields active-defrag-threshold-lower
 	active-defrag-threshold-upper activedefrag activerehashing always-show-logo aof-disable-auto-gc
@@ -53,15 +52,15 @@ var idle = strings.Fields(`
 	zset-max-ziplist-entries zset-max-ziplist-value
 `)
 
-// A promise is a directive of Redis by which a user relies on something that there is not here: ignoring
-// it would be worse than not starting.
-type promise struct {
+// A refusedDirective is a directive of Redis on which a user relies, for a feature that mayfly lacks.
+// Ignoring it would be worse than not starting.
+type refusedDirective struct {
 	name  string
 	legal []string // values that ask for nothing
-	why   string   // all others cannot be
+	why   string   // the reason to refuse all others
 }
 
-var promises = []promise{
+var refusedDirectives = []refusedDirective{
 	{"aclfile", []string{""}, "there are no ACLs and no users but default: see requirepass"},
 	{"user", nil, "there are no ACLs and no users but default: see requirepass"},
 	{"rename-command", nil, "commands keep their names"},
@@ -80,27 +79,26 @@ var promises = []promise{
 	{"tls-ca-cert-dir", []string{""}, "certificates are in one file: see tls-ca-cert-file"},
 }
 
-// takeDirective takes what is no option of ours.
-func (l *loading) takeDirective(name string, values []string, origin string) {
+// takeDirective takes a directive that is no option of ours.
+func (l *loader) takeDirective(name string, values []string, origin string) {
 	value := strings.Join(values, " ")
 	name = strings.ToLower(name)
-	at := slices.IndexFunc(promises, func(p promise) bool { return p.name == name })
+	at := slices.IndexFunc(refusedDirectives, func(p refusedDirective) bool { return p.name == name })
 	switch {
-	case at < 0 && !slices.Contains(idle, name):
+	case at < 0 && !slices.Contains(ignoredDirectives, name):
 		l.fail(nil, "unknown option %q with value %q %s: --help lists the options", name, value, origin)
 	case len(values) == 0:
 		l.fail(nil, "option %s %s has no value", name, origin)
-	case at < 0 || slices.ContainsFunc(promises[at].legal, func(legal string) bool { return strings.EqualFold(legal, value) }):
+	case at < 0 || slices.ContainsFunc(refusedDirectives[at].legal, func(legal string) bool { return strings.EqualFold(legal, value) }):
 		l.ignore(name)
 	default:
-		l.fail(nil, "option %s %s with value %q is refused: %s", name, origin, value, promises[at].why)
+		l.fail(nil, "option %s %s with value %q is refused: %s", name, origin, value, refusedDirectives[at].why)
 	}
 }
 
-// serviceLinks are the variables that Kubernetes gives every container for each service, here one whose
-// name begins with mayfly (its ports may have names, too), and what their values look like. Some are
-// called like options: a service mayfly has MAYFLY_PORT=tcp://10.0.0.1:6379. See "Discovering services"
-// in Kubernetes' manual.
+// serviceLinks are the variables that Kubernetes sets in every container for a service whose name begins
+// with mayfly, and the form of their values. Some have the names of options: a service mayfly sets
+// MAYFLY_PORT=tcp://10.0.0.1:6379. See "Discovering services" in the manual of Kubernetes.
 var serviceLinks = []struct {
 	name  *regexp.Regexp // without our prefix
 	value func(string) bool
@@ -113,8 +111,7 @@ var serviceLinks = []struct {
 	{regexp.MustCompile(`^(.+_)?PORT_[0-9]+_(TCP|UDP|SCTP)_ADDR$`), isIP},
 }
 
-// isServiceLink tells whether a variable, without our prefix, is one by which Kubernetes tells of a
-// service.
+// isServiceLink reports whether a variable, without our prefix, describes a service of Kubernetes.
 func isServiceLink(name, value string) bool {
 	for _, link := range serviceLinks {
 		if link.name.MatchString(name) && link.value(value) {

@@ -1,16 +1,21 @@
-package server
+package resp
 
 import (
 	"math"
+	"slices"
 	"strconv"
+	"unsafe"
 
 	"mayfly/commands"
 
 	"github.com/tidwall/redcon"
 )
 
-// appendReply renders a reply for protocol 2 or 3, in the way Redis does.
-func appendReply(dst []byte, proto int, r *commands.Reply) []byte {
+// AppendError renders an error, which begins with its code.
+func AppendError(dst []byte, text string) []byte { return redcon.AppendError(dst, text) }
+
+// AppendReply renders a reply for protocol 2 or 3, in the way Redis does.
+func AppendReply(dst []byte, proto int, r *commands.Reply) []byte {
 	switch r.Kind {
 	case commands.KindNone:
 		return dst
@@ -38,13 +43,13 @@ func appendReply(dst []byte, proto int, r *commands.Reply) []byte {
 	}
 	dst = appendAggregate(dst, proto, r)
 	for i := range r.Elems {
-		dst = appendReply(dst, proto, &r.Elems[i])
+		dst = AppendReply(dst, proto, &r.Elems[i])
 	}
 	return dst
 }
 
-// appendAggregate renders what precedes the elements of an array, map, set or push; nothing does those
-// of several replies and of one in a protocol of its own.
+// appendAggregate renders the header of an array, map, set or push. Several replies in a row, and a
+// reply in a protocol of its own, have none.
 func appendAggregate(dst []byte, proto int, r *commands.Reply) []byte {
 	n := len(r.Elems)
 	if r.Kind == commands.KindSeveral || r.Kind == commands.KindProtocol {
@@ -63,7 +68,7 @@ func appendAggregate(dst []byte, proto int, r *commands.Reply) []byte {
 	return redcon.AppendArray(dst, n)
 }
 
-// appendStringHeader renders what precedes the text of a bulk or verbatim string.
+// appendStringHeader renders the header of a bulk or verbatim string.
 func appendStringHeader(dst []byte, proto int, r *commands.Reply) []byte {
 	if r.Kind != commands.KindVerbatim || proto < 3 {
 		return appendHeader(dst, '$', len(r.Str))
@@ -111,8 +116,8 @@ func appendDouble(dst []byte, proto int, f float64) []byte {
 	return append(dst, '\r', '\n')
 }
 
-// appendFloat writes a number with as few digits as tell it from its neighbours, with an exponent
-// where C's %.17g has one.
+// appendFloat writes a number with the fewest digits that identify it, with an exponent where C's %.17g
+// has one.
 func appendFloat(dst []byte, f float64) []byte {
 	switch {
 	case math.IsNaN(f):
@@ -129,10 +134,10 @@ func appendFloat(dst []byte, f float64) []byte {
 	return strconv.AppendFloat(dst, f, format, -1, 64)
 }
 
-// exceeds tells whether a reply takes more than so many bytes when rendered, not counting framing.
-func exceeds(r *commands.Reply, size int) bool { return remainder(r, size) < 0 }
+// Exceeds reports whether a rendered reply takes more than size bytes, not counting its framing.
+func Exceeds(r *commands.Reply, size int) bool { return remainder(r, size) < 0 }
 
-// remainder is what a reply leaves of a number of bytes; negative if it does not suffice.
+// remainder is what a reply leaves of size bytes; negative if it needs more.
 func remainder(r *commands.Reply, size int) int {
 	size -= len(r.Str)
 	for i := 0; i < len(r.Elems) && size >= 0; i++ {
@@ -140,4 +145,62 @@ func remainder(r *commands.Reply, size int) int {
 		size = remainder(&r.Elems[i], size-framing)
 	}
 	return size
+}
+
+// Sizes in [Stream], in bytes.
+const (
+	pieceSize = 64 << 10  // rendered bytes that are sent together
+	chunkSize = 256 << 10 // of a long string, which is sent without being copied
+)
+
+// Stream renders a reply and sends it piece by piece, so that a large one is never in memory twice. room
+// is memory to render into. The error is that of send.
+func Stream(room []byte, proto int, r *commands.Reply, send func([]byte) error) error {
+	s := stream{room[:0], proto, send}
+	if err := s.reply(r); err != nil || len(s.out) == 0 {
+		return err
+	}
+	return s.flush()
+}
+
+// A stream renders into out and sends that whenever a piece is full.
+type stream struct {
+	out   []byte
+	proto int
+	send  func([]byte) error
+}
+
+func (s *stream) flush() error {
+	err := s.send(s.out)
+	s.out = s.out[:0]
+	return err
+}
+
+func (s *stream) reply(r *commands.Reply) error {
+	switch {
+	case !Exceeds(r, pieceSize), r.Kind == commands.KindStatus, r.Kind == commands.KindError, r.Kind == commands.KindProtocol:
+		s.out = AppendReply(s.out, s.proto, r)
+	case len(r.Elems) > 0:
+		s.out = appendAggregate(s.out, s.proto, r)
+		for i := range r.Elems {
+			if err := s.reply(&r.Elems[i]); err != nil {
+				return err
+			}
+		}
+	default:
+		s.out = appendStringHeader(s.out, s.proto, r)
+		if err := s.flush(); err != nil {
+			return err
+		}
+		for chunk := range slices.Chunk(unsafe.Slice(unsafe.StringData(r.Str), len(r.Str)), chunkSize) {
+			if err := s.send(chunk); err != nil {
+				return err
+			}
+		}
+		s.out = append(s.out, "\r\n"...)
+	}
+	if len(s.out) < pieceSize {
+		return nil
+	}
+	return s.flush()
 }

@@ -1,4 +1,4 @@
-package server
+package config
 
 import (
 	"math"
@@ -10,36 +10,37 @@ import (
 	"github.com/rs/zerolog"
 )
 
-// Option is one row of the table of options. Its flag, its environment variable, its line in a
-// config file, its line in --help and its part in CONFIG GET and CONFIG SET are derived from it.
+// Option is one row of the table of options. Its flag, its environment variable, its line in a config
+// file and in --help, and its part in CONFIG GET and CONFIG SET follow from it.
 type Option struct {
 	Name    string // as in Redis where Redis has the option
 	Default string // as a user would write it
 	Unit    string // of numbers
 	Doc     string
-	Mutable bool // can be changed while running, by CONFIG SET
+	Mutable bool // CONFIG SET can change it
 	Reread  bool // names a file, which CONFIG SET reads again even if the name stays
-	Compat  bool // for programs that expect it of Redis
+	Compat  bool // exists for programs that expect it of Redis
 	Many    bool // takes several values: --bind 127.0.0.1 ::1
-	Moot    bool // what a configuration asks for by another value is less than there is here: it is content
+
+	AcceptedWeaker bool // other values ask for less than the server does: a config file may have them
 
 	in func(*Settings) value
 }
 
-// Settings are the values of all options at one moment. They do not change: CONFIG SET makes new
-// ones. Never modify them.
+// Settings are the values of all options at one moment. They must not be modified: CONFIG SET makes new
+// ones.
 type Settings struct {
 	ConfigFile string // path; empty if there is none
 
 	Port           int      // 0: do not listen
 	Bind           []string // addresses; a leading - means that one may fail
 	UnixSocket     string   // path; empty: none
-	UnixSocketPerm uint32   // 0: leave it to the umask
+	UnixSocketPerm uint32   // 0: as the umask says
 	TCPBacklog     int
 	TCPKeepAlive   time.Duration // 0: none
-	Timeout        time.Duration // close clients idle for so long; 0: never
+	Timeout        time.Duration // after which an idle client is closed; 0: never
 	MaxClients     int
-	IOThreads      int // loops; 0: a goroutine for each connection, -1: as many as suit the machine
+	IOThreads      int // loops; 0: a goroutine for each connection, -1: chosen by the number of processors
 
 	TLSPort        int // 0: do not listen
 	TLSCertFile    string
@@ -59,7 +60,8 @@ type Settings struct {
 	MaxMemory       int64 // bytes; 0: no limit
 	MaxMemoryPolicy commands.Eviction
 
-	MaxMemoryClients int64 // bytes; 0: no limit; negative: per cent of MaxMemory; see clientLimit
+	// MaxMemoryClients is in bytes; 0: no limit; negative: per cent of MaxMemory. See ClientMemoryLimit.
+	MaxMemoryClients int64
 
 	Compaction keyspace.Compaction
 
@@ -68,7 +70,7 @@ type Settings struct {
 
 	SlowlogThreshold int           // µs; negative: log nothing
 	SlowlogLength    int           // commands
-	LatencyThreshold time.Duration // 0: note nothing
+	LatencyThreshold time.Duration // 0: record nothing
 
 	MetricsAddr  string // host:port; empty: do not listen
 	MetricsPprof bool
@@ -81,20 +83,29 @@ type Settings struct {
 	Supervised Supervision
 }
 
-// Supervision says whether who has started the server is told when it is ready.
+// ClientMemoryLimit is maxmemory-clients in bytes; 0: no limit. As in Redis, a share of maxmemory is no limit
+// while maxmemory has none.
+func (s *Settings) ClientMemoryLimit() int64 {
+	if s.MaxMemoryClients < 0 {
+		return int64(float64(s.MaxMemory) * float64(-s.MaxMemoryClients) / 100)
+	}
+	return s.MaxMemoryClients
+}
+
+// Supervision says whether the server notifies its supervisor when it is ready.
 type Supervision uint8
 
-// The kinds.
+// Kinds of supervision.
 const (
 	NotSupervised  Supervision = iota
-	BySystemd                  // it is
-	MaybeBySystemd             // if it asks for it
+	BySystemd                  // notify systemd
+	MaybeBySystemd             // notify systemd if it asks for it
 )
 
-// LogFormat says how log lines look.
+// LogFormat is the form of log lines.
 type LogFormat uint8
 
-// The formats.
+// Log formats.
 const (
 	LogAuto   LogFormat = iota // pretty on a terminal, JSON otherwise
 	LogPretty                  // for people
@@ -115,7 +126,7 @@ var (
 	logFormats   = []choice[LogFormat]{{"auto", LogAuto}, {"pretty", LogPretty}, {"json", LogJSON}}
 )
 
-// Bounds of max-value-size: the least that is of use, and the most that Redis allows.
+// Bounds of max-value-size: the smallest useful size, and the largest that Redis allows.
 const (
 	minValueSize = 1 << 10
 	maxValueSize = 512 << 20
@@ -151,11 +162,11 @@ var Options = []Option{
 		in: func(s *Settings) value { return yesNo{&s.ProtectedMode} }},
 	{Name: "maxclients", Default: "10000", Unit: "clients", Mutable: true, Doc: "most clients at a time",
 		in: func(s *Settings) value { return count(&s.MaxClients, 1, math.MaxUint32) }},
-	{Name: "io-threads", Default: auto, Unit: "threads", Doc: "threads that serve most of the clients, auto for one to two processors; 0 serves each client in a goroutine of its own",
+	{Name: "io-threads", Default: auto, Unit: "threads", Doc: "threads that serve most clients, auto for one to two processors; 0 serves each client in a goroutine of its own",
 		in: func(s *Settings) value { return automatic{&s.IOThreads, 128} }},
-	{Name: "timeout", Default: "0", Unit: "seconds", Mutable: true, Doc: "close a client idle for so long; 0 for never",
+	{Name: "timeout", Default: "0", Unit: "seconds", Mutable: true, Doc: "close a client after this idle time; 0 for never",
 		in: func(s *Settings) value { return number[time.Duration]{&s.Timeout, time.Second, 0, math.MaxInt32} }},
-	{Name: "tcp-keepalive", Default: "300", Unit: "seconds", Mutable: true, Doc: "probe quiet TCP connections so often; 0 for never",
+	{Name: "tcp-keepalive", Default: "300", Unit: "seconds", Mutable: true, Doc: "probe quiet TCP connections at this interval; 0 for never",
 		in: func(s *Settings) value { return number[time.Duration]{&s.TCPKeepAlive, time.Second, 0, math.MaxInt32} }},
 	{Name: "tcp-backlog", Default: "511", Unit: "connections", Doc: "most connections that wait to be accepted",
 		in: func(s *Settings) value { return count(&s.TCPBacklog, 0, math.MaxInt32) }},
@@ -163,28 +174,28 @@ var Options = []Option{
 		in: func(s *Settings) value { return memory[int]{&s.MaxValueSize, minValueSize, maxValueSize} }},
 
 	{Name: "maxmemory-clients", Default: "1gb", Unit: "bytes", Mutable: true,
-		Doc: "most memory that all clients together may hold besides items; then who holds most is disconnected; 0 for no limit",
+		Doc: "most memory that all clients together may hold besides items; above it the largest clients are disconnected; 0 for no limit",
 		in:  func(s *Settings) value { return memoryOrShare{&s.MaxMemoryClients} }},
 	{Name: "client-output-buffer-limit", Default: "normal 0 0 0 slave 256mb 64mb 60 pubsub 32mb 8mb 60", Mutable: true, Many: true,
-		Doc: "disconnect a subscriber or monitor with messages of more than the hard limit under way, or of more than the soft limit for so many seconds",
+		Doc: "disconnect a subscriber or monitor whose unsent messages exceed the hard limit, or the soft limit for the given seconds",
 		in:  func(s *Settings) value { return outputLimits{&s.OutputLimits} }},
 	{Name: "notify-keyspace-events", Mutable: true, Doc: "events to publish and how; none if empty",
 		in: func(s *Settings) value { return events{&s.NotifyKeyspaceEvents} }},
 
 	{Name: "dir", Default: "./data", Doc: "folder of the data; made if missing",
 		in: func(s *Settings) value { return text{&s.Dir, true} }},
-	{Name: "partitions", Default: "16", Unit: "partitions", Doc: "parts of the keyspace; fixed once a data folder is made",
+	{Name: "partitions", Default: "16", Unit: "partitions", Doc: "parts of the keyspace; fixed when the data folder is made",
 		in: func(s *Settings) value { return count(&s.Partitions, 1, 256) }},
-	{Name: "appendfsync", Default: "everysec", Mutable: true, Doc: "when writes are forced to disk; no leaves it to the system",
+	{Name: "appendfsync", Default: "everysec", Mutable: true, Doc: "when writes are forced to disk; no leaves that to the system",
 		in: func(s *Settings) value { return oneOf[keyspace.Fsync]{&s.AppendFsync, fsyncs} }},
-	{Name: "active-expire-effort", Default: "1", Mutable: true, Doc: "how hard to look for dead documents, 1 least",
+	{Name: "active-expire-effort", Default: "1", Mutable: true, Doc: "effort to find dead documents, 1 for least",
 		in: func(s *Settings) value { return count(&s.ActiveExpireEffort, 1, 10) }},
 
-	{Name: "slowlog-log-slower-than", Default: "10000", Unit: "microseconds", Mutable: true, Doc: "log commands that take so long; 0 for all, -1 for none",
+	{Name: "slowlog-log-slower-than", Default: "10000", Unit: "microseconds", Mutable: true, Doc: "log commands that take at least this long; 0 for all, -1 for none",
 		in: func(s *Settings) value { return count(&s.SlowlogThreshold, -1, math.MaxInt64) }},
 	{Name: "slowlog-max-len", Default: "128", Unit: "commands", Mutable: true, Doc: "most commands in the slow log",
 		in: func(s *Settings) value { return count(&s.SlowlogLength, 0, math.MaxInt64) }},
-	{Name: "latency-monitor-threshold", Default: "0", Unit: "milliseconds", Mutable: true, Doc: "note for LATENCY what takes so long; 0 for nothing",
+	{Name: "latency-monitor-threshold", Default: "0", Unit: "milliseconds", Mutable: true, Doc: "record events for LATENCY that take at least this long; 0 for none",
 		in: func(s *Settings) value {
 			return number[time.Duration]{&s.LatencyThreshold, time.Millisecond, 0, math.MaxInt32}
 		}},
@@ -195,30 +206,30 @@ var Options = []Option{
 	{Name: "maxmemory", Default: "0", Unit: "bytes", Mutable: true, Doc: "most memory that items may take; 0 for no limit",
 		in: func(s *Settings) value { return memory[int64]{&s.MaxMemory, 0, math.MaxInt64} }},
 	{Name: "maxmemory-policy", Default: "noeviction", Mutable: true,
-		Doc: "at the limit, refuse what may grow memory, or evict what is nearest to its death",
+		Doc: "at the limit, refuse commands that may grow memory, or evict the items that die soonest",
 		in:  func(s *Settings) value { return oneOf[commands.Eviction]{&s.MaxMemoryPolicy, evictions} }},
 	{Name: "auto-compact-percentage", Default: "100", Unit: "percent", Mutable: true,
-		Doc: "compact a partition's file when its waste is so much of what is live, the worst when that of all is half as much; 0 for never",
+		Doc: "compact a file when its garbage reaches this share of its live data, or the worst file when all reach half of it; 0 for never",
 		in:  func(s *Settings) value { return count(&s.Compaction.Percentage, 0, math.MaxInt32) }},
-	{Name: "auto-compact-min-size", Default: "64mb", Unit: "bytes", Mutable: true, Doc: "but not while all of them together are smaller than this",
+	{Name: "auto-compact-min-size", Default: "64mb", Unit: "bytes", Mutable: true, Doc: "do not compact while all files together are smaller than this",
 		in: func(s *Settings) value { return memory[int64]{&s.Compaction.MinSize, 0, math.MaxInt64} }},
 
 	{Name: "loglevel", Default: "notice", Mutable: true, Doc: "least important messages to log",
 		in: func(s *Settings) value { return oneOf[zerolog.Level]{&s.LogLevel, logLevels} }},
-	{Name: "log-format", Default: "auto", Doc: "look of the log on standard error; auto is pretty on a terminal, json elsewhere",
+	{Name: "log-format", Default: "auto", Doc: "format of the log on standard error; auto is pretty on a terminal, json elsewhere",
 		in: func(s *Settings) value { return oneOf[LogFormat]{&s.LogFormat, logFormats} }},
 	{Name: "logfile", Doc: "file to append the log to; standard error if empty",
 		in: func(s *Settings) value { return text{p: &s.LogFile} }},
 	{Name: "pidfile", Doc: "file that holds the id of the process while it runs; none if empty",
 		in: func(s *Settings) value { return text{p: &s.PidFile} }},
-	{Name: "supervised", Default: "no", Doc: "tell systemd when the server is ready; auto does if it asks for it",
+	{Name: "supervised", Default: "no", Doc: "notify systemd when the server is ready; auto if systemd asks for it",
 		in: func(s *Settings) value { return oneOf[Supervision]{&s.Supervised, supervisions} }},
 
 	{Name: "proto-max-bulk-len", Default: "16mb", Mutable: true, Compat: true, Doc: "Redis' limit on values",
 		in: func(s *Settings) value { return mirror{&s.MaxValueSize, "max-value-size"} }},
-	{Name: "appendonly", Default: "yes", Mutable: true, Compat: true, Moot: true, Doc: "every write is logged",
+	{Name: "appendonly", Default: "yes", Mutable: true, Compat: true, AcceptedWeaker: true, Doc: "every write is logged",
 		in: only("yes")},
-	{Name: "save", Mutable: true, Compat: true, Moot: true, Many: true, Doc: "there are no snapshots: every write is logged",
+	{Name: "save", Mutable: true, Compat: true, AcceptedWeaker: true, Many: true, Doc: "there are no snapshots: every write is logged",
 		in: only("")},
 	{Name: "databases", Default: "16", Compat: true, Doc: "the databases are the containers 0 to 15",
 		in: only("16")},
@@ -232,5 +243,5 @@ var Options = []Option{
 		in: only("no")},
 }
 
-// only is the value of an option that has no other here.
+// only makes an option that has one value.
 func only(s fixed) func(*Settings) value { return func(*Settings) value { return s } }

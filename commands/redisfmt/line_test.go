@@ -1,13 +1,11 @@
-package server
+package redisfmt
 
 import (
 	"slices"
 	"testing"
-
-	"github.com/tidwall/redcon"
 )
 
-func TestInline(t *testing.T) {
+func TestSplitLine(t *testing.T) {
 	for _, c := range []struct {
 		line string
 		want []string // nil: unbalanced
@@ -34,19 +32,11 @@ func TestInline(t *testing.T) {
 		{`"a""b"`, nil},
 		{`"\x4`, nil},
 	} {
-		var in inline
-		resp, ok := in.convert([]byte(c.line))
+		got, ok := SplitLine(c.line)
 		if ok != (c.want != nil) {
 			t.Errorf("%q: balanced is %v", c.line, ok)
-			continue
-		}
-		var got []string
-		_, args, _, _, err := redcon.ReadNextCommand(resp, nil)
-		for _, arg := range args {
-			got = append(got, string(arg))
-		}
-		if err != nil || !slices.Equal(got, c.want) {
-			t.Errorf("%q: got %q, error %v", c.line, got, err)
+		} else if !slices.Equal(got, c.want) {
+			t.Errorf("%q: got %q", c.line, got)
 		}
 	}
 }

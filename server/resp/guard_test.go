@@ -1,4 +1,4 @@
-package server
+package resp
 
 import (
 	"bytes"
@@ -14,46 +14,55 @@ import (
 	"github.com/tidwall/redcon"
 )
 
-// wide are limits that no ordinary command meets.
-var wide = limits{bulk: 16 << 20, command: 64 << 20}
+// testTimeout bounds what takes milliseconds.
+const testTimeout = 30 * time.Second
 
-// guardRun feeds data to a guard in pieces of at most size bytes and returns the commands that come
-// out, and the error that ended it. Each command must be one that redcon's parser takes as a whole, and
-// have the arguments that it finds.
-func guardRun(t testing.TB, lim limits, data []byte, size int) (commands [][]string, err error) {
+func must(t testing.TB, err error) {
 	t.Helper()
-	g := newGuard(nil)
-	defer g.close()
-	var p parser
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// wide are limits that no ordinary command meets.
+var wide = Limits{Bulk: 16 << 20, Command: 64 << 20}
+
+// guardRun feeds data to a guard in pieces of at most size bytes. It returns the commands that come out
+// and the error that ended it. redcon's parser must find the same arguments in each array.
+func guardRun(t testing.TB, lim Limits, data []byte, size int) (commands [][]string, err error) {
+	t.Helper()
+	g := NewGuard(nil, LargeBuffer)
+	defer g.Close()
+	var p Parser
 	for {
 		for {
 			start, fresh := g.start, g.args == 0
-			command, err := p.next(&g, lim)
+			command, err := p.Next(&g, lim)
 			if err != nil {
 				return commands, err
 			}
-			if command.raw == nil {
+			if command.Args == nil {
 				break
 			}
-			whole, args, kind, rest, err := redcon.ReadNextCommand(command.raw, nil)
-			if err != nil || !whole || kind != redcon.Redis || len(rest) > 0 || len(args) == 0 {
-				t.Fatalf("redcon makes of %.100q: whole %v, %d args, kind %v, rest %.100q, error %v", command.raw, whole, len(args), kind, rest, err)
+			list := clone(command.Args)
+			if command.End != g.start {
+				t.Fatalf("what follows %.100q is said to begin at %d, and does at %d", list, command.End, g.start)
 			}
-			var list []string
-			for _, arg := range args {
-				list = append(list, string(arg))
+			if frame := g.buf.bytes[command.Start:command.End]; frame[0] == '*' {
+				if args := redconArgs(t, frame); !slices.Equal(list, args) {
+					t.Fatalf("%.100q is split into %.100q, by redcon into %.100q", frame, list, args)
+				}
+				if command.Alone && fresh && !lim.Unauthenticated && start == command.Start && len(list) <= maxOnePass {
+					t.Fatalf("%.100q is not taken in one pass", frame)
+				}
 			}
-			if !slices.Equal(command.args, list) {
-				t.Fatalf("%.100q is split into %.100q, by redcon into %.100q", command.raw, command.args, list)
-			}
-			if command.end != g.start {
-				t.Fatalf("what follows %.100q is said to begin at %d, and does at %d", command.raw, command.end, g.start)
-			}
-			if command.alone && fresh && !lim.stranger && &command.raw[0] == &g.loan.bytes[start] && len(list) <= mostWhole {
-				t.Fatalf("%.100q is not taken in one pass", command.raw)
+			g.Rewind(command.Start)
+			again, err := p.Next(&g, lim)
+			if err != nil || !slices.Equal(again.Args, list) || again.Start != command.Start || again.End != command.End {
+				t.Fatalf("rewound, %.100q is %.100q (%v)", list, again.Args, err)
 			}
 			commands = append(commands, list)
-			p.forget(0)
+			p.Forget(0)
 		}
 		if len(data) == 0 {
 			return commands, nil
@@ -64,25 +73,56 @@ func guardRun(t testing.TB, lim limits, data []byte, size int) (commands [][]str
 	}
 }
 
-// checkedRun is guardRun at once, with a guard that takes nothing in one pass.
-func checkedRun(t testing.TB, lim limits, data []byte) (commands [][]string, err error) {
+// redconArgs are the arguments that redcon's parser finds in a frame, which must be whole.
+func redconArgs(t testing.TB, frame []byte) (list []string) {
 	t.Helper()
-	g := newGuard(nil)
-	defer g.close()
-	var p parser
+	whole, args, kind, rest, err := redcon.ReadNextCommand(frame, nil)
+	if err != nil || !whole || kind != redcon.Redis || len(rest) > 0 || len(args) == 0 {
+		t.Fatalf("redcon makes of %.100q: whole %v, %d args, kind %v, rest %.100q, error %v", frame, whole, len(args), kind, rest, err)
+	}
+	for _, arg := range args {
+		list = append(list, string(arg))
+	}
+	return list
+}
+
+// clone copies arguments, which are views.
+func clone(args []string) []string {
+	list := make([]string, len(args))
+	for i, arg := range args {
+		list[i] = strings.Clone(arg)
+	}
+	return list
+}
+
+// nextInTwoPasses is Parser.Next of a guard that takes nothing in one pass.
+func nextInTwoPasses(p *Parser, g *Guard, lim Limits) ([]string, error) {
+	frame, err := g.next(lim)
+	if frame == nil || err != nil {
+		return nil, err
+	}
+	from := p.Mark()
+	if frame[0] == '*' {
+		err = p.split(frame)
+	} else {
+		err = p.splitInline(frame)
+	}
+	return p.args[from:], err
+}
+
+// checkedRun is guardRun at once, in two passes.
+func checkedRun(t testing.TB, lim Limits, data []byte) (commands [][]string, err error) {
+	t.Helper()
+	g := NewGuard(nil, LargeBuffer)
+	defer g.Close()
+	var p Parser
 	for {
-		raw, err := g.next(lim)
+		args, err := nextInTwoPasses(&p, &g, lim)
 		switch {
 		case err != nil:
 			return commands, err
-		case raw != nil:
-			args, err := p.split(raw)
-			must(t, err)
-			var list []string
-			for _, arg := range args {
-				list = append(list, strings.Clone(arg))
-			}
-			commands = append(commands, list)
+		case args != nil:
+			commands = append(commands, clone(args))
 			continue
 		case len(data) == 0:
 			return commands, nil
@@ -94,24 +134,24 @@ func checkedRun(t testing.TB, lim limits, data []byte) (commands [][]string, err
 }
 
 // feed lets a guard read as much of data as it has room for, and returns how much that was.
-func feed(g *guard, data []byte) (int, error) {
-	room, err := g.room()
+func feed(g *Guard, data []byte) (int, error) {
+	room, err := g.Room()
 	if err != nil {
 		return 0, err
 	}
 	n := copy(room, data)
-	g.filled(n)
+	g.Filled(n)
 	return n, nil
 }
 
 func TestGuard(t *testing.T) {
-	stranger := wide
-	stranger.stranger = true
-	small := limits{bulk: 100, command: 250}
+	unauthenticated := wide
+	unauthenticated.Unauthenticated = true
+	small := Limits{Bulk: 100, Command: 250}
 	long := strings.Repeat("x", 2000)
 	for _, c := range []struct {
 		name string
-		lim  limits
+		lim  Limits
 		in   string
 		want string // the commands, | between them
 		err  error
@@ -136,23 +176,23 @@ func TestGuard(t *testing.T) {
 		{"count is no number", wide, "*1x\r\n", "", errMultibulkLength},
 		{"CR without LF", wide, "*1\rx", "", errMultibulkLength},
 		{"LF without CR", wide, "*1\n$4\r\nPING\r\n", "", errMultibulkLength},
-		{"length overflows", wide, "*1\r\n$9223372036854775807\r\n", "", errBulkLength},
-		{"length is negative", wide, "*1\r\n$-1\r\n", "", errBulkLength},
-		{"length is above the bound", small, "*1\r\n$101\r\n", "", errBulkLength},
+		{"length overflows", wide, "*1\r\n$9223372036854775807\r\n", "", ErrBulkLength},
+		{"length is negative", wide, "*1\r\n$-1\r\n", "", ErrBulkLength},
+		{"length is above the bound", small, "*1\r\n$101\r\n", "", ErrBulkLength},
 		{"length is at the bound", small, "*1\r\n$100\r\n" + long[:100] + "\r\n", long[:100], nil},
-		{"bulk goes on", wide, "*1\r\n$4\r\nPINGPONG", "", errBulkLength},
-		{"command is too long", small, "*3\r\n$100\r\n" + long[:100] + "\r\n$100\r\n" + long[:100] + "\r\n$100\r\n", "", errCommandLength},
-		{"no bulk", wide, "*1\r\nfoo\r\n", "", protocolError("expected '$', got 'f'")},
-		{"no bulk but a byte that is no text", wide, "*1\r\n\xff", "", protocolError("expected '$', got '\xff'")},
+		{"bulk goes on", wide, "*1\r\n$4\r\nPINGPONG", "", ErrBulkLength},
+		{"command is too long", small, "*3\r\n$100\r\n" + long[:100] + "\r\n$100\r\n" + long[:100] + "\r\n$100\r\n", "", ErrCommandLength},
+		{"no bulk", wide, "*1\r\nfoo\r\n", "", ProtocolError("expected '$', got 'f'")},
+		{"no bulk but a byte that is no text", wide, "*1\r\n\xff", "", ProtocolError("expected '$', got '\xff'")},
 		{"earlier commands count", wide, "PING\r\n*1\r\n$4\r\nPING\r\n*x\r\n", "PING|PING", errMultibulkLength},
 		{"unbalanced", wide, "SET a \"b\r\n", "", errUnbalancedQuotes},
 		{"line without end", wide, strings.Repeat("x", maxInline+1), "", errInlineLength},
 		{"line too long", wide, strings.Repeat("x", maxInline+1) + "\n", "", errInlineLength},
 
-		{"stranger's command", stranger, "*2\r\n$4\r\nAUTH\r\n$1\r\nx\r\n", "AUTH,x", nil},
-		{"stranger's count", stranger, "*11\r\n", "", errStrangerMultibulkLength},
-		{"stranger's length", stranger, "*1\r\n$16385\r\n", "", errStrangerBulkLength},
-		{"stranger's line", stranger, strings.Repeat("x", strangerInline+1), "", errInlineLength},
+		{"unauthenticated command", unauthenticated, "*2\r\n$4\r\nAUTH\r\n$1\r\nx\r\n", "AUTH,x", nil},
+		{"unauthenticated count", unauthenticated, "*11\r\n", "", errUnauthenticatedMultibulkLength},
+		{"unauthenticated length", unauthenticated, "*1\r\n$16385\r\n", "", errUnauthenticatedBulkLength},
+		{"unauthenticated line", unauthenticated, strings.Repeat("x", unauthenticatedInline+1), "", errInlineLength},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			for _, size := range []int{1, 2, 3, 7, 1 << 20} {
@@ -177,7 +217,7 @@ func TestGuardCutAnywhere(t *testing.T) {
 		t.Fatalf("got %q, %v", want, err)
 	}
 	for cut := 1; cut < len(stream); cut++ {
-		g := newGuard(nil)
+		g := NewGuard(nil, LargeBuffer)
 		var got []string
 		for _, piece := range [][]byte{stream[:cut], stream[cut:]} {
 			_, err := feed(&g, piece)
@@ -193,7 +233,7 @@ func TestGuardCutAnywhere(t *testing.T) {
 				got = append(got, string(command))
 			}
 		}
-		if len(got) != len(want) || g.halfRead() {
+		if len(got) != len(want) || g.HalfRead() {
 			t.Errorf("cut at %d: got %q", cut, got)
 		}
 	}
@@ -215,15 +255,15 @@ func TestGuardTakesLinearTime(t *testing.T) {
 		if err != nil || len(commands) != c.commands {
 			t.Errorf("%s: %d commands, error %v", c.name, len(commands), err)
 		}
-		if took := time.Since(start); took > patience {
+		if took := time.Since(start); took > testTimeout {
 			t.Errorf("%s: took %v", c.name, took)
 		}
 	}
 }
 
-// What a client announces costs nothing; what it sends costs at most twice its size.
+// A length that a client announces costs nothing. What it sends costs at most twice its size.
 func TestGuardTakesMemoryForWhatArrives(t *testing.T) {
-	g := newGuard(nil)
+	g := NewGuard(nil, LargeBuffer)
 	most := 0
 	send := func(data []byte) {
 		for len(data) > 0 {
@@ -235,9 +275,9 @@ func TestGuardTakesMemoryForWhatArrives(t *testing.T) {
 			} else if command != nil {
 				return
 			}
-			g.release()
+			g.Release()
 			held := g.end - g.start
-			if size := len(g.loan.bytes); size > 2*held+smallBuffer {
+			if size := len(g.buf.bytes); size > 2*held+SmallBuffer {
 				t.Fatalf("a buffer of %d bytes for %d that have arrived", size, held)
 			} else {
 				most = max(most, size)
@@ -252,16 +292,16 @@ func TestGuardTakesMemoryForWhatArrives(t *testing.T) {
 	send([]byte("\r\n"))
 	send([]byte("*2\r\n$3\r\nGET\r\n")) // in a small buffer again
 	send([]byte("$1\r\nx\r\n"))
-	if g.release(); g.loan != nil {
+	if g.Release(); g.buf != nil {
 		t.Error("a connection without anything half read keeps a buffer")
 	}
 }
 
-func TestGuardIsOnAnAccount(t *testing.T) {
+func TestGuardChargesTheAccount(t *testing.T) {
 	var memory commands.ClientMemory
 	memory.SetLimit(4 << 20)
-	open := func() guard { return newGuard(memory.Open(commands.NewSession(1, "", "", 0))) }
-	send := func(g *guard, size int) error {
+	open := func() Guard { return NewGuard(memory.Open(commands.NewSession(1, "", "", 0)), LargeBuffer) }
+	send := func(g *Guard, size int) error {
 		data := fmt.Appendf(nil, "*1\r\n$%d\r\n%s", 3<<20, bytes.Repeat([]byte{'x'}, size))
 		for len(data) > 0 {
 			n, err := feed(g, data)
@@ -273,7 +313,7 @@ func TestGuardIsOnAnAccount(t *testing.T) {
 				return err
 			}
 		}
-		g.release()
+		g.Release()
 		return nil
 	}
 	first, second := open(), open()
@@ -283,11 +323,11 @@ func TestGuardIsOnAnAccount(t *testing.T) {
 	if held := first.account.Held(); held < 2<<20 || held > 3<<20+64 {
 		t.Errorf("the account of a half-read command is %d", held)
 	}
-	if err := send(&second, 3<<20); !errors.Is(err, errClientMemory) {
-		t.Errorf("the second big command: %v", err)
+	if err := send(&second, 3<<20); !errors.Is(err, ErrClientMemory) {
+		t.Errorf("the second big Command: %v", err)
 	}
-	second.close()
-	first.close()
+	second.Close()
+	first.Close()
 	if used := memory.Used(); used != 0 {
 		t.Errorf("%d bytes are lost", used)
 	}
@@ -295,18 +335,18 @@ func TestGuardIsOnAnAccount(t *testing.T) {
 	if err := send(&third, 2<<20); err != nil {
 		t.Errorf("after the first has gone: %v", err)
 	}
-	third.close()
+	third.Close()
 
 	// Many clients that have sent a little each.
 	memory.SetLimit(1 << 20)
 	refused := 0
 	for range 20 {
 		g := open()
-		g.ahead = largeBuffer
+		g.ahead = LargeBuffer
 		if err := send(&g, 100<<10); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := g.room(); err == errClientMemory {
+		if _, err := g.Room(); err == ErrClientMemory {
 			refused++
 		} else if held := g.account.Held(); held < 100<<10 {
 			t.Errorf("%d bytes are on the account", held)
@@ -332,8 +372,8 @@ func FuzzGuard(f *testing.F) {
 		f.Add([]byte(seed), uint8(3), false)
 		f.Add([]byte(seed), uint8(1), true)
 	}
-	f.Fuzz(func(t *testing.T, data []byte, size uint8, stranger bool) {
-		lim := limits{bulk: 1 << 10, command: 4 << 10, stranger: stranger}
+	f.Fuzz(func(t *testing.T, data []byte, size uint8, unauthenticated bool) {
+		lim := Limits{Bulk: 1 << 10, Command: 4 << 10, Unauthenticated: unauthenticated}
 		commands, err := guardRun(t, lim, data, int(size)+1)
 		whole, wholeErr := guardRun(t, lim, data, len(data)+1)
 		if !slices.EqualFunc(commands, whole, slices.Equal) || err != wholeErr {
@@ -346,34 +386,39 @@ func FuzzGuard(f *testing.F) {
 	})
 }
 
+// BenchmarkGuard compares the two ways of a command that arrives whole: split in one pass, or checked by the
+// guard and split by redcon. The first justifies [Guard.whole].
 func BenchmarkGuard(b *testing.B) {
 	const depth = 16
 	one := fmt.Sprintf("*4\r\n$7\r\nDOC.PUT\r\n$6\r\norders\r\n$10\r\n1234567890\r\n$285\r\n%s\r\n", strings.Repeat("x", 285))
 	packet := []byte(strings.Repeat(one, depth))
-	g := newGuard(nil)
-	var p parser
-	b.SetBytes(int64(len(packet)))
-	b.ReportAllocs()
-	for b.Loop() {
-		if _, err := feed(&g, packet); err != nil {
-			b.Fatal(err)
-		}
-		n := 0
-		for {
-			command, err := p.next(&g, wide)
-			if err != nil {
-				b.Fatal(err)
+	for _, way := range []struct {
+		name string
+		next func(*Parser, *Guard, Limits) ([]string, error)
+	}{
+		{"OnePass", func(p *Parser, g *Guard, lim Limits) ([]string, error) {
+			command, err := p.Next(g, lim)
+			return command.Args, err
+		}},
+		{"TwoPasses", nextInTwoPasses},
+	} {
+		b.Run(way.name, func(b *testing.B) {
+			g := NewGuard(nil, LargeBuffer)
+			var p Parser
+			b.SetBytes(int64(len(packet)))
+			b.ReportAllocs()
+			for b.Loop() {
+				_, err := feed(&g, packet)
+				must(b, err)
+				for range depth {
+					if args, err := way.next(&p, &g, wide); err != nil || len(args) != 4 {
+						b.Fatal(args, err)
+					}
+				}
+				p.Forget(0)
+				g.Release()
 			}
-			if command.raw == nil {
-				break
-			}
-			n++
-		}
-		p.forget(0)
-		if n != depth {
-			b.Fatal(n)
-		}
-		g.release()
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*depth), "ns/command")
+		})
 	}
-	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*depth), "ns/command")
 }

@@ -1,19 +1,23 @@
-package server
+package config
 
 import (
 	"errors"
 	"fmt"
 	"math"
+	"net"
 	"strconv"
 	"strings"
+	"time"
+
+	"mayfly/commands"
 )
 
-// value reads and writes one option's value in a [Settings]. It is a flag.Value too. The errors of
-// Set are worded as in Redis, whose clients see them after CONFIG SET.
+// value reads and writes one option's value in [Settings]. It is a flag.Value too. The errors of Set are
+// in Redis' words, for the replies of CONFIG SET.
 type value interface {
 	Set(text string) error
 	String() string
-	legal() string // the legal values in words, without the unit; empty: any
+	legal() string // describes the legal values, without the unit; empty: any
 }
 
 var (
@@ -50,7 +54,7 @@ func (v number[T]) legal() string  { return fmt.Sprintf("%d to %d", v.min, v.max
 
 func count(p *int, min, max int64) value { return number[int]{p, 1, min, max} }
 
-// automatic is a number, or auto for -1, which leaves it to the server.
+// automatic is a number, or auto for -1: the server chooses.
 type automatic struct {
 	p   *int
 	max int64
@@ -145,7 +149,7 @@ func parseMemory(text string) (int64, error) {
 	return 0, errNotMemory
 }
 
-// memoryOrShare is memory, or per cent of another amount, which it keeps as a negative number.
+// memoryOrShare is memory, or per cent of another amount, stored as a negative number.
 type memoryOrShare struct{ p *int64 }
 
 var errNotMemoryOrShare = errors.New("argument must be a memory or percent value")
@@ -204,7 +208,7 @@ func (v yesNo) String() string {
 }
 func (v yesNo) legal() string { return "yes, no" }
 
-// oneOf is a choice among names. Several names may mean the same; it is shown under the first.
+// oneOf is a choice among names. Several names may mean the same; String returns the first.
 type oneOf[T comparable] struct {
 	p       *T
 	choices []choice[T]
@@ -282,8 +286,8 @@ func (v words) Set(s string) error {
 func (v words) String() string { return strings.Join(*v.p, " ") }
 func (v words) legal() string  { return fmt.Sprintf("1 to %d", v.max) }
 
-// fixed is an option of Redis that has one value here. Whoever asks learns it, and a configuration
-// that demands just this is content.
+// fixed is an option of Redis that has only one value here. Clients can read it, and a configuration may set
+// just that value.
 type fixed string
 
 func (v fixed) Set(s string) error {
@@ -296,7 +300,7 @@ func (v fixed) Set(s string) error {
 func (v fixed) String() string { return string(v) }
 func (v fixed) legal() string  { return "only " + strconv.Quote(string(v)) }
 
-// mirror is a number of bytes that another option sets, under the name that Redis has for it.
+// mirror is a number of bytes that another option sets, under its name in Redis.
 type mirror struct {
 	p     *int
 	other string
@@ -311,3 +315,104 @@ func (v mirror) Set(s string) error {
 
 func (v mirror) String() string { return strconv.Itoa(*v.p) }
 func (v mirror) legal() string  { return "the value of " + v.other }
+
+// hostPort is an address to listen on, such as 127.0.0.1:9121 or :9121; empty for none.
+type hostPort struct{ p *string }
+
+func (v hostPort) Set(text string) error {
+	if text != "" {
+		_, port, err := net.SplitHostPort(text)
+		if err != nil {
+			return errors.New("argument must be host:port")
+		}
+		if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
+			return errors.New("argument must be host:port, with a port from 1 to 65535")
+		}
+	}
+	*v.p = text
+	return nil
+}
+
+func (v hostPort) String() string { return *v.p }
+func (v hostPort) legal() string  { return "host:port, or empty" }
+
+// events is the option notify-keyspace-events.
+type events struct{ p *commands.Events }
+
+func (v events) Set(text string) error {
+	e, err := commands.ParseEvents(text)
+	if err != nil {
+		return err
+	}
+	*v.p = e
+	return nil
+}
+
+func (v events) String() string { return v.p.String() }
+func (v events) legal() string  { return "any of Ag$lshzxeKEtmdn" }
+
+// OutputLimits is the option client-output-buffer-limit. Only PubSub has an effect, for subscribers and
+// monitors: other clients get only replies, and no command runs for a client that does not take them.
+type OutputLimits struct{ Normal, Replica, PubSub OutputLimit }
+
+// OutputLimit bounds the unsent messages of a client.
+type OutputLimit struct {
+	Hard     int           // bytes; more disconnects at once; 0: no limit
+	Soft     int           // bytes; more for SoftTime disconnects; 0: no limit
+	SoftTime time.Duration // whole seconds
+}
+
+// outputLimits reads and writes OutputLimits in Redis' notation: class, hard, soft and seconds for one or
+// several classes of clients. Other classes keep their limits.
+type outputLimits struct{ p *OutputLimits }
+
+func (v outputLimits) Set(text string) error {
+	words := strings.Fields(text)
+	if len(words)%4 != 0 {
+		//lint:ignore ST1005 the words are Redis'
+		return errors.New("Wrong number of arguments in buffer limit configuration.")
+	}
+	next := *v.p
+	for ; len(words) > 0; words = words[4:] {
+		class := next.class(words[0])
+		if class == nil {
+			//lint:ignore ST1005 the words are Redis'
+			return errors.New("Invalid client class specified in buffer limit configuration.")
+		}
+		hard, hardErr := parseMemory(words[1])
+		soft, softErr := parseMemory(words[2])
+		seconds, err := strconv.ParseInt(words[3], 10, 32)
+		if hardErr != nil || softErr != nil || err != nil || seconds < 0 {
+			//lint:ignore ST1005 the words are Redis'
+			return errors.New("Error in hard, soft or soft_seconds setting in buffer limit configuration.")
+		}
+		*class = OutputLimit{int(hard), int(soft), time.Duration(seconds) * time.Second}
+	}
+	*v.p = next
+	return nil
+}
+
+// class returns the limit of a class of clients; nil if there is no such class.
+func (l *OutputLimits) class(name string) *OutputLimit {
+	switch strings.ToLower(name) {
+	case "normal":
+		return &l.Normal
+	case "slave", "replica":
+		return &l.Replica
+	case "pubsub":
+		return &l.PubSub
+	}
+	return nil
+}
+
+func (v outputLimits) String() string {
+	return fmt.Sprintf("normal %v slave %v pubsub %v", v.p.Normal, v.p.Replica, v.p.PubSub)
+}
+
+func (l OutputLimit) String() string {
+	return fmt.Sprintf("%d %d %d", l.Hard, l.Soft, l.SoftTime/time.Second)
+}
+
+func (v outputLimits) legal() string {
+	return "<normal, replica or pubsub> <hard limit> <soft limit> <soft seconds>, for one or several classes"
+}

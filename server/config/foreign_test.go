@@ -1,10 +1,7 @@
-package server
+package config
 
 import (
-	"bufio"
 	"bytes"
-	"fmt"
-	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -60,7 +57,7 @@ func TestAllMistakesAtOnce(t *testing.T) {
 	path := configFile(t, "timeout 1s\nnonsense 1\nmaxclients 5\nrequirepass \"open\nport 1 2\n")
 	t.Setenv("MAYFLY_MAXCLIENTS", "0")
 	t.Setenv("MAYFLY_TIMEOT", "5")
-	_, err := LoadConfig([]string{"-x", "1", "--config", path, "--port", "70000", "--dir"})
+	_, err := Load([]string{"-x", "1", "--config", path, "--port", "70000", "--dir"})
 	if err == nil {
 		t.Fatal("accepted")
 	}
@@ -87,11 +84,11 @@ func TestAllMistakesAtOnce(t *testing.T) {
 
 	t.Setenv("MAYFLY_MAXCLIENTS", "")
 	t.Setenv("MAYFLY_TIMEOT", "")
-	_, err = LoadConfig([]string{configFile(t, strings.Repeat("nonsense 1\n", 1000))})
+	_, err = Load([]string{configFile(t, strings.Repeat("nonsense 1\n", 1000))})
 	if lines := strings.Split(err.Error(), "\n"); len(lines) != 21 || lines[20] != "and 980 more mistakes like these" {
 		t.Errorf("of a thousand mistakes:\n%v", err)
 	}
-	if _, err := LoadConfig([]string{"--port", "70000", "--help"}); err != ErrHelp {
+	if _, err := Load([]string{"--port", "70000", "--help"}); err != ErrHelp {
 		t.Errorf("help beside a mistake: %v", err)
 	}
 }
@@ -195,40 +192,9 @@ func TestPromisesOfRedis(t *testing.T) {
 	load(t, configFile(t, "databases 32"), "--databases", "16")
 }
 
-// TestRedisOptionsAreKnown asks a real Redis for its options: each of them is one here, or ignored, or
-// refused for a reason.
-func TestRedisOptionsAreKnown(t *testing.T) {
-	redis := dial(t, startRedis(t))
-	defer redis.Close()
-	if _, err := redis.Write([]byte(command("CONFIG", "GET", "*"))); err != nil {
-		t.Fatal(err)
-	}
-	in := bufio.NewReader(redis)
-	bulk := func() string {
-		var length int
-		if _, err := fmt.Fscanf(in, "$%d\r\n", &length); err != nil {
-			t.Fatal(err)
-		}
-		line, err := in.ReadString('\n')
-		if err != nil {
-			t.Fatal(err)
-		}
-		return strings.TrimSuffix(line, "\r\n")
-	}
-	var elements int
-	if _, err := fmt.Fscanf(in, "*%d\r\n", &elements); err != nil || elements < 200 {
-		t.Fatalf("Redis has %d options: %v", elements/2, err)
-	}
-	for range elements / 2 {
-		name := bulk()
-		bulk() // its value
-		known := lookUpOption(name) != nil || slices.Contains(idle, name) ||
-			slices.ContainsFunc(promises, func(p promise) bool { return p.name == name })
-		if !known {
-			t.Errorf("Redis' option %s is not known", name)
-		}
-	}
-	for _, name := range idle {
+// A directive without a meaning is no option.
+func TestIgnoredDirectives(t *testing.T) {
+	for _, name := range ignoredDirectives {
 		if lookUpOption(name) != nil {
 			t.Errorf("%s is an option, and is said to have no meaning", name)
 		}
@@ -279,84 +245,4 @@ func TestInclude(t *testing.T) {
 	checkRefused(t, []string{write("missing.conf", "include /no/such.conf")}, "/no/such.conf", "no such file")
 	checkRefused(t, []string{write("two.conf", "include a b")}, "include", "two.conf:1", "one")
 	checkRefused(t, []string{write("self.conf", "include "+filepath.Join(dir, "self.conf"))}, "self.conf:1", "16 deep")
-}
-
-// TestSupervision lets a socket of the test stand for systemd's.
-func TestSupervision(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "notify")
-	systemd, err := net.ListenPacket("unixgram", path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer systemd.Close()
-	told := func() string {
-		var text [100]byte
-		n, _, err := systemd.ReadFrom(text[:])
-		if err != nil {
-			t.Fatal(err)
-		}
-		return string(text[:n])
-	}
-	pidFile := filepath.Join(t.TempDir(), "mayfly.pid")
-	t.Setenv("NOTIFY_SOCKET", path)
-	for _, kind := range []string{"systemd", "auto"} {
-		s := load(t, "--supervised", kind, "--pidfile", pidFile).Settings()
-		remove := s.Ready(zerolog.Nop())
-		if got := told(); !strings.HasPrefix(got, "READY=1\n") {
-			t.Errorf("%s: systemd is told %q", kind, got)
-		}
-		if text, err := os.ReadFile(pidFile); err != nil || string(text) != fmt.Sprintln(os.Getpid()) {
-			t.Errorf("%s: the pidfile says %q, %v", kind, text, err)
-		}
-		s.Stopping(zerolog.Nop())
-		remove()
-		if got := told(); got != "STOPPING=1" {
-			t.Errorf("%s: systemd is told %q", kind, got)
-		}
-		if _, err := os.Stat(pidFile); err == nil {
-			t.Errorf("%s: the pidfile is left behind", kind)
-		}
-	}
-
-	var log bytes.Buffer
-	logger := zerolog.New(&log)
-	load(t).Settings().Ready(logger)
-	t.Setenv("NOTIFY_SOCKET", "")
-	load(t, "--supervised", "auto").Settings().Ready(logger)
-	if log.Len() > 0 {
-		t.Errorf("logged: %s", &log)
-	}
-	load(t, "--supervised", "systemd", "--pidfile", "/no/such/folder/pid").Settings().Ready(logger)
-	for _, text := range []string{"NOTIFY_SOCKET", "/no/such/folder/pid"} {
-		if !strings.Contains(log.String(), text) {
-			t.Errorf("the log does not say %q: %s", text, &log)
-		}
-	}
-}
-
-// TestLogFile: the log goes on in a new file when the old one is moved away.
-func TestLogFile(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "mayfly.log")
-	out, err := load(t, "--logfile", path).Settings().OpenLog()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, file := range []string{"", path + ".1"} {
-		if file != "" {
-			if err := os.Rename(path, file); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if _, err := out.Write([]byte("line\n")); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for _, file := range []string{path, path + ".1"} {
-		if text, err := os.ReadFile(file); err != nil || string(text) != "line\n" {
-			t.Errorf("%s has %q, %v", file, text, err)
-		}
-	}
-	if _, err := load(t, "--logfile", "/no/such/folder/log").Settings().OpenLog(); err == nil || !strings.Contains(err.Error(), "/no/such/folder/log") {
-		t.Errorf("a log that cannot be written: %v", err)
-	}
 }

@@ -1,4 +1,4 @@
-package server
+package config
 
 import (
 	"errors"
@@ -21,9 +21,9 @@ import (
 // load loads a configuration that must be legal.
 func load(t *testing.T, args ...string) *Config {
 	t.Helper()
-	c, err := LoadConfig(args)
+	c, err := Load(args)
 	if err != nil {
-		t.Fatalf("LoadConfig(%q): %v", args, err)
+		t.Fatalf("Load(%q): %v", args, err)
 	}
 	return c
 }
@@ -59,7 +59,7 @@ func TestDefaults(t *testing.T) {
 		Dir: dir, Partitions: 16, AppendFsync: keyspace.EverySec, ActiveExpireEffort: 1, MaxValueSize: 16 << 20,
 		Compaction:       keyspace.DefaultCompaction,
 		MaxMemoryClients: 1 << 30,
-		OutputLimits:     OutputLimits{replica: outputLimit{256 << 20, 64 << 20, time.Minute}, pubsub: outputLimit{32 << 20, 8 << 20, time.Minute}},
+		OutputLimits:     OutputLimits{Replica: OutputLimit{256 << 20, 64 << 20, time.Minute}, PubSub: OutputLimit{32 << 20, 8 << 20, time.Minute}},
 		LogLevel:         zerolog.InfoLevel, LogFormat: LogAuto,
 		SlowlogThreshold: 10_000, SlowlogLength: 128,
 	}
@@ -143,7 +143,7 @@ func TestIllegalValues(t *testing.T) {
 	for _, o := range Options {
 		values := illegal[o.Name]
 		legal := o.in(new(Settings)).legal()
-		if len(values) == 0 && legal != "" && !o.Moot {
+		if len(values) == 0 && legal != "" && !o.AcceptedWeaker {
 			t.Errorf("no illegal value to try for option %s", o.Name)
 		}
 		for _, value := range values {
@@ -165,7 +165,7 @@ func TestIllegalValues(t *testing.T) {
 // checkRefused checks that arguments are refused with one line that has all of the texts.
 func checkRefused(t *testing.T, args []string, texts ...string) {
 	t.Helper()
-	_, err := LoadConfig(args)
+	_, err := Load(args)
 	if err == nil {
 		t.Errorf("%q: accepted", args)
 		return
@@ -235,7 +235,7 @@ func TestArgumentsThatRedisUsersType(t *testing.T) {
 		arg  string
 		want error
 	}{{"--help", ErrHelp}, {"-h", ErrHelp}, {"--version", ErrVersion}, {"-v", ErrVersion}} {
-		if _, err := LoadConfig([]string{tt.arg}); !errors.Is(err, tt.want) {
+		if _, err := Load([]string{tt.arg}); !errors.Is(err, tt.want) {
 			t.Errorf("%s: %v", tt.arg, err)
 		}
 	}
@@ -427,8 +427,7 @@ func TestHelpListsEveryOption(t *testing.T) {
 
 // The limit for clients may be a share of maxmemory, and changes with it.
 func TestClientLimitAsAShare(t *testing.T) {
-	s := newTestServer(t, "--maxmemory-clients", "5%")
-	must(t, s.ConfigSet([][2]string{{"timeout", "1"}}))
+	c := load(t, "--maxmemory-clients", "5%")
 	for _, tt := range []struct {
 		option, value string
 		want          int64
@@ -441,9 +440,11 @@ func TestClientLimitAsAShare(t *testing.T) {
 		{"maxmemory", "1gb", 1024},
 		{"maxmemory-clients", "0%", 0},
 	} {
-		must(t, s.ConfigSet([][2]string{{tt.option, tt.value}}))
-		if got := s.Settings().clientLimit(); got != tt.want || s.clients.Limit() != tt.want {
-			t.Errorf("%s %s: the limit is %d, in force %d, want %d", tt.option, tt.value, got, s.clients.Limit(), tt.want)
+		if err := c.ConfigSet([][2]string{{tt.option, tt.value}}); err != nil {
+			t.Fatal(err)
+		}
+		if got := c.Settings().ClientMemoryLimit(); got != tt.want {
+			t.Errorf("%s %s: the limit is %d, want %d", tt.option, tt.value, got, tt.want)
 		}
 	}
 	if got := configured(t, load(t, "--maxmemory-clients", "5%"), "maxmemory-clients"); got != "5%" {
@@ -452,7 +453,7 @@ func TestClientLimitAsAShare(t *testing.T) {
 	for value, want := range map[string]string{
 		"101%": "percentage argument must be less or equal to 100", "1.5%": "argument must be a memory or percent value", "-1": "argument must be a memory or percent value",
 	} {
-		err := s.ConfigSet([][2]string{{"maxmemory-clients", value}})
+		err := c.ConfigSet([][2]string{{"maxmemory-clients", value}})
 		if err == nil || !strings.HasSuffix(err.Error(), "(possibly related to argument 'maxmemory-clients') - "+want) {
 			t.Errorf("%s: %v", value, err)
 		}

@@ -1,4 +1,4 @@
-package server
+package config
 
 import (
 	"bufio"
@@ -11,26 +11,28 @@ import (
 	"slices"
 	"strings"
 
+	"mayfly/commands/redisfmt"
+
 	"github.com/rs/zerolog"
 )
 
 const envPrefix = "MAYFLY"
 
-// What LoadConfig returns instead of a configuration when the user asked for something else.
+// Load returns these instead of a configuration if the command line asks for something else.
 var (
 	ErrHelp    = errors.New("help is wanted")
 	ErrVersion = errors.New("the version is wanted")
 )
 
-// LoadConfig reads the options from the arguments of the command line (without the program's name),
-// the environment and the config file. Where several set an option, the first of these rules; but
-// what they say must be legal everywhere. The error has a clear line for each thing that is wrong.
-func LoadConfig(args []string) (*Config, error) {
+// Load reads the options from the arguments of the command line (without the program's name), the
+// environment and the config file. The first of these that sets an option rules, but values must be
+// legal everywhere. The error has one line for each mistake.
+func Load(args []string) (*Config, error) {
 	settings, err := defaults()
 	if err != nil {
 		return nil, err
 	}
-	l := newLoading(settings)
+	l := newLoader(settings)
 	if err := l.readArguments(args); err != nil {
 		return nil, err
 	}
@@ -46,22 +48,22 @@ func LoadConfig(args []string) (*Config, error) {
 	if settings.Dir, err = filepath.Abs(settings.Dir); err != nil {
 		return nil, fmt.Errorf("option dir: %w", err)
 	}
-	c := newConfig(settings)
+	c := New(settings)
 	c.ignored, c.links = l.ignored, l.links
 	return c, nil
 }
 
-// LogIgnored says in the log what of the configuration has no effect, so that nobody waits for it.
+// LogIgnored logs which parts of the configuration have no effect.
 func (c *Config) LogIgnored(log zerolog.Logger) {
 	if len(c.ignored) > 0 {
 		log.Info().Strs("directives", c.ignored).Msg("ignored directives of Redis that have no meaning here")
 	}
 	if len(c.links) > 0 {
-		log.Debug().Strs("variables", c.links).Msg("ignored environment variables by which Kubernetes tells of a service")
+		log.Debug().Strs("variables", c.links).Msg("ignored environment variables that describe a service of Kubernetes")
 	}
 }
 
-// defaults are the settings if nothing is set.
+// defaults returns the settings with every option at its default.
 func defaults() (*Settings, error) {
 	settings := new(Settings)
 	for _, o := range Options {
@@ -75,42 +77,42 @@ func defaults() (*Settings, error) {
 	return settings, nil
 }
 
-// loading is how far the options have been read: from one source after the other, the strongest first.
-type loading struct {
+// A loader reads options from one source after the other, the strongest first.
+type loader struct {
 	settings *Settings
 	settled  map[*Option]bool // set by a stronger source
 	given    map[*Option]bool // set by the source that is being read
 	mistakes []mistake
 	ignored  []string // directives of Redis, each once
-	links    []string // variables that Kubernetes has set
+	links    []string // variables of Kubernetes
 
 	included map[*Option]bool // set by a file that another includes
 	depth    int              // of such files
 }
 
-// A mistake is a setting that cannot be.
+// A mistake is an illegal setting.
 type mistake struct {
-	option *Option // nil if it is of none
+	option *Option // nil if it concerns none
 	text   string  // one line
 }
 
-func newLoading(settings *Settings) *loading {
-	return &loading{settings: settings, settled: make(map[*Option]bool), given: make(map[*Option]bool), included: make(map[*Option]bool)}
+func newLoader(settings *Settings) *loader {
+	return &loader{settings: settings, settled: make(map[*Option]bool), given: make(map[*Option]bool), included: make(map[*Option]bool)}
 }
 
 // nextSource goes on to a weaker source.
-func (l *loading) nextSource() {
+func (l *loader) nextSource() {
 	maps.Copy(l.settled, l.given)
 	clear(l.given)
 }
 
-func (l *loading) fail(o *Option, format string, parts ...any) {
+func (l *loader) fail(o *Option, format string, parts ...any) {
 	l.mistakes = append(l.mistakes, mistake{o, fmt.Sprintf(format, parts...)})
 }
 
-// failure is the error of all mistakes, nil if there are none.
-func (l *loading) failure() error {
-	const most = 20 // who gives a wrong file is told so on one screen
+// failure returns an error with all mistakes; nil if there are none.
+func (l *loader) failure() error {
+	const most = 20 // fits on one screen, even for a wrong file
 	var lines []string
 	for _, m := range l.mistakes[:min(len(l.mistakes), most)] {
 		lines = append(lines, m.text)
@@ -124,9 +126,9 @@ func (l *loading) failure() error {
 	return errors.New(strings.Join(lines, "\n"))
 }
 
-// take takes what the source says of an option, or of a directive of Redis that is none here. A mistake
-// names the option, the value, what is legal, and where it was set (origin).
-func (l *loading) take(name string, values []string, origin string) {
+// take takes an option, or a directive of Redis, from the source. A mistake names the option, the value,
+// the legal values, and where it was set (origin).
+func (l *loader) take(name string, values []string, origin string) {
 	o := lookUpOption(name)
 	value := strings.Join(values, " ")
 	if o == nil {
@@ -134,14 +136,14 @@ func (l *loading) take(name string, values []string, origin string) {
 		return
 	}
 	if o.Compat && l.settled[o] {
-		return // it is no setting of ours that is wrong, and does not count
+		return // a stronger source rules, and this one does no harm
 	}
 	switch {
 	case len(values) == 0:
 		l.fail(o, "option %s %s has no value%s", o.Name, origin, o.legally())
 	case len(values) > 1 && !o.Many:
 		l.fail(o, "option %s %s has %d values but takes one%s", o.Name, origin, len(values), o.legally())
-	case o.in(new(Settings)).Set(value) != nil && o.Moot:
+	case o.in(new(Settings)).Set(value) != nil && o.AcceptedWeaker:
 		l.ignore(o.Name + " " + value)
 	case o.in(new(Settings)).Set(value) != nil && o.Compat:
 		l.fail(o, "option %s %s has the illegal value %q, because %s%s", o.Name, origin, value, o.Doc, o.legally())
@@ -153,23 +155,23 @@ func (l *loading) take(name string, values []string, origin string) {
 }
 
 // set gives an option a legal value, unless a stronger source has done so.
-func (l *loading) set(o *Option, value string) {
+func (l *loader) set(o *Option, value string) {
 	l.given[o] = true
 	if l.depth > 0 {
 		l.included[o] = true
 	}
-	if o.Compat { // as in Redis the last one counts, and what it was before is of no interest
+	if o.Compat { // as in Redis, the last one counts
 		l.mistakes = slices.DeleteFunc(l.mistakes, func(m mistake) bool { return m.option == o })
 	}
 	if l.settled[o] {
 		return
 	}
 	if err := o.in(l.settings).Set(value); err != nil {
-		l.fail(o, "option %s: %v", o.Name, err) // it was legal a moment ago
+		l.fail(o, "option %s: %v", o.Name, err) // Set succeeded before
 	}
 }
 
-func (l *loading) ignore(directive string) {
+func (l *loader) ignore(directive string) {
 	if !slices.Contains(l.ignored, directive) {
 		l.ignored = append(l.ignored, directive)
 	}
@@ -177,7 +179,7 @@ func (l *loading) ignore(directive string) {
 
 // readArguments reads arguments as Redis takes them: [config-file] --name value ... --name value, or
 // --name=value.
-func (l *loading) readArguments(args []string) error {
+func (l *loader) readArguments(args []string) error {
 	const origin = "on the command line"
 	if len(args) > 0 && !strings.HasPrefix(args[0], "-") {
 		l.take("config", args[:1], origin)
@@ -211,7 +213,7 @@ func (l *loading) readArguments(args []string) error {
 }
 
 // readEnvironment reads the variables that begin with our prefix. Empty ones count as not set.
-func (l *loading) readEnvironment(environ []string) {
+func (l *loader) readEnvironment(environ []string) {
 	slices.Sort(environ)
 	for _, variable := range environ {
 		key, value, _ := strings.Cut(variable, "=")
@@ -227,7 +229,7 @@ func (l *loading) readEnvironment(environ []string) {
 }
 
 // readFile reads a config file.
-func (l *loading) readFile(path string) {
+func (l *loader) readFile(path string) {
 	f, err := os.Open(path)
 	if err != nil {
 		if pathErr, ok := errors.AsType[*os.PathError](err); ok {
@@ -240,9 +242,9 @@ func (l *loading) readFile(path string) {
 	l.readLines(path, f)
 }
 
-// readLines reads a file in the syntax of redis.conf: a name and its values a line, with the quotes of
+// readLines reads a file in the syntax of redis.conf. Each line has a name and its values, quoted as in
 // redis-cli; lines that begin with # are comments.
-func (l *loading) readLines(path string, r io.Reader) {
+func (l *loader) readLines(path string, r io.Reader) {
 	const longestLine = 1 << 20
 	lines := bufio.NewScanner(r)
 	lines.Buffer(nil, longestLine)
@@ -252,7 +254,7 @@ func (l *loading) readLines(path string, r io.Reader) {
 		if line == "" || strings.HasPrefix(line, "#") {
 			continue
 		}
-		words, ok := splitLine(line)
+		words, ok := redisfmt.SplitLine(line)
 		switch {
 		case !ok:
 			l.fail(nil, "unbalanced quotes %s", origin)
@@ -273,8 +275,8 @@ func (l *loading) readLines(path string, r io.Reader) {
 }
 
 // include reads the files that a config file includes, in its place. As in Redis, the path is relative to
-// the folder where the server was started, and if it has wildcards there need be no such file.
-func (l *loading) include(paths []string, origin string) {
+// the folder where the server was started, and a path with wildcards may match no file.
+func (l *loader) include(paths []string, origin string) {
 	const deepest = 16
 	if len(paths) != 1 {
 		l.fail(nil, "include %s has %d values but takes one, the path of a config file", origin, len(paths))
@@ -298,28 +300,10 @@ func (l *loading) include(paths []string, origin string) {
 	}
 }
 
-// splitLine splits a line into words as redis-cli does; ok is false if quotes are unbalanced.
-func splitLine(line string) (list []string, ok bool) {
-	rest := []byte(line)
-	for {
-		for len(rest) > 0 && isSpace(rest[0]) {
-			rest = rest[1:]
-		}
-		if len(rest) == 0 {
-			return list, true
-		}
-		var word inline
-		if rest, ok = word.argument(rest); !ok {
-			return nil, false
-		}
-		list = append(list, string(word.text))
-	}
-}
-
-// Legal says in words which values are legal; empty: any.
+// Legal describes the legal values in words; empty: any.
 func (o *Option) Legal() string { return o.in(new(Settings)).legal() }
 
-// legally tells, to end an error with, which values are legal.
+// legally describes the legal values as the end of an error.
 func (o *Option) legally() string {
 	legal := o.Legal()
 	if legal == "" {

@@ -1,4 +1,4 @@
-package server
+package config
 
 import (
 	"fmt"
@@ -6,13 +6,13 @@ import (
 	"strings"
 )
 
-// helpWidth is how wide the help is, and helpIndent where what is said of an option begins.
+// helpWidth is the width of the help, and helpIndent the column where descriptions begin.
 const (
 	helpWidth  = 80
 	helpIndent = 22
 )
 
-// PrintHelp lists every option with its default, what is legal and the unit, no wider than helpWidth.
+// PrintHelp lists every option with its default, its legal values and its unit, no wider than helpWidth.
 func PrintHelp(w io.Writer) error {
 	const head = `mayfly is a Redis-protocol server for JSON documents that die on time.
 
@@ -22,8 +22,8 @@ Usage: mayfly [config-file] [--option value ...]
 
 Options can also be set in the config file, a line each (port 7000), which may
 be a redis.conf, and in the environment (MAYFLY_PORT=7000, dashes become
-underscores). The command line goes before the environment, the environment
-before the file.
+underscores). The command line overrides the environment, which overrides the
+file.
 
 `
 	var out strings.Builder
@@ -46,7 +46,7 @@ func helpOptions(out *strings.Builder, compat bool) {
 	}
 }
 
-// values says which values are legal, in which unit, and which one is the default.
+// values describes the legal values, their unit and the default.
 func (o *Option) values() string {
 	def := "default " + o.Default
 	if o.Default == "" {
@@ -58,14 +58,14 @@ func (o *Option) values() string {
 	return def
 }
 
-// helpEntry writes what is said of a name beside it, or below it if it is long.
+// helpEntry writes a description beside a name, or below it if the name is long.
 func helpEntry(out *strings.Builder, name, text string) {
 	line := fmt.Sprintf("%-*s", helpIndent, name)
 	if len(name) >= helpIndent {
 		out.WriteString(name + "\n")
 		line = strings.Repeat(" ", helpIndent)
 	}
-	empty := true // nothing of the text is in the line yet
+	empty := true // no word is in the line yet
 	for word := range strings.FieldsSeq(text) {
 		if !empty {
 			if len(line)+1+len(word) <= helpWidth {

@@ -1,0 +1,96 @@
+package resp
+
+import (
+	"strings"
+	"unsafe"
+
+	"mayfly/commands/redisfmt"
+
+	"github.com/tidwall/redcon"
+)
+
+// keptArgs bounds the argument lists that a parser keeps to use again.
+const keptArgs = 4 << 10
+
+// A Command is a whole command that a guard has let through. Its list of arguments is valid until
+// [Parser.Forget]; the arguments, being views of the guard's buffer, until the guard reads again.
+type Command struct {
+	Args       []string
+	Start, End int  // its place in the guard's buffer, for [Guard.Rewind]
+	Alone      bool // run it before parsing what follows
+}
+
+// A Parser splits commands into their arguments. Nearly all commands are small and arrive whole: the
+// guard checks and splits those in one pass. For the rest, redcon's parser splits what the guard has
+// checked piece by piece, and inline commands are split by the rules of redis-cli.
+//
+// The zero value is ready.
+type Parser struct {
+	args  []string // of all commands since the last Forget
+	bulks [][]byte // room for redcon's parser
+}
+
+// Next returns the next whole command; its Args are nil if there is none. The error is a
+// [ProtocolError].
+func (p *Parser) Next(g *Guard, lim Limits) (Command, error) {
+	from := len(p.args)
+	start := g.start
+	if all, ok := g.whole(lim, p.args); ok {
+		p.args = all
+		return Command{Args: all[from:len(all):len(all)], Start: start, End: g.start}, nil
+	}
+	frame, err := g.next(lim)
+	if frame == nil || err != nil {
+		return Command{}, err
+	}
+	if frame[0] == '*' {
+		err = p.split(frame)
+	} else {
+		err = p.splitInline(frame)
+	}
+	return Command{Args: p.args[from:len(p.args):len(p.args)], Start: g.start - len(frame), End: g.start, Alone: true}, err
+}
+
+// split appends the arguments of an array of bulk strings.
+func (p *Parser) split(frame []byte) error {
+	whole, bulks, _, rest, err := redcon.ReadNextCommand(frame, p.bulks)
+	if err != nil {
+		return err
+	}
+	if !whole || len(bulks) == 0 || len(rest) > 0 {
+		return errMultibulkLength
+	}
+	for _, arg := range bulks {
+		p.args = append(p.args, unsafe.String(unsafe.SliceData(arg), len(arg)))
+	}
+	clear(bulks)
+	p.bulks = bulks[:0]
+	return nil
+}
+
+// splitInline appends the arguments of an inline command, a line with its end.
+func (p *Parser) splitInline(frame []byte) error {
+	line := strings.TrimSuffix(strings.TrimSuffix(string(frame), "\n"), "\r")
+	words, ok := redisfmt.SplitLine(line)
+	if !ok {
+		return errUnbalancedQuotes
+	}
+	p.args = append(p.args, words...)
+	return nil
+}
+
+// Mark returns a place for [Parser.Forget].
+func (p *Parser) Mark() int { return len(p.args) }
+
+// Forget ends the use of all arguments since a mark. As views they would keep buffers in memory. Forget(0)
+// forgets all.
+func (p *Parser) Forget(mark int) {
+	clear(p.args[mark:])
+	p.args = p.args[:mark]
+	if cap(p.bulks) > keptArgs {
+		p.bulks = nil
+	}
+	if cap(p.args) > keptArgs && mark == 0 {
+		p.args = nil
+	}
+}

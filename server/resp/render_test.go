@@ -1,0 +1,204 @@
+package resp
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"testing"
+
+	"mayfly/commands"
+)
+
+func TestRender(t *testing.T) {
+	nested := commands.Array(commands.Map(commands.Bulk("a"), commands.Set(commands.Integer(1))), commands.Null)
+	for _, c := range []struct {
+		reply        commands.Reply
+		resp2, resp3 string
+	}{
+		{commands.Reply{}, "", ""},
+		{commands.OK, "+OK\r\n", "+OK\r\n"},
+		{commands.Status("a\r\nb"), "+a  b\r\n", "+a  b\r\n"},
+		{commands.Fail(commands.Error("WRONGTYPE x\n:1")), "-WRONGTYPE x :1\r\n", "-WRONGTYPE x :1\r\n"},
+		{commands.Integer(math.MinInt64), ":-9223372036854775808\r\n", ":-9223372036854775808\r\n"},
+		{commands.Bulk(""), "$0\r\n\r\n", "$0\r\n\r\n"},
+		{commands.Bulk("a\r\n\x00"), "$4\r\na\r\n\x00\r\n", "$4\r\na\r\n\x00\r\n"},
+		{commands.Null, "$-1\r\n", "_\r\n"},
+		{commands.NullArray, "*-1\r\n", "_\r\n"},
+		{commands.Reply{Kind: commands.KindProtocol, Int: 2, Elems: []commands.Reply{commands.Null}}, "$-1\r\n", "$-1\r\n"},
+		{commands.Reply{Kind: commands.KindProtocol, Int: 3, Elems: []commands.Reply{commands.Map(commands.Null, commands.Null)}}, "%1\r\n_\r\n_\r\n", "%1\r\n_\r\n_\r\n"},
+		{commands.Array(), "*0\r\n", "*0\r\n"},
+		{commands.Map(commands.Bulk("k"), commands.Integer(1)), "*2\r\n$1\r\nk\r\n:1\r\n", "%1\r\n$1\r\nk\r\n:1\r\n"},
+		{commands.Set(commands.Integer(1)), "*1\r\n:1\r\n", "~1\r\n:1\r\n"},
+		{commands.Reply{Kind: commands.KindPush, Elems: []commands.Reply{commands.Bulk("m")}}, "*1\r\n$1\r\nm\r\n", ">1\r\n$1\r\nm\r\n"},
+		{commands.Reply{Kind: commands.KindBool, Int: 1}, ":1\r\n", "#t\r\n"},
+		{commands.Reply{Kind: commands.KindBool}, ":0\r\n", "#f\r\n"},
+		{commands.Verbatim("some text"), "$9\r\nsome text\r\n", "=13\r\ntxt:some text\r\n"},
+		{commands.Double(1.5), "$3\r\n1.5\r\n", ",1.5\r\n"},
+		{commands.Double(-0.1), "$4\r\n-0.1\r\n", ",-0.1\r\n"},
+		{commands.Double(3), "$1\r\n3\r\n", ",3\r\n"},
+		{commands.Double(1e16), "$17\r\n10000000000000000\r\n", ",10000000000000000\r\n"},
+		{commands.Double(1e17), "$5\r\n1e+17\r\n", ",1e+17\r\n"},
+		{commands.Double(0.00001), "$5\r\n1e-05\r\n", ",1e-05\r\n"},
+		{commands.Double(math.Inf(1)), "$3\r\ninf\r\n", ",inf\r\n"},
+		{commands.Double(math.Inf(-1)), "$4\r\n-inf\r\n", ",-inf\r\n"},
+		{commands.Double(math.NaN()), "$3\r\nnan\r\n", ",nan\r\n"},
+		{nested, "*2\r\n*2\r\n$1\r\na\r\n*1\r\n:1\r\n$-1\r\n", "*2\r\n%1\r\n$1\r\na\r\n~1\r\n:1\r\n_\r\n"},
+	} {
+		if got := string(AppendReply(nil, 2, &c.reply)); got != c.resp2 {
+			t.Errorf("%+v in RESP2: %q", c.reply, got)
+		}
+		if got := string(AppendReply(nil, 3, &c.reply)); got != c.resp3 {
+			t.Errorf("%+v in RESP3: %q", c.reply, got)
+		}
+	}
+}
+
+// FuzzRender renders replies of arbitrary bytes and reads them back: no text makes a reply look like
+// another one.
+func FuzzRender(f *testing.F) {
+	f.Add("OK", "value\r\n:1\r\n", int64(-1), 1.5)
+	f.Add("ERR a\nb\r", "", int64(math.MaxInt64), 1e-300)
+	f.Fuzz(func(t *testing.T, line, text string, n int64, d float64) {
+		reply := commands.Array(
+			commands.Status(line),
+			commands.Reply{Kind: commands.KindError, Str: line},
+			commands.Map(commands.Bulk(text), commands.Integer(n)),
+			commands.Set(commands.Double(d), commands.Null),
+			commands.Verbatim(text),
+			commands.Reply{Kind: commands.KindBool, Int: n & 1},
+		)
+		flat := strings.NewReplacer("\r", " ", "\n", " ").Replace(line)
+		want := []any{flat, fmt.Errorf("%s", flat), []any{text, n}, []any{d, nil}, "txt:" + text, n&1 == 1}
+		got, rest := readReply(t, string(AppendReply(nil, 3, &reply)))
+		if fmt.Sprint(got) != fmt.Sprint(want) || rest != "" {
+			t.Fatalf("RESP3: wrote %v, read %v and %q", want, got, rest)
+		}
+		number := string(appendFloat(nil, d))
+		want = []any{flat, fmt.Errorf("%s", flat), []any{text, n}, []any{number, nil}, text, n & 1}
+		got, rest = readReply(t, string(AppendReply(nil, 2, &reply)))
+		if fmt.Sprint(got) != fmt.Sprint(want) || rest != "" {
+			t.Fatalf("RESP2: wrote %v, read %v and %q", want, got, rest)
+		}
+		if back, err := strconv.ParseFloat(number, 64); err != nil || back != d && !math.IsNaN(d) {
+			t.Fatalf("%g became %s", d, number)
+		}
+	})
+}
+
+// readReply reads one reply: aggregates as []any, errors as error.
+func readReply(t testing.TB, s string) (value any, rest string) {
+	line, rest, ok := strings.Cut(s, "\r\n")
+	if !ok || line == "" {
+		t.Fatalf("no reply in %q", s)
+	}
+	n, _ := strconv.Atoi(line[1:])
+	list := func(n int) (any, string) {
+		elems := make([]any, n)
+		for i := range elems {
+			elems[i], rest = readReply(t, rest)
+		}
+		return elems, rest
+	}
+	switch line[0] {
+	case '+':
+		return line[1:], rest
+	case '-':
+		return fmt.Errorf("%s", line[1:]), rest
+	case ':':
+		n, err := strconv.ParseInt(line[1:], 10, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n, rest
+	case ',':
+		d, err := strconv.ParseFloat(line[1:], 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return d, rest
+	case '#':
+		return line == "#t", rest
+	case '_':
+		return nil, rest
+	case '$', '=':
+		if n < 0 {
+			return nil, rest
+		}
+		if len(rest) < n+2 || rest[n:n+2] != "\r\n" {
+			t.Fatalf("a string of %d bytes is not in %q", n, rest)
+		}
+		return rest[:n], rest[n+2:]
+	case '*', '~', '>':
+		if n < 0 {
+			return nil, rest
+		}
+		return list(n)
+	case '%':
+		return list(2 * n)
+	}
+	t.Fatalf("unknown kind of reply %q", line)
+	return nil, ""
+}
+
+func BenchmarkRender(b *testing.B) {
+	for _, c := range []struct {
+		name  string
+		reply commands.Reply
+	}{
+		{"OK", commands.OK},
+		{"Bulk285", commands.Bulk(strings.Repeat("x", 285))},
+		{"Map", commands.Map(commands.Bulk("ts"), commands.Integer(1), commands.Bulk("ttl"), commands.Double(1.5))},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			b.ReportAllocs()
+			var dst []byte
+			for b.Loop() {
+				dst = AppendReply(dst[:0], 3, &c.reply)
+			}
+		})
+	}
+}
+
+// A reply that is sent in pieces is the same as one that is rendered at once, in pieces of bounded size.
+func TestStream(t *testing.T) {
+	long := strings.Repeat("0123456789abcdef", 1<<16)
+	many := make([]commands.Reply, 50_000)
+	for i := range many {
+		many[i] = commands.Integer(7)
+	}
+	for _, reply := range []commands.Reply{
+		commands.OK, {}, commands.Bulk(long), commands.Verbatim(long), commands.Array(many...),
+		commands.Map(commands.Bulk("a"), commands.Verbatim(long), commands.Bulk("b"), commands.Array(commands.Bulk(long), commands.Null)),
+		{Kind: commands.KindSeveral, Elems: []commands.Reply{commands.Bulk(long), commands.Integer(1)}},
+	} {
+		for _, proto := range []int{2, 3} {
+			var got []byte
+			err := Stream(nil, proto, &reply, func(piece []byte) error {
+				if len(piece) == 0 || len(piece) > chunkSize {
+					t.Errorf("a piece of %d bytes", len(piece))
+				}
+				got = append(got, piece...)
+				return nil
+			})
+			if want := AppendReply(nil, proto, &reply); err != nil || !bytes.Equal(got, want) {
+				t.Errorf("kind %d in RESP%d: %d bytes, want %d (%v)", reply.Kind, proto, len(got), len(want), err)
+			}
+		}
+	}
+}
+
+// Stream ends with the first error.
+func TestStreamFails(t *testing.T) {
+	failure, calls := errors.New("broken"), 0
+	reply := commands.Array(commands.Bulk(strings.Repeat("x", 2*chunkSize)), commands.Bulk("y"))
+	err := Stream(nil, 2, &reply, func([]byte) error {
+		calls++
+		return failure
+	})
+	if err != failure || calls != 1 {
+		t.Errorf("got %v after %d calls", err, calls)
+	}
+}
