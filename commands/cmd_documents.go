@@ -25,13 +25,13 @@ var documentCommands = []Command{
 	},
 	{
 		Name: "doc.get", Syntax: "container id [WITHMETA] [PATH path [path ...]]", Arity: -3,
-		Summary: "Returns a document, or what is at one or several paths in it. WITHMETA adds _ts, the time of the last write in seconds, and _etag.",
+		Summary: "Returns a document, or the values at one or several paths in it. WITHMETA adds _ts, the time of the last write in seconds, and _etag.",
 		Group:   "document", Since: sinceFirst,
 		Flags: ReadOnly | Fast, Keys: OneID, Parse: parseDocGet,
 	},
 	{
 		Name: "doc.mget", Syntax: "container id [id ...]", Arity: -3,
-		Summary: "Returns several documents, null for each that is not there.",
+		Summary: "Returns several documents, null for each that does not exist.",
 		Group:   "document", Since: sinceFirst,
 		Flags: ReadOnly | Fast, Keys: AllIDs, Parse: parseDocMget,
 	},
@@ -43,13 +43,13 @@ var documentCommands = []Command{
 	},
 	{
 		Name: "doc.merge", Syntax: "container id json [IFMATCH etag]", Arity: -4,
-		Summary: "Merges a JSON Merge Patch (RFC 7396) into a document, or makes a document of it, and starts its clock.",
+		Summary: "Merges a JSON Merge Patch (RFC 7396) into a document, or creates a document from it, and starts its clock.",
 		Group:   "document", Since: sinceFirst,
 		Flags: Write | DenyOOM, Keys: OneID, Parse: parseDocMerge,
 	},
 	{
 		Name: "doc.del", Syntax: "container id [id ...]", Arity: -3,
-		Summary: "Deletes documents and returns how many there were.",
+		Summary: "Deletes documents and returns how many existed.",
 		Group:   "document", Since: sinceFirst, Access: "RM delete",
 		Flags: Write, Keys: AllIDs, Parse: parseDocDel,
 	},
@@ -61,7 +61,7 @@ var documentCommands = []Command{
 	},
 	{
 		Name: "doc.touch", Syntax: "container id [id ...]", Arity: -3,
-		Summary: "Restarts the clock of documents without changing them and returns how many there were.",
+		Summary: "Restarts the clock of documents without changing them and returns how many exist.",
 		Group:   "document", Since: sinceFirst, Access: "RW update",
 		Flags: Write | Fast, Keys: AllIDs, Parse: parseDocTouch,
 	},
@@ -71,13 +71,13 @@ var documentCommands = []Command{
 	docEndRow("doc.pexpiretime", "Returns when a document dies, in milliseconds since 1970", fromEpoch, milliseconds),
 	{
 		Name: "doc.setttl", Syntax: "container id <-1 | seconds | NULL>", Arity: 4,
-		Summary: "Sets or (NULL) removes a document's member ttl and restarts its clock; returns 1, or 0 if it is not there.",
+		Summary: "Sets or (NULL) removes a document's member ttl and restarts its clock. Returns 1, or 0 if the document does not exist.",
 		Group:   "document", Since: sinceFirst,
 		Flags: Write | DenyOOM, Keys: OneID, Parse: parseDocSetTTL,
 	},
 	{
 		Name: "doc.meta", Syntax: "container id", Arity: 3,
-		Summary: "Returns what rules a document: ts, expiresat and ttlleft in milliseconds, ttl in seconds, size in bytes.",
+		Summary: "Returns what governs a document: ts, expiresat and ttlleft in milliseconds, ttl in seconds, size in bytes.",
 		Group:   "document", Since: sinceFirst,
 		Flags: ReadOnly | Fast, Keys: OneID, Parse: just(docMeta),
 	},
@@ -104,7 +104,7 @@ const errEmptyID = Error("ERR empty id: legal are 1 to 65536 bytes")
 func docEndRow(name, summary string, b base, u unit) Command {
 	return Command{
 		Name: name, Syntax: "container id", Arity: 3,
-		Summary: summary + ": -1 if it does not die, -2 if it is not there.",
+		Summary: summary + ": -1 if it does not die, -2 if it does not exist.",
 		Group:   "document", Since: sinceFirst,
 		Flags: ReadOnly | Fast, Keys: OneID,
 		Parse: just(docEnd(b, u)),

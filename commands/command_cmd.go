@@ -12,13 +12,13 @@ var commandCommand = Command{
 	Name: "command", Summary: "Get array of Redis command details",
 	Group: "server", Since: "2.8.13", Arity: -1, Flags: Loading | Stale,
 	Categories: "connection", Tips: "nondeterministic_output_order",
-	Differs: "Lists what there is here",
+	Differs: "Lists mayfly's commands",
 	Parse:   just(func(*Context) Reply { return describeAll(tableSorted) }),
 	Sub: []Command{
 		{
 			Name: "count", Summary: "Get total number of Redis commands",
 			Group: "server", Since: "2.8.13", Arity: 2, Flags: Loading | Stale, Categories: "connection",
-			Differs: "Counts what there is here",
+			Differs: "Counts mayfly's commands",
 			Parse:   just(func(*Context) Reply { return Count(len(table)) }),
 		},
 		{

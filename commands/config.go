@@ -17,7 +17,7 @@ var configCommand = Command{
 		{
 			Name: "resetstat", Summary: "Reset the stats returned by INFO",
 			Group: "server", Since: "2.0.0", Arity: 2, Flags: Admin | NoScript | Loading | Stale,
-			Differs: "Also the figures of the purge",
+			Differs: "Resets the figures of the purge too",
 			Parse: just(func(x *Context) Reply {
 				x.Engine.resetStatistics()
 				return OK
@@ -26,14 +26,14 @@ var configCommand = Command{
 		{
 			Name: "rewrite", Summary: "Rewrite the configuration file with the in memory configuration",
 			Group: "server", Since: "2.8.0", Arity: 2, Flags: Admin | NoScript | Loading | Stale,
-			Differs: "Writes the options that there are",
+			Differs: "Writes mayfly's options",
 			Parse:   just(func(x *Context) Reply { return done(x.Engine.Host.ConfigRewrite()) }),
 		},
 		{
 			Name: "set", Syntax: "parameter value [parameter value ...]", Summary: "Set configuration parameters to the given values",
 			Group: "server", Since: "2.0.0", Arity: -4, Flags: Admin | NoScript | Loading | Stale,
 			Tips:    "request_policy:all_nodes response_policy:all_succeeded",
-			Differs: "Other [options](configuration.md); what is not known is an error",
+			Differs: "Other [options](configuration.md); an unknown one is an error",
 			Parse:   parseConfigSet,
 		},
 	},

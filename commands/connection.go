@@ -60,7 +60,7 @@ var connectionCommands = []Command{
 			{
 				Name: "no-evict", Syntax: "<ON | OFF>", Summary: "Set client eviction mode for the current connection",
 				Group: "connection", Since: "7.0.0", Arity: 3, Flags: Admin | NoScript | Loading | Stale,
-				Differs: "What the client asks for itself may still be refused",
+				Differs: "A request of the client itself may still be refused",
 				Parse: func(in *Input) (Run, error) {
 					return parseOnOff(in, func(x *Context, on bool) { x.Session.Account.Exempt(on) })
 				},
@@ -121,7 +121,7 @@ var connectionCommands = []Command{
 	{
 		Name: "hello", Syntax: "[protover [AUTH username password] [SETNAME clientname]]", Summary: "Handshake with Redis",
 		Group: "connection", Since: "6.0.0", Arity: -1, Flags: NoScript | Loading | Stale | Fast | NoAuth | AllowBusy,
-		Differs: "All options are checked before one takes effect; in Redis AUTH happens before a wrong option after it is found",
+		Differs: "All options are checked before one takes effect. Redis runs AUTH before it finds a wrong option behind it",
 		Parse:   parseHello,
 	},
 	{
@@ -146,7 +146,7 @@ var connectionCommands = []Command{
 	{
 		Name: "select", Syntax: "<index | container>", Summary: "Change the selected database for the current connection",
 		Group: "connection", Since: "1.0.0", Arity: 2, Flags: Loading | Stale | Fast,
-		Differs: "Takes the name of a container, too: what is neither a number nor such a name has an error of its own",
+		Differs: "Takes the name of a container too. A word that is neither a number nor such a name has an error of its own",
 		Parse:   parseSelect,
 	},
 }

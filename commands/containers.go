@@ -11,19 +11,19 @@ import (
 var containerCommands = []Command{
 	{
 		Name: "container.set", Syntax: "name <TTL <OFF | -1 | seconds> [TTLMODE <STRICT | LENIENT>] | TTLMODE <STRICT | LENIENT>>", Arity: -4,
-		Summary: "Creates a container or changes its default TTL, which then rules all it holds at once. Without TTL it only changes the mode of one that there is.",
+		Summary: "Creates a container or changes its default TTL, which governs everything in it at once. Without TTL it changes the mode of an existing container.",
 		Group:   "container", Since: sinceFirst,
 		Flags: Write, Scope: ScopeAll, Parse: parseContainerSet,
 	},
 	{
 		Name: "container.create", Syntax: "name [TTL <OFF | -1 | seconds>] [TTLMODE <STRICT | LENIENT>]", Arity: -2,
-		Summary: "Creates a container, with TTL off unless said otherwise. Fails if it exists.",
+		Summary: "Creates a container, with TTL off by default. Fails if it exists.",
 		Group:   "container", Since: sinceFirst,
 		Flags: Write | DenyOOM, Scope: ScopeAll, Parse: parseContainerCreate,
 	},
 	{
 		Name: "container.get", Syntax: "name", Arity: 2,
-		Summary: "Describes a container; null if there is none.",
+		Summary: "Describes a container; null if it does not exist.",
 		Group:   "container", Since: sinceFirst,
 		Flags: ReadOnly, Scope: ScopeSweep, Parse: parseContainerGet,
 	},
@@ -35,7 +35,7 @@ var containerCommands = []Command{
 	},
 	{
 		Name: "container.drop", Syntax: "name", Arity: 2,
-		Summary: "Removes a container with all it holds, in constant time; returns 1, or 0 if there is none.",
+		Summary: "Removes a container with everything in it, in constant time. Returns 1, or 0 if it does not exist.",
 		Group:   "container", Since: sinceFirst,
 		Flags: Write | Fast, Scope: ScopeAll, Parse: parseContainerDrop,
 	},

@@ -14,7 +14,7 @@ var expireCommands = []Command{
 		Name: "persist", Syntax: "key", Arity: 2,
 		Summary: "Remove the expiration from a key", Group: "generic", Since: "2.2.0",
 		Flags: Write | Fast, Keys: OneKey, Access: "RW update",
-		Differs: "Exempts from the container's default, too",
+		Differs: "Exempts from the container's default too",
 		Parse:   parsePersist,
 	},
 	expireRow("pexpire", "key milliseconds", "Set a key's time to live in milliseconds", "2.6.0", fromNow, milliseconds),
@@ -33,7 +33,7 @@ func expireRow(name, syntax, summary, since string, b base, u unit) Command {
 		Name: name, Syntax: syntax + " [NX | XX | GT | LT]", Arity: -3,
 		Summary: summary, Group: "generic", Since: since,
 		Flags: Write | Fast, Keys: OneKey, Access: "RW update",
-		Differs: "The conditions see the container's default. Of a document writes the member `ttl`, in seconds, rounded up",
+		Differs: "The conditions see the container's default. On a document it writes the member `ttl`, in seconds, rounded up",
 		Parse:   func(in *Input) (Run, error) { return parseExpire(in, name, b, u) },
 	}
 }
@@ -44,7 +44,7 @@ func timeRow(name, summary, since, tips string, b base, u unit) Command {
 		Name: name, Syntax: "key", Arity: 2,
 		Summary: summary, Group: "generic", Since: since,
 		Flags: ReadOnly | Fast, Keys: OneKey, Tips: tips,
-		Differs: "Tells the end that follows from the container's default, too, and -1 while the container is off",
+		Differs: "Counts the end that follows from the container's default too, and returns -1 while the container is off",
 		Parse:   func(in *Input) (Run, error) { return parseTime(in, b, u) },
 	}
 }

@@ -7,7 +7,7 @@ func helpRow(command, group string) Command {
 	return Command{
 		Name: "help", Summary: "Show helpful text about the different subcommands",
 		Group: group, Since: "5.0.0", Arity: 2, Flags: Loading | Stale,
-		Differs: "Its text is made from the table of commands",
+		Differs: "Its text is generated from the table of commands",
 		Parse:   just(func(*Context) Reply { return help(table[command]) }),
 	}
 }

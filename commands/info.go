@@ -27,7 +27,7 @@ var serverCommands = []Command{
 		Name: "info", Syntax: "[section [section ...]]", Summary: "Get information and statistics about the server",
 		Group: "server", Since: "1.0.0", Arity: -1, Flags: Loading | Stale, Scope: ScopeSweep,
 		Categories: "dangerous", Tips: "nondeterministic_output request_policy:all_shards response_policy:special",
-		Differs: "Only figures that are true here, and more of them: of containers, if they hold anything, the purge, the journal. What is missing belongs to what is missing, such as replicas",
+		Differs: "Has only figures that apply, and more of them: containers that are not empty, the purge, the journal. Figures of missing features, such as replicas, are left out",
 		Parse:   parseInfo,
 	},
 	{

@@ -15,7 +15,7 @@ var keyCommands = []Command{
 		Summary: "Return the number of keys in the selected database", Group: "server", Since: "1.0.0",
 		Flags: ReadOnly | Fast, Scope: ScopeSweep, Categories: "keyspace",
 		Tips:    "request_policy:all_shards response_policy:agg_sum",
-		Differs: "Keys whose time has come are not counted, removed or not",
+		Differs: "Dead keys are not counted, whether they are removed or not",
 		Parse:   parseDBSize,
 	},
 	{
@@ -66,7 +66,7 @@ var keyCommands = []Command{
 		Name: "scan", Syntax: "cursor [MATCH pattern] [COUNT count] [TYPE type]", Arity: -2,
 		Summary: "Incrementally iterate the keys space", Group: "generic", Since: "2.8.0",
 		Flags: ReadOnly, Scope: ScopeSweep, Tips: "nondeterministic_output request_policy:special",
-		Differs: "Cursors are of another kind, and the pattern is bounded as that of `KEYS`. A key that is there all the time comes once, not at least once. TYPE knows `document`",
+		Differs: "Cursors are of another kind, and the pattern is bounded as that of `KEYS`. A key that is present throughout comes once, not at least once. TYPE knows `document`",
 		Parse:   parseScan,
 	},
 	{

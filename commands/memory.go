@@ -25,7 +25,7 @@ var memoryCommand = Command{
 		{
 			Name: "malloc-stats", Summary: "Show allocator internal stats", Group: "server", Since: "4.0.0", Arity: 2,
 			Tips:    "nondeterministic_output request_policy:all_shards response_policy:special",
-			Differs: "Those of Go's runtime",
+			Differs: "The statistics of Go's runtime",
 			Parse:   just(func(*Context) Reply { return Verbatim(allocatorReport()) }),
 		},
 		{
@@ -41,13 +41,13 @@ var memoryCommand = Command{
 		{
 			Name: "stats", Summary: "Show memory usage details", Group: "server", Since: "4.0.0", Arity: 2,
 			Scope: ScopeSweep, Tips: "nondeterministic_output request_policy:all_shards response_policy:special",
-			Differs: "The figures there are in Go: no caches and backlogs by kind of client",
+			Differs: "The figures of Go's runtime: no caches, and no backlogs by kind of client",
 			Parse:   just(memoryStats),
 		},
 		{
 			Name: "usage", Syntax: "key [SAMPLES count]", Summary: "Estimate the memory usage of a key",
 			Group: "server", Since: "4.0.0", Arity: -3, Flags: ReadOnly, Keys: Keys{2, 2, 1}, Access: "RO",
-			Differs: "By the server's own account",
+			Differs: "Counts by the server's own account",
 			Parse:   parseMemoryUsage,
 		},
 	},

@@ -11,7 +11,7 @@ import (
 var monitorCommand = Command{
 	Name: "monitor", Summary: "Listen for all requests received by the server in real time", Group: "server", Since: "1.0.0",
 	Arity: 1, Flags: Admin | NoScript | Loading | Stale,
-	Differs: "Who does not keep up is disconnected",
+	Differs: "A client that does not keep up is disconnected",
 	Parse:   just(monitor),
 }
 

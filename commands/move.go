@@ -17,14 +17,14 @@ var moveCommands = []Command{
 		Name: "copy", Syntax: "source destination [DB destination-db] [REPLACE]", Arity: -3,
 		Summary: "Copy a key", Group: "generic", Since: "6.2.0",
 		Flags: Write | DenyOOM, Keys: Keys{1, 2, 1}, Access: "RO access, OW update",
-		Differs: "DB takes the name of a container, too",
+		Differs: "DB takes the name of a container too",
 		Parse:   parseCopy,
 	},
 	{
 		Name: "move", Syntax: "key db", Arity: 3,
 		Summary: "Move a key to another database", Group: "generic", Since: "1.0.0",
 		Flags: Write | Fast, Keys: OneKey,
-		Differs: "Takes the name of a container, too",
+		Differs: "Takes the name of a container too",
 		Parse:   parseMove,
 	},
 	{
@@ -43,7 +43,7 @@ var moveCommands = []Command{
 		Name: "swapdb", Syntax: "index1 index2", Arity: 3,
 		Summary: "Swaps two Redis databases", Group: "server", Since: "4.0.0",
 		Flags: Write | Fast, Scope: ScopeAll, Categories: "keyspace dangerous",
-		Differs: "Takes the names of containers, too; what they hold changes places, not their defaults",
+		Differs: "Takes the names of containers too. Their items are exchanged, not their defaults",
 		Parse:   parseSwapDB,
 	},
 	{

@@ -22,7 +22,7 @@ var objectCommand = Command{
 			func(keyspace.Item) Reply { return Fail(errNoIdleTime) }),
 			"Answers an error: reads leave no trace, which keeps them fast on many processors"),
 		withDiffers(objectRow("refcount", "Get the number of references to the value of the key", "2.2.3", refCount),
-			"By the value: nothing is shared"),
+			"Depends on the value only: nothing is shared"),
 	},
 }
 

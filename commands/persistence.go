@@ -16,25 +16,25 @@ import (
 var persistenceCommands = []Command{
 	{
 		Name: "backup", Syntax: "path", Arity: 2,
-		Summary: "Writes a consistent copy of the data folder to a new folder while others go on. A relative path starts beside the data folder.",
+		Summary: "Writes a consistent copy of the data folder to a new folder while other clients go on. A relative path starts beside the data folder.",
 		Group:   "server", Since: sinceFirst,
 		Flags: Admin | NoScript | NoAsyncLoading | NoMulti, Parse: parseBackup,
 	},
 	{
 		Name: "bgrewriteaof", Summary: "Asynchronously rewrite the append-only file",
 		Group: "server", Since: "1.0.0", Arity: 1, Flags: Admin | NoScript | NoAsyncLoading,
-		Differs: "A compaction of the stores; data are safe without it",
+		Differs: "A compaction of the stores. Data are safe without it",
 		Parse:   just(func(x *Context) Reply { return x.compact("Background append only file rewriting") }),
 	},
 	{
 		Name: "bgsave", Syntax: "[SCHEDULE]", Summary: "Asynchronously save the dataset to disk",
 		Group: "server", Since: "1.0.0", Arity: -1, Flags: Admin | NoScript | NoAsyncLoading,
-		Differs: "A checkpoint of the journal; data are safe without it",
+		Differs: "A checkpoint of the journal. Data are safe without it",
 		Parse:   parseBgsave,
 	},
 	{
 		Name: "compact", Arity: 1,
-		Summary: "Starts to write the files of all partitions anew without what is overwritten or deleted.",
+		Summary: "Starts to rewrite the files of all partitions without overwritten and deleted items.",
 		Group:   "server", Since: sinceFirst,
 		Flags: Admin | NoScript | NoAsyncLoading,
 		Parse: just(func(x *Context) Reply { return x.compact("Background compaction") }),
@@ -49,7 +49,7 @@ var persistenceCommands = []Command{
 	{
 		Name: "save", Summary: "Synchronously save the dataset to disk",
 		Group: "server", Since: "1.0.0", Arity: 1, Flags: Admin | NoScript | NoAsyncLoading | NoMulti,
-		Differs: "A checkpoint; nobody waits for it but who asked, and data are safe without it",
+		Differs: "A checkpoint. Only the client that asked waits for it, and data are safe without it",
 		Parse:   just(save),
 	},
 }

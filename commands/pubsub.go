@@ -22,7 +22,7 @@ var pubsubCommands = []Command{
 		Name: "publish", Syntax: "channel message", Arity: 3,
 		Summary: "Post a message to a channel", Group: "pubsub", Since: "2.0.0",
 		Flags:   PubSub | Loading | Stale | Fast | Publishes,
-		Differs: "Leaves when all that the sender did before is committed, in the order in which it happened",
+		Differs: "The message leaves when all earlier commands of the sender are committed, in their order",
 		Parse:   func(in *Input) (Run, error) { return parsePublish(in, toChannel) },
 	},
 	pubsubCommand,

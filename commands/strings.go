@@ -31,7 +31,7 @@ var stringCommands = []Command{
 		Name: "get", Syntax: "key", Arity: 2,
 		Summary: "Get the value of a key", Group: "string", Since: "1.0.0",
 		Flags: ReadOnly | Fast, Keys: OneKey,
-		Differs: "Of a document returns its JSON",
+		Differs: "Returns the JSON of a document",
 		Parse:   just(get),
 	},
 	{
@@ -78,7 +78,7 @@ var stringCommands = []Command{
 		Name: "mget", Syntax: "key [key ...]", Arity: -2,
 		Summary: "Get the values of all the given keys", Group: "string", Since: "1.0.0",
 		Flags: ReadOnly | Fast, Keys: AllKeys, Tips: "request_policy:multi_shard",
-		Differs: "Of documents returns their JSON",
+		Differs: "Returns the JSON of documents",
 		Parse:   parseMGet,
 	},
 	{
@@ -107,7 +107,7 @@ var stringCommands = []Command{
 			"[EX seconds | PX milliseconds | EXAT unix-time-seconds | PXAT unix-time-milliseconds | KEEPTTL]",
 		Summary: "Set the string value of a key", Group: "string", Since: "1.0.0",
 		Arity: -3, Flags: Write | DenyOOM, Keys: OneKey, Access: "RW access update variable_flags",
-		Differs: "Values have at most `max-value-size`, 16 MiB unless set; in Redis 512 MB",
+		Differs: "Values have at most `max-value-size`, 16 MiB by default; in Redis 512 MB",
 		Parse:   parseSet,
 	},
 	{

@@ -21,7 +21,7 @@ var transactionCommands = []Command{
 		Name: "exec", Summary: "Execute all commands issued after MULTI",
 		Group: "transactions", Since: "1.2.0", Arity: 1, Flags: NoScript | Loading | Stale | SkipSlowlog | AtOnce,
 		Scope:   ScopeQueue,
-		Differs: "Replies that are together longer than the [limit](limits.md) become errors. Messages to oneself come before the reply; in Redis 7.0 in its middle",
+		Differs: "Replies that are together longer than the [limit](limits.md) become errors. Messages to the own connection come before the reply; in Redis 7.0 in its middle",
 		Parse:   just(runQueue),
 	},
 	{
