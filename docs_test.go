@@ -191,7 +191,7 @@ func commandTable() string {
 func compatibilityTable() string {
 	out := "| command | in Redis since | same as in | but |\n|---|---|---|---|\n"
 	eachCommand(func(name string, c *commands.Command) {
-		if !c.Own() {
+		if !c.IsOwn() {
 			out += fmt.Sprintf("| `%s` | %s | %s | %s |\n", name, c.Since, c.SameAs(), cell(c.Differs))
 		}
 	})

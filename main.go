@@ -72,7 +72,7 @@ func run(options *config.Config) error {
 		return err
 	}
 	engine := &commands.Engine{Host: srv, Log: log}
-	engine.Hub.SetEvents(settings.NotifyKeyspaceEvents)
+	engine.Broker.SetEventClasses(settings.NotifyKeyspaceEvents)
 	engine.Slowlog.SetThreshold(settings.SlowlogThreshold)
 	engine.Slowlog.SetLength(settings.SlowlogLength)
 	engine.Latency.SetThreshold(settings.LatencyThreshold)
@@ -84,7 +84,7 @@ func run(options *config.Config) error {
 		Fsync:        settings.AppendFsync,
 		Log:          log,
 		ExpireEffort: settings.ActiveExpireEffort,
-		OnDeath:      engine.Hub.Died,
+		OnDeath:      engine.Broker.OnDeath,
 	})
 	if err != nil {
 		_ = srv.Stop(stop) // closes the listeners; nobody is served yet
@@ -164,7 +164,7 @@ func applyChanges(options *config.Config, engine *commands.Engine) {
 	}
 	on("appendfsync", func(s *config.Settings) { engine.Keyspace.SetFsync(s.AppendFsync) })
 	on("active-expire-effort", func(s *config.Settings) { engine.Keyspace.SetExpireEffort(s.ActiveExpireEffort) })
-	on("notify-keyspace-events", func(s *config.Settings) { engine.Hub.SetEvents(s.NotifyKeyspaceEvents) })
+	on("notify-keyspace-events", func(s *config.Settings) { engine.Broker.SetEventClasses(s.NotifyKeyspaceEvents) })
 	on("slowlog-log-slower-than", func(s *config.Settings) { engine.Slowlog.SetThreshold(s.SlowlogThreshold) })
 	on("slowlog-max-len", func(s *config.Settings) { engine.Slowlog.SetLength(s.SlowlogLength) })
 	on("latency-monitor-threshold", func(s *config.Settings) { engine.Latency.SetThreshold(s.LatencyThreshold) })

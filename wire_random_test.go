@@ -328,11 +328,11 @@ type pipelineMaker struct {
 func newPipelineMaker(random *rand.Rand) *pipelineMaker {
 	m := &pipelineMaker{random, slices.Clone(templates)}
 	for c := range commands.All() {
-		if c.Parse != nil && !c.Own() {
+		if c.Parse != nil && !c.IsOwn() {
 			m.add(c.Name, c.Syntax)
 		}
 		for _, sub := range c.Sub {
-			if !sub.Own() {
+			if !sub.IsOwn() {
 				m.add(c.Name+" "+sub.Name, sub.Syntax)
 			}
 		}

@@ -27,7 +27,7 @@ func TestBadInput(t *testing.T) {
 	for name, value := range w.host.options {
 		options[name] = value
 	}
-	for _, r := range allRows() {
+	for _, r := range allRows {
 		if r.Parse == nil {
 			continue
 		}

@@ -11,7 +11,7 @@ import (
 // What a client says of itself is repeated to whoever asks for it.
 func TestSelfDescriptionIsBounded(t *testing.T) {
 	w := newWorld(t)
-	longest := strings.Repeat("n", maxSelfDescription)
+	longest := strings.Repeat("n", maxClientInfo)
 	for _, command := range [][]string{{"CLIENT", "SETNAME"}, {"CLIENT", "SETINFO", "lib-name"}, {"CLIENT", "SETINFO", "lib-ver"}, {"HELLO", "2", "SETNAME"}} {
 		if r := w.do(1, append(command, longest)...); r.Kind == KindError {
 			t.Errorf("%q: %s", command, r.Str)
@@ -134,7 +134,7 @@ func TestRepliesOfATransactionAreBounded(t *testing.T) {
 	value := strings.Repeat("v", size)
 	w.do(1, "SET", "big", value)
 	w.do(1, "MULTI")
-	const reads = leastReplies/size + 2
+	const reads = minRepliesLimit/size + 2
 	for range reads {
 		w.do(1, "GET", "big")
 	}
@@ -145,7 +145,7 @@ func TestRepliesOfATransactionAreBounded(t *testing.T) {
 	replies := w.do(1, "EXEC").Elems
 	const exceeded = "(error) ERR the replies of this transaction exceed 268435456 bytes"
 	for i := range reads {
-		if got := notation(replies[i]); (got == exceeded) != (i >= leastReplies/size) {
+		if got := notation(replies[i]); (got == exceeded) != (i >= minRepliesLimit/size) {
 			t.Errorf("GET %d: %.100s", i, got)
 		}
 	}

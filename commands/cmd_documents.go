@@ -65,10 +65,10 @@ var documentCommands = []Command{
 		Group:   "document", Since: sinceFirst, Access: "RW update",
 		Flags: Write | Fast, Keys: AllIDs, Parse: parseDocTouch,
 	},
-	docEndRow("doc.ttl", "Returns how many seconds a document has left", fromNow, seconds),
-	docEndRow("doc.pttl", "Returns how many milliseconds a document has left", fromNow, milliseconds),
-	docEndRow("doc.expiretime", "Returns when a document dies, in seconds since 1970", fromEpoch, seconds),
-	docEndRow("doc.pexpiretime", "Returns when a document dies, in milliseconds since 1970", fromEpoch, milliseconds),
+	docTTLRow("doc.ttl", "Returns how many seconds a document has left", fromNow, seconds),
+	docTTLRow("doc.pttl", "Returns how many milliseconds a document has left", fromNow, milliseconds),
+	docTTLRow("doc.expiretime", "Returns when a document dies, in seconds since 1970", fromEpoch, seconds),
+	docTTLRow("doc.pexpiretime", "Returns when a document dies, in milliseconds since 1970", fromEpoch, milliseconds),
 	{
 		Name: "doc.setttl", Syntax: "container id <-1 | seconds | NULL>", Arity: 4,
 		Summary: "Sets or (NULL) removes a document's member ttl and restarts its clock. Returns 1, or 0 if the document does not exist.",
@@ -79,7 +79,7 @@ var documentCommands = []Command{
 		Name: "doc.meta", Syntax: "container id", Arity: 3,
 		Summary: "Returns what governs a document: ts, expiresat and ttlleft in milliseconds, ttl in seconds, size in bytes.",
 		Group:   "document", Since: sinceFirst,
-		Flags: ReadOnly | Fast, Keys: OneID, Parse: just(docMeta),
+		Flags: ReadOnly | Fast, Keys: OneID, Parse: noParse(runDocMeta),
 	},
 	{
 		Name: "doc.count", Syntax: "container", Arity: 2,
@@ -101,13 +101,13 @@ const sinceFirst = "mayfly 0.1.0"
 const errEmptyID = Error("ERR empty id: legal are 1 to 65536 bytes")
 
 // docEndRow is a row of the family DOC.TTL.
-func docEndRow(name, summary string, b base, u unit) Command {
+func docTTLRow(name, summary string, b timeBase, u timeUnit) Command {
 	return Command{
 		Name: name, Syntax: "container id", Arity: 3,
 		Summary: summary + ": -1 if it does not die, -2 if it does not exist.",
 		Group:   "document", Since: sinceFirst,
 		Flags: ReadOnly | Fast, Keys: OneID,
-		Parse: just(docEnd(b, u)),
+		Parse: noParse(runDocTTL(b, u)),
 	}
 }
 
@@ -169,17 +169,17 @@ func onDocuments(in *Input, do func(x *Context, docs iter.Seq[docTarget]) Reply)
 }
 
 // countRead counts that a client has asked for the document.
-func (d docTarget) countRead(x *Context) { x.asked(d.container, d.id, d.found) }
+func (d docTarget) countRead(x *Context) { x.countRead(d.container, d.id, d.found) }
 
 // putDocument stores a document and restarts its clock.
-func putDocument(x *Context, c *keyspace.Container, id string, doc *jsondoc.Document, e event) {
+func putDocument(x *Context, c *keyspace.Container, id string, doc *jsondoc.Document, e eventKind) {
 	x.put(c, id, keyspace.Document, doc.JSON, expiry.OwnEnd(x.Now(), doc.TTL), e)
 }
 
 // putEdited stores the document that a patch has made of the target. judgeTTL says that the patch may
 // have changed the member ttl, so that the container judges it. Else a member that was ignored before
 // stays ignored.
-func (d docTarget) putEdited(x *Context, doc jsondoc.Document, judgeTTL bool, e event) Reply {
+func (d docTarget) putEdited(x *Context, doc jsondoc.Document, judgeTTL bool, e eventKind) Reply {
 	if judgeTTL {
 		if err := doc.CheckTTL(d.container.Policy()); err != nil {
 			return Fail(err)
@@ -191,7 +191,7 @@ func (d docTarget) putEdited(x *Context, doc jsondoc.Document, judgeTTL bool, e 
 
 // setDocumentTTL sets the member ttl of a document, or removes it for Absent, and restarts the clock.
 // maxSize is the largest size of a document in bytes.
-func setDocumentTTL(x *Context, c *keyspace.Container, id string, it keyspace.Item, ttl expiry.TTL, maxSize int, e event) error {
+func setDocumentTTL(x *Context, c *keyspace.Container, id string, it keyspace.Item, ttl expiry.TTL, maxSize int, e eventKind) error {
 	doc, err := jsondoc.Document{JSON: it.Body}.WithTTL(ttl, maxSize)
 	if err != nil {
 		return err

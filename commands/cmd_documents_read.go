@@ -13,7 +13,7 @@ import (
 
 // getWhole is DOC.GET without options. It does what onDocument would, but hands on no more of the item than
 // the reply needs.
-func getWhole(x *Context) Reply {
+func runDocGet(x *Context) Reply {
 	c, id, err := x.placeOfDocument()
 	if err != nil {
 		return Fail(err)
@@ -22,7 +22,7 @@ func getWhole(x *Context) Reply {
 	if found && it.Kind != keyspace.Document {
 		return Fail(errWrongType)
 	}
-	x.asked(c, id, found)
+	x.countRead(c, id, found)
 	if !found {
 		return Null
 	}
@@ -31,7 +31,7 @@ func getWhole(x *Context) Reply {
 
 func parseDocGet(in *Input) (Run, error) {
 	if len(in.Args) == 3 {
-		return getWhole, nil
+		return runDocGet, nil
 	}
 	meta := false
 	var paths []jsondoc.Pointer
@@ -126,17 +126,17 @@ func parseDocExists(in *Input) (Run, error) {
 }
 
 // docEnd is the Run of DOC.TTL and its family.
-func docEnd(b base, u unit) Run {
+func runDocTTL(b timeBase, u timeUnit) Run {
 	return onDocument(func(x *Context, d docTarget) Reply {
 		d.countRead(x)
 		if !d.found {
 			return Integer(-2)
 		}
-		return endReply(d.container.Policy(), d.item, x.Now(), b, u)
+		return ttlReply(d.container.Policy(), d.item, x.Now(), b, u)
 	})
 }
 
-var docMeta = onDocument(func(x *Context, d docTarget) Reply {
+var runDocMeta = onDocument(func(x *Context, d docTarget) Reply {
 	d.countRead(x)
 	if !d.found {
 		return Null
@@ -169,8 +169,8 @@ func describeDocument(p *expiry.Policy, it keyspace.Item, now int64) Reply {
 		Bulk("etag"), Bulk(etag(it.Version)),
 		Bulk("ttl"), ttl,
 		Bulk("source"), Bulk(source),
-		Bulk("expiresat"), endReply(p, it, now, fromEpoch, milliseconds),
-		Bulk("ttlleft"), endReply(p, it, now, fromNow, milliseconds),
+		Bulk("expiresat"), ttlReply(p, it, now, fromEpoch, milliseconds),
+		Bulk("ttlleft"), ttlReply(p, it, now, fromNow, milliseconds),
 		Bulk("size"), Count(len(it.Body)),
 	)
 }

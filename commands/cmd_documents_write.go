@@ -24,7 +24,7 @@ func parseDocPut(in *Input) (Run, error) {
 		}
 	}
 	in.put = putInput{doc, opt.when}
-	return docPut, nil
+	return runDocPut, nil
 }
 
 // putInput is what DOC.PUT stores, and under which condition.
@@ -34,7 +34,7 @@ type putInput struct {
 }
 
 // docPut does what onDocument would, but hands on no more of the item than is needed.
-func docPut(x *Context) Reply {
+func runDocPut(x *Context) Reply {
 	c, id, err := x.placeOfDocument()
 	if err != nil {
 		return Fail(err)

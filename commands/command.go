@@ -44,13 +44,13 @@ type Command struct {
 }
 
 // Own tells whether the command is mayfly's own, and not one of Redis'.
-func (c *Command) Own() bool { return c.Since == sinceFirst }
+func (c *Command) IsOwn() bool { return c.Since == sinceFirst }
 
 // SameAs is the version of Redis whose semantics the command has, "" for our own: the one that we compare
 // with, or a later one that brought the command.
 func (c *Command) SameAs() string {
 	switch {
-	case c.Own():
+	case c.IsOwn():
 		return ""
 	case slices.Compare(versionParts(c.Since), versionParts(redisVersion)) > 0:
 		return c.Since
@@ -108,25 +108,25 @@ type Flags uint32
 
 // The flags.
 const (
-	Write          Flags = 1 << iota // may change data; refused while the disk fails
-	ReadOnly                         // reads data
-	DenyOOM                          // may grow memory; refused at the memory limit
-	Fast                             // constant or logarithmic time
-	Admin                            // administers the server
-	NoAuth                           // allowed before authentication
-	NoMulti                          // not allowed between MULTI and EXEC
-	Loading                          // allowed while the data is being loaded
-	Stale                            // (reported only)
-	PubSub                           // of publish/subscribe
-	Blocking                         // (reported only)
-	NoScript                         // (reported only)
-	AllowBusy                        // (reported only)
-	SkipSlowlog                      // (reported only)
-	NoAsyncLoading                   // (reported only)
-	AtOnce                           // carried out at once, not queued, between MULTI and EXEC; not reported
-	Publishes                        // sends messages; held back like writes by CLIENT PAUSE WRITE; not reported
-	Listening                        // allowed to clients of RESP2 that have subscribed; not reported
-	Lengthy                          // may take long, however few its arguments are; not reported
+	Write           Flags = 1 << iota // may change data; refused while the disk fails
+	ReadOnly                          // reads data
+	DenyOOM                           // may grow memory; refused at the memory limit
+	Fast                              // constant or logarithmic time
+	Admin                             // administers the server
+	NoAuth                            // allowed before authentication
+	NoMulti                           // not allowed between MULTI and EXEC
+	Loading                           // allowed while the data is being loaded
+	Stale                             // (reported only)
+	PubSub                            // of publish/subscribe
+	Blocking                          // (reported only)
+	NoScript                          // (reported only)
+	AllowBusy                         // (reported only)
+	SkipSlowlog                       // (reported only)
+	NoAsyncLoading                    // (reported only)
+	Immediate                         // carried out at once, not queued, between MULTI and EXEC; not reported
+	Publishes                         // sends messages; held back like writes by CLIENT PAUSE WRITE; not reported
+	AllowSubscribed                   // allowed to clients of RESP2 that have subscribed; not reported
+	Slow                              // may take long, however few its arguments are; not reported
 )
 
 // Input is what Parse may look at.
@@ -148,8 +148,8 @@ type Context struct {
 	Engine  *Engine
 	Input   *Input // the command, as Parse has left it
 
-	mail     *mail // what it has posted; nil: nothing
-	panicked bool  // the command, or one of an EXEC: nothing of it is to happen
+	batch    *eventBatch // what it has posted; nil: nothing
+	panicked bool        // the command, or one of an EXEC: nothing of it is to happen
 }
 
 // Now is the moment of the command in ms.
@@ -164,4 +164,28 @@ func (x *Context) Container(name string) (*keyspace.Container, error) {
 		return c, nil
 	}
 	return nil, unknownContainer(name)
+}
+
+// helpRow is the row of HELP of a command with subcommands.
+func helpRow(command, group string) Command {
+	return Command{
+		Name: "help", Summary: "Show helpful text about the different subcommands",
+		Group: group, Since: "5.0.0", Arity: 2, Flags: Loading | Stale,
+		Differs: "Its text is generated from the table of commands",
+		Parse:   noParse(func(*Context) Reply { return help(table[command]) }),
+	}
+}
+
+// help lists a command's subcommands from their rows, in the layout of Redis.
+func help(r *row) Reply {
+	lines := []Reply{Status(strings.ToUpper(r.Name) + " <subcommand> [<arg> [value] [opt] ...]. Subcommands are:")}
+	if r.Parse != nil {
+		lines = append(lines, Status("(no subcommand)"), Status("    "+r.Summary))
+	}
+	for _, sub := range r.sorted {
+		lines = append(lines,
+			Status(strings.TrimSpace(strings.ToUpper(sub.Name)+" "+sub.Syntax)),
+			Status("    "+sub.Summary))
+	}
+	return Array(lines...)
 }

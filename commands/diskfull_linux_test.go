@@ -21,10 +21,10 @@ func TestWritesAreRefusedWhileTheDiskIsFull(t *testing.T) {
 	if r := w.engine.Execute(s, []string{"SET", "late", "v"}); r.Kind != KindStatus {
 		t.Fatalf("the first write is to find out: %s", notation(r))
 	}
-	if err := w.engine.Keyspace.Wait(s.Ticket); err == nil {
+	if err := w.engine.Keyspace.Wait(s.LSN); err == nil {
 		t.Fatal("the disk is full, but a commit succeeds")
 	}
-	for _, r := range allRows() {
+	for _, r := range allRows {
 		if r.Parse == nil || r.Flags&Write == 0 {
 			continue
 		}
@@ -44,7 +44,7 @@ func TestWritesAreRefusedWhileTheDiskIsFull(t *testing.T) {
 	}
 
 	makeRoom()
-	if err := w.engine.Keyspace.Wait(s.Ticket); err != nil {
+	if err := w.engine.Keyspace.Wait(s.LSN); err != nil {
 		t.Fatal("after room was made: ", err)
 	}
 	w.expect(`"v"`, "GET", "late")

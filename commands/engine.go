@@ -13,12 +13,12 @@ import (
 type Engine struct {
 	Keyspace *keyspace.Keyspace
 	Host     Host
-	Hub      Hub // its Died is to be the OnDeath of the keyspace
+	Broker   Broker // its Died is to be the OnDeath of the keyspace
 	Log      zerolog.Logger
 	Slowlog  Slowlog
 	Latency  LatencyMonitor
 
-	wrongPassword, configured Sparing // what of these is logged
+	passwordLog, configLog LogLimiter // what of these is logged
 
 	stats  statistics
 	pause  pause
@@ -58,10 +58,10 @@ type ServerInfo struct {
 	ConfigFile       string
 	Connected        int // clients
 	MaxClients       int
-	Held             int   // clients that CLIENT PAUSE holds back
+	PausedClients    int   // clients that CLIENT PAUSE holds back
 	TotalConnections int64 // accepted since the start
 	Rejected         int64 // connections refused
-	Laggards         int64 // subscribers disconnected because they did not keep up
+	SlowSubscribers  int64 // subscribers disconnected because they did not keep up
 	ClientMemory     int64 // what clients make the server keep besides items, bytes
 	EvictedClients   int64 // disconnected because that was too much
 	NetInput         int64 // bytes read
@@ -74,20 +74,20 @@ type ServerInfo struct {
 //
 // The checks come in Redis' order, so that the first of several mistakes is the one Redis reports.
 func (e *Engine) Execute(s *Session, args []string) (reply Reply) {
-	start, mode := s.begins(), s.replies
-	s.row = nil
+	start, mode := s.startTime(), s.replies
+	s.current = nil
 	e.execute(s, args, &reply)
-	if s.PutOff {
+	if s.Deferred {
 		return reply
 	}
 	s.in = Input{} // it has views of the read buffer, which may be big
-	if s.row != nil {
-		e.finished(s, s.row, args, start, &reply)
+	if s.current != nil {
+		e.recordCall(s, s.current, args, start, &reply)
 	} else {
-		s.Pause()
+		s.ResetTimer()
 	}
-	e.stats.answered(s, &reply)
-	if s.row != nil && s.row.Scope == ScopeQueue {
+	e.stats.countReply(s, &reply)
+	if s.current != nil && s.current.Scope == ScopeQueue {
 		s.replies.filterQueue(mode, &reply)
 	} else {
 		s.replies.filter(&reply)
@@ -98,27 +98,27 @@ func (e *Engine) Execute(s *Session, args []string) (reply Reply) {
 // execute is the same up to the reply, which it writes in its place: a reply is large enough that it
 // would be copied from each function to the one that has called it.
 func (e *Engine) execute(s *Session, args []string, reply *Reply) {
-	defer e.rescue(s, args, reply)
-	r, err := s.lookUp(args)
-	if s.Shared && err == nil && s.lengthy(r, args) {
-		s.PutOff = true
+	defer e.recoverPanic(s, args, reply)
+	r, err := s.resolve(args)
+	if s.OnLoop && err == nil && s.isSlow(r, args) {
+		s.Deferred = true
 		return
 	}
 	if err == nil {
 		err = e.admit(s, r)
 	}
 	if err == nil {
-		err = e.makeRoom(s, r, args)
+		err = e.checkMemory(s, r, args)
 	}
 	if err != nil {
 		*reply = e.reject(s, r, args, err)
 		return
 	}
-	if s.multi.open && r.Flags&AtOnce == 0 {
+	if s.multi.open && r.Flags&Immediate == 0 {
 		*reply = e.enqueue(s, r, args)
 		return
 	}
-	s.row = r
+	s.current = r
 	s.in = Input{Args: args, MaxValue: e.Host.MaxValueSize()}
 	run, err := r.Parse(&s.in)
 	if err == nil {
@@ -131,10 +131,10 @@ func (e *Engine) execute(s *Session, args []string, reply *Reply) {
 
 // rescue, deferred, makes an error reply of a panic in a command's handler and logs it. The session's
 // context knows of it.
-func (e *Engine) rescue(s *Session, args []string, reply *Reply) {
+func (e *Engine) recoverPanic(s *Session, args []string, reply *Reply) {
 	if p := recover(); p != nil {
 		s.ctx.panicked = true
-		e.Log.Error().Str("command", cut(args[0])).Int64("client", s.ID).
+		e.Log.Error().Str("command", truncate(args[0])).Int64("client", s.ID).
 			Str("panic", fmt.Sprint(p)).Bytes("stack", debug.Stack()).Msg("a command failed inside")
 		*reply = Fail(errInternal)
 	}
@@ -153,8 +153,8 @@ func (e *Engine) admit(s *Session, r *row) error {
 			return Misconf(err)
 		}
 	}
-	if s.listening() && r.Flags&Listening == 0 {
-		return onlyListening(r.full)
+	if s.inSubscribedMode() && r.Flags&AllowSubscribed == 0 {
+		return onlySubscribed(r.full)
 	}
 	if s.monitoring && r.Flags&(Write|ReadOnly|Publishes) != 0 {
 		return errMonitoring
@@ -174,25 +174,25 @@ func (e *Engine) run(s *Session, r *row, args []string, run Run, reply *Reply) e
 	ended := false
 	defer func() {
 		if ended && !s.ctx.panicked {
-			s.Ticket = max(s.Ticket, s.tx.Close())
+			s.LSN = max(s.LSN, s.tx.Close())
 		} else {
-			s.Ticket = max(s.Ticket, s.tx.Rollback())
-			s.ctx.mail.drop(&e.Hub)
+			s.LSN = max(s.LSN, s.tx.Rollback())
+			s.ctx.batch.cancel(&e.Broker)
 		}
-		s.seen = max(s.seen, s.Ticket)
-		if s.ctx.mail != nil {
-			e.Hub.send(s, s.ctx.mail, s.seen)
+		s.revealed = max(s.revealed, s.LSN)
+		if s.ctx.batch != nil {
+			e.Broker.flush(s, s.ctx.batch, s.revealed)
 		}
-		clear(s.ids) // they are views of the read buffer, which may be big
+		clear(s.idBuffer) // they are views of the read buffer, which may be big
 	}()
-	s.used(r, s.tx.Now())
+	s.noteCommand(r, s.tx.Now())
 	*reply = run(&s.ctx)
 	ended = true
 	return nil
 }
 
 // mostIDsKept bounds the list of ids that a session keeps to be used again for its next command.
-const mostIDsKept = 1 << 10
+const maxIDBuffer = 1 << 10
 
 // begin starts the session's transaction with the locks that the command asks for. After an error
 // there is no transaction.
@@ -213,17 +213,17 @@ func (e *Engine) begin(s *Session, r *row, args []string) error {
 		}
 		return nil
 	}
-	if cap(s.ids) > mostIDsKept {
-		s.ids = nil
+	if cap(s.idBuffer) > maxIDBuffer {
+		s.idBuffer = nil
 	}
-	s.ids = r.items.ids(s.ids[:0], args)
-	if err := checkIDs(s.ids); err != nil {
+	s.idBuffer = r.items.ids(s.idBuffer[:0], args)
+	if err := checkIDs(s.idBuffer); err != nil {
 		return err
 	}
-	if len(s.ids) == 1 {
-		e.Keyspace.BeginKey(&s.tx, s.ids[0])
+	if len(s.idBuffer) == 1 {
+		e.Keyspace.BeginKey(&s.tx, s.idBuffer[0])
 	} else {
-		e.Keyspace.BeginKeys(&s.tx, s.ids)
+		e.Keyspace.BeginKeys(&s.tx, s.idBuffer)
 	}
 	return nil
 }

@@ -27,7 +27,7 @@ func addPanics(t *testing.T) {
 	addRow(t, Command{Name: "panic-early", Arity: 1, Parse: func(*Input) (Run, error) { panic("early") }})
 	addRow(t, Command{
 		Name: "panic-late", Arity: 2, Keys: OneKey, Flags: Write,
-		Parse: just(func(*Context) Reply { panic("late") }),
+		Parse: noParse(func(*Context) Reply { panic("late") }),
 	})
 }
 
@@ -38,7 +38,7 @@ func TestPanicIsAnErrorReply(t *testing.T) {
 	addPanics(t)
 	addRow(t, Command{
 		Name: "panic-locked", Arity: 1, Scope: ScopeAll, Flags: Write,
-		Parse: just(func(*Context) Reply { panic("locked") }),
+		Parse: noParse(func(*Context) Reply { panic("locked") }),
 	})
 	w.expect("OK", "SET", "k", "v")
 	for _, args := range [][]string{{"panic-early"}, {"panic-late", "k"}, {"panic-locked"}} {
@@ -59,7 +59,7 @@ func TestPasswordComesBeforeAnything(t *testing.T) {
 	w := newWorld(t)
 	w.expect("OK", "SET", "k", "v")
 	w.host.options["requirepass"] = "secret"
-	for _, r := range allRows() {
+	for _, r := range allRows {
 		if r.Parse == nil {
 			continue
 		}
@@ -119,17 +119,17 @@ func TestTicketCoversReadsAndWrites(t *testing.T) {
 	w := newWorld(t)
 	s := w.session(1)
 	w.engine.Execute(s, []string{"SET", "k", "v"})
-	written := s.Ticket
+	written := s.LSN
 	if written == 0 {
 		t.Fatal("a write leaves no ticket")
 	}
 	other := w.session(2)
 	w.engine.Execute(other, []string{"GET", "k"})
-	if other.Ticket < written {
-		t.Errorf("who reads what is not committed yet waits for %d, not %d", other.Ticket, written)
+	if other.LSN < written {
+		t.Errorf("who reads what is not committed yet waits for %d, not %d", other.LSN, written)
 	}
 	w.engine.Execute(s, []string{"GET", "none"})
-	if s.Ticket < written {
+	if s.LSN < written {
 		t.Error("a later command has taken the ticket back")
 	}
 }

@@ -85,7 +85,7 @@ func wrongArity(fullName string) error {
 // wrongArity is the same for the row's command; of our own commands it shows how they are called.
 func (r *row) wrongArity() error {
 	err := wrongArity(r.full)
-	if !r.Own() {
+	if !r.IsOwn() {
 		return err
 	}
 	return Error(err.Error() + "; usage: " + strings.TrimSpace(strings.ToUpper(r.full)+" "+r.Syntax))
@@ -104,21 +104,21 @@ func unknownCommand(args []string) error {
 		shown.WriteString("'" + arg[:min(len(arg), most-shown.Len())] + "' ")
 	}
 	with := "with"
-	if hint := didYouMean(args); hint != "" {
+	if hint := suggest(args); hint != "" {
 		with = "did you mean " + hint + "? With"
 	}
-	return Error("ERR unknown command '" + cut(redisfmt.CString(args[0])) + "', " + with + " args beginning with: " + shown.String())
+	return Error("ERR unknown command '" + truncate(redisfmt.CString(args[0])) + "', " + with + " args beginning with: " + shown.String())
 }
 
 // unknownSubcommand is the error for a subcommand that the command with this name does not have.
 func unknownSubcommand(command, sub string) error {
-	return Error("ERR unknown subcommand '" + cut(redisfmt.CString(sub)) + "'. Try " + strings.ToUpper(command) + " HELP.")
+	return Error("ERR unknown subcommand '" + truncate(redisfmt.CString(sub)) + "'. Try " + strings.ToUpper(command) + " HELP.")
 }
 
 // wrongSubcommandCall is the error for too many arguments of a subcommand that Redis tells by their
 // number.
 func wrongSubcommandCall(command, sub string) error {
-	return Error("ERR unknown subcommand or wrong number of arguments for '" + cut(redisfmt.CString(sub)) + "'. Try " +
+	return Error("ERR unknown subcommand or wrong number of arguments for '" + truncate(redisfmt.CString(sub)) + "'. Try " +
 		strings.ToUpper(command) + " HELP.")
 }
 
@@ -128,7 +128,7 @@ func Misconf(cause error) error {
 }
 
 // onlyListening is the error for a command that a subscriber must not give in RESP2.
-func onlyListening(fullName string) error {
+func onlySubscribed(fullName string) error {
 	return Error("ERR Can't execute '" + fullName + "': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context")
 }
 
@@ -139,7 +139,7 @@ func invalidExpire(fullName string) error {
 
 // unsupportedOption is the error for an option that the EXPIRE family does not know.
 func unsupportedOption(option string) error {
-	return Error("ERR Unsupported option " + cut(redisfmt.CString(option)))
+	return Error("ERR Unsupported option " + truncate(redisfmt.CString(option)))
 }
 
 // tooLong is the error for a name of what (an id, a pattern) that has length bytes where most are legal.
@@ -148,13 +148,13 @@ func tooLong(what string, length, most int) error {
 }
 
 // unprintable is the error for what a client says of itself if it is not printable ASCII.
-func unprintable(what string) error {
+func clientInfoUnprintable(what string) error {
 	return Error("ERR " + what + " cannot contain spaces, newlines or special characters.")
 }
 
 // wordy is the error for what a client says of itself if it is longer than [maxSelfDescription].
-func wordy(what string) error {
-	return Error("ERR " + what + " cannot be longer than " + strconv.Itoa(maxSelfDescription) + " bytes.")
+func clientInfoTooLong(what string) error {
+	return Error("ERR " + what + " cannot be longer than " + strconv.Itoa(maxClientInfo) + " bytes.")
 }
 
 // maxPattern is the most bytes of a pattern that matching may take time for: matching takes

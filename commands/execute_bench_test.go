@@ -36,7 +36,7 @@ func BenchmarkExecute(b *testing.B) {
 			for n := 1; b.Loop(); n++ {
 				e.Execute(s, c.args)
 				if n%16 == 0 {
-					if err := e.Commit(s.Ticket); err != nil {
+					if err := e.CommitNow(s.LSN); err != nil {
 						b.Fatal(err)
 					}
 				}

@@ -36,9 +36,9 @@ func bucketEnd(bucket int) time.Duration {
 }
 
 // counter counts durations. Safe for concurrent use; the zero value is ready.
-type counter [buckets]atomic.Int64
+type durationCounter [buckets]atomic.Int64
 
-func (c *counter) count(d time.Duration) { c[bucketOf(d)].Add(1) }
+func (c *durationCounter) observe(d time.Duration) { c[bucketOf(d)].Add(1) }
 
 // Histogram says how many durations there have been, short and long.
 type Histogram struct {
@@ -47,7 +47,7 @@ type Histogram struct {
 }
 
 // add adds what a counter has counted.
-func (h *Histogram) add(c *counter) {
+func (h *Histogram) merge(c *durationCounter) {
 	for i := range c {
 		n := c[i].Load()
 		h.counts[i] += n

@@ -37,15 +37,15 @@ func TestPercentiles(t *testing.T) {
 	if got := h.Percentile(99); got != 0 {
 		t.Errorf("the percentile of nothing is %v", got)
 	}
-	var c counter
+	var c durationCounter
 	random := rand.New(rand.NewPCG(1, 2))
 	var all []time.Duration
 	for range 10_000 {
 		d := time.Duration(random.ExpFloat64() * float64(50*time.Microsecond))
 		all = append(all, d)
-		c.count(d)
+		c.observe(d)
 	}
-	h.add(&c)
+	h.merge(&c)
 	slices.Sort(all)
 	for _, percent := range []float64{0, 50, 90, 99, 99.9, 100} {
 		exact := all[max(int(percent/100*float64(len(all))+0.5), 1)-1]
@@ -57,12 +57,12 @@ func TestPercentiles(t *testing.T) {
 
 // Redis names these bounds; the example of its manual has 33.
 func TestDistribution(t *testing.T) {
-	var c counter
+	var c durationCounter
 	for _, d := range []time.Duration{0, 1023, 1024, 30_000, 33_000, 100_000, 3 * time.Second, time.Minute} {
-		c.count(d)
+		c.observe(d)
 	}
 	var h Histogram
-	h.add(&c)
+	h.merge(&c)
 	const want = `1# "calls" => (integer) 8
 2# "histogram_usec" => 1# (integer) 1 => (integer) 2
    2# (integer) 2 => (integer) 3

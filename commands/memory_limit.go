@@ -45,13 +45,13 @@ func (e *Engine) SetMaxMemory(bytes int64, policy Eviction) {
 //  3. EXEC, if one of those is queued.
 //
 // Reading and deleting always go on. Without a limit this costs one atomic load.
-func (e *Engine) makeRoom(s *Session, r *row, args []string) error {
+func (e *Engine) checkMemory(s *Session, r *row, args []string) error {
 	limit := e.memory.bytes.Load()
 	if limit == 0 {
 		return nil
 	}
 	flags, size := r.Flags, 0
-	switch queues := s.multi.open && r.Flags&AtOnce == 0; {
+	switch queues := s.multi.open && r.Flags&Immediate == 0; {
 	case r.Scope == ScopeQueue:
 		flags, size = s.multi.flags, s.multi.size
 	case queues:
@@ -70,7 +70,7 @@ func (e *Engine) makeRoom(s *Session, r *row, args []string) error {
 }
 
 // full tells whether the items take more memory than they may.
-func (e *Engine) full() bool {
+func (e *Engine) overMemory() bool {
 	limit := e.memory.bytes.Load()
 	return limit > 0 && e.Keyspace.Used() > limit
 }
@@ -96,12 +96,12 @@ func (e *Engine) evict(s *Session, limit int64, size int) bool {
 	target := max(limit-min(evictAhead, limit/evictAheadShare), e.Keyspace.Used()-evictAtMost-2*int64(size))
 	ticket, ok := e.Keyspace.Evict(target, func(c *keyspace.Container, id string) {
 		e.memory.evicted.Add(1)
-		x.happened(eventEvicted, c, id)
+		x.notify(eventEvicted, c, id)
 	})
-	s.Ticket = max(s.Ticket, ticket)
-	s.seen = max(s.seen, ticket)
-	if x.mail != nil {
-		e.Hub.send(s, x.mail, ticket)
+	s.LSN = max(s.LSN, ticket)
+	s.revealed = max(s.revealed, ticket)
+	if x.batch != nil {
+		e.Broker.flush(s, x.batch, ticket)
 	}
 	return ok || e.Keyspace.Used() <= limit
 }

@@ -129,11 +129,11 @@ func TestEvictionIsWaitedFor(t *testing.T) {
 	w.expect("OK", "SET", "dying", "v", "EX", "100")
 	w.limit(1, VolatileTTL)
 	s := w.session(1)
-	s.Ticket = 0
+	s.LSN = 0
 	if r := w.engine.Execute(s, []string{"SET", "k", "v"}); r.Kind != KindError {
 		t.Fatal(notation(r))
 	}
-	if s.Ticket == 0 {
+	if s.LSN == 0 {
 		t.Error("the reply waits for nothing")
 	}
 	w.limit(0, NoEviction)
@@ -194,7 +194,7 @@ func TestManyWriteAtTheLimit(t *testing.T) {
 						t.Errorf("%q: %s", args, r.Str)
 					}
 				}
-				if err := w.engine.Keyspace.Wait(s.Ticket); err != nil {
+				if err := w.engine.Keyspace.Wait(s.LSN); err != nil {
 					t.Error(err)
 				}
 			}
@@ -220,7 +220,7 @@ func TestDiagnose(t *testing.T) {
 		{"once more", memoryFigures{used: gb, peak: 2 * gb}, "items took 2.00G once"},
 		{"much besides", memoryFigures{used: gb, peak: gb, resident: 4 * gb}, "the process takes 4.00G"},
 	} {
-		if got := diagnose(tt.m); !strings.Contains(got, tt.want) {
+		if got := memoryDoctor(tt.m); !strings.Contains(got, tt.want) {
 			t.Errorf("%s: %q does not say %q", tt.name, got, tt.want)
 		}
 	}

@@ -2,48 +2,49 @@ package commands
 
 import (
 	"math"
+	"strings"
 
 	"mayfly/commands/redisfmt"
 )
 
 // unit is a unit of time in ms.
-type unit int64
+type timeUnit int64
 
 const (
-	milliseconds unit = 1
-	seconds      unit = 1000
+	milliseconds timeUnit = 1
+	seconds      timeUnit = 1000
 )
 
 // base is what a time is counted from.
-type base bool
+type timeBase bool
 
 const (
-	fromNow   base = false
-	fromEpoch base = true
+	fromNow   timeBase = false
+	fromEpoch timeBase = true
 )
 
 // moment is a moment as a command gives it, in ms.
-type moment struct {
+type expireTime struct {
 	ms   int64
-	base base
+	base timeBase
 }
 
 // parseMoment reads a moment for the command with this full name. Overflow is looked for before the
 // unit is converted.
-func parseMoment(text string, b base, u unit, fullName string) (moment, error) {
+func parseExpireTime(text string, b timeBase, u timeUnit, fullName string) (expireTime, error) {
 	n, ok := redisfmt.ParseInt(text)
 	switch {
 	case !ok:
-		return moment{}, errNotInteger
+		return expireTime{}, errNotInteger
 	case n > math.MaxInt64/int64(u) || n < math.MinInt64/int64(u):
-		return moment{}, invalidExpire(fullName)
+		return expireTime{}, invalidExpire(fullName)
 	}
-	return moment{ms: n * int64(u), base: b}, nil
+	return expireTime{ms: n * int64(u), base: b}, nil
 }
 
 // at gives the moment in ms since the epoch, now (ms) being the present; false if that cannot be
 // represented.
-func (m moment) at(now int64) (int64, bool) {
+func (m expireTime) deadline(now int64) (int64, bool) {
 	if m.base == fromEpoch {
 		return m.ms, true
 	}
@@ -52,22 +53,22 @@ func (m moment) at(now int64) (int64, bool) {
 
 // ending says what a command of the SET family does to a key's own end. The zero value: nothing is
 // said of it.
-type ending struct {
-	text  string // of the moment, as the user wrote it
-	base  base
-	unit  unit // 0: there is no moment
-	keep  bool // KEEPTTL
-	never bool // PERSIST
+type expireOption struct {
+	text    string // of the moment, as the user wrote it
+	base    timeBase
+	unit    timeUnit // 0: there is no moment
+	keep    bool     // KEEPTTL
+	persist bool     // PERSIST
 }
 
 // none tells whether nothing is said yet, so that another option may say it.
-func (e *ending) none() bool { return *e == ending{} }
+func (e *expireOption) unset() bool { return *e == expireOption{} }
 
 // endingOptions are the options that give a moment. One of them may be repeated, but not mixed.
-var endingOptions = []struct {
+var expireOptions = []struct {
 	word string
-	base base
-	unit unit
+	base timeBase
+	unit timeUnit
 }{
 	{"EX", fromNow, seconds},
 	{"PX", fromNow, milliseconds},
@@ -77,16 +78,16 @@ var endingOptions = []struct {
 
 // parseOption reads one of EX, PX, EXAT and PXAT at the head of args and returns how many arguments
 // it takes; 0 if it is none of these, or if another way to say the end was given before.
-func (e *ending) parseOption(args []string) int {
+func (e *expireOption) parseOption(args []string) int {
 	if len(args) < 2 {
 		return 0
 	}
-	for _, o := range endingOptions {
+	for _, o := range expireOptions {
 		if redisfmt.EqualFold(args[0], o.word) {
-			if !e.none() && (e.unit != o.unit || e.base != o.base) {
+			if !e.unset() && (e.unit != o.unit || e.base != o.base) {
 				return 0
 			}
-			*e = ending{text: args[1], base: o.base, unit: o.unit}
+			*e = expireOption{text: args[1], base: o.base, unit: o.unit}
 			return 2
 		}
 	}
@@ -94,8 +95,8 @@ func (e *ending) parseOption(args []string) int {
 }
 
 // moment reads the moment for the command with this full name. It must not be zero or negative.
-func (e *ending) moment(fullName string) (moment, error) {
-	m, err := parseMoment(e.text, e.base, e.unit, fullName)
+func (e *expireOption) time(fullName string) (expireTime, error) {
+	m, err := parseExpireTime(e.text, e.base, e.unit, fullName)
 	if err == nil && m.ms <= 0 {
 		err = invalidExpire(fullName)
 	}
@@ -105,7 +106,7 @@ func (e *ending) moment(fullName string) (moment, error) {
 // setOptions are those of SET.
 type setOptions struct {
 	nx, xx, get bool
-	ending      ending
+	expire      expireOption
 }
 
 // parseSetOptions reads what follows key and value in SET.
@@ -120,10 +121,10 @@ func parseSetOptions(args []string) (setOptions, error) {
 			o.xx = true
 		case redisfmt.EqualFold(args[0], "GET"):
 			o.get = true
-		case redisfmt.EqualFold(args[0], "KEEPTTL") && (o.ending.keep || o.ending.none()):
-			o.ending.keep = true
+		case redisfmt.EqualFold(args[0], "KEEPTTL") && (o.expire.keep || o.expire.unset()):
+			o.expire.keep = true
 		default:
-			if used = o.ending.parseOption(args); used == 0 {
+			if used = o.expire.parseOption(args); used == 0 {
 				return o, errSyntax
 			}
 		}
@@ -133,12 +134,12 @@ func parseSetOptions(args []string) (setOptions, error) {
 }
 
 // parseGetexOptions reads what follows the key in GETEX.
-func parseGetexOptions(args []string) (ending, error) {
-	var e ending
+func parseGetexOptions(args []string) (expireOption, error) {
+	var e expireOption
 	for len(args) > 0 {
 		used := 1
-		if redisfmt.EqualFold(args[0], "PERSIST") && (e.never || e.none()) {
-			e.never = true
+		if redisfmt.EqualFold(args[0], "PERSIST") && (e.persist || e.unset()) {
+			e.persist = true
 		} else if used = e.parseOption(args); used == 0 {
 			return e, errSyntax
 		}
@@ -224,3 +225,73 @@ func (o *scanOptions) parseOption(args []string) (used int, err error) {
 
 // selects tells whether an id matches the pattern.
 func (o *scanOptions) selects(id string) bool { return o.all || redisfmt.Match(o.pattern, id) }
+
+// namedOptions reads the options at the end of the arguments of our own commands. Where Redis says
+// "syntax error", its errors say which option is wrong and which there are. An option may be given
+// once, in any place among the others.
+//
+//	o := namedOptions{args: in.Args[2:], legal: []string{"TTL", "NX"}}
+//	for o.next() {
+//		switch o.name {
+//		case "TTL":
+//			ttl, err = expiry.ParseOption(o.value("-1, seconds or null"))
+//			o.fail(err)
+//		…
+//	}
+//	return ttl, o.err
+type namedOptions struct {
+	args  []string
+	legal []string // in upper case; at most 32
+	name  string   // the option that next has found, as in legal
+	err   error    // the first thing wrong; next is false from then on
+
+	given uint32 // bit i: legal[i] has been there
+}
+
+// next goes to the next option; false at the end and after an error.
+func (o *namedOptions) next() bool {
+	if o.err != nil || len(o.args) == 0 {
+		return false
+	}
+	word := o.args[0]
+	o.args = o.args[1:]
+	for i, name := range o.legal {
+		if !redisfmt.EqualFold(word, name) {
+			continue
+		}
+		if o.given&(1<<i) != 0 {
+			o.fail(Error("ERR option " + name + " is given twice"))
+			return false
+		}
+		o.given |= 1 << i
+		o.name = name
+		return true
+	}
+	o.fail(Error("ERR unknown option '" + truncate(redisfmt.CString(word)) + "': legal are " + strings.Join(o.legal, ", ")))
+	return false
+}
+
+// value takes the option's value, the argument after it; what tells the user what that may be.
+func (o *namedOptions) value(what string) string {
+	if len(o.args) == 0 {
+		o.fail(Error("ERR option " + o.name + " needs a value: " + what))
+		return ""
+	}
+	value := o.args[0]
+	o.args = o.args[1:]
+	return value
+}
+
+// values takes all arguments that are left, one at least.
+func (o *namedOptions) values(what string) []string {
+	values := append([]string{o.value(what)}, o.args...)
+	o.args = nil
+	return values
+}
+
+// fail notes an error, unless there is one already.
+func (o *namedOptions) fail(err error) {
+	if o.err == nil {
+		o.err = err
+	}
+}

@@ -5,8 +5,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"mayfly/commands/redisfmt"
 )
 
 // pause holds commands back: from CLIENT PAUSE to its end or to CLIENT UNPAUSE. It stops clients, not
@@ -58,12 +56,12 @@ func (p *pause) replaceLocked(term *pauseTerm) {
 
 // Held tells whether a command must wait because clients are paused: until the channel is closed, when
 // it is to be asked again. Nil means that the command need not wait, if only because it cannot run.
-func (e *Engine) Held(s *Session, args []string) <-chan struct{} {
+func (e *Engine) Paused(s *Session, args []string) <-chan struct{} {
 	term := e.pause.term.Load()
 	if term == nil {
 		return nil
 	}
-	r, err := s.lookUp(args)
+	r, err := s.resolve(args)
 	if err != nil || e.admit(s, r) != nil || e.Keyspace.Now() >= term.end {
 		return nil
 	}
@@ -75,34 +73,4 @@ func (e *Engine) Held(s *Session, args []string) <-chan struct{} {
 		return nil
 	}
 	return term.over
-}
-
-func parseClientPause(in *Input) (Run, error) {
-	all := true
-	switch len(in.Args) {
-	case 3:
-	case 4:
-		all = redisfmt.EqualFold(in.Args[3], "ALL")
-		if !all && !redisfmt.EqualFold(in.Args[3], "WRITE") {
-			return nil, errPauseMode
-		}
-	default:
-		return nil, wrongSubcommandCall("client", in.Args[1])
-	}
-	ms, ok := redisfmt.ParseInt(in.Args[2])
-	switch {
-	case !ok:
-		return nil, errTimeout
-	case ms < 0:
-		return nil, errNegativeTime
-	}
-	return func(x *Context) Reply {
-		x.Engine.pause.extend(x.Now(), ms, all)
-		return OK
-	}, nil
-}
-
-func clientUnpause(x *Context) Reply {
-	x.Engine.pause.finish(nil)
-	return OK
 }

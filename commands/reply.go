@@ -125,7 +125,7 @@ func unknownContainer(name string) error {
 }
 
 // cut shortens what a user sent so that an error naming it stays readable, as Redis does.
-func cut(s string) string {
+func truncate(s string) string {
 	const most = 128
 	if len(s) > most {
 		return s[:most]

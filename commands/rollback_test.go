@@ -40,7 +40,7 @@ func addHalfway(t *testing.T) {
 	})
 	addRow(t, Command{
 		Name: "halfway", Arity: 1, Scope: ScopeAll, Flags: Write,
-		Parse: just(func(x *Context) Reply {
+		Parse: noParse(func(x *Context) Reply {
 			write(x, []string{"a", "b", "c", "new"})
 			x.Tx.SetPolicy(x.Tx.Container("orders"), 1, expiry.Lenient)
 			x.Tx.Drop(x.Tx.Container("gone"))
@@ -193,8 +193,8 @@ func TestNewsOfADeathWaitForItsCause(t *testing.T) {
 			}
 			tickets := w.session(5).Receiver.(*inbox).tickets
 			for _, ticket := range tickets[len(tickets)-len(heard):] {
-				if ticket < w.session(1).Ticket {
-					t.Errorf("the message waits for %d, what it tells of for %d", ticket, w.session(1).Ticket)
+				if ticket < w.session(1).LSN {
+					t.Errorf("the message waits for %d, what it tells of for %d", ticket, w.session(1).LSN)
 				}
 			}
 		})

@@ -17,7 +17,7 @@ func TestClientLineOnRedis(t *testing.T) {
 		return strings.Join(list, " ")
 	}
 	theirs := fields(startRealRedis(t).dial(t).do(t, "CLIENT", "INFO").Str)
-	ours := fields(NewSession(1, "127.0.0.1:50000", "127.0.0.1:6379", 0).describe(0, nil))
+	ours := fields(NewSession(1, "127.0.0.1:50000", "127.0.0.1:6379", 0).clientLine(0, nil))
 	if theirs == "" || ours != theirs+" lib-name lib-ver" {
 		t.Errorf("ours:  %s\nRedis: %s", ours, theirs)
 	}
@@ -34,14 +34,14 @@ func TestClientLine(t *testing.T) {
 		{12_999, []string{"client", "list"}, []string{" age=2 idle=2 ", " qbuf=26 ", " argv-mem=10 "}}, // as Redis counts them
 		{9_000, nil, []string{" age=0 idle=0 "}}, // another session's command began before this one's
 	} {
-		line := s.describe(c.now, c.running)
+		line := s.clientLine(c.now, c.running)
 		for _, want := range c.want {
 			if !strings.Contains(line, want) {
 				t.Errorf("no %q in %q", want, line)
 			}
 		}
 	}
-	if line := NewSession(1, "[::1]:50000", "[::1]:6379", 0).describe(0, nil); !strings.Contains(line, " flags=N ") {
+	if line := NewSession(1, "[::1]:50000", "[::1]:6379", 0).clientLine(0, nil); !strings.Contains(line, " flags=N ") {
 		t.Errorf("no flags=N in %q", line)
 	}
 }

@@ -13,13 +13,13 @@ type statistics struct {
 	// Every command counts. So that sessions on different processors do not fight for one cache
 	// line, they count in different places, which are summed when somebody asks.
 	shards [statShards]struct {
-		ran    atomic.Int64 // commands
-		failed atomic.Int64 // error replies
-		hits   atomic.Int64 // items that somebody asked for and got
-		misses atomic.Int64 // items that were not there
-		_      [96]byte     // two cache lines: processors fetch them in pairs
+		countCall atomic.Int64 // commands
+		failed    atomic.Int64 // error replies
+		hits      atomic.Int64 // items that somebody asked for and got
+		misses    atomic.Int64 // items that were not there
+		_         [96]byte     // two cache lines: processors fetch them in pairs
 	}
-	commands [statShards]commandShard
+	commands [statShards]callStatsShard
 	errors   [statShards]errorCounts
 	rates    rates
 
@@ -48,11 +48,11 @@ type counters struct {
 }
 
 // ran counts a command that has run.
-func (st *statistics) ran(s *Session, r *row, took time.Duration, failed bool) {
+func (st *statistics) countCall(s *Session, r *row, took time.Duration, failed bool) {
 	shard := shardOf(s)
-	st.shards[shard].ran.Add(1)
-	f := st.commands[shard].of(r)
-	f.durations.count(took)
+	st.shards[shard].countCall.Add(1)
+	f := st.commands[shard].stats(r)
+	f.durations.observe(took)
 	f.time.Add(int64(took))
 	if failed {
 		f.failed.Add(1)
@@ -60,18 +60,20 @@ func (st *statistics) ran(s *Session, r *row, took time.Duration, failed bool) {
 }
 
 // rejected counts a command that was not let in.
-func (st *statistics) rejected(s *Session, r *row) { st.commands[shardOf(s)].of(r).rejected.Add(1) }
+func (st *statistics) countRejected(s *Session, r *row) {
+	st.commands[shardOf(s)].stats(r).rejected.Add(1)
+}
 
 // answered counts a reply if it is an error.
-func (st *statistics) answered(s *Session, r *Reply) {
+func (st *statistics) countReply(s *Session, r *Reply) {
 	if r.Kind == KindError {
 		st.shards[shardOf(s)].failed.Add(1)
-		st.errors[shardOf(s)].count(r.Str)
+		st.errors[shardOf(s)].increment(r.Str)
 	}
 }
 
 // asked counts an item that a client has asked for.
-func (st *statistics) asked(s *Session, found bool) {
+func (st *statistics) countRead(s *Session, found bool) {
 	if found {
 		st.shards[shardOf(s)].hits.Add(1)
 	} else {
@@ -91,7 +93,7 @@ func (e *Engine) sinceStart() counters {
 		evicted:     e.memory.evicted.Load(),
 	}
 	for i := range e.stats.shards {
-		c.commands += e.stats.shards[i].ran.Load()
+		c.commands += e.stats.shards[i].countCall.Load()
 		c.errors += e.stats.shards[i].failed.Load()
 		c.hits += e.stats.shards[i].hits.Load()
 		c.misses += e.stats.shards[i].misses.Load()
@@ -136,9 +138,70 @@ func (e *Engine) resetStatistics() {
 }
 
 // peak notes how much memory is in use and returns the most there has been, in bytes.
-func (st *statistics) peak(used uint64) uint64 {
+func (st *statistics) notePeak(used uint64) uint64 {
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	st.peakMemory = max(st.peakMemory, used)
 	return st.peakMemory
+}
+
+// SampleInterval is how often [Engine.Sample] should be called.
+const SampleInterval = 100 * time.Millisecond
+
+// rates are how fast some counters have grown of late: over 16 samples, as in Redis. The zero value is
+// ready; safe for concurrent use.
+type rates struct {
+	mu   sync.Mutex // protects what follows
+	ring [16]rateSample
+	next int // where the next sample goes; before it is the newest, after it the oldest
+	held int
+}
+
+// rateSample is what the counters were at a moment of the monotonic clock.
+type rateSample struct {
+	at                            time.Duration
+	commands, netInput, netOutput int64
+}
+
+// perSecond is what the counters grow by in a second.
+type perSecond struct{ commands, netInput, netOutput float64 }
+
+// Sample notes how far the counters are at a moment of the monotonic clock, for the instantaneous
+// figures of INFO.
+func (e *Engine) Sample(now time.Duration) {
+	host := e.Host.Info()
+	s := rateSample{at: now, netInput: host.NetInput, netOutput: host.NetOutput}
+	for i := range e.stats.shards {
+		s.commands += e.stats.shards[i].countCall.Load()
+	}
+	r := &e.stats.rates
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.ring[r.next] = s
+	r.next = (r.next + 1) % len(r.ring)
+	r.held = min(r.held+1, len(r.ring))
+}
+
+// now gives the rates; zero before there are two samples.
+func (r *rates) now() perSecond {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	n := len(r.ring)
+	newest, oldest := &r.ring[(r.next+n-1)%n], &r.ring[(r.next+n-r.held)%n]
+	seconds := (newest.at - oldest.at).Seconds()
+	if r.held < 2 || seconds <= 0 {
+		return perSecond{}
+	}
+	return perSecond{
+		commands:  float64(newest.commands-oldest.commands) / seconds,
+		netInput:  float64(newest.netInput-oldest.netInput) / seconds,
+		netOutput: float64(newest.netOutput-oldest.netOutput) / seconds,
+	}
+}
+
+// reset forgets the samples.
+func (r *rates) reset() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.held = 0
 }

@@ -20,7 +20,7 @@ type row struct {
 
 	// The row's entries in COMMAND and COMMAND DOCS. They are made once and shared by all replies, so
 	// that asking for them many times over takes no memory; nobody changes them.
-	described, documented func() Reply
+	info, docs func() Reply
 }
 
 // rows finds commands by their lower-case names.
@@ -31,7 +31,7 @@ type rows map[string]*row
 var (
 	table       rows
 	tableSorted []*row
-	numbered    []*row // every row, subcommands too; for what is counted by command
+	allRows     []*row // every row, subcommands too; for what is counted by command
 )
 
 func init() {
@@ -42,8 +42,8 @@ func init() {
 // numberRows gives rows and their subcommands numbers.
 func numberRows(list []*row) {
 	for _, r := range list {
-		r.number = len(numbered)
-		numbered = append(numbered, r)
+		r.number = len(allRows)
+		allRows = append(allRows, r)
 		numberRows(r.sorted)
 	}
 }
@@ -93,8 +93,8 @@ func newRows(prefix string, list []Command) (byName rows, sorted []*row) {
 		if len(r.Sub) > 0 {
 			r.sub, r.sorted = newRows(r.full+"|", r.Sub)
 		}
-		r.described = sync.OnceValue(func() Reply { return describeCommand(r) })
-		r.documented = sync.OnceValue(func() Reply { return documentCommand(r) })
+		r.info = sync.OnceValue(func() Reply { return commandInfo(r) })
+		r.docs = sync.OnceValue(func() Reply { return commandDocs(r) })
 		byName[r.Name] = r
 		sorted = append(sorted, r)
 	}
@@ -120,36 +120,38 @@ func (rs rows) find(name string) *row {
 
 // lastLookUp is a command that was found by its name. Clients tend to give the same one many times over,
 // spelled in capitals or in small letters, and then it is found without looking.
-type lastLookUp struct {
+type cachedLookup struct {
 	name string // as the client spelled it, in memory of ours; empty if there was none
 	row  *row
 }
 
 // find finds a command of the table by its name in any case; nil if there is none.
-func (s *Session) find(name string) *row {
-	if name == s.last.name && name != "" {
-		return s.last.row
+func (s *Session) findCached(name string) *row {
+	if name == s.lastLookup.name && name != "" {
+		return s.lastLookup.row
 	}
 	r := table.find(name)
 	switch {
 	case r == nil:
 	case name == r.Name:
-		s.last = lastLookUp{r.Name, r}
+		s.lastLookup = cachedLookup{r.Name, r}
 	case name == r.upper:
-		s.last = lastLookUp{r.upper, r}
+		s.lastLookup = cachedLookup{r.upper, r}
 	}
 	return r
 }
 
 // lookUp finds the command, or the subcommand, that the arguments name, and checks how many there
 // are. If it is only their number that is wrong, there is a row beside the error.
-func lookUp(args []string) (*row, error) { return chosen(table.find(args[0]), args) }
+func resolve(args []string) (*row, error) { return resolveRow(table.find(args[0]), args) }
 
 // lookUp is lookUp for a command that the session is given.
-func (s *Session) lookUp(args []string) (*row, error) { return chosen(s.find(args[0]), args) }
+func (s *Session) resolve(args []string) (*row, error) {
+	return resolveRow(s.findCached(args[0]), args)
+}
 
 // chosen is lookUp when the row of the first argument is known, nil if there is none.
-func chosen(r *row, args []string) (*row, error) {
+func resolveRow(r *row, args []string) (*row, error) {
 	if r == nil {
 		return nil, unknownCommand(args)
 	}

@@ -16,7 +16,7 @@ func TestTableHasEveryRowOnce(t *testing.T) {
 	if len(table) != n || len(tableSorted) != n {
 		t.Errorf("%d rows give a table of %d: a name is there twice", n, len(table))
 	}
-	for _, r := range allRows() {
+	for _, r := range allRows {
 		if r.sub != nil && len(r.sub) != len(r.Sub) {
 			t.Errorf("%s: a subcommand's name is there twice", r.full)
 		}
@@ -31,7 +31,7 @@ func TestTableHasEveryRowOnce(t *testing.T) {
 
 // The number of arguments that a row allows is the number that its syntax asks for.
 func TestArityFitsSyntax(t *testing.T) {
-	for _, r := range allRows() {
+	for _, r := range allRows {
 		if r.Parse == nil {
 			continue
 		}

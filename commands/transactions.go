@@ -14,29 +14,29 @@ import (
 var transactionCommands = []Command{
 	{
 		Name: "discard", Summary: "Discard all commands issued after MULTI",
-		Group: "transactions", Since: "2.0.0", Arity: 1, Flags: NoScript | Loading | Stale | Fast | AllowBusy | AtOnce,
-		Parse: just(discard),
+		Group: "transactions", Since: "2.0.0", Arity: 1, Flags: NoScript | Loading | Stale | Fast | AllowBusy | Immediate,
+		Parse: noParse(runDiscard),
 	},
 	{
 		Name: "exec", Summary: "Execute all commands issued after MULTI",
-		Group: "transactions", Since: "1.2.0", Arity: 1, Flags: NoScript | Loading | Stale | SkipSlowlog | AtOnce,
+		Group: "transactions", Since: "1.2.0", Arity: 1, Flags: NoScript | Loading | Stale | SkipSlowlog | Immediate,
 		Scope:   ScopeQueue,
 		Differs: "Replies that are together longer than the [limit](limits.md) become errors. Messages to the own connection come before the reply; in Redis 7.0 in its middle",
-		Parse:   just(runQueue),
+		Parse:   noParse(runExec),
 	},
 	{
 		Name: "multi", Summary: "Mark the start of a transaction block",
-		Group: "transactions", Since: "1.2.0", Arity: 1, Flags: NoScript | Loading | Stale | Fast | AllowBusy | AtOnce,
-		Parse: just(multi),
+		Group: "transactions", Since: "1.2.0", Arity: 1, Flags: NoScript | Loading | Stale | Fast | AllowBusy | Immediate,
+		Parse: noParse(runMulti),
 	},
 	{
 		Name: "unwatch", Summary: "Forget about all watched keys",
 		Group: "transactions", Since: "2.2.0", Arity: 1, Flags: NoScript | Loading | Stale | Fast | AllowBusy,
-		Parse: just(unwatch),
+		Parse: noParse(runUnwatch),
 	},
 	{
 		Name: "watch", Syntax: "key [key ...]", Summary: "Watch the given keys to determine execution of the MULTI/EXEC block",
-		Group: "transactions", Since: "2.2.0", Arity: -2, Flags: NoScript | Loading | Stale | Fast | AllowBusy | AtOnce,
+		Group: "transactions", Since: "2.2.0", Arity: -2, Flags: NoScript | Loading | Stale | Fast | AllowBusy | Immediate,
 		Keys: AllKeys, Access: "RO",
 		Parse: parseWatch,
 	},
@@ -59,9 +59,9 @@ type transaction struct {
 	open     bool
 	failed   bool  // EXEC will only say so
 	flags    Flags // of all commands that were queued, together
-	lengthy  bool  // one of them may take long
+	slow     bool  // one of them may take long
 	size     int   // bytes that they take
-	commands []queued
+	commands []queuedCommand
 	args     []string // of all commands; each has a piece of it
 
 	watcher     keyspace.Watcher
@@ -69,7 +69,7 @@ type transaction struct {
 }
 
 // queued is a command that waits for EXEC.
-type queued struct {
+type queuedCommand struct {
 	row     *row
 	in      Input
 	run     Run   // once it is parsed
@@ -80,13 +80,13 @@ type queued struct {
 // [ClientMemory]), by this multiple of the largest value and not less than the other. What a client may send in one command, which the server
 // bounds, always fits.
 const (
-	queueFactor = 8
-	leastQueue  = 64 << 20
+	queueFactor   = 8
+	minQueueLimit = 64 << 20
 )
 
 // checkQueue refuses a queue of size bytes, the largest value being of maxValue bytes.
 func checkQueue(what string, size, maxValue int) error {
-	if most := max(leastQueue, queueFactor*maxValue); size > most {
+	if most := max(minQueueLimit, queueFactor*maxValue); size > most {
 		return fmt.Errorf("%s take too much memory: legal are up to %d bytes, more with a larger max-value-size", what, most)
 	}
 	return nil
@@ -97,8 +97,8 @@ func checkQueue(what string, size, maxValue int) error {
 func (e *Engine) enqueue(s *Session, r *row, args []string) Reply {
 	t := &s.multi
 	t.flags |= r.Flags
-	t.lengthy = t.lengthy || r.lengthy(len(args))
-	s.used(r, e.Keyspace.Now())
+	t.slow = t.slow || r.isSlow(len(args))
+	s.noteCommand(r, e.Keyspace.Now())
 	if t.failed { // what will never run is not kept
 		return Status("QUEUED")
 	}
@@ -106,11 +106,11 @@ func (e *Engine) enqueue(s *Session, r *row, args []string) Reply {
 	for _, arg := range args {
 		length += len(arg)
 	}
-	cost := length + len(args)*int(unsafe.Sizeof("")) + int(unsafe.Sizeof(queued{}))
+	cost := length + len(args)*int(unsafe.Sizeof("")) + int(unsafe.Sizeof(queuedCommand{}))
 	if err := checkQueue("the commands of a transaction", t.size+cost, e.Host.MaxValueSize()); err != nil {
 		return e.reject(s, r, args, err)
 	}
-	if !s.Account.Take(cost) {
+	if !s.Memory.Reserve(cost) {
 		return e.reject(s, r, args, errClientMemory)
 	}
 	t.size += cost
@@ -124,8 +124,8 @@ func (e *Engine) enqueue(s *Session, r *row, args []string) Reply {
 		t.args = append(t.args, rest[:len(arg)])
 		rest = rest[len(arg):]
 	}
-	t.commands = append(t.commands, queued{row: r, in: Input{Args: t.args[first:len(t.args):len(t.args)]}})
-	s.change(func() { s.queued, s.queuedSize = len(t.commands), t.size })
+	t.commands = append(t.commands, queuedCommand{row: r, in: Input{Args: t.args[first:len(t.args):len(t.args)]}})
+	s.update(func() { s.queued, s.queuedSize = len(t.commands), t.size })
 	return Status("QUEUED")
 }
 
@@ -134,7 +134,7 @@ func (e *Engine) enqueue(s *Session, r *row, args []string) Reply {
 // Redis.
 func (e *Engine) reject(s *Session, r *row, args []string, err error) Reply {
 	if r != nil {
-		e.stats.rejected(s, r)
+		e.stats.countRejected(s, r)
 	}
 	if redisfmt.EqualFold(args[0], "exec") {
 		e.discard(s)
@@ -142,15 +142,15 @@ func (e *Engine) reject(s *Session, r *row, args []string, err error) Reply {
 	}
 	if t := &s.multi; t.open {
 		t.failed = true
-		t.drop(s.Account)
+		t.clearQueue(s.Memory)
 	}
 	return Fail(err)
 }
 
 // drop lets go of the queued commands, and takes them off the account. Room for a few more is kept.
-func (t *transaction) drop(a *Account) {
+func (t *transaction) clearQueue(a *ClientMemory) {
 	const most = 1 << 10
-	a.Give(t.size)
+	a.Release(t.size)
 	clear(t.commands)
 	clear(t.args)
 	t.commands, t.args, t.size = t.commands[:0], t.args[:0], 0
@@ -160,26 +160,26 @@ func (t *transaction) drop(a *Account) {
 }
 
 // end goes back to where there is no transaction. What is watched is not its concern.
-func (t *transaction) end(s *Session) {
-	t.drop(s.Account)
-	t.open, t.failed, t.flags, t.lengthy = false, false, 0, false
-	s.change(func() { s.queued, s.queuedSize = noTransaction, 0 })
+func (t *transaction) close(s *Session) {
+	t.clearQueue(s.Memory)
+	t.open, t.failed, t.flags, t.slow = false, false, 0, false
+	s.update(func() { s.queued, s.queuedSize = noTransaction, 0 })
 }
 
 // discard ends the session's transaction, if there is one, and all watches.
 func (e *Engine) discard(s *Session) {
-	s.multi.end(s)
+	s.multi.close(s)
 	e.unwatch(s)
 }
 
 func (e *Engine) unwatch(s *Session) {
 	e.Keyspace.Unwatch(&s.multi.watcher)
-	s.multi.unwatched(s.Account)
+	s.multi.unwatched(s.Memory)
 }
 
 // unwatched notes that nothing is watched any more.
-func (t *transaction) unwatched(a *Account) {
-	a.Give(t.watcherSize)
+func (t *transaction) unwatched(a *ClientMemory) {
+	a.Release(t.watcherSize)
 	t.watcherSize = 0
 }
 
@@ -187,20 +187,20 @@ func (t *transaction) unwatched(a *Account) {
 // when the session's last command has ended.
 func (e *Engine) CloseSession(s *Session) {
 	e.discard(s)
-	e.Hub.leave(s)
+	e.Broker.dropSession(s)
 }
 
-func multi(x *Context) Reply {
+func runMulti(x *Context) Reply {
 	s := x.Session
 	if s.multi.open {
 		return Fail(errNestedMulti)
 	}
 	s.multi.open = true
-	s.change(func() { s.queued = 0 })
+	s.update(func() { s.queued = 0 })
 	return OK
 }
 
-func discard(x *Context) Reply {
+func runDiscard(x *Context) Reply {
 	if !x.Session.multi.open {
 		return Fail(errNoMulti("DISCARD"))
 	}
@@ -226,7 +226,7 @@ func parseWatch(in *Input) (Run, error) {
 		if err := checkQueue("watched keys", t.watcherSize+cost, maxValue); err != nil {
 			return Fail(err)
 		}
-		if !x.Session.Account.Take(cost) {
+		if !x.Session.Memory.Reserve(cost) {
 			return Fail(errClientMemory)
 		}
 		t.watcherSize += cost
@@ -241,7 +241,7 @@ func parseWatch(in *Input) (Run, error) {
 const watchCost = 200
 
 // unwatch, queued, finds the watches ended already by EXEC.
-func unwatch(x *Context) Reply {
+func runUnwatch(x *Context) Reply {
 	x.Engine.unwatch(x.Session)
 	return OK
 }
@@ -254,7 +254,7 @@ func (e *Engine) beginQueue(s *Session) {
 	for i := range t.commands {
 		c := &t.commands[i]
 		c.in.MaxValue = maxValue
-		e.prepare(s, c)
+		e.parseQueued(s, c)
 		if c.run == nil {
 			continue
 		}
@@ -272,8 +272,8 @@ func (e *Engine) beginQueue(s *Session) {
 }
 
 // prepare parses a queued command.
-func (e *Engine) prepare(s *Session, c *queued) {
-	defer e.rescue(s, c.in.Args, &c.failure)
+func (e *Engine) parseQueued(s *Session, c *queuedCommand) {
+	defer e.recoverPanic(s, c.in.Args, &c.failure)
 	run, err := c.row.Parse(&c.in)
 	if err == nil {
 		err = checkIDs(c.row.items.ids(nil, c.in.Args))
@@ -286,15 +286,15 @@ func (e *Engine) prepare(s *Session, c *queued) {
 }
 
 // runQueue is EXEC: it runs what is queued, in the transaction that beginQueue has begun.
-func runQueue(x *Context) Reply {
+func runExec(x *Context) Reply {
 	t := &x.Session.multi
 	if !t.open {
 		return Fail(errNoMulti("EXEC"))
 	}
-	defer t.end(x.Session)
+	defer t.close(x.Session)
 	changed := x.Tx.Changed(&t.watcher)
 	x.Tx.Unwatch(&t.watcher)
-	t.unwatched(x.Session.Account)
+	t.unwatched(x.Session.Memory)
 	if t.flags&Write != 0 {
 		if err := x.Engine.Keyspace.Writable(); err != nil {
 			return Fail(execAborted(Misconf(err)))
@@ -306,15 +306,15 @@ func runQueue(x *Context) Reply {
 	case changed:
 		return NullArray
 	}
-	x.Session.mark = clock.Monotonic()
+	x.Session.lastEnd = clock.Monotonic()
 	database := x.Session.Database()
 	replies := make([]Reply, len(t.commands))
-	budget := replyBudget{most: max(leastReplies, queueFactor*x.Engine.Host.MaxValueSize())}
+	budget := replyBudget{limit: max(minRepliesLimit, queueFactor*x.Engine.Host.MaxValueSize())}
 	proto, since := x.Session.Proto, 0 // of the replies since that one
 	for i := range t.commands {
-		replies[i] = x.Engine.perform(x, &t.commands[i], &budget)
+		replies[i] = x.Engine.runQueued(x, &t.commands[i], &budget)
 		if x.panicked {
-			x.Session.change(func() { x.Session.database = database })
+			x.Session.update(func() { x.Session.database = database })
 			return Fail(errExecInternal)
 		}
 		if x.Session.Proto != proto { // HELLO, whose own reply is in the new one
@@ -331,31 +331,31 @@ func runQueue(x *Context) Reply {
 }
 
 // leastReplies is what the replies of a transaction may take at least, whatever the largest value.
-const leastReplies = 256 << 20
+const minRepliesLimit = 256 << 20
 
 // replyBudget bounds the replies of a transaction, which are all kept until the last command has run:
 // a short command may have a long reply. What has used it up hits the commands after it.
-type replyBudget struct{ size, most int } // bytes
+type replyBudget struct{ used, limit int } // bytes
 
 // exceeded is the error of a command when there is no room for its reply.
 func (b *replyBudget) exceeded() Reply {
-	return Fail(Error("ERR the replies of this transaction exceed " + strconv.Itoa(b.most) + " bytes"))
+	return Fail(Error("ERR the replies of this transaction exceed " + strconv.Itoa(b.limit) + " bytes"))
 }
 
 // full tells whether a command is not to be run because there is no room for its reply. Only one that
 // reads the data is left out: what others do counts.
-func (b *replyBudget) full(r *row) bool { return b.size > b.most && r.Flags&ReadOnly != 0 }
+func (b *replyBudget) refuses(r *row) bool { return b.used > b.limit && r.Flags&ReadOnly != 0 }
 
 // take makes room for the reply of a command that has run. If there is none, what tells the client
 // neither what it has written nor what it subscribes to, such as the list of all clients, is dropped
 // unless it is short.
-func (b *replyBudget) take(r *row, reply Reply) Reply {
+func (b *replyBudget) charge(r *row, reply Reply) Reply {
 	const short = 1 << 10
 	size := replySize(&reply)
-	if b.size > b.most && size > short && r.Flags&(Write|Listening) == 0 {
+	if b.used > b.limit && size > short && r.Flags&(Write|AllowSubscribed) == 0 {
 		return b.exceeded()
 	}
-	b.size += size
+	b.used += size
 	return reply
 }
 
@@ -369,19 +369,19 @@ func replySize(r *Reply) int {
 }
 
 // perform runs a queued command.
-func (e *Engine) perform(x *Context, c *queued, budget *replyBudget) (reply Reply) {
-	s, start := x.Session, x.Session.begins()
+func (e *Engine) runQueued(x *Context, c *queuedCommand, budget *replyBudget) (reply Reply) {
+	s, start := x.Session, x.Session.startTime()
 	defer func() {
-		e.finished(s, c.row, c.in.Args, start, &reply)
-		e.stats.answered(s, &reply)
+		e.recordCall(s, c.row, c.in.Args, start, &reply)
+		e.stats.countReply(s, &reply)
 	}()
-	defer e.rescue(s, c.in.Args, &reply)
+	defer e.recoverPanic(s, c.in.Args, &reply)
 	if c.run == nil {
 		return c.failure
 	}
-	if budget.full(c.row) {
+	if budget.refuses(c.row) {
 		return budget.exceeded()
 	}
 	x.Input = &c.in
-	return budget.take(c.row, c.run(x))
+	return budget.charge(c.row, c.run(x))
 }

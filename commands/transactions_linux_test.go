@@ -14,7 +14,7 @@ func TestTransactionWhileTheDiskIsFull(t *testing.T) {
 	makeRoom := fillDisk(t, w.dir)
 	s := w.session(1)
 	w.engine.Execute(s, []string{"SET", "other", "v"})
-	if w.engine.Keyspace.Wait(s.Ticket) == nil {
+	if w.engine.Keyspace.Wait(s.LSN) == nil {
 		t.Fatal("the disk is full, but a commit succeeds")
 	}
 	reply := func(session int, args ...string) string {
@@ -39,7 +39,7 @@ func TestTransactionWhileTheDiskIsFull(t *testing.T) {
 		t.Error(got)
 	}
 	makeRoom()
-	if err := w.engine.Keyspace.Wait(s.Ticket); err != nil {
+	if err := w.engine.Keyspace.Wait(s.LSN); err != nil {
 		t.Fatal("after room was made: ", err)
 	}
 }

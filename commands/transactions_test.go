@@ -59,8 +59,8 @@ func TestPanicInTransaction(t *testing.T) {
 // for ever, and each gives the array one element.
 func TestEveryCommandInTransaction(t *testing.T) {
 	w := newWorld(t)
-	for n, r := range allRows() {
-		if r.Parse == nil || r.Flags&AtOnce != 0 {
+	for n, r := range allRows {
+		if r.Parse == nil || r.Flags&Immediate != 0 {
 			continue
 		}
 		args := append(strings.Split(r.full, "|"), slices.Repeat([]string{"0"}, 9)...)[:max(r.Arity, -r.Arity)]
@@ -119,7 +119,7 @@ func TestLimitsInTransaction(t *testing.T) {
 // arguments costs. A transaction that has failed keeps nothing.
 func TestQueueIsBounded(t *testing.T) {
 	w := newWorld(t)
-	w.host.options["max-value-size"] = strconv.Itoa(leastQueue / queueFactor)
+	w.host.options["max-value-size"] = strconv.Itoa(minQueueLimit / queueFactor)
 	const tooMuch = "(error) ERR the commands of a transaction take too much memory: legal are up to 67108864 bytes"
 	megabyte := strings.Repeat("x", 1<<20)
 	many := slices.Repeat([]string{""}, 1<<16)
@@ -206,19 +206,19 @@ func TestTransactionIsOneGroup(t *testing.T) {
 		sets = append(sets, []string{"SET", fmt.Sprint("k", i), "v", "PX", "1000"})
 	}
 	w.queueAll(1, sets...)
-	before := s.Ticket
+	before := s.LSN
 	w.engine.Execute(s, []string{"EXEC"})
-	if s.Ticket <= before {
-		t.Fatalf("ticket %d after %d", s.Ticket, before)
+	if s.LSN <= before {
+		t.Fatalf("ticket %d after %d", s.LSN, before)
 	}
 	other := w.session(2)
 	w.engine.Execute(other, []string{"MULTI"})
 	w.engine.Execute(other, []string{"GET", "k7"})
 	w.engine.Execute(other, []string{"EXEC"})
-	if other.Ticket < s.Ticket {
-		t.Errorf("who reads in a transaction what is not committed yet waits for %d, not %d", other.Ticket, s.Ticket)
+	if other.LSN < s.LSN {
+		t.Errorf("who reads in a transaction what is not committed yet waits for %d, not %d", other.LSN, s.LSN)
 	}
-	if err := w.engine.Keyspace.Wait(s.Ticket); err != nil {
+	if err := w.engine.Keyspace.Wait(s.LSN); err != nil {
 		t.Fatal(err)
 	}
 }

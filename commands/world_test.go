@@ -56,14 +56,14 @@ func newWorld(t *testing.T) *world {
 func (w *world) open() {
 	w.t.Helper()
 	w.engine = &Engine{Host: w.host, Log: zerolog.New(zerolog.NewTestWriter(w.t))}
-	hub := &w.engine.Hub
+	hub := &w.engine.Broker
 	w.host.engine = w.engine
 	for name, value := range w.host.options {
 		if err := w.host.ConfigSet([][2]string{{name, value}}); err != nil {
 			w.t.Fatal(err)
 		}
 	}
-	ks, err := keyspace.Open(keyspace.Options{Dir: w.dir, Partitions: 4, Clock: w.clock, NoPurge: true, OnDeath: hub.Died})
+	ks, err := keyspace.Open(keyspace.Options{Dir: w.dir, Partitions: 4, Clock: w.clock, NoPurge: true, OnDeath: hub.OnDeath})
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -147,7 +147,7 @@ func (w *world) do(session int, args ...string) Reply {
 	w.t.Helper()
 	s := w.session(session)
 	r := w.engine.Execute(s, args)
-	if err := w.engine.Keyspace.Wait(s.Ticket); err != nil {
+	if err := w.engine.Keyspace.Wait(s.LSN); err != nil {
 		w.t.Fatalf("%q: %v", args, err)
 	}
 	return r
@@ -175,16 +175,16 @@ func (b *inbox) Deliver(m *Message) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.messages = append(b.messages, m.Reply)
-	b.tickets = append(b.tickets, m.Ticket)
+	b.tickets = append(b.tickets, m.LSN)
 }
 
 // received gives the messages that have come for a session since it was asked last.
 func (w *world) received(session int) []Reply {
-	q := &w.engine.Hub.queue
+	q := &w.engine.Broker.queue
 	q.mu.Lock()
 	posted := q.posted
 	q.mu.Unlock()
-	q.await(posted) // deaths are carried by a goroutine
+	q.waitDelivered(posted) // deaths are carried by a goroutine
 	b := w.session(session).Receiver.(*inbox)
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -217,7 +217,7 @@ func (h *testHost) ConfigGet(patterns []string) [][2]string {
 func (h *testHost) ConfigSet(pairs [][2]string) error {
 	for _, p := range pairs {
 		if _, ok := h.options[p[0]]; !ok {
-			return Error("ERR Unknown option or number of arguments for CONFIG SET - '" + strings.ToValidUTF8(cut(p[0]), "?") + "'")
+			return Error("ERR Unknown option or number of arguments for CONFIG SET - '" + strings.ToValidUTF8(truncate(p[0]), "?") + "'")
 		}
 	}
 	for _, p := range pairs {
@@ -232,9 +232,9 @@ func (h *testHost) ConfigSet(pairs [][2]string) error {
 // apply puts an option into force that the engine has to know of.
 func (h *testHost) apply(name, value string) error {
 	if name == "notify-keyspace-events" {
-		e, err := ParseEvents(value)
+		e, err := ParseEventClasses(value)
 		h.options[name] = e.String()
-		h.engine.Hub.SetEvents(e)
+		h.engine.Broker.SetEventClasses(e)
 		return err
 	}
 	if name == "maxmemory" || name == "maxmemory-policy" {

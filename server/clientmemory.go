@@ -38,7 +38,7 @@ func (c *conn) holdReply(r *commands.Reply) int {
 	if limit := c.server.Settings().ClientMemoryLimit(); limit > 0 {
 		size = min(size, limit/most)
 	}
-	return c.session.Account.Hold(int(size))
+	return c.session.Memory.Charge(int(size))
 }
 
 // weight is about how many bytes a reply keeps in memory. The same string several times in a row, as in

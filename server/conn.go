@@ -179,7 +179,7 @@ func (c *conn) circle() error {
 
 // await waits for more from the client.
 func (c *conn) await() error {
-	c.session.Pause()
+	c.session.ResetTimer()
 	if err := c.setDeadline(); err != nil {
 		return err
 	}
@@ -202,7 +202,7 @@ func (c *conn) await() error {
 // setDeadline sets how long the next read may take.
 func (c *conn) setDeadline() error {
 	limit := c.server.Settings().Timeout
-	if c.session.TakesMessages() {
+	if c.session.ReceivesMessages() {
 		limit = 0 // it waits for messages
 	}
 	stalling := c.guard.HalfRead()
@@ -227,7 +227,7 @@ func (c *conn) setDeadline() error {
 // limitIdle applies a new timeout to a client that is idle. Any goroutine may call it. Those in a loop
 // are the loop's concern.
 func (c *conn) limitIdle(timeout time.Duration) {
-	if c.stalling.Load() || c.session.TakesMessages() {
+	if c.stalling.Load() || c.session.ReceivesMessages() {
 		return
 	}
 	c.waiting(func() { _ = c.socket.readWithin(timeout) }) // if it fails the connection is gone
@@ -260,7 +260,7 @@ func (c *conn) kill() {
 	if !c.killed.CompareAndSwap(false, true) {
 		return
 	}
-	c.session.Gone.Store(true)
+	c.session.Disconnected.Store(true)
 	close(c.gone)
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -334,7 +334,7 @@ func (c *conn) execute(b *batch, args []string) error {
 	if err := c.heldBack(b, args); err != nil {
 		return err
 	}
-	c.session.Ticket = 0
+	c.session.LSN = 0
 	reply := c.server.engine.Execute(c.session, args)
 	return c.answer(b, &reply)
 }
@@ -344,7 +344,7 @@ func (c *conn) answer(b *batch, reply *commands.Reply) (err error) {
 	if resp.Exceeds(reply, bigReply) {
 		err = c.stream(b, reply)
 	} else {
-		b.add(c.session.Proto, reply, c.session.Ticket)
+		b.add(c.session.Proto, reply, c.session.LSN)
 	}
 	if err == nil && c.outbox != nil {
 		err = c.interleave(b)
@@ -356,7 +356,7 @@ func (c *conn) answer(b *batch, reply *commands.Reply) (err error) {
 // left. The error says why the command is not to be carried out at all.
 func (c *conn) heldBack(b *batch, args []string) error {
 	for {
-		over := c.server.engine.Held(c.session, args)
+		over := c.server.engine.Paused(c.session, args)
 		if over == nil {
 			return nil
 		}
@@ -425,8 +425,8 @@ func (c *conn) send(b *batch) error {
 // stream sends a big reply piece by piece, so that it is never in memory twice. What came before it
 // leaves first.
 func (c *conn) stream(b *batch, r *commands.Reply) error {
-	ticket := c.session.Ticket
-	defer c.session.Account.Give(c.holdReply(r))
+	ticket := c.session.LSN
+	defer c.session.Memory.Release(c.holdReply(r))
 	if c.outbox != nil {
 		c.outbox.hold() // no message comes between the pieces
 	}
@@ -443,7 +443,7 @@ func (c *conn) stream(b *batch, r *commands.Reply) error {
 // wait waits until what a ticket covers is committed. A panic meanwhile is the end of the process:
 // the store is in an unknown state.
 func (c *conn) wait(ticket keyspace.LSN) error {
-	c.session.Pause()
+	c.session.ResetTimer()
 	c.committing = true
 	err := c.server.engine.Wait(ticket)
 	c.committing = false

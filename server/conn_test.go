@@ -61,7 +61,7 @@ func TestFailedCommit(t *testing.T) {
 	big := strings.Repeat("x", 2*bigReply)
 	e.commands = map[string]func(*commands.Session, []string) commands.Reply{
 		"BIG": func(s *commands.Session, _ []string) commands.Reply {
-			s.Ticket = 9
+			s.LSN = 9
 			return commands.Bulk(big)
 		},
 	}

@@ -31,7 +31,7 @@ func heldClient(t *testing.T, e *fakeEngine) (*Server, *client) {
 	c := dial(t, s.run(t, e, nil))
 	c.send("PING\r\nSET a 1\r\nGET a\r\n")
 	c.expect("+PONG\r\n") // what came before it has left
-	eventually(t, "the client is held back", func() bool { return s.Info().Held == 1 })
+	eventually(t, "the client is held back", func() bool { return s.Info().PausedClients == 1 })
 	return s, c
 }
 
@@ -44,7 +44,7 @@ func TestHeldBack(t *testing.T) {
 	other.expect("$-1\r\n")
 	close(over)
 	c.expect("+OK\r\n$1\r\n1\r\n")
-	if n := s.Info().Held; n != 0 {
+	if n := s.Info().PausedClients; n != 0 {
 		t.Errorf("%d are held back", n)
 	}
 }
@@ -59,7 +59,7 @@ func TestHeldBackAndDisconnected(t *testing.T) {
 	if got, want := e.history(), "PING"; got != want {
 		t.Errorf("carried out: %s, want %s", got, want)
 	}
-	if n := s.Info().Held; n != 0 {
+	if n := s.Info().PausedClients; n != 0 {
 		t.Errorf("%d are held back", n)
 	}
 }
@@ -89,7 +89,7 @@ func TestHeldBackAndLeft(t *testing.T) {
 	c := dial(t, s.run(t, e, nil))
 	c.send("PING\r\nSET a 1\r\n")
 	c.expect("+PONG\r\n")
-	eventually(t, "the client is held back", func() bool { return s.Info().Held == 1 })
+	eventually(t, "the client is held back", func() bool { return s.Info().PausedClients == 1 })
 	if err := c.Close(); err != nil {
 		t.Fatal(err)
 	}

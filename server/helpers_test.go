@@ -44,9 +44,9 @@ func newFakeEngine() *fakeEngine { return &fakeEngine{values: make(map[string]st
 
 func (e *fakeEngine) Now() int64 { return 1_000_000 }
 
-func (e *fakeEngine) WorthWarming() bool { return true }
+func (e *fakeEngine) WorthPrefetching() bool { return true }
 
-func (e *fakeEngine) Warm(*commands.Lookahead) {
+func (e *fakeEngine) Prefetch(*commands.Lookahead) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.warmed++
@@ -54,14 +54,14 @@ func (e *fakeEngine) Warm(*commands.Lookahead) {
 
 func (e *fakeEngine) CloseSession(*commands.Session) {}
 
-func (e *fakeEngine) Held(_ *commands.Session, args []string) <-chan struct{} {
+func (e *fakeEngine) Paused(_ *commands.Session, args []string) <-chan struct{} {
 	if e.held == nil {
 		return nil
 	}
 	return e.held(args)
 }
 
-func (e *fakeEngine) Commit(t keyspace.LSN) error { return e.Wait(t) }
+func (e *fakeEngine) CommitNow(t keyspace.LSN) error { return e.Wait(t) }
 
 func (e *fakeEngine) Wait(t keyspace.LSN) error {
 	e.mu.Lock()
@@ -75,7 +75,7 @@ func (e *fakeEngine) Wait(t keyspace.LSN) error {
 
 func (e *fakeEngine) Execute(s *commands.Session, args []string) commands.Reply {
 	name := strings.ToUpper(args[0])
-	if s.PutOff = s.Shared && name == e.lengthy; s.PutOff {
+	if s.Deferred = s.OnLoop && name == e.lengthy; s.Deferred {
 		return commands.Reply{}
 	}
 	e.mu.Lock()
@@ -102,7 +102,7 @@ func (e *fakeEngine) Execute(s *commands.Session, args []string) commands.Reply 
 		return commands.Map(commands.Bulk("proto"), commands.Integer(int64(s.Proto)))
 	case name == "SET" && len(args) == 3:
 		e.ticket++
-		s.Ticket = e.ticket
+		s.LSN = e.ticket
 		e.values[strings.Clone(args[1])] = strings.Clone(args[2])
 		return commands.OK
 	case name == "GET" && len(args) == 2:

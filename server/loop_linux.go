@@ -281,7 +281,7 @@ func (l *loop) add(c *conn) {
 		l.conns = append(l.conns, make([]*conn, len(l.conns)+64)...)
 	}
 	l.conns[c.fd] = c
-	c.session.Shared = true
+	c.session.OnLoop = true
 	c.since = l.now
 	l.expect(c)
 	if err := l.watch(c.fd); err != nil {
@@ -352,7 +352,7 @@ func (l *loop) serveAll() {
 
 // shouldLookAhead tells whether it is worth its while to look ahead in a list of commands.
 func (l *loop) shouldLookAhead(list []resp.Command) bool {
-	return len(list) > 1 && l.server.engine.WorthWarming()
+	return len(list) > 1 && l.server.engine.WorthPrefetching()
 }
 
 // lookAhead notes what commands will look up, for warm to fetch.
@@ -372,7 +372,7 @@ func (l *loop) warm() {
 			l.server.log.Error().Str("panic", fmt.Sprint(p)).Bytes("stack", debug.Stack()).Msg("looking ahead failed inside")
 		}
 	}()
-	l.server.engine.Warm(&l.ahead)
+	l.server.engine.Prefetch(&l.ahead)
 }
 
 // serve carries out what a client has sent.
@@ -393,7 +393,7 @@ func (l *loop) serve(v *visit) {
 		}
 		l.failed(c, p)
 	}()
-	c.session.Pause()
+	c.session.ResetTimer()
 	err := errKilled // maybe by a command of those before it
 	if !c.killed.Load() {
 		err = l.pipeline(v)
@@ -500,22 +500,22 @@ func (l *loop) execute(c *conn, command *resp.Command) error {
 	if isHTTP(command.Args[0]) {
 		return errAttack
 	}
-	if l.server.engine.Held(c.session, command.Args) != nil {
+	if l.server.engine.Paused(c.session, command.Args) != nil {
 		return errAgain
 	}
-	c.session.Ticket = 0
+	c.session.LSN = 0
 	reply := l.server.engine.Execute(c.session, command.Args)
-	if c.session.PutOff {
-		c.session.PutOff = false
+	if c.session.Deferred {
+		c.session.Deferred = false
 		return errAgain
 	}
 	c.executed++
 	if resp.Exceeds(&reply, bigReply) {
 		return c.piecemeal(reply)
 	}
-	l.batch.add(c.session.Proto, &reply, c.session.Ticket)
+	l.batch.add(c.session.Proto, &reply, c.session.LSN)
 	part := &l.parts[len(l.parts)-1]
-	part.ticket = max(part.ticket, c.session.Ticket)
+	part.ticket = max(part.ticket, c.session.LSN)
 	return nil
 }
 
@@ -634,7 +634,7 @@ func (l *loop) flush() {
 // command, and on two processors, one of them the clients', a fifth of the throughput.
 func (l *loop) commit(ticket keyspace.LSN) error {
 	l.committing = true
-	err := l.server.engine.Commit(ticket)
+	err := l.server.engine.CommitNow(ticket)
 	l.committing = false
 	return err
 }
@@ -693,7 +693,7 @@ func (l *loop) depart(c *conn, first departure) {
 // leave lets a connection go on in a goroutine of its own.
 func (l *loop) leave(c *conn, own *batch, first departure) {
 	l.remove(c)
-	c.session.Shared = false
+	c.session.OnLoop = false
 	c.guard.SetReadAhead(resp.LargeBuffer)
 	if err := c.attach(); err != nil {
 		l.server.log.Error().Err(err).Int64("client", c.session.ID).Msg("cannot go on with a connection")

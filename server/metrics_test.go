@@ -75,7 +75,7 @@ func observed(t *testing.T, options ...string) (*Server, *commands.Engine) {
 	s := newTestServer(t, append(options, "--port", strconv.Itoa(port), "--metrics-addr", fmt.Sprintf("127.0.0.1:%d", freePort(t)))...)
 	must(t, s.Listen())
 	e := &commands.Engine{Host: s, Log: zerolog.Nop()}
-	ks, err := keyspace.Open(keyspace.Options{Dir: s.Settings().Dir, Partitions: 4, OnDeath: e.Hub.Died})
+	ks, err := keyspace.Open(keyspace.Options{Dir: s.Settings().Dir, Partitions: 4, OnDeath: e.Broker.OnDeath})
 	must(t, err)
 	e.Keyspace = ks
 	t.Cleanup(func() { must(t, ks.Close()) })

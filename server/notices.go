@@ -10,7 +10,7 @@ import (
 
 // notices tell the log what clients do wrong and what is done about it: each kind once a second at most,
 // with how many like it have gone untold.
-type notices struct{ violation, value, handshake, denied, full, memory commands.Sparing }
+type notices struct{ violation, value, handshake, denied, full, memory commands.LogLimiter }
 
 // notice tells why a connection has ended, if that is worth telling.
 func (s *Server) notice(c *conn, err error) {
@@ -34,8 +34,8 @@ func (s *Server) notice(c *conn, err error) {
 // handshakeError is why a TLS handshake failed.
 type handshakeError struct{ error }
 
-func (s *Server) warn(limit *commands.Sparing, addr string, err error, text string) {
-	yes, skipped := limit.Now()
+func (s *Server) warn(limit *commands.LogLimiter, addr string, err error, text string) {
+	yes, skipped := limit.Allow()
 	if !yes {
 		return
 	}

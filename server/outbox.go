@@ -23,8 +23,8 @@ var errLaggard = errors.New("client overcomes its output buffer limits")
 // off. Replies do not count: no more commands are carried out while there are too many.
 type outbox struct {
 	conn    *conn
-	socket  socket            // the conn's is for its own goroutine, which reads
-	account *commands.Account // is charged for what is under way
+	socket  socket                 // the conn's is for its own goroutine, which reads
+	account *commands.ClientMemory // is charged for what is under way
 	done    chan struct{}
 
 	mu      sync.Mutex // protects what follows
@@ -58,7 +58,7 @@ func newOutbox(c *conn) *outbox {
 	o := &outbox{
 		conn:    c,
 		socket:  newSocket(c.socket.Conn, c.server.timeouts.write, &c.server.traffic),
-		account: c.session.Account,
+		account: c.session.Memory,
 		done:    make(chan struct{}),
 		proto:   c.session.Proto,
 	}
@@ -93,8 +93,8 @@ func (o *outbox) deliver(m *commands.Message) {
 	if o.failure != nil || o.closing {
 		return
 	}
-	p := parcel{data: m.Form(o.proto, renderReply), message: true, ticket: m.Ticket, bound: m.Bound}
-	if !o.account.Take(p.load()) {
+	p := parcel{data: m.Encode(o.proto, renderReply), message: true, ticket: m.LSN, bound: m.Bound}
+	if !o.account.Reserve(p.load()) {
 		o.cutOffLocked()
 		return
 	}
@@ -144,7 +144,7 @@ func (o *outbox) tooLong(spell int) {
 
 // cutOffLocked disconnects the client.
 func (o *outbox) cutOffLocked() {
-	o.conn.server.laggards.Add(1)
+	o.conn.server.slowSubscribers.Add(1)
 	o.failLocked(errLaggard)
 	o.socket.cutOff()
 }
@@ -178,7 +178,7 @@ func (o *outbox) write(replies []byte) error {
 	if o.failure != nil {
 		return o.failure
 	}
-	if !o.account.Take(len(replies)) {
+	if !o.account.Reserve(len(replies)) {
 		return resp.ErrClientMemory
 	}
 	o.queue = append(o.queue, parcel{data: bytes.Clone(replies)})
@@ -277,10 +277,10 @@ func (o *outbox) sent(list []parcel) {
 	for i := range list {
 		if p := &list[i]; p.message {
 			o.load -= p.load()
-			o.account.Give(p.load())
+			o.account.Release(p.load())
 		} else {
 			o.replies -= len(p.data)
-			o.account.Give(len(p.data))
+			o.account.Release(len(p.data))
 		}
 	}
 	if o.load <= o.conn.server.Settings().OutputLimits.PubSub.Soft {

@@ -34,7 +34,7 @@ func realServer(t testing.TB, options ...string) (s *Server, address string) {
 func serveReal(t testing.TB, s *Server) (address string) {
 	t.Helper()
 	e := &commands.Engine{Host: s, Log: zerolog.Nop()}
-	ks, err := keyspace.Open(keyspace.Options{Dir: s.Settings().Dir, Partitions: 4, OnDeath: e.Hub.Died})
+	ks, err := keyspace.Open(keyspace.Options{Dir: s.Settings().Dir, Partitions: 4, OnDeath: e.Broker.OnDeath})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,9 +44,9 @@ func serveReal(t testing.TB, s *Server) (address string) {
 		}
 	})
 	e.Keyspace = ks
-	e.Hub.SetEvents(s.Settings().NotifyKeyspaceEvents)
+	e.Broker.SetEventClasses(s.Settings().NotifyKeyspaceEvents)
 	s.OnChange("notify-keyspace-events", func(now *config.Settings) error {
-		e.Hub.SetEvents(now.NotifyKeyspaceEvents)
+		e.Broker.SetEventClasses(now.NotifyKeyspaceEvents)
 		return nil
 	})
 	return s.run(t, engine{e}, nil)
@@ -216,7 +216,7 @@ func TestLaggard(t *testing.T) {
 	text := strings.Repeat("x", 50_000)
 	message := fmt.Sprintf("*3\r\n$7\r\nmessage\r\n$4\r\nnews\r\n$%d\r\n%s\r\n", len(text), text)
 	sent := 0
-	for ; s.Info().Laggards == 0; sent++ {
+	for ; s.Info().SlowSubscribers == 0; sent++ {
 		if sent > 2000 { // 100 MB: more than the system's buffers take
 			t.Fatal("the laggard is never disconnected")
 		}
@@ -232,7 +232,7 @@ func TestLaggard(t *testing.T) {
 	reader.expect("*3\r\n$7\r\nmessage\r\n$4\r\nnews\r\n$8\r\nthe last\r\n")
 	publisher.send("PUBSUB NUMSUB news\r\n")
 	publisher.expect("*2\r\n$4\r\nnews\r\n:1\r\n")
-	if n := s.Info().Laggards; n != 1 {
+	if n := s.Info().SlowSubscribers; n != 1 {
 		t.Errorf("%d laggards", n)
 	}
 }
@@ -290,14 +290,14 @@ func TestSoftLimit(t *testing.T) {
 		softTime *= 2 // on a busy machine
 		slow = subscribe()
 	}
-	before := s.Info().Laggards
+	before := s.Info().SlowSubscribers
 	time.Sleep(softTime * 3 / 2)
-	if s.Info().Laggards != before {
+	if s.Info().SlowSubscribers != before {
 		t.Fatal("disconnected although it caught up")
 	}
 	// and then it does not.
 	publish()
-	eventually(t, "the laggard is disconnected", func() bool { return s.Info().Laggards == before+1 && s.Info().Connected == 0 })
+	eventually(t, "the laggard is disconnected", func() bool { return s.Info().SlowSubscribers == before+1 && s.Info().Connected == 0 })
 }
 
 // Messages do not come between the pieces of a big reply, and replies keep their place among them.
@@ -374,7 +374,7 @@ type pacedEngine struct {
 	commit chan error
 }
 
-func (e pacedEngine) Commit(t keyspace.LSN) error { return e.Wait(t) }
+func (e pacedEngine) CommitNow(t keyspace.LSN) error { return e.Wait(t) }
 
 func (e pacedEngine) Wait(t keyspace.LSN) error {
 	if t == 0 {
@@ -408,7 +408,7 @@ func TestMessagesWaitForCommit(t *testing.T) {
 	c.expect(">3\r\n$9\r\nsubscribe\r\n$1\r\na\r\n:1\r\n")
 	receiver := s.Sessions()[0].Receiver
 	deliver := func(text string, ticket keyspace.LSN, bound bool) {
-		receiver.Deliver(&commands.Message{Reply: commands.Bulk(text), Ticket: ticket, Bound: bound})
+		receiver.Deliver(&commands.Message{Reply: commands.Bulk(text), LSN: ticket, Bound: bound})
 	}
 	deliver("a", 1, true)
 	if err := c.SetReadDeadline(time.Now().Add(20 * time.Millisecond)); err != nil {

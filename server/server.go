@@ -59,11 +59,11 @@ var patient = timeouts{handshake: 10 * time.Second, stall: time.Minute, write: t
 type executor interface {
 	Execute(s *commands.Session, args []string) commands.Reply
 	CloseSession(s *commands.Session)
-	Held(s *commands.Session, args []string) <-chan struct{}
-	WorthWarming() bool
-	Warm(a *commands.Lookahead)
+	Paused(s *commands.Session, args []string) <-chan struct{}
+	WorthPrefetching() bool
+	Prefetch(a *commands.Lookahead)
 	Wait(t keyspace.LSN) error
-	Commit(t keyspace.LSN) error // for loops
+	CommitNow(t keyspace.LSN) error // for loops
 	Now() int64
 }
 
@@ -82,7 +82,7 @@ type Server struct {
 	startedAt int64        // ms
 	mostFiles atomic.Int64 // clients that the system has file descriptors for
 	timeouts  timeouts
-	clients   commands.ClientMemory
+	clients   commands.ClientMemoryLimit
 
 	listeners map[net.Listener]*tls.Config // nil for plain connections
 	tls       atomic.Pointer[tls.Config]   // of TLS connections that begin now
@@ -93,14 +93,14 @@ type Server struct {
 	stop      chan struct{} // closed when the server stops
 	loops     []*loop       // none: every connection has a goroutine of its own
 
-	traffic   traffic
-	held      atomic.Int64 // connections that CLIENT PAUSE holds back
-	total     atomic.Int64 // connections served since the start
-	rejected  atomic.Int64 // connections turned away
-	laggards  atomic.Int64 // subscribers disconnected because they did not keep up
-	acceptLog occasional
-	attackLog occasional
-	notices   notices
+	traffic         traffic
+	held            atomic.Int64 // connections that CLIENT PAUSE holds back
+	total           atomic.Int64 // connections served since the start
+	rejected        atomic.Int64 // connections turned away
+	slowSubscribers atomic.Int64 // subscribers disconnected because they did not keep up
+	acceptLog       occasional
+	attackLog       occasional
+	notices         notices
 
 	serving sync.WaitGroup
 	mu      sync.Mutex // protects what follows
@@ -268,8 +268,8 @@ func (s *Server) admit(nc net.Conn, secret bool) {
 	s.lastID++
 	c.session = commands.NewSession(s.lastID, remote, local, s.engine.Now())
 	c.session.Receiver = c
-	c.session.Account = s.clients.Open(c.session)
-	c.guard = resp.NewGuard(c.session.Account, resp.LargeBuffer)
+	c.session.Memory = s.clients.Open(c.session)
+	c.guard = resp.NewGuard(c.session.Memory, resp.LargeBuffer)
 	if secret {
 		c.guard.SetReadAhead(resp.SmallBuffer) // a read gives no more than a TLS record
 	}
@@ -307,7 +307,7 @@ func (s *Server) remove(c *conn) {
 	if c.socket.Conn != nil {
 		_ = c.socket.Close() // whatever it says, the connection is gone
 	}
-	c.session.Account.Close()
+	c.session.Memory.Close()
 	s.mu.Lock()
 	delete(s.conns, c)
 	s.mu.Unlock()
@@ -389,10 +389,10 @@ func (s *Server) Info() commands.ServerInfo {
 		ConfigFile:       settings.ConfigFile,
 		Connected:        connected,
 		MaxClients:       s.mostClients(),
-		Held:             int(s.held.Load()),
+		PausedClients:    int(s.held.Load()),
 		TotalConnections: s.total.Load(),
 		Rejected:         s.rejected.Load(),
-		Laggards:         s.laggards.Load(),
+		SlowSubscribers:  s.slowSubscribers.Load(),
 		ClientMemory:     s.clients.Used(),
 		EvictedClients:   s.clients.Disconnected(),
 		NetInput:         s.traffic.in.Load(),

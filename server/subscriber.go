@@ -23,7 +23,7 @@ func (c *conn) Deliver(m *commands.Message) { c.outbox.deliver(m) }
 
 // write sends bytes after all that is under way to the client.
 func (c *conn) write(p []byte) error {
-	c.session.Pause()
+	c.session.ResetTimer()
 	if c.outbox != nil {
 		return c.outbox.write(p)
 	}
@@ -32,7 +32,7 @@ func (c *conn) write(p []byte) error {
 		return c.socket.send(p)
 	}
 	held := len(p) + c.guard.Uncharged()
-	defer c.session.Account.Give(c.session.Account.Hold(held))
+	defer c.session.Memory.Release(c.session.Memory.Charge(held))
 	c.session.SetUnsent(1, len(p))
 	defer c.session.SetUnsent(0, 0)
 	return c.socket.send(p)
@@ -44,7 +44,7 @@ func (c *conn) interleave(b *batch) error {
 		return err
 	}
 	c.outbox.release(c.session.Proto)
-	if !c.session.TakesMessages() {
+	if !c.session.ReceivesMessages() {
 		return c.closeOutbox()
 	}
 	return nil

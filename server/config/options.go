@@ -66,7 +66,7 @@ type Settings struct {
 	Compaction keyspace.Compaction
 
 	OutputLimits         OutputLimits
-	NotifyKeyspaceEvents commands.Events
+	NotifyKeyspaceEvents commands.EventClasses
 
 	SlowlogThreshold int           // µs; negative: log nothing
 	SlowlogLength    int           // commands

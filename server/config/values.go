@@ -337,10 +337,10 @@ func (v hostPort) String() string { return *v.p }
 func (v hostPort) legal() string  { return "host:port, or empty" }
 
 // events is the option notify-keyspace-events.
-type events struct{ p *commands.Events }
+type events struct{ p *commands.EventClasses }
 
 func (v events) Set(text string) error {
-	e, err := commands.ParseEvents(text)
+	e, err := commands.ParseEventClasses(text)
 	if err != nil {
 		return err
 	}

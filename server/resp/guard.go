@@ -67,8 +67,8 @@ var ErrClientMemory = errors.New("all clients together hold too much memory: try
 //	0               start      pos          end          len(buf.bytes)
 type Guard struct {
 	buf     *buffer
-	account *commands.Account // charged for half-read commands that are not small
-	refused bool              // the account could not be charged
+	account *commands.ClientMemory // charged for half-read commands that are not small
+	refused bool                   // the account could not be charged
 
 	start, end int // buf.bytes[start:end] has been read and not handed over
 	pos        int // how far the half-read command has been understood
@@ -80,7 +80,7 @@ type Guard struct {
 
 // NewGuard returns a guard that offers a read up to readAhead bytes, one of the sizes of buffers.
 // Large half-read commands are charged to the account.
-func NewGuard(a *commands.Account, readAhead int) Guard {
+func NewGuard(a *commands.ClientMemory, readAhead int) Guard {
 	return Guard{account: a, bulk: -1, ahead: SmallBuffer, maxAhead: readAhead}
 }
 
@@ -320,7 +320,7 @@ func (g *Guard) Room() ([]byte, error) {
 	if need := g.needed(); need > 0 {
 		size = min(size, max(need, held+SmallBuffer))
 	}
-	if !g.account.Take(size) {
+	if !g.account.Reserve(size) {
 		return nil, ErrClientMemory
 	}
 	to := getBuffer(size)
@@ -370,7 +370,7 @@ func (g *Guard) Release() {
 		g.move(getBuffer(size))
 	}
 	if size := len(g.buf.bytes); g.buf.charged == 0 && size > SmallBuffer {
-		if g.refused = !g.account.Take(size); !g.refused {
+		if g.refused = !g.account.Reserve(size); !g.refused {
 			g.buf.charged = size
 		}
 	}
@@ -383,7 +383,7 @@ func (g *Guard) Close() {
 }
 
 func (g *Guard) putBuffer() {
-	g.account.Give(g.buf.charged)
+	g.account.Release(g.buf.charged)
 	g.buf.charged = 0
 	g.buf.put()
 	g.buf = nil

@@ -298,7 +298,7 @@ func TestGuardTakesMemoryForWhatArrives(t *testing.T) {
 }
 
 func TestGuardChargesTheAccount(t *testing.T) {
-	var memory commands.ClientMemory
+	var memory commands.ClientMemoryLimit
 	memory.SetLimit(4 << 20)
 	open := func() Guard { return NewGuard(memory.Open(commands.NewSession(1, "", "", 0)), LargeBuffer) }
 	send := func(g *Guard, size int) error {
@@ -320,7 +320,7 @@ func TestGuardChargesTheAccount(t *testing.T) {
 	if err := send(&first, 2<<20); err != nil {
 		t.Fatal(err)
 	}
-	if held := first.account.Held(); held < 2<<20 || held > 3<<20+64 {
+	if held := first.account.Size(); held < 2<<20 || held > 3<<20+64 {
 		t.Errorf("the account of a half-read command is %d", held)
 	}
 	if err := send(&second, 3<<20); !errors.Is(err, ErrClientMemory) {
@@ -348,7 +348,7 @@ func TestGuardChargesTheAccount(t *testing.T) {
 		}
 		if _, err := g.Room(); err == ErrClientMemory {
 			refused++
-		} else if held := g.account.Held(); held < 100<<10 {
+		} else if held := g.account.Size(); held < 100<<10 {
 			t.Errorf("%d bytes are on the account", held)
 		}
 	}

@@ -1,0 +1,286 @@
+package commands
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"mayfly/keyspace"
+)
+
+// Whoever hears of all events knows at any time what is there: an item that comes into being was not
+// there, one that is deleted or dies was. Many sessions and the purge work on a few keys to get the
+// order wrong.
+func TestEventsComeInOrder(t *testing.T) {
+	const workers, commands, keys = 8, 2000, 4
+	w := newWorld(t)
+	w.do(1, "CONFIG", "SET", "notify-keyspace-events", "Kngx")
+	w.do(1, "PSUBSCRIBE", "__keyspace@0__:*")
+	var working sync.WaitGroup
+	for worker := range workers {
+		s := NewSession(int64(100+worker), "", "", worldStart)
+		working.Go(func() {
+			random := rand.New(rand.NewPCG(1, uint64(worker)))
+			for range commands {
+				key := strconv.Itoa(random.IntN(keys))
+				command := [][]string{
+					{"SET", key, "v"}, {"SET", key, "v", "PX", "3"}, {"DEL", key}, {"DEL", "0", "1", "2"}, {"GET", key},
+					{"RENAME", key, strconv.Itoa(random.IntN(keys))}, {"DBSIZE"},
+				}[random.IntN(7)]
+				w.engine.Execute(s, command)
+			}
+		})
+	}
+	done := make(chan struct{})
+	go func() {
+		working.Wait()
+		close(done)
+	}()
+	for running := true; running; {
+		select {
+		case <-done:
+			running = false
+		default:
+			w.clock.Advance(time.Millisecond)
+			w.engine.Keyspace.PurgeOnce()
+		}
+	}
+	lives := map[string]bool{}
+	seen := map[string]int{}
+	for _, m := range w.received(1) {
+		key, event := m.Elems[2].Str, m.Elems[3].Str
+		seen[event]++
+		switch event {
+		case "new":
+			if lives[key] {
+				t.Fatalf("%s comes into being although it is there", key)
+			}
+			lives[key] = true
+		case "del", "expired", "rename_from":
+			if !lives[key] {
+				t.Fatalf("%s is there no longer (%s), although it was not", key, event)
+			}
+			lives[key] = false
+		}
+	}
+	for _, event := range []string{"new", "del", "expired", "rename_from", "expire"} {
+		if seen[event] == 0 {
+			t.Errorf("there was no event %s", event)
+		}
+	}
+	for key := range keys {
+		reply := w.do(2, "EXISTS", strconv.Itoa(key))
+		for _, m := range w.received(1) { // dead without anybody having noticed
+			lives[m.Elems[2].Str] = m.Elems[3].Str != "expired"
+		}
+		if name := fmt.Sprintf("__keyspace@0__:%d", key); lives[name] != (reply.Int == 1) {
+			t.Errorf("%s: the events say %v, EXISTS %d", name, lives[name], reply.Int)
+		}
+	}
+}
+
+// More deaths than can be told of at once wait in a queue of bounded length; each is told of once.
+func TestManyDeaths(t *testing.T) {
+	w := newWorld(t)
+	hub := &w.engine.Broker
+	w.do(1, "CONFIG", "SET", "notify-keyspace-events", "Ex")
+	w.do(1, "SUBSCRIBE", "__keyevent@0__:expired")
+	var tx keyspace.Tx
+	w.engine.Keyspace.BeginNone(&tx)
+	c := tx.Container("0")
+	tx.Close()
+	const deaths = 4 * longQueue
+	longest := 0
+	for i := range deaths {
+		hub.OnDeath(c, strconv.Itoa(i), 0)
+		longest = max(longest, hub.queue.len())
+	}
+	if longest > longQueue+1 {
+		t.Errorf("%d deaths waited", longest)
+	}
+	told := w.received(1)
+	if len(told) != deaths {
+		t.Fatalf("told of %d deaths out of %d", len(told), deaths)
+	}
+	for i, m := range told {
+		if m.Elems[2].Str != strconv.Itoa(i) {
+			t.Fatalf("death %d is that of %s", i, m.Elems[2].Str)
+		}
+	}
+}
+
+// What a command has posted waits for its end, and everything after it, too.
+func TestMailIsSealed(t *testing.T) {
+	var q eventQueue
+	first, second := new(eventBatch), new(eventBatch)
+	q.push(event{batch: first, text: "1"})
+	q.push(event{batch: second, text: "2"})
+	q.push(event{text: "3"})
+	q.push(event{batch: first, text: "4"})
+	texts := func() (list []string) {
+		for _, l := range q.popReady(nil) {
+			list = append(list, l.text)
+		}
+		q.noteDelivered(len(list))
+		return list
+	}
+	if last := q.seal(second, 7); last != 2 || q.hasDelivered(1) || q.startHelper() || texts() != nil {
+		t.Error("something is carried before the first mail is sealed")
+	}
+	if last := q.seal(first, 8); last != 4 || !q.startHelper() || q.startHelper() || q.stopHelper() {
+		t.Error("no helper is sent for, or a second, or it goes although there is something to do")
+	}
+	if got := texts(); !slices.Equal(got, []string{"1", "2", "3", "4"}) || !q.hasDelivered(4) || q.hasDelivered(5) || !q.stopHelper() || q.len() != 0 {
+		t.Errorf("carried %q", got)
+	}
+	// However many there are, the queue does not keep the room of those that are gone.
+	room := make([]event, deliverBatch-1, deliverBatch) // for one
+	for i := range 2 * longQueue {
+		q.push(event{text: strconv.Itoa(i)})
+		if i >= 1000 {
+			q.popReady(room)
+		}
+	}
+	if n := cap(q.events); n > 10_000 {
+		t.Errorf("room for %d letters where a thousand wait", n)
+	}
+}
+
+// Subscriptions leave nothing behind, in whatever order they end.
+func TestSubscriptionsEnd(t *testing.T) {
+	w := newWorld(t)
+	hub := &w.engine.Broker
+	random := rand.New(rand.NewPCG(3, 4))
+	subscribed := map[string]bool{}
+	words := map[subscriptionKind]string{subChannel: "SUBSCRIBE", subPattern: "PSUBSCRIBE", subShard: "SSUBSCRIBE"}
+	for range 5000 {
+		session, kind, name := 1+random.IntN(5), subscriptionKind(random.IntN(3)), strconv.Itoa(random.IntN(6))
+		word := words[kind]
+		on := random.IntN(2) == 0
+		if !on {
+			word = word[:len(word)-len("SUBSCRIBE")] + "UNSUBSCRIBE"
+		}
+		subscribed[fmt.Sprint(session, kind, name)] = on
+		w.do(session, word, name)
+		want := 0
+		for s := range 5 {
+			if subscribed[fmt.Sprint(s+1, kind, name)] {
+				want++
+			}
+		}
+		if got := hub.countSubscribers(kind, name); got != want {
+			t.Fatalf("%s has %d subscribers, want %d", name, got, want)
+		}
+	}
+	for n := range 5 {
+		w.engine.CloseSession(w.session(n + 1))
+	}
+	for kind := range words {
+		if n := hub.countNames(kind); n != 0 || hub.subscribedSessions.Load() != 0 {
+			t.Errorf("%d subscriptions of kind %d are left, of %d sessions", n, kind, hub.subscribedSessions.Load())
+		}
+	}
+}
+
+// While nobody wants events, or nobody is there to hear of them, they cost nothing.
+func TestEventsThatNobodyWants(t *testing.T) {
+	w := newWorld(t)
+	x := &Context{Engine: w.engine}
+	for _, events := range []EventClasses{0, classAll | classNew | toKeyspace | toKeyevent, classExpired | toKeyevent} {
+		w.engine.Broker.SetEventClasses(events)
+		if n := testing.AllocsPerRun(100, func() { x.notify(eventSet, nil, "k") }); n != 0 || x.batch != nil {
+			t.Errorf("%s: %v allocations", events, n)
+		}
+	}
+}
+
+func TestEvents(t *testing.T) {
+	for text, want := range map[string]string{
+		"": "", "KEA": "AKE", "g$lshzxetdnKEm": "AnKEm", "Ex": "xE", "mK": "Km", "AAA": "A", "nd": "dn",
+	} {
+		e, err := ParseEventClasses(text)
+		if err != nil || e.String() != want {
+			t.Errorf("%q is %q (%v), want %q", text, e, err, want)
+		}
+	}
+	for _, text := range []string{"q", "KEAq", " ", "KÉ", "\xff"} {
+		if e, err := ParseEventClasses(text); err == nil || err.Error() != classUsage {
+			t.Errorf("%q is %q (%v)", text, e, err)
+		}
+	}
+}
+
+// Whatever a command changes about an item, it tells of it: after any command of the transcripts after
+// which an item is not what it was, there has been an event of that item. Commands on whole containers
+// say nothing of what is in them.
+func TestEveryChangeIsToldOf(t *testing.T) {
+	wholesale := []string{"flushall", "flushdb", "swapdb", "container.set", "container.drop", "exec"}
+	changes := map[string]bool{} // by command
+	eachTranscript(t, func(t *testing.T, steps []step) {
+		const listener = 999
+		p := &transcriptPlayer{t: t, world: newWorld(t), session: 1}
+		w := p.world
+		for i := range steps {
+			s := &steps[i]
+			if !s.isCommand() {
+				if s.directive() != "received" {
+					p.play(s)
+				}
+				continue
+			}
+			args := s.args(t)
+			name := strings.ToLower(args[0])
+			s.want = []string{"~ .*"} // what it replies is another test's concern
+			if slices.Contains(wholesale, name) {
+				p.play(s)
+				continue
+			}
+			if w.sessions[listener] == nil {
+				w.do(listener, "PSUBSCRIBE", "__keyspace@*")
+			}
+			w.engine.Broker.SetEventClasses(classAll | toKeyspace)
+			before := w.items()
+			w.received(listener)
+			p.play(s)
+			told := map[string]bool{}
+			for _, m := range w.received(listener) {
+				told[strings.Replace(strings.TrimPrefix(m.Elems[2].Str, "__keyspace@"), "__:", "/", 1)] = true
+			}
+			after := w.items()
+			for _, items := range []map[string]string{before, after} {
+				for id := range items {
+					if before[id] == after[id] {
+						continue
+					}
+					if changes[name] = true; !told[id] {
+						t.Errorf("line %d: %s: nobody is told of %s", s.line, s.text, id)
+					}
+				}
+			}
+		}
+	})
+	if len(changes) < 20 {
+		t.Errorf("only %d commands have changed anything", len(changes))
+	}
+}
+
+// items describes what lives, by container and id.
+func (w *world) items() map[string]string {
+	all := map[string]string{}
+	var tx keyspace.Tx
+	w.engine.Keyspace.BeginSweep(&tx)
+	defer tx.Close()
+	for _, c := range tx.Containers() {
+		for cursor, next := uint64(0), true; next; next = cursor != 0 {
+			cursor = tx.Scan(c, cursor, 100, func(id string, it keyspace.Item) {
+				all[c.Name()+"/"+id] = fmt.Sprintf("%c %q ts=%d own=%d", it.Kind, it.Body, it.TS, it.ExpireAt)
+			})
+		}
+	}
+	return all
+}

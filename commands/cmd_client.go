@@ -1,0 +1,395 @@
+package commands
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"mayfly/commands/redisfmt"
+)
+
+// clientCommand is about the connections of clients: that of the caller and others.
+var clientCommand = Command{
+	Name: "client", Summary: "A container for client connection commands",
+	Group: "connection", Since: "2.4.0", Arity: -2,
+	Sub: []Command{
+		helpRow("client", "connection"),
+		{
+			Name: "getname", Summary: "Get the current connection name",
+			Group: "connection", Since: "2.6.9", Arity: 2, Flags: NoScript | Loading | Stale,
+			Parse: noParse(runClientGetName),
+		},
+		{
+			Name: "getredir", Summary: "Get tracking notifications redirection client ID if any",
+			Group: "connection", Since: "6.0.0", Arity: 2, Flags: NoScript | Loading | Stale,
+			Parse: noParse(func(*Context) Reply { return Integer(-1) }), // nothing is tracked
+		},
+		{
+			Name: "id", Summary: "Returns the client ID for the current connection",
+			Group: "connection", Since: "5.0.0", Arity: 2, Flags: NoScript | Loading | Stale,
+			Parse: noParse(func(x *Context) Reply { return Integer(x.Session.ID) }),
+		},
+		{
+			Name: "info", Summary: "Returns information about the current client connection.",
+			Group: "connection", Since: "6.2.0", Arity: 2, Flags: NoScript | Loading | Stale,
+			Tips:    "nondeterministic_output",
+			Differs: "As `CLIENT LIST`",
+			Parse:   parseClientInfo,
+		},
+		{
+			Name: "kill", Syntax: "<ip:port | " + killOption + " [" + killOption + " ...]>",
+			Summary: "Kill the connection of a client",
+			Group:   "connection", Since: "2.4.0", Arity: -3, Flags: Admin | NoScript | Loading | Stale,
+			Parse: parseClientKill,
+		},
+		{
+			Name: "list", Syntax: "[TYPE <NORMAL | MASTER | REPLICA | PUBSUB>] [ID client-id [client-id ...]]",
+			Summary: "Get the list of client connections",
+			Group:   "connection", Since: "2.4.0", Arity: -2, Flags: Admin | NoScript | Loading | Stale,
+			Tips:    "nondeterministic_output",
+			Differs: "A connection has no descriptor and no buffers of its own while it is idle: `fd`, `qbuf-free`, `rbs`, `obl` and their like are -1 or 0, `qbuf` is that of the own connection. `oll` and `omem` count what has 16 KiB or is for a subscriber. `db` may be a name; an id named twice is listed once",
+			Parse:   parseClientList,
+		},
+		{
+			Name: "no-evict", Syntax: "<ON | OFF>", Summary: "Set client eviction mode for the current connection",
+			Group: "connection", Since: "7.0.0", Arity: 3, Flags: Admin | NoScript | Loading | Stale,
+			Differs: "A request of the client itself may still be refused",
+			Parse: func(in *Input) (Run, error) {
+				return parseOnOff(in, func(x *Context, on bool) { x.Session.Memory.Protect(on) })
+			},
+		},
+		{
+			Name: "no-touch", Syntax: "<ON | OFF>",
+			Summary: "Controls whether commands sent by the client will alter the LRU/LFU of the keys they access.",
+			Group:   "connection", Since: "7.2.0", Arity: 3, Flags: NoScript | Loading | Stale,
+			Differs: "Accepted without effect: reads leave no trace",
+			Parse:   func(in *Input) (Run, error) { return parseOnOff(in, func(*Context, bool) {}) },
+		},
+		{
+			Name: "pause", Syntax: "timeout [WRITE | ALL]", Summary: "Stop processing commands from clients for some time",
+			Group: "connection", Since: "2.9.50", Arity: -3, Flags: Admin | NoScript | Loading | Stale,
+			Differs: "The purge of the dead goes on",
+			Parse:   parseClientPause,
+		},
+		{
+			Name: "reply", Syntax: "<ON | OFF | SKIP>", Summary: "Instruct the server whether to reply to commands",
+			Group: "connection", Since: "3.2.0", Arity: 3, Flags: NoScript | Loading | Stale,
+			Differs: "In a transaction it counts from the next command on; Redis cuts the reply of EXEC short",
+			Parse:   parseClientReply,
+		},
+		{
+			Name: "setinfo", Syntax: "<LIB-NAME libname | LIB-VER libver>",
+			Summary: "Set client or connection specific info",
+			Group:   "connection", Since: "7.2.0", Arity: 4, Flags: NoScript | Loading | Stale,
+			Tips:  "request_policy:all_nodes response_policy:all_succeeded",
+			Parse: parseClientSetInfo,
+		},
+		{
+			Name: "setname", Syntax: "connection-name", Summary: "Set the current connection name",
+			Group: "connection", Since: "2.6.9", Arity: 3, Flags: NoScript | Loading | Stale,
+			Parse: parseClientSetName,
+		},
+		{
+			Name: "trackinginfo", Summary: "Return information about server assisted client side caching for the current connection",
+			Group: "connection", Since: "6.2.0", Arity: 2, Flags: NoScript | Loading | Stale,
+			Parse: noParse(func(*Context) Reply {
+				return Map(Bulk("flags"), Set(Bulk("off")), Bulk("redirect"), Integer(-1), Bulk("prefixes"), Array())
+			}),
+		},
+		{
+			Name: "unpause", Summary: "Resume processing of clients that were paused",
+			Group: "connection", Since: "6.2.0", Arity: 2, Flags: Admin | NoScript | Loading | Stale,
+			Parse: noParse(runClientUnpause),
+		},
+	},
+}
+
+func runClientGetName(x *Context) Reply {
+	if x.Session.name == "" {
+		return Null
+	}
+	return Bulk(x.Session.name)
+}
+
+func parseClientSetName(in *Input) (Run, error) {
+	name := in.Args[2]
+	if err := checkClientInfo("Client names", name); err != nil {
+		return nil, err
+	}
+	return func(x *Context) Reply {
+		x.Session.update(func() { x.Session.name = strings.Clone(name) })
+		return OK
+	}, nil
+}
+
+// parseOnOff is for CLIENT NO-EVICT, and for NO-TOUCH, which does nothing: reads leave no trace.
+func parseOnOff(in *Input, set func(x *Context, on bool)) (Run, error) {
+	on := redisfmt.EqualFold(in.Args[2], "ON")
+	if !on && !redisfmt.EqualFold(in.Args[2], "OFF") {
+		return nil, errSyntax
+	}
+	return func(x *Context) Reply {
+		set(x, on)
+		return OK
+	}, nil
+}
+
+func parseClientSetInfo(in *Input) (Run, error) {
+	option, value := in.Args[2], in.Args[3]
+	var field func(s *Session) *string
+	switch {
+	case redisfmt.EqualFold(option, "LIB-NAME"):
+		field = func(s *Session) *string { return &s.libName }
+	case redisfmt.EqualFold(option, "LIB-VER"):
+		field = func(s *Session) *string { return &s.libVer }
+	default:
+		return nil, Error("ERR Unrecognized option '" + truncate(redisfmt.CString(option)) + "'")
+	}
+	if err := checkClientInfo(truncate(option), value); err != nil {
+		return nil, err
+	}
+	return func(x *Context) Reply {
+		x.Session.update(func() { *field(x.Session) = strings.Clone(value) })
+		return OK
+	}, nil
+}
+
+func parseClientInfo(in *Input) (Run, error) {
+	args := in.Args
+	return func(x *Context) Reply { return Verbatim(x.Session.clientLine(x.Now(), args)) }, nil
+}
+
+// parseClientList reads CLIENT LIST. As in Redis, TYPE and ID cannot be combined.
+func parseClientList(in *Input) (Run, error) {
+	args := in.Args
+	list := func(pick func([]*Session) []*Session) (Run, error) {
+		return func(x *Context) Reply {
+			var out strings.Builder
+			for _, s := range pick(x.Engine.Host.Sessions()) {
+				var running []string
+				if s == x.Session {
+					running = args
+				}
+				out.WriteString(s.clientLine(x.Now(), running))
+			}
+			return Verbatim(out.String())
+		}, nil
+	}
+	switch {
+	case len(args) == 2:
+		return list(func(all []*Session) []*Session { return all })
+	case len(args) == 4 && redisfmt.EqualFold(args[2], "TYPE"):
+		is, err := clientType(args[3])
+		if err != nil {
+			return nil, err
+		}
+		return list(func(all []*Session) []*Session {
+			return slices.DeleteFunc(all, func(s *Session) bool { return !is(s) })
+		})
+	case len(args) > 3 && redisfmt.EqualFold(args[2], "ID"):
+		ids := make([]int64, 0, len(args)-3)
+		for _, arg := range args[3:] {
+			id, ok := redisfmt.ParseInt(arg)
+			if !ok {
+				return nil, errClientID
+			}
+			ids = append(ids, id)
+		}
+		return list(func(all []*Session) []*Session { return sessionsByID(all, ids) })
+	}
+	return nil, errSyntax
+}
+
+// clientType gives what tells whether a session is of the type with this name.
+func clientType(name string) (func(*Session) bool, error) {
+	switch strings.ToLower(name) {
+	case "normal":
+		return func(s *Session) bool { return !s.IsSubscriber() }, nil
+	case "pubsub":
+		return (*Session).IsSubscriber, nil
+	case "master", "replica", "slave":
+		return func(*Session) bool { return false }, nil
+	}
+	return nil, Error("ERR Unknown client type '" + truncate(redisfmt.CString(name)) + "'")
+}
+
+// sessionsByID picks the sessions with these ids, in their order and each once, from all by ascending
+// id. Redis repeats a session whose id is repeated, which would make the reply as long as a client likes.
+func sessionsByID(all []*Session, ids []int64) []*Session {
+	var picked []*Session
+	has := make([]bool, len(all))
+	for _, id := range ids {
+		at, found := slices.BinarySearchFunc(all, id, func(s *Session, id int64) int { return cmp.Compare(s.ID, id) })
+		if found && !has[at] {
+			has[at] = true
+			picked = append(picked, all[at])
+		}
+	}
+	return picked
+}
+
+func parseClientPause(in *Input) (Run, error) {
+	all := true
+	switch len(in.Args) {
+	case 3:
+	case 4:
+		all = redisfmt.EqualFold(in.Args[3], "ALL")
+		if !all && !redisfmt.EqualFold(in.Args[3], "WRITE") {
+			return nil, errPauseMode
+		}
+	default:
+		return nil, wrongSubcommandCall("client", in.Args[1])
+	}
+	ms, ok := redisfmt.ParseInt(in.Args[2])
+	switch {
+	case !ok:
+		return nil, errTimeout
+	case ms < 0:
+		return nil, errNegativeTime
+	}
+	return func(x *Context) Reply {
+		x.Engine.pause.extend(x.Now(), ms, all)
+		return OK
+	}, nil
+}
+
+func runClientUnpause(x *Context) Reply {
+	x.Engine.pause.finish(nil)
+	return OK
+}
+
+const killOption = "<[ID client-id] | [TYPE <NORMAL | MASTER | SLAVE | REPLICA | PUBSUB>] | [USER username] |" +
+	" [ADDR ip:port] | [LADDR ip:port] | [SKIPME yes/no]>"
+
+// killFilter says which connections CLIENT KILL closes: those that meet all conditions that it has.
+type killFilter struct {
+	id          int64 // 0 for any
+	addr, laddr *string
+	kind        func(*Session) bool
+	self        bool // also the connection that gives the command
+}
+
+// parseClientKill reads both forms of CLIENT KILL. The old one names an address and says whether
+// there was such a client, the new one has options and says how many there were.
+func parseClientKill(in *Input) (Run, error) {
+	if len(in.Args) == 3 {
+		f := killFilter{addr: &in.Args[2], self: true}
+		return func(x *Context) Reply {
+			if f.kill(x) == 0 {
+				return Fail(errNoSuchClient)
+			}
+			return OK
+		}, nil
+	}
+	var f killFilter
+	for rest := in.Args[2:]; len(rest) > 0; rest = rest[2:] {
+		if len(rest) == 1 {
+			return nil, errSyntax
+		}
+		if err := f.option(rest[0], &rest[1]); err != nil {
+			return nil, err
+		}
+	}
+	return func(x *Context) Reply { return Count(f.kill(x)) }, nil
+}
+
+// option adds a condition. Of the same one given twice the last counts, as in Redis.
+func (f *killFilter) option(name string, value *string) (err error) {
+	switch strings.ToUpper(name) {
+	case "ID":
+		id, ok := redisfmt.ParseInt(*value)
+		if !ok || id < 1 {
+			return errKillID
+		}
+		f.id = id
+	case "ADDR":
+		f.addr = value
+	case "LADDR":
+		f.laddr = value
+	case "TYPE":
+		f.kind, err = clientType(*value)
+	case "USER":
+		if *value != defaultUser {
+			return Error("ERR No such user '" + truncate(redisfmt.CString(*value)) + "'")
+		}
+	case "SKIPME":
+		switch {
+		case redisfmt.EqualFold(*value, "YES"):
+			f.self = false
+		case redisfmt.EqualFold(*value, "NO"):
+			f.self = true
+		default:
+			return errSyntax
+		}
+	default:
+		return errSyntax
+	}
+	return err
+}
+
+func (f *killFilter) matches(s *Session) bool {
+	return (f.id == 0 || f.id == s.ID) &&
+		(f.addr == nil || *f.addr == s.Addr) &&
+		(f.laddr == nil || *f.laddr == s.LAddr) &&
+		(f.kind == nil || f.kind(s))
+}
+
+// kill closes the connections and returns how many they are. The one that gives the command gets its
+// reply first.
+func (f *killFilter) kill(x *Context) int {
+	self := x.Session
+	killed := x.Engine.Host.Disconnect(func(s *Session) bool { return s != self && f.matches(s) })
+	if f.self && f.matches(self) {
+		self.Closing = true
+		killed++
+	}
+	return killed
+}
+
+// replyMode is which replies a client wants (CLIENT REPLY). The zero value is all of them.
+type replyMode struct {
+	off      bool
+	skip     bool // the reply to the command under way
+	skipNext bool // the one to the next command
+}
+
+// filter drops the reply to a command if the client does not want it. What tells of subscriptions is no
+// reply but a message, and always sent, as in Redis.
+func (m *replyMode) filter(r *Reply) {
+	silent := m.off || m.skip || m.skipNext
+	m.skip, m.skipNext = m.skipNext, false
+	if silent && r.Kind != KindSeveral {
+		*r = Reply{}
+	}
+}
+
+// filterQueue is filter for the reply of EXEC, which is one: what a CLIENT REPLY in the transaction
+// has changed since the mode before counts from the next command on, and SKIP, whose next command has
+// its place in that reply, not at all.
+func (m *replyMode) filterQueue(before replyMode, r *Reply) {
+	off := m.off
+	*m = before
+	m.filter(r)
+	m.off = off
+}
+
+// reset is what RESET does. A skip that is under way swallows its reply.
+func (m *replyMode) reset() { m.off, m.skipNext = false, false }
+
+func parseClientReply(in *Input) (Run, error) {
+	word := in.Args[2]
+	set := map[string]func(*replyMode){
+		"ON":   func(m *replyMode) { *m = replyMode{} },
+		"OFF":  func(m *replyMode) { m.off = true },
+		"SKIP": func(m *replyMode) { m.skipNext = !m.off },
+	}
+	for name, apply := range set {
+		if redisfmt.EqualFold(word, name) {
+			return func(x *Context) Reply {
+				apply(&x.Session.replies)
+				return OK
+			}, nil
+		}
+	}
+	return nil, errSyntax
+}

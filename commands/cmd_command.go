@@ -1,0 +1,413 @@
+package commands
+
+import (
+	"slices"
+	"strings"
+
+	"mayfly/commands/redisfmt"
+)
+
+// commandCommand tells clients what commands there are, from the table.
+var commandCommand = Command{
+	Name: "command", Summary: "Get array of Redis command details",
+	Group: "server", Since: "2.8.13", Arity: -1, Flags: Loading | Stale,
+	Categories: "connection", Tips: "nondeterministic_output_order",
+	Differs: "Lists mayfly's commands",
+	Parse:   noParse(func(*Context) Reply { return infoOfAll(tableSorted) }),
+	Sub: []Command{
+		{
+			Name: "count", Summary: "Get total number of Redis commands",
+			Group: "server", Since: "2.8.13", Arity: 2, Flags: Loading | Stale, Categories: "connection",
+			Differs: "Counts mayfly's commands",
+			Parse:   noParse(func(*Context) Reply { return Count(len(table)) }),
+		},
+		{
+			Name: "docs", Syntax: "[command-name [command-name ...]]", Summary: "Get array of specific Redis command documentation",
+			Group: "server", Since: "7.0.0", Arity: -2, Flags: Loading | Stale, Categories: "connection",
+			Tips:    "nondeterministic_output_order",
+			Differs: "Without `complexity` and `history`",
+			Parse:   parseCommandDocs,
+		},
+		{
+			Name: "getkeys", Syntax: "command [arg [arg ...]]", Summary: "Extract keys given a full Redis command",
+			Group: "server", Since: "2.8.13", Arity: -4, Flags: Loading | Stale, Categories: "connection",
+			Parse: func(in *Input) (Run, error) {
+				return parseCommandGetKeys(in, func(r *row, args []string) Reply { return Bulks(r.items.ids(nil, args)...) })
+			},
+		},
+		{
+			Name: "getkeysandflags", Syntax: "command [arg [arg ...]]",
+			Summary: "Extract keys and access flags given a full Redis command",
+			Group:   "server", Since: "7.0.0", Arity: -4, Flags: Loading | Stale, Categories: "connection",
+			Parse: func(in *Input) (Run, error) { return parseCommandGetKeys(in, keysAndFlags) },
+		},
+		withCategories(helpRow("command", "server"), "connection"),
+		{
+			Name: "info", Syntax: "[command-name [command-name ...]]",
+			Summary: "Get array of specific Redis command details, or all when no argument is given.",
+			Group:   "server", Since: "2.8.13", Arity: -2, Flags: Loading | Stale, Categories: "connection",
+			Tips:  "nondeterministic_output_order",
+			Parse: parseCommandInfo,
+		},
+		{
+			Name: "list", Syntax: "[FILTERBY <MODULE module-name | ACLCAT category | PATTERN pattern>]",
+			Summary: "Get an array of Redis command names",
+			Group:   "server", Since: "7.0.0", Arity: -2, Flags: Loading | Stale, Categories: "connection",
+			Tips:  "nondeterministic_output_order",
+			Parse: parseCommandList,
+		},
+	},
+}
+
+func withCategories(c Command, categories string) Command {
+	c.Categories = categories
+	return c
+}
+
+func parseCommandInfo(in *Input) (Run, error) {
+	names := in.Args[2:]
+	return func(*Context) Reply {
+		if len(names) == 0 {
+			return infoOfAll(tableSorted)
+		}
+		list := make([]Reply, len(names))
+		for i, name := range names {
+			list[i] = Null
+			if r := findByFullName(name); r != nil {
+				list[i] = r.info()
+			}
+		}
+		return Array(list...)
+	}, nil
+}
+
+func parseCommandDocs(in *Input) (Run, error) {
+	names := in.Args[2:]
+	return func(*Context) Reply {
+		if len(names) == 0 {
+			return docsOfAll(tableSorted)
+		}
+		var found []*row
+		for _, name := range names {
+			if r := findByFullName(name); r != nil {
+				found = append(found, r)
+			}
+		}
+		return docsOfAll(found)
+	}, nil
+}
+
+// parseCommandList reads COMMAND LIST. The filters judge subcommands on their own.
+func parseCommandList(in *Input) (Run, error) {
+	keep := func(*row) bool { return true }
+	switch args := in.Args[2:]; {
+	case len(args) == 0:
+	case len(args) == 3 && redisfmt.EqualFold(args[0], "FILTERBY"):
+		what := args[2]
+		switch strings.ToUpper(args[1]) {
+		case "MODULE": // there are none
+			keep = func(*row) bool { return false }
+		case "ACLCAT":
+			keep = func(r *row) bool { return slices.Contains(r.categories(), "@"+strings.ToLower(what)) }
+		case "PATTERN":
+			if err := checkPattern(what); err != nil {
+				return nil, err
+			}
+			pattern := strings.ToLower(what)
+			keep = func(r *row) bool { return redisfmt.Match(pattern, r.full) }
+		default:
+			return nil, errSyntax
+		}
+	default:
+		return nil, errSyntax
+	}
+	return func(*Context) Reply {
+		var names []string
+		for _, r := range tableSorted {
+			for _, r := range append([]*row{r}, r.sorted...) {
+				if keep(r) {
+					names = append(names, r.full)
+				}
+			}
+		}
+		return Bulks(names...)
+	}, nil
+}
+
+// parseCommandGetKeys reads COMMAND GETKEYS and GETKEYSANDFLAGS, which show the keys in different ways.
+func parseCommandGetKeys(in *Input, show func(r *row, args []string) Reply) (Run, error) {
+	args := in.Args[2:]
+	r, err := resolve(args)
+	switch named := findNamed(args); {
+	case named == nil:
+		return nil, errNoSuchCommand
+	case named.items.First == 0:
+		return nil, errNoKeys
+	case err != nil:
+		return nil, errKeysArity
+	}
+	return func(*Context) Reply { return show(r, args) }, nil
+}
+
+// keysAndFlags lists the keys of a call, each with how the call accesses it.
+func keysAndFlags(r *row, args []string) Reply {
+	access := r.accesses()
+	keys := r.items.ids(nil, args)
+	list := make([]Reply, len(keys))
+	for i, key := range keys {
+		flags := strings.Fields(access[min(i, len(access)-1)])
+		if slices.Contains(flags, variableFlags) && !slices.ContainsFunc(args[3:], func(arg string) bool { return redisfmt.EqualFold(arg, "GET") }) {
+			flags = []string{"OW", "update"} // SET without GET does not read
+		}
+		flags = slices.DeleteFunc(flags, func(f string) bool { return f == variableFlags })
+		list[i] = Array(Bulk(key), statuses(flags))
+	}
+	return Array(list...)
+}
+
+// variableFlags among the flags of a key says that the call's other arguments may restrict them.
+const variableFlags = "variable_flags"
+
+// accesses are the flags of the row's keys: for each key if they are accessed in different ways, else
+// for all.
+func (r *row) accesses() []string {
+	switch {
+	case r.Access != "":
+		return strings.Split(r.Access, ",")
+	case r.Flags&Write != 0:
+		return []string{"RW access update"}
+	}
+	return []string{"RO access"}
+}
+
+// find finds the command or subcommand that the arguments name, however many there are.
+func findNamed(args []string) *row {
+	r := table.find(args[0])
+	if r != nil && r.sub != nil && len(args) > 1 {
+		return r.sub.find(args[1])
+	}
+	return r
+}
+
+// findFull finds a command by its full name in any case: "get", "config|get".
+func findByFullName(name string) *row {
+	command, sub, hasSub := strings.Cut(name, "|")
+	r := table.find(command)
+	if r != nil && hasSub {
+		return r.sub.find(sub)
+	}
+	return r
+}
+
+func infoOfAll(list []*row) Reply {
+	all := make([]Reply, len(list))
+	for i, r := range list {
+		all[i] = r.info()
+	}
+	return Array(all...)
+}
+
+// describeCommand is a row's entry in the reply of COMMAND.
+func commandInfo(r *row) Reply {
+	first, last, step := r.Keys.First, r.Keys.Last, r.Keys.Step
+	return Array(
+		Bulk(r.full),
+		Count(r.Arity),
+		statuses(r.Flags.names()),
+		Count(first), Count(last), Count(step),
+		statuses(r.categories()),
+		Set(Bulks(strings.Fields(r.Tips)...).Elems...),
+		Set(r.keySpecs()...),
+		infoOfSubcommands(r),
+	)
+}
+
+// describeSubcommands is an array of them, or an empty set if there are none: Redis does so.
+func infoOfSubcommands(r *row) Reply {
+	if len(r.sorted) == 0 {
+		return Set()
+	}
+	return infoOfAll(r.sorted)
+}
+
+func statuses(words []string) Reply {
+	elems := make([]Reply, len(words))
+	for i, w := range words {
+		elems[i] = Status(w)
+	}
+	return Set(elems...)
+}
+
+// flagNames are the flags' names in COMMAND, in the order in which Redis lists them.
+var flagNames = []struct {
+	flag Flags
+	name string
+}{
+	{Write, "write"},
+	{ReadOnly, "readonly"},
+	{DenyOOM, "denyoom"},
+	{Admin, "admin"},
+	{PubSub, "pubsub"},
+	{NoScript, "noscript"},
+	{Blocking, "blocking"},
+	{Loading, "loading"},
+	{Stale, "stale"},
+	{SkipSlowlog, "skip_slowlog"},
+	{Fast, "fast"},
+	{NoAuth, "no_auth"},
+	{NoAsyncLoading, "no_async_loading"},
+	{NoMulti, "no_multi"},
+	{AllowBusy, "allow_busy"},
+}
+
+func (f Flags) names() []string {
+	var names []string
+	for _, n := range flagNames {
+		if f&n.flag != 0 {
+			names = append(names, n.name)
+		}
+	}
+	return names
+}
+
+// categoryOrder are the ACL categories in the order in which Redis lists them, then our own.
+var categoryOrder = []string{
+	"keyspace", "read", "write", "string", "pubsub", "admin", "fast", "slow", "blocking", "dangerous",
+	"connection", "transaction",
+	"container", "document",
+}
+
+// groupCategories are the categories of the groups whose commands are not all in that of their name.
+var groupCategories = map[string]string{"generic": "keyspace", "transactions": "transaction", "pubsub": "", "server": "", "cluster": ""}
+
+// categories are the row's ACL categories: from its flags as in Redis' setImplicitACLCategories,
+// from its group, and those it names. A mere container of subcommands is only "slow", as in Redis.
+func (r *row) categories() []string {
+	in := map[string]bool{
+		"write":     r.Flags&Write != 0,
+		"read":      r.Flags&ReadOnly != 0,
+		"admin":     r.Flags&Admin != 0,
+		"dangerous": r.Flags&Admin != 0,
+		"pubsub":    r.Flags&PubSub != 0,
+		"blocking":  r.Flags&Blocking != 0,
+		"fast":      r.Flags&Fast != 0,
+		"slow":      r.Flags&Fast == 0,
+	}
+	if r.Parse != nil {
+		group, renamed := groupCategories[r.Group]
+		if !renamed {
+			group = r.Group
+		}
+		in[group] = true
+		for _, c := range strings.Fields(r.Categories) {
+			in[c] = true
+		}
+	}
+	var names []string
+	for _, c := range categoryOrder {
+		if in[c] {
+			names = append(names, "@"+c)
+		}
+	}
+	return names
+}
+
+// keySpecs are the row's key specifications: none, one for all keys, or one for each if they are
+// accessed in different ways.
+func (r *row) keySpecs() []Reply {
+	if r.Keys.First == 0 {
+		return nil
+	}
+	last := r.Keys.Last
+	if last > 0 {
+		last -= r.Keys.First // counts from the first key, but from the end if negative
+	}
+	each := r.accesses()
+	if len(each) > 1 {
+		last = 0
+	}
+	specs := make([]Reply, len(each))
+	for i, access := range each {
+		specs[i] = Map(
+			Bulk("flags"), statuses(strings.Fields(access)),
+			Bulk("begin_search"), Map(
+				Bulk("type"), Bulk("index"),
+				Bulk("spec"), Map(Bulk("index"), Count(r.Keys.First+i*r.Keys.Step)),
+			),
+			Bulk("find_keys"), Map(
+				Bulk("type"), Bulk("range"),
+				Bulk("spec"), Map(Bulk("lastkey"), Count(last), Bulk("keystep"), Count(r.Keys.Step), Bulk("limit"), Integer(0)),
+			),
+		)
+	}
+	return specs
+}
+
+// documentAll is the reply of COMMAND DOCS for these rows.
+func docsOfAll(list []*row) Reply {
+	var docs []Reply
+	for _, r := range list {
+		docs = append(docs, Bulk(r.full), r.docs())
+	}
+	return Map(docs...)
+}
+
+// documentCommand describes a row for people.
+func commandDocs(r *row) Reply {
+	doc := []Reply{
+		Bulk("summary"), Bulk(r.Summary),
+		Bulk("since"), Bulk(r.Since),
+		Bulk("group"), Bulk(r.Group),
+	}
+	// A test holds every row's syntax to what can be read.
+	if args, err := parseSyntax(r.Syntax); err == nil && len(args) > 0 {
+		if r.items.First > 0 {
+			markKeys(args, r.items, 1+strings.Count(r.full, "|"))
+			if strings.Contains(r.Access, ",") {
+				for i := range args {
+					args[i].spec = i
+				}
+			}
+		}
+		doc = append(doc, Bulk("arguments"), docsOfArguments(args))
+	}
+	if len(r.sorted) > 0 {
+		doc = append(doc, Bulk("subcommands"), docsOfAll(r.sorted))
+	}
+	return Map(doc...)
+}
+
+func docsOfArguments(args []argument) Reply {
+	list := make([]Reply, len(args))
+	for i := range args {
+		list[i] = args[i].docs()
+	}
+	return Array(list...)
+}
+
+func (a *argument) docs() Reply {
+	doc := []Reply{Bulk("name"), Bulk(a.name), Bulk("type"), Bulk(a.kind)}
+	if a.kind == kindKey {
+		doc = append(doc, Bulk("key_spec_index"), Count(a.spec))
+	}
+	if a.token != "" {
+		doc = append(doc, Bulk("token"), Bulk(a.token))
+	}
+	var flags []string
+	if a.optional {
+		flags = append(flags, "optional")
+	}
+	if a.multiple {
+		flags = append(flags, "multiple")
+	}
+	if a.repeatsToken {
+		flags = append(flags, "multiple_token")
+	}
+	if len(flags) > 0 {
+		doc = append(doc, Bulk("flags"), statuses(flags))
+	}
+	if len(a.args) > 0 {
+		doc = append(doc, Bulk("arguments"), docsOfArguments(a.args))
+	}
+	return Map(doc...)
+}

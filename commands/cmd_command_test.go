@@ -1,0 +1,217 @@
+package commands
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+// What COMMAND says of a command that Redis has too is what Redis says: arity, flags, positions of
+// keys, ACL categories, tips and key specifications.
+func TestCommandInfoOnRedis(t *testing.T) {
+	conn := startRealRedis(t).dial(t)
+	compared := 0
+	for _, r := range allRows {
+		theirs := conn.do(t, "COMMAND", "INFO", r.full).Elems[0]
+		if theirs.Kind != KindArray {
+			continue
+		}
+		compared++
+		for i, spec := range theirs.Elems[8].Elems {
+			if spec.Elems[0].Str == "notes" { // for people; we have none
+				theirs.Elems[8].Elems[i].Elems = spec.Elems[2:]
+			}
+		}
+		ours := commandInfo(r)
+		for i, what := range []string{"name", "arity", "flags", "first key", "last key", "step", "categories", "tips", "key specifications"} {
+			if got, want := notation(ours.Elems[i]), notation(theirs.Elems[i]); got != want {
+				t.Errorf("%s: %s:\n%s\nRedis:\n%s", r.full, what, got, want)
+			}
+		}
+	}
+	if compared < 20 {
+		t.Errorf("only %d commands compared", compared)
+	}
+}
+
+// COMMAND DOCS says what Redis says, too: summary, since, group, and the arguments, their types among
+// them, as far as they can be seen when they are written down.
+func TestCommandDocsOnRedis(t *testing.T) {
+	conn := startRealRedis(t).dial(t)
+	differs := map[string]bool{
+		"command|getkeys":         true, // Redis does not describe the arguments
+		"command|getkeysandflags": true, // likewise
+		"incrbyfloat":             true, // the type of an increment is "double" here only
+		"select":                  true, // ours takes names of containers
+	}
+	for _, r := range allRows {
+		theirs := conn.do(t, "COMMAND", "DOCS", r.full)
+		if len(theirs.Elems) == 0 {
+			continue
+		}
+		ours := commandDocs(r)
+		for _, name := range []string{"summary", "since", "group"} {
+			if got, want := field(ours, name).Str, field(theirs.Elems[1], name).Str; got != want {
+				t.Errorf("%s: %s %q, Redis: %q", r.full, name, got, want)
+			}
+		}
+		if differs[r.full] {
+			continue
+		}
+		got, want := argumentsOf(ours), argumentsOf(theirs.Elems[1])
+		if writeSyntax(got, " ") != writeSyntax(want, " ") {
+			t.Errorf("%s: arguments %s, Redis: %s", r.full, writeSyntax(got, " "), writeSyntax(want, " "))
+		}
+		if got, want := valueKinds(got), valueKinds(want); got != want {
+			t.Errorf("%s: types %s, Redis: %s", r.full, got, want)
+		}
+	}
+}
+
+// field is the value of a map under a name; the zero Reply if there is none.
+func field(m Reply, name string) Reply {
+	for i := 0; i < len(m.Elems); i += 2 {
+		if m.Elems[i].Str == name {
+			return m.Elems[i+1]
+		}
+	}
+	return Reply{}
+}
+
+// argumentsOf reads the arguments that COMMAND DOCS describes.
+func argumentsOf(doc Reply) []argument {
+	var args []argument
+	for _, e := range field(doc, "arguments").Elems {
+		flags := field(e, "flags").Elems
+		args = append(args, argument{
+			name:         field(e, "name").Str,
+			kind:         field(e, "type").Str,
+			token:        field(e, "token").Str,
+			optional:     slices.ContainsFunc(flags, func(f Reply) bool { return f.Str == "optional" }),
+			multiple:     slices.ContainsFunc(flags, func(f Reply) bool { return f.Str == "multiple" }),
+			repeatsToken: slices.ContainsFunc(flags, func(f Reply) bool { return f.Str == "multiple_token" }),
+			args:         argumentsOf(e),
+		})
+	}
+	return args
+}
+
+// valueKinds lists the types of the values among the arguments.
+func valueKinds(args []argument) string {
+	var kinds []string
+	for _, a := range args {
+		switch a.kind {
+		case kindToken:
+		case kindOneOf, kindBlock:
+			kinds = append(kinds, valueKinds(a.args))
+		default:
+			kinds = append(kinds, a.name+":"+a.kind)
+		}
+	}
+	return strings.Join(kinds, " ")
+}
+
+// Every row says all that COMMAND and COMMAND DOCS need, and nothing that contradicts itself.
+func TestRowsAreComplete(t *testing.T) {
+	for _, r := range allRows {
+		if r.Name != strings.ToLower(r.Name) || r.Summary == "" || r.Group == "" || r.Since == "" || r.Arity == 0 {
+			t.Errorf("%s: name, summary, group, since or arity is missing: %+v", r.full, *r.Command)
+		}
+		if (r.Parse == nil) != (len(r.Sub) > 0) && r.full != "command" {
+			t.Errorf("%s: needs either Parse or subcommands", r.full)
+		}
+		if r.Flags&Write != 0 && r.Flags&ReadOnly != 0 {
+			t.Errorf("%s: both write and readonly", r.full)
+		}
+		if r.items.First > 0 && (r.Scope != ScopeNone || r.Keys.Step < 1 || r.Flags&(Write|ReadOnly) == 0 && r.full != "watch") {
+			t.Errorf("%s: has keys, but also a scope, or no step, or neither reads nor writes", r.full)
+		}
+		for _, c := range strings.Fields(r.Categories) {
+			if !slices.Contains(categoryOrder, c) {
+				t.Errorf("%s: unknown category %s", r.full, c)
+			}
+		}
+		if group := r.categories(); r.Parse != nil && r.Group != "server" && r.Group != "cluster" && r.full != "pubsub|help" && len(group) < 2 {
+			t.Errorf("%s: group %q gives no category", r.full, r.Group)
+		}
+	}
+}
+
+func TestCommandDocsArguments(t *testing.T) {
+	r := &row{full: "doc.put", items: OneID, Command: &Command{
+		Summary: "Stores", Since: "mayfly 1", Group: "document", Keys: OneID,
+		Syntax: "container id json [TTL <-1 | seconds | NULL>] [NX | XX]",
+	}}
+	want := strings.TrimPrefix(`
+1# "summary" => "Stores"
+2# "since" => "mayfly 1"
+3# "group" => "document"
+4# "arguments" => 1) 1# "name" => "container"
+      2# "type" => "string"
+   2) 1# "name" => "id"
+      2# "type" => "key"
+      3# "key_spec_index" => (integer) 0
+   3) 1# "name" => "json"
+      2# "type" => "string"
+   4) 1# "name" => "-1_seconds_null"
+      2# "type" => "oneof"
+      3# "token" => "TTL"
+      4# "flags" => 1~ optional
+      5# "arguments" => 1) 1# "name" => "-1"
+            2# "type" => "pure-token"
+            3# "token" => "-1"
+         2) 1# "name" => "seconds"
+            2# "type" => "integer"
+         3) 1# "name" => "null"
+            2# "type" => "pure-token"
+            3# "token" => "NULL"
+   5) 1# "name" => "nx_xx"
+      2# "type" => "oneof"
+      3# "flags" => 1~ optional
+      4# "arguments" => 1) 1# "name" => "nx"
+            2# "type" => "pure-token"
+            3# "token" => "NX"
+         2) 1# "name" => "xx"
+            2# "type" => "pure-token"
+            3# "token" => "XX"`, "\n")
+	if got := notation(commandDocs(r)); got != want {
+		t.Errorf("got:\n%s\nwant:\n%s", got, want)
+	}
+}
+
+func TestMarkKeys(t *testing.T) {
+	for _, c := range []struct {
+		syntax string
+		keys   Keys
+		first  int
+		want   string // the names that are keys
+	}{
+		{"key [key ...]", AllKeys, 1, "key"},
+		{"key value [key value ...]", Pairs, 1, "key"},
+		{"source destination [DB destination-db] [REPLACE]", Keys{1, 2, 1}, 1, "source destination"},
+		{"container id [id ...]", AllIDs, 1, "id"},
+		{"key", Keys{2, 2, 1}, 2, "key"},
+		{"a TOKEN b id", Keys{4, 4, 1}, 1, "id"},
+		{"a b", Keys{}, 1, ""},
+	} {
+		args, err := parseSyntax(c.syntax)
+		if err != nil {
+			t.Fatal(err)
+		}
+		markKeys(args, c.keys, c.first)
+		var keys []string
+		var collect func([]argument)
+		collect = func(args []argument) {
+			for _, a := range args {
+				if a.kind == kindKey {
+					keys = append(keys, a.name)
+				}
+				collect(a.args)
+			}
+		}
+		collect(args)
+		if got := strings.Join(keys, " "); got != c.want {
+			t.Errorf("%s: keys %q, want %q", c.syntax, got, c.want)
+		}
+	}
+}

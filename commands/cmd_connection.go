@@ -1,0 +1,217 @@
+package commands
+
+import (
+	"strings"
+
+	"mayfly/commands/redisfmt"
+)
+
+// connectionCommands are what a client says about its own connection.
+var connectionCommands = []Command{
+	{
+		Name: "auth", Syntax: "[username] password", Summary: "Authenticate to the server",
+		Group: "connection", Since: "1.0.0", Arity: -2, Flags: NoScript | Loading | Stale | Fast | NoAuth | AllowBusy,
+		Differs: "The only user is `default`: there are no ACLs",
+		Parse:   parseAuth,
+	},
+	clientCommand,
+	{
+		Name: "echo", Syntax: "message", Summary: "Echo the given string",
+		Group: "connection", Since: "1.0.0", Arity: 2, Flags: Loading | Stale | Fast,
+		Parse: func(in *Input) (Run, error) {
+			message := in.Args[1]
+			return func(*Context) Reply { return Bulk(message) }, nil
+		},
+	},
+	{
+		Name: "hello", Syntax: "[protover [AUTH username password] [SETNAME clientname]]", Summary: "Handshake with Redis",
+		Group: "connection", Since: "6.0.0", Arity: -1, Flags: NoScript | Loading | Stale | Fast | NoAuth | AllowBusy,
+		Differs: "All options are checked before one takes effect. Redis runs AUTH before it finds a wrong option behind it",
+		Parse:   parseHello,
+	},
+	{
+		Name: "ping", Syntax: "[message]", Summary: "Ping the server",
+		Group: "connection", Since: "1.0.0", Arity: -1, Flags: Fast | AllowSubscribed,
+		Tips:  "request_policy:all_shards response_policy:all_succeeded",
+		Parse: parsePing,
+	},
+	{
+		Name: "quit", Summary: "Close the connection",
+		Group: "connection", Since: "1.0.0", Arity: -1, Flags: NoScript | Loading | Stale | Fast | NoAuth | AllowBusy | Immediate | AllowSubscribed,
+		Parse: noParse(func(x *Context) Reply {
+			x.Session.Closing = true
+			return OK
+		}),
+	},
+	{
+		Name: "reset", Summary: "Reset the connection",
+		Group: "connection", Since: "6.2.0", Arity: 1, Flags: NoScript | Loading | Stale | Fast | NoAuth | AllowBusy | Immediate | AllowSubscribed,
+		Parse: noParse(runReset),
+	},
+	{
+		Name: "select", Syntax: "<index | container>", Summary: "Change the selected database for the current connection",
+		Group: "connection", Since: "1.0.0", Arity: 2, Flags: Loading | Stale | Fast,
+		Differs: "Takes the name of a container too. A word that is neither a number nor such a name has an error of its own",
+		Parse:   parseSelect,
+	},
+}
+
+// just is the Parse of a command whose arguments say nothing.
+func noParse(run Run) func(*Input) (Run, error) {
+	return func(*Input) (Run, error) { return run, nil }
+}
+
+func parsePing(in *Input) (Run, error) {
+	if len(in.Args) > 2 {
+		return nil, wrongArity("ping")
+	}
+	return runPing, nil
+}
+
+func runPing(x *Context) Reply {
+	answer, message := Status("PONG"), ""
+	if len(x.Input.Args) == 2 {
+		message = x.Input.Args[1]
+		answer = Bulk(message)
+	}
+	if x.Session.inSubscribedMode() { // to look like a message
+		return Bulks("pong", message)
+	}
+	return answer
+}
+
+func parseSelect(in *Input) (Run, error) {
+	name := in.Args[1]
+	return func(x *Context) Reply {
+		c, err := x.database(name)
+		switch {
+		case err == errNotInteger: // then it is the name of a container
+			return Fail(unknownContainer(name))
+		case err != nil:
+			return Fail(err)
+		}
+		x.Session.update(func() { x.Session.database = c.Name() })
+		return OK
+	}, nil
+}
+
+func runReset(x *Context) Reply {
+	x.Engine.CloseSession(x.Session)
+	x.Session.reset()
+	x.Session.Authenticated = !x.Engine.Host.PasswordSet()
+	return Status("RESET")
+}
+
+// defaultUser is the only user there is.
+const defaultUser = "default"
+
+// credentials are what AUTH and HELLO AUTH give.
+type credentials struct{ user, password string }
+
+// check tells whether the credentials are right. Without a password set any will do, as for a user
+// of Redis with the rule nopass.
+func (c *credentials) check(host Host) bool {
+	return c.user == defaultUser && (!host.PasswordSet() || host.CheckPassword(c.password))
+}
+
+func parseAuth(in *Input) (Run, error) {
+	given := credentials{user: defaultUser}
+	switch len(in.Args) {
+	case 2:
+		given.password = in.Args[1]
+		return func(x *Context) Reply {
+			if !x.Engine.Host.PasswordSet() {
+				return Fail(errNoPassword)
+			}
+			return authenticate(x, &given)
+		}, nil
+	case 3:
+		given.user, given.password = in.Args[1], in.Args[2]
+		return func(x *Context) Reply { return authenticate(x, &given) }, nil
+	}
+	return nil, errSyntax
+}
+
+// refuse is the error of wrong credentials; the log learns of it.
+func (x *Context) wrongPassword() error {
+	if yes, skipped := x.Engine.passwordLog.Allow(); yes {
+		x.Engine.Log.Warn().Str("addr", x.Session.Addr).Int("others_like_it", skipped).Msg("a client gave a wrong password")
+	}
+	return errWrongPass
+}
+
+func authenticate(x *Context, given *credentials) Reply {
+	if !given.check(x.Engine.Host) {
+		return Fail(x.wrongPassword())
+	}
+	x.Session.Authenticated = true
+	return OK
+}
+
+// hello is a parsed HELLO.
+type hello struct {
+	proto int // 0: as it is
+	auth  *credentials
+	name  *string
+}
+
+// parseHello checks all options before one takes effect, unlike Redis, which may have renamed the
+// connection when it finds the next option wrong.
+func parseHello(in *Input) (Run, error) {
+	var h hello
+	if len(in.Args) > 1 {
+		proto, ok := redisfmt.ParseInt(in.Args[1])
+		if !ok {
+			return nil, errProtoVersion
+		}
+		if proto < 2 || proto > 3 {
+			return nil, errNoProto
+		}
+		h.proto = int(proto)
+	}
+	for rest := in.Args[min(len(in.Args), 2):]; len(rest) > 0; {
+		switch option := rest[0]; {
+		case redisfmt.EqualFold(option, "AUTH") && len(rest) > 2:
+			h.auth = &credentials{user: rest[1], password: rest[2]}
+			rest = rest[3:]
+		case redisfmt.EqualFold(option, "SETNAME") && len(rest) > 1:
+			if err := checkClientInfo("Client names", rest[1]); err != nil {
+				return nil, err
+			}
+			h.name = &rest[1]
+			rest = rest[2:]
+		default:
+			return nil, Error("ERR Syntax error in HELLO option '" + truncate(redisfmt.CString(option)) + "'")
+		}
+	}
+	return h.run, nil
+}
+
+func (h *hello) run(x *Context) Reply {
+	s := x.Session
+	if h.auth != nil {
+		if r := authenticate(x, h.auth); r.Kind == KindError {
+			return r
+		}
+	}
+	if !s.Authenticated && x.Engine.Host.PasswordSet() {
+		return Fail(errNoAuthHello)
+	}
+	s.update(func() {
+		if h.proto != 0 {
+			s.Proto = h.proto
+		}
+		if h.name != nil {
+			s.name = strings.Clone(*h.name)
+		}
+	})
+	return Map(
+		Bulk("server"), Bulk("redis"), // what clients look for
+		Bulk("version"), Bulk(redisVersion),
+		Bulk("proto"), Count(s.Proto),
+		Bulk("id"), Integer(s.ID),
+		Bulk("mode"), Bulk("standalone"),
+		Bulk("role"), Bulk("master"),
+		Bulk("modules"), Array(),
+	)
+}

@@ -1,0 +1,214 @@
+package commands
+
+import (
+	"fmt"
+
+	"mayfly/commands/redisfmt"
+	"mayfly/expiry"
+	"mayfly/keyspace"
+)
+
+var containerCommands = []Command{
+	{
+		Name: "container.set", Syntax: "name <TTL <OFF | -1 | seconds> [TTLMODE <STRICT | LENIENT>] | TTLMODE <STRICT | LENIENT>>", Arity: -4,
+		Summary: "Creates a container or changes its default TTL, which governs everything in it at once. Without TTL it changes the mode of an existing container.",
+		Group:   "container", Since: sinceFirst,
+		Flags: Write, Scope: ScopeAll, Parse: parseContainerSet,
+	},
+	{
+		Name: "container.create", Syntax: "name [TTL <OFF | -1 | seconds>] [TTLMODE <STRICT | LENIENT>]", Arity: -2,
+		Summary: "Creates a container, with TTL off by default. Fails if it exists.",
+		Group:   "container", Since: sinceFirst,
+		Flags: Write | DenyOOM, Scope: ScopeAll, Parse: parseContainerCreate,
+	},
+	{
+		Name: "container.get", Syntax: "name", Arity: 2,
+		Summary: "Describes a container; null if it does not exist.",
+		Group:   "container", Since: sinceFirst,
+		Flags: ReadOnly, Scope: ScopeSweep, Parse: parseContainerGet,
+	},
+	{
+		Name: "container.list", Syntax: "[MATCH pattern]", Arity: -1,
+		Summary: "Lists the names of containers in ascending order.",
+		Group:   "container", Since: sinceFirst,
+		Flags: ReadOnly, Scope: ScopeNone, Parse: parseContainerList,
+	},
+	{
+		Name: "container.drop", Syntax: "name", Arity: 2,
+		Summary: "Removes a container with everything in it, in constant time. Returns 1, or 0 if it does not exist.",
+		Group:   "container", Since: sinceFirst,
+		Flags: Write | Fast, Scope: ScopeAll, Parse: parseContainerDrop,
+	},
+}
+
+// containerName gives the container's name at the head of a command's arguments.
+func containerName(in *Input) (string, error) {
+	name := in.Args[1]
+	if !keyspace.ValidName(name) {
+		return "", invalidName(name)
+	}
+	return name, nil
+}
+
+func invalidName(name string) error {
+	return fmt.Errorf("invalid container name %s: legal are 1 to 255 of letters, digits, _ . : -", expiry.Quote(name))
+}
+
+// containerSettings are the arguments of CONTAINER.SET and CONTAINER.CREATE: TTL is off and the mode
+// strict unless they are given.
+type containerSettings struct {
+	name    string
+	hasTTL  bool
+	ttl     expiry.TTL
+	hasMode bool
+	mode    expiry.Mode
+}
+
+func parseSettings(in *Input) (containerSettings, error) {
+	name, err := containerName(in)
+	set := containerSettings{name: name}
+	o := namedOptions{args: in.Args[2:], legal: []string{"TTL", "TTLMODE"}, err: err}
+	for o.next() {
+		switch o.name {
+		case "TTL":
+			set.hasTTL = true
+			set.ttl, err = expiry.ParseDefault(o.value("off, -1 or seconds"))
+		case "TTLMODE":
+			set.hasMode = true
+			set.mode, err = parseMode(o.value("strict or lenient"))
+		}
+		o.fail(err)
+	}
+	return set, o.err
+}
+
+func parseMode(s string) (expiry.Mode, error) {
+	for _, mode := range []expiry.Mode{expiry.Strict, expiry.Lenient} {
+		if redisfmt.EqualFold(s, mode.String()) {
+			return mode, nil
+		}
+	}
+	return 0, fmt.Errorf("invalid TTLMODE %s: legal are strict and lenient", expiry.Quote(s))
+}
+
+func parseContainerSet(in *Input) (Run, error) {
+	set, err := parseSettings(in)
+	if err != nil {
+		return nil, err
+	}
+	return func(x *Context) Reply {
+		c := x.Tx.Container(set.name)
+		if c == nil {
+			if !set.hasTTL {
+				return Fail(Error("ERR CONTAINER.SET needs TTL <off|-1|seconds> to create container '" + set.name + "'"))
+			}
+			if x.Engine.overMemory() { // a container that is there may be changed nevertheless
+				return Fail(errOOM)
+			}
+			x.Tx.CreateContainer(set.name, set.ttl, set.mode)
+			return OK
+		}
+		ttl, mode := c.Policy().Default, c.Policy().Mode
+		if set.hasTTL {
+			ttl = set.ttl
+		}
+		if set.hasMode {
+			mode = set.mode
+		}
+		x.Tx.SetPolicy(c, ttl, mode)
+		return OK
+	}, nil
+}
+
+func parseContainerCreate(in *Input) (Run, error) {
+	set, err := parseSettings(in)
+	if err != nil {
+		return nil, err
+	}
+	return func(x *Context) Reply {
+		if x.Tx.CreateContainer(set.name, set.ttl, set.mode) == nil {
+			return Fail(Error("ERR container '" + set.name + "' exists already; change it with CONTAINER.SET"))
+		}
+		return OK
+	}, nil
+}
+
+func parseContainerGet(in *Input) (Run, error) {
+	name, err := containerName(in)
+	if err != nil {
+		return nil, err
+	}
+	return func(x *Context) Reply {
+		c := x.Tx.Container(name)
+		if c == nil {
+			return Null
+		}
+		return describeContainer(c, x.Tx.Stats(c))
+	}, nil
+}
+
+// describeContainer is the reply of CONTAINER.GET:
+//
+//	name       of the container
+//	ttl        the default: off, -1 or seconds; text, ready to be given to CONTAINER.SET
+//	ttlmode    strict or lenient
+//	documents  how many live
+//	keys       how many plain keys live
+//	bytes      of the ids, documents and values that live
+//	memory     bytes that all of these take in memory, an estimate; maxmemory limits its sum
+//	created    when it was made or last emptied, ms since 1970
+func describeContainer(c *keyspace.Container, s keyspace.ContainerStats) Reply {
+	p := &s.Policy
+	return Map(
+		Bulk("name"), Bulk(c.Name()),
+		Bulk("ttl"), Bulk(p.Default.String()),
+		Bulk("ttlmode"), Bulk(p.Mode.String()),
+		Bulk("documents"), Count(documents(s)),
+		Bulk("keys"), Count(s.Plain),
+		Bulk("bytes"), Integer(s.Bytes),
+		Bulk("memory"), Integer(s.Memory),
+		Bulk("created"), Integer(s.Created),
+	)
+}
+
+// documents is how many of a container's living items are documents.
+func documents(s keyspace.ContainerStats) int { return s.Documents - s.Plain }
+
+func parseContainerList(in *Input) (Run, error) {
+	pattern := "*"
+	o := namedOptions{args: in.Args[1:], legal: []string{"MATCH"}}
+	for o.next() {
+		pattern = o.value("a pattern")
+		o.fail(checkPattern(pattern))
+	}
+	if o.err != nil {
+		return nil, o.err
+	}
+	return func(x *Context) Reply {
+		names := []Reply{}
+		for _, c := range x.Tx.Containers() {
+			if redisfmt.Match(pattern, c.Name()) {
+				names = append(names, Bulk(c.Name()))
+			}
+		}
+		return Array(names...)
+	}, nil
+}
+
+func parseContainerDrop(in *Input) (Run, error) {
+	name, err := containerName(in)
+	if err != nil {
+		return nil, err
+	}
+	return func(x *Context) Reply {
+		c := x.Tx.Container(name)
+		if c == nil {
+			return Flag(false)
+		}
+		if c.IsDatabase() {
+			return Fail(Error("ERR container '" + name + "' is a database, which cannot be dropped; empty it with SELECT " + name + " and FLUSHDB"))
+		}
+		x.Tx.Drop(c)
+		return Flag(true)
+	}, nil
+}

@@ -1,0 +1,169 @@
+package commands
+
+import (
+	"mayfly/expiry"
+	"mayfly/keyspace"
+)
+
+var expireCommands = []Command{
+	expireRow("expire", "key seconds", "Set a key's time to live in seconds", "1.0.0", fromNow, seconds),
+	expireRow("expireat", "key unix-time-seconds", "Set the expiration for a key as a UNIX timestamp", "1.2.0",
+		fromEpoch, seconds),
+	ttlRow("expiretime", "Get the expiration Unix timestamp for a key", "7.0.0", "", fromEpoch, seconds),
+	{
+		Name: "persist", Syntax: "key", Arity: 2,
+		Summary: "Remove the expiration from a key", Group: "generic", Since: "2.2.0",
+		Flags: Write | Fast, Keys: OneKey, Access: "RW update",
+		Differs: "Exempts from the container's default too",
+		Parse:   parsePersist,
+	},
+	expireRow("pexpire", "key milliseconds", "Set a key's time to live in milliseconds", "2.6.0", fromNow, milliseconds),
+	expireRow("pexpireat", "key unix-time-milliseconds",
+		"Set the expiration for a key as a UNIX timestamp specified in milliseconds", "2.6.0", fromEpoch, milliseconds),
+	ttlRow("pexpiretime", "Get the expiration Unix timestamp for a key in milliseconds", "7.0.0", "",
+		fromEpoch, milliseconds),
+	ttlRow("pttl", "Get the time to live for a key in milliseconds", "2.6.0", "nondeterministic_output",
+		fromNow, milliseconds),
+	ttlRow("ttl", "Get the time to live for a key in seconds", "1.0.0", "nondeterministic_output", fromNow, seconds),
+}
+
+// expireRow is a row of the family EXPIRE: PEXPIRE and its like differ in base and unit only.
+func expireRow(name, syntax, summary, since string, b timeBase, u timeUnit) Command {
+	return Command{
+		Name: name, Syntax: syntax + " [NX | XX | GT | LT]", Arity: -3,
+		Summary: summary, Group: "generic", Since: since,
+		Flags: Write | Fast, Keys: OneKey, Access: "RW update",
+		Differs: "The conditions see the container's default. On a document it writes the member `ttl`, in seconds, rounded up",
+		Parse:   func(in *Input) (Run, error) { return parseExpire(in, name, b, u) },
+	}
+}
+
+// timeRow is a row of the family TTL.
+func ttlRow(name, summary, since, tips string, b timeBase, u timeUnit) Command {
+	return Command{
+		Name: name, Syntax: "key", Arity: 2,
+		Summary: summary, Group: "generic", Since: since,
+		Flags: ReadOnly | Fast, Keys: OneKey, Tips: tips,
+		Differs: "Counts the end that follows from the container's default too, and returns -1 while the container is off",
+		Parse:   func(in *Input) (Run, error) { return parseTTL(in, b, u) },
+	}
+}
+
+// parseExpire: as in Redis the moment is judged whether there is such a key or not.
+func parseExpire(in *Input, fullName string, b timeBase, u timeUnit) (Run, error) {
+	condition, err := parseExpireCondition(in.Args[3:])
+	if err != nil {
+		return nil, err
+	}
+	m, err := parseExpireTime(in.Args[2], b, u, fullName)
+	if err != nil {
+		return nil, err
+	}
+	key, most := in.Args[1], in.MaxValue
+	return func(x *Context) Reply {
+		end, ok := m.deadline(x.Now())
+		if !ok {
+			return Fail(invalidExpire(fullName))
+		}
+		c, it, found, err := x.getItem(key)
+		switch {
+		case err != nil:
+			return Fail(err)
+		case !found:
+			return Flag(false)
+		}
+		oldEnd, ends := c.Policy().End(it.TS, it.ExpireAt)
+		if !condition.allows(oldEnd, ends, end) {
+			return Flag(false)
+		}
+		if it.Kind == keyspace.Plain || end <= x.Now() {
+			x.putExpiring(c, key, it.Body, end)
+			return Flag(true)
+		}
+		ttl := ceilSeconds(end - x.Now())
+		if ttl > expiry.MaxTTL {
+			return Fail(invalidExpire(fullName))
+		}
+		if err := setDocumentTTL(x, c, key, it, ttl, most, eventExpire); err != nil {
+			return Fail(err)
+		}
+		return Flag(true)
+	}, nil
+}
+
+// wholeSeconds converts ms, more than 0, to a time to live, rounded up so that nothing dies early.
+func ceilSeconds(ms int64) expiry.TTL { return expiry.TTL((ms-1)/1000 + 1) }
+
+// putEnding gives a plain key, whose value this is, an end at a moment (ms), which in the past means
+// that what is under the key is gone at once.
+func (x *Context) putExpiring(c *keyspace.Container, key, value string, end int64) {
+	if end <= x.Now() {
+		x.remove(c, key)
+		return
+	}
+	x.put(c, key, keyspace.Plain, value, end, eventExpire)
+}
+
+// stillborn does to a key what SET with an end in the past does: whatever was there is gone. The events
+// are those of Redis, where the key is made and then found dead.
+func (x *Context) setExpired(c *keyspace.Container, key string) {
+	if !x.Tx.Delete(c, key) {
+		x.notify(eventNew, c, key)
+	}
+	x.notify(eventSet, c, key)
+	x.notify(eventExpire, c, key)
+	x.notify(eventExpired, c, key)
+}
+
+func parsePersist(in *Input) (Run, error) {
+	key, most := in.Args[1], in.MaxValue
+	return func(x *Context) Reply {
+		c, it, found, err := x.getItem(key)
+		switch {
+		case err != nil:
+			return Fail(err)
+		case !found || !canExpire(c.Policy(), it):
+			return Flag(false)
+		}
+		if it.Kind == keyspace.Plain {
+			x.put(c, key, keyspace.Plain, it.Body, expiry.Never, eventPersist)
+		} else if err := setDocumentTTL(x, c, key, it, expiry.Forever, most, eventPersist); err != nil {
+			return Fail(err)
+		}
+		return Flag(true)
+	}, nil
+}
+
+// hasEnd tells whether there is an end to take away, be it the item's own or the container's default.
+// One of its own that sleeps because TTL is off counts: it would wake up.
+func canExpire(p *expiry.Policy, it keyspace.Item) bool {
+	_, ends := p.End(it.TS, it.ExpireAt)
+	return ends || it.ExpireAt != expiry.Inherit && it.ExpireAt != expiry.Never
+}
+
+func parseTTL(in *Input, b timeBase, u timeUnit) (Run, error) {
+	key := in.Args[1]
+	return func(x *Context) Reply {
+		c, it, found, err := x.readItem(key)
+		switch {
+		case err != nil:
+			return Fail(err)
+		case !found:
+			return Integer(-2)
+		}
+		return ttlReply(c.Policy(), it, x.Now(), b, u)
+	}, nil
+}
+
+// endReply tells when an item dies, counted from the base and rounded to the unit: -1 if it has no
+// end. now is in ms.
+func ttlReply(p *expiry.Policy, it keyspace.Item, now int64, b timeBase, u timeUnit) Reply {
+	end, ok := p.End(it.TS, it.ExpireAt)
+	if !ok {
+		return Integer(-1)
+	}
+	if b == fromNow {
+		end -= now
+	}
+	return Integer(end/int64(u) + 2*(end%int64(u))/int64(u)) // halves are rounded up
+}

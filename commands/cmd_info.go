@@ -1,0 +1,353 @@
+package commands
+
+import (
+	"cmp"
+	"crypto/rand"
+	"encoding/hex"
+	"fmt"
+	"math"
+	"os"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"mayfly/keyspace"
+)
+
+// infoSections are the sections of INFO in their order, which is Redis'.
+var infoSections = []struct {
+	name  string
+	write func(*infoReport)
+	long  bool // not given unless asked for
+}{
+	{"Server", (*infoReport).server, false},
+	{"Clients", (*infoReport).clients, false},
+	{"Memory", (*infoReport).memory, false},
+	{"Persistence", (*infoReport).persistence, false},
+	{"Stats", (*infoReport).statistics, false},
+	{"Replication", (*infoReport).replication, false},
+	{"CPU", (*infoReport).cpu, false},
+	{"Modules", func(*infoReport) {}, false}, // there are none
+	{"Commandstats", (*infoReport).commandStats, true},
+	{"Errorstats", (*infoReport).errorStats, false},
+	{"Latencystats", (*infoReport).latencyStats, true},
+	{"Cluster", (*infoReport).cluster, false},
+	{"Expiry", (*infoReport).expiry, false},
+	{"Keyspace", (*infoReport).keyspace, false},
+}
+
+// parseInfo reads the names of sections; "all" is everything but the modules, as in Redis.
+func parseInfo(in *Input) (Run, error) {
+	wanted := map[string]bool{"default": len(in.Args) == 1}
+	for _, name := range in.Args[1:] {
+		wanted[strings.ToLower(name)] = true
+	}
+	return func(x *Context) Reply {
+		report := newInfoReport(x)
+		var out strings.Builder
+		for _, s := range infoSections {
+			name := strings.ToLower(s.name)
+			if !wanted[name] && !wanted["everything"] && !(wanted["all"] && name != "modules") && !(wanted["default"] && !s.long) {
+				continue
+			}
+			if out.Len() > 0 {
+				out.WriteString("\r\n")
+			}
+			out.WriteString("# " + s.name + "\r\n")
+			report.fields = report.fields[:0]
+			s.write(report)
+			for _, f := range report.fields {
+				fmt.Fprintf(&out, "%s:%v\r\n", f.Name, f.Value)
+			}
+		}
+		return Verbatim(out.String())
+	}, nil
+}
+
+// InfoField is a line of INFO.
+type InfoField struct {
+	Name  string
+	Value any
+}
+
+// Info gives all fields of INFO but those of its long sections.
+func (e *Engine) Info() []InfoField {
+	var tx keyspace.Tx
+	e.Keyspace.BeginSweep(&tx)
+	defer tx.Close()
+	report := newInfoReport(&Context{Tx: &tx, Engine: e})
+	for _, s := range infoSections {
+		if !s.long {
+			s.write(report)
+		}
+	}
+	return report.fields
+}
+
+// infoReport is the reply of INFO while it is written. Fields have Redis' names and units where
+// Redis has them; there are only figures that are true here.
+type infoReport struct {
+	x      *Context
+	host   ServerInfo
+	stored keyspace.Stats
+	fields []InfoField
+
+	containerStats []*keyspace.Populated // see census
+	hasStats       bool
+}
+
+func newInfoReport(x *Context) *infoReport {
+	return &infoReport{x: x, host: x.Engine.Host.Info(), stored: x.Engine.Keyspace.Stats()}
+}
+
+// put writes a field.
+func (r *infoReport) field(name string, value any) {
+	r.fields = append(r.fields, InfoField{name, value})
+}
+
+// putf writes a field of several parts.
+func (r *infoReport) fieldf(name, format string, parts ...any) {
+	r.field(name, fmt.Sprintf(format, parts...))
+}
+
+// putBytes writes an amount of memory, in bytes and readable.
+func (r *infoReport) bytesField(name string, n uint64) {
+	r.field(name, n)
+	r.field(name+"_human", humanBytes(n))
+}
+
+// putFlag writes 1 or 0.
+func (r *infoReport) flagField(name string, on bool) { r.field(name, Flag(on).Int) }
+
+// putPercent writes a share as Redis does.
+func (r *infoReport) percentField(name string, share float64) {
+	r.field(name, fmt.Sprintf("%.2f%%", 100*share))
+}
+
+// putStatus writes ok, or err if there is an error.
+func (r *infoReport) statusField(name, failure string) {
+	if failure != "" {
+		r.field(name, "err")
+	} else {
+		r.field(name, "ok")
+	}
+}
+
+// putError writes the text of an error, which may be of several lines; empty if there is none.
+func (r *infoReport) errorField(name, failure string) { r.field(name, oneLine.Replace(failure)) }
+
+func (r *infoReport) server() {
+	uptime := max(r.x.Now()-r.host.StartedAt, 0) / 1000
+	executable, err := os.Executable()
+	if err != nil {
+		executable = ""
+	}
+	r.field("redis_version", redisVersion)
+	r.field("redis_mode", "standalone")
+	r.field("mayfly_version", r.host.Version)
+	r.field("os", operatingSystem())
+	r.field("arch_bits", 32<<(^uint(0)>>63))
+	r.field("go_version", runtime.Version())
+	r.field("process_id", os.Getpid())
+	r.field("run_id", runID())
+	r.field("tcp_port", r.host.TCPPort)
+	r.field("server_time_usec", r.x.Tx.Micros())
+	r.field("uptime_in_seconds", uptime)
+	r.field("uptime_in_days", uptime/(24*60*60))
+	r.field("executable", executable)
+	r.field("config_file", r.host.ConfigFile)
+}
+
+// runID is what tells this run of the server from others: 40 random hexadecimal digits.
+var runID = sync.OnceValue(func() string {
+	var id [20]byte
+	_, _ = rand.Read(id[:]) // never fails
+	return hex.EncodeToString(id[:])
+})
+
+func (r *infoReport) clients() {
+	r.field("connected_clients", r.host.Connected)
+	r.field("maxclients", r.host.MaxClients)
+	r.field("blocked_clients", r.host.PausedClients) // no command blocks, but CLIENT PAUSE does
+	r.field("pubsub_clients", r.x.Engine.Broker.subscribedSessions.Load())
+	r.field("monitor_clients", r.x.Engine.Broker.monitoringSessions.Load())
+}
+
+func (r *infoReport) memory() {
+	m := r.x.memoryFigures(r.readContainerStats())
+	r.bytesField("used_memory", m.used) // by items: what maxmemory limits
+	if m.resident > 0 {
+		r.bytesField("used_memory_rss", m.resident)
+	}
+	r.bytesField("used_memory_peak", m.peak)
+	r.percentField("used_memory_peak_perc", fraction(m.used, m.peak))
+	r.field("used_memory_overhead", m.overhead())
+	r.field("used_memory_dataset", m.dataset) // ids and values of what lives
+	r.percentField("used_memory_dataset_perc", fraction(m.dataset, m.used))
+	r.field("allocator_allocated", m.allocated)
+	r.field("allocator_active", m.active)
+	r.field("allocator_resident", m.held)
+	if system := systemBytes(); system > 0 {
+		r.bytesField("total_system_memory", system)
+	}
+	r.bytesField("maxmemory", m.limit)
+	r.field("maxmemory_policy", Eviction(r.x.Engine.memory.policy.Load()))
+	r.field("mem_clients_normal", r.host.ClientMemory) // what clients make the server keep besides items
+	if m.resident > 0 {
+		r.field("mem_fragmentation_ratio", fmt.Sprintf("%.2f", fraction(m.resident, m.used)))
+		r.field("mem_fragmentation_bytes", int64(m.resident)-int64(m.used))
+	}
+	r.field("mem_allocator", runtime.Version())
+	r.field("lazyfree_pending_objects", 0) // what is dropped is gone at once; the garbage collector returns the memory
+	r.field("gc_cycles", garbageCycles())
+}
+
+func (r *infoReport) persistence() {
+	r.field("loading", 0) // clients are let in when it is done
+	r.flagField("rdb_bgsave_in_progress", r.stored.Saving)
+	r.field("rdb_last_save_time", r.x.Engine.Keyspace.LastSave()/1000)
+	r.statusField("rdb_last_bgsave_status", r.stored.LastSaveError)
+	r.field("rdb_saves", r.stored.Checkpoints)
+	r.flagField("aof_enabled", true)
+	r.flagField("aof_rewrite_in_progress", r.stored.Compacting)
+	r.field("aof_rewrite_scheduled", 0) // it is begun when it is asked for
+	r.statusField("aof_last_bgrewrite_status", r.stored.LastCompactErr)
+	r.field("aof_rewrites", r.stored.Compactions)
+	r.statusField("aof_last_write_status", r.stored.LastWriteError)
+	r.field("aof_current_size", r.stored.JournalBytes)
+	r.errorField("last_write_error", r.stored.LastWriteError)
+	r.field("partitions", r.stored.Partitions)
+	r.field("journal_bytes", r.stored.JournalBytes)
+	r.field("journal_commits", r.stored.Commits)
+	r.field("journal_fsyncs", r.stored.Fsyncs)
+	r.field("store_bytes", r.stored.StoreBytes)
+	r.field("store_live_bytes", r.stored.LiveBytes) // of these, what is not overwritten or deleted
+	r.field("checkpoints", r.stored.Checkpoints)
+	r.errorField("last_checkpoint_error", r.stored.LastSaveError)
+	r.field("compactions", r.stored.Compactions)
+	r.statusField("last_compaction_status", r.stored.LastCompactErr)
+	r.errorField("last_compaction_error", r.stored.LastCompactErr)
+	r.field("loaded_items", r.stored.LoadedItems)
+	r.field("load_time_ms", r.stored.LoadTime)
+}
+
+func (r *infoReport) statistics() {
+	c := r.x.Engine.sinceReset()
+	r.field("total_connections_received", c.connections)
+	r.field("total_commands_processed", c.commands)
+	r.field("total_net_input_bytes", c.netInput)
+	r.field("total_net_output_bytes", c.netOutput)
+	rates := r.x.Engine.stats.rates.now()
+	r.field("instantaneous_ops_per_sec", int64(rates.commands))
+	r.field("instantaneous_input_kbps", fmt.Sprintf("%.2f", rates.netInput/1024))
+	r.field("instantaneous_output_kbps", fmt.Sprintf("%.2f", rates.netOutput/1024))
+	r.field("rejected_connections", c.rejected)
+	r.field("expired_keys", c.expiry.RemovedLazily+c.expiry.RemovedActively)
+	r.field("expired_stale_perc", fmt.Sprintf("%.2f", 100*c.expiry.StaleShare))
+	r.field("expired_time_cap_reached_count", c.expiry.CapReached)
+	r.field("expire_cycle_cpu_milliseconds", c.expiry.TimeSpent.Milliseconds())
+	r.field("evicted_keys", c.evicted)
+	r.field("evicted_clients", r.host.EvictedClients)
+	r.field("keyspace_hits", c.hits)
+	r.field("keyspace_misses", c.misses)
+	r.field("pubsub_channels", r.x.Engine.Broker.countNames(subChannel))
+	r.field("pubsub_patterns", r.x.Engine.Broker.countNames(subPattern))
+	r.field("pubsubshard_channels", r.x.Engine.Broker.countNames(subShard))
+	r.field("client_output_buffer_limit_disconnections", r.host.SlowSubscribers)
+	r.field("total_error_replies", c.errors)
+}
+
+func (r *infoReport) replication() {
+	// There is nothing to replicate to: what programs that look for it find is Redis' state before any
+	// replica has come.
+	r.field("role", "master")
+	r.field("connected_slaves", 0)
+	r.field("master_failover_state", "no-failover")
+	r.field("master_replid", runID())
+	r.field("master_repl_offset", 0)
+	r.field("second_repl_offset", -1)
+	r.field("repl_backlog_active", 0)
+	r.field("repl_backlog_histlen", 0)
+}
+
+func (r *infoReport) cpu() {
+	system, user := cpuSeconds(false)
+	childSystem, childUser := cpuSeconds(true)
+	r.field("used_cpu_sys", fmt.Sprintf("%.6f", system))
+	r.field("used_cpu_user", fmt.Sprintf("%.6f", user))
+	r.field("used_cpu_sys_children", fmt.Sprintf("%.6f", childSystem))
+	r.field("used_cpu_user_children", fmt.Sprintf("%.6f", childUser))
+}
+
+func (r *infoReport) cluster() { r.flagField("cluster_enabled", false) }
+
+func (r *infoReport) expiry() {
+	e := r.x.Engine.sinceReset().expiry
+	r.field("expiry_removed_lazily", e.RemovedLazily)
+	r.field("expiry_removed_actively", e.RemovedActively)
+	r.field("expiry_sampled", e.Sampled)
+	r.field("expiry_stale_share", fmt.Sprintf("%.4f", e.StaleShare)) // estimated; of what can die, 0 to 1
+	r.field("expiry_cycles", e.Cycles)
+	r.field("expiry_cycles_out_of_time", e.CapReached)
+	r.field("expiry_time_spent_usec", e.TimeSpent.Microseconds())
+	r.field("expiry_longest_cycle_usec", e.LongestCycle.Microseconds())
+}
+
+// keyspace writes a line for every container that holds something, as Redis does for its databases.
+// Its name follows "db"; a colon in it is written %3A, since the first colon ends a field's name.
+func (r *infoReport) keyspace() {
+	for _, c := range r.sortedContainers() {
+		r.field("db"+strings.ReplaceAll(c.Container.Name(), ":", "%3A"), ContainerInfo{c.Container.Name(), c.Documents, c.Dying(), c.AverageTTL})
+	}
+}
+
+// ContainerInfo is what INFO tells of a container.
+type ContainerInfo struct {
+	Name       string
+	Items      int
+	Expiring   int   // those that will die
+	AverageTTL int64 // of these, estimated, ms; 0 if there are none
+}
+
+func (c ContainerInfo) String() string {
+	return fmt.Sprintf("keys=%d,expires=%d,avg_ttl=%d", c.Items, c.Expiring, c.AverageTTL)
+}
+
+// census counts what the containers hold, once for all sections.
+func (r *infoReport) readContainerStats() []*keyspace.Populated {
+	if !r.hasStats {
+		r.containerStats, r.hasStats = r.x.Tx.Census(), true
+	}
+	return r.containerStats
+}
+
+// containers are those that hold something, databases first, in the order of their numbers.
+func (r *infoReport) sortedContainers() []*keyspace.Populated {
+	list := slices.Clone(r.readContainerStats())
+	slices.SortStableFunc(list, func(a, b *keyspace.Populated) int { return cmp.Compare(rank(a.Container), rank(b.Container)) })
+	return list
+}
+
+// rank puts databases in the order of their numbers, and what is named after them.
+func rank(c *keyspace.Container) int {
+	n, err := strconv.Atoi(c.Name())
+	if err != nil || !c.IsDatabase() {
+		return math.MaxInt
+	}
+	return n
+}
+
+// humanBytes writes an amount as Redis' bytesToHuman does.
+func humanBytes(n uint64) string {
+	if n < 1024 {
+		return fmt.Sprintf("%dB", n)
+	}
+	f, unit := float64(n), -1
+	for f >= 1024 && unit < len("KMGTP")-1 {
+		f /= 1024
+		unit++
+	}
+	return fmt.Sprintf("%.2f%c", f, "KMGTP"[unit])
+}

@@ -1,0 +1,374 @@
+package commands
+
+import (
+	"math"
+	"strconv"
+	"strings"
+
+	"mayfly/commands/redisfmt"
+	"mayfly/keyspace"
+)
+
+var keyCommands = []Command{
+	{
+		Name: "dbsize", Arity: 1,
+		Summary: "Return the number of keys in the selected database", Group: "server", Since: "1.0.0",
+		Flags: ReadOnly | Fast, Scope: ScopeSweep, Categories: "keyspace",
+		Tips:    "request_policy:all_shards response_policy:agg_sum",
+		Differs: "Dead keys are not counted, whether they are removed or not",
+		Parse:   parseDBSize,
+	},
+	{
+		Name: "del", Syntax: "key [key ...]", Arity: -2,
+		Summary: "Delete a key", Group: "generic", Since: "1.0.0",
+		Flags: Write, Keys: AllKeys, Access: "RM delete",
+		Tips:  "request_policy:multi_shard response_policy:agg_sum",
+		Parse: parseDel,
+	},
+	{
+		Name: "exists", Syntax: "key [key ...]", Arity: -2,
+		Summary: "Determine if a key exists", Group: "generic", Since: "1.0.0",
+		Flags: ReadOnly | Fast, Keys: AllKeys, Access: "RO",
+		Tips:  "request_policy:multi_shard response_policy:agg_sum",
+		Parse: parseExists,
+	},
+	{
+		Name: "flushall", Syntax: "[ASYNC | SYNC]", Arity: -1,
+		Summary: "Remove all keys from all databases", Group: "server", Since: "1.0.0",
+		Flags: Write, Scope: ScopeAll, Categories: "keyspace dangerous",
+		Tips:    "request_policy:all_shards response_policy:all_succeeded",
+		Differs: "Containers and their defaults stay",
+		Parse:   parseFlushAll,
+	},
+	{
+		Name: "flushdb", Syntax: "[ASYNC | SYNC]", Arity: -1,
+		Summary: "Remove all keys from the current database", Group: "server", Since: "1.0.0",
+		Flags: Write, Scope: ScopeAll, Categories: "keyspace dangerous",
+		Tips:    "request_policy:all_shards response_policy:all_succeeded",
+		Differs: "The container's default stays",
+		Parse:   parseFlushDB,
+	},
+	{
+		Name: "keys", Syntax: "pattern", Arity: 2,
+		Summary: "Find all keys matching the given pattern", Group: "generic", Since: "1.0.0",
+		Flags: ReadOnly, Scope: ScopeSweep, Categories: "dangerous",
+		Tips:    "request_policy:all_shards nondeterministic_output_order",
+		Differs: "A pattern with `*` or `[` has at most 1024 bytes, since matching takes time. The dead are not listed",
+		Parse:   parseKeys,
+	},
+	{
+		Name: "randomkey", Arity: 1,
+		Summary: "Return a random key from the keyspace", Group: "generic", Since: "1.0.0",
+		Flags: ReadOnly, Scope: ScopeSweep, Tips: "request_policy:all_shards nondeterministic_output",
+		Parse: parseRandomKey,
+	},
+	{
+		Name: "scan", Syntax: "cursor [MATCH pattern] [COUNT count] [TYPE type]", Arity: -2,
+		Summary: "Incrementally iterate the keys space", Group: "generic", Since: "2.8.0",
+		Flags: ReadOnly, Scope: ScopeSweep, Tips: "nondeterministic_output request_policy:special",
+		Differs: "Cursors are of another kind, and the pattern is bounded as that of `KEYS`. A key that is present throughout comes once, not at least once. TYPE knows `document`",
+		Parse:   parseScan,
+	},
+	{
+		Name: "type", Syntax: "key", Arity: 2,
+		Summary: "Determine the type stored at key", Group: "generic", Since: "1.0.0",
+		Flags: ReadOnly | Fast, Keys: OneKey, Access: "RO",
+		Differs: "Knows `document` beside `string` and `none`",
+		Parse:   parseType,
+	},
+	{
+		Name: "unlink", Syntax: "key [key ...]", Arity: -2,
+		Summary: "Delete a key asynchronously in another thread. Otherwise it is just as DEL, but non blocking.",
+		Group:   "generic", Since: "4.0.0",
+		Flags: Write | Fast, Keys: AllKeys, Access: "RM delete",
+		Tips:  "request_policy:multi_shard response_policy:agg_sum",
+		Parse: parseDel,
+	},
+}
+
+// typeName is what TYPE calls a kind of item.
+func typeName(k keyspace.Kind) string {
+	if k == keyspace.Document {
+		return "document"
+	}
+	return "string"
+}
+
+// item gets what is under a key of the session's database, of whatever type. The error says that the
+// database is gone.
+func (x *Context) getItem(key string) (c *keyspace.Container, it keyspace.Item, found bool, err error) {
+	if c, err = x.Database(); err != nil {
+		return nil, it, false, err
+	}
+	it, found = x.Tx.Get(c, key)
+	return c, it, found, nil
+}
+
+// readItem is item for a command by which a user asks for the key.
+func (x *Context) readItem(key string) (c *keyspace.Container, it keyspace.Item, found bool, err error) {
+	if c, it, found, err = x.getItem(key); err == nil {
+		x.countRead(c, key, found)
+	}
+	return c, it, found, err
+}
+
+func parseDel(in *Input) (Run, error) {
+	keys := in.Args[1:]
+	return func(x *Context) Reply {
+		c, err := x.Database()
+		if err != nil {
+			return Fail(err)
+		}
+		deleted := 0
+		for _, key := range keys {
+			if x.remove(c, key) {
+				deleted++
+			}
+		}
+		return Count(deleted)
+	}, nil
+}
+
+// parseExists: a key that is named twice counts twice.
+func parseExists(in *Input) (Run, error) {
+	keys := in.Args[1:]
+	return func(x *Context) Reply {
+		c, err := x.Database()
+		if err != nil {
+			return Fail(err)
+		}
+		found := 0
+		for _, key := range keys {
+			if _, ok := x.readAny(c, key); ok {
+				found++
+			}
+		}
+		return Count(found)
+	}, nil
+}
+
+func parseType(in *Input) (Run, error) {
+	key := in.Args[1]
+	return func(x *Context) Reply {
+		_, it, found, err := x.readItem(key)
+		switch {
+		case err != nil:
+			return Fail(err)
+		case !found:
+			return Status("none")
+		}
+		return Status(typeName(it.Kind))
+	}, nil
+}
+
+func parseDBSize(*Input) (Run, error) {
+	return func(x *Context) Reply {
+		c, err := x.Database()
+		if err != nil {
+			return Fail(err)
+		}
+		return Count(x.Tx.Count(c))
+	}, nil
+}
+
+func parseRandomKey(*Input) (Run, error) {
+	return func(x *Context) Reply {
+		c, err := x.Database()
+		if err != nil {
+			return Fail(err)
+		}
+		key, _, ok := x.Tx.Random(c)
+		if !ok {
+			return Null
+		}
+		return Bulk(key)
+	}, nil
+}
+
+func parseFlushDB(in *Input) (Run, error) {
+	if err := checkFlushOptions(in.Args[1:]); err != nil {
+		return nil, err
+	}
+	return func(x *Context) Reply {
+		c, err := x.Database()
+		if err != nil {
+			return Fail(err)
+		}
+		x.Tx.Flush(c)
+		return OK
+	}, nil
+}
+
+// parseFlushAll: FLUSHALL empties every container, also those that are no databases.
+func parseFlushAll(in *Input) (Run, error) {
+	if err := checkFlushOptions(in.Args[1:]); err != nil {
+		return nil, err
+	}
+	return func(x *Context) Reply {
+		for _, c := range x.Tx.Containers() {
+			x.Tx.Flush(c)
+		}
+		return OK
+	}, nil
+}
+
+// checkFlushOptions accepts ASYNC and SYNC, which make no difference: a flush takes constant time.
+func checkFlushOptions(args []string) error {
+	if len(args) == 0 || len(args) == 1 && (redisfmt.EqualFold(args[0], "ASYNC") || redisfmt.EqualFold(args[0], "SYNC")) {
+		return nil
+	}
+	return errSyntax
+}
+
+func parseKeys(in *Input) (Run, error) {
+	options := scanOptions{pattern: in.Args[1], all: in.Args[1] == "*"}
+	if err := checkPattern(options.pattern); err != nil {
+		return nil, err
+	}
+	return func(x *Context) Reply {
+		c, err := x.Database()
+		if err != nil {
+			return Fail(err)
+		}
+		keys := []Reply{}
+		x.scan(c, 0, math.MaxInt, func(id string, _ keyspace.Item) {
+			if options.selects(id) {
+				keys = append(keys, Bulk(id))
+			}
+		})
+		return Array(keys...)
+	}, nil
+}
+
+// scan is [keyspace.Tx.Scan] but for when it visits: the items are collected bit by bit, and visited
+// while no partition is locked, unless the whole transaction has it locked. What visit does holds
+// nobody else up.
+func (x *Context) scan(c *keyspace.Container, cursor uint64, count int, visit func(id string, it keyspace.Item)) uint64 {
+	const atOnce = 1000 // a partition is locked for as long as this many items take
+	type found struct {
+		id string
+		it keyspace.Item
+	}
+	var list []found
+	for {
+		portion := min(count, atOnce)
+		list = list[:0]
+		cursor = x.Tx.Scan(c, cursor, portion, func(id string, it keyspace.Item) { list = append(list, found{id, it}) })
+		for i := range list {
+			visit(list[i].id, list[i].it)
+		}
+		if count -= portion; count == 0 || cursor == 0 {
+			return cursor
+		}
+	}
+}
+
+func parseScan(in *Input) (Run, error) {
+	cursor, ok := redisfmt.ParseCursor(in.Args[1])
+	if !ok {
+		return nil, errInvalidCursor
+	}
+	options, anyType, wantType := newScanOptions(), true, ""
+	for args := in.Args[2:]; len(args) > 0; {
+		used, err := options.parseOption(args)
+		switch {
+		case err != nil:
+			return nil, err
+		case used == 0 && len(args) > 1 && redisfmt.EqualFold(args[0], "TYPE"):
+			anyType, wantType, used = false, strings.ToLower(args[1]), 2
+		case used == 0:
+			return nil, errSyntax
+		}
+		args = args[used:]
+	}
+	return func(x *Context) Reply {
+		c, err := x.Database()
+		if err != nil {
+			return Fail(err)
+		}
+		keys := []Reply{}
+		next := x.scan(c, cursor, options.count, func(id string, it keyspace.Item) {
+			if options.selects(id) && (anyType || wantType == typeName(it.Kind)) {
+				keys = append(keys, Bulk(id))
+			}
+		})
+		return Array(Bulk(strconv.FormatUint(next, 10)), Array(keys...))
+	}, nil
+}
+
+// objectCommand tells what Redis' users ask of a value's representation. We have one for all strings;
+// what can be seen from outside, the value, decides what Redis would have chosen for a value just
+// set.
+var objectCommand = Command{
+	Name: "object", Summary: "A container for object introspection commands",
+	Group: "generic", Since: "2.2.3", Arity: -2,
+	Sub: []Command{
+		withDiffers(objectRow("encoding", "Inspect the internal encoding of a Redis object", "2.2.3",
+			func(it keyspace.Item) Reply { return Bulk(encoding(it)) }),
+			"What Redis would make of the value if it were set now; `json` of documents. There is one encoding only, so APPEND leaves no trace"),
+		objectRow("freq", "Get the logarithmic access frequency counter of a Redis object", "4.0.0",
+			func(keyspace.Item) Reply { return Fail(errNoLFU) }),
+		withSince(helpRow("object", "generic"), "6.2.0"),
+		withDiffers(objectRow("idletime", "Get the time since a Redis object was last accessed", "2.2.3",
+			func(keyspace.Item) Reply { return Fail(errNoIdleTime) }),
+			"Answers an error: reads leave no trace, which keeps them fast on many processors"),
+		withDiffers(objectRow("refcount", "Get the number of references to the value of the key", "2.2.3", refCount),
+			"Depends on the value only: nothing is shared"),
+	},
+}
+
+// objectRow is a row of a subcommand that tells something of the item under a key.
+func objectRow(name, summary, since string, tell func(it keyspace.Item) Reply) Command {
+	return Command{
+		Name: name, Syntax: "key", Summary: summary, Group: "generic", Since: since, Arity: 3,
+		Flags: ReadOnly, Keys: Keys{2, 2, 1}, Access: "RO", Tips: "nondeterministic_output",
+		Parse: func(in *Input) (Run, error) {
+			key := in.Args[2]
+			return func(x *Context) Reply {
+				_, it, found, err := x.getItem(key)
+				switch {
+				case err != nil:
+					return Fail(err)
+				case !found:
+					return Null
+				}
+				return tell(it)
+			}, nil
+		},
+	}
+}
+
+func withDiffers(c Command, differs string) Command {
+	c.Differs = differs
+	return c
+}
+
+func withSince(c Command, version string) Command {
+	c.Since = version
+	return c
+}
+
+// encoding is what OBJECT ENCODING says: json of documents, and of plain keys what Redis makes of
+// them when they are set.
+func encoding(it keyspace.Item) string {
+	const longestEmbedded = 44 // bytes
+	if it.Kind == keyspace.Document {
+		return "json"
+	}
+	if _, ok := redisfmt.ParseInt(it.Body); ok {
+		return "int"
+	}
+	if len(it.Body) <= longestEmbedded {
+		return "embstr"
+	}
+	return "raw"
+}
+
+// refCount is 1, but for the small integers, which Redis shares among all keys that have them.
+func refCount(it keyspace.Item) Reply {
+	const shared, many = 10_000, 1<<31 - 1
+	if n, ok := redisfmt.ParseInt(it.Body); ok && it.Kind == keyspace.Plain && n >= 0 && n < shared {
+		return Integer(many)
+	}
+	return Integer(1)
+}

@@ -1,0 +1,233 @@
+package commands
+
+import (
+	"math"
+
+	"mayfly/commands/jsondoc"
+	"mayfly/commands/redisfmt"
+	"mayfly/expiry"
+	"mayfly/keyspace"
+)
+
+// The commands that bring a key to another name or into another container. A plain key's own end, a
+// moment, travels with it. A document keeps its JSON; coming somewhere is a write, so that its clock
+// starts anew.
+var moveCommands = []Command{
+	{
+		Name: "copy", Syntax: "source destination [DB destination-db] [REPLACE]", Arity: -3,
+		Summary: "Copy a key", Group: "generic", Since: "6.2.0",
+		Flags: Write | DenyOOM, Keys: Keys{1, 2, 1}, Access: "RO access, OW update",
+		Differs: "DB takes the name of a container too",
+		Parse:   parseCopy,
+	},
+	{
+		Name: "move", Syntax: "key db", Arity: 3,
+		Summary: "Move a key to another database", Group: "generic", Since: "1.0.0",
+		Flags: Write | Fast, Keys: OneKey,
+		Differs: "Takes the name of a container too",
+		Parse:   parseMove,
+	},
+	{
+		Name: "rename", Syntax: "key newkey", Arity: 3,
+		Summary: "Rename a key", Group: "generic", Since: "1.0.0",
+		Flags: Write, Keys: Keys{1, 2, 1}, Access: "RW access delete, OW update",
+		Parse: func(in *Input) (Run, error) { return parseRename(in, OK, OK, false), nil },
+	},
+	{
+		Name: "renamenx", Syntax: "key newkey", Arity: 3,
+		Summary: "Rename a key, only if the new key does not exist", Group: "generic", Since: "1.0.0",
+		Flags: Write | Fast, Keys: Keys{1, 2, 1}, Access: "RW access delete, OW insert",
+		Parse: func(in *Input) (Run, error) { return parseRename(in, Flag(true), Flag(false), true), nil },
+	},
+	{
+		Name: "swapdb", Syntax: "index1 index2", Arity: 3,
+		Summary: "Swaps two Redis databases", Group: "server", Since: "4.0.0",
+		Flags: Write | Fast, Scope: ScopeAll, Categories: "keyspace dangerous",
+		Differs: "Takes the names of containers too. Their items are exchanged, not their defaults",
+		Parse:   parseSwapDB,
+	},
+	{
+		Name: "touch", Syntax: "key [key ...]", Arity: -2,
+		Summary: "Alters the last access time of a key(s). Returns the number of existing keys specified.",
+		Group:   "generic", Since: "3.2.1",
+		Flags: ReadOnly | Fast, Keys: AllKeys, Access: "RO",
+		Tips:    "request_policy:multi_shard response_policy:agg_sum",
+		Differs: "Only counts: no time of access is kept. `DOC.TOUCH` restarts a document's clock",
+		Parse:   parseExists, // there is no time of access to alter; DOC.TOUCH restarts a document's clock
+	},
+}
+
+// database looks a container up that a command names where Redis has the number of a database.
+func (x *Context) database(name string) (*keyspace.Container, error) {
+	if c := x.Tx.Container(name); c != nil {
+		return c, nil
+	}
+	switch n, ok := redisfmt.ParseInt(name); {
+	case !ok:
+		return nil, errNotInteger
+	case n < math.MinInt32 || n > math.MaxInt32:
+		return nil, errNotInt32
+	}
+	return nil, errDatabase
+}
+
+// bring stores an item under an id of a container, in the place of what is there. The error is the
+// container's refusal of a document (rule 4).
+func (x *Context) putItem(it keyspace.Item, c *keyspace.Container, id string) error {
+	if it.Kind == keyspace.Document {
+		doc := jsondoc.FromValid(it.Body)
+		if err := doc.CheckTTL(c.Policy()); err != nil {
+			return err
+		}
+		x.store(c, id, keyspace.Document, doc.JSON, expiry.OwnEnd(x.Now(), doc.TTL))
+		return nil
+	}
+	// An end that lies in the past has slept in a container that is off; here it may be awake.
+	if c.Policy().Dead(x.Now(), it.ExpireAt, x.Now()) {
+		x.remove(c, id)
+		return nil
+	}
+	x.store(c, id, it.Kind, it.Body, it.ExpireAt)
+	return nil
+}
+
+// copyOptions are those of COPY.
+type copyOptions struct {
+	databases []string // as the last of them; all must exist
+	replace   bool
+	err       error // what is wrong with the options behind these databases
+}
+
+func parseCopyOptions(args []string) (o copyOptions) {
+	for len(args) > 0 {
+		used := 1
+		switch {
+		case redisfmt.EqualFold(args[0], "REPLACE"):
+			o.replace = true
+		case redisfmt.EqualFold(args[0], "DB") && len(args) > 1:
+			o.databases, used = append(o.databases, args[1]), 2
+		default:
+			o.err = errSyntax
+			return o
+		}
+		args = args[used:]
+	}
+	return o
+}
+
+// parseCopy: as in Redis the options are judged from left to right, a database among them by whether
+// it exists.
+func parseCopy(in *Input) (Run, error) {
+	o := parseCopyOptions(in.Args[3:])
+	if o.err != nil && len(o.databases) == 0 {
+		return nil, o.err
+	}
+	source, destination := in.Args[1], in.Args[2]
+	return func(x *Context) Reply {
+		from, err := x.Database()
+		to := from
+		for _, name := range o.databases {
+			if err == nil {
+				to, err = x.database(name)
+			}
+		}
+		switch {
+		case err != nil:
+			return Fail(err)
+		case o.err != nil:
+			return Fail(o.err)
+		case from == to && source == destination:
+			return Fail(errSameObject)
+		}
+		it, found := x.readAny(from, source)
+		if !found {
+			return Flag(false)
+		}
+		if _, taken := x.Tx.Get(to, destination); taken && !o.replace {
+			return Flag(false)
+		}
+		if err := x.putItem(it, to, destination); err != nil {
+			return Fail(err)
+		}
+		x.notify(eventCopyTo, to, destination)
+		return Flag(true)
+	}, nil
+}
+
+func parseMove(in *Input) (Run, error) {
+	key, name := in.Args[1], in.Args[2]
+	return func(x *Context) Reply {
+		from, err := x.Database()
+		if err != nil {
+			return Fail(err)
+		}
+		to, err := x.database(name)
+		switch {
+		case err != nil:
+			return Fail(err)
+		case from == to:
+			return Fail(errSameObject)
+		}
+		it, found := x.Tx.Get(from, key)
+		if !found {
+			return Flag(false)
+		}
+		if _, taken := x.Tx.Get(to, key); taken {
+			return Flag(false)
+		}
+		if err := x.putItem(it, to, key); err != nil {
+			return Fail(err)
+		}
+		x.Tx.Delete(from, key)
+		x.notify(eventMoveFrom, from, key)
+		x.notify(eventMoveTo, to, key)
+		return Flag(true)
+	}, nil
+}
+
+// rename makes the Run of RENAME and RENAMENX, which differ in what they reply and in whether they
+// overwrite. A key that gets the name it has is left alone: that is done for RENAME, not for
+// RENAMENX.
+func parseRename(in *Input, done, notDone Reply, keep bool) Run {
+	key, newKey := in.Args[1], in.Args[2]
+	return func(x *Context) Reply {
+		c, it, found, err := x.getItem(key)
+		switch {
+		case err != nil:
+			return Fail(err)
+		case !found:
+			return Fail(errNoSuchKey)
+		case key == newKey:
+			return notDone
+		}
+		if _, taken := x.Tx.Get(c, newKey); taken && keep {
+			return notDone
+		}
+		if err := x.putItem(it, c, newKey); err != nil {
+			return Fail(err)
+		}
+		x.Tx.Delete(c, key)
+		x.notify(eventRenameFrom, c, key)
+		x.notify(eventRenameTo, c, newKey)
+		return done
+	}
+}
+
+func parseSwapDB(in *Input) (Run, error) {
+	names := in.Args[1:]
+	return func(x *Context) Reply {
+		var sides [2]*keyspace.Container
+		var errs [2]error
+		for i, which := range []string{"first", "second"} {
+			sides[i], errs[i] = x.database(names[i])
+			if errs[i] != nil && errs[i] != errDatabase {
+				return Fail(Error("ERR invalid " + which + " DB index"))
+			}
+		}
+		if errs[0] != nil || errs[1] != nil {
+			return Fail(errDatabase)
+		}
+		x.Tx.Swap(sides[0], sides[1])
+		return OK
+	}, nil
+}

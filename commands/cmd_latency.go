@@ -1,0 +1,359 @@
+package commands
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"mayfly/commands/redisfmt"
+	"mayfly/expiry/clock"
+	"mayfly/keyspace"
+)
+
+// latencyCommand shows how long commands take, and when something took too long.
+var latencyCommand = Command{
+	Name: "latency", Summary: "A container for latency diagnostics commands", Group: "server", Since: "2.8.13", Arity: -2,
+	Sub: []Command{
+		withDiffers(latencyRow("doctor", "", "Return a human readable latency analysis report.", 2,
+			"nondeterministic_output request_policy:all_nodes response_policy:special",
+			noParse(func(x *Context) Reply { return Verbatim(x.Engine.Latency.doctor()) })),
+			"Gives other advice"),
+		latencyRow("graph", "event", "Return a latency graph for the event.", 3,
+			"nondeterministic_output request_policy:all_nodes response_policy:special", parseLatencyGraph),
+		latencyHelp(),
+		withSince(latencyRow("histogram", "[command [command ...]]",
+			"Return the cumulative distribution of latencies of a subset of commands or all.", -2,
+			"nondeterministic_output request_policy:all_nodes response_policy:special", parseLatencyHistogram), "7.0.0"),
+		latencyRow("history", "event", "Return timestamp-latency samples for the event.", 3,
+			"nondeterministic_output request_policy:all_nodes response_policy:special", parseLatencyHistory),
+		withDiffers(latencyRow("latest", "", "Return the latest latency samples for all events.", 2,
+			"nondeterministic_output request_policy:all_nodes response_policy:special", noParse(runLatencyLatest)),
+			"The events are `command`, `fast-command` and `aof-write`, the wait for the commit"),
+		latencyRow("reset", "[event [event ...]]", "Reset latency data for one or more events.", -2,
+			"request_policy:all_nodes response_policy:all_succeeded", parseLatencyReset),
+	},
+}
+
+func latencyRow(name, syntax, summary string, arity int, tips string, parse func(*Input) (Run, error)) Command {
+	return Command{
+		Name: name, Syntax: syntax, Summary: summary, Group: "server", Since: "2.8.13", Arity: arity,
+		Flags: Admin | NoScript | Loading | Stale, Tips: tips, Parse: parse,
+	}
+}
+
+func latencyHelp() Command {
+	row := withSince(helpRow("latency", "server"), "2.8.13")
+	row.Summary += "."
+	return row
+}
+
+// What the latency monitor watches, in Redis' words.
+const (
+	latencyOfCommand = "command"      // commands that may take long
+	latencyOfFast    = "fast-command" // commands of constant or logarithmic time
+	latencyOfCommit  = "aof-write"    // waits of replies until what they tell is committed
+)
+
+// LatencyMonitor keeps when something took at least as long as latency-monitor-threshold. The zero
+// value is switched off. Safe for concurrent use.
+type LatencyMonitor struct {
+	limit atomic.Int64 // ns; 0: off
+
+	mu     sync.Mutex // protects events
+	events map[string]*latencySeries
+}
+
+// latencySeries are the newest samples of an event, at most one a second, which is the worst.
+type latencySeries struct {
+	samples []latencySample // the oldest first
+	worst   int64           // ms, of all since the last reset
+}
+
+type latencySample struct {
+	second int64 // since 1970
+	took   int64 // ms
+}
+
+const maxLatencySamples = 160 // as in Redis
+
+// SetThreshold says from which duration something is noted; 0: nothing is.
+func (m *LatencyMonitor) SetThreshold(limit time.Duration) { m.limit.Store(int64(limit)) }
+
+// wants tells whether something that took so long is to be noted.
+func (m *LatencyMonitor) exceeds(took time.Duration) bool {
+	limit := m.limit.Load()
+	return limit > 0 && int64(took) >= limit
+}
+
+// note adds a sample, taken at a moment in ms.
+func (m *LatencyMonitor) record(event string, now int64, duration time.Duration) {
+	second, took := now/1000, duration.Milliseconds()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	s := m.events[event]
+	if s == nil {
+		s = new(latencySeries)
+		if m.events == nil {
+			m.events = make(map[string]*latencySeries)
+		}
+		m.events[event] = s
+	}
+	s.worst = max(s.worst, took)
+	if n := len(s.samples); n > 0 && s.samples[n-1].second == second {
+		s.samples[n-1].took = max(s.samples[n-1].took, took)
+		return
+	}
+	if len(s.samples) == maxLatencySamples {
+		s.samples = slices.Delete(s.samples, 0, 1)
+	}
+	s.samples = append(s.samples, latencySample{second, took})
+}
+
+// reset forgets the samples of the events, of all if none is named, and returns of how many there
+// were any.
+func (m *LatencyMonitor) reset(events []string) int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	had := len(m.events)
+	if len(events) == 0 {
+		clear(m.events)
+	}
+	for _, event := range events {
+		delete(m.events, event)
+	}
+	return had - len(m.events)
+}
+
+// eachLocked visits the events that have samples, by name.
+func (m *LatencyMonitor) eachLocked(visit func(event string, s *latencySeries)) {
+	for _, event := range slices.Sorted(maps.Keys(m.events)) {
+		visit(event, m.events[event])
+	}
+}
+
+// report tells what the samples say, for LATENCY DOCTOR.
+func (m *LatencyMonitor) doctor() string {
+	if m.limit.Load() == 0 {
+		return "Latency monitoring is off. Switch it on with CONFIG SET latency-monitor-threshold <milliseconds>.\n"
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if len(m.events) == 0 {
+		return "Nothing has taken longer than latency-monitor-threshold.\n"
+	}
+	var out strings.Builder
+	m.eachLocked(func(event string, s *latencySeries) {
+		average, deviation, period := s.summarize()
+		fmt.Fprintf(&out, "%s: %d latency spikes (average %dms, mean deviation %dms, period %.2f sec). Worst all time event %dms.\n",
+			event, len(s.samples), average, deviation, period, s.worst)
+	})
+	if m.events[latencyOfCommit] != nil {
+		out.WriteString("The disk is slow to take what is written: see appendfsync, and what else writes to it.\n")
+	}
+	if m.events[latencyOfCommand] != nil || m.events[latencyOfFast] != nil {
+		out.WriteString("Some commands are slow: SLOWLOG GET lists them, LATENCY HISTOGRAM shows how often that is so.\n")
+	}
+	return out.String()
+}
+
+// describe gives the mean of the samples and their mean deviation from it, in ms, and the mean time
+// between two of them in seconds.
+func (s *latencySeries) summarize() (average, deviation int64, period float64) {
+	n := int64(len(s.samples))
+	for _, sample := range s.samples {
+		average += sample.took
+	}
+	average /= n
+	for _, sample := range s.samples {
+		deviation += max(sample.took-average, average-sample.took)
+	}
+	span := s.samples[n-1].second - s.samples[0].second
+	return average, deviation / n, float64(span) / float64(max(n-1, 1))
+}
+
+// Wait returns once what the ticket stands for is committed; see [keyspace.Keyspace.Wait].
+func (e *Engine) Wait(t keyspace.LSN) error { return e.waitTimed(e.Keyspace.Wait, t) }
+
+// Commit is Wait for who serves many; see [keyspace.Keyspace.CommitNow].
+func (e *Engine) CommitNow(t keyspace.LSN) error { return e.waitTimed(e.Keyspace.CommitNow, t) }
+
+// timed waits, and notes if that takes long.
+func (e *Engine) waitTimed(wait func(keyspace.LSN) error, t keyspace.LSN) error {
+	if e.Latency.limit.Load() == 0 {
+		return wait(t)
+	}
+	start := clock.Monotonic()
+	err := wait(t)
+	if took := clock.Monotonic() - start; e.Latency.exceeds(took) {
+		e.Latency.record(latencyOfCommit, e.Keyspace.Now(), took)
+	}
+	return err
+}
+
+func runLatencyLatest(x *Context) Reply {
+	m := &x.Engine.Latency
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	list := []Reply{}
+	m.eachLocked(func(event string, s *latencySeries) {
+		last := s.samples[len(s.samples)-1]
+		list = append(list, Array(Bulk(event), Integer(last.second), Integer(last.took), Integer(s.worst)))
+	})
+	return Array(list...)
+}
+
+func parseLatencyHistory(in *Input) (Run, error) {
+	event := in.Args[2]
+	return func(x *Context) Reply {
+		m := &x.Engine.Latency
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		list := []Reply{}
+		if s := m.events[event]; s != nil {
+			for _, sample := range s.samples {
+				list = append(list, Array(Integer(sample.second), Integer(sample.took)))
+			}
+		}
+		return Array(list...)
+	}, nil
+}
+
+func parseLatencyReset(in *Input) (Run, error) {
+	events := in.Args[2:]
+	return func(x *Context) Reply { return Count(x.Engine.Latency.reset(events)) }, nil
+}
+
+// parseLatencyHistogram reads LATENCY HISTOGRAM. As in Redis, the name of a command stands for all its
+// subcommands, and names of nothing are passed over.
+func parseLatencyHistogram(in *Input) (Run, error) {
+	var rows []*row
+	for _, name := range in.Args[2:] {
+		if r := findByFullName(name); r != nil {
+			rows = append(rows, r)
+			rows = append(rows, r.sorted...)
+		}
+	}
+	if len(in.Args) == 2 {
+		rows = slices.Clone(allRows)
+		slices.SortFunc(rows, func(a, b *row) int { return cmp.Compare(a.full, b.full) })
+	}
+	return func(x *Context) Reply {
+		var list []Reply
+		for _, r := range rows {
+			if s := x.Engine.commandStats(r); s.Calls > 0 {
+				list = append(list, Bulk(r.full), distribution(&s.Durations))
+			}
+		}
+		return Map(list...)
+	}, nil
+}
+
+// distribution tells how many calls took at most so many µs, in Redis' form: the bounds are powers of
+// two, and those that no call is between are left out.
+func distribution(h *Histogram) Reply {
+	var list []Reply
+	before := int64(0)
+	for end, shorter := range h.octaves {
+		if shorter > before {
+			// Redis names the last duration that its histogram cannot tell from the bound.
+			bound := (end + end/128).Microseconds()
+			list = append(list, Integer(bound), Integer(shorter))
+		}
+		before = shorter
+	}
+	return Map(Bulk("calls"), Integer(h.Count), Bulk("histogram_usec"), Map(list...))
+}
+
+// parseLatencyGraph reads LATENCY GRAPH.
+func parseLatencyGraph(in *Input) (Run, error) {
+	event := in.Args[2]
+	return func(x *Context) Reply {
+		m := &x.Engine.Latency
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		s := m.events[event]
+		if s == nil {
+			return Fail(Error("ERR No samples available for event '" + truncate(redisfmt.CString(event)) + "'"))
+		}
+		return Verbatim(s.graph(event, x.Now()/1000))
+	}, nil
+}
+
+// The measures of a graph, in characters. A character shows one of three heights.
+const (
+	graphColumns = 80
+	graphRows    = 4
+	graphLevels  = graphRows * len(graphMarks)
+	graphMarks   = "_o#"
+)
+
+// graph draws the samples as columns in the way Redis does, the oldest at the left; under each stands, from
+// top to bottom, how long before the moment now (in seconds) it was taken.
+func (s *latencySeries) graph(event string, now int64) string {
+	least, most := s.samples[0].took, s.samples[0].took
+	for _, sample := range s.samples {
+		least, most = min(least, sample.took), max(most, sample.took)
+	}
+	var out strings.Builder
+	fmt.Fprintf(&out, "%s - high %d ms, low %d ms (all time high %d ms)\n", event, most, least, s.worst)
+	out.WriteString(strings.Repeat("-", graphColumns) + "\n")
+	first := true
+	for samples := range slices.Chunk(s.samples, graphColumns) {
+		if !first {
+			out.WriteByte('\n')
+		}
+		first = false
+		heights, ages := make([]int, len(samples)), make([]string, len(samples))
+		longest := 0
+		for i, sample := range samples {
+			height := (sample.took - least) * int64(graphLevels) / max(most-least, 1)
+			heights[i] = int(min(height, int64(graphLevels-1)))
+			ages[i] = briefly(now - sample.second)
+			longest = max(longest, len(ages[i]))
+		}
+		for row := range graphRows {
+			for _, height := range heights {
+				out.WriteByte(graphMark(height - (graphRows-1-row)*len(graphMarks)))
+			}
+			out.WriteByte('\n')
+		}
+		out.WriteString(strings.Repeat(" ", len(samples)) + "\n")
+		for row := range longest {
+			for _, age := range ages {
+				out.WriteByte((age + strings.Repeat(" ", longest))[row])
+			}
+			out.WriteByte('\n')
+		}
+	}
+	return out.String()
+}
+
+// graphMark is what a column of a graph shows in a row, height being counted from the row's foot.
+func graphMark(height int) byte {
+	switch {
+	case height < 0:
+		return ' '
+	case height < len(graphMarks):
+		return graphMarks[height]
+	}
+	return '|'
+}
+
+// briefly writes a number of seconds in the largest unit that it fills.
+func briefly(seconds int64) string {
+	const minute, hour, day = 60, 60 * 60, 24 * 60 * 60
+	switch {
+	case seconds < minute:
+		return fmt.Sprintf("%ds", seconds)
+	case seconds < hour:
+		return fmt.Sprintf("%dm", seconds/minute)
+	case seconds < day:
+		return fmt.Sprintf("%dh", seconds/hour)
+	}
+	return fmt.Sprintf("%dd", seconds/day)
+}

@@ -1,0 +1,111 @@
+package commands
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestLatencyMonitor(t *testing.T) {
+	w := newWorld(t)
+	m := &w.engine.Latency
+	if m.exceeds(time.Hour) {
+		t.Error("it wants something while it is off")
+	}
+	w.expect("OK", "CONFIG", "SET", "latency-monitor-threshold", "100")
+	if m.exceeds(100*time.Millisecond-1) || !m.exceeds(100*time.Millisecond) {
+		t.Error("the threshold is not 100 ms")
+	}
+	w.expect(`(verbatim) "Nothing has taken longer than latency-monitor-threshold.\n"`, "LATENCY", "DOCTOR")
+	for _, ms := range []int{150, 300, 200} { // in one second
+		m.record(latencyOfCommand, w.clock.Now(), time.Duration(ms)*time.Millisecond)
+	}
+	w.clock.Advance(3 * time.Second)
+	m.record(latencyOfCommand, w.clock.Now(), 100*time.Millisecond)
+	m.record(latencyOfCommit, w.clock.Now(), 2*time.Second)
+	w.expect(`1) 1) "aof-write"
+   2) (integer) 1767225603
+   3) (integer) 2000
+   4) (integer) 2000
+2) 1) "command"
+   2) (integer) 1767225603
+   3) (integer) 100
+   4) (integer) 300`, "LATENCY", "LATEST")
+	w.expect(`1) 1) (integer) 1767225600
+   2) (integer) 300
+2) 1) (integer) 1767225603
+   2) (integer) 100`, "LATENCY", "HISTORY", "command")
+	report := w.do(1, "LATENCY", "DOCTOR").Str
+	for _, want := range []string{
+		"command: 2 latency spikes (average 200ms, mean deviation 100ms, period 3.00 sec). Worst all time event 300ms.\n",
+		"aof-write: 1 latency spikes (average 2000ms, mean deviation 0ms, period 0.00 sec). Worst all time event 2000ms.\n",
+		"SLOWLOG GET", "appendfsync",
+	} {
+		if !strings.Contains(report, want) {
+			t.Errorf("the report does not say %q:\n%s", want, report)
+		}
+	}
+	w.expect("(integer) 1", "LATENCY", "RESET", "command", "nosuch")
+	w.expect("(empty array)", "LATENCY", "HISTORY", "command")
+	w.expect("(integer) 1", "LATENCY", "RESET")
+	w.expect("(empty array)", "LATENCY", "LATEST")
+}
+
+// TestLatencyGraph draws what Redis' latency.c and sparkline.c would.
+func TestLatencyGraph(t *testing.T) {
+	w := newWorld(t)
+	m := &w.engine.Latency
+	w.expect("(error) ERR No samples available for event 'command'", "LATENCY", "GRAPH", "command")
+	for _, sample := range []struct{ after, ms time.Duration }{{0, 300}, {1, 100}, {59, 200}} {
+		w.clock.Advance(sample.after * time.Second)
+		m.record(latencyOfCommand, w.clock.Now(), sample.ms*time.Millisecond)
+	}
+	w.clock.Advance(10 * time.Second)
+	want := "command - high 300 ms, low 100 ms (all time high 300 ms)\n" + strings.Repeat("-", 80) + "\n" +
+		"#  \n| _\n| |\n|_|\n   \n111\nmm0\n  s\n"
+	if got := w.do(1, "LATENCY", "GRAPH", "command").Str; got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+	// All of one height, and more than fit in a row of columns.
+	for range maxLatencySamples {
+		w.clock.Advance(2 * 24 * time.Hour)
+		m.record(latencyOfCommand, w.clock.Now(), 100*time.Millisecond)
+	}
+	got := w.do(1, "LATENCY", "GRAPH", "command").Str
+	row := strings.Repeat("_", 80) + "\n" + strings.Repeat(" ", 80) + "\n"
+	if strings.Count(got, "\n"+row) != 2 || !strings.Contains(got, "low 100 ms (all time high 300 ms)") || !strings.HasSuffix(strings.TrimRight(got, " \n"), strings.Repeat("d", 30)) {
+		t.Errorf("got\n%s", got)
+	}
+}
+
+func TestLatencyKeepsTheNewest(t *testing.T) {
+	var m LatencyMonitor
+	for second := range int64(2 * maxLatencySamples) {
+		m.record("e", second*1000, time.Second)
+	}
+	s := m.events["e"].samples
+	if len(s) != maxLatencySamples || s[0].second != maxLatencySamples || s[len(s)-1].second != 2*maxLatencySamples-1 {
+		t.Errorf("%d samples, from %d to %d", len(s), s[0].second, s[len(s)-1].second)
+	}
+}
+
+// What is slow is noted: commands, by whether they are fast ones, and waits for the disk.
+func TestLatencyOfCommands(t *testing.T) {
+	w := newWorld(t)
+	w.engine.Latency.SetThreshold(1) // everything is slower
+	w.do(1, "PING")
+	w.do(1, "CONFIG", "GET", "x")
+	s := w.session(1)
+	w.engine.Execute(s, []string{"SET", "k", "v"})
+	if err := w.engine.Wait(s.LSN); err != nil {
+		t.Fatal(err)
+	}
+	w.engine.Latency.SetThreshold(0)
+	var events []string
+	for _, e := range w.do(1, "LATENCY", "LATEST").Elems {
+		events = append(events, e.Elems[0].Str)
+	}
+	if got := strings.Join(events, " "); got != "aof-write command fast-command" {
+		t.Errorf("noted were %s", got)
+	}
+}

@@ -1,0 +1,183 @@
+package commands
+
+import (
+	"fmt"
+	"runtime/debug"
+	"strings"
+
+	"mayfly/commands/redisfmt"
+	"mayfly/keyspace"
+)
+
+// memoryCommand tells where memory goes. Used memory is here what the items take, by the keyspace's own
+// account: the figure that maxmemory limits. The allocator is the runtime of Go.
+var memoryCommand = Command{
+	Name: "memory", Summary: "A container for memory diagnostics commands",
+	Group: "server", Since: "4.0.0", Arity: -2,
+	Sub: []Command{
+		{
+			Name: "doctor", Summary: "Outputs memory problems report", Group: "server", Since: "4.0.0", Arity: 2,
+			Scope: ScopeSweep, Tips: "nondeterministic_output request_policy:all_shards response_policy:special",
+			Differs: "Finds other issues",
+			Parse:   noParse(func(x *Context) Reply { return Verbatim(memoryDoctor(x.memoryFigures(x.Tx.Census()))) }),
+		},
+		withSince(helpRow("memory", "server"), "4.0.0"),
+		{
+			Name: "malloc-stats", Summary: "Show allocator internal stats", Group: "server", Since: "4.0.0", Arity: 2,
+			Tips:    "nondeterministic_output request_policy:all_shards response_policy:special",
+			Differs: "The statistics of Go's runtime",
+			Parse:   noParse(func(*Context) Reply { return Verbatim(allocatorReport()) }),
+		},
+		{
+			Name: "purge", Summary: "Ask the allocator to release memory", Group: "server", Since: "4.0.0", Arity: 2,
+			Flags: Slow, Tips: "request_policy:all_shards response_policy:all_succeeded",
+			Differs: "Moves items closer together, collects garbage and returns what is free",
+			Parse: noParse(func(x *Context) Reply {
+				x.Tx.Tidy()
+				debug.FreeOSMemory()
+				return OK
+			}),
+		},
+		{
+			Name: "stats", Summary: "Show memory usage details", Group: "server", Since: "4.0.0", Arity: 2,
+			Scope: ScopeSweep, Tips: "nondeterministic_output request_policy:all_shards response_policy:special",
+			Differs: "The figures of Go's runtime: no caches, and no backlogs by kind of client",
+			Parse:   noParse(runMemoryStats),
+		},
+		{
+			Name: "usage", Syntax: "key [SAMPLES count]", Summary: "Estimate the memory usage of a key",
+			Group: "server", Since: "4.0.0", Arity: -3, Flags: ReadOnly, Keys: Keys{2, 2, 1}, Access: "RO",
+			Differs: "Counts by the server's own account",
+			Parse:   parseMemoryUsage,
+		},
+	},
+}
+
+// parseMemoryUsage: the samples are of the elements of aggregates, which there are none of.
+func parseMemoryUsage(in *Input) (Run, error) {
+	key := in.Args[2]
+	for args := in.Args[3:]; len(args) > 0; args = args[2:] {
+		if !redisfmt.EqualFold(args[0], "SAMPLES") || len(args) < 2 {
+			return nil, errSyntax
+		}
+		samples, ok := redisfmt.ParseInt(args[1])
+		switch {
+		case !ok:
+			return nil, errNotInteger
+		case samples < 0:
+			return nil, errSyntax
+		}
+	}
+	return func(x *Context) Reply {
+		c, err := x.Database()
+		if err != nil {
+			return Fail(err)
+		}
+		bytes, found := x.Tx.Memory(c, key)
+		if !found {
+			return Null
+		}
+		return Integer(bytes)
+	}, nil
+}
+
+// memoryFigures are what is known of memory at one moment, in bytes.
+type memoryFigures struct {
+	used    uint64 // by items: what maxmemory limits
+	peak    uint64 // the most that was seen
+	limit   uint64 // maxmemory; 0: none
+	dataset uint64 // of used, the ids and values of what lives
+	items   int    // how many live
+
+	allocated uint64 // by the runtime: objects, garbage among them
+	active    uint64 // heap that these lie in
+	held      uint64 // all that the runtime has taken from the system and not given back
+	resident  uint64 // physical memory of the process; 0: unknown
+}
+
+// memoryFigures gathers them, those of the items from a census.
+func (x *Context) memoryFigures(census []*keyspace.Populated) memoryFigures {
+	m := memoryFigures{
+		limit:     uint64(x.Engine.memory.bytes.Load()),
+		allocated: readMetric(heapObjects),
+		held:      readMetric("/memory/classes/total:bytes") - readMetric("/memory/classes/heap/released:bytes"),
+		resident:  residentBytes(),
+	}
+	m.active = m.allocated + readMetric("/memory/classes/heap/unused:bytes")
+	for _, c := range census {
+		m.dataset += uint64(c.Bytes)
+		m.items += c.Documents
+	}
+	m.used = uint64(x.Engine.Keyspace.Used()) // now that the dead have been cleared away
+	m.peak = x.Engine.stats.notePeak(m.used)
+	return m
+}
+
+func (m *memoryFigures) overhead() uint64 { return m.used - min(m.used, m.dataset) }
+
+// share is what a is of b; 0 if there is no b.
+func fraction(a, b uint64) float64 {
+	if b == 0 {
+		return 0
+	}
+	return float64(a) / float64(b)
+}
+
+// memoryStats is MEMORY STATS: those of Redis' figures that there are here.
+func runMemoryStats(x *Context) Reply {
+	m := x.memoryFigures(x.Tx.Census())
+	perItem := uint64(0)
+	if m.items > 0 {
+		perItem = m.used / uint64(m.items)
+	}
+	var stats []Reply
+	number := func(name string, n uint64) { stats = append(stats, Bulk(name), Integer(int64(n))) }
+	ratio := func(name string, f float64) { stats = append(stats, Bulk(name), Double(f)) }
+	number("peak.allocated", m.peak)
+	number("total.allocated", m.used)
+	number("overhead.total", m.overhead())
+	number("keys.count", uint64(m.items))
+	number("keys.bytes-per-key", perItem)
+	number("dataset.bytes", m.dataset)
+	ratio("dataset.percentage", 100*fraction(m.dataset, m.used))
+	ratio("peak.percentage", 100*fraction(m.used, m.peak))
+	number("allocator.allocated", m.allocated)
+	number("allocator.active", m.active)
+	number("allocator.resident", m.held)
+	ratio("allocator-fragmentation.ratio", fraction(m.active, m.allocated))
+	number("allocator-fragmentation.bytes", m.active-m.allocated)
+	if m.resident > 0 {
+		ratio("fragmentation", fraction(m.resident, m.used))
+		stats = append(stats, Bulk("fragmentation.bytes"), Integer(int64(m.resident)-int64(m.used)))
+	}
+	return Map(stats...)
+}
+
+// Below this many bytes of items nothing that diagnose could say would mean anything. As in Redis.
+const fewBytes = 5 << 20
+
+// diagnose is MEMORY DOCTOR: what is wrong, and what can be done. That nothing is, or that nothing can
+// be said, it says in Redis' words.
+func memoryDoctor(m memoryFigures) string {
+	if m.used < fewBytes {
+		return "Hi Sam, this instance is empty or is using very little memory, my issues detector can't be used in these conditions. " +
+			"Please, leave for your mission on Earth and fill it with some data. The new Sam and I will be back to our programming as soon as I finished rebooting.\n"
+	}
+	var issues []string
+	if m.limit > 0 && fraction(m.used, m.limit) > 0.9 {
+		issues = append(issues, fmt.Sprintf("Near the limit: items take %s of the %s of maxmemory. Raise it, delete, shorten times to live, or let maxmemory-policy volatile-ttl evict.",
+			humanBytes(m.used), humanBytes(m.limit)))
+	}
+	if fraction(m.peak, m.used) > 1.5 {
+		issues = append(issues, fmt.Sprintf("Peak memory: items took %s once and take %s now. What is no longer needed returns to the system by and by; MEMORY PURGE returns it at once.",
+			humanBytes(m.peak), humanBytes(m.used)))
+	}
+	if fraction(m.resident, m.used) > 3 {
+		issues = append(issues, fmt.Sprintf("Much besides the items: the process takes %s for items of %s. Garbage and the newest journal are part of that; MEMORY PURGE collects the one, BGSAVE lets go of the other.",
+			humanBytes(m.resident), humanBytes(m.used)))
+	}
+	if len(issues) == 0 {
+		return "Hi Sam, I can't find any memory issue in your instance. I can only account for what occurs on this base.\n"
+	}
+	return "Sam, I detected a few issues in this instance's memory:\n\n * " + strings.Join(issues, "\n\n * ") + "\n"
+}

@@ -1,0 +1,121 @@
+package commands
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"mayfly/commands/redisfmt"
+)
+
+var monitorCommand = Command{
+	Name: "monitor", Summary: "Listen for all requests received by the server in real time", Group: "server", Since: "1.0.0",
+	Arity: 1, Flags: Admin | NoScript | Loading | Stale,
+	Differs: "A client that does not keep up is disconnected",
+	Parse:   noParse(runMonitor),
+}
+
+// monitor makes the session one that is shown all commands. As in Redis, who monitors already gets no
+// answer.
+func runMonitor(x *Context) Reply {
+	s := x.Session
+	if s.multi.open {
+		return Fail(errMonitorInMulti)
+	}
+	if s.monitoring {
+		return Reply{}
+	}
+	h := &x.Engine.Broker
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	s.Receiver.Hold()
+	h.monitors = append(h.monitors, s)
+	h.monitoringSessions.Add(1)
+	s.update(func() { s.monitoring = true })
+	return OK
+}
+
+// stopMonitoring lets a session be shown no more commands.
+func (h *Broker) stopMonitoring(s *Session) {
+	if !s.monitoring {
+		return
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	place := slices.Index(h.monitors, s)
+	h.monitors = slices.Delete(h.monitors, place, place+1)
+	h.monitoringSessions.Add(-1)
+	s.update(func() { s.monitoring = false })
+}
+
+// show shows a command that has run, at a moment in µs, to those who monitor.
+func (h *Broker) showCommand(s *Session, now int64, args []string) {
+	line := Status(monitorLine(s, now, args))
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if s.monitoring {
+		s.Receiver.Hold() // the command's own reply comes first
+	}
+	m := &Message{Reply: line}
+	for _, other := range h.monitors {
+		other.Receiver.Deliver(m)
+	}
+}
+
+// monitorLine is what MONITOR shows of a command that a session has given: when (µs), in which database and
+// from where.
+func monitorLine(s *Session, now int64, args []string) string {
+	addr := s.Addr
+	if s.viaUnixSocket() {
+		addr = "unix:" + strings.TrimSuffix(s.LAddr, ":0")
+	}
+	var line strings.Builder
+	fmt.Fprintf(&line, "%d.%06d [%s %s]", now/1e6, now%1e6, s.database, addr)
+	for _, arg := range args {
+		line.WriteByte(' ')
+		redisfmt.WriteQuoted(&line, arg)
+	}
+	return line.String()
+}
+
+// secretOptions are the options whose values nobody must see who may see commands.
+var secretOptions = []string{"requirepass"}
+
+func isSecretOption(option string) bool {
+	return slices.ContainsFunc(secretOptions, func(name string) bool { return redisfmt.EqualFold(name, option) })
+}
+
+// redacted gives the arguments of a command with passwords made unreadable, for MONITOR and SLOWLOG.
+func redacted(r *row, args []string) []string {
+	shown := args
+	hide := func(i int) {
+		if i >= len(args) {
+			return
+		}
+		if &shown[0] == &args[0] {
+			shown = slices.Clone(args)
+		}
+		shown[i] = "(redacted)"
+	}
+	switch r.full {
+	case "auth":
+		for i := 1; i < len(args); i++ {
+			hide(i)
+		}
+	case "hello":
+		for i := 2; i < len(args); i++ {
+			if redisfmt.EqualFold(args[i], "AUTH") {
+				hide(i + 1)
+				hide(i + 2)
+				i += 2
+			}
+		}
+	case "config|set":
+		for i := 2; i < len(args); i += 2 {
+			if isSecretOption(args[i]) {
+				hide(i + 1)
+			}
+		}
+	}
+	return shown
+}

@@ -1,0 +1,155 @@
+package commands
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"mayfly/commands/redisfmt"
+)
+
+// What Redis calls saving and rewriting the append-only file are here a checkpoint, which brings what
+// the journal holds to the stores, and a compaction, which writes the stores anew without waste. Data
+// are safe without either: a reply leaves when what it reports is in the journal.
+
+var persistenceCommands = []Command{
+	{
+		Name: "backup", Syntax: "path", Arity: 2,
+		Summary: "Writes a consistent copy of the data folder to a new folder while other clients go on. A relative path starts beside the data folder.",
+		Group:   "server", Since: sinceFirst,
+		Flags: Admin | NoScript | NoAsyncLoading | NoMulti, Parse: parseBackup,
+	},
+	{
+		Name: "bgrewriteaof", Summary: "Asynchronously rewrite the append-only file",
+		Group: "server", Since: "1.0.0", Arity: 1, Flags: Admin | NoScript | NoAsyncLoading,
+		Differs: "A compaction of the stores. Data are safe without it",
+		Parse:   noParse(func(x *Context) Reply { return x.compact("Background append only file rewriting") }),
+	},
+	{
+		Name: "bgsave", Syntax: "[SCHEDULE]", Summary: "Asynchronously save the dataset to disk",
+		Group: "server", Since: "1.0.0", Arity: -1, Flags: Admin | NoScript | NoAsyncLoading,
+		Differs: "A checkpoint of the journal. Data are safe without it",
+		Parse:   parseBgsave,
+	},
+	{
+		Name: "compact", Arity: 1,
+		Summary: "Starts to rewrite the files of all partitions without overwritten and deleted items.",
+		Group:   "server", Since: sinceFirst,
+		Flags: Admin | NoScript | NoAsyncLoading,
+		Parse: noParse(func(x *Context) Reply { return x.compact("Background compaction") }),
+	},
+	{
+		Name: "lastsave", Summary: "Get the UNIX time stamp of the last successful save to disk",
+		Group: "server", Since: "1.0.0", Arity: 1, Flags: Loading | Stale | Fast,
+		Categories: "admin dangerous", Tips: "nondeterministic_output",
+		Differs: "The time of the last checkpoint",
+		Parse:   noParse(func(x *Context) Reply { return Integer(x.Engine.Keyspace.LastSave() / 1000) }),
+	},
+	{
+		Name: "save", Summary: "Synchronously save the dataset to disk",
+		Group: "server", Since: "1.0.0", Arity: 1, Flags: Admin | NoScript | NoAsyncLoading | NoMulti,
+		Differs: "A checkpoint. Only the client that asked waits for it, and data are safe without it",
+		Parse:   noParse(runSave),
+	},
+}
+
+// save is SAVE. Unlike Redis it keeps nobody else from going on, and waits for a save that is under way.
+func runSave(x *Context) Reply { return okReply(inGoroutine(x.Engine.Keyspace.Save)) }
+
+// apart runs work on the stores in a goroutine of its own and waits for it. The reason is a panic: that
+// of a command is answered as an error, but one of the store leaves it in an unknown state and has to
+// end the process.
+func inGoroutine(work func() error) error {
+	result := make(chan error, 1)
+	go func() { result <- work() }()
+	return <-result
+}
+
+// done is the reply of a command that either works or says why not.
+func okReply(err error) Reply {
+	if err != nil {
+		return Fail(err)
+	}
+	return OK
+}
+
+func parseBgsave(in *Input) (Run, error) {
+	switch {
+	case len(in.Args) == 1:
+	case len(in.Args) == 2 && redisfmt.EqualFold(in.Args[1], "SCHEDULE"): // nothing is in the way of a save
+	default:
+		return nil, errSyntax
+	}
+	return func(x *Context) Reply {
+		if !x.Engine.Keyspace.SaveInBackground() {
+			return Fail(errSaving)
+		}
+		return x.started("Background saving")
+	}, nil
+}
+
+// compact starts a compaction, or whatever the command calls it.
+func (x *Context) compact(what string) Reply {
+	if !x.Engine.Keyspace.Compact() {
+		return Fail(Error("ERR " + what + " already in progress"))
+	}
+	return x.started(what)
+}
+
+// begun says that work in the background has been started. In Redis EXEC only schedules it.
+func (x *Context) started(what string) Reply {
+	if x.Session.multi.open {
+		return Status(what + " scheduled")
+	}
+	return Status(what + " started")
+}
+
+func parseBackup(in *Input) (Run, error) {
+	path := strings.Clone(in.Args[1])
+	if path == "" || strings.ContainsRune(path, 0) {
+		return nil, Error("ERR invalid path of a backup: it names a new folder")
+	}
+	return func(x *Context) Reply {
+		ks := x.Engine.Keyspace
+		to, err := backupFolder(ks.Dir(), path)
+		if err == nil {
+			err = inGoroutine(func() error { return ks.Backup(to) })
+		}
+		if err != nil {
+			x.Engine.Log.Error().Err(err).Str("to", to).Msg("backup failed")
+			return Fail(backupFailed(to, err))
+		}
+		x.Engine.Log.Info().Str("to", to).Msg("backed up")
+		return OK
+	}, nil
+}
+
+// backupFailed words why there is no backup. What goes wrong with a file is said without its path, which
+// is long and often that of a file we have made.
+func backupFailed(to string, err error) error {
+	if _, ok := errors.AsType[Error](err); ok {
+		return err
+	}
+	if path, ok := errors.AsType[*os.PathError](err); ok {
+		err = path.Err
+	}
+	if errors.Is(err, os.ErrExist) {
+		err = errors.New("it exists, and a backup goes into a new folder")
+	}
+	return Error("ERR cannot back up to " + strings.ToValidUTF8(truncate(to), "?") + ": " + err.Error())
+}
+
+// backupFolder is where a backup of the data folder dir goes: a relative path starts in the folder that
+// holds dir, so that a mere name gives a folder beside the data, wherever the server was started. It
+// is never in dir.
+func backupFolder(dir, path string) (string, error) {
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(filepath.Dir(dir), path)
+	}
+	path = filepath.Clean(path)
+	if inside, err := filepath.Rel(dir, path); err == nil && filepath.IsLocal(inside) {
+		return "", Error("ERR a backup cannot be in the data folder")
+	}
+	return path, nil
+}

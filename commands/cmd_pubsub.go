@@ -1,0 +1,242 @@
+package commands
+
+import (
+	"strings"
+
+	"mayfly/commands/redisfmt"
+)
+
+// notKeys is the Access of arguments that COMMAND lists among the keys, for the sake of clusters, but
+// that are channels.
+const notKeys = "not_key"
+
+var pubsubCommands = []Command{
+	{
+		Name: "psubscribe", Syntax: "pattern [pattern ...]", Arity: -2,
+		Summary: "Listen for messages published to channels matching the given patterns", Group: "pubsub", Since: "2.0.0",
+		Flags:   PubSub | NoScript | Loading | Stale | AllowSubscribed,
+		Differs: "The pattern is bounded as that of `KEYS`",
+		Parse:   func(in *Input) (Run, error) { return parseSubscribe(in, subPattern, "psubscribe") },
+	},
+	{
+		Name: "publish", Syntax: "channel message", Arity: 3,
+		Summary: "Post a message to a channel", Group: "pubsub", Since: "2.0.0",
+		Flags:   PubSub | Loading | Stale | Fast | Publishes,
+		Differs: "The message leaves when all earlier commands of the sender are committed, in their order",
+		Parse:   func(in *Input) (Run, error) { return parsePublish(in, subChannel) },
+	},
+	pubsubCommand,
+	{
+		Name: "punsubscribe", Syntax: "[pattern [pattern ...]]", Arity: -1,
+		Summary: "Stop listening for messages posted to channels matching the given patterns", Group: "pubsub", Since: "2.0.0",
+		Flags: PubSub | NoScript | Loading | Stale | AllowSubscribed,
+		Parse: func(in *Input) (Run, error) { return parseUnsubscribe(in, subPattern, "punsubscribe"), nil },
+	},
+	{
+		Name: "spublish", Syntax: "shardchannel message", Arity: 3,
+		Summary: "Post a message to a shard channel", Group: "pubsub", Since: "7.0.0",
+		Flags: PubSub | Loading | Stale | Fast | Publishes, Keys: OneKey, Access: notKeys,
+		Parse: func(in *Input) (Run, error) { return parsePublish(in, subShard) },
+	},
+	{
+		Name: "ssubscribe", Syntax: "shardchannel [shardchannel ...]", Arity: -2,
+		Summary: "Listen for messages published to the given shard channels", Group: "pubsub", Since: "7.0.0",
+		Flags: PubSub | NoScript | Loading | Stale | AllowSubscribed, Keys: AllKeys, Access: notKeys,
+		Parse: func(in *Input) (Run, error) { return parseSubscribe(in, subShard, "ssubscribe") },
+	},
+	{
+		Name: "subscribe", Syntax: "channel [channel ...]", Arity: -2,
+		Summary: "Listen for messages published to the given channels", Group: "pubsub", Since: "2.0.0",
+		Flags: PubSub | NoScript | Loading | Stale | AllowSubscribed,
+		Parse: func(in *Input) (Run, error) { return parseSubscribe(in, subChannel, "subscribe") },
+	},
+	{
+		Name: "sunsubscribe", Syntax: "[shardchannel [shardchannel ...]]", Arity: -1,
+		Summary: "Stop listening for messages posted to the given shard channels", Group: "pubsub", Since: "7.0.0",
+		Flags: PubSub | NoScript | Loading | Stale | AllowSubscribed, Keys: AllKeys, Access: notKeys,
+		Parse: func(in *Input) (Run, error) { return parseUnsubscribe(in, subShard, "sunsubscribe"), nil },
+	},
+	{
+		Name: "unsubscribe", Syntax: "[channel [channel ...]]", Arity: -1,
+		Summary: "Stop listening for messages posted to the given channels", Group: "pubsub", Since: "2.0.0",
+		Flags: PubSub | NoScript | Loading | Stale | AllowSubscribed,
+		Parse: func(in *Input) (Run, error) { return parseUnsubscribe(in, subChannel, "unsubscribe"), nil },
+	},
+}
+
+// pubsubCommand tells what is subscribed to.
+var pubsubCommand = Command{
+	Name: "pubsub", Summary: "A container for Pub/Sub commands", Group: "pubsub", Since: "2.8.0", Arity: -2,
+	Sub: []Command{
+		{
+			Name: "channels", Syntax: "[pattern]", Summary: "List active channels",
+			Group: "pubsub", Since: "2.8.0", Arity: -2, Flags: PubSub | Loading | Stale,
+			Differs: "The pattern is bounded as that of `KEYS`",
+			Parse:   func(in *Input) (Run, error) { return parseActiveNames(in, subChannel) },
+		},
+		pubsubHelp(),
+		{
+			Name: "numpat", Summary: "Get the count of unique patterns pattern subscriptions",
+			Group: "pubsub", Since: "2.8.0", Arity: 2, Flags: PubSub | Loading | Stale,
+			Parse: noParse(func(x *Context) Reply {
+				n := 0
+				x.Engine.Broker.eachActive(subPattern, func(string) { n++ })
+				return Count(n)
+			}),
+		},
+		{
+			Name: "numsub", Syntax: "[channel [channel ...]]", Summary: "Get the count of subscribers for channels",
+			Group: "pubsub", Since: "2.8.0", Arity: -2, Flags: PubSub | Loading | Stale,
+			Parse: func(in *Input) (Run, error) { return parseNumSub(in, subChannel), nil },
+		},
+		{
+			Name: "shardchannels", Syntax: "[pattern]", Summary: "List active shard channels",
+			Group: "pubsub", Since: "7.0.0", Arity: -2, Flags: PubSub | Loading | Stale,
+			Differs: "As `PUBSUB CHANNELS`",
+			Parse:   func(in *Input) (Run, error) { return parseActiveNames(in, subShard) },
+		},
+		{
+			Name: "shardnumsub", Syntax: "[shardchannel [shardchannel ...]]", Summary: "Get the count of subscribers for shard channels",
+			Group: "pubsub", Since: "7.0.0", Arity: -2, Flags: PubSub | Loading | Stale,
+			Parse: func(in *Input) (Run, error) { return parseNumSub(in, subShard), nil },
+		},
+	},
+}
+
+// pubsubHelp is the row of HELP, which came later than that of other commands.
+func pubsubHelp() Command {
+	row := helpRow("pubsub", "pubsub")
+	row.Since = "6.2.0"
+	return row
+}
+
+// maxChannel is the most bytes of the name of a channel. Patterns are matched against it while the hub
+// is locked.
+const maxChannel = 1 << 16
+
+// checkSubscription refuses the name of a channel, or a pattern, that is too long.
+func checkSubscription(kind subscriptionKind, name string) error {
+	if kind == subPattern {
+		if err := checkPattern(name); err != nil {
+			return err
+		}
+	}
+	if len(name) > maxChannel {
+		return tooLong("channel", len(name), maxChannel)
+	}
+	return nil
+}
+
+// parseSubscribe reads SUBSCRIBE, PSUBSCRIBE and SSUBSCRIBE. Each channel gets a reply of its own,
+// with the number of subscriptions after it.
+func parseSubscribe(in *Input, kind subscriptionKind, word string) (Run, error) {
+	names := in.Args[1:]
+	for _, name := range names {
+		if err := checkSubscription(kind, name); err != nil {
+			return nil, err
+		}
+	}
+	return func(x *Context) Reply {
+		if kind == subShard && x.Session.multi.open { // the other kinds may be subscribed to
+			return Fail(errShardInMulti)
+		}
+		kept := make([]string, len(names))
+		for i, name := range names {
+			kept[i] = strings.Clone(name)
+		}
+		replies := make([]Reply, 0, len(names))
+		err := x.Engine.Broker.subscribe(x.Session, kind, kept, func(name string) {
+			replies = append(replies, confirmation(x.Session, kind, word, Bulk(name)))
+		})
+		if err != nil {
+			return Fail(err)
+		}
+		return several(replies)
+	}, nil
+}
+
+// unsubscribe makes the Run of UNSUBSCRIBE, PUNSUBSCRIBE and SUNSUBSCRIBE, which without arguments end
+// all subscriptions of their kind.
+func parseUnsubscribe(in *Input, kind subscriptionKind, word string) Run {
+	names := in.Args[1:]
+	return func(x *Context) Reply {
+		list := names
+		if len(list) == 0 {
+			list = x.Engine.Broker.names(x.Session, kind)
+		}
+		if len(list) == 0 {
+			return several([]Reply{confirmation(x.Session, kind, word, Null)})
+		}
+		replies := make([]Reply, 0, len(list))
+		x.Engine.Broker.unsubscribe(x.Session, kind, list, func(name string) {
+			replies = append(replies, confirmation(x.Session, kind, word, Bulk(name)))
+		})
+		return several(replies)
+	}
+}
+
+// confirmation tells what has been subscribed to, or no longer is, and to how much the session
+// subscribes now; channels and patterns count together.
+func confirmation(s *Session, kind subscriptionKind, word string, name Reply) Reply {
+	n := s.subscribed[kind]
+	if kind != subShard {
+		n = s.subscribed[subChannel] + s.subscribed[subPattern]
+	}
+	return push(Bulk(word), name, Count(n))
+}
+
+func several(replies []Reply) Reply { return Reply{Kind: KindSeveral, Elems: replies} }
+
+// parsePublish reads PUBLISH and SPUBLISH. Between MULTI and EXEC the message is of what the
+// transaction does and shares its fate. Elsewhere it waits for what the client has done before, as in
+// Redis, but is sent even if that fails.
+func parsePublish(in *Input, kind subscriptionKind) (Run, error) {
+	channel, text := in.Args[1], in.Args[2]
+	if err := checkSubscription(kind, channel); err != nil {
+		return nil, err
+	}
+	return func(x *Context) Reply {
+		n := x.Engine.Broker.countReceivers(kind, channel)
+		if n > 0 {
+			x.publish(event{
+				kind: kind, channel: strings.Clone(channel), text: strings.Clone(text), bound: x.Session.multi.open,
+			})
+		}
+		return Count(n)
+	}, nil
+}
+
+func parseActiveNames(in *Input, kind subscriptionKind) (Run, error) {
+	all, pattern := false, ""
+	switch len(in.Args) {
+	case 2:
+		all = true // unlike with the pattern *, also the channel with the empty name
+	case 3:
+		pattern = in.Args[2]
+	default:
+		return nil, wrongSubcommandCall("pubsub", in.Args[1])
+	}
+	if err := checkPattern(pattern); err != nil {
+		return nil, err
+	}
+	return func(x *Context) Reply {
+		names := []Reply{}
+		x.Engine.Broker.eachActive(kind, func(name string) {
+			if all || redisfmt.Match(pattern, name) {
+				names = append(names, Bulk(name))
+			}
+		})
+		return Array(names...)
+	}, nil
+}
+
+func parseNumSub(in *Input, kind subscriptionKind) Run {
+	channels := in.Args[2:]
+	return func(x *Context) Reply {
+		pairs := make([]Reply, 0, 2*len(channels))
+		for _, channel := range channels {
+			pairs = append(pairs, Bulk(channel), Count(x.Engine.Broker.countSubscribers(kind, channel)))
+		}
+		return Array(pairs...)
+	}
+}

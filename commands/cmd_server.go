@@ -1,0 +1,235 @@
+package commands
+
+import (
+	"strconv"
+	"strings"
+
+	"mayfly/commands/redisfmt"
+)
+
+// redisVersion is the version of Redis whose semantics the commands have.
+const redisVersion = "7.0.15"
+
+// serverCommands are about the server as a whole.
+var serverCommands = []Command{
+	commandCommand,
+	configCommand,
+	{
+		Name: "info", Syntax: "[section [section ...]]", Summary: "Get information and statistics about the server",
+		Group: "server", Since: "1.0.0", Arity: -1, Flags: Loading | Stale, Scope: ScopeSweep,
+		Categories: "dangerous", Tips: "nondeterministic_output request_policy:all_shards response_policy:special",
+		Differs: "Has only figures that apply, and more of them: containers that are not empty, the purge, the journal. Figures of missing features, such as replicas, are left out",
+		Parse:   parseInfo,
+	},
+	{
+		Name: "time", Summary: "Return the current server time", Group: "server", Since: "2.6.0",
+		Arity: 1, Flags: Loading | Stale | Fast, Tips: "nondeterministic_output",
+		Differs: "Never runs backwards",
+		Parse:   noParse(runTime),
+	},
+}
+
+// tellTime is TIME: seconds, and microseconds within the second, by the clock by which items die. As in
+// Redis it reads the clock, also within EXEC, where time stands still otherwise.
+func runTime(x *Context) Reply {
+	now := x.Tx.Micros()
+	return Bulks(strconv.FormatInt(now/1e6, 10), strconv.FormatInt(now%1e6, 10))
+}
+
+// configCommand reads and changes the server's options, which the server around the engine keeps.
+var configCommand = Command{
+	Name: "config", Summary: "A container for server configuration commands",
+	Group: "server", Since: "2.0.0", Arity: -2,
+	Sub: []Command{
+		{
+			Name: "get", Syntax: "parameter [parameter ...]", Summary: "Get the values of configuration parameters",
+			Group: "server", Since: "2.0.0", Arity: -3, Flags: Admin | NoScript | Loading | Stale,
+			Differs: "Other [options](configuration.md)",
+			Parse:   parseConfigGet,
+		},
+		helpRow("config", "server"),
+		{
+			Name: "resetstat", Summary: "Reset the stats returned by INFO",
+			Group: "server", Since: "2.0.0", Arity: 2, Flags: Admin | NoScript | Loading | Stale,
+			Differs: "Resets the figures of the purge too",
+			Parse: noParse(func(x *Context) Reply {
+				x.Engine.resetStatistics()
+				return OK
+			}),
+		},
+		{
+			Name: "rewrite", Summary: "Rewrite the configuration file with the in memory configuration",
+			Group: "server", Since: "2.8.0", Arity: 2, Flags: Admin | NoScript | Loading | Stale,
+			Differs: "Writes mayfly's options",
+			Parse:   noParse(func(x *Context) Reply { return okReply(x.Engine.Host.ConfigRewrite()) }),
+		},
+		{
+			Name: "set", Syntax: "parameter value [parameter value ...]", Summary: "Set configuration parameters to the given values",
+			Group: "server", Since: "2.0.0", Arity: -4, Flags: Admin | NoScript | Loading | Stale,
+			Tips:    "request_policy:all_nodes response_policy:all_succeeded",
+			Differs: "Other [options](configuration.md); an unknown one is an error",
+			Parse:   parseConfigSet,
+		},
+	},
+}
+
+func parseConfigGet(in *Input) (Run, error) {
+	patterns := in.Args[2:]
+	for _, pattern := range patterns {
+		if err := checkPattern(pattern); err != nil {
+			return nil, err
+		}
+	}
+	return func(x *Context) Reply {
+		var found []Reply
+		for _, option := range x.Engine.Host.ConfigGet(patterns) {
+			found = append(found, Bulk(option[0]), Bulk(option[1]))
+		}
+		return Map(found...)
+	}, nil
+}
+
+func parseConfigSet(in *Input) (Run, error) {
+	args := in.Args[2:]
+	if len(args)%2 != 0 {
+		return nil, errSyntax
+	}
+	pairs := make([][2]string, 0, len(args)/2)
+	for i := 0; i < len(args); i += 2 {
+		pairs = append(pairs, [2]string{strings.Clone(args[i]), strings.Clone(args[i+1])})
+	}
+	return func(x *Context) Reply {
+		err := x.Engine.Host.ConfigSet(pairs)
+		if yes, skipped := x.Engine.configLog.Allow(); err == nil && yes {
+			var options []string
+			for _, pair := range pairs {
+				if isSecretOption(pair[0]) {
+					pair[1] = "(redacted)"
+				}
+				options = append(options, pair[0]+" "+truncate(pair[1]))
+			}
+			x.Engine.Log.Info().Strs("options", options).Str("addr", x.Session.Addr).Int("others_like_it", skipped).Msg("options were changed by CONFIG SET")
+		}
+		return okReply(err)
+	}, nil
+}
+
+// What programs with windows, and some libraries, ask of a server before they do anything else. Of ACL and
+// MODULE there is nothing more: the one user may do everything, and there are no modules. CLUSTER and ROLE
+// answer as in a Redis that is alone.
+
+var aclCommand = Command{
+	Name: "acl", Summary: "A container for Access List Control commands ",
+	Group: "server", Since: "6.0.0", Arity: -2,
+	Sub: []Command{
+		withSince(helpRow("acl", "server"), "6.0.0"),
+		{
+			Name: "whoami", Summary: "Return the name of the user associated to the current connection",
+			Group: "server", Since: "6.0.0", Arity: 2, Flags: NoScript | Loading | Stale,
+			Differs: "There is only one user",
+			Parse:   noParse(func(*Context) Reply { return Bulk(defaultUser) }),
+		},
+	},
+}
+
+var moduleCommand = Command{
+	Name: "module", Summary: "A container for module commands",
+	Group: "server", Since: "4.0.0", Arity: -2,
+	Sub: []Command{
+		withSince(helpRow("module", "server"), "5.0.0"),
+		{
+			Name: "list", Summary: "List all modules loaded by the server",
+			Group: "server", Since: "4.0.0", Arity: 2, Flags: Admin | NoScript, Tips: "nondeterministic_output_order",
+			Differs: "There are none",
+			Parse:   noParse(func(*Context) Reply { return Array() }),
+		},
+	},
+}
+
+var roleCommand = Command{
+	Name: "role", Summary: "Return the role of the instance in the context of replication",
+	Group: "server", Since: "2.8.12", Arity: 1, Flags: NoScript | Loading | Stale | Fast, Categories: "admin dangerous",
+	Parse: noParse(func(*Context) Reply { return Array(Bulk("master"), Integer(0), Array()) }), // no replicas
+}
+
+var clusterCommands = []Command{
+	{
+		Name: "cluster", Summary: "A container for cluster commands", Group: "cluster", Since: "3.0.0", Arity: -2,
+		Sub: []Command{
+			clusterRow("countkeysinslot", "slot", "Return the number of local keys in the specified hash slot", "3.0.0", 3, ""),
+			withFlags(clusterRow("help", "", "Show helpful text about the different subcommands", "5.0.0", 2, ""), Loading|Stale),
+			clusterRow("info", "", "Provides info about Redis Cluster node state", "3.0.0", 2, "nondeterministic_output"),
+			clusterRow("keyslot", "key", "Returns the hash slot of the specified key", "3.0.0", 3, ""),
+			clusterRow("myid", "", "Return the node id", "3.0.0", 2, ""),
+			clusterRow("nodes", "", "Get Cluster config for the node", "3.0.0", 2, "nondeterministic_output"),
+			clusterRow("shards", "", "Get array of cluster slots to node mappings", "7.0.0", 2, "nondeterministic_output"),
+			clusterRow("slots", "", "Get array of Cluster slot to node mappings", "3.0.0", 2, "nondeterministic_output"),
+		},
+	},
+	withCategories(withFlags(clusterRow("readonly", "", "Enables read queries for a connection to a cluster replica node", "3.0.0", 1, ""),
+		Fast|Loading|Stale), "connection"),
+	withCategories(withFlags(clusterRow("readwrite", "", "Disables read queries for a connection to a cluster replica node", "3.0.0", 1, ""),
+		Fast|Loading|Stale), "connection"),
+}
+
+// clusterRow is a row that, as in Redis, says that there is no cluster.
+func clusterRow(name, syntax, summary, since string, arity int, tips string) Command {
+	return Command{
+		Name: name, Syntax: syntax, Summary: summary, Group: "cluster", Since: since, Arity: arity, Flags: Stale, Tips: tips,
+		Parse: func(*Input) (Run, error) { return nil, errNoCluster },
+	}
+}
+
+func withFlags(c Command, flags Flags) Command {
+	c.Flags = flags
+	return c
+}
+
+// shutdownCommand ends the server as SIGTERM does: commands under way finish, and all data are forced
+// to disk. There is nothing to be saved or not saved, and no replica to wait for, so most of Redis'
+// words make no difference. But while the disk refuses what has been written the end would lose it:
+// that takes FORCE or NOSAVE.
+var shutdownCommand = Command{
+	Name: "shutdown", Syntax: "[NOSAVE | SAVE] [NOW] [FORCE] [ABORT]",
+	Summary: "Synchronously save the dataset to disk and then shut down the server",
+	Group:   "server", Since: "1.0.0", Arity: -1,
+	Flags:   Admin | NoScript | Loading | Stale | NoMulti | AllowBusy,
+	Differs: "Loses nothing, whichever word follows; while the disk fails it takes FORCE or NOSAVE",
+	Parse:   parseShutdown,
+}
+
+func parseShutdown(in *Input) (Run, error) {
+	var save, nosave, now, force, abort bool
+	for _, arg := range in.Args[1:] {
+		switch {
+		case redisfmt.EqualFold(arg, "SAVE"):
+			save = true
+		case redisfmt.EqualFold(arg, "NOSAVE"):
+			nosave = true
+		case redisfmt.EqualFold(arg, "NOW"):
+			now = true
+		case redisfmt.EqualFold(arg, "FORCE"):
+			force = true
+		case redisfmt.EqualFold(arg, "ABORT"):
+			abort = true
+		default:
+			return nil, errSyntax
+		}
+	}
+	if save && nosave || abort && (save || nosave || now || force) {
+		return nil, errSyntax
+	}
+	return func(x *Context) Reply {
+		if abort { // the end comes at once: nobody can come between
+			return Fail(errNoShutdown)
+		}
+		if err := x.Engine.Keyspace.Writable(); err != nil && !force && !nosave {
+			x.Engine.Log.Error().Err(err).Msg("SHUTDOWN refused: it would lose what could not be written; FORCE does it all the same")
+			return Fail(errShutdown)
+		}
+		x.Engine.Log.Info().Int64("client", x.Session.ID).Str("addr", x.Session.Addr).Msg("SHUTDOWN")
+		x.Engine.Host.Shutdown()
+		x.Session.Closing = true
+		return Reply{} // as in Redis: the client sees the connection end
+	}, nil
+}

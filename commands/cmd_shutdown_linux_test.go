@@ -1,0 +1,37 @@
+package commands
+
+import "testing"
+
+// TestShutdownWhileTheDiskIsFull: what could not be written would be lost, so that takes FORCE or
+// NOSAVE.
+func TestShutdownWhileTheDiskIsFull(t *testing.T) {
+	w := newWorld(t)
+	makeRoom := fillDisk(t, w.dir)
+	s := w.session(1)
+	w.engine.Execute(s, []string{"SET", "k", "v"})
+	if w.engine.Keyspace.Wait(s.LSN) == nil {
+		t.Fatal("the disk is full, but a commit succeeds")
+	}
+	for _, args := range [][]string{{"SHUTDOWN"}, {"SHUTDOWN", "SAVE"}, {"SHUTDOWN", "NOW"}} {
+		if r := w.engine.Execute(s, args); r.Str != string(errShutdown) || w.host.stopped {
+			t.Errorf("%q: %s", args, notation(r))
+		}
+	}
+	if r := w.engine.Execute(s, []string{"SAVE"}); r.Kind != KindError {
+		t.Errorf("SAVE: %s", notation(r))
+	}
+	if got := infoFields(t, w.engine.Execute(s, []string{"INFO", "persistence"})); got["rdb_last_bgsave_status"] != "err" || got["aof_last_write_status"] != "err" {
+		t.Errorf("INFO: %q", got)
+	}
+	for _, word := range []string{"NOSAVE", "FORCE"} {
+		w.host.stopped = false
+		w.engine.Execute(s, []string{"SHUTDOWN", word})
+		if !w.host.stopped {
+			t.Errorf("SHUTDOWN %s was refused", word)
+		}
+	}
+	makeRoom()
+	if err := w.engine.Keyspace.Wait(s.LSN); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,520 @@
+package commands
+
+import (
+	"strconv"
+
+	"mayfly/commands/redisfmt"
+	"mayfly/expiry"
+	"mayfly/keyspace"
+)
+
+var stringCommands = []Command{
+	{
+		Name: "append", Syntax: "key value", Arity: 3,
+		Summary: "Append a value to a key", Group: "string", Since: "2.0.0",
+		Flags: Write | DenyOOM | Fast, Keys: OneKey, Access: "RW insert",
+		Parse: parseAppend,
+	},
+	{
+		Name: "decr", Syntax: "key", Arity: 2,
+		Summary: "Decrement the integer value of a key by one", Group: "string", Since: "1.0.0",
+		Flags: Write | DenyOOM | Fast, Keys: OneKey,
+		Parse: noParse(incrBy(-1)),
+	},
+	{
+		Name: "decrby", Syntax: "key decrement", Arity: 3,
+		Summary: "Decrement the integer value of a key by the given number", Group: "string", Since: "1.0.0",
+		Flags: Write | DenyOOM | Fast, Keys: OneKey,
+		Parse: parseDecrBy,
+	},
+	{
+		Name: "get", Syntax: "key", Arity: 2,
+		Summary: "Get the value of a key", Group: "string", Since: "1.0.0",
+		Flags: ReadOnly | Fast, Keys: OneKey,
+		Differs: "Returns the JSON of a document",
+		Parse:   noParse(runGet),
+	},
+	{
+		Name: "getdel", Syntax: "key", Arity: 2,
+		Summary: "Get the value of a key and delete the key", Group: "string", Since: "6.2.0",
+		Flags: Write | Fast, Keys: OneKey, Access: "RW access delete",
+		Differs: "For plain keys only",
+		Parse:   parseGetDel,
+	},
+	{
+		Name:    "getex",
+		Syntax:  "key [EX seconds | PX milliseconds | EXAT unix-time-seconds | PXAT unix-time-milliseconds | PERSIST]",
+		Summary: "Get the value of a key and optionally set its expiration", Group: "string", Since: "6.2.0",
+		Arity: -2, Flags: Write | Fast, Keys: OneKey,
+		Differs: "With options for plain keys only",
+		Parse:   parseGetEx,
+	},
+	{
+		Name: "getset", Syntax: "key value", Arity: 3,
+		Summary: "Set the string value of a key and return its old value", Group: "string", Since: "1.0.0",
+		Flags: Write | DenyOOM | Fast, Keys: OneKey,
+		Differs: "For plain keys only",
+		Parse:   parseGetSet,
+	},
+	{
+		Name: "incr", Syntax: "key", Arity: 2,
+		Summary: "Increment the integer value of a key by one", Group: "string", Since: "1.0.0",
+		Flags: Write | DenyOOM | Fast, Keys: OneKey,
+		Parse: noParse(incrBy(1)),
+	},
+	{
+		Name: "incrby", Syntax: "key increment", Arity: 3,
+		Summary: "Increment the integer value of a key by the given amount", Group: "string", Since: "1.0.0",
+		Flags: Write | DenyOOM | Fast, Keys: OneKey,
+		Parse: parseIncrBy,
+	},
+	{
+		Name: "incrbyfloat", Syntax: "key increment", Arity: 3,
+		Summary: "Increment the float value of a key by the given amount", Group: "string", Since: "2.6.0",
+		Flags: Write | DenyOOM | Fast, Keys: OneKey,
+		Parse: parseIncrByFloat,
+	},
+	{
+		Name: "mget", Syntax: "key [key ...]", Arity: -2,
+		Summary: "Get the values of all the given keys", Group: "string", Since: "1.0.0",
+		Flags: ReadOnly | Fast, Keys: AllKeys, Tips: "request_policy:multi_shard",
+		Differs: "Returns the JSON of documents",
+		Parse:   parseMGet,
+	},
+	{
+		Name: "mset", Syntax: "key value [key value ...]", Arity: -3,
+		Summary: "Set multiple keys to multiple values", Group: "string", Since: "1.0.1",
+		Flags: Write | DenyOOM, Keys: Pairs,
+		Tips: "request_policy:multi_shard response_policy:all_succeeded", Access: "OW update",
+		Parse: parseMSet,
+	},
+	{
+		Name: "msetnx", Syntax: "key value [key value ...]", Arity: -3,
+		Summary: "Set multiple keys to multiple values, only if none of the keys exist", Group: "string", Since: "1.0.1",
+		Flags: Write | DenyOOM, Keys: Pairs,
+		Tips: "request_policy:multi_shard response_policy:agg_min", Access: "OW insert",
+		Parse: parseMSetNX,
+	},
+	{
+		Name: "psetex", Syntax: "key milliseconds value", Arity: 4,
+		Summary: "Set the value and expiration in milliseconds of a key", Group: "string", Since: "2.6.0",
+		Flags: Write | DenyOOM, Keys: OneKey, Access: "OW update",
+		Parse: func(in *Input) (Run, error) { return parseSetEx(in, "psetex", milliseconds) },
+	},
+	{
+		Name: "set",
+		Syntax: "key value [NX | XX] [GET] " +
+			"[EX seconds | PX milliseconds | EXAT unix-time-seconds | PXAT unix-time-milliseconds | KEEPTTL]",
+		Summary: "Set the string value of a key", Group: "string", Since: "1.0.0",
+		Arity: -3, Flags: Write | DenyOOM, Keys: OneKey, Access: "RW access update variable_flags",
+		Differs: "Values have at most `max-value-size`, 16 MiB by default; in Redis 512 MB",
+		Parse:   parseSet,
+	},
+	{
+		Name: "setex", Syntax: "key seconds value", Arity: 4,
+		Summary: "Set the value and expiration of a key", Group: "string", Since: "2.0.0",
+		Flags: Write | DenyOOM, Keys: OneKey, Access: "OW update",
+		Parse: func(in *Input) (Run, error) { return parseSetEx(in, "setex", seconds) },
+	},
+	{
+		Name: "setnx", Syntax: "key value", Arity: 3,
+		Summary: "Set the value of a key, only if the key does not exist", Group: "string", Since: "1.0.0",
+		Flags: Write | DenyOOM | Fast, Keys: OneKey, Access: "OW insert",
+		Parse: parseSetNX,
+	},
+	{
+		Name: "strlen", Syntax: "key", Arity: 2,
+		Summary: "Get the length of the value stored in a key", Group: "string", Since: "2.2.0",
+		Flags: ReadOnly | Fast, Keys: OneKey, Access: "RO",
+		Parse: noParse(runStrlen),
+	},
+}
+
+// plain gets a plain key of the session's database. The error says that there is a document under
+// it, or that the database is gone.
+func (x *Context) getPlain(key string) (c *keyspace.Container, it keyspace.Item, found bool, err error) {
+	c, it, found, err = x.getItem(key)
+	if found && it.Kind != keyspace.Plain {
+		return nil, keyspace.Item{}, false, errWrongType
+	}
+	return c, it, found, err
+}
+
+// readPlain is plain for a command by which a user asks for the key.
+func (x *Context) readPlain(key string) (c *keyspace.Container, it keyspace.Item, found bool, err error) {
+	c, it, found, err = x.getPlain(key)
+	if err == nil || err == errWrongType {
+		x.countRead(c, key, err != nil || found)
+	}
+	return c, it, found, err
+}
+
+// bulkOrNull is the body of an item, or null if there is none.
+func bulkOrNull(it keyspace.Item, found bool) Reply {
+	if !found {
+		return Null
+	}
+	return Bulk(it.Body)
+}
+
+// checkLength refuses a value that would be larger than most bytes.
+func checkLength(length, most int) error {
+	if length > most {
+		return errTooLong
+	}
+	return nil
+}
+
+func runGet(x *Context) Reply {
+	c, err := x.Database()
+	if err != nil {
+		return Fail(err)
+	}
+	return x.readBody(c, x.Input.Args[1])
+}
+
+func parseMGet(in *Input) (Run, error) {
+	keys := in.Args[1:]
+	return func(x *Context) Reply {
+		c, err := x.Database()
+		if err != nil {
+			return Fail(err)
+		}
+		elems := make([]Reply, len(keys))
+		for i, key := range keys {
+			elems[i] = x.readBody(c, key)
+		}
+		return Array(elems...)
+	}, nil
+}
+
+func runStrlen(x *Context) Reply {
+	_, it, _, err := x.readPlain(x.Input.Args[1])
+	if err != nil {
+		return Fail(err)
+	}
+	return Count(len(it.Body))
+}
+
+func parseGetDel(in *Input) (Run, error) {
+	key := in.Args[1]
+	return func(x *Context) Reply {
+		c, it, found, err := x.readPlain(key)
+		if err != nil {
+			return Fail(err)
+		}
+		if found {
+			x.remove(c, key)
+		}
+		return bulkOrNull(it, found)
+	}, nil
+}
+
+// parseGetEx: without options GETEX is GET, of documents too. As in Redis a moment that is not legal
+// is no error if there is no such key.
+func parseGetEx(in *Input) (Run, error) {
+	key := in.Args[1]
+	e, err := parseGetexOptions(in.Args[2:])
+	switch {
+	case err != nil:
+		return nil, err
+	case e.unset():
+		return runGet, nil
+	}
+	var m expireTime
+	var momentErr error
+	if !e.persist {
+		m, momentErr = e.time("getex")
+	}
+	return func(x *Context) Reply {
+		c, it, found, err := x.readPlain(key)
+		switch {
+		case err != nil:
+			return Fail(err)
+		case !found:
+			return Null
+		case momentErr != nil:
+			return Fail(momentErr)
+		case e.persist:
+			if canExpire(c.Policy(), it) {
+				x.put(c, key, keyspace.Plain, it.Body, expiry.Never, eventPersist)
+			}
+		default:
+			end, ok := m.deadline(x.Now())
+			if !ok {
+				return Fail(invalidExpire("getex"))
+			}
+			x.putExpiring(c, key, it.Body, end)
+		}
+		return Bulk(it.Body)
+	}, nil
+}
+
+// assignment is what SET and its older relatives do to one key.
+type setCommand struct {
+	key, value string
+	options    setOptions
+	expireAt   expireTime // if options.ending has one
+	fullName   string
+}
+
+// apply carries the assignment out if its conditions hold. old is what was there, looked up only if
+// the options need it.
+func (a setCommand) apply(x *Context) (old keyspace.Item, found, done bool, err error) {
+	c, err := x.Database()
+	if err != nil {
+		return old, false, false, err
+	}
+	o, end := a.options, expiry.Inherit
+	if o.expire.unit != 0 {
+		var ok bool
+		if end, ok = a.expireAt.deadline(x.Now()); !ok {
+			return old, false, false, invalidExpire(a.fullName)
+		}
+	}
+	switch {
+	case o.get:
+		old, found = x.readAny(c, a.key)
+	case o.nx || o.xx || o.expire.keep:
+		old, found = x.Tx.Get(c, a.key)
+	}
+	switch {
+	case o.get && found && old.Kind != keyspace.Plain:
+		return old, false, false, errWrongType
+	case o.nx && found, o.xx && !found:
+		return old, found, false, nil
+	case o.expire.unit != 0 && end <= x.Now():
+		x.setExpired(c, a.key)
+	case o.expire.unit != 0:
+		x.put(c, a.key, keyspace.Plain, a.value, end, eventSet)
+		x.notify(eventExpire, c, a.key)
+	case o.expire.keep && found:
+		x.put(c, a.key, keyspace.Plain, a.value, old.ExpireAt, eventSet)
+	default:
+		x.put(c, a.key, keyspace.Plain, a.value, expiry.Inherit, eventSet)
+	}
+	return old, found, true, nil
+}
+
+// run replies as SET does.
+func (a setCommand) run(x *Context) Reply {
+	old, found, done, err := a.apply(x)
+	switch {
+	case err != nil:
+		return Fail(err)
+	case a.options.get:
+		return bulkOrNull(old, found)
+	case !done:
+		return Null
+	}
+	return OK
+}
+
+func parseSet(in *Input) (Run, error) {
+	if err := checkLength(len(in.Args[2]), in.MaxValue); err != nil {
+		return nil, err
+	}
+	if len(in.Args) == 3 {
+		return runSet, nil
+	}
+	options, err := parseSetOptions(in.Args[3:])
+	if err != nil {
+		return nil, err
+	}
+	a := setCommand{key: in.Args[1], value: in.Args[2], options: options, fullName: "set"}
+	if options.expire.unit != 0 {
+		if a.expireAt, err = options.expire.time(a.fullName); err != nil {
+			return nil, err
+		}
+	}
+	return a.run, nil
+}
+
+// set is SET without options.
+func runSet(x *Context) Reply {
+	c, err := x.Database()
+	if err != nil {
+		return Fail(err)
+	}
+	x.put(c, x.Input.Args[1], keyspace.Plain, x.Input.Args[2], expiry.Inherit, eventSet)
+	return OK
+}
+
+func parseSetEx(in *Input, fullName string, u timeUnit) (Run, error) {
+	if err := checkLength(len(in.Args[3]), in.MaxValue); err != nil {
+		return nil, err
+	}
+	e := expireOption{text: in.Args[2], base: fromNow, unit: u}
+	m, err := e.time(fullName)
+	if err != nil {
+		return nil, err
+	}
+	return setCommand{
+		key: in.Args[1], value: in.Args[3],
+		options: setOptions{expire: e}, expireAt: m, fullName: fullName,
+	}.run, nil
+}
+
+func parseSetNX(in *Input) (Run, error) {
+	if err := checkLength(len(in.Args[2]), in.MaxValue); err != nil {
+		return nil, err
+	}
+	a := setCommand{key: in.Args[1], value: in.Args[2], options: setOptions{nx: true}}
+	return func(x *Context) Reply {
+		_, _, done, err := a.apply(x)
+		if err != nil {
+			return Fail(err)
+		}
+		return Flag(done)
+	}, nil
+}
+
+func parseGetSet(in *Input) (Run, error) {
+	if err := checkLength(len(in.Args[2]), in.MaxValue); err != nil {
+		return nil, err
+	}
+	return setCommand{key: in.Args[1], value: in.Args[2], options: setOptions{get: true}}.run, nil
+}
+
+func parseMSet(in *Input) (Run, error) {
+	pairs, err := parsePairs(in, "mset")
+	if err != nil {
+		return nil, err
+	}
+	return func(x *Context) Reply {
+		c, err := x.Database()
+		if err != nil {
+			return Fail(err)
+		}
+		x.putPairs(c, pairs)
+		return OK
+	}, nil
+}
+
+func parseMSetNX(in *Input) (Run, error) {
+	pairs, err := parsePairs(in, "msetnx")
+	if err != nil {
+		return nil, err
+	}
+	return func(x *Context) Reply {
+		c, err := x.Database()
+		if err != nil {
+			return Fail(err)
+		}
+		for i := 0; i < len(pairs); i += 2 {
+			if _, found := x.Tx.Get(c, pairs[i]); found {
+				return Flag(false)
+			}
+		}
+		x.putPairs(c, pairs)
+		return Flag(true)
+	}, nil
+}
+
+// parsePairs gives the keys and values of MSET, alternating.
+func parsePairs(in *Input, fullName string) ([]string, error) {
+	pairs := in.Args[1:]
+	if len(pairs)%2 != 0 {
+		return nil, wrongArity(fullName)
+	}
+	for i := 1; i < len(pairs); i += 2 {
+		if err := checkLength(len(pairs[i]), in.MaxValue); err != nil {
+			return nil, err
+		}
+	}
+	return pairs, nil
+}
+
+func (x *Context) putPairs(c *keyspace.Container, pairs []string) {
+	for i := 0; i < len(pairs); i += 2 {
+		x.put(c, pairs[i], keyspace.Plain, pairs[i+1], expiry.Inherit, eventSet)
+	}
+}
+
+func parseAppend(in *Input) (Run, error) {
+	key, tail, most := in.Args[1], in.Args[2], in.MaxValue
+	return func(x *Context) Reply {
+		c, it, _, err := x.getPlain(key)
+		if err != nil {
+			return Fail(err)
+		}
+		if err := checkLength(len(it.Body)+len(tail), most); err != nil {
+			return Fail(err)
+		}
+		// A missing item is the zero item, whose own end is Inherit, as for a new key.
+		whole := it.Body + tail
+		x.put(c, key, keyspace.Plain, whole, it.ExpireAt, eventAppend)
+		return Count(len(whole))
+	}, nil
+}
+
+func parseIncrBy(in *Input) (Run, error) {
+	by, ok := redisfmt.ParseInt(in.Args[2])
+	if !ok {
+		return nil, errNotInteger
+	}
+	return incrBy(by), nil
+}
+
+func parseDecrBy(in *Input) (Run, error) {
+	by, ok := redisfmt.ParseInt(in.Args[2])
+	switch {
+	case !ok:
+		return nil, errNotInteger
+	case by == -by && by != 0: // the one number that has no opposite
+		return nil, errDecrement
+	}
+	return incrBy(-by), nil
+}
+
+// incrBy adds to the integer of a key, which is 0 if there is none, and keeps the key's own end.
+func incrBy(by int64) Run {
+	return func(x *Context) Reply {
+		key := x.Input.Args[1]
+		c, it, found, err := x.getPlain(key)
+		if err != nil {
+			return Fail(err)
+		}
+		var n int64
+		if found {
+			var ok bool
+			if n, ok = redisfmt.ParseInt(it.Body); !ok {
+				return Fail(errNotInteger)
+			}
+		}
+		n, ok := redisfmt.AddInt(n, by)
+		if !ok {
+			return Fail(errOverflow)
+		}
+		x.put(c, key, keyspace.Plain, strconv.FormatInt(n, 10), it.ExpireAt, eventIncrBy)
+		return Integer(n)
+	}
+}
+
+// parseIncrByFloat: as in Redis, an increment that is not a number is reported only after what is
+// wrong with the key.
+func parseIncrByFloat(in *Input) (Run, error) {
+	key := in.Args[1]
+	by, byOK := redisfmt.ParseFloat(in.Args[2])
+	return func(x *Context) Reply {
+		c, it, found, err := x.getPlain(key)
+		if err != nil {
+			return Fail(err)
+		}
+		text := "0"
+		if found {
+			text = it.Body
+		}
+		n, ok := redisfmt.ParseFloat(text)
+		if !ok || !byOK {
+			return Fail(errNotFloat)
+		}
+		sum, ok := redisfmt.AddFloat(n, by)
+		if !ok {
+			return Fail(errNotFinite)
+		}
+		text = redisfmt.FormatFloat(sum)
+		x.put(c, key, keyspace.Plain, text, it.ExpireAt, eventIncrByFloat)
+		return Bulk(text)
+	}, nil
+}

@@ -1,0 +1,169 @@
+package commands
+
+import (
+	"slices"
+
+	"mayfly/commands/redisfmt"
+)
+
+var lcsCommand = Command{
+	Name: "lcs", Syntax: "key1 key2 [LEN] [IDX] [MINMATCHLEN len] [WITHMATCHLEN]", Arity: -3,
+	Summary: "Find longest common substring", Group: "string", Since: "7.0.0",
+	Flags: ReadOnly | Slow, Keys: Keys{1, 2, 1},
+	Differs: "The table that it fills takes at most `max-value-size`; in Redis 512 MB",
+	Parse:   parseLCS,
+}
+
+// lcsOptions are those of LCS.
+type lcsOptions struct {
+	lengthOnly   bool  // LEN: the length only
+	ranges       bool  // IDX: where the matches are
+	minMatch     int64 // MINMATCHLEN: leaves out shorter ones
+	withMatchLen bool
+}
+
+// parseLCSOptions returns the error with the options since LCS looks at the keys first.
+func parseLCSOptions(args []string) (o lcsOptions, err error) {
+	for len(args) > 0 {
+		used := 1
+		switch {
+		case redisfmt.EqualFold(args[0], "IDX"):
+			o.ranges = true
+		case redisfmt.EqualFold(args[0], "LEN"):
+			o.lengthOnly = true
+		case redisfmt.EqualFold(args[0], "WITHMATCHLEN"):
+			o.withMatchLen = true
+		case redisfmt.EqualFold(args[0], "MINMATCHLEN") && len(args) > 1:
+			n, ok := redisfmt.ParseInt(args[1])
+			if !ok {
+				return o, errNotInteger
+			}
+			o.minMatch, used = n, 2
+		default:
+			return o, errSyntax
+		}
+		args = args[used:]
+	}
+	if o.ranges && o.lengthOnly {
+		return o, errLCSOptions
+	}
+	return o, nil
+}
+
+func parseLCS(in *Input) (Run, error) {
+	key1, key2, most := in.Args[1], in.Args[2], in.MaxValue
+	o, optionsErr := parseLCSOptions(in.Args[3:])
+	return func(x *Context) Reply {
+		_, a, _, err := x.readPlain(key1)
+		if err == nil {
+			var b = a
+			_, b, _, err = x.readPlain(key2)
+			if err == nil && optionsErr != nil {
+				err = optionsErr
+			}
+			if err == nil {
+				return o.reply(a.Body, b.Body, most)
+			}
+		}
+		if err == errWrongType {
+			err = errLCSType
+		}
+		return Fail(err)
+	}, nil
+}
+
+// reply finds the longest common subsequence with the textbook's table, which may take most bytes.
+// Among several of the same length it is the one that Redis finds.
+func (o lcsOptions) reply(a, b string, most int) Reply {
+	t, err := newLCSTable(a, b, most)
+	if err != nil {
+		return Fail(err)
+	}
+	length := t.length(len(a), len(b))
+	if o.lengthOnly {
+		return Integer(int64(length))
+	}
+	sequence, matches := t.trace()
+	if !o.ranges {
+		return Bulk(sequence)
+	}
+	list := []Reply{}
+	for _, m := range matches {
+		if o.minMatch > int64(m.length) {
+			continue
+		}
+		elems := []Reply{span(m.a, m.length), span(m.b, m.length)}
+		if o.withMatchLen {
+			elems = append(elems, Count(m.length))
+		}
+		list = append(list, Array(elems...))
+	}
+	return Map(Bulk("matches"), Array(list...), Bulk("len"), Integer(int64(length)))
+}
+
+// span is a range of positions as a reply: the first and the last.
+func span(start, length int) Reply { return Array(Count(start), Count(start+length-1)) }
+
+// lcsTable holds the length of the longest common subsequence of every beginning of a and every
+// beginning of b.
+type lcsTable struct {
+	a, b  string
+	cells []uint32 // row by row, one for each beginning of a
+}
+
+// newLCSTable fills a table, which must not take more than most bytes.
+func newLCSTable(a, b string, most int) (*lcsTable, error) {
+	const size = 4 // bytes of a cell
+	width := len(b) + 1
+	if len(a)+1 > most/size/width {
+		return nil, errLCSMemory
+	}
+	t := &lcsTable{a: a, b: b, cells: make([]uint32, (len(a)+1)*width)}
+	for i := range len(a) {
+		above, row := t.cells[i*width:(i+1)*width], t.cells[(i+1)*width:(i+2)*width]
+		for j := range len(b) {
+			if a[i] == b[j] {
+				row[j+1] = above[j] + 1
+			} else {
+				row[j+1] = max(above[j+1], row[j])
+			}
+		}
+	}
+	return t, nil
+}
+
+// at is the length for the first i bytes of a and the first j bytes of b.
+func (t *lcsTable) length(i, j int) uint32 { return t.cells[i*(len(t.b)+1)+j] }
+
+// lcsMatch is a piece of the subsequence that is contiguous in both strings.
+type lcsMatch struct{ a, b, length int }
+
+// trace goes back through the table and gives the subsequence, and its matches from the last to the
+// first.
+func (t *lcsTable) trace() (string, []lcsMatch) {
+	i, j := len(t.a), len(t.b)
+	sequence := make([]byte, 0, t.length(i, j))
+	var matches []lcsMatch
+	contiguous := false
+	for i > 0 && j > 0 {
+		switch {
+		case t.a[i-1] == t.b[j-1]:
+			i, j = i-1, j-1
+			sequence = append(sequence, t.a[i])
+			if !contiguous {
+				matches = append(matches, lcsMatch{})
+			}
+			m := &matches[len(matches)-1]
+			m.a, m.b, m.length = i, j, m.length+1
+			contiguous = true
+			continue
+		case t.length(i-1, j) > t.length(i, j-1):
+			i--
+		default:
+			j--
+		}
+		contiguous = false
+	}
+	slices.Reverse(sequence)
+	return string(sequence), matches
+}

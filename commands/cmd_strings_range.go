@@ -1,0 +1,95 @@
+package commands
+
+import (
+	"mayfly/commands/redisfmt"
+	"mayfly/keyspace"
+)
+
+// The commands on parts of strings; LCS is in lcs.go.
+var rangeCommands = []Command{
+	getRangeRow("getrange", "2.4.0"),
+	{
+		Name: "setrange", Syntax: "key offset value", Arity: 4,
+		Summary: "Overwrite part of a string at key starting at the specified offset", Group: "string", Since: "2.2.0",
+		Flags: Write | DenyOOM, Keys: OneKey, Access: "RW update",
+		Parse: parseSetRange,
+	},
+	getRangeRow("substr", "1.0.0"), // the old name
+}
+
+func getRangeRow(name, since string) Command {
+	return Command{
+		Name: name, Syntax: "key start end", Arity: 4,
+		Summary: "Get a substring of the string stored at a key", Group: "string", Since: since,
+		Flags: ReadOnly, Keys: OneKey,
+		Parse: parseGetRange,
+	}
+}
+
+func parseGetRange(in *Input) (Run, error) {
+	key := in.Args[1]
+	start, ok1 := redisfmt.ParseInt(in.Args[2])
+	end, ok2 := redisfmt.ParseInt(in.Args[3])
+	if !ok1 || !ok2 {
+		return nil, errNotInteger
+	}
+	return func(x *Context) Reply {
+		_, it, _, err := x.readPlain(key)
+		if err != nil {
+			return Fail(err)
+		}
+		return Bulk(substring(it.Body, start, end))
+	}, nil
+}
+
+// substring is the part of s from start to end, both included; negative ones count from its end.
+func substring(s string, start, end int64) string {
+	length := int64(len(s))
+	if start < 0 && end < 0 && start > end { // lest both are cut to the first byte
+		return ""
+	}
+	if start < 0 {
+		start = max(length+start, 0)
+	}
+	if end < 0 {
+		end = max(length+end, 0)
+	}
+	end = min(end, length-1)
+	if start > end {
+		return ""
+	}
+	return s[start : end+1]
+}
+
+func parseSetRange(in *Input) (Run, error) {
+	key, value, most := in.Args[1], in.Args[3], in.MaxValue
+	offset, ok := redisfmt.ParseInt(in.Args[2])
+	switch {
+	case !ok:
+		return nil, errNotInteger
+	case offset < 0:
+		return nil, errOffset
+	}
+	return func(x *Context) Reply {
+		c, it, _, err := x.getPlain(key)
+		switch {
+		case err != nil:
+			return Fail(err)
+		case value == "": // a missing key is not made
+			return Count(len(it.Body))
+		case offset > int64(most-len(value)):
+			return Fail(errTooLong)
+		}
+		whole := overwrite(it.Body, int(offset), value)
+		x.put(c, key, keyspace.Plain, whole, it.ExpireAt, eventSetRange)
+		return Count(len(whole))
+	}, nil
+}
+
+// overwrite is s with value at offset, filled up with zero bytes if it is shorter than that.
+func overwrite(s string, offset int, value string) string {
+	b := make([]byte, max(len(s), offset+len(value)))
+	copy(b, s)
+	copy(b[offset:], value)
+	return string(b)
+}
