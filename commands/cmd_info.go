@@ -94,7 +94,7 @@ type infoReport struct {
 	stored keyspace.Stats
 	fields []InfoField
 
-	containerStats []*keyspace.Populated // see census
+	containerStats []*keyspace.ContainerStats // see readContainerStats
 	hasStats       bool
 }
 
@@ -299,7 +299,7 @@ func (r *infoReport) expiry() {
 // Its name follows "db"; a colon in it is written %3A, since the first colon ends a field's name.
 func (r *infoReport) keyspace() {
 	for _, c := range r.sortedContainers() {
-		r.field("db"+strings.ReplaceAll(c.Container.Name(), ":", "%3A"), ContainerInfo{c.Container.Name(), c.Documents, c.Dying(), c.AverageTTL})
+		r.field("db"+strings.ReplaceAll(c.Container.Name(), ":", "%3A"), ContainerInfo{c.Container.Name(), c.Documents, c.Expiring(), c.AverageTTL})
 	}
 }
 
@@ -316,17 +316,17 @@ func (c ContainerInfo) String() string {
 }
 
 // census counts what the containers hold, once for all sections.
-func (r *infoReport) readContainerStats() []*keyspace.Populated {
+func (r *infoReport) readContainerStats() []*keyspace.ContainerStats {
 	if !r.hasStats {
-		r.containerStats, r.hasStats = r.x.Tx.Census(), true
+		r.containerStats, r.hasStats = r.x.Tx.AllStats(), true
 	}
 	return r.containerStats
 }
 
 // containers are those that hold something, databases first, in the order of their numbers.
-func (r *infoReport) sortedContainers() []*keyspace.Populated {
+func (r *infoReport) sortedContainers() []*keyspace.ContainerStats {
 	list := slices.Clone(r.readContainerStats())
-	slices.SortStableFunc(list, func(a, b *keyspace.Populated) int { return cmp.Compare(rank(a.Container), rank(b.Container)) })
+	slices.SortStableFunc(list, func(a, b *keyspace.ContainerStats) int { return cmp.Compare(rank(a.Container), rank(b.Container)) })
 	return list
 }
 

@@ -19,7 +19,7 @@ var memoryCommand = Command{
 			Name: "doctor", Summary: "Outputs memory problems report", Group: "server", Since: "4.0.0", Arity: 2,
 			Scope: ScopeSweep, Tips: "nondeterministic_output request_policy:all_shards response_policy:special",
 			Differs: "Finds other issues",
-			Parse:   noParse(func(x *Context) Reply { return Verbatim(memoryDoctor(x.memoryFigures(x.Tx.Census()))) }),
+			Parse:   noParse(func(x *Context) Reply { return Verbatim(memoryDoctor(x.memoryFigures(x.Tx.AllStats()))) }),
 		},
 		withSince(helpRow("memory", "server"), "4.0.0"),
 		{
@@ -33,7 +33,7 @@ var memoryCommand = Command{
 			Flags: Slow, Tips: "request_policy:all_shards response_policy:all_succeeded",
 			Differs: "Moves items closer together, collects garbage and returns what is free",
 			Parse: noParse(func(x *Context) Reply {
-				x.Tx.Tidy()
+				x.Tx.Clean()
 				debug.FreeOSMemory()
 				return OK
 			}),
@@ -95,8 +95,8 @@ type memoryFigures struct {
 	resident  uint64 // physical memory of the process; 0: unknown
 }
 
-// memoryFigures gathers them, those of the items from a census.
-func (x *Context) memoryFigures(census []*keyspace.Populated) memoryFigures {
+// memoryFigures gathers them, those of the items from the statistics of all containers.
+func (x *Context) memoryFigures(stats []*keyspace.ContainerStats) memoryFigures {
 	m := memoryFigures{
 		limit:     uint64(x.Engine.memory.bytes.Load()),
 		allocated: readMetric(heapObjects),
@@ -104,7 +104,7 @@ func (x *Context) memoryFigures(census []*keyspace.Populated) memoryFigures {
 		resident:  residentBytes(),
 	}
 	m.active = m.allocated + readMetric("/memory/classes/heap/unused:bytes")
-	for _, c := range census {
+	for _, c := range stats {
 		m.dataset += uint64(c.Bytes)
 		m.items += c.Documents
 	}
@@ -125,7 +125,7 @@ func fraction(a, b uint64) float64 {
 
 // memoryStats is MEMORY STATS: those of Redis' figures that there are here.
 func runMemoryStats(x *Context) Reply {
-	m := x.memoryFigures(x.Tx.Census())
+	m := x.memoryFigures(x.Tx.AllStats())
 	perItem := uint64(0)
 	if m.items > 0 {
 		perItem = m.used / uint64(m.items)

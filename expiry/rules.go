@@ -151,17 +151,9 @@ func (p *Policy) End(ts, own int64) (end int64, ok bool) {
 	return 0, false
 }
 
-// Mortal tells whether items of this kind of own end can die under the policy as it stands now, or
-// may already be dead by a past one: what the purge need not look at otherwise.
-func (p *Policy) Mortal(own int64) bool {
-	switch own {
-	case Never:
-		return false
-	case Inherit:
-		return p.Default > 0 || p.InheritDeadTo > 0
-	}
-	return p.Default != Off || p.OwnDeadTo > 0
-}
+// Expires reports which items die under the policy as it stands: those that inherit its default, and those with
+// an end of their own.
+func (p *Policy) Expires() (byDefault, byOwnTTL bool) { return p.Default > 0, p.Default != Off }
 
 // A RangeError is a TTL that is not a legal one.
 type RangeError struct {

@@ -219,9 +219,6 @@ func TestDeadStaysDead(t *testing.T) {
 						if !kills(p.Default, *it, now) {
 							revived++ // would have been, but for the marks
 						}
-						if !p.Mortal(it.own) {
-							t.Fatalf("seed %d at %d: the purge would not look at %+v, dead under %+v", seed, now, *it, p)
-						}
 					} else if at, ok := p.End(it.ts, it.own); ok && (at <= now || !p.Dead(it.ts, it.own, at) || p.Dead(it.ts, it.own, at-1)) {
 						t.Fatalf("seed %d at %d: end %d of %+v is wrong under %+v", seed, now, at, *it, p)
 					}

@@ -69,7 +69,7 @@ func newHistory(t *testing.T, r *rand.Rand) *history {
 	return h
 }
 
-func (h *history) pieces() pieces { return pieces{1 + h.r.IntN(4), func() { h.beside() }} }
+func (h *history) pieces() capturing { return capturing{1 + h.r.IntN(4), func() { h.beside() }} }
 
 // checkpoint makes a checkpoint with something going on beside it. Those that are made in the background,
 // because a container is gone, have peace.
@@ -90,21 +90,21 @@ func (h *history) compact(beside func()) {
 	h.o.fold.mu.Lock()
 	defer h.o.fold.mu.Unlock()
 	p := h.o.partitions[h.r.IntN(2)]
-	if err := p.store.compact(interrupted{newCurrent(h.o.Keyspace, p), beside}, nil); err != nil {
+	if err := p.store.compact(interrupted{newLivenessFilter(h.o.Keyspace, p), beside}, nil); err != nil {
 		h.t.Fatal(err)
 	}
 }
 
 // interrupted lets something go on between any two items that a compaction asks for.
 type interrupted struct {
-	presence
+	liveSet
 	beside func()
 }
 
-func (p interrupted) find(sets []sighting) error {
+func (p interrupted) find(sets []candidate) error {
 	for i := range sets {
 		p.beside()
-		if err := p.presence.find(sets[i : i+1]); err != nil {
+		if err := p.liveSet.find(sets[i : i+1]); err != nil {
 			return err
 		}
 	}
@@ -113,7 +113,7 @@ func (p interrupted) find(sets []sighting) error {
 
 func (p interrupted) settled() error {
 	p.beside()
-	return p.presence.settled()
+	return p.liveSet.settled()
 }
 
 // checkWaste checks that a compaction of all stores leaves what memory has, and no more.
@@ -123,8 +123,8 @@ func (h *history) checkWaste() {
 		if err := h.o.compactStore(p.store, nil); err != nil {
 			h.t.Fatal(err)
 		}
-		if size := p.store.size(); size != p.live+sealSize {
-			h.t.Errorf("a store of %d bytes takes %d", p.live, size)
+		if size := p.store.size(); size != p.shard.LiveBytes()+sealSize {
+			h.t.Errorf("a store of %d bytes takes %d", p.shard.LiveBytes(), size)
 		}
 	}
 }
@@ -288,7 +288,7 @@ func TestCaptureEnds(t *testing.T) {
 	}
 	write(100)
 	o.fold.mu.Lock()
-	o.fold.pieces = pieces{10, func() {
+	o.fold.pieces = capturing{10, func() {
 		if captured++; captured > 1000 {
 			t.FailNow()
 		}
@@ -299,7 +299,7 @@ func TestCaptureEnds(t *testing.T) {
 		t.Fatal(err)
 	}
 	o.fold.mu.Lock()
-	o.fold.pieces = capturePieces
+	o.fold.pieces = captureInPieces
 	o.fold.mu.Unlock()
 	if got, err := bodies(o.partitions[0].store); err != nil || len(got) < 100 || len(got) >= written {
 		t.Errorf("after %d pieces %d items of %d are in the store, %v", captured, len(got), written, err)

@@ -42,12 +42,8 @@ func newContainer(r record.Container, partitions int) *Container {
 	return c
 }
 
-// What a container takes in memory besides its name, and what it takes in each partition in which it
-// has, or has had, items, in bytes.
-const (
-	containerOverhead = 512
-	tableOverhead     = 608
-)
+// containerOverhead is the memory of a container besides its name and tables, in bytes.
+const containerOverhead = 512
 
 // memory is what a container itself takes in memory, in bytes. The databases, which are always there,
 // count for nothing.
@@ -165,7 +161,7 @@ func (tx *Tx) Flush(c *Container) {
 		return // of many containers FLUSHALL costs only those that hold something
 	}
 	tx.noteContainer(c)
-	tx.alertWhere(func(p *partition, at watchPoint) bool { return at.c == c && p.lives(c, at.id, tx.now) })
+	tx.alertWhere(func(p *partition, at watchPoint) bool { return at.c == c && p.livesLocked(c, at.id, tx.now) })
 	tx.discard(c)
 	c.number = cat.next
 	c.created = tx.now
@@ -185,7 +181,7 @@ func (tx *Tx) Swap(a, b *Container) {
 	tx.noteContainer(a)
 	tx.noteContainer(b)
 	tx.alertWhere(func(p *partition, at watchPoint) bool {
-		return (at.c == a || at.c == b) && (p.lives(a, at.id, tx.now) || p.lives(b, at.id, tx.now))
+		return (at.c == a || at.c == b) && (p.livesLocked(a, at.id, tx.now) || p.livesLocked(b, at.id, tx.now))
 	})
 	forA := b.Policy().Change(a.Policy().Default, a.Policy().Mode, tx.now)
 	forB := a.Policy().Change(b.Policy().Default, b.Policy().Mode, tx.now)
@@ -204,30 +200,28 @@ func (tx *Tx) discard(c *Container) {
 	cat := &tx.ks.catalogue
 	cat.drop(c)
 	cat.dirty[c.number] = nil
-	tx.noteLetGo(c)
-	c.letGo()
+	tx.noteDetach(c)
+	c.detachLocked()
 	tx.group = appendDel(tx.group, record.ContainerKey(c.number))
 	tx.removed = append(tx.removed, tx.ks.partitions...)
 	tx.ks.wakeCheckpoint()
 }
 
-// drop remembers the tables of a container that the stores may have items of, before they are let go: the next
-// checkpoint is told by them what to delete.
+// drop remembers the tables of a container that the stores may have items of, before they are detached. They tell
+// the next checkpoint what to delete.
 func (cat *catalogue) drop(c *Container) {
 	for _, t := range c.tables {
-		if t != nil && t.stored {
+		if t != nil && t.Stored() {
 			cat.dropped = append(cat.dropped, t)
 		}
 	}
 }
 
-// letGo lets go of all tables.
-func (c *Container) letGo() {
-	for i, t := range c.tables {
+// detachLocked detaches all tables. The locks of all partitions must be held.
+func (c *Container) detachLocked() {
+	for _, t := range c.tables {
 		if t != nil {
-			t.part()
-			t.pool.ks.poolList.remove(t.pool)
-			c.tables[i] = nil
+			t.detachLocked()
 		}
 	}
 }
@@ -235,15 +229,15 @@ func (c *Container) letGo() {
 // swapTables exchanges the tables of two containers.
 func swapTables(a, b *Container) {
 	a.tables, b.tables = b.tables, a.tables
-	a.adoptTables()
-	b.adoptTables()
+	a.ownTables()
+	b.ownTables()
 }
 
-// adoptTables makes the tables known as those of the container.
-func (c *Container) adoptTables() {
+// ownTables makes the container the owner of its tables.
+func (c *Container) ownTables() {
 	for _, t := range c.tables {
 		if t != nil {
-			t.pool.c = c
+			t.c = c
 		}
 	}
 }

@@ -33,7 +33,7 @@ type folding struct {
 	failed atomic.Pointer[error] // nil: the last one worked
 	asked  atomic.Bool           // SaveInBackground waits for one
 	least  int64                 // minCheckpointBytes, or less in a test; set before anything is written
-	pieces pieces                // capturePieces; in a test others; set before anything is written
+	pieces capturing             // captureInPieces; in a test others; set before anything is written
 	mu     sync.Mutex            // held during a checkpoint; protects what follows, and the stores
 
 	// What has been taken over from the partitions but is not safely in their stores yet. It is
@@ -237,7 +237,7 @@ func (ks *Keyspace) capture(generation uint64) {
 	}
 	for _, t := range gone {
 		ops := &f.captured[t.p.number]
-		*ops = t.captureGone(f.pieces, *ops)
+		*ops = t.captureDropped(f.pieces, *ops)
 	}
 	f.below = generation
 }

@@ -97,10 +97,10 @@ func (ks *Keyspace) compactWasteful() {
 func (ks *Keyspace) compactStore(s *store, rest rests) error {
 	ks.fold.mu.Lock()
 	defer ks.fold.mu.Unlock()
-	var knows presence
+	var knows liveSet
 	for _, p := range ks.partitions {
 		if p.store == s {
-			knows = newCurrent(ks, p)
+			knows = newLivenessFilter(ks, p)
 		}
 	}
 	err := s.compact(knows, rest)
@@ -177,7 +177,7 @@ func sizes(stores []*store) (live, size int64) {
 //
 // A failure before the rename leaves the file as it was; one after it breaks the store: nobody knows which
 // of both files the next start would find.
-func (s *store) compact(knows presence, rest rests) error {
+func (s *store) compact(knows liveSet, rest rests) error {
 	if s.broken != nil {
 		return s.broken
 	}
@@ -215,8 +215,8 @@ func (s *store) replace(f *os.File, last seal) {
 }
 
 // copyPresent makes a file of the present items, sealed and on disk.
-func (s *store) copyPresent(path string, knows presence, rest rests) (f *os.File, last seal, err error) {
-	c := copier{knows: knows, work: stretch{rest: rest}, seen: make([]sighting, 0, maxSeen)}
+func (s *store) copyPresent(path string, knows liveSet, rest rests) (f *os.File, last seal, err error) {
+	c := copier{knows: knows, work: stretch{rest: rest}, seen: make([]candidate, 0, maxSeen)}
 	if knows == nil {
 		sets := lastSets{work: &c.work, at: make(map[string]int64)}
 		if err := s.scan(&sets); err != nil {
@@ -244,21 +244,21 @@ func (s *store) copyPresent(path string, knows presence, rest rests) (f *os.File
 	return f, last, s.file.faults.fsync(f)
 }
 
-// presence knows which sets in a store's file are of items that are present.
-type presence interface {
+// liveSet knows which sets in a store's file are of items that are present.
+type liveSet interface {
 	// find marks which of these sets, some that follow each other in the file, are those of present items:
 	// one an item.
-	find(sets []sighting) error
+	find(sets []candidate) error
 	// settled is called when all have been seen, before the new file may take the place of the old. An error
 	// keeps the old.
 	settled() error
 }
 
-// sighting is a set that has been met in a store's file.
-type sighting struct {
+// candidate is a set that has been met in a store's file.
+type candidate struct {
 	key, rec []byte
 	at       fileRange
-	present  bool
+	live     bool
 }
 
 // maxSeen is how many sets are looked at together at most.
@@ -266,14 +266,14 @@ const maxSeen = 128
 
 // copier copies what is present, of all that it visits.
 type copier struct {
-	knows presence
+	knows liveSet
 	to    summer
 	work  stretch
-	seen  []sighting
+	seen  []candidate
 }
 
 func (c *copier) set(key, rec []byte, at fileRange) error {
-	c.seen = append(c.seen, sighting{key: key, rec: rec, at: at})
+	c.seen = append(c.seen, candidate{key: key, rec: rec, at: at})
 	if len(c.seen) == maxSeen {
 		return c.passed()
 	}
@@ -288,7 +288,7 @@ func (c *copier) passed() error {
 		return err
 	}
 	for _, s := range c.seen {
-		if s.present {
+		if s.live {
 			if err := c.to.set(s.key, s.rec); err != nil {
 				return err
 			}
@@ -301,7 +301,7 @@ func (c *copier) passed() error {
 	return nil
 }
 
-// lastSets is the presence that a file itself shows, to one who has visited it before: an item is present if no
+// lastSets is the liveSet that a file itself shows, to one who has visited it before: an item is present if no
 // delete follows its last set.
 type lastSets struct {
 	keepsNothing
@@ -322,11 +322,11 @@ func (l *lastSets) del(key []byte) error {
 
 func (l *lastSets) sealed() error { return nil }
 
-func (l *lastSets) find(sets []sighting) error {
+func (l *lastSets) find(sets []candidate) error {
 	for i := range sets {
 		s := &sets[i]
 		at, ok := l.at[string(s.key)]
-		s.present = ok && at == s.at.from
+		s.live = ok && at == s.at.from
 	}
 	return nil
 }

@@ -540,19 +540,19 @@ func TestCompactWhatIsThereTwice(t *testing.T) {
 		p.mu.Lock()
 		for i := range 300 {
 			t := o.catalogue.byName["0"].tables[0]
-			h, e := t.locate(fmt.Sprint(i))
-			p.touch(t, h, e)
+			h, e := t.Lookup(fmt.Sprint(i))
+			t.MarkDirty(h, e)
 		}
 		p.mu.Unlock()
 		if err := o.checkpoint(); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if size := p.store.size(); size < 3*p.live {
+	if size := p.store.size(); size < 3*p.shard.LiveBytes() {
 		t.Fatalf("the store has %d bytes: the test needs three times what lives", size)
 	}
-	if err := o.compactStore(p.store, nil); err != nil || p.store.size() != p.live+sealSize {
-		t.Errorf("the store has %d bytes, %d of them live; %v", p.store.size(), p.live, err)
+	if err := o.compactStore(p.store, nil); err != nil || p.store.size() != p.shard.LiveBytes()+sealSize {
+		t.Errorf("the store has %d bytes, %d of them live; %v", p.store.size(), p.shard.LiveBytes(), err)
 	}
 }
 
@@ -568,9 +568,12 @@ func TestCompactRefusesWhatLacksAnItem(t *testing.T) {
 	}
 	o.put("0", "777", `{"n":1}`, expiry.Inherit)
 	p := o.partitions[0]
-	e := o.catalogue.byName["0"].tables[0].find("777")
+	table := o.catalogue.byName["0"].tables[0]
 	p.mu.Lock()
-	e.unmark(dirty)
+	p.shard.BeginCapture() // what is captured and not applied counts as stored
+	if _, more := p.shard.Capture(1000, func(string, string) {}); more {
+		t.Error("the capture is not complete")
+	}
 	p.mu.Unlock()
 	before := read(t, p.store.path())
 	if err := o.compactStore(p.store, nil); err == nil || !strings.Contains(err.Error(), `"0:777"`) {
@@ -580,7 +583,8 @@ func TestCompactRefusesWhatLacksAnItem(t *testing.T) {
 		t.Error("the file is not what it was")
 	}
 	p.mu.Lock()
-	e.mark(dirty)
+	h, e := table.Lookup("777")
+	table.MarkDirty(h, e)
 	p.mu.Unlock()
 }
 

@@ -2,16 +2,13 @@
 //
 // # In memory
 //
-// A [Keyspace] is divided into hash partitions by the CRC16 of the id (slot.go). A partition
-// (partition.go) is one lock and, for every container that has items in it, a table (table.go):
-// an index by id, a roster in order of creation, which gives SCAN its cursor, and two lists of the
-// items that can die, those that die soon before those that die late (class.go), from which the
-// purge draws its samples. Keys and values lie in large segments, a log in memory that is cleaned
-// (arena.go, tidy.go), so that Go's collector has next to nothing to do with them. Containers and what rules them are the catalogue (catalogue.go).
+// A [Keyspace] has hash partitions by the CRC16 of the id. A partition (partition.go) is one lock and a
+// memtable.Shard: its share of every container's items. Package memtable describes how they lie in memory. Containers
+// and their policies are the catalogue (catalogue.go).
 //
-// A [Tx] (tx.go, items.go, listing.go) is one command's view: it locks the partitions it needs in
-// ascending order, freezes the time, reads and writes, and lets go. Whether an item is dead is asked in one place,
-// expiry.Policy.Dead; whoever meets a dead item removes it.
+// A [Tx] (tx.go, items.go, scan.go) is one command's view. It locks the partitions it needs in ascending order,
+// freezes the time, reads, writes and unlocks. expiry.Policy.Dead alone decides whether an item is dead; a transaction
+// that meets a dead item removes it.
 //
 // # On disk
 //

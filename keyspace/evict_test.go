@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"mayfly/expiry"
+	"mayfly/keyspace/memtable"
 )
 
 func TestEvictTakesTheNearestToDeath(t *testing.T) {
@@ -51,7 +52,7 @@ func TestUsedFollowsWhatIsThere(t *testing.T) {
 	}
 	o.put("c", "a", `{"some":"thing"}`, expiry.Inherit)
 	one := o.Used()
-	if one < empty+tableOverhead+itemOverhead {
+	if one < empty+memtable.TableOverhead+memtable.ItemOverhead {
 		t.Fatalf("%d bytes", one)
 	}
 	o.put("c", "{a}b", "{}", expiry.Inherit)

@@ -1,130 +1,124 @@
 package keyspace
 
-import "mayfly/keyspace/record"
+import (
+	"mayfly/keyspace/memtable"
+	"mayfly/keyspace/record"
+)
 
-// find returns the living entry of an id, nil if there is none. A dead one is removed on the way:
-//  1. it leaves the table, so that it is absent for everybody from here on;
-//  2. the removal is not journalled, unless this transaction has written it: whoever loads the entry
-//     again finds it dead again, since what killed it is kept (expiry.Policy);
-//  3. it counts as removed lazily.
-func (tx *Tx) find(p *partition, c *Container, id string) *entry {
-	_, e := tx.locate(p, c, id)
+// find returns the living entry of an id, nil if there is none. It removes a dead one:
+//  1. the entry leaves the table and is absent for everybody from here on;
+//  2. the removal is not journalled, unless this transaction has written the item: after a restart the policy
+//     kept on disk makes it dead again (expiry.Policy);
+//  3. the removal counts as lazy.
+func (tx *Tx) find(p *partition, c *Container, id string) *memtable.Entry {
+	_, e := tx.lookup(p, c, id)
 	return e
 }
 
-// locate is find for those who need the entry's handle, too.
-func (tx *Tx) locate(p *partition, c *Container, id string) (handle, *entry) {
+// lookup is find with the entry's handle.
+func (tx *Tx) lookup(p *partition, c *Container, id string) (memtable.Handle, *memtable.Entry) {
 	t := c.tables[p.number]
 	if t == nil {
 		tx.saw(p.lastRemoval)
 		return 0, nil
 	}
-	h, e := t.locate(id)
+	h, e := t.Lookup(id)
 	if e == nil {
 		tx.saw(p.lastRemoval)
 		return 0, nil
 	}
-	tx.saw(e.ticket)
-	if e.dead(c.Policy(), tx.now) {
+	tx.saw(LSN(e.LSN()))
+	if e.Dead(c.Policy(), tx.now) {
 		tx.noteDeath(t, e)
-		t.remove(e)
-		tx.bury(p, c, t, e)
+		t.Remove(e)
+		tx.expire(t, e)
 		tx.ks.purge.CountLazy(1)
 		return 0, nil
 	}
 	return h, e
 }
 
-// bury lets go of an entry that has been taken out of its table because it is dead. What may have killed it
-// is not certain yet if the transaction has changed the rules or has written it.
-func (tx *Tx) bury(p *partition, c *Container, t *table, e *entry) {
-	if !tx.changed && !e.has(changing) {
-		tx.ks.bury(p, c, e, tx.now)
+// expire reports and releases an entry that was removed because it is dead. If the transaction has changed the
+// rules or written the item, the death is not certain before the transaction is.
+func (tx *Tx) expire(t *table, e *memtable.Entry) {
+	if !tx.changed && !e.Changing() {
+		tx.ks.expireLocked(t, e, tx.now)
 	} else if tx.OnDeath != nil {
-		tx.OnDeath(c, t.id(e))
+		tx.OnDeath(t.c, t.ID(e))
 	}
-	tx.forget(p, t, e)
+	tx.release(t, e)
 }
 
-// departure is an entry that the transaction has removed.
-type departure struct {
-	p *partition
+// removal is an entry that the transaction has removed.
+type removal struct {
 	t *table
-	e *entry
+	e *memtable.Entry
 }
 
-// forget has an entry forgotten that has been removed from its table: at once if it was found dead, and at
-// the end if what the transaction remembers of it is still needed, to be written or to be taken back.
-// Then its partition is locked until the end.
+// release releases an entry that was found dead and removed. It waits for the end if the transaction still needs
+// the entry, to write it or to take it back; then the partition is locked until the end.
 //
-// If the transaction itself has written it, that is not journalled (see encode), but that it is gone is:
-// what was overwritten may have an end that has not come.
-func (tx *Tx) forget(p *partition, t *table, e *entry) {
-	if e.has(changing) {
-		tx.changes = append(tx.changes, itemChange{del: t.key(e)})
+// If the transaction itself has written the item, the write is not journalled (see encode), but its removal is:
+// the overwritten item may have an end that has not come.
+func (tx *Tx) release(t *table, e *memtable.Entry) {
+	if e.Changing() {
+		tx.changes = append(tx.changes, itemChange{deleted: t.Key(e)})
 	}
-	if tx.changed || e.has(changing) {
-		tx.leaving = append(tx.leaving, departure{p, t, e})
+	if tx.changed || e.Changing() {
+		tx.removals = append(tx.removals, removal{t, e})
 	} else {
-		p.forget(t, e)
+		t.p.releaseLocked(t, e)
 	}
 }
 
-// Get returns the item under an id if it lives. One that is dead is removed from memory.
+// Get returns the item under an id if it lives. It removes a dead one from memory.
 func (tx *Tx) Get(c *Container, id string) (Item, bool) {
 	p := tx.partition(id)
 	if e := tx.find(p, c, id); e != nil {
-		return c.tables[p.number].item(e), true
+		return c.tables[p.number].Item(e), true
 	}
 	return Item{}, false
 }
 
-// Memory estimates how much memory the item under an id takes, in bytes; false if there is none.
+// Memory estimates the memory of the item under an id in bytes; false if there is none.
 func (tx *Tx) Memory(c *Container, id string) (int64, bool) {
 	if e := tx.find(tx.partition(id), c, id); e != nil {
-		return e.memory(), true
+		return e.Memory(), true
 	}
 	return 0, false
 }
 
-// Put stores an item under an id, whether there is one or not; its clock starts now. It returns the
-// item as stored. own is expiry.Inherit, expiry.Never or a moment in ms; one that has passed makes
-// sense only in a container that is off.
-func (tx *Tx) Put(c *Container, id string, kind Kind, body string, own int64) Item {
+// Put stores an item under an id, whether there is one or not, and returns it. Its clock starts now. expireAt is
+// expiry.Inherit, expiry.Never or a moment in ms; one that has passed makes sense only in a container that is
+// off.
+func (tx *Tx) Put(c *Container, id string, kind Kind, body string, expireAt int64) Item {
 	p := tx.partition(id)
-	h, e := tx.locate(p, c, id)
+	h, e := tx.lookup(p, c, id)
 	t := c.tables[p.number]
 	if t == nil {
-		t = tx.ks.openTable(c, p)
+		t = tx.ks.openTableLocked(c, p)
 		tx.noteTable(t)
 	}
-	it := Item{Kind: kind, Body: body, TS: tx.now, ExpireAt: own, Version: p.nextVersion()}
-
-	tx.buf = record.AppendKey(tx.buf[:0], c.number, id)
-	length := len(tx.buf)
-	tx.buf = record.Append(tx.buf, record.View(tx.buf), it)
-	key, rec := record.View(tx.buf[:length]), record.View(tx.buf[length:])
-
+	it := record.Item{Kind: kind, Body: body, TS: tx.now, ExpireAt: expireAt, Version: p.nextVersionLocked()}
 	switch {
 	case e == nil:
-		h, e = t.insert(key, rec, it)
-		tx.noteArrival(t, e)
-	case e.has(changing):
-		t.drop(t.replace(h, e, key, rec, it)) // nobody goes back to what the transaction itself has written
+		_, e = t.Insert(id, it)
+		tx.noteInsert(t, e)
+	case e.Changing():
+		t.Overwrite(h, e, id, it) // Rollback needs only what was there before the transaction
 	default:
 		tx.noteChange(t, e)
-		t.replace(h, e, key, rec, it) // see dropOld
+		t.Replace(h, e, id, it) // Close frees the old record
 	}
-	p.touch(t, h, e)
 	tx.alert(p, c, id)
-	if !e.has(changing) {
-		e.mark(changing)
+	if !e.Changing() {
+		e.MarkChanging()
 		tx.changes = append(tx.changes, itemChange{t: t, e: e})
 	}
-	return t.item(e)
+	return t.Item(e)
 }
 
-// Delete removes the item under an id and tells whether it lived.
+// Delete removes the item under an id and reports whether it lived.
 func (tx *Tx) Delete(c *Container, id string) bool {
 	p := tx.partition(id)
 	e := tx.find(p, c, id)
@@ -132,13 +126,13 @@ func (tx *Tx) Delete(c *Container, id string) bool {
 		return false
 	}
 	t := c.tables[p.number]
-	if !e.has(changing) {
+	if !e.Changing() {
 		tx.noteChange(t, e)
 	}
-	tx.changes = append(tx.changes, itemChange{del: t.key(e)})
+	tx.changes = append(tx.changes, itemChange{deleted: t.Key(e)})
 	tx.alert(p, c, id)
-	t.remove(e)
-	tx.leaving = append(tx.leaving, departure{p, t, e})
+	t.Remove(e)
+	tx.removals = append(tx.removals, removal{t, e})
 	tx.removed = append(tx.removed, p)
 	return true
 }

@@ -73,8 +73,8 @@ type Keyspace struct {
 	catStore   *store
 	purge      *expiry.Purge
 	runner     *expiry.Runner
-	poolList   poolList
-	evictAt    atomic.Uint32 // place in poolList where the next round of eviction begins
+	tables     tableList
+	evictAt    atomic.Uint32 // position in tables where the next round of eviction begins
 	load       loadStats
 	epoch      uint64 // of versions; one more with every start
 
@@ -102,7 +102,7 @@ func Open(opt Options) (_ *Keyspace, err error) {
 	}
 	ks := &Keyspace{opt: opt, wake: make(chan struct{}, 1), full: make(chan struct{}, 1), stop: make(chan struct{})}
 	ks.SetCompaction(DefaultCompaction)
-	ks.fold.least, ks.fold.pieces, ks.compacting.pace = minCheckpointBytes, capturePieces, compactionPace
+	ks.fold.least, ks.fold.pieces, ks.compacting.pace = minCheckpointBytes, captureInPieces, compactionPace
 	defer func() {
 		if err != nil {
 			ks.release()

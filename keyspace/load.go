@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"mayfly/keyspace/memtable"
 	"mayfly/keyspace/record"
 )
 
@@ -45,7 +46,7 @@ func (ks *Keyspace) restore() error {
 	}
 	l := &loader{ks: ks, byNumber: make(map[uint32]*Container)}
 	for n := range ks.folder.partitions {
-		ks.partitions = append(ks.partitions, &partition{number: n, version: uint64(n)})
+		ks.partitions = append(ks.partitions, newPartition(n))
 	}
 	if err := l.loadCatalogue(); err != nil {
 		return err
@@ -136,7 +137,7 @@ func (l *loader) loadPartition(p *partition) (err error) {
 		return err
 	}
 	for _, t := range pl.tables {
-		ks.load.items.Add(int64(t.count()))
+		ks.load.items.Add(int64(t.Len()))
 	}
 	l.sawTime(pl.latest)
 	return nil
@@ -162,7 +163,7 @@ func (l *partitionLoader) take(o op) error {
 		l.ks.opt.Log.Info().Int("partition", l.p.number).Int("changes", l.changes).Msg("loading")
 	}
 	t := l.last
-	if t == nil || t.number != number {
+	if t == nil || t.Container() != number {
 		if t = l.tables[number]; t == nil {
 			t = l.table(l.p, number)
 			l.tables[number] = t
@@ -170,11 +171,9 @@ func (l *partitionLoader) take(o op) error {
 		l.last = t
 	}
 	if o.del {
-		if e := t.find(id); e != nil {
-			t.remove(e)
-			t.drop(e.text)
-			t.slab.release(e.next)
-			l.p.tidy()
+		if e := t.Find(id); e != nil {
+			t.Unload(e)
+			l.p.cleanLocked()
 		}
 		return nil
 	}
@@ -182,9 +181,9 @@ func (l *partitionLoader) take(o op) error {
 	if err != nil {
 		return err
 	}
-	t.stored = true
-	e.mark(stored)
-	l.latest = max(l.latest, e.ts)
+	t.MarkStored()
+	e.MarkStored()
+	l.latest = max(l.latest, e.TS())
 	return nil
 }
 
@@ -211,13 +210,13 @@ func (l *loader) sawTime(ms int64) {
 func (l *loader) table(p *partition, number uint32) *table {
 	c := l.container(number)
 	if c.tables[p.number] == nil {
-		l.ks.openTable(c, p)
+		l.ks.openTableLocked(c, p)
 	}
 	return c.tables[p.number]
 }
 
 // put brings an item into its table as its record describes it.
-func (l *loader) put(p *partition, t *table, id, key, rec string) (handle, *entry, error) {
+func (l *loader) put(p *partition, t *table, id, key, rec string) (memtable.Handle, *memtable.Entry, error) {
 	it, _, err := record.Decode(key, rec)
 	if err != nil {
 		return 0, nil, err
@@ -226,8 +225,8 @@ func (l *loader) put(p *partition, t *table, id, key, rec string) (handle, *entr
 		return 0, nil, fmt.Errorf("item %q does not belong to partition %d", key, p.number)
 	}
 	p.version = max(p.version, it.Version)
-	h, e := t.put(id, key, rec, it)
-	p.tidy()
+	h, e := t.Load(id, rec, it)
+	p.cleanLocked()
 	return h, e, nil
 }
 
@@ -243,10 +242,10 @@ func (l *loader) replay(key, rec string, deleted bool) error {
 	p := l.ks.partitionOf(id)
 	if deleted {
 		if t := l.container(number).tables[p.number]; t != nil {
-			if e := t.find(id); e != nil {
-				t.remove(e)
-				p.forget(t, e)
-				p.tidy()
+			if e := t.Find(id); e != nil {
+				t.Remove(e)
+				p.releaseLocked(t, e)
+				p.cleanLocked()
 			}
 		}
 		return nil
@@ -256,9 +255,9 @@ func (l *loader) replay(key, rec string, deleted bool) error {
 	if err != nil {
 		return err
 	}
-	p.touch(t, h, e)
+	t.MarkDirty(h, e)
 	l.ks.load.items.Add(1)
-	l.clock = max(l.clock, e.ts)
+	l.clock = max(l.clock, e.TS())
 	return nil
 }
 
@@ -315,7 +314,7 @@ func (l *loader) finish() {
 		}
 		held := !c.empty()
 		cat.drop(c)
-		c.letGo()
+		c.detachLocked()
 		if _, journaled := cat.dirty[number]; held || journaled {
 			cat.dirty[number] = nil
 		}
@@ -325,7 +324,7 @@ func (l *loader) finish() {
 	}
 	l.ks.epoch = l.epoch + 1
 	for _, p := range l.ks.partitions {
-		p.store.live.Store(p.live)
+		p.store.live.Store(p.shard.LiveBytes())
 		p.begin(l.ks.epoch)
 	}
 }

@@ -104,7 +104,7 @@ func (d *powerDrill) run(seed uint64) {
 		t.Fatal(err)
 	}
 	ks.fold.mu.Lock()
-	ks.fold.pieces.size = 2
+	ks.fold.pieces.piece = 2
 	ks.fold.mu.Unlock()
 	d.disk.mu.Lock()
 	d.ks = ks

@@ -22,7 +22,7 @@ func TestPurgeRemovesTheDeadAndOnlyThem(t *testing.T) {
 			var tx Tx
 			o.BeginSweep(&tx)
 			if table := tx.Container("c").tables[p.number]; table != nil {
-				n += table.count()
+				n += table.Len()
 			}
 			tx.Close()
 		}
@@ -56,13 +56,13 @@ func TestPurgeRemovesTheDeadAndOnlyThem(t *testing.T) {
 // The purge looks only where there is something, however many containers there are.
 func TestEmptyContainersConcernNobody(t *testing.T) {
 	o := open(t)
-	const containers = 3 * evictionPools
+	const containers = 3 * evictionTables
 	name := func(i int) string { return fmt.Sprint("c", i) }
 	for i := range containers {
 		o.policy(name(i), 10)
 	}
-	if n := len(o.poolList.list); n != 0 {
-		t.Fatalf("the purge knows %d empty containers", n)
+	if n := len(o.tables.list); n != 0 {
+		t.Fatalf("the purge knows %d tables of empty containers", n)
 	}
 	for i := range containers {
 		o.put(name(i), "never", "{}", expiry.Never)
@@ -86,8 +86,8 @@ func TestEmptyContainersConcernNobody(t *testing.T) {
 	for i := range containers {
 		o.catalogueTx(func(tx *Tx) { tx.Drop(tx.Container(name(i))) })
 	}
-	if n := len(o.poolList.list); n != 0 || o.Used() != 0 {
-		t.Errorf("%d pools and %d bytes are left of what was dropped", n, o.Used())
+	if n := len(o.tables.list); n != 0 || o.Used() != 0 {
+		t.Errorf("%d tables and %d bytes are left of what was dropped", n, o.Used())
 	}
 }
 

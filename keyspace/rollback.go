@@ -4,31 +4,28 @@ import (
 	"slices"
 
 	"mayfly/expiry"
+	"mayfly/keyspace/memtable"
 )
 
-// undo takes one change of a transaction back. Of an item written or deleted there is one, however often
-// the transaction has changed it: back to where it was before the first time.
+// undo takes back one change of a transaction. An item has one undo, back to its state before the transaction,
+// however often the transaction has changed it.
 type undo struct {
 	t   *table
-	e   *entry
-	was int    // index in Tx.was of what it was, noRecord if it was not there
-	f   func() // instead of all that: a change of the catalogue
+	e   *memtable.Entry
+	was int    // index in Tx.was of the former state, notThere if there was none
+	f   func() // instead of all that: takes back a change of the catalogue
 }
 
-const noRecord = -1
+const notThere = -1
 
-// Rollback takes back all that the transaction has changed, as if it had never been, and closes it. No
-// trace of it is left but in the versions, which are not used again, and in what it has found dead,
-// which is dead with it or without it. The ticket covers what it has revealed.
+// Rollback takes back all changes of the transaction and closes it. Only versions are used up, and items that
+// were found dead stay removed: they are dead without the transaction too. The returned LSN covers what the
+// transaction has revealed.
 //
-// It is for a command that has failed inside (a panic). If that has left a table in such a state that
-// even this fails, the process ends: the journal knows better than the memory.
+// It is for a command that has panicked. If even the rollback panics, the process ends: the journal on disk is
+// sound, memory may not be.
 func (tx *Tx) Rollback() LSN {
-	defer func() {
-		if p := recover(); p != nil {
-			endProcess(p)
-		}
-	}()
+	defer endProcessOnPanic()
 	for _, u := range slices.Backward(tx.undos) {
 		if u.f != nil {
 			u.f()
@@ -42,90 +39,44 @@ func (tx *Tx) Rollback() LSN {
 	return tx.Close()
 }
 
-// revert brings an item back to what it was.
+// revert restores an item to its former state.
 func (tx *Tx) revert(u undo) {
-	e, t := u.e, u.t
 	switch {
-	case u.was == noRecord && !e.has(present): // it came and went
-	case u.was == noRecord:
-		p := tx.ks.partitionOf(t.id(e))
-		t.remove(e)
-		p.forget(t, e)
-	case !e.has(present):
-		h, seq := e.next, e.leftSeq() // see remove
-		t.revert(e, &tx.was[u.was])
-		t.readmit(h, e, seq)
-	default:
-		h, before := t.handle(e), t.memory
-		t.account(e, -1)
-		t.discharge(e)
-		t.revert(e, &tx.was[u.was])
-		t.account(e, 1)
-		t.p.used.Add(t.memory - before)
-		t.enlist(e, h)
+	case u.was != notThere:
+		u.t.Restore(u.e, &tx.was[u.was])
+	case u.e.Present():
+		u.t.Remove(u.e)
+		u.t.p.releaseLocked(u.t, u.e)
 	}
 }
 
-// revert makes an entry what it was, but for its places in lists, the table's dirty list among them:
-// what the store learns anew it has known already.
-func (t *table) revert(e, was *entry) {
-	if e.text != was.text {
-		t.drop(e.text)
-	}
-	marked, next, place, rank := e.flags&dirty, e.next, e.place, e.rank
-	*e = *was
-	e.flags = e.flags&^dirty | marked
-	e.next, e.place, e.rank = next, place, rank
-}
-
-// readmit puts an entry back that was removed and not forgotten, into its old berth, so that a scan which
-// has passed that, or is yet to come to it, finds the item once.
-func (t *table) readmit(h handle, e *entry, seq uint64) {
-	t.index.insert(&t.slab, h, e)
-	e.place = t.roster.refill(h, seq, func(h handle, place uint32) { t.slab.at(h).place = place })
-	t.account(e, 1)
-	t.p.used.Add(e.memory())
-	t.enlist(e, h)
-}
-
-// noteChange remembers what an entry of a table is, before the transaction changes or removes it for the
-// first time.
-func (tx *Tx) noteChange(t *table, e *entry) {
+// noteChange records an entry before the transaction changes or removes it for the first time.
+func (tx *Tx) noteChange(t *table, e *memtable.Entry) {
 	tx.undos = append(tx.undos, undo{t: t, e: e, was: len(tx.was)})
 	tx.was = append(tx.was, *e)
 }
 
-// noteArrival remembers that an entry has come to a table.
-func (tx *Tx) noteArrival(t *table, e *entry) {
-	tx.undos = append(tx.undos, undo{t: t, e: e, was: noRecord})
+// noteInsert records that the transaction has inserted an entry.
+func (tx *Tx) noteInsert(t *table, e *memtable.Entry) {
+	tx.undos = append(tx.undos, undo{t: t, e: e, was: notThere})
 }
 
-// noteDeath is noteChange for an entry that is found dead: what has died by a rule that the transaction
-// itself has changed lives without it.
-func (tx *Tx) noteDeath(t *table, e *entry) {
-	if tx.changed && !e.has(changing) {
+// noteDeath is noteChange for an entry that is found dead: an item that has died by a rule which the transaction
+// itself has changed lives after a rollback.
+func (tx *Tx) noteDeath(t *table, e *memtable.Entry) {
+	if tx.changed && !e.Changing() {
 		tx.noteChange(t, e)
 	}
 }
 
-// noteDeaths is noteDeath for all entries of a table that a sweep would find dead.
+// noteDeaths is noteDeath for all entries that a sweep of a table would remove.
 func (tx *Tx) noteDeaths(t *table, policy *expiry.Policy) {
-	if !tx.changed {
-		return
+	if tx.changed {
+		t.EachDead(policy, tx.now, func(e *memtable.Entry) { tx.noteDeath(t, e) })
 	}
-	heirs, mortals := policy.DeadTo(tx.now)
-	note := func(limit int64) func(h handle) {
-		return func(h handle) {
-			if e := t.slab.at(h); e.when() <= limit {
-				tx.noteDeath(t, e)
-			}
-		}
-	}
-	t.heirs.each(heirs, note(heirs))
-	t.mortals.each(mortals, note(mortals))
 }
 
-// noteContainer remembers what a container is, but for its tables, before it is made, changed or dropped.
+// noteContainer records a container, but for its tables, before it is made, changed or dropped.
 func (tx *Tx) noteContainer(c *Container) {
 	cat := &tx.ks.catalogue
 	listed, dropped := cat.byName[c.name] == c, len(cat.dropped)
@@ -151,30 +102,24 @@ func (tx *Tx) noteContainer(c *Container) {
 	}})
 }
 
-// noteTable remembers that a table was made.
+// noteTable records that the transaction has made a table.
 func (tx *Tx) noteTable(t *table) {
-	tx.undos = append(tx.undos, undo{f: func() {
-		t.part()
-		tx.ks.poolList.remove(t.pool)
-		t.pool.c.tables[t.pool.p.number] = nil
-	}})
+	tx.undos = append(tx.undos, undo{f: t.detachLocked})
 }
 
-// noteLetGo remembers the tables of a container, before they are let go.
-func (tx *Tx) noteLetGo(c *Container) {
+// noteDetach records the tables of a container before they are detached.
+func (tx *Tx) noteDetach(c *Container) {
 	tables := slices.Clone(c.tables)
 	tx.undos = append(tx.undos, undo{f: func() {
-		for i, t := range tables {
+		for _, t := range tables {
 			if t != nil {
-				t.join()
-				tx.ks.poolList.add(t.pool)
-				c.tables[i] = t
+				t.attachLocked()
 			}
 		}
 	}})
 }
 
-// noteSwap remembers that two containers exchange their tables.
+// noteSwap records that two containers exchange their tables.
 func (tx *Tx) noteSwap(a, b *Container) {
 	tx.undos = append(tx.undos, undo{f: func() { swapTables(a, b) }})
 }

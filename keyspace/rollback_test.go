@@ -9,19 +9,20 @@ import (
 
 	"mayfly/expiry"
 	"mayfly/expiry/clock"
+	"mayfly/keyspace/memtable"
 )
 
 // inside is all of a keyspace that a transaction which is rolled back must leave as it was.
 type inside struct {
 	Items      map[place]Item
-	Order      map[string][]berthOf // by container and partition: the rosters, without holes
+	Order      map[string][]ordered // by container and partition: the insertion orders
 	Containers map[string]ContainerStats
 	Numbers    map[string]uint32
 	Used       int64
 	Marked     []bool // the watchers
 }
 
-type berthOf struct {
+type ordered struct {
 	seq uint64
 	id  string
 }
@@ -33,7 +34,7 @@ func (o *opened) inside(watchers []*Watcher) inside {
 		}
 	})
 	s := inside{
-		Items: o.dump(), Order: make(map[string][]berthOf), Containers: make(map[string]ContainerStats),
+		Items: o.dump(), Order: make(map[string][]ordered), Containers: make(map[string]ContainerStats),
 		Numbers: make(map[string]uint32), Used: o.Used(),
 	}
 	var tx Tx
@@ -47,11 +48,10 @@ func (o *opened) inside(watchers []*Watcher) inside {
 				continue
 			}
 			at := fmt.Sprint(c.name, "/", i)
-			for place := range t.roster.berths.n {
-				if h, seq := t.roster.at(place); h != 0 {
-					s.Order[at] = append(s.Order[at], berthOf{seq, t.id(t.slab.at(h))})
-				}
-			}
+			t.Descend(0, func(seq uint64, e *memtable.Entry) bool {
+				s.Order[at] = append(s.Order[at], ordered{seq, t.ID(e)})
+				return true
+			})
 		}
 	}
 	for _, w := range watchers {

@@ -228,7 +228,7 @@ func (s *stress) background() (done func()) {
 	}
 	every(time.Millisecond, s.o.PurgeOnce)
 	every(20*time.Millisecond, s.o.wakeCheckpoint)
-	every(5*time.Millisecond, s.o.Tidy)
+	every(5*time.Millisecond, s.o.Clean)
 	return func() { close(stop); wg.Wait() }
 }
 
@@ -437,7 +437,7 @@ func (w *worker) countWhileOthersWrite(container string) {
 		least, most = stressResident, most+stressResident
 	}
 	s := w.tx.Stats(c)
-	if s.Documents < least || s.Documents > most || s.Plain != least || s.Mortal+s.Heirs > s.Documents {
+	if s.Documents < least || s.Documents > most || s.Plain != least || s.ByOwnTTL+s.ByDefault > s.Documents {
 		w.o.t.Errorf("figures of %s, which holds %d to %d items, %d of them plain keys: %+v", container, least, most, least, s)
 	}
 }

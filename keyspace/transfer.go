@@ -160,7 +160,7 @@ func (tx *Tx) RestoreContainer(s ContainerRecord) {
 // empty: all partitions must be locked.
 func (c *Container) empty() bool {
 	for _, t := range c.tables {
-		if t != nil && t.count() > 0 {
+		if t != nil && t.Len() > 0 {
 			return false
 		}
 	}

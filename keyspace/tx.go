@@ -2,60 +2,60 @@ package keyspace
 
 import (
 	"slices"
+
+	"mayfly/keyspace/memtable"
 )
 
-// Tx is one command's (or one EXEC's) view of the keyspace at one frozen moment, holding the locks
-// of what it may touch. Its zero value is ready for a Begin method of [Keyspace]; it can be used
-// again after [Tx.Close]. Not safe for concurrent use.
+// Tx is one command's (or one EXEC's) view of the keyspace at one frozen moment. It holds the locks of what it may
+// touch. The zero value is ready for a Begin method of [Keyspace], and again after [Tx.Close]. Not safe for
+// concurrent use.
 //
-// Ids and bodies are passed as strings that may be views of a connection's buffer: what is stored
-// is copied.
+// Ids and bodies may be views of a connection's buffer: a transaction copies what it stores.
 type Tx struct {
-	// OnDeath, if not nil, is told in place of that of [Options], on the same conditions, of what is found
-	// dead after the transaction has changed a rule, or has written the item itself. Such a death is
-	// covered by the ticket that Close returns, and has not happened after Rollback: then the item, if it
-	// is dead nevertheless, is found so again. OnDeath outlasts Close.
+	// OnDeath, if not nil, replaces that of [Options] for items that are found dead after the transaction has
+	// changed a rule or has written the item itself. The LSN that Close returns covers such a death. After
+	// Rollback it has not happened; an item that is dead nevertheless is found dead again. OnDeath outlasts Close.
 	OnDeath func(c *Container, id string)
 
 	ks     *Keyspace
 	now    int64
 	all    bool   // all partitions are locked
-	locked []int  // else: these, ascending
-	one    [1]int // backs locked when that is a single one
-	many   []int  // backs it when those are several
+	locked []int  // otherwise these, ascending
+	one    [1]int // backs locked for a single one
+	many   []int  // backs locked for several
 
 	single   *partition // that of BeginKey, nil after any other Begin
 	singleID string     // and its id
 
-	group   []byte       // what was written, as entries of the journal; Close adds the changes of items
-	changes []itemChange // of items, in order
-	removed []*partition
-	changed bool   // the catalogue was
-	undos   []undo // how to take all that back, in order; see Rollback
-	was     []entry
-	leaving []departure // entries that were removed and are to be forgotten when it is certain
-	alerted []*Watcher  // who watches what was changed
-	reveal  LSN         // covers all that was read
-	buf     []byte
+	group    []byte       // what was written, as entries of the journal; Close adds the changes of items
+	changes  []itemChange // of items, in order
+	removed  []*partition // those of removed items
+	changed  bool         // the catalogue was changed
+	undos    []undo       // in order; see Rollback
+	was      []memtable.Entry
+	removals []removal  // entries to release when their removal is certain
+	alerted  []*Watcher // those that watch a changed item
+	reveal   LSN        // covers everything that was read
+	buf      []byte
 }
 
-// itemChange is what a transaction does to an item: the entry that it has written, once however often,
-// or else the key that it has deleted.
+// itemChange is what a transaction does to an item: the entry that it has written, once however often, or the key
+// that it has deleted.
 type itemChange struct {
-	t   *table
-	e   *entry
-	del string
+	t       *table
+	e       *memtable.Entry
+	deleted string
 }
 
-// BeginNone starts a transaction that touches no items (it may look containers up).
+// BeginNone begins a transaction that touches no items. It may look containers up.
 func (ks *Keyspace) BeginNone(tx *Tx) {
 	tx.ks = ks
 	tx.now = ks.opt.Clock.Now()
 	tx.saw(ks.promised(tx.now))
 }
 
-// BeginSweep freezes the time and locks nothing: Count, Scan, Random and Stats lock one partition
-// after the other. Get, Put and Delete may not be used.
+// BeginSweep begins a transaction that locks nothing: Count, Scan, Random and Stats lock one partition after the
+// other. It must not use Get, Put and Delete.
 func (ks *Keyspace) BeginSweep(tx *Tx) { ks.BeginNone(tx) }
 
 // BeginKey locks the partition of one id, then freezes the time.
@@ -85,13 +85,13 @@ func (ks *Keyspace) BeginKeys(tx *Tx, ids []string) {
 	ks.BeginNone(tx)
 }
 
-// BeginAll locks every partition: for what changes containers.
+// BeginAll locks every partition. Changes of containers need it.
 func (ks *Keyspace) BeginAll(tx *Tx) {
 	ks.lockAll(tx)
 	tx.saw(ks.promised(tx.now))
 }
 
-// lockAll is BeginAll for ourselves: nothing of it is revealed to anybody.
+// lockAll is BeginAll for internal work that reveals nothing to clients.
 func (ks *Keyspace) lockAll(tx *Tx) {
 	for _, p := range ks.partitions {
 		p.mu.Lock()
@@ -101,39 +101,39 @@ func (ks *Keyspace) lockAll(tx *Tx) {
 	tx.now = ks.opt.Clock.Now()
 }
 
-// Close hands what the transaction wrote to the journal as one atomic group, releases the locks
-// and returns the ticket that covers all it has written and revealed.
+// Close hands the transaction's changes to the journal as one atomic group and releases the locks. The returned
+// LSN covers everything that it has written and revealed.
 //
-// The order matters: the group joins the journal while the locks are still held, so that the
-// journal has the writes of an item in the order in which they happened.
+// The group joins the journal while the locks are held. So the journal has the writes of an item in the order in
+// which they happened.
 func (tx *Tx) Close() LSN {
-	ticket := tx.reveal
+	lsn := tx.reveal
 	tx.encode()
 	if len(tx.group) > 0 {
-		ticket = tx.ks.journal.append(tx.group)
+		lsn = tx.ks.journal.append(tx.group)
 		for _, c := range tx.changes {
 			if c.e != nil {
-				c.e.ticket = ticket
+				c.e.SetLSN(uint64(lsn))
 			}
 		}
 		for _, p := range tx.removed {
-			p.lastRemoval = ticket
+			p.lastRemoval = lsn
 		}
 		if tx.changed {
-			tx.ks.catalogue.ticket = ticket
+			tx.ks.catalogue.ticket = lsn
 		}
-		tx.eachLocked(func(p *partition) { p.lastWrite = ticket })
+		tx.eachLocked(func(p *partition) { p.lastWrite = lsn })
 	}
 	for _, w := range tx.alerted {
 		w.changed.Store(true)
 	}
-	tx.dropOld()
-	for _, d := range tx.leaving {
-		if !d.e.has(present) { // else it has been put back
-			d.p.forget(d.t, d.e)
+	tx.freeReplaced()
+	for _, r := range tx.removals {
+		if !r.e.Present() { // else Rollback has restored it
+			r.t.p.releaseLocked(r.t, r.e)
 		}
 	}
-	tx.eachLocked((*partition).tidy)
+	tx.eachLocked((*partition).cleanLocked)
 	if !tx.all {
 		for _, n := range tx.locked {
 			tx.ks.partitions[n].mu.Unlock()
@@ -144,39 +144,39 @@ func (tx *Tx) Close() LSN {
 		}
 	}
 	tx.reset()
-	return ticket
+	return lsn
 }
 
-// dropOld lets go of what Rollback would have put back in place of what the transaction has written.
-func (tx *Tx) dropOld() {
+// freeReplaced frees the records that Rollback would have restored.
+func (tx *Tx) freeReplaced() {
 	for i := range tx.undos {
-		u := &tx.undos[i]
-		if u.f == nil && u.was != noRecord && tx.was[u.was].text != u.e.text {
-			u.t.drop(tx.was[u.was].text)
+		if u := &tx.undos[i]; u.f == nil && u.was != notThere {
+			u.t.FreeReplaced(u.e, &tx.was[u.was])
 		}
 	}
 }
 
-// encode adds the changes of items to the group. Of an item written several times only the last state
-// is there: the group counts as a whole, and takes no more memory than what it leaves behind.
+// encode adds the changes of items to the group. It has only the last state of an item written several times: the
+// group is atomic.
 func (tx *Tx) encode() {
 	for _, c := range tx.changes {
 		switch {
 		case c.e == nil:
-			tx.group = appendDel(tx.group, c.del)
-		case c.e.has(present): // else its delete follows
-			tx.group = appendSet(tx.group, c.t.key(c.e), c.t.rec(c.e))
+			tx.group = appendDel(tx.group, c.deleted)
+		case c.e.Present(): // else its delete follows
+			key, rec := c.t.KeyAndRecord(c.e)
+			tx.group = appendSet(tx.group, key, rec)
 		}
 		if c.e != nil {
-			c.e.unmark(changing)
+			c.e.ClearChanging()
 		}
 	}
 }
 
-// reset makes the transaction ready for the next Begin, keeping small buffers.
+// reset makes the transaction ready for the next Begin. It keeps small buffers.
 func (tx *Tx) reset() {
 	const most = 64 << 10
-	if tx.untouched() { // most have only read, and what they leave is quickly wiped
+	if tx.untouched() { // most transactions only read, and little is to be reset
 		tx.ks, tx.locked, tx.many, tx.reveal = nil, nil, keep(tx.many, most/8), 0
 		tx.single, tx.singleID = nil, ""
 		return
@@ -185,27 +185,27 @@ func (tx *Tx) reset() {
 	clear(tx.removed)
 	clear(tx.undos)
 	clear(tx.was)
-	clear(tx.leaving)
+	clear(tx.removals)
 	*tx = Tx{
-		OnDeath: tx.OnDeath,
-		group:   keep(tx.group, most),
-		buf:     keep(tx.buf, most),
-		changes: keep(tx.changes, most/8),
-		removed: keep(tx.removed, most/8),
-		undos:   keep(tx.undos, most/64),
-		was:     keep(tx.was, most/128),
-		leaving: keep(tx.leaving, most/64),
-		many:    keep(tx.many, most/8),
+		OnDeath:  tx.OnDeath,
+		group:    keep(tx.group, most),
+		buf:      keep(tx.buf, most),
+		changes:  keep(tx.changes, most/8),
+		removed:  keep(tx.removed, most/8),
+		undos:    keep(tx.undos, most/64),
+		was:      keep(tx.was, most/128),
+		removals: keep(tx.removals, most/64),
+		many:     keep(tx.many, most/8),
 	}
 }
 
-// untouched tells whether the transaction has changed nothing, and locked no more than its ids need.
+// untouched reports whether the transaction has changed nothing and locked only the partitions of its ids.
 func (tx *Tx) untouched() bool {
 	return !tx.all && !tx.changed && len(tx.group)+len(tx.changes)+len(tx.removed)+len(tx.undos)+len(tx.was)+
-		len(tx.leaving)+len(tx.alerted) == 0
+		len(tx.removals)+len(tx.alerted) == 0
 }
 
-// keep empties a slice for its next use, or lets it go if it has grown beyond most.
+// keep empties a slice for reuse, or drops it if it has grown beyond most.
 func keep[T any](s []T, most int) []T {
 	if cap(s) > most {
 		return nil
@@ -229,7 +229,7 @@ func (tx *Tx) holds(p *partition) bool {
 	return tx.all || slices.Contains(tx.locked, p.number)
 }
 
-// partition gives the partition of an id, which the transaction must have locked.
+// partition returns the partition of an id, which the transaction must have locked.
 func (tx *Tx) partition(id string) *partition {
 	if tx.single != nil && tx.singleID == id {
 		return tx.single
@@ -241,9 +241,9 @@ func (tx *Tx) partition(id string) *partition {
 	return p
 }
 
-// eachPartition calls f with every partition locked, one after the other unless the transaction
-// holds them already.
-func (tx *Tx) eachPartition(f func(p *partition) (goOn bool)) {
+// eachPartition calls f with every partition, until f returns false. It locks one after the other unless the
+// transaction holds it already.
+func (tx *Tx) eachPartition(f func(p *partition) (more bool)) {
 	for _, p := range tx.ks.partitions {
 		if !tx.within(p, f) {
 			return
@@ -251,22 +251,23 @@ func (tx *Tx) eachPartition(f func(p *partition) (goOn bool)) {
 	}
 }
 
-func (tx *Tx) within(p *partition, f func(p *partition) bool) bool {
+// within calls f with one partition locked.
+func (tx *Tx) within(p *partition, f func(p *partition) (more bool)) bool {
 	if !tx.holds(p) {
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		defer p.tidy()
+		defer p.cleanLocked()
 	}
 	return f(p)
 }
 
 func (tx *Tx) saw(t LSN) { tx.reveal = max(tx.reveal, t) }
 
-// Now is the frozen moment in ms.
+// Now returns the frozen moment in ms.
 func (tx *Tx) Now() int64 { return tx.now }
 
-// Micros reads the clock anew, in µs: for those who ask for the time itself. What lives and dies is judged
-// by Now, which is not later.
+// Micros reads the clock anew, in µs, for commands that return the time itself. Now, which is not later, decides
+// which items live.
 func (tx *Tx) Micros() int64 {
 	now := max(tx.ks.Micros(), tx.now*1000)
 	tx.saw(tx.ks.promised(now/1000 + 1)) // no start may be before it

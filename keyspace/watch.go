@@ -6,12 +6,12 @@ import (
 	"sync/atomic"
 )
 
-// Watcher notes whether any of the items it watches changes (WATCH): is written, deleted, or dies.
-// Its zero value watches nothing. One goroutine uses a watcher; others only mark it.
+// Watcher notes whether any of the items it watches is written, deleted, or dies (WATCH). The zero value watches
+// nothing. One goroutine uses a watcher; others only mark it.
 type Watcher struct {
 	keys []watched
-	// changed is set under the lock of the partition in which a change happens, and read under the
-	// locks of all the keys' partitions: whoever reads it sees all changes up to then.
+	// changed is set under the lock of the partition of a change and read under the locks of all the keys'
+	// partitions. So a reader sees all changes up to then.
 	changed atomic.Bool
 }
 
@@ -22,7 +22,7 @@ type watched struct {
 	lived bool // when the watch began
 }
 
-// watchPoint is what is watched: an id of a container, whether there is such an item or not.
+// watchPoint is an id of a container, whether there is such an item or not.
 type watchPoint struct {
 	c  *Container
 	id string
@@ -31,7 +31,7 @@ type watchPoint struct {
 // Watch makes a watcher watch an id from now on. The transaction has locked its partition.
 func (tx *Tx) Watch(w *Watcher, c *Container, id string) {
 	p := tx.partition(id)
-	// Not w.keys is searched, which is as long as a client likes.
+	// w.keys is not searched: clients decide how long it is.
 	if slices.Contains(p.watchers[watchPoint{c, id}], w) {
 		return
 	}
@@ -43,10 +43,10 @@ func (tx *Tx) Watch(w *Watcher, c *Container, id string) {
 	p.watchers[at] = append(p.watchers[at], w)
 }
 
-// Watching tells whether the watcher watches anything.
+// Watching reports whether the watcher watches anything.
 func (w *Watcher) Watching() bool { return len(w.keys) > 0 }
 
-// IDs gives the ids under watch, whose partitions a transaction locks before it asks Changed.
+// IDs returns the ids under watch. A transaction locks their partitions before it calls Changed.
 func (w *Watcher) IDs() []string {
 	ids := make([]string, len(w.keys))
 	for i, k := range w.keys {
@@ -55,8 +55,8 @@ func (w *Watcher) IDs() []string {
 	return ids
 }
 
-// Changed tells whether any item under watch has changed since the watch on it began. An item that
-// lived then and is dead now has changed; one that was dead already has not.
+// Changed reports whether any item under watch has changed since its watch began. An item that lived then and is
+// dead now has changed; one that was dead already has not.
 func (tx *Tx) Changed(w *Watcher) bool {
 	changed := w.changed.Load() || slices.ContainsFunc(w.keys, func(k watched) bool {
 		return k.lived && tx.find(tx.partition(k.at.id), k.at.c, k.at.id) == nil
@@ -70,12 +70,12 @@ func (tx *Tx) Changed(w *Watcher) bool {
 	return changed
 }
 
-// Unwatch ends all watches of a watcher. No transaction that has locked anything may be open in the
-// calling goroutine.
+// Unwatch ends all watches of a watcher. The calling goroutine must have no transaction open that has locked
+// anything.
 func (ks *Keyspace) Unwatch(w *Watcher) {
 	for _, k := range w.keys {
 		k.p.mu.Lock()
-		k.p.unwatch(w, k.at)
+		k.p.unwatchLocked(w, k.at)
 		k.p.mu.Unlock()
 	}
 	w.reset()
@@ -84,13 +84,13 @@ func (ks *Keyspace) Unwatch(w *Watcher) {
 // Unwatch ends all watches of a watcher. The transaction has locked the partitions of its IDs.
 func (tx *Tx) Unwatch(w *Watcher) {
 	for _, k := range w.keys {
-		tx.partition(k.at.id).unwatch(w, k.at)
+		tx.partition(k.at.id).unwatchLocked(w, k.at)
 	}
 	w.reset()
 }
 
-// unwatch takes a watcher from the list of those who watch an id. The partition is locked.
-func (p *partition) unwatch(w *Watcher, at watchPoint) {
+// unwatchLocked takes a watcher off the list of an id. mu must be held.
+func (p *partition) unwatchLocked(w *Watcher, at watchPoint) {
 	left := slices.DeleteFunc(p.watchers[at], func(other *Watcher) bool { return other == w })
 	if len(left) > 0 {
 		p.watchers[at] = left
@@ -105,14 +105,14 @@ func (w *Watcher) reset() {
 	w.changed.Store(false)
 }
 
-// alert has those marked who watch an id, when the transaction is closed.
+// alert marks the watchers of an id when the transaction closes.
 func (tx *Tx) alert(p *partition, c *Container, id string) {
 	if len(p.watchers) > 0 {
 		tx.alerted = append(tx.alerted, p.watchers[watchPoint{c, id}]...)
 	}
 }
 
-// alertWhere has those marked who watch an id that a change of containers changes.
+// alertWhere marks the watchers of all ids that a change of containers changes.
 func (tx *Tx) alertWhere(changes func(p *partition, at watchPoint) bool) {
 	for _, p := range tx.ks.partitions {
 		for at, watchers := range p.watchers {
@@ -123,13 +123,13 @@ func (tx *Tx) alertWhere(changes func(p *partition, at watchPoint) bool) {
 	}
 }
 
-// lives tells whether a container has a living item of an id. Unlike a transaction's find it leaves
-// the dead where they are: whoever watches one sees by itself that it has died (Changed).
-func (p *partition) lives(c *Container, id string, now int64) bool {
+// livesLocked reports whether a container has a living item under an id. Unlike Tx.find it leaves a dead one in
+// place: its watcher finds out by itself (Changed). mu must be held.
+func (p *partition) livesLocked(c *Container, id string, now int64) bool {
 	t := c.tables[p.number]
 	if t == nil {
 		return false
 	}
-	e := t.find(id)
-	return e != nil && !e.dead(c.Policy(), now)
+	e := t.Find(id)
+	return e != nil && !e.Dead(c.Policy(), now)
 }

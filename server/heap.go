@@ -124,7 +124,7 @@ func keepHeap(stop <-chan struct{}, ks *keyspace.Keyspace) {
 			debug.SetGCPercent(percent)
 		}
 		if tidy {
-			ks.Tidy()
+			ks.Clean()
 			debug.FreeOSMemory()
 		}
 	}

@@ -46,6 +46,9 @@ var (
 	ErrHeader = errors.New("the record's header is malformed")
 )
 
+// MaxHeader is the length in bytes of the longest header: of a record without its body.
+const MaxHeader = len("1 00000000 d ") + 2*len("-9223372036854775808 ") + len("ffffffffffffffff ")
+
 // AppendHeader appends the record of an item up to its body, with zeros in place of the checksum.
 // [PutSum] completes it once the body follows.
 func AppendHeader(dst []byte, it Item) []byte {

@@ -1,4 +1,4 @@
-package keyspace
+package memtable
 
 import (
 	"fmt"
@@ -9,69 +9,69 @@ import (
 	"mayfly/keyspace/record"
 )
 
-// mortal is an item in the plain model of a table.
-type mortal struct{ ts, own int64 }
+// epoch is where the clock of a test begins, in ms.
+const epoch = 1_700_000_000_000
 
-// dyingTable is a table beside a plain model of it: a map through which one looks.
-type dyingTable struct {
+// modelItem is an item in the model of a table.
+type modelItem struct{ ts, expireAt int64 }
+
+// modelledTable is a table and a model of it: a map that is searched in full.
+type modelledTable struct {
 	tb     testing.TB
-	t      *table
-	p      *partition
-	items  map[string]mortal
+	t      *Table
+	shard  *Shard
+	items  map[string]modelItem
 	policy expiry.Policy
 	now    int64
 }
 
-func newDyingTable(tb testing.TB) *dyingTable {
-	d := &dyingTable{tb: tb, items: map[string]mortal{}, policy: expiry.Policy{Default: expiry.Forever}, now: epoch}
-	d.t, d.p = newTestTable()
+func newModelledTable(tb testing.TB) *modelledTable {
+	d := &modelledTable{tb: tb, items: map[string]modelItem{}, policy: expiry.Policy{Default: expiry.Forever}, now: epoch}
+	d.t, d.shard = newTestTable()
 	return d
 }
 
-func (d *dyingTable) put(id string, own int64) {
-	key := string(record.AppendKey(nil, d.t.number, id))
-	it := Item{Kind: Document, Body: "{}", TS: d.now, ExpireAt: own, Version: d.p.nextVersion()}
-	rec := string(record.Append(nil, key, it))
-	d.t.put(id, key, rec, it)
-	d.items[id] = mortal{d.now, own}
+func (d *modelledTable) put(id string, expireAt int64) {
+	put(d.t, id, record.Item{Kind: record.Document, Body: "{}", TS: d.now, ExpireAt: expireAt})
+	d.items[id] = modelItem{d.now, expireAt}
 }
 
-func (d *dyingTable) remove(id string) {
-	if d.t.testRemove(d.p, id) {
+func (d *modelledTable) remove(id string) {
+	if remove(d.t, d.shard, id) {
 		delete(d.items, id)
 	}
 }
 
-// gone is told what the table finds dead.
-func (d *dyingTable) gone(e *entry) {
-	id := d.t.id(e)
+// expired takes a dead entry that the table has removed.
+func (d *modelledTable) expired(e *Entry) {
+	id := d.t.ID(e)
 	it, ok := d.items[id]
-	if !ok || !d.policy.Dead(it.ts, it.own, d.now) {
+	if !ok || !d.policy.Dead(it.ts, it.expireAt, d.now) {
 		d.tb.Fatalf("%q is found dead: %v at %d by %+v", id, it, d.now, d.policy)
 	}
 	delete(d.items, id)
-	d.p.forget(d.t, e)
+	d.t.Release(e)
 }
 
-func (d *dyingTable) dead() (n int) {
+func (d *modelledTable) dead() (n int) {
 	for _, it := range d.items {
-		if d.policy.Dead(it.ts, it.own, d.now) {
+		if d.policy.Dead(it.ts, it.expireAt, d.now) {
 			n++
 		}
 	}
 	return n
 }
 
-func (d *dyingTable) sweep() {
-	d.t.sweep(&d.policy, d.now, d.gone)
-	if n := d.dead(); n != 0 || d.t.count() != len(d.items) {
-		d.tb.Fatalf("after a sweep %d of %d are dead, %d are in the table", n, len(d.items), d.t.count())
+func (d *modelledTable) sweep() {
+	d.t.Sweep(&d.policy, d.now, d.expired)
+	if n := d.dead(); n != 0 || d.t.Len() != len(d.items) {
+		d.tb.Fatalf("after a sweep %d of %d are dead, %d are in the table", n, len(d.items), d.t.Len())
 	}
 }
 
-func (d *dyingTable) sample(n int) expiry.Sample {
-	dead, all := d.dead(), d.t.heirs.n+d.t.mortals.n
-	got := d.t.sample(&d.policy, d.now, n, d.gone)
+func (d *modelledTable) sample(n int) expiry.Sample {
+	dead, all := d.dead(), d.t.byDefault.n+d.t.byOwnTTL.n
+	got := d.t.Sample(&d.policy, d.now, n, d.expired)
 	left := d.dead()
 	if got.Dead != dead-left || got.Dead > n || got.Drawn < got.Dead || got.All != all || got.Drawn > 4*bucketSize {
 		d.tb.Fatalf("%+v: there were %d dead of %d, there are %d", got, dead, all, left)
@@ -82,38 +82,36 @@ func (d *dyingTable) sample(n int) expiry.Sample {
 	return got
 }
 
-func (d *dyingTable) check() {
+func (d *modelledTable) check() {
 	d.tb.Helper()
-	for _, c := range []*class{&d.t.heirs, &d.t.mortals} {
-		if err := c.check(&d.t.slab); err != nil {
-			d.tb.Fatal(err)
-		}
+	if err := d.shard.Check(); err != nil {
+		d.tb.Fatal(err)
 	}
-	heirs, mortals := 0, 0
+	byDefault, byOwnTTL := 0, 0
 	for id, it := range d.items {
-		e := d.t.find(id)
-		if e == nil || e.ts != it.ts || e.own != it.own {
+		e := d.t.Find(id)
+		if e == nil || e.ts != it.ts || e.expireAt != it.expireAt {
 			d.tb.Fatalf("%q should be %+v, is %+v", id, it, e)
 		}
-		switch it.own {
+		switch it.expireAt {
 		case expiry.Inherit:
-			heirs++
+			byDefault++
 		case expiry.Never:
-			if e.rank != noRank {
-				d.tb.Fatalf("%q never dies and has a rank", id)
+			if e.queuePos != notQueued {
+				d.tb.Fatalf("%q never dies and has a queue position", id)
 			}
 		default:
-			mortals++
+			byOwnTTL++
 		}
 	}
-	if d.t.heirs.n != heirs || d.t.mortals.n != mortals {
-		d.tb.Fatalf("%d heirs and %d mortals, want %d and %d", d.t.heirs.n, d.t.mortals.n, heirs, mortals)
+	if d.t.byDefault.n != byDefault || d.t.byOwnTTL.n != byOwnTTL {
+		d.tb.Fatalf("%d by default and %d by their own TTL, want %d and %d", d.t.byDefault.n, d.t.byOwnTTL.n, byDefault, byOwnTTL)
 	}
 }
 
-// Tables find dead what a plain model finds dead, all of it and nothing else, whatever ends items have, however
-// these are put off and brought forward, and however the default changes.
-func TestClassesAgreeWithAPlainModel(t *testing.T) {
+// TestExpiryAgainstModel: a table finds exactly those items dead that the model finds, whatever ends items have,
+// however these move, and however the default changes.
+func TestExpiryAgainstModel(t *testing.T) {
 	steps := 60_000
 	if testing.Short() {
 		steps = 15_000
@@ -121,7 +119,7 @@ func TestClassesAgreeWithAPlainModel(t *testing.T) {
 	for seed := range uint64(6) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			rng := rand.New(rand.NewPCG(seed, 7))
-			d := newDyingTable(t)
+			d := newModelledTable(t)
 			ids := 1 + rng.IntN(6000)
 			pace, span := 1+rng.Int64N(50), 1+rng.Int64N(2_000_000)
 			ends := []func() int64{
@@ -165,29 +163,29 @@ func TestClassesAgreeWithAPlainModel(t *testing.T) {
 				d.remove(id)
 			}
 			d.check()
-			if c := d.t.heirs; c.order != nil || c.buckets != nil || c.vacant != nil {
-				t.Errorf("of an empty class is left %+v", c)
+			if q := d.t.byDefault; q.order != nil || q.buckets != nil || q.vacant != nil {
+				t.Errorf("of an empty queue is left %+v", q)
 			}
 		})
 	}
 }
 
-// fill puts items with the ends that are given.
-func (d *dyingTable) fill(n int, end func(i int) int64) {
+// fill puts n items with the given ends.
+func (d *modelledTable) fill(n int, end func(i int) int64) {
 	for i := range n {
 		d.put(fmt.Sprint(i), end(i))
 	}
 	d.check()
 }
 
-// Buckets are well filled, whatever the order in which ends come.
+// TestBucketsAreFilled: buckets are well filled, in whatever order ends come.
 func TestBucketsAreFilled(t *testing.T) {
 	const n = 40 * bucketSize
 	rng := rand.New(rand.NewPCG(1, 2))
 	for _, tc := range []struct {
 		name  string
 		end   func(i int) int64
-		share float64 // of the places that hold an item, at least
+		share float64 // of the places in buckets that have an item, at least
 	}{
 		{"in order", func(i int) int64 { return epoch + int64(i) + 1 }, 0.99},
 		{"in the opposite order", func(i int) int64 { return epoch + n - int64(i) }, 0.97},
@@ -195,28 +193,28 @@ func TestBucketsAreFilled(t *testing.T) {
 		{"in order in two places", func(i int) int64 { return epoch + int64(i) + 1 + int64(i%2)*1_000_000 }, 0.97},
 		{"anywhere", func(i int) int64 { return epoch + 1 + rng.Int64N(1_000_000) }, 0.6},
 	} {
-		d := newDyingTable(t)
+		d := newModelledTable(t)
 		d.fill(n, tc.end)
-		if share := float64(n) / float64(len(d.t.mortals.order)*bucketSize); share < tc.share {
-			t.Errorf("%s: %d items take %d buckets", tc.name, n, len(d.t.mortals.order))
+		if share := float64(n) / float64(len(d.t.byOwnTTL.order)*bucketSize); share < tc.share {
+			t.Errorf("%s: %d items take %d buckets", tc.name, n, len(d.t.byOwnTTL.order))
 		}
-		// What goes anywhere takes its room with it.
+		// Removals anywhere free their room.
 		for i := range n {
 			if i%8 != 0 {
 				d.remove(fmt.Sprint(i))
 			}
 		}
 		d.check()
-		if most := n / 8 / (sparseBucket / 2); len(d.t.mortals.order) > most {
-			t.Errorf("%s: %d items are left in %d buckets", tc.name, n/8, len(d.t.mortals.order))
+		if most := n / 8 / (sparseBucket / 2); len(d.t.byOwnTTL.order) > most {
+			t.Errorf("%s: %d items are left in %d buckets", tc.name, n/8, len(d.t.byOwnTTL.order))
 		}
 	}
 }
 
-// However many other items there are, who looks for the dead looks at few of them.
+// TestTheDeadAreFoundAmongMany: a search for the dead looks at few other items, however many there are.
 func TestTheDeadAreFoundAmongMany(t *testing.T) {
 	const n = 50_000
-	d := newDyingTable(t)
+	d := newModelledTable(t)
 	rng := rand.New(rand.NewPCG(3, 4))
 	d.fill(n, func(int) int64 { return epoch + 1 + rng.Int64N(3_600_000) })
 	drawn, dead := 0, 0
@@ -239,10 +237,10 @@ func TestTheDeadAreFoundAmongMany(t *testing.T) {
 	}
 }
 
-// A write that puts an end off leaves the item where it is; the purge brings it to where it belongs once.
-func TestEndsThatArePutOff(t *testing.T) {
+// TestPostponedEnds: a write that postpones an end leaves the item in place. A sample moves it once.
+func TestPostponedEnds(t *testing.T) {
 	const n = 10 * bucketSize
-	d := newDyingTable(t)
+	d := newModelledTable(t)
 	d.fill(n, func(i int) int64 { return epoch + int64(i) + 1 })
 	for i := range n {
 		d.put(fmt.Sprint(i), epoch+100_000+int64(i))
@@ -261,7 +259,7 @@ func TestEndsThatArePutOff(t *testing.T) {
 	}
 	d.check()
 	if got := d.sample(20); got.Drawn != 0 {
-		t.Errorf("%+v: they are still where they were", got)
+		t.Errorf("%+v: they have not moved", got)
 	}
 	d.now = epoch + 100_000 + n
 	for d.sample(20).More {
@@ -271,9 +269,9 @@ func TestEndsThatArePutOff(t *testing.T) {
 	}
 }
 
-// What inherits and what has an end of its own are removed in turn.
-func TestNeitherClassWaitsForTheOther(t *testing.T) {
-	d := newDyingTable(t)
+// TestQueuesTakeTurns: items that inherit and items with an end of their own are removed in turn.
+func TestQueuesTakeTurns(t *testing.T) {
+	d := newModelledTable(t)
 	d.policy.Default = 10
 	d.fill(8*bucketSize, func(i int) int64 {
 		if i%2 == 0 {
@@ -285,7 +283,7 @@ func TestNeitherClassWaitsForTheOther(t *testing.T) {
 	for range 20 {
 		d.sample(20)
 	}
-	if gone := 4*bucketSize - d.t.heirs.n; gone != 200 {
-		t.Errorf("of 400 that were removed %d inherit", gone)
+	if removed := 4*bucketSize - d.t.byDefault.n; removed != 200 {
+		t.Errorf("of 400 that were removed %d inherit", removed)
 	}
 }

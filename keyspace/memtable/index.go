@@ -1,30 +1,29 @@
-package keyspace
+package memtable
 
 import "hash/maphash"
 
-// index finds the entries of a table by their ids: a hash table with a chain of entries in each bucket,
-// by next. It grows by linear hashing: with every few items that come one more bucket splits in
-// two, so that no insertion waits for the whole table to be hashed again, and no memory is set aside
-// for items to come.
+// index finds entries by id: a hash table whose chains are linked by next. It grows by linear hashing: every few
+// insertions split one more bucket in two. So no insertion waits for a rehash of the whole table, and no memory
+// is reserved for growth.
 //
-// An item lies in the bucket that the bits of mask name in its hash, or if there is no such bucket yet,
-// that which they name without the highest of them.
+// The bits of mask select an entry's bucket from its hash. If that bucket does not exist yet, the highest of the
+// bits is left out.
 type index struct {
-	buckets pile[handle]
+	buckets chunkedSlice[Handle]
 	mask    uint32 // the least 2^k-1 that covers the number of the last bucket
 	n       int    // entries
 }
 
-// minBuckets is how many an index has at the least, unless it never had an entry.
+// minBuckets is the least number of buckets of an index that ever had an entry.
 const minBuckets = 4
 
-// hashSeed is drawn at each start: nobody can choose ids that fall into one bucket.
+// hashSeed is drawn at each start, so that no client can choose ids that share a bucket.
 var hashSeed = maphash.MakeSeed()
 
 func hashOf(id string) uint32 { return uint32(maphash.String(hashSeed, id)) }
 
-// bucket gives the head of the chain in which a hash belongs. There must be buckets.
-func (x *index) bucket(hash uint32) *handle {
+// bucket returns the head of a hash's chain. There must be buckets.
+func (x *index) bucket(hash uint32) *Handle {
 	b := int(hash & x.mask)
 	if b >= x.buckets.n {
 		b = int(hash & (x.mask >> 1))
@@ -32,8 +31,8 @@ func (x *index) bucket(hash uint32) *handle {
 	return x.buckets.at(b)
 }
 
-// insert adds an entry with its hash set.
-func (x *index) insert(s *slab, h handle, e *entry) {
+// insert adds an entry whose hash is set.
+func (x *index) insert(s *slab, h Handle, e *Entry) {
 	for x.buckets.n < minBuckets {
 		x.buckets.push(0)
 		x.mask = minBuckets - 1
@@ -47,15 +46,15 @@ func (x *index) insert(s *slab, h handle, e *entry) {
 	}
 }
 
-// remove takes an entry out, which must be there.
-func (x *index) remove(s *slab, h handle, e *entry) {
+// remove takes out an entry that the index has.
+func (x *index) remove(s *slab, h Handle, e *Entry) {
 	at := x.bucket(e.hash)
 	for *at != h {
 		at = &s.at(*at).next
 	}
 	*at = e.next
 	x.n--
-	// Twice at most: it keeps pace with what goes, and an index that is to shrink much does it by and by.
+	// At most two merges a removal keep pace with removals and spread out a large decline.
 	for range 2 {
 		if x.n < x.buckets.n/4 && x.buckets.n > minBuckets {
 			x.merge(s)
@@ -63,7 +62,7 @@ func (x *index) remove(s *slab, h handle, e *entry) {
 	}
 }
 
-// split adds a bucket, and moves to it what belongs there.
+// split adds a bucket and moves the entries that belong there.
 func (x *index) split(s *slab) {
 	number := uint32(x.buckets.n)
 	if number > x.mask {
@@ -94,7 +93,7 @@ func (x *index) merge(s *slab) {
 		at = &s.at(*at).next
 	}
 	*at = chain
-	x.buckets.cut(int(number))
+	x.buckets.truncate(int(number))
 	if number == x.mask>>1+1 {
 		x.mask >>= 1
 	}

@@ -1,0 +1,118 @@
+package memtable
+
+// A capture takes over what the store has to learn since the last one, in pieces between which the lock can be
+// released. BeginCapture begins it, and Capture is called until nothing is left.
+
+// MarkDirty notes that the store has to learn the state of an entry.
+func (t *Table) MarkDirty(h Handle, e *Entry) {
+	if e.has(dirty) {
+		return
+	}
+	e.set(dirty)
+	t.dirty = append(t.dirty, h)
+	if !t.listed {
+		t.listed = true
+		t.shard.dirty = append(t.shard.dirty, t)
+	}
+}
+
+// BeginCapture begins a capture of what is dirty now. The one before must have ended.
+func (s *Shard) BeginCapture() { s.captured, s.dirty = s.dirty, nil }
+
+// Capture returns the keys of all items that the store must delete, and calls set for up to about n of the items
+// that it must set. All this is of one moment. The deletes are to be applied first: what is in a table is newer
+// than what was removed from it. more reports whether the capture has to go on.
+//
+// Deletes are never left for the next piece. The item could return and be captured meanwhile, and the delete
+// would be applied after that. Items that become dirty during the capture count only if their place on a list is
+// still to come, so a capture ends.
+func (s *Shard) Capture(n int, set func(key, rec string)) (deleted []string, more bool) {
+	deleted, s.deleted = s.deleted, nil
+	for left := n; left > 0 && len(s.captured) > 0; left-- {
+		t := s.captured[0]
+		if t.captured == nil {
+			t.captured, t.dirty, t.listed = t.dirty, nil, false
+		}
+		if t.detached {
+			t.captured = nil
+		}
+		piece := min(left, len(t.captured))
+		t.captureDirty(t.captured[:piece], set)
+		left -= piece
+		if t.captured = t.captured[piece:]; len(t.captured) == 0 {
+			t.captured, s.captured = nil, s.captured[1:]
+		}
+	}
+	return deleted, len(s.captured) > 0
+}
+
+func (t *Table) captureDirty(list []Handle, set func(key, rec string)) {
+	for _, h := range list {
+		// The handle may be stale. Its entry's own mark decides; an entry that is listed twice has lost the mark
+		// by the second time.
+		e := t.slab.atStale(h)
+		if e == nil || !e.has(dirty) {
+			continue
+		}
+		e.clear(dirty)
+		e.set(stored)
+		t.stored = true
+		set(t.KeyAndRecord(e))
+	}
+}
+
+// EachStored visits the keys of all items that the store has, or is about to get, about n entries from a cursor
+// on (0 begins). more reports whether to go on with next.
+func (t *Table) EachStored(cursor, n int, visit func(key string)) (next int, more bool) {
+	next = cursor
+	for left := n; left > 0 && next < len(t.slab.blocks); next++ {
+		entries := t.slab.blocks[next].entries
+		for i := range entries {
+			if e := &entries[i]; e.has(stored) {
+				visit(t.Key(e))
+			}
+		}
+		left -= 1 + len(entries)
+	}
+	return next, next < len(t.slab.blocks)
+}
+
+// FindUnseen looks for an item that the store has in its present state and that is not in seen. It looks at some
+// entries from a cursor on (0 begins) and returns the key, empty if it found none. more reports whether to go on
+// with next.
+func (t *Table) FindUnseen(seen *HandleSet, cursor int) (key string, next int, more bool) {
+	const most = 8 // blocks
+	if t.detached {
+		return "", cursor, false
+	}
+	for next = cursor; next < len(t.slab.blocks) && next < cursor+most; next++ {
+		entries := t.slab.blocks[next].entries
+		for i := range entries {
+			e := &entries[i]
+			if e.has(present) && e.has(stored) && !e.has(dirty) && !seen.has(Handle(next)<<entryBits|Handle(i)) {
+				return t.Key(e), next, true
+			}
+		}
+	}
+	return "", next, next < len(t.slab.blocks)
+}
+
+// HandleSet is a set of handles of one table. The zero value and nil are empty.
+type HandleSet struct{ bits []uint64 }
+
+func (s *HandleSet) has(h Handle) bool {
+	at := int(h >> 6)
+	return s != nil && at < len(s.bits) && s.bits[at]>>(h&63)&1 == 1
+}
+
+// Add adds a handle and reports whether it is new.
+func (s *HandleSet) Add(h Handle) bool {
+	if s.has(h) {
+		return false
+	}
+	if at := int(h >> 6); at >= len(s.bits) {
+		s.bits = append(s.bits, make([]uint64, at+1-len(s.bits))...)
+	}
+	s.bits[h>>6] |= 1 << (h & 63)
+	return true
+}

@@ -1,0 +1,199 @@
+package memtable
+
+import (
+	"fmt"
+	"slices"
+
+	"mayfly/keyspace/record"
+)
+
+// Check verifies the invariants of a shard and its attached tables and returns the first violation. It takes
+// time in proportion to the data.
+func (s *Shard) Check() error {
+	memory, live, garbage := int64(0), int64(0), int64(0)
+	for number, t := range s.tables {
+		memory += t.memory + TableOverhead
+		live += t.live
+		garbage += t.arena.dead
+		if t.number != number || t.shard != s || t.detached {
+			return fmt.Errorf("the table of container %d is attached as that of %d", t.number, number)
+		}
+		if err := t.check(); err != nil {
+			return fmt.Errorf("table of container %d: %w", number, err)
+		}
+	}
+	if counted := s.memory.Load(); memory != counted {
+		return fmt.Errorf("the tables take %d bytes of memory, counted are %d", memory, counted)
+	}
+	if live != s.live {
+		return fmt.Errorf("the tables take %d bytes in a store, counted are %d", live, s.live)
+	}
+	if counted := s.garbage.Load(); garbage != counted {
+		return fmt.Errorf("the tables have %d bytes of garbage, counted are %d", garbage, counted)
+	}
+	for _, t := range slices.Concat(s.dirty, s.captured) {
+		if !t.listed && t.captured == nil {
+			return fmt.Errorf("the table of container %d is in the dirty list without its mark", t.number)
+		}
+	}
+	return nil
+}
+
+func (t *Table) check() error {
+	living, plains, bytes, live, texts, lastSeq := 0, 0, int64(0), int64(0), int64(0), uint64(0)
+	listed := make(map[Handle]bool) // as dirty
+	for _, h := range slices.Concat(t.dirty, t.captured) {
+		listed[h] = true
+	}
+	known := slices.Contains(t.shard.dirty, t)
+	captured := slices.Contains(t.shard.captured, t)
+	if len(t.dirty) > 0 && !(t.listed && (known || captured)) || len(t.captured) > 0 && !captured {
+		return fmt.Errorf("it has dirty items, but is in no list of dirty tables")
+	}
+	for i := range t.order.slots.n {
+		h, seq := t.order.at(i)
+		if h == 0 {
+			continue
+		}
+		if seq <= lastSeq || seq >= t.order.next {
+			return fmt.Errorf("insertion order: slot %d is out of order", i)
+		}
+		lastSeq = seq
+		living++
+		e := t.slab.at(h)
+		bytes += t.size(e)
+		key, rec := t.KeyAndRecord(e)
+		live += t.shard.SetSize(len(key), len(rec))
+		if e.has(plain) {
+			plains++
+		}
+		id := t.ID(e)
+		switch {
+		case t.Find(id) != e:
+			return fmt.Errorf("%q is in the insertion order but not in the index", id)
+		case int(e.pos) != i:
+			return fmt.Errorf("%q has position %d, is at %d", id, e.pos, i)
+		case !e.has(present):
+			return fmt.Errorf("%q is in the table and not marked present", id)
+		case !e.has(dirty) && !e.has(stored):
+			return fmt.Errorf("%q is neither stored nor dirty", id)
+		case e.has(dirty) && !listed[h]:
+			return fmt.Errorf("%q is marked dirty but not listed", id)
+		}
+		texts += allocHeader + int64(len(key)+len(rec))
+		it, body, err := record.Decode(key, rec)
+		if err != nil {
+			return fmt.Errorf("%q: %w", id, err)
+		}
+		if it != t.Item(e) || body != int(e.bodyAt) || e.has(plain) != (it.Kind == record.Plain) {
+			return fmt.Errorf("%q differs from its record", id)
+		}
+		if err := t.checkQueuePos(e, h); err != nil {
+			return fmt.Errorf("%q: %w", id, err)
+		}
+	}
+	for _, q := range []*expiryQueue{&t.byDefault, &t.byOwnTTL} {
+		if err := q.check(&t.slab); err != nil {
+			return err
+		}
+	}
+	if err := t.arena.check(&t.slab); err != nil {
+		return err
+	}
+	switch {
+	case texts != t.arena.used-t.arena.dead:
+		return fmt.Errorf("the items take %d bytes of the arena, %d are live", texts, t.arena.used-t.arena.dead)
+	case t.arena.wasteful() && !t.unclean:
+		return fmt.Errorf("the arena is wasteful and not in the list to clean")
+	case living != t.Len():
+		return fmt.Errorf("%d items in the insertion order, %d in the index", living, t.Len())
+	case living != t.slab.used():
+		return fmt.Errorf("%d items in the insertion order, %d in the slab", living, t.slab.used())
+	case plains != t.plain:
+		return fmt.Errorf("%d plain keys, counted are %d", plains, t.plain)
+	case bytes != t.bytes:
+		return fmt.Errorf("items have %d bytes, counted are %d", bytes, t.bytes)
+	case live != t.live:
+		return fmt.Errorf("items take %d bytes in a store, counted are %d", live, t.live)
+	}
+	return nil
+}
+
+func (a *arena) check(entries *slab) (err error) {
+	used, dead := int64(0), int64(0)
+	for i := range a.segments {
+		s := &a.segments[i]
+		living := 0
+		eachLive(s.data, 0, len(s.data), func(at uint32, h Handle, live []byte) {
+			living += allocHeader + len(live)
+			if e := entries.atStale(h); e == nil || e.data != (ref{uint32(i), at}) || e.keyLen()+int(e.recSize) != len(live) {
+				err = fmt.Errorf("the allocation at %d of segment %d is live, but its entry does not refer to it", at, i)
+			}
+		})
+		if living+int(s.dead) != len(s.data) {
+			return fmt.Errorf("segment %d has %d bytes, %d of them live and %d dead", i, len(s.data), living, s.dead)
+		}
+		used += int64(len(s.data))
+		dead += int64(s.dead)
+	}
+	if used != a.used || dead != a.dead {
+		return fmt.Errorf("an arena has %d bytes, %d of them dead, counted are %d and %d", used, dead, a.used, a.dead)
+	}
+	return err
+}
+
+// used returns the number of entries in use.
+func (s *slab) used() (n int) {
+	for _, b := range s.blocks {
+		n += int(b.used)
+	}
+	return n
+}
+
+func (t *Table) checkQueuePos(e *Entry, h Handle) error {
+	q := t.queueOf(e)
+	if q == nil {
+		if e.queuePos != notQueued {
+			return fmt.Errorf("queue position %d with the end %d", e.queuePos, e.expireAt)
+		}
+		return nil
+	}
+	if number, at := e.queuePos>>bucketBits, int(e.queuePos&(bucketSize-1)); int(number) >= len(q.buckets) ||
+		at >= len(q.buckets[number].items) || q.buckets[number].items[at] != h {
+		return fmt.Errorf("not at its queue position %d", e.queuePos)
+	}
+	return nil
+}
+
+func (q *expiryQueue) check(s *slab) error {
+	n := 0
+	for i, span := range q.order {
+		b := &q.buckets[span.bucket]
+		n += len(b.items)
+		switch {
+		case b.from != span.from:
+			return fmt.Errorf("bucket %d begins at %d, its span at %d", i, b.from, span.from)
+		case len(b.items) == 0 || len(b.items) > bucketSize:
+			return fmt.Errorf("bucket %d has %d items", i, len(b.items))
+		case i+1 < len(q.order) && q.order[i+1].from < max(b.from, b.earliest):
+			return fmt.Errorf("bucket %d begins at %d, its first item dies at %d, and the next bucket begins at %d",
+				i, b.from, b.earliest, q.order[i+1].from)
+		}
+		for at, h := range b.items {
+			e := s.at(h)
+			if moment := e.moment(); moment < b.from || moment < b.earliest {
+				return fmt.Errorf("bucket %d begins at %d, nothing in it is before %d, but an item is at %d", i, b.from, b.earliest, moment)
+			}
+			if e.queuePos != queuePos(span.bucket, at) {
+				return fmt.Errorf("bucket %d has an item of queue position %d at %d", i, e.queuePos, at)
+			}
+		}
+	}
+	switch {
+	case n != q.n:
+		return fmt.Errorf("%d items in buckets, counted are %d", n, q.n)
+	case len(q.buckets) != len(q.order)+len(q.vacant):
+		return fmt.Errorf("%d buckets, %d in use and %d vacant", len(q.buckets), len(q.order), len(q.vacant))
+	}
+	return nil
+}

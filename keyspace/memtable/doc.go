@@ -1,0 +1,38 @@
+// Package memtable keeps the items of a partition in memory, found by id, listed in order of creation and sorted by
+// expiry.
+//
+// A [Shard] is one partition's share. It has a [Table] for every container with items there. A table has these
+// parts, each in a file of its own:
+//
+//   - slab: the entries, one cache line an item, named by 32-bit handles;
+//   - arena: keys and records, in log-structured memory that is cleaned in small steps;
+//   - index: a hash table by id that grows one bucket at a time;
+//   - insertionOrder: sequence numbers, from which SCAN has its stable cursor;
+//   - expiryQueue: two queues sorted by the moment of death, for items that inherit the container's default and for
+//     items with an end of their own.
+//
+// None of them has pointers to items, and none is rebuilt as a whole: the collector has little to scan, and no
+// operation waits for a large one.
+//
+// # Records
+//
+// [Table.Insert] and [Table.Replace] encode an item's record straight into the arena: the body is copied once.
+// [Table.KeyAndRecord] returns a view of exactly the bytes that journals and stores contain. Bytes in the arena
+// never change and never move, so views are safe to keep.
+//
+// # What the store has to learn
+//
+// Inserted and replaced entries are dirty. [Shard.BeginCapture] and [Shard.Capture] return what a checkpoint has to
+// write, in pieces. Items removed before the store has them never reach it. [Table.Matches] and [Table.FindUnseen]
+// tell a compaction which sets in a store's file are live.
+//
+// # Rollback
+//
+// The caller keeps a copy of an [Entry] from before a change. [Table.Replace] and [Table.Remove] leave the old record
+// in place until [Table.FreeReplaced] or [Table.Release] frees it, so [Table.Restore] can go back.
+//
+// # Locks
+//
+// The package has none and does no I/O. The owner's lock protects a shard with its tables and entries; only
+// [Shard.Memory] and [Shard.Garbage] need no lock.
+package memtable

@@ -1,0 +1,93 @@
+package memtable
+
+import "mayfly/expiry"
+
+// Entry is one item of a table, without its key and record. The owner's lock protects it. It is valid until it
+// is released.
+//
+// There are many: fields are as small as they can be, and values that the record yields as fast are not repeated.
+// An entry fills one cache line and has no pointers, so the collector does not look into it.
+type Entry struct {
+	ts       int64 // ms; time of the last write
+	expireAt int64 // expiry.Inherit, expiry.Never or the moment in ms
+	version  uint64
+	lsn      uint64
+	data     ref // the key as in the store (container number, colon, id), then the record as on disk
+	recSize  uint32
+	hash     uint32 // of the id
+	next     Handle // in the chain of its index bucket
+	pos      uint32 // in the insertion order
+	queuePos uint32 // in its expiry queue; notQueued if it is in none
+	keySize  uint16 // its lower 16 bits; see longKey
+	bodyAt   uint8  // offset of the body in the record
+	flags    flags
+}
+
+type flags uint8
+
+const (
+	longKey  flags = 1 << iota // the key is 64 KiB longer than keySize says
+	plain                      // a plain key
+	dirty                      // in the table's dirty list
+	stored                     // the store has, or is about to get, an item of this key
+	present                    // in the table
+	changing                   // see MarkChanging
+)
+
+func (e *Entry) has(f flags) bool { return e.flags&f != 0 }
+
+func (e *Entry) set(f flags)   { e.flags |= f }
+func (e *Entry) clear(f flags) { e.flags &^= f }
+
+func (e *Entry) keyLen() int {
+	return int(e.keySize) + int(e.flags&longKey)<<16
+}
+
+// Version returns the item's version.
+func (e *Entry) Version() uint64 { return e.version }
+
+// TS returns the time of the item's last write in ms.
+func (e *Entry) TS() int64 { return e.ts }
+
+// LSN returns what SetLSN has set last, 0 if nothing: the log sequence number of the item's last write.
+func (e *Entry) LSN() uint64 { return e.lsn }
+
+// SetLSN sets the log sequence number. The table does not use it.
+func (e *Entry) SetLSN(lsn uint64) { e.lsn = lsn }
+
+// MarkChanging marks the entry as changed by the transaction that holds the lock. The table does not use the
+// mark.
+func (e *Entry) MarkChanging() { e.set(changing) }
+
+// ClearChanging removes the mark of MarkChanging.
+func (e *Entry) ClearChanging() { e.clear(changing) }
+
+// Changing reports whether the mark of MarkChanging is set.
+func (e *Entry) Changing() bool { return e.has(changing) }
+
+// Present reports whether the entry is in its table: it has not been removed.
+func (e *Entry) Present() bool { return e.has(present) }
+
+// MarkStored notes that the store has an item of this key.
+func (e *Entry) MarkStored() { e.set(stored) }
+
+// Dead reports whether the item is dead at a moment in ms.
+func (e *Entry) Dead(p *expiry.Policy, now int64) bool { return p.Dead(e.ts, e.expireAt, now) }
+
+// End returns the moment in ms at which the item dies if nothing changes, and whether there is one.
+func (e *Entry) End(p *expiry.Policy) (end int64, ok bool) { return p.End(e.ts, e.expireAt) }
+
+// ItemOverhead is the memory of an item besides its key and record, in bytes: the entry, its share of the index
+// and the lists, and the header of its allocation. BenchmarkMemory measures it.
+const ItemOverhead = 96
+
+// Memory estimates the memory of the item in bytes.
+func (e *Entry) Memory() int64 { return int64(e.keyLen()) + int64(e.recSize) + ItemOverhead }
+
+// moment returns the time in ms that decides when the item dies: its last write or its own end.
+func (e *Entry) moment() int64 {
+	if e.expireAt == expiry.Inherit {
+		return e.ts
+	}
+	return e.expireAt
+}

@@ -1,0 +1,318 @@
+package memtable
+
+import (
+	"math"
+	"slices"
+)
+
+// expiryQueue lists those items of a table that expire by the same clause of the rules. One moment of an item
+// (Entry.moment) and a limit common to all items (expiry.Policy.DeadTo) decide whether it is dead. However the
+// limit changes, items die in the order of their moments. So they lie in buckets by moment, and a search for the
+// dead looks into the first bucket only, however many other items there are.
+//
+//  1. A bucket begins at a moment, and no item in it has an earlier one. Later ones it may have: an item whose
+//     moment is postponed stays in place, which costs the write nothing. It moves when its bucket is the first
+//     and the limit has reached it.
+//  2. So an item enters the last bucket that does not begin after its moment. A full bucket is split.
+//  3. A bucket keeps a lower bound of its items' moments, at most the beginning of the next bucket. If that of
+//     the first bucket is beyond the limit, nothing is dead.
+//  4. Buckets are not empty. A sparse one is merged into the one before it, if that has room.
+//
+// Buckets are as wide as their items are far apart. Items that come in order of their moments, as most writes
+// do, fill one bucket after the other. No buckets exist for times at which nothing dies.
+type expiryQueue struct {
+	order   []span   // of the buckets in use, by beginning
+	buckets []bucket // by number
+	vacant  []uint32 // numbers of unused buckets
+	n       int      // items
+}
+
+// span is the place of a bucket in the order.
+type span struct {
+	from   int64 // ms
+	bucket uint32
+}
+
+type bucket struct {
+	from     int64 // as in its span
+	earliest int64 // ms; a lower bound
+	items    []Handle
+}
+
+const (
+	bucketBits   = 8 // of a queue position
+	bucketSize   = 1 << bucketBits
+	sparseBucket = bucketSize / 8
+	notQueued    = math.MaxUint32
+)
+
+// queuePos encodes an entry's position in its queue: the bucket's number and the index in it. There are at most
+// 2^24 buckets, for 2^30 items or more.
+func queuePos(bucket uint32, at int) uint32 { return bucket<<bucketBits | uint32(at) }
+
+// bucketFor returns the index in the order of the bucket for a moment. There must be buckets.
+func (q *expiryQueue) bucketFor(moment int64) int {
+	low, high := 0, len(q.order)
+	if moment >= q.order[high-1].from { // most writes expire last
+		return high - 1
+	}
+	for low < high {
+		mid := int(uint(low+high) >> 1)
+		if q.order[mid].from <= moment {
+			low = mid + 1
+		} else {
+			high = mid
+		}
+	}
+	return max(low-1, 0)
+}
+
+// add queues an entry that is in no queue.
+func (q *expiryQueue) add(s *slab, h Handle, e *Entry) {
+	moment := e.moment()
+	if len(q.order) == 0 {
+		q.openBucket(0, moment)
+	}
+	i := q.bucketFor(moment)
+	if len(q.buckets[q.order[i].bucket].items) == bucketSize {
+		i = q.makeRoom(s, i, moment)
+	}
+	number := q.order[i].bucket
+	b := &q.buckets[number]
+	if moment < b.from { // it is the first bucket
+		b.from, q.order[i].from = moment, moment
+	}
+	b.earliest = min(b.earliest, moment)
+	e.queuePos = queuePos(number, len(b.items))
+	b.items = append(b.items, h)
+	q.n++
+}
+
+// openBucket adds a bucket at an index of the order. Only the first bucket of a queue grows by append: there are
+// many tables of few items.
+func (q *expiryQueue) openBucket(i int, from int64) {
+	b := bucket{from: from, earliest: from}
+	if len(q.order) > 0 {
+		b.items = make([]Handle, 0, bucketSize)
+	}
+	number := uint32(len(q.buckets))
+	if last := len(q.vacant) - 1; last >= 0 {
+		number = q.vacant[last]
+		q.vacant = q.vacant[:last]
+		q.buckets[number] = b
+	} else {
+		q.buckets = append(q.buckets, b)
+	}
+	q.order = slices.Insert(q.order, i, span{from, number})
+}
+
+// makeRoom adds a bucket beside a full one and returns the index of the bucket for a moment. If items come in
+// order, or in reverse order, the full bucket stays nearly full.
+func (q *expiryQueue) makeRoom(s *slab, i int, moment int64) int {
+	full := &q.buckets[q.order[i].bucket]
+	if moment < full.from {
+		q.openBucket(i, moment)
+		return i
+	}
+	later := 0
+	for _, h := range full.items {
+		if s.at(h).moment() > moment {
+			later++
+		}
+	}
+	middle, most := moment, later
+	if later > sparseBucket {
+		middle, most = q.median(s, i), bucketSize*3/4 // even if all moments are equal, some items stay
+	}
+	q.split(s, i, middle, most)
+	if moment >= middle {
+		return i + 1
+	}
+	return i
+}
+
+// median returns a moment before which about half of the items of a full bucket die. It is not beyond the
+// beginning of the next bucket.
+func (q *expiryQueue) median(s *slab, i int) int64 {
+	var some [bucketSize / 8]int64
+	for at := range some { // at unequal distances: two sources may have written in turns
+		some[at] = s.at(q.buckets[q.order[i].bucket].items[at*8+at%8]).moment()
+	}
+	slices.Sort(some[:])
+	middle := some[len(some)/2]
+	if i+1 < len(q.order) {
+		middle = min(middle, q.order[i+1].from) // moments may have been postponed beyond that
+	}
+	return middle
+}
+
+// split opens a bucket after a full one. It moves up to most items that do not die before the new bucket begins.
+func (q *expiryQueue) split(s *slab, i int, from int64, most int) {
+	q.openBucket(i+1, from)
+	full, number := &q.buckets[q.order[i].bucket], q.order[i+1].bucket
+	opened := &q.buckets[number]
+	for at := bucketSize - 1; at >= 0 && len(opened.items) < most; at-- {
+		h := full.items[at]
+		if e := s.at(h); e.moment() >= from {
+			full.remove(s, at)
+			e.queuePos = queuePos(number, len(opened.items))
+			opened.items = append(opened.items, h)
+		}
+	}
+}
+
+// remove takes out the item at an index. The last item takes its place.
+func (b *bucket) remove(s *slab, at int) {
+	last := len(b.items) - 1
+	moved := b.items[last]
+	e := s.at(moved)
+	e.queuePos = e.queuePos&^(bucketSize-1) | uint32(at)
+	b.items[at] = moved
+	b.items = b.items[:last]
+}
+
+// remove takes out an entry.
+func (q *expiryQueue) remove(s *slab, e *Entry) {
+	number := e.queuePos >> bucketBits
+	b := &q.buckets[number]
+	b.remove(s, int(e.queuePos&(bucketSize-1)))
+	e.queuePos = notQueued
+	q.n--
+	if len(b.items) < sparseBucket && len(q.order) > 1 || q.n == 0 {
+		q.closeBucket(s, q.indexOf(number))
+	}
+}
+
+// indexOf returns the index of a bucket in the order.
+func (q *expiryQueue) indexOf(number uint32) int {
+	i := q.bucketFor(q.buckets[number].from) // the last bucket with that beginning
+	for q.order[i].bucket != number {
+		i--
+	}
+	return i
+}
+
+// closeBucket removes a bucket that is empty or fits into the one before it.
+func (q *expiryQueue) closeBucket(s *slab, i int) {
+	number := q.order[i].bucket
+	b := &q.buckets[number]
+	if len(b.items) > 0 {
+		if i == 0 {
+			return
+		}
+		into := q.order[i-1].bucket
+		before := &q.buckets[into]
+		if len(before.items)+len(b.items) > bucketSize*3/4 {
+			return
+		}
+		for _, h := range b.items {
+			s.at(h).queuePos = queuePos(into, len(before.items))
+			before.items = append(before.items, h)
+		}
+		before.earliest = min(before.earliest, b.earliest)
+	}
+	*b = bucket{}
+	q.vacant = append(q.vacant, number)
+	q.order = slices.Delete(q.order, i, i+1)
+	if q.n == 0 {
+		*q = expiryQueue{}
+	}
+}
+
+// stays reports whether a queued entry can keep its place although its moment was another before.
+func (q *expiryQueue) stays(e *Entry, was int64) bool {
+	moment := e.moment()
+	if moment >= was {
+		return true
+	}
+	b := &q.buckets[e.queuePos>>bucketBits]
+	if moment < b.from {
+		return false
+	}
+	b.earliest = min(b.earliest, moment)
+	return true
+}
+
+// due reports whether an item may be dead by a limit.
+func (q *expiryQueue) due(limit int64) bool {
+	return len(q.order) > 0 && q.buckets[q.order[0].bucket].earliest <= limit
+}
+
+// reap goes through the first bucket and calls remove for up to n dead entries; remove must take them out of the
+// queue. Items that die after the beginning of the next bucket move to their place. It returns how many items it
+// has looked at and removed. If it finds fewer than n, nothing in that bucket is due afterwards.
+func (q *expiryQueue) reap(s *slab, limit int64, n int, remove func(e *Entry)) (looked, dead int) {
+	number, next := q.order[0].bucket, int64(math.MaxInt64)
+	if len(q.order) > 1 {
+		next = q.order[1].from
+	}
+	earliest := int64(math.MaxInt64)
+	for i := 0; q.isFirst(number) && i < len(q.buckets[number].items); {
+		h := q.buckets[number].items[i]
+		e := s.at(h)
+		looked++
+		switch moment := e.moment(); {
+		case moment > next && moment > limit:
+			q.postpone(s, h, e)
+		case moment > limit:
+			earliest = min(earliest, moment)
+			i++
+		case dead == n:
+			return looked, dead
+		default:
+			remove(e) // the last item of the bucket moves to i
+			dead++
+		}
+	}
+	if q.isFirst(number) {
+		q.buckets[number].earliest = earliest
+	}
+	return looked, dead
+}
+
+func (q *expiryQueue) isFirst(number uint32) bool {
+	return len(q.order) > 0 && q.order[0].bucket == number
+}
+
+// postpone moves an entry of the first bucket to a later one. It is added before it is removed, so that the
+// first bucket's number is not reused in between.
+func (q *expiryQueue) postpone(s *slab, h Handle, e *Entry) {
+	at := e.queuePos
+	q.add(s, h, e)
+	to := e.queuePos
+	e.queuePos = at
+	q.remove(s, e)
+	e.queuePos = to
+}
+
+// estimateDue estimates how many items are in buckets that have begun by a limit.
+func (q *expiryQueue) estimateDue(limit int64) int {
+	if len(q.order) == 0 || q.order[0].from > limit {
+		return 0
+	}
+	return int(int64(q.bucketFor(limit)) * int64(q.n) / int64(len(q.order)))
+}
+
+// at returns the item at an index, counted through the buckets in their order.
+func (q *expiryQueue) at(i int) Handle {
+	for _, s := range q.order {
+		items := q.buckets[s.bucket].items
+		if i < len(items) {
+			return items[i]
+		}
+		i -= len(items)
+	}
+	panic("memtable: an expiry queue has fewer items than counted")
+}
+
+// each calls f for every item that may be dead by a limit.
+func (q *expiryQueue) each(limit int64, f func(h Handle)) {
+	for _, s := range q.order {
+		if s.from > limit {
+			return
+		}
+		for _, h := range q.buckets[s.bucket].items {
+			f(h)
+		}
+	}
+}

@@ -1,0 +1,126 @@
+package keyspace
+
+import (
+	"math/rand/v2"
+
+	"mayfly/keyspace/memtable"
+)
+
+// sweep removes the dead of a container in a partition and returns its table, nil if there is none.
+func (tx *Tx) sweep(p *partition, c *Container) *table {
+	tx.saw(p.lastWrite)
+	t := c.tables[p.number]
+	if t == nil {
+		return nil
+	}
+	removed := 0
+	tx.noteDeaths(t, c.Policy())
+	t.Sweep(c.Policy(), tx.now, func(e *memtable.Entry) {
+		tx.expire(t, e)
+		removed++
+	})
+	if removed > 0 {
+		tx.ks.purge.CountLazy(removed)
+	}
+	return t
+}
+
+// withAllLocked removes the dead of a container and calls f with all partitions locked. The removal may take long
+// and locks one partition at a time. f sees the state of one moment.
+func (tx *Tx) withAllLocked(c *Container, f func()) {
+	tx.eachPartition(func(p *partition) (more bool) {
+		tx.sweep(p, c)
+		return true
+	})
+	for _, p := range tx.ks.partitions {
+		if !tx.holds(p) {
+			p.mu.Lock()
+			defer p.mu.Unlock()
+		}
+	}
+	for _, p := range tx.ks.partitions {
+		tx.sweep(p, c) // again: the policy may have changed meanwhile
+	}
+	f()
+}
+
+// Count returns the exact number of living items. It takes constant time per partition, and as long as the
+// removal of those that have died since the last count.
+func (tx *Tx) Count(c *Container) (n int) {
+	tx.withAllLocked(c, func() { n = c.lenLocked() })
+	return n
+}
+
+// lenLocked returns the number of items in memory. The locks of all partitions must be held.
+func (c *Container) lenLocked() (n int) {
+	for _, t := range c.tables {
+		if t != nil {
+			n += t.Len()
+		}
+	}
+	return n
+}
+
+// Scan visits about count living items from a cursor on (0 begins) and returns the next cursor, 0 at the end. It
+// visits every item that lives throughout a whole scan exactly once. It does not visit items that are created
+// after the scan has reached their partition, so a scan always ends. id and item are safe to keep.
+//
+// A cursor is a sequence number of the insertion order times the number of partitions, plus the partition. The
+// scan goes through the partitions in order, and in each from the newest item below the sequence number to the
+// oldest.
+func (tx *Tx) Scan(c *Container, cursor uint64, count int, visit func(id string, it Item)) uint64 {
+	partitions := uint64(len(tx.ks.partitions))
+	number, below := int(cursor%partitions), cursor/partitions
+	for ; number < len(tx.ks.partitions); number++ {
+		next := uint64(0)
+		tx.within(tx.ks.partitions[number], func(p *partition) (more bool) {
+			tx.saw(p.lastWrite)
+			t := c.tables[p.number]
+			if t == nil {
+				return true
+			}
+			policy := c.Policy()
+			t.Descend(below, func(seq uint64, e *memtable.Entry) (more bool) {
+				if e.Dead(policy, tx.now) {
+					return true
+				}
+				if count <= 0 {
+					next = (seq+1)*partitions + uint64(number)
+					return false
+				}
+				visit(t.ID(e), t.Item(e))
+				count--
+				return true
+			})
+			return true
+		})
+		if next != 0 {
+			return next
+		}
+		below = 0 // the next partition begins with its newest item
+	}
+	return 0
+}
+
+// Random returns a random living item, false if there is none.
+func (tx *Tx) Random(c *Container) (id string, it Item, ok bool) {
+	tx.withAllLocked(c, func() {
+		total := c.lenLocked()
+		if total == 0 {
+			return
+		}
+		at := rand.IntN(total)
+		for _, t := range c.tables {
+			if t == nil {
+				continue
+			}
+			if at < t.Len() {
+				e := t.Random()
+				id, it, ok = t.ID(e), t.Item(e), true
+				return
+			}
+			at -= t.Len()
+		}
+	})
+	return id, it, ok
+}

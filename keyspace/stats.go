@@ -1,0 +1,134 @@
+package keyspace
+
+import (
+	"math"
+	"slices"
+	"strings"
+
+	"mayfly/expiry"
+)
+
+// ContainerStats are figures of one container. They count living items.
+type ContainerStats struct {
+	Container *Container
+	Policy    expiry.Policy
+	Created   int64 // ms; when the container was made or last emptied
+	Documents int   // exact; plain keys among them
+	Plain     int   // plain keys
+	InMemory  int   // items in memory when asked, with the dead that were not purged yet
+	Bytes     int64 // of ids and bodies
+	Memory    int64 // bytes, an estimate; see [Keyspace.Used]
+	ByOwnTTL  int   // items with an end of their own
+	ByDefault int   // items that inherit the container's default
+
+	// AverageTTL is the mean time left to the items that will die, in ms. It is estimated from a random few; 0 if
+	// there are none. [Tx.Stats] leaves it 0.
+	AverageTTL int64
+
+	leftSum, drawn int64 // ms left to the random few, and how many they are
+}
+
+// Expiring returns how many of the items will die.
+func (s *ContainerStats) Expiring() (n int) {
+	byDefault, byOwnTTL := s.Policy.Expires()
+	if byDefault {
+		n += s.ByDefault
+	}
+	if byOwnTTL {
+		n += s.ByOwnTTL
+	}
+	return n
+}
+
+// addLocked adds a table from which the dead have been removed. The lock of its partition must be held.
+func (s *ContainerStats) addLocked(t *table) {
+	add := t.Table.Stats()
+	s.Documents += add.Items
+	s.Plain += add.Plain
+	s.Bytes += add.Bytes
+	s.Memory += add.Memory
+	s.ByOwnTTL += add.ByOwnTTL
+	s.ByDefault += add.ByDefault
+}
+
+// Stats returns a container's figures as of one moment.
+func (tx *Tx) Stats(c *Container) ContainerStats {
+	s := ContainerStats{Container: c}
+	tx.eachPartition(func(p *partition) (more bool) { // before the dead are removed
+		if t := c.tables[p.number]; t != nil {
+			s.InMemory += t.Len()
+		}
+		return true
+	})
+	tx.withAllLocked(c, func() {
+		s.Policy, s.Created = *c.Policy(), c.created
+		for _, t := range c.tables {
+			if t != nil {
+				s.addLocked(t)
+			}
+		}
+	})
+	return s
+}
+
+const (
+	statsTables = 256 // tables that AllStats looks at while a partition stays locked
+	statsDraws  = 16  // items that AllStats draws from a container in all partitions, about
+)
+
+// AllStats returns the figures of all containers that have living items, by name in ascending order. It removes
+// the dead on the way. Empty containers cost nothing. It locks one partition at a time and that in portions. So
+// the figures are not of one moment, unlike those of [Tx.Stats], unless the transaction has locked everything.
+func (tx *Tx) AllStats() []*ContainerStats {
+	tables := make([][]*table, len(tx.ks.partitions))
+	for _, t := range tx.ks.tables.some(nil, 0, math.MaxInt) {
+		tables[t.p.number] = append(tables[t.p.number], t)
+	}
+	found := make(map[*Container]*ContainerStats)
+	for number, list := range tables {
+		for portion := range slices.Chunk(list, statsTables) {
+			tx.within(tx.ks.partitions[number], func(*partition) (more bool) {
+				for _, t := range portion {
+					if !t.Detached() {
+						tx.addStats(t, found)
+					}
+				}
+				return true
+			})
+		}
+	}
+	var all []*ContainerStats
+	for _, s := range found {
+		if s.drawn > 0 {
+			s.AverageTTL = s.leftSum / s.drawn
+		}
+		all = append(all, s)
+	}
+	slices.SortFunc(all, func(a, b *ContainerStats) int { return strings.Compare(a.Container.name, b.Container.name) })
+	return all
+}
+
+// addStats adds a table, whose partition is locked, to the figures of its container.
+func (tx *Tx) addStats(t *table, found map[*Container]*ContainerStats) {
+	c, before := t.c, t.Len()
+	tx.sweep(t.p, c)
+	if t.Len() == 0 {
+		return
+	}
+	s := found[c]
+	if s == nil {
+		s = &ContainerStats{Container: c, Policy: *c.Policy(), Created: c.created}
+		found[c] = s
+	}
+	s.InMemory += before
+	s.addLocked(t)
+	for range 1 + statsDraws/len(tx.ks.partitions) {
+		e := t.RandomExpiring(c.Policy())
+		if e == nil {
+			return
+		}
+		end, _ := e.End(c.Policy())
+		s.leftSum += end - tx.now
+		s.drawn++
+	}
+}
