@@ -8,46 +8,45 @@ import (
 	"mayfly/keyspace"
 )
 
-// Command is one row of the command table. All that the server knows of a command is derived from
-// its row: look-up, arity, authentication, which partitions are locked, COMMAND and COMMAND DOCS,
-// the tables in docs.
+// Command is one row of the command table. Everything the server knows of a command follows from its row:
+// look-up, arity, authentication, the locks, COMMAND and COMMAND DOCS, and the tables of the
+// documentation.
 type Command struct {
-	Name    string // lower case, as in Redis: "get", "doc.put"; of a subcommand the second word: "get" of CONFIG GET
+	Name    string // in lower case: "get", "doc.put"; of a subcommand the second word: "get" of CONFIG GET
 	Syntax  string // the arguments after the name, in the notation of Redis' manual: "key value [NX | XX] [GET]"
 	Summary string // one sentence
-	Group   string // Redis' group: string, generic, connection, server, …; ours: container, document
-	Since   string // the version of Redis that brought it, or of mayfly for our own
-	Differs string // how it differs from Redis' command, and why; empty: not at all
+	Group   string // as in Redis: string, generic, connection, server, …; also container, document
+	Since   string // the first version of Redis that has it, or of mayfly
+	Differs string // how it differs from the command of Redis, and why; empty: not at all
 	Arity   int    // number of arguments including the name; -n means at least n
 	Flags   Flags
 
-	// Keys are the positions of the ids among the arguments; their partitions are locked while Run
-	// runs. A command without keys has a Scope instead.
+	// Keys are the positions of the ids among the arguments. Run holds the locks of their partitions. A
+	// command without keys has a Scope instead.
 	Keys  Keys
 	Scope Scope
 
-	// Parse checks the arguments and returns what is to be done. It touches neither the keyspace
-	// nor the clock and does all the work that needs no lock (such as validating JSON).
+	// Parse checks the arguments and returns the Run. It touches neither the keyspace nor the clock. It
+	// does all work that needs no lock, such as validating JSON.
 	Parse func(in *Input) (Run, error)
 
-	// Sub are the subcommands. A row with these has no Parse, but for COMMAND, which is a command by
-	// itself too.
+	// Sub are the subcommands. A row with subcommands has no Parse, except COMMAND, which is also a
+	// command by itself.
 	Sub []Command
 
-	// What COMMAND reports beyond what follows from the above, words separated by spaces. Most rows
-	// need none of it.
+	// What COMMAND reports besides, words separated by spaces. Most rows leave it empty.
 	Categories string // ACL categories besides those of group and flags: "dangerous"
 	Tips       string // for clients and proxies: "nondeterministic_output request_policy:all_shards"
-	// Access to the keys, in the terms of key specifications: "OW update"; empty means "RO access" or
-	// "RW access update". If they differ, one for each key: "RO access, OW update".
+	// Access to the keys, in the terms of key specifications: "OW update". Empty means "RO access" or
+	// "RW access update". If the keys differ, one for each key: "RO access, OW update".
 	Access string
 }
 
-// Own tells whether the command is mayfly's own, and not one of Redis'.
+// IsOwn reports whether the command is mayfly's own, not one of Redis.
 func (c *Command) IsOwn() bool { return c.Since == sinceFirst }
 
-// SameAs is the version of Redis whose semantics the command has, "" for our own: the one that we compare
-// with, or a later one that brought the command.
+// SameAs returns the version of Redis whose semantics the command has, "" for mayfly's own. It is the
+// version that tests compare with, or the later one that introduced the command.
 func (c *Command) SameAs() string {
 	switch {
 	case c.IsOwn():
@@ -58,26 +57,27 @@ func (c *Command) SameAs() string {
 	return redisVersion
 }
 
-// versionParts are the numbers of a version such as 7.0.15.
+// versionParts returns the numbers of a version such as 7.0.15.
 func versionParts(version string) []int {
 	var parts []int
 	for part := range strings.SplitSeq(version, ".") {
 		n, err := strconv.Atoi(part)
 		if err != nil {
-			panic("not a version: " + version) // of a row: found at the first test
+			panic("not a version: " + version) // a mistake in a row, which any test finds
 		}
 		parts = append(parts, n)
 	}
 	return parts
 }
 
-// Run does the work of a parsed command, alone or within EXEC, under the locks that its row asked
-// for. What Parse has found out a Run either holds, being a closure, or finds in the context's Input: then
-// Parse returns the same function every time, and a command that comes often leaves no garbage.
+// Run does the work of a parsed command, alone or within EXEC, under the locks of its row. A Run gets the
+// results of Parse as a closure or from the context's Input. The second way makes no garbage: Parse
+// returns the same function every time.
 type Run func(x *Context) Reply
 
-// Keys gives positions of ids among the arguments, as in Redis' key specifications: First is the
-// first, Last the last (negative counts from the end), Step the distance. The zero value: none.
+// Keys gives the positions of ids among the arguments, as Redis' key specifications do. First is the
+// first position and Last the last; a negative Last counts from the end. Step is the distance. The zero
+// value means none.
 type Keys struct{ First, Last, Step int }
 
 // The usual shapes.
@@ -89,21 +89,21 @@ var (
 	Pairs   = Keys{1, -1, 2} // MSET key value [key value …]
 )
 
-// Scope is what a command without keys touches.
+// Scope is the part of the keyspace that a command without keys touches.
 type Scope uint8
 
 const (
-	// ScopeNone touches no documents; it may look containers up.
+	// ScopeNone touches no items; it may look up containers.
 	ScopeNone Scope = iota
-	// ScopeSweep goes through containers partition by partition, locking one at a time: SCAN, DBSIZE.
+	// ScopeSweep visits partitions one after the other, and locks one at a time: SCAN, DBSIZE.
 	ScopeSweep
-	// ScopeAll locks every partition, for what changes the catalogue of containers: constant time.
+	// ScopeAll locks every partition: changes of the catalogue of containers, in constant time.
 	ScopeAll
-	// ScopeQueue locks what the commands that wait for EXEC need, and what is watched.
+	// ScopeQueue locks the ids of the commands queued for EXEC, and the watched ids.
 	ScopeQueue
 )
 
-// Flags are the properties of a command, in Redis' terms.
+// Flags are the properties of a command, in the terms of Redis.
 type Flags uint32
 
 // The flags.
@@ -123,42 +123,42 @@ const (
 	AllowBusy                         // (reported only)
 	SkipSlowlog                       // (reported only)
 	NoAsyncLoading                    // (reported only)
-	Immediate                         // carried out at once, not queued, between MULTI and EXEC; not reported
-	Publishes                         // sends messages; held back like writes by CLIENT PAUSE WRITE; not reported
-	AllowSubscribed                   // allowed to clients of RESP2 that have subscribed; not reported
-	Slow                              // may take long, however few its arguments are; not reported
+	Immediate                         // runs between MULTI and EXEC instead of being queued; not reported
+	Publishes                         // sends messages; CLIENT PAUSE WRITE holds it back like a write; not reported
+	AllowSubscribed                   // allowed in the subscribed mode of RESP2; not reported
+	Slow                              // may take long even with few arguments; not reported
 )
 
-// Input is what Parse may look at.
+// Input is what Parse may read.
 type Input struct {
-	// Args are the arguments, Args[0] being the name as the user wrote it (of a subcommand,
-	// Args[1] is its name). They are views of the connection's read buffer, valid until the
-	// command's reply is rendered: what is kept longer must be cloned.
+	// Args are the arguments. Args[0] is the name as the client wrote it; Args[1] is that of a
+	// subcommand. They are views of the connection's read buffer, valid until the reply is rendered.
+	// What a command keeps longer it must clone.
 	Args []string
-	// MaxValue is the largest value and document in bytes (max-value-size).
+	// MaxValue is the size in bytes of the largest legal value and document (max-value-size).
 	MaxValue int
 
-	put putInput // what Parse of DOC.PUT leaves for its Run
+	put putInput // the result of parsing DOC.PUT
 }
 
-// Context is what Run may touch.
+// Context is what a Run may touch.
 type Context struct {
-	Tx      *keyspace.Tx // the keyspace at one frozen moment
-	Session *Session     // the connection that gave the command
+	Tx      *keyspace.Tx // the keyspace at one frozen time
+	Session *Session     // the connection that sent the command
 	Engine  *Engine
-	Input   *Input // the command, as Parse has left it
+	Input   *Input // the parsed command
 
-	batch    *eventBatch // what it has posted; nil: nothing
-	panicked bool        // the command, or one of an EXEC: nothing of it is to happen
+	batch    *eventBatch // the published events; nil if there are none
+	panicked bool        // the command, or one of an EXEC, has panicked: roll back
 }
 
-// Now is the moment of the command in ms.
+// Now returns the time of the command in ms.
 func (x *Context) Now() int64 { return x.Tx.Now() }
 
-// Database is the container the session has selected; the error says that it has been dropped.
+// Database returns the selected container. The error says that it has been dropped.
 func (x *Context) Database() (*keyspace.Container, error) { return x.Container(x.Session.Database()) }
 
-// Container looks a container up by its name; the error says how to create it.
+// Container returns the container with a name. The error says how to create it.
 func (x *Context) Container(name string) (*keyspace.Container, error) {
 	if c := x.Tx.Container(name); c != nil {
 		return c, nil
@@ -166,7 +166,7 @@ func (x *Context) Container(name string) (*keyspace.Container, error) {
 	return nil, unknownContainer(name)
 }
 
-// helpRow is the row of HELP of a command with subcommands.
+// helpRow returns the row of HELP of a command with subcommands.
 func helpRow(command, group string) Command {
 	return Command{
 		Name: "help", Summary: "Show helpful text about the different subcommands",

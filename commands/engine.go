@@ -13,44 +13,44 @@ import (
 type Engine struct {
 	Keyspace *keyspace.Keyspace
 	Host     Host
-	Broker   Broker // its Died is to be the OnDeath of the keyspace
+	Broker   Broker // its OnDeath must be that of the keyspace
 	Log      zerolog.Logger
 	Slowlog  Slowlog
 	Latency  LatencyMonitor
 
-	passwordLog, configLog LogLimiter // what of these is logged
+	passwordLog, configLog LogLimiter // limit the lines about wrong passwords and CONFIG SET
 
 	stats  statistics
 	pause  pause
 	memory memoryLimit
 }
 
-// Host is what the engine needs of the server around it. Safe for concurrent use.
+// Host is the server around the engine, as the engine needs it. Safe for concurrent use.
 type Host interface {
-	// ConfigGet gives name and value of every option whose name matches one of the glob patterns.
+	// ConfigGet returns name and value of every option whose name matches one of the glob patterns.
 	ConfigGet(patterns []string) [][2]string
-	// ConfigSet changes options, all or none; the error is worded as in Redis.
+	// ConfigSet changes options, all or none. The error has the words of Redis.
 	ConfigSet(pairs [][2]string) error
-	// PasswordSet tells whether clients must authenticate; CheckPassword whether they may.
+	// PasswordSet reports whether clients must authenticate.
 	PasswordSet() bool
+	// CheckPassword reports whether the password is right.
 	CheckPassword(password string) bool
-	// MaxValueSize is the largest value and document in bytes.
+	// MaxValueSize returns the size in bytes of the largest legal value and document.
 	MaxValueSize() int
-	// Sessions gives the sessions that are connected now, by ascending ID.
+	// Sessions returns the connected sessions by ascending ID.
 	Sessions() []*Session
-	// Disconnect cuts off the connections of the sessions that pick picks, and says how many they
-	// are. Commands that they still send, or have sent, are not carried out.
+	// Disconnect disconnects the sessions that pick accepts, and returns their number. None of their
+	// commands runs any more, not even one that has arrived.
 	Disconnect(pick func(*Session) bool) int
-	// ConfigRewrite writes the options as they are now into the config file; the error is worded as in
-	// Redis.
+	// ConfigRewrite writes the current options to the config file. The error has the words of Redis.
 	ConfigRewrite() error
-	// Shutdown asks for the process to be ended in good order, and returns at once.
+	// Shutdown starts an orderly end of the process, and returns at once.
 	Shutdown()
-	// Info gives the figures the server keeps.
+	// Info returns the figures of the server.
 	Info() ServerInfo
 }
 
-// ServerInfo are the figures of the server for INFO.
+// ServerInfo holds the figures of the server for INFO.
 type ServerInfo struct {
 	Version          string
 	StartedAt        int64 // ms
@@ -58,21 +58,21 @@ type ServerInfo struct {
 	ConfigFile       string
 	Connected        int // clients
 	MaxClients       int
-	PausedClients    int   // clients that CLIENT PAUSE holds back
+	PausedClients    int   // clients with a command that CLIENT PAUSE holds back
 	TotalConnections int64 // accepted since the start
 	Rejected         int64 // connections refused
-	SlowSubscribers  int64 // subscribers disconnected because they did not keep up
-	ClientMemory     int64 // what clients make the server keep besides items, bytes
-	EvictedClients   int64 // disconnected because that was too much
+	SlowSubscribers  int64 // subscribers disconnected for a full backlog
+	ClientMemory     int64 // bytes held for clients, besides items
+	EvictedClients   int64 // clients disconnected over the limit of ClientMemory
 	NetInput         int64 // bytes read
 	NetOutput        int64 // bytes written
 }
 
-// Execute carries one command out and returns its reply, which must not leave before the session's
-// Ticket has been waited for. args are as described at [Input]; there is at least the name. It
-// never panics: a panic in a handler is logged and answered as an error.
+// Execute runs one command and returns its reply. The reply must not leave before the session's LSN is
+// committed. args are as described at [Input] and hold at least the name. Execute never panics: it logs a
+// panic of a handler and returns an error.
 //
-// The checks come in Redis' order, so that the first of several mistakes is the one Redis reports.
+// The checks come in Redis' order, so a command with several mistakes gets the error that Redis reports.
 func (e *Engine) Execute(s *Session, args []string) (reply Reply) {
 	start, mode := s.startTime(), s.replies
 	s.current = nil
@@ -80,7 +80,7 @@ func (e *Engine) Execute(s *Session, args []string) (reply Reply) {
 	if s.Deferred {
 		return reply
 	}
-	s.in = Input{} // it has views of the read buffer, which may be big
+	s.in = Input{} // it has views of the read buffer, which may be large
 	if s.current != nil {
 		e.recordCall(s, s.current, args, start, &reply)
 	} else {
@@ -95,8 +95,8 @@ func (e *Engine) Execute(s *Session, args []string) (reply Reply) {
 	return reply
 }
 
-// execute is the same up to the reply, which it writes in its place: a reply is large enough that it
-// would be copied from each function to the one that has called it.
+// execute is Execute without statistics. It writes the reply in place: a Reply is large, and returning it
+// copies it at every level.
 func (e *Engine) execute(s *Session, args []string, reply *Reply) {
 	defer e.recoverPanic(s, args, reply)
 	r, err := s.resolve(args)
@@ -129,18 +129,18 @@ func (e *Engine) execute(s *Session, args []string, reply *Reply) {
 	}
 }
 
-// rescue, deferred, makes an error reply of a panic in a command's handler and logs it. The session's
-// context knows of it.
+// recoverPanic, deferred, turns the panic of a command's handler into an error reply and logs it. It
+// marks the session's context as panicked.
 func (e *Engine) recoverPanic(s *Session, args []string, reply *Reply) {
 	if p := recover(); p != nil {
 		s.ctx.panicked = true
 		e.Log.Error().Str("command", truncate(args[0])).Int64("client", s.ID).
-			Str("panic", fmt.Sprint(p)).Bytes("stack", debug.Stack()).Msg("a command failed inside")
+			Str("panic", fmt.Sprint(p)).Bytes("stack", debug.Stack()).Msg("a command panicked")
 		*reply = Fail(errInternal)
 	}
 }
 
-// admit tells why a command may not run now, whatever its arguments.
+// admit returns the error of a command that may not run now, whatever its arguments.
 func (e *Engine) admit(s *Session, r *row) error {
 	if !s.Authenticated && r.Flags&NoAuth == 0 && e.Host.PasswordSet() {
 		return errNoAuth
@@ -162,18 +162,17 @@ func (e *Engine) admit(s *Session, r *row) error {
 	return nil
 }
 
-// run runs a parsed command in a transaction of its own. Then the transaction is closed, the session
-// knows what to wait for and the messages of the command are sent. If it panics, or a command of an
-// EXEC does, it has not happened: what it has changed is taken back, and its messages are dropped.
-// After an error it has not begun.
+// run runs a parsed command in a transaction of its own. It closes the transaction, sets the session's
+// LSN and sends the command's events. A panic of the command, or of one within an EXEC, rolls back its
+// changes and drops its events. After an error nothing has begun.
 func (e *Engine) run(s *Session, r *row, args []string, run Run, reply *Reply) error {
 	if err := e.begin(s, r, args); err != nil {
 		return err
 	}
 	s.ctx = Context{Tx: &s.tx, Session: s, Engine: e, Input: &s.in}
-	ended := false
+	completed := false
 	defer func() {
-		if ended && !s.ctx.panicked {
+		if completed && !s.ctx.panicked {
 			s.LSN = max(s.LSN, s.tx.Close())
 		} else {
 			s.LSN = max(s.LSN, s.tx.Rollback())
@@ -183,19 +182,19 @@ func (e *Engine) run(s *Session, r *row, args []string, run Run, reply *Reply) e
 		if s.ctx.batch != nil {
 			e.Broker.flush(s, s.ctx.batch, s.revealed)
 		}
-		clear(s.idBuffer) // they are views of the read buffer, which may be big
+		clear(s.idBuffer) // they are views of the read buffer, which may be large
 	}()
 	s.noteCommand(r, s.tx.Now())
 	*reply = run(&s.ctx)
-	ended = true
+	completed = true
 	return nil
 }
 
-// mostIDsKept bounds the list of ids that a session keeps to be used again for its next command.
+// maxIDBuffer bounds the buffer of ids that a session keeps between commands.
 const maxIDBuffer = 1 << 10
 
-// begin starts the session's transaction with the locks that the command asks for. After an error
-// there is no transaction.
+// begin starts the session's transaction with the locks that the command needs. After an error there is
+// no transaction.
 func (e *Engine) begin(s *Session, r *row, args []string) error {
 	if r.Flags&Write != 0 || r.Scope == ScopeQueue {
 		e.Keyspace.Throttle()
@@ -228,7 +227,7 @@ func (e *Engine) begin(s *Session, r *row, args []string) error {
 	return nil
 }
 
-// checkIDs refuses ids that are too long.
+// checkIDs returns an error if an id is too long.
 func checkIDs(ids []string) error {
 	for _, id := range ids {
 		if len(id) > keyspace.MaxIDLength {

@@ -7,25 +7,31 @@ import (
 	"mayfly/expiry/clock"
 )
 
-// Sparing keeps what clients can cause as often as they like from filling the log. The zero value is
-// ready. Safe for concurrent use.
+// LogLimiter limits log lines that clients can cause at will. The zero value allows one line a second.
+// Safe for concurrent use.
 type LogLimiter struct {
+	Every time.Duration // between two lines; 0: a second
+
 	mu      sync.Mutex    // protects what follows
-	next    time.Duration // when it is time again
-	skipped int           // since it was time
+	next    time.Duration // when the next line is allowed
+	skipped int           // lines since the last allowed one
 }
 
-// Now tells whether it is time to log again, at most once a second, and how often it has not been since.
-func (s *LogLimiter) Allow() (yes bool, skipped int) {
-	const every = time.Second
-	s.mu.Lock()
-	defer s.mu.Unlock()
+// Allow reports whether a line may be logged now. skipped is the number of lines refused since the last
+// allowed one.
+func (l *LogLimiter) Allow() (ok bool, skipped int) {
+	every := l.Every
+	if every == 0 {
+		every = time.Second
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	now := clock.Monotonic()
-	if now < s.next {
-		s.skipped++
+	if now < l.next {
+		l.skipped++
 		return false, 0
 	}
-	skipped = s.skipped
-	s.next, s.skipped = now+every, 0
+	skipped = l.skipped
+	l.next, l.skipped = now+every, 0
 	return true, skipped
 }

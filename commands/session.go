@@ -10,47 +10,47 @@ import (
 	"mayfly/keyspace"
 )
 
-// Session is the state of one connection that commands see and change. It belongs to the goroutine
-// that serves the connection; what other connections may look at (CLIENT LIST) is behind its mutex:
-// the owner locks it to change that, and reads without.
+// Session is the state of one connection that commands read and change. It belongs to the goroutine that
+// serves the connection. Other goroutines may read the fields behind mu (CLIENT LIST). The owner locks mu
+// to change those fields, and reads them without.
 type Session struct {
 	ID      int64        // unique since the start, from 1
-	Addr    string       // of the peer, host:port or path:0
-	LAddr   string       // of our side
-	Proto   int          // 2 or 3; under mu
-	LSN     keyspace.LSN // covers all that the replies not yet sent reveal
-	Closing bool         // close the connection once the reply is sent (QUIT)
+	Addr    string       // of the client, host:port or path:0
+	LAddr   string       // of the server
+	Proto   int          // of RESP, 2 or 3; protected by mu
+	LSN     keyspace.LSN // covers everything that the unsent replies reveal
+	Closing bool         // the connection closes after the reply (QUIT)
 
 	Authenticated bool
 
-	// Gone is set when the client is disconnected by others. From then on nobody hears of the session any
-	// more, though it may take its goroutine a moment to end it.
+	// Disconnected is set when others disconnect the client. No listing shows the session any more,
+	// though its goroutine may take a moment to end.
 	Disconnected atomic.Bool
 
-	OnLoop   bool // others wait while a command of this session is carried out: put off those that may take long
-	Deferred bool // the last command was not carried out for that reason, as if it had not come; it has no reply
+	OnLoop   bool // other sessions wait for this one's commands: defer slow ones
+	Deferred bool // the last command is slow and was deferred: nothing happened, and it has no reply
 
-	Receiver Receiver      // takes the messages of what the session subscribes to
-	Memory   *ClientMemory // what the client makes the server keep; nil: nobody counts it
+	Receiver Receiver      // takes the session's messages
+	Memory   *ClientMemory // held for the client; nil if not counted
 
 	unsent, unsentSize atomic.Int64 // see SetUnsent
 
 	tx       keyspace.Tx
 	ctx      Context
 	in       Input
-	idBuffer []string // of the command that runs; kept to be used again
+	idBuffer []string // ids of the running command; reused
 
-	current    *row // of the command that runs or has run; nil: none was let in, or it is queued
+	current    *row // the running or last command; nil if it was rejected or queued
 	lastLookup cachedLookup
-	lastEnd    time.Duration // when the last command ended; 0: the session has waited since
+	lastEnd    time.Duration // when the last command ended; 0 if the session has waited since
 
 	multi         transaction
 	replies       replyMode
-	revealed      keyspace.LSN  // covers all that any reply has reported or revealed
-	subscriptions subscriptions // protected by the hub's mutex
+	revealed      keyspace.LSN  // covers everything that any reply has revealed
+	subscriptions subscriptions // protected by the broker's mutex
 
-	lastRow  atomic.Pointer[row] // of the last command, for CLIENT LIST; nil: there was none
-	lastUsed atomic.Int64        // when it began, ms
+	lastRow  atomic.Pointer[row] // the last command, for CLIENT LIST; nil if there was none
+	lastUsed atomic.Int64        // its start, ms
 
 	mu       sync.Mutex // protects Proto and what follows
 	database string     // the selected container
@@ -60,14 +60,14 @@ type Session struct {
 	created  int64 // ms
 
 	queued     int // commands since MULTI, or noTransaction
-	queuedSize int // bytes that they take
+	queuedSize int // their size in bytes
 	subscribed subscriptionCounts
 	monitoring bool // MONITOR
 }
 
 const noTransaction = -1
 
-// NewSession is a session on database 0.
+// NewSession returns a session on database 0; now is in ms.
 func NewSession(id int64, addr, laddr string, now int64) *Session {
 	s := &Session{
 		ID: id, Addr: addr, LAddr: laddr, Proto: 2, database: "0", created: now, queued: noTransaction,
@@ -77,12 +77,12 @@ func NewSession(id int64, addr, laddr string, now int64) *Session {
 	return s
 }
 
-// Database is the name of the selected container.
+// Database returns the name of the selected container.
 func (s *Session) Database() string { return s.database }
 
-// used notes which command the session runs, and when (ms), for CLIENT LIST.
+// noteCommand notes the session's command and its start (ms) for CLIENT LIST.
 func (s *Session) noteCommand(r *row, now int64) {
-	if s.lastRow.Load() != r { // loading costs next to nothing
+	if s.lastRow.Load() != r { // a load is far cheaper than a store
 		s.lastRow.Store(r)
 	}
 	if s.lastUsed.Load() != now {
@@ -90,32 +90,32 @@ func (s *Session) noteCommand(r *row, now int64) {
 	}
 }
 
-// change lets f change what other connections may look at.
+// update calls f, which changes fields that other goroutines read.
 func (s *Session) update(f func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	f()
 }
 
-// reset makes the session what it was when it connected (RESET), but for its age.
+// reset restores the state of a new connection (RESET), but for its age.
 func (s *Session) reset() {
 	s.update(func() { s.Proto, s.database, s.name = 2, "0", "" })
 	s.replies.reset()
 }
 
-// SetUnsent notes how many messages and replies the client has not taken yet, and how many bytes these take,
-// for CLIENT LIST. Any goroutine may call it.
+// SetUnsent notes the number of unsent messages and replies, and their size in bytes, for CLIENT LIST.
+// Safe for concurrent use.
 func (s *Session) SetUnsent(n, size int) {
 	s.unsent.Store(int64(n))
 	s.unsentSize.Store(int64(size))
 }
 
-// describe is the session's line in CLIENT LIST, at the moment now (ms). running are the arguments
-// of the command that it runs, nil if that is not known.
+// clientLine returns the session's line of CLIENT LIST at the time now (ms). running are the arguments of
+// its running command, nil if unknown.
 //
-// The line has every field of Redis 7.0, which some parsers insist on, and the library's of 7.2.
-// What a connection of ours does not have (a descriptor of its own, buffers that belong to it while
-// it is idle) is -1 or 0.
+// The line has every field of Redis 7.0, on which some parsers insist, and the library fields of 7.2. A
+// field without meaning here is -1 or 0: connections have no descriptors of their own, nor buffers while
+// they are idle.
 func (s *Session) clientLine(now int64, running []string) string {
 	argBytes, queryBytes := 0, 0
 	if len(running) > 0 {
@@ -155,33 +155,33 @@ func (s *Session) clientLine(now int64, running []string) string {
 		s.queued, queryBytes, argBytes, s.queuedSize, s.unsent.Load(), s.unsentSize.Load(), queryBytes+argBytes+max(s.queuedSize, s.Memory.Size()), command, s.Proto, s.libName, s.libVer)
 }
 
-// listening tells whether the session may do little but listen to what it subscribes to: its protocol
-// cannot tell messages from replies.
+// inSubscribedMode reports whether the session may run only commands of subscriptions. RESP2 cannot tell
+// messages from replies.
 func (s *Session) inSubscribedMode() bool { return s.Proto == 2 && s.subscribed.total() > 0 }
 
 func (s *Session) viaUnixSocket() bool { return strings.Contains(s.LAddr, "/") }
 
-// TakesMessages tells whether there is more to come for the client than replies, because it
-// subscribes to something or monitors. It may be called from any goroutine.
+// ReceivesMessages reports whether the client may receive messages besides replies: it subscribes or
+// monitors. Safe for concurrent use.
 func (s *Session) ReceivesMessages() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.monitoring || s.subscribed.total() > 0
 }
 
-// IsSubscriber tells whether the session subscribes to anything. It may be called from any goroutine.
+// IsSubscriber reports whether the session subscribes to anything. Safe for concurrent use.
 func (s *Session) IsSubscriber() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.subscribed.total() > 0
 }
 
-// maxSelfDescription is the most bytes of a word that a client says of itself: the lines of CLIENT
-// LIST repeat it for whoever asks.
+// maxClientInfo is the largest size in bytes of a client's name and library. Every line of CLIENT LIST
+// repeats them.
 const maxClientInfo = 1 << 10
 
-// checkSelfDescription refuses what a client must not say of itself, such as what ("Client names"),
-// since it stands in the lines of CLIENT LIST.
+// checkClientInfo returns an error if a word is no legal client info. what names it in the error ("Client
+// names").
 func checkClientInfo(what, word string) error {
 	switch {
 	case len(word) > maxClientInfo:
@@ -192,7 +192,7 @@ func checkClientInfo(what, word string) error {
 	return nil
 }
 
-// plainWord tells whether a text consists of printable ASCII without spaces.
+// isPrintableWord reports whether s is printable ASCII without spaces.
 func isPrintableWord(s string) bool {
 	for i := range len(s) {
 		if s[i] < '!' || s[i] > '~' {

@@ -1,14 +1,13 @@
 package commands
 
-// What makes a command lengthy by its size.
+// The sizes from which a command is slow.
 const (
 	slowArgs  = 256 // arguments
 	slowQueue = 32  // commands queued for EXEC
 )
 
-// lengthy tells whether a command may take much longer than it takes to look a few items up, or may
-// make others send to the session. There are commands that are so by nature, and those that are given
-// too much to do.
+// isSlow reports whether a command may take much longer than the look-up of a few items, or may send
+// messages to the session. Some commands are slow by nature, some by their size.
 func (s *Session) isSlow(r *row, args []string) bool {
 	if s.multi.open && r.Flags&Immediate == 0 {
 		return false // it is queued
@@ -19,7 +18,7 @@ func (s *Session) isSlow(r *row, args []string) bool {
 	return r.isSlow(len(args))
 }
 
-// lengthy tells it of a command by itself, with so many arguments.
+// isSlow reports whether a command with that many arguments is slow by itself.
 func (r *row) isSlow(args int) bool {
 	switch {
 	case r.Flags&(Admin|Slow) != 0:

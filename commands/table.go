@@ -8,30 +8,30 @@ import (
 	"sync"
 )
 
-// row is a command of the table together with what is derived from it.
+// row is a command of the table with everything derived from it.
 type row struct {
 	*Command
-	full   string // as errors and COMMAND name it: "get", "config|get"
+	full   string // the name in errors and COMMAND: "get", "config|get"
 	upper  string // the name in capitals
-	number int    // its place in numbered
-	items  Keys   // the Keys that are ids of items: not the channels of SPUBLISH
-	sub    rows   // subcommands by name; nil if there are none
-	sorted []*row // the subcommands in the order of their names
+	number int    // the index in allRows
+	items  Keys   // the Keys that are ids of items, unlike the channels of SPUBLISH
+	sub    rows   // the subcommands by name; nil if there are none
+	sorted []*row // the subcommands sorted by name
 
-	// The row's entries in COMMAND and COMMAND DOCS. They are made once and shared by all replies, so
-	// that asking for them many times over takes no memory; nobody changes them.
+	// The row's entries in COMMAND and COMMAND DOCS. All replies share them, so that repeated requests
+	// take no memory. They never change.
 	info, docs func() Reply
 }
 
-// rows finds commands by their lower-case names.
+// rows maps the lower-case names of commands to their rows.
 type rows map[string]*row
 
-// table holds every command, and tableSorted the same in the order of their names. They are made at
-// start by init, since the handlers of COMMAND refer to them; nobody writes to them afterwards.
+// table holds every command, and tableSorted the same sorted by name. Since the handlers of COMMAND
+// refer to them, init makes them. They never change afterwards.
 var (
 	table       rows
 	tableSorted []*row
-	allRows     []*row // every row, subcommands too; for what is counted by command
+	allRows     []*row // every row, subcommands included, by number
 )
 
 func init() {
@@ -39,7 +39,7 @@ func init() {
 	numberRows(tableSorted)
 }
 
-// numberRows gives rows and their subcommands numbers.
+// numberRows numbers rows and their subcommands.
 func numberRows(list []*row) {
 	for _, r := range list {
 		r.number = len(allRows)
@@ -48,7 +48,7 @@ func numberRows(list []*row) {
 	}
 }
 
-// families are the commands, file by file.
+// families are the commands, family by family.
 var families = [][]Command{
 	connectionCommands,
 	stringCommands,
@@ -71,7 +71,7 @@ var families = [][]Command{
 	clusterCommands,
 }
 
-// All gives every command in the order of their names, for whoever lists or documents them.
+// All returns every command, sorted by name.
 func All() iter.Seq[*Command] {
 	return func(yield func(*Command) bool) {
 		for _, r := range tableSorted {
@@ -82,7 +82,7 @@ func All() iter.Seq[*Command] {
 	}
 }
 
-// newRows derives rows from commands whose full names begin with prefix.
+// newRows derives rows from commands. prefix is the beginning of their full names.
 func newRows(prefix string, list []Command) (byName rows, sorted []*row) {
 	byName = make(rows, len(list))
 	for i := range list {
@@ -102,7 +102,7 @@ func newRows(prefix string, list []Command) (byName rows, sorted []*row) {
 	return byName, sorted
 }
 
-// find looks a command up by its name in any case; nil if there is none. It does not allocate.
+// find returns the row of a name in any case, nil if there is none. It does not allocate.
 func (rs rows) find(name string) *row {
 	var lower [32]byte // longer than any name
 	if len(name) > len(lower) {
@@ -118,14 +118,14 @@ func (rs rows) find(name string) *row {
 	return rs[string(lower[:len(name)])]
 }
 
-// lastLookUp is a command that was found by its name. Clients tend to give the same one many times over,
-// spelled in capitals or in small letters, and then it is found without looking.
+// cachedLookup is a command found by its name. Clients tend to repeat a name, all in capitals or all in
+// small letters, and the cache then saves the look-up.
 type cachedLookup struct {
-	name string // as the client spelled it, in memory of ours; empty if there was none
+	name string // as the client spelled it, in memory of the table; empty at first
 	row  *row
 }
 
-// find finds a command of the table by its name in any case; nil if there is none.
+// findCached is table.find through the session's cache.
 func (s *Session) findCached(name string) *row {
 	if name == s.lastLookup.name && name != "" {
 		return s.lastLookup.row
@@ -141,16 +141,16 @@ func (s *Session) findCached(name string) *row {
 	return r
 }
 
-// lookUp finds the command, or the subcommand, that the arguments name, and checks how many there
-// are. If it is only their number that is wrong, there is a row beside the error.
+// resolve returns the command or subcommand that the arguments name, and checks their number. If only the
+// number is wrong it returns both the row and an error.
 func resolve(args []string) (*row, error) { return resolveRow(table.find(args[0]), args) }
 
-// lookUp is lookUp for a command that the session is given.
+// resolve is resolve through the session's cache.
 func (s *Session) resolve(args []string) (*row, error) {
 	return resolveRow(s.findCached(args[0]), args)
 }
 
-// chosen is lookUp when the row of the first argument is known, nil if there is none.
+// resolveRow is resolve for a known row of the first argument, nil if there is none.
 func resolveRow(r *row, args []string) (*row, error) {
 	if r == nil {
 		return nil, unknownCommand(args)
@@ -168,7 +168,7 @@ func resolveRow(r *row, args []string) (*row, error) {
 	return r, nil
 }
 
-// ids appends to list the arguments that are ids.
+// ids appends the arguments that are ids to list.
 func (k Keys) ids(list, args []string) []string {
 	if k.First == 0 {
 		return list

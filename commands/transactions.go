@@ -42,49 +42,44 @@ var transactionCommands = []Command{
 	},
 }
 
-// transaction is what a session has between MULTI and EXEC, and what it watches. The way of a
-// transaction:
+// transaction is what a session has queued between MULTI and EXEC, and what it watches:
 //
-//  1. MULTI opens it. From then on the engine queues commands instead of running them, but for those
-//     that are carried out at once. An error while queueing fails the transaction.
-//  2. EXEC: the queued commands are parsed, without locks; an error is the reply of its command only.
-//  3. One keyspace transaction begins, which locks all ids that the commands name and all that are
-//     watched, and whose time is that of all commands.
-//  4. If the transaction has failed or what is watched has changed, that is all. Else the commands
-//     run, each seeing what those before it did; what they write is one group in the journal,
-//     committed entirely or not at all.
-//  5. If one of them panics, nothing of the transaction has happened: see Engine.run. What commands do
-//     besides (CONFIG SET, SUBSCRIBE) stays done, but for SELECT.
+//  1. MULTI opens it. The engine now queues commands, but for those that run immediately. An error while queueing fails the transaction.
+//  2. EXEC parses the queued commands, without locks. An error is the reply of its command only.
+//  3. One keyspace transaction begins. It locks all ids of the commands and all watched ids, and freezes one time for all commands.
+//  4. If the transaction has failed or a watched id has changed, EXEC ends here. Else the commands run, and each sees the changes of those before. All changes are one group in the journal, committed entirely or not at all.
+//  5. A panic of a command rolls everything back: see Engine.run. Effects beyond the keyspace (CONFIG SET, SUBSCRIBE) stay, but for SELECT.
 type transaction struct {
 	open     bool
-	failed   bool  // EXEC will only say so
-	flags    Flags // of all commands that were queued, together
-	slow     bool  // one of them may take long
-	size     int   // bytes that they take
+	failed   bool  // EXEC only reports an error
+	flags    Flags // the union of the queued commands' flags
+	slow     bool  // a queued command is slow
+	size     int   // of the queued commands, bytes
 	commands []queuedCommand
-	args     []string // of all commands; each has a piece of it
+	args     []string // of all commands; each command has a slice of it
 
 	watcher     keyspace.Watcher
-	watcherSize int // bytes that the watched ids take
+	watcherSize int // of the watched ids, bytes
 }
 
-// queued is a command that waits for EXEC.
+// queuedCommand is a command that waits for EXEC.
 type queuedCommand struct {
 	row     *row
 	in      Input
-	run     Run   // once it is parsed
-	failure Reply // or an error, why it cannot run
+	run     Run   // after parsing; nil if the command cannot run
+	failure Reply // why it cannot run
 }
 
-// What is queued and what is watched are both bounded for each session (for all of them together see
-// [ClientMemory]), by this multiple of the largest value and not less than the other. What a client may send in one command, which the server
-// bounds, always fits.
+// Each session may queue and watch up to queueFactor times the largest value, and at least
+// minQueueLimit bytes. So every command that the server accepts fits. [ClientMemoryLimit] bounds all
+// sessions together.
 const (
 	queueFactor   = 8
 	minQueueLimit = 64 << 20
 )
 
-// checkQueue refuses a queue of size bytes, the largest value being of maxValue bytes.
+// checkQueue returns an error if size bytes of queued commands or watched keys are too much. maxValue is
+// the largest value in bytes.
 func checkQueue(what string, size, maxValue int) error {
 	if most := max(minQueueLimit, queueFactor*maxValue); size > most {
 		return fmt.Errorf("%s take too much memory: legal are up to %d bytes, more with a larger max-value-size", what, most)
@@ -92,14 +87,14 @@ func checkQueue(what string, size, maxValue int) error {
 	return nil
 }
 
-// enqueue keeps a command for EXEC. Its arguments are views of what the connection has read: they are
-// cloned, in one piece.
+// enqueue queues a command for EXEC. It clones the arguments, which are views of the connection's read
+// buffer, in one piece.
 func (e *Engine) enqueue(s *Session, r *row, args []string) Reply {
 	t := &s.multi
 	t.flags |= r.Flags
 	t.slow = t.slow || r.isSlow(len(args))
 	s.noteCommand(r, e.Keyspace.Now())
-	if t.failed { // what will never run is not kept
+	if t.failed { // the command never runs
 		return Status("QUEUED")
 	}
 	length := 0
@@ -129,9 +124,9 @@ func (e *Engine) enqueue(s *Session, r *row, args []string) Reply {
 	return Status("QUEUED")
 }
 
-// reject answers a command that cannot be run or queued; its row is nil if there is no such command. It
-// fails the transaction; EXEC itself ends it, with an answer of its own even outside of one, as in
-// Redis.
+// reject returns the reply of a command that cannot be run or queued; r is nil if there is no such
+// command. It fails the transaction. A rejected EXEC ends the transaction, with an error of its own even
+// outside of one, as in Redis.
 func (e *Engine) reject(s *Session, r *row, args []string, err error) Reply {
 	if r != nil {
 		e.stats.countRejected(s, r)
@@ -147,7 +142,7 @@ func (e *Engine) reject(s *Session, r *row, args []string, err error) Reply {
 	return Fail(err)
 }
 
-// drop lets go of the queued commands, and takes them off the account. Room for a few more is kept.
+// clearQueue drops the queued commands and releases their memory. It keeps room for a few.
 func (t *transaction) clearQueue(a *ClientMemory) {
 	const most = 1 << 10
 	a.Release(t.size)
@@ -159,7 +154,7 @@ func (t *transaction) clearQueue(a *ClientMemory) {
 	}
 }
 
-// end goes back to where there is no transaction. What is watched is not its concern.
+// close returns to the state without a transaction. Watches stay.
 func (t *transaction) close(s *Session) {
 	t.clearQueue(s.Memory)
 	t.open, t.failed, t.flags, t.slow = false, false, 0, false
@@ -177,14 +172,14 @@ func (e *Engine) unwatch(s *Session) {
 	s.multi.unwatched(s.Memory)
 }
 
-// unwatched notes that nothing is watched any more.
+// unwatched notes that the session watches nothing any more.
 func (t *transaction) unwatched(a *ClientMemory) {
 	a.Release(t.watcherSize)
 	t.watcherSize = 0
 }
 
-// CloseSession lets go of what a session holds in the engine. Whoever has made a session calls it
-// when the session's last command has ended.
+// CloseSession releases what the engine holds for a session. The owner of the session calls it after the
+// last command.
 func (e *Engine) CloseSession(s *Session) {
 	e.discard(s)
 	e.Broker.dropSession(s)
@@ -237,16 +232,16 @@ func parseWatch(in *Input) (Run, error) {
 	}, nil
 }
 
-// watchCost is about what the keyspace needs in bytes to watch an id, besides the id.
+// watchCost is about the number of bytes that the keyspace needs to watch an id, besides the id.
 const watchCost = 200
 
-// unwatch, queued, finds the watches ended already by EXEC.
+// runUnwatch is UNWATCH. Within EXEC there is nothing to do: EXEC has ended the watches.
 func runUnwatch(x *Context) Reply {
 	x.Engine.unwatch(x.Session)
 	return OK
 }
 
-// beginQueue parses what is queued and starts the session's transaction for it.
+// beginQueue parses the queued commands and starts the session's transaction for them.
 func (e *Engine) beginQueue(s *Session) {
 	t := &s.multi
 	ids, all := t.watcher.IDs(), false
@@ -271,7 +266,7 @@ func (e *Engine) beginQueue(s *Session) {
 	}
 }
 
-// prepare parses a queued command.
+// parseQueued parses a queued command.
 func (e *Engine) parseQueued(s *Session, c *queuedCommand) {
 	defer e.recoverPanic(s, c.in.Args, &c.failure)
 	run, err := c.row.Parse(&c.in)
@@ -285,7 +280,7 @@ func (e *Engine) parseQueued(s *Session, c *queuedCommand) {
 	c.run = run
 }
 
-// runQueue is EXEC: it runs what is queued, in the transaction that beginQueue has begun.
+// runExec is EXEC: it runs the queued commands in the transaction that beginQueue has begun.
 func runExec(x *Context) Reply {
 	t := &x.Session.multi
 	if !t.open {
@@ -310,45 +305,45 @@ func runExec(x *Context) Reply {
 	database := x.Session.Database()
 	replies := make([]Reply, len(t.commands))
 	budget := replyBudget{limit: max(minRepliesLimit, queueFactor*x.Engine.Host.MaxValueSize())}
-	proto, since := x.Session.Proto, 0 // of the replies since that one
+	proto, since := x.Session.Proto, 0 // the protocol of the replies from index since on
 	for i := range t.commands {
 		replies[i] = x.Engine.runQueued(x, &t.commands[i], &budget)
 		if x.panicked {
 			x.Session.update(func() { x.Session.database = database })
 			return Fail(errExecInternal)
 		}
-		if x.Session.Proto != proto { // HELLO, whose own reply is in the new one
+		if x.Session.Proto != proto { // the command is HELLO; its own reply is in the new protocol
 			for j := since; j < i; j++ {
 				replies[j] = Reply{Kind: KindProtocol, Int: int64(proto), Elems: []Reply{replies[j]}}
 			}
 			proto, since = x.Session.Proto, i
 		}
-		if replies[i].Kind == KindNone { // of CLIENT REPLY; here every command has its element
+		if replies[i].Kind == KindNone { // CLIENT REPLY; in an array every command has an element
 			replies[i] = OK
 		}
 	}
 	return Array(replies...)
 }
 
-// leastReplies is what the replies of a transaction may take at least, whatever the largest value.
+// minRepliesLimit is the smallest limit in bytes of the replies of a transaction, whatever the largest
+// value.
 const minRepliesLimit = 256 << 20
 
-// replyBudget bounds the replies of a transaction, which are all kept until the last command has run:
-// a short command may have a long reply. What has used it up hits the commands after it.
+// replyBudget bounds the replies of a transaction, which stay in memory until the last command has run. A
+// short command may have a long reply. Commands after the limit get errors.
 type replyBudget struct{ used, limit int } // bytes
 
-// exceeded is the error of a command when there is no room for its reply.
+// exceeded returns the error of a command whose reply does not fit.
 func (b *replyBudget) exceeded() Reply {
 	return Fail(Error("ERR the replies of this transaction exceed " + strconv.Itoa(b.limit) + " bytes"))
 }
 
-// full tells whether a command is not to be run because there is no room for its reply. Only one that
-// reads the data is left out: what others do counts.
+// refuses reports whether a command must not run because the budget is used up. It refuses only commands
+// that read data: others have effects.
 func (b *replyBudget) refuses(r *row) bool { return b.used > b.limit && r.Flags&ReadOnly != 0 }
 
-// take makes room for the reply of a command that has run. If there is none, what tells the client
-// neither what it has written nor what it subscribes to, such as the list of all clients, is dropped
-// unless it is short.
+// charge charges the reply of a command that has run. If it does not fit, a long reply becomes an error.
+// Replies of writes and subscriptions are kept: they tell the client what it has changed.
 func (b *replyBudget) charge(r *row, reply Reply) Reply {
 	const short = 1 << 10
 	size := replySize(&reply)
@@ -359,7 +354,7 @@ func (b *replyBudget) charge(r *row, reply Reply) Reply {
 	return reply
 }
 
-// replySize is about how many bytes a reply takes.
+// replySize returns about the size of a reply in bytes.
 func replySize(r *Reply) int {
 	size := int(unsafe.Sizeof(*r)) + len(r.Str)
 	for i := range r.Elems {
@@ -368,7 +363,7 @@ func replySize(r *Reply) int {
 	return size
 }
 
-// perform runs a queued command.
+// runQueued runs a queued command. %%
 func (e *Engine) runQueued(x *Context, c *queuedCommand, budget *replyBudget) (reply Reply) {
 	s, start := x.Session, x.Session.startTime()
 	defer func() {

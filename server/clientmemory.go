@@ -1,7 +1,6 @@
 package server
 
 import (
-	"time"
 	"unsafe"
 
 	"mayfly/commands"
@@ -11,9 +10,9 @@ import (
 // boundClients puts the limit on what all clients together hold (maxmemory-clients) into force, and any
 // other that CONFIG SET makes of it.
 func (s *Server) boundClients() {
-	log := occasional{every: time.Second}
+	var limiter commands.LogLimiter
 	s.clients.Evicted = func(session *commands.Session, held int) {
-		if log.now() {
+		if ok, _ := limiter.Allow(); ok {
 			s.log.Warn().Int64("client", session.ID).Str("addr", session.Addr).Int("bytes", held).
 				Msg("a client was disconnected because all of them together hold too much memory, and it the most: see maxmemory-clients")
 		}

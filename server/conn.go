@@ -89,7 +89,7 @@ func (c *conn) over(err error) {
 	c.server.notice(c, err)
 	switch {
 	case err == errAttack:
-		if c.server.attackLog.now() {
+		if ok, _ := c.server.attackLog.Allow(); ok {
 			c.server.log.Warn().Str("addr", c.session.Addr).
 				Msg("possible attack: somebody sends POST or Host: as a command, as a web page does that makes a browser talk to us; connection closed")
 		}

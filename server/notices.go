@@ -35,8 +35,8 @@ func (s *Server) notice(c *conn, err error) {
 type handshakeError struct{ error }
 
 func (s *Server) warn(limit *commands.LogLimiter, addr string, err error, text string) {
-	yes, skipped := limit.Allow()
-	if !yes {
+	ok, skipped := limit.Allow()
+	if !ok {
 		return
 	}
 	line := s.log.Warn().Str("addr", addr)

@@ -98,8 +98,8 @@ type Server struct {
 	total           atomic.Int64 // connections served since the start
 	rejected        atomic.Int64 // connections turned away
 	slowSubscribers atomic.Int64 // subscribers disconnected because they did not keep up
-	acceptLog       occasional
-	attackLog       occasional
+	acceptLog       commands.LogLimiter
+	attackLog       commands.LogLimiter
 	notices         notices
 
 	serving sync.WaitGroup
@@ -117,8 +117,7 @@ func New(config *config.Config, log zerolog.Logger) *Server {
 		stop:      make(chan struct{}),
 		shutdown:  shutdown{asked: make(chan struct{})},
 		conns:     make(map[*conn]struct{}),
-		acceptLog: occasional{every: time.Second},
-		attackLog: occasional{every: time.Minute}, // as in Redis
+		attackLog: commands.LogLimiter{Every: time.Minute}, // as in Redis
 	}
 	s.boundClients()
 	return s
@@ -235,7 +234,7 @@ func (s *Server) accept(ln net.Listener, secret bool) {
 				pause = shortest // nobody waits in vain, so others need not wait long either
 			}
 		}
-		if s.acceptLog.now() {
+		if ok, _ := s.acceptLog.Allow(); ok {
 			s.log.Error().Err(err).Msg("cannot accept connections")
 		}
 		select {
@@ -398,24 +397,4 @@ func (s *Server) Info() commands.ServerInfo {
 		NetInput:         s.traffic.in.Load(),
 		NetOutput:        s.traffic.out.Load(),
 	}
-}
-
-// occasional keeps what happens often from filling the log. Safe for concurrent use.
-type occasional struct {
-	every time.Duration
-
-	mu   sync.Mutex // protects next
-	next time.Time
-}
-
-// now tells whether it is time to log again.
-func (o *occasional) now() bool {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	now := clock.Deadline(0)
-	if now.Before(o.next) {
-		return false
-	}
-	o.next = now.Add(o.every)
-	return true
 }
