@@ -101,6 +101,34 @@ func TestExportAndImportOfRunningServers(t *testing.T) {
 	tool(t, 2, "", "import", "127.0.0.1:"+a.port)
 }
 
+// TestDatabaseBetweenRunningServers moves everything by a buntdb database.
+func TestDatabaseBetweenRunningServers(t *testing.T) {
+	a, b := start(t, filepath.Join(t.TempDir(), "a")), start(t, filepath.Join(t.TempDir(), "b"), "--partitions", "3")
+	client := a.client()
+	for _, args := range [][]any{
+		{"CONTAINER.SET", "orders", "TTL", "3600", "TTLMODE", "lenient"},
+		{"DOC.PUT", "orders", "1", `{"ttl": 100}`},
+		{"DOC.PUT", "orders", "2", "{\"ttl\":\"x\"}\n"},
+		{"SET", "\x00\xff", "{}", "PX", "500000"},
+		{"SET", "empty", ""},
+	} {
+		if err := client.Do(t.Context(), args...).Err(); err != nil {
+			t.Fatalf("%v: %v", args, err)
+		}
+	}
+	file := filepath.Join(t.TempDir(), "all.db")
+	tool(t, 0, "", "export", "127.0.0.1:"+a.port, file, "--format", "buntdb")
+	_, report := tool(t, 0, "", "import", file, "127.0.0.1:"+b.port)
+	if !strings.Contains(report, "imported 17 containers and 4 items; 0 are dead, 0 were written later where they go to, 0 keys are bad\n") {
+		t.Error(report)
+	}
+	there, _ := tool(t, 0, "", "export", "127.0.0.1:"+a.port)
+	here, _ := tool(t, 0, "", "export", "127.0.0.1:"+b.port)
+	if strings.Count(here, "\n") != 21 || !sameLines(withoutTimes(here), withoutTimes(there)) {
+		t.Errorf("the second server has\n%s\nthe first\n%s", here, there)
+	}
+}
+
 // withoutTimes cuts what differs by the moment of an import: created and ts.
 func withoutTimes(lines string) string {
 	var out strings.Builder

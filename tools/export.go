@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"strconv"
 
 	"mayfly/commands/jsondoc"
@@ -18,34 +19,51 @@ import (
 
 var exportTool = tool{
 	name:   "export",
-	syntax: "<dir or host:port> [--out file]",
-	summary: "Writes all that lives as lines of JSON: containers first, then documents and plain keys. From a data folder that no server uses " +
-		"everything, exactly; from a running server what its clients can see: not when plain keys were written, nor what past defaults have killed.",
+	syntax: "<dir or host:port> [--format ndjson|buntdb] [--out file | file]",
+	summary: "Writes everything that lives: as lines of JSON, containers first, or as one buntdb database with the keys container/id. " +
+		"From a data folder that no server uses, the export is exact. From a running server it holds what clients can see: not when plain keys were written, nor what past defaults have killed. " +
+		"With --format buntdb the last argument is the file, and without another one the folder is " + defaultDir + ".",
 	run: export,
 }
+
+// defaultDir is the folder of a server without options.
+const defaultDir = "./data"
+
+// The formats of an export.
+const (
+	formatLines    = "ndjson"
+	formatDatabase = "buntdb"
+)
 
 func export(c *call) (_ int, err error) {
 	var server serverOptions
 	server.define(c)
-	out := c.flags.String("out", "", "file to write, which must not exist yet; empty: standard output")
-	values, err := c.parse("dir or host:port")
+	format := c.flags.String("format", formatLines, "of the file: "+formatLines+" or "+formatDatabase)
+	out := c.flags.String("out", "", "file to write, which must not exist yet; empty: standard output, for "+formatLines)
+	values, err := c.arguments()
+	if err != nil {
+		return exitFailed, err
+	}
+	from, to, err := c.exportPaths(values, *format, *out)
 	if err != nil {
 		return exitFailed, err
 	}
 	e := &exporter{call: c}
-	source := func() error { return keyspace.ReadFolder(values[0], c.Clock, e.container, e.item) }
-	if isAddress(values[0]) {
-		source = func() error { return e.fromServer(context.Background(), values[0], &server) }
+	source := func() error { return keyspace.ReadFolder(from, c.Clock, e.container, e.item) }
+	if isAddress(from) {
+		source = func() error { return e.fromServer(context.Background(), from, &server) }
 	}
-	write := func(w io.Writer) error {
-		e.out = w
+	write := func(s sink) error {
+		e.to = s
 		return source()
 	}
-	if *out == "" {
-		w := bufio.NewWriterSize(c.Out, 1<<20)
-		err = errors.Join(write(w), w.Flush())
-	} else {
-		err = exportTo(*out, write)
+	switch {
+	case *format == formatDatabase:
+		err = createWhole(to, func(f *os.File) error { return exportDatabase(f, write) })
+	case to != "":
+		err = createWhole(to, func(f *os.File) error { return exportLines(f, write) })
+	default:
+		err = exportLines(c.Out, write)
 	}
 	if err != nil {
 		return exitFailed, err
@@ -54,51 +72,111 @@ func export(c *call) (_ int, err error) {
 	return exitOK, nil
 }
 
-// exportTo writes a file that is there under its name only when it is complete.
-func exportTo(path string, write func(w io.Writer) error) error {
+// exportPaths returns the source and the file of an export; an empty file is standard output.
+func (c *call) exportPaths(values []string, format, out string) (from, to string, err error) {
+	switch {
+	case format != formatLines && format != formatDatabase:
+		return "", "", fmt.Errorf("invalid format %s: legal are %s and %s", expiry.Quote(format), formatLines, formatDatabase)
+	case out == "" && len(values) == 2:
+		return values[0], values[1], nil
+	case out == "" && len(values) == 1 && format == formatDatabase:
+		return defaultDir, values[0], nil
+	case len(values) == 1:
+		return values[0], out, nil
+	}
+	return "", "", fmt.Errorf("one data folder or one server must be named, and at most one file: mayfly %s %s", c.tool.name, c.tool.syntax)
+}
+
+// createWhole creates a file that has its name only when it is complete and on disk. Until then it is
+// called path.part, which an error removes.
+func createWhole(path string, fill func(f *os.File) error) error {
 	if _, err := os.Lstat(path); !errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("%s exists", path)
 	}
 	part := path + ".part"
-	err := writeNew(part, write)
-	if errors.Is(err, os.ErrExist) {
+	f, err := os.OpenFile(part, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
 		return err
+	}
+	if err = fill(f); err == nil {
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err == nil {
+		err = os.Rename(part, path)
 	}
 	if err != nil {
 		return errors.Join(err, os.Remove(part))
 	}
-	return os.Rename(part, path)
+	return syncFolder(filepath.Dir(path))
 }
 
-// exporter writes lines.
+// syncFolder forces the names in a folder to disk.
+func syncFolder(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
+
+// sink takes what an export reads: containers before their items.
+type sink interface {
+	container(c keyspace.ContainerRecord) error
+	// item reports whether the sink has kept the item: one that dies during the export it may drop.
+	item(container, id string, it keyspace.Item) (kept bool, err error)
+}
+
+// lineSink writes an export as lines.
+type lineSink struct {
+	out   io.Writer
+	lines lineWriter
+}
+
+// exportLines lets a source write lines.
+func exportLines(out io.Writer, write func(s sink) error) error {
+	w := bufio.NewWriterSize(out, 1<<20)
+	return errors.Join(write(&lineSink{out: w}), w.Flush())
+}
+
+func (s *lineSink) container(c keyspace.ContainerRecord) error {
+	_, err := s.out.Write(s.lines.container(c))
+	return err
+}
+
+func (s *lineSink) item(container, id string, it keyspace.Item) (bool, error) {
+	_, err := s.out.Write(s.lines.item(container, id, it))
+	return true, err
+}
+
+// exporter counts what it passes on.
 type exporter struct {
 	*call
-	out               io.Writer
-	lines             lineWriter
+	to                sink
 	containers, items int
 }
 
-func (e *exporter) container(s keyspace.ContainerRecord) error {
+func (e *exporter) container(c keyspace.ContainerRecord) error {
 	e.containers++
-	_, err := e.out.Write(e.lines.container(s))
-	return err
+	return e.to.container(c)
 }
 
 func (e *exporter) item(container, id string, it keyspace.Item) error {
-	e.items++
-	e.progress("%d items", e.items)
-	_, err := e.out.Write(e.lines.item(container, id, it))
+	kept, err := e.to.item(container, id, it)
+	if kept {
+		e.items++
+		e.progress("%d items", e.items)
+	}
 	return err
 }
 
-// Items are asked for in portions of about so many bytes, and not more than so many items.
 const (
+	// A request asks for at most this many items, of about this many bytes.
 	portionBytes = 1 << 20
 	portionItems = 500
 )
 
-// fromServer exports what a client can see. Each item is as it was at one moment, all together are
-// not: what is written meanwhile may be there in its old or its new state.
+// fromServer exports what a client can see. Each item is as it was at one moment; together they are
+// not. An item that changes during the export appears in its old or in its new state.
 func (e *exporter) fromServer(ctx context.Context, address string, o *serverOptions) error {
 	conn, shut, err := o.connect(ctx, address)
 	if err != nil {
@@ -115,7 +193,7 @@ func (e *exporter) fromServer(ctx context.Context, address string, o *serverOpti
 		if ok, err := s.describe(ctx, name); err != nil {
 			return err
 		} else if !ok {
-			continue // dropped meanwhile
+			continue // dropped during the export
 		}
 		sources = append(sources, s)
 		if err := e.container(s.state); err != nil {
@@ -141,7 +219,7 @@ type source struct {
 	portion int // items to ask for at a time
 }
 
-// describe asks for what there is to know of the container; false if there is none.
+// describe reads the state of a container. It returns false if the container does not exist.
 func (s *source) describe(ctx context.Context, name string) (bool, error) {
 	reply, err := do(ctx, s.conn, "CONTAINER.GET", name)
 	if err != nil || reply == nil {
@@ -165,8 +243,8 @@ func (s *source) describe(ctx context.Context, name string) (bool, error) {
 	return true, err
 }
 
-// documents exports the container's documents: each portion of them in one transaction, so that a
-// document and the time of its last write belong together.
+// documents exports the container's documents. One transaction reads each portion, so that a document
+// and the time of its last write belong together.
 func (s *source) documents(ctx context.Context) error {
 	name := s.state.Name
 	scan := []any{"DOC.SCAN", name}
@@ -183,8 +261,8 @@ func (s *source) documents(ctx context.Context) error {
 	})
 }
 
-// plainKeys exports the container's plain keys, with the end they have: whether it is their own or by
-// the container's default cannot be seen.
+// plainKeys exports the container's plain keys with their ends. The server does not tell whether an end
+// is a key's own or follows from the container's default.
 func (s *source) plainKeys(ctx context.Context) error {
 	name := s.state.Name
 	if _, err := do(ctx, s.conn, "SELECT", name); err != nil {
@@ -205,7 +283,7 @@ func (s *source) plainKeys(ctx context.Context) error {
 	})
 }
 
-// each scans the container and asks two questions about every id, in one transaction a portion.
+// each scans the container and asks two questions about every id, one transaction for each portion.
 func (s *source) each(ctx context.Context, scan, options []any, ask, askAlso string, of []any, visit func(id, body string, more any) error) error {
 	for cursor := "0"; ; {
 		command := append(append(append([]any{}, scan...), cursor, "COUNT", strconv.Itoa(s.portion)), options...)
@@ -228,7 +306,7 @@ func (s *source) each(ctx context.Context, scan, options []any, ask, askAlso str
 		for i, id := range ids {
 			body, err := bodies[i].Text()
 			if errors.Is(err, redis.Nil) {
-				continue // gone since the scan
+				continue // it died or was deleted after the scan
 			}
 			if err != nil {
 				return fmt.Errorf("%s: %w", ask, err)

@@ -9,105 +9,176 @@ import (
 	"os"
 
 	"mayfly/expiry"
-	"mayfly/expiry/clock"
 	"mayfly/keyspace"
-
-	"github.com/rs/zerolog"
 )
 
 var importTool = tool{
 	name:   "import",
-	syntax: "(<dir> | --dir <dir> | <host:port>) [--partitions n] [--in file] [--strict]",
-	summary: "Reads lines as export writes them. Into a data folder, new or existing, that no server uses: items keep the time of their last write, and with it what life they have left. " +
-		"Into a running server: documents begin to live anew; plain keys keep their end. An item that was written later where it goes to stays as it is there. " +
-		"Bad lines are reported and left out. Exit code: 0 all lines are in, 1 some are not, 2 it could not go on.",
-	run: importLines,
+	syntax: "[file | --in file] [<dir> | --dir <dir> | <host:port>] [--format ndjson|buntdb] [--partitions n] [--strict]",
+	summary: "Reads lines or a buntdb database as export writes them, and any buntdb database with the keys container/id and documents as values. " +
+		"Into a data folder, new or existing, that no server uses: items keep the time of their last write, and with it what life they have left. " +
+		"Into a running server: documents begin to live anew; plain keys keep their end. An item that was written later in the target stays. " +
+		"Bad lines and keys are reported and left out. With a file and no target the folder is " + defaultDir + ". " +
+		"Exit code: 0 everything is in, 1 something is not, 2 it could not go on.",
+	run: importItems,
 }
 
-// longestLine is the most bytes that a line may have: the largest value in base64 and what is around it.
-const longestLine = 1 << 30
+// shownFaults is the number of bad lines or keys that are reported one by one.
+const shownFaults = 100
 
-// shownLines is how many bad lines are reported one by one.
-const shownLines = 100
-
-func importLines(c *call) (code int, err error) {
+func importItems(c *call) (code int, err error) {
 	var server serverOptions
 	server.define(c)
 	dir := c.flags.String("dir", "", "data folder to import into")
 	partitions := c.flags.Int("partitions", 0, "of a new data folder; 0: 16")
 	in := c.flags.String("in", "", "file to read; empty: standard input")
-	strict := c.flags.Bool("strict", false, "stop at the first bad line")
-	targets, err := c.arguments()
-	if *dir != "" {
-		targets = append(targets, *dir)
-	}
-	switch {
-	case err != nil:
+	format := c.flags.String("format", "", "of the file: "+formatLines+" or "+formatDatabase+"; empty: as it looks")
+	strict := c.flags.Bool("strict", false, "stop at the first bad line or key")
+	values, err := c.arguments()
+	if err != nil {
 		return exitFailed, err
-	case len(targets) != 1:
-		return exitFailed, fmt.Errorf("one data folder or one server must be named: mayfly %s %s", c.tool.name, c.tool.syntax)
 	}
-	source := c.In
-	if *in != "" {
-		f, err := os.Open(*in)
-		if err != nil {
+	from, to, err := c.importPaths(values, *in, *dir)
+	if err != nil {
+		return exitFailed, err
+	}
+	var f *os.File
+	if from != "" {
+		if f, err = os.Open(from); err != nil {
 			return exitFailed, err
 		}
 		defer f.Close()
-		source = f
 	}
-	m := &importer{call: c, strict: *strict}
-	if *dir == "" && isAddress(targets[0]) {
+	m := &importer{call: c, strict: *strict, unit: "line"}
+	read, err := m.source(f, *format)
+	if err != nil {
+		return exitFailed, err
+	}
+	if *dir == "" && isAddress(to) {
 		if *partitions != 0 {
 			return exitFailed, errors.New("the number of a running server's partitions is its own")
 		}
-		m.to, err = newServerTarget(context.Background(), targets[0], &server, c.Clock, m.refused)
+		m.to, err = newServerTarget(context.Background(), to, &server, c.Clock, m.refused)
 	} else {
-		m.to, err = newFolderTarget(targets[0], *partitions, c.Clock)
+		m.to, err = newFolderTarget(to, *partitions, c.Clock)
 	}
 	if err != nil {
 		return exitFailed, err
 	}
-	err = m.read(source)
+	err = read()
 	err = errors.Join(err, m.to.close())
-	fmt.Fprintf(c.Err, "imported %d containers and %d items; %d are dead, %d were written later where they go to, %d lines are bad\n",
-		m.containers, m.done[keyspace.Stored], m.done[keyspace.Dead], m.done[keyspace.Newer], m.badLines)
+	fmt.Fprintf(c.Err, "imported %d containers and %d items; %d are dead, %d were written later where they go to, %d %ss are bad\n",
+		m.containers, m.done[keyspace.Stored], m.done[keyspace.Dead], m.done[keyspace.Newer], m.faults, m.unit)
 	switch {
 	case err != nil:
 		return exitFailed, err
-	case m.badLines > 0:
+	case m.faults > 0:
 		return exitIncomplete, nil
 	}
 	return exitOK, nil
 }
 
-// target is where lines go. An error is one of the line unless it is fatal.
+// importPaths returns the file and the target of an import; an empty file is standard input. An argument
+// that names an existing file is the file.
+func (c *call) importPaths(values []string, in, dir string) (from, to string, err error) {
+	from = in
+	var targets []string
+	if dir != "" {
+		targets = append(targets, dir)
+	}
+	for _, value := range values {
+		if info, err := os.Stat(value); err == nil && info.Mode().IsRegular() && from == "" {
+			from = value
+		} else {
+			targets = append(targets, value)
+		}
+	}
+	if len(targets) == 0 && from != "" && in == "" {
+		targets = append(targets, defaultDir)
+	}
+	if len(targets) != 1 {
+		return "", "", fmt.Errorf("one data folder or one server must be named: mayfly %s %s", c.tool.name, c.tool.syntax)
+	}
+	return from, targets[0], nil
+}
+
+// source returns the function that imports a file; nil is standard input. It checks a database as a
+// whole, before the import changes anything.
+func (m *importer) source(f *os.File, format string) (read func() error, err error) {
+	in := bufio.NewReader(m.In)
+	if f != nil {
+		in.Reset(f)
+	}
+	if format == "" {
+		format = formatLines
+		if first, _ := in.Peek(1); string(first) == "*" {
+			format = formatDatabase
+		}
+	}
+	switch {
+	case format == formatLines:
+		return func() error { return m.readLines(in) }, nil
+	case format != formatDatabase:
+		return nil, fmt.Errorf("invalid format %s: legal are %s and %s", expiry.Quote(format), formatLines, formatDatabase)
+	case f == nil:
+		return nil, errors.New("a buntdb database cannot be read from standard input: name its file")
+	}
+	m.unit = "key"
+	db, err := m.openDatabase(f)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", f.Name(), err)
+	}
+	return func() error { return errors.Join(m.readDatabase(db), db.Close()) }, nil
+}
+
+// target takes the containers and items of an import. An error concerns one of them unless it is fatal.
 type target interface {
-	container(s keyspace.ContainerRecord) error
-	// item stores an item; fresh: its line does not say when it was written. ignored is why its ttl
-	// does not count, if so.
-	item(number int, l *line, id string, it keyspace.Item, ignored error) (keyspace.Restored, error)
+	container(c keyspace.ContainerRecord) error
+	item(at place, e entry) (keyspace.Restored, error)
 	close() error
 }
 
-// fatal is an error after which it makes no sense to go on.
+// place is where the file of an import holds something: in a line, or under a key.
+type place struct {
+	line int // 0: under a key
+	key  string
+}
+
+func (p place) String() string {
+	if p.line > 0 {
+		return fmt.Sprintf("line %d", p.line)
+	}
+	return "key " + expiry.Quote(p.key)
+}
+
+// fatal is an error that ends an import.
 type fatal struct{ error }
 
 func (f fatal) Unwrap() error { return f.error }
 
-// importer reads lines and counts.
+// missingContainer is the error for an item of a container that does not exist.
+type missingContainer string
+
+func (name missingContainer) Error() string {
+	return fmt.Sprintf("no container %s: its line must come first, {\"container\":%q,\"default\":\"-1\"}", expiry.Quote(string(name)), string(name))
+}
+
+// importer reads a file and counts.
 type importer struct {
 	*call
 	to         target
 	strict     bool
+	unit       string // line or key
 	containers int
 	done       [3]int // by keyspace.Restored
-	badLines   int
+	faults     int
 	stopped    error // by strict
 }
 
-// read reads all lines.
-func (m *importer) read(r io.Reader) error {
+// longestLine is the most bytes of a line: the largest value in base64 and the members around it.
+const longestLine = 1 << 30
+
+func (m *importer) readLines(r io.Reader) error {
 	lines := bufio.NewScanner(r)
 	lines.Buffer(make([]byte, 0, 1<<20), longestLine)
 	number := 0
@@ -117,12 +188,9 @@ func (m *importer) read(r io.Reader) error {
 			continue
 		}
 		m.progress("%d lines", number)
-		err := m.line(number, lines.Bytes())
-		if f, ok := errors.AsType[fatal](err); ok {
-			return fmt.Errorf("line %d: %w", number, f.error)
-		}
-		if err != nil {
-			m.bad(number, err)
+		at := place{line: number}
+		if err := m.check(at, m.line(at, lines.Bytes())); err != nil {
+			return err
 		}
 	}
 	if err := lines.Err(); err != nil {
@@ -131,121 +199,69 @@ func (m *importer) read(r io.Reader) error {
 	return m.stopped
 }
 
-func (m *importer) line(number int, text []byte) error {
+func (m *importer) line(at place, text []byte) error {
 	l, err := readLine(text)
 	if err != nil {
 		return err
 	}
 	state, ok, err := l.state()
-	if ok && err == nil {
-		err = m.to.container(state)
-	}
-	if ok {
-		if err == nil {
-			m.containers++
-		}
-		return err
-	}
-	id, it, ignored, err := l.item(m.Clock.Now())
 	if err != nil {
 		return err
 	}
-	done, err := m.to.item(number, l, id, it, ignored)
+	if ok {
+		return m.container(state)
+	}
+	e, err := l.entry(m.Clock.Now())
+	if err != nil {
+		return err
+	}
+	return m.item(at, e)
+}
+
+func (m *importer) container(c keyspace.ContainerRecord) error {
+	err := m.to.container(c)
+	if err == nil {
+		m.containers++
+	}
+	return err
+}
+
+func (m *importer) item(at place, e entry) error {
+	done, err := m.to.item(at, e)
 	if err == nil {
 		m.done[done]++
 	}
 	return err
 }
 
-// bad reports a line that could not be imported.
-func (m *importer) bad(number int, err error) {
-	m.badLines++
-	if m.strict && m.stopped == nil {
-		m.stopped = fmt.Errorf("line %d: %w", number, err)
-		return
+// check reports an error of one line or key. It returns only a fatal one.
+func (m *importer) check(at place, err error) error {
+	if f, ok := errors.AsType[fatal](err); ok {
+		return fmt.Errorf("%v: %w", at, f.error)
 	}
-	switch {
-	case m.badLines <= shownLines:
-		fmt.Fprintf(m.Err, "line %d: %v\n", number, err)
-	case m.badLines == shownLines+1:
-		fmt.Fprintln(m.Err, "further bad lines are only counted")
-	}
-}
-
-// refused reports a line that a server has refused after it was counted.
-func (m *importer) refused(number int, err error) {
-	m.done[keyspace.Stored]--
-	m.bad(number, err)
-}
-
-// folderTarget imports into a data folder.
-type folderTarget struct {
-	ks      *keyspace.Keyspace
-	pending keyspace.LSN
-	items   int
-}
-
-// commitEvery is how many items are written to the journal at once.
-const commitEvery = 1000
-
-func newFolderTarget(dir string, partitions int, clock clock.Clock) (*folderTarget, error) {
-	have, err := keyspace.FolderPartitions(dir)
 	if err != nil {
-		return nil, err
-	}
-	if have != 0 && partitions != 0 && have != partitions {
-		return nil, fmt.Errorf("data folder %s has %d partitions, which cannot be changed: import into a new one", dir, have)
-	}
-	ks, err := keyspace.Open(keyspace.Options{Dir: dir, Partitions: partitions, Clock: clock, Fsync: keyspace.No, Log: zerolog.Nop(), NoPurge: true})
-	if err != nil {
-		return nil, err
-	}
-	return &folderTarget{ks: ks}, nil
-}
-
-func (f *folderTarget) container(s keyspace.ContainerRecord) error {
-	var tx keyspace.Tx
-	f.ks.BeginAll(&tx)
-	tx.RestoreContainer(s)
-	return f.commit(tx.Close())
-}
-
-func (f *folderTarget) item(_ int, l *line, id string, it keyspace.Item, ignored error) (keyspace.Restored, error) {
-	var tx keyspace.Tx
-	f.ks.BeginKey(&tx, id)
-	c := tx.Container(l.Container)
-	var done keyspace.Restored
-	var err error
-	switch {
-	case c == nil:
-		err = noContainer(l.Container)
-	case l.TS == 0 && refuses(c.Policy(), ignored):
-		err = ignored
-	default:
-		done = tx.Restore(c, id, it)
-	}
-	f.pending = max(f.pending, tx.Close())
-	if f.items++; err == nil && f.items%commitEvery == 0 {
-		return done, f.commit(f.pending)
-	}
-	return done, err
-}
-
-// refuses tells whether a container refuses a new document (rule 4). What comes from an export was
-// accepted once, and stays.
-func refuses(p *expiry.Policy, ignored error) bool {
-	return ignored != nil && p.Mode == expiry.Strict && p.Default != expiry.Off
-}
-
-func noContainer(name string) error {
-	return fmt.Errorf("no container %s: its line must come first, {\"container\":%q,\"default\":\"-1\"}", expiry.Quote(name), name)
-}
-
-func (f *folderTarget) commit(t keyspace.LSN) error {
-	if err := f.ks.Wait(t); err != nil {
-		return fatal{err}
+		m.fault(at, err)
 	}
 	return nil
 }
 
-func (f *folderTarget) close() error { return f.ks.Close() }
+// fault reports a line or a key that could not be imported.
+func (m *importer) fault(at place, err error) {
+	m.faults++
+	if m.strict && m.stopped == nil {
+		m.stopped = fmt.Errorf("%v: %w", at, err)
+		return
+	}
+	switch {
+	case m.faults <= shownFaults:
+		fmt.Fprintf(m.Err, "%v: %v\n", at, err)
+	case m.faults == shownFaults+1:
+		fmt.Fprintf(m.Err, "further bad %ss are only counted\n", m.unit)
+	}
+}
+
+// refused reports what a server has refused after it was counted.
+func (m *importer) refused(at place, err error) {
+	m.done[keyspace.Stored]--
+	m.fault(at, err)
+}

@@ -18,16 +18,16 @@ type serverTarget struct {
 	conn  *redis.Conn
 	shut  func()
 	clock clock.Clock
-	bad   func(number int, err error) // reports a line that the server has refused
+	bad   func(at place, err error) // reports what the server has refused
 
-	policies map[string]*expiry.Policy // of containers met; nil: there is none
+	policies map[string]*expiry.Policy // of containers seen so far; nil: the server has none
 	selected string
 	pipe     redis.Pipeliner
-	sent     []int // number of the line of each command in pipe
-	bytes    int   // of values in pipe
+	sent     []place // of each command in pipe
+	bytes    int     // of values in pipe
 }
 
-func newServerTarget(ctx context.Context, address string, o *serverOptions, clock clock.Clock, bad func(int, error)) (*serverTarget, error) {
+func newServerTarget(ctx context.Context, address string, o *serverOptions, clock clock.Clock, bad func(place, error)) (*serverTarget, error) {
 	conn, shut, err := o.connect(ctx, address)
 	if err != nil {
 		return nil, err
@@ -46,42 +46,43 @@ func (s *serverTarget) container(state keyspace.ContainerRecord) error {
 	return s.judge(err)
 }
 
-func (s *serverTarget) item(number int, l *line, id string, it keyspace.Item, _ error) (keyspace.Restored, error) {
-	policy, err := s.policy(l.Container)
+func (s *serverTarget) item(at place, e entry) (keyspace.Restored, error) {
+	id, it := e.id, e.item
+	policy, err := s.policy(e.container)
 	if err != nil {
 		return 0, err
 	}
 	if policy == nil {
-		return 0, noContainer(l.Container)
+		return 0, missingContainer(e.container)
 	}
-	// A server would let it live anew.
+	// The server would start its clock again.
 	if policy.Dead(it.TS, it.ExpireAt, s.clock.Now()) {
 		return keyspace.Dead, nil
 	}
 	if it.Kind == keyspace.Document {
-		return keyspace.Stored, s.send(number, len(it.Body), "DOC.PUT", l.Container, id, it.Body)
+		return keyspace.Stored, s.send(at, len(it.Body), "DOC.PUT", e.container, id, it.Body)
 	}
-	if s.selected != l.Container {
+	if s.selected != e.container {
 		if err := s.flush(); err != nil {
 			return 0, err
 		}
-		if _, err := do(s.ctx, s.conn, "SELECT", l.Container); err != nil {
+		if _, err := do(s.ctx, s.conn, "SELECT", e.container); err != nil {
 			return 0, s.judge(err)
 		}
-		s.selected = l.Container
+		s.selected = e.container
 	}
 	command := []any{"SET", id, it.Body}
 	if it.ExpireAt > 0 {
 		command = append(command, "PXAT", it.ExpireAt)
 	}
-	err = s.send(number, len(it.Body), command...)
+	err = s.send(at, len(it.Body), command...)
 	if it.ExpireAt == expiry.Never && err == nil {
-		err = s.send(number, 0, "PERSIST", id)
+		err = s.send(at, 0, "PERSIST", id)
 	}
 	return keyspace.Stored, err
 }
 
-// policy gives what rules a container of the server; nil if there is none.
+// policy returns the policy of a container of the server; nil if it does not exist.
 func (s *serverTarget) policy(name string) (*expiry.Policy, error) {
 	if p, known := s.policies[name]; known {
 		return p, nil
@@ -105,10 +106,10 @@ func (s *serverTarget) policy(name string) (*expiry.Policy, error) {
 	return p, nil
 }
 
-// send adds a command to the pipeline, which is sent when it is long enough.
-func (s *serverTarget) send(number, size int, command ...any) error {
+// send adds a command to the pipeline, and sends the pipeline when it is long enough.
+func (s *serverTarget) send(at place, size int, command ...any) error {
 	s.pipe.Do(s.ctx, command...)
-	s.sent = append(s.sent, number)
+	s.sent = append(s.sent, at)
 	s.bytes += size
 	if len(s.sent) < portionItems && s.bytes < portionBytes {
 		return nil
@@ -116,7 +117,7 @@ func (s *serverTarget) send(number, size int, command ...any) error {
 	return s.flush()
 }
 
-// flush sends the pipeline and reports the lines that the server has refused.
+// flush sends the pipeline and reports what the server has refused.
 func (s *serverTarget) flush() error {
 	if len(s.sent) == 0 {
 		return nil
@@ -139,7 +140,7 @@ func (s *serverTarget) flush() error {
 	return nil
 }
 
-// judge tells an error that the server has answered from one after which nothing more will be.
+// judge makes errors fatal, except those with which the server has answered.
 func (s *serverTarget) judge(err error) error {
 	if err == nil || errors.Is(err, redis.Nil) {
 		return nil

@@ -16,21 +16,21 @@ import (
 	"mayfly/keyspace"
 )
 
-// Lines of an export are JSON objects. A container's:
+// A line of an export is a JSON object. It describes a container
 //
 //	{"container":"orders","default":"10","mode":"strict","created":…,"inherit_dead_to":…,"own_dead_to":…}
 //
-// and an item's, a document or a plain key:
+// or an item, which is a document or a plain key:
 //
 //	{"container":"orders","id":"1001","ts":1700000000000,"ttl":30,"doc":{"item":"tea","ttl":30}}
 //	{"container":"0","id":"greeting","ts":1700000000000,"end":1700000060000,"value":"hello"}
 //
-// A document stands there to the byte under doc, or, if there are line breaks in it, as a string under
-// raw. What is not UTF-8 is in base64, under id64 and value64. ts is the time of the last write in ms.
-// end is the item's own end in ms, -1 for never; without it the container's default rules. A document's
-// is in its member ttl, which the line repeats.
+// doc holds a document byte for byte. A document with line breaks is a string in raw. Ids and values that are
+// not UTF-8 are base64 in id64 and value64. ts is the time of the last write in ms. end is the item's
+// own end in ms, -1 for never; without it the container's default rules. A document's end follows from
+// its member ttl, which the line repeats.
 
-// lineWriter makes lines. What it returns is valid until the next call.
+// lineWriter makes lines. A line is valid until the next call.
 type lineWriter struct{ buf bytes.Buffer }
 
 func (w *lineWriter) begin(container string) {
@@ -83,7 +83,7 @@ func (w *lineWriter) container(s keyspace.ContainerRecord) []byte {
 	return w.end()
 }
 
-// item makes the line of an item. A ts of 0 is one that is not known.
+// item makes the line of an item. A ts of 0 means that it is unknown.
 func (w *lineWriter) item(container, id string, it keyspace.Item) []byte {
 	w.begin(container)
 	w.text("id", id)
@@ -149,8 +149,8 @@ func readLine(text []byte) (*line, error) {
 	if _, err := d.Token(); err != io.EOF {
 		return nil, errors.New("there is more than one object in the line")
 	}
-	if !keyspace.ValidName(l.Container) {
-		return nil, fmt.Errorf("invalid container name %s: legal are 1 to 255 of letters, digits, _ . : -", expiry.Quote(l.Container))
+	if err := validName(l.Container); err != nil {
+		return nil, err
 	}
 	if l.Created < 0 || l.InheritDeadTo < 0 || l.OwnDeadTo < 0 || l.TS < 0 {
 		return nil, errors.New("a time is negative: legal are milliseconds since 1970")
@@ -158,7 +158,14 @@ func readLine(text []byte) (*line, error) {
 	return l, nil
 }
 
-// state reads the line of a container; false if it is an item's.
+func validName(container string) error {
+	if keyspace.ValidName(container) {
+		return nil
+	}
+	return fmt.Errorf("invalid container name %s: legal are 1 to 255 of letters, digits, _ . : -", expiry.Quote(container))
+}
+
+// state reads the line of a container. It returns false for the line of an item.
 func (l *line) state() (s keyspace.ContainerRecord, ok bool, err error) {
 	if l.Default == nil || l.ID != nil || l.ID64 != nil {
 		return s, false, nil
@@ -176,67 +183,95 @@ func (l *line) state() (s keyspace.ContainerRecord, ok bool, err error) {
 	return s, true, err
 }
 
-// item reads the line of an item. now (ms) stands in for a time of the last write that is not there.
-// ignored is why the document's ttl does not count, if so.
-func (l *line) item(now int64) (id string, it keyspace.Item, ignored, err error) {
+// entry is an item to import.
+type entry struct {
+	container, id string
+	item          keyspace.Item
+	fresh         bool  // the time of its last write is unknown: it counts as written now
+	ignored       error // why the member ttl of a document does not count
+}
+
+// entry reads the line of an item. now (ms) is the time of the last write of a line that has none.
+func (l *line) entry(now int64) (e entry, err error) {
 	if l.Default != nil {
-		return id, it, nil, errors.New("a line is either a container's, with a default, or an item's, with an id")
+		return e, errors.New("a line is either a container's, with a default, or an item's, with an id")
 	}
-	id, err = either("id", l.ID, l.ID64)
-	if err != nil {
-		return id, it, nil, err
+	e.container = l.Container
+	if e.id, err = either("id", l.ID, l.ID64); err != nil {
+		return e, err
 	}
-	it.TS = l.TS
-	if it.TS == 0 {
-		it.TS = now
+	e.item.TS, e.fresh = l.TS, l.TS == 0
+	if e.fresh {
+		e.item.TS = now
 	}
 	plain := l.Value != nil || l.Value64 != nil
 	switch {
-	case len(id) > keyspace.MaxIDLength:
-		err = fmt.Errorf("an id of %d bytes: legal are at most %d", len(id), keyspace.MaxIDLength)
 	case plain && (l.Doc != nil || l.Raw != nil || l.TTL != nil):
-		err = errors.New("a line has either a doc, or a raw one, or a value; and a value has an end, not a ttl")
+		return e, errors.New("a line has either a doc, or a raw one, or a value; and a value has an end, not a ttl")
 	case plain:
-		it.Kind = keyspace.Plain
-		it.Body, err = either("value", l.Value, l.Value64)
-	case id == "":
-		err = errors.New("a document's id is empty")
+		e.item.Kind = keyspace.Plain
+		e.item.Body, err = either("value", l.Value, l.Value64)
 	default:
-		ignored, err = l.document(&it)
+		e.item.Kind = keyspace.Document
+		e.item.Body, err = l.body()
 	}
-	if err == nil && l.End != nil {
-		if it.ExpireAt = *l.End; it.ExpireAt < expiry.Never {
-			err = fmt.Errorf("invalid end %d: legal are -1 for never, 0 for none, and milliseconds since 1970", it.ExpireAt)
-		}
+	if err != nil {
+		return e, err
 	}
-	return id, it, ignored, err
+	ttl, err := e.check()
+	if err != nil {
+		return e, err
+	}
+	if l.TTL != nil && *l.TTL != int64(ttl) {
+		return e, fmt.Errorf("the line says ttl %d, its document %d: what counts is the document's", *l.TTL, ttl)
+	}
+	return e, e.setEnd(l.End)
 }
 
-// document reads the document of a line.
-func (l *line) document(it *keyspace.Item) (ignored, err error) {
-	it.Kind = keyspace.Document
+// check checks the id and the body of an item, and derives the end of a document from its ttl.
+func (e *entry) check() (ttl expiry.TTL, err error) {
+	switch {
+	case len(e.id) > keyspace.MaxIDLength:
+		return ttl, fmt.Errorf("an id of %d bytes: legal are at most %d", len(e.id), keyspace.MaxIDLength)
+	case e.item.Kind == keyspace.Plain:
+		return ttl, nil
+	case e.id == "":
+		return ttl, errors.New("a document's id is empty")
+	}
+	doc, err := jsondoc.Parse(e.item.Body, jsondoc.MaxSize)
+	if err != nil {
+		return ttl, err
+	}
+	e.item.ExpireAt, e.ignored = expiry.OwnEnd(e.item.TS, doc.TTL), doc.TTLErr
+	return doc.TTL, nil
+}
+
+// setEnd gives an item the end (ms) that an export names, if it names one.
+func (e *entry) setEnd(end *int64) error {
+	if end == nil {
+		return nil
+	}
+	if *end < expiry.Never {
+		return fmt.Errorf("invalid end %d: legal are -1 for never, 0 for none, and milliseconds since 1970", *end)
+	}
+	e.item.ExpireAt = *end
+	return nil
+}
+
+// body returns the text of the document of a line.
+func (l *line) body() (string, error) {
 	switch {
 	case l.Doc != nil && l.Raw != nil:
-		return nil, errors.New("doc and raw are both there: leave the one out that is not meant")
+		return "", errors.New("doc and raw are both there: leave the one out that is not meant")
 	case l.Raw != nil:
-		it.Body = *l.Raw
+		return *l.Raw, nil
 	case l.Doc != nil:
-		it.Body = string(l.Doc)
-	default:
-		return nil, errors.New("neither a doc nor a value is there")
+		return string(l.Doc), nil
 	}
-	doc, err := jsondoc.Parse(it.Body, jsondoc.MaxSize)
-	if err != nil {
-		return nil, err
-	}
-	if l.TTL != nil && *l.TTL != int64(doc.TTL) {
-		return nil, fmt.Errorf("the line says ttl %d, its document %d: what counts is the document's", *l.TTL, doc.TTL)
-	}
-	it.ExpireAt = expiry.OwnEnd(it.TS, doc.TTL)
-	return doc.TTLErr, nil
+	return "", errors.New("neither a doc nor a value is there")
 }
 
-// either gives a text that is there as such or in base64.
+// either returns a text that a line holds as such or in base64.
 func either(name string, text *string, encoded *[]byte) (string, error) {
 	switch {
 	case (text == nil) == (encoded == nil):

@@ -138,9 +138,11 @@ func (h *house) same(got, want content) {
 	}
 }
 
-// TestRoundTrip takes 50,000 items of all kinds from 16 partitions into 5.
-func TestRoundTrip(t *testing.T) {
-	h := newHouse(t)
+// fillRandomly makes the folder "old" with 50,000 writes of items of all kinds, under changing policies
+// and while time passes. unit is one of the seconds in which TTLs and deadlines are chosen. It returns the
+// content that lives nine units later.
+func (h *house) fillRandomly(unit time.Duration) content {
+	h.t.Helper()
 	random := rand.New(rand.NewPCG(1, 0))
 	text := func() string { // anything, line breaks and what is not UTF-8 included
 		b := make([]byte, random.IntN(40))
@@ -149,9 +151,11 @@ func TestRoundTrip(t *testing.T) {
 		}
 		return string(b)
 	}
+	scale := expiry.TTL(unit / time.Second)
 	ks := h.open("old", 16)
 	names := []string{"0", "7", "orders", "carts", "drafts", "empty"}
-	policies := map[string][]expiry.TTL{"0": {20, expiry.Forever}, "orders": {10, 3600}, "carts": {30, expiry.Off}, "drafts": {expiry.Off, 5000}, "empty": {7}}
+	policies := map[string][]expiry.TTL{"0": {20 * scale, expiry.Forever}, "orders": {10 * scale, 3600 * scale}, "carts": {30 * scale, expiry.Off},
+		"drafts": {expiry.Off, 5000 * scale}, "empty": {7}}
 	var tx keyspace.Tx
 	for step := range 2 {
 		ks.BeginAll(&tx)
@@ -173,7 +177,8 @@ func TestRoundTrip(t *testing.T) {
 			now := tx.Now()
 			switch random.IntN(6) {
 			case 0:
-				tx.Put(c, id, keyspace.Plain, text(), []int64{expiry.Inherit, expiry.Never, now + 1 + random.Int64N(30_000)}[random.IntN(3)])
+				end := now + 1 + random.Int64N(30*unit.Milliseconds())
+				tx.Put(c, id, keyspace.Plain, text(), []int64{expiry.Inherit, expiry.Never, end}[random.IntN(3)])
 			case 1:
 				tx.Put(c, id, keyspace.Document, "{\r\n \"a\" : [1.50, 2e1,\t\"\\u00e9é<>&\u2028\"] }\n", expiry.Inherit)
 			case 2:
@@ -181,24 +186,33 @@ func TestRoundTrip(t *testing.T) {
 			case 3:
 				tx.Put(c, id, keyspace.Document, `{"ttl":"never","a":1,"a":2}`, expiry.Inherit)
 			default:
-				ttl := expiry.TTL(1 + random.IntN(60))
+				ttl := scale * expiry.TTL(1+random.IntN(60))
 				tx.Put(c, id, keyspace.Document, fmt.Sprintf(`{"n": %d, "ttl": %d.0}`, random.IntN(1e9), ttl), expiry.OwnEnd(now, ttl))
 			}
 			tx.Close()
 			if random.IntN(2000) == 0 {
-				h.clock.Advance(time.Duration(random.IntN(3000)) * time.Millisecond)
+				h.clock.Advance(time.Duration(random.IntN(3000)) * unit / 1000)
 			}
 		}
 	}
 	h.close(ks)
-	h.clock.Advance(9 * time.Second)
+	h.clock.Advance(9 * unit)
+	before := h.content("old")
+	if len(before.Items) < 20_000 || before.Containers["carts"].Policy.OwnDeadTo == 0 || before.Containers["orders"].Policy.InheritDeadTo == 0 {
+		h.t.Errorf("%d items, %+v: too little to compare", len(before.Items), before.Containers)
+	}
+	return before
+}
 
+// TestRoundTrip takes 50,000 writes from 16 partitions into 5, by lines.
+func TestRoundTrip(t *testing.T) {
+	h := newHouse(t)
+	before := h.fillRandomly(time.Second)
 	h.run(exitOK, "", "export", h.path("old"), "--out", h.path("lines"))
 	lines, err := os.ReadFile(h.path("lines"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	before := h.content("old")
 	all := len(before.Items) + len(before.Containers)
 	if n := bytes.Count(lines, []byte("\n")); n != all {
 		t.Errorf("%d lines for %d items and %d containers that live", n, len(before.Items), len(before.Containers))
@@ -207,9 +221,6 @@ func TestRoundTrip(t *testing.T) {
 		if !json.Valid(line) {
 			t.Fatalf("not JSON: %s", line)
 		}
-	}
-	if len(before.Items) < 20_000 || before.Containers["carts"].Policy.OwnDeadTo == 0 || before.Containers["orders"].Policy.InheritDeadTo == 0 {
-		t.Errorf("%d items, %+v: too little to compare", len(before.Items), before.Containers)
 	}
 	h.run(exitOK, "", "import", "--dir", h.path("new"), "--partitions", "5", "--in", h.path("lines"))
 	after := h.content("new")

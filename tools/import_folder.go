@@ -1,0 +1,79 @@
+package tools
+
+import (
+	"fmt"
+
+	"mayfly/expiry"
+	"mayfly/expiry/clock"
+	"mayfly/keyspace"
+
+	"github.com/rs/zerolog"
+)
+
+// folderTarget imports into a data folder.
+type folderTarget struct {
+	ks      *keyspace.Keyspace
+	pending keyspace.LSN
+	items   int
+}
+
+// commitEvery is the number of items in a write to the journal.
+const commitEvery = 1000
+
+func newFolderTarget(dir string, partitions int, clock clock.Clock) (*folderTarget, error) {
+	have, err := keyspace.FolderPartitions(dir)
+	if err != nil {
+		return nil, err
+	}
+	if have != 0 && partitions != 0 && have != partitions {
+		return nil, fmt.Errorf("data folder %s has %d partitions, which cannot be changed: import into a new one", dir, have)
+	}
+	ks, err := keyspace.Open(keyspace.Options{Dir: dir, Partitions: partitions, Clock: clock, Fsync: keyspace.No, Log: zerolog.Nop(), NoPurge: true})
+	if err != nil {
+		return nil, err
+	}
+	return &folderTarget{ks: ks}, nil
+}
+
+func (f *folderTarget) container(s keyspace.ContainerRecord) error {
+	var tx keyspace.Tx
+	f.ks.BeginAll(&tx)
+	tx.RestoreContainer(s)
+	return f.commit(tx.Close())
+}
+
+func (f *folderTarget) item(_ place, e entry) (keyspace.Restored, error) {
+	var tx keyspace.Tx
+	f.ks.BeginKey(&tx, e.id)
+	c := tx.Container(e.container)
+	var done keyspace.Restored
+	var err error
+	switch {
+	case c == nil:
+		err = missingContainer(e.container)
+	case e.fresh && refuses(c.Policy(), e.ignored):
+		err = e.ignored
+	default:
+		done = tx.Restore(c, e.id, e.item)
+	}
+	f.pending = max(f.pending, tx.Close())
+	if f.items++; err == nil && f.items%commitEvery == 0 {
+		return done, f.commit(f.pending)
+	}
+	return done, err
+}
+
+// refuses reports whether a container refuses a new document (rule 4). An exported document was accepted
+// once, and stays.
+func refuses(p *expiry.Policy, ignored error) bool {
+	return ignored != nil && p.Mode == expiry.Strict && p.Default != expiry.Off
+}
+
+func (f *folderTarget) commit(t keyspace.LSN) error {
+	if err := f.ks.Wait(t); err != nil {
+		return fatal{err}
+	}
+	return nil
+}
+
+func (f *folderTarget) close() error { return f.ks.Close() }
