@@ -9,50 +9,44 @@ import (
 	"mayfly/keyspace"
 )
 
-// Hub carries messages from those who publish to those who subscribe: what PUBLISH sends, and what
-// happens to items (notify.go). The zero value is ready. Safe for concurrent use.
+// Broker carries messages from publishers to subscribers: those of PUBLISH, and events of items
+// (events.go). The zero value is ready. Safe for concurrent use.
 //
-// A message goes the same way whatever it is, so that everybody sees all messages in one order, and
-// the events of an item in the order in which they happened:
+// All subscribers see all messages in one order, and the events of an item in the order in which they
+// happened:
 //
-//  1. A command posts it while it runs, and so under the locks of the items it is about. A death is
-//     posted when the dead item is removed; by the command that finds it if it is the command's own doing.
-//     The queue that this makes is the order of all messages.
-//  2. When the command's transaction is closed its messages are sealed: from then on it is known
-//     what must be committed before anybody may see them.
-//  3. Whoever has sealed messages carries what is at the head of the queue to the receivers, up to
-//     its own; of deaths a goroutine takes care, which exists only while there are any.
-//  4. A receiver takes a message without making anybody wait, and sends it when what it reveals is
-//     committed.
+//  1. A running command pushes an event to the queue, under the locks of the items it is about. A death is pushed when the dead item is removed. The order of the queue is the order of all messages.
+//  2. The end of the command's transaction seals its events: now the LSN is known that must be committed before they leave.
+//  3. The goroutine that sealed events delivers the head of the queue to the receivers, up to its own events. A helper goroutine delivers deaths. It exists only while there are events.
+//  4. A receiver accepts a message without waiting, and sends it when its LSN is committed.
 type Broker struct {
-	classes            atomic.Uint32 // Events that are wanted
+	classes            atomic.Uint32 // EventClasses of notify-keyspace-events
 	subscribedSessions atomic.Int64  // sessions with a subscription
 	monitoringSessions atomic.Int64  // sessions in monitors
 
-	mu         sync.Mutex // protects what follows; held while messages are carried
-	monitors   []*Session // who is shown all commands
+	mu         sync.Mutex // protects what follows; held during delivery
+	monitors   []*Session // the sessions of MONITOR
 	registries [3]registry
-	batch      []event // being carried
+	batch      []event // the events in delivery
 
 	queue eventQueue
 }
 
-// Receiver is the end of a session that takes messages to its client. Its methods never wait for the
-// client.
+// Receiver accepts messages for the client of a session. Its methods never wait for the client.
 type Receiver interface {
-	// Hold keeps the messages that come from now on back until the reply of the command that the
-	// session runs is under way. It is called from that command, before the session subscribes.
+	// Hold holds back further messages until the reply of the session's running command leaves. That
+	// command calls it before the session subscribes.
 	Hold()
-	// Deliver takes a message to be sent. It may be called from any goroutine.
+	// Deliver accepts a message. Safe for concurrent use.
 	Deliver(m *Message)
 }
 
-// Message is what subscribers get. The same value goes to all of them.
+// Message is what a subscriber receives. All subscribers share the same value.
 type Message struct {
 	Reply Reply // a push
 
-	// Ticket must have been waited for before the message leaves. If that fails and the message is
-	// Bound to it, because it tells of what the ticket covers, it must not leave at all.
+	// LSN must be committed before the message leaves. If the commit fails, a Bound message must not
+	// leave at all: it reveals the change that failed.
 	LSN   keyspace.LSN
 	Bound bool
 
@@ -62,38 +56,38 @@ type Message struct {
 	}
 }
 
-// Form is the message as bytes for protocol 2 or 3, rendered once for all who need it.
+// Encode returns the bytes of the message in RESP 2 or 3, rendered once for all subscribers.
 func (m *Message) Encode(proto int, render func(proto int, r *Reply) []byte) []byte {
 	form := &m.encoded[proto-2]
 	form.once.Do(func() { form.bytes = render(proto, &m.Reply) })
 	return form.bytes
 }
 
-// kindOfSubscription tells what a subscription is to.
+// subscriptionKind is what a subscription names.
 type subscriptionKind int
 
 const (
 	subChannel subscriptionKind = iota
 	subPattern
-	subShard // channels of SSUBSCRIBE, which are a world of their own
+	subShard // a channel of SSUBSCRIBE, in a name space of its own
 )
 
-// registry holds all subscriptions of one kind. Protected by the hub's mutex, like what follows.
+// registry holds all subscriptions of one kind. The broker's mutex protects it, and the types below.
 type registry struct {
 	byName map[string]*subscribers
-	all    []*subscribers // in no particular order
+	all    []*subscribers // in no order
 }
 
-// audience are the sessions that subscribe to the same channel or pattern.
+// subscribers are the sessions that subscribe to the same channel or pattern.
 type subscribers struct {
 	name    string
-	index   int // in all
+	index   int // in registry.all
 	members []*Session
 }
 
-// living is how many of the members are not [Session.Gone].
-func (a *subscribers) connected() (n int) {
-	for _, s := range a.members {
+// connected returns the number of members that are not [Session.Disconnected].
+func (sub *subscribers) connected() (n int) {
+	for _, s := range sub.members {
 		if !s.Disconnected.Load() {
 			n++
 		}
@@ -101,86 +95,87 @@ func (a *subscribers) connected() (n int) {
 	return n
 }
 
-// subscriptions are those of one session: the names, with its place among the members of each.
+// subscriptions are those of one session: names, with its index among the members of each.
 type subscriptions [3]map[string]int
 
-// subscriptionCounts are how many subscriptions of each kind a session has.
+// subscriptionCounts are the numbers of a session's subscriptions of each kind.
 type subscriptionCounts [3]int
 
 func (c *subscriptionCounts) total() int { return c[subChannel] + c[subPattern] + c[subShard] }
 
-// subscriptionSize is about how many bytes a subscription to a name takes.
+// subscriptionSize returns about the number of bytes that a subscription takes.
 func subscriptionSize(name string) int {
-	const besides = 300
-	return len(name) + besides
+	const overhead = 300
+	return len(name) + overhead
 }
 
-// joinLocked makes a session subscribe to a name, which is safe to keep and on its account.
-func (h *Broker) subscribeLocked(s *Session, kind subscriptionKind, name string) {
-	mine := s.subscriptions[kind]
-	if _, already := mine[name]; already {
+// subscribeLocked subscribes a session to a name. The caller has cloned the name and reserved memory for
+// it.
+func (b *Broker) subscribeLocked(s *Session, kind subscriptionKind, name string) {
+	own := s.subscriptions[kind]
+	if _, already := own[name]; already {
 		s.Memory.Release(subscriptionSize(name))
 		return
 	}
-	r := &h.registries[kind]
-	a := r.byName[name]
-	if a == nil {
-		a = &subscribers{name: name, index: len(r.all)}
+	r := &b.registries[kind]
+	sub := r.byName[name]
+	if sub == nil {
+		sub = &subscribers{name: name, index: len(r.all)}
 		if r.byName == nil {
 			r.byName = make(map[string]*subscribers)
 		}
-		r.byName[name] = a
-		r.all = append(r.all, a)
+		r.byName[name] = sub
+		r.all = append(r.all, sub)
 	}
-	if mine == nil {
-		mine = make(map[string]int)
-		s.subscriptions[kind] = mine
+	if own == nil {
+		own = make(map[string]int)
+		s.subscriptions[kind] = own
 	}
-	mine[a.name] = len(a.members)
-	a.members = append(a.members, s)
+	own[sub.name] = len(sub.members)
+	sub.members = append(sub.members, s)
 	s.update(func() { s.subscribed[kind]++ })
 	if s.subscribed.total() == 1 {
-		h.subscribedSessions.Add(1)
+		b.subscribedSessions.Add(1)
 	}
 }
 
-// leaveLocked ends a subscription if there is one. An audience ends with its last member.
-func (h *Broker) unsubscribeLocked(s *Session, kind subscriptionKind, name string) {
-	mine := s.subscriptions[kind]
-	place, ok := mine[name]
+// unsubscribeLocked ends a subscription if there is one. The last member removes the subscribers.
+func (b *Broker) unsubscribeLocked(s *Session, kind subscriptionKind, name string) {
+	own := s.subscriptions[kind]
+	index, ok := own[name]
 	if !ok {
 		return
 	}
-	delete(mine, name)
+	delete(own, name)
 	s.Memory.Release(subscriptionSize(name))
 	s.update(func() { s.subscribed[kind]-- })
 	if s.subscribed.total() == 0 {
-		h.subscribedSessions.Add(-1)
+		b.subscribedSessions.Add(-1)
 	}
-	r := &h.registries[kind]
-	a := r.byName[name]
-	last := len(a.members) - 1
-	moved := a.members[last]
+	r := &b.registries[kind]
+	sub := r.byName[name]
+	last := len(sub.members) - 1
+	moved := sub.members[last]
 	if moved != s {
-		a.members[place] = moved
-		moved.subscriptions[kind][name] = place
+		sub.members[index] = moved
+		moved.subscriptions[kind][name] = index
 	}
-	a.members[last] = nil
-	a.members = a.members[:last]
+	sub.members[last] = nil
+	sub.members = sub.members[:last]
 	if last > 0 {
 		return
 	}
 	delete(r.byName, name)
 	end := len(r.all) - 1
-	r.all[a.index] = r.all[end]
-	r.all[a.index].index = a.index
+	r.all[sub.index] = r.all[end]
+	r.all[sub.index].index = sub.index
 	r.all[end] = nil
 	r.all = r.all[:end]
 }
 
-// subscribe makes a session subscribe to names, which are safe to keep, and calls each for every one
-// of them when it is done. The error says why it subscribes to none of them.
-func (h *Broker) subscribe(s *Session, kind subscriptionKind, names []string, each func(name string)) error {
+// subscribe subscribes a session to names and calls each after every one. The caller has cloned the
+// names. After an error it has subscribed to none.
+func (b *Broker) subscribe(s *Session, kind subscriptionKind, names []string, each func(name string)) error {
 	size := 0
 	for _, name := range names {
 		size += subscriptionSize(name)
@@ -188,40 +183,40 @@ func (h *Broker) subscribe(s *Session, kind subscriptionKind, names []string, ea
 	if !s.Memory.Reserve(size) {
 		return errClientMemory
 	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	s.Receiver.Hold()
 	for _, name := range names {
-		h.subscribeLocked(s, kind, name)
+		b.subscribeLocked(s, kind, name)
 		each(name)
 	}
 	return nil
 }
 
-// unsubscribe ends subscriptions and calls each for every name when it is done.
-func (h *Broker) unsubscribe(s *Session, kind subscriptionKind, names []string, each func(name string)) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
+// unsubscribe ends subscriptions and calls each after every one.
+func (b *Broker) unsubscribe(s *Session, kind subscriptionKind, names []string, each func(name string)) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	for _, name := range names {
-		h.unsubscribeLocked(s, kind, name)
+		b.unsubscribeLocked(s, kind, name)
 		each(name)
 	}
 }
 
-// leave ends all subscriptions of a session, and its monitoring.
-func (h *Broker) dropSession(s *Session) {
-	h.stopMonitoring(s)
+// dropSession ends all subscriptions of a session, and its MONITOR.
+func (b *Broker) dropSession(s *Session) {
+	b.stopMonitoring(s)
 	for _, kind := range []subscriptionKind{subChannel, subPattern, subShard} {
 		if s.subscribed[kind] > 0 {
-			h.unsubscribe(s, kind, h.names(s, kind), func(string) {})
+			b.unsubscribe(s, kind, b.names(s, kind), func(string) {})
 		}
 	}
 }
 
-// names lists what a session subscribes to, in alphabetical order.
-func (h *Broker) names(s *Session, kind subscriptionKind) []string {
-	h.mu.Lock()
-	defer h.mu.Unlock()
+// names returns the names that a session subscribes to, sorted.
+func (b *Broker) names(s *Session, kind subscriptionKind) []string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	list := make([]string, 0, len(s.subscriptions[kind]))
 	for name := range s.subscriptions[kind] {
 		list = append(list, name)
@@ -230,77 +225,77 @@ func (h *Broker) names(s *Session, kind subscriptionKind) []string {
 	return list
 }
 
-// active visits the names of what is subscribed to.
-func (h *Broker) eachActive(kind subscriptionKind, visit func(name string)) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for _, a := range h.registries[kind].all {
-		if slices.ContainsFunc(a.members, func(s *Session) bool { return !s.Disconnected.Load() }) {
-			visit(a.name)
+// eachActive visits the names with connected subscribers.
+func (b *Broker) eachActive(kind subscriptionKind, visit func(name string)) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, sub := range b.registries[kind].all {
+		if slices.ContainsFunc(sub.members, func(s *Session) bool { return !s.Disconnected.Load() }) {
+			visit(sub.name)
 		}
 	}
 }
 
-// count gives the number of subscribers to a channel, not counting patterns.
-func (h *Broker) countSubscribers(kind subscriptionKind, name string) int {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if a := h.registries[kind].byName[name]; a != nil {
-		return a.connected()
+// countSubscribers returns the number of subscribers to a channel, without patterns.
+func (b *Broker) countSubscribers(kind subscriptionKind, name string) int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if sub := b.registries[kind].byName[name]; sub != nil {
+		return sub.connected()
 	}
 	return 0
 }
 
-// size is how many different channels or patterns are subscribed to, those included whose last
-// subscriber is about to be disconnected.
-func (h *Broker) countNames(kind subscriptionKind) int {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return len(h.registries[kind].all)
+// countNames returns the number of channels or patterns with subscribers. Subscribers about to be
+// disconnected count.
+func (b *Broker) countNames(kind subscriptionKind) int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return len(b.registries[kind].all)
 }
 
-// receivers tells how many times a message on a channel will be received: once for each
-// subscription that fits.
-func (h *Broker) countReceivers(kind subscriptionKind, channel string) int {
-	if h.subscribedSessions.Load() == 0 {
+// countReceivers returns how often a message on a channel is received: once for each matching
+// subscription.
+func (b *Broker) countReceivers(kind subscriptionKind, channel string) int {
+	if b.subscribedSessions.Load() == 0 {
 		return 0
 	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	n := 0
-	h.eachMatchLocked(kind, channel, func(_ subscriptionKind, a *subscribers) { n += a.connected() })
+	b.eachMatchLocked(kind, channel, func(_ subscriptionKind, sub *subscribers) { n += sub.connected() })
 	return n
 }
 
-// eachAudienceLocked visits those who get a message on a channel: first its own subscribers, then
-// those of patterns that match it. No pattern matches the channels of SSUBSCRIBE.
-func (h *Broker) eachMatchLocked(kind subscriptionKind, channel string, visit func(kind subscriptionKind, a *subscribers)) {
-	if a := h.registries[kind].byName[channel]; a != nil {
-		visit(kind, a)
+// eachMatchLocked visits the subscribers of a message on a channel: its own, then those of matching
+// patterns. Patterns do not match channels of SSUBSCRIBE.
+func (b *Broker) eachMatchLocked(kind subscriptionKind, channel string, visit func(kind subscriptionKind, sub *subscribers)) {
+	if sub := b.registries[kind].byName[channel]; sub != nil {
+		visit(kind, sub)
 	}
 	if kind != subChannel {
 		return
 	}
-	for _, a := range h.registries[subPattern].all {
-		if redisfmt.Match(a.name, channel) {
-			visit(subPattern, a)
+	for _, sub := range b.registries[subPattern].all {
+		if redisfmt.Match(sub.name, channel) {
+			visit(subPattern, sub)
 		}
 	}
 }
 
-// deliverLocked gives a message to all who subscribe to its channel.
-func (h *Broker) publishLocked(kind subscriptionKind, channel, text string, ticket keyspace.LSN, bound bool) {
-	h.eachMatchLocked(kind, channel, func(kind subscriptionKind, a *subscribers) {
-		m := &Message{LSN: ticket, Bound: bound}
+// publishLocked delivers a message to all who subscribe to its channel.
+func (b *Broker) publishLocked(kind subscriptionKind, channel, text string, lsn keyspace.LSN, bound bool) {
+	b.eachMatchLocked(kind, channel, func(kind subscriptionKind, sub *subscribers) {
+		m := &Message{LSN: lsn, Bound: bound}
 		switch kind {
 		case subChannel:
 			m.Reply = push(Bulk("message"), Bulk(channel), Bulk(text))
 		case subShard:
 			m.Reply = push(Bulk("smessage"), Bulk(channel), Bulk(text))
 		case subPattern:
-			m.Reply = push(Bulk("pmessage"), Bulk(a.name), Bulk(channel), Bulk(text))
+			m.Reply = push(Bulk("pmessage"), Bulk(sub.name), Bulk(channel), Bulk(text))
 		}
-		for _, s := range a.members {
+		for _, s := range sub.members {
 			s.Receiver.Deliver(m)
 		}
 	})

@@ -8,56 +8,55 @@ import (
 	"sync/atomic"
 )
 
-// ClientMemory bounds what all clients together make the server keep for them, besides items: commands
-// between MULTI and EXEC, watched keys, subscriptions, commands that are half read, messages and
-// replies that are not sent yet. Each of these is bounded for a single client, too, but ten thousand
-// clients could each go to their limit. The zero value has no limit. Safe for concurrent use.
+// ClientMemoryLimit limits the memory that all clients together hold besides items. It counts queued
+// commands, watched keys, subscriptions, half-read commands, and unsent messages and replies. Each of
+// these has a limit for one client, too, but ten thousand clients could each reach it. The zero value is
+// no limit. Safe for concurrent use.
 //
-// Who brings the sum above the limit is refused if all others hold less; else the greatest are
-// disconnected, as Redis does (maxmemory-clients), so that a few who hoard keep nobody else from
-// working. Of those who hold about the same, by a factor of two, it is first whoever has given nothing
-// back for the longest: one who takes his replies is better off than one who does not.
+// Over the limit, the largest clients are disconnected, as in Redis (maxmemory-clients). The requester is
+// refused if it is the largest. Sizes within a factor of two are equal. Among equals, the client whose
+// last release is the oldest goes first, so a client that reads its replies has an advantage.
 type ClientMemoryLimit struct {
-	// Evicted, if not nil, is called for a client that is disconnected because it holds too much
-	// (bytes). It must not wait.
+	// Evicted, if not nil, is called for every disconnected client with the bytes that it held. It
+	// must not wait.
 	Evicted func(s *Session, held int)
 
 	limit        atomic.Int64  // bytes; 0: none
-	used         atomic.Int64  // what the accounts report, together
-	disconnected atomic.Int64  // clients disconnected
-	releases     atomic.Uint64 // how many times something was given back
+	used         atomic.Int64  // the sum of what clients have reported, bytes
+	disconnected atomic.Int64  // clients
+	releases     atomic.Uint64 // the number of releases so far
 
-	mu      sync.Mutex // protects accounts
+	mu      sync.Mutex // protects clients
 	clients map[*ClientMemory]struct{}
 }
 
-// accountStep is in what steps an account reports what it holds. What is below the first step, which is
-// what most clients need, concerns nobody else.
+// reportStep is the step in bytes in which a client reports its size. Most clients stay below the first
+// step and so never touch shared state.
 const reportStep = 16 << 10
 
-// SetLimit changes the limit in bytes; 0 is none. Who holds more than a lower limit is disconnected when
-// somebody wants more.
+// SetLimit changes the limit in bytes; 0 is none. A lower limit takes effect at the next request for
+// memory.
 func (m *ClientMemoryLimit) SetLimit(bytes int64) { m.limit.Store(bytes) }
 
-// Limit is the limit in bytes; 0 is none.
+// Limit returns the limit in bytes; 0 is none.
 func (m *ClientMemoryLimit) Limit() int64 { return m.limit.Load() }
 
-// Used is what all clients hold together, in bytes, to within accountStep a client.
+// Used returns the bytes that all clients hold, to within reportStep a client.
 func (m *ClientMemoryLimit) Used() int64 { return m.used.Load() }
 
-// Disconnected is how many clients have been disconnected because of what they held.
+// Disconnected returns the number of clients disconnected over the limit.
 func (m *ClientMemoryLimit) Disconnected() int64 { return m.disconnected.Load() }
 
-// Open makes the account of a session, whose owner must close it.
+// Open returns the memory of a session's client, which the caller must close.
 func (m *ClientMemoryLimit) Open(s *Session) *ClientMemory {
-	a := &ClientMemory{limit: m, session: s}
+	c := &ClientMemory{limit: m, session: s}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.clients == nil {
 		m.clients = make(map[*ClientMemory]struct{})
 	}
-	m.clients[a] = struct{}{}
-	return a
+	m.clients[c] = struct{}{}
+	return c
 }
 
 func (m *ClientMemoryLimit) exceeded() bool {
@@ -65,21 +64,21 @@ func (m *ClientMemoryLimit) exceeded() bool {
 	return limit > 0 && m.used.Load() > limit
 }
 
-// makeRoom disconnects those who hold most until the limit is kept, with a little to spare, lest
-// everybody who wants something more has to look at all accounts. It tells whether that was possible
-// without the account a.
-func (m *ClientMemoryLimit) disconnectLargest(a *ClientMemory) bool {
-	const spare = 16 // a part in so many
+// disconnectLargest disconnects the largest clients, but not c, until the limit is kept. It reports
+// whether that was possible. It frees a little more than needed, so that the next requests need not look
+// at all clients.
+func (m *ClientMemoryLimit) disconnectLargest(c *ClientMemory) bool {
+	const spare = 16 // frees one part in 16 more than needed
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if !m.exceeded() {
-		return true // somebody else has been faster
+		return true // another goroutine was faster
 	}
-	mine := a.usage()
+	own := c.usage()
 	var rivals []memoryUsage
 	for other := range m.clients {
-		if h := other.usage(); other != a && !other.protected.Load() && h.sizeClass() >= mine.sizeClass() {
-			rivals = append(rivals, h)
+		if u := other.usage(); other != c && !other.protected.Load() && u.sizeClass() >= own.sizeClass() {
+			rivals = append(rivals, u)
 		}
 	}
 	slices.SortFunc(rivals, func(x, y memoryUsage) int {
@@ -91,7 +90,7 @@ func (m *ClientMemoryLimit) disconnectLargest(a *ClientMemory) bool {
 			break
 		}
 		delete(m.clients, r.client)
-		r.client.closeAccount()
+		r.client.free()
 		m.disconnected.Add(1)
 		if m.Evicted != nil {
 			m.Evicted(r.client.session, r.held)
@@ -100,132 +99,132 @@ func (m *ClientMemoryLimit) disconnectLargest(a *ClientMemory) bool {
 	return !m.exceeded()
 }
 
-// holder is a client as it is compared with others.
+// memoryUsage is the use of memory by a client, to compare it with others.
 type memoryUsage struct {
 	client   *ClientMemory
 	held     int
 	released uint64
 }
 
-func (h *memoryUsage) sizeClass() int { return bits.Len(uint(h.held)) }
+func (u *memoryUsage) sizeClass() int { return bits.Len(uint(u.held)) }
 
-// Account is what one client makes the server keep. A nil account is never refused anything. Safe for
-// concurrent use.
+// ClientMemory is the memory that one client holds. A nil ClientMemory has no limit. Safe for concurrent
+// use.
 type ClientMemory struct {
 	limit     *ClientMemoryLimit
 	session   *Session
-	protected atomic.Bool // from being disconnected for the sake of others
+	protected atomic.Bool // never disconnected for others
 
 	mu       sync.Mutex // protects what follows
 	held     int        // bytes
-	closed   bool       // the client is being disconnected, or has gone
-	released uint64     // ClientMemory.returns when the client gave something back or began to hold
+	closed   bool       // the client is disconnected
+	released uint64     // ClientMemoryLimit.releases at the last release, or when the client began to hold
 }
 
-// Take asks for size bytes more and tells whether they were granted. If they were not, all clients
-// together hold too much.
-func (a *ClientMemory) Reserve(size int) bool {
-	if a == nil {
+// Reserve requests size bytes and reports whether they are granted. If not, all clients together hold too
+// much.
+func (c *ClientMemory) Reserve(size int) bool {
+	if c == nil {
 		return true
 	}
-	reported, ok := a.change(size)
+	reported, ok := c.change(size)
 	if !ok {
 		return false
 	}
-	if !reported || !a.limit.exceeded() || a.limit.disconnectLargest(a) {
+	if !reported || !c.limit.exceeded() || c.limit.disconnectLargest(c) {
 		return true
 	}
-	a.Release(size)
+	c.Release(size)
 	return false
 }
 
-// Hold is Take for what cannot be refused any more, a reply: if the client holds more than all others, so
-// be it. It returns how much is to be given back, 0 if the client is being disconnected.
-func (a *ClientMemory) Charge(size int) int {
-	if a == nil {
+// Charge is Reserve for a reply, which cannot be refused. It returns the number of bytes to release
+// later, 0 if the client is disconnected.
+func (c *ClientMemory) Charge(size int) int {
+	if c == nil {
 		return 0
 	}
-	more, open := a.change(size)
+	more, open := c.change(size)
 	if !open {
 		return 0
 	}
-	if more && a.limit.exceeded() {
-		a.limit.disconnectLargest(a)
+	if more && c.limit.exceeded() {
+		c.limit.disconnectLargest(c)
 	}
 	return size
 }
 
-// Exempt keeps the client from being disconnected for the sake of others (CLIENT NO-EVICT), or no longer.
-// What it asks for itself may still be refused.
-func (a *ClientMemory) Protect(on bool) {
-	if a != nil {
-		a.protected.Store(on)
+// Protect protects the client from being disconnected for others, or no longer (CLIENT NO-EVICT). Its own
+// requests may still be refused.
+func (c *ClientMemory) Protect(on bool) {
+	if c != nil {
+		c.protected.Store(on)
 	}
 }
 
-// Give returns size bytes that were taken.
-func (a *ClientMemory) Release(size int) {
-	if a != nil {
-		a.change(-size)
+// Release returns size reserved bytes.
+func (c *ClientMemory) Release(size int) {
+	if c != nil {
+		c.change(-size)
 	}
 }
 
-// Held is how many bytes the client holds.
-func (a *ClientMemory) Size() int {
-	if a == nil {
+// Size returns the number of bytes that the client holds.
+func (c *ClientMemory) Size() int {
+	if c == nil {
 		return 0
 	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.held
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.held
 }
 
-func (a *ClientMemory) usage() memoryUsage {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return memoryUsage{a, a.held, a.released}
+func (c *ClientMemory) usage() memoryUsage {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return memoryUsage{c, c.held, c.released}
 }
 
-// add changes what is held. It tells whether all accounts together hold more now, and whether the
-// account is still open.
-func (a *ClientMemory) change(size int) (more, open bool) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.closed {
+// change changes what the client holds by size bytes. more reports whether the sum of all clients has
+// grown, open whether the client is not closed.
+func (c *ClientMemory) change(size int) (more, open bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
 		return false, false
 	}
-	before := a.held / reportStep
-	a.held += size
-	if steps := a.held/reportStep - before; steps != 0 {
-		a.limit.used.Add(int64(steps) * reportStep)
+	before := c.held / reportStep
+	c.held += size
+	if steps := c.held/reportStep - before; steps != 0 {
+		c.limit.used.Add(int64(steps) * reportStep)
 		switch {
 		case steps < 0:
-			a.released = a.limit.releases.Add(1)
-		case before == 0: // it begins to hold something
-			a.released = a.limit.releases.Load()
+			c.released = c.limit.releases.Add(1)
+		case before == 0: // the client begins to hold
+			c.released = c.limit.releases.Load()
 		}
 		return steps > 0, true
 	}
 	return false, true
 }
 
-// shut ends the account and reports that nothing is held any more.
-func (a *ClientMemory) closeAccount() {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if !a.closed {
-		a.limit.used.Add(-int64(a.held / reportStep * reportStep))
-		a.held, a.closed = 0, true
+// free ends the accounting: the client holds nothing any more.
+func (c *ClientMemory) free() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.closed {
+		c.limit.used.Add(-int64(c.held / reportStep * reportStep))
+		c.held, c.closed = 0, true
 	}
 }
 
-// Close ends the account of a client that has gone, with all that it held.
-func (a *ClientMemory) Close() {
-	if a == nil {
+// Close releases everything that a disconnected client holds.
+func (c *ClientMemory) Close() {
+	if c == nil {
 		return
 	}
-	a.limit.mu.Lock()
-	delete(a.limit.clients, a)
-	a.limit.mu.Unlock()
-	a.closeAccount()
+	c.limit.mu.Lock()
+	delete(c.limit.clients, c)
+	c.limit.mu.Unlock()
+	c.free()
 }

@@ -25,39 +25,39 @@ func runMonitor(x *Context) Reply {
 	if s.monitoring {
 		return Reply{}
 	}
-	h := &x.Engine.Broker
-	h.mu.Lock()
-	defer h.mu.Unlock()
+	b := &x.Engine.Broker
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	s.Receiver.Hold()
-	h.monitors = append(h.monitors, s)
-	h.monitoringSessions.Add(1)
+	b.monitors = append(b.monitors, s)
+	b.monitoringSessions.Add(1)
 	s.update(func() { s.monitoring = true })
 	return OK
 }
 
 // stopMonitoring lets a session be shown no more commands.
-func (h *Broker) stopMonitoring(s *Session) {
+func (b *Broker) stopMonitoring(s *Session) {
 	if !s.monitoring {
 		return
 	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	place := slices.Index(h.monitors, s)
-	h.monitors = slices.Delete(h.monitors, place, place+1)
-	h.monitoringSessions.Add(-1)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	index := slices.Index(b.monitors, s)
+	b.monitors = slices.Delete(b.monitors, index, index+1)
+	b.monitoringSessions.Add(-1)
 	s.update(func() { s.monitoring = false })
 }
 
 // show shows a command that has run, at a moment in µs, to those who monitor.
-func (h *Broker) showCommand(s *Session, now int64, args []string) {
+func (b *Broker) showCommand(s *Session, now int64, args []string) {
 	line := Status(monitorLine(s, now, args))
-	h.mu.Lock()
-	defer h.mu.Unlock()
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	if s.monitoring {
 		s.Receiver.Hold() // the command's own reply comes first
 	}
 	m := &Message{Reply: line}
-	for _, other := range h.monitors {
+	for _, other := range b.monitors {
 		other.Receiver.Deliver(m)
 	}
 }

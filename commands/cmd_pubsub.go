@@ -6,8 +6,7 @@ import (
 	"mayfly/commands/redisfmt"
 )
 
-// notKeys is the Access of arguments that COMMAND lists among the keys, for the sake of clusters, but
-// that are channels.
+// notKeys is the Access of channels, which COMMAND lists among the keys for the sake of clusters.
 const notKeys = "not_key"
 
 var pubsubCommands = []Command{
@@ -64,7 +63,7 @@ var pubsubCommands = []Command{
 	},
 }
 
-// pubsubCommand tells what is subscribed to.
+// pubsubCommand lists subscriptions.
 var pubsubCommand = Command{
 	Name: "pubsub", Summary: "A container for Pub/Sub commands", Group: "pubsub", Since: "2.8.0", Arity: -2,
 	Sub: []Command{
@@ -103,18 +102,18 @@ var pubsubCommand = Command{
 	},
 }
 
-// pubsubHelp is the row of HELP, which came later than that of other commands.
+// pubsubHelp is the row of HELP, which is younger than that of other commands.
 func pubsubHelp() Command {
 	row := helpRow("pubsub", "pubsub")
 	row.Since = "6.2.0"
 	return row
 }
 
-// maxChannel is the most bytes of the name of a channel. Patterns are matched against it while the hub
-// is locked.
+// maxChannel is the largest size in bytes of a channel's name. Patterns are matched against it under the
+// broker's mutex.
 const maxChannel = 1 << 16
 
-// checkSubscription refuses the name of a channel, or a pattern, that is too long.
+// checkSubscription returns an error if the name of a channel, or a pattern, is too long.
 func checkSubscription(kind subscriptionKind, name string) error {
 	if kind == subPattern {
 		if err := checkPattern(name); err != nil {
@@ -127,8 +126,8 @@ func checkSubscription(kind subscriptionKind, name string) error {
 	return nil
 }
 
-// parseSubscribe reads SUBSCRIBE, PSUBSCRIBE and SSUBSCRIBE. Each channel gets a reply of its own,
-// with the number of subscriptions after it.
+// parseSubscribe parses SUBSCRIBE, PSUBSCRIBE and SSUBSCRIBE. Each channel gets a reply with the number
+// of subscriptions after it.
 func parseSubscribe(in *Input, kind subscriptionKind, word string) (Run, error) {
 	names := in.Args[1:]
 	for _, name := range names {
@@ -137,7 +136,7 @@ func parseSubscribe(in *Input, kind subscriptionKind, word string) (Run, error) 
 		}
 	}
 	return func(x *Context) Reply {
-		if kind == subShard && x.Session.multi.open { // the other kinds may be subscribed to
+		if kind == subShard && x.Session.multi.open { // the other kinds are legal
 			return Fail(errShardInMulti)
 		}
 		kept := make([]string, len(names))
@@ -155,8 +154,8 @@ func parseSubscribe(in *Input, kind subscriptionKind, word string) (Run, error) 
 	}, nil
 }
 
-// unsubscribe makes the Run of UNSUBSCRIBE, PUNSUBSCRIBE and SUNSUBSCRIBE, which without arguments end
-// all subscriptions of their kind.
+// parseUnsubscribe parses UNSUBSCRIBE, PUNSUBSCRIBE and SUNSUBSCRIBE. Without arguments they end all
+// subscriptions of their kind.
 func parseUnsubscribe(in *Input, kind subscriptionKind, word string) Run {
 	names := in.Args[1:]
 	return func(x *Context) Reply {
@@ -175,8 +174,8 @@ func parseUnsubscribe(in *Input, kind subscriptionKind, word string) Run {
 	}
 }
 
-// confirmation tells what has been subscribed to, or no longer is, and to how much the session
-// subscribes now; channels and patterns count together.
+// confirmation is the reply to a subscription or its end, with the session's number of subscriptions.
+// Channels and patterns count together.
 func confirmation(s *Session, kind subscriptionKind, word string, name Reply) Reply {
 	n := s.subscribed[kind]
 	if kind != subShard {
@@ -187,9 +186,9 @@ func confirmation(s *Session, kind subscriptionKind, word string, name Reply) Re
 
 func several(replies []Reply) Reply { return Reply{Kind: KindSeveral, Elems: replies} }
 
-// parsePublish reads PUBLISH and SPUBLISH. Between MULTI and EXEC the message is of what the
-// transaction does and shares its fate. Elsewhere it waits for what the client has done before, as in
-// Redis, but is sent even if that fails.
+// parsePublish parses PUBLISH and SPUBLISH. Within a transaction the message shares its fate. Elsewhere
+// the message waits for the client's earlier commands, as in Redis, but leaves even if their commit
+// fails.
 func parsePublish(in *Input, kind subscriptionKind) (Run, error) {
 	channel, text := in.Args[1], in.Args[2]
 	if err := checkSubscription(kind, channel); err != nil {
@@ -210,7 +209,7 @@ func parseActiveNames(in *Input, kind subscriptionKind) (Run, error) {
 	all, pattern := false, ""
 	switch len(in.Args) {
 	case 2:
-		all = true // unlike with the pattern *, also the channel with the empty name
+		all = true // unlike the pattern *, includes the channel with the empty name
 	case 3:
 		pattern = in.Args[2]
 	default:

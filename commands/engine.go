@@ -176,7 +176,7 @@ func (e *Engine) run(s *Session, r *row, args []string, run Run, reply *Reply) e
 			s.LSN = max(s.LSN, s.tx.Close())
 		} else {
 			s.LSN = max(s.LSN, s.tx.Rollback())
-			s.ctx.batch.cancel(&e.Broker)
+			s.ctx.batch.cancel(&e.Broker.queue)
 		}
 		s.revealed = max(s.revealed, s.LSN)
 		if s.ctx.batch != nil {

@@ -6,10 +6,10 @@ import (
 	"mayfly/keyspace"
 )
 
-// letter is a message on its way through the hub: one for a channel, or, if event is not empty, the
-// news of what happened to an item. Its strings are safe to keep.
+// event is a message on its way through the broker. With a name it is an event of an item, else a message
+// for a channel. Its strings are clones.
 type event struct {
-	batch *eventBatch // nil: sealed from the start, as a death is
+	batch *eventBatch // nil for a death, which is sealed from the start
 	bound bool        // see Message.Bound
 
 	kind    subscriptionKind
@@ -17,70 +17,69 @@ type event struct {
 	text    string
 
 	name      string
-	channels  EventClasses // toKeyspace and toKeyevent as they were
+	channels  EventClasses // toKeyspace, toKeyevent or both
 	container string
 	id        string
 	lsn       keyspace.LSN // of a death
 }
 
-// mail is what one command posts; it is sealed together. Protected by the queue's mutex.
+// eventBatch is the events of one command, which are sealed together. The queue's mutex protects it.
 type eventBatch struct {
 	sealed    bool
-	cancelled bool         // its command has not happened: nobody gets it
-	lsn       keyspace.LSN // known when it is sealed
-	last      uint64       // number of its last letter
+	cancelled bool         // the command was rolled back: deliver nothing
+	lsn       keyspace.LSN // known when sealed
+	last      uint64       // number of the last event
 }
 
-// mailQueue holds letters in the order in which they were posted. The zero value is empty.
+// eventQueue holds events in the order in which they were pushed. The zero value is empty.
 type eventQueue struct {
-	mu            sync.Mutex // protects what follows; held for moments only
-	deliveredMore sync.Cond  // carried has changed
+	mu            sync.Mutex // protects what follows; held only for moments
+	deliveredMore sync.Cond  // signals that delivered has grown
 	events        []event
-	head          int    // where in letters the first one is
-	posted        uint64 // letters so far
-	delivered     uint64 // letters so far that have reached their receivers
-	helping       bool   // a goroutine is under way that carries what nobody else does
+	head          int    // the index of the first event
+	posted        uint64 // the number of events pushed so far
+	delivered     uint64 // the number of events delivered so far
+	helping       bool   // the helper goroutine runs
 }
 
 const (
-	// fewLetters are carried at a time, after which others have their chance to use the hub.
+	// deliverBatch is the number of events delivered at a time. Others may use the broker in between.
 	deliverBatch = 64
-	// manyLetters is the length of the queue from which whoever finds something dead helps to carry,
-	// so that there are never more deaths than can be told of.
+	// longQueue is the length of the queue from which the finder of a death delivers events, too. So
+	// deaths never outrun their delivery.
 	longQueue = 64 << 10
 )
 
-// post puts a letter into the queue.
-func (q *eventQueue) push(l event) {
+// push appends an event.
+func (q *eventQueue) push(ev event) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.posted++
-	if l.batch != nil {
-		l.batch.last = q.posted
+	if ev.batch != nil {
+		ev.batch.last = q.posted
 	}
-	q.events = append(q.events, l)
+	q.events = append(q.events, ev)
 }
 
-// seal closes a mail: what its letters tell is covered by the ticket. It returns the number of the
-// last of them.
-func (q *eventQueue) seal(m *eventBatch, ticket keyspace.LSN) (last uint64) {
+// seal seals a batch: lsn covers its events. last is the number of its last event.
+func (q *eventQueue) seal(batch *eventBatch, lsn keyspace.LSN) (last uint64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	m.sealed, m.lsn = true, ticket
-	return m.last
+	batch.sealed, batch.lsn = true, lsn
+	return batch.last
 }
 
-// drop has a mail, nil for none, not delivered when it is sent.
-func (m *eventBatch) cancel(h *Broker) {
-	if m == nil {
+// cancel prevents the delivery of a batch that is not sealed yet. The batch may be nil.
+func (batch *eventBatch) cancel(q *eventQueue) {
+	if batch == nil {
 		return
 	}
-	h.queue.mu.Lock()
-	defer h.queue.mu.Unlock()
-	m.cancelled = true
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	batch.cancelled = true
 }
 
-// take appends to list the sealed letters at the head of the queue, a few at most, and removes them.
+// popReady removes up to deliverBatch sealed events from the head of the queue and appends them to list.
 func (q *eventQueue) popReady(list []event) []event {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -102,16 +101,16 @@ func (q *eventQueue) popReady(list []event) []event {
 	return list
 }
 
-// readyLocked tells whether there is a letter at the head that may be carried.
+// readyLocked reports whether the queue has a sealed event at its head.
 func (q *eventQueue) readyLocked() bool {
 	if q.head == len(q.events) {
 		return false
 	}
-	m := q.events[q.head].batch
-	return m == nil || m.sealed
+	batch := q.events[q.head].batch
+	return batch == nil || batch.sealed
 }
 
-// arrived notes that so many letters have reached their receivers.
+// noteDelivered notes that n more events have been delivered.
 func (q *eventQueue) noteDelivered(n int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -119,26 +118,26 @@ func (q *eventQueue) noteDelivered(n int) {
 	q.deliveredMore.Broadcast()
 }
 
-// has tells whether all letters up to a number have been carried.
-func (q *eventQueue) hasDelivered(carried uint64) bool {
+// hasDelivered reports whether the first n events have been delivered.
+func (q *eventQueue) hasDelivered(n uint64) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return q.delivered >= carried
+	return q.delivered >= n
 }
 
-// await returns when all letters up to a number have been carried. What is before them in the queue
-// is sealed soon: between a command's first letter and its end nothing waits for a client or a disk.
-func (q *eventQueue) waitDelivered(carried uint64) {
+// waitDelivered waits until the first n events have been delivered. Each of them is sealed soon: between
+// its first event and its end, a command waits for no client and no disk.
+func (q *eventQueue) waitDelivered(n uint64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.deliveredMore.L = &q.mu
-	for q.delivered < carried {
+	for q.delivered < n {
 		q.deliveredMore.Wait()
 	}
 }
 
-// needsHelper tells whether a helper must be sent for, because there is something to carry and none
-// is under way.
+// startHelper reports whether the caller must start the helper: there are events to deliver and no helper
+// runs.
 func (q *eventQueue) startHelper() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -149,7 +148,7 @@ func (q *eventQueue) startHelper() bool {
 	return true
 }
 
-// dismiss tells whether the helper may go, because there is nothing left to carry for now.
+// stopHelper reports whether the helper must end because there is nothing to deliver.
 func (q *eventQueue) stopHelper() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -163,59 +162,59 @@ func (q *eventQueue) len() int {
 	return len(q.events) - q.head
 }
 
-// send seals what a command has posted and carries it, and what is before it. In a session that
-// subscribes to something it returns when it has arrived, so that the client sees its own messages
-// before the reply.
-func (h *Broker) flush(s *Session, m *eventBatch, ticket keyspace.LSN) {
-	last := h.queue.seal(m, ticket)
-	for !h.queue.hasDelivered(last) && h.deliver() > 0 {
+// flush seals a command's events and delivers them, with all before them. If the session subscribes to
+// anything, flush waits until they are delivered, so that the client sees its own messages before the
+// reply.
+func (b *Broker) flush(s *Session, batch *eventBatch, lsn keyspace.LSN) {
+	last := b.queue.seal(batch, lsn)
+	for !b.queue.hasDelivered(last) && b.deliver() > 0 {
 	}
-	h.ensureHelper()
+	b.ensureHelper()
 	if s.subscribed.total() > 0 {
-		h.queue.waitDelivered(last)
+		b.queue.waitDelivered(last)
 	}
 }
 
-// sendForHelp sees to it that what can be carried is.
-func (h *Broker) ensureHelper() {
-	if !h.queue.startHelper() {
+// ensureHelper starts the helper if there are events to deliver and none runs.
+func (b *Broker) ensureHelper() {
+	if !b.queue.startHelper() {
 		return
 	}
 	go func() {
-		for h.deliver() > 0 || !h.queue.stopHelper() {
+		for b.deliver() > 0 || !b.queue.stopHelper() {
 		}
 	}()
 }
 
-// carry carries a few letters to their receivers and returns how many.
-func (h *Broker) deliver() int {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.batch = h.queue.popReady(h.batch[:0])
-	for i := range h.batch {
-		h.deliverEventLocked(&h.batch[i])
+// deliver delivers a batch of events and returns their number.
+func (b *Broker) deliver() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.batch = b.queue.popReady(b.batch[:0])
+	for i := range b.batch {
+		b.deliverEventLocked(&b.batch[i])
 	}
-	clear(h.batch)
-	h.queue.noteDelivered(len(h.batch))
-	return len(h.batch)
+	clear(b.batch)
+	b.queue.noteDelivered(len(b.batch))
+	return len(b.batch)
 }
 
-func (h *Broker) deliverEventLocked(l *event) {
-	ticket := l.lsn
-	if l.batch != nil && l.batch.cancelled { // no longer changed once it is sealed
+func (b *Broker) deliverEventLocked(ev *event) {
+	lsn := ev.lsn
+	if ev.batch != nil && ev.batch.cancelled { // constant after sealing
 		return
 	}
-	if l.batch != nil {
-		ticket = l.batch.lsn
+	if ev.batch != nil {
+		lsn = ev.batch.lsn
 	}
-	if l.name == "" {
-		h.publishLocked(l.kind, l.channel, l.text, ticket, l.bound)
+	if ev.name == "" {
+		b.publishLocked(ev.kind, ev.channel, ev.text, lsn, ev.bound)
 		return
 	}
-	if l.channels&toKeyspace != 0 {
-		h.publishLocked(subChannel, "__keyspace@"+l.container+"__:"+l.id, l.name, ticket, l.bound)
+	if ev.channels&toKeyspace != 0 {
+		b.publishLocked(subChannel, "__keyspace@"+ev.container+"__:"+ev.id, ev.name, lsn, ev.bound)
 	}
-	if l.channels&toKeyevent != 0 {
-		h.publishLocked(subChannel, "__keyevent@"+l.container+"__:"+l.name, l.id, ticket, l.bound)
+	if ev.channels&toKeyevent != 0 {
+		b.publishLocked(subChannel, "__keyevent@"+ev.container+"__:"+ev.name, ev.id, lsn, ev.bound)
 	}
 }

@@ -7,21 +7,20 @@ import (
 	"mayfly/keyspace"
 )
 
-// Keyspace notifications: what happens to items, told to whoever subscribes to it. The option
-// notify-keyspace-events says which events are wanted and on which channels:
+// Keyspace notifications tell subscribers what happens to items. The option notify-keyspace-events
+// selects the classes of events and the channels:
 //
-//	__keyspace@<container>__:<id>     the message is the event: what happens to one item
-//	__keyevent@<container>__:<event>  the message is the id: where this event happens
+//	__keyspace@<container>__:<id>     the message is the name of the event
+//	__keyevent@<container>__:<event>  the message is the id of the item
 //
-// The name of a database is its number. Nobody is told of an event before what it tells of is
-// committed.
+// The name of a database is its number. An event leaves only after its change is committed.
 
-// Events are kinds of events, and the channels on which they are published: the letters of the option
+// EventClasses are classes of events, and the channels of their messages: the letters of the option
 // notify-keyspace-events.
 type EventClasses uint32
 
-// The letters in the order in which Redis shows them. Of those that ofAll covers there are some that
-// never happen here, since there are no items of that type.
+// The letters in the order in which Redis shows them. Some classes have no events here, since there are
+// no items of their type.
 const (
 	classGeneric EventClasses = 1 << iota // DEL, EXPIRE and the like, of items of any type
 	classString                           // commands on plain keys
@@ -30,23 +29,23 @@ const (
 	_
 	_
 	classExpired  // an item has died
-	classEvicted  // an item had to go because memory is short
+	classEvicted  // an item was evicted
 	_             // t: streams
-	classDocument // commands on documents; in Redis: on the types of modules
-	classNew      // an item comes into being
+	classDocument // commands on documents; in Redis those of modules
+	classNew      // an item is created
 	toKeyspace
 	toKeyevent
-	classMissed // what was asked for is not there
+	classMissed // a client read a missing item
 )
 
 const (
 	classLetters = "g$lshzxetdnKEm"
-	// ofAll is what A stands for: all but n and m.
+	// classAll is the letter A: all classes but n and m.
 	classAll   = classNew - 1
 	classUsage = "Invalid event class character. Use 'Ag$lshzxeKEtmdn'."
 )
 
-// ParseEvents reads the letters; the error is worded as in Redis.
+// ParseEventClasses reads the letters. The error has the words of Redis.
 func ParseEventClasses(text string) (EventClasses, error) {
 	var e EventClasses
 	for _, letter := range text {
@@ -57,7 +56,7 @@ func ParseEventClasses(text string) (EventClasses, error) {
 		case at >= 0:
 			e |= 1 << at
 		default:
-			//lint:ignore ST1005 the words are Redis'
+			//lint:ignore ST1005 the words of Redis
 			return 0, errors.New(classUsage)
 		}
 	}
@@ -79,14 +78,13 @@ func (e EventClasses) String() string {
 	return out.String()
 }
 
-// An event is one kind of thing that happens to an item.
+// eventKind is a kind of change of an item.
 type eventKind struct {
 	class EventClasses
 	name  string
 }
 
-// The events, with Redis' names where Redis has the case. Whatever is written to an item of whatever
-// type, an event tells of it.
+// The kinds of events, with the names of Redis where Redis has the case. Every write of an item has one.
 var (
 	eventSet         = eventKind{classString, "set"}
 	eventAppend      = eventKind{classString, "append"}
@@ -115,71 +113,69 @@ var (
 	eventEvicted = eventKind{classEvicted, "evicted"}
 )
 
-// SetEvents says which events are wanted from now on.
-func (h *Broker) SetEventClasses(e EventClasses) { h.classes.Store(uint32(e)) }
+// SetEventClasses sets the classes of events that are published from now on.
+func (b *Broker) SetEventClasses(e EventClasses) { b.classes.Store(uint32(e)) }
 
-// wanted gives the channels on which an event is to be published; 0 if it is not wanted, or if there
-// is nobody to hear of it.
-func (h *Broker) channelsFor(e eventKind) EventClasses {
-	all := EventClasses(h.classes.Load())
-	if all&e.class == 0 || h.subscribedSessions.Load() == 0 {
+// channelsFor returns the channels of an event; 0 if its class is not selected or nobody subscribes.
+func (b *Broker) channelsFor(e eventKind) EventClasses {
+	all := EventClasses(b.classes.Load())
+	if all&e.class == 0 || b.subscribedSessions.Load() == 0 {
 		return 0
 	}
 	return all & (toKeyspace | toKeyevent)
 }
 
-// Died tells the hub that an item has died and is removed: a keyspace's OnDeath.
-func (h *Broker) OnDeath(c *keyspace.Container, id string, written keyspace.LSN) {
-	wanted := h.channelsFor(eventExpired)
+// OnDeath publishes the death of an item. It is the OnDeath of a keyspace.
+func (b *Broker) OnDeath(c *keyspace.Container, id string, written keyspace.LSN) {
+	wanted := b.channelsFor(eventExpired)
 	if wanted == 0 {
 		return
 	}
-	h.queue.push(event{
+	b.queue.push(event{
 		name: eventExpired.name, channels: wanted, container: c.Name(), id: strings.Clone(id), lsn: written, bound: true,
 	})
-	h.ensureHelper()
-	if h.queue.len() > longQueue {
-		h.deliver()
+	b.ensureHelper()
+	if b.queue.len() > longQueue {
+		b.deliver()
 	}
 }
 
-// happened tells whoever wants to know what the command has done to an item. It is called with the
-// item's partition locked.
+// notify publishes an event of an item. The item's partition must be locked.
 func (x *Context) notify(e eventKind, c *keyspace.Container, id string) {
 	if wanted := x.Engine.Broker.channelsFor(e); wanted != 0 {
 		x.publish(event{name: e.name, channels: wanted, container: c.Name(), id: strings.Clone(id), bound: true})
 	}
 }
 
-// post puts a letter into the command's mail, which is sent when the transaction is closed.
-func (x *Context) publish(l event) {
+// publish adds an event to the command's batch, which is flushed after the transaction.
+func (x *Context) publish(ev event) {
 	if x.batch == nil {
 		x.batch = new(eventBatch)
 	}
-	l.batch = x.batch
-	x.Engine.Broker.queue.push(l)
+	ev.batch = x.batch
+	x.Engine.Broker.queue.push(ev)
 }
 
-// put stores an item and tells of it.
-func (x *Context) put(c *keyspace.Container, id string, kind keyspace.Kind, body string, own int64, e eventKind) {
-	x.store(c, id, kind, body, own)
+// put stores an item and publishes an event of kind e.
+func (x *Context) put(c *keyspace.Container, id string, kind keyspace.Kind, body string, expireAt int64, e eventKind) {
+	x.store(c, id, kind, body, expireAt)
 	x.notify(e, c, id)
 }
 
-// place stores an item and tells only whether it is new.
-func (x *Context) store(c *keyspace.Container, id string, kind keyspace.Kind, body string, own int64) {
+// store stores an item and publishes only whether it is new.
+func (x *Context) store(c *keyspace.Container, id string, kind keyspace.Kind, body string, expireAt int64) {
 	if x.Engine.Broker.channelsFor(eventNew) == 0 {
-		x.Tx.Put(c, id, kind, body, own)
+		x.Tx.Put(c, id, kind, body, expireAt)
 		return
 	}
 	_, found := x.Tx.Get(c, id)
-	x.Tx.Put(c, id, kind, body, own)
+	x.Tx.Put(c, id, kind, body, expireAt)
 	if !found {
 		x.notify(eventNew, c, id)
 	}
 }
 
-// remove deletes an item and tells of it, if there is one.
+// remove deletes an item and publishes that. It reports whether there was one.
 func (x *Context) remove(c *keyspace.Container, id string) bool {
 	gone := x.Tx.Delete(c, id)
 	if gone {
@@ -188,15 +184,15 @@ func (x *Context) remove(c *keyspace.Container, id string) bool {
 	return gone
 }
 
-// read gets an item that a user asks for.
+// readAny returns an item and counts the read.
 func (x *Context) readAny(c *keyspace.Container, id string) (keyspace.Item, bool) {
 	it, found := x.Tx.Get(c, id)
 	x.countRead(c, id, found)
 	return it, found
 }
 
-// readBody is the reply to a user who asks for an item's body: null if there is none. It is on the way of
-// the commands that come most often, and so hands on no more of the item than the reply needs.
+// readBody is the reply of a read of an item's body, null if there is none. The most frequent commands
+// use it, so it hands on no more of the item than the reply needs.
 func (x *Context) readBody(c *keyspace.Container, id string) Reply {
 	it, found := x.Tx.Get(c, id)
 	x.countRead(c, id, found)
@@ -206,7 +202,7 @@ func (x *Context) readBody(c *keyspace.Container, id string) Reply {
 	return Bulk(it.Body)
 }
 
-// asked notes that a user has asked for an item, and tells of it if that is not there.
+// countRead counts that a client has read an item. It publishes the read of a missing one.
 func (x *Context) countRead(c *keyspace.Container, id string, found bool) {
 	x.Engine.stats.countRead(x.Session, found)
 	if !found {

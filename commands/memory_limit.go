@@ -6,13 +6,13 @@ import (
 	"mayfly/keyspace"
 )
 
-// Eviction says what happens when the items take more memory than maxmemory (maxmemory-policy).
+// Eviction is the policy for items that take more memory than maxmemory (maxmemory-policy).
 type Eviction int32
 
-// The policies, named as in Redis.
+// The policies, with the names of Redis.
 const (
-	NoEviction  Eviction = iota // what may grow memory is refused
-	VolatileTTL                 // items that have an end go, those nearest to it first; if none is left, as above
+	NoEviction  Eviction = iota // commands that may grow memory are refused
+	VolatileTTL                 // items that expire go, the nearest to death first; without such items, as above
 )
 
 func (p Eviction) String() string {
@@ -22,29 +22,28 @@ func (p Eviction) String() string {
 	return "noeviction"
 }
 
-// memoryLimit bounds what the items take in memory. The zero value is no bound. Safe for concurrent
-// use.
+// memoryLimit limits the memory of the items. The zero value is no limit. Safe for concurrent use.
 type memoryLimit struct {
 	bytes   atomic.Int64 // maxmemory; 0: no limit
 	policy  atomic.Int32
 	evicted atomic.Int64 // items since the start
 }
 
-// SetMaxMemory changes the limit on what items take in memory (bytes, 0 for none), and what happens
-// when it is reached. What is above a limit that is lowered goes as others write.
+// SetMaxMemory changes the limit on the memory of the items (bytes, 0 for none), and the policy. After
+// the limit is lowered, writes evict the excess step by step.
 func (e *Engine) SetMaxMemory(bytes int64, policy Eviction) {
 	e.memory.bytes.Store(bytes)
 	e.memory.policy.Store(int32(policy))
 }
 
-// makeRoom refuses a command that may grow memory while the items take more than they may and none can
-// be evicted. Which commands these are is as in Redis:
+// checkMemory returns an error for a command that may grow memory while the items are over the limit and
+// none can be evicted. As in Redis, these commands are:
 //
-//  1. those whose row says DenyOOM;
-//  2. whatever MULTI queues, since a queue takes memory, too;
-//  3. EXEC, if one of those is queued.
+//  1. those with the flag DenyOOM;
+//  2. every command that MULTI queues, since the queue takes memory;
+//  3. EXEC, if a queued command has the flag DenyOOM.
 //
-// Reading and deleting always go on. Without a limit this costs one atomic load.
+// Reads and deletes always run. Without a limit the check costs one atomic load.
 func (e *Engine) checkMemory(s *Session, r *row, args []string) error {
 	limit := e.memory.bytes.Load()
 	if limit == 0 {
@@ -69,25 +68,25 @@ func (e *Engine) checkMemory(s *Session, r *row, args []string) error {
 	return nil
 }
 
-// full tells whether the items take more memory than they may.
+// overMemory reports whether the items take more memory than the limit.
 func (e *Engine) overMemory() bool {
 	limit := e.memory.bytes.Load()
 	return limit > 0 && e.Keyspace.Used() > limit
 }
 
-// How much is evicted for one command, in bytes.
+// The amount that one command evicts, in bytes.
 const (
-	// If there is so much to evict, this much and twice what the command brings: what is to be done
-	// after maxmemory has been lowered is spread over many commands, so that none of them waits long.
+	// With much to evict, a command evicts this much and twice its own size. So a lowered maxmemory is
+	// reached over many commands, and none waits long.
 	evictAtMost = 256 << 10
-	// If there is little to evict, so much more that the next few commands need evict nothing: to draw
-	// samples costs more than to evict what has been drawn. Of a small limit it is a small share.
+	// With little to evict, a command evicts this much more, so that the next commands need evict
+	// nothing: sampling costs more than evicting. Under a small limit it is a small share.
 	evictAhead      = 16 << 10
 	evictAheadShare = 64
 )
 
-// evict evicts items until the limit is kept, or enough for a command of size bytes to go on; false if
-// it cannot.
+// evict evicts items until the limit is kept, or enough for a command of size bytes to run. It returns
+// false if it cannot.
 func (e *Engine) evict(s *Session, limit int64, size int) bool {
 	if Eviction(e.memory.policy.Load()) != VolatileTTL || e.Keyspace.Writable() != nil {
 		return false

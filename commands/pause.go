@@ -7,24 +7,22 @@ import (
 	"time"
 )
 
-// pause holds commands back: from CLIENT PAUSE to its end or to CLIENT UNPAUSE. It stops clients, not
-// time: what dies meanwhile is removed, unlike in Redis, where replicas have to see it. The zero value
-// is no pause. Safe for concurrent use.
+// pause is the state of CLIENT PAUSE, until its end or CLIENT UNPAUSE. It stops clients, not time: unlike
+// in Redis, dead items are removed meanwhile. The zero value is no pause. Safe for concurrent use.
 type pause struct {
 	term atomic.Pointer[pauseTerm] // nil without a pause
 	mu   sync.Mutex                // held while term changes
 }
 
-// pauseTerm is a pause with a fixed end. A longer one takes its place if need be.
+// pauseTerm is a pause with a fixed end. A longer one may replace it.
 type pauseTerm struct {
 	end   int64         // ms
-	all   bool          // of all commands, not only those that write
-	over  chan struct{} // closed when the pause has ended, or has another term
+	all   bool          // pauses all commands, not only writes
+	over  chan struct{} // closed when the term ends or is replaced
 	timer *time.Timer
 }
 
-// extend pauses for another ms from now on. A pause that is under way neither ends earlier nor holds
-// back less for it.
+// extend pauses for ms from now. A running pause neither ends earlier nor pauses fewer commands for it.
 func (p *pause) extend(now, ms int64, all bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -38,7 +36,7 @@ func (p *pause) extend(now, ms int64, all bool) {
 	p.replaceLocked(term)
 }
 
-// finish ends a term, whichever it is if that is nil.
+// finish ends the term, or any term if it is nil.
 func (p *pause) finish(term *pauseTerm) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -54,8 +52,8 @@ func (p *pause) replaceLocked(term *pauseTerm) {
 	}
 }
 
-// Held tells whether a command must wait because clients are paused: until the channel is closed, when
-// it is to be asked again. Nil means that the command need not wait, if only because it cannot run.
+// Paused returns a channel if clients are paused and the command must wait. When the channel closes, the
+// caller asks again. It returns nil if the command need not wait, for example because it cannot run.
 func (e *Engine) Paused(s *Session, args []string) <-chan struct{} {
 	term := e.pause.term.Load()
 	if term == nil {

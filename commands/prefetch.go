@@ -2,19 +2,19 @@ package commands
 
 import "mayfly/keyspace"
 
-// A Lookahead is what commands that have arrived and not begun are going to look up, as far as it can be
-// told from their first arguments. [Engine.Warm] makes that cheaper. It is advice only: a wrong one does
-// no harm. Its zero value is ready. Not safe for concurrent use.
+// Lookahead collects the keys of commands that have arrived and not begun, as far as their first
+// arguments tell. [Engine.Prefetch] makes their look-up cheaper. It is a hint: a wrong one does no harm.
+// The zero value is ready. Not safe for concurrent use.
 type Lookahead struct {
 	prefetcher      keyspace.Prefetcher
 	containers, ids []string
 }
 
-// LookaheadArgs is how many of a command's arguments a Lookahead has use for.
+// LookaheadArgs is the number of a command's arguments that a Lookahead reads.
 const LookaheadArgs = 3
 
-// Add adds what a command of a session will look up. args are its first arguments, as views that stay
-// valid until Warm.
+// Add adds the key of a session's command. args are its first arguments, views that stay valid until
+// Prefetch.
 func (a *Lookahead) Add(s *Session, args []string) {
 	r := s.findCached(args[0])
 	if r == nil || r.sub != nil || s.multi.open {
@@ -24,17 +24,17 @@ func (a *Lookahead) Add(s *Session, args []string) {
 	case first == 0 || first >= len(args):
 	case first == 1:
 		a.containers, a.ids = append(a.containers, s.database), append(a.ids, args[1])
-	default: // what comes before the ids is their container
+	default: // the container precedes the ids
 		a.containers, a.ids = append(a.containers, args[1]), append(a.ids, args[first])
 	}
 }
 
-// WorthWarming tells whether a Lookahead is worth its while.
+// WorthPrefetching reports whether prefetching pays: the items do not fit into the processor's cache.
 func (e *Engine) WorthPrefetching() bool { return e.Keyspace.BeyondCache() }
 
-// Warm fetches from memory what the commands added will look up, and forgets them.
+// Prefetch fetches the collected keys into the processor's cache and clears the Lookahead.
 func (e *Engine) Prefetch(a *Lookahead) {
-	if len(a.ids) > 1 { // for one there is nothing that could be done side by side
+	if len(a.ids) > 1 { // a single fetch has nothing to overlap with
 		a.prefetcher.Prefetch(e.Keyspace, a.containers, a.ids)
 	}
 	clear(a.containers)
