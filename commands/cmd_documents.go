@@ -173,7 +173,7 @@ func (d docTarget) countRead(x *Context) { x.countRead(d.container, d.id, d.foun
 
 // putDocument stores a document and restarts its clock.
 func putDocument(x *Context, c *keyspace.Container, id string, doc *jsondoc.Document, e eventKind) {
-	x.put(c, id, keyspace.Document, doc.JSON, expiry.OwnEnd(x.Now(), doc.TTL), e)
+	x.put(c, id, keyspace.Document, doc.JSON, expiry.ExpireAt(x.Now(), doc.TTL), e)
 }
 
 // putEdited stores the document that a patch has made of the target. judgeTTL says that the patch may

@@ -79,7 +79,7 @@ func (x *Context) putItem(it keyspace.Item, c *keyspace.Container, id string) er
 		if err := doc.CheckTTL(c.Policy()); err != nil {
 			return err
 		}
-		x.store(c, id, keyspace.Document, doc.JSON, expiry.OwnEnd(x.Now(), doc.TTL))
+		x.store(c, id, keyspace.Document, doc.JSON, expiry.ExpireAt(x.Now(), doc.TTL))
 		return nil
 	}
 	// An end that lies in the past has slept in a container that is off; here it may be awake.

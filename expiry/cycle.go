@@ -12,15 +12,15 @@ type cycle struct {
 	began   time.Duration
 	now     time.Duration
 	used    time.Duration // spent on samples
-	stretch time.Duration // to be spent on samples before the next rest
+	stretch time.Duration // left to spend on samples before the next rest
 
 	drawn, dead int // of all samples
 
-	first tally // of the first sample of each pool: how things stood when the cycle began
+	first tally // of the first sample of each pool: the state when the cycle began
 	hot   tally // of the first sample of each hot pool
 }
 
-// tally counts items and how many of them are dead.
+// tally counts items and the dead among them.
 type tally struct{ all, due int }
 
 func (t *tally) add(got Sample) {
@@ -30,38 +30,39 @@ func (t *tally) add(got Sample) {
 
 func (t tally) share() float64 { return float64(t.due) / float64(max(t.all, 1)) }
 
-// timeUp tells whether the cycle has to end: its budget is spent, or the next slow cycle is due.
+// timeUp reports whether the cycle has to end: its budget is spent, or the next slow cycle is due.
 func (c *cycle) timeUp() bool { return c.used >= c.limit || c.now-c.began >= Interval }
 
-// survey takes a sample of a pool that is not hot. If it holds dead, the pool is: its visit is returned, and
-// whether it needs more.
-func (c *cycle) survey(pool Pool) (hot *visit, more bool) {
+// scan samples a pool that is not hot. If it finds dead items it returns the pool as a hot one, and whether there
+// are more.
+func (c *cycle) scan(pool Pool) (hot *hotPool, more bool) {
 	got := c.draw(pool)
 	c.first.add(got)
 	if got.Dead == 0 {
 		return nil, false
 	}
 	c.hot.add(got)
-	return &visit{pool: pool}, got.More
+	return &hotPool{pool: pool}, got.More
 }
 
-// visit takes a sample of a hot pool and tells whether it needs more.
-func (c *cycle) visit(v *visit) (more bool) {
-	got := c.draw(v.pool)
-	if v.fresh {
-		v.fresh = false
+// sample samples a hot pool and reports whether it needs more.
+func (c *cycle) sample(h *hotPool) (more bool) {
+	got := c.draw(h.pool)
+	if h.fresh {
+		h.fresh = false
 		c.first.add(got)
 		c.hot.add(got)
 	}
 	switch {
 	case got.Dead > 0:
-		v.misses = 0
+		h.misses = 0
 	case got.All == 0:
-		v.misses = slowMisses
+		h.misses = maxMisses
 	}
 	return got.More
 }
 
+// draw samples a pool and rests when the stretch is over.
 func (c *cycle) draw(pool Pool) Sample {
 	got := pool.Sample(c.pace.sample)
 	c.drawn += got.Drawn
@@ -79,13 +80,13 @@ func (c *cycle) draw(pool Pool) Sample {
 	return got
 }
 
-// visit is what the purge knows of a hot pool: one in which dead were found lately.
-type visit struct {
+// hotPool is a pool in which dead items were found lately.
+type hotPool struct {
 	pool   Pool
-	fresh  bool // no sample was taken in this cycle yet
+	fresh  bool // not sampled yet in this cycle
 	misses int  // slow cycles since the last find
 }
 
-// slowMisses is how many slow cycles begin after the last find before a pool counts as quiet again. Then it
-// is left to the survey, for fast cycles would mostly visit it in vain.
-const slowMisses = 2
+// maxMisses is the number of slow cycles without a find after which a pool is no longer hot. Fast cycles would
+// mostly sample it in vain, so it is left to the scan of all pools.
+const maxMisses = 2

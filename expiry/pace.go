@@ -8,17 +8,17 @@ const (
 	MaxEffort = 10
 )
 
-// rest is how long a cycle leaves the processor to others after a stretch of work. Timers are not
-// finer while a process has nothing else to do.
+// rest is how long a cycle leaves the processor to others after a stretch of work. In a process that does nothing
+// else, timers are no finer.
 const rest = time.Millisecond
 
-// pace is what an effort means.
+// pace is the meaning of an effort.
 type pace struct {
 	sample     int           // dead items
 	share      float64       // of one CPU
-	acceptable float64       // share of dead
-	fast       time.Duration // the longest fast cycle, and the shortest pause before one if time has run out
-	pause      time.Duration // the pause before a fast cycle while all that dies is found
+	acceptable float64       // share of dead items
+	fast       time.Duration // the longest fast cycle, and the pause before one if time has run out
+	pause      time.Duration // before a fast cycle while all dead items are found
 }
 
 func paceOf(effort int) pace {
@@ -33,11 +33,11 @@ func paceOf(effort int) pace {
 	return p
 }
 
-// stretch is how long a cycle works after a rest: so long that it has its share of the time, whatever
-// the rest has become. Where all processors are wanted that is longer than was asked for.
+// stretch is how long a cycle works after a rest, so that work has its share of the time. A rest may have been
+// longer than asked for, if others want all processors.
 func (p pace) stretch(rest time.Duration) time.Duration {
 	return min(time.Duration(p.share/(1-p.share)*float64(rest)), p.fast)
 }
 
-// full is what the account of time holds at most: the budget of one slow cycle.
+// full is the largest budget: the work of one slow cycle.
 func (p pace) full() time.Duration { return time.Duration(p.share * float64(Interval)) }

@@ -261,7 +261,7 @@ func TestPurgeStarvesNoPool(t *testing.T) {
 		rand.New(rand.NewPCG(5, 6)).Shuffle(pools, func(i, j int) { s.pools[i], s.pools[j] = s.pools[j], s.pools[i] })
 		var worst float64
 		s.run(14*time.Second, func() {
-			if s.now > 2*time.Second { // once the survey has gone round
+			if s.now > 2*time.Second { // once the scan has seen all pools
 				worst = max(worst, s.deadShare())
 			}
 		})

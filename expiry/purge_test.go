@@ -51,7 +51,7 @@ func TestOneSlowCycleCleansSmallPools(t *testing.T) {
 		s := newSim(1)
 		s.load(pools, 1000, 1)
 		s.now = time.Hour
-		s.purge.settle(paceOf(1))
+		s.purge.earnLocked(paceOf(1))
 		s.purge.Slow()
 		if left := len(s.ends) - s.gone; left != 0 {
 			t.Errorf("%d pools: %d of 1000 dead items are left", pools, left)
@@ -195,7 +195,7 @@ func TestDroppedPoolsAreForgotten(t *testing.T) {
 	s.load(8, 100_000, 1)
 	s.now = time.Hour
 	s.purge.Slow()
-	if len(s.purge.hot) != 8 || len(s.purge.known) != 8 {
+	if len(s.purge.hot) != 8 || len(s.purge.hotBy) != 8 {
 		t.Fatalf("%d hot pools, want 8", len(s.purge.hot))
 	}
 	for _, p := range s.pools {
@@ -204,7 +204,7 @@ func TestDroppedPoolsAreForgotten(t *testing.T) {
 	s.pools = nil
 	s.now += time.Second
 	s.purge.Slow()
-	if len(s.purge.hot) != 0 || len(s.purge.known) != 0 {
+	if len(s.purge.hot) != 0 || len(s.purge.hotBy) != 0 {
 		t.Errorf("%d dropped pools are still known", len(s.purge.hot))
 	}
 	for _, v := range s.purge.queue[:cap(s.purge.queue)] {

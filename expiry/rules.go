@@ -23,7 +23,7 @@ const (
 	MaxTTL TTL = 1<<31 - 1
 )
 
-// String gives "off", "-1" or the seconds.
+// String returns "off", "-1" or the seconds.
 func (t TTL) String() string {
 	if t == Off {
 		return "off"
@@ -31,18 +31,18 @@ func (t TTL) String() string {
 	return strconv.FormatInt(int64(t), 10)
 }
 
-// An item's own end is an int64: [Inherit], [Never] or the absolute moment, in milliseconds since
-// the epoch, at which the item dies if its container has TTL switched on.
+// The expireAt of an item is [Inherit], [Never] or an end of its own: the moment, in milliseconds since the epoch, at
+// which it dies if its container has TTL switched on.
 const (
-	// Inherit: the item says nothing of its own; the container's default rules.
+	// Inherit: the container's default decides.
 	Inherit int64 = 0
 	// Never: the item is exempt from its container's default.
 	Never int64 = -1
 )
 
-// OwnEnd turns a document's ttl into its own end: ts is its last write in milliseconds. An end
-// beyond the range of the type is moved to its limit.
-func OwnEnd(ts int64, ttl TTL) int64 {
+// ExpireAt returns the expireAt of a document with a ttl: ts is the time of its last write in ms. A moment beyond the
+// range of the type is moved to its limit.
+func ExpireAt(ts int64, ttl TTL) int64 {
 	switch ttl {
 	case Absent:
 		return Inherit
@@ -52,7 +52,7 @@ func OwnEnd(ts int64, ttl TTL) int64 {
 	return after(ts, ttl)
 }
 
-// after gives the moment ttl seconds after ts (ms).
+// after returns the moment ttl seconds after ts (ms).
 func after(ts int64, ttl TTL) int64 {
 	if span := int64(ttl) * 1000; ts <= math.MaxInt64-span {
 		return ts + span
@@ -70,7 +70,7 @@ const (
 	Lenient
 )
 
-// String gives "strict" or "lenient".
+// String returns "strict" or "lenient".
 func (m Mode) String() string {
 	if m == Lenient {
 		return "lenient"
@@ -78,81 +78,78 @@ func (m Mode) String() string {
 	return "strict"
 }
 
-// Policy is a container's rule of time to live together with what its past rules have already
-// killed. It is a value: changing a policy makes a new one with [Policy.Change]. All moments are in
-// milliseconds since the epoch and positive.
+// Policy is a container's rule of time to live and a summary of what its past rules have killed. It is a value:
+// [Policy.Change] returns a new one. All moments are in milliseconds since the epoch and positive.
 //
-// The two marks hold all of history that rule 7 ("dead stays dead") needs, in constant space. Past
-// rules can only have killed
-//   - an item without an end of its own, if it was last written at least n seconds before a default
-//     of n was replaced: the latest such moment is InheritDeadTo;
-//   - an item with an end of its own, if that end came before TTL was switched off or its rule
-//     replaced: the latest such moment is OwnDeadTo.
+// The two marks are all the history that rule 7 ("dead stays dead") needs, in constant space. Past rules can only
+// have killed
+//   - an item that inherits, if it was last written at least n seconds before a default of n was replaced: the latest
+//     such moment is InheritDeadTo;
+//   - an item with an end of its own, if that end came before TTL was switched off or the rule was replaced: the
+//     latest such moment is OwnDeadTo.
 //
-// An item written after a change is never touched by the marks the change left: a default is at
-// least a second, and an item's own end lies after its write.
+// Marks never affect an item written after the change that left them: a default is at least a second, and an end of
+// an item's own lies after its write.
 type Policy struct {
 	Default TTL
 	Mode    Mode
 
 	InheritDeadTo int64 // ms; items that inherit, last written at or before this, are dead
-	OwnDeadTo     int64 // ms; items whose own end is at or before this are dead
+	OwnDeadTo     int64 // ms; items with an end of their own at or before this are dead
 }
 
-// Change gives the policy that rules from now (ms) on. It is the only way to change one: it keeps
-// dead what the old policy had killed by now. Constant time, whatever the number of items.
+// Change returns the policy from now (ms) on. It is the only way to change one: items that the old policy has killed
+// by now stay dead. It takes constant time, whatever the number of items.
 func (p Policy) Change(def TTL, mode Mode, now int64) Policy {
 	p.InheritDeadTo, p.OwnDeadTo = p.DeadTo(now)
 	p.Default, p.Mode = def, mode
 	return p
 }
 
-// Dead is the one place in the program that answers whether an item is dead: one last written at
-// ts (ms) with the given own end, at the moment now (ms). An item is dead at equality too.
-func (p *Policy) Dead(ts, own, now int64) bool {
-	inherit, ownTo := p.DeadTo(now)
-	switch own {
+// Dead alone decides whether an item is dead at the moment now (ms): one last written at ts (ms) with an expireAt. An
+// item is dead at equality too.
+func (p *Policy) Dead(ts, expireAt, now int64) bool {
+	byDefault, byOwnTTL := p.DeadTo(now)
+	switch expireAt {
 	case Never:
 		return false
 	case Inherit:
-		return ts <= inherit
+		return ts <= byDefault
 	}
-	return own <= ownTo
+	return expireAt <= byOwnTTL
 }
 
-// DeadTo says the same of all items at once, at the moment now (ms): those that inherit are dead if
-// they were last written at or before the first moment, those with an end of their own if that is
-// at or before the second.
+// DeadTo decides the same for all items at once. At the moment now (ms) items that inherit are dead if they were last
+// written at or before byDefault, items with an end of their own if that is at or before byOwnTTL.
 //
-// The default is taken from now rather than added to the time of a write, which may come from a
-// file and be anything: that sum could wrap around.
-func (p *Policy) DeadTo(now int64) (inherit, own int64) {
-	inherit, own = p.InheritDeadTo, p.OwnDeadTo
+// The default is subtracted from now and not added to the time of a write. That may come from a file, and the sum
+// could wrap around.
+func (p *Policy) DeadTo(now int64) (byDefault, byOwnTTL int64) {
+	byDefault, byOwnTTL = p.InheritDeadTo, p.OwnDeadTo
 	if p.Default > 0 {
-		inherit = max(inherit, now-int64(p.Default)*1000)
+		byDefault = max(byDefault, now-int64(p.Default)*1000)
 	}
 	if p.Default != Off {
-		own = max(own, now)
+		byOwnTTL = max(byOwnTTL, now)
 	}
-	return inherit, own
+	return byDefault, byOwnTTL
 }
 
-// End is the moment in ms at which an item that lives now will die if nothing changes, and whether
-// there is one.
-func (p *Policy) End(ts, own int64) (end int64, ok bool) {
+// End returns the moment in ms at which a live item dies if nothing changes, and whether there is one.
+func (p *Policy) End(ts, expireAt int64) (end int64, ok bool) {
 	switch {
-	case p.Default == Off || own == Never:
+	case p.Default == Off || expireAt == Never:
 		return 0, false
-	case own != Inherit:
-		return own, true
+	case expireAt != Inherit:
+		return expireAt, true
 	case p.Default > 0:
 		return after(ts, p.Default), true
 	}
 	return 0, false
 }
 
-// Expires reports which items die under the policy as it stands: those that inherit its default, and those with
-// an end of their own.
+// Expires reports which items die under the policy as it stands: those that inherit its default, and those with an end
+// of their own.
 func (p *Policy) Expires() (byDefault, byOwnTTL bool) { return p.Default > 0, p.Default != Off }
 
 // A RangeError is a TTL that is not a legal one.
@@ -171,8 +168,8 @@ const (
 	legalDefault = "off, -1 and whole numbers of seconds from 1 to 2147483647"
 )
 
-// ParseDefault reads a container's default as written in a command: "off" (in any case), "-1" or
-// 1 to 2147483647. The error is a [RangeError].
+// ParseDefault reads a container's default from a command: "off" (in any case), "-1" or 1 to 2147483647. The error is a
+// [RangeError].
 func ParseDefault(s string) (TTL, error) {
 	if strings.EqualFold(s, "off") {
 		return Off, nil
@@ -183,8 +180,8 @@ func ParseDefault(s string) (TTL, error) {
 	return 0, &RangeError{What: "default TTL", Value: Quote(s), Legal: legalDefault}
 }
 
-// ParseOption reads a document's ttl as written in a command: "null" (in any case) for none, "-1"
-// or 1 to 2147483647. The error is a [RangeError].
+// ParseOption reads a document's ttl from a command: "null" (in any case) for none, "-1" or 1 to 2147483647. The error is
+// a [RangeError].
 func ParseOption(s string) (TTL, error) {
 	if strings.EqualFold(s, "null") {
 		return Absent, nil
@@ -214,9 +211,8 @@ func parseSeconds(s string) (TTL, bool) {
 // maxDigits is the number of digits of MaxTTL.
 const maxDigits = 10
 
-// ParseMember reads the raw JSON of a document's root member "ttl" (rule 4). A number without
-// fraction in range counts however it is written (20, 20.0, 2e1); null is [Absent]; anything else
-// is a [RangeError].
+// ParseMember reads the raw JSON of a document's root member "ttl" (rule 4). A number in range without a fraction counts
+// in any notation (20, 20.0, 2e1). null is [Absent]. Anything else is a [RangeError].
 func ParseMember(raw string) (TTL, error) {
 	if raw == "null" {
 		return Absent, nil
@@ -235,9 +231,8 @@ func RepeatedMember() error {
 	return &RangeError{What: "ttl", Value: "(the member is repeated)", Legal: legalMember}
 }
 
-// parseWholeNumber reads a JSON number exactly, without a detour over floating point, which would
-// round 2147483647.00000001 to a legal value. What is not a JSON number, or has a fraction, or more
-// than maxDigits digits before it is refused. An exponent, however large, costs nothing.
+// parseWholeNumber reads a JSON number exactly. Floating point would round 2147483647.00000001 to a legal value. It
+// refuses text that is not a JSON number, fractions, and more than maxDigits digits. Large exponents cost nothing.
 func parseWholeNumber(raw string) (TTL, bool) {
 	s, negative := strings.CutPrefix(raw, "-")
 	whole, s := cutDigits(s)
@@ -271,8 +266,8 @@ func parseWholeNumber(raw string) (TTL, bool) {
 	return t, true
 }
 
-// parseExponent reads what follows a JSON number's digits: nothing, or an exponent. One of more than
-// nine digits is refused: no mantissa that fits into memory makes a legal TTL of it.
+// parseExponent reads the exponent behind a JSON number's digits, which may be empty. It refuses more than nine digits:
+// with those no mantissa that fits into memory is a legal TTL.
 func parseExponent(s string) (int, bool) {
 	if s == "" {
 		return 0, true
@@ -313,8 +308,7 @@ func cutDigits(s string) (digits, rest string) {
 	return s[:i], s[i:]
 }
 
-// Quote shortens a user's value, and quotes it if need be, so that an error that names it stays one
-// readable line.
+// Quote shortens a user's value and quotes it if necessary, so that an error with it is one readable line.
 func Quote(s string) string {
 	const most = 64
 	if len(s) > most {
@@ -327,14 +321,14 @@ func Quote(s string) string {
 	return s
 }
 
-// Source names what governs an item's end, for DOC.META.
-func (p *Policy) Source(own int64, ignored bool) string {
+// Source names what decides an item's end, for DOC.META: off, ignored, document or container.
+func (p *Policy) Source(expireAt int64, ignored bool) string {
 	switch {
 	case p.Default == Off:
 		return "off"
 	case ignored:
 		return "ignored"
-	case own != Inherit:
+	case expireAt != Inherit:
 		return "document"
 	}
 	return "container"

@@ -43,7 +43,7 @@ func TestTruthTable(t *testing.T) {
 	} {
 		t.Run(fmt.Sprintf("container %v document %d", tc.container, tc.document), func(t *testing.T) {
 			p := Policy{Default: tc.container}
-			own := OwnEnd(ts, tc.document)
+			own := ExpireAt(ts, tc.document)
 			check := func(now int64, want bool) {
 				t.Helper()
 				if got := p.Dead(ts, own, now); got != want {
@@ -75,11 +75,11 @@ func TestTruthTable(t *testing.T) {
 func TestNothingWrapsAround(t *testing.T) {
 	const far = math.MaxInt64
 	for _, ts := range []int64{far, far - 999, far - 1000, far - 1001} {
-		own := OwnEnd(ts, 1)
+		own := ExpireAt(ts, 1)
 		if own < ts {
 			t.Errorf("own end of one written at %d is %d", ts, own)
 		}
-		own = OwnEnd(ts, MaxTTL)
+		own = ExpireAt(ts, MaxTTL)
 		if own != far {
 			t.Errorf("own end of one written at %d is %d", ts, own)
 		}
@@ -113,7 +113,7 @@ func TestOffAndOnAgain(t *testing.T) {
 	const start = 1_000_000
 	p := Policy{Default: 10}
 	// Written at start: a inherits 10 s, b has 5 s, c has 30 s of its own, d lives for ever.
-	b, c := OwnEnd(start, 5), OwnEnd(start, 30)
+	b, c := ExpireAt(start, 5), ExpireAt(start, 30)
 	state := func(now int64) string {
 		s := ""
 		for i, own := range []int64{Inherit, b, c, Never} {
@@ -196,7 +196,7 @@ func TestDeadStaysDead(t *testing.T) {
 			case 1:
 				list[i] = item{ts: ts, own: Never}
 			case 2:
-				list[i] = item{ts: ts, own: OwnEnd(ts, TTL(1+rng.IntN(4)))}
+				list[i] = item{ts: ts, own: ExpireAt(ts, TTL(1+rng.IntN(4)))}
 			case 3: // a plain key's deadline
 				list[i] = item{ts: ts, own: ts + 1 + rng.Int64N(4000)}
 			}
@@ -219,7 +219,13 @@ func TestDeadStaysDead(t *testing.T) {
 						if !kills(p.Default, *it, now) {
 							revived++ // would have been, but for the marks
 						}
-					} else if at, ok := p.End(it.ts, it.own); ok && (at <= now || !p.Dead(it.ts, it.own, at) || p.Dead(it.ts, it.own, at-1)) {
+						continue
+					}
+					at, ok := p.End(it.ts, it.own)
+					if byDefault, byOwnTTL := p.Expires(); ok != (it.own == Inherit && byDefault || it.own > 0 && byOwnTTL) {
+						t.Fatalf("seed %d at %d: Expires gives %t, %t; %+v ends: %t", seed, now, byDefault, byOwnTTL, *it, ok)
+					}
+					if ok && (at <= now || !p.Dead(it.ts, it.own, at) || p.Dead(it.ts, it.own, at-1)) {
 						t.Fatalf("seed %d at %d: end %d of %+v is wrong under %+v", seed, now, at, *it, p)
 					}
 				}

@@ -5,21 +5,21 @@ import (
 	"time"
 )
 
-// Runner runs the cycles of a purge in the background: a slow one each [Interval], and fast ones
-// between them while items die.
+// Runner runs the cycles of a purge in the background: a slow one each [Interval], and fast ones between them while
+// items die.
 type Runner struct {
 	purge  *Purge
 	stop   chan struct{}
 	done   sync.WaitGroup
-	slowAt time.Duration // when the next slow cycle is due; for the goroutine only
+	slowAt time.Duration // when the next slow cycle is due; used by the goroutine only
 }
 
-// NewRunner makes a runner that stands still.
+// NewRunner returns a runner that is not started.
 func NewRunner(p *Purge) *Runner {
 	return &Runner{purge: p, stop: make(chan struct{})}
 }
 
-// Start starts the goroutine. It is called once at most.
+// Start starts the goroutine. It is called at most once.
 func (r *Runner) Start() {
 	r.done.Go(func() {
 		timer := time.NewTimer(0)
@@ -35,13 +35,13 @@ func (r *Runner) Start() {
 	})
 }
 
-// Stop ends the goroutine and waits until it has. It is called once at most, started or not.
+// Stop ends the goroutine and waits for its end. It is called at most once, whether the runner is started or not.
 func (r *Runner) Stop() {
 	close(r.stop)
 	r.done.Wait()
 }
 
-// step runs the cycle that is due and gives the time to wait for the next.
+// step runs the cycle that is due and returns the time until the next.
 func (r *Runner) step() (wait time.Duration) {
 	mono := r.purge.mono
 	var state State

@@ -4,15 +4,15 @@ import "time"
 
 // Stats are the counters of expiry since the start, for INFO's section Expiry.
 //
-// StaleShare is a running average of the share of dead that there is in the pools, by their own estimates,
-// when slow cycles come to them.
+// StaleShare is a running average of the share of dead items in the pools, by their own estimates, when slow cycles
+// sample them.
 type Stats struct {
-	RemovedLazily   int64         // dead items removed by whoever met them
+	RemovedLazily   int64         // dead items removed by transactions that met them
 	RemovedActively int64         // dead items removed by the purge
 	Sampled         int64         // items the purge has looked at
-	Cycles          int64         // slow and fast cycles run
+	Cycles          int64         // slow and fast
 	TimeSpent       time.Duration // in cycles, at work
 	LongestCycle    time.Duration // at work
-	StaleShare      float64       // estimated share of dead among the mortal items in memory, 0 to 1
+	StaleShare      float64       // estimated share of dead items among the mortal ones in memory, 0 to 1
 	CapReached      int64         // cycles that ended because their time was up
 }

@@ -35,7 +35,7 @@ func benchIDs(n int) []string {
 
 func benchPut(ks *Keyspace, tx *Tx, id string) LSN {
 	ks.BeginKey(tx, id)
-	tx.Put(tx.Container("0"), id, Document, benchBody, expiry.OwnEnd(tx.Now(), 3600))
+	tx.Put(tx.Container("0"), id, Document, benchBody, expiry.ExpireAt(tx.Now(), 3600))
 	return tx.Close()
 }
 

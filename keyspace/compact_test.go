@@ -471,7 +471,7 @@ func TestWasteLeavesTheDisk(t *testing.T) {
 		for i := range 400 {
 			id := fmt.Sprint(round%3, "-", i)
 			o.BeginKey(&tx, id)
-			tx.Put(tx.Container("0"), id, Document, `{"fill":"`+strings.Repeat("x", 300)+`"}`, expiry.OwnEnd(tx.Now(), 20))
+			tx.Put(tx.Container("0"), id, Document, `{"fill":"`+strings.Repeat("x", 300)+`"}`, expiry.ExpireAt(tx.Now(), 20))
 			tx.Close()
 		}
 		o.clock.Advance(10 * time.Second)

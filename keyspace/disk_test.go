@@ -89,7 +89,7 @@ func testFolderStaysInProportion(t *testing.T, living, scale int) {
 			id := fmt.Sprintf("document-%08d", n)
 			var tx Tx
 			o.BeginKey(&tx, id)
-			tx.Put(tx.Container("0"), id, Document, `{"fill":"`+strings.Repeat("x", docBytes-len(id)-11)+`"}`, expiry.OwnEnd(tx.Now(), ttl))
+			tx.Put(tx.Container("0"), id, Document, `{"fill":"`+strings.Repeat("x", docBytes-len(id)-11)+`"}`, expiry.ExpireAt(tx.Now(), ttl))
 			o.commit(&tx)
 		}
 		o.clock.Advance(step)

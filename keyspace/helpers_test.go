@@ -111,7 +111,7 @@ func (o *opened) put(container, id, body string, own int64) (it Item) {
 // putFor puts an item that ends by itself after so many seconds.
 func (o *opened) putFor(container, id string, ttl expiry.TTL) {
 	o.t.Helper()
-	o.put(container, id, "{}", expiry.OwnEnd(o.clock.Now(), ttl))
+	o.put(container, id, "{}", expiry.ExpireAt(o.clock.Now(), ttl))
 }
 
 func (o *opened) get(container, id string) (it Item, ok bool) {

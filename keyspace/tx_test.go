@@ -316,7 +316,7 @@ func playAgainstModel(t *testing.T, seed uint64) {
 		id := fmt.Sprint("id-", r.IntN(40))
 		switch r.IntN(12) {
 		case 0, 1, 2, 3:
-			own := [...]int64{expiry.Inherit, expiry.Never, expiry.OwnEnd(o.clock.Now(), expiry.TTL(1+r.IntN(20)))}[r.IntN(3)]
+			own := [...]int64{expiry.Inherit, expiry.Never, expiry.ExpireAt(o.clock.Now(), expiry.TTL(1+r.IntN(20)))}[r.IntN(3)]
 			body := fmt.Sprintf(`{"step":%d}`, step)
 			o.put("c", id, body, own)
 			model[id] = &modelItem{ts: o.clock.Now(), own: own, body: body}

@@ -81,7 +81,7 @@ func (w *lineWriter) note(id string, it keyspace.Item) []byte {
 	follows := expiry.Inherit
 	if it.Kind == keyspace.Document {
 		doc, _ := jsondoc.Parse(it.Body, jsondoc.MaxSize)
-		follows = expiry.OwnEnd(it.TS, doc.TTL)
+		follows = expiry.ExpireAt(it.TS, doc.TTL)
 	}
 	if it.ExpireAt != follows {
 		w.number("end", it.ExpireAt)

@@ -257,7 +257,7 @@ func (s *source) documents(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("document %s of %s: %w", expiry.Quote(id), name, err)
 		}
-		return s.item(name, id, keyspace.Item{Kind: keyspace.Document, Body: body, TS: ts, ExpireAt: expiry.OwnEnd(ts, doc.TTL)})
+		return s.item(name, id, keyspace.Item{Kind: keyspace.Document, Body: body, TS: ts, ExpireAt: expiry.ExpireAt(ts, doc.TTL)})
 	})
 }
 

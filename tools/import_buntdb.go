@@ -198,6 +198,6 @@ func (e *entry) setTTL(left time.Duration) error {
 	if err != nil {
 		return err
 	}
-	e.item.Body, e.item.ExpireAt, e.ignored = doc.JSON, expiry.OwnEnd(e.item.TS, ttl), nil
+	e.item.Body, e.item.ExpireAt, e.ignored = doc.JSON, expiry.ExpireAt(e.item.TS, ttl), nil
 	return nil
 }

@@ -102,7 +102,7 @@ func (w *lineWriter) item(container, id string, it keyspace.Item) []byte {
 	if ttl != expiry.Absent {
 		w.number("ttl", int64(ttl))
 	}
-	if expiry.OwnEnd(it.TS, ttl) != it.ExpireAt {
+	if expiry.ExpireAt(it.TS, ttl) != it.ExpireAt {
 		w.number("end", it.ExpireAt)
 	}
 	if text := strings.TrimSpace(it.Body); len(text) == len(it.Body) && !strings.ContainsAny(text, "\r\n") {
@@ -242,7 +242,7 @@ func (e *entry) check() (ttl expiry.TTL, err error) {
 	if err != nil {
 		return ttl, err
 	}
-	e.item.ExpireAt, e.ignored = expiry.OwnEnd(e.item.TS, doc.TTL), doc.TTLErr
+	e.item.ExpireAt, e.ignored = expiry.ExpireAt(e.item.TS, doc.TTL), doc.TTLErr
 	return doc.TTL, nil
 }
 

@@ -187,7 +187,7 @@ func (h *house) fillRandomly(unit time.Duration) content {
 				tx.Put(c, id, keyspace.Document, `{"ttl":"never","a":1,"a":2}`, expiry.Inherit)
 			default:
 				ttl := scale * expiry.TTL(1+random.IntN(60))
-				tx.Put(c, id, keyspace.Document, fmt.Sprintf(`{"n": %d, "ttl": %d.0}`, random.IntN(1e9), ttl), expiry.OwnEnd(now, ttl))
+				tx.Put(c, id, keyspace.Document, fmt.Sprintf(`{"n": %d, "ttl": %d.0}`, random.IntN(1e9), ttl), expiry.ExpireAt(now, ttl))
 			}
 			tx.Close()
 			if random.IntN(2000) == 0 {

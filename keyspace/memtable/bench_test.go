@@ -19,7 +19,7 @@ type benchItems struct {
 
 func newBenchItems(t *Table) benchItems {
 	body := `{"v":"` + strings.Repeat("x", 277) + `"}`
-	items := benchItems{it: record.Item{Kind: record.Document, Body: body, TS: 1, ExpireAt: expiry.OwnEnd(1, 3600), Version: 1}}
+	items := benchItems{it: record.Item{Kind: record.Document, Body: body, TS: 1, ExpireAt: expiry.ExpireAt(1, 3600), Version: 1}}
 	for i := range benchTableSize {
 		id := fmt.Sprintf("key:%012d", i)
 		key := string(record.AppendKey(nil, t.number, id))
