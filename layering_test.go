@@ -60,7 +60,7 @@ const clockFolder = "expiry/clock"
 const mostLines = 3600
 
 // large are the packages that may be larger: commands has a file for each family of commands.
-var large = []string{"commands", "keyspace", "server"}
+var large = []string{"commands", "keyspace"}
 
 // mostWords is the length of the first sentence of a package's documentation.
 const mostWords = 25

@@ -19,7 +19,7 @@ import (
 //
 //	/mayfly/container/<name>     a container's line of an export (line.go)
 //	/mayfly/items/<name>/<part>  an array of notes, one for each of at most notesPerPart items
-//	/mayfly/format               {"version":1}, written last
+//	/mayfly/format               {"version":1,"complete":true}; complete is false until the export ends
 //
 // An end that is a moment is buntdb's TTL, too, rounded up to its whole seconds. An item whose end
 // depends on its container's default has none, and neither has one in a container that is off.
@@ -36,7 +36,8 @@ const (
 
 // formatNote is the value of formatKey.
 type formatNote struct {
-	Version int `json:"version"`
+	Version  int  `json:"version"`
+	Complete bool `json:"complete"`
 }
 
 // The types of an item, as TYPE names them.

@@ -2,7 +2,6 @@ package tools
 
 import (
 	"bufio"
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -10,190 +9,119 @@ import (
 	"strings"
 )
 
-// scanDatabase checks that a file of a size holds whole commands of buntdb and nothing else. buntdb does
-// not check its files: a wrong digit in a length makes it drop the rest, allocate what the digits
-// say, panic or read for ever.
-//
-// It takes memory for the keys whose TTL has passed, and returns how many there are: buntdb loads
-// the others. now is in ms.
-func scanDatabase(r io.Reader, size, now int64) (expired int, err error) {
-	s := &databaseScanner{r: bufio.NewReaderSize(r, 64<<10), size: size, now: now, dead: make(map[string]struct{})}
-	for {
-		// buntdb skips zeros between commands.
-		b, err := s.r.ReadByte()
-		if err == io.EOF {
-			return len(s.dead), nil
-		}
-		if err != nil {
-			return 0, err
-		}
-		s.from = s.at
-		s.at++
-		if b == 0 {
-			continue
-		}
-		s.at--
-		if err := s.r.UnreadByte(); err != nil {
-			return 0, err
-		}
-		if err := s.command(); err != nil {
-			return 0, s.damage(err)
-		}
-	}
-}
-
-// databaseScanner reads a file command by command.
+// databaseScanner checks that a file holds whole commands of buntdb and nothing else. buntdb does not
+// check its files: a wrong digit in a length makes it drop the rest, allocate what the digits say, panic
+// or read for ever.
 type databaseScanner struct {
 	r        *bufio.Reader
-	size, at int64 // of the file; of the next byte
-	from     int64 // of the current command
-	now      int64 // ms
-	dead     map[string]struct{}
+	size, at int64               // of the file; of the next byte
+	now      int64               // seconds
+	expired  map[string]struct{} // keys that buntdb does not load: their TTL has passed
+}
+
+// scanDatabase scans a file of a size. now is in ms. It returns the number of keys whose TTL has passed.
+func scanDatabase(r io.Reader, size, now int64) (expired int, err error) {
+	s := &databaseScanner{r: bufio.NewReader(r), size: size, now: now / 1000, expired: make(map[string]struct{})}
+	for s.at < size {
+		from := s.at
+		err := s.command()
+		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+			return 0, fmt.Errorf("the file ends within a command, at bytes %d to %d: buntdb cuts such an end off when it opens the file", from, size)
+		}
+		if err != nil {
+			return 0, fmt.Errorf("the file is damaged at bytes %d to %d: %w", from, s.at, err)
+		}
+	}
+	return len(s.expired), nil
 }
 
 // errBadCommand stands for bytes that buntdb does not write.
 var errBadCommand = errors.New("there is no command of buntdb's")
 
-// damage describes an error within a command.
-func (s *databaseScanner) damage(err error) error {
-	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-		return fmt.Errorf("the file ends within a command, at bytes %d to %d: buntdb cuts such an end off when it opens the file", s.from, s.size)
-	}
-	return fmt.Errorf("the file is damaged at bytes %d to %d: %w", s.from, s.at, err)
-}
-
-// command reads a command: set key value [ae second], del key or flushdb.
+// command reads a command: set key value [ae second], del key or flushdb. buntdb skips zeros before it.
 func (s *databaseScanner) command() error {
-	parts, err := s.number('*')
+	if first, err := s.r.Peek(1); err != nil || first[0] == 0 {
+		s.at++
+		_, err = s.r.Discard(1)
+		return err
+	}
+	count, err := s.length('*')
 	if err != nil {
 		return err
 	}
-	name, err := s.short()
-	if err != nil {
-		return err
+	var parts [5]string
+	if count > int64(len(parts)) {
+		return errBadCommand
 	}
-	switch strings.ToLower(name) + " " + strconv.FormatInt(parts, 10) {
-	case "flushdb 1":
-		clear(s.dead)
-		return nil
-	case "del 2":
-		key, err := s.bulk(true)
-		delete(s.dead, key)
-		return err
-	case "set 3", "set 5":
+	for i := range count {
+		if parts[i], err = s.part(); err != nil {
+			return err
+		}
+	}
+	switch name := strings.ToLower(parts[0]); {
+	case name == "flushdb" && count == 1:
+		clear(s.expired)
+	case name == "del" && count == 2, name == "set" && count == 3:
+		delete(s.expired, parts[1])
+	case name == "set" && count == 5:
+		return s.expiry(parts[1], parts[3], parts[4])
 	default:
 		return errBadCommand
 	}
-	key, err := s.bulk(true)
-	if err != nil {
-		return err
-	}
-	delete(s.dead, key)
-	if _, err := s.bulk(false); err != nil || parts == 3 {
-		return err
-	}
-	return s.expiry(key)
+	return nil
 }
 
-// expiry reads the second at which a key ends.
-func (s *databaseScanner) expiry(key string) error {
-	unit, err := s.short()
-	if err != nil {
-		return err
-	}
-	text, err := s.short()
-	if err != nil {
-		return err
-	}
+// expiry checks the second at which a key ends.
+func (s *databaseScanner) expiry(key, unit, text string) error {
 	second, err := strconv.ParseInt(text, 10, 64)
 	switch {
 	case err != nil || second < 0:
-		return fmt.Errorf("the end %s of a key is no second since 1970", strconv.Quote(text))
+		return fmt.Errorf("the end %q of a key is no second since 1970", text)
 	case strings.EqualFold(unit, "ex"):
 		return errors.New("a TTL is relative to the time of the file, as old versions of buntdb wrote it: let a new version open and shrink the file")
 	case !strings.EqualFold(unit, "ae"):
 		return errBadCommand
-	case second <= s.now/1000:
-		s.dead[key] = struct{}{}
+	case second <= s.now:
+		s.expired[key] = struct{}{}
+	default:
+		delete(s.expired, key)
 	}
 	return nil
 }
 
-// longestNumber is the most digits of a length: more than any file has.
-const longestNumber = 15
-
-// number reads a mark, digits and \r\n.
-func (s *databaseScanner) number(mark byte) (n int64, err error) {
-	for i := 0; ; i++ {
-		b, err := s.r.ReadByte()
-		if err != nil {
-			return 0, err
-		}
-		s.at++
-		switch {
-		case i == 0 && b == mark:
-		case i > 0 && b >= '0' && b <= '9' && i <= longestNumber:
-			n = n*10 + int64(b-'0')
-		case i > 1 && b == '\r':
-			return n, s.expect("\n")
-		default:
-			return 0, errBadCommand
-		}
+// length reads a mark, a length and \r\n.
+func (s *databaseScanner) length(mark byte) (int64, error) {
+	line, err := s.r.ReadSlice('\n')
+	s.at += int64(len(line))
+	if errors.Is(err, bufio.ErrBufferFull) {
+		err = errBadCommand
 	}
+	if err != nil {
+		return 0, err
+	}
+	digits, ok := strings.CutSuffix(string(line[1:]), "\r\n")
+	n, err := strconv.ParseUint(digits, 10, 63)
+	if line[0] != mark || !ok || err != nil {
+		return 0, errBadCommand
+	}
+	return int64(n), nil
 }
 
-// short reads a part that is a word or a number.
-func (s *databaseScanner) short() (string, error) {
-	n, err := s.number('$')
+// part reads a part of a command.
+func (s *databaseScanner) part() (string, error) {
+	n, err := s.length('$')
 	if err != nil {
 		return "", err
 	}
-	if n > 20 {
-		return "", errBadCommand
-	}
-	b := make([]byte, n)
-	if err := s.read(b); err != nil {
-		return "", err
-	}
-	return string(b), s.expect("\r\n")
-}
-
-// bulk reads a part of any length, and returns it if it is to be kept.
-func (s *databaseScanner) bulk(keep bool) (string, error) {
-	n, err := s.number('$')
-	switch {
-	case err != nil:
-		return "", err
-	case n > s.size-s.at:
+	if n > s.size-s.at {
 		return "", fmt.Errorf("a length of %d is wrong, or the file has been cut off", n)
 	}
-	var text []byte
-	if keep {
-		text = make([]byte, n)
-		err = s.read(text)
-	} else {
-		_, err = io.CopyN(io.Discard, s.r, n)
-		s.at += n
+	b := make([]byte, n+int64(len("\r\n")))
+	read, err := io.ReadFull(s.r, b)
+	s.at += int64(read)
+	text, ok := strings.CutSuffix(string(b), "\r\n")
+	if err == nil && !ok {
+		err = errBadCommand
 	}
-	if err != nil {
-		return "", err
-	}
-	return string(text), s.expect("\r\n")
-}
-
-func (s *databaseScanner) expect(want string) error {
-	got := make([]byte, len(want))
-	if err := s.read(got); err != nil {
-		return err
-	}
-	if !bytes.Equal(got, []byte(want)) {
-		return errBadCommand
-	}
-	return nil
-}
-
-func (s *databaseScanner) read(b []byte) error {
-	n, err := io.ReadFull(s.r, b)
-	s.at += int64(n)
-	return err
+	return text, err
 }

@@ -12,7 +12,7 @@ import (
 var checkTool = tool{
 	name:    "check",
 	syntax:  "<dir> [--json]",
-	summary: "Reads all of a data folder that no server uses and says what is sound. It changes nothing. Exit code: 0 sound, 1 damaged, 2 could not check.",
+	summary: "Reads all of a data folder that no server uses and reports what is sound. It changes nothing. Exit code: 0 sound, 1 damaged, 2 could not check.",
 	run:     check,
 }
 
@@ -61,7 +61,7 @@ func printInspection(w io.Writer, in *keyspace.Inspection) error {
 	return err
 }
 
-// printFiles prints a line a file and a line a problem, and gives the sums.
+// printFiles prints a line for each file and each problem. It returns the sums.
 func printFiles(w io.Writer, files []keyspace.FileReport) (records, bytes int64) {
 	for _, f := range files {
 		fmt.Fprintf(w, "%-24s %9d records %12d bytes  %s\n", f.File, f.Records, f.Bytes, f.State)
@@ -74,7 +74,7 @@ func printFiles(w io.Writer, files []keyspace.FileReport) (records, bytes int64)
 	return records, bytes
 }
 
-// describe says in one line what is wrong with a range.
+// describe describes in one line what is wrong with a range.
 func describe(p keyspace.Problem) string {
 	text := p.Reason
 	if p.To > 0 {

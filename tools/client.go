@@ -14,7 +14,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// serverOptions are what it takes to reach a server, named as in redis-cli.
+// serverOptions are the options of a connection to a server, named as in redis-cli.
 type serverOptions struct {
 	password, cacert, cert, key string
 	tls                         bool
@@ -24,14 +24,14 @@ type serverOptions struct {
 const passwordVariable = "REDISCLI_AUTH"
 
 func (o *serverOptions) define(c *call) {
-	c.flags.StringVar(&o.password, "password", "", "of the server; better in the environment variable "+passwordVariable)
+	c.flags.StringVar(&o.password, "password", "", "of the server; safer in the environment variable "+passwordVariable)
 	c.flags.BoolVar(&o.tls, "tls", false, "speak TLS with the server")
 	c.flags.StringVar(&o.cacert, "cacert", "", "file with the authority that has signed the server's certificate; empty: the system's")
 	c.flags.StringVar(&o.cert, "cert", "", "file with a certificate of our own, for a server that asks for one")
 	c.flags.StringVar(&o.key, "key", "", "file with its key")
 }
 
-// isAddress tells the address of a server from the path of a folder.
+// isAddress reports whether s is the address of a server and not the path of a folder.
 func isAddress(s string) bool {
 	if fi, err := os.Stat(s); err == nil && fi.IsDir() || strings.ContainsRune(s, os.PathSeparator) {
 		return false
@@ -104,7 +104,7 @@ func do(ctx context.Context, conn *redis.Conn, args ...any) (any, error) {
 	return reply, nil
 }
 
-// field gives a member of a reply that is a map.
+// field returns a member of a reply that is a map.
 func field[T any](reply any, name string) (value T, err error) {
 	m, _ := reply.(map[any]any)
 	value, ok := m[name].(T)

@@ -61,6 +61,9 @@ func exportDatabase(f *os.File, write func(s sink) error) (err error) {
 		return err
 	}
 	s := &databaseSink{db: db, wall: clock.NewSystem(0), policies: make(map[string]expiry.Policy), notes: make(map[string]*notes)}
+	if err := s.setFormat(false); err != nil {
+		return err
+	}
 	if err := write(s); err != nil {
 		return err
 	}
@@ -153,7 +156,7 @@ func (s *databaseSink) commit() error {
 	return err
 }
 
-// finish writes the rest of the notes and, in a transaction of its own, the key that completes the file.
+// finish writes the rest of the notes and then marks the database as complete.
 func (s *databaseSink) finish() error {
 	for container, n := range s.notes {
 		if n.count == 0 {
@@ -163,11 +166,16 @@ func (s *databaseSink) finish() error {
 			return err
 		}
 	}
-	if err := s.commit(); err != nil {
+	return s.setFormat(true)
+}
+
+// setFormat sets the format's key in a transaction of its own.
+func (s *databaseSink) setFormat(complete bool) error {
+	text, err := json.Marshal(formatNote{formatVersion, complete})
+	if err != nil {
 		return err
 	}
-	text, err := json.Marshal(formatNote{formatVersion})
-	if err != nil {
+	if err := s.commit(); err != nil {
 		return err
 	}
 	if err := s.set(formatKey, string(text), 0); err != nil {

@@ -44,31 +44,27 @@ func (m *importer) openDatabase(f *os.File) (*buntdb.DB, error) {
 
 // checkFormat refuses the database of an export that did not end, or of another version.
 func checkFormat(db *buntdb.DB) error {
-	return db.View(func(tx *buntdb.Tx) error {
-		ours := false
-		err := tx.AscendGreaterOrEqual("", ownPrefix, func(key, _ string) bool {
-			ours = strings.HasPrefix(key, ownPrefix)
-			return false
-		})
-		if err != nil || !ours {
-			return err
-		}
-		text, err := tx.Get(formatKey)
-		if errors.Is(err, buntdb.ErrNotFound) {
-			return fmt.Errorf("the export is incomplete: it has no key %s", formatKey)
-		}
-		if err != nil {
-			return err
-		}
-		var note formatNote
-		if err := readJSON(text, &note); err != nil {
-			return fmt.Errorf("key %s: %w", formatKey, err)
-		}
-		if note.Version != formatVersion {
-			return fmt.Errorf("the export has version %d: known is %d", note.Version, formatVersion)
-		}
-		return nil
+	var text string
+	err := db.View(func(tx *buntdb.Tx) (err error) {
+		text, err = tx.Get(formatKey)
+		return err
 	})
+	if errors.Is(err, buntdb.ErrNotFound) {
+		return nil // no export has made it
+	}
+	if err != nil {
+		return err
+	}
+	var note formatNote
+	switch err := readJSON(text, &note); {
+	case err != nil:
+		return fmt.Errorf("key %s: %w", formatKey, err)
+	case note.Version != formatVersion:
+		return fmt.Errorf("the export has version %d: known is %d", note.Version, formatVersion)
+	case !note.Complete:
+		return errors.New("the export did not end: the database is incomplete")
+	}
+	return nil
 }
 
 // databaseReader imports the items of a database.

@@ -10,15 +10,15 @@ import (
 	"mayfly/expiry/clock"
 )
 
-// Exit codes. Repair and import end with exitIncomplete when they did their work and something is
-// missing from it all the same.
+// Exit codes. Repair and import end with exitIncomplete when they have done their work and something is
+// missing from the result.
 const (
 	exitOK         = 0
 	exitIncomplete = 1 // of check: there is damage
 	exitFailed     = 2
 )
 
-// Surroundings are where a tool reads and writes, and the time.
+// Surroundings are the streams and the clock of a tool.
 type Surroundings struct {
 	In       io.Reader
 	Out, Err io.Writer
@@ -35,7 +35,7 @@ type tool struct {
 
 var all = []tool{checkTool, repairTool, exportTool, importTool}
 
-// Is tells whether the first argument of the program names a tool.
+// Is reports whether the first argument of the program names a tool.
 func Is(args []string) bool { return len(args) > 0 && find(args[0]) != nil }
 
 func find(name string) *tool {
@@ -47,8 +47,8 @@ func find(name string) *tool {
 	return nil
 }
 
-// Run runs the tool named by the first argument with the others, and gives the program's exit code.
-// Errors are one line.
+// Run runs the tool that the first argument names, with the other arguments. It returns the program's exit
+// code. Errors are one line.
 func Run(args []string, s Surroundings) (code int) {
 	if s.Clock == nil {
 		s.Clock = clock.NewSystem(0)
@@ -76,7 +76,7 @@ type call struct {
 	last  int64 // seconds, at which progress was last reported
 }
 
-// parse reads the options and the other arguments, which must be as many as are given names.
+// parse reads the options and the other arguments. There must be one argument for each name.
 func (c *call) parse(names ...string) (values []string, err error) {
 	values, err = c.arguments()
 	if err == nil && len(values) != len(names) {
@@ -85,7 +85,7 @@ func (c *call) parse(names ...string) (values []string, err error) {
 	return values, err
 }
 
-// arguments reads the options, which may stand before and after other arguments, and gives the others.
+// arguments reads the options, which may stand before and after other arguments. It returns the others.
 func (c *call) arguments() (values []string, err error) {
 	for args := c.args; ; {
 		if err := c.flags.Parse(args); err != nil {
@@ -98,7 +98,7 @@ func (c *call) arguments() (values []string, err error) {
 	}
 }
 
-// help prints what the tool does and its options, with two dashes as everywhere else: flag's own list has one.
+// help prints what the tool does and its options. It writes two dashes, as everywhere else; package flag writes one.
 func (c *call) help() {
 	fmt.Fprintf(c.Out, "mayfly %s %s\n%s\n", c.tool.name, c.tool.syntax, c.tool.summary)
 	c.flags.VisitAll(func(f *flag.Flag) {
@@ -107,7 +107,7 @@ func (c *call) help() {
 	})
 }
 
-// progress reports how far a tool has come, once a second.
+// progress reports the progress of a tool, at most once a second.
 func (c *call) progress(format string, args ...any) {
 	if now := int64(clock.Monotonic().Seconds()); now > c.last {
 		c.last = now
