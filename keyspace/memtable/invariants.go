@@ -1,3 +1,5 @@
+//go:build invariants || race
+
 package memtable
 
 import (

@@ -1,3 +1,5 @@
+//go:build invariants || race
+
 package keyspace
 
 import (
@@ -6,8 +8,8 @@ import (
 	"mayfly/keyspace/memtable"
 )
 
-// Check verifies the invariants of the whole keyspace and returns the first violation. It locks
-// everything and takes time in proportion to the data: it is for tests.
+// Check verifies the invariants of the whole keyspace and returns the first violation. It locks everything and takes
+// time in proportion to the data.
 func (ks *Keyspace) Check() error {
 	var tx Tx
 	ks.BeginAll(&tx)
