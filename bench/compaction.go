@@ -11,17 +11,16 @@ import (
 	"time"
 )
 
-// The bench of what goes on beside the requests. Documents are read and written, half and half, at half
-// the pace that the server keeps up with, whether or not earlier requests have been answered
-// (openLoop). Their latency while nothing else is asked of the server is compared with that while it
-// compacts all partitions, again and again, and while it backs up. Checkpoints are part of all of it:
-// what is written makes them.
+// Requests while the server compacts or backs up. Half of the requests read documents and half write
+// them. They come at half the pace that the server keeps up with, whether or not earlier requests are
+// answered (openLoop). Their latency beside COMPACT and BACKUP is compared with that of a server without
+// either. The writes cause checkpoints in all phases.
 
-// besides is what a server does beside the requests in a phase of the bench.
+// besides is the work of the server beside the requests of a phase.
 type besides struct {
 	name  string
 	start func(ctx context.Context, s *server, n int) error // starts it for the n-th time; nil: nothing
-	done  string                                            // the field of INFO that counts it; empty: start waits for the end
+	done  string                                            // field of INFO that counts it; empty: start waits for its end
 }
 
 func benchCompaction(ctx context.Context, o options) error {
@@ -93,7 +92,7 @@ func (s *server) load(ctx context.Context, n int) error {
 	return pipelined(ctx, s.addr, n, 0, func(b []byte, i int) []byte { return s.put(b, "key", i, body(i, -1), 0) }, nil)
 }
 
-// mixed reads or writes any of n documents.
+// mixed returns requests that read or write any of n documents.
 func (s *server) mixed(n int) request {
 	return func(b []byte, rng *rand.Rand) []byte {
 		i := rng.IntN(n)
@@ -104,8 +103,8 @@ func (s *server) mixed(n int) request {
 	}
 }
 
-// beside measures requests for a while beside something that is started again whenever it has ended, and
-// tells how often that was.
+// beside measures requests for a while. It starts other work again whenever that has ended, and returns
+// how often it did.
 func (s *server) beside(ctx context.Context, b besides, pace float64, during time.Duration, newRequest func(*rand.Rand) request) (p paced, times string, err error) {
 	before, err := s.figure(ctx, b.done)
 	if err != nil {
@@ -143,7 +142,7 @@ func (s *server) beside(ctx context.Context, b besides, pace float64, during tim
 	return p, times, err
 }
 
-// figure gives a number of INFO's, 0 for none.
+// figure returns a number of INFO, 0 for an empty name.
 func (s *server) figure(ctx context.Context, name string) (int, error) {
 	if name == "" {
 		return 0, nil
@@ -154,8 +153,8 @@ func (s *server) figure(ctx context.Context, name string) (int, error) {
 	return number(info, name), err
 }
 
-// benchDisk writes documents that soon die at a steady pace and looks at how much disk the data folder
-// takes in comparison with what lives.
+// benchDisk writes documents that soon die, at a steady pace. It compares the size of the data folder
+// with that of the documents that live.
 func benchDisk(ctx context.Context, o options) error {
 	s, err := mayflyKind.start(ctx, o)
 	if err != nil {
@@ -181,7 +180,7 @@ func benchDisk(ctx context.Context, o options) error {
 		select {
 		case err = <-written:
 		case <-time.After(200 * time.Millisecond):
-			if time.Since(began) < 2*ttl*time.Second { // until as many die as are written
+			if time.Since(began) < 2*ttl*time.Second { // deaths and writes are in balance
 				continue
 			}
 			var bytes int64
@@ -207,11 +206,11 @@ func benchDisk(ctx context.Context, o options) error {
 	return o.publish("disk", page)
 }
 
-// folderSize is how many bytes the files of a folder have.
+// folderSize returns the sum of the sizes of the files of a folder in bytes.
 func folderSize(dir string) (bytes int64, err error) {
 	entries, err := os.ReadDir(dir)
 	for _, e := range entries {
-		if info, err := e.Info(); err == nil { // else it has just gone
+		if info, err := e.Info(); err == nil { // otherwise it was just removed
 			bytes += info.Size()
 		}
 	}

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// comparison is a run of the table of workloads.
+// comparison runs the table of workloads.
 type comparison struct {
 	options
 	only    *regexp.Regexp // names of the workloads to run
@@ -48,7 +48,7 @@ func benchCompare(ctx context.Context, o options) error {
 			return ctx.Err()
 		}
 		if err != nil {
-			// A run takes long: the other figures are not thrown away. The servers may be in any state.
+			// The other figures of a long run are worth keeping. The servers may be in any state.
 			c.stopServers()
 			c.results.fail(w, err)
 			fmt.Fprint(os.Stderr, " failed: ", err)
@@ -62,7 +62,7 @@ func benchCompare(ctx context.Context, o options) error {
 	return c.results.failure()
 }
 
-// fewRounds is how often workloads are measured that start servers of their own: they take long.
+// fewRounds is the number of rounds of workloads that start servers of their own, which takes long.
 const fewRounds = 3
 
 func (c *comparison) roundsOf(w workload) int {
@@ -72,8 +72,8 @@ func (c *comparison) roundsOf(w workload) int {
 	return c.rounds()
 }
 
-// measure runs a workload as often as medians need, first the one side and then the other, changing
-// which is first: what else happens on the machine should meet both.
+// measure runs a workload in rounds. The side that comes first alternates, so that disturbances of the
+// machine meet both sides.
 func (c *comparison) measure(ctx context.Context, w workload) error {
 	if err := c.provide(ctx, w.data); err != nil {
 		return err
@@ -102,7 +102,7 @@ func (c *comparison) measure(ctx context.Context, w workload) error {
 	return nil
 }
 
-// take runs a job, when nothing goes on in the servers, and keeps what it has measured.
+// take waits until the servers are idle, runs a job and keeps its sample.
 func (c *comparison) take(ctx context.Context, j job, s *server, samples *[]sample) error {
 	if err := quiet(ctx, c.running()...); err != nil {
 		return err
@@ -112,12 +112,12 @@ func (c *comparison) take(ctx context.Context, j job, s *server, samples *[]samp
 	return err
 }
 
-// running gives the servers that run.
+// running returns the servers that run.
 func (c *comparison) running() []*server {
 	return slices.DeleteFunc([]*server{c.ours, c.theirs}, func(s *server) bool { return s == nil })
 }
 
-// provide makes the servers and data there are those that are wanted.
+// provide starts servers with a dataset, unless they run already.
 func (c *comparison) provide(ctx context.Context, data dataset) (err error) {
 	if c.data == data {
 		return nil
@@ -151,8 +151,8 @@ func (c *comparison) provide(ctx context.Context, data dataset) (err error) {
 	return nil
 }
 
-// fill writes all ids, in the words of a kind of server. The ttl in seconds is the same for all and in
-// no body; -1 is none.
+// fill writes all ids with the commands of a kind of server. The ttl in seconds is the default of the set
+// or an option of the command, not a member of the bodies; -1 means none.
 func (s *server) fill(ctx context.Context, words kind, ids, ttl int) error {
 	if _, err := s.do(ctx, words.newSet(set, ttl)...); err != nil {
 		return err

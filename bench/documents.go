@@ -8,11 +8,11 @@ import (
 	"strings"
 )
 
-// anyID is an id of documents in redis-benchmark's notation: it puts a random number of twelve digits
-// in the place of the mark.
+// anyID is an id in the notation of redis-benchmark, which replaces the placeholder by a random number of
+// twelve digits.
 const anyID = "key:__rand_int__"
 
-// id gives the i-th id of a set, as redis-benchmark writes those of the set "key".
+// id returns the i-th id of a set, in the form that redis-benchmark gives ids of the set "key".
 func id(set string, i int) string {
 	b := make([]byte, 0, 32)
 	b = append(b, set...)
@@ -27,7 +27,7 @@ func id(set string, i int) string {
 // bodySize is the length of the documents in bytes.
 const bodySize = 285
 
-// body makes a document of bodySize bytes; a ttl below 0 is left out.
+// body returns a document of bodySize bytes. A negative ttl is left out.
 func body(i, ttl int) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, `{"id":%d,"customer":"c-%05d","total":%d.%02d,`, i, i%99991, i%900, i%100)
@@ -42,8 +42,8 @@ func body(i, ttl int) string {
 	return b.String()
 }
 
-// popularity draws ids of which few are wanted often and most rarely, by Zipf's law with an exponent
-// just above one, near that of the load that YCSB gives key-value stores.
+// popularity draws ids by Zipf's law with an exponent just above one, as the workloads of YCSB do: few
+// ids are drawn often and most rarely.
 type popularity struct {
 	zipf *rand.Zipf
 	n    uint64
@@ -53,9 +53,9 @@ func newPopularity(rng *rand.Rand, n int) *popularity {
 	return &popularity{rand.NewZipf(rng, 1.01, 1, uint64(n-1)), uint64(n)}
 }
 
-// next gives a number below n. The popular ones are spread over all, not the oldest.
+// next returns a number below n. The popular numbers are spread over the whole range.
 func (p *popularity) next() int {
-	const odd = 0x9e3779b97f4a7c15 // of the golden ratio
+	const odd = 0x9e3779b97f4a7c15 // derived from the golden ratio
 	high, _ := bits.Mul64((p.zipf.Uint64()+1)*odd, p.n)
 	return int(high)
 }

@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// The bench of events: how long after a death its event comes. Plain keys, whose ends are exact to the
-// millisecond and stand in their ids, die evenly while a subscriber takes the time; once alone, once
-// beside many others that have an end, too, but not now.
+// The delay of events: the time from a death to its event. Plain keys die evenly, and a subscriber takes
+// the time. Their ends are exact to the millisecond and are part of their ids. They die alone first, and
+// then beside many others whose end is a day away.
 
 // deathsPerSecond is 100,000 a minute.
 const deathsPerSecond = 100_000 / 60.0
@@ -35,7 +35,7 @@ func benchEvents(ctx context.Context, o options) error {
 	return o.publish("events", page)
 }
 
-// delays lets keys die beside others and gives the row of the table.
+// delays lets keys die beside others and returns the row of the table.
 func delays(ctx context.Context, o options, others int, over time.Duration) ([]string, error) {
 	s, err := mayflyKind.start(ctx, o, "--notify-keyspace-events", "Ex")
 	if err != nil {

@@ -12,28 +12,28 @@ import (
 	"time"
 )
 
-// The bench of growth: the same reads and writes of ever more documents, mayfly alone. The table in
-// memory does not fit into the processor's caches any more at some point, trees become higher, and
-// checkpoints have more to do.
+// Growth: the same reads and writes with more and more documents, mayfly alone. From some size on the
+// table exceeds the processor's caches, trees become higher, and checkpoints have more to write.
 
-// growthSizes are the numbers of documents, of which -quick leaves out the large ones.
+// growthSizes are the numbers of documents; -quick leaves out the large ones.
 var growthSizes = []int{10_000, 100_000, 1_000_000, 10_000_000}
 
 const (
-	// growthDepth is the depth of the pipelines: at one command a round trip the network hides what changes.
+	// growthDepth is the depth of the pipelines. At depth 1 the network hides the differences.
 	growthDepth = 16
-	// growthSlack is how much throughput may differ from that with the fewest documents, and memory a document from
-	// proportion: it counts from growthMemoryFrom documents on, as fewer take less than what a process takes and frees.
+	// growthSlack is the largest share by which throughput may differ from that with the fewest documents,
+	// and by which memory a document may differ. Memory counts from growthMemoryFrom documents on: below, the
+	// memory of the process itself hides it.
 	growthSlack      = 0.25
 	growthMemoryFrom = 100_000
-	// What a document takes at most, in bytes, to know beforehand whether there is room.
+	// Upper bounds in bytes a document, to find out beforehand whether a size fits.
 	growthMemory, growthDisk = 1500, 1500
 )
 
-// grown is what was measured with so many documents.
+// grown holds the figures of one size.
 type grown struct {
 	documents int
-	leftOut   string // why nothing was measured; empty if it was
+	leftOut   string // why the size was not measured; empty if it was
 	get, put  spread // requests a second
 	memory    float64
 	perSecond float64 // documents loaded
@@ -113,7 +113,7 @@ func grow(ctx context.Context, o options, n int) (grown, error) {
 	return g, nil
 }
 
-// roomFor says why there is no room for n documents, empty if there is.
+// roomFor returns why memory or disk do not suffice for n documents, "" if they do.
 func roomFor(ctx context.Context, n int) string {
 	var kib float64
 	if _, err := fmt.Sscanf(firstField("/proc/meminfo", "MemAvailable", ""), "%f kB", &kib); err == nil {
@@ -172,7 +172,7 @@ func growthMarkdown(all []grown) string {
 	return page + "\n"
 }
 
-// withinSlack is the verdict on the smallest share of what was to be kept.
+// withinSlack returns the verdict on the smallest share that was kept.
 func withinSlack(kept float64) string {
 	if kept >= 1-growthSlack {
 		return fmt.Sprintf("met, the largest difference is %.0f %%", 100*(1-kept))

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// benchmark is redis-benchmark with a command, so many of which are sent at a time on a connection.
-// It gives the requests a second and the server's processor time for one.
+// benchmark runs redis-benchmark with a command at a depth of pipelining. The sample has the requests a
+// second and the server's CPU time for each, in seconds.
 func benchmark(depth, requests int, command []string) job {
 	return func(ctx context.Context, c *comparison, s *server) (sample, error) {
 		perSecond, cpu, err := throughput(ctx, s, depth, c.scale(requests), c.ids(), command)
@@ -18,7 +18,7 @@ func benchmark(depth, requests int, command []string) job {
 	}
 }
 
-// after sends a command before a job.
+// after returns a job that sends a command first.
 func after(command []any, then job) job {
 	return func(ctx context.Context, c *comparison, s *server) (sample, error) {
 		if _, err := s.do(ctx, command...); err != nil {
@@ -28,10 +28,10 @@ func after(command []any, then job) job {
 	}
 }
 
-// mixPeak is the name of the workload whose result sets the pace of the one after it.
+// mixPeak names the workload whose result sets the pace of the one that follows.
 const mixPeak = "80 % reads, zipfian, peak"
 
-// mix is four reads to a write, of ids of different popularity.
+// mix returns requests of zipfian ids, four reads to a write.
 func (c *comparison) mix(k kind) func(rng *rand.Rand) request {
 	bodies := make([]string, 100)
 	for i := range bodies {
@@ -54,7 +54,7 @@ func mixAtPeak(ctx context.Context, c *comparison, s *server) (sample, error) {
 	return sample{perSecond}, err
 }
 
-// mixAtHalf sends the mix to both sides at the same pace, at which both have reserves.
+// mixAtHalf sends the mix to both sides at the same pace, which is half of the lower peak.
 func mixAtHalf(ctx context.Context, c *comparison, s *server) (sample, error) {
 	i := c.results.find(mixPeak)
 	if i < 0 {
@@ -80,8 +80,8 @@ func mixAtHalf(ctx context.Context, c *comparison, s *server) (sample, error) {
 	}, nil
 }
 
-// changeDefault gives all documents of the container another default, which none of them dies by, and
-// looks whether it holds.
+// changeDefault gives the container another default, by which no document dies, and checks that a
+// document has it.
 func changeDefault(ctx context.Context, c *comparison, s *server) (sample, error) {
 	client := s.client(1)
 	defer client.Close()
@@ -101,7 +101,7 @@ func changeDefault(ctx context.Context, c *comparison, s *server) (sample, error
 	return sample{took.Seconds()}, err
 }
 
-// expireAll does the same in Redis, where each key has to be told.
+// expireAll does the same in Redis, key by key.
 func expireAll(ctx context.Context, c *comparison, s *server) (sample, error) {
 	ttl := fmt.Sprint(longTTL * (2 + c.round))
 	began := time.Now()
@@ -116,8 +116,8 @@ func expireAll(ctx context.Context, c *comparison, s *server) (sample, error) {
 	return sample{time.Since(began).Seconds()}, err
 }
 
-// live loads all documents with a TTL into a new server, lets it settle, does so once more over those that
-// are there, and starts it again.
+// live loads all documents with a TTL into a new server, overwrites them once and restarts the server. It
+// lets the server settle after each step.
 func live(k kind) job {
 	return func(ctx context.Context, c *comparison, _ *server) (sample, error) {
 		s, err := k.start(ctx, c.options)
@@ -163,7 +163,7 @@ func live(k kind) job {
 		if err := s.holds(ctx, c.ids()); err != nil {
 			return nil, err
 		}
-		// mayfly answers before it has done all that a start is to do.
+		// mayfly answers before its start has done everything.
 		started, failure := s.settle(ctx, each, c.span(5*time.Second))
 		if err == nil {
 			err = failure
@@ -172,8 +172,8 @@ func live(k kind) job {
 	}
 }
 
-// rewriteAOF has Redis write what it starts from anew, at its best. A rewrite that the writes have caused
-// must have ended first: two at a time Redis refuses.
+// rewriteAOF makes Redis rewrite its AOF, so that it starts from the best one. It waits for a rewrite that
+// the writes have caused, since Redis refuses a second one beside it.
 func (s *server) rewriteAOF(ctx context.Context) error {
 	if err := s.rewritten(ctx); err != nil {
 		return err
@@ -202,8 +202,8 @@ func (s *server) rewritten(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// settle waits until the server has nothing more to do and the memory has not changed by a percent for
-// two seconds, at most for a while each: what is free is given back when nothing has happened for a moment.
+// settle waits until the server is idle and its memory has stayed within a percent for two seconds, at
+// most for a given time. Servers return free memory only after a while without requests.
 func (s *server) settle(ctx context.Context, each func() float64, atMost time.Duration) (float64, error) {
 	if err := quiet(ctx, s); err != nil {
 		return 0, err
@@ -220,7 +220,7 @@ func (s *server) settle(ctx context.Context, each func() float64, atMost time.Du
 	return each(), ctx.Err()
 }
 
-// holds looks whether all documents are there: a server that starts fast with half of them has won nothing.
+// holds checks that all documents exist: a fast start with half of them wins nothing.
 func (s *server) holds(ctx context.Context, ids int) error {
 	count := []any{"DBSIZE"}
 	if s.name == mayflyKind.name {

@@ -2,21 +2,21 @@ package main
 
 import "strconv"
 
-// kind is a kind of server: how to start it and how to say the same to each. Documents are in sets. In
-// mayfly a set is a container, in Redis it is no more than the beginning of the keys.
+// kind is a kind of server, with the commands that do the same in each. A set of documents is a container
+// in mayfly and a prefix of keys in Redis.
 type kind struct {
 	name    string
 	port    int      // added to the first port
 	options []string // of the command line
 
-	newSet func(set string, ttl int) []any // makes a set whose documents have a ttl by default, -1 for none
+	newSet func(set string, ttl int) []any // creates a set with a default ttl, -1 for none
 
-	put  func(b []byte, set string, i int, body string, ttl int) []byte // appends a write; the ttl, 0 for none, is in the body or the set's default as well
+	put  func(b []byte, set string, i int, body string, ttl int) []byte // appends a write; the ttl, 0 for none, is also in the body or the default of the set
 	get  func(b []byte, set string, i int) []byte                       // appends a read
-	ends func(b []byte, set string, i int) []byte                       // appends the question when a document dies
+	ends func(b []byte, set string, i int) []byte                       // appends the query for a document's end
 
-	expiryInfo string                // the section of INFO that tells of the dead
-	removed    func(info string) int // how many of them have been removed
+	expiryInfo string                // section of INFO about expiry
+	removed    func(info string) int // number of dead items removed, from that section
 }
 
 var mayflyKind = kind{
@@ -35,7 +35,7 @@ var mayflyKind = kind{
 	},
 }
 
-// redisKind is configured to be as durable as mayfly is by default.
+// redisKind is as durable as mayfly is by default.
 var redisKind = kind{
 	name:    "Redis",
 	port:    1,

@@ -13,27 +13,27 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
-// The load generators for what redis-benchmark cannot do: pipelines of chosen commands, mixtures of
-// commands, and requests that come at their own pace, whether or not earlier ones have been answered.
+// Load generators for what redis-benchmark cannot do: pipelines of chosen commands, mixtures of commands,
+// and requests at a pace that does not depend on replies.
 
-// connections is how many clients there are at a time.
+// connections is the number of concurrent clients.
 const connections = 50
 
-// newHistogram makes a histogram of latencies in nanoseconds, from one to a minute, exact to three digits.
+// newHistogram returns a histogram of latencies in ns, up to a minute, exact to three digits.
 func newHistogram() *hdrhistogram.Histogram {
 	return hdrhistogram.New(1, int64(time.Minute), 3)
 }
 
-// link is a connection with what is read ahead of it.
+// link is a connection with a read buffer.
 type link struct {
 	net.Conn
 	in *bufio.Reader
 }
 
-// replyTime is the most that a run of a load generator may take: a server that hangs is an error.
+// replyTime bounds a run of a load generator, so that a server that hangs is an error.
 const replyTime = 5 * time.Minute
 
-// dial opens n connections, which are closed when the context ends.
+// dial opens n connections. The end of the context closes them.
 func dial(ctx context.Context, addr string, n int) (links []link, hangUp func(), err error) {
 	closeAll := func() {
 		for _, l := range links {
@@ -55,9 +55,9 @@ func dial(ctx context.Context, addr string, n int) (links []link, hangUp func(),
 	return links, func() { stop(); closeAll() }, nil
 }
 
-// pipelined sends n commands, 500 at a time, on two connections, evenly over a time (0: at once).
-// command appends the i-th; take is given its reply, in no order, and may be nil if only errors
-// matter. Neither is called concurrently.
+// pipelined sends n commands on two connections in batches of 500, evenly over a time (0: as fast as
+// possible). command appends the i-th command. take receives the replies in any order; nil means that only
+// errors matter. pipelined never calls them concurrently.
 func pipelined(ctx context.Context, addr string, n int, over time.Duration, command func(b []byte, i int) []byte, take func(i int, r reply) error) error {
 	const batch, lanes = 500, 2
 	links, hangUp, err := dial(ctx, addr, lanes)
@@ -117,8 +117,8 @@ func pipelined(ctx context.Context, addr string, n int, over time.Duration, comm
 // request appends a request, chosen at random.
 type request func(b []byte, rng *rand.Rand) []byte
 
-// closedLoop sends requests on so many connections for a while, on each the next when the one before
-// has been answered, and gives how many were answered in a second.
+// closedLoop sends requests on a number of connections for a while, each after the reply to the one
+// before. It returns the replies a second.
 func closedLoop(ctx context.Context, addr string, connections int, during time.Duration, newRequest func(rng *rand.Rand) request) (perSecond float64, err error) {
 	links, hangUp, err := dial(ctx, addr, connections)
 	if err != nil {
@@ -153,16 +153,16 @@ func closedLoop(ctx context.Context, addr string, connections int, during time.D
 	return float64(sum) / took.Seconds(), errors.Join(ctx.Err(), errors.Join(failures...))
 }
 
-// paced is what a load at a given pace has met.
+// paced holds the latencies of an open loop.
 type paced struct {
-	latency  *hdrhistogram.Histogram // ns from the moment at which a request was due to its reply
-	lateness *hdrhistogram.Histogram // ns from that moment to the sending: the fault of the generator
+	latency  *hdrhistogram.Histogram // ns from the moment a request was due to its reply
+	lateness *hdrhistogram.Histogram // ns from that moment to its sending, which the generator causes
 }
 
-// openLoop sends requests at random moments, so many a second on average, until done is closed. It
-// stands for many independent users: a request is sent when it is due, whether or not earlier ones have
-// been answered, and its latency counts from when it was due. So a server that stops for a second shows
-// all the requests of that second late, not just one a connection (coordinated omission).
+// openLoop sends requests at random moments, at an average pace, until done is closed. It stands for many
+// independent users: it sends a request when it is due, whether or not earlier ones are answered, and
+// counts the latency from that moment. So a server that stops for a second shows all the requests of
+// that second late, not just one for each connection (coordinated omission).
 func openLoop(ctx context.Context, addr string, connections int, perSecond float64, done <-chan struct{}, newRequest func(rng *rand.Rand) request) (paced, error) {
 	links, hangUp, err := dial(ctx, addr, connections)
 	if err != nil {
@@ -170,7 +170,7 @@ func openLoop(ctx context.Context, addr string, connections int, perSecond float
 	}
 	defer hangUp()
 
-	const underWay = 1 << 14 // on a connection; with more, the sender waits
+	const underWay = 1 << 14 // requests in flight on a connection; the sender waits beyond
 	due := make([]chan time.Time, connections)
 	latencies := make([]*hdrhistogram.Histogram, connections)
 	failures := make([]error, connections)
@@ -199,7 +199,7 @@ func openLoop(ctx context.Context, addr string, connections int, perSecond float
 	return p, errors.Join(ctx.Err(), failure, errors.Join(failures...))
 }
 
-// send is the sending half of openLoop. It tells the readers when a request was due before it sends it.
+// send is the sending half of openLoop. It gives the readers the moment before it sends a request.
 func (p paced) send(ctx context.Context, links []link, due []chan time.Time, perSecond float64, done <-chan struct{}, newRequest func(rng *rand.Rand) request) error {
 	runtime.LockOSThread() // sleepFinely sets the precision of a thread
 	defer runtime.UnlockOSThread()

@@ -10,14 +10,14 @@ import (
 	"time"
 )
 
-// machine says where and with what figures were measured: they are worth nothing without.
+// machine describes the machine and the versions of a run, without which figures mean nothing.
 type machine struct {
 	CPU        string    `json:"cpu"`
 	Cores      int       `json:"cores"`
 	Memory     string    `json:"memory"`
 	Kernel     string    `json:"kernel"`
-	FileSystem string    `json:"file_system"` // of the data folders; on one in memory, appendfsync always means nothing
-	Load       string    `json:"load"`        // the load averages at the start: others on the machine spoil figures
+	FileSystem string    `json:"file_system"` // of the data folders; appendfsync always means nothing in memory
+	Load       string    `json:"load"`        // averages at the start: other work spoils figures
 	Go         string    `json:"go"`
 	Redis      string    `json:"redis"` // empty if it is not installed
 	Commit     string    `json:"commit"`
@@ -58,7 +58,7 @@ func thisMachine(ctx context.Context, o options) machine {
 	return m
 }
 
-// String describes the machine in a line of text.
+// String returns the description as a line of text.
 func (m machine) String() string {
 	redis := "Redis " + m.Redis
 	if m.Redis == "" {
@@ -68,7 +68,7 @@ func (m machine) String() string {
 		m.CPU, m.Cores, m.Memory, m.Kernel, m.FileSystem, m.Load, m.Go, redis, m.Commit, m.Date.Format("2006-01-02 15:04 UTC"))
 }
 
-// output is what a program prints, without the space around it, empty if it fails.
+// output returns the trimmed output of a program, "" if it fails.
 func output(ctx context.Context, program string, args ...string) string {
 	out, err := exec.CommandContext(ctx, program, args...).Output()
 	if err != nil {
@@ -77,7 +77,7 @@ func output(ctx context.Context, program string, args ...string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// firstField gives the first value of a name in a file of lines "name : value".
+// firstField returns the first value of a name in a file of lines "name : value".
 func firstField(file, name, otherwise string) string {
 	text, err := os.ReadFile(file)
 	if err != nil {

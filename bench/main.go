@@ -1,9 +1,9 @@
-// Bench measures mayfly from outside: it starts servers on temporary folders, speaks only the
-// protocol to them, and prints tables in Markdown.
+// Bench measures mayfly from outside. It starts servers on temporary folders, speaks only the protocol to
+// them, and prints tables in Markdown.
 //
 //	go run ./bench [flags] [mode ...]
 //
-// Without a mode it compares mayfly with Redis and looks how it bears growth. See -help, and README.md here for the method.
+// Without a mode it compares mayfly with Redis and measures growth. -help lists the modes; README.md explains the method.
 package main
 
 import (
@@ -19,17 +19,17 @@ import (
 	"time"
 )
 
-// mode is one measurement, under the name by which the command line calls it.
+// mode is one kind of measurement, with its name on the command line.
 type mode struct {
 	name, purpose string
 	run           func(ctx context.Context, o options) error
 }
 
-// usual are the modes that run if none is named.
+// usual are the modes of a command line that names none.
 var usual = []string{"compare", "growth"}
 
 var modes = []mode{
-	{"compare", "side by side with Redis, all that workloads.go lists", benchCompare},
+	{"compare", "all workloads of workloads.go, side by side with Redis", benchCompare},
 	{"growth", "reads, writes and memory with 10,000 to 10,000,000 documents", benchGrowth},
 	{"purge", "documents that die over a minute: the share of dead in memory and what the purge costs", benchPurge},
 	{"compaction", "the latency of requests while the server compacts or backs up, compared with that at rest", benchCompaction},
@@ -37,23 +37,23 @@ var modes = []mode{
 	{"disk", "how much disk documents take that are written and die at a steady pace", benchDisk},
 }
 
-// options are what the command line sets for all modes.
+// options are the options of all modes.
 type options struct {
-	quick  bool          // less of all, for a first look
-	number int           // of documents; 0: as many as there usually are
-	effort int           // the only one at which the purge is measured; 0: both
-	over   time.Duration // in which all documents of the bench of the purge die; 0: a minute for a million
+	quick  bool          // fewer documents and less time, for a first look
+	number int           // of documents; 0: the usual number
+	effort int           // the only effort of the purge; 0: both
+	over   time.Duration // in which all documents of mode purge die; 0: a minute for a million
 	mayfly string        // path of the server; empty: build it
-	built  bool          // the server has been built from the current folder
-	port   int           // the first of the ports to use
+	built  bool          // the server was built from the current folder
+	port   int           // first of the ports to use
 	only   string        // regular expression of the workloads to compare
 	json   string        // file for the results of the comparison; empty: none
-	write  bool          // the results into the folder of this program
+	write  bool          // write the results into the folder of this program
 
-	machine machine // on which all is measured, at the start
+	machine machine // at the start of the run
 }
 
-// ids is how many documents there are.
+// ids returns the number of documents.
 func (o options) ids() int {
 	if o.number > 0 {
 		return o.number
@@ -64,7 +64,7 @@ func (o options) ids() int {
 	return 1_000_000
 }
 
-// rounds is how often each side is measured.
+// rounds returns the number of rounds for each side.
 func (o options) rounds() int {
 	if o.quick {
 		return 3
@@ -72,7 +72,7 @@ func (o options) rounds() int {
 	return 5
 }
 
-// scale gives the number of requests in place of that of a full run.
+// scale returns the number of requests for that of a full run.
 func (o options) scale(requests int) int {
 	if o.quick {
 		return requests / 8
@@ -80,7 +80,7 @@ func (o options) scale(requests int) int {
 	return requests
 }
 
-// span gives the time to measure in place of that of a full run.
+// span returns the duration for that of a full run.
 func (o options) span(d time.Duration) time.Duration {
 	if o.quick {
 		return d / 5
@@ -90,10 +90,10 @@ func (o options) span(d time.Duration) time.Duration {
 
 func main() {
 	var o options
-	flag.BoolVar(&o.quick, "quick", false, "a tenth of the documents and less time, for a first look; the figures are not to be quoted")
+	flag.BoolVar(&o.quick, "quick", false, "a tenth of the documents and less time, for a first look; do not quote its figures")
 	flag.IntVar(&o.number, "ids", 0, "`number` of documents (default 1000000, with -quick 100000)")
 	flag.IntVar(&o.effort, "effort", 0, "measure the purge at this `effort` only (default 1 and 10)")
-	flag.DurationVar(&o.over, "over", 0, "`time` in which the documents of the bench of the purge die (default a minute for 1000000)")
+	flag.DurationVar(&o.over, "over", 0, "`time` in which the documents of mode purge die (default a minute for 1000000)")
 	flag.StringVar(&o.mayfly, "mayfly", "", "`path` of the server to measure (default: build the one in this folder)")
 	flag.IntVar(&o.port, "port", 7060, "first of ten `ports` to use")
 	flag.StringVar(&o.only, "only", "", "compare only workloads whose name matches this regular `expression`")

@@ -15,7 +15,7 @@ const (
 	labelWidth = 400 // to the left of the bars
 	barHeight  = 18
 
-	worstShown, bestShown = 1.0 / 8, 8.0 // ratios at the edges; what is beyond ends in an arrow
+	worstShown, bestShown = 1.0 / 8, 8.0 // ratios at the edges; longer bars end in an arrow
 
 	metColour    = "#1a7f64"
 	missedColour = "#c2410c"
@@ -33,7 +33,7 @@ func (c *canvas) line(x1, y1, x2, y2 float64, style string) {
 	fmt.Fprintf(c, `<line x1="%.1f" y1="%.1f" x2="%.1f" y2="%.1f" %s/>`+"\n", x1, y1, x2, y2, style)
 }
 
-// advantage turns a ratio so that more is better.
+// advantage inverts a ratio where less is better, so that more is better in all of them.
 func (r row) advantage(ratio float64) float64 {
 	if r.Better == less {
 		return 1 / ratio
@@ -41,7 +41,7 @@ func (r row) advantage(ratio float64) float64 {
 	return ratio
 }
 
-// plot renders the results as an SVG picture.
+// plot renders the results as SVG.
 func (r *results) plot() string {
 	var compared []row
 	for _, row := range r.Rows {
@@ -72,7 +72,7 @@ func (r *results) plot() string {
 	return c.String()
 }
 
-// bars draws the rows from a height downwards.
+// bars draws the rows, from the y coordinate top downwards.
 func (c *canvas) bars(rows []row, top float64) {
 	const right = plotWidth - 130
 	x := func(advantage float64) float64 {
@@ -123,7 +123,7 @@ func (c *canvas) bars(rows []row, top float64) {
 	}
 }
 
-// label names a row in a few words.
+// label returns a short name of a row.
 func (r row) label() string {
 	if r.Metric == "throughput" {
 		return r.Work

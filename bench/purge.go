@@ -10,28 +10,28 @@ import (
 	"time"
 )
 
-// The bench of the purge. Documents are loaded with a ttl of their own such that they die evenly
-// over a minute: as a ttl is in whole seconds, the moments of the writes have to be even too, and
-// loading is paced. Meanwhile the share of dead among those in memory is computed from outside: how
-// many have died by now is known from DOC.PEXPIRETIME, or PEXPIRETIME of Redis, asked once after loading, and how many were
-// removed from INFO. DOC.COUNT and the like must not be asked, as they may remove the dead
-// themselves; nor must dying documents be read. The reads that go on all the time are of other
-// documents, in a container of their own.
+// The purge. Documents with a ttl of their own die evenly over a minute. A ttl is in whole seconds, so
+// the writes are evenly paced, too.
+//
+// The share of dead documents in memory is computed from outside. DOC.PEXPIRETIME, or PEXPIRETIME of
+// Redis, tells once after loading when each document dies. INFO tells how many are removed. DOC.COUNT and
+// reads of dying documents would remove the dead themselves. The reads meanwhile are of other documents,
+// in a container of their own.
 
-// lastMoments are left out of the share: so few documents are left then that those that have died
-// since the last look of the purge are a large part of them.
+// lastMoments are left out of the share. Few documents are left then, and those that have died since the
+// last cycle of the purge are a large part of them.
 const lastMoments = 1200 * time.Millisecond
 
-// dying are the figures of one run.
+// dying holds the plan of a run.
 type dying struct {
 	documents int
-	over      time.Duration // how long the dying takes
-	loading   time.Duration // how long the loading takes, whole seconds
-	prelude   time.Duration // from the start of loading to the first death; 0: plan both by the speed of the server
-	rest      time.Duration // measured before the first death, as what to compare with
+	over      time.Duration // from the first death to the last
+	loading   time.Duration // duration of the loading, whole seconds
+	prelude   time.Duration // from the start of loading to the first death; 0: plan both from the speed of the server
+	rest      time.Duration // measured before the first death, for comparison
 	living    int           // documents that are read
 
-	slack int // what is planned takes so many times as long as it should, for a machine with other work
+	slack int // factor on the planned times, for a machine with other work
 
 	readsPerSecond int
 }
@@ -39,7 +39,7 @@ type dying struct {
 func benchPurge(ctx context.Context, o options) error {
 	d := dying{documents: o.ids(), over: o.over, rest: 2 * time.Second, readsPerSecond: 4000, living: o.ids() / 10, slack: 1}
 	if d.over == 0 {
-		// With fewer documents all takes less time: it is the end of the minute, which is the hardest part.
+		// Fewer documents take less time: they are the end of the minute, its hardest part.
 		d.over = time.Duration(d.documents) * time.Minute / 1_000_000
 		d.loading, d.prelude, d.rest = (d.over / 2).Truncate(time.Second), d.over+2*time.Second, d.over/6
 	}
@@ -77,7 +77,7 @@ func benchPurge(ctx context.Context, o options) error {
 	return o.publish("purge", page)
 }
 
-// die lets all documents die within ten seconds, at the least effort.
+// die returns a job in which all documents die within ten seconds, at the lowest effort.
 func die(k kind) job {
 	return func(ctx context.Context, c *comparison, _ *server) (sample, error) {
 		d := dying{
@@ -97,21 +97,21 @@ func die(k kind) job {
 	}
 }
 
-// errTooSlow says that documents began to die before all was ready.
+// errTooSlow says that documents died before the measurement could begin.
 var errTooSlow = errors.New("loading took too long")
 
-// plan fits the times before the first death to what writing all the documents would take at full speed,
-// which is given. Asking when they die takes no longer.
+// plan derives the times before the first death from the time of writing all documents at full speed.
+// Asking when they die takes no longer.
 func (d *dying) plan(writing time.Duration) {
 	writing *= time.Duration(d.slack)
 	d.loading = (writing + writing/4).Truncate(time.Second) + time.Second
 	d.prelude = d.loading + writing + d.rest + 2*time.Second*time.Duration(d.slack)
 }
 
-// deaths is what came out of a run.
+// deaths holds the results of a run.
 type deaths struct {
 	worst, mean  float64       // share of dead among the dying in memory
-	worstAt      time.Duration // when the worst was, from the first death
+	worstAt      time.Duration // time of the worst share, from the first death
 	worstLeft    int           // dying documents in memory then
 	gone         time.Duration // from the last death until all dead are removed
 	rest, during observation   // before the first death; from there until all are gone
@@ -143,7 +143,7 @@ func (d dying) run(ctx context.Context, o options, k kind, effort int) (deaths, 
 	rng := rand.New(rand.NewPCG(1, uint64(effort)))
 	err = pipelined(ctx, s.addr, d.documents, d.loading, func(b []byte, i int) []byte {
 		dies := firstDeath.Add(time.Duration(rng.Int64N(int64(d.over))))
-		ttl := max(int(time.Until(dies).Seconds()+rng.Float64()), 1) // rounded by chance
+		ttl := max(int(time.Until(dies).Seconds()+rng.Float64()), 1) // rounded at random
 		return k.put(b, "dying", i, body(i, ttl), ttl)
 	}, nil)
 	if err != nil {
@@ -168,7 +168,7 @@ func (d dying) run(ctx context.Context, o options, k kind, effort int) (deaths, 
 		return deaths{}, fmt.Errorf("%w: after %v the first document dies in %v", errTooSlow, time.Since(began), left)
 	}
 
-	// Let the garbage of loading be collected and the checkpoint settle before measuring at rest.
+	// The garbage of loading and the checkpoint must not disturb the measurement at rest.
 	sleep(ctx, time.Until(first.Add(-d.rest-time.Second)))
 	var f deaths
 	f.rest, err = d.observe(ctx, s, func() bool { return time.Until(first) < time.Second }, nil)
@@ -211,10 +211,10 @@ func (d dying) run(ctx context.Context, o options, k kind, effort int) (deaths, 
 	return f, nil
 }
 
-// tooLate is how long after the last death all dead must have been removed.
+// tooLate is the time after the last death by which all dead must be removed.
 const tooLate = time.Minute
 
-// observation is what was seen of a server during a while.
+// observation holds the figures of a server during a while.
 type observation struct {
 	took    time.Duration
 	cpu     time.Duration // of the server
@@ -222,11 +222,11 @@ type observation struct {
 	longest time.Duration // purge cycle since the server was started
 	removed int           // dead documents since the server was started
 	looks   int           // at the server's figures
-	late    int           // of these: not used, the answer took too long
+	late    int           // looks that took too long to be used
 	reading paced
 }
 
-// latency is a percentile of the reads.
+// latency returns a percentile of the reads.
 func (o observation) latency(percentile float64) time.Duration {
 	return time.Duration(o.reading.latency.ValueAtPercentile(percentile))
 }
@@ -236,12 +236,12 @@ func (o observation) reads() string {
 		o.latency(100).Round(100*time.Microsecond))
 }
 
-// promptly is how soon an answer must come to be of use: the later, the less is known of the moment
-// at which it was true, and 16 documents die in a millisecond.
+// promptly is the longest time of an answer of use. Within the time of an answer its figures change: 16
+// documents die in a millisecond.
 const promptly = 5 * time.Millisecond
 
-// observe reads living documents and calls look 50 times a second with the number of dead removed
-// so far, until done.
+// observe reads living documents until done returns true. It calls look 50 times a second with the number
+// of dead documents removed.
 func (d dying) observe(ctx context.Context, s *server, done func() bool, look func(at time.Time, removed int)) (observation, error) {
 	client := s.client(1)
 	defer client.Close()
@@ -291,7 +291,7 @@ func (d dying) observe(ctx context.Context, s *server, done func() bool, look fu
 	return o, errors.Join(err, failure)
 }
 
-// randomReads reads any living document.
+// randomReads returns requests that read any living document.
 func (d dying) randomReads(k kind) func(*rand.Rand) request {
 	return func(*rand.Rand) request {
 		return func(b []byte, rng *rand.Rand) []byte { return k.get(b, "living", rng.IntN(d.living)) }

@@ -14,15 +14,15 @@ import (
 // redisBenchmark is Redis' own load generator.
 const redisBenchmark = "redis-benchmark"
 
-// errStuck says that redis-benchmark did not come to its end.
+// errStuck says that redis-benchmark did not finish.
 var errStuck = errors.New(redisBenchmark + " did not finish")
 
-// attempts is how often redis-benchmark is started for a result: that of Redis 7.0 sometimes waits
-// for ever, at full speed, for replies that it has had, against whatever server.
+// attempts is the most runs of redis-benchmark for a result. The one of Redis 7.0 sometimes waits for ever,
+// at full speed, for replies that it has received, with any server.
 const attempts = 4
 
-// throughput runs redis-benchmark until it succeeds. It gives the requests a second and the processor
-// time of the server for a request in seconds.
+// throughput runs redis-benchmark until it succeeds. It returns the requests a second and the CPU time of
+// the server for a request, in seconds.
 func throughput(ctx context.Context, s *server, depth, requests, ids int, command []string) (perSecond, cpu float64, err error) {
 	for range attempts {
 		var before, after time.Duration
@@ -42,7 +42,7 @@ func throughput(ctx context.Context, s *server, depth, requests, ids int, comman
 	return 0, 0, fmt.Errorf("%w, %d times", err, attempts)
 }
 
-// runRedisBenchmark runs it once. It is stuck if it goes on while the server has nothing to do.
+// runRedisBenchmark runs it once. It is stuck if it runs on while the server is idle.
 func runRedisBenchmark(ctx context.Context, s *server, depth, requests, ids int, command []string) (perSecond float64, err error) {
 	running, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
@@ -83,8 +83,8 @@ func runRedisBenchmark(ctx context.Context, s *server, depth, requests, ids int,
 }
 
 // parseRedisBenchmark reads the requests a second from the output of redis-benchmark --csv: a line of
-// names and one of values, each in quotes. The first value is the command, with whatever quotes and
-// commas are in it.
+// names and one of values, each in quotes. The first value is the command, which may hold quotes and
+// commas.
 func parseRedisBenchmark(out string) (perSecond float64, err error) {
 	header, values, _ := strings.Cut(strings.TrimSpace(out), "\n")
 	const separator = `","`

@@ -9,16 +9,16 @@ import (
 	"strings"
 )
 
-// The files that -write makes, from the folder of the module.
+// The files that -write makes, relative to the root of the repository.
 const (
 	resultsMarkdown = "bench/RESULTS.md"
 	resultsPlot     = "bench/results.svg"
 )
 
-// results is all that a comparison has come to. It is what -json writes.
+// results holds a whole comparison. -json writes it.
 type results struct {
 	Machine machine `json:"machine"`
-	Quick   bool    `json:"quick"` // not to be quoted
+	Quick   bool    `json:"quick"` // its figures are not to be quoted
 	IDs     int     `json:"ids"`
 	Rounds  int     `json:"rounds"`
 	Took    string  `json:"took"`
@@ -26,7 +26,7 @@ type results struct {
 	Pace    float64 `json:"pace"` // requests a second of the open loop
 }
 
-// row is one metric of one workload.
+// row holds one metric of one workload.
 type row struct {
 	Work   string    `json:"work"`
 	Metric string    `json:"metric"`
@@ -37,10 +37,10 @@ type row struct {
 	Ours   []float64 `json:"ours"`
 	Theirs []float64 `json:"theirs"` // empty without Redis
 
-	Failure string `json:"failure,omitempty"` // why there are no figures
+	Failure string `json:"failure,omitempty"` // why the row has no figures
 }
 
-// add takes in what a workload has measured.
+// add adds the samples of a workload.
 func (r *results) add(w workload, ours, theirs []sample) {
 	values := func(samples []sample, i int) []float64 {
 		list := make([]float64, 0, len(samples))
@@ -56,7 +56,7 @@ func (r *results) add(w workload, ours, theirs []sample) {
 	}
 }
 
-// fail takes in a workload that could not be measured.
+// fail adds a workload that failed.
 func (r *results) fail(w workload, err error) {
 	for _, m := range w.metrics {
 		added := w.row(m)
@@ -65,7 +65,7 @@ func (r *results) fail(w workload, err error) {
 	}
 }
 
-// failure says which workloads could not be measured, if any.
+// failure returns an error that names the workloads that failed, if any.
 func (r *results) failure() error {
 	var works []string
 	for _, row := range r.Rows {
@@ -79,17 +79,17 @@ func (r *results) failure() error {
 	return fmt.Errorf("not measured: %s", strings.Join(works, "; "))
 }
 
-// row gives a row without figures.
+// row returns a row without figures.
 func (w workload) row(m metric) row {
 	return row{Work: w.name, Metric: m.name, Unit: m.unit, Better: m.better, Target: m.target, Bound: m.bound}
 }
 
-// find gives the number of the first row of a workload with figures, -1 if there is none.
+// find returns the index of the first row of a workload with figures, -1 if none exists.
 func (r *results) find(work string) int {
 	return slices.IndexFunc(r.Rows, func(r row) bool { return r.Work == work && r.Failure == "" })
 }
 
-// publish prints the results and writes the files that are wanted.
+// publish prints the results and writes the files that the options name.
 func (r *results) publish(o options) error {
 	if o.json != "" {
 		text, err := json.MarshalIndent(r, "", "  ")
@@ -108,11 +108,11 @@ func (r *results) publish(o options) error {
 	return o.publish("compare", r.markdown())
 }
 
-// ratio compares the sides; NaN if there is nothing to compare with.
+// ratio compares the sides; NaN without Redis.
 func (r row) ratio() spread { return ratioOf(r.Ours, r.Theirs) }
 
-// verdict says whether the target is met, and by how much it is missed. It is empty without a target,
-// or without figures to judge by.
+// verdict says whether the target is met, or by how much it is missed. It is empty without a target or
+// without figures.
 func (r row) verdict() string {
 	value, target := r.ratio().Median, r.Target
 	if r.Bound != 0 {

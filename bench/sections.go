@@ -8,14 +8,13 @@ import (
 	"strings"
 )
 
-// The page of results has a section a mode, between marks that readers do not see. Each run replaces
-// those of its own modes and leaves the others, which say themselves when and with what they were
-// measured.
+// The page of results has one section for each mode, between HTML comments. Each run replaces the sections
+// of its own modes. A section says when and on which machine it was measured.
 
 const pageHead = "# Results\n\nWritten by `go run ./bench -write`, each section by its own mode; " +
 	"[README.md](README.md) says how it is measured.\n"
 
-// publish prints what a mode has come to, and writes it into the page of results if that is wanted.
+// publish prints the section of a mode, and writes it into the page of results with -write.
 func (o options) publish(name, section string) error {
 	fmt.Println(section)
 	if !o.write {
@@ -33,7 +32,7 @@ func (o options) publish(name, section string) error {
 	return os.WriteFile(resultsMarkdown, []byte(text), 0o644)
 }
 
-// withSection puts a section in the place of the one of the same name, or at the end of the page.
+// withSection replaces the section of a name, or appends it to the page.
 func withSection(page, name, section string) string {
 	begin, end := "<!-- begin "+name+" -->\n", "<!-- end "+name+" -->\n"
 	section = begin + section + end

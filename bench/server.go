@@ -16,7 +16,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// buildMayfly builds the server of the module in the current folder.
+// buildMayfly builds the server of the repository in the current folder.
 func buildMayfly(ctx context.Context) (path string, remove func(), err error) {
 	dir, err := os.MkdirTemp("", "mayfly-bench-")
 	if err != nil {
@@ -31,16 +31,16 @@ func buildMayfly(ctx context.Context) (path string, remove func(), err error) {
 	return path, remove, nil
 }
 
-// redisServer is the program to compare with.
+// redisServer is the program of the other side.
 const redisServer = "redis-server"
 
-// noRedis stands where figures of Redis would.
+// noRedis replaces the figures of Redis.
 const noRedis = redisServer + " is not installed"
 
-// startTime is the most that a server may take to load its data and answer.
+// startTime bounds the time until a server has loaded its data and answers.
 const startTime = 2 * time.Minute
 
-// server is a server process with its data in a folder of its own.
+// server is a server process with a data folder of its own.
 type server struct {
 	kind
 	program string
@@ -51,7 +51,7 @@ type server struct {
 	log     bytes.Buffer
 }
 
-// start starts a server of this kind in a new folder, with further options, and waits until it answers.
+// start starts a server of this kind on a new folder, with more options, and waits until it answers.
 func (k kind) start(ctx context.Context, o options, extra ...string) (*server, error) {
 	dir, err := os.MkdirTemp("", "mayfly-bench-data-")
 	if err != nil {
@@ -89,13 +89,13 @@ func (s *server) run(ctx context.Context) error {
 		if err = client.Ping(ctx).Err(); err == nil {
 			break
 		}
-		// A process that has ended is seen by its file in /proc, which is a zombie's then.
+		// The file in /proc of a process that has ended is that of a zombie.
 		if _, gone := s.rss(); gone != nil || time.Now().After(deadline) || ctx.Err() != nil {
 			s.kill()
 			return fmt.Errorf("%s does not answer at %s: %w\n%s", s.program, s.addr, err, s.log.Bytes())
 		}
 	}
-	// Another server may have been there before: the one that answers must be ours.
+	// Another server may listen here already.
 	info, err := client.Info(ctx, "server").Result()
 	if pid := field(info, "process_id"); err == nil && pid != strconv.Itoa(s.cmd.Process.Pid) {
 		err = fmt.Errorf("process %s listens on %s already", pid, s.addr)
@@ -106,8 +106,8 @@ func (s *server) run(ctx context.Context) error {
 	return err
 }
 
-// restart stops the server as an operator would and starts it with the data there are. It gives the
-// time from the start of the process to the first answer.
+// restart stops the server with SIGTERM and starts it on the same data. It returns the time from the start
+// of the process to the first answer.
 func (s *server) restart(ctx context.Context) (time.Duration, error) {
 	if err := s.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		return 0, err
@@ -120,7 +120,7 @@ func (s *server) restart(ctx context.Context) (time.Duration, error) {
 	return time.Since(began), err
 }
 
-// remove ends the server at once and removes its folder.
+// remove kills the server and removes its folder.
 func (s *server) remove() {
 	s.kill()
 	_ = os.RemoveAll(s.dir)
@@ -131,7 +131,7 @@ func (s *server) kill() {
 	_ = s.cmd.Wait()
 }
 
-// client gives a client of so many connections, which takes no command twice.
+// client returns a client with a number of connections that sends no command twice.
 func (s *server) client(connections int) *redis.Client {
 	return redis.NewClient(&redis.Options{
 		Addr: s.addr, PoolSize: connections, MinIdleConns: connections, MaxRetries: -1,
@@ -139,17 +139,17 @@ func (s *server) client(connections int) *redis.Client {
 	})
 }
 
-// do sends a command and gives its reply.
+// do sends a command and returns its reply.
 func (s *server) do(ctx context.Context, args ...any) (any, error) {
 	client := s.client(1)
 	defer client.Close()
 	return client.Do(ctx, args...).Result()
 }
 
-// tick is the unit of processor time in /proc.
+// tick is the unit of CPU time in /proc.
 const tick = 10 * time.Millisecond
 
-// cpu is the processor time that the server has used.
+// cpu returns the CPU time of the server.
 func (s *server) cpu() (time.Duration, error) { return cpuOf(strconv.Itoa(s.cmd.Process.Pid)) }
 
 func cpuOf(pid string) (time.Duration, error) {
@@ -163,7 +163,7 @@ func cpuOf(pid string) (time.Duration, error) {
 	return time.Duration(user+system) * tick, errors.Join(err1, err2)
 }
 
-// rss is the resident memory of the server in bytes. It fails if the process has ended.
+// rss returns the resident memory of the server in bytes. It fails if the process has ended.
 func (s *server) rss() (float64, error) {
 	fields, err := statOf(strconv.Itoa(s.cmd.Process.Pid))
 	if err != nil {
@@ -176,7 +176,7 @@ func (s *server) rss() (float64, error) {
 	return float64(pages) * float64(os.Getpagesize()), err
 }
 
-// statOf gives the fields of /proc/<pid>/stat from the third on: the second is the name in parentheses,
+// statOf returns the fields of /proc/<pid>/stat from the third on. The second is the name in parentheses,
 // which may hold spaces.
 func statOf(pid string) ([]string, error) {
 	stat, err := os.ReadFile("/proc/" + pid + "/stat")
@@ -190,11 +190,11 @@ func statOf(pid string) ([]string, error) {
 	return fields, nil
 }
 
-// quietTime is the most that is waited for servers to finish what they do in the background.
+// quietTime bounds the wait for the background work of servers.
 const quietTime = 20 * time.Second
 
-// quiet waits until the servers have nothing to do, such as checkpoints, rewrites of the AOF and
-// garbage collections that earlier commands have caused.
+// quiet waits until the servers are idle, so that checkpoints, rewrites of the AOF and garbage collections
+// of earlier commands are over.
 func quiet(ctx context.Context, servers ...*server) error {
 	const look = 100 * time.Millisecond
 	for deadline := time.Now().Add(quietTime); time.Now().Before(deadline); {
@@ -211,8 +211,8 @@ func quiet(ctx context.Context, servers ...*server) error {
 	return ctx.Err()
 }
 
-// busy is the processor time that servers and their children have used. Redis rewrites its AOF in a
-// child, whose time is not its own before it has ended: as long as there is one, time passes.
+// busy returns the CPU time of servers and their children. Redis rewrites its AOF in a child, whose time
+// counts as its own only after the child has ended.
 func busy(servers []*server) (sum time.Duration, err error) {
 	for _, s := range servers {
 		cpu, err := s.cpu()
@@ -223,14 +223,14 @@ func busy(servers []*server) (sum time.Duration, err error) {
 		pid := strconv.Itoa(s.cmd.Process.Pid)
 		children, _ := os.ReadFile("/proc/" + pid + "/task/" + pid + "/children")
 		for child := range strings.FieldsSeq(string(children)) {
-			used, _ := cpuOf(child) // it may have ended meanwhile
+			used, _ := cpuOf(child) // it may have ended
 			sum += used
 		}
 	}
 	return sum, nil
 }
 
-// field gives a field of an INFO reply, empty if it is missing.
+// field returns a field of an INFO reply, "" if it is missing.
 func field(info, name string) string {
 	for line := range strings.Lines(info) {
 		if value, ok := strings.CutPrefix(line, name+":"); ok {
@@ -240,7 +240,7 @@ func field(info, name string) string {
 	return ""
 }
 
-// number gives a field of an INFO reply as a whole number, 0 if it is none.
+// number returns a field of an INFO reply as an integer, 0 if it is none.
 func number(info, name string) int {
 	n, _ := strconv.Atoi(field(info, name))
 	return n

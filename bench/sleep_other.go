@@ -4,5 +4,5 @@ package main
 
 import "time"
 
-// sleepFinely sleeps as finely as the timers of Go can.
+// sleepFinely sleeps with the precision of Go's timers.
 func sleepFinely(d time.Duration) { time.Sleep(d) }

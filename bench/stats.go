@@ -5,14 +5,14 @@ import (
 	"slices"
 )
 
-// spread is what repeated measurements of the same came to.
+// spread summarizes repeated measurements.
 type spread struct {
 	Median float64 `json:"median"`
 	Min    float64 `json:"min"`
 	Max    float64 `json:"max"`
 }
 
-// spreadOf gives the spread of values, NaN if there are none.
+// spreadOf returns the spread of values, NaN without values.
 func spreadOf(values []float64) spread {
 	if len(values) == 0 {
 		return spread{math.NaN(), math.NaN(), math.NaN()}
@@ -22,8 +22,8 @@ func spreadOf(values []float64) spread {
 	return spread{(sorted[(n-1)/2] + sorted[n/2]) / 2, sorted[0], sorted[n-1]}
 }
 
-// ratioOf compares ours with theirs: the ratio of the medians, and the smallest and the largest ratio
-// of two that were measured one after the other, while the machine was in the same mood.
+// ratioOf returns the ratio of the medians, ours to theirs, and the smallest and largest ratio of one
+// round. The two samples of a round are neighbours in time and see the same machine.
 func ratioOf(ours, theirs []float64) spread {
 	pairs := make([]float64, min(len(ours), len(theirs)))
 	for i := range pairs {

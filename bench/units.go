@@ -5,7 +5,7 @@ import (
 	"math"
 )
 
-// unit is what a figure counts.
+// unit is the unit of a figure.
 type unit string
 
 const (
@@ -35,7 +35,7 @@ func (u unit) format(v float64) string {
 	return digits(v) + " " + string(u)
 }
 
-// digits renders a number with three digits, or all that are before the point.
+// digits renders a number with three significant digits, or with all before the point.
 func digits(v float64) string {
 	switch {
 	case v >= 100 || v == 0:
@@ -48,7 +48,7 @@ func digits(v float64) string {
 	return fmt.Sprintf("%.2g", v)
 }
 
-// formatSpread renders a median with the smallest and the largest.
+// formatSpread renders a median with the smallest and the largest value.
 func (u unit) formatSpread(s spread) string {
 	return u.format(s.Median) + " (" + u.format(s.Min) + " – " + u.format(s.Max) + ")"
 }

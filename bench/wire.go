@@ -8,10 +8,10 @@ import (
 	"strconv"
 )
 
-// The load generators speak the protocol themselves: a client library would cost more than the server
-// that it measures.
+// The load generators encode the protocol themselves. A client library would take more CPU time than the
+// server that it measures.
 
-// appendCommand appends a command as clients send it.
+// appendCommand appends a command in RESP.
 func appendCommand(b []byte, args ...string) []byte {
 	b = append(b, '*')
 	b = strconv.AppendInt(b, int64(len(args)), 10)
@@ -26,13 +26,13 @@ func appendCommand(b []byte, args ...string) []byte {
 	return b
 }
 
-// reply is the answer to a command, of the types of RESP2 that single values have.
+// reply is a single value of RESP2.
 type reply struct {
 	kind byte  // + : or $
 	n    int64 // of an integer; of a string its length, -1 for null
 }
 
-// readReply reads a reply, of which it drops the text. An error reply is given as an error.
+// readReply reads a reply and drops its text. An error reply is returned as an error.
 func readReply(r *bufio.Reader) (reply, error) {
 	line, err := r.ReadSlice('\n')
 	if err != nil {

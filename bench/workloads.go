@@ -5,7 +5,7 @@ import (
 	"encoding/hex"
 )
 
-// workload is one row of what is compared: what to measure on each side and what is hoped for.
+// workload is one row of the comparison: a job for each side, and the targets.
 type workload struct {
 	name    string
 	data    dataset
@@ -14,10 +14,10 @@ type workload struct {
 	metrics []metric
 }
 
-// dataset is what the servers hold while a workload is measured. Workloads that follow each other with
-// the same data use the same servers.
+// dataset is what the servers hold during a workload. Workloads in a row with the same dataset share their
+// servers.
 type dataset struct {
-	ready  bool // both servers run, and hold all ids; otherwise jobs start servers of their own
+	ready  bool // both servers run and hold all ids; otherwise jobs start servers of their own
 	plain  bool // ids are plain keys in mayfly as well
 	always bool // appendfsync always
 }
@@ -30,13 +30,13 @@ var (
 	ownServers      = dataset{}
 )
 
-// metric is one of the figures that a workload gives.
+// metric is one figure of a workload.
 type metric struct {
 	name   string
 	unit   unit
 	better direction
-	target float64 // of the ratio of ours to theirs; 0: none
-	bound  float64 // of ours by itself; 0: none
+	target float64 // of the ratio, ours to theirs; 0: none
+	bound  float64 // of our value alone; 0: none
 }
 
 type direction string
@@ -50,23 +50,23 @@ func rate(target float64) []metric {
 	return []metric{{name: "throughput", unit: perSecond, better: more, target: target}}
 }
 
-// rateAndCPU are what a benchmark gives. Their product is how many processors the server kept busy: if
-// that is less than there are for it, the load generator was the limit.
+// rateAndCPU are the metrics of a benchmark. Their product is the number of processors that the server
+// used. If that is less than its share of the machine, the load generator was the limit.
 func rateAndCPU(target, cpuTarget float64) []metric {
 	return append(rate(target), metric{name: "server CPU a command", unit: seconds, better: less, target: cpuTarget})
 }
 
-// set is the name of the container, and the beginning of the keys, that redis-benchmark works on.
+// set names the container, and the prefix of the keys, of redis-benchmark.
 const set = "key"
 
 // anyBody is the document that redis-benchmark writes.
 var anyBody = body(1, -1)
 
-// longTTL is a TTL in seconds that is there but ends nothing while the bench lasts.
+// longTTL is a TTL in seconds by which nothing dies during a run.
 const longTTL = 86400
 
-// luaPut does for Redis what DOC.PUT does: it looks up the default of a container, reads the document's
-// own ttl and writes the document with the one that holds.
+// luaPut does in Redis what DOC.PUT does: it looks up the default of a container, reads the document's own
+// ttl and writes the document with the one that rules.
 const luaPut = `local default = tonumber(redis.call('HGET', 'containers', ARGV[1]))
 local ttl = cjson.decode(ARGV[2]).ttl
 if type(ttl) ~= 'number' then ttl = default end
@@ -87,7 +87,7 @@ var (
 	putLua = []string{"EVALSHA", sha(luaPut), "1", anyID, set, anyBody}
 )
 
-// The preparations of both sides for the same job.
+// The preparations of the same job on both sides.
 
 func withDefault(j job) job {
 	return after(mayflyKind.newSet(set, longTTL), j)
@@ -101,7 +101,7 @@ func withScript(j job) job {
 	return after([]any{"HSET", "containers", set, longTTL}, after([]any{"SCRIPT", "LOAD", luaPut}, j))
 }
 
-// workloads is the table of all that is compared. The numbers of requests are for about a second.
+// workloads is the table of the comparison. Each job sends requests for about a second.
 var workloads = []workload{
 	{"DOC.GET, depth 1", documents, benchmark(1, 80_000, docGet), benchmark(1, 80_000, get), rateAndCPU(1.0, 1.2)},
 	{"DOC.GET, depth 16", documents, benchmark(16, 400_000, docGet), benchmark(16, 400_000, get), rateAndCPU(1.2, 1.2)},
