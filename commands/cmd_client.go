@@ -8,7 +8,7 @@ import (
 	"mayfly/commands/redisfmt"
 )
 
-// clientCommand is about the connections of clients: that of the caller and others.
+// clientCommand is about the connections of all clients.
 var clientCommand = Command{
 	Name: "client", Summary: "A container for client connection commands",
 	Group: "connection", Since: "2.4.0", Arity: -2,
@@ -122,7 +122,7 @@ func parseClientSetName(in *Input) (Run, error) {
 	}, nil
 }
 
-// parseOnOff is for CLIENT NO-EVICT, and for NO-TOUCH, which does nothing: reads leave no trace.
+// parseOnOff parses ON or OFF and calls set with it.
 func parseOnOff(in *Input, set func(x *Context, on bool)) (Run, error) {
 	on := redisfmt.EqualFold(in.Args[2], "ON")
 	if !on && !redisfmt.EqualFold(in.Args[2], "OFF") {
@@ -159,7 +159,7 @@ func parseClientInfo(in *Input) (Run, error) {
 	return func(x *Context) Reply { return Verbatim(x.Session.clientLine(x.Now(), args)) }, nil
 }
 
-// parseClientList reads CLIENT LIST. As in Redis, TYPE and ID cannot be combined.
+// parseClientList parses CLIENT LIST. As in Redis, TYPE and ID exclude each other.
 func parseClientList(in *Input) (Run, error) {
 	args := in.Args
 	list := func(pick func([]*Session) []*Session) (Run, error) {
@@ -200,7 +200,7 @@ func parseClientList(in *Input) (Run, error) {
 	return nil, errSyntax
 }
 
-// clientType gives what tells whether a session is of the type with this name.
+// clientType returns the predicate of a type of sessions.
 func clientType(name string) (func(*Session) bool, error) {
 	switch strings.ToLower(name) {
 	case "normal":
@@ -213,8 +213,8 @@ func clientType(name string) (func(*Session) bool, error) {
 	return nil, Error("ERR Unknown client type '" + truncate(redisfmt.CString(name)) + "'")
 }
 
-// sessionsByID picks the sessions with these ids, in their order and each once, from all by ascending
-// id. Redis repeats a session whose id is repeated, which would make the reply as long as a client likes.
+// sessionsByID returns the sessions with the ids, in their order, each once. all is sorted by id. Redis
+// repeats a session for a repeated id, so the client could make the reply as long as it likes.
 func sessionsByID(all []*Session, ids []int64) []*Session {
 	var picked []*Session
 	has := make([]bool, len(all))
@@ -261,16 +261,16 @@ func runClientUnpause(x *Context) Reply {
 const killOption = "<[ID client-id] | [TYPE <NORMAL | MASTER | SLAVE | REPLICA | PUBSUB>] | [USER username] |" +
 	" [ADDR ip:port] | [LADDR ip:port] | [SKIPME yes/no]>"
 
-// killFilter says which connections CLIENT KILL closes: those that meet all conditions that it has.
+// killFilter selects the connections that CLIENT KILL closes: those that meet all its conditions.
 type killFilter struct {
 	id          int64 // 0 for any
 	addr, laddr *string
 	kind        func(*Session) bool
-	self        bool // also the connection that gives the command
+	self        bool // includes the caller's connection
 }
 
-// parseClientKill reads both forms of CLIENT KILL. The old one names an address and says whether
-// there was such a client, the new one has options and says how many there were.
+// parseClientKill parses both forms of CLIENT KILL. The old form has an address and replies whether there
+// was such a client. The new form has options and replies the number of clients.
 func parseClientKill(in *Input) (Run, error) {
 	if len(in.Args) == 3 {
 		f := killFilter{addr: &in.Args[2], self: true}
@@ -286,15 +286,15 @@ func parseClientKill(in *Input) (Run, error) {
 		if len(rest) == 1 {
 			return nil, errSyntax
 		}
-		if err := f.option(rest[0], &rest[1]); err != nil {
+		if err := f.addOption(rest[0], &rest[1]); err != nil {
 			return nil, err
 		}
 	}
 	return func(x *Context) Reply { return Count(f.kill(x)) }, nil
 }
 
-// option adds a condition. Of the same one given twice the last counts, as in Redis.
-func (f *killFilter) option(name string, value *string) (err error) {
+// addOption adds a condition. A repeated condition replaces the first, as in Redis.
+func (f *killFilter) addOption(name string, value *string) (err error) {
 	switch strings.ToUpper(name) {
 	case "ID":
 		id, ok := redisfmt.ParseInt(*value)
@@ -334,8 +334,7 @@ func (f *killFilter) matches(s *Session) bool {
 		(f.kind == nil || f.kind(s))
 }
 
-// kill closes the connections and returns how many they are. The one that gives the command gets its
-// reply first.
+// kill closes the connections and returns their number. The caller gets its reply first.
 func (f *killFilter) kill(x *Context) int {
 	self := x.Session
 	killed := x.Engine.Host.Disconnect(func(s *Session) bool { return s != self && f.matches(s) })
@@ -346,15 +345,15 @@ func (f *killFilter) kill(x *Context) int {
 	return killed
 }
 
-// replyMode is which replies a client wants (CLIENT REPLY). The zero value is all of them.
+// replyMode is the set of replies that a client wants (CLIENT REPLY). The zero value is all replies.
 type replyMode struct {
 	off      bool
-	skip     bool // the reply to the command under way
-	skipNext bool // the one to the next command
+	skip     bool // skip the reply of the running command
+	skipNext bool // skip the reply of the next command
 }
 
-// filter drops the reply to a command if the client does not want it. What tells of subscriptions is no
-// reply but a message, and always sent, as in Redis.
+// filter drops the reply if the client does not want it. The replies of subscriptions are messages and
+// always sent, as in Redis.
 func (m *replyMode) filter(r *Reply) {
 	silent := m.off || m.skip || m.skipNext
 	m.skip, m.skipNext = m.skipNext, false
@@ -363,17 +362,17 @@ func (m *replyMode) filter(r *Reply) {
 	}
 }
 
-// filterQueue is filter for the reply of EXEC, which is one: what a CLIENT REPLY in the transaction
-// has changed since the mode before counts from the next command on, and SKIP, whose next command has
-// its place in that reply, not at all.
-func (m *replyMode) filterQueue(before replyMode, r *Reply) {
+// filterExec is filter for the single reply of EXEC. before is the mode before EXEC. An ON or OFF within
+// the transaction counts from the next command on. A SKIP has no effect: the reply after it is part of
+// the array.
+func (m *replyMode) filterExec(before replyMode, r *Reply) {
 	off := m.off
 	*m = before
 	m.filter(r)
 	m.off = off
 }
 
-// reset is what RESET does. A skip that is under way swallows its reply.
+// reset is the effect of RESET. A running skip drops its reply.
 func (m *replyMode) reset() { m.off, m.skipNext = false, false }
 
 func parseClientReply(in *Input) (Run, error) {

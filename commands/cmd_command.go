@@ -7,7 +7,7 @@ import (
 	"mayfly/commands/redisfmt"
 )
 
-// commandCommand tells clients what commands there are, from the table.
+// commandCommand describes the commands of the table.
 var commandCommand = Command{
 	Name: "command", Summary: "Get array of Redis command details",
 	Group: "server", Since: "2.8.13", Arity: -1, Flags: Loading | Stale,
@@ -97,7 +97,7 @@ func parseCommandDocs(in *Input) (Run, error) {
 	}, nil
 }
 
-// parseCommandList reads COMMAND LIST. The filters judge subcommands on their own.
+// parseCommandList parses COMMAND LIST. The filters apply to subcommands on their own.
 func parseCommandList(in *Input) (Run, error) {
 	keep := func(*row) bool { return true }
 	switch args := in.Args[2:]; {
@@ -105,7 +105,7 @@ func parseCommandList(in *Input) (Run, error) {
 	case len(args) == 3 && redisfmt.EqualFold(args[0], "FILTERBY"):
 		what := args[2]
 		switch strings.ToUpper(args[1]) {
-		case "MODULE": // there are none
+		case "MODULE": // none exist
 			keep = func(*row) bool { return false }
 		case "ACLCAT":
 			keep = func(r *row) bool { return slices.Contains(r.categories(), "@"+strings.ToLower(what)) }
@@ -134,7 +134,7 @@ func parseCommandList(in *Input) (Run, error) {
 	}, nil
 }
 
-// parseCommandGetKeys reads COMMAND GETKEYS and GETKEYSANDFLAGS, which show the keys in different ways.
+// parseCommandGetKeys parses COMMAND GETKEYS and GETKEYSANDFLAGS, which differ in show.
 func parseCommandGetKeys(in *Input, show func(r *row, args []string) Reply) (Run, error) {
 	args := in.Args[2:]
 	r, err := resolve(args)
@@ -149,7 +149,7 @@ func parseCommandGetKeys(in *Input, show func(r *row, args []string) Reply) (Run
 	return func(*Context) Reply { return show(r, args) }, nil
 }
 
-// keysAndFlags lists the keys of a call, each with how the call accesses it.
+// keysAndFlags lists the keys of a call with the flags of their access.
 func keysAndFlags(r *row, args []string) Reply {
 	access := r.accesses()
 	keys := r.items.ids(nil, args)
@@ -157,7 +157,7 @@ func keysAndFlags(r *row, args []string) Reply {
 	for i, key := range keys {
 		flags := strings.Fields(access[min(i, len(access)-1)])
 		if slices.Contains(flags, variableFlags) && !slices.ContainsFunc(args[3:], func(arg string) bool { return redisfmt.EqualFold(arg, "GET") }) {
-			flags = []string{"OW", "update"} // SET without GET does not read
+			flags = []string{"OW", "update"} // SET without GET only writes
 		}
 		flags = slices.DeleteFunc(flags, func(f string) bool { return f == variableFlags })
 		list[i] = Array(Bulk(key), statuses(flags))
@@ -165,11 +165,10 @@ func keysAndFlags(r *row, args []string) Reply {
 	return Array(list...)
 }
 
-// variableFlags among the flags of a key says that the call's other arguments may restrict them.
+// variableFlags marks flags that depend on the other arguments of a call.
 const variableFlags = "variable_flags"
 
-// accesses are the flags of the row's keys: for each key if they are accessed in different ways, else
-// for all.
+// accesses returns the flags of the row's keys: one set for all keys, or one for each if they differ.
 func (r *row) accesses() []string {
 	switch {
 	case r.Access != "":
@@ -180,7 +179,7 @@ func (r *row) accesses() []string {
 	return []string{"RO access"}
 }
 
-// find finds the command or subcommand that the arguments name, however many there are.
+// findNamed returns the command or subcommand that the arguments name, whatever their number.
 func findNamed(args []string) *row {
 	r := table.find(args[0])
 	if r != nil && r.sub != nil && len(args) > 1 {
@@ -189,7 +188,7 @@ func findNamed(args []string) *row {
 	return r
 }
 
-// findFull finds a command by its full name in any case: "get", "config|get".
+// findByFullName returns the command with a full name in any case: "get", "config|get".
 func findByFullName(name string) *row {
 	command, sub, hasSub := strings.Cut(name, "|")
 	r := table.find(command)
@@ -207,7 +206,7 @@ func infoOfAll(list []*row) Reply {
 	return Array(all...)
 }
 
-// describeCommand is a row's entry in the reply of COMMAND.
+// commandInfo is a row's entry in the reply of COMMAND.
 func commandInfo(r *row) Reply {
 	first, last, step := r.Keys.First, r.Keys.Last, r.Keys.Step
 	return Array(
@@ -222,7 +221,7 @@ func commandInfo(r *row) Reply {
 	)
 }
 
-// describeSubcommands is an array of them, or an empty set if there are none: Redis does so.
+// infoOfSubcommands is an array of entries. As in Redis, it is an empty set without subcommands.
 func infoOfSubcommands(r *row) Reply {
 	if len(r.sorted) == 0 {
 		return Set()
@@ -238,7 +237,7 @@ func statuses(words []string) Reply {
 	return Set(elems...)
 }
 
-// flagNames are the flags' names in COMMAND, in the order in which Redis lists them.
+// flagNames are the names of flags in COMMAND, in Redis' order.
 var flagNames = []struct {
 	flag Flags
 	name string
@@ -270,18 +269,19 @@ func (f Flags) names() []string {
 	return names
 }
 
-// categoryOrder are the ACL categories in the order in which Redis lists them, then our own.
+// categoryOrder are the ACL categories in Redis' order, then mayfly's own.
 var categoryOrder = []string{
 	"keyspace", "read", "write", "string", "pubsub", "admin", "fast", "slow", "blocking", "dangerous",
 	"connection", "transaction",
 	"container", "document",
 }
 
-// groupCategories are the categories of the groups whose commands are not all in that of their name.
+// groupCategories are the categories of groups that do not have the group's name.
 var groupCategories = map[string]string{"generic": "keyspace", "transactions": "transaction", "pubsub": "", "server": "", "cluster": ""}
 
-// categories are the row's ACL categories: from its flags as in Redis' setImplicitACLCategories,
-// from its group, and those it names. A mere container of subcommands is only "slow", as in Redis.
+// categories returns the row's ACL categories, from its flags and group as in Redis'
+// setImplicitACLCategories, and from its Categories. As in Redis, a command that only has subcommands is
+// just "slow".
 func (r *row) categories() []string {
 	in := map[string]bool{
 		"write":     r.Flags&Write != 0,
@@ -312,15 +312,15 @@ func (r *row) categories() []string {
 	return names
 }
 
-// keySpecs are the row's key specifications: none, one for all keys, or one for each if they are
-// accessed in different ways.
+// keySpecs returns the row's key specifications: none, one for all keys, or one for each if their access
+// differs.
 func (r *row) keySpecs() []Reply {
 	if r.Keys.First == 0 {
 		return nil
 	}
 	last := r.Keys.Last
 	if last > 0 {
-		last -= r.Keys.First // counts from the first key, but from the end if negative
+		last -= r.Keys.First // relative to the first key; a negative last counts from the end
 	}
 	each := r.accesses()
 	if len(each) > 1 {
@@ -343,7 +343,7 @@ func (r *row) keySpecs() []Reply {
 	return specs
 }
 
-// documentAll is the reply of COMMAND DOCS for these rows.
+// docsOfAll is the reply of COMMAND DOCS for rows.
 func docsOfAll(list []*row) Reply {
 	var docs []Reply
 	for _, r := range list {
@@ -352,14 +352,14 @@ func docsOfAll(list []*row) Reply {
 	return Map(docs...)
 }
 
-// documentCommand describes a row for people.
+// commandDocs is a row's entry in COMMAND DOCS.
 func commandDocs(r *row) Reply {
 	doc := []Reply{
 		Bulk("summary"), Bulk(r.Summary),
 		Bulk("since"), Bulk(r.Since),
 		Bulk("group"), Bulk(r.Group),
 	}
-	// A test holds every row's syntax to what can be read.
+	// A test checks that the syntax of every row parses.
 	if args, err := parseSyntax(r.Syntax); err == nil && len(args) > 0 {
 		if r.items.First > 0 {
 			markKeys(args, r.items, 1+strings.Count(r.full, "|"))

@@ -6,7 +6,7 @@ import (
 	"mayfly/commands/redisfmt"
 )
 
-// connectionCommands are what a client says about its own connection.
+// connectionCommands are about the client's own connection.
 var connectionCommands = []Command{
 	{
 		Name: "auth", Syntax: "[username] password", Summary: "Authenticate to the server",
@@ -56,7 +56,7 @@ var connectionCommands = []Command{
 	},
 }
 
-// just is the Parse of a command whose arguments say nothing.
+// noParse returns the Parse of a command whose arguments need no parsing.
 func noParse(run Run) func(*Input) (Run, error) {
 	return func(*Input) (Run, error) { return run, nil }
 }
@@ -74,7 +74,7 @@ func runPing(x *Context) Reply {
 		message = x.Input.Args[1]
 		answer = Bulk(message)
 	}
-	if x.Session.inSubscribedMode() { // to look like a message
+	if x.Session.inSubscribedMode() { // in the form of a message
 		return Bulks("pong", message)
 	}
 	return answer
@@ -85,7 +85,7 @@ func parseSelect(in *Input) (Run, error) {
 	return func(x *Context) Reply {
 		c, err := x.database(name)
 		switch {
-		case err == errNotInteger: // then it is the name of a container
+		case err == errNotInteger: // the name of a container
 			return Fail(unknownContainer(name))
 		case err != nil:
 			return Fail(err)
@@ -102,14 +102,14 @@ func runReset(x *Context) Reply {
 	return Status("RESET")
 }
 
-// defaultUser is the only user there is.
+// defaultUser is the name of the only user.
 const defaultUser = "default"
 
-// credentials are what AUTH and HELLO AUTH give.
+// credentials are those of AUTH and HELLO AUTH.
 type credentials struct{ user, password string }
 
-// check tells whether the credentials are right. Without a password set any will do, as for a user
-// of Redis with the rule nopass.
+// check reports whether the credentials are right. Without a password any are right, as for a user of
+// Redis with the rule nopass.
 func (c *credentials) check(host Host) bool {
 	return c.user == defaultUser && (!host.PasswordSet() || host.CheckPassword(c.password))
 }
@@ -132,7 +132,7 @@ func parseAuth(in *Input) (Run, error) {
 	return nil, errSyntax
 }
 
-// refuse is the error of wrong credentials; the log learns of it.
+// wrongPassword logs wrong credentials and returns their error.
 func (x *Context) wrongPassword() error {
 	if yes, skipped := x.Engine.passwordLog.Allow(); yes {
 		x.Engine.Log.Warn().Str("addr", x.Session.Addr).Int("others_like_it", skipped).Msg("a client gave a wrong password")
@@ -150,13 +150,13 @@ func authenticate(x *Context, given *credentials) Reply {
 
 // hello is a parsed HELLO.
 type hello struct {
-	proto int // 0: as it is
+	proto int // 0: unchanged
 	auth  *credentials
 	name  *string
 }
 
-// parseHello checks all options before one takes effect, unlike Redis, which may have renamed the
-// connection when it finds the next option wrong.
+// parseHello parses HELLO. It checks all options before one takes effect. Redis may have renamed the
+// connection before it finds a wrong option.
 func parseHello(in *Input) (Run, error) {
 	var h hello
 	if len(in.Args) > 1 {
@@ -206,7 +206,7 @@ func (h *hello) run(x *Context) Reply {
 		}
 	})
 	return Map(
-		Bulk("server"), Bulk("redis"), // what clients look for
+		Bulk("server"), Bulk("redis"), // as clients expect
 		Bulk("version"), Bulk(redisVersion),
 		Bulk("proto"), Count(s.Proto),
 		Bulk("id"), Integer(s.ID),

@@ -41,7 +41,7 @@ var containerCommands = []Command{
 	},
 }
 
-// containerName gives the container's name at the head of a command's arguments.
+// containerName returns the container's name, the first argument of a command.
 func containerName(in *Input) (string, error) {
 	name := in.Args[1]
 	if !keyspace.ValidName(name) {
@@ -54,8 +54,8 @@ func invalidName(name string) error {
 	return fmt.Errorf("invalid container name %s: legal are 1 to 255 of letters, digits, _ . : -", expiry.Quote(name))
 }
 
-// containerSettings are the arguments of CONTAINER.SET and CONTAINER.CREATE: TTL is off and the mode
-// strict unless they are given.
+// containerSettings are the arguments of CONTAINER.SET and CONTAINER.CREATE. The defaults are TTL off and
+// mode strict.
 type containerSettings struct {
 	name    string
 	hasTTL  bool
@@ -102,7 +102,7 @@ func parseContainerSet(in *Input) (Run, error) {
 			if !set.hasTTL {
 				return Fail(Error("ERR CONTAINER.SET needs TTL <off|-1|seconds> to create container '" + set.name + "'"))
 			}
-			if x.Engine.overMemory() { // a container that is there may be changed nevertheless
+			if x.Engine.overMemory() { // changes of an existing container stay legal
 				return Fail(errOOM)
 			}
 			x.Tx.CreateContainer(set.name, set.ttl, set.mode)
@@ -150,13 +150,13 @@ func parseContainerGet(in *Input) (Run, error) {
 // describeContainer is the reply of CONTAINER.GET:
 //
 //	name       of the container
-//	ttl        the default: off, -1 or seconds; text, ready to be given to CONTAINER.SET
+//	ttl        the default: off, -1 or seconds, as text for CONTAINER.SET
 //	ttlmode    strict or lenient
-//	documents  how many live
-//	keys       how many plain keys live
-//	bytes      of the ids, documents and values that live
-//	memory     bytes that all of these take in memory, an estimate; maxmemory limits its sum
-//	created    when it was made or last emptied, ms since 1970
+//	documents  the number of living documents
+//	keys       the number of living plain keys
+//	bytes      of the ids and bodies of living items
+//	memory     their estimated size in memory, bytes; maxmemory limits the sum
+//	created    the time of its creation or last flush, ms since 1970
 func describeContainer(c *keyspace.Container, s keyspace.ContainerStats) Reply {
 	p := &s.Policy
 	return Map(
@@ -171,7 +171,7 @@ func describeContainer(c *keyspace.Container, s keyspace.ContainerStats) Reply {
 	)
 }
 
-// documents is how many of a container's living items are documents.
+// documents returns the number of a container's living documents.
 func documents(s keyspace.ContainerStats) int { return s.Documents - s.Plain }
 
 func parseContainerList(in *Input) (Run, error) {

@@ -95,12 +95,12 @@ var documentCommands = []Command{
 	},
 }
 
-// sinceFirst is the version in which our first own commands came.
+// sinceFirst is the first version with mayfly's own commands.
 const sinceFirst = "mayfly 0.1.0"
 
 const errEmptyID = Error("ERR empty id: legal are 1 to 65536 bytes")
 
-// docEndRow is a row of the family DOC.TTL.
+// docTTLRow returns a row of the DOC.TTL family.
 func docTTLRow(name, summary string, b timeBase, u timeUnit) Command {
 	return Command{
 		Name: name, Syntax: "container id", Arity: 3,

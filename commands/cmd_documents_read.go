@@ -194,7 +194,7 @@ func parseDocScan(in *Input) (Run, error) {
 	}
 	options, withDocs := newScanOptions(), false
 	for args := in.Args[3:]; len(args) > 0; {
-		used, err := options.parseOption(args)
+		used, err := options.parse(args)
 		switch {
 		case err != nil:
 			return nil, err

@@ -27,7 +27,7 @@ var expireCommands = []Command{
 	ttlRow("ttl", "Get the time to live for a key in seconds", "1.0.0", "nondeterministic_output", fromNow, seconds),
 }
 
-// expireRow is a row of the family EXPIRE: PEXPIRE and its like differ in base and unit only.
+// expireRow returns a row of the EXPIRE family, whose commands differ only in base and unit.
 func expireRow(name, syntax, summary, since string, b timeBase, u timeUnit) Command {
 	return Command{
 		Name: name, Syntax: syntax + " [NX | XX | GT | LT]", Arity: -3,
@@ -38,7 +38,7 @@ func expireRow(name, syntax, summary, since string, b timeBase, u timeUnit) Comm
 	}
 }
 
-// timeRow is a row of the family TTL.
+// ttlRow returns a row of the TTL family.
 func ttlRow(name, summary, since, tips string, b timeBase, u timeUnit) Command {
 	return Command{
 		Name: name, Syntax: "key", Arity: 2,
@@ -49,7 +49,7 @@ func ttlRow(name, summary, since, tips string, b timeBase, u timeUnit) Command {
 	}
 }
 
-// parseExpire: as in Redis the moment is judged whether there is such a key or not.
+// parseExpire parses the EXPIRE family. As in Redis the time is checked even if the key does not exist.
 func parseExpire(in *Input, fullName string, b timeBase, u timeUnit) (Run, error) {
 	condition, err := parseExpireCondition(in.Args[3:])
 	if err != nil {
@@ -59,7 +59,7 @@ func parseExpire(in *Input, fullName string, b timeBase, u timeUnit) (Run, error
 	if err != nil {
 		return nil, err
 	}
-	key, most := in.Args[1], in.MaxValue
+	key, maxSize := in.Args[1], in.MaxValue
 	return func(x *Context) Reply {
 		end, ok := m.deadline(x.Now())
 		if !ok {
@@ -84,18 +84,17 @@ func parseExpire(in *Input, fullName string, b timeBase, u timeUnit) (Run, error
 		if ttl > expiry.MaxTTL {
 			return Fail(invalidExpire(fullName))
 		}
-		if err := setDocumentTTL(x, c, key, it, ttl, most, eventExpire); err != nil {
+		if err := setDocumentTTL(x, c, key, it, ttl, maxSize, eventExpire); err != nil {
 			return Fail(err)
 		}
 		return Flag(true)
 	}, nil
 }
 
-// wholeSeconds converts ms, more than 0, to a time to live, rounded up so that nothing dies early.
+// ceilSeconds converts ms, more than 0, to a time to live, rounded up so that no item dies early.
 func ceilSeconds(ms int64) expiry.TTL { return expiry.TTL((ms-1)/1000 + 1) }
 
-// putEnding gives a plain key, whose value this is, an end at a moment (ms), which in the past means
-// that what is under the key is gone at once.
+// putExpiring stores a plain key with a time of death (ms). A time in the past deletes the key.
 func (x *Context) putExpiring(c *keyspace.Container, key, value string, end int64) {
 	if end <= x.Now() {
 		x.remove(c, key)
@@ -104,8 +103,8 @@ func (x *Context) putExpiring(c *keyspace.Container, key, value string, end int6
 	x.put(c, key, keyspace.Plain, value, end, eventExpire)
 }
 
-// stillborn does to a key what SET with an end in the past does: whatever was there is gone. The events
-// are those of Redis, where the key is made and then found dead.
+// setExpired is a SET with a time of death in the past: it deletes the key. Its events are those of
+// Redis, which creates the key and then finds it dead.
 func (x *Context) setExpired(c *keyspace.Container, key string) {
 	if !x.Tx.Delete(c, key) {
 		x.notify(eventNew, c, key)
@@ -116,7 +115,7 @@ func (x *Context) setExpired(c *keyspace.Container, key string) {
 }
 
 func parsePersist(in *Input) (Run, error) {
-	key, most := in.Args[1], in.MaxValue
+	key, maxSize := in.Args[1], in.MaxValue
 	return func(x *Context) Reply {
 		c, it, found, err := x.getItem(key)
 		switch {
@@ -127,15 +126,15 @@ func parsePersist(in *Input) (Run, error) {
 		}
 		if it.Kind == keyspace.Plain {
 			x.put(c, key, keyspace.Plain, it.Body, expiry.Never, eventPersist)
-		} else if err := setDocumentTTL(x, c, key, it, expiry.Forever, most, eventPersist); err != nil {
+		} else if err := setDocumentTTL(x, c, key, it, expiry.Forever, maxSize, eventPersist); err != nil {
 			return Fail(err)
 		}
 		return Flag(true)
 	}, nil
 }
 
-// hasEnd tells whether there is an end to take away, be it the item's own or the container's default.
-// One of its own that sleeps because TTL is off counts: it would wake up.
+// canExpire reports whether an item has an expiration to remove, its own or the container's default. Its
+// own counts even while the container is off, since TTL may be switched on again.
 func canExpire(p *expiry.Policy, it keyspace.Item) bool {
 	_, ends := p.End(it.TS, it.ExpireAt)
 	return ends || it.ExpireAt != expiry.Inherit && it.ExpireAt != expiry.Never
@@ -155,8 +154,8 @@ func parseTTL(in *Input, b timeBase, u timeUnit) (Run, error) {
 	}, nil
 }
 
-// endReply tells when an item dies, counted from the base and rounded to the unit: -1 if it has no
-// end. now is in ms.
+// ttlReply is the time of death of an item, relative to base and rounded to unit: -1 if it does not
+// expire. now is in ms.
 func ttlReply(p *expiry.Policy, it keyspace.Item, now int64, b timeBase, u timeUnit) Reply {
 	end, ok := p.End(it.TS, it.ExpireAt)
 	if !ok {

@@ -16,11 +16,11 @@ import (
 	"mayfly/keyspace"
 )
 
-// infoSections are the sections of INFO in their order, which is Redis'.
+// infoSections are the sections of INFO, in Redis' order.
 var infoSections = []struct {
 	name  string
 	write func(*infoReport)
-	long  bool // not given unless asked for
+	long  bool // given only on request
 }{
 	{"Server", (*infoReport).server, false},
 	{"Clients", (*infoReport).clients, false},
@@ -29,7 +29,7 @@ var infoSections = []struct {
 	{"Stats", (*infoReport).statistics, false},
 	{"Replication", (*infoReport).replication, false},
 	{"CPU", (*infoReport).cpu, false},
-	{"Modules", func(*infoReport) {}, false}, // there are none
+	{"Modules", func(*infoReport) {}, false}, // always empty
 	{"Commandstats", (*infoReport).commandStats, true},
 	{"Errorstats", (*infoReport).errorStats, false},
 	{"Latencystats", (*infoReport).latencyStats, true},
@@ -38,7 +38,7 @@ var infoSections = []struct {
 	{"Keyspace", (*infoReport).keyspace, false},
 }
 
-// parseInfo reads the names of sections; "all" is everything but the modules, as in Redis.
+// parseInfo parses INFO. As in Redis, "all" is every section but Modules.
 func parseInfo(in *Input) (Run, error) {
 	wanted := map[string]bool{"default": len(in.Args) == 1}
 	for _, name := range in.Args[1:] {
@@ -72,7 +72,7 @@ type InfoField struct {
 	Value any
 }
 
-// Info gives all fields of INFO but those of its long sections.
+// Info returns all fields of INFO but those of its long sections.
 func (e *Engine) Info() []InfoField {
 	var tx keyspace.Tx
 	e.Keyspace.BeginSweep(&tx)
@@ -86,15 +86,15 @@ func (e *Engine) Info() []InfoField {
 	return report.fields
 }
 
-// infoReport is the reply of INFO while it is written. Fields have Redis' names and units where
-// Redis has them; there are only figures that are true here.
+// infoReport is a reply of INFO under construction. Fields have the names and units of Redis where Redis
+// has them. Figures that do not exist here are left out.
 type infoReport struct {
 	x      *Context
 	host   ServerInfo
 	stored keyspace.Stats
 	fields []InfoField
 
-	containerStats []*keyspace.ContainerStats // see readContainerStats
+	containerStats []*keyspace.ContainerStats // valid if hasStats; see readContainerStats
 	hasStats       bool
 }
 
@@ -102,31 +102,31 @@ func newInfoReport(x *Context) *infoReport {
 	return &infoReport{x: x, host: x.Engine.Host.Info(), stored: x.Engine.Keyspace.Stats()}
 }
 
-// put writes a field.
+// field writes a field.
 func (r *infoReport) field(name string, value any) {
 	r.fields = append(r.fields, InfoField{name, value})
 }
 
-// putf writes a field of several parts.
+// fieldf writes a formatted field.
 func (r *infoReport) fieldf(name, format string, parts ...any) {
 	r.field(name, fmt.Sprintf(format, parts...))
 }
 
-// putBytes writes an amount of memory, in bytes and readable.
+// bytesField writes an amount of memory twice, in bytes and readable.
 func (r *infoReport) bytesField(name string, n uint64) {
 	r.field(name, n)
 	r.field(name+"_human", humanBytes(n))
 }
 
-// putFlag writes 1 or 0.
+// flagField writes 1 or 0.
 func (r *infoReport) flagField(name string, on bool) { r.field(name, Flag(on).Int) }
 
-// putPercent writes a share as Redis does.
+// percentField writes a share as a percentage, as Redis does.
 func (r *infoReport) percentField(name string, share float64) {
 	r.field(name, fmt.Sprintf("%.2f%%", 100*share))
 }
 
-// putStatus writes ok, or err if there is an error.
+// statusField writes ok, or err if failure is not empty.
 func (r *infoReport) statusField(name, failure string) {
 	if failure != "" {
 		r.field(name, "err")
@@ -135,7 +135,7 @@ func (r *infoReport) statusField(name, failure string) {
 	}
 }
 
-// putError writes the text of an error, which may be of several lines; empty if there is none.
+// errorField writes the text of an error on one line; empty if there is none.
 func (r *infoReport) errorField(name, failure string) { r.field(name, oneLine.Replace(failure)) }
 
 func (r *infoReport) server() {
@@ -160,7 +160,7 @@ func (r *infoReport) server() {
 	r.field("config_file", r.host.ConfigFile)
 }
 
-// runID is what tells this run of the server from others: 40 random hexadecimal digits.
+// runID returns the identifier of this run of the server: 40 random hexadecimal digits.
 var runID = sync.OnceValue(func() string {
 	var id [20]byte
 	_, _ = rand.Read(id[:]) // never fails
@@ -170,21 +170,21 @@ var runID = sync.OnceValue(func() string {
 func (r *infoReport) clients() {
 	r.field("connected_clients", r.host.Connected)
 	r.field("maxclients", r.host.MaxClients)
-	r.field("blocked_clients", r.host.PausedClients) // no command blocks, but CLIENT PAUSE does
+	r.field("blocked_clients", r.host.PausedClients) // held back by CLIENT PAUSE; no command blocks
 	r.field("pubsub_clients", r.x.Engine.Broker.subscribedSessions.Load())
 	r.field("monitor_clients", r.x.Engine.Broker.monitoringSessions.Load())
 }
 
 func (r *infoReport) memory() {
 	m := r.x.memoryFigures(r.readContainerStats())
-	r.bytesField("used_memory", m.used) // by items: what maxmemory limits
+	r.bytesField("used_memory", m.used) // of items; maxmemory limits it
 	if m.resident > 0 {
 		r.bytesField("used_memory_rss", m.resident)
 	}
 	r.bytesField("used_memory_peak", m.peak)
 	r.percentField("used_memory_peak_perc", fraction(m.used, m.peak))
 	r.field("used_memory_overhead", m.overhead())
-	r.field("used_memory_dataset", m.dataset) // ids and values of what lives
+	r.field("used_memory_dataset", m.dataset) // ids and bodies of living items
 	r.percentField("used_memory_dataset_perc", fraction(m.dataset, m.used))
 	r.field("allocator_allocated", m.allocated)
 	r.field("allocator_active", m.active)
@@ -194,25 +194,25 @@ func (r *infoReport) memory() {
 	}
 	r.bytesField("maxmemory", m.limit)
 	r.field("maxmemory_policy", Eviction(r.x.Engine.memory.policy.Load()))
-	r.field("mem_clients_normal", r.host.ClientMemory) // what clients make the server keep besides items
+	r.field("mem_clients_normal", r.host.ClientMemory) // held for clients besides items
 	if m.resident > 0 {
 		r.field("mem_fragmentation_ratio", fmt.Sprintf("%.2f", fraction(m.resident, m.used)))
 		r.field("mem_fragmentation_bytes", int64(m.resident)-int64(m.used))
 	}
 	r.field("mem_allocator", runtime.Version())
-	r.field("lazyfree_pending_objects", 0) // what is dropped is gone at once; the garbage collector returns the memory
+	r.field("lazyfree_pending_objects", 0) // drops take effect at once; the garbage collector returns the memory
 	r.field("gc_cycles", garbageCycles())
 }
 
 func (r *infoReport) persistence() {
-	r.field("loading", 0) // clients are let in when it is done
+	r.field("loading", 0) // clients connect only after loading
 	r.flagField("rdb_bgsave_in_progress", r.stored.Saving)
 	r.field("rdb_last_save_time", r.x.Engine.Keyspace.LastSave()/1000)
 	r.statusField("rdb_last_bgsave_status", r.stored.LastSaveError)
 	r.field("rdb_saves", r.stored.Checkpoints)
 	r.flagField("aof_enabled", true)
 	r.flagField("aof_rewrite_in_progress", r.stored.Compacting)
-	r.field("aof_rewrite_scheduled", 0) // it is begun when it is asked for
+	r.field("aof_rewrite_scheduled", 0) // a request starts it at once
 	r.statusField("aof_last_bgrewrite_status", r.stored.LastCompactErr)
 	r.field("aof_rewrites", r.stored.Compactions)
 	r.statusField("aof_last_write_status", r.stored.LastWriteError)
@@ -223,7 +223,7 @@ func (r *infoReport) persistence() {
 	r.field("journal_commits", r.stored.Commits)
 	r.field("journal_fsyncs", r.stored.Fsyncs)
 	r.field("store_bytes", r.stored.StoreBytes)
-	r.field("store_live_bytes", r.stored.LiveBytes) // of these, what is not overwritten or deleted
+	r.field("store_live_bytes", r.stored.LiveBytes) // without overwritten and deleted items
 	r.field("checkpoints", r.stored.Checkpoints)
 	r.errorField("last_checkpoint_error", r.stored.LastSaveError)
 	r.field("compactions", r.stored.Compactions)
@@ -260,8 +260,8 @@ func (r *infoReport) statistics() {
 }
 
 func (r *infoReport) replication() {
-	// There is nothing to replicate to: what programs that look for it find is Redis' state before any
-	// replica has come.
+	// There is no replication. The fields are those of a Redis without replicas, for programs that expect
+	// them.
 	r.field("role", "master")
 	r.field("connected_slaves", 0)
 	r.field("master_failover_state", "no-failover")
@@ -288,34 +288,34 @@ func (r *infoReport) expiry() {
 	r.field("expiry_removed_lazily", e.RemovedLazily)
 	r.field("expiry_removed_actively", e.RemovedActively)
 	r.field("expiry_sampled", e.Sampled)
-	r.field("expiry_stale_share", fmt.Sprintf("%.4f", e.StaleShare)) // estimated; of what can die, 0 to 1
+	r.field("expiry_stale_share", fmt.Sprintf("%.4f", e.StaleShare)) // an estimate: dead items of those that can die, 0 to 1
 	r.field("expiry_cycles", e.Cycles)
 	r.field("expiry_cycles_out_of_time", e.CapReached)
 	r.field("expiry_time_spent_usec", e.TimeSpent.Microseconds())
 	r.field("expiry_longest_cycle_usec", e.LongestCycle.Microseconds())
 }
 
-// keyspace writes a line for every container that holds something, as Redis does for its databases.
-// Its name follows "db"; a colon in it is written %3A, since the first colon ends a field's name.
+// keyspace writes a line for every container that holds items, as Redis does for databases. Its name
+// follows "db", with %3A for a colon, since the first colon ends the field's name.
 func (r *infoReport) keyspace() {
 	for _, c := range r.sortedContainers() {
 		r.field("db"+strings.ReplaceAll(c.Container.Name(), ":", "%3A"), ContainerInfo{c.Container.Name(), c.Documents, c.Expiring(), c.AverageTTL})
 	}
 }
 
-// ContainerInfo is what INFO tells of a container.
+// ContainerInfo is the value of a container's line in INFO.
 type ContainerInfo struct {
 	Name       string
 	Items      int
-	Expiring   int   // those that will die
-	AverageTTL int64 // of these, estimated, ms; 0 if there are none
+	Expiring   int   // items that will die
+	AverageTTL int64 // of expiring items, an estimate, ms; 0 without any
 }
 
 func (c ContainerInfo) String() string {
 	return fmt.Sprintf("keys=%d,expires=%d,avg_ttl=%d", c.Items, c.Expiring, c.AverageTTL)
 }
 
-// census counts what the containers hold, once for all sections.
+// readContainerStats returns the statistics of all containers, read once for all sections.
 func (r *infoReport) readContainerStats() []*keyspace.ContainerStats {
 	if !r.hasStats {
 		r.containerStats, r.hasStats = r.x.Tx.AllStats(), true
@@ -323,14 +323,14 @@ func (r *infoReport) readContainerStats() []*keyspace.ContainerStats {
 	return r.containerStats
 }
 
-// containers are those that hold something, databases first, in the order of their numbers.
+// sortedContainers returns the containers that hold items, databases first, sorted by number.
 func (r *infoReport) sortedContainers() []*keyspace.ContainerStats {
 	list := slices.Clone(r.readContainerStats())
 	slices.SortStableFunc(list, func(a, b *keyspace.ContainerStats) int { return cmp.Compare(rank(a.Container), rank(b.Container)) })
 	return list
 }
 
-// rank puts databases in the order of their numbers, and what is named after them.
+// rank sorts databases by number, and other containers after them.
 func rank(c *keyspace.Container) int {
 	n, err := strconv.Atoi(c.Name())
 	if err != nil || !c.IsDatabase() {
@@ -339,7 +339,7 @@ func rank(c *keyspace.Container) int {
 	return n
 }
 
-// humanBytes writes an amount as Redis' bytesToHuman does.
+// humanBytes formats an amount as Redis' bytesToHuman does.
 func humanBytes(n uint64) string {
 	if n < 1024 {
 		return fmt.Sprintf("%dB", n)

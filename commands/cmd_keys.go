@@ -86,7 +86,7 @@ var keyCommands = []Command{
 	},
 }
 
-// typeName is what TYPE calls a kind of item.
+// typeName returns the name that TYPE gives a kind of item.
 func typeName(k keyspace.Kind) string {
 	if k == keyspace.Document {
 		return "document"
@@ -94,8 +94,8 @@ func typeName(k keyspace.Kind) string {
 	return "string"
 }
 
-// item gets what is under a key of the session's database, of whatever type. The error says that the
-// database is gone.
+// getItem returns the item of a key of the session's database. The error says that the database was
+// dropped.
 func (x *Context) getItem(key string) (c *keyspace.Container, it keyspace.Item, found bool, err error) {
 	if c, err = x.Database(); err != nil {
 		return nil, it, false, err
@@ -104,7 +104,7 @@ func (x *Context) getItem(key string) (c *keyspace.Container, it keyspace.Item, 
 	return c, it, found, nil
 }
 
-// readItem is item for a command by which a user asks for the key.
+// readItem is getItem for a read, which it counts.
 func (x *Context) readItem(key string) (c *keyspace.Container, it keyspace.Item, found bool, err error) {
 	if c, it, found, err = x.getItem(key); err == nil {
 		x.countRead(c, key, found)
@@ -129,7 +129,7 @@ func parseDel(in *Input) (Run, error) {
 	}, nil
 }
 
-// parseExists: a key that is named twice counts twice.
+// parseExists parses EXISTS. A key named twice counts twice.
 func parseExists(in *Input) (Run, error) {
 	keys := in.Args[1:]
 	return func(x *Context) Reply {
@@ -199,7 +199,7 @@ func parseFlushDB(in *Input) (Run, error) {
 	}, nil
 }
 
-// parseFlushAll: FLUSHALL empties every container, also those that are no databases.
+// parseFlushAll parses FLUSHALL, which empties every container, not only databases.
 func parseFlushAll(in *Input) (Run, error) {
 	if err := checkFlushOptions(in.Args[1:]); err != nil {
 		return nil, err
@@ -212,7 +212,7 @@ func parseFlushAll(in *Input) (Run, error) {
 	}, nil
 }
 
-// checkFlushOptions accepts ASYNC and SYNC, which make no difference: a flush takes constant time.
+// checkFlushOptions accepts ASYNC and SYNC, which mean the same: a flush takes constant time.
 func checkFlushOptions(args []string) error {
 	if len(args) == 0 || len(args) == 1 && (redisfmt.EqualFold(args[0], "ASYNC") || redisfmt.EqualFold(args[0], "SYNC")) {
 		return nil
@@ -240,18 +240,17 @@ func parseKeys(in *Input) (Run, error) {
 	}, nil
 }
 
-// scan is [keyspace.Tx.Scan] but for when it visits: the items are collected bit by bit, and visited
-// while no partition is locked, unless the whole transaction has it locked. What visit does holds
-// nobody else up.
+// scan is [keyspace.Tx.Scan], but collects items in portions and visits them without locks, unless the
+// transaction locks all partitions. So visit delays no other command.
 func (x *Context) scan(c *keyspace.Container, cursor uint64, count int, visit func(id string, it keyspace.Item)) uint64 {
-	const atOnce = 1000 // a partition is locked for as long as this many items take
+	const maxPortion = 1000 // items; bounds the time for which a partition is locked
 	type found struct {
 		id string
 		it keyspace.Item
 	}
 	var list []found
 	for {
-		portion := min(count, atOnce)
+		portion := min(count, maxPortion)
 		list = list[:0]
 		cursor = x.Tx.Scan(c, cursor, portion, func(id string, it keyspace.Item) { list = append(list, found{id, it}) })
 		for i := range list {
@@ -270,7 +269,7 @@ func parseScan(in *Input) (Run, error) {
 	}
 	options, anyType, wantType := newScanOptions(), true, ""
 	for args := in.Args[2:]; len(args) > 0; {
-		used, err := options.parseOption(args)
+		used, err := options.parse(args)
 		switch {
 		case err != nil:
 			return nil, err
@@ -296,9 +295,8 @@ func parseScan(in *Input) (Run, error) {
 	}, nil
 }
 
-// objectCommand tells what Redis' users ask of a value's representation. We have one for all strings;
-// what can be seen from outside, the value, decides what Redis would have chosen for a value just
-// set.
+// objectCommand describes the representation of values. All strings have one here, so the replies are
+// those of Redis for a value that was just set.
 var objectCommand = Command{
 	Name: "object", Summary: "A container for object introspection commands",
 	Group: "generic", Since: "2.2.3", Arity: -2,
@@ -317,7 +315,7 @@ var objectCommand = Command{
 	},
 }
 
-// objectRow is a row of a subcommand that tells something of the item under a key.
+// objectRow returns the row of a subcommand that describes the item of a key.
 func objectRow(name, summary, since string, tell func(it keyspace.Item) Reply) Command {
 	return Command{
 		Name: name, Syntax: "key", Summary: summary, Group: "generic", Since: since, Arity: 3,
@@ -348,8 +346,8 @@ func withSince(c Command, version string) Command {
 	return c
 }
 
-// encoding is what OBJECT ENCODING says: json of documents, and of plain keys what Redis makes of
-// them when they are set.
+// encoding is the reply of OBJECT ENCODING: json for documents, else what Redis chooses for a value that
+// was just set.
 func encoding(it keyspace.Item) string {
 	const longestEmbedded = 44 // bytes
 	if it.Kind == keyspace.Document {
@@ -364,7 +362,7 @@ func encoding(it keyspace.Item) string {
 	return "raw"
 }
 
-// refCount is 1, but for the small integers, which Redis shares among all keys that have them.
+// refCount is 1, but large for small integers, which Redis shares among all keys.
 func refCount(it keyspace.Item) Reply {
 	const shared, many = 10_000, 1<<31 - 1
 	if n, ok := redisfmt.ParseInt(it.Body); ok && it.Kind == keyspace.Plain && n >= 0 && n < shared {

@@ -9,9 +9,8 @@ import (
 	"mayfly/keyspace"
 )
 
-// The commands that bring a key to another name or into another container. A plain key's own end, a
-// moment, travels with it. A document keeps its JSON; coming somewhere is a write, so that its clock
-// starts anew.
+// The commands that move a key to another name or container. A plain key keeps its expiration. A document
+// keeps its JSON, and its clock restarts, since the move is a write.
 var moveCommands = []Command{
 	{
 		Name: "copy", Syntax: "source destination [DB destination-db] [REPLACE]", Arity: -3,
@@ -53,11 +52,11 @@ var moveCommands = []Command{
 		Flags: ReadOnly | Fast, Keys: AllKeys, Access: "RO",
 		Tips:    "request_policy:multi_shard response_policy:agg_sum",
 		Differs: "Only counts: no time of access is kept. `DOC.TOUCH` restarts a document's clock",
-		Parse:   parseExists, // there is no time of access to alter; DOC.TOUCH restarts a document's clock
+		Parse:   parseExists, // there is no time of access to alter
 	},
 }
 
-// database looks a container up that a command names where Redis has the number of a database.
+// database returns the container that a command names where Redis has the number of a database.
 func (x *Context) database(name string) (*keyspace.Container, error) {
 	if c := x.Tx.Container(name); c != nil {
 		return c, nil
@@ -71,8 +70,8 @@ func (x *Context) database(name string) (*keyspace.Container, error) {
 	return nil, errDatabase
 }
 
-// bring stores an item under an id of a container, in the place of what is there. The error is the
-// container's refusal of a document (rule 4).
+// putItem stores an item of another place under an id, and replaces the item there. The error is the
+// container's refusal of a document.
 func (x *Context) putItem(it keyspace.Item, c *keyspace.Container, id string) error {
 	if it.Kind == keyspace.Document {
 		doc := jsondoc.FromValid(it.Body)
@@ -82,7 +81,7 @@ func (x *Context) putItem(it keyspace.Item, c *keyspace.Container, id string) er
 		x.store(c, id, keyspace.Document, doc.JSON, expiry.ExpireAt(x.Now(), doc.TTL))
 		return nil
 	}
-	// An end that lies in the past has slept in a container that is off; here it may be awake.
+	// An expiration in the past had no effect in a container that is off. Here it may have one.
 	if c.Policy().Dead(x.Now(), it.ExpireAt, x.Now()) {
 		x.remove(c, id)
 		return nil
@@ -91,11 +90,11 @@ func (x *Context) putItem(it keyspace.Item, c *keyspace.Container, id string) er
 	return nil
 }
 
-// copyOptions are those of COPY.
+// copyOptions are the options of COPY.
 type copyOptions struct {
-	databases []string // as the last of them; all must exist
+	databases []string // all must exist; the last one counts
 	replace   bool
-	err       error // what is wrong with the options behind these databases
+	err       error // of the options after these databases
 }
 
 func parseCopyOptions(args []string) (o copyOptions) {
@@ -115,8 +114,8 @@ func parseCopyOptions(args []string) (o copyOptions) {
 	return o
 }
 
-// parseCopy: as in Redis the options are judged from left to right, a database among them by whether
-// it exists.
+// parseCopy parses COPY. As in Redis the options are checked from left to right, databases by whether
+// they exist.
 func parseCopy(in *Input) (Run, error) {
 	o := parseCopyOptions(in.Args[3:])
 	if o.err != nil && len(o.databases) == 0 {
@@ -185,9 +184,8 @@ func parseMove(in *Input) (Run, error) {
 	}, nil
 }
 
-// rename makes the Run of RENAME and RENAMENX, which differ in what they reply and in whether they
-// overwrite. A key that gets the name it has is left alone: that is done for RENAME, not for
-// RENAMENX.
+// parseRename returns the Run of RENAME or RENAMENX, which differ in their replies and in whether they
+// overwrite. A rename to the same name succeeds for RENAME and fails for RENAMENX.
 func parseRename(in *Input, done, notDone Reply, keep bool) Run {
 	key, newKey := in.Args[1], in.Args[2]
 	return func(x *Context) Reply {

@@ -15,7 +15,7 @@ import (
 	"mayfly/keyspace"
 )
 
-// latencyCommand shows how long commands take, and when something took too long.
+// latencyCommand reports how long commands take, and when something took too long.
 var latencyCommand = Command{
 	Name: "latency", Summary: "A container for latency diagnostics commands", Group: "server", Since: "2.8.13", Arity: -2,
 	Sub: []Command{
@@ -52,15 +52,15 @@ func latencyHelp() Command {
 	return row
 }
 
-// What the latency monitor watches, in Redis' words.
+// The events of the latency monitor, with the names of Redis.
 const (
-	latencyOfCommand = "command"      // commands that may take long
+	latencyOfCommand = "command"      // commands without the flag Fast
 	latencyOfFast    = "fast-command" // commands of constant or logarithmic time
-	latencyOfCommit  = "aof-write"    // waits of replies until what they tell is committed
+	latencyOfCommit  = "aof-write"    // waits of replies for their commit
 )
 
-// LatencyMonitor keeps when something took at least as long as latency-monitor-threshold. The zero
-// value is switched off. Safe for concurrent use.
+// LatencyMonitor keeps samples of events that took at least latency-monitor-threshold. The zero value is
+// off. Safe for concurrent use.
 type LatencyMonitor struct {
 	limit atomic.Int64 // ns; 0: off
 
@@ -68,10 +68,10 @@ type LatencyMonitor struct {
 	events map[string]*latencySeries
 }
 
-// latencySeries are the newest samples of an event, at most one a second, which is the worst.
+// latencySeries are the newest samples of an event, at most one a second, the longest.
 type latencySeries struct {
 	samples []latencySample // the oldest first
-	worst   int64           // ms, of all since the last reset
+	worst   int64           // of all since the last reset, ms
 }
 
 type latencySample struct {
@@ -81,16 +81,16 @@ type latencySample struct {
 
 const maxLatencySamples = 160 // as in Redis
 
-// SetThreshold says from which duration something is noted; 0: nothing is.
+// SetThreshold sets the shortest duration that is recorded; 0 records nothing.
 func (m *LatencyMonitor) SetThreshold(limit time.Duration) { m.limit.Store(int64(limit)) }
 
-// wants tells whether something that took so long is to be noted.
+// exceeds reports whether a duration is recorded.
 func (m *LatencyMonitor) exceeds(took time.Duration) bool {
 	limit := m.limit.Load()
 	return limit > 0 && int64(took) >= limit
 }
 
-// note adds a sample, taken at a moment in ms.
+// record adds a sample; now is in ms.
 func (m *LatencyMonitor) record(event string, now int64, duration time.Duration) {
 	second, took := now/1000, duration.Milliseconds()
 	m.mu.Lock()
@@ -114,8 +114,8 @@ func (m *LatencyMonitor) record(event string, now int64, duration time.Duration)
 	s.samples = append(s.samples, latencySample{second, took})
 }
 
-// reset forgets the samples of the events, of all if none is named, and returns of how many there
-// were any.
+// reset drops the samples of the events, of all if none is named. It returns the number of events that
+// had samples.
 func (m *LatencyMonitor) reset(events []string) int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -129,14 +129,14 @@ func (m *LatencyMonitor) reset(events []string) int {
 	return had - len(m.events)
 }
 
-// eachLocked visits the events that have samples, by name.
+// eachLocked visits the events with samples, sorted by name.
 func (m *LatencyMonitor) eachLocked(visit func(event string, s *latencySeries)) {
 	for _, event := range slices.Sorted(maps.Keys(m.events)) {
 		visit(event, m.events[event])
 	}
 }
 
-// report tells what the samples say, for LATENCY DOCTOR.
+// doctor is the report of LATENCY DOCTOR.
 func (m *LatencyMonitor) doctor() string {
 	if m.limit.Load() == 0 {
 		return "Latency monitoring is off. Switch it on with CONFIG SET latency-monitor-threshold <milliseconds>.\n"
@@ -161,8 +161,8 @@ func (m *LatencyMonitor) doctor() string {
 	return out.String()
 }
 
-// describe gives the mean of the samples and their mean deviation from it, in ms, and the mean time
-// between two of them in seconds.
+// summarize returns the mean of the samples, their mean deviation from it, both in ms, and the mean time
+// between two samples in seconds.
 func (s *latencySeries) summarize() (average, deviation int64, period float64) {
 	n := int64(len(s.samples))
 	for _, sample := range s.samples {
@@ -176,13 +176,13 @@ func (s *latencySeries) summarize() (average, deviation int64, period float64) {
 	return average, deviation / n, float64(span) / float64(max(n-1, 1))
 }
 
-// Wait returns once what the ticket stands for is committed; see [keyspace.Keyspace.Wait].
+// Wait waits until an LSN is committed; see [keyspace.Keyspace.Wait].
 func (e *Engine) Wait(t keyspace.LSN) error { return e.waitTimed(e.Keyspace.Wait, t) }
 
-// Commit is Wait for who serves many; see [keyspace.Keyspace.CommitNow].
+// CommitNow is Wait for a caller that serves many clients; see [keyspace.Keyspace.CommitNow].
 func (e *Engine) CommitNow(t keyspace.LSN) error { return e.waitTimed(e.Keyspace.CommitNow, t) }
 
-// timed waits, and notes if that takes long.
+// waitTimed waits, and records a long wait.
 func (e *Engine) waitTimed(wait func(keyspace.LSN) error, t keyspace.LSN) error {
 	if e.Latency.limit.Load() == 0 {
 		return wait(t)
@@ -228,8 +228,8 @@ func parseLatencyReset(in *Input) (Run, error) {
 	return func(x *Context) Reply { return Count(x.Engine.Latency.reset(events)) }, nil
 }
 
-// parseLatencyHistogram reads LATENCY HISTOGRAM. As in Redis, the name of a command stands for all its
-// subcommands, and names of nothing are passed over.
+// parseLatencyHistogram parses LATENCY HISTOGRAM. As in Redis a command stands for all its subcommands,
+// and unknown names are ignored.
 func parseLatencyHistogram(in *Input) (Run, error) {
 	var rows []*row
 	for _, name := range in.Args[2:] {
@@ -253,14 +253,14 @@ func parseLatencyHistogram(in *Input) (Run, error) {
 	}, nil
 }
 
-// distribution tells how many calls took at most so many µs, in Redis' form: the bounds are powers of
-// two, and those that no call is between are left out.
+// distribution is the histogram of calls in µs, in the form of Redis: the bounds are powers of two, and
+// empty buckets are left out.
 func distribution(h *Histogram) Reply {
 	var list []Reply
 	before := int64(0)
 	for end, shorter := range h.octaves {
 		if shorter > before {
-			// Redis names the last duration that its histogram cannot tell from the bound.
+			// Redis shows the longest duration that its histogram cannot distinguish from the bound.
 			bound := (end + end/128).Microseconds()
 			list = append(list, Integer(bound), Integer(shorter))
 		}
@@ -269,7 +269,7 @@ func distribution(h *Histogram) Reply {
 	return Map(Bulk("calls"), Integer(h.Count), Bulk("histogram_usec"), Map(list...))
 }
 
-// parseLatencyGraph reads LATENCY GRAPH.
+// parseLatencyGraph parses LATENCY GRAPH.
 func parseLatencyGraph(in *Input) (Run, error) {
 	event := in.Args[2]
 	return func(x *Context) Reply {
@@ -284,7 +284,7 @@ func parseLatencyGraph(in *Input) (Run, error) {
 	}, nil
 }
 
-// The measures of a graph, in characters. A character shows one of three heights.
+// The size of a graph in characters. A character shows one of three heights.
 const (
 	graphColumns = 80
 	graphRows    = 4
@@ -292,15 +292,15 @@ const (
 	graphMarks   = "_o#"
 )
 
-// graph draws the samples as columns in the way Redis does, the oldest at the left; under each stands, from
-// top to bottom, how long before the moment now (in seconds) it was taken.
+// graph draws the samples as columns, as Redis does, the oldest at the left. Below each column stands its
+// age at the time now (seconds), top to bottom.
 func (s *latencySeries) graph(event string, now int64) string {
-	least, most := s.samples[0].took, s.samples[0].took
+	low, high := s.samples[0].took, s.samples[0].took
 	for _, sample := range s.samples {
-		least, most = min(least, sample.took), max(most, sample.took)
+		low, high = min(low, sample.took), max(high, sample.took)
 	}
 	var out strings.Builder
-	fmt.Fprintf(&out, "%s - high %d ms, low %d ms (all time high %d ms)\n", event, most, least, s.worst)
+	fmt.Fprintf(&out, "%s - high %d ms, low %d ms (all time high %d ms)\n", event, high, low, s.worst)
 	out.WriteString(strings.Repeat("-", graphColumns) + "\n")
 	first := true
 	for samples := range slices.Chunk(s.samples, graphColumns) {
@@ -311,7 +311,7 @@ func (s *latencySeries) graph(event string, now int64) string {
 		heights, ages := make([]int, len(samples)), make([]string, len(samples))
 		longest := 0
 		for i, sample := range samples {
-			height := (sample.took - least) * int64(graphLevels) / max(most-least, 1)
+			height := (sample.took - low) * int64(graphLevels) / max(high-low, 1)
 			heights[i] = int(min(height, int64(graphLevels-1)))
 			ages[i] = briefly(now - sample.second)
 			longest = max(longest, len(ages[i]))
@@ -333,7 +333,7 @@ func (s *latencySeries) graph(event string, now int64) string {
 	return out.String()
 }
 
-// graphMark is what a column of a graph shows in a row, height being counted from the row's foot.
+// graphMark returns the character of a column in a row; height counts from the bottom of the row.
 func graphMark(height int) byte {
 	switch {
 	case height < 0:
@@ -344,7 +344,7 @@ func graphMark(height int) byte {
 	return '|'
 }
 
-// briefly writes a number of seconds in the largest unit that it fills.
+// briefly formats seconds in the largest unit that fits.
 func briefly(seconds int64) string {
 	const minute, hour, day = 60, 60 * 60, 24 * 60 * 60
 	switch {

@@ -9,8 +9,8 @@ import (
 	"mayfly/keyspace"
 )
 
-// memoryCommand tells where memory goes. Used memory is here what the items take, by the keyspace's own
-// account: the figure that maxmemory limits. The allocator is the runtime of Go.
+// memoryCommand reports the use of memory. "Used memory" is the size of the items, the figure that
+// maxmemory limits. The allocator is Go's runtime.
 var memoryCommand = Command{
 	Name: "memory", Summary: "A container for memory diagnostics commands",
 	Group: "server", Since: "4.0.0", Arity: -2,
@@ -53,7 +53,8 @@ var memoryCommand = Command{
 	},
 }
 
-// parseMemoryUsage: the samples are of the elements of aggregates, which there are none of.
+// parseMemoryUsage parses MEMORY USAGE. Its samples are elements of aggregate types, which do not exist
+// here.
 func parseMemoryUsage(in *Input) (Run, error) {
 	key := in.Args[2]
 	for args := in.Args[3:]; len(args) > 0; args = args[2:] {
@@ -81,21 +82,21 @@ func parseMemoryUsage(in *Input) (Run, error) {
 	}, nil
 }
 
-// memoryFigures are what is known of memory at one moment, in bytes.
+// memoryFigures are the figures of memory at one time, in bytes.
 type memoryFigures struct {
-	used    uint64 // by items: what maxmemory limits
-	peak    uint64 // the most that was seen
+	used    uint64 // of items; maxmemory limits it
+	peak    uint64 // the largest use seen
 	limit   uint64 // maxmemory; 0: none
-	dataset uint64 // of used, the ids and values of what lives
-	items   int    // how many live
+	dataset uint64 // the part of used for ids and bodies of living items
+	items   int    // the number of living items
 
-	allocated uint64 // by the runtime: objects, garbage among them
-	active    uint64 // heap that these lie in
-	held      uint64 // all that the runtime has taken from the system and not given back
+	allocated uint64 // objects of the runtime, garbage included
+	active    uint64 // the heap that holds these objects
+	held      uint64 // memory that the runtime holds from the system
 	resident  uint64 // physical memory of the process; 0: unknown
 }
 
-// memoryFigures gathers them, those of the items from the statistics of all containers.
+// memoryFigures reads the figures; those of the items come from the statistics of all containers.
 func (x *Context) memoryFigures(stats []*keyspace.ContainerStats) memoryFigures {
 	m := memoryFigures{
 		limit:     uint64(x.Engine.memory.bytes.Load()),
@@ -108,14 +109,14 @@ func (x *Context) memoryFigures(stats []*keyspace.ContainerStats) memoryFigures 
 		m.dataset += uint64(c.Bytes)
 		m.items += c.Documents
 	}
-	m.used = uint64(x.Engine.Keyspace.Used()) // now that the dead have been cleared away
+	m.used = uint64(x.Engine.Keyspace.Used()) // after reading the statistics, which removes dead items
 	m.peak = x.Engine.stats.notePeak(m.used)
 	return m
 }
 
 func (m *memoryFigures) overhead() uint64 { return m.used - min(m.used, m.dataset) }
 
-// share is what a is of b; 0 if there is no b.
+// fraction returns a/b; 0 if b is 0.
 func fraction(a, b uint64) float64 {
 	if b == 0 {
 		return 0
@@ -123,7 +124,7 @@ func fraction(a, b uint64) float64 {
 	return float64(a) / float64(b)
 }
 
-// memoryStats is MEMORY STATS: those of Redis' figures that there are here.
+// runMemoryStats is MEMORY STATS: the figures of Redis that exist here.
 func runMemoryStats(x *Context) Reply {
 	m := x.memoryFigures(x.Tx.AllStats())
 	perItem := uint64(0)
@@ -153,11 +154,11 @@ func runMemoryStats(x *Context) Reply {
 	return Map(stats...)
 }
 
-// Below this many bytes of items nothing that diagnose could say would mean anything. As in Redis.
+// fewBytes is the size of items below which a diagnosis means nothing, as in Redis.
 const fewBytes = 5 << 20
 
-// diagnose is MEMORY DOCTOR: what is wrong, and what can be done. That nothing is, or that nothing can
-// be said, it says in Redis' words.
+// memoryDoctor is the report of MEMORY DOCTOR: issues and remedies. Without issues, or with too little
+// data, it has the words of Redis.
 func memoryDoctor(m memoryFigures) string {
 	if m.used < fewBytes {
 		return "Hi Sam, this instance is empty or is using very little memory, my issues detector can't be used in these conditions. " +

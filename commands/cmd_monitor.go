@@ -15,8 +15,7 @@ var monitorCommand = Command{
 	Parse:   noParse(runMonitor),
 }
 
-// monitor makes the session one that is shown all commands. As in Redis, who monitors already gets no
-// answer.
+// runMonitor starts to show the session all commands. As in Redis, a repeated MONITOR has no reply.
 func runMonitor(x *Context) Reply {
 	s := x.Session
 	if s.multi.open {
@@ -35,7 +34,7 @@ func runMonitor(x *Context) Reply {
 	return OK
 }
 
-// stopMonitoring lets a session be shown no more commands.
+// stopMonitoring ends MONITOR for a session.
 func (b *Broker) stopMonitoring(s *Session) {
 	if !s.monitoring {
 		return
@@ -48,7 +47,7 @@ func (b *Broker) stopMonitoring(s *Session) {
 	s.update(func() { s.monitoring = false })
 }
 
-// show shows a command that has run, at a moment in µs, to those who monitor.
+// showCommand shows a command that has run at a time in µs to all sessions of MONITOR.
 func (b *Broker) showCommand(s *Session, now int64, args []string) {
 	line := Status(monitorLine(s, now, args))
 	b.mu.Lock()
@@ -62,8 +61,7 @@ func (b *Broker) showCommand(s *Session, now int64, args []string) {
 	}
 }
 
-// monitorLine is what MONITOR shows of a command that a session has given: when (µs), in which database and
-// from where.
+// monitorLine is the line of MONITOR for a session's command: time (µs), database, address and arguments.
 func monitorLine(s *Session, now int64, args []string) string {
 	addr := s.Addr
 	if s.viaUnixSocket() {
@@ -78,14 +76,14 @@ func monitorLine(s *Session, now int64, args []string) string {
 	return line.String()
 }
 
-// secretOptions are the options whose values nobody must see who may see commands.
+// secretOptions are the options whose values no listing of commands may show.
 var secretOptions = []string{"requirepass"}
 
 func isSecretOption(option string) bool {
 	return slices.ContainsFunc(secretOptions, func(name string) bool { return redisfmt.EqualFold(name, option) })
 }
 
-// redacted gives the arguments of a command with passwords made unreadable, for MONITOR and SLOWLOG.
+// redacted returns the arguments of a command without passwords, for MONITOR and SLOWLOG.
 func redacted(r *row, args []string) []string {
 	shown := args
 	hide := func(i int) {

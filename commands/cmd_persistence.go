@@ -9,9 +9,9 @@ import (
 	"mayfly/commands/redisfmt"
 )
 
-// What Redis calls saving and rewriting the append-only file are here a checkpoint, which brings what
-// the journal holds to the stores, and a compaction, which writes the stores anew without waste. Data
-// are safe without either: a reply leaves when what it reports is in the journal.
+// A save of Redis is here a checkpoint, which copies changes from the journal to the stores. A rewrite of
+// the append-only file is a compaction, which rewrites the stores without waste. Data are safe without
+// either: a reply leaves only after its changes are in the journal.
 
 var persistenceCommands = []Command{
 	{
@@ -54,19 +54,18 @@ var persistenceCommands = []Command{
 	},
 }
 
-// save is SAVE. Unlike Redis it keeps nobody else from going on, and waits for a save that is under way.
+// runSave is SAVE. Unlike in Redis only the caller waits, also for a running save.
 func runSave(x *Context) Reply { return okReply(inGoroutine(x.Engine.Keyspace.Save)) }
 
-// apart runs work on the stores in a goroutine of its own and waits for it. The reason is a panic: that
-// of a command is answered as an error, but one of the store leaves it in an unknown state and has to
-// end the process.
+// inGoroutine runs work on the stores in a goroutine and waits for it. A panic there ends the process, as
+// it must: the store is in an unknown state. A panic of a command is only an error.
 func inGoroutine(work func() error) error {
 	result := make(chan error, 1)
 	go func() { result <- work() }()
 	return <-result
 }
 
-// done is the reply of a command that either works or says why not.
+// okReply is the reply of a command that succeeds or returns an error.
 func okReply(err error) Reply {
 	if err != nil {
 		return Fail(err)
@@ -77,7 +76,7 @@ func okReply(err error) Reply {
 func parseBgsave(in *Input) (Run, error) {
 	switch {
 	case len(in.Args) == 1:
-	case len(in.Args) == 2 && redisfmt.EqualFold(in.Args[1], "SCHEDULE"): // nothing is in the way of a save
+	case len(in.Args) == 2 && redisfmt.EqualFold(in.Args[1], "SCHEDULE"): // no other work delays a save
 	default:
 		return nil, errSyntax
 	}
@@ -89,7 +88,7 @@ func parseBgsave(in *Input) (Run, error) {
 	}, nil
 }
 
-// compact starts a compaction, or whatever the command calls it.
+// compact starts a compaction. what is its name in the reply.
 func (x *Context) compact(what string) Reply {
 	if !x.Engine.Keyspace.Compact() {
 		return Fail(Error("ERR " + what + " already in progress"))
@@ -97,7 +96,7 @@ func (x *Context) compact(what string) Reply {
 	return x.started(what)
 }
 
-// begun says that work in the background has been started. In Redis EXEC only schedules it.
+// started is the reply of a command that starts background work. In Redis EXEC only schedules it.
 func (x *Context) started(what string) Reply {
 	if x.Session.multi.open {
 		return Status(what + " scheduled")
@@ -125,8 +124,8 @@ func parseBackup(in *Input) (Run, error) {
 	}, nil
 }
 
-// backupFailed words why there is no backup. What goes wrong with a file is said without its path, which
-// is long and often that of a file we have made.
+// backupFailed is the error of a failed backup. It leaves out the path of a file error, which is long and
+// often internal.
 func backupFailed(to string, err error) error {
 	if _, ok := errors.AsType[Error](err); ok {
 		return err
@@ -140,9 +139,8 @@ func backupFailed(to string, err error) error {
 	return Error("ERR cannot back up to " + strings.ToValidUTF8(truncate(to), "?") + ": " + err.Error())
 }
 
-// backupFolder is where a backup of the data folder dir goes: a relative path starts in the folder that
-// holds dir, so that a mere name gives a folder beside the data, wherever the server was started. It
-// is never in dir.
+// backupFolder returns the folder of a backup. A relative path starts beside the data folder dir,
+// whatever the working directory. A folder within dir is an error.
 func backupFolder(dir, path string) (string, error) {
 	if !filepath.IsAbs(path) {
 		path = filepath.Join(filepath.Dir(dir), path)

@@ -29,14 +29,14 @@ var serverCommands = []Command{
 	},
 }
 
-// tellTime is TIME: seconds, and microseconds within the second, by the clock by which items die. As in
-// Redis it reads the clock, also within EXEC, where time stands still otherwise.
+// runTime is TIME: seconds, and microseconds within the second, by the clock that items die by. As in
+// Redis it reads the clock even within EXEC.
 func runTime(x *Context) Reply {
 	now := x.Tx.Micros()
 	return Bulks(strconv.FormatInt(now/1e6, 10), strconv.FormatInt(now%1e6, 10))
 }
 
-// configCommand reads and changes the server's options, which the server around the engine keeps.
+// configCommand reads and changes the options, which the Host keeps.
 var configCommand = Command{
 	Name: "config", Summary: "A container for server configuration commands",
 	Group: "server", Since: "2.0.0", Arity: -2,
@@ -114,9 +114,8 @@ func parseConfigSet(in *Input) (Run, error) {
 	}, nil
 }
 
-// What programs with windows, and some libraries, ask of a server before they do anything else. Of ACL and
-// MODULE there is nothing more: the one user may do everything, and there are no modules. CLUSTER and ROLE
-// answer as in a Redis that is alone.
+// The commands that graphical clients and some libraries send first. There is one user, who may do
+// everything, and there are no modules. CLUSTER and ROLE reply as a single Redis does.
 
 var aclCommand = Command{
 	Name: "acl", Summary: "A container for Access List Control commands ",
@@ -172,7 +171,7 @@ var clusterCommands = []Command{
 		Fast|Loading|Stale), "connection"),
 }
 
-// clusterRow is a row that, as in Redis, says that there is no cluster.
+// clusterRow returns a row whose command replies, as in Redis, that there is no cluster.
 func clusterRow(name, syntax, summary, since string, arity int, tips string) Command {
 	return Command{
 		Name: name, Syntax: syntax, Summary: summary, Group: "cluster", Since: since, Arity: arity, Flags: Stale, Tips: tips,
@@ -185,10 +184,9 @@ func withFlags(c Command, flags Flags) Command {
 	return c
 }
 
-// shutdownCommand ends the server as SIGTERM does: commands under way finish, and all data are forced
-// to disk. There is nothing to be saved or not saved, and no replica to wait for, so most of Redis'
-// words make no difference. But while the disk refuses what has been written the end would lose it:
-// that takes FORCE or NOSAVE.
+// shutdownCommand ends the server as SIGTERM does: running commands finish, and all data are forced to
+// disk. There is no snapshot to save and no replica to wait for, so most options of Redis have no effect.
+// While the disk refuses writes a shutdown loses data, so it needs FORCE or NOSAVE.
 var shutdownCommand = Command{
 	Name: "shutdown", Syntax: "[NOSAVE | SAVE] [NOW] [FORCE] [ABORT]",
 	Summary: "Synchronously save the dataset to disk and then shut down the server",
@@ -220,16 +218,16 @@ func parseShutdown(in *Input) (Run, error) {
 		return nil, errSyntax
 	}
 	return func(x *Context) Reply {
-		if abort { // the end comes at once: nobody can come between
+		if abort { // a shutdown starts at once and cannot be aborted
 			return Fail(errNoShutdown)
 		}
 		if err := x.Engine.Keyspace.Writable(); err != nil && !force && !nosave {
-			x.Engine.Log.Error().Err(err).Msg("SHUTDOWN refused: it would lose what could not be written; FORCE does it all the same")
+			x.Engine.Log.Error().Err(err).Msg("SHUTDOWN refused: it would lose writes that are not on disk; use FORCE to shut down anyway")
 			return Fail(errShutdown)
 		}
 		x.Engine.Log.Info().Int64("client", x.Session.ID).Str("addr", x.Session.Addr).Msg("SHUTDOWN")
 		x.Engine.Host.Shutdown()
 		x.Session.Closing = true
-		return Reply{} // as in Redis: the client sees the connection end
+		return Reply{} // as in Redis the client sees only the end of the connection
 	}, nil
 }

@@ -12,7 +12,7 @@ import (
 	"mayfly/commands/redisfmt"
 )
 
-// slowlogCommand shows the commands that took long.
+// slowlogCommand lists slow commands.
 var slowlogCommand = Command{
 	Name: "slowlog", Summary: "A container for slow log commands", Group: "server", Since: "2.2.12", Arity: -2,
 	Sub: []Command{
@@ -38,10 +38,9 @@ var slowlogCommand = Command{
 	},
 }
 
-// Slowlog keeps the newest commands that took long. The zero value keeps none. Safe for concurrent
-// use.
+// Slowlog keeps the newest slow commands. The zero value keeps none. Safe for concurrent use.
 type Slowlog struct {
-	slowerThan atomic.Int64 // ns; 0: log nothing
+	slowerThan atomic.Int64 // ns; 0: records nothing
 
 	mu         sync.Mutex // protects what follows
 	maxEntries int
@@ -49,17 +48,17 @@ type Slowlog struct {
 	entries    list.List // of *slowEntry, the newest first
 }
 
-// slowEntry is a command that took long, its arguments cut.
+// slowEntry is a slow command with truncated arguments.
 type slowEntry struct {
 	id   int64
-	at   int64 // when it ended, ms
+	at   int64 // the end of the command, ms
 	took time.Duration
 	args []string
 	addr string // of the client
 	name string // CLIENT SETNAME
 }
 
-// SetThreshold says from which duration, in µs, a command is logged; negative: none is.
+// SetThreshold sets the shortest duration that is recorded, in µs; negative records nothing.
 func (l *Slowlog) SetThreshold(micros int) {
 	if micros < 0 {
 		l.slowerThan.Store(0)
@@ -69,23 +68,23 @@ func (l *Slowlog) SetThreshold(micros int) {
 	l.slowerThan.Store(max(int64(micros)*int64(time.Microsecond), 1))
 }
 
-// SetLength says how many commands are kept.
-func (l *Slowlog) SetLength(most int) {
+// SetLength sets the number of commands that are kept.
+func (l *Slowlog) SetLength(n int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.maxEntries = most
+	l.maxEntries = n
 	l.trimLocked()
 }
 
-// wants tells whether a command that took so long is to be logged.
+// exceeds reports whether a duration is recorded.
 func (l *Slowlog) exceeds(took time.Duration) bool {
 	limit := l.slowerThan.Load()
 	return limit > 0 && int64(took) >= limit
 }
 
-// add logs a command that ended at a moment in ms. Its arguments are copied.
+// record adds a command that ended at a time in ms. It copies the arguments.
 func (l *Slowlog) record(s *Session, at int64, took time.Duration, args []string) {
-	entry := &slowEntry{at: at, took: took, args: cutArguments(args), addr: s.Addr, name: s.name}
+	entry := &slowEntry{at: at, took: took, args: truncateArguments(args), addr: s.Addr, name: s.name}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	entry.id = l.nextID
@@ -106,14 +105,14 @@ func (l *Slowlog) length() int {
 	return l.entries.Len()
 }
 
-// reset forgets all entries; their numbers go on.
+// reset drops all entries. Their numbers continue.
 func (l *Slowlog) reset() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.entries.Init()
 }
 
-// newest gives so many entries, the newest first; -1 means all.
+// newest returns up to count entries, the newest first; -1 means all.
 func (l *Slowlog) newest(count int64) []*slowEntry {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -124,17 +123,17 @@ func (l *Slowlog) newest(count int64) []*slowEntry {
 	return found
 }
 
-// cutArguments copies arguments for the slow log: 32 of them and 128 bytes of each, with a note of what
-// is left out, as in Redis.
-func cutArguments(args []string) []string {
-	const mostArgs, mostBytes = 32, 128
-	shown := make([]string, 0, min(len(args), mostArgs))
+// truncateArguments copies arguments for the slow log: at most 32, of 128 bytes each, with a note about
+// the rest, as in Redis.
+func truncateArguments(args []string) []string {
+	const maxArgs, maxBytes = 32, 128
+	shown := make([]string, 0, min(len(args), maxArgs))
 	for i, arg := range args {
-		if i == mostArgs-1 && len(args) > mostArgs {
+		if i == maxArgs-1 && len(args) > maxArgs {
 			return append(shown, fmt.Sprintf("... (%d more arguments)", len(args)-i))
 		}
-		if len(arg) > mostBytes {
-			arg = fmt.Sprintf("%s... (%d more bytes)", arg[:mostBytes], len(arg)-mostBytes)
+		if len(arg) > maxBytes {
+			arg = fmt.Sprintf("%s... (%d more bytes)", arg[:maxBytes], len(arg)-maxBytes)
 		}
 		shown = append(shown, strings.Clone(arg))
 	}

@@ -130,8 +130,8 @@ var stringCommands = []Command{
 	},
 }
 
-// plain gets a plain key of the session's database. The error says that there is a document under
-// it, or that the database is gone.
+// getPlain returns a plain key of the session's database. The error says that the key is a document, or
+// that the database was dropped.
 func (x *Context) getPlain(key string) (c *keyspace.Container, it keyspace.Item, found bool, err error) {
 	c, it, found, err = x.getItem(key)
 	if found && it.Kind != keyspace.Plain {
@@ -140,7 +140,7 @@ func (x *Context) getPlain(key string) (c *keyspace.Container, it keyspace.Item,
 	return c, it, found, err
 }
 
-// readPlain is plain for a command by which a user asks for the key.
+// readPlain is getPlain for a read, which it counts.
 func (x *Context) readPlain(key string) (c *keyspace.Container, it keyspace.Item, found bool, err error) {
 	c, it, found, err = x.getPlain(key)
 	if err == nil || err == errWrongType {
@@ -149,7 +149,7 @@ func (x *Context) readPlain(key string) (c *keyspace.Container, it keyspace.Item
 	return c, it, found, err
 }
 
-// bulkOrNull is the body of an item, or null if there is none.
+// bulkOrNull returns the body of an item, or null if there is none.
 func bulkOrNull(it keyspace.Item, found bool) Reply {
 	if !found {
 		return Null
@@ -157,9 +157,9 @@ func bulkOrNull(it keyspace.Item, found bool) Reply {
 	return Bulk(it.Body)
 }
 
-// checkLength refuses a value that would be larger than most bytes.
-func checkLength(length, most int) error {
-	if length > most {
+// checkLength returns an error if a value is larger than maxSize bytes.
+func checkLength(length, maxSize int) error {
+	if length > maxSize {
 		return errTooLong
 	}
 	return nil
@@ -210,8 +210,8 @@ func parseGetDel(in *Input) (Run, error) {
 	}, nil
 }
 
-// parseGetEx: without options GETEX is GET, of documents too. As in Redis a moment that is not legal
-// is no error if there is no such key.
+// parseGetEx parses GETEX. Without options it is GET, of documents too. As in Redis an illegal time is no
+// error if the key does not exist.
 func parseGetEx(in *Input) (Run, error) {
 	key := in.Args[1]
 	e, err := parseGetexOptions(in.Args[2:])
@@ -250,16 +250,16 @@ func parseGetEx(in *Input) (Run, error) {
 	}, nil
 }
 
-// assignment is what SET and its older relatives do to one key.
+// setCommand is a parsed SET, or one of its older variants.
 type setCommand struct {
 	key, value string
 	options    setOptions
-	expireAt   expireTime // if options.ending has one
+	expireAt   expireTime // if options.expire has a time
 	fullName   string
 }
 
-// apply carries the assignment out if its conditions hold. old is what was there, looked up only if
-// the options need it.
+// apply sets the key if the conditions hold, and reports in done whether it has. It looks up the old item
+// only if the options need it.
 func (a setCommand) apply(x *Context) (old keyspace.Item, found, done bool, err error) {
 	c, err := x.Database()
 	if err != nil {
@@ -296,7 +296,7 @@ func (a setCommand) apply(x *Context) (old keyspace.Item, found, done bool, err 
 	return old, found, true, nil
 }
 
-// run replies as SET does.
+// run is the Run of SET.
 func (a setCommand) run(x *Context) Reply {
 	old, found, done, err := a.apply(x)
 	switch {
@@ -330,7 +330,7 @@ func parseSet(in *Input) (Run, error) {
 	return a.run, nil
 }
 
-// set is SET without options.
+// runSet is SET without options.
 func runSet(x *Context) Reply {
 	c, err := x.Database()
 	if err != nil {
@@ -411,7 +411,7 @@ func parseMSetNX(in *Input) (Run, error) {
 	}, nil
 }
 
-// parsePairs gives the keys and values of MSET, alternating.
+// parsePairs returns the keys and values of MSET, alternating.
 func parsePairs(in *Input, fullName string) ([]string, error) {
 	pairs := in.Args[1:]
 	if len(pairs)%2 != 0 {
@@ -432,16 +432,16 @@ func (x *Context) putPairs(c *keyspace.Container, pairs []string) {
 }
 
 func parseAppend(in *Input) (Run, error) {
-	key, tail, most := in.Args[1], in.Args[2], in.MaxValue
+	key, tail, maxSize := in.Args[1], in.Args[2], in.MaxValue
 	return func(x *Context) Reply {
 		c, it, _, err := x.getPlain(key)
 		if err != nil {
 			return Fail(err)
 		}
-		if err := checkLength(len(it.Body)+len(tail), most); err != nil {
+		if err := checkLength(len(it.Body)+len(tail), maxSize); err != nil {
 			return Fail(err)
 		}
-		// A missing item is the zero item, whose own end is Inherit, as for a new key.
+		// The zero item of a missing key inherits its expiration, as a new key does.
 		whole := it.Body + tail
 		x.put(c, key, keyspace.Plain, whole, it.ExpireAt, eventAppend)
 		return Count(len(whole))
@@ -461,13 +461,13 @@ func parseDecrBy(in *Input) (Run, error) {
 	switch {
 	case !ok:
 		return nil, errNotInteger
-	case by == -by && by != 0: // the one number that has no opposite
+	case by == -by && by != 0: // the smallest integer has no negation
 		return nil, errDecrement
 	}
 	return incrBy(-by), nil
 }
 
-// incrBy adds to the integer of a key, which is 0 if there is none, and keeps the key's own end.
+// incrBy returns a Run that adds to the integer of a key, 0 if missing, and keeps the key's expiration.
 func incrBy(by int64) Run {
 	return func(x *Context) Reply {
 		key := x.Input.Args[1]
@@ -491,8 +491,7 @@ func incrBy(by int64) Run {
 	}
 }
 
-// parseIncrByFloat: as in Redis, an increment that is not a number is reported only after what is
-// wrong with the key.
+// parseIncrByFloat parses INCRBYFLOAT. As in Redis, errors of the key come before those of the increment.
 func parseIncrByFloat(in *Input) (Run, error) {
 	key := in.Args[1]
 	by, byOK := redisfmt.ParseFloat(in.Args[2])

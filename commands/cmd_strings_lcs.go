@@ -14,15 +14,15 @@ var lcsCommand = Command{
 	Parse:   parseLCS,
 }
 
-// lcsOptions are those of LCS.
+// lcsOptions are the options of LCS.
 type lcsOptions struct {
-	lengthOnly   bool  // LEN: the length only
-	ranges       bool  // IDX: where the matches are
-	minMatch     int64 // MINMATCHLEN: leaves out shorter ones
+	lengthOnly   bool  // LEN
+	ranges       bool  // IDX: the positions of the matches
+	minMatch     int64 // MINMATCHLEN: leaves out shorter matches
 	withMatchLen bool
 }
 
-// parseLCSOptions returns the error with the options since LCS looks at the keys first.
+// parseLCSOptions returns the options beside an error, since LCS checks the keys first.
 func parseLCSOptions(args []string) (o lcsOptions, err error) {
 	for len(args) > 0 {
 		used := 1
@@ -51,7 +51,7 @@ func parseLCSOptions(args []string) (o lcsOptions, err error) {
 }
 
 func parseLCS(in *Input) (Run, error) {
-	key1, key2, most := in.Args[1], in.Args[2], in.MaxValue
+	key1, key2, maxSize := in.Args[1], in.Args[2], in.MaxValue
 	o, optionsErr := parseLCSOptions(in.Args[3:])
 	return func(x *Context) Reply {
 		_, a, _, err := x.readPlain(key1)
@@ -62,7 +62,7 @@ func parseLCS(in *Input) (Run, error) {
 				err = optionsErr
 			}
 			if err == nil {
-				return o.reply(a.Body, b.Body, most)
+				return o.reply(a.Body, b.Body, maxSize)
 			}
 		}
 		if err == errWrongType {
@@ -72,10 +72,10 @@ func parseLCS(in *Input) (Run, error) {
 	}, nil
 }
 
-// reply finds the longest common subsequence with the textbook's table, which may take most bytes.
-// Among several of the same length it is the one that Redis finds.
-func (o lcsOptions) reply(a, b string, most int) Reply {
-	t, err := newLCSTable(a, b, most)
+// reply is the reply of LCS. It uses the table of the textbook, of at most maxSize bytes. Among several
+// longest subsequences it finds that of Redis.
+func (o lcsOptions) reply(a, b string, maxSize int) Reply {
+	t, err := newLCSTable(a, b, maxSize)
 	if err != nil {
 		return Fail(err)
 	}
@@ -101,21 +101,20 @@ func (o lcsOptions) reply(a, b string, most int) Reply {
 	return Map(Bulk("matches"), Array(list...), Bulk("len"), Integer(int64(length)))
 }
 
-// span is a range of positions as a reply: the first and the last.
+// span returns a range as a reply: its first and its last position.
 func span(start, length int) Reply { return Array(Count(start), Count(start+length-1)) }
 
-// lcsTable holds the length of the longest common subsequence of every beginning of a and every
-// beginning of b.
+// lcsTable holds the length of the longest common subsequence of every prefix of a and every prefix of b.
 type lcsTable struct {
 	a, b  string
-	cells []uint32 // row by row, one for each beginning of a
+	cells []uint32 // row by row; a row for each prefix of a
 }
 
-// newLCSTable fills a table, which must not take more than most bytes.
-func newLCSTable(a, b string, most int) (*lcsTable, error) {
+// newLCSTable fills a table. The error says that it takes more than maxSize bytes.
+func newLCSTable(a, b string, maxSize int) (*lcsTable, error) {
 	const size = 4 // bytes of a cell
 	width := len(b) + 1
-	if len(a)+1 > most/size/width {
+	if len(a)+1 > maxSize/size/width {
 		return nil, errLCSMemory
 	}
 	t := &lcsTable{a: a, b: b, cells: make([]uint32, (len(a)+1)*width)}
@@ -132,14 +131,13 @@ func newLCSTable(a, b string, most int) (*lcsTable, error) {
 	return t, nil
 }
 
-// at is the length for the first i bytes of a and the first j bytes of b.
+// length returns the length for the first i bytes of a and the first j bytes of b.
 func (t *lcsTable) length(i, j int) uint32 { return t.cells[i*(len(t.b)+1)+j] }
 
-// lcsMatch is a piece of the subsequence that is contiguous in both strings.
+// lcsMatch is a part of the subsequence that is contiguous in both strings.
 type lcsMatch struct{ a, b, length int }
 
-// trace goes back through the table and gives the subsequence, and its matches from the last to the
-// first.
+// trace walks back through the table. It returns the subsequence and its matches, the last one first.
 func (t *lcsTable) trace() (string, []lcsMatch) {
 	i, j := len(t.a), len(t.b)
 	sequence := make([]byte, 0, t.length(i, j))

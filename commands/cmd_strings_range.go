@@ -5,7 +5,7 @@ import (
 	"mayfly/keyspace"
 )
 
-// The commands on parts of strings; LCS is in lcs.go.
+// The commands on parts of strings.
 var rangeCommands = []Command{
 	getRangeRow("getrange", "2.4.0"),
 	{
@@ -42,10 +42,11 @@ func parseGetRange(in *Input) (Run, error) {
 	}, nil
 }
 
-// substring is the part of s from start to end, both included; negative ones count from its end.
+// substring returns the bytes of s from start to end, both included. Negative positions count from the
+// end of s.
 func substring(s string, start, end int64) string {
 	length := int64(len(s))
-	if start < 0 && end < 0 && start > end { // lest both are cut to the first byte
+	if start < 0 && end < 0 && start > end { // below, both might become 0
 		return ""
 	}
 	if start < 0 {
@@ -62,7 +63,7 @@ func substring(s string, start, end int64) string {
 }
 
 func parseSetRange(in *Input) (Run, error) {
-	key, value, most := in.Args[1], in.Args[3], in.MaxValue
+	key, value, maxSize := in.Args[1], in.Args[3], in.MaxValue
 	offset, ok := redisfmt.ParseInt(in.Args[2])
 	switch {
 	case !ok:
@@ -75,9 +76,9 @@ func parseSetRange(in *Input) (Run, error) {
 		switch {
 		case err != nil:
 			return Fail(err)
-		case value == "": // a missing key is not made
+		case value == "": // creates no missing key
 			return Count(len(it.Body))
-		case offset > int64(most-len(value)):
+		case offset > int64(maxSize-len(value)):
 			return Fail(errTooLong)
 		}
 		whole := overwrite(it.Body, int(offset), value)
@@ -86,7 +87,7 @@ func parseSetRange(in *Input) (Run, error) {
 	}, nil
 }
 
-// overwrite is s with value at offset, filled up with zero bytes if it is shorter than that.
+// overwrite returns s with value at offset. Zero bytes fill the gap after a shorter s.
 func overwrite(s string, offset int, value string) string {
 	b := make([]byte, max(len(s), offset+len(value)))
 	copy(b, s)

@@ -12,26 +12,25 @@ import (
 	"mayfly/expiry/clock"
 )
 
-// Every command that runs is timed. A clock reading costs about as much as looking a key up, so the
-// end of a command is the start of the next in a pipeline: reading and answering count with the
-// command after. What a reply waits for afterwards, that the disk has what it tells, is not in it.
+// Every command is timed. Reading the clock costs about as much as a look-up, so in a pipeline the end
+// of a command is the start of the next: reading and rendering count with the following command. The
+// wait for the commit does not count.
 
-// commandFigures count the calls of one command by some of the sessions.
+// callStats are the statistics of one command in one shard.
 type callStats struct {
 	durations durationCounter
 	time      atomic.Int64 // ns, of all calls
-	failed    atomic.Int64 // calls answered by an error
-	rejected  atomic.Int64 // calls that were not let in
+	failed    atomic.Int64 // calls with an error as reply
+	rejected  atomic.Int64 // calls that did not run
 }
 
-// mostCommands bounds the number of commands and subcommands.
+// maxCommands bounds the number of commands and subcommands.
 const maxCommands = 512
 
-// commandShard holds the figures of the commands by their rows' numbers; nil as long as there is
-// nothing to count.
+// callStatsShard holds statistics by the numbers of rows; nil for commands never called.
 type callStatsShard [maxCommands]atomic.Pointer[callStats]
 
-// of gives the figures of a row.
+// stats returns the statistics of a row.
 func (s *callStatsShard) stats(r *row) *callStats {
 	place := &s[r.number]
 	if f := place.Load(); f != nil {
@@ -41,7 +40,7 @@ func (s *callStatsShard) stats(r *row) *callStats {
 	return place.Load()
 }
 
-// reset begins anew. Calls that end at this moment may be lost.
+// reset restarts the statistics. It may lose calls that end at the same time.
 func (s *callStatsShard) reset() {
 	for i := range s {
 		if s[i].Load() != nil {
@@ -50,17 +49,17 @@ func (s *callStatsShard) reset() {
 	}
 }
 
-// CommandStats are the figures of a command since the start or the last CONFIG RESETSTAT.
+// CommandStats are the statistics of a command since the start or the last CONFIG RESETSTAT.
 type CommandStats struct {
 	Name      string // full, "config|get"
 	Calls     int64
 	Time      time.Duration // of all calls
-	Failed    int64         // calls answered by an error
-	Rejected  int64         // calls that were not let in: too few arguments, no password, no room …
+	Failed    int64         // calls with an error as reply
+	Rejected  int64         // calls that did not run: too few arguments, no password, no memory …
 	Durations Histogram
 }
 
-// CommandStats gives the figures of all commands that have been called, by name.
+// CommandStats returns the statistics of all commands that were called, sorted by name.
 func (e *Engine) CommandStats() []CommandStats {
 	var list []CommandStats
 	for _, r := range allRows {
@@ -88,17 +87,17 @@ func (e *Engine) commandStats(r *row) CommandStats {
 	return total
 }
 
-// errorCounts count error replies by their codes.
+// errorCounts count errors by code.
 type errorCounts struct {
 	mu     sync.Mutex // protects byCode
 	byCode map[string]int64
 }
 
-// mostErrorCodes bounds how many codes are told apart: they are ours, but a mistake of ours shall not
-// cost memory without end.
+// maxErrorCodes bounds the number of codes. All codes are ours, but a mistake of ours must not cost
+// unbounded memory.
 const maxErrorCodes = 128
 
-// count counts an error by its code, the word that it begins with.
+// increment counts an error by its code, the first word.
 func (c *errorCounts) increment(text string) {
 	code, _, ok := strings.Cut(text, " ")
 	if !ok || len(code) > 32 {
@@ -117,7 +116,7 @@ func (c *errorCounts) increment(text string) {
 	c.byCode[code]++
 }
 
-// ErrorStats gives the number of error replies by code since the start or the last CONFIG RESETSTAT.
+// ErrorStats returns the number of errors by code since the start or the last CONFIG RESETSTAT.
 func (e *Engine) ErrorStats() map[string]int64 {
 	sum := make(map[string]int64)
 	for i := range e.stats.errors {
@@ -131,7 +130,7 @@ func (e *Engine) ErrorStats() map[string]int64 {
 	return sum
 }
 
-// resetCommandStats lets the figures of commands and of error codes begin at zero.
+// resetCommandStats restarts the statistics of commands and the counts of error codes.
 func (st *statistics) resetCommandStats() {
 	for i := range st.commands {
 		st.commands[i].reset()
@@ -144,11 +143,11 @@ func (st *statistics) resetCommandStats() {
 	}
 }
 
-// Pause tells that the session has waited, or will, for its client or the disk: the next command does
-// not begin where the last one ended.
+// ResetTimer notes that the session waits for its client or the disk. So the next command does not start
+// at the end of the last one.
 func (s *Session) ResetTimer() { s.lastEnd = 0 }
 
-// begins gives the moment at which a command begins.
+// startTime returns the start of a command.
 func (s *Session) startTime() time.Duration {
 	if s.lastEnd != 0 {
 		return s.lastEnd
@@ -156,8 +155,7 @@ func (s *Session) startTime() time.Duration {
 	return clock.Monotonic()
 }
 
-// finished does what is due when a command has run since the moment start: it counts it and shows it
-// to those who watch.
+// recordCall counts a command that has run since start, and shows it in SLOWLOG, LATENCY and MONITOR.
 func (e *Engine) recordCall(s *Session, r *row, args []string, start time.Duration, reply *Reply) {
 	s.lastEnd = clock.Monotonic()
 	took := s.lastEnd - start

@@ -88,7 +88,7 @@ func (e *Engine) Execute(s *Session, args []string) (reply Reply) {
 	}
 	e.stats.countReply(s, &reply)
 	if s.current != nil && s.current.Scope == ScopeQueue {
-		s.replies.filterQueue(mode, &reply)
+		s.replies.filterExec(mode, &reply)
 	} else {
 		s.replies.filter(&reply)
 	}

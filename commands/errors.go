@@ -7,7 +7,7 @@ import (
 	"mayfly/commands/redisfmt"
 )
 
-// The errors as they go over the wire, in Redis' words where Redis has the case.
+// The errors on the wire, with the words of Redis where Redis has the case.
 const (
 	errNoAuth      = Error("NOAUTH Authentication required.")
 	errNoAuthHello = Error("NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO AUTH <user> <pass> option can be used to authenticate the client and select the RESP protocol version at the same time")
@@ -32,7 +32,7 @@ const (
 	errShutdown     = Error("ERR Errors trying to SHUTDOWN. Check logs.")
 
 	errMonitorInMulti = Error("ERR MONITOR isn't allowed for DENY BLOCKING client")
-	errMonitoring     = Error("ERR Replica can't interact with the keyspace") // Redis takes who monitors for a replica
+	errMonitoring     = Error("ERR Replica can't interact with the keyspace") // to Redis a monitor is a replica
 	errSlowlogCount   = Error("ERR count should be greater than or equal to -1")
 
 	errSyntax         = Error("ERR syntax error")
@@ -68,21 +68,21 @@ const (
 	errExpireOrder    = Error("ERR GT and LT options at the same time are not compatible")
 )
 
-// errNoMulti is the error for EXEC or DISCARD without MULTI before it.
+// errNoMulti is the error of EXEC or DISCARD without MULTI.
 func errNoMulti(command string) error { return Error("ERR " + command + " without MULTI") }
 
-// execAborted is the error for an EXEC that is refused itself.
+// execAborted is the error of an EXEC that is refused itself.
 func execAborted(cause error) error {
 	return Error("EXECABORT Transaction discarded because of: " + strings.TrimPrefix(cause.Error(), "ERR "))
 }
 
-// wrongArity is the error for a call of the command with this full name ("get", "config|get") with
-// too few or too many arguments.
+// wrongArity is the error of a call of the command with this full name ("get", "config|get") with a wrong
+// number of arguments.
 func wrongArity(fullName string) error {
 	return Error("ERR wrong number of arguments for '" + fullName + "' command")
 }
 
-// wrongArity is the same for the row's command; of our own commands it shows how they are called.
+// wrongArity is wrongArity for the row's command. For mayfly's own commands it shows the usage.
 func (r *row) wrongArity() error {
 	err := wrongArity(r.full)
 	if !r.IsOwn() {
@@ -91,78 +91,78 @@ func (r *row) wrongArity() error {
 	return Error(err.Error() + "; usage: " + strings.TrimSpace(strings.ToUpper(r.full)+" "+r.Syntax))
 }
 
-// unknownCommand is the error for a name that the table does not have. It shows the arguments up to
-// about 128 bytes, as Redis does, and a hint if it looks like one of our own.
+// unknownCommand is the error of an unknown command. As in Redis it shows about 128 bytes of the
+// arguments. It suggests a command of mayfly if the name resembles one.
 func unknownCommand(args []string) error {
-	const most = 128
+	const maxShown = 128
 	var shown strings.Builder
 	for _, arg := range args[1:] {
-		if shown.Len() >= most {
+		if shown.Len() >= maxShown {
 			break
 		}
 		arg = redisfmt.CString(arg)
-		shown.WriteString("'" + arg[:min(len(arg), most-shown.Len())] + "' ")
+		shown.WriteString("'" + arg[:min(len(arg), maxShown-shown.Len())] + "' ")
 	}
 	with := "with"
-	if hint := suggest(args); hint != "" {
-		with = "did you mean " + hint + "? With"
+	if command := suggest(args); command != "" {
+		with = "did you mean " + command + "? With"
 	}
 	return Error("ERR unknown command '" + truncate(redisfmt.CString(args[0])) + "', " + with + " args beginning with: " + shown.String())
 }
 
-// unknownSubcommand is the error for a subcommand that the command with this name does not have.
+// unknownSubcommand is the error of an unknown subcommand.
 func unknownSubcommand(command, sub string) error {
 	return Error("ERR unknown subcommand '" + truncate(redisfmt.CString(sub)) + "'. Try " + strings.ToUpper(command) + " HELP.")
 }
 
-// wrongSubcommandCall is the error for too many arguments of a subcommand that Redis tells by their
-// number.
+// wrongSubcommandCall is the error of too many arguments of a subcommand with optional arguments.
 func wrongSubcommandCall(command, sub string) error {
 	return Error("ERR unknown subcommand or wrong number of arguments for '" + truncate(redisfmt.CString(sub)) + "'. Try " +
 		strings.ToUpper(command) + " HELP.")
 }
 
-// Misconf is the error for a write while the disk refuses what is written.
+// Misconf is the error of a write while the disk refuses writes.
 func Misconf(cause error) error {
 	return Error("MISCONF Errors writing to the journal: " + cause.Error())
 }
 
-// onlyListening is the error for a command that a subscriber must not give in RESP2.
+// onlySubscribed is the error of a command that is illegal in the subscribed mode of RESP2.
 func onlySubscribed(fullName string) error {
 	return Error("ERR Can't execute '" + fullName + "': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context")
 }
 
-// invalidExpire is the error for a moment of death that cannot be represented or is not allowed.
+// invalidExpire is the error of an expiration that overflows or is not legal.
 func invalidExpire(fullName string) error {
 	return Error("ERR invalid expire time in '" + fullName + "' command")
 }
 
-// unsupportedOption is the error for an option that the EXPIRE family does not know.
+// unsupportedOption is the error of an unknown option of the EXPIRE family.
 func unsupportedOption(option string) error {
 	return Error("ERR Unsupported option " + truncate(redisfmt.CString(option)))
 }
 
-// tooLong is the error for a name of what (an id, a pattern) that has length bytes where most are legal.
-func tooLong(what string, length, most int) error {
-	return Error("ERR " + what + " of " + strconv.Itoa(length) + " bytes is too long: legal are up to " + strconv.Itoa(most))
+// tooLong is the error of a name of length bytes where maxLength are legal. what is the kind of name (id,
+// pattern).
+func tooLong(what string, length, maxLength int) error {
+	return Error("ERR " + what + " of " + strconv.Itoa(length) + " bytes is too long: legal are up to " + strconv.Itoa(maxLength))
 }
 
-// unprintable is the error for what a client says of itself if it is not printable ASCII.
+// clientInfoUnprintable is the error of a client info that is not printable ASCII.
 func clientInfoUnprintable(what string) error {
 	return Error("ERR " + what + " cannot contain spaces, newlines or special characters.")
 }
 
-// wordy is the error for what a client says of itself if it is longer than [maxSelfDescription].
+// clientInfoTooLong is the error of a client info longer than maxClientInfo.
 func clientInfoTooLong(what string) error {
 	return Error("ERR " + what + " cannot be longer than " + strconv.Itoa(maxClientInfo) + " bytes.")
 }
 
-// maxPattern is the most bytes of a pattern that matching may take time for: matching takes
-// steps in proportion to its length times that of each text.
+// maxPattern is the largest size in bytes of a pattern that takes time to match. Matching takes steps in
+// proportion to the product of the lengths of pattern and text.
 const maxPattern = 1 << 10
 
-// checkPattern refuses a pattern that takes too long to match. Without * and classes a pattern of any
-// length is compared only once, up to the first difference.
+// checkPattern returns an error if a pattern takes too long to match. Without * and classes a pattern of
+// any length is compared once, up to the first difference.
 func checkPattern(pattern string) error {
 	if len(pattern) > maxPattern && strings.ContainsAny(pattern, "*[") {
 		return tooLong("pattern", len(pattern), maxPattern)

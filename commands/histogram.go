@@ -6,16 +6,15 @@ import (
 	"time"
 )
 
-// Durations are counted in buckets. The first ones are 16 ns wide; from 512 ns on there are 16 to an
-// octave, so that a bucket is at most a sixteenth of what is in it. The last one takes everything
-// from 16 seconds on.
+// Durations are counted in buckets. The first buckets are 16 ns wide. From 512 ns on an octave has 16, so
+// that a bucket is at most a sixteenth of its durations wide. The last one holds 16 seconds and more.
 const (
 	narrowest = 4 // log2 of ns
 	perOctave = 16
 	buckets   = 32 + 25*perOctave
 )
 
-// bucketOf is the number of the bucket of a duration.
+// bucketOf returns the number of a duration's bucket.
 func bucketOf(d time.Duration) int {
 	units := uint64(max(d, 0)) >> narrowest
 	if units < 2*perOctave {
@@ -25,7 +24,7 @@ func bucketOf(d time.Duration) int {
 	return min(shift*perOctave+int(units>>shift), buckets-1)
 }
 
-// bucketEnd is the shortest duration that is too long for a bucket and all before it.
+// bucketEnd returns the shortest duration above a bucket.
 func bucketEnd(bucket int) time.Duration {
 	next := bucket + 1
 	if next < 2*perOctave {
@@ -35,18 +34,18 @@ func bucketEnd(bucket int) time.Duration {
 	return time.Duration(next-shift*perOctave) << shift << narrowest
 }
 
-// counter counts durations. Safe for concurrent use; the zero value is ready.
+// durationCounter counts durations. The zero value is ready. Safe for concurrent use.
 type durationCounter [buckets]atomic.Int64
 
 func (c *durationCounter) observe(d time.Duration) { c[bucketOf(d)].Add(1) }
 
-// Histogram says how many durations there have been, short and long.
+// Histogram is a distribution of durations.
 type Histogram struct {
 	counts [buckets]int64
 	Count  int64
 }
 
-// add adds what a counter has counted.
+// merge adds the counts of a counter.
 func (h *Histogram) merge(c *durationCounter) {
 	for i := range c {
 		n := c[i].Load()
@@ -55,8 +54,8 @@ func (h *Histogram) merge(c *durationCounter) {
 	}
 }
 
-// Percentile is a duration that so many percent are not longer than, to a sixteenth; 0 if there is
-// none.
+// Percentile returns the duration that percent of all durations do not exceed, to a sixteenth; 0 if there
+// is none.
 func (h *Histogram) Percentile(percent float64) time.Duration {
 	if h.Count == 0 {
 		return 0
@@ -70,7 +69,7 @@ func (h *Histogram) Percentile(percent float64) time.Duration {
 	return bucketEnd(buckets - 1)
 }
 
-// Shorter is the number of durations shorter than the end of an octave: 1024 ns, 2048 ns and so on.
+// Shorter returns the number of durations shorter than the end of an octave: 1024 ns, 2048 ns and so on.
 func (h *Histogram) Shorter(end time.Duration) int64 {
 	var sum int64
 	for i := range h.counts {
@@ -82,10 +81,11 @@ func (h *Histogram) Shorter(end time.Duration) int64 {
 	return sum
 }
 
-// firstOctave is the end of the shortest octave that is told apart to users, about a microsecond.
+// firstOctave is the end of the first octave that users see, about a microsecond.
 const firstOctave = 1024 * time.Nanosecond
 
-// octaves gives the ends of octaves and how many durations are shorter than each, until these are all.
+// octaves yields the ends of octaves, and the number of shorter durations for each, until that is all of
+// them.
 func (h *Histogram) octaves(yield func(end time.Duration, shorter int64) bool) {
 	if h.Count == 0 {
 		return

@@ -7,7 +7,7 @@ import (
 	"mayfly/commands/redisfmt"
 )
 
-// unit is a unit of time in ms.
+// timeUnit is a unit of time in ms.
 type timeUnit int64
 
 const (
@@ -15,7 +15,7 @@ const (
 	seconds      timeUnit = 1000
 )
 
-// base is what a time is counted from.
+// timeBase is the origin of a time.
 type timeBase bool
 
 const (
@@ -23,14 +23,14 @@ const (
 	fromEpoch timeBase = true
 )
 
-// moment is a moment as a command gives it, in ms.
+// expireTime is a time of death as a command gives it, in ms.
 type expireTime struct {
 	ms   int64
 	base timeBase
 }
 
-// parseMoment reads a moment for the command with this full name. Overflow is looked for before the
-// unit is converted.
+// parseExpireTime reads a time for the command with this full name. It checks for overflow before it
+// converts the unit.
 func parseExpireTime(text string, b timeBase, u timeUnit, fullName string) (expireTime, error) {
 	n, ok := redisfmt.ParseInt(text)
 	switch {
@@ -42,8 +42,8 @@ func parseExpireTime(text string, b timeBase, u timeUnit, fullName string) (expi
 	return expireTime{ms: n * int64(u), base: b}, nil
 }
 
-// at gives the moment in ms since the epoch, now (ms) being the present; false if that cannot be
-// represented.
+// deadline returns the time of death in ms since 1970, for the current time now (ms). ok is false if it
+// overflows.
 func (m expireTime) deadline(now int64) (int64, bool) {
 	if m.base == fromEpoch {
 		return m.ms, true
@@ -51,20 +51,20 @@ func (m expireTime) deadline(now int64) (int64, bool) {
 	return redisfmt.AddInt(now, m.ms)
 }
 
-// ending says what a command of the SET family does to a key's own end. The zero value: nothing is
-// said of it.
+// expireOption is what a command of the SET family does to a key's expiration. The zero value is no
+// option.
 type expireOption struct {
-	text    string // of the moment, as the user wrote it
+	text    string // the time as the user wrote it
 	base    timeBase
-	unit    timeUnit // 0: there is no moment
+	unit    timeUnit // 0: no time is given
 	keep    bool     // KEEPTTL
 	persist bool     // PERSIST
 }
 
-// none tells whether nothing is said yet, so that another option may say it.
+// unset reports whether no option is given yet.
 func (e *expireOption) unset() bool { return *e == expireOption{} }
 
-// endingOptions are the options that give a moment. One of them may be repeated, but not mixed.
+// expireOptions are the options that give a time. One of them may be repeated, but two must not be mixed.
 var expireOptions = []struct {
 	word string
 	base timeBase
@@ -76,9 +76,9 @@ var expireOptions = []struct {
 	{"PXAT", fromEpoch, milliseconds},
 }
 
-// parseOption reads one of EX, PX, EXAT and PXAT at the head of args and returns how many arguments
-// it takes; 0 if it is none of these, or if another way to say the end was given before.
-func (e *expireOption) parseOption(args []string) int {
+// parseOption reads EX, PX, EXAT or PXAT at the head of args and returns the number of arguments it
+// takes. It returns 0 if there is none of these, or if another option was given before.
+func (e *expireOption) parse(args []string) int {
 	if len(args) < 2 {
 		return 0
 	}
@@ -94,7 +94,7 @@ func (e *expireOption) parseOption(args []string) int {
 	return 0
 }
 
-// moment reads the moment for the command with this full name. It must not be zero or negative.
+// time reads the time for the command with this full name. Zero and negative times are errors.
 func (e *expireOption) time(fullName string) (expireTime, error) {
 	m, err := parseExpireTime(e.text, e.base, e.unit, fullName)
 	if err == nil && m.ms <= 0 {
@@ -103,13 +103,13 @@ func (e *expireOption) time(fullName string) (expireTime, error) {
 	return m, err
 }
 
-// setOptions are those of SET.
+// setOptions are the options of SET.
 type setOptions struct {
 	nx, xx, get bool
 	expire      expireOption
 }
 
-// parseSetOptions reads what follows key and value in SET.
+// parseSetOptions reads the arguments after key and value of SET.
 func parseSetOptions(args []string) (setOptions, error) {
 	var o setOptions
 	for len(args) > 0 {
@@ -124,7 +124,7 @@ func parseSetOptions(args []string) (setOptions, error) {
 		case redisfmt.EqualFold(args[0], "KEEPTTL") && (o.expire.keep || o.expire.unset()):
 			o.expire.keep = true
 		default:
-			if used = o.expire.parseOption(args); used == 0 {
+			if used = o.expire.parse(args); used == 0 {
 				return o, errSyntax
 			}
 		}
@@ -133,14 +133,14 @@ func parseSetOptions(args []string) (setOptions, error) {
 	return o, nil
 }
 
-// parseGetexOptions reads what follows the key in GETEX.
+// parseGetexOptions reads the arguments after the key of GETEX.
 func parseGetexOptions(args []string) (expireOption, error) {
 	var e expireOption
 	for len(args) > 0 {
 		used := 1
 		if redisfmt.EqualFold(args[0], "PERSIST") && (e.persist || e.unset()) {
 			e.persist = true
-		} else if used = e.parseOption(args); used == 0 {
+		} else if used = e.parse(args); used == 0 {
 			return e, errSyntax
 		}
 		args = args[used:]
@@ -148,10 +148,10 @@ func parseGetexOptions(args []string) (expireOption, error) {
 	return e, nil
 }
 
-// expireCondition says when a command of the EXPIRE family applies.
+// expireCondition is the condition under which a command of the EXPIRE family applies.
 type expireCondition struct{ nx, xx, gt, lt bool }
 
-// parseExpireCondition reads what follows the time in EXPIRE and its family.
+// parseExpireCondition reads the arguments after the time in the EXPIRE family.
 func parseExpireCondition(args []string) (expireCondition, error) {
 	var c expireCondition
 	for _, arg := range args {
@@ -177,8 +177,8 @@ func parseExpireCondition(args []string) (expireCondition, error) {
 	return c, nil
 }
 
-// allows tells whether a key that ends at end, if ends, may be given the new end (both ms).
-// A key without an end counts as ending infinitely late.
+// allows reports whether a key may get a new expiration, newEnd. Its current one is end, if it expires at
+// all (both ms). A key that never expires counts as infinitely late.
 func (c expireCondition) allows(end int64, ends bool, newEnd int64) bool {
 	switch {
 	case c.nx && ends, c.xx && !ends:
@@ -189,19 +189,19 @@ func (c expireCondition) allows(end int64, ends bool, newEnd int64) bool {
 	return true
 }
 
-// scanOptions are those that SCAN and its kin share.
+// scanOptions are the common options of the SCAN family.
 type scanOptions struct {
 	pattern string
-	all     bool // there is no pattern, or one that lets every id through
-	count   int  // how many items to visit
+	all     bool // no pattern, or one that matches every id
+	count   int  // the number of items to visit
 }
 
-// newScanOptions gives the options as they are if none is given.
+// newScanOptions returns the defaults.
 func newScanOptions() scanOptions { return scanOptions{all: true, count: 10} }
 
-// parseOption reads MATCH or COUNT at the head of args and returns how many arguments it takes; 0 if
-// it is neither.
-func (o *scanOptions) parseOption(args []string) (used int, err error) {
+// parse reads MATCH or COUNT at the head of args and returns the number of arguments it takes; 0 if there
+// is neither.
+func (o *scanOptions) parse(args []string) (used int, err error) {
 	switch {
 	case len(args) < 2:
 		return 0, nil
@@ -223,12 +223,12 @@ func (o *scanOptions) parseOption(args []string) (used int, err error) {
 	return 0, nil
 }
 
-// selects tells whether an id matches the pattern.
+// selects reports whether an id matches the pattern.
 func (o *scanOptions) selects(id string) bool { return o.all || redisfmt.Match(o.pattern, id) }
 
-// namedOptions reads the options at the end of the arguments of our own commands. Where Redis says
-// "syntax error", its errors say which option is wrong and which there are. An option may be given
-// once, in any place among the others.
+// namedOptions reads the options at the end of the arguments of mayfly's own commands. Its errors name
+// the wrong option and the legal ones, where Redis says "syntax error". Options may come in any order,
+// each once.
 //
 //	o := namedOptions{args: in.Args[2:], legal: []string{"TTL", "NX"}}
 //	for o.next() {
@@ -242,13 +242,13 @@ func (o *scanOptions) selects(id string) bool { return o.all || redisfmt.Match(o
 type namedOptions struct {
 	args  []string
 	legal []string // in upper case; at most 32
-	name  string   // the option that next has found, as in legal
-	err   error    // the first thing wrong; next is false from then on
+	name  string   // the current option, as in legal
+	err   error    // the first error; next returns false from then on
 
-	given uint32 // bit i: legal[i] has been there
+	given uint32 // bit i: legal[i] was given
 }
 
-// next goes to the next option; false at the end and after an error.
+// next moves to the next option. It returns false at the end and after an error.
 func (o *namedOptions) next() bool {
 	if o.err != nil || len(o.args) == 0 {
 		return false
@@ -271,7 +271,7 @@ func (o *namedOptions) next() bool {
 	return false
 }
 
-// value takes the option's value, the argument after it; what tells the user what that may be.
+// value takes the option's value, the next argument. what describes legal values in the error.
 func (o *namedOptions) value(what string) string {
 	if len(o.args) == 0 {
 		o.fail(Error("ERR option " + o.name + " needs a value: " + what))
@@ -282,7 +282,7 @@ func (o *namedOptions) value(what string) string {
 	return value
 }
 
-// values takes all arguments that are left, one at least.
+// values takes all remaining arguments, at least one.
 func (o *namedOptions) values(what string) []string {
 	values := append([]string{o.value(what)}, o.args...)
 	o.args = nil

@@ -10,12 +10,12 @@ import (
 	"syscall"
 )
 
-// What the system says of the process, for INFO. A figure that it does not give is 0.
+// Figures of the process from the operating system, for INFO. A figure that the system does not give is 0.
 
-// heapObjects is the metric of the objects on the heap, those not yet found to be garbage among them.
+// heapObjects is the metric of the objects on the heap. It includes garbage that is not collected yet.
 const heapObjects = "/memory/classes/heap/objects:bytes"
 
-// allocatorReport lists what the runtime says of its memory, in bytes, a line each.
+// allocatorReport lists the runtime's figures of memory in bytes, one a line.
 func allocatorReport() string {
 	var out strings.Builder
 	for _, m := range metrics.All() {
@@ -26,10 +26,10 @@ func allocatorReport() string {
 	return out.String()
 }
 
-// garbageCycles is how many cycles the collector has completed.
+// garbageCycles returns the number of completed garbage collections.
 func garbageCycles() uint64 { return readMetric("/gc/cycles/total:gc-cycles") }
 
-// readMetric reads a figure of the runtime, without stopping the world.
+// readMetric reads a metric of the runtime, without stopping the world.
 func readMetric(name string) uint64 {
 	sample := []metrics.Sample{{Name: name}}
 	metrics.Read(sample)
@@ -39,7 +39,7 @@ func readMetric(name string) uint64 {
 	return sample[0].Value.Uint64()
 }
 
-// residentBytes is the physical memory of the process; Linux only.
+// residentBytes returns the physical memory of the process; Linux only.
 func residentBytes() uint64 {
 	text, err := os.ReadFile("/proc/self/statm")
 	if err != nil {
@@ -48,7 +48,7 @@ func residentBytes() uint64 {
 	return numberAt(string(text), 1) * uint64(os.Getpagesize())
 }
 
-// systemBytes is the physical memory of the machine; Linux only.
+// systemBytes returns the physical memory of the machine; Linux only.
 func systemBytes() uint64 {
 	text, err := os.ReadFile("/proc/meminfo") // "MemTotal:  24684084 kB" comes first
 	if err != nil {
@@ -57,7 +57,7 @@ func systemBytes() uint64 {
 	return numberAt(string(text), 1) * 1024
 }
 
-// numberAt is the number at a place (from 0) among the words of a text.
+// numberAt returns the number at an index among the words of a text.
 func numberAt(text string, place int) uint64 {
 	words := strings.Fields(text)
 	if place >= len(words) {
@@ -70,7 +70,7 @@ func numberAt(text string, place int) uint64 {
 	return n
 }
 
-// operatingSystem names the system, its release and the architecture.
+// operatingSystem returns the name of the system, its release and the architecture.
 func operatingSystem() string {
 	name := runtime.GOOS
 	if text, err := os.ReadFile("/proc/sys/kernel/ostype"); err == nil {
@@ -82,8 +82,8 @@ func operatingSystem() string {
 	return name + " " + runtime.GOARCH
 }
 
-// cpuSeconds is the processor time used by the process (or by its children that have ended), in
-// the system and in user code.
+// cpuSeconds returns the processor time of the process, or of its ended children, in the system and in
+// user code.
 func cpuSeconds(children bool) (system, user float64) {
 	who := syscall.RUSAGE_SELF
 	if children {

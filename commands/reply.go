@@ -7,8 +7,8 @@ import (
 	"mayfly/keyspace"
 )
 
-// Kind is the type of a [Reply]. The names are those of RESP3; RESP2 renders the newer ones in the
-// way Redis does (a map as a flat array, a double as a bulk string, …).
+// Kind is the type of a [Reply], with the names of RESP3. RESP2 renders newer types as Redis does: a map
+// as a flat array, a double as a bulk string.
 type Kind uint8
 
 // The kinds of reply, and the fields of Reply that each uses.
@@ -27,13 +27,13 @@ const (
 	KindDouble                // Dbl; RESP2: bulk string
 	KindBool                  // Int 0 or 1; RESP2: integer
 	KindVerbatim              // Str, text; RESP2: bulk string
-	KindSeveral               // Elems: replies one after the other (SUBSCRIBE a b)
+	KindSeveral               // Elems: several replies in sequence (SUBSCRIBE a b)
 	KindProtocol              // Elems: one reply, to be rendered for protocol Int, whatever the connection's (HELLO in EXEC)
 )
 
-// Reply is the answer to one command, as a value: it is rendered once, for the protocol of the
-// connection, after all that the command wrote is committed. Its strings are not copied: they may
-// share memory with a stored document or with the arguments of the command.
+// Reply is the reply of one command, as a value. It is rendered once, for the protocol of the connection,
+// after everything it reveals is committed. Its strings are not copied: they may share memory with a
+// stored item or with the arguments.
 type Reply struct {
 	Kind  Kind
 	Int   int64
@@ -45,22 +45,22 @@ type Reply struct {
 // OK is the reply +OK.
 var OK = Status("OK")
 
-// Null is the null of a missing value.
+// Null is the reply of a missing value.
 var Null = Reply{Kind: KindNull}
 
-// NullArray is the null that stands for an array, as of an aborted EXEC.
+// NullArray is the reply of a missing array, as of an aborted EXEC.
 var NullArray = Reply{Kind: KindNullArray}
 
-// Status is a one-line reply such as +OK.
+// Status returns a one-line reply such as +OK.
 func Status(s string) Reply { return Reply{Kind: KindStatus, Str: s} }
 
-// Integer is an integer reply.
+// Integer returns an integer reply.
 func Integer(n int64) Reply { return Reply{Kind: KindInteger, Int: n} }
 
-// Count is an integer reply.
+// Count returns an integer reply.
 func Count(n int) Reply { return Integer(int64(n)) }
 
-// Flag is the integer 1 or 0.
+// Flag returns the integer 1 or 0.
 func Flag(b bool) Reply {
 	if b {
 		return Integer(1)
@@ -68,13 +68,13 @@ func Flag(b bool) Reply {
 	return Integer(0)
 }
 
-// Bulk is a string of any bytes.
+// Bulk returns a string of any bytes.
 func Bulk(s string) Reply { return Reply{Kind: KindBulk, Str: s} }
 
-// BulkInt is a number as a bulk string, as in the replies of CONFIG GET.
+// BulkInt returns a number as a bulk string.
 func BulkInt(n int64) Reply { return Bulk(strconv.FormatInt(n, 10)) }
 
-// Bulks is an array of bulk strings.
+// Bulks returns an array of bulk strings.
 func Bulks(list ...string) Reply {
 	elems := make([]Reply, len(list))
 	for i, s := range list {
@@ -83,28 +83,28 @@ func Bulks(list ...string) Reply {
 	return Array(elems...)
 }
 
-// Array is an array of replies.
+// Array returns an array of replies.
 func Array(elems ...Reply) Reply { return Reply{Kind: KindArray, Elems: elems} }
 
-// Map is a map of alternating keys and values.
+// Map returns a map of alternating keys and values.
 func Map(pairs ...Reply) Reply { return Reply{Kind: KindMap, Elems: pairs} }
 
-// Set is an unordered collection.
+// Set returns an unordered collection.
 func Set(elems ...Reply) Reply { return Reply{Kind: KindSet, Elems: elems} }
 
-// Double is a floating-point number.
+// Double returns a floating-point number.
 func Double(f float64) Reply { return Reply{Kind: KindDouble, Dbl: f} }
 
-// Verbatim is text for a person, such as INFO.
+// Verbatim returns text for a person, such as INFO.
 func Verbatim(s string) Reply { return Reply{Kind: KindVerbatim, Str: s} }
 
-// Error is an error as it goes over the wire, beginning with its code. It is a Go error too.
+// Error is an error as it goes over the wire, with its code first. It is also a Go error.
 type Error string
 
 func (e Error) Error() string { return string(e) }
 
-// Fail is the reply for an error. One that is not an [Error], and so has no code, gets ERR. Line
-// breaks, which may stem from what the user sent, become spaces, and at the end nothing, as in Redis.
+// Fail returns the reply of an error. An error that is not an [Error] gets the code ERR. As in Redis,
+// line breaks become spaces, but not at the end, where they go.
 func Fail(err error) Reply {
 	text := err.Error()
 	if _, ok := err.(Error); !ok {
@@ -113,10 +113,10 @@ func Fail(err error) Reply {
 	return Reply{Kind: KindError, Str: oneLine.Replace(strings.TrimRight(text, "\r\n"))}
 }
 
-// oneLine makes a text fit for an error, which ends at the first line break.
+// oneLine replaces line breaks, which end an error on the wire.
 var oneLine = strings.NewReplacer("\r", " ", "\n", " ")
 
-// unknownContainer says that there is no such container, and how to make one, if that is possible.
+// unknownContainer is the error of an unknown container. It says how to create it if the name is legal.
 func unknownContainer(name string) error {
 	if !keyspace.ValidName(name) {
 		return invalidName(name)
@@ -124,11 +124,11 @@ func unknownContainer(name string) error {
 	return Error("ERR unknown container '" + name + "'; create it with CONTAINER.SET " + name + " TTL <off|-1|seconds>")
 }
 
-// cut shortens what a user sent so that an error naming it stays readable, as Redis does.
+// truncate shortens a user's text to 128 bytes for an error, as Redis does.
 func truncate(s string) string {
-	const most = 128
-	if len(s) > most {
-		return s[:most]
+	const maxShown = 128
+	if len(s) > maxShown {
+		return s[:maxShown]
 	}
 	return s
 }

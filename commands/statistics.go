@@ -8,15 +8,15 @@ import (
 	"mayfly/expiry"
 )
 
-// statistics count what the engine does. The zero value is ready; safe for concurrent use.
+// statistics count what the engine does. The zero value is ready. Safe for concurrent use.
 type statistics struct {
-	// Every command counts. So that sessions on different processors do not fight for one cache
-	// line, they count in different places, which are summed when somebody asks.
+	// Every command counts. Sessions count in different shards, so that processors do not contend for
+	// one cache line. Readers sum the shards.
 	shards [statShards]struct {
 		countCall atomic.Int64 // commands
 		failed    atomic.Int64 // error replies
-		hits      atomic.Int64 // items that somebody asked for and got
-		misses    atomic.Int64 // items that were not there
+		hits      atomic.Int64 // reads of existing items
+		misses    atomic.Int64 // reads of missing items
 		_         [96]byte     // two cache lines: processors fetch them in pairs
 	}
 	commands [statShards]callStatsShard
@@ -25,20 +25,20 @@ type statistics struct {
 
 	mu         sync.Mutex // protects what follows
 	base       counters   // as they were at the last CONFIG RESETSTAT
-	peakMemory uint64     // the most memory that INFO has found in use, in bytes
+	peakMemory uint64     // the largest memory use that INFO has seen, bytes
 }
 
 const statShards = 64
 
-// shardOf is the number of the shard in which a session counts.
+// shardOf returns the number of a session's shard.
 func shardOf(s *Session) int { return int(s.ID % statShards) }
 
-// counters are all figures that only grow and that CONFIG RESETSTAT sets back.
+// counters are the figures that only grow and that CONFIG RESETSTAT resets.
 type counters struct {
 	commands    int64 // run
 	errors      int64 // error replies
-	hits        int64 // items that somebody asked for and got
-	misses      int64 // items that were not there
+	hits        int64 // reads of existing items
+	misses      int64 // reads of missing items
 	connections int64 // accepted
 	rejected    int64 // connections refused
 	netInput    int64 // bytes
@@ -47,7 +47,7 @@ type counters struct {
 	evicted     int64 // items
 }
 
-// ran counts a command that has run.
+// countCall counts a command that has run.
 func (st *statistics) countCall(s *Session, r *row, took time.Duration, failed bool) {
 	shard := shardOf(s)
 	st.shards[shard].countCall.Add(1)
@@ -59,12 +59,12 @@ func (st *statistics) countCall(s *Session, r *row, took time.Duration, failed b
 	}
 }
 
-// rejected counts a command that was not let in.
+// countRejected counts a rejected command.
 func (st *statistics) countRejected(s *Session, r *row) {
 	st.commands[shardOf(s)].stats(r).rejected.Add(1)
 }
 
-// answered counts a reply if it is an error.
+// countReply counts a reply if it is an error.
 func (st *statistics) countReply(s *Session, r *Reply) {
 	if r.Kind == KindError {
 		st.shards[shardOf(s)].failed.Add(1)
@@ -72,7 +72,7 @@ func (st *statistics) countReply(s *Session, r *Reply) {
 	}
 }
 
-// asked counts an item that a client has asked for.
+// countRead counts a read of an item.
 func (st *statistics) countRead(s *Session, found bool) {
 	if found {
 		st.shards[shardOf(s)].hits.Add(1)
@@ -81,7 +81,7 @@ func (st *statistics) countRead(s *Session, found bool) {
 	}
 }
 
-// sinceStart gives the counters since the start of the server.
+// sinceStart returns the counters since the start of the server.
 func (e *Engine) sinceStart() counters {
 	host := e.Host.Info()
 	c := counters{
@@ -101,8 +101,8 @@ func (e *Engine) sinceStart() counters {
 	return c
 }
 
-// sinceReset gives the counters since the last CONFIG RESETSTAT. What is not a sum (shares, the
-// longest cycle) is since the start.
+// sinceReset returns the counters since the last CONFIG RESETSTAT. Figures that are no sums (shares, the
+// longest cycle) count since the start.
 func (e *Engine) sinceReset() counters {
 	c := e.sinceStart()
 	e.stats.mu.Lock()
@@ -126,8 +126,8 @@ func (e *Engine) sinceReset() counters {
 	return c
 }
 
-// resetStatistics lets all counters begin at zero. The counters themselves go on, so that nobody
-// who counts has to look out for it.
+// resetStatistics restarts all counters at zero. The counters themselves continue, so that writers need
+// no lock.
 func (e *Engine) resetStatistics() {
 	c := e.sinceStart()
 	e.stats.resetCommandStats()
@@ -137,7 +137,7 @@ func (e *Engine) resetStatistics() {
 	e.stats.base, e.stats.peakMemory = c, 0
 }
 
-// peak notes how much memory is in use and returns the most there has been, in bytes.
+// notePeak notes the current memory use and returns the largest, in bytes.
 func (st *statistics) notePeak(used uint64) uint64 {
 	st.mu.Lock()
 	defer st.mu.Unlock()
@@ -145,29 +145,28 @@ func (st *statistics) notePeak(used uint64) uint64 {
 	return st.peakMemory
 }
 
-// SampleInterval is how often [Engine.Sample] should be called.
+// SampleInterval is the interval between calls of [Engine.Sample].
 const SampleInterval = 100 * time.Millisecond
 
-// rates are how fast some counters have grown of late: over 16 samples, as in Redis. The zero value is
-// ready; safe for concurrent use.
+// rates are the recent growth of some counters: over 16 samples, as in Redis. The zero value is ready.
+// Safe for concurrent use.
 type rates struct {
 	mu   sync.Mutex // protects what follows
 	ring [16]rateSample
-	next int // where the next sample goes; before it is the newest, after it the oldest
+	next int // the index of the next sample, between the newest and the oldest
 	held int
 }
 
-// rateSample is what the counters were at a moment of the monotonic clock.
+// rateSample is the counters at a time of the monotonic clock.
 type rateSample struct {
 	at                            time.Duration
 	commands, netInput, netOutput int64
 }
 
-// perSecond is what the counters grow by in a second.
+// perSecond is the growth of the counters in a second.
 type perSecond struct{ commands, netInput, netOutput float64 }
 
-// Sample notes how far the counters are at a moment of the monotonic clock, for the instantaneous
-// figures of INFO.
+// Sample samples the counters at a time of the monotonic clock, for the instantaneous figures of INFO.
 func (e *Engine) Sample(now time.Duration) {
 	host := e.Host.Info()
 	s := rateSample{at: now, netInput: host.NetInput, netOutput: host.NetOutput}
@@ -182,7 +181,7 @@ func (e *Engine) Sample(now time.Duration) {
 	r.held = min(r.held+1, len(r.ring))
 }
 
-// now gives the rates; zero before there are two samples.
+// now returns the rates; zero before the second sample.
 func (r *rates) now() perSecond {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -199,7 +198,7 @@ func (r *rates) now() perSecond {
 	}
 }
 
-// reset forgets the samples.
+// reset drops the samples.
 func (r *rates) reset() {
 	r.mu.Lock()
 	defer r.mu.Unlock()

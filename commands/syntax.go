@@ -11,14 +11,14 @@ import (
 type argument struct {
 	name  string
 	kind  string // string, integer, key, …, pure-token; oneof and block have args
-	token string // the word that stands before it, or that it is
+	token string // the word before it, or the word itself
 
 	optional, multiple bool
-	repeatsToken       bool // of a multiple one: the token is repeated too
+	repeatsToken       bool // a repetition repeats the token, too
 
 	args []argument
 
-	spec int // of a key: which of the row's key specifications it falls under
+	spec int // of a key: the index of its key specification in the row
 }
 
 // parseSyntax reads the notation of Redis' manual, as in a row's Syntax:
@@ -42,7 +42,7 @@ func parseSyntax(text string) ([]argument, error) {
 	return alternatives[0], nil
 }
 
-// splitSyntax cuts a text into words and brackets.
+// splitSyntax splits a text into words and brackets.
 func splitSyntax(text string) []string {
 	for _, mark := range []string{"[", "]", "<", ">", "|", "..."} {
 		text = strings.ReplaceAll(text, mark, " "+mark+" ")
@@ -50,7 +50,7 @@ func splitSyntax(text string) []string {
 	return strings.Fields(text)
 }
 
-// syntaxParser goes through the words of a syntax from left to right.
+// syntaxParser reads the words of a syntax from left to right.
 type syntaxParser struct{ words []string }
 
 func (p *syntaxParser) next() string {
@@ -62,8 +62,7 @@ func (p *syntaxParser) next() string {
 	return word
 }
 
-// alternatives reads sequences with | between them up to the closing bracket, "" being the end of
-// the text.
+// alternatives reads sequences separated by | up to the closing bracket; "" is the end of the text.
 func (p *syntaxParser) alternatives(closing string) ([][]argument, error) {
 	all := [][]argument{nil}
 	for {
@@ -108,16 +107,16 @@ func (p *syntaxParser) alternatives(closing string) ([][]argument, error) {
 			}
 			*last = follow(*last, oneOf(group))
 		default:
-			*last = follow(*last, word2argument(word))
+			*last = follow(*last, wordArgument(word))
 		}
 	}
 }
 
-// repeated tells whether a group ended with "...", which shows as an empty second alternative.
+// repeated reports whether a group ended with "...": its second alternative is nil.
 func repeated(group [][]argument) bool { return len(group) == 2 && group[1] == nil }
 
-// repeat adds a sequence that may come any number of times. If it is what the list ends with, one
-// time is obligatory; a token there that the sequence has not is written once.
+// repeat appends a repeated sequence. If the list ends with the same sequence, one occurrence is
+// mandatory. A token there that the sequence lacks is written once.
 func repeat(list, sequence []argument) []argument {
 	if before := len(list) - len(sequence); before >= 0 {
 		tail := slices.Clone(list[before:])
@@ -136,7 +135,7 @@ func repeat(list, sequence []argument) []argument {
 	return append(list, arg)
 }
 
-// sameArgument tells whether two arguments are written alike.
+// sameArgument reports whether two arguments have the same syntax.
 func sameArgument(a, b argument) bool {
 	return a.name == b.name && a.kind == b.kind && a.token == b.token && a.optional == b.optional &&
 		slices.EqualFunc(a.args, b.args, sameArgument)
@@ -152,7 +151,7 @@ func follow(list []argument, arg argument) []argument {
 	return append(list, arg)
 }
 
-// oneOf makes one argument of a group.
+// oneOf merges a group into one argument.
 func oneOf(alternatives [][]argument) argument {
 	if len(alternatives) == 1 {
 		return inOne(alternatives[0])
@@ -165,7 +164,7 @@ func oneOf(alternatives [][]argument) argument {
 	return arg
 }
 
-// inOne makes one argument of a sequence. A token at its beginning governs all of it.
+// inOne merges a sequence into one argument. A token at its beginning becomes the token of the whole.
 func inOne(sequence []argument) argument {
 	if len(sequence) == 1 {
 		return sequence[0]
@@ -186,7 +185,7 @@ func joinNames(args []argument) string {
 	return strings.Join(names, "_")
 }
 
-// The kinds of argument that the notation tells apart by itself.
+// The kinds of arguments that the notation distinguishes by itself.
 const (
 	kindToken  = "pure-token"
 	kindOneOf  = "oneof"
@@ -195,7 +194,7 @@ const (
 	kindString = "string"
 )
 
-// argumentKinds are the types of values that are not strings, by their names in Redis' manual.
+// argumentKinds are the types of values that are not strings, by their names in the manual of Redis.
 var argumentKinds = map[string]string{
 	"client-id":              "integer",
 	"count":                  "integer",
@@ -221,8 +220,8 @@ var argumentKinds = map[string]string{
 	"pattern":                "pattern",
 }
 
-// word2argument makes an argument of a word: a token if it has no lower-case letter.
-func word2argument(word string) argument {
+// wordArgument returns the argument of a word: a token if it has no lower-case letter.
+func wordArgument(word string) argument {
 	if lower := strings.ToLower(word); word == strings.ToUpper(word) {
 		return argument{name: lower, kind: kindToken, token: word}
 	}
@@ -233,8 +232,8 @@ func word2argument(word string) argument {
 	return argument{name: word, kind: kind}
 }
 
-// markKeys makes keys of the arguments at the positions of ids; position is that of the first. It
-// returns the position after the last.
+// markKeys marks the arguments at the positions of ids as keys; position is that of the first argument.
+// It returns the position after the last.
 func markKeys(args []argument, keys Keys, position int) int {
 	for i := range args {
 		arg := &args[i]

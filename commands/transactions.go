@@ -81,8 +81,8 @@ const (
 // checkQueue returns an error if size bytes of queued commands or watched keys are too much. maxValue is
 // the largest value in bytes.
 func checkQueue(what string, size, maxValue int) error {
-	if most := max(minQueueLimit, queueFactor*maxValue); size > most {
-		return fmt.Errorf("%s take too much memory: legal are up to %d bytes, more with a larger max-value-size", what, most)
+	if limit := max(minQueueLimit, queueFactor*maxValue); size > limit {
+		return fmt.Errorf("%s take too much memory: legal are up to %d bytes, more with a larger max-value-size", what, limit)
 	}
 	return nil
 }
@@ -144,12 +144,12 @@ func (e *Engine) reject(s *Session, r *row, args []string, err error) Reply {
 
 // clearQueue drops the queued commands and releases their memory. It keeps room for a few.
 func (t *transaction) clearQueue(a *ClientMemory) {
-	const most = 1 << 10
+	const maxKept = 1 << 10
 	a.Release(t.size)
 	clear(t.commands)
 	clear(t.args)
 	t.commands, t.args, t.size = t.commands[:0], t.args[:0], 0
-	if cap(t.commands) > most || cap(t.args) > most {
+	if cap(t.commands) > maxKept || cap(t.args) > maxKept {
 		t.commands, t.args = nil, nil
 	}
 }
