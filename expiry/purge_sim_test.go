@@ -7,19 +7,19 @@ import (
 	"time"
 )
 
-// A simulation of the purge: pools of items with known ends, a clock that only the simulated work
-// and the runner's pauses move, and a price for each sample. It is deterministic.
+// A deterministic simulation of the purge: pools of items with known ends, a cost for each sample, and a clock that only
+// the simulated work and the runner's pauses move.
 
-// sim is a world with its clock.
+// sim is a simulation and its clock.
 type sim struct {
-	now    time.Duration
-	ends   []time.Duration // of all items, ascending
-	gone   int             // items removed
-	pools  []Pool
-	purge  *Purge
-	runner *Runner
+	now     time.Duration
+	ends    []time.Duration // of all items, ascending
+	removed int             // items
+	pools   []Pool
+	purge   *Purge
+	runner  *Runner
 
-	blur time.Duration // ends are moved by up to so much either way, as documents live for whole seconds
+	blur time.Duration // moves ends by up to this much either way, as TTLs of whole seconds do
 
 	perSample, perDraw, perRemoval time.Duration
 }
@@ -34,7 +34,7 @@ func newSim(effort int) *sim {
 	return s
 }
 
-// some gives up to n pools from a place on.
+// some returns up to n pools from a position on.
 func (s *sim) some(from, n int) (list []Pool) {
 	for i := range min(n, len(s.pools)) {
 		list = append(list, s.pools[(from+i)%len(s.pools)])
@@ -42,7 +42,7 @@ func (s *sim) some(from, n int) (list []Pool) {
 	return list
 }
 
-// load fills the pools with items that die evenly over a time, spread over the pools by chance.
+// load adds pools and items that die evenly over a time, spread randomly over the pools.
 func (s *sim) load(pools, items int, over time.Duration) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	list := make([]*simPool, pools)
@@ -65,7 +65,7 @@ func (s *sim) load(pools, items int, over time.Duration) {
 	}
 }
 
-// simPool is a pool of the simulation: it looks at a bucket of items when one of them may be dead.
+// simPool is a simulated pool. It looks at a bucket of items when one of them may be dead.
 type simPool struct {
 	sim     *sim
 	ends    []time.Duration // ascending
@@ -84,13 +84,13 @@ func (p *simPool) Sample(n int) (got Sample) {
 		got.Drawn = min(len(p.ends), got.Dead+simBucket)
 		got.More = got.Due > got.Dead
 		p.ends = p.ends[got.Dead:]
-		s.gone += got.Dead
+		s.removed += got.Dead
 	}
 	s.now += s.perSample + time.Duration(got.Drawn)*s.perDraw + time.Duration(got.Dead)*s.perRemoval
 	return got
 }
 
-// run lets the world go on until a moment, calling look before each cycle.
+// run runs cycles until a moment and calls look before each.
 func (s *sim) run(until time.Duration, look func()) {
 	for s.now < until {
 		look()
@@ -98,21 +98,21 @@ func (s *sim) run(until time.Duration, look func()) {
 	}
 }
 
-// deadShare is the share of dead among the items in memory, now.
+// deadShare returns the share of dead items among those in memory now.
 func (s *sim) deadShare() float64 {
 	died, _ := slices.BinarySearch(s.ends, s.now+1)
-	return float64(died-s.gone) / float64(max(len(s.ends)-s.gone, 1))
+	return float64(died-s.removed) / float64(max(len(s.ends)-s.removed, 1))
 }
 
-// TestPurgeKeepsItsPromise lets items die at 16,700 a second, as a million do that die over one
-// minute, and follows the share of dead among all items in memory until hardly any are left.
+// TestPurgeKeepsItsPromise lets items die at 16,700 a second, as a million over one minute do. It follows the share of
+// dead items in memory until hardly any are left.
 func TestPurgeKeepsItsPromise(t *testing.T) {
 	items, over := 1_000_000, time.Minute
 	begin := time.Duration(0)
-	if testing.Short() { // the last tenth of the minute, which is the hardest, and some time to come to it
+	if testing.Short() { // the last tenth of the minute, the hardest, and some time before it
 		items, over, begin = 100_000, 6*time.Second, time.Second
 	}
-	const lastMoments = 1200 * time.Millisecond // some 5000 items are left then: what dies in a moment is a large share
+	const lastMoments = 1200 * time.Millisecond // about 5000 items are left then, and a moment's deaths are a large share
 	for _, tc := range []struct {
 		name    string
 		effort  int
@@ -153,7 +153,7 @@ func TestPurgeKeepsItsPromise(t *testing.T) {
 			s.checkBudget(t)
 
 			s.run(s.now+time.Second, func() {})
-			if left := len(s.ends) - s.gone; left != 0 {
+			if left := len(s.ends) - s.removed; left != 0 {
 				t.Errorf("%d dead items are still there a second after the last died", left)
 			}
 			if st := s.purge.Stats(); st.RemovedActively != int64(items) {
@@ -163,8 +163,7 @@ func TestPurgeKeepsItsPromise(t *testing.T) {
 	}
 }
 
-// checkBudget checks that no more than the share of the CPU was used that the effort allows, in all
-// and by any one cycle.
+// checkBudget checks that all cycles, and each cycle, used at most the share of the CPU that the effort allows.
 func (s *sim) checkBudget(t *testing.T) {
 	t.Helper()
 	pace := paceOf(s.purge.Effort())
@@ -178,9 +177,8 @@ func (s *sim) checkBudget(t *testing.T) {
 	}
 }
 
-// A change of policy can kill a million at once: the purge then works at its full share and spreads
-// the work, instead of one long cycle an interval.
-func TestPurgeOfAMillionAtOnce(t *testing.T) {
+// TestMillionAtOnce: when a million items die at once, the purge works at its full share, without long cycles.
+func TestMillionAtOnce(t *testing.T) {
 	for _, effort := range []int{1, 10} {
 		s := newSim(effort)
 		s.load(16, 1_000_000, 1)
@@ -188,34 +186,34 @@ func TestPurgeOfAMillionAtOnce(t *testing.T) {
 		began := s.now
 		var done time.Duration
 		s.run(began+20*time.Second, func() {
-			if done == 0 && s.gone == len(s.ends) {
+			if done == 0 && s.removed == len(s.ends) {
 				done = s.now - began
 			}
 		})
-		// What the removals alone take at the share of the CPU, and a quarter for the rest.
+		// The removals alone at the share of the CPU, and a quarter for everything else.
 		most := time.Duration(1.25 * float64(len(s.ends)) * float64(s.perRemoval+s.perDraw) / paceOf(effort).share)
 		if done == 0 || done > most {
 			t.Errorf("effort %d: took %v, expected %v at most", effort, done, most)
 		}
-		t.Logf("effort %d: gone after %v", effort, done)
+		t.Logf("effort %d: removed after %v", effort, done)
 		st := s.purge.Stats()
 		if most := time.Duration(paceOf(effort).share*float64(done)) + 2*paceOf(effort).full(); st.TimeSpent > most {
 			t.Errorf("effort %d: spent %v, allowed are %v", effort, st.TimeSpent, most)
 		}
 		if quiet := s.purge.state; quiet != Quiet {
-			t.Errorf("effort %d: state %d when all is gone", effort, quiet)
+			t.Errorf("effort %d: state %d when all is removed", effort, quiet)
 		}
 	}
 }
 
-func TestPurgeAtRestCostsNextToNothing(t *testing.T) {
+func TestIdlePurgeIsCheap(t *testing.T) {
 	for _, tc := range []struct {
 		name         string
 		pools, items int
 		most         float64 // share of a CPU
 	}{
-		{"databases without mortal items", 256, 0, 0.001},
-		{"thousands of containers without mortal items", 160_000, 0, 0.01},
+		{"databases whose items never die", 256, 0, 0.001},
+		{"thousands of containers whose items never die", 160_000, 0, 0.01},
 		{"a million items that live", 256, 1_000_000, 0.015},
 		{"thousands of containers with items that live", 16_000, 1_000_000, 0.05},
 	} {
@@ -230,8 +228,8 @@ func TestPurgeAtRestCostsNextToNothing(t *testing.T) {
 	}
 }
 
-// TestPurgeStarvesNoPool has more pools than a cycle can visit.
-func TestPurgeStarvesNoPool(t *testing.T) {
+// TestNoPoolStarves has more pools than a cycle can sample.
+func TestNoPoolStarves(t *testing.T) {
 	const pools = 16_000
 	t.Run("all die", func(t *testing.T) {
 		s := newSim(1)
@@ -244,11 +242,11 @@ func TestPurgeStarvesNoPool(t *testing.T) {
 			}
 		}
 		s.run(s.now+15*time.Second, func() {})
-		if left := len(s.ends) - s.gone; left != 0 {
+		if left := len(s.ends) - s.removed; left != 0 {
 			t.Errorf("%d left", left)
 		}
 	})
-	t.Run("few die among many quiet", func(t *testing.T) {
+	t.Run("few pools with deaths among many without", func(t *testing.T) {
 		s := newSim(1)
 		s.load(16, 250_000, 15*time.Second)
 		for range pools - 16 {

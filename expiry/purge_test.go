@@ -23,7 +23,7 @@ func TestPaceOfEfforts(t *testing.T) {
 	}
 }
 
-// The effort can change at any time and shows in the next cycle.
+// TestEffortChanges: a change of the effort takes effect in the next cycle.
 func TestEffortChanges(t *testing.T) {
 	s := newSim(1)
 	asked := 0
@@ -45,7 +45,7 @@ func TestEffortChanges(t *testing.T) {
 	}
 }
 
-// What is dead in few items is found by one cycle, which is what tests that call Slow rely on.
+// TestOneSlowCycleCleansSmallPools: one cycle finds all dead items among few. Tests that call Slow rely on it.
 func TestOneSlowCycleCleansSmallPools(t *testing.T) {
 	for _, pools := range []int{1, 16, 256} {
 		s := newSim(1)
@@ -53,13 +53,13 @@ func TestOneSlowCycleCleansSmallPools(t *testing.T) {
 		s.now = time.Hour
 		s.purge.earnLocked(paceOf(1))
 		s.purge.Slow()
-		if left := len(s.ends) - s.gone; left != 0 {
+		if left := len(s.ends) - s.removed; left != 0 {
 			t.Errorf("%d pools: %d of 1000 dead items are left", pools, left)
 		}
 	}
 }
 
-// Fast cycles stand aside while nothing dies, come evenly, and never take what the next slow one needs.
+// TestFastCycles: fast cycles do not run while nothing dies, come evenly, and leave the next slow one its budget.
 func TestFastCycles(t *testing.T) {
 	s := newSim(1)
 	s.purge.rest = func(time.Duration) {} // only work takes time
@@ -75,8 +75,8 @@ func TestFastCycles(t *testing.T) {
 	if state := s.purge.Slow(); state != Pressed {
 		t.Errorf("state %d with 100,000 dead", state)
 	}
-	// The slow one has taken all there was, and 25 ms. Half of what is earned from then on is for fast
-	// cycles of 1 ms: one in 8 ms.
+	// The slow cycle has spent the budget of 25 ms. Half of what is earned from then on is for fast cycles of 1 ms: one
+	// in 8 ms.
 	began, last := s.now-25*time.Millisecond, s.now
 	for s.now < began+Interval {
 		before := s.purge.Stats()
@@ -103,7 +103,7 @@ func TestFastCycles(t *testing.T) {
 	}
 }
 
-// Fast cycles that cannot visit all hot pools visit them in turn.
+// TestFastCyclesTakeTurns: fast cycles that cannot sample all hot pools sample them in turn.
 func TestFastCyclesTakeTurns(t *testing.T) {
 	s := newSim(1)
 	s.load(1000, 1_000_000, 1)
@@ -131,8 +131,8 @@ func TestFastCyclesTakeTurns(t *testing.T) {
 	}
 }
 
-// When the dead are gone the purge is satisfied that they are.
-func TestPurgeComesToRest(t *testing.T) {
+// TestPurgeBecomesQuiet: when all dead items are removed, the purge stops looking.
+func TestPurgeBecomesQuiet(t *testing.T) {
 	s := newSim(1)
 	s.load(1, 100_000, 1)
 	ends := s.pools[0].(*simPool).ends
@@ -152,8 +152,8 @@ func TestPurgeComesToRest(t *testing.T) {
 	}
 }
 
-// Working for a stretch and resting in turn gives the cycle its share, also if rests take longer than
-// they should, as they do while others want the processor; but no stretch is longer than a fast cycle.
+// TestStretch: stretches and rests give a cycle its share, also if rests take longer than asked for. No stretch is longer
+// than a fast cycle.
 func TestStretch(t *testing.T) {
 	for effort := MinEffort; effort <= MaxEffort; effort++ {
 		pace := paceOf(effort)
@@ -169,7 +169,7 @@ func TestStretch(t *testing.T) {
 	}
 }
 
-// A cycle leaves the processor to others at times, and ends if it does not get it back in time.
+// TestCyclesRest: a cycle rests at times, and ends if a rest takes too long.
 func TestCyclesRest(t *testing.T) {
 	s := newSim(1)
 	s.load(16, 100_000, 1)
@@ -185,12 +185,12 @@ func TestCyclesRest(t *testing.T) {
 	began := s.now
 	s.purge.Slow()
 	if took := s.now - began; took > Interval+20*time.Millisecond {
-		t.Errorf("a cycle dragged on for %v", took)
+		t.Errorf("a cycle took %v", took)
 	}
 }
 
-// A pool that is dropped while it is hot is forgotten.
-func TestDroppedPoolsAreForgotten(t *testing.T) {
+// TestDroppedHotPools: the purge releases a pool that is dropped while it is hot.
+func TestDroppedHotPools(t *testing.T) {
 	s := newSim(1)
 	s.load(8, 100_000, 1)
 	s.now = time.Hour
@@ -215,7 +215,7 @@ func TestDroppedPoolsAreForgotten(t *testing.T) {
 	s.purge.Slow() // no pools at all
 }
 
-// While items die at random in half of the pools, the estimate comes close to the truth.
+// TestStaleShareIsEstimated: while items die at random, the estimate is close to the truth.
 func TestStaleShareIsEstimated(t *testing.T) {
 	s := newSim(1)
 	s.load(16, 500_000, 30*time.Second)
@@ -233,11 +233,11 @@ func TestStaleShareIsEstimated(t *testing.T) {
 	}
 	s.run(40*time.Second, func() {})
 	if got := s.purge.Stats().StaleShare; got > 0.001 {
-		t.Errorf("estimated %.3f long after all is gone", got)
+		t.Errorf("estimated %.3f long after all is removed", got)
 	}
 }
 
-// lockedPool is a pool as an owner makes one: a mutex, a list and a clock.
+// lockedPool is a pool as in use: a mutex, a list and a clock.
 type lockedPool struct {
 	mu   sync.Mutex // protects what follows
 	ends []int64
@@ -279,8 +279,7 @@ func (p *lockedPool) Sample(n int) (got Sample) {
 	return got
 }
 
-// TestRunner lets the real goroutine purge while others write, change the effort, count and ask for
-// statistics.
+// TestRunner runs the goroutine while others write, change the effort, count and read statistics.
 func TestRunner(t *testing.T) {
 	const pools, items = 16, 2000
 	clock := clock.NewManual(1)
@@ -319,18 +318,18 @@ func TestRunner(t *testing.T) {
 		t.Errorf("removed %d actively, %d lazily", s.RemovedActively, s.RemovedLazily)
 	}
 	if s.Sampled < s.RemovedActively || s.Cycles == 0 || s.TimeSpent <= 0 || s.LongestCycle <= 0 || s.LongestCycle > s.TimeSpent {
-		t.Errorf("statistics make no sense: %+v", s)
+		t.Errorf("inconsistent statistics: %+v", s)
 	}
 	if again := p.Stats(); again != s {
 		t.Errorf("it goes on after Stop: %+v, then %+v", s, again)
 	}
 }
 
-func TestRunnerThatNeverRan(t *testing.T) {
+func TestStopWithoutStart(t *testing.T) {
 	NewRunner(NewPurge(1, func(int, int) []Pool { return nil })).Stop()
 }
 
-// Statistics can be asked for during a cycle.
+// TestStatsDoNotWait: Stats returns during a cycle.
 func TestStatsDoNotWait(t *testing.T) {
 	p := NewPurge(1, nil)
 	inside := poolFunc(func(int) Sample {
@@ -351,7 +350,7 @@ type poolFunc func(n int) Sample
 
 func (f *poolFunc) Sample(n int) Sample { return (*f)(n) }
 
-// BenchmarkSlowAtRest is what a slow cycle costs when nothing could die.
+// BenchmarkSlowAtRest measures a slow cycle when nothing could die.
 func BenchmarkSlowAtRest(b *testing.B) {
 	nothing := poolFunc(func(int) Sample { return Sample{} })
 	list := make([]Pool, 256)

@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// TestTruthTable goes through the nine cells of the table of time to live, each just before, at and
-// after the millisecond of death.
+// TestTruthTable checks the nine cells of the table of time to live, each just before, at and after the millisecond of
+// death.
 func TestTruthTable(t *testing.T) {
 	const (
 		n, m  = 10, 3 // seconds
@@ -147,8 +147,7 @@ func TestOffAndOnAgain(t *testing.T) {
 	}
 }
 
-// TestDeadStaysDead compares Policy with a model that keeps the whole history and never forgets
-// who was dead at any millisecond of it.
+// TestDeadStaysDead compares Policy with a model that remembers for every millisecond which items were dead.
 func TestDeadStaysDead(t *testing.T) {
 	const (
 		histories = 300
@@ -217,7 +216,7 @@ func TestDeadStaysDead(t *testing.T) {
 					if it.died {
 						died++
 						if !kills(p.Default, *it, now) {
-							revived++ // would have been, but for the marks
+							revived++ // without the marks it would live
 						}
 						continue
 					}
@@ -240,7 +239,7 @@ func TestDeadStaysDead(t *testing.T) {
 	}
 }
 
-// A policy that has changed a million times takes no more memory than a new one.
+// TestPolicyIsOfConstantSize: a policy after a million changes is as large as a new one.
 func TestPolicyIsOfConstantSize(t *testing.T) {
 	for i := range reflect.TypeFor[Policy]().NumField() {
 		switch f := reflect.TypeFor[Policy]().Field(i); f.Type.Kind() {
@@ -270,7 +269,7 @@ var numbers = []struct {
 	{"1e-9223372036854775808", 0}, {"4294967297", 0},
 }
 
-// noNumbers are not numbers in JSON at all.
+// noNumbers are not numbers in JSON.
 var noNumbers = []string{
 	"", "-", "+", "+5", "-01", "01", "00", "020", "-00", "1.", ".5", "-.5", "1e", "1e+", "1e-", "e1", "1.e1", "1e1.0", "1e1e1", "1.0.0",
 	"--1", "+-1", " 1", "1 ", "1_000", "0x10", "1,5", "٣", "NaN", "Infinity", "-Infinity", "nul", "NULL", "Null", "nullnull",
@@ -291,7 +290,7 @@ func TestParseMember(t *testing.T) {
 	}
 }
 
-// What commands take has one spelling only: digits, or -1.
+// TestParseDefaultAndOption: commands accept one spelling only: digits, or -1.
 func TestParseDefaultAndOption(t *testing.T) {
 	canonical := map[string]TTL{"-1": Forever, "1": 1, "20": 20, "2000000000": 2000000000, "2147483647": MaxTTL}
 	for name, parse := range map[string]func(string) (TTL, error){"ParseDefault": ParseDefault, "ParseOption": ParseOption} {
@@ -328,8 +327,7 @@ func TestParseDefaultAndOption(t *testing.T) {
 	}
 }
 
-// checkParsed expects want, or, if that is 0, a RangeError on one readable line that names the value
-// and what is legal.
+// checkParsed expects want or, if that is 0, a RangeError on one readable line with the value and the legal ones.
 func checkParsed(t *testing.T, parser, s string, got TTL, err error, want TTL) {
 	t.Helper()
 	if want != 0 {
@@ -352,7 +350,7 @@ func checkParsed(t *testing.T, parser, s string, got TTL, err error, want TTL) {
 	}
 }
 
-// Hostile numbers must not cost more than a look at their characters.
+// TestLongNumbers: hostile numbers cost time in proportion to their length.
 func TestLongNumbers(t *testing.T) {
 	zeros := strings.Repeat("0", 1<<20)
 	for raw, want := range map[string]TTL{
@@ -449,7 +447,7 @@ func FuzzParseMember(f *testing.F) {
 	})
 }
 
-// exactly gives the value of a JSON number whose exponent is small.
+// exactly returns the value of a JSON number with a small exponent.
 func exactly(raw string) (*big.Rat, bool) {
 	if i := strings.IndexAny(raw, "eE"); i >= 0 && len(raw)-i > 5 || len(raw) > 100 || strings.ContainsAny(raw, "/_xXoObBpP+ ") {
 		return nil, false
@@ -464,7 +462,7 @@ func exactly(raw string) (*big.Rat, bool) {
 func FuzzParseDefault(f *testing.F) { fuzzSpelling(f, ParseDefault, "off") }
 func FuzzParseOption(f *testing.F)  { fuzzSpelling(f, ParseOption, "null") }
 
-// fuzzSpelling checks that what a command accepts is a word or exactly how the value is printed.
+// fuzzSpelling checks that an accepted argument is a word or the printed form of its value.
 func fuzzSpelling(f *testing.F, parse func(string) (TTL, error), word string) {
 	for _, tc := range numbers {
 		f.Add(tc.raw)

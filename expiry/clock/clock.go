@@ -6,33 +6,31 @@ import (
 	"time"
 )
 
-// Clock tells the time since the epoch, which is always positive. It never runs backwards. Safe for
-// concurrent use.
+// Clock returns the time since the epoch, which is always positive. It never runs backwards. Safe for concurrent use.
 type Clock interface {
-	Now() int64    // in milliseconds, by which items live and die
-	Micros() int64 // in microseconds, for who only wants to know it
+	Now() int64    // ms; decides which items live
+	Micros() int64 // µs; for commands that return the time
 }
 
 // System is the machine's clock under rule 8: it never runs backwards and never stops.
 //
-// It follows the wall clock when that is set forward, and goes on at the pace of the monotonic
-// clock when it is set back. Formally it is m + max(w - m) over all readings so far, where w is the
-// wall and m the monotonic clock. Most readings are of the monotonic clock alone: the wall clock is looked at
-// once in wallInterval, and followed that much later when it is set forward.
+// It follows the wall clock when that is set forward, and goes on at the pace of the monotonic clock when that is set
+// back. Formally it is m + max(w - m) over all readings so far, where w is the wall and m the monotonic clock. Most
+// readings read the monotonic clock alone. The wall clock is read once in wallInterval and followed that much later.
 type System struct {
 	lead   atomic.Int64              // ns; the greatest w - m seen
-	looked atomic.Int64              // ns; m when w was last looked at
+	readAt atomic.Int64              // ns; m when w was last read
 	read   func() (wall, mono int64) // ns
-	mono   func() int64              // ns, the same but for the wall's; nil: both are read every time
+	mono   func() int64              // ns; monotonic time alone; nil: both are always read
 	sleep  func(time.Duration)
 }
 
-// wallInterval is short against the millisecond in which the lives of items are counted, and long against a
-// command. To read both clocks takes twice as long as to read one.
+// wallInterval is short against the milliseconds of expiry and long against a command. Reading both clocks takes twice
+// as long as reading one.
 const wallInterval = 200 * time.Microsecond
 
-// NewSystem starts a clock that is never behind floor (ms), the last moment known from an
-// earlier run; 0 if there was none.
+// NewSystem starts a clock that is never behind floor (ms), the last moment known from an earlier run, 0 if there was
+// none.
 func NewSystem(floor int64) *System {
 	start := time.Now()
 	read := func() (wall, mono int64) {
@@ -44,37 +42,36 @@ func NewSystem(floor int64) *System {
 	return c
 }
 
-// SystemReading is a clock that follows the rule but takes wall and monotonic time, in ns, from a
-// function, which must be safe for concurrent use, and lets time pass by another: tests step a machine's
-// clocks with it.
+// SystemReading returns a clock that takes wall and monotonic time, in ns, from read and waits with sleep. read must be
+// safe for concurrent use. Tests set a machine's clocks with it.
 func SystemReading(floor int64, read func() (wall, mono int64), sleep func(time.Duration)) *System {
 	c := &System{read: read, sleep: sleep}
-	c.looked.Store(-int64(wallInterval))
+	c.readAt.Store(-int64(wallInterval))
 	c.Raise(floor)
 	return c
 }
 
-// Now gives the time in milliseconds.
+// Now returns the time in milliseconds.
 func (c *System) Now() int64 { return c.nanos() / int64(time.Millisecond) }
 
-// Micros gives the time in microseconds.
+// Micros returns the time in microseconds.
 func (c *System) Micros() int64 { return c.nanos() / int64(time.Microsecond) }
 
 func (c *System) nanos() int64 {
 	if c.mono != nil {
 		mono := c.mono()
-		if since := mono - c.looked.Load(); since >= 0 && since < int64(wallInterval) {
+		if since := mono - c.readAt.Load(); since >= 0 && since < int64(wallInterval) {
 			return mono + c.lead.Load()
 		}
 	}
 	wall, mono := c.read()
 	now := mono + c.raise(wall-mono)
-	c.looked.Store(mono) // after lead: whoever finds that enough finds that
+	c.readAt.Store(mono) // after lead: a reader that sees readAt sees lead too
 	return now
 }
 
-// maxFloor is the greatest moment in ms that the clock can be raised to, in the year 2262, with a
-// year of nanoseconds to spare before it would wrap around.
+// maxFloor is the greatest moment in ms to which the clock can be raised, in the year 2262: a year before nanoseconds
+// would wrap around.
 const maxFloor = (math.MaxInt64 - int64(365*24*time.Hour)) / int64(time.Millisecond)
 
 // Raise makes sure that the clock is not behind floor (ms).
@@ -83,8 +80,8 @@ func (c *System) Raise(floor int64) {
 	c.raise(min(floor, maxFloor)*int64(time.Millisecond) - mono)
 }
 
-// CatchUp makes sure that the clock is not behind floor (ms): if it will not be any more within patience
-// it waits for that, so that the clock does not get ahead of the wall's.
+// CatchUp makes sure that the clock is not behind floor (ms). If the clock reaches floor within patience, CatchUp waits,
+// so that the clock does not get ahead of the wall clock.
 func (c *System) CatchUp(floor int64, patience time.Duration) {
 	if behind := floor - c.Now(); behind > 0 && behind <= patience.Milliseconds() {
 		c.sleep(time.Duration(behind) * time.Millisecond)
@@ -104,24 +101,24 @@ func (c *System) raise(lead int64) int64 {
 	}
 }
 
-// Deadline is the moment d from now, for the deadlines of sockets, which follow the wall clock and
-// have nothing to do with the life of documents.
+// Deadline returns the moment d from now for the deadline of a socket. It follows the wall clock and does not affect
+// expiry.
 func Deadline(d time.Duration) time.Time { return time.Now().Add(d) }
 
 // Manual is a clock that a test moves. Safe for concurrent use.
 type Manual struct{ ms atomic.Int64 }
 
-// NewManual gives a clock that stands at ms, which must be positive like every time.
+// NewManual returns a clock at ms, which must be positive.
 func NewManual(ms int64) *Manual {
 	c := &Manual{}
 	c.ms.Store(ms)
 	return c
 }
 
-// Now gives the time in milliseconds.
+// Now returns the time in milliseconds.
 func (c *Manual) Now() int64 { return c.ms.Load() }
 
-// Micros gives the time in microseconds.
+// Micros returns the time in microseconds.
 func (c *Manual) Micros() int64 { return c.Now() * 1000 }
 
 // Raise moves the clock to at least floor (ms).
@@ -134,7 +131,7 @@ func (c *Manual) Raise(floor int64) {
 	}
 }
 
-// CatchUp is Raise: nobody would wait for a clock that stands.
+// CatchUp is Raise: a wait would not end.
 func (c *Manual) CatchUp(floor int64, _ time.Duration) { c.Raise(floor) }
 
 // Advance moves the clock forward; parts of a millisecond are dropped.
@@ -142,6 +139,5 @@ func (c *Manual) Advance(d time.Duration) { c.ms.Add(d.Milliseconds()) }
 
 var processStart = time.Now()
 
-// Monotonic gives the time since the program started, for measuring how long something takes. It
-// knows nothing of the wall clock.
+// Monotonic returns the time since the program started, to measure durations. It does not follow the wall clock.
 func Monotonic() time.Duration { return time.Since(processStart) }

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// machine stands in for the clocks of a machine; both move only as a test says.
+// machine simulates the clocks of a machine. Tests move them.
 type machine struct{ wall, mono time.Duration }
 
 func (m *machine) read() (wall, mono int64) { return int64(m.wall), int64(m.mono) }
@@ -54,8 +54,8 @@ func TestClockFollowsTheWallForwardOnly(t *testing.T) {
 	expect(2000 * time.Hour)
 }
 
-// A clock that reads the monotonic clock alone most of the time looks at the wall clock soon enough.
-func TestClockLooksAtTheWallNowAndThen(t *testing.T) {
+// TestClockReadsTheWallAtIntervals: a clock that mostly reads the monotonic clock reads the wall clock in time.
+func TestClockReadsTheWallAtIntervals(t *testing.T) {
 	m := &machine{wall: 1000 * time.Hour, mono: time.Hour}
 	c := SystemReading(0, m.read, m.pass)
 	walls := 0
@@ -90,7 +90,7 @@ func TestClockLooksAtTheWallNowAndThen(t *testing.T) {
 	expect(2000*time.Hour, 4)
 }
 
-// A clock that is a little behind waits, one that is far behind is set.
+// TestClockCatchesUp: a clock that is a little behind waits, one that is far behind is set.
 func TestClockCatchesUp(t *testing.T) {
 	for _, tc := range []struct{ behind, waits time.Duration }{
 		{-time.Hour, 0}, {0, 0}, {time.Millisecond, time.Millisecond}, {time.Second, time.Second},
@@ -167,7 +167,7 @@ func TestSystemClockIsTheMachines(t *testing.T) {
 	}
 }
 
-// Whoever reads the clock after another has, sees no earlier time, while the wall clock jumps.
+// TestClockUnderConcurrency: a later reading is never earlier, in any goroutine, while the wall clock jumps.
 func TestClockUnderConcurrency(t *testing.T) {
 	t.Run("both clocks each time", func(t *testing.T) { testClockUnderConcurrency(t, false) })
 	t.Run("the wall clock now and then", func(t *testing.T) { testClockUnderConcurrency(t, true) })
