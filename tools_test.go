@@ -129,6 +129,29 @@ func TestDatabaseBetweenRunningServers(t *testing.T) {
 	}
 }
 
+// TestExportWithoutSpace: an export that cannot write all of its file leaves none.
+func TestExportWithoutSpace(t *testing.T) {
+	dir := t.TempDir()
+	data := filepath.Join(dir, "data")
+	p := start(t, data)
+	for i := range 200 {
+		if err := p.client().Set(t.Context(), fmt.Sprint("key-", i), strings.Repeat("x", 10_000), 0).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p.terminate()
+	for _, format := range []string{"buntdb", "ndjson"} {
+		cmd := exec.Command("bash", "-c", `ulimit -f 1000; exec "$@"`, "bash", binary, "export", data, filepath.Join(dir, "all"), "--format", format)
+		out, err := cmd.CombinedOutput()
+		if want := "mayfly export: write " + filepath.Join(dir, "all.part") + ": file too large\n"; err == nil || string(out) != want {
+			t.Errorf("%s: %v: %s, want %s", format, err, out, want)
+		}
+		if left, _ := filepath.Glob(filepath.Join(dir, "all*")); len(left) > 0 {
+			t.Errorf("%s: %v is left behind", format, left)
+		}
+	}
+}
+
 // withoutTimes cuts what differs by the moment of an import: created and ts.
 func withoutTimes(lines string) string {
 	var out strings.Builder

@@ -2,6 +2,7 @@ package tools
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -135,7 +136,7 @@ type lineSink struct {
 // exportLines lets a source write lines.
 func exportLines(out io.Writer, write func(s sink) error) error {
 	w := bufio.NewWriterSize(out, 1<<20)
-	return errors.Join(write(&lineSink{out: w}), w.Flush())
+	return cmp.Or(write(&lineSink{out: w}), w.Flush())
 }
 
 func (s *lineSink) container(c keyspace.ContainerRecord) error {

@@ -1,7 +1,6 @@
 package tools
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -15,9 +14,8 @@ import (
 )
 
 const (
-	// A transaction is committed when it holds this many bytes or items.
+	// A transaction is committed when its items take this many bytes.
 	commitBytes = 1 << 20
-	commitItems = 1000
 
 	// longestTTL is the longest TTL that buntdb is told, less than the 292 years of a Duration.
 	longestTTL = 200 * 365 * 24 * time.Hour
@@ -26,27 +24,20 @@ const (
 // databaseSink writes an export into a buntdb database. buntdb holds all of it in memory.
 type databaseSink struct {
 	db    *buntdb.DB
-	wall  clock.Clock // the machine's, by which buntdb's TTLs count
+	tx    *buntdb.Tx // nil between transactions
+	bytes int        // of the transaction
+	wall  clock.Clock
 	lines lineWriter
 
 	policies map[string]expiry.Policy
 	notes    map[string]*notes // by container
-
-	pending []pendingItem
-	bytes   int
 }
 
-// pendingItem is a key that the next transaction sets.
-type pendingItem struct {
-	key, value string
-	ttl        time.Duration // 0: none
-}
-
-// notes are those of a container that no transaction has taken yet.
+// notes are the last notes of a container, which no transaction holds yet.
 type notes struct {
 	text  []byte
 	count int
-	parts int // that exist already
+	part  int // number of the last part
 }
 
 // exportDatabase lets a source write into the database in an empty file, which the caller forces to disk.
@@ -55,19 +46,24 @@ func exportDatabase(f *os.File, write func(s sink) error) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, db.Close()) }()
 	// buntdb drops the errors of its own fsync, and shrinks without one.
 	if err := db.SetConfig(buntdb.Config{SyncPolicy: buntdb.Never, AutoShrinkDisabled: true}); err != nil {
-		return err
+		return errors.Join(err, db.Close())
 	}
 	s := &databaseSink{db: db, wall: clock.NewSystem(0), policies: make(map[string]expiry.Policy), notes: make(map[string]*notes)}
-	if err := s.setFormat(false); err != nil {
+	defer func() { err = errors.Join(err, s.rollback(), db.Close()) }()
+	if err := s.setFormat(`{"version":1,"complete":false}`); err != nil {
 		return err
 	}
 	if err := write(s); err != nil {
 		return err
 	}
-	return s.finish()
+	for container, n := range s.notes {
+		if err := s.setNotes(container, n); err != nil {
+			return err
+		}
+	}
+	return s.setFormat(`{"version":1,"complete":true}`)
 }
 
 func (s *databaseSink) container(c keyspace.ContainerRecord) error {
@@ -92,12 +88,7 @@ func (s *databaseSink) item(container, id string, it keyspace.Item) (kept bool, 
 		n = &notes{}
 		s.notes[container] = n
 	}
-	if n.count == 0 {
-		n.text = append(n.text, '[')
-	} else {
-		n.text = append(n.text, ",\n"...)
-	}
-	n.text = append(n.text, s.lines.note(id, it)...)
+	n.text = append(append(n.text, s.lines.note(id, it)...), ",\n"...)
 	if n.count++; n.count == notesPerPart {
 		err = s.setNotes(container, n)
 	}
@@ -119,67 +110,56 @@ func databaseTTL(end, now int64) (ttl time.Duration, lives bool) {
 	return time.Duration(second*1000-now)*time.Millisecond + time.Second/2, true
 }
 
-// setNotes sets the key of the next part of a container's notes.
+// setNotes sets the key of the next part of a container's notes, if it has any.
 func (s *databaseSink) setNotes(container string, n *notes) error {
-	n.parts++
-	key := fmt.Sprintf("%s%s/%06d", itemsPrefix, container, n.parts)
-	text := string(append(n.text, ']'))
+	if n.count == 0 {
+		return nil
+	}
+	n.part++
+	text := "[" + string(n.text[:len(n.text)-len(",\n")]) + "]"
 	n.text, n.count = n.text[:0], 0
-	return s.set(key, text, 0)
+	return s.set(fmt.Sprintf("%s%s/%06d", itemsPrefix, container, n.part), text, 0)
 }
 
-// set adds a key to the pending transaction and commits that when it is large enough.
-func (s *databaseSink) set(key, value string, ttl time.Duration) error {
-	s.pending = append(s.pending, pendingItem{key, value, ttl})
-	s.bytes += len(key) + len(value)
-	if len(s.pending) < commitItems && s.bytes < commitBytes {
+// setFormat sets the key of the format in a transaction of its own.
+func (s *databaseSink) setFormat(text string) error {
+	if err := s.commit(); err != nil {
+		return err
+	}
+	if err := s.set(formatKey, text, 0); err != nil {
+		return err
+	}
+	return s.commit()
+}
+
+// set sets a key, and commits the transaction when it is large enough. A TTL of 0 is none.
+func (s *databaseSink) set(key, value string, ttl time.Duration) (err error) {
+	if s.tx == nil {
+		if s.tx, err = s.db.Begin(true); err != nil {
+			return err
+		}
+	}
+	if _, _, err := s.tx.Set(key, value, &buntdb.SetOptions{Expires: ttl > 0, TTL: ttl}); err != nil {
+		return err
+	}
+	const overhead = 100 // of an item in memory
+	if s.bytes += len(key) + len(value) + overhead; s.bytes < commitBytes {
 		return nil
 	}
 	return s.commit()
 }
 
 func (s *databaseSink) commit() error {
-	err := s.db.Update(func(tx *buntdb.Tx) error {
-		for _, it := range s.pending {
-			var options *buntdb.SetOptions
-			if it.ttl > 0 {
-				options = &buntdb.SetOptions{Expires: true, TTL: it.ttl}
-			}
-			if _, _, err := tx.Set(it.key, it.value, options); err != nil {
-				return err
-			}
-		}
+	tx := s.tx
+	if s.tx, s.bytes = nil, 0; tx == nil {
 		return nil
-	})
-	clear(s.pending)
-	s.pending, s.bytes = s.pending[:0], 0
-	return err
+	}
+	return tx.Commit()
 }
 
-// finish writes the rest of the notes and then marks the database as complete.
-func (s *databaseSink) finish() error {
-	for container, n := range s.notes {
-		if n.count == 0 {
-			continue
-		}
-		if err := s.setNotes(container, n); err != nil {
-			return err
-		}
+func (s *databaseSink) rollback() error {
+	if s.tx == nil {
+		return nil
 	}
-	return s.setFormat(true)
-}
-
-// setFormat sets the format's key in a transaction of its own.
-func (s *databaseSink) setFormat(complete bool) error {
-	text, err := json.Marshal(formatNote{formatVersion, complete})
-	if err != nil {
-		return err
-	}
-	if err := s.commit(); err != nil {
-		return err
-	}
-	if err := s.set(formatKey, string(text), 0); err != nil {
-		return err
-	}
-	return s.commit()
+	return s.tx.Rollback()
 }
