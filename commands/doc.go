@@ -1,62 +1,60 @@
-// Package commands knows what mayfly's commands are and what they do: everything between a command as
-// words and a reply as a value. It knows nothing of sockets and of how replies look on the wire
-// (package server), nor of locks and disks (package keyspace).
+// Package commands implements mayfly's commands: it turns the words of a command into a reply as a value.
+// It knows neither sockets nor the bytes of replies (package server), nor locks nor disks (package
+// keyspace).
 //
 // # The way of a command
 //
 // [Engine.Execute] takes a session and the words of one command:
 //
-//  1. It finds the command's row in the table (table.go) and counts the arguments.
-//  2. It asks whether the command may run at all: password, disk.
-//  3. The row's Parse looks at the arguments and returns a [Run], or an error. It touches neither the
-//     keyspace nor the clock, so that nobody waits for it.
-//  4. A transaction begins. The row says which arguments are ids; their partitions are locked, and the
-//     time is read, once.
-//  5. The Run does the work and returns a [Reply].
-//  6. The transaction is closed: what it wrote goes to the journal as one group, and the session's
-//     Ticket covers all that the reply tells. The server waits for the ticket, for a whole pipeline at
-//     once, before the reply leaves.
+//  1. Find the command's row in the table (table.go) and check the number of arguments.
+//  2. Check whether the command may run now: password, transaction, disk, memory.
+//  3. Call the row's Parse. It checks the arguments and returns a [Run] or an error. It touches neither
+//     the keyspace nor the clock, so it needs no lock.
+//  4. Begin a transaction: lock the partitions of the ids that the row names, and read the time once.
+//  5. Call the Run. It does the work and returns a [Reply].
+//  6. Close the transaction: its changes are one group in the journal. The session's LSN covers
+//     everything that the reply reveals. The server commits it, once for a whole pipeline, before the
+//     reply leaves.
 //
-// Between MULTI and EXEC commands are queued after step 2. EXEC then goes the rest of the way with all of
-// them at once, in one transaction (transactions.go).
+// Between MULTI and EXEC commands are queued after step 2. EXEC takes all of them through the other steps
+// at once, in one transaction (transactions.go).
 //
-// A command that panics anywhere on this way is logged and answered as an error; its locks are free
-// again, the connection lives, and what it had changed is as it was ([keyspace.Tx.Rollback]).
+// A panic on this way is logged and becomes an error reply. Its locks are released, its changes rolled back
+// ([keyspace.Tx.Rollback]), and the connection stays open.
 //
 // # A new command
 //
-// Write a row in its family's file and the Parse it names; that is all. Look-up, arity, NOAUTH and
-// MISCONF, locking, COMMAND INFO and COMMAND DOCS follow from the row. Tests hold a row to its word: its
-// arity must fit its syntax; what Redis has too must be described as Redis describes it; and it is
-// given senseless arguments of all kinds.
+// Write a row in the file of its family, and the Parse it names. Look-up, arity, NOAUTH and MISCONF,
+// locking, COMMAND and the tables of the documentation follow from the row. Tests check every row: its
+// arity against its syntax, its description against that of Redis, its Parse with random arguments.
 //
-// Families: strings.go (SET and its relatives), ranges.go and lcs.go (parts of strings), keys.go (keys of
-// any type), move.go (COPY, RENAME, SWAPDB), object.go, expire.go (EXPIRE, TTL), transactions.go,
-// pubsub.go, containers.go, documents.go with document_read.go, document_write.go, patch.go and merge.go,
-// connection.go, and for the server itself info.go, config.go, command_cmd.go, greeting.go, and to
-// watch it slowlog.go, latency.go and monitor.go. What is counted is in statistics.go, commandstats.go and
-// rates.go.
+// Each family has a file cmd_<family>.go, which reads from top to bottom as the manual of Redis. The
+// families share:
 //
-// What they share: options.go (moments, and the options of Redis' commands), named_options.go (those
-// of our own), errors.go (the errors' words), number.go and glob.go (reading and matching exactly as
-// Redis does), json.go, validate.go, walker.go, pointer.go and paths.go (the text of documents).
+//   - options.go: the options of Redis' commands and of mayfly's own
+//   - errors.go: the texts of errors
+//   - events.go: helpers that read and change items, count reads and publish events
+//   - commands/jsondoc and commands/redisfmt: the text of documents; globs and numbers as Redis reads them
 //
-// # Messages
+// The engine has: session.go, transactions.go, pause.go, slow.go (commands that a loop defers), prefetch.go,
+// memory_limit.go and client_memory.go, and for its figures statistics.go, command_stats.go and histogram.go.
 //
-// A command that changes an item says so: [Context] has put, remove and happened for that, and read and
-// readBody for items that a user asks for (notify.go). What it says, and what PUBLISH sends, goes through the [Hub]
-// (hub.go, mail.go) in the order in which it happened, and leaves when it is committed.
+// # Events
 //
-// # Ends
+// A command that changes an item publishes an event: see put, remove and notify of [Context]. Events and
+// the messages of PUBLISH go through the [Broker] (broker.go, event_queue.go). They leave in the order in
+// which they happened, after their commit.
 //
-// There is one place that knows when something is dead, expiry.Policy; commands ask it and never
-// compute it. A plain key's own end is a moment, which INCR and APPEND keep and SET takes away. A
-// document's own end is in its JSON: EXPIRE writes the member ttl. Below both lies the default of the
-// container, so that TTL may answer for a key that nobody has given an end.
+// # Expiration
+//
+// Only expiry.Policy decides whether an item is dead; commands ask it. A plain key's own expiration is a
+// time, which INCR and APPEND keep and SET removes. A document's own is in its JSON: EXPIRE writes the
+// member ttl. An item without its own has the container's default, so TTL may return a time for a key
+// that no command gave one.
 //
 // # Transcripts
 //
-// Behaviour is written down in testdata/*.txt as a user would see it in redis-cli, played on a clock
-// that the transcript moves. Parts marked "redis: same" are played against a real redis-server as well;
-// it has also written their replies. See TestTranscripts.
+// The files testdata/*.txt describe behaviour as a user sees it in redis-cli, with a clock that the
+// transcript moves. Parts marked "redis: same" also run against a real redis-server, which has written
+// their replies. See TestTranscripts.
 package commands

@@ -5,13 +5,14 @@ import (
 	"strings"
 )
 
-// families of our own commands by the names that people may take for them: those of other systems, too.
+// suggestedPrefixes are the prefixes of mayfly's own families by the names that users may try, including
+// those of other systems.
 var suggestedPrefixes = map[string]string{
 	"doc": "doc.", "docs": "doc.", "document": "doc.", "documents": "doc.", "json": "doc.",
 	"container": "container.", "containers": "container.", "collection": "container.",
 }
 
-// synonyms are words for what our own commands do.
+// synonyms are other words for the verbs of mayfly's own commands.
 var synonyms = map[string]string{
 	"doc.set": "put", "doc.insert": "put", "doc.upsert": "put", "doc.create": "put", "doc.add": "put", "doc.write": "put", "doc.replace": "put",
 	"doc.read": "get", "doc.fetch": "get", "doc.find": "get", "doc.delete": "del", "doc.remove": "del", "doc.rem": "del", "doc.unlink": "del",
@@ -22,9 +23,8 @@ var synonyms = map[string]string{
 	"container.keys": "list", "container.scan": "list", "container.put": "set", "container.alter": "set", "container.update": "set", "container.ttl": "set",
 }
 
-// didYouMean is the command of our own that somebody has probably meant who gave one that there is not, in
-// upper case; empty if it looks like none of ours. Redis' own commands get no hints: their errors are
-// Redis'.
+// suggest returns the command of mayfly, in upper case, that an unknown command probably means; empty if
+// it resembles none. Commands of Redis get no suggestions: their errors have the words of Redis.
 func suggest(args []string) string {
 	const longest = 32
 	name := strings.ToLower(args[0])
@@ -56,7 +56,7 @@ func suggest(args []string) string {
 
 func notLetter(r rune) bool { return r < 'a' || r > 'z' }
 
-// verbsOf are the commands of a family without its prefix, in the order of their names.
+// verbsOf returns the commands of a family without its prefix, sorted by name.
 func verbsOf(prefix string) []string {
 	var verbs []string
 	for _, r := range tableSorted {
@@ -67,38 +67,28 @@ func verbsOf(prefix string) []string {
 	return verbs
 }
 
-// nearest is the word in a list that differs from another by the fewest letters, two at most and not most
-// of them; empty if there is none.
+// nearest returns the word in list that differs least from word, in at most two letters in a row; empty
+// if there is none. So it corrects a missing, extra or wrong letter, and two swapped neighbours. Among
+// equals it prefers a word of the same length.
 func nearest(word string, list []string) string {
 	best, least := "", 3
 	for _, candidate := range list {
-		if d := distance(word, candidate); d < least && 2*d <= len(word) {
+		d := difference(word, candidate)
+		if d < len(word) && (d < least || d == least && len(candidate) == len(word)) {
 			best, least = candidate, d
 		}
 	}
 	return best
 }
 
-// distance is how many letters must be inserted, deleted, replaced or exchanged with their neighbours to make
-// one short word of another (optimal string alignment).
-func distance(a, b string) int {
-	var before, above []int
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
+// difference returns the number of letters between the common prefix and the common suffix of two words,
+// in the longer one.
+func difference(a, b string) int {
+	for a != "" && b != "" && a[0] == b[0] {
+		a, b = a[1:], b[1:]
 	}
-	for i := 1; i <= len(a); i++ {
-		before, above, row = above, row, make([]int, len(b)+1)
-		row[0] = i
-		for j := 1; j <= len(b); j++ {
-			row[j] = above[j-1]
-			if a[i-1] != b[j-1] {
-				row[j] = 1 + min(above[j-1], above[j], row[j-1])
-			}
-			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
-				row[j] = min(row[j], before[j-2]+1)
-			}
-		}
+	for a != "" && b != "" && a[len(a)-1] == b[len(b)-1] {
+		a, b = a[:len(a)-1], b[:len(b)-1]
 	}
-	return row[len(b)]
+	return max(len(a), len(b))
 }
