@@ -36,7 +36,7 @@ import (
 //
 //  1. Redis does not know when items die. Its samples are random, contain few dead items if few have died, and only
 //     estimate how many there are. Among a million live items the event of a death comes by chance. Pools here are
-//     roughly sorted: a sample is of the items that die first, most of them are dead, and the pool knows whether there
+//     roughly sorted: a sample is of the items that die first, and most of them are dead. The pool knows whether there
 //     are more. Whether to go on with a pool is no guess, only a matter of time.
 //
 //  2. In Redis fast cycles help when a slow one ran out of time. Even if it did not, a tenth of a second is long when
@@ -48,7 +48,7 @@ import (
 //  3. Redis samples one pool until it is clean. Pools here take turns, one sample each. None waits for the others, and
 //     no lock is taken twice in a row while another pool needs a sample.
 //
-//  4. There may be very many pools, most of them quiet, and a scan of all may cost more than a cycle has. So a slow
+//  4. There may be very many quiet pools, and a scan of all may cost more than a cycle has. So a slow
 //     cycle scans a limited number, and samples one hot pool for each pool of the scan. The next slow cycle scans the
 //     pools that follow, so that each has its turn. Fast cycles sample hot pools only.
 //
@@ -57,8 +57,8 @@ import (
 //     one. So the share is a promise, and the work is spread over the interval instead of one long burst.
 //
 //  6. Redis is one thread; requests wait for the cycle. Here they wait for one sample at most, since a pool is locked
-//     only that long. But they need a processor too, and the system may leave a thread that works without a pause on
-//     one for some milliseconds. So a cycle rests for a millisecond after each stretch of work, and a large one fills
+//     only that long. But they need a processor too. The system may leave a thread that never pauses on one for some
+//     milliseconds. So a cycle rests for a millisecond after each stretch of work, and a large one fills
 //     its interval evenly. Rests do not count as work.
 //
 // TestPurgeKeepsItsPromise simulates all this.

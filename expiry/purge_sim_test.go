@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// A deterministic simulation of the purge: pools of items with known ends, a cost for each sample, and a clock that only
-// the simulated work and the runner's pauses move.
+// A deterministic simulation of the purge. Pools have items with known ends, and each sample has a cost. Only simulated
+// work and the runner's pauses move the clock.
 
 // sim is a simulation and its clock.
 type sim struct {

@@ -85,8 +85,8 @@ func (m Mode) String() string {
 // have killed
 //   - an item that inherits, if it was last written at least n seconds before a default of n was replaced: the latest
 //     such moment is InheritDeadTo;
-//   - an item with an end of its own, if that end came before TTL was switched off or the rule was replaced: the
-//     latest such moment is OwnDeadTo.
+//   - an item with an end of its own that came before TTL was switched off or the rule was replaced: the latest such
+//     moment is OwnDeadTo.
 //
 // Marks never affect an item written after the change that left them: a default is at least a second, and an end of
 // an item's own lies after its write.
@@ -119,8 +119,8 @@ func (p *Policy) Dead(ts, expireAt, now int64) bool {
 	return expireAt <= byOwnTTL
 }
 
-// DeadTo decides the same for all items at once. At the moment now (ms) items that inherit are dead if they were last
-// written at or before byDefault, items with an end of their own if that is at or before byOwnTTL.
+// DeadTo decides the same for all items at once, at the moment now (ms). Items that inherit are dead if they were last
+// written at or before byDefault. Items with an end of their own are dead if that is at or before byOwnTTL.
 //
 // The default is subtracted from now and not added to the time of a write. That may come from a file, and the sum
 // could wrap around.

@@ -12,8 +12,7 @@ import (
 	"testing"
 )
 
-// TestTruthTable checks the nine cells of the table of time to live, each just before, at and after the millisecond of
-// death.
+// TestTruthTable checks the nine cells of the table of rules, just before, at and after the millisecond of death.
 func TestTruthTable(t *testing.T) {
 	const (
 		n, m  = 10, 3 // seconds
@@ -327,7 +326,8 @@ func TestParseDefaultAndOption(t *testing.T) {
 	}
 }
 
-// checkParsed expects want or, if that is 0, a RangeError on one readable line with the value and the legal ones.
+// checkParsed expects want. If that is 0, it expects a RangeError on one readable line with the value and the legal
+// ones.
 func checkParsed(t *testing.T, parser, s string, got TTL, err error, want TTL) {
 	t.Helper()
 	if want != 0 {

@@ -4,8 +4,7 @@ import "time"
 
 // Stats are the counters of expiry since the start, for INFO's section Expiry.
 //
-// StaleShare is a running average of the share of dead items in the pools, by their own estimates, when slow cycles
-// sample them.
+// StaleShare is a running average over slow cycles: the share of dead items that the pools estimate.
 type Stats struct {
 	RemovedLazily   int64         // dead items removed by transactions that met them
 	RemovedActively int64         // dead items removed by the purge

@@ -17,9 +17,8 @@ func (ks *Keyspace) Used() int64 {
 	return used
 }
 
-// Eviction works in rounds. A round draws from tables that have items with an end, a few of those nearest to
-// their death in each, and deletes the nearest: one of every evictionSample drawn, which Redis calls
-// maxmemory-samples. A round looks at evictionTables tables at most, and the next goes on with others. If none of
+// Eviction works in rounds. A round draws a few items from each table, of those nearest to their death. It deletes
+// the nearest: one of every evictionSample drawn, which Redis calls maxmemory-samples. A round looks at evictionTables tables at most, and the next goes on with others. If none of
 // them has an item to evict, up to evictionRounds rounds are tried.
 const (
 	evictionSample = 5

@@ -11,8 +11,8 @@ import (
 // livenessFilter is the liveSet of a partition's store, taken from memory: a set is live if it has written what
 // its item is now. It costs one bit per item.
 //
-// Items overwritten, deleted or dropped since the last checkpoint are not live. The journal has those changes and
-// is forced to disk before the new file replaces the old, so the next start knows them. Items that have died
+// Items overwritten, deleted or dropped since the last checkpoint are not live. The journal has those changes. It is
+// forced to disk before the new file replaces the old, so the next start knows them. Items that have died
 // since are dead at the next start too: the journal promises that the clock does not go back.
 //
 // No checkpoint may run meanwhile: the file that is being read lacks what it writes.
@@ -77,8 +77,8 @@ func (f *livenessFilter) placeLocked(sets []candidate) error {
 	return nil
 }
 
-// first notes that the set of an entry was found and reports whether it is the first. After a crash between the
-// end of a checkpoint and that of its journals, the next checkpoint writes the same set again.
+// first notes that the set of an entry was found and reports whether it is the first. A crash after a
+// checkpoint, but before the end of its journals, makes the next checkpoint write the same set again.
 func (f *livenessFilter) first(t *memtable.Table, h memtable.Handle) bool {
 	s := f.found[t]
 	if s == nil {

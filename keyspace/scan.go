@@ -44,8 +44,8 @@ func (tx *Tx) withAllLocked(c *Container, f func()) {
 	f()
 }
 
-// Count returns the exact number of living items. It takes constant time per partition, and as long as the
-// removal of those that have died since the last count.
+// Count returns the exact number of living items. It takes constant time per partition, and the time to
+// remove the dead.
 func (tx *Tx) Count(c *Container) (n int) {
 	tx.withAllLocked(c, func() { n = c.lenLocked() })
 	return n
@@ -61,13 +61,12 @@ func (c *Container) lenLocked() (n int) {
 	return n
 }
 
-// Scan visits about count living items from a cursor on (0 begins) and returns the next cursor, 0 at the end. It
+// Scan visits about count living items from a cursor on and returns the next cursor. 0 begins and ends a scan. It
 // visits every item that lives throughout a whole scan exactly once. It does not visit items that are created
 // after the scan has reached their partition, so a scan always ends. id and item are safe to keep.
 //
 // A cursor is a sequence number of the insertion order times the number of partitions, plus the partition. The
-// scan goes through the partitions in order, and in each from the newest item below the sequence number to the
-// oldest.
+// scan goes through the partitions in order, and through the items of each from the newest to the oldest.
 func (tx *Tx) Scan(c *Container, cursor uint64, count int, visit func(id string, it Item)) uint64 {
 	partitions := uint64(len(tx.ks.partitions))
 	number, below := int(cursor%partitions), cursor/partitions

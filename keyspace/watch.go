@@ -10,8 +10,8 @@ import (
 // nothing. One goroutine uses a watcher; others only mark it.
 type Watcher struct {
 	keys []watched
-	// changed is set under the lock of the partition of a change and read under the locks of all the keys'
-	// partitions. So a reader sees all changes up to then.
+	// changed is set under the lock of the changed partition. It is read under the locks of all the keys' partitions,
+	// so a reader sees all changes up to then.
 	changed atomic.Bool
 }
 

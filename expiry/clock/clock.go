@@ -14,9 +14,9 @@ type Clock interface {
 
 // System is the machine's clock under rule 8: it never runs backwards and never stops.
 //
-// It follows the wall clock when that is set forward, and goes on at the pace of the monotonic clock when that is set
-// back. Formally it is m + max(w - m) over all readings so far, where w is the wall and m the monotonic clock. Most
-// readings read the monotonic clock alone. The wall clock is read once in wallInterval and followed that much later.
+// It follows the wall clock when that is set forward. When that is set back, it goes on at the pace of the monotonic
+// clock. Formally it is m + max(w - m) over all readings, of the wall clock w and the monotonic clock m. Most readings
+// read the monotonic clock alone. The wall clock is read once in wallInterval and followed that much later.
 type System struct {
 	lead   atomic.Int64              // ns; the greatest w - m seen
 	readAt atomic.Int64              // ns; m when w was last read
@@ -29,8 +29,7 @@ type System struct {
 // as long as reading one.
 const wallInterval = 200 * time.Microsecond
 
-// NewSystem starts a clock that is never behind floor (ms), the last moment known from an earlier run, 0 if there was
-// none.
+// NewSystem starts a clock that is never behind floor (ms): the last moment known from an earlier run, or 0.
 func NewSystem(floor int64) *System {
 	start := time.Now()
 	read := func() (wall, mono int64) {
@@ -80,8 +79,8 @@ func (c *System) Raise(floor int64) {
 	c.raise(min(floor, maxFloor)*int64(time.Millisecond) - mono)
 }
 
-// CatchUp makes sure that the clock is not behind floor (ms). If the clock reaches floor within patience, CatchUp waits,
-// so that the clock does not get ahead of the wall clock.
+// CatchUp makes sure that the clock is not behind floor (ms). If the clock reaches floor within patience, CatchUp waits for
+// that. So the clock does not get ahead of the wall clock.
 func (c *System) CatchUp(floor int64, patience time.Duration) {
 	if behind := floor - c.Now(); behind > 0 && behind <= patience.Milliseconds() {
 		c.sleep(time.Duration(behind) * time.Millisecond)

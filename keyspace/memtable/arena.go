@@ -6,11 +6,11 @@ import (
 )
 
 // arena stores the key and record of each item of a table side by side. It is log-structured memory: segments
-// are filled from front to end, and when too much in them is dead, those with the largest dead share are emptied
-// into the newest. (Rumble, Kejriwal, Ousterhout: Log-structured Memory for DRAM-based Storage, FAST 2014.)
+// are filled from front to end. When too much is dead, the segments with the largest dead share are emptied into
+// the newest. (Rumble, Kejriwal, Ousterhout: Log-structured Memory for DRAM-based Storage, FAST 2014.)
 //
-// One allocation per item would cost the collector work for every item in every cycle, and would leave as much
-// garbage as there is data. The collector does not look into segments.
+// With one Go allocation per item, each cycle of the collector would visit every item, and garbage would equal the
+// data. The collector does not look into segments.
 //
 // Stored bytes never change and never move: cleaning copies them. So a view stays valid without any lock. It
 // keeps its segment alive, even after the arena has released that.
@@ -47,8 +47,8 @@ const (
 	// minCompared is the least number of segments compared to choose a victim.
 	minCompared = 64
 
-	// A quarter of an arena may be dead, a third of what is live. Then each write copies about one and a half
-	// allocations if items die at random, and none if they die in the order of their creation.
+	// A quarter of an arena may be dead. If items die at random, each write then copies about one and a half
+	// allocations. If they die in the order of their creation, it copies none.
 	deadShare = 4       // one part in deadShare may be dead,
 	deadSlack = 1 << 10 // and that many bytes
 )

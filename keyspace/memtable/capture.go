@@ -1,7 +1,7 @@
 package memtable
 
-// A capture takes over what the store has to learn since the last one, in pieces between which the lock can be
-// released. BeginCapture begins it, and Capture is called until nothing is left.
+// A capture collects what the store has to learn since the last one. BeginCapture begins it, and Capture returns it
+// in pieces, between which the lock can be released.
 
 // MarkDirty notes that the store has to learn the state of an entry.
 func (t *Table) MarkDirty(h Handle, e *Entry) {
@@ -19,13 +19,13 @@ func (t *Table) MarkDirty(h Handle, e *Entry) {
 // BeginCapture begins a capture of what is dirty now. The one before must have ended.
 func (s *Shard) BeginCapture() { s.captured, s.dirty = s.dirty, nil }
 
-// Capture returns the keys of all items that the store must delete, and calls set for up to about n of the items
-// that it must set. All this is of one moment. The deletes are to be applied first: what is in a table is newer
-// than what was removed from it. more reports whether the capture has to go on.
+// Capture returns the keys of all items that the store must delete. It calls set for about n of the items that the
+// store must set. All this is of one moment. The deletes are applied first: what is in a table is newer than what
+// was removed from it. more reports whether the capture has to go on.
 //
 // Deletes are never left for the next piece. The item could return and be captured meanwhile, and the delete
-// would be applied after that. Items that become dirty during the capture count only if their place on a list is
-// still to come, so a capture ends.
+// would be applied after that. An item that becomes dirty meanwhile counts only if its place on a list is still to
+// come. So a capture ends.
 func (s *Shard) Capture(n int, set func(key, rec string)) (deleted []string, more bool) {
 	deleted, s.deleted = s.deleted, nil
 	for left := n; left > 0 && len(s.captured) > 0; left-- {
@@ -61,8 +61,8 @@ func (t *Table) captureDirty(list []Handle, set func(key, rec string)) {
 	}
 }
 
-// EachStored visits the keys of all items that the store has, or is about to get, about n entries from a cursor
-// on (0 begins). more reports whether to go on with next.
+// EachStored visits the keys of items that the store has or is about to get. It looks at about n entries from a
+// cursor on (0 begins). more reports whether to go on with next.
 func (t *Table) EachStored(cursor, n int, visit func(key string)) (next int, more bool) {
 	next = cursor
 	for left := n; left > 0 && next < len(t.slab.blocks); next++ {

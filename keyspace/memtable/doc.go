@@ -1,5 +1,4 @@
-// Package memtable keeps the items of a partition in memory, found by id, listed in order of creation and sorted by
-// expiry.
+// Package memtable keeps the items of a partition in memory, by id, in order of creation and by expiry.
 //
 // A [Shard] is one partition's share. It has a [Table] for every container with items there. A table has these
 // parts, each in a file of its own:
@@ -8,8 +7,8 @@
 //   - arena: keys and records, in log-structured memory that is cleaned in small steps;
 //   - index: a hash table by id that grows one bucket at a time;
 //   - insertionOrder: sequence numbers, from which SCAN has its stable cursor;
-//   - expiryQueue: two queues sorted by the moment of death, for items that inherit the container's default and for
-//     items with an end of their own.
+//   - expiryQueue: items by the moment of death, in two queues: those that inherit the container's default, and those
+//     with an end of their own.
 //
 // None of them has pointers to items, and none is rebuilt as a whole: the collector has little to scan, and no
 // operation waits for a large one.

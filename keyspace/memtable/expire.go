@@ -34,8 +34,8 @@ func (t *Table) dequeue(e *Entry) {
 	}
 }
 
-// Sweep removes everything that is dead at a moment in ms and calls removed for each entry, which must release
-// it. It looks at few entries besides the dead.
+// Sweep removes everything that is dead at a moment in ms. It calls removed for each entry, which must release it. It
+// looks at few entries besides the dead.
 func (t *Table) Sweep(p *expiry.Policy, now int64, removed func(*Entry)) {
 	byDefault, byOwnTTL := p.DeadTo(now)
 	for t.byDefault.due(byDefault) {
@@ -46,8 +46,8 @@ func (t *Table) Sweep(p *expiry.Policy, now int64, removed func(*Entry)) {
 	}
 }
 
-// Sample removes up to n of the dead at a moment in ms and calls removed for each entry, which must release it.
-// It looks at a few buckets at most and leaves the rest to the next call.
+// Sample removes up to n of the dead at a moment in ms. It calls removed for each entry, which must release it. It
+// looks at a few buckets at most and leaves the rest to the next call.
 func (t *Table) Sample(p *expiry.Policy, now int64, n int, removed func(*Entry)) (got expiry.Sample) {
 	byDefault, byOwnTTL := p.DeadTo(now)
 	got.All = t.byDefault.n + t.byOwnTTL.n

@@ -7,8 +7,8 @@ import (
 
 // expiryQueue lists those items of a table that expire by the same clause of the rules. One moment of an item
 // (Entry.moment) and a limit common to all items (expiry.Policy.DeadTo) decide whether it is dead. However the
-// limit changes, items die in the order of their moments. So they lie in buckets by moment, and a search for the
-// dead looks into the first bucket only, however many other items there are.
+// limit changes, items die in the order of their moments. So they lie in buckets by moment. A search for the dead
+// looks into the first bucket only, however many items there are.
 //
 //  1. A bucket begins at a moment, and no item in it has an earlier one. Later ones it may have: an item whose
 //     moment is postponed stays in place, which costs the write nothing. It moves when its bucket is the first

@@ -109,8 +109,8 @@ func (d *modelledTable) check() {
 	}
 }
 
-// TestExpiryAgainstModel: a table finds exactly those items dead that the model finds, whatever ends items have,
-// however these move, and however the default changes.
+// TestExpiryAgainstModel: a table finds exactly those items dead that the model finds. Items have all kinds of ends,
+// ends move, and the default changes.
 func TestExpiryAgainstModel(t *testing.T) {
 	steps := 60_000
 	if testing.Short() {
@@ -228,7 +228,7 @@ func TestTheDeadAreFoundAmongMany(t *testing.T) {
 			}
 		}
 	}
-	// Each look at a bucket that has begun is one at all its items, and a bucket lasts for some ten of them.
+	// A sample looks at all items of a bucket, and a bucket lasts for about ten samples.
 	if left := d.dead(); left != 0 || dead < n/8 || drawn > 600*2*bucketSize {
 		t.Errorf("%d dead are left, %d were found among %d", left, dead, drawn)
 	}
