@@ -181,8 +181,7 @@ func (l *partitionLoader) take(o op) error {
 	if err != nil {
 		return err
 	}
-	t.MarkStored()
-	e.MarkStored()
+	t.MarkStored(e)
 	l.latest = max(l.latest, e.TS())
 	return nil
 }

@@ -55,8 +55,7 @@ func (t *Table) captureDirty(list []Handle, set func(key, rec string)) {
 			continue
 		}
 		e.clear(dirty)
-		e.set(stored)
-		t.stored = true
+		t.MarkStored(e)
 		set(t.KeyAndRecord(e))
 	}
 }

@@ -68,9 +68,6 @@ func (e *Entry) Changing() bool { return e.has(changing) }
 // Present reports whether the entry is in its table: it has not been removed.
 func (e *Entry) Present() bool { return e.has(present) }
 
-// MarkStored notes that the store has an item of this key.
-func (e *Entry) MarkStored() { e.set(stored) }
-
 // Dead reports whether the item is dead at a moment in ms.
 func (e *Entry) Dead(p *expiry.Policy, now int64) bool { return p.Dead(e.ts, e.expireAt, now) }
 

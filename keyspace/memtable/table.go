@@ -76,8 +76,11 @@ func (t *Table) Detached() bool { return t.detached }
 // Stored reports whether the store may have items of the table.
 func (t *Table) Stored() bool { return t.stored }
 
-// MarkStored notes that the store may have items of the table.
-func (t *Table) MarkStored() { t.stored = true }
+// MarkStored notes that the store has the item of an entry.
+func (t *Table) MarkStored(e *Entry) {
+	e.set(stored)
+	t.stored = true
+}
 
 func (t *Table) addTotals(times int64) {
 	t.shard.memory.Add(times * (t.memory + TableOverhead))

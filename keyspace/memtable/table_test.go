@@ -213,7 +213,7 @@ func TestStaleHandles(t *testing.T) {
 	remove(table, shard, "b")
 	it := record.Item{Kind: record.Plain, ExpireAt: expiry.Never}
 	_, e := table.Load("loaded", string(record.Append(nil, "7:loaded", it)), it) // not dirty
-	e.MarkStored()
+	table.MarkStored(e)
 	captured("-b")
 
 	// The block of a stale handle was freed.
