@@ -43,7 +43,7 @@ func TestBadInput(t *testing.T) {
 				args = append(args, words[random.IntN(len(words))])
 			}
 			reply := w.do(1, args...)
-			if reply.Kind == KindNone && w.session(1).Closing {
+			if reply.Kind == KindNone && w.last.Close {
 				reply = OK // SHUTDOWN answers by ending the connection
 			}
 			if text := illegal(reply); text != "" {
@@ -56,6 +56,7 @@ func TestBadInput(t *testing.T) {
 			before = after
 			// Whatever it did to itself or to the server, the next command finds as before.
 			delete(w.sessions, 1)
+			w.engine.pause.finish(nil)
 			for name, value := range options {
 				w.host.options[name] = value
 			}

@@ -339,7 +339,7 @@ func (f *killFilter) kill(x *Context) int {
 	self := x.Session
 	killed := x.Engine.Host.Disconnect(func(s *Session) bool { return s != self && f.matches(s) })
 	if f.self && f.matches(self) {
-		self.Closing = true
+		x.close = true
 		killed++
 	}
 	return killed

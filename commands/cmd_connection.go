@@ -39,7 +39,7 @@ var connectionCommands = []Command{
 		Name: "quit", Summary: "Close the connection",
 		Group: "connection", Since: "1.0.0", Arity: -1, Flags: NoScript | Loading | Stale | Fast | NoAuth | AllowBusy | Immediate | AllowSubscribed,
 		Parse: noParse(func(x *Context) Reply {
-			x.Session.Closing = true
+			x.close = true
 			return OK
 		}),
 	},

@@ -204,7 +204,7 @@ func TestClientListWhileSessionsChange(t *testing.T) {
 				for _, line := range []string{
 					"HELLO 3 SETNAME n" + fmt.Sprint(i), "SELECT 3", "CLIENT SETINFO lib-name x", "HELLO 2", "RESET",
 				} {
-					if r := w.engine.Execute(s, strings.Fields(line)); r.Kind == KindError {
+					if r := w.engine.Execute(s, strings.Fields(line)).Reply; r.Kind == KindError {
 						t.Error(line, r.Str)
 					}
 				}
@@ -213,7 +213,7 @@ func TestClientListWhileSessionsChange(t *testing.T) {
 	}
 	line := regexp.MustCompile(`^(id=\d+ [^\n]* db=[03] [^\n]* cmd=\S+ [^\n]* resp=[23] lib-name=x? lib-ver=\n){5}$`)
 	for range 200 {
-		if r := w.engine.Execute(all[0], []string{"CLIENT", "LIST"}); !line.MatchString(r.Str) {
+		if r := w.engine.Execute(all[0], []string{"CLIENT", "LIST"}).Reply; !line.MatchString(r.Str) {
 			t.Fatalf("CLIENT LIST gave %q", r.Str)
 		}
 		w.engine.Execute(all[0], []string{"INFO", "stats"})

@@ -96,8 +96,8 @@ func TestLatencyOfCommands(t *testing.T) {
 	w.do(1, "PING")
 	w.do(1, "CONFIG", "GET", "x")
 	s := w.session(1)
-	w.engine.Execute(s, []string{"SET", "k", "v"})
-	if err := w.engine.Wait(s.LSN); err != nil {
+	lsn := w.engine.Execute(s, []string{"SET", "k", "v"}).LSN
+	if err := w.engine.Wait(lsn); err != nil {
 		t.Fatal(err)
 	}
 	w.engine.Latency.SetThreshold(0)

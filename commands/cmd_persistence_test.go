@@ -98,8 +98,8 @@ func TestShutdown(t *testing.T) {
 	for _, args := range []string{"", "NOSAVE", "save", "NOW", "FORCE", "SAVE NOW FORCE"} {
 		w := newWorld(t)
 		r := w.do(1, append([]string{"SHUTDOWN"}, strings.Fields(args)...)...)
-		if r.Kind != KindNone || !w.host.stopped || !w.session(1).Closing {
-			t.Errorf("SHUTDOWN %s: %s, stopped: %v, the connection ends: %v", args, notation(r), w.host.stopped, w.session(1).Closing)
+		if r.Kind != KindNone || !w.host.stopped || !w.last.Close {
+			t.Errorf("SHUTDOWN %s: %s, stopped: %v, the connection ends: %v", args, notation(r), w.host.stopped, w.last.Close)
 		}
 	}
 }

@@ -227,7 +227,7 @@ func parseShutdown(in *Input) (Run, error) {
 		}
 		x.Engine.Log.Info().Int64("client", x.Session.ID).Str("addr", x.Session.Addr).Msg("SHUTDOWN")
 		x.Engine.Host.Shutdown()
-		x.Session.Closing = true
+		x.close = true
 		return Reply{} // as in Redis the client sees only the end of the connection
 	}, nil
 }

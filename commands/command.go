@@ -150,6 +150,7 @@ type Context struct {
 
 	batch    *eventBatch // the published events; nil if there are none
 	panicked bool        // the command, or one of an EXEC, has panicked: roll back
+	close    bool        // see Outcome.Close
 }
 
 // Now returns the time of the command in ms.

@@ -18,10 +18,12 @@ func TestWritesAreRefusedWhileTheDiskIsFull(t *testing.T) {
 
 	makeRoom := fillDisk(t, w.dir)
 	s := w.session(1)
-	if r := w.engine.Execute(s, []string{"SET", "late", "v"}); r.Kind != KindStatus {
-		t.Fatalf("the first write is to find out: %s", notation(r))
+	out := w.engine.Execute(s, []string{"SET", "late", "v"})
+	if out.Reply.Kind != KindStatus {
+		t.Fatalf("the first write is to find out: %s", notation(out.Reply))
 	}
-	if err := w.engine.Keyspace.Wait(s.LSN); err == nil {
+	lsn := out.LSN
+	if err := w.engine.Keyspace.Wait(lsn); err == nil {
 		t.Fatal("the disk is full, but a commit succeeds")
 	}
 	for _, r := range allRows {
@@ -32,19 +34,19 @@ func TestWritesAreRefusedWhileTheDiskIsFull(t *testing.T) {
 		for len(args) < max(r.Arity, -r.Arity) {
 			args = append(args, "1")
 		}
-		reply := w.engine.Execute(s, args)
+		reply := w.engine.Execute(s, args).Reply
 		if reply.Kind != KindError || !strings.HasPrefix(reply.Str, "MISCONF Errors writing to the journal: ") {
 			t.Errorf("%s: %s", r.full, notation(reply))
 		}
 	}
 	for _, args := range [][]string{{"GET", "k"}, {"DOC.GET", "0", "d"}, {"PING"}, {"DBSIZE"}} {
-		if reply := w.engine.Execute(s, args); reply.Kind == KindError {
+		if reply := w.engine.Execute(s, args).Reply; reply.Kind == KindError {
 			t.Errorf("%q: %s", args, notation(reply))
 		}
 	}
 
 	makeRoom()
-	if err := w.engine.Keyspace.Wait(s.LSN); err != nil {
+	if err := w.engine.Keyspace.Wait(lsn); err != nil {
 		t.Fatal("after room was made: ", err)
 	}
 	w.expect(`"v"`, "GET", "late")

@@ -68,64 +68,84 @@ type ServerInfo struct {
 	NetOutput        int64 // bytes written
 }
 
-// Execute runs one command and returns its reply. The reply must not leave before the session's LSN is
-// committed. args are as described at [Input] and hold at least the name. Execute never panics: it logs a
-// panic of a handler and returns an error.
+// Outcome is what became of one command.
+type Outcome struct {
+	Reply Reply
+
+	// LSN must be committed before the reply leaves, because the reply reports or reveals what it covers;
+	// 0: nothing.
+	LSN keyspace.LSN
+
+	// Deferred means that the command has not run, as if it had not come, and has no reply. Resume is
+	// closed when it is time to try again, after CLIENT PAUSE. If Resume is nil the command may take
+	// long: it is to run where no other session waits (see Session.OnLoop).
+	Deferred bool
+	Resume   <-chan struct{}
+
+	Close bool // close the connection once the reply is sent (QUIT)
+}
+
+// Execute runs one command and returns its outcome. args are as described at [Input] and hold at least the
+// name. Execute never panics: it logs a panic of a handler and returns an error.
 //
 // The checks come in Redis' order, so a command with several mistakes gets the error that Redis reports.
-func (e *Engine) Execute(s *Session, args []string) (reply Reply) {
+func (e *Engine) Execute(s *Session, args []string) (out Outcome) {
+	if resume := e.pausedUntil(s, args); resume != nil {
+		return Outcome{Deferred: true, Resume: resume}
+	}
 	start, mode := s.startTime(), s.replies
 	s.current = nil
-	e.execute(s, args, &reply)
-	if s.Deferred {
-		return reply
+	e.execute(s, args, &out)
+	if out.Deferred {
+		return out
 	}
 	s.in = Input{} // it has views of the read buffer, which may be large
+	reply := &out.Reply
 	if s.current != nil {
-		e.recordCall(s, s.current, args, start, &reply)
+		e.recordCall(s, s.current, args, start, reply)
 	} else {
 		s.ResetTimer()
 	}
-	e.stats.countReply(s, &reply)
+	e.stats.countReply(s, reply)
 	if s.current != nil && s.current.Scope == ScopeQueue {
-		s.replies.filterExec(mode, &reply)
+		s.replies.filterExec(mode, reply)
 	} else {
-		s.replies.filter(&reply)
+		s.replies.filter(reply)
 	}
-	return reply
+	return out
 }
 
-// execute is Execute without statistics. It writes the reply in place: a Reply is large, and returning it
-// copies it at every level.
-func (e *Engine) execute(s *Session, args []string, reply *Reply) {
-	defer e.recoverPanic(s, args, reply)
+// execute is Execute without statistics and CLIENT REPLY. It writes the outcome in place: an Outcome is large,
+// and returning it copies it at every level.
+func (e *Engine) execute(s *Session, args []string, out *Outcome) {
+	defer e.recoverPanic(s, args, &out.Reply)
 	r, err := s.resolve(args)
 	if s.OnLoop && err == nil && s.isSlow(r, args) {
-		s.Deferred = true
+		out.Deferred = true
 		return
 	}
 	if err == nil {
 		err = e.admit(s, r)
 	}
 	if err == nil {
-		err = e.checkMemory(s, r, args)
+		err = e.checkMemory(s, r, args, out)
 	}
 	if err != nil {
-		*reply = e.reject(s, r, args, err)
+		out.Reply = e.reject(s, r, args, err)
 		return
 	}
 	if s.multi.open && r.Flags&Immediate == 0 {
-		*reply = e.enqueue(s, r, args)
+		out.Reply = e.enqueue(s, r, args)
 		return
 	}
 	s.current = r
 	s.in = Input{Args: args, MaxValue: e.Host.MaxValueSize()}
 	run, err := r.Parse(&s.in)
 	if err == nil {
-		err = e.run(s, r, args, run, reply)
+		err = e.run(s, r, args, run, out)
 	}
 	if err != nil {
-		*reply = Fail(err)
+		out.Reply = Fail(err)
 	}
 }
 
@@ -162,10 +182,10 @@ func (e *Engine) admit(s *Session, r *row) error {
 	return nil
 }
 
-// run runs a parsed command in a transaction of its own. It closes the transaction, sets the session's
-// LSN and sends the command's events. A panic of the command, or of one within an EXEC, rolls back its
+// run runs a parsed command in a transaction of its own. It closes the transaction, sets the outcome's LSN
+// and sends the command's events. A panic of the command, or of one within an EXEC, rolls back its
 // changes and drops its events. After an error nothing has begun.
-func (e *Engine) run(s *Session, r *row, args []string, run Run, reply *Reply) error {
+func (e *Engine) run(s *Session, r *row, args []string, run Run, out *Outcome) error {
 	if err := e.begin(s, r, args); err != nil {
 		return err
 	}
@@ -173,19 +193,20 @@ func (e *Engine) run(s *Session, r *row, args []string, run Run, reply *Reply) e
 	completed := false
 	defer func() {
 		if completed && !s.ctx.panicked {
-			s.LSN = max(s.LSN, s.tx.Close())
+			out.LSN = max(out.LSN, s.tx.Close())
 		} else {
-			s.LSN = max(s.LSN, s.tx.Rollback())
+			out.LSN = max(out.LSN, s.tx.Rollback())
 			s.ctx.batch.cancel(&e.Broker.queue)
 		}
-		s.revealed = max(s.revealed, s.LSN)
+		out.Close = s.ctx.close
+		s.revealed = max(s.revealed, out.LSN)
 		if s.ctx.batch != nil {
 			e.Broker.flush(s, s.ctx.batch, s.revealed)
 		}
 		clear(s.idBuffer) // they are views of the read buffer, which may be large
 	}()
 	s.noteCommand(r, s.tx.Now())
-	*reply = run(&s.ctx)
+	out.Reply = run(&s.ctx)
 	completed = true
 	return nil
 }

@@ -114,23 +114,40 @@ func TestLongestValue(t *testing.T) {
 	w.expect(`"vvvvvvvvvv"`, "GET", "k")
 }
 
-// A reply must not leave before what it tells is committed: the session's ticket covers it.
-func TestTicketCoversReadsAndWrites(t *testing.T) {
+// A reply must not leave before what it tells is committed: the LSN of the outcome covers it.
+func TestOutcomeCoversReadsAndWrites(t *testing.T) {
+	w := newWorld(t)
+	written := w.engine.Execute(w.session(1), []string{"SET", "k", "v"}).LSN
+	if written == 0 {
+		t.Fatal("a write waits for nothing")
+	}
+	if read := w.engine.Execute(w.session(2), []string{"GET", "k"}).LSN; read < written {
+		t.Errorf("a read of what is not committed yet waits for %d, not %d", read, written)
+	}
+}
+
+// A command that is deferred has not run, and runs elsewhere.
+func TestDeferred(t *testing.T) {
 	w := newWorld(t)
 	s := w.session(1)
-	w.engine.Execute(s, []string{"SET", "k", "v"})
-	written := s.LSN
-	if written == 0 {
-		t.Fatal("a write leaves no ticket")
+	s.OnLoop = true
+	if out := w.engine.Execute(s, []string{"FLUSHALL"}); !out.Deferred || out.Resume != nil || out.Reply.Kind != KindNone {
+		t.Errorf("FLUSHALL on a loop: %+v", out)
 	}
-	other := w.session(2)
-	w.engine.Execute(other, []string{"GET", "k"})
-	if other.LSN < written {
-		t.Errorf("who reads what is not committed yet waits for %d, not %d", other.LSN, written)
+	if out := w.engine.Execute(s, []string{"SET", "k", "v"}); out.Deferred {
+		t.Errorf("SET on a loop: %+v", out)
 	}
-	w.engine.Execute(s, []string{"GET", "none"})
-	if s.LSN < written {
-		t.Error("a later command has taken the ticket back")
+	s.OnLoop = false
+	w.expect("OK", "CLIENT", "PAUSE", "1000000", "WRITE")
+	out := w.engine.Execute(s, []string{"SET", "k", "w"})
+	if !out.Deferred || out.Resume == nil {
+		t.Fatalf("SET while clients are paused: %+v", out)
+	}
+	w.expect(`"v"`, "GET", "k")
+	w.expect("OK", "CLIENT", "UNPAUSE")
+	<-out.Resume
+	if out := w.engine.Execute(s, []string{"SET", "k", "w"}); out.Deferred || out.LSN == 0 {
+		t.Errorf("SET after the pause: %+v", out)
 	}
 }
 

@@ -64,7 +64,7 @@ func (d deed) run(values *[len(registers)]int64, replies *[]string) any {
 
 // perform runs a deed on a session and gives its output.
 func (d deed) perform(w *world, s *Session) string {
-	do := func(args ...string) Reply { return w.engine.Execute(s, args) }
+	do := func(args ...string) Reply { return w.engine.Execute(s, args).Reply }
 	read := ""
 	if d.watch {
 		do("WATCH", registers[d.steps[0].register])

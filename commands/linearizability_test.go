@@ -212,7 +212,7 @@ func record(w *world, seed uint64, clients, steps int) []porcupine.Operation {
 				if in.verb == "advance" {
 					w.clock.Advance(time.Duration(in.n) * time.Millisecond)
 				} else {
-					op.Output = notation(w.engine.Execute(sessions[i], in.args()))
+					op.Output = notation(w.engine.Execute(sessions[i], in.args()).Reply)
 				}
 				op.Return = tick.Add(1)
 				histories[i] = append(histories[i], op)

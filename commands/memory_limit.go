@@ -44,7 +44,7 @@ func (e *Engine) SetMaxMemory(bytes int64, policy Eviction) {
 //  3. EXEC, if a queued command has the flag DenyOOM.
 //
 // Reads and deletes always run. Without a limit the check costs one atomic load.
-func (e *Engine) checkMemory(s *Session, r *row, args []string) error {
+func (e *Engine) checkMemory(s *Session, r *row, args []string, out *Outcome) error {
 	limit := e.memory.bytes.Load()
 	if limit == 0 {
 		return nil
@@ -62,7 +62,7 @@ func (e *Engine) checkMemory(s *Session, r *row, args []string) error {
 	for _, arg := range args {
 		size += len(arg)
 	}
-	if !e.evict(s, limit, size) {
+	if !e.evict(s, limit, size, out) {
 		return errOOM
 	}
 	return nil
@@ -86,21 +86,21 @@ const (
 )
 
 // evict evicts items until the limit is kept, or enough for a command of size bytes to run. It returns
-// false if it cannot.
-func (e *Engine) evict(s *Session, limit int64, size int) bool {
+// false if it cannot. The outcome learns what to wait for.
+func (e *Engine) evict(s *Session, limit int64, size int, out *Outcome) bool {
 	if Eviction(e.memory.policy.Load()) != VolatileTTL || e.Keyspace.Writable() != nil {
 		return false
 	}
 	x := Context{Session: s, Engine: e}
 	target := max(limit-min(evictAhead, limit/evictAheadShare), e.Keyspace.Used()-evictAtMost-2*int64(size))
-	ticket, ok := e.Keyspace.Evict(target, func(c *keyspace.Container, id string) {
+	lsn, ok := e.Keyspace.Evict(target, func(c *keyspace.Container, id string) {
 		e.memory.evicted.Add(1)
 		x.notify(eventEvicted, c, id)
 	})
-	s.LSN = max(s.LSN, ticket)
-	s.revealed = max(s.revealed, ticket)
+	out.LSN = max(out.LSN, lsn)
+	s.revealed = max(s.revealed, lsn)
 	if x.batch != nil {
-		e.Broker.flush(s, x.batch, ticket)
+		e.Broker.flush(s, x.batch, lsn)
 	}
 	return ok || e.Keyspace.Used() <= limit
 }

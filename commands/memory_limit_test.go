@@ -6,6 +6,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"mayfly/keyspace"
 )
 
 // Items of the same size: what one of them takes is known.
@@ -128,12 +130,11 @@ func TestEvictionIsWaitedFor(t *testing.T) {
 	w.expect("OK", "SET", "for-ever", "v")
 	w.expect("OK", "SET", "dying", "v", "EX", "100")
 	w.limit(1, VolatileTTL)
-	s := w.session(1)
-	s.LSN = 0
-	if r := w.engine.Execute(s, []string{"SET", "k", "v"}); r.Kind != KindError {
-		t.Fatal(notation(r))
+	out := w.engine.Execute(w.session(1), []string{"SET", "k", "v"})
+	if out.Reply.Kind != KindError {
+		t.Fatal(notation(out.Reply))
 	}
-	if s.LSN == 0 {
+	if out.LSN == 0 {
 		t.Error("the reply waits for nothing")
 	}
 	w.limit(0, NoEviction)
@@ -186,15 +187,17 @@ func TestManyWriteAtTheLimit(t *testing.T) {
 		s := w.session(n + 2)
 		wg.Go(func() {
 			for i := range 500 {
-				id := fmt.Sprintf("w%d-%04d", n, i)
+				id, lsn := fmt.Sprintf("w%d-%04d", n, i), keyspace.LSN(0)
 				for _, args := range [][]string{
 					{"DOC.PUT", "orders", id, itemBody}, {"MULTI"}, {"SET", id, "v", "EX", "50"}, {"EXEC"}, {"DOC.GET", "orders", id}, {"DEL", id},
 				} {
-					if r := w.engine.Execute(s, args); r.Kind == KindError {
-						t.Errorf("%q: %s", args, r.Str)
+					out := w.engine.Execute(s, args)
+					if out.Reply.Kind == KindError {
+						t.Errorf("%q: %s", args, out.Reply.Str)
 					}
+					lsn = max(lsn, out.LSN)
 				}
-				if err := w.engine.Keyspace.Wait(s.LSN); err != nil {
+				if err := w.engine.Keyspace.Wait(lsn); err != nil {
 					t.Error(err)
 				}
 			}

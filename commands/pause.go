@@ -52,9 +52,9 @@ func (p *pause) replaceLocked(term *pauseTerm) {
 	}
 }
 
-// Paused returns a channel if clients are paused and the command must wait. When the channel closes, the
+// pausedUntil returns a channel if clients are paused and the command must wait. When the channel closes, the
 // caller asks again. It returns nil if the command need not wait, for example because it cannot run.
-func (e *Engine) Paused(s *Session, args []string) <-chan struct{} {
+func (e *Engine) pausedUntil(s *Session, args []string) <-chan struct{} {
 	term := e.pause.term.Load()
 	if term == nil {
 		return nil

@@ -9,7 +9,7 @@ import (
 
 // held tells whether a command of a session would have to wait.
 func (w *world) held(session int, args ...string) bool {
-	return w.engine.Paused(w.session(session), args) != nil
+	return w.engine.pausedUntil(w.session(session), args) != nil
 }
 
 func TestPauseHoldsBack(t *testing.T) {
@@ -93,13 +93,16 @@ func TestPauseWakes(t *testing.T) {
 	w := newWorld(t)
 	for _, waker := range [][]string{{"CLIENT", "PAUSE", "60000"}, {"CLIENT", "UNPAUSE"}} {
 		w.expect("OK", "CLIENT", "PAUSE", "60000", "WRITE")
-		over := w.engine.Paused(w.session(2), []string{"SET", "k", "v"})
+		over := w.engine.pausedUntil(w.session(2), []string{"SET", "k", "v"})
 		if over == nil {
 			t.Fatal("a write is not held back")
 		}
 		w.expect("OK", waker...)
 		if !isClosed(over) {
 			t.Errorf("%q does not wake the client", waker)
+		}
+		if waker[1] == "PAUSE" {
+			w.engine.pause.finish(nil) // it pauses all commands
 		}
 	}
 	if w.held(2, "SET", "k", "v") {

@@ -184,6 +184,7 @@ func TestNewsOfADeathWaitForItsCause(t *testing.T) {
 				w.queueAll(1, test.queue...)
 			}
 			w.do(1, test.last...)
+			written := w.last.LSN
 			var heard []string
 			for _, r := range w.received(5) {
 				heard = append(heard, r.Elems[3].Str)
@@ -193,8 +194,8 @@ func TestNewsOfADeathWaitForItsCause(t *testing.T) {
 			}
 			tickets := w.session(5).Receiver.(*inbox).tickets
 			for _, ticket := range tickets[len(tickets)-len(heard):] {
-				if ticket < w.session(1).LSN {
-					t.Errorf("the message waits for %d, what it tells of for %d", ticket, w.session(1).LSN)
+				if ticket < written {
+					t.Errorf("the message waits for %d, what it tells of for %d", ticket, written)
 				}
 			}
 		})

@@ -14,12 +14,10 @@ import (
 // serves the connection. Other goroutines may read the fields behind mu (CLIENT LIST). The owner locks mu
 // to change those fields, and reads them without.
 type Session struct {
-	ID      int64        // unique since the start, from 1
-	Addr    string       // of the client, host:port or path:0
-	LAddr   string       // of the server
-	Proto   int          // of RESP, 2 or 3; protected by mu
-	LSN     keyspace.LSN // covers everything that the unsent replies reveal
-	Closing bool         // the connection closes after the reply (QUIT)
+	ID    int64  // unique since the start, from 1
+	Addr  string // of the client, host:port or path:0
+	LAddr string // of the server
+	Proto int    // of RESP, 2 or 3; protected by mu
 
 	Authenticated bool
 
@@ -27,8 +25,7 @@ type Session struct {
 	// though its goroutine may take a moment to end.
 	Disconnected atomic.Bool
 
-	OnLoop   bool // other sessions wait for this one's commands: defer slow ones
-	Deferred bool // the last command is slow and was deferred: nothing happened, and it has no reply
+	OnLoop bool // other sessions wait for this one's commands: defer slow ones
 
 	Receiver Receiver      // takes the session's messages
 	Memory   *ClientMemory // held for the client; nil if not counted

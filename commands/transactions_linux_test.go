@@ -13,12 +13,12 @@ func TestTransactionWhileTheDiskIsFull(t *testing.T) {
 	w.queueAll(2, []string{"SET", "k", "late"})
 	makeRoom := fillDisk(t, w.dir)
 	s := w.session(1)
-	w.engine.Execute(s, []string{"SET", "other", "v"})
-	if w.engine.Keyspace.Wait(s.LSN) == nil {
+	lsn := w.engine.Execute(s, []string{"SET", "other", "v"}).LSN
+	if w.engine.Keyspace.Wait(lsn) == nil {
 		t.Fatal("the disk is full, but a commit succeeds")
 	}
 	reply := func(session int, args ...string) string {
-		return notation(w.engine.Execute(w.session(session), args))
+		return notation(w.engine.Execute(w.session(session), args).Reply)
 	}
 	if got := reply(2, "EXEC"); !strings.HasPrefix(got, "(error) EXECABORT Transaction discarded because of: MISCONF Errors writing to the journal: ") {
 		t.Error(got)
@@ -39,7 +39,7 @@ func TestTransactionWhileTheDiskIsFull(t *testing.T) {
 		t.Error(got)
 	}
 	makeRoom()
-	if err := w.engine.Keyspace.Wait(s.LSN); err != nil {
+	if err := w.engine.Keyspace.Wait(lsn); err != nil {
 		t.Fatal("after room was made: ", err)
 	}
 }

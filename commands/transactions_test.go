@@ -197,7 +197,7 @@ func TestCloseSession(t *testing.T) {
 	w.engine.CloseSession(s)        // twice does no harm
 }
 
-// Commands of a transaction share one moment, and are committed together: the ticket covers all.
+// Commands of a transaction share one moment, and are committed together: the LSN covers all.
 func TestTransactionIsOneGroup(t *testing.T) {
 	w := newWorld(t)
 	s := w.session(1)
@@ -206,19 +206,18 @@ func TestTransactionIsOneGroup(t *testing.T) {
 		sets = append(sets, []string{"SET", fmt.Sprint("k", i), "v", "PX", "1000"})
 	}
 	w.queueAll(1, sets...)
-	before := s.LSN
-	w.engine.Execute(s, []string{"EXEC"})
-	if s.LSN <= before {
-		t.Fatalf("ticket %d after %d", s.LSN, before)
+	before := w.last.LSN
+	written := w.engine.Execute(s, []string{"EXEC"}).LSN
+	if written <= before {
+		t.Fatalf("LSN %d after %d", written, before)
 	}
 	other := w.session(2)
 	w.engine.Execute(other, []string{"MULTI"})
 	w.engine.Execute(other, []string{"GET", "k7"})
-	w.engine.Execute(other, []string{"EXEC"})
-	if other.LSN < s.LSN {
-		t.Errorf("who reads in a transaction what is not committed yet waits for %d, not %d", other.LSN, s.LSN)
+	if read := w.engine.Execute(other, []string{"EXEC"}).LSN; read < written {
+		t.Errorf("a transaction that reads what is not committed yet waits for %d, not %d", read, written)
 	}
-	if err := w.engine.Keyspace.Wait(s.LSN); err != nil {
+	if err := w.engine.Keyspace.Wait(written); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -337,7 +336,7 @@ func TestTransfers(t *testing.T) {
 		for _, args := range commands {
 			w.engine.Execute(s, args)
 		}
-		return w.engine.Execute(s, []string{"EXEC"})
+		return w.engine.Execute(s, []string{"EXEC"}).Reply
 	}
 	var wg sync.WaitGroup
 	for n, s := range sessions[:tellers] {
@@ -348,8 +347,8 @@ func TestTransfers(t *testing.T) {
 				switch r.IntN(4) {
 				case 0: // read, compute, write if nobody was faster
 					w.engine.Execute(s, []string{"WATCH", from, to})
-					a, _ := redisfmt.ParseInt(w.engine.Execute(s, []string{"GET", from}).Str)
-					b, _ := redisfmt.ParseInt(w.engine.Execute(s, []string{"GET", to}).Str)
+					a, _ := redisfmt.ParseInt(w.engine.Execute(s, []string{"GET", from}).Reply.Str)
+					b, _ := redisfmt.ParseInt(w.engine.Execute(s, []string{"GET", to}).Reply.Str)
 					if from != to {
 						run(s, []string{"SET", from, strconv.FormatInt(a-1, 10)}, []string{"SET", to, strconv.FormatInt(b+1, 10)})
 					}
@@ -372,7 +371,7 @@ func TestTransfers(t *testing.T) {
 		gets = append(gets, []string{"DBSIZE"})
 		wg.Go(func() {
 			for i := range rounds {
-				balances := w.engine.Execute(s, append([]string{"MGET"}, all...)).Elems
+				balances := w.engine.Execute(s, append([]string{"MGET"}, all...)).Reply.Elems
 				if i%2 == 0 {
 					balances = run(s, gets...).Elems
 					if n := balances[accounts].Int; n != accounts {
@@ -410,10 +409,10 @@ func TestOptimisticCounter(t *testing.T) {
 		wg.Go(func() {
 			for range rounds {
 				w.engine.Execute(s, []string{"WATCH", "counter"})
-				n, _ := redisfmt.ParseInt(w.engine.Execute(s, []string{"GET", "counter"}).Str)
+				n, _ := redisfmt.ParseInt(w.engine.Execute(s, []string{"GET", "counter"}).Reply.Str)
 				w.engine.Execute(s, []string{"MULTI"})
 				w.engine.Execute(s, []string{"SET", "counter", strconv.FormatInt(n+1, 10)})
-				if w.engine.Execute(s, []string{"EXEC"}).Kind == KindArray {
+				if w.engine.Execute(s, []string{"EXEC"}).Reply.Kind == KindArray {
 					succeeded[i]++
 				}
 			}

@@ -26,6 +26,7 @@ type world struct {
 	host     *testHost
 	engine   *Engine
 	sessions map[int]*Session
+	last     Outcome // of do
 }
 
 // worldStart is where the clock of a world stands at first: 2026-01-01 00:00:00 UTC in ms.
@@ -146,11 +147,11 @@ func (w *world) session(n int) *Session {
 func (w *world) do(session int, args ...string) Reply {
 	w.t.Helper()
 	s := w.session(session)
-	r := w.engine.Execute(s, args)
-	if err := w.engine.Keyspace.Wait(s.LSN); err != nil {
+	w.last = w.engine.Execute(s, args)
+	if err := w.engine.Keyspace.Wait(w.last.LSN); err != nil {
 		w.t.Fatalf("%q: %v", args, err)
 	}
-	return r
+	return w.last.Reply
 }
 
 // expect executes a command on session 1 and compares its reply in redis-cli's notation.
@@ -199,6 +200,8 @@ type testHost struct {
 	stopped  bool // SHUTDOWN was called
 	engine   *Engine
 	sessions func() []*Session
+
+	disconnected []*Session
 }
 
 func (h *testHost) ConfigGet(patterns []string) [][2]string {
@@ -274,12 +277,12 @@ func (h *testHost) PasswordSet() bool                  { return h.options["requi
 func (h *testHost) CheckPassword(password string) bool { return password == h.options["requirepass"] }
 func (h *testHost) Sessions() []*Session               { return h.sessions() }
 
-// Disconnect only marks the sessions: whoever plays them can tell.
+// Disconnect only notes the sessions.
 func (h *testHost) Disconnect(pick func(*Session) bool) int {
 	killed := 0
 	for _, s := range h.sessions() {
 		if pick(s) {
-			s.Closing = true
+			h.disconnected = append(h.disconnected, s)
 			killed++
 		}
 	}

@@ -5,16 +5,17 @@ import (
 
 	"mayfly/commands"
 	"mayfly/server/config"
+
+	"github.com/rs/zerolog"
 )
 
-// boundClients puts the limit on what all clients together hold (maxmemory-clients) into force, and any
-// other that CONFIG SET makes of it.
-func (s *Server) boundClients() {
-	var limiter commands.LogLimiter
+// limitClientMemory puts the limit on the memory of all clients together (maxmemory-clients) into force, also
+// when CONFIG SET changes it.
+func (s *Server) limitClientMemory() {
 	s.clients.Evicted = func(session *commands.Session, held int) {
-		if ok, _ := limiter.Allow(); ok {
-			s.log.Warn().Int64("client", session.ID).Str("addr", session.Addr).Int("bytes", held).
-				Msg("a client was disconnected because all of them together hold too much memory, and it the most: see maxmemory-clients")
+		if line := s.limited(&s.warnings.evicted, zerolog.WarnLevel); line != nil {
+			line.Int64("client", session.ID).Str("addr", session.Addr).Int("bytes", held).
+				Msg("a client was disconnected because all clients together hold too much memory, and it the most: see maxmemory-clients")
 		}
 		session.Receiver.(*conn).kill()
 	}
@@ -27,26 +28,26 @@ func (s *Server) boundClients() {
 	}
 }
 
-// holdReply puts a big reply on the client's account for as long as it takes to send it, and returns
-// with how much. One alone may be larger than the limit: what is in it are mostly items, which are not
-// copied, so that a client may well ask for that if it takes it in time. So none counts for more than
-// a part of the limit, which also keeps whoever asks next from being the one who holds most.
-func (c *conn) holdReply(r *commands.Reply) int {
+// chargeReply charges a large reply to its client for as long as sending it takes, and returns how much.
+// One reply may be larger than the limit. It is mostly items, which are not copied, so a client may ask
+// for it if it takes it in time. So none counts for more than a part of the limit, which also keeps the
+// next requester from being the largest client.
+func (c *conn) chargeReply(r *commands.Reply) int {
 	const most = 32 // a part in so many of the limit
-	size := int64(weight(r))
+	size := int64(replySize(r))
 	if limit := c.server.Settings().ClientMemoryLimit(); limit > 0 {
 		size = min(size, limit/most)
 	}
 	return c.session.Memory.Charge(int(size))
 }
 
-// weight is about how many bytes a reply keeps in memory. The same string several times in a row, as in
+// replySize is about how many bytes a reply keeps in memory. The same string several times in a row, as in
 // an MGET of one key, counts once.
-func weight(r *commands.Reply) int {
+func replySize(r *commands.Reply) int {
 	size := int(unsafe.Sizeof(*r)) + len(r.Str)
 	for i := range r.Elems {
 		e := &r.Elems[i]
-		if size += weight(e); i > 0 && unsafe.StringData(e.Str) == unsafe.StringData(r.Elems[i-1].Str) {
+		if size += replySize(e); i > 0 && unsafe.StringData(e.Str) == unsafe.StringData(r.Elems[i-1].Str) {
 			size -= len(e.Str)
 		}
 	}

@@ -58,13 +58,8 @@ func TestFailedCommit(t *testing.T) {
 		}
 		return nil
 	}
-	big := strings.Repeat("x", 2*bigReply)
-	e.commands = map[string]func(*commands.Session, []string) commands.Reply{
-		"BIG": func(s *commands.Session, _ []string) commands.Reply {
-			s.LSN = 9
-			return commands.Bulk(big)
-		},
-	}
+	big := strings.Repeat("x", 2*largeReply)
+	e.outcomes = map[string]commands.Outcome{"BIG": {Reply: commands.Bulk(big), LSN: 9}}
 	const refused = "-MISCONF Errors writing to the journal: no space left on device\r\n"
 	c := dial(t, newTestServer(t).run(t, e, nil))
 	c.send(command("PING") + command("SET", "a", "1") + command("SET", "a", "2") + command("PING") + command("SET", "a", "3"))
@@ -157,7 +152,7 @@ func TestTimeoutOfTheIdle(t *testing.T) {
 // idle connections at once.
 func TestStop(t *testing.T) {
 	e := newFakeEngine()
-	e.lengthy = "SLOW"
+	e.slow = "SLOW"
 	running, finish := make(chan struct{}), make(chan struct{})
 	e.commands = map[string]func(*commands.Session, []string) commands.Reply{
 		"SLOW": func(*commands.Session, []string) commands.Reply {

@@ -11,7 +11,7 @@ import (
 // holdSets makes an engine hold SET back until the channel is closed.
 func (e *fakeEngine) holdSets() chan struct{} {
 	over := make(chan struct{})
-	e.held = func(args []string) <-chan struct{} {
+	e.paused = func(args []string) <-chan struct{} {
 		select {
 		case <-over:
 			return nil
@@ -85,7 +85,7 @@ func TestHeldBackAndLeft(t *testing.T) {
 	e := newFakeEngine()
 	e.holdSets()
 	s := newTestServer(t)
-	s.timeouts.held = time.Millisecond
+	s.timeouts.paused = time.Millisecond
 	c := dial(t, s.run(t, e, nil))
 	c.send("PING\r\nSET a 1\r\n")
 	c.expect("+PONG\r\n")

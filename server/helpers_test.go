@@ -28,16 +28,17 @@ const patience = 30 * time.Second
 // commits. Every command that is a write, as the name SET tells, needs a commit.
 type fakeEngine struct {
 	commands map[string]func(s *commands.Session, args []string) commands.Reply
+	outcomes map[string]commands.Outcome
 	wait     func(keyspace.LSN) error
-	held     func(args []string) <-chan struct{}
-	lengthy  string // a command that is put off where others wait
+	paused   func(args []string) <-chan struct{}
+	slow     string // a command that a loop defers
 
-	mu     sync.Mutex // protects what follows
-	values map[string]string
-	ticket keyspace.LSN
-	ran    []string // the commands executed, in order
-	waits  int
-	warmed int // how often Warm was called
+	mu         sync.Mutex // protects what follows
+	values     map[string]string
+	lsn        keyspace.LSN
+	ran        []string // the commands executed, in order
+	waits      int
+	prefetched int // calls of Prefetch
 }
 
 func newFakeEngine() *fakeEngine { return &fakeEngine{values: make(map[string]string)} }
@@ -49,62 +50,68 @@ func (e *fakeEngine) WorthPrefetching() bool { return true }
 func (e *fakeEngine) Prefetch(*commands.Lookahead) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.warmed++
+	e.prefetched++
 }
 
 func (e *fakeEngine) CloseSession(*commands.Session) {}
 
-func (e *fakeEngine) Paused(_ *commands.Session, args []string) <-chan struct{} {
-	if e.held == nil {
-		return nil
-	}
-	return e.held(args)
-}
+func (e *fakeEngine) CommitNow(lsn keyspace.LSN) error { return e.Wait(lsn) }
 
-func (e *fakeEngine) CommitNow(t keyspace.LSN) error { return e.Wait(t) }
-
-func (e *fakeEngine) Wait(t keyspace.LSN) error {
+func (e *fakeEngine) Wait(lsn keyspace.LSN) error {
 	e.mu.Lock()
 	e.waits++
 	e.mu.Unlock()
 	if e.wait != nil {
-		return e.wait(t)
+		return e.wait(lsn)
 	}
 	return nil
 }
 
-func (e *fakeEngine) Execute(s *commands.Session, args []string) commands.Reply {
+func (e *fakeEngine) Execute(s *commands.Session, args []string) commands.Outcome {
 	name := strings.ToUpper(args[0])
-	if s.Deferred = s.OnLoop && name == e.lengthy; s.Deferred {
-		return commands.Reply{}
+	if e.paused != nil {
+		if resume := e.paused(args); resume != nil {
+			return commands.Outcome{Deferred: true, Resume: resume}
+		}
+	}
+	if s.OnLoop && name == e.slow {
+		return commands.Outcome{Deferred: true}
 	}
 	e.mu.Lock()
 	e.ran = append(e.ran, strings.Clone(name))
 	e.mu.Unlock()
 	if f := e.commands[name]; f != nil {
-		return f(s, args)
+		return commands.Outcome{Reply: f(s, args)}
+	}
+	if out, ok := e.outcomes[name]; ok {
+		return out
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	switch {
+	case name == "QUIT":
+		return commands.Outcome{Reply: commands.OK, Close: true}
+	case name == "SET" && len(args) == 3:
+		e.lsn++
+		e.values[strings.Clone(args[1])] = strings.Clone(args[2])
+		return commands.Outcome{Reply: commands.OK, LSN: e.lsn}
+	}
+	return commands.Outcome{Reply: e.read(s, name, args)}
+}
+
+// read executes a command that changes no value. e.mu must be held.
+func (e *fakeEngine) read(s *commands.Session, name string, args []string) commands.Reply {
 	switch {
 	case name == "PING":
 		return commands.Status("PONG")
 	case name == "ECHO" && len(args) == 2:
 		return commands.Bulk(args[1])
-	case name == "QUIT":
-		s.Closing = true
-		return commands.OK
 	case name == "AUTH":
 		s.Authenticated = true
 		return commands.OK
 	case name == "HELLO" && len(args) == 2:
 		s.Proto, _ = strconv.Atoi(args[1])
 		return commands.Map(commands.Bulk("proto"), commands.Integer(int64(s.Proto)))
-	case name == "SET" && len(args) == 3:
-		e.ticket++
-		s.LSN = e.ticket
-		e.values[strings.Clone(args[1])] = strings.Clone(args[2])
-		return commands.OK
 	case name == "GET" && len(args) == 2:
 		v, ok := e.values[args[1]]
 		if !ok {
@@ -115,7 +122,7 @@ func (e *fakeEngine) Execute(s *commands.Session, args []string) commands.Reply 
 	return commands.Fail(fmt.Errorf("unknown command '%s'", args[0]))
 }
 
-// waited is how often somebody has waited for a commit.
+// waited is how often a commit was waited for.
 func (e *fakeEngine) waited() int {
 	e.mu.Lock()
 	defer e.mu.Unlock()

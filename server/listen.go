@@ -231,9 +231,9 @@ func keepAlive(nc net.Conn, every time.Duration) {
 
 // A reserve is a file descriptor kept for the case that the process has used up all it may have: a
 // client that then connects can still be accepted and turned away instead of being left waiting.
-type reserve struct{ file *os.File }
+type spareFile struct{ file *os.File }
 
-func (r *reserve) refill() {
+func (r *spareFile) refill() {
 	if r.file == nil {
 		r.file, _ = os.Open(os.DevNull) // tried again after the next connection
 	}
@@ -241,7 +241,7 @@ func (r *reserve) refill() {
 
 // turnAway closes one connection that waits to be accepted, if it still does, and tells whether there
 // was one.
-func (r *reserve) turnAway(ln net.Listener) bool {
+func (r *spareFile) refuse(ln net.Listener) bool {
 	const patience = 10 * time.Millisecond
 	limited, ok := ln.(interface{ SetDeadline(time.Time) error })
 	if !ok || r.file == nil || limited.SetDeadline(clock.Deadline(patience)) != nil {

@@ -248,7 +248,7 @@ func TestKeepAlive(t *testing.T) {
 			check(uintptr(c.fd))
 		}
 		c.mu.Unlock()
-		c.waiting(func() { must(t, c.socket.raw.raw.Control(check)) })
+		c.whileWaiting(func() { must(t, c.socket.raw.raw.Control(check)) })
 	})
 }
 
@@ -282,13 +282,13 @@ func TestReserveTurnsAway(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer closeAll([]net.Listener{ln})
-	var r reserve
+	var r spareFile
 	r.refill()
-	if r.turnAway(ln) {
+	if r.refuse(ln) {
 		t.Error("turned somebody away where nobody waits")
 	}
 	c := dial(t, ln.Addr().String())
-	if !r.turnAway(ln) {
+	if !r.refuse(ln) {
 		t.Error("turned nobody away")
 	}
 	c.expectEnd()

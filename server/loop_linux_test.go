@@ -54,7 +54,7 @@ func (s *Server) inLoops() (n int) {
 // What takes long, or needs patience, leaves the loop, once and for all; other commands do not.
 func TestWhoLeavesTheLoop(t *testing.T) {
 	s, address := realServer(t, "--io-threads", "1")
-	big := strings.Repeat("x", 2*bigReply)
+	big := strings.Repeat("x", 2*largeReply)
 	for _, c := range []struct {
 		stays   bool
 		request string
@@ -440,7 +440,7 @@ func newHandLoop(t *testing.T, s *Server, e executor) handLoop {
 	must(t, err)
 	t.Cleanup(func() {
 		l.halt()
-		l.answerBell()
+		l.handleWake()
 		must(t, ln.Close())
 	})
 	return handLoop{l, t, ln}
@@ -452,7 +452,7 @@ func (l handLoop) connect() (*client, *conn) {
 	nc, err := l.ln.Accept()
 	must(l.t, err)
 	l.server.admit(nc, false)
-	l.answerBell()
+	l.handleWake()
 	for _, served := range l.conns {
 		if served != nil && served.session.ID == l.server.lastID {
 			return c, served
@@ -474,7 +474,7 @@ func (l handLoop) sent(c *conn) {
 func (l handLoop) take(c *conn) {
 	l.sent(c)
 	l.receive(c)
-	l.serveAll()
+	l.executeReady()
 }
 
 // What the commands of a turn will look up is fetched at once, whoever has sent them.
@@ -493,21 +493,21 @@ func TestTurnLooksAhead(t *testing.T) {
 	if e.history() != "" {
 		t.Errorf("carried out before all is read: %s", e.history())
 	}
-	l.serveAll()
+	l.executeReady()
 	l.flush()
 	for _, c := range clients {
 		c.expect("$-1\r\n")
 	}
-	if e.warmed != 1 {
-		t.Errorf("fetched in %d steps, want 1", e.warmed)
+	if e.prefetched != 1 {
+		t.Errorf("fetched in %d steps, want 1", e.prefetched)
 	}
 	long, served := l.connect()
-	long.send(strings.Repeat(command("GET", "a"), 2*mostAhead+1))
+	long.send(strings.Repeat(command("GET", "a"), 2*prefetchDepth+1))
 	l.take(served)
 	l.flush()
-	long.expect(strings.Repeat("$-1\r\n", 2*mostAhead+1))
-	if e.warmed != 3 {
-		t.Errorf("a long pipeline is fetched in %d steps, want 2: nothing has to be fetched ahead for one command", e.warmed-1)
+	long.expect(strings.Repeat("$-1\r\n", 2*prefetchDepth+1))
+	if e.prefetched != 3 {
+		t.Errorf("a long pipeline is fetched in %d steps, want 2: nothing has to be fetched ahead for one command", e.prefetched-1)
 	}
 }
 
@@ -530,7 +530,7 @@ func TestDisconnectDropsWhatIsRead(t *testing.T) {
 	l.sent(dying)
 	l.receive(killing)
 	l.receive(dying)
-	l.serveAll()
+	l.executeReady()
 	l.flush()
 	killer.expect(":1\r\n")
 	victim.expectEnd()
@@ -556,7 +556,7 @@ func (e *crankyEngine) CloseSession(s *commands.Session) {
 func TestNoReplyIsSentTwice(t *testing.T) {
 	s := newTestServer(t)
 	e := &crankyEngine{fakeEngine: newFakeEngine()}
-	filler := strings.Repeat("x", bigReply/2)
+	filler := strings.Repeat("x", largeReply/2)
 	e.commands = map[string]func(*commands.Session, []string) commands.Reply{
 		"FILL": func(*commands.Session, []string) commands.Reply { return commands.Bulk(filler) },
 	}
@@ -591,7 +591,7 @@ func TestNoReplyIsSentTwice(t *testing.T) {
 	if n := l.clients.Load(); n != 3 || brokenConn.fd != noFD {
 		t.Errorf("%d clients are left, want 3; the descriptor of the fourth is %d", n, brokenConn.fd)
 	}
-	if len(l.parts) != 0 || len(l.batch.out) != 0 {
-		t.Errorf("%d parts of %d bytes are left", len(l.parts), len(l.batch.out))
+	if len(l.spans) != 0 || len(l.pipe.out) != 0 {
+		t.Errorf("%d parts of %d bytes are left", len(l.spans), len(l.pipe.out))
 	}
 }

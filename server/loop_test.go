@@ -12,8 +12,8 @@ import (
 // quietEngine is a fake engine without a history, which only knows GET.
 type quietEngine struct{ *fakeEngine }
 
-func (e quietEngine) Execute(_ *commands.Session, args []string) commands.Reply {
-	return commands.Bulk(e.values[args[1]])
+func (e quietEngine) Execute(_ *commands.Session, args []string) commands.Outcome {
+	return commands.Outcome{Reply: commands.Bulk(e.values[args[1]])}
 }
 
 // newTrip gives a function that sends a pipeline of so many GETs of a document of 285 bytes and reads

@@ -19,44 +19,43 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// Bounds of the HTTP server, which has few clients, that ask for little.
+// Bounds of the HTTP server, which has few clients with small requests.
 const (
-	mostMetricsConns = 32
-	mostScrapes      = 4 // at a time
-	metricsHeader    = 16 << 10
-	metricsRead      = 10 * time.Second
-	metricsWrite     = 2 * time.Minute // a profile takes as long as it is asked to
-	metricsIdle      = 5 * time.Minute // longer than between two scrapes
-	metricsGoodbye   = time.Second     // for the answers under way when the server stops
+	maxMetricsConns = 32
+	maxScrapes      = 4 // at a time
+	metricsHeader   = 16 << 10
+	metricsRead     = 10 * time.Second
+	metricsWrite    = 2 * time.Minute // longer than a profile takes by default
+	metricsIdle     = 5 * time.Minute // longer than the time between two scrapes
+	metricsShutdown = time.Second     // for the answers under way when the server stops
 )
 
-// observer is the HTTP server that tells monitoring how the server is: /metrics for Prometheus, with
-// the figures of INFO, and /healthz for whoever has to decide whether to send clients here. Safe for
-// concurrent use.
-type observer struct {
+// metricsServer is the HTTP server for monitoring: /metrics for Prometheus, with the figures of INFO, and
+// /healthz for load balancers. Safe for concurrent use.
+type metricsServer struct {
 	http     http.Server
 	listener net.Listener
 	server   *Server
 
 	mu     sync.RWMutex     // protects engine; held while its figures are read
-	engine *commands.Engine // nil while data are loaded and after the end
+	engine *commands.Engine // nil while data is loaded and after the end
 }
 
-// newObserver listens on an address; the error is one clear line.
-func newObserver(s *Server, address string, profiles bool) (*observer, error) {
+// newMetricsServer listens on an address; the error is one clear line.
+func newMetricsServer(s *Server, address string, profiles bool) (*metricsServer, error) {
 	ln, err := net.Listen("tcp", address)
 	if err != nil {
 		return nil, fmt.Errorf("cannot listen on metrics-addr %s: %w", address, cause(err))
 	}
-	o := &observer{server: s, listener: newFewConns(ln, mostMetricsConns)}
+	m := &metricsServer{server: s, listener: newLimitListener(ln, maxMetricsConns)}
 	registry := prometheus.NewRegistry()
-	registry.MustRegister(o,
+	registry.MustRegister(m,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{
-		ErrorLog: scrapeLog{s}, MaxRequestsInFlight: mostScrapes,
+		ErrorLog: scrapeLog{s}, MaxRequestsInFlight: maxScrapes,
 	}))
-	mux.HandleFunc("GET /healthz", o.health)
+	mux.HandleFunc("GET /healthz", m.health)
 	if profiles {
 		mux.HandleFunc("GET /debug/pprof/", pprof.Index)
 		mux.HandleFunc("GET /debug/pprof/cmdline", pprof.Cmdline)
@@ -64,118 +63,118 @@ func newObserver(s *Server, address string, profiles bool) (*observer, error) {
 		mux.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
 		mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
 	}
-	o.http = http.Server{
+	m.http = http.Server{
 		Handler: mux, MaxHeaderBytes: metricsHeader,
 		ReadTimeout: metricsRead, WriteTimeout: metricsWrite, IdleTimeout: metricsIdle,
-		ErrorLog: stdlog.New(io.Discard, "", 0), // what clients do wrong
+		ErrorLog: stdlog.New(io.Discard, "", 0), // mistakes of clients
 	}
 	go func() {
-		if err := o.http.Serve(o.listener); !errors.Is(err, http.ErrServerClosed) {
+		if err := m.http.Serve(m.listener); !errors.Is(err, http.ErrServerClosed) {
 			s.log.Error().Err(err).Msg("metrics are no longer served")
 		}
 	}()
-	return o, nil
+	return m, nil
 }
 
-// observe lets the observer tell of an engine.
-func (o *observer) observe(e *commands.Engine) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.engine = e
+// setEngine sets the engine to report on; nil for none.
+func (m *metricsServer) setEngine(e *commands.Engine) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.engine = e
 }
 
-// stop ends the observer; afterwards it does not use the engine any more.
-func (o *observer) stop() {
-	o.observe(nil)
-	ctx, cancel := context.WithTimeout(context.Background(), metricsGoodbye)
+// stop ends the server. Afterwards it does not use the engine any more.
+func (m *metricsServer) stop() {
+	m.setEngine(nil)
+	ctx, cancel := context.WithTimeout(context.Background(), metricsShutdown)
 	defer cancel()
-	if o.http.Shutdown(ctx) != nil {
-		_ = o.http.Close() // who has not taken his answer by now does without
+	if m.http.Shutdown(ctx) != nil {
+		_ = m.http.Close() // clients that are too slow get no answer
 	}
 }
 
-// health answers 200 if clients are served and may write, else 503 and why not.
-func (o *observer) health(w http.ResponseWriter, _ *http.Request) {
+// health answers 200 if clients are served and may write, else 503 and the reason.
+func (m *metricsServer) health(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	if err := o.trouble(); err != nil {
+	if err := m.healthProblem(); err != nil {
 		w.WriteHeader(http.StatusServiceUnavailable)
-		_, _ = fmt.Fprintln(w, err) // to who has gone there is nothing to say
+		_, _ = fmt.Fprintln(w, err) // the client may have gone
 		return
 	}
 	_, _ = fmt.Fprintln(w, "ok")
 }
 
-func (o *observer) trouble() error {
-	o.mu.RLock()
-	defer o.mu.RUnlock()
+func (m *metricsServer) healthProblem() error {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
 	switch {
-	case o.server.stopping.Load():
+	case m.server.stopping.Load():
 		return errors.New("stopping")
-	case o.engine == nil:
+	case m.engine == nil:
 		return errors.New("loading")
 	}
-	if err := o.engine.Keyspace.Writable(); err != nil {
+	if err := m.engine.Keyspace.Writable(); err != nil {
 		return fmt.Errorf("writes are refused: %w", err)
 	}
 	return nil
 }
 
-// Describe is of prometheus.Collector. What it does not describe is not checked for twins.
-func (o *observer) Describe(chan<- *prometheus.Desc) {}
+// Describe is of prometheus.Collector. Metrics that it does not describe are not checked for duplicates.
+func (m *metricsServer) Describe(chan<- *prometheus.Desc) {}
 
 // Collect is of prometheus.Collector.
-func (o *observer) Collect(out chan<- prometheus.Metric) {
-	o.mu.RLock()
-	defer o.mu.RUnlock()
-	if o.engine == nil {
+func (m *metricsServer) Collect(out chan<- prometheus.Metric) {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	if m.engine == nil {
 		return
 	}
-	for _, f := range o.engine.Info() {
+	for _, f := range m.engine.Info() {
 		if c, ok := f.Value.(commands.ContainerInfo); ok {
 			collectContainer(out, c)
-		} else if m, ok := metricsOfInfo[f.Name]; ok {
-			m.collect(out, f.Value)
+		} else if metric, ok := metricsOfInfo[f.Name]; ok {
+			metric.collect(out, f.Value)
 		}
 	}
-	for _, c := range o.engine.CommandStats() {
+	for _, c := range m.engine.CommandStats() {
 		collectCommand(out, &c)
 	}
-	for code, n := range o.engine.ErrorStats() {
+	for code, n := range m.engine.ErrorStats() {
 		out <- prometheus.MustNewConstMetric(errorsByCode, prometheus.CounterValue, float64(n), code)
 	}
 }
 
-// scrapeLog logs what goes wrong in a scrape.
+// scrapeLog logs errors of scrapes.
 type scrapeLog struct{ *Server }
 
 func (l scrapeLog) Println(v ...any) { l.log.Warn().Msg("metrics: " + fmt.Sprint(v...)) }
 
-// fewConns is a listener that accepts no more than so many connections at a time.
-type fewConns struct {
+// limitListener is a listener that bounds the number of connections at a time.
+type limitListener struct {
 	net.Listener
-	room chan struct{}
+	slots chan struct{}
 }
 
-func newFewConns(ln net.Listener, most int) *fewConns {
-	return &fewConns{ln, make(chan struct{}, most)}
+func newLimitListener(ln net.Listener, most int) *limitListener {
+	return &limitListener{ln, make(chan struct{}, most)}
 }
 
-// Accept waits for a connection and for room for it.
-func (l *fewConns) Accept() (net.Conn, error) {
+// Accept waits for a connection and for a slot for it.
+func (l *limitListener) Accept() (net.Conn, error) {
 	nc, err := l.Listener.Accept()
 	if err != nil {
 		return nil, err
 	}
-	l.room <- struct{}{}
-	return &oneOfFew{Conn: nc, leave: sync.OnceFunc(func() { <-l.room })}, nil
+	l.slots <- struct{}{}
+	return &limitedConn{Conn: nc, release: sync.OnceFunc(func() { <-l.slots })}, nil
 }
 
-type oneOfFew struct {
+type limitedConn struct {
 	net.Conn
-	leave func()
+	release func()
 }
 
-func (c *oneOfFew) Close() error {
-	defer c.leave()
+func (c *limitedConn) Close() error {
+	defer c.release()
 	return c.Conn.Close()
 }

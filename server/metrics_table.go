@@ -10,14 +10,14 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// infoMetric is a field of INFO as Prometheus is to see it.
+// infoMetric is a field of INFO as a metric of Prometheus.
 type infoMetric struct {
 	kind  prometheus.ValueType
 	scale float64 // to seconds, bytes or a share
 	desc  *prometheus.Desc
 }
 
-// collect gives the metric; a field that is no number now is left out. Of a status, ok is 1.
+// collect sends the metric, unless the field is no number now. The status ok is 1, err is 0.
 func (m *infoMetric) collect(out chan<- prometheus.Metric, value any) {
 	text := fmt.Sprint(value)
 	if text == "ok" || text == "err" {
@@ -40,31 +40,31 @@ func describe(name, help string, labels ...string) *prometheus.Desc {
 	return prometheus.NewDesc("mayfly_"+name, help, labels, nil)
 }
 
-// metricsOfInfo are the fields of INFO that are metrics, by name. Counters begin anew with CONFIG
-// RESETSTAT, which Prometheus takes for a restart.
+// metricsOfInfo are the fields of INFO that are metrics, by name. CONFIG RESETSTAT resets counters, which
+// Prometheus takes for a restart.
 var metricsOfInfo = map[string]infoMetric{
 	"uptime_in_seconds": gauge("uptime_seconds", "Time since the start.", 1),
 
 	"connected_clients": gauge("connected_clients", "Clients connected.", 1),
 	"maxclients":        gauge("max_clients", "Most clients at a time.", 1),
 	"blocked_clients":   gauge("blocked_clients", "Clients that wait in a command.", 1),
-	"pubsub_clients":    gauge("pubsub_clients", "Clients that subscribe to something.", 1),
+	"pubsub_clients":    gauge("pubsub_clients", "Clients with a subscription.", 1),
 	"monitor_clients":   gauge("monitor_clients", "Clients that monitor.", 1),
 
 	"used_memory":             gauge("memory_used_bytes", "Memory that items take.", 1),
 	"used_memory_rss":         gauge("memory_resident_bytes", "Physical memory of the process.", 1),
-	"used_memory_peak":        gauge("memory_used_peak_bytes", "Most memory that items have taken.", 1),
-	"used_memory_dataset":     gauge("memory_dataset_bytes", "Ids and values of what lives.", 1),
+	"used_memory_peak":        gauge("memory_used_peak_bytes", "Most memory that items took.", 1),
+	"used_memory_dataset":     gauge("memory_dataset_bytes", "Ids and values of living items.", 1),
 	"used_memory_overhead":    gauge("memory_overhead_bytes", "Memory used besides the dataset.", 1),
 	"maxmemory":               gauge("memory_max_bytes", "Most memory that items may take; 0: no limit.", 1),
 	"total_system_memory":     gauge("memory_system_bytes", "Physical memory of the machine.", 1),
 	"allocator_allocated":     gauge("memory_allocated_bytes", "Memory in objects of the runtime.", 1),
-	"mem_clients_normal":      gauge("memory_clients_bytes", "What clients make the server keep besides items.", 1),
+	"mem_clients_normal":      gauge("memory_clients_bytes", "Memory that the server holds for clients, besides items.", 1),
 	"mem_fragmentation_ratio": gauge("memory_fragmentation_ratio", "Resident to used memory.", 1),
 
-	"loading":                 gauge("loading", "Whether data are being loaded.", 1),
+	"loading":                 gauge("loading", "Whether data is being loaded.", 1),
 	"rdb_bgsave_in_progress":  gauge("save_running", "Whether a save is under way.", 1),
-	"rdb_last_save_time":      gauge("last_save_timestamp_seconds", "When the last checkpoint was, since 1970.", 1),
+	"rdb_last_save_time":      gauge("last_save_timestamp_seconds", "Time of the last checkpoint, since 1970.", 1),
 	"rdb_last_bgsave_status":  gauge("last_save_ok", "Whether the last checkpoint worked.", 1),
 	"aof_rewrite_in_progress": gauge("compaction_running", "Whether a compaction is under way.", 1),
 	"aof_last_write_status":   gauge("journal_write_ok", "Whether the last write to the journal worked.", 1),
@@ -74,7 +74,7 @@ var metricsOfInfo = map[string]infoMetric{
 	"journal_commits":         counter("journal_commits_total", "Group commits.", 1),
 	"journal_fsyncs":          counter("journal_fsyncs_total", "Times the journal was forced to disk.", 1),
 	"store_bytes":             gauge("store_bytes", "Size of the partitions' files.", 1),
-	"store_live_bytes":        gauge("store_live_bytes", "Of these, what is not overwritten or deleted.", 1),
+	"store_live_bytes":        gauge("store_live_bytes", "Of these, bytes that are not overwritten or deleted.", 1),
 	"checkpoints":             counter("checkpoints_total", "Checkpoints.", 1),
 	"compactions":             counter("compactions_total", "Compactions of stores.", 1),
 	"loaded_items":            gauge("loaded_items", "Items loaded at the start.", 1),
@@ -87,44 +87,44 @@ var metricsOfInfo = map[string]infoMetric{
 	"total_net_output_bytes":                    counter("net_output_bytes_total", "Bytes written to clients.", 1),
 	"total_error_replies":                       counter("error_replies_total", "Error replies.", 1),
 	"instantaneous_ops_per_sec":                 gauge("commands_per_second", "Commands run a second, of late.", 1),
-	"keyspace_hits":                             counter("keyspace_hits_total", "Items that were asked for and there.", 1),
-	"keyspace_misses":                           counter("keyspace_misses_total", "Items that were asked for and not there.", 1),
-	"expired_keys":                              counter("expired_items_total", "Items that have died and been removed.", 1),
-	"evicted_keys":                              counter("evicted_items_total", "Items that had to go because memory was short.", 1),
-	"evicted_clients":                           counter("evicted_clients_total", "Clients disconnected because all of them held too much memory.", 1),
+	"keyspace_hits":                             counter("keyspace_hits_total", "Lookups that found an item.", 1),
+	"keyspace_misses":                           counter("keyspace_misses_total", "Lookups that found no item.", 1),
+	"expired_keys":                              counter("expired_items_total", "Items that died and were removed.", 1),
+	"evicted_keys":                              counter("evicted_items_total", "Items that were evicted because memory was short.", 1),
+	"evicted_clients":                           counter("evicted_clients_total", "Clients disconnected because all clients together held too much memory.", 1),
 	"pubsub_channels":                           gauge("pubsub_channels", "Channels subscribed to.", 1),
 	"pubsub_patterns":                           gauge("pubsub_patterns", "Patterns subscribed to.", 1),
 	"pubsubshard_channels":                      gauge("pubsub_shard_channels", "Shard channels subscribed to.", 1),
-	"client_output_buffer_limit_disconnections": counter("laggards_total", "Subscribers disconnected because they did not keep up.", 1),
+	"client_output_buffer_limit_disconnections": counter("slow_subscribers_disconnected_total", "Subscribers disconnected because they did not keep up.", 1),
 
 	"used_cpu_sys":  counter("cpu_system_seconds_total", "Processor time in the system.", 1),
 	"used_cpu_user": counter("cpu_user_seconds_total", "Processor time in the program.", 1),
 
-	"expiry_removed_lazily":     counter("expiry_removed_lazily_total", "Dead items removed by whoever met them.", 1),
+	"expiry_removed_lazily":     counter("expiry_removed_lazily_total", "Dead items removed by commands that met them.", 1),
 	"expiry_removed_actively":   counter("expiry_removed_actively_total", "Dead items removed by the purge.", 1),
-	"expiry_sampled":            counter("expiry_sampled_total", "Items that the purge has looked at.", 1),
-	"expiry_stale_share":        gauge("expiry_stale_ratio", "Estimated share of dead among the mortal items in memory.", 1),
+	"expiry_sampled":            counter("expiry_sampled_total", "Items that the purge looked at.", 1),
+	"expiry_stale_share":        gauge("expiry_stale_ratio", "Estimated share of the dead among items with an end.", 1),
 	"expiry_cycles":             counter("expiry_cycles_total", "Cycles of the purge.", 1),
 	"expiry_cycles_out_of_time": counter("expiry_cycles_out_of_time_total", "Cycles that ended because their time was up.", 1),
-	"expiry_time_spent_usec":    counter("expiry_seconds_total", "Time that the purge has worked.", 1e-6),
+	"expiry_time_spent_usec":    counter("expiry_seconds_total", "Time that the purge worked.", 1e-6),
 	"expiry_longest_cycle_usec": gauge("expiry_longest_cycle_seconds", "Longest cycle of the purge.", 1e-6),
 }
 
-// What has a label.
+// Metrics with a label.
 var (
 	commandDurations = describe("command_duration_seconds",
 		"Time that commands took, without the wait for the disk.", "command")
 	commandsFailed   = describe("command_failed_total", "Commands answered by an error.", "command")
-	commandsRejected = describe("command_rejected_total", "Commands that were not let in.", "command")
+	commandsRejected = describe("command_rejected_total", "Commands that were refused before they ran.", "command")
 	errorsByCode     = describe("errors_total", "Error replies by code.", "code")
 
-	containerItems   = describe("container_items", "Living items of a container.", "container")
-	containerMortals = describe("container_expiring_items", "Of these, those that will die.", "container")
-	containerTTL     = describe("container_ttl_seconds", "Mean time that these have left, estimated; 0 if there are none.", "container")
+	containerItems    = describe("container_items", "Living items of a container.", "container")
+	containerExpiring = describe("container_expiring_items", "Of these, items that will die.", "container")
+	containerTTL      = describe("container_ttl_seconds", "Estimated mean time that these have left; 0 if there are none.", "container")
 )
 
 // durationBounds are the bounds of the histograms, from a microsecond to 17 seconds, each four times the
-// last. The engine counts in octaves of 1024 ns, so that these are exact.
+// last. They are exact, because the engine counts in octaves of 1024 ns.
 var durationBounds = func() (list []time.Duration) {
 	for bound := 1024 * time.Nanosecond; bound < 20*time.Second; bound *= 4 {
 		list = append(list, bound)
@@ -144,7 +144,7 @@ func collectCommand(out chan<- prometheus.Metric, c *commands.CommandStats) {
 
 func collectContainer(out chan<- prometheus.Metric, c commands.ContainerInfo) {
 	for desc, n := range map[*prometheus.Desc]float64{
-		containerItems: float64(c.Items), containerMortals: float64(c.Expiring), containerTTL: float64(c.AverageTTL) / 1000,
+		containerItems: float64(c.Items), containerExpiring: float64(c.Expiring), containerTTL: float64(c.AverageTTL) / 1000,
 	} {
 		out <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, n, c.Name)
 	}

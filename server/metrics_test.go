@@ -58,7 +58,7 @@ func get(t *testing.T, s *Server, path string) (status int, body string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, "GET", "http://"+s.observer.listener.Addr().String()+path, nil)
+	request, err := http.NewRequestWithContext(ctx, "GET", "http://"+s.metrics.listener.Addr().String()+path, nil)
 	must(t, err)
 	response, err := http.DefaultClient.Do(request)
 	must(t, err)
@@ -107,7 +107,7 @@ func TestHealth(t *testing.T) {
 	}
 	close(lastReply)
 	must(t, <-stopped)
-	if nc, err := net.Dial("tcp", s.observer.listener.Addr().String()); err == nil {
+	if nc, err := net.Dial("tcp", s.metrics.listener.Addr().String()); err == nil {
 		_ = nc.Close()
 		t.Error("after the end it still listens")
 	}
@@ -177,10 +177,10 @@ func TestProfiles(t *testing.T) {
 }
 
 // Whoever opens connections without end gets a few.
-func TestFewConns(t *testing.T) {
+func TestLimitListener(t *testing.T) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)
-	few := newFewConns(ln, 2)
+	few := newLimitListener(ln, 2)
 	defer few.Close()
 	accepted := make(chan net.Conn)
 	go func() {
@@ -205,8 +205,8 @@ func TestFewConns(t *testing.T) {
 	must(t, first.Close())
 	_ = first.Close() // closing twice makes room once
 	third := <-accepted
-	if len(few.room) != 2 {
-		t.Errorf("%d connections are counted, not 2", len(few.room))
+	if len(few.slots) != 2 {
+		t.Errorf("%d connections are counted, not 2", len(few.slots))
 	}
 	must(t, second.Close())
 	must(t, third.Close())

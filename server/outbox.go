@@ -12,55 +12,56 @@ import (
 	"mayfly/server/resp"
 )
 
-// errLaggard is why a subscriber is disconnected that does not keep up with its messages.
-var errLaggard = errors.New("client overcomes its output buffer limits")
+// errSlowSubscriber is why a subscriber is disconnected that does not keep up with its messages, in Redis'
+// words.
+var errSlowSubscriber = errors.New("client overcomes its output buffer limits")
 
-// outbox holds what is to be sent to a client that subscribes to something: messages, which may come
-// at any time, and between them the replies to its commands. A goroutine sends it, so that whoever
-// publishes never waits for the client. Other connections have none.
+// An outbox holds what is to be sent to a client that receives messages: messages, which come at any time,
+// and between them the replies to its commands. A goroutine sends it, so that publishers never wait for
+// the client. Other connections have none.
 //
-// Messages are bounded by the option client-output-buffer-limit: a client with more under way is cut
-// off. Replies do not count: no more commands are carried out while there are too many.
+// The option client-output-buffer-limit bounds messages: a client with more unsent is disconnected.
+// Replies do not count, because no command runs while there are too many.
 type outbox struct {
-	conn    *conn
-	socket  socket                 // the conn's is for its own goroutine, which reads
-	account *commands.ClientMemory // is charged for what is under way
-	done    chan struct{}
+	conn   *conn
+	socket socket                 // the conn's own is for the goroutine that reads
+	memory *commands.ClientMemory // is charged for what is unsent
+	done   chan struct{}
 
-	mu      sync.Mutex // protects what follows
-	changed sync.Cond  // queue, replies, closing or failure has
-	queue   []parcel
-	held    []parcel    // messages that come while holding
-	holding bool        // a reply is due that goes before any further message
-	proto   int         // in which messages are rendered
-	load    int         // bytes of messages in queue and held, and of those being sent
-	replies int         // bytes of replies in queue, and of those being sent
-	overdue *time.Timer // runs while the soft limit is exceeded
-	spell   int         // how many times that has ended
-	closing bool        // nothing more comes
-	failure error       // why nothing can be sent any more
+	mu       sync.Mutex // protects what follows
+	changed  sync.Cond  // queue, replies, closing or failure has changed
+	queue    []outItem
+	held     []outItem   // messages that come while holding
+	holding  bool        // a reply is due that precedes any further message
+	proto    int         // in which messages are rendered
+	unsent   int         // bytes of messages in queue and held, and of those being sent
+	replies  int         // bytes of replies in queue, and of those being sent
+	softOver *time.Timer // runs while the soft limit is exceeded
+	softRuns int         // how many times softOver has ended
+	closing  bool        // nothing more comes
+	failure  error       // why nothing can be sent any more
 }
 
-// parcel is a reply or a message, as bytes.
-type parcel struct {
+// outItem is a rendered reply or message.
+type outItem struct {
 	data    []byte
-	message bool // shared with other subscribers; counts as load
-	ticket  keyspace.LSN
+	message bool // shared with other subscribers; counts as unsent
+	lsn     keyspace.LSN
 	bound   bool // see commands.Message
 }
 
-// parcelCost is about what a parcel takes besides its data.
-const parcelCost = 64
+// outItemCost is about what an outItem takes in bytes besides its data.
+const outItemCost = 64
 
-func (p *parcel) load() int { return len(p.data) + parcelCost }
+func (i *outItem) size() int { return len(i.data) + outItemCost }
 
 func newOutbox(c *conn) *outbox {
 	o := &outbox{
-		conn:    c,
-		socket:  newSocket(c.socket.Conn, c.server.timeouts.write, &c.server.traffic),
-		account: c.session.Memory,
-		done:    make(chan struct{}),
-		proto:   c.session.Proto,
+		conn:   c,
+		socket: newSocket(c.socket.Conn, c.server.timeouts.write, &c.server.traffic),
+		memory: c.session.Memory,
+		done:   make(chan struct{}),
+		proto:  c.session.Proto,
 	}
 	o.changed.L = &o.mu
 	go o.run()
@@ -74,7 +75,7 @@ func (o *outbox) hold() {
 	o.holding = true
 }
 
-// release lets messages go again, which from now on are rendered for this protocol.
+// release lets messages go again. From now on they are rendered for this protocol.
 func (o *outbox) release(proto int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -86,109 +87,107 @@ func (o *outbox) release(proto int) {
 	}
 }
 
-// deliver takes a message. It cuts the client off rather than wait for it.
+// deliver takes a message. It disconnects the client rather than wait for it.
 func (o *outbox) deliver(m *commands.Message) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.failure != nil || o.closing {
 		return
 	}
-	p := parcel{data: m.Encode(o.proto, renderReply), message: true, ticket: m.LSN, bound: m.Bound}
-	if !o.account.Reserve(p.load()) {
-		o.cutOffLocked()
+	item := outItem{data: m.Encode(o.proto, renderMessage), message: true, lsn: m.LSN, bound: m.Bound}
+	if !o.memory.Reserve(item.size()) {
+		o.disconnectLocked()
 		return
 	}
-	o.load += p.load()
+	o.unsent += item.size()
 	if o.exceedsLocked(o.conn.server.Settings().OutputLimits.PubSub) {
-		o.cutOffLocked()
+		o.disconnectLocked()
 		return
 	}
 	if o.holding {
-		o.held = append(o.held, p)
+		o.held = append(o.held, item)
 	} else {
-		o.queue = append(o.queue, p)
+		o.queue = append(o.queue, item)
 		o.changed.Broadcast()
 	}
 	o.reportLocked()
 }
 
-func renderReply(proto int, r *commands.Reply) []byte { return resp.AppendReply(nil, proto, r) }
+func renderMessage(proto int, r *commands.Reply) []byte { return resp.AppendReply(nil, proto, r) }
 
-// reportLocked lets CLIENT LIST know what is under way.
+// reportLocked updates the figures for CLIENT LIST.
 func (o *outbox) reportLocked() {
-	o.conn.session.SetUnsent(len(o.queue)+len(o.held), o.load+o.replies)
+	o.conn.session.SetUnsent(len(o.queue)+len(o.held), o.unsent+o.replies)
 }
 
-// exceedsLocked tells whether the client has too much under way. If that becomes so should it last, a
-// timer will see to it.
+// exceedsLocked reports whether the client has too many unsent messages. It starts a timer if that becomes
+// so unless they shrink.
 func (o *outbox) exceedsLocked(limit config.OutputLimit) bool {
-	if limit.Hard > 0 && o.load > limit.Hard {
+	if limit.Hard > 0 && o.unsent > limit.Hard {
 		return true
 	}
-	if limit.Soft > 0 && o.load > limit.Soft && o.overdue == nil {
-		spell := o.spell
-		o.overdue = time.AfterFunc(limit.SoftTime, func() { o.tooLong(spell) })
+	if limit.Soft > 0 && o.unsent > limit.Soft && o.softOver == nil {
+		run := o.softRuns
+		o.softOver = time.AfterFunc(limit.SoftTime, func() { o.softTimeOver(run) })
 	}
 	return false
 }
 
-// tooLong is called when the soft limit has been exceeded for as long as may be, unless that spell is
-// over.
-func (o *outbox) tooLong(spell int) {
+// softTimeOver disconnects a client that has exceeded the soft limit for too long, unless it has recovered
+// since that run began.
+func (o *outbox) softTimeOver(run int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.spell == spell && o.failure == nil {
-		o.cutOffLocked()
+	if o.softRuns == run && o.failure == nil {
+		o.disconnectLocked()
 	}
 }
 
-// cutOffLocked disconnects the client.
-func (o *outbox) cutOffLocked() {
+// disconnectLocked disconnects the client.
+func (o *outbox) disconnectLocked() {
 	o.conn.server.slowSubscribers.Add(1)
-	o.failLocked(errLaggard)
-	o.socket.cutOff()
+	o.failLocked(errSlowSubscriber)
+	o.socket.shutDown()
 }
 
-// failLocked drops everything: it cannot be sent. What was under way stays on the account, which is
-// closed with the connection.
+// failLocked drops everything, because it cannot be sent. What was unsent stays charged until the connection
+// ends.
 func (o *outbox) failLocked(why error) {
 	o.failure = why
 	o.queue, o.held = nil, nil
-	o.calmLocked()
+	o.stopSoftTimerLocked()
 	o.changed.Broadcast()
 }
 
-// calmLocked forgets that the soft limit was exceeded.
-func (o *outbox) calmLocked() {
-	if o.overdue != nil {
-		o.overdue.Stop()
-		o.overdue = nil
-		o.spell++
+func (o *outbox) stopSoftTimerLocked() {
+	if o.softOver != nil {
+		o.softOver.Stop()
+		o.softOver = nil
+		o.softRuns++
 	}
 }
 
-// write puts replies into the queue, once there are not too many in it. The error says why they cannot
-// be sent.
+// write queues replies once there are not too many. The error says why they cannot be sent.
 func (o *outbox) write(replies []byte) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	for o.replies > fullBatch && o.failure == nil {
+	for o.replies > fullReplies && o.failure == nil {
 		o.changed.Wait()
 	}
 	if o.failure != nil {
 		return o.failure
 	}
-	if !o.account.Reserve(len(replies)) {
+	if !o.memory.Reserve(len(replies)) {
 		return resp.ErrClientMemory
 	}
-	o.queue = append(o.queue, parcel{data: bytes.Clone(replies)})
+	o.queue = append(o.queue, outItem{data: bytes.Clone(replies)})
 	o.replies += len(replies)
 	o.reportLocked()
 	o.changed.Broadcast()
 	return nil
 }
 
-// close ends the outbox when all that is in it has been sent, and returns why something could not be.
+// close ends the outbox when all in it has been sent. It returns why something could not be sent.
 func (o *outbox) close() error {
 	o.mu.Lock()
 	o.closing = true
@@ -197,14 +196,14 @@ func (o *outbox) close() error {
 	<-o.done
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.calmLocked()
+	o.stopSoftTimerLocked()
 	return o.failure
 }
 
-// run sends what is in the queue until the outbox is closed or the connection fails.
+// run sends the queue until the outbox is closed or the connection fails.
 func (o *outbox) run() {
 	defer close(o.done)
-	var list []parcel
+	var list []outItem
 	for {
 		list = o.next(list)
 		if len(list) == 0 {
@@ -222,13 +221,13 @@ func (o *outbox) run() {
 	}
 }
 
-// next waits for something to send and takes all of it; nothing means the end. The room of the last
-// list is used again.
-func (o *outbox) next(room []parcel) []parcel {
+// next waits for something to send and takes all of it; nothing means the end. last is the previous list,
+// whose memory is used again.
+func (o *outbox) next(last []outItem) []outItem {
 	const most = 1 << 10
-	clear(room)
-	if cap(room) > most {
-		room = nil
+	clear(last)
+	if cap(last) > most {
+		last = nil
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -236,33 +235,33 @@ func (o *outbox) next(room []parcel) []parcel {
 		o.changed.Wait()
 	}
 	list := o.queue
-	o.queue = room[:0]
+	o.queue = last[:0]
 	return list
 }
 
-// sendAll sends parcels once what they reveal is committed.
-func (o *outbox) sendAll(list []parcel) error {
-	var ticket keyspace.LSN
+// sendAll sends items once what they reveal is committed.
+func (o *outbox) sendAll(list []outItem) error {
+	var lsn keyspace.LSN
 	for i := range list {
-		ticket = max(ticket, list[i].ticket)
+		lsn = max(lsn, list[i].lsn)
 	}
-	committed := ticket == 0 || o.conn.server.engine.Wait(ticket) == nil
-	b := newBatch()
-	defer b.release()
-	first := 0 // of those not yet accounted for
+	committed := lsn == 0 || o.conn.server.engine.Wait(lsn) == nil
+	p := newPipeline() // for its memory
+	defer p.release()
+	first := 0 // of the items not yet noted as sent
 	for i := range list {
-		p := &list[i]
-		if committed || !p.bound || o.conn.server.engine.Wait(p.ticket) == nil {
-			b.out = append(b.out, p.data...)
+		item := &list[i]
+		if committed || !item.bound || o.conn.server.engine.Wait(item.lsn) == nil {
+			p.out = append(p.out, item.data...)
 		}
-		if len(b.out) < bigReply && i+1 < len(list) {
+		if len(p.out) < largeReply && i+1 < len(list) {
 			continue
 		}
-		if len(b.out) > 0 {
-			if err := o.socket.send(b.out); err != nil {
+		if len(p.out) > 0 {
+			if err := o.socket.send(p.out); err != nil {
 				return err
 			}
-			b.reset()
+			p.reset()
 		}
 		o.sent(list[first : i+1])
 		first = i + 1
@@ -270,21 +269,21 @@ func (o *outbox) sendAll(list []parcel) error {
 	return nil
 }
 
-// sent notes that parcels have left.
-func (o *outbox) sent(list []parcel) {
+// sent notes that items have been sent.
+func (o *outbox) sent(list []outItem) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for i := range list {
-		if p := &list[i]; p.message {
-			o.load -= p.load()
-			o.account.Release(p.load())
+		if item := &list[i]; item.message {
+			o.unsent -= item.size()
+			o.memory.Release(item.size())
 		} else {
-			o.replies -= len(p.data)
-			o.account.Release(len(p.data))
+			o.replies -= len(item.data)
+			o.memory.Release(len(item.data))
 		}
 	}
-	if o.load <= o.conn.server.Settings().OutputLimits.PubSub.Soft {
-		o.calmLocked()
+	if o.unsent <= o.conn.server.Settings().OutputLimits.PubSub.Soft {
+		o.stopSoftTimerLocked()
 	}
 	o.reportLocked()
 	o.changed.Broadcast()

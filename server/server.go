@@ -24,14 +24,13 @@ import (
 )
 
 const (
-	// spareFiles are file descriptors left to the journal and the log, and filesPerPartition those
-	// left to each partition's store, when maxclients is adjusted to
-	// what the system allows.
+	// maxclients leaves these file descriptors to the journal and the log, and to the store of each
+	// partition.
 	spareFiles        = 64
 	filesPerPartition = 2
 )
 
-// What is written to a client that is turned away at the door.
+// Texts for clients that are refused, in Redis' words.
 const (
 	tooManyClients = "-ERR max number of clients reached\r\n"
 	denied         = "-DENIED mayfly is running in protected mode because protected mode is enabled and no password is set. " +
@@ -45,26 +44,28 @@ const (
 		"NOTE: You only need to do one of the above things in order for the server to start accepting connections from the outside.\r\n"
 )
 
-// timeouts say how long the server waits for a client that keeps it from going on.
+// timeouts limit how long the server waits for a client.
 type timeouts struct {
 	handshake time.Duration // for the TLS handshake
-	stall     time.Duration // for stallBytes of a command that the client has begun, or for its end
+	stall     time.Duration // for stallBytes of a half-read command, or for its end
 	write     time.Duration // for the client to take a piece of its replies
-	held      time.Duration // between two looks whether a client that is held back is still there
+	paused    time.Duration // between two checks that a paused client is still there
 }
 
-var patient = timeouts{handshake: 10 * time.Second, stall: time.Minute, write: time.Minute, held: time.Second}
+var defaultTimeouts = timeouts{handshake: 10 * time.Second, stall: time.Minute, write: time.Minute, paused: time.Second}
 
-// executor carries out commands: a commands.Engine and its keyspace, or a stand-in for tests.
+// An executor executes commands: a commands.Engine and its keyspace, or a fake of the tests. The server
+// enters it once for a command and once for the commit of a turn.
 type executor interface {
-	Execute(s *commands.Session, args []string) commands.Reply
+	Execute(s *commands.Session, args []string) commands.Outcome
+	Wait(lsn keyspace.LSN) error      // for goroutines
+	CommitNow(lsn keyspace.LSN) error // for loops
 	CloseSession(s *commands.Session)
-	Paused(s *commands.Session, args []string) <-chan struct{}
+	Now() int64
+
+	// For loops, which prefetch what the next commands look up.
 	WorthPrefetching() bool
 	Prefetch(a *commands.Lookahead)
-	Wait(t keyspace.LSN) error
-	CommitNow(t keyspace.LSN) error // for loops
-	Now() int64
 }
 
 // engine is the executor of a running server.
@@ -72,21 +73,21 @@ type engine struct{ *commands.Engine }
 
 func (e engine) Now() int64 { return e.Keyspace.Now() }
 
-// Server accepts connections and serves them in loops and in goroutines of their own. It is the [commands.Host] of
-// the engine it serves with. Safe for concurrent use.
+// Server accepts connections and serves them in loops and in goroutines of their own. It is the
+// [commands.Host] of its engine. Safe for concurrent use.
 type Server struct {
 	*config.Config
 
 	log       zerolog.Logger
 	engine    executor
 	startedAt int64        // ms
-	mostFiles atomic.Int64 // clients that the system has file descriptors for
+	mostFiles atomic.Int64 // clients for which the system has file descriptors
 	timeouts  timeouts
 	clients   commands.ClientMemoryLimit
 
 	listeners map[net.Listener]*tls.Config // nil for plain connections
 	tls       atomic.Pointer[tls.Config]   // of TLS connections that begin now
-	observer  *observer                    // nil: nobody asks for metrics
+	metrics   *metricsServer               // nil: not wanted
 	acceptors sync.WaitGroup
 	stopping  atomic.Bool
 	shutdown  shutdown
@@ -94,13 +95,11 @@ type Server struct {
 	loops     []*loop       // none: every connection has a goroutine of its own
 
 	traffic         traffic
-	held            atomic.Int64 // connections that CLIENT PAUSE holds back
+	paused          atomic.Int64 // connections that wait because of CLIENT PAUSE
 	total           atomic.Int64 // connections served since the start
-	rejected        atomic.Int64 // connections turned away
+	rejected        atomic.Int64 // connections refused
 	slowSubscribers atomic.Int64 // subscribers disconnected because they did not keep up
-	acceptLog       commands.LogLimiter
-	attackLog       commands.LogLimiter
-	notices         notices
+	warnings        warnings
 
 	serving sync.WaitGroup
 	mu      sync.Mutex // protects what follows
@@ -109,28 +108,28 @@ type Server struct {
 }
 
 // New makes a server that does not listen yet.
-func New(config *config.Config, log zerolog.Logger) *Server {
+func New(options *config.Config, log zerolog.Logger) *Server {
 	s := &Server{
-		Config:    config,
-		log:       log,
-		timeouts:  patient,
-		stop:      make(chan struct{}),
-		shutdown:  shutdown{asked: make(chan struct{})},
-		conns:     make(map[*conn]struct{}),
-		attackLog: commands.LogLimiter{Every: time.Minute}, // as in Redis
+		Config:   options,
+		log:      log,
+		timeouts: defaultTimeouts,
+		stop:     make(chan struct{}),
+		shutdown: shutdown{asked: make(chan struct{})},
+		conns:    make(map[*conn]struct{}),
 	}
-	s.boundClients()
+	s.warnings.attack.Every = time.Minute // as in Redis
+	s.limitClientMemory()
 	return s
 }
 
-// Listen opens the listeners that the settings ask for. Clients that connect wait until Start. The
-// error is one clear line; nothing is open then.
+// Listen opens the listeners of the settings. Clients that connect wait until Start. After an error, which
+// is one clear line, nothing is open.
 func (s *Server) Listen() (err error) {
 	settings := s.Settings()
 	if s.listeners, err = listen(settings); err != nil || settings.MetricsAddr == "" {
 		return err
 	}
-	if s.observer, err = newObserver(s, settings.MetricsAddr, settings.MetricsPprof); err != nil {
+	if s.metrics, err = newMetricsServer(s, settings.MetricsAddr, settings.MetricsPprof); err != nil {
 		closeAll(slices.Collect(maps.Keys(s.listeners)))
 	}
 	return err
@@ -141,12 +140,12 @@ func (s *Server) Start(e *commands.Engine) {
 	s.serve(engine{e}, s.listeners)
 	s.acceptors.Go(func() { s.sample(e) })
 	s.acceptors.Go(func() { keepHeap(s.stop, e.Keyspace) })
-	if s.observer != nil {
-		s.observer.observe(e)
+	if s.metrics != nil {
+		s.metrics.setEngine(e)
 	}
 }
 
-// sample lets the engine look at its counters until the server stops.
+// sample makes the engine sample its counters until the server stops.
 func (s *Server) sample(e *commands.Engine) {
 	ticker := time.NewTicker(commands.SampleInterval)
 	defer ticker.Stop()
@@ -160,7 +159,8 @@ func (s *Server) sample(e *commands.Engine) {
 	}
 }
 
-// Addresses are those that the server listens on, as "tcp 127.0.0.1:6379", in alphabetical order.
+// Addresses returns the addresses that the server listens on, as "tcp 127.0.0.1:6379", in alphabetical
+// order.
 func (s *Server) Addresses() []string {
 	var list []string
 	for ln := range s.listeners {
@@ -170,17 +170,16 @@ func (s *Server) Addresses() []string {
 	return list
 }
 
-// serve starts to accept connections: plain ones from listeners, TLS ones from those that come with
-// a configuration.
+// serve starts to accept connections. Those of listeners with a configuration speak TLS.
 func (s *Server) serve(e executor, listeners map[net.Listener]*tls.Config) {
 	s.engine, s.startedAt, s.listeners = e, e.Now(), listeners
 	settings := s.Settings()
-	if most := s.afford(settings); most < settings.MaxClients {
+	if most := s.reserveFiles(settings); most < settings.MaxClients {
 		s.log.Warn().Int("maxclients", settings.MaxClients).Int("reduced_to", most).
 			Msg("the limit on open files is too low for maxclients: raise it with ulimit -n")
 	}
 	s.OnChange("maxclients", func(changed *config.Settings) error {
-		if most := s.afford(changed); most < changed.MaxClients {
+		if most := s.reserveFiles(changed); most < changed.MaxClients {
 			return commands.Error(fmt.Sprintf("The operating system is not able to handle the specified number of clients, try with %d", most)) // as in Redis
 		}
 		return nil
@@ -204,20 +203,20 @@ func (s *Server) serve(e executor, listeners map[net.Listener]*tls.Config) {
 	}
 }
 
-// afford makes room for as many clients as the settings ask for, or for as many as the system's
-// limit on open files allows, and returns how many that are.
-func (s *Server) afford(settings *config.Settings) int {
+// reserveFiles raises the limit on open files for the clients of the settings, as far as the system allows. It
+// returns for how many clients it suffices.
+func (s *Server) reserveFiles(settings *config.Settings) int {
 	reserved := spareFiles + filesPerPartition*settings.Partitions
 	most := max(fileLimit(settings.MaxClients+reserved)-reserved, 1)
 	s.mostFiles.Store(int64(most))
 	return most
 }
 
-// accept accepts connections until the server stops. When that fails, usually for want of file
-// descriptors, it pauses: the next attempt would fail as fast as the last.
-func (s *Server) accept(ln net.Listener, secret bool) {
+// accept accepts connections until the server stops. After a failure, usually for want of file descriptors,
+// it pauses: the next attempt would fail as fast as the last.
+func (s *Server) accept(ln net.Listener, secure bool) {
 	const shortest, longest = 5 * time.Millisecond, time.Second
-	var spare reserve
+	var spare spareFile
 	pause := shortest
 	for {
 		spare.refill()
@@ -225,17 +224,17 @@ func (s *Server) accept(ln net.Listener, secret bool) {
 		switch {
 		case err == nil:
 			pause = shortest
-			s.admit(nc, secret)
+			s.admit(nc, secure)
 			continue
 		case s.stopping.Load():
 			return
 		case errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE):
-			if spare.turnAway(ln) {
-				pause = shortest // nobody waits in vain, so others need not wait long either
+			if spare.refuse(ln) {
+				pause = shortest // the client that waited does not wait any more
 			}
 		}
-		if ok, _ := s.acceptLog.Allow(); ok {
-			s.log.Error().Err(err).Msg("cannot accept connections")
+		if line := s.limited(&s.warnings.accept, zerolog.ErrorLevel); line != nil {
+			line.Err(err).Msg("cannot accept connections")
 		}
 		select {
 		case <-s.stop:
@@ -246,22 +245,21 @@ func (s *Server) accept(ln net.Listener, secret bool) {
 	}
 }
 
-// mostClients is how many may be connected at a time.
+// mostClients is how many clients may be connected at a time.
 func (s *Server) mostClients() int { return min(s.Settings().MaxClients, int(s.mostFiles.Load())) }
 
-// admit begins to serve a connection, in a loop if it is a plain one, or turns it away. It never waits
-// for the client.
-func (s *Server) admit(nc net.Conn, secret bool) {
+// admit begins to serve a connection, in a loop if it is plain, or refuses it. It never waits for the client.
+func (s *Server) admit(nc net.Conn, secure bool) {
 	remote, local := addresses(nc)
 	c := &conn{server: s, gone: make(chan struct{}), fd: noFD, socket: newSocket(nc, s.timeouts.write, &s.traffic)}
-	if secret {
+	if secure {
 		c.socket = newSocket(tls.Server(nc, s.tls.Load()), s.timeouts.write, &s.traffic)
 	}
 
 	s.mu.Lock()
 	if len(s.conns) >= s.mostClients() {
 		s.mu.Unlock()
-		s.turnAway(nc, secret)
+		s.refuse(nc, secure)
 		return
 	}
 	s.lastID++
@@ -269,7 +267,7 @@ func (s *Server) admit(nc net.Conn, secret bool) {
 	c.session.Receiver = c
 	c.session.Memory = s.clients.Open(c.session)
 	c.guard = resp.NewGuard(c.session.Memory, resp.LargeBuffer)
-	if secret {
+	if secure {
 		c.guard.SetReadAhead(resp.SmallBuffer) // a read gives no more than a TLS record
 	}
 	s.conns[c] = struct{}{}
@@ -277,25 +275,25 @@ func (s *Server) admit(nc net.Conn, secret bool) {
 
 	c.session.Authenticated = !s.PasswordSet()
 	keepAlive(nc, s.Settings().TCPKeepAlive)
-	if !secret && !s.denies(nc) && s.enterLoop(c) {
+	if !secure && !s.denies(nc) && s.enterLoop(c) {
 		s.total.Add(1)
 		return
 	}
-	s.serving.Go(func() { c.run(c.begin) })
+	s.serving.Go(func() { c.run(c.serve) })
 }
 
-// denies tells whether a client is turned away because it comes from another machine and there is no
-// password (protected mode).
+// denies reports whether a client is refused because it comes from another machine and there is no password
+// (protected mode).
 func (s *Server) denies(nc net.Conn) bool {
 	return s.Settings().ProtectedMode && !s.PasswordSet() && !isLocal(nc)
 }
 
-// turnAway tells a client that there are too many. The text fits into the empty buffer of a fresh
-// socket, so that writing it does not wait; a TLS client, which has not been greeted, gets none.
-func (s *Server) turnAway(nc net.Conn, secret bool) {
+// refuse answers a client that there are too many. The text fits into the empty buffer of a fresh socket, so
+// writing it does not wait. A TLS client gets none, because there was no handshake.
+func (s *Server) refuse(nc net.Conn, secure bool) {
 	s.rejected.Add(1)
-	s.warn(&s.notices.full, nc.RemoteAddr().String(), nil, "a client was turned away because there are too many: see maxclients")
-	if !secret && nc.SetWriteDeadline(clock.Deadline(time.Millisecond)) == nil {
+	s.warn(&s.warnings.full, nc.RemoteAddr().String(), nil, "a client was refused because there are too many: see maxclients")
+	if !secure && nc.SetWriteDeadline(clock.Deadline(time.Millisecond)) == nil {
 		_, _ = nc.Write([]byte(tooManyClients)) // best effort
 	}
 	_ = nc.Close()
@@ -304,7 +302,7 @@ func (s *Server) turnAway(nc net.Conn, secret bool) {
 // remove ends a connection.
 func (s *Server) remove(c *conn) {
 	if c.socket.Conn != nil {
-		_ = c.socket.Close() // whatever it says, the connection is gone
+		_ = c.socket.Close() // the connection is gone, whatever it returns
 	}
 	c.session.Memory.Close()
 	s.mu.Lock()
@@ -312,13 +310,13 @@ func (s *Server) remove(c *conn) {
 	s.mu.Unlock()
 }
 
-// Stop stops accepting connections, lets the commands that are being carried out finish and their
-// replies leave, and closes all connections. When ctx ends before that, what is left is cut off and
-// ctx's error returned. It must be called once.
+// Stop stops accepting connections, lets running commands finish and their replies leave, and closes all
+// connections. If ctx ends first, the remaining clients are disconnected, and Stop returns ctx's error.
+// It must be called once.
 func (s *Server) Stop(ctx context.Context) error {
 	s.stopping.Store(true)
-	if s.observer != nil {
-		defer s.observer.stop() // until then it says that the server stops
+	if s.metrics != nil {
+		defer s.metrics.stop() // until then it reports that the server stops
 	}
 	close(s.stop)
 	closeAll(slices.Collect(maps.Keys(s.listeners)))
@@ -351,7 +349,7 @@ func (s *Server) each(f func(*conn)) {
 	}
 }
 
-// Sessions gives the sessions that are connected now and not about to be disconnected, by ascending ID.
+// Sessions returns the sessions that are connected and not about to be disconnected, by ascending ID.
 func (s *Server) Sessions() []*commands.Session {
 	var list []*commands.Session
 	s.each(func(c *conn) {
@@ -363,7 +361,7 @@ func (s *Server) Sessions() []*commands.Session {
 	return list
 }
 
-// Disconnect cuts off the connections whose sessions pick picks, and says how many they are.
+// Disconnect disconnects the sessions that pick selects, and returns their number.
 func (s *Server) Disconnect(pick func(*commands.Session) bool) int {
 	killed := 0
 	s.each(func(c *conn) {
@@ -375,7 +373,7 @@ func (s *Server) Disconnect(pick func(*commands.Session) bool) int {
 	return killed
 }
 
-// Info gives the server's figures.
+// Info returns the server's figures.
 func (s *Server) Info() commands.ServerInfo {
 	settings := s.Settings()
 	s.mu.Lock()
@@ -388,7 +386,7 @@ func (s *Server) Info() commands.ServerInfo {
 		ConfigFile:       settings.ConfigFile,
 		Connected:        connected,
 		MaxClients:       s.mostClients(),
-		PausedClients:    int(s.held.Load()),
+		PausedClients:    int(s.paused.Load()),
 		TotalConnections: s.total.Load(),
 		Rejected:         s.rejected.Load(),
 		SlowSubscribers:  s.slowSubscribers.Load(),

@@ -12,10 +12,10 @@ import (
 	"mayfly/server/resp"
 )
 
-// past is a deadline that has passed: it wakes up whoever waits for a client.
+// past is a deadline that has passed. It ends a wait for a client.
 var past = time.Unix(1, 0)
 
-// traffic counts bytes of all connections. Safe for concurrent use.
+// traffic counts the bytes of all connections. Safe for concurrent use.
 type traffic struct{ in, out atomic.Int64 }
 
 // A socket is the byte stream of one connection, plain or TLS. One goroutine reads and writes;
@@ -31,9 +31,9 @@ func newSocket(nc net.Conn, writeTimeout time.Duration, t *traffic) socket {
 	return socket{Conn: nc, raw: newRawSocket(nc), writeTimeout: writeTimeout, traffic: t}
 }
 
-// fill waits until the client has sent something and reads it into the guard, with one system call
-// if it was there already. It returns the number of bytes. The error is io.EOF if the client sends
-// no more, resp.ErrClientMemory if there is no memory to read into.
+// fill waits until the client has sent something and reads it into the guard, with one system call if it is
+// already there. It returns the number of bytes. The error is io.EOF if the client sends no more,
+// resp.ErrClientMemory if there is no memory to read into.
 func (s *socket) fill(g *resp.Guard) (n int, err error) {
 	if s.raw != nil {
 		n, err = s.raw.read(g)
@@ -48,7 +48,7 @@ func (s *socket) fill(g *resp.Guard) (n int, err error) {
 	return n, err
 }
 
-// readWithin sets how long reading may take from now on; 0 is for ever.
+// readWithin limits the time of reading from now on; 0 is no limit.
 func (s *socket) readWithin(limit time.Duration) error {
 	if limit == 0 {
 		return s.SetReadDeadline(time.Time{})
@@ -56,8 +56,8 @@ func (s *socket) readWithin(limit time.Duration) error {
 	return s.SetReadDeadline(clock.Deadline(limit))
 }
 
-// send writes all of p, with one system call if the client keeps up. A client that does not take a
-// part of p within writeTimeout is lost: the error is a timeout.
+// send writes all of p, with one system call if the client keeps up. The error is a timeout if the client does
+// not take a part of p within writeTimeout.
 func (s *socket) send(p []byte) error {
 	s.traffic.out.Add(int64(len(p)))
 	if s.raw != nil {
@@ -76,54 +76,50 @@ func (s *socket) send(p []byte) error {
 	return s.SetWriteDeadline(time.Time{})
 }
 
-// cutOff ends the connection at once: whoever reads or writes finds that it has ended, and closes it.
-// Any goroutine may call it, whatever locks it holds. To close the connection here would mean to wait
-// until nobody reads or writes any more, and who does may be waiting for one of those locks.
-func (s *socket) cutOff() {
+// shutDown ends the connection at once. The goroutine that reads or writes sees the end and closes it. Any
+// goroutine may call it, whatever locks it holds. Closing here would wait for reads and writes, which may
+// wait for one of those locks.
+func (s *socket) shutDown() {
 	nc := s.Conn
 	if t, ok := nc.(*tls.Conn); ok {
 		nc = t.NetConn() // TLS itself would wait for the client
 	}
 	sc, ok := nc.(syscall.Conn)
 	if !ok {
-		_ = nc.Close() // whatever it says, the connection is gone
+		_ = nc.Close() // the connection is gone, whatever it returns
 		return
 	}
 	if raw, err := sc.SyscallConn(); err == nil {
-		_ = raw.Control(func(fd uintptr) { cutOff(int(fd)) }) // it fails if the connection is closed
+		_ = raw.Control(func(fd uintptr) { shutDown(int(fd)) }) // fails if the connection is closed
 	}
 }
 
-// cutOff ends the connection of a descriptor without closing it.
-func cutOff(fd int) { _ = syscall.Shutdown(fd, syscall.SHUT_RDWR) } // it fails if the client has gone
+// shutDown ends the connection of a descriptor without closing it.
+func shutDown(fd int) { _ = syscall.Shutdown(fd, syscall.SHUT_RDWR) } // fails if the client has gone
 
-// hangUp ends the connection from our side so that the last reply arrives: closing a socket on
-// which the client still has unread bytes under way would reset the connection and might destroy
-// the reply before the client sees it.
-func (s *socket) hangUp() {
-	const patience, most = time.Second, 1 << 20
+// lingerClose ends the connection from our side so that the last reply arrives. Closing a socket with unread
+// bytes of the client would reset the connection and might destroy the reply.
+func (s *socket) lingerClose() {
+	const timeout, most = time.Second, 1 << 20
 	half, ok := s.Conn.(interface{ CloseWrite() error })
-	if !ok || half.CloseWrite() != nil || s.readWithin(patience) != nil {
+	if !ok || half.CloseWrite() != nil || s.readWithin(timeout) != nil {
 		return
 	}
-	// Whatever ends this, the connection is over.
-	_, _ = io.CopyN(io.Discard, s.Conn, most)
+	_, _ = io.CopyN(io.Discard, s.Conn, most) // the connection is over, whatever it returns
 }
 
-// ended tells, without waiting or taking anything, whether the client has ended the connection. While
-// something that it has sent before is unread, only a reset can be seen; beneath TLS, where a farewell
-// is such a thing, nothing is.
+// ended reports whether the client has ended the connection, without waiting or reading. While bytes are
+// unread it sees only a reset. With TLS, whose farewell is such bytes, it sees nothing.
 func (s *socket) ended() bool { return s.raw != nil && s.raw.ended() }
 
-// rawSocket reads and writes the file descriptor itself where net.Conn would cost something on
-// every call: memory to read into is taken only once there is something to read, so that an idle
-// connection holds none, and a write deadline is set only if the client does not take a reply at
-// once.
+// rawSocket reads and writes the file descriptor itself, where net.Conn would cost something on every call.
+// It takes memory to read into only when there is something to read, so an idle connection holds none.
+// A write deadline is set only if the client does not take a reply at once.
 type rawSocket struct {
 	raw syscall.RawConn
 
-	// What the call under way works with and has come to. The callbacks are made once: a closure a
-	// call would be an allocation a call.
+	// Arguments and results of the call under way. The callbacks are made once, because a closure for each
+	// call would be an allocation.
 	readable, writable func(fd uintptr) bool
 	guard              *resp.Guard
 	rest               []byte
@@ -131,7 +127,7 @@ type rawSocket struct {
 	err                error
 }
 
-// newRawSocket gives nil if the connection is not a plain socket.
+// newRawSocket returns nil if the connection is not a plain socket.
 func newRawSocket(nc net.Conn) *rawSocket {
 	sc, ok := nc.(syscall.Conn)
 	if !ok {
@@ -154,8 +150,8 @@ func (s *rawSocket) read(g *resp.Guard) (int, error) {
 	return s.n, s.err
 }
 
-// tryRead reads once and tells whether the call under way is over; if not it is called again when
-// there is something to read.
+// tryRead reads once and reports whether the call under way is done. If not it is called again when there is
+// something to read.
 func (s *rawSocket) tryRead(fd uintptr) bool {
 	room, err := s.guard.Room()
 	if err != nil {

@@ -26,7 +26,7 @@ func TestCutOffDoesNotWait(t *testing.T) {
 		})
 	}()
 	<-reading
-	s.cutOff()
+	s.shutDown()
 	client.expectEnd()
 	close(lock)
 	must(t, <-read)

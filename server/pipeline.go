@@ -1,0 +1,156 @@
+package server
+
+import (
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"strings"
+	"sync"
+
+	"mayfly/commands"
+	"mayfly/keyspace"
+	"mayfly/server/resp"
+)
+
+// A pipeline executes commands and renders their replies, in the same way for both kinds of connection. A
+// loop has one for all its connections. A connection with a goroutine of its own borrows one while its
+// client has something under way.
+type pipeline struct {
+	resp.Parser
+	replies
+	limit      int  // bytes of replies from which on they should leave
+	committing bool // the keyspace waits for the disk
+}
+
+var pipelines = sync.Pool{New: func() any { return &pipeline{limit: fullReplies} }}
+
+func newPipeline() *pipeline { return pipelines.Get().(*pipeline) }
+
+// release ends the use of a borrowed pipeline. Unusually large memory is dropped.
+func (p *pipeline) release() {
+	p.reset()
+	if cap(p.out) > keptReplies {
+		p.out = nil
+	}
+	p.Forget(0)
+	pipelines.Put(p)
+}
+
+// What a connection needs after [pipeline.execute], other than its next command.
+var (
+	errDeferred = errors.New("the command waits, or must not keep a loop waiting")
+	errLarge    = errors.New("the reply is large")
+	errFull     = errors.New("the replies should leave")
+)
+
+// execute runs one command of c and adds its reply. The error says what else is due before the next one:
+//
+//   - errDeferred: the command has not run. Pending tells when to try again.
+//   - errLarge: pending has the reply, which is to be streamed.
+//   - errFull: the replies should leave.
+//   - errQuit, errStopping, errKilled: the connection ends after the replies.
+//   - errAttack: the connection ends at once.
+func (p *pipeline) execute(c *conn, args []string) (pending *commands.Outcome, err error) {
+	if isHTTP(args[0]) {
+		return nil, errAttack
+	}
+	out := c.server.engine.Execute(c.session, args)
+	switch {
+	case out.Deferred:
+		return &commands.Outcome{Resume: out.Resume}, errDeferred
+	case resp.Exceeds(&out.Reply, largeReply):
+		c.executed++
+		return &commands.Outcome{Reply: out.Reply, LSN: out.LSN, Close: out.Close}, errLarge
+	}
+	c.executed++
+	p.add(c.session.Proto, &out.Reply, out.LSN)
+	return nil, p.after(c, out.Close)
+}
+
+// after returns what is due after a command, as execute does. quit reports whether the command ends the
+// connection.
+func (p *pipeline) after(c *conn, quit bool) error {
+	switch {
+	case quit:
+		return errQuit
+	case c.server.stopping.Load():
+		return errStopping
+	case c.killed.Load():
+		return errKilled
+	case len(p.out) >= p.limit, len(p.marks) >= fullMarks:
+		return errFull
+	}
+	return nil
+}
+
+// waitCommit waits with one of the engine's methods until an LSN is committed. A panic in it ends the
+// process: see [conn.contain].
+func (p *pipeline) waitCommit(wait func(keyspace.LSN) error, lsn keyspace.LSN) error {
+	p.committing = true
+	err := wait(lsn)
+	p.committing = false
+	return err
+}
+
+// isHTTP recognises requests by which a web page makes a browser talk to the server (cross-protocol
+// scripting). Redis closes the connection for them, too.
+func isHTTP(name string) bool {
+	return len(name) == len("POST") && strings.EqualFold(name, "POST") ||
+		len(name) == len("Host:") && strings.EqualFold(name, "Host:")
+}
+
+// contain runs f, which works for the connection, and reports whether it returned. A panic in it is logged
+// and costs only this connection. During a commit it ends the process, because the store is in an
+// unknown state.
+func (c *conn) contain(f func()) (ok bool) {
+	defer func() {
+		cause := recover()
+		if cause == nil {
+			return
+		}
+		if c.pipe != nil && c.pipe.committing {
+			panic(cause)
+		}
+		c.server.log.Error().Int64("client", c.session.ID).Str("panic", fmt.Sprint(cause)).Bytes("stack", debug.Stack()).
+			Msg("a connection failed inside")
+	}()
+	f()
+	return true
+}
+
+// stallBytes is how much of a command that it has begun a client must send within timeouts.stall, unless
+// it ends the command, whether or not idle clients are tolerated.
+const stallBytes = 64 << 10
+
+// renewDeadline applies the stall rule before the connection waits for its client. It reports whether the
+// time that the client has starts anew: not while a half-read command makes no progress.
+func (c *conn) renewDeadline() bool {
+	half := c.guard.HalfRead()
+	was := c.stalling.Load()
+	if half != was {
+		c.stalling.Store(half)
+	}
+	if !half {
+		return true
+	}
+	progress := c.executed + c.received/stallBytes
+	if was && progress == c.progress {
+		return false
+	}
+	c.progress = progress
+	return true
+}
+
+// bulkSlack is how many bytes longer than a value any other argument may be.
+const bulkSlack = 1 << 10
+
+// limits bound the next command of the client. A command may change them for the next one.
+func (c *conn) limits() resp.Limits {
+	settings := c.server.Settings()
+	bulk := settings.MaxValueSize + bulkSlack
+	return resp.Limits{
+		Bulk:            bulk,
+		Command:         4*bulk + resp.LargeBuffer,
+		Unauthenticated: !c.session.Authenticated && settings.RequirePass != "",
+	}
+}

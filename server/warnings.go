@@ -1,0 +1,66 @@
+package server
+
+import (
+	"errors"
+	"fmt"
+
+	"mayfly/commands"
+	"mayfly/server/resp"
+
+	"github.com/rs/zerolog"
+)
+
+// warnings limit what the log says about clients: each kind once a second at most by default, with the number of
+// those left out.
+type warnings struct {
+	accept, attack, violation, size, handshake, denied, full, memory, evicted commands.LogLimiter
+}
+
+// warnClose logs why a connection has ended, if it is worth a warning.
+func (s *Server) warnClose(c *conn, err error) {
+	var violation resp.ProtocolError
+	var handshake handshakeError
+	switch {
+	case err == errAttack:
+		s.warn(&s.warnings.attack, c.session.Addr, nil,
+			"possible attack: a client sent POST or Host: as a command, as a web page does that makes a browser connect; connection closed")
+	case err == resp.ErrBulkLength, err == resp.ErrCommandLength:
+		s.warn(&s.warnings.size, c.session.Addr, err,
+			fmt.Sprintf("a client was disconnected because it sent a value or command that is too large, or framed wrongly: values are legal up to %d bytes (max-value-size)", s.MaxValueSize()))
+	case errors.As(err, &violation):
+		s.warn(&s.warnings.violation, c.session.Addr, err, "a client was disconnected because it broke the protocol")
+	case errors.As(err, &handshake):
+		s.warn(&s.warnings.handshake, c.session.Addr, handshake.error, "a TLS handshake failed")
+	case err == errDenied:
+		s.warn(&s.warnings.denied, c.session.Addr, err, "a client from another machine was refused: set a password, or protected-mode no")
+	case err == resp.ErrClientMemory:
+		s.warn(&s.warnings.memory, c.session.Addr, err, "a client was disconnected because all clients together hold too much memory: see maxmemory-clients")
+	}
+}
+
+// handshakeError is why a TLS handshake failed.
+type handshakeError struct{ error }
+
+// warn logs a warning about the client at addr, unless there are too many of its kind.
+func (s *Server) warn(limit *commands.LogLimiter, addr string, err error, text string) {
+	if line := s.limited(limit, zerolog.WarnLevel); line != nil {
+		line = line.Str("addr", addr)
+		if err != nil {
+			line = line.Str("why", err.Error())
+		}
+		line.Msg(text)
+	}
+}
+
+// limited begins a line of the log; nil if there are too many of its kind.
+func (s *Server) limited(limit *commands.LogLimiter, level zerolog.Level) *zerolog.Event {
+	ok, skipped := limit.Allow()
+	if !ok {
+		return nil
+	}
+	line := s.log.WithLevel(level)
+	if skipped > 0 {
+		line = line.Int("others_like_it", skipped)
+	}
+	return line
+}
