@@ -27,7 +27,7 @@ const drainTime = 10 * time.Second
 func main() {
 	if tools.Is(os.Args[1:]) {
 		syscall.Umask(0o077)
-		os.Exit(tools.Run(os.Args[1:], tools.Surroundings{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}))
+		os.Exit(tools.Run(os.Args[1:], tools.Environment{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}))
 	}
 	options, err := config.Load(asOptions(os.Args[1:]))
 	switch {

@@ -18,15 +18,15 @@ import (
 	"github.com/tidwall/buntdb"
 )
 
-// newHouseNow returns a house whose time begins now: buntdb reads the machine's clock.
-func newHouseNow(t *testing.T) *house {
-	h := newHouse(t)
+// newFixtureNow returns a fixture whose time begins now: buntdb reads the machine's clock.
+func newFixtureNow(t *testing.T) *fixture {
+	h := newFixture(t)
 	h.clock.Raise(time.Now().UnixMilli())
 	return h
 }
 
 // database opens a file with the stock library for the time of a function.
-func (h *house) database(name string, use func(db *buntdb.DB)) {
+func (h *fixture) database(name string, use func(db *buntdb.DB)) {
 	h.t.Helper()
 	db, err := buntdb.Open(h.path(name))
 	if err != nil {
@@ -39,7 +39,7 @@ func (h *house) database(name string, use func(db *buntdb.DB)) {
 }
 
 // set sets keys of a database in one transaction.
-func (h *house) set(db *buntdb.DB, ttl time.Duration, keysAndValues ...string) {
+func (h *fixture) set(db *buntdb.DB, ttl time.Duration, keysAndValues ...string) {
 	h.t.Helper()
 	err := db.Update(func(tx *buntdb.Tx) error {
 		for i := 0; i < len(keysAndValues); i += 2 {
@@ -54,7 +54,7 @@ func (h *house) set(db *buntdb.DB, ttl time.Duration, keysAndValues ...string) {
 	}
 }
 
-func (h *house) read(name string) []byte {
+func (h *fixture) read(name string) []byte {
 	h.t.Helper()
 	b, err := os.ReadFile(h.path(name))
 	if err != nil {
@@ -66,7 +66,7 @@ func (h *house) read(name string) []byte {
 // TestDatabaseRoundTrip takes 50,000 writes from 16 partitions into 5, by a database that the stock
 // library reads item by item.
 func TestDatabaseRoundTrip(t *testing.T) {
-	h := newHouseNow(t)
+	h := newFixtureNow(t)
 	before := h.fillRandomly(time.Hour)
 	_, report := h.run(exitOK, "", "export", h.path("old"), "--format", "buntdb", "--out", h.path("all.db"))
 	if want := fmt.Sprintf("exported %d containers and %d items\n", len(before.Containers), len(before.Items)); !strings.Contains(report, want) {
@@ -100,7 +100,7 @@ func TestDatabaseRoundTrip(t *testing.T) {
 
 // checkDatabase compares a database with a content, item by item: it holds the same items under their
 // keys, their ends as TTLs, and besides only the keys that describe them.
-func (h *house) checkDatabase(db *buntdb.DB, want content) {
+func (h *fixture) checkDatabase(db *buntdb.DB, want content) {
 	h.t.Helper()
 	items, others, described := 0, 0, 0
 	err := db.View(func(tx *buntdb.Tx) error {
@@ -140,7 +140,7 @@ func (h *house) checkDatabase(db *buntdb.DB, want content) {
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	parts := len(want.Containers) + len(want.Items)/notesPerPart // a part of notes that is not full a container
+	parts := len(want.Containers) + len(want.Items)/itemsPerPart // a part of notes that is not full a container
 	if items != len(want.Items) || described != len(want.Containers) || others > described+parts+1 {
 		h.t.Errorf("%d items of %d, %d containers of %d, %d other keys", items, len(want.Items), described, len(want.Containers), others-described)
 	}
@@ -148,7 +148,7 @@ func (h *house) checkDatabase(db *buntdb.DB, want content) {
 
 // TestDatabaseOfEveryKind states what a database holds for each kind of item and each policy.
 func TestDatabaseOfEveryKind(t *testing.T) {
-	h := newHouseNow(t)
+	h := newFixtureNow(t)
 	now := h.clock.Now()
 	hour := now + time.Hour.Milliseconds()
 	far := int64(math.MaxInt64)
@@ -206,7 +206,7 @@ func TestDatabaseOfEveryKind(t *testing.T) {
 				t.Errorf("%s, %v; want %s", container, err, want)
 			}
 			notes, err := tx.Get("/mayfly/items/mayfly/000001")
-			if line := fmt.Sprintf(`{"type":"document","id":"an end of its own","ts":%d,"end":%d}`, now, hour); !strings.Contains(notes, line) || err != nil {
+			if line := fmt.Sprintf(`{"container":"mayfly","id":"an end of its own","ts":%d,"end":%d}`, now, hour); !strings.Contains(notes, line) || err != nil {
 				t.Errorf("%s, %v; want %s", notes, err, line)
 			}
 			return nil
@@ -240,7 +240,7 @@ func TestDatabaseTTL(t *testing.T) {
 
 // TestForeignDatabase imports a database that mayfly did not make.
 func TestForeignDatabase(t *testing.T) {
-	h := newHouseNow(t)
+	h := newFixtureNow(t)
 	h.make("data", 2, func(_ *keyspace.Keyspace, tx *keyspace.Tx) {
 		tx.CreateContainer("lenient", 100, expiry.Lenient)
 		tx.CreateContainer("strict", 100, expiry.Strict)
@@ -318,7 +318,7 @@ func TestForeignDatabase(t *testing.T) {
 
 // TestChangedDatabase imports an export to which a user of buntdb has added, and from which one has deleted.
 func TestChangedDatabase(t *testing.T) {
-	h := newHouseNow(t)
+	h := newFixtureNow(t)
 	h.make("data", 2, func(_ *keyspace.Keyspace, tx *keyspace.Tx) {
 		for i := range 3 {
 			tx.Put(tx.Container("0"), fmt.Sprint(i), keyspace.Document, `{}`, 0)
@@ -350,7 +350,7 @@ func TestChangedDatabase(t *testing.T) {
 	for key, values := range map[string][]string{
 		"/mayfly/format":         {`{"version":2,"complete":true}`, `{}`, `x`, `{"version":1,"complete":true} {}`, `{"version":1}`},
 		"/mayfly/container/0":    {`{}`, `{"container":"1","default":"-1"}`, `{"container":"0"}`, `{"container":"0","default":"x"}`},
-		"/mayfly/items/0/000001": {`{}`, `[{"id":"1"}]`, `[{"type":"document"}]`, `[{"type":"document","id":"1","ts":-1}]`, `[{"type":"string","id":"1","end":-2}]`},
+		"/mayfly/items/0/000001": {`{}`, `[{"id":"1"}]`, `[{"container":"0"}]`, `[{"container":"0","id":"1","ts":-1}]`, `[{"container":"0","id":"1","x":1}]`, `[] []`},
 	} {
 		for _, value := range values {
 			h.database("all.db", func(db *buntdb.DB) { h.set(db, 0, key, value) })
@@ -378,7 +378,7 @@ func TestChangedDatabase(t *testing.T) {
 // TestDamagedDatabase: a file that is cut off anywhere or not of buntdb's form is refused before anything
 // changes, and stays as it is.
 func TestDamagedDatabase(t *testing.T) {
-	h := newHouseNow(t)
+	h := newFixtureNow(t)
 	h.make("data", 1, func(_ *keyspace.Keyspace, tx *keyspace.Tx) {
 		tx.Put(tx.Container("0"), "doc", keyspace.Document, `{"n":1}`, 0)
 		tx.Put(tx.Container("0"), "plain", keyspace.Plain, "value", tx.Now()+3_600_000)
@@ -427,7 +427,7 @@ func TestDamagedDatabase(t *testing.T) {
 // TestScanAdmitsOnlyWhatLoads damages a database at random. Whatever the check admits buntdb loads: it
 // does not fail, panic or read for ever.
 func TestScanAdmitsOnlyWhatLoads(t *testing.T) {
-	h := newHouseNow(t)
+	h := newFixtureNow(t)
 	h.database("all.db", func(db *buntdb.DB) {
 		h.set(db, 0, "orders/1", `{"n":1}`, "orders/2", strings.Repeat("x", 120))
 		h.set(db, time.Hour, "orders/3", `{}`)
@@ -480,7 +480,7 @@ func TestScanAdmitsOnlyWhatLoads(t *testing.T) {
 // TestInterruptedExport: an export that fails leaves nothing, and the file of one that was killed is not
 // taken for whole.
 func TestInterruptedExport(t *testing.T) {
-	h := newHouseNow(t)
+	h := newFixtureNow(t)
 	h.make("data", 2, func(_ *keyspace.Keyspace, tx *keyspace.Tx) {
 		for i := range 100 {
 			tx.Put(tx.Container("0"), fmt.Sprint("id-", i), keyspace.Document, `{}`, 0)
@@ -532,7 +532,7 @@ func TestInterruptedExport(t *testing.T) {
 // TestPathsOfExportAndImport: a file may be named without an option, and the folder is then that of a
 // server without options.
 func TestPathsOfExportAndImport(t *testing.T) {
-	h := newHouseNow(t)
+	h := newFixtureNow(t)
 	h.make("data", 2, func(_ *keyspace.Keyspace, tx *keyspace.Tx) {
 		tx.Put(tx.Container("0"), "a", keyspace.Document, `{}`, 0)
 	})

@@ -30,14 +30,13 @@ type databaseSink struct {
 	lines lineWriter
 
 	policies map[string]expiry.Policy
-	notes    map[string]*notes // by container
+	parts    map[string]*part // by container
 }
 
-// notes are the last notes of a container, which no transaction holds yet.
-type notes struct {
-	text  []byte
-	count int
-	part  int // number of the last part
+// part is the next part of the lines of a container's items.
+type part struct {
+	lines         []byte
+	count, number int
 }
 
 // exportDatabase lets a source write into the database in an empty file, which the caller forces to disk.
@@ -50,20 +49,20 @@ func exportDatabase(f *os.File, write func(s sink) error) (err error) {
 	if err := db.SetConfig(buntdb.Config{SyncPolicy: buntdb.Never, AutoShrinkDisabled: true}); err != nil {
 		return errors.Join(err, db.Close())
 	}
-	s := &databaseSink{db: db, wall: clock.NewSystem(0), policies: make(map[string]expiry.Policy), notes: make(map[string]*notes)}
+	s := &databaseSink{db: db, wall: clock.NewSystem(0), policies: make(map[string]expiry.Policy), parts: make(map[string]*part)}
 	defer func() { err = errors.Join(err, s.rollback(), db.Close()) }()
-	if err := s.setFormat(`{"version":1,"complete":false}`); err != nil {
+	if err := s.setFormat(incompleteFormat); err != nil {
 		return err
 	}
 	if err := write(s); err != nil {
 		return err
 	}
-	for container, n := range s.notes {
-		if err := s.setNotes(container, n); err != nil {
+	for container, p := range s.parts {
+		if err := s.setPart(container, p); err != nil {
 			return err
 		}
 	}
-	return s.setFormat(`{"version":1,"complete":true}`)
+	return s.setFormat(completeFormat)
 }
 
 func (s *databaseSink) container(c keyspace.ContainerRecord) error {
@@ -83,14 +82,14 @@ func (s *databaseSink) item(container, id string, it keyspace.Item) (kept bool, 
 	if err := s.set(itemKey(container, id), it.Body, ttl); err != nil {
 		return false, err
 	}
-	n := s.notes[container]
-	if n == nil {
-		n = &notes{}
-		s.notes[container] = n
+	p := s.parts[container]
+	if p == nil {
+		p = &part{number: 1}
+		s.parts[container] = p
 	}
-	n.text = append(append(n.text, s.lines.note(id, it)...), ",\n"...)
-	if n.count++; n.count == notesPerPart {
-		err = s.setNotes(container, n)
+	p.lines = append(append(p.lines, ','), s.lines.note(container, id, it)...)
+	if p.count++; p.count == itemsPerPart {
+		err = s.setPart(container, p)
 	}
 	return true, err
 }
@@ -110,15 +109,15 @@ func databaseTTL(end, now int64) (ttl time.Duration, lives bool) {
 	return time.Duration(second*1000-now)*time.Millisecond + time.Second/2, true
 }
 
-// setNotes sets the key of the next part of a container's notes, if it has any.
-func (s *databaseSink) setNotes(container string, n *notes) error {
-	if n.count == 0 {
+// setPart sets the key of the next part of a container's lines, if it has any.
+func (s *databaseSink) setPart(container string, p *part) error {
+	if p.count == 0 {
 		return nil
 	}
-	n.part++
-	text := "[" + string(n.text[:len(n.text)-len(",\n")]) + "]"
-	n.text, n.count = n.text[:0], 0
-	return s.set(fmt.Sprintf("%s%s/%06d", itemsPrefix, container, n.part), text, 0)
+	key := fmt.Sprintf("%s%s/%06d", itemsPrefix, container, p.number)
+	text := "[" + string(p.lines[1:]) + "]"
+	*p = part{lines: p.lines[:0], number: p.number + 1}
+	return s.set(key, text, 0)
 }
 
 // setFormat sets the key of the format in a transaction of its own.

@@ -1,6 +1,7 @@
 package tools
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -44,66 +45,53 @@ func (m *importer) openDatabase(f *os.File) (*buntdb.DB, error) {
 
 // checkFormat refuses the database of an export that did not end, or of another version.
 func checkFormat(db *buntdb.DB) error {
-	var text string
-	err := db.View(func(tx *buntdb.Tx) (err error) {
-		text, err = tx.Get(formatKey)
-		return err
+	return db.View(func(tx *buntdb.Tx) error {
+		switch text, err := tx.Get(formatKey); {
+		case errors.Is(err, buntdb.ErrNotFound): // no export has made it
+			return nil
+		case err != nil || text == completeFormat:
+			return err
+		case text == incompleteFormat:
+			return errors.New("the export did not end: the database is incomplete")
+		default:
+			return fmt.Errorf("key %s: unknown format %s: known is %s", formatKey, expiry.Quote(text), completeFormat)
+		}
 	})
-	if errors.Is(err, buntdb.ErrNotFound) {
-		return nil // no export has made it
-	}
-	if err != nil {
-		return err
-	}
-	var note formatNote
-	switch err := readJSON(text, &note); {
-	case err != nil:
-		return fmt.Errorf("key %s: %w", formatKey, err)
-	case note.Version != formatVersion:
-		return fmt.Errorf("the export has version %d: known is %d", note.Version, formatVersion)
-	case !note.Complete:
-		return errors.New("the export did not end: the database is incomplete")
-	}
-	return nil
 }
 
 // databaseReader imports the items of a database.
 type databaseReader struct {
 	*importer
 	tx    *buntdb.Tx
-	notes map[string]itemNote // by key
+	notes map[string]note // by key
+}
+
+// note holds what the key and the value of an item do not tell.
+type note struct {
+	ts    int64
+	end   *int64
+	plain bool
 }
 
 // readDatabase imports the containers of a database and then its items.
 func (m *importer) readDatabase(db *buntdb.DB) error {
 	return db.View(func(tx *buntdb.Tx) error {
-		r := &databaseReader{importer: m, tx: tx, notes: make(map[string]itemNote)}
-		err := r.each(func(key, value string) error {
-			if strings.HasPrefix(key, ownPrefix) {
-				return r.describe(key, value)
-			}
-			return nil
-		})
-		if err != nil {
+		r := &databaseReader{importer: m, tx: tx, notes: make(map[string]note)}
+		if err := r.each(true, r.describe); err != nil {
 			return err
 		}
-		number := 0
-		return r.each(func(key, value string) error {
-			if strings.HasPrefix(key, ownPrefix) {
-				return nil
-			}
-			number++
-			r.progress("%d keys", number)
-			return r.item(key, value)
-		})
+		return r.each(false, r.item)
 	})
 }
 
-// each visits all keys in ascending order, until an error that ends the import.
-func (r *databaseReader) each(visit func(key, value string) error) error {
+// each visits the keys that describe items, or the items, in ascending order, until an error ends the import.
+func (r *databaseReader) each(own bool, visit func(key, value string) error) error {
 	var failure error
 	err := r.tx.Ascend("", func(key, value string) bool {
-		failure = r.check(place{key: key}, visit(key, value))
+		if strings.HasPrefix(key, ownPrefix) == own {
+			r.progress("%d items", r.done[keyspace.Stored])
+			failure = r.check(place{key: key}, visit(key, value))
+		}
 		return failure == nil && r.stopped == nil
 	})
 	return errors.Join(err, failure, r.stopped)
@@ -117,22 +105,37 @@ func (r *databaseReader) describe(key, value string) error {
 			return err
 		}
 		state, ok, err := l.state()
+		if err == nil && (!ok || state.Name != name) {
+			err = fmt.Errorf("value %s does not describe container %s", expiry.Quote(value), expiry.Quote(name))
+		}
 		if err != nil {
 			return err
 		}
-		if !ok || state.Name != name {
-			return fmt.Errorf("value %s does not describe container %s", expiry.Quote(value), expiry.Quote(name))
-		}
 		return r.container(state)
 	}
-	if rest, ok := strings.CutPrefix(key, itemsPrefix); ok {
-		container, _, _ := strings.Cut(rest, "/")
-		return readNotes(value, func(id string, n itemNote) { r.notes[itemKey(container, id)] = n })
+	if strings.HasPrefix(key, itemsPrefix) {
+		var lines []json.RawMessage
+		err := json.Unmarshal([]byte(value), &lines)
+		for i := 0; i < len(lines) && err == nil; i++ {
+			err = r.note(lines[i])
+		}
+		return err
 	}
 	if key != formatKey {
 		return errors.New("keys that begin with " + ownPrefix + " are reserved")
 	}
 	return nil
+}
+
+// note reads the line of an item without its body.
+func (r *databaseReader) note(text []byte) error {
+	l, err := readLine(text)
+	if err != nil {
+		return err
+	}
+	id, err := either("id", l.ID, l.ID64)
+	r.notes[itemKey(l.Container, id)] = note{l.TS, l.End, l.Value != nil}
+	return err
 }
 
 // item imports an item. A container that neither the database nor the target has is created with the
@@ -154,24 +157,27 @@ func (r *databaseReader) item(key, value string) error {
 	return err
 }
 
+// entry returns the item of a key. Without a note it is a document whose end is the buntdb TTL.
 func (r *databaseReader) entry(key, value string) (e entry, err error) {
-	if e.container, e.id, err = splitItemKey(key); err != nil {
+	container, id, ok := strings.Cut(key, "/")
+	if !ok {
+		return e, errors.New("no container: legal keys are container/id")
+	}
+	if err := validName(container); err != nil {
 		return e, err
 	}
 	n, noted := r.notes[key]
-	e.item.Kind, e.item.Body = keyspace.Document, value
-	if n.Type == typeString {
-		e.item.Kind = keyspace.Plain
+	l := line{Container: container, ID: &id, TS: n.ts, End: n.end}
+	if n.plain {
+		l.Value = &value
+	} else {
+		l.Raw = &value
 	}
-	e.item.TS, e.fresh = n.TS, n.TS == 0
-	if e.fresh {
-		e.item.TS = r.Clock.Now()
-	}
-	if _, err := e.check(); err != nil {
+	if e, err = l.entry(r.Clock.Now()); err != nil {
 		return e, fmt.Errorf("value %s: %w", expiry.Quote(value), err)
 	}
 	if noted {
-		return e, e.setEnd(n.End)
+		return e, nil
 	}
 	left, err := r.tx.TTL(key)
 	switch {

@@ -85,33 +85,47 @@ func (w *lineWriter) container(s keyspace.ContainerRecord) []byte {
 
 // item makes the line of an item. A ts of 0 means that it is unknown.
 func (w *lineWriter) item(container, id string, it keyspace.Item) []byte {
+	w.head(container, id, it)
+	text := strings.TrimSpace(it.Body)
+	switch {
+	case it.Kind == keyspace.Plain:
+		w.text("value", it.Body)
+	case len(text) == len(it.Body) && !strings.ContainsAny(text, "\r\n"):
+		w.buf.WriteString(`,"doc":`)
+		w.buf.WriteString(text)
+	default:
+		w.text("raw", it.Body)
+	}
+	return w.end()
+}
+
+// note makes the line of an item without its body: a plain key has an empty value.
+func (w *lineWriter) note(container, id string, it keyspace.Item) []byte {
+	w.head(container, id, it)
+	if it.Kind == keyspace.Plain {
+		w.text("value", "")
+	}
+	return w.end()
+}
+
+// head writes the members of an item's line before the body.
+func (w *lineWriter) head(container, id string, it keyspace.Item) {
 	w.begin(container)
 	w.text("id", id)
 	if it.TS != 0 {
 		w.number("ts", it.TS)
 	}
-	if it.Kind == keyspace.Plain {
-		if it.ExpireAt != expiry.Inherit {
-			w.number("end", it.ExpireAt)
+	end := expiry.Inherit // without a member end
+	if it.Kind == keyspace.Document {
+		doc, _ := jsondoc.Parse(it.Body, jsondoc.MaxSize)
+		if doc.TTL != expiry.Absent {
+			w.number("ttl", int64(doc.TTL))
 		}
-		w.text("value", it.Body)
-		return w.end()
+		end = expiry.ExpireAt(it.TS, doc.TTL)
 	}
-	doc, _ := jsondoc.Parse(it.Body, jsondoc.MaxSize)
-	ttl := doc.TTL
-	if ttl != expiry.Absent {
-		w.number("ttl", int64(ttl))
-	}
-	if expiry.ExpireAt(it.TS, ttl) != it.ExpireAt {
+	if it.ExpireAt != end {
 		w.number("end", it.ExpireAt)
 	}
-	if text := strings.TrimSpace(it.Body); len(text) == len(it.Body) && !strings.ContainsAny(text, "\r\n") {
-		w.buf.WriteString(`,"doc":`)
-		w.buf.WriteString(text)
-	} else {
-		w.text("raw", it.Body)
-	}
-	return w.end()
 }
 
 // line is a line of an export, read.
@@ -206,69 +220,48 @@ func (l *line) entry(now int64) (e entry, err error) {
 	}
 	plain := l.Value != nil || l.Value64 != nil
 	switch {
+	case len(e.id) > keyspace.MaxIDLength:
+		err = fmt.Errorf("an id of %d bytes: legal are at most %d", len(e.id), keyspace.MaxIDLength)
 	case plain && (l.Doc != nil || l.Raw != nil || l.TTL != nil):
-		return e, errors.New("a line has either a doc, or a raw one, or a value; and a value has an end, not a ttl")
+		err = errors.New("a line has either a doc, or a raw one, or a value; and a value has an end, not a ttl")
 	case plain:
 		e.item.Kind = keyspace.Plain
 		e.item.Body, err = either("value", l.Value, l.Value64)
+	case e.id == "":
+		err = errors.New("a document's id is empty")
 	default:
-		e.item.Kind = keyspace.Document
-		e.item.Body, err = l.body()
+		err = l.document(&e)
 	}
-	if err != nil {
-		return e, err
+	if err == nil && l.End != nil {
+		if e.item.ExpireAt = *l.End; e.item.ExpireAt < expiry.Never {
+			err = fmt.Errorf("invalid end %d: legal are -1 for never, 0 for none, and milliseconds since 1970", e.item.ExpireAt)
+		}
 	}
-	ttl, err := e.check()
-	if err != nil {
-		return e, err
-	}
-	if l.TTL != nil && *l.TTL != int64(ttl) {
-		return e, fmt.Errorf("the line says ttl %d, its document %d: what counts is the document's", *l.TTL, ttl)
-	}
-	return e, e.setEnd(l.End)
+	return e, err
 }
 
-// check checks the id and the body of an item, and derives the end of a document from its ttl.
-func (e *entry) check() (ttl expiry.TTL, err error) {
+// document reads the document of a line.
+func (l *line) document(e *entry) error {
+	e.item.Kind = keyspace.Document
 	switch {
-	case len(e.id) > keyspace.MaxIDLength:
-		return ttl, fmt.Errorf("an id of %d bytes: legal are at most %d", len(e.id), keyspace.MaxIDLength)
-	case e.item.Kind == keyspace.Plain:
-		return ttl, nil
-	case e.id == "":
-		return ttl, errors.New("a document's id is empty")
+	case l.Doc != nil && l.Raw != nil:
+		return errors.New("doc and raw are both there: leave the one out that is not meant")
+	case l.Raw != nil:
+		e.item.Body = *l.Raw
+	case l.Doc != nil:
+		e.item.Body = string(l.Doc)
+	default:
+		return errors.New("neither a doc nor a value is there")
 	}
 	doc, err := jsondoc.Parse(e.item.Body, jsondoc.MaxSize)
 	if err != nil {
-		return ttl, err
+		return err
+	}
+	if l.TTL != nil && *l.TTL != int64(doc.TTL) {
+		return fmt.Errorf("the line says ttl %d, its document %d: what counts is the document's", *l.TTL, doc.TTL)
 	}
 	e.item.ExpireAt, e.ignored = expiry.ExpireAt(e.item.TS, doc.TTL), doc.TTLErr
-	return doc.TTL, nil
-}
-
-// setEnd gives an item the end (ms) that an export names, if it names one.
-func (e *entry) setEnd(end *int64) error {
-	if end == nil {
-		return nil
-	}
-	if *end < expiry.Never {
-		return fmt.Errorf("invalid end %d: legal are -1 for never, 0 for none, and milliseconds since 1970", *end)
-	}
-	e.item.ExpireAt = *end
 	return nil
-}
-
-// body returns the text of the document of a line.
-func (l *line) body() (string, error) {
-	switch {
-	case l.Doc != nil && l.Raw != nil:
-		return "", errors.New("doc and raw are both there: leave the one out that is not meant")
-	case l.Raw != nil:
-		return *l.Raw, nil
-	case l.Doc != nil:
-		return string(l.Doc), nil
-	}
-	return "", errors.New("neither a doc nor a value is there")
 }
 
 // either returns a text that a line holds as such or in base64.

@@ -18,8 +18,8 @@ const (
 	exitFailed     = 2
 )
 
-// Surroundings are the streams and the clock of a tool.
-type Surroundings struct {
+// Environment are the streams and the clock of a tool.
+type Environment struct {
 	In       io.Reader
 	Out, Err io.Writer
 	Clock    clock.Clock // nil means the system's
@@ -49,12 +49,12 @@ func find(name string) *tool {
 
 // Run runs the tool that the first argument names, with the other arguments. It returns the program's exit
 // code. Errors are one line.
-func Run(args []string, s Surroundings) (code int) {
+func Run(args []string, s Environment) (code int) {
 	if s.Clock == nil {
 		s.Clock = clock.NewSystem(0)
 	}
 	t := find(args[0])
-	c := &call{Surroundings: s, tool: t, flags: flag.NewFlagSet(t.name, flag.ContinueOnError), args: args[1:]}
+	c := &call{Environment: s, tool: t, flags: flag.NewFlagSet(t.name, flag.ContinueOnError), args: args[1:]}
 	c.flags.SetOutput(io.Discard)
 	code, err := t.run(c)
 	if errors.Is(err, flag.ErrHelp) {
@@ -69,7 +69,7 @@ func Run(args []string, s Surroundings) (code int) {
 
 // call is a tool at work.
 type call struct {
-	Surroundings
+	Environment
 	tool  *tool
 	flags *flag.FlagSet
 	args  []string

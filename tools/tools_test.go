@@ -20,25 +20,25 @@ import (
 // epoch is where tests let time begin.
 const epoch = 1_700_000_000_000
 
-// house is a place for data folders in which time is moved by the test.
-type house struct {
+// fixture holds data folders and a clock that the test moves.
+type fixture struct {
 	t     *testing.T
 	clock *clock.Manual
 	dir   string
 }
 
-func newHouse(t *testing.T) *house {
-	return &house{t: t, clock: clock.NewManual(epoch), dir: t.TempDir()}
+func newFixture(t *testing.T) *fixture {
+	return &fixture{t: t, clock: clock.NewManual(epoch), dir: t.TempDir()}
 }
 
-func (h *house) path(name string) string { return filepath.Join(h.dir, name) }
+func (h *fixture) path(name string) string { return filepath.Join(h.dir, name) }
 
 // run runs a tool on some input, checks its exit code and that it reports at most one error line
 // unless it ends well, and gives what it has written.
-func (h *house) run(code int, input string, args ...string) (out, err string) {
+func (h *fixture) run(code int, input string, args ...string) (out, err string) {
 	h.t.Helper()
 	var stdout, stderr bytes.Buffer
-	got := Run(args, Surroundings{In: strings.NewReader(input), Out: &stdout, Err: &stderr, Clock: h.clock})
+	got := Run(args, Environment{In: strings.NewReader(input), Out: &stdout, Err: &stderr, Clock: h.clock})
 	if got != code {
 		h.t.Fatalf("%v: exit code %d, want %d\n%s%s", args, got, code, &stdout, &stderr)
 	}
@@ -46,7 +46,7 @@ func (h *house) run(code int, input string, args ...string) (out, err string) {
 }
 
 // refused checks that a tool fails with one line that has all of the words.
-func (h *house) refused(input string, words []string, args ...string) {
+func (h *fixture) refused(input string, words []string, args ...string) {
 	h.t.Helper()
 	out, err := h.run(exitFailed, input, args...)
 	line := strings.TrimSuffix(err[strings.LastIndex(strings.TrimSuffix(err, "\n"), "\n")+1:], "\n")
@@ -61,7 +61,7 @@ func (h *house) refused(input string, words []string, args ...string) {
 }
 
 // open opens a data folder as a server would.
-func (h *house) open(name string, partitions int) *keyspace.Keyspace {
+func (h *fixture) open(name string, partitions int) *keyspace.Keyspace {
 	h.t.Helper()
 	ks, err := keyspace.Open(keyspace.Options{Dir: h.path(name), Partitions: partitions, Clock: h.clock, NoPurge: true})
 	if err != nil {
@@ -70,7 +70,7 @@ func (h *house) open(name string, partitions int) *keyspace.Keyspace {
 	return ks
 }
 
-func (h *house) close(ks *keyspace.Keyspace) {
+func (h *fixture) close(ks *keyspace.Keyspace) {
 	h.t.Helper()
 	if err := errors.Join(ks.Check(), ks.Close()); err != nil {
 		h.t.Fatal(err)
@@ -78,7 +78,7 @@ func (h *house) close(ks *keyspace.Keyspace) {
 }
 
 // make makes a folder and fills it by transactions that lock everything.
-func (h *house) make(name string, partitions int, fill func(ks *keyspace.Keyspace, tx *keyspace.Tx)) {
+func (h *fixture) make(name string, partitions int, fill func(ks *keyspace.Keyspace, tx *keyspace.Tx)) {
 	h.t.Helper()
 	ks := h.open(name, partitions)
 	var tx keyspace.Tx
@@ -98,7 +98,7 @@ type content struct {
 	Partitions int
 }
 
-func (h *house) content(name string) content {
+func (h *fixture) content(name string) content {
 	h.t.Helper()
 	c := content{make(map[string]keyspace.ContainerRecord), make(map[[2]string]keyspace.Item), 0}
 	ks := h.open(name, 1)
@@ -118,7 +118,7 @@ func (h *house) content(name string) content {
 }
 
 // same checks that two folders hold the same.
-func (h *house) same(got, want content) {
+func (h *fixture) same(got, want content) {
 	h.t.Helper()
 	for at, it := range want.Items {
 		if got.Items[at] != it {
@@ -141,7 +141,7 @@ func (h *house) same(got, want content) {
 // fillRandomly makes the folder "old" with 50,000 writes of items of all kinds, under changing policies
 // and while time passes. unit is one of the seconds in which TTLs and deadlines are chosen. It returns the
 // content that lives nine units later.
-func (h *house) fillRandomly(unit time.Duration) content {
+func (h *fixture) fillRandomly(unit time.Duration) content {
 	h.t.Helper()
 	random := rand.New(rand.NewPCG(1, 0))
 	text := func() string { // anything, line breaks and what is not UTF-8 included
@@ -206,7 +206,7 @@ func (h *house) fillRandomly(unit time.Duration) content {
 
 // TestRoundTrip takes 50,000 writes from 16 partitions into 5, by lines.
 func TestRoundTrip(t *testing.T) {
-	h := newHouse(t)
+	h := newFixture(t)
 	before := h.fillRandomly(time.Second)
 	h.run(exitOK, "", "export", h.path("old"), "--out", h.path("lines"))
 	lines, err := os.ReadFile(h.path("lines"))
@@ -237,7 +237,7 @@ func TestRoundTrip(t *testing.T) {
 }
 
 func TestExportOfAFolderThatCannotBeRead(t *testing.T) {
-	h := newHouse(t)
+	h := newFixture(t)
 	h.refused("", []string{"no such file"}, "export", h.path("none"))
 	h.make("data", 2, func(_ *keyspace.Keyspace, tx *keyspace.Tx) {
 		tx.Put(tx.Container("0"), "a", keyspace.Plain, "1", 0)
@@ -257,7 +257,7 @@ func TestExportOfAFolderThatCannotBeRead(t *testing.T) {
 }
 
 // spoil flips a bit of a store, at the last place where a text stands.
-func (h *house) spoil(name, text string, offset int) {
+func (h *fixture) spoil(name, text string, offset int) {
 	h.t.Helper()
 	stores, _ := filepath.Glob(filepath.Join(h.path(name), "partition-*.db"))
 	for _, path := range stores {
@@ -277,7 +277,7 @@ func (h *house) spoil(name, text string, offset int) {
 }
 
 func TestImportReportsBadLines(t *testing.T) {
-	h := newHouse(t)
+	h := newFixture(t)
 	good := []string{
 		`{"container":"orders","default":"10","mode":"lenient"}`,
 		``,
@@ -346,7 +346,7 @@ func TestImportReportsBadLines(t *testing.T) {
 // Into a folder with items of its own: what was written later stays, and the marks of another history
 // kill nothing.
 func TestImportIntoAFolderInUseBefore(t *testing.T) {
-	h := newHouse(t)
+	h := newFixture(t)
 	h.make("data", 3, func(_ *keyspace.Keyspace, tx *keyspace.Tx) {
 		tx.CreateContainer("orders", 100, expiry.Strict)
 		tx.Put(tx.Container("orders"), "a", keyspace.Document, `{"here":1}`, 0)
@@ -371,7 +371,7 @@ func TestImportIntoAFolderInUseBefore(t *testing.T) {
 }
 
 func TestCheckAndRepair(t *testing.T) {
-	h := newHouse(t)
+	h := newFixture(t)
 	h.make("data", 1, func(_ *keyspace.Keyspace, tx *keyspace.Tx) {
 		tx.Put(tx.Container("0"), "id-1", keyspace.Document, `{"n":1}`, 0)
 		tx.Put(tx.Container("0"), "id-2", keyspace.Document, `{"n":2}`, 0)
@@ -428,7 +428,7 @@ func TestCheckAndRepair(t *testing.T) {
 }
 
 func TestArguments(t *testing.T) {
-	h := newHouse(t)
+	h := newFixture(t)
 	for _, tool := range all {
 		if !Is([]string{tool.name, "x"}) {
 			t.Errorf("%s is not known", tool.name)
