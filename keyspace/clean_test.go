@@ -9,7 +9,8 @@ import (
 	"mayfly/expiry"
 )
 
-// TestClean: what is overwritten takes a little memory, and next to none after Clean. A transaction that has locked something does not clean.
+// TestClean: overwritten items take little memory, and next to none after Clean. A transaction that has locked
+// something does not clean.
 func TestClean(t *testing.T) {
 	ks := open(t)
 	var tx Tx
@@ -29,12 +30,12 @@ func TestClean(t *testing.T) {
 	}
 	before := ks.Garbage()
 	if before == 0 {
-		t.Fatal("nothing is dead after all has been overwritten")
+		t.Fatal("no garbage although all items were overwritten")
 	}
 	ks.BeginAll(&tx)
 	tx.Clean()
 	if now := ks.Garbage(); now != before {
-		t.Errorf("%d bytes of garbage were %d: a partition that is locked was touched", now, before)
+		t.Errorf("%d bytes of garbage were %d: a locked partition was cleaned", now, before)
 	}
 	tx.Close()
 	ks.Clean()
@@ -59,8 +60,7 @@ func TestClean(t *testing.T) {
 	}
 }
 
-// TestCleanDoesNotWait: a transaction that holds partitions does not wait for others, in whatever order they
-// come, to have them tidied.
+// TestCleanDoesNotWait: a transaction that holds a partition does not wait for another to clean it.
 func TestCleanDoesNotWait(t *testing.T) {
 	ks := open(t)
 	for i := range 100 {
@@ -85,7 +85,7 @@ func TestCleanDoesNotWait(t *testing.T) {
 	<-done
 }
 
-// idIn gives an id that belongs to a partition.
+// idIn returns an id of a partition.
 func idIn(ks *opened, number int) string {
 	for i := 0; ; i++ {
 		if id := fmt.Sprint(i); ks.partitionOf(id).number == number {

@@ -8,13 +8,13 @@ import (
 	"mayfly/keyspace/memtable"
 )
 
-func TestEvictTakesTheNearestToDeath(t *testing.T) {
+func TestEvictDeletesTheNearestToDeath(t *testing.T) {
 	o := open(t, func(opt *Options) { opt.Partitions = 4 })
 	o.policy("c", 500)
 	const n = 400
 	for i := range n {
 		o.putFor("c", fmt.Sprint("soon-", i), expiry.TTL(10+i))
-		o.put("c", fmt.Sprint("heir-", i), "{}", expiry.Inherit) // in 500 s
+		o.put("c", fmt.Sprint("default-", i), "{}", expiry.Inherit) // in 500 s
 		o.put("c", fmt.Sprint("never-", i), "{}", expiry.Never)
 	}
 	full := o.Used()
@@ -40,10 +40,10 @@ func TestEvictTakesTheNearestToDeath(t *testing.T) {
 	}
 }
 
-func TestUsedFollowsWhatIsThere(t *testing.T) {
+func TestUsed(t *testing.T) {
 	o := open(t)
 	if o.Used() != 0 {
-		t.Fatalf("%d bytes are used by nothing", o.Used())
+		t.Fatalf("an empty keyspace uses %d bytes", o.Used())
 	}
 	o.policy("c", expiry.Forever)
 	empty := o.Used()

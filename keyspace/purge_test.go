@@ -8,11 +8,11 @@ import (
 	"mayfly/expiry"
 )
 
-func TestPurgeRemovesTheDeadAndOnlyThem(t *testing.T) {
+func TestPurgeRemovesOnlyTheDead(t *testing.T) {
 	o := open(t)
 	o.policy("c", 10)
 	for i := range 500 {
-		o.put("c", fmt.Sprint("heir-", i), "{}", expiry.Inherit)
+		o.put("c", fmt.Sprint("default-", i), "{}", expiry.Inherit)
 		o.put("c", fmt.Sprint("never-", i), "{}", expiry.Never)
 		o.putFor("c", fmt.Sprint("longer-", i), 20)
 	}
@@ -42,7 +42,7 @@ func TestPurgeRemovesTheDeadAndOnlyThem(t *testing.T) {
 	purgeTo(1500)
 	o.clock.Advance(10 * time.Second)
 	if inMemory() != 1500 {
-		t.Fatal("the dead are removed by nobody")
+		t.Fatal("dead items are removed without a purge")
 	}
 	purgeTo(1000)
 	if s := o.Stats().Expiry; s.RemovedActively == 0 || s.Sampled < s.RemovedActively {
@@ -53,8 +53,8 @@ func TestPurgeRemovesTheDeadAndOnlyThem(t *testing.T) {
 	purgeTo(500)
 }
 
-// The purge looks only where there is something, however many containers there are.
-func TestEmptyContainersConcernNobody(t *testing.T) {
+// TestEmptyContainersAreSkipped: the purge and the eviction skip empty containers, however many there are.
+func TestEmptyContainersAreSkipped(t *testing.T) {
 	o := open(t)
 	const containers = 3 * evictionTables
 	name := func(i int) string { return fmt.Sprint("c", i) }
@@ -62,7 +62,7 @@ func TestEmptyContainersConcernNobody(t *testing.T) {
 		o.policy(name(i), 10)
 	}
 	if n := len(o.tables.list); n != 0 {
-		t.Fatalf("the purge knows %d tables of empty containers", n)
+		t.Fatalf("%d tables of empty containers are listed", n)
 	}
 	for i := range containers {
 		o.put(name(i), "never", "{}", expiry.Never)
@@ -73,11 +73,11 @@ func TestEmptyContainersConcernNobody(t *testing.T) {
 			t.Errorf("%s/%s was evicted", c.Name(), id)
 		}
 	}); ok || o.lives(name(77), "dies") {
-		t.Error("what has an end is not found among what has none")
+		t.Error("the item with an end is not found among those without")
 	}
 	o.put(name(78), "dies", "{}", expiry.Inherit)
 	o.clock.Advance(10 * time.Second)
-	for range containers/1024 + 2 { // each surveys so many
+	for range containers/1024 + 2 { // each scans so many pools
 		o.PurgeOnce()
 	}
 	if got := o.Stats().Expiry.RemovedActively; got != 1 {
@@ -87,7 +87,7 @@ func TestEmptyContainersConcernNobody(t *testing.T) {
 		o.catalogueTx(func(tx *Tx) { tx.Drop(tx.Container(name(i))) })
 	}
 	if n := len(o.tables.list); n != 0 || o.Used() != 0 {
-		t.Errorf("%d tables and %d bytes are left of what was dropped", n, o.Used())
+		t.Errorf("%d tables and %d bytes are left after all containers were dropped", n, o.Used())
 	}
 }
 
@@ -118,8 +118,8 @@ func TestEveryDeathIsReportedOnce(t *testing.T) {
 	}
 }
 
-// Of what dies by a transaction's own doing only the transaction knows when that is certain; taken back,
-// it has not happened.
+// TestDeathByTheTransactionItself: Tx.OnDeath reports deaths that a transaction itself causes. After a rollback they have
+// not happened.
 func TestDeathByTheTransactionItself(t *testing.T) {
 	for name, kill := range map[string]func(tx *Tx, c *Container){
 		"by a default, found by a reader": func(tx *Tx, c *Container) {

@@ -11,12 +11,11 @@ import (
 	"mayfly/expiry"
 )
 
-// TestStress lets many goroutines do everything at once on the same ids while the clock moves, and
-// holds every answer against an exact model. The model needs no locks of its own: what it knows of
-// an id is touched only with that id's partition locked, what it knows of a container is changed
-// only with all of them locked. A transaction that locks too little is therefore a data race, too.
+// TestStress runs all operations on the same ids in many goroutines while the clock moves. It compares every result with
+// an exact model, which has no locks of its own. The model of an id is touched only with the id's partition locked, the
+// model of a container changed only with all locked. So a transaction that locks too little is a data race too.
 //
-// In between and at the end the whole keyspace is compared with the model, and it is opened again.
+// After each round the whole keyspace is compared with the model, and it is opened again.
 func TestStress(t *testing.T) {
 	const workers, rounds = 12, 3
 	operations := 1200
@@ -45,7 +44,7 @@ func TestStress(t *testing.T) {
 		s.audit()
 		s.o.reopen()
 		for _, f := range s.facts {
-			f.change = nil // tickets hold for as long as the keyspace is open
+			f.change = nil // LSNs begin anew
 		}
 		s.audit()
 	}
@@ -59,7 +58,7 @@ const (
 )
 
 const (
-	stressIDs      = 60 // single ids a container, written by everybody
+	stressIDs      = 60 // single ids a container, written by all workers
 	stressFamilies = 15 // groups of ids a container, written in one transaction each
 	familySize     = 5
 	stressResident = 100 // ids in steady that are overwritten but never deleted and never die
@@ -72,7 +71,7 @@ type stress struct {
 	facts      map[place]*fact
 }
 
-// modelContainer is what is known of a container: changed with all partitions locked, read with any.
+// modelContainer is the model of a container: changed with all partitions locked, read with any.
 type modelContainer struct {
 	exists bool
 	epoch  int    // counts the times it was emptied
@@ -84,7 +83,7 @@ type rule struct {
 	def  expiry.TTL
 }
 
-// fact is what is known of an id, under the lock of its partition.
+// fact is the model of an id, under the lock of its partition.
 type fact struct {
 	written bool // and not deleted since
 	item    Item
@@ -93,9 +92,9 @@ type fact struct {
 	change  *change
 }
 
-// change is the transaction that wrote or deleted an id last. Its ticket is noted when it has ended,
-// without a lock; until then it is 0.
-type change struct{ ticket atomic.Uint64 }
+// change is the transaction that wrote or deleted an id last. Its LSN is set without a lock when it has ended, and is 0
+// until then.
+type change struct{ lsn atomic.Uint64 }
 
 func newStress(o *opened) *stress {
 	s := &stress{o: o, containers: make(map[string]*modelContainer), facts: make(map[place]*fact)}
@@ -129,7 +128,7 @@ func newStress(o *opened) *stress {
 func singleID(n int) string   { return fmt.Sprint("single-", n) }
 func residentID(n int) string { return fmt.Sprint("resident-", n) }
 
-// family gives ids that lie in different partitions.
+// family returns ids in different partitions.
 func family(n int) (ids []string) {
 	for member := range familySize {
 		ids = append(ids, fmt.Sprintf("family-%d-%d", n, member))
@@ -137,8 +136,7 @@ func family(n int) (ids []string) {
 	return ids
 }
 
-// everDead tells whether the item of a fact is dead or has been at any moment since its write, by
-// going through all rules there have been.
+// everDead reports whether the item of a fact has been dead at any moment since its write, under any of the rules.
 func (c *modelContainer) everDead(f *fact, now int64) bool {
 	for i := f.rule; i < len(c.rules); i++ {
 		until := now
@@ -158,13 +156,13 @@ func (c *modelContainer) everDead(f *fact, now int64) bool {
 	return false
 }
 
-// lives tells whether the model says that an id lives.
+// lives reports whether an id lives by the model.
 func (s *stress) lives(at place, now int64) bool {
 	c, f := s.containers[at.container], s.facts[at]
 	return c.exists && f.written && f.epoch == c.epoch && !c.everDead(f, now)
 }
 
-// container looks a container up, and checks whether it is there.
+// container looks a container up and compares its existence with the model.
 func (s *stress) container(tx *Tx, name string) *Container {
 	c := tx.Container(name)
 	if exists := s.containers[name].exists; exists != (c != nil) {
@@ -174,7 +172,7 @@ func (s *stress) container(tx *Tx, name string) *Container {
 	return c
 }
 
-// audit compares all there is with the model, at one moment.
+// audit compares the whole keyspace with the model, at one moment.
 func (s *stress) audit() {
 	var tx Tx
 	s.o.BeginAll(&tx)
@@ -207,8 +205,7 @@ func (s *stress) audit() {
 	}
 }
 
-// background runs what a server runs beside its commands, at a pace at which it meets them often,
-// until the function it returns is called.
+// background runs a server's background work at a high pace until done is called.
 func (s *stress) background() (done func()) {
 	stop := make(chan struct{})
 	var wg sync.WaitGroup
@@ -254,7 +251,7 @@ func (w *worker) step() {
 	switch n := w.r.IntN(1000); {
 	case n < 300:
 		w.o.BeginKey(&w.tx, id)
-		w.put(container, id, Document, w.body(), w.own())
+		w.put(container, id, Document, w.body(), w.expireAt())
 	case n < 550:
 		w.o.BeginKey(&w.tx, id)
 		w.look(container, id)
@@ -292,14 +289,14 @@ func (w *worker) step() {
 	w.commit()
 }
 
-// commit ends the transaction, and checks that its ticket covers all that it has seen. As a
-// connection does, it does not wait for each ticket.
+// commit ends the transaction and checks that its LSN covers all changes it has seen. Like a connection, it does not
+// wait for each LSN.
 func (w *worker) commit() {
 	t := w.tx.Close()
-	w.change.ticket.Store(uint64(t))
+	w.change.lsn.Store(uint64(t))
 	for _, c := range w.saw {
-		if seen := c.ticket.Load(); seen > uint64(t) {
-			w.o.t.Errorf("ticket %d was given to a transaction that has seen what %d stands for", t, seen)
+		if seen := c.lsn.Load(); seen > uint64(t) {
+			w.o.t.Errorf("LSN %d was given to a transaction that has seen a change of %d", t, seen)
 		}
 	}
 	w.change, w.saw = &change{}, w.saw[:0]
@@ -310,7 +307,7 @@ func (w *worker) commit() {
 	if err := w.o.Wait(w.last); err != nil {
 		w.o.t.Error(err)
 	} else if !w.o.Committed(w.last) {
-		w.o.t.Errorf("ticket %d is not committed after waiting for it", w.last)
+		w.o.t.Errorf("LSN %d is not committed after waiting for it", w.last)
 	}
 }
 
@@ -321,7 +318,7 @@ func (w *worker) overwriteResident(n int) {
 	w.commit()
 }
 
-func (w *worker) put(container, id string, kind Kind, body string, own int64) {
+func (w *worker) put(container, id string, kind Kind, body string, expireAt int64) {
 	c := w.container(&w.tx, container)
 	if c == nil {
 		return
@@ -329,7 +326,7 @@ func (w *worker) put(container, id string, kind Kind, body string, own int64) {
 	model := w.containers[container]
 	*w.facts[place{container, id}] = fact{
 		written: true, epoch: model.epoch, rule: len(model.rules) - 1, change: w.change,
-		item: w.tx.Put(c, id, kind, body, own),
+		item: w.tx.Put(c, id, kind, body, expireAt),
 	}
 }
 
@@ -359,7 +356,7 @@ func (w *worker) delete(container, id string) {
 	at := place{container, id}
 	want := w.lives(at, w.tx.Now())
 	if got := w.tx.Delete(c, id); got != want {
-		w.o.t.Errorf("at %d deleting %v gives %v, the model says %+v under %+v", w.tx.Now(), at, got, w.facts[at], w.containers[container])
+		w.o.t.Errorf("at %d Delete of %v is %v, the model says %+v under %+v", w.tx.Now(), at, got, w.facts[at], w.containers[container])
 	}
 	if want {
 		w.facts[at].written, w.facts[at].change = false, w.change
@@ -370,8 +367,8 @@ func (w *worker) body() string {
 	return fmt.Sprintf(`{"n":%d,"pad":"%*d"}`, w.r.Uint64(), w.r.IntN(300), 0)
 }
 
-// own gives an own end; to be called while a transaction is open.
-func (w *worker) own() int64 {
+// expireAt returns an end for an item. A transaction must be open.
+func (w *worker) expireAt() int64 {
 	switch w.r.IntN(4) {
 	case 0:
 		return expiry.Never
@@ -390,14 +387,13 @@ func (w *worker) changeFamily(container string) {
 		}
 		return
 	}
-	body, own := w.body(), w.own()
+	body, expireAt := w.body(), w.expireAt()
 	for _, id := range ids {
-		w.put(container, id, Document, body, own)
+		w.put(container, id, Document, body, expireAt)
 	}
 }
 
-// lookAtFamily checks that the members of a family are alike: they are written, die and are deleted
-// together.
+// lookAtFamily checks that the members of a family are equal: they are written, die and are deleted together.
 func (w *worker) lookAtFamily(container string) {
 	ids := family(w.r.IntN(stressFamilies))
 	w.o.BeginKeys(&w.tx, ids)
@@ -442,7 +438,7 @@ func (w *worker) countWhileOthersWrite(container string) {
 	}
 }
 
-// scanWhileOthersWrite checks that a scan visits all that lives throughout, and nothing twice.
+// scanWhileOthersWrite checks that a scan visits all items that live throughout, and none twice.
 func (w *worker) scanWhileOthersWrite() {
 	seen := make(map[string]int)
 	for cursor := uint64(0); ; {
@@ -491,7 +487,7 @@ func (w *worker) emptyBrief() {
 	case !model.exists:
 		def := expiry.TTL(1 + w.r.IntN(8))
 		if w.tx.CreateContainer(brief, def, expiry.Strict) == nil {
-			w.o.t.Error("a container that is not there cannot be made")
+			w.o.t.Error("a missing container cannot be created")
 		}
 		*model = modelContainer{exists: true, epoch: model.epoch + 1, rules: []rule{{w.tx.Now(), def}}}
 	case w.r.IntN(2) == 0:
@@ -503,9 +499,8 @@ func (w *worker) emptyBrief() {
 	}
 }
 
-// TestRandomWhileOthersWrite: as long as something lives there is a random item, even if most of what
-// was counted is deleted before it can be drawn; and the ticket covers what was drawn, even if it was
-// written after the count.
+// TestRandomWhileOthersWrite: while an item lives there is a random item, even if most counted items are deleted before
+// the draw. The LSN covers the drawn item, even if it was written after the count.
 func TestRandomWhileOthersWrite(t *testing.T) {
 	o := open(t)
 	o.put(steady, residentID(0), "resident", expiry.Inherit)
@@ -543,20 +538,20 @@ func TestRandomWhileOthersWrite(t *testing.T) {
 		var tx Tx
 		o.BeginSweep(&tx)
 		_, it, ok := tx.Random(tx.Container(steady))
-		ticket := tx.Close()
+		lsn := tx.Close()
 		if !ok {
-			t.Errorf("draw %d gives nothing", n)
+			t.Errorf("draw %d finds nothing", n)
 			break
 		}
-		if least, again := drawn[it.Body]; !again || ticket < least {
-			drawn[it.Body] = ticket
+		if least, again := drawn[it.Body]; !again || lsn < least {
+			drawn[it.Body] = lsn
 		}
 	}
 	close(stop)
 	wg.Wait()
-	for body, ticket := range drawn {
-		if ticket < written[body] {
-			t.Errorf("ticket %d was given to a draw of what %d stands for", ticket, written[body])
+	for body, lsn := range drawn {
+		if lsn < written[body] {
+			t.Errorf("LSN %d was given to a draw of a write of %d", lsn, written[body])
 		}
 	}
 }

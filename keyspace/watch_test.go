@@ -44,7 +44,7 @@ func TestWatch(t *testing.T) {
 			var tx Tx
 			o.BeginKey(&tx, "k")
 			tx.Watch(&w, tx.Container("c"), "k")
-			tx.Watch(&w, tx.Container("c"), "k") // twice is once
+			tx.Watch(&w, tx.Container("c"), "k") // the second call changes nothing
 			o.commit(&tx)
 			c.between(o)
 			o.BeginKeys(&tx, w.IDs())
@@ -63,7 +63,7 @@ func TestWatch(t *testing.T) {
 	}
 }
 
-// What EXEC's null reveals must be on its way to disk before it leaves, like any other reply.
+// TestWatchCoversTheChange: the LSN of a transaction that finds a watched item changed covers the change.
 func TestWatchCoversTheChange(t *testing.T) {
 	o := open(t)
 	var w Watcher
@@ -78,6 +78,6 @@ func TestWatchCoversTheChange(t *testing.T) {
 	changed := tx.Changed(&w)
 	tx.Unwatch(&w)
 	if seen := tx.Close(); !changed || seen < change {
-		t.Errorf("changed %v, covered by ticket %d, the change has %d", changed, seen, change)
+		t.Errorf("changed %v, covered by LSN %d, the change has %d", changed, seen, change)
 	}
 }
