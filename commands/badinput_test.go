@@ -8,11 +8,10 @@ import (
 	"unicode/utf8"
 )
 
-// TestBadInput gives every command of the table arguments that make no sense, in wrong numbers too.
-// Each must answer one legal reply, no panic may hide behind it, and an error must leave everything as
-// it was.
+// TestBadInput gives every command random arguments, also in wrong numbers. Each reply must be legal, no
+// panic may cause it, and an error must change nothing.
 func TestBadInput(t *testing.T) {
-	w := newWorld(t)
+	w := newHarness(t)
 	w.host.options["max-value-size"] = "5000"
 	seed := [][]string{
 		{"CONTAINER.SET", "c", "TTL", "100"},
@@ -54,7 +53,7 @@ func TestBadInput(t *testing.T) {
 				t.Errorf("%.200q failed with %s, but changed\n%q to\n%q", args, reply.Str, before, after)
 			}
 			before = after
-			// Whatever it did to itself or to the server, the next command finds as before.
+			// Restore what the command changed in the session or the server.
 			delete(w.sessions, 1)
 			w.engine.pause.finish(nil)
 			for name, value := range options {
@@ -64,7 +63,7 @@ func TestBadInput(t *testing.T) {
 	}
 }
 
-// nastyArguments are words to try, those of the syntax among them.
+// nastyArguments returns words to try, those of the syntax included.
 func nastyArguments(syntax string) []string {
 	words := []string{
 		"", " ", "k", "n", "d", "c", "off", "none", "0", "1", "-1", "-0", "+1", "1.5", "1e3", "inf", "nan", "abc",
@@ -81,7 +80,7 @@ func nastyArguments(syntax string) []string {
 	return words
 }
 
-// illegal tells what is wrong with a reply, if anything.
+// illegal returns what is wrong with a reply, "" if nothing.
 func illegal(r Reply) string {
 	switch r.Kind {
 	case KindNone:

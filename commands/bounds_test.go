@@ -8,9 +8,9 @@ import (
 	"mayfly/keyspace"
 )
 
-// What a client says of itself is repeated to whoever asks for it.
-func TestSelfDescriptionIsBounded(t *testing.T) {
-	w := newWorld(t)
+// The name and library of a client are bounded: CLIENT LIST repeats them.
+func TestClientInfoIsBounded(t *testing.T) {
+	w := newHarness(t)
 	longest := strings.Repeat("n", maxClientInfo)
 	for _, command := range [][]string{{"CLIENT", "SETNAME"}, {"CLIENT", "SETINFO", "lib-name"}, {"CLIENT", "SETINFO", "lib-ver"}, {"HELLO", "2", "SETNAME"}} {
 		if r := w.do(1, append(command, longest)...); r.Kind == KindError {
@@ -26,7 +26,7 @@ func TestSelfDescriptionIsBounded(t *testing.T) {
 }
 
 func TestClientListTakesEachIDOnce(t *testing.T) {
-	w := newWorld(t)
+	w := newHarness(t)
 	w.session(1)
 	w.session(2)
 	var order []string
@@ -39,9 +39,9 @@ func TestClientListTakesEachIDOnce(t *testing.T) {
 	}
 }
 
-// However often a command is asked for, its description is in memory once.
+// Repeated requests for the description of a command share one copy.
 func TestDescriptionsAreShared(t *testing.T) {
-	w := newWorld(t)
+	w := newHarness(t)
 	docs := w.do(1, "COMMAND", "DOCS", "client", "client").Elems
 	infos := w.do(1, "COMMAND", "INFO", "client", "client").Elems
 	if &docs[1].Elems[0] != &docs[3].Elems[0] || &infos[0].Elems[0] != &infos[1].Elems[0] {
@@ -50,7 +50,7 @@ func TestDescriptionsAreShared(t *testing.T) {
 }
 
 func TestPatternsAreBounded(t *testing.T) {
-	w := newWorld(t)
+	w := newHarness(t)
 	w.do(1, "SET", "k", "1")
 	for _, command := range [][]string{
 		{"KEYS"}, {"SCAN", "0", "MATCH"}, {"DOC.SCAN", "0", "0", "MATCH"}, {"CONTAINER.LIST", "MATCH"}, {"CONFIG", "GET"},
@@ -72,7 +72,7 @@ func TestPatternsAreBounded(t *testing.T) {
 }
 
 func TestChannelsAreBounded(t *testing.T) {
-	w := newWorld(t)
+	w := newHarness(t)
 	longest := strings.Repeat("c", maxChannel)
 	for _, command := range []string{"SUBSCRIBE", "SSUBSCRIBE", "PSUBSCRIBE", "PUBLISH", "SPUBLISH"} {
 		args := []string{command, longest}
@@ -88,9 +88,9 @@ func TestChannelsAreBounded(t *testing.T) {
 	}
 }
 
-// Whatever is matched is matched while other clients may write: the scan holds no lock meanwhile.
+// A scan holds no lock while it matches, so other clients may write.
 func TestScanVisitsWithoutLocks(t *testing.T) {
-	w := newWorld(t)
+	w := newHarness(t)
 	const items = 2500 // more than a portion
 	for i := range items {
 		w.do(1, "SET", fmt.Sprint("k", i), "1")
@@ -127,9 +127,9 @@ func TestScanVisitsWithoutLocks(t *testing.T) {
 	}
 }
 
-// The replies that a transaction keeps are bounded; what it writes is not, and what is said of that is.
+// The replies of a transaction are bounded. Its writes are not, nor are their replies.
 func TestRepliesOfATransactionAreBounded(t *testing.T) {
-	w := newWorld(t)
+	w := newHarness(t)
 	const size = 16 << 20
 	value := strings.Repeat("v", size)
 	w.do(1, "SET", "big", value)
@@ -172,7 +172,7 @@ func TestClientReplyInTransaction(t *testing.T) {
 		{"OFF", "SKIP", KindNone, KindNone},
 	}
 	for _, test := range tests {
-		w := newWorld(t)
+		w := newHarness(t)
 		w.do(1, "MULTI")
 		w.do(1, "CLIENT", "REPLY", test.queued)
 		s := w.session(1)

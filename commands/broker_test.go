@@ -13,17 +13,16 @@ import (
 	"mayfly/keyspace"
 )
 
-// Whoever hears of all events knows at any time what is there: an item that comes into being was not
-// there, one that is deleted or dies was. Many sessions and the purge work on a few keys to get the
-// order wrong.
+// A subscriber to all events always knows which items exist: a created item did not exist before, a
+// deleted or dead one did. Many sessions and the purge work on a few keys to provoke a wrong order.
 func TestEventsComeInOrder(t *testing.T) {
 	const workers, commands, keys = 8, 2000, 4
-	w := newWorld(t)
+	w := newHarness(t)
 	w.do(1, "CONFIG", "SET", "notify-keyspace-events", "Kngx")
 	w.do(1, "PSUBSCRIBE", "__keyspace@0__:*")
 	var working sync.WaitGroup
 	for worker := range workers {
-		s := NewSession(int64(100+worker), "", "", worldStart)
+		s := NewSession(int64(100+worker), "", "", testStart)
 		working.Go(func() {
 			random := rand.New(rand.NewPCG(1, uint64(worker)))
 			for range commands {
@@ -84,9 +83,9 @@ func TestEventsComeInOrder(t *testing.T) {
 	}
 }
 
-// More deaths than can be told of at once wait in a queue of bounded length; each is told of once.
+// Deaths that outrun delivery wait in a queue of bounded length. Each is published once.
 func TestManyDeaths(t *testing.T) {
-	w := newWorld(t)
+	w := newHarness(t)
 	hub := &w.engine.Broker
 	w.do(1, "CONFIG", "SET", "notify-keyspace-events", "Ex")
 	w.do(1, "SUBSCRIBE", "__keyevent@0__:expired")
@@ -114,8 +113,8 @@ func TestManyDeaths(t *testing.T) {
 	}
 }
 
-// What a command has posted waits for its end, and everything after it, too.
-func TestMailIsSealed(t *testing.T) {
+// The events of a command wait for its end, and all events behind them wait, too.
+func TestEventBatchIsSealed(t *testing.T) {
 	var q eventQueue
 	first, second := new(eventBatch), new(eventBatch)
 	q.push(event{batch: first, text: "1"})
@@ -138,7 +137,7 @@ func TestMailIsSealed(t *testing.T) {
 	if got := texts(); !slices.Equal(got, []string{"1", "2", "3", "4"}) || !q.hasDelivered(4) || q.hasDelivered(5) || !q.stopHelper() || q.len() != 0 {
 		t.Errorf("carried %q", got)
 	}
-	// However many there are, the queue does not keep the room of those that are gone.
+	// The queue does not keep the memory of delivered events.
 	room := make([]event, deliverBatch-1, deliverBatch) // for one
 	for i := range 2 * longQueue {
 		q.push(event{text: strconv.Itoa(i)})
@@ -151,9 +150,9 @@ func TestMailIsSealed(t *testing.T) {
 	}
 }
 
-// Subscriptions leave nothing behind, in whatever order they end.
+// Subscriptions leave nothing behind, whatever the order of their ends.
 func TestSubscriptionsEnd(t *testing.T) {
-	w := newWorld(t)
+	w := newHarness(t)
 	hub := &w.engine.Broker
 	random := rand.New(rand.NewPCG(3, 4))
 	subscribed := map[string]bool{}
@@ -187,9 +186,9 @@ func TestSubscriptionsEnd(t *testing.T) {
 	}
 }
 
-// While nobody wants events, or nobody is there to hear of them, they cost nothing.
-func TestEventsThatNobodyWants(t *testing.T) {
-	w := newWorld(t)
+// Events without a selected class or without subscribers cost nothing.
+func TestUnwantedEvents(t *testing.T) {
+	w := newHarness(t)
 	x := &Context{Engine: w.engine}
 	for _, events := range []EventClasses{0, classAll | classNew | toKeyspace | toKeyevent, classExpired | toKeyevent} {
 		w.engine.Broker.SetEventClasses(events)
@@ -215,15 +214,14 @@ func TestEvents(t *testing.T) {
 	}
 }
 
-// Whatever a command changes about an item, it tells of it: after any command of the transcripts after
-// which an item is not what it was, there has been an event of that item. Commands on whole containers
-// say nothing of what is in them.
-func TestEveryChangeIsToldOf(t *testing.T) {
+// Every change of an item by a command of the transcripts has an event of that item. Commands on whole
+// containers have no events of their items.
+func TestEveryChangeHasAnEvent(t *testing.T) {
 	wholesale := []string{"flushall", "flushdb", "swapdb", "container.set", "container.drop", "exec"}
 	changes := map[string]bool{} // by command
 	eachTranscript(t, func(t *testing.T, steps []step) {
 		const listener = 999
-		p := &transcriptPlayer{t: t, world: newWorld(t), session: 1}
+		p := &transcriptPlayer{t: t, world: newHarness(t), session: 1}
 		w := p.world
 		for i := range steps {
 			s := &steps[i]
@@ -269,8 +267,8 @@ func TestEveryChangeIsToldOf(t *testing.T) {
 	}
 }
 
-// items describes what lives, by container and id.
-func (w *world) items() map[string]string {
+// items describes the living items by container and id.
+func (w *harness) items() map[string]string {
 	all := map[string]string{}
 	var tx keyspace.Tx
 	w.engine.Keyspace.BeginSweep(&tx)

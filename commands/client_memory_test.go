@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// accounts opens n accounts with a common limit and notes who is disconnected.
-func accounts(limit int64, n int) (m *ClientMemoryLimit, list []*ClientMemory, evicted *[]int64) {
+// openClients opens n clients with a common limit, and notes which are disconnected.
+func openClients(limit int64, n int) (m *ClientMemoryLimit, list []*ClientMemory, evicted *[]int64) {
 	evicted = new([]int64)
 	m = &ClientMemoryLimit{Evicted: func(s *Session, _ int) { *evicted = append(*evicted, s.ID) }}
 	m.SetLimit(limit)
@@ -19,9 +19,9 @@ func accounts(limit int64, n int) (m *ClientMemoryLimit, list []*ClientMemory, e
 	return m, list, evicted
 }
 
-// The greatest go, no more of them than it takes.
-func TestClientMemoryDisconnectsTheGreatest(t *testing.T) {
-	m, list, evicted := accounts(1<<20, 6)
+// The largest clients are disconnected, and no more than needed.
+func TestClientMemoryDisconnectsTheLargest(t *testing.T) {
+	m, list, evicted := openClients(1<<20, 6)
 	for i, size := range []int{100 << 10, 300 << 10, 200 << 10, 250 << 10, 64 << 10} {
 		if !list[i].Reserve(size) {
 			t.Fatalf("%d bytes are refused to client %d", size, i+1)
@@ -48,9 +48,9 @@ func TestClientMemoryDisconnectsTheGreatest(t *testing.T) {
 	}
 }
 
-// Who holds most itself is refused, and nobody suffers for it.
-func TestClientMemoryRefusesTheGreatest(t *testing.T) {
-	m, list, evicted := accounts(1<<20, 2)
+// The largest client itself is refused, and no other is disconnected.
+func TestClientMemoryRefusesTheLargest(t *testing.T) {
+	m, list, evicted := openClients(1<<20, 2)
 	if !list[0].Reserve(300<<10) || !list[1].Reserve(600<<10) || list[1].Reserve(600<<10) {
 		t.Error("want two grants and a refusal")
 	}
@@ -67,10 +67,10 @@ func TestClientMemoryRefusesTheGreatest(t *testing.T) {
 	}
 }
 
-// CLIENT NO-EVICT ON is a promise to the client that gives it.
+// CLIENT NO-EVICT ON protects a client.
 func TestClientNoEvict(t *testing.T) {
-	w := newWorld(t)
-	m, list, evicted := accounts(1<<20, 3)
+	w := newHarness(t)
+	m, list, evicted := openClients(1<<20, 3)
 	w.session(1).Memory = list[0]
 	w.expect("OK", "CLIENT", "NO-EVICT", "on")
 	if !list[0].Reserve(600<<10) || !list[1].Reserve(300<<10) || !list[2].Reserve(260<<10) || !slices.Equal(*evicted, []int64{2}) {
@@ -86,7 +86,7 @@ func TestClientNoEvict(t *testing.T) {
 	}
 }
 
-// Whatever clients do at the same time, the sum is that of the parts.
+// Under concurrent use the sum equals the parts.
 func TestClientMemoryConcurrently(t *testing.T) {
 	m := new(ClientMemoryLimit)
 	m.SetLimit(4 << 20)
@@ -110,8 +110,8 @@ func TestClientMemoryConcurrently(t *testing.T) {
 	}
 }
 
-// What sessions keep is on their accounts, and comes off them however it ends.
-func TestSessionsAccountForWhatTheyKeep(t *testing.T) {
+// A session reserves memory for what it keeps and releases it, whatever its end.
+func TestSessionsReserveMemory(t *testing.T) {
 	big := strings.Repeat("v", 100<<10)
 	keep := map[string][]string{
 		"queue":         {"MULTI", "SET k " + big},
@@ -130,7 +130,7 @@ func TestSessionsAccountForWhatTheyKeep(t *testing.T) {
 	for what, lines := range keep {
 		for _, ending := range end[what] {
 			t.Run(fmt.Sprint(what, "/", ending), func(t *testing.T) {
-				w := newWorld(t)
+				w := newHarness(t)
 				var m ClientMemoryLimit
 				s := w.session(1)
 				s.Memory = m.Open(s)
@@ -155,9 +155,9 @@ func TestSessionsAccountForWhatTheyKeep(t *testing.T) {
 	}
 }
 
-// When all clients together hold too much, the error says so, and what was there before stays.
-func TestClientMemoryIsRefusedByName(t *testing.T) {
-	w := newWorld(t)
+// Over the limit the error says so, and the session keeps its state.
+func TestClientMemoryErrors(t *testing.T) {
+	w := newHarness(t)
 	var m ClientMemoryLimit
 	m.SetLimit(256 << 10)
 	s := w.session(1)

@@ -29,7 +29,7 @@ func TestClientKill(t *testing.T) {
 		{[]string{"SKIPME", "no"}, "(integer) 3", []int{1, 2, 3}},
 	}
 	for _, test := range tests {
-		w := newWorld(t)
+		w := newHarness(t)
 		w.session(1)
 		w.session(2)
 		w.do(3, "SUBSCRIBE", "news")

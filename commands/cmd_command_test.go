@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// What COMMAND says of a command that Redis has too is what Redis says: arity, flags, positions of
-// keys, ACL categories, tips and key specifications.
+// COMMAND describes a command of Redis as Redis does: arity, flags, positions of keys, ACL categories,
+// tips and key specifications.
 func TestCommandInfoOnRedis(t *testing.T) {
 	conn := startRealRedis(t).dial(t)
 	compared := 0
@@ -34,8 +34,8 @@ func TestCommandInfoOnRedis(t *testing.T) {
 	}
 }
 
-// COMMAND DOCS says what Redis says, too: summary, since, group, and the arguments, their types among
-// them, as far as they can be seen when they are written down.
+// COMMAND DOCS describes a command as Redis does: summary, since, group and arguments, as far as their
+// syntax shows them.
 func TestCommandDocsOnRedis(t *testing.T) {
 	conn := startRealRedis(t).dial(t)
 	differs := map[string]bool{
@@ -68,7 +68,7 @@ func TestCommandDocsOnRedis(t *testing.T) {
 	}
 }
 
-// field is the value of a map under a name; the zero Reply if there is none.
+// field returns the value of a map under a name; the zero Reply if there is none.
 func field(m Reply, name string) Reply {
 	for i := 0; i < len(m.Elems); i += 2 {
 		if m.Elems[i].Str == name {
@@ -96,7 +96,7 @@ func argumentsOf(doc Reply) []argument {
 	return args
 }
 
-// valueKinds lists the types of the values among the arguments.
+// valueKinds returns the types of the values among the arguments.
 func valueKinds(args []argument) string {
 	var kinds []string
 	for _, a := range args {
@@ -111,7 +111,7 @@ func valueKinds(args []argument) string {
 	return strings.Join(kinds, " ")
 }
 
-// Every row says all that COMMAND and COMMAND DOCS need, and nothing that contradicts itself.
+// Every row has what COMMAND and COMMAND DOCS need, without contradictions.
 func TestRowsAreComplete(t *testing.T) {
 	for _, r := range allRows {
 		if r.Name != strings.ToLower(r.Name) || r.Summary == "" || r.Group == "" || r.Since == "" || r.Arity == 0 {

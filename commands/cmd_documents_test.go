@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// expectError executes a command on session 1, which must fail with one line that contains want.
-func (w *world) expectError(want string, args ...string) {
+// expectError executes a command on session 1. The command must fail with one line that contains want.
+func (w *harness) expectError(want string, args ...string) {
 	w.t.Helper()
 	r := w.do(1, args...)
 	if r.Kind != KindError || !strings.Contains(r.Str, want) || strings.ContainsAny(r.Str, "\r\n") || len(r.Str) > 700 {
@@ -21,7 +21,7 @@ func (w *world) expectError(want string, args ...string) {
 }
 
 // etagOf reads the etag in DOC.META.
-func (w *world) etagOf(container, id string) string {
+func (w *harness) etagOf(container, id string) string {
 	w.t.Helper()
 	r := w.do(1, "DOC.META", container, id)
 	for i := 0; i+1 < len(r.Elems); i += 2 {
@@ -34,12 +34,12 @@ func (w *world) etagOf(container, id string) string {
 }
 
 func TestEtags(t *testing.T) {
-	w := newWorld(t)
+	w := newHarness(t)
 	w.expect("OK", "CONTAINER.SET", "c", "TTL", "100")
 	w.expect("OK", "DOC.PUT", "c", "d", `{}`)
 	w.expect("OK", "SELECT", "c")
 
-	// Every write makes another etag, even one that changes nothing and in the same millisecond.
+	// Every write changes the etag, even one that changes nothing, in the same millisecond.
 	seen := []string{w.etagOf("c", "d")}
 	for _, write := range [][]string{
 		{"DOC.PUT", "c", "d", `{}`},
@@ -62,7 +62,7 @@ func TestEtags(t *testing.T) {
 		seen = append(seen, now)
 	}
 
-	// No read does, and it is the same everywhere.
+	// No read changes it, and all commands show the same.
 	last := seen[len(seen)-1]
 	w.expect(`"{\"_ts\":1767225600,\"_etag\":\"`+last+`\"}"`, "DOC.GET", "c", "d", "WITHMETA")
 	w.expect("(integer) 1", "DOC.EXISTS", "c", "d")
@@ -79,7 +79,7 @@ func TestEtags(t *testing.T) {
 	w.expect("OK", "DOC.PUT", "c", "d", `{"v":3}`, "IFMATCH", `"`+w.etagOf("c", "d")+`"`)
 	w.expect("OK", "DOC.PUT", "c", "d", `{"v":4,"ttl":1}`, "XX", "IFMATCH", strings.ToUpper(w.etagOf("c", "d")))
 
-	// The dead match nothing, and one put again under the same id has another etag.
+	// A dead document matches no etag, and a new document of the same id has another one.
 	last = w.etagOf("c", "d")
 	w.clock.Advance(time.Second)
 	w.expect("(nil)", "DOC.PUT", "c", "d", `{"v":5}`, "IFMATCH", last)
@@ -88,7 +88,7 @@ func TestEtags(t *testing.T) {
 }
 
 func TestDocumentLimits(t *testing.T) {
-	w := newWorld(t)
+	w := newHarness(t)
 	w.host.options["max-value-size"] = "1000"
 	w.expect("OK", "CONTAINER.SET", "c", "TTL", "100")
 
@@ -140,10 +140,10 @@ func TestDocumentLimits(t *testing.T) {
 	w.expectError("create it with CONTAINER.SET "+strings.Repeat("m", 255)+" TTL", "DOC.COUNT", strings.Repeat("m", 255))
 }
 
-// TestDocScan: a scan of any portion gives every document that lives throughout exactly once, none
-// that is dead and no plain key, though others come and go meanwhile.
+// TestDocScan checks scans in portions of any size, beside writes. They return every document that lives
+// throughout exactly once, and neither dead documents nor plain keys.
 func TestDocScan(t *testing.T) {
-	w := newWorld(t)
+	w := newHarness(t)
 	w.expect("OK", "CONTAINER.SET", "c", "TTL", "100")
 	w.expect("OK", "SELECT", "c")
 	want := map[string]string{}
@@ -196,8 +196,8 @@ func TestDocScan(t *testing.T) {
 	}
 }
 
-// TestErrorsChangeNothing plays all transcripts and holds every reply that is an error to its word:
-// it is one line, and what lives is what lived before, with the same clocks and etags.
+// TestErrorsChangeNothing plays all transcripts. Every error must be one line and change no item, clock
+// or etag.
 func TestErrorsChangeNothing(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txt")
 	if err != nil {
@@ -210,7 +210,7 @@ func TestErrorsChangeNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
-			w, session := newWorld(t), 1
+			w, session := newHarness(t), 1
 			before := w.dump()
 			for _, s := range parseTranscript(string(text)) {
 				switch {
@@ -253,7 +253,7 @@ func TestErrorsChangeNothing(t *testing.T) {
 
 // An edit whose result is too large or too deep is refused and changes nothing.
 func TestPatchLimits(t *testing.T) {
-	w := newWorld(t)
+	w := newHarness(t)
 	w.host.options["max-value-size"] = "2000"
 	w.expect("OK", "CONTAINER.SET", "c", "TTL", "100")
 	text := func(n int) string { return `"` + strings.Repeat("x", n) + `"` }
@@ -271,7 +271,7 @@ func TestPatchLimits(t *testing.T) {
 	}
 	w.expect("OK", "DOC.PATCH", "c", "d", "ADD", "/b", nested(127))
 	w.expect("OK", "DOC.PATCH", "c", "d", "REMOVE", "/b", "ADD", "/b", text(995))
-	w.expect("OK", "DOC.PATCH", "c", "d", "ADD", "/c", text(1900), "REMOVE", "/a", "REMOVE", "/b") // too large in between only
+	w.expect("OK", "DOC.PATCH", "c", "d", "ADD", "/c", text(1900), "REMOVE", "/a", "REMOVE", "/b") // too large only between two operations
 	w.expectError("101 paths: legal are 1 to 100", append([]string{"DOC.GET", "c", "d", "PATH"}, strings.Fields(strings.Repeat("/a ", 101))...)...)
 	if r := w.do(1, append([]string{"DOC.GET", "c", "d", "PATH"}, strings.Fields(strings.Repeat("/c ", 100))...)...); len(r.Elems) != 100 {
 		t.Errorf("100 paths: %.200s", notation(r))

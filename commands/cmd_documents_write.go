@@ -6,7 +6,6 @@ import (
 	"mayfly/commands/jsondoc"
 	"mayfly/commands/redisfmt"
 	"mayfly/expiry"
-	"mayfly/keyspace"
 )
 
 func parseDocPut(in *Input) (Run, error) {
@@ -33,26 +32,17 @@ type putInput struct {
 	when precondition
 }
 
-// docPut does what onDocument would, but hands on no more of the item than is needed.
-func runDocPut(x *Context) Reply {
-	c, id, err := x.placeOfDocument()
-	if err != nil {
-		return Fail(err)
-	}
-	it, found := x.Tx.Get(c, id)
-	if found && it.Kind != keyspace.Document {
-		return Fail(errWrongType)
-	}
+var runDocPut = onDocument(func(x *Context, d docTarget) Reply {
 	doc, when := &x.Input.put.doc, &x.Input.put.when
-	if err := doc.CheckTTL(c.Policy()); err != nil {
+	if err := doc.CheckTTL(d.container.Policy()); err != nil {
 		return Fail(err)
 	}
-	if !when.holds(found, it.Version) {
+	if !when.holds(d.found, d.item.Version) {
 		return Null
 	}
-	putDocument(x, c, id, doc, eventDocPut)
+	putDocument(x, d.container, d.id, doc, eventDocPut)
 	return OK
-}
+})
 
 // putOptions are the options of DOC.PUT.
 type putOptions struct {

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// infoFields reads a reply of INFO, sections becoming fields "# Name".
+// infoFields reads a reply of INFO. Sections become fields "# Name".
 func infoFields(t *testing.T, r Reply) map[string]string {
 	t.Helper()
 	if r.Kind != KindVerbatim {
@@ -30,7 +30,7 @@ func infoFields(t *testing.T, r Reply) map[string]string {
 }
 
 func TestInfoSections(t *testing.T) {
-	w := newWorld(t)
+	w := newHarness(t)
 	header := regexp.MustCompile(`(?m)^# (\w+)\r$`)
 	every := "Server Clients Memory Persistence Stats Replication CPU Modules Commandstats Errorstats Latencystats Cluster Expiry Keyspace"
 	short := strings.NewReplacer("Commandstats ", "", "Latencystats ", "").Replace(every)
@@ -62,7 +62,7 @@ func TestInfoSections(t *testing.T) {
 }
 
 func TestInfoServer(t *testing.T) {
-	w := newWorld(t)
+	w := newHarness(t)
 	w.clock.Advance(25 * time.Hour)
 	got := infoFields(t, w.do(1, "INFO"))
 	for name, want := range map[string]string{
@@ -72,7 +72,7 @@ func TestInfoServer(t *testing.T) {
 		"tcp_port":          "6379",
 		"uptime_in_seconds": "90000",
 		"uptime_in_days":    "1",
-		"server_time_usec":  fmt.Sprint((worldStart + 90000_000) * 1000),
+		"server_time_usec":  fmt.Sprint((testStart + 90000_000) * 1000),
 		"role":              "master",
 		"maxclients":        "10000",
 	} {
@@ -97,7 +97,7 @@ func TestInfoServer(t *testing.T) {
 }
 
 func TestInfoKeyspace(t *testing.T) {
-	w := newWorld(t)
+	w := newHarness(t)
 	keyspace := func() string {
 		return strings.TrimPrefix(w.do(1, "INFO", "keyspace").Str, "# Keyspace\r\n")
 	}
@@ -123,7 +123,7 @@ func TestInfoKeyspace(t *testing.T) {
 		"dboff:keys=1,expires=0,avg_ttl=0\r\n"; got != want {
 		t.Errorf("got %q\nwant %q", got, want)
 	}
-	// What is dead is not counted, before anybody has met it.
+	// Dead items do not count, even before they are removed.
 	w.clock.Advance(5 * time.Second)
 	if got, want := keyspace(), "db0:keys=1,expires=0,avg_ttl=0\r\n"; !strings.HasPrefix(got, want) {
 		t.Errorf("got %q\nwant first %q", got, want)
@@ -137,7 +137,7 @@ func TestInfoKeyspace(t *testing.T) {
 }
 
 func TestInfoCountsCommandsAndErrors(t *testing.T) {
-	w := newWorld(t)
+	w := newHarness(t)
 	for range 3 {
 		w.do(1, "PING")
 	}
@@ -158,7 +158,7 @@ func TestInfoCountsCommandsAndErrors(t *testing.T) {
 }
 
 func TestInfoExpiry(t *testing.T) {
-	w := newWorld(t)
+	w := newHarness(t)
 	for i := range 10 {
 		w.expect("OK", "SET", fmt.Sprint("k", i), "v", "EX", "1")
 	}
@@ -189,7 +189,7 @@ func TestHumanBytes(t *testing.T) {
 
 // Sessions are listed and counted while they change. Run with -race.
 func TestClientListWhileSessionsChange(t *testing.T) {
-	w := newWorld(t)
+	w := newHarness(t)
 	const others = 4
 	w.do(1, "PING")
 	for n := range others {

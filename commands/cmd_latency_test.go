@@ -7,7 +7,7 @@ import (
 )
 
 func TestLatencyMonitor(t *testing.T) {
-	w := newWorld(t)
+	w := newHarness(t)
 	m := &w.engine.Latency
 	if m.exceeds(time.Hour) {
 		t.Error("it wants something while it is off")
@@ -51,9 +51,9 @@ func TestLatencyMonitor(t *testing.T) {
 	w.expect("(empty array)", "LATENCY", "LATEST")
 }
 
-// TestLatencyGraph draws what Redis' latency.c and sparkline.c would.
+// TestLatencyGraph compares with the output of Redis' latency.c and sparkline.c.
 func TestLatencyGraph(t *testing.T) {
-	w := newWorld(t)
+	w := newHarness(t)
 	m := &w.engine.Latency
 	w.expect("(error) ERR No samples available for event 'command'", "LATENCY", "GRAPH", "command")
 	for _, sample := range []struct{ after, ms time.Duration }{{0, 300}, {1, 100}, {59, 200}} {
@@ -66,7 +66,7 @@ func TestLatencyGraph(t *testing.T) {
 	if got := w.do(1, "LATENCY", "GRAPH", "command").Str; got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
-	// All of one height, and more than fit in a row of columns.
+	// All samples are equal, and too many for one row of columns.
 	for range maxLatencySamples {
 		w.clock.Advance(2 * 24 * time.Hour)
 		m.record(latencyOfCommand, w.clock.Now(), 100*time.Millisecond)
@@ -89,9 +89,9 @@ func TestLatencyKeepsTheNewest(t *testing.T) {
 	}
 }
 
-// What is slow is noted: commands, by whether they are fast ones, and waits for the disk.
+// Slow commands are recorded, fast ones apart, and waits for the disk.
 func TestLatencyOfCommands(t *testing.T) {
-	w := newWorld(t)
+	w := newHarness(t)
 	w.engine.Latency.SetThreshold(1) // everything is slower
 	w.do(1, "PING")
 	w.do(1, "CONFIG", "GET", "x")

@@ -32,7 +32,7 @@ func TestBackupFolder(t *testing.T) {
 
 // TestBackup opens a backup like any data folder.
 func TestBackup(t *testing.T) {
-	w := newWorld(t)
+	w := newHarness(t)
 	w.expect("OK", "SET", "k", "then")
 	w.expect("OK", "BACKUP", "copy")
 	w.expect("OK", "SET", "k", "now")
@@ -64,7 +64,7 @@ func TestBackup(t *testing.T) {
 }
 
 func TestInfoPersistence(t *testing.T) {
-	w := newWorld(t)
+	w := newHarness(t)
 	info := func() map[string]string { return infoFields(t, w.do(1, "INFO", "persistence")) }
 	w.expect("OK", "SET", "k", "v")
 	w.clock.Advance(time.Hour)
@@ -96,7 +96,7 @@ func TestInfoPersistence(t *testing.T) {
 
 func TestShutdown(t *testing.T) {
 	for _, args := range []string{"", "NOSAVE", "save", "NOW", "FORCE", "SAVE NOW FORCE"} {
-		w := newWorld(t)
+		w := newHarness(t)
 		r := w.do(1, append([]string{"SHUTDOWN"}, strings.Fields(args)...)...)
 		if r.Kind != KindNone || !w.host.stopped || !w.last.Close {
 			t.Errorf("SHUTDOWN %s: %s, stopped: %v, the connection ends: %v", args, notation(r), w.host.stopped, w.last.Close)

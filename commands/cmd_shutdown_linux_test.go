@@ -2,10 +2,9 @@ package commands
 
 import "testing"
 
-// TestShutdownWhileTheDiskIsFull: what could not be written would be lost, so that takes FORCE or
-// NOSAVE.
+// TestShutdownWhileTheDiskIsFull: the shutdown would lose writes, so it needs FORCE or NOSAVE.
 func TestShutdownWhileTheDiskIsFull(t *testing.T) {
-	w := newWorld(t)
+	w := newHarness(t)
 	makeRoom := fillDisk(t, w.dir)
 	s := w.session(1)
 	lsn := w.engine.Execute(s, []string{"SET", "k", "v"}).LSN

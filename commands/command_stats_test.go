@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// counts gives what INFO says of the calls of a command: calls, rejected, failed.
-func (w *world) counts(command string) string {
+// counts returns the statistics of a command in INFO: calls, rejected, failed.
+func (w *harness) counts(command string) string {
 	w.t.Helper()
 	line := infoFields(w.t, w.do(9, "INFO", "commandstats"))["cmdstat_"+command]
 	if line == "" {
@@ -23,7 +23,7 @@ func (w *world) counts(command string) string {
 }
 
 func TestCommandStats(t *testing.T) {
-	w := newWorld(t)
+	w := newHarness(t)
 	addPanics(t)
 	if got := w.counts("get"); got != "none" {
 		t.Errorf("a command that nobody has called has %s", got)
@@ -69,9 +69,9 @@ func TestCommandStats(t *testing.T) {
 	}
 }
 
-// A command that panics inside has run, and failed.
+// A command that panics counts as a failed call.
 func TestCommandStatsOfPanics(t *testing.T) {
-	w := newWorld(t)
+	w := newHarness(t)
 	addPanics(t)
 	for _, name := range []string{"panic-early", "panic-late"} {
 		r := table[name]
@@ -87,7 +87,7 @@ func TestCommandStatsOfPanics(t *testing.T) {
 }
 
 func TestLatencyStats(t *testing.T) {
-	w := newWorld(t)
+	w := newHarness(t)
 	w.do(1, "PING")
 	w.do(1, "GET") // rejected: it has no duration
 	got := infoFields(t, w.do(1, "INFO", "latencystats"))
@@ -112,7 +112,7 @@ func TestErrorCodesAreBounded(t *testing.T) {
 }
 
 func TestHitsAndMisses(t *testing.T) {
-	w := newWorld(t)
+	w := newHarness(t)
 	w.do(1, "SET", "k", "v")
 	w.do(1, "DOC.PUT", "0", "d", "{}")
 	w.do(1, "CONFIG", "RESETSTAT")
@@ -143,12 +143,12 @@ func TestHitsAndMisses(t *testing.T) {
 }
 
 func TestRates(t *testing.T) {
-	w := newWorld(t)
+	w := newHarness(t)
 	rate := func() string { return infoFields(t, w.do(9, "INFO", "stats"))["instantaneous_ops_per_sec"] }
 	if got := rate(); got != "0" {
 		t.Errorf("before any sample: %s commands a second", got)
 	}
-	// More samples than are kept: the first ones, in which nothing happens, no longer count.
+	// More samples than are kept: the first ones, without growth, no longer count.
 	for i := range 30 {
 		if i > 14 {
 			for range 20 {
@@ -167,8 +167,8 @@ func TestRates(t *testing.T) {
 }
 
 // In a pipeline the end of a command is the start of the next, until the session waits.
-func TestPauseEndsTheTime(t *testing.T) {
-	w := newWorld(t)
+func TestResetTimer(t *testing.T) {
+	w := newHarness(t)
 	s := w.session(1)
 	w.do(1, "PING")
 	if s.startTime() != s.lastEnd || s.lastEnd == 0 {

@@ -9,10 +9,10 @@ import (
 	"testing"
 )
 
-// TestWritesAreRefusedWhileTheDiskIsFull: the write that fails is kept and tried again; until it
-// succeeds further ones are refused, and reading goes on.
+// TestWritesAreRefusedWhileTheDiskIsFull: the failed write is kept and retried. Until it succeeds further
+// writes are refused, and reads run.
 func TestWritesAreRefusedWhileTheDiskIsFull(t *testing.T) {
-	w := newWorld(t)
+	w := newHarness(t)
 	w.expect("OK", "SET", "k", "v")
 	w.expect("OK", "DOC.PUT", "0", "d", "{}")
 
@@ -53,8 +53,8 @@ func TestWritesAreRefusedWhileTheDiskIsFull(t *testing.T) {
 	w.expect("OK", "SET", "k", "w")
 }
 
-// fillDisk makes writing to the newest journal fail as on a full disk, until the function it returns
-// is called. The file has two descriptors: the first is for fsync, the last for writing.
+// fillDisk makes writes to the newest journal fail as on a full disk, until the returned function is
+// called. The file has two descriptors: the first for fsync, the last for writes.
 func fillDisk(t *testing.T, dir string) (makeRoom func()) {
 	t.Helper()
 	journals, err := filepath.Glob(filepath.Join(dir, "journal-*.db"))

@@ -46,7 +46,7 @@ func playPage(t *testing.T, file string) (played int) {
 				continue
 			}
 			if player == nil {
-				player = &transcriptPlayer{t: t, world: newWorld(t), session: 1}
+				player = &transcriptPlayer{t: t, world: newHarness(t), session: 1}
 			}
 			first := i + 1
 			for i++; lines[i] != "```"; i++ { // a block that is not closed ends the test with a panic
@@ -92,7 +92,7 @@ func TestDocsMatrix(t *testing.T) {
 		if len(rows) != len(documents) {
 			t.Fatalf("%s: the table of rules has %d rows, want %d", file, len(rows), len(documents))
 		}
-		w := newWorld(t)
+		w := newHarness(t)
 		for _, row := range rows {
 			cells := strings.Split(strings.Trim(row, "| "), " | ")
 			document := documents[cells[0]]
@@ -155,7 +155,7 @@ func TestDocsLimits(t *testing.T) {
 			continue
 		}
 		limit, _ := strconv.Atoi(numbers[tt.nth]) // digits
-		w := newWorld(t)
+		w := newHarness(t)
 		w.expect("OK", "CONTAINER.SET", "c", "TTL", "-1")
 		w.expect("OK", "DOC.PUT", "c", "1", `{"a":1}`)
 		if got := notation(w.do(1, tt.args(limit)...)); strings.HasPrefix(got, "(error)") {

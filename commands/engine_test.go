@@ -11,7 +11,7 @@ import (
 	"github.com/rs/zerolog"
 )
 
-// addRow adds a command to the table for the time of a test.
+// addRow adds a command to the table during a test.
 func addRow(t *testing.T, c Command) {
 	t.Helper()
 	if table[c.Name] != nil {
@@ -21,7 +21,7 @@ func addRow(t *testing.T, c Command) {
 	t.Cleanup(func() { delete(table, c.Name) })
 }
 
-// addPanics adds panic-early, which panics when it is parsed, and panic-late key, when it runs.
+// addPanics adds panic-early, whose Parse panics, and panic-late key, whose Run panics.
 func addPanics(t *testing.T) {
 	t.Helper()
 	addRow(t, Command{Name: "panic-early", Arity: 1, Parse: func(*Input) (Run, error) { panic("early") }})
@@ -32,7 +32,7 @@ func addPanics(t *testing.T) {
 }
 
 func TestPanicIsAnErrorReply(t *testing.T) {
-	w := newWorld(t)
+	w := newHarness(t)
 	var log bytes.Buffer
 	w.engine.Log = zerolog.New(&log)
 	addPanics(t)
@@ -43,7 +43,7 @@ func TestPanicIsAnErrorReply(t *testing.T) {
 	w.expect("OK", "SET", "k", "v")
 	for _, args := range [][]string{{"panic-early"}, {"panic-late", "k"}, {"panic-locked"}} {
 		w.expect("(error) ERR internal error; the server's log has the details", args...)
-		// The locks are free again, for the same session and for others.
+		// The locks are free again for all sessions.
 		w.expect(`"v"`, "GET", "k")
 		if got := notation(w.do(2, "DBSIZE")); got != "(integer) 1" {
 			t.Errorf("DBSIZE of another session: %s", got)
@@ -56,7 +56,7 @@ func TestPanicIsAnErrorReply(t *testing.T) {
 }
 
 func TestPasswordComesBeforeAnything(t *testing.T) {
-	w := newWorld(t)
+	w := newHarness(t)
 	w.expect("OK", "SET", "k", "v")
 	w.host.options["requirepass"] = "secret"
 	for _, r := range allRows {
@@ -75,7 +75,7 @@ func TestPasswordComesBeforeAnything(t *testing.T) {
 }
 
 func TestLongestID(t *testing.T) {
-	w := newWorld(t)
+	w := newHarness(t)
 	longest := strings.Repeat("k", keyspace.MaxIDLength)
 	w.expect("OK", "SET", longest, "1")
 	w.expect(`"1"`, "GET", longest)
@@ -95,7 +95,7 @@ func TestLongestID(t *testing.T) {
 
 func TestLongestValue(t *testing.T) {
 	const tooLong = "(error) ERR string exceeds maximum allowed size (proto-max-bulk-len)"
-	w := newWorld(t)
+	w := newHarness(t)
 	w.host.options["max-value-size"] = "10"
 	value := strings.Repeat("v", 10)
 	w.expect("OK", "SET", "k", value)
@@ -116,7 +116,7 @@ func TestLongestValue(t *testing.T) {
 
 // A reply must not leave before what it tells is committed: the LSN of the outcome covers it.
 func TestOutcomeCoversReadsAndWrites(t *testing.T) {
-	w := newWorld(t)
+	w := newHarness(t)
 	written := w.engine.Execute(w.session(1), []string{"SET", "k", "v"}).LSN
 	if written == 0 {
 		t.Fatal("a write waits for nothing")
@@ -128,7 +128,7 @@ func TestOutcomeCoversReadsAndWrites(t *testing.T) {
 
 // A command that is deferred has not run, and runs elsewhere.
 func TestDeferred(t *testing.T) {
-	w := newWorld(t)
+	w := newHarness(t)
 	s := w.session(1)
 	s.OnLoop = true
 	if out := w.engine.Execute(s, []string{"FLUSHALL"}); !out.Deferred || out.Resume != nil || out.Reply.Kind != KindNone {
@@ -151,9 +151,9 @@ func TestDeferred(t *testing.T) {
 	}
 }
 
-// The way of a frequent command through the engine leaves no garbage, of others the closure that Parse returns.
+// A frequent command makes no garbage in the engine. Others make the closure that Parse returns.
 func TestExecuteAllocates(t *testing.T) {
-	w := newWorld(t)
+	w := newHarness(t)
 	w.expect("OK", "SET", "k", "v")
 	w.expect("OK", "CONTAINER.SET", "c", "TTL", "60")
 	w.expect("OK", "DOC.PUT", "c", "d", `{"a":1}`)

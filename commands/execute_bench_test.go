@@ -8,8 +8,7 @@ import (
 	"mayfly/keyspace"
 )
 
-// BenchmarkExecute is the way of one command through the engine, with the commit that sixteen of them share
-// but without sockets.
+// BenchmarkExecute measures one command in the engine, without sockets. Sixteen commands share a commit.
 func BenchmarkExecute(b *testing.B) {
 	document := `{"id":123,"customer":"c-00123","total":123.23,"note":"` + strings.Repeat("lorem ipsum ", 19) + `"}`
 	for _, c := range []struct {
@@ -62,14 +61,14 @@ const (
 	benchDoc = "doc:000000123456"
 )
 
-// quickHost answers at once what every command asks of it.
+// quickHost replies to frequent questions without locks.
 type quickHost struct{ *testHost }
 
 func (quickHost) PasswordSet() bool { return false }
 func (quickHost) MaxValueSize() int { return 16 << 20 }
 
-// newBenchEngine gives an engine on a keyspace with the system's clock, which holds the plain key
-// benchKey and, in the container orders, the document benchDoc.
+// newBenchEngine returns an engine on a keyspace with the system's clock. It holds the plain key benchKey
+// and, in the container orders, the document benchDoc.
 func newBenchEngine(b *testing.B) *Engine {
 	ks, err := keyspace.Open(keyspace.Options{Dir: b.TempDir(), Fsync: keyspace.No, NoPurge: true})
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// The buckets lie side by side, and none is wider than a sixteenth of what is in it, or 16 ns.
+// The buckets are adjacent. None is wider than 16 ns or a sixteenth of its durations.
 func TestBuckets(t *testing.T) {
 	from := time.Duration(0)
 	for i := range buckets - 1 {

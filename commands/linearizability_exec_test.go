@@ -13,30 +13,30 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// Histories of concurrent transactions go to the checker too: each must look as if it had happened at
-// one moment, and one under WATCH as if nobody had come between its read and its EXEC.
+// Histories of concurrent transactions must be linearizable, too: each takes effect at one time. Under
+// WATCH no other write comes between the read and the EXEC.
 
 // registers are the keys of the transactions, in several partitions.
 var registers = [...]string{"reg-a", "reg-b", "reg-c"}
 
-// deed is one transaction of a history: steps in order, or a compare-and-set under WATCH.
-type deed struct {
-	steps []deedStep
+// txn is one transaction of a history: steps in order, or a compare-and-set under WATCH.
+type txn struct {
+	steps []txnStep
 	watch bool // read register 0 of steps, and write it and the others if it has not changed
 }
 
-type deedStep struct {
+type txnStep struct {
 	register int
 	add      int64 // 0: read
 }
 
-func (d deed) String() string { return fmt.Sprintf("%+v", d.steps) }
+func (d txn) String() string { return fmt.Sprintf("%+v", d.steps) }
 
-// transactions is the model: a state is the values of the registers, an output the replies as text.
+// transactions is the model. A state is the values of the registers, an output the replies as text.
 var transactions = porcupine.Model{
 	Init: func() any { return [len(registers)]int64{} },
 	Step: func(state, input, output any) (bool, any) {
-		values, d := state.([len(registers)]int64), input.(deed)
+		values, d := state.([len(registers)]int64), input.(txn)
 		if output == "(nil)" {
 			return d.watch, values
 		}
@@ -51,8 +51,8 @@ var transactions = porcupine.Model{
 	DescribeOperation: func(input, output any) string { return fmt.Sprint(input, " -> ", output) },
 }
 
-// run applies the steps and notes the replies.
-func (d deed) run(values *[len(registers)]int64, replies *[]string) any {
+// run applies the steps to the values and appends the replies.
+func (d txn) run(values *[len(registers)]int64, replies *[]string) any {
 	for _, s := range d.steps {
 		values[s.register] += s.add
 		if replies != nil {
@@ -62,8 +62,8 @@ func (d deed) run(values *[len(registers)]int64, replies *[]string) any {
 	return *values
 }
 
-// perform runs a deed on a session and gives its output.
-func (d deed) perform(w *world, s *Session) string {
+// perform runs a transaction on a session and returns its output.
+func (d txn) perform(w *harness, s *Session) string {
 	do := func(args ...string) Reply { return w.engine.Execute(s, args).Reply }
 	read := ""
 	if d.watch {
@@ -95,8 +95,8 @@ func (d deed) perform(w *world, s *Session) string {
 	return strings.Join(replies, ",")
 }
 
-// recordDeeds lets clients run transactions side by side and notes their outputs.
-func recordDeeds(w *world, seed uint64, clients, steps int) (all []porcupine.Operation) {
+// recordTxns runs transactions of concurrent clients and records their outputs.
+func recordTxns(w *harness, seed uint64, clients, steps int) (all []porcupine.Operation) {
 	for _, key := range registers {
 		w.do(1, "SET", key, "0")
 	}
@@ -107,9 +107,9 @@ func recordDeeds(w *world, seed uint64, clients, steps int) (all []porcupine.Ope
 		r, s := rand.New(rand.NewPCG(seed, uint64(i))), w.session(i+1)
 		wg.Go(func() {
 			for range steps {
-				d := deed{watch: r.IntN(3) == 0}
+				d := txn{watch: r.IntN(3) == 0}
 				for range 1 + r.IntN(4) {
-					d.steps = append(d.steps, deedStep{r.IntN(len(registers)), r.Int64N(4)})
+					d.steps = append(d.steps, txnStep{r.IntN(len(registers)), r.Int64N(4)})
 				}
 				op := porcupine.Operation{ClientId: i, Input: d, Call: tick.Add(1)}
 				op.Output = d.perform(w, s)
@@ -131,7 +131,7 @@ func TestLinearizableTransactions(t *testing.T) {
 	}
 	failed := 0
 	for seed := range rounds {
-		history := recordDeeds(newWorld(t), seed, 4, 60)
+		history := recordTxns(newHarness(t), seed, 4, 60)
 		for _, op := range history {
 			if op.Output == "(nil)" {
 				failed++
@@ -144,11 +144,11 @@ func TestLinearizableTransactions(t *testing.T) {
 	t.Logf("%d transactions were aborted by a watch", failed)
 }
 
-// TestTransactionCheckerBites: a history in which one transaction saw another's half must not pass.
-func TestTransactionCheckerBites(t *testing.T) {
-	history := recordDeeds(newWorld(t), 1, 4, 60)
+// TestTransactionCheckerRejects: the checker rejects a history in which a transaction saw half of another.
+func TestTransactionCheckerRejects(t *testing.T) {
+	history := recordTxns(newHarness(t), 1, 4, 60)
 	for i, op := range history {
-		if d := op.Input.(deed); !d.watch && d.steps[0].add == 0 && i > len(history)/2 {
+		if d := op.Input.(txn); !d.watch && d.steps[0].add == 0 && i > len(history)/2 {
 			history[i].Output = "-1" + strings.TrimLeft(op.Output.(string), "0123456789")
 			break
 		}

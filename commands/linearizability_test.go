@@ -14,12 +14,12 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// Histories of concurrent clients, with a clock and a default TTL that are moved meanwhile, are
-// handed to a checker that knows nothing of mayfly (porcupine): it looks for an order of the
-// commands, in accord with when each was called and answered, in which a sequential server that
-// follows the rules of docs/ttl.md to the letter would have given the same replies.
+// Concurrent clients write histories while the clock and a default TTL change. The checker porcupine,
+// which knows nothing of mayfly, looks for a sequential order of the commands. The order must agree with
+// the times of calls and replies. In it a simple server with the rules of docs/ttl.md must give the same
+// replies.
 
-// action is one command of a history; id is empty for those that concern all documents.
+// action is one command of a history. Its id is empty for commands on all documents.
 type action struct {
 	verb string // get, put, putnx, putxx, del, touch, incr, merge, ttl, default, advance
 	id   string
@@ -27,7 +27,7 @@ type action struct {
 	ttl  int64 // of put, merge: the member; 0 none
 }
 
-// sequential is the state of one document and what rules it, in the plainest form.
+// sequential is the state of one document and its policy, in the simplest form.
 type sequential struct {
 	now   int64
 	def   expiry.TTL
@@ -37,7 +37,7 @@ type sequential struct {
 	ts    int64
 }
 
-// settle lets the document die if it is dead under the present rules; dead stays dead.
+// settle removes the document if it is dead under the current rules. Dead stays dead.
 func (s sequential) settle() sequential {
 	ttl := s.ttl
 	if ttl == 0 {
@@ -110,7 +110,7 @@ func document(value, ttl int64) string {
 	return fmt.Sprintf(`{"v":%d,"ttl":%d}`, value, ttl)
 }
 
-// args is the command of an action.
+// args returns the command of an action.
 func (in action) args() []string {
 	switch in.verb {
 	case "get":
@@ -138,7 +138,7 @@ func (in action) args() []string {
 }
 
 var linearizable = porcupine.Model{
-	// Documents are independent but for the clock and the default, which every part gets a copy of.
+	// Documents are independent but for the clock and the default, which every partition gets a copy of.
 	Partition: func(history []porcupine.Operation) (parts [][]porcupine.Operation) {
 		ids := make(map[string]bool)
 		for _, op := range history {
@@ -157,7 +157,7 @@ var linearizable = porcupine.Model{
 		}
 		return parts
 	},
-	Init: func() any { return sequential{now: worldStart, def: expiry.Forever} },
+	Init: func() any { return sequential{now: testStart, def: expiry.Forever} },
 	Step: func(state, input, output any) (bool, any) {
 		want, next := state.(sequential).apply(input.(action))
 		return want == output.(string), next
@@ -165,7 +165,7 @@ var linearizable = porcupine.Model{
 	DescribeOperation: func(input, output any) string { return fmt.Sprintf("%+v -> %s", input, output) },
 }
 
-// randomAction draws a client's next command.
+// randomAction returns a random command.
 func randomAction(r *rand.Rand, value *atomic.Int64) action {
 	in := action{id: fmt.Sprint("id-", r.IntN(5))}
 	switch r.IntN(18) {
@@ -194,8 +194,8 @@ func randomAction(r *rand.Rand, value *atomic.Int64) action {
 	return in
 }
 
-// record lets clients run side by side and notes what each called and was answered, and when.
-func record(w *world, seed uint64, clients, steps int) []porcupine.Operation {
+// record runs concurrent clients and records their calls and replies with their times.
+func record(w *harness, seed uint64, clients, steps int) []porcupine.Operation {
 	var tick, value atomic.Int64 // tick orders calls and returns
 	histories := make([][]porcupine.Operation, clients)
 	sessions := make([]*Session, clients)
@@ -233,7 +233,7 @@ func TestLinearizable(t *testing.T) {
 		rounds = 5
 	}
 	for seed := range rounds {
-		w := newWorld(t)
+		w := newHarness(t)
 		w.do(1, "CONTAINER.SET", "c", "TTL", "-1")
 		history := record(w, seed, 4, 60)
 		result, _ := porcupine.CheckOperationsVerbose(linearizable, history, time.Minute)
@@ -243,9 +243,9 @@ func TestLinearizable(t *testing.T) {
 	}
 }
 
-// TestLinearizabilityCheckerBites: a history with one false reply must not pass.
-func TestLinearizabilityCheckerBites(t *testing.T) {
-	w := newWorld(t)
+// TestLinearizabilityCheckerRejects: the checker rejects a history with one false reply.
+func TestLinearizabilityCheckerRejects(t *testing.T) {
+	w := newHarness(t)
 	w.do(1, "CONTAINER.SET", "c", "TTL", "-1")
 	history := record(w, 1, 4, 60)
 	for i := range history {

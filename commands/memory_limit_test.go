@@ -10,15 +10,15 @@ import (
 	"mayfly/keyspace"
 )
 
-// Items of the same size: what one of them takes is known.
+// Items of the same size take the same memory.
 const (
 	itemBody  = `{"item":"tea"}`
 	itemCount = 400
 )
 
-// fill puts documents into a container that lives for 1000 s, each with an end of its own after
-// 100 s, 101 s and so on, and returns what each takes.
-func (w *world) fill() (each int64) {
+// fill puts documents into a container with a default of 1000 s. Their own times to live are 100 s, 101 s
+// and so on. It returns the memory of each.
+func (w *harness) fill() (each int64) {
 	w.t.Helper()
 	w.expect("OK", "CONTAINER.SET", "orders", "TTL", "1000")
 	for i := range itemCount {
@@ -27,13 +27,13 @@ func (w *world) fill() (each int64) {
 	return field(w.do(1, "CONTAINER.GET", "orders"), "memory").Int / itemCount
 }
 
-func (w *world) limit(bytes int64, policy Eviction) {
+func (w *harness) limit(bytes int64, policy Eviction) {
 	w.t.Helper()
 	w.expect("OK", "CONFIG", "SET", "maxmemory", fmt.Sprint(bytes), "maxmemory-policy", policy.String())
 }
 
 func TestMaxMemoryRefusesWritesUntilThereIsRoom(t *testing.T) {
-	w := newWorld(t)
+	w := newHarness(t)
 	each := w.fill()
 	for _, key := range []string{"k", "k3"} { // the database takes memory, too, once it holds something
 		w.do(1, "SET", key, "v")
@@ -52,7 +52,7 @@ func TestMaxMemoryRefusesWritesUntilThereIsRoom(t *testing.T) {
 	w.expect("OK", "SET", "k", "v")
 	w.expect("OK", "DOC.PUT", "orders", "too-many", itemBody)
 
-	// Death makes room, too, once it is noticed.
+	// A death frees memory, too, once the item is removed.
 	w.expect(oom, "SET", "k3", "v")
 	w.clock.Advance(2 * time.Minute)
 	w.engine.Keyspace.PurgeOnce()
@@ -65,9 +65,9 @@ func TestMaxMemoryRefusesWritesUntilThereIsRoom(t *testing.T) {
 	}
 }
 
-// Containers take memory, too; what rules one can be changed even so.
+// Containers take memory, too. The policy of one can change nevertheless.
 func TestMaxMemoryRefusesContainers(t *testing.T) {
-	w := newWorld(t)
+	w := newHarness(t)
 	w.fill()
 	w.limit(1, NoEviction)
 	const oom = "(error) OOM command not allowed when used memory > 'maxmemory'."
@@ -80,7 +80,7 @@ func TestMaxMemoryRefusesContainers(t *testing.T) {
 }
 
 func TestVolatileTTLEvictsTheNearestToDeath(t *testing.T) {
-	w := newWorld(t)
+	w := newHarness(t)
 	w.expect("OK", "SET", "for-ever", "v")
 	each := w.fill()
 	w.expect("OK", "CONFIG", "SET", "notify-keyspace-events", "Ee")
@@ -123,10 +123,9 @@ func TestVolatileTTLEvictsTheNearestToDeath(t *testing.T) {
 	w.limit(0, NoEviction)
 }
 
-// TestEvictionIsWaitedFor: a reply does not leave before what was evicted for its command is committed,
-// even if that is an error.
+// TestEvictionIsWaitedFor: even an error leaves only after the evictions of its command are committed.
 func TestEvictionIsWaitedFor(t *testing.T) {
-	w := newWorld(t)
+	w := newHarness(t)
 	w.expect("OK", "SET", "for-ever", "v")
 	w.expect("OK", "SET", "dying", "v", "EX", "100")
 	w.limit(1, VolatileTTL)
@@ -142,9 +141,9 @@ func TestEvictionIsWaitedFor(t *testing.T) {
 	w.expect("(nil)", "GET", "dying")
 }
 
-// TestALoweredLimitIsReachedStepByStep: no single command evicts all that is above it.
+// TestALoweredLimitIsReachedStepByStep: no single command evicts all of the excess.
 func TestALoweredLimitIsReachedStepByStep(t *testing.T) {
-	w := newWorld(t)
+	w := newHarness(t)
 	for i := range 10 * itemCount {
 		w.expect("OK", "SET", fmt.Sprint("k", i), "v", "EX", "1000")
 	}
@@ -164,7 +163,7 @@ func TestALoweredLimitIsReachedStepByStep(t *testing.T) {
 }
 
 func TestRestartWithMoreThanMaxMemory(t *testing.T) {
-	w := newWorld(t)
+	w := newHarness(t)
 	each := w.fill()
 	w.limit(each*itemCount/2, NoEviction)
 	w.restart()
@@ -175,9 +174,9 @@ func TestRestartWithMoreThanMaxMemory(t *testing.T) {
 	w.limit(0, NoEviction)
 }
 
-// TestManyWriteAtTheLimit lets sessions write, read and delete with eviction going on. Run with -race.
+// TestManyWriteAtTheLimit: sessions write, read and delete beside evictions. Run with -race.
 func TestManyWriteAtTheLimit(t *testing.T) {
-	w := newWorld(t)
+	w := newHarness(t)
 	each := w.fill()
 	most := each * itemCount / 2
 	w.limit(most, VolatileTTL)
@@ -230,7 +229,7 @@ func TestDiagnose(t *testing.T) {
 }
 
 func TestMemoryStats(t *testing.T) {
-	w := newWorld(t)
+	w := newHarness(t)
 	used := func() int64 { return w.engine.Keyspace.Used() }
 	if got := w.do(1, "MEMORY", "STATS"); field(got, "keys.bytes-per-key").Int != 0 || field(got, "total.allocated").Int != 0 {
 		t.Errorf("an empty server has %s", notation(got))

@@ -7,12 +7,12 @@ import (
 	"strings"
 )
 
-// notation writes a reply the way redis-cli shows it on a terminal, without the last line break.
-// Text for a person (verbatim) is quoted, which redis-cli does not do, to keep it on one line.
+// notation writes a reply as redis-cli shows it on a terminal, without the last line break. It quotes
+// verbatim text, unlike redis-cli, to keep it on one line.
 func notation(r Reply) string { return strings.TrimSuffix(indented(r, ""), "\n") }
 
-// indented is notation for a reply that stands within others: prefix goes before all lines but the
-// first. It follows cliFormatReplyTTY of redis-cli.
+// indented is notation for a nested reply. prefix precedes all lines but the first. It follows
+// cliFormatReplyTTY of redis-cli.
 func indented(r Reply, prefix string) string {
 	switch r.Kind {
 	case KindNone:
@@ -90,7 +90,7 @@ func quoted(s string) string {
 	return string(append(out, '"'))
 }
 
-// splitArgs reads a line as redis-cli does: words, "with \x00 and \n escapes", 'taken as they are'.
+// splitArgs reads a line as redis-cli does: words, "with \x00 and \n escapes", 'literal words'.
 func splitArgs(line string) ([]string, error) {
 	var args []string
 	for {
@@ -115,7 +115,7 @@ func splitArgs(line string) ([]string, error) {
 	}
 }
 
-// quotedWord reads up to the closing quote and returns what follows it.
+// quotedWord reads up to the closing quote. rest is what follows it.
 func quotedWord(s string, quote byte) (text []byte, rest string, err error) {
 	for i := 0; i < len(s); i++ {
 		switch {

@@ -8,7 +8,7 @@ import (
 )
 
 // held tells whether a command of a session would have to wait.
-func (w *world) held(session int, args ...string) bool {
+func (w *harness) held(session int, args ...string) bool {
 	return w.engine.pausedUntil(w.session(session), args) != nil
 }
 
@@ -29,7 +29,7 @@ func TestPauseHoldsBack(t *testing.T) {
 		{[]string{"SET", "k"}, false, false},         // answered at once: it cannot run
 		{[]string{"NOSUCH"}, false, false},
 	}
-	w := newWorld(t)
+	w := newHarness(t)
 	for _, test := range tests {
 		if w.held(2, test.args...) {
 			t.Errorf("%q: held back without a pause", test.args)
@@ -63,9 +63,9 @@ func TestPauseHoldsBack(t *testing.T) {
 	}
 }
 
-// A transaction is held back by what is queued in it.
+// The queued commands decide whether an EXEC is held back.
 func TestPauseHoldsTransactionsBack(t *testing.T) {
-	w := newWorld(t)
+	w := newHarness(t)
 	for session, queued := range map[int]string{2: "GET", 3: "DEL"} {
 		w.do(session, "MULTI")
 		w.do(session, queued, "k")
@@ -88,9 +88,9 @@ func TestPauseHoldsTransactionsBack(t *testing.T) {
 	}
 }
 
-// Whoever waits is woken by UNPAUSE, and by another pause to look whether that concerns them.
+// UNPAUSE wakes waiting commands, and so does another pause, to check whether it concerns them.
 func TestPauseWakes(t *testing.T) {
-	w := newWorld(t)
+	w := newHarness(t)
 	for _, waker := range [][]string{{"CLIENT", "PAUSE", "60000"}, {"CLIENT", "UNPAUSE"}} {
 		w.expect("OK", "CLIENT", "PAUSE", "60000", "WRITE")
 		over := w.engine.pausedUntil(w.session(2), []string{"SET", "k", "v"})
@@ -113,9 +113,9 @@ func TestPauseWakes(t *testing.T) {
 func TestPauseEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var p pause
-		p.extend(worldStart, 60000, false)
+		p.extend(testStart, 60000, false)
 		short := p.term.Load()
-		p.extend(worldStart, 30000, true)
+		p.extend(testStart, 30000, true)
 		long := p.term.Load()
 		if !isClosed(short.over) {
 			t.Error("whoever waits for the first does not learn of the second")
@@ -136,7 +136,7 @@ func TestPauseEnds(t *testing.T) {
 func TestPauseForever(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var p pause
-		p.extend(worldStart, math.MaxInt64, false)
+		p.extend(testStart, math.MaxInt64, false)
 		term := p.term.Load()
 		time.Sleep(100 * 365 * 24 * time.Hour)
 		synctest.Wait()

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// What commands look up is told from their first arguments; of those that do not, nothing is.
+// A Lookahead reads ids from the first arguments of commands. Other commands add nothing.
 func TestLookahead(t *testing.T) {
 	s := NewSession(1, "", "", 0)
 	s.database = "7"
@@ -21,7 +21,7 @@ func TestLookahead(t *testing.T) {
 	if !slices.Equal(a.containers, []string{"7", "orders", "7"}) || !slices.Equal(a.ids, []string{"a", "b", "h"}) {
 		t.Errorf("it looks for %q in %q", a.ids, a.containers)
 	}
-	w := newWorld(t)
+	w := newHarness(t)
 	w.engine.Prefetch(&a)
 	if len(a.ids) > 0 || a.ids[:1][0] != "" {
 		t.Error("it is kept")

@@ -14,12 +14,12 @@ import (
 
 var randomCommands = flag.Int("random-commands", 3000, "how many random commands to compare with Redis")
 
-// TestRandomCommandsOnRedis gives us and a real redis-server the same random commands on a few plain
-// keys and compares every reply. Our clock is moved to the real time before each, and ends are either
-// past or far away, so that both see the same keys alive.
+// TestRandomCommandsOnRedis sends the same random commands on a few plain keys to mayfly and a real
+// redis-server, and compares every reply. The clock of mayfly follows the real time. Expirations are in
+// the past or far away, so both see the same living keys.
 func TestRandomCommandsOnRedis(t *testing.T) {
 	redis := startRealRedis(t).dial(t)
-	w := newWorld(t)
+	w := newHarness(t)
 	const seed = 20260101
 	random := rand.New(rand.NewPCG(seed, uint64(*randomCommands)))
 	history := []string{}
@@ -44,7 +44,7 @@ func TestRandomCommandsOnRedis(t *testing.T) {
 
 var randomKeys = []string{"a", "b", "c", "", "e"}
 
-// randomCommand makes up a command that is mostly well-formed.
+// randomCommand returns a random command that is mostly well-formed.
 func randomCommand(random *rand.Rand) []string {
 	one := func(words ...string) string { return words[random.IntN(len(words))] }
 	key := func() string { return one(randomKeys...) }
@@ -119,8 +119,7 @@ func randomCommand(random *rand.Rand) []string {
 	return with(one("DEL", "UNLINK", "EXISTS", "DBSIZE", "FLUSHDB", "foo", "GET", "SET"), key(), key())
 }
 
-// safeEnd leaves out the few short times to live: by the wall clock a key might die between one server
-// and the other.
+// safeEnd reports whether a time to live is not short. A short one may expire between the two servers.
 func safeEnd(unit, end string) string {
 	if n, ok := redisfmt.ParseInt(end); ok && n > 0 && n < 1000 && (unit == "EX" || unit == "PX") {
 		return "100000"
@@ -131,7 +130,7 @@ func safeEnd(unit, end string) string {
 	return end
 }
 
-// sameReply compares replies, with allowance for the order of keys and for the time between.
+// sameReply compares replies, but for the order of keys and the time between.
 func sameReply(command string, ours, theirs Reply) bool {
 	const slack = 5000 // ms, or as many seconds: ends are much farther apart
 	switch command {

@@ -8,12 +8,12 @@ import (
 	"time"
 )
 
-// TestRandomTransactionsOnRedis gives two clients of ours and of a real redis-server the same random
-// commands: transactions, watches, and those that move keys or touch parts of strings, over four
-// databases. After each command all replies so far and the contents of the databases are the same.
+// TestRandomTransactionsOnRedis sends the same random commands of two clients to mayfly and a real
+// redis-server: transactions, watches, moves of keys and parts of strings, over four databases. After
+// each command all replies and the contents of the databases are equal.
 func TestRandomTransactionsOnRedis(t *testing.T) {
 	redis := startRealRedis(t)
-	w := newWorld(t)
+	w := newHarness(t)
 	const seed = 20260102
 	random := rand.New(rand.NewPCG(seed, uint64(*randomCommands)))
 	looker := redis.dial(t)
@@ -53,7 +53,7 @@ func TestRandomTransactionsOnRedis(t *testing.T) {
 	}
 }
 
-// randomTransactionCommand makes up a command that is mostly well-formed.
+// randomTransactionCommand returns a random command that is mostly well-formed.
 func randomTransactionCommand(random *rand.Rand) []string {
 	one := func(words ...string) string { return words[random.IntN(len(words))] }
 	key := func() string { return one(randomKeys...) }

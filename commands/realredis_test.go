@@ -15,11 +15,11 @@ import (
 	"time"
 )
 
-// realRedis is a redis-server of the test's own, to compare with.
+// realRedis is a redis-server to compare with.
 type realRedis struct{ socket string }
 
-// startRealRedis starts a redis-server, listening on a socket file only. Where none is installed the
-// test is skipped, but fails in CI, so that the comparison cannot fall asleep unnoticed.
+// startRealRedis starts a redis-server on a socket file. Without an installed one the test is skipped; in
+// CI it fails, so that the comparison always runs there.
 func startRealRedis(t *testing.T) *realRedis {
 	t.Helper()
 	path, err := exec.LookPath("redis-server")
@@ -55,7 +55,7 @@ func startRealRedis(t *testing.T) *realRedis {
 	return nil
 }
 
-// realConn is a connection to a realRedis, speaking RESP3 to see all types of replies.
+// realConn is a connection to a realRedis in RESP3, which shows all types of replies.
 type realConn struct {
 	conn     net.Conn
 	in       *bufio.Reader
@@ -74,8 +74,7 @@ func (r *realRedis) dial(t *testing.T) *realConn {
 	return c
 }
 
-// do sends one command and reads its reply. Those that are messages, as of SUBSCRIBE, are taken for
-// several.
+// do sends a command and reads its reply. Messages, as of SUBSCRIBE, become KindSeveral.
 func (c *realConn) do(t *testing.T, args ...string) Reply {
 	t.Helper()
 	name := strings.ToLower(args[0])
@@ -115,7 +114,7 @@ func (c *realConn) confirmations(t *testing.T, name string) []Reply {
 	return found
 }
 
-// received gives the messages that have come since it was called last.
+// received returns the messages since its last call.
 func (c *realConn) received(t *testing.T) []Reply {
 	t.Helper()
 	c.ask(t, "PING")
@@ -124,7 +123,7 @@ func (c *realConn) received(t *testing.T) []Reply {
 	return list
 }
 
-// ask sends one command and reads its reply; messages are kept.
+// ask sends a command and reads its reply. It keeps messages for received.
 func (c *realConn) ask(t *testing.T, args ...string) Reply {
 	t.Helper()
 	c.send(t, args...)
@@ -160,7 +159,7 @@ func (c *realConn) read(t *testing.T) Reply {
 	return r
 }
 
-// readReply reads a reply in RESP2 or RESP3 from a server that is trusted.
+// readReply reads a reply in RESP2 or RESP3 from a trusted server.
 func readReply(in *bufio.Reader) (Reply, error) {
 	line, err := in.ReadString('\n')
 	if err != nil {

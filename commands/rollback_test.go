@@ -16,8 +16,8 @@ import (
 
 const insideFailed = "(error) ERR internal error; the server's log has the details"
 
-// addHalfway adds commands that do a lot and then panic: halfway, which has all locks, and halfway-keys,
-// which has those of the keys it names.
+// addHalfway adds commands that do a lot and then panic: halfway with all locks, and halfway-keys with
+// those of its keys.
 func addHalfway(t *testing.T) {
 	t.Helper()
 	write := func(x *Context, ids []string) {
@@ -52,11 +52,11 @@ func addHalfway(t *testing.T) {
 	})
 }
 
-// TestPanicInATransactionRollsItBack lets commands, alone and in EXEC, panic after they have written to
-// several partitions, changed and dropped containers and told of all that: nothing of it has happened,
-// for the client, for others, for watchers and subscribers, in the accounts, and after a restart.
+// TestPanicInATransactionRollsItBack: commands, alone and in EXEC, write to several partitions, change
+// and drop containers, and panic. No trace is left for clients, watchers and subscribers, in the
+// statistics and after a restart.
 func TestPanicInATransactionRollsItBack(t *testing.T) {
-	w := newWorld(t)
+	w := newHarness(t)
 	var log bytes.Buffer
 	w.engine.Log = zerolog.New(&log)
 	addHalfway(t)
@@ -114,7 +114,7 @@ func TestPanicInATransactionRollsItBack(t *testing.T) {
 		if after := look(); after != before {
 			t.Errorf("%s left\n%s\nwhere there was\n%s", name, after, before)
 		}
-		// Whoever watches has seen nothing change, and sees what changes next.
+		// A watcher sees no change, and sees the next one.
 		w.do(2, "MULTI")
 		w.do(2, "PING")
 		if r := notation(w.do(2, "EXEC")); r != "1) PONG" {
@@ -125,9 +125,9 @@ func TestPanicInATransactionRollsItBack(t *testing.T) {
 	w.expect("(integer) 42", "INCR", "n")
 }
 
-// Nobody hears of what has not happened, and messages after it arrive.
-func TestPanicTellsNobody(t *testing.T) {
-	w := newWorld(t)
+// Rolled-back events reach no subscriber, and later messages arrive.
+func TestPanicPublishesNothing(t *testing.T) {
+	w := newHarness(t)
 	w.engine.Log = zerolog.Nop()
 	addHalfway(t)
 	w.do(1, "CONTAINER.SET", "orders", "TTL", "-1")
@@ -152,9 +152,8 @@ func TestPanicTellsNobody(t *testing.T) {
 	}
 }
 
-// Of what dies by a command's own doing nobody hears before that is committed, in the order in which it
-// happened.
-func TestNewsOfADeathWaitForItsCause(t *testing.T) {
+// The event of a death that a command causes leaves only after that command is committed, in order.
+func TestDeathEventsWaitForTheirCause(t *testing.T) {
 	for name, test := range map[string]struct {
 		queue [][]string
 		last  []string
@@ -173,7 +172,7 @@ func TestNewsOfADeathWaitForItsCause(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t)
+			w := newHarness(t)
 			w.do(1, "CONTAINER.SET", "orders", "TTL", "-1")
 			w.do(1, "DOC.PUT", "orders", "1", "{}")
 			w.clock.Advance(5 * time.Second)
@@ -192,7 +191,7 @@ func TestNewsOfADeathWaitForItsCause(t *testing.T) {
 			if !slices.Equal(heard, test.want) {
 				t.Errorf("heard %q, want %q", heard, test.want)
 			}
-			tickets := w.session(5).Receiver.(*inbox).tickets
+			tickets := w.session(5).Receiver.(*inbox).lsns
 			for _, ticket := range tickets[len(tickets)-len(heard):] {
 				if ticket < written {
 					t.Errorf("the message waits for %d, what it tells of for %d", ticket, written)

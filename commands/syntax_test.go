@@ -77,7 +77,7 @@ func TestParseSyntaxRefuses(t *testing.T) {
 	}
 }
 
-// Every row's syntax is written in the one way in which it would be written from what was read.
+// Writing the parsed syntax of a row again gives the same text.
 func TestSyntaxOfRows(t *testing.T) {
 	var check func([]*row)
 	check = func(list []*row) {

@@ -29,7 +29,7 @@ func TestTableHasEveryRowOnce(t *testing.T) {
 	}
 }
 
-// The number of arguments that a row allows is the number that its syntax asks for.
+// The arity of a row agrees with its syntax.
 func TestArityFitsSyntax(t *testing.T) {
 	for _, r := range allRows {
 		if r.Parse == nil {
@@ -55,10 +55,10 @@ func TestArityFitsSyntax(t *testing.T) {
 	}
 }
 
-// looseArity are commands whose arity in Redis is not that of their syntax.
+// looseArity are commands whose arity in Redis disagrees with their syntax.
 var looseArity = []string{"client|kill", "client|pause", "command", "command|getkeys", "command|getkeysandflags", "pubsub|channels", "pubsub|shardchannels", "quit", "slowlog|get"}
 
-// countArguments tells how many words arguments take at least and at most; most is -1 if there is no
+// countArguments returns the smallest and the largest number of words of arguments. most is -1 without a
 // bound.
 func countArguments(args []argument) (least, most int) {
 	for _, a := range args {

@@ -5,10 +5,10 @@ import (
 	"testing"
 )
 
-// While the disk is full a transaction that writes is refused: when it is queued, or by EXEC if the
-// disk has filled up since, as in Redis. One that only reads runs.
+// While the disk is full a transaction that writes is refused: on queueing, or on EXEC if the disk has
+// filled up since, as in Redis. A transaction that only reads runs.
 func TestTransactionWhileTheDiskIsFull(t *testing.T) {
-	w := newWorld(t)
+	w := newHarness(t)
 	w.expect("OK", "SET", "k", "v")
 	w.queueAll(2, []string{"SET", "k", "late"})
 	makeRoom := fillDisk(t, w.dir)

@@ -21,7 +21,7 @@ import (
 )
 
 // queueAll opens a transaction on a session and queues commands.
-func (w *world) queueAll(session int, commands ...[]string) {
+func (w *harness) queueAll(session int, commands ...[]string) {
 	w.t.Helper()
 	if r := w.do(session, "MULTI"); r.Str != "OK" {
 		w.t.Fatalf("MULTI: %s", notation(r))
@@ -33,10 +33,10 @@ func (w *world) queueAll(session int, commands ...[]string) {
 	}
 }
 
-// A command that panics when it is parsed is an error in its element of EXEC's reply, as any that cannot
-// be parsed; the others run. One that panics when it runs: see TestPanicInATransactionRollsItBack.
+// A command whose Parse panics is an error in the reply of EXEC, like any command that cannot be parsed.
+// The others run. For a panic of a Run see TestPanicInATransactionRollsItBack.
 func TestPanicInTransaction(t *testing.T) {
-	w := newWorld(t)
+	w := newHarness(t)
 	var log bytes.Buffer
 	w.engine.Log = zerolog.New(&log)
 	addPanics(t)
@@ -55,10 +55,10 @@ func TestPanicInTransaction(t *testing.T) {
 	}
 }
 
-// Every command that may be queued runs within a transaction, whose locks it finds taken: none waits
-// for ever, and each gives the array one element.
+// Every command that may be queued runs within a transaction that holds its locks. None deadlocks, and
+// each has one element of the reply.
 func TestEveryCommandInTransaction(t *testing.T) {
-	w := newWorld(t)
+	w := newHarness(t)
 	for n, r := range allRows {
 		if r.Parse == nil || r.Flags&Immediate != 0 {
 			continue
@@ -82,9 +82,9 @@ func TestEveryCommandInTransaction(t *testing.T) {
 	}
 }
 
-// Arguments are views of a buffer that the connection uses again.
+// A queue clones the arguments, which are views of a reused buffer.
 func TestQueueKeepsArguments(t *testing.T) {
-	w := newWorld(t)
+	w := newHarness(t)
 	buffer := []byte("SETkey1value1")
 	args := make([]string, 3)
 	view := func(i, from, to int) { args[i] = unsafe.String(&buffer[from], to-from) }
@@ -102,9 +102,9 @@ func TestQueueKeepsArguments(t *testing.T) {
 	w.expect("1) OK\n2) \"value1\"", "EXEC")
 }
 
-// An id that is too long and a value that is too large are errors of their commands only.
+// A too long id and a too large value are errors of their commands only.
 func TestLimitsInTransaction(t *testing.T) {
-	w := newWorld(t)
+	w := newHarness(t)
 	w.host.options["max-value-size"] = "10"
 	long := strings.Repeat("k", keyspace.MaxIDLength+1)
 	w.queueAll(1, []string{"SET", long, "v"}, []string{"SET", "k", "12345678901"}, []string{"SET", "k", "v"}, []string{"MGET", "k", long})
@@ -115,10 +115,10 @@ func TestLimitsInTransaction(t *testing.T) {
 	w.expect("(integer) 1", "DBSIZE")
 }
 
-// What a client queues and watches is bounded; the bound counts what a command of many small
-// arguments costs. A transaction that has failed keeps nothing.
+// Queued commands and watched keys are bounded, and the overhead of small arguments counts. A failed
+// transaction keeps nothing.
 func TestQueueIsBounded(t *testing.T) {
-	w := newWorld(t)
+	w := newHarness(t)
 	w.host.options["max-value-size"] = strconv.Itoa(minQueueLimit / queueFactor)
 	const tooMuch = "(error) ERR the commands of a transaction take too much memory: legal are up to 67108864 bytes"
 	megabyte := strings.Repeat("x", 1<<20)
@@ -165,9 +165,9 @@ func TestQueueIsBounded(t *testing.T) {
 	w.expect("OK", "WATCH", "k")
 }
 
-// A queued command costs one allocation, for its arguments, besides what grows with the queue.
+// A queued command costs one allocation, for its arguments, besides the growth of the queue.
 func TestQueueAllocates(t *testing.T) {
-	w := newWorld(t)
+	w := newHarness(t)
 	s := w.session(1)
 	const commands = 100
 	multi, set, discard := []string{"MULTI"}, []string{"SET", "key", "value"}, []string{"DISCARD"}
@@ -183,9 +183,9 @@ func TestQueueAllocates(t *testing.T) {
 	}
 }
 
-// A session that ends lets go of what it watches and has queued.
+// A closed session releases its watches and its queue.
 func TestCloseSession(t *testing.T) {
-	w := newWorld(t)
+	w := newHarness(t)
 	w.do(2, "WATCH", "k", "l")
 	w.queueAll(2, []string{"SET", "k", "1"})
 	s := w.session(2)
@@ -199,7 +199,7 @@ func TestCloseSession(t *testing.T) {
 
 // Commands of a transaction share one moment, and are committed together: the LSN covers all.
 func TestTransactionIsOneGroup(t *testing.T) {
-	w := newWorld(t)
+	w := newHarness(t)
 	s := w.session(1)
 	var sets [][]string
 	for i := range 50 { // over all partitions
@@ -222,10 +222,10 @@ func TestTransactionIsOneGroup(t *testing.T) {
 	}
 }
 
-// TestTornTransaction cuts the journal at every place within the last commit, as a crash may: of the
-// transaction in it, which reaches over all partitions and makes a container, all or nothing is left.
+// TestTornTransaction cuts the journal at every byte of the last commit, as a crash may. Its transaction
+// spans all partitions and creates a container. It is kept entirely or not at all.
 func TestTornTransaction(t *testing.T) {
-	w := newWorld(t)
+	w := newHarness(t)
 	w.expect("OK", "CONTAINER.SET", "old", "TTL", "100")
 	w.expect("OK", "DOC.PUT", "old", "d", "{}")
 	for i := range 8 {
@@ -282,14 +282,14 @@ func copyOf(t *testing.T, dir string) string {
 	return to
 }
 
-// dumpFolder opens a data folder and describes what lives in it.
+// dumpFolder opens a data folder and describes its living items.
 func dumpFolder(t *testing.T, dir string) []string {
 	t.Helper()
-	ks, err := keyspace.Open(keyspace.Options{Dir: dir, Partitions: 4, Clock: clock.NewManual(worldStart), NoPurge: true})
+	ks, err := keyspace.Open(keyspace.Options{Dir: dir, Partitions: 4, Clock: clock.NewManual(testStart), NoPurge: true})
 	if err != nil {
 		t.Fatal(err)
 	}
-	other := &world{t: t, engine: &Engine{Keyspace: ks}}
+	other := &harness{t: t, engine: &Engine{Keyspace: ks}}
 	all := other.dump()
 	other.check()
 	if err := ks.Close(); err != nil {
@@ -316,11 +316,11 @@ func size(t *testing.T, path string) int64 {
 	return info.Size()
 }
 
-// TestTransfers lets clients move amounts between accounts in many partitions and databases, each
-// transfer a transaction of its own kind, while others look: nobody ever sees money come or go.
+// TestTransfers moves amounts between keys in many partitions and databases, in transactions of several
+// kinds. Concurrent readers always see the same sum.
 func TestTransfers(t *testing.T) {
 	const accounts, start, tellers, auditors, rounds = 12, 1000, 6, 2, 300
-	w := newWorld(t)
+	w := newHarness(t)
 	account := func(i int) string { return fmt.Sprint("account-", i) }
 	var all []string
 	for i := range accounts {
@@ -393,11 +393,11 @@ func TestTransfers(t *testing.T) {
 	wg.Wait()
 }
 
-// TestOptimisticCounter: of clients that read, compute and write under WATCH, each that EXEC tells it
-// has succeeded has added exactly one.
+// TestOptimisticCounter: clients read, compute and write under WATCH. Each successful EXEC adds exactly
+// one.
 func TestOptimisticCounter(t *testing.T) {
 	const clients, rounds = 6, 200
-	w := newWorld(t)
+	w := newHarness(t)
 	w.do(1, "SET", "counter", "0")
 	sessions := make([]*Session, clients)
 	for i := range sessions {

@@ -29,11 +29,11 @@ var rewrite = flag.Bool("rewrite", false, "write the replies as they are now int
 //	# redis: differs   ends that
 //	# anything else    a comment
 //
-// With -rewrite the expectations become what the engine answers now, and in the parts marked "redis:
-// same" what Redis answers: read the diff.
+// With -rewrite the expectations become the current replies, in the parts marked "redis: same" those of
+// Redis. Read the diff.
 func TestTranscripts(t *testing.T) {
 	eachTranscript(t, func(t *testing.T, steps []step) {
-		p := &transcriptPlayer{t: t, world: newWorld(t), session: 1}
+		p := &transcriptPlayer{t: t, world: newHarness(t), session: 1}
 		for i := range steps {
 			p.play(&steps[i])
 		}
@@ -75,8 +75,7 @@ func TestTranscriptsOnRedis(t *testing.T) {
 	}
 }
 
-// eachTranscript runs a subtest for each file in testdata, and then writes the file again if that is
-// asked for.
+// eachTranscript runs a subtest for each file in testdata. With -rewrite it writes the file again.
 func eachTranscript(t *testing.T, play func(t *testing.T, steps []step)) {
 	files, err := filepath.Glob("testdata/*.txt")
 	if err != nil || len(files) == 0 {
@@ -109,7 +108,7 @@ const (
 	redisDiffers = "# redis: differs"
 )
 
-// step is a line of a transcript that is not a reply, with the reply expected if it is a command.
+// step is a line of a transcript that is not a reply, with the expected reply if it is a command.
 type step struct {
 	line int // from 1
 	text string
@@ -134,7 +133,7 @@ func parseTranscript(text string) []step {
 
 func (s *step) isCommand() bool { return strings.HasPrefix(s.text, "> ") }
 
-// directive is the first word if it is one of the directives.
+// directive returns the first word if it is a directive.
 func (s *step) directive() string {
 	switch word, _, _ := strings.Cut(s.text, " "); word {
 	case "clock", "session", "received", "restart":
@@ -164,7 +163,7 @@ func (s *step) args(t *testing.T) []string {
 	return args
 }
 
-// pattern is the regular expression that the reply must match; nil if the reply is given literally.
+// pattern returns the regular expression that the reply must match; nil if the reply is literal.
 func (s *step) pattern(t *testing.T) *regexp.Regexp {
 	if len(s.want) == 0 || !strings.HasPrefix(s.want[0], "~ ") {
 		return nil
@@ -176,8 +175,7 @@ func (s *step) pattern(t *testing.T) *regexp.Regexp {
 	return p
 }
 
-// compare compares a reply with the one expected; with rewrite, what was expected becomes what came
-// unless that is a pattern.
+// compare compares a reply with the expected one. With -rewrite the reply replaces a literal expectation.
 func (s *step) compare(t *testing.T, got string, rewrite bool) {
 	t.Helper()
 	want := strings.Join(s.want, "\n")
@@ -191,10 +189,10 @@ func (s *step) compare(t *testing.T, got string, rewrite bool) {
 	}
 }
 
-// transcriptPlayer plays one file against an engine.
+// transcriptPlayer plays a file against an engine.
 type transcriptPlayer struct {
 	t       *testing.T
-	world   *world
+	world   *harness
 	session int
 	same    bool // in a part that is played against Redis too
 }

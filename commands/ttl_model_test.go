@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// model is the rules of time to live (see docs/ttl.md) in their plainest form: it looks at every
-// document before every event and forgets those that have died by then, for good.
+// model is the rules of time to live (docs/ttl.md) in their simplest form. Before every event it visits
+// every document and removes the dead ones for good.
 type model struct {
 	def  int64 // the container's default in s; 0 off, -1 on without a default
 	docs map[string]modelDoc
@@ -17,7 +17,7 @@ type model struct {
 
 type modelDoc struct{ ts, ttl int64 } // ms; s, 0 without
 
-// end is when a document dies under the present default, in ms; -1 never.
+// end returns the time of death of a document under the current default, in ms; -1 for never.
 func (m *model) end(d modelDoc) int64 {
 	ttl := d.ttl
 	if ttl == 0 {
@@ -29,7 +29,7 @@ func (m *model) end(d modelDoc) int64 {
 	return d.ts + ttl*1000
 }
 
-func (m *model) bury(now int64) {
+func (m *model) removeDead(now int64) {
 	for id, d := range m.docs {
 		if end := m.end(d); end >= 0 && end <= now {
 			delete(m.docs, id)
@@ -38,7 +38,7 @@ func (m *model) bury(now int64) {
 }
 
 // TestTTLAgainstModel plays random histories of writes, changes of the default, restarts, purges and
-// passing time, and holds existence, ends and counts to the model.
+// passing time. Existence, expirations and counts must agree with the model.
 func TestTTLAgainstModel(t *testing.T) {
 	for seed := range uint64(20) {
 		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {
@@ -49,7 +49,7 @@ func TestTTLAgainstModel(t *testing.T) {
 }
 
 func playModel(t *testing.T, rnd *rand.Rand) {
-	w := newWorld(t)
+	w := newHarness(t)
 	m := &model{docs: map[string]modelDoc{}}
 	w.expect("OK", "CONTAINER.CREATE", "c")
 	pick := func(of ...int64) int64 { return of[rnd.IntN(len(of))] }
@@ -139,9 +139,9 @@ func playModel(t *testing.T, rnd *rand.Rand) {
 			w.clock.Advance(time.Duration(by) * time.Millisecond)
 		}
 		now = w.clock.Now()
-		m.bury(now)
-		// Who looks at the dead removes them: mostly they are left to be met later, under another
-		// default, or after a restart.
+		m.removeDead(now)
+		// A look-up removes a dead document. Mostly the dead stay until later, under another default or after
+		// a restart.
 		if rnd.IntN(6) == 0 {
 			for n := range 8 {
 				id := "d" + strconv.Itoa(n)

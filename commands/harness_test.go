@@ -17,9 +17,9 @@ import (
 	"github.com/rs/zerolog"
 )
 
-// world is an engine on a keyspace of its own, with a clock that the test moves and sessions by
-// number. When the test ends the keyspace is reopened and must hold the same.
-type world struct {
+// harness is an engine on a keyspace of its own, with a clock that the test moves and sessions by number.
+// At the end of the test the keyspace is reopened and must hold the same items.
+type harness struct {
 	t        *testing.T
 	dir      string
 	clock    *clock.Manual
@@ -29,14 +29,14 @@ type world struct {
 	last     Outcome // of do
 }
 
-// worldStart is where the clock of a world stands at first: 2026-01-01 00:00:00 UTC in ms.
-const worldStart = 1767225600000
+// testStart is the first time of a harness's clock: 2026-01-01 00:00:00 UTC in ms.
+const testStart = 1767225600000
 
-func newWorld(t *testing.T) *world {
-	w := &world{
+func newHarness(t *testing.T) *harness {
+	w := &harness{
 		t:     t,
 		dir:   t.TempDir(),
-		clock: clock.NewManual(worldStart),
+		clock: clock.NewManual(testStart),
 		host: &testHost{options: map[string]string{
 			"requirepass":            "",
 			"max-value-size":         strconv.Itoa(16 << 20),
@@ -54,7 +54,7 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-func (w *world) open() {
+func (w *harness) open() {
 	w.t.Helper()
 	w.engine = &Engine{Host: w.host, Log: zerolog.New(zerolog.NewTestWriter(w.t))}
 	hub := &w.engine.Broker
@@ -75,8 +75,8 @@ func (w *world) open() {
 	}
 }
 
-// restart closes the keyspace and opens it again; sessions start anew.
-func (w *world) restart() {
+// restart closes the keyspace and reopens it, with new sessions.
+func (w *harness) restart() {
 	w.t.Helper()
 	if err := w.engine.Keyspace.Close(); err != nil {
 		w.t.Fatal(err)
@@ -85,7 +85,7 @@ func (w *world) restart() {
 }
 
 // finish checks the keyspace's invariants, and that a restart changes nothing.
-func (w *world) finish() {
+func (w *harness) finish() {
 	before := w.dump()
 	w.check()
 	w.restart()
@@ -99,15 +99,15 @@ func (w *world) finish() {
 	}
 }
 
-func (w *world) check() {
+func (w *harness) check() {
 	w.t.Helper()
 	if err := w.engine.Keyspace.Check(); err != nil {
 		w.t.Error(err)
 	}
 }
 
-// dump describes everything that lives, in a fixed order.
-func (w *world) dump() []string {
+// dump describes all living items, sorted.
+func (w *harness) dump() []string {
 	var tx keyspace.Tx
 	w.engine.Keyspace.BeginSweep(&tx)
 	defer tx.Close()
@@ -131,8 +131,8 @@ func (w *world) dump() []string {
 	return all
 }
 
-// session gives the session of this number, connecting it if it is new.
-func (w *world) session(n int) *Session {
+// session returns the session with a number; it connects a new one.
+func (w *harness) session(n int) *Session {
 	s := w.sessions[n]
 	if s == nil {
 		s = NewSession(int64(n), fmt.Sprintf("127.0.0.1:%d", 50000+n), "127.0.0.1:6379", w.clock.Now())
@@ -143,8 +143,8 @@ func (w *world) session(n int) *Session {
 	return s
 }
 
-// do executes a command on a session and waits until its reply may leave.
-func (w *world) do(session int, args ...string) Reply {
+// do executes a command on a session and waits for its commit.
+func (w *harness) do(session int, args ...string) Reply {
 	w.t.Helper()
 	s := w.session(session)
 	w.last = w.engine.Execute(s, args)
@@ -154,20 +154,19 @@ func (w *world) do(session int, args ...string) Reply {
 	return w.last.Reply
 }
 
-// expect executes a command on session 1 and compares its reply in redis-cli's notation.
-func (w *world) expect(want string, args ...string) {
+// expect executes a command on session 1 and compares its reply in the notation of redis-cli.
+func (w *harness) expect(want string, args ...string) {
 	w.t.Helper()
 	if got := notation(w.do(1, args...)); got != want {
 		w.t.Errorf("%.200q: got %.200s, want %.200s", args, got, want)
 	}
 }
 
-// inbox keeps the messages for a session. Between commands nothing is held back, and all is
-// committed.
+// inbox keeps the messages for a session. Every message counts as committed.
 type inbox struct {
 	mu       sync.Mutex // protects what follows
 	messages []Reply
-	tickets  []keyspace.LSN // of all messages so far
+	lsns     []keyspace.LSN // of all messages so far
 }
 
 func (b *inbox) Hold() {}
@@ -176,11 +175,11 @@ func (b *inbox) Deliver(m *Message) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.messages = append(b.messages, m.Reply)
-	b.tickets = append(b.tickets, m.LSN)
+	b.lsns = append(b.lsns, m.LSN)
 }
 
-// received gives the messages that have come for a session since it was asked last.
-func (w *world) received(session int) []Reply {
+// received returns the messages for a session since the last call.
+func (w *harness) received(session int) []Reply {
 	q := &w.engine.Broker.queue
 	q.mu.Lock()
 	posted := q.posted
@@ -232,7 +231,7 @@ func (h *testHost) ConfigSet(pairs [][2]string) error {
 	return nil
 }
 
-// apply puts an option into force that the engine has to know of.
+// apply passes an option to the engine.
 func (h *testHost) apply(name, value string) error {
 	if name == "notify-keyspace-events" {
 		e, err := ParseEventClasses(value)
@@ -298,5 +297,5 @@ func (h *testHost) MaxValueSize() int {
 }
 
 func (h *testHost) Info() ServerInfo {
-	return ServerInfo{Version: "test", StartedAt: worldStart, TCPPort: 6379, Connected: 1, MaxClients: 10000}
+	return ServerInfo{Version: "test", StartedAt: testStart, TCPPort: 6379, Connected: 1, MaxClients: 10000}
 }
