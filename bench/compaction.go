@@ -16,8 +16,8 @@ import (
 // answered (openLoop). Their latency beside COMPACT and BACKUP is compared with that of a server without
 // either. The writes cause checkpoints in all phases.
 
-// besides is the work of the server beside the requests of a phase.
-type besides struct {
+// background is the work of the server beside the requests of a phase.
+type background struct {
 	name  string
 	start func(ctx context.Context, s *server, n int) error // starts it for the n-th time; nil: nothing
 	done  string                                            // field of INFO that counts it; empty: start waits for its end
@@ -43,7 +43,7 @@ func benchCompaction(ctx context.Context, o options) error {
 		return err
 	}
 	defer os.RemoveAll(backups)
-	phases := []besides{
+	phases := []background{
 		{"nothing", nil, ""},
 		{"COMPACT", func(ctx context.Context, s *server, _ int) error {
 			_, err := s.do(ctx, "COMPACT")
@@ -57,12 +57,12 @@ func benchCompaction(ctx context.Context, o options) error {
 		}, ""},
 	}
 	var rows [][]string
-	var idle paced
+	var idle openLoopResult
 	for i, b := range phases {
 		if err := quiet(ctx, s); err != nil {
 			return err
 		}
-		p, times, err := s.beside(ctx, b, pace, o.span(25*time.Second), mixed)
+		p, times, err := s.measureBeside(ctx, b, pace, o.span(25*time.Second), mixed)
 		if err != nil {
 			return err
 		}
@@ -103,9 +103,9 @@ func (s *server) mixed(n int) request {
 	}
 }
 
-// beside measures requests for a while. It starts other work again whenever that has ended, and returns
+// measureBeside measures requests for a while. It starts other work again whenever that has ended, and returns
 // how often it did.
-func (s *server) beside(ctx context.Context, b besides, pace float64, during time.Duration, newRequest func(*rand.Rand) request) (p paced, times string, err error) {
+func (s *server) measureBeside(ctx context.Context, b background, pace float64, during time.Duration, newRequest func(*rand.Rand) request) (p openLoopResult, times string, err error) {
 	before, err := s.figure(ctx, b.done)
 	if err != nil {
 		return p, "", err

@@ -42,19 +42,19 @@ func body(i, ttl int) string {
 	return b.String()
 }
 
-// popularity draws ids by Zipf's law with an exponent just above one, as the workloads of YCSB do: few
+// zipfIDs draws ids by Zipf's law with an exponent just above one, as the workloads of YCSB do: few
 // ids are drawn often and most rarely.
-type popularity struct {
+type zipfIDs struct {
 	zipf *rand.Zipf
 	n    uint64
 }
 
-func newPopularity(rng *rand.Rand, n int) *popularity {
-	return &popularity{rand.NewZipf(rng, 1.01, 1, uint64(n-1)), uint64(n)}
+func newZipfIDs(rng *rand.Rand, n int) *zipfIDs {
+	return &zipfIDs{rand.NewZipf(rng, 1.01, 1, uint64(n-1)), uint64(n)}
 }
 
 // next returns a number below n. The popular numbers are spread over the whole range.
-func (p *popularity) next() int {
+func (p *zipfIDs) next() int {
 	const odd = 0x9e3779b97f4a7c15 // derived from the golden ratio
 	high, _ := bits.Mul64((p.zipf.Uint64()+1)*odd, p.n)
 	return int(high)

@@ -77,7 +77,7 @@ func delays(ctx context.Context, o options, others int, over time.Duration) ([]s
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithDeadline(ctx, first.Add(over+tooLate))
+	ctx, cancel := context.WithDeadline(ctx, first.Add(over+maxPurgeDelay))
 	defer cancel()
 	delay := newHistogram()
 	for range deaths {

@@ -30,8 +30,8 @@ const (
 	growthMemory, growthDisk = 1500, 1500
 )
 
-// grown holds the figures of one size.
-type grown struct {
+// growthResult holds the figures of one size.
+type growthResult struct {
 	documents int
 	leftOut   string // why the size was not measured; empty if it was
 	get, put  spread // requests a second
@@ -40,15 +40,15 @@ type grown struct {
 }
 
 func benchGrowth(ctx context.Context, o options) error {
-	var all []grown
+	var all []growthResult
 	for _, n := range growthSizes {
 		if o.quick && n > o.ids() {
-			all = append(all, grown{documents: n, leftOut: "the run is a quick one"})
+			all = append(all, growthResult{documents: n, leftOut: "the run is a quick one"})
 			continue
 		}
 		began := time.Now()
 		fmt.Fprintf(os.Stderr, "growth: %d documents", n)
-		g, err := grow(ctx, o, n)
+		g, err := measureGrowth(ctx, o, n)
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
@@ -61,9 +61,9 @@ func benchGrowth(ctx context.Context, o options) error {
 	return o.publish("growth", growthMarkdown(all))
 }
 
-// grow measures with n documents.
-func grow(ctx context.Context, o options, n int) (grown, error) {
-	g := grown{documents: n}
+// measureGrowth measures with n documents.
+func measureGrowth(ctx context.Context, o options, n int) (growthResult, error) {
+	g := growthResult{documents: n}
 	if g.leftOut = roomFor(ctx, n); g.leftOut != "" {
 		return g, nil
 	}
@@ -132,7 +132,7 @@ func roomFor(ctx context.Context, n int) string {
 }
 
 // growthMarkdown renders the section.
-func growthMarkdown(all []grown) string {
+func growthMarkdown(all []growthResult) string {
 	page := fmt.Sprintf("## Growth\n\nDocuments of %d bytes in a container with a default TTL, reads and writes of any of them by redis-benchmark at depth %d, "+
 		"%d connections, mayfly alone; medians, smallest and largest in parentheses. In percent: of the median with the fewest documents.\n\n",
 		bodySize, growthDepth, connections)
@@ -140,7 +140,7 @@ func growthMarkdown(all []grown) string {
 		return fmt.Sprintf("%s, %.0f %%", perSecond.formatSpread(s), 100*s.Median/of.Median)
 	}
 	var rows [][]string
-	var first *grown
+	var first *growthResult
 	lowest, smallest, largest := 1.0, math.Inf(1), 0.0
 	for i := range all {
 		g := &all[i]

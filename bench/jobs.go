@@ -38,7 +38,7 @@ func (c *comparison) mix(k kind) func(rng *rand.Rand) request {
 		bodies[i] = body(i, -1)
 	}
 	return func(rng *rand.Rand) request {
-		popular := newPopularity(rng, c.ids())
+		popular := newZipfIDs(rng, c.ids())
 		return func(b []byte, rng *rand.Rand) []byte {
 			i := popular.next()
 			if rng.IntN(5) == 0 {
@@ -116,9 +116,9 @@ func expireAll(ctx context.Context, c *comparison, s *server) (sample, error) {
 	return sample{time.Since(began).Seconds()}, err
 }
 
-// live loads all documents with a TTL into a new server, overwrites them once and restarts the server. It
+// lifecycleJob loads all documents with a TTL into a new server, overwrites them once and restarts the server. It
 // lets the server settle after each step.
-func live(k kind) job {
+func lifecycleJob(k kind) job {
 	return func(ctx context.Context, c *comparison, _ *server) (sample, error) {
 		s, err := k.start(ctx, c.options)
 		if err != nil {
@@ -160,7 +160,7 @@ func live(k kind) job {
 		if err != nil {
 			return nil, err
 		}
-		if err := s.holds(ctx, c.ids()); err != nil {
+		if err := s.checkCount(ctx, c.ids()); err != nil {
 			return nil, err
 		}
 		// mayfly answers before its start has done everything.
@@ -220,8 +220,8 @@ func (s *server) settle(ctx context.Context, each func() float64, atMost time.Du
 	return each(), ctx.Err()
 }
 
-// holds checks that all documents exist: a fast start with half of them wins nothing.
-func (s *server) holds(ctx context.Context, ids int) error {
+// checkCount checks that all documents exist: a fast start with half of them wins nothing.
+func (s *server) checkCount(ctx context.Context, ids int) error {
 	count := []any{"DBSIZE"}
 	if s.name == mayflyKind.name {
 		count = []any{"DOC.COUNT", set}

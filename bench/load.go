@@ -24,8 +24,8 @@ func newHistogram() *hdrhistogram.Histogram {
 	return hdrhistogram.New(1, int64(time.Minute), 3)
 }
 
-// link is a connection with a read buffer.
-type link struct {
+// bufferedConn is a connection with a read buffer.
+type bufferedConn struct {
 	net.Conn
 	in *bufio.Reader
 }
@@ -34,9 +34,9 @@ type link struct {
 const replyTime = 5 * time.Minute
 
 // dial opens n connections. The end of the context closes them.
-func dial(ctx context.Context, addr string, n int) (links []link, hangUp func(), err error) {
+func dial(ctx context.Context, addr string, n int) (conns []bufferedConn, closeConns func(), err error) {
 	closeAll := func() {
-		for _, l := range links {
+		for _, l := range conns {
 			_ = l.Close()
 		}
 	}
@@ -49,10 +49,10 @@ func dial(ctx context.Context, addr string, n int) (links []link, hangUp func(),
 			closeAll()
 			return nil, nil, err
 		}
-		links = append(links, link{conn, bufio.NewReaderSize(conn, 64<<10)})
+		conns = append(conns, bufferedConn{conn, bufio.NewReaderSize(conn, 64<<10)})
 	}
 	stop := context.AfterFunc(ctx, closeAll)
-	return links, func() { stop(); closeAll() }, nil
+	return conns, func() { stop(); closeAll() }, nil
 }
 
 // pipelined sends n commands on two connections in batches of 500, evenly over a time (0: as fast as
@@ -60,16 +60,16 @@ func dial(ctx context.Context, addr string, n int) (links []link, hangUp func(),
 // errors matter. pipelined never calls them concurrently.
 func pipelined(ctx context.Context, addr string, n int, over time.Duration, command func(b []byte, i int) []byte, take func(i int, r reply) error) error {
 	const batch, lanes = 500, 2
-	links, hangUp, err := dial(ctx, addr, lanes)
+	conns, closeConns, err := dial(ctx, addr, lanes)
 	if err != nil {
 		return err
 	}
-	defer hangUp()
+	defer closeConns()
 	var mu sync.Mutex // protects failure and next, and is held during command and take
 	var failure error
 	next := 0
 	began := time.Now()
-	lane := func(l link) {
+	lane := func(l bufferedConn) {
 		var out []byte
 		replies := make([]reply, 0, batch)
 		for {
@@ -107,7 +107,7 @@ func pipelined(ctx context.Context, addr string, n int, over time.Duration, comm
 		}
 	}
 	var all sync.WaitGroup
-	for _, l := range links {
+	for _, l := range conns {
 		all.Go(func() { lane(l) })
 	}
 	all.Wait()
@@ -120,17 +120,17 @@ type request func(b []byte, rng *rand.Rand) []byte
 // closedLoop sends requests on a number of connections for a while, each after the reply to the one
 // before. It returns the replies a second.
 func closedLoop(ctx context.Context, addr string, connections int, during time.Duration, newRequest func(rng *rand.Rand) request) (perSecond float64, err error) {
-	links, hangUp, err := dial(ctx, addr, connections)
+	conns, closeConns, err := dial(ctx, addr, connections)
 	if err != nil {
 		return 0, err
 	}
-	defer hangUp()
+	defer closeConns()
 	counts := make([]int, connections)
 	failures := make([]error, connections)
 	began := time.Now()
 	end := began.Add(during)
 	var all sync.WaitGroup
-	for i, l := range links {
+	for i, l := range conns {
 		all.Go(func() {
 			rng := rand.New(rand.NewPCG(3, uint64(i)))
 			next := newRequest(rng)
@@ -153,8 +153,8 @@ func closedLoop(ctx context.Context, addr string, connections int, during time.D
 	return float64(sum) / took.Seconds(), errors.Join(ctx.Err(), errors.Join(failures...))
 }
 
-// paced holds the latencies of an open loop.
-type paced struct {
+// openLoopResult holds the latencies of an open loop.
+type openLoopResult struct {
 	latency  *hdrhistogram.Histogram // ns from the moment a request was due to its reply
 	lateness *hdrhistogram.Histogram // ns from that moment to its sending, which the generator causes
 }
@@ -163,19 +163,19 @@ type paced struct {
 // independent users: it sends a request when it is due, whether or not earlier ones are answered, and
 // counts the latency from that moment. So a server that stops for a second shows all the requests of
 // that second late, not just one for each connection (coordinated omission).
-func openLoop(ctx context.Context, addr string, connections int, perSecond float64, done <-chan struct{}, newRequest func(rng *rand.Rand) request) (paced, error) {
-	links, hangUp, err := dial(ctx, addr, connections)
+func openLoop(ctx context.Context, addr string, connections int, perSecond float64, done <-chan struct{}, newRequest func(rng *rand.Rand) request) (openLoopResult, error) {
+	conns, closeConns, err := dial(ctx, addr, connections)
 	if err != nil {
-		return paced{}, err
+		return openLoopResult{}, err
 	}
-	defer hangUp()
+	defer closeConns()
 
 	const underWay = 1 << 14 // requests in flight on a connection; the sender waits beyond
 	due := make([]chan time.Time, connections)
 	latencies := make([]*hdrhistogram.Histogram, connections)
 	failures := make([]error, connections)
 	var readers sync.WaitGroup
-	for i, l := range links {
+	for i, l := range conns {
 		due[i], latencies[i] = make(chan time.Time, underWay), newHistogram()
 		readers.Go(func() {
 			for at := range due[i] {
@@ -187,8 +187,8 @@ func openLoop(ctx context.Context, addr string, connections int, perSecond float
 		})
 	}
 
-	p := paced{latency: newHistogram(), lateness: newHistogram()}
-	failure := p.send(ctx, links, due, perSecond, done, newRequest)
+	p := openLoopResult{latency: newHistogram(), lateness: newHistogram()}
+	failure := p.send(ctx, conns, due, perSecond, done, newRequest)
 	for _, d := range due {
 		close(d)
 	}
@@ -200,14 +200,14 @@ func openLoop(ctx context.Context, addr string, connections int, perSecond float
 }
 
 // send is the sending half of openLoop. It gives the readers the moment before it sends a request.
-func (p paced) send(ctx context.Context, links []link, due []chan time.Time, perSecond float64, done <-chan struct{}, newRequest func(rng *rand.Rand) request) error {
+func (p openLoopResult) send(ctx context.Context, conns []bufferedConn, due []chan time.Time, perSecond float64, done <-chan struct{}, newRequest func(rng *rand.Rand) request) error {
 	runtime.LockOSThread() // sleepFinely sets the precision of a thread
 	defer runtime.UnlockOSThread()
 	rng := rand.New(rand.NewPCG(4, 4))
 	request := newRequest(rng)
 	var out []byte
 	next := time.Now()
-	for i := 0; ; i = (i + 1) % len(links) {
+	for i := 0; ; i = (i + 1) % len(conns) {
 		next = next.Add(time.Duration(rng.ExpFloat64() / perSecond * float64(time.Second)))
 		for wait := time.Until(next); wait > 0; wait = time.Until(next) {
 			sleepFinely(min(wait, 10*time.Millisecond))
@@ -227,7 +227,7 @@ func (p paced) send(ctx context.Context, links []link, due []chan time.Time, per
 		out = request(out[:0], rng)
 		due[i] <- next
 		_ = p.lateness.RecordValue(int64(time.Since(next)))
-		if _, err := links[i].Write(out); err != nil {
+		if _, err := conns[i].Write(out); err != nil {
 			return err
 		}
 	}

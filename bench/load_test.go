@@ -174,7 +174,7 @@ func TestClosedLoop(t *testing.T) {
 
 func TestPopularity(t *testing.T) {
 	const n, draws = 1000, 100_000
-	p := newPopularity(rand.New(rand.NewPCG(1, 1)), n)
+	p := newZipfIDs(rand.New(rand.NewPCG(1, 1)), n)
 	counts := make([]int, n)
 	most, firstHalf := 0, 0
 	for range draws {

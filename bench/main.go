@@ -25,8 +25,8 @@ type mode struct {
 	run           func(ctx context.Context, o options) error
 }
 
-// usual are the modes of a command line that names none.
-var usual = []string{"compare", "growth"}
+// defaultModes are the modes of a command line that names none.
+var defaultModes = []string{"compare", "growth"}
 
 var modes = []mode{
 	{"compare", "all workloads of workloads.go, side by side with Redis", benchCompare},
@@ -100,7 +100,7 @@ func main() {
 	flag.StringVar(&o.json, "json", "", "write the results of the comparison, with all samples, to this `file`")
 	flag.BoolVar(&o.write, "write", false, "write the results to "+resultsMarkdown+", and the plot of the comparison to "+resultsPlot)
 	flag.Usage = func() {
-		fmt.Fprint(os.Stderr, "usage: go run ./bench [flags] [mode ...]\n\nmodes, "+strings.Join(usual, " and ")+" if none is named:\n")
+		fmt.Fprint(os.Stderr, "usage: go run ./bench [flags] [mode ...]\n\nmodes, "+strings.Join(defaultModes, " and ")+" if none is named:\n")
 		for _, m := range modes {
 			fmt.Fprintf(os.Stderr, "  %-10s %s\n", m.name, m.purpose)
 		}
@@ -119,7 +119,7 @@ func main() {
 
 func run(ctx context.Context, o options, names []string) error {
 	if len(names) == 0 {
-		names = usual
+		names = defaultModes
 	}
 	var chosen []mode
 	for _, name := range names {

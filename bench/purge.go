@@ -18,12 +18,12 @@ import (
 // reads of dying documents would remove the dead themselves. The reads meanwhile are of other documents,
 // in a container of their own.
 
-// lastMoments are left out of the share. Few documents are left then, and those that have died since the
+// endMargin is the time before the last death that the share leaves out. Few documents are left then, and those that have died since the
 // last cycle of the purge are a large part of them.
-const lastMoments = 1200 * time.Millisecond
+const endMargin = 1200 * time.Millisecond
 
-// dying holds the plan of a run.
-type dying struct {
+// purgePlan holds the plan of a run.
+type purgePlan struct {
 	documents int
 	over      time.Duration // from the first death to the last
 	loading   time.Duration // duration of the loading, whole seconds
@@ -37,7 +37,7 @@ type dying struct {
 }
 
 func benchPurge(ctx context.Context, o options) error {
-	d := dying{documents: o.ids(), over: o.over, rest: 2 * time.Second, readsPerSecond: 4000, living: o.ids() / 10, slack: 1}
+	d := purgePlan{documents: o.ids(), over: o.over, rest: 2 * time.Second, readsPerSecond: 4000, living: o.ids() / 10, slack: 1}
 	if d.over == 0 {
 		// Fewer documents take less time: they are the end of the minute, its hardest part.
 		d.over = time.Duration(d.documents) * time.Minute / 1_000_000
@@ -71,20 +71,20 @@ func benchPurge(ctx context.Context, o options) error {
 	page := fmt.Sprintf("## Purge\n\n%d documents of %d bytes with a ttl of their own die over %v (%d a second), "+
 		"%d reads a second of other documents going on. Dead: share of all dying documents in memory, "+
 		"up to %v before the last dies; the aim is less than 10 %% at effort 1 and 2 %% at effort 10.\n\n",
-		d.documents, bodySize, d.over, int(float64(d.documents)/d.over.Seconds()), d.readsPerSecond, lastMoments)
+		d.documents, bodySize, d.over, int(float64(d.documents)/d.over.Seconds()), d.readsPerSecond, endMargin)
 	page += table([]string{"effort", "dead, max", "at the max: time, left", "dead, mean", "all gone after", "CPU of the server", "same at rest",
 		"purge at work", "longest cycle", "read p50 / p99 / max", "reads at rest"}, rows)
 	return o.publish("purge", page)
 }
 
-// die returns a job in which all documents die within ten seconds, at the lowest effort.
-func die(k kind) job {
+// purgeJob returns a job in which all documents die within ten seconds, at the lowest effort.
+func purgeJob(k kind) job {
 	return func(ctx context.Context, c *comparison, _ *server) (sample, error) {
-		d := dying{
+		d := purgePlan{
 			documents: c.ids(), over: c.span(10 * time.Second), rest: c.span(2 * time.Second),
 			readsPerSecond: 4000, living: c.ids() / 10,
 		}
-		var f deaths
+		var f purgeResult
 		err := errTooSlow
 		for d.slack = 1; errors.Is(err, errTooSlow) && d.slack <= 4; d.slack *= 2 {
 			f, err = d.run(ctx, c.options, k, 1)
@@ -102,14 +102,14 @@ var errTooSlow = errors.New("loading took too long")
 
 // plan derives the times before the first death from the time of writing all documents at full speed.
 // Asking when they die takes no longer.
-func (d *dying) plan(writing time.Duration) {
+func (d *purgePlan) plan(writing time.Duration) {
 	writing *= time.Duration(d.slack)
 	d.loading = (writing + writing/4).Truncate(time.Second) + time.Second
 	d.prelude = d.loading + writing + d.rest + 2*time.Second*time.Duration(d.slack)
 }
 
-// deaths holds the results of a run.
-type deaths struct {
+// purgeResult holds the results of a run.
+type purgeResult struct {
 	worst, mean  float64       // share of dead among the dying in memory
 	worstAt      time.Duration // time of the worst share, from the first death
 	worstLeft    int           // dying documents in memory then
@@ -117,15 +117,15 @@ type deaths struct {
 	rest, during observation   // before the first death; from there until all are gone
 }
 
-func (d dying) run(ctx context.Context, o options, k kind, effort int) (deaths, error) {
+func (d purgePlan) run(ctx context.Context, o options, k kind, effort int) (purgeResult, error) {
 	s, err := k.start(ctx, o, "--active-expire-effort", strconv.Itoa(effort))
 	if err != nil {
-		return deaths{}, err
+		return purgeResult{}, err
 	}
 	defer s.remove()
 	for _, set := range []string{"dying", "living"} {
 		if _, err := s.do(ctx, k.newSet(set, -1)...); err != nil {
-			return deaths{}, err
+			return purgeResult{}, err
 		}
 	}
 	began := time.Now()
@@ -133,7 +133,7 @@ func (d dying) run(ctx context.Context, o options, k kind, effort int) (deaths, 
 		return k.put(b, "living", i, body(i, -1), 0)
 	}, nil)
 	if err != nil {
-		return deaths{}, err
+		return purgeResult{}, err
 	}
 	if d.prelude == 0 {
 		d.plan(time.Since(began) * time.Duration(d.documents) / time.Duration(d.living))
@@ -147,7 +147,7 @@ func (d dying) run(ctx context.Context, o options, k kind, effort int) (deaths, 
 		return k.put(b, "dying", i, body(i, ttl), ttl)
 	}, nil)
 	if err != nil {
-		return deaths{}, err
+		return purgeResult{}, err
 	}
 	ends := make([]int64, 0, d.documents)
 	err = pipelined(ctx, s.addr, d.documents, 0, func(b []byte, i int) []byte {
@@ -160,27 +160,27 @@ func (d dying) run(ctx context.Context, o options, k kind, effort int) (deaths, 
 		return nil
 	})
 	if err != nil {
-		return deaths{}, err
+		return purgeResult{}, err
 	}
 	slices.Sort(ends)
 	first, last := time.UnixMilli(ends[0]), time.UnixMilli(ends[len(ends)-1])
 	if left := time.Until(first); left < d.rest+time.Second {
-		return deaths{}, fmt.Errorf("%w: after %v the first document dies in %v", errTooSlow, time.Since(began), left)
+		return purgeResult{}, fmt.Errorf("%w: after %v the first document dies in %v", errTooSlow, time.Since(began), left)
 	}
 
 	// The garbage of loading and the checkpoint must not disturb the measurement at rest.
 	sleep(ctx, time.Until(first.Add(-d.rest-time.Second)))
-	var f deaths
+	var f purgeResult
 	f.rest, err = d.observe(ctx, s, func() bool { return time.Until(first) < time.Second }, nil)
 	if err != nil {
-		return deaths{}, err
+		return purgeResult{}, err
 	}
 	sleep(ctx, time.Until(first))
 
 	var sum float64
 	looks := 0
 	f.gone = -1
-	f.during, err = d.observe(ctx, s, func() bool { return f.gone >= 0 || time.Since(last) > tooLate },
+	f.during, err = d.observe(ctx, s, func() bool { return f.gone >= 0 || time.Since(last) > maxPurgeDelay },
 		func(at time.Time, removed int) {
 			removed -= f.rest.removed
 			died, _ := slices.BinarySearch(ends, at.UnixMilli()+1)
@@ -188,7 +188,7 @@ func (d dying) run(ctx context.Context, o options, k kind, effort int) (deaths, 
 			if left == 0 && f.gone < 0 {
 				f.gone = max(at.Sub(last), 0)
 			}
-			if last.Sub(at) < lastMoments {
+			if last.Sub(at) < endMargin {
 				return
 			}
 			share := float64(max(died-removed, 0)) / float64(left)
@@ -199,20 +199,20 @@ func (d dying) run(ctx context.Context, o options, k kind, effort int) (deaths, 
 			looks++
 		})
 	if err != nil {
-		return deaths{}, err
+		return purgeResult{}, err
 	}
 	if f.gone < 0 {
-		return deaths{}, fmt.Errorf("%s: %v after the last death documents are still there", k.name, tooLate)
+		return purgeResult{}, fmt.Errorf("%s: %v after the last death documents are still there", k.name, maxPurgeDelay)
 	}
 	if 2*f.during.late > f.during.looks {
-		return deaths{}, fmt.Errorf("%s: %d of %d looks took longer than %v", k.name, f.during.late, f.during.looks, promptly)
+		return purgeResult{}, fmt.Errorf("%s: %d of %d looks took longer than %v", k.name, f.during.late, f.during.looks, maxAnswerTime)
 	}
 	f.mean = sum / float64(looks)
 	return f, nil
 }
 
-// tooLate is the time after the last death by which all dead must be removed.
-const tooLate = time.Minute
+// maxPurgeDelay is the time after the last death by which all dead must be removed.
+const maxPurgeDelay = time.Minute
 
 // observation holds the figures of a server during a while.
 type observation struct {
@@ -223,7 +223,7 @@ type observation struct {
 	removed int           // dead documents since the server was started
 	looks   int           // at the server's figures
 	late    int           // looks that took too long to be used
-	reading paced
+	reading openLoopResult
 }
 
 // latency returns a percentile of the reads.
@@ -236,13 +236,13 @@ func (o observation) reads() string {
 		o.latency(100).Round(100*time.Microsecond))
 }
 
-// promptly is the longest time of an answer of use. Within the time of an answer its figures change: 16
+// maxAnswerTime is the longest time of an answer of use. Within the time of an answer its figures change: 16
 // documents die in a millisecond.
-const promptly = 5 * time.Millisecond
+const maxAnswerTime = 5 * time.Millisecond
 
 // observe reads living documents until done returns true. It calls look 50 times a second with the number
 // of dead documents removed.
-func (d dying) observe(ctx context.Context, s *server, done func() bool, look func(at time.Time, removed int)) (observation, error) {
+func (d purgePlan) observe(ctx context.Context, s *server, done func() bool, look func(at time.Time, removed int)) (observation, error) {
 	client := s.client(1)
 	defer client.Close()
 	began := time.Now()
@@ -276,7 +276,7 @@ func (d dying) observe(ctx context.Context, s *server, done func() bool, look fu
 		o.purge = time.Duration(number(info, "expiry_time_spent_usec")-number(before, "expiry_time_spent_usec")) * time.Microsecond
 		o.longest = time.Duration(number(info, "expiry_longest_cycle_usec")) * time.Microsecond
 		o.looks++
-		if took > promptly {
+		if took > maxAnswerTime {
 			o.late++
 		} else if look != nil {
 			look(asked.Add(took/2), o.removed)
@@ -292,7 +292,7 @@ func (d dying) observe(ctx context.Context, s *server, done func() bool, look fu
 }
 
 // randomReads returns requests that read any living document.
-func (d dying) randomReads(k kind) func(*rand.Rand) request {
+func (d purgePlan) randomReads(k kind) func(*rand.Rand) request {
 	return func(*rand.Rand) request {
 		return func(b []byte, rng *rand.Rand) []byte { return k.get(b, "living", rng.IntN(d.living)) }
 	}

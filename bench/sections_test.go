@@ -57,7 +57,7 @@ func TestPublish(t *testing.T) {
 
 func TestGrowthMarkdown(t *testing.T) {
 	one := func(v float64) spread { return spread{v, v, v} }
-	page := growthMarkdown([]grown{
+	page := growthMarkdown([]growthResult{
 		{documents: 10_000, get: one(1000), put: one(500), memory: 900, perSecond: 1},
 		{documents: 100_000, get: one(900), put: one(400), memory: 500, perSecond: 1},
 		{documents: 1_000_000, get: one(800), put: one(350), memory: 600, perSecond: 1},
@@ -70,7 +70,7 @@ func TestGrowthMarkdown(t *testing.T) {
 			t.Errorf("the section lacks %q:\n%s", want, page)
 		}
 	}
-	if page := growthMarkdown([]grown{{documents: 1, leftOut: "no room"}}); strings.Contains(page, "Target") {
+	if page := growthMarkdown([]growthResult{{documents: 1, leftOut: "no room"}}); strings.Contains(page, "Target") {
 		t.Errorf("a verdict on nothing:\n%s", page)
 	}
 }

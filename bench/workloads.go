@@ -133,13 +133,13 @@ var workloads = []workload{
 	{"DOC.PUT, depth 1, appendfsync always", documentsAlways, benchmark(1, 15_000, docPut), benchmark(1, 15_000, put), rate(2)},
 	{"SET, depth 1, appendfsync always", plainKeysAlways, benchmark(1, 15_000, put), benchmark(1, 15_000, put), rate(2)},
 
-	{"all documents die", ownServers, die(mayflyKind), die(redisKind), []metric{
+	{"all documents die", ownServers, purgeJob(mayflyKind), purgeJob(redisKind), []metric{
 		{name: "last death to all removed", unit: seconds, better: less, target: 1.0},
 		{name: "most dead in memory, share of all there", unit: share, better: less},
 		{name: "p99 of reads meanwhile", unit: seconds, better: less},
 		{name: "the same / p99 at rest", unit: times, better: less, bound: 1.5},
 	}},
-	{"load, settle, start", ownServers, live(mayflyKind), live(redisKind), []metric{
+	{"load, settle, start", ownServers, lifecycleJob(mayflyKind), lifecycleJob(redisKind), []metric{
 		{name: "memory a document, just loaded", unit: bytesEach, better: less, target: 1.3},
 		{name: "memory a document, settled", unit: bytesEach, better: less, target: 1.3},
 		{name: "memory a document, all overwritten", unit: bytesEach, better: less},

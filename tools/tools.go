@@ -18,7 +18,7 @@ const (
 	exitFailed     = 2
 )
 
-// Environment are the streams and the clock of a tool.
+// Environment holds the streams and the clock of a tool.
 type Environment struct {
 	In       io.Reader
 	Out, Err io.Writer
