@@ -221,8 +221,8 @@ func TestEveryChangeHasAnEvent(t *testing.T) {
 	changes := map[string]bool{} // by command
 	eachTranscript(t, func(t *testing.T, steps []step) {
 		const listener = 999
-		p := &transcriptPlayer{t: t, world: newHarness(t), session: 1}
-		w := p.world
+		p := &transcriptPlayer{t: t, harness: newHarness(t), session: 1}
+		w := p.harness
 		for i := range steps {
 			s := &steps[i]
 			if !s.isCommand() {

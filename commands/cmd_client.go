@@ -143,7 +143,7 @@ func parseClientSetInfo(in *Input) (Run, error) {
 	case redisfmt.EqualFold(option, "LIB-VER"):
 		field = func(s *Session) *string { return &s.libVer }
 	default:
-		return nil, Error("ERR Unrecognized option '" + truncate(redisfmt.CString(option)) + "'")
+		return nil, unrecognizedOption(option)
 	}
 	if err := checkClientInfo(truncate(option), value); err != nil {
 		return nil, err
@@ -210,7 +210,7 @@ func clientType(name string) (func(*Session) bool, error) {
 	case "master", "replica", "slave":
 		return func(*Session) bool { return false }, nil
 	}
-	return nil, Error("ERR Unknown client type '" + truncate(redisfmt.CString(name)) + "'")
+	return nil, unknownClientType(name)
 }
 
 // sessionsByID returns the sessions with the ids, in their order, each once. all is sorted by id. Redis
@@ -310,7 +310,7 @@ func (f *killFilter) addOption(name string, value *string) (err error) {
 		f.kind, err = clientType(*value)
 	case "USER":
 		if *value != defaultUser {
-			return Error("ERR No such user '" + truncate(redisfmt.CString(*value)) + "'")
+			return noSuchUser(*value)
 		}
 	case "SKIPME":
 		switch {

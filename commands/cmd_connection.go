@@ -181,7 +181,7 @@ func parseHello(in *Input) (Run, error) {
 			h.name = &rest[1]
 			rest = rest[2:]
 		default:
-			return nil, Error("ERR Syntax error in HELLO option '" + truncate(redisfmt.CString(option)) + "'")
+			return nil, helloSyntax(option)
 		}
 	}
 	return h.run, nil
@@ -207,7 +207,7 @@ func (h *hello) run(x *Context) Reply {
 	})
 	return Map(
 		Bulk("server"), Bulk("redis"), // as clients expect
-		Bulk("version"), Bulk(redisVersion),
+		Bulk("version"), Bulk(RedisVersion),
 		Bulk("proto"), Count(s.Proto),
 		Bulk("id"), Integer(s.ID),
 		Bulk("mode"), Bulk("standalone"),

@@ -98,8 +98,6 @@ var documentCommands = []Command{
 // sinceFirst is the first version with mayfly's own commands.
 const sinceFirst = "mayfly 0.1.0"
 
-const errEmptyID = Error("ERR empty id: legal are 1 to 65536 bytes")
-
 // docTTLRow returns a row of the DOC.TTL family.
 func docTTLRow(name, summary string, b timeBase, u timeUnit) Command {
 	return Command{

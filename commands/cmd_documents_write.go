@@ -96,7 +96,7 @@ func (w *precondition) parseMatch(value string) (err error) {
 // check refuses a condition that can never hold. XX with IFMATCH is legal, though redundant.
 func (w *precondition) check() error {
 	if w.absent && (w.present || w.matchVersion) {
-		return Error("ERR NX and XX or IFMATCH options at the same time are not compatible")
+		return errPutConflict
 	}
 	return nil
 }

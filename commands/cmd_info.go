@@ -144,7 +144,7 @@ func (r *infoReport) server() {
 	if err != nil {
 		executable = ""
 	}
-	r.field("redis_version", redisVersion)
+	r.field("redis_version", RedisVersion)
 	r.field("redis_mode", "standalone")
 	r.field("mayfly_version", r.host.Version)
 	r.field("os", operatingSystem())

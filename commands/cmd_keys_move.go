@@ -219,7 +219,7 @@ func parseSwapDB(in *Input) (Run, error) {
 		for i, which := range []string{"first", "second"} {
 			sides[i], errs[i] = x.database(names[i])
 			if errs[i] != nil && errs[i] != errDatabase {
-				return Fail(Error("ERR invalid " + which + " DB index"))
+				return Fail(invalidIndex(which))
 			}
 		}
 		if errs[0] != nil || errs[1] != nil {

@@ -10,7 +10,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"mayfly/commands/redisfmt"
 	"mayfly/expiry/clock"
 	"mayfly/keyspace"
 )
@@ -278,7 +277,7 @@ func parseLatencyGraph(in *Input) (Run, error) {
 		defer m.mu.Unlock()
 		s := m.events[event]
 		if s == nil {
-			return Fail(Error("ERR No samples available for event '" + truncate(redisfmt.CString(event)) + "'"))
+			return Fail(noSamples(event))
 		}
 		return Verbatim(s.graph(event, x.Now()/1000))
 	}, nil

@@ -91,7 +91,7 @@ func parseBgsave(in *Input) (Run, error) {
 // compact starts a compaction. what is its name in the reply.
 func (x *Context) compact(what string) Reply {
 	if !x.Engine.Keyspace.Compact() {
-		return Fail(Error("ERR " + what + " already in progress"))
+		return Fail(alreadyInProgress(what))
 	}
 	return x.started(what)
 }
@@ -107,7 +107,7 @@ func (x *Context) started(what string) Reply {
 func parseBackup(in *Input) (Run, error) {
 	path := strings.Clone(in.Args[1])
 	if path == "" || strings.ContainsRune(path, 0) {
-		return nil, Error("ERR invalid path of a backup: it names a new folder")
+		return nil, errBackupPath
 	}
 	return func(x *Context) Reply {
 		ks := x.Engine.Keyspace
@@ -147,7 +147,7 @@ func backupFolder(dir, path string) (string, error) {
 	}
 	path = filepath.Clean(path)
 	if inside, err := filepath.Rel(dir, path); err == nil && filepath.IsLocal(inside) {
-		return "", Error("ERR a backup cannot be in the data folder")
+		return "", errBackupInside
 	}
 	return path, nil
 }

@@ -7,8 +7,8 @@ import (
 	"mayfly/commands/redisfmt"
 )
 
-// redisVersion is the version of Redis whose semantics the commands have.
-const redisVersion = "7.0.15"
+// RedisVersion is the version of Redis whose semantics the commands have.
+const RedisVersion = "7.0.15"
 
 // serverCommands are about the server as a whole.
 var serverCommands = []Command{

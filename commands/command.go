@@ -1,8 +1,6 @@
 package commands
 
 import (
-	"slices"
-	"strconv"
 	"strings"
 
 	"mayfly/keyspace"
@@ -44,31 +42,6 @@ type Command struct {
 
 // IsOwn reports whether the command is mayfly's own, not one of Redis.
 func (c *Command) IsOwn() bool { return c.Since == sinceFirst }
-
-// SameAs returns the version of Redis whose semantics the command has, "" for mayfly's own. It is the
-// version that tests compare with, or the later one that introduced the command.
-func (c *Command) SameAs() string {
-	switch {
-	case c.IsOwn():
-		return ""
-	case slices.Compare(versionParts(c.Since), versionParts(redisVersion)) > 0:
-		return c.Since
-	}
-	return redisVersion
-}
-
-// versionParts returns the numbers of a version such as 7.0.15.
-func versionParts(version string) []int {
-	var parts []int
-	for part := range strings.SplitSeq(version, ".") {
-		n, err := strconv.Atoi(part)
-		if err != nil {
-			panic("not a version: " + version) // a mistake in a row, which any test finds
-		}
-		parts = append(parts, n)
-	}
-	return parts
-}
 
 // Run does the work of a parsed command, alone or within EXEC, under the locks of its row. A Run gets the
 // results of Parse as a closure or from the context's Input. The second way makes no garbage: Parse

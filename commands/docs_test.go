@@ -46,7 +46,7 @@ func playPage(t *testing.T, file string) (played int) {
 				continue
 			}
 			if player == nil {
-				player = &transcriptPlayer{t: t, world: newHarness(t), session: 1}
+				player = &transcriptPlayer{t: t, harness: newHarness(t), session: 1}
 			}
 			first := i + 1
 			for i++; lines[i] != "```"; i++ { // a block that is not closed ends the test with a panic

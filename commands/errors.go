@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"mayfly/commands/redisfmt"
+	"mayfly/keyspace"
 )
 
 // The errors on the wire, with the words of Redis where Redis has the case.
@@ -25,11 +26,10 @@ const (
 	errExecAbort    = Error("EXECABORT Transaction discarded because of previous errors.")
 	errExecInternal = Error("EXECABORT Transaction discarded because of an internal error; the server's log has the details")
 
-	errNoCluster    = Error("ERR This instance has cluster support disabled")
-	errSaving       = Error("ERR Background save already in progress")
-	errNoConfigFile = Error("ERR The server is running without a config file")
-	errNoShutdown   = Error("ERR No shutdown in progress.")
-	errShutdown     = Error("ERR Errors trying to SHUTDOWN. Check logs.")
+	errNoCluster  = Error("ERR This instance has cluster support disabled")
+	errSaving     = Error("ERR Background save already in progress")
+	errNoShutdown = Error("ERR No shutdown in progress.")
+	errShutdown   = Error("ERR Errors trying to SHUTDOWN. Check logs.")
 
 	errMonitorInMulti = Error("ERR MONITOR isn't allowed for DENY BLOCKING client")
 	errMonitoring     = Error("ERR Replica can't interact with the keyspace") // to Redis a monitor is a replica
@@ -67,6 +67,17 @@ const (
 	errExpireConflict = Error("ERR NX and XX, GT or LT options at the same time are not compatible")
 	errExpireOrder    = Error("ERR GT and LT options at the same time are not compatible")
 )
+
+// The errors of mayfly's own commands.
+const (
+	errEmptyID      = Error("ERR empty id: legal are 1 to 65536 bytes")
+	errPutConflict  = Error("ERR NX and XX or IFMATCH options at the same time are not compatible")
+	errBackupPath   = Error("ERR invalid path of a backup: it names a new folder")
+	errBackupInside = Error("ERR a backup cannot be in the data folder")
+)
+
+// ErrNoConfigFile is the error of CONFIG REWRITE without a config file.
+const ErrNoConfigFile = Error("ERR The server is running without a config file")
 
 // errNoMulti is the error of EXEC or DISCARD without MULTI.
 func errNoMulti(command string) error { return Error("ERR " + command + " without MULTI") }
@@ -168,4 +179,85 @@ func checkPattern(pattern string) error {
 		return tooLong("pattern", len(pattern), maxPattern)
 	}
 	return nil
+}
+
+// unrecognizedOption is the error of an unknown option of CLIENT SETINFO.
+func unrecognizedOption(option string) error {
+	return Error("ERR Unrecognized option '" + truncate(redisfmt.CString(option)) + "'")
+}
+
+// unknownClientType is the error of an unknown type of clients.
+func unknownClientType(name string) error {
+	return Error("ERR Unknown client type '" + truncate(redisfmt.CString(name)) + "'")
+}
+
+// noSuchUser is the error of a user other than default.
+func noSuchUser(name string) error {
+	return Error("ERR No such user '" + truncate(redisfmt.CString(name)) + "'")
+}
+
+// helloSyntax is the error of a wrong option of HELLO.
+func helloSyntax(option string) error {
+	return Error("ERR Syntax error in HELLO option '" + truncate(redisfmt.CString(option)) + "'")
+}
+
+// invalidIndex is the error of SWAPDB for a database that is no number; which is "first" or "second".
+func invalidIndex(which string) error { return Error("ERR invalid " + which + " DB index") }
+
+// noSamples is the error of LATENCY GRAPH for an event without samples.
+func noSamples(event string) error {
+	return Error("ERR No samples available for event '" + truncate(redisfmt.CString(event)) + "'")
+}
+
+// alreadyInProgress is the error of background work that runs already.
+func alreadyInProgress(what string) error { return Error("ERR " + what + " already in progress") }
+
+// repliesTooLong is the error of a command in EXEC whose reply exceeds the limit in bytes.
+func repliesTooLong(limit int) error {
+	return Error("ERR the replies of this transaction exceed " + strconv.Itoa(limit) + " bytes")
+}
+
+// optionTwice is the error of a repeated option of mayfly's own commands.
+func optionTwice(name string) error { return Error("ERR option " + name + " is given twice") }
+
+// unknownOption is the error of an unknown option of mayfly's own commands.
+func unknownOption(word string, legal []string) error {
+	return Error("ERR unknown option '" + truncate(redisfmt.CString(word)) + "': legal are " + strings.Join(legal, ", "))
+}
+
+// optionNeedsValue is the error of an option without its value; what describes legal values.
+func optionNeedsValue(name, what string) error {
+	return Error("ERR option " + name + " needs a value: " + what)
+}
+
+// containerNeedsTTL is the error of a CONTAINER.SET that would create a container without a TTL.
+func containerNeedsTTL(name string) error {
+	return Error("ERR CONTAINER.SET needs TTL <off|-1|seconds> to create container '" + name + "'")
+}
+
+// containerExists is the error of CONTAINER.CREATE for an existing container.
+func containerExists(name string) error {
+	return Error("ERR container '" + name + "' exists already; change it with CONTAINER.SET")
+}
+
+// cannotDropDatabase is the error of CONTAINER.DROP for a database.
+func cannotDropDatabase(name string) error {
+	return Error("ERR container '" + name + "' is a database, which cannot be dropped; empty it with SELECT " + name + " and FLUSHDB")
+}
+
+// unknownContainer is the error of an unknown container. It says how to create it if the name is legal.
+func unknownContainer(name string) error {
+	if !keyspace.ValidName(name) {
+		return invalidName(name)
+	}
+	return Error("ERR unknown container '" + name + "'; create it with CONTAINER.SET " + name + " TTL <off|-1|seconds>")
+}
+
+// truncate shortens a user's text to 128 bytes for an error, as Redis does.
+func truncate(s string) string {
+	const maxShown = 128
+	if len(s) > maxShown {
+		return s[:maxShown]
+	}
+	return s
 }

@@ -191,15 +191,9 @@ func (x *Context) readAny(c *keyspace.Container, id string) (keyspace.Item, bool
 	return it, found
 }
 
-// readBody is the reply of a read of an item's body, null if there is none. The most frequent commands
-// use it, so it hands on no more of the item than the reply needs.
+// readBody is the reply of a read of an item's body, null if there is none.
 func (x *Context) readBody(c *keyspace.Container, id string) Reply {
-	it, found := x.Tx.Get(c, id)
-	x.countRead(c, id, found)
-	if !found {
-		return Null
-	}
-	return Bulk(it.Body)
+	return bulkOrNull(x.readAny(c, id))
 }
 
 // countRead counts that a client has read an item. It publishes the read of a missing one.

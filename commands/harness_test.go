@@ -269,7 +269,7 @@ func (h *testHost) limitMemory() {
 	h.engine.SetMaxMemory(bytes, policy)
 }
 
-func (h *testHost) ConfigRewrite() error { return errNoConfigFile }
+func (h *testHost) ConfigRewrite() error { return ErrNoConfigFile }
 func (h *testHost) Shutdown()            { h.stopped = true }
 
 func (h *testHost) PasswordSet() bool                  { return h.options["requirepass"] != "" }

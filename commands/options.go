@@ -2,7 +2,6 @@ package commands
 
 import (
 	"math"
-	"strings"
 
 	"mayfly/commands/redisfmt"
 )
@@ -260,21 +259,21 @@ func (o *namedOptions) next() bool {
 			continue
 		}
 		if o.given&(1<<i) != 0 {
-			o.fail(Error("ERR option " + name + " is given twice"))
+			o.fail(optionTwice(name))
 			return false
 		}
 		o.given |= 1 << i
 		o.name = name
 		return true
 	}
-	o.fail(Error("ERR unknown option '" + truncate(redisfmt.CString(word)) + "': legal are " + strings.Join(o.legal, ", ")))
+	o.fail(unknownOption(word, o.legal))
 	return false
 }
 
 // value takes the option's value, the next argument. what describes legal values in the error.
 func (o *namedOptions) value(what string) string {
 	if len(o.args) == 0 {
-		o.fail(Error("ERR option " + o.name + " needs a value: " + what))
+		o.fail(optionNeedsValue(o.name, what))
 		return ""
 	}
 	value := o.args[0]

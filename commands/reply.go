@@ -1,11 +1,6 @@
 package commands
 
-import (
-	"strconv"
-	"strings"
-
-	"mayfly/keyspace"
-)
+import "strings"
 
 // Kind is the type of a [Reply], with the names of RESP3. RESP2 renders newer types as Redis does: a map
 // as a flat array, a double as a bulk string.
@@ -71,9 +66,6 @@ func Flag(b bool) Reply {
 // Bulk returns a string of any bytes.
 func Bulk(s string) Reply { return Reply{Kind: KindBulk, Str: s} }
 
-// BulkInt returns a number as a bulk string.
-func BulkInt(n int64) Reply { return Bulk(strconv.FormatInt(n, 10)) }
-
 // Bulks returns an array of bulk strings.
 func Bulks(list ...string) Reply {
 	elems := make([]Reply, len(list))
@@ -115,20 +107,3 @@ func Fail(err error) Reply {
 
 // oneLine replaces line breaks, which end an error on the wire.
 var oneLine = strings.NewReplacer("\r", " ", "\n", " ")
-
-// unknownContainer is the error of an unknown container. It says how to create it if the name is legal.
-func unknownContainer(name string) error {
-	if !keyspace.ValidName(name) {
-		return invalidName(name)
-	}
-	return Error("ERR unknown container '" + name + "'; create it with CONTAINER.SET " + name + " TTL <off|-1|seconds>")
-}
-
-// truncate shortens a user's text to 128 bytes for an error, as Redis does.
-func truncate(s string) string {
-	const maxShown = 128
-	if len(s) > maxShown {
-		return s[:maxShown]
-	}
-	return s
-}

@@ -2,7 +2,6 @@ package commands
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
 	"unsafe"
 
@@ -335,7 +334,7 @@ type replyBudget struct{ used, limit int } // bytes
 
 // exceeded returns the error of a command whose reply does not fit.
 func (b *replyBudget) exceeded() Reply {
-	return Fail(Error("ERR the replies of this transaction exceed " + strconv.Itoa(b.limit) + " bytes"))
+	return Fail(repliesTooLong(b.limit))
 }
 
 // refuses reports whether a command must not run because the budget is used up. It refuses only commands

@@ -33,7 +33,7 @@ var rewrite = flag.Bool("rewrite", false, "write the replies as they are now int
 // Redis. Read the diff.
 func TestTranscripts(t *testing.T) {
 	eachTranscript(t, func(t *testing.T, steps []step) {
-		p := &transcriptPlayer{t: t, world: newHarness(t), session: 1}
+		p := &transcriptPlayer{t: t, harness: newHarness(t), session: 1}
 		for i := range steps {
 			p.play(&steps[i])
 		}
@@ -192,7 +192,7 @@ func (s *step) compare(t *testing.T, got string, rewrite bool) {
 // transcriptPlayer plays a file against an engine.
 type transcriptPlayer struct {
 	t       *testing.T
-	world   *harness
+	harness *harness
 	session int
 	same    bool // in a part that is played against Redis too
 }
@@ -200,9 +200,9 @@ type transcriptPlayer struct {
 func (p *transcriptPlayer) play(s *step) {
 	switch {
 	case s.isCommand():
-		s.compare(p.t, notation(p.world.do(p.session, s.args(p.t)...)), *rewrite && !p.same)
+		s.compare(p.t, notation(p.harness.do(p.session, s.args(p.t)...)), *rewrite && !p.same)
 	case s.directive() == "received":
-		s.compare(p.t, notation(several(p.world.received(p.session))), *rewrite && !p.same)
+		s.compare(p.t, notation(several(p.harness.received(p.session))), *rewrite && !p.same)
 	case s.directive() == "session":
 		p.session = s.number(p.t)
 	case s.directive() != "" && p.same:
@@ -212,12 +212,12 @@ func (p *transcriptPlayer) play(s *step) {
 		if err != nil || by <= 0 {
 			p.t.Fatalf("line %d: %s: %v", s.line, s.text, err)
 		}
-		p.world.clock.Advance(by)
+		p.harness.clock.Advance(by)
 	case s.directive() == "restart":
-		p.world.restart()
+		p.harness.restart()
 	case s.text == redisSame:
-		p.same, p.session, p.world.sessions = true, 1, map[int]*Session{}
-		p.world.do(1, "FLUSHALL")
+		p.same, p.session, p.harness.sessions = true, 1, map[int]*Session{}
+		p.harness.do(1, "FLUSHALL")
 	case s.text == redisDiffers:
 		p.same = false
 	case s.text != "" && !strings.HasPrefix(s.text, "#"):

@@ -32,7 +32,7 @@ func (c *Config) ConfigRewrite() error {
 	defer c.mu.Unlock()
 	settings := c.current.Load()
 	if settings.ConfigFile == "" {
-		return commands.Error("ERR The server is running without a config file")
+		return commands.ErrNoConfigFile
 	}
 	if err := settings.rewrite(settings.ConfigFile); err != nil {
 		if code, ok := errors.AsType[syscall.Errno](err); ok {
