@@ -21,7 +21,7 @@ import (
 	"github.com/rs/zerolog"
 )
 
-// drainTime is how long clients have, after the signal to stop, to take the replies under way.
+// drainTime is the time that clients have to take their last replies after the signal to stop.
 const drainTime = 10 * time.Second
 
 func main() {
@@ -46,8 +46,7 @@ func main() {
 	}
 }
 
-// asOptions makes options of the words help and version, which people try. A config file of that name
-// is ./help.
+// asOptions makes options of the words help and version. A config file of that name is ./help.
 func asOptions(args []string) []string {
 	if len(args) > 0 && (args[0] == "help" || args[0] == "version") {
 		return append([]string{"--" + args[0]}, args[1:]...)
@@ -55,10 +54,10 @@ func asOptions(args []string) []string {
 	return args
 }
 
-// run serves until it is told to stop. It listens before it touches the data: whoever starts a
-// server twice is told so before anything has happened.
+// run serves until a signal or SHUTDOWN. It listens before it touches the data, so a second server on the same
+// port fails before it does anything.
 func run(options *config.Config) error {
-	syscall.Umask(0o077) // the data are nobody else's business
+	syscall.Umask(0o077) // only the owner may read the data
 	stop := stopSignals()
 	settings := options.Settings()
 	log, err := newLogger(settings)
@@ -77,7 +76,7 @@ func run(options *config.Config) error {
 	engine.Slowlog.SetLength(settings.SlowlogLength)
 	engine.Latency.SetThreshold(settings.LatencyThreshold)
 	limitMemory(settings, engine)
-	server.SpareHeap()
+	server.TuneForLoading()
 	ks, err := keyspace.Open(keyspace.Options{
 		Dir:          settings.Dir,
 		Partitions:   settings.Partitions,
@@ -87,7 +86,7 @@ func run(options *config.Config) error {
 		OnDeath:      engine.Broker.OnDeath,
 	})
 	if err != nil {
-		_ = srv.Stop(stop) // closes the listeners; nobody is served yet
+		_ = srv.Stop(stop) // closes the listeners; no client is served yet
 		return err
 	}
 	ks.SetCompaction(settings.Compaction)
@@ -104,23 +103,23 @@ func run(options *config.Config) error {
 	case <-srv.ShutdownAsked():
 	}
 	server.NotifyStopping(settings, log)
-	log.Info().Msg("stopping: finishing the commands under way")
+	log.Info().Msg("stopping: finishing running commands")
 	drain, cancel := context.WithTimeout(context.Background(), drainTime)
 	defer cancel()
 	if err := srv.Stop(drain); err != nil {
-		log.Warn().Msg("some clients were cut off: a command of theirs is not done, or they did not take their replies in time")
+		log.Warn().Msg("some clients were disconnected: their commands did not finish, or they did not take their replies in time")
 		return ks.Halt()
 	}
 	if err := ks.Close(); err != nil {
 		return err
 	}
-	log.Info().Msg("stopped: all data are on disk")
+	log.Info().Msg("stopped: all data is on disk")
 	return nil
 }
 
-// stopSignals gives a context that ends with SIGTERM or SIGINT. As in Redis, a SIGINT after that ends
-// the process at once, but a second SIGTERM does not, since some programs (timeout is one) send two;
-// SIGHUP and SIGPIPE do nothing.
+// stopSignals returns a context that ends with SIGTERM or SIGINT. As in Redis, a SIGINT after that ends the process
+// at once. A second SIGTERM does not, because some programs send two (timeout is one). SIGHUP and SIGPIPE
+// do nothing.
 func stopSignals() context.Context {
 	ctx, cancel := context.WithCancel(context.Background())
 	signals := make(chan os.Signal, 2)
@@ -177,7 +176,7 @@ func applyChanges(options *config.Config, engine *commands.Engine) {
 	on("loglevel", func(s *config.Settings) { zerolog.SetGlobalLevel(s.LogLevel) })
 }
 
-// limitMemory bounds what the items take, and accordingly what the process does.
+// limitMemory bounds the memory of the items, and that of the process accordingly.
 func limitMemory(s *config.Settings, engine *commands.Engine) {
 	engine.SetMaxMemory(s.MaxMemory, s.MaxMemoryPolicy)
 	server.LimitRuntime(s)

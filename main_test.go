@@ -248,7 +248,7 @@ func TestStartsWithRedisConf(t *testing.T) {
 	}
 	p.terminate()
 	log, err := os.ReadFile(logFile)
-	if err != nil || strings.Count(string(log), "ignored directives of Redis") != 1 || !strings.Contains(string(log), "all data are on disk") {
+	if err != nil || strings.Count(string(log), "ignored directives of Redis") != 1 || !strings.Contains(string(log), "all data is on disk") {
 		t.Errorf("%v, the log:\n%s", err, log)
 	}
 	if p.log.String() != "" {

@@ -18,17 +18,17 @@ func welcome(w io.Writer, addresses []string, settings *config.Settings) {
 	if settings.RequirePass != "" {
 		password = "  export REDISCLI_AUTH=...    # the password, see requirepass\n"
 	}
-	fmt.Fprintf(w, `mayfly %s listens on %s; its data are in %s
+	fmt.Fprintf(w, `mayfly %s listens on %s; its data is in %s
 Try it:
 %[5]s  %[4]s CONTAINER.SET orders TTL 10
   %[4]s DOC.PUT orders 1 '{"item":"tea"}'
   %[4]s DOC.GET orders 1
-and ten seconds after the second command the third answers (nil).
+Ten seconds after the second command, the third answers (nil).
 `, server.Version, strings.ReplaceAll(strings.Join(addresses, ", "), "tcp ", ""), settings.Dir, redisCLI(settings, addresses), password)
 }
 
-// redisCLI is the command by which redis-cli reaches the server from this machine. A password is not in it:
-// everybody on the machine could read it there.
+// redisCLI is the command line of redis-cli that reaches the server from this machine. It has no password, because
+// every user of the machine could read it there.
 func redisCLI(s *config.Settings, addresses []string) string {
 	if s.Port == 0 && s.TLSPort == 0 {
 		return "redis-cli -s " + shellWord(s.UnixSocket)
@@ -39,7 +39,7 @@ func redisCLI(s *config.Settings, addresses []string) string {
 		if s.TLSCACertFile != "" {
 			words = append(words, "--cacert", shellWord(s.TLSCACertFile))
 		} else {
-			words = append(words, "--insecure") // whoever has signed the server's certificate
+			words = append(words, "--insecure") // no authority is known
 		}
 		if s.TLSAuthClients == "yes" {
 			words = append(words, "--cert CERTIFICATE --key KEY")
@@ -51,7 +51,7 @@ func redisCLI(s *config.Settings, addresses []string) string {
 	return strings.Join(append(words, "-p", strconv.Itoa(port)), " ")
 }
 
-// hostOf is the address to reach a port by from this machine, of those that the server listens on.
+// hostOf is the address, of those that the server listens on, by which this machine reaches a port.
 func hostOf(addresses []string, port string) string {
 	best := ""
 	for _, address := range addresses {

@@ -2,9 +2,8 @@ package server
 
 import "syscall"
 
-// fileLimit raises the limit on open files, if it is lower, to what is wanted or as near to that as
-// the system allows, and returns what it is then. As in Redis, also the hard limit is raised by
-// whoever may do that.
+// fileLimit raises the limit on open files to want, or as near to it as the system allows, and returns the new
+// limit. It never lowers it. As in Redis, a privileged process raises the hard limit too.
 func fileLimit(want int) int {
 	const unlimited = 1 << 30
 	var limit syscall.Rlimit

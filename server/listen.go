@@ -22,8 +22,8 @@ import (
 	"mayfly/server/config"
 )
 
-// listen opens all listeners that the settings ask for; those for TLS come with its configuration.
-// The error is one clear line; nothing is left open then.
+// listen opens all listeners of the settings; those for TLS have its configuration. After an error, which is one
+// clear line, nothing is open.
 func listen(s *config.Settings) (_ map[net.Listener]*tls.Config, err error) {
 	open := make(map[net.Listener]*tls.Config)
 	defer func() {
@@ -66,9 +66,9 @@ func listen(s *config.Settings) (_ map[net.Listener]*tls.Config, err error) {
 	return open, nil
 }
 
-// listenTCP listens on a port of every address of binds, written as in Redis: "*" and "::*" are all
-// addresses of IPv4 and IPv6, and a "-" before an address means that it may be missing on this
-// machine. The error is one clear line; nothing is left open then.
+// listenTCP listens on a port of every address of binds, written as in Redis: "*" and "::*" are all addresses of
+// IPv4 and IPv6, and an address after "-" may be missing on this machine. After an error, which is one
+// clear line, nothing is open.
 func listenTCP(binds []string, port, backlog int) (_ []net.Listener, err error) {
 	var list []net.Listener
 	defer func() {
@@ -103,8 +103,7 @@ func listenOn(address string, port, backlog int) (net.Listener, error) {
 	case strings.Contains(address, ":"):
 		network = "tcp6"
 	}
-	// The listeners' own keepalive is off: the option may change at any time and is applied to each
-	// connection that is accepted.
+	// The listener's own keepalive is off: the option may change, and applies to each accepted connection.
 	config := net.ListenConfig{KeepAlive: -1}
 	ln, err := config.Listen(context.Background(), network, net.JoinHostPort(host, strconv.Itoa(port)))
 	if err != nil {
@@ -116,8 +115,8 @@ func listenOn(address string, port, backlog int) (net.Listener, error) {
 	return ln, nil
 }
 
-// setBacklog sets how many connections may wait to be accepted. The net package leaves no choice,
-// but listening again on the same socket changes it.
+// setBacklog sets how many connections may wait to be accepted. Package net offers no choice, but listening
+// again on the same socket changes it.
 func setBacklog(ln *net.TCPListener, backlog int) error {
 	if backlog <= 0 {
 		return nil
@@ -131,8 +130,7 @@ func setBacklog(ln *net.TCPListener, backlog int) error {
 	return cmp.Or(err, failed)
 }
 
-// isMissingAddress tells whether listening failed because the machine does not have the address or
-// its whole family.
+// isMissingAddress reports whether listening failed because the machine lacks the address or its family.
 func isMissingAddress(err error) bool {
 	for _, missing := range []error{syscall.EADDRNOTAVAIL, syscall.EAFNOSUPPORT, syscall.EPROTONOSUPPORT, syscall.ENOPROTOOPT} {
 		if errors.Is(err, missing) {
@@ -142,7 +140,7 @@ func isMissingAddress(err error) bool {
 	return false
 }
 
-// cause strips what the net package says about where it happened, which our own text says better.
+// cause strips the place that package net adds to an error. Our own text names it.
 func cause(err error) error {
 	if op, ok := errors.AsType[*net.OpError](err); ok {
 		err = op.Err
@@ -153,11 +151,10 @@ func cause(err error) error {
 	return err
 }
 
-var umask sync.Mutex // the umask is the whole process': one change at a time
+var umask sync.Mutex // protects the umask of the process while it is changed
 
-// listenUnix listens on a socket file with the permissions given, or that only the owner may use if
-// they are 0. A file left behind by a process that died is replaced; one that somebody listens on,
-// or that is no socket, is an error.
+// listenUnix listens on a socket file with these permissions; 0 admits only the owner. A file that a dead process
+// left behind is replaced. A file that a process listens on, or that is no socket, is an error.
 func listenUnix(path string, perm fs.FileMode) (net.Listener, error) {
 	fail := func(err error) (net.Listener, error) {
 		return nil, fmt.Errorf("cannot listen on unix socket %s: %w", path, cause(err))
@@ -199,7 +196,7 @@ func closeAll(list []net.Listener) {
 	}
 }
 
-// isLocal tells whether a connection comes from this machine.
+// isLocal reports whether a connection comes from this machine.
 func isLocal(nc net.Conn) bool {
 	tcp, ok := nc.RemoteAddr().(*net.TCPAddr)
 	if !ok {
@@ -209,7 +206,7 @@ func isLocal(nc net.Conn) bool {
 	return ok && addr.Unmap().IsLoopback()
 }
 
-// addresses gives the peer's address and our own as CLIENT LIST shows them.
+// addresses returns the client's address and our own as CLIENT LIST shows them.
 func addresses(nc net.Conn) (remote, local string) {
 	remote, local = nc.RemoteAddr().String(), nc.LocalAddr().String()
 	if nc.LocalAddr().Network() == "unix" {
@@ -218,8 +215,8 @@ func addresses(nc net.Conn) (remote, local string) {
 	return remote, local
 }
 
-// keepAlive makes the operating system look for a silent peer every so often, and give up on it
-// after three failures, as Redis does; 0 leaves it alone.
+// keepAlive makes the operating system probe a silent client at an interval, and give up after three failures, as
+// Redis does. An interval of 0 changes nothing.
 func keepAlive(nc net.Conn, every time.Duration) {
 	tcp, ok := nc.(*net.TCPConn)
 	if !ok || every <= 0 {
@@ -229,8 +226,8 @@ func keepAlive(nc net.Conn, every time.Duration) {
 	_ = tcp.SetKeepAliveConfig(config) // the connection works without it
 }
 
-// A reserve is a file descriptor kept for the case that the process has used up all it may have: a
-// client that then connects can still be accepted and turned away instead of being left waiting.
+// A spareFile is a file descriptor in reserve. When the process has used up its descriptors, a client can still be
+// accepted and refused instead of being left waiting.
 type spareFile struct{ file *os.File }
 
 func (r *spareFile) refill() {
@@ -239,12 +236,11 @@ func (r *spareFile) refill() {
 	}
 }
 
-// turnAway closes one connection that waits to be accepted, if it still does, and tells whether there
-// was one.
+// refuse closes one connection that waits to be accepted, and reports whether there was one.
 func (r *spareFile) refuse(ln net.Listener) bool {
-	const patience = 10 * time.Millisecond
+	const timeout = 10 * time.Millisecond
 	limited, ok := ln.(interface{ SetDeadline(time.Time) error })
-	if !ok || r.file == nil || limited.SetDeadline(clock.Deadline(patience)) != nil {
+	if !ok || r.file == nil || limited.SetDeadline(clock.Deadline(timeout)) != nil {
 		return false
 	}
 	_ = r.file.Close()

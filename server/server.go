@@ -197,7 +197,7 @@ func (s *Server) serve(e executor, listeners map[net.Listener]*tls.Config) {
 	}
 	for ln, config := range listeners {
 		if config != nil {
-			s.secure(config)
+			s.setTLS(config)
 		}
 		s.acceptors.Go(func() { s.accept(ln, config != nil) })
 	}

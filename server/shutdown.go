@@ -2,14 +2,14 @@ package server
 
 import "sync"
 
-// shutdown is the wish of a client that the process end.
+// shutdown is a request of a client to end the process.
 type shutdown struct {
 	once  sync.Once
-	asked chan struct{} // closed when a client has asked
+	asked chan struct{} // closed by the first request
 }
 
-// Shutdown asks whoever runs the process to stop the server. It returns at once.
+// Shutdown requests the end of the process (SHUTDOWN). It returns at once.
 func (s *Server) Shutdown() { s.shutdown.once.Do(func() { close(s.shutdown.asked) }) }
 
-// ShutdownAsked gives a channel that is closed when a client has asked for the end (SHUTDOWN).
+// ShutdownAsked returns a channel that is closed when a client has requested the end of the process.
 func (s *Server) ShutdownAsked() <-chan struct{} { return s.shutdown.asked }

@@ -11,17 +11,16 @@ import (
 	"mayfly/server/config"
 )
 
-// clientAuth says what the values of tls-auth-clients mean.
+// clientAuth maps the values of tls-auth-clients.
 var clientAuth = map[string]tls.ClientAuthType{
 	"yes":      tls.RequireAndVerifyClientCert,
 	"optional": tls.VerifyClientCertIfGiven,
 	"no":       tls.NoClientCert,
 }
 
-// secure lets the server speak TLS with a configuration until CONFIG SET changes one of its options.
-// Connections that exist keep theirs; certificates can be renewed by setting the names of their files
-// again.
-func (s *Server) secure(initial *tls.Config) {
+// setTLS makes the server speak TLS with a configuration until CONFIG SET changes one of its options. Connections
+// keep theirs. Setting the name of a certificate's file again renews the certificate.
+func (s *Server) setTLS(initial *tls.Config) {
 	s.tls.Store(initial)
 	renew := func(changed *config.Settings) error {
 		renewed, err := tlsConfig(changed)
@@ -36,7 +35,7 @@ func (s *Server) secure(initial *tls.Config) {
 	}
 }
 
-// tlsConfig makes the configuration of the TLS port: TLS 1.2 and newer. Errors are one clear line.
+// tlsConfig makes the configuration of the TLS port, for TLS 1.2 and newer. Errors are one clear line.
 func tlsConfig(s *config.Settings) (*tls.Config, error) {
 	if s.TLSCertFile == "" || s.TLSKeyFile == "" {
 		return nil, errors.New("tls-port needs tls-cert-file and tls-key-file")

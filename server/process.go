@@ -12,7 +12,7 @@ import (
 	"github.com/rs/zerolog"
 )
 
-// logFile appends to a file that it opens for every line, as Redis does, so that another program may move
+// logFile appends to a file. As Redis does, it opens the file for every line, so that another program may move
 // it away at any time.
 type logFile string
 
@@ -25,7 +25,7 @@ func (path logFile) Write(p []byte) (n int, err error) {
 	return f.Write(p)
 }
 
-// OpenLog gives where the log goes. The error says in one line why that cannot be.
+// OpenLog returns the destination of the log: standard error, or the file of the settings. The error is one line.
 func OpenLog(s *config.Settings) (io.Writer, error) {
 	if s.LogFile == "" {
 		return os.Stderr, nil
@@ -36,23 +36,22 @@ func OpenLog(s *config.Settings) (io.Writer, error) {
 	return logFile(s.LogFile), nil
 }
 
-// NotifyReady tells whoever has started the process that it serves clients: it writes the file with its id and
-// notifies systemd. What it cannot do is logged; the server is of use all the same. The function that it
-// returns removes the file.
+// NotifyReady reports that the server serves clients: it writes the pidfile and notifies systemd. It logs
+// failures, which the server survives. The function that it returns removes the pidfile.
 func NotifyReady(s *config.Settings, log zerolog.Logger) (remove func()) {
 	remove = func() {}
 	if s.PidFile != "" {
 		if err := os.WriteFile(s.PidFile, fmt.Appendln(nil, os.Getpid()), 0o644); err != nil {
 			log.Warn().Err(err).Msg("cannot write the pidfile")
 		} else {
-			remove = func() { _ = os.Remove(s.PidFile) } // nobody minds a file that is left behind
+			remove = func() { _ = os.Remove(s.PidFile) } // a file that is left behind does no harm
 		}
 	}
 	notify(s, log, "READY=1\nSTATUS=ready")
 	return remove
 }
 
-// NotifyStopping notifies systemd that the server has begun to stop.
+// NotifyStopping notifies systemd that the server begins to stop.
 func NotifyStopping(s *config.Settings, log zerolog.Logger) { notify(s, log, "STOPPING=1") }
 
 // notify sends systemd a message as described in sd_notify(3).
