@@ -33,7 +33,7 @@ func (s *Server) limitClientMemory() {
 // for it if it takes it in time. So none counts for more than a part of the limit, which also keeps the
 // next requester from being the largest client.
 func (c *conn) chargeReply(r *commands.Reply) int {
-	const most = 32 // a part in so many of the limit
+	const most = 32 // the limit is divided by this
 	size := int64(replySize(r))
 	if limit := c.server.Settings().ClientMemoryLimit(); limit > 0 {
 		size = min(size, limit/most)

@@ -29,7 +29,7 @@ func TestConversation(t *testing.T) {
 	}
 }
 
-// A pipeline is committed once, and costs one write.
+// A pipeline is committed once and costs one write.
 func TestPipelineCommitsOnce(t *testing.T) {
 	e := newFakeEngine()
 	c := dial(t, newTestServer(t).run(t, e, nil))
@@ -49,11 +49,11 @@ func TestPipelineLongerThanAnyBuffer(t *testing.T) {
 	}
 }
 
-// Replies of what is not committed become errors; the others of the same pipeline stay.
+// Replies to writes that are not committed become errors. The other replies of the pipeline stay.
 func TestFailedCommit(t *testing.T) {
 	e := newFakeEngine()
-	e.wait = func(ticket keyspace.LSN) error {
-		if ticket > 1 {
+	e.wait = func(lsn keyspace.LSN) error {
+		if lsn > 1 {
 			return errors.New("no space left on device")
 		}
 		return nil
@@ -79,8 +79,8 @@ func TestQuitDropsTheRest(t *testing.T) {
 	}
 }
 
-// What came before a violation of the protocol is answered, then the violation, then all ends, even
-// if the client goes on sending.
+// Commands before a violation of the protocol are answered, then the violation. Then the connection ends, even if
+// the client goes on sending.
 func TestProtocolError(t *testing.T) {
 	c := dial(t, newTestServer(t).run(t, newFakeEngine(), nil))
 	c.send(command("PING") + "*1\r\n$-1\r\n" + strings.Repeat("x", 100_000))
@@ -88,7 +88,7 @@ func TestProtocolError(t *testing.T) {
 	c.expectEnd()
 }
 
-func TestStrangersAreBoundTighter(t *testing.T) {
+func TestUnauthenticatedLimits(t *testing.T) {
 	address := newTestServer(t, "--requirepass", "secret").run(t, newFakeEngine(), nil)
 	many := command("ECHO", "1", "2", "3", "4", "5", "6", "7", "8", "9", "10")
 	c := dial(t, address)
@@ -105,7 +105,7 @@ func TestStrangersAreBoundTighter(t *testing.T) {
 	c.expect("+OK\r\n-ERR unknown command 'ECHO'\r\n")
 }
 
-func TestBigReplies(t *testing.T) {
+func TestLargeReplies(t *testing.T) {
 	value := strings.Repeat("0123456789abcdef", 1<<16) // 1 MiB
 	e := newFakeEngine()
 	e.commands = map[string]func(*commands.Session, []string) commands.Reply{
@@ -138,8 +138,8 @@ func TestIdleClientsAreDisconnected(t *testing.T) {
 	c.expectEnd()
 }
 
-// A new timeout also holds for those who are idle when it is set.
-func TestTimeoutOfTheIdle(t *testing.T) {
+// A new timeout applies also to clients that are idle when it is set.
+func TestNewTimeoutOfIdleClients(t *testing.T) {
 	s := newTestServer(t)
 	c := dial(t, s.run(t, newFakeEngine(), nil))
 	c.send("PING\r\n")
@@ -148,8 +148,8 @@ func TestTimeoutOfTheIdle(t *testing.T) {
 	c.expectEnd()
 }
 
-// Stop lets the command that runs finish and its reply leave, drops what has not begun, and closes
-// idle connections at once.
+// Stop lets a running command finish and its reply leave, drops commands that have not begun, and closes idle
+// connections at once.
 func TestStop(t *testing.T) {
 	e := newFakeEngine()
 	e.slow = "SLOW"
@@ -188,8 +188,8 @@ func TestStop(t *testing.T) {
 	}
 }
 
-// A client that does not take its replies cannot hold up the stop for longer than the context says.
-func TestStopCutsOff(t *testing.T) {
+// A client that does not take its replies delays the stop no longer than the context allows.
+func TestStopDisconnects(t *testing.T) {
 	e := newFakeEngine()
 	value := strings.Repeat("x", 64<<20)
 	running := make(chan struct{})
@@ -210,7 +210,7 @@ func TestStopCutsOff(t *testing.T) {
 	s.serving.Wait()
 }
 
-// A panic in our own loop costs one connection, not the process.
+// A panic in the server costs one connection, not the process.
 func TestPanicCostsOneConnection(t *testing.T) {
 	e := newFakeEngine()
 	e.commands = map[string]func(*commands.Session, []string) commands.Reply{

@@ -27,8 +27,8 @@ func TestDisconnect(t *testing.T) {
 	}
 }
 
-// Who is disconnected while one of its commands runs does not get the next ones carried out.
-func TestDisconnectDropsWhatIsPipelined(t *testing.T) {
+// After a client is disconnected while one of its commands runs, its next commands do not run.
+func TestDisconnectDropsThePipeline(t *testing.T) {
 	s := newTestServer(t)
 	e := newFakeEngine()
 	e.commands = map[string]func(*commands.Session, []string) commands.Reply{
@@ -42,7 +42,7 @@ func TestDisconnectDropsWhatIsPipelined(t *testing.T) {
 	c.expectEnd()
 	eventually(t, "the client is gone", func() bool { return s.Info().Connected == 0 })
 	if got, want := e.history(), "SET DIE"; got != want {
-		t.Errorf("carried out: %s, want %s", got, want)
+		t.Errorf("executed: %s, want %s", got, want)
 	}
 	if e.waited() == 0 {
 		t.Error("what was done is not committed")

@@ -31,7 +31,7 @@ func TestFileLimit(t *testing.T) {
 			t.Errorf("after fileLimit(%d) the limit is %d, %v; want %d", tt.want, limit.Cur, err, tt.get)
 		}
 	}
-	// More than any system gives: as near to that as it allows.
+	// More than any system allows: the greatest possible limit.
 	if got := fileLimit(1 << 29); got < high {
 		t.Errorf("fileLimit(1<<29) = %d, less than before", got)
 	}

@@ -19,7 +19,7 @@ import (
 	"github.com/tidwall/redcon"
 )
 
-// harm is what a hazard does to an unguarded server.
+// harm is the effect of a hazard on an unguarded server.
 type harm string
 
 const (
@@ -30,13 +30,13 @@ const (
 	muchMemory      = 200 << 20
 )
 
-// What an attack may cost a guarded server, at most.
+// Bounds of the cost of an attack on a guarded server.
 const (
 	littleTime   = 400 * time.Millisecond
 	littleMemory = 100 << 20 // generous: the race detector doubles it
 )
 
-// pieces writes data in pieces of a size, each a packet of its own, until the victim hangs up.
+// pieces writes data in pieces of a size, each a packet of its own, until the victim closes the connection.
 func pieces(nc net.Conn, data []byte, size int) {
 	for len(data) > 0 {
 		n := min(size, len(data))
@@ -47,8 +47,7 @@ func pieces(nc net.Conn, data []byte, size int) {
 	}
 }
 
-// Every attack that ruins a server built on redcon alone leaves ours as it was.
-// These are those that a client can send.
+// Every attack that ruins a server built on redcon alone leaves ours unharmed. A client can send each of these.
 func TestHazards(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes seconds")
@@ -101,7 +100,7 @@ func TestHazards(t *testing.T) {
 				pieces(nc, []byte("$1\r\nx\r\n"), 10)
 			}
 		}},
-		{name: "a small pipeline of big replies that nobody takes", harm: swells, attack: func(nc net.Conn) {
+		{name: "a small pipeline of large replies that the client does not take", harm: swells, attack: func(nc net.Conn) {
 			pieces(nc, bytes.Repeat([]byte("BIG\r\n"), 400), 1<<20)
 			time.Sleep(300 * time.Millisecond)
 		}},
@@ -120,8 +119,8 @@ func TestHazards(t *testing.T) {
 			if config != nil {
 				nc = tls.Client(nc, config)
 			}
-			must(t, nc.SetDeadline(time.Now().Add(patience)))
-			if h.name != "a small pipeline of big replies that nobody takes" {
+			must(t, nc.SetDeadline(time.Now().Add(testTimeout)))
+			if h.name != "a small pipeline of large replies that the client does not take" {
 				go func() { _, _ = io.Copy(io.Discard, nc) }()
 			}
 			h.attack(nc)
@@ -131,7 +130,7 @@ func TestHazards(t *testing.T) {
 				v := startVictim(t, unguarded, certFile, keyFile)
 				memory := v.memory()
 				go attack(t, v)
-				for deadline := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
+				for deadline := time.Now().Add(testTimeout); ; time.Sleep(5 * time.Millisecond) {
 					switch {
 					case h.harm == dies && !v.alive(),
 						h.harm == computes && v.cpu() > muchTime,
@@ -162,8 +161,7 @@ func TestHazards(t *testing.T) {
 	}
 }
 
-// redcon's parser panics on lengths that no guard has looked at. That what the guard lets through is
-// safe, FuzzGuard shows.
+// redcon's parser panics on lengths that no guard has checked. FuzzGuard shows that the guard's output is safe.
 func TestHazardParser(t *testing.T) {
 	defer func() {
 		if recover() == nil {
@@ -173,7 +171,7 @@ func TestHazardParser(t *testing.T) {
 	_, _, _, _, _ = redcon.ReadNextCommand([]byte("*1\r\n$9223372036854775807\r\n"), nil)
 }
 
-// What redcon takes for a violation or for a command, and Redis does not.
+// redcon takes some input for a violation or a command that Redis does not.
 func TestHazardDialect(t *testing.T) {
 	naive := startVictim(t, unguarded, "", "")
 	s := newTestServer(t)
@@ -258,7 +256,7 @@ func naiveServer(t *testing.T, ln net.Listener, accept func(redcon.Conn) bool) *
 	return s
 }
 
-// A TLS client that is turned away before its handshake must not hold up others.
+// A TLS client that is refused before its handshake does not delay others.
 func TestHazardTLSRefusal(t *testing.T) {
 	s, address, known := secureServer(t, "no")
 	must(t, s.ConfigSet([][2]string{{"maxclients", "1"}}))
@@ -290,7 +288,7 @@ func TestHazardTLSRefusal(t *testing.T) {
 	}
 }
 
-// A client that never finishes its handshake is let go.
+// A client that never finishes its handshake is disconnected.
 func TestHazardSilentHandshake(t *testing.T) {
 	a := newAuthority(t)
 	a.sign("server", &x509.Certificate{})
@@ -301,7 +299,7 @@ func TestHazardSilentHandshake(t *testing.T) {
 	dial(t, s.run(t, newFakeEngine(), config)).expectEnd()
 }
 
-// When the process is out of file descriptors every attempt to accept fails at once.
+// Without free file descriptors every attempt to accept fails at once.
 func TestHazardFileDescriptors(t *testing.T) {
 	const while = 50 * time.Millisecond
 	ours := &exhausted{closed: make(chan struct{})}
@@ -320,8 +318,8 @@ func TestHazardFileDescriptors(t *testing.T) {
 	}
 }
 
-// A connection that is closed by a command must not execute the rest of the pipeline. For ours see
-// TestQuitDropsTheRest; stopping it loses no reply, see TestStop.
+// A connection that a command closes must not execute the rest of the pipeline. For our server see
+// TestQuitDropsTheRest; for replies when it stops see TestStop.
 func TestHazardClose(t *testing.T) {
 	ln, err := net.Listen("tcp4", "127.0.0.1:0")
 	must(t, err)
@@ -354,8 +352,8 @@ func TestHazardClose(t *testing.T) {
 	eventually(t, "redcon executes what follows a close", func() bool { return sets.Load() == 1 })
 }
 
-// A client that does not take its replies, or does not finish its command, is let go, although idle
-// clients are not.
+// A client that does not take its replies, or does not finish its command, is disconnected, although idle clients
+// are not.
 func TestHazardSlowClients(t *testing.T) {
 	t.Run("reader", func(t *testing.T) {
 		s := newTestServer(t)

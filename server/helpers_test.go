@@ -21,11 +21,11 @@ import (
 	"github.com/rs/zerolog"
 )
 
-// patience is how long a test waits for what should come at once.
-const patience = 30 * time.Second
+// testTimeout is how long a test waits for what should happen at once.
+const testTimeout = 30 * time.Second
 
-// fakeEngine is an executor that knows a few commands; a test may add others and decide about
-// commits. Every command that is a write, as the name SET tells, needs a commit.
+// fakeEngine is an executor with a few commands. A test may add others and decide about commits. Only SET needs a
+// commit.
 type fakeEngine struct {
 	commands map[string]func(s *commands.Session, args []string) commands.Reply
 	outcomes map[string]commands.Outcome
@@ -135,7 +135,7 @@ func (e *fakeEngine) history() string {
 	return strings.Join(e.ran, " ")
 }
 
-// threadsVariable is the environment variable with the io-threads of all test servers, if it is set.
+// threadsVariable is an environment variable that sets io-threads of all test servers.
 const threadsVariable = "TEST_IO_THREADS"
 
 // newTestServer makes a server with options as on the command line.
@@ -162,8 +162,7 @@ func impatientServer(t testing.TB, timeout time.Duration) *Server {
 	return s
 }
 
-// run lets a server serve on a free port of the loopback interface until the test ends, and returns
-// the address.
+// run makes a server serve on a free port of the loopback interface until the test ends. It returns the address.
 func (s *Server) run(t testing.TB, e executor, secret *tls.Config) string {
 	t.Helper()
 	ln, err := net.Listen("tcp4", "127.0.0.1:0")
@@ -175,7 +174,7 @@ func (s *Server) run(t testing.TB, e executor, secret *tls.Config) string {
 		if s.stopping.Load() {
 			return // the test has stopped it
 		}
-		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
 		defer cancel()
 		ctx = context.WithoutCancel(ctx)
 		if err := s.Stop(ctx); err != nil {
@@ -185,17 +184,17 @@ func (s *Server) run(t testing.TB, e executor, secret *tls.Config) string {
 	return ln.Addr().String()
 }
 
-// eventually waits until something that takes a moment is so.
+// eventually waits until a condition holds.
 func eventually(t testing.TB, what string, so func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(patience); !so(); time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(testTimeout); !so(); time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("it does not come to pass that %s", what)
+			t.Fatalf("timeout: not true that %s", what)
 		}
 	}
 }
 
-// client is one end of a connection that a test drives byte by byte.
+// client is a connection that a test drives byte by byte.
 type client struct {
 	net.Conn
 	t testing.TB
@@ -213,7 +212,7 @@ func dial(t testing.TB, address string) *client {
 
 func newClient(t testing.TB, nc net.Conn) *client {
 	t.Cleanup(func() { _ = nc.Close() })
-	if err := nc.SetDeadline(time.Now().Add(patience)); err != nil {
+	if err := nc.SetDeadline(time.Now().Add(testTimeout)); err != nil {
 		t.Fatal(err)
 	}
 	return &client{nc, t, bufio.NewReader(nc)}
@@ -227,7 +226,7 @@ func (c *client) send(text string) {
 	}
 }
 
-// expect reads as many bytes as want has, which they must be.
+// expect reads the bytes of want.
 func (c *client) expect(want string) {
 	c.t.Helper()
 	got := make([]byte, len(want))
@@ -237,7 +236,7 @@ func (c *client) expect(want string) {
 	}
 }
 
-// expectEnd demands that the server closes the connection in order and sends nothing before.
+// expectEnd expects the server to close the connection in order and to send nothing before.
 func (c *client) expectEnd() {
 	c.t.Helper()
 	rest, err := io.ReadAll(c.r)
@@ -246,7 +245,7 @@ func (c *client) expectEnd() {
 	}
 }
 
-// command is a command in the protocol's own form.
+// command renders a command as an array of bulk strings.
 func command(args ...string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "*%d\r\n", len(args))

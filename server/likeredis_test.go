@@ -16,8 +16,8 @@ import (
 	"mayfly/server/config"
 )
 
-// What is framed well or badly gets the same answer, to the byte, from us and from Redis. Where the
-// guard means to be stricter see its comment.
+// Good and bad framing gets the same answer, to the byte, as from Redis. The comment of resp.Guard names the
+// exceptions.
 func TestFramingLikeRedis(t *testing.T) {
 	redis := startRedis(t)
 	e := newFakeEngine()
@@ -101,8 +101,8 @@ func answer(t *testing.T, address, text string) string {
 	return string(got)
 }
 
-// startRedis starts a redis-server to compare with and returns its address. Where none is installed the
-// test is skipped, but fails in CI, so that the comparison cannot fall asleep unnoticed.
+// startRedis starts a redis-server to compare with and returns its address. If none is installed the test is skipped;
+// in CI it fails.
 func startRedis(t *testing.T) string {
 	t.Helper()
 	path, err := exec.LookPath("redis-server")

@@ -16,7 +16,7 @@ import (
 	"testing"
 )
 
-// freePort is a port of the loopback interface that nobody listens on.
+// freePort is an unused port of the loopback interface.
 func freePort(t testing.TB) int {
 	t.Helper()
 	ln, err := net.Listen("tcp4", "127.0.0.1:0")
@@ -163,7 +163,7 @@ type foreign struct{ *net.TCPConn }
 
 func (foreign) RemoteAddr() net.Addr { return &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 1} }
 
-// foreigners is a listener on the loopback interface whose clients seem to come from elsewhere.
+// foreigners is a listener on the loopback interface whose clients seem to come from other machines.
 type foreigners struct{ net.Listener }
 
 func (l foreigners) Accept() (net.Conn, error) {
@@ -276,7 +276,7 @@ func (l *exhausted) Close() error {
 
 func (l *exhausted) Addr() net.Addr { return &net.TCPAddr{} }
 
-func TestReserveTurnsAway(t *testing.T) {
+func TestSpareFileRefuses(t *testing.T) {
 	ln, err := net.Listen("tcp4", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -285,11 +285,11 @@ func TestReserveTurnsAway(t *testing.T) {
 	var r spareFile
 	r.refill()
 	if r.refuse(ln) {
-		t.Error("turned somebody away where nobody waits")
+		t.Error("refused a client where none waits")
 	}
 	c := dial(t, ln.Addr().String())
 	if !r.refuse(ln) {
-		t.Error("turned nobody away")
+		t.Error("refused no client")
 	}
 	c.expectEnd()
 	if r.file == nil {

@@ -187,7 +187,7 @@ func (l *loop) wait() int {
 	if l.due > 0 {
 		timeout = int(max(l.due-clock.Monotonic()+time.Millisecond-1, 0) / time.Millisecond)
 	}
-	// A first call that does not wait, and so bypasses Go's scheduler, would be in vain in most turns.
+	// A first call that does not wait, and so bypasses Go's scheduler, rarely finds an event.
 	n, err := unix.EpollWait(l.epoll, l.events[:], timeout)
 	if err != nil && err != unix.EINTR {
 		panic(os.NewSyscallError("epoll_wait", err)) // only for mistakes of ours

@@ -19,8 +19,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// All other tests of this package serve their clients in a loop, as the default is. Here they are run
-// again with every client in a goroutine of its own, and with several loops.
+// All other tests of this package serve their clients in a loop, the default. This one runs them again with a
+// goroutine for every client, and with several loops.
 func TestOtherIOThreads(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it runs all other tests twice")
@@ -51,8 +51,8 @@ func (s *Server) inLoops() (n int) {
 	return n
 }
 
-// What takes long, or needs patience, leaves the loop, once and for all; other commands do not.
-func TestWhoLeavesTheLoop(t *testing.T) {
+// Commands that take long or wait make their connection leave the loop for good. Other commands do not.
+func TestLeavingTheLoop(t *testing.T) {
 	s, address := realServer(t, "--io-threads", "1")
 	big := strings.Repeat("x", 2*largeReply)
 	for _, c := range []struct {
@@ -86,7 +86,7 @@ func TestWhoLeavesTheLoop(t *testing.T) {
 			client.send(command("ECHO", "end"))
 			client.expectLater("$3\r\nend\r\n")
 			if s.inLoops() != 1 {
-				t.Errorf("%.60q is not carried out in the loop", c.request)
+				t.Errorf("%.60q is not executed in the loop", c.request)
 			}
 		} else {
 			eventually(t, fmt.Sprintf("%.60q leaves the loop", c.request), func() bool { return s.inLoops() == 0 })
@@ -96,7 +96,7 @@ func TestWhoLeavesTheLoop(t *testing.T) {
 	}
 }
 
-// expectLater reads up to and with a text.
+// expectLater reads up to the end of a text.
 func (c *client) expectLater(text string) {
 	c.t.Helper()
 	var got strings.Builder
@@ -109,8 +109,8 @@ func (c *client) expectLater(text string) {
 	}
 }
 
-// A pipeline gets the same replies whoever serves it, however it comes in pieces, and wherever in it
-// the connection leaves its loop.
+// A pipeline gets the same replies from a loop and from a goroutine, however it is cut, and wherever in it the
+// connection leaves its loop.
 func TestLoopAndGoroutineAnswerAlike(t *testing.T) {
 	const pipelines = 150
 	seed := rand.Uint64()
@@ -187,7 +187,7 @@ func randomPipeline(r *rand.Rand) string {
 	return b.String()
 }
 
-// inPieces sends a request cut at random places and returns all that comes until the end.
+// inPieces sends a request cut at random places and returns the whole answer.
 func inPieces(t *testing.T, r *rand.Rand, address, request string) string {
 	c := dial(t, address)
 	defer c.Close()
@@ -220,8 +220,7 @@ func descriptors(t *testing.T) int {
 	return len(list)
 }
 
-// Connections come and go in every way, some of them cut off by others, and leave no descriptor
-// behind.
+// Connections come and go in every way, some disconnected by others, and leave no descriptor behind.
 func TestLoopLeavesNoDescriptors(t *testing.T) {
 	const clients, each = 8, 150
 	s, address := realServer(t)
@@ -255,7 +254,7 @@ func TestLoopLeavesNoDescriptors(t *testing.T) {
 					return
 				}
 				for range r.IntN(4) {
-					_, _ = nc.Write([]byte(requests[r.IntN(len(requests))])) // it may have been cut off
+					_, _ = nc.Write([]byte(requests[r.IntN(len(requests))])) // it may have been disconnected
 				}
 				if r.IntN(2) == 0 {
 					_ = nc.SetReadDeadline(time.Now().Add(time.Millisecond))
@@ -275,22 +274,22 @@ func TestLoopLeavesNoDescriptors(t *testing.T) {
 	}
 }
 
-// Clients that do not take their replies, and those that stop in the middle of a command, do not keep
-// others of their loop waiting, and are let go.
-func TestLoopIsNotHeldUp(t *testing.T) {
+// Clients that do not take their replies, or stop in the middle of a command, do not delay others of their loop, and
+// are disconnected.
+func TestLoopIsNotDelayed(t *testing.T) {
 	s := newTestServer(t, "--io-threads", "1")
 	s.timeouts.write, s.timeouts.stall = 100*time.Millisecond, 100*time.Millisecond
 	e := newFakeEngine()
 	address := s.run(t, e, nil)
 	other := dial(t, address)
 	for range 10 {
-		deaf, slow := dial(t, address), dial(t, address)
+		unread, slow := dial(t, address), dial(t, address)
 		slow.send("*2\r\n$4\r\nECHO\r\n$10\r\nabc")
 		go func() {
 			echo := []byte(strings.Repeat(command("ECHO", strings.Repeat("x", 10_000)), 100))
 			for {
-				if _, err := deaf.Write(echo); err != nil {
-					return // it has been cut off
+				if _, err := unread.Write(echo); err != nil {
+					return // it has been disconnected
 				}
 			}
 		}()
@@ -299,7 +298,7 @@ func TestLoopIsNotHeldUp(t *testing.T) {
 		other.send("PING\r\n")
 		other.expect("+PONG\r\n")
 	}
-	eventually(t, "the others are let go", func() bool { return s.Info().Connected == 1 })
+	eventually(t, "the others are disconnected", func() bool { return s.Info().Connected == 1 })
 	other.send("PING\r\n")
 	other.expect("+PONG\r\n")
 	if s.inLoops() != 1 {
@@ -376,7 +375,7 @@ func TestManyClients(t *testing.T) {
 					_, _ = list[i].Write([]byte("PING\r\n"))
 				}
 				for i := part; i < len(list); i += 50 {
-					_ = list[i].SetReadDeadline(time.Now().Add(patience))
+					_ = list[i].SetReadDeadline(time.Now().Add(testTimeout))
 					if _, err := io.ReadFull(list[i], reply); err != nil {
 						wrong.Add(1)
 					}
@@ -393,9 +392,8 @@ func TestManyClients(t *testing.T) {
 	}
 }
 
-// Who is disconnected while the loop is busy with another gets nothing carried out that it has sent before
-// and that was not read yet.
-func TestDisconnectDropsWhatIsNotRead(t *testing.T) {
+// After a client is disconnected while the loop is busy with another, commands that were not read yet do not run.
+func TestDisconnectDropsUnread(t *testing.T) {
 	s := newTestServer(t, "--io-threads", "1")
 	e := newFakeEngine()
 	busy, goOn := make(chan struct{}), make(chan struct{})
@@ -418,7 +416,7 @@ func TestDisconnectDropsWhatIsNotRead(t *testing.T) {
 	other.expect("+OK\r\n")
 	c.expectEnd()
 	if got, want := e.history(), "PING BUSY"; got != want {
-		t.Errorf("carried out: %s, want %s", got, want)
+		t.Errorf("executed: %s, want %s", got, want)
 	}
 }
 
@@ -446,7 +444,7 @@ func newHandLoop(t *testing.T, s *Server, e executor) handLoop {
 	return handLoop{l, t, ln}
 }
 
-// connect gives both ends of a connection that is in the loop.
+// connect returns both ends of a connection in the loop.
 func (l handLoop) connect() (*client, *conn) {
 	c := dial(l.t, l.ln.Addr().String())
 	nc, err := l.ln.Accept()
@@ -462,23 +460,23 @@ func (l handLoop) connect() (*client, *conn) {
 	return nil, nil
 }
 
-// sent waits for what the client has sent to be there.
+// sent waits until what the client has sent is there.
 func (l handLoop) sent(c *conn) {
-	n, err := unix.Poll([]unix.PollFd{{Fd: int32(c.fd), Events: unix.POLLIN}}, int(patience.Milliseconds()))
+	n, err := unix.Poll([]unix.PollFd{{Fd: int32(c.fd), Events: unix.POLLIN}}, int(testTimeout.Milliseconds()))
 	if err != nil || n != 1 {
 		l.t.Fatalf("nothing comes: %v", err)
 	}
 }
 
-// take has the loop do what a client has sent, but for sending the replies.
+// take makes the loop execute what a client has sent, without sending the replies.
 func (l handLoop) take(c *conn) {
 	l.sent(c)
 	l.receive(c)
 	l.executeReady()
 }
 
-// What the commands of a turn will look up is fetched at once, whoever has sent them.
-func TestTurnLooksAhead(t *testing.T) {
+// The lookups of a turn's commands are prefetched together, for all clients.
+func TestTurnPrefetches(t *testing.T) {
 	s := newTestServer(t)
 	e := newFakeEngine()
 	l := newHandLoop(t, s, e)
@@ -491,7 +489,7 @@ func TestTurnLooksAhead(t *testing.T) {
 		clients = append(clients, c)
 	}
 	if e.history() != "" {
-		t.Errorf("carried out before all is read: %s", e.history())
+		t.Errorf("executed before all is read: %s", e.history())
 	}
 	l.executeReady()
 	l.flush()
@@ -499,7 +497,7 @@ func TestTurnLooksAhead(t *testing.T) {
 		c.expect("$-1\r\n")
 	}
 	if e.prefetched != 1 {
-		t.Errorf("fetched in %d steps, want 1", e.prefetched)
+		t.Errorf("prefetched in %d steps, want 1", e.prefetched)
 	}
 	long, served := l.connect()
 	long.send(strings.Repeat(command("GET", "a"), 2*prefetchDepth+1))
@@ -507,13 +505,12 @@ func TestTurnLooksAhead(t *testing.T) {
 	l.flush()
 	long.expect(strings.Repeat("$-1\r\n", 2*prefetchDepth+1))
 	if e.prefetched != 3 {
-		t.Errorf("a long pipeline is fetched in %d steps, want 2: nothing has to be fetched ahead for one command", e.prefetched-1)
+		t.Errorf("a long pipeline is prefetched in %d steps, want 2: one command needs no prefetch", e.prefetched-1)
 	}
 }
 
-// Who is disconnected by a command gets nothing more carried out, not even what has been read together with
-// that command.
-func TestDisconnectDropsWhatIsRead(t *testing.T) {
+// After a client is disconnected by a command, nothing of it runs, not even what was read together with that command.
+func TestDisconnectDropsRead(t *testing.T) {
 	s := newTestServer(t)
 	e := newFakeEngine()
 	l := newHandLoop(t, s, e)
@@ -535,27 +532,27 @@ func TestDisconnectDropsWhatIsRead(t *testing.T) {
 	killer.expect(":1\r\n")
 	victim.expectEnd()
 	if got, want := e.history(), "KILL"; got != want {
-		t.Errorf("carried out: %s, want %s", got, want)
+		t.Errorf("executed: %s, want %s", got, want)
 	}
 }
 
-// crankyEngine fails inside when the session of its victim is closed.
-type crankyEngine struct {
+// panickingEngine panics when the session of its victim is closed.
+type panickingEngine struct {
 	*fakeEngine
 	victim *commands.Session
 }
 
-func (e *crankyEngine) CloseSession(s *commands.Session) {
+func (e *panickingEngine) CloseSession(s *commands.Session) {
 	if s == e.victim {
-		panic("cranky")
+		panic("on purpose")
 	}
 }
 
-// If the loop fails inside while it sends the replies of a turn, only the connection ends that it was at
-// work for: all others get theirs, once. The test turns the loop by hand.
+// If the loop panics while it sends the replies of a turn, only the connection it works for ends. All others get
+// their replies, once. The test turns the loop by hand.
 func TestNoReplyIsSentTwice(t *testing.T) {
 	s := newTestServer(t)
-	e := &crankyEngine{fakeEngine: newFakeEngine()}
+	e := &panickingEngine{fakeEngine: newFakeEngine()}
 	filler := strings.Repeat("x", largeReply/2)
 	e.commands = map[string]func(*commands.Session, []string) commands.Reply{
 		"FILL": func(*commands.Session, []string) commands.Reply { return commands.Bulk(filler) },
@@ -592,6 +589,6 @@ func TestNoReplyIsSentTwice(t *testing.T) {
 		t.Errorf("%d clients are left, want 3; the descriptor of the fourth is %d", n, brokenConn.fd)
 	}
 	if len(l.spans) != 0 || len(l.pipe.out) != 0 {
-		t.Errorf("%d parts of %d bytes are left", len(l.spans), len(l.pipe.out))
+		t.Errorf("%d spans of %d bytes are left", len(l.spans), len(l.pipe.out))
 	}
 }

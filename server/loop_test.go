@@ -9,15 +9,15 @@ import (
 	"mayfly/commands"
 )
 
-// quietEngine is a fake engine without a history, which only knows GET.
+// quietEngine is a fake engine without a history that knows only GET.
 type quietEngine struct{ *fakeEngine }
 
 func (e quietEngine) Execute(_ *commands.Session, args []string) commands.Outcome {
 	return commands.Outcome{Reply: commands.Bulk(e.values[args[1]])}
 }
 
-// newTrip gives a function that sends a pipeline of so many GETs of a document of 285 bytes and reads
-// the replies. Both ends are in this process, the connection is real.
+// newTrip returns a function that sends a pipeline of depth GETs of a document of 285 bytes and reads the replies. Both
+// ends are in this process; the connection is real.
 func newTrip(t testing.TB, depth int) func() {
 	e := newFakeEngine()
 	e.values["k"] = strings.Repeat("x", 285)
@@ -34,7 +34,7 @@ func newTrip(t testing.TB, depth int) func() {
 	}
 }
 
-// Between reading a command and writing its reply the loop takes no memory.
+// Between reading a command and writing its reply the loop allocates nothing.
 func TestLoopDoesNotAllocate(t *testing.T) {
 	const depth = 64
 	// The race detector makes the pools of buffers forget some: a few allocations a pipeline.
@@ -43,8 +43,7 @@ func TestLoopDoesNotAllocate(t *testing.T) {
 	}
 }
 
-// BenchmarkLoop is the whole way of a pipeline but for the commands themselves. Its time is that of
-// both ends.
+// BenchmarkLoop measures the whole way of a pipeline except the commands themselves. Its time is that of both ends.
 func BenchmarkLoop(b *testing.B) {
 	for _, depth := range []int{1, 16, 64} {
 		b.Run(strconv.Itoa(depth), func(b *testing.B) {

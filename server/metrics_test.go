@@ -19,8 +19,8 @@ import (
 	"github.com/rs/zerolog"
 )
 
-// notMetrics are the fields of INFO with numbers that are no metrics, because another says the same,
-// Prometheus works it out itself, or they never change.
+// notMetrics are numeric fields of INFO that are no metrics: another field says the same, Prometheus computes it, or
+// it never changes.
 var notMetrics = []string{
 	"arch_bits", "process_id", "tcp_port", "server_time_usec", "uptime_in_days", // of the Go and process collectors, or fixed
 	"allocator_active", "allocator_resident", "mem_fragmentation_bytes", "gc_cycles",
@@ -30,7 +30,7 @@ var notMetrics = []string{
 	"lazyfree_pending_objects", "connected_slaves", "master_repl_offset", "second_repl_offset", "repl_backlog_active", "repl_backlog_histlen",
 }
 
-// Every number that INFO gives is a metric unless it is named above, and every metric is in INFO.
+// Every number of INFO is a metric unless it is named above, and every metric is in INFO.
 func TestMetricsAreThoseOfInfo(t *testing.T) {
 	s, _ := realServer(t)
 	seen := map[string]bool{}
@@ -53,10 +53,10 @@ func TestMetricsAreThoseOfInfo(t *testing.T) {
 	}
 }
 
-// get asks the observer of a server for a page.
+// get asks the metrics server for a page.
 func get(t *testing.T, s *Server, path string) (status int, body string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, "GET", "http://"+s.metrics.listener.Addr().String()+path, nil)
 	must(t, err)
@@ -68,7 +68,7 @@ func get(t *testing.T, s *Server, path string) (status int, body string) {
 	return response.StatusCode, string(text)
 }
 
-// observed makes a server with an observer, whose engine is still loading.
+// observed makes a server with metrics, whose engine is still loading.
 func observed(t *testing.T, options ...string) (*Server, *commands.Engine) {
 	t.Helper()
 	port := freePort(t)
@@ -113,7 +113,7 @@ func TestHealth(t *testing.T) {
 	}
 }
 
-// A scrape has the figures that clients have caused, and nothing but legal lines.
+// A scrape has the figures that clients caused, in legal lines only.
 func TestScrape(t *testing.T) {
 	s, e := observed(t)
 	s.Start(e)
@@ -176,7 +176,7 @@ func TestProfiles(t *testing.T) {
 	must(t, s.Stop(t.Context()))
 }
 
-// Whoever opens connections without end gets a few.
+// Endless connections get a few slots.
 func TestLimitListener(t *testing.T) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)

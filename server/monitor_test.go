@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// What MONITOR shows, and what who monitors may do, is what Redis shows and allows, byte for byte but
-// for times and ports, in both protocols.
+// MONITOR shows what Redis shows, and monitors may do what Redis allows, byte for byte except times and ports, in both
+// protocols.
 func TestMonitorLikeRedis(t *testing.T) {
 	for _, proto := range []string{"2", "3"} {
 		redis, ours := watchSession(t, startRedis(t), proto), ""
@@ -22,8 +22,8 @@ func TestMonitorLikeRedis(t *testing.T) {
 	}
 }
 
-// watchSession lets one client monitor what another does, and then try commands itself. It returns all
-// that the first one receives.
+// watchSession makes one client monitor another and then try commands itself. It returns all that the first one
+// receives.
 func watchSession(t *testing.T, address, proto string) string {
 	t.Helper()
 	watcher := dial(t, address)
@@ -76,12 +76,12 @@ QUIT
 	return regexp.MustCompile(`127\.0\.0\.1:\d+`).ReplaceAllString(text, "127.0.0.1:PORT")
 }
 
-// Who monitors and does not keep up is disconnected, like a subscriber.
-func TestMonitorLaggard(t *testing.T) {
+// A monitor that does not keep up is disconnected, like a subscriber.
+func TestSlowMonitor(t *testing.T) {
 	s, address := realServer(t, "--client-output-buffer-limit", "pubsub", "1mb", "0", "0")
-	laggard, actor := dial(t, address), dial(t, address)
-	laggard.send("MONITOR\r\n")
-	laggard.expect("+OK\r\n")
+	slow, actor := dial(t, address), dial(t, address)
+	slow.send("MONITOR\r\n")
+	slow.expect("+OK\r\n")
 	text := strings.Repeat("x", 100_000)
 	for sent := 0; s.Info().SlowSubscribers == 0; sent++ {
 		if sent > 1000 { // 100 MB: more than the system's buffers take
@@ -93,7 +93,7 @@ func TestMonitorLaggard(t *testing.T) {
 	eventually(t, "it is gone", func() bool { return s.Info().Connected == 1 })
 }
 
-// Who monitors waits for what others do: that is not idleness.
+// A monitor waits for what others do. It is not idle.
 func TestMonitorIsNotIdle(t *testing.T) {
 	const timeout = 500 * time.Millisecond // enough to ask for it on a slow machine
 	address := serveReal(t, impatientServer(t, timeout))

@@ -22,7 +22,7 @@ func loadSettings(t *testing.T, args ...string) *config.Settings {
 	return c.Settings()
 }
 
-// TestSupervision lets a socket of the test stand for systemd's.
+// A socket of the test stands for systemd's.
 func TestSupervision(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "notify")
 	systemd, err := net.ListenPacket("unixgram", path)
@@ -75,7 +75,7 @@ func TestSupervision(t *testing.T) {
 	}
 }
 
-// TestLogFile: the log goes on in a new file when the old one is moved away.
+// The log continues in a new file when the old one is moved away.
 func TestLogFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "mayfly.log")
 	out, err := OpenLog(loadSettings(t, "--logfile", path))

@@ -23,14 +23,14 @@ import (
 	"github.com/rs/zerolog"
 )
 
-// realServer lets a server serve with an engine on a keyspace of its own until the test ends.
+// realServer makes a server that serves an engine with a keyspace of its own until the test ends.
 func realServer(t testing.TB, options ...string) (s *Server, address string) {
 	t.Helper()
 	s = newTestServer(t, options...)
 	return s, serveReal(t, s)
 }
 
-// serveReal lets a server serve an engine with a keyspace of its own.
+// serveReal makes a server serve an engine with a keyspace of its own.
 func serveReal(t testing.TB, s *Server) (address string) {
 	t.Helper()
 	e := &commands.Engine{Host: s, Log: zerolog.Nop()}
@@ -52,7 +52,7 @@ func serveReal(t testing.TB, s *Server) (address string) {
 	return s.run(t, engine{e}, nil)
 }
 
-// conversations are what clients send, by number, and what all of them receive for it, byte for byte.
+// conversations are what clients send, by number, and what each of them receives, byte for byte.
 var conversations = map[string][]struct {
 	client int
 	lines  string         // inline commands
@@ -102,7 +102,7 @@ var conversations = map[string][]struct {
 		{2, "PUBLISH a x", map[int]string{1: "*3\r\n$7\r\nmessage\r\n$1\r\na\r\n$1\r\nx\r\n", 2: ":1\r\n"}},
 		{1, "PING\nQUIT\nPING", map[int]string{1: "*2\r\n$4\r\npong\r\n$0\r\n\r\n+OK\r\n"}},
 	},
-	// Nobody hears any more of who has been disconnected, not even in the same pipeline.
+	// No client sees a disconnected one any more, not even in the same pipeline.
 	"killed": {
 		{1, "SUBSCRIBE a\nPSUBSCRIBE b*\nSSUBSCRIBE c", map[int]string{1: "*3\r\n$9\r\nsubscribe\r\n$1\r\na\r\n:1\r\n" +
 			"*3\r\n$10\r\npsubscribe\r\n$2\r\nb*\r\n:2\r\n*3\r\n$10\r\nssubscribe\r\n$1\r\nc\r\n:1\r\n"}},
@@ -117,7 +117,7 @@ func refused(command string) string {
 	return "-ERR Can't execute '" + command + "': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context\r\n"
 }
 
-// TestConversations holds what subscribers receive to what Redis sends them.
+// Subscribers receive what Redis sends them.
 func TestConversations(t *testing.T) {
 	for name, steps := range conversations {
 		for server, start := range map[string]func(t *testing.T) (address string){
@@ -142,8 +142,8 @@ func TestConversations(t *testing.T) {
 	}
 }
 
-// A thousand subscribers of both protocols, on channels and patterns, get every message in the order
-// in which they were published, and when they are gone nothing is left of them.
+// A thousand subscribers of both protocols, on channels and patterns, get every message in the order of publication.
+// Nothing is left of them when they are gone.
 func TestThousandSubscribers(t *testing.T) {
 	const subscribers, messages = 1000, 50
 	before := runtime.NumGoroutine()
@@ -204,12 +204,12 @@ func TestThousandSubscribers(t *testing.T) {
 	eventually(t, "their goroutines are gone", func() bool { return runtime.NumGoroutine() < before+50 })
 }
 
-// Who does not read is disconnected when more is under way than the hard limit allows. Neither the
-// publisher nor other subscribers notice.
-func TestLaggard(t *testing.T) {
+// A subscriber that does not read is disconnected at the hard limit. Neither the publisher nor other subscribers
+// notice.
+func TestSlowSubscriber(t *testing.T) {
 	s, address := realServer(t, "--client-output-buffer-limit", "pubsub", "1mb", "0", "0")
-	laggard, reader, publisher := dial(t, address), dial(t, address), dial(t, address)
-	for _, c := range []*client{laggard, reader} {
+	slow, reader, publisher := dial(t, address), dial(t, address), dial(t, address)
+	for _, c := range []*client{slow, reader} {
 		c.send("SUBSCRIBE news\r\n")
 		c.expect("*3\r\n$9\r\nsubscribe\r\n$4\r\nnews\r\n:1\r\n")
 	}
@@ -218,7 +218,7 @@ func TestLaggard(t *testing.T) {
 	sent := 0
 	for ; s.Info().SlowSubscribers == 0; sent++ {
 		if sent > 2000 { // 100 MB: more than the system's buffers take
-			t.Fatal("the laggard is never disconnected")
+			t.Fatal("the slow subscriber is never disconnected")
 		}
 		publisher.send(command("PUBLISH", "news", text))
 		if _, err := publisher.r.ReadString('\n'); err != nil {
@@ -227,17 +227,17 @@ func TestLaggard(t *testing.T) {
 		reader.expect(message)
 	}
 	publisher.send(command("PUBLISH", "news", "the last"))
-	eventually(t, "the laggard is gone", func() bool { return s.Info().Connected == 2 })
-	_, _ = publisher.r.ReadString('\n') // 1 or 2: the laggard may still have counted
+	eventually(t, "the slow subscriber is gone", func() bool { return s.Info().Connected == 2 })
+	_, _ = publisher.r.ReadString('\n') // 1 or 2: the slow one may still have counted
 	reader.expect("*3\r\n$7\r\nmessage\r\n$4\r\nnews\r\n$8\r\nthe last\r\n")
 	publisher.send("PUBSUB NUMSUB news\r\n")
 	publisher.expect("*2\r\n$4\r\nnews\r\n:1\r\n")
 	if n := s.Info().SlowSubscribers; n != 1 {
-		t.Errorf("%d laggards", n)
+		t.Errorf("%d slow subscribers", n)
 	}
 }
 
-// More than the soft limit is tolerated for a while only.
+// More than the soft limit is tolerated only for a while.
 func TestSoftLimit(t *testing.T) {
 	s, address := realServer(t)
 	text := strings.Repeat("x", 1<<20)
@@ -297,11 +297,11 @@ func TestSoftLimit(t *testing.T) {
 	}
 	// and then it does not.
 	publish()
-	eventually(t, "the laggard is disconnected", func() bool { return s.Info().SlowSubscribers == before+1 && s.Info().Connected == 0 })
+	eventually(t, "the slow subscriber is disconnected", func() bool { return s.Info().SlowSubscribers == before+1 && s.Info().Connected == 0 })
 }
 
-// Messages do not come between the pieces of a big reply, and replies keep their place among them.
-func TestBigReplyAmongMessages(t *testing.T) {
+// Messages do not come between the pieces of a large reply, and replies keep their place among them.
+func TestLargeReplyAmongMessages(t *testing.T) {
 	_, address := realServer(t)
 	c, publisher := dial(t, address), dial(t, address)
 	value := strings.Repeat("0123456789abcdef", 1<<16) // 1 MiB
@@ -346,7 +346,7 @@ func TestBigReplyAmongMessages(t *testing.T) {
 	}
 }
 
-// A client that sends commands without reading their replies is made to wait, subscriber or not.
+// A client that sends commands without reading their replies has to wait, subscriber or not.
 func TestSubscriberThatDoesNotReadReplies(t *testing.T) {
 	s, address := realServer(t)
 	c := dial(t, address)
@@ -383,8 +383,8 @@ func (e pacedEngine) Wait(t keyspace.LSN) error {
 	return <-e.commit
 }
 
-// A message that tells of what is not committed yet waits for it, and is dropped if it cannot be; one
-// that does not is sent all the same.
+// A message about an uncommitted change waits for the commit and is dropped if that fails. Other messages are sent
+// anyway.
 func TestMessagesWaitForCommit(t *testing.T) {
 	s := newTestServer(t)
 	ks, err := keyspace.Open(keyspace.Options{Dir: s.Settings().Dir, Partitions: 1, Clock: clock.NewManual(1)})
@@ -407,8 +407,8 @@ func TestMessagesWaitForCommit(t *testing.T) {
 	c.send("CLIENT REPLY SKIP\r\nHELLO 3\r\nSUBSCRIBE a\r\n")
 	c.expect(">3\r\n$9\r\nsubscribe\r\n$1\r\na\r\n:1\r\n")
 	receiver := s.Sessions()[0].Receiver
-	deliver := func(text string, ticket keyspace.LSN, bound bool) {
-		receiver.Deliver(&commands.Message{Reply: commands.Bulk(text), LSN: ticket, Bound: bound})
+	deliver := func(text string, lsn keyspace.LSN, bound bool) {
+		receiver.Deliver(&commands.Message{Reply: commands.Bulk(text), LSN: lsn, Bound: bound})
 	}
 	deliver("a", 1, true)
 	if err := c.SetReadDeadline(time.Now().Add(20 * time.Millisecond)); err != nil {
@@ -417,7 +417,7 @@ func TestMessagesWaitForCommit(t *testing.T) {
 	if b, err := c.r.Peek(1); err == nil {
 		t.Fatalf("%q came before the commit", b)
 	}
-	if err := c.SetReadDeadline(time.Now().Add(patience)); err != nil {
+	if err := c.SetReadDeadline(time.Now().Add(testTimeout)); err != nil {
 		t.Fatal(err)
 	}
 	commit <- nil
@@ -444,7 +444,7 @@ func TestMessagesWaitForCommit(t *testing.T) {
 	c.expect("$1\r\nf\r\n")
 }
 
-// Stopping the server lets subscribers have what is under way and then lets them go.
+// When the server stops, subscribers get their last messages and are disconnected.
 func TestStopWithSubscribers(t *testing.T) {
 	s, address := realServer(t)
 	c, publisher := dial(t, address), dial(t, address)
@@ -452,7 +452,7 @@ func TestStopWithSubscribers(t *testing.T) {
 	c.expect("*3\r\n$9\r\nsubscribe\r\n$4\r\nnews\r\n:1\r\n")
 	publisher.send("PUBLISH news x\r\n")
 	publisher.expect(":1\r\n")
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
 	defer cancel()
 	if err := s.Stop(ctx); err != nil {
 		t.Error(err)
@@ -461,7 +461,7 @@ func TestStopWithSubscribers(t *testing.T) {
 	c.expectEnd()
 }
 
-// Subscribers are not idle: they wait for messages. Their connections cost others nothing.
+// Subscribers wait for messages. They are not idle.
 func TestSubscribersAreNotIdle(t *testing.T) {
 	const timeout = 500 * time.Millisecond // enough to subscribe on a slow machine
 	address := serveReal(t, impatientServer(t, timeout))
@@ -476,8 +476,8 @@ func TestSubscribersAreNotIdle(t *testing.T) {
 	c.expectEnd() // now it is
 }
 
-// CLIENT LIST tells what a client has not taken yet, messages and replies.
-func TestClientListTellsWhatIsNotTaken(t *testing.T) {
+// CLIENT LIST shows unsent messages and replies.
+func TestClientListShowsUnsent(t *testing.T) {
 	_, address := realServer(t)
 	subscriber, reader, other := dial(t, address), dial(t, address), dial(t, address)
 	for _, c := range []*client{subscriber, reader} {

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// Who cuts a client off may hold locks that its connection needs before it goes on.
-func TestCutOffDoesNotWait(t *testing.T) {
+// A goroutine that shuts a connection down may hold locks that the connection waits for.
+func TestShutDownDoesNotWait(t *testing.T) {
 	ln, err := net.Listen("tcp4", "127.0.0.1:0")
 	must(t, err)
 	defer closeAll([]net.Listener{ln})
@@ -14,7 +14,7 @@ func TestCutOffDoesNotWait(t *testing.T) {
 	nc, err := ln.Accept()
 	must(t, err)
 	defer nc.Close()
-	s := newSocket(nc, patience, new(traffic))
+	s := newSocket(nc, testTimeout, new(traffic))
 
 	reading, lock, read := make(chan struct{}), make(chan struct{}), make(chan error)
 	client.send("PING\r\n")

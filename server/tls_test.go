@@ -35,7 +35,7 @@ func newAuthority(t testing.TB) *authority {
 	return a
 }
 
-// sign makes a certificate and writes it and its key into files of that name; the first signs itself.
+// sign makes a certificate and writes it and its key into files of that name. The first signs itself.
 func (a *authority) sign(name string, template *x509.Certificate) (*x509.Certificate, *ecdsa.PrivateKey) {
 	a.t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -67,8 +67,8 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// secureServer runs a server that speaks TLS and returns its address and how a client with a
-// certificate talks to it.
+// secureServer runs a server that speaks TLS. It returns its address and the configuration of a client with a
+// certificate.
 func secureServer(t testing.TB, authClients string) (s *Server, address string, known *tls.Config) {
 	a := newAuthority(t)
 	a.sign("server", &x509.Certificate{IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}})
@@ -93,8 +93,8 @@ func dialTLS(t testing.TB, address string, config *tls.Config) *client {
 
 func TestTLS(t *testing.T) {
 	for _, c := range []struct {
-		authClients       string
-		strangersWelcomed bool
+		authClients         string
+		uncertifiedWelcomed bool
 	}{{"yes", false}, {"optional", true}, {"no", true}} {
 		t.Run(c.authClients, func(t *testing.T) {
 			s, address, known := secureServer(t, c.authClients)
@@ -109,7 +109,7 @@ func TestTLS(t *testing.T) {
 			if err == nil {
 				_, err = client.r.Peek(1)
 			}
-			if welcomed := err == nil; welcomed != c.strangersWelcomed {
+			if welcomed := err == nil; welcomed != c.uncertifiedWelcomed {
 				t.Errorf("a client without a certificate: %v", err)
 			}
 			old := known.Clone()
@@ -124,7 +124,7 @@ func TestTLS(t *testing.T) {
 	}
 }
 
-// serverName is who the server says it is to a client that connects now; "" if it refuses the client.
+// serverName is the name in the server's certificate for a client that connects now; "" if the client is refused.
 func serverName(t *testing.T, address string, config *tls.Config) string {
 	t.Helper()
 	c := dialTLS(t, address, config)
@@ -137,19 +137,19 @@ func serverName(t *testing.T, address string, config *tls.Config) string {
 	return c.Conn.(*tls.Conn).ConnectionState().PeerCertificates[0].Subject.CommonName
 }
 
-// Certificates are renewed, and clients admitted or not, while the server runs.
+// CONFIG SET renews certificates, and admits or refuses clients, while the server runs.
 func TestTLSRenewal(t *testing.T) {
 	s, address, known := secureServer(t, "yes")
 	set := func(pairs ...[2]string) error { return s.ConfigSet(pairs) }
 	old := dialTLS(t, address, known)
 	old.send(command("PING"))
 	old.expect("+PONG\r\n")
-	stranger := &tls.Config{RootCAs: known.RootCAs}
-	if serverName(t, address, stranger) != "" {
+	uncertified := &tls.Config{RootCAs: known.RootCAs}
+	if serverName(t, address, uncertified) != "" {
 		t.Error("a client without a certificate is welcome")
 	}
 	must(t, set([2]string{"tls-auth-clients", "optional"}))
-	if serverName(t, address, stranger) == "" {
+	if serverName(t, address, uncertified) == "" {
 		t.Error("a client without a certificate is not welcome")
 	}
 

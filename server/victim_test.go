@@ -19,9 +19,9 @@ import (
 	"github.com/tidwall/redcon"
 )
 
-// The hazards are shown on servers in processes of their own, which may die of them: an unguarded
-// one, which is redcon.Serve with a simple handler, and a guarded one, which is ours with a stand-in
-// for the commands. Both know PING, SET, and BIG, whose reply is a megabyte.
+// Hazards are shown on servers in processes of their own, which may die of them. The unguarded one is redcon.Serve with
+// a simple handler. The guarded one is ours with a fake engine. Both know PING, SET, and BIG, whose reply
+// is a megabyte.
 const (
 	unguarded = "unguarded"
 	guarded   = "guarded"
@@ -108,7 +108,7 @@ func naiveHandler(c redcon.Conn, cmd redcon.Command) {
 	}
 }
 
-// alive tells whether the process still runs.
+// alive reports whether the process still runs.
 func (v *victim) alive() bool {
 	select {
 	case <-v.died:
@@ -118,14 +118,14 @@ func (v *victim) alive() bool {
 	}
 }
 
-// memory is the most resident memory that the process has ever had, in bytes.
+// memory is the peak of the resident memory of the process in bytes.
 func (v *victim) memory() int {
 	fields := v.proc("status")
 	kilobytes, _ := strconv.Atoi(fields[slices.Index(fields, "VmHWM:")+1])
 	return kilobytes << 10
 }
 
-// cpu is the time the process has spent computing.
+// cpu is the processor time of the process.
 func (v *victim) cpu() time.Duration {
 	const tick = 10 * time.Millisecond
 	fields := v.proc("stat")
@@ -140,7 +140,7 @@ func (v *victim) proc(file string) []string {
 	return append(strings.Fields(string(content)), make([]string, 20)...)
 }
 
-// answers tells whether the victim answers a new client within a second.
+// answers reports whether the victim answers a new client within a second.
 func (v *victim) answers(config *tls.Config) bool {
 	nc, err := net.Dial("tcp", v.address)
 	if err != nil {

@@ -38,7 +38,7 @@ func configFile(t *testing.T, text string) string {
 	return path
 }
 
-// configured gives what CONFIG GET shows for one option.
+// configured returns what CONFIG GET shows for one option.
 func configured(t *testing.T, c *Config, option string) string {
 	t.Helper()
 	found := c.ConfigGet([]string{option})
@@ -225,8 +225,8 @@ func TestSourcesByPrecedence(t *testing.T) {
 	}
 }
 
-// TestArgumentsThatRedisUsersType includes those by which scripts start Redis.
-func TestArgumentsThatRedisUsersType(t *testing.T) {
+// Arguments by which users and scripts start Redis work.
+func TestArgumentsOfRedis(t *testing.T) {
 	s := load(t, "--bind", "127.0.0.1", "-::1", "--port", "7000", "--save", "", "--appendonly", "yes", "--requirepass", "a b", "--max-value-size", "1MB").Settings()
 	if !slices.Equal(s.Bind, []string{"127.0.0.1", "-::1"}) || s.Port != 7000 || s.RequirePass != "a b" || s.MaxValueSize != 1<<20 {
 		t.Errorf("%+v", *s)
@@ -323,7 +323,7 @@ func TestConfigSet(t *testing.T) {
 		t.Errorf("after CONFIG SET: %+v", *s)
 	}
 	if old.Timeout != 0 {
-		t.Error("CONFIG SET has changed settings that somebody was reading")
+		t.Error("CONFIG SET has changed settings that were handed out")
 	}
 }
 
@@ -377,8 +377,7 @@ func TestPassword(t *testing.T) {
 	}
 }
 
-// TestConfigConcurrently is for the race detector: two options that are set together are read
-// together.
+// Two options that are set together are read together, also under the race detector.
 func TestConfigConcurrently(t *testing.T) {
 	c := load(t, "--timeout", "1", "--maxclients", "1")
 	var wg sync.WaitGroup
@@ -425,8 +424,8 @@ func TestHelpListsEveryOption(t *testing.T) {
 	}
 }
 
-// The limit for clients may be a share of maxmemory, and changes with it.
-func TestClientLimitAsAShare(t *testing.T) {
+// maxmemory-clients may be a share of maxmemory, and changes with it.
+func TestClientMemoryLimitAsAShare(t *testing.T) {
 	c := load(t, "--maxmemory-clients", "5%")
 	for _, tt := range []struct {
 		option, value string

@@ -11,8 +11,8 @@ import (
 	"github.com/rs/zerolog"
 )
 
-// TestServiceLinks: what Kubernetes gives a container of a service called mayfly, and of others whose
-// names begin so, sets nothing; what only looks like it is an option, or a mistake.
+// Variables that Kubernetes sets for services named mayfly, or with that prefix, set no option. Similar variables are
+// options or mistakes.
 func TestServiceLinks(t *testing.T) {
 	links := map[string]string{
 		"MAYFLY_SERVICE_HOST": "10.0.0.1", "MAYFLY_SERVICE_PORT": "6379", "MAYFLY_SERVICE_PORT_REDIS": "6379", "MAYFLY_PORT": "tcp://10.0.0.1:6379",
@@ -52,7 +52,7 @@ func TestServiceLinks(t *testing.T) {
 	}
 }
 
-// TestAllMistakesAtOnce: nobody has to start as many times as there are mistakes.
+// One start reports all mistakes.
 func TestAllMistakesAtOnce(t *testing.T) {
 	path := configFile(t, "timeout 1s\nnonsense 1\nmaxclients 5\nrequirepass \"open\nport 1 2\n")
 	t.Setenv("MAYFLY_MAXCLIENTS", "0")
@@ -93,9 +93,8 @@ func TestAllMistakesAtOnce(t *testing.T) {
 	}
 }
 
-// TestRedisConf takes the directives of the redis.conf that comes with Debian's redis-server 7.0.15, and
-// the whole file where it is installed, started as Debian starts Redis: --supervised systemd --daemonize
-// no.
+// The redis.conf of Debian's redis-server 7.0.15 works, its directives and, where it is installed, the whole file,
+// started as Debian starts Redis: --supervised systemd --daemonize no.
 func TestRedisConf(t *testing.T) {
 	for _, path := range []string{"testdata/redis-7.0.15.conf", "/etc/redis/redis.conf"} {
 		text, err := os.ReadFile(path)
@@ -160,8 +159,8 @@ func difference(got, want string) string {
 	return out.String()
 }
 
-// TestPromisesOfRedis: a directive that somebody relies on, and that there is not, stops the start.
-func TestPromisesOfRedis(t *testing.T) {
+// A directive for a feature that mayfly lacks, and on which a user relies, stops the start.
+func TestRefusedDirectives(t *testing.T) {
 	for _, tt := range []struct{ line, text string }{
 		{"rename-command FLUSHALL \"\"", "commands keep their names"},
 		{"aclfile /etc/users.acl", "no ACLs"},
@@ -201,7 +200,7 @@ func TestIgnoredDirectives(t *testing.T) {
 	}
 }
 
-// TestInclude: an included file stands in the place of the line that includes it.
+// An included file takes the place of the line that includes it.
 func TestInclude(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, text string) string {

@@ -7,8 +7,7 @@ import (
 	"testing"
 )
 
-// rewrite changes options of a server with this config file, then rewrites the file and returns its
-// text.
+// rewrite changes options of a server with this config file, rewrites the file and returns its text.
 func rewrite(t *testing.T, text string, pairs ...[2]string) string {
 	t.Helper()
 	path := configFile(t, text)
@@ -73,7 +72,7 @@ func TestConfigRewriteWithoutFile(t *testing.T) {
 	}
 }
 
-// TestConfigRewriteFails: the file stays as it was, and nothing else is left.
+// A failed rewrite leaves the file unchanged, and no other file.
 func TestConfigRewriteFails(t *testing.T) {
 	path := configFile(t, "timeout 1\n")
 	c := load(t, path)
@@ -94,7 +93,7 @@ func TestConfigRewriteFails(t *testing.T) {
 	}
 }
 
-// TestConfigRewriteKeepsTheFileItself: its permissions, and the link that names it.
+// A rewrite keeps the permissions of the file and the link that names it.
 func TestConfigRewriteKeepsTheFileItself(t *testing.T) {
 	path := configFile(t, "timeout 1\n")
 	if err := os.Chmod(path, 0o640); err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/tidwall/redcon"
 )
 
-// testTimeout bounds what takes milliseconds.
+// testTimeout bounds work that takes milliseconds.
 const testTimeout = 30 * time.Second
 
 func must(t testing.TB, err error) {
@@ -239,8 +239,8 @@ func TestGuardCutAnywhere(t *testing.T) {
 	}
 }
 
-// Hostile ways to send a command must cost time in proportion to its length: each of these takes
-// milliseconds, and a minute if the guard begins anew, or copies what it has, with every packet.
+// Hostile ways to send a command cost time in proportion to its length. Each of these takes milliseconds. It would take
+// a minute if the guard began anew, or copied its buffer, with every packet.
 func TestGuardTakesLinearTime(t *testing.T) {
 	many := []byte("*80000\r\n" + strings.Repeat("$1\r\nx\r\n", 80_000))
 	big := fmt.Appendf(nil, "*1\r\n$%d\r\n%s\r\n", 1<<20, bytes.Repeat([]byte{'x'}, 1<<20))

@@ -8,8 +8,8 @@ import (
 	"mayfly/commands"
 )
 
-// holdSets makes an engine hold SET back until the channel is closed.
-func (e *fakeEngine) holdSets() chan struct{} {
+// pauseSets makes an engine defer SET until the channel is closed.
+func (e *fakeEngine) pauseSets() chan struct{} {
 	over := make(chan struct{})
 	e.paused = func(args []string) <-chan struct{} {
 		select {
@@ -25,76 +25,76 @@ func (e *fakeEngine) holdSets() chan struct{} {
 	return over
 }
 
-// heldClient gives a client whose pipeline waits at a SET, and the server.
-func heldClient(t *testing.T, e *fakeEngine) (*Server, *client) {
+// pausedClient returns a client whose pipeline waits at a SET, and the server.
+func pausedClient(t *testing.T, e *fakeEngine) (*Server, *client) {
 	s := newTestServer(t)
 	c := dial(t, s.run(t, e, nil))
 	c.send("PING\r\nSET a 1\r\nGET a\r\n")
 	c.expect("+PONG\r\n") // what came before it has left
-	eventually(t, "the client is held back", func() bool { return s.Info().PausedClients == 1 })
+	eventually(t, "the client is paused", func() bool { return s.Info().PausedClients == 1 })
 	return s, c
 }
 
-func TestHeldBack(t *testing.T) {
+func TestPause(t *testing.T) {
 	e := newFakeEngine()
-	over := e.holdSets()
-	s, c := heldClient(t, e)
+	over := e.pauseSets()
+	s, c := pausedClient(t, e)
 	other := dial(t, c.RemoteAddr().String())
 	other.send("GET a\r\n")
 	other.expect("$-1\r\n")
 	close(over)
 	c.expect("+OK\r\n$1\r\n1\r\n")
 	if n := s.Info().PausedClients; n != 0 {
-		t.Errorf("%d are held back", n)
+		t.Errorf("%d clients are paused", n)
 	}
 }
 
-func TestHeldBackAndDisconnected(t *testing.T) {
+func TestPauseAndDisconnect(t *testing.T) {
 	e := newFakeEngine()
-	e.holdSets()
-	s, c := heldClient(t, e)
+	e.pauseSets()
+	s, c := pausedClient(t, e)
 	s.Disconnect(func(*commands.Session) bool { return true })
 	c.expectEnd()
 	eventually(t, "the client is gone", func() bool { return s.Info().Connected == 0 })
 	if got, want := e.history(), "PING"; got != want {
-		t.Errorf("carried out: %s, want %s", got, want)
+		t.Errorf("executed: %s, want %s", got, want)
 	}
 	if n := s.Info().PausedClients; n != 0 {
-		t.Errorf("%d are held back", n)
+		t.Errorf("%d clients are paused", n)
 	}
 }
 
 // A pause does not keep the server from stopping.
-func TestHeldBackWhileStopping(t *testing.T) {
+func TestPauseAndStop(t *testing.T) {
 	e := newFakeEngine()
-	e.holdSets()
-	s, c := heldClient(t, e)
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	e.pauseSets()
+	s, c := pausedClient(t, e)
+	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
 	defer cancel()
 	if err := s.Stop(ctx); err != nil {
 		t.Error(err)
 	}
 	c.expectEnd()
 	if got, want := e.history(), "PING"; got != want {
-		t.Errorf("carried out: %s, want %s", got, want)
+		t.Errorf("executed: %s, want %s", got, want)
 	}
 }
 
-// A client that leaves is not kept until the pause is over, nor is its command carried out.
-func TestHeldBackAndLeft(t *testing.T) {
+// A client that leaves is not kept until the pause is over, and its command does not run.
+func TestPauseAndLeave(t *testing.T) {
 	e := newFakeEngine()
-	e.holdSets()
+	e.pauseSets()
 	s := newTestServer(t)
 	s.timeouts.paused = time.Millisecond
 	c := dial(t, s.run(t, e, nil))
 	c.send("PING\r\nSET a 1\r\n")
 	c.expect("+PONG\r\n")
-	eventually(t, "the client is held back", func() bool { return s.Info().PausedClients == 1 })
+	eventually(t, "the client is paused", func() bool { return s.Info().PausedClients == 1 })
 	if err := c.Close(); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, "the client is gone", func() bool { return s.Info().Connected == 0 })
 	if got, want := e.history(), "PING"; got != want {
-		t.Errorf("carried out: %s, want %s", got, want)
+		t.Errorf("executed: %s, want %s", got, want)
 	}
 }
