@@ -219,21 +219,20 @@ func TestDatabaseOfEveryKind(t *testing.T) {
 func TestDatabaseTTL(t *testing.T) {
 	const now = 1_700_000_000_300
 	for _, tt := range []struct {
-		end   int64
-		ttl   time.Duration
-		lives bool
+		end int64
+		ttl time.Duration
 	}{
-		{now - 1, 0, false},
-		{now, 0, false},
-		{now + 1, 1200 * time.Millisecond, true}, // the whole second is 0.7 s away
-		{now + 700, 1200 * time.Millisecond, true},
-		{now + 701, 2200 * time.Millisecond, true},
-		{now + longestTTL.Milliseconds(), longestTTL + 1200*time.Millisecond, true},
-		{now + longestTTL.Milliseconds() + 1, 0, true},
-		{math.MaxInt64, 0, true},
+		{1, 1}, // long ago: not at all, which would be for ever
+		{now - 1300, 1},
+		{now, 1200 * time.Millisecond}, // the whole second is 0.7 s away
+		{now + 700, 1200 * time.Millisecond},
+		{now + 701, 2200 * time.Millisecond},
+		{now + longestTTL.Milliseconds(), longestTTL + 1200*time.Millisecond},
+		{now + longestTTL.Milliseconds() + 1, 0},
+		{math.MaxInt64, 0},
 	} {
-		if ttl, lives := databaseTTL(tt.end, now); ttl != tt.ttl || lives != tt.lives {
-			t.Errorf("an end in %d ms: %v, %v; want %v, %v", tt.end-now, ttl, lives, tt.ttl, tt.lives)
+		if ttl := databaseTTL(tt.end, now); ttl != tt.ttl {
+			t.Errorf("an end in %d ms: %v, want %v", tt.end-now, ttl, tt.ttl)
 		}
 	}
 }
@@ -443,7 +442,7 @@ func TestScanAdmitsOnlyWhatLoads(t *testing.T) {
 	random := rand.New(rand.NewPCG(2, 0))
 	interesting := []byte("*$0123456789\r\n\x00setdlxaf-SETD")
 	admitted := 0
-	for range 50_000 {
+	for range 20_000 {
 		b := bytes.Clone(whole)
 		for range 1 + random.IntN(3) {
 			switch at := random.IntN(len(b)); random.IntN(4) {
@@ -472,7 +471,7 @@ func TestScanAdmitsOnlyWhatLoads(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if admitted < 1000 {
+	if admitted < 500 {
 		t.Errorf("only %d files were admitted", admitted)
 	}
 }
@@ -494,8 +493,7 @@ func TestInterruptedExport(t *testing.T) {
 				if n++; n > 50 {
 					return killed
 				}
-				_, err := s.item(container, id, it)
-				return err
+				return s.item(container, id, it)
 			})
 			// A kill would leave what was committed.
 			if failure := s.(*databaseSink).commit(); failure != nil {

@@ -123,8 +123,7 @@ func syncFolder(dir string) error {
 // sink takes what an export reads: containers before their items.
 type sink interface {
 	container(c keyspace.ContainerRecord) error
-	// item reports whether the sink has kept the item: one that dies during the export it may drop.
-	item(container, id string, it keyspace.Item) (kept bool, err error)
+	item(container, id string, it keyspace.Item) error
 }
 
 // lineSink writes an export as lines.
@@ -144,9 +143,9 @@ func (s *lineSink) container(c keyspace.ContainerRecord) error {
 	return err
 }
 
-func (s *lineSink) item(container, id string, it keyspace.Item) (bool, error) {
+func (s *lineSink) item(container, id string, it keyspace.Item) error {
 	_, err := s.out.Write(s.lines.item(container, id, it))
-	return true, err
+	return err
 }
 
 // exporter counts what it passes on.
@@ -162,12 +161,9 @@ func (e *exporter) container(c keyspace.ContainerRecord) error {
 }
 
 func (e *exporter) item(container, id string, it keyspace.Item) error {
-	kept, err := e.to.item(container, id, it)
-	if kept {
-		e.items++
-		e.progress("%d items", e.items)
-	}
-	return err
+	e.items++
+	e.progress("%d items", e.items)
+	return e.to.item(container, id, it)
 }
 
 const (

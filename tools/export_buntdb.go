@@ -71,16 +71,13 @@ func (s *databaseSink) container(c keyspace.ContainerRecord) error {
 	return s.set(containerPrefix+c.Name, string(line[:len(line)-1]), 0)
 }
 
-func (s *databaseSink) item(container, id string, it keyspace.Item) (kept bool, err error) {
+func (s *databaseSink) item(container, id string, it keyspace.Item) error {
 	var ttl time.Duration
 	if it.ExpireAt > 0 && s.policies[container].Default != expiry.Off {
-		var lives bool
-		if ttl, lives = databaseTTL(it.ExpireAt, s.wall.Now()); !lives {
-			return false, nil
-		}
+		ttl = databaseTTL(it.ExpireAt, s.wall.Now())
 	}
 	if err := s.set(itemKey(container, id), it.Body, ttl); err != nil {
-		return false, err
+		return err
 	}
 	p := s.parts[container]
 	if p == nil {
@@ -88,25 +85,23 @@ func (s *databaseSink) item(container, id string, it keyspace.Item) (kept bool, 
 		s.parts[container] = p
 	}
 	p.lines = append(append(p.lines, ','), s.lines.note(container, id, it)...)
-	if p.count++; p.count == itemsPerPart {
-		err = s.setPart(container, p)
+	if p.count++; p.count < itemsPerPart {
+		return nil
 	}
-	return true, err
+	return s.setPart(container, p)
 }
 
 // databaseTTL returns the TTL that makes buntdb drop an item at its end (ms), rounded up to a whole
-// second. 0 means none: the end is too far away. lives reports whether the end is still to come.
-func databaseTTL(end, now int64) (ttl time.Duration, lives bool) {
-	if end <= now {
-		return 0, false
-	}
+// second. 0 means none: the end is too far away.
+func databaseTTL(end, now int64) time.Duration {
 	if end-now > longestTTL.Milliseconds() {
-		return 0, true
+		return 0
 	}
 	// buntdb adds the TTL to the time it reads itself, a moment after now, and cuts off what is not a
-	// whole second. Half a second keeps that moment from mattering.
+	// whole second. Half a second keeps that moment from mattering. An end that has passed meanwhile must
+	// not make it none.
 	second := (end + 999) / 1000
-	return time.Duration(second*1000-now)*time.Millisecond + time.Second/2, true
+	return max(time.Duration(second*1000-now)*time.Millisecond+time.Second/2, 1)
 }
 
 // setPart sets the key of the next part of a container's lines, if it has any.
