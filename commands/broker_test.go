@@ -86,7 +86,7 @@ func TestEventsComeInOrder(t *testing.T) {
 // Deaths that outrun delivery wait in a queue of bounded length. Each is published once.
 func TestManyDeaths(t *testing.T) {
 	w := newHarness(t)
-	hub := &w.engine.Broker
+	broker := &w.engine.Broker
 	w.do(1, "CONFIG", "SET", "notify-keyspace-events", "Ex")
 	w.do(1, "SUBSCRIBE", "__keyevent@0__:expired")
 	var tx keyspace.Tx
@@ -96,8 +96,8 @@ func TestManyDeaths(t *testing.T) {
 	const deaths = 4 * longQueue
 	longest := 0
 	for i := range deaths {
-		hub.OnDeath(c, strconv.Itoa(i), 0)
-		longest = max(longest, hub.queue.len())
+		broker.OnDeath(c, strconv.Itoa(i), 0)
+		longest = max(longest, broker.queue.len())
 	}
 	if longest > longQueue+1 {
 		t.Errorf("%d deaths waited", longest)
@@ -129,13 +129,13 @@ func TestEventBatchIsSealed(t *testing.T) {
 		return list
 	}
 	if last := q.seal(second, 7); last != 2 || q.hasDelivered(1) || q.startHelper() || texts() != nil {
-		t.Error("something is carried before the first mail is sealed")
+		t.Error("an event is delivered before the first batch is sealed")
 	}
 	if last := q.seal(first, 8); last != 4 || !q.startHelper() || q.startHelper() || q.stopHelper() {
 		t.Error("no helper is sent for, or a second, or it goes although there is something to do")
 	}
 	if got := texts(); !slices.Equal(got, []string{"1", "2", "3", "4"}) || !q.hasDelivered(4) || q.hasDelivered(5) || !q.stopHelper() || q.len() != 0 {
-		t.Errorf("carried %q", got)
+		t.Errorf("delivered %q", got)
 	}
 	// The queue does not keep the memory of delivered events.
 	room := make([]event, deliverBatch-1, deliverBatch) // for one
@@ -146,14 +146,14 @@ func TestEventBatchIsSealed(t *testing.T) {
 		}
 	}
 	if n := cap(q.events); n > 10_000 {
-		t.Errorf("room for %d letters where a thousand wait", n)
+		t.Errorf("room for %d events where a thousand wait", n)
 	}
 }
 
 // Subscriptions leave nothing behind, whatever the order of their ends.
 func TestSubscriptionsEnd(t *testing.T) {
 	w := newHarness(t)
-	hub := &w.engine.Broker
+	broker := &w.engine.Broker
 	random := rand.New(rand.NewPCG(3, 4))
 	subscribed := map[string]bool{}
 	words := map[subscriptionKind]string{subChannel: "SUBSCRIBE", subPattern: "PSUBSCRIBE", subShard: "SSUBSCRIBE"}
@@ -172,7 +172,7 @@ func TestSubscriptionsEnd(t *testing.T) {
 				want++
 			}
 		}
-		if got := hub.countSubscribers(kind, name); got != want {
+		if got := broker.countSubscribers(kind, name); got != want {
 			t.Fatalf("%s has %d subscribers, want %d", name, got, want)
 		}
 	}
@@ -180,8 +180,8 @@ func TestSubscriptionsEnd(t *testing.T) {
 		w.engine.CloseSession(w.session(n + 1))
 	}
 	for kind := range words {
-		if n := hub.countNames(kind); n != 0 || hub.subscribedSessions.Load() != 0 {
-			t.Errorf("%d subscriptions of kind %d are left, of %d sessions", n, kind, hub.subscribedSessions.Load())
+		if n := broker.countNames(kind); n != 0 || broker.subscribedSessions.Load() != 0 {
+			t.Errorf("%d subscriptions of kind %d are left, of %d sessions", n, kind, broker.subscribedSessions.Load())
 		}
 	}
 }
@@ -256,7 +256,7 @@ func TestEveryChangeHasAnEvent(t *testing.T) {
 						continue
 					}
 					if changes[name] = true; !told[id] {
-						t.Errorf("line %d: %s: nobody is told of %s", s.line, s.text, id)
+						t.Errorf("line %d: %s: no event of %s", s.line, s.text, id)
 					}
 				}
 			}

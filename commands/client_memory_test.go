@@ -44,7 +44,7 @@ func TestClientMemoryDisconnectsTheLargest(t *testing.T) {
 		a.Close()
 	}
 	if m.Used() != 0 || len(m.clients) != 0 {
-		t.Errorf("%d bytes and %d accounts are left", m.Used(), len(m.clients))
+		t.Errorf("%d bytes and %d clients are left", m.Used(), len(m.clients))
 	}
 }
 
@@ -106,7 +106,7 @@ func TestClientMemoryConcurrently(t *testing.T) {
 	}
 	wg.Wait()
 	if m.Used() != 0 || len(m.clients) != 0 {
-		t.Errorf("%d bytes and %d accounts are left", m.Used(), len(m.clients))
+		t.Errorf("%d bytes and %d clients are left", m.Used(), len(m.clients))
 	}
 }
 

@@ -83,7 +83,7 @@ func runPing(x *Context) Reply {
 func parseSelect(in *Input) (Run, error) {
 	name := in.Args[1]
 	return func(x *Context) Reply {
-		c, err := x.database(name)
+		c, err := x.databaseByName(name)
 		switch {
 		case err == errNotInteger: // the name of a container
 			return Fail(unknownContainer(name))
@@ -108,9 +108,9 @@ const defaultUser = "default"
 // credentials are those of AUTH and HELLO AUTH.
 type credentials struct{ user, password string }
 
-// check reports whether the credentials are right. Without a password any are right, as for a user of
+// valid reports whether the credentials are right. Without a password any are right, as for a user of
 // Redis with the rule nopass.
-func (c *credentials) check(host Host) bool {
+func (c *credentials) valid(host Host) bool {
 	return c.user == defaultUser && (!host.PasswordSet() || host.CheckPassword(c.password))
 }
 
@@ -135,13 +135,13 @@ func parseAuth(in *Input) (Run, error) {
 // wrongPassword logs wrong credentials and returns their error.
 func (x *Context) wrongPassword() error {
 	if yes, skipped := x.Engine.passwordLog.Allow(); yes {
-		x.Engine.Log.Warn().Str("addr", x.Session.Addr).Int("others_like_it", skipped).Msg("a client gave a wrong password")
+		x.Engine.Log.Warn().Str("addr", x.Session.Addr).Int("suppressed", skipped).Msg("a client gave a wrong password")
 	}
 	return errWrongPass
 }
 
 func authenticate(x *Context, given *credentials) Reply {
-	if !given.check(x.Engine.Host) {
+	if !given.valid(x.Engine.Host) {
 		return Fail(x.wrongPassword())
 	}
 	x.Session.Authenticated = true

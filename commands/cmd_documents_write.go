@@ -71,7 +71,7 @@ func parsePutOptions(args []string) (putOptions, error) {
 			o.fail(opt.when.parseMatch(o.value("an etag or *")))
 		}
 	}
-	o.fail(opt.when.check())
+	o.fail(opt.when.validate())
 	return opt, o.err
 }
 
@@ -93,8 +93,8 @@ func (w *precondition) parseMatch(value string) (err error) {
 	return err
 }
 
-// check refuses a condition that can never hold. XX with IFMATCH is legal, though redundant.
-func (w *precondition) check() error {
+// validate refuses a condition that can never hold. XX with IFMATCH is legal, though redundant.
+func (w *precondition) validate() error {
 	if w.absent && (w.present || w.matchVersion) {
 		return errPutConflict
 	}

@@ -22,20 +22,20 @@ var infoSections = []struct {
 	write func(*infoReport)
 	long  bool // given only on request
 }{
-	{"Server", (*infoReport).server, false},
-	{"Clients", (*infoReport).clients, false},
-	{"Memory", (*infoReport).memory, false},
-	{"Persistence", (*infoReport).persistence, false},
-	{"Stats", (*infoReport).statistics, false},
-	{"Replication", (*infoReport).replication, false},
-	{"CPU", (*infoReport).cpu, false},
+	{"Server", (*infoReport).serverSection, false},
+	{"Clients", (*infoReport).clientsSection, false},
+	{"Memory", (*infoReport).memorySection, false},
+	{"Persistence", (*infoReport).persistenceSection, false},
+	{"Stats", (*infoReport).statsSection, false},
+	{"Replication", (*infoReport).replicationSection, false},
+	{"CPU", (*infoReport).cpuSection, false},
 	{"Modules", func(*infoReport) {}, false}, // always empty
-	{"Commandstats", (*infoReport).commandStats, true},
-	{"Errorstats", (*infoReport).errorStats, false},
-	{"Latencystats", (*infoReport).latencyStats, true},
-	{"Cluster", (*infoReport).cluster, false},
-	{"Expiry", (*infoReport).expiry, false},
-	{"Keyspace", (*infoReport).keyspace, false},
+	{"Commandstats", (*infoReport).commandStatsSection, true},
+	{"Errorstats", (*infoReport).errorStatsSection, false},
+	{"Latencystats", (*infoReport).latencyStatsSection, true},
+	{"Cluster", (*infoReport).clusterSection, false},
+	{"Expiry", (*infoReport).expirySection, false},
+	{"Keyspace", (*infoReport).keyspaceSection, false},
 }
 
 // parseInfo parses INFO. As in Redis, "all" is every section but Modules.
@@ -89,17 +89,17 @@ func (e *Engine) Info() []InfoField {
 // infoReport is a reply of INFO under construction. Fields have the names and units of Redis where Redis
 // has them. Figures that do not exist here are left out.
 type infoReport struct {
-	x      *Context
-	host   ServerInfo
-	stored keyspace.Stats
-	fields []InfoField
+	x             *Context
+	host          ServerInfo
+	keyspaceStats keyspace.Stats
+	fields        []InfoField
 
 	containerStats []*keyspace.ContainerStats // valid if hasStats; see readContainerStats
 	hasStats       bool
 }
 
 func newInfoReport(x *Context) *infoReport {
-	return &infoReport{x: x, host: x.Engine.Host.Info(), stored: x.Engine.Keyspace.Stats()}
+	return &infoReport{x: x, host: x.Engine.Host.Info(), keyspaceStats: x.Engine.Keyspace.Stats()}
 }
 
 // field writes a field.
@@ -138,7 +138,7 @@ func (r *infoReport) statusField(name, failure string) {
 // errorField writes the text of an error on one line; empty if there is none.
 func (r *infoReport) errorField(name, failure string) { r.field(name, oneLine.Replace(failure)) }
 
-func (r *infoReport) server() {
+func (r *infoReport) serverSection() {
 	uptime := max(r.x.Now()-r.host.StartedAt, 0) / 1000
 	executable, err := os.Executable()
 	if err != nil {
@@ -167,7 +167,7 @@ var runID = sync.OnceValue(func() string {
 	return hex.EncodeToString(id[:])
 })
 
-func (r *infoReport) clients() {
+func (r *infoReport) clientsSection() {
 	r.field("connected_clients", r.host.Connected)
 	r.field("maxclients", r.host.MaxClients)
 	r.field("blocked_clients", r.host.PausedClients) // held back by CLIENT PAUSE; no command blocks
@@ -175,7 +175,7 @@ func (r *infoReport) clients() {
 	r.field("monitor_clients", r.x.Engine.Broker.monitoringSessions.Load())
 }
 
-func (r *infoReport) memory() {
+func (r *infoReport) memorySection() {
 	m := r.x.memoryFigures(r.readContainerStats())
 	r.bytesField("used_memory", m.used) // of items; maxmemory limits it
 	if m.resident > 0 {
@@ -204,36 +204,36 @@ func (r *infoReport) memory() {
 	r.field("gc_cycles", garbageCycles())
 }
 
-func (r *infoReport) persistence() {
+func (r *infoReport) persistenceSection() {
 	r.field("loading", 0) // clients connect only after loading
-	r.flagField("rdb_bgsave_in_progress", r.stored.Saving)
+	r.flagField("rdb_bgsave_in_progress", r.keyspaceStats.Saving)
 	r.field("rdb_last_save_time", r.x.Engine.Keyspace.LastSave()/1000)
-	r.statusField("rdb_last_bgsave_status", r.stored.LastSaveError)
-	r.field("rdb_saves", r.stored.Checkpoints)
+	r.statusField("rdb_last_bgsave_status", r.keyspaceStats.LastSaveError)
+	r.field("rdb_saves", r.keyspaceStats.Checkpoints)
 	r.flagField("aof_enabled", true)
-	r.flagField("aof_rewrite_in_progress", r.stored.Compacting)
+	r.flagField("aof_rewrite_in_progress", r.keyspaceStats.Compacting)
 	r.field("aof_rewrite_scheduled", 0) // a request starts it at once
-	r.statusField("aof_last_bgrewrite_status", r.stored.LastCompactErr)
-	r.field("aof_rewrites", r.stored.Compactions)
-	r.statusField("aof_last_write_status", r.stored.LastWriteError)
-	r.field("aof_current_size", r.stored.JournalBytes)
-	r.errorField("last_write_error", r.stored.LastWriteError)
-	r.field("partitions", r.stored.Partitions)
-	r.field("journal_bytes", r.stored.JournalBytes)
-	r.field("journal_commits", r.stored.Commits)
-	r.field("journal_fsyncs", r.stored.Fsyncs)
-	r.field("store_bytes", r.stored.StoreBytes)
-	r.field("store_live_bytes", r.stored.LiveBytes) // without overwritten and deleted items
-	r.field("checkpoints", r.stored.Checkpoints)
-	r.errorField("last_checkpoint_error", r.stored.LastSaveError)
-	r.field("compactions", r.stored.Compactions)
-	r.statusField("last_compaction_status", r.stored.LastCompactErr)
-	r.errorField("last_compaction_error", r.stored.LastCompactErr)
-	r.field("loaded_items", r.stored.LoadedItems)
-	r.field("load_time_ms", r.stored.LoadTime)
+	r.statusField("aof_last_bgrewrite_status", r.keyspaceStats.LastCompactErr)
+	r.field("aof_rewrites", r.keyspaceStats.Compactions)
+	r.statusField("aof_last_write_status", r.keyspaceStats.LastWriteError)
+	r.field("aof_current_size", r.keyspaceStats.JournalBytes)
+	r.errorField("last_write_error", r.keyspaceStats.LastWriteError)
+	r.field("partitions", r.keyspaceStats.Partitions)
+	r.field("journal_bytes", r.keyspaceStats.JournalBytes)
+	r.field("journal_commits", r.keyspaceStats.Commits)
+	r.field("journal_fsyncs", r.keyspaceStats.Fsyncs)
+	r.field("store_bytes", r.keyspaceStats.StoreBytes)
+	r.field("store_live_bytes", r.keyspaceStats.LiveBytes) // without overwritten and deleted items
+	r.field("checkpoints", r.keyspaceStats.Checkpoints)
+	r.errorField("last_checkpoint_error", r.keyspaceStats.LastSaveError)
+	r.field("compactions", r.keyspaceStats.Compactions)
+	r.statusField("last_compaction_status", r.keyspaceStats.LastCompactErr)
+	r.errorField("last_compaction_error", r.keyspaceStats.LastCompactErr)
+	r.field("loaded_items", r.keyspaceStats.LoadedItems)
+	r.field("load_time_ms", r.keyspaceStats.LoadTime)
 }
 
-func (r *infoReport) statistics() {
+func (r *infoReport) statsSection() {
 	c := r.x.Engine.sinceReset()
 	r.field("total_connections_received", c.connections)
 	r.field("total_commands_processed", c.commands)
@@ -259,7 +259,7 @@ func (r *infoReport) statistics() {
 	r.field("total_error_replies", c.errors)
 }
 
-func (r *infoReport) replication() {
+func (r *infoReport) replicationSection() {
 	// There is no replication. The fields are those of a Redis without replicas, for programs that expect
 	// them.
 	r.field("role", "master")
@@ -272,7 +272,7 @@ func (r *infoReport) replication() {
 	r.field("repl_backlog_histlen", 0)
 }
 
-func (r *infoReport) cpu() {
+func (r *infoReport) cpuSection() {
 	system, user := cpuSeconds(false)
 	childSystem, childUser := cpuSeconds(true)
 	r.field("used_cpu_sys", fmt.Sprintf("%.6f", system))
@@ -281,9 +281,9 @@ func (r *infoReport) cpu() {
 	r.field("used_cpu_user_children", fmt.Sprintf("%.6f", childUser))
 }
 
-func (r *infoReport) cluster() { r.flagField("cluster_enabled", false) }
+func (r *infoReport) clusterSection() { r.flagField("cluster_enabled", false) }
 
-func (r *infoReport) expiry() {
+func (r *infoReport) expirySection() {
 	e := r.x.Engine.sinceReset().expiry
 	r.field("expiry_removed_lazily", e.RemovedLazily)
 	r.field("expiry_removed_actively", e.RemovedActively)
@@ -295,9 +295,9 @@ func (r *infoReport) expiry() {
 	r.field("expiry_longest_cycle_usec", e.LongestCycle.Microseconds())
 }
 
-// keyspace writes a line for every container that holds items, as Redis does for databases. Its name
+// keyspaceSection writes a line for every container that holds items, as Redis does for databases. Its name
 // follows "db", with %3A for a colon, since the first colon ends the field's name.
-func (r *infoReport) keyspace() {
+func (r *infoReport) keyspaceSection() {
 	for _, c := range r.sortedContainers() {
 		r.field("db"+strings.ReplaceAll(c.Container.Name(), ":", "%3A"), ContainerInfo{c.Container.Name(), c.Documents, c.Expiring(), c.AverageTTL})
 	}

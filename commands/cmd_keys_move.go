@@ -56,8 +56,8 @@ var moveCommands = []Command{
 	},
 }
 
-// database returns the container that a command names where Redis has the number of a database.
-func (x *Context) database(name string) (*keyspace.Container, error) {
+// databaseByName returns the container that a command names where Redis has the number of a database.
+func (x *Context) databaseByName(name string) (*keyspace.Container, error) {
 	if c := x.Tx.Container(name); c != nil {
 		return c, nil
 	}
@@ -127,7 +127,7 @@ func parseCopy(in *Input) (Run, error) {
 		to := from
 		for _, name := range o.databases {
 			if err == nil {
-				to, err = x.database(name)
+				to, err = x.databaseByName(name)
 			}
 		}
 		switch {
@@ -160,7 +160,7 @@ func parseMove(in *Input) (Run, error) {
 		if err != nil {
 			return Fail(err)
 		}
-		to, err := x.database(name)
+		to, err := x.databaseByName(name)
 		switch {
 		case err != nil:
 			return Fail(err)
@@ -217,7 +217,7 @@ func parseSwapDB(in *Input) (Run, error) {
 		var sides [2]*keyspace.Container
 		var errs [2]error
 		for i, which := range []string{"first", "second"} {
-			sides[i], errs[i] = x.database(names[i])
+			sides[i], errs[i] = x.databaseByName(names[i])
 			if errs[i] != nil && errs[i] != errDatabase {
 				return Fail(invalidIndex(which))
 			}

@@ -119,7 +119,7 @@ func parseBackup(in *Input) (Run, error) {
 			x.Engine.Log.Error().Err(err).Str("to", to).Msg("backup failed")
 			return Fail(backupFailed(to, err))
 		}
-		x.Engine.Log.Info().Str("to", to).Msg("backed up")
+		x.Engine.Log.Info().Str("to", to).Msg("backup complete")
 		return OK
 	}, nil
 }

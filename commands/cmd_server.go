@@ -108,7 +108,7 @@ func parseConfigSet(in *Input) (Run, error) {
 				}
 				options = append(options, pair[0]+" "+truncate(pair[1]))
 			}
-			x.Engine.Log.Info().Strs("options", options).Str("addr", x.Session.Addr).Int("others_like_it", skipped).Msg("options were changed by CONFIG SET")
+			x.Engine.Log.Info().Strs("options", options).Str("addr", x.Session.Addr).Int("suppressed", skipped).Msg("CONFIG SET changed options")
 		}
 		return okReply(err)
 	}, nil

@@ -130,7 +130,9 @@ type Context struct {
 func (x *Context) Now() int64 { return x.Tx.Now() }
 
 // Database returns the selected container. The error says that it has been dropped.
-func (x *Context) Database() (*keyspace.Container, error) { return x.Container(x.Session.Database()) }
+func (x *Context) Database() (*keyspace.Container, error) {
+	return x.Container(x.Session.SelectedDatabase())
+}
 
 // Container returns the container with a name. The error says how to create it.
 func (x *Context) Container(name string) (*keyspace.Container, error) {

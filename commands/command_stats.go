@@ -63,7 +63,7 @@ type CommandStats struct {
 func (e *Engine) CommandStats() []CommandStats {
 	var list []CommandStats
 	for _, r := range allRows {
-		if s := e.commandStats(r); s.Calls > 0 || s.Rejected > 0 {
+		if s := e.statsOf(r); s.Calls > 0 || s.Rejected > 0 {
 			list = append(list, s)
 		}
 	}
@@ -71,7 +71,7 @@ func (e *Engine) CommandStats() []CommandStats {
 	return list
 }
 
-func (e *Engine) commandStats(r *row) CommandStats {
+func (e *Engine) statsOf(r *row) CommandStats {
 	total := CommandStats{Name: r.full}
 	for i := range e.stats.commands {
 		f := e.stats.commands[i][r.number].Load()
@@ -175,7 +175,7 @@ func (e *Engine) recordCall(s *Session, r *row, args []string, start time.Durati
 	}
 }
 
-func (r *infoReport) commandStats() {
+func (r *infoReport) commandStatsSection() {
 	for _, c := range r.x.Engine.CommandStats() {
 		usec := c.Time.Microseconds()
 		r.fieldf("cmdstat_"+c.Name, "calls=%d,usec=%d,usec_per_call=%.2f,rejected_calls=%d,failed_calls=%d",
@@ -183,7 +183,7 @@ func (r *infoReport) commandStats() {
 	}
 }
 
-func (r *infoReport) latencyStats() {
+func (r *infoReport) latencyStatsSection() {
 	for _, c := range r.x.Engine.CommandStats() {
 		if c.Calls > 0 {
 			r.fieldf("latency_percentiles_usec_"+c.Name, "p50=%.3f,p99=%.3f,p99.9=%.3f",
@@ -194,7 +194,7 @@ func (r *infoReport) latencyStats() {
 
 func microseconds(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }
 
-func (r *infoReport) errorStats() {
+func (r *infoReport) errorStatsSection() {
 	counts := r.x.Engine.ErrorStats()
 	for _, code := range slices.Sorted(maps.Keys(counts)) {
 		r.fieldf("errorstat_"+code, "count=%d", counts[code])

@@ -26,7 +26,7 @@ func TestCommandStats(t *testing.T) {
 	w := newHarness(t)
 	addPanics(t)
 	if got := w.counts("get"); got != "none" {
-		t.Errorf("a command that nobody has called has %s", got)
+		t.Errorf("a command that was never called has %s", got)
 	}
 	for _, line := range []string{
 		"SET a x", "GET a", "get a", "GET", "GET a b", // two calls, two rejected

@@ -37,7 +37,7 @@ type eventQueue struct {
 	deliveredMore sync.Cond  // signals that delivered has grown
 	events        []event
 	head          int    // the index of the first event
-	posted        uint64 // the number of events pushed so far
+	pushed        uint64 // the number of events pushed so far
 	delivered     uint64 // the number of events delivered so far
 	helping       bool   // the helper goroutine runs
 }
@@ -54,9 +54,9 @@ const (
 func (q *eventQueue) push(ev event) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.posted++
+	q.pushed++
 	if ev.batch != nil {
-		ev.batch.last = q.posted
+		ev.batch.last = q.pushed
 	}
 	q.events = append(q.events, ev)
 }

@@ -57,14 +57,14 @@ func newHarness(t *testing.T) *harness {
 func (w *harness) open() {
 	w.t.Helper()
 	w.engine = &Engine{Host: w.host, Log: zerolog.New(zerolog.NewTestWriter(w.t))}
-	hub := &w.engine.Broker
+	broker := &w.engine.Broker
 	w.host.engine = w.engine
 	for name, value := range w.host.options {
 		if err := w.host.ConfigSet([][2]string{{name, value}}); err != nil {
 			w.t.Fatal(err)
 		}
 	}
-	ks, err := keyspace.Open(keyspace.Options{Dir: w.dir, Partitions: 4, Clock: w.clock, NoPurge: true, OnDeath: hub.OnDeath})
+	ks, err := keyspace.Open(keyspace.Options{Dir: w.dir, Partitions: 4, Clock: w.clock, NoPurge: true, OnDeath: broker.OnDeath})
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -182,9 +182,9 @@ func (b *inbox) Deliver(m *Message) {
 func (w *harness) received(session int) []Reply {
 	q := &w.engine.Broker.queue
 	q.mu.Lock()
-	posted := q.posted
+	pushed := q.pushed
 	q.mu.Unlock()
-	q.waitDelivered(posted) // deaths are carried by a goroutine
+	q.waitDelivered(pushed) // a goroutine delivers deaths
 	b := w.session(session).Receiver.(*inbox)
 	b.mu.Lock()
 	defer b.mu.Unlock()

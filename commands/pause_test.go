@@ -118,7 +118,7 @@ func TestPauseEnds(t *testing.T) {
 		p.extend(testStart, 30000, true)
 		long := p.term.Load()
 		if !isClosed(short.over) {
-			t.Error("whoever waits for the first does not learn of the second")
+			t.Error("a command that waits for the first does not notice the second")
 		}
 		time.Sleep(time.Minute - 1)
 		synctest.Wait()

@@ -191,10 +191,10 @@ func TestDeathEventsWaitForTheirCause(t *testing.T) {
 			if !slices.Equal(heard, test.want) {
 				t.Errorf("heard %q, want %q", heard, test.want)
 			}
-			tickets := w.session(5).Receiver.(*inbox).lsns
-			for _, ticket := range tickets[len(tickets)-len(heard):] {
-				if ticket < written {
-					t.Errorf("the message waits for %d, what it tells of for %d", ticket, written)
+			lsns := w.session(5).Receiver.(*inbox).lsns
+			for _, lsn := range lsns[len(lsns)-len(heard):] {
+				if lsn < written {
+					t.Errorf("the message waits for %d, its change for %d", lsn, written)
 				}
 			}
 		})

@@ -74,8 +74,8 @@ func NewSession(id int64, addr, laddr string, now int64) *Session {
 	return s
 }
 
-// Database returns the name of the selected container.
-func (s *Session) Database() string { return s.database }
+// SelectedDatabase returns the name of the selected container.
+func (s *Session) SelectedDatabase() string { return s.database }
 
 // noteCommand notes the session's command and its start (ms) for CLIENT LIST.
 func (s *Session) noteCommand(r *row, now int64) {

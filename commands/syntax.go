@@ -53,7 +53,7 @@ func splitSyntax(text string) []string {
 // syntaxParser reads the words of a syntax from left to right.
 type syntaxParser struct{ words []string }
 
-func (p *syntaxParser) next() string {
+func (p *syntaxParser) nextWord() string {
 	if len(p.words) == 0 {
 		return ""
 	}
@@ -67,7 +67,7 @@ func (p *syntaxParser) alternatives(closing string) ([][]argument, error) {
 	all := [][]argument{nil}
 	for {
 		last := &all[len(all)-1]
-		word := p.next()
+		word := p.nextWord()
 		if word == closing || word == "|" {
 			if len(*last) == 0 && (closing != "" || len(all) > 1) {
 				return nil, errors.New("an alternative is empty")
@@ -86,7 +86,7 @@ func (p *syntaxParser) alternatives(closing string) ([][]argument, error) {
 			if closing != "]" || len(all) > 1 || len(*last) == 0 || len(p.words) == 0 || p.words[0] != "]" {
 				return nil, errors.New("... must end a sequence in brackets")
 			}
-			p.next()
+			p.nextWord()
 			return [][]argument{*last, nil}, nil // see repeated
 		case "[":
 			group, err := p.alternatives("]")

@@ -301,7 +301,7 @@ func runExec(x *Context) Reply {
 		return NullArray
 	}
 	x.Session.lastEnd = clock.Monotonic()
-	database := x.Session.Database()
+	database := x.Session.SelectedDatabase()
 	replies := make([]Reply, len(t.commands))
 	budget := replyBudget{limit: max(minRepliesLimit, queueFactor*x.Engine.Host.MaxValueSize())}
 	proto, since := x.Session.Proto, 0 // the protocol of the replies from index since on
@@ -332,8 +332,8 @@ const minRepliesLimit = 256 << 20
 // short command may have a long reply. Commands after the limit get errors.
 type replyBudget struct{ used, limit int } // bytes
 
-// exceeded returns the error of a command whose reply does not fit.
-func (b *replyBudget) exceeded() Reply {
+// errorReply returns the error of a command whose reply does not fit.
+func (b *replyBudget) errorReply() Reply {
 	return Fail(repliesTooLong(b.limit))
 }
 
@@ -347,7 +347,7 @@ func (b *replyBudget) charge(r *row, reply Reply) Reply {
 	const short = 1 << 10
 	size := replySize(&reply)
 	if b.used > b.limit && size > short && r.Flags&(Write|AllowSubscribed) == 0 {
-		return b.exceeded()
+		return b.errorReply()
 	}
 	b.used += size
 	return reply
@@ -374,7 +374,7 @@ func (e *Engine) runQueued(x *Context, c *queuedCommand, budget *replyBudget) (r
 		return c.failure
 	}
 	if budget.refuses(c.row) {
-		return budget.exceeded()
+		return budget.errorReply()
 	}
 	x.Input = &c.in
 	return budget.charge(c.row, c.run(x))

@@ -60,7 +60,7 @@ func (s *Server) limited(limit *commands.LogLimiter, level zerolog.Level) *zerol
 	}
 	line := s.log.WithLevel(level)
 	if skipped > 0 {
-		line = line.Int("others_like_it", skipped)
+		line = line.Int("suppressed", skipped)
 	}
 	return line
 }
