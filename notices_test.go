@@ -35,7 +35,7 @@ func TestLogTellsWhatClientsDoWrong(t *testing.T) {
 		_ = other.Do(t.Context(), "AUTH", "guess").Err()
 	}
 	for _, text := range []string{
-		"legal up to 2048 bytes (max-value-size)", "broke the protocol", "TLS handshake failed", "a wrong password", "options were changed by CONFIG SET",
+		"legal up to 2048 bytes (max-value-size)", "broke the protocol", "TLS handshake failed", "a wrong password", "CONFIG SET changed options",
 		"requirepass (redacted)",
 	} {
 		waitFor(t, "the log to say "+text, func() bool { return strings.Contains(p.log.String(), text) })

@@ -134,7 +134,7 @@ func parseAuth(in *Input) (Run, error) {
 
 // wrongPassword logs wrong credentials and returns their error.
 func (x *Context) wrongPassword() error {
-	if yes, skipped := x.Engine.passwordLog.Allow(); yes {
+	if ok, skipped := x.Engine.passwordLog.Allow(); ok {
 		x.Engine.Log.Warn().Str("addr", x.Session.Addr).Int("suppressed", skipped).Msg("a client gave a wrong password")
 	}
 	return errWrongPass

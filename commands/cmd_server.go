@@ -100,7 +100,7 @@ func parseConfigSet(in *Input) (Run, error) {
 	}
 	return func(x *Context) Reply {
 		err := x.Engine.Host.ConfigSet(pairs)
-		if yes, skipped := x.Engine.configLog.Allow(); err == nil && yes {
+		if ok, skipped := x.Engine.configLog.Allow(); err == nil && ok {
 			var options []string
 			for _, pair := range pairs {
 				if isSecretOption(pair[0]) {
