@@ -94,6 +94,17 @@ func typeName(k keyspace.Kind) string {
 	return "string"
 }
 
+// onDatabase returns a Run that calls do with the session's database.
+func onDatabase(do func(x *Context, c *keyspace.Container) Reply) Run {
+	return func(x *Context) Reply {
+		c, err := x.Database()
+		if err != nil {
+			return Fail(err)
+		}
+		return do(x, c)
+	}
+}
+
 // getItem returns the item of a key of the session's database. The error says that the database was
 // dropped.
 func (x *Context) getItem(key string) (c *keyspace.Container, it keyspace.Item, found bool, err error) {
@@ -114,11 +125,7 @@ func (x *Context) readItem(key string) (c *keyspace.Container, it keyspace.Item,
 
 func parseDel(in *Input) (Run, error) {
 	keys := in.Args[1:]
-	return func(x *Context) Reply {
-		c, err := x.Database()
-		if err != nil {
-			return Fail(err)
-		}
+	return onDatabase(func(x *Context, c *keyspace.Container) Reply {
 		deleted := 0
 		for _, key := range keys {
 			if x.remove(c, key) {
@@ -126,17 +133,13 @@ func parseDel(in *Input) (Run, error) {
 			}
 		}
 		return Count(deleted)
-	}, nil
+	}), nil
 }
 
 // parseExists parses EXISTS. A key named twice counts twice.
 func parseExists(in *Input) (Run, error) {
 	keys := in.Args[1:]
-	return func(x *Context) Reply {
-		c, err := x.Database()
-		if err != nil {
-			return Fail(err)
-		}
+	return onDatabase(func(x *Context, c *keyspace.Container) Reply {
 		found := 0
 		for _, key := range keys {
 			if _, ok := x.readAny(c, key); ok {
@@ -144,7 +147,7 @@ func parseExists(in *Input) (Run, error) {
 			}
 		}
 		return Count(found)
-	}, nil
+	}), nil
 }
 
 func parseType(in *Input) (Run, error) {
@@ -162,41 +165,29 @@ func parseType(in *Input) (Run, error) {
 }
 
 func parseDBSize(*Input) (Run, error) {
-	return func(x *Context) Reply {
-		c, err := x.Database()
-		if err != nil {
-			return Fail(err)
-		}
+	return onDatabase(func(x *Context, c *keyspace.Container) Reply {
 		return Count(x.Tx.Count(c))
-	}, nil
+	}), nil
 }
 
 func parseRandomKey(*Input) (Run, error) {
-	return func(x *Context) Reply {
-		c, err := x.Database()
-		if err != nil {
-			return Fail(err)
-		}
+	return onDatabase(func(x *Context, c *keyspace.Container) Reply {
 		key, _, ok := x.Tx.Random(c)
 		if !ok {
 			return Null
 		}
 		return Bulk(key)
-	}, nil
+	}), nil
 }
 
 func parseFlushDB(in *Input) (Run, error) {
 	if err := checkFlushOptions(in.Args[1:]); err != nil {
 		return nil, err
 	}
-	return func(x *Context) Reply {
-		c, err := x.Database()
-		if err != nil {
-			return Fail(err)
-		}
+	return onDatabase(func(x *Context, c *keyspace.Container) Reply {
 		x.Tx.Flush(c)
 		return OK
-	}, nil
+	}), nil
 }
 
 // parseFlushAll parses FLUSHALL, which empties every container, not only databases.
@@ -225,11 +216,7 @@ func parseKeys(in *Input) (Run, error) {
 	if err := checkPattern(options.pattern); err != nil {
 		return nil, err
 	}
-	return func(x *Context) Reply {
-		c, err := x.Database()
-		if err != nil {
-			return Fail(err)
-		}
+	return onDatabase(func(x *Context, c *keyspace.Container) Reply {
 		keys := []Reply{}
 		x.scan(c, 0, math.MaxInt, func(id string, _ keyspace.Item) {
 			if options.selects(id) {
@@ -237,7 +224,7 @@ func parseKeys(in *Input) (Run, error) {
 			}
 		})
 		return Array(keys...)
-	}, nil
+	}), nil
 }
 
 // scan is [keyspace.Tx.Scan], but collects items in portions and visits them without locks, unless the
@@ -280,11 +267,7 @@ func parseScan(in *Input) (Run, error) {
 		}
 		args = args[used:]
 	}
-	return func(x *Context) Reply {
-		c, err := x.Database()
-		if err != nil {
-			return Fail(err)
-		}
+	return onDatabase(func(x *Context, c *keyspace.Container) Reply {
 		keys := []Reply{}
 		next := x.scan(c, cursor, options.count, func(id string, it keyspace.Item) {
 			if options.selects(id) && (anyType || wantType == typeName(it.Kind)) {
@@ -292,7 +275,7 @@ func parseScan(in *Input) (Run, error) {
 			}
 		})
 		return Array(Bulk(strconv.FormatUint(next, 10)), Array(keys...))
-	}, nil
+	}), nil
 }
 
 // objectCommand describes the representation of values. All strings have one here, so the replies are

@@ -69,17 +69,13 @@ func parseMemoryUsage(in *Input) (Run, error) {
 			return nil, errSyntax
 		}
 	}
-	return func(x *Context) Reply {
-		c, err := x.Database()
-		if err != nil {
-			return Fail(err)
-		}
+	return onDatabase(func(x *Context, c *keyspace.Container) Reply {
 		bytes, found := x.Tx.Memory(c, key)
 		if !found {
 			return Null
 		}
 		return Integer(bytes)
-	}, nil
+	}), nil
 }
 
 // memoryFigures are the figures of memory at one time, in bytes.

@@ -99,19 +99,28 @@ func parseConfigSet(in *Input) (Run, error) {
 		pairs = append(pairs, [2]string{strings.Clone(args[i]), strings.Clone(args[i+1])})
 	}
 	return func(x *Context) Reply {
-		err := x.Engine.Host.ConfigSet(pairs)
-		if ok, skipped := x.Engine.configLog.Allow(); err == nil && ok {
-			var options []string
-			for _, pair := range pairs {
-				if isSecretOption(pair[0]) {
-					pair[1] = "(redacted)"
-				}
-				options = append(options, pair[0]+" "+truncate(pair[1]))
-			}
-			x.Engine.Log.Info().Strs("options", options).Str("addr", x.Session.Addr).Int("suppressed", skipped).Msg("CONFIG SET changed options")
+		if err := x.Engine.Host.ConfigSet(pairs); err != nil {
+			return Fail(err)
 		}
-		return okReply(err)
+		x.logConfigSet(pairs)
+		return OK
 	}, nil
+}
+
+// logConfigSet logs changed options, without passwords.
+func (x *Context) logConfigSet(pairs [][2]string) {
+	ok, skipped := x.Engine.configLog.Allow()
+	if !ok {
+		return
+	}
+	var options []string
+	for _, pair := range pairs {
+		if isSecretOption(pair[0]) {
+			pair[1] = "(redacted)"
+		}
+		options = append(options, pair[0]+" "+truncate(pair[1]))
+	}
+	x.Engine.Log.Info().Strs("options", options).Str("addr", x.Session.Addr).Int("suppressed", skipped).Msg("CONFIG SET changed options")
 }
 
 // The commands that graphical clients and some libraries send first. There is one user, who may do

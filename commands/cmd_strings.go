@@ -175,17 +175,13 @@ func runGet(x *Context) Reply {
 
 func parseMGet(in *Input) (Run, error) {
 	keys := in.Args[1:]
-	return func(x *Context) Reply {
-		c, err := x.Database()
-		if err != nil {
-			return Fail(err)
-		}
+	return onDatabase(func(x *Context, c *keyspace.Container) Reply {
 		elems := make([]Reply, len(keys))
 		for i, key := range keys {
 			elems[i] = x.readBody(c, key)
 		}
 		return Array(elems...)
-	}, nil
+	}), nil
 }
 
 func runStrlen(x *Context) Reply {
@@ -381,14 +377,10 @@ func parseMSet(in *Input) (Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	return func(x *Context) Reply {
-		c, err := x.Database()
-		if err != nil {
-			return Fail(err)
-		}
+	return onDatabase(func(x *Context, c *keyspace.Container) Reply {
 		x.putPairs(c, pairs)
 		return OK
-	}, nil
+	}), nil
 }
 
 func parseMSetNX(in *Input) (Run, error) {
@@ -396,11 +388,7 @@ func parseMSetNX(in *Input) (Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	return func(x *Context) Reply {
-		c, err := x.Database()
-		if err != nil {
-			return Fail(err)
-		}
+	return onDatabase(func(x *Context, c *keyspace.Container) Reply {
 		for i := 0; i < len(pairs); i += 2 {
 			if _, found := x.Tx.Get(c, pairs[i]); found {
 				return Flag(false)
@@ -408,7 +396,7 @@ func parseMSetNX(in *Input) (Run, error) {
 		}
 		x.putPairs(c, pairs)
 		return Flag(true)
-	}, nil
+	}), nil
 }
 
 // parsePairs returns the keys and values of MSET, alternating.
