@@ -12,8 +12,7 @@ import (
 // Broker carries messages from publishers to subscribers: those of PUBLISH, and events of items
 // (events.go). The zero value is ready. Safe for concurrent use.
 //
-// All subscribers see all messages in one order, and the events of an item in the order in which they
-// happened:
+// All subscribers see all messages in one order. Events of an item come in the order of its changes:
 //
 //  1. A running command pushes an event to the queue, under the locks of the items it is about. A death is pushed when the dead item is removed. The order of the queue is the order of all messages.
 //  2. The end of the command's transaction seals its events: now the LSN is known that must be committed before they leave.

@@ -160,8 +160,8 @@ func (m *LatencyMonitor) doctor() string {
 	return out.String()
 }
 
-// summarize returns the mean of the samples, their mean deviation from it, both in ms, and the mean time
-// between two samples in seconds.
+// summarize returns the mean of the samples and their mean deviation from it, in ms. period is the mean
+// time between two samples in seconds.
 func (s *latencySeries) summarize() (average, deviation int64, period float64) {
 	n := int64(len(s.samples))
 	for _, sample := range s.samples {
@@ -252,7 +252,7 @@ func parseLatencyHistogram(in *Input) (Run, error) {
 	}, nil
 }
 
-// distribution is the histogram of calls in µs, in the form of Redis: the bounds are powers of two, and
+// distribution is the histogram of calls in µs, in the form of Redis. The bounds are powers of two, and
 // empty buckets are left out.
 func distribution(h *Histogram) Reply {
 	var list []Reply

@@ -73,7 +73,7 @@ var pubsubCommand = Command{
 			Differs: "The pattern is bounded as that of `KEYS`",
 			Parse:   func(in *Input) (Run, error) { return parseActiveNames(in, subChannel) },
 		},
-		pubsubHelp(),
+		withSince(helpRow("pubsub", "pubsub"), "6.2.0"),
 		{
 			Name: "numpat", Summary: "Get the count of unique patterns pattern subscriptions",
 			Group: "pubsub", Since: "2.8.0", Arity: 2, Flags: PubSub | Loading | Stale,
@@ -100,13 +100,6 @@ var pubsubCommand = Command{
 			Parse: func(in *Input) (Run, error) { return parseNumSub(in, subShard), nil },
 		},
 	},
-}
-
-// pubsubHelp is the row of HELP, which is younger than that of other commands.
-func pubsubHelp() Command {
-	row := helpRow("pubsub", "pubsub")
-	row.Since = "6.2.0"
-	return row
 }
 
 // maxChannel is the largest size in bytes of a channel's name. Patterns are matched against it under the

@@ -123,8 +123,8 @@ func (l *Slowlog) newest(count int64) []*slowEntry {
 	return found
 }
 
-// truncateArguments copies arguments for the slow log: at most 32, of 128 bytes each, with a note about
-// the rest, as in Redis.
+// truncateArguments copies arguments for the slow log as Redis does: at most 32, of 128 bytes each. A
+// note tells what is left out.
 func truncateArguments(args []string) []string {
 	const maxArgs, maxBytes = 32, 128
 	shown := make([]string, 0, min(len(args), maxArgs))

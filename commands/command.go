@@ -6,8 +6,8 @@ import (
 	"mayfly/keyspace"
 )
 
-// Command is one row of the command table. Everything the server knows of a command follows from its row:
-// look-up, arity, authentication, the locks, COMMAND and COMMAND DOCS, and the tables of the
+// Command is one row of the command table. Everything the server knows of a command follows from its row.
+// That is look-up, arity, authentication, locks, COMMAND, COMMAND DOCS and the tables of the
 // documentation.
 type Command struct {
 	Name    string // in lower case: "get", "doc.put"; of a subcommand the second word: "get" of CONFIG GET

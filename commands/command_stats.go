@@ -12,9 +12,9 @@ import (
 	"mayfly/expiry/clock"
 )
 
-// Every command is timed. Reading the clock costs about as much as a look-up, so in a pipeline the end
-// of a command is the start of the next: reading and rendering count with the following command. The
-// wait for the commit does not count.
+// Every command is timed. Reading the clock costs about as much as a look-up. So in a pipeline the end of
+// a command is the start of the next. Reading and rendering count with the following command. The wait
+// for the commit does not count.
 
 // callStats are the statistics of one command in one shard.
 type callStats struct {

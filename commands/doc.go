@@ -36,8 +36,9 @@
 //   - events.go: helpers that read and change items, count reads and publish events
 //   - commands/jsondoc and commands/redisfmt: the text of documents; globs and numbers as Redis reads them
 //
-// The engine has: session.go, transactions.go, pause.go, slow.go (commands that a loop defers), prefetch.go,
-// memory_limit.go and client_memory.go, and for its figures statistics.go, command_stats.go and histogram.go.
+// The engine consists of session.go, transactions.go, pause.go, slow.go (commands that a loop defers),
+// prefetch.go, memory_limit.go and client_memory.go. Its figures are in statistics.go, command_stats.go and
+// histogram.go.
 //
 // # Events
 //

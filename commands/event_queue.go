@@ -163,8 +163,7 @@ func (q *eventQueue) len() int {
 }
 
 // flush seals a command's events and delivers them, with all before them. If the session subscribes to
-// anything, flush waits until they are delivered, so that the client sees its own messages before the
-// reply.
+// anything, flush waits for their delivery. So the client sees its own messages before the reply.
 func (b *Broker) flush(s *Session, batch *eventBatch, lsn keyspace.LSN) {
 	last := b.queue.seal(batch, lsn)
 	for !b.queue.hasDelivered(last) && b.deliver() > 0 {

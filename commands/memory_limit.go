@@ -36,7 +36,7 @@ func (e *Engine) SetMaxMemory(bytes int64, policy Eviction) {
 	e.memory.policy.Store(int32(policy))
 }
 
-// checkMemory returns an error for a command that may grow memory while the items are over the limit and
+// checkMemory returns an error for a command that may grow memory, if the items are over the limit and
 // none can be evicted. As in Redis, these commands are:
 //
 //  1. those with the flag DenyOOM;
@@ -79,8 +79,8 @@ const (
 	// With much to evict, a command evicts this much and twice its own size. So a lowered maxmemory is
 	// reached over many commands, and none waits long.
 	evictAtMost = 256 << 10
-	// With little to evict, a command evicts this much more, so that the next commands need evict
-	// nothing: sampling costs more than evicting. Under a small limit it is a small share.
+	// With little to evict, a command evicts this much more. The next commands then evict nothing, which
+	// saves sampling, the larger cost. Under a small limit it is a small share.
 	evictAhead      = 16 << 10
 	evictAheadShare = 64
 )

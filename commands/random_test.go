@@ -14,9 +14,9 @@ import (
 
 var randomCommands = flag.Int("random-commands", 3000, "how many random commands to compare with Redis")
 
-// TestRandomCommandsOnRedis sends the same random commands on a few plain keys to mayfly and a real
-// redis-server, and compares every reply. The clock of mayfly follows the real time. Expirations are in
-// the past or far away, so both see the same living keys.
+// TestRandomCommandsOnRedis sends the same random commands to mayfly and a real redis-server, and
+// compares every reply. The clock of mayfly follows the real time. Expirations are in the past or far
+// away, so both see the same living keys.
 func TestRandomCommandsOnRedis(t *testing.T) {
 	redis := startRealRedis(t).dial(t)
 	w := newHarness(t)

@@ -9,8 +9,8 @@ import (
 )
 
 // TestRandomTransactionsOnRedis sends the same random commands of two clients to mayfly and a real
-// redis-server: transactions, watches, moves of keys and parts of strings, over four databases. After
-// each command all replies and the contents of the databases are equal.
+// redis-server. There are transactions, watches, moves of keys and parts of strings, over four databases.
+// After each command all replies and the contents of the databases are equal.
 func TestRandomTransactionsOnRedis(t *testing.T) {
 	redis := startRealRedis(t)
 	w := newHarness(t)

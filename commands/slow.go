@@ -6,8 +6,8 @@ const (
 	slowQueue = 32  // commands queued for EXEC
 )
 
-// isSlow reports whether a command may take much longer than the look-up of a few items, or may send
-// messages to the session. Some commands are slow by nature, some by their size.
+// isSlow reports whether a command may take much longer than a few look-ups, or may send messages to the
+// session. Some commands are slow by nature, some by their size.
 func (s *Session) isSlow(r *row, args []string) bool {
 	if s.multi.open && r.Flags&Immediate == 0 {
 		return false // it is queued

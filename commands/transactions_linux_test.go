@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// While the disk is full a transaction that writes is refused: on queueing, or on EXEC if the disk has
-// filled up since, as in Redis. A transaction that only reads runs.
+// While the disk is full a transaction that writes is refused, as in Redis. That happens on queueing, or
+// on EXEC if the disk has filled up since. A transaction that only reads runs.
 func TestTransactionWhileTheDiskIsFull(t *testing.T) {
 	w := newHarness(t)
 	w.expect("OK", "SET", "k", "v")

@@ -302,3 +302,15 @@ func BenchmarkReadTTL(b *testing.B) {
 		}
 	})
 }
+
+// BenchmarkSetMembers sets a member that the object does not have: without a walk, and with one.
+func BenchmarkSetMembers(b *testing.B) {
+	text := `{"id":123,"customer":"c-00123","total":123.23,"note":"` + strings.Repeat("lorem ipsum ", 19) + `"}`
+	for name, text := range map[string]string{"search": text, "walk": `{"ttl":1,` + text[1:]} {
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				withTTL(text, 30)
+			}
+		})
+	}
+}

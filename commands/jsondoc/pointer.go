@@ -81,8 +81,7 @@ type location struct {
 }
 
 // find follows a pointer through a valid object, in one pass for any pointer. The error says why there
-// cannot be a target: a value on the way is missing or has no members, or a name on the way is repeated
-// and so ambiguous.
+// cannot be a target. A value on the way is missing or has no members, or a name on the way is repeated.
 func (p Pointer) find(object string) (location, error) {
 	start := strings.IndexByte(object, '{')
 	if p == "" {

@@ -5,8 +5,9 @@ import (
 	"strings"
 )
 
-// Values returns the JSON text at each pointer in a valid object: "" where there is none, or where a
-// name on the way is repeated. It makes one pass over the object. The texts share memory with it.
+// Values returns the JSON text at each pointer in a valid object. A text is "" if there is no value, or
+// if a name on the way is repeated. Values makes one pass over the object. The texts share memory with
+// it.
 func Values(object string, pointers []Pointer) []string {
 	values := make([]string, len(pointers))
 	if len(pointers) == 1 { // needs no tree: see BenchmarkValues

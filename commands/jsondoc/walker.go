@@ -65,8 +65,8 @@ func (w *walker) value() string { return w.text[w.valueFrom:w.pos] }
 // space is the white space of JSON.
 const space = " \t\r\n"
 
-// skip returns the position of the first byte at or after i that is neither white space nor the given
-// punctuation, in valid JSON.
+// skip returns the first position from i on whose byte is neither white space nor the given punctuation.
+// The text is valid JSON.
 func skip(text string, i int, punctuation byte) int {
 	for text[i] <= ' ' || text[i] == punctuation {
 		i++
