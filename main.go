@@ -87,7 +87,7 @@ func run(options *config.Config) error {
 	})
 	if err != nil {
 		_ = srv.Stop(stop) // closes the listeners; no client is served yet
-		return err
+		return tools.Advise(err, settings.Dir)
 	}
 	ks.SetCompaction(settings.Compaction)
 	engine.Keyspace = ks

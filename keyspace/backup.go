@@ -5,16 +5,16 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+
+	"mayfly/keyspace/aof"
+	"mayfly/keyspace/datadir"
+	"mayfly/keyspace/store"
 )
 
-// Save folds all that has been written by now into the stores and forces it to disk. It blocks for
-// as long as that takes; others go on meanwhile.
-func (ks *Keyspace) Save() error { return ks.checkpoint() }
-
-// SaveInBackground has a checkpoint made soon. It returns at once; false if one that was asked for in
+// SaveInBackground asks for a checkpoint. It returns at once; false if one that was asked for in
 // this way is still to be finished.
 func (ks *Keyspace) SaveInBackground() bool {
-	if ks.fold.asked.Swap(true) {
+	if ks.checkpoint.asked.Swap(true) {
 		return false
 	}
 	ks.wakeCheckpoint()
@@ -22,7 +22,7 @@ func (ks *Keyspace) SaveInBackground() bool {
 }
 
 // LastSave is the moment in ms of the last checkpoint, or of the start if there was none yet.
-func (ks *Keyspace) LastSave() int64 { return ks.fold.last.Load() }
+func (ks *Keyspace) LastSave() int64 { return ks.checkpoint.last.Load() }
 
 // Dir is the data folder.
 func (ks *Keyspace) Dir() string { return ks.opt.Dir }
@@ -37,29 +37,29 @@ func (ks *Keyspace) Dir() string { return ks.opt.Dir }
 // it holds all that has happened since, so the stores and that journal up to any commit are a
 // consistent whole: the same that makes a crash during a checkpoint harmless.
 //
-// Copying may take long: it rests as compactions do. Checkpoints and compactions go on meanwhile, lest the
-// journal grow without bound: see [Keyspace.freeze].
+// Copying may take long: it rests as compactions do. Checkpoints and compactions go on meanwhile, so the
+// journal does not grow without bound: see [Keyspace.freeze].
 func (ks *Keyspace) Backup(path string) (err error) {
-	m, err := beginFolder(path)
+	staging, err := datadir.NewStaging(path)
 	if err != nil {
 		return err
 	}
-	defer func() { err = m.end(err) }()
+	defer func() { err = staging.Close(err) }()
 	frozen, err := ks.freeze()
 	defer frozen.close()
 	if err != nil {
 		return err
 	}
-	var rest rests
-	if ks.compacting.pace != 0 {
-		rest = atPace(ks.compacting.pace, ks.stop)
+	var pacer *store.Pacer
+	if pace := ks.compaction.pace; pace != 0 {
+		pacer = store.NewPacer(pace, ks.stop, nil)
 	}
 	for _, f := range frozen {
-		if err := f.copyTo(m.part, rest); err != nil {
+		if err := f.copyTo(staging.Dir(), pacer); err != nil {
 			return err
 		}
 	}
-	return m.finish()
+	return staging.Finish()
 }
 
 // frozenFile is a file of the data folder as it is at one moment: its first size bytes never change. It
@@ -74,40 +74,29 @@ type frozenFiles []frozenFile
 // freeze opens the files that make up the state of this moment. It takes a checkpoint, not more: what is
 // frozen is copied when checkpoints may be made again. The caller closes them, after an error, too.
 func (ks *Keyspace) freeze() (files frozenFiles, err error) {
-	ks.fold.mu.Lock()
-	defer ks.fold.mu.Unlock()
-	if err := ks.checkpointLocked(); err != nil {
+	ks.checkpoint.mu.Lock()
+	defer ks.checkpoint.mu.Unlock()
+	if err := ks.saveLocked(); err != nil {
 		return nil, err
 	}
-	if files, err = files.add(filepath.Join(ks.opt.Dir, formatName), -1); err != nil {
+	if files, err = files.add(filepath.Join(ks.opt.Dir, datadir.FormatName), -1); err != nil {
 		return files, err
 	}
 	for _, s := range ks.stores() {
-		if files, err = files.add(s.path(), s.sealed); err != nil {
+		if files, err = files.add(s.Path(), s.Sealed()); err != nil {
 			return files, err
 		}
 	}
-	return ks.journal.freeze(files)
-}
-
-// freeze adds the journal's files as they stand after the last commit. No other goroutine may rotate
-// meanwhile.
-func (j *journal) freeze(files frozenFiles) (frozenFiles, error) {
-	if err := j.commitAll(); err != nil {
+	journals, err := ks.journal.Snapshot() // what is appended later is not part of the backup
+	if err != nil {
 		return files, err
 	}
-	end := j.end.Load() // of the newest; what is appended after this is not part of the backup
-	list, err := journalFiles(j.dir)
-	for _, f := range list {
-		size := f.size
-		if f.generation == j.generation {
-			size = end
-		}
-		if files, err = files.add(f.path, size); err != nil {
-			break
+	for _, f := range journals {
+		if files, err = files.add(f.Path, f.Size); err != nil {
+			return files, err
 		}
 	}
-	return files, err
+	return files, nil
 }
 
 // add opens a file of which size bytes count, or all if size is negative.
@@ -133,18 +122,17 @@ func (files frozenFiles) close() {
 	}
 }
 
-// copyTo copies the file into a folder, with rests, and forces the copy to disk.
-func (f frozenFile) copyTo(dir string, rest rests) error {
-	out, err := createNew(filepath.Join(dir, filepath.Base(f.f.Name())))
+// copyTo copies the file into a folder, at the pace of a pacer, and forces the copy to disk.
+func (f frozenFile) copyTo(dir string, pacer *store.Pacer) error {
+	out, err := aof.CreateNew(filepath.Join(dir, filepath.Base(f.f.Name())))
 	if err != nil {
 		return err
 	}
-	work := stretch{rest: rest}
 	for at := int64(0); at < f.size && err == nil; {
 		var n int64
-		n, err = io.CopyN(out, f.f, min(f.size-at, stretchBytes))
+		n, err = io.CopyN(out, f.f, min(f.size-at, store.StepBytes))
 		at += n
-		work.wrote(n)
+		pacer.Wrote(n)
 	}
-	return errors.Join(err, forceToDisk(out), out.Close())
+	return errors.Join(err, aof.Fsync(out), out.Close())
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"mayfly/expiry"
+	"mayfly/keyspace/aof"
 )
 
 // TestBackupIsOneMoment backs up while pairs of items in different partitions are written together:
@@ -110,14 +111,14 @@ func TestBackupToASlowDiskHoldsNothingUp(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "backup")
 	begun, goOn := make(chan struct{}), make(chan struct{})
 	var once sync.Once
-	fsync := forceToDisk
-	forceToDisk = func(f *os.File) error {
-		if filepath.Dir(f.Name()) == path+".part" && f.Name() != filepath.Join(path+".part", unfinishedName) {
+	fsync := aof.Fsync
+	aof.Fsync = func(f *os.File) error {
+		if filepath.Dir(f.Name()) == path+".part" && f.Name() != filepath.Join(path+".part", "UNFINISHED") {
 			once.Do(func() { close(begun); <-goOn }) // the first of the copies
 		}
 		return nil // no power is cut here
 	}
-	t.Cleanup(func() { forceToDisk = fsync })
+	t.Cleanup(func() { aof.Fsync = fsync })
 	o := open(t, func(opt *Options) { opt.Partitions = 2 })
 	for n := range 200 {
 		o.put("0", fmt.Sprint("id-", n), fmt.Sprintf(`{"round":0,"n":%d}`, n), expiry.Inherit)
@@ -135,7 +136,7 @@ func TestBackupToASlowDiskHoldsNothingUp(t *testing.T) {
 		if err := o.Save(); err != nil { // with the locks of a backup held it would wait for the backup
 			t.Fatal(err)
 		}
-		o.compacting.all.Store(true)
+		o.compaction.all.Store(true)
 		o.compactWasteful()
 		if s := o.Stats(); s.LastCompactErr != "" || s.Compactions == 0 || s.JournalBytes > written/10 {
 			t.Errorf("the journal had %d bytes, now %d; %d compactions %s", written, s.JournalBytes, s.Compactions, s.LastCompactErr)

@@ -45,9 +45,9 @@ func BenchmarkPut(b *testing.B) {
 	var tx Tx
 	b.ReportAllocs()
 	for i := 0; b.Loop(); i++ {
-		ticket := benchPut(ks, &tx, ids[i*7919%len(ids)])
+		lsn := benchPut(ks, &tx, ids[i*7919%len(ids)])
 		if i%16 == 15 {
-			if err := ks.Wait(ticket); err != nil {
+			if err := ks.Wait(lsn); err != nil {
 				b.Fatal(err)
 			}
 		}
@@ -80,14 +80,14 @@ func BenchmarkCheckpoint(b *testing.B) {
 			ks := openBench(b)
 			var tx Tx
 			put := func(id string) {
-				if ticket := benchPut(ks, &tx, id); rand.IntN(100) == 0 {
-					ks.Wait(ticket)
+				if lsn := benchPut(ks, &tx, id); rand.IntN(100) == 0 {
+					ks.Wait(lsn)
 				}
 			}
 			for _, id := range benchIDs(n) {
 				put(id)
 			}
-			if err := ks.checkpoint(); err != nil {
+			if err := ks.Save(); err != nil {
 				b.Fatal(err)
 			}
 			b.ReportAllocs()
@@ -103,7 +103,7 @@ func BenchmarkCheckpoint(b *testing.B) {
 					put(id)
 				}
 				b.StartTimer()
-				if err := ks.checkpoint(); err != nil {
+				if err := ks.Save(); err != nil {
 					b.Fatal(err)
 				}
 			}
@@ -130,12 +130,12 @@ func BenchmarkMemory(b *testing.B) {
 		ks := openBench(b)
 		var tx Tx
 		for i, id := range ids {
-			if ticket := benchPut(ks, &tx, id); i%1000 == 999 {
-				ks.Wait(ticket)
+			if lsn := benchPut(ks, &tx, id); i%1000 == 999 {
+				ks.Wait(lsn)
 			}
 		}
 		b.ReportMetric(float64(heap()-before)/n, "B/doc-in-journal")
-		if err := ks.checkpoint(); err != nil {
+		if err := ks.Save(); err != nil {
 			b.Fatal(err)
 		}
 		b.ReportMetric(float64(heap()-before)/n, "B/doc-stored")
@@ -166,8 +166,8 @@ func BenchmarkSample(b *testing.B) {
 						end = tx.Now() + 1
 					}
 					tx.Put(tx.Container("0"), id, Document, benchBody, end)
-					if ticket := tx.Close(); i%1000 == 999 {
-						ks.Wait(ticket)
+					if lsn := tx.Close(); i%1000 == 999 {
+						ks.Wait(lsn)
 					}
 				}
 				clock.Advance(time.Millisecond)

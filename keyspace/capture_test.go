@@ -7,7 +7,9 @@ import (
 	"testing"
 
 	"mayfly/expiry"
+	"mayfly/keyspace/aof"
 	"mayfly/keyspace/record"
+	"mayfly/keyspace/store"
 )
 
 // TestCaptureInPieces lets a random history go on between the pieces of checkpoints, and within compactions.
@@ -36,7 +38,7 @@ func TestCaptureInPieces(t *testing.T) {
 				}
 				if h.r.IntN(8) == 0 {
 					h.o.reopen()
-					h.o.fold.pieces = h.pieces()
+					h.o.checkpoint.pieces = h.pieces()
 				}
 				if t.Failed() {
 					return
@@ -59,9 +61,9 @@ type history struct {
 func newHistory(t *testing.T, r *rand.Rand) *history {
 	h := &history{t: t, r: r, model: make(map[string]map[string]string), beside: func() {}}
 	h.o = open(t, func(opt *Options) { opt.Partitions = 2 })
-	h.o.fold.mu.Lock()
-	h.o.fold.pieces = h.pieces()
-	h.o.fold.mu.Unlock()
+	h.o.checkpoint.mu.Lock()
+	h.o.checkpoint.pieces = h.pieces()
+	h.o.checkpoint.mu.Unlock()
 	for _, name := range []string{"a", "b", "c"} {
 		h.model[name] = make(map[string]string)
 		h.o.policy(name, expiry.Forever)
@@ -75,11 +77,11 @@ func (h *history) pieces() capturing { return capturing{1 + h.r.IntN(4), func() 
 // because a container is gone, have peace.
 func (h *history) checkpoint(beside func()) {
 	h.t.Helper()
-	h.o.fold.mu.Lock()
-	defer h.o.fold.mu.Unlock()
+	h.o.checkpoint.mu.Lock()
+	defer h.o.checkpoint.mu.Unlock()
 	h.beside = beside
 	defer func() { h.beside = func() {} }()
-	if err := h.o.checkpointLocked(); err != nil {
+	if err := h.o.saveLocked(); err != nil {
 		h.t.Fatal(err)
 	}
 }
@@ -87,33 +89,33 @@ func (h *history) checkpoint(beside func()) {
 // compact compacts a store with something going on beside it.
 func (h *history) compact(beside func()) {
 	h.t.Helper()
-	h.o.fold.mu.Lock()
-	defer h.o.fold.mu.Unlock()
+	h.o.checkpoint.mu.Lock()
+	defer h.o.checkpoint.mu.Unlock()
 	p := h.o.partitions[h.r.IntN(2)]
-	if err := p.store.compact(interrupted{newLivenessFilter(h.o.Keyspace, p), beside}, nil); err != nil {
+	if err := p.store.Compact(interrupted{newLivenessFilter(h.o.Keyspace, p), beside}, nil); err != nil {
 		h.t.Fatal(err)
 	}
 }
 
 // interrupted lets something go on between any two items that a compaction asks for.
 type interrupted struct {
-	liveSet
+	store.LivenessFilter
 	beside func()
 }
 
-func (p interrupted) find(sets []candidate) error {
+func (p interrupted) Mark(sets []store.Candidate) error {
 	for i := range sets {
 		p.beside()
-		if err := p.liveSet.find(sets[i : i+1]); err != nil {
+		if err := p.LivenessFilter.Mark(sets[i : i+1]); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (p interrupted) settled() error {
+func (p interrupted) Settle() error {
 	p.beside()
-	return p.liveSet.settled()
+	return p.LivenessFilter.Settle()
 }
 
 // checkWaste checks that a compaction of all stores leaves what memory has, and no more.
@@ -123,7 +125,7 @@ func (h *history) checkWaste() {
 		if err := h.o.compactStore(p.store, nil); err != nil {
 			h.t.Fatal(err)
 		}
-		if size := p.store.size(); size != p.shard.LiveBytes()+sealSize {
+		if size := p.store.Size(); size != p.shard.LiveBytes()+aof.SealSize {
 			h.t.Errorf("a store of %d bytes takes %d", p.shard.LiveBytes(), size)
 		}
 	}
@@ -221,9 +223,9 @@ func (h *history) rearrange(tx *Tx) {
 func (h *history) kill() {
 	h.t.Helper()
 	dir := h.t.TempDir()
-	h.o.fold.mu.Lock() // files come and go in the background
+	h.o.checkpoint.mu.Lock() // files come and go in the background
 	copyFolder(h.t, h.o.opt.Dir, dir)
-	h.o.fold.mu.Unlock()
+	h.o.checkpoint.mu.Unlock()
 	opt := h.o.opt
 	opt.Dir = dir
 	after := &opened{t: h.t, clock: h.o.clock, opt: opt}
@@ -251,8 +253,8 @@ func (h *history) compare(when string, found map[place]Item) {
 // checkStores compares what is in the stores with the model.
 func (h *history) checkStores() {
 	h.t.Helper()
-	h.o.fold.mu.Lock()
-	defer h.o.fold.mu.Unlock()
+	h.o.checkpoint.mu.Lock()
+	defer h.o.checkpoint.mu.Unlock()
 	var tx Tx
 	h.o.BeginAll(&tx)
 	defer tx.Close()
@@ -262,15 +264,12 @@ func (h *history) checkStores() {
 	}
 	found := make(map[place]Item)
 	for _, p := range h.o.partitions {
-		err := p.store.load(func(key, rec string) error {
+		for key, it := range storedItems(h.t, p.store) {
 			number, id, err := record.SplitKey(key)
-			if err == nil {
-				found[place{names[number], id}], _, err = record.Decode(key, rec)
+			if err != nil {
+				h.t.Fatal(err)
 			}
-			return err
-		})
-		if err != nil {
-			h.t.Fatal(err)
+			found[place{names[number], id}] = it
 		}
 	}
 	h.compare("in the stores", found)
@@ -287,21 +286,21 @@ func TestCaptureEnds(t *testing.T) {
 		}
 	}
 	write(100)
-	o.fold.mu.Lock()
-	o.fold.pieces = capturing{10, func() {
+	o.checkpoint.mu.Lock()
+	o.checkpoint.pieces = capturing{10, func() {
 		if captured++; captured > 1000 {
 			t.FailNow()
 		}
 		write(20)
 	}}
-	o.fold.mu.Unlock()
-	if err := o.checkpoint(); err != nil {
+	o.checkpoint.mu.Unlock()
+	if err := o.Save(); err != nil {
 		t.Fatal(err)
 	}
-	o.fold.mu.Lock()
-	o.fold.pieces = captureInPieces
-	o.fold.mu.Unlock()
-	if got, err := bodies(o.partitions[0].store); err != nil || len(got) < 100 || len(got) >= written {
-		t.Errorf("after %d pieces %d items of %d are in the store, %v", captured, len(got), written, err)
+	o.checkpoint.mu.Lock()
+	o.checkpoint.pieces = captureInPieces
+	o.checkpoint.mu.Unlock()
+	if got := storedItems(t, o.partitions[0].store); len(got) < 100 || len(got) >= written {
+		t.Errorf("after %d pieces %d items of %d are in the store", captured, len(got), written)
 	}
 }

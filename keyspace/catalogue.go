@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 
 	"mayfly/expiry"
+	"mayfly/keyspace/aof"
 	"mayfly/keyspace/record"
 )
 
@@ -202,7 +203,7 @@ func (tx *Tx) discard(c *Container) {
 	cat.dirty[c.number] = nil
 	tx.noteDetach(c)
 	c.detachLocked()
-	tx.group = appendDel(tx.group, record.ContainerKey(c.number))
+	tx.group = aof.AppendDel(tx.group, record.ContainerKey(c.number))
 	tx.removed = append(tx.removed, tx.ks.partitions...)
 	tx.ks.wakeCheckpoint()
 }
@@ -253,7 +254,7 @@ func (tx *Tx) writeCatalogue() *catalogue {
 // recordContainer journals the present state of a container.
 func (tx *Tx) recordContainer(c *Container) {
 	tx.buf = c.record().Append(tx.buf[:0])
-	tx.group = appendSet(tx.group, record.ContainerKey(c.number), record.View(tx.buf))
+	tx.group = aof.AppendSet(tx.group, record.ContainerKey(c.number), record.View(tx.buf))
 	tx.ks.catalogue.dirty[c.number] = c
 }
 

@@ -6,16 +6,17 @@ import (
 	"sync/atomic"
 	"time"
 
+	"mayfly/keyspace/aof"
 	"mayfly/keyspace/record"
+	"mayfly/keyspace/store"
 )
 
-// When a checkpoint is made: the journal's files have grown to a share of what lives in the stores, within
-// bounds, or this long after the last one if anything has been written since. Items that are overwritten
-// or die before the next checkpoint never reach the stores, so a large journal saves work; but all of it
-// is disk that holds nothing of its own, twice at the end of a checkpoint, when the stores have learnt it
-// and it is still there. The upper bound is for the next start, which has to read it all.
+// A checkpoint is made when the journal's files have grown to a share of what is live in the stores, within bounds,
+// or this long after the last one if anything has been written since. Items that are overwritten or die before the
+// next checkpoint never reach the stores, so a large journal saves work. But it takes disk twice at the end of
+// a checkpoint, when the stores hold the same. The upper bound is for the next start, which has to read it all.
 const (
-	checkpointShare    = 6 // one part in so many
+	checkpointShare    = 6 // one part in this many
 	minCheckpointBytes = 8 << 20
 	maxCheckpointBytes = 64 << 20
 	checkpointInterval = time.Minute
@@ -26,8 +27,8 @@ const (
 // one commit of their own for several.
 const syncsAtOnce = 4
 
-// folding is a checkpoint under way.
-type folding struct {
+// checkpointState is what is known of checkpoints, and of one under way.
+type checkpointState struct {
 	done   atomic.Int64
 	last   atomic.Int64          // ms; when the last one was done
 	failed atomic.Pointer[error] // nil: the last one worked
@@ -38,22 +39,23 @@ type folding struct {
 
 	// What has been taken over from the partitions but is not safely in their stores yet. It is
 	// kept when a checkpoint fails, to be applied again by the next.
-	captured  [][]op // by partition
-	catalogue []op
+	captured  [][]aof.Op // by partition
+	catalogue []aof.Op
+	lsn       LSN    // all changes up to it are captured or in the stores
 	below     uint64 // the journals that can go once all of that is in the stores
 
-	records map[string]int64 // what the commands that set them take in the catalogue's store, in bytes
+	records map[string]int64 // size in bytes of the set commands that are live in the catalogue's store
 }
 
-// learn notes what the catalogue's store has learnt, and tells by how many bytes it has made what lives in it
-// larger.
-func (f *folding) learn(ops []op) (more int64) {
+// count takes changes of the catalogue's store into account, and returns by how many bytes they make what is live
+// in it larger.
+func (c *checkpointState) count(ops []aof.Op) (more int64) {
 	for _, o := range ops {
-		more -= f.records[o.key]
-		delete(f.records, o.key)
-		if !o.del {
-			size := commandSize(len(o.key), len(o.rec))
-			f.records[o.key] = size
+		more -= c.records[o.Key]
+		delete(c.records, o.Key)
+		if !o.Del {
+			size := aof.SetSize(len(o.Key), len(o.Rec))
+			c.records[o.Key] = size
 			more += size
 		}
 	}
@@ -74,18 +76,18 @@ func (ks *Keyspace) runCheckpoints() {
 			return
 		case <-ks.wake:
 			woken = true
-		case <-ks.full: // the checkpoint that has just ended may have seen to it
+		case <-ks.full:
 		case <-ticker.C:
 			waited += time.Second
 		}
-		asked := ks.fold.asked.Load() // before the checkpoint: it is for what was written by then
+		asked := ks.checkpoint.asked.Load() // before the checkpoint: it is for what was written by then
 		if !asked && (!woken && !ks.checkpointDue(waited >= due) || ks.Writable() != nil) {
 			continue
 		}
 		waited, due = 0, checkpointInterval
-		err := ks.checkpoint()
+		err := ks.Save()
 		if asked {
-			ks.fold.asked.Store(false)
+			ks.checkpoint.asked.Store(false)
 		}
 		if err != nil {
 			ks.opt.Log.Error().Err(err).Msg("checkpoint failed, it will be tried again; the journal keeps what is written")
@@ -96,23 +98,23 @@ func (ks *Keyspace) runCheckpoints() {
 	}
 }
 
-// checkpointDue tells whether a checkpoint is worth making. An idle server writes nothing. What has been
-// handed in counts: of a death that nobody was told of, nobody waits for the promise of its time.
+// checkpointDue reports whether a checkpoint is worth making. An idle server writes nothing. What has been handed
+// in counts, too: no reply may wait for it, as for the lease of the time of a death.
 func (ks *Keyspace) checkpointDue(waitedEnough bool) bool {
-	size := ks.journal.size() + ks.journal.waiting.Load()
-	return size > journalHeadSize && waitedEnough || size >= ks.journal.limit.Load()
+	size := ks.journal.Size() + ks.journal.Waiting()
+	return !ks.journal.Idle() && waitedEnough || size >= ks.journal.Limit()
 }
 
 // limitJournal sets how large the journal may grow before a checkpoint is due, by what the stores hold.
 func (ks *Keyspace) limitJournal() {
-	live, _ := sizes(ks.stores())
-	ks.journal.limit.Store(min(max(live/checkpointShare, ks.fold.least), maxCheckpointBytes))
+	live, _ := store.Sizes(ks.stores())
+	ks.journal.SetLimit(min(max(live/checkpointShare, ks.checkpoint.least), maxCheckpointBytes))
 }
 
 // wakeCheckpoint asks for a checkpoint soon.
 func (ks *Keyspace) wakeCheckpoint() { signal(ks.wake) }
 
-// journalFull has it looked at whether a checkpoint is due.
+// journalFull has the background check whether a checkpoint is due.
 func (ks *Keyspace) journalFull() { signal(ks.full) }
 
 // signal sends unless there is something to be received already.
@@ -123,8 +125,8 @@ func signal(to chan<- struct{}) {
 	}
 }
 
-// checkpoint folds what has been written since the last one into the stores and removes the
-// journals that are no longer needed.
+// Save makes a checkpoint: it brings what has been written since the last one to the stores, forces it to disk, and
+// removes the journals that are no longer needed. It blocks for as long as that takes; transactions go on meanwhile.
 //
 //  1. The journal goes on in a new file: all that is in older ones has been applied in memory.
 //  2. What the stores have to learn is captured, piece by piece, as it stands in memory now: newer
@@ -136,17 +138,17 @@ func signal(to chan<- struct{}) {
 //  5. The old journals are removed.
 //
 // A failure leaves the journals where they are and the rest to the next checkpoint.
-func (ks *Keyspace) checkpoint() error {
-	ks.fold.mu.Lock()
-	defer ks.fold.mu.Unlock()
-	return ks.checkpointLocked()
+func (ks *Keyspace) Save() error {
+	ks.checkpoint.mu.Lock()
+	defer ks.checkpoint.mu.Unlock()
+	return ks.saveLocked()
 }
 
-// checkpointLocked: fold.mu must be held.
-func (ks *Keyspace) checkpointLocked() (err error) {
-	f := &ks.fold
-	defer func() { note(&f.failed, err) }()
-	generation, err := ks.journal.rotate()
+// saveLocked: checkpoint.mu must be held.
+func (ks *Keyspace) saveLocked() (err error) {
+	f := &ks.checkpoint
+	defer func() { remember(&f.failed, err) }()
+	generation, err := ks.journal.Rotate()
 	if err != nil {
 		return err
 	}
@@ -154,10 +156,10 @@ func (ks *Keyspace) checkpointLocked() (err error) {
 	if !left {
 		ks.capture(generation)
 	}
-	if err := ks.journal.commitAll(); err != nil {
+	if err := ks.journal.CommitAll(); err != nil {
 		return err
 	}
-	if err := ks.journal.sync(); err != nil {
+	if err := ks.journal.Sync(); err != nil {
 		return err
 	}
 	if err := ks.applyCaptured(); err != nil {
@@ -168,14 +170,14 @@ func (ks *Keyspace) checkpointLocked() (err error) {
 	ks.limitJournal()
 	f.done.Add(1)
 	f.last.Store(ks.Now())
-	if err := ks.journal.remove(f.below); err != nil || !left {
+	if err := ks.journal.Remove(f.below); err != nil || !left {
 		return err
 	}
-	return ks.checkpointLocked()
+	return ks.saveLocked()
 }
 
-// note keeps the error of the last attempt, nil if it worked.
-func note(last *atomic.Pointer[error], err error) {
+// remember keeps the error of the last attempt, nil if it worked.
+func remember(last *atomic.Pointer[error], err error) {
 	if err == nil {
 		last.Store(nil)
 	} else {
@@ -183,8 +185,8 @@ func note(last *atomic.Pointer[error], err error) {
 	}
 }
 
-// noted is the error of the last attempt in words, empty if it worked.
-func noted(last *atomic.Pointer[error]) string {
+// message is the error of the last attempt in words, empty if it worked.
+func message(last *atomic.Pointer[error]) string {
 	if err := last.Load(); err != nil {
 		return (*err).Error()
 	}
@@ -195,25 +197,25 @@ func noted(last *atomic.Pointer[error]) string {
 // pile up in the journal.
 func (ks *Keyspace) noteBroken() {
 	for _, s := range ks.stores() {
-		if s.broken != nil {
-			ks.broken.Store(&s.broken)
+		if err := s.Broken(); err != nil {
+			ks.broken.Store(&err)
 			return
 		}
 	}
 }
 
-// capture takes over what the stores have to learn. The catalogue comes first. Of a container that is made, or
-// dropped, later, items may be captured nevertheless: the journal that stays tells what has become of it, and
-// the next time it is seen here.
+// capture takes over the changes that the stores lack. The catalogue comes first. Items of a container that is
+// made or dropped later may be captured all the same: the journal that stays tells what has become of it.
 func (ks *Keyspace) capture(generation uint64) {
-	f := &ks.fold
+	f := &ks.checkpoint
+	f.lsn = ks.journal.Full() // what takes more in is captured by the next
 	var tx Tx
 	ks.lockAll(&tx)
 	cat := &ks.catalogue
 	var changed []record.Container // as they are now; encoded when no lock is held
 	for number, c := range cat.dirty {
 		if c == nil || c.name == "" || c.number != number {
-			f.catalogue = append(f.catalogue, op{key: record.ContainerKey(number), del: true})
+			f.catalogue = append(f.catalogue, aof.Op{Key: record.ContainerKey(number), Del: true})
 			continue
 		}
 		changed = append(changed, c.record())
@@ -221,18 +223,18 @@ func (ks *Keyspace) capture(generation uint64) {
 	clear(cat.dirty)
 	gone := cat.dropped
 	cat.dropped = nil
-	f.catalogue = append(f.catalogue, op{key: record.ClockKey, rec: string(ks.clockRecord(ks.lastPromise()))})
+	f.catalogue = append(f.catalogue, aof.Op{Key: record.ClockKey, Rec: string(ks.clockRecord(ks.lease.end()))})
 	tx.Close()
 	for _, c := range changed {
-		f.catalogue = append(f.catalogue, op{key: record.ContainerKey(c.Number), rec: string(c.Append(nil))})
+		f.catalogue = append(f.catalogue, aof.Op{Key: record.ContainerKey(c.Number), Rec: string(c.Append(nil))})
 	}
 
 	if f.captured == nil {
-		f.captured = make([][]op, len(ks.partitions))
+		f.captured = make([][]aof.Op, len(ks.partitions))
 	}
 	for i, p := range ks.partitions {
 		ops, live := p.capture(f.pieces)
-		p.store.live.Store(live)
+		p.store.SetLive(live)
 		f.captured[i] = ops
 	}
 	for _, t := range gone {
@@ -242,29 +244,29 @@ func (ks *Keyspace) capture(generation uint64) {
 	f.below = generation
 }
 
-// applyCaptured has the stores learn what was captured, and confirm it: one is written while others are forced to
-// disk. The first error is returned; the other stores are seen to nevertheless.
+// applyCaptured writes what was captured to the stores, and seals it: one is written while others are forced to
+// disk. It returns the first error, and goes on with the other stores.
 func (ks *Keyspace) applyCaptured() error {
-	f := &ks.fold
-	if err := ks.catStore.apply(f.catalogue); err != nil {
+	f := &ks.checkpoint
+	if err := ks.catStore.Apply(f.catalogue); err != nil {
 		return err
 	}
-	if err := ks.catStore.sync(); err != nil {
+	if err := ks.catStore.Sync(uint64(f.lsn)); err != nil {
 		return err
 	}
-	ks.catStore.live.Add(f.learn(f.catalogue))
+	ks.catStore.AddLive(f.count(f.catalogue))
 	f.catalogue = nil                         // what is confirmed is not written again if what follows fails
 	errs := make([]error, len(ks.partitions)) // and f.captured: each goroutine has its own
 	places := make(chan struct{}, syncsAtOnce)
 	var syncs sync.WaitGroup
 	for i, p := range ks.partitions {
-		if errs[i] = p.store.apply(f.captured[i]); errs[i] != nil {
+		if errs[i] = p.store.Apply(f.captured[i]); errs[i] != nil {
 			continue
 		}
 		places <- struct{}{}
 		syncs.Go(func() {
 			defer func() { <-places }()
-			if errs[i] = p.store.sync(); errs[i] == nil {
+			if errs[i] = p.store.Sync(uint64(f.lsn)); errs[i] == nil {
 				f.captured[i] = nil
 			}
 		})

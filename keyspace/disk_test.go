@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"mayfly/expiry"
+	"mayfly/keyspace/aof"
 )
 
 // folderBytes is how many bytes the files of a folder have; one under two names counts once.
@@ -56,22 +57,22 @@ func testFolderStaysInProportion(t *testing.T, living, scale int) {
 	)
 	var worst, looks atomic.Int64
 	var look func()
-	real := forceToDisk
-	forceToDisk = func(f *os.File) error {
+	real := aof.Fsync
+	aof.Fsync = func(f *os.File) error {
 		if look != nil {
 			look()
 		}
 		return real(f)
 	}
-	t.Cleanup(func() { forceToDisk = real })
+	t.Cleanup(func() { aof.Fsync = real })
 	o := open(t, func(opt *Options) { opt.Partitions, opt.Fsync = 8, No })
 	// The test does by hand what happens in the background.
 	close(o.Keyspace.stop)
 	o.background.Wait()
 	o.Keyspace.stop = make(chan struct{})
-	o.SetCompaction(Compaction{DefaultCompaction.Percentage, DefaultCompaction.MinSize / int64(scale)})
-	o.fold.least /= int64(scale)
-	o.compacting.pace = 0
+	o.SetCompaction(Compaction{Percentage: DefaultCompaction.Percentage, MinSize: DefaultCompaction.MinSize / int64(scale)})
+	o.checkpoint.least /= int64(scale)
+	o.compaction.pace = 0
 	o.limitJournal()
 
 	each := living / scale / docBytes / steps
@@ -100,7 +101,7 @@ func testFolderStaysInProportion(t *testing.T, living, scale int) {
 		if !o.checkpointDue(false) {
 			continue
 		}
-		if err := o.checkpoint(); err != nil {
+		if err := o.Save(); err != nil {
 			t.Fatal(err)
 		}
 		o.compactWasteful()

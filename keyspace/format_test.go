@@ -1,6 +1,7 @@
 package keyspace
 
 import (
+	"errors"
 	"flag"
 	"math/rand/v2"
 	"os"
@@ -8,10 +9,22 @@ import (
 	"strings"
 	"testing"
 
+	"mayfly/keyspace/aof"
+	"mayfly/keyspace/aof/aoftest"
+	"mayfly/keyspace/datadir"
+	"mayfly/keyspace/journal"
 	"mayfly/keyspace/record"
+	"mayfly/keyspace/store"
+
+	"github.com/rs/zerolog"
 )
 
 var rewrite = flag.Bool("rewrite", false, "rewrite the examples in FORMAT.md")
+
+// changes are those of one transaction.
+type changes []aof.Op
+
+func (c changes) AppendTo(dst []byte) []byte { return aof.AppendOps(dst, c) }
 
 // The examples in FORMAT.md are the bytes of real files.
 func TestFormatDocumentShowsRealFiles(t *testing.T) {
@@ -19,27 +32,47 @@ func TestFormatDocumentShowsRealFiles(t *testing.T) {
 	order := Item{Kind: Document, Body: `{"sku":"A-1","ttl":30}`, TS: epoch, ExpireAt: epoch + 30_000, Version: 42}
 	rec := string(record.Append(nil, "12:order-1", order))
 
-	path := filepath.Join(dir, partitionFile(7))
-	if err := os.WriteFile(path, seal{mark: 0x9f3a11c0}.bytes(), 0o600); err != nil {
+	path := filepath.Join(dir, datadir.PartitionName(7))
+	if err := os.WriteFile(path, aof.FirstSeal(0x9f3a11c0).Append(nil), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	s := mustOpenStore(t, path)
-	applied(t, s, op{key: "12:order-1", rec: rec})
-	applied(t, s, del("12:order-1"))
-	s.close()
+	s, err := store.Open(path, zerolog.Nop(), epoch, nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n, ops := range [][]aof.Op{{{Key: "12:order-1", Rec: rec}}, {aoftest.Del("12:order-1")}} {
+		if err := errors.Join(s.Apply(ops), s.Sync(uint64(41+n))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
 
-	newMark = func() uint32 { return 0x71b20c5d }
-	defer func() { newMark = rand.Uint32 }()
-	j := mustOpenJournal(t, dir, 4, 41, EverySec, nil)
-	j.put(t, "12:order-1", rec)
-	if err := j.sync(); err != nil {
+	aof.NewMark = func() uint32 { return 0x71b20c5d }
+	defer func() { aof.NewMark = rand.Uint32 }()
+	j, err := journal.Open(journal.Options{Dir: dir, Generation: 4, First: 41, Log: zerolog.Nop()})
+	if err != nil {
 		t.Fatal(err)
 	}
-	group := appendSet(appendDel(nil, "12:order-1"), "clock", string(record.Append(nil, "clock", Item{Kind: record.ClockKind, TS: epoch})))
-	if err := j.wait(j.append(group)); err != nil {
+	clock := aof.Op{Key: record.ClockKey, Rec: string(record.Append(nil, record.ClockKey, Item{Kind: record.ClockKind, TS: epoch}))}
+	for _, ops := range []changes{{{Key: "12:order-1", Rec: rec}}, {aoftest.Del("12:order-1"), clock}} {
+		if err := errors.Join(j.Wait(j.Append(ops)), j.Sync()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := j.Close(); err != nil {
 		t.Fatal(err)
 	}
-	j.close()
+
+	folder := t.TempDir()
+	d, err := datadir.Open(folder, 16, zerolog.Nop())
+	if err == nil {
+		err = d.Close()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
 
 	b, err := os.ReadFile("FORMAT.md")
 	if err != nil {
@@ -47,9 +80,9 @@ func TestFormatDocumentShowsRealFiles(t *testing.T) {
 	}
 	doc := string(b)
 	for name, content := range map[string]string{
-		partitionFile(7): string(read(t, path)),
-		journalFile(4):   string(read(t, filepath.Join(dir, journalFile(4)))),
-		formatName:       formatText(16),
+		datadir.PartitionName(7): string(aoftest.Read(t, path)),
+		journal.FileName(4):      string(aoftest.Read(t, filepath.Join(dir, journal.FileName(4)))),
+		datadir.FormatName:       string(aoftest.Read(t, filepath.Join(folder, datadir.FormatName))),
 	} {
 		before, rest, ok := strings.Cut(doc, "\n```\n# "+name+"\n")
 		_, after, ok2 := strings.Cut(rest, "```\n")

@@ -1,19 +1,21 @@
 package keyspace
 
 import (
-	"errors"
-	"maps"
-	"runtime"
-	"slices"
+	"bytes"
+	"fmt"
 	"strings"
 	"testing"
 
 	"mayfly/expiry"
 	"mayfly/expiry/clock"
+	"mayfly/keyspace/aof"
+	"mayfly/keyspace/aof/aoftest"
+	"mayfly/keyspace/record"
+	"mayfly/keyspace/store"
 )
 
-// epoch is where tests let time begin.
-const epoch = 1_700_000_000_000
+// epoch is the time in ms at which tests begin.
+const epoch = aoftest.Epoch
 
 // opened is a keyspace for one test. When the test ends its invariants are checked, and it is
 // closed, opened again and checked once more.
@@ -167,42 +169,26 @@ func (o *opened) catalogueTx(f func(tx *Tx)) {
 	f(&tx)
 }
 
-// liveHeap is what is in use, in bytes.
-func liveHeap() int64 {
-	runtime.GC()
-	runtime.GC()
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	return int64(m.HeapAlloc)
-}
-
-// load visits what a store holds, in ascending order of the keys.
-func (s *store) load(visit func(key, rec string) error) error {
-	present := make(map[string]string)
-	all := confirmed{visit: func(o op) error {
-		if o.del {
-			delete(present, o.key)
-		} else {
-			present[strings.Clone(o.key)] = strings.Clone(o.rec)
+// storedItems returns the items that are confirmed in a store's file, by key.
+func storedItems(t *testing.T, s *store.Store) map[string]Item {
+	t.Helper()
+	f := bytes.NewReader(aoftest.Read(t, s.Path()))
+	all := make(map[string]Item)
+	_, end, err := aof.Scan(f, s.Path(), f.Size(), aof.Store, &aof.Confirmed{Visit: func(o aof.Op) (err error) {
+		if o.Del {
+			delete(all, o.Key)
+			return nil
 		}
-		return nil
-	}}
-	if err := errors.Join(s.scan(&all), all.sealed()); err != nil {
+		it, _, err := record.Decode(o.Key, o.Rec)
+		it.Body = strings.Clone(it.Body)
+		all[strings.Clone(o.Key)] = it
 		return err
+	}})
+	if err == nil && end != s.Sealed() {
+		err = fmt.Errorf("%s is confirmed up to %d, not %d", s.Path(), end, s.Sealed())
 	}
-	for _, key := range slices.Sorted(maps.Keys(present)) {
-		if err := visit(key, present[key]); err != nil {
-			return err
-		}
+	if err != nil {
+		t.Fatal(err)
 	}
-	return nil
-}
-
-// eachFlip calls f with s once for each of its bits flipped.
-func eachFlip(s string, f func(bad string, at int)) {
-	for i := range len(s) * 8 {
-		b := []byte(s)
-		b[i/8] ^= 1 << (i % 8)
-		f(string(b), i/8)
-	}
+	return all
 }

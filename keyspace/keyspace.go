@@ -8,7 +8,10 @@ import (
 
 	"mayfly/expiry"
 	"mayfly/expiry/clock"
+	"mayfly/keyspace/datadir"
+	"mayfly/keyspace/journal"
 	"mayfly/keyspace/record"
+	"mayfly/keyspace/store"
 
 	"github.com/rs/zerolog"
 )
@@ -31,13 +34,13 @@ type Options struct {
 }
 
 // Fsync says when what is written is forced to disk (appendfsync).
-type Fsync int32
+type Fsync = journal.Policy
 
 // The policies, named as in Redis.
 const (
-	EverySec Fsync = iota // a reply means handed to the operating system; forced to disk each second
-	Always                // a reply means on disk
-	No                    // the operating system decides
+	EverySec = journal.EverySec // a reply means handed to the operating system; forced to disk each second
+	Always   = journal.Always   // a reply means on disk
+	No       = journal.No       // the operating system decides
 )
 
 // Kind is what an item is.
@@ -58,19 +61,19 @@ type Item = record.Item
 // ContainerRecord is what is known of a container without its items.
 type ContainerRecord = record.Container
 
-// LSN stands for a state of the keyspace that may not be committed yet: a reply that reports or
-// reveals it must not leave before [Keyspace.Wait] has returned for it. LSNs are ordered; the
-// greater covers the lesser. The zero LSN is always committed.
-type LSN uint64
+// LSN stands for a state of the keyspace that may not be committed yet: a reply that reports or reveals it must
+// not leave before [Keyspace.Wait] has returned for it. The greater covers the lesser, and zero is always
+// committed.
+type LSN = journal.LSN
 
 // Keyspace is the set of all containers and what they hold. Safe for concurrent use.
 type Keyspace struct {
 	opt        Options
-	folder     *dataDir
+	folder     *datadir.Dir
 	partitions []*partition
 	catalogue  catalogue
-	journal    *journal
-	catStore   *store
+	journal    *journal.Journal
+	catStore   *store.Store
 	purge      *expiry.Purge
 	runner     *expiry.Runner
 	tables     tableList
@@ -79,13 +82,13 @@ type Keyspace struct {
 	epoch      uint64 // of versions; one more with every start
 
 	broken     atomic.Pointer[error] // why a store cannot be used any more; nil while all can
-	promise    promise
+	lease      clockLease
 	wake       chan struct{} // a checkpoint is to be made
-	full       chan struct{} // it is to be looked at whether one is due
+	full       chan struct{} // a checkpoint may be due
 	stop       chan struct{}
 	background sync.WaitGroup
-	fold       folding
-	compacting compacting
+	checkpoint checkpointState
+	compaction compactionState
 }
 
 // Open opens the data folder, loads what it holds and starts the active purge and the background
@@ -102,7 +105,7 @@ func Open(opt Options) (_ *Keyspace, err error) {
 	}
 	ks := &Keyspace{opt: opt, wake: make(chan struct{}, 1), full: make(chan struct{}, 1), stop: make(chan struct{})}
 	ks.SetCompaction(DefaultCompaction)
-	ks.fold.least, ks.fold.pieces, ks.compacting.pace = minCheckpointBytes, captureInPieces, compactionPace
+	ks.checkpoint.least, ks.checkpoint.pieces, ks.compaction.pace = minCheckpointBytes, captureInPieces, store.DefaultPace
 	defer func() {
 		if err != nil {
 			ks.release()
@@ -116,7 +119,7 @@ func Open(opt Options) (_ *Keyspace, err error) {
 	if err := ks.beginEpoch(); err != nil {
 		return nil, err
 	}
-	if err := limitTorn(opt.Dir, begin, opt.Log); err != nil {
+	if err := datadir.LimitTorn(opt.Dir, begin, opt.Log); err != nil {
 		opt.Log.Error().Err(err).Msg("cannot clear old ends of files away")
 	}
 	ks.createDatabases()
@@ -129,12 +132,12 @@ func Open(opt Options) (_ *Keyspace, err error) {
 	return ks, nil
 }
 
-// beginEpoch has the epoch on disk before a version of it can be seen.
+// beginEpoch forces the epoch to disk before a version of it can be seen.
 func (ks *Keyspace) beginEpoch() error {
 	now := ks.Now()
-	ks.setPromise(now)
-	ks.journal.append(appendSet(nil, record.ClockKey, record.View(ks.clockRecord(now))))
-	return errors.Join(ks.journal.commitAll(), ks.journal.sync())
+	ks.lease.set(now)
+	ks.journal.Append(ks.clockRecord(now))
+	return errors.Join(ks.journal.CommitAll(), ks.journal.Sync())
 }
 
 // createDatabases makes the databases 0 to 15 that are missing.
@@ -155,31 +158,31 @@ func (ks *Keyspace) Close() error {
 	}
 	close(ks.stop)
 	ks.background.Wait()
-	ks.setPromise(ks.Now()) // which the checkpoint writes down
-	return errors.Join(ks.checkpoint(), ks.release())
+	ks.lease.set(ks.Now()) // which the checkpoint writes down
+	return errors.Join(ks.Save(), ks.release())
 }
 
 // Halt commits all that has been written and forces it to disk, for a process that is to end although
 // transactions still run: the next start replays the journal. Nothing else can be done with the
 // keyspace afterwards.
-func (ks *Keyspace) Halt() error { return errors.Join(ks.journal.commitAll(), ks.journal.sync()) }
+func (ks *Keyspace) Halt() error { return errors.Join(ks.journal.CommitAll(), ks.journal.Sync()) }
 
 // release closes files and lets go of the folder.
 func (ks *Keyspace) release() error {
 	var errs []error
 	if ks.journal != nil {
-		errs = append(errs, ks.journal.close())
+		errs = append(errs, ks.journal.Close())
 	}
 	for _, p := range ks.partitions {
 		if p.store != nil {
-			errs = append(errs, p.store.close())
+			errs = append(errs, p.store.Close())
 		}
 	}
 	if ks.catStore != nil {
-		errs = append(errs, ks.catStore.close())
+		errs = append(errs, ks.catStore.Close())
 	}
 	if ks.folder != nil {
-		errs = append(errs, ks.folder.close())
+		errs = append(errs, ks.folder.Close())
 	}
 	return errors.Join(errs...)
 }
@@ -188,37 +191,33 @@ func (ks *Keyspace) partitionOf(id string) *partition {
 	return ks.partitions[record.Partition(id, len(ks.partitions))]
 }
 
-// Wait returns once what the ticket stands for is committed as the fsync policy asks: its group may
-// be committed by this call, together with everybody else's pending work. The error says why it
-// could not be; nothing is lost then, it is tried again.
-func (ks *Keyspace) Wait(t LSN) error { return ks.journal.wait(t) }
+// Wait returns once what the LSN stands for is committed as the fsync policy asks, by this call, together with all
+// other pending work, or by another. The error says why it could not be; nothing is lost then, it is tried again.
+func (ks *Keyspace) Wait(t LSN) error { return ks.journal.Wait(t) }
 
-// CommitNow is Wait for a goroutine that has gathered the work of many itself, and that many wait for: where
-// Wait first lets others run, who may add theirs, but may also be at something that takes its time, it
-// commits at once.
-func (ks *Keyspace) CommitNow(t LSN) error { return ks.journal.waitAfter(func() {}, t) }
+// CommitNow is Wait without yielding first, for a goroutine that has gathered the work of many itself.
+func (ks *Keyspace) CommitNow(t LSN) error { return ks.journal.CommitNow(t) }
 
-// maxWaiting is how many bytes may wait to be committed before whoever wants to write helps first.
+// maxWaiting is how many bytes may wait to be committed before a writer has to commit first.
 const maxWaiting = 32 << 20
 
-// Throttle is called before a transaction that may write begins. It keeps bounded what waits to be
-// committed, however little clients send to have much written: while there is much of it, it commits.
-// An error is not its business: writes are refused then, see Writable.
+// Throttle is called before a transaction that may write begins. It bounds what waits to be committed: while there
+// is much of it, it commits. It returns no error: see Writable.
 func (ks *Keyspace) Throttle() {
-	if ks.journal.waiting.Load() > maxWaiting {
-		_ = ks.journal.wait(ks.journal.last())
+	if ks.journal.Waiting() > maxWaiting {
+		_ = ks.journal.Wait(ks.journal.Last())
 	}
 }
 
-// Committed tells whether what the ticket stands for is committed.
-func (ks *Keyspace) Committed(t LSN) bool { return t <= ks.journal.committed() }
+// Committed reports whether what the LSN stands for is committed.
+func (ks *Keyspace) Committed(t LSN) bool { return t <= ks.journal.Committed() }
 
 // Writable returns nil, or the error because of which writes are refused for now (MISCONF).
 func (ks *Keyspace) Writable() error {
 	if err := ks.broken.Load(); err != nil {
 		return *err
 	}
-	return ks.journal.err()
+	return ks.journal.Err()
 }
 
 // Now reads the clock, in ms.
@@ -228,7 +227,7 @@ func (ks *Keyspace) Now() int64 { return ks.opt.Clock.Now() }
 func (ks *Keyspace) Micros() int64 { return ks.opt.Clock.Micros() }
 
 // SetFsync changes the fsync policy while running.
-func (ks *Keyspace) SetFsync(f Fsync) { ks.journal.setFsync(f) }
+func (ks *Keyspace) SetFsync(f Fsync) { ks.journal.SetPolicy(f) }
 
 // SetExpireEffort changes active-expire-effort (1 to 10) while running.
 func (ks *Keyspace) SetExpireEffort(effort int) { ks.purge.SetEffort(effort) }
@@ -261,18 +260,18 @@ func (ks *Keyspace) Stats() Stats {
 		Expiry:       ks.purge.Stats(),
 		LoadedItems:  ks.load.items.Load(),
 		LoadTime:     ks.load.took,
-		JournalBytes: ks.journal.size(),
-		Commits:      ks.journal.commits.Load(),
-		Fsyncs:       ks.journal.fsyncs.Load(),
-		Checkpoints:  ks.fold.done.Load(),
-		Saving:       ks.fold.asked.Load(),
-		Compactions:  ks.compacting.done.Load(),
-		Compacting:   ks.compacting.underWay(),
+		JournalBytes: ks.journal.Size(),
+		Commits:      ks.journal.Commits(),
+		Fsyncs:       ks.journal.Fsyncs(),
+		Checkpoints:  ks.checkpoint.done.Load(),
+		Saving:       ks.checkpoint.asked.Load(),
+		Compactions:  ks.compaction.done.Load(),
+		Compacting:   ks.compaction.underWay(),
 
-		LastSaveError:  noted(&ks.fold.failed),
-		LastCompactErr: noted(&ks.compacting.failed),
+		LastSaveError:  message(&ks.checkpoint.failed),
+		LastCompactErr: message(&ks.compaction.failed),
 	}
-	s.LiveBytes, s.StoreBytes = sizes(ks.stores())
+	s.LiveBytes, s.StoreBytes = store.Sizes(ks.stores())
 	if err := ks.Writable(); err != nil {
 		s.LastWriteError = err.Error()
 	}

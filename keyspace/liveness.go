@@ -6,14 +6,15 @@ import (
 
 	"mayfly/keyspace/memtable"
 	"mayfly/keyspace/record"
+	"mayfly/keyspace/store"
 )
 
-// livenessFilter is the liveSet of a partition's store, taken from memory: a set is live if it has written what
-// its item is now. It costs one bit per item.
+// livenessFilter tells a compaction which items of a partition are live, as memory knows it: a set is live if it
+// has written what its item is now. It costs one bit per item.
 //
 // Items overwritten, deleted or dropped since the last checkpoint are not live. The journal has those changes. It is
-// forced to disk before the new file replaces the old, so the next start knows them. Items that have died
-// since are dead at the next start too: the journal promises that the clock does not go back.
+// forced to disk before the new file replaces the old, so the next start knows them. Items that have died since are
+// dead at the next start too: the clock is leased, so it does not go back.
 //
 // No checkpoint may run meanwhile: the file that is being read lacks what it writes.
 type livenessFilter struct {
@@ -35,11 +36,11 @@ type placedID struct {
 
 func newLivenessFilter(ks *Keyspace, p *partition) *livenessFilter {
 	return &livenessFilter{
-		ks: ks, p: p, found: make(map[*memtable.Table]*memtable.HandleSet), incomplete: ks.fold.captured != nil,
+		ks: ks, p: p, found: make(map[*memtable.Table]*memtable.HandleSet), incomplete: ks.checkpoint.captured != nil,
 	}
 }
 
-func (f *livenessFilter) find(sets []candidate) error {
+func (f *livenessFilter) Mark(sets []store.Candidate) error {
 	f.p.mu.Lock()
 	defer f.p.mu.Unlock()
 	if err := f.placeLocked(sets); err != nil {
@@ -49,20 +50,20 @@ func (f *livenessFilter) find(sets []candidate) error {
 		if at.t == nil {
 			continue
 		}
-		h, ok := at.t.Matches(at.id, sets[i].rec)
-		sets[i].live = ok && f.first(at.t, h)
+		h, ok := at.t.Matches(at.id, sets[i].Rec)
+		sets[i].Live = ok && f.first(at.t, h)
 	}
 	return nil
 }
 
 // placeLocked fills the list and prefetches what the look-ups will read. p.mu must be held.
-func (f *livenessFilter) placeLocked(sets []candidate) error {
+func (f *livenessFilter) placeLocked(sets []store.Candidate) error {
 	f.list = f.list[:0]
 	var t *memtable.Table
 	for _, s := range sets {
-		number, id, err := record.SplitKey(record.View(s.key))
+		number, id, err := record.SplitKey(record.View(s.Key))
 		if err != nil {
-			return fmt.Errorf("%s: %q: %w", f.p.store.path(), s.key, err)
+			return fmt.Errorf("%s: %q: %w", f.p.store.Path(), s.Key, err)
 		}
 		if t == nil || t.Container() != number {
 			t = f.p.shard.Table(number)
@@ -88,14 +89,14 @@ func (f *livenessFilter) first(t *memtable.Table, h memtable.Handle) bool {
 	return s.Add(h)
 }
 
-func (f *livenessFilter) settled() error {
+func (f *livenessFilter) Settle() error {
 	if err := f.checkComplete(); err != nil {
 		return err
 	}
-	if err := f.ks.journal.commitAll(); err != nil {
+	if err := f.ks.journal.CommitAll(); err != nil {
 		return err
 	}
-	return f.ks.journal.sync()
+	return f.ks.journal.Sync()
 }
 
 // checkComplete verifies that the file had every item that memory says the store has.
@@ -115,7 +116,7 @@ func (f *livenessFilter) checkComplete() error {
 			}
 			f.p.mu.Unlock()
 			if missing != "" {
-				return fmt.Errorf("%s lacks %q, which has been stored in it", f.p.store.path(), missing)
+				return fmt.Errorf("%s lacks %q, which has been stored in it", f.p.store.Path(), missing)
 			}
 		}
 	}

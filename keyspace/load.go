@@ -10,8 +10,12 @@ import (
 	"sync/atomic"
 	"time"
 
+	"mayfly/keyspace/aof"
+	"mayfly/keyspace/datadir"
+	"mayfly/keyspace/journal"
 	"mayfly/keyspace/memtable"
 	"mayfly/keyspace/record"
+	"mayfly/keyspace/store"
 )
 
 // loadStats are figures of the start.
@@ -41,11 +45,11 @@ type loader struct {
 func (ks *Keyspace) restore() error {
 	begin := ks.Now()
 	var err error
-	if ks.folder, err = openDataDir(ks.opt.Dir, ks.opt.Partitions, ks.opt.Log); err != nil {
+	if ks.folder, err = datadir.Open(ks.opt.Dir, ks.opt.Partitions, ks.opt.Log); err != nil {
 		return err
 	}
 	l := &loader{ks: ks, byNumber: make(map[uint32]*Container)}
-	for n := range ks.folder.partitions {
+	for n := range ks.folder.Partitions {
 		ks.partitions = append(ks.partitions, newPartition(n))
 	}
 	if err := l.loadCatalogue(); err != nil {
@@ -55,22 +59,23 @@ func (ks *Keyspace) restore() error {
 		return err
 	}
 	ks.catalogue.dirty = make(map[uint32]*Container)
-	generation, ticket, err := replayJournals(ks.opt.Dir, ks.opt.Log, begin, l.replay)
+	generation, last, err := journal.Replay(ks.opt.Dir, ks.opt.Log, begin, l.replay)
 	if err != nil {
 		return err
 	}
 	l.finish()
-	ks.journal, err = openJournal(ks.opt.Dir, generation+1, ticket+1, ks.opt.Fsync, ks.opt.Log)
+	ks.journal, err = journal.Open(journal.Options{
+		Dir: ks.opt.Dir, Generation: generation + 1, First: last + 1, Policy: ks.opt.Fsync, Log: ks.opt.Log, Full: ks.journalFull,
+	})
 	if err != nil {
 		return err
 	}
-	ks.journal.full = ks.journalFull
 	ks.limitJournal()
 	ks.load.took = ks.Now() - begin
 	if clock, ok := ks.opt.Clock.(interface{ CatchUp(int64, time.Duration) }); ok {
-		clock.CatchUp(l.clock, markInterval)
+		clock.CatchUp(l.clock, leaseTime)
 	}
-	ks.fold.last.Store(ks.Now())
+	ks.checkpoint.last.Store(ks.Now())
 	ks.opt.Log.Info().Int64("items", ks.load.items.Load()).Int("partitions", len(ks.partitions)).
 		Int64("ms", ks.load.took).Msg("data loaded")
 	return nil
@@ -78,22 +83,22 @@ func (ks *Keyspace) restore() error {
 
 func (l *loader) loadCatalogue() (err error) {
 	ks := l.ks
-	path := filepath.Join(ks.opt.Dir, "catalogue.db")
+	path := filepath.Join(ks.opt.Dir, datadir.CatalogueName)
 	present := make(map[string]string)
-	ks.catStore, err = loadStore(path, ks.opt.Log, ks.Now(), func(o op) error {
-		if o.del {
-			delete(present, o.key)
+	ks.catStore, err = store.Open(path, ks.opt.Log, ks.Now(), nil, func(o aof.Op) error {
+		if o.Del {
+			delete(present, o.Key)
 		} else {
-			present[strings.Clone(o.key)] = strings.Clone(o.rec)
+			present[strings.Clone(o.Key)] = strings.Clone(o.Rec)
 		}
 		return nil
 	})
 	if err != nil {
 		return err
 	}
-	ks.fold.records = make(map[string]int64)
+	ks.checkpoint.records = make(map[string]int64)
 	for key, rec := range present {
-		ks.catStore.live.Add(ks.fold.learn([]op{{key: key, rec: rec}}))
+		ks.catStore.AddLive(ks.checkpoint.count([]aof.Op{{Key: key, Rec: rec}}))
 		if err := l.catalogueRecord(key, rec, false); err != nil {
 			return fmt.Errorf("%s: %w", path, err)
 		}
@@ -125,9 +130,9 @@ func (l *loader) loadPartitions() error {
 
 func (l *loader) loadPartition(p *partition) (err error) {
 	ks := l.ks
-	path := filepath.Join(ks.opt.Dir, partitionFile(p.number))
+	path := filepath.Join(ks.opt.Dir, datadir.PartitionName(p.number))
 	pl := partitionLoader{loader: l, p: p, tables: make(map[uint32]*table)}
-	p.store, err = loadStore(path, ks.opt.Log, ks.Now(), func(o op) error {
+	p.store, err = store.Open(path, ks.opt.Log, ks.Now(), nil, func(o aof.Op) error {
 		if err := pl.take(o); err != nil {
 			return fmt.Errorf("%s: %w", path, err)
 		}
@@ -154,8 +159,8 @@ type partitionLoader struct {
 }
 
 // take takes one change in.
-func (l *partitionLoader) take(o op) error {
-	number, id, err := record.SplitKey(o.key)
+func (l *partitionLoader) take(o aof.Op) error {
+	number, id, err := record.SplitKey(o.Key)
 	if err != nil {
 		return err
 	}
@@ -170,14 +175,14 @@ func (l *partitionLoader) take(o op) error {
 		}
 		l.last = t
 	}
-	if o.del {
+	if o.Del {
 		if e := t.Find(id); e != nil {
 			t.Unload(e)
 			l.p.cleanLocked()
 		}
 		return nil
 	}
-	_, e, err := l.put(l.p, t, id, o.key, o.rec)
+	_, e, err := l.put(l.p, t, id, o.Key, o.Rec)
 	if err != nil {
 		return err
 	}
@@ -229,9 +234,10 @@ func (l *loader) put(p *partition, t *table, id, key, rec string) (memtable.Hand
 	return h, e, nil
 }
 
-// replay brings one entry of a journal into memory.
-func (l *loader) replay(key, rec string, deleted bool) error {
-	if key == "" || key[0] < '0' || key[0] > '9' {
+// replay brings one change of a journal into memory.
+func (l *loader) replay(o aof.Op) error {
+	key, rec, deleted := o.Key, o.Rec, o.Del
+	if record.InCatalogue(key) {
 		return l.catalogueRecord(key, rec, deleted)
 	}
 	number, id, err := record.SplitKey(key)
@@ -323,7 +329,7 @@ func (l *loader) finish() {
 	}
 	l.ks.epoch = l.epoch + 1
 	for _, p := range l.ks.partitions {
-		p.store.live.Store(p.shard.LiveBytes())
+		p.store.SetLive(p.shard.LiveBytes())
 		p.begin(l.ks.epoch)
 	}
 }

@@ -5,8 +5,10 @@ import (
 	"slices"
 	"sync"
 
+	"mayfly/keyspace/aof"
 	"mayfly/keyspace/memtable"
 	"mayfly/keyspace/record"
+	"mayfly/keyspace/store"
 )
 
 // partition is a share of all containers' items: those whose ids fall into its slots.
@@ -16,7 +18,7 @@ import (
 // number.
 type partition struct {
 	number int
-	store  *store // used by the start, checkpoints and compactions only
+	store  *store.Store // used by the start, checkpoints and compactions only
 
 	mu          sync.Mutex
 	shard       memtable.Shard // its Memory and Garbage need no lock
@@ -28,7 +30,7 @@ type partition struct {
 
 func newPartition(number int) *partition {
 	p := &partition{number: number, version: uint64(number)}
-	p.shard.SetSize = commandSize
+	p.shard.SetSize = aof.SetSize
 	return p
 }
 
@@ -63,18 +65,18 @@ var captureInPieces = capturing{piece: 256, between: runtime.Gosched}
 
 // capture takes over what the store has to learn, as operations to be applied in order. live is the number of
 // bytes that the items take in the store. Each piece is of one moment.
-func (p *partition) capture(in capturing) (ops []op, live int64) {
+func (p *partition) capture(in capturing) (ops []aof.Op, live int64) {
 	p.mu.Lock()
 	p.shard.BeginCapture()
 	live = p.shard.LiveBytes()
 	p.mu.Unlock()
-	sets := make([]op, 0, in.piece)
+	sets := make([]aof.Op, 0, in.piece)
 	for more := true; more; {
 		var deleted []string
 		deleted, sets, more = p.capturePiece(sets[:0], in.piece)
 		ops = slices.Grow(ops, len(deleted)+len(sets))
 		for _, key := range deleted {
-			ops = append(ops, op{key: key, del: true})
+			ops = append(ops, aof.Op{Key: key, Del: true})
 		}
 		ops = append(ops, sets...)
 		in.between()
@@ -83,18 +85,18 @@ func (p *partition) capture(in capturing) (ops []op, live int64) {
 }
 
 // capturePiece takes over the deletes and appends the sets of some items.
-func (p *partition) capturePiece(sets []op, n int) (deleted []string, _ []op, more bool) {
+func (p *partition) capturePiece(sets []aof.Op, n int) (deleted []string, _ []aof.Op, more bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	deleted, more = p.shard.Capture(n, func(key, rec string) { sets = append(sets, op{key: key, rec: rec}) })
+	deleted, more = p.shard.Capture(n, func(key, rec string) { sets = append(sets, aof.Op{Key: key, Rec: rec}) })
 	return deleted, sets, more
 }
 
 // captureDropped appends the deletes of everything that the store has of a table whose container is dropped.
-func (t *table) captureDropped(in capturing, ops []op) []op {
+func (t *table) captureDropped(in capturing, ops []aof.Op) []aof.Op {
 	for cursor, more := 0, true; more; in.between() {
 		t.p.mu.Lock()
-		cursor, more = t.EachStored(cursor, in.piece, func(key string) { ops = append(ops, op{key: key, del: true}) })
+		cursor, more = t.EachStored(cursor, in.piece, func(key string) { ops = append(ops, aof.Op{Key: key, Del: true}) })
 		t.p.mu.Unlock()
 	}
 	return ops

@@ -13,6 +13,10 @@ import (
 	"testing"
 
 	"mayfly/expiry/clock"
+	"mayfly/keyspace/aof"
+	"mayfly/keyspace/aof/aoftest"
+	"mayfly/keyspace/datadir"
+	"mayfly/keyspace/repair"
 )
 
 // copyDrill cuts the power at each fsync while a folder is made under a name of its own.
@@ -90,7 +94,7 @@ func (d *copyDrill) judge(left folderImage, dir, path string) error {
 	if dir == path {
 		return d.whole(dir)
 	}
-	if _, marked := left[unfinishedName]; !marked && len(left) > 0 {
+	if _, marked := left["UNFINISHED"]; !marked && len(left) > 0 {
 		if err := d.make(path); err == nil || !strings.Contains(err.Error(), "may be a whole data folder") {
 			return fmt.Errorf("making it again beside a whole one: %v", err)
 		}
@@ -118,8 +122,8 @@ func newCopyDrill(t *testing.T) *copyDrill {
 	t.Logf("seed %d", seed)
 	d := &copyDrill{t: t, r: rand.New(rand.NewPCG(seed, 0))}
 	recordFsyncs(t)
-	fsync := forceToDisk // put back by recordFsyncs
-	forceToDisk = func(f *os.File) error {
+	fsync := aof.Fsync // put back by recordFsyncs
+	aof.Fsync = func(f *os.File) error {
 		if look := d.named.Load(); look != nil && f.Name() == filepath.Dir(d.path) {
 			(*look)()
 		}
@@ -130,11 +134,11 @@ func newCopyDrill(t *testing.T) *copyDrill {
 
 // holds tells whether a folder is sound and holds these items when a server starts on it.
 func holds(t *testing.T, dir string, want map[place]Item) error {
-	in, err := Inspect(dir)
+	in, err := repair.Inspect(dir)
 	if err != nil {
 		return err
 	}
-	if in.State != Sound {
+	if in.State != repair.Sound {
 		return fmt.Errorf("it is %s: %+v", in.State, in.Files)
 	}
 	got, err := starts(t, dir)
@@ -163,11 +167,18 @@ func TestPowerCutDuringABackup(t *testing.T) {
 func TestPowerCutDuringARepair(t *testing.T) {
 	d := newCopyDrill(t)
 	l := newLived(t, 22)
-	l.flip(partitionFile(1))
+	l.flip(datadir.PartitionName(1))
 	before := fingerprint(t, l.dir)
-	_, state := repaired(t, l.dir)
+	whole := filepath.Join(t.TempDir(), "whole")
+	if _, err := repair.Run(l.dir, whole, func(string, *repair.Report) error { return nil }); err != nil {
+		t.Fatal(err)
+	}
+	state, err := starts(t, whole)
+	if err != nil {
+		t.Fatal(err)
+	}
 	d.make = func(path string) error {
-		_, err := Repair(l.dir, path, func(dir string, _ *RepairReport) error {
+		_, err := repair.Run(l.dir, path, func(dir string, _ *repair.Report) error {
 			return os.WriteFile(filepath.Join(dir, "repair-report.txt"), []byte("text"), 0o600)
 		})
 		return err
@@ -183,7 +194,7 @@ func TestPowerCutDuringARepair(t *testing.T) {
 func (l *lived) flip(name string) {
 	l.t.Helper()
 	path := filepath.Join(l.dir, name)
-	content := read(l.t, path)
+	content := aoftest.Read(l.t, path)
 	content[len(content)/2] ^= 1
 	if err := os.WriteFile(path, content, 0o600); err != nil {
 		l.t.Fatal(err)
@@ -202,7 +213,7 @@ func TestPowerCutDuringAnImport(t *testing.T) {
 			return err
 		}
 		n := 0
-		err = ReadFolder(l.dir, now, func(s ContainerRecord) error {
+		err = repair.Read(l.dir, now, func(s ContainerRecord) error {
 			var tx Tx
 			ks.BeginAll(&tx)
 			tx.RestoreContainer(s)
@@ -215,7 +226,7 @@ func TestPowerCutDuringAnImport(t *testing.T) {
 				return err
 			}
 			if n++; n%20 == 0 {
-				return ks.checkpoint()
+				return ks.Save()
 			}
 			return nil
 		})

@@ -5,6 +5,7 @@ import (
 	"io"
 	"maps"
 	"math/rand/v2"
+	"mayfly/keyspace/aof"
 	"os"
 	"path/filepath"
 	"slices"
@@ -56,7 +57,7 @@ var recordedDisks sync.Map
 // recordFsyncs gives recorded disks notice of all fsyncs until the test ends. Those of other folders
 // are dropped: these are the copies that a test opens, which no power cut threatens.
 func recordFsyncs(t *testing.T) {
-	fsync, fdatasync := forceToDisk, forceContent
+	fsync, fdatasync := aof.Fsync, aof.Fdatasync
 	force := func(f *os.File) error {
 		for _, dir := range []string{f.Name(), filepath.Dir(f.Name())} {
 			if d, ok := recordedDisks.Load(dir); ok {
@@ -65,8 +66,8 @@ func recordFsyncs(t *testing.T) {
 		}
 		return nil
 	}
-	forceToDisk, forceContent = force, force
-	t.Cleanup(func() { forceToDisk, forceContent = fsync, fdatasync })
+	aof.Fsync, aof.Fdatasync = force, force
+	t.Cleanup(func() { aof.Fsync, aof.Fdatasync = fsync, fdatasync })
 }
 
 // release ends the watch.
@@ -118,7 +119,7 @@ func (d *recordedDisk) observe() {
 	}
 	d.names = make(map[string]*recordedFile)
 	for _, e := range entries {
-		if e.Name() == lockName { // its content means nothing
+		if e.Name() == "LOCK" { // its content means nothing
 			continue
 		}
 		info, err := e.Info()
@@ -245,8 +246,8 @@ func (f *recordedFile) torn(r *rand.Rand) []byte {
 		return f.now[:from]
 	}
 	left := slices.Clone(f.now)
-	for at := 0; at < len(left); at += sectorSize {
-		sector := left[at:min(at+sectorSize, len(left))]
+	for at := 0; at < len(left); at += aof.SectorSize {
+		sector := left[at:min(at+aof.SectorSize, len(left))]
 		was := make([]byte, len(sector)) // zeros where there was nothing
 		if at < len(f.onDisk) {
 			copy(was, f.onDisk[at:])

@@ -1,6 +1,7 @@
 package keyspace
 
 import (
+	"bytes"
 	"errors"
 	"flag"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -15,6 +17,8 @@ import (
 
 	"mayfly/expiry"
 	"mayfly/expiry/clock"
+	"mayfly/keyspace/aof"
+	"mayfly/keyspace/journal"
 )
 
 var (
@@ -52,15 +56,15 @@ func TestPowerCut(t *testing.T) {
 				drill.run(seed + round)
 			}
 			t.Logf("%d power cuts at an fsync, %d of them while starting; %d folders opened, %d of them with zeros behind the journal",
-				drill.cuts+drill.again, drill.again, drill.images, drill.rooms)
-			if drill.rooms == 0 && (policy.fsync == Always || policy.changes) {
+				drill.cuts+drill.again, drill.again, drill.images, drill.preallocated)
+			if drill.preallocated == 0 && (policy.fsync == Always || policy.changes) {
 				t.Error("no folder had any")
 			}
 		})
 	}
 }
 
-// powerDrill is the keyspace under test, those who write to it, and what was found.
+// powerDrill is the keyspace under test, its workers, and what was found.
 type powerDrill struct {
 	t       *testing.T
 	fsync   Fsync      // at the beginning
@@ -74,20 +78,22 @@ type powerDrill struct {
 	turns   chan struct{} // a transaction takes one: each cut allows some more
 
 	cuts, again, images int
-	rooms               int // folders whose newest journal ended in zeros
+	preallocated        int // folders whose newest journal ended in zeros
 	roundEnds           int // cuts at which the round ends
+
+	forced LSN // the last commit that was forced to disk in this round
 
 	shown atomic.Int64 // ms; the latest time that a reply has shown
 }
 
-// run lets everybody work on a new folder until the power has been cut often enough, or for long
+// run lets all workers work on a new folder until the power has been cut often enough, or for long
 // enough that histories should not grow any more.
 func (d *powerDrill) run(seed uint64) {
 	t := d.t
 	recordFsyncs(t)
-	ahead := roomAhead
-	roomAhead = 50_000 // so that it is used up often, and ends anywhere in a sector
-	defer func() { roomAhead = ahead }()
+	ahead := journal.PreallocateBytes
+	journal.PreallocateBytes = 50_000 // so that it is used up often, and ends anywhere in a sector
+	defer func() { journal.PreallocateBytes = ahead }()
 	dir := t.TempDir()
 	d.clock = clock.NewManual(epoch)
 	d.workers = nil
@@ -95,6 +101,7 @@ func (d *powerDrill) run(seed uint64) {
 		d.workers = append(d.workers, newPowerWorker(n, rand.New(rand.NewPCG(seed, uint64(n+1)))))
 	}
 	d.shown.Store(0)
+	d.forced = 0
 	d.ks, d.stop, d.turns = nil, make(chan struct{}), make(chan struct{}, turnsPerCut)
 	d.roundEnds = min(d.cuts+500, *powerCuts)
 	d.disk = recordDisk(t, dir, d.cut)
@@ -103,9 +110,9 @@ func (d *powerDrill) run(seed uint64) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ks.fold.mu.Lock()
-	ks.fold.pieces.piece = 2
-	ks.fold.mu.Unlock()
+	ks.checkpoint.mu.Lock()
+	ks.checkpoint.pieces.piece = 2
+	ks.checkpoint.mu.Unlock()
 	d.disk.mu.Lock()
 	d.ks = ks
 	d.disk.mu.Unlock()
@@ -164,7 +171,7 @@ func (d *powerDrill) turn() bool {
 
 // disturb lets time pass and does what happens in the background of a keyspace more often.
 func (d *powerDrill) disturb(r *rand.Rand) {
-	if err := d.ks.checkpoint(); err != nil { // before which nothing is compacted
+	if err := d.ks.Save(); err != nil { // before which nothing is compacted
 		d.t.Error(err)
 	}
 	for !d.over() {
@@ -174,12 +181,12 @@ func (d *powerDrill) disturb(r *rand.Rand) {
 		}
 		switch r.IntN(7) {
 		case 0:
-			err = d.ks.checkpoint()
+			err = d.ks.Save()
 		case 1:
-			if err = d.ks.checkpoint(); err == nil {
-				d.ks.compacting.all.Store(true)
+			if err = d.ks.Save(); err == nil {
+				d.ks.compaction.all.Store(true)
 				d.ks.compactWasteful()
-				if failed := d.ks.compacting.failed.Load(); failed != nil {
+				if failed := d.ks.compaction.failed.Load(); failed != nil {
 					err = *failed
 				}
 			}
@@ -189,7 +196,7 @@ func (d *powerDrill) disturb(r *rand.Rand) {
 		case 6:
 			d.ks.PurgeOnce()
 		case 3:
-			err = d.ks.journal.sync() // as everysec does each second
+			err = d.ks.journal.Sync() // as everysec does each second
 		default:
 			d.clock.Advance(time.Duration(r.IntN(600)) * time.Millisecond)
 		}
@@ -224,17 +231,34 @@ type promises struct {
 	time    int64 // ms
 }
 
+// noteForced notes the last commit that has been forced to disk with all before it.
+func (d *powerDrill) noteForced() {
+	for name, content := range d.disk.least() {
+		if !strings.HasPrefix(name, "journal-") {
+			continue
+		}
+		err := aof.EachSeal(bytes.NewReader(content), 0, int64(len(content)), func(s aof.Seal) (stop bool) {
+			d.forced = max(d.forced, LSN(s.LSN))
+			return false
+		})
+		if err != nil {
+			d.t.Error(err)
+		}
+	}
+}
+
 func (d *powerDrill) promises() (p promises) {
 	if d.fsync == Always {
 		p.time = d.shown.Load()
 	}
+	d.noteForced()
 	for _, w := range d.workers {
 		w.mu.Lock()
 		last := w.acknowledged
 		if d.fsync == EverySec {
 			last = 0
 			for n, v := range w.history {
-				if v.ticket != 0 && d.ks != nil && uint64(v.ticket) <= d.ks.journal.synced.Load() {
+				if v.lsn != 0 && v.lsn <= d.forced {
 					last = n
 				}
 			}
@@ -254,10 +278,10 @@ func (d *powerDrill) look(left folderImage, promised promises, again bool) {
 	}
 	left.write(d.t, dir)
 	d.images++
-	if files, err := journalFiles(dir); err == nil && len(files) > 0 {
-		newest := left[filepath.Base(files[len(files)-1].path)]
+	if files, err := journal.Files(dir); err == nil && len(files) > 0 {
+		newest := left[filepath.Base(files[len(files)-1].Path)]
 		if len(newest) > 0 && newest[len(newest)-1] == 0 {
-			d.rooms++
+			d.preallocated++
 		}
 	}
 	if again {
@@ -301,14 +325,14 @@ func (d *powerDrill) check(dir string, promised promises) (err error) {
 }
 
 // checkBeginning checks that if a transaction of one worker is there, so are those of all others that
-// were committed before it. Tickets give the order; those with the same are committed together.
+// were committed before it. LSNs give the order; those with the same are committed together.
 func checkBeginning(workers []*powerWorker, found []int) error {
 	there, missing := LSN(0), ^LSN(0)
 	for n, w := range workers {
 		w.mu.Lock()
-		there = max(there, w.history[found[n]].ticket)
-		if next := found[n] + 1; next < len(w.history) && w.history[next].ticket != 0 {
-			missing = min(missing, w.history[next].ticket)
+		there = max(there, w.history[found[n]].lsn)
+		if next := found[n] + 1; next < len(w.history) && w.history[next].lsn != 0 {
+			missing = min(missing, w.history[next].lsn)
 		}
 		w.mu.Unlock()
 	}
@@ -331,8 +355,8 @@ type powerWorker struct {
 
 // version is what a worker's containers are after a transaction.
 type version struct {
-	ticket LSN // 0 until it is known
-	sides  [2]*swapSide
+	lsn   LSN // 0 until it is known
+	sides [2]*swapSide
 }
 
 const numberID = "number"
@@ -372,14 +396,14 @@ func (w *powerWorker) transact(ks *Keyspace) error {
 	w.mu.Lock()
 	w.history = append(w.history, v)
 	w.mu.Unlock()
-	ticket := tx.Close()
+	lsn := tx.Close()
 	w.mu.Lock()
-	w.history[last].ticket = ticket
+	w.history[last].lsn = lsn
 	w.mu.Unlock()
 	if w.r.IntN(3) == 0 {
 		return nil
 	}
-	err := ks.Wait(ticket)
+	err := ks.Wait(lsn)
 	if err == nil {
 		w.mu.Lock()
 		w.acknowledged = last

@@ -14,8 +14,8 @@ func BenchmarkGets(b *testing.B) {
 	ks, ids := openBench(b), benchIDs(1_000_000)
 	var tx Tx
 	for i, id := range ids {
-		if ticket := benchPut(ks, &tx, id); i%1000 == 0 {
-			if err := ks.Wait(ticket); err != nil {
+		if lsn := benchPut(ks, &tx, id); i%1000 == 0 {
+			if err := ks.Wait(lsn); err != nil {
 				b.Fatal(err)
 			}
 		}

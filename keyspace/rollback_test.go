@@ -102,12 +102,12 @@ func TestRollback(t *testing.T) {
 			}
 			if random.IntN(5) == 0 { // as after a kill: nothing of it has been journalled
 				left := t.TempDir()
-				if err := o.journal.commitAll(); err != nil {
+				if err := o.journal.CommitAll(); err != nil {
 					t.Fatal(err)
 				}
-				o.fold.mu.Lock() // no checkpoint takes a journal away meanwhile
+				o.checkpoint.mu.Lock() // no checkpoint takes a journal away meanwhile
 				copyFolder(t, o.opt.Dir, left)
-				o.fold.mu.Unlock()
+				o.checkpoint.mu.Unlock()
 				ks, err := Open(Options{Dir: left, Clock: clock.NewManual(o.clock.Now()), NoPurge: true})
 				if err != nil {
 					t.Fatal(err)
@@ -120,7 +120,7 @@ func TestRollback(t *testing.T) {
 				killed.stop()
 			}
 			if random.IntN(5) == 0 {
-				if err := o.checkpoint(); err != nil {
+				if err := o.Save(); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -257,9 +257,9 @@ func TestFoundDeadAfterWrite(t *testing.T) {
 				find(tx, c)
 			})
 			left := t.TempDir()
-			o.fold.mu.Lock() // no checkpoint takes a journal away meanwhile
+			o.checkpoint.mu.Lock() // no checkpoint takes a journal away meanwhile
 			copyFolder(t, o.opt.Dir, left)
-			o.fold.mu.Unlock()
+			o.checkpoint.mu.Unlock()
 			ks, err := Open(Options{Dir: left, Clock: clock.NewManual(o.clock.Now()), NoPurge: true})
 			if err != nil {
 				t.Fatal(err)

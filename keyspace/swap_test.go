@@ -202,7 +202,7 @@ func playSwaps(t *testing.T, r *rand.Rand) {
 			case 0:
 				o.reopen()
 			case 1:
-				if err := o.checkpoint(); err != nil {
+				if err := o.Save(); err != nil {
 					t.Fatal(err)
 				}
 			case 2:

@@ -22,7 +22,7 @@ func TestThrottleBoundsWhatWaits(t *testing.T) {
 		o.BeginKey(&tx, "k")
 		tx.Put(tx.Container("0"), "k", Plain, value, expiry.Inherit)
 		tx.Close() // nobody waits for it
-		most = max(most, o.journal.waiting.Load())
+		most = max(most, o.journal.Waiting())
 	}
 	if limit := int64(maxWaiting + len(value) + 1<<10); most > limit || most < maxWaiting {
 		t.Errorf("up to %d bytes waited, want about %d", most, maxWaiting)
@@ -35,11 +35,11 @@ func TestHaltWhileATransactionRuns(t *testing.T) {
 	var tx, running Tx
 	o.BeginKey(&tx, "k")
 	tx.Put(tx.Container("0"), "k", Plain, "v", expiry.Inherit)
-	ticket := tx.Close()
+	lsn := tx.Close()
 	o.BeginAll(&running)
 	err := o.Halt()
 	running.Close()
-	if err != nil || !o.Committed(ticket) {
-		t.Fatalf("%v; committed: %v", err, o.Committed(ticket))
+	if err != nil || !o.Committed(lsn) {
+		t.Fatalf("%v; committed: %v", err, o.Committed(lsn))
 	}
 }

@@ -3,6 +3,7 @@ package keyspace
 import (
 	"slices"
 
+	"mayfly/keyspace/aof"
 	"mayfly/keyspace/memtable"
 )
 
@@ -27,7 +28,7 @@ type Tx struct {
 	single   *partition // that of BeginKey, nil after any other Begin
 	singleID string     // and its id
 
-	group    []byte       // what was written, as entries of the journal; Close adds the changes of items
+	group    []byte       // changes of the catalogue, as commands; Close adds those of items
 	changes  []itemChange // of items, in order
 	removed  []*partition // those of removed items
 	changed  bool         // the catalogue was changed
@@ -51,7 +52,7 @@ type itemChange struct {
 func (ks *Keyspace) BeginNone(tx *Tx) {
 	tx.ks = ks
 	tx.now = ks.opt.Clock.Now()
-	tx.saw(ks.promised(tx.now))
+	tx.saw(ks.leased(tx.now))
 }
 
 // BeginSweep begins a transaction that locks nothing: Count, Scan, Random and Stats lock one partition after the
@@ -88,7 +89,7 @@ func (ks *Keyspace) BeginKeys(tx *Tx, ids []string) {
 // BeginAll locks every partition. Changes of containers need it.
 func (ks *Keyspace) BeginAll(tx *Tx) {
 	ks.lockAll(tx)
-	tx.saw(ks.promised(tx.now))
+	tx.saw(ks.leased(tx.now))
 }
 
 // lockAll is BeginAll for internal work that reveals nothing to clients.
@@ -108,9 +109,8 @@ func (ks *Keyspace) lockAll(tx *Tx) {
 // which they happened.
 func (tx *Tx) Close() LSN {
 	lsn := tx.reveal
-	tx.encode()
-	if len(tx.group) > 0 {
-		lsn = tx.ks.journal.append(tx.group)
+	if len(tx.group)+len(tx.changes) > 0 {
+		lsn = tx.ks.journal.Append((*txChanges)(tx))
 		for _, c := range tx.changes {
 			if c.e != nil {
 				c.e.SetLSN(uint64(lsn))
@@ -156,21 +156,27 @@ func (tx *Tx) freeReplaced() {
 	}
 }
 
-// encode adds the changes of items to the group. It has only the last state of an item written several times: the
-// group is atomic.
-func (tx *Tx) encode() {
+// txChanges is what a transaction hands to the journal. The journal copies the records from the tables, whose
+// partitions are locked.
+type txChanges Tx
+
+// AppendTo appends the changes as set and del commands. It has only the last state of an item written several
+// times: the group is atomic.
+func (tx *txChanges) AppendTo(dst []byte) []byte {
+	dst = append(dst, tx.group...)
 	for _, c := range tx.changes {
 		switch {
 		case c.e == nil:
-			tx.group = appendDel(tx.group, c.deleted)
+			dst = aof.AppendDel(dst, c.deleted)
 		case c.e.Present(): // else its delete follows
 			key, rec := c.t.KeyAndRecord(c.e)
-			tx.group = appendSet(tx.group, key, rec)
+			dst = aof.AppendSet(dst, key, rec)
 		}
 		if c.e != nil {
 			c.e.ClearChanging()
 		}
 	}
+	return dst
 }
 
 // reset makes the transaction ready for the next Begin. It keeps small buffers.
@@ -270,6 +276,6 @@ func (tx *Tx) Now() int64 { return tx.now }
 // which items live.
 func (tx *Tx) Micros() int64 {
 	now := max(tx.ks.Micros(), tx.now*1000)
-	tx.saw(tx.ks.promised(now/1000 + 1)) // no start may be before it
+	tx.saw(tx.ks.leased(now/1000 + 1)) // no start may be before it
 	return now
 }

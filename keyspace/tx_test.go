@@ -151,18 +151,18 @@ func TestDropLeavesTheStores(t *testing.T) {
 		tx.Close()
 	}
 	fill("old")
-	if err := o.checkpoint(); err != nil {
+	if err := o.Save(); err != nil {
 		t.Fatal(err)
 	}
 	fill("young")
 	drop("old", true)
 	drop("young", false)
-	if err := o.checkpoint(); err != nil {
+	if err := o.Save(); err != nil {
 		t.Fatal(err)
 	}
 	for _, p := range o.partitions {
-		if got, err := bodies(p.store); err != nil || len(got) > 0 {
-			t.Errorf("partition %d holds %v, %v", p.number, got, err)
+		if got := storedItems(t, p.store); len(got) > 0 {
+			t.Errorf("partition %d holds %v", p.number, got)
 		}
 	}
 }
@@ -427,8 +427,8 @@ func TestCountAndRandomAreOfOneMoment(t *testing.T) {
 	mover.Wait()
 }
 
-// What an item was in between is not journalled: the group takes the memory of what is left.
-func TestGroupHoldsTheLastStateOnly(t *testing.T) {
+// What an item was in between is not journaled: the changes of a transaction take the memory of what is left.
+func TestChangesHoldTheLastStateOnly(t *testing.T) {
 	o := open(t)
 	var tx Tx
 	o.BeginKeys(&tx, []string{"a", "b"})
@@ -438,10 +438,10 @@ func TestGroupHoldsTheLastStateOnly(t *testing.T) {
 	}
 	tx.Put(c, "b", Plain, "gone", expiry.Inherit)
 	tx.Delete(c, "b")
-	before := o.journal.waiting.Load()
+	before := o.journal.Waiting()
 	tx.Close()
-	if size := o.journal.waiting.Load() - before; size > 200 {
-		t.Errorf("the group has %d bytes", size)
+	if size := o.journal.Waiting() - before; size > 200 {
+		t.Errorf("the changes have %d bytes", size)
 	}
 	if it, ok := o.get("0", "a"); !ok || it.Body != "999" {
 		t.Errorf("%+v %v", it, ok)
@@ -469,8 +469,8 @@ func TestMicros(t *testing.T) {
 		}
 		last := tx.Micros()
 		o.commit(&tx)
-		if promised := o.promise.until.Load(); promised*1000 < last {
-			t.Errorf("it was said to be %d µs, and promised not to be before %d ms", last, promised)
+		if leased := o.lease.until.Load(); leased*1000 < last {
+			t.Errorf("it was said to be %d µs, and the clock is leased to %d ms", last, leased)
 		}
 	}
 }

@@ -14,6 +14,7 @@ import (
 
 	"mayfly/expiry"
 	"mayfly/keyspace"
+	"mayfly/keyspace/repair"
 
 	"github.com/tidwall/buntdb"
 )
@@ -489,7 +490,7 @@ func TestInterruptedExport(t *testing.T) {
 	err := createWhole(h.path("all.db"), func(f *os.File) error {
 		return exportDatabase(f, func(s sink) error {
 			n := 0
-			err := keyspace.ReadFolder(h.path("data"), h.clock, s.container, func(container, id string, it keyspace.Item) error {
+			err := repair.Read(h.path("data"), h.clock, s.container, func(container, id string, it keyspace.Item) error {
 				if n++; n > 50 {
 					return killed
 				}

@@ -6,7 +6,7 @@ import (
 	"io"
 
 	"mayfly/expiry"
-	"mayfly/keyspace"
+	"mayfly/keyspace/repair"
 )
 
 var checkTool = tool{
@@ -22,7 +22,7 @@ func check(c *call) (int, error) {
 	if err != nil {
 		return exitFailed, err
 	}
-	in, err := keyspace.Inspect(values[0])
+	in, err := repair.Inspect(values[0])
 	if err != nil {
 		return exitFailed, err
 	}
@@ -34,7 +34,7 @@ func check(c *call) (int, error) {
 	if err != nil {
 		return exitFailed, err
 	}
-	if in.State == keyspace.Damaged {
+	if in.State == repair.Damaged {
 		return exitIncomplete, nil
 	}
 	return exitOK, nil
@@ -47,22 +47,22 @@ func printJSON(w io.Writer, v any) error {
 	return e.Encode(v)
 }
 
-func printInspection(w io.Writer, in *keyspace.Inspection) error {
+func printInspection(w io.Writer, in *repair.Inspection) error {
 	records, bytes := printFiles(w, in.Files)
 	for _, note := range in.Notes {
 		fmt.Fprintf(w, "note: %s\n", note)
 	}
-	verdict := map[keyspace.FileState]string{
-		keyspace.Sound:   "all is sound",
-		keyspace.Torn:    "all that was confirmed is sound; the next start cuts the torn end off and loses nothing by it",
-		keyspace.Damaged: fmt.Sprintf("DAMAGED: no server starts with it; mayfly repair %s <newdir> copies what is sound", in.Dir),
+	verdict := map[repair.FileState]string{
+		repair.Sound:   "all is sound",
+		repair.Torn:    "all that was confirmed is sound; the next start cuts the torn end off and loses nothing by it",
+		repair.Damaged: fmt.Sprintf("DAMAGED: no server starts with it; mayfly repair %s <newdir> copies what is sound", in.Dir),
 	}[in.State]
 	_, err := fmt.Fprintf(w, "%d files, %d records, %d bytes: %s\n", len(in.Files), records, bytes, verdict)
 	return err
 }
 
 // printFiles prints a line for each file and each problem. It returns the sums.
-func printFiles(w io.Writer, files []keyspace.FileReport) (records, bytes int64) {
+func printFiles(w io.Writer, files []repair.FileReport) (records, bytes int64) {
 	for _, f := range files {
 		fmt.Fprintf(w, "%-24s %9d records %12d bytes  %s\n", f.File, f.Records, f.Bytes, f.State)
 		for _, p := range f.Problems {
@@ -75,7 +75,7 @@ func printFiles(w io.Writer, files []keyspace.FileReport) (records, bytes int64)
 }
 
 // describe describes in one line what is wrong with a range.
-func describe(p keyspace.Problem) string {
+func describe(p repair.Problem) string {
 	text := p.Reason
 	if p.To > 0 {
 		text = fmt.Sprintf("bytes %d to %d: %s", p.From, p.To, p.Reason)

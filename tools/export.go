@@ -14,6 +14,7 @@ import (
 	"mayfly/commands/jsondoc"
 	"mayfly/expiry"
 	"mayfly/keyspace"
+	"mayfly/keyspace/repair"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -50,7 +51,7 @@ func export(c *call) (_ int, err error) {
 		return exitFailed, err
 	}
 	e := &exporter{call: c}
-	source := func() error { return keyspace.ReadFolder(from, c.Clock, e.container, e.item) }
+	source := func() error { return repair.Read(from, c.Clock, e.container, e.item) }
 	if isAddress(from) {
 		source = func() error { return e.fromServer(context.Background(), from, &server) }
 	}
@@ -67,7 +68,7 @@ func export(c *call) (_ int, err error) {
 		err = exportLines(c.Out, write)
 	}
 	if err != nil {
-		return exitFailed, err
+		return exitFailed, Advise(err, from)
 	}
 	fmt.Fprintf(c.Err, "exported %d containers and %d items\n", e.containers, e.items)
 	return exitOK, nil

@@ -6,6 +6,7 @@ import (
 	"mayfly/expiry"
 	"mayfly/expiry/clock"
 	"mayfly/keyspace"
+	"mayfly/keyspace/datadir"
 
 	"github.com/rs/zerolog"
 )
@@ -21,7 +22,7 @@ type folderTarget struct {
 const commitEvery = 1000
 
 func newFolderTarget(dir string, partitions int, clock clock.Clock) (*folderTarget, error) {
-	have, err := keyspace.FolderPartitions(dir)
+	have, err := datadir.Partitions(dir)
 	if err != nil {
 		return nil, err
 	}

@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 
 	"mayfly/expiry"
-	"mayfly/keyspace"
+	"mayfly/keyspace/repair"
 )
 
 var repairTool = tool{
@@ -17,7 +17,7 @@ var repairTool = tool{
 	syntax: "<dir> <newdir> [--json]",
 	summary: "Copies what is sound of a data folder that no server uses into a new one. Nothing in the old folder is changed. " +
 		"Exit code: 0 all was copied, 1 something is lost or uncertain: see the report, 2 could not repair.",
-	run: repair,
+	run: runRepair,
 }
 
 // What a repair adds to the new folder.
@@ -26,13 +26,13 @@ const (
 	doubtfulName = "repair-doubtful.ndjson"
 )
 
-func repair(c *call) (int, error) {
+func runRepair(c *call) (int, error) {
 	asJSON := c.flags.Bool("json", false, "print JSON, for programs")
 	values, err := c.parse("dir", "newdir")
 	if err != nil {
 		return exitFailed, err
 	}
-	report, err := keyspace.Repair(values[0], values[1], addReport)
+	report, err := repair.Run(values[0], values[1], addReport)
 	if err != nil {
 		return exitFailed, err
 	}
@@ -51,7 +51,7 @@ func repair(c *call) (int, error) {
 }
 
 // addReport writes the report into the new folder, and what is doubtful as lines to be imported.
-func addReport(dir string, r *keyspace.RepairReport) error {
+func addReport(dir string, r *repair.Report) error {
 	if err := writeNew(filepath.Join(dir, reportName), func(w io.Writer) error { return printRepair(w, r) }); err != nil {
 		return err
 	}
@@ -79,10 +79,10 @@ func writeNew(path string, write func(w io.Writer) error) error {
 	return errors.Join(write(w), w.Flush(), f.Sync(), f.Close())
 }
 
-func printRepair(w io.Writer, r *keyspace.RepairReport) error {
+func printRepair(w io.Writer, r *repair.Report) error {
 	fmt.Fprintf(w, "Repair of %s into %s\n\n", r.From, r.To)
 	printFiles(w, r.Files)
-	section := func(title string, items []keyspace.RepairedItem) {
+	section := func(title string, items []repair.Item) {
 		if len(items) == 0 {
 			return
 		}

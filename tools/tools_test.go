@@ -15,6 +15,7 @@ import (
 	"mayfly/expiry"
 	"mayfly/expiry/clock"
 	"mayfly/keyspace"
+	"mayfly/keyspace/repair"
 )
 
 // epoch is where tests let time begin.
@@ -399,8 +400,8 @@ func TestCheckAndRepair(t *testing.T) {
 		}
 	}
 	out, _ = h.run(exitIncomplete, "", "check", "--json", h.path("data"))
-	var in keyspace.Inspection
-	if err := json.Unmarshal([]byte(out), &in); err != nil || in.State != keyspace.Damaged || in.Files[2].Problems[0].ID != "id-1" {
+	var in repair.Inspection
+	if err := json.Unmarshal([]byte(out), &in); err != nil || in.State != repair.Damaged || in.Files[2].Problems[0].ID != "id-1" {
 		t.Errorf("%v\n%s", err, out)
 	}
 	out, _ = h.run(exitIncomplete, "", "repair", h.path("data"), h.path("new"))

@@ -1,0 +1,159 @@
+package aoftest
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+
+	"mayfly/keyspace/aof"
+	"mayfly/keyspace/record"
+)
+
+// Epoch is the time in ms at which tests begin.
+const Epoch = 1_700_000_000_000
+
+// Set returns the change that sets a plain item.
+func Set(key, body string) aof.Op {
+	return aof.Op{Key: key, Rec: Rec(key, body)}
+}
+
+// Rec returns the record of a plain item.
+func Rec(key, body string) string {
+	return string(record.Append(nil, key, record.Item{Kind: record.Plain, Body: body, TS: Epoch}))
+}
+
+// Del returns the change that deletes an item.
+func Del(key string) aof.Op { return aof.Op{Key: key, Del: true} }
+
+// ErrDisk is the error of a [Disk] that fails.
+var ErrDisk = errors.New("input/output error")
+
+// Disk gives faults that can be switched on and off, and counts.
+type Disk struct {
+	aof.Faults
+	Writes, Syncs atomic.Int64 // how many have been asked for
+	FailWrites    atomic.Bool
+	FailSyncs     atomic.Bool
+}
+
+// NewDisk returns a disk that works.
+func NewDisk() *Disk {
+	d := &Disk{}
+	d.Write = func() error {
+		d.Writes.Add(1)
+		if d.FailWrites.Load() {
+			return ErrDisk
+		}
+		return nil
+	}
+	d.Sync = func(f *os.File) error {
+		d.Syncs.Add(1)
+		if d.FailSyncs.Load() {
+			return ErrDisk
+		}
+		return f.Sync()
+	}
+	return d
+}
+
+// MuchText is what a file holds before it must not grow any more.
+var MuchText = strings.Repeat("x", 1<<20)
+
+// InOwnProcess runs the test in a process of its own, unless that is where it is, and reports whether it has done so.
+// What limits a process would hit other tests, and the log that go test keeps of the files that tests open.
+func InOwnProcess(t *testing.T) (done bool) {
+	t.Helper()
+	const name = "MAYFLY_TEST_ALONE"
+	if os.Getenv(name) == t.Name() {
+		return false
+	}
+	cmd := exec.Command(os.Args[0], "-test.v", "-test.run=^"+t.Name()+"$", "-test.timeout=2m")
+	cmd.Env = append(os.Environ(), name+"="+t.Name())
+	out, err := cmd.CombinedOutput()
+	if err != nil || !strings.Contains(string(out), "--- PASS: "+t.Name()) {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return true
+}
+
+// LimitFileSize makes the system refuse to let any file grow beyond some bytes, until the function it returns is
+// called: a full disk, partial writes included. For tests that run in their own process.
+func LimitFileSize(t *testing.T, bytes int64) (lift func()) {
+	t.Helper()
+	var before syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_FSIZE, &before); err != nil {
+		t.Fatal(err)
+	}
+	set := func(limit syscall.Rlimit) {
+		if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &limit); err != nil {
+			t.Fatal(err)
+		}
+	}
+	lifted := false
+	lift = func() {
+		if !lifted {
+			lifted = true
+			set(before)
+		}
+	}
+	t.Cleanup(lift)
+	set(syscall.Rlimit{Cur: uint64(bytes), Max: before.Max})
+	return lift
+}
+
+// Transplant copies a file into a folder of its own and returns its path there.
+func Transplant(t *testing.T, path string) string {
+	t.Helper()
+	return Plant(t, filepath.Base(path), Read(t, path))
+}
+
+// Plant makes a file in a folder of its own.
+func Plant(t *testing.T, name string, content []byte) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, content, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// Read reads a file.
+func Read(t *testing.T, path string) []byte {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// CheckKept checks that what was cut off a file at [Epoch] lies beside it, and removes it.
+func CheckKept(t *testing.T, path string, want []byte) {
+	t.Helper()
+	kept, err := filepath.Glob(path + aof.TornSuffix + "*")
+	if err != nil || len(kept) != 1 || !strings.HasSuffix(kept[0], aof.TornSuffix+strconv.Itoa(Epoch)) {
+		t.Fatalf("kept aside: %v, %v", kept, err)
+	}
+	if got := Read(t, kept[0]); !bytes.Equal(got, want) {
+		t.Fatalf("%d bytes are kept aside, not the %d that were cut", len(got), len(want))
+	}
+	if err := os.Remove(kept[0]); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// EachFlip calls f with s once for each of its bits flipped.
+func EachFlip(s string, f func(bad string, at int)) {
+	for i := range len(s) * 8 {
+		b := []byte(s)
+		b[i/8] ^= 1 << (i % 8)
+		f(string(b), i/8)
+	}
+}

@@ -1,0 +1,44 @@
+package aoftest
+
+import (
+	"flag"
+	"math/rand/v2"
+	"os"
+	"runtime"
+	"testing"
+
+	"mayfly/keyspace/aof"
+)
+
+var cutPoints = flag.Int("cut-points", 200, "at how many of the last 64 KiB of a file the tests of large files cut it; 0 for all")
+
+// EachCut calls f with the lengths of what is left of a file that is cut within its last 64 KiB.
+func EachCut(t *testing.T, size int, f func(left int)) {
+	t.Helper()
+	from, tried := max(size-64<<10, 0), 0
+	for left := from; left <= size; left++ {
+		if *cutPoints == 0 || rand.IntN(size-from+1) < *cutPoints {
+			f(left)
+			tried++
+		}
+	}
+	t.Logf("cut at %d places", tried)
+}
+
+// NoFsync keeps a test that cuts no power from waiting for the disk.
+func NoFsync(t *testing.T) {
+	t.Helper()
+	fsync, fdatasync := aof.Fsync, aof.Fdatasync
+	nothing := func(*os.File) error { return nil }
+	aof.Fsync, aof.Fdatasync = nothing, nothing
+	t.Cleanup(func() { aof.Fsync, aof.Fdatasync = fsync, fdatasync })
+}
+
+// LiveHeap returns the bytes of memory in use.
+func LiveHeap() int64 {
+	runtime.GC()
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
+}

@@ -1,0 +1,59 @@
+package aof_test
+
+import (
+	"bytes"
+	"errors"
+	"hash/crc32"
+	"runtime"
+	"strings"
+	"testing"
+
+	"mayfly/keyspace/aof"
+	"mayfly/keyspace/aof/aoftest"
+	"mayfly/keyspace/record"
+
+	"github.com/tidwall/buntdb"
+)
+
+// Commands are, byte for byte, what buntdb would write.
+func TestCommandsAreBuntdbs(t *testing.T) {
+	db, err := buntdb.Open(":memory:")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	ops := []aof.Op{aoftest.Set("1:", ""), aoftest.Set("1:a", "\r\n\x00"), aoftest.Set("1:b", strings.Repeat("x", 70_000))}
+	err = db.Update(func(tx *buntdb.Tx) error {
+		for _, o := range ops {
+			if _, _, err := tx.Set(o.Key, o.Rec, nil); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	var want bytes.Buffer
+	if err := errors.Join(err, db.Save(&want)); err != nil {
+		t.Fatal(err)
+	}
+	if got := aof.AppendOps(nil, ops); !bytes.Equal(got, want.Bytes()) {
+		t.Errorf("%q\nis not what buntdb writes: %q", got, want.Bytes())
+	}
+}
+
+func TestScanNeedsConstantMemory(t *testing.T) {
+	content := aof.FirstSeal(1).Append(nil)
+	content = aof.AppendOps(content, []aof.Op{aoftest.Set("1:large", strings.Repeat("x", 8<<20))})
+	at := int64(len(content))
+	sum := crc32.Checksum(content[aof.SealSize:], record.Castagnoli)
+	content = aof.Seal{Mark: 1, From: aof.SealSize, At: at, Sum: sum, OnDisk: at}.Append(content)
+	f := bytes.NewReader(content)
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	if _, end, err := aof.Scan(f, "a.db", f.Size(), aof.Store, nil); err != nil || end != f.Size() {
+		t.Fatalf("%d bytes of %d are confirmed, %v", end, f.Size(), err)
+	}
+	runtime.ReadMemStats(&after)
+	if used := after.TotalAlloc - before.TotalAlloc; used > 256<<10 {
+		t.Errorf("a file of %d bytes took %d bytes of memory", f.Size(), used)
+	}
+}

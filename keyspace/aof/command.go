@@ -1,0 +1,66 @@
+package aof
+
+import "strconv"
+
+const (
+	setHead = "*3\r\n$3\r\nset\r\n"
+	delHead = "*2\r\n$3\r\ndel\r\n"
+)
+
+// Op is one change: it sets the record under a key, or deletes the key.
+type Op struct {
+	Key, Rec string
+	Del      bool
+}
+
+// AppendSet appends the command that sets a key.
+func AppendSet(dst []byte, key, rec string) []byte {
+	dst = append(dst, setHead...)
+	dst = appendBulk(dst, key)
+	return appendBulk(dst, rec)
+}
+
+// AppendDel appends the command that deletes a key.
+func AppendDel(dst []byte, key string) []byte {
+	dst = append(dst, delHead...)
+	return appendBulk(dst, key)
+}
+
+// AppendOps appends the commands for changes.
+func AppendOps(dst []byte, ops []Op) []byte {
+	for _, o := range ops {
+		if o.Del {
+			dst = AppendDel(dst, o.Key)
+		} else {
+			dst = AppendSet(dst, o.Key, o.Rec)
+		}
+	}
+	return dst
+}
+
+func appendBulk(dst []byte, s string) []byte {
+	dst = append(dst, '$')
+	dst = strconv.AppendInt(dst, int64(len(s)), 10)
+	dst = append(dst, "\r\n"...)
+	dst = append(dst, s...)
+	return append(dst, "\r\n"...)
+}
+
+// SetSize is the size in bytes of a set command.
+func SetSize(key, rec int) int64 {
+	return int64(len(setHead) + len("$\r\n\r\n$\r\n\r\n") + digits(key) + key + digits(rec) + rec)
+}
+
+// ValueOffset is how far behind the start of a set command the digits of its value's length begin.
+func ValueOffset(key int) int64 {
+	return int64(len(setHead) + len("$\r\n\r\n$") + digits(key) + key)
+}
+
+// digits is how many decimal digits a length has.
+func digits(length int) int {
+	n := 1
+	for ; length >= 10; length /= 10 {
+		n++
+	}
+	return n
+}

@@ -1,0 +1,29 @@
+// Package aof reads and writes buntdb's file format, with checks that buntdb does not make.
+//
+// A file is a sequence of commands of the Redis protocol, in exactly this form:
+//
+//	*3\r\n$3\r\nset\r\n$<n>\r\n<key>\r\n$<n>\r\n<record>\r\n
+//	*2\r\n$3\r\ndel\r\n$<n>\r\n<key>\r\n
+//
+// Stores and journals are such files. buntdb opens each of them and finds in it what this package
+// finds. It is not used to do so: it checks nothing it reads, and one wrong digit in a length makes it
+// drop data silently, allocate what the digit says, or never return.
+//
+// # Seals
+//
+// A [Seal] is an item under one key that confirms the range of the file before it: its place, its
+// checksum, the log sequence number it brings the file to, and how much of the file was known to be on
+// disk. Lengths and deletes have no checksum of their own; the seal covers them. A range without its
+// seal was never confirmed.
+//
+// [Scan] reads a file and judges it. The end of a file that was not confirmed may be cut off; anything
+// else that is not as it was written is a [DamageError].
+//
+// # Files
+//
+// A [File] is appended to by one goroutine. A failed write is taken back as a whole. With
+// appendfsync always a journal writes over zeros that were forced to disk before ([File.Preallocate]):
+// the file system then has no metadata to force to disk with each commit.
+//
+// All that reaches the disk goes through [Fsync] and [Fdatasync], which tests replace.
+package aof

@@ -1,0 +1,210 @@
+package aof
+
+import (
+	"errors"
+	"io"
+	"sync"
+
+	"mayfly/keyspace/record"
+)
+
+// Range is a range of a file in bytes, To excluded.
+type Range struct{ From, To int64 }
+
+// Visitor receives what is in a file, in order, seals apart. An error of a method ends the scan.
+type Visitor interface {
+	// Set visits a command that sets an item, and its range. The record's checksum holds.
+	// Key and record are valid until Passed is called.
+	Set(key, rec []byte, at Range) error
+	// Del visits a command that deletes an item. The key is valid during the call.
+	Del(key []byte) error
+	// Sealed reports that all commands so far are confirmed.
+	Sealed(s Seal) error
+	// Passed reports that what has been visited is no longer valid.
+	Passed() error
+}
+
+// Use is what a file is for: it decides what its seals must say.
+type Use int
+
+// The uses of files.
+const (
+	Store   Use = iota // each range is on disk before its seal is written
+	Journal            // begins with a seal of nothing; a range and its seal are written together
+)
+
+// Scan checks a file from its first byte to its last. It returns the last seal and the offset of its
+// end: what follows was never confirmed. Damage is a *[DamageError] that names the file.
+//
+// It needs constant memory without a visitor (nil), and that of the largest record with one.
+func Scan(f io.ReaderAt, name string, size int64, use Use, v Visitor) (last Seal, end int64, err error) {
+	s := scanner{r: NewReader(f, 0, size), use: use, v: v, seal: make([]byte, 0, sealRecordSize)}
+	err = s.run()
+	var broken *BreakError
+	switch {
+	case errors.As(err, &broken):
+		err = judge(f, name, s.last.Mark, s.end, size, broken)
+	case errors.Is(err, errSpliced):
+		err = &DamageError{name, s.end, s.r.Off, err.Error()}
+	}
+	if err == nil && s.end == 0 {
+		err = &DamageError{name, 0, size, "there is no seal in it, although one is written when the file is made"}
+	}
+	return s.last, s.end, err
+}
+
+// errSpliced is the error for a whole seal that belongs to another place or another file.
+var errSpliced = errors.New("there is a seal of another place, another file or another kind of file")
+
+type scanner struct {
+	r     *Reader
+	use   Use
+	v     Visitor
+	last  Seal
+	end   int64  // of the last seal
+	seal  []byte // record of a seal
+	large []byte // record that does not fit the reader's buffer
+}
+
+// run reads up to the end of the file or to where it breaks off.
+func (s *scanner) run() error {
+	for {
+		err := s.step()
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// step reads one command.
+func (s *scanner) step() error {
+	r := s.r
+	sum := r.Sum // of what the next seal covers, if the next command is one
+	if key, rec, ok := r.quick(); ok {
+		if err := r.sound(key, rec); err != nil || s.v == nil {
+			return err
+		}
+		return s.v.Set(key, rec, Range{r.From, r.Off})
+	}
+	if s.v != nil {
+		if err := s.v.Passed(); err != nil {
+			return err
+		}
+	}
+	cmd, err := r.Next()
+	switch {
+	case err != nil:
+		return err
+	case string(cmd.Key) == SealKey && !cmd.Del:
+		return s.takeSeal(cmd, sum)
+	case cmd.Del && string(cmd.Key) == SealKey:
+		return r.broken("a seal is deleted")
+	case cmd.Del && s.v != nil:
+		return s.v.Del(cmd.Key)
+	case cmd.Del:
+		return nil
+	case s.v == nil:
+		return r.checkRecord(cmd)
+	}
+	if s.large, err = r.readRecord(s.large[:0], cmd); err != nil {
+		return err
+	}
+	return errors.Join(s.v.Set(cmd.Key, s.large, Range{r.From, r.Off}), s.v.Passed())
+}
+
+// takeSeal reads a seal and compares it with the range that it covers, which has this checksum.
+func (s *scanner) takeSeal(cmd Command, sum uint32) error {
+	if cmd.Value != int64(sealRecordSize) {
+		return s.r.broken("there is a seal of a wrong form")
+	}
+	s.seal = s.seal[:0]
+	if err := s.r.Value(cmd, func(b []byte) { s.seal = append(s.seal, b...) }); err != nil {
+		return err
+	}
+	seal, ok := ReadSeal(record.View(s.seal))
+	switch {
+	case !ok:
+		return &BreakError{Before: s.r.From, At: s.r.From, To: s.r.Off, Reason: "a seal is damaged"}
+	case s.end > 0 && seal.Mark != s.last.Mark || seal.From != s.end || seal.At != cmd.From || !seal.fits(s.use):
+		return errSpliced
+	case seal.Sum != sum:
+		return &BreakError{Before: s.end, At: s.end, To: s.r.Off, Reason: "the checksum of this range does not match"}
+	}
+	s.last, s.end, s.r.Sum = seal, s.r.Off, 0
+	if s.v == nil {
+		return nil
+	}
+	return s.v.Sealed(seal)
+}
+
+// Confirmed is a [Visitor] that holds changes back until a seal confirms them.
+type Confirmed struct {
+	Visit  func(Op) error   // receives each change; its strings are valid during the call
+	OnSeal func(Seal) error // called before the changes that the seal confirms; nil: not called
+
+	waiting []Op
+	texts   []byte            // takes the next texts while there is room
+	pages   []*[pageSize]byte // hold all texts but the large ones
+}
+
+// A start reads many files, each of which waits for its seal. Without pages to use again it would leave as
+// much garbage as there is data.
+const pageSize = 64 << 10 // bytes
+
+var pages = sync.Pool{New: func() any { return new([pageSize]byte) }}
+
+// Set implements [Visitor].
+func (c *Confirmed) Set(key, rec []byte, _ Range) error {
+	text := c.keep(key, rec)
+	c.waiting = append(c.waiting, Op{Key: text[:len(key)], Rec: text[len(key):]})
+	return nil
+}
+
+// Del implements [Visitor].
+func (c *Confirmed) Del(key []byte) error {
+	c.waiting = append(c.waiting, Op{Key: c.keep(key, nil), Del: true})
+	return nil
+}
+
+// keep copies a text in two parts into a page.
+func (c *Confirmed) keep(key, rec []byte) string {
+	size := len(key) + len(rec)
+	switch room := cap(c.texts) - len(c.texts); {
+	case size > pageSize:
+		return record.View(append(append(make([]byte, 0, size), key...), rec...))
+	case size > room:
+		p := pages.Get().(*[pageSize]byte)
+		c.pages = append(c.pages, p)
+		c.texts = p[:0]
+	}
+	from := len(c.texts)
+	c.texts = append(append(c.texts, key...), rec...)
+	return record.View(c.texts[from:])
+}
+
+// Sealed implements [Visitor].
+func (c *Confirmed) Sealed(s Seal) error {
+	if c.OnSeal != nil {
+		if err := c.OnSeal(s); err != nil {
+			return err
+		}
+	}
+	for i, o := range c.waiting {
+		if err := c.Visit(o); err != nil {
+			return err
+		}
+		c.waiting[i] = Op{} // its memory can go
+	}
+	c.waiting, c.texts = c.waiting[:0], nil
+	for _, p := range c.pages {
+		pages.Put(p)
+	}
+	c.pages = c.pages[:0]
+	return nil
+}
+
+// Passed implements [Visitor].
+func (c *Confirmed) Passed() error { return nil }

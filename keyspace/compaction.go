@@ -1,0 +1,115 @@
+package keyspace
+
+import (
+	"errors"
+	"slices"
+	"sync/atomic"
+
+	"mayfly/keyspace/store"
+)
+
+// Compaction says when a store is worth compacting.
+type Compaction = store.Compaction
+
+// DefaultCompaction applies until [Keyspace.SetCompaction].
+var DefaultCompaction = store.DefaultCompaction
+
+// compactionState is what is known of compactions. Safe for concurrent use.
+type compactionState struct {
+	when    atomic.Pointer[Compaction]
+	all     atomic.Bool // compact every store at the next opportunity
+	running atomic.Bool
+	done    atomic.Int64 // stores compacted since the start
+	failed  atomic.Pointer[error]
+	pace    int64 // store.DefaultPace; in a test another, or 0: no rests; set before anything is written
+}
+
+// SetCompaction changes when stores are compacted automatically.
+func (ks *Keyspace) SetCompaction(c Compaction) { ks.compaction.when.Store(&c) }
+
+// Compact asks for a checkpoint and a compaction of all stores that hold any waste, in the background, one after the
+// other. It returns at once; false if one is under way already.
+func (ks *Keyspace) Compact() bool {
+	if ks.compaction.running.Load() || ks.compaction.all.Swap(true) {
+		return false
+	}
+	ks.wakeCheckpoint()
+	return true
+}
+
+// underWay reports whether a compaction is running or asked for.
+func (c *compactionState) underWay() bool { return c.running.Load() || c.all.Load() }
+
+// compactWasteful compacts the stores that deserve it, one after the other, always the one that saves most for
+// what it costs. A failure leaves the store as it was, and the others are still compacted.
+func (ks *Keyspace) compactWasteful() {
+	state := &ks.compaction
+	state.running.Store(true)
+	defer state.running.Store(false)
+	all, when := state.all.Swap(false), *state.when.Load()
+	var errs []error
+	rest := ks.stores() // those not compacted yet
+	for {
+		select {
+		case <-ks.stop:
+			return
+		default:
+		}
+		s := when.Next(ks.stores(), rest, all)
+		if s == nil {
+			break
+		}
+		rest = slices.DeleteFunc(rest, func(other *store.Store) bool { return other == s })
+		if ks.checkpointDue(false) { // what is written meanwhile must not pile up in the journal
+			if err := ks.Save(); err != nil {
+				ks.opt.Log.Error().Err(err).Msg("checkpoint failed between compactions; the other files stay as they were")
+				errs = append(errs, err)
+				break
+			}
+		}
+		before := s.Size()
+		if err := ks.compactStore(s, ks.compactionPacer(when)); err != nil {
+			ks.opt.Log.Error().Err(err).Str("file", s.Path()).Msg("compaction failed")
+			errs = append(errs, err)
+			continue
+		}
+		state.done.Add(1)
+		ks.opt.Log.Info().Str("file", s.Path()).Int64("before", before).Int64("after", s.Size()).Msg("compacted")
+	}
+	if len(rest) <= len(ks.partitions) { // else none was tried
+		remember(&state.failed, errors.Join(errs...))
+	}
+}
+
+func (ks *Keyspace) compactStore(s *store.Store, pacer *store.Pacer) error {
+	ks.checkpoint.mu.Lock()
+	defer ks.checkpoint.mu.Unlock()
+	var live store.LivenessFilter
+	for _, p := range ks.partitions {
+		if p.store == s {
+			live = newLivenessFilter(ks, p)
+		}
+	}
+	err := s.Compact(live, pacer)
+	ks.noteBroken()
+	return err
+}
+
+// stores are those of all partitions and the catalogue's.
+func (ks *Keyspace) stores() []*store.Store {
+	list := []*store.Store{ks.catStore}
+	for _, p := range ks.partitions {
+		list = append(list, p.store)
+	}
+	return list
+}
+
+// compactionPacer returns the pacer of the next compaction. It does not rest while compactions do not keep up with
+// the waste, nor once the journal has grown to twice the size at which a checkpoint is due, which it delays.
+func (ks *Keyspace) compactionPacer(when Compaction) *store.Pacer {
+	pace := ks.compaction.pace
+	if pace == 0 || when.Exceeded(ks.stores()) {
+		return nil
+	}
+	return store.NewPacer(pace, ks.stop, func() bool { return ks.journal.Size() >= 2*ks.journal.Limit() })
+}

@@ -1,0 +1,415 @@
+package keyspace
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"mayfly/expiry"
+	"mayfly/expiry/clock"
+	"mayfly/keyspace/aof"
+	"mayfly/keyspace/aof/aoftest"
+	"mayfly/keyspace/store"
+)
+
+// copyFolder copies files as a power cut would leave them if all that was written had got to disk.
+func copyFolder(t *testing.T, from, to string) {
+	t.Helper()
+	entries, err := os.ReadDir(from)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		content, err := os.ReadFile(filepath.Join(from, e.Name()))
+		if err == nil {
+			err = os.WriteFile(filepath.Join(to, e.Name()), content, 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// What lives is known to the byte, whether a compaction has been or not.
+func TestWhatLivesIsCounted(t *testing.T) {
+	o := open(t, func(opt *Options) { opt.Partitions = 2 })
+	for i := range 200 {
+		o.put("0", fmt.Sprint(i), `{"x":"`+strings.Repeat("x", i*i)+`"}`, expiry.Inherit)
+	}
+	check := func() {
+		t.Helper()
+		if err := o.Save(); err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range o.stores() {
+			counted := s.Live()
+			if err := o.compactStore(s, nil); err != nil {
+				t.Fatal(err)
+			}
+			if s.Live() != counted {
+				t.Errorf("%s: %d bytes live, counted are %d", s.Path(), s.Live(), counted)
+			}
+		}
+	}
+	check()
+	for i := range 30 {
+		o.policy(fmt.Sprint("some-", i), 10)
+	}
+	check()
+	for i := range 30 {
+		o.policy(fmt.Sprint("some-", i), 100)
+		o.put(fmt.Sprint("some-", i), "a", "{}", expiry.Inherit)
+		o.put("0", fmt.Sprint(i), "{}", expiry.Inherit)
+		o.delete("0", fmt.Sprint(50+i))
+	}
+	check()
+	o.catalogueTx(func(tx *Tx) {
+		for i := range 30 {
+			tx.Drop(tx.Container(fmt.Sprint("some-", i)))
+		}
+		tx.Flush(tx.Container("1"))
+	})
+	check()
+	o.reopen()
+	check()
+}
+
+// A checkpoint that is repeated because the disk is full does not take more of it each time.
+func TestCheckpointsThatFailLeaveNothing(t *testing.T) {
+	if aoftest.InOwnProcess(t) {
+		return
+	}
+	o := open(t, func(opt *Options) { opt.Partitions = 4 })
+	last := o.partitions[3].store
+	large := 0 // its item makes the last store the largest file
+	for o.partitionOf(fmt.Sprint("large-", large)).store != last {
+		large++
+	}
+	o.put("0", fmt.Sprint("large-", large), `{"fill":"`+aoftest.MuchText+aoftest.MuchText+`"}`, expiry.Inherit)
+	o.catalogueTx(func(tx *Tx) { tx.CreateContainer("gone", expiry.Forever, expiry.Strict) })
+	for i := range 3000 {
+		o.put([]string{"0", "gone"}[i%2], fmt.Sprint(i), "{}", expiry.Inherit)
+	}
+	if err := o.Save(); err != nil {
+		t.Fatal(err)
+	}
+	confirmed := last.Size()
+	lift := aoftest.LimitFileSize(t, confirmed+30_000) // some of what it has to learn can be written
+	for i := range 3000 {
+		o.put("0", fmt.Sprint(i), `{"n":1}`, expiry.Inherit)
+	}
+	o.catalogueTx(func(tx *Tx) { tx.Drop(tx.Container("gone")) })
+	attempt := func() (size int64) {
+		t.Helper()
+		o.checkpoint.mu.Lock()
+		defer o.checkpoint.mu.Unlock()
+		if o.saveLocked() == nil {
+			t.Fatal("the checkpoint worked")
+		}
+		if last.Size() != confirmed {
+			t.Fatalf("%d bytes are left of what could not be written", last.Size()-confirmed)
+		}
+		_, size = store.Sizes(o.stores())
+		return size
+	}
+	first := attempt()
+	for range 3 {
+		if size := attempt(); size != first {
+			t.Errorf("another attempt takes %d bytes", size-first)
+		}
+	}
+	lift()
+	if err := o.Save(); err != nil {
+		t.Fatal(err)
+	}
+	o.reopen()
+	if n := o.count("0"); n != 3001 {
+		t.Errorf("%d items are left", n)
+	}
+}
+
+// Then writes are refused at once, not only after the next checkpoint.
+func TestCompactThatFailsAtItsEndRefusesWrites(t *testing.T) {
+	opt := Options{Dir: t.TempDir(), Clock: clock.NewManual(epoch), NoPurge: true, Fsync: Always}
+	ks, err := Open(opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := ks.Save(); err != nil {
+		t.Fatal(err)
+	}
+	real := aof.Fsync
+	aof.Fsync = func(f *os.File) error {
+		if fi, err := f.Stat(); err == nil && fi.IsDir() {
+			return errors.New("the disk says no")
+		}
+		return real(f)
+	}
+	err = ks.compactStore(ks.partitions[0].store, nil)
+	aof.Fsync = real
+	if err == nil || ks.Writable() == nil {
+		t.Errorf("the compaction says %v, and writes are refused because of %v", err, ks.Writable())
+	}
+	if ks.Close() == nil {
+		t.Error("closing does not tell")
+	}
+}
+
+// A store that cannot be used any more refuses writes, and what it has to learn is captured once.
+func TestBrokenStoreRefusesWrites(t *testing.T) {
+	opt := Options{Dir: t.TempDir(), Clock: clock.NewManual(epoch), NoPurge: true}
+	var failing atomic.Pointer[string] // path
+	real := aof.Fsync
+	aof.Fsync = func(f *os.File) error {
+		if path := failing.Load(); path != nil && f.Name() == *path {
+			return aoftest.ErrDisk
+		}
+		return real(f)
+	}
+	defer func() { aof.Fsync = real }()
+	ks, err := Open(opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := &opened{Keyspace: ks, t: t, clock: opt.Clock.(*clock.Manual), opt: opt}
+	p := o.partitionOf("a")
+	once := 0 // an item of the same partition that is written once
+	for o.partitionOf(fmt.Sprint("once-", once)) != p {
+		once++
+	}
+	o.put("0", fmt.Sprint("once-", once), "{}", expiry.Inherit)
+	path := p.store.Path()
+	failing.Store(&path)
+	for range 5 {
+		o.put("0", "a", "{}", expiry.Inherit)
+		if err := o.Save(); !errors.Is(err, aoftest.ErrDisk) {
+			t.Fatalf("the checkpoint says %v", err)
+		}
+	}
+	if o.Writable() == nil {
+		t.Error("writes are not refused")
+	}
+	if n := len(o.checkpoint.captured[p.number]); n != 2 {
+		t.Errorf("two items were captured %d times", n)
+	}
+	if o.Close() == nil {
+		t.Error("closing does not tell")
+	}
+	failing.Store(nil)
+	again, err := Open(opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.Keyspace = again
+	if !o.lives("0", "a") {
+		t.Error("what the journal held is lost")
+	}
+	o.stop()
+}
+
+// TestWasteLeavesTheDisk: a steady workload of dying documents, compacted by itself, keeps the
+// stores near the size of what lives.
+func TestWasteLeavesTheDisk(t *testing.T) {
+	o := open(t, func(opt *Options) { opt.Partitions = 2 })
+	o.SetCompaction(Compaction{Percentage: 100, MinSize: 1 << 10})
+	largest := 0.0
+	for round := range 12 {
+		var tx Tx
+		for i := range 400 {
+			id := fmt.Sprint(round%3, "-", i)
+			o.BeginKey(&tx, id)
+			tx.Put(tx.Container("0"), id, Document, `{"fill":"`+strings.Repeat("x", 300)+`"}`, expiry.ExpireAt(tx.Now(), 20))
+			tx.Close()
+		}
+		o.clock.Advance(10 * time.Second)
+		o.count("0") // meets all the dead
+		if err := o.Save(); err != nil {
+			t.Fatal(err)
+		}
+		o.compactWasteful()
+		s := o.Stats()
+		if s.LastCompactErr != "" {
+			t.Fatal(s.LastCompactErr)
+		}
+		largest = max(largest, float64(s.StoreBytes)/float64(s.LiveBytes))
+	}
+	if o.Stats().Compactions == 0 || largest > 3 {
+		t.Fatalf("%d compactions; the stores grew to %.1f times what lives", o.Stats().Compactions, largest)
+	}
+}
+
+func TestCompactOnRequest(t *testing.T) {
+	o := open(t, func(opt *Options) { opt.Partitions = 2 })
+	for range 3 {
+		for i := range 50 {
+			o.put("0", fmt.Sprint(i), "{}", expiry.Inherit)
+		}
+		if err := o.Save(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	o.compaction.all.Store(true) // as Compact does, without the background goroutine
+	o.compactWasteful()
+	if s := o.Stats(); s.Compactions < 2 || s.StoreBytes-s.LiveBytes != aof.SealSize*int64(len(o.stores())) {
+		t.Fatalf("after %d compactions %d of %d bytes are waste", s.Compactions, s.StoreBytes-s.LiveBytes, s.StoreBytes)
+	}
+}
+
+// Compacting many large stores takes long: checkpoints go on in between, so that the journal does not grow.
+func TestCheckpointsGoOnBetweenCompactions(t *testing.T) {
+	o := open(t, func(opt *Options) { opt.Partitions = 4 })
+	for range 2 {
+		for n := range 100 {
+			o.put("0", fmt.Sprint("id-", n), "{}", expiry.Inherit)
+		}
+		if err := o.Save(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	o.put("0", "later", "{}", expiry.Inherit)
+	before := o.Stats().Checkpoints
+	o.journal.SetLimit(1) // until the next checkpoint
+	o.compaction.all.Store(true)
+	o.compactWasteful()
+	if s := o.Stats(); s.Checkpoints != before+1 || s.Compactions < 4 || s.LastCompactErr != "" {
+		t.Errorf("%d checkpoints, %d compactions %s", s.Checkpoints-before, s.Compactions, s.LastCompactErr)
+	}
+}
+
+// What a store has been told twice, as after a crash that left the journal of a checkpoint, is copied once.
+func TestCompactWhatIsThereTwice(t *testing.T) {
+	o := open(t, func(opt *Options) { opt.Partitions = 1 })
+	for i := range 300 {
+		o.put("0", fmt.Sprint(i), "{}", expiry.Inherit)
+	}
+	p := o.partitions[0]
+	for range 3 {
+		p.mu.Lock()
+		for i := range 300 {
+			t := o.catalogue.byName["0"].tables[0]
+			h, e := t.Lookup(fmt.Sprint(i))
+			t.MarkDirty(h, e)
+		}
+		p.mu.Unlock()
+		if err := o.Save(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if size := p.store.Size(); size < 3*p.shard.LiveBytes() {
+		t.Fatalf("the store has %d bytes: the test needs three times what lives", size)
+	}
+	if err := o.compactStore(p.store, nil); err != nil || p.store.Size() != p.shard.LiveBytes()+aof.SealSize {
+		t.Errorf("the store has %d bytes, %d of them live; %v", p.store.Size(), p.shard.LiveBytes(), err)
+	}
+}
+
+// What memory takes for stored must have been found in the file: else the file stays, and nothing is lost that
+// it may still have.
+func TestCompactRefusesWhatLacksAnItem(t *testing.T) {
+	o := open(t, func(opt *Options) { opt.Partitions = 1 })
+	for i := range 1000 {
+		o.put("0", fmt.Sprint(i), "{}", expiry.Inherit)
+	}
+	if err := o.Save(); err != nil {
+		t.Fatal(err)
+	}
+	o.put("0", "777", `{"n":1}`, expiry.Inherit)
+	p := o.partitions[0]
+	table := o.catalogue.byName["0"].tables[0]
+	p.mu.Lock()
+	p.shard.BeginCapture() // what is captured and not applied counts as stored
+	if _, more := p.shard.Capture(1000, func(string, string) {}); more {
+		t.Error("the capture is not complete")
+	}
+	p.mu.Unlock()
+	before := aoftest.Read(t, p.store.Path())
+	if err := o.compactStore(p.store, nil); err == nil || !strings.Contains(err.Error(), `"0:777"`) {
+		t.Errorf("the compaction says %v", err)
+	}
+	if !bytes.Equal(aoftest.Read(t, p.store.Path()), before) || p.store.Broken() != nil {
+		t.Error("the file is not what it was")
+	}
+	p.mu.Lock()
+	h, e := table.Lookup("777")
+	table.MarkDirty(h, e)
+	p.mu.Unlock()
+}
+
+// What has not been confirmed to be in the journal keeps the old file: the new one lacks what it overwrites.
+func TestCompactWaitsForTheJournal(t *testing.T) {
+	o := open(t, func(opt *Options) { opt.Partitions = 1 })
+	o.put("0", "a", "{}", expiry.Inherit)
+	if err := o.Save(); err != nil {
+		t.Fatal(err)
+	}
+	var tx Tx
+	o.BeginKey(&tx, "a")
+	tx.Delete(tx.Container("0"), "a")
+	lsn := tx.Close()
+	before := o.journal.Fsyncs()
+	if err := o.compactStore(o.partitions[0].store, nil); err != nil {
+		t.Fatal(err)
+	}
+	if !o.Committed(lsn) || o.journal.Fsyncs() == before {
+		t.Error("the file has forgotten what the journal has not learnt")
+	}
+}
+
+// A backup rests after each step, and copies every byte.
+func TestBackupRests(t *testing.T) {
+	content := []byte(strings.Repeat("mayfly", 5*store.StepBytes/12) + "!") // two steps and a half
+	f, err := os.Open(aoftest.Plant(t, "a.db", content))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	for most, want := range map[int][]int64{9: {store.StepBytes, 2 * store.StepBytes}, 1: {store.StepBytes}} {
+		if _, err := f.Seek(0, io.SeekStart); err != nil {
+			t.Fatal(err)
+		}
+		dir := t.TempDir()
+		var rested []int64              // at these sizes of the copy
+		size := int64(len(content) - 1) // what follows is newer
+		err := frozenFile{f, size}.copyTo(dir, store.NewPacer(1<<40, nil, func() bool {
+			fi, err := os.Stat(filepath.Join(dir, "a.db"))
+			if err != nil {
+				t.Error(err)
+				return true
+			}
+			rested = append(rested, fi.Size())
+			return len(rested) == most
+		}))
+		if err != nil || !slices.Equal(rested, want) {
+			t.Errorf("it rested behind %d bytes, want %d; %v", rested, want, err)
+		}
+		if got := aoftest.Read(t, filepath.Join(dir, "a.db")); !bytes.Equal(got, content[:size]) {
+			t.Errorf("the copy has %d bytes, or others than the %d", len(got), size)
+		}
+	}
+}
+
+// A compaction does not rest while it delays a checkpoint.
+func TestNoRestsWhileTheJournalWaits(t *testing.T) {
+	o := open(t)
+	o.compaction.pace = 1 << 20
+	o.put("0", "a", "{}", expiry.Inherit)
+	start := time.Now()
+	o.compactionPacer(DefaultCompaction).Wrote(store.StepBytes)
+	if rested := time.Since(start); rested < time.Second*store.StepBytes/(1<<20) {
+		t.Errorf("it rests for %v although the journal is small", rested)
+	}
+	o.journal.SetLimit(o.journal.Size() / 2)
+	start = time.Now()
+	o.compactionPacer(DefaultCompaction).Wrote(10 << 20)
+	if rested := time.Since(start); rested > 5*time.Second {
+		t.Errorf("it rests for %v although the journal waits", rested)
+	}
+}

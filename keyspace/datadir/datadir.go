@@ -1,0 +1,191 @@
+package datadir
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"mayfly/keyspace/aof"
+	"mayfly/keyspace/record"
+	"mayfly/keyspace/store"
+
+	"github.com/rs/zerolog"
+)
+
+// The files of a data folder, beside the journal's.
+const (
+	lockName = "LOCK"
+	// FormatName is the file that tells the layout's version and the number of partitions.
+	FormatName = "format"
+	// CatalogueName is the store of the catalogue.
+	CatalogueName = "catalogue.db"
+)
+
+// formatVersion is the version of the layout. Any other is refused.
+const formatVersion = 2
+
+// PartitionName is the name of a partition's store.
+func PartitionName(n int) string { return fmt.Sprintf("partition-%03d.db", n) }
+
+// Dir is a data folder that belongs to this process until it is closed.
+type Dir struct {
+	Path       string
+	Partitions int
+	lock       *os.File
+}
+
+// Open takes possession of a data folder, making it if there is none. The number of partitions is fixed when
+// the folder is made: if another is asked for later, the folder's is used and a warning logged.
+func Open(path string, partitions int, log zerolog.Logger) (*Dir, error) {
+	if err := RefuseStaging(path); err != nil {
+		return nil, err
+	}
+	return open(path, partitions, log)
+}
+
+// open is Open for a folder that may be a staging folder.
+func open(path string, partitions int, log zerolog.Logger) (_ *Dir, err error) {
+	if err := os.MkdirAll(path, 0o700); err != nil {
+		return nil, fmt.Errorf("cannot make the data folder: %w", err)
+	}
+	d := &Dir{Path: path}
+	if d.lock, err = lockFile(filepath.Join(path, lockName)); err != nil {
+		return nil, fmt.Errorf("data folder %s: %w", path, err)
+	}
+	defer func() {
+		if err != nil {
+			d.Close()
+		}
+	}()
+	text, err := os.ReadFile(filepath.Join(path, FormatName))
+	if errors.Is(err, os.ErrNotExist) {
+		d.Partitions = partitions
+		return d, d.create(log)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if d.Partitions, err = ReadFormat(string(text)); err != nil {
+		return nil, fmt.Errorf("data folder %s: %w", path, err)
+	}
+	if d.Partitions != partitions {
+		log.Warn().Str("folder", path).Int("partitions", d.Partitions).Int("asked", partitions).
+			Msg("the number of partitions was fixed when the data folder was made; the one asked for is ignored")
+	}
+	for _, name := range d.stores() {
+		if _, err := os.Stat(filepath.Join(path, name)); err != nil {
+			return nil, fmt.Errorf("data folder %s is not complete: %w", path, err)
+		}
+	}
+	return d, nil
+}
+
+// stores are the names of the stores' files.
+func (d *Dir) stores() []string {
+	names := []string{CatalogueName}
+	for n := range d.Partitions {
+		names = append(names, PartitionName(n))
+	}
+	return names
+}
+
+// create fills a new folder. The file format comes last: while it is missing the folder holds nothing of
+// value, unless it is damaged.
+func (d *Dir) create(log zerolog.Logger) error {
+	for _, pattern := range []string{"*.db", "*.db.*"} {
+		found, err := filepath.Glob(filepath.Join(d.Path, pattern))
+		if err != nil {
+			return err
+		}
+		for _, name := range found {
+			fi, err := os.Stat(name)
+			if err != nil {
+				return err
+			}
+			if fi.Size() > aof.SealSize {
+				return fmt.Errorf("data folder %s has no file %q, but %s holds data", d.Path, FormatName, name)
+			}
+		}
+	}
+	log.Info().Str("folder", d.Path).Int("partitions", d.Partitions).Msg("making a new data folder")
+	names := d.stores()
+	errs := make([]error, len(names))
+	var wg sync.WaitGroup // at once: file systems force several files to disk for the price of one
+	for i, name := range names {
+		wg.Go(func() { errs[i] = store.Create(filepath.Join(d.Path, name)) })
+	}
+	wg.Wait()
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	path := filepath.Join(d.Path, FormatName)
+	if err := aof.WriteFile(path+".tmp", []byte(formatText(d.Partitions))); err != nil {
+		return err
+	}
+	if err := aof.SyncDir(d.Path); err != nil {
+		return err
+	}
+	return errors.Join(os.Rename(path+".tmp", path), aof.SyncDir(d.Path))
+}
+
+// formatText is the content of the file format; its last line is the CRC-32C of those before.
+func formatText(partitions int) string {
+	text := fmt.Sprintf("mayfly data folder\nformat %d\npartitions %d\n", formatVersion, partitions)
+	return fmt.Sprintf("%scrc32c %08x\n", text, record.Sum(0, text))
+}
+
+// ReadFormat reads the file format and returns the number of partitions. An *[VersionError] is the error for a
+// folder of another version.
+func ReadFormat(text string) (partitions int, err error) {
+	version := 0
+	if _, err := fmt.Sscanf(text, "mayfly data folder\nformat %d\n", &version); err == nil && version > 0 && version != formatVersion {
+		return 0, &VersionError{version}
+	}
+	fmt.Sscanf(text, "mayfly data folder\nformat 2\npartitions %d\n", &partitions)
+	if partitions < 1 || partitions > record.MaxPartitions || text != formatText(partitions) {
+		return 0, fmt.Errorf("its file %q is damaged; for 16 partitions it would read %q", FormatName, formatText(16))
+	}
+	return partitions, nil
+}
+
+// VersionError is the error for a folder whose layout has another version.
+type VersionError struct{ Version int }
+
+func (e *VersionError) Error() string {
+	if e.Version < formatVersion {
+		return fmt.Sprintf("its format is %d, of a version of mayfly before the first release; this one reads format %d: "+
+			"export the data with the version that wrote it, and import it", e.Version, formatVersion)
+	}
+	return fmt.Sprintf("its format is %d, of a newer version of mayfly; this one reads format %d", e.Version, formatVersion)
+}
+
+// Partitions is the number of partitions of a data folder; 0 if there is none at this place.
+func Partitions(dir string) (int, error) {
+	text, err := os.ReadFile(filepath.Join(dir, FormatName))
+	if errors.Is(err, os.ErrNotExist) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	n, err := ReadFormat(string(text))
+	if err != nil {
+		return 0, fmt.Errorf("data folder %s: %w", dir, err)
+	}
+	return n, nil
+}
+
+// LockShared keeps servers out of a folder that is only read; others may read it too. It writes nothing. Without
+// a lock file, as in a backup, there is nothing to lock, and it returns nil.
+func LockShared(dir string) (*os.File, error) {
+	f, err := lockShared(filepath.Join(dir, lockName))
+	if err != nil {
+		return nil, fmt.Errorf("data folder %s: %w", dir, err)
+	}
+	return f, nil
+}
+
+// Close releases the folder.
+func (d *Dir) Close() error { return d.lock.Close() }

@@ -1,0 +1,187 @@
+package datadir
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"mayfly/keyspace/aof"
+	"mayfly/keyspace/aof/aoftest"
+	"mayfly/keyspace/record"
+	"mayfly/keyspace/store"
+
+	"github.com/rs/zerolog"
+)
+
+func mustOpen(t *testing.T, path string, partitions int) *Dir {
+	t.Helper()
+	d, err := Open(path, partitions, zerolog.Nop())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+// refused checks that a folder is refused with an error that holds all of the words.
+func refused(t *testing.T, path string, words ...string) {
+	t.Helper()
+	d, err := Open(path, 2, zerolog.Nop())
+	if err == nil {
+		d.Close()
+		t.Fatal("the folder is taken")
+	}
+	for _, w := range words {
+		if !strings.Contains(err.Error(), w) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("the error is not one line with %q: %v", w, err)
+		}
+	}
+}
+
+func TestNewDataFolder(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a", "b")
+	d := mustOpen(t, path, 3)
+	defer d.Close()
+	fi, err := os.Stat(path)
+	if err != nil || fi.Mode().Perm() != 0o700 {
+		t.Errorf("the folder has mode %v, %v", fi.Mode(), err)
+	}
+	for _, name := range []string{"catalogue.db", "partition-000.db", "partition-001.db", "partition-002.db", "format", "LOCK"} {
+		if fi, err := os.Stat(filepath.Join(path, name)); err != nil || fi.Mode().Perm() != 0o600 {
+			t.Errorf("%s: mode %v, %v", name, fi.Mode(), err)
+		}
+	}
+	const want = "mayfly data folder\nformat 2\npartitions 3\ncrc32c "
+	if text := string(aoftest.Read(t, filepath.Join(path, "format"))); !strings.HasPrefix(text, want) {
+		t.Errorf("format reads %q", text)
+	}
+	var sets []string
+	s, err := store.Open(filepath.Join(path, "partition-002.db"), zerolog.Nop(), aoftest.Epoch, nil, func(o aof.Op) error {
+		sets = append(sets, o.Key)
+		return nil
+	})
+	if err != nil || len(sets) > 0 {
+		t.Fatalf("a new store holds %q, %v", sets, err)
+	}
+	s.Close()
+}
+
+func TestPartitionCountIsTheFolders(t *testing.T) {
+	path := t.TempDir()
+	mustOpen(t, path, 3).Close()
+	var log bytes.Buffer
+	d, err := Open(path, 16, zerolog.New(&log))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	if d.Partitions != 3 || !strings.Contains(log.String(), `"level":"warn"`) {
+		t.Errorf("%d partitions, log: %s", d.Partitions, &log)
+	}
+}
+
+func TestDataFolderInUse(t *testing.T) {
+	path := t.TempDir()
+	if dir := os.Getenv("MAYFLY_TEST_LOCK"); dir != "" { // this is the other process
+		refused(t, dir, dir, "in use by another process", "(pid "+strconv.Itoa(os.Getppid())+")")
+		return
+	}
+	d := mustOpen(t, path, 2)
+	refused(t, path, path, "in use by another process")
+	child := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$")
+	child.Env = append(os.Environ(), "MAYFLY_TEST_LOCK="+path)
+	if out, err := child.CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+	if err := d.Close(); err != nil {
+		t.Fatal(err)
+	}
+	mustOpen(t, path, 2).Close()
+}
+
+func TestFormatOfTheFolder(t *testing.T) {
+	for n := 1; n <= record.MaxPartitions; n++ {
+		if got, err := ReadFormat(formatText(n)); err != nil || got != n {
+			t.Fatalf("%d partitions come back as %d, %v", n, got, err)
+		}
+	}
+	aoftest.EachFlip(formatText(16), func(bad string, at int) {
+		if n, err := ReadFormat(bad); err == nil {
+			t.Errorf("a flip at %d goes unseen: %d partitions", at, n)
+		}
+	})
+	path := t.TempDir()
+	mustOpen(t, path, 2).Close()
+	format := filepath.Join(path, "format")
+	for _, test := range []struct {
+		text  string
+		words []string
+	}{
+		{"mayfly data folder\nformat 1\npartitions 2\ncrc32c 00000000\n", []string{"format is 1", "before the first release", "reads format 2", "import"}},
+		{"mayfly data folder\nformat 3\nsomething new\n", []string{"format is 3", "newer version", "reads format 2"}},
+		{"mayfly data folder\nformat 0\npartitions 2\n", []string{"damaged"}},
+		{strings.Replace(formatText(2), "partitions 2", "partitions 3", 1), []string{"damaged"}},
+		{"", []string{"damaged"}},
+	} {
+		if err := os.WriteFile(format, []byte(test.text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		refused(t, path, append(test.words, path)...)
+		if _, err := Partitions(path); err == nil || !strings.Contains(err.Error(), test.words[0]) {
+			t.Errorf("the number of partitions of %q: %v", test.text, err)
+		}
+	}
+}
+
+func TestDataFolderThatIsNotComplete(t *testing.T) {
+	path := t.TempDir()
+	mustOpen(t, path, 2).Close()
+	if err := os.Remove(filepath.Join(path, "partition-001.db")); err != nil {
+		t.Fatal(err)
+	}
+	refused(t, path, path, "not complete", "partition-001.db")
+}
+
+// A crash while a folder is made leaves one without the file format and without anything in it.
+func TestDataFolderHalfMade(t *testing.T) {
+	path := t.TempDir()
+	mustOpen(t, path, 5).Close()
+	for _, name := range []string{"format", "partition-004.db"} {
+		if err := os.Remove(filepath.Join(path, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Truncate(filepath.Join(path, "partition-003.db"), 10); err != nil {
+		t.Fatal(err)
+	}
+	mustOpen(t, path, 5).Close()
+	if err := store.Fill(filepath.Join(path, "partition-003.db"), []aof.Op{aoftest.Set("1:a", "1")}); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(filepath.Join(path, "format")); err != nil {
+		t.Fatal(err)
+	}
+	refused(t, path, path, "format", "partition-003.db holds data")
+}
+
+func TestDataFolderThatCannotBeMade(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(path, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	refused(t, path, path, "not a directory")
+}
+
+func TestDataFolderThatCannotBeWritten(t *testing.T) {
+	if os.Getuid() == 0 {
+		t.Skip("root may write everywhere")
+	}
+	path := t.TempDir()
+	if err := os.Chmod(path, 0o500); err != nil {
+		t.Fatal(err)
+	}
+	refused(t, path, path, "permission denied")
+}

@@ -1,0 +1,58 @@
+//go:build darwin || dragonfly || freebsd || linux || netbsd || openbsd
+
+package datadir
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"syscall"
+)
+
+// lockFile takes the lock that keeps other processes out of a data folder. It ends when the file is
+// closed or the process dies; the process's number is in the file.
+func lockFile(path string) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if err = flock(f, syscall.LOCK_EX); err == nil {
+		pid := fmt.Appendf(nil, "%d\n", os.Getpid())
+		if err = f.Truncate(int64(len(pid))); err == nil {
+			_, err = f.WriteAt(pid, 0)
+		}
+	}
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
+}
+
+// lockShared takes a lock that others may share. Without a file it returns nil.
+func lockShared(path string) (*os.File, error) {
+	f, err := os.Open(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := flock(f, syscall.LOCK_SH); err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
+}
+
+// flock takes a lock, or says which process has it.
+func flock(f *os.File, how int) error {
+	err := syscall.Flock(int(f.Fd()), how|syscall.LOCK_NB)
+	if errors.Is(err, syscall.EWOULDBLOCK) {
+		pid, _ := io.ReadAll(io.LimitReader(f, 20))
+		err = fmt.Errorf("is in use by another process (pid %s)", strings.TrimSpace(string(pid)))
+	}
+	return err
+}

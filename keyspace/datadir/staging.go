@@ -1,0 +1,147 @@
+package datadir
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"mayfly/keyspace/aof"
+
+	"github.com/rs/zerolog"
+)
+
+// markName is the first file of a staging folder and the last to leave it. A server does not start on a
+// folder that has it. The process that fills the folder holds its lock.
+const markName = "UNFINISHED"
+
+// Staging is a folder that is being filled: a backup or a repair. It is path.part until all of it is on disk,
+// and path then.
+type Staging struct {
+	path, part string
+	lock       *os.File // of the mark
+}
+
+// NewStaging begins to fill a folder, which must not exist. What an earlier attempt that a crash ended has left
+// in its place is removed; anything else is refused and stays.
+func NewStaging(path string) (_ *Staging, err error) {
+	if _, err := os.Lstat(path); err == nil {
+		return nil, fmt.Errorf("it goes into a new folder, and %s exists: %w", path, os.ErrExist)
+	} else if !errors.Is(err, os.ErrNotExist) {
+		return nil, err
+	}
+	s := &Staging{path: path, part: path + ".part"}
+	err = os.Mkdir(s.part, 0o700)
+	if left := errors.Is(err, os.ErrExist); err != nil && !left {
+		return nil, err
+	} else if left {
+		if err := s.refuseForeign(); err != nil {
+			return nil, err
+		}
+	}
+	if s.lock, err = lockFile(filepath.Join(s.part, markName)); err != nil {
+		return nil, fmt.Errorf("%s: %w", s.part, err)
+	}
+	if err = s.clear(); err == nil {
+		err = aof.SyncDir(s.part) // else a power cut could leave the rest of the folder without the mark
+	}
+	if err != nil {
+		s.lock.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+// Dir is the folder while it is being filled.
+func (s *Staging) Dir() string { return s.part }
+
+// CreateDir makes a data folder in the staging folder.
+func (s *Staging) CreateDir(partitions int) (*Dir, error) {
+	return open(s.part, partitions, zerolog.Nop())
+}
+
+// refuseForeign is the error for a folder that holds anything that no staging folder holds.
+func (s *Staging) refuseForeign() error {
+	entries, err := os.ReadDir(s.part)
+	if err != nil {
+		return err
+	}
+	marked := false
+	for _, e := range entries {
+		marked = marked || e.Name() == markName
+		if !ours(e) {
+			return fmt.Errorf("%s is in the way: it holds %q, which was not made here; move it or remove it", s.part, e.Name())
+		}
+	}
+	if len(entries) > 0 && !marked {
+		return fmt.Errorf("%s is in the way: it has no file %q and may be a whole data folder; move it or remove it", s.part, markName)
+	}
+	return nil
+}
+
+// ours reports whether a file may be part of a staging folder.
+func ours(e fs.DirEntry) bool {
+	name := e.Name()
+	switch name {
+	case markName, lockName, FormatName, FormatName + ".tmp":
+		return e.Type().IsRegular()
+	}
+	known := strings.HasSuffix(name, ".db") || strings.Contains(name, ".db.") || strings.HasPrefix(name, "repair-")
+	return known && e.Type().IsRegular()
+}
+
+// clear removes everything in the folder but its mark, whose lock is held, after judging once more: now no other
+// process writes to it.
+func (s *Staging) clear() error {
+	if err := s.refuseForeign(); err != nil {
+		return err
+	}
+	entries, err := os.ReadDir(s.part)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if e.Name() == markName {
+			continue
+		}
+		if err := os.Remove(filepath.Join(s.part, e.Name())); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Finish gives the folder its name. All its files have been forced to disk.
+func (s *Staging) Finish() error {
+	mark := filepath.Join(s.part, markName)
+	if err := aof.SyncDir(s.part); err != nil {
+		return err
+	}
+	if err := errors.Join(os.Remove(mark), aof.SyncDir(s.part)); err != nil {
+		return err
+	}
+	if err := os.Rename(s.part, s.path); err != nil {
+		return err
+	}
+	return aof.SyncDir(filepath.Dir(s.path))
+}
+
+// Close releases the folder. Unless err is nil it removes all that has been made.
+func (s *Staging) Close(err error) error {
+	if err != nil {
+		err = errors.Join(err, os.RemoveAll(s.part))
+	}
+	return errors.Join(err, s.lock.Close())
+}
+
+// RefuseStaging is the error for a folder that is a staging folder, or was when a crash came.
+func RefuseStaging(dir string) error {
+	if _, err := os.Lstat(filepath.Join(dir, markName)); errors.Is(err, os.ErrNotExist) {
+		return nil
+	} else if err != nil {
+		return err
+	}
+	return fmt.Errorf("data folder %s is a backup or a repair that did not come to its end (it has a file %q): make it again", dir, markName)
+}

@@ -1,0 +1,206 @@
+package datadir
+
+import (
+	"errors"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"mayfly/keyspace/aof/aoftest"
+	"mayfly/keyspace/store"
+)
+
+// leave makes a folder with files as an attempt that was interrupted leaves them.
+func leave(t *testing.T, dir string, names ...string) {
+	t.Helper()
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range names {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte("left by "+name), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// contents returns the content of each file of a folder.
+func contents(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := make(map[string]string)
+	for _, e := range entries {
+		all[e.Name()] = string(aoftest.Read(t, filepath.Join(dir, e.Name())))
+	}
+	return all
+}
+
+// gone checks that nothing has a name.
+func gone(t *testing.T, path string) {
+	t.Helper()
+	if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("%s is there: %v", path, err)
+	}
+}
+
+func mustStage(t *testing.T, path string) *Staging {
+	t.Helper()
+	s, err := NewStaging(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// makeFolder fills a folder of two partitions and gives it its name.
+func makeFolder(t *testing.T, path string) {
+	t.Helper()
+	s := mustStage(t, path)
+	d, err := s.CreateDir(2)
+	if err == nil {
+		err = errors.Join(d.Close(), s.Finish())
+	}
+	if err := s.Close(err); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestStagingGetsItsNameAtTheEnd(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "backup")
+	s := mustStage(t, path)
+	d, err := s.CreateDir(2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Close(); err != nil {
+		t.Fatal(err)
+	}
+	refused(t, s.Dir(), "did not come to its end", markName)
+	gone(t, path)
+	if err := errors.Join(s.Finish(), s.Close(nil)); err != nil {
+		t.Fatal(err)
+	}
+	gone(t, path+".part")
+	gone(t, filepath.Join(path, markName))
+	mustOpen(t, path, 2).Close()
+}
+
+func TestStagingThatFailsLeavesNothing(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "backup")
+	s := mustStage(t, path)
+	if err := store.Create(filepath.Join(s.Dir(), CatalogueName)); err != nil {
+		t.Fatal(err)
+	}
+	failure := errors.New("it failed")
+	if err := s.Close(failure); !errors.Is(err, failure) {
+		t.Errorf("its error is gone: %v", err)
+	}
+	gone(t, path)
+	gone(t, path+".part")
+}
+
+func TestStagingRefusesAFolderThatExists(t *testing.T) {
+	taken := t.TempDir()
+	if _, err := NewStaging(taken); !errors.Is(err, fs.ErrExist) {
+		t.Errorf("a folder that exists: %v", err)
+	}
+	if _, err := NewStaging(filepath.Join(taken, "no", "such")); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a folder in one that does not exist: %v", err)
+	}
+	if left := contents(t, taken); len(left) > 0 {
+		t.Errorf("left behind: %q", left)
+	}
+}
+
+// The next attempt at the same path clears away what a crash has left.
+func TestStagingClearsAwayWhatACrashLeft(t *testing.T) {
+	for _, names := range [][]string{
+		{},
+		{markName},
+		{markName, FormatName, FormatName + ".tmp", lockName, CatalogueName, PartitionName(0), PartitionName(3), journalName(7),
+			PartitionName(1) + store.TempSuffix, PartitionName(1) + ".torn-1", "repair-report.txt"},
+	} {
+		path := filepath.Join(t.TempDir(), "backup")
+		leave(t, path+".part", names...)
+		makeFolder(t, path)
+		gone(t, path+".part")
+		for name, content := range contents(t, path) {
+			if strings.HasPrefix(content, "left by") {
+				t.Errorf("%s was left beside %q", name, names)
+			}
+		}
+		mustOpen(t, path, 2).Close()
+	}
+}
+
+// A folder of another origin stays as it is.
+func TestStagingRefusesWhatIsNotItsOwn(t *testing.T) {
+	for why, names := range map[string][]string{
+		`it holds "thesis.txt"`:          {markName, FormatName, "thesis.txt"},
+		`it holds "wedding.jpg"`:         {"wedding.jpg"},
+		`it has no file "UNFINISHED"`:    {FormatName, CatalogueName, PartitionName(0)},
+		"may be a whole data folder":     {CatalogueName, journalName(1)},
+		`no file "UNFINISHED" and may b`: {lockName},
+	} {
+		path := filepath.Join(t.TempDir(), "backup")
+		leave(t, path+".part", names...)
+		before := contents(t, path+".part")
+		if _, err := NewStaging(path); err == nil || !strings.Contains(err.Error(), why) {
+			t.Errorf("beside %q: %v, not %s", names, err, why)
+		}
+		if !maps.Equal(contents(t, path+".part"), before) {
+			t.Errorf("%q has been changed", names)
+		}
+		gone(t, path)
+	}
+}
+
+func TestStagingRefusesASubfolder(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "backup")
+	leave(t, path+".part", markName)
+	leave(t, filepath.Join(path+".part", "photos.db"), "a.jpg")
+	if _, err := NewStaging(path); err == nil || !strings.Contains(err.Error(), `it holds "photos.db"`) {
+		t.Errorf("beside a folder in it: %v", err)
+	}
+	if _, err := os.Stat(filepath.Join(path+".part", "photos.db", "a.jpg")); err != nil {
+		t.Error(err)
+	}
+}
+
+// Of two attempts at one path at a time, the later takes nothing from the earlier.
+func TestStagingRefusesWhatIsBeingFilled(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "backup")
+	s := mustStage(t, path)
+	file := filepath.Join(s.Dir(), CatalogueName)
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := NewStaging(path); err == nil || !strings.Contains(err.Error(), "in use by another process") {
+		t.Errorf("a second attempt: %v", err)
+	}
+	if _, err := os.Stat(file); err != nil {
+		t.Error(err)
+	}
+	if err := s.Close(os.ErrInvalid); err == nil {
+		t.Error("its error is gone")
+	}
+	makeFolder(t, path)
+}
+
+// Half a backup is not mistaken for a data folder.
+func TestUnfinishedFolderIsRefused(t *testing.T) {
+	path := t.TempDir()
+	mustOpen(t, path, 2).Close()
+	if err := RefuseStaging(path); err != nil {
+		t.Error(err)
+	}
+	if err := os.WriteFile(filepath.Join(path, markName), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	refused(t, path, path, "did not come to its end")
+}

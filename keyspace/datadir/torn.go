@@ -1,0 +1,86 @@
+package datadir
+
+import (
+	"cmp"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"mayfly/keyspace/aof"
+	"mayfly/keyspace/record"
+
+	"github.com/rs/zerolog"
+)
+
+// Bounds of what is kept of what earlier starts have cut off: the newest ends, in number and in bytes. The
+// newest of all stays however large it is, and so do all those of the present start.
+const (
+	maxTornFiles = 300
+	maxTornBytes = 256 << 20
+)
+
+// tornEnd is the end of a file that a start has cut off and kept aside (aof.CutTail).
+type tornEnd struct {
+	path   string
+	at     uint64 // ms; when it was cut off
+	number uint64 // of several ends of one file at that moment
+	size   int64
+}
+
+// LimitTorn removes ends that were cut off before the present start, which began at a time in ms, if there are
+// too many. Each is logged before it goes.
+func LimitTorn(dir string, began int64, log zerolog.Logger) error {
+	ends, err := tornEnds(dir)
+	if err != nil {
+		return err
+	}
+	slices.SortFunc(ends, func(a, b tornEnd) int { // newest first
+		return cmp.Or(cmp.Compare(b.at, a.at), cmp.Compare(b.number, a.number), strings.Compare(a.path, b.path))
+	})
+	kept := int64(0)
+	var errs []error
+	for i, end := range ends {
+		kept += end.size
+		if i == 0 || end.at >= uint64(began) || i < maxTornFiles && kept <= maxTornBytes {
+			continue
+		}
+		kept -= end.size
+		log.Warn().Str("file", end.path).Int64("bytes", end.size).Uint64("cut_at", end.at).
+			Msg("removing an end that an earlier start has cut off: newer ones take the space that is kept for them")
+		errs = append(errs, os.Remove(end.path))
+	}
+	return errors.Join(errs...)
+}
+
+// tornEnds lists the ends that were cut off in a folder.
+func tornEnds(dir string) (ends []tornEnd, err error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range entries {
+		file, rest, ok := strings.Cut(e.Name(), ".db"+aof.TornSuffix)
+		at, number, several := strings.Cut(rest, "-")
+		end := tornEnd{path: filepath.Join(dir, e.Name()), number: 1}
+		if !ok || file == "" || !e.Type().IsRegular() {
+			continue
+		}
+		if end.at, ok = record.ReadDecimal(at); !ok {
+			continue
+		}
+		if several {
+			if end.number, ok = record.ReadDecimal(number); !ok {
+				continue
+			}
+		}
+		fi, err := e.Info()
+		if err != nil {
+			return nil, err
+		}
+		end.size = fi.Size()
+		ends = append(ends, end)
+	}
+	return ends, nil
+}

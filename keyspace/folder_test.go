@@ -1,0 +1,94 @@
+package keyspace
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"mayfly/expiry"
+	"mayfly/keyspace/datadir"
+	"mayfly/keyspace/repair"
+
+	"github.com/rs/zerolog"
+)
+
+// A start that cuts ends off removes the oldest of the earlier ones.
+func TestStartsBoundTornEnds(t *testing.T) {
+	o := open(t)
+	o.put("0", "a", "{}", expiry.Inherit)
+	o.stop()
+	var log bytes.Buffer
+	o.opt.Log = zerolog.New(zerolog.SyncWriter(&log))
+	const kept = 300 // by package datadir
+	for n := range kept + 3 {
+		name := fmt.Sprintf("%s.torn-%d", datadir.PartitionName(0), epoch-1000+n)
+		if err := os.WriteFile(filepath.Join(o.opt.Dir, name), []byte("x"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	o.start()
+	ends, err := filepath.Glob(filepath.Join(o.opt.Dir, "*.torn-*"))
+	if err != nil || len(ends) != kept || !strings.Contains(log.String(), "removing an end") {
+		t.Errorf("%d are left, %v: %s", len(ends), err, &log)
+	}
+	o.opt.Log = zerolog.Nop()
+}
+
+// Half a backup is not mistaken for a data folder, neither by a server nor by the tools.
+func TestUnfinishedFoldersAreNotUsed(t *testing.T) {
+	l := newLived(t, 11)
+	if err := os.WriteFile(filepath.Join(l.dir, "UNFINISHED"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, started := starts(t, l.dir)
+	_, inspected := repair.Inspect(l.dir)
+	for what, err := range map[string]error{"a start": started, "a check": inspected} {
+		if err == nil || !strings.Contains(err.Error(), "did not come to its end") {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+}
+
+// The next backup to the same path clears away what a crash has left, but nothing else.
+func TestBackupBesideWhatIsInItsWay(t *testing.T) {
+	o := open(t)
+	want := o.put("0", "a", "{}", expiry.Inherit)
+	for _, test := range []struct {
+		left    string
+		refused bool
+	}{{datadir.CatalogueName, false}, {"thesis.txt", true}} {
+		path := filepath.Join(t.TempDir(), "backup")
+		part := path + ".part"
+		if err := os.Mkdir(part, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range []string{"UNFINISHED", test.left} {
+			if err := os.WriteFile(filepath.Join(part, name), []byte("left"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		before := fingerprint(t, part)
+		err := o.Backup(path)
+		if test.refused {
+			if err == nil || fingerprint(t, part) != before {
+				t.Errorf("beside %s: %v", test.left, err)
+			}
+			continue
+		}
+		if err != nil {
+			t.Fatalf("beside %s: %v", test.left, err)
+		}
+		if _, err := os.Lstat(part); !os.IsNotExist(err) {
+			t.Errorf("beside %s: %v", test.left, err)
+		}
+		b := &opened{t: t, clock: o.clock, opt: Options{Dir: path, Clock: o.clock, NoPurge: true}}
+		b.start()
+		if items := b.dump(); len(items) != 1 || items[place{"0", "a"}] != want {
+			t.Errorf("beside %s the backup holds %v", test.left, items)
+		}
+		b.stop()
+	}
+}

@@ -1,0 +1,266 @@
+package journal
+
+import (
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"runtime"
+	"time"
+
+	"mayfly/keyspace/aof"
+	"mayfly/keyspace/record"
+)
+
+// batch is what is committed together. The journal's mutex protects it. The leader uses its commands
+// without the mutex, when nothing is added any more.
+type batch struct {
+	lsn      LSN
+	commands []byte
+	waiters  *waiters // nil while there are none
+}
+
+// waiters are the goroutines that wait for one batch.
+type waiters struct {
+	lead chan struct{} // makes one of them the leader
+	done chan struct{} // closed when err is known
+	err  error
+}
+
+// wait returns the place to wait for a batch.
+func (b *batch) wait() *waiters {
+	if b.waiters == nil {
+		b.waiters = &waiters{lead: make(chan struct{}, 1), done: make(chan struct{})}
+	}
+	return b.waiters
+}
+
+// settle tells the waiters what has become of a batch.
+func (b *batch) settle(err error) {
+	if b.waiters != nil {
+		b.waiters.err = err
+		close(b.waiters.done)
+		b.waiters = nil
+	}
+}
+
+// Wait returns once all up to the LSN is committed as the policy asks, by this call or another. An error
+// says why it is not; unless an fsync failed it is tried again.
+//
+// The goroutines that can run now may have something to commit too, such as those that the last commit has
+// released. Letting them go first makes groups of tens where there were twos and threes.
+func (j *Journal) Wait(lsn LSN) error { return j.waitAfter(runtime.Gosched, lsn) }
+
+// CommitNow is Wait without yielding first, for a goroutine that has gathered the work of many itself.
+func (j *Journal) CommitNow(lsn LSN) error { return j.waitAfter(func() {}, lsn) }
+
+// waitAfter is Wait, but calls before if this goroutine leads.
+func (j *Journal) waitAfter(before func(), lsn LSN) error {
+	if j.Committed() >= lsn {
+		return nil
+	}
+	j.mu.Lock()
+	if j.Committed() >= lsn {
+		j.mu.Unlock()
+		return nil
+	}
+	if !j.leading {
+		j.leading = true
+		j.mu.Unlock()
+		return j.commitAndResign(before, lsn)
+	}
+	b := j.pending
+	if j.inFlight != nil && lsn <= j.inFlight.lsn {
+		b = j.inFlight
+	} else if j.failed != nil && lsn <= j.failed.lsn {
+		b = j.failed
+	}
+	if b == nil || lsn > b.lsn {
+		j.mu.Unlock()
+		return errUnknown(lsn)
+	}
+	w := b.wait()
+	j.mu.Unlock()
+	select {
+	case <-w.done:
+		return w.err
+	case <-w.lead:
+		return j.commitAndResign(before, lsn)
+	}
+}
+
+func errUnknown(lsn LSN) error { return fmt.Errorf("commit %d was never handed in", lsn) }
+
+// CommitAll commits all that has been handed in.
+func (j *Journal) CommitAll() error {
+	j.lead()
+	return j.commitAndResign(runtime.Gosched, j.Last())
+}
+
+// lead waits for the lead.
+func (j *Journal) lead() {
+	j.mu.Lock()
+	if !j.leading {
+		j.leading = true
+		j.mu.Unlock()
+		return
+	}
+	turn := make(chan struct{})
+	j.queue = append(j.queue, turn)
+	j.mu.Unlock()
+	<-turn
+}
+
+// resign passes the lead to the queue, to a waiter of the pending batch, or to the next that comes.
+func (j *Journal) resign() {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	switch {
+	case len(j.queue) > 0:
+		close(j.queue[0])
+		j.queue = j.queue[1:]
+	case j.failed == nil && j.pending != nil && j.pending.waiters != nil && !j.closed:
+		j.pending.waiters.lead <- struct{}{}
+	default:
+		j.leading = false
+		// While nothing can be written all waiters get the error instead of trying it in turn.
+		err := j.Err()
+		if j.closed {
+			err = errClosed
+		}
+		for _, b := range []*batch{j.failed, j.pending} {
+			if b != nil {
+				b.settle(err)
+			}
+		}
+	}
+}
+
+func (j *Journal) commitAndResign(before func(), lsn LSN) error {
+	defer j.resign()
+	before()
+	return j.commitTo(lsn)
+}
+
+// commitTo commits batch after batch until the LSN is covered. The lead is held.
+func (j *Journal) commitTo(lsn LSN) error {
+	for j.Committed() < lsn {
+		j.mu.Lock()
+		if j.closed {
+			j.mu.Unlock()
+			return errClosed
+		}
+		b := j.failed
+		if b == nil {
+			b, j.pending = j.pending, nil
+		}
+		if b == nil {
+			j.mu.Unlock()
+			return errUnknown(lsn)
+		}
+		j.failed, j.inFlight = nil, b
+		j.mu.Unlock()
+
+		err := j.write(b)
+
+		j.mu.Lock()
+		j.inFlight = nil
+		if err == nil {
+			j.done.Store(uint64(b.lsn))
+			j.waiting.Add(-int64(len(b.commands)))
+			if cap(b.commands) <= keptBatchSize {
+				j.spare = append(j.spare, b.commands)
+			}
+		} else {
+			j.failed = b
+		}
+		b.settle(err)
+		j.mu.Unlock()
+		j.report(err)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// write writes a batch and its seal and, if the policy asks for it, forces them to disk. The lead is held.
+func (j *Journal) write(b *batch) error {
+	if err := j.broken.Load(); err != nil {
+		return *err
+	}
+	if j.slow.Load() && j.policyNow() == EverySec {
+		// The disk does not keep up. Wait for it, as Redis does: a power cut must not take more than the
+		// last two seconds or so.
+		j.syncMu.Lock()
+		j.slow.Store(false)
+		j.syncMu.Unlock()
+	}
+	size := len(b.commands)
+	from := j.end.Load()
+	seal := aof.Seal{
+		Mark: j.mark, From: from, At: from + int64(size), LSN: uint64(b.lsn), OnDisk: j.onDisk.Load(),
+		Sum: crc32.Update(0, record.Castagnoli, b.commands),
+	}
+	commit := seal.Append(b.commands)
+	b.commands = commit[:size]
+	if err := j.file.Append(commit); err != nil {
+		err = fmt.Errorf("writing the journal: %w", err)
+		if errors.Is(err, aof.ErrTorn) {
+			j.broken.Store(&err)
+		}
+		return err
+	}
+	written := int64(len(commit))
+	j.commits.Add(1)
+	j.total.Add(written)
+	if j.end.Add(written) >= j.limit.Load() && j.full != nil {
+		j.full()
+	}
+	if j.policyNow() == Always {
+		j.preallocate(written)
+		return j.syncTo(b.lsn)
+	}
+	return nil
+}
+
+// report notes whether writing works, and has it tried again if it does not.
+func (j *Journal) report(err error) {
+	if err == nil {
+		if j.fault.Load() != nil && j.fault.Swap(nil) != nil {
+			j.log.Info().Msg("writing works again")
+		}
+		return
+	}
+	if j.fault.Swap(&err) == nil {
+		j.log.Error().Err(err).Msg("cannot write: writes are refused until it succeeds")
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if !j.retrying && !j.closed && j.broken.Load() == nil {
+		j.retrying = true
+		j.background.Go(j.retry)
+	}
+}
+
+// retry tries again to write what could not be written, with growing pauses.
+func (j *Journal) retry() {
+	for pause := firstRetry; j.broken.Load() == nil; pause = min(2*pause, longestRetry) {
+		select {
+		case <-j.stop:
+			return
+		case <-time.After(pause):
+		}
+		if j.CommitAll() == nil && j.retried() {
+			return
+		}
+	}
+}
+
+// retried ends the retrying unless something has failed again since: whatever failed has found that a
+// retry is under way.
+func (j *Journal) retried() bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.retrying = j.failed != nil
+	return !j.retrying
+}

@@ -1,0 +1,228 @@
+package journal
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	"mayfly/keyspace/aof"
+	"mayfly/keyspace/record"
+)
+
+// Rotate commits what waits and goes on in a new file. All LSNs handed out before the call are in files of
+// lower generations than the one returned, and those are on disk.
+//
+// Commits are held up briefly: the new file is made, and most of the old one forced to disk, while they go on.
+func (j *Journal) Rotate() (generation uint64, err error) {
+	if j.Empty() {
+		return j.generation, nil
+	}
+	next, err := j.prepare()
+	if err != nil {
+		return 0, err
+	}
+	defer next.close()
+	for range 2 { // the second time there is little left
+		if err := j.Sync(); err != nil {
+			return 0, err
+		}
+	}
+	old, err := j.switchTo(next)
+	if old != nil {
+		if err := old.Close(); err != nil {
+			j.log.Error().Err(err).Str("file", old.Path()).Msg("closing a journal")
+		}
+	}
+	return j.generation, err
+}
+
+// switchTo makes a file the newest, and returns the one that was.
+func (j *Journal) switchTo(next *nextFile) (old *aof.File, err error) {
+	j.lead()
+	resign := sync.OnceFunc(j.resign)
+	defer resign()
+	if err := j.commitTo(j.Last()); err != nil {
+		return nil, err
+	}
+	// The old file must be whole on disk before the new one can hold anything: a power cut may take
+	// the last commits, but never earlier ones and leave later ones.
+	j.syncMu.Lock()
+	defer j.syncMu.Unlock()
+	if err := j.endFileLocked(); err != nil {
+		return nil, err
+	}
+	old = j.file
+	if err := j.adopt(next, j.generation+1); err != nil {
+		return nil, err
+	}
+	// Commits go on. Those that wait to be on disk wait for syncMu, and so for the file's name.
+	resign()
+	return old, j.syncNameLocked(next)
+}
+
+// nextFile is a file that is ready to become the newest: its head is on disk, under a temporary name.
+type nextFile struct {
+	file *aof.File
+	mark uint32
+	dir  *os.File // open, so that nothing but an fsync can fail once the file is the newest
+}
+
+// TempName is the name of a journal's file that is being made. It means nothing to a start.
+const TempName = "journal.tmp"
+
+// prepare makes a file that a generation can go on in.
+func (j *Journal) prepare() (_ *nextFile, err error) {
+	next := &nextFile{mark: aof.NewMark()}
+	defer func() {
+		if err != nil {
+			next.close()
+		}
+	}()
+	if next.dir, err = os.Open(j.dir); err != nil {
+		return nil, err
+	}
+	path := filepath.Join(j.dir, TempName)
+	if err := aof.WriteFile(path, aof.FirstSeal(next.mark).Append(nil)); err != nil {
+		return nil, err
+	}
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		return nil, err
+	}
+	next.file = aof.NewFile(f, path, headSize, j.faults)
+	return next, nil
+}
+
+// close releases what has not been adopted.
+func (n *nextFile) close() {
+	if n.dir != nil {
+		n.dir.Close() // it was only read
+	}
+	if n.file != nil {
+		n.file.Close() // nothing is in it
+	}
+}
+
+// adopt gives the file the name of a generation and makes it the newest. The lead and syncMu are held, unless
+// the journal is not in use yet. syncNameLocked is to follow.
+func (j *Journal) adopt(next *nextFile, generation uint64) error {
+	if err := next.file.Rename(filepath.Join(j.dir, FileName(generation))); err != nil {
+		return err
+	}
+	j.file, j.generation, j.mark, j.cramped = next.file, generation, next.mark, false
+	j.end.Store(headSize)
+	j.onDisk.Store(headSize)
+	j.total.Add(headSize)
+	next.file = nil
+	return nil
+}
+
+// syncNameLocked forces the name of an adopted file to disk. syncMu is held, unless the journal is not in use
+// yet.
+func (j *Journal) syncNameLocked(next *nextFile) error {
+	if err := aof.Fsync(next.dir); err != nil {
+		return j.breakLocked(err)
+	}
+	return nil
+}
+
+// firstFile makes the first file of a run.
+func (j *Journal) firstFile(generation uint64) error {
+	next, err := j.prepare()
+	if err != nil {
+		return err
+	}
+	defer next.close()
+	if err := j.adopt(next, generation); err != nil {
+		return err
+	}
+	if err := j.syncNameLocked(next); err != nil {
+		return errors.Join(err, j.file.Close())
+	}
+	return nil
+}
+
+// Remove deletes the files of generations below, never the newest. It deletes the oldest first, each durably: a
+// power cut could otherwise leave a gap, which would look like a lost file.
+func (j *Journal) Remove(below uint64) error {
+	files, err := Files(j.dir)
+	if err != nil {
+		return err
+	}
+	for _, f := range files {
+		if f.Generation >= below || f.Generation >= j.generation {
+			continue
+		}
+		if err := errors.Join(os.Remove(f.Path), aof.SyncDir(j.dir)); err != nil {
+			return err
+		}
+	}
+	return j.countBytes()
+}
+
+// countBytes adds up the size of all files, without what is preallocated.
+func (j *Journal) countBytes() error {
+	j.lead() // nothing is written meanwhile
+	defer j.resign()
+	files, err := j.filesAt(j.end.Load())
+	total := int64(0)
+	for _, f := range files {
+		total += f.Size
+	}
+	j.total.Store(total)
+	return err
+}
+
+// Snapshot commits all that has been handed in, and returns the files with their sizes behind the last commit.
+// Nothing below those sizes changes any more. No other goroutine may call Rotate meanwhile.
+func (j *Journal) Snapshot() ([]FileInfo, error) {
+	if err := j.CommitAll(); err != nil {
+		return nil, err
+	}
+	return j.filesAt(j.end.Load())
+}
+
+// filesAt lists the files, the newest with this size.
+func (j *Journal) filesAt(end int64) ([]FileInfo, error) {
+	files, err := Files(j.dir)
+	for i := range files {
+		if files[i].Generation == j.generation {
+			files[i].Size = end
+		}
+	}
+	return files, err
+}
+
+// FileName is the name of a generation's file.
+func FileName(generation uint64) string { return fmt.Sprintf("journal-%012d.db", generation) }
+
+// FileInfo is a file of a journal.
+type FileInfo struct {
+	Path       string
+	Generation uint64
+	Size       int64 // bytes
+}
+
+// Files lists the journal's files in a folder, oldest first.
+func Files(dir string) (files []FileInfo, err error) {
+	entries, err := os.ReadDir(dir) // in ascending order of names, which is that of generations
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range entries {
+		digits := strings.TrimSuffix(strings.TrimPrefix(e.Name(), "journal-"), ".db")
+		n, ok := record.ReadDecimal(digits)
+		if !ok || e.Name() != FileName(n) {
+			continue
+		}
+		fi, err := e.Info()
+		if err != nil {
+			return nil, err
+		}
+		files = append(files, FileInfo{filepath.Join(dir, e.Name()), n, fi.Size()})
+	}
+	return files, nil
+}

@@ -1,0 +1,178 @@
+package journal
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"mayfly/keyspace/aof"
+	"mayfly/keyspace/aof/aoftest"
+	"mayfly/keyspace/record"
+
+	"github.com/rs/zerolog"
+)
+
+// ops are the changes of one transaction.
+type ops []aof.Op
+
+// AppendTo implements [Changes].
+func (o ops) AppendTo(dst []byte) []byte { return aof.AppendOps(dst, o) }
+
+// set returns the change of one plain item.
+func set(key, body string) ops { return ops{aoftest.Set(key, body)} }
+
+// del returns the change that deletes one item.
+func del(key string) ops { return ops{aoftest.Del(key)} }
+
+func mustOpen(t *testing.T, dir string, generation uint64, first LSN, policy Policy, faults *aof.Faults) *Journal {
+	t.Helper()
+	j, err := Open(Options{Dir: dir, Generation: generation, First: first, Policy: policy, Log: zerolog.Nop(), Faults: faults})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return j
+}
+
+// commit commits changes.
+func (j *Journal) commit(t *testing.T, o ops) LSN {
+	t.Helper()
+	lsn := j.Append(o)
+	if err := j.Wait(lsn); err != nil {
+		t.Fatal(err)
+	}
+	return lsn
+}
+
+// put commits a plain item.
+func (j *Journal) put(t *testing.T, key, body string) LSN {
+	t.Helper()
+	return j.commit(t, set(key, body))
+}
+
+// text describes changes: "key=body" for an item, "-key" for a delete.
+func text(o ...aof.Op) (texts []string) {
+	for _, o := range o {
+		it, _, err := record.Decode(o.Key, o.Rec)
+		switch {
+		case o.Del:
+			texts = append(texts, "-"+o.Key)
+		case err != nil:
+			texts = append(texts, fmt.Sprintf("%s: %v", o.Key, err))
+		default:
+			texts = append(texts, o.Key+"="+it.Body)
+		}
+	}
+	return texts
+}
+
+// replayed returns the changes in all journals of a folder as text, and the last LSN.
+func replayed(dir string) (changes []string, last LSN, err error) {
+	_, last, err = Replay(dir, zerolog.Nop(), aoftest.Epoch, func(o aof.Op) error {
+		changes = append(changes, text(o)...)
+		return nil
+	})
+	return changes, last, err
+}
+
+func checkReplayed(t *testing.T, dir string, want ...string) {
+	t.Helper()
+	if got, _, err := replayed(dir); err != nil || !slices.Equal(got, want) {
+		t.Fatalf("the journals hold %q, %v; want %q", got, err, want)
+	}
+}
+
+// checkDamaged checks that a replay reports damage that includes the byte at an offset.
+func checkDamaged(t *testing.T, dir string, at int64, what string) {
+	t.Helper()
+	_, _, err := replayed(dir)
+	var damage *aof.DamageError
+	if !errors.As(err, &damage) {
+		t.Fatalf("%s gives %v", what, err)
+	}
+	if at < damage.From || at >= damage.To {
+		t.Fatalf("%s is reported as %v", what, damage)
+	}
+}
+
+// checkNothingKept checks that nothing was cut off a file.
+func checkNothingKept(t *testing.T, path string) {
+	t.Helper()
+	if found, _ := filepath.Glob(path + aof.TornSuffix + "*"); len(found) > 0 {
+		t.Errorf("files were made: %v", found)
+	}
+}
+
+func writeFile(t *testing.T, path string, content []byte) {
+	t.Helper()
+	if err := os.WriteFile(path, content, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// emptyFile is the content of a journal's file without commits.
+func emptyFile() []byte { return aof.FirstSeal(7).Append(nil) }
+
+// appendCommit appends a commit to the content of a file, with all that its seal must say unless change alters it.
+func appendCommit(content []byte, mark uint32, lsn LSN, o ops, change func(*aof.Seal)) []byte {
+	from := len(content)
+	content = o.AppendTo(content)
+	s := aof.Seal{Mark: mark, From: int64(from), At: int64(len(content)), LSN: uint64(lsn), Sum: record.Sum(0, string(content[from:]))}
+	if change != nil {
+		change(&s)
+	}
+	return s.Append(content)
+}
+
+// smallJournal makes a journal's file with three commits, and returns it with the offsets at which they end. The first
+// commit was forced to disk before the others.
+func smallJournal(t *testing.T) (content []byte, ends []int64, changes []string) {
+	t.Helper()
+	dir := t.TempDir()
+	j := mustOpen(t, dir, 1, 1, No, nil)
+	j.put(t, "1:a", "alpha")
+	ends = append(ends, j.Size())
+	if err := j.Sync(); err != nil {
+		t.Fatal(err)
+	}
+	const odd = "\r\n*3\r\n \x00\x00\n-1 "
+	j.commit(t, ops{aoftest.Del("1:a"), aoftest.Set("1:b", odd)})
+	ends = append(ends, j.Size())
+	j.put(t, "1:c", "")
+	ends = append(ends, j.Size())
+	content = aoftest.Read(t, filepath.Join(dir, FileName(1)))
+	if err := j.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return content, ends, []string{"1:a=alpha", "-1:a", "1:b=" + odd, "1:c="}
+}
+
+// gate returns faults whose first write waits until it is opened.
+func gate() (x *aof.Faults, reached, open chan struct{}) {
+	reached, open = make(chan struct{}), make(chan struct{})
+	var once sync.Once
+	return &aof.Faults{Write: func() error {
+		once.Do(func() { close(reached); <-open })
+		return nil
+	}}, reached, open
+}
+
+// placeholder stands in a body for a forged seal.
+var placeholder = strings.Repeat("?", int(aof.SealSize))
+
+// forge replaces the placeholders in the body of an item by seals that name the place at which they stand, if the
+// item's command begins at from. Everything else in the seals is as given.
+func forge(from int64, key, body string, seal aof.Seal) string {
+	for {
+		at := strings.Index(string(aof.AppendSet(nil, key, aoftest.Rec(key, body))), placeholder)
+		if at < 0 {
+			return body
+		}
+		seal.At = from + int64(at)
+		body = strings.Replace(body, placeholder, string(seal.Append(nil)), 1)
+	}
+}

@@ -1,0 +1,218 @@
+package journal
+
+import (
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"mayfly/keyspace/aof"
+
+	"github.com/rs/zerolog"
+)
+
+// LSN is a log sequence number: the number of a commit. Zero is always committed.
+type LSN uint64
+
+// Policy says when commits are forced to disk (appendfsync).
+type Policy int32
+
+// The policies, named as in Redis.
+const (
+	EverySec Policy = iota // committed means handed to the operating system; forced to disk each second
+	Always                 // committed means on disk
+	No                     // the operating system decides
+)
+
+const (
+	syncInterval  = time.Second     // of EverySec
+	slowSync      = 2 * time.Second // a background fsync that takes longer holds commits up
+	firstRetry    = 20 * time.Millisecond
+	longestRetry  = 2 * time.Second
+	keptBatchSize = 4 << 20 // bytes; larger buffers are not kept for reuse
+)
+
+var errClosed = errors.New("the journal is closed")
+
+// headSize is the size in bytes of the seal that a file begins with. It is on disk before anything follows,
+// so the file's mark is known even if the first commit is torn.
+var headSize = aof.SealSize
+
+// Changes is what one transaction changes.
+type Changes interface {
+	// AppendTo appends the changes as set and del commands. It is called once, by [Journal.Append].
+	AppendTo(dst []byte) []byte
+}
+
+// Options configure a journal.
+type Options struct {
+	Dir        string
+	Generation uint64 // of the first file
+	First      LSN    // of the first commit
+	Policy     Policy
+	Log        zerolog.Logger
+	Faults     *aof.Faults // nil: the real disk
+	Full       func()      // called without any lock after a commit that leaves [Journal.Limit] bytes in the newest file
+}
+
+// Journal commits in groups. Safe for concurrent use, but for Rotate, Remove and Close, which one goroutine
+// calls.
+//
+// One goroutine at a time leads: it alone commits. The lead is held without the mutex.
+type Journal struct {
+	dir    string
+	log    zerolog.Logger
+	faults *aof.Faults
+	full   func()
+	policy atomic.Int32 // Policy
+	limit  atomic.Int64 // bytes
+
+	done   atomic.Uint64         // all up to this LSN is committed as the policy asks
+	synced atomic.Uint64         // all up to this LSN is on disk
+	slow   atomic.Bool           // a background fsync takes too long
+	fault  atomic.Pointer[error] // of the last write; nil: it worked
+	broken atomic.Pointer[error] // of an fsync: final
+
+	commits, fsyncs atomic.Int64
+	total           atomic.Int64 // bytes of all files
+	waiting         atomic.Int64 // bytes that have been handed in and are not committed yet
+
+	mu       sync.Mutex // protects what follows; held for moments only
+	next     LSN        // of the next batch
+	pending  *batch     // takes in what is appended; nil while empty
+	failed   *batch     // could not be written and is tried again, before pending
+	inFlight *batch     // is being committed
+	spare    [][]byte   // buffers for the next batches, two at most: no more are in use at a time
+	leading  bool       // a goroutine leads
+	queue    []chan struct{}
+	retrying bool
+	closed   bool
+
+	// file is the newest file. It is replaced with the lead and syncMu held: either is enough to use it.
+	file       *aof.File
+	generation uint64
+	mark       uint32
+	cramped    bool         // the disk has no room to preallocate in the newest file
+	syncMu     sync.Mutex   // held during an fsync
+	end        atomic.Int64 // bytes written to the newest file
+	onDisk     atomic.Int64 // bytes of it that an fsync has forced to disk
+
+	stop       chan struct{}
+	background sync.WaitGroup
+}
+
+// Open starts a journal in a new file.
+func Open(opt Options) (*Journal, error) {
+	j := &Journal{dir: opt.Dir, log: opt.Log, faults: opt.Faults, full: opt.Full, next: max(opt.First, 1), stop: make(chan struct{})}
+	j.policy.Store(int32(opt.Policy))
+	j.limit.Store(1 << 62)
+	j.done.Store(uint64(j.next - 1))
+	j.synced.Store(uint64(j.next - 1))
+	if err := j.firstFile(opt.Generation); err != nil {
+		return nil, err
+	}
+	if err := j.countBytes(); err != nil {
+		return nil, errors.Join(err, j.file.Close())
+	}
+	j.background.Go(j.syncEachSecond)
+	return j, nil
+}
+
+// Append hands changes in, which are committed entirely or not at all, and returns the LSN to wait for. It never
+// blocks on the disk.
+func (j *Journal) Append(c Changes) LSN {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	b := j.pending
+	if b == nil {
+		b = j.newBatchLocked()
+	}
+	before := len(b.commands)
+	b.commands = c.AppendTo(b.commands) // after a panic the batch is as it was
+	j.waiting.Add(int64(len(b.commands) - before))
+	return b.lsn
+}
+
+// newBatchLocked begins the batch that takes in what is appended. j.mu must be held.
+func (j *Journal) newBatchLocked() *batch {
+	b := &batch{lsn: j.next}
+	if last := len(j.spare) - 1; last >= 0 {
+		b.commands, j.spare = j.spare[last][:0], j.spare[:last]
+	}
+	j.next++
+	j.pending = b
+	return b
+}
+
+// Committed is the LSN up to which all is committed.
+func (j *Journal) Committed() LSN { return LSN(j.done.Load()) }
+
+// Last is the last LSN that has been handed out.
+func (j *Journal) Last() LSN {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.next - 1
+}
+
+// Full is the last LSN whose commit takes nothing in any more.
+func (j *Journal) Full() LSN {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.pending != nil {
+		return j.pending.lsn - 1
+	}
+	return j.next - 1
+}
+
+// Err is nil, or why writes must be refused: the last write failed, or ever an fsync.
+func (j *Journal) Err() error {
+	if err := j.broken.Load(); err != nil {
+		return *err
+	}
+	if err := j.fault.Load(); err != nil {
+		return *err
+	}
+	return nil
+}
+
+// SetLimit sets how many bytes the newest file may have before Full of the options is called.
+func (j *Journal) SetLimit(bytes int64) { j.limit.Store(bytes) }
+
+// Limit is what SetLimit has set.
+func (j *Journal) Limit() int64 { return j.limit.Load() }
+
+// Size is the size of all files in bytes, without what is preallocated.
+func (j *Journal) Size() int64 { return j.total.Load() }
+
+// Waiting is the number of bytes that have been handed in and are not committed yet.
+func (j *Journal) Waiting() int64 { return j.waiting.Load() }
+
+// Empty reports whether nothing has been handed in since the newest file was made.
+func (j *Journal) Empty() bool {
+	return j.waiting.Load() == 0 && j.end.Load() == headSize // in this order: what waits gets there
+}
+
+// Idle reports whether nothing is in the files and nothing waits.
+func (j *Journal) Idle() bool { return j.Size()+j.Waiting() <= headSize }
+
+// Commits is the number of commits since the start.
+func (j *Journal) Commits() int64 { return j.commits.Load() }
+
+// Fsyncs is the number of fsyncs since the start.
+func (j *Journal) Fsyncs() int64 { return j.fsyncs.Load() }
+
+// Close commits what waits, forces it to disk and closes the file.
+func (j *Journal) Close() error {
+	close(j.stop)
+	j.background.Wait()
+	j.lead()
+	defer j.resign()
+	err := j.commitTo(j.Last())
+	j.syncMu.Lock()
+	err = errors.Join(err, j.endFileLocked())
+	j.syncMu.Unlock()
+	j.mu.Lock()
+	j.closed = true
+	j.mu.Unlock()
+	return errors.Join(err, j.file.Close())
+}

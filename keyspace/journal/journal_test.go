@@ -1,0 +1,440 @@
+package journal
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"mayfly/keyspace/aof"
+	"mayfly/keyspace/aof/aoftest"
+
+	"github.com/rs/zerolog"
+)
+
+func TestJournalReplaysInOrderAcrossFiles(t *testing.T) {
+	dir := t.TempDir()
+	j := mustOpen(t, dir, 7, 41, EverySec, nil)
+	if lsn := j.put(t, "1:a", "1"); lsn != 41 {
+		t.Errorf("the first lsn is %d", lsn)
+	}
+	pending := j.Append(del("1:a"))
+	if g, err := j.Rotate(); err != nil || g != 8 {
+		t.Fatalf("rotate gives %d, %v", g, err)
+	}
+	if j.Committed() < pending {
+		t.Error("rotate left something behind")
+	}
+	j.put(t, "1:b", "2")
+	if g, err := j.Rotate(); err != nil || g != 9 {
+		t.Fatalf("rotate gives %d, %v", g, err)
+	}
+	if g, err := j.Rotate(); err != nil || g != 9 {
+		t.Fatalf("with nothing written rotate gives %d, %v", g, err)
+	}
+	last := j.Append(set("1:c", "3"))
+	if err := j.Close(); err != nil { // commits what is pending
+		t.Fatal(err)
+	}
+	checkReplayed(t, dir, "1:a=1", "-1:a", "1:b=2", "1:c=3")
+	generation, lsn, err := Replay(dir, zerolog.Nop(), aoftest.Epoch, func(aof.Op) error { return nil })
+	if err != nil || generation != 9 || lsn != last {
+		t.Errorf("generation %d, lsn %d, %v; want 9, %d", generation, lsn, err, last)
+	}
+}
+
+func TestJournalRemovesWholeGenerations(t *testing.T) {
+	dir := t.TempDir()
+	j := mustOpen(t, dir, 1, 1, EverySec, nil)
+	sizes := []int64{j.Size()}
+	for n := range 3 {
+		j.put(t, "1:a", strings.Repeat("x", n))
+		sizes = append(sizes, j.Size())
+		if _, err := j.Rotate(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := j.Remove(3); err != nil {
+		t.Fatal(err)
+	}
+	if want := sizes[3] - sizes[2] + headSize; j.Size() != want {
+		t.Errorf("the size is %d, not %d", j.Size(), want)
+	}
+	checkReplayed(t, dir, "1:a=xx")
+	if err := j.Remove(100); err != nil {
+		t.Fatal(err)
+	}
+	j.put(t, "1:b", "the newest stays") // removed, it would be written in vain
+	if err := j.Close(); err != nil {
+		t.Fatal(err)
+	}
+	checkReplayed(t, dir, "1:b=the newest stays")
+}
+
+func TestNoJournalReplaysToNothing(t *testing.T) {
+	if generation, lsn, err := Replay(t.TempDir(), zerolog.Nop(), aoftest.Epoch, nil); generation != 0 || lsn != 0 || err != nil {
+		t.Errorf("generation %d, lsn %d, %v", generation, lsn, err)
+	}
+}
+
+func TestGroupCommitSharesCommitsAndFsyncs(t *testing.T) {
+	x, reached, open := gate()
+	j := mustOpen(t, t.TempDir(), 1, 1, Always, x)
+	defer j.Close()
+	var wg sync.WaitGroup
+	errs := make([]error, 51)
+	wg.Go(func() { errs[0] = j.Wait(j.Append(del("1:first"))) })
+	<-reached // the first is being written: the others come too late for its commit
+	parked := make(chan struct{}, 50)
+	for n := range 50 {
+		lsn := j.Append(del("1:a"))
+		if lsn != 2 {
+			t.Fatalf("lsn %d", lsn)
+		}
+		wg.Go(func() {
+			parked <- struct{}{}
+			errs[n+1] = j.Wait(lsn)
+		})
+	}
+	for range 50 {
+		<-parked
+	}
+	close(open)
+	wg.Wait()
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+	if j.Commits() != 2 || j.Fsyncs() != 2 {
+		t.Errorf("51 changes took %d commits and %d fsyncs", j.Commits(), j.Fsyncs())
+	}
+}
+
+func TestWaitForWhatWasNeverHandedOut(t *testing.T) {
+	j := mustOpen(t, t.TempDir(), 1, 1, EverySec, nil)
+	defer j.Close()
+	if err := j.Wait(0); err != nil {
+		t.Error(err)
+	}
+	if j.Wait(1) == nil {
+		t.Error("a lsn that was never handed out is committed")
+	}
+	j.put(t, "1:a", "still works")
+}
+
+func TestJournalForcesToDiskAsThePolicySays(t *testing.T) {
+	disk := aoftest.NewDisk()
+	j := mustOpen(t, t.TempDir(), 1, 1, No, &disk.Faults)
+	defer j.Close()
+	j.put(t, "1:a", "1")
+	if disk.Syncs.Load() != 0 {
+		t.Error("policy no forces to disk")
+	}
+	j.SetPolicy(Always)
+	if disk.Syncs.Load() != 1 {
+		t.Error("what was committed before is not on disk after a change to always")
+	}
+	j.put(t, "1:a", "2")
+	if disk.Syncs.Load() != 2 {
+		t.Error("policy always does not force to disk")
+	}
+	if err := j.Sync(); err != nil || disk.Syncs.Load() != 2 {
+		t.Error("sync forces to disk what is there already")
+	}
+}
+
+func TestBatchThatCouldNotBeWrittenIsKept(t *testing.T) {
+	disk := aoftest.NewDisk()
+	dir := t.TempDir()
+	j := mustOpen(t, dir, 1, 1, EverySec, &disk.Faults)
+	j.put(t, "1:a", "1")
+	disk.FailWrites.Store(true)
+	first := j.Append(set("1:b", "2"))
+	if err := j.Wait(first); !errors.Is(err, aoftest.ErrDisk) {
+		t.Fatalf("wait gives %v", err)
+	}
+	if !errors.Is(j.Err(), aoftest.ErrDisk) {
+		t.Errorf("err gives %v", j.Err())
+	}
+	second := j.Append(set("1:c", "3"))
+	if err := j.Wait(second); !errors.Is(err, aoftest.ErrDisk) || second == first {
+		t.Errorf("lsn %d after %d: %v", second, first, err)
+	}
+	disk.FailWrites.Store(false)
+	if err := j.Wait(second); err != nil || j.Err() != nil || j.Committed() != second {
+		t.Errorf("after the disk works again: %v, %v", err, j.Err())
+	}
+	if err := j.Close(); err != nil {
+		t.Fatal(err)
+	}
+	checkReplayed(t, dir, "1:a=1", "1:b=2", "1:c=3")
+}
+
+func TestAllWhoWaitLearnThatWritingFails(t *testing.T) {
+	x, reached, open := gate()
+	hold := x.Write
+	x.Write = func() error { hold(); return aoftest.ErrDisk }
+	j := mustOpen(t, t.TempDir(), 1, 1, EverySec, x)
+	errs := make(chan error)
+	go func() { errs <- j.Wait(j.Append(del("1:a"))) }()
+	<-reached
+	for range 10 {
+		lsn := j.Append(del("1:b"))
+		go func() { errs <- j.Wait(lsn) }()
+	}
+	close(open)
+	for range 11 {
+		if err := <-errs; !errors.Is(err, aoftest.ErrDisk) {
+			t.Errorf("one learns %v", err)
+		}
+	}
+	if err := j.Close(); !errors.Is(err, aoftest.ErrDisk) {
+		t.Errorf("close hides what is lost: %v", err)
+	}
+	if err := j.Wait(2); err != errClosed {
+		t.Errorf("after close: %v", err)
+	}
+}
+
+func TestWritingResumesByItself(t *testing.T) {
+	if aoftest.InOwnProcess(t) {
+		return
+	}
+	dir := t.TempDir()
+	j := mustOpen(t, dir, 1, 1, EverySec, nil)
+	j.put(t, "1:a", aoftest.MuchText)
+	lift := aoftest.LimitFileSize(t, j.Size()+100) // so that a part of the next commit is written
+	lsn := j.Append(set("1:b", strings.Repeat("x", 1000)))
+	if err := j.Wait(lsn); err == nil {
+		t.Fatal("a full disk goes unseen")
+	}
+	lift()
+	for j.Err() != nil { // no goroutine waits or writes any more
+		runtime.Gosched()
+	}
+	if j.Committed() != lsn {
+		t.Error("writing works, but the batch is not committed")
+	}
+	if err := j.Close(); err != nil {
+		t.Fatal(err)
+	}
+	checkReplayed(t, dir, "1:a="+aoftest.MuchText, "1:b="+strings.Repeat("x", 1000))
+}
+
+func TestFailedFsyncIsFinal(t *testing.T) {
+	for _, policy := range []Policy{Always, EverySec} {
+		disk := aoftest.NewDisk()
+		j := mustOpen(t, t.TempDir(), 1, 1, policy, &disk.Faults)
+		j.put(t, "1:a", "1")
+		disk.FailSyncs.Store(true)
+		lsn := j.Append(del("1:a"))
+		if err := j.Wait(lsn); (policy == Always) != errors.Is(err, aoftest.ErrDisk) {
+			t.Errorf("policy %d: wait gives %v", policy, err)
+		}
+		if err := j.Sync(); !errors.Is(err, aoftest.ErrDisk) {
+			t.Errorf("policy %d: sync gives %v", policy, err)
+		}
+		disk.FailSyncs.Store(false)
+		syncs, writes := disk.Syncs.Load(), disk.Writes.Load()
+		err := j.Wait(j.Append(del("1:b")))
+		_, rotated := j.Rotate()
+		for _, err := range []error{err, j.Err(), j.Sync(), rotated, j.CommitAll(), j.Close()} {
+			if !errors.Is(err, aoftest.ErrDisk) {
+				t.Errorf("policy %d: a failed fsync is forgotten: %v", policy, err)
+			}
+		}
+		if disk.Syncs.Load() != syncs || disk.Writes.Load() != writes {
+			t.Errorf("policy %d: the disk is tried again", policy)
+		}
+		if j.Committed() >= lsn && policy == Always {
+			t.Error("what is not on disk is called committed")
+		}
+	}
+}
+
+// While a background fsync is slow, commits wait for its end: a power cut must not take more than two seconds or so.
+func TestCommitsWaitForASlowFsync(t *testing.T) {
+	var mu sync.Mutex
+	var events []string
+	note := func(s string) { mu.Lock(); defer mu.Unlock(); events = append(events, s) }
+	j := mustOpen(t, t.TempDir(), 1, 1, EverySec, &aof.Faults{Write: func() error { note("write"); return nil }})
+	defer j.Close()
+	j.syncMu.Lock()
+	j.slow.Store(true)
+	done := make(chan error)
+	go func() { done <- j.Wait(j.Append(del("1:a"))) }()
+	for range 1000 {
+		runtime.Gosched()
+	}
+	note("fsync ends")
+	j.syncMu.Unlock()
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(events, []string{"fsync ends", "write"}) {
+		t.Errorf("in order: %v", events)
+	}
+	if j.slow.Load() {
+		t.Error("it stays slow for ever")
+	}
+}
+
+// A background fsync does not hold commits up while the disk keeps pace. If it takes longer than slowSync, commits
+// wait for its end.
+func TestCommitsGoOnDuringABackgroundFsync(t *testing.T) {
+	if testing.Short() {
+		t.Skip("waits until the disk counts as slow")
+	}
+	reached, open := make(chan struct{}), make(chan struct{})
+	var once sync.Once
+	var writes atomic.Int64
+	j := mustOpen(t, t.TempDir(), 1, 1, EverySec, &aof.Faults{
+		Write: func() error { writes.Add(1); return nil },
+		Sync: func(f *os.File) error {
+			once.Do(func() { close(reached); <-open })
+			return nil
+		},
+	})
+	defer j.Close()
+	j.put(t, "1:a", "before")
+	<-reached
+	for n := range 100 {
+		j.put(t, "1:a", fmt.Sprint(n)) // returns
+	}
+	if j.synced.Load() != 0 {
+		t.Error("the fsync has not ended, but counts")
+	}
+
+	for began := time.Now(); !j.slow.Load(); time.Sleep(time.Millisecond) {
+		if time.Since(began) > 30*slowSync {
+			t.Fatal("the disk is slow, but does not count as slow")
+		}
+	}
+	written := writes.Load()
+	done := make(chan error)
+	go func() { done <- j.Wait(j.Append(del("1:a"))) }()
+	select {
+	case <-done:
+		t.Error("a commit does not wait for the slow disk")
+	case <-time.After(50 * time.Millisecond):
+		if writes.Load() != written {
+			t.Error("a commit is written while the disk is slow")
+		}
+	}
+	close(open)
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	if j.synced.Load() == 0 {
+		t.Error("the commit did not wait for the end of the fsync")
+	}
+}
+
+// Writers, rotation and fsyncs at once: nothing that Wait has confirmed is lost or comes out of order.
+func TestJournalUnderLoad(t *testing.T) {
+	dir := t.TempDir()
+	j := mustOpen(t, dir, 1, 1, Always, nil)
+	const writers, each = 8, 200
+	var wg sync.WaitGroup
+	for w := range writers {
+		wg.Go(func() {
+			for n := range each {
+				lsn := j.Append(set(fmt.Sprint(w), fmt.Sprint(n)))
+				if n%3 == 0 {
+					if err := j.Wait(lsn); err != nil || j.Committed() < lsn {
+						t.Errorf("wait gives %v", err)
+					}
+				}
+			}
+		})
+	}
+	rotations := make(chan struct{})
+	go func() {
+		defer close(rotations)
+		for n := range 20 {
+			if _, err := j.Rotate(); err != nil {
+				t.Error(err)
+			}
+			if n%5 == 0 {
+				j.SetPolicy([]Policy{Always, EverySec}[n%2])
+			}
+			if err := j.Sync(); err != nil {
+				t.Error(err)
+			}
+			if err := j.CommitAll(); err != nil {
+				t.Error(err)
+			}
+			j.Size()
+		}
+	}()
+	wg.Wait()
+	<-rotations
+	if err := j.Close(); err != nil {
+		t.Fatal(err)
+	}
+	next := make(map[string]int)
+	_, _, err := Replay(dir, zerolog.Nop(), aoftest.Epoch, func(o aof.Op) error {
+		key := strings.Clone(o.Key)
+		if want := aoftest.Rec(key, fmt.Sprint(next[key])); o.Rec != want {
+			return fmt.Errorf("writer %s: %s comes in place of %s", key, o.Rec, want)
+		}
+		next[key]++
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for w := range writers {
+		if next[fmt.Sprint(w)] != each {
+			t.Errorf("%d of %d changes of writer %d are there", next[fmt.Sprint(w)], each, w)
+		}
+	}
+}
+
+// What is committed is on disk and in the tables. The journal does not hold it once more.
+func TestJournalKeepsNoValues(t *testing.T) {
+	j := mustOpen(t, t.TempDir(), 1, 1, No, nil)
+	const bodySize = 100 << 10 // bytes
+	large := set("1:a", strings.Repeat("x", bodySize))
+	before := aoftest.LiveHeap()
+	const commits = 300
+	for range commits {
+		if err := j.Wait(j.Append(large)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if held, written := aoftest.LiveHeap()-before, int64(commits*bodySize); held > written/5 {
+		t.Errorf("%d bytes are held after %d were committed", held, written)
+	}
+	if err := j.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func BenchmarkCommit(b *testing.B) {
+	for _, writers := range []int{1, 50} {
+		b.Run(fmt.Sprint(writers, " writers"), func(b *testing.B) {
+			j, err := Open(Options{Dir: b.TempDir(), Generation: 1, Policy: EverySec, Log: zerolog.Nop()})
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer j.Close()
+			small := set("12:order-123456", strings.Repeat("x", 340))
+			b.ReportAllocs()
+			b.SetParallelism(writers)
+			b.RunParallel(func(pb *testing.PB) {
+				for pb.Next() {
+					if err := j.Wait(j.Append(small)); err != nil {
+						b.Error(err)
+					}
+				}
+			})
+			b.ReportMetric(float64(b.N)/float64(j.Commits()), "changes/commit")
+		})
+	}
+}

@@ -1,0 +1,296 @@
+package journal
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"mayfly/keyspace/aof"
+	"mayfly/keyspace/aof/aoftest"
+)
+
+// preallocateBy sets how many bytes are preallocated at a time, until the test ends.
+func preallocateBy(t *testing.T, bytes int64) {
+	t.Helper()
+	before := PreallocateBytes
+	PreallocateBytes = bytes
+	t.Cleanup(func() { PreallocateBytes = before })
+}
+
+// checkPreallocated checks that exactly this many bytes stand behind the last commit of the newest file, all zeros.
+func (j *Journal) checkPreallocated(t *testing.T, want int64) {
+	t.Helper()
+	content := aoftest.Read(t, j.file.Path())
+	end := j.end.Load()
+	if zeros := int64(len(content)) - end; zeros != want || j.file.Preallocated() != want || j.file.End() != end || len(bytes.Trim(content[end:], "\x00")) > 0 {
+		t.Fatalf("behind %d bytes are %d more, %d are known of; want %d zeros", end, zeros, j.file.Preallocated(), want)
+	}
+}
+
+// Commits take the place of zeros. These are written a piece at a time, with the policy Always only.
+func TestPreallocationGoesAheadOfCommits(t *testing.T) {
+	const piece = 20_000
+	preallocateBy(t, piece)
+	disk := aoftest.NewDisk()
+	dir := t.TempDir()
+	j := mustOpen(t, dir, 1, 1, EverySec, &disk.Faults)
+	var want []string
+	put := func(bytes int) {
+		t.Helper()
+		body := strings.Repeat("x", bytes)
+		j.put(t, "1:a", body)
+		want = append(want, "1:a="+body)
+	}
+	put(100)
+	j.checkPreallocated(t, 0)
+	j.SetPolicy(Always)
+	zeros := int64(0)
+	for n := range 300 {
+		before, syncs := j.end.Load(), disk.Syncs.Load()
+		put(10 * n % 1000)
+		if zeros -= j.end.Load() - before; zeros <= 0 {
+			zeros = piece
+		}
+		j.checkPreallocated(t, zeros)
+		if disk.Syncs.Load() != syncs+1 {
+			t.Fatal("preallocation takes an fsync of its own")
+		}
+	}
+	for zeros > 0 {
+		before := j.end.Load()
+		put(3 * piece / preallocateShare) // for these it is not worth its while
+		zeros = max(zeros-(j.end.Load()-before), 0)
+		j.checkPreallocated(t, zeros)
+	}
+	put(100)
+	j.checkPreallocated(t, piece)
+	if size, onDisk := j.Size(), j.onDisk.Load(); size != j.end.Load() || onDisk != size {
+		t.Errorf("zeros count: size %d, %d of it on disk", size, onDisk)
+	}
+
+	j.SetPolicy(EverySec)
+	j.checkPreallocated(t, 0)
+	put(100)
+	j.checkPreallocated(t, 0)
+	j.SetPolicy(Always)
+	put(100)
+	j.checkPreallocated(t, piece)
+	end := j.end.Load()
+	if _, err := j.Rotate(); err != nil {
+		t.Fatal(err)
+	}
+	if content := aoftest.Read(t, filepath.Join(dir, FileName(1))); int64(len(content)) != end {
+		t.Errorf("the finished file has %d bytes, not %d", len(content), end)
+	}
+	j.checkPreallocated(t, 0)
+	put(100)
+	j.checkPreallocated(t, piece)
+	if err := j.Remove(2); err != nil {
+		t.Fatal(err)
+	}
+	if size := j.Size(); size != j.end.Load() {
+		t.Errorf("after a count the size is %d, not %d", size, j.end.Load())
+	}
+	if err := j.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if content := aoftest.Read(t, filepath.Join(dir, FileName(2))); int64(len(content)) != j.end.Load() {
+		t.Errorf("the last file has %d bytes, not %d", len(content), j.end.Load())
+	}
+	checkReplayed(t, dir, want[len(want)-1])
+}
+
+// A disk that has no room for zeros has it for commits, down to the last byte.
+func TestPreallocationOnAFullDisk(t *testing.T) {
+	if aoftest.InOwnProcess(t) {
+		return
+	}
+	dir := t.TempDir()
+	j := mustOpen(t, dir, 1, 1, EverySec, nil)
+	want := []string{"1:a=" + aoftest.MuchText}
+	j.put(t, "1:a", aoftest.MuchText)
+	j.SetPolicy(Always)
+	sizes := []int{100, 0, 100, 1000, 37}
+	limit := j.end.Load()
+	for _, size := range sizes {
+		limit += commitSize(size)
+	}
+	lift := aoftest.LimitFileSize(t, limit)
+	for _, size := range sizes {
+		body := strings.Repeat("x", size)
+		j.put(t, "1:a", body)
+		want = append(want, "1:a="+body)
+		j.checkPreallocated(t, 0)
+	}
+	if end := j.end.Load(); end != limit || !j.cramped {
+		t.Errorf("%d of %d bytes are written; out of room: %t", end, limit, j.cramped)
+	}
+	lift()
+	j.put(t, "1:a", "the same file")
+	j.checkPreallocated(t, 0)
+	if _, err := j.Rotate(); err != nil {
+		t.Fatal(err)
+	}
+	j.put(t, "1:a", "another")
+	j.checkPreallocated(t, PreallocateBytes)
+	if err := j.Close(); err != nil {
+		t.Fatal(err)
+	}
+	checkReplayed(t, dir, append(want, "1:a=the same file", "1:a=another")...)
+}
+
+// commitSize is the size in bytes of a commit of one item under 1:a with a body of this size.
+func commitSize(body int) int64 {
+	return aof.SetSize(len("1:a"), len(aoftest.Rec("1:a", ""))+body) + aof.SealSize
+}
+
+// A commit that could be written over zeros only in part is taken back, and tried again.
+func TestWriteThatFailsOverZeros(t *testing.T) {
+	if aoftest.InOwnProcess(t) {
+		return
+	}
+	dir := t.TempDir()
+	j := mustOpen(t, dir, 1, 1, EverySec, nil)
+	j.put(t, "1:a", aoftest.MuchText)
+	j.SetPolicy(Always)
+	j.put(t, "1:b", "before")
+	j.checkPreallocated(t, PreallocateBytes)
+	before := aoftest.Read(t, j.file.Path())[:j.end.Load()]
+	lift := aoftest.LimitFileSize(t, j.end.Load()+100)
+	lsn := j.Append(set("1:c", strings.Repeat("x", 1000)))
+	if err := j.Wait(lsn); err == nil {
+		t.Fatal("a full disk goes unseen")
+	}
+	if now := aoftest.Read(t, j.file.Path()); !bytes.Equal(now, before) {
+		t.Errorf("%d bytes are there, not the %d that were committed", len(now), len(before))
+	}
+	lift()
+	if err := j.CommitAll(); err != nil || j.Committed() < lsn {
+		t.Fatal("writing does not go on:", err)
+	}
+	if err := j.Close(); err != nil {
+		t.Fatal(err)
+	}
+	checkReplayed(t, dir, "1:a="+aoftest.MuchText, "1:b=before", "1:c="+strings.Repeat("x", 1000))
+}
+
+// Zeros behind the last commit do not hide that it is damaged.
+func TestEveryFlippedBitBeforeZerosIsDetected(t *testing.T) {
+	content, _, _ := smallJournal(t)
+	path := aoftest.Plant(t, FileName(1), nil)
+	zeros := make([]byte, 3*aof.SectorSize)
+	aoftest.EachFlip(string(content), func(bad string, at int) {
+		writeFile(t, path, append([]byte(bad), zeros...))
+		checkDamaged(t, filepath.Dir(path), int64(at), fmt.Sprintf("a flip at %d (%q)", at, bad[max(0, at-10):at+1]))
+	})
+	checkNothingKept(t, path)
+}
+
+// Zeros at the end of a file that is not the newest are damage: it was made to end with its last commit.
+func TestZerosInAnOlderFileAreRefused(t *testing.T) {
+	content, _, _ := smallJournal(t)
+	for _, n := range []int{1, 100_000} {
+		path := aoftest.Plant(t, FileName(1), append(bytes.Clone(content), make([]byte, n)...))
+		writeFile(t, filepath.Join(filepath.Dir(path), FileName(2)), emptyFile())
+		checkDamaged(t, filepath.Dir(path), int64(len(content)), fmt.Sprint(n, " zeros"))
+	}
+}
+
+// scanNewest scans the content of a newest file as a replay does, and returns its changes as text.
+func scanNewest(t *testing.T, content []byte) (changes []string, err error) {
+	t.Helper()
+	file, last := bytes.NewReader(content), LSN(0)
+	written, err := aof.TrimZeros(file, int64(len(content)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = Scan(file, "journal", written, &last, &aof.Confirmed{Visit: func(o aof.Op) error {
+		changes = append(changes, text(o)...)
+		return nil
+	}})
+	return changes, err
+}
+
+// A power cut leaves any sectors of the last commit unwritten. They hold the zeros that were there before. Whichever
+// these are, the commit counts as a whole or not at all, also when a client has written zeros or forged seals into it.
+func TestTornCommitOverZeros(t *testing.T) {
+	long := func(c string) string { return strings.Repeat(c, 5*aof.SectorSize) }
+	forged := strings.Repeat(placeholder+strings.Repeat("\x00", 99), 10)
+	for name, o := range map[string]func(from int64, mark uint32) ops{
+		"text":    func(int64, uint32) ops { return set("1:b", long("x")) },
+		"zeros":   func(int64, uint32) ops { return set("1:b", long("\x00")) },
+		"small":   func(int64, uint32) ops { return set("1:b", "") },
+		"nothing": func(int64, uint32) ops { return nil },
+		"deletes": func(int64, uint32) ops { return append(del("1:"+long("x")), del("1:c")...) },
+		"several": func(int64, uint32) ops {
+			return slices.Concat(del("1:"+strings.Repeat("d", 700)), set("1:b", strings.Repeat("x", 700)), del("1:c"), set("1:d", ""))
+		},
+		"forged": func(from int64, mark uint32) ops {
+			return set("1:b", forge(from, "1:b", forged, aof.Seal{Mark: mark + 1, From: from, LSN: 3, OnDisk: 1 << 20}))
+		},
+		"misplaced": func(from int64, mark uint32) ops {
+			seal := aof.Seal{Mark: mark + 1, From: from, At: from + 1, LSN: 3, OnDisk: 1 << 20}
+			return set("1:b", strings.ReplaceAll(forged, placeholder, string(seal.Append(nil))))
+		},
+	} {
+		for _, offset := range []int64{0, 1, 2, 100, 377, 400, 499, 509, 510, 511} { // at which the commit begins in a sector
+			const least = 150
+			before := strings.Repeat("a", least+int((offset-headSize-commitSize(least))%aof.SectorSize+aof.SectorSize)%aof.SectorSize)
+			content := appendCommit(emptyFile(), 7, 1, set("1:a", before), nil)
+			from := int64(len(content))
+			if from%aof.SectorSize != offset {
+				t.Fatalf("the commit begins at %d", from)
+			}
+			second := o(from, 7)
+			content = appendCommit(content, 7, 2, second, func(s *aof.Seal) { s.OnDisk = from })
+			end := int64(len(content))
+			content = append(content, make([]byte, 2*aof.SectorSize)...)
+			first, last := from/aof.SectorSize, (end-1)/aof.SectorSize
+			for written := range 1 << (last - first + 1) {
+				left := slices.Clone(content)
+				for n := first; n <= last; n++ {
+					if written>>(n-first)&1 == 0 {
+						clear(left[max(from, n*aof.SectorSize):min(end, (n+1)*aof.SectorSize)])
+					}
+				}
+				want := text(set("1:a", before)...)
+				if bytes.Equal(left, content) {
+					want = append(want, text(second...)...)
+				}
+				if got, err := scanNewest(t, left); err != nil || !slices.Equal(got, want) {
+					t.Fatalf("%s, from %d, sectors %b are written: %d changes, %v; want %d", name, offset, written, len(got), err, len(want))
+				}
+			}
+		}
+	}
+}
+
+// Zeros in place of what was on disk are damage if a later commit stands behind them.
+func TestLostCommitBeforeZerosIsRefused(t *testing.T) {
+	dir := t.TempDir()
+	j := mustOpen(t, dir, 1, 1, Always, nil)
+	var ends []int64
+	for n := range 4 {
+		j.put(t, fmt.Sprint("1:", n), strings.Repeat("x", 1200))
+		ends = append(ends, j.end.Load())
+	}
+	content := aoftest.Read(t, j.file.Path())
+	if err := j.Close(); err != nil {
+		t.Fatal(err)
+	}
+	from := headSize
+	for n, end := range ends[:3] {
+		for at := from; at < end; at++ {
+			lost := slices.Clone(content)
+			clear(lost[at:end])
+			if _, err := scanNewest(t, lost); !errors.As(err, new(*aof.DamageError)) {
+				t.Fatalf("commit %d is lost from %d on: %v", n+1, at, err)
+			}
+		}
+		from = end
+	}
+}

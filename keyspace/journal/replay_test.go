@@ -1,0 +1,342 @@
+package journal
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"mayfly/keyspace/aof"
+	"mayfly/keyspace/aof/aoftest"
+
+	"github.com/rs/zerolog"
+	"github.com/tidwall/buntdb"
+)
+
+func TestJournalIsAFileThatBuntdbReads(t *testing.T) {
+	content, _, _ := smallJournal(t)
+	db, err := buntdb.Open(aoftest.Plant(t, "journal.db", content))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	var keys []string
+	err = db.View(func(tx *buntdb.Tx) error {
+		return tx.Ascend("", func(key, rec string) bool {
+			keys = append(keys, key)
+			if key == "1:c" && rec != aoftest.Rec(key, "") {
+				t.Errorf("the record of %s is %q", key, rec)
+			}
+			return true
+		})
+	})
+	if want := []string{"1:b", "1:c", aof.SealKey}; err != nil || !slices.Equal(keys, want) {
+		t.Errorf("buntdb finds %q, %v; want %q", keys, err, want)
+	}
+}
+
+// A journal that was cut holds the commits that are left whole. One that is cut within its head is damaged: the head
+// is on disk before the file gets its name.
+func TestJournalCutAnywhere(t *testing.T) {
+	content, ends, changes := smallJournal(t)
+	perCommit := []int{1, 3, 4} // changes up to each
+	for size := range len(content) + 1 {
+		path := aoftest.Plant(t, FileName(1), content[:size])
+		if int64(size) < headSize {
+			if _, _, err := replayed(filepath.Dir(path)); !errors.As(err, new(*aof.DamageError)) {
+				t.Fatalf("a head cut at %d gives %v", size, err)
+			}
+			checkNothingKept(t, path)
+			continue
+		}
+		whole, want := headSize, 0
+		for i, end := range ends {
+			if end <= int64(size) {
+				whole, want = end, perCommit[i]
+			}
+		}
+		checkReplayed(t, filepath.Dir(path), changes[:want]...)
+		if whole < int64(size) {
+			aoftest.CheckKept(t, path, content[whole:size])
+		}
+		if !bytes.Equal(aoftest.Read(t, path), content[:whole]) {
+			t.Fatalf("cut at %d: the file is not cut at %d", size, whole)
+		}
+		// A file that is not the newest was finished before the next was begun.
+		path = aoftest.Plant(t, FileName(1), content[:size])
+		writeFile(t, filepath.Join(filepath.Dir(path), FileName(2)), emptyFile())
+		if _, _, err := replayed(filepath.Dir(path)); errors.As(err, new(*aof.DamageError)) != (whole < int64(size)) {
+			t.Fatalf("an older journal cut at %d gives %v", size, err)
+		}
+	}
+}
+
+// A large journal that is cut anywhere holds the commits that are left whole.
+func TestLargeJournalCutAnywhere(t *testing.T) {
+	aoftest.NoFsync(t)
+	dir := t.TempDir()
+	j := mustOpen(t, dir, 1, 1, No, nil)
+	ends := []int{int(headSize)} // of the head and the commits
+	var changes []string
+	for n := range 400 {
+		body := strings.Repeat(fmt.Sprint(n), 1+rand.IntN(200))
+		j.put(t, fmt.Sprint("1:", n), body)
+		ends = append(ends, int(j.Size()))
+		changes = append(changes, fmt.Sprintf("1:%d=%s", n, body))
+		if n%100 == 50 {
+			if err := j.Sync(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	content := aoftest.Read(t, filepath.Join(dir, FileName(1)))
+	if err := j.Close(); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), FileName(1))
+	aoftest.EachCut(t, len(content), func(left int) {
+		writeFile(t, path, content[:left])
+		whole := 0
+		for whole+1 < len(ends) && ends[whole+1] <= left {
+			whole++
+		}
+		checkReplayed(t, filepath.Dir(path), changes[:whole]...)
+		if ends[whole] < left {
+			aoftest.CheckKept(t, path, content[ends[whole]:left])
+		}
+	})
+}
+
+func TestEveryFlippedBitOfAJournalIsDetected(t *testing.T) {
+	content, _, _ := smallJournal(t)
+	path := aoftest.Plant(t, FileName(1), nil)
+	aoftest.EachFlip(string(content), func(bad string, at int) {
+		writeFile(t, path, []byte(bad))
+		checkDamaged(t, filepath.Dir(path), int64(at), fmt.Sprintf("a flip at %d (%q)", at, bad[max(0, at-10):at+1]))
+	})
+	checkNothingKept(t, path)
+}
+
+// Commits that take many sectors and do not fit a reader's buffer, none of them forced to disk.
+func TestFlippedBitsOfALargeJournalAreDetected(t *testing.T) {
+	content := emptyFile()
+	long := strings.Repeat("long", 10_000)
+	for lsn, o := range []ops{
+		{aoftest.Set("1:a", long), aoftest.Del("1:" + long), aoftest.Set("1:b", "")},
+		{aoftest.Del("1:" + long)},
+		{aoftest.Set("1:"+long, long), aoftest.Del("1:a")},
+	} {
+		content = appendCommit(content, 7, LSN(lsn+1), o, nil)
+	}
+	for at, c := range content {
+		if bytes.Contains([]byte(long), content[max(at-8, 0):min(at+8, len(content))]) && at%61 != 0 {
+			continue // takes too long, and says no more
+		}
+		content[at] ^= 1 << (at % 8)
+		last := LSN(0)
+		_, err := Scan(bytes.NewReader(content), "journal", int64(len(content)), &last, &aof.Confirmed{Visit: func(aof.Op) error { return nil }})
+		var damage *aof.DamageError
+		if !errors.As(err, &damage) || int64(at) < damage.From || int64(at) >= damage.To {
+			t.Fatalf("a flip at %d (%q) gives %v", at, content[max(0, at-10):at+1], err)
+		}
+		content[at] = c
+	}
+}
+
+// A power cut leaves sectors unwritten in any order. That is damage if a later seal says that they were on disk.
+func TestJournalWithHoles(t *testing.T) {
+	dir := t.TempDir()
+	j := mustOpen(t, dir, 1, 1, No, nil)
+	var commits [][]string // the changes of each
+	ends := []int64{headSize}
+	onDisk := int64(0)
+	for n := range 30 {
+		key := fmt.Sprint("1:", n)
+		o := ops{aoftest.Set(key, strings.Repeat("x", 50+n*7))}
+		if n%3 == 0 {
+			o = append(o, aoftest.Del(key+strings.Repeat("y", 40*n)))
+		}
+		j.commit(t, o)
+		commits = append(commits, text(o...))
+		ends = append(ends, j.Size())
+		if n == 14 {
+			onDisk = j.Size()
+			if err := j.Sync(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	content := aoftest.Read(t, filepath.Join(dir, FileName(1)))
+	if err := j.Close(); err != nil {
+		t.Fatal(err)
+	}
+	check := func(holed []byte, first int64, what string) {
+		t.Helper()
+		path := aoftest.Plant(t, FileName(1), holed)
+		whole := 0
+		for whole < len(commits) && ends[whole+1] <= first {
+			whole++
+		}
+		got, last, err := replayed(filepath.Dir(path))
+		if err != nil || int(last) != whole || !slices.Equal(got, slices.Concat(commits[:whole]...)) {
+			t.Fatalf("with %s %d commits are left, %v; want %d", what, last, err, whole)
+		}
+		if ends[whole] < int64(len(bytes.TrimRight(holed, "\x00"))) {
+			aoftest.CheckKept(t, path, holed[ends[whole]:])
+		}
+	}
+	for from := 0; from < len(content); from += aof.SectorSize {
+		to := min(from+aof.SectorSize, len(content))
+		holed := bytes.Clone(content)
+		clear(holed[from:to])
+		if int64(from) >= onDisk {
+			check(holed, int64(from), fmt.Sprint("a hole from ", from))
+			continue
+		}
+		var damage *aof.DamageError
+		_, _, err := replayed(filepath.Dir(aoftest.Plant(t, FileName(1), holed)))
+		if !errors.As(err, &damage) || damage.From >= int64(to) || damage.To <= int64(from) {
+			t.Fatalf("a hole from %d, which was on disk, gives %v", from, err)
+		}
+	}
+	// Any sectors of those that were not forced to disk, and an end that was not written.
+	for range 500 {
+		holed := bytes.Clone(content[:onDisk+rand.Int64N(int64(len(content))-onDisk)])
+		first := int64(len(holed))
+		holes := 1 + rand.IntN(5)
+		for from := len(holed) - len(holed)%aof.SectorSize; from > int(onDisk); from -= aof.SectorSize {
+			if rand.IntN(8) < holes {
+				clear(holed[from:min(from+aof.SectorSize, len(holed))])
+				first = int64(from)
+			}
+		}
+		check(holed, first, fmt.Sprintf("holes in %q", holed[onDisk:]))
+	}
+}
+
+func TestJournalThatEndsInZeros(t *testing.T) {
+	content, ends, changes := smallJournal(t)
+	for _, n := range []int{1, 2, 15, 16, 17, 511, 512, 513, 100_000} { // preallocated
+		path := aoftest.Plant(t, FileName(1), append(bytes.Clone(content), make([]byte, n)...))
+		checkReplayed(t, filepath.Dir(path), changes...)
+		checkNothingKept(t, path)
+		if !bytes.Equal(aoftest.Read(t, path), content) {
+			t.Errorf("%d zeros: the file has not become what was written", n)
+		}
+	}
+	for n := range ends[2] - ends[1] { // a commit that was begun, then zeros
+		path := aoftest.Plant(t, FileName(1), append(bytes.Clone(content[:ends[1]+n]), make([]byte, 20)...))
+		checkReplayed(t, filepath.Dir(path), changes[:3]...)
+	}
+	zeros := append(append(bytes.Clone(content), 0, 0, 0), content...)
+	path := aoftest.Plant(t, FileName(1), zeros)
+	checkDamaged(t, filepath.Dir(path), int64(len(content)), "zeros in the middle")
+}
+
+func TestReplayRefusesWhatIsNotASequence(t *testing.T) {
+	content, ends, _ := smallJournal(t)
+	first, second := set("1:a", "1"), set("1:b", "2")
+	one := appendCommit(emptyFile(), 7, 1, first, nil)
+	with := func(change func(*aof.Seal)) []byte { return appendCommit(bytes.Clone(one), 7, 2, second, change) }
+	next := func(lsn LSN) []byte { return appendCommit(emptyFile(), 7, lsn, second, nil) }
+	for name, files := range map[string]map[uint64][]byte{
+		"a commit is missing":             {1: append(bytes.Clone(content[:ends[0]]), content[ends[1]:]...)},
+		"a commit is there twice":         {1: append(bytes.Clone(content), content[ends[1]:]...)},
+		"a file is missing":               {1: content, 3: emptyFile()},
+		"a file is there twice":           {1: content, 2: content},
+		"a seal is deleted":               {1: del(aof.SealKey).AppendTo(bytes.Clone(content))},
+		"the head is missing":             {1: content[headSize:]},
+		"there are two heads":             {1: append(emptyFile(), emptyFile()...)},
+		"the first LSN is the last":       {1: one, 2: next(1)},
+		"an LSN is missing between files": {1: one, 2: next(3)},
+		"an LSN is missing":               {1: with(func(s *aof.Seal) { s.LSN++ })},
+		"an LSN is there twice":           {1: with(func(s *aof.Seal) { s.LSN-- })},
+		"a commit has no LSN":             {1: with(func(s *aof.Seal) { s.LSN = 0 })},
+		"a commit is of another file":     {1: with(func(s *aof.Seal) { s.Mark++ })},
+		"a commit covers too little":      {1: with(func(s *aof.Seal) { s.From++ })},
+		"a commit covers too much":        {1: with(func(s *aof.Seal) { s.From = 0 })},
+		"a commit is of another place":    {1: with(func(s *aof.Seal) { s.At++ })},
+		"a checksum is wrong":             {1: with(func(s *aof.Seal) { s.Sum++ })},
+		"a commit proves itself":          {1: with(func(s *aof.Seal) { s.OnDisk = s.At })},
+		"a record is wrong":               {1: appendCommit(bytes.Clone(one), 7, 2, ops{{Key: "1:b", Rec: "2"}}, nil)},
+		"a record is another key's":       {1: appendCommit(bytes.Clone(one), 7, 2, ops{{Key: "1:c", Rec: second[0].Rec}}, nil)},
+	} {
+		dir := t.TempDir()
+		for generation, content := range files {
+			writeFile(t, filepath.Join(dir, FileName(generation)), content)
+		}
+		_, _, err := replayed(dir)
+		if name == "a file is missing" && err != nil {
+			continue
+		}
+		if !errors.As(err, new(*aof.DamageError)) {
+			t.Errorf("%s: error is %v", name, err)
+		}
+	}
+	dir := t.TempDir()
+	writeFile(t, filepath.Join(dir, FileName(1)), with(nil))
+	writeFile(t, filepath.Join(dir, FileName(2)), next(3))
+	checkReplayed(t, dir, "1:a=1", "1:b=2", "1:b=2")
+}
+
+func TestReplayStopsAtAnErrorOfTheVisitor(t *testing.T) {
+	content, _, _ := smallJournal(t)
+	dir := filepath.Dir(aoftest.Plant(t, FileName(1), content))
+	_, _, err := Replay(dir, zerolog.Nop(), aoftest.Epoch, func(aof.Op) error { return aoftest.ErrDisk })
+	if !errors.Is(err, aoftest.ErrDisk) {
+		t.Errorf("error is %v", err)
+	}
+}
+
+// FuzzScan overwrites a part of a journal and cuts it. Whatever a scan takes for confirmed was written, in that order.
+func FuzzScan(f *testing.F) {
+	content := emptyFile()
+	var changes []string
+	commits := []int{0} // changes up to each
+	ends := []int64{headSize}
+	for n := range 6 {
+		key := fmt.Sprint("1:", n)
+		o := ops{aoftest.Set(key, strings.Repeat(key, 20*n)), aoftest.Del(key), aoftest.Set("1:z", "\x00\r\n*3\r\n")}
+		onDisk := ends[max(0, n-2)]
+		content = appendCommit(content, 7, LSN(n+1), o, func(s *aof.Seal) { s.OnDisk = onDisk })
+		changes = append(changes, text(o...)...)
+		commits = append(commits, len(changes))
+		ends = append(ends, int64(len(content)))
+	}
+	f.Add(uint16(0), uint16(1), []byte("7"))
+	f.Add(uint16(100), uint16(200), []byte("*3\r\n$3\r\nset\r\n$3\r\n1:0\r\n$9\r\n"))
+	f.Add(uint16(0), uint16(500), make([]byte, aof.SectorSize))
+	f.Add(uint16(3), uint16(900), forgedText(900))
+	f.Fuzz(func(t *testing.T, cut, at uint16, over []byte) {
+		file := bytes.Clone(content)
+		copy(file[int(at)%len(file):], over)
+		file = file[:len(file)-int(cut)%len(file)]
+		var got []string
+		last := LSN(0)
+		end, err := Scan(bytes.NewReader(file), "journal", int64(len(file)), &last, &aof.Confirmed{Visit: func(o aof.Op) error {
+			got = append(got, text(o)...)
+			return nil
+		}})
+		if int(last) >= len(commits) || len(got) != commits[last] || !slices.Equal(got, changes[:len(got)]) {
+			t.Fatalf("%d commits hold %q", last, got)
+		}
+		if err != nil {
+			return
+		}
+		if end != ends[last] || !bytes.Equal(file[:end], content[:end]) {
+			t.Fatalf("%d commits end at %d", last, end)
+		}
+		if bytes.HasPrefix(content, file) && int(last)+1 < len(ends) && ends[last+1] <= int64(len(file)) {
+			t.Fatalf("%d commits are left of %d bytes", last, len(file))
+		}
+	})
+}
+
+// forgedText is a seal with the right mark that does not stand where it says.
+func forgedText(from int64) []byte {
+	return aof.Seal{Mark: 7, From: from, At: from + 1, LSN: 2, OnDisk: from}.Append(nil)
+}

@@ -1,0 +1,332 @@
+package repair
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"mayfly/keyspace/aof"
+	"mayfly/keyspace/datadir"
+	"mayfly/keyspace/journal"
+	"mayfly/keyspace/record"
+)
+
+// folderReader reads the files of a data folder.
+type folderReader struct {
+	dir        string
+	lock       *os.File // nil in a folder without one
+	partitions int
+	format     FileReport
+
+	disk    func(f *os.File) io.ReaderAt // lets a test play a disk that fails; nil is the real disk
+	damaged bool                         // a file examined so far is
+	tails   bool                         // read what lies behind the last seal of stores: the journals, which should hold it, are damaged
+}
+
+// FileState is the state of a file on disk.
+type FileState string
+
+// The states.
+const (
+	Sound   FileState = "sound"
+	Torn    FileState = "torn"    // its end was never confirmed: a start cuts it off and loses nothing by it
+	Damaged FileState = "damaged" // a server does not start with it
+)
+
+// FileReport is what is known of a file of a data folder.
+type FileReport struct {
+	File     string    `json:"file"`
+	Bytes    int64     `json:"bytes"`
+	Records  int64     `json:"records"` // items set or deleted in it, seals apart; an item may be set many times
+	State    FileState `json:"state"`
+	Problems []Problem `json:"problems,omitempty"`
+}
+
+// Problem is a range of a file that is not as it was written, or was not confirmed.
+type Problem struct {
+	From   int64  `json:"from"` // bytes
+	To     int64  `json:"to"`   // excluded
+	Reason string `json:"reason"`
+	// Key is that of the record it hit, empty if it cannot be read. No checksum proves it, so it may be wrong
+	// itself.
+	Key string `json:"key,omitempty"`
+	// Container and ID are what Key means, if it is an item's.
+	Container string `json:"container,omitempty"`
+	ID        string `json:"id,omitempty"`
+	// Rescued: what was in the range could be read all the same.
+	Rescued bool `json:"rescued,omitempty"`
+}
+
+// change is one change in a file: an item set or deleted.
+type change struct {
+	key, rec string // valid until the visitor returns
+	del      bool
+	proven   bool // a checksum covers it as a whole: for deletes in a damaged range there is none
+	file     string
+	at       aof.Range
+}
+
+// visitor receives what is in files, in the order in which it was written.
+type visitor struct {
+	change  func(c change) error
+	problem func(file string, p Problem)
+}
+
+// openFolder begins to read a folder. The errors say why it cannot be read at all.
+func openFolder(dir string) (*folderReader, error) {
+	s := &folderReader{dir: dir}
+	if entries, err := os.ReadDir(dir); err != nil {
+		return nil, err
+	} else if len(entries) == 0 {
+		return nil, fmt.Errorf("%s is not a data folder: it is empty", dir)
+	}
+	if err := datadir.RefuseStaging(dir); err != nil {
+		return nil, err
+	}
+	var err error
+	if s.lock, err = datadir.LockShared(dir); err != nil {
+		return nil, err
+	}
+	if err := s.readFormat(); err != nil {
+		s.close()
+		return nil, err
+	}
+	return s, nil
+}
+
+func (s *folderReader) close() {
+	if s.lock != nil {
+		s.lock.Close()
+	}
+}
+
+// readFormat reads the number of partitions. If the file format is damaged or missing, the names of the stores
+// tell it.
+func (s *folderReader) readFormat() error {
+	text, err := os.ReadFile(filepath.Join(s.dir, datadir.FormatName))
+	s.format = FileReport{File: datadir.FormatName, Bytes: int64(len(text)), State: Sound}
+	if err == nil {
+		s.partitions, err = datadir.ReadFormat(string(text))
+		var version *datadir.VersionError
+		if errors.As(err, &version) {
+			return fmt.Errorf("data folder %s: %w", s.dir, err)
+		}
+	}
+	if err == nil {
+		return nil
+	}
+	for n := range record.MaxPartitions {
+		if _, err := os.Stat(filepath.Join(s.dir, datadir.PartitionName(n))); err == nil {
+			s.partitions = n + 1
+		}
+	}
+	if s.partitions == 0 {
+		return fmt.Errorf("%s is not a data folder: %w", s.dir, err)
+	}
+	s.format.State = Damaged
+	reason := fmt.Sprintf("%v; by the names of the files there are %d partitions", err, s.partitions)
+	s.format.Problems = []Problem{{To: s.format.Bytes, Reason: reason}}
+	s.damaged = true
+	return nil
+}
+
+// eachStore examines the catalogue's store (number -1) and those of the partitions.
+func (s *folderReader) eachStore(v visitor) (reports []FileReport, err error) {
+	for n := -1; n < s.partitions; n++ {
+		report, err := s.store(n, v)
+		if err != nil {
+			return nil, err
+		}
+		reports = append(reports, report)
+	}
+	return reports, nil
+}
+
+// store examines the store of a partition, or the catalogue's (-1).
+func (s *folderReader) store(number int, v visitor) (FileReport, error) {
+	name := datadir.CatalogueName
+	if number >= 0 {
+		name = datadir.PartitionName(number)
+	}
+	x := s.examiner(name, number, v)
+	err := x.open(filepath.Join(s.dir, name), func() error { return x.store(s.tails) })
+	if errors.Is(err, os.ErrNotExist) {
+		x.trouble(Problem{Reason: "the file is missing"})
+		err = nil
+	}
+	s.damaged = s.damaged || x.report.State == Damaged
+	return x.report, err
+}
+
+// journals examines the journals, oldest first.
+func (s *folderReader) journals(v visitor) (reports []FileReport, err error) {
+	files, err := journal.Files(s.dir)
+	if err != nil {
+		return nil, err
+	}
+	var last journal.LSN
+	for i, file := range files {
+		x := s.examiner(filepath.Base(file.Path), anywhere, v)
+		if i > 0 && file.Generation != files[i-1].Generation+1 {
+			x.trouble(Problem{Reason: "the journal before it is missing"})
+			last = 0
+		}
+		err := x.open(file.Path, func() error { return x.journal(&last, i == len(files)-1) })
+		if err != nil {
+			return nil, err
+		}
+		s.damaged = s.damaged || x.report.State == Damaged
+		reports = append(reports, x.report)
+	}
+	return reports, nil
+}
+
+func (s *folderReader) examiner(name string, number int, v visitor) *examiner {
+	return &examiner{
+		visitor: v,
+		report:  FileReport{File: name, State: Sound},
+		disk:    s.disk,
+		fits:    func(key, rec string, del bool) error { return s.fits(number, key, rec, del) },
+	}
+}
+
+// anywhere is the number of what may hold items of all partitions and of the catalogue: a journal.
+const anywhere = -2
+
+// fits returns why a record does not belong into the file of this number, although its checksum holds.
+func (s *folderReader) fits(number int, key, rec string, del bool) error {
+	ofCatalogue := record.InCatalogue(key)
+	var it record.Item
+	var err error
+	if !del {
+		if it, _, err = record.Decode(key, rec); err != nil {
+			return err
+		}
+	}
+	if ofCatalogue && number < 0 {
+		if key == record.ClockKey {
+			return nil
+		}
+		if _, err := record.ContainerNumber(key); err != nil || del {
+			return err
+		}
+		_, err := record.ReadContainer(key, it.Body)
+		return err
+	}
+	_, id, err := record.SplitKey(key)
+	switch {
+	case err != nil:
+		return err
+	case ofCatalogue || number != anywhere && number != record.Partition(id, s.partitions):
+		return errors.New("the item does not belong into this file")
+	case !del && it.Kind != record.Document && it.Kind != record.Plain:
+		return fmt.Errorf("the item is of an unknown kind %q", it.Kind)
+	}
+	return nil
+}
+
+// examiner examines one file.
+type examiner struct {
+	visitor
+	report FileReport
+	fits   func(key, rec string, del bool) error
+	disk   func(f *os.File) io.ReaderAt
+	f      *zeroingReader
+	path   string
+	buf    []byte      // the value that is being read
+	last   journal.LSN // the last commit of a damaged journal
+}
+
+// open opens the file for examine.
+func (w *examiner) open(path string, examine func() error) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	fi, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	w.f, w.path, w.report.Bytes = &zeroingReader{from: f}, path, fi.Size()
+	if w.disk != nil {
+		w.f.from = w.disk(f)
+	}
+	if err := examine(); err != nil {
+		return err
+	}
+	if w.f.failed != nil {
+		w.trouble(Problem{From: w.f.at, To: w.f.to, Reason: fmt.Sprintf("the disk cannot read all of this range: %v", w.f.failed)})
+	}
+	return nil
+}
+
+// zeroingReader reads sectors that the disk cannot read as zeros, so that what lies around them can be read, and
+// remembers the first failure.
+type zeroingReader struct {
+	from   io.ReaderAt
+	failed error // the first failure
+	at, to int64 // from the first sector that failed to the last
+}
+
+func (r *zeroingReader) ReadAt(b []byte, at int64) (n int, err error) {
+	n, err = r.from.ReadAt(b, at)
+	if err == nil || err == io.EOF {
+		return n, err
+	}
+	for n = 0; n < len(b); {
+		offset := at + int64(n)
+		part := b[n:min(len(b), n+int(aof.SectorSize-offset%aof.SectorSize))]
+		m, err := r.from.ReadAt(part, offset)
+		if err == io.EOF {
+			return n + m, err
+		}
+		if err != nil {
+			clear(part)
+			r.note(offset, offset+int64(len(part)), err)
+		}
+		n += len(part)
+	}
+	return n, nil
+}
+
+func (r *zeroingReader) note(from, to int64, err error) {
+	if r.failed == nil {
+		r.failed, r.at, r.to = err, from, to
+	}
+	r.at, r.to = min(r.at, from), max(r.to, to)
+}
+
+// trouble reports a problem, which makes the file damaged.
+func (w *examiner) trouble(p Problem) {
+	if w.report.State == Sound {
+		w.report.State = Damaged
+	}
+	w.report.Problems = append(w.report.Problems, p)
+	w.problem(w.report.File, p)
+}
+
+// torn reports that the file has an end that was never confirmed. If all before it is sound, so is the file.
+func (w *examiner) torn(from int64) {
+	if w.report.State == Sound {
+		w.report.State = Torn
+	}
+	w.report.Problems = append(w.report.Problems, Problem{From: from, To: w.report.Bytes, Reason: "never confirmed: a start cuts it off"})
+}
+
+// deliver hands a change with a right checksum on, or reports why it does not belong into the file.
+func (w *examiner) deliver(from, to int64, c change) error {
+	if c.key == aof.SealKey {
+		return nil
+	}
+	w.report.Records++
+	if err := w.fits(c.key, c.rec, c.del); err != nil {
+		w.trouble(Problem{From: from, To: to, Reason: err.Error(), Key: strings.Clone(c.key)})
+		return nil
+	}
+	c.file, c.at = w.report.File, aof.Range{From: from, To: to}
+	return w.change(c)
+}

@@ -1,0 +1,302 @@
+package repair
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"mayfly/expiry"
+	"mayfly/expiry/clock"
+	"mayfly/keyspace"
+	"mayfly/keyspace/aof"
+	"mayfly/keyspace/aof/aoftest"
+	"mayfly/keyspace/journal"
+	"mayfly/keyspace/record"
+)
+
+// opened is a keyspace for one test. When the test ends it is checked and closed.
+type opened struct {
+	*keyspace.Keyspace
+	t     *testing.T
+	clock *clock.Manual
+}
+
+// place is where an item lies.
+type place struct{ container, id string }
+
+// open makes a keyspace in a new folder.
+func open(t *testing.T, partitions int) *opened {
+	t.Helper()
+	o, err := openIn(t, t.TempDir(), aoftest.Epoch, partitions)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(o.stop)
+	return o
+}
+
+// openIn opens the keyspace in a folder at a time in ms.
+func openIn(t *testing.T, dir string, now int64, partitions int) (*opened, error) {
+	t.Helper()
+	o := &opened{t: t, clock: clock.NewManual(now)}
+	ks, err := keyspace.Open(keyspace.Options{Dir: dir, Clock: o.clock, NoPurge: true, Partitions: partitions})
+	o.Keyspace = ks
+	return o, err
+}
+
+func (o *opened) stop() {
+	o.t.Helper()
+	if err := o.Check(); err != nil {
+		o.t.Error("before closing:", err)
+	}
+	if err := o.Close(); err != nil {
+		o.t.Error(err)
+	}
+}
+
+func (o *opened) commit(tx *keyspace.Tx) {
+	o.t.Helper()
+	if err := o.Wait(tx.Close()); err != nil {
+		o.t.Fatal(err)
+	}
+}
+
+// dump returns all living items.
+func (o *opened) dump() map[place]record.Item {
+	o.t.Helper()
+	all := make(map[place]record.Item)
+	var tx keyspace.Tx
+	o.BeginSweep(&tx)
+	for _, c := range tx.Containers() {
+		tx.Scan(c, 0, 1<<30, func(id string, it record.Item) { all[place{c.Name(), id}] = it })
+	}
+	o.commit(&tx)
+	return all
+}
+
+// key runs a transaction on one id.
+func (o *opened) key(id string, f func(tx *keyspace.Tx)) {
+	o.t.Helper()
+	var tx keyspace.Tx
+	o.BeginKey(&tx, id)
+	f(&tx)
+	o.commit(&tx)
+}
+
+func (o *opened) put(container, id, body string, own int64) {
+	o.t.Helper()
+	o.key(id, func(tx *keyspace.Tx) { tx.Put(tx.Container(container), id, record.Document, body, own) })
+}
+
+func (o *opened) delete(container, id string) {
+	o.t.Helper()
+	o.key(id, func(tx *keyspace.Tx) { tx.Delete(tx.Container(container), id) })
+}
+
+// catalogueTx runs a transaction on the catalogue.
+func (o *opened) catalogueTx(f func(tx *keyspace.Tx)) {
+	o.t.Helper()
+	var tx keyspace.Tx
+	o.BeginAll(&tx)
+	defer o.commit(&tx) // also when f ends the test
+	f(&tx)
+}
+
+// policy sets a container's default, and creates the container if need be.
+func (o *opened) policy(container string, def expiry.TTL) {
+	o.t.Helper()
+	o.catalogueTx(func(tx *keyspace.Tx) {
+		if c := tx.Container(container); c != nil {
+			tx.SetPolicy(c, def, expiry.Strict)
+		} else {
+			tx.CreateContainer(container, def, expiry.Strict)
+		}
+	})
+}
+
+func (o *opened) checkpoint() {
+	o.t.Helper()
+	if err := o.Save(); err != nil {
+		o.t.Fatal(err)
+	}
+}
+
+// copied copies the folder as a crash of the process leaves it. state is what it should hold.
+func (o *opened) copied(state map[place]record.Item) *lived {
+	o.t.Helper()
+	l := &lived{dir: o.t.TempDir(), state: state, t: o.t}
+	copyFolder(o.t, o.Dir(), l.dir)
+	return l
+}
+
+func copyFolder(t *testing.T, from, to string) {
+	t.Helper()
+	if err := os.CopyFS(to, os.DirFS(from)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// lived is a data folder with a history, as a crash has left it, and what lived in it. It has items of
+// both kinds in several containers, overwritten, deleted and dead ones, in stores that were
+// checkpointed several times, and a journal with what came after the last checkpoint.
+type lived struct {
+	dir   string
+	state map[place]record.Item
+	t     *testing.T
+}
+
+// livedUntil is the time at which the folder of a lived is looked at, in ms.
+const livedUntil = aoftest.Epoch + 29_000
+
+func newLived(t *testing.T, seed uint64) *lived {
+	t.Helper()
+	random := rand.New(rand.NewPCG(seed, 0))
+	o := open(t, 3)
+	o.policy("orders", 100)
+	o.policy("carts", expiry.Off)
+	o.policy("gone", expiry.Forever)
+	for round := range 4 {
+		for range 60 {
+			o.randomWrite(random, []string{"orders", "carts", "0", "gone"})
+		}
+		o.clock.Advance(7 * time.Second)
+		switch round {
+		case 0:
+			o.policy("orders", 30)
+		case 1:
+			o.catalogueTx(func(tx *keyspace.Tx) { tx.Flush(tx.Container("carts")) })
+		case 2:
+			o.catalogueTx(func(tx *keyspace.Tx) { tx.Drop(tx.Container("gone")) })
+			o.policy("gone", 50)
+		}
+		if round < 3 {
+			o.checkpoint()
+		}
+	}
+	o.dump() // leases the clock to livedUntil
+	l := o.copied(nil)
+	o.clock.Advance(time.Second)
+	if now := o.clock.Now(); now != livedUntil {
+		t.Fatalf("it is %d ms later than it should be", now-livedUntil)
+	}
+	l.state = o.dump()
+	return l
+}
+
+// randomWrite puts or deletes a random item.
+func (o *opened) randomWrite(random *rand.Rand, containers []string) {
+	o.t.Helper()
+	name := containers[random.IntN(len(containers))]
+	id := fmt.Sprint("id-", random.IntN(40))
+	if random.IntN(5) == 0 {
+		o.delete(name, id)
+		return
+	}
+	kind, body := record.Document, fmt.Sprintf(`{"n":%d,"fill":"%s"}`, random.IntN(1e6), strings.Repeat("x", random.IntN(80)))
+	if random.IntN(3) == 0 {
+		kind, body = record.Plain, fmt.Sprintf("bytes \xff\r\n %x", random.Uint64())
+	}
+	own := []int64{expiry.Inherit, expiry.Never, o.clock.Now() + random.Int64N(60_000) + 1}[random.IntN(3)]
+	o.key(id, func(tx *keyspace.Tx) { tx.Put(tx.Container(name), id, kind, body, own) })
+}
+
+// copy copies the folder with one file spoilt, or made.
+func (l *lived) copy(file string, spoil func(content []byte) []byte) string {
+	l.t.Helper()
+	to := l.t.TempDir()
+	copyFolder(l.t, l.dir, to)
+	path := filepath.Join(to, file)
+	var content []byte
+	if _, err := os.Stat(path); err == nil {
+		content = aoftest.Read(l.t, path)
+	}
+	if err := os.WriteFile(path, spoil(content), 0o600); err != nil {
+		l.t.Fatal(err)
+	}
+	return to
+}
+
+// without copies the folder without one file.
+func (l *lived) without(file string) string {
+	l.t.Helper()
+	dir := l.copy(file, func(b []byte) []byte { return b })
+	if err := os.Remove(filepath.Join(dir, file)); err != nil {
+		l.t.Fatal(err)
+	}
+	return dir
+}
+
+// flipIn copies the folder with one bit wrong, at the last place in a file where a text stands.
+func (l *lived) flipIn(file, text string, offset int) string {
+	l.t.Helper()
+	return l.copy(file, func(b []byte) []byte {
+		at := strings.LastIndex(string(b), text)
+		if at < 0 {
+			l.t.Fatalf("%q is not in %s", text, file)
+		}
+		b[at+offset] ^= 1
+		return b
+	})
+}
+
+// files are the files of the folder in which there is something to spoil.
+func (l *lived) files() (names []string) {
+	l.t.Helper()
+	entries, err := os.ReadDir(l.dir)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	for _, e := range entries {
+		if fi, err := e.Info(); err == nil && fi.Size() > 0 && e.Name() != "LOCK" {
+			names = append(names, e.Name())
+		}
+	}
+	return names
+}
+
+// journals are the names of the journal's files, oldest first.
+func (l *lived) journals() (names []string) {
+	l.t.Helper()
+	files, err := journal.Files(l.dir)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	for _, f := range files {
+		names = append(names, filepath.Base(f.Path))
+	}
+	return names
+}
+
+// seals are the seals of a file in their order.
+func (l *lived) seals(file string) (seals []aof.Seal) {
+	l.t.Helper()
+	f, err := os.Open(filepath.Join(l.dir, file))
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	defer f.Close()
+	fi, err := f.Stat()
+	if err == nil {
+		err = aof.EachSeal(f, 0, fi.Size(), func(s aof.Seal) bool { seals = append(seals, s); return false })
+	}
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	return seals
+}
+
+// starts returns what lives in a folder once a keyspace has opened it.
+func starts(t *testing.T, dir string) (map[place]record.Item, error) {
+	t.Helper()
+	o, err := openIn(t, dir, livedUntil, 3)
+	if err != nil {
+		return nil, err
+	}
+	state := o.dump()
+	o.stop()
+	return state, nil
+}

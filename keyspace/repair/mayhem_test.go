@@ -1,0 +1,279 @@
+package repair
+
+import (
+	"bytes"
+	"errors"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"mayfly/keyspace/aof"
+	"mayfly/keyspace/aof/aoftest"
+	"mayfly/keyspace/datadir"
+	"mayfly/keyspace/journal"
+	"mayfly/keyspace/record"
+	"mayfly/keyspace/store"
+)
+
+var (
+	mayhems    = flag.Int("mayhems", 30, "how many folders TestMayhem spoils")
+	mayhemSeed = flag.Uint64("mayhem-seed", 0, "its seed; 0 for a random one")
+)
+
+// mayhem is one way to spoil a folder. do returns what it did.
+type mayhem struct {
+	name string
+	// mayCut: a start may take it for the end that a crash leaves, and cut off what came last.
+	mayCut bool
+	do     func(m *spoiler) string
+}
+
+// spoiler spoils files of a folder.
+type spoiler struct {
+	t     *testing.T
+	r     *rand.Rand
+	dir   string
+	other string // a sound folder with another history
+}
+
+func (m *spoiler) path(name string) string { return filepath.Join(m.dir, name) }
+
+func (m *spoiler) any(pattern string) string {
+	found, err := filepath.Glob(m.path(pattern))
+	if err != nil || len(found) == 0 {
+		m.t.Fatal(pattern, err)
+	}
+	return filepath.Base(found[m.r.IntN(len(found))])
+}
+
+func (m *spoiler) change(name string, f func(b []byte) []byte) {
+	if err := os.WriteFile(m.path(name), f(aoftest.Read(m.t, m.path(name))), 0o600); err != nil {
+		m.t.Fatal(err)
+	}
+}
+
+// within returns a random offset of a file that is not the end of a seal. A file that ends exactly behind an
+// earlier seal looks whole, and that alone cannot tell what is missing.
+func (m *spoiler) within(b []byte) int {
+	ends := map[int]bool{}
+	m.must(aof.EachSeal(bytes.NewReader(b), 0, int64(len(b)), func(s aof.Seal) bool {
+		ends[int(s.At+aof.SealSize)] = true
+		return false
+	}))
+	for {
+		if at := m.r.IntN(len(b)); !ends[at] {
+			return at
+		}
+	}
+}
+
+func (m *spoiler) must(err error) {
+	if err != nil {
+		m.t.Fatal(err)
+	}
+}
+
+var mayhemKinds = []mayhem{
+	{"bits flipped", true, func(m *spoiler) (what string) {
+		for range 1 + m.r.IntN(4) {
+			name := m.any("*.db")
+			m.change(name, func(b []byte) []byte {
+				at := m.r.IntN(len(b))
+				b[at] ^= 1 << m.r.IntN(8)
+				what += fmt.Sprint(name, " at ", at, " ")
+				return b
+			})
+		}
+		return what
+	}},
+	{"truncated", true, func(m *spoiler) string {
+		name := m.any("*.db")
+		at := 0
+		m.change(name, func(b []byte) []byte { at = m.within(b); return b[:at] })
+		return fmt.Sprint(name, " to ", at)
+	}},
+	{"zeros at the end", true, func(m *spoiler) string {
+		name := m.any("*.db")
+		at, more := 0, 0
+		m.change(name, func(b []byte) []byte {
+			at, more = m.within(b), m.r.IntN(3)*5000
+			return append(append(b[:at:at], make([]byte, len(b)-at)...), make([]byte, more)...)
+		})
+		return fmt.Sprint(name, " from ", at, ", and ", more, " more")
+	}},
+	{"a hole of a hundred megabytes", true, func(m *spoiler) string {
+		name := m.any("*.db")
+		m.must(os.Truncate(m.path(name), 100<<20))
+		return name
+	}},
+	{"bytes inserted or taken out", true, func(m *spoiler) string {
+		name := m.any("*.db")
+		at, n := 0, 0
+		m.change(name, func(b []byte) []byte {
+			at, n = m.within(b), 1+m.r.IntN(700)
+			if m.r.IntN(2) == 0 {
+				return append(b[:at:at], b[min(at+n, len(b)):]...)
+			}
+			return append(append(b[:at:at], b[m.r.IntN(len(b)):][:min(n, 1)]...), b[at:]...)
+		})
+		return fmt.Sprint(name, " at ", at, ", ", n)
+	}},
+	{"a piece twice", true, func(m *spoiler) string {
+		name := m.any("*.db")
+		m.change(name, func(b []byte) []byte { return append(b, b[m.r.IntN(len(b)):]...) })
+		return name
+	}},
+	{"two stores exchanged", false, func(m *spoiler) string {
+		m.must(os.Rename(m.path(datadir.PartitionName(0)), m.path("x")))
+		m.must(os.Rename(m.path(datadir.PartitionName(1)), m.path(datadir.PartitionName(0))))
+		m.must(os.Rename(m.path("x"), m.path(datadir.PartitionName(1))))
+		return ""
+	}},
+	{"a store in the place of another", false, func(m *spoiler) string {
+		m.must(os.WriteFile(m.path(datadir.PartitionName(2)), aoftest.Read(m.t, m.path(datadir.PartitionName(m.r.IntN(2)))), 0o600))
+		return ""
+	}},
+	{"the catalogue in the place of a store, or the reverse", false, func(m *spoiler) string {
+		from, to := datadir.CatalogueName, datadir.PartitionName(0)
+		if m.r.IntN(2) == 0 {
+			from, to = to, from
+		}
+		content := aoftest.Read(m.t, m.path(from))
+		if m.r.IntN(2) == 0 { // with an end that was never confirmed
+			content = aof.AppendDel(content, "1:unconfirmed")
+		}
+		m.must(os.WriteFile(m.path(to), content, 0o600))
+		return from + " as " + to
+	}},
+	{"a compaction under way and a file missing", false, func(m *spoiler) string {
+		name := m.any("[cp]*")
+		m.must(os.Rename(m.path(name), m.path(name+store.TempSuffix)))
+		return name
+	}},
+	{"a journal in the place of a store, or the reverse", false, func(m *spoiler) string {
+		from, to := m.any("journal-*.db"), datadir.PartitionName(1)
+		if m.r.IntN(2) == 0 {
+			from, to = to, from
+		}
+		m.must(os.WriteFile(m.path(to), aoftest.Read(m.t, m.path(from)), 0o600))
+		return from + " as " + to
+	}},
+	{"a file missing", false, func(m *spoiler) string {
+		name := m.any("[cfp]*")
+		m.must(os.Remove(m.path(name)))
+		return name
+	}},
+	{"an empty file", false, func(m *spoiler) string {
+		name := m.any("[cfp]*")
+		m.must(os.WriteFile(m.path(name), nil, 0o600))
+		return name
+	}},
+	{"a folder in the place of a file", false, func(m *spoiler) string {
+		name := m.any("[cfp]*")
+		m.must(os.Remove(m.path(name)))
+		m.must(os.Mkdir(m.path(name), 0o700))
+		return name
+	}},
+	{"a journal of another folder", false, func(m *spoiler) string {
+		found, _ := filepath.Glob(filepath.Join(m.other, "journal-*.db"))
+		name := filepath.Base(found[0])
+		mine := m.any("journal-*.db")
+		n, _ := record.ReadDecimal(strings.TrimSuffix(strings.TrimPrefix(mine, "journal-"), ".db"))
+		m.must(os.WriteFile(m.path(journal.FileName(n+1)), aoftest.Read(m.t, filepath.Join(m.other, name)), 0o600))
+		return name
+	}},
+	{"a journal that skips some", false, func(m *spoiler) string {
+		m.must(os.WriteFile(m.path(journal.FileName(999)), nil, 0o600))
+		return ""
+	}},
+}
+
+// TestMayhem spoils folders in ways that no crash does. A start refuses and names the file, or serves everything
+// but an end that looks unconfirmed. Inspect agrees with the start. Run copies what it can, and reports whether
+// something may be lost. Nothing panics, hangs or takes much memory.
+//
+// The long form: go test ./keyspace/repair -run Mayhem -timeout 0 -mayhems 5000
+func TestMayhem(t *testing.T) {
+	seed := *mayhemSeed
+	if seed == 0 {
+		seed = rand.Uint64()
+	}
+	t.Logf("seed %d", seed)
+	r := rand.New(rand.NewPCG(seed, 0))
+	l, other := newLived(t, seed), newLived(t, seed+1)
+	refused, cut := 0, 0
+	for n := range *mayhems {
+		kind := mayhemKinds[n%len(mayhemKinds)]
+		dir := t.TempDir()
+		copyFolder(t, l.dir, dir)
+		what := kind.name + ": " + kind.do(&spoiler{t, r, dir, other.dir})
+		began := time.Now()
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+
+		in, inspected := Inspect(dir)
+		to := filepath.Join(t.TempDir(), "repaired")
+		report, repaired := Run(dir, to, func(string, *Report) error { return nil })
+		state, err := starts(t, dir)
+		switch {
+		case err != nil:
+			refused++
+			if inspected == nil && in.State != Damaged {
+				t.Errorf("%s\nrefused, but check says it is %s: %v", what, in.State, err)
+			}
+			d, ok := errors.AsType[*aof.DamageError](err)
+			if ok && (d.To < d.From || d.File == "") || !ok && !strings.Contains(err.Error(), dir) {
+				t.Errorf("%s\nrefused without saying where: %v", what, err)
+			}
+		case inspected != nil || in.State == Damaged:
+			t.Errorf("%s\nstarts, but check says %v %+v", what, inspected, in)
+		default:
+			lacks := compareQuietly(l.state, state)
+			if lacks > 0 {
+				cut++
+			}
+			if lacks > 0 && !kind.mayCut {
+				t.Errorf("%s\nstarts, and %d items are not what they were", what, lacks)
+			}
+		}
+		if repaired == nil {
+			state, err := starts(t, to)
+			if err != nil {
+				t.Errorf("%s\nwhat was repaired does not start: %v", what, err)
+			}
+			torn := slices.ContainsFunc(report.Files, func(f FileReport) bool { return f.State == Torn })
+			if lacks := compareQuietly(l.state, state); lacks > 0 && report.Clean() && !torn {
+				t.Errorf("%s\nthe repair says that nothing is lost, and %d items are not what they were", what, lacks)
+			}
+		} else if inspected == nil {
+			t.Errorf("%s\ncannot be repaired: %v", what, repaired)
+		}
+		runtime.ReadMemStats(&after)
+		if took, took2 := time.Since(began), after.TotalAlloc-before.TotalAlloc; took > 30*time.Second || took2 > 512<<20 {
+			t.Errorf("%s\ntook %v and %d bytes", what, took, took2)
+		}
+		os.RemoveAll(dir)
+	}
+	t.Logf("%d folders: %d refused, %d started without an end", *mayhems, refused, cut)
+}
+
+func compareQuietly(want, got map[place]record.Item) (differ int) {
+	for at, it := range want {
+		if got[at] != it {
+			differ++
+		}
+	}
+	for at := range got {
+		if _, ok := want[at]; !ok {
+			differ++
+		}
+	}
+	return differ
+}

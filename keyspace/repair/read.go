@@ -1,0 +1,115 @@
+package repair
+
+import (
+	"maps"
+	"path/filepath"
+	"slices"
+
+	"mayfly/expiry/clock"
+	"mayfly/keyspace/aof"
+	"mayfly/keyspace/record"
+)
+
+// Read visits what lives in a data folder that no server uses, without changing anything in it:
+// first all containers, by number, then their items, by partition and key. A damaged folder is refused.
+// What is visited may be kept.
+//
+// It needs the memory that a server needs for one partition and the journals.
+func Read(dir string, clk clock.Clock, container func(record.Container) error, item func(container, id string, it record.Item) error) error {
+	s, err := openFolder(dir)
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	m := &merger{folderReader: s}
+	journals, err := m.readJournals()
+	if err != nil {
+		return err
+	}
+	catalogue, report, err := m.merge(-1)
+	if err != nil {
+		return err
+	}
+	if err := refuseDamage(dir, append(journals, s.format, report)); err != nil {
+		return err
+	}
+	names := newNames()
+	for _, key := range sortedKeys(catalogue.items) {
+		if err := names.take(change{key: key, rec: catalogue.items[key].rec, del: catalogue.items[key].del}); err != nil {
+			return err
+		}
+	}
+	now := max(clk.Now(), names.clock, m.latest())
+	for _, number := range slices.Sorted(maps.Keys(names.byNumber)) {
+		c := names.byNumber[number]
+		if err := container(*c); err != nil {
+			return err
+		}
+	}
+	for n := range s.partitions {
+		items, report, err := m.merge(n)
+		if err != nil {
+			return err
+		}
+		if err := refuseDamage(dir, []FileReport{report}); err != nil {
+			return err
+		}
+		if err := items.visitLiving(names, now, item); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// refuseDamage is the error if any of the files is damaged.
+func refuseDamage(dir string, files []FileReport) error {
+	for _, f := range files {
+		if f.State == Damaged {
+			first := f.Problems[0]
+			return &aof.DamageError{File: filepath.Join(dir, f.File), From: first.From, To: first.To, Reason: first.Reason}
+		}
+	}
+	return nil
+}
+
+// latest is the latest moment in the journals, in ms. The stores have none later than both that and
+// the clock in the catalogue.
+func (m *merger) latest() (ms int64) {
+	for _, entries := range m.later {
+		for _, e := range entries {
+			if it, _, err := record.Decode(e.key, e.rec); err == nil {
+				ms = max(ms, it.TS)
+			}
+		}
+	}
+	return ms
+}
+
+// visitLiving visits the items that live now (ms), in ascending order of their keys.
+func (g *merged) visitLiving(names *names, now int64, visit func(container, id string, it record.Item) error) error {
+	for _, key := range sortedKeys(g.items) {
+		rec := g.items[key].rec
+		if rec == "" {
+			continue
+		}
+		number, id, err := record.SplitKey(key)
+		if err != nil {
+			return err
+		}
+		c := names.byNumber[number]
+		if c == nil {
+			continue // it has been dropped
+		}
+		it, _, err := record.Decode(key, rec)
+		if err != nil {
+			return err
+		}
+		if c.Policy.Dead(it.TS, it.ExpireAt, now) {
+			continue
+		}
+		if err := visit(c.Name, id, it); err != nil {
+			return err
+		}
+	}
+	return nil
+}

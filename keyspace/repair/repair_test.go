@@ -1,0 +1,466 @@
+package repair
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"mayfly/keyspace"
+	"mayfly/keyspace/aof"
+	"mayfly/keyspace/aof/aoftest"
+	"mayfly/keyspace/datadir"
+	"mayfly/keyspace/record"
+)
+
+var (
+	repairs    = flag.Int("repairs", 10, "how many damages a file TestRepairKeepsWhatWasNotHit tries")
+	repairSeed = flag.Uint64("repair-seed", 5, "their seed")
+)
+
+// repaired repairs a folder and gives the report and what lives in the new one.
+func repaired(t *testing.T, dir string) (*Report, map[place]record.Item) {
+	t.Helper()
+	before := fingerprint(t, dir)
+	to := filepath.Join(t.TempDir(), "new")
+	report, err := Run(dir, to, func(string, *Report) error { return nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	if fingerprint(t, dir) != before {
+		t.Fatal("the damaged folder has changed")
+	}
+	if in := mustInspect(t, to); in.State != Sound {
+		t.Fatalf("the new folder is %s: %+v", in.State, in.Files)
+	}
+	state, err := starts(t, to)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return report, state
+}
+
+func TestRepairOfASoundFolderCopiesIt(t *testing.T) {
+	l := newLived(t, 4)
+	report, state := repaired(t, l.dir)
+	if !report.Clean() {
+		t.Errorf("%+v", report)
+	}
+	compare(t, "", l.state, state, nil)
+}
+
+// compare reports the items in which two states differ, but for those excused, and tells how many.
+func compare(t *testing.T, what string, want, got map[place]record.Item, excused func(at place) bool) (differ int) {
+	t.Helper()
+	check := func(at place) {
+		if want[at] == got[at] {
+			return
+		}
+		differ++
+		if excused == nil || !excused(at) {
+			t.Errorf("%s: %v was %+v, is %+v", what, at, want[at], got[at])
+		}
+	}
+	for at := range want {
+		check(at)
+	}
+	for at := range got {
+		if _, ok := want[at]; !ok {
+			check(at)
+		}
+	}
+	return differ
+}
+
+// One wrong bit or digit anywhere, one byte too many or too few, costs at most the record it hits, and
+// the report names what is not as it was, or says how much may not be.
+func TestRepairKeepsWhatWasNotHit(t *testing.T) {
+	l := newLived(t, *repairSeed)
+	random := rand.New(rand.NewPCG(*repairSeed, 1))
+	ways := map[string]func(b []byte, at int) []byte{
+		"a wrong bit":   func(b []byte, at int) []byte { b[at] ^= 1 << random.IntN(8); return b },
+		"a wrong digit": func(b []byte, at int) []byte { b[at] = byte('0' + random.IntN(10)); return b },
+		"a byte less":   func(b []byte, at int) []byte { return append(b[:at], b[at+1:]...) },
+		"a byte more":   func(b []byte, at int) []byte { return append(b[:at:at], append([]byte{'0'}, b[at:]...)...) },
+	}
+	lost, older := 0, 0
+	for _, file := range l.files() {
+		if file == datadir.FormatName {
+			continue // without it only its partitions must be told
+		}
+		for range *repairs {
+			for _, way := range slices.Sorted(maps.Keys(ways)) { // in this order, so that a seed repeats itself
+				spoil, at := ways[way], 0
+				dir := l.copy(file, func(b []byte) []byte { at = random.IntN(len(b)); return spoil(b, at) })
+				what := fmt.Sprintf("%s, %s at %d", file, way, at)
+				report, state := repaired(t, dir)
+				if mustInspect(t, dir).State == Damaged && !hasProblems(report) {
+					t.Errorf("%s: the report knows no problem", what)
+				}
+				if len(report.Policies) > 0 {
+					continue // see TestRepairOfContainers
+				}
+				named := namedIn(report)
+				differ := compare(t, what, l.state, state, func(at place) bool {
+					_, there := state[at]
+					return named[at] || !there || report.Exposed > 0
+				})
+				if differ > 1 {
+					t.Errorf("%s: %d items are not as they were\n%+v", what, differ, report)
+				}
+				lost, older = lost+len(report.Lost), older+len(report.Older)
+			}
+		}
+	}
+	t.Log("lost:", lost, "older:", older)
+	if lost == 0 || older == 0 {
+		t.Error("the damage never hit an item")
+	}
+}
+
+// Something behind the last seal, or in the place of the file format, costs nothing.
+func TestRepairOfWhatHoldsNoItems(t *testing.T) {
+	l := newLived(t, 10)
+	for file, spoil := range map[string]func(b []byte) []byte{
+		datadir.PartitionName(0): func(b []byte) []byte { return append(b, 'x') },
+		datadir.PartitionName(1): func(b []byte) []byte { return append(b, "*3\r\n$3\r\nset\r\n$x\r\n"...) },
+		datadir.FormatName:       func(b []byte) []byte { return b[:20] },
+		datadir.PartitionName(2): func(b []byte) []byte { b[len(b)-5] ^= 1; return b }, // in the last seal
+	} {
+		dir := l.copy(file, spoil)
+		report, state := repaired(t, dir)
+		if !hasProblems(report) || len(report.Lost)+len(report.Older) > 0 {
+			t.Errorf("%s: %+v", file, report)
+		}
+		compare(t, file, l.state, state, nil)
+	}
+	dir := l.copy(datadir.FormatName, func([]byte) []byte { return nil })
+	if err := os.Remove(filepath.Join(dir, datadir.FormatName)); err != nil {
+		t.Fatal(err)
+	}
+	_, state := repaired(t, dir)
+	compare(t, "without a format", l.state, state, nil)
+}
+
+// Whole files that are missing are missed, and the others copied.
+func TestRepairWithoutSomeFiles(t *testing.T) {
+	l := newLived(t, 11)
+	for _, file := range l.files() {
+		if file == datadir.FormatName {
+			continue
+		}
+		dir := l.copy(file, func(b []byte) []byte { return b })
+		if err := os.Remove(filepath.Join(dir, file)); err != nil {
+			t.Fatal(err)
+		}
+		report, state := repaired(t, dir)
+		if strings.HasPrefix(file, "journal") {
+			continue // that the newest is missing nobody can know
+		}
+		if mustInspect(t, dir).State != Damaged || !hasProblems(report) {
+			t.Errorf("%s: %+v", file, report)
+		}
+		for at, it := range l.state {
+			if here := datadir.PartitionName(record.Partition(at.id, 3)); file != here && file != datadir.CatalogueName && state[at] != it {
+				t.Errorf("without %s %v is %+v", file, at, state[at])
+			}
+		}
+	}
+}
+
+func hasProblems(r *Report) bool {
+	for _, f := range r.Files {
+		if f.State == Damaged && len(f.Problems) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// namedIn gives the items of which a report says something.
+func namedIn(r *Report) map[place]bool {
+	named := make(map[place]bool)
+	for _, list := range [][]Item{r.Lost, r.Older, r.Doubtful} {
+		for _, it := range list {
+			named[place{it.Container, it.ID}] = true
+		}
+	}
+	return named
+}
+
+func TestRepairOfContainers(t *testing.T) {
+	o := open(t, 2)
+	o.policy("orders", 100)
+	o.put("orders", "a", "{}", 0)
+	o.policy("carts", 50)
+	o.put("carts", "b", "{}", 0)
+	o.checkpoint()
+	o.clock.Advance(3 * time.Second)
+	o.policy("carts", 10)
+	o.checkpoint()
+	l := o.copied(o.dump())
+
+	// The only record of a container: its items are under another name.
+	report, state := repaired(t, l.flipIn(datadir.CatalogueName, `"orders"`, 1))
+	if report.Items != 2 || state[place{"recovered-16", "a"}] != l.state[place{"orders", "a"}] ||
+		!strings.Contains(strings.Join(report.Policies, "\n"), `record of container 16 is lost: its items are in container "recovered-16"`) {
+		t.Errorf("%+v\n%v", report, state)
+	}
+	// The newer record of two: the older counts, and the report says so.
+	report, state = repaired(t, l.flipIn(datadir.CatalogueName, `"carts","ttl":"10"`, 16))
+	if len(report.Policies) == 0 || !strings.Contains(strings.Join(report.Policies, "\n"), `newest policy of container "carts" is damaged`) {
+		t.Errorf("%+v", report)
+	}
+	compare(t, "carts", l.state, state, nil)
+}
+
+// A delete in a damaged range may be wrong itself: what it deletes is handed over.
+func TestRepairHandsOverWhatIsDoubtful(t *testing.T) {
+	o := open(t, 1)
+	for _, id := range []string{"id-1", "id-2", "id-3"} {
+		o.put("0", id, `{"id":"`+id+`"}`, 0)
+	}
+	o.checkpoint()
+	o.delete("0", "id-3")
+	o.checkpoint()
+	l := o.copied(nil)
+	report, state := repaired(t, l.flipIn(datadir.PartitionName(0), "0:id-3\r\n", 5)) // 3 becomes 2
+	if len(report.Doubtful) != 1 || report.Doubtful[0].ID != "id-2" || report.Doubtful[0].Item.Body != `{"id":"id-2"}` {
+		t.Errorf("%+v", report)
+	}
+	if len(state) != 2 || report.Exposed != 2 {
+		t.Errorf("%+v, %+v", report, state)
+	}
+}
+
+// A damaged newest version: the older one is there, and the report names it.
+func TestRepairNamesOlderVersions(t *testing.T) {
+	o := open(t, 1)
+	for n := range 3 {
+		o.put("0", "id", fmt.Sprintf(`{"version":%d}`, n), 0)
+		o.clock.Advance(time.Second)
+		o.checkpoint()
+	}
+	l := o.copied(nil)
+	file := datadir.PartitionName(0)
+	report, state := repaired(t, l.flipIn(file, `{"version":2}`, 11))
+	at := report.Older
+	if len(at) != 1 || at[0].ID != "id" || at[0].Container != "0" || at[0].TS != aoftest.Epoch+1000 || at[0].File != file || at[0].To <= at[0].From {
+		t.Errorf("%+v", report)
+	}
+	if got := state[place{"0", "id"}].Body; got != `{"version":1}` {
+		t.Errorf("the item is %s", got)
+	}
+	// A wrong length costs nothing: the checksum says where the record ends.
+	content := string(aoftest.Read(t, filepath.Join(l.dir, file)))
+	length := content[strings.LastIndex(content[:strings.LastIndex(content, `{"version":2}`)], "$")+1:]
+	report, state = repaired(t, l.flipIn(file, length[:strings.Index(length, "{")], 1))
+	if !report.Clean() || state[place{"0", "id"}].Body != `{"version":2}` || !hasProblems(report) {
+		t.Errorf("%+v", report)
+	}
+}
+
+// A piece is taken out, from within a set to the end of the next. What is left of the one costs nothing, as there
+// is a newer one; of the other there is no trace, but the seal does not stand where it says.
+func TestRepairNoticesWhatWasTakenOut(t *testing.T) {
+	o := open(t, 1)
+	for _, ids := range [][]string{{"old", "gone"}, {"old"}} {
+		for _, id := range ids {
+			o.put("0", id, `{"is":"here"}`, 0)
+		}
+		o.checkpoint()
+	}
+	dir := t.TempDir()
+	copyFolder(t, o.Dir(), dir)
+	path := filepath.Join(dir, datadir.PartitionName(0))
+	content := string(aoftest.Read(t, path))
+	from := strings.Index(content, `{"is":"here"}`)
+	to := from + strings.Index(content[from:], "gone")
+	to += strings.Index(content[to:], "*3\r\n$3\r\nset\r\n")
+	if err := os.WriteFile(path, []byte(content[:from]+content[to:]), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	report, state := repaired(t, dir)
+	if len(state) != 1 || report.Clean() {
+		t.Errorf("%d items are left, and the report says %+v", len(state), report)
+	}
+}
+
+// Values look like records and seals, in a file in which their surroundings are damaged.
+func TestRepairIsNotFooledByForgedRecords(t *testing.T) {
+	o := open(t, 1)
+	o.put("0", "victim", `{"true":1}`, 0)
+	forged := string(record.Append(nil, "0:victim", record.Item{Kind: record.Document, Body: `{"forged":1}`, TS: aoftest.Epoch + 1}))
+	command := string(aof.AppendSet(nil, "0:victim", forged))
+	value := "begin" + command + "\n" + command + command + "end"
+	o.key("attack", func(tx *keyspace.Tx) { tx.Put(tx.Container("0"), "attack", record.Plain, value, 0) })
+	journalled := o.copied(nil)
+	o.checkpoint()
+	stored := o.copied(nil)
+	for file, l := range map[string]*lived{datadir.PartitionName(0): stored, journalled.journals()[0]: journalled} {
+		check := func(what, dir string) {
+			report, state := repaired(t, dir)
+			if got := state[place{"0", "victim"}].Body; got != `{"true":1}` {
+				t.Errorf("%s, %s: the victim is %s", file, what, got)
+			}
+			if !hasProblems(report) {
+				t.Errorf("%s, %s: no problem is reported", file, what)
+			}
+		}
+		check("a wrong value", l.flipIn(file, "begin", 0))
+		check("a wrong length", l.flipIn(file, "0:attack\r\n$", len("0:attack\r\n$")))
+	}
+}
+
+// Sectors of nonsense, several at a time: what is still there is as it was in some version, nothing of
+// what differs goes unmentioned.
+func TestRepairOfHeavyDamage(t *testing.T) {
+	l := newLived(t, 7)
+	random := rand.New(rand.NewPCG(8, 0))
+	for _, file := range l.files() {
+		if file == datadir.FormatName {
+			continue
+		}
+		for range 8 {
+			dir := l.copy(file, func(b []byte) []byte {
+				for range 1 + random.IntN(3) {
+					at := random.IntN(len(b))
+					for i := at; i < min(at+random.IntN(aof.SectorSize), len(b)); i++ {
+						b[i] = byte(random.Uint32())
+					}
+				}
+				return b
+			})
+			report, state := repaired(t, dir)
+			if !hasProblems(report) {
+				continue // a torn end
+			}
+			named := namedIn(report)
+			compare(t, file, l.state, state, func(at place) bool {
+				_, there := state[at]
+				return named[at] || !there || report.Exposed > 0 || len(report.Policies) > 0
+			})
+		}
+	}
+}
+
+// badSectors is a disk that cannot read some sectors of some file.
+type badSectors struct {
+	*os.File
+	from, to int64
+}
+
+func (d badSectors) ReadAt(b []byte, at int64) (int, error) {
+	if at < d.to && at+int64(len(b)) > d.from {
+		return 0, &os.PathError{Op: "read", Path: d.Name(), Err: syscall.EIO}
+	}
+	return d.File.ReadAt(b, at)
+}
+
+// What the disk cannot read is damage, not a torn end, and the rest is copied.
+func TestRepairWhenTheDiskCannotRead(t *testing.T) {
+	l := newLived(t, 12)
+	for _, file := range l.files() {
+		if file == datadir.FormatName || file == datadir.CatalogueName {
+			continue
+		}
+		size := int64(len(aoftest.Read(t, filepath.Join(l.dir, file))))
+		for _, from := range []int64{0, size / 2 / aof.SectorSize * aof.SectorSize, (size - 1) / aof.SectorSize * aof.SectorSize} {
+			s, err := openFolder(l.dir)
+			if err != nil {
+				t.Fatal(err)
+			}
+			s.disk = func(f *os.File) io.ReaderAt {
+				if filepath.Base(f.Name()) != file {
+					return f
+				}
+				return badSectors{f, from, from + aof.SectorSize}
+			}
+			to := filepath.Join(t.TempDir(), "new")
+			report, err := s.repair(to, func(string, *Report) error { return nil })
+			s.close()
+			if err != nil {
+				t.Fatal(err)
+			}
+			told := false
+			for _, f := range report.Files {
+				for _, p := range f.Problems {
+					told = told || f.File == file && f.State == Damaged && strings.Contains(p.Reason, "disk cannot read") && p.From <= from && p.To >= min(size, from+aof.SectorSize)
+				}
+			}
+			if !told {
+				t.Errorf("%s, sector at %d: %+v", file, from, report.Files)
+			}
+			state, err := starts(t, to)
+			if err != nil {
+				t.Fatal(err)
+			}
+			missing := 0
+			for at := range l.state {
+				if _, ok := state[at]; !ok {
+					missing++
+				}
+			}
+			if missing > aof.SectorSize/60 { // no record is smaller
+				t.Errorf("%s, sector at %d: %d of %d items are gone", file, from, missing, len(l.state))
+			}
+		}
+	}
+}
+
+// Where a whole store is lost nobody can say what was in it, but that something may be lost must be said.
+func TestRepairSaysThatAStoreIsLost(t *testing.T) {
+	l := newLived(t, 14)
+	catalogue := aoftest.Read(t, filepath.Join(l.dir, datadir.CatalogueName))
+	for what, content := range map[string][]byte{
+		"missing": nil, "empty": {}, "another": catalogue, "another with a torn end": aof.AppendDel(slices.Clone(catalogue), "1:unconfirmed"),
+	} {
+		for _, name := range []string{datadir.CatalogueName, datadir.PartitionName(1)} {
+			if name == datadir.CatalogueName && content != nil && len(content) > 0 {
+				continue
+			}
+			dir := l.copy(name, func([]byte) []byte { return content })
+			if content == nil {
+				if err := os.Remove(filepath.Join(dir, name)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if in := mustInspect(t, dir); in.State != Damaged {
+				t.Errorf("%s %s: check says it is %s", name, what, in.State)
+			}
+			if report, _ := repaired(t, dir); report.Clean() {
+				t.Errorf("%s %s: nothing is said to be lost: %+v", name, what, report)
+			}
+			if _, err := starts(t, dir); err == nil {
+				t.Errorf("%s %s: starts", name, what)
+			}
+		}
+	}
+}
+
+func TestRepairRefuses(t *testing.T) {
+	l := newLived(t, 9)
+	if _, err := Run(l.dir, filepath.Join(l.dir, "new"), nil); err == nil || !strings.Contains(err.Error(), "lies within") {
+		t.Errorf("into the folder itself: %v", err)
+	}
+	if _, err := Run(l.dir, t.TempDir(), nil); err == nil || !strings.Contains(err.Error(), "exists") {
+		t.Errorf("into an existing folder: %v", err)
+	}
+	to := filepath.Join(t.TempDir(), "new")
+	failed := fmt.Errorf("the report cannot be written")
+	if _, err := Run(l.dir, to, func(string, *Report) error { return failed }); !errors.Is(err, failed) {
+		t.Errorf("%v", err)
+	}
+	if left, err := os.ReadDir(filepath.Dir(to)); err != nil || len(left) > 0 {
+		t.Errorf("a repair that failed leaves %v, %v", left, err)
+	}
+}

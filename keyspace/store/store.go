@@ -1,0 +1,261 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+
+	"mayfly/keyspace/aof"
+	"mayfly/keyspace/record"
+
+	"github.com/rs/zerolog"
+)
+
+// Store is one file. What is applied counts once Sync has returned nil, so it must stay in the journal until
+// then. One goroutine at a time may use a store, but for Size, Live and Waste.
+type Store struct {
+	file   *aof.File
+	faults *aof.Faults
+	sealed int64  // bytes; end of the last seal
+	sum    uint32 // CRC-32C of what has been appended since
+	mark   uint32 // in all seals of the file
+	lsn    uint64 // of the last seal
+	synced bool   // all of the file is on disk
+	bytes  atomic.Int64
+	live   atomic.Int64
+	broken error // final: what is on disk is not known any more
+}
+
+// A large change is encoded piece by piece, in bounded memory.
+const (
+	maxPieceOps   = 256
+	maxPieceBytes = 1 << 20
+)
+
+// buffers are shared by all stores: mostly one at a time is written, and there may be hundreds.
+var buffers = sync.Pool{New: func() any { return new([]byte) }}
+
+// Create makes the file of an empty store: a seal that covers nothing. A file that has lost all it held is
+// thereby told from a new one.
+func Create(path string) error {
+	return aof.WriteFile(path, aof.FirstSeal(aof.NewMark()).Append(nil))
+}
+
+// Open opens a store, or makes it if there is no file, and visits its confirmed changes in order; visit may be
+// nil. The strings of a change are valid during the visit.
+//
+// An end that was never confirmed is cut off and kept aside under a name with the time now (ms). Anything else that
+// is not as it was written is an *aof.DamageError.
+func Open(path string, log zerolog.Logger, now int64, faults *aof.Faults, visit func(aof.Op) error) (_ *Store, err error) {
+	if err := os.Remove(path + TempSuffix); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, err
+	}
+	if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
+		if err := errors.Join(Create(path), aof.SyncDir(filepath.Dir(path))); err != nil {
+			return nil, err
+		}
+	}
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			f.Close()
+		}
+	}()
+	fi, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	var v aof.Visitor
+	if visit != nil {
+		v = &aof.Confirmed{Visit: visit}
+	}
+	last, sealed, err := aof.Scan(f, path, fi.Size(), aof.Store, v)
+	if err != nil {
+		return nil, err
+	}
+	if sealed < fi.Size() {
+		if err := aof.CutTail(f, sealed, fi.Size(), now, log); err != nil {
+			return nil, err
+		}
+	}
+	s := &Store{file: aof.NewFile(f, path, sealed, faults), faults: faults, sealed: sealed, mark: last.Mark, lsn: last.LSN}
+	s.bytes.Store(sealed)
+	return s, nil
+}
+
+// Apply makes changes in order. After an error none of the changes since the last Sync is in the file, so that
+// attempts do not fill a disk: all of them are to be applied again.
+func (s *Store) Apply(ops []aof.Op) error {
+	err := s.apply(ops)
+	if err != nil && s.broken == nil {
+		s.cutBack()
+	}
+	return err
+}
+
+// cutBack takes back what has been applied since the last Sync.
+func (s *Store) cutBack() {
+	s.sum = 0
+	if err := s.file.CutBack(s.sealed); err != nil {
+		s.broken = fmt.Errorf("writing a store: %w", err)
+	}
+	s.bytes.Store(s.sealed)
+}
+
+func (s *Store) apply(ops []aof.Op) error {
+	b := buffers.Get().(*[]byte)
+	defer func() {
+		if cap(*b) <= 2*maxPieceBytes {
+			buffers.Put(b)
+		}
+	}()
+	for len(ops) > 0 {
+		n, size := 0, 0
+		for n < len(ops) && n < maxPieceOps && (n == 0 || size+len(ops[n].Rec) <= maxPieceBytes) {
+			if len(ops[n].Key) > record.MaxKeyLength {
+				return fmt.Errorf("%s: a key of %d bytes is too long", s.Path(), len(ops[n].Key))
+			}
+			size += len(ops[n].Rec)
+			n++
+		}
+		*b = aof.AppendOps((*b)[:0], ops[:n])
+		if err := s.append(*b); err != nil {
+			return err
+		}
+		s.sum = crc32.Update(s.sum, record.Castagnoli, *b)
+		ops = ops[n:]
+	}
+	return nil
+}
+
+func (s *Store) append(commands []byte) error {
+	if s.broken != nil {
+		return s.broken
+	}
+	s.synced = false
+	if err := s.file.Append(commands); err != nil {
+		err = fmt.Errorf("writing a store: %w", err)
+		if errors.Is(err, aof.ErrTorn) {
+			s.broken = err
+		}
+		return err
+	}
+	s.bytes.Store(s.file.End())
+	return nil
+}
+
+// scan reads all that has been written to the file. What was confirmed must be there: a start would cut an end
+// off that looks as if it had never been written, but here it is known that it was.
+func (s *Store) scan(v aof.Visitor) error {
+	_, end, err := aof.Scan(s.file, s.Path(), s.bytes.Load(), aof.Store, v)
+	if err == nil && end != s.sealed {
+		err = &aof.DamageError{File: s.Path(), From: end, To: s.sealed, Reason: "what was confirmed is not there any more"}
+	}
+	return err
+}
+
+// Sync forces all that has been applied to disk and confirms it with a seal: all changes up to lsn are in the
+// store. The seal is written after what it covers is on disk, so one that can be read proves that all before it
+// was written.
+func (s *Store) Sync(lsn uint64) error {
+	if s.broken != nil {
+		return s.broken
+	}
+	if s.synced {
+		return nil
+	}
+	if err := s.fsync(); err != nil {
+		return err
+	}
+	if s.bytes.Load() > s.sealed {
+		if err := s.seal(lsn); err != nil {
+			return err
+		}
+		if err := s.fsync(); err != nil {
+			return err
+		}
+	}
+	s.synced = true
+	return nil
+}
+
+// fsync forces the file to disk. A failure is final: the system may have dropped what it could not write, and
+// would report success the next time.
+func (s *Store) fsync() error {
+	if err := s.file.Sync(); err != nil {
+		s.broken = fmt.Errorf("forcing a store to disk: %w", err)
+	}
+	return s.broken
+}
+
+// seal appends a seal over all that came after the last one, as it was meant to be.
+func (s *Store) seal(lsn uint64) error {
+	at := s.bytes.Load()
+	seal := aof.Seal{Mark: s.mark, From: s.sealed, At: at, Sum: s.sum, LSN: lsn, OnDisk: at}
+	if err := s.append(seal.Append(nil)); err != nil {
+		return err
+	}
+	s.sealed, s.sum, s.lsn = s.bytes.Load(), 0, lsn
+	if s.sealed != at+aof.SealSize {
+		s.broken = fmt.Errorf("%s has a size that nothing written explains", s.Path())
+	}
+	return s.broken
+}
+
+// Path is the name of the file.
+func (s *Store) Path() string { return s.file.Path() }
+
+// Broken is nil, or why the store cannot be used any more.
+func (s *Store) Broken() error { return s.broken }
+
+// Sealed is the size in bytes of the file up to its last seal. It never changes but by Compact.
+func (s *Store) Sealed() int64 { return s.sealed }
+
+// LSN is that of the last seal.
+func (s *Store) LSN() uint64 { return s.lsn }
+
+// Size is the size of the file in bytes.
+func (s *Store) Size() int64 { return s.bytes.Load() }
+
+// Live is the number of bytes that the live items take in a file of nothing else.
+func (s *Store) Live() int64 { return s.live.Load() }
+
+// SetLive tells the store what Live is.
+func (s *Store) SetLive(bytes int64) { s.live.Store(bytes) }
+
+// AddLive changes Live.
+func (s *Store) AddLive(bytes int64) { s.live.Add(bytes) }
+
+// Waste is how many bytes of the file a compaction saves.
+func (s *Store) Waste() int64 { return s.Size() - s.Live() - aof.SealSize }
+
+// wasteShare is the waste as a share of what is live.
+func (s *Store) wasteShare() float64 { return float64(s.Waste()) / float64(max(s.Live(), 1)) }
+
+// Sizes adds up the bytes of stores: what the live items take, and all of the files.
+func Sizes(stores []*Store) (live, size int64) {
+	for _, s := range stores {
+		live += s.Live()
+		size += s.Size()
+	}
+	return live, size
+}
+
+// Close confirms what has been applied and closes the file.
+func (s *Store) Close() error { return errors.Join(s.Sync(s.lsn), s.file.Close()) }
+
+// Fill writes the items of a store that [Create] has just made.
+func Fill(path string, ops []aof.Op) error {
+	s, err := Open(path, zerolog.Nop(), 0, nil, nil)
+	if err != nil {
+		return err
+	}
+	return errors.Join(s.Apply(ops), s.Close())
+}

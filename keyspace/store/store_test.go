@@ -1,0 +1,590 @@
+package store
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"mayfly/keyspace/aof"
+	"mayfly/keyspace/aof/aoftest"
+	"mayfly/keyspace/record"
+
+	"github.com/rs/zerolog"
+	"github.com/tidwall/buntdb"
+)
+
+// quiet is a log that writes nothing.
+var quiet = zerolog.Nop()
+
+func open(path string, faults *aof.Faults) (*Store, error) {
+	return Open(path, quiet, aoftest.Epoch, faults, nil)
+}
+
+func mustOpen(t *testing.T, path string) *Store {
+	t.Helper()
+	return mustOpenWith(t, path, nil)
+}
+
+func mustOpenWith(t *testing.T, path string, faults *aof.Faults) *Store {
+	t.Helper()
+	s, err := open(path, faults)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// load visits what a store holds, confirmed or not, in ascending order of the keys.
+func (s *Store) load(visit func(key, rec string) error) error {
+	present := make(map[string]string)
+	all := aof.Confirmed{Visit: func(o aof.Op) error {
+		if o.Del {
+			delete(present, o.Key)
+		} else {
+			present[strings.Clone(o.Key)] = strings.Clone(o.Rec)
+		}
+		return nil
+	}}
+	if err := errors.Join(s.scan(&all), all.Sealed(aof.Seal{})); err != nil {
+		return err
+	}
+	for _, key := range slices.Sorted(maps.Keys(present)) {
+		if err := visit(key, present[key]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// applied applies changes and confirms them.
+func applied(t *testing.T, s *Store, ops ...aof.Op) {
+	t.Helper()
+	if err := errors.Join(s.Apply(ops), s.Sync(0)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// bodies loads a store and gives the bodies of its items by key.
+func bodies(s *Store) (map[string]string, error) {
+	all := make(map[string]string)
+	last := ""
+	err := s.load(func(key, rec string) error {
+		if key <= last {
+			return fmt.Errorf("%q comes after %q", key, last)
+		}
+		last = key
+		it, _, err := record.Decode(key, rec)
+		all[key] = it.Body
+		return err
+	})
+	return all, err
+}
+
+func checkBodies(t *testing.T, s *Store, want map[string]string) {
+	t.Helper()
+	got, err := bodies(s)
+	if err != nil || !maps.Equal(got, want) {
+		t.Fatalf("the store holds %q, %v; want %q", got, err, want)
+	}
+}
+
+// checkReopened closes a store and checks what it holds when it is opened again.
+func checkReopened(t *testing.T, s *Store, want map[string]string) {
+	t.Helper()
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s = mustOpen(t, s.Path())
+	defer s.Close()
+	checkBodies(t, s, want)
+}
+
+// smallStore makes a store's file of a few items, with deletes, overwritten items and binary
+// bodies, some of it not confirmed. It returns where the confirmed part ends and what it holds.
+func smallStore(t *testing.T) (path string, sealed int64, want map[string]string) {
+	t.Helper()
+	path = filepath.Join(t.TempDir(), "partition-000.db")
+	s := mustOpen(t, path)
+	applied(t, s, aoftest.Set("1:a", "alpha"), aoftest.Set("1:b", "beta"), aoftest.Set("2:c", "\r\n$3\r\nset\r\n\x00\x00"))
+	applied(t, s, aoftest.Del("1:b"), aoftest.Set("1:a", "alpha again"), aoftest.Set("1:d", ""))
+	applied(t, s, aoftest.Del("1:d"))
+	sealed = s.Size()
+	if err := s.Apply([]aof.Op{aoftest.Set("1:a", "not confirmed")}); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Apply([]aof.Op{aoftest.Del("2:c")}); err != nil {
+		t.Fatal(err)
+	}
+	content := aoftest.Transplant(t, path) // closing would confirm the rest
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return content, sealed, map[string]string{"1:a": "alpha again", "2:c": "\r\n$3\r\nset\r\n\x00\x00"}
+}
+
+func TestStoreKeepsWhatWasApplied(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "partition-000.db")
+	s := mustOpen(t, path)
+	applied(t, s, aoftest.Set("1:a", "1"), aoftest.Set("1:b", "2"), aoftest.Set("1:a", "3"), aoftest.Del("1:b"), aoftest.Del("1:none"), aoftest.Set("1:b", "4"), aoftest.Set("1:c", "5"), aoftest.Del("1:c"))
+	want := map[string]string{"1:a": "3", "1:b": "4"}
+	checkBodies(t, s, want)
+	if fi, err := os.Stat(path); err != nil || fi.Size() != s.Size() {
+		t.Errorf("the size is %d, not %d (%v)", s.Size(), fi.Size(), err)
+	}
+	checkReopened(t, s, want)
+}
+
+func TestStoreConfirmsOnClose(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "partition-000.db")
+	s := mustOpen(t, path)
+	if err := errors.Join(s.Apply([]aof.Op{aoftest.Set("1:a", "1")}), s.Close()); err != nil {
+		t.Fatal(err)
+	}
+	s = mustOpen(t, path)
+	defer s.Close()
+	checkBodies(t, s, map[string]string{"1:a": "1"})
+}
+
+func TestStoreThatHasLearntNothingIsNotForcedToDisk(t *testing.T) {
+	disk := aoftest.NewDisk()
+	s := mustOpenWith(t, filepath.Join(t.TempDir(), "a.db"), &disk.Faults)
+	defer s.Close()
+	applied(t, s, aoftest.Set("1:a", "1"))
+	syncs, size := disk.Syncs.Load(), s.Size()
+	applied(t, s)
+	if disk.Syncs.Load() != syncs || s.Size() != size {
+		t.Errorf("%d fsyncs and %d bytes for nothing", disk.Syncs.Load()-syncs, s.Size()-size)
+	}
+}
+
+func TestStoreAppliesInSmallTransactions(t *testing.T) {
+	disk := aoftest.NewDisk()
+	s := mustOpenWith(t, filepath.Join(t.TempDir(), "a.db"), &disk.Faults)
+	defer s.Close()
+	var ops []aof.Op
+	for n := range 3*maxPieceOps + 1 {
+		ops = append(ops, aoftest.Set(fmt.Sprintf("1:%05d", n), "x"))
+	}
+	if err := s.Apply(ops); err != nil || disk.Writes.Load() != 4 {
+		t.Errorf("%d items took %d transactions (%v)", len(ops), disk.Writes.Load(), err)
+	}
+	large := aoftest.Set("1:large", strings.Repeat("x", maxPieceBytes))
+	disk.Writes.Store(0)
+	if err := s.Apply([]aof.Op{large, large, aoftest.Set("1:small", "x")}); err != nil || disk.Writes.Load() != 3 {
+		t.Errorf("two large items and a small one took %d transactions (%v)", disk.Writes.Load(), err)
+	}
+	applied(t, s, aoftest.Set("2:large", "not deleted"), aoftest.Set("11:small", "nor this"), aoftest.Del("1:large"))
+	disk.Writes.Store(0)
+	for n := range ops {
+		ops[n] = aoftest.Del(ops[n].Key)
+	}
+	if err := s.Apply(append(ops, aoftest.Del("1:small"))); err != nil || disk.Writes.Load() != 4 {
+		t.Errorf("deleting %d items took %d transactions (%v)", len(ops), disk.Writes.Load(), err)
+	}
+	checkBodies(t, s, map[string]string{"2:large": "not deleted", "11:small": "nor this"})
+}
+
+// buntdb finds in a store what is in it.
+func TestBuntdbReadsAStore(t *testing.T) {
+	path, _, want := smallStore(t)
+	s := mustOpen(t, path) // cuts off what is not confirmed
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	db, err := buntdb.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	got := make(map[string]string)
+	err = db.View(func(tx *buntdb.Tx) error {
+		return tx.Ascend("", func(key, rec string) bool {
+			if key != aof.SealKey {
+				it, _, _ := record.Decode(key, rec)
+				got[key] = it.Body
+			}
+			return true
+		})
+	})
+	if err != nil || !maps.Equal(got, want) {
+		t.Errorf("buntdb reads %q (%v), want %q", got, err, want)
+	}
+}
+
+// What a store holds is in memory once, in the tables: not in the store as well.
+func TestStoreTakesNoMemory(t *testing.T) {
+	s := mustOpen(t, filepath.Join(t.TempDir(), "a.db"))
+	defer s.Close()
+	const items, size = 5000, 2000
+	before := aoftest.LiveHeap()
+	for n := range items {
+		applied(t, s, aoftest.Set(fmt.Sprint("1:", n), strings.Repeat("x", size)))
+	}
+	if held := aoftest.LiveHeap() - before; held > items*size/20 {
+		t.Errorf("%d bytes are held for %d items of %d", held, items, size)
+	}
+	if err := s.Compact(nil, nil); err != nil {
+		t.Fatal(err)
+	}
+	if held := aoftest.LiveHeap() - before; held > items*size/20 {
+		t.Errorf("after a compaction %d bytes are held", held)
+	}
+}
+
+func TestStoreRefusesKeysItCouldNotReadBack(t *testing.T) {
+	s := mustOpen(t, filepath.Join(t.TempDir(), "a.db"))
+	defer s.Close()
+	longest := string(record.AppendKey(nil, 1<<32-1, strings.Repeat("k", 64<<10)))
+	if err := s.Apply([]aof.Op{aoftest.Set(longest, "")}); err != nil {
+		t.Error(err)
+	}
+	if err := s.Apply([]aof.Op{aoftest.Set(longest+"k", "")}); err == nil {
+		t.Error("a key that is too long is taken")
+	}
+}
+
+func TestStoreCutAnywhereComesBackAsLastConfirmed(t *testing.T) {
+	path, sealed, want := smallStore(t)
+	content := aoftest.Read(t, path)
+	for size := sealed; size <= int64(len(content)); size++ {
+		path := aoftest.Plant(t, "partition-000.db", content[:size])
+		s := mustOpen(t, path)
+		checkBodies(t, s, want)
+		if size > sealed {
+			aoftest.CheckKept(t, path, content[sealed:size])
+		}
+		applied(t, s, aoftest.Set("1:new", "after the cut"))
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+		s = mustOpen(t, path)
+		want := maps.Clone(want)
+		want["1:new"] = "after the cut"
+		checkBodies(t, s, want)
+		s.Close()
+	}
+}
+
+func TestStoreCutWithinWhatWasConfirmedIsWholeUpToAnEarlierSeal(t *testing.T) {
+	path, sealed, _ := smallStore(t)
+	content := aoftest.Read(t, path)
+	for size := range sealed {
+		s, err := open(aoftest.Plant(t, "partition-000.db", content[:size]), nil)
+		if size < aof.SealSize {
+			if err == nil {
+				t.Fatalf("a file of %d bytes without a seal is taken for a store", size)
+			}
+			continue
+		}
+		if err != nil {
+			t.Fatalf("cut at %d: %v", size, err)
+		}
+		if s.Size() > size || !bytes.Equal(aoftest.Read(t, s.Path()), content[:s.Size()]) {
+			t.Fatalf("cut at %d: %d bytes are left", size, s.Size())
+		}
+		s.Close()
+	}
+}
+
+// Whatever a single bit does to a store's file, it is found, or what the store held is unharmed.
+func TestEveryFlippedBitOfAStoreIsDetectedOrHarmless(t *testing.T) {
+	path, sealed, want := smallStore(t)
+	content := string(aoftest.Read(t, path))
+	found, harmless := 0, 0
+	aoftest.EachFlip(content, func(bad string, at int) {
+		_, to, err := aof.Scan(strings.NewReader(bad), path, int64(len(bad)), aof.Store, nil)
+		var damage *aof.DamageError
+		switch {
+		case errors.As(err, &damage):
+			found++
+			if int64(at) < damage.From || int64(at) >= damage.To {
+				t.Fatalf("a flip at %d is reported as %v", at, damage)
+			}
+		case err != nil:
+			t.Fatal(err)
+		case to != sealed || int64(at) < sealed:
+			t.Fatalf("a flip at %d goes unseen; the file is cut at %d", at, to)
+		default:
+			harmless++
+		}
+	})
+	if found < int(sealed)*8 || harmless == 0 {
+		t.Errorf("%d flips were found, %d were harmless", found, harmless)
+	}
+	s := mustOpen(t, path)
+	defer s.Close()
+	checkBodies(t, s, want)
+}
+
+// A power cut leaves sectors unwritten in any order: zeros before bytes that were written.
+func TestStoreWithHolesInWhatWasNotConfirmedIsCut(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a.db")
+	s := mustOpen(t, path)
+	applied(t, s, aoftest.Set("1:a", "kept"))
+	sealed := int(s.Size())
+	for n := range 20 {
+		if err := s.Apply([]aof.Op{aoftest.Set(fmt.Sprint("1:", n), strings.Repeat("x", 300))}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	content := aoftest.Read(t, path)
+	applied(t, s)
+	whole := aoftest.Read(t, path)
+	s.Close()
+	for from := sealed - sealed%aof.SectorSize + aof.SectorSize; from+aof.SectorSize <= len(content); from += aof.SectorSize {
+		holed := bytes.Clone(content)
+		clear(holed[from : from+aof.SectorSize])
+		s := mustOpen(t, aoftest.Plant(t, "a.db", holed))
+		checkBodies(t, s, map[string]string{"1:a": "kept"})
+		s.Close()
+
+		holed = bytes.Clone(whole) // the same hole is damage once a seal has confirmed it
+		clear(holed[from : from+aof.SectorSize])
+		checkDamage(t, aoftest.Plant(t, "a.db", holed), int64(from), int64(from+aof.SectorSize))
+	}
+	for _, zeros := range []int{1, 2, 100, 4096, 70_000} {
+		path := aoftest.Plant(t, "a.db", append(bytes.Clone(content), make([]byte, zeros)...))
+		s := mustOpen(t, path)
+		checkBodies(t, s, map[string]string{"1:a": "kept"})
+		aoftest.CheckKept(t, path, append(content[sealed:], make([]byte, zeros)...))
+		s.Close()
+	}
+}
+
+// A power cut may take the sector that holds nothing but the end of the last seal.
+func TestStoreWhoseLastSealLacksItsLastSector(t *testing.T) {
+	tried := 0
+	for pad := range aof.SectorSize {
+		s := mustOpen(t, filepath.Join(t.TempDir(), "partition-000.db"))
+		applied(t, s, aoftest.Set("1:a", strings.Repeat("x", pad)))
+		path := s.Path()
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+		content := aoftest.Read(t, path)
+		over := len(content) % aof.SectorSize
+		if over == 0 || over > 3 {
+			continue
+		}
+		tried++
+		clear(content[len(content)-over:])
+		s = mustOpen(t, aoftest.Plant(t, "partition-000.db", content))
+		checkBodies(t, s, map[string]string{})
+		s.Close()
+	}
+	if tried != 3 {
+		t.Errorf("%d seals were torn so", tried)
+	}
+}
+
+// Clients write what they like into values: also what looks like a seal, in a value which a power
+// cut has torn.
+func TestStoreIsNotFooledByForgedSeals(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a.db")
+	s := mustOpen(t, path)
+	applied(t, s, aoftest.Set("1:a", "kept"))
+	sealed := s.Size()
+	forged := aof.Seal{Mark: s.mark + 1, From: sealed, At: sealed + 100, OnDisk: sealed + 100}
+	if err := s.Apply([]aof.Op{aoftest.Set("1:b", string(forged.Append(nil))+strings.Repeat("x", 100))}); err != nil {
+		t.Fatal(err)
+	}
+	content := aoftest.Read(t, path)
+	s.Close()
+	for _, end := range []string{"", strings.Repeat("\x00", 20)} { // cut short, or zeros in its place
+		torn := append(bytes.Clone(content[:len(content)-20]), end...)
+		path := aoftest.Plant(t, "a.db", torn)
+		s := mustOpen(t, path)
+		checkBodies(t, s, map[string]string{"1:a": "kept"})
+		aoftest.CheckKept(t, path, torn[sealed:])
+		s.Close()
+	}
+}
+
+// checkDamage checks that a store's file is refused with a range that overlaps from to to.
+func checkDamage(t *testing.T, path string, from, to int64) {
+	t.Helper()
+	before := aoftest.Read(t, path)
+	s, err := open(path, nil)
+	var damage *aof.DamageError
+	if !errors.As(err, &damage) {
+		if s != nil {
+			s.Close()
+		}
+		t.Fatalf("damage at %d to %d is answered by %v", from, to, err)
+	}
+	if damage.File != path || damage.From >= to || damage.To <= from {
+		t.Errorf("damage at %d to %d is reported as: %v", from, to, damage)
+	}
+	if !bytes.Equal(aoftest.Read(t, path), before) {
+		t.Error("a damaged file was changed")
+	}
+}
+
+// buntdb skips zeros without a word and goes on writing at a wrong place, allocates what a length
+// says, and takes half a file for a torn one. None of that may reach it.
+func TestStoreRefusesWhatBuntdbWouldSwallow(t *testing.T) {
+	path, sealed, _ := smallStore(t)
+	content := string(aoftest.Read(t, path)[:sealed])
+	middle := strings.Index(content, "*3\r\n$3\r\nset\r\n$3\r\n1:b")
+	for name, bad := range map[string]string{
+		"zeros":      content[:middle] + "\x00\x00\x00" + content[middle:],
+		"huge":       strings.Replace(content, "$3\r\n1:b\r\n$", "$3\r\n1:b\r\n$99999999999", 1),
+		"longer":     strings.Replace(content, "$3\r\n1:b\r\n$", "$3\r\n1:b\r\n$9", 1),
+		"flushdb":    content[:middle] + "*1\r\n$7\r\nflushdb\r\n" + content[middle:],
+		"expiring":   content[:middle] + "*5\r\n$3\r\nset\r\n$3\r\n1:x\r\n$1\r\nx\r\n$2\r\nae\r\n$1\r\n1\r\n" + content[middle:],
+		"array":      content[:middle] + "*3000000000\r\n" + content[middle:],
+		"upper case": strings.Replace(content, "set\r\n$3\r\n1:b", "SET\r\n$3\r\n1:b", 1),
+		"garbage":    content[:middle] + "garbage" + content[middle:],
+		"empty":      "",
+	} {
+		t.Run(name, func(t *testing.T) {
+			checkDamage(t, aoftest.Plant(t, "a.db", []byte(bad)), int64(min(middle, len(bad)-1)), int64(middle+100))
+		})
+	}
+}
+
+func TestStoreResumesWhenAFullDiskHasRoomAgain(t *testing.T) {
+	if aoftest.InOwnProcess(t) {
+		return
+	}
+	path := filepath.Join(t.TempDir(), "a.db")
+	s := mustOpen(t, path)
+	applied(t, s, aoftest.Set("1:a", aoftest.MuchText))
+	size := s.Size()
+	lift := aoftest.LimitFileSize(t, size+100)
+	ops := []aof.Op{aoftest.Set("1:b", strings.Repeat("x", 1000)), aoftest.Del("1:a")}
+	if err := s.Apply(ops); err == nil {
+		t.Fatal("a full disk goes unseen")
+	}
+	if fi, err := os.Stat(path); err != nil || fi.Size() != size {
+		t.Errorf("a partial write is left in the file: %d bytes, not %d (%v)", fi.Size(), size, err)
+	}
+	checkBodies(t, s, map[string]string{"1:a": aoftest.MuchText})
+	if err := s.Sync(0); err != nil {
+		t.Errorf("what was confirmed before: %v", err)
+	}
+	lift()
+	applied(t, s, ops...)
+	checkReopened(t, s, map[string]string{"1:b": strings.Repeat("x", 1000)})
+}
+
+func TestStoreNeverTrustsADiskThatFailedToSync(t *testing.T) {
+	disk := aoftest.NewDisk()
+	path := filepath.Join(t.TempDir(), "a.db")
+	s := mustOpenWith(t, path, &disk.Faults)
+	applied(t, s, aoftest.Set("1:a", "confirmed"))
+	disk.FailSyncs.Store(true)
+	if err := errors.Join(s.Apply([]aof.Op{aoftest.Set("1:a", "lost")}), s.Sync(0)); !errors.Is(err, aoftest.ErrDisk) {
+		t.Fatalf("a failed fsync gives %v", err)
+	}
+	disk.FailSyncs.Store(false)
+	if s.Sync(0) == nil || s.Apply([]aof.Op{aoftest.Set("1:b", "")}) == nil || s.Close() == nil {
+		t.Error("a failed fsync is forgotten")
+	}
+	s = mustOpen(t, path)
+	defer s.Close()
+	checkBodies(t, s, map[string]string{"1:a": "confirmed"})
+}
+
+func TestStoreNoticesThatItsFileWasReplaced(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a.db")
+	s := mustOpen(t, path)
+	applied(t, s, aoftest.Set("1:a", "1"))
+	copied := path + ".copy"
+	if err := errors.Join(os.WriteFile(copied, aoftest.Read(t, path), 0o600), os.Rename(copied, path)); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(s.Apply([]aof.Op{aoftest.Set("1:a", "2")}), s.Sync(0)); err == nil {
+		t.Error("an fsync of a file that is not there any more counts")
+	}
+	s.Close()
+}
+
+func TestInterruptedCompactionIsUndone(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a.db")
+	s := mustOpen(t, path)
+	applied(t, s, aoftest.Set("1:a", "old"))
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	old := aoftest.Read(t, path)
+	for _, left := range []int{0, 20, len(old)} { // bytes of the new file that were written
+		if err := os.WriteFile(path+TempSuffix, old[:left], 0o600); err != nil {
+			t.Fatal(err)
+		}
+		s := mustOpen(t, path)
+		checkBodies(t, s, map[string]string{"1:a": "old"})
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := os.Stat(path + TempSuffix); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("the new file is still there (%v)", err)
+		}
+		if !bytes.Equal(aoftest.Read(t, path), old) {
+			t.Error("the file is not as it was")
+		}
+	}
+}
+
+// A large store that is cut anywhere behind its last seal is as that seal has confirmed it. One that is
+// cut before it, which no crash does, is as an earlier seal has confirmed it, or refused.
+func TestLargeStoreCutAnywhere(t *testing.T) {
+	aoftest.NoFsync(t)
+	path := filepath.Join(t.TempDir(), "partition-000.db")
+	s := mustOpen(t, path)
+	var seals []int // ends
+	var confirmed []map[string]string
+	bodies := make(map[string]string)
+	for n := range 400 {
+		key, body := fmt.Sprint("1:", rand.IntN(100)), strings.Repeat("x", rand.IntN(400))
+		bodies[key] = body
+		if err := s.Apply([]aof.Op{aoftest.Set(key, body)}); err != nil {
+			t.Fatal(err)
+		}
+		if n%60 == 0 {
+			if err := s.Sync(0); err != nil {
+				t.Fatal(err)
+			}
+			seals = append(seals, int(s.Size()))
+			confirmed = append(confirmed, maps.Clone(bodies))
+		}
+	}
+	content := aoftest.Read(t, path)
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	path = filepath.Join(t.TempDir(), "partition-000.db")
+	aoftest.EachCut(t, len(content), func(left int) {
+		if err := os.WriteFile(path, content[:left], 0o600); err != nil {
+			t.Fatal(err)
+		}
+		var want map[string]string
+		end := aof.SealSize
+		for n, at := range seals {
+			if at <= left {
+				want, end = confirmed[n], int64(at)
+			}
+		}
+		s, err := open(path, nil)
+		if err != nil {
+			if int64(left) >= aof.SealSize {
+				t.Fatalf("cut at %d: %v", left, err)
+			}
+			return
+		}
+		checkBodies(t, s, want)
+		if err := s.file.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if end < int64(left) {
+			aoftest.CheckKept(t, path, content[end:left])
+		}
+	})
+}
