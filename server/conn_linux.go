@@ -5,7 +5,6 @@ import (
 	"net"
 	"os"
 	"syscall"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -63,16 +62,16 @@ func (c *conn) closeFD() {
 	}
 }
 
-// readNow reads once into the guard, without waiting. The error is io.EOF if the client sends no more,
-// errKilled if nothing more is to be executed for it, and resp.ErrClientMemory.
-func (c *conn) readNow() (int, error) {
+// read reads once into the guard, without waiting. The error is io.EOF if the client sends no more, errKilled
+// if nothing more is to be executed for it, and resp.ErrClientMemory.
+func (c *conn) read() (int, error) {
 	room, err := c.guard.Room()
 	if err != nil {
 		return 0, err
 	}
 	n, err := readNow(c.fd, room)
 	switch {
-	case err == unix.EAGAIN:
+	case err == syscall.EAGAIN:
 		return 0, nil
 	case err != nil:
 		return 0, err
@@ -83,36 +82,4 @@ func (c *conn) readNow() (int, error) {
 	}
 	c.guard.Filled(n)
 	return n, nil
-}
-
-// readNow and writeNow do not wait, so Go's scheduler need not know of them. To tell it costs more than the
-// shortest of these system calls.
-
-func readNow(fd int, p []byte) (int, error) {
-	for {
-		n, _, err := syscall.RawSyscall(unix.SYS_READ, uintptr(fd), uintptr(unsafe.Pointer(&p[0])), uintptr(len(p)))
-		switch err {
-		case 0:
-			return int(n), nil
-		case unix.EINTR:
-			continue
-		}
-		return 0, err
-	}
-}
-
-// writeNow writes what the client takes without waiting and returns how much that was.
-func writeNow(fd int, p []byte) (int, error) {
-	for {
-		n, _, err := syscall.RawSyscall(unix.SYS_WRITE, uintptr(fd), uintptr(unsafe.Pointer(&p[0])), uintptr(len(p)))
-		switch err {
-		case 0:
-			return int(n), nil
-		case unix.EINTR:
-			continue
-		case unix.EAGAIN:
-			return 0, nil
-		}
-		return 0, err
-	}
 }

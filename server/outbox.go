@@ -68,15 +68,15 @@ func newOutbox(c *conn) *outbox {
 	return o
 }
 
-// hold keeps messages back until release.
+// hold keeps messages back until unhold.
 func (o *outbox) hold() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.holding = true
 }
 
-// release lets messages go again. From now on they are rendered for this protocol.
-func (o *outbox) release(proto int) {
+// unhold lets messages go again. From now on they are rendered for this protocol.
+func (o *outbox) unhold(proto int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.proto, o.holding = proto, false

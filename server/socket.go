@@ -158,7 +158,7 @@ func (s *rawSocket) tryRead(fd uintptr) bool {
 		s.err = err
 		return true
 	}
-	n, err := uninterrupted(syscall.Read, int(fd), room)
+	n, err := readNow(int(fd), room)
 	switch {
 	case err == syscall.EAGAIN:
 		s.guard.Release()
@@ -186,12 +186,7 @@ func (s *rawSocket) write(p []byte) (int, error) {
 }
 
 func (s *rawSocket) tryWrite(fd uintptr) bool {
-	n, err := uninterrupted(syscall.Write, int(fd), s.rest)
-	if err == nil {
-		s.n = n
-	} else if err != syscall.EAGAIN {
-		s.err = err
-	}
+	s.n, s.err = writeNow(int(fd), s.rest)
 	return true
 }
 

@@ -22,7 +22,7 @@ func (c *conn) interleave() error {
 	if err := c.flush(); err != nil {
 		return err
 	}
-	c.outbox.release(c.session.Proto)
+	c.outbox.unhold(c.session.Proto)
 	if !c.session.ReceivesMessages() {
 		return c.closeOutbox()
 	}

@@ -55,7 +55,7 @@ func (l *loop) receive(c *conn) {
 	r := readyConn{c: c, from: len(l.queue)}
 	if !c.contain(func() {
 		var n int
-		n, r.then = c.readNow()
+		n, r.then = c.read()
 		l.read += n
 		c.received += n
 		if r.then == nil {

@@ -1,0 +1,17 @@
+//go:build !linux
+
+package server
+
+import "syscall"
+
+// readNow reads what is there. The error is syscall.EAGAIN if nothing is.
+func readNow(fd int, p []byte) (int, error) { return uninterrupted(syscall.Read, fd, p) }
+
+// writeNow writes what the client takes without waiting and returns how much that was.
+func writeNow(fd int, p []byte) (int, error) {
+	n, err := uninterrupted(syscall.Write, fd, p)
+	if err == syscall.EAGAIN {
+		return 0, nil
+	}
+	return n, err
+}
