@@ -2,12 +2,14 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"flag"
 	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"maps"
 	"os"
 	"os/exec"
 	"path"
@@ -508,11 +510,89 @@ func TestDocsByRedisCLI(t *testing.T) {
 	}
 }
 
+// readsFolder marks the programs whose argument is a data folder.
+const readsFolder = "os.Args[1]"
+
+// TestDocsFolderPrograms runs the programs that read a data folder without mayfly, on a copy of the
+// folder of a running server and on the folder once the server has stopped. A program prints each key
+// with its value, and a value ends with the text of the document.
+func TestDocsFolderPrograms(t *testing.T) {
+	found := 0
+	for page, text := range guides(t) {
+		for _, program := range blocks(text, "go") {
+			if !strings.Contains(program, readsFolder) {
+				continue
+			}
+			found++
+			dir, copied := filepath.Join(t.TempDir(), "data"), filepath.Join(t.TempDir(), "copy")
+			p := start(t, dir)
+			want := folderDocuments(p)
+			if err := os.CopyFS(copied, os.DirFS(dir)); err != nil {
+				t.Fatal(err)
+			}
+			p.terminate()
+			file := writeFile(t, "main.go", program)
+			for _, folder := range []string{copied, dir} {
+				out, err := exec.Command("go", "run", file, folder).CombinedOutput()
+				if err != nil {
+					t.Fatalf("%s: %v\n%s", page, err, out)
+				}
+				got := map[string]string{}
+				for line := range strings.Lines(string(out)) {
+					key, value, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
+					if _, id, ok := strings.Cut(key, ":"); ok {
+						got[id] = value[strings.LastIndex(value, " ")+1:] // without the header of the record
+					}
+				}
+				if !maps.Equal(got, want) {
+					t.Errorf("%s: the program finds in %s\n%v\nwant\n%v", page, folder, got, want)
+				}
+			}
+		}
+	}
+	if found == 0 {
+		t.Error("there is no program that reads a data folder")
+	}
+}
+
+// folderDocuments writes, overwrites and deletes documents, before and after a checkpoint, and returns
+// the text of those that live by id.
+func folderDocuments(p *process) map[string]string {
+	p.t.Helper()
+	c, ctx, want := p.client(), context.Background(), map[string]string{}
+	do := func(args ...any) {
+		if err := c.Do(ctx, args...).Err(); err != nil {
+			p.t.Fatalf("%v: %v", args, err)
+		}
+	}
+	do("CONTAINER.SET", "orders", "TTL", 3600)
+	for round := range 2 {
+		for i := range 20 {
+			id, document := fmt.Sprint("id-", i), fmt.Sprintf(`{"round":%d,"n":%d}`, round, i)
+			switch {
+			case i%5 == round:
+				do("DOC.DEL", "orders", id)
+				delete(want, id)
+			case i%2 == 0 || round == 0:
+				do("DOC.PUT", "orders", id, document)
+				want[id] = document
+			}
+		}
+		if round == 0 {
+			do("SAVE")
+		}
+	}
+	return want
+}
+
 // TestDocsPrograms runs the programs in Go, which print what the comment at the end of a line says.
 func TestDocsPrograms(t *testing.T) {
 	found := 0
 	for page, text := range guides(t) {
 		for _, program := range blocks(text, "go") {
+			if strings.Contains(program, readsFolder) {
+				continue
+			}
 			found++
 			p := start(t, filepath.Join(t.TempDir(), "data"))
 			here := strings.ReplaceAll(program, ":6379", ":"+p.port)
