@@ -8,6 +8,6 @@
 // Export and import work on a folder that no server uses (import_folder.go) and on a running server
 // (import_server.go). line.go and buntdb.go define the formats.
 //
-// Package keyspace reads and judges the files of a folder. With a running server the tools speak the
+// Package keyspace/repair reads and judges the files of a folder. With a running server the tools speak the
 // protocol, as any client does (client.go).
 package tools

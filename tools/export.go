@@ -14,6 +14,7 @@ import (
 	"mayfly/commands/jsondoc"
 	"mayfly/expiry"
 	"mayfly/keyspace"
+	"mayfly/keyspace/aof"
 	"mayfly/keyspace/repair"
 
 	"github.com/redis/go-redis/v9"
@@ -96,7 +97,7 @@ func createWhole(path string, fill func(f *os.File) error) error {
 		return fmt.Errorf("%s exists", path)
 	}
 	part := path + ".part"
-	f, err := os.OpenFile(part, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+	f, err := aof.CreateNew(part)
 	if err != nil {
 		return err
 	}
@@ -109,16 +110,7 @@ func createWhole(path string, fill func(f *os.File) error) error {
 	if err != nil {
 		return errors.Join(err, os.Remove(part))
 	}
-	return syncFolder(filepath.Dir(path))
-}
-
-// syncFolder forces the names in a folder to disk.
-func syncFolder(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
+	return aof.SyncDir(filepath.Dir(path))
 }
 
 // sink takes what an export reads: containers before their items.
