@@ -12,7 +12,7 @@ var connectionCommands = []Command{
 		Name: "auth", Syntax: "[username] password", Summary: "Authenticate to the server",
 		Group: "connection", Since: "1.0.0", Arity: -2, Flags: NoScript | Loading | Stale | Fast | NoAuth | AllowBusy,
 		Differs: "The only user is `default`: there are no ACLs",
-		Parse:   parseAuth,
+		Parse:   parseAuth, Secrets: authSecrets,
 	},
 	clientCommand,
 	{
@@ -27,7 +27,7 @@ var connectionCommands = []Command{
 		Name: "hello", Syntax: "[protover [AUTH username password] [SETNAME clientname]]", Summary: "Handshake with Redis",
 		Group: "connection", Since: "6.0.0", Arity: -1, Flags: NoScript | Loading | Stale | Fast | NoAuth | AllowBusy,
 		Differs: "All options are checked before one takes effect. Redis runs AUTH before it finds a wrong option behind it",
-		Parse:   parseHello,
+		Parse:   parseHello, Secrets: helloSecrets,
 	},
 	{
 		Name: "ping", Syntax: "[message]", Summary: "Ping the server",
@@ -104,6 +104,23 @@ func runReset(x *Context) Reply {
 
 // defaultUser is the name of the only user.
 const defaultUser = "default"
+
+func authSecrets(args []string) (secrets []int) {
+	for i := range args[1:] {
+		secrets = append(secrets, i+1)
+	}
+	return secrets
+}
+
+func helloSecrets(args []string) (secrets []int) {
+	for i := 2; i < len(args); i++ {
+		if redisfmt.EqualFold(args[i], "AUTH") {
+			secrets = append(secrets, i+1, i+2)
+			i += 2
+		}
+	}
+	return secrets
+}
 
 // credentials are those of AUTH and HELLO AUTH.
 type credentials struct{ user, password string }

@@ -83,36 +83,15 @@ func isSecretOption(option string) bool {
 	return slices.ContainsFunc(secretOptions, func(name string) bool { return redisfmt.EqualFold(name, option) })
 }
 
-// redacted returns the arguments of a command without passwords, for MONITOR and SLOWLOG.
+// redacted returns the arguments of a command without its secrets, for MONITOR and SLOWLOG.
 func redacted(r *row, args []string) []string {
-	shown := args
-	hide := func(i int) {
-		if i >= len(args) {
-			return
-		}
-		if &shown[0] == &args[0] {
-			shown = slices.Clone(args)
-		}
-		shown[i] = "(redacted)"
+	if r.Secrets == nil {
+		return args
 	}
-	switch r.full {
-	case "auth":
-		for i := 1; i < len(args); i++ {
-			hide(i)
-		}
-	case "hello":
-		for i := 2; i < len(args); i++ {
-			if redisfmt.EqualFold(args[i], "AUTH") {
-				hide(i + 1)
-				hide(i + 2)
-				i += 2
-			}
-		}
-	case "config|set":
-		for i := 2; i < len(args); i += 2 {
-			if isSecretOption(args[i]) {
-				hide(i + 1)
-			}
+	shown := slices.Clone(args)
+	for _, i := range r.Secrets(args) {
+		if i < len(shown) {
+			shown[i] = "(redacted)"
 		}
 	}
 	return shown

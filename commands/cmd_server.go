@@ -68,7 +68,7 @@ var configCommand = Command{
 			Group: "server", Since: "2.0.0", Arity: -4, Flags: Admin | NoScript | Loading | Stale,
 			Tips:    "request_policy:all_nodes response_policy:all_succeeded",
 			Differs: "Other [options](configuration.md); an unknown one is an error",
-			Parse:   parseConfigSet,
+			Parse:   parseConfigSet, Secrets: configSecrets,
 		},
 	},
 }
@@ -105,6 +105,15 @@ func parseConfigSet(in *Input) (Run, error) {
 		x.logConfigSet(pairs)
 		return OK
 	}, nil
+}
+
+func configSecrets(args []string) (secrets []int) {
+	for i := 2; i < len(args); i += 2 {
+		if isSecretOption(args[i]) {
+			secrets = append(secrets, i+1)
+		}
+	}
+	return secrets
 }
 
 // logConfigSet logs changed options, without passwords.

@@ -28,6 +28,10 @@ type Command struct {
 	// does all work that needs no lock, such as validating JSON.
 	Parse func(in *Input) (Run, error)
 
+	// Secrets returns the positions of passwords, which MONITOR and SLOWLOG do not show. Nil: none.
+	// Positions beyond the last argument are ignored.
+	Secrets func(args []string) []int
+
 	// Sub are the subcommands. A row with subcommands has no Parse, except COMMAND, which is also a
 	// command by itself.
 	Sub []Command

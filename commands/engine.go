@@ -131,7 +131,7 @@ func (e *Engine) execute(s *Session, args []string, out *Outcome) {
 		err = e.checkMemory(s, r, args, out)
 	}
 	if err != nil {
-		out.Reply = e.reject(s, r, args, err)
+		out.Reply = e.reject(s, r, err)
 		return
 	}
 	if s.multi.open && r.Flags&Immediate == 0 {

@@ -5,7 +5,6 @@ import (
 	"strings"
 	"unsafe"
 
-	"mayfly/commands/redisfmt"
 	"mayfly/expiry/clock"
 	"mayfly/keyspace"
 )
@@ -102,10 +101,10 @@ func (e *Engine) enqueue(s *Session, r *row, args []string) Reply {
 	}
 	cost := length + len(args)*int(unsafe.Sizeof("")) + int(unsafe.Sizeof(queuedCommand{}))
 	if err := checkQueue("the commands of a transaction", t.size+cost, e.Host.MaxValueSize()); err != nil {
-		return e.reject(s, r, args, err)
+		return e.reject(s, r, err)
 	}
 	if !s.Memory.Reserve(cost) {
-		return e.reject(s, r, args, errClientMemory)
+		return e.reject(s, r, errClientMemory)
 	}
 	t.size += cost
 	var text strings.Builder
@@ -126,11 +125,11 @@ func (e *Engine) enqueue(s *Session, r *row, args []string) Reply {
 // reject returns the reply of a command that cannot be run or queued; r is nil if there is no such
 // command. It fails the transaction. A rejected EXEC ends the transaction, with an error of its own even
 // outside of one, as in Redis.
-func (e *Engine) reject(s *Session, r *row, args []string, err error) Reply {
+func (e *Engine) reject(s *Session, r *row, err error) Reply {
 	if r != nil {
 		e.stats.countRejected(s, r)
 	}
-	if redisfmt.EqualFold(args[0], "exec") {
+	if r != nil && r.Scope == ScopeQueue {
 		e.discard(s)
 		return Fail(execAborted(err))
 	}
