@@ -14,17 +14,15 @@ import (
 // Databases is the number of containers "0", "1", … that exist from the start (SELECT).
 const Databases = 16
 
-// catalogue is the set of containers. It may be read while any partition is locked and changed
-// while all are.
+// catalogue is the set of containers. It is read while any partition is locked and changed while all are.
 type catalogue struct {
 	byName map[string]*Container
-	memory atomic.Int64 // bytes that the containers themselves take, an estimate
-	next   uint32       // number of the next container; numbers are not used again
-	ticket LSN          // covers all changes of the catalogue
-	// dropped are the tables of containers that are gone, as far as the stores may still hold their items.
+	memory atomic.Int64 // bytes of the containers without their items, an estimate
+	next   uint32       // number of the next container; numbers are never reused
+	lsn    LSN          // covers all changes of the catalogue
+	// dropped are the tables of dropped containers of which the stores may have items.
 	dropped []*table
-	// dirty are the numbers whose records the catalogue's store has to learn: the container, or nil
-	// if there is none of that number any more.
+	// dirty has the numbers whose records the catalogue's store has to learn: the container, nil if it is dropped.
 	dirty map[uint32]*Container
 }
 
@@ -32,9 +30,9 @@ type catalogue struct {
 type Container struct {
 	name    string
 	created int64  // ms
-	number  uint32 // prefix of its keys in the stores; a flushed container gets a new one
+	number  uint32 // prefix of its keys; a flushed container has a new one
 	policy  atomic.Pointer[expiry.Policy]
-	tables  []*table // by partition, nil while empty; each is protected by its partition's lock
+	tables  []*table // by partition, nil if there were no items; each protected by its partition's lock
 }
 
 func newContainer(r record.Container, partitions int) *Container {
@@ -46,8 +44,7 @@ func newContainer(r record.Container, partitions int) *Container {
 // containerOverhead is the memory of a container besides its name and tables, in bytes.
 const containerOverhead = 512
 
-// memory is what a container itself takes in memory, in bytes. The databases, which are always there,
-// count for nothing.
+// memory estimates the memory of a container without its items in bytes. Databases, which always exist, count 0.
 func (c *Container) memory() int64 {
 	if c.IsDatabase() {
 		return 0
@@ -55,16 +52,16 @@ func (c *Container) memory() int64 {
 	return int64(containerOverhead + len(c.name) + 8*len(c.tables))
 }
 
-// Name is the container's name.
+// Name returns the container's name.
 func (c *Container) Name() string { return c.name }
 
-// Created is the moment in ms at which the container was made or last flushed.
+// Created returns the moment in ms at which the container was made or last flushed.
 func (c *Container) Created() int64 { return c.created }
 
-// Policy is what rules the container. The value does not change; a new policy is another value.
+// Policy returns the container's policy. The value does not change; a new policy is another value.
 func (c *Container) Policy() *expiry.Policy { return c.policy.Load() }
 
-// IsDatabase tells whether the container is one of the databases 0 to 15, which cannot be dropped.
+// IsDatabase reports whether the container is one of the databases 0 to 15, which cannot be dropped.
 func (c *Container) IsDatabase() bool { return isDatabase(c.name) }
 
 func isDatabase(name string) bool {
@@ -72,7 +69,7 @@ func isDatabase(name string) bool {
 	return err == nil && n >= 0 && n < Databases && strconv.Itoa(n) == name
 }
 
-// ValidName tells whether a container may have this name: 1 to 255 of letters, digits, _ . : -
+// ValidName reports whether a container may have this name: 1 to 255 of letters, digits, _ . : -
 func ValidName(name string) bool {
 	if len(name) < 1 || len(name) > 255 {
 		return false
@@ -88,13 +85,13 @@ func ValidName(name string) bool {
 	return true
 }
 
-// Container looks a container up by name; nil if there is none.
+// Container returns the container of a name, nil if there is none.
 func (tx *Tx) Container(name string) (c *Container) {
 	tx.readCatalogue(func(cat *catalogue) { c = cat.byName[name] })
 	return c
 }
 
-// Containers gives all containers, by name in ascending order.
+// Containers returns all containers, by name in ascending order.
 func (tx *Tx) Containers() (list []*Container) {
 	tx.readCatalogue(func(cat *catalogue) {
 		for _, c := range cat.byName {
@@ -105,19 +102,19 @@ func (tx *Tx) Containers() (list []*Container) {
 	return list
 }
 
-// readCatalogue calls f while some partition is locked.
+// readCatalogue calls f with at least one partition locked.
 func (tx *Tx) readCatalogue(f func(cat *catalogue)) {
 	if !tx.all && len(tx.locked) == 0 {
 		p := tx.ks.partitions[0]
 		p.mu.Lock()
 		defer p.mu.Unlock()
 	}
-	tx.saw(tx.ks.catalogue.ticket)
+	tx.saw(tx.ks.catalogue.lsn)
 	f(&tx.ks.catalogue)
 }
 
-// CreateContainer makes a container; nil if one of that name exists. Needs BeginAll. The caller
-// has checked the name with [ValidName].
+// CreateContainer makes a container. It returns nil if one of that name exists. It needs BeginAll. The caller has
+// checked the name with [ValidName].
 func (tx *Tx) CreateContainer(name string, def expiry.TTL, mode expiry.Mode) *Container {
 	cat := tx.writeCatalogue()
 	if cat.byName[name] != nil {
@@ -134,7 +131,7 @@ func (tx *Tx) CreateContainer(name string, def expiry.TTL, mode expiry.Mode) *Co
 	return c
 }
 
-// SetPolicy changes what rules a container from now on. Constant time. Needs BeginAll.
+// SetPolicy changes a container's policy from now on, in constant time. It needs BeginAll.
 func (tx *Tx) SetPolicy(c *Container, def expiry.TTL, mode expiry.Mode) {
 	tx.writeCatalogue()
 	tx.noteContainer(c)
@@ -143,23 +140,23 @@ func (tx *Tx) SetPolicy(c *Container, def expiry.TTL, mode expiry.Mode) {
 	tx.recordContainer(c)
 }
 
-// Drop removes a container with all it holds. Constant time; memory and disk follow in the
-// background. Needs BeginAll.
+// Drop removes a container and its items in constant time. Memory and disk are freed in the background. It needs
+// BeginAll.
 func (tx *Tx) Drop(c *Container) {
 	cat := tx.writeCatalogue()
 	tx.noteContainer(c)
-	// What is not there is watched, too: it may come under this name into another container.
+	// Absent ids may be watched too: they may appear in another container of this name.
 	tx.alertWhere(func(_ *partition, at watchPoint) bool { return at.c == c })
 	delete(cat.byName, c.name)
 	cat.memory.Add(-c.memory())
 	tx.discard(c)
 }
 
-// Flush empties a container, keeping its name and policy. Constant time. Needs BeginAll.
+// Flush empties a container in constant time. Name and policy stay. It needs BeginAll.
 func (tx *Tx) Flush(c *Container) {
 	cat := tx.writeCatalogue()
-	if c.empty() {
-		return // of many containers FLUSHALL costs only those that hold something
+	if c.emptyLocked() {
+		return // FLUSHALL costs only containers with items
 	}
 	tx.noteContainer(c)
 	tx.alertWhere(func(p *partition, at watchPoint) bool { return at.c == c && p.livesLocked(c, at.id, tx.now) })
@@ -170,10 +167,10 @@ func (tx *Tx) Flush(c *Container) {
 	tx.recordContainer(c)
 }
 
-// Swap exchanges what two containers hold (SWAPDB). Constant time. Needs BeginAll.
+// Swap exchanges the items of two containers in constant time (SWAPDB). It needs BeginAll.
 //
-// Names and defaults stay where they are, so that to each side the exchange is a change of default
-// from the other's to its own: what is dead stays dead on the other side, too (rule 7).
+// Names and defaults stay in place. To the items of each side, the swap is a change of default from their own to the
+// other side's. So dead items stay dead on the other side (rule 7).
 func (tx *Tx) Swap(a, b *Container) {
 	tx.writeCatalogue()
 	if a == b {
@@ -190,13 +187,13 @@ func (tx *Tx) Swap(a, b *Container) {
 	b.policy.Store(&forB)
 	a.number, b.number = b.number, a.number
 	tx.noteSwap(a, b)
-	swapTables(a, b)
+	swapTablesLocked(a, b)
 	tx.recordContainer(a)
 	tx.recordContainer(b)
 	tx.removed = append(tx.removed, tx.ks.partitions...)
 }
 
-// discard lets go of all items of a container and of its record.
+// discard removes all items of a container and its record.
 func (tx *Tx) discard(c *Container) {
 	cat := &tx.ks.catalogue
 	cat.drop(c)
@@ -227,15 +224,15 @@ func (c *Container) detachLocked() {
 	}
 }
 
-// swapTables exchanges the tables of two containers.
-func swapTables(a, b *Container) {
+// swapTablesLocked exchanges the tables of two containers. The locks of all partitions must be held.
+func swapTablesLocked(a, b *Container) {
 	a.tables, b.tables = b.tables, a.tables
-	a.ownTables()
-	b.ownTables()
+	a.ownTablesLocked()
+	b.ownTablesLocked()
 }
 
-// ownTables makes the container the owner of its tables.
-func (c *Container) ownTables() {
+// ownTablesLocked makes the container the owner of its tables. The locks of all partitions must be held.
+func (c *Container) ownTablesLocked() {
 	for _, t := range c.tables {
 		if t != nil {
 			t.c = c
@@ -243,6 +240,7 @@ func (c *Container) ownTables() {
 	}
 }
 
+// writeCatalogue returns the catalogue to change it.
 func (tx *Tx) writeCatalogue() *catalogue {
 	if !tx.all {
 		panic("keyspace: the catalogue is changed without all partitions locked")
@@ -251,14 +249,14 @@ func (tx *Tx) writeCatalogue() *catalogue {
 	return &tx.ks.catalogue
 }
 
-// recordContainer journals the present state of a container.
+// recordContainer journals the state of a container.
 func (tx *Tx) recordContainer(c *Container) {
 	tx.buf = c.record().Append(tx.buf[:0])
 	tx.group = aof.AppendSet(tx.group, record.ContainerKey(c.number), record.View(tx.buf))
 	tx.ks.catalogue.dirty[c.number] = c
 }
 
-// record returns what is kept of a container on disk.
+// record returns the container's record on disk.
 func (c *Container) record() record.Container {
 	return record.Container{Number: c.number, Name: c.name, Created: c.created, Policy: *c.Policy()}
 }

@@ -24,24 +24,22 @@ type loadStats struct {
 	took  int64 // ms
 }
 
-// loader gathers what the stores and the journal hold. Partitions are loaded side by side.
+// loader reads the stores and the journals into memory. Partitions are loaded side by side.
 type loader struct {
 	ks *Keyspace
 
 	mu       sync.Mutex            // protects what follows
-	byNumber map[uint32]*Container // one without a name holds items whose container is not known (yet)
-	clock    int64                 // ms; the latest moment met
-	epoch    uint64                // the latest met
+	byNumber map[uint32]*Container // one without a name has items of a container that is not known (yet)
+	clock    int64                 // ms; the latest moment read
+	epoch    uint64                // the latest read
 }
 
-// restore opens the files and brings memory to the state they describe:
+// restore opens the files and loads their state:
 //
-//  1. the catalogue's store and the partitions' stores, as the last checkpoint left them or as one
-//     that was interrupted has half written them;
-//  2. on top of them the journals in order. Every entry of a journal is the whole state of an
-//     item, so that it does not matter how much of it the stores had learnt already;
-//  3. what then belongs to no container was dropped: it is deleted from the stores in the
-//     background.
+//  1. the catalogue's store and the partitions' stores. The last checkpoint may have been interrupted;
+//  2. the journals in order. Every change is the whole state of an item, so it does not matter which of them the
+//     stores have already;
+//  3. items that then belong to no container were dropped. They are deleted from the stores in the background.
 func (ks *Keyspace) restore() error {
 	begin := ks.Now()
 	var err error
@@ -133,7 +131,7 @@ func (l *loader) loadPartition(p *partition) (err error) {
 	path := filepath.Join(ks.opt.Dir, datadir.PartitionName(p.number))
 	pl := partitionLoader{loader: l, p: p, tables: make(map[uint32]*table)}
 	p.store, err = store.Open(path, ks.opt.Log, ks.Now(), nil, func(o aof.Op) error {
-		if err := pl.take(o); err != nil {
+		if err := pl.apply(o); err != nil {
 			return fmt.Errorf("%s: %w", path, err)
 		}
 		return nil
@@ -148,18 +146,18 @@ func (l *loader) loadPartition(p *partition) (err error) {
 	return nil
 }
 
-// partitionLoader brings what a partition's store holds into memory.
+// partitionLoader loads a partition's store.
 type partitionLoader struct {
 	*loader
 	p       *partition
 	tables  map[uint32]*table // by container
 	last    *table            // of the last change
-	latest  int64             // ms; the time of the latest write met
+	latest  int64             // ms; the time of the latest write read
 	changes int
 }
 
-// take takes one change in.
-func (l *partitionLoader) take(o aof.Op) error {
+// apply applies one change of the store.
+func (l *partitionLoader) apply(o aof.Op) error {
 	number, id, err := record.SplitKey(o.Key)
 	if err != nil {
 		return err
@@ -191,8 +189,8 @@ func (l *partitionLoader) take(o aof.Op) error {
 	return nil
 }
 
-// container gives the container of a number; if it is not known yet, one without a name that
-// holds the items until it is.
+// container returns the container of a number. If it is not known yet, it is one without a name that has the items
+// until then.
 func (l *loader) container(number uint32) *Container {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -210,7 +208,7 @@ func (l *loader) sawTime(ms int64) {
 	l.clock = max(l.clock, ms)
 }
 
-// table gives the table of a container in a partition; if there is none yet, it is made.
+// table returns the table of a container in a partition and makes it if there is none.
 func (l *loader) table(p *partition, number uint32) *table {
 	c := l.container(number)
 	if c.tables[p.number] == nil {
@@ -219,7 +217,7 @@ func (l *loader) table(p *partition, number uint32) *table {
 	return c.tables[p.number]
 }
 
-// put brings an item into its table as its record describes it.
+// put loads an item from its record.
 func (l *loader) put(p *partition, t *table, id, key, rec string) (memtable.Handle, *memtable.Entry, error) {
 	it, _, err := record.Decode(key, rec)
 	if err != nil {
@@ -234,7 +232,7 @@ func (l *loader) put(p *partition, t *table, id, key, rec string) (memtable.Hand
 	return h, e, nil
 }
 
-// replay brings one change of a journal into memory.
+// replay applies one change of a journal.
 func (l *loader) replay(o aof.Op) error {
 	key, rec, deleted := o.Key, o.Rec, o.Del
 	if record.InCatalogue(key) {
@@ -266,7 +264,7 @@ func (l *loader) replay(o aof.Op) error {
 	return nil
 }
 
-// catalogueRecord takes a record of the catalogue in, from its store or from a journal.
+// catalogueRecord applies a record of the catalogue, from its store or from a journal.
 func (l *loader) catalogueRecord(key, rec string, deleted bool) error {
 	var it Item
 	if !deleted {
@@ -281,7 +279,7 @@ func (l *loader) catalogueRecord(key, rec string, deleted bool) error {
 		return nil
 	}
 	if !record.InCatalogue(key) { // a store under a wrong name
-		return fmt.Errorf("item %q does not belong into the catalogue", key)
+		return fmt.Errorf("item %q does not belong in the catalogue", key)
 	}
 	number, err := record.ContainerNumber(key)
 	if err != nil {
@@ -305,8 +303,7 @@ func (l *loader) catalogueRecord(key, rec string, deleted bool) error {
 	return nil
 }
 
-// finish builds the catalogue, lets go of what belongs to no container, and starts the versions beyond
-// all that have been seen.
+// finish builds the catalogue, drops items that belong to no container, and begins a new epoch of versions.
 func (l *loader) finish() {
 	cat := &l.ks.catalogue
 	cat.byName = make(map[string]*Container)
@@ -317,7 +314,7 @@ func (l *loader) finish() {
 			cat.memory.Add(c.memory())
 			continue
 		}
-		held := !c.empty()
+		held := !c.emptyLocked()
 		cat.drop(c)
 		c.detachLocked()
 		if _, journaled := cat.dirty[number]; held || journaled {

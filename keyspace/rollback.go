@@ -121,5 +121,5 @@ func (tx *Tx) noteDetach(c *Container) {
 
 // noteSwap records that two containers exchange their tables.
 func (tx *Tx) noteSwap(a, b *Container) {
-	tx.undos = append(tx.undos, undo{f: func() { swapTables(a, b) }})
+	tx.undos = append(tx.undos, undo{f: func() { swapTablesLocked(a, b) }})
 }

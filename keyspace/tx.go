@@ -120,7 +120,7 @@ func (tx *Tx) Close() LSN {
 			p.lastRemoval = lsn
 		}
 		if tx.changed {
-			tx.ks.catalogue.ticket = lsn
+			tx.ks.catalogue.lsn = lsn
 		}
 		tx.eachLocked(func(p *partition) { p.lastWrite = lsn })
 	}

@@ -62,7 +62,7 @@ func (tx *Tx) Changed(w *Watcher) bool {
 		return k.lived && tx.find(tx.partition(k.at.id), k.at.c, k.at.id) == nil
 	})
 	if changed {
-		tx.saw(tx.ks.catalogue.ticket)
+		tx.saw(tx.ks.catalogue.lsn)
 		for _, k := range w.keys {
 			tx.saw(k.p.lastWrite)
 		}
