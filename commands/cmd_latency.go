@@ -152,10 +152,10 @@ func (m *LatencyMonitor) doctor() string {
 			event, len(s.samples), average, deviation, period, s.worst)
 	})
 	if m.events[latencyOfCommit] != nil {
-		out.WriteString("The disk is slow to take what is written: see appendfsync, and what else writes to it.\n")
+		out.WriteString("The disk is slow: check appendfsync and other writers.\n")
 	}
 	if m.events[latencyOfCommand] != nil || m.events[latencyOfFast] != nil {
-		out.WriteString("Some commands are slow: SLOWLOG GET lists them, LATENCY HISTOGRAM shows how often that is so.\n")
+		out.WriteString("Some commands are slow: SLOWLOG GET lists them, LATENCY HISTOGRAM shows how often.\n")
 	}
 	return out.String()
 }

@@ -166,11 +166,11 @@ func memoryDoctor(m memoryFigures) string {
 			humanBytes(m.used), humanBytes(m.limit)))
 	}
 	if fraction(m.peak, m.used) > 1.5 {
-		issues = append(issues, fmt.Sprintf("Peak memory: items took %s once and take %s now. What is no longer needed returns to the system by and by; MEMORY PURGE returns it at once.",
+		issues = append(issues, fmt.Sprintf("Peak memory: items took %s once and take %s now. Unused memory returns to the system gradually; MEMORY PURGE returns it at once.",
 			humanBytes(m.peak), humanBytes(m.used)))
 	}
 	if fraction(m.resident, m.used) > 3 {
-		issues = append(issues, fmt.Sprintf("Much besides the items: the process takes %s for items of %s. Garbage and the newest journal are part of that; MEMORY PURGE collects the one, BGSAVE lets go of the other.",
+		issues = append(issues, fmt.Sprintf("High overhead: the process takes %s for items of %s. Part of that is garbage and the newest journal. MEMORY PURGE collects garbage, BGSAVE releases the journal.",
 			humanBytes(m.resident), humanBytes(m.used)))
 	}
 	if len(issues) == 0 {

@@ -47,7 +47,7 @@ func parseMergeObject(text string, i int) (p *MergePatch, end int, err error) {
 	for w.step() {
 		m := mergeMember{name: w.name(), quoted: text[w.start:w.nameEnd]}
 		if p.index(m.name) >= 0 {
-			return nil, 0, fmt.Errorf("invalid merge patch: the member %s is there more than once", expiry.Quote(m.name))
+			return nil, 0, fmt.Errorf("invalid merge patch: the member %s is repeated", expiry.Quote(m.name))
 		}
 		if text[w.valueFrom] == '{' {
 			if m.object, w.pos, err = parseMergeObject(text, w.valueFrom); err != nil {
@@ -175,7 +175,7 @@ func (m *merger) mergeObject(text string, i int, p *MergePatch) (end int, err er
 	for w.step() {
 		at := p.index(w.name())
 		if at >= 0 && met[at] {
-			return 0, fmt.Errorf("the member %s of the document is there more than once", expiry.Quote(w.name()))
+			return 0, fmt.Errorf("the member %s of the document is repeated", expiry.Quote(w.name()))
 		}
 		var member *mergeMember
 		if at >= 0 {

@@ -81,7 +81,7 @@ func parseOperation(args []string) (op operation, rest []string, err error) {
 	op.operator = &operators[i]
 	rest = args[1:]
 	if len(rest) < len(op.arguments) {
-		return op, nil, errors.New("it needs " + strings.Join(op.arguments, " and "))
+		return op, nil, errors.New("missing argument: needs " + strings.Join(op.arguments, " and "))
 	}
 	for i, argument := range op.arguments {
 		switch argument {
@@ -202,7 +202,7 @@ func (op operation) applySet(text string) (string, error) {
 	case at.found:
 		return at.replace(text, op.value), nil
 	case at.array:
-		return "", fmt.Errorf("%w; ADD makes a new one", at.errMissing(op.path))
+		return "", fmt.Errorf("%w; ADD appends one", at.errMissing(op.path))
 	}
 	return at.insert(text, op.value), nil
 }
@@ -246,7 +246,7 @@ func (op operation) applyIncr(text string) (string, error) {
 // applyMove removes the value at one path and adds it at the other, a path in what is left.
 func (op operation) applyMove(text string) (string, error) {
 	if op.path.below(op.from) {
-		return "", errors.New("nothing can be moved into itself")
+		return "", errors.New("a value cannot be moved into itself")
 	}
 	at, err := op.from.findExisting(text)
 	if err != nil || op.path == op.from {
@@ -267,7 +267,7 @@ func (p Pointer) findExisting(text string) (location, error) {
 // errMissing returns the error of a missing target.
 func (at location) errMissing(path Pointer) error {
 	if at.array {
-		return fmt.Errorf("the array ends before that, it has %d elements", at.n)
+		return fmt.Errorf("the array has only %d elements", at.n)
 	}
 	return fmt.Errorf("there is no %s", expiry.Quote(string(path)))
 }

@@ -119,7 +119,7 @@ func (s *pointerSearch) follow(i int, path Pointer) (end int) {
 		}
 		switch value := w.text[w.valueFrom]; {
 		case match && met:
-			s.err = fmt.Errorf("%s is there more than once", s.upTo(rest))
+			s.err = fmt.Errorf("%s is repeated", s.upTo(rest))
 		case match && rest == "":
 			here.found, here.start, here.from, here.to = true, w.start, w.valueFrom, valueEnd(s.text, w.valueFrom)
 			if here.n > 0 {
