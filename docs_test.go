@@ -471,6 +471,66 @@ func TestDocsCommandLines(t *testing.T) {
 	}
 }
 
+// TestDocsTestCommands: each "go test" that a page shows names tests and flags that exist.
+func TestDocsTestCommands(t *testing.T) {
+	found := 0
+	for page, text := range guides(t) {
+		for _, m := range regexp.MustCompile("go test ((?:\\.[\\w./]*)(?: \\.[\\w./]*)*)([^`\n#]*)").FindAllStringSubmatch(text, -1) {
+			found++
+			for _, folder := range strings.Fields(m[1]) {
+				if strings.HasSuffix(folder, "...") {
+					continue
+				}
+				if fault := testCommandFault(t, folder, strings.Fields(m[2])); fault != "" {
+					t.Errorf("%s: go test %s %s: %s", page, m[1], m[2], fault)
+				}
+			}
+		}
+	}
+	if found == 0 {
+		t.Error("no tests are mentioned")
+	}
+}
+
+// testCommandFault reports why "go test folder args" runs no test or is refused; "" if it does run one.
+func testCommandFault(t *testing.T, folder string, args []string) string {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(folder, "*_test.go"))
+	if err != nil || len(files) == 0 {
+		return folder + " has no tests"
+	}
+	var source strings.Builder
+	for _, text := range readPages(t, files) {
+		source.WriteString(text)
+	}
+	tests := source.String()
+	for _, m := range regexp.MustCompile(`"mayfly/(\S+test)"`).FindAllStringSubmatch(tests, -1) { // helpers that define flags
+		helpers, _ := filepath.Glob(filepath.Join(m[1], "*.go"))
+		for _, text := range readPages(t, helpers) {
+			source.WriteString(text)
+		}
+	}
+	names := regexp.MustCompile(`(?m)^func (Test\w+)`).FindAllStringSubmatch(tests, -1)
+	for i, arg := range args {
+		switch arg {
+		case "-v", "-race":
+		case "-timeout", "-tags":
+		case "-run":
+			pattern, _, _ := strings.Cut(strings.Trim(args[i+1], "'"), "/")
+			runs := func(name []string) bool { return regexp.MustCompile(pattern).MatchString(name[1]) }
+			if !slices.ContainsFunc(names, runs) {
+				return folder + " has no test " + pattern
+			}
+		default:
+			if flag, ok := strings.CutPrefix(arg, "-"); ok &&
+				!regexp.MustCompile(`flag\.\w+\("`+flag+`"`).MatchString(source.String()) {
+				return folder + " has no flag " + arg
+			}
+		}
+	}
+	return ""
+}
+
 // TestDocsByRedisCLI types the examples into redis-cli. It shows that the notation is redis-cli's and
 // that the built program does what the pages say. What follows a passing of time in a chapter is left
 // to TestDocs in package commands.
