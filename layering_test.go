@@ -86,13 +86,21 @@ func (l layerTable) imports(folder string) (imports []string, ok bool) {
 	return nil, false
 }
 
-// faults returns the imports that do not run downwards.
-func (l layerTable) faults() (faults []string) {
+// faults returns the imports that do not run downwards, and the rows and imports that no source needs.
+func (l layerTable) faults(packages map[string]*sourcePackage) (faults []string) {
 	below := map[string]bool{}
 	for _, row := range slices.Backward(l) {
+		p := packages[row.folder]
+		if p == nil {
+			faults = append(faults, row.folder+": the folder has no source")
+			continue
+		}
 		for _, name := range strings.Fields(row.imports) {
 			if !below[name] {
 				faults = append(faults, row.folder+": "+name+" is not further down")
+			}
+			if !slices.Contains(strings.Fields(p.imports), name) {
+				faults = append(faults, row.folder+": no file imports "+name)
 			}
 		}
 		below[row.folder] = true
@@ -102,9 +110,10 @@ func (l layerTable) faults() (faults []string) {
 
 // sourcePackage is what the rules for packages look at.
 type sourcePackage struct {
-	name  string
-	doc   string // of doc.go, or of main.go in a program
-	lines int    // without tests
+	name    string
+	doc     string // of doc.go, or of main.go in a program
+	lines   int    // without tests
+	imports string // of this module, without tests
 }
 
 // TestLayering holds the architecture: which folder imports which, which one imports a library and
@@ -134,13 +143,8 @@ func TestLayering(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, fault := range layers.faults() {
+	for _, fault := range layers.faults(packages) {
 		t.Error(fault)
-	}
-	for _, row := range layers {
-		if packages[row.folder] == nil {
-			t.Errorf("%s: the folder has no source", row.folder)
-		}
 	}
 	for _, folder := range slices.Sorted(maps.Keys(packages)) {
 		for _, fault := range packageFaults(folder, packages[folder]) {
@@ -186,8 +190,9 @@ func TestLayeringFaults(t *testing.T) {
 	}
 }
 
-// TestLayerTableFaults shows that the table itself can break the rule that imports run downwards.
+// TestLayerTableFaults shows that each rule for the table itself can be broken.
 func TestLayerTableFaults(t *testing.T) {
+	packages := map[string]*sourcePackage{"a": {imports: "a b c x "}, "b": {imports: "a c "}, "c": {}}
 	for _, tt := range []struct {
 		table layerTable
 		want  string
@@ -196,8 +201,10 @@ func TestLayerTableFaults(t *testing.T) {
 		{layerTable{{"a", "b"}, {"b", "a"}}, "b: a is not further down"},
 		{layerTable{{"a", "a"}}, "a: a is not further down"},
 		{layerTable{{"a", "x"}}, "a: x is not further down"},
+		{layerTable{{"c", "b"}, {"b", ""}}, "c: no file imports b"},
+		{layerTable{{"a", ""}, {"d", ""}}, "d: the folder has no source"},
 	} {
-		if got := strings.Join(tt.table.faults(), "; "); got != tt.want {
+		if got := strings.Join(tt.table.faults(packages), "; "); got != tt.want {
 			t.Errorf("%v: got %q, want %q", tt.table, got, tt.want)
 		}
 	}
@@ -211,16 +218,16 @@ func TestPackageFaults(t *testing.T) {
 		pkg    sourcePackage
 		want   string
 	}{
-		{"x", sourcePackage{"x", sound, mostLines}, ""},
-		{".", sourcePackage{"main", "Mayfly is a server.", 10}, ""},
-		{"x", sourcePackage{"x", sound, mostLines + 1}, "x: 3601 lines without tests; most are 3600"},
-		{"commands", sourcePackage{"commands", "Package commands does much.", mostLines + 1}, ""},
-		{"bench", sourcePackage{"main", "Bench measures.", mostLines + 1}, ""},
-		{"x", sourcePackage{"x", "", 10}, "x: no doc.go that begins with Package x"},
-		{"x", sourcePackage{"x", "This package does things.", 10}, "x: no doc.go that begins with Package x"},
-		{"x", sourcePackage{"x", "Package x", 10}, "x: the first sentence of doc.go does not name a job"},
-		{"x", sourcePackage{"x", "Package x does" + strings.Repeat(" more", 30) + ".", 10}, "x: the first sentence of doc.go has 33 words; most are 25"},
-		{".", sourcePackage{"main", "", 10}, ".: no comment over package main in main.go"},
+		{"x", sourcePackage{name: "x", doc: sound, lines: mostLines}, ""},
+		{".", sourcePackage{name: "main", doc: "Mayfly is a server.", lines: 10}, ""},
+		{"x", sourcePackage{name: "x", doc: sound, lines: mostLines + 1}, "x: 3601 lines without tests; most are 3600"},
+		{"commands", sourcePackage{name: "commands", doc: "Package commands does much.", lines: mostLines + 1}, ""},
+		{"bench", sourcePackage{name: "main", doc: "Bench measures.", lines: mostLines + 1}, ""},
+		{"x", sourcePackage{name: "x", doc: "", lines: 10}, "x: no doc.go that begins with Package x"},
+		{"x", sourcePackage{name: "x", doc: "This package does things.", lines: 10}, "x: no doc.go that begins with Package x"},
+		{"x", sourcePackage{name: "x", doc: "Package x", lines: 10}, "x: the first sentence of doc.go does not name a job"},
+		{"x", sourcePackage{name: "x", doc: "Package x does" + strings.Repeat(" more", 30) + ".", lines: 10}, "x: the first sentence of doc.go has 33 words; most are 25"},
+		{".", sourcePackage{name: "main", doc: "", lines: 10}, ".: no comment over package main in main.go"},
 	} {
 		if got := strings.Join(packageFaults(tt.folder, &tt.pkg), "; "); got != tt.want {
 			t.Errorf("%s: %+v\n got %q\nwant %q", tt.folder, tt.pkg, got, tt.want)
@@ -228,14 +235,15 @@ func TestPackageFaults(t *testing.T) {
 	}
 }
 
-// TestAddSource shows what counts for a package: the lines of doc.go, not those of tests.
+// TestAddSource shows what counts for a package: the comment in doc.go, and the lines and imports of all files
+// but tests.
 func TestAddSource(t *testing.T) {
 	packages := map[string]*sourcePackage{}
 	addSource(t, packages, "x/doc.go", []byte("// Package x does.\npackage x\n"))
-	addSource(t, packages, "x/a.go", []byte("// Package x is not read here.\npackage x\n\nvar a int\n"))
-	addSource(t, packages, "x/a_test.go", []byte("package x\n"))
+	addSource(t, packages, "x/a.go", []byte("// Package x is not read here.\npackage x\n\nimport (\"mayfly/y\"; \"time\")\nvar a int\n"))
+	addSource(t, packages, "x/a_test.go", []byte("package x\nimport \"mayfly/z\"\n"))
 	addSource(t, packages, "only/a_test.go", []byte("package only\n"))
-	if got, want := *packages["x"], (sourcePackage{"x", "Package x does.\n", 6}); got != want || len(packages) != 1 {
+	if got, want := *packages["x"], (sourcePackage{"x", "Package x does.\n", 7, "y "}); got != want || len(packages) != 1 {
 		t.Errorf("got %+v, want %+v; %d packages", got, want, len(packages))
 	}
 }
@@ -294,7 +302,7 @@ func addSource(t *testing.T, packages map[string]*sourcePackage, file string, so
 	if strings.HasSuffix(file, "_test.go") {
 		return
 	}
-	parsed, err := parser.ParseFile(token.NewFileSet(), file, source, parser.PackageClauseOnly|parser.ParseComments)
+	parsed, err := parser.ParseFile(token.NewFileSet(), file, source, parser.ImportsOnly|parser.ParseComments)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -305,6 +313,11 @@ func addSource(t *testing.T, packages map[string]*sourcePackage, file string, so
 	}
 	p := packages[folder]
 	p.lines += bytes.Count(source, []byte("\n"))
+	for _, spec := range parsed.Imports {
+		if name, ok := strings.CutPrefix(spec.Path.Value, `"mayfly/`); ok {
+			p.imports += strings.TrimSuffix(name, `"`) + " "
+		}
+	}
 	if base == "doc.go" || base == "main.go" && p.name == "main" {
 		p.doc = parsed.Doc.Text()
 	}
