@@ -1,8 +1,10 @@
-//go:build !linux
+//go:build !linux || race
 
 package server
 
 import "syscall"
+
+// Package syscall tells the race detector that a write comes before the read of its bytes.
 
 // readNow reads what is there. The error is syscall.EAGAIN if nothing is.
 func readNow(fd int, p []byte) (int, error) { return uninterrupted(syscall.Read, fd, p) }
