@@ -252,6 +252,24 @@ func TestDocsGroups(t *testing.T) {
 	}
 }
 
+// TestReadmePackages: the README lists the packages in the order of the table of layers, without main and
+// without helpers of tests.
+func TestReadmePackages(t *testing.T) {
+	_, chapter, _ := strings.Cut(guides(t)[readmeFile], "\n## Source\n")
+	var got, want []string
+	for _, m := range regexp.MustCompile("(?m)^\\| `([a-z/]+)` \\|").FindAllStringSubmatch(chapter, -1) {
+		got = append(got, m[1])
+	}
+	for _, layer := range layers {
+		if layer.folder != "." && !strings.HasSuffix(layer.folder, "test") {
+			want = append(want, layer.folder)
+		}
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("the README lists the packages\n%q\nwant\n%q", got, want)
+	}
+}
+
 // TestDocsMissingCommands: a command that a chapter on what is missing names must be missing.
 func TestDocsMissingCommands(t *testing.T) {
 	table, found := commandTable(), 0
