@@ -13,20 +13,20 @@ import (
 
 var rewrite = flag.Bool("rewrite", false, "write the replies as they are now into the transcripts")
 
-// TestTranscripts plays the files in testdata against an engine and compares every reply. A file has
-// a keyspace of its own and consists of these lines:
+// TestTranscripts plays the files in testdata against an engine and compares every reply. A file has a
+// keyspace of its own and consists of these lines:
 //
-//	> SET k "v"        a command, quoted as in redis-cli; the lines up to the next blank line,
-//	OK                 command or directive are its reply in redis-cli's notation
-//	~ \(integer\) \d+  a reply that is a regular expression, for what cannot be foretold
+//	> SET k "v"        a command, quoted as in redis-cli. Its reply follows in redis-cli's notation, up
+//	OK                 to the next blank line, command or directive
+//	~ \(integer\) \d+  a reply as a regular expression, if it is not predictable
 //	clock +5s          moves the clock
-//	session 2          goes on as another client, connecting it first if it is new
-//	received           the lines up to the next blank line, command or directive are the messages
-//	                   that have come for the client since it was asked last
-//	restart            closes the keyspace and opens it again
-//	# redis: same      what follows must be what a real redis-server answers too; it starts with
-//	                   empty databases and new clients, and may neither move the clock nor restart
-//	# redis: differs   ends that
+//	session 2          continues as another client, which is connected if it is new
+//	received           the client's messages since the last received. They follow up to the next
+//	                   blank line, command or directive
+//	restart            closes the keyspace and reopens it
+//	# redis: same      a real redis-server must give the same replies from here on. The part starts
+//	                   with empty databases and new clients, and must not move the clock or restart
+//	# redis: differs   ends that part
 //	# anything else    a comment
 //
 // With -rewrite the expectations become the current replies, in the parts marked "redis: same" those of
