@@ -39,7 +39,7 @@ func benchPut(ks *Keyspace, tx *Tx, id string) LSN {
 	return tx.Close()
 }
 
-// BenchmarkPut writes into 100,000 ids, committing once in sixteen writes as a pipeline does.
+// BenchmarkPut overwrites 100,000 ids and commits once in sixteen writes, as a pipeline does.
 func BenchmarkPut(b *testing.B) {
 	ks, ids := openBench(b), benchIDs(100_000)
 	var tx Tx
@@ -71,8 +71,8 @@ func BenchmarkGet(b *testing.B) {
 	}
 }
 
-// BenchmarkCheckpoint gives the stores what 150,000 writes have changed: of a million items, or new ones
-// beside a million. Its time is that of one write's share.
+// BenchmarkCheckpoint makes checkpoints after 150,000 writes: overwrites of a million items, or new items beside a
+// million. Its ns/write is one write's share.
 func BenchmarkCheckpoint(b *testing.B) {
 	const n, writes = 1_000_000, 150_000
 	for _, fresh := range []bool{false, true} {
@@ -112,8 +112,8 @@ func BenchmarkCheckpoint(b *testing.B) {
 	}
 }
 
-// BenchmarkMemory tells the live heap that a document of 285 bytes with an id of 16 and an end of
-// its own takes: in memory only, and after a checkpoint has given it to the store.
+// BenchmarkMemory measures the live heap of a document of 285 bytes with an id of 16 and an end of its own, before and
+// after a checkpoint.
 func BenchmarkMemory(b *testing.B) {
 	const n = 200_000
 	heap := func() uint64 {
@@ -144,8 +144,8 @@ func BenchmarkMemory(b *testing.B) {
 	}
 }
 
-// BenchmarkSample is what the active purge does all the time: a look at a pool in which nothing is dead, and
-// the removal of one item where many are.
+// BenchmarkSample measures samples of the active purge: one of a pool in which nothing is dead, and the removal of one
+// item where many are dead.
 func BenchmarkSample(b *testing.B) {
 	const n, draws = 100_000, 64
 	for _, dead := range []bool{false, true} {
@@ -189,12 +189,12 @@ func BenchmarkSample(b *testing.B) {
 					left -= got.Dead
 				}
 			}
-			b.StopTimer() // closing folds all into the stores
+			b.StopTimer() // Close makes a checkpoint
 		})
 	}
 }
 
-// BenchmarkScan visits ten items, as SCAN does unless told otherwise.
+// BenchmarkScan visits ten items, as SCAN does by default.
 func BenchmarkScan(b *testing.B) {
 	ks := openBench(b)
 	var tx Tx

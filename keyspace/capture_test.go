@@ -12,11 +12,11 @@ import (
 	"mayfly/keyspace/store"
 )
 
-// TestCaptureInPieces lets a random history go on between the pieces of checkpoints, and within compactions.
-// A crash at any moment leaves what the model says, and so does a checkpoint, in the stores alone, once it has been
-// left in peace; a compaction then leaves no waste.
+// TestCaptureInPieces runs a random history between the pieces of checkpoints and within compactions. A crash at any
+// moment leaves the state of the model. So does an undisturbed checkpoint in the stores alone, and a compaction then
+// leaves no waste.
 func TestCaptureInPieces(t *testing.T) {
-	recordFsyncs(t) // nothing here waits for the disk
+	recordFsyncs(t) // fsyncs do nothing
 	for seed := range uint64(12) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			h := newHistory(t, rand.New(rand.NewPCG(seed, 7)))
@@ -48,13 +48,13 @@ func TestCaptureInPieces(t *testing.T) {
 	}
 }
 
-// history is a keyspace and what is to be in it: bodies by container and id.
+// history is a keyspace and its model: bodies by container and id.
 type history struct {
 	t      *testing.T
 	r      *rand.Rand
 	o      *opened
 	model  map[string]map[string]string
-	beside func() // what goes on between the pieces of the checkpoint under way; with fold.mu held
+	beside func() // called between the pieces of a checkpoint, with checkpoint.mu held
 	writes int
 }
 
@@ -73,8 +73,8 @@ func newHistory(t *testing.T, r *rand.Rand) *history {
 
 func (h *history) pieces() capturing { return capturing{1 + h.r.IntN(4), func() { h.beside() }} }
 
-// checkpoint makes a checkpoint with something going on beside it. Those that are made in the background,
-// because a container is gone, have peace.
+// checkpoint makes a checkpoint and calls beside between its pieces. Checkpoints in the background, after a drop, are
+// undisturbed.
 func (h *history) checkpoint(beside func()) {
 	h.t.Helper()
 	h.o.checkpoint.mu.Lock()
@@ -86,7 +86,7 @@ func (h *history) checkpoint(beside func()) {
 	}
 }
 
-// compact compacts a store with something going on beside it.
+// compact compacts a store and calls beside between its items.
 func (h *history) compact(beside func()) {
 	h.t.Helper()
 	h.o.checkpoint.mu.Lock()
@@ -97,7 +97,7 @@ func (h *history) compact(beside func()) {
 	}
 }
 
-// interrupted lets something go on between any two items that a compaction asks for.
+// interrupted calls beside between any two items of a compaction.
 type interrupted struct {
 	store.LivenessFilter
 	beside func()
@@ -118,7 +118,7 @@ func (p interrupted) Settle() error {
 	return p.LivenessFilter.Settle()
 }
 
-// checkWaste checks that a compaction of all stores leaves what memory has, and no more.
+// checkWaste checks that a compaction of all stores leaves only the items in memory.
 func (h *history) checkWaste() {
 	h.t.Helper()
 	for _, p := range h.o.partitions {
@@ -131,7 +131,7 @@ func (h *history) checkWaste() {
 	}
 }
 
-// steps does up to so many things.
+// steps does up to most random steps.
 func (h *history) steps(most int) {
 	h.t.Helper()
 	for range h.r.IntN(most + 1) {
@@ -166,7 +166,7 @@ func (h *history) step() {
 	h.end(&tx, before)
 }
 
-// end commits a transaction, or takes it back.
+// end commits a transaction or rolls it back.
 func (h *history) end(tx *Tx, before map[string]map[string]string) {
 	if h.r.IntN(5) == 0 {
 		tx.Rollback()
@@ -219,11 +219,11 @@ func (h *history) rearrange(tx *Tx) {
 	}
 }
 
-// kill starts with what a process that is killed now leaves behind.
+// kill opens the files that a kill at this moment leaves.
 func (h *history) kill() {
 	h.t.Helper()
 	dir := h.t.TempDir()
-	h.o.checkpoint.mu.Lock() // files come and go in the background
+	h.o.checkpoint.mu.Lock() // files change in the background
 	copyFolder(h.t, h.o.opt.Dir, dir)
 	h.o.checkpoint.mu.Unlock()
 	opt := h.o.opt
@@ -250,7 +250,7 @@ func (h *history) compare(when string, found map[place]Item) {
 	}
 }
 
-// checkStores compares what is in the stores with the model.
+// checkStores compares the stores with the model.
 func (h *history) checkStores() {
 	h.t.Helper()
 	h.o.checkpoint.mu.Lock()
@@ -275,7 +275,7 @@ func (h *history) checkStores() {
 	h.compare("in the stores", found)
 }
 
-// However much is written between its pieces, what is captured has an end.
+// TestCaptureEnds: a capture ends, however much is written between its pieces.
 func TestCaptureEnds(t *testing.T) {
 	o := open(t, func(opt *Options) { opt.Partitions = 1 })
 	written, captured := 0, 0

@@ -17,8 +17,8 @@ import (
 // epoch is the time in ms at which tests begin.
 const epoch = aoftest.Epoch
 
-// opened is a keyspace for one test. When the test ends its invariants are checked, and it is
-// closed, opened again and checked once more.
+// opened is a keyspace for one test. At the end of the test its invariants are checked. Then it is closed, opened and
+// checked again.
 type opened struct {
 	*Keyspace
 	t     *testing.T
@@ -63,7 +63,7 @@ func (o *opened) stop() {
 	}
 }
 
-// reopen closes and opens, and checks that the same items live that did before.
+// reopen closes and opens the keyspace and checks that the same items live.
 func (o *opened) reopen() {
 	o.t.Helper()
 	before := o.dump()
@@ -82,7 +82,7 @@ func (o *opened) reopen() {
 
 type place struct{ container, id string }
 
-// dump gives all living items.
+// dump returns all living items.
 func (o *opened) dump() map[place]Item {
 	all := make(map[place]Item)
 	var tx Tx
@@ -110,7 +110,7 @@ func (o *opened) put(container, id, body string, own int64) (it Item) {
 	return it
 }
 
-// putFor puts an item that ends by itself after so many seconds.
+// putFor puts an item that ends after ttl seconds.
 func (o *opened) putFor(container, id string, ttl expiry.TTL) {
 	o.t.Helper()
 	o.put(container, id, "{}", expiry.ExpireAt(o.clock.Now(), ttl))
@@ -149,7 +149,7 @@ func (o *opened) count(container string) (n int) {
 	return n
 }
 
-// policy sets a container's default, creating the container if need be.
+// policy sets a container's default and creates a missing container.
 func (o *opened) policy(container string, def expiry.TTL) {
 	o.t.Helper()
 	o.catalogueTx(func(tx *Tx) {

@@ -84,7 +84,7 @@ func (d *clockDrill) play() {
 		case 0:
 			d.machine.step(d.r)
 		case 1:
-			d.model.bury(d.now())
+			d.model.removeDead(d.now())
 			d.model.def = []expiry.TTL{expiry.Off, expiry.Forever, 2, 4000, 20_000}[d.r.IntN(5)]
 			d.o.policy(clockContainer, d.model.def)
 		case 2:
@@ -147,7 +147,7 @@ func (d *clockDrill) restart() {
 
 func (d *clockDrill) check() {
 	d.t.Helper()
-	d.model.bury(d.now())
+	d.model.removeDead(d.now())
 	found := make(map[string]Item)
 	for at, it := range d.o.dump() {
 		found[at.id] = it

@@ -383,7 +383,7 @@ func (w *powerWorker) transact(ks *Keyspace) error {
 	for i, side := range before.sides {
 		if side != nil {
 			v.sides[i] = &swapSide{side.def, maps.Clone(side.items)}
-			v.sides[i].bury(tx.Now())
+			v.sides[i].removeDead(tx.Now())
 		}
 	}
 	if tx.all {
@@ -435,12 +435,12 @@ func (w *powerWorker) changeContainers(tx *Tx, v *version) {
 		a, b := v.sides[0], v.sides[1]
 		a.items, b.items = b.items, a.items
 		for _, side := range v.sides {
-			side.bury(tx.Now()) // by the other side's rule
+			side.removeDead(tx.Now()) // by the other side's rule
 		}
 	default:
 		tx.SetPolicy(c, def, expiry.Strict)
 		v.sides[i].def = def
-		v.sides[i].bury(tx.Now())
+		v.sides[i].removeDead(tx.Now())
 	}
 	if v.sides[0] == nil {
 		w.create(tx, v, 0, def)
@@ -507,7 +507,7 @@ func (w *powerWorker) check(ks *Keyspace, promised int) (number int, err error) 
 			return 0, fmt.Errorf("after transaction %d the default of %s is %v, not %v", number, w.names[i], c.Policy().Default, want.def)
 		}
 		now := &swapSide{want.def, maps.Clone(want.items)}
-		now.bury(tx.Now())
+		now.removeDead(tx.Now())
 		found := make(map[string]Item)
 		tx.Scan(c, 0, 1<<30, func(id string, it Item) { found[id] = it })
 		if !maps.Equal(found, now.items) {

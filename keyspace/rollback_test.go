@@ -12,7 +12,7 @@ import (
 	"mayfly/keyspace/memtable"
 )
 
-// inside is all of a keyspace that a transaction which is rolled back must leave as it was.
+// inside is the state of a keyspace that a rolled back transaction must leave as it was.
 type inside struct {
 	Items      map[place]Item
 	Order      map[string][]ordered // by container and partition: the insertion orders
@@ -30,7 +30,7 @@ type ordered struct {
 func (o *opened) inside(watchers []*Watcher) inside {
 	o.catalogueTx(func(tx *Tx) {
 		for _, c := range tx.Containers() {
-			tx.Count(c) // removes the dead, who may be in memory or not
+			tx.Count(c) // removes the dead, which may be in memory or not
 		}
 	})
 	s := inside{
@@ -77,8 +77,8 @@ func (s inside) compare(t *testing.T, is inside) {
 	}
 }
 
-// A transaction does whatever it can and is rolled back: everything is as it was, in memory, and on disk
-// after the next checkpoint, too. One that is not rolled back follows, now and then.
+// TestRollback rolls random transactions back, with others in between. Everything is as before, in memory and, after the
+// next checkpoint, on disk.
 func TestRollback(t *testing.T) {
 	for seed := range uint64(8) {
 		random := rand.New(rand.NewPCG(seed, 7))
@@ -100,12 +100,12 @@ func TestRollback(t *testing.T) {
 			if err := o.Check(); err != nil {
 				t.Fatal(err)
 			}
-			if random.IntN(5) == 0 { // as after a kill: nothing of it has been journalled
+			if random.IntN(5) == 0 { // as after a kill: nothing of it was journalled
 				left := t.TempDir()
 				if err := o.journal.CommitAll(); err != nil {
 					t.Fatal(err)
 				}
-				o.checkpoint.mu.Lock() // no checkpoint takes a journal away meanwhile
+				o.checkpoint.mu.Lock() // no checkpoint removes a journal meanwhile
 				copyFolder(t, o.opt.Dir, left)
 				o.checkpoint.mu.Unlock()
 				ks, err := Open(Options{Dir: left, Clock: clock.NewManual(o.clock.Now()), NoPurge: true})
@@ -115,7 +115,7 @@ func TestRollback(t *testing.T) {
 				killed := &opened{Keyspace: ks, t: t}
 				compare(t, "after a kill", before.Items, killed.dump(), func(at place) bool {
 					it, s := before.Items[at], before.Containers[at.container]
-					return s.Policy.Dead(it.TS, it.ExpireAt, ks.Now()) // time goes on while nobody is there
+					return s.Policy.Dead(it.TS, it.ExpireAt, ks.Now()) // time goes on meanwhile
 				})
 				killed.stop()
 			}
@@ -153,7 +153,7 @@ func (o *opened) watch(container, id string) *Watcher {
 	return w
 }
 
-// inTx does so many random things in a transaction and ends it.
+// inTx does n random operations in a transaction and ends it.
 func (o *opened) inTx(random *rand.Rand, names []string, n int, end func(*Tx) LSN) {
 	var tx Tx
 	o.BeginAll(&tx)
@@ -197,14 +197,14 @@ func (o *opened) inTx(random *rand.Rand, names []string, n int, end func(*Tx) LS
 	}
 }
 
-// What has died by a rule that the transaction itself has made lives when that is rolled back; what was
-// dead before is dead.
+// TestRollbackOfDeaths: an item that has died by the transaction's own rule lives after a rollback. Items dead before
+// stay dead.
 func TestRollbackOfDeaths(t *testing.T) {
 	o := open(t)
 	o.policy("c", expiry.Forever)
 	o.put("c", "old", "{}", expiry.Inherit)
 	o.clock.Advance(5e9)
-	o.put("c", "mortal", "{}", o.clock.Now()+1000)
+	o.put("c", "ending", "{}", o.clock.Now()+1000)
 	o.clock.Advance(2e9)
 	for _, look := range []func(tx *Tx, c *Container){
 		func(tx *Tx, c *Container) { tx.Get(c, "old") },
@@ -219,13 +219,13 @@ func TestRollbackOfDeaths(t *testing.T) {
 			t.Error("it lives")
 		}
 		tx.Rollback()
-		if !o.lives("c", "old") || o.lives("c", "mortal") || o.count("c") != 1 {
-			t.Errorf("old lives: %v, mortal: %v", o.lives("c", "old"), o.lives("c", "mortal"))
+		if !o.lives("c", "old") || o.lives("c", "ending") || o.count("c") != 1 {
+			t.Errorf("old lives: %v, ending: %v", o.lives("c", "old"), o.lives("c", "ending"))
 		}
 	}
 }
 
-// A version that a rolled back transaction has given is never given again.
+// TestRollbackUsesVersionsUp: the versions of a rolled back transaction are not reused.
 func TestRollbackUsesVersionsUp(t *testing.T) {
 	o := open(t)
 	o.put("0", "a", "{}", expiry.Inherit)
@@ -238,9 +238,8 @@ func TestRollbackUsesVersionsUp(t *testing.T) {
 	}
 }
 
-// TestFoundDeadAfterWrite: a transaction overwrites an item, with an end that has passed, where nothing
-// dies; then it makes things die there, and finds the item dead. What had been overwritten must not come
-// back after a kill.
+// TestFoundDeadAfterWrite: in a container that is off, a transaction overwrites an item with an end that has passed. Then
+// it switches TTL on and finds the item dead. The overwritten item must not exist after a kill.
 func TestFoundDeadAfterWrite(t *testing.T) {
 	for name, find := range map[string]func(*Tx, *Container){
 		"get":   func(tx *Tx, c *Container) { tx.Get(c, "id") },
@@ -257,7 +256,7 @@ func TestFoundDeadAfterWrite(t *testing.T) {
 				find(tx, c)
 			})
 			left := t.TempDir()
-			o.checkpoint.mu.Lock() // no checkpoint takes a journal away meanwhile
+			o.checkpoint.mu.Lock() // no checkpoint removes a journal meanwhile
 			copyFolder(t, o.opt.Dir, left)
 			o.checkpoint.mu.Unlock()
 			ks, err := Open(Options{Dir: left, Clock: clock.NewManual(o.clock.Now()), NoPurge: true})

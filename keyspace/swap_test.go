@@ -61,23 +61,23 @@ func TestSwap(t *testing.T) {
 	}
 }
 
-// What has died under one default does not come back under the other's, purged or not.
+// TestSwapKeepsTheDeadDead: items that have died under one default stay dead under the other's, purged or not.
 func TestSwapKeepsTheDeadDead(t *testing.T) {
 	o := open(t)
 	o.policy("brief", 10)
 	o.policy("lasting", expiry.Forever)
 	o.put("brief", "dead", "{}", expiry.Inherit)
 	o.put("lasting", "old", "{}", expiry.Inherit)
-	o.putFor("lasting", "mortal", 5)
+	o.putFor("lasting", "ending", 5)
 	o.clock.Advance(11 * time.Second)
 	o.put("brief", "young", "{}", expiry.Inherit)
 	o.swap("brief", "lasting")
 	for i := range 2 {
 		if o.lives("lasting", "dead") || !o.lives("lasting", "young") || o.count("lasting") != 1 {
-			t.Error("the dead of brief live again in lasting")
+			t.Error("dead items of brief live in lasting")
 		}
-		if o.lives("brief", "old") || o.lives("brief", "mortal") || o.count("brief") != 0 {
-			t.Error("the default of brief does not rule what has come into it")
+		if o.lives("brief", "old") || o.lives("brief", "ending") || o.count("brief") != 0 {
+			t.Error("the default of brief does not apply to its new items")
 		}
 		if i == 0 {
 			o.reopen()
@@ -85,7 +85,7 @@ func TestSwapKeepsTheDeadDead(t *testing.T) {
 	}
 	o.swap("brief", "lasting")
 	if o.lives("lasting", "old") || !o.lives("brief", "young") {
-		t.Error("the dead came back with a second swap")
+		t.Error("dead items live after a second swap")
 	}
 }
 
@@ -98,7 +98,7 @@ func TestSwapWithItself(t *testing.T) {
 	}
 }
 
-// A swap changes what is watched if the item lives on either side, as in Redis.
+// TestSwapAndWatch: a swap changes a watched id if the item lives on either side, as in Redis.
 func TestSwapAndWatch(t *testing.T) {
 	for _, c := range []struct {
 		name    string
@@ -132,28 +132,28 @@ func TestSwapAndWatch(t *testing.T) {
 				t.Errorf("changed is %v", changed)
 			}
 			if w.Watching() || len(o.partitionOf("k").watchers) != 0 {
-				t.Error("a watch is left behind")
+				t.Error("a watch is left")
 			}
 		})
 	}
 }
 
-// TestSwapModel plays random histories of two containers that are exchanged, and compares them with a
-// model which buries whatever dies the moment it dies.
+// TestSwapModel compares random histories of two containers that are swapped with a model that removes items the moment
+// they die.
 func TestSwapModel(t *testing.T) {
 	for seed := range uint64(15) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) { playSwaps(t, rand.New(rand.NewPCG(seed, 5))) })
 	}
 }
 
-// swapSide is a container of the model: under a name a default, and what the container holds.
+// swapSide is a container of the model.
 type swapSide struct {
 	def   expiry.TTL
 	items map[string]Item
 }
 
-// bury removes what is dead under the present default.
-func (m *swapSide) bury(now int64) {
+// removeDead removes what is dead under the default.
+func (m *swapSide) removeDead(now int64) {
 	for id, it := range m.items {
 		switch {
 		case m.def == expiry.Off || it.ExpireAt == expiry.Never:
@@ -183,7 +183,7 @@ func playSwaps(t *testing.T, r *rand.Rand) {
 		case 4:
 			_, lives := side.items[id]
 			if was := o.delete(name, id); was != lives {
-				t.Fatalf("deleting %s of %s gives %v", id, name, was)
+				t.Fatalf("Delete of %s in %s is %v", id, name, was)
 			}
 			delete(side.items, id)
 		case 5, 6:
@@ -212,9 +212,9 @@ func playSwaps(t *testing.T, r *rand.Rand) {
 			o.clock.Advance(time.Duration(r.IntN(1500)) * time.Millisecond)
 		}
 		for _, m := range model {
-			m.bury(o.clock.Now())
+			m.removeDead(o.clock.Now())
 		}
-		if r.IntN(8) > 0 { // who looks removes the dead: mostly they are left lying
+		if r.IntN(8) > 0 { // reads remove the dead; mostly these stay
 			continue
 		}
 		for _, name := range names {

@@ -7,10 +7,10 @@ import (
 	"mayfly/expiry"
 )
 
-// Whoever wants to write helps first while much waits to be committed, and only then.
-func TestThrottleBoundsWhatWaits(t *testing.T) {
+// TestThrottle: while much waits to be committed, Throttle commits; otherwise it does nothing.
+func TestThrottle(t *testing.T) {
 	o := open(t)
-	// No checkpoint commits meanwhile, however long this takes.
+	// No checkpoint commits meanwhile.
 	close(o.Keyspace.stop)
 	o.background.Wait()
 	o.Keyspace.stop = make(chan struct{})
@@ -21,7 +21,7 @@ func TestThrottleBoundsWhatWaits(t *testing.T) {
 		var tx Tx
 		o.BeginKey(&tx, "k")
 		tx.Put(tx.Container("0"), "k", Plain, value, expiry.Inherit)
-		tx.Close() // nobody waits for it
+		tx.Close() // without a wait
 		most = max(most, o.journal.Waiting())
 	}
 	if limit := int64(maxWaiting + len(value) + 1<<10); most > limit || most < maxWaiting {
@@ -29,7 +29,7 @@ func TestThrottleBoundsWhatWaits(t *testing.T) {
 	}
 }
 
-// Halt keeps what has been written although a transaction still runs and will never end.
+// TestHaltWhileATransactionRuns: Halt keeps all writes although a transaction runs and never ends.
 func TestHaltWhileATransactionRuns(t *testing.T) {
 	o := open(t)
 	var tx, running Tx

@@ -33,9 +33,9 @@ func TestPutGetDelete(t *testing.T) {
 	}
 }
 
-// A transaction reaches the items of the partitions that it has locked and no others, whatever a transaction
-// before it has locked.
-func TestItemsOfPartitionsNotLockedAreOutOfReach(t *testing.T) {
+// TestTransactionNeedsLocks: a transaction panics at an item of a partition that it has not locked, whatever it has
+// locked before.
+func TestTransactionNeedsLocks(t *testing.T) {
 	o := open(t)
 	const a = "a"
 	b := ""
@@ -43,11 +43,11 @@ func TestItemsOfPartitionsNotLockedAreOutOfReach(t *testing.T) {
 		b = fmt.Sprint("b", i)
 	}
 	var tx Tx
-	outOfReach := func(id string) {
+	mustPanic := func(id string) {
 		t.Helper()
 		defer func() {
 			if recover() == nil {
-				t.Errorf("%s is within reach", id)
+				t.Errorf("%s can be read without its lock", id)
 			}
 		}()
 		tx.Get(tx.Container("0"), id)
@@ -60,17 +60,17 @@ func TestItemsOfPartitionsNotLockedAreOutOfReach(t *testing.T) {
 	}
 	o.BeginKey(&tx, a)
 	within(a)
-	outOfReach(b)
+	mustPanic(b)
 	tx.Close()
 
 	o.BeginKeys(&tx, []string{b, b + "{" + b + "}"})
 	within(b)
-	outOfReach(a)
+	mustPanic(a)
 	tx.Close()
 
 	o.BeginKey(&tx, b)
 	within(b)
-	outOfReach(a)
+	mustPanic(a)
 	tx.Put(tx.Container("0"), b, Plain, "", expiry.Inherit)
 	o.commit(&tx)
 
@@ -92,11 +92,11 @@ func TestStoredValuesAreCopied(t *testing.T) {
 	}
 }
 
-func TestCountNeverCountsTheDead(t *testing.T) {
+func TestCountOmitsTheDead(t *testing.T) {
 	o := open(t)
 	o.policy("c", 10)
 	o.putFor("c", "own", 5)
-	o.put("c", "heir", "{}", expiry.Inherit)
+	o.put("c", "default", "{}", expiry.Inherit)
 	o.put("c", "never", "{}", expiry.Never)
 	for _, step := range []struct {
 		at   int64
@@ -109,7 +109,7 @@ func TestCountNeverCountsTheDead(t *testing.T) {
 	}
 }
 
-func TestDefaultGovernsAtOnceAndDeadStaysDead(t *testing.T) {
+func TestNewDefaultAppliesAtOnce(t *testing.T) {
 	o := open(t)
 	o.policy("c", expiry.Forever)
 	o.put("c", "old", "{}", expiry.Inherit)
@@ -117,20 +117,21 @@ func TestDefaultGovernsAtOnceAndDeadStaysDead(t *testing.T) {
 	o.put("c", "young", "{}", expiry.Inherit)
 	o.policy("c", 10)
 	if o.lives("c", "old") || !o.lives("c", "young") || o.count("c") != 1 {
-		t.Fatal("a new default does not govern back to the last write")
+		t.Fatal("a new default does not apply to earlier writes")
 	}
 	o.policy("c", 1000)
 	if o.lives("c", "old") || o.count("c") != 1 {
-		t.Fatal("the dead came back when the default was relaxed")
+		t.Fatal("a dead item lives again under a longer default")
 	}
 	o.policy("c", expiry.Off)
 	o.reopen()
 	if o.lives("c", "old") || o.count("c") != 1 {
-		t.Fatal("the dead came back after a restart")
+		t.Fatal("a dead item lives again after a restart")
 	}
 }
 
-// What is dropped leaves the stores at the next checkpoint, whether it was there, or only on its way.
+// TestDropLeavesTheStores: the next checkpoint deletes a dropped container's items from the stores, also those that the
+// last one has captured.
 func TestDropLeavesTheStores(t *testing.T) {
 	o := open(t, func(opt *Options) { opt.Partitions = 2 })
 	fill := func(name string) {
@@ -146,7 +147,7 @@ func TestDropLeavesTheStores(t *testing.T) {
 		before := len(o.catalogue.dropped)
 		tx.Drop(tx.Container(name))
 		if is := len(o.catalogue.dropped) > before; is != stored {
-			t.Errorf("of %s the stores have something: %v", name, is)
+			t.Errorf("the stores have items of %s: %v", name, is)
 		}
 		tx.Close()
 	}
@@ -173,7 +174,7 @@ func TestDropAndFlush(t *testing.T) {
 	for i := range 100 {
 		o.put("c", fmt.Sprint(i), "{}", expiry.Inherit)
 	}
-	o.reopen() // so that the stores hold them
+	o.reopen() // the stores have them then
 	o.catalogueTx(func(tx *Tx) { tx.Flush(tx.Container("c")) })
 	o.put("c", "after", "{}", expiry.Inherit)
 	if o.count("c") != 1 || o.lives("c", "1") {
@@ -181,7 +182,7 @@ func TestDropAndFlush(t *testing.T) {
 	}
 	o.reopen()
 	if o.count("c") != 1 {
-		t.Fatal("flushed items came back")
+		t.Fatal("flushed items exist again")
 	}
 	o.catalogueTx(func(tx *Tx) { tx.Drop(tx.Container("c")) })
 	o.reopen()
@@ -195,7 +196,7 @@ func TestDropAndFlush(t *testing.T) {
 	})
 }
 
-func TestScanVisitsEachOnceWhateverHappensMeanwhile(t *testing.T) {
+func TestScanVisitsEachOnce(t *testing.T) {
 	for seed := range uint64(20) {
 		o := open(t, func(opt *Options) { opt.Partitions = 4 })
 		r := rand.New(rand.NewPCG(seed, 1))
@@ -232,7 +233,7 @@ func TestScanVisitsEachOnceWhateverHappensMeanwhile(t *testing.T) {
 		}
 		for id := range resident {
 			if seen[id] != 1 {
-				t.Fatalf("seed %d: %s was there throughout and was visited %d times", seed, id, seen[id])
+				t.Fatalf("seed %d: %s lived throughout and was visited %d times", seed, id, seen[id])
 			}
 		}
 	}
@@ -248,7 +249,7 @@ func TestRandom(t *testing.T) {
 		return id, ok
 	}
 	if _, ok := draw(); ok {
-		t.Fatal("an empty container gave an item")
+		t.Fatal("an empty container has a random item")
 	}
 	for i := range 20 {
 		o.put("0", fmt.Sprint("keep-", i), "{}", expiry.Inherit)
@@ -270,8 +271,8 @@ func TestRandom(t *testing.T) {
 	}
 }
 
-// TestAgainstModel plays random histories on the keyspace and on a naive model of the rules in
-// docs/ttl.md that remembers everything and asks of each item whether it has ever been dead.
+// TestAgainstModel compares random histories with a naive model of the rules in docs/ttl.md. The model remembers
+// everything and knows of each item whether it has ever been dead.
 func TestAgainstModel(t *testing.T) {
 	for seed := range uint64(30) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) { playAgainstModel(t, seed) })
@@ -290,9 +291,9 @@ func playAgainstModel(t *testing.T, seed uint64) {
 	def := expiry.Forever
 	o.policy("c", def)
 	model := make(map[string]*modelItem)
-	// bury marks what is dead under the policy in force: called after every step, so that nothing
-	// that was dead for a moment is missed.
-	bury := func() {
+	// markDead marks what is dead under the policy in force. It is called after every step, so it misses no item that
+	// was dead for a moment.
+	markDead := func() {
 		now := o.clock.Now()
 		for _, it := range model {
 			switch {
@@ -348,7 +349,7 @@ func playAgainstModel(t *testing.T, seed uint64) {
 				t.Fatalf("step %d: %s is %+v %v, the model says %+v", step, id, got, ok, it)
 			}
 		}
-		bury()
+		markDead()
 	}
 	var scanned []string
 	for at := range o.dump() {
@@ -360,19 +361,19 @@ func playAgainstModel(t *testing.T, seed uint64) {
 	slices.Sort(want)
 	slices.Sort(scanned)
 	if !slices.Equal(want, scanned) {
-		t.Fatalf("scan gives %v, the model has %v", scanned, want)
+		t.Fatalf("the scan visits %v, the model has %v", scanned, want)
 	}
 }
 
-// A version is never used twice, though nothing of its item is left anywhere when the server starts.
-func TestVersionsAreNotUsedAgain(t *testing.T) {
+// TestVersionsAreNotReused: a version is never reused, even if nothing is left of its item when the server starts.
+func TestVersionsAreNotReused(t *testing.T) {
 	o := open(t)
 	used := make(map[uint64]bool)
 	for range 3 {
 		for range 3 {
 			it := o.put("0", "k", "{}", expiry.Inherit)
 			if used[it.Version] {
-				t.Fatalf("version %x is used again", it.Version)
+				t.Fatalf("version %x is reused", it.Version)
 			}
 			used[it.Version] = true
 		}
@@ -381,7 +382,7 @@ func TestVersionsAreNotUsedAgain(t *testing.T) {
 	}
 }
 
-// A key that is moved between partitions is there all the time: it is counted once and drawn always.
+// TestCountAndRandomAreOfOneMoment: an item that moves between partitions is counted once and always drawn.
 func TestCountAndRandomAreOfOneMoment(t *testing.T) {
 	o := open(t)
 	ids := []string{"", ""} // in the first partition and in the last
@@ -427,7 +428,7 @@ func TestCountAndRandomAreOfOneMoment(t *testing.T) {
 	mover.Wait()
 }
 
-// What an item was in between is not journaled: the changes of a transaction take the memory of what is left.
+// TestChangesHoldTheLastStateOnly: the journal does not get the states of an item within a transaction.
 func TestChangesHoldTheLastStateOnly(t *testing.T) {
 	o := open(t)
 	var tx Tx
@@ -449,8 +450,7 @@ func TestChangesHoldTheLastStateOnly(t *testing.T) {
 	o.reopen() // compares
 }
 
-// The time that is asked for goes on within a transaction, in µs; the time by which items die does not. No
-// start is before it.
+// TestMicros: Micros goes on within a transaction, Now does not. No start is before either.
 func TestMicros(t *testing.T) {
 	var passed atomic.Int64 // ns
 	clock := clock.SystemReading(0, func() (wall, mono int64) { return epoch*1e6 + passed.Load(), passed.Load() },
@@ -470,7 +470,7 @@ func TestMicros(t *testing.T) {
 		last := tx.Micros()
 		o.commit(&tx)
 		if leased := o.lease.until.Load(); leased*1000 < last {
-			t.Errorf("it was said to be %d µs, and the clock is leased to %d ms", last, leased)
+			t.Errorf("Micros returned %d µs, the clock is leased to %d ms", last, leased)
 		}
 	}
 }
