@@ -52,7 +52,7 @@ func TestStopDuringAnEndlessTransaction(t *testing.T) {
 	if code != 0 || took < drainTime || took > drainTime+5*time.Second {
 		t.Errorf("exit code %d, %v after SIGTERM", code, took)
 	}
-	if !strings.Contains(p.log.String(), "some clients were cut off") {
+	if !strings.Contains(p.log.String(), "some clients were disconnected") {
 		t.Errorf("the log does not say so:\n%s", p.log.String())
 	}
 	if err := <-ended; err == nil {
