@@ -36,7 +36,7 @@ func TestFormatDocumentShowsRealFiles(t *testing.T) {
 	if err := os.WriteFile(path, aof.FirstSeal(0x9f3a11c0).Append(nil), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	s, err := store.Open(path, zerolog.Nop(), epoch, nil, nil)
+	s, err := store.Open(path, zerolog.Nop(), epoch, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -83,7 +83,7 @@ func (l *loader) loadCatalogue() (err error) {
 	ks := l.ks
 	path := filepath.Join(ks.opt.Dir, datadir.CatalogueName)
 	present := make(map[string]string)
-	ks.catStore, err = store.Open(path, ks.opt.Log, ks.Now(), nil, func(o aof.Op) error {
+	ks.catStore, err = store.Open(path, ks.opt.Log, ks.Now(), func(o aof.Op) error {
 		if o.Del {
 			delete(present, o.Key)
 		} else {
@@ -130,7 +130,7 @@ func (l *loader) loadPartition(p *partition) (err error) {
 	ks := l.ks
 	path := filepath.Join(ks.opt.Dir, datadir.PartitionName(p.number))
 	pl := partitionLoader{loader: l, p: p, tables: make(map[uint32]*table)}
-	p.store, err = store.Open(path, ks.opt.Log, ks.Now(), nil, func(o aof.Op) error {
+	p.store, err = store.Open(path, ks.opt.Log, ks.Now(), func(o aof.Op) error {
 		if err := pl.apply(o); err != nil {
 			return fmt.Errorf("%s: %w", path, err)
 		}

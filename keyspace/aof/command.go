@@ -46,17 +46,17 @@ func appendBulk(dst []byte, s string) []byte {
 	return append(dst, "\r\n"...)
 }
 
-// SetSize is the size in bytes of a set command.
+// SetSize returns the size in bytes of a set command.
 func SetSize(key, rec int) int64 {
 	return int64(len(setHead) + len("$\r\n\r\n$\r\n\r\n") + digits(key) + key + digits(rec) + rec)
 }
 
-// ValueOffset is how far behind the start of a set command the digits of its value's length begin.
+// ValueOffset returns the offset in a set command at which the digits of its value's length begin.
 func ValueOffset(key int) int64 {
 	return int64(len(setHead) + len("$\r\n\r\n$") + digits(key) + key)
 }
 
-// digits is how many decimal digits a length has.
+// digits returns the number of decimal digits of a length.
 func digits(length int) int {
 	n := 1
 	for ; length >= 10; length /= 10 {

@@ -11,11 +11,11 @@ import (
 	"github.com/rs/zerolog"
 )
 
-// TornSuffix stands in the name of a file's end that was cut off, before the time in ms.
+// TornSuffix is in the name of a file's end that was cut off, before the time in ms.
 const TornSuffix = ".torn-"
 
-// CutTail cuts a file off and keeps what is cut in a file beside it, named by the time now (ms). The copy is
-// on disk before anything is cut.
+// CutTail cuts off the end of a file and keeps it in a file beside it, named by the time now (ms). The copy is
+// on disk before the cut.
 func CutTail(f *os.File, from, size, now int64, log zerolog.Logger) error {
 	path := f.Name()
 	aside := path + TornSuffix + strconv.FormatInt(now, 10)

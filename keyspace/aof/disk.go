@@ -5,49 +5,21 @@ import (
 	"os"
 )
 
-// Fsync forces a file or a folder to disk. All of the keyspace uses it, so that a test can replace it and
-// know what a power cut leaves.
-var Fsync = (*os.File).Sync
+// All writes of stores and journals, and all fsyncs of the keyspace, go through these functions. Tests replace
+// them to make a disk fail and to find out what a power cut leaves.
+var (
+	Fsync     = (*os.File).Sync    // forces a file or a folder to disk
+	Fdatasync = fdatasync          // forces the content and the size of a file to disk, but not its times
+	WriteAt   = (*os.File).WriteAt // appends to a file
+)
 
-// Fdatasync forces the content of a file to disk, and its size, but not its times. Tests replace it.
-var Fdatasync = fdatasync
-
-// Faults lets a test play a disk that fails. Nil, or a nil function, is the real disk.
-type Faults struct {
-	Write func() error           // called before a write; its error is the write's
-	Sync  func(f *os.File) error // called in place of fsync and fdatasync
-}
-
-// BeforeWrite is called before a write.
-func (x *Faults) BeforeWrite() error {
-	if x == nil || x.Write == nil {
-		return nil
-	}
-	return x.Write()
-}
-
-// Fsync forces a file to disk.
-func (x *Faults) Fsync(f *os.File) error {
-	if x == nil || x.Sync == nil {
-		return Fsync(f)
-	}
-	return x.Sync(f)
-}
-
-func (x *Faults) fdatasync(f *os.File) error {
-	if x == nil || x.Sync == nil {
-		return Fdatasync(f)
-	}
-	return x.Sync(f)
-}
-
-// CreateNew makes a file that must not exist yet.
+// CreateNew creates a file that must not exist yet.
 func CreateNew(path string) (*os.File, error) {
 	return os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 }
 
-// WriteFile makes a file, or makes it anew, and forces it to disk. Its name is on disk once [SyncDir]
-// has forced the folder there too.
+// WriteFile creates a file, or replaces its content, and forces it to disk. [SyncDir] does the same for its
+// name.
 func WriteFile(path string, content []byte) error {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {

@@ -5,9 +5,9 @@
 //	*3\r\n$3\r\nset\r\n$<n>\r\n<key>\r\n$<n>\r\n<record>\r\n
 //	*2\r\n$3\r\ndel\r\n$<n>\r\n<key>\r\n
 //
-// Stores and journals are such files. buntdb opens each of them and finds in it what this package
-// finds. It is not used to do so: it checks nothing it reads, and one wrong digit in a length makes it
-// drop data silently, allocate what the digit says, or never return.
+// Stores and journals are such files. buntdb opens each of them and finds what this package finds. The server
+// does not read files with buntdb, which checks nothing: one wrong digit in a length makes it drop data silently,
+// allocate that many bytes, or never return.
 //
 // # Seals
 //
@@ -16,14 +16,12 @@
 // disk. Lengths and deletes have no checksum of their own; the seal covers them. A range without its
 // seal was never confirmed.
 //
-// [Scan] reads a file and judges it. The end of a file that was not confirmed may be cut off; anything
-// else that is not as it was written is a [DamageError].
+// [Scan] reads a file and judges it. An end that was not confirmed may be cut off. Any other difference from
+// what was written is a [DamageError].
 //
 // # Files
 //
-// A [File] is appended to by one goroutine. A failed write is taken back as a whole. With
-// appendfsync always a journal writes over zeros that were forced to disk before ([File.Preallocate]):
-// the file system then has no metadata to force to disk with each commit.
-//
-// All that reaches the disk goes through [Fsync] and [Fdatasync], which tests replace.
+// One goroutine appends to a [File]. A failed write is cut off as a whole. With appendfsync always a journal
+// writes over zeros that are on disk ([File.Preallocate]). The file system then has no metadata to force to disk
+// with each commit.
 package aof

@@ -7,8 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// fdatasync forces to disk what is in a file and what is needed to read it, such as its size, but not when
-// it was changed.
+// fdatasync forces the content of a file and its size to disk, but not its times.
 func fdatasync(f *os.File) error {
 	raw, err := f.SyscallConn()
 	if err != nil {

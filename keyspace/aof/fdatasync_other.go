@@ -4,5 +4,5 @@ package aof
 
 import "os"
 
-// fdatasync is fsync where it is not known whether the system can do less.
+// fdatasync is fsync on systems without it.
 func fdatasync(f *os.File) error { return f.Sync() }

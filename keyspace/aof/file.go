@@ -8,23 +8,20 @@ import (
 
 // File is a file that is appended to. One goroutine at a time may append, another may force it to disk.
 //
-// No buntdb database is opened on it. buntdb would keep the whole file in a tree that nothing reads,
-// write without reporting whether fsync worked, and panic when it cannot take back a partial write.
+// It is no buntdb database. buntdb keeps the whole file in a tree, does not report whether fsync worked, and
+// panics when it cannot cut off a partial write.
 type File struct {
 	path         string
 	f            *os.File
 	end          int64 // bytes: where the next command goes
 	preallocated int64 // bytes of zeros behind end
-	faults       *Faults
 }
 
-// ErrTorn is the error for a file that must not be appended to any more.
-var ErrTorn = errors.New("what was written in part could not be taken back")
+// ErrTorn reports a file that must not be appended to any more.
+var ErrTorn = errors.New("a partial write could not be cut off")
 
-// NewFile makes a file that has been checked ready to be appended to. path is its name, end its size.
-func NewFile(f *os.File, path string, end int64, faults *Faults) *File {
-	return &File{path: path, f: f, end: end, faults: faults}
-}
+// NewFile prepares a sound file for appending. path is its name, end its size.
+func NewFile(f *os.File, path string, end int64) *File { return &File{path: path, f: f, end: end} }
 
 // Path is the file's name.
 func (d *File) Path() string { return d.path }
@@ -38,13 +35,10 @@ func (d *File) Preallocated() int64 { return d.preallocated }
 // ReadAt implements io.ReaderAt.
 func (d *File) ReadAt(b []byte, at int64) (int, error) { return d.f.ReadAt(b, at) }
 
-// Append writes commands to the end of the file: all of them or, after an error, none. An error that
-// is [ErrTorn] breaks the file.
+// Append writes commands to the end of the file: all of them or, after an error, none. [ErrTorn] breaks the
+// file.
 func (d *File) Append(commands []byte) error {
-	if err := d.faults.BeforeWrite(); err != nil {
-		return err
-	}
-	if _, err := d.f.WriteAt(commands, d.end); err != nil {
+	if _, err := WriteAt(d.f, commands, d.end); err != nil {
 		return errors.Join(err, d.CutBack(d.end))
 	}
 	n := int64(len(commands))
@@ -53,8 +47,7 @@ func (d *File) Append(commands []byte) error {
 	return nil
 }
 
-// CutBack takes back all that stands behind an offset, the preallocated zeros with it. An error is
-// [ErrTorn].
+// CutBack removes everything behind an offset, preallocated zeros too. An error is [ErrTorn].
 func (d *File) CutBack(to int64) error {
 	d.end = to
 	if _, err := d.Trim(); err != nil {
@@ -63,12 +56,11 @@ func (d *File) CutBack(to int64) error {
 	return nil
 }
 
-// Sync forces the file to disk. It makes sure that the file is still the one under its name, not one that
-// another process has put there.
-func (d *File) Sync() error { return d.force(d.faults.Fsync) }
+// Sync forces the file to disk. It fails if another process has replaced the file under its name.
+func (d *File) Sync() error { return d.force(Fsync) }
 
 // SyncData is Sync without the file's times.
-func (d *File) SyncData() error { return d.force(d.faults.fdatasync) }
+func (d *File) SyncData() error { return d.force(Fdatasync) }
 
 func (d *File) force(sync func(*os.File) error) error {
 	if err := sync(d.f); err != nil {
@@ -88,7 +80,7 @@ func (d *File) force(sync func(*os.File) error) error {
 	return nil
 }
 
-// Rename gives the file another name. The folder is still to be forced to disk.
+// Rename renames the file. The caller forces the folder to disk.
 func (d *File) Rename(path string) error {
 	if err := os.Rename(d.path, path); err != nil {
 		return err

@@ -4,5 +4,5 @@ package aof
 
 import "math"
 
-// FreeDisk is not known on this system: writers find out when the disk is full.
+// FreeDisk does not know: writers find out when the disk is full.
 func FreeDisk(string) (int64, error) { return math.MaxInt64, nil }

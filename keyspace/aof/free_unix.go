@@ -4,7 +4,7 @@ package aof
 
 import "golang.org/x/sys/unix"
 
-// FreeDisk returns how many bytes may still be written to the file system that holds a folder.
+// FreeDisk returns the free bytes of the file system that holds a folder.
 func FreeDisk(dir string) (int64, error) {
 	var fs unix.Statfs_t
 	if err := unix.Statfs(dir, &fs); err != nil {

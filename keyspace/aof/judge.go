@@ -12,7 +12,7 @@ import (
 // SectorSize is the unit in bytes that a power cut leaves written or not.
 const SectorSize = 512
 
-// DamageError reports bytes of a file that are not what was written. Nothing is changed then.
+// DamageError reports bytes of a file that differ from what was written. The file stays as it is.
 type DamageError struct {
 	File     string
 	From, To int64 // the range of bytes in which the damage lies, To excluded
@@ -23,12 +23,12 @@ func (e *DamageError) Error() string {
 	return fmt.Sprintf("%s is damaged at bytes %d to %d: %s", e.File, e.From, e.To, e.Reason)
 }
 
-// BreakError reports where a file ceases to be a sequence of commands.
+// BreakError reports where a file stops being a sequence of commands.
 type BreakError struct {
-	Before int64 // start of the command before it: a wrong length may have led astray
-	At     int64 // start of what is not whole
+	Before int64 // start of the command before it, which may have a wrong length
+	At     int64 // start of the command that is not whole
 	To     int64 // end of the part that was read
-	Short  bool  // all that is there is right, but the file ends within the command
+	Short  bool  // the file ends within a command that is right up to there
 	Reason string
 }
 
@@ -36,13 +36,13 @@ func (e *BreakError) Error() string { return e.Reason }
 
 // judge returns nil if a file that breaks off may be cut behind its last seal, which ends at end.
 //
-// A crash leaves the last ranges of a file incomplete: the file ends early, or sectors are zeros that were
-// never written. Two things tell that apart from damage:
+// A crash leaves the last ranges of a file incomplete: the file ends early, or sectors that were never
+// written are zeros. Two signs of damage exclude that:
 //
 //  1. A later seal says that bytes behind end were on disk when it was written. Then they were whole once.
 //     In a store every seal says so of its own range.
-//  2. The broken range has its own seal. Then the file does not end too early, whatever a length says, and
-//     only sectors of zeros excuse the rest.
+//  2. The broken range has its own seal. Then the file does not end early, whatever a length says, and
+//     only sectors of zeros explain the break.
 func judge(f io.ReaderAt, name string, mark uint32, end, size int64, b *BreakError) error {
 	proven, own := false, int64(0)
 	err := eachSeal(f, end, size, func(s Seal, at int64) (stop bool) {
@@ -112,8 +112,8 @@ func allZero(b []byte) bool {
 	return true
 }
 
-// TrimZeros returns the offset at which a file ends if the zeros at its end do not count. A file of
-// nothing but zeros keeps its size.
+// TrimZeros returns the offset at which the zeros at the end of a file begin. A file of nothing but zeros
+// keeps its size.
 func TrimZeros(f io.ReaderAt, size int64) (end int64, err error) {
 	buf := make([]byte, min(readSize, size))
 	for end = size; end > 0; {
@@ -133,7 +133,7 @@ func TrimZeros(f io.ReaderAt, size int64) (end int64, err error) {
 	return size, nil
 }
 
-// Search calls found with each place of a pattern in a file, from an offset on, until it returns true.
+// Search calls found with each offset of a pattern in a file, starting at from, until found returns true.
 func Search(f io.ReaderAt, from, size int64, pattern string, found func(at int64) (bool, error)) (at int64, ok bool, err error) {
 	buf := make([]byte, max(min(readSize, size-from), 0))
 	for from+int64(len(pattern)) <= size {
@@ -162,14 +162,7 @@ func Search(f io.ReaderAt, from, size int64, pattern string, found func(at int64
 
 // SumRange returns the CRC-32C of a range of a file.
 func SumRange(f io.ReaderAt, from, to int64) (crc uint32, err error) {
-	buf := make([]byte, min(readSize, to-from))
-	for from < to {
-		n, err := f.ReadAt(buf[:min(int64(len(buf)), to-from)], from)
-		if n == 0 {
-			return 0, err
-		}
-		crc = crc32.Update(crc, record.Castagnoli, buf[:n])
-		from += int64(n)
-	}
-	return crc, nil
+	sum := crc32.New(record.Castagnoli)
+	_, err = io.CopyN(sum, io.NewSectionReader(f, from, to-from), to-from)
+	return sum.Sum32(), err
 }

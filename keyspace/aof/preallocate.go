@@ -2,11 +2,10 @@ package aof
 
 var zeros [64 << 10]byte
 
-// Preallocate writes zeros behind the end of the file. Where zeros have been forced to disk before, a write
-// takes their place, and the file system has no metadata of its own to force to disk.
+// Preallocate writes zeros behind the end of the file. A write over zeros that are on disk changes no
+// metadata of the file system.
 //
-// Zeros mean nothing: a start takes a file for one that ends where they begin, and buntdb skips them. After
-// an error there are none.
+// A start takes the first zero for the end of the file, and buntdb skips zeros. After an error there are none.
 func (d *File) Preallocate(bytes int64) error {
 	for at := int64(0); at < bytes; {
 		n, err := d.f.WriteAt(zeros[:min(bytes-at, int64(len(zeros)))], d.end+at)
@@ -20,7 +19,7 @@ func (d *File) Preallocate(bytes int64) error {
 	return nil
 }
 
-// Trim cuts off what stands behind the end of the file, and reports whether there was anything.
+// Trim cuts off what lies behind the end of the file, and reports whether there was anything.
 func (d *File) Trim() (cut bool, err error) {
 	fi, err := d.f.Stat()
 	if err != nil || fi.Size() <= d.end {

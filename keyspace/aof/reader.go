@@ -12,7 +12,7 @@ import (
 
 const (
 	maxDigits = 15            // of a length in a file
-	peekSize  = maxDigits + 2 // bytes that tell whether a command goes on
+	peekSize  = maxDigits + 2 // bytes that hold the longest length and its end of line
 	readSize  = 32 << 10      // bytes read at a time
 )
 
@@ -20,7 +20,7 @@ const (
 type Command struct {
 	From  int64
 	Del   bool
-	Key   []byte // valid until the reader goes on
+	Key   []byte // valid until the next read
 	Value int64  // bytes; 0 for a delete
 }
 
@@ -68,8 +68,7 @@ func (r *Reader) Next() (cmd Command, err error) {
 	if n > int64(record.MaxKeyLength) {
 		return cmd, r.broken("a key's length is out of range")
 	}
-	r.key = r.key[:0]
-	if err := r.read(n, func(b []byte) { r.key = append(r.key, b...) }); err != nil {
+	if r.key, err = r.appendBytes(r.key[:0], n); err != nil {
 		return cmd, err
 	}
 	cmd.Key = r.key
@@ -80,28 +79,22 @@ func (r *Reader) Next() (cmd Command, err error) {
 	return cmd, err
 }
 
-// Value reads the value of a set command in pieces.
-func (r *Reader) Value(cmd Command, piece func(b []byte)) error {
-	if err := r.read(cmd.Value, piece); err != nil {
-		return err
-	}
-	return r.expect("\r\n")
-}
-
-// AppendValue appends the value of a set command to dst. It allocates nothing on the word of a length
-// that the file cannot hold.
+// AppendValue appends the value of a set command to dst. It allocates nothing for a length that the file
+// cannot hold.
 func (r *Reader) AppendValue(dst []byte, cmd Command) ([]byte, error) {
 	if cmd.Value > r.size-r.Off {
 		return dst, r.failed(io.EOF)
 	}
-	dst = slices.Grow(dst, int(cmd.Value))
-	err := r.Value(cmd, func(b []byte) { dst = append(dst, b...) })
-	return dst, err
+	dst, err := r.appendBytes(slices.Grow(dst, int(cmd.Value)), cmd.Value)
+	if err != nil {
+		return dst, err
+	}
+	return dst, r.expect("\r\n")
 }
 
-// quick reads the next command if it is a set, but not of a seal, that lies in the buffer as a whole:
-// the usual case, for which Next is slow. Otherwise it reads nothing, and Next tells why. Key and value are
-// valid until the reader goes on.
+// quick reads the next command if it is a set that lies whole in the buffer, but not of a seal: the usual
+// case, for which Next is slow. Otherwise it reads nothing, and Next reports why. Key and value are valid
+// until the next read.
 func (r *Reader) quick() (key, value []byte, ok bool) {
 	b, _ := r.r.Peek(r.r.Buffered())
 	rest, ok := bytes.CutPrefix(b, []byte(setHead))
@@ -135,50 +128,15 @@ func cutBulk(b []byte) (bulk, rest []byte, ok bool) {
 	return b[:n], b[n+2:], b[n] == '\r' && b[n+1] == '\n'
 }
 
-// sound checks the checksum of a record.
-func (r *Reader) sound(key, rec []byte) error {
+// checkRecord verifies the checksum of a record.
+func (r *Reader) checkRecord(key, rec []byte) error {
 	if record.Begins(rec) && record.SumHolds(record.View(key), record.View(rec)) {
 		return nil
 	}
-	return r.badRecord()
-}
-
-func (r *Reader) badRecord() error {
 	return &BreakError{Before: r.From, At: r.From, To: r.Off, Reason: record.ErrSum.Error()}
 }
 
-// checkRecord reads a value that is a record and checks its checksum, in constant memory.
-func (r *Reader) checkRecord(cmd Command) error {
-	var head [record.SumTo]byte
-	have := 0
-	sum := crc32.Update(0, record.Castagnoli, cmd.Key)
-	err := r.Value(cmd, func(b []byte) {
-		n := copy(head[have:], b)
-		have += n
-		sum = crc32.Update(sum, record.Castagnoli, b[n:])
-	})
-	if err != nil {
-		return err
-	}
-	if want, ok := record.ReadHex(record.View(head[record.SumFrom:])); !ok || want != sum || !record.Begins(head[:]) {
-		return r.badRecord()
-	}
-	return nil
-}
-
-// readRecord appends a value that is a record to dst, and checks its checksum.
-func (r *Reader) readRecord(dst []byte, cmd Command) ([]byte, error) {
-	if cmd.Value > r.size-r.Off {
-		return dst, r.checkRecord(cmd) // finds out in constant memory where the file ends
-	}
-	dst, err := r.AppendValue(dst, cmd)
-	if err != nil {
-		return dst, err
-	}
-	return dst, r.sound(cmd.Key, dst)
-}
-
-// expect reads what must stand here.
+// expect reads what must come next.
 func (r *Reader) expect(want string) error {
 	b, err := r.r.Peek(len(want))
 	if string(b) != want[:len(b)] {
@@ -212,23 +170,21 @@ func (r *Reader) length() (n int64, err error) {
 	return n, r.expect("\r\n")
 }
 
-// read reads n bytes in pieces.
-func (r *Reader) read(n int64, piece func(b []byte)) error {
+// appendBytes appends the next n bytes to dst.
+func (r *Reader) appendBytes(dst []byte, n int64) ([]byte, error) {
 	for n > 0 {
 		b, err := r.r.Peek(int(min(n, readSize)))
 		if err != nil {
-			return r.failed(err)
+			return dst, r.failed(err)
 		}
-		if piece != nil {
-			piece(b)
-		}
+		dst = append(dst, b...)
 		n -= int64(len(b))
 		r.take(b)
 	}
-	return nil
+	return dst, nil
 }
 
-// take passes bytes that have been peeked at.
+// take consumes bytes that were peeked at.
 func (r *Reader) take(b []byte) {
 	r.Sum = crc32.Update(r.Sum, record.Castagnoli, b)
 	r.Off += int64(len(b))

@@ -13,16 +13,24 @@ type Range struct{ From, To int64 }
 
 // Visitor receives what is in a file, in order, seals apart. An error of a method ends the scan.
 type Visitor interface {
-	// Set visits a command that sets an item, and its range. The record's checksum holds.
+	// Set visits a command that sets an item, and its range. The record's checksum is right.
 	// Key and record are valid until Passed is called.
 	Set(key, rec []byte, at Range) error
 	// Del visits a command that deletes an item. The key is valid during the call.
 	Del(key []byte) error
 	// Sealed reports that all commands so far are confirmed.
 	Sealed(s Seal) error
-	// Passed reports that what has been visited is no longer valid.
+	// Passed reports that the keys and records visited so far are no longer valid.
 	Passed() error
 }
+
+// discard is a [Visitor] that ignores everything.
+type discard struct{}
+
+func (discard) Set(key, rec []byte, at Range) error { return nil }
+func (discard) Del(key []byte) error                { return nil }
+func (discard) Sealed(s Seal) error                 { return nil }
+func (discard) Passed() error                       { return nil }
 
 // Use is what a file is for: it decides what its seals must say.
 type Use int
@@ -36,9 +44,12 @@ const (
 // Scan checks a file from its first byte to its last. It returns the last seal and the offset of its
 // end: what follows was never confirmed. Damage is a *[DamageError] that names the file.
 //
-// It needs constant memory without a visitor (nil), and that of the largest record with one.
+// It needs memory for the largest record. The visitor may be nil.
 func Scan(f io.ReaderAt, name string, size int64, use Use, v Visitor) (last Seal, end int64, err error) {
-	s := scanner{r: NewReader(f, 0, size), use: use, v: v, seal: make([]byte, 0, sealRecordSize)}
+	if v == nil {
+		v = discard{}
+	}
+	s := scanner{r: NewReader(f, 0, size), use: use, v: v}
 	err = s.run()
 	var broken *BreakError
 	switch {
@@ -57,13 +68,12 @@ func Scan(f io.ReaderAt, name string, size int64, use Use, v Visitor) (last Seal
 var errSpliced = errors.New("there is a seal of another place, another file or another kind of file")
 
 type scanner struct {
-	r     *Reader
-	use   Use
-	v     Visitor
-	last  Seal
-	end   int64  // of the last seal
-	seal  []byte // record of a seal
-	large []byte // record that does not fit the reader's buffer
+	r    *Reader
+	use  Use
+	v    Visitor
+	last Seal
+	end  int64  // of the last seal
+	buf  []byte // record that does not fit the reader's buffer, or a seal's
 }
 
 // run reads up to the end of the file or to where it breaks off.
@@ -84,15 +94,13 @@ func (s *scanner) step() error {
 	r := s.r
 	sum := r.Sum // of what the next seal covers, if the next command is one
 	if key, rec, ok := r.quick(); ok {
-		if err := r.sound(key, rec); err != nil || s.v == nil {
+		if err := r.checkRecord(key, rec); err != nil {
 			return err
 		}
 		return s.v.Set(key, rec, Range{r.From, r.Off})
 	}
-	if s.v != nil {
-		if err := s.v.Passed(); err != nil {
-			return err
-		}
+	if err := s.v.Passed(); err != nil {
+		return err
 	}
 	cmd, err := r.Next()
 	switch {
@@ -102,29 +110,27 @@ func (s *scanner) step() error {
 		return s.takeSeal(cmd, sum)
 	case cmd.Del && string(cmd.Key) == SealKey:
 		return r.broken("a seal is deleted")
-	case cmd.Del && s.v != nil:
-		return s.v.Del(cmd.Key)
 	case cmd.Del:
-		return nil
-	case s.v == nil:
-		return r.checkRecord(cmd)
+		return s.v.Del(cmd.Key)
 	}
-	if s.large, err = r.readRecord(s.large[:0], cmd); err != nil {
+	if s.buf, err = r.AppendValue(s.buf[:0], cmd); err != nil {
 		return err
 	}
-	return errors.Join(s.v.Set(cmd.Key, s.large, Range{r.From, r.Off}), s.v.Passed())
+	if err := r.checkRecord(cmd.Key, s.buf); err != nil {
+		return err
+	}
+	return errors.Join(s.v.Set(cmd.Key, s.buf, Range{r.From, r.Off}), s.v.Passed())
 }
 
 // takeSeal reads a seal and compares it with the range that it covers, which has this checksum.
-func (s *scanner) takeSeal(cmd Command, sum uint32) error {
+func (s *scanner) takeSeal(cmd Command, sum uint32) (err error) {
 	if cmd.Value != int64(sealRecordSize) {
 		return s.r.broken("there is a seal of a wrong form")
 	}
-	s.seal = s.seal[:0]
-	if err := s.r.Value(cmd, func(b []byte) { s.seal = append(s.seal, b...) }); err != nil {
+	if s.buf, err = s.r.AppendValue(s.buf[:0], cmd); err != nil {
 		return err
 	}
-	seal, ok := ReadSeal(record.View(s.seal))
+	seal, ok := ReadSeal(record.View(s.buf))
 	switch {
 	case !ok:
 		return &BreakError{Before: s.r.From, At: s.r.From, To: s.r.Off, Reason: "a seal is damaged"}
@@ -134,24 +140,21 @@ func (s *scanner) takeSeal(cmd Command, sum uint32) error {
 		return &BreakError{Before: s.end, At: s.end, To: s.r.Off, Reason: "the checksum of this range does not match"}
 	}
 	s.last, s.end, s.r.Sum = seal, s.r.Off, 0
-	if s.v == nil {
-		return nil
-	}
 	return s.v.Sealed(seal)
 }
 
-// Confirmed is a [Visitor] that holds changes back until a seal confirms them.
+// Confirmed is a [Visitor] that keeps changes until a seal confirms them.
 type Confirmed struct {
 	Visit  func(Op) error   // receives each change; its strings are valid during the call
 	OnSeal func(Seal) error // called before the changes that the seal confirms; nil: not called
 
 	waiting []Op
-	texts   []byte            // takes the next texts while there is room
+	texts   []byte            // the current page
 	pages   []*[pageSize]byte // hold all texts but the large ones
 }
 
-// A start reads many files, each of which waits for its seal. Without pages to use again it would leave as
-// much garbage as there is data.
+// Pages are reused: a start keeps the changes of many files until their seals, and would otherwise leave as
+// much garbage as it loads data.
 const pageSize = 64 << 10 // bytes
 
 var pages = sync.Pool{New: func() any { return new([pageSize]byte) }}
@@ -172,10 +175,10 @@ func (c *Confirmed) Del(key []byte) error {
 // keep copies a text in two parts into a page.
 func (c *Confirmed) keep(key, rec []byte) string {
 	size := len(key) + len(rec)
-	switch room := cap(c.texts) - len(c.texts); {
+	switch free := cap(c.texts) - len(c.texts); {
 	case size > pageSize:
 		return record.View(append(append(make([]byte, 0, size), key...), rec...))
-	case size > room:
+	case size > free:
 		p := pages.Get().(*[pageSize]byte)
 		c.pages = append(c.pages, p)
 		c.texts = p[:0]
@@ -196,7 +199,7 @@ func (c *Confirmed) Sealed(s Seal) error {
 		if err := c.Visit(o); err != nil {
 			return err
 		}
-		c.waiting[i] = Op{} // its memory can go
+		c.waiting[i] = Op{} // frees a large text
 	}
 	c.waiting, c.texts = c.waiting[:0], nil
 	for _, p := range c.pages {

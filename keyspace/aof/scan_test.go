@@ -132,7 +132,7 @@ func TestReaderRefusesWhatIsNotWrittenSo(t *testing.T) {
 		r := NewReader(strings.NewReader(command), 0, int64(len(command)))
 		cmd, err := r.Next()
 		if err == nil && !cmd.Del {
-			err = r.Value(cmd, nil)
+			_, err = r.AppendValue(nil, cmd)
 		}
 		if (err == nil) != want || err != nil && !errors.As(err, new(*BreakError)) {
 			t.Errorf("%.60q: %v", command, err)

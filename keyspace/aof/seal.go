@@ -7,7 +7,7 @@ import (
 	"mayfly/keyspace/record"
 )
 
-// SealKey is the key of all seals of a file: to buntdb there is only the last.
+// SealKey is the key of all seals of a file. buntdb keeps only the last.
 const SealKey = "seal"
 
 // Seal confirms a range of a file: every byte from the end of the seal before up to its own place.
@@ -25,10 +25,10 @@ type Seal struct {
 	OnDisk int64  // bytes of the file that were forced to disk before this seal was written
 }
 
-// sealBody has the fixed widths of a seal's fields, so that every seal has the same size.
+// sealBody shows the fixed widths of a seal's fields. Every seal has the same size.
 const sealBody = "00000000 0000000000000000 0000000000000000 00000000 0000000000000000 0000000000000000"
 
-// Where the fields of a seal's body begin and end.
+// sealFields are the ranges of the fields in a seal's body.
 var sealFields = [...][2]int{{0, 8}, {9, 25}, {26, 42}, {43, 51}, {52, 68}, {69, 85}}
 
 // NewMark draws the mark of a new file. Tests replace it.
@@ -101,7 +101,7 @@ func ReadSeal(rec string) (s Seal, ok bool) {
 	return s, ok
 }
 
-// fits reports whether a file of this use can have the seal.
+// fits reports whether the seal can be one of a file of this use.
 func (s Seal) fits(use Use) bool {
 	if use == Store {
 		return s.OnDisk == s.At
@@ -109,16 +109,16 @@ func (s Seal) fits(use Use) bool {
 	return s.OnDisk <= s.From && (s.At == 0) == (s.LSN == 0) && (s.From > 0 || s.At == 0)
 }
 
-// EachSeal visits the seals that stand, whole, where they say they stand, from an offset on. It
-// stops when visit returns true.
+// EachSeal visits the whole seals that lie at the offset they name, starting at from. It stops when visit
+// returns true.
 func EachSeal(f io.ReaderAt, from, size int64, visit func(s Seal) (stop bool)) error {
 	return eachSeal(f, from, size, func(s Seal, at int64) (stop bool) {
 		return s.At == at && s.From <= at && visit(s)
 	})
 }
 
-// eachSeal visits all whole seals from an offset on, and where they stand: bytes that were put into the
-// file or taken out of it move what follows. It stops when visit returns true.
+// eachSeal visits all whole seals with their offsets. Inserted or missing bytes move a seal away from the
+// offset it names.
 func eachSeal(f io.ReaderAt, from, size int64, visit func(s Seal, at int64) (stop bool)) error {
 	text := make([]byte, SealSize-int64(len(sealHead)))
 	_, _, err := Search(f, from, size, sealHead, func(at int64) (bool, error) {

@@ -59,7 +59,7 @@ func TestNewDataFolder(t *testing.T) {
 		t.Errorf("format reads %q", text)
 	}
 	var sets []string
-	s, err := store.Open(filepath.Join(path, "partition-002.db"), zerolog.Nop(), aoftest.Epoch, nil, func(o aof.Op) error {
+	s, err := store.Open(filepath.Join(path, "partition-002.db"), zerolog.Nop(), aoftest.Epoch, func(o aof.Op) error {
 		sets = append(sets, o.Key)
 		return nil
 	})

@@ -12,23 +12,24 @@ import (
 	"mayfly/keyspace/record"
 )
 
-// Rotate commits what waits and goes on in a new file. All LSNs handed out before the call are in files of
+// Rotate commits what waits and switches to a new file. All LSNs handed out before the call are in files of
 // lower generations than the one returned, and those are on disk.
 //
-// Commits are held up briefly: the new file is made, and most of the old one forced to disk, while they go on.
+// Commits wait briefly: they continue while the new file is made and most of the old one is forced to disk.
 func (j *Journal) Rotate() (generation uint64, err error) {
 	if j.Empty() {
 		return j.generation, nil
+	}
+	if err := j.Sync(); err != nil {
+		return 0, err
 	}
 	next, err := j.prepare()
 	if err != nil {
 		return 0, err
 	}
 	defer next.close()
-	for range 2 { // the second time there is little left
-		if err := j.Sync(); err != nil {
-			return 0, err
-		}
+	if err := j.Sync(); err != nil { // little is left
+		return 0, err
 	}
 	old, err := j.switchTo(next)
 	if old != nil {
@@ -39,7 +40,7 @@ func (j *Journal) Rotate() (generation uint64, err error) {
 	return j.generation, err
 }
 
-// switchTo makes a file the newest, and returns the one that was.
+// switchTo makes a file the newest, and returns the one before it.
 func (j *Journal) switchTo(next *nextFile) (old *aof.File, err error) {
 	j.lead()
 	resign := sync.OnceFunc(j.resign)
@@ -55,10 +56,10 @@ func (j *Journal) switchTo(next *nextFile) (old *aof.File, err error) {
 		return nil, err
 	}
 	old = j.file
-	if err := j.adopt(next, j.generation+1); err != nil {
+	if err := j.installLocked(next, j.generation+1); err != nil {
 		return nil, err
 	}
-	// Commits go on. Those that wait to be on disk wait for syncMu, and so for the file's name.
+	// Commits continue. An fsync needs syncMu, so it comes after that of the file's name.
 	resign()
 	return old, j.syncNameLocked(next)
 }
@@ -67,13 +68,13 @@ func (j *Journal) switchTo(next *nextFile) (old *aof.File, err error) {
 type nextFile struct {
 	file *aof.File
 	mark uint32
-	dir  *os.File // open, so that nothing but an fsync can fail once the file is the newest
+	dir  *os.File // already open: only an fsync can fail once the file is the newest
 }
 
-// TempName is the name of a journal's file that is being made. It means nothing to a start.
+// TempName is the name of a file that is not yet part of the journal. A start ignores it.
 const TempName = "journal.tmp"
 
-// prepare makes a file that a generation can go on in.
+// prepare makes the file of the next generation.
 func (j *Journal) prepare() (_ *nextFile, err error) {
 	next := &nextFile{mark: aof.NewMark()}
 	defer func() {
@@ -92,23 +93,23 @@ func (j *Journal) prepare() (_ *nextFile, err error) {
 	if err != nil {
 		return nil, err
 	}
-	next.file = aof.NewFile(f, path, headSize, j.faults)
+	next.file = aof.NewFile(f, path, headSize)
 	return next, nil
 }
 
-// close releases what has not been adopted.
+// close closes the folder, and the file unless it has been installed.
 func (n *nextFile) close() {
 	if n.dir != nil {
 		n.dir.Close() // it was only read
 	}
 	if n.file != nil {
-		n.file.Close() // nothing is in it
+		n.file.Close() // it is empty
 	}
 }
 
-// adopt gives the file the name of a generation and makes it the newest. The lead and syncMu are held, unless
-// the journal is not in use yet. syncNameLocked is to follow.
-func (j *Journal) adopt(next *nextFile, generation uint64) error {
+// installLocked renames the file to that of a generation and makes it the newest. The caller holds the lead and
+// syncMu, unless the journal is not in use yet, and calls syncNameLocked.
+func (j *Journal) installLocked(next *nextFile, generation uint64) error {
 	if err := next.file.Rename(filepath.Join(j.dir, FileName(generation))); err != nil {
 		return err
 	}
@@ -120,7 +121,7 @@ func (j *Journal) adopt(next *nextFile, generation uint64) error {
 	return nil
 }
 
-// syncNameLocked forces the name of an adopted file to disk. syncMu is held, unless the journal is not in use
+// syncNameLocked forces the name of an installed file to disk. syncMu is held, unless the journal is not in use
 // yet.
 func (j *Journal) syncNameLocked(next *nextFile) error {
 	if err := aof.Fsync(next.dir); err != nil {
@@ -136,7 +137,7 @@ func (j *Journal) firstFile(generation uint64) error {
 		return err
 	}
 	defer next.close()
-	if err := j.adopt(next, generation); err != nil {
+	if err := j.installLocked(next, generation); err != nil {
 		return err
 	}
 	if err := j.syncNameLocked(next); err != nil {
@@ -145,8 +146,8 @@ func (j *Journal) firstFile(generation uint64) error {
 	return nil
 }
 
-// Remove deletes the files of generations below, never the newest. It deletes the oldest first, each durably: a
-// power cut could otherwise leave a gap, which would look like a lost file.
+// Remove deletes the files of generations below, but not the newest. It deletes the oldest first, each durably:
+// after a power cut a gap would look like a lost file.
 func (j *Journal) Remove(below uint64) error {
 	files, err := Files(j.dir)
 	if err != nil {
@@ -176,8 +177,8 @@ func (j *Journal) countBytes() error {
 	return err
 }
 
-// Snapshot commits all that has been handed in, and returns the files with their sizes behind the last commit.
-// Nothing below those sizes changes any more. No other goroutine may call Rotate meanwhile.
+// Snapshot commits everything that waits, and returns the files with their sizes behind the last commit. The bytes
+// below those sizes never change. No other goroutine may call Rotate meanwhile.
 func (j *Journal) Snapshot() ([]FileInfo, error) {
 	if err := j.CommitAll(); err != nil {
 		return nil, err

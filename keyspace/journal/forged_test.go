@@ -83,7 +83,7 @@ func TestForgedSealInALaterCommit(t *testing.T) {
 // The same in files of a journal, of two generations.
 func TestTornJournalWithForgedSealsIsCut(t *testing.T) {
 	dir := t.TempDir()
-	j := mustOpen(t, dir, 1, 1, EverySec, nil)
+	j := mustOpen(t, dir, 1, 1, EverySec)
 	j.put(t, "1:precious", "1")
 	if _, err := j.Rotate(); err != nil {
 		t.Fatal(err)
@@ -139,7 +139,7 @@ func TestForgedSealsAroundHoles(t *testing.T) {
 // What was on disk and is not what it was is refused, first commit or not, also when it looks torn.
 func TestDamagedFirstCommitIsRefused(t *testing.T) {
 	dir := t.TempDir()
-	j := mustOpen(t, dir, 1, 1, No, nil)
+	j := mustOpen(t, dir, 1, 1, No)
 	j.put(t, "1:0", forge(headSize, "1:0", placeholder+strings.Repeat("x", 3*aof.SectorSize), aof.Seal{Mark: j.mark + 1, LSN: 1}))
 	end := int(j.Size())
 	if err := j.Sync(); err != nil {

@@ -29,9 +29,9 @@ func set(key, body string) ops { return ops{aoftest.Set(key, body)} }
 // del returns the change that deletes one item.
 func del(key string) ops { return ops{aoftest.Del(key)} }
 
-func mustOpen(t *testing.T, dir string, generation uint64, first LSN, policy Policy, faults *aof.Faults) *Journal {
+func mustOpen(t *testing.T, dir string, generation uint64, first LSN, policy Policy) *Journal {
 	t.Helper()
-	j, err := Open(Options{Dir: dir, Generation: generation, First: first, Policy: policy, Log: zerolog.Nop(), Faults: faults})
+	j, err := Open(Options{Dir: dir, Generation: generation, First: first, Policy: policy, Log: zerolog.Nop()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -133,7 +133,7 @@ func appendCommit(content []byte, mark uint32, lsn LSN, o ops, change func(*aof.
 func smallJournal(t *testing.T) (content []byte, ends []int64, changes []string) {
 	t.Helper()
 	dir := t.TempDir()
-	j := mustOpen(t, dir, 1, 1, No, nil)
+	j := mustOpen(t, dir, 1, 1, No)
 	j.put(t, "1:a", "alpha")
 	ends = append(ends, j.Size())
 	if err := j.Sync(); err != nil {
@@ -151,14 +151,15 @@ func smallJournal(t *testing.T) (content []byte, ends []int64, changes []string)
 	return content, ends, []string{"1:a=alpha", "-1:a", "1:b=" + odd, "1:c="}
 }
 
-// gate returns faults whose first write waits until it is opened.
-func gate() (x *aof.Faults, reached, open chan struct{}) {
+// gate makes the first write wait until open is closed. Then all writes return err.
+func gate(t *testing.T, err error) (reached, open chan struct{}) {
 	reached, open = make(chan struct{}), make(chan struct{})
 	var once sync.Once
-	return &aof.Faults{Write: func() error {
+	aoftest.ReplaceDisk(t, func() error {
 		once.Do(func() { close(reached); <-open })
-		return nil
-	}}, reached, open
+		return err
+	}, nil)
+	return reached, open
 }
 
 // placeholder stands in a body for a forged seal.

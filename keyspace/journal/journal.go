@@ -51,8 +51,7 @@ type Options struct {
 	First      LSN    // of the first commit
 	Policy     Policy
 	Log        zerolog.Logger
-	Faults     *aof.Faults // nil: the real disk
-	Full       func()      // called without any lock after a commit that leaves [Journal.Limit] bytes in the newest file
+	Full       func() // called without any lock after a commit that leaves [Journal.Limit] bytes in the newest file
 }
 
 // Journal commits in groups. Safe for concurrent use, but for Rotate, Remove and Close, which one goroutine
@@ -62,7 +61,6 @@ type Options struct {
 type Journal struct {
 	dir    string
 	log    zerolog.Logger
-	faults *aof.Faults
 	full   func()
 	policy atomic.Int32 // Policy
 	limit  atomic.Int64 // bytes
@@ -103,7 +101,7 @@ type Journal struct {
 
 // Open starts a journal in a new file.
 func Open(opt Options) (*Journal, error) {
-	j := &Journal{dir: opt.Dir, log: opt.Log, faults: opt.Faults, full: opt.Full, next: max(opt.First, 1), stop: make(chan struct{})}
+	j := &Journal{dir: opt.Dir, log: opt.Log, full: opt.Full, next: max(opt.First, 1), stop: make(chan struct{})}
 	j.policy.Store(int32(opt.Policy))
 	j.limit.Store(1 << 62)
 	j.done.Store(uint64(j.next - 1))

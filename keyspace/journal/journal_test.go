@@ -20,7 +20,7 @@ import (
 
 func TestJournalReplaysInOrderAcrossFiles(t *testing.T) {
 	dir := t.TempDir()
-	j := mustOpen(t, dir, 7, 41, EverySec, nil)
+	j := mustOpen(t, dir, 7, 41, EverySec)
 	if lsn := j.put(t, "1:a", "1"); lsn != 41 {
 		t.Errorf("the first lsn is %d", lsn)
 	}
@@ -51,7 +51,7 @@ func TestJournalReplaysInOrderAcrossFiles(t *testing.T) {
 
 func TestJournalRemovesWholeGenerations(t *testing.T) {
 	dir := t.TempDir()
-	j := mustOpen(t, dir, 1, 1, EverySec, nil)
+	j := mustOpen(t, dir, 1, 1, EverySec)
 	sizes := []int64{j.Size()}
 	for n := range 3 {
 		j.put(t, "1:a", strings.Repeat("x", n))
@@ -84,8 +84,8 @@ func TestNoJournalReplaysToNothing(t *testing.T) {
 }
 
 func TestGroupCommitSharesCommitsAndFsyncs(t *testing.T) {
-	x, reached, open := gate()
-	j := mustOpen(t, t.TempDir(), 1, 1, Always, x)
+	reached, open := gate(t, nil)
+	j := mustOpen(t, t.TempDir(), 1, 1, Always)
 	defer j.Close()
 	var wg sync.WaitGroup
 	errs := make([]error, 51)
@@ -116,7 +116,7 @@ func TestGroupCommitSharesCommitsAndFsyncs(t *testing.T) {
 }
 
 func TestWaitForWhatWasNeverHandedOut(t *testing.T) {
-	j := mustOpen(t, t.TempDir(), 1, 1, EverySec, nil)
+	j := mustOpen(t, t.TempDir(), 1, 1, EverySec)
 	defer j.Close()
 	if err := j.Wait(0); err != nil {
 		t.Error(err)
@@ -128,9 +128,10 @@ func TestWaitForWhatWasNeverHandedOut(t *testing.T) {
 }
 
 func TestJournalForcesToDiskAsThePolicySays(t *testing.T) {
-	disk := aoftest.NewDisk()
-	j := mustOpen(t, t.TempDir(), 1, 1, No, &disk.Faults)
+	disk := aoftest.NewDisk(t)
+	j := mustOpen(t, t.TempDir(), 1, 1, No)
 	defer j.Close()
+	disk.Syncs.Store(0)
 	j.put(t, "1:a", "1")
 	if disk.Syncs.Load() != 0 {
 		t.Error("policy no forces to disk")
@@ -149,9 +150,9 @@ func TestJournalForcesToDiskAsThePolicySays(t *testing.T) {
 }
 
 func TestBatchThatCouldNotBeWrittenIsKept(t *testing.T) {
-	disk := aoftest.NewDisk()
+	disk := aoftest.NewDisk(t)
 	dir := t.TempDir()
-	j := mustOpen(t, dir, 1, 1, EverySec, &disk.Faults)
+	j := mustOpen(t, dir, 1, 1, EverySec)
 	j.put(t, "1:a", "1")
 	disk.FailWrites.Store(true)
 	first := j.Append(set("1:b", "2"))
@@ -175,11 +176,9 @@ func TestBatchThatCouldNotBeWrittenIsKept(t *testing.T) {
 	checkReplayed(t, dir, "1:a=1", "1:b=2", "1:c=3")
 }
 
-func TestAllWhoWaitLearnThatWritingFails(t *testing.T) {
-	x, reached, open := gate()
-	hold := x.Write
-	x.Write = func() error { hold(); return aoftest.ErrDisk }
-	j := mustOpen(t, t.TempDir(), 1, 1, EverySec, x)
+func TestAllWaitersGetTheErrorOfAWrite(t *testing.T) {
+	reached, open := gate(t, aoftest.ErrDisk)
+	j := mustOpen(t, t.TempDir(), 1, 1, EverySec)
 	errs := make(chan error)
 	go func() { errs <- j.Wait(j.Append(del("1:a"))) }()
 	<-reached
@@ -190,7 +189,7 @@ func TestAllWhoWaitLearnThatWritingFails(t *testing.T) {
 	close(open)
 	for range 11 {
 		if err := <-errs; !errors.Is(err, aoftest.ErrDisk) {
-			t.Errorf("one learns %v", err)
+			t.Errorf("one gets %v", err)
 		}
 	}
 	if err := j.Close(); !errors.Is(err, aoftest.ErrDisk) {
@@ -206,7 +205,7 @@ func TestWritingResumesByItself(t *testing.T) {
 		return
 	}
 	dir := t.TempDir()
-	j := mustOpen(t, dir, 1, 1, EverySec, nil)
+	j := mustOpen(t, dir, 1, 1, EverySec)
 	j.put(t, "1:a", aoftest.MuchText)
 	lift := aoftest.LimitFileSize(t, j.Size()+100) // so that a part of the next commit is written
 	lsn := j.Append(set("1:b", strings.Repeat("x", 1000)))
@@ -228,8 +227,8 @@ func TestWritingResumesByItself(t *testing.T) {
 
 func TestFailedFsyncIsFinal(t *testing.T) {
 	for _, policy := range []Policy{Always, EverySec} {
-		disk := aoftest.NewDisk()
-		j := mustOpen(t, t.TempDir(), 1, 1, policy, &disk.Faults)
+		disk := aoftest.NewDisk(t)
+		j := mustOpen(t, t.TempDir(), 1, 1, policy)
 		j.put(t, "1:a", "1")
 		disk.FailSyncs.Store(true)
 		lsn := j.Append(del("1:a"))
@@ -262,7 +261,8 @@ func TestCommitsWaitForASlowFsync(t *testing.T) {
 	var mu sync.Mutex
 	var events []string
 	note := func(s string) { mu.Lock(); defer mu.Unlock(); events = append(events, s) }
-	j := mustOpen(t, t.TempDir(), 1, 1, EverySec, &aof.Faults{Write: func() error { note("write"); return nil }})
+	aoftest.ReplaceDisk(t, func() error { note("write"); return nil }, nil)
+	j := mustOpen(t, t.TempDir(), 1, 1, EverySec)
 	defer j.Close()
 	j.syncMu.Lock()
 	j.slow.Store(true)
@@ -293,13 +293,15 @@ func TestCommitsGoOnDuringABackgroundFsync(t *testing.T) {
 	reached, open := make(chan struct{}), make(chan struct{})
 	var once sync.Once
 	var writes atomic.Int64
-	j := mustOpen(t, t.TempDir(), 1, 1, EverySec, &aof.Faults{
-		Write: func() error { writes.Add(1); return nil },
-		Sync: func(f *os.File) error {
+	var opened atomic.Bool
+	aoftest.ReplaceDisk(t, func() error { writes.Add(1); return nil }, func(f *os.File) error {
+		if opened.Load() {
 			once.Do(func() { close(reached); <-open })
-			return nil
-		},
+		}
+		return nil
 	})
+	j := mustOpen(t, t.TempDir(), 1, 1, EverySec)
+	opened.Store(true)
 	defer j.Close()
 	j.put(t, "1:a", "before")
 	<-reached
@@ -338,7 +340,7 @@ func TestCommitsGoOnDuringABackgroundFsync(t *testing.T) {
 // Writers, rotation and fsyncs at once: nothing that Wait has confirmed is lost or comes out of order.
 func TestJournalUnderLoad(t *testing.T) {
 	dir := t.TempDir()
-	j := mustOpen(t, dir, 1, 1, Always, nil)
+	j := mustOpen(t, dir, 1, 1, Always)
 	const writers, each = 8, 200
 	var wg sync.WaitGroup
 	for w := range writers {
@@ -398,7 +400,7 @@ func TestJournalUnderLoad(t *testing.T) {
 
 // What is committed is on disk and in the tables. The journal does not hold it once more.
 func TestJournalKeepsNoValues(t *testing.T) {
-	j := mustOpen(t, t.TempDir(), 1, 1, No, nil)
+	j := mustOpen(t, t.TempDir(), 1, 1, No)
 	const bodySize = 100 << 10 // bytes
 	large := set("1:a", strings.Repeat("x", bodySize))
 	before := aoftest.LiveHeap()

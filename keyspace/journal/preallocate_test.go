@@ -35,9 +35,9 @@ func (j *Journal) checkPreallocated(t *testing.T, want int64) {
 func TestPreallocationGoesAheadOfCommits(t *testing.T) {
 	const piece = 20_000
 	preallocateBy(t, piece)
-	disk := aoftest.NewDisk()
+	disk := aoftest.NewDisk(t)
 	dir := t.TempDir()
-	j := mustOpen(t, dir, 1, 1, EverySec, &disk.Faults)
+	j := mustOpen(t, dir, 1, 1, EverySec)
 	var want []string
 	put := func(bytes int) {
 		t.Helper()
@@ -110,7 +110,7 @@ func TestPreallocationOnAFullDisk(t *testing.T) {
 		return
 	}
 	dir := t.TempDir()
-	j := mustOpen(t, dir, 1, 1, EverySec, nil)
+	j := mustOpen(t, dir, 1, 1, EverySec)
 	want := []string{"1:a=" + aoftest.MuchText}
 	j.put(t, "1:a", aoftest.MuchText)
 	j.SetPolicy(Always)
@@ -154,7 +154,7 @@ func TestWriteThatFailsOverZeros(t *testing.T) {
 		return
 	}
 	dir := t.TempDir()
-	j := mustOpen(t, dir, 1, 1, EverySec, nil)
+	j := mustOpen(t, dir, 1, 1, EverySec)
 	j.put(t, "1:a", aoftest.MuchText)
 	j.SetPolicy(Always)
 	j.put(t, "1:b", "before")
@@ -272,7 +272,7 @@ func TestTornCommitOverZeros(t *testing.T) {
 // Zeros in place of what was on disk are damage if a later commit stands behind them.
 func TestLostCommitBeforeZerosIsRefused(t *testing.T) {
 	dir := t.TempDir()
-	j := mustOpen(t, dir, 1, 1, Always, nil)
+	j := mustOpen(t, dir, 1, 1, Always)
 	var ends []int64
 	for n := range 4 {
 		j.put(t, fmt.Sprint("1:", n), strings.Repeat("x", 1200))

@@ -79,7 +79,7 @@ func TestJournalCutAnywhere(t *testing.T) {
 func TestLargeJournalCutAnywhere(t *testing.T) {
 	aoftest.NoFsync(t)
 	dir := t.TempDir()
-	j := mustOpen(t, dir, 1, 1, No, nil)
+	j := mustOpen(t, dir, 1, 1, No)
 	ends := []int{int(headSize)} // of the head and the commits
 	var changes []string
 	for n := range 400 {
@@ -150,7 +150,7 @@ func TestFlippedBitsOfALargeJournalAreDetected(t *testing.T) {
 // A power cut leaves sectors unwritten in any order. That is damage if a later seal says that they were on disk.
 func TestJournalWithHoles(t *testing.T) {
 	dir := t.TempDir()
-	j := mustOpen(t, dir, 1, 1, No, nil)
+	j := mustOpen(t, dir, 1, 1, No)
 	var commits [][]string // the changes of each
 	ends := []int64{headSize}
 	onDisk := int64(0)

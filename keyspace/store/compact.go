@@ -58,7 +58,7 @@ func (s *Store) Compact(live LivenessFilter, pacer *Pacer) error {
 func (s *Store) replace(f *os.File, last aof.Seal) {
 	s.file.Close() // all of it was on disk
 	s.sealed = last.At + aof.SealSize
-	s.file = aof.NewFile(f, s.file.Path(), s.sealed, s.faults)
+	s.file = aof.NewFile(f, s.file.Path(), s.sealed)
 	s.mark, s.sum = last.Mark, 0
 	s.bytes.Store(s.sealed)
 	s.live.Store(last.At)
@@ -74,9 +74,6 @@ func (s *Store) copyLive(path string, live LivenessFilter, pacer *Pacer) (f *os.
 		}
 		c.live = &set
 	}
-	if err := s.faults.BeforeWrite(); err != nil {
-		return nil, last, err
-	}
 	if f, err = aof.CreateNew(path); err != nil {
 		return nil, last, err
 	}
@@ -88,10 +85,10 @@ func (s *Store) copyLive(path string, live LivenessFilter, pacer *Pacer) (f *os.
 		return f, last, err
 	}
 	last = aof.Seal{Mark: aof.NewMark(), At: c.to.at, Sum: c.to.sum, LSN: s.lsn, OnDisk: c.to.at}
-	if _, err := f.Write(last.Append(nil)); err != nil {
+	if _, err := aof.WriteAt(f, last.Append(nil), last.At); err != nil {
 		return f, last, err
 	}
-	return f, last, s.faults.Fsync(f)
+	return f, last, aof.Fsync(f)
 }
 
 // LivenessFilter knows which sets in a store's file are of live items.
@@ -206,7 +203,7 @@ func (w *checksumWriter) set(key, rec []byte) error {
 
 // flush writes what has been gathered.
 func (w *checksumWriter) flush() error {
-	n, err := w.f.Write(w.buf)
+	n, err := aof.WriteAt(w.f, w.buf, w.at)
 	w.sum = crc32.Update(w.sum, record.Castagnoli, w.buf[:n])
 	w.at += int64(n)
 	w.buf = w.buf[:0]

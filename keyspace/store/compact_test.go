@@ -16,9 +16,9 @@ import (
 )
 
 // wastefulStore is a store in which most is overwritten or deleted, and what lives in it.
-func wastefulStore(t *testing.T, path string, f *aof.Faults) (*Store, map[string]string) {
+func wastefulStore(t *testing.T, path string) (*Store, map[string]string) {
 	t.Helper()
-	s, err := open(path, f)
+	s, err := open(path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,7 +54,7 @@ func contents(t *testing.T, s *Store) map[string]string {
 // reopenedContents closes nothing: it opens the store of a folder as the next process would.
 func reopenedContents(t *testing.T, path string) map[string]string {
 	t.Helper()
-	s, err := open(path, nil)
+	s, err := open(path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,7 +70,7 @@ func reopenedContents(t *testing.T, path string) map[string]string {
 
 func TestCompactLeavesOnlyWhatLives(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "partition-000.db")
-	s, live := wastefulStore(t, path, nil)
+	s, live := wastefulStore(t, path)
 	before := s.Size()
 	for range 2 { // the second finds nothing to do and does no harm
 		if err := s.Compact(nil, nil); err != nil {
@@ -100,7 +100,7 @@ func TestCompactLeavesOnlyWhatLives(t *testing.T) {
 // A store in which nothing lives is not taken for one that has lost everything.
 func TestCompactWhatIsEmpty(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "partition-000.db")
-	s, live := wastefulStore(t, path, nil)
+	s, live := wastefulStore(t, path)
 	var ops []aof.Op
 	for key := range live {
 		ops = append(ops, aoftest.Del(key))
@@ -139,12 +139,13 @@ func TestCompactSurvivesACrashAnywhere(t *testing.T) {
 		snapshots = append(snapshots, to)
 	}
 	compacting := false
-	s, live := wastefulStore(t, path, &aof.Faults{Sync: func(f *os.File) error {
-		if compacting {
+	aoftest.ReplaceDisk(t, nil, func(f *os.File) error {
+		if compacting && f.Name() == path+TempSuffix {
 			snapshot()
 		}
 		return f.Sync()
-	}})
+	})
+	s, live := wastefulStore(t, path)
 	compacting = true
 	if err := s.Compact(nil, nil); err != nil {
 		t.Fatal(err)
@@ -167,36 +168,24 @@ func TestCompactSurvivesACrashAnywhere(t *testing.T) {
 }
 
 func TestCompactThatFails(t *testing.T) {
-	failing := errors.New("the disk says no")
-	for _, c := range []struct {
-		name   string
-		spoil  func(f *aof.Faults, path string)
-		broken bool // for good: only a restart helps
-	}{
-		{"while writing", func(f *aof.Faults, _ string) {
-			f.Write = func() error { return failing }
-		}, false},
-		{"when forcing the new file to disk", func(f *aof.Faults, _ string) {
-			f.Sync = func(*os.File) error { return failing }
-		}, false},
+	for name, fail := range map[string]func(d *aoftest.Disk, now bool){
+		"while writing":                     func(d *aoftest.Disk, now bool) { d.FailWrites.Store(now) },
+		"when forcing the new file to disk": func(d *aoftest.Disk, now bool) { d.FailSyncs.Store(now) },
 	} {
-		t.Run(c.name, func(t *testing.T) {
+		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "partition-000.db")
-			var f aof.Faults
-			s, live := wastefulStore(t, path, &f)
-			c.spoil(&f, path)
-			if err := s.Compact(nil, nil); !errors.Is(err, failing) {
+			disk := aoftest.NewDisk(t)
+			s, live := wastefulStore(t, path)
+			fail(disk, true)
+			if err := s.Compact(nil, nil); !errors.Is(err, aoftest.ErrDisk) {
 				t.Fatalf("the failure is reported as %v", err)
 			}
-			f = aof.Faults{}
+			fail(disk, false)
 			rec := string(record.Append(nil, "1:new", record.Item{Kind: record.Plain, Body: "new"}))
-			err := errors.Join(s.Apply([]aof.Op{{Key: "1:new", Rec: rec}}), s.Sync(0))
-			if c.broken != (err != nil) {
+			if err := errors.Join(s.Apply([]aof.Op{{Key: "1:new", Rec: rec}}), s.Sync(0)); err != nil {
 				t.Fatalf("afterwards: %v", err)
 			}
-			if !c.broken {
-				live["1:new"] = rec
-			}
+			live["1:new"] = rec
 			s.Close()
 			if !maps.Equal(reopenedContents(t, path), live) {
 				t.Fatal("items are lost")
@@ -208,7 +197,7 @@ func TestCompactThatFails(t *testing.T) {
 // A store that has been damaged since it was opened is not made a sound one of something else.
 func TestCompactRefusesDamage(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "partition-000.db")
-	s, _ := wastefulStore(t, path, nil)
+	s, _ := wastefulStore(t, path)
 	content := aoftest.Read(t, path)
 	for _, at := range []int{len(content) / 3, len(content) - int(aof.SealSize) - 5} {
 		spoilt := bytes.Clone(content)
@@ -235,7 +224,7 @@ func TestCompactRefusesDamage(t *testing.T) {
 // Nor one whose end is gone, or has become zeros: at a start that may be an end that was never confirmed.
 func TestCompactRefusesWhatHasLostItsEnd(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "partition-000.db")
-	s, _ := wastefulStore(t, path, nil)
+	s, _ := wastefulStore(t, path)
 	content := aoftest.Read(t, path)
 	zeros := bytes.Clone(content)
 	clear(zeros[len(zeros)-4096:])
@@ -262,7 +251,7 @@ func TestCompactRefusesWhatHasLostItsEnd(t *testing.T) {
 // When the old file may come back, a store must not go on: what it appended to the new one would be lost.
 func TestCompactThatFailsAtItsEnd(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "partition-000.db")
-	s, live := wastefulStore(t, path, nil)
+	s, live := wastefulStore(t, path)
 	real, folders := aof.Fsync, 0
 	aof.Fsync = func(f *os.File) error {
 		if fi, err := f.Stat(); err == nil && fi.IsDir() {
@@ -289,7 +278,7 @@ func TestCompactThatFailsAtItsEnd(t *testing.T) {
 // there are to be no other rests.
 func TestCompactionRests(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "partition-000.db")
-	s, live := wastefulStore(t, path, nil)
+	s, live := wastefulStore(t, path)
 	var ops []aof.Op
 	for i := range 100 {
 		o := aoftest.Set(fmt.Sprintf("2:%06d", i), strings.Repeat("x", 20_000))

@@ -19,7 +19,6 @@ import (
 // then. One goroutine at a time may use a store, but for Size, Live and Waste.
 type Store struct {
 	file   *aof.File
-	faults *aof.Faults
 	sealed int64  // bytes; end of the last seal
 	sum    uint32 // CRC-32C of what has been appended since
 	mark   uint32 // in all seals of the file
@@ -50,7 +49,7 @@ func Create(path string) error {
 //
 // An end that was never confirmed is cut off and kept aside under a name with the time now (ms). Anything else that
 // is not as it was written is an *aof.DamageError.
-func Open(path string, log zerolog.Logger, now int64, faults *aof.Faults, visit func(aof.Op) error) (_ *Store, err error) {
+func Open(path string, log zerolog.Logger, now int64, visit func(aof.Op) error) (_ *Store, err error) {
 	if err := os.Remove(path + TempSuffix); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, err
 	}
@@ -85,7 +84,7 @@ func Open(path string, log zerolog.Logger, now int64, faults *aof.Faults, visit 
 			return nil, err
 		}
 	}
-	s := &Store{file: aof.NewFile(f, path, sealed, faults), faults: faults, sealed: sealed, mark: last.Mark, lsn: last.LSN}
+	s := &Store{file: aof.NewFile(f, path, sealed), sealed: sealed, mark: last.Mark, lsn: last.LSN}
 	s.bytes.Store(sealed)
 	return s, nil
 }
@@ -253,7 +252,7 @@ func (s *Store) Close() error { return errors.Join(s.Sync(s.lsn), s.file.Close()
 
 // Fill writes the items of a store that [Create] has just made.
 func Fill(path string, ops []aof.Op) error {
-	s, err := Open(path, zerolog.Nop(), 0, nil, nil)
+	s, err := Open(path, zerolog.Nop(), 0, nil)
 	if err != nil {
 		return err
 	}

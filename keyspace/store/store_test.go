@@ -23,18 +23,13 @@ import (
 // quiet is a log that writes nothing.
 var quiet = zerolog.Nop()
 
-func open(path string, faults *aof.Faults) (*Store, error) {
-	return Open(path, quiet, aoftest.Epoch, faults, nil)
+func open(path string) (*Store, error) {
+	return Open(path, quiet, aoftest.Epoch, nil)
 }
 
 func mustOpen(t *testing.T, path string) *Store {
 	t.Helper()
-	return mustOpenWith(t, path, nil)
-}
-
-func mustOpenWith(t *testing.T, path string, faults *aof.Faults) *Store {
-	t.Helper()
-	s, err := open(path, faults)
+	s, err := open(path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -153,8 +148,8 @@ func TestStoreConfirmsOnClose(t *testing.T) {
 }
 
 func TestStoreThatHasLearntNothingIsNotForcedToDisk(t *testing.T) {
-	disk := aoftest.NewDisk()
-	s := mustOpenWith(t, filepath.Join(t.TempDir(), "a.db"), &disk.Faults)
+	disk := aoftest.NewDisk(t)
+	s := mustOpen(t, filepath.Join(t.TempDir(), "a.db"))
 	defer s.Close()
 	applied(t, s, aoftest.Set("1:a", "1"))
 	syncs, size := disk.Syncs.Load(), s.Size()
@@ -165,8 +160,8 @@ func TestStoreThatHasLearntNothingIsNotForcedToDisk(t *testing.T) {
 }
 
 func TestStoreAppliesInSmallTransactions(t *testing.T) {
-	disk := aoftest.NewDisk()
-	s := mustOpenWith(t, filepath.Join(t.TempDir(), "a.db"), &disk.Faults)
+	disk := aoftest.NewDisk(t)
+	s := mustOpen(t, filepath.Join(t.TempDir(), "a.db"))
 	defer s.Close()
 	var ops []aof.Op
 	for n := range 3*maxPieceOps + 1 {
@@ -276,7 +271,7 @@ func TestStoreCutWithinWhatWasConfirmedIsWholeUpToAnEarlierSeal(t *testing.T) {
 	path, sealed, _ := smallStore(t)
 	content := aoftest.Read(t, path)
 	for size := range sealed {
-		s, err := open(aoftest.Plant(t, "partition-000.db", content[:size]), nil)
+		s, err := open(aoftest.Plant(t, "partition-000.db", content[:size]))
 		if size < aof.SealSize {
 			if err == nil {
 				t.Fatalf("a file of %d bytes without a seal is taken for a store", size)
@@ -411,7 +406,7 @@ func TestStoreIsNotFooledByForgedSeals(t *testing.T) {
 func checkDamage(t *testing.T, path string, from, to int64) {
 	t.Helper()
 	before := aoftest.Read(t, path)
-	s, err := open(path, nil)
+	s, err := open(path)
 	var damage *aof.DamageError
 	if !errors.As(err, &damage) {
 		if s != nil {
@@ -476,9 +471,9 @@ func TestStoreResumesWhenAFullDiskHasRoomAgain(t *testing.T) {
 }
 
 func TestStoreNeverTrustsADiskThatFailedToSync(t *testing.T) {
-	disk := aoftest.NewDisk()
+	disk := aoftest.NewDisk(t)
 	path := filepath.Join(t.TempDir(), "a.db")
-	s := mustOpenWith(t, path, &disk.Faults)
+	s := mustOpen(t, path)
 	applied(t, s, aoftest.Set("1:a", "confirmed"))
 	disk.FailSyncs.Store(true)
 	if err := errors.Join(s.Apply([]aof.Op{aoftest.Set("1:a", "lost")}), s.Sync(0)); !errors.Is(err, aoftest.ErrDisk) {
@@ -572,7 +567,7 @@ func TestLargeStoreCutAnywhere(t *testing.T) {
 				want, end = confirmed[n], int64(at)
 			}
 		}
-		s, err := open(path, nil)
+		s, err := open(path)
 		if err != nil {
 			if int64(left) >= aof.SealSize {
 				t.Fatalf("cut at %d: %v", left, err)

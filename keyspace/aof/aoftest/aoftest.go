@@ -35,32 +35,47 @@ func Del(key string) aof.Op { return aof.Op{Key: key, Del: true} }
 // ErrDisk is the error of a [Disk] that fails.
 var ErrDisk = errors.New("input/output error")
 
-// Disk gives faults that can be switched on and off, and counts.
+// Disk counts writes and fsyncs and makes them fail.
 type Disk struct {
-	aof.Faults
-	Writes, Syncs atomic.Int64 // how many have been asked for
-	FailWrites    atomic.Bool
-	FailSyncs     atomic.Bool
+	Writes, Syncs         atomic.Int64
+	FailWrites, FailSyncs atomic.Bool
 }
 
-// NewDisk returns a disk that works.
-func NewDisk() *Disk {
+// NewDisk replaces the disk until the test ends. It works until a test makes it fail.
+func NewDisk(t *testing.T) *Disk {
 	d := &Disk{}
-	d.Write = func() error {
-		d.Writes.Add(1)
-		if d.FailWrites.Load() {
+	do := func(count *atomic.Int64, fail *atomic.Bool) error {
+		count.Add(1)
+		if fail.Load() {
 			return ErrDisk
 		}
 		return nil
 	}
-	d.Sync = func(f *os.File) error {
-		d.Syncs.Add(1)
-		if d.FailSyncs.Load() {
-			return ErrDisk
+	ReplaceDisk(t, func() error { return do(&d.Writes, &d.FailWrites) }, func(f *os.File) error {
+		if err := do(&d.Syncs, &d.FailSyncs); err != nil {
+			return err
 		}
 		return f.Sync()
-	}
+	})
 	return d
+}
+
+// ReplaceDisk calls write before each append to a file, and sync in place of each fsync, until the test ends. Nil
+// is the real disk. The test opens its files afterwards.
+func ReplaceDisk(t *testing.T, write func() error, sync func(f *os.File) error) {
+	fsync, fdatasync, writeAt := aof.Fsync, aof.Fdatasync, aof.WriteAt
+	t.Cleanup(func() { aof.Fsync, aof.Fdatasync, aof.WriteAt = fsync, fdatasync, writeAt })
+	if sync != nil {
+		aof.Fsync, aof.Fdatasync = sync, sync
+	}
+	if write != nil {
+		aof.WriteAt = func(f *os.File, b []byte, at int64) (int, error) {
+			if err := write(); err != nil {
+				return 0, err
+			}
+			return writeAt(f, b, at)
+		}
+	}
 }
 
 // MuchText is what a file holds before it must not grow any more.

@@ -6,8 +6,6 @@ import (
 	"os"
 	"runtime"
 	"testing"
-
-	"mayfly/keyspace/aof"
 )
 
 var cutPoints = flag.Int("cut-points", 200, "at how many of the last 64 KiB of a file the tests of large files cut it; 0 for all")
@@ -27,11 +25,7 @@ func EachCut(t *testing.T, size int, f func(left int)) {
 
 // NoFsync keeps a test that cuts no power from waiting for the disk.
 func NoFsync(t *testing.T) {
-	t.Helper()
-	fsync, fdatasync := aof.Fsync, aof.Fdatasync
-	nothing := func(*os.File) error { return nil }
-	aof.Fsync, aof.Fdatasync = nothing, nothing
-	t.Cleanup(func() { aof.Fsync, aof.Fdatasync = fsync, fdatasync })
+	ReplaceDisk(t, nil, func(*os.File) error { return nil })
 }
 
 // LiveHeap returns the bytes of memory in use.
