@@ -166,7 +166,7 @@ func withoutTimes(lines string) string {
 	return out.String()
 }
 
-// sameLines tells whether two texts have the same lines in any order.
+// sameLines reports whether two texts have the same lines in any order.
 func sameLines(a, b string) bool {
 	count := map[string]int{}
 	for line := range strings.Lines(a) {

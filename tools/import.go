@@ -32,7 +32,7 @@ func importItems(c *call) (code int, err error) {
 	dir := c.flags.String("dir", "", "data folder to import into")
 	partitions := c.flags.Int("partitions", 0, "of a new data folder; 0: 16")
 	in := c.flags.String("in", "", "file to read; empty: standard input")
-	format := c.flags.String("format", "", "of the file: "+formatLines+" or "+formatDatabase+"; empty: as it looks")
+	format := c.flags.String("format", "", "of the file: "+formatLines+" or "+formatDatabase+"; empty: by its first byte")
 	strict := c.flags.Bool("strict", false, "stop at the first bad line or key")
 	values, err := c.arguments()
 	if err != nil {

@@ -35,7 +35,7 @@ func newFixture(t *testing.T) *fixture {
 func (h *fixture) path(name string) string { return filepath.Join(h.dir, name) }
 
 // run runs a tool on some input, checks its exit code and that it reports at most one error line
-// unless it ends well, and gives what it has written.
+// unless it ends well. It returns its output.
 func (h *fixture) run(code int, input string, args ...string) (out, err string) {
 	h.t.Helper()
 	var stdout, stderr bytes.Buffer
