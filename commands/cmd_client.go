@@ -13,7 +13,7 @@ var clientCommand = Command{
 	Name: "client", Summary: "A container for client connection commands",
 	Group: "connection", Since: "2.4.0", Arity: -2,
 	Sub: []Command{
-		helpRow("client", "connection"),
+		helpRow("client", "connection", "5.0.0"),
 		{
 			Name: "getname", Summary: "Get the current connection name",
 			Group: "connection", Since: "2.6.9", Arity: 2, Flags: NoScript | Loading | Stale,

@@ -41,7 +41,7 @@ var commandCommand = Command{
 			Group:   "server", Since: "7.0.0", Arity: -4, Flags: Loading | Stale, Categories: "connection",
 			Parse: func(in *Input) (Run, error) { return parseCommandGetKeys(in, keysAndFlags) },
 		},
-		withCategories(helpRow("command", "server"), "connection"),
+		with(helpRow("command", "server", "5.0.0"), func(c *Command) { c.Categories = "connection" }),
 		{
 			Name: "info", Syntax: "[command-name [command-name ...]]",
 			Summary: "Get array of specific Redis command details, or all when no argument is given.",
@@ -57,11 +57,6 @@ var commandCommand = Command{
 			Parse: parseCommandList,
 		},
 	},
-}
-
-func withCategories(c Command, categories string) Command {
-	c.Categories = categories
-	return c
 }
 
 func parseCommandInfo(in *Input) (Run, error) {

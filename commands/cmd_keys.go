@@ -284,25 +284,26 @@ var objectCommand = Command{
 	Name: "object", Summary: "A container for object introspection commands",
 	Group: "generic", Since: "2.2.3", Arity: -2,
 	Sub: []Command{
-		withDiffers(objectRow("encoding", "Inspect the internal encoding of a Redis object", "2.2.3",
+		objectRow("encoding", "Inspect the internal encoding of a Redis object", "2.2.3",
+			"What Redis would make of the value if it were set now; `json` of documents. There is one encoding only, so APPEND leaves no trace",
 			func(it keyspace.Item) Reply { return Bulk(encoding(it)) }),
-			"What Redis would make of the value if it were set now; `json` of documents. There is one encoding only, so APPEND leaves no trace"),
-		objectRow("freq", "Get the logarithmic access frequency counter of a Redis object", "4.0.0",
+		objectRow("freq", "Get the logarithmic access frequency counter of a Redis object", "4.0.0", "",
 			func(keyspace.Item) Reply { return Fail(errNoLFU) }),
-		withSince(helpRow("object", "generic"), "6.2.0"),
-		withDiffers(objectRow("idletime", "Get the time since a Redis object was last accessed", "2.2.3",
+		helpRow("object", "generic", "6.2.0"),
+		objectRow("idletime", "Get the time since a Redis object was last accessed", "2.2.3",
+			"Answers an error: reads leave no trace, which keeps them fast on many processors",
 			func(keyspace.Item) Reply { return Fail(errNoIdleTime) }),
-			"Answers an error: reads leave no trace, which keeps them fast on many processors"),
-		withDiffers(objectRow("refcount", "Get the number of references to the value of the key", "2.2.3", refCount),
-			"Depends on the value only: nothing is shared"),
+		objectRow("refcount", "Get the number of references to the value of the key", "2.2.3",
+			"Depends on the value only: nothing is shared", refCount),
 	},
 }
 
 // objectRow returns the row of a subcommand that describes the item of a key.
-func objectRow(name, summary, since string, tell func(it keyspace.Item) Reply) Command {
+func objectRow(name, summary, since, differs string, tell func(it keyspace.Item) Reply) Command {
 	return Command{
 		Name: name, Syntax: "key", Summary: summary, Group: "generic", Since: since, Arity: 3,
 		Flags: ReadOnly, Keys: Keys{2, 2, 1}, Access: "RO", Tips: "nondeterministic_output",
+		Differs: differs,
 		Parse: func(in *Input) (Run, error) {
 			key := in.Args[2]
 			return func(x *Context) Reply {
@@ -317,16 +318,6 @@ func objectRow(name, summary, since string, tell func(it keyspace.Item) Reply) C
 			}, nil
 		},
 	}
-}
-
-func withDiffers(c Command, differs string) Command {
-	c.Differs = differs
-	return c
-}
-
-func withSince(c Command, version string) Command {
-	c.Since = version
-	return c
 }
 
 // encoding is the reply of OBJECT ENCODING: json for documents, else what Redis chooses for a value that

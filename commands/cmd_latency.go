@@ -18,37 +18,45 @@ import (
 var latencyCommand = Command{
 	Name: "latency", Summary: "A container for latency diagnostics commands", Group: "server", Since: "2.8.13", Arity: -2,
 	Sub: []Command{
-		withDiffers(latencyRow("doctor", "", "Return a human readable latency analysis report.", 2,
-			"nondeterministic_output request_policy:all_nodes response_policy:special",
-			noParse(func(x *Context) Reply { return Verbatim(x.Engine.Latency.doctor()) })),
-			"Gives other advice"),
-		latencyRow("graph", "event", "Return a latency graph for the event.", 3,
-			"nondeterministic_output request_policy:all_nodes response_policy:special", parseLatencyGraph),
-		latencyHelp(),
-		withSince(latencyRow("histogram", "[command [command ...]]",
-			"Return the cumulative distribution of latencies of a subset of commands or all.", -2,
-			"nondeterministic_output request_policy:all_nodes response_policy:special", parseLatencyHistogram), "7.0.0"),
-		latencyRow("history", "event", "Return timestamp-latency samples for the event.", 3,
-			"nondeterministic_output request_policy:all_nodes response_policy:special", parseLatencyHistory),
-		withDiffers(latencyRow("latest", "", "Return the latest latency samples for all events.", 2,
-			"nondeterministic_output request_policy:all_nodes response_policy:special", noParse(runLatencyLatest)),
-			"The events are `command`, `fast-command` and `aof-write`, the wait for the commit"),
-		latencyRow("reset", "[event [event ...]]", "Reset latency data for one or more events.", -2,
-			"request_policy:all_nodes response_policy:all_succeeded", parseLatencyReset),
+		latencyRow(Command{
+			Name: "doctor", Summary: "Return a human readable latency analysis report.", Arity: 2, Differs: "Gives other advice",
+			Parse: noParse(func(x *Context) Reply { return Verbatim(x.Engine.Latency.doctor()) }),
+		}),
+		latencyRow(Command{
+			Name: "graph", Syntax: "event", Summary: "Return a latency graph for the event.", Arity: 3, Parse: parseLatencyGraph,
+		}),
+		with(helpRow("latency", "server", "2.8.13"), func(c *Command) { c.Summary += "." }),
+		latencyRow(Command{
+			Name: "histogram", Syntax: "[command [command ...]]", Arity: -2, Since: "7.0.0",
+			Summary: "Return the cumulative distribution of latencies of a subset of commands or all.",
+			Parse:   parseLatencyHistogram,
+		}),
+		latencyRow(Command{
+			Name: "history", Syntax: "event", Summary: "Return timestamp-latency samples for the event.", Arity: 3,
+			Parse: parseLatencyHistory,
+		}),
+		latencyRow(Command{
+			Name: "latest", Summary: "Return the latest latency samples for all events.", Arity: 2,
+			Differs: "The events are `command`, `fast-command` and `aof-write`, the wait for the commit",
+			Parse:   noParse(runLatencyLatest),
+		}),
+		latencyRow(Command{
+			Name: "reset", Syntax: "[event [event ...]]", Summary: "Reset latency data for one or more events.", Arity: -2,
+			Tips: "request_policy:all_nodes response_policy:all_succeeded", Parse: parseLatencyReset,
+		}),
 	},
 }
 
-func latencyRow(name, syntax, summary string, arity int, tips string, parse func(*Input) (Run, error)) Command {
-	return Command{
-		Name: name, Syntax: syntax, Summary: summary, Group: "server", Since: "2.8.13", Arity: arity,
-		Flags: Admin | NoScript | Loading | Stale, Tips: tips, Parse: parse,
+// latencyRow fills in what the subcommands of LATENCY have in common.
+func latencyRow(c Command) Command {
+	c.Group, c.Flags = "server", Admin|NoScript|Loading|Stale
+	if c.Since == "" {
+		c.Since = "2.8.13"
 	}
-}
-
-func latencyHelp() Command {
-	row := withSince(helpRow("latency", "server"), "2.8.13")
-	row.Summary += "."
-	return row
+	if c.Tips == "" {
+		c.Tips = "nondeterministic_output request_policy:all_nodes response_policy:special"
+	}
+	return c
 }
 
 // The events of the latency monitor, with the names of Redis.

@@ -21,7 +21,7 @@ var memoryCommand = Command{
 			Differs: "Finds other issues",
 			Parse:   noParse(func(x *Context) Reply { return Verbatim(memoryDoctor(x.memoryFigures(x.Tx.AllStats()))) }),
 		},
-		withSince(helpRow("memory", "server"), "4.0.0"),
+		helpRow("memory", "server", "4.0.0"),
 		{
 			Name: "malloc-stats", Summary: "Show allocator internal stats", Group: "server", Since: "4.0.0", Arity: 2,
 			Tips:    "nondeterministic_output request_policy:all_shards response_policy:special",

@@ -73,7 +73,7 @@ var pubsubCommand = Command{
 			Differs: "The pattern is bounded as that of `KEYS`",
 			Parse:   func(in *Input) (Run, error) { return parseActiveNames(in, subChannel) },
 		},
-		withSince(helpRow("pubsub", "pubsub"), "6.2.0"),
+		helpRow("pubsub", "pubsub", "6.2.0"),
 		{
 			Name: "numpat", Summary: "Get the count of unique patterns pattern subscriptions",
 			Group: "pubsub", Since: "2.8.0", Arity: 2, Flags: PubSub | Loading | Stale,

@@ -3,8 +3,6 @@ package commands
 import (
 	"strconv"
 	"strings"
-
-	"mayfly/commands/redisfmt"
 )
 
 // RedisVersion is the version of Redis whose semantics the commands have.
@@ -47,7 +45,7 @@ var configCommand = Command{
 			Differs: "Other [options](configuration.md)",
 			Parse:   parseConfigGet,
 		},
-		helpRow("config", "server"),
+		helpRow("config", "server", "5.0.0"),
 		{
 			Name: "resetstat", Summary: "Reset the stats returned by INFO",
 			Group: "server", Since: "2.0.0", Arity: 2, Flags: Admin | NoScript | Loading | Stale,
@@ -139,7 +137,7 @@ var aclCommand = Command{
 	Name: "acl", Summary: "A container for Access List Control commands ",
 	Group: "server", Since: "6.0.0", Arity: -2,
 	Sub: []Command{
-		withSince(helpRow("acl", "server"), "6.0.0"),
+		helpRow("acl", "server", "6.0.0"),
 		{
 			Name: "whoami", Summary: "Return the name of the user associated to the current connection",
 			Group: "server", Since: "6.0.0", Arity: 2, Flags: NoScript | Loading | Stale,
@@ -153,7 +151,7 @@ var moduleCommand = Command{
 	Name: "module", Summary: "A container for module commands",
 	Group: "server", Since: "4.0.0", Arity: -2,
 	Sub: []Command{
-		withSince(helpRow("module", "server"), "5.0.0"),
+		helpRow("module", "server", "5.0.0"),
 		{
 			Name: "list", Summary: "List all modules loaded by the server",
 			Group: "server", Since: "4.0.0", Arity: 2, Flags: Admin | NoScript, Tips: "nondeterministic_output_order",
@@ -173,32 +171,34 @@ var clusterCommands = []Command{
 	{
 		Name: "cluster", Summary: "A container for cluster commands", Group: "cluster", Since: "3.0.0", Arity: -2,
 		Sub: []Command{
-			clusterRow("countkeysinslot", "slot", "Return the number of local keys in the specified hash slot", "3.0.0", 3, ""),
-			withFlags(clusterRow("help", "", "Show helpful text about the different subcommands", "5.0.0", 2, ""), Loading|Stale),
-			clusterRow("info", "", "Provides info about Redis Cluster node state", "3.0.0", 2, "nondeterministic_output"),
-			clusterRow("keyslot", "key", "Returns the hash slot of the specified key", "3.0.0", 3, ""),
-			clusterRow("myid", "", "Return the node id", "3.0.0", 2, ""),
-			clusterRow("nodes", "", "Get Cluster config for the node", "3.0.0", 2, "nondeterministic_output"),
-			clusterRow("shards", "", "Get array of cluster slots to node mappings", "7.0.0", 2, "nondeterministic_output"),
-			clusterRow("slots", "", "Get array of Cluster slot to node mappings", "3.0.0", 2, "nondeterministic_output"),
+			clusterRow(Command{Name: "countkeysinslot", Syntax: "slot", Summary: "Return the number of local keys in the specified hash slot", Arity: 3}),
+			clusterRow(Command{Name: "help", Summary: "Show helpful text about the different subcommands", Since: "5.0.0", Arity: 2, Flags: Loading}),
+			clusterRow(Command{Name: "info", Summary: "Provides info about Redis Cluster node state", Arity: 2, Tips: "nondeterministic_output"}),
+			clusterRow(Command{Name: "keyslot", Syntax: "key", Summary: "Returns the hash slot of the specified key", Arity: 3}),
+			clusterRow(Command{Name: "myid", Summary: "Return the node id", Arity: 2}),
+			clusterRow(Command{Name: "nodes", Summary: "Get Cluster config for the node", Arity: 2, Tips: "nondeterministic_output"}),
+			clusterRow(Command{Name: "shards", Summary: "Get array of cluster slots to node mappings", Since: "7.0.0", Arity: 2, Tips: "nondeterministic_output"}),
+			clusterRow(Command{Name: "slots", Summary: "Get array of Cluster slot to node mappings", Arity: 2, Tips: "nondeterministic_output"}),
 		},
 	},
-	withCategories(withFlags(clusterRow("readonly", "", "Enables read queries for a connection to a cluster replica node", "3.0.0", 1, ""),
-		Fast|Loading|Stale), "connection"),
-	withCategories(withFlags(clusterRow("readwrite", "", "Disables read queries for a connection to a cluster replica node", "3.0.0", 1, ""),
-		Fast|Loading|Stale), "connection"),
+	clusterRow(Command{
+		Name: "readonly", Summary: "Enables read queries for a connection to a cluster replica node", Arity: 1,
+		Flags: Fast | Loading, Categories: "connection",
+	}),
+	clusterRow(Command{
+		Name: "readwrite", Summary: "Disables read queries for a connection to a cluster replica node", Arity: 1,
+		Flags: Fast | Loading, Categories: "connection",
+	}),
 }
 
-// clusterRow returns a row whose command replies, as in Redis, that there is no cluster.
-func clusterRow(name, syntax, summary, since string, arity int, tips string) Command {
-	return Command{
-		Name: name, Syntax: syntax, Summary: summary, Group: "cluster", Since: since, Arity: arity, Flags: Stale, Tips: tips,
-		Parse: func(*Input) (Run, error) { return nil, errNoCluster },
+// clusterRow fills in what the commands of clusters have in common. As in Redis they reply that there is
+// no cluster.
+func clusterRow(c Command) Command {
+	c.Group, c.Flags = "cluster", c.Flags|Stale
+	c.Parse = func(*Input) (Run, error) { return nil, errNoCluster }
+	if c.Since == "" {
+		c.Since = "3.0.0"
 	}
-}
-
-func withFlags(c Command, flags Flags) Command {
-	c.Flags = flags
 	return c
 }
 
@@ -216,23 +216,8 @@ var shutdownCommand = Command{
 
 func parseShutdown(in *Input) (Run, error) {
 	var save, nosave, now, force, abort bool
-	for _, arg := range in.Args[1:] {
-		switch {
-		case redisfmt.EqualFold(arg, "SAVE"):
-			save = true
-		case redisfmt.EqualFold(arg, "NOSAVE"):
-			nosave = true
-		case redisfmt.EqualFold(arg, "NOW"):
-			now = true
-		case redisfmt.EqualFold(arg, "FORCE"):
-			force = true
-		case redisfmt.EqualFold(arg, "ABORT"):
-			abort = true
-		default:
-			return nil, errSyntax
-		}
-	}
-	if save && nosave || abort && (save || nosave || now || force) {
+	options := map[string]*bool{"SAVE": &save, "NOSAVE": &nosave, "NOW": &now, "FORCE": &force, "ABORT": &abort}
+	if !parseFlags(in.Args[1:], options) || save && nosave || abort && (save || nosave || now || force) {
 		return nil, errSyntax
 	}
 	return func(x *Context) Reply {

@@ -21,7 +21,7 @@ var slowlogCommand = Command{
 			Arity: -2, Flags: Admin | Loading | Stale, Tips: "request_policy:all_nodes nondeterministic_output",
 			Parse: parseSlowlogGet,
 		},
-		withSince(helpRow("slowlog", "server"), "6.2.0"),
+		helpRow("slowlog", "server", "6.2.0"),
 		{
 			Name: "len", Summary: "Get the slow log's length", Group: "server", Since: "2.2.12", Arity: 2,
 			Flags: Admin | Loading | Stale, Tips: "request_policy:all_nodes response_policy:agg_sum nondeterministic_output",

@@ -147,10 +147,10 @@ func (x *Context) Container(name string) (*keyspace.Container, error) {
 }
 
 // helpRow returns the row of HELP of a command with subcommands.
-func helpRow(command, group string) Command {
+func helpRow(command, group, since string) Command {
 	return Command{
 		Name: "help", Summary: "Show helpful text about the different subcommands",
-		Group: group, Since: "5.0.0", Arity: 2, Flags: Loading | Stale,
+		Group: group, Since: since, Arity: 2, Flags: Loading | Stale,
 		Differs: "Its text is generated from the table of commands",
 		Parse:   noParse(func(*Context) Reply { return help(table[command]) }),
 	}
@@ -168,4 +168,10 @@ func help(r *row) Reply {
 			Status("    "+sub.Summary))
 	}
 	return Array(lines...)
+}
+
+// with returns a row after a change.
+func with(c Command, change func(c *Command)) Command {
+	change(&c)
+	return c
 }

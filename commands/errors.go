@@ -106,29 +106,29 @@ func (r *row) wrongArity() error {
 // arguments. It suggests a command of mayfly if the name resembles one.
 func unknownCommand(args []string) error {
 	const maxShown = 128
-	var shown strings.Builder
+	var preview strings.Builder
 	for _, arg := range args[1:] {
-		if shown.Len() >= maxShown {
+		if preview.Len() >= maxShown {
 			break
 		}
 		arg = redisfmt.CString(arg)
-		shown.WriteString("'" + arg[:min(len(arg), maxShown-shown.Len())] + "' ")
+		preview.WriteString("'" + arg[:min(len(arg), maxShown-preview.Len())] + "' ")
 	}
 	with := "with"
 	if command := suggest(args); command != "" {
 		with = "did you mean " + command + "? With"
 	}
-	return Error("ERR unknown command '" + truncate(redisfmt.CString(args[0])) + "', " + with + " args beginning with: " + shown.String())
+	return Error("ERR unknown command '" + shown(args[0]) + "', " + with + " args beginning with: " + preview.String())
 }
 
 // unknownSubcommand is the error of an unknown subcommand.
 func unknownSubcommand(command, sub string) error {
-	return Error("ERR unknown subcommand '" + truncate(redisfmt.CString(sub)) + "'. Try " + strings.ToUpper(command) + " HELP.")
+	return Error("ERR unknown subcommand '" + shown(sub) + "'. Try " + strings.ToUpper(command) + " HELP.")
 }
 
 // wrongSubcommandCall is the error of too many arguments of a subcommand with optional arguments.
 func wrongSubcommandCall(command, sub string) error {
-	return Error("ERR unknown subcommand or wrong number of arguments for '" + truncate(redisfmt.CString(sub)) + "'. Try " +
+	return Error("ERR unknown subcommand or wrong number of arguments for '" + shown(sub) + "'. Try " +
 		strings.ToUpper(command) + " HELP.")
 }
 
@@ -148,9 +148,7 @@ func invalidExpire(fullName string) error {
 }
 
 // unsupportedOption is the error of an unknown option of the EXPIRE family.
-func unsupportedOption(option string) error {
-	return Error("ERR Unsupported option " + truncate(redisfmt.CString(option)))
-}
+func unsupportedOption(option string) error { return Error("ERR Unsupported option " + shown(option)) }
 
 // tooLong is the error of a name of length bytes where maxLength are legal. what is the kind of name (id,
 // pattern).
@@ -183,22 +181,20 @@ func checkPattern(pattern string) error {
 
 // unrecognizedOption is the error of an unknown option of CLIENT SETINFO.
 func unrecognizedOption(option string) error {
-	return Error("ERR Unrecognized option '" + truncate(redisfmt.CString(option)) + "'")
+	return Error("ERR Unrecognized option '" + shown(option) + "'")
 }
 
 // unknownClientType is the error of an unknown type of clients.
 func unknownClientType(name string) error {
-	return Error("ERR Unknown client type '" + truncate(redisfmt.CString(name)) + "'")
+	return Error("ERR Unknown client type '" + shown(name) + "'")
 }
 
 // noSuchUser is the error of a user other than default.
-func noSuchUser(name string) error {
-	return Error("ERR No such user '" + truncate(redisfmt.CString(name)) + "'")
-}
+func noSuchUser(name string) error { return Error("ERR No such user '" + shown(name) + "'") }
 
 // helloSyntax is the error of a wrong option of HELLO.
 func helloSyntax(option string) error {
-	return Error("ERR Syntax error in HELLO option '" + truncate(redisfmt.CString(option)) + "'")
+	return Error("ERR Syntax error in HELLO option '" + shown(option) + "'")
 }
 
 // invalidIndex is the error of SWAPDB for a database that is no number; which is "first" or "second".
@@ -206,7 +202,7 @@ func invalidIndex(which string) error { return Error("ERR invalid " + which + " 
 
 // noSamples is the error of LATENCY GRAPH for an event without samples.
 func noSamples(event string) error {
-	return Error("ERR No samples available for event '" + truncate(redisfmt.CString(event)) + "'")
+	return Error("ERR No samples available for event '" + shown(event) + "'")
 }
 
 // alreadyInProgress is the error of background work that runs already.
@@ -222,7 +218,7 @@ func optionTwice(name string) error { return Error("ERR option " + name + " is g
 
 // unknownOption is the error of an unknown option of mayfly's own commands.
 func unknownOption(word string, legal []string) error {
-	return Error("ERR unknown option '" + truncate(redisfmt.CString(word)) + "': legal are " + strings.Join(legal, ", "))
+	return Error("ERR unknown option '" + shown(word) + "': legal are " + strings.Join(legal, ", "))
 }
 
 // optionNeedsValue is the error of an option without its value; what describes legal values.
@@ -252,6 +248,9 @@ func unknownContainer(name string) error {
 	}
 	return Error("ERR unknown container '" + name + "'; create it with CONTAINER.SET " + name + " TTL <off|-1|seconds>")
 }
+
+// shown returns what an error shows of a user's text, as Redis does: up to its first zero byte, and 128 bytes.
+func shown(s string) string { return truncate(redisfmt.CString(s)) }
 
 // truncate shortens a user's text to 128 bytes for an error, as Redis does.
 func truncate(s string) string {

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	"mayfly/commands/redisfmt"
 )
 
 // notation writes a reply as redis-cli shows it on a terminal, without the last line break. It quotes
@@ -71,23 +73,11 @@ func indented(r Reply, prefix string) string {
 	return out.String()
 }
 
-// quoted writes a string as redis-cli does: in double quotes, with C's escapes, other bytes that are
-// not printable ASCII as \xhh.
+// quoted writes a string as redis-cli does.
 func quoted(s string) string {
-	out := []byte{'"'}
-	for i := range len(s) {
-		switch c := s[i]; {
-		case c == '\\' || c == '"':
-			out = append(out, '\\', c)
-		case strings.IndexByte("\n\r\t\a\b", c) >= 0:
-			out = append(out, '\\', "nrtab"[strings.IndexByte("\n\r\t\a\b", c)])
-		case c < ' ' || c > '~':
-			out = fmt.Appendf(out, `\x%02x`, c)
-		default:
-			out = append(out, c)
-		}
-	}
-	return string(append(out, '"'))
+	var out strings.Builder
+	redisfmt.WriteQuoted(&out, s)
+	return out.String()
 }
 
 // splitArgs reads a line as redis-cli does: words, "with \x00 and \n escapes", 'literal words'.

@@ -147,6 +147,22 @@ func parseGetexOptions(args []string) (expireOption, error) {
 	return e, nil
 }
 
+// parseFlags sets the flags of the options in args. It returns false if one is unknown.
+func parseFlags(args []string, options map[string]*bool) bool {
+	for _, arg := range args {
+		known := false
+		for name, flag := range options {
+			if redisfmt.EqualFold(arg, name) {
+				*flag, known = true, true
+			}
+		}
+		if !known {
+			return false
+		}
+	}
+	return true
+}
+
 // expireCondition is the condition under which a command of the EXPIRE family applies.
 type expireCondition struct{ nx, xx, gt, lt bool }
 

@@ -194,30 +194,12 @@ const (
 	kindString = "string"
 )
 
-// argumentKinds are the types of values that are not strings, by their names in the manual of Redis.
-var argumentKinds = map[string]string{
-	"client-id":              "integer",
-	"count":                  "integer",
-	"cursor":                 "integer",
-	"db":                     "integer",
-	"decrement":              "integer",
-	"destination-db":         "integer",
-	"end":                    "integer",
-	"increment":              "integer",
-	"index":                  "integer",
-	"index1":                 "integer",
-	"index2":                 "integer",
-	"len":                    "integer",
-	"milliseconds":           "integer",
-	"offset":                 "integer",
-	"protover":               "integer",
-	"seconds":                "integer",
-	"slot":                   "integer",
-	"start":                  "integer",
-	"timeout":                "integer",
-	"unix-time-milliseconds": "unix-time",
-	"unix-time-seconds":      "unix-time",
-	"pattern":                "pattern",
+// argumentKinds are the types of values that are not strings, with their names in the manual of Redis.
+var argumentKinds = map[string][]string{
+	"integer": strings.Fields("client-id count cursor db decrement destination-db end increment index index1 index2 " +
+		"len milliseconds offset protover seconds slot start timeout"),
+	"unix-time": {"unix-time-milliseconds", "unix-time-seconds"},
+	"pattern":   {"pattern"},
 }
 
 // wordArgument returns the argument of a word: a token if it has no lower-case letter.
@@ -225,11 +207,12 @@ func wordArgument(word string) argument {
 	if lower := strings.ToLower(word); word == strings.ToUpper(word) {
 		return argument{name: lower, kind: kindToken, token: word}
 	}
-	kind := argumentKinds[word]
-	if kind == "" {
-		kind = kindString
+	for kind, names := range argumentKinds {
+		if slices.Contains(names, word) {
+			return argument{name: word, kind: kind}
+		}
 	}
-	return argument{name: word, kind: kind}
+	return argument{name: word, kind: kindString}
 }
 
 // markKeys marks the arguments at the positions of ids as keys; position is that of the first argument.

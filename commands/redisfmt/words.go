@@ -42,16 +42,9 @@ func WriteQuoted(out *strings.Builder, s string) {
 		case c == '\\' || c == '"':
 			out.WriteByte('\\')
 			out.WriteByte(c)
-		case c == '\n':
-			out.WriteString(`\n`)
-		case c == '\r':
-			out.WriteString(`\r`)
-		case c == '\t':
-			out.WriteString(`\t`)
-		case c == '\a':
-			out.WriteString(`\a`)
-		case c == '\b':
-			out.WriteString(`\b`)
+		case strings.IndexByte("\n\r\t\a\b", c) >= 0:
+			out.WriteByte('\\')
+			out.WriteByte("nrtab"[strings.IndexByte("\n\r\t\a\b", c)])
 		case c < ' ' || c > '~':
 			fmt.Fprintf(out, `\x%02x`, c)
 		default:
