@@ -116,12 +116,9 @@ func (x *Context) setExpired(c *keyspace.Container, key string) {
 
 func parsePersist(in *Input) (Run, error) {
 	key, maxSize := in.Args[1], in.MaxValue
-	return func(x *Context) Reply {
-		c, it, found, err := x.getItem(key)
-		switch {
-		case err != nil:
-			return Fail(err)
-		case !found || !canExpire(c.Policy(), it):
+	return onDatabase(func(x *Context, c *keyspace.Container) Reply {
+		it, found := x.Tx.Get(c, key)
+		if !found || !canExpire(c.Policy(), it) {
 			return Flag(false)
 		}
 		if it.Kind == keyspace.Plain {
@@ -130,7 +127,7 @@ func parsePersist(in *Input) (Run, error) {
 			return Fail(err)
 		}
 		return Flag(true)
-	}, nil
+	}), nil
 }
 
 // canExpire reports whether an item has an expiration to remove, its own or the container's default. Its
@@ -143,11 +140,12 @@ func canExpire(p *expiry.Policy, it keyspace.Item) bool {
 func parseTTL(in *Input, b timeBase, u timeUnit) (Run, error) {
 	key := in.Args[1]
 	return func(x *Context) Reply {
-		c, it, found, err := x.readItem(key)
-		switch {
-		case err != nil:
+		c, err := x.Database()
+		if err != nil {
 			return Fail(err)
-		case !found:
+		}
+		it, found := x.read(c, key)
+		if !found {
 			return Integer(-2)
 		}
 		return ttlReply(c.Policy(), it, x.Now(), b, u)

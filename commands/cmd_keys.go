@@ -115,14 +115,6 @@ func (x *Context) getItem(key string) (c *keyspace.Container, it keyspace.Item, 
 	return c, it, found, nil
 }
 
-// readItem is getItem for a read, which it counts.
-func (x *Context) readItem(key string) (c *keyspace.Container, it keyspace.Item, found bool, err error) {
-	if c, it, found, err = x.getItem(key); err == nil {
-		x.countRead(c, key, found)
-	}
-	return c, it, found, err
-}
-
 func parseDel(in *Input) (Run, error) {
 	keys := in.Args[1:]
 	return onDatabase(func(x *Context, c *keyspace.Container) Reply {
@@ -142,7 +134,7 @@ func parseExists(in *Input) (Run, error) {
 	return onDatabase(func(x *Context, c *keyspace.Container) Reply {
 		found := 0
 		for _, key := range keys {
-			if _, ok := x.readAny(c, key); ok {
+			if _, ok := x.read(c, key); ok {
 				found++
 			}
 		}
@@ -152,16 +144,13 @@ func parseExists(in *Input) (Run, error) {
 
 func parseType(in *Input) (Run, error) {
 	key := in.Args[1]
-	return func(x *Context) Reply {
-		_, it, found, err := x.readItem(key)
-		switch {
-		case err != nil:
-			return Fail(err)
-		case !found:
+	return onDatabase(func(x *Context, c *keyspace.Container) Reply {
+		it, found := x.read(c, key)
+		if !found {
 			return Status("none")
 		}
 		return Status(typeName(it.Kind))
-	}, nil
+	}), nil
 }
 
 func parseDBSize(*Input) (Run, error) {
@@ -306,16 +295,13 @@ func objectRow(name, summary, since, differs string, tell func(it keyspace.Item)
 		Differs: differs,
 		Parse: func(in *Input) (Run, error) {
 			key := in.Args[2]
-			return func(x *Context) Reply {
-				_, it, found, err := x.getItem(key)
-				switch {
-				case err != nil:
-					return Fail(err)
-				case !found:
+			return onDatabase(func(x *Context, c *keyspace.Container) Reply {
+				it, found := x.Tx.Get(c, key)
+				if !found {
 					return Null
 				}
 				return tell(it)
-			}, nil
+			}), nil
 		},
 	}
 }

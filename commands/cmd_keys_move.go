@@ -138,7 +138,7 @@ func parseCopy(in *Input) (Run, error) {
 		case from == to && source == destination:
 			return Fail(errSameObject)
 		}
-		it, found := x.readAny(from, source)
+		it, found := x.read(from, source)
 		if !found {
 			return Flag(false)
 		}
@@ -188,11 +188,9 @@ func parseMove(in *Input) (Run, error) {
 // overwrite. A rename to the same name succeeds for RENAME and fails for RENAMENX.
 func parseRename(in *Input, done, notDone Reply, keep bool) Run {
 	key, newKey := in.Args[1], in.Args[2]
-	return func(x *Context) Reply {
-		c, it, found, err := x.getItem(key)
+	return onDatabase(func(x *Context, c *keyspace.Container) Reply {
+		it, found := x.Tx.Get(c, key)
 		switch {
-		case err != nil:
-			return Fail(err)
 		case !found:
 			return Fail(errNoSuchKey)
 		case key == newKey:
@@ -208,7 +206,7 @@ func parseRename(in *Input, done, notDone Reply, keep bool) Run {
 		x.notify(eventRenameFrom, c, key)
 		x.notify(eventRenameTo, c, newKey)
 		return done
-	}
+	})
 }
 
 func parseSwapDB(in *Input) (Run, error) {

@@ -270,7 +270,7 @@ func (a setCommand) apply(x *Context) (old keyspace.Item, found, done bool, err 
 	}
 	switch {
 	case o.get:
-		old, found = x.readAny(c, a.key)
+		old, found = x.read(c, a.key)
 	case o.nx || o.xx || o.expire.keep:
 		old, found = x.Tx.Get(c, a.key)
 	}

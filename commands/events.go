@@ -184,8 +184,8 @@ func (x *Context) remove(c *keyspace.Container, id string) bool {
 	return gone
 }
 
-// readAny returns an item and counts the read.
-func (x *Context) readAny(c *keyspace.Container, id string) (keyspace.Item, bool) {
+// read returns an item and counts the read.
+func (x *Context) read(c *keyspace.Container, id string) (keyspace.Item, bool) {
 	it, found := x.Tx.Get(c, id)
 	x.countRead(c, id, found)
 	return it, found
