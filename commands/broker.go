@@ -14,9 +14,12 @@ import (
 //
 // All subscribers see all messages in one order. Events of an item come in the order of its changes:
 //
-//  1. A running command pushes an event to the queue, under the locks of the items it is about. A death is pushed when the dead item is removed. The order of the queue is the order of all messages.
-//  2. The end of the command's transaction seals its events: now the LSN is known that must be committed before they leave.
-//  3. The goroutine that sealed events delivers the head of the queue to the receivers, up to its own events. A helper goroutine delivers deaths. It exists only while there are events.
+//  1. A running command pushes an event to the queue, under the locks of the items it is about. A death
+//     is pushed when the dead item is removed. The order of the queue is the order of all messages.
+//  2. The end of the command's transaction seals its events: now the LSN is known that must be committed
+//     before they leave.
+//  3. The goroutine that sealed events delivers the head of the queue to the receivers, up to its own
+//     events. A helper goroutine delivers deaths. It exists only while there are events.
 //  4. A receiver accepts a message without waiting, and sends it when its LSN is committed.
 type Broker struct {
 	classes            atomic.Uint32 // EventClasses of notify-keyspace-events

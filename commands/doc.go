@@ -34,7 +34,8 @@
 //   - options.go: the options of Redis' commands and of mayfly's own
 //   - errors.go: the texts of errors
 //   - events.go: helpers that read and change items, count reads and publish events
-//   - commands/jsondoc and commands/redisfmt: the text of documents; globs and numbers as Redis reads them
+//   - commands/jsondoc and commands/redisfmt: the text of documents; globs and numbers as Redis reads
+//     them
 //
 // The engine consists of session.go, transactions.go, pause.go, slow.go (commands that a loop defers),
 // prefetch.go, memory_limit.go and client_memory.go. Its figures are in statistics.go, command_stats.go and

@@ -42,11 +42,16 @@ var transactionCommands = []Command{
 
 // transaction is what a session has queued between MULTI and EXEC, and what it watches:
 //
-//  1. MULTI opens it. The engine now queues commands, but for those that run immediately. An error while queueing fails the transaction.
+//  1. MULTI opens it. The engine now queues commands, but for those that run immediately. An error while
+//     queueing fails the transaction.
 //  2. EXEC parses the queued commands, without locks. An error is the reply of its command only.
-//  3. One keyspace transaction begins. It locks all ids of the commands and all watched ids, and freezes one time for all commands.
-//  4. If the transaction has failed or a watched id has changed, EXEC ends here. Else the commands run, and each sees the changes of those before. All changes are one group in the journal, committed entirely or not at all.
-//  5. A panic of a command rolls everything back: see Engine.run. Effects beyond the keyspace (CONFIG SET, SUBSCRIBE) stay, but for SELECT.
+//  3. One keyspace transaction begins. It locks all ids of the commands and all watched ids, and freezes
+//     one time for all commands.
+//  4. If the transaction has failed or a watched id has changed, EXEC ends here. Else the commands run,
+//     and each sees the changes of those before. All changes are one group in the journal, committed
+//     entirely or not at all.
+//  5. A panic of a command rolls everything back: see Engine.run. Effects beyond the keyspace (CONFIG
+//     SET, SUBSCRIBE) stay, but for SELECT.
 type transaction struct {
 	open     bool
 	failed   bool  // EXEC only reports an error
