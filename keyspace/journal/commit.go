@@ -11,8 +11,8 @@ import (
 	"mayfly/keyspace/record"
 )
 
-// batch is what is committed together. The journal's mutex protects it. The leader uses its commands
-// without the mutex, when nothing is added any more.
+// batch holds the commands that are committed together. The journal's mutex protects it. The leader writes the
+// commands without the mutex, once nothing is appended any more.
 type batch struct {
 	lsn      LSN
 	commands []byte
@@ -26,7 +26,7 @@ type waiters struct {
 	err  error
 }
 
-// wait returns the place to wait for a batch.
+// wait returns the waiters of the batch, which the caller joins.
 func (b *batch) wait() *waiters {
 	if b.waiters == nil {
 		b.waiters = &waiters{lead: make(chan struct{}, 1), done: make(chan struct{})}
@@ -34,7 +34,7 @@ func (b *batch) wait() *waiters {
 	return b.waiters
 }
 
-// settle tells the waiters what has become of a batch.
+// settle reports the result to the waiters of the batch.
 func (b *batch) settle(err error) {
 	if b.waiters != nil {
 		b.waiters.err = err
@@ -43,11 +43,11 @@ func (b *batch) settle(err error) {
 	}
 }
 
-// Wait returns once all up to the LSN is committed as the policy asks, by this call or another. An error
-// says why it is not; unless an fsync failed it is tried again.
+// Wait returns once everything up to the LSN is committed as the policy asks, by this call or another. After an
+// error the journal tries again, unless an fsync failed.
 //
-// The goroutines that can run now may have something to commit too, such as those that the last commit has
-// released. Letting them go first makes groups of tens where there were twos and threes.
+// Runnable goroutines may have changes too, such as those that the last commit has released. Yielding to them
+// first makes groups of tens instead of twos and threes.
 func (j *Journal) Wait(lsn LSN) error { return j.waitAfter(runtime.Gosched, lsn) }
 
 // CommitNow is Wait without yielding first, for a goroutine that has gathered the work of many itself.
@@ -88,9 +88,9 @@ func (j *Journal) waitAfter(before func(), lsn LSN) error {
 	}
 }
 
-func errUnknown(lsn LSN) error { return fmt.Errorf("commit %d was never handed in", lsn) }
+func errUnknown(lsn LSN) error { return fmt.Errorf("commit %d does not exist", lsn) }
 
-// CommitAll commits all that has been handed in.
+// CommitAll commits everything that was appended before the call.
 func (j *Journal) CommitAll() error {
 	j.lead()
 	return j.commitAndResign(runtime.Gosched, j.Last())
@@ -110,7 +110,7 @@ func (j *Journal) lead() {
 	<-turn
 }
 
-// resign passes the lead to the queue, to a waiter of the pending batch, or to the next that comes.
+// resign passes the lead to the queue, to a waiter of the pending batch, or to the next caller.
 func (j *Journal) resign() {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -122,7 +122,7 @@ func (j *Journal) resign() {
 		j.pending.waiters.lead <- struct{}{}
 	default:
 		j.leading = false
-		// While nothing can be written all waiters get the error instead of trying it in turn.
+		// After a failure all waiters get the error instead of trying in turn.
 		err := j.Err()
 		if j.closed {
 			err = errClosed
@@ -183,14 +183,14 @@ func (j *Journal) commitTo(lsn LSN) error {
 	return nil
 }
 
-// write writes a batch and its seal and, if the policy asks for it, forces them to disk. The lead is held.
+// write writes a batch and its seal. With the policy Always it forces them to disk. The lead is held.
 func (j *Journal) write(b *batch) error {
 	if err := j.broken.Load(); err != nil {
 		return *err
 	}
 	if j.slow.Load() && j.policyNow() == EverySec {
-		// The disk does not keep up. Wait for it, as Redis does: a power cut must not take more than the
-		// last two seconds or so.
+		// The disk does not keep up. Wait for it, as Redis does: a power cut must not take more than about
+		// two seconds.
 		j.syncMu.Lock()
 		j.slow.Store(false)
 		j.syncMu.Unlock()
@@ -223,7 +223,7 @@ func (j *Journal) write(b *batch) error {
 	return nil
 }
 
-// report notes whether writing works, and has it tried again if it does not.
+// report records whether the last write worked, and starts the retries if not.
 func (j *Journal) report(err error) {
 	if err == nil {
 		if j.fault.Load() != nil && j.fault.Swap(nil) != nil {
@@ -242,7 +242,7 @@ func (j *Journal) report(err error) {
 	}
 }
 
-// retry tries again to write what could not be written, with growing pauses.
+// retry repeats the failed write, with growing pauses.
 func (j *Journal) retry() {
 	for pause := firstRetry; j.broken.Load() == nil; pause = min(2*pause, longestRetry) {
 		select {
@@ -256,8 +256,7 @@ func (j *Journal) retry() {
 	}
 }
 
-// retried ends the retrying unless something has failed again since: whatever failed has found that a
-// retry is under way.
+// retried ends the retries and reports true, unless a batch has failed again meanwhile.
 func (j *Journal) retried() bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()

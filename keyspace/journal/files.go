@@ -113,7 +113,7 @@ func (j *Journal) installLocked(next *nextFile, generation uint64) error {
 	if err := next.file.Rename(filepath.Join(j.dir, FileName(generation))); err != nil {
 		return err
 	}
-	j.file, j.generation, j.mark, j.cramped = next.file, generation, next.mark, false
+	j.file, j.generation, j.mark, j.diskFull = next.file, generation, next.mark, false
 	j.end.Store(headSize)
 	j.onDisk.Store(headSize)
 	j.total.Add(headSize)

@@ -65,20 +65,20 @@ type Journal struct {
 	policy atomic.Int32 // Policy
 	limit  atomic.Int64 // bytes
 
-	done   atomic.Uint64         // all up to this LSN is committed as the policy asks
-	synced atomic.Uint64         // all up to this LSN is on disk
+	done   atomic.Uint64         // everything up to this LSN is committed as the policy asks
+	synced atomic.Uint64         // everything up to this LSN is on disk
 	slow   atomic.Bool           // a background fsync takes too long
 	fault  atomic.Pointer[error] // of the last write; nil: it worked
 	broken atomic.Pointer[error] // of an fsync: final
 
 	commits, fsyncs atomic.Int64
 	total           atomic.Int64 // bytes of all files
-	waiting         atomic.Int64 // bytes that have been handed in and are not committed yet
+	waiting         atomic.Int64 // bytes that are appended but not committed
 
 	mu       sync.Mutex // protects what follows; held for moments only
 	next     LSN        // of the next batch
-	pending  *batch     // takes in what is appended; nil while empty
-	failed   *batch     // could not be written and is tried again, before pending
+	pending  *batch     // receives appended changes; nil while empty
+	failed   *batch     // its write failed and is repeated, before pending
 	inFlight *batch     // is being committed
 	spare    [][]byte   // buffers for the next batches, two at most: no more are in use at a time
 	leading  bool       // a goroutine leads
@@ -90,7 +90,7 @@ type Journal struct {
 	file       *aof.File
 	generation uint64
 	mark       uint32
-	cramped    bool         // the disk has no room to preallocate in the newest file
+	diskFull   bool         // no more preallocation in the newest file
 	syncMu     sync.Mutex   // held during an fsync
 	end        atomic.Int64 // bytes written to the newest file
 	onDisk     atomic.Int64 // bytes of it that an fsync has forced to disk
@@ -116,8 +116,8 @@ func Open(opt Options) (*Journal, error) {
 	return j, nil
 }
 
-// Append hands changes in, which are committed entirely or not at all, and returns the LSN to wait for. It never
-// blocks on the disk.
+// Append adds changes to the pending batch, and returns the LSN to wait for. The changes are committed entirely
+// or not at all. Append never blocks on the disk.
 func (j *Journal) Append(c Changes) LSN {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -131,7 +131,7 @@ func (j *Journal) Append(c Changes) LSN {
 	return b.lsn
 }
 
-// newBatchLocked begins the batch that takes in what is appended. j.mu must be held.
+// newBatchLocked begins the pending batch. j.mu must be held.
 func (j *Journal) newBatchLocked() *batch {
 	b := &batch{lsn: j.next}
 	if last := len(j.spare) - 1; last >= 0 {
@@ -142,17 +142,17 @@ func (j *Journal) newBatchLocked() *batch {
 	return b
 }
 
-// Committed is the LSN up to which all is committed.
+// Committed returns the LSN up to which everything is committed.
 func (j *Journal) Committed() LSN { return LSN(j.done.Load()) }
 
-// Last is the last LSN that has been handed out.
+// Last returns the last LSN that Append has returned.
 func (j *Journal) Last() LSN {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.next - 1
 }
 
-// Full is the last LSN whose commit takes nothing in any more.
+// Full returns the last LSN whose batch receives no more changes.
 func (j *Journal) Full() LSN {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -162,7 +162,7 @@ func (j *Journal) Full() LSN {
 	return j.next - 1
 }
 
-// Err is nil, or why writes must be refused: the last write failed, or ever an fsync.
+// Err returns why writes must be refused, or nil: the last write failed, or an fsync has failed.
 func (j *Journal) Err() error {
 	if err := j.broken.Load(); err != nil {
 		return *err
@@ -176,27 +176,27 @@ func (j *Journal) Err() error {
 // SetLimit sets how many bytes the newest file may have before Full of the options is called.
 func (j *Journal) SetLimit(bytes int64) { j.limit.Store(bytes) }
 
-// Limit is what SetLimit has set.
+// Limit returns the limit in bytes.
 func (j *Journal) Limit() int64 { return j.limit.Load() }
 
-// Size is the size of all files in bytes, without what is preallocated.
+// Size returns the size of all files in bytes, without preallocated zeros.
 func (j *Journal) Size() int64 { return j.total.Load() }
 
-// Waiting is the number of bytes that have been handed in and are not committed yet.
+// Waiting returns the number of bytes that are appended but not committed.
 func (j *Journal) Waiting() int64 { return j.waiting.Load() }
 
-// Empty reports whether nothing has been handed in since the newest file was made.
+// Empty reports whether nothing was appended since the newest file was made.
 func (j *Journal) Empty() bool {
-	return j.waiting.Load() == 0 && j.end.Load() == headSize // in this order: what waits gets there
+	return j.waiting.Load() == 0 && j.end.Load() == headSize // in this order: bytes move from waiting to end
 }
 
 // Idle reports whether nothing is in the files and nothing waits.
 func (j *Journal) Idle() bool { return j.Size()+j.Waiting() <= headSize }
 
-// Commits is the number of commits since the start.
+// Commits returns the number of commits since the start.
 func (j *Journal) Commits() int64 { return j.commits.Load() }
 
-// Fsyncs is the number of fsyncs since the start.
+// Fsyncs returns the number of fsyncs since the start.
 func (j *Journal) Fsyncs() int64 { return j.fsyncs.Load() }
 
 // Close commits what waits, forces it to disk and closes the file.

@@ -126,8 +126,8 @@ func TestPreallocationOnAFullDisk(t *testing.T) {
 		want = append(want, "1:a="+body)
 		j.checkPreallocated(t, 0)
 	}
-	if end := j.end.Load(); end != limit || !j.cramped {
-		t.Errorf("%d of %d bytes are written; out of room: %t", end, limit, j.cramped)
+	if end := j.end.Load(); end != limit || !j.diskFull {
+		t.Errorf("%d of %d bytes are written; disk full: %t", end, limit, j.diskFull)
 	}
 	lift()
 	j.put(t, "1:a", "the same file")
@@ -201,17 +201,12 @@ func TestZerosInAnOlderFileAreRefused(t *testing.T) {
 }
 
 // scanNewest scans the content of a newest file as a replay does, and returns its changes as text.
-func scanNewest(t *testing.T, content []byte) (changes []string, err error) {
-	t.Helper()
+func scanNewest(content []byte) (changes []string, err error) {
 	file, last := bytes.NewReader(content), LSN(0)
-	written, err := aof.TrimZeros(file, int64(len(content)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, err = Scan(file, "journal", written, &last, &aof.Confirmed{Visit: func(o aof.Op) error {
+	_, _, err = Scan(file, "journal", int64(len(content)), true, &last, func(o aof.Op) error {
 		changes = append(changes, text(o)...)
 		return nil
-	}})
+	})
 	return changes, err
 }
 
@@ -261,7 +256,7 @@ func TestTornCommitOverZeros(t *testing.T) {
 				if bytes.Equal(left, content) {
 					want = append(want, text(second...)...)
 				}
-				if got, err := scanNewest(t, left); err != nil || !slices.Equal(got, want) {
+				if got, err := scanNewest(left); err != nil || !slices.Equal(got, want) {
 					t.Fatalf("%s, from %d, sectors %b are written: %d changes, %v; want %d", name, offset, written, len(got), err, len(want))
 				}
 			}
@@ -287,7 +282,7 @@ func TestLostCommitBeforeZerosIsRefused(t *testing.T) {
 		for at := from; at < end; at++ {
 			lost := slices.Clone(content)
 			clear(lost[at:end])
-			if _, err := scanNewest(t, lost); !errors.As(err, new(*aof.DamageError)) {
+			if _, err := scanNewest(lost); !errors.As(err, new(*aof.DamageError)) {
 				t.Fatalf("commit %d is lost from %d on: %v", n+1, at, err)
 			}
 		}

@@ -138,7 +138,7 @@ func TestFlippedBitsOfALargeJournalAreDetected(t *testing.T) {
 		}
 		content[at] ^= 1 << (at % 8)
 		last := LSN(0)
-		_, err := Scan(bytes.NewReader(content), "journal", int64(len(content)), &last, &aof.Confirmed{Visit: func(aof.Op) error { return nil }})
+		_, _, err := Scan(bytes.NewReader(content), "journal", int64(len(content)), false, &last, func(aof.Op) error { return nil })
 		var damage *aof.DamageError
 		if !errors.As(err, &damage) || int64(at) < damage.From || int64(at) >= damage.To {
 			t.Fatalf("a flip at %d (%q) gives %v", at, content[max(0, at-10):at+1], err)
@@ -317,10 +317,10 @@ func FuzzScan(f *testing.F) {
 		file = file[:len(file)-int(cut)%len(file)]
 		var got []string
 		last := LSN(0)
-		end, err := Scan(bytes.NewReader(file), "journal", int64(len(file)), &last, &aof.Confirmed{Visit: func(o aof.Op) error {
+		end, _, err := Scan(bytes.NewReader(file), "journal", int64(len(file)), true, &last, func(o aof.Op) error {
 			got = append(got, text(o)...)
 			return nil
-		}})
+		})
 		if int(last) >= len(commits) || len(got) != commits[last] || !slices.Equal(got, changes[:len(got)]) {
 			t.Fatalf("%d commits hold %q", last, got)
 		}

@@ -10,33 +10,33 @@ import (
 // [Always]; 0: none. Tests change it before anything is opened.
 var PreallocateBytes = int64(1 << 20)
 
-// preallocateShare is the part of PreallocateBytes that a commit may take: for larger ones it is more work to
-// write the zeros than to make the file longer.
+// preallocateShare is the part of PreallocateBytes that a commit may take. For larger commits, writing zeros costs
+// more than extending the file.
 const preallocateShare = 16
 
-// preallocate writes zeros behind the last commit, of this many bytes, if there are none left. The fsync that
-// the commit needs anyway is to follow. The lead is held.
+// preallocate writes zeros behind the last commit, which has this many bytes, if none are left. The fsync of the
+// commit follows. The lead is held.
 //
-// A full disk ends it until the file is another one: the last bytes belong to what has to be written.
+// On a full disk it stops until the next file: the last bytes are for commits.
 func (j *Journal) preallocate(commit int64) {
-	if j.cramped || j.file.Preallocated() > 0 || commit > PreallocateBytes/preallocateShare {
+	if j.diskFull || j.file.Preallocated() > 0 || commit > PreallocateBytes/preallocateShare {
 		return
 	}
 	if err := j.file.Preallocate(PreallocateBytes); err != nil {
-		j.cramped = true
-		j.log.Debug().Err(err).Msg("the journal goes on without preallocation")
+		j.diskFull = true
+		j.log.Debug().Err(err).Msg("the journal continues without preallocation")
 	}
 }
 
 // endFileLocked makes the newest file end with its last commit, and forces it to disk. The lead and syncMu are
-// held, and all that has been handed in is written.
+// held, and nothing waits to be written.
 func (j *Journal) endFileLocked() error {
 	if err := j.broken.Load(); err != nil {
 		return *err
 	}
 	cut, err := j.file.Trim()
 	if cut {
-		// All of it, not only its content: it may be read without its new end otherwise.
+		// With its metadata: otherwise it may be read without its new end.
 		if err := j.file.Sync(); err != nil {
 			return j.breakLocked(err)
 		}
@@ -44,11 +44,11 @@ func (j *Journal) endFileLocked() error {
 	return errors.Join(err, j.syncLocked(j.Committed()))
 }
 
-// Sync forces all that is committed to disk.
+// Sync forces all commits to disk.
 func (j *Journal) Sync() error { return j.syncTo(j.Committed()) }
 
-// syncTo forces all up to an LSN that has been written to disk. A failed fsync is final: the system may have
-// dropped what it could not write, and would report success the next time.
+// syncTo forces everything up to an LSN to disk, which is written already. A failed fsync is final: the system
+// may have dropped what it could not write, and would report success the next time.
 func (j *Journal) syncTo(lsn LSN) error {
 	j.syncMu.Lock()
 	defer j.syncMu.Unlock()
@@ -76,7 +76,7 @@ func (j *Journal) syncLocked(lsn LSN) error {
 	return nil
 }
 
-// breakLocked refuses writes for good because of an fsync that failed. syncMu must be held.
+// breakLocked refuses all further writes because an fsync failed. syncMu must be held.
 func (j *Journal) breakLocked(err error) error {
 	err = fmt.Errorf("forcing the journal to disk: %w", err)
 	j.broken.Store(&err)
@@ -84,7 +84,7 @@ func (j *Journal) breakLocked(err error) error {
 	return err
 }
 
-// syncEachSecond does what EverySec asks for. Commits go on during the fsync.
+// syncEachSecond forces commits to disk for the policy EverySec. Commits continue during the fsync.
 func (j *Journal) syncEachSecond() {
 	ticker := time.NewTicker(syncInterval)
 	defer ticker.Stop()
@@ -102,7 +102,7 @@ func (j *Journal) syncEachSecond() {
 
 func (j *Journal) policyNow() Policy { return Policy(j.policy.Load()) }
 
-// SetPolicy changes the policy. What is committed already is forced to disk first if the new one is Always.
+// SetPolicy changes the policy. If the new one is Always it forces earlier commits to disk first.
 func (j *Journal) SetPolicy(p Policy) {
 	j.lead() // a commit under way ends under the policy under which it began
 	defer j.resign()
@@ -111,8 +111,8 @@ func (j *Journal) SetPolicy(p Policy) {
 		_ = j.Sync() // breakLocked notes and logs a failure
 		return
 	}
-	// Commits that are not forced to disk one by one do not go over zeros: the system may write a later one
-	// to the disk before an earlier one.
+	// Only commits that are forced to disk one by one may overwrite zeros: the system may write a later one to
+	// disk before an earlier one.
 	j.syncMu.Lock()
 	defer j.syncMu.Unlock()
 	if j.file.Preallocated() > 0 {

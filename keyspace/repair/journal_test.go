@@ -225,10 +225,10 @@ func TestInspectFinishedJournalsThatAreCut(t *testing.T) {
 		for _, at := range cuts {
 			what := fmt.Sprint("cut to ", at)
 			dir := l.copy(file, func(b []byte) []byte { return b[:at] })
-			where, reason := file, "a journal that was finished does not end with a commit"
+			where, reason := file, "a finished journal does not end with a commit"
 			switch {
 			case slices.Contains(ends, at):
-				where, reason = next, "something is missing"
+				where, reason = next, "commits are missing"
 			case at < ends[0]:
 				reason = "there is no seal in it"
 			}

@@ -48,17 +48,9 @@ func (w *examiner) store(tail bool) error {
 }
 
 // journal examines a journal that follows the commit last (0: not known), and advances last.
-func (w *examiner) journal(last *journal.LSN, newest bool) (err error) {
-	written := w.report.Bytes
-	if newest {
-		if written, err = aof.TrimZeros(w.f, written); err != nil {
-			return err
-		}
-	}
-	end, err := journal.Scan(w.f, w.path, written, last, &aof.Confirmed{Visit: func(aof.Op) error { return nil }})
-	if err == nil && end < written && !newest {
-		err = journal.Unfinished(w.path, end, written)
-	}
+func (w *examiner) journal(last *journal.LSN, newest bool) error {
+	ignore := func(aof.Op) error { return nil }
+	end, written, err := journal.Scan(w.f, w.path, w.report.Bytes, newest, last, ignore)
 	if damaged, err := w.judge(err, written); damaged || err != nil {
 		*last = max(*last, w.last)
 		return err
