@@ -22,8 +22,8 @@ type folderReader struct {
 	format     FileReport
 
 	disk    func(f *os.File) io.ReaderAt // lets a test play a disk that fails; nil is the real disk
-	damaged bool                         // a file examined so far is
-	tails   bool                         // read what lies behind the last seal of stores: the journals, which should hold it, are damaged
+	damaged bool                         // a file read so far is damaged
+	tails   bool                         // read stores beyond their last seals: the journals with these changes are damaged
 }
 
 // FileState is the state of a file on disk.
@@ -32,11 +32,11 @@ type FileState string
 // The states.
 const (
 	Sound   FileState = "sound"
-	Torn    FileState = "torn"    // its end was never confirmed: a start cuts it off and loses nothing by it
-	Damaged FileState = "damaged" // a server does not start with it
+	Torn    FileState = "torn"    // its end was never confirmed: a start cuts it off without loss
+	Damaged FileState = "damaged" // a server refuses it
 )
 
-// FileReport is what is known of a file of a data folder.
+// FileReport describes a file of a data folder.
 type FileReport struct {
 	File     string    `json:"file"`
 	Bytes    int64     `json:"bytes"`
@@ -50,13 +50,12 @@ type Problem struct {
 	From   int64  `json:"from"` // bytes
 	To     int64  `json:"to"`   // excluded
 	Reason string `json:"reason"`
-	// Key is that of the record it hit, empty if it cannot be read. No checksum proves it, so it may be wrong
-	// itself.
+	// Key is the key of the damaged record, empty if it is not readable. No checksum proves it.
 	Key string `json:"key,omitempty"`
-	// Container and ID are what Key means, if it is an item's.
+	// Container and ID are the parts of Key, if it is an item's.
 	Container string `json:"container,omitempty"`
 	ID        string `json:"id,omitempty"`
-	// Rescued: what was in the range could be read all the same.
+	// Rescued says that the record in the range could be read nevertheless.
 	Rescued bool `json:"rescued,omitempty"`
 }
 
@@ -64,18 +63,18 @@ type Problem struct {
 type change struct {
 	key, rec string // valid until the visitor returns
 	del      bool
-	proven   bool // a checksum covers it as a whole: for deletes in a damaged range there is none
+	proven   bool // a checksum covers all of it; false for deletes in a damaged range
 	file     string
 	at       aof.Range
 }
 
-// visitor receives what is in files, in the order in which it was written.
+// visitor receives the changes and problems of files, in the order in which they were written.
 type visitor struct {
 	change  func(c change) error
 	problem func(file string, p Problem)
 }
 
-// openFolder begins to read a folder. The errors say why it cannot be read at all.
+// openFolder locks a folder and reads its format. It fails if the folder cannot be read at all.
 func openFolder(dir string) (*folderReader, error) {
 	s := &folderReader{dir: dir}
 	if entries, err := os.ReadDir(dir); err != nil {
@@ -103,8 +102,8 @@ func (s *folderReader) close() {
 	}
 }
 
-// readFormat reads the number of partitions. If the file format is damaged or missing, the names of the stores
-// tell it.
+// readFormat reads the number of partitions, from the names of the stores if the file "format" is damaged or
+// missing.
 func (s *folderReader) readFormat() error {
 	text, err := os.ReadFile(filepath.Join(s.dir, datadir.FormatName))
 	s.format = FileReport{File: datadir.FormatName, Bytes: int64(len(text)), State: Sound}
@@ -133,7 +132,7 @@ func (s *folderReader) readFormat() error {
 	return nil
 }
 
-// eachStore examines the catalogue's store (number -1) and those of the partitions.
+// eachStore reads the catalogue's store (number -1) and those of the partitions.
 func (s *folderReader) eachStore(v visitor) (reports []FileReport, err error) {
 	for n := -1; n < s.partitions; n++ {
 		report, err := s.store(n, v)
@@ -145,23 +144,23 @@ func (s *folderReader) eachStore(v visitor) (reports []FileReport, err error) {
 	return reports, nil
 }
 
-// store examines the store of a partition, or the catalogue's (-1).
+// store reads the store of a partition, or the catalogue's (-1).
 func (s *folderReader) store(number int, v visitor) (FileReport, error) {
 	name := datadir.CatalogueName
 	if number >= 0 {
 		name = datadir.PartitionName(number)
 	}
-	x := s.examiner(name, number, v)
+	x := s.fileReader(name, number, v)
 	err := x.open(filepath.Join(s.dir, name), func() error { return x.store(s.tails) })
 	if errors.Is(err, os.ErrNotExist) {
-		x.trouble(Problem{Reason: "the file is missing"})
+		x.reportDamage(Problem{Reason: "the file is missing"})
 		err = nil
 	}
 	s.damaged = s.damaged || x.report.State == Damaged
 	return x.report, err
 }
 
-// journals examines the journals, oldest first.
+// journals reads the journals, oldest first.
 func (s *folderReader) journals(v visitor) (reports []FileReport, err error) {
 	files, err := journal.Files(s.dir)
 	if err != nil {
@@ -169,9 +168,9 @@ func (s *folderReader) journals(v visitor) (reports []FileReport, err error) {
 	}
 	var last journal.LSN
 	for i, file := range files {
-		x := s.examiner(filepath.Base(file.Path), anywhere, v)
+		x := s.fileReader(filepath.Base(file.Path), anywhere, v)
 		if i > 0 && file.Generation != files[i-1].Generation+1 {
-			x.trouble(Problem{Reason: "the journal before it is missing"})
+			x.reportDamage(Problem{Reason: "the journal before it is missing"})
 			last = 0
 		}
 		err := x.open(file.Path, func() error { return x.journal(&last, i == len(files)-1) })
@@ -184,8 +183,8 @@ func (s *folderReader) journals(v visitor) (reports []FileReport, err error) {
 	return reports, nil
 }
 
-func (s *folderReader) examiner(name string, number int, v visitor) *examiner {
-	return &examiner{
+func (s *folderReader) fileReader(name string, number int, v visitor) *fileReader {
+	return &fileReader{
 		visitor: v,
 		report:  FileReport{File: name, State: Sound},
 		disk:    s.disk,
@@ -193,10 +192,10 @@ func (s *folderReader) examiner(name string, number int, v visitor) *examiner {
 	}
 }
 
-// anywhere is the number of what may hold items of all partitions and of the catalogue: a journal.
+// anywhere is the number of a file that may have items of all partitions and of the catalogue: a journal.
 const anywhere = -2
 
-// fits returns why a record does not belong into the file of this number, although its checksum holds.
+// fits returns why a record with a right checksum does not belong in the file of this number, or nil.
 func (s *folderReader) fits(number int, key, rec string, del bool) error {
 	ofCatalogue := record.InCatalogue(key)
 	var it record.Item
@@ -221,15 +220,15 @@ func (s *folderReader) fits(number int, key, rec string, del bool) error {
 	case err != nil:
 		return err
 	case ofCatalogue || number != anywhere && number != record.Partition(id, s.partitions):
-		return errors.New("the item does not belong into this file")
+		return errors.New("the item does not belong in this file")
 	case !del && it.Kind != record.Document && it.Kind != record.Plain:
 		return fmt.Errorf("the item is of an unknown kind %q", it.Kind)
 	}
 	return nil
 }
 
-// examiner examines one file.
-type examiner struct {
+// fileReader reads one file.
+type fileReader struct {
 	visitor
 	report FileReport
 	fits   func(key, rec string, del bool) error
@@ -240,8 +239,8 @@ type examiner struct {
 	last   journal.LSN // the last commit of a damaged journal
 }
 
-// open opens the file for examine.
-func (w *examiner) open(path string, examine func() error) error {
+// open opens the file for read.
+func (r *fileReader) open(path string, read func() error) error {
 	f, err := os.Open(path)
 	if err != nil {
 		return err
@@ -251,21 +250,21 @@ func (w *examiner) open(path string, examine func() error) error {
 	if err != nil {
 		return err
 	}
-	w.f, w.path, w.report.Bytes = &zeroingReader{from: f}, path, fi.Size()
-	if w.disk != nil {
-		w.f.from = w.disk(f)
+	r.f, r.path, r.report.Bytes = &zeroingReader{from: f}, path, fi.Size()
+	if r.disk != nil {
+		r.f.from = r.disk(f)
 	}
-	if err := examine(); err != nil {
+	if err := read(); err != nil {
 		return err
 	}
-	if w.f.failed != nil {
-		w.trouble(Problem{From: w.f.at, To: w.f.to, Reason: fmt.Sprintf("the disk cannot read all of this range: %v", w.f.failed)})
+	if r.f.failed != nil {
+		r.reportDamage(Problem{From: r.f.at, To: r.f.to, Reason: fmt.Sprintf("the disk cannot read all of this range: %v", r.f.failed)})
 	}
 	return nil
 }
 
-// zeroingReader reads sectors that the disk cannot read as zeros, so that what lies around them can be read, and
-// remembers the first failure.
+// zeroingReader returns zeros for sectors that the disk cannot read, so that the rest of the file can be read. It
+// keeps the first error.
 type zeroingReader struct {
 	from   io.ReaderAt
 	failed error // the first failure
@@ -300,33 +299,33 @@ func (r *zeroingReader) note(from, to int64, err error) {
 	r.at, r.to = min(r.at, from), max(r.to, to)
 }
 
-// trouble reports a problem, which makes the file damaged.
-func (w *examiner) trouble(p Problem) {
-	if w.report.State == Sound {
-		w.report.State = Damaged
+// reportDamage reports a problem, which makes the file damaged.
+func (r *fileReader) reportDamage(p Problem) {
+	if r.report.State == Sound {
+		r.report.State = Damaged
 	}
-	w.report.Problems = append(w.report.Problems, p)
-	w.problem(w.report.File, p)
+	r.report.Problems = append(r.report.Problems, p)
+	r.problem(r.report.File, p)
 }
 
-// torn reports that the file has an end that was never confirmed. If all before it is sound, so is the file.
-func (w *examiner) torn(from int64) {
-	if w.report.State == Sound {
-		w.report.State = Torn
+// torn reports that the end of the file was never confirmed.
+func (r *fileReader) torn(from int64) {
+	if r.report.State == Sound {
+		r.report.State = Torn
 	}
-	w.report.Problems = append(w.report.Problems, Problem{From: from, To: w.report.Bytes, Reason: "never confirmed: a start cuts it off"})
+	r.report.Problems = append(r.report.Problems, Problem{From: from, To: r.report.Bytes, Reason: "never confirmed: a start cuts it off"})
 }
 
-// deliver hands a change with a right checksum on, or reports why it does not belong into the file.
-func (w *examiner) deliver(from, to int64, c change) error {
+// deliver passes a change to the visitor, or reports why it does not belong in the file.
+func (r *fileReader) deliver(from, to int64, c change) error {
 	if c.key == aof.SealKey {
 		return nil
 	}
-	w.report.Records++
-	if err := w.fits(c.key, c.rec, c.del); err != nil {
-		w.trouble(Problem{From: from, To: to, Reason: err.Error(), Key: strings.Clone(c.key)})
+	r.report.Records++
+	if err := r.fits(c.key, c.rec, c.del); err != nil {
+		r.reportDamage(Problem{From: from, To: to, Reason: err.Error(), Key: strings.Clone(c.key)})
 		return nil
 	}
-	c.file, c.at = w.report.File, aof.Range{From: from, To: to}
-	return w.change(c)
+	c.file, c.at = r.report.File, aof.Range{From: from, To: to}
+	return r.change(c)
 }

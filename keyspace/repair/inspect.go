@@ -9,20 +9,20 @@ import (
 	"mayfly/keyspace/record"
 )
 
-// Inspection is what [Inspect] has found.
+// Inspection is the result of [Inspect].
 type Inspection struct {
 	Dir        string       `json:"dir"`
 	Partitions int          `json:"partitions"`
 	State      FileState    `json:"state"` // the worst of the files'
 	Files      []FileReport `json:"files"`
-	Notes      []string     `json:"notes,omitempty"` // what is remarkable but does no harm
+	Notes      []string     `json:"notes,omitempty"` // harmless, but worth knowing
 }
 
-// Inspect reads all files of a data folder and reports what is sound in it and what is not. It writes nothing,
-// and refuses a folder that a server uses. It needs memory for one record and one commit at a time. A folder is
-// damaged exactly if a server would refuse to start with it.
+// Inspect reads all files of a data folder and reports their state. It writes nothing, and refuses a folder that a
+// server uses. It needs memory for one record and one commit at a time. A folder is damaged exactly if a server
+// refuses to start with it.
 //
-// The error is why the folder could not be examined; damage is not an error.
+// The error says why the folder could not be read; damage is not an error.
 func Inspect(dir string) (*Inspection, error) {
 	s, err := openFolder(dir)
 	if err != nil {
@@ -30,10 +30,7 @@ func Inspect(dir string) (*Inspection, error) {
 	}
 	defer s.close()
 	names := newNames()
-	v := visitor{
-		change:  names.take,
-		problem: func(string, Problem) {},
-	}
+	v := visitor{change: names.apply, problem: func(string, Problem) {}}
 	stores, err := s.eachStore(v)
 	if err != nil {
 		return nil, err
@@ -52,7 +49,7 @@ func Inspect(dir string) (*Inspection, error) {
 			in.State = f.State
 		}
 	}
-	if problem := names.twice(); problem != "" {
+	if problem := names.duplicate(); problem != "" {
 		in.State = Damaged
 		in.Files[1].State = Damaged
 		in.Files[1].Problems = append(in.Files[1].Problems, Problem{Reason: problem})
@@ -60,7 +57,7 @@ func Inspect(dir string) (*Inspection, error) {
 	return in, nil
 }
 
-// notes lists what is remarkable about a folder and does no harm.
+// notes lists what is worth knowing about a folder but does no harm.
 func notes(dir string, names *names, journals int) (list []string) {
 	kept, err := filepath.Glob(filepath.Join(dir, "*.torn-*"))
 	if err == nil && len(kept) > 0 {
@@ -70,26 +67,25 @@ func notes(dir string, names *names, journals int) (list []string) {
 		list = append(list, "there is no journal")
 	}
 	if orphans := names.orphans(); orphans > 0 {
-		list = append(list, fmt.Sprintf("%d records are of containers that have been dropped; the next start clears them away", orphans))
+		list = append(list, fmt.Sprintf("%d records are of containers that have been dropped; the next start deletes them", orphans))
 	}
 	return list
 }
 
-// names learns which containers exist from the changes in files. The journals must come after the
+// names has the containers that exist according to the changes in files. The journals must come after the
 // catalogue.
 type names struct {
 	byNumber map[uint32]*record.Container
-	dropped  map[uint32]bool
-	items    map[uint32]int // records met, by container
-	clock    int64          // ms; the latest moment met
+	items    map[uint32]int // records, by container
+	clock    int64          // ms; the latest time in a record
 }
 
 func newNames() *names {
-	return &names{byNumber: make(map[uint32]*record.Container), dropped: make(map[uint32]bool), items: make(map[uint32]int)}
+	return &names{byNumber: make(map[uint32]*record.Container), items: make(map[uint32]int)}
 }
 
-// take learns from a change.
-func (n *names) take(c change) error {
+// apply applies a change.
+func (n *names) apply(c change) error {
 	var it record.Item
 	if !c.del {
 		var err error
@@ -108,7 +104,6 @@ func (n *names) take(c change) error {
 	}
 	if c.del {
 		delete(n.byNumber, number)
-		n.dropped[number] = true
 		return nil
 	}
 	container, err := record.ReadContainer(c.key, it.Body)
@@ -117,11 +112,10 @@ func (n *names) take(c change) error {
 	}
 	n.byNumber[number] = &container
 	n.clock = max(n.clock, container.Policy.InheritDeadTo, container.Policy.OwnDeadTo)
-	delete(n.dropped, number)
 	return nil
 }
 
-// explain fills in which container and id the keys of problems name.
+// explain fills in the containers and ids of the problems that have an item's key.
 func (n *names) explain(problems []Problem) {
 	for i := range problems {
 		p := &problems[i]
@@ -136,7 +130,7 @@ func (n *names) explain(problems []Problem) {
 	}
 }
 
-// orphans counts the records of containers that are not known.
+// orphans counts the records without a container.
 func (n *names) orphans() (count int) {
 	for number, items := range n.items {
 		if n.byNumber[number] == nil {
@@ -146,8 +140,8 @@ func (n *names) orphans() (count int) {
 	return count
 }
 
-// twice returns which name two containers share; empty if none.
-func (n *names) twice() string {
+// duplicate says which two containers share a name; empty if none.
+func (n *names) duplicate() string {
 	first := make(map[string]uint32)
 	for _, number := range slices.Sorted(maps.Keys(n.byNumber)) {
 		name := n.byNumber[number].Name

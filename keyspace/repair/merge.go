@@ -6,11 +6,11 @@ import (
 	"mayfly/keyspace/record"
 )
 
-// merger brings together what stores and journals say of each item: the stores in the order of their files, then
-// the journals on top, which are kept in memory for that.
+// merger merges the changes of stores and journals per item: each store in the order of its file, then the
+// journals, which are kept in memory.
 type merger struct {
 	*folderReader
-	later [][]journalEntry // by partition; those of the catalogue come last
+	later [][]journalEntry // by partition; the catalogue's come last
 }
 
 // journalEntry is a change or a problem in a journal.
@@ -19,97 +19,103 @@ type journalEntry struct {
 	problem *Problem
 }
 
-// readJournals keeps what the journals say, to be applied on top of the stores.
+// readJournals keeps the changes and problems of the journals.
 func (m *merger) readJournals() ([]FileReport, error) {
 	m.later = make([][]journalEntry, m.partitions+1)
-	where := func(key string) int {
+	add := func(key string, e journalEntry) {
+		to := m.partitions
 		if _, id, err := record.SplitKey(key); err == nil {
-			return record.Partition(id, m.partitions)
+			to = record.Partition(id, m.partitions)
 		}
-		return m.partitions
+		m.later[to] = append(m.later[to], e)
 	}
 	return m.journals(visitor{
 		change: func(c change) error {
-			to := where(c.key)
 			c.key, c.rec = strings.Clone(c.key), strings.Clone(c.rec)
-			m.later[to] = append(m.later[to], journalEntry{change: c})
+			add(c.key, journalEntry{change: c})
 			return nil
 		},
 		problem: func(file string, problem Problem) {
+			e := journalEntry{change: change{file: file}, problem: &problem}
 			if problem.Key != "" {
-				to := where(problem.Key)
-				m.later[to] = append(m.later[to], journalEntry{change: change{file: file}, problem: &problem})
+				add(problem.Key, e)
 				return
 			}
-			for to := range m.later { // it may have held anything
-				m.later[to] = append(m.later[to], journalEntry{change: change{file: file}, problem: &problem})
+			for to := range m.later { // the range may have held any item
+				m.later[to] = append(m.later[to], e)
 			}
 		},
 	})
 }
 
-// merge brings together what the store of a partition (or the catalogue's, -1) and the journals say.
+// merge merges the store of a partition (or the catalogue's, -1) and the journals.
 func (m *merger) merge(number int) (*merged, FileReport, error) {
 	g := &merged{items: make(map[string]*itemState)}
-	report, err := m.store(number, visitor{change: g.take, problem: g.hit})
+	report, err := m.store(number, visitor{change: g.apply, problem: g.addProblem})
 	if err != nil {
 		return nil, report, err
 	}
 	later := m.later[(number+m.partitions+1)%(m.partitions+1)]
 	for _, e := range later {
 		if e.problem != nil {
-			g.hit(e.file, *e.problem)
-		} else if err := g.take(e.change); err != nil {
+			g.addProblem(e.file, *e.problem)
+		} else if err := g.apply(e.change); err != nil {
 			return nil, report, err
 		}
 	}
 	return g, report, nil
 }
 
-// merged is what is known of the items of a partition.
+// merged is the state of a partition's items.
 type merged struct {
 	items map[string]*itemState
 	count int // changes and problems so far
-	last  int // count at the last problem that may have held anything
+	last  int // count at the last problem that lost something
 }
 
-// itemState is what is known of an item.
+// itemState is the state of an item.
 type itemState struct {
-	rec   string // newest that could be read; empty if none or deleted
-	aside string // what an unproven delete has deleted
-	undo  *hit   // the first such delete since the last set
-	at    int    // place in the order of changes
-	hit   *hit   // a newer version was damaged
-	del   bool
+	rec       string        // newest that could be read; empty if none or deleted
+	undeleted string        // the record that an unproven delete has deleted
+	deletedBy *damagedRange // the first such delete since the last set
+	at        int           // count at the last change
+	damage    *damagedRange // of a newer version
+	del       bool
 }
 
-// hit is a problem and where it lies.
-type hit struct {
+// damagedRange is a problem in a file.
+type damagedRange struct {
 	Problem
 	file string
 }
 
-func (g *merged) take(c change) error {
-	g.count++
-	v := g.items[c.key]
+// item returns the state of the item under a key, new if there is none.
+func (g *merged) item(key string) *itemState {
+	v := g.items[key]
 	if v == nil {
 		v = &itemState{}
-		g.items[strings.Clone(c.key)] = v
+		g.items[strings.Clone(key)] = v
 	}
+	return v
+}
+
+func (g *merged) apply(c change) error {
+	g.count++
+	v := g.item(c.key)
 	was := *v
 	*v = itemState{rec: strings.Clone(c.rec), at: g.count, del: c.del}
 	if c.del && !c.proven {
-		v.aside = was.rec + was.aside // one of them is empty
-		v.undo = was.undo
-		if was.aside == "" {
-			v.undo = &hit{Problem{From: c.at.From, To: c.at.To}, c.file}
+		v.undeleted = was.rec + was.undeleted // one of them is empty
+		v.deletedBy = was.deletedBy
+		if was.undeleted == "" {
+			v.deletedBy = &damagedRange{Problem{From: c.at.From, To: c.at.To}, c.file}
 		}
 	}
 	return nil
 }
 
-// hit notes a problem. file and range are remembered for an item of which there is nothing newer.
-func (g *merged) hit(file string, problem Problem) {
+// addProblem records a problem. Until a newer change it marks the item whose key it has.
+func (g *merged) addProblem(file string, problem Problem) {
 	g.count++
 	if problem.Rescued {
 		return
@@ -118,10 +124,5 @@ func (g *merged) hit(file string, problem Problem) {
 	if problem.Key == "" {
 		return
 	}
-	v := g.items[problem.Key]
-	if v == nil {
-		v = &itemState{}
-		g.items[problem.Key] = v
-	}
-	v.hit = &hit{problem, file}
+	g.item(problem.Key).damage = &damagedRange{problem, file}
 }

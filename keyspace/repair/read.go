@@ -10,9 +10,8 @@ import (
 	"mayfly/keyspace/record"
 )
 
-// Read visits what lives in a data folder that no server uses, without changing anything in it:
-// first all containers, by number, then their items, by partition and key. A damaged folder is refused.
-// What is visited may be kept.
+// Read visits the containers of a data folder that no server uses, by number, and then their living items, by
+// partition and key. It changes nothing and refuses a damaged folder. The caller may keep what it gets.
 //
 // It needs the memory that a server needs for one partition and the journals.
 func Read(dir string, clk clock.Clock, container func(record.Container) error, item func(container, id string, it record.Item) error) error {
@@ -35,7 +34,7 @@ func Read(dir string, clk clock.Clock, container func(record.Container) error, i
 	}
 	names := newNames()
 	for _, key := range sortedKeys(catalogue.items) {
-		if err := names.take(change{key: key, rec: catalogue.items[key].rec, del: catalogue.items[key].del}); err != nil {
+		if err := names.apply(change{key: key, rec: catalogue.items[key].rec, del: catalogue.items[key].del}); err != nil {
 			return err
 		}
 	}
@@ -72,8 +71,8 @@ func refuseDamage(dir string, files []FileReport) error {
 	return nil
 }
 
-// latest is the latest moment in the journals, in ms. The stores have none later than both that and
-// the clock in the catalogue.
+// latest returns the latest time in the journals, in ms. No time in a store is later than both that and the
+// clock in the catalogue.
 func (m *merger) latest() (ms int64) {
 	for _, entries := range m.later {
 		for _, e := range entries {
@@ -98,7 +97,7 @@ func (g *merged) visitLiving(names *names, now int64, visit func(container, id s
 		}
 		c := names.byNumber[number]
 		if c == nil {
-			continue // it has been dropped
+			continue // dropped
 		}
 		it, _, err := record.Decode(key, rec)
 		if err != nil {

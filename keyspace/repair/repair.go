@@ -24,20 +24,20 @@ type Report struct {
 	Items      int          `json:"items"` // copied
 	Files      []FileReport `json:"files"`
 
-	// Lost are the items of which no version could be read, as far as their keys could be.
+	// Lost are the items with a readable key but no readable version.
 	Lost []Item `json:"lost,omitempty"`
-	// Older are those that were copied in an older version, because the newest is damaged.
+	// Older are the items that were copied in an older version, because the newest is damaged.
 	Older []Item `json:"older,omitempty"`
-	// Doubtful are those that were not copied because a delete in a damaged range names them: it may
-	// be the delete that is damaged. They are all there, to be looked at and imported.
+	// Doubtful are the items that were not copied because a delete in a damaged range names them: the delete
+	// itself may be damaged. Each carries its last version, which can be imported.
 	Doubtful []Item `json:"doubtful,omitempty"`
-	// Exposed is how many of the copied items were last written, as far as can be read, before a
-	// damaged range that could have held a newer version or their deletion.
+	// Exposed counts the copied items whose last readable write lies before a damaged range. The range may
+	// have held a newer version or their deletion.
 	Exposed int `json:"exposed,omitempty"`
 	// Policies says what is uncertain about containers.
 	Policies []string `json:"policies,omitempty"`
-	// Unknown is how many damaged ranges, or whole files, held what does not tell even its key: items of
-	// which there is no other trace may have been lost with them.
+	// Unknown counts the damaged ranges and missing files without a readable key. Items without any other
+	// trace may be lost with them.
 	Unknown int `json:"unknown,omitempty"`
 }
 
@@ -45,7 +45,7 @@ type Report struct {
 type Item struct {
 	Container string `json:"container"`
 	ID        string `json:"id"`
-	TS        int64  `json:"ts,omitempty"` // of the version there is, ms
+	TS        int64  `json:"ts,omitempty"` // of the version that could be read, ms
 	File      string `json:"file"`         // where the damage lies
 	From      int64  `json:"from"`
 	To        int64  `json:"to"`
@@ -59,18 +59,16 @@ func (r *Report) Clean() bool {
 }
 
 // Run copies what is sound in a data folder, which no server may use, into a new one that a server
-// opens: the same partitions, containers, policies with their marks, versions, and the clock. Nothing in
-// the old folder is changed. It needs the memory that a server needs for one partition and the
-// journals.
+// opens: the same partitions, containers, policies with their marks, versions, and the clock. It changes nothing in
+// the old folder. It needs the memory that a server needs for one partition and the journals.
 //
-//   - The newest version of an item that can be read is copied. Was there a newer one that cannot, the
-//     report says so.
-//   - A delete that can be read counts. If the range it lies in is damaged, it may be the delete that
-//     is: what it deletes is not copied but handed over as doubtful.
-//   - What is dead is copied with what killed it, and stays dead.
+//   - Run copies the newest readable version of an item. The report says if a newer one is damaged.
+//   - A readable delete counts. In a damaged range the delete itself may be wrong: the item that it deletes
+//     is not copied but reported as doubtful.
+//   - Dead items are copied with the policies that ended them, and stay dead.
 //   - Containers whose records are lost are copied as recovered-<number>, with the default -1.
 //
-// finish is called when the new folder is complete, but not yet under its name: it may add files to it.
+// Run calls finish when the new folder is complete, but before it has its name. finish may add files to it.
 func Run(dir, newDir string, finish func(dir string, r *Report) error) (*Report, error) {
 	s, err := openFolder(dir)
 	if err != nil {
@@ -84,24 +82,24 @@ func (s *folderReader) repair(newDir string, finish func(dir string, r *Report) 
 	if err := s.outside(newDir); err != nil {
 		return nil, err
 	}
-	m, err := datadir.NewStaging(newDir)
+	staging, err := datadir.NewStaging(newDir)
 	if err != nil {
 		return nil, fmt.Errorf("a repair makes a new folder: %w", err)
 	}
-	defer func() { err = m.Close(err) }()
-	target, err := m.CreateDir(s.partitions)
+	defer func() { err = staging.Close(err) }()
+	target, err := staging.CreateDir(s.partitions)
 	if err != nil {
 		return nil, err
 	}
 	defer target.Close()
-	p := &run{merger: &merger{folderReader: s}, into: m.Dir(), names: newNames(), report: &Report{From: s.dir, To: newDir, Partitions: s.partitions}}
+	p := &run{merger: &merger{folderReader: s}, into: staging.Dir(), names: newNames(), report: &Report{From: s.dir, To: newDir, Partitions: s.partitions}}
 	if err := p.copy(); err != nil {
 		return nil, err
 	}
-	if err := finish(m.Dir(), p.report); err != nil {
+	if err := finish(staging.Dir(), p.report); err != nil {
 		return nil, err
 	}
-	return p.report, m.Finish()
+	return p.report, staging.Finish()
 }
 
 // outside refuses a path that lies within the folder.
@@ -124,12 +122,12 @@ type run struct {
 	names  *names
 	report *Report
 
-	losses int                     // problems met in the catalogue and the journals
-	known  map[uint32]*containerOf // containers as they are copied
+	losses int // problems met in the catalogue and the journals
+	known  map[uint32]*targetContainer
 }
 
-// containerOf says how a container number is copied.
-type containerOf struct {
+// targetContainer says how a container number is copied.
+type targetContainer struct {
 	name    string
 	dropped bool
 }
@@ -165,8 +163,8 @@ func (p *run) copy() error {
 	return p.writeCatalogue()
 }
 
-// countUnknown counts the damaged ranges of the catalogue, a journal, or else a partition's store, of which
-// it is not known what they held. What tells a key that the file may hold is judged item by item.
+// countUnknown counts the damaged ranges without a readable key of the catalogue, a journal, or else a
+// partition's store. A range with a key that belongs in the file is reported with its item.
 func (p *run) countUnknown(problems []Problem, ofCatalogue, ofJournal bool) {
 	for _, problem := range problems {
 		_, _, notAnItems := record.SplitKey(problem.Key)
@@ -178,39 +176,34 @@ func (p *run) countUnknown(problems []Problem, ofCatalogue, ofJournal bool) {
 	}
 }
 
-// catalogue gathers the containers and decides how each is copied.
+// catalogue reads the containers and decides how each is copied.
 func (p *run) catalogue() (FileReport, error) {
 	g, report, err := p.merge(-1)
 	if err != nil {
 		return report, err
 	}
-	p.known = make(map[uint32]*containerOf)
+	p.known = make(map[uint32]*targetContainer)
 	var exposed []string // names
 	for _, key := range sortedKeys(g.items) {
 		v := g.items[key]
 		number, err := record.ContainerNumber(key)
-		if err != nil {
-			if v.rec != "" {
-				err = p.names.take(change{key: key, rec: v.rec})
-			} else {
-				err = nil
-			}
-			if err != nil {
-				return report, err
-			}
-			continue
-		}
+		isContainer := err == nil
 		if v.rec == "" {
-			p.known[number] = &containerOf{dropped: v.hit == nil}
+			if isContainer {
+				p.known[number] = &targetContainer{dropped: v.damage == nil}
+			}
 			continue
 		}
-		if err := p.names.take(change{key: key, rec: v.rec}); err != nil {
+		if err := p.names.apply(change{key: key, rec: v.rec}); err != nil {
 			return report, err
 		}
+		if !isContainer { // the clock
+			continue
+		}
 		name := p.names.byNumber[number].Name
-		p.known[number] = &containerOf{name: name}
+		p.known[number] = &targetContainer{name: name}
 		switch {
-		case v.hit != nil:
+		case v.damage != nil:
 			p.doubt("the newest policy of container %q is damaged: an older one rules it", name)
 		case v.at < g.last:
 			exposed = append(exposed, name)
@@ -220,13 +213,13 @@ func (p *run) catalogue() (FileReport, error) {
 		p.doubt("the policies of %d containers may be older ones, what was written after them is damaged: %s", len(exposed), strings.Join(exposed, " "))
 	}
 	p.losses = g.last
-	p.renameTwins(g)
+	p.renameDuplicates(g)
 	return report, nil
 }
 
-// renameTwins sees to containers of one name, of which all but one have been flushed or renamed by
-// records that are lost: the one recorded last keeps it.
-func (p *run) renameTwins(g *merged) {
+// renameDuplicates leaves a shared name to the container that was recorded last. The records that flushed or
+// renamed the others are lost.
+func (p *run) renameDuplicates(g *merged) {
 	at := func(number uint32) int { return g.items[record.ContainerKey(number)].at }
 	owner := make(map[string]uint32)
 	for _, number := range slices.Sorted(maps.Keys(p.known)) {
@@ -253,12 +246,12 @@ func (p *run) doubt(format string, args ...any) {
 	p.report.Policies = append(p.report.Policies, fmt.Sprintf(format, args...))
 }
 
-// nameOf says under which name the items of a container are copied; false if it has been dropped.
+// nameOf returns the name under which the items of a container are copied; false if it was dropped.
 func (p *run) nameOf(number uint32) (string, bool) {
 	c := p.known[number]
 	if c == nil {
-		// If no record of the catalogue can have been lost, it was dropped.
-		c = &containerOf{dropped: p.losses == 0}
+		// Without any loss in the catalogue it was dropped.
+		c = &targetContainer{dropped: p.losses == 0}
 		p.known[number] = c
 	}
 	if c.dropped {
@@ -288,32 +281,26 @@ func (p *run) partition(number int) (FileReport, error) {
 		if !ok {
 			continue
 		}
-		told := Item{Container: name, ID: id}
-		if v.hit != nil {
-			told.File, told.From, told.To = v.hit.file, v.hit.From, v.hit.To
+		entry := func(rec string, damage *damagedRange) Item {
+			it, _, _ := record.Decode(key, rec) // sound or empty
+			return Item{Container: name, ID: id, TS: it.TS, File: damage.file, From: damage.From, To: damage.To, Item: it}
 		}
 		switch {
-		case v.aside != "":
-			told.Item, _, _ = record.Decode(key, v.aside)
-			told.TS = told.Item.TS
-			told.File, told.From, told.To = v.undo.file, v.undo.From, v.undo.To
-			p.report.Doubtful = append(p.report.Doubtful, told)
-			continue
-		case v.rec == "" && v.hit != nil:
-			p.report.Lost = append(p.report.Lost, told)
+		case v.undeleted != "":
+			p.report.Doubtful = append(p.report.Doubtful, entry(v.undeleted, v.deletedBy))
 			continue
 		case v.rec == "":
+			if v.damage != nil {
+				p.report.Lost = append(p.report.Lost, entry("", v.damage))
+			}
 			continue
-		}
-		if err := p.names.take(change{key: key, rec: v.rec}); err != nil {
-			return report, err
-		}
-		if v.hit != nil {
-			told.Item, _, _ = record.Decode(key, v.rec)
-			told.TS = told.Item.TS
-			p.report.Older = append(p.report.Older, told)
-		} else if v.at < g.last {
+		case v.damage != nil:
+			p.report.Older = append(p.report.Older, entry(v.rec, v.damage))
+		case v.at < g.last:
 			p.report.Exposed++
+		}
+		if err := p.names.apply(change{key: key, rec: v.rec}); err != nil {
+			return report, err
 		}
 		ops = append(ops, aof.Op{Key: key, Rec: v.rec})
 	}

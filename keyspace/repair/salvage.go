@@ -13,149 +13,147 @@ import (
 	"mayfly/keyspace/record"
 )
 
-// What can be read of a file:
+// A damaged file, store or journal, is read in three steps:
 //
-//  1. The seals are looked up, wherever they stand. One that carries the mark of the file, names its own place
-//     and matches the range it covers proves that range, whatever lies around it.
-//  2. Proven ranges are read command by command; nothing can go wrong there.
-//  3. In the ranges between them each set is judged by its record's own checksum. Where there is no command any
-//     more, the next is looked for.
-//
-// Stores and journals are read alike.
+//  1. Find all seals. A seal with the mark of the file, its own offset and the right checksum proves its range,
+//     whatever lies around it.
+//  2. Read proven ranges command by command.
+//  3. In the ranges between them, judge each set by the checksum of its record. Behind a broken command search
+//     for the next one.
 
-// remeasured is how many bytes are searched for the true end of a record with a wrong length.
+// remeasured is the number of bytes that are searched for the true end of a record with a wrong length.
 const remeasured = 1 << 20
 
-// store examines a store. With tail, what lies behind the last seal of a sound file is read, too.
-func (w *examiner) store(tail bool) error {
-	_, end, err := aof.Scan(w.f, w.path, w.report.Bytes, aof.Store, nil)
-	if damaged, err := w.judge(err, w.report.Bytes); damaged || err != nil {
+// store reads a store. With tail it also reads behind the last seal of a sound file.
+func (r *fileReader) store(tail bool) error {
+	_, end, err := aof.Scan(r.f, r.path, r.report.Bytes, aof.Store, nil)
+	if damaged, err := r.judge(err, r.report.Bytes); damaged || err != nil {
 		return err
 	}
-	if err := w.proven(0, end); err != nil || end == w.report.Bytes {
+	if err := r.proven(0, end); err != nil || end == r.report.Bytes {
 		return err
 	}
 	if tail {
-		// None of it was confirmed: it need not be right.
-		quiet := *w
+		// It was never confirmed, so errors in it are no problems.
+		quiet := *r
 		quiet.problem = func(string, Problem) {}
-		if _, err := quiet.unproven(end, w.report.Bytes); err != nil {
+		if _, err := quiet.unproven(end, r.report.Bytes); err != nil {
 			return err
 		}
 	}
-	w.torn(end)
+	r.torn(end)
 	return nil
 }
 
-// journal examines a journal that follows the commit last (0: not known), and advances last.
-func (w *examiner) journal(last *journal.LSN, newest bool) error {
+// journal reads a journal that follows the commit last (0: not known), and advances last.
+func (r *fileReader) journal(last *journal.LSN, newest bool) error {
 	ignore := func(aof.Op) error { return nil }
-	end, written, err := journal.Scan(w.f, w.path, w.report.Bytes, newest, last, ignore)
-	if damaged, err := w.judge(err, written); damaged || err != nil {
-		*last = max(*last, w.last)
+	end, written, err := journal.Scan(r.f, r.path, r.report.Bytes, newest, last, ignore)
+	if damaged, err := r.judge(err, written); damaged || err != nil {
+		*last = max(*last, r.last)
 		return err
 	}
-	if err := w.proven(0, end); err != nil {
+	if err := r.proven(0, end); err != nil {
 		return err
 	}
 	if end < written {
-		w.torn(end)
+		r.torn(end)
 	}
 	return nil
 }
 
-// judge takes the verdict of a start on a file, of which this many bytes were written. What can be read of a
-// damaged one is read.
-func (w *examiner) judge(verdict error, written int64) (damaged bool, err error) {
+// judge reports whether the file is damaged by the verdict of a start, and salvages it then. written is the number
+// of bytes without the zeros at the end.
+func (r *fileReader) judge(verdict error, written int64) (damaged bool, err error) {
 	var damage *aof.DamageError
 	switch {
 	case errors.As(verdict, &damage):
-	case verdict == nil && w.f.failed != nil: // in what looks like a torn end
-		damage = &aof.DamageError{File: w.path, From: w.f.at, To: w.f.to, Reason: w.f.failed.Error()}
+	case verdict == nil && r.f.failed != nil: // in what looks like a torn end
+		damage = &aof.DamageError{File: r.path, From: r.f.at, To: r.f.to, Reason: r.f.failed.Error()}
 	default:
 		return false, verdict
 	}
-	w.report.State = Damaged
-	return true, w.salvage(damage, written)
+	r.report.State = Damaged
+	return true, r.salvage(damage, written)
 }
 
-// salvage reads a damaged file, of which this many bytes were written.
-func (w *examiner) salvage(damage *aof.DamageError, written int64) error {
-	seals, standing, err := w.seals(written)
+// salvage reads a damaged file of this many bytes.
+func (r *fileReader) salvage(damage *aof.DamageError, written int64) error {
+	seals, standing, err := r.seals(written)
 	if err != nil {
 		return err
 	}
 	for _, s := range standing {
-		w.last = max(w.last, journal.LSN(s.LSN))
+		r.last = max(r.last, journal.LSN(s.LSN))
 	}
 	at := int64(0)
-	seals = append(seals, aof.Seal{From: written, At: -1}) // what is behind the last
+	seals = append(seals, aof.Seal{From: written, At: -1}) // for the range behind the last
 	for _, s := range seals {
 		if s.From < at {
 			continue
 		}
 		if at < s.From {
-			problems, err := w.unproven(at, s.From)
+			problems, err := r.unproven(at, s.From)
 			if err != nil {
 				return err
 			}
 			closed := slices.ContainsFunc(standing, func(z aof.Seal) bool { return z.From == at && z.At < s.From })
 			switch {
 			case problems > 0 && !closed:
-				w.trouble(Problem{From: at, To: s.From, Reason: "its seal does not stand where this range should end: bytes have been inserted or taken out, and records with them"})
+				r.reportDamage(Problem{From: at, To: s.From, Reason: "its seal is not where this range should end: bytes have been inserted or removed, and records with them"})
 			case problems == 0:
-				w.trouble(Problem{From: at, To: s.From, Reason: "the checksum of this range does not match, though all records in it do: deletes may be missing or wrong"})
+				r.reportDamage(Problem{From: at, To: s.From, Reason: "the checksum of this range does not match, though all records in it do: deletes may be missing or wrong"})
 			}
 		}
 		if s.At < 0 {
 			break
 		}
-		if err := w.proven(s.From, s.At); err != nil {
+		if err := r.proven(s.From, s.At); err != nil {
 			return err
 		}
 		at = s.At + aof.SealSize
 	}
-	if len(w.report.Problems) == 0 {
-		w.trouble(Problem{From: damage.From, To: damage.To, Reason: damage.Reason})
+	if len(r.report.Problems) == 0 {
+		r.reportDamage(Problem{From: damage.From, To: damage.To, Reason: damage.Reason})
 	}
 	return nil
 }
 
 // proven reads a range that a seal proves.
-func (w *examiner) proven(from, to int64) error {
-	c := aof.NewReader(w.f, from, to)
+func (r *fileReader) proven(from, to int64) error {
+	c := aof.NewReader(r.f, from, to)
 	for {
-		ch, err := w.command(c)
+		ch, err := r.command(c)
 		switch {
 		case err == io.EOF:
 			return nil
 		case ignoreBreak(err) == nil && err != nil:
-			w.trouble(Problem{From: c.From, To: to, Reason: err.Error()})
+			r.reportDamage(Problem{From: c.From, To: to, Reason: err.Error()})
 			return nil
 		case err != nil:
 			return err
 		}
 		ch.proven = true
-		if err := w.deliver(c.From, c.Off, ch); err != nil {
+		if err := r.deliver(c.From, c.Off, ch); err != nil {
 			return err
 		}
 	}
 }
 
-// unproven reads a range in which anything may be wrong and returns how many problems it has met.
-func (w *examiner) unproven(from, to int64) (problems int, err error) {
-	before := len(w.report.Problems)
+// unproven reads a range in which anything may be wrong and returns the number of problems in it.
+func (r *fileReader) unproven(from, to int64) (problems int, err error) {
+	before := len(r.report.Problems)
 	for at := from; at < to && err == nil; {
-		at, err = w.soundCommands(at, to)
+		at, err = r.soundCommands(at, to)
 	}
-	return len(w.report.Problems) - before, err
+	return len(r.report.Problems) - before, err
 }
 
-// soundCommands reads commands up to the first that is not right, and returns where to go on.
-func (w *examiner) soundCommands(from, to int64) (next int64, err error) {
-	c := aof.NewReader(w.f, from, to)
+// soundCommands reads commands up to the first broken one, and returns the offset of the next to try.
+func (r *fileReader) soundCommands(from, to int64) (next int64, err error) {
+	c := aof.NewReader(r.f, from, to)
 	for {
-		ch, err := w.command(c)
+		ch, err := r.command(c)
 		if err == io.EOF {
 			return to, nil
 		}
@@ -164,35 +162,36 @@ func (w *examiner) soundCommands(from, to int64) (next int64, err error) {
 		}
 		sound := err == nil && (ch.del || record.SumHolds(ch.key, ch.rec))
 		if sound {
-			if err := w.deliver(c.From, c.Off, ch); err != nil {
+			if err := r.deliver(c.From, c.Off, ch); err != nil {
 				return 0, err
 			}
 			continue
 		}
-		return w.wrong(c, ch, to, err)
+		return r.skipBroken(c, ch, to, err)
 	}
 }
 
-// wrong deals with a command that is not right: as much of it as could be read is in ch.
-func (w *examiner) wrong(c *aof.Reader, ch change, to int64, broken error) (next int64, err error) {
+// skipBroken rescues or reports a broken command and returns the offset of the next to try. ch has the part that
+// could be read.
+func (r *fileReader) skipBroken(c *aof.Reader, ch change, to int64, broken error) (next int64, err error) {
 	key := strings.Clone(ch.key)
 	if key == aof.SealKey {
 		key = ""
 	}
-	if rec, end, ok := w.remeasure(c.From, to, key); ok {
-		w.trouble(Problem{From: c.From, To: end, Reason: "a length was wrong; the record could be read by its checksum", Key: key, Rescued: true})
-		return end, w.deliver(c.From, end, change{key: key, rec: rec})
+	if rec, end, ok := r.remeasure(c.From, to, key); ok {
+		r.reportDamage(Problem{From: c.From, To: end, Reason: "a length was wrong; the record could be read by its checksum", Key: key, Rescued: true})
+		return end, r.deliver(c.From, end, change{key: key, rec: rec})
 	}
 	reason := record.ErrSum.Error()
 	whole := broken == nil
 	if whole {
-		whole, err = w.commandBegins(c.Off, to)
+		whole, err = r.commandBegins(c.Off, to)
 	} else {
 		reason = broken.Error()
 	}
 	next = c.Off
 	if !whole && err == nil {
-		next, err = w.nextCommand(c.From+1, to)
+		next, err = r.nextCommand(c.From+1, to)
 	}
 	if err != nil {
 		return 0, err
@@ -200,12 +199,12 @@ func (w *examiner) wrong(c *aof.Reader, ch change, to int64, broken error) (next
 	if ch.key == aof.SealKey && !ch.del {
 		reason = "a seal is damaged"
 	}
-	w.trouble(Problem{From: c.From, To: next, Reason: reason, Key: key})
+	r.reportDamage(Problem{From: c.From, To: next, Reason: reason, Key: key})
 	return next, nil
 }
 
-// command reads a command as it stands there, with no regard to checksums.
-func (w *examiner) command(c *aof.Reader) (ch change, err error) {
+// command reads a command without verifying checksums.
+func (r *fileReader) command(c *aof.Reader) (ch change, err error) {
 	cmd, err := c.Next()
 	if err != nil {
 		return ch, err
@@ -214,12 +213,12 @@ func (w *examiner) command(c *aof.Reader) (ch change, err error) {
 	if cmd.Del {
 		return ch, nil
 	}
-	w.buf, err = c.AppendValue(w.buf[:0], cmd)
-	ch.rec = record.View(w.buf)
+	r.buf, err = c.AppendValue(r.buf[:0], cmd)
+	ch.rec = record.View(r.buf)
 	return ch, err
 }
 
-// ignoreBreak returns nil for an error that tells where a file breaks off.
+// ignoreBreak returns nil for the end of a file or a place where it breaks off.
 func ignoreBreak(err error) error {
 	var b *aof.BreakError
 	if err == io.EOF || errors.As(err, &b) {
@@ -228,18 +227,17 @@ func ignoreBreak(err error) error {
 	return err
 }
 
-// remeasure tries to read a record whose length is wrong: it ends where its checksum holds. Without
-// that a wrong length could swallow the records behind it, or a value that looks like records be
-// taken for some.
-func (w *examiner) remeasure(from, to int64, key string) (rec string, end int64, ok bool) {
+// remeasure reads a record with a wrong length: it ends where its checksum is right. Otherwise a wrong length
+// could hide the records behind it, or turn a value that looks like records into some.
+func (r *fileReader) remeasure(from, to int64, key string) (rec string, end int64, ok bool) {
 	if key == "" {
 		return "", 0, false
 	}
 	start := from + aof.ValueOffset(len(key))
 	window := make([]byte, max(0, min(to-start, remeasured)))
-	n, err := w.f.ReadAt(window, start)
+	n, err := r.f.ReadAt(window, start)
 	if err != nil && err != io.EOF {
-		return "", 0, false // reading it again will say why
+		return "", 0, false // the next read reports the error
 	}
 	window = window[:n]
 	digits := bytes.Index(window[:min(n, 32)], []byte("\r\n"))
@@ -258,8 +256,8 @@ func (w *examiner) remeasure(from, to int64, key string) (rec string, end int64,
 	return string(value[:size]), begin + int64(size+len("\r\n")), true
 }
 
-// recordEnd finds the place at which the record ends that lies under a key and begins with b: its
-// checksum holds up to there, and this follows.
+// recordEnd returns the length of the record under a key that b begins with: its checksum is right up to there,
+// and follows comes next.
 func recordEnd(key string, b []byte, follows string) (end int, ok bool) {
 	if len(b) < record.SumTo {
 		return 0, false
@@ -282,30 +280,30 @@ func recordEnd(key string, b []byte, follows string) (end int, ok bool) {
 	}
 }
 
-// commandBegins reports whether a command begins at a place, or the range ends there.
-func (w *examiner) commandBegins(at, to int64) (bool, error) {
+// commandBegins reports whether a command begins at an offset, or the range ends there.
+func (r *fileReader) commandBegins(at, to int64) (bool, error) {
 	if at == to {
 		return true, nil
 	}
 	b := make([]byte, min(16, to-at))
-	if _, err := w.f.ReadAt(b, at); err != nil && err != io.EOF {
+	if _, err := r.f.ReadAt(b, at); err != nil && err != io.EOF {
 		return false, err
 	}
 	return aof.BeginsCommand(b), nil
 }
 
-// nextCommand looks for the next place at which a command stands that can be trusted: a set with a
-// right checksum, or a delete of what could be a key with another command behind it.
-func (w *examiner) nextCommand(from, to int64) (int64, error) {
+// nextCommand returns the offset of the next command that can be trusted: a set with a right checksum, or a
+// delete of a possible key with another command behind it.
+func (r *fileReader) nextCommand(from, to int64) (int64, error) {
 	const common = "\r\n$3\r\n" // of both commands
 	before := int64(len("*3"))
 	if from+before > to {
 		return to, nil
 	}
-	var checker examiner // has a buffer of its own
-	checker.f = w.f
-	at, ok, err := aof.Search(w.f, from+before, to, common, func(at int64) (bool, error) {
-		c := aof.NewReader(w.f, at-before, to)
+	var checker fileReader // has a buffer of its own
+	checker.f = r.f
+	at, ok, err := aof.Search(r.f, from+before, to, common, func(at int64) (bool, error) {
+		c := aof.NewReader(r.f, at-before, to)
 		ch, err := checker.command(c)
 		if err != nil {
 			return false, ignoreBreak(err)
@@ -313,10 +311,10 @@ func (w *examiner) nextCommand(from, to int64) (int64, error) {
 		if !ch.del {
 			return record.SumHolds(ch.key, ch.rec), nil
 		}
-		if w.fits(ch.key, "", true) != nil {
+		if r.fits(ch.key, "", true) != nil {
 			return false, nil
 		}
-		return w.commandBegins(c.Off, to)
+		return r.commandBegins(c.Off, to)
 	})
 	if err != nil || !ok {
 		return to, err
@@ -324,10 +322,10 @@ func (w *examiner) nextCommand(from, to int64) (int64, error) {
 	return at - before, nil
 }
 
-// seals finds the seals that prove something, and those that stand where they say, in the order of their places.
-func (w *examiner) seals(written int64) (proofs, standing []aof.Seal, err error) {
+// seals returns the seals that prove their ranges, and all that lie at the offset they name, in ascending order.
+func (r *fileReader) seals(written int64) (proofs, standing []aof.Seal, err error) {
 	var all []aof.Seal
-	err = aof.EachSeal(w.f, 0, written, func(s aof.Seal) (stop bool) {
+	err = aof.EachSeal(r.f, 0, written, func(s aof.Seal) (stop bool) {
 		all = append(all, s)
 		return false
 	})
@@ -337,10 +335,10 @@ func (w *examiner) seals(written int64) (proofs, standing []aof.Seal, err error)
 	mark, known := markOf(all)
 	for _, s := range all {
 		if !known || s.Mark != mark {
-			continue // a value can be made to look like a seal, but clients do not know the mark
+			continue // a client can forge a seal in a value, but does not know the mark
 		}
 		standing = append(standing, s)
-		sum, err := aof.SumRange(w.f, s.From, s.At)
+		sum, err := aof.SumRange(r.f, s.From, s.At)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -351,8 +349,8 @@ func (w *examiner) seals(written int64) (proofs, standing []aof.Seal, err error)
 	return proofs, standing, nil
 }
 
-// markOf returns the mark of a file by the seals that stand in it: that of the seal it begins with, or else of
-// more than half. No value of a client stands at the beginning.
+// markOf returns the mark of a file with these seals: that of the first seal, which no client can forge, or else
+// that of more than half.
 func markOf(seals []aof.Seal) (mark uint32, ok bool) {
 	count := make(map[uint32]int)
 	for _, s := range seals {

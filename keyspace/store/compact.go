@@ -11,29 +11,28 @@ import (
 	"mayfly/keyspace/record"
 )
 
-// TempSuffix ends the name of the new file of a compaction under way. It means nothing to a start.
+// TempSuffix ends the name of the new file of a running compaction. A start ignores and removes such a file.
 const TempSuffix = ".tmp"
 
-// Compact writes the file anew without what has been overwritten or deleted. All that has been applied must
-// have been synced. A crash at any point leaves either the old file or the new one:
+// Compact rewrites the file without overwritten and deleted items. All applied changes must have been synced. A
+// crash at any point leaves either the old file or the new one:
 //
-//  1. The old file is read, and checked as at a start. A damaged one stays as it is.
-//  2. On the way the sets of live items are copied, in their order, to a temporary file, which is sealed as a
-//     whole and forced to disk.
-//  3. The temporary file gets the name of the file, durably.
+//  1. Read the old file and verify it as at a start. A damaged one stays as it is.
+//  2. Copy the sets of live items, in their order, to a temporary file, seal it as a whole and force it to disk.
+//  3. Rename the temporary file to the name of the store, durably.
 //
-// live tells which items are live; if it is nil, the file is read once more before.
+// live knows the live items; if it is nil, Compact reads the file once more to find them.
 //
-// A failure before the rename leaves the file as it was. One after it breaks the store: it is not known which
-// of both files the next start finds.
+// A failure before the rename leaves the file as it was. One after it breaks the store: either file may be on
+// disk.
 func (s *Store) Compact(live LivenessFilter, pacer *Pacer) error {
 	if s.broken != nil {
 		return s.broken
 	}
 	if !s.synced {
-		return errors.New("a store is compacted before all of it is on disk")
+		return errors.New("a store must be on disk before it is compacted")
 	}
-	if err := s.roomToCompact(); err != nil {
+	if err := s.prepareCompaction(); err != nil {
 		return err
 	}
 	path, tmp := s.Path(), s.Path()+TempSuffix
@@ -54,9 +53,9 @@ func (s *Store) Compact(live LivenessFilter, pacer *Pacer) error {
 	return s.broken
 }
 
-// replace goes on in a file that has taken the place of the old one, and ends with a seal.
+// replace switches to the new file, which ends with this seal.
 func (s *Store) replace(f *os.File, last aof.Seal) {
-	s.file.Close() // all of it was on disk
+	s.file.Close() // it is on disk
 	s.sealed = last.At + aof.SealSize
 	s.file = aof.NewFile(f, s.file.Path(), s.sealed)
 	s.mark, s.sum = last.Mark, 0
@@ -93,11 +92,9 @@ func (s *Store) copyLive(path string, live LivenessFilter, pacer *Pacer) (f *os.
 
 // LivenessFilter knows which sets in a store's file are of live items.
 type LivenessFilter interface {
-	// Mark marks which of these sets, some that follow each other in the file, are those of live items: one an
-	// item.
+	// Mark marks the sets of live items among sets that follow each other in the file. Each item has one.
 	Mark(candidates []Candidate) error
-	// Settle is called when all sets have been seen, before the new file may take the place of the old. An
-	// error keeps the old file.
+	// Settle is called after the last Mark, before the new file replaces the old. An error keeps the old file.
 	Settle() error
 }
 
@@ -108,10 +105,10 @@ type Candidate struct {
 	Live     bool
 }
 
-// maxCandidates is how many sets are looked at together at most.
+// maxCandidates is the number of sets that Mark gets at most.
 const maxCandidates = 128
 
-// copier copies what is live, of all that it visits.
+// copier is a visitor that copies the live sets.
 type copier struct {
 	live       LivenessFilter
 	to         checksumWriter
@@ -148,11 +145,11 @@ func (c *copier) Passed() error {
 	return nil
 }
 
-// liveSet is the [LivenessFilter] that the file itself yields, to one that has visited it before: an item is
-// live if no delete follows its last set.
+// liveSet is a visitor that finds the live items of a file, and then a [LivenessFilter]. An item is live if no
+// delete follows its last set.
 type liveSet struct {
 	pacer *Pacer
-	at    map[string]int64 // where the live items are set, by their keys
+	at    map[string]int64 // offset of the last set, by key
 }
 
 func (l *liveSet) Set(key, _ []byte, at aof.Range) error {
@@ -180,7 +177,7 @@ func (l *liveSet) Mark(candidates []Candidate) error {
 
 func (l *liveSet) Settle() error { return nil }
 
-// checksumWriter writes sets to a file and adds up the checksum of what it writes.
+// checksumWriter writes sets to a file and computes their checksum.
 type checksumWriter struct {
 	f   *os.File
 	buf []byte
@@ -189,7 +186,7 @@ type checksumWriter struct {
 }
 
 func (w *checksumWriter) set(key, rec []byte) error {
-	const most = 64 << 10 // gathered before it is written, but for the last
+	const most = 64 << 10 // bytes to buffer
 	w.buf = aof.AppendSet(w.buf, record.View(key), record.View(rec))
 	if len(w.buf) < most {
 		return nil
@@ -201,7 +198,7 @@ func (w *checksumWriter) set(key, rec []byte) error {
 	return err
 }
 
-// flush writes what has been gathered.
+// flush writes the buffer.
 func (w *checksumWriter) flush() error {
 	n, err := aof.WriteAt(w.f, w.buf, w.at)
 	w.sum = crc32.Update(w.sum, record.Castagnoli, w.buf[:n])
@@ -210,9 +207,9 @@ func (w *checksumWriter) flush() error {
 	return err
 }
 
-// roomToCompact refuses if the disk may be too small for a second copy, and removes what an earlier compaction
-// that failed may have left.
-func (s *Store) roomToCompact() error {
+// prepareCompaction removes the remains of a failed compaction, and refuses if the disk may be too small for a
+// second copy.
+func (s *Store) prepareCompaction() error {
 	if err := os.Remove(s.Path() + TempSuffix); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
@@ -221,7 +218,7 @@ func (s *Store) roomToCompact() error {
 		return err
 	}
 	if need := s.Live() + s.Live()/8 + maxPieceBytes; free < need {
-		return fmt.Errorf("compacting %s takes %d bytes of disk for a while, %d are free", s.Path(), need, free)
+		return fmt.Errorf("compacting %s takes up to %d bytes of disk, %d are free", s.Path(), need, free)
 	}
 	return nil
 }

@@ -4,21 +4,21 @@ import "mayfly/keyspace/aof"
 
 // Compaction says when a store is worth compacting.
 type Compaction struct {
-	// Percentage is auto-compact-percentage: the most waste in a store, in percent of what its live items take. In
-	// all stores together it is half of that at most. 0: never automatically.
+	// Percentage is auto-compact-percentage: the largest waste of a store, in percent of its live bytes. All
+	// stores together may have half of that. 0: never automatically.
 	Percentage int
-	MinSize    int64 // auto-compact-min-size: bytes of all stores together below which it never happens
+	MinSize    int64 // auto-compact-min-size: smaller stores, all together, are never compacted; bytes
 }
 
-// DefaultCompaction applies unless it is configured.
+// DefaultCompaction is the default configuration.
 var DefaultCompaction = Compaction{Percentage: 100, MinSize: 64 << 20}
 
-// Next returns the store of candidates that is to be compacted now, nil for none: the one with the largest share of
-// waste. all: every store with waste counts.
+// Next returns the candidate to compact now, nil for none: the one with the largest share of waste. With all, every
+// store with waste qualifies.
 //
-// A single store may hold waste up to the percentage, all together half of that. Stores whose waste grows
-// alike would otherwise all reach their largest size at the same time. Like this they are compacted in turn:
-// when one has reached the percentage the others are spread evenly below it, so it costs no more.
+// A single store may have waste up to the percentage, all together half of that. Otherwise stores whose waste grows
+// alike would all reach their largest size at the same time. This way they are compacted in turn, at the same cost:
+// when one reaches the percentage, the others are spread evenly below it.
 func (when Compaction) Next(stores, candidates []*Store, all bool) *Store {
 	var worst *Store
 	least := when.MinSize / int64(max(len(stores)-1, 1)) // but for the catalogue's
@@ -39,8 +39,7 @@ func (when Compaction) Next(stores, candidates []*Store, all bool) *Store {
 	return nil
 }
 
-// Exceeded reports whether there is a quarter more waste than that at which compactions begin: they do not
-// keep up.
+// Exceeded reports whether compactions do not keep up: the waste is a quarter above the limit.
 func (when Compaction) Exceeded(stores []*Store) bool {
 	live, size := Sizes(stores)
 	return when.Percentage > 0 && size >= when.MinSize && float64(size-live) > float64(live)*float64(when.Percentage)/100/2*1.25

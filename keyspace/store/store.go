@@ -15,31 +15,31 @@ import (
 	"github.com/rs/zerolog"
 )
 
-// Store is one file. What is applied counts once Sync has returned nil, so it must stay in the journal until
-// then. One goroutine at a time may use a store, but for Size, Live and Waste.
+// Store is one file. Applied changes count once Sync has returned nil; until then the journal keeps them. One
+// goroutine at a time may use a store, but for Size, Live and Waste.
 type Store struct {
 	file   *aof.File
 	sealed int64  // bytes; end of the last seal
 	sum    uint32 // CRC-32C of what has been appended since
 	mark   uint32 // in all seals of the file
 	lsn    uint64 // of the last seal
-	synced bool   // all of the file is on disk
+	synced bool   // the whole file is on disk
 	bytes  atomic.Int64
 	live   atomic.Int64
-	broken error // final: what is on disk is not known any more
+	broken error // final: the content of the disk is unknown
 }
 
-// A large change is encoded piece by piece, in bounded memory.
+// Apply encodes its changes in pieces, in bounded memory.
 const (
 	maxPieceOps   = 256
 	maxPieceBytes = 1 << 20
 )
 
-// buffers are shared by all stores: mostly one at a time is written, and there may be hundreds.
+// buffers are shared by all stores: there may be hundreds, mostly written one at a time.
 var buffers = sync.Pool{New: func() any { return new([]byte) }}
 
-// Create makes the file of an empty store: a seal that covers nothing. A file that has lost all it held is
-// thereby told from a new one.
+// Create makes the file of an empty store: a seal that covers nothing. It distinguishes a new file from one that
+// has lost its content.
 func Create(path string) error {
 	return aof.WriteFile(path, aof.FirstSeal(aof.NewMark()).Append(nil))
 }
@@ -47,8 +47,8 @@ func Create(path string) error {
 // Open opens a store, or makes it if there is no file, and visits its confirmed changes in order; visit may be
 // nil. The strings of a change are valid during the visit.
 //
-// An end that was never confirmed is cut off and kept aside under a name with the time now (ms). Anything else that
-// is not as it was written is an *aof.DamageError.
+// Open cuts off an end that was never confirmed and keeps it aside under a name with the time now (ms). Any other
+// difference from what was written is an *aof.DamageError.
 func Open(path string, log zerolog.Logger, now int64, visit func(aof.Op) error) (_ *Store, err error) {
 	if err := os.Remove(path + TempSuffix); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, err
@@ -89,8 +89,8 @@ func Open(path string, log zerolog.Logger, now int64, visit func(aof.Op) error) 
 	return s, nil
 }
 
-// Apply makes changes in order. After an error none of the changes since the last Sync is in the file, so that
-// attempts do not fill a disk: all of them are to be applied again.
+// Apply appends changes in order. After an error none of the changes since the last Sync is in the file, so that
+// retries do not fill a disk. The caller applies all of them again.
 func (s *Store) Apply(ops []aof.Op) error {
 	err := s.apply(ops)
 	if err != nil && s.broken == nil {
@@ -99,7 +99,7 @@ func (s *Store) Apply(ops []aof.Op) error {
 	return err
 }
 
-// cutBack takes back what has been applied since the last Sync.
+// cutBack removes the changes since the last Sync.
 func (s *Store) cutBack() {
 	s.sum = 0
 	if err := s.file.CutBack(s.sealed); err != nil {
@@ -150,19 +150,18 @@ func (s *Store) append(commands []byte) error {
 	return nil
 }
 
-// scan reads all that has been written to the file. What was confirmed must be there: a start would cut an end
-// off that looks as if it had never been written, but here it is known that it was.
+// scan reads the whole file. Confirmed changes must be in it: a start would cut off an end that looks as if it had
+// never been written, but this process has confirmed it.
 func (s *Store) scan(v aof.Visitor) error {
 	_, end, err := aof.Scan(s.file, s.Path(), s.bytes.Load(), aof.Store, v)
 	if err == nil && end != s.sealed {
-		err = &aof.DamageError{File: s.Path(), From: end, To: s.sealed, Reason: "what was confirmed is not there any more"}
+		err = &aof.DamageError{File: s.Path(), From: end, To: s.sealed, Reason: "confirmed changes are missing"}
 	}
 	return err
 }
 
-// Sync forces all that has been applied to disk and confirms it with a seal: all changes up to lsn are in the
-// store. The seal is written after what it covers is on disk, so one that can be read proves that all before it
-// was written.
+// Sync forces the applied changes to disk and confirms them with a seal: all changes up to lsn are in the store.
+// The seal is written once its range is on disk, so a readable seal proves that its range was written.
 func (s *Store) Sync(lsn uint64) error {
 	if s.broken != nil {
 		return s.broken
@@ -194,7 +193,7 @@ func (s *Store) fsync() error {
 	return s.broken
 }
 
-// seal appends a seal over all that came after the last one, as it was meant to be.
+// seal appends a seal over the range behind the last one, with the checksum of the changes, not of the file.
 func (s *Store) seal(lsn uint64) error {
 	at := s.bytes.Load()
 	seal := aof.Seal{Mark: s.mark, From: s.sealed, At: at, Sum: s.sum, LSN: lsn, OnDisk: at}
@@ -203,42 +202,42 @@ func (s *Store) seal(lsn uint64) error {
 	}
 	s.sealed, s.sum, s.lsn = s.bytes.Load(), 0, lsn
 	if s.sealed != at+aof.SealSize {
-		s.broken = fmt.Errorf("%s has a size that nothing written explains", s.Path())
+		s.broken = fmt.Errorf("%s has an unexpected size", s.Path())
 	}
 	return s.broken
 }
 
-// Path is the name of the file.
+// Path returns the name of the file.
 func (s *Store) Path() string { return s.file.Path() }
 
-// Broken is nil, or why the store cannot be used any more.
+// Broken returns why the store cannot be used any more, or nil.
 func (s *Store) Broken() error { return s.broken }
 
-// Sealed is the size in bytes of the file up to its last seal. It never changes but by Compact.
+// Sealed returns the size in bytes of the file up to its last seal. Only Compact changes these bytes.
 func (s *Store) Sealed() int64 { return s.sealed }
 
-// LSN is that of the last seal.
+// LSN returns that of the last seal.
 func (s *Store) LSN() uint64 { return s.lsn }
 
-// Size is the size of the file in bytes.
+// Size returns the size of the file in bytes.
 func (s *Store) Size() int64 { return s.bytes.Load() }
 
-// Live is the number of bytes that the live items take in a file of nothing else.
+// Live returns the bytes that the live items take in the file.
 func (s *Store) Live() int64 { return s.live.Load() }
 
-// SetLive tells the store what Live is.
+// SetLive sets Live.
 func (s *Store) SetLive(bytes int64) { s.live.Store(bytes) }
 
 // AddLive changes Live.
 func (s *Store) AddLive(bytes int64) { s.live.Add(bytes) }
 
-// Waste is how many bytes of the file a compaction saves.
+// Waste returns the bytes that a compaction saves.
 func (s *Store) Waste() int64 { return s.Size() - s.Live() - aof.SealSize }
 
-// wasteShare is the waste as a share of what is live.
+// wasteShare returns the waste as a share of the live bytes.
 func (s *Store) wasteShare() float64 { return float64(s.Waste()) / float64(max(s.Live(), 1)) }
 
-// Sizes adds up the bytes of stores: what the live items take, and all of the files.
+// Sizes returns the bytes of stores: those of live items, and all.
 func Sizes(stores []*Store) (live, size int64) {
 	for _, s := range stores {
 		live += s.Live()
@@ -247,10 +246,10 @@ func Sizes(stores []*Store) (live, size int64) {
 	return live, size
 }
 
-// Close confirms what has been applied and closes the file.
+// Close confirms the applied changes and closes the file.
 func (s *Store) Close() error { return errors.Join(s.Sync(s.lsn), s.file.Close()) }
 
-// Fill writes the items of a store that [Create] has just made.
+// Fill writes the items of a store that [Create] has made.
 func Fill(path string, ops []aof.Op) error {
 	s, err := Open(path, zerolog.Nop(), 0, nil)
 	if err != nil {
