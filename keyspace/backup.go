@@ -11,8 +11,7 @@ import (
 	"mayfly/keyspace/store"
 )
 
-// SaveInBackground asks for a checkpoint. It returns at once; false if one that was asked for in
-// this way is still to be finished.
+// SaveInBackground requests a checkpoint. It returns at once; false if an earlier request has not finished.
 func (ks *Keyspace) SaveInBackground() bool {
 	if ks.checkpoint.asked.Swap(true) {
 		return false
@@ -21,24 +20,23 @@ func (ks *Keyspace) SaveInBackground() bool {
 	return true
 }
 
-// LastSave is the moment in ms of the last checkpoint, or of the start if there was none yet.
+// LastSave returns the time in ms of the last checkpoint, or of the start if there was none.
 func (ks *Keyspace) LastSave() int64 { return ks.checkpoint.last.Load() }
 
 // Dir is the data folder.
 func (ks *Keyspace) Dir() string { return ks.opt.Dir }
 
-// Backup writes a copy of the data folder that can be opened like any other, while reading and
-// writing go on: the state of one moment during the call, with all that was committed before it.
-// path must not exist; its folder must. Until all is on disk the copy is called path.part; a backup that
-// fails leaves nothing, and what a crash leaves of one is cleared away by the next to that path.
+// Backup writes a copy of the data folder that can be opened like any other, while reads and writes continue. The
+// copy is the state of one moment during the call, with everything that was committed before the call. path must not
+// exist; its parent folder must. Until all is on disk the copy has the name path.part. A failed backup leaves nothing;
+// the next one to the same path removes what a crash leaves.
 //
-// The stores stand still while no checkpoint is made. Their state is not that of one moment, since
-// the last checkpoint captured one piece after the other. But the journal that was begun before
-// it holds all that has happened since, so the stores and that journal up to any commit are a
-// consistent whole: the same that makes a crash during a checkpoint harmless.
+// The stores do not change between checkpoints. They are not a state of one moment, because the last checkpoint
+// captured one piece after the other. But the journal that began before it has all changes since, so the stores and
+// that journal up to any commit are consistent. A crash during a checkpoint is harmless for the same reason.
 //
-// Copying may take long: it rests as compactions do. Checkpoints and compactions go on meanwhile, so the
-// journal does not grow without bound: see [Keyspace.freeze].
+// Copying rests as compactions do. Checkpoints and compactions continue meanwhile, so the journal does not grow
+// without bound: see [Keyspace.freeze].
 func (ks *Keyspace) Backup(path string) (err error) {
 	staging, err := datadir.NewStaging(path)
 	if err != nil {
@@ -62,8 +60,8 @@ func (ks *Keyspace) Backup(path string) (err error) {
 	return staging.Finish()
 }
 
-// frozenFile is a file of the data folder as it is at one moment: its first size bytes never change. It
-// is only ever appended to, and stays readable when a compaction replaces it or a checkpoint removes it.
+// frozenFile is the state of a file at one moment: its first size bytes never change. It stays readable when a
+// compaction replaces it or a checkpoint removes it.
 type frozenFile struct {
 	f    *os.File
 	size int64
@@ -71,8 +69,8 @@ type frozenFile struct {
 
 type frozenFiles []frozenFile
 
-// freeze opens the files that make up the state of this moment. It takes a checkpoint, not more: what is
-// frozen is copied when checkpoints may be made again. The caller closes them, after an error, too.
+// freeze makes a checkpoint and opens the files of the state of this moment. They are copied without its lock. The
+// caller closes them, also after an error.
 func (ks *Keyspace) freeze() (files frozenFiles, err error) {
 	ks.checkpoint.mu.Lock()
 	defer ks.checkpoint.mu.Unlock()
@@ -87,7 +85,7 @@ func (ks *Keyspace) freeze() (files frozenFiles, err error) {
 			return files, err
 		}
 	}
-	journals, err := ks.journal.Snapshot() // what is appended later is not part of the backup
+	journals, err := ks.journal.Snapshot() // later changes are not part of the backup
 	if err != nil {
 		return files, err
 	}
@@ -99,7 +97,7 @@ func (ks *Keyspace) freeze() (files frozenFiles, err error) {
 	return files, nil
 }
 
-// add opens a file of which size bytes count, or all if size is negative.
+// add opens a file for its first size bytes, or all if size is negative.
 func (files frozenFiles) add(path string, size int64) (frozenFiles, error) {
 	f, err := os.Open(path)
 	if err != nil {

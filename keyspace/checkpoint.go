@@ -11,10 +11,10 @@ import (
 	"mayfly/keyspace/store"
 )
 
-// A checkpoint is made when the journal's files have grown to a share of what is live in the stores, within bounds,
-// or this long after the last one if anything has been written since. Items that are overwritten or die before the
-// next checkpoint never reach the stores, so a large journal saves work. But it takes disk twice at the end of
-// a checkpoint, when the stores hold the same. The upper bound is for the next start, which has to read it all.
+// A checkpoint is due when the journal's files reach a share of the live bytes of the stores, within bounds, or
+// this long after the last one if anything was written since. Items that are overwritten or die before the next
+// checkpoint never reach the stores, so a large journal saves work. But it takes disk twice at the end of a
+// checkpoint, when the stores have the same changes, and the next start has to read it: hence the upper bound.
 const (
 	checkpointShare    = 6 // one part in this many
 	minCheckpointBytes = 8 << 20
@@ -23,32 +23,31 @@ const (
 	checkpointRetry    = 5 * time.Second
 )
 
-// syncsAtOnce is how many stores are forced to disk side by side, while others are written: file systems make
-// one commit of their own for several.
+// syncsAtOnce is the number of stores that are forced to disk in parallel while others are written: file systems
+// commit several together.
 const syncsAtOnce = 4
 
-// checkpointState is what is known of checkpoints, and of one under way.
+// checkpointState is the state of checkpoints.
 type checkpointState struct {
 	done   atomic.Int64
-	last   atomic.Int64          // ms; when the last one was done
+	last   atomic.Int64          // ms; the end of the last one
 	failed atomic.Pointer[error] // nil: the last one worked
 	asked  atomic.Bool           // SaveInBackground waits for one
 	least  int64                 // minCheckpointBytes, or less in a test; set before anything is written
 	pieces capturing             // captureInPieces; in a test others; set before anything is written
 	mu     sync.Mutex            // held during a checkpoint; protects what follows, and the stores
 
-	// What has been taken over from the partitions but is not safely in their stores yet. It is
-	// kept when a checkpoint fails, to be applied again by the next.
+	// Changes that are captured from the partitions but not confirmed in their stores. A failed checkpoint
+	// leaves them to the next.
 	captured  [][]aof.Op // by partition
 	catalogue []aof.Op
 	lsn       LSN    // all changes up to it are captured or in the stores
-	below     uint64 // the journals that can go once all of that is in the stores
+	below     uint64 // journals of lower generations can be removed once the stores have the changes
 
 	records map[string]int64 // size in bytes of the set commands that are live in the catalogue's store
 }
 
-// count takes changes of the catalogue's store into account, and returns by how many bytes they make what is live
-// in it larger.
+// count adds changes to the records of the catalogue's store, and returns by how many bytes its live size grows.
 func (c *checkpointState) count(ops []aof.Op) (more int64) {
 	for _, o := range ops {
 		more -= c.records[o.Key]
@@ -90,7 +89,7 @@ func (ks *Keyspace) runCheckpoints() {
 			ks.checkpoint.asked.Store(false)
 		}
 		if err != nil {
-			ks.opt.Log.Error().Err(err).Msg("checkpoint failed, it will be tried again; the journal keeps what is written")
+			ks.opt.Log.Error().Err(err).Msg("checkpoint failed, it will be tried again; the journal keeps the changes")
 			due = checkpointRetry
 			continue
 		}
@@ -98,14 +97,14 @@ func (ks *Keyspace) runCheckpoints() {
 	}
 }
 
-// checkpointDue reports whether a checkpoint is worth making. An idle server writes nothing. What has been handed
-// in counts, too: no reply may wait for it, as for the lease of the time of a death.
+// checkpointDue reports whether a checkpoint is due. An idle server writes nothing. Uncommitted changes count too:
+// it may be that no reply waits for them, as for the lease of the time of a death.
 func (ks *Keyspace) checkpointDue(waitedEnough bool) bool {
 	size := ks.journal.Size() + ks.journal.Waiting()
 	return !ks.journal.Idle() && waitedEnough || size >= ks.journal.Limit()
 }
 
-// limitJournal sets how large the journal may grow before a checkpoint is due, by what the stores hold.
+// limitJournal sets the size of the journal at which a checkpoint is due, by the size of the stores.
 func (ks *Keyspace) limitJournal() {
 	live, _ := store.Sizes(ks.stores())
 	ks.journal.SetLimit(min(max(live/checkpointShare, ks.checkpoint.least), maxCheckpointBytes))
@@ -114,10 +113,10 @@ func (ks *Keyspace) limitJournal() {
 // wakeCheckpoint asks for a checkpoint soon.
 func (ks *Keyspace) wakeCheckpoint() { signal(ks.wake) }
 
-// journalFull has the background check whether a checkpoint is due.
+// journalFull asks the background to check whether a checkpoint is due.
 func (ks *Keyspace) journalFull() { signal(ks.full) }
 
-// signal sends unless there is something to be received already.
+// signal sends unless the channel is full.
 func signal(to chan<- struct{}) {
 	select {
 	case to <- struct{}{}:
@@ -125,19 +124,18 @@ func signal(to chan<- struct{}) {
 	}
 }
 
-// Save makes a checkpoint: it brings what has been written since the last one to the stores, forces it to disk, and
-// removes the journals that are no longer needed. It blocks for as long as that takes; transactions go on meanwhile.
+// Save makes a checkpoint: it applies all changes since the last one to the stores, forces them to disk, and removes
+// the journals that are no longer needed. It blocks until that is done; transactions continue meanwhile.
 //
-//  1. The journal goes on in a new file: all that is in older ones has been applied in memory.
-//  2. What the stores have to learn is captured, piece by piece, as it stands in memory now: newer
-//     than the old journals, so nothing of theirs is missed.
-//  3. What has been captured is committed and forced to disk in the journal, so that the stores
-//     never get ahead of it: a crash half way through step 4 leaves a mixture which replaying the
-//     journals turns into exactly the committed state.
-//  4. The stores learn it and are forced to disk, in an order that does not matter for that reason.
-//  5. The old journals are removed.
+//  1. Rotate the journal: everything in the older files has been applied in memory.
+//  2. Capture the changes that the stores lack, piece by piece, from memory. Their state is newer than the old
+//     journals, so none of their changes is missed.
+//  3. Commit the journal and force it to disk, so that the stores never get ahead of it. A crash during step 4
+//     leaves a mixture; replaying the journals turns it into exactly the committed state.
+//  4. Apply the changes to the stores and force those to disk, in any order.
+//  5. Remove the old journals.
 //
-// A failure leaves the journals where they are and the rest to the next checkpoint.
+// After a failure the journals stay, and the next checkpoint does the rest.
 func (ks *Keyspace) Save() error {
 	ks.checkpoint.mu.Lock()
 	defer ks.checkpoint.mu.Unlock()
@@ -152,7 +150,7 @@ func (ks *Keyspace) saveLocked() (err error) {
 	if err != nil {
 		return err
 	}
-	left := f.captured != nil // by an attempt that failed: first that
+	left := f.captured != nil // by a failed attempt, which is finished first
 	if !left {
 		ks.capture(generation)
 	}
@@ -176,7 +174,7 @@ func (ks *Keyspace) saveLocked() (err error) {
 	return ks.saveLocked()
 }
 
-// remember keeps the error of the last attempt, nil if it worked.
+// remember stores the error of the last attempt, nil if it worked.
 func remember(last *atomic.Pointer[error], err error) {
 	if err == nil {
 		last.Store(nil)
@@ -185,7 +183,7 @@ func remember(last *atomic.Pointer[error], err error) {
 	}
 }
 
-// message is the error of the last attempt in words, empty if it worked.
+// message returns the error of the last attempt in words, empty if it worked.
 func message(last *atomic.Pointer[error]) string {
 	if err := last.Load(); err != nil {
 		return (*err).Error()
@@ -193,8 +191,8 @@ func message(last *atomic.Pointer[error]) string {
 	return ""
 }
 
-// noteBroken refuses writes until a restart if a store cannot be used any more: what is written would
-// pile up in the journal.
+// noteBroken refuses writes until a restart if a store cannot be used any more: the journal would grow without
+// bound.
 func (ks *Keyspace) noteBroken() {
 	for _, s := range ks.stores() {
 		if err := s.Broken(); err != nil {
@@ -204,11 +202,11 @@ func (ks *Keyspace) noteBroken() {
 	}
 }
 
-// capture takes over the changes that the stores lack. The catalogue comes first. Items of a container that is
-// made or dropped later may be captured all the same: the journal that stays tells what has become of it.
+// capture captures the changes that the stores lack, those of the catalogue first. It may capture items of a
+// container that is made or dropped later: the journal that stays has that change.
 func (ks *Keyspace) capture(generation uint64) {
 	f := &ks.checkpoint
-	f.lsn = ks.journal.Full() // what takes more in is captured by the next
+	f.lsn = ks.journal.Full() // later commits may have more changes
 	var tx Tx
 	ks.lockAll(&tx)
 	cat := &ks.catalogue
@@ -244,8 +242,8 @@ func (ks *Keyspace) capture(generation uint64) {
 	f.below = generation
 }
 
-// applyCaptured writes what was captured to the stores, and seals it: one is written while others are forced to
-// disk. It returns the first error, and goes on with the other stores.
+// applyCaptured applies the captured changes to the stores and syncs them: it writes one while others are forced
+// to disk. It returns the first error, after it has tried all stores.
 func (ks *Keyspace) applyCaptured() error {
 	f := &ks.checkpoint
 	if err := ks.catStore.Apply(f.catalogue); err != nil {
@@ -255,7 +253,7 @@ func (ks *Keyspace) applyCaptured() error {
 		return err
 	}
 	ks.catStore.AddLive(f.count(f.catalogue))
-	f.catalogue = nil                         // what is confirmed is not written again if what follows fails
+	f.catalogue = nil                         // confirmed: not written again if a partition fails
 	errs := make([]error, len(ks.partitions)) // and f.captured: each goroutine has its own
 	places := make(chan struct{}, syncsAtOnce)
 	var syncs sync.WaitGroup

@@ -14,7 +14,7 @@ type Compaction = store.Compaction
 // DefaultCompaction applies until [Keyspace.SetCompaction].
 var DefaultCompaction = store.DefaultCompaction
 
-// compactionState is what is known of compactions. Safe for concurrent use.
+// compactionState is the state of compactions. Safe for concurrent use.
 type compactionState struct {
 	when    atomic.Pointer[Compaction]
 	all     atomic.Bool // compact every store at the next opportunity
@@ -27,8 +27,8 @@ type compactionState struct {
 // SetCompaction changes when stores are compacted automatically.
 func (ks *Keyspace) SetCompaction(c Compaction) { ks.compaction.when.Store(&c) }
 
-// Compact asks for a checkpoint and a compaction of all stores that hold any waste, in the background, one after the
-// other. It returns at once; false if one is under way already.
+// Compact requests a checkpoint and a compaction of all stores with waste, in the background. It returns at once;
+// false if one is running already.
 func (ks *Keyspace) Compact() bool {
 	if ks.compaction.running.Load() || ks.compaction.all.Swap(true) {
 		return false
@@ -40,8 +40,8 @@ func (ks *Keyspace) Compact() bool {
 // underWay reports whether a compaction is running or asked for.
 func (c *compactionState) underWay() bool { return c.running.Load() || c.all.Load() }
 
-// compactWasteful compacts the stores that deserve it, one after the other, always the one that saves most for
-// what it costs. A failure leaves the store as it was, and the others are still compacted.
+// compactWasteful compacts the stores with too much waste, one after the other, those with the largest share first.
+// After a failure the store stays as it was, and the next one follows.
 func (ks *Keyspace) compactWasteful() {
 	state := &ks.compaction
 	state.running.Store(true)
@@ -60,7 +60,7 @@ func (ks *Keyspace) compactWasteful() {
 			break
 		}
 		rest = slices.DeleteFunc(rest, func(other *store.Store) bool { return other == s })
-		if ks.checkpointDue(false) { // what is written meanwhile must not pile up in the journal
+		if ks.checkpointDue(false) { // else the journal grows during the compactions
 			if err := ks.Save(); err != nil {
 				ks.opt.Log.Error().Err(err).Msg("checkpoint failed between compactions; the other files stay as they were")
 				errs = append(errs, err)
@@ -95,7 +95,7 @@ func (ks *Keyspace) compactStore(s *store.Store, pacer *store.Pacer) error {
 	return err
 }
 
-// stores are those of all partitions and the catalogue's.
+// stores returns the catalogue's store and those of all partitions.
 func (ks *Keyspace) stores() []*store.Store {
 	list := []*store.Store{ks.catStore}
 	for _, p := range ks.partitions {
@@ -105,7 +105,7 @@ func (ks *Keyspace) stores() []*store.Store {
 }
 
 // compactionPacer returns the pacer of the next compaction. It does not rest while compactions do not keep up with
-// the waste, nor once the journal has grown to twice the size at which a checkpoint is due, which it delays.
+// the waste, nor once the journal has twice the size at which a checkpoint is due: a compaction delays it.
 func (ks *Keyspace) compactionPacer(when Compaction) *store.Pacer {
 	pace := ks.compaction.pace
 	if pace == 0 || when.Exceeded(ks.stores()) {

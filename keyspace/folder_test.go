@@ -46,7 +46,7 @@ func TestUnfinishedFoldersAreNotUsed(t *testing.T) {
 	_, started := starts(t, l.dir)
 	_, inspected := repair.Inspect(l.dir)
 	for what, err := range map[string]error{"a start": started, "a check": inspected} {
-		if err == nil || !strings.Contains(err.Error(), "did not come to its end") {
+		if err == nil || !strings.Contains(err.Error(), "unfinished") {
 			t.Errorf("%s: %v", what, err)
 		}
 	}

@@ -26,9 +26,9 @@ type Options struct {
 	ExpireEffort int            // active-expire-effort, 1 to 10; 0 means 1
 	NoPurge      bool           // do not start the active purge (tests drive it by hand)
 
-	// OnDeath is called once for every item that has died, when it is removed, but for those of which
-	// [Tx.OnDeath] tells. written covers the item's last write and that it is as late as that: unless it
-	// is committed nobody must hear of the death. It runs under the lock of a partition: it must return
+	// OnDeath is called once for every item that has died, when it is removed, except for those that
+	// [Tx.OnDeath] receives. written covers the item's last write and the time of the death: the death must not
+	// be reported before written is committed. OnDeath runs under the lock of a partition: it must return
 	// soon and not use the keyspace. The id must be cloned to be kept.
 	OnDeath func(c *Container, id string, written LSN)
 }
@@ -58,15 +58,14 @@ const MaxIDLength = record.MaxIDLength
 // Item is what a container holds under an id: a value, safe to keep.
 type Item = record.Item
 
-// ContainerRecord is what is known of a container without its items.
+// ContainerRecord describes a container without its items.
 type ContainerRecord = record.Container
 
-// LSN stands for a state of the keyspace that may not be committed yet: a reply that reports or reveals it must
-// not leave before [Keyspace.Wait] has returned for it. The greater covers the lesser, and zero is always
-// committed.
+// LSN stands for a state of the keyspace that may not be committed yet. A reply that reports or reveals it must
+// not leave before [Keyspace.Wait] has returned for it. A greater LSN covers a lesser, and zero is always committed.
 type LSN = journal.LSN
 
-// Keyspace is the set of all containers and what they hold. Safe for concurrent use.
+// Keyspace is the set of all containers and their items. Safe for concurrent use.
 type Keyspace struct {
 	opt        Options
 	folder     *datadir.Dir
@@ -83,7 +82,7 @@ type Keyspace struct {
 
 	broken     atomic.Pointer[error] // why a store cannot be used any more; nil while all can
 	lease      clockLease
-	wake       chan struct{} // a checkpoint is to be made
+	wake       chan struct{} // a checkpoint is wanted
 	full       chan struct{} // a checkpoint may be due
 	stop       chan struct{}
 	background sync.WaitGroup
@@ -91,8 +90,8 @@ type Keyspace struct {
 	compaction compactionState
 }
 
-// Open opens the data folder, loads what it holds and starts the active purge and the background
-// work. Errors are one clear line.
+// Open opens the data folder, loads its content and starts the active purge and the background work. Errors are
+// one clear line.
 func Open(opt Options) (_ *Keyspace, err error) {
 	if opt.Clock == nil {
 		opt.Clock = clock.NewSystem(0)
@@ -120,7 +119,7 @@ func Open(opt Options) (_ *Keyspace, err error) {
 		return nil, err
 	}
 	if err := datadir.LimitTorn(opt.Dir, begin, opt.Log); err != nil {
-		opt.Log.Error().Err(err).Msg("cannot clear old ends of files away")
+		opt.Log.Error().Err(err).Msg("cannot remove old ends of files")
 	}
 	ks.createDatabases()
 	ks.background.Add(1)
@@ -150,24 +149,22 @@ func (ks *Keyspace) createDatabases() {
 	tx.Close()
 }
 
-// Close stops the background work, commits and forces all to disk and releases the data folder.
-// No transaction may be running or begun.
+// Close stops the background work, makes a checkpoint and releases the data folder. No transaction may run.
 func (ks *Keyspace) Close() error {
 	if ks.runner != nil {
 		ks.runner.Stop()
 	}
 	close(ks.stop)
 	ks.background.Wait()
-	ks.lease.set(ks.Now()) // which the checkpoint writes down
+	ks.lease.set(ks.Now()) // the checkpoint records it
 	return errors.Join(ks.Save(), ks.release())
 }
 
-// Halt commits all that has been written and forces it to disk, for a process that is to end although
-// transactions still run: the next start replays the journal. Nothing else can be done with the
-// keyspace afterwards.
+// Halt commits everything and forces it to disk, for a process that ends while transactions still run. The next
+// start replays the journal. The keyspace must not be used afterwards.
 func (ks *Keyspace) Halt() error { return errors.Join(ks.journal.CommitAll(), ks.journal.Sync()) }
 
-// release closes files and lets go of the folder.
+// release closes the files and the folder.
 func (ks *Keyspace) release() error {
 	var errs []error
 	if ks.journal != nil {
@@ -191,28 +188,28 @@ func (ks *Keyspace) partitionOf(id string) *partition {
 	return ks.partitions[record.Partition(id, len(ks.partitions))]
 }
 
-// Wait returns once what the LSN stands for is committed as the fsync policy asks, by this call, together with all
-// other pending work, or by another. The error says why it could not be; nothing is lost then, it is tried again.
+// Wait returns once the LSN is committed as the fsync policy asks, by this call together with all other pending
+// work, or by another. After an error nothing is lost: the journal tries again.
 func (ks *Keyspace) Wait(t LSN) error { return ks.journal.Wait(t) }
 
 // CommitNow is Wait without yielding first, for a goroutine that has gathered the work of many itself.
 func (ks *Keyspace) CommitNow(t LSN) error { return ks.journal.CommitNow(t) }
 
-// maxWaiting is how many bytes may wait to be committed before a writer has to commit first.
+// maxWaiting is the number of uncommitted bytes above which a writer commits first.
 const maxWaiting = 32 << 20
 
-// Throttle is called before a transaction that may write begins. It bounds what waits to be committed: while there
-// is much of it, it commits. It returns no error: see Writable.
+// Throttle limits the uncommitted bytes: above the limit it commits. It is called before a transaction that may
+// write. It returns no error: see Writable.
 func (ks *Keyspace) Throttle() {
 	if ks.journal.Waiting() > maxWaiting {
 		_ = ks.journal.Wait(ks.journal.Last())
 	}
 }
 
-// Committed reports whether what the LSN stands for is committed.
+// Committed reports whether the LSN is committed.
 func (ks *Keyspace) Committed(t LSN) bool { return t <= ks.journal.Committed() }
 
-// Writable returns nil, or the error because of which writes are refused for now (MISCONF).
+// Writable returns the error because of which writes are refused for now (MISCONF), or nil.
 func (ks *Keyspace) Writable() error {
 	if err := ks.broken.Load(); err != nil {
 		return *err
@@ -223,7 +220,7 @@ func (ks *Keyspace) Writable() error {
 // Now reads the clock, in ms.
 func (ks *Keyspace) Now() int64 { return ks.opt.Clock.Now() }
 
-// Micros is the same in µs.
+// Micros reads the clock, in µs.
 func (ks *Keyspace) Micros() int64 { return ks.opt.Clock.Micros() }
 
 // SetFsync changes the fsync policy while running.
@@ -241,10 +238,10 @@ type Stats struct {
 	LoadTime       int64 // ms
 	JournalBytes   int64 // size of the journal files
 	StoreBytes     int64 // size of the partition files and the catalogue
-	Commits        int64 // groups committed
+	Commits        int64 // group commits
 	Fsyncs         int64 // of the journal
 	Checkpoints    int64
-	Saving         bool   // SaveInBackground is at work
+	Saving         bool   // SaveInBackground has not finished
 	LastSaveError  string // empty: the last checkpoint worked
 	Compactions    int64  // of stores
 	Compacting     bool   // a compaction is running or asked for
@@ -253,7 +250,7 @@ type Stats struct {
 	LastWriteError string // empty: the last write worked
 }
 
-// Stats gives the figures.
+// Stats returns the figures.
 func (ks *Keyspace) Stats() Stats {
 	s := Stats{
 		Partitions:   len(ks.partitions),

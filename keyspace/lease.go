@@ -9,29 +9,28 @@ import (
 	"mayfly/keyspace/record"
 )
 
-// Rule 8 says that time never runs backwards, not across a restart either. A start knows nothing of the run
-// before it but what is on disk, and the wall clock may have been set back meanwhile. So the clock is leased
-// ahead of its use: no reply reveals a later time than the record of the clock, unless a later record is committed.
+// Time never runs backwards, not even across a restart (rule 8). A start knows only what is on disk, and the wall
+// clock may have been set back meanwhile. So the clock is leased ahead of its use: no reply reveals a later time
+// than the committed record of the clock.
 //
-//  1. A transaction that begins after the lease extends it by leaseTime, and hands the record to the journal.
-//  2. It and all that follow wait for the record before they reply, as for anything else they have seen. So at
-//     most one change per leaseTime is written for it, and none while no command runs.
-//  3. A checkpoint brings the record to the catalogue before the journals that hold it go.
-//  4. A start does not begin before the leased time. After a kill it may have to wait for it, for leaseTime at
-//     most; if that is not enough the wall clock was set back, and ours is set to that time. Close returns what
-//     has not been used.
+//  1. A transaction that begins after the lease extends it by leaseTime, and appends the record to the journal.
+//  2. It and all that follow wait for the record before they reply, as for anything else they have seen. So there
+//     is at most one record per leaseTime, and none while no command runs.
+//  3. A checkpoint writes the record to the catalogue before it removes the journals with it.
+//  4. A start does not begin before the leased time. After a kill it waits for that, for leaseTime at most; if
+//     that is not enough the wall clock was set back, and ours is set to the leased time. Close ends the lease.
 //
-// While writes are refused the lease cannot be extended, and reads go on without it.
+// While writes are refused the lease cannot be extended, and reads continue without it.
 const leaseTime = time.Second
 
-// clockLease is how far time may go before the record of the clock is to be written again.
+// clockLease is the time up to which replies may go without another record of the clock.
 type clockLease struct {
 	until atomic.Int64  // ms
-	lsn   atomic.Uint64 // covers the record that says so
-	mu    sync.Mutex    // held while both are changed and the record is handed in: they change at once
+	lsn   atomic.Uint64 // covers the record
+	mu    sync.Mutex    // held while the record is appended and both change
 }
 
-// leased makes sure that the lease covers a time (ms), and returns the LSN that covers the lease, 0 if it is
+// leased extends the lease to cover a time (ms) if need be, and returns the LSN that covers the lease, 0 if it is
 // committed. Locks of partitions may be held.
 func (ks *Keyspace) leased(now int64) LSN {
 	l := &ks.lease
@@ -57,26 +56,26 @@ func (ks *Keyspace) extendLease(now int64) {
 	l.until.Store(until)
 }
 
-// set makes a time (ms) the end of the lease without handing it in: the first of a run, or the last.
+// set sets the end of the lease (ms) without a record: the first of a run, or the last.
 func (l *clockLease) set(until int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.until.Store(until)
 }
 
-// end is the end of the lease (ms): no time that has been handed to the journal by now is beyond it.
+// end returns the end of the lease (ms): no record in the journal has a later time.
 func (l *clockLease) end() int64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.until.Load()
 }
 
-// clockRecord is the record of the clock: a time (ms) and the epoch of versions.
+// clockRecord returns the record of the clock: a time (ms) and the epoch of versions.
 func (ks *Keyspace) clockRecord(ms int64) clockRecord {
 	return clockRecord(record.Append(nil, record.ClockKey, Item{Kind: record.ClockKind, TS: ms, Version: ks.epoch}))
 }
 
-// clockRecord is handed to the journal as a group of its own.
+// clockRecord is appended to the journal as a group of its own.
 type clockRecord string
 
 func (r clockRecord) AppendTo(dst []byte) []byte {

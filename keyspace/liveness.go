@@ -9,19 +9,19 @@ import (
 	"mayfly/keyspace/store"
 )
 
-// livenessFilter tells a compaction which items of a partition are live, as memory knows it: a set is live if it
-// has written what its item is now. It costs one bit per item.
+// livenessFilter finds the live items of a partition's store in memory: a set is live if it has written the present
+// state of its item. It costs one bit per item.
 //
 // Items overwritten, deleted or dropped since the last checkpoint are not live. The journal has those changes. It is
 // forced to disk before the new file replaces the old, so the next start knows them. Items that have died since are
 // dead at the next start too: the clock is leased, so it does not go back.
 //
-// No checkpoint may run meanwhile: the file that is being read lacks what it writes.
+// No checkpoint may run meanwhile: the file lacks its changes.
 type livenessFilter struct {
 	ks    *Keyspace
 	p     *partition
-	found map[*memtable.Table]*memtable.HandleSet // the entries whose sets have been found
-	// incomplete says that the store lacks some items marked as stored: a checkpoint has failed.
+	found map[*memtable.Table]*memtable.HandleSet // entries whose sets have been found
+	// incomplete says that the store lacks some items marked as stored, because a checkpoint has failed.
 	incomplete bool
 
 	list     []placedID
@@ -56,7 +56,7 @@ func (f *livenessFilter) Mark(sets []store.Candidate) error {
 	return nil
 }
 
-// placeLocked fills the list and prefetches what the look-ups will read. p.mu must be held.
+// placeLocked fills the list and prefetches for the look-ups. p.mu must be held.
 func (f *livenessFilter) placeLocked(sets []store.Candidate) error {
 	f.list = f.list[:0]
 	var t *memtable.Table
@@ -78,8 +78,8 @@ func (f *livenessFilter) placeLocked(sets []store.Candidate) error {
 	return nil
 }
 
-// first notes that the set of an entry was found and reports whether it is the first. A crash after a
-// checkpoint, but before the end of its journals, makes the next checkpoint write the same set again.
+// first records that the set of an entry was found, and reports whether it is the first. After a crash between a
+// checkpoint and the removal of its journals, the next checkpoint writes the same sets again.
 func (f *livenessFilter) first(t *memtable.Table, h memtable.Handle) bool {
 	s := f.found[t]
 	if s == nil {
@@ -99,7 +99,7 @@ func (f *livenessFilter) Settle() error {
 	return f.ks.journal.Sync()
 }
 
-// checkComplete verifies that the file had every item that memory says the store has.
+// checkComplete verifies that the file had every item that is marked as stored.
 func (f *livenessFilter) checkComplete() error {
 	if f.incomplete {
 		return nil

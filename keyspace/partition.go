@@ -11,7 +11,7 @@ import (
 	"mayfly/keyspace/store"
 )
 
-// partition is a share of all containers' items: those whose ids fall into its slots.
+// partition has a share of all containers' items: those with ids of its slots.
 //
 // Locks: mu protects everything below it, and every table and entry of the partition. The catalogue of containers
 // is read while any partition's mu is held and changed while all are. Partitions are locked in ascending order of
@@ -54,7 +54,7 @@ func (p *partition) releaseLocked(t *table, e *memtable.Entry) {
 	t.Release(e)
 }
 
-// capturing says how a checkpoint captures, so that others wait for a partition for moments only.
+// capturing controls how a checkpoint captures, so that others wait for a partition only briefly.
 type capturing struct {
 	piece   int    // items captured while a partition stays locked
 	between func() // called between two pieces: lets others run
@@ -63,8 +63,8 @@ type capturing struct {
 // captureInPieces is the usual way: a piece takes a fraction of a ms.
 var captureInPieces = capturing{piece: 256, between: runtime.Gosched}
 
-// capture takes over what the store has to learn, as operations to be applied in order. live is the number of
-// bytes that the items take in the store. Each piece is of one moment.
+// capture returns the changes that the store lacks, in order. live is the number of bytes that the items take in
+// the store. Each piece is the state of one moment.
 func (p *partition) capture(in capturing) (ops []aof.Op, live int64) {
 	p.mu.Lock()
 	p.shard.BeginCapture()
@@ -84,7 +84,7 @@ func (p *partition) capture(in capturing) (ops []aof.Op, live int64) {
 	return ops, live
 }
 
-// capturePiece takes over the deletes and appends the sets of some items.
+// capturePiece returns the deletes and appends the sets of some items.
 func (p *partition) capturePiece(sets []aof.Op, n int) (deleted []string, _ []aof.Op, more bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -92,7 +92,7 @@ func (p *partition) capturePiece(sets []aof.Op, n int) (deleted []string, _ []ao
 	return deleted, sets, more
 }
 
-// captureDropped appends the deletes of everything that the store has of a table whose container is dropped.
+// captureDropped appends the deletes of all stored items of a table whose container is dropped.
 func (t *table) captureDropped(in capturing, ops []aof.Op) []aof.Op {
 	for cursor, more := 0, true; more; in.between() {
 		t.p.mu.Lock()

@@ -2,16 +2,15 @@ package keyspace
 
 import "mayfly/keyspace/memtable"
 
-// A Prefetcher loads what look-ups that are about to come will read into the processor's cache; see
-// [memtable.Prefetcher]. It is advice only: it changes nothing and skips partitions that others have locked.
-// The zero value is ready. Not safe for concurrent use.
+// A Prefetcher loads the memory that coming look-ups read into the processor's cache; see [memtable.Prefetcher]. It
+// changes nothing and skips locked partitions. The zero value is ready. Not safe for concurrent use.
 type Prefetcher struct {
 	lookups memtable.Prefetcher
 	locked  []*partition
 }
 
-// Prefetch reads prefetchBytes of a key and its record. The processor itself reads on in longer ones. The check of
-// a store's items reads only the header.
+// Prefetch reads prefetchBytes of a key and its record. The processor itself prefetches the rest of longer ones. A
+// compaction reads only the header.
 const prefetchBytes, prefetchHeader = 384, 64
 
 // BeyondCache reports whether the items take more memory than a processor's caches hold.
@@ -20,8 +19,7 @@ func (ks *Keyspace) BeyondCache() bool {
 	return ks.partitions[0].shard.Memory()*int64(len(ks.partitions)) > cache // partitions share evenly
 }
 
-// Prefetch loads what look-ups of ids will read, each in the container of the name beside it. The caller holds no
-// lock.
+// Prefetch prepares look-ups of ids, each in the container of the name beside it. The caller holds no lock.
 func (w *Prefetcher) Prefetch(ks *Keyspace, containers, ids []string) {
 	defer w.unlock()
 	var c *Container
@@ -42,7 +40,7 @@ func (w *Prefetcher) Prefetch(ks *Keyspace, containers, ids []string) {
 	w.lookups.Run(prefetchBytes)
 }
 
-// lock makes sure that a partition is locked. It returns false instead of waiting.
+// lock locks a partition unless it has done so already. It returns false instead of waiting.
 func (w *Prefetcher) lock(p *partition) bool {
 	for _, have := range w.locked {
 		if have == p {

@@ -2,8 +2,8 @@ package keyspace
 
 import "sync"
 
-// tableList has all attached tables, so that a search for the dead or dying skips containers that hold nothing.
-// Safe for concurrent use. Its mutex is held for moments only and may be taken under any partition's lock.
+// tableList has all attached tables, so that the purge and eviction skip empty containers. Safe for concurrent use.
+// Its mutex is held briefly and may be taken under any partition's lock.
 type tableList struct {
 	mu   sync.Mutex // protects list
 	list []*table   // in no order

@@ -17,7 +17,7 @@ import (
 // The files of a data folder, beside the journal's.
 const (
 	lockName = "LOCK"
-	// FormatName is the file that tells the layout's version and the number of partitions.
+	// FormatName is the file with the version of the layout and the number of partitions.
 	FormatName = "format"
 	// CatalogueName is the store of the catalogue.
 	CatalogueName = "catalogue.db"
@@ -26,7 +26,7 @@ const (
 // formatVersion is the version of the layout. Any other is refused.
 const formatVersion = 2
 
-// PartitionName is the name of a partition's store.
+// PartitionName returns the name of a partition's store.
 func PartitionName(n int) string { return fmt.Sprintf("partition-%03d.db", n) }
 
 // Dir is a data folder that belongs to this process until it is closed.
@@ -36,8 +36,8 @@ type Dir struct {
 	lock       *os.File
 }
 
-// Open takes possession of a data folder, making it if there is none. The number of partitions is fixed when
-// the folder is made: if another is asked for later, the folder's is used and a warning logged.
+// Open locks a data folder, and makes it if there is none. The number of partitions is fixed when the folder is
+// made: Open logs a warning if another is asked for later.
 func Open(path string, partitions int, log zerolog.Logger) (*Dir, error) {
 	if err := RefuseStaging(path); err != nil {
 		return nil, err
@@ -82,7 +82,7 @@ func open(path string, partitions int, log zerolog.Logger) (_ *Dir, err error) {
 	return d, nil
 }
 
-// stores are the names of the stores' files.
+// stores returns the names of the stores.
 func (d *Dir) stores() []string {
 	names := []string{CatalogueName}
 	for n := range d.Partitions {
@@ -91,8 +91,7 @@ func (d *Dir) stores() []string {
 	return names
 }
 
-// create fills a new folder. The file format comes last: while it is missing the folder holds nothing of
-// value, unless it is damaged.
+// create fills a new folder. The file "format" comes last: a folder without it has no data, unless it is damaged.
 func (d *Dir) create(log zerolog.Logger) error {
 	for _, pattern := range []string{"*.db", "*.db.*"} {
 		found, err := filepath.Glob(filepath.Join(d.Path, pattern))
@@ -109,10 +108,10 @@ func (d *Dir) create(log zerolog.Logger) error {
 			}
 		}
 	}
-	log.Info().Str("folder", d.Path).Int("partitions", d.Partitions).Msg("making a new data folder")
+	log.Info().Str("folder", d.Path).Int("partitions", d.Partitions).Msg("creating a new data folder")
 	names := d.stores()
 	errs := make([]error, len(names))
-	var wg sync.WaitGroup // at once: file systems force several files to disk for the price of one
+	var wg sync.WaitGroup // in parallel: file systems force several files to disk for the price of one
 	for i, name := range names {
 		wg.Go(func() { errs[i] = store.Create(filepath.Join(d.Path, name)) })
 	}
@@ -130,14 +129,14 @@ func (d *Dir) create(log zerolog.Logger) error {
 	return errors.Join(os.Rename(path+".tmp", path), aof.SyncDir(d.Path))
 }
 
-// formatText is the content of the file format; its last line is the CRC-32C of those before.
+// formatText returns the content of the file "format"; its last line is the CRC-32C of the others.
 func formatText(partitions int) string {
 	text := fmt.Sprintf("mayfly data folder\nformat %d\npartitions %d\n", formatVersion, partitions)
 	return fmt.Sprintf("%scrc32c %08x\n", text, record.Sum(0, text))
 }
 
-// ReadFormat reads the file format and returns the number of partitions. An *[VersionError] is the error for a
-// folder of another version.
+// ReadFormat returns the number of partitions in the content of the file "format". The error for a folder of
+// another version is a *[VersionError].
 func ReadFormat(text string) (partitions int, err error) {
 	version := 0
 	if _, err := fmt.Sscanf(text, "mayfly data folder\nformat %d\n", &version); err == nil && version > 0 && version != formatVersion {
@@ -161,7 +160,7 @@ func (e *VersionError) Error() string {
 	return fmt.Sprintf("its format is %d, of a newer version of mayfly; this one reads format %d", e.Version, formatVersion)
 }
 
-// Partitions is the number of partitions of a data folder; 0 if there is none at this place.
+// Partitions returns the number of partitions of a data folder; 0 if there is no folder.
 func Partitions(dir string) (int, error) {
 	text, err := os.ReadFile(filepath.Join(dir, FormatName))
 	if errors.Is(err, os.ErrNotExist) {
@@ -177,8 +176,8 @@ func Partitions(dir string) (int, error) {
 	return n, nil
 }
 
-// LockShared keeps servers out of a folder that is only read; others may read it too. It writes nothing. Without
-// a lock file, as in a backup, there is nothing to lock, and it returns nil.
+// LockShared locks a folder for reading: it keeps servers out, but not other readers. It writes nothing. Without a
+// lock file, as in a backup, it returns nil.
 func LockShared(dir string) (*os.File, error) {
 	f, err := lockShared(filepath.Join(dir, lockName))
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"syscall"
 )
 
-// lockFile takes the lock that keeps other processes out of a data folder. It ends when the file is
-// closed or the process dies; the process's number is in the file.
+// lockFile takes the lock that keeps other processes out of a data folder, until the file is closed or the process
+// ends. It writes the process id into the file.
 func lockFile(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -47,7 +47,7 @@ func lockShared(path string) (*os.File, error) {
 	return f, nil
 }
 
-// flock takes a lock, or says which process has it.
+// flock takes a lock. The error names the process that has it.
 func flock(f *os.File, how int) error {
 	err := syscall.Flock(int(f.Fd()), how|syscall.LOCK_NB)
 	if errors.Is(err, syscall.EWOULDBLOCK) {

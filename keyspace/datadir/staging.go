@@ -13,22 +13,22 @@ import (
 	"github.com/rs/zerolog"
 )
 
-// markName is the first file of a staging folder and the last to leave it. A server does not start on a
-// folder that has it. The process that fills the folder holds its lock.
+// markName is the first file of a staging folder and the last to be removed. A server refuses a folder that has
+// it. The process that fills the folder holds its lock.
 const markName = "UNFINISHED"
 
-// Staging is a folder that is being filled: a backup or a repair. It is path.part until all of it is on disk,
-// and path then.
+// Staging is a folder that is being filled: a backup or a repair. Its name is path.part until all of it is on
+// disk, and path then.
 type Staging struct {
 	path, part string
 	lock       *os.File // of the mark
 }
 
-// NewStaging begins to fill a folder, which must not exist. What an earlier attempt that a crash ended has left
-// in its place is removed; anything else is refused and stays.
+// NewStaging makes a staging folder for path, which must not exist. It removes the remains of an attempt that a
+// crash ended, and refuses to remove anything else.
 func NewStaging(path string) (_ *Staging, err error) {
 	if _, err := os.Lstat(path); err == nil {
-		return nil, fmt.Errorf("it goes into a new folder, and %s exists: %w", path, os.ErrExist)
+		return nil, fmt.Errorf("the target must be a new folder, but %s exists: %w", path, os.ErrExist)
 	} else if !errors.Is(err, os.ErrNotExist) {
 		return nil, err
 	}
@@ -45,7 +45,7 @@ func NewStaging(path string) (_ *Staging, err error) {
 		return nil, fmt.Errorf("%s: %w", s.part, err)
 	}
 	if err = s.clear(); err == nil {
-		err = aof.SyncDir(s.part) // else a power cut could leave the rest of the folder without the mark
+		err = aof.SyncDir(s.part) // no power cut leaves the other files without the mark
 	}
 	if err != nil {
 		s.lock.Close()
@@ -54,7 +54,7 @@ func NewStaging(path string) (_ *Staging, err error) {
 	return s, nil
 }
 
-// Dir is the folder while it is being filled.
+// Dir returns the path of the folder while it is being filled.
 func (s *Staging) Dir() string { return s.part }
 
 // CreateDir makes a data folder in the staging folder.
@@ -62,7 +62,7 @@ func (s *Staging) CreateDir(partitions int) (*Dir, error) {
 	return open(s.part, partitions, zerolog.Nop())
 }
 
-// refuseForeign is the error for a folder that holds anything that no staging folder holds.
+// refuseForeign returns an error if the folder has files that no staging folder has.
 func (s *Staging) refuseForeign() error {
 	entries, err := os.ReadDir(s.part)
 	if err != nil {
@@ -92,8 +92,8 @@ func ours(e fs.DirEntry) bool {
 	return known && e.Type().IsRegular()
 }
 
-// clear removes everything in the folder but its mark, whose lock is held, after judging once more: now no other
-// process writes to it.
+// clear removes everything in the folder but its mark, whose lock is held. It checks the files once more: now no
+// other process writes any.
 func (s *Staging) clear() error {
 	if err := s.refuseForeign(); err != nil {
 		return err
@@ -113,7 +113,7 @@ func (s *Staging) clear() error {
 	return nil
 }
 
-// Finish gives the folder its name. All its files have been forced to disk.
+// Finish renames the folder to its final name. All its files must be on disk.
 func (s *Staging) Finish() error {
 	mark := filepath.Join(s.part, markName)
 	if err := aof.SyncDir(s.part); err != nil {
@@ -128,7 +128,7 @@ func (s *Staging) Finish() error {
 	return aof.SyncDir(filepath.Dir(s.path))
 }
 
-// Close releases the folder. Unless err is nil it removes all that has been made.
+// Close releases the folder. Unless err is nil it removes the folder first.
 func (s *Staging) Close(err error) error {
 	if err != nil {
 		err = errors.Join(err, os.RemoveAll(s.part))
@@ -136,12 +136,12 @@ func (s *Staging) Close(err error) error {
 	return errors.Join(err, s.lock.Close())
 }
 
-// RefuseStaging is the error for a folder that is a staging folder, or was when a crash came.
+// RefuseStaging returns an error if a folder is a staging folder, or the remains of one.
 func RefuseStaging(dir string) error {
 	if _, err := os.Lstat(filepath.Join(dir, markName)); errors.Is(err, os.ErrNotExist) {
 		return nil
 	} else if err != nil {
 		return err
 	}
-	return fmt.Errorf("data folder %s is a backup or a repair that did not come to its end (it has a file %q): make it again", dir, markName)
+	return fmt.Errorf("data folder %s is an unfinished backup or repair (it has a file %q): make it again", dir, markName)
 }

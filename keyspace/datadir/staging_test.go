@@ -80,7 +80,7 @@ func TestStagingGetsItsNameAtTheEnd(t *testing.T) {
 	if err := d.Close(); err != nil {
 		t.Fatal(err)
 	}
-	refused(t, s.Dir(), "did not come to its end", markName)
+	refused(t, s.Dir(), "unfinished", markName)
 	gone(t, path)
 	if err := errors.Join(s.Finish(), s.Close(nil)); err != nil {
 		t.Fatal(err)
@@ -202,5 +202,5 @@ func TestUnfinishedFolderIsRefused(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(path, markName), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	refused(t, path, path, "did not come to its end")
+	refused(t, path, path, "unfinished")
 }

@@ -14,23 +14,23 @@ import (
 	"github.com/rs/zerolog"
 )
 
-// Bounds of what is kept of what earlier starts have cut off: the newest ends, in number and in bytes. The
-// newest of all stays however large it is, and so do all those of the present start.
+// Limits of the ends that earlier starts have cut off, in number and in bytes; the newest are kept. The very newest
+// stays whatever its size, and so do all of the present start.
 const (
 	maxTornFiles = 300
 	maxTornBytes = 256 << 20
 )
 
-// tornEnd is the end of a file that a start has cut off and kept aside (aof.CutTail).
+// tornEnd is the end of a file that a start has cut off (aof.CutTail).
 type tornEnd struct {
 	path   string
-	at     uint64 // ms; when it was cut off
-	number uint64 // of several ends of one file at that moment
+	at     uint64 // ms; the time of the cut
+	number uint64 // of several ends of one file with that time
 	size   int64
 }
 
-// LimitTorn removes ends that were cut off before the present start, which began at a time in ms, if there are
-// too many. Each is logged before it goes.
+// LimitTorn removes the oldest cut-off ends if there are too many, but none of the present start, which began at a
+// time in ms. It logs each before its removal.
 func LimitTorn(dir string, began int64, log zerolog.Logger) error {
 	ends, err := tornEnds(dir)
 	if err != nil {
@@ -48,13 +48,13 @@ func LimitTorn(dir string, began int64, log zerolog.Logger) error {
 		}
 		kept -= end.size
 		log.Warn().Str("file", end.path).Int64("bytes", end.size).Uint64("cut_at", end.at).
-			Msg("removing an end that an earlier start has cut off: newer ones take the space that is kept for them")
+			Msg("removing an end that an earlier start has cut off: newer ones take the space reserved for them")
 		errs = append(errs, os.Remove(end.path))
 	}
 	return errors.Join(errs...)
 }
 
-// tornEnds lists the ends that were cut off in a folder.
+// tornEnds lists the cut-off ends in a folder.
 func tornEnds(dir string) (ends []tornEnd, err error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {

@@ -7,11 +7,11 @@ import (
 	"mayfly/expiry"
 )
 
-// Container is what the catalogue keeps of a container: everything but its items.
+// Container describes a container without its items.
 type Container struct {
 	Number  uint32 // prefix of its keys; a flushed container gets a new one
 	Name    string
-	Created int64 // ms; when it was made or last flushed
+	Created int64 // ms; the time of its creation or last flush
 	Policy  expiry.Policy
 }
 
@@ -25,7 +25,7 @@ type containerBody struct {
 	Created       int64  `json:"created"`
 }
 
-// Append appends the record that lies under [ContainerKey] of the container's number.
+// Append appends the container's record, whose key is [ContainerKey] of its number.
 func (c Container) Append(dst []byte) []byte {
 	body, err := json.Marshal(containerBody{
 		Name: c.Name, TTL: c.Policy.Default.String(), Mode: c.Policy.Mode.String(),
@@ -37,7 +37,7 @@ func (c Container) Append(dst []byte) []byte {
 	return Append(dst, ContainerKey(c.Number), Item{Kind: ContainerKind, Body: View(body), TS: c.Created})
 }
 
-// ReadContainer reads the body of the record that lies under a container's key.
+// ReadContainer decodes the body of the record under a container's key.
 func ReadContainer(key, body string) (c Container, err error) {
 	if c.Number, err = ContainerNumber(key); err != nil {
 		return c, err

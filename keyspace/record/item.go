@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Kind is what a record describes. The letter stands in the record.
+// Kind is the kind of a record: the letter in its header.
 type Kind uint8
 
 // The kinds.
@@ -61,12 +61,12 @@ func AppendHeader(dst []byte, it Item) []byte {
 	return append(dst, ' ')
 }
 
-// PutSum writes the checksum of a record that lies under a key.
+// PutSum writes the checksum of a record under a key.
 func PutSum(key string, rec []byte) {
 	PutHex(rec[SumFrom:SumTo], crc32.Update(Sum(0, key), Castagnoli, rec[SumTo:]))
 }
 
-// Append appends the record of an item that lies under a key. It allocates nothing if dst has room.
+// Append appends the record of an item under a key. It allocates nothing if dst has the capacity.
 // The key may share memory with dst.
 func Append(dst []byte, key string, it Item) []byte {
 	start := len(dst)
@@ -76,7 +76,7 @@ func Append(dst []byte, key string, it Item) []byte {
 	return dst
 }
 
-// Decode checks and reads the record that lies under a key. header is the offset of the body, which
+// Decode verifies and decodes the record under a key. header is the offset of the body, which
 // shares memory with rec. It allocates nothing.
 func Decode(key, rec string) (it Item, header int, err error) {
 	if len(rec) < 2 || rec[0] != format || rec[1] != ' ' {
@@ -107,10 +107,10 @@ func Decode(key, rec string) (it Item, header int, err error) {
 	return it, len(rec) - len(body), nil
 }
 
-// KindOf returns the kind of a record that is known to be sound.
+// KindOf returns the kind of a sound record.
 func KindOf(rec string) Kind { return Kind(rec[kindAt]) }
 
-// SumHolds reports whether the checksum of a record matches it and its key.
+// SumHolds reports whether the checksum of a record is right for it and its key.
 func SumHolds(key, rec string) bool {
 	if len(rec) < SumTo {
 		return false
