@@ -32,7 +32,7 @@ var commandCommand = Command{
 			Name: "getkeys", Syntax: "command [arg [arg ...]]", Summary: "Extract keys given a full Redis command",
 			Group: "server", Since: "2.8.13", Arity: -4, Flags: Loading | Stale, Categories: "connection",
 			Parse: func(in *Input) (Run, error) {
-				return parseCommandGetKeys(in, func(r *row, args []string) Reply { return Bulks(r.items.ids(nil, args)...) })
+				return parseCommandGetKeys(in, func(r *row, args []string) Reply { return Bulks(r.ids(nil, args)...) })
 			},
 		},
 		{
@@ -147,7 +147,7 @@ func parseCommandGetKeys(in *Input, show func(r *row, args []string) Reply) (Run
 // keysAndFlags lists the keys of a call with the flags of their access.
 func keysAndFlags(r *row, args []string) Reply {
 	access := r.accesses()
-	keys := r.items.ids(nil, args)
+	keys := r.ids(nil, args)
 	list := make([]Reply, len(keys))
 	for i, key := range keys {
 		flags := strings.Fields(access[min(i, len(access)-1)])

@@ -30,10 +30,10 @@ var documentCommands = []Command{
 		Flags: ReadOnly | Fast, Keys: OneID, Parse: parseDocGet,
 	},
 	{
-		Name: "doc.mget", Syntax: "container id [id ...]", Arity: -3,
-		Summary: "Returns several documents, null for each that does not exist.",
+		Name: "doc.mget", Syntax: "container id [id ...] [WITHMETA]", Arity: -3,
+		Summary: "Returns several documents, null for each that does not exist. WITHMETA adds _ts and _etag as in DOC.GET.",
 		Group:   "document", Since: sinceFirst,
-		Flags: ReadOnly | Fast, Keys: AllIDs, Parse: parseDocMget,
+		Flags: ReadOnly | Fast, Keys: AllIDs, Options: trailingMeta, Parse: parseDocMget,
 	},
 	{
 		Name: "doc.patch", Syntax: "container id [IFMATCH etag] op path [value] [op path [value] ...]", Arity: -5,
@@ -48,10 +48,10 @@ var documentCommands = []Command{
 		Flags: Write | DenyOOM, Keys: OneID, Parse: parseDocMerge,
 	},
 	{
-		Name: "doc.del", Syntax: "container id [id ...]", Arity: -3,
-		Summary: "Deletes documents and returns how many existed.",
+		Name: "doc.del", Syntax: "container id [id ...] [IFMATCH etag]", Arity: -3,
+		Summary: "Deletes documents and returns how many existed. IFMATCH deletes one document if its etag matches.",
 		Group:   "document", Since: sinceFirst, Access: "RM delete",
-		Flags: Write, Keys: AllIDs, Parse: parseDocDel,
+		Flags: Write, Keys: AllIDs, Options: trailingMatch, Parse: parseDocDel,
 	},
 	{
 		Name: "doc.exists", Syntax: "container id [id ...]", Arity: -3,
@@ -60,18 +60,18 @@ var documentCommands = []Command{
 		Flags: ReadOnly | Fast, Keys: AllIDs, Parse: parseDocExists,
 	},
 	{
-		Name: "doc.touch", Syntax: "container id [id ...]", Arity: -3,
-		Summary: "Restarts the clock of documents without changing them and returns how many exist.",
+		Name: "doc.touch", Syntax: "container id [id ...] [IFMATCH etag]", Arity: -3,
+		Summary: "Restarts the clock of documents without changing them and returns how many exist. IFMATCH touches one document if its etag matches.",
 		Group:   "document", Since: sinceFirst, Access: "RW update",
-		Flags: Write | Fast, Keys: AllIDs, Parse: parseDocTouch,
+		Flags: Write | Fast, Keys: AllIDs, Options: trailingMatch, Parse: parseDocTouch,
 	},
 	docTTLRow("doc.ttl", "Returns how many seconds a document has left", fromNow, seconds),
 	docTTLRow("doc.pttl", "Returns how many milliseconds a document has left", fromNow, milliseconds),
 	docTTLRow("doc.expiretime", "Returns when a document dies, in seconds since 1970", fromEpoch, seconds),
 	docTTLRow("doc.pexpiretime", "Returns when a document dies, in milliseconds since 1970", fromEpoch, milliseconds),
 	{
-		Name: "doc.setttl", Syntax: "container id <-1 | seconds | NULL>", Arity: 4,
-		Summary: "Sets or (NULL) removes a document's member ttl and restarts its clock. Returns 1, or 0 if the document does not exist.",
+		Name: "doc.setttl", Syntax: "container id <-1 | seconds | NULL> [IFMATCH etag]", Arity: -4,
+		Summary: "Sets or (NULL) removes a document's member ttl and restarts its clock. Returns 1, or 0 if the document does not exist or has another etag.",
 		Group:   "document", Since: sinceFirst,
 		Flags: Write | DenyOOM, Keys: OneID, Parse: parseDocSetTTL,
 	},
@@ -88,8 +88,8 @@ var documentCommands = []Command{
 		Flags: ReadOnly, Scope: ScopeSweep, Parse: parseDocCount,
 	},
 	{
-		Name: "doc.scan", Syntax: "container cursor [MATCH pattern] [COUNT count] [WITHDOCS]", Arity: -3,
-		Summary: "Lists the ids of a container's documents a portion at a time. WITHDOCS puts each document after its id.",
+		Name: "doc.scan", Syntax: "container cursor [MATCH pattern] [COUNT count] [WITHDOCS] [WITHMETA]", Arity: -3,
+		Summary: "Lists the ids of a container's documents a portion at a time. WITHDOCS puts each document after its id; WITHMETA adds _ts and _etag to it.",
 		Group:   "document", Since: sinceFirst,
 		Flags: ReadOnly, Scope: ScopeSweep, Parse: parseDocScan,
 	},
@@ -144,9 +144,8 @@ func (x *Context) placeOfDocument() (c *keyspace.Container, id string, err error
 }
 
 // onDocuments returns the Run of a command on several documents. It calls do with an iterator that
-// looks them up one by one.
-func onDocuments(in *Input, do func(x *Context, docs iter.Seq[docTarget]) Reply) (Run, error) {
-	name, ids := in.Args[1], in.Args[2:]
+// looks them up one by one. name is the container's.
+func onDocuments(name string, ids []string, do func(x *Context, docs iter.Seq[docTarget]) Reply) (Run, error) {
 	if slices.Contains(ids, "") {
 		return nil, errEmptyID
 	}

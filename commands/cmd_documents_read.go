@@ -3,6 +3,7 @@ package commands
 import (
 	"fmt"
 	"iter"
+	"slices"
 	"strconv"
 
 	"mayfly/commands/jsondoc"
@@ -49,17 +50,35 @@ func parseDocGet(in *Input) (Run, error) {
 	if o.err != nil {
 		return nil, o.err
 	}
+	readsMeta := slices.ContainsFunc(paths, jsondoc.Pointer.Meta)
 	return onDocument(func(x *Context, d docTarget) Reply {
 		d.countRead(x)
 		if !d.found {
 			return Null
 		}
-		json := d.item.Body
+		body := d.item.Body
 		if meta {
-			json = jsondoc.WithMeta(json, d.item.TS, etag(d.item.Version))
+			body = withMeta(body, d.item)
 		}
-		return pathsReply(json, paths)
+		if len(paths) == 0 {
+			return Bulk(body)
+		}
+		values := jsondoc.Values(body, paths)
+		if readsMeta {
+			// The server's members are no part of the stored text.
+			for i, value := range jsondoc.Values(withMeta("{}", d.item), paths) {
+				if paths[i].Meta() {
+					values[i] = value
+				}
+			}
+		}
+		return valuesReply(values)
 	}), nil
+}
+
+// withMeta returns an object with the members _ts and _etag of an item.
+func withMeta(object string, it keyspace.Item) string {
+	return jsondoc.WithMeta(object, it.TS, etag(it.Version))
 }
 
 // maxPaths bounds the number of paths of DOC.GET, and so their memory.
@@ -79,13 +98,9 @@ func parsePaths(args []string) ([]jsondoc.Pointer, error) {
 	return paths, nil
 }
 
-// pathsReply is the reply of DOC.GET. Without paths it is the whole object, with one path a value, with
-// several an array of values. A missing value is null.
-func pathsReply(object string, paths []jsondoc.Pointer) Reply {
-	if len(paths) == 0 {
-		return Bulk(object)
-	}
-	values := jsondoc.Values(object, paths)
+// valuesReply is the reply of DOC.GET with paths: a value for one path, an array for several. A missing
+// value is null.
+func valuesReply(values []string) Reply {
 	replies := make([]Reply, len(values))
 	for i, value := range values {
 		replies[i] = Null
@@ -93,21 +108,38 @@ func pathsReply(object string, paths []jsondoc.Pointer) Reply {
 			replies[i] = Bulk(value)
 		}
 	}
-	if len(paths) == 1 {
+	if len(values) == 1 {
 		return replies[0]
 	}
 	return Array(replies...)
 }
 
+// trailingMeta returns the number of arguments that WITHMETA takes at the end of DOC.MGET. An id of that
+// name is named alone.
+func trailingMeta(args []string) int {
+	if last := len(args) - 1; last > 2 && redisfmt.EqualFold(args[last], "WITHMETA") {
+		return 1
+	}
+	return 0
+}
+
 func parseDocMget(in *Input) (Run, error) {
-	return onDocuments(in, func(x *Context, docs iter.Seq[docTarget]) Reply {
+	options := trailingMeta(in.Args)
+	ids, meta := in.Args[2:len(in.Args)-options], options > 0
+	if misplaced(ids, "WITHMETA") {
+		return nil, errMetaLast
+	}
+	return onDocuments(in.Args[1], ids, func(x *Context, docs iter.Seq[docTarget]) Reply {
 		var replies []Reply
 		for d := range docs {
 			d.countRead(x)
-			if d.found {
-				replies = append(replies, Bulk(d.item.Body))
-			} else {
+			switch {
+			case !d.found:
 				replies = append(replies, Null)
+			case meta:
+				replies = append(replies, Bulk(withMeta(d.item.Body, d.item)))
+			default:
+				replies = append(replies, Bulk(d.item.Body))
 			}
 		}
 		return Array(replies...)
@@ -115,7 +147,7 @@ func parseDocMget(in *Input) (Run, error) {
 }
 
 func parseDocExists(in *Input) (Run, error) {
-	return onDocuments(in, func(x *Context, docs iter.Seq[docTarget]) Reply {
+	return onDocuments(in.Args[1], in.Args[2:], func(x *Context, docs iter.Seq[docTarget]) Reply {
 		n := 0
 		for d := range docs {
 			d.countRead(x)
@@ -190,20 +222,30 @@ func parseDocScan(in *Input) (Run, error) {
 	container := in.Args[1]
 	cursor, ok := redisfmt.ParseCursor(in.Args[2])
 	if !ok {
-		return nil, errInvalidCursor
+		return nil, invalidScanCursor(in.Args[2])
 	}
-	options, withDocs := newScanOptions(), false
-	for args := in.Args[3:]; len(args) > 0; {
-		used, err := options.parse(args)
-		switch {
-		case err != nil:
-			return nil, err
-		case used == 0 && redisfmt.EqualFold(args[0], "WITHDOCS"):
-			withDocs, used = true, 1
-		case used == 0:
-			return nil, errSyntax
+	options, withDocs, meta := newScanOptions(), false, false
+	o := namedOptions{args: in.Args[3:], legal: []string{"MATCH", "COUNT", "WITHDOCS", "WITHMETA"}}
+	for o.next() {
+		switch o.name {
+		case "MATCH":
+			o.fail(options.setPattern(o.value("a pattern")))
+		case "COUNT":
+			value := o.value("a whole number of at least 1")
+			if options.count, ok = parseCount(value); !ok {
+				o.fail(invalidCount(value))
+			}
+		case "WITHDOCS":
+			withDocs = true
+		case "WITHMETA":
+			meta = true
 		}
-		args = args[used:]
+	}
+	if meta && !withDocs {
+		o.fail(errMetaNeedsDoc)
+	}
+	if o.err != nil {
+		return nil, o.err
 	}
 	return func(x *Context) Reply {
 		c, err := x.Container(container)
@@ -216,7 +258,10 @@ func parseDocScan(in *Input) (Run, error) {
 				return
 			}
 			found = append(found, Bulk(id))
-			if withDocs {
+			switch {
+			case meta:
+				found = append(found, Bulk(withMeta(it.Body, it)))
+			case withDocs:
 				found = append(found, Bulk(it.Body))
 			}
 		})

@@ -93,6 +93,15 @@ func (w *precondition) parseMatch(value string) (err error) {
 	return err
 }
 
+// parseMatchOption reads the arguments of a command whose only option is IFMATCH.
+func parseMatchOption(args []string) (when precondition, err error) {
+	o := namedOptions{args: args, legal: []string{"IFMATCH"}}
+	for o.next() {
+		o.fail(when.parseMatch(o.value("an etag or *")))
+	}
+	return when, o.err
+}
+
 // validate refuses a condition that can never hold. XX with IFMATCH is legal, though redundant.
 func (w *precondition) validate() error {
 	if w.absent && (w.present || w.matchVersion) {
@@ -141,13 +150,9 @@ func parseDocPatch(in *Input) (Run, error) {
 }
 
 func parseDocMerge(in *Input) (Run, error) {
-	var when precondition
-	o := namedOptions{args: in.Args[4:], legal: []string{"IFMATCH"}}
-	for o.next() {
-		o.fail(when.parseMatch(o.value("an etag or *")))
-	}
-	if o.err != nil {
-		return nil, o.err
+	when, err := parseMatchOption(in.Args[4:])
+	if err != nil {
+		return nil, err
 	}
 	doc, err := jsondoc.Parse(in.Args[3], in.MaxValue)
 	if err != nil {
@@ -175,9 +180,13 @@ func parseDocSetTTL(in *Input) (Run, error) {
 	if err != nil {
 		return nil, err
 	}
+	when, err := parseMatchOption(in.Args[4:])
+	if err != nil {
+		return nil, err
+	}
 	maxSize := in.MaxValue
 	return onDocument(func(x *Context, d docTarget) Reply {
-		if !d.found {
+		if !d.found || !when.holds(d.found, d.item.Version) {
 			return Flag(false)
 		}
 		if err := setDocumentTTL(x, d.container, d.id, d.item, ttl, maxSize, eventDocSetTTL); err != nil {
@@ -188,23 +197,40 @@ func parseDocSetTTL(in *Input) (Run, error) {
 }
 
 func parseDocDel(in *Input) (Run, error) {
-	return countDocuments(in, func(x *Context, d docTarget) { x.remove(d.container, d.id) })
+	return countDocuments(in, "doc.del", func(x *Context, d docTarget) { x.remove(d.container, d.id) })
 }
 
 func parseDocTouch(in *Input) (Run, error) {
-	return countDocuments(in, func(x *Context, d docTarget) {
+	return countDocuments(in, "doc.touch", func(x *Context, d docTarget) {
 		doc := jsondoc.FromValid(d.item.Body) // a ttl that does not count stays ignored
 		putDocument(x, d.container, d.id, &doc, eventDocTouch)
 	})
 }
 
-// countDocuments returns the Run of a command that calls do for each of several documents. The reply is
-// how many of them exist.
-func countDocuments(in *Input, do func(x *Context, d docTarget)) (Run, error) {
-	return onDocuments(in, func(x *Context, docs iter.Seq[docTarget]) Reply {
+// trailingMatch returns the number of arguments that IFMATCH takes at the end of DOC.DEL and DOC.TOUCH.
+func trailingMatch(args []string) int {
+	if at := len(args) - 2; at > 2 && redisfmt.EqualFold(args[at], "IFMATCH") {
+		return 2
+	}
+	return 0
+}
+
+// countDocuments returns the Run of a command that calls do for each of several documents, or for one
+// that IFMATCH has compared. The reply is how many of them exist and match.
+func countDocuments(in *Input, command string, do func(x *Context, d docTarget)) (Run, error) {
+	end := len(in.Args) - trailingMatch(in.Args)
+	ids := in.Args[2:end]
+	when, err := parseMatchOption(in.Args[end:])
+	switch {
+	case err != nil:
+		return nil, err
+	case end < len(in.Args) && len(ids) > 1, misplaced(ids, "IFMATCH"):
+		return nil, matchNeedsOneID(command)
+	}
+	return onDocuments(in.Args[1], ids, func(x *Context, docs iter.Seq[docTarget]) Reply {
 		n := 0
 		for d := range docs {
-			if d.found {
+			if d.found && when.holds(d.found, d.item.Version) {
 				do(x, d)
 				n++
 			}

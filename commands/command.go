@@ -24,6 +24,10 @@ type Command struct {
 	Keys  Keys
 	Scope Scope
 
+	// Options returns the number of arguments at the end that are options, not ids. Nil: none. Only a
+	// command whose Keys reach to the end needs it.
+	Options func(args []string) int
+
 	// Parse checks the arguments and returns the Run. It touches neither the keyspace nor the clock. It
 	// does all work that needs no lock, such as validating JSON.
 	Parse func(in *Input) (Run, error)

@@ -236,7 +236,7 @@ func (e *Engine) begin(s *Session, r *row, args []string) error {
 	if cap(s.idBuffer) > maxIDBuffer {
 		s.idBuffer = nil
 	}
-	s.idBuffer = r.items.ids(s.idBuffer[:0], args)
+	s.idBuffer = r.ids(s.idBuffer[:0], args)
 	if err := checkIDs(s.idBuffer); err != nil {
 		return err
 	}

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"mayfly/commands/redisfmt"
+	"mayfly/expiry"
 	"mayfly/keyspace"
 )
 
@@ -72,6 +73,8 @@ const (
 const (
 	errEmptyID      = Error("ERR empty id: legal are 1 to 65536 bytes")
 	errPutConflict  = Error("ERR NX and XX or IFMATCH options at the same time are not compatible")
+	errMetaLast     = Error("ERR WITHMETA comes last: DOC.MGET container id [id ...] WITHMETA")
+	errMetaNeedsDoc = Error("ERR WITHMETA needs WITHDOCS: DOC.SCAN container cursor WITHDOCS WITHMETA")
 	errBackupPath   = Error("ERR invalid path of a backup: it names a new folder")
 	errBackupInside = Error("ERR a backup cannot be in the data folder")
 )
@@ -219,6 +222,22 @@ func optionTwice(name string) error { return Error("ERR option " + name + " is g
 // unknownOption is the error of an unknown option of mayfly's own commands.
 func unknownOption(word string, legal []string) error {
 	return Error("ERR unknown option '" + shown(word) + "': legal are " + strings.Join(legal, ", "))
+}
+
+// matchNeedsOneID is the error of IFMATCH with several ids, or before the id, for the command of this
+// name.
+func matchNeedsOneID(command string) error {
+	return Error("ERR IFMATCH goes with one id: " + strings.ToUpper(command) + " container id IFMATCH etag")
+}
+
+// invalidScanCursor is the error of DOC.SCAN for a cursor that no scan returns.
+func invalidScanCursor(cursor string) error {
+	return Error("ERR invalid cursor " + expiry.Quote(cursor) + ": legal are 0 to begin and the cursor of the last reply")
+}
+
+// invalidCount is the error of DOC.SCAN for an illegal COUNT.
+func invalidCount(count string) error {
+	return Error("ERR invalid COUNT " + expiry.Quote(count) + ": legal are whole numbers of at least 1")
 }
 
 // optionNeedsValue is the error of an option without its value; what describes legal values.

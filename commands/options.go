@@ -2,6 +2,7 @@ package commands
 
 import (
 	"math"
+	"slices"
 
 	"mayfly/commands/redisfmt"
 )
@@ -221,9 +222,7 @@ func (o *scanOptions) parse(args []string) (used int, err error) {
 	case len(args) < 2:
 		return 0, nil
 	case redisfmt.EqualFold(args[0], "MATCH"):
-		o.pattern = args[1]
-		o.all = o.pattern == "*"
-		return 2, checkPattern(o.pattern)
+		return 2, o.setPattern(args[1])
 	case redisfmt.EqualFold(args[0], "COUNT"):
 		n, ok := redisfmt.ParseInt(args[1])
 		switch {
@@ -236,6 +235,25 @@ func (o *scanOptions) parse(args []string) (used int, err error) {
 		return 2, nil
 	}
 	return 0, nil
+}
+
+// setPattern sets the pattern, unless it takes too long to match.
+func (o *scanOptions) setPattern(pattern string) error {
+	o.pattern = pattern
+	o.all = pattern == "*"
+	return checkPattern(pattern)
+}
+
+// parseCount reads the value of COUNT of mayfly's own commands.
+func parseCount(text string) (count int, ok bool) {
+	n, ok := redisfmt.ParseInt(text)
+	return int(n), ok && n >= 1
+}
+
+// misplaced reports whether one of several ids is the name of an option. So an option out of place is not
+// taken for the id of a document. A document of that name can still be named alone.
+func misplaced(ids []string, option string) bool {
+	return len(ids) > 1 && slices.ContainsFunc(ids, func(id string) bool { return redisfmt.EqualFold(id, option) })
 }
 
 // selects reports whether an id matches the pattern.

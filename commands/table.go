@@ -168,7 +168,15 @@ func resolveRow(r *row, args []string) (*row, error) {
 	return r, nil
 }
 
-// ids appends the arguments that are ids to list.
+// ids appends the arguments that are ids of items to list.
+func (r *row) ids(list, args []string) []string {
+	if r.Options != nil {
+		args = args[:len(args)-r.Options(args)]
+	}
+	return r.items.ids(list, args)
+}
+
+// ids appends the arguments at the positions to list.
 func (k Keys) ids(list, args []string) []string {
 	if k.First == 0 {
 		return list

@@ -256,7 +256,7 @@ func (e *Engine) beginQueue(s *Session) {
 		if c.run == nil {
 			continue
 		}
-		ids = c.row.items.ids(ids, c.in.Args)
+		ids = c.row.ids(ids, c.in.Args)
 		all = all || c.row.Scope == ScopeSweep || c.row.Scope == ScopeAll
 	}
 	switch {
@@ -274,7 +274,7 @@ func (e *Engine) parseQueued(s *Session, c *queuedCommand) {
 	defer e.recoverPanic(s, c.in.Args, &c.failure)
 	run, err := c.row.Parse(&c.in)
 	if err == nil {
-		err = checkIDs(c.row.items.ids(nil, c.in.Args))
+		err = checkIDs(c.row.ids(nil, c.in.Args))
 	}
 	if err != nil {
 		c.failure = Fail(err)

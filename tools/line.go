@@ -260,6 +260,7 @@ func (l *line) document(e *entry) error {
 	if l.TTL != nil && *l.TTL != int64(doc.TTL) {
 		return fmt.Errorf("the line says ttl %d, its document %d: what counts is the document's", *l.TTL, doc.TTL)
 	}
+	e.item.Body = doc.JSON // without _ts and _etag, as DOC.PUT would store it
 	e.item.ExpireAt, e.ignored = expiry.ExpireAt(e.item.TS, doc.TTL), doc.TTLErr
 	return nil
 }

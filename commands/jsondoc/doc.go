@@ -5,7 +5,7 @@
 // readers share the work:
 //
 //   - [Parse] and its scan (validate.go) judge text that a client sends. One pass checks JSON, UTF-8 and
-//     nesting, and finds the root member ttl.
+//     nesting, and finds the root members ttl, _ts and _etag.
 //   - Everything else reads text that has passed Parse, with a walker (walker.go) over members and
 //     elements. [Pointer] and [Values] read, [Patch] and [MergePatch] edit.
 //

@@ -24,7 +24,7 @@ const (
 // TTLMember is the root member that carries a document's own time to live.
 const TTLMember = "ttl"
 
-// The server shows what it knows of a document as root members of these names.
+// The server shows what it knows of a document as root members of these names. It stores none of them.
 const (
 	TSMember   = "_ts"
 	ETagMember = "_etag"
@@ -40,7 +40,10 @@ type Document struct {
 // Parse checks that text is a document and reads its member ttl. A document is an object: valid JSON
 // in valid UTF-8, no deeper than [MaxNesting], no larger than maxSize bytes. Errors are one line and say
 // what is wrong and where. A member ttl that does not count is no error here: see [Document.CheckTTL].
-// The document shares memory with text.
+//
+// The root members _ts and _etag are the server's, as in Cosmos DB: the document is the text without
+// them. All other bytes but commas stay unchanged. The document shares memory with a text that has
+// neither.
 func Parse(text string, maxSize int) (Document, error) {
 	if err := checkSize(text, maxSize); err != nil {
 		return Document{}, err
@@ -54,6 +57,9 @@ func Parse(text string, maxSize int) (Document, error) {
 	}
 	d := Document{JSON: text}
 	d.TTL, d.TTLErr = facts.readTTL(text)
+	if facts.meta || facts.escaped {
+		d.JSON = withoutMeta(text)
+	}
 	return d, nil
 }
 
@@ -93,10 +99,26 @@ func (d Document) WithTTL(ttl expiry.TTL, maxSize int) (Document, error) {
 }
 
 // WithMeta returns a valid object with what the server knows of it. "_ts" is the time of the last write
-// in seconds, as in Cosmos DB; ts is in ms. "_etag" is etag. Stored members of these names are replaced.
+// in seconds, as in Cosmos DB; ts is in ms. "_etag" is etag.
 func WithMeta(object string, ts int64, etag string) string {
 	return setMembers(object, member{TSMember, strconv.FormatInt(ts/1000, 10)}, member{ETagMember, `"` + etag + `"`})
 }
+
+// withoutMeta is the inverse of WithMeta: it removes the root members _ts and _etag of a valid object.
+func withoutMeta(object string) string {
+	if !mayHave(object, TSMember) && !mayHave(object, ETagMember) {
+		return object
+	}
+	for w := walk(object); w.next(); {
+		if isMeta(w.name()) {
+			return setMembers(object, member{TSMember, ""}, member{ETagMember, ""})
+		}
+	}
+	return object
+}
+
+// isMeta reports whether a root member of this name is the server's.
+func isMeta(name string) bool { return name == TSMember || name == ETagMember }
 
 func checkSize(text string, maxSize int) error {
 	if len(text) > maxSize {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -165,15 +166,40 @@ func TestWithMeta(t *testing.T) {
 	}
 }
 
+func TestParseDropsTheServersMembers(t *testing.T) {
+	tests := []struct{ json, want string }{
+		{`{"_ts":1}`, `{}`},
+		{` { "_etag" : "x" } `, ` {  } `},
+		{`{"_ts":1,"a":1.50}`, `{"a":1.50}`},
+		{`{"a":1, "_ts":1}`, `{"a":1}`},
+		{`{ "a" : 1 , "_ts":{"_ts":[1]} , "b":"_ts" }`, `{ "a" : 1 , "b":"_ts" }`},
+		{`{"_ts":1,"_ts":2,"_etag":3,"ttl":5,"_etag":4}`, `{"ttl":5}`},
+		{`{"\u005fts":1,"_\u0065tag":2,"\u0061":3}`, `{"\u0061":3}`},
+		// All these are the user's.
+		{`{"o":{"_ts":1},"a":[{"_etag":1}],"_tsx":1,"ts":1,"_TS":1,"_":1,"":1}`, ""},
+		{`{"\u005ft":1,"s":"_ts\":"}`, ""},
+	}
+	for _, test := range tests {
+		if test.want == "" {
+			test.want = test.json
+		}
+		d, err := Parse(test.json, testMaxSize)
+		if ttl, _ := readTTL(test.json); err != nil || d.JSON != test.want || d.TTL != ttl {
+			t.Errorf("%s: got %s with ttl %v, want %s: %v", test.json, d.JSON, d.TTL, test.want, err)
+		}
+	}
+}
+
 var jsonSeeds = []string{
 	`{}`, ` { "a" : [1, 2.5e-3, true, null, "x\u00e9\ud83d\ude00"] } `, `{"ttl":20}`, `{"\u0074tl":2e1,"ttl":1}`,
-	`{"a":{"ttl":1},"ttl":-1}`, `{"_ts":1,"_etag":"x"}`, `[]`, `{"a":1,}`, `{"a":-}`, `{"a":1e}`, `{"a":"\`, `{"a":"\u12"}`,
+	`{"a":{"ttl":1},"ttl":-1}`, `{"_ts":1,"_etag":"x"}`, `{"\u005fts":1, "a":{"_ts":2} ,"_\u0065tag":"x","_ts":3}`, `[]`, `{"a":1,}`, `{"a":-}`, `{"a":1e}`, `{"a":"\`, `{"a":"\u12"}`,
 	"{\"a\":\"\xff\"}", `{"a":01}`, `{"a":.5}`, `{"a":-0}`, `{"":0}`, `{"a" 1}`, `{"a":[}`, `{"a":tru}`, `nul`, "{\"a\":\"\x7f\"}", `{"ttl":5 , "a" : 1 }`,
 	`{"ttl":null,"ttl":2}`, `{"a":[{"ttl":1}],"\\ttl":1,"ttl" : {"ttl":5} }`, `{"tt\u006c":-1}`, `[{"ttl":1}]`,
 }
 
 // FuzzParse compares Parse with encoding/json: the same verdict on every text, but for texts that are no
-// object, not UTF-8 or too deep. The scan and readTTL find the same member ttl.
+// object, not UTF-8 or too deep. The scan and readTTL find the same member ttl. Only root members _ts and
+// _etag are dropped.
 func FuzzParse(f *testing.F) {
 	for _, seed := range jsonSeeds {
 		f.Add(seed)
@@ -188,6 +214,14 @@ func FuzzParse(f *testing.F) {
 			t.Fatalf("accepted %q", text)
 		}
 		if err == nil {
+			all, ttls := rootMembers(t, text)
+			kept := slices.DeleteFunc(slices.Clone(all), func(m string) bool {
+				return strings.HasPrefix(m, `"_ts":`) || strings.HasPrefix(m, `"_etag":`)
+			})
+			got, gotTTLs := rootMembers(t, d.JSON)
+			if !slices.Equal(got, kept) || gotTTLs != ttls || len(kept) == len(all) && d.JSON != text {
+				t.Fatalf("%q became %q: members %q, want %q", text, d.JSON, got, kept)
+			}
 			if ttl, bad := readTTL(text); d.TTL != ttl || fmt.Sprint(d.TTLErr) != fmt.Sprint(bad) {
 				t.Fatalf("%q has ttl %v (%v), walking through it finds %v (%v)", text, d.TTL, d.TTLErr, ttl, bad)
 			}

@@ -111,7 +111,7 @@ func parsePatchPath(text string) (Pointer, error) {
 	switch name, ok := p.root(); {
 	case !ok:
 		return "", errors.New("the path of the whole document: DOC.PUT replaces it")
-	case name == TSMember || name == ETagMember:
+	case isMeta(name):
 		return "", fmt.Errorf("%s is the server's and cannot be patched", name)
 	}
 	return p, nil

@@ -60,6 +60,12 @@ func (p Pointer) root() (name string, ok bool) {
 	return name, true
 }
 
+// Meta reports whether the pointer leads to or into one of the server's members, _ts and _etag.
+func (p Pointer) Meta() bool {
+	name, ok := p.root()
+	return ok && isMeta(name)
+}
+
 // below reports whether p leads into the value that other leads to.
 func (p Pointer) below(other Pointer) bool {
 	return len(p) > len(other) && p[:len(other)] == other && p[len(other)] == '/'

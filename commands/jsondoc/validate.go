@@ -22,6 +22,7 @@ type rootFacts struct {
 	escaped bool // a name of a root member has escapes, and so may spell any name
 	ttls    int  // the number of root members named ttl without escapes
 	ttlAt   int  // the position after the colon of the last of them
+	meta    bool // a root member is named _ts or _etag without escapes
 }
 
 // scan reports whether text is one JSON value in valid UTF-8, no deeper than MaxNesting. It does not
@@ -158,6 +159,8 @@ func (o *bracketStack) scanName(t []byte, i int, f *rootFacts) int {
 	case string(name) == TTLMember:
 		f.ttls++
 		f.ttlAt = i
+	case len(name) > 0 && name[0] == '_' && isMeta(string(name)):
+		f.meta = true
 	case bytes.IndexByte(name, '\\') >= 0:
 		f.escaped = true
 	}
