@@ -23,9 +23,10 @@ import (
 var layers = layerTable{
 	{".", "tools server server/config commands keyspace"},
 	{"tools", "commands/jsondoc keyspace keyspace/repair keyspace/datadir keyspace/aof expiry expiry/clock"},
-	{"server", "server/resp server/config commands keyspace expiry/clock"},
+	{"server", "server/resp server/config server/metrics commands keyspace expiry/clock"},
 	{"server/resp", "commands commands/redisfmt"},
 	{"server/config", "commands commands/redisfmt keyspace"},
+	{"server/metrics", "commands"},
 	{"commands", "commands/jsondoc commands/redisfmt keyspace expiry expiry/clock"},
 	{"commands/jsondoc", "commands/redisfmt expiry"},
 	{"commands/redisfmt", ""},
@@ -43,9 +44,10 @@ var layers = layerTable{
 	{"bench", ""}, // a module of its own, which speaks only the protocol
 }
 
-// testImports lists what tests of a folder may import besides. Tests of repair write folders with a keyspace, and
-// tests of the keyspace examine theirs with repair.
+// testImports lists what tests of a folder may import besides. Tests of repair write folders with a keyspace, tests of
+// the keyspace examine theirs with repair, and tests of metrics read INFO of one.
 var testImports = map[string]string{
+	"server/metrics":   "keyspace",
 	"keyspace":         "keyspace/repair keyspace/aof/aoftest",
 	"keyspace/repair":  "keyspace keyspace/aof/aoftest",
 	"keyspace/journal": "keyspace/aof/aoftest",

@@ -1,5 +1,5 @@
-// Package server serves clients: listeners, connections, the epoll loop, the pipeline, subscribers and
-// metrics. It takes bytes off the network, has commands executed, and sends their replies.
+// Package server serves clients: listeners, connections, the epoll loop, the pipeline and subscribers. It
+// takes bytes off the network, has commands executed, and sends their replies.
 //
 // # The way of bytes
 //
@@ -41,9 +41,9 @@
 //
 // # Beside the clients
 //
-// metrics.go serves Prometheus and health checks over HTTP. memory.go keeps the memory of the process near
-// what it needs. process.go writes the log file and the pidfile and notifies systemd. Package config
-// holds the options.
+// memory.go keeps the memory of the process near what it needs. process.go writes the log file and the
+// pidfile and notifies systemd. Package config holds the options. Package metrics serves Prometheus and
+// health checks over HTTP.
 package server
 
 // Version is mayfly's own version.

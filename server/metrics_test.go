@@ -4,11 +4,9 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"maps"
 	"net"
 	"net/http"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -19,46 +17,12 @@ import (
 	"github.com/rs/zerolog"
 )
 
-// notMetrics are numeric fields of INFO that are no metrics: another field says the same, Prometheus computes it, or
-// it never changes.
-var notMetrics = []string{
-	"arch_bits", "process_id", "tcp_port", "server_time_usec", "uptime_in_days", // of the Go and process collectors, or fixed
-	"allocator_active", "allocator_resident", "mem_fragmentation_bytes", "gc_cycles",
-	"rdb_saves", "aof_enabled", "aof_rewrite_scheduled", "aof_rewrites", "aof_current_size", "aof_last_bgrewrite_status",
-	"instantaneous_input_kbps", "instantaneous_output_kbps", "expired_stale_perc", "expired_time_cap_reached_count",
-	"expire_cycle_cpu_milliseconds", "used_cpu_sys_children", "used_cpu_user_children", "cluster_enabled",
-	"lazyfree_pending_objects", "connected_slaves", "master_repl_offset", "second_repl_offset", "repl_backlog_active", "repl_backlog_histlen",
-}
-
-// Every number of INFO is a metric unless it is named above, and every metric is in INFO.
-func TestMetricsAreThoseOfInfo(t *testing.T) {
-	s, _ := realServer(t)
-	seen := map[string]bool{}
-	for _, f := range s.engine.(engine).Info() {
-		seen[f.Name] = true
-		text := fmt.Sprint(f.Value)
-		_, err := strconv.ParseFloat(text, 64)
-		_, isMetric := metricsOfInfo[f.Name]
-		if isNumber := err == nil || text == "ok" || text == "err"; isNumber != (isMetric || slices.Contains(notMetrics, f.Name)) {
-			t.Errorf("%s:%s: it is a metric: %v", f.Name, text, isMetric)
-		}
-		if isMetric && slices.Contains(notMetrics, f.Name) {
-			t.Errorf("%s is and is not a metric", f.Name)
-		}
-	}
-	for _, name := range append(slices.Collect(maps.Keys(metricsOfInfo)), notMetrics...) {
-		if !seen[name] {
-			t.Errorf("INFO has no %s", name)
-		}
-	}
-}
-
 // get asks the metrics server for a page.
 func get(t *testing.T, s *Server, path string) (status int, body string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
 	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, "GET", "http://"+s.metrics.listener.Addr().String()+path, nil)
+	request, err := http.NewRequestWithContext(ctx, "GET", "http://"+s.metrics.Addr().String()+path, nil)
 	must(t, err)
 	response, err := http.DefaultClient.Do(request)
 	must(t, err)
@@ -107,7 +71,7 @@ func TestHealth(t *testing.T) {
 	}
 	close(lastReply)
 	must(t, <-stopped)
-	if nc, err := net.Dial("tcp", s.metrics.listener.Addr().String()); err == nil {
+	if nc, err := net.Dial("tcp", s.metrics.Addr().String()); err == nil {
 		_ = nc.Close()
 		t.Error("after the end it still listens")
 	}
@@ -174,42 +138,6 @@ func TestProfiles(t *testing.T) {
 		}
 	}
 	must(t, s.Stop(t.Context()))
-}
-
-// Endless connections get a few slots.
-func TestLimitListener(t *testing.T) {
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
-	few := newLimitListener(ln, 2)
-	defer few.Close()
-	accepted := make(chan net.Conn)
-	go func() {
-		defer close(accepted)
-		for {
-			nc, err := few.Accept()
-			if err != nil {
-				return
-			}
-			accepted <- nc
-		}
-	}()
-	for range 3 {
-		dial(t, ln.Addr().String())
-	}
-	first, second := <-accepted, <-accepted
-	select {
-	case <-accepted:
-		t.Fatal("a third one is accepted")
-	default:
-	}
-	must(t, first.Close())
-	_ = first.Close() // closing twice makes room once
-	third := <-accepted
-	if len(few.slots) != 2 {
-		t.Errorf("%d connections are counted, not 2", len(few.slots))
-	}
-	must(t, second.Close())
-	must(t, third.Close())
 }
 
 func TestMetricsAddrInUse(t *testing.T) {

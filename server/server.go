@@ -18,6 +18,7 @@ import (
 	"mayfly/expiry/clock"
 	"mayfly/keyspace"
 	"mayfly/server/config"
+	"mayfly/server/metrics"
 	"mayfly/server/resp"
 
 	"github.com/rs/zerolog"
@@ -87,7 +88,7 @@ type Server struct {
 
 	listeners map[net.Listener]*tls.Config // nil for plain connections
 	tls       atomic.Pointer[tls.Config]   // of TLS connections that begin now
-	metrics   *metricsServer               // nil: not wanted
+	metrics   *metrics.Server              // nil: not wanted
 	acceptors sync.WaitGroup
 	stopping  atomic.Bool
 	shutdown  shutdown
@@ -129,10 +130,11 @@ func (s *Server) Listen() (err error) {
 	if s.listeners, err = listen(settings); err != nil || settings.MetricsAddr == "" {
 		return err
 	}
-	if s.metrics, err = newMetricsServer(s, settings.MetricsAddr, settings.MetricsPprof); err != nil {
+	if s.metrics, err = metrics.Listen(settings.MetricsAddr, settings.MetricsPprof, s.log); err != nil {
 		closeAll(slices.Collect(maps.Keys(s.listeners)))
+		return fmt.Errorf("cannot listen on metrics-addr %s: %w", settings.MetricsAddr, cause(err))
 	}
-	return err
+	return nil
 }
 
 // Start serves the clients of the listeners with the engine, whose Host the server should be.
@@ -141,7 +143,7 @@ func (s *Server) Start(e *commands.Engine) {
 	s.acceptors.Go(func() { s.sample(e) })
 	s.acceptors.Go(func() { keepHeap(s.stop, e.Keyspace) })
 	if s.metrics != nil {
-		s.metrics.setEngine(e)
+		s.metrics.SetEngine(e)
 	}
 }
 
@@ -316,7 +318,8 @@ func (s *Server) remove(c *conn) {
 func (s *Server) Stop(ctx context.Context) error {
 	s.stopping.Store(true)
 	if s.metrics != nil {
-		defer s.metrics.stop() // until then it reports that the server stops
+		s.metrics.SetStopping()
+		defer s.metrics.Close()
 	}
 	close(s.stop)
 	closeAll(slices.Collect(maps.Keys(s.listeners)))

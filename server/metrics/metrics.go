@@ -1,4 +1,4 @@
-package server
+package metrics
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/http/pprof"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"mayfly/commands"
@@ -17,43 +18,45 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"github.com/rs/zerolog"
 )
 
 // Bounds of the HTTP server, which has few clients with small requests.
 const (
-	maxMetricsConns = 32
+	maxConns        = 32
 	maxScrapes      = 4 // at a time
-	metricsHeader   = 16 << 10
-	metricsRead     = 10 * time.Second
-	metricsWrite    = 2 * time.Minute // longer than a profile takes by default
-	metricsIdle     = 5 * time.Minute // longer than the time between two scrapes
-	metricsShutdown = time.Second     // for the answers under way when the server stops
+	maxHeader       = 16 << 10
+	readTimeout     = 10 * time.Second
+	writeTimeout    = 2 * time.Minute // longer than a profile takes by default
+	idleTimeout     = 5 * time.Minute // longer than the time between two scrapes
+	shutdownTimeout = time.Second     // for answers that are not sent yet
 )
 
-// metricsServer is the HTTP server for monitoring: /metrics for Prometheus, with the figures of INFO, and
-// /healthz for load balancers. Safe for concurrent use.
-type metricsServer struct {
+// Server is the HTTP server. Safe for concurrent use.
+type Server struct {
 	http     http.Server
 	listener net.Listener
-	server   *Server
+	log      zerolog.Logger
+	stopping atomic.Bool
 
 	mu     sync.RWMutex     // protects engine; held while its figures are read
-	engine *commands.Engine // nil while data is loaded and after the end
+	engine *commands.Engine // nil while data is loaded and after Close
 }
 
-// newMetricsServer listens on an address; the error is one clear line.
-func newMetricsServer(s *Server, address string, profiles bool) (*metricsServer, error) {
+// Listen makes a server that answers on an address, host:port. Until SetEngine it reports that data is
+// loaded. profiles adds profiles of the program under /debug/pprof/.
+func Listen(address string, profiles bool, log zerolog.Logger) (*Server, error) {
 	ln, err := net.Listen("tcp", address)
 	if err != nil {
-		return nil, fmt.Errorf("cannot listen on metrics-addr %s: %w", address, cause(err))
+		return nil, err
 	}
-	m := &metricsServer{server: s, listener: newLimitListener(ln, maxMetricsConns)}
+	m := &Server{log: log, listener: newLimitListener(ln, maxConns)}
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(m,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{
-		ErrorLog: scrapeLog{s}, MaxRequestsInFlight: maxScrapes,
+		ErrorLog: scrapeLog{log}, MaxRequestsInFlight: maxScrapes,
 	}))
 	mux.HandleFunc("GET /healthz", m.health)
 	if profiles {
@@ -64,29 +67,35 @@ func newMetricsServer(s *Server, address string, profiles bool) (*metricsServer,
 		mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
 	}
 	m.http = http.Server{
-		Handler: mux, MaxHeaderBytes: metricsHeader,
-		ReadTimeout: metricsRead, WriteTimeout: metricsWrite, IdleTimeout: metricsIdle,
+		Handler: mux, MaxHeaderBytes: maxHeader,
+		ReadTimeout: readTimeout, WriteTimeout: writeTimeout, IdleTimeout: idleTimeout,
 		ErrorLog: stdlog.New(io.Discard, "", 0), // mistakes of clients
 	}
 	go func() {
 		if err := m.http.Serve(m.listener); !errors.Is(err, http.ErrServerClosed) {
-			s.log.Error().Err(err).Msg("metrics are no longer served")
+			log.Error().Err(err).Msg("metrics are no longer served")
 		}
 	}()
 	return m, nil
 }
 
-// setEngine sets the engine to report on; nil for none.
-func (m *metricsServer) setEngine(e *commands.Engine) {
+// Addr is the address that the server listens on.
+func (m *Server) Addr() net.Addr { return m.listener.Addr() }
+
+// SetEngine sets the engine to report on; nil for none.
+func (m *Server) SetEngine(e *commands.Engine) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.engine = e
 }
 
-// stop ends the server. Afterwards it does not use the engine any more.
-func (m *metricsServer) stop() {
-	m.setEngine(nil)
-	ctx, cancel := context.WithTimeout(context.Background(), metricsShutdown)
+// SetStopping makes the server report that mayfly stops.
+func (m *Server) SetStopping() { m.stopping.Store(true) }
+
+// Close ends the server. Afterwards it does not use the engine any more.
+func (m *Server) Close() {
+	m.SetEngine(nil)
+	ctx, cancel := context.WithTimeout(context.Background(), shutdownTimeout)
 	defer cancel()
 	if m.http.Shutdown(ctx) != nil {
 		_ = m.http.Close() // clients that are too slow get no answer
@@ -94,7 +103,7 @@ func (m *metricsServer) stop() {
 }
 
 // health answers 200 if clients are served and may write, else 503 and the reason.
-func (m *metricsServer) health(w http.ResponseWriter, _ *http.Request) {
+func (m *Server) health(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	if err := m.healthProblem(); err != nil {
 		w.WriteHeader(http.StatusServiceUnavailable)
@@ -104,11 +113,11 @@ func (m *metricsServer) health(w http.ResponseWriter, _ *http.Request) {
 	_, _ = fmt.Fprintln(w, "ok")
 }
 
-func (m *metricsServer) healthProblem() error {
+func (m *Server) healthProblem() error {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
 	switch {
-	case m.server.stopping.Load():
+	case m.stopping.Load():
 		return errors.New("stopping")
 	case m.engine == nil:
 		return errors.New("loading")
@@ -120,10 +129,10 @@ func (m *metricsServer) healthProblem() error {
 }
 
 // Describe is of prometheus.Collector. Metrics that it does not describe are not checked for duplicates.
-func (m *metricsServer) Describe(chan<- *prometheus.Desc) {}
+func (m *Server) Describe(chan<- *prometheus.Desc) {}
 
 // Collect is of prometheus.Collector.
-func (m *metricsServer) Collect(out chan<- prometheus.Metric) {
+func (m *Server) Collect(out chan<- prometheus.Metric) {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
 	if m.engine == nil {
@@ -145,9 +154,9 @@ func (m *metricsServer) Collect(out chan<- prometheus.Metric) {
 }
 
 // scrapeLog logs errors of scrapes.
-type scrapeLog struct{ *Server }
+type scrapeLog struct{ zerolog.Logger }
 
-func (l scrapeLog) Println(v ...any) { l.log.Warn().Msg("metrics: " + fmt.Sprint(v...)) }
+func (l scrapeLog) Println(v ...any) { l.Warn().Msg("metrics: " + fmt.Sprint(v...)) }
 
 // limitListener is a listener that bounds the number of connections at a time.
 type limitListener struct {
