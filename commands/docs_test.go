@@ -1,6 +1,7 @@
 package commands
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -165,6 +166,40 @@ func TestDocsLimits(t *testing.T) {
 			t.Errorf("%s: %d is accepted: %.200s", tt.row, limit+1, got)
 		}
 	}
+}
+
+// TestDocsMemory measures what docs/limits.md says of the memory of items and containers.
+func TestDocsMemory(t *testing.T) {
+	text, err := os.ReadFile("../docs/limits.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := regexp.MustCompile(`overhead is (\d+) bytes for an item of (\d+) bytes with an id of (\d+)\D[^.]*\.` +
+		` Containers count too: about (\d+) bytes each, and (\d+) for each partition`).FindStringSubmatch(string(text))
+	if m == nil {
+		t.Fatal("docs/limits.md: no sentences on the memory of items and containers")
+	}
+	var n [5]int
+	for i := range n {
+		n[i], _ = strconv.Atoi(m[i+1]) // digits
+	}
+	overhead, size, id, container, partition := n[0], n[1], n[2], n[3], n[4]
+
+	w := newHarness(t)
+	used := func() int { return int(w.engine.Keyspace.Used()) }
+	before := used()
+	w.expect("OK", "CONTAINER.SET", "orders", "TTL", "3600")
+	if got := used() - before; got < container*8/10 || got > container*12/10 {
+		t.Errorf("a container takes %d bytes, docs/limits.md says about %d", got, container)
+	}
+	before = used()
+	document := `{"a":"` + strings.Repeat("x", size-len(`{"a":""}`)) + `"}`
+	w.expect("OK", "DOC.PUT", "orders", strings.Repeat("i", id), document)
+	if got, want := used()-before, size+id+overhead+partition; got != want {
+		t.Errorf("the first document of a container takes %d bytes, docs/limits.md says %d", got, want)
+	}
+	w.expect("OK", "SELECT", "orders")
+	w.expect(fmt.Sprintf("(integer) %d", size+id+overhead), "MEMORY", "USAGE", strings.Repeat("i", id))
 }
 
 // later is a line of an example that lets time pass.
