@@ -37,8 +37,8 @@ type loader struct {
 // restore opens the files and loads their state:
 //
 //  1. the catalogue's store and the partitions' stores. The last checkpoint may have been interrupted;
-//  2. the journals in order. Every change is the whole state of an item, so it does not matter which of them the
-//     stores have already;
+//  2. the journals in order. Every change is the whole state of an item, so those that the stores already have do no
+//     harm;
 //  3. items that then belong to no container were dropped. They are deleted from the stores in the background.
 func (ks *Keyspace) restore() error {
 	begin := ks.Now()

@@ -44,9 +44,9 @@ const (
 	Newer           // the item under its id was written later and stays
 )
 
-// Restore stores an item from another data folder with the time of its last write, so it has the same time left to
-// live. An item from the future, of a machine whose clock is ahead, counts as written now: files must not move the
-// clock. The item gets a new version. The partition of the id must be locked, and no other command may follow in the
+// Restore stores an item from another data folder with the time of its last write. So it has the same time left. An
+// item from the future, of a machine whose clock is ahead, counts as written now: files must not move the clock. The
+// item gets a new version. The partition of the id must be locked, and no other command may follow in the
 // transaction.
 func (tx *Tx) Restore(c *Container, id string, it Item) Restored {
 	ts := min(max(it.TS, 1), tx.now)

@@ -13,8 +13,8 @@ import (
 //
 // Ids and bodies may be views of a connection's buffer: a transaction copies what it stores.
 type Tx struct {
-	// OnDeath, if not nil, replaces that of [Options] after the transaction has changed a rule, and for items that
-	// it has written itself. The LSN that Close returns covers such a death. After
+	// OnDeath, if not nil, replaces that of [Options] for deaths that the transaction may have caused: after it has
+	// changed a rule, and of items that it has written. The LSN that Close returns covers such a death. After
 	// Rollback it has not happened; an item that is dead nevertheless is found dead again. OnDeath outlasts Close.
 	OnDeath func(c *Container, id string)
 

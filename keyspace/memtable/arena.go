@@ -9,8 +9,8 @@ import (
 // are filled from front to end. When too much is dead, the segments with the largest dead share are emptied into
 // the newest. (Rumble, Kejriwal, Ousterhout: Log-structured Memory for DRAM-based Storage, FAST 2014.)
 //
-// With one Go allocation per item, each cycle of the collector would visit every item, and garbage would equal the
-// data. The collector does not look into segments.
+// With one Go allocation per item, each cycle of the collector would visit every item. Memory would hold as much
+// garbage as data. The collector does not look into segments.
 //
 // Stored bytes never change and never move: cleaning copies them. So a view stays valid without any lock. It
 // keeps its segment alive, even after the arena has released that.
