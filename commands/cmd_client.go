@@ -10,96 +10,84 @@ import (
 
 // clientCommand is about the connections of all clients.
 var clientCommand = Command{
-	Name: "client", Summary: "A container for client connection commands",
-	Group: "connection", Since: "2.4.0", Arity: -2,
+	Name: "client", Since: "2.4.0", Summary: "A container for client connection commands",
 	Sub: []Command{
-		helpRow("client", "connection", "5.0.0"),
+		helpRow("client", "5.0.0"),
 		{
-			Name: "getname", Summary: "Get the current connection name",
-			Group: "connection", Since: "2.6.9", Arity: 2, Flags: NoScript | Loading | Stale,
-			Parse: noParse(runClientGetName),
+			Name: "getname", Since: "2.6.9", Summary: "Get the current connection name",
+			Flags: NoScript | Loading | Stale, Parse: noParse(runClientGetName),
 		},
 		{
-			Name: "getredir", Summary: "Get tracking notifications redirection client ID if any",
-			Group: "connection", Since: "6.0.0", Arity: 2, Flags: NoScript | Loading | Stale,
+			Name: "getredir", Since: "6.0.0", Summary: "Get tracking notifications redirection client ID if any",
+			Flags: NoScript | Loading | Stale,
 			Parse: noParse(func(*Context) Reply { return Integer(-1) }), // nothing is tracked
 		},
 		{
-			Name: "id", Summary: "Returns the client ID for the current connection",
-			Group: "connection", Since: "5.0.0", Arity: 2, Flags: NoScript | Loading | Stale,
-			Parse: noParse(func(x *Context) Reply { return Integer(x.Session.ID) }),
+			Name: "id", Since: "5.0.0", Summary: "Returns the client ID for the current connection",
+			Flags: NoScript | Loading | Stale, Parse: noParse(func(x *Context) Reply { return Integer(x.Session.ID) }),
 		},
 		{
-			Name: "info", Summary: "Returns information about the current client connection.",
-			Group: "connection", Since: "6.2.0", Arity: 2, Flags: NoScript | Loading | Stale,
-			Tips:    "nondeterministic_output",
+			Name: "info", Since: "6.2.0", Summary: "Returns information about the current client connection.",
 			Differs: "As `CLIENT LIST`",
-			Parse:   parseClientInfo,
+			Flags:   NoScript | Loading | Stale, Tips: "nondeterministic_output", Parse: parseClientInfo,
 		},
 		{
-			Name: "kill", Syntax: "<ip:port | " + killOption + " [" + killOption + " ...]>",
+			Name: "kill", Syntax: "<ip:port | " + killOption + " [" + killOption + " ...]>", Arity: -3,
 			Summary: "Kill the connection of a client",
-			Group:   "connection", Since: "2.4.0", Arity: -3, Flags: Admin | NoScript | Loading | Stale,
-			Parse: parseClientKill,
+			Flags:   Admin | NoScript | Loading | Stale, Parse: parseClientKill,
 		},
 		{
 			Name: "list", Syntax: "[TYPE <NORMAL | MASTER | REPLICA | PUBSUB>] [ID client-id [client-id ...]]",
 			Summary: "Get the list of client connections",
-			Group:   "connection", Since: "2.4.0", Arity: -2, Flags: Admin | NoScript | Loading | Stale,
-			Tips:    "nondeterministic_output",
 			Differs: "A connection has no descriptor and no buffers of its own while it is idle: `fd`, `qbuf-free`, `rbs`, `obl` and their like are -1 or 0, `qbuf` is that of the own connection. `oll` and `omem` count what has 16 KiB or is for a subscriber. `db` may be a name; an id named twice is listed once",
-			Parse:   parseClientList,
+			Flags:   Admin | NoScript | Loading | Stale, Tips: "nondeterministic_output", Parse: parseClientList,
 		},
 		{
-			Name: "no-evict", Syntax: "<ON | OFF>", Summary: "Set client eviction mode for the current connection",
-			Group: "connection", Since: "7.0.0", Arity: 3, Flags: Admin | NoScript | Loading | Stale,
+			Name: "no-evict", Syntax: "<ON | OFF>", Since: "7.0.0", Summary: "Set client eviction mode for the current connection",
 			Differs: "A request of the client itself may still be refused",
+			Flags:   Admin | NoScript | Loading | Stale,
 			Parse: func(in *Input) (Run, error) {
 				return parseOnOff(in, func(x *Context, on bool) { x.Session.Memory.Protect(on) })
 			},
 		},
 		{
-			Name: "no-touch", Syntax: "<ON | OFF>",
+			Name: "no-touch", Syntax: "<ON | OFF>", Since: "7.2.0",
 			Summary: "Controls whether commands sent by the client will alter the LRU/LFU of the keys they access.",
-			Group:   "connection", Since: "7.2.0", Arity: 3, Flags: NoScript | Loading | Stale,
 			Differs: "Accepted without effect: reads leave no trace",
+			Flags:   NoScript | Loading | Stale,
 			Parse:   func(in *Input) (Run, error) { return parseOnOff(in, func(*Context, bool) {}) },
 		},
 		{
-			Name: "pause", Syntax: "timeout [WRITE | ALL]", Summary: "Stop processing commands from clients for some time",
-			Group: "connection", Since: "2.9.50", Arity: -3, Flags: Admin | NoScript | Loading | Stale,
+			Name: "pause", Syntax: "timeout [WRITE | ALL]", Since: "2.9.50",
+			Summary: "Stop processing commands from clients for some time",
 			Differs: "The purge of the dead goes on",
-			Parse:   parseClientPause,
+			Flags:   Admin | NoScript | Loading | Stale, Parse: parseClientPause,
 		},
 		{
-			Name: "reply", Syntax: "<ON | OFF | SKIP>", Summary: "Instruct the server whether to reply to commands",
-			Group: "connection", Since: "3.2.0", Arity: 3, Flags: NoScript | Loading | Stale,
+			Name: "reply", Syntax: "<ON | OFF | SKIP>", Since: "3.2.0", Summary: "Instruct the server whether to reply to commands",
 			Differs: "In a transaction it counts from the next command on; Redis cuts the reply of EXEC short",
-			Parse:   parseClientReply,
+			Flags:   NoScript | Loading | Stale, Parse: parseClientReply,
 		},
 		{
-			Name: "setinfo", Syntax: "<LIB-NAME libname | LIB-VER libver>",
-			Summary: "Set client or connection specific info",
-			Group:   "connection", Since: "7.2.0", Arity: 4, Flags: NoScript | Loading | Stale,
-			Tips:  "request_policy:all_nodes response_policy:all_succeeded",
+			Name: "setinfo", Syntax: "<LIB-NAME libname | LIB-VER libver>", Since: "7.2.0", Summary: "Set client or connection specific info",
+			Flags: NoScript | Loading | Stale, Tips: "request_policy:all_nodes response_policy:all_succeeded",
 			Parse: parseClientSetInfo,
 		},
 		{
-			Name: "setname", Syntax: "connection-name", Summary: "Set the current connection name",
-			Group: "connection", Since: "2.6.9", Arity: 3, Flags: NoScript | Loading | Stale,
-			Parse: parseClientSetName,
+			Name: "setname", Syntax: "connection-name", Since: "2.6.9", Summary: "Set the current connection name",
+			Flags: NoScript | Loading | Stale, Parse: parseClientSetName,
 		},
 		{
-			Name: "trackinginfo", Summary: "Return information about server assisted client side caching for the current connection",
-			Group: "connection", Since: "6.2.0", Arity: 2, Flags: NoScript | Loading | Stale,
+			Name: "trackinginfo", Since: "6.2.0",
+			Summary: "Return information about server assisted client side caching for the current connection",
+			Flags:   NoScript | Loading | Stale,
 			Parse: noParse(func(*Context) Reply {
 				return Map(Bulk("flags"), Set(Bulk("off")), Bulk("redirect"), Integer(-1), Bulk("prefixes"), Array())
 			}),
 		},
 		{
-			Name: "unpause", Summary: "Resume processing of clients that were paused",
-			Group: "connection", Since: "6.2.0", Arity: 2, Flags: Admin | NoScript | Loading | Stale,
-			Parse: noParse(runClientUnpause),
+			Name: "unpause", Since: "6.2.0", Summary: "Resume processing of clients that were paused",
+			Flags: Admin | NoScript | Loading | Stale, Parse: noParse(runClientUnpause),
 		},
 	},
 }

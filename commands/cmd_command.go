@@ -9,52 +9,45 @@ import (
 
 // commandCommand describes the commands of the table.
 var commandCommand = Command{
-	Name: "command", Summary: "Get array of Redis command details",
-	Group: "server", Since: "2.8.13", Arity: -1, Flags: Loading | Stale,
-	Categories: "connection", Tips: "nondeterministic_output_order",
+	Name: "command", Since: "2.8.13", Arity: -1, Summary: "Get array of Redis command details",
+	Flags: Loading | Stale, Categories: "connection", Tips: "nondeterministic_output_order",
 	Differs: "Lists mayfly's commands",
 	Parse:   noParse(func(*Context) Reply { return infoOfAll(tableSorted) }),
 	Sub: []Command{
 		{
 			Name: "count", Summary: "Get total number of Redis commands",
-			Group: "server", Since: "2.8.13", Arity: 2, Flags: Loading | Stale, Categories: "connection",
 			Differs: "Counts mayfly's commands",
-			Parse:   noParse(func(*Context) Reply { return Count(len(table)) }),
+			Flags:   Loading | Stale, Categories: "connection", Parse: noParse(func(*Context) Reply { return Count(len(table)) }),
 		},
 		{
-			Name: "docs", Syntax: "[command-name [command-name ...]]", Summary: "Get array of specific Redis command documentation",
-			Group: "server", Since: "7.0.0", Arity: -2, Flags: Loading | Stale, Categories: "connection",
-			Tips:    "nondeterministic_output_order",
+			Name: "docs", Syntax: "[command-name [command-name ...]]", Since: "7.0.0",
+			Summary: "Get array of specific Redis command documentation",
 			Differs: "Without `complexity` and `history`",
-			Parse:   parseCommandDocs,
+			Flags:   Loading | Stale, Categories: "connection", Tips: "nondeterministic_output_order", Parse: parseCommandDocs,
 		},
 		{
-			Name: "getkeys", Syntax: "command [arg [arg ...]]", Summary: "Extract keys given a full Redis command",
-			Group: "server", Since: "2.8.13", Arity: -4, Flags: Loading | Stale, Categories: "connection",
+			Name: "getkeys", Syntax: "command [arg [arg ...]]", Arity: -4, Summary: "Extract keys given a full Redis command",
+			Flags: Loading | Stale, Categories: "connection",
 			Parse: func(in *Input) (Run, error) {
 				return parseCommandGetKeys(in, func(r *row, args []string) Reply { return Bulks(r.ids(nil, args)...) })
 			},
 		},
 		{
-			Name: "getkeysandflags", Syntax: "command [arg [arg ...]]",
+			Name: "getkeysandflags", Syntax: "command [arg [arg ...]]", Since: "7.0.0", Arity: -4,
 			Summary: "Extract keys and access flags given a full Redis command",
-			Group:   "server", Since: "7.0.0", Arity: -4, Flags: Loading | Stale, Categories: "connection",
+			Flags:   Loading | Stale, Categories: "connection",
 			Parse: func(in *Input) (Run, error) { return parseCommandGetKeys(in, keysAndFlags) },
 		},
-		with(helpRow("command", "server", "5.0.0"), func(c *Command) { c.Categories = "connection" }),
+		with(helpRow("command", "5.0.0"), func(c *Command) { c.Categories = "connection" }),
 		{
 			Name: "info", Syntax: "[command-name [command-name ...]]",
 			Summary: "Get array of specific Redis command details, or all when no argument is given.",
-			Group:   "server", Since: "2.8.13", Arity: -2, Flags: Loading | Stale, Categories: "connection",
-			Tips:  "nondeterministic_output_order",
-			Parse: parseCommandInfo,
+			Flags:   Loading | Stale, Categories: "connection", Tips: "nondeterministic_output_order", Parse: parseCommandInfo,
 		},
 		{
-			Name: "list", Syntax: "[FILTERBY <MODULE module-name | ACLCAT category | PATTERN pattern>]",
+			Name: "list", Syntax: "[FILTERBY <MODULE module-name | ACLCAT category | PATTERN pattern>]", Since: "7.0.0",
 			Summary: "Get an array of Redis command names",
-			Group:   "server", Since: "7.0.0", Arity: -2, Flags: Loading | Stale, Categories: "connection",
-			Tips:  "nondeterministic_output_order",
-			Parse: parseCommandList,
+			Flags:   Loading | Stale, Categories: "connection", Tips: "nondeterministic_output_order", Parse: parseCommandList,
 		},
 	},
 }

@@ -9,50 +9,44 @@ import (
 // connectionCommands are about the client's own connection.
 var connectionCommands = []Command{
 	{
-		Name: "auth", Syntax: "[username] password", Summary: "Authenticate to the server",
-		Group: "connection", Since: "1.0.0", Arity: -2, Flags: NoScript | Loading | Stale | Fast | NoAuth | AllowBusy,
+		Name: "auth", Syntax: "[username] password", Since: "1.0.0", Summary: "Authenticate to the server",
 		Differs: "The only user is `default`: there are no ACLs",
-		Parse:   parseAuth, Secrets: authSecrets,
+		Flags:   NoScript | Loading | Stale | Fast | NoAuth | AllowBusy, Parse: parseAuth, Secrets: authSecrets,
 	},
 	clientCommand,
 	{
-		Name: "echo", Syntax: "message", Summary: "Echo the given string",
-		Group: "connection", Since: "1.0.0", Arity: 2, Flags: Loading | Stale | Fast,
+		Name: "echo", Syntax: "message", Since: "1.0.0", Summary: "Echo the given string",
+		Flags: Loading | Stale | Fast,
 		Parse: func(in *Input) (Run, error) {
 			message := in.Args[1]
 			return func(*Context) Reply { return Bulk(message) }, nil
 		},
 	},
 	{
-		Name: "hello", Syntax: "[protover [AUTH username password] [SETNAME clientname]]", Summary: "Handshake with Redis",
-		Group: "connection", Since: "6.0.0", Arity: -1, Flags: NoScript | Loading | Stale | Fast | NoAuth | AllowBusy,
+		Name: "hello", Syntax: "[protover [AUTH username password] [SETNAME clientname]]", Since: "6.0.0", Summary: "Handshake with Redis",
 		Differs: "All options are checked before one takes effect. Redis runs AUTH before it finds a wrong option behind it",
-		Parse:   parseHello, Secrets: helloSecrets,
+		Flags:   NoScript | Loading | Stale | Fast | NoAuth | AllowBusy, Parse: parseHello, Secrets: helloSecrets,
 	},
 	{
-		Name: "ping", Syntax: "[message]", Summary: "Ping the server",
-		Group: "connection", Since: "1.0.0", Arity: -1, Flags: Fast | AllowSubscribed,
-		Tips:  "request_policy:all_shards response_policy:all_succeeded",
-		Parse: parsePing,
+		Name: "ping", Syntax: "[message]", Since: "1.0.0", Summary: "Ping the server",
+		Flags: Fast | AllowSubscribed, Tips: "request_policy:all_shards response_policy:all_succeeded", Parse: parsePing,
 	},
 	{
-		Name: "quit", Summary: "Close the connection",
-		Group: "connection", Since: "1.0.0", Arity: -1, Flags: NoScript | Loading | Stale | Fast | NoAuth | AllowBusy | Immediate | AllowSubscribed,
+		Name: "quit", Since: "1.0.0", Arity: -1, Summary: "Close the connection",
+		Flags: NoScript | Loading | Stale | Fast | NoAuth | AllowBusy | Immediate | AllowSubscribed,
 		Parse: noParse(func(x *Context) Reply {
 			x.close = true
 			return OK
 		}),
 	},
 	{
-		Name: "reset", Summary: "Reset the connection",
-		Group: "connection", Since: "6.2.0", Arity: 1, Flags: NoScript | Loading | Stale | Fast | NoAuth | AllowBusy | Immediate | AllowSubscribed,
-		Parse: noParse(runReset),
+		Name: "reset", Since: "6.2.0", Summary: "Reset the connection",
+		Flags: NoScript | Loading | Stale | Fast | NoAuth | AllowBusy | Immediate | AllowSubscribed, Parse: noParse(runReset),
 	},
 	{
-		Name: "select", Syntax: "<index | container>", Summary: "Change the selected database for the current connection",
-		Group: "connection", Since: "1.0.0", Arity: 2, Flags: Loading | Stale | Fast,
+		Name: "select", Syntax: "<index | container>", Since: "1.0.0", Summary: "Change the selected database for the current connection",
 		Differs: "Takes the name of a container too. A word that is neither a number nor such a name has an error of its own",
-		Parse:   parseSelect,
+		Flags:   Loading | Stale | Fast, Parse: parseSelect,
 	},
 }
 

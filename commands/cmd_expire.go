@@ -11,11 +11,9 @@ var expireCommands = []Command{
 		fromEpoch, seconds),
 	ttlRow("expiretime", "Get the expiration Unix timestamp for a key", "7.0.0", "", fromEpoch, seconds),
 	{
-		Name: "persist", Syntax: "key", Arity: 2,
-		Summary: "Remove the expiration from a key", Group: "generic", Since: "2.2.0",
-		Flags: Write | Fast, Keys: OneKey, Access: "RW update",
+		Name: "persist", Syntax: "key", Since: "2.2.0", Summary: "Remove the expiration from a key",
 		Differs: "Exempts from the container's default too",
-		Parse:   parsePersist,
+		Flags:   Write | Fast, Keys: OneKey, Access: "RW update", Parse: parsePersist,
 	},
 	expireRow("pexpire", "key milliseconds", "Set a key's time to live in milliseconds", "2.6.0", fromNow, milliseconds),
 	expireRow("pexpireat", "key unix-time-milliseconds",
@@ -30,8 +28,7 @@ var expireCommands = []Command{
 // expireRow returns a row of the EXPIRE family, whose commands differ only in base and unit.
 func expireRow(name, syntax, summary, since string, b timeBase, u timeUnit) Command {
 	return Command{
-		Name: name, Syntax: syntax + " [NX | XX | GT | LT]", Arity: -3,
-		Summary: summary, Group: "generic", Since: since,
+		Name: name, Syntax: syntax + " [NX | XX | GT | LT]", Since: since, Summary: summary,
 		Flags: Write | Fast, Keys: OneKey, Access: "RW update",
 		Differs: "The conditions see the container's default. On a document it writes the member `ttl`, in seconds, rounded up",
 		Parse:   func(in *Input) (Run, error) { return parseExpire(in, name, b, u) },
@@ -41,8 +38,7 @@ func expireRow(name, syntax, summary, since string, b timeBase, u timeUnit) Comm
 // ttlRow returns a row of the TTL family.
 func ttlRow(name, summary, since, tips string, b timeBase, u timeUnit) Command {
 	return Command{
-		Name: name, Syntax: "key", Arity: 2,
-		Summary: summary, Group: "generic", Since: since,
+		Name: name, Syntax: "key", Since: since, Summary: summary,
 		Flags: ReadOnly | Fast, Keys: OneKey, Tips: tips,
 		Differs: "Counts the end that follows from the container's default too, and returns -1 while the container is off",
 		Parse:   func(in *Input) (Run, error) { return parseTTL(in, b, u) },

@@ -13,46 +13,36 @@ import (
 // keeps its JSON, and its clock restarts, since the move is a write.
 var moveCommands = []Command{
 	{
-		Name: "copy", Syntax: "source destination [DB destination-db] [REPLACE]", Arity: -3,
-		Summary: "Copy a key", Group: "generic", Since: "6.2.0",
-		Flags: Write | DenyOOM, Keys: Keys{1, 2, 1}, Access: "RO access, OW update",
+		Name: "copy", Syntax: "source destination [DB destination-db] [REPLACE]", Since: "6.2.0", Summary: "Copy a key",
 		Differs: "DB takes the name of a container too",
-		Parse:   parseCopy,
+		Flags:   Write | DenyOOM, Keys: Keys{1, 2, 1}, Access: "RO access, OW update", Parse: parseCopy,
 	},
 	{
-		Name: "move", Syntax: "key db", Arity: 3,
-		Summary: "Move a key to another database", Group: "generic", Since: "1.0.0",
-		Flags: Write | Fast, Keys: OneKey,
+		Name: "move", Syntax: "key db", Since: "1.0.0", Summary: "Move a key to another database",
 		Differs: "Takes the name of a container too",
-		Parse:   parseMove,
+		Flags:   Write | Fast, Keys: OneKey, Parse: parseMove,
 	},
 	{
-		Name: "rename", Syntax: "key newkey", Arity: 3,
-		Summary: "Rename a key", Group: "generic", Since: "1.0.0",
+		Name: "rename", Syntax: "key newkey", Since: "1.0.0", Summary: "Rename a key",
 		Flags: Write, Keys: Keys{1, 2, 1}, Access: "RW access delete, OW update",
 		Parse: func(in *Input) (Run, error) { return parseRename(in, OK, OK, false), nil },
 	},
 	{
-		Name: "renamenx", Syntax: "key newkey", Arity: 3,
-		Summary: "Rename a key, only if the new key does not exist", Group: "generic", Since: "1.0.0",
+		Name: "renamenx", Syntax: "key newkey", Since: "1.0.0", Summary: "Rename a key, only if the new key does not exist",
 		Flags: Write | Fast, Keys: Keys{1, 2, 1}, Access: "RW access delete, OW insert",
 		Parse: func(in *Input) (Run, error) { return parseRename(in, Flag(true), Flag(false), true), nil },
 	},
 	{
-		Name: "swapdb", Syntax: "index1 index2", Arity: 3,
-		Summary: "Swaps two Redis databases", Group: "server", Since: "4.0.0",
-		Flags: Write | Fast, Scope: ScopeAll, Categories: "keyspace dangerous",
+		Name: "swapdb", Syntax: "index1 index2", Since: "4.0.0", Group: "server", Summary: "Swaps two Redis databases",
 		Differs: "Takes the names of containers too. Their items are exchanged, not their defaults",
-		Parse:   parseSwapDB,
+		Flags:   Write | Fast, Scope: ScopeAll, Categories: "keyspace dangerous", Parse: parseSwapDB,
 	},
 	{
-		Name: "touch", Syntax: "key [key ...]", Arity: -2,
+		Name: "touch", Syntax: "key [key ...]", Since: "3.2.1",
 		Summary: "Alters the last access time of a key(s). Returns the number of existing keys specified.",
-		Group:   "generic", Since: "3.2.1",
-		Flags: ReadOnly | Fast, Keys: AllKeys, Access: "RO",
-		Tips:    "request_policy:multi_shard response_policy:agg_sum",
 		Differs: "Only counts: no time of access is kept. `DOC.TOUCH` restarts a document's clock",
-		Parse:   parseExists, // there is no time of access to alter
+		Flags:   ReadOnly | Fast, Keys: AllKeys, Access: "RO", Tips: "request_policy:multi_shard response_policy:agg_sum",
+		Parse: parseExists, // there is no time of access to alter
 	},
 }
 

@@ -16,46 +16,44 @@ import (
 
 // latencyCommand reports how long commands take, and when something took too long.
 var latencyCommand = Command{
-	Name: "latency", Summary: "A container for latency diagnostics commands", Group: "server", Since: "2.8.13", Arity: -2,
+	Name: "latency", Since: "2.8.13", Summary: "A container for latency diagnostics commands",
 	Sub: []Command{
 		latencyRow(Command{
-			Name: "doctor", Summary: "Return a human readable latency analysis report.", Arity: 2, Differs: "Gives other advice",
-			Parse: noParse(func(x *Context) Reply { return Verbatim(x.Engine.Latency.doctor()) }),
+			Name: "doctor", Summary: "Return a human readable latency analysis report.",
+			Differs: "Gives other advice",
+			Parse:   noParse(func(x *Context) Reply { return Verbatim(x.Engine.Latency.doctor()) }),
 		}),
 		latencyRow(Command{
-			Name: "graph", Syntax: "event", Summary: "Return a latency graph for the event.", Arity: 3, Parse: parseLatencyGraph,
+			Name: "graph", Syntax: "event", Summary: "Return a latency graph for the event.",
+			Parse: parseLatencyGraph,
 		}),
-		with(helpRow("latency", "server", "2.8.13"), func(c *Command) { c.Summary += "." }),
+		with(helpRow("latency", "2.8.13"), func(c *Command) { c.Summary += "." }),
 		latencyRow(Command{
-			Name: "histogram", Syntax: "[command [command ...]]", Arity: -2, Since: "7.0.0",
+			Name: "histogram", Syntax: "[command [command ...]]", Since: "7.0.0",
 			Summary: "Return the cumulative distribution of latencies of a subset of commands or all.",
 			Parse:   parseLatencyHistogram,
 		}),
 		latencyRow(Command{
-			Name: "history", Syntax: "event", Summary: "Return timestamp-latency samples for the event.", Arity: 3,
+			Name: "history", Syntax: "event", Summary: "Return timestamp-latency samples for the event.",
 			Parse: parseLatencyHistory,
 		}),
 		latencyRow(Command{
-			Name: "latest", Summary: "Return the latest latency samples for all events.", Arity: 2,
+			Name: "latest", Summary: "Return the latest latency samples for all events.",
 			Differs: "The events are `command`, `fast-command` and `aof-write`, the wait for the commit",
 			Parse:   noParse(runLatencyLatest),
 		}),
 		latencyRow(Command{
-			Name: "reset", Syntax: "[event [event ...]]", Summary: "Reset latency data for one or more events.", Arity: -2,
-			Tips: "request_policy:all_nodes response_policy:all_succeeded", Parse: parseLatencyReset,
+			Name: "reset", Syntax: "[event [event ...]]", Summary: "Reset latency data for one or more events.",
+			Tips:  "request_policy:all_nodes response_policy:all_succeeded",
+			Parse: parseLatencyReset,
 		}),
 	},
 }
 
 // latencyRow fills in what the subcommands of LATENCY have in common.
 func latencyRow(c Command) Command {
-	c.Group, c.Flags = "server", Admin|NoScript|Loading|Stale
-	if c.Since == "" {
-		c.Since = "2.8.13"
-	}
-	if c.Tips == "" {
-		c.Tips = "nondeterministic_output request_policy:all_nodes response_policy:special"
-	}
+	c.Flags = Admin | NoScript | Loading | Stale
+	c.Tips = cmp.Or(c.Tips, "nondeterministic_output request_policy:all_nodes response_policy:special")
 	return c
 }
 

@@ -12,26 +12,25 @@ import (
 // memoryCommand reports the use of memory. "Used memory" is the size of the items, the figure that
 // maxmemory limits. The allocator is Go's runtime.
 var memoryCommand = Command{
-	Name: "memory", Summary: "A container for memory diagnostics commands",
-	Group: "server", Since: "4.0.0", Arity: -2,
+	Name: "memory", Since: "4.0.0", Summary: "A container for memory diagnostics commands",
 	Sub: []Command{
 		{
-			Name: "doctor", Summary: "Outputs memory problems report", Group: "server", Since: "4.0.0", Arity: 2,
-			Scope: ScopeSweep, Tips: "nondeterministic_output request_policy:all_shards response_policy:special",
+			Name: "doctor", Summary: "Outputs memory problems report",
 			Differs: "Finds other issues",
-			Parse:   noParse(func(x *Context) Reply { return Verbatim(memoryDoctor(x.memoryFigures(x.Tx.AllStats()))) }),
+			Scope:   ScopeSweep, Tips: "nondeterministic_output request_policy:all_shards response_policy:special",
+			Parse: noParse(func(x *Context) Reply { return Verbatim(memoryDoctor(x.memoryFigures(x.Tx.AllStats()))) }),
 		},
-		helpRow("memory", "server", "4.0.0"),
+		helpRow("memory", "4.0.0"),
 		{
-			Name: "malloc-stats", Summary: "Show allocator internal stats", Group: "server", Since: "4.0.0", Arity: 2,
-			Tips:    "nondeterministic_output request_policy:all_shards response_policy:special",
+			Name: "malloc-stats", Summary: "Show allocator internal stats",
 			Differs: "The statistics of Go's runtime",
+			Tips:    "nondeterministic_output request_policy:all_shards response_policy:special",
 			Parse:   noParse(func(*Context) Reply { return Verbatim(allocatorReport()) }),
 		},
 		{
-			Name: "purge", Summary: "Ask the allocator to release memory", Group: "server", Since: "4.0.0", Arity: 2,
-			Flags: Slow, Tips: "request_policy:all_shards response_policy:all_succeeded",
+			Name: "purge", Summary: "Ask the allocator to release memory",
 			Differs: "Moves items closer together, collects garbage and returns what is free",
+			Flags:   Slow, Tips: "request_policy:all_shards response_policy:all_succeeded",
 			Parse: noParse(func(x *Context) Reply {
 				x.Tx.Clean()
 				debug.FreeOSMemory()
@@ -39,16 +38,15 @@ var memoryCommand = Command{
 			}),
 		},
 		{
-			Name: "stats", Summary: "Show memory usage details", Group: "server", Since: "4.0.0", Arity: 2,
-			Scope: ScopeSweep, Tips: "nondeterministic_output request_policy:all_shards response_policy:special",
+			Name: "stats", Summary: "Show memory usage details",
 			Differs: "The figures of Go's runtime: no caches, and no backlogs by kind of client",
-			Parse:   noParse(runMemoryStats),
+			Scope:   ScopeSweep, Tips: "nondeterministic_output request_policy:all_shards response_policy:special",
+			Parse: noParse(runMemoryStats),
 		},
 		{
 			Name: "usage", Syntax: "key [SAMPLES count]", Summary: "Estimate the memory usage of a key",
-			Group: "server", Since: "4.0.0", Arity: -3, Flags: ReadOnly, Keys: Keys{2, 2, 1}, Access: "RO",
 			Differs: "Counts by the server's own account",
-			Parse:   parseMemoryUsage,
+			Flags:   ReadOnly, Keys: Keys{2, 2, 1}, Access: "RO", Parse: parseMemoryUsage,
 		},
 	},
 }

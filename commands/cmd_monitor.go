@@ -9,10 +9,9 @@ import (
 )
 
 var monitorCommand = Command{
-	Name: "monitor", Summary: "Listen for all requests received by the server in real time", Group: "server", Since: "1.0.0",
-	Arity: 1, Flags: Admin | NoScript | Loading | Stale,
+	Name: "monitor", Since: "1.0.0", Summary: "Listen for all requests received by the server in real time",
 	Differs: "A client that does not keep up is disconnected",
-	Parse:   noParse(runMonitor),
+	Flags:   Admin | NoScript | Loading | Stale, Parse: noParse(runMonitor),
 }
 
 // runMonitor starts to show the session all commands. As in Redis, a repeated MONITOR has no reply.

@@ -15,42 +15,36 @@ import (
 
 var persistenceCommands = []Command{
 	{
-		Name: "backup", Syntax: "path", Arity: 2,
+		Name: "backup", Syntax: "path", Since: sinceFirst,
 		Summary: "Writes a consistent copy of the data folder to a new folder while other clients go on. A relative path starts beside the data folder.",
-		Group:   "server", Since: sinceFirst,
-		Flags: Admin | NoScript | NoAsyncLoading | NoMulti, Parse: parseBackup,
+		Flags:   Admin | NoScript | NoAsyncLoading | NoMulti, Parse: parseBackup,
 	},
 	{
-		Name: "bgrewriteaof", Summary: "Asynchronously rewrite the append-only file",
-		Group: "server", Since: "1.0.0", Arity: 1, Flags: Admin | NoScript | NoAsyncLoading,
+		Name: "bgrewriteaof", Since: "1.0.0", Summary: "Asynchronously rewrite the append-only file",
 		Differs: "A compaction of the stores. Data are safe without it",
+		Flags:   Admin | NoScript | NoAsyncLoading,
 		Parse:   noParse(func(x *Context) Reply { return x.compact("Background append only file rewriting") }),
 	},
 	{
-		Name: "bgsave", Syntax: "[SCHEDULE]", Summary: "Asynchronously save the dataset to disk",
-		Group: "server", Since: "1.0.0", Arity: -1, Flags: Admin | NoScript | NoAsyncLoading,
+		Name: "bgsave", Syntax: "[SCHEDULE]", Since: "1.0.0", Summary: "Asynchronously save the dataset to disk",
 		Differs: "A checkpoint of the journal. Data are safe without it",
-		Parse:   parseBgsave,
+		Flags:   Admin | NoScript | NoAsyncLoading, Parse: parseBgsave,
 	},
 	{
-		Name: "compact", Arity: 1,
-		Summary: "Starts to rewrite the files of all partitions without overwritten and deleted items.",
-		Group:   "server", Since: sinceFirst,
+		Name: "compact", Since: sinceFirst, Summary: "Starts to rewrite the files of all partitions without overwritten and deleted items.",
 		Flags: Admin | NoScript | NoAsyncLoading,
 		Parse: noParse(func(x *Context) Reply { return x.compact("Background compaction") }),
 	},
 	{
-		Name: "lastsave", Summary: "Get the UNIX time stamp of the last successful save to disk",
-		Group: "server", Since: "1.0.0", Arity: 1, Flags: Loading | Stale | Fast,
-		Categories: "admin dangerous", Tips: "nondeterministic_output",
+		Name: "lastsave", Since: "1.0.0", Summary: "Get the UNIX time stamp of the last successful save to disk",
 		Differs: "The time of the last checkpoint",
-		Parse:   noParse(func(x *Context) Reply { return Integer(x.Engine.Keyspace.LastSave() / 1000) }),
+		Flags:   Loading | Stale | Fast, Categories: "admin dangerous", Tips: "nondeterministic_output",
+		Parse: noParse(func(x *Context) Reply { return Integer(x.Engine.Keyspace.LastSave() / 1000) }),
 	},
 	{
-		Name: "save", Summary: "Synchronously save the dataset to disk",
-		Group: "server", Since: "1.0.0", Arity: 1, Flags: Admin | NoScript | NoAsyncLoading | NoMulti,
+		Name: "save", Since: "1.0.0", Summary: "Synchronously save the dataset to disk",
 		Differs: "A checkpoint. Only the client that asked waits for it, and data are safe without it",
-		Parse:   noParse(runSave),
+		Flags:   Admin | NoScript | NoAsyncLoading | NoMulti, Parse: noParse(runSave),
 	},
 }
 

@@ -11,72 +11,68 @@ const notKeys = "not_key"
 
 var pubsubCommands = []Command{
 	{
-		Name: "psubscribe", Syntax: "pattern [pattern ...]", Arity: -2,
-		Summary: "Listen for messages published to channels matching the given patterns", Group: "pubsub", Since: "2.0.0",
-		Flags:   PubSub | NoScript | Loading | Stale | AllowSubscribed,
+		Name: "psubscribe", Syntax: "pattern [pattern ...]", Since: "2.0.0",
+		Summary: "Listen for messages published to channels matching the given patterns",
 		Differs: "The pattern is bounded as that of `KEYS`",
+		Flags:   PubSub | NoScript | Loading | Stale | AllowSubscribed,
 		Parse:   func(in *Input) (Run, error) { return parseSubscribe(in, subPattern, "psubscribe") },
 	},
 	{
-		Name: "publish", Syntax: "channel message", Arity: 3,
-		Summary: "Post a message to a channel", Group: "pubsub", Since: "2.0.0",
-		Flags:   PubSub | Loading | Stale | Fast | Publishes,
+		Name: "publish", Syntax: "channel message", Since: "2.0.0", Summary: "Post a message to a channel",
 		Differs: "The message leaves when all earlier commands of the sender are committed, in their order",
+		Flags:   PubSub | Loading | Stale | Fast | Publishes,
 		Parse:   func(in *Input) (Run, error) { return parsePublish(in, subChannel) },
 	},
 	pubsubCommand,
 	{
-		Name: "punsubscribe", Syntax: "[pattern [pattern ...]]", Arity: -1,
-		Summary: "Stop listening for messages posted to channels matching the given patterns", Group: "pubsub", Since: "2.0.0",
-		Flags: PubSub | NoScript | Loading | Stale | AllowSubscribed,
-		Parse: func(in *Input) (Run, error) { return parseUnsubscribe(in, subPattern, "punsubscribe"), nil },
+		Name: "punsubscribe", Syntax: "[pattern [pattern ...]]", Since: "2.0.0",
+		Summary: "Stop listening for messages posted to channels matching the given patterns",
+		Flags:   PubSub | NoScript | Loading | Stale | AllowSubscribed,
+		Parse:   func(in *Input) (Run, error) { return parseUnsubscribe(in, subPattern, "punsubscribe"), nil },
 	},
 	{
-		Name: "spublish", Syntax: "shardchannel message", Arity: 3,
-		Summary: "Post a message to a shard channel", Group: "pubsub", Since: "7.0.0",
+		Name: "spublish", Syntax: "shardchannel message", Since: "7.0.0", Summary: "Post a message to a shard channel",
 		Flags: PubSub | Loading | Stale | Fast | Publishes, Keys: OneKey, Access: notKeys,
 		Parse: func(in *Input) (Run, error) { return parsePublish(in, subShard) },
 	},
 	{
-		Name: "ssubscribe", Syntax: "shardchannel [shardchannel ...]", Arity: -2,
-		Summary: "Listen for messages published to the given shard channels", Group: "pubsub", Since: "7.0.0",
-		Flags: PubSub | NoScript | Loading | Stale | AllowSubscribed, Keys: AllKeys, Access: notKeys,
+		Name: "ssubscribe", Syntax: "shardchannel [shardchannel ...]", Since: "7.0.0",
+		Summary: "Listen for messages published to the given shard channels",
+		Flags:   PubSub | NoScript | Loading | Stale | AllowSubscribed, Keys: AllKeys, Access: notKeys,
 		Parse: func(in *Input) (Run, error) { return parseSubscribe(in, subShard, "ssubscribe") },
 	},
 	{
-		Name: "subscribe", Syntax: "channel [channel ...]", Arity: -2,
-		Summary: "Listen for messages published to the given channels", Group: "pubsub", Since: "2.0.0",
+		Name: "subscribe", Syntax: "channel [channel ...]", Since: "2.0.0", Summary: "Listen for messages published to the given channels",
 		Flags: PubSub | NoScript | Loading | Stale | AllowSubscribed,
 		Parse: func(in *Input) (Run, error) { return parseSubscribe(in, subChannel, "subscribe") },
 	},
 	{
-		Name: "sunsubscribe", Syntax: "[shardchannel [shardchannel ...]]", Arity: -1,
-		Summary: "Stop listening for messages posted to the given shard channels", Group: "pubsub", Since: "7.0.0",
-		Flags: PubSub | NoScript | Loading | Stale | AllowSubscribed, Keys: AllKeys, Access: notKeys,
+		Name: "sunsubscribe", Syntax: "[shardchannel [shardchannel ...]]", Since: "7.0.0",
+		Summary: "Stop listening for messages posted to the given shard channels",
+		Flags:   PubSub | NoScript | Loading | Stale | AllowSubscribed, Keys: AllKeys, Access: notKeys,
 		Parse: func(in *Input) (Run, error) { return parseUnsubscribe(in, subShard, "sunsubscribe"), nil },
 	},
 	{
-		Name: "unsubscribe", Syntax: "[channel [channel ...]]", Arity: -1,
-		Summary: "Stop listening for messages posted to the given channels", Group: "pubsub", Since: "2.0.0",
-		Flags: PubSub | NoScript | Loading | Stale | AllowSubscribed,
-		Parse: func(in *Input) (Run, error) { return parseUnsubscribe(in, subChannel, "unsubscribe"), nil },
+		Name: "unsubscribe", Syntax: "[channel [channel ...]]", Since: "2.0.0",
+		Summary: "Stop listening for messages posted to the given channels",
+		Flags:   PubSub | NoScript | Loading | Stale | AllowSubscribed,
+		Parse:   func(in *Input) (Run, error) { return parseUnsubscribe(in, subChannel, "unsubscribe"), nil },
 	},
 }
 
 // pubsubCommand lists subscriptions.
 var pubsubCommand = Command{
-	Name: "pubsub", Summary: "A container for Pub/Sub commands", Group: "pubsub", Since: "2.8.0", Arity: -2,
+	Name: "pubsub", Since: "2.8.0", Summary: "A container for Pub/Sub commands",
 	Sub: []Command{
 		{
 			Name: "channels", Syntax: "[pattern]", Summary: "List active channels",
-			Group: "pubsub", Since: "2.8.0", Arity: -2, Flags: PubSub | Loading | Stale,
 			Differs: "The pattern is bounded as that of `KEYS`",
-			Parse:   func(in *Input) (Run, error) { return parseActiveNames(in, subChannel) },
+			Flags:   PubSub | Loading | Stale, Parse: func(in *Input) (Run, error) { return parseActiveNames(in, subChannel) },
 		},
-		helpRow("pubsub", "pubsub", "6.2.0"),
+		helpRow("pubsub", "6.2.0"),
 		{
 			Name: "numpat", Summary: "Get the count of unique patterns pattern subscriptions",
-			Group: "pubsub", Since: "2.8.0", Arity: 2, Flags: PubSub | Loading | Stale,
+			Flags: PubSub | Loading | Stale,
 			Parse: noParse(func(x *Context) Reply {
 				n := 0
 				x.Engine.Broker.eachActive(subPattern, func(string) { n++ })
@@ -85,19 +81,17 @@ var pubsubCommand = Command{
 		},
 		{
 			Name: "numsub", Syntax: "[channel [channel ...]]", Summary: "Get the count of subscribers for channels",
-			Group: "pubsub", Since: "2.8.0", Arity: -2, Flags: PubSub | Loading | Stale,
-			Parse: func(in *Input) (Run, error) { return parseNumSub(in, subChannel), nil },
+			Flags: PubSub | Loading | Stale, Parse: func(in *Input) (Run, error) { return parseNumSub(in, subChannel), nil },
 		},
 		{
-			Name: "shardchannels", Syntax: "[pattern]", Summary: "List active shard channels",
-			Group: "pubsub", Since: "7.0.0", Arity: -2, Flags: PubSub | Loading | Stale,
+			Name: "shardchannels", Syntax: "[pattern]", Since: "7.0.0", Summary: "List active shard channels",
 			Differs: "As `PUBSUB CHANNELS`",
-			Parse:   func(in *Input) (Run, error) { return parseActiveNames(in, subShard) },
+			Flags:   PubSub | Loading | Stale, Parse: func(in *Input) (Run, error) { return parseActiveNames(in, subShard) },
 		},
 		{
-			Name: "shardnumsub", Syntax: "[shardchannel [shardchannel ...]]", Summary: "Get the count of subscribers for shard channels",
-			Group: "pubsub", Since: "7.0.0", Arity: -2, Flags: PubSub | Loading | Stale,
-			Parse: func(in *Input) (Run, error) { return parseNumSub(in, subShard), nil },
+			Name: "shardnumsub", Syntax: "[shardchannel [shardchannel ...]]", Since: "7.0.0",
+			Summary: "Get the count of subscribers for shard channels",
+			Flags:   PubSub | Loading | Stale, Parse: func(in *Input) (Run, error) { return parseNumSub(in, subShard), nil },
 		},
 	},
 }

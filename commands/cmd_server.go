@@ -13,17 +13,16 @@ var serverCommands = []Command{
 	commandCommand,
 	configCommand,
 	{
-		Name: "info", Syntax: "[section [section ...]]", Summary: "Get information and statistics about the server",
-		Group: "server", Since: "1.0.0", Arity: -1, Flags: Loading | Stale, Scope: ScopeSweep,
-		Categories: "dangerous", Tips: "nondeterministic_output request_policy:all_shards response_policy:special",
+		Name: "info", Syntax: "[section [section ...]]", Since: "1.0.0", Summary: "Get information and statistics about the server",
 		Differs: "Has only figures that apply, and more of them: containers that are not empty, the purge, the journal. Figures of missing features, such as replicas, are left out",
-		Parse:   parseInfo,
+		Flags:   Loading | Stale, Scope: ScopeSweep, Categories: "dangerous",
+		Tips:  "nondeterministic_output request_policy:all_shards response_policy:special",
+		Parse: parseInfo,
 	},
 	{
-		Name: "time", Summary: "Return the current server time", Group: "server", Since: "2.6.0",
-		Arity: 1, Flags: Loading | Stale | Fast, Tips: "nondeterministic_output",
+		Name: "time", Since: "2.6.0", Summary: "Return the current server time",
 		Differs: "Never runs backwards",
-		Parse:   noParse(runTime),
+		Flags:   Loading | Stale | Fast, Tips: "nondeterministic_output", Parse: noParse(runTime),
 	},
 }
 
@@ -36,37 +35,34 @@ func runTime(x *Context) Reply {
 
 // configCommand reads and changes the options, which the Host keeps.
 var configCommand = Command{
-	Name: "config", Summary: "A container for server configuration commands",
-	Group: "server", Since: "2.0.0", Arity: -2,
+	Name: "config", Since: "2.0.0", Summary: "A container for server configuration commands",
 	Sub: []Command{
 		{
 			Name: "get", Syntax: "parameter [parameter ...]", Summary: "Get the values of configuration parameters",
-			Group: "server", Since: "2.0.0", Arity: -3, Flags: Admin | NoScript | Loading | Stale,
 			Differs: "Other [options](configuration.md)",
-			Parse:   parseConfigGet,
+			Flags:   Admin | NoScript | Loading | Stale, Parse: parseConfigGet,
 		},
-		helpRow("config", "server", "5.0.0"),
+		helpRow("config", "5.0.0"),
 		{
 			Name: "resetstat", Summary: "Reset the stats returned by INFO",
-			Group: "server", Since: "2.0.0", Arity: 2, Flags: Admin | NoScript | Loading | Stale,
 			Differs: "Resets the figures of the purge too",
+			Flags:   Admin | NoScript | Loading | Stale,
 			Parse: noParse(func(x *Context) Reply {
 				x.Engine.resetStatistics()
 				return OK
 			}),
 		},
 		{
-			Name: "rewrite", Summary: "Rewrite the configuration file with the in memory configuration",
-			Group: "server", Since: "2.8.0", Arity: 2, Flags: Admin | NoScript | Loading | Stale,
+			Name: "rewrite", Since: "2.8.0", Summary: "Rewrite the configuration file with the in memory configuration",
 			Differs: "Writes mayfly's options",
+			Flags:   Admin | NoScript | Loading | Stale,
 			Parse:   noParse(func(x *Context) Reply { return okReply(x.Engine.Host.ConfigRewrite()) }),
 		},
 		{
 			Name: "set", Syntax: "parameter value [parameter value ...]", Summary: "Set configuration parameters to the given values",
-			Group: "server", Since: "2.0.0", Arity: -4, Flags: Admin | NoScript | Loading | Stale,
-			Tips:    "request_policy:all_nodes response_policy:all_succeeded",
 			Differs: "Other [options](configuration.md); an unknown one is an error",
-			Parse:   parseConfigSet, Secrets: configSecrets,
+			Flags:   Admin | NoScript | Loading | Stale, Tips: "request_policy:all_nodes response_policy:all_succeeded",
+			Parse: parseConfigSet, Secrets: configSecrets,
 		},
 	},
 }
@@ -134,59 +130,56 @@ func (x *Context) logConfigSet(pairs [][2]string) {
 // everything, and there are no modules. CLUSTER and ROLE reply as a single Redis does.
 
 var aclCommand = Command{
-	Name: "acl", Summary: "A container for Access List Control commands ",
-	Group: "server", Since: "6.0.0", Arity: -2,
+	Name: "acl", Since: "6.0.0", Summary: "A container for Access List Control commands ",
 	Sub: []Command{
-		helpRow("acl", "server", "6.0.0"),
+		helpRow("acl", "6.0.0"),
 		{
 			Name: "whoami", Summary: "Return the name of the user associated to the current connection",
-			Group: "server", Since: "6.0.0", Arity: 2, Flags: NoScript | Loading | Stale,
 			Differs: "There is only one user",
-			Parse:   noParse(func(*Context) Reply { return Bulk(defaultUser) }),
+			Flags:   NoScript | Loading | Stale, Parse: noParse(func(*Context) Reply { return Bulk(defaultUser) }),
 		},
 	},
 }
 
 var moduleCommand = Command{
-	Name: "module", Summary: "A container for module commands",
-	Group: "server", Since: "4.0.0", Arity: -2,
+	Name: "module", Since: "4.0.0", Summary: "A container for module commands",
 	Sub: []Command{
-		helpRow("module", "server", "5.0.0"),
+		helpRow("module", "5.0.0"),
 		{
 			Name: "list", Summary: "List all modules loaded by the server",
-			Group: "server", Since: "4.0.0", Arity: 2, Flags: Admin | NoScript, Tips: "nondeterministic_output_order",
 			Differs: "There are none",
-			Parse:   noParse(func(*Context) Reply { return Array() }),
+			Flags:   Admin | NoScript, Tips: "nondeterministic_output_order",
+			Parse: noParse(func(*Context) Reply { return Array() }),
 		},
 	},
 }
 
 var roleCommand = Command{
-	Name: "role", Summary: "Return the role of the instance in the context of replication",
-	Group: "server", Since: "2.8.12", Arity: 1, Flags: NoScript | Loading | Stale | Fast, Categories: "admin dangerous",
+	Name: "role", Since: "2.8.12", Summary: "Return the role of the instance in the context of replication",
+	Flags: NoScript | Loading | Stale | Fast, Categories: "admin dangerous",
 	Parse: noParse(func(*Context) Reply { return Array(Bulk("master"), Integer(0), Array()) }), // no replicas
 }
 
 var clusterCommands = []Command{
 	{
-		Name: "cluster", Summary: "A container for cluster commands", Group: "cluster", Since: "3.0.0", Arity: -2,
+		Name: "cluster", Since: "3.0.0", Summary: "A container for cluster commands",
 		Sub: []Command{
-			clusterRow(Command{Name: "countkeysinslot", Syntax: "slot", Summary: "Return the number of local keys in the specified hash slot", Arity: 3}),
-			clusterRow(Command{Name: "help", Summary: "Show helpful text about the different subcommands", Since: "5.0.0", Arity: 2, Flags: Loading}),
-			clusterRow(Command{Name: "info", Summary: "Provides info about Redis Cluster node state", Arity: 2, Tips: "nondeterministic_output"}),
-			clusterRow(Command{Name: "keyslot", Syntax: "key", Summary: "Returns the hash slot of the specified key", Arity: 3}),
-			clusterRow(Command{Name: "myid", Summary: "Return the node id", Arity: 2}),
-			clusterRow(Command{Name: "nodes", Summary: "Get Cluster config for the node", Arity: 2, Tips: "nondeterministic_output"}),
-			clusterRow(Command{Name: "shards", Summary: "Get array of cluster slots to node mappings", Since: "7.0.0", Arity: 2, Tips: "nondeterministic_output"}),
-			clusterRow(Command{Name: "slots", Summary: "Get array of Cluster slot to node mappings", Arity: 2, Tips: "nondeterministic_output"}),
+			clusterRow(Command{Name: "countkeysinslot", Syntax: "slot", Summary: "Return the number of local keys in the specified hash slot"}),
+			clusterRow(Command{Name: "help", Since: "5.0.0", Summary: "Show helpful text about the different subcommands", Flags: Loading}),
+			clusterRow(Command{Name: "info", Summary: "Provides info about Redis Cluster node state", Tips: "nondeterministic_output"}),
+			clusterRow(Command{Name: "keyslot", Syntax: "key", Summary: "Returns the hash slot of the specified key"}),
+			clusterRow(Command{Name: "myid", Summary: "Return the node id"}),
+			clusterRow(Command{Name: "nodes", Summary: "Get Cluster config for the node", Tips: "nondeterministic_output"}),
+			clusterRow(Command{Name: "shards", Since: "7.0.0", Summary: "Get array of cluster slots to node mappings", Tips: "nondeterministic_output"}),
+			clusterRow(Command{Name: "slots", Summary: "Get array of Cluster slot to node mappings", Tips: "nondeterministic_output"}),
 		},
 	},
 	clusterRow(Command{
-		Name: "readonly", Summary: "Enables read queries for a connection to a cluster replica node", Arity: 1,
+		Name: "readonly", Since: "3.0.0", Summary: "Enables read queries for a connection to a cluster replica node",
 		Flags: Fast | Loading, Categories: "connection",
 	}),
 	clusterRow(Command{
-		Name: "readwrite", Summary: "Disables read queries for a connection to a cluster replica node", Arity: 1,
+		Name: "readwrite", Since: "3.0.0", Summary: "Disables read queries for a connection to a cluster replica node",
 		Flags: Fast | Loading, Categories: "connection",
 	}),
 }
@@ -194,11 +187,8 @@ var clusterCommands = []Command{
 // clusterRow fills in what the commands of clusters have in common. As in Redis they reply that there is
 // no cluster.
 func clusterRow(c Command) Command {
-	c.Group, c.Flags = "cluster", c.Flags|Stale
+	c.Flags |= Stale
 	c.Parse = func(*Input) (Run, error) { return nil, errNoCluster }
-	if c.Since == "" {
-		c.Since = "3.0.0"
-	}
 	return c
 }
 
@@ -206,12 +196,10 @@ func clusterRow(c Command) Command {
 // disk. There is no snapshot to save and no replica to wait for, so most options of Redis have no effect.
 // While the disk refuses writes a shutdown loses data, so it needs FORCE or NOSAVE.
 var shutdownCommand = Command{
-	Name: "shutdown", Syntax: "[NOSAVE | SAVE] [NOW] [FORCE] [ABORT]",
+	Name: "shutdown", Syntax: "[NOSAVE | SAVE] [NOW] [FORCE] [ABORT]", Since: "1.0.0",
 	Summary: "Synchronously save the dataset to disk and then shut down the server",
-	Group:   "server", Since: "1.0.0", Arity: -1,
-	Flags:   Admin | NoScript | Loading | Stale | NoMulti | AllowBusy,
 	Differs: "Loses nothing, whichever word follows; while the disk fails it takes FORCE or NOSAVE",
-	Parse:   parseShutdown,
+	Flags:   Admin | NoScript | Loading | Stale | NoMulti | AllowBusy, Parse: parseShutdown,
 }
 
 func parseShutdown(in *Input) (Run, error) {

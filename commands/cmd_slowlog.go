@@ -14,21 +14,20 @@ import (
 
 // slowlogCommand lists slow commands.
 var slowlogCommand = Command{
-	Name: "slowlog", Summary: "A container for slow log commands", Group: "server", Since: "2.2.12", Arity: -2,
+	Name: "slowlog", Since: "2.2.12", Summary: "A container for slow log commands",
 	Sub: []Command{
 		{
-			Name: "get", Syntax: "[count]", Summary: "Get the slow log's entries", Group: "server", Since: "2.2.12",
-			Arity: -2, Flags: Admin | Loading | Stale, Tips: "request_policy:all_nodes nondeterministic_output",
-			Parse: parseSlowlogGet,
+			Name: "get", Syntax: "[count]", Summary: "Get the slow log's entries",
+			Flags: Admin | Loading | Stale, Tips: "request_policy:all_nodes nondeterministic_output", Parse: parseSlowlogGet,
 		},
-		helpRow("slowlog", "server", "6.2.0"),
+		helpRow("slowlog", "6.2.0"),
 		{
-			Name: "len", Summary: "Get the slow log's length", Group: "server", Since: "2.2.12", Arity: 2,
+			Name: "len", Summary: "Get the slow log's length",
 			Flags: Admin | Loading | Stale, Tips: "request_policy:all_nodes response_policy:agg_sum nondeterministic_output",
 			Parse: noParse(func(x *Context) Reply { return Count(x.Engine.Slowlog.length()) }),
 		},
 		{
-			Name: "reset", Summary: "Clear all entries from the slow log", Group: "server", Since: "2.2.12", Arity: 2,
+			Name: "reset", Summary: "Clear all entries from the slow log",
 			Flags: Admin | Loading | Stale, Tips: "request_policy:all_nodes response_policy:all_succeeded",
 			Parse: noParse(func(x *Context) Reply {
 				x.Engine.Slowlog.reset()

@@ -7,11 +7,10 @@ import (
 )
 
 var lcsCommand = Command{
-	Name: "lcs", Syntax: "key1 key2 [LEN] [IDX] [MINMATCHLEN len] [WITHMATCHLEN]", Arity: -3,
-	Summary: "Find longest common substring", Group: "string", Since: "7.0.0",
-	Flags: ReadOnly | Slow, Keys: Keys{1, 2, 1},
+	Name: "lcs", Syntax: "key1 key2 [LEN] [IDX] [MINMATCHLEN len] [WITHMATCHLEN]", Since: "7.0.0",
+	Summary: "Find longest common substring",
 	Differs: "The table that it fills takes at most `max-value-size`; in Redis 512 MB",
-	Parse:   parseLCS,
+	Flags:   ReadOnly | Slow, Keys: Keys{1, 2, 1}, Parse: parseLCS,
 }
 
 // lcsOptions are the options of LCS.

@@ -9,20 +9,17 @@ import (
 var rangeCommands = []Command{
 	getRangeRow("getrange", "2.4.0"),
 	{
-		Name: "setrange", Syntax: "key offset value", Arity: 4,
-		Summary: "Overwrite part of a string at key starting at the specified offset", Group: "string", Since: "2.2.0",
-		Flags: Write | DenyOOM, Keys: OneKey, Access: "RW update",
-		Parse: parseSetRange,
+		Name: "setrange", Syntax: "key offset value", Since: "2.2.0",
+		Summary: "Overwrite part of a string at key starting at the specified offset",
+		Flags:   Write | DenyOOM, Keys: OneKey, Access: "RW update", Parse: parseSetRange,
 	},
 	getRangeRow("substr", "1.0.0"), // the old name
 }
 
 func getRangeRow(name, since string) Command {
 	return Command{
-		Name: name, Syntax: "key start end", Arity: 4,
-		Summary: "Get a substring of the string stored at a key", Group: "string", Since: since,
-		Flags: ReadOnly, Keys: OneKey,
-		Parse: parseGetRange,
+		Name: name, Syntax: "key start end", Since: since, Summary: "Get a substring of the string stored at a key",
+		Flags: ReadOnly, Keys: OneKey, Parse: parseGetRange,
 	}
 }
 

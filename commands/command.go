@@ -13,10 +13,10 @@ type Command struct {
 	Name    string // in lower case: "get", "doc.put"; of a subcommand the second word: "get" of CONFIG GET
 	Syntax  string // the arguments after the name, in the notation of Redis' manual: "key value [NX | XX] [GET]"
 	Summary string // one sentence
-	Group   string // as in Redis: string, generic, connection, server, …; also container, document
-	Since   string // the first version of Redis that has it, or of mayfly
+	Group   string // as in Redis: string, generic, connection, server, …; also container, document; empty: the family's
+	Since   string // the first version of Redis that has it, or of mayfly; of a subcommand empty: its command's
 	Differs string // how it differs from the command of Redis, and why; empty: not at all
-	Arity   int    // number of arguments including the name; -n means at least n
+	Arity   int    // number of arguments including the name; -n means at least n; 0: as Syntax says
 	Flags   Flags
 
 	// Keys are the positions of the ids among the arguments. Run holds the locks of their partitions. A
@@ -151,12 +151,11 @@ func (x *Context) Container(name string) (*keyspace.Container, error) {
 }
 
 // helpRow returns the row of HELP of a command with subcommands.
-func helpRow(command, group, since string) Command {
+func helpRow(command, since string) Command {
 	return Command{
-		Name: "help", Summary: "Show helpful text about the different subcommands",
-		Group: group, Since: since, Arity: 2, Flags: Loading | Stale,
+		Name: "help", Since: since, Summary: "Show helpful text about the different subcommands",
 		Differs: "Its text is generated from the table of commands",
-		Parse:   noParse(func(*Context) Reply { return help(table[command]) }),
+		Flags:   Loading | Stale, Parse: noParse(func(*Context) Reply { return help(table[command]) }),
 	}
 }
 

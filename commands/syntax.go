@@ -215,6 +215,53 @@ func wordArgument(word string) argument {
 	return argument{name: word, kind: kindString}
 }
 
+// arity returns the number of arguments that the row's syntax asks for, as Command.Arity has it; 0 if it
+// does not parse.
+func (r *row) arity() int {
+	args, err := parseSyntax(r.Syntax)
+	if err != nil {
+		return 0
+	}
+	least, most := countWords(args)
+	names := 1 + strings.Count(r.full, "|")
+	switch {
+	case len(r.Sub) > 0:
+		return -2
+	case least < most:
+		return -(names + least)
+	}
+	return names + least
+}
+
+// countWords returns the smallest and the largest number of words of arguments.
+func countWords(args []argument) (least, most int) {
+	const unbounded = 1 << 20
+	for _, a := range args {
+		from, to := 1, 1
+		switch a.kind {
+		case kindBlock:
+			from, to = countWords(a.args)
+		case kindOneOf:
+			from, to = unbounded, 0
+			for i := range a.args {
+				f, t := countWords(a.args[i : i+1])
+				from, to = min(from, f), max(to, t)
+			}
+		}
+		if a.token != "" && a.kind != kindToken {
+			from, to = from+1, to+1
+		}
+		if a.multiple {
+			to = unbounded
+		}
+		if a.optional {
+			from = 0
+		}
+		least, most = least+from, most+to
+	}
+	return least, most
+}
+
 // markKeys marks the arguments at the positions of ids as keys; position is that of the first argument.
 // It returns the position after the last.
 func markKeys(args []argument, keys Keys, position int) int {

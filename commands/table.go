@@ -35,7 +35,11 @@ var (
 )
 
 func init() {
-	table, tableSorted = newRows("", slices.Concat(families...))
+	var all []Command
+	for _, family := range families {
+		all = append(all, inherit(Command{Group: family.group}, family.commands)...)
+	}
+	table, tableSorted = newRows("", all)
 	numberRows(tableSorted)
 }
 
@@ -48,27 +52,28 @@ func numberRows(list []*row) {
 	}
 }
 
-// families are the commands, family by family.
-var families = [][]Command{
-	connectionCommands,
-	stringCommands,
-	rangeCommands,
-	{lcsCommand},
-	keyCommands,
-	moveCommands,
-	{objectCommand},
-	expireCommands,
-	transactionCommands,
-	pubsubCommands,
-	containerCommands,
-	documentCommands,
-	serverCommands,
-	{slowlogCommand, latencyCommand, monitorCommand},
-	persistenceCommands,
-	{memoryCommand},
-	{shutdownCommand},
-	{aclCommand, moduleCommand, roleCommand},
-	clusterCommands,
+// families are the commands, family by family, with the group of most.
+var families = []struct {
+	group    string
+	commands []Command
+}{
+	{"connection", connectionCommands},
+	{"string", stringCommands},
+	{"string", rangeCommands},
+	{"string", []Command{lcsCommand}},
+	{"generic", keyCommands},
+	{"generic", moveCommands},
+	{"generic", []Command{objectCommand}},
+	{"generic", expireCommands},
+	{"transactions", transactionCommands},
+	{"pubsub", pubsubCommands},
+	{"container", containerCommands},
+	{"document", documentCommands},
+	{"server", serverCommands},
+	{"server", []Command{slowlogCommand, latencyCommand, monitorCommand, memoryCommand, shutdownCommand}},
+	{"server", persistenceCommands},
+	{"server", []Command{aclCommand, moduleCommand, roleCommand}},
+	{"cluster", clusterCommands},
 }
 
 // All returns every command, sorted by name.
@@ -82,16 +87,26 @@ func All() iter.Seq[*Command] {
 	}
 }
 
+// inherit fills in the group and the first version where rows leave them to the row above them.
+func inherit(above Command, list []Command) []Command {
+	for i := range list {
+		c := &list[i]
+		c.Group, c.Since = cmp.Or(c.Group, above.Group), cmp.Or(c.Since, above.Since)
+	}
+	return list
+}
+
 // newRows derives rows from commands. prefix is the beginning of their full names.
 func newRows(prefix string, list []Command) (byName rows, sorted []*row) {
 	byName = make(rows, len(list))
 	for i := range list {
 		r := &row{Command: &list[i], full: prefix + list[i].Name, upper: strings.ToUpper(list[i].Name)}
+		r.Arity = cmp.Or(r.Arity, r.arity())
 		if r.Access != notKeys {
 			r.items = r.Keys
 		}
 		if len(r.Sub) > 0 {
-			r.sub, r.sorted = newRows(r.full+"|", r.Sub)
+			r.sub, r.sorted = newRows(r.full+"|", inherit(*r.Command, r.Sub))
 		}
 		r.info = sync.OnceValue(func() Reply { return commandInfo(r) })
 		r.docs = sync.OnceValue(func() Reply { return commandDocs(r) })

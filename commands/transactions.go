@@ -11,32 +11,26 @@ import (
 
 var transactionCommands = []Command{
 	{
-		Name: "discard", Summary: "Discard all commands issued after MULTI",
-		Group: "transactions", Since: "2.0.0", Arity: 1, Flags: NoScript | Loading | Stale | Fast | AllowBusy | Immediate,
-		Parse: noParse(runDiscard),
+		Name: "discard", Since: "2.0.0", Summary: "Discard all commands issued after MULTI",
+		Flags: NoScript | Loading | Stale | Fast | AllowBusy | Immediate, Parse: noParse(runDiscard),
 	},
 	{
-		Name: "exec", Summary: "Execute all commands issued after MULTI",
-		Group: "transactions", Since: "1.2.0", Arity: 1, Flags: NoScript | Loading | Stale | SkipSlowlog | Immediate,
-		Scope:   ScopeQueue,
+		Name: "exec", Since: "1.2.0", Summary: "Execute all commands issued after MULTI",
 		Differs: "Replies that are together longer than the [limit](limits.md) become errors. Messages to the own connection come before the reply; in Redis 7.0 in its middle",
-		Parse:   noParse(runExec),
+		Flags:   NoScript | Loading | Stale | SkipSlowlog | Immediate, Scope: ScopeQueue, Parse: noParse(runExec),
 	},
 	{
-		Name: "multi", Summary: "Mark the start of a transaction block",
-		Group: "transactions", Since: "1.2.0", Arity: 1, Flags: NoScript | Loading | Stale | Fast | AllowBusy | Immediate,
-		Parse: noParse(runMulti),
+		Name: "multi", Since: "1.2.0", Summary: "Mark the start of a transaction block",
+		Flags: NoScript | Loading | Stale | Fast | AllowBusy | Immediate, Parse: noParse(runMulti),
 	},
 	{
-		Name: "unwatch", Summary: "Forget about all watched keys",
-		Group: "transactions", Since: "2.2.0", Arity: 1, Flags: NoScript | Loading | Stale | Fast | AllowBusy,
-		Parse: noParse(runUnwatch),
+		Name: "unwatch", Since: "2.2.0", Summary: "Forget about all watched keys",
+		Flags: NoScript | Loading | Stale | Fast | AllowBusy, Parse: noParse(runUnwatch),
 	},
 	{
-		Name: "watch", Syntax: "key [key ...]", Summary: "Watch the given keys to determine execution of the MULTI/EXEC block",
-		Group: "transactions", Since: "2.2.0", Arity: -2, Flags: NoScript | Loading | Stale | Fast | AllowBusy | Immediate,
-		Keys: AllKeys, Access: "RO",
-		Parse: parseWatch,
+		Name: "watch", Syntax: "key [key ...]", Since: "2.2.0",
+		Summary: "Watch the given keys to determine execution of the MULTI/EXEC block",
+		Flags:   NoScript | Loading | Stale | Fast | AllowBusy | Immediate, Keys: AllKeys, Access: "RO", Parse: parseWatch,
 	},
 }
 
@@ -366,7 +360,7 @@ func replySize(r *Reply) int {
 	return size
 }
 
-// runQueued runs a queued command. %%
+// runQueued runs a queued command.
 func (e *Engine) runQueued(x *Context, c *queuedCommand, budget *replyBudget) (reply Reply) {
 	s, start := x.Session, x.Session.startTime()
 	defer func() {
