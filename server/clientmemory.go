@@ -30,7 +30,7 @@ func (s *Server) limitClientMemory() {
 
 // chargeReply charges a large reply to its client for as long as sending it takes, and returns how much.
 // One reply may be larger than the limit. It is mostly items, which are not copied, so a client may ask
-// for it if it takes it in time. So none counts for more than a part of the limit, which also keeps the
+// for it if it takes it in time. So none counts for more than a part of the limit. That also keeps the
 // next requester from being the largest client.
 func (c *conn) chargeReply(r *commands.Reply) int {
 	const most = 32 // the limit is divided by this

@@ -63,7 +63,7 @@ func (c *conn) closeFD() {
 }
 
 // read reads once into the guard, without waiting. The error is io.EOF if the client sends no more, errKilled
-// if nothing more is to be executed for it, and resp.ErrClientMemory.
+// if the connection was killed, or resp.ErrClientMemory.
 func (c *conn) read() (int, error) {
 	room, err := c.guard.Room()
 	if err != nil {

@@ -12,8 +12,8 @@
 //     arguments. Arguments are views of the buffer until their reply is rendered.
 //  3. Execute. [pipeline.execute] enters the engine once for a command. The engine returns one
 //     commands.Outcome, whose reply is rendered into the batch for RESP2 or RESP3 (pipeline.go, replies.go).
-//  4. Commit. When no whole command is left, the server enters the engine once more and waits until all
-//     that the replies report is committed. If the commit fails, the replies it covers become errors.
+//  4. Commit. When no whole command is left, the server enters the engine once more. It waits until all that
+//     the replies report is committed. If the commit fails, the replies it covers become errors.
 //  5. Write. One system call sends the client's replies.
 //
 // # Two kinds of connection
@@ -23,21 +23,25 @@
 // execute, one commit for all, write (turn_linux.go). The option io-threads is the number of loops. A loop
 // saves 28 to 45 percent of processor time a command over a goroutine for each connection.
 //
-// What would keep the others of a loop waiting makes a connection leave it for good: commands that may take
-// long, large replies, a client that does not take its replies, subscriptions, the end of a connection
-// with a last reply. The connection goes on in a goroutine of its own (conn.go), which can wait for
-// everything. TLS connections, and all connections where there is no epoll, have one from the start.
+// What would keep the others of a loop waiting makes a connection leave it for good. These are slow
+// commands, large replies, subscriptions, a client that does not take its replies, and the end of a
+// connection with a last reply. The connection goes on in a goroutine of its own (conn.go), which can wait
+// for everything. TLS connections, and all connections where there is no epoll, have one from the start.
 //
 // A client that receives messages has a second goroutine. It sends messages and, between them, replies, from
 // a bounded queue (subscriber.go, outbox.go).
 //
 // # Bounds
 //
-// Every resource that a client can make the server spend is bounded, more tightly before authentication: the
-// size of a command and its parts (package resp), the memory of all clients together (clientmemory.go),
-// replies in memory (replies.go), the time to finish a command and to take a reply (the stall rule in
-// pipeline.go, socket.go), the number of clients (server.go). A panic costs one connection ([conn.contain]),
-// unless a commit is under way, whose state would be unknown.
+// Every resource that a client can make the server spend is bounded, more tightly before authentication:
+//
+//   - the size of a command and its parts (package resp);
+//   - the memory of all clients together (clientmemory.go), and replies in memory (replies.go);
+//   - the time to finish a command (the stall rule in pipeline.go) and to take a reply (socket.go);
+//   - the number of clients (server.go).
+//
+// A panic costs one connection ([conn.contain]). During a commit it ends the process, because the state of
+// the store is unknown.
 //
 // # Beside the clients
 //

@@ -2,8 +2,8 @@ package server
 
 import "syscall"
 
-// fileLimit raises the limit on open files to want, or as near to it as the system allows, and returns the new
-// limit. It never lowers it. As in Redis, a privileged process raises the hard limit too.
+// fileLimit raises the limit on open files to want, or as near to it as the system allows. It returns the new
+// limit, and never lowers it. As in Redis, a privileged process raises the hard limit too.
 func fileLimit(want int) int {
 	const unlimited = 1 << 30
 	var limit syscall.Rlimit

@@ -24,8 +24,8 @@ import (
 //  4. Wait until all that the replies report is committed: one group commit for the whole turn.
 //  5. Write each client's replies with one system call.
 //
-// The loop waits for nothing else. A connection that needs more leaves it for good, with all that has been
-// read and not yet sent, and goes on in a goroutine of its own ([conn.resume]). These connections leave:
+// The loop waits for nothing else. A connection that needs more leaves it for good, and goes on in a goroutine
+// of its own ([conn.resume]), with all that has been read and not yet sent. These connections leave:
 //
 //   - The next command may take long or has to wait (commands.Outcome.Deferred).
 //   - The client receives messages, because others send to it.
@@ -303,8 +303,8 @@ func (l *loop) sweep() {
 	}
 }
 
-// leave lets a connection go on in a goroutine of its own, with its replies, which are the last of the turn.
-// first is what it does there first, if not nil. It returns errLeft.
+// leave lets a connection go on in a goroutine of its own. Its replies, the last of the turn, go with it. first
+// is what it does there first, if not nil. leave returns errLeft.
 func (l *loop) leave(c *conn, first handOff) error {
 	own := newPipeline()
 	l.takeSpan(own)

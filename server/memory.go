@@ -17,9 +17,9 @@ import (
 //  1. Go's collector lets garbage grow to the size of the live heap (GOGC=100). For a small heap that is
 //     right. For one of many items it is much memory for little gain: the collector looks into few of them.
 //     A fifth of that garbage costs two percent of the processor time of writes.
-//  2. The runtime keeps free memory for minutes. When little is allocated any more, after a load, a start,
-//     or the death of many items, the keyspace compacts its memory, the collector runs, and free memory
-//     goes back to the system.
+//  2. The runtime keeps free memory for minutes. After a load, a start, or the death of many items, little is
+//     allocated any more. Then the keyspace compacts its memory, the collector runs, and free memory goes
+//     back to the system.
 //  3. With maxmemory, the runtime gets a soft limit (GOMEMLIMIT).
 //
 // GOGC in the environment overrides the first.
@@ -134,9 +134,9 @@ func keepHeap(stop <-chan struct{}, ks *keyspace.Keyspace) {
 }
 
 // The runtime's soft limit for a given maxmemory. The collector lets garbage grow to a share of the live heap,
-// unless that would exceed the limit: then it works harder. The process needs at least the items
-// (maxmemory), a third more of their keys and values that were overwritten or deleted (keyspace/memtable),
-// and the buffers of connections. With a lower limit the collector would only burn time.
+// unless that would exceed the limit: then it works harder. With too low a limit it would only burn time.
+// The process needs at least the items (maxmemory) and the buffers of connections. A third more is for keys
+// and values that were overwritten or deleted (keyspace/memtable).
 const (
 	runtimeFactor = 1.5
 	runtimeBase   = 256 << 20 // bytes

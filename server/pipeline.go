@@ -118,8 +118,8 @@ func (c *conn) contain(f func()) (ok bool) {
 	return true
 }
 
-// stallBytes is how much of a command that it has begun a client must send within timeouts.stall, unless
-// it ends the command, whether or not idle clients are tolerated.
+// stallBytes is how much of a half-read command a client must send within timeouts.stall, unless it ends the
+// command. That rules whether or not idle clients are tolerated.
 const stallBytes = 64 << 10
 
 // renewDeadline applies the stall rule before the connection waits for its client. It reports whether the

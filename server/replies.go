@@ -6,8 +6,8 @@ import (
 	"mayfly/server/resp"
 )
 
-// Bounds of rendered replies that wait to be sent, so that neither memory nor latency grows with the
-// length of a client's pipeline.
+// Bounds of rendered replies that wait to be sent. They keep memory and latency from growing with the length
+// of a client's pipeline.
 const (
 	fullReplies = 256 << 10 // bytes
 	fullMarks   = 16 << 10  // commands

@@ -31,8 +31,8 @@ func newSocket(nc net.Conn, writeTimeout time.Duration, t *traffic) socket {
 	return socket{Conn: nc, raw: newRawSocket(nc), writeTimeout: writeTimeout, traffic: t}
 }
 
-// fill waits until the client has sent something and reads it into the guard, with one system call if it is
-// already there. It returns the number of bytes. The error is io.EOF if the client sends no more,
+// fill waits until the client has sent something and reads it into the guard. That takes one system call if it
+// is already there. fill returns the number of bytes. The error is io.EOF if the client sends no more,
 // resp.ErrClientMemory if there is no memory to read into.
 func (s *socket) fill(g *resp.Guard) (n int, err error) {
 	if s.raw != nil {

@@ -2,8 +2,8 @@ package server
 
 import "mayfly/commands"
 
-// The connection is the receiver of its session. While the client receives messages, replies go through
-// an outbox one by one, so that each has its place among the messages.
+// The connection is the receiver of its session. While the client receives messages, replies go through an
+// outbox one by one, so each has its place among the messages.
 
 // Hold keeps messages back until the reply of the running command has its place: see
 // [commands.Receiver]. The first call makes the outbox.

@@ -275,9 +275,9 @@ func (l *loop) flush() {
 
 // waitCommit waits until what an LSN covers is committed.
 //
-// The loop waits for the disk itself, also with appendfsync always. To hand the turn to a goroutine and
-// serve others meanwhile was tried. Waking threads twice a turn costs a third more processor time a
-// command, and a fifth of the throughput on two processors shared with the clients.
+// The loop waits for the disk itself, also with appendfsync always. Handing the turn to a goroutine to serve
+// others meanwhile was tried. Waking threads twice a turn costs a third more processor time a command. On
+// two processors shared with the clients it costs a fifth of the throughput.
 func (l *loop) waitCommit(lsn keyspace.LSN) error {
 	return l.pipe.waitCommit(l.server.engine.CommitNow, lsn)
 }

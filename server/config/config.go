@@ -34,8 +34,8 @@ func New(s *Settings) *Config {
 func (c *Config) Settings() *Settings { return c.current.Load() }
 
 // OnChange makes CONFIG SET of an option call apply with the new settings, before others see them. If
-// apply returns an error, nothing changes, and options of the same command that were applied already
-// are applied again with the old settings. Only the first hook of an option may return an error.
+// apply returns an error, nothing changes. Options of the same command that were applied already are
+// applied again with the old settings. Only the first hook of an option may return an error.
 func (c *Config) OnChange(option string, apply func(*Settings) error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -139,8 +139,8 @@ func lookUpOption(name string) *Option {
 // PasswordSet reports whether clients must give a password.
 func (c *Config) PasswordSet() bool { return c.current.Load().RequirePass != "" }
 
-// CheckPassword reports whether a password is the right one, in a time that depends on neither the content
-// nor the length of the right one.
+// CheckPassword reports whether a password is the right one. The time it takes depends on neither the
+// content nor the length of the right one.
 func (c *Config) CheckPassword(password string) bool {
 	given, right := sha256.Sum256([]byte(password)), sha256.Sum256([]byte(c.current.Load().RequirePass))
 	return subtle.ConstantTimeCompare(given[:], right[:]) == 1

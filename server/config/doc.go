@@ -1,8 +1,8 @@
 // Package config holds the server's options: the table of them, what sets them, and how they change while
 // the server runs.
 //
-// [Options] is the table. The flag of an option, its environment variable, its line in a config file and
-// in --help, and its part in CONFIG GET and CONFIG SET follow from its row.
+// [Options] is the table. From the row of an option follow its flag, its environment variable, its line in
+// a config file and in --help, and its part in CONFIG GET and CONFIG SET.
 //
 // [Load] reads the command line, the environment and the config file, the strongest first. A config file
 // may be a redis.conf: directives without a meaning here are ignored, and those that promise something

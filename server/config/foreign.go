@@ -96,8 +96,8 @@ func (l *loader) takeDirective(name string, values []string, origin string) {
 	}
 }
 
-// serviceLinks are the variables that Kubernetes sets in every container for a service whose name begins
-// with mayfly, and the form of their values. Some have the names of options: a service mayfly sets
+// serviceLinks are variables that Kubernetes sets in every container, and the form of their values. They
+// belong to services whose name begins with mayfly. Some have the names of options: a service mayfly sets
 // MAYFLY_PORT=tcp://10.0.0.1:6379. See "Discovering services" in the manual of Kubernetes.
 var serviceLinks = []struct {
 	name  *regexp.Regexp // without our prefix

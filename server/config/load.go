@@ -275,7 +275,7 @@ func (l *loader) readLines(path string, r io.Reader) {
 }
 
 // include reads the files that a config file includes, in its place. As in Redis, the path is relative to
-// the folder where the server was started, and a path with wildcards may match no file.
+// the folder where the server was started. A path with wildcards may match no file.
 func (l *loader) include(paths []string, origin string) {
 	const deepest = 16
 	if len(paths) != 1 {

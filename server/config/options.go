@@ -10,8 +10,8 @@ import (
 	"github.com/rs/zerolog"
 )
 
-// Option is one row of the table of options. Its flag, its environment variable, its line in a config
-// file and in --help, and its part in CONFIG GET and CONFIG SET follow from it.
+// Option is one row of the table of options. From it follow the option's flag, its environment variable,
+// its line in a config file and in --help, and its part in CONFIG GET and CONFIG SET.
 type Option struct {
 	Name    string // as in Redis where Redis has the option
 	Default string // as a user would write it

@@ -20,7 +20,7 @@ var bufferPools = [...]sync.Pool{
 // A buffer is memory to read into. It comes from a pool if it has one of the usual sizes.
 type buffer struct {
 	bytes   []byte
-	charged int // bytes that the client's account holds for it
+	charged int // bytes that its client is charged for it
 }
 
 // getBuffer returns a buffer of at least size bytes with undefined content.

@@ -67,8 +67,8 @@ var ErrClientMemory = errors.New("all clients together hold too much memory: try
 //	0               start      pos          end          len(buf.bytes)
 type Guard struct {
 	buf     *buffer
-	account *commands.ClientMemory // charged for half-read commands that are not small
-	refused bool                   // the account could not be charged
+	memory  *commands.ClientMemory // charged for half-read commands that are not small
+	refused bool                   // the client could not be charged
 
 	start, end int // buf.bytes[start:end] has been read and not handed over
 	pos        int // how far the half-read command has been understood
@@ -79,9 +79,9 @@ type Guard struct {
 }
 
 // NewGuard returns a guard that offers a read up to readAhead bytes, one of the sizes of buffers.
-// Large half-read commands are charged to the account.
-func NewGuard(a *commands.ClientMemory, readAhead int) Guard {
-	return Guard{account: a, bulk: -1, ahead: SmallBuffer, maxAhead: readAhead}
+// Large half-read commands are charged to the client's memory.
+func NewGuard(memory *commands.ClientMemory, readAhead int) Guard {
+	return Guard{memory: memory, bulk: -1, ahead: SmallBuffer, maxAhead: readAhead}
 }
 
 // SetReadAhead changes how many bytes the guard offers to a read at most.
@@ -187,9 +187,9 @@ func (g *Guard) nextLine(lim Limits) (frame []byte, whole bool, err error) {
 	return frame, true, nil
 }
 
-// whole takes the next command in one pass and appends its arguments to args. It does so only for an
-// array of at most maxOnePass bulk strings that is there as a whole, keeps all bounds, and comes from
-// an authenticated client. Else it reports false, and next decides. BenchmarkGuard compares both ways.
+// whole takes the next command in one pass and appends its arguments to args. The command must be an array of
+// at most maxOnePass bulk strings that is there as a whole. It must keep all bounds and come from an
+// authenticated client. Else whole reports false, and next decides. BenchmarkGuard compares both ways.
 func (g *Guard) whole(lim Limits, args []string) (all []string, ok bool) {
 	if g.pos > g.start || g.start == g.end || lim.Unauthenticated {
 		return nil, false
@@ -284,7 +284,7 @@ func (g *Guard) HalfReadSize() int {
 	return max(len(g.buf.bytes), g.needed())
 }
 
-// Uncharged is how many bytes the guard holds that its account is not charged for.
+// Uncharged is how many bytes the guard holds that its client is not charged for.
 func (g *Guard) Uncharged() int {
 	if g.buf == nil {
 		return 0
@@ -320,7 +320,7 @@ func (g *Guard) Room() ([]byte, error) {
 	if need := g.needed(); need > 0 {
 		size = min(size, max(need, held+SmallBuffer))
 	}
-	if !g.account.Reserve(size) {
+	if !g.memory.Reserve(size) {
 		return nil, ErrClientMemory
 	}
 	to := getBuffer(size)
@@ -329,8 +329,7 @@ func (g *Guard) Room() ([]byte, error) {
 	return g.buf.bytes[g.end:], nil
 }
 
-// move moves what has been read and not handed over to the beginning of a buffer, which may be the
-// one it is in.
+// move moves the bytes that are not handed over to the beginning of a buffer, which may be their own.
 func (g *Guard) move(to *buffer) {
 	if g.start < g.end {
 		copy(to.bytes, g.buf.bytes[g.start:g.end])
@@ -356,7 +355,7 @@ func (g *Guard) Filled(n int) {
 }
 
 // Release returns the memory that is not needed while the client is silent: all of it, unless a command
-// is half read. What it keeps is charged to the account, unless it is little.
+// is half read. What it keeps is charged to the client, unless it is little.
 func (g *Guard) Release() {
 	if g.buf == nil {
 		return
@@ -370,7 +369,7 @@ func (g *Guard) Release() {
 		g.move(getBuffer(size))
 	}
 	if size := len(g.buf.bytes); g.buf.charged == 0 && size > SmallBuffer {
-		if g.refused = !g.account.Reserve(size); !g.refused {
+		if g.refused = !g.memory.Reserve(size); !g.refused {
 			g.buf.charged = size
 		}
 	}
@@ -383,7 +382,7 @@ func (g *Guard) Close() {
 }
 
 func (g *Guard) putBuffer() {
-	g.account.Release(g.buf.charged)
+	g.memory.Release(g.buf.charged)
 	g.buf.charged = 0
 	g.buf.put()
 	g.buf = nil

@@ -297,7 +297,7 @@ func TestGuardTakesMemoryForWhatArrives(t *testing.T) {
 	}
 }
 
-func TestGuardChargesTheAccount(t *testing.T) {
+func TestGuardChargesTheClient(t *testing.T) {
 	var memory commands.ClientMemoryLimit
 	memory.SetLimit(4 << 20)
 	open := func() Guard { return NewGuard(memory.Open(commands.NewSession(1, "", "", 0)), LargeBuffer) }
@@ -320,8 +320,8 @@ func TestGuardChargesTheAccount(t *testing.T) {
 	if err := send(&first, 2<<20); err != nil {
 		t.Fatal(err)
 	}
-	if held := first.account.Size(); held < 2<<20 || held > 3<<20+64 {
-		t.Errorf("the account of a half-read command is %d", held)
+	if held := first.memory.Size(); held < 2<<20 || held > 3<<20+64 {
+		t.Errorf("a half-read command is charged with %d", held)
 	}
 	if err := send(&second, 3<<20); !errors.Is(err, ErrClientMemory) {
 		t.Errorf("the second big Command: %v", err)
@@ -348,8 +348,8 @@ func TestGuardChargesTheAccount(t *testing.T) {
 		}
 		if _, err := g.Room(); err == ErrClientMemory {
 			refused++
-		} else if held := g.account.Size(); held < 100<<10 {
-			t.Errorf("%d bytes are on the account", held)
+		} else if held := g.memory.Size(); held < 100<<10 {
+			t.Errorf("%d bytes are charged", held)
 		}
 	}
 	if refused+int(memory.Disconnected()) < 10 {

@@ -20,9 +20,9 @@ type Command struct {
 	Alone      bool // run it before parsing what follows
 }
 
-// A Parser splits commands into their arguments. Nearly all commands are small and arrive whole: the
-// guard checks and splits those in one pass. For the rest, redcon's parser splits what the guard has
-// checked piece by piece, and inline commands are split by the rules of redis-cli.
+// A Parser splits commands into their arguments. Nearly all commands are small and arrive whole: the guard
+// checks and splits those in one pass. Others the guard checks piece by piece, and redcon's parser splits
+// them. Inline commands are split by the rules of redis-cli.
 //
 // The zero value is ready.
 type Parser struct {
