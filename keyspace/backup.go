@@ -8,6 +8,7 @@ import (
 
 	"mayfly/keyspace/aof"
 	"mayfly/keyspace/datadir"
+	"mayfly/keyspace/journal"
 	"mayfly/keyspace/store"
 )
 
@@ -77,39 +78,25 @@ func (ks *Keyspace) freeze() (files frozenFiles, err error) {
 	if err := ks.saveLocked(); err != nil {
 		return nil, err
 	}
-	if files, err = files.add(filepath.Join(ks.opt.Dir, datadir.FormatName), -1); err != nil {
-		return files, err
+	list, err := ks.journal.Snapshot() // later changes are not part of the backup
+	if err != nil {
+		return nil, err
 	}
 	for _, s := range ks.stores() {
-		if files, err = files.add(s.Path(), s.Sealed()); err != nil {
-			return files, err
-		}
+		list = append(list, journal.FileInfo{Path: s.Path(), Size: s.Sealed()})
 	}
-	journals, err := ks.journal.Snapshot() // later changes are not part of the backup
+	format := filepath.Join(ks.opt.Dir, datadir.FormatName)
+	fi, err := os.Stat(format)
 	if err != nil {
-		return files, err
+		return nil, err
 	}
-	for _, f := range journals {
-		if files, err = files.add(f.Path, f.Size); err != nil {
-			return files, err
-		}
-	}
-	return files, nil
-}
-
-// add opens a file for its first size bytes, or all if size is negative.
-func (files frozenFiles) add(path string, size int64) (frozenFiles, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return files, err
-	}
-	files = append(files, frozenFile{f, size})
-	if size < 0 {
-		fi, err := f.Stat()
+	list = append(list, journal.FileInfo{Path: format, Size: fi.Size()})
+	for _, file := range list {
+		f, err := os.Open(file.Path)
 		if err != nil {
 			return files, err
 		}
-		files[len(files)-1].size = fi.Size()
+		files = append(files, frozenFile{f, file.Size})
 	}
 	return files, nil
 }

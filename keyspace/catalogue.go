@@ -227,15 +227,11 @@ func (c *Container) detachLocked() {
 // swapTablesLocked exchanges the tables of two containers. The locks of all partitions must be held.
 func swapTablesLocked(a, b *Container) {
 	a.tables, b.tables = b.tables, a.tables
-	a.ownTablesLocked()
-	b.ownTablesLocked()
-}
-
-// ownTablesLocked makes the container the owner of its tables. The locks of all partitions must be held.
-func (c *Container) ownTablesLocked() {
-	for _, t := range c.tables {
-		if t != nil {
-			t.c = c
+	for _, c := range []*Container{a, b} {
+		for _, t := range c.tables {
+			if t != nil {
+				t.c = c
+			}
 		}
 	}
 }

@@ -113,9 +113,6 @@ func (ks *Keyspace) limitJournal() {
 // wakeCheckpoint asks for a checkpoint soon.
 func (ks *Keyspace) wakeCheckpoint() { signal(ks.wake) }
 
-// journalFull asks the background to check whether a checkpoint is due.
-func (ks *Keyspace) journalFull() { signal(ks.full) }
-
 // signal sends unless the channel is full.
 func signal(to chan<- struct{}) {
 	select {

@@ -54,10 +54,3 @@ func (t *table) cleanFurther(done int) (now int, more bool) {
 	defer endProcessOnPanic()
 	return t.CleanFurther(done)
 }
-
-// endProcessOnPanic ends the process if the deferring function panics.
-func endProcessOnPanic() {
-	if p := recover(); p != nil {
-		endProcess(p)
-	}
-}

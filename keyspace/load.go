@@ -13,7 +13,6 @@ import (
 	"mayfly/keyspace/aof"
 	"mayfly/keyspace/datadir"
 	"mayfly/keyspace/journal"
-	"mayfly/keyspace/memtable"
 	"mayfly/keyspace/record"
 	"mayfly/keyspace/store"
 )
@@ -26,12 +25,13 @@ type loadStats struct {
 
 // loader reads the stores and the journals into memory. Partitions are loaded side by side.
 type loader struct {
-	ks *Keyspace
+	ks    *Keyspace
+	parts []*partitionLoader
+	clock int64  // ms; the latest moment read
+	epoch uint64 // the latest read
 
-	mu       sync.Mutex            // protects what follows
+	mu       sync.Mutex            // protects byNumber
 	byNumber map[uint32]*Container // one without a name has items of a container that is not known (yet)
-	clock    int64                 // ms; the latest moment read
-	epoch    uint64                // the latest read
 }
 
 // restore opens the files and loads their state:
@@ -48,7 +48,9 @@ func (ks *Keyspace) restore() error {
 	}
 	l := &loader{ks: ks, byNumber: make(map[uint32]*Container)}
 	for n := range ks.folder.Partitions {
-		ks.partitions = append(ks.partitions, newPartition(n))
+		p := newPartition(n)
+		ks.partitions = append(ks.partitions, p)
+		l.parts = append(l.parts, &partitionLoader{loader: l, p: p, tables: make(map[uint32]*table)})
 	}
 	if err := l.loadCatalogue(); err != nil {
 		return err
@@ -63,7 +65,7 @@ func (ks *Keyspace) restore() error {
 	}
 	l.finish()
 	ks.journal, err = journal.Open(journal.Options{
-		Dir: ks.opt.Dir, Generation: generation + 1, First: last + 1, Policy: ks.opt.Fsync, Log: ks.opt.Log, Full: ks.journalFull,
+		Dir: ks.opt.Dir, Generation: generation + 1, First: last + 1, Policy: ks.opt.Fsync, Log: ks.opt.Log, Full: func() { signal(ks.full) },
 	})
 	if err != nil {
 		return err
@@ -111,81 +113,94 @@ func (l *loader) loadPartitions() error {
 	limit := make(chan struct{}, runtime.GOMAXPROCS(0))
 	errs := make([]error, len(ks.partitions))
 	var done atomic.Int64
-	for i, p := range ks.partitions {
-		wg.Add(1)
+	for i, part := range l.parts {
 		limit <- struct{}{}
-		go func() {
-			defer func() { <-limit; wg.Done() }()
-			if errs[i] = l.loadPartition(p); errs[i] == nil {
-				ks.opt.Log.Debug().Int("partition", p.number).Int64("of", done.Add(1)).
+		wg.Go(func() {
+			defer func() { <-limit }()
+			if errs[i] = part.load(); errs[i] == nil {
+				ks.opt.Log.Debug().Int("partition", part.p.number).Int64("of", done.Add(1)).
 					Int64("items", ks.load.items.Load()).Msg("partition loaded")
 			}
-		}()
+		})
 	}
 	wg.Wait()
 	return errors.Join(errs...)
 }
 
-func (l *loader) loadPartition(p *partition) (err error) {
-	ks := l.ks
-	path := filepath.Join(ks.opt.Dir, datadir.PartitionName(p.number))
-	pl := partitionLoader{loader: l, p: p, tables: make(map[uint32]*table)}
-	p.store, err = store.Open(path, ks.opt.Log, ks.Now(), func(o aof.Op) error {
-		if err := pl.apply(o); err != nil {
-			return fmt.Errorf("%s: %w", path, err)
-		}
-		return nil
-	})
-	if err != nil {
-		return err
-	}
-	for _, t := range pl.tables {
-		ks.load.items.Add(int64(t.Len()))
-	}
-	l.sawTime(pl.latest)
-	return nil
-}
-
-// partitionLoader loads a partition's store.
+// partitionLoader loads the items of one partition, from its store and then from the journals.
 type partitionLoader struct {
 	*loader
 	p       *partition
 	tables  map[uint32]*table // by container
 	last    *table            // of the last change
 	latest  int64             // ms; the time of the latest write read
-	changes int
+	changes int               // in the store
 }
 
-// apply applies one change of the store.
-func (l *partitionLoader) apply(o aof.Op) error {
-	number, id, err := record.SplitKey(o.Key)
-	if err != nil {
-		return err
+// load opens the partition's store and applies its changes.
+func (l *partitionLoader) load() (err error) {
+	ks := l.ks
+	path := filepath.Join(ks.opt.Dir, datadir.PartitionName(l.p.number))
+	l.p.store, err = store.Open(path, ks.opt.Log, ks.Now(), func(o aof.Op) error {
+		if l.changes++; l.changes%100_000 == 0 {
+			ks.opt.Log.Info().Int("partition", l.p.number).Int("changes", l.changes).Msg("loading")
+		}
+		number, id, err := record.SplitKey(o.Key)
+		if err == nil {
+			err = l.apply(number, id, o, false)
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", path, err)
+		}
+		return nil
+	})
+	for _, t := range l.tables {
+		ks.load.items.Add(int64(t.Len()))
 	}
-	if l.changes++; l.changes%100_000 == 0 {
-		l.ks.opt.Log.Info().Int("partition", l.p.number).Int("changes", l.changes).Msg("loading")
-	}
+	return err
+}
+
+// apply applies one change of the store or of a journal. The store lacks those of journals.
+func (l *partitionLoader) apply(number uint32, id string, o aof.Op, journaled bool) error {
 	t := l.last
 	if t == nil || t.Container() != number {
 		if t = l.tables[number]; t == nil {
-			t = l.table(l.p, number)
+			t = l.ks.openTableLocked(l.container(number), l.p)
 			l.tables[number] = t
 		}
 		l.last = t
 	}
 	if o.Del {
-		if e := t.Find(id); e != nil {
+		e := t.Find(id)
+		switch {
+		case e == nil:
+			return nil
+		case journaled:
+			t.Remove(e)
+			l.p.releaseLocked(t, e)
+		default:
 			t.Unload(e)
-			l.p.cleanLocked()
 		}
+		l.p.cleanLocked()
 		return nil
 	}
-	_, e, err := l.put(l.p, t, id, o.Key, o.Rec)
+	it, _, err := record.Decode(o.Key, o.Rec)
 	if err != nil {
 		return err
 	}
-	t.MarkStored(e)
-	l.latest = max(l.latest, e.TS())
+	if l.ks.partitionOf(id) != l.p {
+		return fmt.Errorf("item %q does not belong to partition %d", o.Key, l.p.number)
+	}
+	l.p.version = max(l.p.version, it.Version)
+	l.latest = max(l.latest, it.TS)
+	h, e := t.Load(id, o.Rec, it)
+	l.p.cleanLocked()
+	if journaled {
+		t.MarkDirty(h, e)
+		l.ks.load.items.Add(1)
+	} else {
+		t.MarkStored(e)
+	}
 	return nil
 }
 
@@ -202,66 +217,16 @@ func (l *loader) container(number uint32) *Container {
 	return c
 }
 
-func (l *loader) sawTime(ms int64) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.clock = max(l.clock, ms)
-}
-
-// table returns the table of a container in a partition and makes it if there is none.
-func (l *loader) table(p *partition, number uint32) *table {
-	c := l.container(number)
-	if c.tables[p.number] == nil {
-		l.ks.openTableLocked(c, p)
-	}
-	return c.tables[p.number]
-}
-
-// put loads an item from its record.
-func (l *loader) put(p *partition, t *table, id, key, rec string) (memtable.Handle, *memtable.Entry, error) {
-	it, _, err := record.Decode(key, rec)
-	if err != nil {
-		return 0, nil, err
-	}
-	if l.ks.partitionOf(id) != p {
-		return 0, nil, fmt.Errorf("item %q does not belong to partition %d", key, p.number)
-	}
-	p.version = max(p.version, it.Version)
-	h, e := t.Load(id, rec, it)
-	p.cleanLocked()
-	return h, e, nil
-}
-
 // replay applies one change of a journal.
 func (l *loader) replay(o aof.Op) error {
-	key, rec, deleted := o.Key, o.Rec, o.Del
-	if record.InCatalogue(key) {
-		return l.catalogueRecord(key, rec, deleted)
+	if record.InCatalogue(o.Key) {
+		return l.catalogueRecord(o.Key, o.Rec, o.Del)
 	}
-	number, id, err := record.SplitKey(key)
+	number, id, err := record.SplitKey(o.Key)
 	if err != nil {
 		return err
 	}
-	p := l.ks.partitionOf(id)
-	if deleted {
-		if t := l.container(number).tables[p.number]; t != nil {
-			if e := t.Find(id); e != nil {
-				t.Remove(e)
-				p.releaseLocked(t, e)
-				p.cleanLocked()
-			}
-		}
-		return nil
-	}
-	t := l.table(p, number)
-	h, e, err := l.put(p, t, id, key, rec)
-	if err != nil {
-		return err
-	}
-	t.MarkDirty(h, e)
-	l.ks.load.items.Add(1)
-	l.clock = max(l.clock, e.TS())
-	return nil
+	return l.parts[record.Partition(id, len(l.parts))].apply(number, id, o, true)
 }
 
 // catalogueRecord applies a record of the catalogue, from its store or from a journal.
@@ -272,7 +237,7 @@ func (l *loader) catalogueRecord(key, rec string, deleted bool) error {
 		if it, _, err = record.Decode(key, rec); err != nil {
 			return err
 		}
-		l.sawTime(it.TS)
+		l.clock = max(l.clock, it.TS)
 	}
 	if key == record.ClockKey {
 		l.epoch = max(l.epoch, it.Version)
@@ -299,7 +264,7 @@ func (l *loader) catalogueRecord(key, rec string, deleted bool) error {
 	}
 	c.name, c.created = r.Name, r.Created
 	c.policy.Store(&r.Policy)
-	l.sawTime(max(r.Policy.OwnDeadTo, r.Policy.InheritDeadTo))
+	l.clock = max(l.clock, r.Policy.OwnDeadTo, r.Policy.InheritDeadTo)
 	return nil
 }
 
@@ -321,8 +286,9 @@ func (l *loader) finish() {
 			cat.dirty[number] = nil
 		}
 	}
-	for _, p := range l.ks.partitions {
-		l.epoch = max(l.epoch, p.version/versionLeap)
+	for _, part := range l.parts {
+		l.epoch = max(l.epoch, part.p.version/versionLeap)
+		l.clock = max(l.clock, part.latest)
 	}
 	l.ks.epoch = l.epoch + 1
 	for _, p := range l.ks.partitions {

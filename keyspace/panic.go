@@ -5,9 +5,11 @@ import (
 	"runtime/debug"
 )
 
-// endProcess panics where nothing can recover, so that the process ends.
-func endProcess(p any) {
-	stack := debug.Stack()
-	go panic(fmt.Sprintf("%v\n%s", p, stack))
-	select {}
+// endProcessOnPanic ends the process if the deferring function panics: it panics again where nothing can recover.
+func endProcessOnPanic() {
+	if p := recover(); p != nil {
+		stack := debug.Stack()
+		go panic(fmt.Sprintf("%v\n%s", p, stack))
+		select {}
+	}
 }

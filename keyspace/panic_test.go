@@ -7,16 +7,17 @@ import (
 	"testing"
 )
 
-// A panic that leaves a lock held must not be recovered from: all that need the lock would wait for ever.
-func TestEndProcess(t *testing.T) {
+// A panic that leaves a lock held ends the process: all others would wait for the lock for ever.
+func TestEndProcessOnPanic(t *testing.T) {
 	if os.Getenv("MAYFLY_TEST_PANIC") != "" {
 		defer func() { recover() }()
-		endProcess("cannot go on")
+		defer endProcessOnPanic()
+		panic("cannot continue")
 	}
 	child := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$")
 	child.Env = append(os.Environ(), "MAYFLY_TEST_PANIC=1")
 	out, err := child.CombinedOutput()
-	if err == nil || !strings.Contains(string(out), "cannot go on") {
+	if err == nil || !strings.Contains(string(out), "cannot continue") {
 		t.Errorf("the process ends with %v:\n%s", err, out)
 	}
 }

@@ -17,6 +17,8 @@ type File struct {
 	preallocated int64 // bytes of zeros behind end
 }
 
+var zeros [64 << 10]byte
+
 // ErrTorn reports a file that must not be appended to any more.
 var ErrTorn = errors.New("a partial write could not be cut off")
 
@@ -54,6 +56,36 @@ func (d *File) CutBack(to int64) error {
 		return errors.Join(ErrTorn, err)
 	}
 	return nil
+}
+
+// Preallocate writes zeros behind the end of the file. A write over zeros that are on disk changes no
+// metadata of the file system.
+//
+// A start takes the first zero for the end of the file, and buntdb skips zeros. After an error there are none.
+func (d *File) Preallocate(bytes int64) error {
+	for at := int64(0); at < bytes; {
+		n, err := d.f.WriteAt(zeros[:min(bytes-at, int64(len(zeros)))], d.end+at)
+		at += int64(n)
+		if err != nil {
+			_ = d.CutBack(d.end) // zeros that stay do no harm
+			return err
+		}
+	}
+	d.preallocated = bytes
+	return nil
+}
+
+// Trim cuts off what lies behind the end of the file, and reports whether there was anything.
+func (d *File) Trim() (cut bool, err error) {
+	fi, err := d.f.Stat()
+	if err != nil || fi.Size() <= d.end {
+		return false, err
+	}
+	if err := d.f.Truncate(d.end); err != nil {
+		return false, err
+	}
+	d.preallocated = 0
+	return true, nil
 }
 
 // Sync forces the file to disk. It fails if another process has replaced the file under its name.

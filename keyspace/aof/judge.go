@@ -103,14 +103,7 @@ func zeroSector(f io.ReaderAt, from, to, size int64) (bool, error) {
 	return false, nil
 }
 
-func allZero(b []byte) bool {
-	for _, c := range b {
-		if c != 0 {
-			return false
-		}
-	}
-	return true
-}
+func allZero(b []byte) bool { return bytes.Count(b, []byte{0}) == len(b) }
 
 // TrimZeros returns the offset at which the zeros at the end of a file begin. A file of nothing but zeros
 // keeps its size.
@@ -122,11 +115,8 @@ func TrimZeros(f io.ReaderAt, size int64) (end int64, err error) {
 		if n < len(part) {
 			return 0, err
 		}
-		for n > 0 && part[n-1] == 0 {
-			n--
-		}
-		end -= int64(len(part) - n)
-		if n > 0 {
+		n = len(bytes.TrimRight(part, "\x00"))
+		if end -= int64(len(part) - n); n > 0 {
 			return end, nil
 		}
 	}

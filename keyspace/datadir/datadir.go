@@ -59,16 +59,12 @@ func open(path string, partitions int, log zerolog.Logger) (_ *Dir, err error) {
 			d.Close()
 		}
 	}()
-	text, err := os.ReadFile(filepath.Join(path, FormatName))
-	if errors.Is(err, os.ErrNotExist) {
-		d.Partitions = partitions
-		return d, d.create(log)
-	}
-	if err != nil {
+	if d.Partitions, err = Partitions(path); err != nil {
 		return nil, err
 	}
-	if d.Partitions, err = ReadFormat(string(text)); err != nil {
-		return nil, fmt.Errorf("data folder %s: %w", path, err)
+	if d.Partitions == 0 {
+		d.Partitions = partitions
+		return d, d.create(log)
 	}
 	if d.Partitions != partitions {
 		log.Warn().Str("folder", path).Int("partitions", d.Partitions).Int("asked", partitions).
