@@ -131,7 +131,7 @@ func parseClientSetInfo(in *Input) (Run, error) {
 	case redisfmt.EqualFold(option, "LIB-VER"):
 		field = func(s *Session) *string { return &s.libVer }
 	default:
-		return nil, unrecognizedOption(option)
+		return nil, errorf(errSetInfoOption, shown(option))
 	}
 	if err := checkClientInfo(truncate(option), value); err != nil {
 		return nil, err
@@ -198,7 +198,7 @@ func clientType(name string) (func(*Session) bool, error) {
 	case "master", "replica", "slave":
 		return func(*Session) bool { return false }, nil
 	}
-	return nil, unknownClientType(name)
+	return nil, errorf(errClientType, shown(name))
 }
 
 // sessionsByID returns the sessions with the ids, in their order, each once. all is sorted by id. Redis
@@ -226,7 +226,7 @@ func parseClientPause(in *Input) (Run, error) {
 			return nil, errPauseMode
 		}
 	default:
-		return nil, wrongSubcommandCall("client", in.Args[1])
+		return nil, errorf(errSubcommandCall, shown(in.Args[1]), "CLIENT")
 	}
 	ms, ok := redisfmt.ParseInt(in.Args[2])
 	switch {
@@ -298,7 +298,7 @@ func (f *killFilter) addOption(name string, value *string) (err error) {
 		f.kind, err = clientType(*value)
 	case "USER":
 		if *value != defaultUser {
-			return noSuchUser(*value)
+			return errorf(errNoSuchUser, shown(*value))
 		}
 	case "SKIPME":
 		switch {

@@ -57,7 +57,7 @@ func noParse(run Run) func(*Input) (Run, error) {
 
 func parsePing(in *Input) (Run, error) {
 	if len(in.Args) > 2 {
-		return nil, wrongArity("ping")
+		return nil, errorf(errWrongArity, "ping")
 	}
 	return runPing, nil
 }
@@ -192,7 +192,7 @@ func parseHello(in *Input) (Run, error) {
 			h.name = &rest[1]
 			rest = rest[2:]
 		default:
-			return nil, helloSyntax(option)
+			return nil, errorf(errHelloOption, shown(option))
 		}
 	}
 	return h.run, nil

@@ -100,7 +100,7 @@ func parseContainerSet(in *Input) (Run, error) {
 		c := x.Tx.Container(set.name)
 		if c == nil {
 			if !set.hasTTL {
-				return Fail(containerNeedsTTL(set.name))
+				return Fail(errorf(errContainerTTL, set.name))
 			}
 			if x.Engine.overMemory() { // changes of an existing container stay legal
 				return Fail(errOOM)
@@ -127,7 +127,7 @@ func parseContainerCreate(in *Input) (Run, error) {
 	}
 	return func(x *Context) Reply {
 		if x.Tx.CreateContainer(set.name, set.ttl, set.mode) == nil {
-			return Fail(containerExists(set.name))
+			return Fail(errorf(errContainerExists, set.name))
 		}
 		return OK
 	}, nil
@@ -206,7 +206,7 @@ func parseContainerDrop(in *Input) (Run, error) {
 			return Flag(false)
 		}
 		if c.IsDatabase() {
-			return Fail(cannotDropDatabase(name))
+			return Fail(errorf(errDropDatabase, name))
 		}
 		x.Tx.Drop(c)
 		return Flag(true)

@@ -222,7 +222,7 @@ func parseDocScan(in *Input) (Run, error) {
 	container := in.Args[1]
 	cursor, ok := redisfmt.ParseCursor(in.Args[2])
 	if !ok {
-		return nil, invalidScanCursor(in.Args[2])
+		return nil, errorf(errScanCursor, expiry.Quote(in.Args[2]))
 	}
 	options, withDocs, meta := newScanOptions(), false, false
 	o := namedOptions{args: in.Args[3:], legal: []string{"MATCH", "COUNT", "WITHDOCS", "WITHMETA"}}
@@ -233,7 +233,7 @@ func parseDocScan(in *Input) (Run, error) {
 		case "COUNT":
 			value := o.value("a whole number of at least 1")
 			if options.count, ok = parseCount(value); !ok {
-				o.fail(invalidCount(value))
+				o.fail(errorf(errScanCount, expiry.Quote(value)))
 			}
 		case "WITHDOCS":
 			withDocs = true

@@ -2,6 +2,7 @@ package commands
 
 import (
 	"iter"
+	"strings"
 
 	"mayfly/commands/jsondoc"
 	"mayfly/commands/redisfmt"
@@ -225,7 +226,7 @@ func countDocuments(in *Input, command string, do func(x *Context, d docTarget))
 	case err != nil:
 		return nil, err
 	case end < len(in.Args) && len(ids) > 1, misplaced(ids, "IFMATCH"):
-		return nil, matchNeedsOneID(command)
+		return nil, errorf(errMatchOneID, strings.ToUpper(command))
 	}
 	return onDocuments(in.Args[1], ids, func(x *Context, docs iter.Seq[docTarget]) Reply {
 		n := 0

@@ -59,7 +59,7 @@ func parseExpire(in *Input, fullName string, b timeBase, u timeUnit) (Run, error
 	return func(x *Context) Reply {
 		end, ok := m.deadline(x.Now())
 		if !ok {
-			return Fail(invalidExpire(fullName))
+			return Fail(errorf(errInvalidExpire, fullName))
 		}
 		c, it, found, err := x.getItem(key)
 		switch {
@@ -78,7 +78,7 @@ func parseExpire(in *Input, fullName string, b timeBase, u timeUnit) (Run, error
 		}
 		ttl := ceilSeconds(end - x.Now())
 		if ttl > expiry.MaxTTL {
-			return Fail(invalidExpire(fullName))
+			return Fail(errorf(errInvalidExpire, fullName))
 		}
 		if err := setDocumentTTL(x, c, key, it, ttl, maxSize, eventExpire); err != nil {
 			return Fail(err)

@@ -207,7 +207,7 @@ func parseSwapDB(in *Input) (Run, error) {
 		for i, which := range []string{"first", "second"} {
 			sides[i], errs[i] = x.databaseByName(names[i])
 			if errs[i] != nil && errs[i] != errDatabase {
-				return Fail(invalidIndex(which))
+				return Fail(errorf(errIndex, which))
 			}
 		}
 		if errs[0] != nil || errs[1] != nil {

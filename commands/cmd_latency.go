@@ -283,7 +283,7 @@ func parseLatencyGraph(in *Input) (Run, error) {
 		defer m.mu.Unlock()
 		s := m.events[event]
 		if s == nil {
-			return Fail(noSamples(event))
+			return Fail(errorf(errNoSamples, shown(event)))
 		}
 		return Verbatim(s.graph(event, x.Now()/1000))
 	}, nil

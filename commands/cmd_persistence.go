@@ -85,7 +85,7 @@ func parseBgsave(in *Input) (Run, error) {
 // compact starts a compaction. what is its name in the reply.
 func (x *Context) compact(what string) Reply {
 	if !x.Engine.Keyspace.Compact() {
-		return Fail(alreadyInProgress(what))
+		return Fail(errorf(errInProgress, what))
 	}
 	return x.started(what)
 }

@@ -108,7 +108,7 @@ func checkSubscription(kind subscriptionKind, name string) error {
 		}
 	}
 	if len(name) > maxChannel {
-		return tooLong("channel", len(name), maxChannel)
+		return errorf(errTooLongName, "channel", len(name), maxChannel)
 	}
 	return nil
 }
@@ -200,7 +200,7 @@ func parseActiveNames(in *Input, kind subscriptionKind) (Run, error) {
 	case 3:
 		pattern = in.Args[2]
 	default:
-		return nil, wrongSubcommandCall("pubsub", in.Args[1])
+		return nil, errorf(errSubcommandCall, shown(in.Args[1]), "PUBSUB")
 	}
 	if err := checkPattern(pattern); err != nil {
 		return nil, err

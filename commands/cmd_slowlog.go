@@ -150,7 +150,7 @@ func parseSlowlogGet(in *Input) (Run, error) {
 		}
 		count = n
 	default:
-		return nil, wrongSubcommandCall("slowlog", in.Args[1])
+		return nil, errorf(errSubcommandCall, shown(in.Args[1]), "SLOWLOG")
 	}
 	return func(x *Context) Reply {
 		entries := []Reply{}

@@ -206,7 +206,7 @@ func parseGetEx(in *Input) (Run, error) {
 		default:
 			end, ok := m.deadline(x.Now())
 			if !ok {
-				return Fail(invalidExpire("getex"))
+				return Fail(errorf(errInvalidExpire, "getex"))
 			}
 			x.putExpiring(c, key, it.Body, end)
 		}
@@ -233,7 +233,7 @@ func (a setCommand) apply(x *Context) (old keyspace.Item, found, done bool, err 
 	if o.expire.unit != 0 {
 		var ok bool
 		if end, ok = a.expireAt.deadline(x.Now()); !ok {
-			return old, false, false, invalidExpire(a.fullName)
+			return old, false, false, errorf(errInvalidExpire, a.fullName)
 		}
 	}
 	switch {
@@ -371,7 +371,7 @@ func parseMSetNX(in *Input) (Run, error) {
 func parsePairs(in *Input, fullName string) ([]string, error) {
 	pairs := in.Args[1:]
 	if len(pairs)%2 != 0 {
-		return nil, wrongArity(fullName)
+		return nil, errorf(errWrongArity, fullName)
 	}
 	for i := 1; i < len(pairs); i += 2 {
 		if err := checkLength(len(pairs[i]), in.MaxValue); err != nil {

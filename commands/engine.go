@@ -174,7 +174,7 @@ func (e *Engine) admit(s *Session, r *row) error {
 		}
 	}
 	if s.inSubscribedMode() && r.Flags&AllowSubscribed == 0 {
-		return onlySubscribed(r.full)
+		return errorf(errOnlySubscribed, r.full)
 	}
 	if s.monitoring && r.Flags&(Write|ReadOnly|Publishes) != 0 {
 		return errMonitoring
@@ -252,7 +252,7 @@ func (e *Engine) begin(s *Session, r *row, args []string) error {
 func checkIDs(ids []string) error {
 	for _, id := range ids {
 		if len(id) > keyspace.MaxIDLength {
-			return tooLong("id", len(id), keyspace.MaxIDLength)
+			return errorf(errTooLongName, "id", len(id), keyspace.MaxIDLength)
 		}
 	}
 	return nil

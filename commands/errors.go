@@ -1,11 +1,10 @@
 package commands
 
 import (
-	"strconv"
+	"fmt"
 	"strings"
 
 	"mayfly/commands/redisfmt"
-	"mayfly/expiry"
 	"mayfly/keyspace"
 )
 
@@ -82,23 +81,50 @@ const (
 // ErrNoConfigFile is the error of CONFIG REWRITE without a config file.
 const ErrNoConfigFile = Error("ERR The server is running without a config file")
 
-// errNoMulti is the error of EXEC or DISCARD without MULTI.
-func errNoMulti(command string) error { return Error("ERR " + command + " without MULTI") }
+// The errors that name something, for [errorf].
+const (
+	errWrongArity      = "ERR wrong number of arguments for '%s' command" // the full name: "get", "config|get"
+	errNoSubcommand    = "ERR unknown subcommand '%s'. Try %s HELP."
+	errSubcommandCall  = "ERR unknown subcommand or wrong number of arguments for '%s'. Try %s HELP."
+	errNoMulti         = "ERR %s without MULTI"
+	errOnlySubscribed  = "ERR Can't execute '%s': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context"
+	errInvalidExpire   = "ERR invalid expire time in '%s' command"
+	errExpireOption    = "ERR Unsupported option %s"
+	errUnprintable     = "ERR %s cannot contain spaces, newlines or special characters."
+	errLongClientInfo  = "ERR %s cannot be longer than %d bytes."
+	errSetInfoOption   = "ERR Unrecognized option '%s'"
+	errClientType      = "ERR Unknown client type '%s'"
+	errNoSuchUser      = "ERR No such user '%s'"
+	errHelloOption     = "ERR Syntax error in HELLO option '%s'"
+	errIndex           = "ERR invalid %s DB index" // first or second
+	errNoSamples       = "ERR No samples available for event '%s'"
+	errInProgress      = "ERR %s already in progress"
+	errTooLongName     = "ERR %s of %d bytes is too long: legal are up to %d" // an id, a pattern, a channel
+	errLongReplies     = "ERR the replies of this transaction exceed %d bytes"
+	errOptionTwice     = "ERR option %s is given twice"
+	errUnknownOption   = "ERR unknown option '%s': legal are %s"
+	errOptionValue     = "ERR option %s needs a value: %s"
+	errMatchOneID      = "ERR IFMATCH goes with one id: %s container id IFMATCH etag"
+	errScanCursor      = "ERR invalid cursor %s: legal are 0 to begin and the cursor of the last reply"
+	errScanCount       = "ERR invalid COUNT %s: legal are whole numbers of at least 1"
+	errContainerTTL    = "ERR CONTAINER.SET needs TTL <off|-1|seconds> to create container '%s'"
+	errContainerExists = "ERR container '%s' exists already; change it with CONTAINER.SET"
+	errDropDatabase    = "ERR container '%[1]s' is a database, which cannot be dropped; empty it with SELECT %[1]s and FLUSHDB"
+	errNoContainer     = "ERR unknown container '%[1]s'; create it with CONTAINER.SET %[1]s TTL <off|-1|seconds>"
+)
+
+// errorf returns an error with its parts. Texts of users are to be shortened: see [shown].
+func errorf(format string, parts ...any) error { return Error(fmt.Sprintf(format, parts...)) }
 
 // execAborted is the error of an EXEC that is refused itself.
 func execAborted(cause error) error {
 	return Error("EXECABORT Transaction discarded because of: " + strings.TrimPrefix(cause.Error(), "ERR "))
 }
 
-// wrongArity is the error of a call of the command with this full name ("get", "config|get") with a wrong
-// number of arguments.
-func wrongArity(fullName string) error {
-	return Error("ERR wrong number of arguments for '" + fullName + "' command")
-}
-
-// wrongArity is wrongArity for the row's command. For mayfly's own commands it shows the usage.
+// wrongArity is the error of a call with a wrong number of arguments. For mayfly's own commands it shows
+// the usage.
 func (r *row) wrongArity() error {
-	err := wrongArity(r.full)
+	err := errorf(errWrongArity, r.full)
 	if !r.IsOwn() {
 		return err
 	}
@@ -124,49 +150,9 @@ func unknownCommand(args []string) error {
 	return Error("ERR unknown command '" + shown(args[0]) + "', " + with + " args beginning with: " + preview.String())
 }
 
-// unknownSubcommand is the error of an unknown subcommand.
-func unknownSubcommand(command, sub string) error {
-	return Error("ERR unknown subcommand '" + shown(sub) + "'. Try " + strings.ToUpper(command) + " HELP.")
-}
-
-// wrongSubcommandCall is the error of too many arguments of a subcommand with optional arguments.
-func wrongSubcommandCall(command, sub string) error {
-	return Error("ERR unknown subcommand or wrong number of arguments for '" + shown(sub) + "'. Try " +
-		strings.ToUpper(command) + " HELP.")
-}
-
 // Misconf is the error of a write while the disk refuses writes.
 func Misconf(cause error) error {
 	return Error("MISCONF Errors writing to the journal: " + cause.Error())
-}
-
-// onlySubscribed is the error of a command that is illegal in the subscribed mode of RESP2.
-func onlySubscribed(fullName string) error {
-	return Error("ERR Can't execute '" + fullName + "': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context")
-}
-
-// invalidExpire is the error of an expiration that overflows or is not legal.
-func invalidExpire(fullName string) error {
-	return Error("ERR invalid expire time in '" + fullName + "' command")
-}
-
-// unsupportedOption is the error of an unknown option of the EXPIRE family.
-func unsupportedOption(option string) error { return Error("ERR Unsupported option " + shown(option)) }
-
-// tooLong is the error of a name of length bytes where maxLength are legal. what is the kind of name (id,
-// pattern).
-func tooLong(what string, length, maxLength int) error {
-	return Error("ERR " + what + " of " + strconv.Itoa(length) + " bytes is too long: legal are up to " + strconv.Itoa(maxLength))
-}
-
-// clientInfoUnprintable is the error of a client info that is not printable ASCII.
-func clientInfoUnprintable(what string) error {
-	return Error("ERR " + what + " cannot contain spaces, newlines or special characters.")
-}
-
-// clientInfoTooLong is the error of a client info longer than maxClientInfo.
-func clientInfoTooLong(what string) error {
-	return Error("ERR " + what + " cannot be longer than " + strconv.Itoa(maxClientInfo) + " bytes.")
 }
 
 // maxPattern is the largest size in bytes of a pattern that takes time to match. Matching takes steps in
@@ -177,87 +163,9 @@ const maxPattern = 1 << 10
 // any length is compared once, up to the first difference.
 func checkPattern(pattern string) error {
 	if len(pattern) > maxPattern && strings.ContainsAny(pattern, "*[") {
-		return tooLong("pattern", len(pattern), maxPattern)
+		return errorf(errTooLongName, "pattern", len(pattern), maxPattern)
 	}
 	return nil
-}
-
-// unrecognizedOption is the error of an unknown option of CLIENT SETINFO.
-func unrecognizedOption(option string) error {
-	return Error("ERR Unrecognized option '" + shown(option) + "'")
-}
-
-// unknownClientType is the error of an unknown type of clients.
-func unknownClientType(name string) error {
-	return Error("ERR Unknown client type '" + shown(name) + "'")
-}
-
-// noSuchUser is the error of a user other than default.
-func noSuchUser(name string) error { return Error("ERR No such user '" + shown(name) + "'") }
-
-// helloSyntax is the error of a wrong option of HELLO.
-func helloSyntax(option string) error {
-	return Error("ERR Syntax error in HELLO option '" + shown(option) + "'")
-}
-
-// invalidIndex is the error of SWAPDB for a database that is no number; which is "first" or "second".
-func invalidIndex(which string) error { return Error("ERR invalid " + which + " DB index") }
-
-// noSamples is the error of LATENCY GRAPH for an event without samples.
-func noSamples(event string) error {
-	return Error("ERR No samples available for event '" + shown(event) + "'")
-}
-
-// alreadyInProgress is the error of background work that runs already.
-func alreadyInProgress(what string) error { return Error("ERR " + what + " already in progress") }
-
-// repliesTooLong is the error of a command in EXEC whose reply exceeds the limit in bytes.
-func repliesTooLong(limit int) error {
-	return Error("ERR the replies of this transaction exceed " + strconv.Itoa(limit) + " bytes")
-}
-
-// optionTwice is the error of a repeated option of mayfly's own commands.
-func optionTwice(name string) error { return Error("ERR option " + name + " is given twice") }
-
-// unknownOption is the error of an unknown option of mayfly's own commands.
-func unknownOption(word string, legal []string) error {
-	return Error("ERR unknown option '" + shown(word) + "': legal are " + strings.Join(legal, ", "))
-}
-
-// matchNeedsOneID is the error of IFMATCH with several ids, or before the id, for the command of this
-// name.
-func matchNeedsOneID(command string) error {
-	return Error("ERR IFMATCH goes with one id: " + strings.ToUpper(command) + " container id IFMATCH etag")
-}
-
-// invalidScanCursor is the error of DOC.SCAN for a cursor that no scan returns.
-func invalidScanCursor(cursor string) error {
-	return Error("ERR invalid cursor " + expiry.Quote(cursor) + ": legal are 0 to begin and the cursor of the last reply")
-}
-
-// invalidCount is the error of DOC.SCAN for an illegal COUNT.
-func invalidCount(count string) error {
-	return Error("ERR invalid COUNT " + expiry.Quote(count) + ": legal are whole numbers of at least 1")
-}
-
-// optionNeedsValue is the error of an option without its value; what describes legal values.
-func optionNeedsValue(name, what string) error {
-	return Error("ERR option " + name + " needs a value: " + what)
-}
-
-// containerNeedsTTL is the error of a CONTAINER.SET that would create a container without a TTL.
-func containerNeedsTTL(name string) error {
-	return Error("ERR CONTAINER.SET needs TTL <off|-1|seconds> to create container '" + name + "'")
-}
-
-// containerExists is the error of CONTAINER.CREATE for an existing container.
-func containerExists(name string) error {
-	return Error("ERR container '" + name + "' exists already; change it with CONTAINER.SET")
-}
-
-// cannotDropDatabase is the error of CONTAINER.DROP for a database.
-func cannotDropDatabase(name string) error {
-	return Error("ERR container '" + name + "' is a database, which cannot be dropped; empty it with SELECT " + name + " and FLUSHDB")
 }
 
 // unknownContainer is the error of an unknown container. It says how to create it if the name is legal.
@@ -265,7 +173,7 @@ func unknownContainer(name string) error {
 	if !keyspace.ValidName(name) {
 		return invalidName(name)
 	}
-	return Error("ERR unknown container '" + name + "'; create it with CONTAINER.SET " + name + " TTL <off|-1|seconds>")
+	return errorf(errNoContainer, name)
 }
 
 // shown returns what an error shows of a user's text, as Redis does: up to its first zero byte, and 128 bytes.

@@ -3,6 +3,7 @@ package commands
 import (
 	"math"
 	"slices"
+	"strings"
 
 	"mayfly/commands/redisfmt"
 )
@@ -37,7 +38,7 @@ func parseExpireTime(text string, b timeBase, u timeUnit, fullName string) (expi
 	case !ok:
 		return expireTime{}, errNotInteger
 	case n > math.MaxInt64/int64(u) || n < math.MinInt64/int64(u):
-		return expireTime{}, invalidExpire(fullName)
+		return expireTime{}, errorf(errInvalidExpire, fullName)
 	}
 	return expireTime{ms: n * int64(u), base: b}, nil
 }
@@ -98,7 +99,7 @@ func (e *expireOption) parse(args []string) int {
 func (e *expireOption) time(fullName string) (expireTime, error) {
 	m, err := parseExpireTime(e.text, e.base, e.unit, fullName)
 	if err == nil && m.ms <= 0 {
-		err = invalidExpire(fullName)
+		err = errorf(errInvalidExpire, fullName)
 	}
 	return m, err
 }
@@ -181,7 +182,7 @@ func parseExpireCondition(args []string) (expireCondition, error) {
 		case redisfmt.EqualFold(arg, "LT"):
 			c.lt = true
 		default:
-			return c, unsupportedOption(arg)
+			return c, errorf(errExpireOption, shown(arg))
 		}
 	}
 	switch {
@@ -293,21 +294,21 @@ func (o *namedOptions) next() bool {
 			continue
 		}
 		if o.given&(1<<i) != 0 {
-			o.fail(optionTwice(name))
+			o.fail(errorf(errOptionTwice, name))
 			return false
 		}
 		o.given |= 1 << i
 		o.name = name
 		return true
 	}
-	o.fail(unknownOption(word, o.legal))
+	o.fail(errorf(errUnknownOption, shown(word), strings.Join(o.legal, ", ")))
 	return false
 }
 
 // value takes the option's value, the next argument. what describes legal values in the error.
 func (o *namedOptions) value(what string) string {
 	if len(o.args) == 0 {
-		o.fail(optionNeedsValue(o.name, what))
+		o.fail(errorf(errOptionValue, o.name, what))
 		return ""
 	}
 	value := o.args[0]

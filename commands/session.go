@@ -182,9 +182,9 @@ const maxClientInfo = 1 << 10
 func checkClientInfo(what, word string) error {
 	switch {
 	case len(word) > maxClientInfo:
-		return clientInfoTooLong(what)
+		return errorf(errLongClientInfo, what, maxClientInfo)
 	case !isPrintableWord(word):
-		return clientInfoUnprintable(what)
+		return errorf(errUnprintable, what)
 	}
 	return nil
 }

@@ -173,7 +173,7 @@ func resolveRow(r *row, args []string) (*row, error) {
 	if r.sub != nil && len(args) > 1 {
 		sub := r.sub.find(args[1])
 		if sub == nil {
-			return nil, unknownSubcommand(r.Name, args[1])
+			return nil, errorf(errNoSubcommand, shown(args[1]), r.upper)
 		}
 		r = sub
 	}

@@ -194,7 +194,7 @@ func runMulti(x *Context) Reply {
 
 func runDiscard(x *Context) Reply {
 	if !x.Session.multi.open {
-		return Fail(errNoMulti("DISCARD"))
+		return Fail(errorf(errNoMulti, "DISCARD"))
 	}
 	x.Engine.discard(x.Session)
 	return OK
@@ -281,7 +281,7 @@ func (e *Engine) parseQueued(s *Session, c *queuedCommand) {
 func runExec(x *Context) Reply {
 	t := &x.Session.multi
 	if !t.open {
-		return Fail(errNoMulti("EXEC"))
+		return Fail(errorf(errNoMulti, "EXEC"))
 	}
 	defer t.close(x.Session)
 	changed := x.Tx.Changed(&t.watcher)
@@ -332,7 +332,7 @@ type replyBudget struct{ used, limit int } // bytes
 
 // errorReply returns the error of a command whose reply does not fit.
 func (b *replyBudget) errorReply() Reply {
-	return Fail(repliesTooLong(b.limit))
+	return Fail(errorf(errLongReplies, b.limit))
 }
 
 // refuses reports whether a command must not run because the budget is used up. It refuses only commands
