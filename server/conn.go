@@ -103,6 +103,10 @@ func (c *conn) resume(first handOff) error {
 			return err
 		}
 	}
+	// Others may have disconnected the client since.
+	if err := c.finish(c.pipe.after(c, false)); err != nil {
+		return err
+	}
 	if err := c.executeAll(); err != nil {
 		return err
 	}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"mayfly/commands"
+	"mayfly/keyspace"
 	"mayfly/server/resp"
 
 	"golang.org/x/sys/unix"
@@ -534,6 +535,53 @@ func TestDisconnectDropsRead(t *testing.T) {
 	if got, want := e.history(), "KILL"; got != want {
 		t.Errorf("executed: %s, want %s", got, want)
 	}
+}
+
+// A command that the loop defers does not run if its client is disconnected meanwhile.
+func TestDisconnectDropsDeferred(t *testing.T) {
+	s := newTestServer(t)
+	e := newFakeEngine()
+	e.slow = "SLOW"
+	e.paused = func(args []string) <-chan struct{} { // the engine is asked before it defers the command
+		s.Disconnect(func(*commands.Session) bool { return args[0] == "SLOW" })
+		return nil
+	}
+	l := newHandLoop(t, s, e)
+	c, served := l.connect()
+	c.send(command("PING") + command("SLOW"))
+	l.take(served)
+	l.flush()
+	eventually(t, "the connection ends", func() bool { return s.Info().Connected == 0 })
+	if got, want := e.history(), "PING"; got != want {
+		t.Errorf("executed: %s, want %s", got, want)
+	}
+}
+
+// A panic while the keyspace waits for the disk is not contained: the state of the store is unknown.
+func TestPanicInCommit(t *testing.T) {
+	s := newTestServer(t)
+	e := newFakeEngine()
+	e.wait = func(keyspace.LSN) error { panic("on purpose") }
+	l := newHandLoop(t, s, e)
+	c, served := l.connect()
+	c.send(command("SET", "a", "1"))
+	l.take(served)
+	for name, commit := range map[string]func(){
+		"at the end of a turn": l.flush,
+		"within a command":     func() { served.contain(l.flush) },
+	} {
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Errorf("%s: the panic is contained", name)
+				}
+			}()
+			commit()
+		}()
+	}
+	l.pipe.committing = false
+	l.pipe.reset()
+	l.spans = nil
 }
 
 // panickingEngine panics when the session of its victim is closed.
