@@ -10,7 +10,7 @@ import (
 )
 
 // A save of Redis is here a checkpoint, which copies changes from the journal to the stores. A rewrite of
-// the append-only file is a compaction, which rewrites the stores without waste. Data are safe without
+// the append-only file is a compaction, which rewrites the stores without waste. Data is safe without
 // either: a reply leaves only after its changes are in the journal.
 
 var persistenceCommands = []Command{
@@ -21,13 +21,13 @@ var persistenceCommands = []Command{
 	},
 	{
 		Name: "bgrewriteaof", Since: "1.0.0", Summary: "Asynchronously rewrite the append-only file",
-		Differs: "A compaction of the stores. Data are safe without it",
+		Differs: "A compaction of the stores. Data is safe without it",
 		Flags:   Admin | NoScript | NoAsyncLoading,
 		Parse:   noParse(func(x *Context) Reply { return x.compact("Background append only file rewriting") }),
 	},
 	{
 		Name: "bgsave", Syntax: "[SCHEDULE]", Since: "1.0.0", Summary: "Asynchronously save the dataset to disk",
-		Differs: "A checkpoint of the journal. Data are safe without it",
+		Differs: "A checkpoint of the journal. Data is safe without it",
 		Flags:   Admin | NoScript | NoAsyncLoading, Parse: parseBgsave,
 	},
 	{
@@ -43,7 +43,7 @@ var persistenceCommands = []Command{
 	},
 	{
 		Name: "save", Since: "1.0.0", Summary: "Synchronously save the dataset to disk",
-		Differs: "A checkpoint. Only the client that asked waits for it, and data are safe without it",
+		Differs: "A checkpoint. Only the client that asked waits for it, and data is safe without it",
 		Flags:   Admin | NoScript | NoAsyncLoading | NoMulti, Parse: noParse(runSave),
 	},
 }
