@@ -23,7 +23,7 @@ var commandCommand = Command{
 			Name: "docs", Syntax: "[command-name [command-name ...]]", Since: "7.0.0",
 			Summary: "Get array of specific Redis command documentation",
 			Differs: "Without `complexity` and `history`",
-			Flags:   Loading | Stale, Categories: "connection", Tips: "nondeterministic_output_order", Parse: parseCommandDocs,
+			Flags:   Loading | Stale, Categories: "connection", Tips: "nondeterministic_output_order", Parse: noParse(runCommandDocs),
 		},
 		{
 			Name: "getkeys", Syntax: "command [arg [arg ...]]", Arity: -4, Summary: "Extract keys given a full Redis command",
@@ -42,7 +42,7 @@ var commandCommand = Command{
 		{
 			Name: "info", Syntax: "[command-name [command-name ...]]",
 			Summary: "Get array of specific Redis command details, or all when no argument is given.",
-			Flags:   Loading | Stale, Categories: "connection", Tips: "nondeterministic_output_order", Parse: parseCommandInfo,
+			Flags:   Loading | Stale, Categories: "connection", Tips: "nondeterministic_output_order", Parse: noParse(runCommandInfo),
 		},
 		{
 			Name: "list", Syntax: "[FILTERBY <MODULE module-name | ACLCAT category | PATTERN pattern>]", Since: "7.0.0",
@@ -52,37 +52,33 @@ var commandCommand = Command{
 	},
 }
 
-func parseCommandInfo(in *Input) (Run, error) {
-	names := in.Args[2:]
-	return func(*Context) Reply {
-		if len(names) == 0 {
-			return infoOfAll(tableSorted)
+func runCommandInfo(x *Context) Reply {
+	names := x.Input.Args[2:]
+	if len(names) == 0 {
+		return infoOfAll(tableSorted)
+	}
+	list := make([]Reply, len(names))
+	for i, name := range names {
+		list[i] = Null
+		if r := findByFullName(name); r != nil {
+			list[i] = r.info()
 		}
-		list := make([]Reply, len(names))
-		for i, name := range names {
-			list[i] = Null
-			if r := findByFullName(name); r != nil {
-				list[i] = r.info()
-			}
-		}
-		return Array(list...)
-	}, nil
+	}
+	return Array(list...)
 }
 
-func parseCommandDocs(in *Input) (Run, error) {
-	names := in.Args[2:]
-	return func(*Context) Reply {
-		if len(names) == 0 {
-			return docsOfAll(tableSorted)
+func runCommandDocs(x *Context) Reply {
+	names := x.Input.Args[2:]
+	if len(names) == 0 {
+		return docsOfAll(tableSorted)
+	}
+	var found []*row
+	for _, name := range names {
+		if r := findByFullName(name); r != nil {
+			found = append(found, r)
 		}
-		var found []*row
-		for _, name := range names {
-			if r := findByFullName(name); r != nil {
-				found = append(found, r)
-			}
-		}
-		return docsOfAll(found)
-	}, nil
+	}
+	return docsOfAll(found)
 }
 
 // parseCommandList parses COMMAND LIST. The filters apply to subcommands on their own.

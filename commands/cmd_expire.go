@@ -13,7 +13,7 @@ var expireCommands = []Command{
 	{
 		Name: "persist", Syntax: "key", Since: "2.2.0", Summary: "Remove the expiration from a key",
 		Differs: "Exempts from the container's default too",
-		Flags:   Write | Fast, Keys: OneKey, Access: "RW update", Parse: parsePersist,
+		Flags:   Write | Fast, Keys: OneKey, Access: "RW update", Parse: noParse(onDatabase(runPersist)),
 	},
 	expireRow("pexpire", "key milliseconds", "Set a key's time to live in milliseconds", "2.6.0", fromNow, milliseconds),
 	expireRow("pexpireat", "key unix-time-milliseconds",
@@ -41,7 +41,7 @@ func ttlRow(name, summary, since, tips string, b timeBase, u timeUnit) Command {
 		Name: name, Syntax: "key", Since: since, Summary: summary,
 		Flags: ReadOnly | Fast, Keys: OneKey, Tips: tips,
 		Differs: "Counts the end that follows from the container's default too, and returns -1 while the container is off",
-		Parse:   func(in *Input) (Run, error) { return parseTTL(in, b, u) },
+		Parse:   noParse(runTTL(b, u)),
 	}
 }
 
@@ -110,20 +110,18 @@ func (x *Context) setExpired(c *keyspace.Container, key string) {
 	x.notify(eventExpired, c, key)
 }
 
-func parsePersist(in *Input) (Run, error) {
-	key, maxSize := in.Args[1], in.MaxValue
-	return onDatabase(func(x *Context, c *keyspace.Container) Reply {
-		it, found := x.Tx.Get(c, key)
-		if !found || !canExpire(c.Policy(), it) {
-			return Flag(false)
-		}
-		if it.Kind == keyspace.Plain {
-			x.put(c, key, keyspace.Plain, it.Body, expiry.Never, eventPersist)
-		} else if err := setDocumentTTL(x, c, key, it, expiry.Forever, maxSize, eventPersist); err != nil {
-			return Fail(err)
-		}
-		return Flag(true)
-	}), nil
+func runPersist(x *Context, c *keyspace.Container) Reply {
+	key, maxSize := x.Input.Args[1], x.Input.MaxValue
+	it, found := x.Tx.Get(c, key)
+	if !found || !canExpire(c.Policy(), it) {
+		return Flag(false)
+	}
+	if it.Kind == keyspace.Plain {
+		x.put(c, key, keyspace.Plain, it.Body, expiry.Never, eventPersist)
+	} else if err := setDocumentTTL(x, c, key, it, expiry.Forever, maxSize, eventPersist); err != nil {
+		return Fail(err)
+	}
+	return Flag(true)
 }
 
 // canExpire reports whether an item has an expiration to remove, its own or the container's default. Its
@@ -133,19 +131,14 @@ func canExpire(p *expiry.Policy, it keyspace.Item) bool {
 	return ends || it.ExpireAt != expiry.Inherit && it.ExpireAt != expiry.Never
 }
 
-func parseTTL(in *Input, b timeBase, u timeUnit) (Run, error) {
-	key := in.Args[1]
-	return func(x *Context) Reply {
-		c, err := x.Database()
-		if err != nil {
-			return Fail(err)
-		}
-		it, found := x.read(c, key)
+func runTTL(b timeBase, u timeUnit) Run {
+	return onDatabase(func(x *Context, c *keyspace.Container) Reply {
+		it, found := x.read(c, x.Input.Args[1])
 		if !found {
 			return Integer(-2)
 		}
 		return ttlReply(c.Policy(), it, x.Now(), b, u)
-	}, nil
+	})
 }
 
 // ttlReply is the time of death of an item, relative to base and rounded to unit: -1 if it does not

@@ -14,17 +14,17 @@ var keyCommands = []Command{
 		Name: "dbsize", Since: "1.0.0", Group: "server", Summary: "Return the number of keys in the selected database",
 		Differs: "Dead keys are not counted, whether they are removed or not",
 		Flags:   ReadOnly | Fast, Scope: ScopeSweep, Categories: "keyspace", Tips: "request_policy:all_shards response_policy:agg_sum",
-		Parse: parseDBSize,
+		Parse: noParse(onDatabase(runDBSize)),
 	},
 	{
 		Name: "del", Syntax: "key [key ...]", Since: "1.0.0", Summary: "Delete a key",
 		Flags: Write, Keys: AllKeys, Access: "RM delete", Tips: "request_policy:multi_shard response_policy:agg_sum",
-		Parse: parseDel,
+		Parse: noParse(onDatabase(runDel)),
 	},
 	{
 		Name: "exists", Syntax: "key [key ...]", Since: "1.0.0", Summary: "Determine if a key exists",
 		Flags: ReadOnly | Fast, Keys: AllKeys, Access: "RO", Tips: "request_policy:multi_shard response_policy:agg_sum",
-		Parse: parseExists,
+		Parse: noParse(onDatabase(runExists)),
 	},
 	{
 		Name: "flushall", Syntax: "[ASYNC | SYNC]", Since: "1.0.0", Group: "server", Summary: "Remove all keys from all databases",
@@ -46,7 +46,7 @@ var keyCommands = []Command{
 	},
 	{
 		Name: "randomkey", Since: "1.0.0", Summary: "Return a random key from the keyspace",
-		Flags: ReadOnly, Scope: ScopeSweep, Tips: "request_policy:all_shards nondeterministic_output", Parse: parseRandomKey,
+		Flags: ReadOnly, Scope: ScopeSweep, Tips: "request_policy:all_shards nondeterministic_output", Parse: noParse(onDatabase(runRandomKey)),
 	},
 	{
 		Name: "scan", Syntax: "cursor [MATCH pattern] [COUNT count] [TYPE type]", Since: "2.8.0",
@@ -57,13 +57,13 @@ var keyCommands = []Command{
 	{
 		Name: "type", Syntax: "key", Since: "1.0.0", Summary: "Determine the type stored at key",
 		Differs: "Knows `document` beside `string` and `none`",
-		Flags:   ReadOnly | Fast, Keys: OneKey, Access: "RO", Parse: parseType,
+		Flags:   ReadOnly | Fast, Keys: OneKey, Access: "RO", Parse: noParse(onDatabase(runType)),
 	},
 	{
 		Name: "unlink", Syntax: "key [key ...]", Since: "4.0.0",
 		Summary: "Delete a key asynchronously in another thread. Otherwise it is just as DEL, but non blocking.",
 		Flags:   Write | Fast, Keys: AllKeys, Access: "RM delete", Tips: "request_policy:multi_shard response_policy:agg_sum",
-		Parse: parseDel,
+		Parse: noParse(onDatabase(runDel)),
 	},
 }
 
@@ -96,58 +96,45 @@ func (x *Context) getItem(key string) (c *keyspace.Container, it keyspace.Item, 
 	return c, it, found, nil
 }
 
-func parseDel(in *Input) (Run, error) {
-	keys := in.Args[1:]
-	return onDatabase(func(x *Context, c *keyspace.Container) Reply {
-		deleted := 0
-		for _, key := range keys {
-			if x.remove(c, key) {
-				deleted++
-			}
+func runDel(x *Context, c *keyspace.Container) Reply {
+	deleted := 0
+	for _, key := range x.Input.Args[1:] {
+		if x.remove(c, key) {
+			deleted++
 		}
-		return Count(deleted)
-	}), nil
+	}
+	return Count(deleted)
 }
 
-// parseExists parses EXISTS. A key named twice counts twice.
-func parseExists(in *Input) (Run, error) {
-	keys := in.Args[1:]
-	return onDatabase(func(x *Context, c *keyspace.Container) Reply {
-		found := 0
-		for _, key := range keys {
-			if _, ok := x.read(c, key); ok {
-				found++
-			}
+// runExists is EXISTS. A key named twice counts twice.
+func runExists(x *Context, c *keyspace.Container) Reply {
+	found := 0
+	for _, key := range x.Input.Args[1:] {
+		if _, ok := x.read(c, key); ok {
+			found++
 		}
-		return Count(found)
-	}), nil
+	}
+	return Count(found)
 }
 
-func parseType(in *Input) (Run, error) {
-	key := in.Args[1]
-	return onDatabase(func(x *Context, c *keyspace.Container) Reply {
-		it, found := x.read(c, key)
-		if !found {
-			return Status("none")
-		}
-		return Status(typeName(it.Kind))
-	}), nil
+func runType(x *Context, c *keyspace.Container) Reply {
+	it, found := x.read(c, x.Input.Args[1])
+	if !found {
+		return Status("none")
+	}
+	return Status(typeName(it.Kind))
 }
 
-func parseDBSize(*Input) (Run, error) {
-	return onDatabase(func(x *Context, c *keyspace.Container) Reply {
-		return Count(x.Tx.Count(c))
-	}), nil
+func runDBSize(x *Context, c *keyspace.Container) Reply {
+	return Count(x.Tx.Count(c))
 }
 
-func parseRandomKey(*Input) (Run, error) {
-	return onDatabase(func(x *Context, c *keyspace.Container) Reply {
-		key, _, ok := x.Tx.Random(c)
-		if !ok {
-			return Null
-		}
-		return Bulk(key)
-	}), nil
+func runRandomKey(x *Context, c *keyspace.Container) Reply {
+	key, _, ok := x.Tx.Random(c)
+	if !ok {
+		return Null
+	}
+	return Bulk(key)
 }
 
 func parseFlushDB(in *Input) (Run, error) {

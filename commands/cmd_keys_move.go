@@ -20,29 +20,29 @@ var moveCommands = []Command{
 	{
 		Name: "move", Syntax: "key db", Since: "1.0.0", Summary: "Move a key to another database",
 		Differs: "Takes the name of a container too",
-		Flags:   Write | Fast, Keys: OneKey, Parse: parseMove,
+		Flags:   Write | Fast, Keys: OneKey, Parse: noParse(runMove),
 	},
 	{
 		Name: "rename", Syntax: "key newkey", Since: "1.0.0", Summary: "Rename a key",
 		Flags: Write, Keys: Keys{1, 2, 1}, Access: "RW access delete, OW update",
-		Parse: func(in *Input) (Run, error) { return parseRename(in, OK, OK, false), nil },
+		Parse: noParse(runRename(OK, OK, false)),
 	},
 	{
 		Name: "renamenx", Syntax: "key newkey", Since: "1.0.0", Summary: "Rename a key, only if the new key does not exist",
 		Flags: Write | Fast, Keys: Keys{1, 2, 1}, Access: "RW access delete, OW insert",
-		Parse: func(in *Input) (Run, error) { return parseRename(in, Flag(true), Flag(false), true), nil },
+		Parse: noParse(runRename(Flag(true), Flag(false), true)),
 	},
 	{
 		Name: "swapdb", Syntax: "index1 index2", Since: "4.0.0", Group: "server", Summary: "Swaps two Redis databases",
 		Differs: "Takes the names of containers too. Their items are exchanged, not their defaults",
-		Flags:   Write | Fast, Scope: ScopeAll, Categories: "keyspace dangerous", Parse: parseSwapDB,
+		Flags:   Write | Fast, Scope: ScopeAll, Categories: "keyspace dangerous", Parse: noParse(runSwapDB),
 	},
 	{
 		Name: "touch", Syntax: "key [key ...]", Since: "3.2.1",
 		Summary: "Alters the last access time of a key(s). Returns the number of existing keys specified.",
 		Differs: "Only counts: no time of access is kept. `DOC.TOUCH` restarts a document's clock",
 		Flags:   ReadOnly | Fast, Keys: AllKeys, Access: "RO", Tips: "request_policy:multi_shard response_policy:agg_sum",
-		Parse: parseExists, // there is no time of access to alter
+		Parse: noParse(onDatabase(runExists)), // there is no time of access to alter
 	},
 }
 
@@ -143,42 +143,40 @@ func parseCopy(in *Input) (Run, error) {
 	}, nil
 }
 
-func parseMove(in *Input) (Run, error) {
-	key, name := in.Args[1], in.Args[2]
-	return func(x *Context) Reply {
-		from, err := x.Database()
-		if err != nil {
-			return Fail(err)
-		}
-		to, err := x.databaseByName(name)
-		switch {
-		case err != nil:
-			return Fail(err)
-		case from == to:
-			return Fail(errSameObject)
-		}
-		it, found := x.Tx.Get(from, key)
-		if !found {
-			return Flag(false)
-		}
-		if _, taken := x.Tx.Get(to, key); taken {
-			return Flag(false)
-		}
-		if err := x.putItem(it, to, key); err != nil {
-			return Fail(err)
-		}
-		x.Tx.Delete(from, key)
-		x.notify(eventMoveFrom, from, key)
-		x.notify(eventMoveTo, to, key)
-		return Flag(true)
-	}, nil
+func runMove(x *Context) Reply {
+	key, name := x.Input.Args[1], x.Input.Args[2]
+	from, err := x.Database()
+	if err != nil {
+		return Fail(err)
+	}
+	to, err := x.databaseByName(name)
+	switch {
+	case err != nil:
+		return Fail(err)
+	case from == to:
+		return Fail(errSameObject)
+	}
+	it, found := x.Tx.Get(from, key)
+	if !found {
+		return Flag(false)
+	}
+	if _, taken := x.Tx.Get(to, key); taken {
+		return Flag(false)
+	}
+	if err := x.putItem(it, to, key); err != nil {
+		return Fail(err)
+	}
+	x.Tx.Delete(from, key)
+	x.notify(eventMoveFrom, from, key)
+	x.notify(eventMoveTo, to, key)
+	return Flag(true)
 }
 
-// parseRename returns the Run of RENAME or RENAMENX, which differ in their replies and in whether they
+// runRename returns the Run of RENAME or RENAMENX, which differ in their replies and in whether they
 // overwrite. A rename to the same name succeeds for RENAME and fails for RENAMENX.
-func parseRename(in *Input, done, notDone Reply, keep bool) Run {
-	key, newKey := in.Args[1], in.Args[2]
+func runRename(done, notDone Reply, keep bool) Run {
 	return onDatabase(func(x *Context, c *keyspace.Container) Reply {
+		key, newKey := x.Input.Args[1], x.Input.Args[2]
 		it, found := x.Tx.Get(c, key)
 		switch {
 		case !found:
@@ -199,21 +197,19 @@ func parseRename(in *Input, done, notDone Reply, keep bool) Run {
 	})
 }
 
-func parseSwapDB(in *Input) (Run, error) {
-	names := in.Args[1:]
-	return func(x *Context) Reply {
-		var sides [2]*keyspace.Container
-		var errs [2]error
-		for i, which := range []string{"first", "second"} {
-			sides[i], errs[i] = x.databaseByName(names[i])
-			if errs[i] != nil && errs[i] != errDatabase {
-				return Fail(errorf(errIndex, which))
-			}
+func runSwapDB(x *Context) Reply {
+	names := x.Input.Args[1:]
+	var sides [2]*keyspace.Container
+	var errs [2]error
+	for i, which := range []string{"first", "second"} {
+		sides[i], errs[i] = x.databaseByName(names[i])
+		if errs[i] != nil && errs[i] != errDatabase {
+			return Fail(errorf(errIndex, which))
 		}
-		if errs[0] != nil || errs[1] != nil {
-			return Fail(errDatabase)
-		}
-		x.Tx.Swap(sides[0], sides[1])
-		return OK
-	}, nil
+	}
+	if errs[0] != nil || errs[1] != nil {
+		return Fail(errDatabase)
+	}
+	x.Tx.Swap(sides[0], sides[1])
+	return OK
 }

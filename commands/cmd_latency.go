@@ -25,7 +25,7 @@ var latencyCommand = Command{
 		}),
 		latencyRow(Command{
 			Name: "graph", Syntax: "event", Summary: "Return a latency graph for the event.",
-			Parse: parseLatencyGraph,
+			Parse: noParse(runLatencyGraph),
 		}),
 		with(helpRow("latency", "2.8.13"), func(c *Command) { c.Summary += "." }),
 		latencyRow(Command{
@@ -35,7 +35,7 @@ var latencyCommand = Command{
 		}),
 		latencyRow(Command{
 			Name: "history", Syntax: "event", Summary: "Return timestamp-latency samples for the event.",
-			Parse: parseLatencyHistory,
+			Parse: noParse(runLatencyHistory),
 		}),
 		latencyRow(Command{
 			Name: "latest", Summary: "Return the latest latency samples for all events.",
@@ -45,7 +45,7 @@ var latencyCommand = Command{
 		latencyRow(Command{
 			Name: "reset", Syntax: "[event [event ...]]", Summary: "Reset latency data for one or more events.",
 			Tips:  "request_policy:all_nodes response_policy:all_succeeded",
-			Parse: parseLatencyReset,
+			Parse: noParse(runLatencyReset),
 		}),
 	},
 }
@@ -212,26 +212,20 @@ func runLatencyLatest(x *Context) Reply {
 	return Array(list...)
 }
 
-func parseLatencyHistory(in *Input) (Run, error) {
-	event := in.Args[2]
-	return func(x *Context) Reply {
-		m := &x.Engine.Latency
-		m.mu.Lock()
-		defer m.mu.Unlock()
-		list := []Reply{}
-		if s := m.events[event]; s != nil {
-			for _, sample := range s.samples {
-				list = append(list, Array(Integer(sample.second), Integer(sample.took)))
-			}
+func runLatencyHistory(x *Context) Reply {
+	m := &x.Engine.Latency
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	list := []Reply{}
+	if s := m.events[x.Input.Args[2]]; s != nil {
+		for _, sample := range s.samples {
+			list = append(list, Array(Integer(sample.second), Integer(sample.took)))
 		}
-		return Array(list...)
-	}, nil
+	}
+	return Array(list...)
 }
 
-func parseLatencyReset(in *Input) (Run, error) {
-	events := in.Args[2:]
-	return func(x *Context) Reply { return Count(x.Engine.Latency.reset(events)) }, nil
-}
+func runLatencyReset(x *Context) Reply { return Count(x.Engine.Latency.reset(x.Input.Args[2:])) }
 
 // parseLatencyHistogram parses LATENCY HISTOGRAM. As in Redis a command stands for all its subcommands,
 // and unknown names are ignored.
@@ -274,19 +268,16 @@ func distribution(h *Histogram) Reply {
 	return Map(Bulk("calls"), Integer(h.Count), Bulk("histogram_usec"), Map(list...))
 }
 
-// parseLatencyGraph parses LATENCY GRAPH.
-func parseLatencyGraph(in *Input) (Run, error) {
-	event := in.Args[2]
-	return func(x *Context) Reply {
-		m := &x.Engine.Latency
-		m.mu.Lock()
-		defer m.mu.Unlock()
-		s := m.events[event]
-		if s == nil {
-			return Fail(errorf(errNoSamples, shown(event)))
-		}
-		return Verbatim(s.graph(event, x.Now()/1000))
-	}, nil
+func runLatencyGraph(x *Context) Reply {
+	event := x.Input.Args[2]
+	m := &x.Engine.Latency
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	s := m.events[event]
+	if s == nil {
+		return Fail(errorf(errNoSamples, shown(event)))
+	}
+	return Verbatim(s.graph(event, x.Now()/1000))
 }
 
 // The size of a graph in characters. A character shows one of three heights.

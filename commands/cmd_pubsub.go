@@ -28,7 +28,7 @@ var pubsubCommands = []Command{
 		Name: "punsubscribe", Syntax: "[pattern [pattern ...]]", Since: "2.0.0",
 		Summary: "Stop listening for messages posted to channels matching the given patterns",
 		Flags:   PubSub | NoScript | Loading | Stale | AllowSubscribed,
-		Parse:   func(in *Input) (Run, error) { return parseUnsubscribe(in, subPattern, "punsubscribe"), nil },
+		Parse:   noParse(runUnsubscribe(subPattern, "punsubscribe")),
 	},
 	{
 		Name: "spublish", Syntax: "shardchannel message", Since: "7.0.0", Summary: "Post a message to a shard channel",
@@ -50,13 +50,13 @@ var pubsubCommands = []Command{
 		Name: "sunsubscribe", Syntax: "[shardchannel [shardchannel ...]]", Since: "7.0.0",
 		Summary: "Stop listening for messages posted to the given shard channels",
 		Flags:   PubSub | NoScript | Loading | Stale | AllowSubscribed, Keys: AllKeys, Access: notKeys,
-		Parse: func(in *Input) (Run, error) { return parseUnsubscribe(in, subShard, "sunsubscribe"), nil },
+		Parse: noParse(runUnsubscribe(subShard, "sunsubscribe")),
 	},
 	{
 		Name: "unsubscribe", Syntax: "[channel [channel ...]]", Since: "2.0.0",
 		Summary: "Stop listening for messages posted to the given channels",
 		Flags:   PubSub | NoScript | Loading | Stale | AllowSubscribed,
-		Parse:   func(in *Input) (Run, error) { return parseUnsubscribe(in, subChannel, "unsubscribe"), nil },
+		Parse:   noParse(runUnsubscribe(subChannel, "unsubscribe")),
 	},
 }
 
@@ -81,7 +81,7 @@ var pubsubCommand = Command{
 		},
 		{
 			Name: "numsub", Syntax: "[channel [channel ...]]", Summary: "Get the count of subscribers for channels",
-			Flags: PubSub | Loading | Stale, Parse: func(in *Input) (Run, error) { return parseNumSub(in, subChannel), nil },
+			Flags: PubSub | Loading | Stale, Parse: noParse(runNumSub(subChannel)),
 		},
 		{
 			Name: "shardchannels", Syntax: "[pattern]", Since: "7.0.0", Summary: "List active shard channels",
@@ -91,7 +91,7 @@ var pubsubCommand = Command{
 		{
 			Name: "shardnumsub", Syntax: "[shardchannel [shardchannel ...]]", Since: "7.0.0",
 			Summary: "Get the count of subscribers for shard channels",
-			Flags:   PubSub | Loading | Stale, Parse: func(in *Input) (Run, error) { return parseNumSub(in, subShard), nil },
+			Flags:   PubSub | Loading | Stale, Parse: noParse(runNumSub(subShard)),
 		},
 	},
 }
@@ -141,12 +141,11 @@ func parseSubscribe(in *Input, kind subscriptionKind, word string) (Run, error) 
 	}, nil
 }
 
-// parseUnsubscribe parses UNSUBSCRIBE, PUNSUBSCRIBE and SUNSUBSCRIBE. Without arguments they end all
+// runUnsubscribe returns the Run of UNSUBSCRIBE, PUNSUBSCRIBE and SUNSUBSCRIBE. Without arguments they end all
 // subscriptions of their kind.
-func parseUnsubscribe(in *Input, kind subscriptionKind, word string) Run {
-	names := in.Args[1:]
+func runUnsubscribe(kind subscriptionKind, word string) Run {
 	return func(x *Context) Reply {
-		list := names
+		list := x.Input.Args[1:]
 		if len(list) == 0 {
 			list = x.Engine.Broker.names(x.Session, kind)
 		}
@@ -216,9 +215,9 @@ func parseActiveNames(in *Input, kind subscriptionKind) (Run, error) {
 	}, nil
 }
 
-func parseNumSub(in *Input, kind subscriptionKind) Run {
-	channels := in.Args[2:]
+func runNumSub(kind subscriptionKind) Run {
 	return func(x *Context) Reply {
+		channels := x.Input.Args[2:]
 		pairs := make([]Reply, 0, 2*len(channels))
 		for _, channel := range channels {
 			pairs = append(pairs, Bulk(channel), Count(x.Engine.Broker.countSubscribers(kind, channel)))

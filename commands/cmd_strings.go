@@ -11,7 +11,7 @@ import (
 var stringCommands = []Command{
 	{
 		Name: "append", Syntax: "key value", Since: "2.0.0", Summary: "Append a value to a key",
-		Flags: Write | DenyOOM | Fast, Keys: OneKey, Access: "RW insert", Parse: parseAppend,
+		Flags: Write | DenyOOM | Fast, Keys: OneKey, Access: "RW insert", Parse: noParse(runAppend),
 	},
 	{
 		Name: "decr", Syntax: "key", Since: "1.0.0", Summary: "Decrement the integer value of a key by one",
@@ -29,7 +29,7 @@ var stringCommands = []Command{
 	{
 		Name: "getdel", Syntax: "key", Since: "6.2.0", Summary: "Get the value of a key and delete the key",
 		Differs: "For plain keys only",
-		Flags:   Write | Fast, Keys: OneKey, Access: "RW access delete", Parse: parseGetDel,
+		Flags:   Write | Fast, Keys: OneKey, Access: "RW access delete", Parse: noParse(runGetDel),
 	},
 	{
 		Name: "getex", Syntax: "key [EX seconds | PX milliseconds | EXAT unix-time-seconds | PXAT unix-time-milliseconds | PERSIST]",
@@ -57,7 +57,7 @@ var stringCommands = []Command{
 	{
 		Name: "mget", Syntax: "key [key ...]", Since: "1.0.0", Summary: "Get the values of all the given keys",
 		Differs: "Returns the JSON of documents",
-		Flags:   ReadOnly | Fast, Keys: AllKeys, Tips: "request_policy:multi_shard", Parse: parseMGet,
+		Flags:   ReadOnly | Fast, Keys: AllKeys, Tips: "request_policy:multi_shard", Parse: noParse(onDatabase(runMGet)),
 	},
 	{
 		Name: "mset", Syntax: "key value [key value ...]", Since: "1.0.1", Summary: "Set multiple keys to multiple values",
@@ -141,15 +141,13 @@ func runGet(x *Context) Reply {
 	return x.readBody(c, x.Input.Args[1])
 }
 
-func parseMGet(in *Input) (Run, error) {
-	keys := in.Args[1:]
-	return onDatabase(func(x *Context, c *keyspace.Container) Reply {
-		elems := make([]Reply, len(keys))
-		for i, key := range keys {
-			elems[i] = x.readBody(c, key)
-		}
-		return Array(elems...)
-	}), nil
+func runMGet(x *Context, c *keyspace.Container) Reply {
+	keys := x.Input.Args[1:]
+	elems := make([]Reply, len(keys))
+	for i, key := range keys {
+		elems[i] = x.readBody(c, key)
+	}
+	return Array(elems...)
 }
 
 func runStrlen(x *Context) Reply {
@@ -160,18 +158,16 @@ func runStrlen(x *Context) Reply {
 	return Count(len(it.Body))
 }
 
-func parseGetDel(in *Input) (Run, error) {
-	key := in.Args[1]
-	return func(x *Context) Reply {
-		c, it, found, err := x.readPlain(key)
-		if err != nil {
-			return Fail(err)
-		}
-		if found {
-			x.remove(c, key)
-		}
-		return bulkOrNull(it, found)
-	}, nil
+func runGetDel(x *Context) Reply {
+	key := x.Input.Args[1]
+	c, it, found, err := x.readPlain(key)
+	if err != nil {
+		return Fail(err)
+	}
+	if found {
+		x.remove(c, key)
+	}
+	return bulkOrNull(it, found)
 }
 
 // parseGetEx parses GETEX. Without options it is GET, of documents too. As in Redis an illegal time is no
@@ -387,21 +383,19 @@ func (x *Context) putPairs(c *keyspace.Container, pairs []string) {
 	}
 }
 
-func parseAppend(in *Input) (Run, error) {
-	key, tail, maxSize := in.Args[1], in.Args[2], in.MaxValue
-	return func(x *Context) Reply {
-		c, it, _, err := x.getPlain(key)
-		if err != nil {
-			return Fail(err)
-		}
-		if err := checkLength(len(it.Body)+len(tail), maxSize); err != nil {
-			return Fail(err)
-		}
-		// The zero item of a missing key inherits its expiration, as a new key does.
-		whole := it.Body + tail
-		x.put(c, key, keyspace.Plain, whole, it.ExpireAt, eventAppend)
-		return Count(len(whole))
-	}, nil
+func runAppend(x *Context) Reply {
+	key, tail, maxSize := x.Input.Args[1], x.Input.Args[2], x.Input.MaxValue
+	c, it, _, err := x.getPlain(key)
+	if err != nil {
+		return Fail(err)
+	}
+	if err := checkLength(len(it.Body)+len(tail), maxSize); err != nil {
+		return Fail(err)
+	}
+	// The zero item of a missing key inherits its expiration, as a new key does.
+	whole := it.Body + tail
+	x.put(c, key, keyspace.Plain, whole, it.ExpireAt, eventAppend)
+	return Count(len(whole))
 }
 
 func parseIncrBy(in *Input) (Run, error) {
