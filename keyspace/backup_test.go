@@ -13,7 +13,7 @@ import (
 )
 
 // TestBackupIsOneMoment backs up while pairs of items in different partitions are written together:
-// no backup may hold one half of a pair, or miss what was committed before it began.
+// no backup may have half a pair, or lack a change that was committed before it began.
 func TestBackupIsOneMoment(t *testing.T) {
 	o := open(t)
 	stop := make(chan struct{})
@@ -56,7 +56,7 @@ func TestBackupIsOneMoment(t *testing.T) {
 			}
 		}
 		if _, ok := items[place{"0", fmt.Sprint("before-", i)}]; !ok {
-			t.Errorf("backup %d misses what was committed before it", i)
+			t.Errorf("backup %d lacks changes that were committed before it", i)
 		}
 	}
 	close(stop)
@@ -92,7 +92,7 @@ func TestSaveInBackground(t *testing.T) {
 	o.put("0", "a", "{}", expiry.Inherit)
 	o.clock.Raise(epoch + 5000)
 	if !o.SaveInBackground() {
-		t.Fatal("nobody else saves")
+		t.Fatal("no other save runs")
 	}
 	for o.Stats().Saving { // soon done, or the test times out
 		runtime.Gosched()
@@ -105,16 +105,16 @@ func TestSaveInBackground(t *testing.T) {
 	}
 }
 
-// A backup to a disk that takes for ever keeps neither checkpoints nor compactions from going on: the
-// journal stays as small as without it. What it copies is the moment at which it began all the same.
-func TestBackupToASlowDiskHoldsNothingUp(t *testing.T) {
+// Checkpoints and compactions continue during a backup to a slow disk, so the journal stays small. The backup is still
+// the state at its beginning.
+func TestBackupToASlowDiskDelaysNothing(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "backup")
-	begun, goOn := make(chan struct{}), make(chan struct{})
+	begun, resume := make(chan struct{}), make(chan struct{})
 	var once sync.Once
 	fsync := aof.Fsync
 	aof.Fsync = func(f *os.File) error {
 		if filepath.Dir(f.Name()) == path+".part" && f.Name() != filepath.Join(path+".part", "UNFINISHED") {
-			once.Do(func() { close(begun); <-goOn }) // the first of the copies
+			once.Do(func() { close(begun); <-resume }) // the first of the copies
 		}
 		return nil // no power is cut here
 	}
@@ -142,7 +142,7 @@ func TestBackupToASlowDiskHoldsNothingUp(t *testing.T) {
 			t.Errorf("the journal had %d bytes, now %d; %d compactions %s", written, s.JournalBytes, s.Compactions, s.LastCompactErr)
 		}
 	}
-	close(goOn)
+	close(resume)
 	if err := <-result; err != nil {
 		t.Fatal(err)
 	}

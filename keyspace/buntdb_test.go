@@ -333,7 +333,7 @@ func TestBuntdbReadsATornJournal(t *testing.T) {
 	}
 	end := l.Stats().JournalBytes
 	if int64(len(whole)) <= end || size >= end {
-		t.Fatalf("the journal has %d bytes, %d with what is preallocated; it had %d", end, len(whole), size)
+		t.Fatalf("the journal has %d bytes, %d with preallocated zeros; it had %d", end, len(whole), size)
 	}
 	for at := size; at <= end; at++ {
 		for what, content := range map[string][]byte{

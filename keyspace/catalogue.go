@@ -22,7 +22,7 @@ type catalogue struct {
 	lsn    LSN          // covers all changes of the catalogue
 	// dropped are the tables of dropped containers of which the stores may have items.
 	dropped []*table
-	// dirty has the numbers whose records the catalogue's store has to learn: the container, nil if it is dropped.
+	// dirty has the containers whose records the catalogue's store lacks, by number; nil if it is dropped.
 	dirty map[uint32]*Container
 }
 

@@ -20,7 +20,7 @@ import (
 	"mayfly/keyspace/store"
 )
 
-// copyFolder copies files as a power cut would leave them if all that was written had got to disk.
+// copyFolder copies files as a power cut leaves them if all writes have reached the disk.
 func copyFolder(t *testing.T, from, to string) {
 	t.Helper()
 	entries, err := os.ReadDir(from)
@@ -38,8 +38,8 @@ func copyFolder(t *testing.T, from, to string) {
 	}
 }
 
-// What lives is known to the byte, whether a compaction has been or not.
-func TestWhatLivesIsCounted(t *testing.T) {
+// The live bytes are exact, before and after a compaction.
+func TestLiveBytesAreCounted(t *testing.T) {
 	o := open(t, func(opt *Options) { opt.Partitions = 2 })
 	for i := range 200 {
 		o.put("0", fmt.Sprint(i), `{"x":"`+strings.Repeat("x", i*i)+`"}`, expiry.Inherit)
@@ -82,7 +82,7 @@ func TestWhatLivesIsCounted(t *testing.T) {
 	check()
 }
 
-// A checkpoint that is repeated because the disk is full does not take more of it each time.
+// A checkpoint that is repeated on a full disk does not take more of it each time.
 func TestCheckpointsThatFailLeaveNothing(t *testing.T) {
 	if aoftest.InOwnProcess(t) {
 		return
@@ -102,7 +102,7 @@ func TestCheckpointsThatFailLeaveNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	confirmed := last.Size()
-	lift := aoftest.LimitFileSize(t, confirmed+30_000) // some of what it has to learn can be written
+	lift := aoftest.LimitFileSize(t, confirmed+30_000) // some of its changes can be written
 	for i := range 3000 {
 		o.put("0", fmt.Sprint(i), `{"n":1}`, expiry.Inherit)
 	}
@@ -136,7 +136,7 @@ func TestCheckpointsThatFailLeaveNothing(t *testing.T) {
 	}
 }
 
-// Then writes are refused at once, not only after the next checkpoint.
+// Writes are refused at once, not only after the next checkpoint.
 func TestCompactThatFailsAtItsEndRefusesWrites(t *testing.T) {
 	opt := Options{Dir: t.TempDir(), Clock: clock.NewManual(epoch), NoPurge: true, Fsync: Always}
 	ks, err := Open(opt)
@@ -163,7 +163,7 @@ func TestCompactThatFailsAtItsEndRefusesWrites(t *testing.T) {
 	}
 }
 
-// A store that cannot be used any more refuses writes, and what it has to learn is captured once.
+// A store that cannot be used any more refuses writes, and its changes are captured once.
 func TestBrokenStoreRefusesWrites(t *testing.T) {
 	opt := Options{Dir: t.TempDir(), Clock: clock.NewManual(epoch), NoPurge: true}
 	var failing atomic.Pointer[string] // path
@@ -215,9 +215,9 @@ func TestBrokenStoreRefusesWrites(t *testing.T) {
 	o.stop()
 }
 
-// TestWasteLeavesTheDisk: a steady workload of dying documents, compacted by itself, keeps the
-// stores near the size of what lives.
-func TestWasteLeavesTheDisk(t *testing.T) {
+// TestStoresStayNearTheirLiveSize: a steady workload of dying documents, compacted by itself, keeps the
+// stores near their live size.
+func TestStoresStayNearTheirLiveSize(t *testing.T) {
 	o := open(t, func(opt *Options) { opt.Partitions = 2 })
 	o.SetCompaction(Compaction{Percentage: 100, MinSize: 1 << 10})
 	largest := 0.0
@@ -263,8 +263,8 @@ func TestCompactOnRequest(t *testing.T) {
 	}
 }
 
-// Compacting many large stores takes long: checkpoints go on in between, so that the journal does not grow.
-func TestCheckpointsGoOnBetweenCompactions(t *testing.T) {
+// Checkpoints run between the compactions of many large stores, so that the journal does not grow.
+func TestCheckpointsBetweenCompactions(t *testing.T) {
 	o := open(t, func(opt *Options) { opt.Partitions = 4 })
 	for range 2 {
 		for n := range 100 {
@@ -284,8 +284,8 @@ func TestCheckpointsGoOnBetweenCompactions(t *testing.T) {
 	}
 }
 
-// What a store has been told twice, as after a crash that left the journal of a checkpoint, is copied once.
-func TestCompactWhatIsThereTwice(t *testing.T) {
+// A set that is in the store twice, as after a crash that left the journal of a checkpoint, is copied once.
+func TestCompactCopiesDuplicatesOnce(t *testing.T) {
 	o := open(t, func(opt *Options) { opt.Partitions = 1 })
 	for i := range 300 {
 		o.put("0", fmt.Sprint(i), "{}", expiry.Inherit)
@@ -311,9 +311,8 @@ func TestCompactWhatIsThereTwice(t *testing.T) {
 	}
 }
 
-// What memory takes for stored must have been found in the file: else the file stays, and nothing is lost that
-// it may still have.
-func TestCompactRefusesWhatLacksAnItem(t *testing.T) {
+// If the file lacks an item that is marked as stored, the compaction keeps the file.
+func TestCompactRefusesAFileThatLacksAnItem(t *testing.T) {
 	o := open(t, func(opt *Options) { opt.Partitions = 1 })
 	for i := range 1000 {
 		o.put("0", fmt.Sprint(i), "{}", expiry.Inherit)
@@ -325,7 +324,7 @@ func TestCompactRefusesWhatLacksAnItem(t *testing.T) {
 	p := o.partitions[0]
 	table := o.catalogue.byName["0"].tables[0]
 	p.mu.Lock()
-	p.shard.BeginCapture() // what is captured and not applied counts as stored
+	p.shard.BeginCapture() // captured changes count as stored
 	if _, more := p.shard.Capture(1000, func(string, string) {}); more {
 		t.Error("the capture is not complete")
 	}
@@ -343,7 +342,7 @@ func TestCompactRefusesWhatLacksAnItem(t *testing.T) {
 	p.mu.Unlock()
 }
 
-// What has not been confirmed to be in the journal keeps the old file: the new one lacks what it overwrites.
+// The old file stays until the journal has the changes that overwrite its items.
 func TestCompactWaitsForTheJournal(t *testing.T) {
 	o := open(t, func(opt *Options) { opt.Partitions = 1 })
 	o.put("0", "a", "{}", expiry.Inherit)
@@ -359,7 +358,7 @@ func TestCompactWaitsForTheJournal(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !o.Committed(lsn) || o.journal.Fsyncs() == before {
-		t.Error("the file has forgotten what the journal has not learnt")
+		t.Error("the file lacks items before the journal has their changes")
 	}
 }
 
@@ -377,7 +376,7 @@ func TestBackupRests(t *testing.T) {
 		}
 		dir := t.TempDir()
 		var rested []int64              // at these sizes of the copy
-		size := int64(len(content) - 1) // what follows is newer
+		size := int64(len(content) - 1) // the rest is newer
 		err := frozenFile{f, size}.copyTo(dir, store.NewPacer(1<<40, nil, func() bool {
 			fi, err := os.Stat(filepath.Join(dir, "a.db"))
 			if err != nil {

@@ -12,7 +12,7 @@ import (
 	"mayfly/keyspace/aof"
 )
 
-// folderBytes is how many bytes the files of a folder have; one under two names counts once.
+// folderBytes returns the bytes of the files of a folder; a file with two names counts once.
 func folderBytes(t *testing.T, dir string) (bytes int64) {
 	t.Helper()
 	entries, err := os.ReadDir(dir)
@@ -38,8 +38,8 @@ next:
 }
 
 // TestFolderStaysInProportion: under a steady workload of dying documents the data folder has less than
-// three times the bytes of the ids and bodies that live, at every fsync: all through checkpoints and
-// compactions. Everything is a fortieth of what holds in a server: the documents and what the bounds are.
+// three times the bytes of the living ids and bodies, at every fsync, during checkpoints and compactions too. All sizes
+// and limits are a fortieth of a server's.
 func TestFolderStaysInProportion(t *testing.T) {
 	for _, living := range []int{32 << 20, 60 << 20, 120 << 20} {
 		t.Run(fmt.Sprint(living>>20, " MiB"), func(t *testing.T) {

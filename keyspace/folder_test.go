@@ -15,7 +15,7 @@ import (
 	"github.com/rs/zerolog"
 )
 
-// A start that cuts ends off removes the oldest of the earlier ones.
+// A start that cuts off ends removes the oldest of the earlier ones.
 func TestStartsBoundTornEnds(t *testing.T) {
 	o := open(t)
 	o.put("0", "a", "{}", expiry.Inherit)
@@ -52,8 +52,8 @@ func TestUnfinishedFoldersAreNotUsed(t *testing.T) {
 	}
 }
 
-// The next backup to the same path clears away what a crash has left, but nothing else.
-func TestBackupBesideWhatIsInItsWay(t *testing.T) {
+// The next backup to the same path removes the remains of a crash, but nothing else.
+func TestBackupBesideExistingFiles(t *testing.T) {
 	o := open(t)
 	want := o.put("0", "a", "{}", expiry.Inherit)
 	for _, test := range []struct {

@@ -21,7 +21,7 @@ import (
 
 var rewrite = flag.Bool("rewrite", false, "rewrite the examples in FORMAT.md")
 
-// changes are those of one transaction.
+// changes are the changes of one transaction.
 type changes []aof.Op
 
 func (c changes) AppendTo(dst []byte) []byte { return aof.AppendOps(dst, c) }

@@ -15,8 +15,8 @@ import (
 )
 
 // TestClockSteps sets a machine's clock back and forth by hours while a keyspace is open and between
-// runs, some of which end by a kill. Time must never run backwards nor stop, and whatever has died
-// once, by any rule at any moment, must never be back; what has not must be there.
+// runs, some of which end by a kill. Time must never run backwards nor stop. Items that have died by
+// any rule at any moment must never come back, and all others must be there.
 func TestClockSteps(t *testing.T) {
 	drills := uint64(10)
 	if testing.Short() {
@@ -30,7 +30,7 @@ func TestClockSteps(t *testing.T) {
 	}
 }
 
-// steppedMachine stands in for the clocks of a machine. Safe for concurrent use.
+// steppedMachine simulates the clocks of a machine. Safe for concurrent use.
 type steppedMachine struct {
 	mu         sync.Mutex // protects what follows
 	wall, mono int64      // ns
@@ -99,7 +99,7 @@ func (d *clockDrill) play() {
 			before, passing := d.now(), time.Duration(d.r.IntN(3000))*time.Millisecond
 			d.machine.pass(passing)
 			if passed := d.now() - before; passed < passing.Milliseconds() {
-				d.t.Fatalf("%d ms pass, the clock goes on by %d", passing.Milliseconds(), passed)
+				d.t.Fatalf("%d ms pass, the clock advances by %d", passing.Milliseconds(), passed)
 			}
 		}
 		d.check()
@@ -193,8 +193,8 @@ func (w *clockWorld) kill(back time.Duration) {
 	w.boot()
 }
 
-// What a reply has shown to be dead stays so after a kill, however little the wall clock is set back
-// before the next start, and however long no command had run before.
+// An item that a reply has shown to be dead stays dead after a kill, however little the wall clock is set back before
+// the next start, and however long no command has run before.
 func TestDeadStaysDeadAfterAKill(t *testing.T) {
 	for _, back := range []time.Duration{time.Millisecond, 500 * time.Millisecond, 999 * time.Millisecond, time.Second, time.Hour} {
 		for _, idle := range []time.Duration{0, time.Hour} {
@@ -215,7 +215,7 @@ func TestDeadStaysDeadAfterAKill(t *testing.T) {
 			if w.Now() < shown || w.lives("0", "early") {
 				t.Errorf("set back by %v: it was %d, it is %d, and the dead lives: %v", back, shown, w.Now(), w.lives("0", "early"))
 			}
-			w.machine.pass(10 * time.Hour) // nobody asks
+			w.machine.pass(10 * time.Hour) // without commands
 			if w.lives("0", "late") {
 				t.Fatal("it lives beyond its time")
 			}
@@ -267,7 +267,7 @@ func TestClockDoesNotDrift(t *testing.T) {
 			t.Fatalf("it is %d, the clock shows %d", now, w.Now())
 		}
 	}
-	for range 10 { // of runs that nobody asks anything
+	for range 10 { // runs without commands
 		before := w.machine.wall
 		dir := t.TempDir()
 		copyFolder(t, w.opt.Dir, dir)
@@ -286,8 +286,8 @@ func TestClockDoesNotDrift(t *testing.T) {
 	}
 }
 
-// No reply that shows a later time than the lease leaves before its extension is committed, whichever
-// transaction extended it; and there is one extension a second at most.
+// A reply that shows a later time than the lease waits until the extension is committed, whichever transaction extended
+// it. There is at most one extension a second.
 func TestRepliesWaitForTheLease(t *testing.T) {
 	o := open(t)
 	if err := o.Wait(o.journal.Last()); err != nil {
@@ -328,8 +328,8 @@ func TestRepliesWaitForTheLease(t *testing.T) {
 	}
 }
 
-// No news of a death leaves before the lease covers its time.
-func TestNewsOfADeathWaitForTheLease(t *testing.T) {
+// A report of a death waits until the lease covers its time.
+func TestReportsOfDeathsWaitForTheLease(t *testing.T) {
 	var news LSN
 	o := open(t, func(opt *Options) {
 		opt.OnDeath = func(_ *Container, _ string, written LSN) { news = written }
@@ -347,12 +347,12 @@ func TestNewsOfADeathWaitForTheLease(t *testing.T) {
 	}
 }
 
-// While writes are refused the lease cannot be extended, and reads go on.
-func TestReadsGoOnWithoutALease(t *testing.T) {
+// While writes are refused the lease cannot be extended, and reads continue.
+func TestReadsContinueWithoutALease(t *testing.T) {
 	if aoftest.InOwnProcess(t) {
 		return
 	}
-	journal.PreallocateBytes = 0 // what is written makes the file longer
+	journal.PreallocateBytes = 0 // so that writes extend the file
 	w := openOnMachine(t)
 	w.put("0", "a", "{}", expiry.Never)
 	lift := aoftest.LimitFileSize(t, w.journal.Size())

@@ -16,16 +16,16 @@ import (
 	"mayfly/keyspace/record"
 )
 
-// lived is a data folder with a history, as a crash has left it, and what lived in it. It has items of
+// lived is a data folder with a history, as a crash has left it, and its living items. It has items of
 // both kinds in several containers, overwritten, deleted and dead ones, in stores that were
-// checkpointed several times, and a journal with what came after the last checkpoint.
+// checkpointed several times, and a journal with the changes since the last checkpoint.
 type lived struct {
 	dir   string
 	state map[place]Item
 	t     *testing.T
 }
 
-// livedUntil is the time at which the folder of a lived is looked at, in ms.
+// livedUntil is the time in ms to which state belongs.
 const livedUntil = epoch + 29_000
 
 func newLived(t *testing.T, seed uint64) *lived {
@@ -86,7 +86,7 @@ func (o *opened) randomWrite(random *rand.Rand, containers []string) {
 	o.commit(&tx)
 }
 
-// starts opens a keyspace with a folder and returns what lives in it.
+// starts returns the living items that a keyspace finds in a folder.
 func starts(t *testing.T, dir string) (map[place]Item, error) {
 	t.Helper()
 	clock := clock.NewManual(livedUntil)
@@ -100,7 +100,7 @@ func starts(t *testing.T, dir string) (map[place]Item, error) {
 	return state, nil
 }
 
-// fingerprint is the names, sizes, times, modes and contents of a folder's files.
+// fingerprint describes all files of a folder: size, time, mode, content.
 func fingerprint(t *testing.T, dir string) (print string) {
 	t.Helper()
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {

@@ -19,11 +19,11 @@ import (
 	"mayfly/keyspace/repair"
 )
 
-// copyDrill cuts the power at each fsync while a folder is made under a name of its own.
+// copyDrill cuts the power at each fsync while a new folder is made.
 type copyDrill struct {
 	t     *testing.T
 	make  func(path string) error // makes the folder
-	whole func(dir string) error  // tells what is wrong with a folder that should be the one made
+	whole func(dir string) error  // checks that a folder is the one that was made
 	r     *rand.Rand
 	disk  *recordedDisk
 	path  string
@@ -32,10 +32,10 @@ type copyDrill struct {
 	named atomic.Pointer[func()] // called when the folder has its name, before that is on disk
 }
 
-// run makes the folder. Whatever a power cut leaves at any moment of it:
+// run makes the folder. After a power cut at any moment of it:
 //   - under its own name there is nothing, or a whole folder;
-//   - under the other, .part, there is nothing, or what no server starts on and the next attempt clears
-//     away, or at the very end a whole folder, which it leaves alone.
+//   - under the name with .part there is nothing, or remains that a server refuses and the next attempt removes, or at
+//     the very end a whole folder, which the next attempt refuses to remove.
 func (d *copyDrill) run() {
 	d.t.Helper()
 	d.path = filepath.Join(d.t.TempDir(), "made")
@@ -73,7 +73,7 @@ func (d *copyDrill) cut() {
 	}
 }
 
-// look examines what a power cut has left under a name.
+// look examines the remains of a power cut under a name.
 func (d *copyDrill) look(left folderImage, name string) {
 	parent, err := os.MkdirTemp("", "mayfly-power-")
 	if err != nil {
@@ -96,7 +96,7 @@ func (d *copyDrill) judge(left folderImage, dir, path string) error {
 	}
 	if _, marked := left["UNFINISHED"]; !marked && len(left) > 0 {
 		if err := d.make(path); err == nil || !strings.Contains(err.Error(), "may be a whole data folder") {
-			return fmt.Errorf("making it again beside a whole one: %v", err)
+			return fmt.Errorf("repeating it beside a whole one: %v", err)
 		}
 		return d.whole(dir)
 	} else if marked {
@@ -105,10 +105,10 @@ func (d *copyDrill) judge(left folderImage, dir, path string) error {
 		}
 	}
 	if err := d.make(path); err != nil {
-		return fmt.Errorf("making it again: %w", err)
+		return fmt.Errorf("repeating it: %w", err)
 	}
 	if _, err := os.Lstat(dir); !os.IsNotExist(err) {
-		return fmt.Errorf("making it again leaves %s: %v", dir, err)
+		return fmt.Errorf("repeating it leaves %s: %v", dir, err)
 	}
 	return d.whole(path)
 }
@@ -132,7 +132,7 @@ func newCopyDrill(t *testing.T) *copyDrill {
 	return d
 }
 
-// holds tells whether a folder is sound and holds these items when a server starts on it.
+// holds checks that a folder is sound and that a server finds these items in it.
 func holds(t *testing.T, dir string, want map[place]Item) error {
 	in, err := repair.Inspect(dir)
 	if err != nil {
@@ -201,8 +201,7 @@ func (l *lived) flip(name string) {
 	}
 }
 
-// An import is interrupted by a power cut and made again: what comes out is what one that nothing has
-// interrupted makes.
+// An import that a power cut has interrupted is repeated. The result is that of an uninterrupted one.
 func TestPowerCutDuringAnImport(t *testing.T) {
 	d := newCopyDrill(t)
 	l := newLived(t, 23)

@@ -13,9 +13,8 @@ import (
 	"testing"
 )
 
-// recordedDisk watches a folder and knows what of it would be left if the power were cut: of each file
-// what it held when it was last forced to disk, and those names that the folder had when it was.
-// Of anything newer, some may be left and some not; see [recordedDisk.some].
+// recordedDisk knows what a power cut leaves of a folder: each file as it was last forced to disk, and the names that
+// the folder had when it was. Newer changes may be left or not; see [recordedDisk.some].
 type recordedDisk struct {
 	t   *testing.T
 	dir string
@@ -37,8 +36,8 @@ type recordedFile struct {
 	onDisk []byte
 }
 
-// recordDisk watches a folder until the test ends; what is in it counts as being on disk. Its fsyncs
-// are no longer real.
+// recordDisk watches a folder until the test ends; its present content counts as being on disk. Its fsyncs are not
+// real any more.
 func recordDisk(t *testing.T, dir string, beforeFsync func()) *recordedDisk {
 	t.Helper()
 	d := &recordedDisk{t: t, dir: dir, beforeFsync: beforeFsync}
@@ -51,11 +50,11 @@ func recordDisk(t *testing.T, dir string, beforeFsync func()) *recordedDisk {
 	return d
 }
 
-// recordedDisks are those that are being watched, by folder.
+// recordedDisks are the watched disks, by folder.
 var recordedDisks sync.Map
 
-// recordFsyncs gives recorded disks notice of all fsyncs until the test ends. Those of other folders
-// are dropped: these are the copies that a test opens, which no power cut threatens.
+// recordFsyncs reports all fsyncs to the recorded disks until the test ends. Those of other folders, the copies that a
+// test opens, do nothing.
 func recordFsyncs(t *testing.T) {
 	fsync, fdatasync := aof.Fsync, aof.Fdatasync
 	force := func(f *os.File) error {
@@ -78,7 +77,7 @@ func (d *recordedDisk) release() {
 	}
 }
 
-// force is fsync. It guarantees no more than what had been written when it was called.
+// force is fsync. It guarantees only bytes that were written before the call.
 func (d *recordedDisk) force(f *os.File) error {
 	info, err := f.Stat()
 	if err != nil {
@@ -110,7 +109,7 @@ func (d *recordedDisk) fileOf(info os.FileInfo) *recordedFile {
 	return nil
 }
 
-// observe notes what the folder and its files are now.
+// observe records the present state of the folder and its files.
 func (d *recordedDisk) observe() {
 	entries, err := os.ReadDir(d.dir)
 	if err != nil {
@@ -144,7 +143,7 @@ func (d *recordedDisk) observe() {
 	}
 }
 
-// observe reads what is in the file.
+// observe reads the content of the file.
 func (f *recordedFile) observe() error {
 	info, err := f.f.Stat()
 	if err != nil {
@@ -156,15 +155,15 @@ func (f *recordedFile) observe() error {
 		return err
 	}
 	if now = now[:n]; !bytes.Equal(now, f.now) {
-		f.now = now // what is on disk may be the same memory
+		f.now = now // the image of the disk may share its memory
 	}
 	return nil
 }
 
-// folderImage is what a folder holds after a power cut.
+// folderImage is the content of a folder after a power cut.
 type folderImage map[string][]byte
 
-// least is what is left at least: what was forced to disk.
+// least is the least that is left: everything that was forced to disk.
 func (d *recordedDisk) least() folderImage {
 	left := make(folderImage)
 	for name, f := range d.onDisk {
@@ -173,7 +172,7 @@ func (d *recordedDisk) least() folderImage {
 	return left
 }
 
-// all is what is left if the system happened to have written everything.
+// all is the image if the system has written everything.
 func (d *recordedDisk) all() folderImage {
 	left := make(folderImage)
 	for name, f := range d.names {
@@ -182,9 +181,8 @@ func (d *recordedDisk) all() folderImage {
 	return left
 }
 
-// some is what may be left as well: any of the changes of names, in any order, but a rename entirely or
-// not at all; and of each file a part of what has been appended and not forced to disk, or some of the
-// sectors that have been written since.
+// some is another possible image: any of the changes of names, in any order, but a rename entirely or not at all; and
+// of each file a part of the appended bytes, or some of the sectors, that were written since its fsync.
 func (d *recordedDisk) some(r *rand.Rand) folderImage {
 	names := maps.Clone(d.onDisk)
 	for _, changed := range d.changes() {
@@ -210,8 +208,7 @@ func (d *recordedDisk) some(r *rand.Rand) folderImage {
 	return left
 }
 
-// changes are the names that have been changed since the folder was forced to disk, those together
-// that a rename has changed together.
+// changes are the names that have changed since the folder was forced to disk. Both names of a rename come together.
 func (d *recordedDisk) changes() (groups [][]string) {
 	groupOf := make(map[*recordedFile]int)
 	all := maps.Clone(d.names)
@@ -236,7 +233,7 @@ func (d *recordedDisk) changes() (groups [][]string) {
 	return groups
 }
 
-// torn is the file with some of what was not forced to disk.
+// torn is the file with some of the bytes that were not forced to disk.
 func (f *recordedFile) torn(r *rand.Rand) []byte {
 	if len(f.now) < len(f.onDisk) { // it has been cut meanwhile
 		return [][]byte{f.now, f.onDisk}[r.IntN(2)]
@@ -259,7 +256,7 @@ func (f *recordedFile) torn(r *rand.Rand) []byte {
 	return left
 }
 
-// write makes a folder of it.
+// write writes the image to a folder.
 func (i folderImage) write(t *testing.T, dir string) {
 	t.Helper()
 	for name, content := range i {

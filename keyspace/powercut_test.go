@@ -27,16 +27,15 @@ var (
 )
 
 // TestPowerCut cuts the power at each fsync while several goroutines write, change rules, drop and
-// exchange containers, and others make checkpoints, compact and purge. What the disk would hold then
-// is opened: with nothing but what was forced to disk, with everything, and with a random part of what
-// was not, names and torn files included. At some the power is cut again at each fsync of the start.
+// exchange containers, and others make checkpoints, compact and purge. It then opens three
+// images of the disk: with only the bytes that were forced to disk, with all, and with a random part of the others, names
+// and torn files included. At some the power is cut again at each fsync of the start.
 //
-//   - At always, all that was acknowledged is there; at everysec, and while the policy changes again and
-//     again, all that was forced to disk.
-//   - What is there beyond that is a beginning of history: no transaction is there in part, none
-//     without all that went before it, of whatever goroutine.
-//   - Nothing dead or deleted by what is there is back.
-//   - At always it is no earlier than any reply has shown, although the wall clock has been set back.
+//   - At always, every acknowledged transaction is there; at everysec, and while the policy changes repeatedly, every
+//     one that was forced to disk.
+//   - The transactions are a prefix of history: none is there in part, none without all earlier ones of all goroutines.
+//   - No item that they delete, or that is dead, is back.
+//   - At always the time is no earlier than any reply has shown, although the wall clock has been set back.
 //
 // The long form: go test ./keyspace -run PowerCut -timeout 0 -power-cuts 20000
 func TestPowerCut(t *testing.T) {
@@ -64,7 +63,7 @@ func TestPowerCut(t *testing.T) {
 	}
 }
 
-// powerDrill is the keyspace under test, its workers, and what was found.
+// powerDrill is the keyspace under test, its workers, and the results.
 type powerDrill struct {
 	t       *testing.T
 	fsync   Fsync      // at the beginning
@@ -86,8 +85,7 @@ type powerDrill struct {
 	shown atomic.Int64 // ms; the latest time that a reply has shown
 }
 
-// run lets all workers work on a new folder until the power has been cut often enough, or for long
-// enough that histories should not grow any more.
+// run lets all workers work on a new folder until there were enough power cuts, or for a limited time.
 func (d *powerDrill) run(seed uint64) {
 	t := d.t
 	recordFsyncs(t)
@@ -156,10 +154,10 @@ func (d *powerDrill) over() bool {
 	}
 }
 
-// turnsPerCut is how many transactions there are between two cuts, at most.
+// turnsPerCut is the largest number of transactions between two cuts.
 const turnsPerCut = 10
 
-// turn waits until there may be another transaction; false if there have been enough.
+// turn waits for permission for a transaction; false ends the worker.
 func (d *powerDrill) turn() bool {
 	select {
 	case <-d.turns:
@@ -169,7 +167,7 @@ func (d *powerDrill) turn() bool {
 	}
 }
 
-// disturb lets time pass and does what happens in the background of a keyspace more often.
+// disturb lets time pass and runs the background work of a keyspace more often.
 func (d *powerDrill) disturb(r *rand.Rand) {
 	if err := d.ks.Save(); err != nil { // before which nothing is compacted
 		d.t.Error(err)
@@ -206,7 +204,7 @@ func (d *powerDrill) disturb(r *rand.Rand) {
 	}
 }
 
-// cut is called before an fsync: it opens what a power cut would leave.
+// cut is called before an fsync: it opens the images that a power cut may leave.
 func (d *powerDrill) cut() {
 	if d.over() {
 		return
@@ -225,13 +223,13 @@ func (d *powerDrill) cut() {
 	}
 }
 
-// promises are what must survive a power cut.
+// promises are the guarantees that must survive a power cut.
 type promises struct {
 	numbers []int // of the last transactions, by worker
 	time    int64 // ms
 }
 
-// noteForced notes the last commit that has been forced to disk with all before it.
+// noteForced records the last commit that is on disk with all earlier ones.
 func (d *powerDrill) noteForced() {
 	for name, content := range d.disk.least() {
 		if !strings.HasPrefix(name, "journal-") {
@@ -269,8 +267,8 @@ func (d *powerDrill) promises() (p promises) {
 	return p
 }
 
-// look opens a folder as a power cut has left it and compares it with what it may be. If again is
-// true the power is cut at each fsync while it is opened and closed.
+// look opens a folder after a power cut and compares it with the histories. If again is true the power is cut at each
+// fsync while it is opened and closed.
 func (d *powerDrill) look(left folderImage, promised promises, again bool) {
 	dir, err := os.MkdirTemp("", "mayfly-power-")
 	if err != nil {
@@ -353,7 +351,7 @@ type powerWorker struct {
 	acknowledged int        // number of the last
 }
 
-// version is what a worker's containers are after a transaction.
+// version is the state of a worker's containers after a transaction.
 type version struct {
 	lsn   LSN // 0 until it is known
 	sides [2]*swapSide
@@ -416,7 +414,7 @@ const powerIDs = 6
 
 func powerID(n int) string { return fmt.Sprint("id-", n) }
 
-// changeContainers changes the worker's containers in some way and makes sure that the first exists.
+// changeContainers changes the worker's containers at random, and creates the first if it does not exist.
 func (w *powerWorker) changeContainers(tx *Tx, v *version) {
 	i := w.r.IntN(2)
 	def := []expiry.TTL{expiry.Off, expiry.Forever, 1, 2}[w.r.IntN(4)]
@@ -475,8 +473,8 @@ func (w *powerWorker) put(tx *Tx, v *version, i int, id, body string, own int64)
 	v.sides[i].items[id] = tx.Put(tx.Container(w.names[i]), id, Plain, body, own)
 }
 
-// check compares the worker's containers with the history and gives the number of the last
-// transaction that is there, which must not be less than the one that was promised.
+// check compares the worker's containers with the history and returns the number of the last transaction in them, which
+// must not be less than the promised one.
 func (w *powerWorker) check(ks *Keyspace, promised int) (number int, err error) {
 	var tx Tx
 	ks.BeginAll(&tx)

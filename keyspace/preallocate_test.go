@@ -28,7 +28,7 @@ func endsInZeros(t *testing.T, dir string) bool {
 	return false
 }
 
-// What a kill leaves, with preallocated zeros, is whole: neither a start nor the tools find a torn end.
+// After a kill the journal with its preallocated zeros is whole: neither a start nor the tools find a torn end.
 func TestPreallocatedZerosAfterAKill(t *testing.T) {
 	o := open(t, func(opt *Options) { opt.Partitions, opt.Fsync = 3, Always })
 	o.put("0", "a", `{"n":1}`, expiry.Inherit)
@@ -58,7 +58,7 @@ func TestPreallocatedZerosAfterAKill(t *testing.T) {
 	}
 }
 
-// A backup has no preallocated zeros in it: it is not appended to.
+// A backup has no preallocated zeros.
 func TestPreallocatedZerosAreNotInABackup(t *testing.T) {
 	o := open(t, func(opt *Options) { opt.Partitions, opt.Fsync = 3, Always })
 	o.put("0", "a", `{"n":1}`, expiry.Inherit)

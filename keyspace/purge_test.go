@@ -77,7 +77,7 @@ func TestEmptyContainersAreSkipped(t *testing.T) {
 	}
 	o.put(name(78), "dies", "{}", expiry.Inherit)
 	o.clock.Advance(10 * time.Second)
-	for range containers/1024 + 2 { // each scans so many pools
+	for range containers/1024 + 2 { // each scans 1024 pools
 		o.PurgeOnce()
 	}
 	if got := o.Stats().Expiry.RemovedActively; got != 1 {

@@ -74,7 +74,7 @@ func TestAllStats(t *testing.T) {
 	}
 }
 
-// BenchmarkAllStats counts 100,000 containers, of which a few or all hold something.
+// BenchmarkAllStats counts 100,000 containers, of which a few or all have items.
 func BenchmarkAllStats(b *testing.B) {
 	for _, populated := range []int{10, 100_000} {
 		b.Run(fmt.Sprint(populated), func(b *testing.B) {

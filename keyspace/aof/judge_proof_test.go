@@ -13,8 +13,8 @@ import (
 	"mayfly/keyspace/record"
 )
 
-// What a later seal says was on disk is damage if it is not as it was written, however torn it looks. What no seal says
-// so of is cut.
+// A range that was on disk, according to a later seal, is damaged if it differs, however torn it looks. Any other broken
+// range is cut.
 func TestJudgeBelievesLaterSeals(t *testing.T) {
 	commit := func(n int) []byte { return item(fmt.Sprint("1:", n), strings.Repeat("x", 1500)) }
 	for name, onDisk := range map[string]func([]int64) int64{"nothing": nothing, "all": all, "all but the last": butTheLast} {
@@ -38,8 +38,8 @@ func TestJudgeBelievesLaterSeals(t *testing.T) {
 	}
 }
 
-// A range that has its own seal does not end too early, whatever a length in it says.
-func TestJudgeIsNotLedAstrayByALength(t *testing.T) {
+// A range with its own seal does not end early, whatever a length in it says.
+func TestJudgeIgnoresAWrongLength(t *testing.T) {
 	content, ends := journalFile(nothing, item("1:a", strings.Repeat("x", 1000)))
 	at := bytes.Index(content, []byte("$1019\r\n")) + 1
 	if at <= 0 {
@@ -78,7 +78,7 @@ func TestTrimZeros(t *testing.T) {
 	}
 }
 
-// A pattern is found wherever it lies in what is read at a time, and only from the offset on.
+// A pattern is found wherever it lies in the buffer, and only behind the offset.
 func TestSearch(t *testing.T) {
 	const pattern = "a pattern"
 	for _, size := range []int{len(pattern), 100, readSize, readSize + 4, 2*readSize + 100} {

@@ -12,7 +12,7 @@ import (
 	"mayfly/keyspace/record"
 )
 
-// A byte too many moves all that follows. The seals behind it still prove that the file is not torn.
+// An extra byte moves everything behind it. The seals there still prove that the file is not torn.
 func TestByteTooManyIsDamage(t *testing.T) {
 	for name, body := range map[string]string{"text": "alpha", "zeros": strings.Repeat("\x00", 4*aof.SectorSize)} {
 		for _, use := range []aof.Use{aof.Store, aof.Journal} {

@@ -37,8 +37,8 @@ func (c *copier) Sealed(s Seal) error {
 
 func (c *copier) Passed() error { return nil }
 
-// checkScan scans a file for one use. The scan must come to an end without panicking, with and without a visitor
-// alike, and a visitor must get exactly the bytes that are confirmed.
+// checkScan scans a file for one use. The scan must end without a panic and with the same result without
+// a visitor, and a visitor must get exactly the confirmed bytes.
 func checkScan(t *testing.T, file []byte, use Use) (end int64, err error) {
 	t.Helper()
 	var c copier
@@ -97,7 +97,7 @@ func TestScanReadsCommandsOfAllSizes(t *testing.T) {
 	}
 }
 
-// A wrong record is found under a right seal, with and without a visitor, in the reader's buffer and beyond it.
+// A wrong record is found under a right seal, of a size that fits the reader's buffer or not.
 func TestScanChecksRecords(t *testing.T) {
 	for _, size := range []int{0, 100, 3 * readSize} {
 		rec := record.Append(nil, "1:b", record.Item{Kind: record.Plain, Body: strings.Repeat("x", size)}) // another key's
@@ -108,8 +108,8 @@ func TestScanChecksRecords(t *testing.T) {
 	}
 }
 
-// The longest key is read, and nothing longer. A length is read only as it is written.
-func TestReaderRefusesWhatIsNotWrittenSo(t *testing.T) {
+// The longest key is accepted, and no longer one. A length is accepted only in the form that is written.
+func TestReaderRefusesOtherForms(t *testing.T) {
 	longest := strings.Repeat("k", record.MaxKeyLength)
 	for command, want := range map[string]bool{
 		string(item(longest, "")):                              true,
@@ -146,16 +146,16 @@ func TestReaderRefusesWhatIsNotWrittenSo(t *testing.T) {
 	}
 }
 
-// A length that the file cannot hold does not make a scan allocate.
-func TestScanAllocatesNothingOnTheWordOfALength(t *testing.T) {
+// A length beyond the end of the file does not make a scan allocate.
+func TestScanDoesNotTrustALength(t *testing.T) {
 	content := append(FirstSeal(7).Append(nil), "*3\r\n$3\r\nset\r\n$3\r\n1:a\r\n$900000000000000\r\n1 "...)
 	if end, err := checkScan(t, content, Journal); err != nil || end != SealSize {
 		t.Errorf("it ends at %d, %v", end, err)
 	}
 }
 
-// Changes are held back until a seal confirms them, of whatever size their texts are.
-func TestConfirmedHoldsChangesBack(t *testing.T) {
+// Changes of any size are kept until a seal confirms them.
+func TestConfirmedKeepsChangesUntilTheirSeal(t *testing.T) {
 	large := strings.Repeat("large", pageSize)
 	content, ends := journalFile(nothing, slices.Concat(item("1:a", "small"), item("1:b", large), item("1:c", "")), AppendDel(nil, "1:a"))
 	var events []string

@@ -33,7 +33,7 @@ func TestEveryFlippedBitOfASealIsNoticed(t *testing.T) {
 	}
 }
 
-// Only whole seals that stand where they say are visited.
+// Only whole seals at the offset they name are visited.
 func TestEachSeal(t *testing.T) {
 	filler := strings.Repeat("*3\r\n$3\r\nset\r\n$4\r\nseal\r\n", readSize/25)
 	var file []byte

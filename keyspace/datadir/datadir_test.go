@@ -26,7 +26,7 @@ func mustOpen(t *testing.T, path string, partitions int) *Dir {
 	return d
 }
 
-// refused checks that a folder is refused with an error that holds all of the words.
+// refused checks that a folder is refused with an error that has all of these words.
 func refused(t *testing.T, path string, words ...string) {
 	t.Helper()
 	d, err := Open(path, 2, zerolog.Nop())
@@ -145,7 +145,7 @@ func TestDataFolderThatIsNotComplete(t *testing.T) {
 	refused(t, path, path, "not complete", "partition-001.db")
 }
 
-// A crash while a folder is made leaves one without the file format and without anything in it.
+// A crash during the creation leaves a folder without the file "format" and without data.
 func TestDataFolderHalfMade(t *testing.T) {
 	path := t.TempDir()
 	mustOpen(t, path, 5).Close()

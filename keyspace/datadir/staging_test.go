@@ -13,7 +13,7 @@ import (
 	"mayfly/keyspace/store"
 )
 
-// leave makes a folder with files as an attempt that was interrupted leaves them.
+// leave makes a folder as an interrupted attempt leaves it.
 func leave(t *testing.T, dir string, names ...string) {
 	t.Helper()
 	if err := os.Mkdir(dir, 0o700); err != nil {
@@ -40,7 +40,7 @@ func contents(t *testing.T, dir string) map[string]string {
 	return all
 }
 
-// gone checks that nothing has a name.
+// gone checks that no file has a name.
 func gone(t *testing.T, path string) {
 	t.Helper()
 	if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
@@ -57,7 +57,7 @@ func mustStage(t *testing.T, path string) *Staging {
 	return s
 }
 
-// makeFolder fills a folder of two partitions and gives it its name.
+// makeFolder makes a whole folder of two partitions.
 func makeFolder(t *testing.T, path string) {
 	t.Helper()
 	s := mustStage(t, path)
@@ -117,8 +117,8 @@ func TestStagingRefusesAFolderThatExists(t *testing.T) {
 	}
 }
 
-// The next attempt at the same path clears away what a crash has left.
-func TestStagingClearsAwayWhatACrashLeft(t *testing.T) {
+// The next attempt at the same path removes the remains of a crash.
+func TestStagingRemovesTheRemainsOfACrash(t *testing.T) {
 	for _, names := range [][]string{
 		{},
 		{markName},
@@ -139,7 +139,7 @@ func TestStagingClearsAwayWhatACrashLeft(t *testing.T) {
 }
 
 // A folder of another origin stays as it is.
-func TestStagingRefusesWhatIsNotItsOwn(t *testing.T) {
+func TestStagingRefusesForeignFiles(t *testing.T) {
 	for why, names := range map[string][]string{
 		`it holds "thesis.txt"`:          {markName, FormatName, "thesis.txt"},
 		`it holds "wedding.jpg"`:         {"wedding.jpg"},
@@ -172,8 +172,8 @@ func TestStagingRefusesASubfolder(t *testing.T) {
 	}
 }
 
-// Of two attempts at one path at a time, the later takes nothing from the earlier.
-func TestStagingRefusesWhatIsBeingFilled(t *testing.T) {
+// Of two simultaneous attempts at one path the later fails and does not affect the earlier.
+func TestStagingRefusesAFolderInUse(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "backup")
 	s := mustStage(t, path)
 	file := filepath.Join(s.Dir(), CatalogueName)

@@ -16,7 +16,7 @@ import (
 // journalName is the name of a journal's file.
 func journalName(n int) string { return fmt.Sprintf("journal-%012d.db", n) }
 
-// tornFile makes an end that was cut off at a moment in ms after aoftest.Epoch. Its bytes take no room.
+// tornFile makes an end that was cut off at a moment in ms after aoftest.Epoch. It is sparse.
 func tornFile(t *testing.T, dir, file string, at int, size int64) string {
 	t.Helper()
 	name := fmt.Sprintf("%s.torn-%d", file, aoftest.Epoch+at)
@@ -30,7 +30,7 @@ func tornFile(t *testing.T, dir, file string, at int, size int64) string {
 	return name
 }
 
-// kept limits the torn ends of a folder and tells which names stay and what was logged.
+// kept limits the torn ends of a folder, and returns the names that stay and the log.
 func kept(t *testing.T, dir string, began int) (names []string, log string) {
 	t.Helper()
 	var b bytes.Buffer
@@ -76,13 +76,13 @@ func TestTornEndsAreBoundedInBytes(t *testing.T) {
 	tornFile(t, dir, CatalogueName, 2, maxTornBytes)
 	small := tornFile(t, dir, PartitionName(0), 3, 10<<20)
 	newest := tornFile(t, dir, PartitionName(1), 4, maxTornBytes-20<<20)
-	oldest := tornFile(t, dir, PartitionName(2), 0, 10<<20) // there is room for it again
+	oldest := tornFile(t, dir, PartitionName(2), 0, 10<<20) // it fits again
 	if names, _ := kept(t, dir, 100); strings.Join(names, " ") != strings.Join([]string{small, newest, oldest}, " ") {
 		t.Errorf("kept %v", names)
 	}
 }
 
-// The newest stays however large it is, and so does all that the present start has cut off.
+// The newest end stays whatever its size, and so do all of the present start.
 func TestTornEndsThatStay(t *testing.T) {
 	dir := t.TempDir()
 	huge := tornFile(t, dir, PartitionName(0), 5, maxTornBytes+1)

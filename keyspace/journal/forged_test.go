@@ -12,11 +12,10 @@ import (
 	"mayfly/keyspace/aof/aoftest"
 )
 
-// Clients write what they like into values, also what looks like a seal that proves damage. Only the mark, which they
-// cannot know, is wrong.
+// Clients may write anything into values, also bytes that look like a seal. They cannot know the mark.
 
 // forgeries returns bodies for an item whose command begins at from, in a file of this mark. In each, the placeholders
-// are replaced by seals that say that the range from end on was on disk. Some of the seals stand where they say.
+// are replaced by seals that say that the range from end on was on disk. Some of the seals name their own offset.
 func forgeries(from, end int64, mark uint32, body string) (bodies []string) {
 	for _, s := range []aof.Seal{
 		{From: end, OnDisk: 1 << 40},
@@ -34,7 +33,7 @@ func forgeries(from, end int64, mark uint32, body string) (bodies []string) {
 }
 
 // forgedFiles calls f with the contents of journals' files, the changes in them, and the offsets at which their head
-// and their commits end. Their first commit holds forged seals in one body. The second does in another, if there is one.
+// and their commits end. Their first commit has forged seals in one body, and so has the second, if there is one.
 func forgedFiles(body, second string, f func(content []byte, changes []string, ends []int64)) {
 	const mark = 7
 	for n := range forgeries(0, 0, mark, body) {
@@ -55,7 +54,7 @@ func forgedFiles(body, second string, f func(content []byte, changes []string, e
 	}
 }
 
-// checkCut checks that a newest file is taken for torn, and holds these changes.
+// checkCut checks that a newest file is torn, and has these changes.
 func checkCut(t *testing.T, content []byte, want []string, what string) {
 	t.Helper()
 	if got, err := scanNewest(content); err != nil || !slices.Equal(got, want) {
@@ -120,7 +119,7 @@ func TestForgedSealBehindALostBeginning(t *testing.T) {
 	})
 }
 
-// Sectors of the first commit were not written. A second one, whole or torn, holds forged seals too.
+// Sectors of the first commit were not written. A second one, whole or torn, has forged seals too.
 func TestForgedSealsAroundHoles(t *testing.T) {
 	first := placeholder + strings.Repeat("x", 4*aof.SectorSize) + placeholder
 	second := placeholder + strings.Repeat("y", aof.SectorSize) + placeholder
@@ -136,7 +135,7 @@ func TestForgedSealsAroundHoles(t *testing.T) {
 	})
 }
 
-// What was on disk and is not what it was is refused, first commit or not, also when it looks torn.
+// A range that was on disk and has changed is refused, first commit or not, even if it looks torn.
 func TestDamagedFirstCommitIsRefused(t *testing.T) {
 	dir := t.TempDir()
 	j := mustOpen(t, dir, 1, 1, No)
@@ -174,7 +173,7 @@ func (r *countingReader) ReadAt(b []byte, at int64) (n int, err error) {
 	return n, err
 }
 
-// A torn commit full of forged seals is cut, and it takes no more reading than one without.
+// A torn commit full of forged seals is cut, and the scan reads no more than without them.
 func TestManyForgedSealsProveNothing(t *testing.T) {
 	forgedFiles(strings.Repeat(placeholder, 100), "", func(content []byte, _ []string, _ []int64) {
 		content = content[:len(content)-1]

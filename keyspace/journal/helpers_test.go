@@ -92,7 +92,7 @@ func checkDamaged(t *testing.T, dir string, at int64, what string) {
 	_, _, err := replayed(dir)
 	var damage *aof.DamageError
 	if !errors.As(err, &damage) {
-		t.Fatalf("%s gives %v", what, err)
+		t.Fatalf("%s returns %v", what, err)
 	}
 	if at < damage.From || at >= damage.To {
 		t.Fatalf("%s is reported as %v", what, damage)
@@ -117,7 +117,7 @@ func writeFile(t *testing.T, path string, content []byte) {
 // emptyFile is the content of a journal's file without commits.
 func emptyFile() []byte { return aof.FirstSeal(7).Append(nil) }
 
-// appendCommit appends a commit to the content of a file, with all that its seal must say unless change alters it.
+// appendCommit appends a commit to the content of a file, with a right seal unless change alters it.
 func appendCommit(content []byte, mark uint32, lsn LSN, o ops, change func(*aof.Seal)) []byte {
 	from := len(content)
 	content = o.AppendTo(content)
@@ -162,10 +162,10 @@ func gate(t *testing.T, err error) (reached, open chan struct{}) {
 	return reached, open
 }
 
-// placeholder stands in a body for a forged seal.
+// placeholder marks the place of a forged seal in a body.
 var placeholder = strings.Repeat("?", int(aof.SealSize))
 
-// forge replaces the placeholders in the body of an item by seals that name the place at which they stand, if the
+// forge replaces the placeholders in the body of an item by seals that name their own offset, if the
 // item's command begins at from. Everything else in the seals is as given.
 func forge(from int64, key, body string, seal aof.Seal) string {
 	for {

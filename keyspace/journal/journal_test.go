@@ -26,17 +26,17 @@ func TestJournalReplaysInOrderAcrossFiles(t *testing.T) {
 	}
 	pending := j.Append(del("1:a"))
 	if g, err := j.Rotate(); err != nil || g != 8 {
-		t.Fatalf("rotate gives %d, %v", g, err)
+		t.Fatalf("rotate returns %d, %v", g, err)
 	}
 	if j.Committed() < pending {
 		t.Error("rotate left something behind")
 	}
 	j.put(t, "1:b", "2")
 	if g, err := j.Rotate(); err != nil || g != 9 {
-		t.Fatalf("rotate gives %d, %v", g, err)
+		t.Fatalf("rotate returns %d, %v", g, err)
 	}
 	if g, err := j.Rotate(); err != nil || g != 9 {
-		t.Fatalf("with nothing written rotate gives %d, %v", g, err)
+		t.Fatalf("with nothing written rotate returns %d, %v", g, err)
 	}
 	last := j.Append(set("1:c", "3"))
 	if err := j.Close(); err != nil { // commits what is pending
@@ -115,14 +115,14 @@ func TestGroupCommitSharesCommitsAndFsyncs(t *testing.T) {
 	}
 }
 
-func TestWaitForWhatWasNeverHandedOut(t *testing.T) {
+func TestWaitForAnUnknownLSN(t *testing.T) {
 	j := mustOpen(t, t.TempDir(), 1, 1, EverySec)
 	defer j.Close()
 	if err := j.Wait(0); err != nil {
 		t.Error(err)
 	}
 	if j.Wait(1) == nil {
-		t.Error("a lsn that was never handed out is committed")
+		t.Error("an unknown LSN is committed")
 	}
 	j.put(t, "1:a", "still works")
 }
@@ -138,18 +138,18 @@ func TestJournalForcesToDiskAsThePolicySays(t *testing.T) {
 	}
 	j.SetPolicy(Always)
 	if disk.Syncs.Load() != 1 {
-		t.Error("what was committed before is not on disk after a change to always")
+		t.Error("earlier commits are not on disk after a change to always")
 	}
 	j.put(t, "1:a", "2")
 	if disk.Syncs.Load() != 2 {
 		t.Error("policy always does not force to disk")
 	}
 	if err := j.Sync(); err != nil || disk.Syncs.Load() != 2 {
-		t.Error("sync forces to disk what is there already")
+		t.Error("sync forces commits to disk twice")
 	}
 }
 
-func TestBatchThatCouldNotBeWrittenIsKept(t *testing.T) {
+func TestFailedBatchIsKept(t *testing.T) {
 	disk := aoftest.NewDisk(t)
 	dir := t.TempDir()
 	j := mustOpen(t, dir, 1, 1, EverySec)
@@ -157,10 +157,10 @@ func TestBatchThatCouldNotBeWrittenIsKept(t *testing.T) {
 	disk.FailWrites.Store(true)
 	first := j.Append(set("1:b", "2"))
 	if err := j.Wait(first); !errors.Is(err, aoftest.ErrDisk) {
-		t.Fatalf("wait gives %v", err)
+		t.Fatalf("wait returns %v", err)
 	}
 	if !errors.Is(j.Err(), aoftest.ErrDisk) {
-		t.Errorf("err gives %v", j.Err())
+		t.Errorf("err returns %v", j.Err())
 	}
 	second := j.Append(set("1:c", "3"))
 	if err := j.Wait(second); !errors.Is(err, aoftest.ErrDisk) || second == first {
@@ -193,7 +193,7 @@ func TestAllWaitersGetTheErrorOfAWrite(t *testing.T) {
 		}
 	}
 	if err := j.Close(); !errors.Is(err, aoftest.ErrDisk) {
-		t.Errorf("close hides what is lost: %v", err)
+		t.Errorf("close hides the loss: %v", err)
 	}
 	if err := j.Wait(2); err != errClosed {
 		t.Errorf("after close: %v", err)
@@ -233,10 +233,10 @@ func TestFailedFsyncIsFinal(t *testing.T) {
 		disk.FailSyncs.Store(true)
 		lsn := j.Append(del("1:a"))
 		if err := j.Wait(lsn); (policy == Always) != errors.Is(err, aoftest.ErrDisk) {
-			t.Errorf("policy %d: wait gives %v", policy, err)
+			t.Errorf("policy %d: wait returns %v", policy, err)
 		}
 		if err := j.Sync(); !errors.Is(err, aoftest.ErrDisk) {
-			t.Errorf("policy %d: sync gives %v", policy, err)
+			t.Errorf("policy %d: sync returns %v", policy, err)
 		}
 		disk.FailSyncs.Store(false)
 		syncs, writes := disk.Syncs.Load(), disk.Writes.Load()
@@ -251,12 +251,13 @@ func TestFailedFsyncIsFinal(t *testing.T) {
 			t.Errorf("policy %d: the disk is tried again", policy)
 		}
 		if j.Committed() >= lsn && policy == Always {
-			t.Error("what is not on disk is called committed")
+			t.Error("a commit is not on disk but committed")
 		}
 	}
 }
 
-// While a background fsync is slow, commits wait for its end: a power cut must not take more than two seconds or so.
+// While a background fsync is slow, commits wait for its end: a power cut must not take more than about two
+// seconds.
 func TestCommitsWaitForASlowFsync(t *testing.T) {
 	var mu sync.Mutex
 	var events []string
@@ -284,9 +285,8 @@ func TestCommitsWaitForASlowFsync(t *testing.T) {
 	}
 }
 
-// A background fsync does not hold commits up while the disk keeps pace. If it takes longer than slowSync, commits
-// wait for its end.
-func TestCommitsGoOnDuringABackgroundFsync(t *testing.T) {
+// Commits do not wait for a background fsync unless it takes longer than slowSync.
+func TestCommitsContinueDuringABackgroundFsync(t *testing.T) {
 	if testing.Short() {
 		t.Skip("waits until the disk counts as slow")
 	}
@@ -337,7 +337,7 @@ func TestCommitsGoOnDuringABackgroundFsync(t *testing.T) {
 	}
 }
 
-// Writers, rotation and fsyncs at once: nothing that Wait has confirmed is lost or comes out of order.
+// Under writes, rotations and fsyncs no commit that Wait has confirmed is lost or out of order.
 func TestJournalUnderLoad(t *testing.T) {
 	dir := t.TempDir()
 	j := mustOpen(t, dir, 1, 1, Always)
@@ -349,7 +349,7 @@ func TestJournalUnderLoad(t *testing.T) {
 				lsn := j.Append(set(fmt.Sprint(w), fmt.Sprint(n)))
 				if n%3 == 0 {
 					if err := j.Wait(lsn); err != nil || j.Committed() < lsn {
-						t.Errorf("wait gives %v", err)
+						t.Errorf("wait returns %v", err)
 					}
 				}
 			}
@@ -398,7 +398,7 @@ func TestJournalUnderLoad(t *testing.T) {
 	}
 }
 
-// What is committed is on disk and in the tables. The journal does not hold it once more.
+// Commits are on disk and in the tables. The journal keeps no copy in memory.
 func TestJournalKeepsNoValues(t *testing.T) {
 	j := mustOpen(t, t.TempDir(), 1, 1, No)
 	const bodySize = 100 << 10 // bytes

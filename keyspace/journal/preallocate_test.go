@@ -13,7 +13,7 @@ import (
 	"mayfly/keyspace/aof/aoftest"
 )
 
-// preallocateBy sets how many bytes are preallocated at a time, until the test ends.
+// preallocateBy sets the bytes of a preallocation until the test ends.
 func preallocateBy(t *testing.T, bytes int64) {
 	t.Helper()
 	before := PreallocateBytes
@@ -21,7 +21,7 @@ func preallocateBy(t *testing.T, bytes int64) {
 	t.Cleanup(func() { PreallocateBytes = before })
 }
 
-// checkPreallocated checks that exactly this many bytes stand behind the last commit of the newest file, all zeros.
+// checkPreallocated checks that exactly this many zeros follow the last commit of the newest file.
 func (j *Journal) checkPreallocated(t *testing.T, want int64) {
 	t.Helper()
 	content := aoftest.Read(t, j.file.Path())
@@ -31,7 +31,7 @@ func (j *Journal) checkPreallocated(t *testing.T, want int64) {
 	}
 }
 
-// Commits take the place of zeros. These are written a piece at a time, with the policy Always only.
+// Commits overwrite zeros, which are written in pieces and only with the policy Always.
 func TestPreallocationGoesAheadOfCommits(t *testing.T) {
 	const piece = 20_000
 	preallocateBy(t, piece)
@@ -104,7 +104,7 @@ func TestPreallocationGoesAheadOfCommits(t *testing.T) {
 	checkReplayed(t, dir, want[len(want)-1])
 }
 
-// A disk that has no room for zeros has it for commits, down to the last byte.
+// A disk that is too full for zeros still takes commits, down to the last byte.
 func TestPreallocationOnAFullDisk(t *testing.T) {
 	if aoftest.InOwnProcess(t) {
 		return
@@ -148,7 +148,7 @@ func commitSize(body int) int64 {
 	return aof.SetSize(len("1:a"), len(aoftest.Rec("1:a", ""))+body) + aof.SealSize
 }
 
-// A commit that could be written over zeros only in part is taken back, and tried again.
+// A commit that was written over zeros in part is cut off, and repeated.
 func TestWriteThatFailsOverZeros(t *testing.T) {
 	if aoftest.InOwnProcess(t) {
 		return
@@ -170,7 +170,7 @@ func TestWriteThatFailsOverZeros(t *testing.T) {
 	}
 	lift()
 	if err := j.CommitAll(); err != nil || j.Committed() < lsn {
-		t.Fatal("writing does not go on:", err)
+		t.Fatal("writing does not continue:", err)
 	}
 	if err := j.Close(); err != nil {
 		t.Fatal(err)
@@ -190,7 +190,7 @@ func TestEveryFlippedBitBeforeZerosIsDetected(t *testing.T) {
 	checkNothingKept(t, path)
 }
 
-// Zeros at the end of a file that is not the newest are damage: it was made to end with its last commit.
+// Zeros at the end of a finished file are damage: it ends with its last commit.
 func TestZerosInAnOlderFileAreRefused(t *testing.T) {
 	content, _, _ := smallJournal(t)
 	for _, n := range []int{1, 100_000} {
@@ -210,8 +210,8 @@ func scanNewest(content []byte) (changes []string, err error) {
 	return changes, err
 }
 
-// A power cut leaves any sectors of the last commit unwritten. They hold the zeros that were there before. Whichever
-// these are, the commit counts as a whole or not at all, also when a client has written zeros or forged seals into it.
+// A power cut leaves any sectors of the last commit unwritten. They keep their zeros. Whichever these
+// are, the commit counts as a whole or not at all, even if a client has written zeros or forged seals into it.
 func TestTornCommitOverZeros(t *testing.T) {
 	long := func(c string) string { return strings.Repeat(c, 5*aof.SectorSize) }
 	forged := strings.Repeat(placeholder+strings.Repeat("\x00", 99), 10)
@@ -264,7 +264,7 @@ func TestTornCommitOverZeros(t *testing.T) {
 	}
 }
 
-// Zeros in place of what was on disk are damage if a later commit stands behind them.
+// Zeros in place of a commit that was on disk are damage if a later commit follows.
 func TestLostCommitBeforeZerosIsRefused(t *testing.T) {
 	dir := t.TempDir()
 	j := mustOpen(t, dir, 1, 1, Always)

@@ -17,7 +17,7 @@ import (
 	"github.com/tidwall/buntdb"
 )
 
-func TestJournalIsAFileThatBuntdbReads(t *testing.T) {
+func TestBuntdbReadsAJournal(t *testing.T) {
 	content, _, _ := smallJournal(t)
 	db, err := buntdb.Open(aoftest.Plant(t, "journal.db", content))
 	if err != nil {
@@ -39,8 +39,8 @@ func TestJournalIsAFileThatBuntdbReads(t *testing.T) {
 	}
 }
 
-// A journal that was cut holds the commits that are left whole. One that is cut within its head is damaged: the head
-// is on disk before the file gets its name.
+// A cut journal has the commits that are left whole. One that is cut within its head is damaged: the head is on disk
+// before the file gets its name.
 func TestJournalCutAnywhere(t *testing.T) {
 	content, ends, changes := smallJournal(t)
 	perCommit := []int{1, 3, 4} // changes up to each
@@ -48,7 +48,7 @@ func TestJournalCutAnywhere(t *testing.T) {
 		path := aoftest.Plant(t, FileName(1), content[:size])
 		if int64(size) < headSize {
 			if _, _, err := replayed(filepath.Dir(path)); !errors.As(err, new(*aof.DamageError)) {
-				t.Fatalf("a head cut at %d gives %v", size, err)
+				t.Fatalf("a head cut at %d returns %v", size, err)
 			}
 			checkNothingKept(t, path)
 			continue
@@ -70,12 +70,12 @@ func TestJournalCutAnywhere(t *testing.T) {
 		path = aoftest.Plant(t, FileName(1), content[:size])
 		writeFile(t, filepath.Join(filepath.Dir(path), FileName(2)), emptyFile())
 		if _, _, err := replayed(filepath.Dir(path)); errors.As(err, new(*aof.DamageError)) != (whole < int64(size)) {
-			t.Fatalf("an older journal cut at %d gives %v", size, err)
+			t.Fatalf("an older journal cut at %d returns %v", size, err)
 		}
 	}
 }
 
-// A large journal that is cut anywhere holds the commits that are left whole.
+// A large journal that is cut anywhere has the commits that are left whole.
 func TestLargeJournalCutAnywhere(t *testing.T) {
 	aoftest.NoFsync(t)
 	dir := t.TempDir()
@@ -141,7 +141,7 @@ func TestFlippedBitsOfALargeJournalAreDetected(t *testing.T) {
 		_, _, err := Scan(bytes.NewReader(content), "journal", int64(len(content)), false, &last, func(aof.Op) error { return nil })
 		var damage *aof.DamageError
 		if !errors.As(err, &damage) || int64(at) < damage.From || int64(at) >= damage.To {
-			t.Fatalf("a flip at %d (%q) gives %v", at, content[max(0, at-10):at+1], err)
+			t.Fatalf("a flip at %d (%q) returns %v", at, content[max(0, at-10):at+1], err)
 		}
 		content[at] = c
 	}
@@ -200,7 +200,7 @@ func TestJournalWithHoles(t *testing.T) {
 		var damage *aof.DamageError
 		_, _, err := replayed(filepath.Dir(aoftest.Plant(t, FileName(1), holed)))
 		if !errors.As(err, &damage) || damage.From >= int64(to) || damage.To <= int64(from) {
-			t.Fatalf("a hole from %d, which was on disk, gives %v", from, err)
+			t.Fatalf("a hole from %d, which was on disk, returns %v", from, err)
 		}
 	}
 	// Any sectors of those that were not forced to disk, and an end that was not written.
@@ -225,7 +225,7 @@ func TestJournalThatEndsInZeros(t *testing.T) {
 		checkReplayed(t, filepath.Dir(path), changes...)
 		checkNothingKept(t, path)
 		if !bytes.Equal(aoftest.Read(t, path), content) {
-			t.Errorf("%d zeros: the file has not become what was written", n)
+			t.Errorf("%d zeros: the file is not cut to its commits", n)
 		}
 	}
 	for n := range ends[2] - ends[1] { // a commit that was begun, then zeros
@@ -237,7 +237,7 @@ func TestJournalThatEndsInZeros(t *testing.T) {
 	checkDamaged(t, filepath.Dir(path), int64(len(content)), "zeros in the middle")
 }
 
-func TestReplayRefusesWhatIsNotASequence(t *testing.T) {
+func TestReplayRefusesABrokenSequence(t *testing.T) {
 	content, ends, _ := smallJournal(t)
 	first, second := set("1:a", "1"), set("1:b", "2")
 	one := appendCommit(emptyFile(), 7, 1, first, nil)
@@ -292,7 +292,7 @@ func TestReplayStopsAtAnErrorOfTheVisitor(t *testing.T) {
 	}
 }
 
-// FuzzScan overwrites a part of a journal and cuts it. Whatever a scan takes for confirmed was written, in that order.
+// FuzzScan overwrites a part of a journal and cuts it. A scan confirms only written commits, in their order.
 func FuzzScan(f *testing.F) {
 	content := emptyFile()
 	var changes []string
@@ -336,7 +336,7 @@ func FuzzScan(f *testing.F) {
 	})
 }
 
-// forgedText is a seal with the right mark that does not stand where it says.
+// forgedText is a seal with the right mark at another offset than it names.
 func forgedText(from int64) []byte {
 	return aof.Seal{Mark: 7, From: from, At: from + 1, LSN: 2, OnDisk: from}.Append(nil)
 }

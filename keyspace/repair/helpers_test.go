@@ -125,7 +125,7 @@ func (o *opened) checkpoint() {
 	}
 }
 
-// copied copies the folder as a crash of the process leaves it. state is what it should hold.
+// copied copies the folder as a crash of the process leaves it. state is its expected content.
 func (o *opened) copied(state map[place]record.Item) *lived {
 	o.t.Helper()
 	l := &lived{dir: o.t.TempDir(), state: state, t: o.t}
@@ -140,16 +140,16 @@ func copyFolder(t *testing.T, from, to string) {
 	}
 }
 
-// lived is a data folder with a history, as a crash has left it, and what lived in it. It has items of
+// lived is a data folder with a history, as a crash has left it, and its living items. It has items of
 // both kinds in several containers, overwritten, deleted and dead ones, in stores that were
-// checkpointed several times, and a journal with what came after the last checkpoint.
+// checkpointed several times, and a journal with the changes since the last checkpoint.
 type lived struct {
 	dir   string
 	state map[place]record.Item
 	t     *testing.T
 }
 
-// livedUntil is the time at which the folder of a lived is looked at, in ms.
+// livedUntil is the time in ms to which state belongs.
 const livedUntil = aoftest.Epoch + 29_000
 
 func newLived(t *testing.T, seed uint64) *lived {
@@ -230,7 +230,7 @@ func (l *lived) without(file string) string {
 	return dir
 }
 
-// flipIn copies the folder with one bit wrong, at the last place in a file where a text stands.
+// flipIn copies the folder with one bit wrong, at the last occurrence of a text in a file.
 func (l *lived) flipIn(file, text string, offset int) string {
 	l.t.Helper()
 	return l.copy(file, func(b []byte) []byte {
@@ -243,7 +243,7 @@ func (l *lived) flipIn(file, text string, offset int) string {
 	})
 }
 
-// files are the files of the folder in which there is something to spoil.
+// files are the files of the folder that are not empty.
 func (l *lived) files() (names []string) {
 	l.t.Helper()
 	entries, err := os.ReadDir(l.dir)
@@ -289,7 +289,7 @@ func (l *lived) seals(file string) (seals []aof.Seal) {
 	return seals
 }
 
-// starts returns what lives in a folder once a keyspace has opened it.
+// starts returns the living items that a keyspace finds in a folder.
 func starts(t *testing.T, dir string) (map[place]record.Item, error) {
 	t.Helper()
 	o, err := openIn(t, dir, livedUntil, 3)

@@ -57,8 +57,8 @@ func TestInspectASoundFolder(t *testing.T) {
 	}
 }
 
-// Every byte of every file may be wrong, cut off or zeroed: Inspect says damaged exactly when a
-// server would not start, and changes nothing.
+// Wherever a file is changed, cut or zeroed, Inspect reports damage exactly if a server does not start. It changes
+// nothing.
 func TestInspectAgreesWithTheStart(t *testing.T) {
 	l := newLived(t, 2)
 	random := rand.New(rand.NewPCG(3, 0))

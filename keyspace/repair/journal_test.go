@@ -100,8 +100,8 @@ func TestRepairOfASetInAJournal(t *testing.T) {
 	}
 }
 
-// Of a damaged commit of several changes the sets come back by their checksums, and what its deletes name is
-// handed over.
+// Of a damaged commit of several changes the sets are rescued by their checksums, and the items of its deletes are
+// doubtful.
 func TestRepairOfACommitInAJournal(t *testing.T) {
 	o := open(t, 3)
 	ids := []string{"x", "y", "z"}
@@ -164,8 +164,8 @@ func number(t *testing.T, content, id string) uint32 {
 	return n
 }
 
-// A wrong bit in any seal costs nothing, the head among them: the sets prove themselves, and the other commits
-// have seals of their own. Only what a delete names is uncertain.
+// A wrong bit in any seal, the head too, costs nothing: the sets have checksums, and the other commits have seals of
+// their own. Only deletes are uncertain.
 func TestRepairOfSealsInAJournal(t *testing.T) {
 	l := newJournalled(t)
 	for _, file := range l.journals() {
@@ -184,7 +184,7 @@ func TestRepairOfSealsInAJournal(t *testing.T) {
 	}
 }
 
-// A journal between two others is missed, and the others are copied.
+// A missing journal between two others is reported, and the others are copied.
 func TestRepairWithoutAJournal(t *testing.T) {
 	l := newJournalled(t)
 	names := l.journals()
@@ -203,8 +203,8 @@ func TestRepairWithoutAJournal(t *testing.T) {
 	compare(t, "without a journal", want, state, nil)
 }
 
-// A journal that was finished ends with its last commit. Where it is cut at the end of an earlier seal, the commit
-// that the next journal begins with tells.
+// A finished journal ends with its last commit. If it is cut behind an earlier seal, the LSN of the first commit in the
+// next journal shows it.
 func TestInspectFinishedJournalsThatAreCut(t *testing.T) {
 	l := newJournalled(t)
 	names := l.journals()
@@ -304,7 +304,7 @@ func TestInspectATornJournal(t *testing.T) {
 	}
 }
 
-// Zeros behind the newest journal are preallocated, behind a finished one they are damage that costs nothing.
+// Zeros behind the newest journal are preallocated. Behind a finished one they are damage, but cost nothing.
 func TestInspectZerosBehindAJournal(t *testing.T) {
 	l := newJournalled(t)
 	for n, file := range l.journals() {
@@ -331,8 +331,7 @@ func TestInspectZerosBehindAJournal(t *testing.T) {
 	}
 }
 
-// A client that knows where its value comes to stand fills it with more seals than the file has of its own. They
-// prove nothing.
+// A client that knows the offset of its value fills it with more seals than the file has of its own. They prove nothing.
 func TestRepairIsNotFooledByForgedSeals(t *testing.T) {
 	o := open(t, 1)
 	o.put("0", "victim", `{"true":1}`, 0)
@@ -381,7 +380,7 @@ func TestRepairIsNotFooledByForgedSeals(t *testing.T) {
 	}
 }
 
-// Each damaged range is reported, one too in which all records hold and only a delete is wrong.
+// Each damaged range is reported, even if all its records are right and only a delete is wrong.
 func TestRepairReportsEachDamagedRange(t *testing.T) {
 	l := newJournalled(t)
 	file := l.journals()[0]

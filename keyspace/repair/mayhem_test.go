@@ -27,7 +27,7 @@ var (
 	mayhemSeed = flag.Uint64("mayhem-seed", 0, "its seed; 0 for a random one")
 )
 
-// mayhem is one way to spoil a folder. do returns what it did.
+// mayhem is one way to spoil a folder. do returns a description.
 type mayhem struct {
 	name string
 	// mayCut: a start may take it for the end that a crash leaves, and cut off what came last.
@@ -60,7 +60,7 @@ func (m *spoiler) change(name string, f func(b []byte) []byte) {
 }
 
 // within returns a random offset of a file that is not the end of a seal. A file that ends exactly behind an
-// earlier seal looks whole, and that alone cannot tell what is missing.
+// earlier seal looks whole.
 func (m *spoiler) within(b []byte) int {
 	ends := map[int]bool{}
 	m.must(aof.EachSeal(bytes.NewReader(b), 0, int64(len(b)), func(s aof.Seal) bool {

@@ -23,11 +23,11 @@ import (
 )
 
 var (
-	repairs    = flag.Int("repairs", 10, "how many damages a file TestRepairKeepsWhatWasNotHit tries")
+	repairs    = flag.Int("repairs", 10, "how many damages a file TestRepairKeepsUndamagedItems tries")
 	repairSeed = flag.Uint64("repair-seed", 5, "their seed")
 )
 
-// repaired repairs a folder and gives the report and what lives in the new one.
+// repaired repairs a folder and returns the report and the living items of the new one.
 func repaired(t *testing.T, dir string) (*Report, map[place]record.Item) {
 	t.Helper()
 	before := fingerprint(t, dir)
@@ -58,7 +58,7 @@ func TestRepairOfASoundFolderCopiesIt(t *testing.T) {
 	compare(t, "", l.state, state, nil)
 }
 
-// compare reports the items in which two states differ, but for those excused, and tells how many.
+// compare reports the items in which two states differ, but for those excused, and returns their number.
 func compare(t *testing.T, what string, want, got map[place]record.Item, excused func(at place) bool) (differ int) {
 	t.Helper()
 	check := func(at place) {
@@ -81,9 +81,9 @@ func compare(t *testing.T, what string, want, got map[place]record.Item, excused
 	return differ
 }
 
-// One wrong bit or digit anywhere, one byte too many or too few, costs at most the record it hits, and
-// the report names what is not as it was, or says how much may not be.
-func TestRepairKeepsWhatWasNotHit(t *testing.T) {
+// A wrong bit or digit, an extra or missing byte costs at most its record. The report names the items that differ, or
+// says how many may.
+func TestRepairKeepsUndamagedItems(t *testing.T) {
 	l := newLived(t, *repairSeed)
 	random := rand.New(rand.NewPCG(*repairSeed, 1))
 	ways := map[string]func(b []byte, at int) []byte{
@@ -95,7 +95,7 @@ func TestRepairKeepsWhatWasNotHit(t *testing.T) {
 	lost, older := 0, 0
 	for _, file := range l.files() {
 		if file == datadir.FormatName {
-			continue // without it only its partitions must be told
+			continue // only the number of partitions depends on it
 		}
 		for range *repairs {
 			for _, way := range slices.Sorted(maps.Keys(ways)) { // in this order, so that a seed repeats itself
@@ -127,8 +127,8 @@ func TestRepairKeepsWhatWasNotHit(t *testing.T) {
 	}
 }
 
-// Something behind the last seal, or in the place of the file format, costs nothing.
-func TestRepairOfWhatHoldsNoItems(t *testing.T) {
+// Bytes behind the last seal, or a wrong file "format", cost nothing.
+func TestRepairOfFilesWithoutItems(t *testing.T) {
 	l := newLived(t, 10)
 	for file, spoil := range map[string]func(b []byte) []byte{
 		datadir.PartitionName(0): func(b []byte) []byte { return append(b, 'x') },
@@ -151,7 +151,7 @@ func TestRepairOfWhatHoldsNoItems(t *testing.T) {
 	compare(t, "without a format", l.state, state, nil)
 }
 
-// Whole files that are missing are missed, and the others copied.
+// Missing files are reported, and the others copied.
 func TestRepairWithoutSomeFiles(t *testing.T) {
 	l := newLived(t, 11)
 	for _, file := range l.files() {
@@ -164,7 +164,7 @@ func TestRepairWithoutSomeFiles(t *testing.T) {
 		}
 		report, state := repaired(t, dir)
 		if strings.HasPrefix(file, "journal") {
-			continue // that the newest is missing nobody can know
+			continue // nothing shows that the newest is missing
 		}
 		if mustInspect(t, dir).State != Damaged || !hasProblems(report) {
 			t.Errorf("%s: %+v", file, report)
@@ -186,7 +186,7 @@ func hasProblems(r *Report) bool {
 	return false
 }
 
-// namedIn gives the items of which a report says something.
+// namedIn returns the items in a report.
 func namedIn(r *Report) map[place]bool {
 	named := make(map[place]bool)
 	for _, list := range [][]Item{r.Lost, r.Older, r.Doubtful} {
@@ -223,8 +223,8 @@ func TestRepairOfContainers(t *testing.T) {
 	compare(t, "carts", l.state, state, nil)
 }
 
-// A delete in a damaged range may be wrong itself: what it deletes is handed over.
-func TestRepairHandsOverWhatIsDoubtful(t *testing.T) {
+// A delete in a damaged range may be wrong itself: its item is reported as doubtful.
+func TestRepairReportsDoubtfulItems(t *testing.T) {
 	o := open(t, 1)
 	for _, id := range []string{"id-1", "id-2", "id-3"} {
 		o.put("0", id, `{"id":"`+id+`"}`, 0)
@@ -242,7 +242,7 @@ func TestRepairHandsOverWhatIsDoubtful(t *testing.T) {
 	}
 }
 
-// A damaged newest version: the older one is there, and the report names it.
+// Of an item with a damaged newest version the older is copied, and the report names it.
 func TestRepairNamesOlderVersions(t *testing.T) {
 	o := open(t, 1)
 	for n := range 3 {
@@ -269,9 +269,9 @@ func TestRepairNamesOlderVersions(t *testing.T) {
 	}
 }
 
-// A piece is taken out, from within a set to the end of the next. What is left of the one costs nothing, as there
-// is a newer one; of the other there is no trace, but the seal does not stand where it says.
-func TestRepairNoticesWhatWasTakenOut(t *testing.T) {
+// The bytes from within a set to the end of the next are missing. The first has a newer version. Of the second there is
+// no trace, but the seal is not at the offset it names.
+func TestRepairReportsMissingBytes(t *testing.T) {
 	o := open(t, 1)
 	for _, ids := range [][]string{{"old", "gone"}, {"old"}} {
 		for _, id := range ids {
@@ -321,8 +321,7 @@ func TestRepairIsNotFooledByForgedRecords(t *testing.T) {
 	}
 }
 
-// Sectors of nonsense, several at a time: what is still there is as it was in some version, nothing of
-// what differs goes unmentioned.
+// Several sectors are random bytes: each copied item has a version it once had, and the report mentions every difference.
 func TestRepairOfHeavyDamage(t *testing.T) {
 	l := newLived(t, 7)
 	random := rand.New(rand.NewPCG(8, 0))
@@ -366,7 +365,7 @@ func (d badSectors) ReadAt(b []byte, at int64) (int, error) {
 	return d.File.ReadAt(b, at)
 }
 
-// What the disk cannot read is damage, not a torn end, and the rest is copied.
+// Sectors that the disk cannot read are damage, not a torn end, and the rest is copied.
 func TestRepairWhenTheDiskCannotRead(t *testing.T) {
 	l := newLived(t, 12)
 	for _, file := range l.files() {
@@ -391,13 +390,13 @@ func TestRepairWhenTheDiskCannotRead(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			told := false
+			reported := false
 			for _, f := range report.Files {
 				for _, p := range f.Problems {
-					told = told || f.File == file && f.State == Damaged && strings.Contains(p.Reason, "disk cannot read") && p.From <= from && p.To >= min(size, from+aof.SectorSize)
+					reported = reported || f.File == file && f.State == Damaged && strings.Contains(p.Reason, "disk cannot read") && p.From <= from && p.To >= min(size, from+aof.SectorSize)
 				}
 			}
-			if !told {
+			if !reported {
 				t.Errorf("%s, sector at %d: %+v", file, from, report.Files)
 			}
 			state, err := starts(t, to)
@@ -417,7 +416,7 @@ func TestRepairWhenTheDiskCannotRead(t *testing.T) {
 	}
 }
 
-// Where a whole store is lost nobody can say what was in it, but that something may be lost must be said.
+// If a whole store is lost the report says that items may be lost.
 func TestRepairSaysThatAStoreIsLost(t *testing.T) {
 	l := newLived(t, 14)
 	catalogue := aoftest.Read(t, filepath.Join(l.dir, datadir.CatalogueName))

@@ -15,7 +15,7 @@ import (
 	"mayfly/keyspace/record"
 )
 
-// wastefulStore is a store in which most is overwritten or deleted, and what lives in it.
+// wastefulStore returns a store with mostly overwritten and deleted items, and its live ones.
 func wastefulStore(t *testing.T, path string) (*Store, map[string]string) {
 	t.Helper()
 	s, err := open(path)
@@ -51,7 +51,7 @@ func contents(t *testing.T, s *Store) map[string]string {
 	return found
 }
 
-// reopenedContents closes nothing: it opens the store of a folder as the next process would.
+// reopenedContents opens a store as the next process does. It closes nothing.
 func reopenedContents(t *testing.T, path string) map[string]string {
 	t.Helper()
 	s, err := open(path)
@@ -68,7 +68,7 @@ func reopenedContents(t *testing.T, path string) map[string]string {
 	return found
 }
 
-func TestCompactLeavesOnlyWhatLives(t *testing.T) {
+func TestCompactKeepsLiveItems(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "partition-000.db")
 	s, live := wastefulStore(t, path)
 	before := s.Size()
@@ -80,7 +80,7 @@ func TestCompactLeavesOnlyWhatLives(t *testing.T) {
 			t.Fatalf("%d bytes of %d are left, want %d", s.Size(), before, want)
 		}
 	}
-	// The store goes on as before.
+	// The store works as before.
 	rec := string(record.Append(nil, "1:new", record.Item{Kind: record.Plain, Body: "new"}))
 	if err := errors.Join(s.Apply([]aof.Op{{Key: "1:new", Rec: rec}}), s.Sync(0)); err != nil {
 		t.Fatal(err)
@@ -93,12 +93,12 @@ func TestCompactLeavesOnlyWhatLives(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !maps.Equal(reopenedContents(t, path), live) {
-		t.Fatal("what lives is not what is read again")
+		t.Fatal("the live items are not those that are read again")
 	}
 }
 
-// A store in which nothing lives is not taken for one that has lost everything.
-func TestCompactWhatIsEmpty(t *testing.T) {
+// A store without live items is distinguished from one that has lost everything.
+func TestCompactAnEmptyStore(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "partition-000.db")
 	s, live := wastefulStore(t, path)
 	var ops []aof.Op
@@ -119,7 +119,7 @@ func TestCompactWhatIsEmpty(t *testing.T) {
 	}
 }
 
-// copyFolder copies files as a power cut would leave them if all that was written had reached the disk.
+// copyFolder copies files as a power cut leaves them if all writes have reached the disk.
 func copyFolder(t *testing.T, from, to string) {
 	t.Helper()
 	if err := os.CopyFS(to, os.DirFS(from)); err != nil {
@@ -128,7 +128,7 @@ func copyFolder(t *testing.T, from, to string) {
 }
 
 // TestCompactSurvivesACrashAnywhere opens the folder as it stood at every fsync of a compaction, and before
-// it with the new file emptied, as a power cut may leave what was not forced to disk.
+// it with the new file emptied, as a power cut may leave a file that was not forced to disk.
 func TestCompactSurvivesACrashAnywhere(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "partition-000.db")
@@ -194,7 +194,7 @@ func TestCompactThatFails(t *testing.T) {
 	}
 }
 
-// A store that has been damaged since it was opened is not made a sound one of something else.
+// A store that was damaged after it was opened is not compacted.
 func TestCompactRefusesDamage(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "partition-000.db")
 	s, _ := wastefulStore(t, path)
@@ -221,8 +221,8 @@ func TestCompactRefusesDamage(t *testing.T) {
 	}
 }
 
-// Nor one whose end is gone, or has become zeros: at a start that may be an end that was never confirmed.
-func TestCompactRefusesWhatHasLostItsEnd(t *testing.T) {
+// Nor is one whose end is missing or zeros: a start may take that for an end that was never confirmed.
+func TestCompactRefusesAFileWithoutItsEnd(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "partition-000.db")
 	s, _ := wastefulStore(t, path)
 	content := aoftest.Read(t, path)
@@ -248,7 +248,7 @@ func TestCompactRefusesWhatHasLostItsEnd(t *testing.T) {
 	}
 }
 
-// When the old file may come back, a store must not go on: what it appended to the new one would be lost.
+// When the old file may come back, the store must not be used: changes appended to the new one would be lost.
 func TestCompactThatFailsAtItsEnd(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "partition-000.db")
 	s, live := wastefulStore(t, path)
@@ -266,7 +266,7 @@ func TestCompactThatFailsAtItsEnd(t *testing.T) {
 		t.Fatalf("after %d times of forcing the folder to disk: %v", folders, err)
 	}
 	if s.Apply([]aof.Op{{Key: "1:new", Rec: "x"}}) == nil {
-		t.Error("the store goes on")
+		t.Error("the store is still used")
 	}
 	s.Close()
 	if !maps.Equal(reopenedContents(t, path), live) {
@@ -274,8 +274,7 @@ func TestCompactThatFailsAtItsEnd(t *testing.T) {
 	}
 }
 
-// A compaction rests when it has read some of the file, and when it has written some of the new one, until
-// there are to be no other rests.
+// A compaction rests after reading a part of the file and after writing a part of the new one, until the rests end.
 func TestCompactionRests(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "partition-000.db")
 	s, live := wastefulStore(t, path)
@@ -306,7 +305,7 @@ func TestCompactionRests(t *testing.T) {
 			t.Errorf("it rested %d times, for %d bytes read and %d written of %d", n, reading, writing, size)
 		}
 		if !maps.Equal(contents(t, s), live) {
-			t.Error("what lives is not what is left")
+			t.Error("other items are left than the live ones")
 		}
 	}
 	if err := s.Close(); err != nil {

@@ -36,7 +36,7 @@ func mustOpen(t *testing.T, path string) *Store {
 	return s
 }
 
-// load visits what a store holds, confirmed or not, in ascending order of the keys.
+// load visits the items of a store, confirmed or not, in ascending order of their keys.
 func (s *Store) load(visit func(key, rec string) error) error {
 	present := make(map[string]string)
 	all := aof.Confirmed{Visit: func(o aof.Op) error {
@@ -66,7 +66,7 @@ func applied(t *testing.T, s *Store, ops ...aof.Op) {
 	}
 }
 
-// bodies loads a store and gives the bodies of its items by key.
+// bodies loads a store and returns the bodies of its items by key.
 func bodies(s *Store) (map[string]string, error) {
 	all := make(map[string]string)
 	last := ""
@@ -90,7 +90,7 @@ func checkBodies(t *testing.T, s *Store, want map[string]string) {
 	}
 }
 
-// checkReopened closes a store and checks what it holds when it is opened again.
+// checkReopened closes a store, opens it again and checks its items.
 func checkReopened(t *testing.T, s *Store, want map[string]string) {
 	t.Helper()
 	if err := s.Close(); err != nil {
@@ -102,7 +102,7 @@ func checkReopened(t *testing.T, s *Store, want map[string]string) {
 }
 
 // smallStore makes a store's file of a few items, with deletes, overwritten items and binary
-// bodies, some of it not confirmed. It returns where the confirmed part ends and what it holds.
+// bodies, some of it not confirmed. It returns the end of the confirmed part and its items.
 func smallStore(t *testing.T) (path string, sealed int64, want map[string]string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "partition-000.db")
@@ -124,7 +124,7 @@ func smallStore(t *testing.T) (path string, sealed int64, want map[string]string
 	return content, sealed, map[string]string{"1:a": "alpha again", "2:c": "\r\n$3\r\nset\r\n\x00\x00"}
 }
 
-func TestStoreKeepsWhatWasApplied(t *testing.T) {
+func TestStoreKeepsAppliedChanges(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "partition-000.db")
 	s := mustOpen(t, path)
 	applied(t, s, aoftest.Set("1:a", "1"), aoftest.Set("1:b", "2"), aoftest.Set("1:a", "3"), aoftest.Del("1:b"), aoftest.Del("1:none"), aoftest.Set("1:b", "4"), aoftest.Set("1:c", "5"), aoftest.Del("1:c"))
@@ -147,7 +147,7 @@ func TestStoreConfirmsOnClose(t *testing.T) {
 	checkBodies(t, s, map[string]string{"1:a": "1"})
 }
 
-func TestStoreThatHasLearntNothingIsNotForcedToDisk(t *testing.T) {
+func TestUnchangedStoreIsNotForcedToDisk(t *testing.T) {
 	disk := aoftest.NewDisk(t)
 	s := mustOpen(t, filepath.Join(t.TempDir(), "a.db"))
 	defer s.Close()
@@ -159,7 +159,7 @@ func TestStoreThatHasLearntNothingIsNotForcedToDisk(t *testing.T) {
 	}
 }
 
-func TestStoreAppliesInSmallTransactions(t *testing.T) {
+func TestStoreAppliesInPieces(t *testing.T) {
 	disk := aoftest.NewDisk(t)
 	s := mustOpen(t, filepath.Join(t.TempDir(), "a.db"))
 	defer s.Close()
@@ -186,10 +186,10 @@ func TestStoreAppliesInSmallTransactions(t *testing.T) {
 	checkBodies(t, s, map[string]string{"2:large": "not deleted", "11:small": "nor this"})
 }
 
-// buntdb finds in a store what is in it.
+// buntdb finds the items of a store.
 func TestBuntdbReadsAStore(t *testing.T) {
 	path, _, want := smallStore(t)
-	s := mustOpen(t, path) // cuts off what is not confirmed
+	s := mustOpen(t, path) // cuts off the unconfirmed end
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -213,7 +213,7 @@ func TestBuntdbReadsAStore(t *testing.T) {
 	}
 }
 
-// What a store holds is in memory once, in the tables: not in the store as well.
+// A store keeps nothing of its content in memory.
 func TestStoreTakesNoMemory(t *testing.T) {
 	s := mustOpen(t, filepath.Join(t.TempDir(), "a.db"))
 	defer s.Close()
@@ -233,7 +233,7 @@ func TestStoreTakesNoMemory(t *testing.T) {
 	}
 }
 
-func TestStoreRefusesKeysItCouldNotReadBack(t *testing.T) {
+func TestStoreRefusesLongKeys(t *testing.T) {
 	s := mustOpen(t, filepath.Join(t.TempDir(), "a.db"))
 	defer s.Close()
 	longest := string(record.AppendKey(nil, 1<<32-1, strings.Repeat("k", 64<<10)))
@@ -245,7 +245,7 @@ func TestStoreRefusesKeysItCouldNotReadBack(t *testing.T) {
 	}
 }
 
-func TestStoreCutAnywhereComesBackAsLastConfirmed(t *testing.T) {
+func TestStoreCutAnywhere(t *testing.T) {
 	path, sealed, want := smallStore(t)
 	content := aoftest.Read(t, path)
 	for size := sealed; size <= int64(len(content)); size++ {
@@ -267,7 +267,7 @@ func TestStoreCutAnywhereComesBackAsLastConfirmed(t *testing.T) {
 	}
 }
 
-func TestStoreCutWithinWhatWasConfirmedIsWholeUpToAnEarlierSeal(t *testing.T) {
+func TestStoreCutBeforeItsLastSeal(t *testing.T) {
 	path, sealed, _ := smallStore(t)
 	content := aoftest.Read(t, path)
 	for size := range sealed {
@@ -288,7 +288,7 @@ func TestStoreCutWithinWhatWasConfirmedIsWholeUpToAnEarlierSeal(t *testing.T) {
 	}
 }
 
-// Whatever a single bit does to a store's file, it is found, or what the store held is unharmed.
+// A single wrong bit in a store's file is found, or the items are unharmed.
 func TestEveryFlippedBitOfAStoreIsDetectedOrHarmless(t *testing.T) {
 	path, sealed, want := smallStore(t)
 	content := string(aoftest.Read(t, path))
@@ -319,7 +319,7 @@ func TestEveryFlippedBitOfAStoreIsDetectedOrHarmless(t *testing.T) {
 }
 
 // A power cut leaves sectors unwritten in any order: zeros before bytes that were written.
-func TestStoreWithHolesInWhatWasNotConfirmedIsCut(t *testing.T) {
+func TestStoreWithUnconfirmedHolesIsCut(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a.db")
 	s := mustOpen(t, path)
 	applied(t, s, aoftest.Set("1:a", "kept"))
@@ -353,7 +353,7 @@ func TestStoreWithHolesInWhatWasNotConfirmedIsCut(t *testing.T) {
 	}
 }
 
-// A power cut may take the sector that holds nothing but the end of the last seal.
+// A power cut may take the sector with only the end of the last seal.
 func TestStoreWhoseLastSealLacksItsLastSector(t *testing.T) {
 	tried := 0
 	for pad := range aof.SectorSize {
@@ -379,8 +379,7 @@ func TestStoreWhoseLastSealLacksItsLastSector(t *testing.T) {
 	}
 }
 
-// Clients write what they like into values: also what looks like a seal, in a value which a power
-// cut has torn.
+// Clients may write anything into values: also bytes that look like a seal, in a value that a power cut has torn.
 func TestStoreIsNotFooledByForgedSeals(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a.db")
 	s := mustOpen(t, path)
@@ -422,9 +421,9 @@ func checkDamage(t *testing.T, path string, from, to int64) {
 	}
 }
 
-// buntdb skips zeros without a word and goes on writing at a wrong place, allocates what a length
-// says, and takes half a file for a torn one. None of that may reach it.
-func TestStoreRefusesWhatBuntdbWouldSwallow(t *testing.T) {
+// buntdb skips zeros silently and continues to write at a wrong offset, allocates as many bytes as a length says, and
+// takes half a file for a torn one. A store refuses such files.
+func TestStoreRefusesDamageThatBuntdbAccepts(t *testing.T) {
 	path, sealed, _ := smallStore(t)
 	content := string(aoftest.Read(t, path)[:sealed])
 	middle := strings.Index(content, "*3\r\n$3\r\nset\r\n$3\r\n1:b")
@@ -445,7 +444,7 @@ func TestStoreRefusesWhatBuntdbWouldSwallow(t *testing.T) {
 	}
 }
 
-func TestStoreResumesWhenAFullDiskHasRoomAgain(t *testing.T) {
+func TestStoreResumesAfterAFullDisk(t *testing.T) {
 	if aoftest.InOwnProcess(t) {
 		return
 	}
@@ -463,21 +462,21 @@ func TestStoreResumesWhenAFullDiskHasRoomAgain(t *testing.T) {
 	}
 	checkBodies(t, s, map[string]string{"1:a": aoftest.MuchText})
 	if err := s.Sync(0); err != nil {
-		t.Errorf("what was confirmed before: %v", err)
+		t.Errorf("confirmed changes: %v", err)
 	}
 	lift()
 	applied(t, s, ops...)
 	checkReopened(t, s, map[string]string{"1:b": strings.Repeat("x", 1000)})
 }
 
-func TestStoreNeverTrustsADiskThatFailedToSync(t *testing.T) {
+func TestFailedSyncBreaksTheStore(t *testing.T) {
 	disk := aoftest.NewDisk(t)
 	path := filepath.Join(t.TempDir(), "a.db")
 	s := mustOpen(t, path)
 	applied(t, s, aoftest.Set("1:a", "confirmed"))
 	disk.FailSyncs.Store(true)
 	if err := errors.Join(s.Apply([]aof.Op{aoftest.Set("1:a", "lost")}), s.Sync(0)); !errors.Is(err, aoftest.ErrDisk) {
-		t.Fatalf("a failed fsync gives %v", err)
+		t.Fatalf("a failed fsync returns %v", err)
 	}
 	disk.FailSyncs.Store(false)
 	if s.Sync(0) == nil || s.Apply([]aof.Op{aoftest.Set("1:b", "")}) == nil || s.Close() == nil {
@@ -488,7 +487,7 @@ func TestStoreNeverTrustsADiskThatFailedToSync(t *testing.T) {
 	checkBodies(t, s, map[string]string{"1:a": "confirmed"})
 }
 
-func TestStoreNoticesThatItsFileWasReplaced(t *testing.T) {
+func TestStoreDetectsThatItsFileWasReplaced(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a.db")
 	s := mustOpen(t, path)
 	applied(t, s, aoftest.Set("1:a", "1"))
@@ -528,8 +527,8 @@ func TestInterruptedCompactionIsUndone(t *testing.T) {
 	}
 }
 
-// A large store that is cut anywhere behind its last seal is as that seal has confirmed it. One that is
-// cut before it, which no crash does, is as an earlier seal has confirmed it, or refused.
+// A large store that is cut anywhere behind its last seal has all confirmed items. One that is cut before it, which no
+// crash does, has those of an earlier seal, or is refused.
 func TestLargeStoreCutAnywhere(t *testing.T) {
 	aoftest.NoFsync(t)
 	path := filepath.Join(t.TempDir(), "partition-000.db")
