@@ -232,10 +232,7 @@ func (l *loader) readEnvironment(environ []string) {
 func (l *loader) readFile(path string) {
 	f, err := os.Open(path)
 	if err != nil {
-		if pathErr, ok := errors.AsType[*os.PathError](err); ok {
-			err = pathErr.Err
-		}
-		l.fail(nil, "cannot read the config file %s: %v", path, err)
+		l.unreadable(path, err)
 		return
 	}
 	defer f.Close()
@@ -267,11 +264,15 @@ func (l *loader) readLines(path string, r io.Reader) {
 		}
 	}
 	if err := lines.Err(); err != nil {
-		if pathErr, ok := errors.AsType[*os.PathError](err); ok {
-			err = pathErr.Err
-		}
-		l.fail(nil, "cannot read the config file %s: %v", path, err)
+		l.unreadable(path, err)
 	}
+}
+
+func (l *loader) unreadable(path string, err error) {
+	if pathErr, ok := errors.AsType[*os.PathError](err); ok {
+		err = pathErr.Err
+	}
+	l.fail(nil, "cannot read the config file %s: %v", path, err)
 }
 
 // include reads the files that a config file includes, in its place. As in Redis, the path is relative to

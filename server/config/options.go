@@ -113,17 +113,17 @@ const (
 )
 
 var (
-	fsyncs = []choice[keyspace.Fsync]{
+	fsyncs = oneOf([]choice[keyspace.Fsync]{
 		{"everysec", keyspace.EverySec}, {"always", keyspace.Always}, {"no", keyspace.No},
-	}
-	evictions   = []choice[commands.Eviction]{{"noeviction", commands.NoEviction}, {"volatile-ttl", commands.VolatileTTL}}
-	clientAuths = []choice[string]{{"no", "no"}, {"yes", "yes"}, {"optional", "optional"}}
-	logLevels   = []choice[zerolog.Level]{ // Redis' names, then those of zerolog
+	})
+	evictions   = oneOf([]choice[commands.Eviction]{{"noeviction", commands.NoEviction}, {"volatile-ttl", commands.VolatileTTL}})
+	clientAuths = oneOf([]choice[string]{{"no", "no"}, {"yes", "yes"}, {"optional", "optional"}})
+	logLevels   = oneOf([]choice[zerolog.Level]{ // Redis' names, then those of zerolog
 		{"debug", zerolog.TraceLevel}, {"verbose", zerolog.DebugLevel}, {"notice", zerolog.InfoLevel}, {"warning", zerolog.WarnLevel},
 		{"info", zerolog.InfoLevel}, {"warn", zerolog.WarnLevel}, {"error", zerolog.ErrorLevel},
-	}
-	supervisions = []choice[Supervision]{{"no", NotSupervised}, {"systemd", BySystemd}, {"auto", MaybeBySystemd}}
-	logFormats   = []choice[LogFormat]{{"auto", LogAuto}, {"pretty", LogPretty}, {"json", LogJSON}}
+	})
+	supervisions = oneOf([]choice[Supervision]{{"no", NotSupervised}, {"systemd", BySystemd}, {"auto", MaybeBySystemd}})
+	logFormats   = oneOf([]choice[LogFormat]{{"auto", LogAuto}, {"pretty", LogPretty}, {"json", LogJSON}})
 )
 
 // Bounds of max-value-size: the smallest useful size, and the largest that Redis allows.
@@ -135,95 +135,95 @@ const (
 // Options is the table of options.
 var Options = []Option{
 	{Name: "config", Doc: "path of a config file in the syntax of redis.conf; also as the first argument",
-		in: func(s *Settings) value { return text{p: &s.ConfigFile} }},
+		in: func(s *Settings) value { return asIs.of(&s.ConfigFile) }},
 
 	{Name: "port", Default: "6379", Doc: "TCP port to listen on; 0 for none",
-		in: func(s *Settings) value { return count(&s.Port, 0, math.MaxUint16) }},
+		in: func(s *Settings) value { return count(0, math.MaxUint16).of(&s.Port) }},
 	{Name: "bind", Default: "127.0.0.1 -::1", Unit: "addresses", Many: true,
 		Doc: "addresses to listen on, * and ::* for all; an address after - may be missing from the machine",
-		in:  func(s *Settings) value { return words{&s.Bind, 16} }},
+		in:  func(s *Settings) value { return words(16).of(&s.Bind) }},
 	{Name: "unixsocket", Doc: "path of a Unix socket to listen on",
-		in: func(s *Settings) value { return text{p: &s.UnixSocket} }},
+		in: func(s *Settings) value { return asIs.of(&s.UnixSocket) }},
 	{Name: "unixsocketperm", Default: "0", Unit: "octal", Doc: "permissions of the Unix socket; 0 for the owner's only",
-		in: func(s *Settings) value { return octal{&s.UnixSocketPerm} }},
+		in: func(s *Settings) value { return fileMode.of(&s.UnixSocketPerm) }},
 	{Name: "tls-port", Default: "0", Doc: "TCP port to listen on with TLS; 0 for none",
-		in: func(s *Settings) value { return count(&s.TLSPort, 0, math.MaxUint16) }},
+		in: func(s *Settings) value { return count(0, math.MaxUint16).of(&s.TLSPort) }},
 	{Name: "tls-cert-file", Mutable: true, Reread: true, Doc: "certificate of the server, PEM",
-		in: func(s *Settings) value { return text{p: &s.TLSCertFile} }},
+		in: func(s *Settings) value { return asIs.of(&s.TLSCertFile) }},
 	{Name: "tls-key-file", Mutable: true, Reread: true, Doc: "its private key, PEM",
-		in: func(s *Settings) value { return text{p: &s.TLSKeyFile} }},
+		in: func(s *Settings) value { return asIs.of(&s.TLSKeyFile) }},
 	{Name: "tls-ca-cert-file", Mutable: true, Reread: true, Doc: "certificates of the authorities that sign those of clients, PEM",
-		in: func(s *Settings) value { return text{p: &s.TLSCACertFile} }},
+		in: func(s *Settings) value { return asIs.of(&s.TLSCACertFile) }},
 	{Name: "tls-auth-clients", Default: "yes", Mutable: true, Doc: "whether TLS clients must show a certificate",
-		in: func(s *Settings) value { return oneOf[string]{&s.TLSAuthClients, clientAuths} }},
+		in: func(s *Settings) value { return clientAuths.of(&s.TLSAuthClients) }},
 	{Name: "requirepass", Mutable: true, Doc: "password that clients must give; none if empty",
-		in: func(s *Settings) value { return text{p: &s.RequirePass} }},
+		in: func(s *Settings) value { return asIs.of(&s.RequirePass) }},
 	{Name: "protected-mode", Default: "yes", Mutable: true, Doc: "without a password, refuse clients from other machines",
-		in: func(s *Settings) value { return yesNo{&s.ProtectedMode} }},
+		in: func(s *Settings) value { return yesNo.of(&s.ProtectedMode) }},
 	{Name: "maxclients", Default: "10000", Unit: "clients", Mutable: true, Doc: "most clients at a time",
-		in: func(s *Settings) value { return count(&s.MaxClients, 1, math.MaxUint32) }},
+		in: func(s *Settings) value { return count(1, math.MaxUint32).of(&s.MaxClients) }},
 	{Name: "io-threads", Default: auto, Unit: "threads", Doc: "threads that serve most clients, auto for one per two processors; 0 gives each client a goroutine of its own",
-		in: func(s *Settings) value { return automatic{&s.IOThreads, 128} }},
+		in: func(s *Settings) value { return automatic(128).of(&s.IOThreads) }},
 	{Name: "timeout", Default: "0", Unit: "seconds", Mutable: true, Doc: "close a client after this idle time; 0 for never",
-		in: func(s *Settings) value { return number[time.Duration]{&s.Timeout, time.Second, 0, math.MaxInt32} }},
+		in: func(s *Settings) value { return number(time.Second, 0, math.MaxInt32).of(&s.Timeout) }},
 	{Name: "tcp-keepalive", Default: "300", Unit: "seconds", Mutable: true, Doc: "probe quiet TCP connections at this interval; 0 for never",
-		in: func(s *Settings) value { return number[time.Duration]{&s.TCPKeepAlive, time.Second, 0, math.MaxInt32} }},
+		in: func(s *Settings) value { return number(time.Second, 0, math.MaxInt32).of(&s.TCPKeepAlive) }},
 	{Name: "tcp-backlog", Default: "511", Unit: "connections", Doc: "most connections that wait to be accepted",
-		in: func(s *Settings) value { return count(&s.TCPBacklog, 0, math.MaxInt32) }},
+		in: func(s *Settings) value { return count(0, math.MaxInt32).of(&s.TCPBacklog) }},
 	{Name: "max-value-size", Default: "16mb", Unit: "bytes", Mutable: true, Doc: "largest value and document; k, kb, m, mb, g or gb may follow the number",
-		in: func(s *Settings) value { return memory[int]{&s.MaxValueSize, minValueSize, maxValueSize} }},
+		in: func(s *Settings) value { return memory[int](minValueSize, maxValueSize).of(&s.MaxValueSize) }},
 
 	{Name: "maxmemory-clients", Default: "1gb", Unit: "bytes", Mutable: true,
 		Doc: "most memory that all clients together may hold besides items; above it the largest clients are disconnected; 0 for no limit",
-		in:  func(s *Settings) value { return memoryOrShare{&s.MaxMemoryClients} }},
+		in:  func(s *Settings) value { return memoryOrShare.of(&s.MaxMemoryClients) }},
 	{Name: "client-output-buffer-limit", Default: "normal 0 0 0 slave 256mb 64mb 60 pubsub 32mb 8mb 60", Mutable: true, Many: true,
 		Doc: "disconnect a subscriber or monitor whose unsent messages exceed the hard limit, or the soft limit for the given seconds",
 		in:  func(s *Settings) value { return outputLimits{&s.OutputLimits} }},
 	{Name: "notify-keyspace-events", Mutable: true, Doc: "events to publish and how; none if empty",
-		in: func(s *Settings) value { return events{&s.NotifyKeyspaceEvents} }},
+		in: func(s *Settings) value { return eventClasses.of(&s.NotifyKeyspaceEvents) }},
 
 	{Name: "dir", Default: "./data", Doc: "data folder; made if missing",
-		in: func(s *Settings) value { return text{&s.Dir, true} }},
+		in: func(s *Settings) value { return filled.of(&s.Dir) }},
 	{Name: "partitions", Default: "16", Unit: "partitions", Doc: "parts of the keyspace; fixed when the data folder is made",
-		in: func(s *Settings) value { return count(&s.Partitions, 1, 256) }},
+		in: func(s *Settings) value { return count(1, 256).of(&s.Partitions) }},
 	{Name: "appendfsync", Default: "everysec", Mutable: true, Doc: "when writes are forced to disk; no leaves that to the system",
-		in: func(s *Settings) value { return oneOf[keyspace.Fsync]{&s.AppendFsync, fsyncs} }},
+		in: func(s *Settings) value { return fsyncs.of(&s.AppendFsync) }},
 	{Name: "active-expire-effort", Default: "1", Mutable: true, Doc: "effort to find dead documents, 1 for least",
-		in: func(s *Settings) value { return count(&s.ActiveExpireEffort, 1, 10) }},
+		in: func(s *Settings) value { return count(1, 10).of(&s.ActiveExpireEffort) }},
 
 	{Name: "slowlog-log-slower-than", Default: "10000", Unit: "microseconds", Mutable: true, Doc: "log commands that take at least this long; 0 for all, -1 for none",
-		in: func(s *Settings) value { return count(&s.SlowlogThreshold, -1, math.MaxInt64) }},
+		in: func(s *Settings) value { return count(-1, math.MaxInt64).of(&s.SlowlogThreshold) }},
 	{Name: "slowlog-max-len", Default: "128", Unit: "commands", Mutable: true, Doc: "most commands in the slow log",
-		in: func(s *Settings) value { return count(&s.SlowlogLength, 0, math.MaxInt64) }},
+		in: func(s *Settings) value { return count(0, math.MaxInt64).of(&s.SlowlogLength) }},
 	{Name: "latency-monitor-threshold", Default: "0", Unit: "milliseconds", Mutable: true, Doc: "record events for LATENCY that take at least this long; 0 for none",
 		in: func(s *Settings) value {
-			return number[time.Duration]{&s.LatencyThreshold, time.Millisecond, 0, math.MaxInt32}
+			return number(time.Millisecond, 0, math.MaxInt32).of(&s.LatencyThreshold)
 		}},
 	{Name: "metrics-addr", Unit: "address", Doc: "host:port of an HTTP server with /metrics for Prometheus and /healthz; none if empty",
-		in: func(s *Settings) value { return hostPort{&s.MetricsAddr} }},
+		in: func(s *Settings) value { return hostPort.of(&s.MetricsAddr) }},
 	{Name: "metrics-pprof", Default: "no", Doc: "serve profiles of the program on metrics-addr, under /debug/pprof/",
-		in: func(s *Settings) value { return yesNo{&s.MetricsPprof} }},
+		in: func(s *Settings) value { return yesNo.of(&s.MetricsPprof) }},
 	{Name: "maxmemory", Default: "0", Unit: "bytes", Mutable: true, Doc: "most memory that items may take; 0 for no limit",
-		in: func(s *Settings) value { return memory[int64]{&s.MaxMemory, 0, math.MaxInt64} }},
+		in: func(s *Settings) value { return memory[int64](0, math.MaxInt64).of(&s.MaxMemory) }},
 	{Name: "maxmemory-policy", Default: "noeviction", Mutable: true,
 		Doc: "at the limit, refuse commands that may grow memory, or evict the items that die soonest",
-		in:  func(s *Settings) value { return oneOf[commands.Eviction]{&s.MaxMemoryPolicy, evictions} }},
+		in:  func(s *Settings) value { return evictions.of(&s.MaxMemoryPolicy) }},
 	{Name: "auto-compact-percentage", Default: "100", Unit: "percent", Mutable: true,
 		Doc: "compact a file when its garbage reaches this share of its live data, or the worst file when all reach half of it; 0 for never",
-		in:  func(s *Settings) value { return count(&s.Compaction.Percentage, 0, math.MaxInt32) }},
+		in:  func(s *Settings) value { return count(0, math.MaxInt32).of(&s.Compaction.Percentage) }},
 	{Name: "auto-compact-min-size", Default: "64mb", Unit: "bytes", Mutable: true, Doc: "do not compact while all files together are smaller than this",
-		in: func(s *Settings) value { return memory[int64]{&s.Compaction.MinSize, 0, math.MaxInt64} }},
+		in: func(s *Settings) value { return memory[int64](0, math.MaxInt64).of(&s.Compaction.MinSize) }},
 
 	{Name: "loglevel", Default: "notice", Mutable: true, Doc: "least important messages to log",
-		in: func(s *Settings) value { return oneOf[zerolog.Level]{&s.LogLevel, logLevels} }},
+		in: func(s *Settings) value { return logLevels.of(&s.LogLevel) }},
 	{Name: "log-format", Default: "auto", Doc: "format of the log on standard error; auto is pretty on a terminal, json elsewhere",
-		in: func(s *Settings) value { return oneOf[LogFormat]{&s.LogFormat, logFormats} }},
+		in: func(s *Settings) value { return logFormats.of(&s.LogFormat) }},
 	{Name: "logfile", Doc: "file to append the log to; standard error if empty",
-		in: func(s *Settings) value { return text{p: &s.LogFile} }},
+		in: func(s *Settings) value { return asIs.of(&s.LogFile) }},
 	{Name: "pidfile", Doc: "file that holds the process id while the server runs; none if empty",
-		in: func(s *Settings) value { return text{p: &s.PidFile} }},
+		in: func(s *Settings) value { return asIs.of(&s.PidFile) }},
 	{Name: "supervised", Default: "no", Doc: "notify systemd when the server is ready; auto if systemd asks for it",
-		in: func(s *Settings) value { return oneOf[Supervision]{&s.Supervised, supervisions} }},
+		in: func(s *Settings) value { return supervisions.of(&s.Supervised) }},
 
 	{Name: "proto-max-bulk-len", Default: "16mb", Mutable: true, Compat: true, Doc: "Redis' limit on values",
 		in: func(s *Settings) value { return mirror{&s.MaxValueSize, "max-value-size"} }},

@@ -20,6 +20,32 @@ type value interface {
 	legal() string // describes the legal values, without the unit; empty: any
 }
 
+// A kind says how the options of one kind are read and written.
+type kind[T any] struct {
+	parse  func(text string) (T, error)
+	format func(T) string
+	values string // describes the legal ones
+}
+
+// of returns the value at p.
+func (k kind[T]) of(p *T) value { return kindValue[T]{k, p} }
+
+type kindValue[T any] struct {
+	kind[T]
+	p *T
+}
+
+func (v kindValue[T]) Set(text string) error {
+	parsed, err := v.parse(text)
+	if err == nil {
+		*v.p = parsed
+	}
+	return err
+}
+
+func (v kindValue[T]) String() string { return v.format(*v.p) }
+func (v kindValue[T]) legal() string  { return v.values }
+
 var (
 	errNotInteger = errors.New("argument couldn't be parsed into an integer")
 	errNotMemory  = errors.New("argument must be a memory value")
@@ -31,53 +57,21 @@ var (
 )
 
 // number is a whole number of units, such as time.Second, between two bounds.
-type number[T ~int | ~int64] struct {
-	p        *T
-	unit     T
-	min, max int64
-}
-
-func (v number[T]) Set(text string) error {
-	n, err := strconv.ParseInt(text, 10, 64)
-	if err != nil || strconv.FormatInt(n, 10) != text { // Redis takes neither 010 nor +10
-		return errNotInteger
+func number[T ~int | ~int64](unit T, min, max int64) kind[T] {
+	return kind[T]{
+		parse: func(text string) (T, error) {
+			n, err := strconv.ParseInt(text, 10, 64)
+			if err != nil || strconv.FormatInt(n, 10) != text { // Redis takes neither 010 nor +10
+				return 0, errNotInteger
+			}
+			return T(n) * unit, within(n, min, max)
+		},
+		format: func(v T) string { return strconv.FormatInt(int64(v/unit), 10) },
+		values: fmt.Sprintf("%d to %d", min, max),
 	}
-	if err := within(n, v.min, v.max); err != nil {
-		return err
-	}
-	*v.p = T(n) * v.unit
-	return nil
 }
 
-func (v number[T]) String() string { return strconv.FormatInt(int64(*v.p/v.unit), 10) }
-func (v number[T]) legal() string  { return fmt.Sprintf("%d to %d", v.min, v.max) }
-
-func count(p *int, min, max int64) value { return number[int]{p, 1, min, max} }
-
-// automatic is a number, or auto for -1: the server chooses.
-type automatic struct {
-	p   *int
-	max int64
-}
-
-const auto = "auto"
-
-func (v automatic) Set(text string) error {
-	if strings.EqualFold(text, auto) {
-		*v.p = -1
-		return nil
-	}
-	return count(v.p, 0, v.max).Set(text)
-}
-
-func (v automatic) String() string {
-	if *v.p < 0 {
-		return auto
-	}
-	return strconv.Itoa(*v.p)
-}
-
-func (v automatic) legal() string { return fmt.Sprintf("%s, 0 to %d", auto, v.max) }
+func count(min, max int64) kind[int] { return number(1, min, max) }
 
 func within(n, min, max int64) error {
 	if n < min || n > max {
@@ -86,28 +80,55 @@ func within(n, min, max int64) error {
 	return nil
 }
 
-// octal is a file mode such as 770.
-type octal struct{ p *uint32 }
+const auto = "auto"
 
-func (v octal) Set(text string) error {
-	n, err := strconv.ParseUint(text, 8, 32)
-	if err != nil {
-		return errNotInteger
+// automatic is a number, or auto for -1: the server chooses.
+func automatic(max int64) kind[int] {
+	numbers := count(0, max)
+	return kind[int]{
+		parse: func(text string) (int, error) {
+			if strings.EqualFold(text, auto) {
+				return -1, nil
+			}
+			return numbers.parse(text)
+		},
+		format: func(n int) string {
+			if n < 0 {
+				return auto
+			}
+			return numbers.format(n)
+		},
+		values: auto + ", " + numbers.values,
 	}
-	if n > 0o777 {
-		return errors.New("argument must be between 0 and 777 inclusive")
-	}
-	*v.p = uint32(n)
-	return nil
 }
 
-func (v octal) String() string { return strconv.FormatUint(uint64(*v.p), 8) }
-func (v octal) legal() string  { return "0 to 777" }
+// fileMode is an octal number such as 770.
+var fileMode = kind[uint32]{
+	parse: func(text string) (uint32, error) {
+		n, err := strconv.ParseUint(text, 8, 32)
+		switch {
+		case err != nil:
+			return 0, errNotInteger
+		case n > 0o777:
+			return 0, errors.New("argument must be between 0 and 777 inclusive")
+		}
+		return uint32(n), nil
+	},
+	format: func(mode uint32) string { return strconv.FormatUint(uint64(mode), 8) },
+	values: "0 to 777",
+}
 
 // memory is a number of bytes in Redis' notation: 1k is 1000 bytes, 1kb 1024, and so on.
-type memory[T ~int | ~int64] struct {
-	p        *T
-	min, max int64
+func memory[T ~int | ~int64](min, max int64) kind[T] {
+	k := number[T](1, min, max)
+	k.parse = func(text string) (T, error) {
+		n, err := parseMemory(text)
+		if err == nil {
+			err = within(n, min, max)
+		}
+		return T(n), err
+	}
+	return k
 }
 
 var memoryUnits = []struct {
@@ -118,21 +139,6 @@ var memoryUnits = []struct {
 	{"k", 1e3}, {"m", 1e6}, {"g", 1e9},
 	{"b", 1}, {"", 1},
 }
-
-func (v memory[T]) Set(text string) error {
-	n, err := parseMemory(text)
-	if err != nil {
-		return err
-	}
-	if err := within(n, v.min, v.max); err != nil {
-		return err
-	}
-	*v.p = T(n)
-	return nil
-}
-
-func (v memory[T]) String() string { return strconv.FormatInt(int64(*v.p), 10) }
-func (v memory[T]) legal() string  { return fmt.Sprintf("%d to %d", v.min, v.max) }
 
 func parseMemory(text string) (int64, error) {
 	for _, u := range memoryUnits {
@@ -149,142 +155,139 @@ func parseMemory(text string) (int64, error) {
 	return 0, errNotMemory
 }
 
-// memoryOrShare is memory, or per cent of another amount, stored as a negative number.
-type memoryOrShare struct{ p *int64 }
-
-var errNotMemoryOrShare = errors.New("argument must be a memory or percent value")
-
-func (v memoryOrShare) Set(text string) error {
-	if digits, ok := strings.CutSuffix(text, "%"); ok {
-		n, err := strconv.ParseUint(digits, 10, 31)
-		switch {
-		case err != nil || strconv.FormatUint(n, 10) != digits:
-			return errNotMemoryOrShare
-		case n > 100:
-			return errors.New("percentage argument must be less or equal to 100")
+// memoryOrShare is memory, or per cent of another amount as a negative number.
+var memoryOrShare = kind[int64]{
+	parse: func(text string) (int64, error) {
+		errKind := errors.New("argument must be a memory or percent value")
+		if digits, ok := strings.CutSuffix(text, "%"); ok {
+			n, err := strconv.ParseUint(digits, 10, 31)
+			switch {
+			case err != nil || strconv.FormatUint(n, 10) != digits:
+				return 0, errKind
+			case n > 100:
+				return 0, errors.New("percentage argument must be less or equal to 100")
+			}
+			return -int64(n), nil
 		}
-		*v.p = -int64(n)
-		return nil
-	}
-	n, err := parseMemory(text)
-	if err != nil {
-		return errNotMemoryOrShare
-	}
-	*v.p = n
-	return nil
+		n, err := parseMemory(text)
+		if err != nil {
+			return 0, errKind
+		}
+		return n, nil
+	},
+	format: func(n int64) string {
+		if n < 0 {
+			return strconv.FormatInt(-n, 10) + "%"
+		}
+		return strconv.FormatInt(n, 10)
+	},
+	values: fmt.Sprintf("0%% to 100%% of maxmemory, or 0 to %d", math.MaxInt64),
 }
 
-func (v memoryOrShare) String() string {
-	if *v.p < 0 {
-		return strconv.FormatInt(-*v.p, 10) + "%"
-	}
-	return strconv.FormatInt(*v.p, 10)
-}
-
-func (v memoryOrShare) legal() string {
-	return fmt.Sprintf("0%% to 100%% of maxmemory, or 0 to %d", math.MaxInt64)
-}
-
-// yesNo is a switch.
-type yesNo struct{ p *bool }
-
-func (v yesNo) Set(text string) error {
-	switch strings.ToLower(text) {
-	case "yes":
-		*v.p = true
-	case "no":
-		*v.p = false
-	default:
-		return errNotYesNo
-	}
-	return nil
-}
-
-func (v yesNo) String() string {
-	if *v.p {
-		return "yes"
-	}
-	return "no"
-}
-func (v yesNo) legal() string { return "yes, no" }
-
-// oneOf is a choice among names. Several names may mean the same; String returns the first.
-type oneOf[T comparable] struct {
-	p       *T
-	choices []choice[T]
-}
-
+// choice is a name and what it means.
 type choice[T comparable] struct {
 	name  string
 	means T
 }
 
-func (v oneOf[T]) Set(text string) error {
-	for _, c := range v.choices {
-		if strings.EqualFold(text, c.name) {
-			*v.p = c.means
-			return nil
-		}
-	}
-	return errors.New("argument(s) must be one of the following: " + v.legal())
-}
-
-func (v oneOf[T]) String() string {
-	for _, c := range v.choices {
-		if c.means == *v.p {
-			return c.name
-		}
-	}
-	return ""
-}
-
-func (v oneOf[T]) legal() string {
-	names := make([]string, len(v.choices))
-	for i, c := range v.choices {
+// oneOf is a choice among names. Several names may mean the same; the first one is shown.
+func oneOf[T comparable](choices []choice[T]) kind[T] {
+	names := make([]string, len(choices))
+	for i, c := range choices {
 		names[i] = c.name
 	}
-	return strings.Join(names, ", ")
-}
-
-// text is any string; needed refuses the empty one.
-type text struct {
-	p      *string
-	needed bool
-}
-
-func (v text) Set(s string) error {
-	if s == "" && v.needed {
-		return errEmpty
+	legal := strings.Join(names, ", ")
+	return kind[T]{
+		parse: func(text string) (none T, err error) {
+			for _, c := range choices {
+				if strings.EqualFold(text, c.name) {
+					return c.means, nil
+				}
+			}
+			return none, errors.New("argument(s) must be one of the following: " + legal)
+		},
+		format: func(v T) string {
+			for _, c := range choices {
+				if c.means == v {
+					return c.name
+				}
+			}
+			return ""
+		},
+		values: legal,
 	}
-	*v.p = s
-	return nil
 }
 
-func (v text) String() string { return *v.p }
-func (v text) legal() string {
-	if v.needed {
-		return "any but the empty string"
+// yesNo is a switch.
+var yesNo = func() kind[bool] {
+	k := oneOf([]choice[bool]{{"yes", true}, {"no", false}})
+	parse := k.parse
+	k.parse = func(text string) (bool, error) {
+		on, err := parse(text)
+		if err != nil {
+			err = errNotYesNo
+		}
+		return on, err
 	}
-	return ""
+	return k
+}()
+
+// asIs is any string.
+var asIs = kind[string]{
+	parse:  func(s string) (string, error) { return s, nil },
+	format: func(s string) string { return s },
+}
+
+// filled is any string but the empty one.
+var filled = kind[string]{
+	parse: func(s string) (string, error) {
+		if s == "" {
+			return "", errEmpty
+		}
+		return s, nil
+	},
+	format: asIs.format,
+	values: "any but the empty string",
 }
 
 // words is a list separated by blanks.
-type words struct {
-	p   *[]string
-	max int
-}
-
-func (v words) Set(s string) error {
-	list := strings.Fields(s)
-	if len(list) < 1 || len(list) > v.max {
-		return errWordCount
+func words(max int) kind[[]string] {
+	return kind[[]string]{
+		parse: func(s string) ([]string, error) {
+			list := strings.Fields(s)
+			if len(list) < 1 || len(list) > max {
+				return nil, errWordCount
+			}
+			return list, nil
+		},
+		format: func(list []string) string { return strings.Join(list, " ") },
+		values: fmt.Sprintf("1 to %d", max),
 	}
-	*v.p = list
-	return nil
 }
 
-func (v words) String() string { return strings.Join(*v.p, " ") }
-func (v words) legal() string  { return fmt.Sprintf("1 to %d", v.max) }
+// hostPort is an address to listen on, such as 127.0.0.1:9121 or :9121; empty for none.
+var hostPort = kind[string]{
+	parse: func(text string) (string, error) {
+		if text == "" {
+			return text, nil
+		}
+		_, port, err := net.SplitHostPort(text)
+		if err != nil {
+			return "", errors.New("argument must be host:port")
+		}
+		if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
+			return "", errors.New("argument must be host:port, with a port from 1 to 65535")
+		}
+		return text, nil
+	},
+	format: asIs.format,
+	values: "host:port, or empty",
+}
+
+// eventClasses is the option notify-keyspace-events.
+var eventClasses = kind[commands.EventClasses]{
+	parse: commands.ParseEventClasses, format: commands.EventClasses.String, values: "any of Ag$lshzxeKEtmdn",
+}
 
 // fixed is an option of Redis that has only one value here. Clients can read it, and a configuration may set
 // just that value.
@@ -315,41 +318,6 @@ func (v mirror) Set(s string) error {
 
 func (v mirror) String() string { return strconv.Itoa(*v.p) }
 func (v mirror) legal() string  { return "the value of " + v.other }
-
-// hostPort is an address to listen on, such as 127.0.0.1:9121 or :9121; empty for none.
-type hostPort struct{ p *string }
-
-func (v hostPort) Set(text string) error {
-	if text != "" {
-		_, port, err := net.SplitHostPort(text)
-		if err != nil {
-			return errors.New("argument must be host:port")
-		}
-		if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
-			return errors.New("argument must be host:port, with a port from 1 to 65535")
-		}
-	}
-	*v.p = text
-	return nil
-}
-
-func (v hostPort) String() string { return *v.p }
-func (v hostPort) legal() string  { return "host:port, or empty" }
-
-// events is the option notify-keyspace-events.
-type events struct{ p *commands.EventClasses }
-
-func (v events) Set(text string) error {
-	e, err := commands.ParseEventClasses(text)
-	if err != nil {
-		return err
-	}
-	*v.p = e
-	return nil
-}
-
-func (v events) String() string { return v.p.String() }
-func (v events) legal() string  { return "any of Ag$lshzxeKEtmdn" }
 
 // OutputLimits is the option client-output-buffer-limit. Only PubSub has an effect, for subscribers and
 // monitors: other clients get only replies, and no command runs for a client that does not take them.
