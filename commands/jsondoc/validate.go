@@ -20,9 +20,9 @@ func check(text string) error {
 type rootFacts struct {
 	object  bool // the root is an object
 	escaped bool // a name of a root member has escapes, and so may spell any name
+	meta    bool // a root member is named _ts or _etag without escapes
 	ttls    int  // the number of root members named ttl without escapes
 	ttlAt   int  // the position after the colon of the last of them
-	meta    bool // a root member is named _ts or _etag without escapes
 }
 
 // scan reports whether text is one JSON value in valid UTF-8, no deeper than MaxNesting. It does not
