@@ -2,6 +2,7 @@ package commands
 
 import (
 	"fmt"
+	"strings"
 
 	"mayfly/commands/redisfmt"
 	"mayfly/expiry"
@@ -10,7 +11,7 @@ import (
 
 var containerCommands = []Command{
 	{
-		Name: "container.set", Syntax: "name <TTL <OFF | -1 | seconds> [TTLMODE <STRICT | LENIENT>] | TTLMODE <STRICT | LENIENT>>", Arity: -4,
+		Name: "container.set", Syntax: "name [TTL <OFF | -1 | seconds>] [TTLMODE <STRICT | LENIENT>]", Arity: -2, Example: "orders TTL 3600",
 		Summary: "Creates a container or changes its default TTL, which governs everything in it at once. Without TTL it changes the mode of an existing container.",
 		Group:   "container", Since: sinceFirst,
 		Flags: Write, Scope: ScopeAll, Parse: parseContainerSet,
@@ -68,6 +69,17 @@ func parseSettings(in *Input) (containerSettings, error) {
 	name, err := containerName(in)
 	set := containerSettings{name: name}
 	o := namedOptions{args: in.Args[2:], legal: []string{"TTL", "TTLMODE"}, err: err}
+	o.meant = func(word string) string {
+		option := ""
+		if _, err := expiry.ParseDefault(word); err == nil {
+			option = "TTL"
+		} else if _, err := parseMode(word); err == nil {
+			option = "TTLMODE"
+		} else {
+			return ""
+		}
+		return strings.ToUpper(in.Args[0]) + " " + name + " " + option + " " + word
+	}
 	for o.next() {
 		switch o.name {
 		case "TTL":
@@ -93,8 +105,11 @@ func parseMode(s string) (expiry.Mode, error) {
 
 func parseContainerSet(in *Input) (Run, error) {
 	set, err := parseSettings(in)
-	if err != nil {
+	switch {
+	case err != nil:
 		return nil, err
+	case !set.hasTTL && !set.hasMode:
+		return nil, errorf(errNothingToSet, set.name)
 	}
 	return func(x *Context) Reply {
 		c := x.Tx.Container(set.name)
@@ -156,7 +171,7 @@ func parseContainerGet(in *Input) (Run, error) {
 //	keys       the number of living plain keys
 //	bytes      of the ids and bodies of living items
 //	memory     their estimated size in memory, bytes; maxmemory limits the sum
-//	created    the time of its creation or last flush, ms since 1970
+//	created    the time of its creation, ms since 1970
 func describeContainer(c *keyspace.Container, s keyspace.ContainerStats) Reply {
 	p := &s.Policy
 	return Map(
@@ -177,6 +192,7 @@ func documents(s keyspace.ContainerStats) int { return s.Documents - s.Plain }
 func parseContainerList(in *Input) (Run, error) {
 	pattern := "*"
 	o := namedOptions{args: in.Args[1:], legal: []string{"MATCH"}}
+	o.meant = func(word string) string { return "MATCH " + word }
 	for o.next() {
 		pattern = o.value("a pattern")
 		o.fail(checkPattern(pattern))

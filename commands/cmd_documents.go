@@ -36,7 +36,7 @@ var documentCommands = []Command{
 		Flags: ReadOnly | Fast, Keys: AllIDs, Options: trailingMeta, Parse: parseDocMget,
 	},
 	{
-		Name: "doc.patch", Syntax: "container id [IFMATCH etag] op path [value] [op path [value] ...]", Arity: -5,
+		Name: "doc.patch", Syntax: "container id [IFMATCH etag] op path [value] [op path [value] ...]", Arity: -5, Example: "orders 1001 SET /status '\"paid\"'",
 		Summary: "Applies up to 10 operations to a document, all or none, and restarts its clock: ADD path json, SET path json, REPLACE path json, REMOVE path, INCR path number, MOVE from path.",
 		Group:   "document", Since: sinceFirst,
 		Flags: Write | DenyOOM, Keys: OneID, Parse: parseDocPatch,
@@ -88,7 +88,7 @@ var documentCommands = []Command{
 		Flags: ReadOnly, Scope: ScopeSweep, Parse: parseDocCount,
 	},
 	{
-		Name: "doc.scan", Syntax: "container cursor [MATCH pattern] [COUNT count] [WITHDOCS] [WITHMETA]", Arity: -3,
+		Name: "doc.scan", Syntax: "container cursor [MATCH pattern] [COUNT count] [WITHDOCS] [WITHMETA]", Arity: -3, Example: "orders 0 COUNT 100 WITHDOCS",
 		Summary: "Lists the ids of a container's documents a portion at a time. WITHDOCS puts each document after its id; WITHMETA adds _ts and _etag to it.",
 		Group:   "document", Since: sinceFirst,
 		Flags: ReadOnly, Scope: ScopeSweep, Parse: parseDocScan,

@@ -5,6 +5,7 @@ import (
 	"iter"
 	"slices"
 	"strconv"
+	"strings"
 
 	"mayfly/commands/jsondoc"
 	"mayfly/commands/redisfmt"
@@ -37,7 +38,7 @@ func parseDocGet(in *Input) (Run, error) {
 	meta := false
 	var paths []jsondoc.Pointer
 	var err error
-	o := namedOptions{args: in.Args[3:], legal: []string{"WITHMETA", "PATH"}}
+	o := namedOptions{args: in.Args[3:], legal: []string{"WITHMETA", "PATH"}, meant: meantPath}
 	for o.next() {
 		switch o.name {
 		case "WITHMETA":
@@ -81,6 +82,14 @@ func withMeta(object string, it keyspace.Item) string {
 	return jsondoc.WithMeta(object, it.TS, etag(it.Version))
 }
 
+// meantPath returns what a word that is no option of DOC.GET probably means: a path, of JSONPath too.
+func meantPath(word string) string {
+	if p, ok := jsondoc.SuggestPointer(word); ok && strings.IndexByte("/$.", word[0]) >= 0 {
+		return "PATH " + string(p)
+	}
+	return ""
+}
+
 // maxPaths bounds the number of paths of DOC.GET, and so their memory.
 const maxPaths = 100
 
@@ -91,6 +100,12 @@ func parsePaths(args []string) ([]jsondoc.Pointer, error) {
 	paths := make([]jsondoc.Pointer, len(args))
 	for i, arg := range args {
 		var err error
+		switch {
+		case redisfmt.EqualFold(arg, "WITHMETA"):
+			return nil, errMetaAfterPath
+		case redisfmt.EqualFold(arg, "PATH"):
+			return nil, errPathTwice
+		}
 		if paths[i], err = jsondoc.ParsePointer(arg); err != nil {
 			return nil, err
 		}
@@ -218,6 +233,17 @@ func parseDocCount(in *Input) (Run, error) {
 	}, nil
 }
 
+// meantScanOption returns what a word that is no option of DOC.SCAN probably means.
+func meantScanOption(word string) string {
+	if _, ok := parseCount(word); ok {
+		return "COUNT " + word
+	}
+	if strings.ContainsAny(word, "*?[") {
+		return "MATCH " + word
+	}
+	return ""
+}
+
 func parseDocScan(in *Input) (Run, error) {
 	container := in.Args[1]
 	cursor, ok := redisfmt.ParseCursor(in.Args[2])
@@ -225,7 +251,7 @@ func parseDocScan(in *Input) (Run, error) {
 		return nil, errorf(errScanCursor, expiry.Quote(in.Args[2]))
 	}
 	options, withDocs, meta := newScanOptions(), false, false
-	o := namedOptions{args: in.Args[3:], legal: []string{"MATCH", "COUNT", "WITHDOCS", "WITHMETA"}}
+	o := namedOptions{args: in.Args[3:], legal: []string{"MATCH", "COUNT", "WITHDOCS", "WITHMETA"}, meant: meantScanOption}
 	for o.next() {
 		switch o.name {
 		case "MATCH":

@@ -57,7 +57,7 @@ var putOptionNames = []string{"TTL", "NX", "XX", "IFMATCH"}
 func parsePutOptions(args []string) (putOptions, error) {
 	var opt putOptions
 	var err error
-	o := namedOptions{args: args, legal: putOptionNames}
+	o := namedOptions{args: args, legal: putOptionNames, meant: meantPutOption}
 	for o.next() {
 		switch o.name {
 		case "TTL":
@@ -74,6 +74,17 @@ func parsePutOptions(args []string) (putOptions, error) {
 	}
 	o.fail(opt.when.validate())
 	return opt, o.err
+}
+
+// meantPutOption returns what a word that is no option of DOC.PUT probably means.
+func meantPutOption(word string) string {
+	if redisfmt.EqualFold(word, "EX") {
+		return "TTL"
+	}
+	if _, err := expiry.ParseOption(word); err == nil {
+		return "TTL " + word
+	}
+	return ""
 }
 
 // precondition is the condition under which a write takes place. The zero value always holds.

@@ -14,6 +14,7 @@ type Command struct {
 	Syntax  string // the arguments after the name, in the notation of Redis' manual: "key value [NX | XX] [GET]"
 	Summary string // one sentence
 	Group   string // as in Redis: string, generic, connection, server, …; also container, document; empty: the family's
+	Example string // the arguments of a call, which the error of a wrong number shows; empty: none
 	Since   string // the first version of Redis that has it, or of mayfly; of a subcommand empty: its command's
 	Differs string // how it differs from the command of Redis, and why; empty: not at all
 	Arity   int    // number of arguments including the name; -n means at least n; 0: as Syntax says

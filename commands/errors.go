@@ -70,12 +70,14 @@ const (
 
 // The errors of mayfly's own commands.
 const (
-	errEmptyID      = Error("ERR empty id: legal are 1 to 65536 bytes")
-	errPutConflict  = Error("ERR NX and XX or IFMATCH options at the same time are not compatible")
-	errMetaLast     = Error("ERR WITHMETA comes last: DOC.MGET container id [id ...] WITHMETA")
-	errMetaNeedsDoc = Error("ERR WITHMETA needs WITHDOCS: DOC.SCAN container cursor WITHDOCS WITHMETA")
-	errBackupPath   = Error("ERR invalid path of a backup: it names a new folder")
-	errBackupInside = Error("ERR a backup cannot be in the data folder")
+	errEmptyID       = Error("ERR empty id: legal are 1 to 65536 bytes")
+	errPutConflict   = Error("ERR NX and XX or IFMATCH options at the same time are not compatible")
+	errMetaAfterPath = Error("ERR WITHMETA comes before PATH: DOC.GET container id WITHMETA PATH path [path ...]")
+	errPathTwice     = Error("ERR option PATH is given twice: DOC.GET container id PATH path [path ...]")
+	errMetaLast      = Error("ERR WITHMETA comes last: DOC.MGET container id [id ...] WITHMETA")
+	errMetaNeedsDoc  = Error("ERR WITHMETA needs WITHDOCS: DOC.SCAN container cursor WITHDOCS WITHMETA")
+	errBackupPath    = Error("ERR invalid path of a backup: it names a new folder")
+	errBackupInside  = Error("ERR a backup cannot be in the data folder")
 )
 
 // ErrNoConfigFile is the error of CONFIG REWRITE without a config file.
@@ -103,10 +105,12 @@ const (
 	errLongReplies     = "ERR the replies of this transaction exceed %d bytes"
 	errOptionTwice     = "ERR option %s is given twice"
 	errUnknownOption   = "ERR unknown option '%s': legal are %s"
+	errMeantOption     = "ERR unknown option '%s': legal are %s; did you mean %s?"
 	errOptionValue     = "ERR option %s needs a value: %s"
 	errMatchOneID      = "ERR IFMATCH goes with one id: %s container id IFMATCH etag"
 	errScanCursor      = "ERR invalid cursor %s: legal are 0 to begin and the cursor of the last reply"
 	errScanCount       = "ERR invalid COUNT %s: legal are whole numbers of at least 1"
+	errNothingToSet    = "ERR CONTAINER.SET needs TTL <off|-1|seconds>, TTLMODE <strict|lenient> or both; for example CONTAINER.SET %s TTL 3600"
 	errContainerTTL    = "ERR CONTAINER.SET needs TTL <off|-1|seconds> to create container '%s'"
 	errContainerExists = "ERR container '%s' exists already; change it with CONTAINER.SET"
 	errDropDatabase    = "ERR container '%[1]s' is a database, which cannot be dropped; empty it with SELECT %[1]s and FLUSHDB"
@@ -128,7 +132,12 @@ func (r *row) wrongArity() error {
 	if !r.IsOwn() {
 		return err
 	}
-	return Error(err.Error() + "; usage: " + strings.TrimSpace(strings.ToUpper(r.full)+" "+r.Syntax))
+	name := strings.ToUpper(r.full)
+	text := err.Error() + "; usage: " + strings.TrimSpace(name+" "+r.Syntax)
+	if r.Example != "" {
+		text += "; for example " + name + " " + r.Example
+	}
+	return Error(text)
 }
 
 // unknownCommand is the error of an unknown command. As in Redis it shows about 128 bytes of the
@@ -144,8 +153,8 @@ func unknownCommand(args []string) error {
 		preview.WriteString("'" + arg[:min(len(arg), maxShown-preview.Len())] + "' ")
 	}
 	with := "with"
-	if command := suggest(args); command != "" {
-		with = "did you mean " + command + "? With"
+	if text := hint(args); text != "" {
+		with = text + " With"
 	}
 	return Error("ERR unknown command '" + shown(args[0]) + "', " + with + " args beginning with: " + preview.String())
 }

@@ -275,9 +275,10 @@ func (o *scanOptions) selects(id string) bool { return o.all || redisfmt.Match(o
 //	return ttl, o.err
 type namedOptions struct {
 	args  []string
-	legal []string // in upper case; at most 32
-	name  string   // the current option, as in legal
-	err   error    // the first error; next returns false from then on
+	legal []string                 // in upper case; at most 32
+	meant func(word string) string // what a word that is no option probably means; nil: unknown
+	name  string                   // the current option, as in legal
+	err   error                    // the first error; next returns false from then on
 
 	given uint32 // bit i: legal[i] was given
 }
@@ -301,7 +302,16 @@ func (o *namedOptions) next() bool {
 		o.name = name
 		return true
 	}
-	o.fail(errorf(errUnknownOption, shown(word), strings.Join(o.legal, ", ")))
+	meant := ""
+	if o.meant != nil {
+		meant = o.meant(word)
+	}
+	legal := strings.Join(o.legal, ", ")
+	if meant != "" {
+		o.fail(errorf(errMeantOption, shown(word), legal, shown(meant)))
+	} else {
+		o.fail(errorf(errUnknownOption, shown(word), legal))
+	}
 	return false
 }
 

@@ -9,7 +9,7 @@ import (
 // those of other systems.
 var suggestedPrefixes = map[string]string{
 	"doc": "doc.", "docs": "doc.", "document": "doc.", "documents": "doc.", "json": "doc.",
-	"container": "container.", "containers": "container.", "collection": "container.",
+	"container": "container.", "containers": "container.", "collection": "container.", "collections": "container.",
 }
 
 // synonyms are other words for the verbs of mayfly's own commands.
@@ -18,25 +18,55 @@ var synonyms = map[string]string{
 	"doc.read": "get", "doc.fetch": "get", "doc.find": "get", "doc.delete": "del", "doc.remove": "del", "doc.rem": "del", "doc.unlink": "del",
 	"doc.list": "scan", "doc.keys": "scan", "doc.ids": "scan", "doc.all": "scan", "doc.update": "patch", "doc.modify": "patch", "doc.incr": "patch", "doc.numincrby": "patch",
 	"doc.expire": "setttl", "doc.persist": "setttl", "doc.len": "count", "doc.size": "count", "doc.info": "meta", "doc.etag": "meta", "doc.exist": "exists",
+	"doc.drop": "del", "doc.forget": "del", "doc.mset": "put", "doc.clear": "patch", "doc.toggle": "patch", "doc.nummultby": "patch", "doc.strappend": "patch",
+	"doc.arrappend": "patch", "doc.arrinsert": "patch", "doc.arrpop": "patch", "doc.arrtrim": "patch", "doc.debug": "meta",
+	"doc.arrindex": "get", "doc.arrlen": "get", "doc.objkeys": "get", "doc.objlen": "get", "doc.strlen": "get", "doc.type": "get", "doc.resp": "get",
 	"container.new": "create", "container.make": "create", "container.add": "create", "container.del": "drop", "container.delete": "drop",
 	"container.remove": "drop", "container.info": "get", "container.describe": "get", "container.show": "get", "container.ls": "list",
 	"container.keys": "list", "container.scan": "list", "container.put": "set", "container.alter": "set", "container.update": "set", "container.ttl": "set",
 }
 
+// hints answer names that no command of mayfly corresponds to.
+var hints = map[string]string{
+	"container.count": "did you mean DOC.COUNT?", "container.size": "did you mean DOC.COUNT?", "container.len": "did you mean DOC.COUNT?",
+	"container.flush": hintFlush, "container.clear": hintFlush, "container.empty": hintFlush, "container.truncate": hintFlush,
+	"doc.flush": hintFlush, "doc.truncate": hintFlush,
+	"doc.query": hintQuery, "doc.search": hintQuery, "doc.select": hintQuery, "doc.filter": hintQuery, "doc.where": hintQuery, "doc.aggregate": hintQuery,
+}
+
+const (
+	hintFlush = "FLUSHDB empties the container that SELECT chooses."
+	hintQuery = "there are no queries and no indexes: DOC.SCAN container 0 WITHDOCS lists documents."
+	hintJSON  = "documents have commands of their own: DOC.PUT, DOC.GET, DOC.PATCH."
+	hintLists = "did you mean CONTAINER.LIST?"
+)
+
+// hint returns what to tell a user of an unknown command, a sentence; empty if its name resembles none of
+// mayfly's. Other names get no hints: their errors have the words of Redis.
+func hint(args []string) string {
+	family, verb := splitName(args)
+	if family == "ft" && verb != "" {
+		return hintQuery
+	}
+	if text := hints[suggestedPrefixes[family]+verb]; text != "" {
+		return text
+	}
+	if command := suggest(args); command != "" {
+		return "did you mean " + command + "?"
+	}
+	switch {
+	case family == "json" && verb != "":
+		return hintJSON
+	case len(family) == len(args[0]) && (family == "containers" || family == "collections"):
+		return hintLists
+	}
+	return ""
+}
+
 // suggest returns the command of mayfly, in upper case, that an unknown command probably means; empty if
-// it resembles none. Commands of Redis get no suggestions: their errors have the words of Redis.
+// it resembles none.
 func suggest(args []string) string {
-	const longest = 32
-	name := strings.ToLower(args[0])
-	if len(name) > longest {
-		return ""
-	}
-	family, verb := name, ""
-	if at := strings.IndexFunc(name, notLetter); at >= 0 {
-		family, verb = name[:at], strings.TrimLeftFunc(name[at:], notLetter)
-	} else if len(args) > 1 && len(args[1]) <= longest { // CONTAINER SET
-		verb = strings.ToLower(args[1])
-	}
+	family, verb := splitName(args)
 	prefix, ours := suggestedPrefixes[family]
 	if !ours || verb == "" {
 		return ""
@@ -52,6 +82,23 @@ func suggest(args []string) string {
 		}
 	}
 	return strings.ToUpper(prefix + verb)
+}
+
+// splitName returns the family and the verb of a command's name, in lower case: DOC.SET, or CONTAINER SET
+// with the verb in the next argument.
+func splitName(args []string) (family, verb string) {
+	const longest = 32
+	name := strings.ToLower(args[0])
+	if len(name) > longest {
+		return "", ""
+	}
+	if at := strings.IndexFunc(name, notLetter); at >= 0 {
+		return name[:at], strings.TrimLeftFunc(name[at:], notLetter)
+	}
+	if len(args) > 1 && len(args[1]) <= longest {
+		verb = strings.ToLower(args[1])
+	}
+	return name, verb
 }
 
 func notLetter(r rune) bool { return r < 'a' || r > 'z' }

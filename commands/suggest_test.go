@@ -12,7 +12,7 @@ func TestSuggest(t *testing.T) {
 		"CONTAINER.DEL": "CONTAINER.DROP", "CONTAINERS.LIST": "CONTAINER.LIST", "CONTAINER CREATE": "CONTAINER.CREATE", "container.creat": "CONTAINER.CREATE",
 		"CONTAINER.LITS": "CONTAINER.LIST", "COLLECTION.CREATE": "CONTAINER.CREATE",
 		// Commands of Redis get no suggestion, nor do names that resemble nothing.
-		"GTE": "", "HSET": "", "LPUSH": "", "": "", ".": "", "DOC": "", "DOC.": "", "DOC.X": "", "DOC.ABCDEF": "", "JSON.ARRAPPEND": "", "D\x00C": "",
+		"GTE": "", "HSET": "", "LPUSH": "", "": "", ".": "", "DOC": "", "DOC.": "", "DOC.X": "", "DOC.ABCDEF": "", "JSON.ARRAPPEND": "DOC.PATCH", "JSON.TYPE": "DOC.GET", "JSON.FORGET": "DOC.DEL", "JSON.MSET": "DOC.PUT", "JSON.XYZ": "", "D\x00C": "",
 		strings.Repeat("x", 1000): "", "DOC." + strings.Repeat("x", 1000): "", "DOC " + strings.Repeat("x", 1000): "",
 	} {
 		if got := suggest(strings.Split(call, " ")); got != want {
@@ -23,6 +23,26 @@ func TestSuggest(t *testing.T) {
 		family, word, _ := strings.Cut(what, ".")
 		if table[what] != nil || table[family+"."+verb] == nil || word == "" {
 			t.Errorf("a synonym %s for %s", what, verb)
+		}
+	}
+}
+
+// TestHint checks what an unknown command says: a suggestion, another way, or nothing.
+func TestHint(t *testing.T) {
+	for call, want := range map[string]string{
+		"DOC.PTU": "did you mean DOC.PUT?", "JSON.SET k $ 1": "did you mean DOC.PUT?", "CONTAINER COUNT c": "did you mean DOC.COUNT?", "CONTAINER.COUNT": "did you mean DOC.COUNT?",
+		"DOC.QUERY c": hintQuery, "doc.search": hintQuery, "FT.SEARCH i *": hintQuery, "ft.create": hintQuery, "CONTAINER.FLUSH c": hintFlush, "COLLECTION.CLEAR c": hintFlush,
+		"CONTAINERS": hintLists, "containers orders": hintLists, "COLLECTIONS": hintLists, "CONTAINERS LIST": "did you mean CONTAINER.LIST?", "JSON.XYZ": hintJSON,
+		"FT": "", "JSON": "", "DOC": "", "CONTAINER": "", "HSET k f v": "", "FTX.SEARCH": "", "QUERY": "", "COUNT": "", "FLUSH": "", "": "",
+		strings.Repeat("x", 1000): "", "FT." + strings.Repeat("x", 1000): "", "JSON." + strings.Repeat("x", 1000): "",
+	} {
+		if got := hint(strings.Split(call, " ")); got != want {
+			t.Errorf("%.50q: says %q, want %q", call, got, want)
+		}
+	}
+	for name := range hints {
+		if table[name] != nil {
+			t.Errorf("a hint for the command %s", name)
 		}
 	}
 }

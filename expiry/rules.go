@@ -168,10 +168,10 @@ const (
 	legalDefault = "off, -1 and whole numbers of seconds from 1 to 2147483647"
 )
 
-// ParseDefault reads a container's default from a command: "off" (in any case), "-1" or 1 to 2147483647. The error is a
-// [RangeError].
+// ParseDefault reads a container's default from a command: "off" or "null", Cosmos' word for it (both in any case), "-1"
+// or 1 to 2147483647. The error is a [RangeError].
 func ParseDefault(s string) (TTL, error) {
-	if strings.EqualFold(s, "off") {
+	if strings.EqualFold(s, "off") || strings.EqualFold(s, "null") {
 		return Off, nil
 	}
 	if t, ok := parseSeconds(s); ok {

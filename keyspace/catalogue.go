@@ -55,7 +55,7 @@ func (c *Container) memory() int64 {
 // Name returns the container's name.
 func (c *Container) Name() string { return c.name }
 
-// Created returns the moment in ms at which the container was made or last flushed.
+// Created returns the moment in ms at which the container was made.
 func (c *Container) Created() int64 { return c.created }
 
 // Policy returns the container's policy. The value does not change; a new policy is another value.
@@ -152,7 +152,7 @@ func (tx *Tx) Drop(c *Container) {
 	tx.discard(c)
 }
 
-// Flush empties a container in constant time. Name and policy stay. It needs BeginAll.
+// Flush empties a container in constant time. Name, policy and time of creation stay. It needs BeginAll.
 func (tx *Tx) Flush(c *Container) {
 	cat := tx.writeCatalogue()
 	if c.emptyLocked() {
@@ -162,7 +162,6 @@ func (tx *Tx) Flush(c *Container) {
 	tx.alertWhere(func(p *partition, at watchPoint) bool { return at.c == c && p.livesLocked(c, at.id, tx.now) })
 	tx.discard(c)
 	c.number = cat.next
-	c.created = tx.now
 	cat.next++
 	tx.recordContainer(c)
 }

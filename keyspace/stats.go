@@ -12,7 +12,7 @@ import (
 type ContainerStats struct {
 	Container *Container
 	Policy    expiry.Policy
-	Created   int64 // ms; when the container was made or last emptied
+	Created   int64 // ms; when the container was made
 	Documents int   // exact; plain keys among them
 	Plain     int   // plain keys
 	InMemory  int   // items in memory when asked, with the dead that were not purged yet

@@ -17,10 +17,71 @@ type Pointer string
 // ParsePointer checks that text is a JSON Pointer in valid UTF-8. The error is one line.
 func ParsePointer(text string) (Pointer, error) {
 	if text != "" && text[0] != '/' || !utf8.ValidString(text) || !validEscapes(text) {
-		return "", fmt.Errorf("invalid path %s: legal are JSON pointers, /member/0/..., with ~1 for / and ~0 for ~ in names", expiry.Quote(text))
+		meant := ""
+		if p, ok := SuggestPointer(text); ok {
+			meant = "did you mean " + expiry.Quote(string(p)) + "? Legal"
+		} else {
+			meant = "legal"
+		}
+		return "", fmt.Errorf("invalid path %s: %s are JSON pointers, /member/0/..., with ~1 for / and ~0 for ~ in names", expiry.Quote(text), meant)
 	}
 	return Pointer(text), nil
 }
+
+// SuggestPointer returns the pointer that a path in another notation probably means: of JSONPath $.a[0]
+// and $['a'], or a.b and a/b. A pointer means itself. ok is false if there is none, for the whole
+// document too.
+func SuggestPointer(text string) (p Pointer, ok bool) {
+	if !utf8.ValidString(text) || len(text) > maxSuggested {
+		return "", false
+	}
+	path, rooted := strings.CutPrefix(text, "$")
+	switch {
+	case rooted:
+	case strings.Contains(path, "/"):
+		if !validEscapes(path) {
+			return "", false
+		}
+		return Pointer("/" + strings.TrimPrefix(path, "/")), true
+	case path != "" && path[0] != '.' && path[0] != '[':
+		path = "." + path
+	}
+	var out strings.Builder
+	for path != "" {
+		var token string
+		switch {
+		case path[0] == '.':
+			path = path[1:]
+			end := strings.IndexAny(path, ".[")
+			if end < 0 {
+				end = len(path)
+			}
+			token, path = path[:end], path[end:]
+		case path[0] == '[':
+			token, path, ok = strings.Cut(path[1:], "]")
+			if !ok {
+				return "", false
+			}
+			if n := len(token); n > 2 && token[0] == token[n-1] && (token[0] == '\'' || token[0] == '"') {
+				token = token[1 : n-1]
+			} else if parseIndex(token) < 0 {
+				return "", false
+			}
+		default:
+			return "", false
+		}
+		if token == "" || token == "*" {
+			return "", false
+		}
+		out.WriteString("/" + escapeToken.Replace(token))
+	}
+	return Pointer(out.String()), out.Len() > 0
+}
+
+// maxSuggested is the largest size in bytes of a path that gets a suggestion.
+const maxSuggested = 256
+
+var escapeToken = strings.NewReplacer("~", "~0", "/", "~1")
 
 // validEscapes reports whether 0 or 1 follows every ~.
 func validEscapes(text string) bool {

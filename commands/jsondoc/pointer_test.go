@@ -289,3 +289,20 @@ func randomPath(t *testing.T, random *rand.Rand, text string) string {
 	}
 	return path
 }
+
+func TestSuggestPointer(t *testing.T) {
+	for text, want := range map[string]string{
+		"$.a": "/a", "$.a.b": "/a/b", "$.a[0].b": "/a/0/b", "$['a b']": "/a b", `$["a/b"][10]`: "/a~1b/10", "$.m~n": "/m~0n", ".a": "/a", "a": "/a", "a.b[1]": "/a/b/1",
+		"a/b": "/a/b", "/a": "/a", "/a.b/$": "/a.b/$", "$[0]": "/0", "[0]": "/0", "ü": "/ü",
+		"": "", "$": "", ".": "", "$.": "", "$..a": "", "$.*": "", "$.a[*]": "", "$.a[-1]": "", "$.a[": "", "$.a[]": "", "$.a[0:1]": "", "$a": "", "/a~": "", "a/~2": "", "\xff": "",
+		"$.a[?(@.b)]": "", strings.Repeat("a", 257): "",
+	} {
+		p, ok := SuggestPointer(text)
+		if string(p) != want || ok != (want != "") {
+			t.Errorf("%q: got %q, %t, want %q", text, p, ok, want)
+		}
+		if _, err := ParsePointer(string(p)); err != nil {
+			t.Errorf("%q: %q is no pointer: %v", text, p, err)
+		}
+	}
+}

@@ -11,7 +11,7 @@ import (
 type Container struct {
 	Number  uint32 // prefix of its keys; a flushed container gets a new one
 	Name    string
-	Created int64 // ms; the time of its creation or last flush
+	Created int64 // ms; the time of its creation
 	Policy  expiry.Policy
 }
 
