@@ -62,11 +62,9 @@ func (c *Container) Created() int64 { return c.created }
 func (c *Container) Policy() *expiry.Policy { return c.policy.Load() }
 
 // IsDatabase reports whether the container is one of the databases 0 to 15, which cannot be dropped.
-func (c *Container) IsDatabase() bool { return isDatabase(c.name) }
-
-func isDatabase(name string) bool {
-	n, err := strconv.Atoi(name)
-	return err == nil && n >= 0 && n < Databases && strconv.Itoa(n) == name
+func (c *Container) IsDatabase() bool {
+	n, err := strconv.Atoi(c.name)
+	return err == nil && n >= 0 && n < Databases && strconv.Itoa(n) == c.name
 }
 
 // ValidName reports whether a container may have this name: 1 to 255 of letters, digits, _ . : -

@@ -188,8 +188,7 @@ func message(last *atomic.Pointer[error]) string {
 	return ""
 }
 
-// noteBroken refuses writes until a restart if a store cannot be used any more: the journal would grow without
-// bound.
+// noteBroken refuses writes until a restart if a store cannot be used any more: the journal would grow without bound.
 func (ks *Keyspace) noteBroken() {
 	for _, s := range ks.stores() {
 		if err := s.Broken(); err != nil {

@@ -35,9 +35,8 @@ func newPartition(number int) *partition {
 }
 
 // versionLeap is the distance between the versions of two epochs. Each partition counts versions, with its number in
-// the low byte. So they are unique without a shared counter. Every start begins a new epoch, which is
-// on disk before anything is written. So no version is used again, even if a power cut took it back after a
-// client had seen it.
+// the low byte. So they are unique without a shared counter. Every start begins a new epoch, which is on disk before
+// anything is written. So no version is used again, even if a power cut took it back after a client had seen it.
 const versionLeap = 1 << 40
 
 // nextVersionLocked returns a new version. mu must be held.

@@ -18,8 +18,7 @@ func CreateNew(path string) (*os.File, error) {
 	return os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 }
 
-// WriteFile creates a file, or replaces its content, and forces it to disk. [SyncDir] does the same for its
-// name.
+// WriteFile creates a file, or replaces its content, and forces it to disk. [SyncDir] does the same for its name.
 func WriteFile(path string, content []byte) error {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {

@@ -37,8 +37,7 @@ func (d *File) Preallocated() int64 { return d.preallocated }
 // ReadAt implements io.ReaderAt.
 func (d *File) ReadAt(b []byte, at int64) (int, error) { return d.f.ReadAt(b, at) }
 
-// Append writes commands to the end of the file: all of them or, after an error, none. [ErrTorn] breaks the
-// file.
+// Append writes commands to the end of the file: all of them or, after an error, none. [ErrTorn] breaks the file.
 func (d *File) Append(commands []byte) error {
 	if _, err := WriteAt(d.f, commands, d.end); err != nil {
 		return errors.Join(err, d.CutBack(d.end))

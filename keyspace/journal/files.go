@@ -121,8 +121,7 @@ func (j *Journal) installLocked(next *nextFile, generation uint64) error {
 	return nil
 }
 
-// syncNameLocked forces the name of an installed file to disk. syncMu is held, unless the journal is not in use
-// yet.
+// syncNameLocked forces the name of an installed file to disk. syncMu is held, unless the journal is not in use yet.
 func (j *Journal) syncNameLocked(next *nextFile) error {
 	if err := aof.Fsync(next.dir); err != nil {
 		return j.breakLocked(err)

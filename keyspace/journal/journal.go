@@ -54,8 +54,7 @@ type Options struct {
 	Full       func() // called without any lock after a commit that leaves [Journal.Limit] bytes in the newest file
 }
 
-// Journal commits in groups. Safe for concurrent use, but for Rotate, Remove and Close, which one goroutine
-// calls.
+// Journal commits in groups. Safe for concurrent use, but for Rotate, Remove and Close, which one goroutine calls.
 //
 // One goroutine at a time leads: it alone commits. The lead is held without the mutex.
 type Journal struct {

@@ -102,8 +102,7 @@ func (s *folderReader) close() {
 	}
 }
 
-// readFormat reads the number of partitions, from the names of the stores if the file "format" is damaged or
-// missing.
+// readFormat reads the number of partitions, from the names of the stores if the file "format" is damaged or missing.
 func (s *folderReader) readFormat() error {
 	text, err := os.ReadFile(filepath.Join(s.dir, datadir.FormatName))
 	s.format = FileReport{File: datadir.FormatName, Bytes: int64(len(text)), State: Sound}

@@ -72,8 +72,7 @@ func notes(dir string, names *names, journals int) (list []string) {
 	return list
 }
 
-// names has the containers that exist according to the changes in files. The journals must come after the
-// catalogue.
+// names has the containers that exist according to the changes in files. The journals must come after the catalogue.
 type names struct {
 	byNumber map[uint32]*record.Container
 	items    map[uint32]int // records, by container

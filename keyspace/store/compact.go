@@ -23,8 +23,7 @@ const TempSuffix = ".tmp"
 //
 // live knows the live items; if it is nil, Compact reads the file once more to find them.
 //
-// A failure before the rename leaves the file as it was. One after it breaks the store: either file may be on
-// disk.
+// A failure before the rename leaves the file as it was. One after it breaks the store: either file may be on disk.
 func (s *Store) Compact(live LivenessFilter, pacer *Pacer) error {
 	if s.broken != nil {
 		return s.broken

@@ -117,7 +117,7 @@ func smallStore(t *testing.T) (path string, sealed int64, want map[string]string
 	if err := s.Apply([]aof.Op{aoftest.Del("2:c")}); err != nil {
 		t.Fatal(err)
 	}
-	content := aoftest.Transplant(t, path) // closing would confirm the rest
+	content := aoftest.Plant(t, filepath.Base(path), aoftest.Read(t, path)) // closing would confirm the rest
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}

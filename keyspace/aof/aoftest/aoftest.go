@@ -78,11 +78,11 @@ func ReplaceDisk(t *testing.T, write func() error, sync func(f *os.File) error) 
 	}
 }
 
-// MuchText is what a file holds before it must not grow any more.
+// MuchText is the content of a file before its size is limited.
 var MuchText = strings.Repeat("x", 1<<20)
 
-// InOwnProcess runs the test in a process of its own, unless that is where it is, and reports whether it has done so.
-// What limits a process would hit other tests, and the log that go test keeps of the files that tests open.
+// InOwnProcess runs the test in a process of its own, and reports whether it has; in that process it returns false. The
+// limits of a process would affect other tests.
 func InOwnProcess(t *testing.T) (done bool) {
 	t.Helper()
 	const name = "MAYFLY_TEST_ALONE"
@@ -98,8 +98,8 @@ func InOwnProcess(t *testing.T) (done bool) {
 	return true
 }
 
-// LimitFileSize makes the system refuse to let any file grow beyond some bytes, until the function it returns is
-// called: a full disk, partial writes included. For tests that run in their own process.
+// LimitFileSize makes the system refuse writes beyond some bytes of any file, until lift is called. It simulates a full
+// disk, partial writes included. The test must run in its own process.
 func LimitFileSize(t *testing.T, bytes int64) (lift func()) {
 	t.Helper()
 	var before syscall.Rlimit
@@ -123,12 +123,6 @@ func LimitFileSize(t *testing.T, bytes int64) (lift func()) {
 	return lift
 }
 
-// Transplant copies a file into a folder of its own and returns its path there.
-func Transplant(t *testing.T, path string) string {
-	t.Helper()
-	return Plant(t, filepath.Base(path), Read(t, path))
-}
-
 // Plant makes a file in a folder of its own.
 func Plant(t *testing.T, name string, content []byte) string {
 	t.Helper()
@@ -149,7 +143,7 @@ func Read(t *testing.T, path string) []byte {
 	return b
 }
 
-// CheckKept checks that what was cut off a file at [Epoch] lies beside it, and removes it.
+// CheckKept checks that the end that was cut off a file at [Epoch] is kept beside it, and removes it.
 func CheckKept(t *testing.T, path string, want []byte) {
 	t.Helper()
 	kept, err := filepath.Glob(path + aof.TornSuffix + "*")

@@ -1,2 +1,2 @@
-// Package aoftest helps tests of files: disks that fail, files that are planted, ends that were cut off.
+// Package aoftest helps tests of files: disks that fail, files with given content, ends that were cut off.
 package aoftest

@@ -8,9 +8,9 @@ import (
 	"testing"
 )
 
-var cutPoints = flag.Int("cut-points", 200, "at how many of the last 64 KiB of a file the tests of large files cut it; 0 for all")
+var cutPoints = flag.Int("cut-points", 200, "the number of places in the last 64 KiB at which tests cut large files; 0 for all")
 
-// EachCut calls f with the lengths of what is left of a file that is cut within its last 64 KiB.
+// EachCut calls f with the sizes of a file that is cut within its last 64 KiB.
 func EachCut(t *testing.T, size int, f func(left int)) {
 	t.Helper()
 	from, tried := max(size-64<<10, 0), 0
@@ -23,12 +23,12 @@ func EachCut(t *testing.T, size int, f func(left int)) {
 	t.Logf("cut at %d places", tried)
 }
 
-// NoFsync keeps a test that cuts no power from waiting for the disk.
+// NoFsync drops fsyncs until the test ends, for tests that cut no power.
 func NoFsync(t *testing.T) {
 	ReplaceDisk(t, nil, func(*os.File) error { return nil })
 }
 
-// LiveHeap returns the bytes of memory in use.
+// LiveHeap returns the bytes of live memory.
 func LiveHeap() int64 {
 	runtime.GC()
 	runtime.GC()
