@@ -11,34 +11,27 @@ import (
 
 var containerCommands = []Command{
 	{
-		Name: "container.set", Syntax: "name [TTL <OFF | -1 | seconds>] [TTLMODE <STRICT | LENIENT>]", Arity: -2, Example: "orders TTL 3600",
+		Name: "container.set", Syntax: "name [TTL <OFF | -1 | seconds>] [TTLMODE <STRICT | LENIENT>]", Example: "orders TTL 3600",
 		Summary: "Creates a container or changes its default TTL, which governs everything in it at once. Without TTL it changes the mode of an existing container.",
-		Group:   "container", Since: sinceFirst,
-		Flags: Write, Scope: ScopeAll, Parse: parseContainerSet,
+		Flags:   Write, Scope: ScopeAll, Parse: parseContainerSet,
 	},
 	{
-		Name: "container.create", Syntax: "name [TTL <OFF | -1 | seconds>] [TTLMODE <STRICT | LENIENT>]", Arity: -2,
+		Name: "container.create", Syntax: "name [TTL <OFF | -1 | seconds>] [TTLMODE <STRICT | LENIENT>]",
 		Summary: "Creates a container, with TTL off by default. Fails if it exists.",
-		Group:   "container", Since: sinceFirst,
-		Flags: Write | DenyOOM, Scope: ScopeAll, Parse: parseContainerCreate,
+		Flags:   Write | DenyOOM, Scope: ScopeAll, Parse: parseContainerCreate,
 	},
 	{
-		Name: "container.get", Syntax: "name", Arity: 2,
-		Summary: "Describes a container; null if it does not exist.",
-		Group:   "container", Since: sinceFirst,
+		Name: "container.get", Syntax: "name", Summary: "Describes a container; null if it does not exist.",
 		Flags: ReadOnly, Scope: ScopeSweep, Parse: parseContainerGet,
 	},
 	{
-		Name: "container.list", Syntax: "[MATCH pattern]", Arity: -1,
-		Summary: "Lists the names of containers in ascending order.",
-		Group:   "container", Since: sinceFirst,
+		Name: "container.list", Syntax: "[MATCH pattern]", Summary: "Lists the names of containers in ascending order.",
 		Flags: ReadOnly, Scope: ScopeNone, Parse: parseContainerList,
 	},
 	{
-		Name: "container.drop", Syntax: "name", Arity: 2,
+		Name: "container.drop", Syntax: "name",
 		Summary: "Removes a container with everything in it, in constant time. Returns 1, or 0 if it does not exist.",
-		Group:   "container", Since: sinceFirst,
-		Flags: Write | Fast, Scope: ScopeAll, Parse: parseContainerDrop,
+		Flags:   Write | Fast, Scope: ScopeAll, Parse: parseContainerDrop,
 	},
 }
 

@@ -18,80 +18,69 @@ import (
 // DOC.PUT, too, overwrites no plain key. Commands on several ids, counts and scans skip plain keys.
 var documentCommands = []Command{
 	{
-		Name: "doc.put", Syntax: "container id json [TTL <-1 | seconds | NULL>] [NX | XX] [IFMATCH etag]", Arity: -4,
+		Name: "doc.put", Syntax: "container id json [TTL <-1 | seconds | NULL>] [NX | XX] [IFMATCH etag]",
 		Summary: "Stores a document, a JSON object, and starts its clock. TTL writes the member ttl into it.",
-		Group:   "document", Since: sinceFirst,
-		Flags: Write | DenyOOM, Keys: OneID, Parse: parseDocPut,
+		Flags:   Write | DenyOOM, Keys: OneID, Parse: parseDocPut,
 	},
 	{
-		Name: "doc.get", Syntax: "container id [WITHMETA] [PATH path [path ...]]", Arity: -3,
+		Name: "doc.get", Syntax: "container id [WITHMETA] [PATH path [path ...]]",
 		Summary: "Returns a document, or the values at one or several paths in it. WITHMETA adds _ts, the time of the last write in seconds, and _etag.",
-		Group:   "document", Since: sinceFirst,
-		Flags: ReadOnly | Fast, Keys: OneID, Parse: parseDocGet,
+		Flags:   ReadOnly | Fast, Keys: OneID, Parse: parseDocGet,
 	},
 	{
-		Name: "doc.mget", Syntax: "container id [id ...] [WITHMETA]", Arity: -3,
+		Name: "doc.mget", Syntax: "container id [id ...] [WITHMETA]",
 		Summary: "Returns several documents, null for each that does not exist. WITHMETA adds _ts and _etag as in DOC.GET.",
-		Group:   "document", Since: sinceFirst,
-		Flags: ReadOnly | Fast, Keys: AllIDs, Options: trailingMeta, Parse: parseDocMget,
+		Flags:   ReadOnly | Fast, Keys: AllIDs, Options: trailingMeta, Parse: parseDocMget,
 	},
 	{
-		Name: "doc.patch", Syntax: "container id [IFMATCH etag] op path [value] [op path [value] ...]", Arity: -5, Example: "orders 1001 SET /status '\"paid\"'",
+		Name: "doc.patch", Syntax: "container id [IFMATCH etag] op path [value] [op path [value] ...]",
+		Example: "orders 1001 SET /status '\"paid\"'",
 		Summary: "Applies up to 10 operations to a document, all or none, and restarts its clock: ADD path json, SET path json, REPLACE path json, REMOVE path, INCR path number, MOVE from path.",
-		Group:   "document", Since: sinceFirst,
-		Flags: Write | DenyOOM, Keys: OneID, Parse: parseDocPatch,
+		Flags:   Write | DenyOOM, Keys: OneID, Parse: parseDocPatch,
 	},
 	{
-		Name: "doc.merge", Syntax: "container id json [IFMATCH etag]", Arity: -4,
+		Name: "doc.merge", Syntax: "container id json [IFMATCH etag]",
 		Summary: "Merges a JSON Merge Patch (RFC 7396) into a document, or creates a document from it, and starts its clock.",
-		Group:   "document", Since: sinceFirst,
-		Flags: Write | DenyOOM, Keys: OneID, Parse: parseDocMerge,
+		Flags:   Write | DenyOOM, Keys: OneID, Parse: parseDocMerge,
 	},
 	{
-		Name: "doc.del", Syntax: "container id [id ...] [IFMATCH etag]", Arity: -3,
+		Name: "doc.del", Syntax: "container id [id ...] [IFMATCH etag]",
 		Summary: "Deletes documents and returns how many existed. IFMATCH deletes one document if its etag matches.",
-		Group:   "document", Since: sinceFirst, Access: "RM delete",
-		Flags: Write, Keys: AllIDs, Options: trailingMatch, Parse: parseDocDel,
+		Flags:   Write, Keys: AllIDs, Access: "RM delete", Options: trailingMatch, Parse: parseDocDel,
 	},
 	{
-		Name: "doc.exists", Syntax: "container id [id ...]", Arity: -3,
+		Name: "doc.exists", Syntax: "container id [id ...]",
 		Summary: "Returns how many of the documents exist. One named twice counts twice.",
-		Group:   "document", Since: sinceFirst, Access: "RO",
-		Flags: ReadOnly | Fast, Keys: AllIDs, Parse: parseDocExists,
+		Flags:   ReadOnly | Fast, Keys: AllIDs, Access: "RO", Parse: parseDocExists,
 	},
 	{
-		Name: "doc.touch", Syntax: "container id [id ...] [IFMATCH etag]", Arity: -3,
+		Name: "doc.touch", Syntax: "container id [id ...] [IFMATCH etag]",
 		Summary: "Restarts the clock of documents without changing them and returns how many exist. IFMATCH touches one document if its etag matches.",
-		Group:   "document", Since: sinceFirst, Access: "RW update",
-		Flags: Write | Fast, Keys: AllIDs, Options: trailingMatch, Parse: parseDocTouch,
+		Flags:   Write | Fast, Keys: AllIDs, Access: "RW update", Options: trailingMatch, Parse: parseDocTouch,
 	},
 	docTTLRow("doc.ttl", "Returns how many seconds a document has left", fromNow, seconds),
 	docTTLRow("doc.pttl", "Returns how many milliseconds a document has left", fromNow, milliseconds),
 	docTTLRow("doc.expiretime", "Returns when a document dies, in seconds since 1970", fromEpoch, seconds),
 	docTTLRow("doc.pexpiretime", "Returns when a document dies, in milliseconds since 1970", fromEpoch, milliseconds),
 	{
-		Name: "doc.setttl", Syntax: "container id <-1 | seconds | NULL> [IFMATCH etag]", Arity: -4,
+		Name: "doc.setttl", Syntax: "container id <-1 | seconds | NULL> [IFMATCH etag]",
 		Summary: "Sets or (NULL) removes a document's member ttl and restarts its clock. Returns 1, or 0 if the document does not exist or has another etag.",
-		Group:   "document", Since: sinceFirst,
-		Flags: Write | DenyOOM, Keys: OneID, Parse: parseDocSetTTL,
+		Flags:   Write | DenyOOM, Keys: OneID, Parse: parseDocSetTTL,
 	},
 	{
-		Name: "doc.meta", Syntax: "container id", Arity: 3,
+		Name: "doc.meta", Syntax: "container id",
 		Summary: "Returns what governs a document: ts, expiresat and ttlleft in milliseconds, ttl in seconds, size in bytes.",
-		Group:   "document", Since: sinceFirst,
-		Flags: ReadOnly | Fast, Keys: OneID, Parse: noParse(runDocMeta),
+		Flags:   ReadOnly | Fast, Keys: OneID, Parse: noParse(runDocMeta),
 	},
 	{
-		Name: "doc.count", Syntax: "container", Arity: 2,
-		Summary: "Returns the number of living documents in a container, exactly.",
-		Group:   "document", Since: sinceFirst,
+		Name: "doc.count", Syntax: "container", Summary: "Returns the number of living documents in a container, exactly.",
 		Flags: ReadOnly, Scope: ScopeSweep, Parse: parseDocCount,
 	},
 	{
-		Name: "doc.scan", Syntax: "container cursor [MATCH pattern] [COUNT count] [WITHDOCS] [WITHMETA]", Arity: -3, Example: "orders 0 COUNT 100 WITHDOCS",
+		Name: "doc.scan", Syntax: "container cursor [MATCH pattern] [COUNT count] [WITHDOCS] [WITHMETA]",
+		Example: "orders 0 COUNT 100 WITHDOCS",
 		Summary: "Lists the ids of a container's documents a portion at a time. WITHDOCS puts each document after its id; WITHMETA adds _ts and _etag to it.",
-		Group:   "document", Since: sinceFirst,
-		Flags: ReadOnly, Scope: ScopeSweep, Parse: parseDocScan,
+		Flags:   ReadOnly, Scope: ScopeSweep, Parse: parseDocScan,
 	},
 }
 
@@ -101,10 +90,9 @@ const sinceFirst = "mayfly 0.1.0"
 // docTTLRow returns a row of the DOC.TTL family.
 func docTTLRow(name, summary string, b timeBase, u timeUnit) Command {
 	return Command{
-		Name: name, Syntax: "container id", Arity: 3,
+		Name: name, Syntax: "container id",
 		Summary: summary + ": -1 if it does not die, -2 if it does not exist.",
-		Group:   "document", Since: sinceFirst,
-		Flags: ReadOnly | Fast, Keys: OneID,
+		Flags:   ReadOnly | Fast, Keys: OneID,
 		Parse: noParse(runDocTTL(b, u)),
 	}
 }

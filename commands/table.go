@@ -37,7 +37,7 @@ var (
 func init() {
 	var all []Command
 	for _, family := range families {
-		all = append(all, inherit(Command{Group: family.group}, family.commands)...)
+		all = append(all, inherit(Command{Group: family.group, Since: family.since}, family.commands)...)
 	}
 	table, tableSorted = newRows("", all)
 	numberRows(tableSorted)
@@ -52,28 +52,28 @@ func numberRows(list []*row) {
 	}
 }
 
-// families are the commands, family by family, with the group of most.
+// families are the commands, family by family, with the group of most and, of mayfly's own, their version.
 var families = []struct {
-	group    string
-	commands []Command
+	group, since string
+	commands     []Command
 }{
-	{"connection", connectionCommands},
-	{"string", stringCommands},
-	{"string", rangeCommands},
-	{"string", []Command{lcsCommand}},
-	{"generic", keyCommands},
-	{"generic", moveCommands},
-	{"generic", []Command{objectCommand}},
-	{"generic", expireCommands},
-	{"transactions", transactionCommands},
-	{"pubsub", pubsubCommands},
-	{"container", containerCommands},
-	{"document", documentCommands},
-	{"server", serverCommands},
-	{"server", []Command{slowlogCommand, latencyCommand, monitorCommand, memoryCommand, shutdownCommand}},
-	{"server", persistenceCommands},
-	{"server", []Command{aclCommand, moduleCommand, roleCommand}},
-	{"cluster", clusterCommands},
+	{"connection", "", connectionCommands},
+	{"string", "", stringCommands},
+	{"string", "", rangeCommands},
+	{"string", "", []Command{lcsCommand}},
+	{"generic", "", keyCommands},
+	{"generic", "", moveCommands},
+	{"generic", "", []Command{objectCommand}},
+	{"generic", "", expireCommands},
+	{"transactions", "", transactionCommands},
+	{"pubsub", "", pubsubCommands},
+	{"container", sinceFirst, containerCommands},
+	{"document", sinceFirst, documentCommands},
+	{"server", "", serverCommands},
+	{"server", "", []Command{slowlogCommand, latencyCommand, monitorCommand, memoryCommand, shutdownCommand}},
+	{"server", "", persistenceCommands},
+	{"server", "", []Command{aclCommand, moduleCommand, roleCommand}},
+	{"cluster", "", clusterCommands},
 }
 
 // All returns every command, sorted by name.

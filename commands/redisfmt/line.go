@@ -1,12 +1,15 @@
 package redisfmt
 
-import "strings"
+import (
+	"strconv"
+	"strings"
+)
 
 // SplitLine splits a line into words by the quoting rules of redis-cli, which redis.conf and inline
 // commands share. Words without quotes are views of the line. ok is false if quotes are unbalanced.
 func SplitLine(line string) (words []string, ok bool) {
 	for {
-		if line = trimSpace(line); line == "" {
+		if line = strings.TrimLeft(line, spaces); line == "" {
 			return words, true
 		}
 		var word string
@@ -17,19 +20,11 @@ func SplitLine(line string) (words []string, ok bool) {
 	}
 }
 
-// trimSpace cuts leading space off.
-func trimSpace(line string) string {
-	for line != "" && isSpace(line[0]) {
-		line = line[1:]
-	}
-	return line
-}
-
 // cutWord returns the word that line begins with and what follows it. Quotes may open within a word,
 // but space must follow the closing one. The rules are those of Redis' sdssplitargs, except that a zero
 // byte is a byte like any other.
 func cutWord(line string) (word, rest string, ok bool) {
-	end := strings.IndexAny(line, " \t\r\"'") // not all of isSpace
+	end := strings.IndexAny(line, " \t\r\"'") // not all of spaces
 	if end < 0 {
 		return line, "", true
 	}
@@ -51,7 +46,7 @@ func cutWord(line string) (word, rest string, ok bool) {
 				continue
 			}
 		case c == quote:
-			if i+1 < len(line) && !isSpace(line[i+1]) {
+			if i+1 < len(line) && strings.IndexByte(spaces, line[i+1]) < 0 {
 				return "", "", false
 			}
 			return string(text), line[i+1:], true
@@ -71,38 +66,15 @@ func cutWord(line string) (word, rest string, ok bool) {
 // unescape returns the byte that the text after a backslash stands for, and how much of it was used.
 func unescape(s string) (c byte, used int) {
 	if s[0] == 'x' && len(s) >= 3 {
-		high, ok1 := hexDigit(s[1])
-		low, ok2 := hexDigit(s[2])
-		if ok1 && ok2 {
-			return high<<4 | low, 3
+		if n, err := strconv.ParseUint(s[1:3], 16, 8); err == nil {
+			return byte(n), 3
 		}
 	}
-	switch s[0] {
-	case 'n':
-		return '\n', 1
-	case 'r':
-		return '\r', 1
-	case 't':
-		return '\t', 1
-	case 'b':
-		return '\b', 1
-	case 'a':
-		return '\a', 1
+	if i := strings.IndexByte(escapeLetters, s[0]); i >= 0 {
+		return escapedBytes[i], 1
 	}
 	return s[0], 1
 }
 
-func hexDigit(c byte) (value byte, ok bool) {
-	switch {
-	case c >= '0' && c <= '9':
-		return c - '0', true
-	case c >= 'a' && c <= 'f':
-		return c - 'a' + 10, true
-	case c >= 'A' && c <= 'F':
-		return c - 'A' + 10, true
-	}
-	return 0, false
-}
-
-// isSpace is C's isspace.
-func isSpace(c byte) bool { return c == ' ' || c >= '\t' && c <= '\r' }
+// spaces are those of C's isspace.
+const spaces = " \t\n\v\f\r"

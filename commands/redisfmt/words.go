@@ -34,6 +34,12 @@ func CString(s string) string {
 	return s
 }
 
+// A backslash and one of the letters stands for the byte at the same place.
+const (
+	escapeLetters = "nrtab"
+	escapedBytes  = "\n\r\t\a\b"
+)
+
 // WriteQuoted writes bytes as printable ASCII in double quotes, as Redis' sdscatrepr does.
 func WriteQuoted(out *strings.Builder, s string) {
 	out.WriteByte('"')
@@ -42,9 +48,9 @@ func WriteQuoted(out *strings.Builder, s string) {
 		case c == '\\' || c == '"':
 			out.WriteByte('\\')
 			out.WriteByte(c)
-		case strings.IndexByte("\n\r\t\a\b", c) >= 0:
+		case strings.IndexByte(escapedBytes, c) >= 0:
 			out.WriteByte('\\')
-			out.WriteByte("nrtab"[strings.IndexByte("\n\r\t\a\b", c)])
+			out.WriteByte(escapeLetters[strings.IndexByte(escapedBytes, c)])
 		case c < ' ' || c > '~':
 			fmt.Fprintf(out, `\x%02x`, c)
 		default:
