@@ -21,7 +21,8 @@ var (
 	errQuit     = errors.New("client quits")
 	errStopping = errors.New("server stops")
 	errKilled   = errors.New("killed by CLIENT KILL")
-	errAttack   = errors.New("request in HTTP")
+	errHTTP     = errors.New("request in HTTP")
+	errAttack   = errors.New("header of HTTP as a command")
 	errDenied   = errors.New("protected mode")
 	errPanic    = errors.New("failed inside")
 )
@@ -84,7 +85,7 @@ func (c *conn) logClose(err error) {
 // lingers reports whether a connection that ends for this reason ends with a reply that must arrive.
 func lingers(err error) bool {
 	var violation resp.ProtocolError
-	return err == errQuit || err == errStopping || err == errDenied || err == resp.ErrClientMemory || errors.As(err, &violation)
+	return err == errQuit || err == errHTTP || err == errStopping || err == errDenied || err == resp.ErrClientMemory || errors.As(err, &violation)
 }
 
 // serve greets a client and serves it to its end.

@@ -37,6 +37,12 @@ func (r *replies) add(proto int, reply *commands.Reply, lsn keyspace.LSN) {
 	r.lsn = max(r.lsn, lsn)
 }
 
+// addText adds bytes that are no reply and reveal nothing.
+func (r *replies) addText(text string) {
+	r.out = append(r.out, text...)
+	r.marks = append(r.marks, mark{len(r.out), 0})
+}
+
 // commit waits until all replies may leave. Replies that report or reveal what cannot be committed become
 // errors, because a crash could take that back.
 func (r *replies) commit(wait func(keyspace.LSN) error) {

@@ -207,7 +207,7 @@ func (l *loop) execute(c *conn, list []resp.Command) error {
 			return l.leave(c, nil)
 		case errLarge:
 			return l.leave(c, func() error { return c.stream(pending) })
-		case errQuit, errStopping, errKilled:
+		case errQuit, errStopping, errKilled, errHTTP:
 			return l.leave(c, func() error { return c.finish(err) })
 		case errFull:
 			l.flush()

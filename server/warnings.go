@@ -13,7 +13,7 @@ import (
 // warnings limit what the log says about clients: each kind once a second at most by default, with the number of
 // those left out.
 type warnings struct {
-	accept, attack, violation, size, handshake, denied, full, memory, evicted commands.LogLimiter
+	accept, attack, http, violation, size, handshake, denied, full, memory, evicted commands.LogLimiter
 }
 
 // warnClose logs why a connection has ended, if it is worth a warning.
@@ -24,6 +24,9 @@ func (s *Server) warnClose(c *conn, err error) {
 	case err == errAttack:
 		s.warn(&s.warnings.attack, c.session.Addr, nil,
 			"possible attack: a client sent POST or Host: as a command, as a web page does that makes a browser connect; connection closed")
+	case err == errHTTP:
+		s.warn(&s.warnings.http, c.session.Addr, nil,
+			"a client sent a request in HTTP, as a browser, curl or a health check does, and was disconnected: this port speaks the Redis protocol; metrics-addr serves HTTP")
 	case err == resp.ErrBulkLength, err == resp.ErrCommandLength:
 		s.warn(&s.warnings.size, c.session.Addr, err,
 			fmt.Sprintf("a client was disconnected because it sent a value or command that is too large, or framed wrongly: values are legal up to %d bytes (max-value-size)", s.MaxValueSize()))
