@@ -34,7 +34,7 @@ func listen(s *config.Settings) (_ map[net.Listener]*tls.Config, err error) {
 	if s.Port != 0 {
 		list, err := listenTCP(s.Bind, s.Port, s.TCPBacklog)
 		if err != nil {
-			return nil, err
+			return nil, advisePort(err, "--port")
 		}
 		for _, ln := range list {
 			open[ln] = nil
@@ -47,7 +47,7 @@ func listen(s *config.Settings) (_ map[net.Listener]*tls.Config, err error) {
 		}
 		list, err := listenTCP(s.Bind, s.TLSPort, s.TCPBacklog)
 		if err != nil {
-			return nil, err
+			return nil, advisePort(err, "--tls-port")
 		}
 		for _, ln := range list {
 			open[ln] = config
@@ -64,6 +64,14 @@ func listen(s *config.Settings) (_ map[net.Listener]*tls.Config, err error) {
 		return nil, errors.New("there is nothing to listen on: set port, tls-port or unixsocket")
 	}
 	return open, nil
+}
+
+// advisePort adds to an error what to do about a port that is in use. option is the port's.
+func advisePort(err error, option string) error {
+	if errors.Is(err, syscall.EADDRINUSE) {
+		err = fmt.Errorf("%w; stop the server there or choose another port with %s", err, option)
+	}
+	return err
 }
 
 // listenTCP listens on a port of every address of binds, written as in Redis: "*" and "::*" are all addresses of
