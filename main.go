@@ -39,6 +39,9 @@ func main() {
 		_, err = fmt.Println("mayfly", server.Version)
 	}
 	if err != nil {
+		if meant := meantCommand(os.Args[1:]); options == nil && meant != "" {
+			err = errors.New(meant)
+		}
 		for line := range strings.SplitSeq(err.Error(), "\n") {
 			fmt.Fprintln(os.Stderr, "mayfly:", line)
 		}
@@ -52,6 +55,23 @@ func asOptions(args []string) []string {
 		return append([]string{"--" + args[0]}, args[1:]...)
 	}
 	return args
+}
+
+// meantCommand returns what to tell a user whose first argument is neither a command nor an option nor an
+// existing file; empty if it looks like the path of a config file.
+func meantCommand(args []string) string {
+	if len(args) == 0 || strings.HasPrefix(args[0], "-") || strings.ContainsAny(args[0], "/.") {
+		return ""
+	}
+	if _, err := os.Stat(args[0]); err == nil {
+		return ""
+	}
+	words := append(tools.Names(), "help", "version")
+	text := fmt.Sprintf("there is no command and no config file %q", args[0])
+	if word := commands.Nearest(strings.ToLower(args[0]), words); word != "" {
+		return text + ": did you mean " + word + "?"
+	}
+	return text + ": the commands are " + strings.Join(words, ", ") + "; without one, mayfly starts a server"
 }
 
 // run serves until a signal or SHUTDOWN. It listens before it touches the data, so a second server on the same

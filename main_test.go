@@ -118,10 +118,31 @@ func TestPortInUse(t *testing.T) {
 			cert, key := selfSigned(t)
 			args = append(args, "--port", freePort(t), "--tls-cert-file", cert, "--tls-key-file", key, "--tls-auth-clients", "no")
 		}
-		checkRefusal(t, runToEnd(t, nil, args...), "127.0.0.1", port, "address already in use")
+		checkRefusal(t, runToEnd(t, nil, args...), "127.0.0.1", port, "address already in use", "choose another port with "+option)
 	}
 	if _, err := os.Stat(dir); err == nil {
 		t.Error("a server that could not listen has made a data folder")
+	}
+}
+
+// What a stranger mistypes first gets a line that says what to type.
+func TestSlips(t *testing.T) {
+	for _, slip := range []struct{ args, says string }{
+		{"chekc", `"chekc": did you mean check?`},
+		{"IMPRT a b", `"IMPRT": did you mean import?`},
+		{"versoin", `"versoin": did you mean version?`},
+		{"start", `there is no command and no config file "start": the commands are check, repair, export, import, help, version`},
+		{"redis.conf", "cannot read the config file redis.conf: no such file or directory"},
+		{"./chekc", "cannot read the config file ./chekc: no such file or directory"},
+		{"--maxmemory 100x", `option maxmemory on the command line has the illegal value "100x"; legal: 0 to 9223372036854775807 bytes, or with a unit: k, m, g`},
+		{"--max-value-size 1mib", "or with a unit: k, m, g"},
+		{"--maxclients 0", "legal: 1 to 4294967295"},
+	} {
+		got := runToEnd(t, nil, strings.Fields(slip.args)...)
+		checkRefusal(t, got, slip.says)
+		if strings.Contains(slip.args, "maxclients") && strings.Contains(got.stderr, "unit") {
+			t.Errorf("%s: %s", slip.args, got.stderr)
+		}
 	}
 }
 

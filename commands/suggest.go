@@ -77,7 +77,7 @@ func suggest(args []string) string {
 		verb = known
 	case slices.Contains(verbs, verb):
 	default:
-		if verb = nearest(verb, verbs); verb == "" {
+		if verb = Nearest(verb, verbs); verb == "" {
 			return ""
 		}
 	}
@@ -114,10 +114,10 @@ func verbsOf(prefix string) []string {
 	return verbs
 }
 
-// nearest returns the word in list that differs least from word, in at most two letters in a row; empty
+// Nearest returns the word in list that differs least from word, in at most two letters in a row; empty
 // if there is none. So it corrects a missing, extra or wrong letter, and two swapped neighbours. Among
 // equals it prefers a word of the same length.
-func nearest(word string, list []string) string {
+func Nearest(word string, list []string) string {
 	best, least := "", 3
 	for _, candidate := range list {
 		d := difference(word, candidate)

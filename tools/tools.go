@@ -38,6 +38,15 @@ var all = []tool{checkTool, repairTool, exportTool, importTool}
 // Is reports whether the first argument of the program names a tool.
 func Is(args []string) bool { return len(args) > 0 && find(args[0]) != nil }
 
+// Names returns the names of all tools.
+func Names() []string {
+	names := make([]string, len(all))
+	for i := range all {
+		names[i] = all[i].name
+	}
+	return names
+}
+
 func find(name string) *tool {
 	for i := range all {
 		if all[i].name == name {

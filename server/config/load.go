@@ -310,5 +310,9 @@ func (o *Option) legally() string {
 	if legal == "" {
 		return ""
 	}
-	return strings.TrimRight("; legal: "+legal+" "+o.Unit, " ")
+	text := strings.TrimRight("; legal: "+legal+" "+o.Unit, " ")
+	if o.Unit == "bytes" {
+		text += ", or with a unit: k, m, g for powers of 1000, kb, mb, gb for powers of 1024"
+	}
+	return text
 }
