@@ -120,7 +120,7 @@ func TestRedisCLIHelp(t *testing.T) {
 	out, err := cmd.CombinedOutput()
 	printed := regexp.MustCompile("\x1b\\[[0-9;]*m").ReplaceAllString(strings.ReplaceAll(string(out), "\r", ""), "")
 	for _, want := range []string{
-		"DOC.SETTTL container id -1|seconds|NULL\n  summary: Sets or (NULL) removes", "CONTAINER.DROP name\n  summary: Removes a container",
+		"DOC.SETTTL container id -1|seconds|NULL [IFMATCH etag]\n  summary: Sets or (NULL) removes", "CONTAINER.DROP name\n  summary: Removes a container",
 		"group: document\n", "group: container\n",
 	} {
 		if !strings.Contains(printed, want) {
