@@ -221,33 +221,15 @@ func statuses(words []string) Reply {
 	return Set(elems...)
 }
 
-// flagNames are the names of flags in COMMAND, in Redis' order.
-var flagNames = []struct {
-	flag Flags
-	name string
-}{
-	{Write, "write"},
-	{ReadOnly, "readonly"},
-	{DenyOOM, "denyoom"},
-	{Admin, "admin"},
-	{PubSub, "pubsub"},
-	{NoScript, "noscript"},
-	{Blocking, "blocking"},
-	{Loading, "loading"},
-	{Stale, "stale"},
-	{SkipSlowlog, "skip_slowlog"},
-	{Fast, "fast"},
-	{NoAuth, "no_auth"},
-	{NoAsyncLoading, "no_async_loading"},
-	{NoMulti, "no_multi"},
-	{AllowBusy, "allow_busy"},
-}
+// flagNames are the names of the reported flags in COMMAND, from the lowest bit on.
+var flagNames = strings.Fields("write readonly denyoom admin pubsub noscript blocking loading stale skip_slowlog fast " +
+	"no_auth no_async_loading no_multi allow_busy")
 
 func (f Flags) names() []string {
 	var names []string
-	for _, n := range flagNames {
-		if f&n.flag != 0 {
-			names = append(names, n.name)
+	for bit, name := range flagNames {
+		if f&(1<<bit) != 0 {
+			names = append(names, name)
 		}
 	}
 	return names

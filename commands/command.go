@@ -88,27 +88,27 @@ const (
 // Flags are the properties of a command, in the terms of Redis.
 type Flags uint32
 
-// The flags.
+// The flags. Those up to AllowBusy are reported, in this order: see flagNames.
 const (
 	Write           Flags = 1 << iota // may change data; refused while the disk fails
 	ReadOnly                          // reads data
 	DenyOOM                           // may grow memory; refused at the memory limit
-	Fast                              // constant or logarithmic time
 	Admin                             // administers the server
-	NoAuth                            // allowed before authentication
-	NoMulti                           // not allowed between MULTI and EXEC
+	PubSub                            // of publish/subscribe
+	NoScript                          // (reported only)
+	Blocking                          // (reported only)
 	Loading                           // allowed while the data is being loaded
 	Stale                             // (reported only)
-	PubSub                            // of publish/subscribe
-	Blocking                          // (reported only)
-	NoScript                          // (reported only)
-	AllowBusy                         // (reported only)
 	SkipSlowlog                       // (reported only)
+	Fast                              // constant or logarithmic time
+	NoAuth                            // allowed before authentication
 	NoAsyncLoading                    // (reported only)
-	Immediate                         // runs between MULTI and EXEC instead of being queued; not reported
-	Publishes                         // sends messages; CLIENT PAUSE WRITE holds it back like a write; not reported
-	AllowSubscribed                   // allowed in the subscribed mode of RESP2; not reported
-	Slow                              // may take long even with few arguments; not reported
+	NoMulti                           // not allowed between MULTI and EXEC
+	AllowBusy                         // (reported only)
+	Immediate                         // runs between MULTI and EXEC instead of being queued
+	Publishes                         // sends messages; CLIENT PAUSE WRITE holds it back like a write
+	AllowSubscribed                   // allowed in the subscribed mode of RESP2
+	Slow                              // may take long even with few arguments
 )
 
 // Input is what Parse may read.
@@ -140,7 +140,7 @@ func (x *Context) Now() int64 { return x.Tx.Now() }
 
 // Database returns the selected container. The error says that it has been dropped.
 func (x *Context) Database() (*keyspace.Container, error) {
-	return x.Container(x.Session.SelectedDatabase())
+	return x.Container(x.Session.database)
 }
 
 // Container returns the container with a name. The error says how to create it.

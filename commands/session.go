@@ -74,9 +74,6 @@ func NewSession(id int64, addr, laddr string, now int64) *Session {
 	return s
 }
 
-// SelectedDatabase returns the name of the selected container.
-func (s *Session) SelectedDatabase() string { return s.database }
-
 // noteCommand notes the session's command and its start (ms) for CLIENT LIST.
 func (s *Session) noteCommand(r *row, now int64) {
 	if s.lastRow.Load() != r { // a load is far cheaper than a store

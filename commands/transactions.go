@@ -299,7 +299,7 @@ func runExec(x *Context) Reply {
 		return NullArray
 	}
 	x.Session.lastEnd = clock.Monotonic()
-	database := x.Session.SelectedDatabase()
+	database := x.Session.database
 	replies := make([]Reply, len(t.commands))
 	budget := replyBudget{limit: max(minRepliesLimit, queueFactor*x.Engine.Host.MaxValueSize())}
 	proto, since := x.Session.Proto, 0 // the protocol of the replies from index since on

@@ -91,9 +91,11 @@ type Server struct {
 	metrics   *metrics.Server              // nil: not wanted
 	acceptors sync.WaitGroup
 	stopping  atomic.Bool
-	shutdown  shutdown
 	stop      chan struct{} // closed when the server stops
 	loops     []*loop       // none: every connection has a goroutine of its own
+
+	shutdownAsked chan struct{} // closed when a client has requested the end of the process
+	askShutdown   func()        // closes it, once
 
 	traffic         traffic
 	paused          atomic.Int64 // connections that wait because of CLIENT PAUSE
@@ -115,9 +117,11 @@ func New(options *config.Config, log zerolog.Logger) *Server {
 		log:      log,
 		timeouts: defaultTimeouts,
 		stop:     make(chan struct{}),
-		shutdown: shutdown{asked: make(chan struct{})},
 		conns:    make(map[*conn]struct{}),
+
+		shutdownAsked: make(chan struct{}),
 	}
+	s.askShutdown = sync.OnceFunc(func() { close(s.shutdownAsked) })
 	s.warnings.attack.Every = time.Minute // as in Redis
 	s.limitClientMemory()
 	return s
@@ -311,6 +315,12 @@ func (s *Server) remove(c *conn) {
 	delete(s.conns, c)
 	s.mu.Unlock()
 }
+
+// Shutdown requests the end of the process (SHUTDOWN). It returns at once.
+func (s *Server) Shutdown() { s.askShutdown() }
+
+// ShutdownAsked returns a channel that is closed when a client has requested the end of the process.
+func (s *Server) ShutdownAsked() <-chan struct{} { return s.shutdownAsked }
 
 // Stop stops accepting connections, lets running commands finish and their replies leave, and closes all
 // connections. If ctx ends first, the remaining clients are disconnected, and Stop returns ctx's error.
