@@ -29,7 +29,7 @@ var clientCommand = Command{
 		{
 			Name: "info", Since: "6.2.0", Summary: "Returns information about the current client connection.",
 			Differs: "As `CLIENT LIST`",
-			Flags:   NoScript | Loading | Stale, Tips: "nondeterministic_output", Parse: parseClientInfo,
+			Flags:   NoScript | Loading | Stale, Tips: "nondeterministic_output", Parse: noParse(runClientInfo),
 		},
 		{
 			Name: "kill", Syntax: "<ip:port | " + killOption + " [" + killOption + " ...]>", Arity: -3,
@@ -142,10 +142,7 @@ func parseClientSetInfo(in *Input) (Run, error) {
 	}, nil
 }
 
-func parseClientInfo(in *Input) (Run, error) {
-	args := in.Args
-	return func(x *Context) Reply { return Verbatim(x.Session.clientLine(x.Now(), args)) }, nil
-}
+func runClientInfo(x *Context) Reply { return Verbatim(x.Session.clientLine(x.Now(), x.Input.Args)) }
 
 // parseClientList parses CLIENT LIST. As in Redis, TYPE and ID exclude each other.
 func parseClientList(in *Input) (Run, error) {

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"mayfly/expiry/clock"
@@ -67,7 +66,7 @@ const (
 // LatencyMonitor keeps samples of events that took at least latency-monitor-threshold. The zero value is
 // off. Safe for concurrent use.
 type LatencyMonitor struct {
-	limit atomic.Int64 // ns; 0: off
+	threshold
 
 	mu     sync.Mutex // protects events
 	events map[string]*latencySeries
@@ -87,13 +86,7 @@ type latencySample struct {
 const maxLatencySamples = 160 // as in Redis
 
 // SetThreshold sets the shortest duration that is recorded; 0 records nothing.
-func (m *LatencyMonitor) SetThreshold(limit time.Duration) { m.limit.Store(int64(limit)) }
-
-// exceeds reports whether a duration is recorded.
-func (m *LatencyMonitor) exceeds(took time.Duration) bool {
-	limit := m.limit.Load()
-	return limit > 0 && int64(took) >= limit
-}
+func (m *LatencyMonitor) SetThreshold(limit time.Duration) { m.shortest.Store(int64(limit)) }
 
 // record adds a sample; now is in ms.
 func (m *LatencyMonitor) record(event string, now int64, duration time.Duration) {
@@ -143,7 +136,7 @@ func (m *LatencyMonitor) eachLocked(visit func(event string, s *latencySeries)) 
 
 // doctor is the report of LATENCY DOCTOR.
 func (m *LatencyMonitor) doctor() string {
-	if m.limit.Load() == 0 {
+	if m.shortest.Load() == 0 {
 		return "Latency monitoring is off. Switch it on with CONFIG SET latency-monitor-threshold <milliseconds>.\n"
 	}
 	m.mu.Lock()
@@ -189,7 +182,7 @@ func (e *Engine) CommitNow(t keyspace.LSN) error { return e.waitTimed(e.Keyspace
 
 // waitTimed waits, and records a long wait.
 func (e *Engine) waitTimed(wait func(keyspace.LSN) error, t keyspace.LSN) error {
-	if e.Latency.limit.Load() == 0 {
+	if e.Latency.shortest.Load() == 0 {
 		return wait(t)
 	}
 	start := clock.Monotonic()

@@ -6,7 +6,6 @@ import (
 	"math"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"mayfly/commands/redisfmt"
@@ -39,7 +38,7 @@ var slowlogCommand = Command{
 
 // Slowlog keeps the newest slow commands. The zero value keeps none. Safe for concurrent use.
 type Slowlog struct {
-	slowerThan atomic.Int64 // ns; 0: records nothing
+	threshold
 
 	mu         sync.Mutex // protects what follows
 	maxEntries int
@@ -60,11 +59,11 @@ type slowEntry struct {
 // SetThreshold sets the shortest duration that is recorded, in µs; negative records nothing.
 func (l *Slowlog) SetThreshold(micros int) {
 	if micros < 0 {
-		l.slowerThan.Store(0)
+		l.shortest.Store(0)
 		return
 	}
 	micros = min(micros, math.MaxInt64/int(time.Microsecond))
-	l.slowerThan.Store(max(int64(micros)*int64(time.Microsecond), 1))
+	l.shortest.Store(max(int64(micros)*int64(time.Microsecond), 1))
 }
 
 // SetLength sets the number of commands that are kept.
@@ -73,12 +72,6 @@ func (l *Slowlog) SetLength(n int) {
 	defer l.mu.Unlock()
 	l.maxEntries = n
 	l.trimLocked()
-}
-
-// exceeds reports whether a duration is recorded.
-func (l *Slowlog) exceeds(took time.Duration) bool {
-	limit := l.slowerThan.Load()
-	return limit > 0 && int64(took) >= limit
 }
 
 // record adds a command that ended at a time in ms. It copies the arguments.

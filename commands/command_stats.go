@@ -143,6 +143,15 @@ func (st *statistics) resetCommandStats() {
 	}
 }
 
+// threshold is the shortest duration that a log records. The zero value records nothing.
+type threshold struct{ shortest atomic.Int64 } // ns; 0: none
+
+// exceeds reports whether a duration is recorded.
+func (t *threshold) exceeds(took time.Duration) bool {
+	shortest := t.shortest.Load()
+	return shortest > 0 && int64(took) >= shortest
+}
+
 // ResetTimer notes that the session waits for its client or the disk. So the next command does not start
 // at the end of the last one.
 func (s *Session) ResetTimer() { s.lastEnd = 0 }
