@@ -37,6 +37,7 @@ var layers = layerTable{
 	{"keyspace/datadir", "keyspace/store keyspace/aof keyspace/record"},
 	{"keyspace/store", "keyspace/aof keyspace/record"},
 	{"keyspace/aof/aoftest", "keyspace/aof keyspace/record"}, // helps tests only
+	{"keyspace/manifest", "keyspace/aof keyspace/record"},
 	{"keyspace/aof", "keyspace/record"},
 	{"keyspace/record", "expiry"},
 	{"expiry", "expiry/clock"},
