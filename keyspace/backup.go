@@ -9,6 +9,7 @@ import (
 	"mayfly/keyspace/aof"
 	"mayfly/keyspace/datadir"
 	"mayfly/keyspace/journal"
+	"mayfly/keyspace/manifest"
 	"mayfly/keyspace/store"
 )
 
@@ -44,7 +45,7 @@ func (ks *Keyspace) Backup(path string) (err error) {
 		return err
 	}
 	defer func() { err = staging.Close(err) }()
-	frozen, err := ks.freeze()
+	frozen, m, err := ks.freeze()
 	defer frozen.close()
 	if err != nil {
 		return err
@@ -58,6 +59,9 @@ func (ks *Keyspace) Backup(path string) (err error) {
 			return err
 		}
 	}
+	if err := m.Write(staging.Dir()); err != nil {
+		return err
+	}
 	return staging.Finish()
 }
 
@@ -70,35 +74,36 @@ type frozenFile struct {
 
 type frozenFiles []frozenFile
 
-// freeze makes a checkpoint and opens the files of the state of this moment. They are copied without its lock. The
-// caller closes them, also after an error.
-func (ks *Keyspace) freeze() (files frozenFiles, err error) {
+// freeze makes a checkpoint, opens the files of the state of this moment, and returns their manifest. They are copied
+// without its lock. The caller closes them, also after an error.
+func (ks *Keyspace) freeze() (files frozenFiles, m *manifest.Manifest, err error) {
 	ks.checkpoint.mu.Lock()
 	defer ks.checkpoint.mu.Unlock()
 	if err := ks.saveLocked(); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	list, err := ks.journal.Snapshot() // later changes are not part of the backup
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
+	m = newManifest(true, ks.stores(), list)
 	for _, s := range ks.stores() {
 		list = append(list, journal.FileInfo{Path: s.Path(), Size: s.Sealed()})
 	}
 	format := filepath.Join(ks.opt.Dir, datadir.FormatName)
 	fi, err := os.Stat(format)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	list = append(list, journal.FileInfo{Path: format, Size: fi.Size()})
 	for _, file := range list {
 		f, err := os.Open(file.Path)
 		if err != nil {
-			return files, err
+			return files, nil, err
 		}
 		files = append(files, frozenFile{f, file.Size})
 	}
-	return files, nil
+	return files, m, nil
 }
 
 func (files frozenFiles) close() {

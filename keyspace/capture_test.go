@@ -1,6 +1,7 @@
 package keyspace
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -92,7 +93,8 @@ func (h *history) compact(beside func()) {
 	h.o.checkpoint.mu.Lock()
 	defer h.o.checkpoint.mu.Unlock()
 	p := h.o.partitions[h.r.IntN(2)]
-	if err := p.store.Compact(interrupted{newLivenessFilter(h.o.Keyspace, p), beside}, nil); err != nil {
+	err := p.store.Compact(interrupted{newLivenessFilter(h.o.Keyspace, p), beside}, nil, h.o.announce(p.store))
+	if err := errors.Join(err, h.o.settle(p.store)); err != nil {
 		h.t.Fatal(err)
 	}
 }

@@ -130,7 +130,7 @@ func signal(to chan<- struct{}) {
 //  3. Commit the journal and force it to disk, so that the stores never get ahead of it. A crash during step 4
 //     leaves a mixture; replaying the journals turns it into exactly the committed state.
 //  4. Apply the changes to the stores and force those to disk, in any order.
-//  5. Remove the old journals.
+//  5. Write the ends of the stores into the manifest, and remove the old journals.
 //
 // After a failure the journals stay, and the next checkpoint does the rest.
 func (ks *Keyspace) Save() error {
@@ -146,6 +146,11 @@ func (ks *Keyspace) saveLocked() (err error) {
 	generation, err := ks.journal.Rotate()
 	if err != nil {
 		return err
+	}
+	if generation > ks.manifest.newest {
+		if err := ks.writeManifest(false); err != nil {
+			return err
+		}
 	}
 	left := f.captured != nil // by a failed attempt, which is finished first
 	if !left {
@@ -165,7 +170,7 @@ func (ks *Keyspace) saveLocked() (err error) {
 	ks.limitJournal()
 	f.done.Add(1)
 	f.last.Store(ks.Now())
-	if err := ks.journal.Remove(f.below); err != nil || !left {
+	if err := ks.dropJournals(f.below); err != nil || !left {
 		return err
 	}
 	return ks.saveLocked()

@@ -90,9 +90,9 @@ func (ks *Keyspace) compactStore(s *store.Store, pacer *store.Pacer) error {
 			live = newLivenessFilter(ks, p)
 		}
 	}
-	err := s.Compact(live, pacer)
+	err := s.Compact(live, pacer, ks.announce(s))
 	ks.noteBroken()
-	return err
+	return errors.Join(err, ks.settle(s))
 }
 
 // stores returns the catalogue's store and those of all partitions.

@@ -13,6 +13,7 @@ import (
 	"mayfly/keyspace/aof/aoftest"
 	"mayfly/keyspace/datadir"
 	"mayfly/keyspace/journal"
+	"mayfly/keyspace/manifest"
 	"mayfly/keyspace/record"
 	"mayfly/keyspace/store"
 
@@ -36,7 +37,7 @@ func TestFormatDocumentShowsRealFiles(t *testing.T) {
 	if err := os.WriteFile(path, aof.FirstSeal(0x9f3a11c0).Append(nil), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	s, err := store.Open(path, zerolog.Nop(), epoch, nil)
+	s, err := store.Open(path, store.Options{Log: zerolog.Nop(), Now: epoch})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,7 +52,8 @@ func TestFormatDocumentShowsRealFiles(t *testing.T) {
 
 	aof.NewMark = func() uint32 { return 0x71b20c5d }
 	defer func() { aof.NewMark = rand.Uint32 }()
-	j, err := journal.Open(journal.Options{Dir: dir, Generation: 4, First: 41, Log: zerolog.Nop()})
+	before := journal.FileInfo{Path: journal.FileName(3), Generation: 3, Size: 4212, Mark: 0x2c90ab41}
+	j, err := journal.Open(journal.Options{Dir: dir, Finished: []journal.FileInfo{before}, First: 41, Log: zerolog.Nop()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,6 +66,8 @@ func TestFormatDocumentShowsRealFiles(t *testing.T) {
 	if err := j.Close(); err != nil {
 		t.Fatal(err)
 	}
+
+	listing := newManifest(false, []*store.Store{s}, j.Files())
 
 	folder := t.TempDir()
 	d, err := datadir.Open(folder, 16, zerolog.Nop())
@@ -82,6 +86,7 @@ func TestFormatDocumentShowsRealFiles(t *testing.T) {
 	for name, content := range map[string]string{
 		datadir.PartitionName(7): string(aoftest.Read(t, path)),
 		journal.FileName(4):      string(aoftest.Read(t, filepath.Join(dir, journal.FileName(4)))),
+		manifest.Name:            listing.Text(),
 		datadir.FormatName:       string(aoftest.Read(t, filepath.Join(folder, datadir.FormatName))),
 	} {
 		before, rest, ok := strings.Cut(doc, "\n```\n# "+name+"\n")

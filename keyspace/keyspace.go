@@ -88,6 +88,7 @@ type Keyspace struct {
 	background sync.WaitGroup
 	checkpoint checkpointState
 	compaction compactionState
+	manifest   manifestState
 }
 
 // Open opens the data folder, loads its content and starts the active purge and the background work. Errors are
@@ -157,7 +158,10 @@ func (ks *Keyspace) Close() error {
 	close(ks.stop)
 	ks.background.Wait()
 	ks.lease.set(ks.Now()) // the checkpoint records it
-	return errors.Join(ks.Save(), ks.release())
+	if err := errors.Join(ks.Save(), ks.closeFiles()); err != nil {
+		return errors.Join(err, ks.folder.Close())
+	}
+	return errors.Join(ks.writeManifest(true), ks.folder.Close())
 }
 
 // Halt commits everything and forces it to disk, for a process that ends while transactions still run. The next
@@ -166,6 +170,15 @@ func (ks *Keyspace) Halt() error { return errors.Join(ks.journal.CommitAll(), ks
 
 // release closes the files and the folder.
 func (ks *Keyspace) release() error {
+	err := ks.closeFiles()
+	if ks.folder != nil {
+		err = errors.Join(err, ks.folder.Close())
+	}
+	return err
+}
+
+// closeFiles commits what waits, forces it to disk and closes the files.
+func (ks *Keyspace) closeFiles() error {
 	var errs []error
 	if ks.journal != nil {
 		errs = append(errs, ks.journal.Close())
@@ -177,9 +190,6 @@ func (ks *Keyspace) release() error {
 	}
 	if ks.catStore != nil {
 		errs = append(errs, ks.catStore.Close())
-	}
-	if ks.folder != nil {
-		errs = append(errs, ks.folder.Close())
 	}
 	return errors.Join(errs...)
 }

@@ -13,6 +13,7 @@ import (
 	"mayfly/keyspace/aof"
 	"mayfly/keyspace/datadir"
 	"mayfly/keyspace/journal"
+	"mayfly/keyspace/manifest"
 	"mayfly/keyspace/record"
 	"mayfly/keyspace/store"
 )
@@ -25,10 +26,11 @@ type loadStats struct {
 
 // loader reads the stores and the journals into memory. Partitions are loaded side by side.
 type loader struct {
-	ks    *Keyspace
-	parts []*partitionLoader
-	clock int64  // ms; the latest moment read
-	epoch uint64 // the latest read
+	ks       *Keyspace
+	manifest *manifest.Manifest
+	parts    []*partitionLoader
+	clock    int64  // ms; the latest moment read
+	epoch    uint64 // the latest read
 
 	mu       sync.Mutex            // protects byNumber
 	byNumber map[uint32]*Container // one without a name has items of a container that is not known (yet)
@@ -46,7 +48,11 @@ func (ks *Keyspace) restore() error {
 	if ks.folder, err = datadir.Open(ks.opt.Dir, ks.opt.Partitions, ks.opt.Log); err != nil {
 		return err
 	}
-	l := &loader{ks: ks, byNumber: make(map[uint32]*Container)}
+	m, err := readManifest(ks.opt.Dir)
+	if err != nil {
+		return err
+	}
+	l := &loader{ks: ks, manifest: m, byNumber: make(map[uint32]*Container)}
 	for n := range ks.folder.Partitions {
 		p := newPartition(n)
 		ks.partitions = append(ks.partitions, p)
@@ -59,15 +65,26 @@ func (ks *Keyspace) restore() error {
 		return err
 	}
 	ks.catalogue.dirty = make(map[uint32]*Container)
-	generation, last, err := journal.Replay(ks.opt.Dir, ks.opt.Log, begin, l.replay)
+	files, last, err := journal.Replay(journal.ReplayOptions{
+		Dir: ks.opt.Dir, Log: ks.opt.Log, Now: begin, Check: m.CheckJournal, Visit: l.replay,
+	})
 	if err != nil {
 		return err
 	}
 	l.finish()
+	if m.Clean { // before anything is written that it does not name
+		m.Clean = false
+		if err := m.Write(ks.opt.Dir); err != nil {
+			return err
+		}
+	}
 	ks.journal, err = journal.Open(journal.Options{
-		Dir: ks.opt.Dir, Generation: generation + 1, First: last + 1, Policy: ks.opt.Fsync, Log: ks.opt.Log, Full: func() { signal(ks.full) },
+		Dir: ks.opt.Dir, Finished: files, First: last + 1, Policy: ks.opt.Fsync, Log: ks.opt.Log, Full: func() { signal(ks.full) },
 	})
 	if err != nil {
+		return err
+	}
+	if err := ks.writeManifest(false); err != nil {
 		return err
 	}
 	ks.limitJournal()
@@ -81,11 +98,17 @@ func (ks *Keyspace) restore() error {
 	return nil
 }
 
+// openStore opens a store and compares it with the manifest.
+func (l *loader) openStore(path string, visit func(aof.Op) error) (*store.Store, error) {
+	check := func(mark uint32, end int64) (int64, error) { return l.manifest.CheckStore(path, mark, end) }
+	return store.Open(path, store.Options{Log: l.ks.opt.Log, Now: l.ks.Now(), Check: check, Visit: visit})
+}
+
 func (l *loader) loadCatalogue() (err error) {
 	ks := l.ks
 	path := filepath.Join(ks.opt.Dir, datadir.CatalogueName)
 	present := make(map[string]string)
-	ks.catStore, err = store.Open(path, ks.opt.Log, ks.Now(), func(o aof.Op) error {
+	ks.catStore, err = l.openStore(path, func(o aof.Op) error {
 		if o.Del {
 			delete(present, o.Key)
 		} else {
@@ -141,7 +164,7 @@ type partitionLoader struct {
 func (l *partitionLoader) load() (err error) {
 	ks := l.ks
 	path := filepath.Join(ks.opt.Dir, datadir.PartitionName(l.p.number))
-	l.p.store, err = store.Open(path, ks.opt.Log, ks.Now(), func(o aof.Op) error {
+	l.p.store, err = l.openStore(path, func(o aof.Op) error {
 		if l.changes++; l.changes%100_000 == 0 {
 			ks.opt.Log.Info().Int("partition", l.p.number).Int("changes", l.changes).Msg("loading")
 		}

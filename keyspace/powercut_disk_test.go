@@ -50,6 +50,24 @@ func recordDisk(t *testing.T, dir string, beforeFsync func()) *recordedDisk {
 	return d
 }
 
+// isBehind has a folder that was copied from another one be on disk no further than that one is.
+func (d *recordedDisk) isBehind(from *recordedDisk) {
+	copies := make(map[*recordedFile]*recordedFile)
+	for name, f := range from.names {
+		copies[f] = d.names[name]
+	}
+	d.onDisk = make(map[string]*recordedFile)
+	for name, f := range from.onDisk {
+		if copies[f] == nil { // it has no name any more
+			copies[f] = &recordedFile{now: f.now}
+		}
+		d.onDisk[name] = copies[f]
+	}
+	for f, copied := range copies {
+		copied.onDisk = f.onDisk
+	}
+}
+
 // recordedDisks are the watched disks, by folder.
 var recordedDisks sync.Map
 

@@ -218,6 +218,9 @@ func (d *powerDrill) cut() {
 	if d.cuts%4 == 0 {
 		d.look(d.disk.all(), promised, false)
 	}
+	if d.cuts%20 == 2 {
+		d.lookAfterKill(promised)
+	}
 	if d.cuts++; d.cuts >= d.roundEnds || d.t.Failed() {
 		close(d.stop)
 	}
@@ -298,6 +301,28 @@ func (d *powerDrill) look(left folderImage, promised promises, again bool) {
 	}
 	if err := os.RemoveAll(dir); err != nil {
 		d.t.Error(err)
+	}
+}
+
+// lookAfterKill opens the folder as a kill leaves it, and cuts the power at each fsync meanwhile: what the start has read
+// need not be on disk.
+func (d *powerDrill) lookAfterKill(promised promises) {
+	dir, err := os.MkdirTemp("", "mayfly-power-")
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	defer os.RemoveAll(dir)
+	d.disk.all().write(d.t, dir)
+	var disk *recordedDisk
+	disk = recordDisk(d.t, dir, func() {
+		d.again++
+		d.look(disk.least(), promised, false)
+		d.look(disk.some(d.r), promised, false)
+	})
+	defer disk.release()
+	disk.isBehind(d.disk)
+	if err := d.check(dir, promised); err != nil {
+		d.t.Errorf("cut %d, after a kill: %v", d.cuts, err)
 	}
 }
 

@@ -114,6 +114,9 @@ func printRepair(w io.Writer, r *repair.Report) error {
 	if r.Unknown > 0 {
 		fmt.Fprintf(w, "\n%d damaged ranges or missing files do not tell what they held: items of which there is no other trace may have been lost with them.\n", r.Unknown)
 	}
+	if r.NoManifest {
+		fmt.Fprintf(w, "\nThe file \"manifest\" is missing or damaged: a file that is missing, cut short or an older copy may not have been noticed.\n")
+	}
 	_, err := fmt.Fprintf(w, "\n%d items of %d containers copied\n", r.Items, r.Containers)
 	return err
 }

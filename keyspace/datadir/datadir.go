@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"mayfly/keyspace/aof"
+	"mayfly/keyspace/manifest"
 	"mayfly/keyspace/record"
 	"mayfly/keyspace/store"
 
@@ -104,15 +105,26 @@ func (d *Dir) create(log zerolog.Logger) error {
 			}
 		}
 	}
+	if err := d.refuseLost(); err != nil {
+		return err
+	}
 	log.Info().Str("folder", d.Path).Int("partitions", d.Partitions).Msg("creating a new data folder")
 	names := d.stores()
-	errs := make([]error, len(names))
+	errs, marks := make([]error, len(names)), make([]uint32, len(names))
 	var wg sync.WaitGroup // in parallel: file systems force several files to disk for the price of one
 	for i, name := range names {
-		wg.Go(func() { errs[i] = store.Create(filepath.Join(d.Path, name)) })
+		wg.Go(func() { marks[i], errs[i] = store.Create(filepath.Join(d.Path, name)) })
 	}
 	wg.Wait()
 	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	m := manifest.New()
+	m.Clean = true
+	for i, name := range names {
+		m.Stores[name] = []manifest.State{{Mark: marks[i], End: aof.SealSize}}
+	}
+	if err := m.Write(d.Path); err != nil {
 		return err
 	}
 	path := filepath.Join(d.Path, FormatName)
@@ -123,6 +135,27 @@ func (d *Dir) create(log zerolog.Logger) error {
 		return err
 	}
 	return errors.Join(os.Rename(path+".tmp", path), aof.SyncDir(d.Path))
+}
+
+// refuseLost returns an error for a folder without the file "format" whose manifest names data: they are missing.
+func (d *Dir) refuseLost() error {
+	if _, err := os.Lstat(filepath.Join(d.Path, manifest.Name)); errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	m, err := manifest.Read(d.Path)
+	if err != nil {
+		return fmt.Errorf("data folder %s has no file %q: %w", d.Path, FormatName, err)
+	}
+	lost := len(m.Journals) > 0
+	for _, states := range m.Stores {
+		for _, s := range states {
+			lost = lost || s.End > aof.SealSize
+		}
+	}
+	if lost {
+		return fmt.Errorf("data folder %s has no file %q, but its file %q names data, which are missing", d.Path, FormatName, manifest.Name)
+	}
+	return nil
 }
 
 // formatText returns the content of the file "format"; its last line is the CRC-32C of the others.

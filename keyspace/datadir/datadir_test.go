@@ -11,6 +11,7 @@ import (
 
 	"mayfly/keyspace/aof"
 	"mayfly/keyspace/aof/aoftest"
+	"mayfly/keyspace/manifest"
 	"mayfly/keyspace/record"
 	"mayfly/keyspace/store"
 
@@ -59,10 +60,10 @@ func TestNewDataFolder(t *testing.T) {
 		t.Errorf("format reads %q", text)
 	}
 	var sets []string
-	s, err := store.Open(filepath.Join(path, "partition-002.db"), zerolog.Nop(), aoftest.Epoch, func(o aof.Op) error {
+	s, err := store.Open(filepath.Join(path, "partition-002.db"), store.Options{Log: zerolog.Nop(), Visit: func(o aof.Op) error {
 		sets = append(sets, o.Key)
 		return nil
-	})
+	}})
 	if err != nil || len(sets) > 0 {
 		t.Fatalf("a new store holds %q, %v", sets, err)
 	}
@@ -145,6 +146,34 @@ func TestDataFolderThatIsNotComplete(t *testing.T) {
 	refused(t, path, path, "not complete", "partition-001.db")
 }
 
+// A folder that has lost all but its manifest is not taken for a new one.
+func TestFolderThatHasLostItsData(t *testing.T) {
+	for what, content := range map[string]string{"a store": "", "a journal": "", "a damaged manifest": "mayfly"} {
+		path := t.TempDir()
+		m := manifest.New()
+		switch what {
+		case "a store":
+			m.Stores[CatalogueName] = []manifest.State{{Mark: 1, End: aof.SealSize}}
+			m.Stores[PartitionName(0)] = []manifest.State{{Mark: 1, End: aof.SealSize + 1}}
+		case "a journal":
+			m.Journals["journal-000000000001.db"] = manifest.State{Mark: 1, End: aof.SealSize}
+		}
+		if content == "" {
+			content = m.Text()
+		}
+		if err := os.WriteFile(filepath.Join(path, manifest.Name), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		d, err := Open(path, 3, zerolog.Nop())
+		if err == nil {
+			d.Close()
+			t.Errorf("%s is lost, and a new folder is made", what)
+		} else if !strings.Contains(err.Error(), FormatName) || !strings.Contains(err.Error(), manifest.Name) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+}
+
 // A crash during the creation leaves a folder without the file "format" and without data.
 func TestDataFolderHalfMade(t *testing.T) {
 	path := t.TempDir()
@@ -158,7 +187,7 @@ func TestDataFolderHalfMade(t *testing.T) {
 		t.Fatal(err)
 	}
 	mustOpen(t, path, 5).Close()
-	if err := store.Fill(filepath.Join(path, "partition-003.db"), []aof.Op{aoftest.Set("1:a", "1")}); err != nil {
+	if _, _, err := store.Fill(filepath.Join(path, "partition-003.db"), []aof.Op{aoftest.Set("1:a", "1")}); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.Remove(filepath.Join(path, "format")); err != nil {

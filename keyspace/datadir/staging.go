@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"mayfly/keyspace/aof"
+	"mayfly/keyspace/manifest"
 
 	"github.com/rs/zerolog"
 )
@@ -85,7 +86,7 @@ func (s *Staging) refuseForeign() error {
 func ours(e fs.DirEntry) bool {
 	name := e.Name()
 	switch name {
-	case markName, lockName, FormatName, FormatName + ".tmp":
+	case markName, lockName, FormatName, FormatName + ".tmp", manifest.Name, manifest.Name + ".tmp":
 		return e.Type().IsRegular()
 	}
 	known := strings.HasSuffix(name, ".db") || strings.Contains(name, ".db.") || strings.HasPrefix(name, "repair-")

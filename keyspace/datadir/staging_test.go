@@ -93,7 +93,7 @@ func TestStagingGetsItsNameAtTheEnd(t *testing.T) {
 func TestStagingThatFailsLeavesNothing(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "backup")
 	s := mustStage(t, path)
-	if err := store.Create(filepath.Join(s.Dir(), CatalogueName)); err != nil {
+	if _, err := store.Create(filepath.Join(s.Dir(), CatalogueName)); err != nil {
 		t.Fatal(err)
 	}
 	failure := errors.New("it failed")

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 
@@ -56,9 +57,11 @@ func (j *Journal) switchTo(next *nextFile) (old *aof.File, err error) {
 		return nil, err
 	}
 	old = j.file
+	done := FileInfo{old.Path(), j.generation, j.end.Load(), j.mark}
 	if err := j.installLocked(next, j.generation+1); err != nil {
 		return nil, err
 	}
+	j.finished = append(j.finished, done)
 	// Commits continue. An fsync needs syncMu, so it comes after that of the file's name.
 	resign()
 	return old, j.syncNameLocked(next)
@@ -148,52 +151,34 @@ func (j *Journal) firstFile(generation uint64) error {
 // Remove deletes the files of generations below, but not the newest. It deletes the oldest first, each durably:
 // after a power cut a gap would look like a lost file.
 func (j *Journal) Remove(below uint64) error {
-	files, err := Files(j.dir)
-	if err != nil {
-		return err
-	}
-	for _, f := range files {
-		if f.Generation >= below || f.Generation >= j.generation {
-			continue
+	for len(j.finished) > 0 && j.finished[0].Generation < below {
+		oldest := j.finished[0]
+		err := os.Remove(oldest.Path)
+		if errors.Is(err, os.ErrNotExist) { // an earlier call failed after that
+			err = nil
 		}
-		if err := errors.Join(os.Remove(f.Path), aof.SyncDir(j.dir)); err != nil {
+		if err := errors.Join(err, aof.SyncDir(j.dir)); err != nil {
 			return err
 		}
+		j.finished = j.finished[1:]
+		j.total.Add(-oldest.Size)
 	}
-	return j.countBytes()
+	return nil
 }
 
-// countBytes adds up the size of all files, without what is preallocated.
-func (j *Journal) countBytes() error {
-	j.lead() // nothing is written meanwhile
-	defer j.resign()
-	files, err := j.filesAt(j.end.Load())
-	total := int64(0)
-	for _, f := range files {
-		total += f.Size
-	}
-	j.total.Store(total)
-	return err
+// Files returns the files, oldest first, the newest as it stands behind the last commit. One goroutine at a time calls
+// Files, Rotate and Remove.
+func (j *Journal) Files() []FileInfo {
+	return append(slices.Clone(j.finished), FileInfo{j.file.Path(), j.generation, j.end.Load(), j.mark})
 }
 
-// Snapshot commits everything that waits, and returns the files with their sizes behind the last commit. The bytes
-// below those sizes never change. No other goroutine may call Rotate meanwhile.
+// Snapshot commits everything that waits, and returns the files. The bytes below their sizes never change. No other
+// goroutine may call Rotate meanwhile.
 func (j *Journal) Snapshot() ([]FileInfo, error) {
 	if err := j.CommitAll(); err != nil {
 		return nil, err
 	}
-	return j.filesAt(j.end.Load())
-}
-
-// filesAt lists the files, the newest with this size.
-func (j *Journal) filesAt(end int64) ([]FileInfo, error) {
-	files, err := Files(j.dir)
-	for i := range files {
-		if files[i].Generation == j.generation {
-			files[i].Size = end
-		}
-	}
-	return files, err
+	return j.Files(), nil
 }
 
 // FileName is the name of a generation's file.
@@ -203,7 +188,8 @@ func FileName(generation uint64) string { return fmt.Sprintf("journal-%012d.db",
 type FileInfo struct {
 	Path       string
 	Generation uint64
-	Size       int64 // bytes
+	Size       int64  // bytes
+	Mark       uint32 // of its seals; 0 if the file has not been read
 }
 
 // Files lists the journal's files in a folder, oldest first.
@@ -222,7 +208,7 @@ func Files(dir string) (files []FileInfo, err error) {
 		if err != nil {
 			return nil, err
 		}
-		files = append(files, FileInfo{filepath.Join(dir, e.Name()), n, fi.Size()})
+		files = append(files, FileInfo{Path: filepath.Join(dir, e.Name()), Generation: n, Size: fi.Size()})
 	}
 	return files, nil
 }

@@ -180,7 +180,7 @@ func TestManyForgedSealsProveNothing(t *testing.T) {
 		clear(content[aof.SectorSize : 2*aof.SectorSize])
 		checkCut(t, content, nil, "a torn commit")
 		file, last := &countingReader{Reader: bytes.NewReader(content)}, LSN(0)
-		if _, _, err := Scan(file, "journal", int64(len(content)), true, &last, nil); err != nil {
+		if _, _, _, err := Scan(file, "journal", int64(len(content)), true, &last, nil); err != nil {
 			t.Fatal(err)
 		}
 		if limit := 4 * int64(len(content)); file.bytes > limit {

@@ -31,7 +31,7 @@ func del(key string) ops { return ops{aoftest.Del(key)} }
 
 func mustOpen(t *testing.T, dir string, generation uint64, first LSN, policy Policy) *Journal {
 	t.Helper()
-	j, err := Open(Options{Dir: dir, Generation: generation, First: first, Policy: policy, Log: zerolog.Nop()})
+	j, err := Open(Options{Dir: dir, Finished: before(generation), First: first, Policy: policy, Log: zerolog.Nop()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,7 +72,7 @@ func text(o ...aof.Op) (texts []string) {
 
 // replayed returns the changes in all journals of a folder as text, and the last LSN.
 func replayed(dir string) (changes []string, last LSN, err error) {
-	_, last, err = Replay(dir, zerolog.Nop(), aoftest.Epoch, func(o aof.Op) error {
+	_, last, err = replayFolder(dir, func(o aof.Op) error {
 		changes = append(changes, text(o)...)
 		return nil
 	})
@@ -176,4 +176,21 @@ func forge(from int64, key, body string, seal aof.Seal) string {
 		seal.At = from + int64(at)
 		body = strings.Replace(body, placeholder, string(seal.Append(nil)), 1)
 	}
+}
+
+// before returns the files of a journal that goes on in a generation.
+func before(generation uint64) []FileInfo {
+	if generation == 1 {
+		return nil
+	}
+	return []FileInfo{{Generation: generation - 1}}
+}
+
+// replayFolder replays the journals of a folder, and returns the last generation and LSN.
+func replayFolder(dir string, visit func(aof.Op) error) (generation uint64, last LSN, err error) {
+	files, last, err := Replay(ReplayOptions{Dir: dir, Log: zerolog.Nop(), Now: aoftest.Epoch, Visit: visit})
+	if len(files) > 0 {
+		generation = files[len(files)-1].Generation
+	}
+	return generation, last, err
 }

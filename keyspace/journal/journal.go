@@ -46,12 +46,12 @@ type Changes interface {
 
 // Options configure a journal.
 type Options struct {
-	Dir        string
-	Generation uint64 // of the first file
-	First      LSN    // of the first commit
-	Policy     Policy
-	Log        zerolog.Logger
-	Full       func() // called without any lock after a commit that leaves [Journal.Limit] bytes in the newest file
+	Dir      string
+	Finished []FileInfo // what [Replay] has read
+	First    LSN        // of the first commit
+	Policy   Policy
+	Log      zerolog.Logger
+	Full     func() // called without any lock after a commit that leaves [Journal.Limit] bytes in the newest file
 }
 
 // Journal commits in groups. Safe for concurrent use, but for Rotate, Remove and Close, which one goroutine calls.
@@ -89,6 +89,7 @@ type Journal struct {
 	file       *aof.File
 	generation uint64
 	mark       uint32
+	finished   []FileInfo   // the files before it, oldest first
 	diskFull   bool         // no more preallocation in the newest file
 	syncMu     sync.Mutex   // held during an fsync
 	end        atomic.Int64 // bytes written to the newest file
@@ -100,16 +101,18 @@ type Journal struct {
 
 // Open starts a journal in a new file.
 func Open(opt Options) (*Journal, error) {
-	j := &Journal{dir: opt.Dir, log: opt.Log, full: opt.Full, next: max(opt.First, 1), stop: make(chan struct{})}
+	j := &Journal{dir: opt.Dir, log: opt.Log, full: opt.Full, finished: opt.Finished, next: max(opt.First, 1), stop: make(chan struct{})}
 	j.policy.Store(int32(opt.Policy))
 	j.limit.Store(1 << 62)
 	j.done.Store(uint64(j.next - 1))
 	j.synced.Store(uint64(j.next - 1))
-	if err := j.firstFile(opt.Generation); err != nil {
-		return nil, err
+	generation := uint64(1)
+	for _, f := range opt.Finished {
+		j.total.Add(f.Size)
+		generation = f.Generation + 1
 	}
-	if err := j.countBytes(); err != nil {
-		return nil, errors.Join(err, j.file.Close())
+	if err := j.firstFile(generation); err != nil {
+		return nil, err
 	}
 	j.background.Go(j.syncEachSecond)
 	return j, nil

@@ -43,7 +43,7 @@ func TestJournalReplaysInOrderAcrossFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	checkReplayed(t, dir, "1:a=1", "-1:a", "1:b=2", "1:c=3")
-	generation, lsn, err := Replay(dir, zerolog.Nop(), aoftest.Epoch, func(aof.Op) error { return nil })
+	generation, lsn, err := replayFolder(dir, func(aof.Op) error { return nil })
 	if err != nil || generation != 9 || lsn != last {
 		t.Errorf("generation %d, lsn %d, %v; want 9, %d", generation, lsn, err, last)
 	}
@@ -78,7 +78,7 @@ func TestJournalRemovesWholeGenerations(t *testing.T) {
 }
 
 func TestNoJournalReplaysToNothing(t *testing.T) {
-	if generation, lsn, err := Replay(t.TempDir(), zerolog.Nop(), aoftest.Epoch, nil); generation != 0 || lsn != 0 || err != nil {
+	if generation, lsn, err := replayFolder(t.TempDir(), nil); generation != 0 || lsn != 0 || err != nil {
 		t.Errorf("generation %d, lsn %d, %v", generation, lsn, err)
 	}
 }
@@ -380,7 +380,7 @@ func TestJournalUnderLoad(t *testing.T) {
 		t.Fatal(err)
 	}
 	next := make(map[string]int)
-	_, _, err := Replay(dir, zerolog.Nop(), aoftest.Epoch, func(o aof.Op) error {
+	_, _, err := replayFolder(dir, func(o aof.Op) error {
 		key := strings.Clone(o.Key)
 		if want := aoftest.Rec(key, fmt.Sprint(next[key])); o.Rec != want {
 			return fmt.Errorf("writer %s: %s comes in place of %s", key, o.Rec, want)
@@ -421,7 +421,7 @@ func TestJournalKeepsNoValues(t *testing.T) {
 func BenchmarkCommit(b *testing.B) {
 	for _, writers := range []int{1, 50} {
 		b.Run(fmt.Sprint(writers, " writers"), func(b *testing.B) {
-			j, err := Open(Options{Dir: b.TempDir(), Generation: 1, Policy: EverySec, Log: zerolog.Nop()})
+			j, err := Open(Options{Dir: b.TempDir(), Policy: EverySec, Log: zerolog.Nop()})
 			if err != nil {
 				b.Fatal(err)
 			}

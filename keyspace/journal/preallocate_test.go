@@ -203,7 +203,7 @@ func TestZerosInAnOlderFileAreRefused(t *testing.T) {
 // scanNewest scans the content of a newest file as a replay does, and returns its changes as text.
 func scanNewest(content []byte) (changes []string, err error) {
 	file, last := bytes.NewReader(content), LSN(0)
-	_, _, err = Scan(file, "journal", int64(len(content)), true, &last, func(o aof.Op) error {
+	_, _, _, err = Scan(file, "journal", int64(len(content)), true, &last, func(o aof.Op) error {
 		changes = append(changes, text(o)...)
 		return nil
 	})

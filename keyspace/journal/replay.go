@@ -10,42 +10,57 @@ import (
 	"github.com/rs/zerolog"
 )
 
-// Replay visits the changes of all journals in a folder in the order in which they were committed. It returns the
-// last generation and LSN, 0 if there are none. The strings of a change are valid during the visit.
-//
-// A crash may leave the newest journal with an end that is not confirmed. Replay cuts it off and keeps it aside
-// under a name with the time now (ms). Any other difference from what was written is an *aof.DamageError; the
-// caller then discards what was visited.
-func Replay(dir string, log zerolog.Logger, now int64, visit func(aof.Op) error) (generation uint64, last LSN, err error) {
-	files, err := Files(dir)
-	if err != nil {
-		return 0, 0, err
-	}
-	for i, file := range files {
-		if i > 0 && file.Generation != generation+1 {
-			return 0, 0, fmt.Errorf("%s exists, but the journal before it does not", file.Path)
-		}
-		generation = file.Generation
-		if err := replayFile(file, i == len(files)-1, &last, now, log, visit); err != nil {
-			return 0, 0, err
-		}
-	}
-	return generation, last, nil
+// ReplayOptions say how to replay.
+type ReplayOptions struct {
+	Dir   string
+	Log   zerolog.Logger
+	Now   int64                                           // ms; names what is cut off
+	Check func(path string, mark uint32, end int64) error // called when a file has been read up to its last seal; nil: not called
+	Visit func(aof.Op) error                              // receives each change; its strings are valid during the call
 }
 
-func replayFile(file FileInfo, newest bool, last *LSN, now int64, log zerolog.Logger, visit func(aof.Op) error) error {
+// Replay visits the changes of all journals in a folder in the order in which they were committed. It returns the
+// files and the last LSN, 0 if there is none.
+//
+// A crash may leave the newest journal with an end that is not confirmed. Replay cuts it off and keeps it aside.
+// Any other difference from what was written is an *aof.DamageError; the caller then discards what was visited.
+func Replay(opt ReplayOptions) (files []FileInfo, last LSN, err error) {
+	if files, err = Files(opt.Dir); err != nil {
+		return nil, 0, err
+	}
+	for i := range files {
+		if i > 0 && files[i].Generation != files[i-1].Generation+1 {
+			return nil, 0, fmt.Errorf("%s exists, but the journal before it does not", files[i].Path)
+		}
+		if err := opt.replay(&files[i], i == len(files)-1, &last); err != nil {
+			return nil, 0, err
+		}
+	}
+	return files, last, nil
+}
+
+// replay replays a file, and notes its mark and its size.
+func (opt *ReplayOptions) replay(file *FileInfo, newest bool, last *LSN) error {
 	f, err := os.OpenFile(file.Path, os.O_RDWR, 0)
 	if err != nil {
 		return err
 	}
 	defer f.Close()
-	end, written, err := Scan(f, file.Path, file.Size, newest, last, visit)
-	switch {
-	case err != nil || !newest:
+	mark, end, written, err := Scan(f, file.Path, file.Size, newest, last, opt.Visit)
+	if err == nil && opt.Check != nil {
+		err = opt.Check(file.Path, mark, end)
+	}
+	if err != nil {
 		return err
+	}
+	size := file.Size
+	file.Mark, file.Size = mark, end
+	switch {
+	case !newest:
+		return nil
 	case end < written:
-		return aof.CutTail(f, end, file.Size, now, log)
-	case end < file.Size: // preallocated
+		return aof.CutTail(f, end, size, opt.Now, opt.Log)
+	case end < size: // preallocated
 		if err := f.Truncate(end); err != nil {
 			return err
 		}
@@ -55,12 +70,12 @@ func replayFile(file FileInfo, newest bool, last *LSN, now int64, log zerolog.Lo
 }
 
 // Scan visits the confirmed changes of a journal's file that follows the commit last, 0 if that is not known, and
-// advances last. It returns the offsets behind the last commit and behind what was written. In the newest file they
-// may differ, and zeros may follow; any other file must end with a commit.
-func Scan(f io.ReaderAt, name string, size int64, newest bool, last *LSN, visit func(aof.Op) error) (end, written int64, err error) {
+// advances last. It returns the mark of the file, and the offsets behind the last commit and behind what was written.
+// In the newest file they may differ, and zeros may follow; any other file must end with a commit.
+func Scan(f io.ReaderAt, name string, size int64, newest bool, last *LSN, visit func(aof.Op) error) (mark uint32, end, written int64, err error) {
 	if written = size; newest {
 		if written, err = aof.TrimZeros(f, size); err != nil {
-			return 0, size, err
+			return 0, 0, size, err
 		}
 	}
 	inOrder := func(s aof.Seal) error {
@@ -74,9 +89,9 @@ func Scan(f io.ReaderAt, name string, size int64, newest bool, last *LSN, visit 
 		*last = LSN(s.LSN)
 		return nil
 	}
-	_, end, err = aof.Scan(f, name, written, aof.Journal, &aof.Confirmed{Visit: visit, OnSeal: inOrder})
+	seal, end, err := aof.Scan(f, name, written, aof.Journal, &aof.Confirmed{Visit: visit, OnSeal: inOrder})
 	if err == nil && end < written && !newest {
 		err = &aof.DamageError{File: name, From: end, To: written, Reason: "a finished journal does not end with a commit"}
 	}
-	return end, written, err
+	return seal.Mark, end, written, err
 }

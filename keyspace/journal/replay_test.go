@@ -13,7 +13,6 @@ import (
 	"mayfly/keyspace/aof"
 	"mayfly/keyspace/aof/aoftest"
 
-	"github.com/rs/zerolog"
 	"github.com/tidwall/buntdb"
 )
 
@@ -138,7 +137,7 @@ func TestFlippedBitsOfALargeJournalAreDetected(t *testing.T) {
 		}
 		content[at] ^= 1 << (at % 8)
 		last := LSN(0)
-		_, _, err := Scan(bytes.NewReader(content), "journal", int64(len(content)), false, &last, func(aof.Op) error { return nil })
+		_, _, _, err := Scan(bytes.NewReader(content), "journal", int64(len(content)), false, &last, func(aof.Op) error { return nil })
 		var damage *aof.DamageError
 		if !errors.As(err, &damage) || int64(at) < damage.From || int64(at) >= damage.To {
 			t.Fatalf("a flip at %d (%q) returns %v", at, content[max(0, at-10):at+1], err)
@@ -286,7 +285,7 @@ func TestReplayRefusesABrokenSequence(t *testing.T) {
 func TestReplayStopsAtAnErrorOfTheVisitor(t *testing.T) {
 	content, _, _ := smallJournal(t)
 	dir := filepath.Dir(aoftest.Plant(t, FileName(1), content))
-	_, _, err := Replay(dir, zerolog.Nop(), aoftest.Epoch, func(aof.Op) error { return aoftest.ErrDisk })
+	_, _, err := replayFolder(dir, func(aof.Op) error { return aoftest.ErrDisk })
 	if !errors.Is(err, aoftest.ErrDisk) {
 		t.Errorf("error is %v", err)
 	}
@@ -317,7 +316,7 @@ func FuzzScan(f *testing.F) {
 		file = file[:len(file)-int(cut)%len(file)]
 		var got []string
 		last := LSN(0)
-		end, _, err := Scan(bytes.NewReader(file), "journal", int64(len(file)), true, &last, func(o aof.Op) error {
+		_, end, _, err := Scan(bytes.NewReader(file), "journal", int64(len(file)), true, &last, func(o aof.Op) error {
 			got = append(got, text(o)...)
 			return nil
 		})

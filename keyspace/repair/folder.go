@@ -11,6 +11,7 @@ import (
 	"mayfly/keyspace/aof"
 	"mayfly/keyspace/datadir"
 	"mayfly/keyspace/journal"
+	"mayfly/keyspace/manifest"
 	"mayfly/keyspace/record"
 )
 
@@ -20,6 +21,8 @@ type folderReader struct {
 	lock       *os.File // nil in a folder without one
 	partitions int
 	format     FileReport
+	manifest   *manifest.Manifest // nil if it cannot be read
+	listing    FileReport         // of the manifest
 
 	disk    func(f *os.File) io.ReaderAt // lets a test play a disk that fails; nil is the real disk
 	damaged bool                         // a file read so far is damaged
@@ -93,6 +96,10 @@ func openFolder(dir string) (*folderReader, error) {
 		s.close()
 		return nil, err
 	}
+	if err := s.readManifest(); err != nil {
+		s.close()
+		return nil, err
+	}
 	return s, nil
 }
 
@@ -131,6 +138,23 @@ func (s *folderReader) readFormat() error {
 	return nil
 }
 
+// readManifest reads the manifest. If it is damaged or missing, the files are judged without it.
+func (s *folderReader) readManifest() (err error) {
+	s.listing = FileReport{File: manifest.Name, State: Sound}
+	if fi, err := os.Stat(filepath.Join(s.dir, manifest.Name)); err == nil {
+		s.listing.Bytes = fi.Size()
+	}
+	s.manifest, err = manifest.Read(s.dir)
+	var damage *aof.DamageError
+	if errors.As(err, &damage) {
+		s.listing.State, s.damaged = Damaged, true
+		reason := damage.Reason + "; without it a file that is missing, cut short or an older copy may go unnoticed"
+		s.listing.Problems = []Problem{{From: damage.From, To: damage.To, Reason: reason}}
+		return nil
+	}
+	return err
+}
+
 // eachStore reads the catalogue's store (number -1) and those of the partitions.
 func (s *folderReader) eachStore(v visitor) (reports []FileReport, err error) {
 	for n := -1; n < s.partitions; n++ {
@@ -150,6 +174,12 @@ func (s *folderReader) store(number int, v visitor) (FileReport, error) {
 		name = datadir.PartitionName(number)
 	}
 	x := s.fileReader(name, number, v)
+	if s.manifest != nil {
+		x.check = func(mark uint32, end int64) error {
+			_, err := s.manifest.CheckStore(x.path, mark, end)
+			return err
+		}
+	}
 	err := x.open(filepath.Join(s.dir, name), func() error { return x.store(s.tails) })
 	if errors.Is(err, os.ErrNotExist) {
 		x.reportDamage(Problem{Reason: "the file is missing"})
@@ -166,8 +196,13 @@ func (s *folderReader) journals(v visitor) (reports []FileReport, err error) {
 		return nil, err
 	}
 	var last journal.LSN
+	var names []string
 	for i, file := range files {
-		x := s.fileReader(filepath.Base(file.Path), anywhere, v)
+		names = append(names, filepath.Base(file.Path))
+		x := s.fileReader(names[i], anywhere, v)
+		if s.manifest != nil {
+			x.check = func(mark uint32, end int64) error { return s.manifest.CheckJournal(x.path, mark, end) }
+		}
 		if i > 0 && file.Generation != files[i-1].Generation+1 {
 			x.reportDamage(Problem{Reason: "the journal before it is missing"})
 			last = 0
@@ -177,6 +212,15 @@ func (s *folderReader) journals(v visitor) (reports []FileReport, err error) {
 			return nil, err
 		}
 		s.damaged = s.damaged || x.report.State == Damaged
+		reports = append(reports, x.report)
+	}
+	if s.manifest == nil {
+		return reports, nil
+	}
+	for _, name := range s.manifest.MissingJournals(names) {
+		x := s.fileReader(name, anywhere, v)
+		x.reportDamage(Problem{To: s.manifest.Journals[name].End, Reason: "the file is missing"})
+		s.damaged = true
 		reports = append(reports, x.report)
 	}
 	return reports, nil
@@ -229,6 +273,7 @@ func (s *folderReader) fits(number int, key, rec string, del bool) error {
 // fileReader reads one file.
 type fileReader struct {
 	visitor
+	check  func(mark uint32, end int64) error // compares with the manifest; nil if there is none
 	report FileReport
 	fits   func(key, rec string, del bool) error
 	disk   func(f *os.File) io.ReaderAt

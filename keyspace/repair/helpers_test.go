@@ -145,6 +145,7 @@ func copyFolder(t *testing.T, from, to string) {
 // checkpointed several times, and a journal with the changes since the last checkpoint.
 type lived struct {
 	dir   string
+	older string // a copy of an earlier moment; empty for none
 	state map[place]record.Item
 	t     *testing.T
 }
@@ -156,6 +157,7 @@ func newLived(t *testing.T, seed uint64) *lived {
 	t.Helper()
 	random := rand.New(rand.NewPCG(seed, 0))
 	o := open(t, 3)
+	older := ""
 	o.policy("orders", 100)
 	o.policy("carts", expiry.Off)
 	o.policy("gone", expiry.Forever)
@@ -176,9 +178,13 @@ func newLived(t *testing.T, seed uint64) *lived {
 		if round < 3 {
 			o.checkpoint()
 		}
+		if round == 1 {
+			older = o.copied(nil).dir
+		}
 	}
 	o.dump() // leases the clock to livedUntil
 	l := o.copied(nil)
+	l.older = older
 	o.clock.Advance(time.Second)
 	if now := o.clock.Now(); now != livedUntil {
 		t.Fatalf("it is %d ms later than it should be", now-livedUntil)

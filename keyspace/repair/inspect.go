@@ -40,7 +40,7 @@ func Inspect(dir string) (*Inspection, error) {
 		return nil, err
 	}
 	in := &Inspection{Dir: dir, Partitions: s.partitions, State: Sound}
-	in.Files = append(append(append(in.Files, s.format), stores...), journals...)
+	in.Files = slices.Concat([]FileReport{s.format}, stores, journals, []FileReport{s.listing})
 	in.Notes = notes(dir, names, len(journals))
 	for i := range in.Files {
 		f := &in.Files[i]

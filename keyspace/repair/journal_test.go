@@ -190,9 +190,10 @@ func TestRepairWithoutAJournal(t *testing.T) {
 	names := l.journals()
 	dir := l.without(names[1])
 	files := checkDamaged(t, "without a journal", dir)
-	last := files[len(files)-1]
-	if last.File != names[2] || last.State != Damaged || last.Problems[0].Reason != "the journal before it is missing" {
-		t.Errorf("%+v", last)
+	for file, reason := range map[string]string{names[1]: "the file is missing", names[2]: "the journal before it is missing"} {
+		if f := fileIn(t, files, file); f.State != Damaged || f.Problems[0].Reason != reason {
+			t.Errorf("%+v", f)
+		}
 	}
 	report, state := repaired(t, dir)
 	if report.Clean() || report.Unknown == 0 {
@@ -203,12 +204,12 @@ func TestRepairWithoutAJournal(t *testing.T) {
 	compare(t, "without a journal", want, state, nil)
 }
 
-// A finished journal ends with its last commit. If it is cut behind an earlier seal, the LSN of the first commit in the
-// next journal shows it.
+// A finished journal ends with its last commit. If it is cut at the end of an earlier seal or within the range behind
+// it, the manifest tells.
 func TestInspectFinishedJournalsThatAreCut(t *testing.T) {
 	l := newJournalled(t)
 	names := l.journals()
-	file, next := names[1], names[2]
+	file := names[1]
 	size := len(aoftest.Read(t, filepath.Join(l.dir, file)))
 	var ends []int
 	for _, s := range l.seals(file) {
@@ -225,20 +226,19 @@ func TestInspectFinishedJournalsThatAreCut(t *testing.T) {
 		for _, at := range cuts {
 			what := fmt.Sprint("cut to ", at)
 			dir := l.copy(file, func(b []byte) []byte { return b[:at] })
-			where, reason := file, "a finished journal does not end with a commit"
+			reason := "a finished journal does not end with a commit"
 			switch {
 			case slices.Contains(ends, at):
-				where, reason = next, "commits are missing"
+				reason = "the manifest confirms this range, but the file ends before it"
 			case at < ends[0]:
 				reason = "there is no seal in it"
 			}
 			in := mustInspect(t, dir)
-			i := slices.IndexFunc(in.Files, func(f FileReport) bool { return f.File == where })
-			if in.State != Damaged || in.Files[i].State != Damaged {
-				t.Errorf("%s of %v: %s is not reported: %+v", what, ends, where, in.Files)
+			if in.State != Damaged || fileIn(t, in.Files, file).State != Damaged {
+				t.Errorf("%s of %v: not reported: %+v", what, ends, in.Files)
 			}
 			damage, ok := errors.AsType[*aof.DamageError](startError(t, dir))
-			if !ok || filepath.Base(damage.File) != where || !strings.Contains(damage.Reason, reason) {
+			if !ok || filepath.Base(damage.File) != file || !strings.Contains(damage.Reason, reason) {
 				t.Errorf("%s of %v: a start says %+v", what, ends, damage)
 			}
 			report, state := repaired(t, dir)
@@ -250,6 +250,16 @@ func TestInspectFinishedJournalsThatAreCut(t *testing.T) {
 			})
 		}
 	}
+}
+
+// fileIn returns what is reported of a file.
+func fileIn(t *testing.T, files []FileReport, name string) FileReport {
+	t.Helper()
+	i := slices.IndexFunc(files, func(f FileReport) bool { return f.File == name })
+	if i < 0 {
+		t.Fatalf("%s is not among %+v", name, files)
+	}
+	return files[i]
 }
 
 // startError returns why a start refuses a folder.
@@ -288,7 +298,7 @@ func TestInspectATornJournal(t *testing.T) {
 			} else if at == size {
 				state, expected = Sound, l.state
 			}
-			if last := in.Files[len(in.Files)-1]; in.State != state || last.State != state || last.File != file {
+			if last := fileIn(t, in.Files, file); in.State != state || last.State != state {
 				t.Errorf("%s: %s, %+v", what, in.State, last)
 			}
 			report, got := repaired(t, dir)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -18,6 +19,7 @@ import (
 	"mayfly/keyspace/aof/aoftest"
 	"mayfly/keyspace/datadir"
 	"mayfly/keyspace/journal"
+	"mayfly/keyspace/manifest"
 	"mayfly/keyspace/record"
 	"mayfly/keyspace/store"
 )
@@ -30,7 +32,8 @@ var (
 // mayhem is one way to spoil a folder. do returns a description.
 type mayhem struct {
 	name string
-	// mayCut: a start may take it for the end that a crash leaves, and cut off what came last.
+	// mayCut: in the newest journal of a server that was killed, a start may take it for the end that a crash leaves,
+	// and cut off what came last.
 	mayCut bool
 	do     func(m *spoiler) string
 }
@@ -41,6 +44,7 @@ type spoiler struct {
 	r     *rand.Rand
 	dir   string
 	other string // a sound folder with another history
+	older string // the same folder as it was before
 }
 
 func (m *spoiler) path(name string) string { return filepath.Join(m.dir, name) }
@@ -56,21 +60,6 @@ func (m *spoiler) any(pattern string) string {
 func (m *spoiler) change(name string, f func(b []byte) []byte) {
 	if err := os.WriteFile(m.path(name), f(aoftest.Read(m.t, m.path(name))), 0o600); err != nil {
 		m.t.Fatal(err)
-	}
-}
-
-// within returns a random offset of a file that is not the end of a seal. A file that ends exactly behind an
-// earlier seal looks whole.
-func (m *spoiler) within(b []byte) int {
-	ends := map[int]bool{}
-	m.must(aof.EachSeal(bytes.NewReader(b), 0, int64(len(b)), func(s aof.Seal) bool {
-		ends[int(s.At+aof.SealSize)] = true
-		return false
-	}))
-	for {
-		if at := m.r.IntN(len(b)); !ends[at] {
-			return at
-		}
 	}
 }
 
@@ -96,14 +85,14 @@ var mayhemKinds = []mayhem{
 	{"truncated", true, func(m *spoiler) string {
 		name := m.any("*.db")
 		at := 0
-		m.change(name, func(b []byte) []byte { at = m.within(b); return b[:at] })
+		m.change(name, func(b []byte) []byte { at = m.r.IntN(len(b)); return b[:at] })
 		return fmt.Sprint(name, " to ", at)
 	}},
 	{"zeros at the end", true, func(m *spoiler) string {
 		name := m.any("*.db")
 		at, more := 0, 0
 		m.change(name, func(b []byte) []byte {
-			at, more = m.within(b), m.r.IntN(3)*5000
+			at, more = m.r.IntN(len(b)), m.r.IntN(3)*5000
 			return append(append(b[:at:at], make([]byte, len(b)-at)...), make([]byte, more)...)
 		})
 		return fmt.Sprint(name, " from ", at, ", and ", more, " more")
@@ -117,7 +106,7 @@ var mayhemKinds = []mayhem{
 		name := m.any("*.db")
 		at, n := 0, 0
 		m.change(name, func(b []byte) []byte {
-			at, n = m.within(b), 1+m.r.IntN(700)
+			at, n = m.r.IntN(len(b)), 1+m.r.IntN(700)
 			if m.r.IntN(2) == 0 {
 				return append(b[:at:at], b[min(at+n, len(b)):]...)
 			}
@@ -166,17 +155,17 @@ var mayhemKinds = []mayhem{
 		return from + " as " + to
 	}},
 	{"a file missing", false, func(m *spoiler) string {
-		name := m.any("[cfp]*")
+		name := m.any("[cfmp]*")
 		m.must(os.Remove(m.path(name)))
 		return name
 	}},
 	{"an empty file", false, func(m *spoiler) string {
-		name := m.any("[cfp]*")
+		name := m.any("[cfmp]*")
 		m.must(os.WriteFile(m.path(name), nil, 0o600))
 		return name
 	}},
 	{"a folder in the place of a file", false, func(m *spoiler) string {
-		name := m.any("[cfp]*")
+		name := m.any("[cfmp]*")
 		m.must(os.Remove(m.path(name)))
 		m.must(os.Mkdir(m.path(name), 0o700))
 		return name
@@ -189,15 +178,35 @@ var mayhemKinds = []mayhem{
 		m.must(os.WriteFile(m.path(journal.FileName(n+1)), aoftest.Read(m.t, filepath.Join(m.other, name)), 0o600))
 		return name
 	}},
+	{"an older copy of a file", false, func(m *spoiler) string {
+		names := []string{manifest.Name, datadir.CatalogueName}
+		for n := range 3 {
+			names = append(names, datadir.PartitionName(n))
+		}
+		name := names[m.r.IntN(len(names))]
+		m.must(os.WriteFile(m.path(name), aoftest.Read(m.t, filepath.Join(m.older, name)), 0o600))
+		return name
+	}},
+	{"a store of another folder", false, func(m *spoiler) string {
+		name := datadir.PartitionName(m.r.IntN(3))
+		m.must(os.WriteFile(m.path(name), aoftest.Read(m.t, filepath.Join(m.other, name)), 0o600))
+		return name
+	}},
+	{"a journal missing", false, func(m *spoiler) string {
+		name := m.any("journal-*.db")
+		m.must(os.Remove(m.path(name)))
+		return name
+	}},
 	{"a journal that skips some", false, func(m *spoiler) string {
 		m.must(os.WriteFile(m.path(journal.FileName(999)), nil, 0o600))
 		return ""
 	}},
 }
 
-// TestMayhem spoils folders in ways that no crash does. A start refuses and names the file, or serves everything
-// but an end that looks unconfirmed. Inspect agrees with the start. Run copies what it can, and reports whether
-// something may be lost. Nothing panics, hangs or takes much memory.
+// TestMayhem spoils folders in ways that no crash does: of servers that were stopped, and that were killed. A start
+// refuses and names the file, or serves everything. Of a server that was killed it may lack an end of the newest journal
+// that looks unconfirmed. Inspect agrees with the start. Run copies what it can, and reports whether something may be
+// lost. Nothing panics, hangs or takes much memory.
 //
 // The long form: go test ./keyspace/repair -run Mayhem -timeout 0 -mayhems 5000
 func TestMayhem(t *testing.T) {
@@ -213,10 +222,18 @@ func TestMayhem(t *testing.T) {
 		kind := mayhemKinds[n%len(mayhemKinds)]
 		dir := t.TempDir()
 		copyFolder(t, l.dir, dir)
-		what := kind.name + ": " + kind.do(&spoiler{t, r, dir, other.dir})
+		what, stopped := kind.name+": ", n/len(mayhemKinds)%2 == 0
+		if stopped {
+			stopCleanly(t, dir)
+			what = "after a stop, " + what
+		}
+		newest := newestJournal(t, dir)
+		before := filesBut(t, dir, newest)
+		what += kind.do(&spoiler{t, r, dir, other.dir, l.older})
+		mayCut := kind.mayCut && !stopped && maps.Equal(before, filesBut(t, dir, newest))
 		began := time.Now()
-		var before, after runtime.MemStats
-		runtime.ReadMemStats(&before)
+		var allocated, after runtime.MemStats
+		runtime.ReadMemStats(&allocated)
 
 		in, inspected := Inspect(dir)
 		to := filepath.Join(t.TempDir(), "repaired")
@@ -239,7 +256,7 @@ func TestMayhem(t *testing.T) {
 			if lacks > 0 {
 				cut++
 			}
-			if lacks > 0 && !kind.mayCut {
+			if lacks > 0 && !mayCut {
 				t.Errorf("%s\nstarts, and %d items are not what they were", what, lacks)
 			}
 		}
@@ -249,19 +266,66 @@ func TestMayhem(t *testing.T) {
 				t.Errorf("%s\nwhat was repaired does not start: %v", what, err)
 			}
 			torn := slices.ContainsFunc(report.Files, func(f FileReport) bool { return f.State == Torn })
-			if lacks := compareQuietly(l.state, state); lacks > 0 && report.Clean() && !torn {
+			if lacks := compareQuietly(l.state, state); lacks > 0 && report.Clean() && (stopped || !torn) {
 				t.Errorf("%s\nthe repair says that nothing is lost, and %d items are not what they were", what, lacks)
 			}
 		} else if inspected == nil {
 			t.Errorf("%s\ncannot be repaired: %v", what, repaired)
 		}
 		runtime.ReadMemStats(&after)
-		if took, took2 := time.Since(began), after.TotalAlloc-before.TotalAlloc; took > 30*time.Second || took2 > 512<<20 {
+		if took, took2 := time.Since(began), after.TotalAlloc-allocated.TotalAlloc; took > 30*time.Second || took2 > 512<<20 {
 			t.Errorf("%s\ntook %v and %d bytes", what, took, took2)
 		}
 		os.RemoveAll(dir)
 	}
 	t.Logf("%d folders: %d refused, %d started without an end", *mayhems, refused, cut)
+}
+
+// stopCleanly makes the folder of a server that was killed one of a server that was stopped: the manifest names the exact
+// end of the newest journal, as in a backup.
+func stopCleanly(t *testing.T, dir string) {
+	t.Helper()
+	m, err := manifest.Read(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(dir, newestJournal(t, dir))
+	content := bytes.TrimRight(aoftest.Read(t, path), "\x00")
+	last := journal.LSN(0)
+	mark, end, _, err := journal.Scan(bytes.NewReader(content), path, int64(len(content)), true, &last, func(aof.Op) error { return nil })
+	if err != nil || end != int64(len(content)) {
+		t.Fatal(path, end, len(content), err)
+	}
+	m.Clean, m.Journals[filepath.Base(path)] = true, manifest.State{Mark: mark, End: end}
+	if err := errors.Join(os.Truncate(path, end), m.Write(dir)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// newestJournal returns the name of the newest journal in a folder.
+func newestJournal(t *testing.T, dir string) string {
+	t.Helper()
+	files, err := journal.Files(dir)
+	if err != nil || len(files) == 0 {
+		t.Fatal(len(files), "journals", err)
+	}
+	return filepath.Base(files[len(files)-1].Path)
+}
+
+// filesBut returns the checksums of all files in a folder but one.
+func filesBut(t *testing.T, dir, but string) map[string]uint32 {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sums := make(map[string]uint32)
+	for _, e := range entries {
+		if e.Type().IsRegular() && e.Name() != but {
+			sums[e.Name()] = record.Sum(0, string(aoftest.Read(t, filepath.Join(dir, e.Name()))))
+		}
+	}
+	return sums
 }
 
 func compareQuietly(want, got map[place]record.Item) (differ int) {

@@ -29,7 +29,7 @@ func Read(dir string, clk clock.Clock, container func(record.Container) error, i
 	if err != nil {
 		return err
 	}
-	if err := refuseDamage(dir, append(journals, s.format, report)); err != nil {
+	if err := refuseDamage(dir, append(journals, s.format, s.listing, report)); err != nil {
 		return err
 	}
 	names := newNames()

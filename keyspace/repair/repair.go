@@ -11,6 +11,7 @@ import (
 	"mayfly/expiry"
 	"mayfly/keyspace/aof"
 	"mayfly/keyspace/datadir"
+	"mayfly/keyspace/manifest"
 	"mayfly/keyspace/record"
 	"mayfly/keyspace/store"
 )
@@ -39,6 +40,9 @@ type Report struct {
 	// Unknown counts the damaged ranges and missing files without a readable key. Items without any other
 	// trace may be lost with them.
 	Unknown int `json:"unknown,omitempty"`
+	// NoManifest: the manifest cannot be read. A file that is missing, cut short or an older copy may not have been
+	// noticed.
+	NoManifest bool `json:"no_manifest,omitempty"`
 }
 
 // Item is an item about which a repair reports something.
@@ -55,7 +59,7 @@ type Item struct {
 
 // Clean reports whether nothing was lost or is uncertain.
 func (r *Report) Clean() bool {
-	return len(r.Lost)+len(r.Older)+len(r.Doubtful)+len(r.Policies)+r.Exposed+r.Unknown == 0
+	return len(r.Lost)+len(r.Older)+len(r.Doubtful)+len(r.Policies)+r.Exposed+r.Unknown == 0 && !r.NoManifest
 }
 
 // Run copies what is sound in a data folder, which no server may use, into a new one that a server
@@ -92,7 +96,7 @@ func (s *folderReader) repair(newDir string, finish func(dir string, r *Report) 
 		return nil, err
 	}
 	defer target.Close()
-	p := &run{merger: &merger{folderReader: s}, into: staging.Dir(), names: newNames(), report: &Report{From: s.dir, To: newDir, Partitions: s.partitions}}
+	p := &run{merger: &merger{folderReader: s}, into: staging.Dir(), names: newNames(), written: manifest.New(), report: &Report{From: s.dir, To: newDir, Partitions: s.partitions}}
 	if err := p.copy(); err != nil {
 		return nil, err
 	}
@@ -118,9 +122,10 @@ func (s *folderReader) outside(path string) error {
 // run is a repair under way.
 type run struct {
 	*merger
-	into   string // the new folder
-	names  *names
-	report *Report
+	into    string             // the new folder
+	written *manifest.Manifest // of the new folder
+	names   *names
+	report  *Report
 
 	losses int // problems met in the catalogue and the journals
 	known  map[uint32]*targetContainer
@@ -151,16 +156,21 @@ func (p *run) copy() error {
 		}
 		p.report.Files = append(p.report.Files, report)
 	}
-	p.report.Files = append(p.report.Files, journals...)
+	p.report.Files = append(append(p.report.Files, journals...), p.listing)
 	for i := range p.report.Files {
 		p.names.explain(p.report.Files[i].Problems)
 	}
 	for i, f := range p.report.Files {
-		if i > 0 && f.State == Damaged { // the first is format, which holds no items
+		if i > 0 && f.State == Damaged && f.File != manifest.Name { // the first is format, which holds no items either
 			p.countUnknown(f.Problems, i == 1, i > 1+p.partitions)
 		}
 	}
-	return p.writeCatalogue()
+	p.report.NoManifest = p.manifest == nil
+	if err := p.writeCatalogue(); err != nil {
+		return err
+	}
+	p.written.Clean = true
+	return p.written.Write(p.into)
 }
 
 // countUnknown counts the damaged ranges without a readable key of the catalogue, a journal, or else a
@@ -305,7 +315,7 @@ func (p *run) partition(number int) (FileReport, error) {
 		ops = append(ops, aof.Op{Key: key, Rec: v.rec})
 	}
 	p.report.Items += len(ops)
-	return report, store.Fill(filepath.Join(p.into, datadir.PartitionName(number)), ops)
+	return report, p.fill(datadir.PartitionName(number), ops)
 }
 
 // writeCatalogue copies the containers and the clock.
@@ -324,5 +334,12 @@ func (p *run) writeCatalogue() error {
 	slices.SortFunc(ops, func(a, b aof.Op) int { return strings.Compare(a.Key, b.Key) })
 	p.report.Containers = len(ops)
 	clock := string(record.Append(nil, record.ClockKey, record.Item{Kind: record.ClockKind, TS: p.names.clock}))
-	return store.Fill(filepath.Join(p.into, datadir.CatalogueName), append(ops, aof.Op{Key: record.ClockKey, Rec: clock}))
+	return p.fill(datadir.CatalogueName, append(ops, aof.Op{Key: record.ClockKey, Rec: clock}))
+}
+
+// fill writes the items of a store of the new folder.
+func (p *run) fill(name string, ops []aof.Op) error {
+	mark, end, err := store.Fill(filepath.Join(p.into, name), ops)
+	p.written.Stores[name] = []manifest.State{{Mark: mark, End: end}}
+	return err
 }

@@ -19,6 +19,7 @@ import (
 	"mayfly/keyspace/aof"
 	"mayfly/keyspace/aof/aoftest"
 	"mayfly/keyspace/datadir"
+	"mayfly/keyspace/manifest"
 	"mayfly/keyspace/record"
 )
 
@@ -369,7 +370,7 @@ func (d badSectors) ReadAt(b []byte, at int64) (int, error) {
 func TestRepairWhenTheDiskCannotRead(t *testing.T) {
 	l := newLived(t, 12)
 	for _, file := range l.files() {
-		if file == datadir.FormatName || file == datadir.CatalogueName {
+		if file == datadir.FormatName || file == datadir.CatalogueName || file == manifest.Name {
 			continue
 		}
 		size := int64(len(aoftest.Read(t, filepath.Join(l.dir, file))))

@@ -26,8 +26,8 @@ const remeasured = 1 << 20
 
 // store reads a store. With tail it also reads behind the last seal of a sound file.
 func (r *fileReader) store(tail bool) error {
-	_, end, err := aof.Scan(r.f, r.path, r.report.Bytes, aof.Store, nil)
-	if damaged, err := r.judge(err, r.report.Bytes); damaged || err != nil {
+	last, end, err := aof.Scan(r.f, r.path, r.report.Bytes, aof.Store, nil)
+	if damaged, err := r.judge(err, last.Mark, end, r.report.Bytes); damaged || err != nil {
 		return err
 	}
 	if err := r.proven(0, end); err != nil || end == r.report.Bytes {
@@ -48,8 +48,8 @@ func (r *fileReader) store(tail bool) error {
 // journal reads a journal that follows the commit last (0: not known), and advances last.
 func (r *fileReader) journal(last *journal.LSN, newest bool) error {
 	ignore := func(aof.Op) error { return nil }
-	end, written, err := journal.Scan(r.f, r.path, r.report.Bytes, newest, last, ignore)
-	if damaged, err := r.judge(err, written); damaged || err != nil {
+	mark, end, written, err := journal.Scan(r.f, r.path, r.report.Bytes, newest, last, ignore)
+	if damaged, err := r.judge(err, mark, end, written); damaged || err != nil {
 		*last = max(*last, r.last)
 		return err
 	}
@@ -62,12 +62,20 @@ func (r *fileReader) journal(last *journal.LSN, newest bool) error {
 	return nil
 }
 
-// judge reports whether the file is damaged by the verdict of a start, and salvages it then. written is the number
-// of bytes without the zeros at the end.
-func (r *fileReader) judge(verdict error, written int64) (damaged bool, err error) {
+// judge reports whether the file is damaged, by the verdict of a start or by the manifest, and salvages it then. mark is
+// that of the file, end is behind its last seal, and written is the number of bytes without the zeros at the end.
+func (r *fileReader) judge(verdict error, mark uint32, end, written int64) (damaged bool, err error) {
 	var damage *aof.DamageError
 	switch {
 	case errors.As(verdict, &damage):
+	case verdict == nil && r.check != nil && errors.As(r.check(mark, end), &damage):
+		r.report.State = Damaged
+		err := r.salvage(damage, written)
+		if last := r.report.Problems[len(r.report.Problems)-1]; last.Reason != damage.Reason {
+			// What is missing came after everything that can be read.
+			r.reportDamage(Problem{From: damage.From, To: damage.To, Reason: damage.Reason})
+		}
+		return true, err
 	case verdict == nil && r.f.failed != nil: // in what looks like a torn end
 		damage = &aof.DamageError{File: r.path, From: r.f.at, To: r.f.to, Reason: r.f.failed.Error()}
 	default:
@@ -101,6 +109,8 @@ func (r *fileReader) salvage(damage *aof.DamageError, written int64) error {
 			switch {
 			case problems > 0 && !closed:
 				r.reportDamage(Problem{From: at, To: s.From, Reason: "its seal is not where this range should end: bytes have been inserted or removed, and records with them"})
+			case problems == 0 && s.At < 0:
+				r.reportDamage(Problem{From: at, To: s.From, Reason: "no seal confirms this range, though all records in it are sound: deletes may be missing"})
 			case problems == 0:
 				r.reportDamage(Problem{From: at, To: s.From, Reason: "the checksum of this range does not match, though all records in it do: deletes may be missing or wrong"})
 			}

@@ -21,10 +21,11 @@ const TempSuffix = ".tmp"
 //  2. Copy the sets of live items, in their order, to a temporary file, seal it as a whole and force it to disk.
 //  3. Rename the temporary file to the name of the store, durably.
 //
-// live knows the live items; if it is nil, Compact reads the file once more to find them.
+// live knows the live items; if it is nil, Compact reads the file once more to find them. announce, if not nil, is
+// called before the rename with the mark and the size of the new file; its error keeps the old file.
 //
 // A failure before the rename leaves the file as it was. One after it breaks the store: either file may be on disk.
-func (s *Store) Compact(live LivenessFilter, pacer *Pacer) error {
+func (s *Store) Compact(live LivenessFilter, pacer *Pacer, announce func(mark uint32, end int64) error) error {
 	if s.broken != nil {
 		return s.broken
 	}
@@ -36,6 +37,9 @@ func (s *Store) Compact(live LivenessFilter, pacer *Pacer) error {
 	}
 	path, tmp := s.Path(), s.Path()+TempSuffix
 	f, last, err := s.copyLive(tmp, live, pacer)
+	if err == nil && announce != nil {
+		err = announce(last.Mark, last.At+aof.SealSize)
+	}
 	if err == nil {
 		err = os.Rename(tmp, path)
 	}
@@ -56,6 +60,7 @@ func (s *Store) Compact(live LivenessFilter, pacer *Pacer) error {
 func (s *Store) replace(f *os.File, last aof.Seal) {
 	s.file.Close() // it is on disk
 	s.sealed = last.At + aof.SealSize
+	s.onDisk = s.sealed
 	s.file = aof.NewFile(f, s.file.Path(), s.sealed)
 	s.mark, s.sum = last.Mark, 0
 	s.bytes.Store(s.sealed)

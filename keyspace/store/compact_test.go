@@ -73,7 +73,7 @@ func TestCompactKeepsLiveItems(t *testing.T) {
 	s, live := wastefulStore(t, path)
 	before := s.Size()
 	for range 2 { // the second finds nothing to do and does no harm
-		if err := s.Compact(nil, nil); err != nil {
+		if err := s.Compact(nil, nil, nil); err != nil {
 			t.Fatal(err)
 		}
 		if want := s.Live() + aof.SealSize; s.Size() != want {
@@ -105,7 +105,7 @@ func TestCompactAnEmptyStore(t *testing.T) {
 	for key := range live {
 		ops = append(ops, aoftest.Del(key))
 	}
-	if err := errors.Join(s.Apply(ops), s.Sync(0), s.Compact(nil, nil)); err != nil {
+	if err := errors.Join(s.Apply(ops), s.Sync(0), s.Compact(nil, nil, nil)); err != nil {
 		t.Fatal(err)
 	}
 	if s.Size() != aof.SealSize {
@@ -147,7 +147,7 @@ func TestCompactSurvivesACrashAnywhere(t *testing.T) {
 	})
 	s, live := wastefulStore(t, path)
 	compacting = true
-	if err := s.Compact(nil, nil); err != nil {
+	if err := s.Compact(nil, nil, nil); err != nil {
 		t.Fatal(err)
 	}
 	snapshot()
@@ -177,7 +177,7 @@ func TestCompactThatFails(t *testing.T) {
 			disk := aoftest.NewDisk(t)
 			s, live := wastefulStore(t, path)
 			fail(disk, true)
-			if err := s.Compact(nil, nil); !errors.Is(err, aoftest.ErrDisk) {
+			if err := s.Compact(nil, nil, nil); !errors.Is(err, aoftest.ErrDisk) {
 				t.Fatalf("the failure is reported as %v", err)
 			}
 			fail(disk, false)
@@ -206,7 +206,7 @@ func TestCompactRefusesDamage(t *testing.T) {
 			t.Fatal(err)
 		}
 		var damage *aof.DamageError
-		if err := s.Compact(nil, nil); !errors.As(err, &damage) || damage.From > int64(at) || damage.To <= int64(at) {
+		if err := s.Compact(nil, nil, nil); !errors.As(err, &damage) || damage.From > int64(at) || damage.To <= int64(at) {
 			t.Errorf("byte %d is wrong, and the compaction says %v", at, err)
 		}
 		if !bytes.Equal(aoftest.Read(t, path), spoilt) || s.Broken() != nil {
@@ -216,7 +216,7 @@ func TestCompactRefusesDamage(t *testing.T) {
 	if err := os.WriteFile(path, content, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(s.Compact(nil, nil), s.Close()); err != nil {
+	if err := errors.Join(s.Compact(nil, nil, nil), s.Close()); err != nil {
 		t.Error(err)
 	}
 }
@@ -233,7 +233,7 @@ func TestCompactRefusesAFileWithoutItsEnd(t *testing.T) {
 			t.Fatal(err)
 		}
 		var damage *aof.DamageError
-		if err := s.Compact(nil, nil); !errors.As(err, &damage) || damage.To != int64(len(content)) {
+		if err := s.Compact(nil, nil, nil); !errors.As(err, &damage) || damage.To != int64(len(content)) {
 			t.Errorf("%s: the compaction says %v", name, err)
 		}
 		if !bytes.Equal(aoftest.Read(t, path), spoilt) || s.Broken() != nil {
@@ -243,7 +243,7 @@ func TestCompactRefusesAFileWithoutItsEnd(t *testing.T) {
 	if err := os.WriteFile(path, content, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(s.Compact(nil, nil), s.Close()); err != nil {
+	if err := errors.Join(s.Compact(nil, nil, nil), s.Close()); err != nil {
 		t.Error(err)
 	}
 }
@@ -260,7 +260,7 @@ func TestCompactThatFailsAtItsEnd(t *testing.T) {
 		}
 		return real(f)
 	}
-	err := s.Compact(nil, nil)
+	err := s.Compact(nil, nil, nil)
 	aof.Fsync = real
 	if err == nil || folders != 1 {
 		t.Fatalf("after %d times of forcing the folder to disk: %v", folders, err)
@@ -297,7 +297,7 @@ func TestCompactionRests(t *testing.T) {
 			n++
 			return n == most
 		}
-		err := s.Compact(nil, pacer)
+		err := s.Compact(nil, pacer, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

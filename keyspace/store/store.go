@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"hash/crc32"
 	"os"
-	"path/filepath"
 	"sync"
 	"sync/atomic"
 
@@ -20,6 +19,7 @@ import (
 type Store struct {
 	file   *aof.File
 	sealed int64  // bytes; end of the last seal
+	onDisk int64  // bytes; end of the last seal that is known to be on disk
 	sum    uint32 // CRC-32C of what has been appended since
 	mark   uint32 // in all seals of the file
 	lsn    uint64 // of the last seal
@@ -39,24 +39,29 @@ const (
 var buffers = sync.Pool{New: func() any { return new([]byte) }}
 
 // Create makes the file of an empty store: a seal that covers nothing. It distinguishes a new file from one that
-// has lost its content.
-func Create(path string) error {
-	return aof.WriteFile(path, aof.FirstSeal(aof.NewMark()).Append(nil))
+// has lost its content. It returns the mark of the file.
+func Create(path string) (mark uint32, err error) {
+	mark = aof.NewMark()
+	return mark, aof.WriteFile(path, aof.FirstSeal(mark).Append(nil))
 }
 
-// Open opens a store, or makes it if there is no file, and visits its confirmed changes in order; visit may be
-// nil. The strings of a change are valid during the visit.
-//
-// Open cuts off an end that was never confirmed and keeps it aside under a name with the time now (ms). Any other
-// difference from what was written is an *aof.DamageError.
-func Open(path string, log zerolog.Logger, now int64, visit func(aof.Op) error) (_ *Store, err error) {
+// Options say how to open a store.
+type Options struct {
+	Log zerolog.Logger
+	Now int64 // ms; in the name of an end that is cut off
+
+	// Check is called when the file has been read up to its last seal, which has this mark and ends at end. It returns
+	// how many bytes are known to be on disk. If it is nil, only the first seal is known to be.
+	Check func(mark uint32, end int64) (onDisk int64, err error)
+	// Visit receives each confirmed change in order; its strings are valid during the call. It may be nil.
+	Visit func(aof.Op) error
+}
+
+// Open opens a store. It cuts off an end that was never confirmed and keeps it aside. Any other difference from what was
+// written is an *aof.DamageError.
+func Open(path string, opt Options) (_ *Store, err error) {
 	if err := os.Remove(path + TempSuffix); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, err
-	}
-	if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
-		if err := errors.Join(Create(path), aof.SyncDir(filepath.Dir(path))); err != nil {
-			return nil, err
-		}
 	}
 	f, err := os.OpenFile(path, os.O_RDWR, 0)
 	if err != nil {
@@ -72,19 +77,23 @@ func Open(path string, log zerolog.Logger, now int64, visit func(aof.Op) error) 
 		return nil, err
 	}
 	var v aof.Visitor
-	if visit != nil {
-		v = &aof.Confirmed{Visit: visit}
+	if opt.Visit != nil {
+		v = &aof.Confirmed{Visit: opt.Visit}
 	}
 	last, sealed, err := aof.Scan(f, path, fi.Size(), aof.Store, v)
+	onDisk := aof.SealSize
+	if err == nil && opt.Check != nil {
+		onDisk, err = opt.Check(last.Mark, sealed)
+	}
 	if err != nil {
 		return nil, err
 	}
 	if sealed < fi.Size() {
-		if err := aof.CutTail(f, sealed, fi.Size(), now, log); err != nil {
+		if err := aof.CutTail(f, sealed, fi.Size(), opt.Now, opt.Log); err != nil {
 			return nil, err
 		}
 	}
-	s := &Store{file: aof.NewFile(f, path, sealed), sealed: sealed, mark: last.Mark, lsn: last.LSN}
+	s := &Store{file: aof.NewFile(f, path, sealed), sealed: sealed, onDisk: onDisk, mark: last.Mark, lsn: last.LSN}
 	s.bytes.Store(sealed)
 	return s, nil
 }
@@ -180,7 +189,7 @@ func (s *Store) Sync(lsn uint64) error {
 			return err
 		}
 	}
-	s.synced = true
+	s.synced, s.onDisk = true, s.sealed
 	return nil
 }
 
@@ -216,6 +225,12 @@ func (s *Store) Broken() error { return s.broken }
 // Sealed returns the size in bytes of the file up to its last seal. Only Compact changes these bytes.
 func (s *Store) Sealed() int64 { return s.sealed }
 
+// OnDisk returns the end of the last seal that is known to be on disk, in bytes.
+func (s *Store) OnDisk() int64 { return s.onDisk }
+
+// Mark returns the mark in the seals of the file.
+func (s *Store) Mark() uint32 { return s.mark }
+
 // LSN returns that of the last seal.
 func (s *Store) LSN() uint64 { return s.lsn }
 
@@ -249,11 +264,12 @@ func Sizes(stores []*Store) (live, size int64) {
 // Close confirms the applied changes and closes the file.
 func (s *Store) Close() error { return errors.Join(s.Sync(s.lsn), s.file.Close()) }
 
-// Fill writes the items of a store that [Create] has made.
-func Fill(path string, ops []aof.Op) error {
-	s, err := Open(path, zerolog.Nop(), 0, nil)
+// Fill writes the items of a store that [Create] has made, and returns its mark and end.
+func Fill(path string, ops []aof.Op) (mark uint32, end int64, err error) {
+	s, err := Open(path, Options{Log: zerolog.Nop()})
 	if err != nil {
-		return err
+		return 0, 0, err
 	}
-	return errors.Join(s.Apply(ops), s.Close())
+	err = errors.Join(s.Apply(ops), s.Close())
+	return s.mark, s.sealed, err
 }

@@ -24,7 +24,12 @@ import (
 var quiet = zerolog.Nop()
 
 func open(path string) (*Store, error) {
-	return Open(path, quiet, aoftest.Epoch, nil)
+	if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
+		if _, err := Create(path); err != nil {
+			return nil, err
+		}
+	}
+	return Open(path, Options{Log: quiet, Now: aoftest.Epoch})
 }
 
 func mustOpen(t *testing.T, path string) *Store {
@@ -225,7 +230,7 @@ func TestStoreTakesNoMemory(t *testing.T) {
 	if held := aoftest.LiveHeap() - before; held > items*size/20 {
 		t.Errorf("%d bytes are held for %d items of %d", held, items, size)
 	}
-	if err := s.Compact(nil, nil); err != nil {
+	if err := s.Compact(nil, nil, nil); err != nil {
 		t.Fatal(err)
 	}
 	if held := aoftest.LiveHeap() - before; held > items*size/20 {
