@@ -129,6 +129,35 @@ func TestDatabaseBetweenRunningServers(t *testing.T) {
 	}
 }
 
+// TestImportOfCosmosItems imports items into a running server. They keep what is left of their ttl.
+func TestImportOfCosmosItems(t *testing.T) {
+	p := start(t, filepath.Join(t.TempDir(), "data"))
+	now := time.Now().Unix()
+	item := func(id string, ago int64, ttl string) string {
+		return fmt.Sprintf(`{"id":%q%s,"_rid":"x","_self":"s","_etag":"e","_attachments":"a","_ts":%d}`, id, ttl, now-ago)
+	}
+	items := "[" + strings.Join([]string{item("left", 100, `,"ttl":1000`), item("ever", 100, `,"ttl":-1`), item("none", 100, ""), item("dead", 100, `,"ttl":99`)}, ",\n") + "]"
+	_, report := tool(t, 0, items, "import", "127.0.0.1:"+p.port, "--container", "orders", "--ttl", "-1")
+	if !strings.Contains(report, "imported 1 containers and 3 items; 1 are dead, 0 were written later where they go to, 0 items are bad\n") {
+		t.Error(report)
+	}
+	c := p.client()
+	left, err := c.Do(t.Context(), "DOC.TTL", "orders", "left").Int()
+	if err != nil || left < 880 || left > 900 {
+		t.Errorf("%d s are left of the ttl: %v", left, err)
+	}
+	for id, want := range map[string]string{"ever": `{"id":"ever","ttl":-1}`, "none": `{"id":"none"}`} {
+		if got, err := c.Do(t.Context(), "DOC.GET", "orders", id).Text(); got != want {
+			t.Errorf("%s is %s, %v; want %s", id, got, err, want)
+		}
+	}
+	// A container that is off does not interpret ttl: it stays as it is.
+	tool(t, 0, items, "import", "127.0.0.1:"+p.port, "--container", "carts", "--ttl", "off")
+	if got, err := c.Do(t.Context(), "DOC.GET", "carts", "left").Text(); got != `{"id":"left","ttl":1000}` {
+		t.Errorf("in a container that is off: %s, %v", got, err)
+	}
+}
+
 // TestExportWithoutSpace: an export that cannot write all of its file leaves none.
 func TestExportWithoutSpace(t *testing.T) {
 	dir := t.TempDir()

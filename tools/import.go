@@ -14,10 +14,11 @@ import (
 
 var importTool = tool{
 	name:   "import",
-	syntax: "[file | --in file] [<dir> | --dir <dir> | <host:port>] [--format ndjson|buntdb] [--partitions n] [--strict]",
+	syntax: "[file | --in file] [<dir> | --dir <dir> | <host:port>] [--format ndjson|buntdb] [--container name [--ttl off|-1|n]] [--partitions n] [--strict]",
 	summary: "Reads lines or a buntdb database as export writes them, and any buntdb database with the keys container/id and documents as values. " +
 		"Into a data folder, new or existing, that no server uses: items keep the time of their last write, and with it what life they have left. " +
 		"Into a running server: documents begin to live anew; plain keys keep their end. An item that was written later in the target stays. " +
+		"With --container it reads documents of other systems: an item of Cosmos DB keeps what is left of its ttl by its _ts. " +
 		"Bad lines and keys are reported and left out. With a file and no target the folder is " + defaultDir + ". " +
 		"Exit code: 0 everything is in, 1 something is not, 2 it could not go on.",
 	run: importItems,
@@ -33,6 +34,8 @@ func importItems(c *call) (code int, err error) {
 	partitions := c.flags.Int("partitions", 0, "of a new data folder; 0: 16")
 	in := c.flags.String("in", "", "file to read; empty: standard input")
 	format := c.flags.String("format", "", "of the file: "+formatLines+" or "+formatDatabase+"; empty: by its first byte")
+	container := c.flags.String("container", "", "import documents of another system into this container: Cosmos DB's items, MongoDB's extended JSON, any JSON objects; in lines or as one array")
+	ttl := c.flags.String("ttl", "", "default TTL with which to create or change that container: off, -1 or seconds; empty: it exists")
 	strict := c.flags.Bool("strict", false, "stop at the first bad line or key")
 	values, err := c.arguments()
 	if err != nil {
@@ -50,7 +53,19 @@ func importItems(c *call) (code int, err error) {
 		defer f.Close()
 	}
 	m := &importer{call: c, strict: *strict, unit: "line"}
-	read, err := m.source(f, *format)
+	m.each = m.line
+	var read func() error
+	var made *keyspace.ContainerRecord
+	switch {
+	case *container == "" && *ttl != "":
+		err = errors.New("--ttl is the default of the container that --container names")
+	case *container != "" && *format == formatDatabase:
+		err = errors.New("--container is for lines and arrays: a buntdb database names its containers")
+	case *container != "":
+		read, made, err = m.documents(f, *container, *ttl)
+	default:
+		read, err = m.source(f, *format)
+	}
 	if err != nil {
 		return exitFailed, err
 	}
@@ -65,7 +80,12 @@ func importItems(c *call) (code int, err error) {
 	if err != nil {
 		return exitFailed, err
 	}
-	err = read()
+	if made != nil {
+		err = m.container(*made)
+	}
+	if err == nil {
+		err = read()
+	}
 	err = errors.Join(err, m.to.close())
 	fmt.Fprintf(c.Err, "imported %d containers and %d items; %d are dead, %d were written later where they go to, %d %ss are bad\n",
 		m.containers, m.done[keyspace.Stored], m.done[keyspace.Dead], m.done[keyspace.Newer], m.faults, m.unit)
@@ -100,6 +120,20 @@ func (c *call) importPaths(values []string, in, dir string) (from, to string, er
 		return "", "", fmt.Errorf("one data folder or one server must be named: mayfly %s %s", c.tool.name, c.tool.syntax)
 	}
 	return from, targets[0], nil
+}
+
+// documents returns the function that imports documents of another system, and the container to make.
+func (m *importer) documents(f *os.File, container, ttl string) (read func() error, made *keyspace.ContainerRecord, err error) {
+	in := bufio.NewReader(m.In)
+	if f != nil {
+		in.Reset(f)
+	}
+	r, made, err := m.newDocumentReader(container, ttl)
+	if err != nil {
+		return nil, nil, err
+	}
+	m.each = r.document
+	return func() error { return r.read(in) }, made, nil
 }
 
 // source returns the function that imports a file; nil is standard input. It checks a database as a
@@ -138,15 +172,19 @@ type target interface {
 	close() error
 }
 
-// place is where the file of an import holds something: in a line, or under a key.
+// place is where the file of an import holds something: in a line, in an array, or under a key.
 type place struct {
-	line int // 0: under a key
+	line int // 0: elsewhere
+	item int // of an array, from 1; 0: elsewhere
 	key  string
 }
 
 func (p place) String() string {
-	if p.line > 0 {
+	switch {
+	case p.line > 0:
 		return fmt.Sprintf("line %d", p.line)
+	case p.item > 0:
+		return fmt.Sprintf("item %d", p.item)
 	}
 	return "key " + expiry.Quote(p.key)
 }
@@ -168,7 +206,8 @@ type importer struct {
 	*call
 	to         target
 	strict     bool
-	unit       string // line or key
+	unit       string                            // line, item or key
+	each       func(at place, text []byte) error // imports a line
 	containers int
 	done       [3]int // by keyspace.Restored
 	faults     int
@@ -189,7 +228,7 @@ func (m *importer) readLines(r io.Reader) error {
 		}
 		m.progress("%d lines", number)
 		at := place{line: number}
-		if err := m.check(at, m.line(at, lines.Bytes())); err != nil {
+		if err := m.check(at, m.each(at, lines.Bytes())); err != nil {
 			return err
 		}
 	}

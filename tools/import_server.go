@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"mayfly/expiry"
 	"mayfly/expiry/clock"
@@ -60,6 +61,12 @@ func (s *serverTarget) item(at place, e entry) (keyspace.Restored, error) {
 		return keyspace.Dead, nil
 	}
 	if it.Kind == keyspace.Document {
+		if e.keepsLeft && it.ExpireAt > 0 && policy.Default != expiry.Off {
+			if err := e.setTTL(time.Duration(it.ExpireAt-s.clock.Now()) * time.Millisecond); err != nil {
+				return 0, err
+			}
+			it = e.item
+		}
 		return keyspace.Stored, s.send(at, len(it.Body), "DOC.PUT", e.container, id, it.Body)
 	}
 	if s.selected != e.container {

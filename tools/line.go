@@ -158,10 +158,13 @@ func readLine(text []byte) (*line, error) {
 	d.DisallowUnknownFields()
 	l := new(line)
 	if err := d.Decode(l); err != nil {
-		return nil, fmt.Errorf("not a line of an export: %w", err)
+		return nil, fmt.Errorf("not a line of an export (for documents of other systems, name a --container): %w", err)
 	}
 	if _, err := d.Token(); err != io.EOF {
 		return nil, errors.New("there is more than one object in the line")
+	}
+	if l.Container == "" {
+		return nil, fmt.Errorf("%w (for documents of other systems, name a --container)", validName(""))
 	}
 	if err := validName(l.Container); err != nil {
 		return nil, err
@@ -202,6 +205,7 @@ type entry struct {
 	container, id string
 	item          keyspace.Item
 	fresh         bool  // the time of its last write is unknown: it counts as written now
+	keepsLeft     bool  // a document keeps what is left of its ttl where its clock starts anew
 	ignored       error // why the member ttl of a document does not count
 }
 
