@@ -34,7 +34,7 @@ func PartitionName(n int) string { return fmt.Sprintf("partition-%03d.db", n) }
 type Dir struct {
 	Path       string
 	Partitions int
-	lock       *os.File
+	lock       *Lock
 }
 
 // Open locks a data folder, and makes it if there is none. The number of partitions is fixed when the folder is
@@ -48,12 +48,12 @@ func Open(path string, partitions int, log zerolog.Logger) (*Dir, error) {
 
 // open is Open for a folder that may be a staging folder.
 func open(path string, partitions int, log zerolog.Logger) (_ *Dir, err error) {
-	if err := os.MkdirAll(path, 0o700); err != nil {
+	if err := mkdirDurably(path); err != nil {
 		return nil, fmt.Errorf("cannot make the data folder: %w", err)
 	}
 	d := &Dir{Path: path}
-	if d.lock, err = lockFile(filepath.Join(path, lockName)); err != nil {
-		return nil, fmt.Errorf("data folder %s: %w", path, err)
+	if d.lock, err = lock(path, false); err != nil {
+		return nil, err
 	}
 	defer func() {
 		if err != nil {
@@ -205,14 +205,59 @@ func Partitions(dir string) (int, error) {
 	return n, nil
 }
 
-// LockShared locks a folder for reading: it keeps servers out, but not other readers. It writes nothing. Without a
-// lock file, as in a backup, it returns nil.
-func LockShared(dir string) (*os.File, error) {
-	f, err := lockShared(filepath.Join(dir, lockName))
+// Lock keeps other processes out of a data folder until it is closed.
+type Lock struct{ folder, file *os.File } // file is nil in a folder without one
+
+// Close ends the lock.
+func (l *Lock) Close() error {
+	err := l.folder.Close()
+	if l.file != nil {
+		err = errors.Join(err, l.file.Close())
+	}
+	return err
+}
+
+// lock locks a folder and the file in it. The file alone could be removed while a server runs, and another one would get
+// in; the folder alone names no process, and not every file system can lock one.
+func lock(dir string, shared bool) (_ *Lock, err error) {
+	l, path := &Lock{}, filepath.Join(dir, lockName)
+	if l.folder, err = lockFolder(dir, path, shared); err == nil {
+		if shared {
+			l.file, err = lockShared(path)
+		} else {
+			l.file, err = lockFile(path)
+		}
+		if err != nil {
+			l.folder.Close()
+		}
+	}
 	if err != nil {
 		return nil, fmt.Errorf("data folder %s: %w", dir, err)
 	}
-	return f, nil
+	return l, nil
+}
+
+// LockShared keeps servers out of a folder that is only read; others may read it too. It writes nothing.
+func LockShared(dir string) (*Lock, error) { return lock(dir, true) }
+
+// mkdirDurably makes a folder and those above it that are missing, durably.
+func mkdirDurably(path string) error {
+	var made []string
+	for dir := filepath.Clean(path); ; dir = filepath.Dir(dir) {
+		if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) || dir == filepath.Dir(dir) {
+			break
+		}
+		made = append(made, dir)
+	}
+	if err := os.MkdirAll(path, 0o700); err != nil {
+		return err
+	}
+	for _, dir := range made {
+		if err := aof.SyncDir(filepath.Dir(dir)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Close releases the folder.

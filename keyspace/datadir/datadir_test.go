@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -97,10 +98,39 @@ func TestDataFolderInUse(t *testing.T) {
 	if out, err := child.CombinedOutput(); err != nil {
 		t.Errorf("%v\n%s", err, out)
 	}
+	if err := os.Remove(filepath.Join(path, lockName)); err != nil {
+		t.Fatal(err)
+	}
+	refused(t, path, path, "in use by another process")
+	if l, err := LockShared(path); err == nil {
+		l.Close()
+		t.Error("without the file LOCK the folder is read while it is in use")
+	}
 	if err := d.Close(); err != nil {
 		t.Fatal(err)
 	}
 	mustOpen(t, path, 2).Close()
+}
+
+// A new folder and those above it are on disk by their names before anything is in it.
+func TestNewDataFolderIsOnDisk(t *testing.T) {
+	top := t.TempDir()
+	var synced []string
+	real := aof.Fsync
+	aof.Fsync = func(f *os.File) error {
+		synced = append(synced, f.Name())
+		return real(f)
+	}
+	defer func() { aof.Fsync = real }()
+	mustOpen(t, filepath.Join(top, "a", "b"), 1).Close()
+	if want := []string{filepath.Join(top, "a"), top}; len(synced) < 2 || !slices.Equal(synced[:2], want) {
+		t.Errorf("%q are forced to disk first, want %q", synced, want)
+	}
+	synced = nil
+	mustOpen(t, filepath.Join(top, "a", "b"), 1).Close()
+	if len(synced) > 0 {
+		t.Errorf("for a folder that exists %q are forced to disk", synced)
+	}
 }
 
 func TestFormatOfTheFolder(t *testing.T) {

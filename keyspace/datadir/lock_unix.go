@@ -47,12 +47,39 @@ func lockShared(path string) (*os.File, error) {
 	return f, nil
 }
 
+// lockFolder takes a lock on a folder itself, which unlike a lock file cannot be removed. lockPath is the file that
+// names the process which has it.
+func lockFolder(path, lockPath string, shared bool) (*os.File, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	how := syscall.LOCK_EX
+	if shared {
+		how = syscall.LOCK_SH
+	}
+	err = syscall.Flock(int(f.Fd()), how|syscall.LOCK_NB)
+	if errors.Is(err, syscall.EWOULDBLOCK) {
+		pid, _ := os.ReadFile(lockPath)
+		f.Close()
+		return nil, inUse(pid)
+	}
+	return f, nil // some network file systems cannot lock folders; the lock file is left there
+}
+
 // flock takes a lock. The error names the process that has it.
 func flock(f *os.File, how int) error {
 	err := syscall.Flock(int(f.Fd()), how|syscall.LOCK_NB)
 	if errors.Is(err, syscall.EWOULDBLOCK) {
 		pid, _ := io.ReadAll(io.LimitReader(f, 20))
-		err = fmt.Errorf("is in use by another process (pid %s)", strings.TrimSpace(string(pid)))
+		err = inUse(pid)
 	}
 	return err
+}
+
+func inUse(pid []byte) error {
+	if len(pid) == 0 {
+		return errors.New("is in use by another process")
+	}
+	return fmt.Errorf("is in use by another process (pid %s)", strings.TrimSpace(string(pid)))
 }

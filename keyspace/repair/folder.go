@@ -18,7 +18,7 @@ import (
 // folderReader reads the files of a data folder.
 type folderReader struct {
 	dir        string
-	lock       *os.File // nil in a folder without one
+	lock       *datadir.Lock
 	partitions int
 	format     FileReport
 	manifest   *manifest.Manifest // nil if it cannot be read
