@@ -159,7 +159,7 @@ func (o *bracketStack) scanName(t []byte, i int, f *rootFacts) int {
 	case string(name) == TTLMember:
 		f.ttls++
 		f.ttlAt = i
-	case len(name) > 0 && name[0] == '_' && isMeta(string(name)):
+	case string(name) == TSMember, string(name) == ETagMember:
 		f.meta = true
 	case bytes.IndexByte(name, '\\') >= 0:
 		f.escaped = true
