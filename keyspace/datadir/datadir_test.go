@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 
 	"mayfly/keyspace/aof"
@@ -115,10 +116,13 @@ func TestDataFolderInUse(t *testing.T) {
 // A new folder and those above it are on disk by their names before anything is in it.
 func TestNewDataFolderIsOnDisk(t *testing.T) {
 	top := t.TempDir()
+	var mu sync.Mutex // stores are made in parallel
 	var synced []string
 	real := aof.Fsync
 	aof.Fsync = func(f *os.File) error {
+		mu.Lock()
 		synced = append(synced, f.Name())
+		mu.Unlock()
 		return real(f)
 	}
 	defer func() { aof.Fsync = real }()
