@@ -9,10 +9,10 @@ type cycle struct {
 	slow  bool
 	limit time.Duration // of used
 
-	began   time.Duration
-	now     time.Duration
-	used    time.Duration // spent on samples
-	stretch time.Duration // left to spend on samples before the next rest
+	began time.Duration
+	now   time.Duration
+	used  time.Duration // spent on samples
+	burst time.Duration // left to spend on samples before the next rest
 
 	drawn, dead int // of all samples
 
@@ -62,7 +62,7 @@ func (c *cycle) sample(h *hotPool) (more bool) {
 	return got.More
 }
 
-// draw samples a pool and rests when the stretch is over.
+// draw samples a pool and rests when the burst is over.
 func (c *cycle) draw(pool Pool) Sample {
 	got := pool.Sample(c.pace.sample)
 	c.drawn += got.Drawn
@@ -70,12 +70,12 @@ func (c *cycle) draw(pool Pool) Sample {
 
 	now := c.purge.mono()
 	c.used += now - c.now
-	c.stretch -= now - c.now
+	c.burst -= now - c.now
 	c.now = now
-	if c.stretch <= 0 {
+	if c.burst <= 0 {
 		c.purge.rest(rest)
 		c.now = c.purge.mono()
-		c.stretch = c.pace.stretch(c.now - now)
+		c.burst = c.pace.burst(c.now - now)
 	}
 	return got
 }

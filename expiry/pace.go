@@ -8,7 +8,7 @@ const (
 	MaxEffort = 10
 )
 
-// rest is how long a cycle leaves the processor to others after a stretch of work. In a process that does nothing
+// rest is how long a cycle leaves the processor to others after a burst of work. In a process that does nothing
 // else, timers are no finer.
 const rest = time.Millisecond
 
@@ -33,9 +33,9 @@ func paceOf(effort int) pace {
 	return p
 }
 
-// stretch is how long a cycle works after a rest, so that work has its share of the time. A rest may have been
+// burst is how long a cycle works after a rest, so that work has its share of the time. A rest may have been
 // longer than asked for, if others want all processors.
-func (p pace) stretch(rest time.Duration) time.Duration {
+func (p pace) burst(rest time.Duration) time.Duration {
 	return min(time.Duration(p.share/(1-p.share)*float64(rest)), p.fast)
 }
 

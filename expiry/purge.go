@@ -54,14 +54,14 @@ import (
 //
 //  5. In Redis fast cycles come on top of the slow cycle's share of the CPU. Here both draw on one budget, which earns
 //     the share as time passes and holds at most one interval's worth. Fast cycles leave half of that to the next slow
-//     one. So the share is a promise, and the work is spread over the interval instead of one long burst.
+//     one. So the share is an upper bound, and the work is spread over the interval instead of one long burst.
 //
 //  6. Redis is one thread; requests wait for the cycle. Here they wait for one sample at most, since a pool is locked
 //     only that long. But they need a processor too. The system may leave a thread that never pauses on one for some
-//     milliseconds. So a cycle rests for a millisecond after each stretch of work, and a large one fills
+//     milliseconds. So a cycle rests for a millisecond after each burst of work, and a large one fills
 //     its interval evenly. Rests do not count as work.
 //
-// TestPurgeKeepsItsPromise simulates all this.
+// TestPurgeBoundsTheDeadShare simulates all this.
 
 const (
 	// Interval is the time between slow cycles.
@@ -187,7 +187,7 @@ func (p *Purge) earnLocked(pace pace) {
 
 // runLocked runs a cycle over the hot pools, and over those of the scan if it is a slow one. p.mu must be held.
 func (p *Purge) runLocked(pace pace, slow bool, limit time.Duration) State {
-	c := cycle{purge: p, pace: pace, slow: slow, limit: limit, began: p.mono(), stretch: pace.stretch(rest)}
+	c := cycle{purge: p, pace: pace, slow: slow, limit: limit, began: p.mono(), burst: pace.burst(rest)}
 	c.now = c.began
 	var pools []Pool
 	if slow {

@@ -104,9 +104,9 @@ func (s *sim) deadShare() float64 {
 	return float64(died-s.removed) / float64(max(len(s.ends)-s.removed, 1))
 }
 
-// TestPurgeKeepsItsPromise lets items die at 16,700 a second, as a million over one minute do. It follows the share of
+// TestPurgeBoundsTheDeadShare lets items die at 16,700 a second, as a million over one minute do. It follows the share of
 // dead items in memory until hardly any are left.
-func TestPurgeKeepsItsPromise(t *testing.T) {
+func TestPurgeBoundsTheDeadShare(t *testing.T) {
 	items, over := 1_000_000, time.Minute
 	begin := time.Duration(0)
 	if testing.Short() { // the last tenth of the minute, the hardest, and some time before it

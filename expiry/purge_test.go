@@ -152,19 +152,19 @@ func TestPurgeBecomesQuiet(t *testing.T) {
 	}
 }
 
-// TestStretch: stretches and rests give a cycle its share, also if rests take longer than asked for. No stretch is longer
+// TestBurst: bursts and rests give a cycle its share, also if rests take longer than asked for. No burst is longer
 // than a fast cycle.
-func TestStretch(t *testing.T) {
+func TestBurst(t *testing.T) {
 	for effort := MinEffort; effort <= MaxEffort; effort++ {
 		pace := paceOf(effort)
 		for _, rest := range []time.Duration{rest, 2 * rest, 4 * rest} {
-			work := pace.stretch(rest)
+			work := pace.burst(rest)
 			if share := float64(work) / float64(work+rest); share > pace.share || share < pace.share-0.01 && work < pace.fast {
 				t.Errorf("effort %d: %v of work after a rest of %v: a share of %.3f, want %.3f", effort, work, rest, share, pace.share)
 			}
 		}
-		if work := pace.stretch(time.Hour); work != pace.fast {
-			t.Errorf("effort %d: %v of work in a stretch", effort, work)
+		if work := pace.burst(time.Hour); work != pace.fast {
+			t.Errorf("effort %d: %v of work in a burst", effort, work)
 		}
 	}
 }
@@ -177,7 +177,7 @@ func TestCyclesRest(t *testing.T) {
 	rests := 0
 	s.purge.rest = func(d time.Duration) { rests, s.now = rests+1, s.now+d }
 	s.purge.Slow()
-	if used := s.purge.Stats().TimeSpent; rests < int(used/paceOf(1).stretch(rest))*3/4 {
+	if used := s.purge.Stats().TimeSpent; rests < int(used/paceOf(1).burst(rest))*3/4 {
 		t.Errorf("%d rests in %v of work", rests, used)
 	}
 	s.now += time.Second

@@ -12,6 +12,6 @@ type Stats struct {
 	Cycles          int64         // slow and fast
 	TimeSpent       time.Duration // in cycles, at work
 	LongestCycle    time.Duration // at work
-	StaleShare      float64       // estimated share of dead items among the mortal ones in memory, 0 to 1
+	StaleShare      float64       // estimated share of dead items among those in memory that can die, 0 to 1
 	CapReached      int64         // cycles that ended because their time was up
 }
