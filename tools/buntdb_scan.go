@@ -10,8 +10,8 @@ import (
 )
 
 // databaseScanner checks that a file holds whole commands of buntdb and nothing else. buntdb does not
-// check its files: a wrong digit in a length makes it drop the rest, allocate what the digits say, panic
-// or read for ever.
+// check its files: one wrong digit makes it drop the rest, allocate what the digits say, panic or read for
+// ever.
 type databaseScanner struct {
 	r        *bufio.Reader
 	size, at int64               // of the file; of the next byte

@@ -66,7 +66,7 @@ func printFiles(w io.Writer, files []repair.FileReport) (records, bytes int64) {
 	for _, f := range files {
 		fmt.Fprintf(w, "%-24s %9d records %12d bytes  %s\n", f.File, f.Records, f.Bytes, f.State)
 		for _, p := range f.Problems {
-			fmt.Fprintf(w, "  %s\n", describe(p))
+			fmt.Fprintf(w, "  %s\n", problemText(p))
 		}
 		records += f.Records
 		bytes += f.Bytes
@@ -74,8 +74,8 @@ func printFiles(w io.Writer, files []repair.FileReport) (records, bytes int64) {
 	return records, bytes
 }
 
-// describe describes in one line what is wrong with a range.
-func describe(p repair.Problem) string {
+// problemText says in one line what is wrong with a range.
+func problemText(p repair.Problem) string {
 	text := p.Reason
 	if p.To > 0 {
 		text = fmt.Sprintf("bytes %d to %d: %s", p.From, p.To, p.Reason)

@@ -180,7 +180,7 @@ func (e *exporter) fromServer(ctx context.Context, address string, o *serverOpti
 	var sources []source
 	for _, name := range names {
 		s := source{exporter: e, conn: conn}
-		if ok, err := s.describe(ctx, name); err != nil {
+		if ok, err := s.containerState(ctx, name); err != nil {
 			return err
 		} else if !ok {
 			continue // dropped during the export
@@ -209,8 +209,8 @@ type source struct {
 	portion int // items to ask for at a time
 }
 
-// describe reads the state of a container. It returns false if the container does not exist.
-func (s *source) describe(ctx context.Context, name string) (bool, error) {
+// containerState reads the state of a container. It returns false if the container does not exist.
+func (s *source) containerState(ctx context.Context, name string) (bool, error) {
 	reply, err := do(ctx, s.conn, "CONTAINER.GET", name)
 	if err != nil || reply == nil {
 		return false, err

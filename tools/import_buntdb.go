@@ -77,7 +77,7 @@ type note struct {
 func (m *importer) readDatabase(db *buntdb.DB) error {
 	return db.View(func(tx *buntdb.Tx) error {
 		r := &databaseReader{importer: m, tx: tx, notes: make(map[string]note)}
-		if err := r.each(true, r.describe); err != nil {
+		if err := r.each(true, r.readReserved); err != nil {
 			return err
 		}
 		return r.each(false, r.item)
@@ -97,8 +97,8 @@ func (r *databaseReader) each(own bool, visit func(key, value string) error) err
 	return errors.Join(err, failure, r.stopped)
 }
 
-// describe reads a key that describes items.
-func (r *databaseReader) describe(key, value string) error {
+// readReserved reads a key that describes items or containers.
+func (r *databaseReader) readReserved(key, value string) error {
 	if name, ok := strings.CutPrefix(key, containerPrefix); ok {
 		l, err := readLine([]byte(value))
 		if err != nil {
