@@ -106,10 +106,11 @@ func (s *Server) enterLoop(c *conn) bool {
 	if len(s.loops) == 0 {
 		return false
 	}
-	return slices.MinFunc(s.loops, func(a, b *loop) int { return cmp.Compare(a.clients.Load(), b.clients.Load()) }).admit(c)
+	return slices.MinFunc(s.loops, func(a, b *loop) int { return cmp.Compare(a.clients.Load(), b.clients.Load()) }).enqueue(c)
 }
 
-func (l *loop) admit(c *conn) bool {
+// enqueue hands a connection to the loop. It returns false if the connection cannot be served there.
+func (l *loop) enqueue(c *conn) bool {
 	if !c.detach() {
 		return false
 	}

@@ -230,8 +230,8 @@ func (g *Guard) whole(lim Limits, args []string) (all []string, ok bool) {
 func (g *Guard) Rewind(place int) { g.start, g.pos, g.args, g.bulk = place, place, 0, -1 }
 
 // readNumber reads a decimal number and CR LF from the front of b, in the form Redis demands: no plus
-// sign, no leading zeros. size is the number of bytes they take: 0 if there are not enough yet, -1 if
-// it is no such number.
+// sign, no leading zeros. size is the number of bytes they take. It is 0 if more must arrive, and -1 if
+// the bytes are no such number.
 func readNumber(b []byte) (n, size int) {
 	const mostDigits = 10 // more than any bound has
 	i, negative := 0, false
