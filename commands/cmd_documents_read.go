@@ -172,7 +172,7 @@ func parseDocExists(in *Input) (Run, error) {
 	})
 }
 
-// docEnd is the Run of DOC.TTL and its family.
+// runDocTTL is the Run of DOC.TTL and its family.
 func runDocTTL(b timeBase, u timeUnit) Run {
 	return onDocument(func(x *Context, d docTarget) Reply {
 		d.countRead(x)

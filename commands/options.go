@@ -77,7 +77,7 @@ var expireOptions = []struct {
 	{"PXAT", fromEpoch, milliseconds},
 }
 
-// parseOption reads EX, PX, EXAT or PXAT at the head of args and returns the number of arguments it
+// parse reads EX, PX, EXAT or PXAT at the head of args and returns the number of arguments it
 // takes. It returns 0 if there is none of these, or if another option was given before.
 func (e *expireOption) parse(args []string) int {
 	if len(args) < 2 {

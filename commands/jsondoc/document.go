@@ -271,7 +271,7 @@ func setMembers(object string, set ...member) string {
 }
 
 // replaceMembers writes an object up to its last member, with members of set replaced or left out. end
-// is the position in object after that member; kept reports whether any member was written. The values
+// is the position in object after that member. kept reports whether any member was written. The values
 // of the members it finds are emptied in set.
 func replaceMembers(out *strings.Builder, object string, set []member) (end int, kept bool) {
 	w := walk(object)
