@@ -190,7 +190,7 @@ func TestCloseSession(t *testing.T) {
 	w.queueAll(2, []string{"SET", "k", "1"})
 	s := w.session(2)
 	w.engine.CloseSession(s)
-	if s.multi.watcher.Watching() || s.multi.open || len(s.multi.commands) > 0 || s.multi.watcherSize != 0 {
+	if len(s.multi.watcher.IDs()) > 0 || s.multi.open || len(s.multi.commands) > 0 || s.multi.watcherSize != 0 {
 		t.Errorf("left behind: %+v", &s.multi)
 	}
 	w.expect("OK", "SET", "k", "2") // alerts nobody

@@ -2,9 +2,9 @@
 //
 // # In memory
 //
-// A [Keyspace] is divided into hash partitions by the CRC16 of the id (package record). A partition is one lock and,
-// for every container that has items in it, a table (package memtable): an index by id, an insertion order, which
-// gives SCAN its cursor, and two expiry queues, from which the purge takes its samples. Containers and their policies
+// A [Keyspace] is divided into hash partitions by the CRC16 of the id (package record). A partition is one lock
+// and a table for every container that has items in it (package memtable). A table has an index by id, an insertion
+// order, which gives SCAN its cursor, and two expiry queues, which the purge samples. Containers and their policies
 // are the catalogue (catalogue.go).
 //
 // A [Tx] (tx.go, items.go, scan.go) is one command's view. It locks the partitions it needs in ascending order,
@@ -18,8 +18,8 @@
 // No reply leaves before what it reports or reveals is committed; an [LSN] says how far that is.
 //
 // Behind the journal every partition has a store (package store). A checkpoint (checkpoint.go) brings the latest
-// state of what has been written since the last one to it: an item overwritten a thousand times is stored once, and
-// one that has died meanwhile is not stored. A start (load.go) reads the stores side by side and replays the journals.
+// state of what has been written since the last one to it. An item overwritten a thousand times is stored once. One
+// that has died meanwhile is not stored. A start (load.go) reads the stores side by side and replays the journals.
 // lease.go keeps time from running backwards across a restart.
 //
 // FORMAT.md draws the files. Package aof reads and writes their format with checks, package datadir knows the

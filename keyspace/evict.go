@@ -35,24 +35,24 @@ type victim struct {
 }
 
 // Evict deletes items that have an end until at most limit bytes are used: of those drawn the nearest to their
-// death first (maxmemory-policy volatile-ttl). It calls evicted for each, under the lock of a partition: that
-// must return soon, not use the keyspace, and clone the id to keep it. ok reports whether the limit is reached.
-// It is not if what is left has no end, or had none wherever Evict looked. The deletes are journalled; t covers
+// death first (maxmemory-policy volatile-ttl). It calls evicted for each under the lock of a partition.
+// evicted must return soon, not use the keyspace, and clone the id to keep it. ok reports whether the limit is reached.
+// It is not if what is left has no end, or had none wherever Evict looked. The deletes are journalled; lsn covers
 // them. The calling goroutine must have no transaction open.
-func (ks *Keyspace) Evict(limit int64, evicted func(c *Container, id string)) (t LSN, ok bool) {
+func (ks *Keyspace) Evict(limit int64, evicted func(c *Container, id string)) (lsn LSN, ok bool) {
 	for ks.Used() > limit {
 		victims := ks.drawVictims()
 		if len(victims) == 0 {
-			return t, false
+			return lsn, false
 		}
 		for _, v := range victims {
 			if ks.Used() <= limit {
 				break
 			}
-			t = max(t, ks.evict(v, evicted))
+			lsn = max(lsn, ks.evict(v, evicted))
 		}
 	}
-	return t, true
+	return lsn, true
 }
 
 // drawVictims returns the nearest to their death of a sample, nearest first.

@@ -26,9 +26,9 @@ type Options struct {
 	ExpireEffort int            // active-expire-effort, 1 to 10; 0 means 1
 	NoPurge      bool           // do not start the active purge (tests drive it by hand)
 
-	// OnDeath is called once for every item that has died, when it is removed, except for those that
-	// [Tx.OnDeath] receives. written covers the item's last write and the time of the death: the death must not
-	// be reported before written is committed. OnDeath runs under the lock of a partition: it must return
+	// OnDeath is called once for every item that has died, when it is removed. [Tx.OnDeath] receives the others.
+	// written covers the item's last write and the time of the death. The death must not be reported before
+	// written is committed. OnDeath runs under the lock of a partition: it must return
 	// soon and not use the keyspace. The id must be cloned to be kept.
 	OnDeath func(c *Container, id string, written LSN)
 }
@@ -108,7 +108,7 @@ func Open(opt Options) (_ *Keyspace, err error) {
 	ks.checkpoint.least, ks.checkpoint.pieces, ks.compaction.pace = minCheckpointBytes, captureInPieces, store.DefaultPace
 	defer func() {
 		if err != nil {
-			ks.release()
+			ks.closeAll()
 		}
 	}()
 	begin := ks.Now()
@@ -168,8 +168,8 @@ func (ks *Keyspace) Close() error {
 // start replays the journal. The keyspace must not be used afterwards.
 func (ks *Keyspace) Halt() error { return errors.Join(ks.journal.CommitAll(), ks.journal.Sync()) }
 
-// release closes the files and the folder.
-func (ks *Keyspace) release() error {
+// closeAll closes the files and the folder.
+func (ks *Keyspace) closeAll() error {
 	err := ks.closeFiles()
 	if ks.folder != nil {
 		err = errors.Join(err, ks.folder.Close())
@@ -200,10 +200,10 @@ func (ks *Keyspace) partitionOf(id string) *partition {
 
 // Wait returns once the LSN is committed as the fsync policy asks, by this call together with all other pending
 // work, or by another. After an error nothing is lost: the journal tries again.
-func (ks *Keyspace) Wait(t LSN) error { return ks.journal.Wait(t) }
+func (ks *Keyspace) Wait(lsn LSN) error { return ks.journal.Wait(lsn) }
 
 // CommitNow is Wait without yielding first, for a goroutine that has gathered the work of many itself.
-func (ks *Keyspace) CommitNow(t LSN) error { return ks.journal.CommitNow(t) }
+func (ks *Keyspace) CommitNow(lsn LSN) error { return ks.journal.CommitNow(lsn) }
 
 // maxWaiting is the number of uncommitted bytes above which a writer commits first.
 const maxWaiting = 32 << 20
@@ -217,7 +217,7 @@ func (ks *Keyspace) Throttle() {
 }
 
 // Committed reports whether the LSN is committed.
-func (ks *Keyspace) Committed(t LSN) bool { return t <= ks.journal.Committed() }
+func (ks *Keyspace) Committed(lsn LSN) bool { return lsn <= ks.journal.Committed() }
 
 // Writable returns the error because of which writes are refused for now (MISCONF), or nil.
 func (ks *Keyspace) Writable() error {

@@ -267,7 +267,7 @@ func (tx *Tx) within(p *partition, f func(p *partition) (more bool)) bool {
 	return f(p)
 }
 
-func (tx *Tx) saw(t LSN) { tx.reveal = max(tx.reveal, t) }
+func (tx *Tx) saw(lsn LSN) { tx.reveal = max(tx.reveal, lsn) }
 
 // Now returns the frozen moment in ms.
 func (tx *Tx) Now() int64 { return tx.now }

@@ -43,9 +43,6 @@ func (tx *Tx) Watch(w *Watcher, c *Container, id string) {
 	p.watchers[at] = append(p.watchers[at], w)
 }
 
-// Watching reports whether the watcher watches anything.
-func (w *Watcher) Watching() bool { return len(w.keys) > 0 }
-
 // IDs returns the ids under watch. A transaction locks their partitions before it calls Changed.
 func (w *Watcher) IDs() []string {
 	ids := make([]string, len(w.keys))

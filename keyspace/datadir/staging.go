@@ -73,11 +73,11 @@ func (s *Staging) refuseForeign() error {
 	for _, e := range entries {
 		marked = marked || e.Name() == markName
 		if !ours(e) {
-			return fmt.Errorf("%s is in the way: it holds %q, which was not made here; move it or remove it", s.part, e.Name())
+			return fmt.Errorf("%s is in the way: it holds %q, which was not made here", s.part, e.Name())
 		}
 	}
 	if len(entries) > 0 && !marked {
-		return fmt.Errorf("%s is in the way: it has no file %q and may be a whole data folder; move it or remove it", s.part, markName)
+		return fmt.Errorf("%s is in the way: it has no file %q and may be a whole data folder", s.part, markName)
 	}
 	return nil
 }
@@ -144,5 +144,5 @@ func RefuseStaging(dir string) error {
 	} else if err != nil {
 		return err
 	}
-	return fmt.Errorf("data folder %s is an unfinished backup or repair (it has a file %q): make it again", dir, markName)
+	return fmt.Errorf("data folder %s is an unfinished backup or repair (it has a file %q)", dir, markName)
 }

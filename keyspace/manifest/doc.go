@@ -2,9 +2,9 @@
 //
 // A file alone cannot tell that it was cut exactly behind an earlier seal, that it is an older copy of itself, or that
 // another file is gone. The manifest names the mark and the confirmed end of every store, the generations of the
-// journal, and whether the server stopped cleanly. It is written anew, durably, whenever that has changed and
-// before anything relies on it: before a checkpoint removes journals, before a compaction renames its file, when the
-// journal goes on in a new file, and at a start and a stop.
+// journal, and whether the server stopped cleanly. It is written anew, durably, whenever that changes and
+// before anything relies on it. Checkpoints write it before they remove journals, compactions before they rename
+// their file. So do a new file of the journal, a start and a stop.
 //
 // Files may be ahead of the manifest, never behind it. After a clean stop they match it exactly.
 package manifest

@@ -62,8 +62,8 @@ func (t *Table) Attach() {
 	t.addTotals(1)
 }
 
-// Detach takes the table from its shard. Captures and the shard's totals leave it out. CaptureStored still
-// returns what the store has of it.
+// Detach takes the table from its shard. Captures and the shard's totals leave it out. EachStored still
+// visits what the store has of it.
 func (t *Table) Detach() {
 	t.detached = true
 	delete(t.shard.tables, t.number)

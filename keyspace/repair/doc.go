@@ -4,6 +4,6 @@
 // exactly if a server refuses it. [Read] visits the living items of a sound folder. [Run] copies the readable items
 // of a damaged one into a new folder.
 //
-// Of a damaged file the package reads everything that a checksum proves (salvage.go): ranges by their seals, and
-// the sets between them by the checksums of their records. merge.go merges stores and journals per item.
+// Of a damaged file the package reads everything that a checksum proves (salvage.go). Seals prove ranges, and
+// the checksums of records prove the sets between them. merge.go merges stores and journals per item.
 package repair

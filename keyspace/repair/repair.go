@@ -62,9 +62,9 @@ func (r *Report) Clean() bool {
 	return len(r.Lost)+len(r.Older)+len(r.Doubtful)+len(r.Policies)+r.Exposed+r.Unknown == 0 && !r.NoManifest
 }
 
-// Run copies what is sound in a data folder, which no server may use, into a new one that a server
-// opens: the same partitions, containers, policies with their marks, versions, and the clock. It changes nothing in
-// the old folder. It needs the memory that a server needs for one partition and the journals.
+// Run copies what is sound in a data folder into a new one that a server opens. No server may use the old folder, and
+// Run changes nothing in it. Partitions, containers, policies with their marks, versions and the clock stay the same.
+// It needs the memory that a server needs for one partition and the journals.
 //
 //   - Run copies the newest readable version of an item. The report says if a newer one is damaged.
 //   - A readable delete counts. In a damaged range the delete itself may be wrong: the item that it deletes

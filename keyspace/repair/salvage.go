@@ -62,8 +62,8 @@ func (r *fileReader) journal(last *journal.LSN, newest bool) error {
 	return nil
 }
 
-// judge reports whether the file is damaged, by the verdict of a start or by the manifest, and salvages it then. mark is
-// that of the file, end is behind its last seal, and written is the number of bytes without the zeros at the end.
+// judge reports whether the file is damaged, by the verdict of a start or by the manifest. It salvages a damaged one.
+// mark is that of the file, end is behind its last seal, and written is its size without the zeros at the end.
 func (r *fileReader) judge(verdict error, mark uint32, end, written int64) (damaged bool, err error) {
 	var damage *aof.DamageError
 	switch {

@@ -21,8 +21,8 @@ const TempSuffix = ".tmp"
 //  2. Copy the sets of live items, in their order, to a temporary file, seal it as a whole and force it to disk.
 //  3. Rename the temporary file to the name of the store, durably.
 //
-// live knows the live items; if it is nil, Compact reads the file once more to find them. announce, if not nil, is
-// called before the rename with the mark and the size of the new file; its error keeps the old file.
+// live knows the live items. If it is nil, Compact reads the file once more to find them. If announce is not nil, it is
+// called before the rename with the mark and the size of the new file. Its error keeps the old file.
 //
 // A failure before the rename leaves the file as it was. One after it breaks the store: either file may be on disk.
 func (s *Store) Compact(live LivenessFilter, pacer *Pacer, announce func(mark uint32, end int64) error) error {
