@@ -104,8 +104,8 @@ func (s *sim) deadShare() float64 {
 	return float64(died-s.removed) / float64(max(len(s.ends)-s.removed, 1))
 }
 
-// TestPurgeBoundsTheDeadShare lets items die at 16,700 a second, as a million over one minute do. It follows the share of
-// dead items in memory until hardly any are left.
+// TestPurgeBoundsTheDeadShare lets items die at 16,700 a second, as a million over one minute do. It follows the share
+// of dead items in memory until hardly any are left.
 func TestPurgeBoundsTheDeadShare(t *testing.T) {
 	items, over := 1_000_000, time.Minute
 	begin := time.Duration(0)

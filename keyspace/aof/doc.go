@@ -12,8 +12,8 @@
 // # Seals
 //
 // A [Seal] is an item under one key that confirms the range of the file before it. It holds the range's place and
-// checksum, the log sequence number it brings the file to, and how much of the file was known to be on disk. Lengths and deletes have
-// no checksum of their own; the seal covers them. A range without its seal was never confirmed.
+// checksum, the log sequence number it brings the file to, and how much of the file was known to be on disk. Lengths
+// and deletes have no checksum of their own; the seal covers them. A range without its seal was never confirmed.
 //
 // [Scan] reads a file and judges it. An end that was not confirmed may be cut off. Any other difference from
 // what was written is a [DamageError].
