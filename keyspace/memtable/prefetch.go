@@ -34,7 +34,7 @@ func (p *Prefetcher) Reset() {
 	p.lookups = p.lookups[:0]
 }
 
-// Run does all look-ups step by step and reads so many bytes of each key and record. No step depends on what
+// Run does all look-ups step by step and reads that many bytes of each key and record. No step depends on what
 // memory answers for another id, so the processor asks for all at once.
 func (p *Prefetcher) Run(bytes int) {
 	for i := range p.lookups {

@@ -186,7 +186,7 @@ func (t *Table) Replace(h Handle, e *Entry, id string, it record.Item) {
 	t.MarkDirty(h, e)
 }
 
-// Overwrite is Replace for an old record that nobody needs any more.
+// Overwrite is Replace for an old record that is not needed any more.
 func (t *Table) Overwrite(h Handle, e *Entry, id string, it record.Item) {
 	old := e.data
 	t.Replace(h, e, id, it)
