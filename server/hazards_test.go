@@ -83,7 +83,7 @@ func TestHazards(t *testing.T) {
 			pieces(nc, bytes.Repeat([]byte{'x'}, 60_000), 1)
 		}},
 		{name: "an inline command of many words", harm: computes, attack: func(nc net.Conn) {
-			pieces(nc, append(bytes.Repeat([]byte("a "), 200_000), '\n'), 1<<20)
+			pieces(nc, append(bytes.Repeat([]byte("a "), 600_000), '\n'), 1<<20)
 		}},
 		{name: "a line without end", harm: swells, attack: func(nc net.Conn) {
 			line := bytes.Repeat([]byte{'x'}, 1<<20)
