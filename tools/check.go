@@ -54,7 +54,7 @@ func printInspection(w io.Writer, in *repair.Inspection) error {
 	}
 	verdict := map[repair.FileState]string{
 		repair.Sound:   "all is sound",
-		repair.Torn:    "all that was confirmed is sound; the next start cuts the torn end off and loses nothing by it",
+		repair.Torn:    "what files confirm is sound; the next start cuts the unconfirmed end off and keeps it aside",
 		repair.Damaged: fmt.Sprintf("DAMAGED: no server starts with it; mayfly repair %s <newdir> copies what is sound", in.Dir),
 	}[in.State]
 	_, err := fmt.Fprintf(w, "%d files, %d records, %d bytes: %s\n", len(in.Files), records, bytes, verdict)
