@@ -7,6 +7,8 @@ import (
 	"io"
 	"strconv"
 	"strings"
+
+	"mayfly/expiry"
 )
 
 // databaseScanner checks that a file holds whole commands of buntdb and nothing else. buntdb does not
@@ -17,22 +19,24 @@ type databaseScanner struct {
 	size, at int64               // of the file; of the next byte
 	now      int64               // seconds
 	expired  map[string]struct{} // keys that buntdb does not load: their TTL has passed
+	far      map[string]int64    // seconds left of the keys that end too late for a document; buntdb drops some of them
 }
 
-// scanDatabase scans a file of a size. now is in ms. It returns the number of keys whose TTL has passed.
-func scanDatabase(r io.Reader, size, now int64) (expired int, err error) {
-	s := &databaseScanner{r: bufio.NewReader(r), size: size, now: now / 1000, expired: make(map[string]struct{})}
+// scanDatabase scans a file of a size. now is in ms. It returns the number of keys whose TTL has passed,
+// and the seconds that are left of the keys that end too late for a document.
+func scanDatabase(r io.Reader, size, now int64) (expired int, far map[string]int64, err error) {
+	s := &databaseScanner{r: bufio.NewReader(r), size: size, now: now / 1000, expired: make(map[string]struct{}), far: make(map[string]int64)}
 	for s.at < size {
 		from := s.at
 		err := s.command()
 		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-			return 0, fmt.Errorf("the file ends within a command, at bytes %d to %d: buntdb cuts such an end off when it opens the file", from, size)
+			return 0, nil, fmt.Errorf("the file ends within a command, at bytes %d to %d: buntdb cuts such an end off when it opens the file", from, size)
 		}
 		if err != nil {
-			return 0, fmt.Errorf("the file is damaged at bytes %d to %d: %w", from, s.at, err)
+			return 0, nil, fmt.Errorf("the file is damaged at bytes %d to %d: %w", from, s.at, err)
 		}
 	}
-	return len(s.expired), nil
+	return len(s.expired), s.far, nil
 }
 
 // errBadCommand stands for bytes that buntdb does not write.
@@ -61,8 +65,10 @@ func (s *databaseScanner) command() error {
 	switch name := strings.ToLower(parts[0]); {
 	case name == "flushdb" && count == 1:
 		clear(s.expired)
+		clear(s.far)
 	case name == "del" && count == 2, name == "set" && count == 3:
 		delete(s.expired, parts[1])
+		delete(s.far, parts[1])
 	case name == "set" && count == 5:
 		return s.expiry(parts[1], parts[3], parts[4])
 	default:
@@ -81,10 +87,14 @@ func (s *databaseScanner) expiry(key, unit, text string) error {
 		return errors.New("a TTL is relative to the time of the file, as old versions of buntdb wrote it: let a new version open and shrink the file")
 	case !strings.EqualFold(unit, "ae"):
 		return errBadCommand
-	case second <= s.now:
+	}
+	delete(s.expired, key)
+	delete(s.far, key)
+	switch left := second - s.now; {
+	case left <= 0:
 		s.expired[key] = struct{}{}
-	default:
-		delete(s.expired, key)
+	case left > int64(expiry.MaxTTL):
+		s.far[key] = left
 	}
 	return nil
 }

@@ -316,6 +316,32 @@ func TestForeignDatabase(t *testing.T) {
 	h.refused("", []string{"key /users/1: invalid container name"}, "import", h.path("foreign.db"), h.path("data"), "--strict")
 }
 
+// TestDatabaseEndsTooLate imports ends that overflow a duration or a time.
+func TestDatabaseEndsTooLate(t *testing.T) {
+	h := newFixtureNow(t)
+	ends := []int64{11_000_000_000, 99_999_999_999, math.MaxInt64}
+	var b strings.Builder
+	for i, end := range ends {
+		text := fmt.Sprint(end)
+		fmt.Fprintf(&b, "*5\r\n$3\r\nset\r\n$3\r\no/%d\r\n$7\r\n{\"a\":1}\r\n$2\r\nae\r\n$%d\r\n%s\r\n", i, len(text), text)
+	}
+	if err := os.WriteFile(h.path("late.db"), []byte(b.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, report := h.run(exitIncomplete, "", "import", h.path("late.db"), h.path("data"))
+	if want := "and 0 items; 0 are dead, 0 were written later where they go to, 3 keys are bad\n"; !strings.HasSuffix(report, want) {
+		t.Errorf("%s\nwant %s", report, want)
+	}
+	for i, end := range ends {
+		var ttl, most int64
+		_, line, _ := strings.Cut(report, fmt.Sprintf("key o/%d: ", i))
+		_, err := fmt.Sscanf(line, "a TTL of %d seconds: legal are at most %d", &ttl, &most)
+		if now := time.Now().Unix(); err != nil || most != int64(expiry.MaxTTL) || ttl < end-now || ttl > end-now+600 {
+			t.Errorf("end %d: %v\n%s", end, err, report)
+		}
+	}
+}
+
 // TestChangedDatabase imports an export to which a user of buntdb has added, and from which one has deleted.
 func TestChangedDatabase(t *testing.T) {
 	h := newFixtureNow(t)
@@ -457,7 +483,7 @@ func TestScanAdmitsOnlyWhatLoads(t *testing.T) {
 				b[at] = interesting[random.IntN(len(interesting))]
 			}
 		}
-		if _, err := scanDatabase(bytes.NewReader(b), int64(len(b)), time.Now().UnixMilli()); err != nil {
+		if _, _, err := scanDatabase(bytes.NewReader(b), int64(len(b)), time.Now().UnixMilli()); err != nil {
 			continue
 		}
 		admitted++

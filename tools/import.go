@@ -209,7 +209,8 @@ type importer struct {
 	unit       string                            // line, item or key
 	each       func(at place, text []byte) error // imports a line
 	containers int
-	done       [3]int // by keyspace.Restored
+	done       [3]int           // by keyspace.Restored
+	far        map[string]int64 // of a database: seconds left, by key, of ends that no document can have
 	faults     int
 	stopped    error // by strict
 }

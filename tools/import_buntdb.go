@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -24,11 +26,11 @@ func (m *importer) openDatabase(f *os.File) (*buntdb.DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	expired, err := scanDatabase(io.NewSectionReader(f, 0, info.Size()), info.Size(), clock.NewSystem(0).Now())
+	expired, far, err := scanDatabase(io.NewSectionReader(f, 0, info.Size()), info.Size(), clock.NewSystem(0).Now())
 	if err != nil {
 		return nil, err
 	}
-	m.done[keyspace.Dead] = expired
+	m.done[keyspace.Dead], m.far = expired, far
 	db, err := buntdb.Open(":memory:")
 	if err != nil {
 		return nil, err
@@ -80,8 +82,24 @@ func (m *importer) readDatabase(db *buntdb.DB) error {
 		if err := r.each(true, r.readReserved); err != nil {
 			return err
 		}
-		return r.each(false, r.item)
+		if err := r.each(false, r.item); err != nil {
+			return err
+		}
+		return r.dropped()
 	})
+}
+
+// dropped reports the keys that buntdb did not load because their end overflows its time.
+func (r *databaseReader) dropped() error {
+	for _, key := range slices.Sorted(maps.Keys(r.far)) {
+		if _, err := r.tx.Get(key, true); !errors.Is(err, buntdb.ErrNotFound) {
+			continue
+		}
+		if err := r.check(place{key: key}, checkTTL(r.far[key])); err != nil {
+			return err
+		}
+	}
+	return r.stopped
 }
 
 // each visits the keys that describe items, or the items, in ascending order, until an error ends the import.
@@ -179,6 +197,9 @@ func (r *databaseReader) entry(key, value string) (e entry, err error) {
 	if noted {
 		return e, nil
 	}
+	if left, ok := r.far[key]; ok {
+		return e, checkTTL(left)
+	}
 	left, err := r.tx.TTL(key)
 	switch {
 	case errors.Is(err, buntdb.ErrNotFound): // it has expired a moment ago
@@ -186,16 +207,29 @@ func (r *databaseReader) entry(key, value string) (e entry, err error) {
 	case err != nil || left < 0: // it has none
 		return e, err
 	}
-	return e, e.setTTL(left)
+	return e, e.setTTL(int64((left-1)/time.Millisecond) + 1)
 }
 
-// setTTL gives a document the rest of a buntdb TTL, as EXPIRE would: as its member ttl, rounded up to
-// whole seconds.
-func (e *entry) setTTL(left time.Duration) error {
-	ttl := expiry.TTL(max(1, (left+time.Second-1)/time.Second))
-	if ttl > expiry.MaxTTL {
-		return fmt.Errorf("a TTL of %d seconds: legal are at most %d", ttl, expiry.MaxTTL)
+// checkTTL refuses a TTL in seconds that no document can have.
+func checkTTL(seconds int64) error {
+	if seconds > int64(expiry.MaxTTL) {
+		return fmt.Errorf("a TTL of %d seconds: legal are at most %d", seconds, expiry.MaxTTL)
 	}
+	return nil
+}
+
+// setTTL gives a document the rest of a buntdb TTL in ms, as EXPIRE would: as its member ttl, rounded up to
+// whole seconds.
+func (e *entry) setTTL(left int64) error {
+	seconds := left / 1000
+	if left%1000 > 0 {
+		seconds++
+	}
+	seconds = max(1, seconds)
+	if err := checkTTL(seconds); err != nil {
+		return err
+	}
+	ttl := expiry.TTL(seconds)
 	doc, err := jsondoc.FromValid(e.item.Body).WithTTL(ttl, jsondoc.MaxSize)
 	if err != nil {
 		return err

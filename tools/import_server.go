@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"mayfly/expiry"
 	"mayfly/expiry/clock"
@@ -62,7 +61,7 @@ func (s *serverTarget) item(at place, e entry) (keyspace.Restored, error) {
 	}
 	if it.Kind == keyspace.Document {
 		if e.keepsLeft && it.ExpireAt > 0 && policy.Default != expiry.Off {
-			if err := e.setTTL(time.Duration(it.ExpireAt-s.clock.Now()) * time.Millisecond); err != nil {
+			if err := e.setTTL(it.ExpireAt - s.clock.Now()); err != nil {
 				return 0, err
 			}
 			it = e.item
