@@ -92,11 +92,11 @@ func openFolder(dir string) (*folderReader, error) {
 	if s.lock, err = datadir.LockShared(dir); err != nil {
 		return nil, err
 	}
-	if err := s.readFormat(); err != nil {
+	if err := s.readManifest(); err != nil {
 		s.close()
 		return nil, err
 	}
-	if err := s.readManifest(); err != nil {
+	if err := s.readFormat(); err != nil {
 		s.close()
 		return nil, err
 	}
@@ -109,7 +109,8 @@ func (s *folderReader) close() {
 	}
 }
 
-// readFormat reads the number of partitions, from the names of the stores if the file "format" is damaged or missing.
+// readFormat reads the number of partitions. If the file "format" is damaged or missing, it takes the number from the
+// stores that exist or that the manifest names.
 func (s *folderReader) readFormat() error {
 	text, err := os.ReadFile(filepath.Join(s.dir, datadir.FormatName))
 	s.format = FileReport{File: datadir.FormatName, Bytes: int64(len(text)), State: Sound}
@@ -124,7 +125,9 @@ func (s *folderReader) readFormat() error {
 		return nil
 	}
 	for n := range record.MaxPartitions {
-		if _, err := os.Stat(filepath.Join(s.dir, datadir.PartitionName(n))); err == nil {
+		name := datadir.PartitionName(n)
+		named := s.manifest != nil && len(s.manifest.Stores[name]) > 0
+		if _, err := os.Stat(filepath.Join(s.dir, name)); err == nil || named {
 			s.partitions = n + 1
 		}
 	}

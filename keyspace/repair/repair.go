@@ -166,6 +166,7 @@ func (p *run) copy() error {
 		}
 	}
 	p.report.NoManifest = p.manifest == nil
+	p.reportEmptyContainers()
 	if err := p.writeCatalogue(); err != nil {
 		return err
 	}
@@ -225,6 +226,15 @@ func (p *run) catalogue() (FileReport, error) {
 	p.losses = g.last
 	p.renameDuplicates(g)
 	return report, nil
+}
+
+// reportEmptyContainers reports the containers whose records are lost and of which no item was found.
+func (p *run) reportEmptyContainers() {
+	for _, number := range slices.Sorted(maps.Keys(p.known)) {
+		if c := p.known[number]; c.name == "" && !c.dropped {
+			p.doubt("the record of container %d is lost: no item of it was found, and it is not copied", number)
+		}
+	}
 }
 
 // renameDuplicates leaves a shared name to the container that was recorded last. The records that flushed or

@@ -224,6 +224,31 @@ func TestRepairOfContainers(t *testing.T) {
 	compare(t, "carts", l.state, state, nil)
 }
 
+// A container without items whose record is lost is reported.
+func TestRepairOfAnEmptyContainer(t *testing.T) {
+	o := open(t, 2)
+	o.policy("orders", 100)
+	o.checkpoint()
+	report, _ := repaired(t, o.copied(nil).flipIn(datadir.CatalogueName, `"orders"`, 1))
+	if report.Clean() || !strings.Contains(strings.Join(report.Policies, "\n"), "the record of container 16 is lost") {
+		t.Errorf("%+v", report)
+	}
+}
+
+// Without the file "format" the manifest names the stores, also those that are missing.
+func TestRepairWithoutFormatAndStore(t *testing.T) {
+	l := newLived(t, 11)
+	last := datadir.PartitionName(2)
+	dir := l.spoilt(remove(datadir.FormatName, last))
+	if in := mustInspect(t, dir); in.Partitions != 3 || fileIn(t, in.Files, last).State != Damaged {
+		t.Errorf("%+v", in)
+	}
+	report, _ := repaired(t, dir)
+	if report.Partitions != 3 || report.Unknown == 0 {
+		t.Errorf("%+v", report)
+	}
+}
+
 // A delete in a damaged range may be wrong itself: its item is reported as doubtful.
 func TestRepairReportsDoubtfulItems(t *testing.T) {
 	o := open(t, 1)
