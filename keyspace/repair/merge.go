@@ -22,30 +22,30 @@ type journalEntry struct {
 // readJournals keeps the changes and problems of the journals.
 func (m *merger) readJournals() ([]FileReport, error) {
 	m.later = make([][]journalEntry, m.partitions+1)
-	add := func(key string, e journalEntry) {
-		to := m.partitions
-		if _, id, err := record.SplitKey(key); err == nil {
-			to = record.Partition(id, m.partitions)
-		}
-		m.later[to] = append(m.later[to], e)
-	}
 	return m.journals(visitor{
 		change: func(c change) error {
 			c.key, c.rec = strings.Clone(c.key), strings.Clone(c.rec)
-			add(c.key, journalEntry{change: c})
+			to := m.laterOf(c.key)
+			m.later[to] = append(m.later[to], journalEntry{change: c})
 			return nil
 		},
 		problem: func(file string, problem Problem) {
 			e := journalEntry{change: change{file: file}, problem: &problem}
-			if problem.Key != "" {
-				add(problem.Key, e)
-				return
-			}
-			for to := range m.later { // the range may have held any item
-				m.later[to] = append(m.later[to], e)
+			for to := range m.later { // the range may have held any item, even if a key in it can be read
+				if to < m.partitions || problem.Key == "" || m.laterOf(problem.Key) == to {
+					m.later[to] = append(m.later[to], e)
+				}
 			}
 		},
 	})
+}
+
+// laterOf returns the index in later of a key's changes.
+func (m *merger) laterOf(key string) int {
+	if _, id, err := record.SplitKey(key); err == nil {
+		return record.Partition(id, m.partitions)
+	}
+	return m.partitions
 }
 
 // merge merges the store of a partition (or the catalogue's, -1) and the journals.
@@ -55,10 +55,14 @@ func (m *merger) merge(number int) (*merged, FileReport, error) {
 	if err != nil {
 		return nil, report, err
 	}
-	later := m.later[(number+m.partitions+1)%(m.partitions+1)]
-	for _, e := range later {
+	to := (number + m.partitions + 1) % (m.partitions + 1)
+	for _, e := range m.later[to] {
 		if e.problem != nil {
-			g.addProblem(e.file, *e.problem)
+			problem := *e.problem
+			if m.laterOf(problem.Key) != to {
+				problem.Key = ""
+			}
+			g.addProblem(e.file, problem)
 		} else if err := g.apply(e.change); err != nil {
 			return nil, report, err
 		}

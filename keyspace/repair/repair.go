@@ -96,7 +96,7 @@ func (s *folderReader) repair(newDir string, finish func(dir string, r *Report) 
 		return nil, err
 	}
 	defer target.Close()
-	p := &run{merger: &merger{folderReader: s}, into: staging.Dir(), names: newNames(), written: manifest.New(), report: &Report{From: s.dir, To: newDir, Partitions: s.partitions}}
+	p := &run{merger: &merger{folderReader: s}, into: staging.Dir(), names: newNames(), reported: make(map[damagedRange]bool), written: manifest.New(), report: &Report{From: s.dir, To: newDir, Partitions: s.partitions}}
 	if err := p.copy(); err != nil {
 		return nil, err
 	}
@@ -129,6 +129,8 @@ type run struct {
 
 	losses int // problems met in the catalogue and the journals
 	known  map[uint32]*targetContainer
+
+	reported map[damagedRange]bool // with their items or containers
 }
 
 // targetContainer says how a container number is copied.
@@ -157,13 +159,13 @@ func (p *run) copy() error {
 		p.report.Files = append(p.report.Files, report)
 	}
 	p.report.Files = append(append(p.report.Files, journals...), p.listing)
-	for i := range p.report.Files {
-		p.names.explain(p.report.Files[i].Problems)
-	}
 	for i, f := range p.report.Files {
 		if i > 0 && f.State == Damaged && f.File != manifest.Name { // the first is format, which holds no items either
-			p.countUnknown(f.Problems, i == 1, i > 1+p.partitions)
+			p.countUnknown(f)
 		}
+	}
+	for i := range p.report.Files {
+		p.names.explain(p.report.Files[i].Problems)
 	}
 	p.report.NoManifest = p.manifest == nil
 	p.reportEmptyContainers()
@@ -174,14 +176,11 @@ func (p *run) copy() error {
 	return p.written.Write(p.into)
 }
 
-// countUnknown counts the damaged ranges without a readable key of the catalogue, a journal, or else a
-// partition's store. A range with a key that belongs in the file is reported with its item.
-func (p *run) countUnknown(problems []Problem, ofCatalogue, ofJournal bool) {
-	for _, problem := range problems {
-		_, _, notAnItems := record.SplitKey(problem.Key)
-		_, notAContainers := record.ContainerNumber(problem.Key)
-		known := problem.Rescued || notAnItems == nil && !ofCatalogue || notAContainers == nil && (ofCatalogue || ofJournal)
-		if !known {
+// countUnknown counts the damaged ranges of a file that are not reported with an item or a container. The key of a
+// damaged record may be wrong itself: that a later record has the same key does not undo the damage.
+func (p *run) countUnknown(f FileReport) {
+	for _, problem := range f.Problems {
+		if !problem.Rescued && !p.reported[damagedRange{problem, f.File}] {
 			p.report.Unknown++
 		}
 	}
@@ -199,6 +198,9 @@ func (p *run) catalogue() (FileReport, error) {
 		v := g.items[key]
 		number, err := record.ContainerNumber(key)
 		isContainer := err == nil
+		if isContainer && v.damage != nil {
+			p.reported[*v.damage] = true
+		}
 		if v.rec == "" {
 			if isContainer {
 				p.known[number] = &targetContainer{dropped: v.damage == nil}
@@ -300,6 +302,9 @@ func (p *run) partition(number int) (FileReport, error) {
 		name, ok := p.nameOf(container)
 		if !ok {
 			continue
+		}
+		if v.damage != nil {
+			p.reported[*v.damage] = true
 		}
 		entry := func(rec string, damage *damagedRange) Item {
 			it, _, _ := record.Decode(key, rec) // sound or empty

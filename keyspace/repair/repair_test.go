@@ -224,6 +224,28 @@ func TestRepairOfContainers(t *testing.T) {
 	compare(t, "carts", l.state, state, nil)
 }
 
+// A wrong bit turns the key of a record into that of a later one. The later record does not make up for the damage.
+func TestRepairOfAWrongKey(t *testing.T) {
+	o := open(t, 3)
+	o.put("0", "k2", `"old"`, 0)
+	o.checkpoint()
+	o.put("0", "k2", `"new"`, 0)
+	o.put("0", "k3", `"three"`, 0)
+	l := o.copied(nil)
+	report, _ := repaired(t, l.flipIn(newestJournal(t, l.dir), "0:k2", 3))
+	if report.Clean() || report.Unknown == 0 || report.Exposed == 0 {
+		t.Errorf("%+v", report)
+	}
+	o = open(t, 1)
+	o.put("0", "k2", `"two"`, 0)
+	o.put("0", "k3", `"three"`, 0)
+	o.checkpoint()
+	report, _ = repaired(t, o.copied(nil).flipIn(datadir.PartitionName(0), "0:k2", 3))
+	if report.Clean() || report.Unknown == 0 {
+		t.Errorf("%+v", report)
+	}
+}
+
 // A container without items whose record is lost is reported.
 func TestRepairOfAnEmptyContainer(t *testing.T) {
 	o := open(t, 2)
