@@ -37,8 +37,8 @@ type Report struct {
 	Exposed int `json:"exposed,omitempty"`
 	// Policies says what is uncertain about containers.
 	Policies []string `json:"policies,omitempty"`
-	// Unknown counts the damaged ranges and missing files without a readable key. Items without any other
-	// trace may be lost with them.
+	// Unknown counts the damaged ranges and missing files that are not reported with an item or a container. Items
+	// without any other trace may be lost with them.
 	Unknown int `json:"unknown,omitempty"`
 	// NoManifest: the manifest cannot be read. A file that is missing, cut short or an older copy may not have been
 	// noticed.
