@@ -73,7 +73,7 @@ func Parse(text string) (*Manifest, error) {
 		var kind, name string
 		var s State
 		if n, _ := fmt.Sscanf(line, "%s %s %x %d", &kind, &name, &s.Mark, &s.End); n != 4 {
-			continue // Text below tells whether the line belongs here
+			continue // the comparison with Text below refuses a line that does not belong here
 		}
 		switch kind {
 		case "store":
