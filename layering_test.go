@@ -28,7 +28,7 @@ var layers = layerTable{
 	{"server/config", "commands commands/redisfmt keyspace"},
 	{"server/metrics", "commands"},
 	{"commands", "commands/jsondoc commands/redisfmt keyspace expiry expiry/clock"},
-	{"commands/jsondoc", "commands/redisfmt expiry"},
+	{"commands/jsondoc", "commands/redisfmt query/jsontext expiry"},
 	{"commands/redisfmt", ""},
 	{"keyspace", "keyspace/manifest keyspace/memtable keyspace/journal keyspace/store keyspace/datadir keyspace/aof keyspace/record expiry expiry/clock"},
 	{"keyspace/repair", "keyspace/manifest keyspace/journal keyspace/store keyspace/datadir keyspace/aof keyspace/record expiry expiry/clock"},
@@ -40,6 +40,7 @@ var layers = layerTable{
 	{"keyspace/manifest", "keyspace/aof keyspace/record"},
 	{"keyspace/aof", "keyspace/record"},
 	{"keyspace/record", "expiry"},
+	{"query/jsontext", ""},
 	{"expiry", "expiry/clock"},
 	{"expiry/clock", ""},
 	{"bench", ""}, // a module of its own, which speaks only the protocol

@@ -6,7 +6,7 @@
 //
 //   - [Parse] and its scan (validate.go) judge text that a client sends. One pass checks JSON, UTF-8 and
 //     nesting, and finds the root members ttl, _ts and _etag.
-//   - Everything else reads text that has passed Parse, with a walker (walker.go) over members and
+//   - Everything else reads text that has passed Parse, with [jsontext.Walker] over members and
 //     elements. [Pointer] and [Values] read, [Patch] and [MergePatch] edit.
 //
 // Functions that ask for a valid object may panic on other text.

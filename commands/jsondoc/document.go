@@ -12,6 +12,7 @@ import (
 	"mayfly/expiry"
 
 	"github.com/tidwall/gjson"
+	"mayfly/query/jsontext"
 )
 
 const (
@@ -53,7 +54,7 @@ func Parse(text string, maxSize int) (Document, error) {
 		return Document{}, explain(text)
 	}
 	if !facts.object {
-		return Document{}, fmt.Errorf("invalid document %s: legal are JSON objects", expiry.Quote(strings.TrimLeft(text, space)))
+		return Document{}, fmt.Errorf("invalid document %s: legal are JSON objects", expiry.Quote(strings.TrimLeft(text, jsontext.Space)))
 	}
 	d := Document{JSON: text}
 	d.TTL, d.TTLErr = facts.readTTL(text)
@@ -109,8 +110,8 @@ func withoutMeta(object string) string {
 	if !mayHave(object, TSMember) && !mayHave(object, ETagMember) {
 		return object
 	}
-	for w := walk(object); w.next(); {
-		if isMeta(w.name()) {
+	for w := jsontext.Walk(object); w.Next(); {
+		if isMeta(w.Name()) {
 			return setMembers(object, member{TSMember, ""}, member{ETagMember, ""})
 		}
 	}
@@ -150,7 +151,7 @@ func checkNesting(text string) error {
 	for i := 0; i < len(text); i++ {
 		switch text[i] {
 		case '"':
-			i = stringEnd(text, i) - 1
+			i = jsontext.StringEnd(text, i) - 1
 		case '{', '[':
 			if depth++; depth > MaxNesting {
 				return fmt.Errorf("document nested deeper than %d levels at byte %d", MaxNesting, i+1)
@@ -189,15 +190,15 @@ func readTTL(object string) (ttl expiry.TTL, err error) {
 		return expiry.Absent, nil
 	}
 	found := false
-	for w := walk(object); w.next(); {
-		if w.name() != TTLMember {
+	for w := jsontext.Walk(object); w.Next(); {
+		if w.Name() != TTLMember {
 			continue
 		}
 		if found {
 			return expiry.Absent, expiry.RepeatedMember()
 		}
 		found = true
-		ttl, err = expiry.ParseMember(w.value())
+		ttl, err = expiry.ParseMember(w.Value())
 	}
 	return ttl, err
 }
@@ -213,8 +214,8 @@ func (f *rootFacts) readTTL(object string) (ttl expiry.TTL, err error) {
 	case f.ttls > 1:
 		return expiry.Absent, expiry.RepeatedMember()
 	}
-	from := skip(object, f.ttlAt, ':')
-	return expiry.ParseMember(object[from:valueEnd(object, from)])
+	from := jsontext.Skip(object, f.ttlAt, ':')
+	return expiry.ParseMember(object[from:jsontext.ValueEnd(object, from)])
 }
 
 // mayHave reports whether a valid object may have a member of an ASCII name. It is a byte search that
@@ -252,7 +253,7 @@ func setMembers(object string, set ...member) string {
 	if slices.ContainsFunc(set, func(m member) bool { return mayHave(object, m.name) }) {
 		end, members = replaceMembers(&out, object, set)
 	} else {
-		end = len(strings.TrimRight(object[:strings.LastIndexByte(object, '}')], space))
+		end = len(strings.TrimRight(object[:strings.LastIndexByte(object, '}')], jsontext.Space))
 		members = object[end-1] != '{'
 		out.WriteString(object[:end])
 	}
@@ -274,11 +275,11 @@ func setMembers(object string, set ...member) string {
 // is the position in object after that member. kept reports whether any member was written. The values
 // of the members it finds are emptied in set.
 func replaceMembers(out *strings.Builder, object string, set []member) (end int, kept bool) {
-	w := walk(object)
-	end = skip(object, w.pos, ' ')
+	w := jsontext.Walk(object)
+	end = jsontext.Skip(object, w.Pos, ' ')
 	out.WriteString(object[:end])
-	for w.next() {
-		name, value := w.name(), w.value()
+	for w.Next() {
+		name, value := w.Name(), w.Value()
 		for i := range set {
 			if set[i].name == name {
 				value, set[i].value = set[i].value, "" // only once: repetitions are left out
@@ -286,13 +287,13 @@ func replaceMembers(out *strings.Builder, object string, set []member) (end int,
 		}
 		if value != "" {
 			if kept {
-				out.WriteString(object[end:w.start])
+				out.WriteString(object[end:w.Start])
 			}
-			out.WriteString(object[w.start:w.valueFrom])
+			out.WriteString(object[w.Start:w.ValueFrom])
 			out.WriteString(value)
 			kept = true
 		}
-		end = w.pos
+		end = w.Pos
 	}
 	return end, kept
 }

@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"mayfly/expiry"
+	"mayfly/query/jsontext"
 )
 
 const testMaxSize = 1 << 20 // bytes
@@ -208,7 +209,7 @@ func FuzzParse(f *testing.F) {
 	f.Add(nested(129))
 	f.Fuzz(func(t *testing.T, text string) {
 		d, err := Parse(text, testMaxSize)
-		object := strings.HasPrefix(strings.TrimLeft(text, space), "{")
+		object := strings.HasPrefix(strings.TrimLeft(text, jsontext.Space), "{")
 		want := json.Valid([]byte(text)) && utf8.ValidString(text) && object && len(text) <= testMaxSize
 		if err == nil && !want {
 			t.Fatalf("accepted %q", text)

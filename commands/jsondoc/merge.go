@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"mayfly/expiry"
+	"mayfly/query/jsontext"
 )
 
 // MergePatch is a JSON Merge Patch (RFC 7396): an object whose members replace those of a document. A
@@ -43,26 +44,26 @@ func ParseMergePatch(object string) (*MergePatch, error) {
 // parseMergeObject reads the object at i. end is the position after it.
 func parseMergeObject(text string, i int) (p *MergePatch, end int, err error) {
 	p = &MergePatch{}
-	w := walkAt(text, i)
-	for w.step() {
-		m := mergeMember{name: w.name(), quoted: text[w.start:w.nameEnd]}
+	w := jsontext.WalkAt(text, i)
+	for w.Step() {
+		m := mergeMember{name: w.Name(), quoted: text[w.Start:w.NameEnd]}
 		if p.index(m.name) >= 0 {
 			return nil, 0, fmt.Errorf("invalid merge patch: the member %s is repeated", expiry.Quote(m.name))
 		}
-		if text[w.valueFrom] == '{' {
-			if m.object, w.pos, err = parseMergeObject(text, w.valueFrom); err != nil {
+		if text[w.ValueFrom] == '{' {
+			if m.object, w.Pos, err = parseMergeObject(text, w.ValueFrom); err != nil {
 				return nil, 0, err
 			}
 			p.nulls = p.nulls || m.object.nulls
 		} else {
-			w.pos = valueEnd(text, w.valueFrom)
+			w.Pos = jsontext.ValueEnd(text, w.ValueFrom)
 		}
-		m.value = w.value()
+		m.value = w.Value()
 		p.nulls = p.nulls || m.null()
 		p.add(m)
 	}
-	p.text = text[i : w.start+1]
-	return p, w.start + 1, nil
+	p.text = text[i : w.Start+1]
+	return p, w.Start + 1, nil
 }
 
 func (p *MergePatch) add(m mergeMember) {
@@ -169,13 +170,13 @@ func (m *merger) writeUnmet(p *MergePatch, met []bool, comma bool) {
 func (m *merger) mergeObject(text string, i int, p *MergePatch) (end int, err error) {
 	met := make([]bool, len(p.members))
 	kept := false // a member of the object is kept
-	w := walkAt(text, i)
-	end = skip(text, w.pos, ' ')
+	w := jsontext.WalkAt(text, i)
+	end = jsontext.Skip(text, w.Pos, ' ')
 	m.out.WriteString(text[i:end])
-	for w.step() {
-		at := p.index(w.name())
+	for w.Step() {
+		at := p.index(w.Name())
 		if at >= 0 && met[at] {
-			return 0, fmt.Errorf("the member %s of the document is repeated", expiry.Quote(w.name()))
+			return 0, fmt.Errorf("the member %s of the document is repeated", expiry.Quote(w.Name()))
 		}
 		var member *mergeMember
 		if at >= 0 {
@@ -185,27 +186,27 @@ func (m *merger) mergeObject(text string, i int, p *MergePatch) (end int, err er
 		removed := member != nil && member.null()
 		if !removed {
 			if kept {
-				m.out.WriteString(text[end:w.start])
+				m.out.WriteString(text[end:w.Start])
 			}
-			m.out.WriteString(text[w.start:w.valueFrom])
+			m.out.WriteString(text[w.Start:w.ValueFrom])
 			kept = true
 		}
-		if member != nil && member.object != nil && text[w.valueFrom] == '{' {
-			if w.pos, err = m.mergeObject(text, w.valueFrom, member.object); err != nil {
+		if member != nil && member.object != nil && text[w.ValueFrom] == '{' {
+			if w.Pos, err = m.mergeObject(text, w.ValueFrom, member.object); err != nil {
 				return 0, err
 			}
 		} else {
-			w.pos = valueEnd(text, w.valueFrom)
+			w.Pos = jsontext.ValueEnd(text, w.ValueFrom)
 			switch {
 			case member == nil:
-				m.out.WriteString(w.value())
+				m.out.WriteString(w.Value())
 			case !removed:
 				m.writeValue(member)
 			}
 		}
-		end = w.pos
+		end = w.Pos
 	}
 	m.writeUnmet(p, met, kept)
-	m.out.WriteString(text[end : w.start+1])
-	return w.start + 1, nil
+	m.out.WriteString(text[end : w.Start+1])
+	return w.Start + 1, nil
 }

@@ -12,6 +12,7 @@ import (
 	"mayfly/expiry"
 
 	"github.com/tidwall/gjson"
+	"mayfly/query/jsontext"
 )
 
 // Patch is a list of operations on the text of a document. They apply one after the other, all or none.
@@ -121,7 +122,7 @@ func parsePatchValue(text string) (string, error) {
 	if err := check(text); err != nil {
 		return "", err
 	}
-	return strings.Trim(text, space), nil
+	return strings.Trim(text, jsontext.Space), nil
 }
 
 func parsePatchNumber(text string) (string, error) {
@@ -282,7 +283,7 @@ func (at location) remove(text string) string {
 	case at.before > 0:
 		return text[:at.before] + text[at.to:]
 	case at.n > 1:
-		return text[:at.start] + text[skip(text, at.to, ','):]
+		return text[:at.start] + text[jsontext.Skip(text, at.to, ','):]
 	}
 	return text[:at.start] + text[at.to:]
 }

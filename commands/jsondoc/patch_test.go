@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"mayfly/commands/redisfmt"
+	"mayfly/query/jsontext"
 )
 
 // Random patches on random documents give the result of the reference, order aside. What they do not name
@@ -118,7 +119,7 @@ func checkBytesKept(t *testing.T, text, got string, operations Patch) {
 		}
 	}
 	order := func(text string) (names []string) {
-		eachValue(t, "", strings.Trim(text, space), func(at, _ string) {
+		eachValue(t, "", strings.Trim(text, jsontext.Space), func(at, _ string) {
 			if untouched(at) {
 				names = append(names, at)
 			}
@@ -340,7 +341,7 @@ func FuzzPatch(f *testing.F) {
 // repeatsNames reports whether an object in the text repeats a name.
 func repeatsNames(t *testing.T, text string) (repeats bool) {
 	seen := map[string]bool{}
-	eachValue(t, "", strings.Trim(text, space), func(at, _ string) {
+	eachValue(t, "", strings.Trim(text, jsontext.Space), func(at, _ string) {
 		repeats = repeats || seen[at]
 		seen[at] = true
 	})

@@ -7,6 +7,7 @@ import (
 
 	"mayfly/commands/redisfmt"
 	"mayfly/expiry"
+	"mayfly/query/jsontext"
 )
 
 // Pointer is a JSON Pointer (RFC 6901) that [ParsePointer] has accepted. "" is the whole document, "/a/0"
@@ -152,7 +153,7 @@ type location struct {
 func (p Pointer) find(object string) (location, error) {
 	start := strings.IndexByte(object, '{')
 	if p == "" {
-		return location{found: true, start: start, from: start, to: valueEnd(object, start)}, nil
+		return location{found: true, start: start, from: start, to: jsontext.ValueEnd(object, start)}, nil
 	}
 	s := pointerSearch{text: object, pointer: p}
 	s.follow(start, p)
@@ -171,48 +172,48 @@ type pointerSearch struct {
 // after it. The recursion is no deeper than the pointer has tokens, nor than the text has levels.
 func (s *pointerSearch) follow(i int, path Pointer) (end int) {
 	token, rest := path.cutToken()
-	w := walkAt(s.text, i)
-	here := location{array: w.array, name: token, index: -1, last: w.pos}
-	if w.array && token != "-" {
+	w := jsontext.WalkAt(s.text, i)
+	here := location{array: w.Array, name: token, index: -1, last: w.Pos}
+	if w.Array && token != "-" {
 		if here.index = parseIndex(token); here.index < 0 {
 			s.err = fmt.Errorf("the array %s has no element %s: legal are 0, 1, ... and - for the one after the last", s.upTo(path), expiry.Quote(token))
 		}
 	}
 	met := false // a sibling with that name or index was met
-	for ; w.step(); here.n++ {
+	for ; w.Step(); here.n++ {
 		match := here.n == here.index
-		if !w.array {
-			match = w.name() == token
+		if !w.Array {
+			match = w.Name() == token
 		}
-		switch value := w.text[w.valueFrom]; {
+		switch value := w.Text[w.ValueFrom]; {
 		case match && met:
 			s.err = fmt.Errorf("%s is repeated", s.upTo(rest))
 		case match && rest == "":
-			here.found, here.start, here.from, here.to = true, w.start, w.valueFrom, valueEnd(s.text, w.valueFrom)
+			here.found, here.start, here.from, here.to = true, w.Start, w.ValueFrom, jsontext.ValueEnd(s.text, w.ValueFrom)
 			if here.n > 0 {
 				here.before = here.last
 			}
 		case match && (value == '{' || value == '['):
-			here.last = s.follow(w.valueFrom, rest)
-			w.pos, met = here.last, true
+			here.last = s.follow(w.ValueFrom, rest)
+			w.Pos, met = here.last, true
 			continue
 		case match:
 			s.err = fmt.Errorf("%s is neither an object nor an array", s.upTo(rest))
 		}
 		met = met || match
-		w.pos = valueEnd(s.text, w.valueFrom)
-		here.last = w.pos
+		w.Pos = jsontext.ValueEnd(s.text, w.ValueFrom)
+		here.last = w.Pos
 	}
 	switch {
 	case rest == "":
-		if token == "-" && w.array {
+		if token == "-" && w.Array {
 			here.index = here.n
 		}
 		s.target = here
 	case !met && s.err == nil:
 		s.err = fmt.Errorf("there is no %s", s.upTo(rest))
 	}
-	return w.start + 1
+	return w.Start + 1
 }
 
 // upTo returns the pointer without the rest, for an error.

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"mayfly/query/jsontext"
 )
 
 // pointerTo writes a token as a pointer does.
@@ -49,7 +51,7 @@ func eachValue(t *testing.T, at, text string, visit func(at, raw string)) {
 // a repeated pointer, and those in them.
 func valuesByPointer(t *testing.T, text string) map[string]string {
 	values, times := map[string]string{}, map[string]int{}
-	eachValue(t, "", strings.Trim(text, space), func(at, raw string) {
+	eachValue(t, "", strings.Trim(text, jsontext.Space), func(at, raw string) {
 		values[at] = raw
 		times[at]++
 	})
@@ -282,7 +284,7 @@ func randomValue(random *rand.Rand, levels int) string {
 // randomPath returns a pointer to a value of the document, or beside one, or to nothing.
 func randomPath(t *testing.T, random *rand.Rand, text string) string {
 	var all []string
-	eachValue(t, "", strings.Trim(text, space), func(at, _ string) { all = append(all, at) })
+	eachValue(t, "", strings.Trim(text, jsontext.Space), func(at, _ string) { all = append(all, at) })
 	path := all[random.IntN(len(all))]
 	if path == "" || random.IntN(3) == 0 {
 		path += pointerTo(randomNames[random.IntN(len(randomNames))][0])

@@ -3,6 +3,8 @@ package jsondoc
 import (
 	"strconv"
 	"strings"
+
+	"mayfly/query/jsontext"
 )
 
 // Values returns the JSON text at each pointer in a valid object. A text is "" if there is no value, or
@@ -63,24 +65,24 @@ func (n *pathNode) locate(text string, i int) (end int) {
 	n.times++
 	n.from = i
 	if n.children == nil || text[i] != '{' && text[i] != '[' {
-		n.to = valueEnd(text, i)
+		n.to = jsontext.ValueEnd(text, i)
 		return n.to
 	}
-	w := walkAt(text, i)
-	for index := 0; w.step(); index++ {
+	w := jsontext.WalkAt(text, i)
+	for index := 0; w.Step(); index++ {
 		var child *pathNode
-		if w.array {
+		if w.Array {
 			child = n.children[strconv.Itoa(index)]
 		} else {
-			child = n.children[w.name()]
+			child = n.children[w.Name()]
 		}
 		if child != nil {
-			w.pos = child.locate(text, w.valueFrom)
+			w.Pos = child.locate(text, w.ValueFrom)
 		} else {
-			w.pos = valueEnd(text, w.valueFrom)
+			w.Pos = jsontext.ValueEnd(text, w.ValueFrom)
 		}
 	}
-	n.to = w.start + 1
+	n.to = w.Start + 1
 	return n.to
 }
 

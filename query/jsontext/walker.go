@@ -1,0 +1,117 @@
+package jsontext
+
+import (
+	"strings"
+
+	"github.com/tidwall/gjson"
+)
+
+// Walker iterates over the members of an object or the elements of an array, in valid JSON. It needs
+// one pass and no memory. Callers copy the text between two of its positions unchanged.
+type Walker struct {
+	Text  string
+	Array bool
+	Pos   int // the position after the opening bracket or the last value
+
+	// The positions of the current member; its value ends at Pos. An element has no name: Start and
+	// NameEnd equal ValueFrom. At the end Start is the position of the closing bracket.
+	Start, NameEnd, ValueFrom int
+}
+
+// Walk iterates over the root members of an object.
+func Walk(object string) Walker { return WalkAt(object, strings.IndexByte(object, '{')) }
+
+// WalkAt iterates over the object or array at position i.
+func WalkAt(text string, i int) Walker {
+	return Walker{Text: text, Array: text[i] == '[', Pos: i + 1}
+}
+
+// Next moves to the next member. It returns false at the end.
+func (w *Walker) Next() bool {
+	if !w.Step() {
+		return false
+	}
+	w.Pos = ValueEnd(w.Text, w.ValueFrom)
+	return true
+}
+
+// Step is Next, but does not read the value: the caller sets Pos to its end. So a caller that walks
+// through the value reads it only once.
+func (w *Walker) Step() bool {
+	w.Start = Skip(w.Text, w.Pos, ',')
+	if c := w.Text[w.Start]; c == '}' || c == ']' {
+		return false
+	}
+	w.NameEnd, w.ValueFrom = w.Start, w.Start
+	if !w.Array {
+		w.NameEnd = StringEnd(w.Text, w.Start)
+		w.ValueFrom = Skip(w.Text, w.NameEnd, ':')
+	}
+	return true
+}
+
+// Name returns the member's name without quotes and escapes.
+func (w *Walker) Name() string { return Unquote(w.Text[w.Start:w.NameEnd]) }
+
+// Value returns the text of the member's value.
+func (w *Walker) Value() string { return w.Text[w.ValueFrom:w.Pos] }
+
+// Unquote returns a string of valid JSON without quotes and escapes. Without escapes the result shares
+// memory with the text.
+func Unquote(quoted string) string {
+	if strings.IndexByte(quoted, '\\') >= 0 {
+		return gjson.Parse(quoted).Str
+	}
+	return quoted[1 : len(quoted)-1]
+}
+
+// Space is the white space of JSON.
+const Space = " \t\r\n"
+
+// Skip returns the first position from i on whose byte is neither white space nor the given punctuation.
+func Skip(text string, i int, punctuation byte) int {
+	for text[i] <= ' ' || text[i] == punctuation {
+		i++
+	}
+	return i
+}
+
+// StringEnd returns the position after the string at i, or len(text) if the string is not closed.
+func StringEnd(text string, i int) int {
+	for i++; i < len(text); i++ {
+		switch text[i] {
+		case '\\':
+			i++
+		case '"':
+			return i + 1
+		}
+	}
+	return len(text)
+}
+
+// ValueEnd returns the position after the value at i.
+func ValueEnd(text string, i int) int {
+	depth := 0
+	for {
+		switch text[i] {
+		case '"':
+			i = StringEnd(text, i)
+		case '{', '[':
+			depth++
+			i++
+		case '}', ']':
+			depth--
+			i++
+		case ',', ':', ' ', '\t', '\r', '\n':
+			i++
+			continue
+		default: // a number, true, false or null
+			for c := text[i]; c > ' ' && c != ',' && c != ']' && c != '}'; c = text[i] {
+				i++
+			}
+		}
+		if depth == 0 {
+			return i
+		}
+	}
+}
