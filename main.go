@@ -95,6 +95,8 @@ func run(options *config.Config) error {
 	engine.Slowlog.SetThreshold(settings.SlowlogThreshold)
 	engine.Slowlog.SetLength(settings.SlowlogLength)
 	engine.Latency.SetThreshold(settings.LatencyThreshold)
+	engine.SetLatencyTracking(settings.LatencyTracking)
+	engine.SetLatencyPercentiles(settings.LatencyPercentiles)
 	limitMemory(settings, engine)
 	server.TuneForLoading()
 	ks, err := keyspace.Open(keyspace.Options{
@@ -187,6 +189,8 @@ func applyChanges(options *config.Config, engine *commands.Engine) {
 	on("slowlog-log-slower-than", func(s *config.Settings) { engine.Slowlog.SetThreshold(s.SlowlogThreshold) })
 	on("slowlog-max-len", func(s *config.Settings) { engine.Slowlog.SetLength(s.SlowlogLength) })
 	on("latency-monitor-threshold", func(s *config.Settings) { engine.Latency.SetThreshold(s.LatencyThreshold) })
+	on("latency-tracking", func(s *config.Settings) { engine.SetLatencyTracking(s.LatencyTracking) })
+	on("latency-tracking-info-percentiles", func(s *config.Settings) { engine.SetLatencyPercentiles(s.LatencyPercentiles) })
 	for _, option := range []string{"maxmemory", "maxmemory-policy"} {
 		on(option, func(s *config.Settings) { limitMemory(s, engine) })
 	}

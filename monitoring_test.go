@@ -188,6 +188,18 @@ func TestSlowlogOptions(t *testing.T) {
 	if got := p.cli("SLOWLOG", "LEN"); got != "0" {
 		t.Errorf("switched off, it has %s entries", got)
 	}
+	for _, tt := range []struct{ option, value, want string }{
+		{"latency-tracking", "no", "^$"},
+		{"latency-tracking", "yes", `^p50=[\d.]+,p99=[\d.]+,p99\.9=[\d.]+$`},
+		{"latency-tracking-info-percentiles", "0.0 50.0 100.0", `^p0=[\d.]+,p50=[\d.]+,p100=[\d.]+$`},
+	} {
+		p.cli("CONFIG", "SET", tt.option, tt.value)
+		_, after, _ := strings.Cut(p.cli("INFO", "latencystats"), "latency_percentiles_usec_ping:")
+		line, _, _ := strings.Cut(after, "\r\n")
+		if !regexp.MustCompile(tt.want).MatchString(line) {
+			t.Errorf("%s %s: %q", tt.option, tt.value, line)
+		}
+	}
 	if got := p.cli("LATENCY", "DOCTOR"); strings.Contains(got, "is off") {
 		t.Errorf("latency-monitor-threshold has no effect: %s", got)
 	}

@@ -309,6 +309,8 @@ var templates = []string{
 	"CLIENT PAUSE junk", "CLIENT PAUSE -1", "CLIENT PAUSE 0 WRITE",
 	"CONFIG GET nosuch", "CONFIG GET appendfsync", "CONFIG GET slowlog-*", "CONFIG SET nosuch x", "CONFIG SET slowlog-max-len x",
 	"CONFIG SET slowlog-max-len 100 slowlog-max-len 100", "CONFIG SET slowlog-max-len", "CONFIG SET appendfsync junk",
+	"CONFIG SET latency-tracking-info-percentiles x", "CONFIG SET latency-tracking-info-percentiles 101", "CONFIG SET latency-tracking junk",
+	"CONFIG GET latency-tracking*",
 	"CONFIG SET slowlog-max-len -1", "CONFIG SET notify-keyspace-events Q", "CONFIG SET notify-keyspace-events KEA",
 	"CONFIG RESETSTAT",
 	"MEMORY USAGE absent", "MEMORY USAGE absent SAMPLES x", "MEMORY USAGE absent SAMPLES -1", "MEMORY USAGE absent SAMPLES 0",

@@ -237,7 +237,7 @@ func parseLatencyHistogram(in *Input) (Run, error) {
 	return func(x *Context) Reply {
 		var list []Reply
 		for _, r := range rows {
-			if s := x.Engine.statsOf(r); s.Calls > 0 {
+			if s := x.Engine.statsOf(r); s.Durations.Count > 0 {
 				list = append(list, Bulk(r.full), distribution(&s.Durations))
 			}
 		}

@@ -19,6 +19,7 @@ import (
 // callStats are the statistics of one command in one shard.
 type callStats struct {
 	durations durationCounter
+	untracked atomic.Int64 // calls that are not in durations: see SetLatencyTracking
 	time      atomic.Int64 // ns, of all calls
 	failed    atomic.Int64 // calls with an error as reply
 	rejected  atomic.Int64 // calls that did not run
@@ -56,7 +57,7 @@ type CommandStats struct {
 	Time      time.Duration // of all calls
 	Failed    int64         // calls with an error as reply
 	Rejected  int64         // calls that did not run: too few arguments, no password, no memory …
-	Durations Histogram
+	Durations Histogram     // of the calls while latency-tracking was on
 }
 
 // CommandStats returns the statistics of all commands that were called, sorted by name.
@@ -79,11 +80,12 @@ func (e *Engine) statsOf(r *row) CommandStats {
 			continue
 		}
 		total.Durations.merge(&f.durations)
+		total.Calls += f.untracked.Load()
 		total.Time += time.Duration(f.time.Load())
 		total.Failed += f.failed.Load()
 		total.Rejected += f.rejected.Load()
 	}
-	total.Calls = total.Durations.Count
+	total.Calls += total.Durations.Count
 	return total
 }
 
@@ -189,15 +191,6 @@ func (r *infoReport) commandStatsSection() {
 		usec := c.Time.Microseconds()
 		r.fieldf("cmdstat_"+c.Name, "calls=%d,usec=%d,usec_per_call=%.2f,rejected_calls=%d,failed_calls=%d",
 			c.Calls, usec, float64(c.Time)/float64(time.Microsecond)/float64(max(c.Calls, 1)), c.Rejected, c.Failed)
-	}
-}
-
-func (r *infoReport) latencyStatsSection() {
-	for _, c := range r.x.Engine.CommandStats() {
-		if c.Calls > 0 {
-			r.fieldf("latency_percentiles_usec_"+c.Name, "p50=%.3f,p99=%.3f,p99.9=%.3f",
-				microseconds(c.Durations.Percentile(50)), microseconds(c.Durations.Percentile(99)), microseconds(c.Durations.Percentile(99.9)))
-		}
 	}
 }
 

@@ -99,6 +99,51 @@ func TestLatencyStats(t *testing.T) {
 	}
 }
 
+// As in Redis, a command without a duration since CONFIG RESETSTAT is in neither report. Other figures of it
+// count on.
+func TestLatencyTrackingIsOff(t *testing.T) {
+	w := newHarness(t)
+	w.engine.SetLatencyTracking(false)
+	w.do(1, "PING")
+	if got := infoFields(t, w.do(1, "INFO", "latencystats")); len(got) != 2 { // title and empty line
+		t.Errorf("latencystats: %q", got)
+	}
+	w.expect("(empty hash)", "LATENCY", "HISTOGRAM", "ping")
+	if got := w.counts("ping"); got != "1 0 0" {
+		t.Errorf("commandstats of ping: %s", got)
+	}
+	w.engine.SetLatencyTracking(true)
+	w.do(1, "PING")
+	if got := w.counts("ping"); got != "2 0 0" {
+		t.Errorf("commandstats of ping: %s", got)
+	}
+	if s := w.engine.statsOf(table["ping"]); s.Durations.Count != 1 {
+		t.Errorf("%d durations", s.Durations.Count)
+	}
+	if got := infoFields(t, w.do(1, "INFO", "latencystats"))["latency_percentiles_usec_ping"]; got == "" {
+		t.Error("no percentiles of ping")
+	}
+}
+
+func TestLatencyPercentiles(t *testing.T) {
+	w := newHarness(t)
+	w.do(1, "PING")
+	for _, tt := range []struct {
+		percentiles []float64
+		want        string
+	}{
+		{[]float64{0, 50, 100}, `^p0=\d+\.\d{3},p50=\d+\.\d{3},p100=\d+\.\d{3}$`},
+		{[]float64{99.99, 12.5}, `^p99\.99=\d+\.\d{3},p12\.5=\d+\.\d{3}$`},
+		{nil, `^$`},
+	} {
+		w.engine.SetLatencyPercentiles(tt.percentiles)
+		got, ok := infoFields(t, w.do(1, "INFO", "latencystats"))["latency_percentiles_usec_ping"]
+		if !ok || !regexp.MustCompile(tt.want).MatchString(got) {
+			t.Errorf("%v: %q", tt.percentiles, got)
+		}
+	}
+}
+
 func TestErrorCodesAreBounded(t *testing.T) {
 	var c errorCounts
 	for i := range 3 * maxErrorCodes {

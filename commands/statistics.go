@@ -22,6 +22,7 @@ type statistics struct {
 	commands [statShards]callStatsShard
 	errors   [statShards]errorCounts
 	rates    rates
+	latency  latencyTracking
 
 	mu         sync.Mutex // protects what follows
 	base       counters   // as they were at the last CONFIG RESETSTAT
@@ -52,7 +53,11 @@ func (st *statistics) countCall(s *Session, r *row, took time.Duration, failed b
 	shard := shardOf(s)
 	st.shards[shard].countCall.Add(1)
 	f := st.commands[shard].stats(r)
-	f.durations.observe(took)
+	if st.latency.off.Load() {
+		f.untracked.Add(1)
+	} else {
+		f.durations.observe(took)
+	}
 	f.time.Add(int64(took))
 	if failed {
 		f.failed.Add(1)

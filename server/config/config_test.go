@@ -62,6 +62,7 @@ func TestDefaults(t *testing.T) {
 		OutputLimits:     OutputLimits{Replica: OutputLimit{256 << 20, 64 << 20, time.Minute}, PubSub: OutputLimit{32 << 20, 8 << 20, time.Minute}},
 		LogLevel:         zerolog.InfoLevel, LogFormat: LogAuto,
 		SlowlogThreshold: 10_000, SlowlogLength: 128,
+		LatencyTracking: true, LatencyPercentiles: []float64{50, 99, 99.9},
 	}
 	if got := load(t).Settings(); !reflect.DeepEqual(*got, want) {
 		t.Errorf("defaults\n got %+v\nwant %+v", *got, want)
@@ -78,7 +79,7 @@ func TestEveryOptionEverywhere(t *testing.T) {
 		"max-value-size": "2048", "dir": "/tmp/elsewhere", "partitions": "256", "appendfsync": "always", "active-expire-effort": "10",
 		"maxmemory": "1000000000", "maxmemory-policy": "volatile-ttl", "maxmemory-clients": "5000000", "auto-compact-percentage": "0", "auto-compact-min-size": "1048576",
 		"loglevel": "debug", "log-format": "json", "logfile": "/tmp/log", "pidfile": "/tmp/pid", "supervised": "systemd",
-		"slowlog-log-slower-than": "-1", "slowlog-max-len": "0", "latency-monitor-threshold": "100",
+		"slowlog-log-slower-than": "-1", "slowlog-max-len": "0", "latency-monitor-threshold": "100", "latency-tracking": "no", "latency-tracking-info-percentiles": "0 99.99 100",
 		"metrics-addr": "localhost:9121", "metrics-pprof": "yes",
 		"notify-keyspace-events": "$xKE", "client-output-buffer-limit": "normal 1 2 3 slave 4 5 6 pubsub 7 8 9",
 	}
@@ -137,7 +138,7 @@ func TestIllegalValues(t *testing.T) {
 		"client-output-buffer-limit": {"normal 0 0", "others 1 1 1", "pubsub 1 2 -1", "pubsub x 2 1", "pubsub 1 2 1.5", "pubsub 1 1 1 pubsub"},
 		"cluster-enabled":            {"yes"}, "daemonize": {"yes"},
 		"slowlog-log-slower-than": {"-2", "1ms", ""}, "slowlog-max-len": {"-1"}, "latency-monitor-threshold": {"-1", "2147483648"},
-		"latency-tracking": {"no"}, "latency-tracking-info-percentiles": {"50", ""},
+		"latency-tracking": {"1", ""}, "latency-tracking-info-percentiles": {"100.1", "-1", "x", "50,99"},
 		"metrics-addr": {"9121", "localhost", "localhost:", "localhost:0", "localhost:65536", "localhost:http"}, "metrics-pprof": {"1"},
 	}
 	for _, o := range Options {

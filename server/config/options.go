@@ -72,6 +72,9 @@ type Settings struct {
 	SlowlogLength    int           // commands
 	LatencyThreshold time.Duration // 0: record nothing
 
+	LatencyTracking    bool
+	LatencyPercentiles []float64 // 0 to 100
+
 	MetricsAddr  string // host:port; empty: do not listen
 	MetricsPprof bool
 
@@ -199,6 +202,11 @@ var Options = []Option{
 		in: func(s *Settings) value {
 			return number(time.Millisecond, 0, math.MaxInt32).of(&s.LatencyThreshold)
 		}},
+	{Name: "latency-tracking", Default: "yes", Mutable: true, Doc: "count how long commands take, for INFO latencystats and LATENCY HISTOGRAM",
+		in: func(s *Settings) value { return yesNo.of(&s.LatencyTracking) }},
+	{Name: "latency-tracking-info-percentiles", Default: "50 99 99.9", Unit: "percentiles", Mutable: true, Many: true,
+		Doc: "the percentiles in INFO latencystats; none if empty",
+		in:  func(s *Settings) value { return percentiles.of(&s.LatencyPercentiles) }},
 	{Name: "metrics-addr", Unit: "address", Doc: "host:port of an HTTP server with /metrics for Prometheus and /healthz; none if empty",
 		in: func(s *Settings) value { return hostPort.of(&s.MetricsAddr) }},
 	{Name: "metrics-pprof", Default: "no", Doc: "serve profiles of the program on metrics-addr, under /debug/pprof/",
@@ -233,10 +241,6 @@ var Options = []Option{
 		in: only("")},
 	{Name: "databases", Default: "16", Compat: true, Doc: "the databases are the containers 0 to 15",
 		in: only("16")},
-	{Name: "latency-tracking", Default: "yes", Mutable: true, Compat: true, Doc: "every command is timed",
-		in: only("yes")},
-	{Name: "latency-tracking-info-percentiles", Default: "50 99 99.9", Mutable: true, Compat: true, Many: true, Doc: "the percentiles in INFO latencystats",
-		in: only("50 99 99.9")},
 	{Name: "cluster-enabled", Default: "no", Compat: true, Doc: "there is one machine",
 		in: only("no")},
 	{Name: "daemonize", Default: "no", Compat: true, Doc: "the server stays in the foreground",

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"mayfly/commands"
+	"mayfly/commands/redisfmt"
 )
 
 // value reads and writes one option's value in [Settings]. It is a flag.Value too. The errors of Set are
@@ -263,6 +264,36 @@ func words(max int) kind[[]string] {
 		format: func(list []string) string { return strings.Join(list, " ") },
 		values: fmt.Sprintf("1 to %d", max),
 	}
+}
+
+// percentiles is a list of numbers from 0 to 100, separated by single blanks. The errors are Redis'.
+var percentiles = kind[[]float64]{
+	parse: func(text string) ([]float64, error) {
+		if text == "" {
+			return nil, nil
+		}
+		words := strings.Split(text, " ")
+		list := make([]float64, len(words))
+		for i, word := range words {
+			number, ok := redisfmt.ParseFloat(word)
+			if !ok {
+				//lint:ignore ST1005 the words are Redis'
+				return nil, errors.New("Invalid latency-tracking-info-percentiles parameters")
+			}
+			if list[i], _ = number.Float64(); list[i] < 0 || list[i] > 100 {
+				return nil, errors.New("latency-tracking-info-percentiles parameters should sit between [0.0,100.0]")
+			}
+		}
+		return list, nil
+	},
+	format: func(list []float64) string {
+		words := make([]string, len(list))
+		for i, p := range list {
+			words[i] = commands.FormatPercentile(p)
+		}
+		return strings.Join(words, " ")
+	},
+	values: "0 to 100",
 }
 
 // hostPort is an address to listen on, such as 127.0.0.1:9121 or :9121; empty for none.
