@@ -111,6 +111,9 @@ func run(options *config.Config) error {
 		_ = srv.Stop(stop) // closes the listeners; no client is served yet
 		return tools.Advise(err, settings.Dir)
 	}
+	if advice := tools.OpenToOthers(settings.Dir); advice != "" {
+		log.Warn().Str("dir", settings.Dir).Msg(advice)
+	}
 	ks.SetCompaction(settings.Compaction)
 	engine.Keyspace = ks
 	applyChanges(options, engine)

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"mayfly/commands/redisfmt"
+	"mayfly/keyspace"
 )
 
 // A save of Redis is here a checkpoint, which copies changes from the journal to the stores. A rewrite of
@@ -49,7 +50,10 @@ var persistenceCommands = []Command{
 }
 
 // runSave is SAVE. Unlike in Redis only the caller waits, also for a running save.
-func runSave(x *Context) Reply { return okReply(inGoroutine(x.Engine.Keyspace.Save)) }
+func runSave(x *Context) Reply {
+	ks := x.Engine.Keyspace
+	return okReply(ks.ForClients(inGoroutine(ks.Save)))
+}
 
 // inGoroutine runs work on the stores in a goroutine and waits for it. A panic there ends the process, as
 // it must: the store is in an unknown state. A panic of a command is only an error.
@@ -111,7 +115,7 @@ func parseBackup(in *Input) (Run, error) {
 		}
 		if err != nil {
 			x.Engine.Log.Error().Err(err).Str("to", to).Msg("backup failed")
-			return Fail(backupFailed(to, err))
+			return Fail(backupFailed(ks, to, err))
 		}
 		x.Engine.Log.Info().Str("to", to).Msg("backup complete")
 		return OK
@@ -120,9 +124,13 @@ func parseBackup(in *Input) (Run, error) {
 
 // backupFailed is the error of a failed backup. It leaves out the path of a file error, which is long and
 // often internal.
-func backupFailed(to string, err error) error {
+func backupFailed(ks *keyspace.Keyspace, to string, err error) error {
 	if _, ok := errors.AsType[Error](err); ok {
 		return err
+	}
+	if taken, ok := errors.AsType[*keyspace.InTheWayError](err); ok {
+		return Error("ERR cannot back up: " + strings.ToValidUTF8(taken.Error(), "?") +
+			"; unless a backup to it is running, remove it, or choose another target")
 	}
 	if path, ok := errors.AsType[*os.PathError](err); ok {
 		err = path.Err
@@ -130,7 +138,7 @@ func backupFailed(to string, err error) error {
 	if errors.Is(err, os.ErrExist) {
 		err = errors.New("it exists, and a backup goes into a new folder")
 	}
-	return Error("ERR cannot back up to " + strings.ToValidUTF8(truncate(to), "?") + ": " + err.Error())
+	return Error("ERR cannot back up to " + strings.ToValidUTF8(truncate(to), "?") + ": " + ks.ForClients(err).Error())
 }
 
 // backupFolder returns the folder of a backup. A relative path starts beside the data folder dir,

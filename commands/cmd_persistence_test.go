@@ -45,6 +45,12 @@ func TestBackup(t *testing.T) {
 		t.Errorf("under a name that is too long: %s", notation(r))
 	}
 
+	planted := filepath.Join(filepath.Dir(w.dir), "planted")
+	if err := os.Symlink(t.TempDir(), planted+".part"); err != nil {
+		t.Fatal(err)
+	}
+	w.expect("(error) ERR cannot back up: "+planted+".part is in the way: it is a symbolic link; unless a backup to it is running, remove it, or choose another target", "BACKUP", planted)
+
 	ks, err := keyspace.Open(keyspace.Options{Dir: to, Clock: w.clock, NoPurge: true})
 	if err != nil {
 		t.Fatal(err)

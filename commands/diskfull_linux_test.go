@@ -38,6 +38,12 @@ func TestWritesAreRefusedWhileTheDiskIsFull(t *testing.T) {
 		if reply.Kind != KindError || !strings.HasPrefix(reply.Str, "MISCONF Errors writing to the journal: ") {
 			t.Errorf("%s: %s", r.full, notation(reply))
 		}
+		if strings.Contains(reply.Str, w.dir) || !strings.Contains(reply.Str, "write journal-0") {
+			t.Errorf("%s: the path or another name of the journal: %s", r.full, notation(reply))
+		}
+	}
+	if info := w.do(1, "INFO", "persistence").Str; strings.Contains(info, w.dir) || !strings.Contains(info, "no space left on device") {
+		t.Errorf("INFO has the path of the data folder, or no cause:\n%s", info)
 	}
 	for _, args := range [][]string{{"GET", "k"}, {"DOC.GET", "0", "d"}, {"PING"}, {"DBSIZE"}} {
 		if reply := w.engine.Execute(s, args).Reply; reply.Kind == KindError {

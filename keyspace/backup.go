@@ -28,6 +28,9 @@ func (ks *Keyspace) LastSave() int64 { return ks.checkpoint.last.Load() }
 // Dir is the data folder.
 func (ks *Keyspace) Dir() string { return ks.opt.Dir }
 
+// InTheWayError is the error of [Keyspace.Backup] for something at path.part that it must not take over.
+type InTheWayError = datadir.InTheWayError
+
 // Backup writes a copy of the data folder that can be opened like any other, while reads and writes continue. The
 // copy is the state of one moment during the call, with everything that was committed before the call. path must not
 // exist; its parent folder must. Until all is on disk the copy has the name path.part. A failed backup leaves nothing;

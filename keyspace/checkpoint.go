@@ -185,10 +185,10 @@ func remember(last *atomic.Pointer[error], err error) {
 	}
 }
 
-// message returns the error of the last attempt in words, empty if it worked.
-func message(last *atomic.Pointer[error]) string {
+// message returns the error of the last attempt in words for clients, empty if it worked.
+func (ks *Keyspace) message(last *atomic.Pointer[error]) string {
 	if err := last.Load(); err != nil {
-		return (*err).Error()
+		return ks.ForClients(*err).Error()
 	}
 	return ""
 }

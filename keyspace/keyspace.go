@@ -3,6 +3,8 @@ package keyspace
 import (
 	"errors"
 	"fmt"
+	"path/filepath"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -200,10 +202,10 @@ func (ks *Keyspace) partitionOf(id string) *partition {
 
 // Wait returns once the LSN is committed as the fsync policy asks, by this call together with all other pending
 // work, or by another. After an error nothing is lost: the journal tries again.
-func (ks *Keyspace) Wait(lsn LSN) error { return ks.journal.Wait(lsn) }
+func (ks *Keyspace) Wait(lsn LSN) error { return ks.ForClients(ks.journal.Wait(lsn)) }
 
 // CommitNow is Wait without yielding first, for a goroutine that has gathered the work of many itself.
-func (ks *Keyspace) CommitNow(lsn LSN) error { return ks.journal.CommitNow(lsn) }
+func (ks *Keyspace) CommitNow(lsn LSN) error { return ks.ForClients(ks.journal.CommitNow(lsn)) }
 
 // maxWaiting is the number of uncommitted bytes above which a writer commits first.
 const maxWaiting = 32 << 20
@@ -222,9 +224,31 @@ func (ks *Keyspace) Committed(lsn LSN) bool { return lsn <= ks.journal.Committed
 // Writable returns the error because of which writes are refused for now (MISCONF), or nil.
 func (ks *Keyspace) Writable() error {
 	if err := ks.broken.Load(); err != nil {
-		return *err
+		return ks.ForClients(*err)
 	}
-	return ks.journal.Err()
+	return ks.ForClients(ks.journal.Err())
+}
+
+// ForClients returns an error without the path of the data folder, which is not for clients; the log has it.
+func (ks *Keyspace) ForClients(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &clientError{err, withoutFolder(err.Error(), ks.opt.Dir)}
+}
+
+// clientError is an error in words for clients.
+type clientError struct {
+	err  error
+	text string
+}
+
+func (e *clientError) Error() string { return e.text }
+func (e *clientError) Unwrap() error { return e.err }
+
+// withoutFolder leaves out a folder where it is the beginning of paths.
+func withoutFolder(text, dir string) string {
+	return strings.ReplaceAll(text, filepath.Clean(dir)+string(filepath.Separator), "")
 }
 
 // Now reads the clock, in ms.
@@ -275,8 +299,8 @@ func (ks *Keyspace) Stats() Stats {
 		Compactions:  ks.compaction.done.Load(),
 		Compacting:   ks.compaction.underWay(),
 
-		LastSaveError:  message(&ks.checkpoint.failed),
-		LastCompactErr: message(&ks.compaction.failed),
+		LastSaveError:  ks.message(&ks.checkpoint.failed),
+		LastCompactErr: ks.message(&ks.compaction.failed),
 	}
 	s.LiveBytes, s.StoreBytes = store.Sizes(ks.stores())
 	if err := ks.Writable(); err != nil {

@@ -545,7 +545,7 @@ func TestInterruptedExport(t *testing.T) {
 	if err := os.WriteFile(h.path("all.db.part"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	h.refused("", []string{"all.db.part: file exists"}, "export", h.path("data"), "--format", "buntdb", "--out", h.path("all.db"))
+	h.refused("", []string{"all.db.part is in the way", "remove it"}, "export", h.path("data"), "--format", "buntdb", "--out", h.path("all.db"))
 	h.refused("", []string{"killed.db exists"}, "export", h.path("data"), "--format", "buntdb", "--out", h.path("killed.db"))
 	h.spoil("data", `id-7`, 0)
 	h.refused("", []string{"damaged at bytes"}, "export", h.path("data"), "--format", "buntdb", "--out", h.path("lost.db"))

@@ -24,7 +24,7 @@ func check(c *call) (int, error) {
 	}
 	in, err := repair.Inspect(values[0])
 	if err != nil {
-		return exitFailed, err
+		return exitFailed, Advise(err, values[0])
 	}
 	if *asJSON {
 		err = printJSON(c.Out, in)

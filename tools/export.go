@@ -98,6 +98,9 @@ func createWhole(path string, fill func(f *os.File) error) error {
 	}
 	part := path + ".part"
 	f, err := aof.CreateNew(part)
+	if errors.Is(err, os.ErrExist) {
+		return fmt.Errorf("%s is in the way: unless an export to it is running, remove it, or choose another file", part)
+	}
 	if err != nil {
 		return err
 	}

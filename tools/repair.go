@@ -34,7 +34,7 @@ func runRepair(c *call) (int, error) {
 	}
 	report, err := repair.Run(values[0], values[1], addReport)
 	if err != nil {
-		return exitFailed, err
+		return exitFailed, Advise(err, values[0])
 	}
 	if *asJSON {
 		err = printJSON(c.Out, report)

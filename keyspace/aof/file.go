@@ -3,6 +3,7 @@ package aof
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 )
 
@@ -40,7 +41,7 @@ func (d *File) ReadAt(b []byte, at int64) (int, error) { return d.f.ReadAt(b, at
 // Append writes commands to the end of the file: all of them or, after an error, none. [ErrTorn] breaks the file.
 func (d *File) Append(commands []byte) error {
 	if _, err := WriteAt(d.f, commands, d.end); err != nil {
-		return errors.Join(err, d.CutBack(d.end))
+		return errors.Join(d.named(err), d.CutBack(d.end))
 	}
 	n := int64(len(commands))
 	d.preallocated = max(d.preallocated-n, 0)
@@ -52,9 +53,17 @@ func (d *File) Append(commands []byte) error {
 func (d *File) CutBack(to int64) error {
 	d.end = to
 	if _, err := d.Trim(); err != nil {
-		return errors.Join(ErrTorn, err)
+		return errors.Join(ErrTorn, d.named(err))
 	}
 	return nil
+}
+
+// named returns an error of the file with its present name. After [File.Rename], an os.File has the former one.
+func (d *File) named(err error) error {
+	if pe, ok := errors.AsType[*fs.PathError](err); ok && err == error(pe) {
+		return &fs.PathError{Op: pe.Op, Path: d.path, Err: pe.Err}
+	}
+	return err
 }
 
 // Preallocate writes zeros behind the end of the file. A write over zeros that are on disk changes no
@@ -95,7 +104,7 @@ func (d *File) SyncData() error { return d.force(Fdatasync) }
 
 func (d *File) force(sync func(*os.File) error) error {
 	if err := sync(d.f); err != nil {
-		return err
+		return d.named(err)
 	}
 	ours, err := d.f.Stat()
 	if err != nil {

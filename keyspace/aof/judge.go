@@ -20,6 +20,9 @@ type DamageError struct {
 }
 
 func (e *DamageError) Error() string {
+	if e.To == 0 { // all of it
+		return fmt.Sprintf("%s is damaged: %s", e.File, e.Reason)
+	}
 	return fmt.Sprintf("%s is damaged at bytes %d to %d: %s", e.File, e.From, e.To, e.Reason)
 }
 

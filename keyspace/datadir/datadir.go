@@ -73,6 +73,9 @@ func open(path string, partitions int, log zerolog.Logger) (_ *Dir, err error) {
 	}
 	for _, name := range d.stores() {
 		if _, err := os.Stat(filepath.Join(path, name)); err != nil {
+			if errors.Is(err, os.ErrNotExist) {
+				err = &aof.DamageError{File: filepath.Join(path, name), Reason: "the file is missing"}
+			}
 			return nil, fmt.Errorf("data folder %s is not complete: %w", path, err)
 		}
 	}
@@ -101,7 +104,7 @@ func (d *Dir) create(log zerolog.Logger) error {
 				return err
 			}
 			if fi.Size() > aof.SealSize {
-				return fmt.Errorf("data folder %s has no file %q, but %s holds data", d.Path, FormatName, name)
+				return d.noFormat(filepath.Base(name) + " holds data")
 			}
 		}
 	}
@@ -144,7 +147,7 @@ func (d *Dir) refuseLost() error {
 	}
 	m, err := manifest.Read(d.Path)
 	if err != nil {
-		return fmt.Errorf("data folder %s has no file %q: %w", d.Path, FormatName, err)
+		return d.noFormat(err.Error())
 	}
 	lost := len(m.Journals) > 0
 	for _, states := range m.Stores {
@@ -153,9 +156,14 @@ func (d *Dir) refuseLost() error {
 		}
 	}
 	if lost {
-		return fmt.Errorf("data folder %s has no file %q, but its file %q names data, which are missing", d.Path, FormatName, manifest.Name)
+		return d.noFormat(fmt.Sprintf("the file %q names data, which are missing too", manifest.Name))
 	}
 	return nil
+}
+
+// noFormat is the error for a folder that has lost the file "format". But is what proves that there was one.
+func (d *Dir) noFormat(but string) error {
+	return &aof.DamageError{File: filepath.Join(d.Path, FormatName), Reason: "the file is missing, but " + but}
 }
 
 // formatText returns the content of the file "format"; its last line is the CRC-32C of the others.
@@ -199,8 +207,11 @@ func Partitions(dir string) (int, error) {
 		return 0, err
 	}
 	n, err := ReadFormat(string(text))
-	if err != nil {
+	if errors.As(err, new(*VersionError)) {
 		return 0, fmt.Errorf("data folder %s: %w", dir, err)
+	}
+	if err != nil {
+		return 0, &aof.DamageError{File: filepath.Join(dir, FormatName), To: int64(len(text)), Reason: err.Error()}
 	}
 	return n, nil
 }

@@ -14,7 +14,7 @@ import (
 // lockFile takes the lock that keeps other processes out of a data folder, until the file is closed or the process
 // ends. It writes the process id into the file.
 func lockFile(path string) (*os.File, error) {
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW, 0o600)
 	if err != nil {
 		return nil, err
 	}

@@ -38,12 +38,12 @@ func NewStaging(path string) (_ *Staging, err error) {
 	if left := errors.Is(err, os.ErrExist); err != nil && !left {
 		return nil, err
 	} else if left {
-		if err := s.refuseForeign(); err != nil {
+		if err := errors.Join(s.refuseOthers(), s.refuseForeign()); err != nil {
 			return nil, err
 		}
 	}
 	if s.lock, err = lockFile(filepath.Join(s.part, markName)); err != nil {
-		return nil, fmt.Errorf("%s: %w", s.part, err)
+		return nil, &InTheWayError{s.part, err.Error()}
 	}
 	if err = s.clear(); err == nil {
 		err = aof.SyncDir(s.part) // no power cut leaves the other files without the mark
@@ -63,6 +63,32 @@ func (s *Staging) CreateDir(partitions int) (*Dir, error) {
 	return open(s.part, partitions, zerolog.Nop())
 }
 
+// InTheWayError is the error for something at the path of a staging folder that this process must not take over.
+type InTheWayError struct{ Path, Reason string }
+
+func (e *InTheWayError) Error() string {
+	return fmt.Sprintf("%s is in the way: it %s", e.Path, e.Reason)
+}
+
+// refuseOthers returns an error for what waits at the path if another user may have put it there, or may write to it.
+func (s *Staging) refuseOthers() error {
+	fi, err := os.Lstat(s.part)
+	if err != nil {
+		return err
+	}
+	switch {
+	case fi.Mode()&fs.ModeSymlink != 0:
+		return &InTheWayError{s.part, "is a symbolic link"}
+	case !fi.IsDir():
+		return &InTheWayError{s.part, "is not a folder"}
+	case !ownedByUs(fi):
+		return &InTheWayError{s.part, "belongs to another user"}
+	case writableByOthers(fi):
+		return &InTheWayError{s.part, fmt.Sprintf("has mode %04o, so that other users may write to it", fi.Mode().Perm())}
+	}
+	return nil
+}
+
 // refuseForeign returns an error if the folder has files that no staging folder has.
 func (s *Staging) refuseForeign() error {
 	entries, err := os.ReadDir(s.part)
@@ -73,11 +99,11 @@ func (s *Staging) refuseForeign() error {
 	for _, e := range entries {
 		marked = marked || e.Name() == markName
 		if !ours(e) {
-			return fmt.Errorf("%s is in the way: it holds %q, which was not made here", s.part, e.Name())
+			return &InTheWayError{s.part, fmt.Sprintf("holds %q, which was not made here", e.Name())}
 		}
 	}
 	if len(entries) > 0 && !marked {
-		return fmt.Errorf("%s is in the way: it has no file %q and may be a whole data folder", s.part, markName)
+		return &InTheWayError{s.part, fmt.Sprintf("has no file %q and may be a whole data folder", markName)}
 	}
 	return nil
 }
@@ -144,5 +170,12 @@ func RefuseStaging(dir string) error {
 	} else if err != nil {
 		return err
 	}
-	return fmt.Errorf("data folder %s is an unfinished backup or repair (it has a file %q)", dir, markName)
+	return &UnfinishedError{dir}
+}
+
+// UnfinishedError is the error for a staging folder that is to be used as a data folder.
+type UnfinishedError struct{ Dir string }
+
+func (e *UnfinishedError) Error() string {
+	return fmt.Sprintf("data folder %s is an unfinished backup or repair (it has a file %q)", e.Dir, markName)
 }

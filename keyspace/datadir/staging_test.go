@@ -204,3 +204,31 @@ func TestUnfinishedFolderIsRefused(t *testing.T) {
 	}
 	refused(t, path, path, "unfinished")
 }
+
+// What another user may have put at the path, or may write to, is refused and stays as it is.
+func TestStagingRefusesWhatOthersMayHaveMade(t *testing.T) {
+	elsewhere := t.TempDir()
+	for why, plant := range map[string]func(part string) error{
+		"is a symbolic link":      func(part string) error { return os.Symlink(elsewhere, part) },
+		"is not a folder":         func(part string) error { return os.WriteFile(part, nil, 0o600) },
+		"has mode 0777":           func(part string) error { return errors.Join(os.Mkdir(part, 0o700), os.Chmod(part, 0o777)) },
+		"has mode 0720":           func(part string) error { return errors.Join(os.Mkdir(part, 0o700), os.Chmod(part, 0o720)) },
+		"belongs to another user": func(part string) error { return errors.Join(os.Mkdir(part, 0o700), os.Chown(part, 12345, -1)) },
+	} {
+		path := filepath.Join(t.TempDir(), "backup")
+		if err := plant(path + ".part"); errors.Is(err, fs.ErrPermission) {
+			t.Logf("NOT TESTED: only root can give a folder away: %v", err)
+			continue
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		var taken *InTheWayError
+		if _, err := NewStaging(path); !errors.As(err, &taken) || !strings.Contains(err.Error(), path+".part is in the way: it "+why) {
+			t.Errorf("%v, want: it %s", err, why)
+		}
+		if left := contents(t, elsewhere); len(left) > 0 {
+			t.Errorf("it %s: %q is in the folder behind it", why, left)
+		}
+		gone(t, path)
+	}
+}

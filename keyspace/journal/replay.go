@@ -30,7 +30,7 @@ func Replay(opt ReplayOptions) (files []FileInfo, last LSN, err error) {
 	}
 	for i := range files {
 		if i > 0 && files[i].Generation != files[i-1].Generation+1 {
-			return nil, 0, fmt.Errorf("%s exists, but the journal before it does not", files[i].Path)
+			return nil, 0, &aof.DamageError{File: files[i].Path, Reason: "the journal before it is missing"}
 		}
 		if err := opt.replay(&files[i], i == len(files)-1, &last); err != nil {
 			return nil, 0, err
