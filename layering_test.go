@@ -40,6 +40,7 @@ var layers = layerTable{
 	{"keyspace/manifest", "keyspace/aof keyspace/record"},
 	{"keyspace/aof", "keyspace/record"},
 	{"keyspace/record", "expiry"},
+	{"query", "query/jsontext"},
 	{"query/jsontext", ""},
 	{"expiry", "expiry/clock"},
 	{"expiry/clock", ""},

@@ -78,7 +78,12 @@ func Skip(text string, i int, punctuation byte) int {
 
 // StringEnd returns the position after the string at i, or len(text) if the string is not closed.
 func StringEnd(text string, i int) int {
-	for i++; i < len(text); i++ {
+	i++
+	end := strings.IndexByte(text[i:], '"') + i
+	if end >= i && text[end-1] != '\\' {
+		return end + 1
+	}
+	for ; i < len(text); i++ { // the quote may be escaped
 		switch text[i] {
 		case '\\':
 			i++
@@ -89,29 +94,47 @@ func StringEnd(text string, i int) int {
 	return len(text)
 }
 
+// class tells the bytes at which ValueEnd stops.
+var class = [256]uint8{
+	'{': opens, '[': opens, '}': closes, ']': closes, '"': quotes,
+	',': ends, ' ': ends, '\t': ends, '\r': ends, '\n': ends,
+}
+
+const (
+	opens = 1 + iota
+	closes
+	quotes
+	ends // a number, true, false or null; so does closes
+)
+
 // ValueEnd returns the position after the value at i.
 func ValueEnd(text string, i int) int {
-	depth := 0
-	for {
-		switch text[i] {
-		case '"':
+	switch class[text[i]] {
+	case quotes:
+		return StringEnd(text, i)
+	case opens:
+		return containerEnd(text, i)
+	}
+	for class[text[i]] == 0 {
+		i++
+	}
+	return i
+}
+
+// containerEnd returns the position after the object or array at i.
+func containerEnd(text string, i int) int {
+	for depth := 0; ; {
+		switch class[text[i]] {
+		case quotes:
 			i = StringEnd(text, i)
-		case '{', '[':
-			depth++
-			i++
-		case '}', ']':
-			depth--
-			i++
-		case ',', ':', ' ', '\t', '\r', '\n':
-			i++
 			continue
-		default: // a number, true, false or null
-			for c := text[i]; c > ' ' && c != ',' && c != ']' && c != '}'; c = text[i] {
-				i++
+		case opens:
+			depth++
+		case closes:
+			if depth--; depth == 0 {
+				return i + 1
 			}
 		}
-		if depth == 0 {
-			return i
-		}
+		i++
 	}
 }

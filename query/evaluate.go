@@ -1,0 +1,629 @@
+package query
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+
+	"mayfly/query/jsontext"
+)
+
+// Document is a document as a query sees it. The caller fills what the query needs: see [Query.Needs].
+type Document struct {
+	Text string // valid JSON, an object
+	ID   string
+	Etag string
+
+	Time   int64 // of the last write, ms since 1970
+	TTL    int64 // the effective time to live in seconds, -1 for ever; only with HasTTL
+	HasTTL bool
+	Ends   int64 // time of death, ms since 1970; 0 if it does not die
+	Left   int64 // ms until then
+}
+
+// Limits of an evaluation.
+const (
+	// maxComputed is the size in bytes of a value that a query makes.
+	maxComputed = 16 << 20
+
+	// maxWork bounds the work on one document, in bytes. It stops patterns and lists that multiply.
+	maxWork = 1 << 30
+
+	// evalWork is the work of evaluating a part of an expression, in bytes.
+	evalWork = 16
+)
+
+var errWork = errors.New("query works too long on one document: its patterns or lists are too large for it")
+
+// Evaluator evaluates a query on one document after the other. It is not safe for concurrent use.
+type Evaluator struct {
+	q      *Query
+	doc    *Document
+	root   pathNode
+	slots  []slot
+	turn   uint32 // of the document, to tell old slots
+	groups []Value
+	totals []Value // of the aggregates
+
+	done int // the work on this document, in bytes
+	err  error
+
+	polygons polygonCache
+}
+
+// slot is where a path leads in the document.
+type slot struct {
+	from, to int
+	times    uint32 // how often it was found
+	turn     uint32 // of the document it was found in
+	decoded  uint32 // of the document that value is of
+	value    Value
+}
+
+// Evaluator returns an evaluator of the query.
+func (q *Query) Evaluator() *Evaluator {
+	e := &Evaluator{q: q, slots: make([]slot, len(q.paths)), root: pathNode{slot: -1}}
+	for i, p := range q.paths {
+		e.root.add(p, i)
+	}
+	return e
+}
+
+// Needs returns what the query reads of a document besides its text.
+func (q *Query) Needs() Needs { return q.needs }
+
+// Load makes a document the current one. The document and its text stay unchanged until the next Load. Work
+// returns what it costs.
+func (e *Evaluator) Load(doc *Document) {
+	e.doc, e.done = doc, 0
+	e.turn++
+	if len(e.slots) > 0 {
+		e.done = len(doc.Text)
+		e.root.locate(e, doc.Text, jsontext.Skip(doc.Text, 0, ' '), true)
+	}
+}
+
+// Work returns the work on the current document in bytes: of text read, of strings compared, and 16 for each
+// part of an expression.
+func (e *Evaluator) Work() int { return e.done }
+
+// Err returns the error of the current document: a value too large, or too much work.
+func (e *Evaluator) Err() error { return e.err }
+
+// work counts work.
+func (e *Evaluator) work(n int) {
+	if e.done += n; e.done > maxWork && e.err == nil {
+		e.err = errWork
+	}
+}
+
+// Match reports whether WHERE selects the current document.
+func (e *Evaluator) Match() bool {
+	return e.q.where == nil || e.q.where.eval(e).isTrue() && e.err == nil
+}
+
+// pathNode is a node of the tree of a query's paths.
+type pathNode struct {
+	slot     int    // of the path that ends here, or -1
+	turn     uint32 // of the last document that has the member
+	names    []string
+	members  []*pathNode // in the order of names
+	indexes  []int
+	elements []*pathNode // in the order of indexes
+}
+
+// add adds a path that ends in a slot.
+func (n *pathNode) add(p path, slot int) {
+	for _, s := range p {
+		child := n.child(s)
+		if child == nil {
+			child = &pathNode{slot: -1}
+			if s.index < 0 {
+				n.names, n.members = append(n.names, s.name), append(n.members, child)
+			} else {
+				n.indexes, n.elements = append(n.indexes, s.index), append(n.elements, child)
+			}
+		}
+		n = child
+	}
+	n.slot = slot
+}
+
+// child returns the node one step below, or nil.
+func (n *pathNode) child(s step) *pathNode {
+	if s.index < 0 {
+		for i, name := range n.names {
+			if name == s.name {
+				return n.members[i]
+			}
+		}
+		return nil
+	}
+	for i, index := range n.indexes {
+		if index == s.index {
+			return n.elements[i]
+		}
+	}
+	return nil
+}
+
+// locate notes where the paths below the node lead in the value at i, and returns its end. Paths through a
+// repeated name lead nowhere: once is false from the second time on, and for those below.
+func (n *pathNode) locate(e *Evaluator, text string, i int, once bool) (end int) {
+	c := text[i]
+	switch {
+	case c == '{' && n.members != nil:
+		end = n.locateMembers(e, text, i, once)
+	case c == '[' && n.elements != nil:
+		w := jsontext.WalkAt(text, i)
+		for index := 0; w.Step(); index++ {
+			if child := n.child(step{"", index}); child != nil {
+				w.Pos = child.locate(e, text, w.ValueFrom, once)
+			} else {
+				w.Pos = jsontext.ValueEnd(text, w.ValueFrom)
+			}
+		}
+		end = w.Start + 1
+	default:
+		end = jsontext.ValueEnd(text, i)
+	}
+	if n.slot >= 0 {
+		s := &e.slots[n.slot]
+		if s.turn != e.turn {
+			s.turn, s.times = e.turn, 0
+		}
+		if s.from, s.to = i, end; once {
+			s.times++
+		} else {
+			s.times += 2
+		}
+	}
+	return end
+}
+
+// locateMembers is locate for an object.
+func (n *pathNode) locateMembers(e *Evaluator, text string, i int, once bool) (end int) {
+	w := jsontext.WalkAt(text, i)
+	for w.Step() {
+		name := text[w.Start+1 : w.NameEnd-1]
+		child := -1
+		for k, want := range n.names {
+			if len(want) == len(name) && want == name {
+				child = k
+				break
+			}
+		}
+		if child < 0 {
+			child = n.escaped(&w)
+		}
+		if child < 0 {
+			w.Pos = jsontext.ValueEnd(text, w.ValueFrom)
+			continue
+		}
+		member := n.members[child]
+		again := member.turn == e.turn
+		if member.turn = e.turn; again {
+			member.forget(e)
+		}
+		w.Pos = member.locate(e, text, w.ValueFrom, once && !again)
+	}
+	return w.Start + 1
+}
+
+// escaped returns the child whose name the document spells with escapes, or -1.
+func (n *pathNode) escaped(w *jsontext.Walker) int {
+	raw := w.Text[w.Start:w.NameEnd]
+	for k := 0; k < len(raw); k++ {
+		if raw[k] != '\\' {
+			continue
+		}
+		name := w.Name()
+		for i, want := range n.names {
+			if want == name {
+				return i
+			}
+		}
+		break
+	}
+	return -1
+}
+
+// forget makes all slots below the node undefined in this document.
+func (n *pathNode) forget(e *Evaluator) {
+	if n.slot >= 0 {
+		s := &e.slots[n.slot]
+		s.turn, s.times = e.turn, 2
+	}
+	for _, child := range n.members {
+		child.forget(e)
+	}
+	for _, child := range n.elements {
+		child.forget(e)
+	}
+}
+
+// text returns the JSON that the path of a slot leads to; "" is undefined.
+func (e *Evaluator) text(slot int) string {
+	s := &e.slots[slot]
+	if s.turn != e.turn || s.times != 1 {
+		return ""
+	}
+	return e.doc.Text[s.from:s.to]
+}
+
+func (n *literal) eval(*Evaluator) Value { return n.value }
+
+func (n *pathRef) eval(e *Evaluator) Value {
+	if n.group >= 0 {
+		return descend(e.groups[n.group], n.rest)
+	}
+	switch {
+	case len(n.path) == 0:
+		return ValueOf(strings.Trim(e.doc.Text, jsontext.Space))
+	case n.pseudo != stored:
+		return descend(n.pseudo.value(e.doc), n.rest)
+	}
+	s := &e.slots[n.slot]
+	if s.turn != e.turn || s.times != 1 {
+		return Value{}
+	}
+	if s.decoded != e.turn {
+		s.decoded, s.value = e.turn, ValueOf(e.doc.Text[s.from:s.to])
+	}
+	return s.value
+}
+
+// value returns the value of a pseudo member. Ends are compared to the millisecond and written in seconds,
+// as DOC.EXPIRETIME and DOC.TTL write them.
+func (p pseudo) value(doc *Document) Value {
+	switch p {
+	case pseudoID:
+		return StringValue(doc.ID)
+	case pseudoEtag:
+		return StringValue(doc.Etag)
+	case pseudoTS:
+		return NumberValue(math.Floor(float64(doc.Time) / 1000))
+	case pseudoTTL:
+		if doc.HasTTL {
+			return NumberValue(float64(doc.TTL))
+		}
+	case pseudoExpiresAt:
+		if doc.Ends > 0 {
+			return seconds(doc.Ends)
+		}
+	case pseudoTTLLeft:
+		if doc.Ends > 0 {
+			return seconds(doc.Left)
+		}
+	}
+	return Value{}
+}
+
+// seconds returns milliseconds as a number of seconds that is written rounded, as Redis rounds.
+func seconds(ms int64) Value {
+	return SpelledNumber(float64(ms)/1000, string(appendNumber(nil, math.Floor(float64(ms+500)/1000))))
+}
+
+// descend follows steps from a value.
+func descend(v Value, steps []step) Value {
+	for _, s := range steps {
+		v = v.at(s)
+	}
+	return v
+}
+
+// at returns a member or element. A repeated member is undefined.
+func (v Value) at(s step) (found Value) {
+	if s.index < 0 && v.kind != Object || s.index >= 0 && v.kind != Array {
+		return Value{}
+	}
+	times := 0
+	w := jsontext.WalkAt(v.text, 0)
+	for i := 0; w.Next(); i++ {
+		if i == s.index || s.index < 0 && w.Name() == s.name {
+			times++
+			found = ValueOf(w.Value())
+		}
+	}
+	if times != 1 {
+		return Value{}
+	}
+	return found
+}
+
+func (n *memberOf) eval(e *Evaluator) Value {
+	v := n.base.eval(e)
+	e.work(len(v.text))
+	return v.at(n.step)
+}
+
+func (n *logical) eval(e *Evaluator) Value {
+	decided := n.or // the value that decides alone
+	unknown := false
+	for _, term := range n.terms {
+		e.work(evalWork)
+		v := term.eval(e)
+		switch {
+		case v.kind != Bool:
+			unknown = true
+		case v.num == 1 == decided:
+			return v
+		}
+	}
+	if unknown {
+		return Value{}
+	}
+	return BoolValue(!decided)
+}
+
+func (n *not) eval(e *Evaluator) Value {
+	e.work(evalWork)
+	if v := n.term.eval(e); v.kind == Bool {
+		return BoolValue(v.num == 0)
+	}
+	return Value{}
+}
+
+func (n *negative) eval(e *Evaluator) Value {
+	if v := n.term.eval(e); v.kind == Number {
+		return NumberValue(-v.num)
+	}
+	return Value{}
+}
+
+func (n *comparison) eval(e *Evaluator) Value {
+	return n.op.compare(e, n.left.eval(e), n.right.eval(e))
+}
+
+// compare compares values of the same type. Arrays and objects are equal or not, and have no order.
+func (op operator) compare(e *Evaluator, a, b Value) Value {
+	e.work(evalWork)
+	if a.kind != b.kind || a.kind == Undefined {
+		return Value{}
+	}
+	if a.kind >= String {
+		e.work(min(len(a.text), len(b.text)))
+	}
+	switch op {
+	case equal:
+		return BoolValue(Equal(a, b))
+	case notEqual:
+		if a.kind >= Array {
+			return BoolValue(!Equal(a, b))
+		}
+	}
+	if a.kind >= Array {
+		return Value{}
+	}
+	c := Compare(a, b)
+	switch op {
+	case notEqual:
+		return BoolValue(c != 0)
+	case less:
+		return BoolValue(c < 0)
+	case lessOrEqual:
+		return BoolValue(c <= 0)
+	case greater:
+		return BoolValue(c > 0)
+	}
+	return BoolValue(c >= 0)
+}
+
+func (n *between) eval(e *Evaluator) Value {
+	v := n.term.eval(e)
+	low := greaterOrEqual.compare(e, v, n.low.eval(e))
+	high := lessOrEqual.compare(e, v, n.high.eval(e))
+	switch {
+	case low.kind == Bool && low.num == 0 || high.kind == Bool && high.num == 0:
+		return BoolValue(false)
+	case low.kind != Bool || high.kind != Bool:
+		return Value{}
+	}
+	return BoolValue(true)
+}
+
+// index prepares the look-up of literals.
+func (n *in) index() {
+	set, kinds := make(map[string]bool, len(n.values)), uint(0)
+	for _, value := range n.values {
+		l, ok := value.(*literal)
+		if !ok {
+			return
+		}
+		set[setKey(l.value)] = true
+		kinds |= 1 << l.value.kind
+	}
+	n.set, n.kinds = set, kinds
+}
+
+// setKey returns a key that is the same for equal values only.
+func setKey(v Value) string {
+	if v.kind == String {
+		return `"` + v.text
+	}
+	return Canonical(v)
+}
+
+// eval is an OR of equalities: of different types they are undefined, so a list with other types than the
+// value's is false for no value.
+func (n *in) eval(e *Evaluator) Value {
+	v := n.term.eval(e)
+	e.work(evalWork)
+	if v.kind == Undefined {
+		return v
+	}
+	if n.set == nil {
+		result := BoolValue(false)
+		for _, value := range n.values {
+			switch r := equal.compare(e, v, value.eval(e)); {
+			case r.isTrue():
+				return r
+			case r.kind == Undefined:
+				result = r
+			}
+		}
+		return result
+	}
+	e.work(len(v.text))
+	switch {
+	case n.kinds>>v.kind&1 == 1 && n.set[setKey(v)]:
+		return BoolValue(true)
+	case n.kinds != 1<<v.kind:
+		return Value{}
+	}
+	return BoolValue(false)
+}
+
+func (n *like) eval(e *Evaluator) Value {
+	v := n.term.eval(e)
+	w := n.compiled
+	e.work(evalWork)
+	if w == nil {
+		pattern := n.pattern.eval(e)
+		if pattern.kind != String || len(pattern.text) > MaxSize {
+			return Value{}
+		}
+		e.work(len(pattern.text) * charWork)
+		w = compileWildcard(pattern.text, n.escape)
+	}
+	if v.kind != String {
+		return Value{}
+	}
+	return BoolValue(w.matches(e, v.text))
+}
+
+func (n *arithmetic) eval(e *Evaluator) Value {
+	e.work(evalWork)
+	a, b := n.left.eval(e), n.right.eval(e)
+	if a.kind != Number || b.kind != Number {
+		return Value{}
+	}
+	switch n.op {
+	case '+':
+		return NumberValue(a.num + b.num)
+	case '-':
+		return NumberValue(a.num - b.num)
+	case '*':
+		return NumberValue(a.num * b.num)
+	case '/':
+		return NumberValue(a.num / b.num)
+	}
+	return NumberValue(math.Mod(a.num, b.num))
+}
+
+func (n *concat) eval(e *Evaluator) Value {
+	return e.join(n.left.eval(e), n.right.eval(e))
+}
+
+// join returns the strings one after the other. It is undefined if one of them is no string.
+func (e *Evaluator) join(values ...Value) Value {
+	size := 0
+	for _, v := range values {
+		if v.kind != String {
+			return Value{}
+		}
+		size += len(v.text)
+	}
+	if !e.fits(size) {
+		return Value{}
+	}
+	out := make([]byte, 0, size)
+	for _, v := range values {
+		out = append(out, v.text...)
+	}
+	return StringValue(string(out))
+}
+
+// fits counts the work of making a value, and reports whether it is not too large.
+func (e *Evaluator) fits(size int) bool {
+	e.work(evalWork + size)
+	if size > maxComputed && e.err == nil {
+		e.err = fmt.Errorf("query makes a value of %d bytes: legal are at most %d", size, maxComputed)
+	}
+	return e.err == nil
+}
+
+func (n *call) eval(e *Evaluator) Value {
+	e.work(evalWork)
+	var few [4]Value
+	args := few[:0]
+	for _, arg := range n.args {
+		args = append(args, arg.eval(e))
+	}
+	return n.function.run(e, args)
+}
+
+func (n *arrayOf) eval(e *Evaluator) Value {
+	out := []byte{'['}
+	for _, element := range n.elements {
+		v := element.eval(e)
+		if v.kind == Undefined || !e.fits(len(out)+len(v.text)) {
+			continue
+		}
+		if len(out) > 1 {
+			out = append(out, ',')
+		}
+		out = v.AppendJSON(out)
+	}
+	return Value{kind: Array, text: string(append(out, ']'))}
+}
+
+func (n *objectOf) eval(e *Evaluator) Value {
+	out := []byte{'{'}
+	for i, value := range n.values {
+		v := value.eval(e)
+		if v.kind == Undefined || !e.fits(len(out)+len(v.text)) {
+			continue
+		}
+		if len(out) > 1 {
+			out = append(out, ',')
+		}
+		out = append(appendString(out, n.names[i]), ':')
+		out = v.AppendJSON(out)
+	}
+	return Value{kind: Object, text: string(append(out, '}'))}
+}
+
+// eval returns the total of the group. Documents count by add.
+func (n *aggregate) eval(e *Evaluator) Value { return e.totals[n.index] }
+
+// Row appends what SELECT makes of the current document. ok is false if it makes nothing: VALUE of an
+// undefined value.
+func (e *Evaluator) Row(out []byte) (row []byte, ok bool) {
+	q := e.q
+	if q.items == nil {
+		return append(out, e.doc.Text...), true
+	}
+	if q.value {
+		from := len(out)
+		out = e.appendItem(out, q.items[0].expr)
+		return out, len(out) > from
+	}
+	out = append(out, '{')
+	first := true
+	for _, it := range q.items {
+		from := len(out)
+		if !first {
+			out = append(out, ',')
+		}
+		out = append(appendString(out, it.name), ':')
+		at := len(out)
+		if out = e.appendItem(out, it.expr); len(out) == at {
+			out = out[:from]
+			continue
+		}
+		if first = false; !e.fits(len(out)) {
+			break
+		}
+	}
+	return append(out, '}'), true
+}
+
+// appendItem appends the JSON of an expression. The value of a path is copied as the document spells it.
+func (e *Evaluator) appendItem(out []byte, expr node) []byte {
+	if ref, ok := expr.(*pathRef); ok && ref.group < 0 && ref.pseudo == stored && len(ref.path) > 0 {
+		return append(out, e.text(ref.slot)...)
+	}
+	return expr.eval(e).AppendJSON(out)
+}

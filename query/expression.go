@@ -1,0 +1,440 @@
+package query
+
+import (
+	"math"
+	"strings"
+)
+
+// expression reads an expression. Loosest first: OR, AND, NOT, comparisons with IN, BETWEEN and LIKE, ||,
+// + and -, * / and %, unary minus.
+func (p *parser) expression() node {
+	p.enter()
+	defer p.leave()
+	return p.logical(true, func() node { return p.logical(false, p.not) })
+}
+
+// logical reads terms with OR or AND between them.
+func (p *parser) logical(or bool, term func() node) node {
+	word := "AND"
+	if or {
+		word = "OR"
+	}
+	first := term()
+	if !p.peek().is(word) {
+		return first
+	}
+	l := &logical{or: or, terms: []node{first}}
+	for p.accept(word) {
+		l.terms = append(l.terms, term())
+	}
+	return l
+}
+
+// not reads [NOT] comparison.
+func (p *parser) not() node {
+	if !p.accept("NOT") {
+		return p.comparison()
+	}
+	p.enter()
+	defer p.leave()
+	return &not{p.not()}
+}
+
+var operators = map[string]operator{"=": equal, "!=": notEqual, "<>": notEqual, "<": less, "<=": lessOrEqual, ">": greater, ">=": greaterOrEqual}
+
+// comparison reads a value and what it is compared with.
+func (p *parser) comparison() node {
+	left := p.concat()
+	for {
+		t := p.peek()
+		op, ok := operators[t.text]
+		switch negated := false; {
+		case t.kind == tokenMark && ok:
+			p.take()
+			left = &comparison{op, left, p.concat()}
+		case t.is("NOT"):
+			if t := p.after(); !t.is("IN") && !t.is("BETWEEN") && !t.is("LIKE") {
+				p.take()
+				p.expected("IN, BETWEEN or LIKE")
+			}
+			negated = true
+			p.take()
+			fallthrough
+		case t.is("IN") || t.is("BETWEEN") || t.is("LIKE"):
+			if left = p.condition(left); negated {
+				left = &not{left}
+			}
+		default:
+			return left
+		}
+	}
+}
+
+// condition reads IN (…), BETWEEN … AND … or LIKE … after its first value.
+func (p *parser) condition(left node) node {
+	switch p.take().upper {
+	case "IN":
+		p.require("(")
+		n := &in{term: left}
+		if p.peek().is("SELECT") {
+			p.fail(p.peek().at, "a subquery is not supported: %s", clauses)
+		}
+		for ok := true; ok; ok = p.accept(",") {
+			if len(n.values) == MaxIn {
+				p.fail(p.peek().at, "more than %d values in IN", MaxIn)
+			}
+			n.values = append(n.values, p.expression())
+		}
+		p.close(")")
+		n.index()
+		return n
+	case "BETWEEN":
+		low := p.concat()
+		p.require("AND")
+		return &between{left, low, p.concat()}
+	}
+	n := &like{term: left, pattern: p.concat()}
+	if p.accept("ESCAPE") {
+		t := p.take()
+		v := t.value
+		if t.kind == tokenParam {
+			v = p.param(t)
+		}
+		if v.kind != String || len([]rune(v.text)) != 1 {
+			p.fail(t.at, "ESCAPE takes a string of one character, found %s", t.found())
+		}
+		n.escape = v.text
+	}
+	if pattern, ok := n.pattern.(*literal); ok && pattern.value.kind == String {
+		n.compiled = compileWildcard(pattern.value.text, n.escape)
+	}
+	return n
+}
+
+// close takes the bracket that ends a list.
+func (p *parser) close(bracket string) {
+	if !p.accept(bracket) {
+		p.expected(", or " + bracket)
+	}
+}
+
+// concat reads terms with || between them.
+func (p *parser) concat() node {
+	left := p.arithmetic(0)
+	for p.accept("||") {
+		left = &concat{left, p.arithmetic(0)}
+	}
+	return left
+}
+
+// arithmeticOperators are in the order of their precedence, loosest first.
+var arithmeticOperators = [2]string{"+-", "*/%"}
+
+// arithmetic reads terms with operators of a level or tighter ones between them.
+func (p *parser) arithmetic(level int) node {
+	if level == len(arithmeticOperators) {
+		return p.unary()
+	}
+	left := p.arithmetic(level + 1)
+	for t := p.peek(); t.kind == tokenMark && len(t.text) == 1 && strings.Contains(arithmeticOperators[level], t.text); t = p.peek() {
+		p.take()
+		left = &arithmetic{t.text[0], left, p.arithmetic(level + 1)}
+	}
+	return left
+}
+
+// unary reads a value with signs before it.
+func (p *parser) unary() node {
+	if p.accept("+") {
+		p.enter()
+		defer p.leave()
+		return &arithmetic{'+', &literal{NumberValue(0)}, p.unary()}
+	}
+	if !p.accept("-") {
+		return p.postfix(p.primary())
+	}
+	p.enter()
+	defer p.leave()
+	term := p.unary()
+	if l, ok := term.(*literal); ok && l.value.kind == Number {
+		return &literal{NumberValue(-l.value.num)}
+	}
+	return &negative{term}
+}
+
+// primary reads a literal, a parameter, a path, a function or an expression in brackets.
+func (p *parser) primary() node {
+	t := p.peek()
+	switch t.kind {
+	case tokenNumber, tokenString:
+		return &literal{p.take().value}
+	case tokenParam:
+		return &literal{p.param(p.take())}
+	case tokenWord:
+		return p.word()
+	case tokenMark:
+		switch t.text {
+		case "(":
+			p.take()
+			if p.peek().is("SELECT") {
+				p.fail(t.at, "a subquery is not supported: %s", clauses)
+			}
+			n := p.expression()
+			if !p.accept(")") {
+				p.expected(")")
+			}
+			return n
+		case "[":
+			return p.array()
+		case "{":
+			return p.object()
+		}
+	}
+	p.expected("a value")
+	return nil
+}
+
+// constants are the words that are literals.
+var constants = map[string]Value{"TRUE": BoolValue(true), "FALSE": BoolValue(false), "NULL": NullValue, "UNDEFINED": {}}
+
+// word reads a constant, a function or a path.
+func (p *parser) word() node {
+	t := p.take()
+	if v, ok := constants[t.upper]; ok {
+		return &literal{v}
+	}
+	if reserved[t.upper] {
+		p.next--
+		p.expected("a value")
+	}
+	if p.peek().is("(") {
+		return p.call(t)
+	}
+	ref := &pathRef{at: t.at, group: -1}
+	if p.alias == "" {
+		ref.path = path{{t.text, -1}}
+	} else if t.text != p.alias {
+		p.fail(t.at, "unknown name %s: with FROM, paths begin with %s, like %s.%s", t.found(), p.alias, p.alias, t.found())
+	}
+	for {
+		s, ok := p.step()
+		if !ok {
+			break
+		}
+		ref.path = append(ref.path, s)
+	}
+	if t := p.peek(); t.is("(") {
+		p.fail(t.at, "%s is no function: user-defined functions are not supported", clip(ref.path.String()))
+	}
+	p.bindPath(ref)
+	return ref
+}
+
+// bindPath gives the path its slot, and notes what the query reads.
+func (p *parser) bindPath(ref *pathRef) {
+	if !p.aggregate {
+		p.free = append(p.free, ref)
+	}
+	if len(ref.path) == 0 {
+		return
+	}
+	if first := ref.path[0]; first.index < 0 {
+		ref.pseudo = pseudoMembers[first.name]
+	}
+	needs := &p.q.needs
+	switch ref.pseudo {
+	case stored:
+		key := ref.path.key()
+		slot, ok := p.slots[key]
+		if !ok {
+			slot = len(p.q.paths)
+			p.slots[key] = slot
+			p.q.paths = append(p.q.paths, ref.path)
+		}
+		ref.slot = slot
+		return
+	case pseudoID:
+		needs.ID = true
+	case pseudoEtag:
+		needs.Etag = true
+	case pseudoTS:
+		needs.Time = true
+	case pseudoTTL:
+		needs.TTL = true
+	case pseudoExpiresAt, pseudoTTLLeft:
+		needs.Ends = true
+	}
+	ref.rest = ref.path[1:]
+}
+
+// step reads .name, ["name"] or [n].
+func (p *parser) step() (step, bool) {
+	switch {
+	case p.accept("."):
+		t := p.take()
+		if t.kind != tokenWord {
+			p.next--
+			p.expected("a name")
+		}
+		return step{t.text, -1}, true
+	case p.accept("["):
+		t := p.take()
+		v := t.value
+		if t.kind == tokenParam {
+			v = p.param(t)
+		}
+		s := step{v.text, -1}
+		switch {
+		case v.kind == String:
+		case v.kind == Number && v.num >= 0 && v.num == math.Trunc(v.num) && v.num <= math.MaxInt32:
+			s = step{"", int(v.num)}
+		default:
+			p.fail(t.at, "expected the name of a member in quotes or the index of an element from 0, found %s", t.found())
+		}
+		if !p.accept("]") {
+			p.expected("]")
+		}
+		return s, true
+	}
+	return step{}, false
+}
+
+// postfix reads members and elements of a value that is no path.
+func (p *parser) postfix(base node) node {
+	if _, ok := base.(*pathRef); ok {
+		if t := p.peek(); !t.is(".") && !t.is("[") {
+			return base
+		}
+	}
+	for {
+		s, ok := p.step()
+		if !ok {
+			return base
+		}
+		base = fold(&memberOf{base, s}, base)
+	}
+}
+
+// call reads a function with its arguments.
+func (p *parser) call(name token) node {
+	p.enter()
+	defer p.leave()
+	switch name.upper {
+	case "EXISTS", "ARRAY", "ALL", "FIRST", "LAST":
+		p.fail(name.at, "%s is not supported: subqueries are not", name.upper)
+	case "COUNT", "SUM", "AVG", "MIN", "MAX":
+		return p.aggregateCall(name)
+	}
+	f, ok := functions[name.upper]
+	if !ok {
+		p.fail(name.at, "unknown function %s: legal are %s", name.found(), functionNames)
+	}
+	args := p.arguments()
+	if len(args) < f.least || len(args) > f.most {
+		p.fail(name.at, "%s takes %s, found %d", f.name, f.arity(), len(args))
+	}
+	return fold(&call{f, args}, args...)
+}
+
+// arguments reads (expression {, expression}).
+func (p *parser) arguments() (args []node) {
+	p.require("(")
+	if p.accept(")") {
+		return nil
+	}
+	for ok := true; ok; ok = p.accept(",") {
+		if len(args) == MaxItems {
+			p.fail(p.peek().at, "more than %d arguments", MaxItems)
+		}
+		args = append(args, p.expression())
+	}
+	p.close(")")
+	return args
+}
+
+// aggregateCall reads COUNT, SUM, AVG, MIN or MAX.
+func (p *parser) aggregateCall(name token) node {
+	switch {
+	case p.aggregate:
+		p.fail(name.at, "%s is inside of another aggregate", name.upper)
+	case !p.aggregates:
+		p.fail(name.at, "%s is legal in SELECT only", name.upper)
+	}
+	p.aggregate = true
+	args := p.arguments()
+	p.aggregate = false
+	if len(args) != 1 {
+		p.fail(name.at, "%s takes 1 argument, found %d: all are counted by COUNT(1)", name.upper, len(args))
+	}
+	a := &aggregate{name: name.upper, arg: args[0], index: len(p.q.aggregates)}
+	p.q.aggregates = append(p.q.aggregates, a)
+	return a
+}
+
+// array reads [a, b, …].
+func (p *parser) array() node {
+	p.enter()
+	defer p.leave()
+	p.require("[")
+	n := &arrayOf{}
+	if p.accept("]") {
+		return fold(n)
+	}
+	for ok := true; ok; ok = p.accept(",") {
+		if len(n.elements) == MaxIn {
+			p.fail(p.peek().at, "more than %d elements", MaxIn)
+		}
+		n.elements = append(n.elements, p.expression())
+	}
+	p.close("]")
+	return fold(n, n.elements...)
+}
+
+// object reads {name: a, "name": b, …}.
+func (p *parser) object() node {
+	p.enter()
+	defer p.leave()
+	p.require("{")
+	n := &objectOf{}
+	if p.accept("}") {
+		return fold(n)
+	}
+	names := map[string]bool{}
+	for ok := true; ok; ok = p.accept(",") {
+		t := p.take()
+		name := t.text
+		switch {
+		case t.kind == tokenString:
+			name = t.value.text
+		case t.kind != tokenWord:
+			p.next--
+			p.expected("a name")
+		}
+		if names[name] {
+			p.fail(t.at, "two members are named %s", t.found())
+		}
+		names[name] = true
+		if len(n.names) == MaxItems {
+			p.fail(t.at, "more than %d members", MaxItems)
+		}
+		p.require(":")
+		n.names = append(n.names, name)
+		n.values = append(n.values, p.expression())
+	}
+	p.close("}")
+	return fold(n, n.values...)
+}
+
+// fold evaluates an expression whose parts are all literals.
+func fold(n node, parts ...node) node {
+	for _, part := range parts {
+		if _, ok := part.(*literal); !ok {
+			return n
+		}
+	}
+	e := &Evaluator{}
+	if v := n.eval(e); e.err == nil {
+		return &literal{v}
+	}
+	return n
+}

@@ -1,0 +1,243 @@
+package query
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"mayfly/query/jsontext"
+)
+
+// Error is an error in the text of a query.
+type Error struct {
+	At   int    // the position of the fault in characters, from 1; 0 if it has none
+	Text string // one line
+}
+
+func (e *Error) Error() string {
+	if e.At == 0 {
+		return "query: " + e.Text
+	}
+	return fmt.Sprintf("query, at %d: %s", e.At, e.Text)
+}
+
+// tokenKind is the type of a token.
+type tokenKind uint8
+
+const (
+	tokenEnd    tokenKind = iota
+	tokenWord             // a name or a keyword
+	tokenParam            // @name
+	tokenNumber           // value holds it
+	tokenString           // value holds it
+	tokenMark             // punctuation
+)
+
+// token is a word, a literal or a punctuation mark of a query.
+type token struct {
+	kind  tokenKind
+	at    int    // the byte where it starts
+	text  string // as it is written
+	upper string // a word in upper case
+	value Value
+}
+
+// is reports whether the token is the keyword or mark.
+func (t token) is(text string) bool {
+	return t.kind == tokenWord && t.upper == text || t.kind == tokenMark && t.text == text
+}
+
+// found describes the token for an error.
+func (t token) found() string {
+	switch {
+	case t.kind == tokenEnd:
+		return "the end"
+	case len(t.text) > maxQuoted:
+		return strings.ToValidUTF8(t.text[:maxQuoted], "") + "..."
+	case t.kind == tokenWord && reserved[t.upper]:
+		return t.upper
+	}
+	return t.text
+}
+
+// maxQuoted is the largest number of bytes of a query that an error repeats.
+const maxQuoted = 40
+
+// marks are the punctuation marks of two characters. The others have one.
+var marks = []string{"!=", "<>", "<=", ">=", "||"}
+
+// lex splits a query into tokens. The last one is tokenEnd.
+func lex(text string) ([]token, error) {
+	var tokens []token
+	for i := 0; ; {
+		for i < len(text) && strings.IndexByte(jsontext.Space, text[i]) >= 0 {
+			i++
+		}
+		if i == len(text) {
+			return append(tokens, token{kind: tokenEnd, at: i}), nil
+		}
+		t := token{at: i}
+		end := i
+		switch c := text[i]; {
+		case c == '\'' || c == '"':
+			s, size, fault := unquote(text[i:])
+			if fault != "" {
+				return nil, errorAt(text, i+size, "%s", fault)
+			}
+			end, t.kind, t.value = i+size, tokenString, StringValue(s)
+		case c >= '0' && c <= '9' || c == '.' && i+1 < len(text) && text[i+1] >= '0' && text[i+1] <= '9':
+			end = i + numberSize(text[i:])
+			n, err := strconv.ParseFloat(text[i:end], 64)
+			if err != nil || math.IsInf(n, 0) || wordSize(text[end:]) > 0 {
+				end += wordSize(text[end:])
+				return nil, errorAt(text, i, "%s is not a number: legal are doubles, like 12, 0.5 and 1e3", clip(text[i:end]))
+			}
+			t.kind, t.value = tokenNumber, NumberValue(n)
+		case c == '@':
+			end = i + 1 + wordSize(text[i+1:])
+			if end == i+1 {
+				return nil, errorAt(text, i, "expected a name after @")
+			}
+			t.kind = tokenParam
+		case wordSize(text[i:]) > 0:
+			end = i + wordSize(text[i:])
+			t.kind, t.upper = tokenWord, strings.ToUpper(text[i:end])
+		case strings.HasPrefix(text[i:], "--") || strings.HasPrefix(text[i:], "/*"):
+			return nil, errorAt(text, i, "comments are not supported")
+		case strings.IndexByte("*,.()[]{}:=<>+-/%!|", c) >= 0:
+			end, t.kind = i+1, tokenMark
+			for _, mark := range marks {
+				if strings.HasPrefix(text[i:], mark) {
+					end = i + 2
+				}
+			}
+			if m := text[i:end]; m == "!" || m == "|" {
+				return nil, errorAt(text, i, "%s is not an operator: legal are = != < <= > >= + - * / %% || AND OR NOT", m)
+			}
+		default:
+			r, _ := utf8.DecodeRuneInString(text[i:])
+			return nil, errorAt(text, i, "%q is not legal outside of strings", r)
+		}
+		t.text = text[i:end]
+		tokens = append(tokens, t)
+		i = end
+	}
+}
+
+// errorAt returns an error at a byte of the query.
+func errorAt(text string, at int, format string, args ...any) *Error {
+	return &Error{At: utf8.RuneCountInString(text[:min(at, len(text))]) + 1, Text: fmt.Sprintf(format, args...)}
+}
+
+// clip shortens a part of a query for an error.
+func clip(text string) string { return token{kind: tokenMark, text: text}.found() }
+
+// wordSize returns the size of the name at the start of text: letters, digits and _, no digit first.
+func wordSize(text string) int {
+	for i, r := range text {
+		if r != '_' && !unicode.IsLetter(r) && (i == 0 || !unicode.IsDigit(r)) || r == utf8.RuneError {
+			return i
+		}
+	}
+	return len(text)
+}
+
+// numberSize returns the size of the number at the start of text.
+func numberSize(text string) int {
+	i := 0
+	digits := func() {
+		for i < len(text) && text[i] >= '0' && text[i] <= '9' {
+			i++
+		}
+	}
+	digits()
+	if i+1 < len(text) && text[i] == '.' && text[i+1] >= '0' && text[i+1] <= '9' {
+		i++
+		digits()
+	}
+	if i < len(text) && (text[i] == 'e' || text[i] == 'E') {
+		from := i
+		i++
+		if i < len(text) && (text[i] == '+' || text[i] == '-') {
+			i++
+		}
+		if i == len(text) || text[i] < '0' || text[i] > '9' {
+			return from
+		}
+		digits()
+	}
+	return i
+}
+
+// unquote reads the string at the start of text, in either kind of quotes, with JSON's escapes and \'. It
+// returns the string and its size with quotes, or a fault and its position.
+func unquote(text string) (s string, size int, fault string) {
+	quote := text[0]
+	var out []byte
+	for i := 1; i < len(text); {
+		switch c := text[i]; {
+		case c == quote:
+			return string(out), i + 1, ""
+		case c != '\\':
+			out = append(out, c)
+			i++
+			continue
+		}
+		if i+1 == len(text) {
+			break
+		}
+		switch c := text[i+1]; c {
+		case '"', '\'', '\\', '/':
+			out = append(out, c)
+		case 'n':
+			out = append(out, '\n')
+		case 't':
+			out = append(out, '\t')
+		case 'r':
+			out = append(out, '\r')
+		case 'b':
+			out = append(out, '\b')
+		case 'f':
+			out = append(out, '\f')
+		case 'u':
+			r, n := unquoteRune(text[i:])
+			if n == 0 {
+				return "", i, `expected four hexadecimal digits after \u`
+			}
+			out = utf8.AppendRune(out, r)
+			i += n
+			continue
+		default:
+			return "", i, `illegal escape in a string: legal are \" \' \\ \/ \b \f \n \r \t and \u0000`
+		}
+		i += 2
+	}
+	return "", 0, "a string is not closed"
+}
+
+// unquoteRune reads \uXXXX, or two of them that are a surrogate pair. size is 0 if there is none.
+func unquoteRune(text string) (r rune, size int) {
+	unit := func(text string) rune {
+		if len(text) < 6 || text[0] != '\\' || text[1] != 'u' {
+			return -1
+		}
+		n, err := strconv.ParseUint(text[2:6], 16, 32)
+		if err != nil {
+			return -1
+		}
+		return rune(n)
+	}
+	r = unit(text)
+	if r < 0 {
+		return 0, 0
+	}
+	if r >= 0xD800 && r < 0xDC00 {
+		if low := unit(text[6:]); low >= 0xDC00 && low < 0xE000 {
+			return (r-0xD800)<<10 + (low - 0xDC00) + 0x10000, 12
+		}
+	}
+	return r, 6
+}

@@ -1,0 +1,497 @@
+package query
+
+import (
+	"encoding/json"
+	"fmt"
+	"hash/fnv"
+	"math"
+	"strings"
+	"unicode/utf8"
+
+	"mayfly/query/jsontext"
+)
+
+// Limits of a query.
+const (
+	MaxSize    = 16 << 10 // bytes of text
+	MaxNesting = 64
+	MaxIn      = 1000 // values of an IN
+	MaxParams  = 100
+	MaxItems   = 100 // of SELECT, and elements and members of a literal
+	MaxPaths   = 4   // of ORDER BY and of GROUP BY
+)
+
+// maxParamNesting is the nesting of a document, too.
+const maxParamNesting = 128
+
+// Param is the value of a parameter.
+type Param struct{ Name, JSON string } // Name with or without @
+
+// reserved are the keywords that are no names. A member of such a name is written with FROM: c.order.
+var reserved = map[string]bool{
+	"SELECT": true, "FROM": true, "WHERE": true, "GROUP": true, "ORDER": true, "BY": true, "OFFSET": true, "LIMIT": true, "AND": true, "OR": true,
+	"NOT": true, "IN": true, "BETWEEN": true, "LIKE": true, "TRUE": true, "FALSE": true, "NULL": true, "UNDEFINED": true, "JOIN": true,
+}
+
+// unsupported are words of Cosmos DB's language or of SQL outside the subset.
+var unsupported = map[string]bool{
+	"JOIN": true, "HAVING": true, "UNION": true, "INSERT": true, "UPDATE": true, "DELETE": true, "INTO": true, "WITH": true,
+	"INNER": true, "LEFT": true, "RIGHT": true, "OUTER": true, "CROSS": true,
+}
+
+const clauses = "legal are SELECT, FROM, WHERE, GROUP BY, ORDER BY, OFFSET, LIMIT"
+
+// Parse reads a query and binds its parameters. The error is one line; of a fault in the text it is an
+// [*Error].
+func Parse(text string, params []Param) (q *Query, err error) {
+	if len(text) > MaxSize {
+		return nil, fmt.Errorf("query of %d bytes: legal are at most %d", len(text), MaxSize)
+	}
+	if !utf8.ValidString(text) {
+		return nil, &Error{Text: "the text is not UTF-8"}
+	}
+	values, err := bind(params)
+	if err != nil {
+		return nil, err
+	}
+	tokens, err := lex(text)
+	if err != nil {
+		return nil, err
+	}
+	p := &parser{text: text, tokens: tokens, params: values, q: &Query{limit: -1}, slots: map[string]int{}}
+	defer func() {
+		if fault := recover(); fault != nil {
+			if e, ok := fault.(parseFault); ok {
+				q, err = nil, e.error
+				return
+			}
+			panic(fault)
+		}
+	}()
+	p.query()
+	h := fnv.New64a()
+	h.Write([]byte(text))
+	for _, param := range params {
+		fmt.Fprintf(h, "\x00%s\x00%s", param.Name, param.JSON)
+	}
+	p.q.hash = h.Sum64()
+	return p.q, nil
+}
+
+// bind checks the parameters and returns their values by name, with @.
+func bind(params []Param) (map[string]Value, error) {
+	if len(params) > MaxParams {
+		return nil, fmt.Errorf("%d parameters: legal are at most %d", len(params), MaxParams)
+	}
+	values := make(map[string]Value, len(params))
+	for _, param := range params {
+		name := "@" + strings.TrimPrefix(param.Name, "@")
+		shown := clip(strings.ToValidUTF8(name, "\uFFFD"))
+		if len(name) == 1 || wordSize(name[1:]) < len(name)-1 {
+			return nil, fmt.Errorf("invalid name of a parameter %q: legal are @ and letters, digits and _", shown)
+		}
+		if _, ok := values[name]; ok {
+			return nil, fmt.Errorf("%s has two values", shown)
+		}
+		text := strings.Trim(param.JSON, jsontext.Space)
+		if !json.Valid([]byte(text)) || !utf8.ValidString(text) {
+			return nil, fmt.Errorf(`value of %s is not JSON: a string is written "open", with its quotes`, shown)
+		}
+		if nesting(text) > maxParamNesting {
+			return nil, fmt.Errorf("value of %s is nested deeper than %d", shown, maxParamNesting)
+		}
+		v := ValueOf(text)
+		if v.kind == Number && math.IsInf(v.num, 0) {
+			return nil, fmt.Errorf("value of %s is beyond the range of doubles", shown)
+		}
+		values[name] = v
+	}
+	return values, nil
+}
+
+// nesting returns the greatest number of open brackets in valid JSON.
+func nesting(text string) (deepest int) {
+	depth := 0
+	for i := 0; i < len(text); i++ {
+		switch text[i] {
+		case '"':
+			i = jsontext.StringEnd(text, i) - 1
+		case '{', '[':
+			depth++
+			deepest = max(deepest, depth)
+		case '}', ']':
+			depth--
+		}
+	}
+	return deepest
+}
+
+// parser is the state of Parse.
+type parser struct {
+	text   string
+	tokens []token
+	next   int // the index of the next token
+	params map[string]Value
+
+	q     *Query
+	alias string         // of FROM; "" without
+	slots map[string]int // by the key of the path
+	free  []*pathRef     // paths outside of aggregates
+	depth int
+	// aggregates reports whether aggregates are legal here, aggregate that one is open.
+	aggregates, aggregate bool
+}
+
+// parseFault ends the parser.
+type parseFault struct{ error }
+
+// fail ends the parser with an error at a byte of the query.
+func (p *parser) fail(at int, format string, args ...any) {
+	panic(parseFault{errorAt(p.text, at, format, args...)})
+}
+
+// expected ends the parser because the next token is not what is legal there.
+func (p *parser) expected(what string) {
+	t := p.peek()
+	p.fail(t.at, "expected %s, found %s", what, t.found())
+}
+
+func (p *parser) peek() token { return p.tokens[p.next] }
+
+// after returns the token after the next one.
+func (p *parser) after() token { return p.tokens[min(p.next+1, len(p.tokens)-1)] }
+
+// take takes the next token.
+func (p *parser) take() token {
+	t := p.tokens[p.next]
+	if t.kind != tokenEnd {
+		p.next++
+	}
+	return t
+}
+
+// accept takes the next token if it is the keyword or mark.
+func (p *parser) accept(text string) bool {
+	if !p.peek().is(text) {
+		return false
+	}
+	p.next++
+	return true
+}
+
+// require takes the keyword or mark.
+func (p *parser) require(text string) {
+	if !p.accept(text) {
+		p.expected(text)
+	}
+}
+
+// enter counts a level of nesting; the caller defers leave.
+func (p *parser) enter() {
+	if p.depth++; p.depth > MaxNesting {
+		p.fail(p.peek().at, "nested deeper than %d", MaxNesting)
+	}
+}
+
+func (p *parser) leave() { p.depth-- }
+
+// query reads the whole query. FROM says how paths begin, so it is read before SELECT.
+func (p *parser) query() {
+	q := p.q
+	selectAt := -1
+	if p.accept("SELECT") {
+		selectAt = p.next
+		p.skipSelect()
+	}
+	p.from()
+	if selectAt >= 0 {
+		end := p.next
+		p.next = selectAt
+		p.selectItems()
+		if t := p.peek(); !t.is("FROM") && p.next < end {
+			p.afterClause("FROM, WHERE")
+		}
+		p.next = end
+	}
+	items := p.free
+	p.free = nil
+	if p.accept("WHERE") {
+		q.where = p.expression()
+		if !p.clauseStart() {
+			p.afterClause("AND, OR")
+		}
+	}
+	p.groupBy()
+	p.orderBy()
+	p.offsetLimit()
+	if p.peek().kind != tokenEnd {
+		p.afterClause("GROUP BY, ORDER BY, OFFSET, LIMIT")
+	}
+	p.group(items)
+}
+
+// skipSelect skips the items of SELECT, up to FROM or another clause outside of brackets.
+func (p *parser) skipSelect() {
+	depth := 0
+	for t := p.peek(); t.kind != tokenEnd; t = p.peek() {
+		switch {
+		case t.is("(") || t.is("[") || t.is("{"):
+			depth++
+		case t.is(")") || t.is("]") || t.is("}"):
+			depth--
+		case t.kind == tokenWord && (p.next == 0 || !p.tokens[p.next-1].is(".")) && depth <= 0 && p.clauseStart():
+			return
+		case t.is("FROM") && !p.tokens[p.next-1].is("."):
+			return // brackets are not closed: the items tell
+		}
+		p.next++
+	}
+}
+
+// clauseStart reports whether the next token ends an expression: a clause after SELECT, or the end.
+func (p *parser) clauseStart() bool {
+	t := p.peek()
+	return t.kind == tokenEnd || t.is("FROM") || t.is("WHERE") || t.is("GROUP") || t.is("ORDER") || t.is("OFFSET") || t.is("LIMIT")
+}
+
+// afterClause ends the parser at a token that no clause begins with.
+func (p *parser) afterClause(legal string) {
+	t := p.peek()
+	switch {
+	case t.kind == tokenWord && unsupported[t.upper]:
+		p.fail(t.at, "%s is not supported: %s", t.upper, clauses)
+	case p.clauseStart() && t.kind != tokenEnd:
+		p.fail(t.at, "%s is out of order: %s, in this order", t.upper, clauses)
+	}
+	p.expected(legal + " or the end")
+}
+
+// from reads FROM name [[AS] alias].
+func (p *parser) from() {
+	if !p.accept("FROM") {
+		return
+	}
+	name := p.peek()
+	switch {
+	case name.is("("):
+		p.fail(name.at, "a subquery is not supported: %s", clauses)
+	case name.kind != tokenWord || reserved[name.upper]:
+		p.expected("a name")
+	}
+	p.take()
+	p.alias = name.text
+	switch t := p.peek(); {
+	case p.accept("AS"):
+		if p.peek().kind != tokenWord || reserved[p.peek().upper] {
+			p.expected("a name")
+		}
+		p.alias = p.take().text
+	case t.is("IN"):
+		p.fail(t.at, "IN is not supported in FROM: %s", clauses)
+	case t.is(".") || t.is("["):
+		p.fail(t.at, "FROM takes the name of all documents, not a path: %s", clauses)
+	case t.is(","):
+		p.fail(t.at, "JOIN is not supported: %s", clauses)
+	case t.kind == tokenWord && !reserved[t.upper] && !unsupported[t.upper]:
+		p.alias = p.take().text
+	}
+	if !p.clauseStart() || p.peek().is("FROM") {
+		p.afterClause("WHERE, GROUP BY, ORDER BY, OFFSET, LIMIT")
+	}
+}
+
+// beginsItem reports whether the token can begin an expression after a keyword that is also a name.
+func (t token) beginsItem() bool {
+	switch t.kind {
+	case tokenWord:
+		return !reserved[t.upper] && t.upper != "AS" || t.upper == "NOT" || t.upper == "TRUE" || t.upper == "FALSE" || t.upper == "NULL" || t.upper == "UNDEFINED"
+	case tokenMark:
+		return t.text == "(" || t.text == "[" || t.text == "{" || t.text == "-" || t.text == "*"
+	}
+	return t.kind != tokenEnd
+}
+
+// selectItems reads [DISTINCT] [TOP n] (* | [VALUE] item {, item}).
+func (p *parser) selectItems() {
+	q := p.q
+	if p.peek().is("DISTINCT") && p.after().beginsItem() {
+		p.take()
+		q.distinct = true
+	}
+	if t := p.after(); p.peek().is("TOP") && (t.kind == tokenNumber || t.kind == tokenParam || t.is("-")) {
+		p.take()
+		q.limit = p.count("TOP")
+	}
+	if p.accept("*") {
+		return
+	}
+	if p.peek().is("VALUE") && p.after().beginsItem() && !p.after().is("*") && !p.after().is("-") {
+		p.take()
+		q.value = true
+	}
+	p.aggregates = true
+	names := map[string]bool{}
+	unnamed := 0
+	for {
+		at := p.peek().at
+		if len(q.items) == MaxItems {
+			p.fail(at, "more than %d items in SELECT", MaxItems)
+		}
+		it := item{expr: p.expression()}
+		switch ref, isPath := it.expr.(*pathRef); {
+		case q.value:
+		case p.accept("AS"):
+			t := p.take()
+			if t.kind != tokenWord && t.kind != tokenString {
+				p.next--
+				p.expected("a name")
+			}
+			if it.name = t.text; t.kind == tokenString {
+				it.name = t.value.text
+			}
+		case p.peek().kind == tokenWord && !reserved[p.peek().upper]:
+			it.name = p.take().text
+		case isPath && len(ref.path) == 0:
+			it.name = p.alias
+		case isPath && ref.path[len(ref.path)-1].index < 0:
+			it.name = ref.path[len(ref.path)-1].name
+		default:
+			unnamed++
+			it.name = fmt.Sprintf("$%d", unnamed)
+		}
+		if names[it.name] && !q.value {
+			p.fail(at, "two items are named %s: AS gives another name", clip(it.name))
+		}
+		names[it.name] = true
+		q.items = append(q.items, it)
+		if t := p.peek(); q.value && t.is(",") {
+			p.fail(t.at, "VALUE takes exactly one item")
+		}
+		if !p.accept(",") {
+			break
+		}
+	}
+	p.aggregates = false
+	q.grouped = len(q.aggregates) > 0
+}
+
+// count reads the number of TOP, OFFSET or LIMIT.
+func (p *parser) count(clause string) int64 {
+	t := p.take()
+	v := t.value
+	if t.kind == tokenParam {
+		v = p.param(t)
+	}
+	if v.kind != Number || v.num < 0 || v.num != math.Trunc(v.num) || v.num > 1<<53 {
+		shown := t.found()
+		if t.kind == tokenParam && v.kind != Undefined {
+			shown += " = " + clip(string(v.AppendJSON(nil)))
+		} else if t.is("-") {
+			shown += p.peek().found()
+		}
+		p.fail(t.at, "%s takes a whole number from 0, found %s", clause, shown)
+	}
+	return int64(v.num)
+}
+
+// groupBy reads GROUP BY path {, path}.
+func (p *parser) groupBy() {
+	at := p.peek().at
+	if !p.accept("GROUP") {
+		return
+	}
+	p.require("BY")
+	for ok := true; ok; ok = p.accept(",") {
+		if len(p.q.groupBy) == MaxPaths {
+			p.fail(p.peek().at, "more than %d paths in GROUP BY", MaxPaths)
+		}
+		t := p.peek()
+		ref, isPath := p.expression().(*pathRef)
+		if !isPath || len(ref.path) == 0 {
+			p.fail(t.at, "GROUP BY takes paths, like status or address.city")
+		}
+		p.q.groupBy = append(p.q.groupBy, ref)
+	}
+	if p.q.items == nil {
+		p.fail(at, "GROUP BY with SELECT *: name the paths and aggregates to select")
+	}
+	p.q.grouped = true
+}
+
+// orderBy reads ORDER BY (path | ST_DISTANCE(…)) [ASC|DESC] {, …}.
+func (p *parser) orderBy() {
+	at := p.peek().at
+	if !p.accept("ORDER") {
+		return
+	}
+	p.require("BY")
+	if p.q.grouped {
+		p.fail(at, "ORDER BY is not supported together with GROUP BY or aggregates")
+	}
+	for ok := true; ok; ok = p.accept(",") {
+		if len(p.q.orderBy) == MaxPaths {
+			p.fail(p.peek().at, "more than %d paths in ORDER BY", MaxPaths)
+		}
+		t := p.peek()
+		by := orderItem{expr: p.expression()}
+		switch expr := by.expr.(type) {
+		case *pathRef:
+			if len(expr.path) == 0 {
+				p.fail(t.at, "ORDER BY takes paths, like total or address.city, and ST_DISTANCE")
+			}
+		case *call:
+			if expr.function.name != "ST_DISTANCE" {
+				p.fail(t.at, "ORDER BY takes paths, like total or address.city, and ST_DISTANCE")
+			}
+		default:
+			p.fail(t.at, "ORDER BY takes paths, like total or address.city, and ST_DISTANCE")
+		}
+		if by.desc = p.accept("DESC"); !by.desc {
+			p.accept("ASC")
+		}
+		p.q.orderBy = append(p.q.orderBy, by)
+	}
+}
+
+// offsetLimit reads [OFFSET n] [LIMIT n].
+func (p *parser) offsetLimit() {
+	if p.accept("OFFSET") {
+		p.q.offset = p.count("OFFSET")
+	}
+	if t := p.peek(); p.accept("LIMIT") {
+		if p.q.limit >= 0 {
+			p.fail(t.at, "LIMIT is not supported together with TOP")
+		}
+		p.q.limit = p.count("LIMIT")
+	}
+}
+
+// group binds the paths of SELECT's items to those of GROUP BY.
+func (p *parser) group(items []*pathRef) {
+	if !p.q.grouped {
+		return
+	}
+	for _, ref := range items {
+		for i, by := range p.q.groupBy {
+			if len(ref.path) >= len(by.path) && ref.path[:len(by.path)].key() == by.path.key() {
+				ref.group, ref.rest = i, ref.path[len(by.path):]
+			}
+		}
+		if ref.group < 0 {
+			name := ref.path.String()
+			if name == "" {
+				name = p.alias
+			}
+			p.fail(ref.at, "%s is neither in GROUP BY nor in an aggregate", clip(name))
+		}
+	}
+}
+
+// param returns the value of a parameter.
+func (p *parser) param(t token) Value {
+	v, ok := p.params[t.text]
+	if !ok {
+		panic(parseFault{fmt.Errorf("no value for %s: give PARAMS %s <json>", t.found(), t.found())})
+	}
+	return v
+}
