@@ -115,6 +115,7 @@ func run(options *config.Config) error {
 		log.Warn().Str("dir", settings.Dir).Msg(advice)
 	}
 	ks.SetCompaction(settings.Compaction)
+	ks.SetMaxContainers(settings.MaxContainers)
 	engine.Keyspace = ks
 	applyChanges(options, engine)
 	srv.Start(engine)
@@ -188,6 +189,7 @@ func applyChanges(options *config.Config, engine *commands.Engine) {
 	}
 	on("appendfsync", func(s *config.Settings) { engine.Keyspace.SetFsync(s.AppendFsync) })
 	on("active-expire-effort", func(s *config.Settings) { engine.Keyspace.SetExpireEffort(s.ActiveExpireEffort) })
+	on("max-containers", func(s *config.Settings) { engine.Keyspace.SetMaxContainers(s.MaxContainers) })
 	on("notify-keyspace-events", func(s *config.Settings) { engine.Broker.SetEventClasses(s.NotifyKeyspaceEvents) })
 	on("slowlog-log-slower-than", func(s *config.Settings) { engine.Slowlog.SetThreshold(s.SlowlogThreshold) })
 	on("slowlog-max-len", func(s *config.Settings) { engine.Slowlog.SetLength(s.SlowlogLength) })

@@ -113,6 +113,9 @@ func parseContainerSet(in *Input) (Run, error) {
 			if x.Engine.overMemory() { // changes of an existing container stay legal
 				return Fail(errOOM)
 			}
+			if limit, full := x.Tx.ContainersFull(); full {
+				return Fail(errorf(errContainersFull, set.name, limit))
+			}
 			x.Tx.CreateContainer(set.name, set.ttl, set.mode)
 			return OK
 		}
@@ -134,9 +137,13 @@ func parseContainerCreate(in *Input) (Run, error) {
 		return nil, err
 	}
 	return func(x *Context) Reply {
-		if x.Tx.CreateContainer(set.name, set.ttl, set.mode) == nil {
+		if x.Tx.Container(set.name) != nil {
 			return Fail(errorf(errContainerExists, set.name))
 		}
+		if limit, full := x.Tx.ContainersFull(); full {
+			return Fail(errorf(errContainersFull, set.name, limit))
+		}
+		x.Tx.CreateContainer(set.name, set.ttl, set.mode)
 		return OK
 	}, nil
 }

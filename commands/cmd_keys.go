@@ -153,9 +153,7 @@ func parseFlushAll(in *Input) (Run, error) {
 		return nil, err
 	}
 	return func(x *Context) Reply {
-		for _, c := range x.Tx.Containers() {
-			x.Tx.Flush(c)
-		}
+		x.Tx.FlushAll()
 		return OK
 	}, nil
 }

@@ -112,6 +112,7 @@ const (
 	errScanCount       = "ERR invalid COUNT %s: legal are whole numbers of at least 1"
 	errNothingToSet    = "ERR CONTAINER.SET needs TTL <off|-1|seconds>, TTLMODE <strict|lenient> or both; for example CONTAINER.SET %s TTL 3600"
 	errContainerTTL    = "ERR CONTAINER.SET needs TTL <off|-1|seconds> to create container '%s'"
+	errContainersFull  = "ERR cannot create container '%s': max-containers allows %d; drop some or raise it"
 	errContainerExists = "ERR container '%s' exists already; change it with CONTAINER.SET"
 	errDropDatabase    = "ERR container '%[1]s' is a database, which cannot be dropped; empty it with SELECT %[1]s and FLUSHDB"
 	errNoContainer     = "ERR unknown container '%[1]s'; create it with CONTAINER.SET %[1]s TTL <off|-1|seconds>"

@@ -17,6 +17,7 @@ const Databases = 16
 // catalogue is the set of containers. It is read while any partition is locked and changed while all are.
 type catalogue struct {
 	byName map[string]*Container
+	list   []*Container // the same, in no order
 	memory atomic.Int64 // bytes of the containers without their items, an estimate
 	next   uint32       // number of the next container; numbers are never reused
 	lsn    LSN          // covers all changes of the catalogue
@@ -32,6 +33,13 @@ type Container struct {
 	created int64  // ms
 	number  uint32 // prefix of its keys; a flushed container has a new one
 	policy  atomic.Pointer[expiry.Policy]
+
+	// What watchers compare at the end of a watch. Read while any partition is locked, changed while all are.
+	replaced uint64 // counts changes of all items at once: Flush, Swap
+	swapped  int64  // ms; the last Swap
+	dropped  bool
+
+	listPos int      // in the list of containers
 	tables  []*table // by partition, nil if there were no items; each protected by its partition's lock
 }
 
@@ -92,12 +100,29 @@ func (tx *Tx) Container(name string) (c *Container) {
 // Containers returns all containers, by name in ascending order.
 func (tx *Tx) Containers() (list []*Container) {
 	tx.readCatalogue(func(cat *catalogue) {
-		for _, c := range cat.byName {
-			list = append(list, c)
-		}
+		list = slices.Clone(cat.list)
 	})
 	slices.SortFunc(list, func(a, b *Container) int { return strings.Compare(a.name, b.name) })
 	return list
+}
+
+// add adds a container to the list.
+func (cat *catalogue) add(c *Container) {
+	cat.byName[c.name] = c
+	c.listPos = len(cat.list)
+	cat.list = append(cat.list, c)
+	cat.memory.Add(c.memory())
+}
+
+// remove takes a container off the list. The last one takes its place.
+func (cat *catalogue) remove(c *Container) {
+	delete(cat.byName, c.name)
+	end := len(cat.list) - 1
+	cat.list[c.listPos] = cat.list[end]
+	cat.list[c.listPos].listPos = c.listPos
+	cat.list[end] = nil
+	cat.list = cat.list[:end]
+	cat.memory.Add(-c.memory())
 }
 
 // readCatalogue calls f with at least one partition locked.
@@ -123,8 +148,7 @@ func (tx *Tx) CreateContainer(name string, def expiry.TTL, mode expiry.Mode) *Co
 	c := newContainer(record.Container{Number: cat.next, Name: name, Created: tx.now, Policy: policy}, len(tx.ks.partitions))
 	cat.next++
 	tx.noteContainer(c)
-	cat.byName[name] = c
-	cat.memory.Add(c.memory())
+	cat.add(c)
 	tx.recordContainer(c)
 	return c
 }
@@ -143,10 +167,8 @@ func (tx *Tx) SetPolicy(c *Container, def expiry.TTL, mode expiry.Mode) {
 func (tx *Tx) Drop(c *Container) {
 	cat := tx.writeCatalogue()
 	tx.noteContainer(c)
-	// Absent ids may be watched too: they may appear in another container of this name.
-	tx.alertWhere(func(_ *partition, at watchPoint) bool { return at.c == c })
-	delete(cat.byName, c.name)
-	cat.memory.Add(-c.memory())
+	c.dropped = true
+	cat.remove(c)
 	tx.discard(c)
 }
 
@@ -157,7 +179,7 @@ func (tx *Tx) Flush(c *Container) {
 		return // FLUSHALL costs only containers with items
 	}
 	tx.noteContainer(c)
-	tx.alertWhere(func(p *partition, at watchPoint) bool { return at.c == c && p.livesLocked(c, at.id, tx.now) })
+	c.replaced++
 	tx.discard(c)
 	c.number = cat.next
 	cat.next++
@@ -175,9 +197,10 @@ func (tx *Tx) Swap(a, b *Container) {
 	}
 	tx.noteContainer(a)
 	tx.noteContainer(b)
-	tx.alertWhere(func(p *partition, at watchPoint) bool {
-		return (at.c == a || at.c == b) && (p.livesLocked(a, at.id, tx.now) || p.livesLocked(b, at.id, tx.now))
-	})
+	for _, c := range []*Container{a, b} {
+		c.replaced++
+		c.swapped = tx.now
+	}
 	forA := b.Policy().Change(a.Policy().Default, a.Policy().Mode, tx.now)
 	forB := a.Policy().Change(b.Policy().Default, b.Policy().Mode, tx.now)
 	a.policy.Store(&forA)
@@ -187,7 +210,7 @@ func (tx *Tx) Swap(a, b *Container) {
 	swapTablesLocked(a, b)
 	tx.recordContainer(a)
 	tx.recordContainer(b)
-	tx.removed = append(tx.removed, tx.ks.partitions...)
+	tx.replaced = true
 }
 
 // discard removes all items of a container and its record.
@@ -198,7 +221,7 @@ func (tx *Tx) discard(c *Container) {
 	tx.noteDetach(c)
 	c.detachLocked()
 	tx.group = aof.AppendDel(tx.group, record.ContainerKey(c.number))
-	tx.removed = append(tx.removed, tx.ks.partitions...)
+	tx.replaced = true
 	tx.ks.wakeCheckpoint()
 }
 

@@ -2,6 +2,8 @@ package keyspace
 
 import (
 	"cmp"
+	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -211,22 +213,13 @@ func (ks *Keyspace) capture(generation uint64) {
 	var tx Tx
 	ks.lockAll(&tx)
 	cat := &ks.catalogue
-	var changed []record.Container // as they are now; encoded when no lock is held
-	for number, c := range cat.dirty {
-		if c == nil || c.name == "" || c.number != number {
-			f.catalogue = append(f.catalogue, aof.Op{Key: record.ContainerKey(number), Del: true})
-			continue
-		}
-		changed = append(changed, c.record())
-	}
-	clear(cat.dirty)
+	dirty := cat.dirty
+	cat.dirty = make(map[uint32]*Container)
 	gone := cat.dropped
 	cat.dropped = nil
 	f.catalogue = append(f.catalogue, aof.Op{Key: record.ClockKey, Rec: string(ks.clockRecord(ks.lease.end()))})
 	tx.Close()
-	for _, c := range changed {
-		f.catalogue = append(f.catalogue, aof.Op{Key: record.ContainerKey(c.Number), Rec: string(c.Append(nil))})
-	}
+	f.catalogue = append(f.catalogue, ks.captureContainers(dirty)...)
 
 	if f.captured == nil {
 		f.captured = make([][]aof.Op, len(ks.partitions))
@@ -241,6 +234,32 @@ func (ks *Keyspace) capture(generation uint64) {
 		*ops = t.captureDropped(f.pieces, *ops)
 	}
 	f.below = generation
+}
+
+// containersAtOnce is the number of containers that are captured while the catalogue does not change: a fraction of
+// a ms.
+const containersAtOnce = 1024
+
+// captureContainers returns the changes of containers that were dirty. Of one that changes meanwhile it has a later
+// state, which the journal that stays has too.
+func (ks *Keyspace) captureContainers(dirty map[uint32]*Container) (ops []aof.Op) {
+	for numbers := range slices.Chunk(slices.Collect(maps.Keys(dirty)), containersAtOnce) {
+		var present []record.Container // encoded when no lock is held
+		p := ks.partitions[0]
+		p.mu.Lock()
+		for _, number := range numbers {
+			if c := dirty[number]; c != nil && c.name != "" && c.number == number {
+				present = append(present, c.record())
+			} else {
+				ops = append(ops, aof.Op{Key: record.ContainerKey(number), Del: true})
+			}
+		}
+		p.mu.Unlock()
+		for _, c := range present {
+			ops = append(ops, aof.Op{Key: record.ContainerKey(c.Number), Rec: string(c.Append(nil))})
+		}
+	}
+	return ops
 }
 
 // applyCaptured applies the captured changes to the stores and syncs them: it writes one while others are forced

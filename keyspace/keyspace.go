@@ -69,18 +69,20 @@ type LSN = journal.LSN
 
 // Keyspace is the set of all containers and their items. Safe for concurrent use.
 type Keyspace struct {
-	opt        Options
-	folder     *datadir.Dir
-	partitions []*partition
-	catalogue  catalogue
-	journal    *journal.Journal
-	catStore   *store.Store
-	purge      *expiry.Purge
-	runner     *expiry.Runner
-	tables     tableList
-	evictAt    atomic.Uint32 // position in tables where the next round of eviction begins
-	load       loadStats
-	epoch      uint64 // of versions; one more with every start
+	opt           Options
+	folder        *datadir.Dir
+	partitions    []*partition
+	catalogue     catalogue
+	journal       *journal.Journal
+	catStore      *store.Store
+	purge         *expiry.Purge
+	runner        *expiry.Runner
+	tables        tableList
+	evictAt       atomic.Uint32 // position in tables where the next round of eviction begins
+	load          loadStats
+	epoch         uint64       // of versions; one more with every start
+	unwatchers    atomic.Int32 // goroutines that end watches
+	maxContainers atomic.Int64 // 0: no limit
 
 	broken     atomic.Pointer[error] // why a store cannot be used any more; nil while all can
 	lease      clockLease
@@ -107,6 +109,7 @@ func Open(opt Options) (_ *Keyspace, err error) {
 	}
 	ks := &Keyspace{opt: opt, wake: make(chan struct{}, 1), full: make(chan struct{}, 1), stop: make(chan struct{})}
 	ks.SetCompaction(DefaultCompaction)
+	ks.SetMaxContainers(DefaultMaxContainers)
 	ks.checkpoint.least, ks.checkpoint.pieces, ks.compaction.pace = minCheckpointBytes, captureInPieces, store.DefaultPace
 	defer func() {
 		if err != nil {

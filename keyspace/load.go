@@ -298,8 +298,7 @@ func (l *loader) finish() {
 	for number, c := range l.byNumber {
 		cat.next = max(cat.next, number+1)
 		if c.name != "" {
-			cat.byName[c.name] = c
-			cat.memory.Add(c.memory())
+			cat.add(c)
 			continue
 		}
 		held := !c.emptyLocked()

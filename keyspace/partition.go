@@ -21,11 +21,11 @@ type partition struct {
 	store  *store.Store // used by the start, checkpoints and compactions only
 
 	mu          sync.Mutex
-	shard       memtable.Shard // its Memory and Garbage need no lock
-	version     uint64         // of the last write; see nextVersionLocked
-	lastWrite   LSN            // covers every write
-	lastRemoval LSN            // covers every removal
-	watchers    map[watchPoint][]*Watcher
+	shard       memtable.Shard                        // its Memory and Garbage need no lock
+	version     uint64                                // of the last write; see nextVersionLocked
+	lastWrite   LSN                                   // covers every write
+	lastRemoval LSN                                   // covers every removal
+	watchers    map[*Container]map[string][]*watchSet // by id
 }
 
 func newPartition(number int) *partition {

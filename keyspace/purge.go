@@ -9,6 +9,7 @@ import (
 // releases the entry. This is the one place that reports deaths, once each, but for those that a transaction is
 // not certain of: see Tx.expire. The lock of t's partition must be held.
 func (ks *Keyspace) expireLocked(t *table, e *memtable.Entry, now int64) {
+	t.alertDeathLocked(e)
 	if ks.opt.OnDeath != nil {
 		ks.opt.OnDeath(t.c, t.ID(e), max(LSN(e.LSN()), ks.catalogue.lsn, ks.leased(now)))
 	}

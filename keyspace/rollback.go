@@ -36,6 +36,7 @@ func (tx *Tx) Rollback() LSN {
 	clear(tx.changes)
 	clear(tx.removed)
 	tx.changes, tx.removed, tx.group, tx.alerted = tx.changes[:0], tx.removed[:0], tx.group[:0], nil
+	tx.replaced = false
 	return tx.Close()
 }
 
@@ -81,19 +82,19 @@ func (tx *Tx) noteContainer(c *Container) {
 	cat := &tx.ks.catalogue
 	listed, dropped := cat.byName[c.name] == c, len(cat.dropped)
 	created, number, policy := c.created, c.number, c.policy.Load()
+	replaced, swapped, gone := c.replaced, c.swapped, c.dropped
 	tx.undos = append(tx.undos, undo{f: func() {
 		if cat.dirty[c.number] == c {
 			cat.dirty[c.number] = nil
 		}
 		c.created, c.number = created, number
+		c.replaced, c.swapped, c.dropped = replaced, swapped, gone
 		c.policy.Store(policy)
 		switch is := cat.byName[c.name] == c; {
 		case listed && !is:
-			cat.byName[c.name] = c
-			cat.memory.Add(c.memory())
+			cat.add(c)
 		case is && !listed:
-			delete(cat.byName, c.name)
-			cat.memory.Add(-c.memory())
+			cat.remove(c)
 		}
 		if cat.dirty[number] = nil; listed {
 			cat.dirty[number] = c

@@ -55,7 +55,7 @@ func (o *opened) inside(watchers []*Watcher) inside {
 		}
 	}
 	for _, w := range watchers {
-		s.Marked = append(s.Marked, w.changed.Load())
+		s.Marked = append(s.Marked, w.set != nil && w.set.changed.Load())
 	}
 	return s
 }

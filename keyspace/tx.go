@@ -32,11 +32,12 @@ type Tx struct {
 	changes  []itemChange // of items, in order
 	removed  []*partition // those of removed items
 	changed  bool         // the catalogue was changed
+	replaced bool         // all items of a container were replaced or removed
 	undos    []undo       // in order; see Rollback
 	was      []memtable.Entry
-	removals []removal  // entries to release when their removal is certain
-	alerted  []*Watcher // those that watch a changed item
-	reveal   LSN        // covers everything that was read
+	removals []removal   // entries to release when their removal is certain
+	alerted  []*watchSet // those with a changed item
+	reveal   LSN         // covers everything that was read
 	buf      []byte
 }
 
@@ -119,13 +120,16 @@ func (tx *Tx) Close() LSN {
 		for _, p := range tx.removed {
 			p.lastRemoval = lsn
 		}
+		if tx.replaced {
+			tx.eachLocked(func(p *partition) { p.lastRemoval = lsn })
+		}
 		if tx.changed {
 			tx.ks.catalogue.lsn = lsn
 		}
 		tx.eachLocked(func(p *partition) { p.lastWrite = lsn })
 	}
-	for _, w := range tx.alerted {
-		w.changed.Store(true)
+	for _, s := range tx.alerted {
+		s.changed.Store(true)
 	}
 	tx.freeReplaced()
 	for _, r := range tx.removals {

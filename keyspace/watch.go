@@ -1,132 +1,230 @@
 package keyspace
 
 import (
+	"math"
 	"slices"
 	"strings"
 	"sync/atomic"
+
+	"mayfly/expiry"
+	"mayfly/keyspace/memtable"
 )
 
 // Watcher notes whether any of the items it watches is written, deleted, or dies (WATCH). The zero value watches
 // nothing. One goroutine uses a watcher; others only mark it.
-type Watcher struct {
-	keys []watched
+//
+// Writes, deletes and removals of the dead mark the watchers of their id. A change of a whole container marks nobody,
+// however many watch it: a watcher remembers the state of the container, and compares at the end.
+type Watcher struct{ set *watchSet }
+
+// watchSet is what a watcher watches until it is reset. The partitions refer to it, so a large one can be taken off
+// their lists later.
+type watchSet struct {
+	keys   []watched
+	groups []watchGroup
 	// changed is set under the lock of the changed partition. It is read under the locks of all the keys' partitions,
 	// so a reader sees all changes up to then.
 	changed atomic.Bool
 }
 
-// watched is one id under watch.
+// watched is one id under watch, whether there is such an item or not.
 type watched struct {
 	p     *partition
-	at    watchPoint
+	c     *Container
+	id    string
 	lived bool // when the watch began
 }
 
-// watchPoint is an id of a container, whether there is such an item or not.
-type watchPoint struct {
-	c  *Container
-	id string
+// watchGroup is consecutive keys of one container that were watched in the same state of it.
+type watchGroup struct {
+	c        *Container
+	policy   *expiry.Policy
+	replaced uint64
+	from, to int   // of its keys
+	lived    bool  // one of them did when its watch began
+	earliest int64 // ms; when the first of those dies under the policy; math.MaxInt64: never
 }
 
 // Watch makes a watcher watch an id from now on. The transaction has locked its partition.
 func (tx *Tx) Watch(w *Watcher, c *Container, id string) {
 	p := tx.partition(id)
-	// w.keys is not searched: clients decide how long it is.
-	if slices.Contains(p.watchers[watchPoint{c, id}], w) {
+	e := tx.find(p, c, id)
+	if w.set == nil {
+		w.set = new(watchSet)
+	}
+	// The keys are not searched: clients decide how many there are.
+	if slices.Contains(p.watchers[c][id], w.set) {
 		return
 	}
-	at := watchPoint{c, strings.Clone(id)}
-	w.keys = append(w.keys, watched{p, at, tx.find(p, c, id) != nil})
+	id = strings.Clone(id)
+	w.set.add(watched{p, c, id, e != nil}, e)
 	if p.watchers == nil {
-		p.watchers = make(map[watchPoint][]*Watcher)
+		p.watchers = make(map[*Container]map[string][]*watchSet)
 	}
-	p.watchers[at] = append(p.watchers[at], w)
+	if p.watchers[c] == nil {
+		p.watchers[c] = make(map[string][]*watchSet)
+	}
+	p.watchers[c][id] = append(p.watchers[c][id], w.set)
+}
+
+// add adds a key, whose item has this entry, nil if there is none.
+func (s *watchSet) add(k watched, e *memtable.Entry) {
+	s.keys = append(s.keys, k)
+	policy := k.c.Policy()
+	last := len(s.groups) - 1
+	if last < 0 || s.groups[last].c != k.c || s.groups[last].policy != policy || s.groups[last].replaced != k.c.replaced {
+		s.groups = append(s.groups, watchGroup{
+			c: k.c, policy: policy, replaced: k.c.replaced, from: len(s.keys) - 1, earliest: math.MaxInt64,
+		})
+		last++
+	}
+	g := &s.groups[last]
+	g.to = len(s.keys)
+	if e == nil {
+		return
+	}
+	g.lived = true
+	if end, ok := e.End(policy); ok {
+		g.earliest = min(g.earliest, end)
+	}
+}
+
+// keys returns the keys under watch.
+func (w *Watcher) keys() []watched {
+	if w.set == nil {
+		return nil
+	}
+	return w.set.keys
 }
 
 // IDs returns the ids under watch. A transaction locks their partitions before it calls Changed.
 func (w *Watcher) IDs() []string {
-	ids := make([]string, len(w.keys))
-	for i, k := range w.keys {
-		ids[i] = k.at.id
+	ids := make([]string, len(w.keys()))
+	for i, k := range w.keys() {
+		ids[i] = k.id
 	}
 	return ids
 }
 
 // Changed reports whether any item under watch has changed since its watch began. An item that lived then and is
-// dead now has changed; one that was dead already has not.
+// dead now has changed; one that was dead already has not. It looks at the items only if the rules or the items of
+// their container were replaced.
 func (tx *Tx) Changed(w *Watcher) bool {
-	changed := w.changed.Load() || slices.ContainsFunc(w.keys, func(k watched) bool {
-		return k.lived && tx.find(tx.partition(k.at.id), k.at.c, k.at.id) == nil
-	})
+	if w.set == nil {
+		return false
+	}
+	changed := w.set.changed.Load() || slices.ContainsFunc(w.set.groups, func(g watchGroup) bool {
+		return tx.groupChanged(&g, w.set.keys[g.from:g.to])
+	}) || w.set.changed.Load() // by the death of an item that a swap has brought
 	if changed {
 		tx.saw(tx.ks.catalogue.lsn)
-		for _, k := range w.keys {
+		for _, k := range w.set.keys {
 			tx.saw(k.p.lastWrite)
 		}
 	}
 	return changed
 }
 
+// groupChanged reports whether an item of a group has changed in a way that does not mark its watchers.
+//
+// If the items of the container were replaced (Flush, Swap), each item that lived when its watch began has been
+// removed or was dead by then. One that did not live has changed if the replacement brought it.
+func (tx *Tx) groupChanged(g *watchGroup, keys []watched) bool {
+	lives := func(k watched) bool { return tx.find(tx.partition(k.id), k.c, k.id) != nil }
+	switch {
+	case g.c.dropped:
+		return true // absent ids too: they may appear in another container of this name
+	case g.c.replaced != g.replaced:
+		return g.lived || slices.ContainsFunc(keys, lives)
+	case g.earliest <= tx.now:
+		return true
+	case g.policy != g.c.Policy():
+		return slices.ContainsFunc(keys, func(k watched) bool { return k.lived && !lives(k) })
+	}
+	return false
+}
+
+// unwatchAtOnce is the number of watches that end at once. More end in the background, unless unwatchersAtMost
+// goroutines do that already.
+const (
+	unwatchAtOnce    = 256
+	unwatchersAtMost = 4
+)
+
 // Unwatch ends all watches of a watcher. The calling goroutine must have no transaction open that has locked
 // anything.
 func (ks *Keyspace) Unwatch(w *Watcher) {
-	for _, k := range w.keys {
+	s := w.set
+	if w.set = nil; s == nil {
+		return
+	}
+	if !ks.unwatchLater(s) {
+		ks.unwatch(s)
+	}
+}
+
+// unwatchLater ends the watches of a large set in the background. It reports false if it does nothing.
+func (ks *Keyspace) unwatchLater(s *watchSet) bool {
+	if len(s.keys) <= unwatchAtOnce {
+		return false
+	}
+	if ks.unwatchers.Add(1) > unwatchersAtMost {
+		ks.unwatchers.Add(-1)
+		return false
+	}
+	ks.background.Go(func() {
+		defer ks.unwatchers.Add(-1)
+		ks.unwatch(s)
+	})
+	return true
+}
+
+func (ks *Keyspace) unwatch(s *watchSet) {
+	for _, k := range s.keys {
 		k.p.mu.Lock()
-		k.p.unwatchLocked(w, k.at)
+		k.p.unwatchLocked(s, k)
 		k.p.mu.Unlock()
 	}
-	w.reset()
 }
 
 // Unwatch ends all watches of a watcher. The transaction has locked the partitions of its IDs.
 func (tx *Tx) Unwatch(w *Watcher) {
-	for _, k := range w.keys {
-		tx.partition(k.at.id).unwatchLocked(w, k.at)
+	s := w.set
+	if w.set = nil; s == nil || tx.ks.unwatchLater(s) {
+		return
 	}
-	w.reset()
+	for _, k := range s.keys {
+		tx.partition(k.id).unwatchLocked(s, k)
+	}
 }
 
-// unwatchLocked takes a watcher off the list of an id. mu must be held.
-func (p *partition) unwatchLocked(w *Watcher, at watchPoint) {
-	left := slices.DeleteFunc(p.watchers[at], func(other *Watcher) bool { return other == w })
+// unwatchLocked takes a set off the list of an id. mu must be held.
+func (p *partition) unwatchLocked(s *watchSet, k watched) {
+	ids := p.watchers[k.c]
+	left := slices.DeleteFunc(ids[k.id], func(other *watchSet) bool { return other == s })
 	if len(left) > 0 {
-		p.watchers[at] = left
-	} else {
-		delete(p.watchers, at)
+		ids[k.id] = left
+		return
 	}
-}
-
-// reset makes a watcher watch nothing.
-func (w *Watcher) reset() {
-	w.keys = nil
-	w.changed.Store(false)
+	if delete(ids, k.id); len(ids) == 0 {
+		delete(p.watchers, k.c)
+	}
 }
 
 // alert marks the watchers of an id when the transaction closes.
 func (tx *Tx) alert(p *partition, c *Container, id string) {
 	if len(p.watchers) > 0 {
-		tx.alerted = append(tx.alerted, p.watchers[watchPoint{c, id}]...)
+		tx.alerted = append(tx.alerted, p.watchers[c][id]...)
 	}
 }
 
-// alertWhere marks the watchers of all ids that a change of containers changes.
-func (tx *Tx) alertWhere(changes func(p *partition, at watchPoint) bool) {
-	for _, p := range tx.ks.partitions {
-		for at, watchers := range p.watchers {
-			if changes(p, at) {
-				tx.alerted = append(tx.alerted, watchers...)
-			}
-		}
+// alertDeathLocked marks the watchers of an item that was removed because it is dead, unless it was dead already when
+// its container got its items in an exchange: then it never lived for them. p.mu must be held.
+func (t *table) alertDeathLocked(e *memtable.Entry) {
+	if len(t.p.watchers) == 0 || e.Dead(t.c.Policy(), t.c.swapped) {
+		return
 	}
-}
-
-// livesLocked reports whether a container has a living item under an id. Unlike Tx.find it leaves a dead one in
-// place: its watcher finds out by itself (Changed). mu must be held.
-func (p *partition) livesLocked(c *Container, id string, now int64) bool {
-	t := c.tables[p.number]
-	if t == nil {
-		return false
+	for _, s := range t.p.watchers[t.c][t.ID(e)] {
+		s.changed.Store(true)
 	}
-	e := t.Find(id)
-	return e != nil && !e.Dead(c.Policy(), now)
 }

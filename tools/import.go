@@ -14,7 +14,7 @@ import (
 
 var importTool = tool{
 	name:   "import",
-	syntax: "[file | --in file] [<dir> | --dir <dir> | <host:port>] [--format ndjson|buntdb] [--container name [--ttl off|-1|n]] [--partitions n] [--strict]",
+	syntax: "[file | --in file] [<dir> | --dir <dir> | <host:port>] [--format ndjson|buntdb] [--container name [--ttl off|-1|n]] [--partitions n] [--max-containers n] [--strict]",
 	summary: "Reads lines or a buntdb database as export writes them, and any buntdb database with the keys container/id and documents as values. " +
 		"Into a data folder, new or existing, that no server uses: items keep the time of their last write, and with it what life they have left. " +
 		"Into a running server: documents begin to live anew; plain keys keep their end. An item that was written later in the target stays. " +
@@ -32,6 +32,7 @@ func importItems(c *call) (code int, err error) {
 	server.define(c)
 	dir := c.flags.String("dir", "", "data folder to import into")
 	partitions := c.flags.Int("partitions", 0, "of a new data folder; 0: 16")
+	maxContainers := c.flags.Int("max-containers", keyspace.DefaultMaxContainers, "most containers in a data folder besides the databases 0 to 15; 0: no limit")
 	in := c.flags.String("in", "", "file to read; empty: standard input")
 	format := c.flags.String("format", "", "of the file: "+formatLines+" or "+formatDatabase+"; empty: by its first byte")
 	container := c.flags.String("container", "", "import documents of another system into this container: Cosmos DB's items, MongoDB's extended JSON, any JSON objects; in lines or as one array")
@@ -75,7 +76,7 @@ func importItems(c *call) (code int, err error) {
 		}
 		m.to, err = newServerTarget(context.Background(), to, &server, c.Clock, m.refused)
 	} else {
-		m.to, err = newFolderTarget(to, *partitions, c.Clock)
+		m.to, err = newFolderTarget(to, *partitions, *maxContainers, c.Clock)
 	}
 	if err != nil {
 		return exitFailed, err

@@ -21,7 +21,7 @@ type folderTarget struct {
 // commitEvery is the number of items in a write to the journal.
 const commitEvery = 1000
 
-func newFolderTarget(dir string, partitions int, clock clock.Clock) (*folderTarget, error) {
+func newFolderTarget(dir string, partitions, maxContainers int, clock clock.Clock) (*folderTarget, error) {
 	have, err := datadir.Partitions(dir)
 	if err != nil {
 		return nil, err
@@ -33,12 +33,18 @@ func newFolderTarget(dir string, partitions int, clock clock.Clock) (*folderTarg
 	if err != nil {
 		return nil, err
 	}
+	ks.SetMaxContainers(maxContainers)
 	return &folderTarget{ks: ks}, nil
 }
 
 func (f *folderTarget) container(s keyspace.ContainerRecord) error {
 	var tx keyspace.Tx
 	f.ks.BeginAll(&tx)
+	limit, full := tx.ContainersFull()
+	if tx.Container(s.Name) == nil && full {
+		tx.Close()
+		return fmt.Errorf("cannot create container %q: --max-containers allows %d", s.Name, limit)
+	}
 	tx.RestoreContainer(s)
 	return f.commit(tx.Close())
 }

@@ -364,6 +364,11 @@ func TestImportIntoAFolderInUseBefore(t *testing.T) {
 	if c.Items[[2]string{"orders", "a"}].Body != `{"here":1}` || c.Items[[2]string{"orders", "b"}].TS != epoch-1 || c.Containers["orders"].Policy.Default != 50 {
 		t.Errorf("%+v", c)
 	}
+	more := `{"container":"more","default":"50"}` + "\n"
+	if _, report := h.run(exitIncomplete, more, "import", h.path("data"), "--max-containers", "1"); !strings.Contains(report, `"more": --max-containers allows 1`) {
+		t.Error(report)
+	}
+	h.run(exitOK, more, "import", h.path("data"), "--max-containers", "0")
 	h.refused(input, []string{"has 3 partitions", "new one"}, "import", h.path("data"), "--partitions", "4")
 	h.refused(input, []string{"1 to 256"}, "import", h.path("data2"), "--partitions", "400")
 	h.refused(input, []string{"one data folder or one server"}, "import")

@@ -56,6 +56,7 @@ type Settings struct {
 	AppendFsync        keyspace.Fsync
 	ActiveExpireEffort int
 	MaxValueSize       int // bytes
+	MaxContainers      int // 0: no limit
 
 	MaxMemory       int64 // bytes; 0: no limit
 	MaxMemoryPolicy commands.Eviction
@@ -175,6 +176,9 @@ var Options = []Option{
 		in: func(s *Settings) value { return count(0, math.MaxInt32).of(&s.TCPBacklog) }},
 	{Name: "max-value-size", Default: "16mb", Unit: "bytes", Mutable: true, Doc: "largest value and document; k, kb, m, mb, g or gb may follow the number",
 		in: func(s *Settings) value { return memory[int](minValueSize, maxValueSize).of(&s.MaxValueSize) }},
+
+	{Name: "max-containers", Default: "100000", Mutable: true, Doc: "most containers besides the databases 0 to 15; a folder with more is served, but gets no new ones; 0 for no limit",
+		in: func(s *Settings) value { return count(0, math.MaxInt32).of(&s.MaxContainers) }},
 
 	{Name: "maxmemory-clients", Default: "1gb", Unit: "bytes", Mutable: true,
 		Doc: "most memory that all clients together may hold besides items; above it the largest clients are disconnected; 0 for no limit",
