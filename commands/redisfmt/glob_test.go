@@ -1,8 +1,10 @@
 package redisfmt
 
 import (
+	"math/rand/v2"
 	"strings"
 	"testing"
+	"time"
 )
 
 func TestMatch(t *testing.T) {
@@ -83,6 +85,159 @@ func FuzzMatch(f *testing.F) {
 			t.Errorf("Match(%q, %q) = %t", pattern, s, got)
 		}
 	})
+}
+
+// FuzzMatchLong compares Match with backtracking for texts that are too long for recursion. Each part is
+// repeated, so the fuzzer finds texts that match nearly everywhere.
+func FuzzMatchLong(f *testing.F) {
+	for _, seed := range []struct {
+		head, part, tail, word, end string
+		times                       uint16
+	}{
+		{"*", "?", "b*", "a", "b", 130}, {"", "[ab]", "*c", "ab", "c", 64}, {"*x", "a?", "b*y", "a", "by", 100},
+		{"*", "[^c]a", "*?", "ba", "", 65}, {"a*", `\a[a-c]`, "*[z]*", "aab", "z", 300},
+	} {
+		f.Add(seed.head, seed.part, seed.tail, seed.word, seed.end, seed.times)
+	}
+	f.Fuzz(func(t *testing.T, head, part, tail, word, end string, times uint16) {
+		n := int(times % 400)
+		if len(head)+len(part)+len(tail)+len(word)+len(end) > 60 {
+			return
+		}
+		pattern, s := head+strings.Repeat(part, n)+tail, strings.Repeat(word, 3*n)+end
+		if got, want := Match(pattern, s), backtrack(pattern, s); got != want {
+			t.Errorf("Match(%q, %q) = %t", pattern, s, got)
+		}
+	})
+}
+
+// A segment is found at the same place in parallel as step by step.
+func TestMatchInParallel(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	text := func(alphabet string, n int) string {
+		var b strings.Builder
+		for range n {
+			b.WriteByte(alphabet[random.IntN(len(alphabet))])
+		}
+		return b.String()
+	}
+	found := 0
+	for range 2000 {
+		pattern := Compile("*" + text("aab?", 1+random.IntN(200)) + "?[ab]*")
+		part := &pattern.parts[1]
+		s := text("aaaaaaaaaaaaaab", random.IntN(2000))
+		want := -1
+		for at := 0; at+part.length() <= len(s) && want < 0; at++ {
+			if part.matches(s[at:]) {
+				want = at
+			}
+		}
+		if got := part.indexInParallel(s); got != want {
+			t.Fatalf("%q in %q: %d, not %d", pattern.Text(), s, got, want)
+		}
+		if want >= 0 {
+			found++
+		}
+	}
+	if found < 100 {
+		t.Errorf("only %d were found", found)
+	}
+}
+
+// The hardest patterns take a few steps for each byte of the text. Backtracking takes a thousand.
+func TestMatchIsBounded(t *testing.T) {
+	const channel, pattern = 1 << 16, 1 << 10
+	s := strings.Repeat("a", channel)
+	for _, hard := range []string{
+		"*" + strings.Repeat("a", pattern-3) + "b*",
+		"*" + strings.Repeat("?", pattern-3) + "b*",
+		"*" + strings.Repeat("[a]", pattern/3-1) + "b",
+		"*" + strings.Repeat("a", pattern/2) + "[" + strings.Repeat("b", pattern/2-4) + "]*",
+	} {
+		start := time.Now()
+		backtrack(hard, s)
+		slow := time.Since(start)
+		start = time.Now()
+		if Match(hard, s) {
+			t.Errorf("%.20q matches", hard)
+		}
+		if fast := time.Since(start); fast > slow/8 {
+			t.Errorf("%.20q takes %v, backtracking takes %v", hard, fast, slow)
+		}
+	}
+}
+
+// backtrack matches by backtracking to the latest star.
+func backtrack(pattern, s string) bool {
+	if s == "" {
+		return pattern == ""
+	}
+	p, i := 0, 0
+	star, starred := -1, 0 // the position after the latest *, and the end of what it has taken of s
+	for i < len(s) {
+		if p < len(pattern) && pattern[p] == '*' {
+			p++
+			star, starred = p, i
+			continue
+		}
+		if p < len(pattern) {
+			if next, ok := backtrackByte(pattern, p, s[i]); ok {
+				p, i = next, i+1
+				continue
+			}
+		}
+		if star < 0 {
+			return false
+		}
+		starred++
+		p, i = star, starred
+	}
+	for p < len(pattern) && pattern[p] == '*' {
+		p++
+	}
+	return p == len(pattern)
+}
+
+// backtrackByte reports whether c matches the element of the pattern at p, which is not *. next is the
+// position of the next element.
+func backtrackByte(pattern string, p int, c byte) (next int, ok bool) {
+	switch {
+	case pattern[p] == '?':
+		return p + 1, true
+	case pattern[p] == '[':
+		return backtrackClass(pattern, p+1, c)
+	case pattern[p] == '\\' && p+1 < len(pattern):
+		p++
+	}
+	return p + 1, pattern[p] == c
+}
+
+// backtrackClass reports whether c matches the class whose inside begins at p. next is as for backtrackByte.
+func backtrackClass(pattern string, p int, c byte) (next int, ok bool) {
+	negated := p < len(pattern) && pattern[p] == '^'
+	if negated {
+		p++
+	}
+	found := false
+	for ; p < len(pattern); p++ {
+		switch {
+		case pattern[p] == '\\' && p+1 < len(pattern):
+			p++
+			found = found || pattern[p] == c
+		case pattern[p] == ']':
+			return p + 1, found != negated
+		case p+2 < len(pattern) && pattern[p+1] == '-':
+			low, high := int8(pattern[p]), int8(pattern[p+2])
+			if low > high {
+				low, high = high, low
+			}
+			p += 2
+			found = found || low <= int8(c) && int8(c) <= high
+		default:
+			found = found || pattern[p] == c
+		}
+	}
+	return p, found != negated
 }
 
 // redisMatch is stringmatchlen of Redis 7.0 (src/util.c). Past its end a pattern has zero
@@ -174,5 +329,23 @@ func BenchmarkMatch(b *testing.B) {
 				Match(pattern, id)
 			}
 		})
+		b.Run("compiled "+pattern, func(b *testing.B) {
+			p := Compile(pattern)
+			for b.Loop() {
+				p.Match(id)
+			}
+		})
 	}
+	b.Run("hard", func(b *testing.B) {
+		p, s := Compile("*"+strings.Repeat("?", 1020)+"b*"), strings.Repeat("a", 1<<16)
+		for b.Loop() {
+			p.Match(s)
+		}
+	})
+	b.Run("hard by backtracking", func(b *testing.B) {
+		p, s := "*"+strings.Repeat("?", 1020)+"b*", strings.Repeat("a", 1<<16)
+		for b.Loop() {
+			backtrack(p, s)
+		}
+	})
 }
