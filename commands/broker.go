@@ -2,6 +2,7 @@ package commands
 
 import (
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -19,19 +20,25 @@ import (
 //  2. The end of the command's transaction seals its events: now the LSN is known that must be committed
 //     before they leave.
 //  3. The goroutine that sealed events delivers the head of the queue to the receivers, up to its own
-//     events. A helper goroutine delivers deaths. It exists only while there are events.
+//     events. A helper goroutine delivers deaths, and messages that take long to match with patterns. It
+//     exists only while there are events.
 //  4. A receiver accepts a message without waiting, and sends it when its LSN is committed.
 type Broker struct {
 	classes            atomic.Uint32 // EventClasses of notify-keyspace-events
 	subscribedSessions atomic.Int64  // sessions with a subscription
 	monitoringSessions atomic.Int64  // sessions in monitors
 
-	mu         sync.Mutex // protects what follows; held during delivery
+	// For the cost of matching: the number of subscribed patterns and their bytes.
+	patternCount, patternBytes atomic.Int64
+	stopping                   atomic.Bool // see Stop
+
+	mu         sync.Mutex // protects what follows; held for the delivery of a message
 	monitors   []*Session // the sessions of MONITOR
 	registries [3]registry
-	batch      []event // the events in delivery
+	patterns   []*subscribers // those of all patterns, not modified any more; nil: not known
 
 	queue eventQueue
+	batch []event // the events in delivery; of the goroutine that delivers
 }
 
 // Receiver accepts messages for the client of a session. Its methods never wait for the client.
@@ -85,6 +92,7 @@ type subscribers struct {
 	name    string
 	index   int // in registry.all
 	members []*Session
+	pattern *redisfmt.Pattern // of subPattern
 }
 
 // connected returns the number of members that are not [Session.Disconnected].
@@ -106,28 +114,35 @@ type subscriptionCounts [3]int
 func (c *subscriptionCounts) total() int { return c[subChannel] + c[subPattern] + c[subShard] }
 
 // subscriptionSize returns about the number of bytes that a subscription takes.
-func subscriptionSize(name string) int {
-	const overhead = 300
-	return len(name) + overhead
+func subscriptionSize(kind subscriptionKind, name string) int {
+	const overhead, ofByte, ofClass = 300, 8, 32
+	size := len(name) + overhead
+	if kind == subPattern && strings.ContainsAny(name, `?[\`) { // compiled
+		size += ofByte*len(name) + ofClass*strings.Count(name, "[")
+	}
+	return size
 }
 
 // subscribeLocked subscribes a session to a name. The caller has cloned the name and reserved memory for
-// it.
-func (b *Broker) subscribeLocked(s *Session, kind subscriptionKind, name string) {
+// it. pattern is the compiled name of subPattern.
+func (b *Broker) subscribeLocked(s *Session, kind subscriptionKind, name string, pattern *redisfmt.Pattern) {
 	own := s.subscriptions[kind]
 	if _, already := own[name]; already {
-		s.Memory.Release(subscriptionSize(name))
+		s.Memory.Release(subscriptionSize(kind, name))
 		return
 	}
 	r := &b.registries[kind]
 	sub := r.byName[name]
 	if sub == nil {
-		sub = &subscribers{name: name, index: len(r.all)}
+		sub = &subscribers{name: name, index: len(r.all), pattern: pattern}
 		if r.byName == nil {
 			r.byName = make(map[string]*subscribers)
 		}
 		r.byName[name] = sub
 		r.all = append(r.all, sub)
+		if kind == subPattern {
+			b.countPatternLocked(name, 1)
+		}
 	}
 	if own == nil {
 		own = make(map[string]int)
@@ -149,7 +164,7 @@ func (b *Broker) unsubscribeLocked(s *Session, kind subscriptionKind, name strin
 		return
 	}
 	delete(own, name)
-	s.Memory.Release(subscriptionSize(name))
+	s.Memory.Release(subscriptionSize(kind, name))
 	s.update(func() { s.subscribed[kind]-- })
 	if s.subscribed.total() == 0 {
 		b.subscribedSessions.Add(-1)
@@ -173,14 +188,28 @@ func (b *Broker) unsubscribeLocked(s *Session, kind subscriptionKind, name strin
 	r.all[sub.index].index = sub.index
 	r.all[end] = nil
 	r.all = r.all[:end]
+	if kind == subPattern {
+		b.countPatternLocked(name, -1)
+	}
+}
+
+// countPatternLocked counts that a pattern is new (1) or gone (-1).
+func (b *Broker) countPatternLocked(name string, change int) {
+	b.patterns = nil
+	b.patternCount.Add(int64(change))
+	b.patternBytes.Add(int64(change * len(name)))
 }
 
 // subscribe subscribes a session to names and calls each after every one. The caller has cloned the
 // names. After an error it has subscribed to none.
 func (b *Broker) subscribe(s *Session, kind subscriptionKind, names []string, each func(name string)) error {
 	size := 0
-	for _, name := range names {
-		size += subscriptionSize(name)
+	patterns := make([]*redisfmt.Pattern, len(names))
+	for i, name := range names {
+		size += subscriptionSize(kind, name)
+		if kind == subPattern {
+			patterns[i] = redisfmt.Compile(name)
+		}
 	}
 	if !s.Memory.Reserve(size) {
 		return errClientMemory
@@ -188,8 +217,8 @@ func (b *Broker) subscribe(s *Session, kind subscriptionKind, names []string, ea
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	s.Receiver.Hold()
-	for _, name := range names {
-		b.subscribeLocked(s, kind, name)
+	for i, name := range names {
+		b.subscribeLocked(s, kind, name, patterns[i])
 		each(name)
 	}
 	return nil
@@ -227,13 +256,26 @@ func (b *Broker) names(s *Session, kind subscriptionKind) []string {
 	return list
 }
 
-// eachActive visits the names with connected subscribers.
-func (b *Broker) eachActive(kind subscriptionKind, visit func(name string)) {
+// eachActive visits the names with connected subscribers, without the broker's lock, until visit returns
+// false. A name that loses or gains subscribers meanwhile may be left out.
+func (b *Broker) eachActive(kind subscriptionKind, visit func(name string) bool) {
+	const portion = 1000 // bounds the time for which the broker is locked
 	b.mu.Lock()
-	defer b.mu.Unlock()
-	for _, sub := range b.registries[kind].all {
-		if slices.ContainsFunc(sub.members, func(s *Session) bool { return !s.Disconnected.Load() }) {
-			visit(sub.name)
+	all := slices.Clone(b.registries[kind].all)
+	b.mu.Unlock()
+	for part := range slices.Chunk(all, portion) {
+		b.mu.Lock()
+		active := part[:0]
+		for _, sub := range part {
+			if slices.ContainsFunc(sub.members, func(s *Session) bool { return !s.Disconnected.Load() }) {
+				active = append(active, sub)
+			}
+		}
+		b.mu.Unlock()
+		for _, sub := range active {
+			if !visit(sub.name) {
+				return
+			}
 		}
 	}
 }
@@ -254,53 +296,6 @@ func (b *Broker) countNames(kind subscriptionKind) int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return len(b.registries[kind].all)
-}
-
-// countReceivers returns how often a message on a channel is received: once for each matching
-// subscription.
-func (b *Broker) countReceivers(kind subscriptionKind, channel string) int {
-	if b.subscribedSessions.Load() == 0 {
-		return 0
-	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	n := 0
-	b.eachMatchLocked(kind, channel, func(_ subscriptionKind, sub *subscribers) { n += sub.connected() })
-	return n
-}
-
-// eachMatchLocked visits the subscribers of a message on a channel: its own, then those of matching
-// patterns. Patterns do not match channels of SSUBSCRIBE.
-func (b *Broker) eachMatchLocked(kind subscriptionKind, channel string, visit func(kind subscriptionKind, sub *subscribers)) {
-	if sub := b.registries[kind].byName[channel]; sub != nil {
-		visit(kind, sub)
-	}
-	if kind != subChannel {
-		return
-	}
-	for _, sub := range b.registries[subPattern].all {
-		if redisfmt.Match(sub.name, channel) {
-			visit(subPattern, sub)
-		}
-	}
-}
-
-// publishLocked delivers a message to all who subscribe to its channel.
-func (b *Broker) publishLocked(kind subscriptionKind, channel, text string, lsn keyspace.LSN, bound bool) {
-	b.eachMatchLocked(kind, channel, func(kind subscriptionKind, sub *subscribers) {
-		m := &Message{LSN: lsn, Bound: bound}
-		switch kind {
-		case subChannel:
-			m.Reply = push(Bulk("message"), Bulk(channel), Bulk(text))
-		case subShard:
-			m.Reply = push(Bulk("smessage"), Bulk(channel), Bulk(text))
-		case subPattern:
-			m.Reply = push(Bulk("pmessage"), Bulk(sub.name), Bulk(channel), Bulk(text))
-		}
-		for _, s := range sub.members {
-			s.Receiver.Deliver(m)
-		}
-	})
 }
 
 func push(elems ...Reply) Reply { return Reply{Kind: KindPush, Elems: elems} }

@@ -124,11 +124,14 @@ func TestEventBatchIsSealed(t *testing.T) {
 	q.push(event{batch: second, text: "2"})
 	q.push(event{text: "3"})
 	q.push(event{batch: first, text: "4"})
+	free := func(*event) int { return 0 }
 	texts := func() (list []string) {
-		for _, l := range q.popReady(nil) {
+		q.begin(delivering)
+		ready, _ := q.popReady(nil, deliverBatch, 0, free)
+		for _, l := range ready {
 			list = append(list, l.text)
 		}
-		q.noteDelivered(len(list))
+		q.end(len(list))
 		return list
 	}
 	if last := q.seal(second, 7); last != 2 || q.hasDelivered(1) || q.startHelper() || texts() != nil {
@@ -145,7 +148,7 @@ func TestEventBatchIsSealed(t *testing.T) {
 	for i := range 2 * longQueue {
 		q.push(event{text: strconv.Itoa(i)})
 		if i >= 1000 {
-			q.popReady(room)
+			q.popReady(room, deliverBatch, 0, free)
 		}
 	}
 	if n := cap(q.events); n > 10_000 {

@@ -97,8 +97,8 @@ func parseCommandList(in *Input) (Run, error) {
 			if err := checkPattern(what); err != nil {
 				return nil, err
 			}
-			pattern := strings.ToLower(what)
-			keep = func(r *row) bool { return redisfmt.Match(pattern, r.full) }
+			pattern := redisfmt.Compile(strings.ToLower(what))
+			keep = func(r *row) bool { return pattern.Match(r.full) }
 		default:
 			return nil, errSyntax
 		}

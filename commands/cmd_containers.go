@@ -26,7 +26,7 @@ var containerCommands = []Command{
 	},
 	{
 		Name: "container.list", Syntax: "[MATCH pattern]", Summary: "Lists the names of containers in ascending order.",
-		Flags: ReadOnly, Scope: ScopeNone, Parse: parseContainerList,
+		Flags: ReadOnly | Slow, Scope: ScopeNone, Parse: parseContainerList,
 	},
 	{
 		Name: "container.drop", Syntax: "name",
@@ -190,20 +190,25 @@ func describeContainer(c *keyspace.Container, s keyspace.ContainerStats) Reply {
 func documents(s keyspace.ContainerStats) int { return s.Documents - s.Plain }
 
 func parseContainerList(in *Input) (Run, error) {
-	pattern := "*"
+	pattern := redisfmt.Compile("*")
 	o := namedOptions{args: in.Args[1:], legal: []string{"MATCH"}}
 	o.meant = func(word string) string { return "MATCH " + word }
 	for o.next() {
-		pattern = o.value("a pattern")
-		o.fail(checkPattern(pattern))
+		text := o.value("a pattern")
+		o.fail(checkPattern(text))
+		pattern = redisfmt.Compile(text)
 	}
 	if o.err != nil {
 		return nil, o.err
 	}
 	return func(x *Context) Reply {
 		names := []Reply{}
+		watch := x.watchClient()
 		for _, c := range x.Tx.Containers() {
-			if redisfmt.Match(pattern, c.Name()) {
+			if watch.abandoned(len(c.Name())) {
+				return Fail(errAbandoned)
+			}
+			if pattern.Match(c.Name()) {
 				names = append(names, Bulk(c.Name()))
 			}
 		}

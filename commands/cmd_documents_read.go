@@ -291,6 +291,9 @@ func parseDocScan(in *Input) (Run, error) {
 				found = append(found, Bulk(it.Body))
 			}
 		})
+		if x.abandoned {
+			return Fail(errAbandoned)
+		}
 		return Array(Bulk(strconv.FormatUint(next, 10)), Array(found...))
 	}, nil
 }

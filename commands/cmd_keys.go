@@ -167,8 +167,8 @@ func checkFlushOptions(args []string) error {
 }
 
 func parseKeys(in *Input) (Run, error) {
-	options := scanOptions{pattern: in.Args[1], all: in.Args[1] == "*"}
-	if err := checkPattern(options.pattern); err != nil {
+	var options scanOptions
+	if err := options.setPattern(in.Args[1]); err != nil {
 		return nil, err
 	}
 	return onDatabase(func(x *Context, c *keyspace.Container) Reply {
@@ -178,12 +178,16 @@ func parseKeys(in *Input) (Run, error) {
 				keys = append(keys, Bulk(id))
 			}
 		})
+		if x.abandoned {
+			return Fail(errAbandoned)
+		}
 		return Array(keys...)
 	}), nil
 }
 
 // scan is [keyspace.Tx.Scan], but collects items in portions and visits them without locks, unless the
-// transaction locks all partitions. So visit delays no other command.
+// transaction locks all partitions. So visit delays no other command. It ends early if the command is
+// abandoned.
 func (x *Context) scan(c *keyspace.Container, cursor uint64, count int, visit func(id string, it keyspace.Item)) uint64 {
 	const maxPortion = 1000 // items; bounds the time for which a partition is locked
 	type found struct {
@@ -191,11 +195,15 @@ func (x *Context) scan(c *keyspace.Container, cursor uint64, count int, visit fu
 		it keyspace.Item
 	}
 	var list []found
+	watch := x.watchClient()
 	for {
 		portion := min(count, maxPortion)
 		list = list[:0]
 		cursor = x.Tx.Scan(c, cursor, portion, func(id string, it keyspace.Item) { list = append(list, found{id, it}) })
 		for i := range list {
+			if watch.abandoned(len(list[i].id)) {
+				return 0
+			}
 			visit(list[i].id, list[i].it)
 		}
 		if count -= portion; count == 0 || cursor == 0 {
@@ -229,6 +237,9 @@ func parseScan(in *Input) (Run, error) {
 				keys = append(keys, Bulk(id))
 			}
 		})
+		if x.abandoned {
+			return Fail(errAbandoned)
+		}
 		return Array(Bulk(strconv.FormatUint(next, 10)), Array(keys...))
 	}), nil
 }

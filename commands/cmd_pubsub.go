@@ -75,7 +75,7 @@ var pubsubCommand = Command{
 			Flags: PubSub | Loading | Stale,
 			Parse: noParse(func(x *Context) Reply {
 				n := 0
-				x.Engine.Broker.eachActive(subPattern, func(string) { n++ })
+				x.Engine.Broker.eachActive(subPattern, func(string) bool { n++; return true })
 				return Count(n)
 			}),
 		},
@@ -96,8 +96,7 @@ var pubsubCommand = Command{
 	},
 }
 
-// maxChannel is the largest size in bytes of a channel's name. Patterns are matched against it under the
-// broker's mutex.
+// maxChannel is the largest size in bytes of a channel's name. Patterns are matched against it.
 const maxChannel = 1 << 16
 
 // checkSubscription returns an error if the name of a channel, or a pattern, is too long.
@@ -181,7 +180,12 @@ func parsePublish(in *Input, kind subscriptionKind) (Run, error) {
 		return nil, err
 	}
 	return func(x *Context) Reply {
-		n := x.Engine.Broker.countReceivers(kind, channel)
+		n, ok := x.Input.receivers, x.Input.matched
+		if !ok {
+			if n, ok = x.countReceivers(kind, channel); !ok {
+				return Fail(errAbandoned)
+			}
+		}
 		if n > 0 {
 			x.publish(event{
 				kind: kind, channel: strings.Clone(channel), text: strings.Clone(text), bound: x.Session.multi.open,
@@ -204,13 +208,19 @@ func parseActiveNames(in *Input, kind subscriptionKind) (Run, error) {
 	if err := checkPattern(pattern); err != nil {
 		return nil, err
 	}
+	compiled := redisfmt.Compile(pattern)
 	return func(x *Context) Reply {
 		names := []Reply{}
-		x.Engine.Broker.eachActive(kind, func(name string) {
-			if all || redisfmt.Match(pattern, name) {
+		watch := x.watchClient()
+		x.Engine.Broker.eachActive(kind, func(name string) bool {
+			if all || compiled.Match(name) {
 				names = append(names, Bulk(name))
 			}
+			return !watch.abandoned(len(name))
 		})
+		if x.abandoned {
+			return Fail(errAbandoned)
+		}
 		return Array(names...)
 	}, nil
 }

@@ -121,6 +121,9 @@ type Input struct {
 	MaxValue int
 
 	put putInput // the result of parsing DOC.PUT
+
+	receivers int  // of a PUBLISH in a transaction, if matched
+	matched   bool // the receivers are known already
 }
 
 // Context is what a Run may touch.
@@ -133,6 +136,8 @@ type Context struct {
 	batch    *eventBatch // the published events; nil if there are none
 	panicked bool        // the command, or one of an EXEC, has panicked: roll back
 	close    bool        // see Outcome.Close
+
+	abandoned bool // the command has ended early, because nothing takes its reply: see watch
 }
 
 // Now returns the time of the command in ms.

@@ -120,7 +120,7 @@ func (e *Engine) Execute(s *Session, args []string) (out Outcome) {
 func (e *Engine) execute(s *Session, args []string, out *Outcome) {
 	defer e.recoverPanic(s, args, &out.Reply)
 	r, err := s.resolve(args)
-	if s.OnLoop && err == nil && s.isSlow(r, args) {
+	if s.OnLoop && err == nil && (s.isSlow(r, args) || e.matchesSlowly(r, args)) {
 		out.Deferred = true
 		return
 	}
@@ -187,6 +187,7 @@ func (e *Engine) admit(s *Session, r *row) error {
 // changes and drops its events. After an error nothing has begun.
 func (e *Engine) run(s *Session, r *row, args []string, run Run, out *Outcome) error {
 	if err := e.begin(s, r, args); err != nil {
+		out.Close = err == errAbandoned
 		return err
 	}
 	s.ctx = Context{Tx: &s.tx, Session: s, Engine: e, Input: &s.in}
@@ -198,7 +199,7 @@ func (e *Engine) run(s *Session, r *row, args []string, run Run, out *Outcome) e
 			out.LSN = max(out.LSN, s.tx.Rollback())
 			s.ctx.batch.cancel(&e.Broker.queue)
 		}
-		out.Close = s.ctx.close
+		out.Close = s.ctx.close || s.ctx.abandoned
 		s.revealed = max(s.revealed, out.LSN)
 		if s.ctx.batch != nil {
 			e.Broker.flush(s, s.ctx.batch, s.revealed)
@@ -229,7 +230,7 @@ func (e *Engine) begin(s *Session, r *row, args []string) error {
 		case ScopeAll:
 			e.Keyspace.BeginAll(&s.tx)
 		case ScopeQueue:
-			e.beginQueue(s)
+			return e.beginQueue(s)
 		}
 		return nil
 	}

@@ -23,6 +23,7 @@ const (
 	errNotInMulti   = Error("ERR Command not allowed inside a transaction")
 	errOOM          = Error("OOM command not allowed when used memory > 'maxmemory'.")
 	errClientMemory = Error("ERR all clients together hold too much memory: try again later, or raise maxmemory-clients")
+	errAbandoned    = Error("ERR the command ended early: the client has left or the server stops")
 	errExecAbort    = Error("EXECABORT Transaction discarded because of previous errors.")
 	errExecInternal = Error("EXECABORT Transaction discarded because of an internal error; the server's log has the details")
 

@@ -1,6 +1,7 @@
 package commands
 
 import (
+	"math"
 	"sync"
 
 	"mayfly/keyspace"
@@ -29,18 +30,30 @@ type eventBatch struct {
 	cancelled bool         // the command was rolled back: deliver nothing
 	lsn       keyspace.LSN // known when sealed
 	last      uint64       // number of the last event
+	cost      int          // of matching the events with patterns
 }
 
 // eventQueue holds events in the order in which they were pushed. The zero value is empty.
 type eventQueue struct {
 	mu            sync.Mutex // protects what follows; held only for moments
-	deliveredMore sync.Cond  // signals that delivered has grown
+	deliveredMore sync.Cond  // signals that delivered has grown, or delivering has changed
 	events        []event
 	head          int    // the index of the first event
 	pushed        uint64 // the number of events pushed so far
 	delivered     uint64 // the number of events delivered so far
 	helping       bool   // the helper goroutine runs
+	delivering    deliveryState
 }
+
+// deliveryState says what the goroutine does that delivers. There is one at a time, so that all subscribers
+// see all messages in one order.
+type deliveryState uint8
+
+const (
+	notDelivering deliveryState = iota
+	delivering                  // soon over
+	matching                    // matches a message for long
+)
 
 const (
 	// deliverBatch is the number of events delivered at a time. Others may use the broker in between.
@@ -79,11 +92,33 @@ func (batch *eventBatch) cancel(q *eventQueue) {
 	batch.cancelled = true
 }
 
-// popReady removes up to deliverBatch sealed events from the head of the queue and appends them to list.
-func (q *eventQueue) popReady(list []event) []event {
+// begin makes the caller the goroutine that delivers, once no other one does. It does not wait for one that
+// matches a message for long: then it returns false, unless the caller is about to do the same.
+func (q *eventQueue) begin(as deliveryState) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	for len(list) < deliverBatch && q.readyLocked() {
+	q.deliveredMore.L = &q.mu
+	for q.delivering == delivering || q.delivering == matching && as == matching {
+		q.deliveredMore.Wait()
+	}
+	if q.delivering == matching {
+		return false
+	}
+	q.delivering = as
+	return true
+}
+
+// popReady removes up to most sealed events from the head of the queue and appends them to list. It stops
+// before they cost more than budget to match.
+func (q *eventQueue) popReady(list []event, most, budget int, cost func(*event) int) (_ []event, spent int) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for len(list) < most && q.readyLocked() {
+		next := cost(&q.events[q.head])
+		if spent+next > budget {
+			break
+		}
+		spent += next
 		list = append(list, q.events[q.head])
 		q.events[q.head] = event{}
 		q.head++
@@ -98,7 +133,7 @@ func (q *eventQueue) popReady(list []event) []event {
 		clear(q.events[left:])
 		q.events, q.head = q.events[:left], 0
 	}
-	return list
+	return list, spent
 }
 
 // readyLocked reports whether the queue has a sealed event at its head.
@@ -110,10 +145,11 @@ func (q *eventQueue) readyLocked() bool {
 	return batch == nil || batch.sealed
 }
 
-// noteDelivered notes that n more events have been delivered.
-func (q *eventQueue) noteDelivered(n int) {
+// end ends what begin has begun: n more events have been delivered.
+func (q *eventQueue) end(n int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	q.delivering = notDelivering
 	q.delivered += uint64(n)
 	q.deliveredMore.Broadcast()
 }
@@ -163,13 +199,18 @@ func (q *eventQueue) len() int {
 }
 
 // flush seals a command's events and delivers them, with all before them. If the session subscribes to
-// anything, flush waits for their delivery. So the client sees its own messages before the reply.
+// anything, flush waits for their delivery. So the client sees its own messages before the reply. It waits
+// for messages that take long to match, too, unless others wait for the session.
 func (b *Broker) flush(s *Session, batch *eventBatch, lsn keyspace.LSN) {
 	last := b.queue.seal(batch, lsn)
-	for !b.queue.hasDelivered(last) && b.deliver() > 0 {
+	for budget := mostCost; !b.queue.hasDelivered(last); {
+		n, spent := b.deliver(budget)
+		if budget -= spent; n == 0 {
+			break
+		}
 	}
 	b.ensureHelper()
-	if s.subscribed.total() > 0 {
+	if s.subscribed.total() > 0 || batch.cost > expensiveCost && !s.OnLoop {
 		b.queue.waitDelivered(last)
 	}
 }
@@ -180,25 +221,50 @@ func (b *Broker) ensureHelper() {
 		return
 	}
 	go func() {
-		for b.deliver() > 0 || !b.queue.stopHelper() {
+		for b.deliverAny() > 0 || !b.queue.stopHelper() {
 		}
 	}()
 }
 
-// deliver delivers a batch of events and returns their number.
-func (b *Broker) deliver() int {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.batch = b.queue.popReady(b.batch[:0])
-	for i := range b.batch {
-		b.deliverEventLocked(&b.batch[i])
+// deliver delivers a batch of events that are cheap to match and together cost at most budget. It returns
+// their number and cost.
+func (b *Broker) deliver(budget int) (n, spent int) {
+	if !b.queue.begin(delivering) {
+		return 0, 0
 	}
-	clear(b.batch)
-	b.queue.noteDelivered(len(b.batch))
-	return len(b.batch)
+	return b.deliverBatch(deliverBatch, min(budget, expensiveCost))
 }
 
-func (b *Broker) deliverEventLocked(ev *event) {
+// deliverAny is deliver of any events, whatever they cost.
+func (b *Broker) deliverAny() (n int) {
+	if n, _ = b.deliver(mostCost); n == 0 {
+		b.queue.begin(matching)
+		n, _ = b.deliverBatch(1, math.MaxInt)
+	}
+	return n
+}
+
+// deliverBatch delivers the next events, as popReady chooses them. The queue's begin must have succeeded.
+func (b *Broker) deliverBatch(most, budget int) (n, spent int) {
+	b.batch, spent = b.queue.popReady(b.batch[:0], most, budget, b.costOf)
+	for i := range b.batch {
+		b.deliverEvent(&b.batch[i])
+	}
+	n = len(b.batch)
+	clear(b.batch)
+	b.queue.end(n)
+	return n, spent
+}
+
+// costOf returns the cost of matching an event.
+func (b *Broker) costOf(ev *event) int {
+	if ev.kind != subChannel {
+		return 0
+	}
+	return b.cost(len(ev.channel) + len(ev.container) + len(ev.id) + len(ev.name))
+}
+
+func (b *Broker) deliverEvent(ev *event) {
 	lsn := ev.lsn
 	if ev.batch != nil && ev.batch.cancelled { // constant after sealing
 		return
@@ -207,13 +273,13 @@ func (b *Broker) deliverEventLocked(ev *event) {
 		lsn = ev.batch.lsn
 	}
 	if ev.name == "" {
-		b.publishLocked(ev.kind, ev.channel, ev.text, lsn, ev.bound)
+		b.publish(ev.kind, ev.channel, ev.text, lsn, ev.bound)
 		return
 	}
 	if ev.channels&toKeyspace != 0 {
-		b.publishLocked(subChannel, "__keyspace@"+ev.container+"__:"+ev.id, ev.name, lsn, ev.bound)
+		b.publish(subChannel, "__keyspace@"+ev.container+"__:"+ev.id, ev.name, lsn, ev.bound)
 	}
 	if ev.channels&toKeyevent != 0 {
-		b.publishLocked(subChannel, "__keyevent@"+ev.container+"__:"+ev.name, ev.id, lsn, ev.bound)
+		b.publish(subChannel, "__keyevent@"+ev.container+"__:"+ev.name, ev.id, lsn, ev.bound)
 	}
 }

@@ -136,7 +136,7 @@ func (b *Broker) OnDeath(c *keyspace.Container, id string, written keyspace.LSN)
 	})
 	b.ensureHelper()
 	if b.queue.len() > longQueue {
-		b.deliver()
+		b.deliverAny()
 	}
 }
 
@@ -153,6 +153,7 @@ func (x *Context) publish(ev event) {
 		x.batch = new(eventBatch)
 	}
 	ev.batch = x.batch
+	x.batch.cost += x.Engine.Broker.costOf(&ev)
 	x.Engine.Broker.queue.push(ev)
 }
 

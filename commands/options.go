@@ -208,9 +208,9 @@ func (c expireCondition) allows(end int64, ends bool, newEnd int64) bool {
 
 // scanOptions are the common options of the SCAN family.
 type scanOptions struct {
-	pattern string
-	all     bool // no pattern, or one that matches every id
-	count   int  // the number of items to visit
+	pattern *redisfmt.Pattern // nil if all
+	all     bool              // no pattern, or one that matches every id
+	count   int               // the number of items to visit
 }
 
 // newScanOptions returns the defaults.
@@ -240,9 +240,14 @@ func (o *scanOptions) parse(args []string) (used int, err error) {
 
 // setPattern sets the pattern, unless it takes too long to match.
 func (o *scanOptions) setPattern(pattern string) error {
-	o.pattern = pattern
-	o.all = pattern == "*"
-	return checkPattern(pattern)
+	if o.all = pattern == "*"; o.all {
+		return nil
+	}
+	if err := checkPattern(pattern); err != nil {
+		return err
+	}
+	o.pattern = redisfmt.Compile(pattern)
+	return nil
 }
 
 // parseCount reads the value of COUNT of mayfly's own commands.
@@ -258,7 +263,7 @@ func misplaced(ids []string, option string) bool {
 }
 
 // selects reports whether an id matches the pattern.
-func (o *scanOptions) selects(id string) bool { return o.all || redisfmt.Match(o.pattern, id) }
+func (o *scanOptions) selects(id string) bool { return o.all || o.pattern.Match(id) }
 
 // namedOptions reads the options at the end of the arguments of mayfly's own commands. Its errors name
 // the wrong option and the legal ones, where Redis says "syntax error". Options may come in any order,

@@ -25,6 +25,11 @@ type Session struct {
 	// though its goroutine may take a moment to end.
 	Disconnected atomic.Bool
 
+	// Abandoned reports whether nothing waits for the running command any more: the client has left or the
+	// server stops. It may cost a system call. Nil: never.
+	Abandoned       func() bool
+	abandonInterval time.Duration // see watch
+
 	OnLoop bool // other sessions wait for this one's commands: defer slow ones
 
 	Receiver Receiver      // takes the session's messages
@@ -68,6 +73,7 @@ const noTransaction = -1
 func NewSession(id int64, addr, laddr string, now int64) *Session {
 	s := &Session{
 		ID: id, Addr: addr, LAddr: laddr, Proto: 2, database: "0", created: now, queued: noTransaction,
+		abandonInterval: abandonInterval,
 	}
 	s.lastUsed.Store(now)
 	s.tx.OnDeath = func(c *keyspace.Container, id string) { s.ctx.notify(eventExpired, c, id) }

@@ -47,11 +47,14 @@ var transactionCommands = []Command{
 //  5. A panic of a command rolls everything back: see Engine.run. Effects beyond the keyspace (CONFIG
 //     SET, SUBSCRIBE) stay, but for SELECT.
 type transaction struct {
-	open     bool
-	failed   bool  // EXEC only reports an error
-	flags    Flags // the union of the queued commands' flags
-	slow     bool  // a queued command is slow
-	size     int   // of the queued commands, bytes
+	open   bool
+	failed bool  // EXEC only reports an error
+	flags  Flags // the union of the queued commands' flags
+	slow   bool  // a queued command is slow
+
+	subscribes bool // a queued command changes the session's subscriptions
+
+	size     int // of the queued commands, bytes
 	commands []queuedCommand
 	args     []string // of all commands; each command has a slice of it
 
@@ -89,7 +92,8 @@ func checkQueue(what string, size, maxValue int) error {
 func (e *Engine) enqueue(s *Session, r *row, args []string) Reply {
 	t := &s.multi
 	t.flags |= r.Flags
-	t.slow = t.slow || r.isSlow(len(args))
+	t.subscribes = t.subscribes || r.Flags&(PubSub|AllowSubscribed) == PubSub|AllowSubscribed
+	t.slow = t.slow || r.isSlow(len(args)) || e.matchesSlowly(r, args)
 	s.noteCommand(r, e.Keyspace.Now())
 	if t.failed { // the command never runs
 		return Status("QUEUED")
@@ -154,7 +158,7 @@ func (t *transaction) clearQueue(a *ClientMemory) {
 // close returns to the state without a transaction. Watches stay.
 func (t *transaction) close(s *Session) {
 	t.clearQueue(s.Memory)
-	t.open, t.failed, t.flags, t.slow = false, false, 0, false
+	t.open, t.failed, t.flags, t.slow, t.subscribes = false, false, 0, false, false
 	s.update(func() { s.queued, s.queuedSize = noTransaction, 0 })
 }
 
@@ -238,8 +242,9 @@ func runUnwatch(x *Context) Reply {
 	return OK
 }
 
-// beginQueue parses the queued commands and starts the session's transaction for them.
-func (e *Engine) beginQueue(s *Session) {
+// beginQueue parses the queued commands, matches the messages they publish, and starts the session's
+// transaction for them. The error is errAbandoned: all is discarded.
+func (e *Engine) beginQueue(s *Session) error {
 	t := &s.multi
 	ids, all := t.watcher.IDs(), false
 	maxValue := e.Host.MaxValueSize()
@@ -253,6 +258,10 @@ func (e *Engine) beginQueue(s *Session) {
 		ids = c.row.ids(ids, c.in.Args)
 		all = all || c.row.Scope == ScopeSweep || c.row.Scope == ScopeAll
 	}
+	if !e.matchQueue(s) {
+		e.discard(s)
+		return errAbandoned
+	}
 	switch {
 	case all:
 		e.Keyspace.BeginAll(&s.tx)
@@ -261,6 +270,33 @@ func (e *Engine) beginQueue(s *Session) {
 	default:
 		e.Keyspace.BeginNone(&s.tx)
 	}
+	return nil
+}
+
+// matchQueue counts the receivers of the messages that queued commands publish. Counted later, they would
+// keep those waiting who need the transaction's items. With a subscription in the transaction they are
+// counted later all the same. matchQueue returns false if the command was abandoned.
+func (e *Engine) matchQueue(s *Session) bool {
+	t := &s.multi
+	if t.failed || t.flags&Publishes == 0 || t.subscribes || e.Broker.patternCount.Load() == 0 {
+		return true
+	}
+	x := Context{Session: s, Engine: e}
+	var last *Input
+	for i := range t.commands {
+		in := &t.commands[i].in
+		switch {
+		case t.commands[i].row.Name != "publish":
+		case last != nil && last.Args[1] == in.Args[1]:
+			in.receivers, in.matched = last.receivers, true
+		default:
+			if in.receivers, in.matched = x.countReceivers(subChannel, in.Args[1]); !in.matched {
+				return false
+			}
+			last = in
+		}
+	}
+	return true
 }
 
 // parseQueued parses a queued command.

@@ -215,6 +215,12 @@ func (c *conn) limitIdle(timeout time.Duration) {
 	}
 }
 
+// abandoned reports whether the running command has no receiver any more: the client has left or the server
+// stops. Only the goroutine that runs the command may call it.
+func (c *conn) abandoned() bool {
+	return c.killed.Load() || c.server.stopping.Load() || c.socket.Conn != nil && c.socket.ended()
+}
+
 // interrupt ends the wait for a client. Any goroutine may call it.
 func (c *conn) interrupt() {
 	c.whileWaiting(func() { _ = c.socket.SetReadDeadline(past) }) // if it fails the connection is gone
@@ -314,6 +320,9 @@ func (c *conn) awaitResume(resume <-chan struct{}) error {
 	for {
 		select {
 		case <-resume:
+			if c.socket.ended() {
+				return io.EOF
+			}
 			return nil
 		case <-c.gone:
 			return errKilled

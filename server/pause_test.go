@@ -98,3 +98,31 @@ func TestPauseAndLeave(t *testing.T) {
 		t.Errorf("executed: %s, want %s", got, want)
 	}
 }
+
+// A client that has left since the last look gets nothing executed when the pause ends, even if it had sent
+// more commands.
+func TestPauseAndLeaveBeforeItsEnd(t *testing.T) {
+	e := newFakeEngine()
+	over := e.pauseSets()
+	s := newTestServer(t)
+	s.timeouts.paused = time.Hour // it does not look in between
+	c := dial(t, s.run(t, e, nil))
+	c.send("PING\r\nSET a 1\r\n")
+	c.expect("+PONG\r\n")
+	eventually(t, "the client is paused", func() bool { return s.Info().PausedClients == 1 })
+	c.send("SET a 2\r\n")
+	var waiting *conn
+	s.each(func(c *conn) { waiting = c })
+	if waiting.abandoned() {
+		t.Error("the client has left before it does")
+	}
+	if err := c.Close(); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the server can see the end", waiting.abandoned)
+	close(over)
+	eventually(t, "the client is gone", func() bool { return s.Info().Connected == 0 })
+	if got, want := e.history(), "PING"; got != want {
+		t.Errorf("executed: %s, want %s", got, want)
+	}
+}

@@ -145,6 +145,10 @@ func (s *Server) Listen() (err error) {
 func (s *Server) Start(e *commands.Engine) {
 	s.serve(engine{e}, s.listeners)
 	s.acceptors.Go(func() { s.sample(e) })
+	s.acceptors.Go(func() {
+		<-s.stop
+		e.Broker.Stop()
+	})
 	s.acceptors.Go(func() { keepHeap(s.stop, e.Keyspace) })
 	if s.metrics != nil {
 		s.metrics.SetEngine(e)
@@ -271,6 +275,7 @@ func (s *Server) admit(nc net.Conn, secure bool) {
 	s.lastID++
 	c.session = commands.NewSession(s.lastID, remote, local, s.engine.Now())
 	c.session.Receiver = c
+	c.session.Abandoned = c.abandoned
 	c.session.Memory = s.clients.Open(c.session)
 	c.guard = resp.NewGuard(c.session.Memory, resp.LargeBuffer)
 	if secure {

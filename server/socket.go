@@ -2,6 +2,7 @@ package server
 
 import (
 	"crypto/tls"
+	"errors"
 	"io"
 	"net"
 	"sync/atomic"
@@ -80,16 +81,12 @@ func (s *socket) send(p []byte) error {
 // goroutine may call it, whatever locks it holds. Closing here would wait for reads and writes, which may
 // wait for one of those locks.
 func (s *socket) shutDown() {
-	nc := s.Conn
-	if t, ok := nc.(*tls.Conn); ok {
-		nc = t.NetConn() // TLS itself would wait for the client
-	}
-	sc, ok := nc.(syscall.Conn)
-	if !ok {
-		_ = nc.Close() // the connection is gone, whatever it returns
+	raw, err := rawConn(s.Conn) // TLS itself would wait for the client
+	if err == errors.ErrUnsupported {
+		_ = s.Conn.Close() // the connection is gone, whatever it returns
 		return
 	}
-	if raw, err := sc.SyscallConn(); err == nil {
+	if err == nil {
 		_ = raw.Control(func(fd uintptr) { shutDown(int(fd)) }) // fails if the connection is closed
 	}
 }
@@ -108,9 +105,29 @@ func (s *socket) lingerClose() {
 	_, _ = io.CopyN(io.Discard, s.Conn, most) // the connection is over, whatever it returns
 }
 
-// ended reports whether the client has ended the connection, without waiting or reading. While bytes are
-// unread it sees only a reset. With TLS, whose farewell is such bytes, it sees nothing.
-func (s *socket) ended() bool { return s.raw != nil && s.raw.ended() }
+// ended reports whether the client sends no more, without waiting or reading. Redis ends a connection then,
+// also if the client has closed only its half.
+func (s *socket) ended() bool {
+	raw, err := rawConn(s.Conn)
+	if err != nil {
+		return false // the end is seen by reading
+	}
+	ended := false
+	err = raw.Control(func(fd uintptr) { ended = hungUp(int(fd)) })
+	return ended || err != nil
+}
+
+// rawConn returns the descriptor of a connection, plain or TLS.
+func rawConn(nc net.Conn) (syscall.RawConn, error) {
+	if t, ok := nc.(*tls.Conn); ok {
+		nc = t.NetConn()
+	}
+	sc, ok := nc.(syscall.Conn)
+	if !ok {
+		return nil, errors.ErrUnsupported
+	}
+	return sc.SyscallConn()
+}
 
 // rawSocket reads and writes the file descriptor itself, where net.Conn would cost something on every call.
 // It takes memory to read into only when there is something to read, so an idle connection holds none.
@@ -188,19 +205,6 @@ func (s *rawSocket) write(p []byte) (int, error) {
 func (s *rawSocket) tryWrite(fd uintptr) bool {
 	s.n, s.err = writeNow(int(fd), s.rest)
 	return true
-}
-
-func (s *rawSocket) ended() bool {
-	ended := false
-	err := s.raw.Control(func(fd uintptr) {
-		var next [1]byte
-		n, err := uninterrupted(func(fd int, p []byte) (int, error) {
-			n, _, err := syscall.Recvfrom(fd, p, syscall.MSG_PEEK)
-			return n, err
-		}, int(fd), next[:])
-		ended = err == nil && n == 0 || err != nil && err != syscall.EAGAIN
-	})
-	return ended || err != nil
 }
 
 // uninterrupted repeats a system call that a signal interrupted.

@@ -70,6 +70,11 @@ func must(t testing.TB, err error) {
 // secureServer runs a server that speaks TLS. It returns its address and the configuration of a client with a
 // certificate.
 func secureServer(t testing.TB, authClients string) (s *Server, address string, known *tls.Config) {
+	return secureServerOf(t, newFakeEngine(), authClients)
+}
+
+// secureServerOf is secureServer with an engine of the test.
+func secureServerOf(t testing.TB, e executor, authClients string) (s *Server, address string, known *tls.Config) {
 	a := newAuthority(t)
 	a.sign("server", &x509.Certificate{IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}})
 	a.sign("client", &x509.Certificate{ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}})
@@ -79,7 +84,7 @@ func secureServer(t testing.TB, authClients string) (s *Server, address string, 
 	must(t, err)
 	pair, err := tls.LoadX509KeyPair(a.file("client.crt"), a.file("client.key"))
 	must(t, err)
-	return s, s.run(t, newFakeEngine(), config), &tls.Config{RootCAs: a.pool, Certificates: []tls.Certificate{pair}}
+	return s, s.run(t, e, config), &tls.Config{RootCAs: a.pool, Certificates: []tls.Certificate{pair}}
 }
 
 func dialTLS(t testing.TB, address string, config *tls.Config) *client {

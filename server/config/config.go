@@ -46,13 +46,17 @@ func (c *Config) OnChange(option string, apply func(*Settings) error) {
 // once. As in Redis, a name without wildcards comes back as it was written.
 func (c *Config) ConfigGet(patterns []string) [][2]string {
 	settings := *c.current.Load() // the table's values point into it
+	compiled := make([]*redisfmt.Pattern, len(patterns))
+	for i, pattern := range patterns {
+		compiled[i] = redisfmt.Compile(strings.ToLower(pattern))
+	}
 	var found [][2]string
 	for _, o := range Options {
-		for _, pattern := range patterns {
+		for i, pattern := range patterns {
 			name := o.Name
 			if strings.EqualFold(pattern, name) {
 				name = pattern
-			} else if !redisfmt.Match(strings.ToLower(pattern), name) {
+			} else if !compiled[i].Match(name) {
 				continue
 			}
 			found = append(found, [2]string{name, o.in(&settings).String()})

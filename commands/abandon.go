@@ -1,0 +1,50 @@
+package commands
+
+import (
+	"time"
+
+	"mayfly/expiry/clock"
+)
+
+// Commands that may run for long end when their reply has no receiver: the client has left, or the
+// server stops. They ask [watch.abandoned] as they go.
+
+// abandonInterval is the time for which a command runs before it looks whether it is abandoned, and between
+// two looks. A look costs a system call.
+const abandonInterval = 100 * time.Millisecond
+
+// watch looks from time to time whether the running command of a session is abandoned.
+type watch struct {
+	x    *Context
+	work int           // bytes since the clock was read
+	next time.Duration // of the monotonic clock: when to look
+}
+
+// watchClient starts the watch of a command that may run for long.
+func (x *Context) watchClient() watch {
+	w := watch{x: x}
+	if x.Session != nil && x.Session.Abandoned != nil {
+		w.next = clock.Monotonic() + x.Session.abandonInterval
+	}
+	return w
+}
+
+// abandoned reports whether to end the command, after work on so many bytes more. Then the connection ends,
+// too, and none of its commands runs any more.
+func (w *watch) abandoned(work int) bool {
+	const mostWork, workOfCall = 16 << 10, 100
+	if w.x.abandoned || w.x.Session == nil || w.x.Session.Abandoned == nil {
+		return w.x.abandoned
+	}
+	if w.work += work + workOfCall; w.work < mostWork {
+		return false
+	}
+	w.work = 0
+	now := clock.Monotonic()
+	if now < w.next {
+		return false
+	}
+	w.next = now + w.x.Session.abandonInterval
+	w.x.abandoned = w.x.Session.Abandoned()
+	return w.x.abandoned
+}

@@ -1,0 +1,78 @@
+package server
+
+import (
+	"crypto/tls"
+	"fmt"
+	"testing"
+	"time"
+
+	"mayfly/commands"
+)
+
+// endlessEngine has a command that ends only when it is abandoned.
+func endlessEngine(running, ended chan struct{}) *fakeEngine {
+	e := newFakeEngine()
+	e.slow = "ENDLESS"
+	e.commands = map[string]func(*commands.Session, []string) commands.Reply{
+		"ENDLESS": func(s *commands.Session, _ []string) commands.Reply {
+			close(running)
+			for !s.Abandoned() {
+				time.Sleep(time.Millisecond)
+			}
+			close(ended)
+			return commands.OK
+		},
+	}
+	return e
+}
+
+// A command learns that its client has left, whether or not the client had sent more.
+func TestAbandonedByClient(t *testing.T) {
+	for _, secure := range []bool{false, true} {
+		t.Run(fmt.Sprint("TLS ", secure), func(t *testing.T) {
+			running, ended := make(chan struct{}), make(chan struct{})
+			e := endlessEngine(running, ended)
+			var s *Server
+			var c *client
+			if secure {
+				var address string
+				var known *tls.Config
+				s, address, known = secureServerOf(t, e, "no")
+				c = dialTLS(t, address, known)
+			} else {
+				s = newTestServer(t)
+				c = dial(t, s.run(t, e, nil))
+			}
+			c.send("ENDLESS\r\n")
+			<-running
+			c.send("PING\r\n")
+			if err := c.Close(); err != nil {
+				t.Fatal(err)
+			}
+			<-ended
+			eventually(t, "the client is gone", func() bool { return s.Info().Connected == 0 })
+		})
+	}
+}
+
+// A command learns that it was killed, and that the server stops.
+func TestAbandonedByServer(t *testing.T) {
+	for name, end := range map[string]func(*testing.T, *Server){
+		"CLIENT KILL": func(_ *testing.T, s *Server) { s.Disconnect(func(*commands.Session) bool { return true }) },
+		"stop": func(t *testing.T, s *Server) {
+			if err := s.Stop(t.Context()); err != nil {
+				t.Error(err)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			running, ended := make(chan struct{}), make(chan struct{})
+			s := newTestServer(t)
+			c := dial(t, s.run(t, endlessEngine(running, ended), nil))
+			c.send("ENDLESS\r\n")
+			<-running
+			end(t, s)
+			<-ended
+		})
+	}
+}

@@ -1,0 +1,10 @@
+package server
+
+import "golang.org/x/sys/unix"
+
+// hungUp reports whether the other side of a connection sends no more, even if bytes of it are unread.
+func hungUp(fd int) bool {
+	poll := [1]unix.PollFd{{Fd: int32(fd), Events: unix.POLLRDHUP}}
+	n, err := unix.Poll(poll[:], 0)
+	return err == nil && n > 0 && poll[0].Revents&(unix.POLLRDHUP|unix.POLLHUP|unix.POLLERR) != 0
+}
