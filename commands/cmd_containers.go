@@ -11,12 +11,12 @@ import (
 
 var containerCommands = []Command{
 	{
-		Name: "container.set", Syntax: "name [TTL <OFF | -1 | seconds>] [TTLMODE <STRICT | LENIENT>] [NUMBER number]", Example: "orders TTL 3600",
+		Name: "container.set", Syntax: "name [TTL <OFF | -1 | seconds>] [TTLMODE <STRICT | LENIENT>]", Example: "orders TTL 3600",
 		Summary: "Creates a container or changes its default TTL, which governs everything in it at once. Without TTL it changes the mode of an existing container.",
 		Flags:   Write, Scope: ScopeAll, Parse: parseContainerSet,
 	},
 	{
-		Name: "container.create", Syntax: "name [TTL <OFF | -1 | seconds>] [TTLMODE <STRICT | LENIENT>] [NUMBER number]",
+		Name: "container.create", Syntax: "name [TTL <OFF | -1 | seconds>] [TTLMODE <STRICT | LENIENT>]",
 		Summary: "Creates a container, with TTL off by default. Fails if it exists.",
 		Flags:   Write | DenyOOM, Scope: ScopeAll, Parse: parseContainerCreate,
 	},
@@ -25,7 +25,7 @@ var containerCommands = []Command{
 		Flags: ReadOnly, Scope: ScopeSweep, Parse: parseContainerGet,
 	},
 	{
-		Name: "container.list", Syntax: "[MATCH pattern] [WITHNUMBERS]", Summary: "Lists the names of containers in ascending order. WITHNUMBERS returns a map from names to the numbers for SELECT.",
+		Name: "container.list", Syntax: "[MATCH pattern]", Summary: "Lists the names of containers in ascending order.",
 		Flags: ReadOnly | Slow, Scope: ScopeNone, Parse: parseContainerList,
 	},
 	{
@@ -56,13 +56,12 @@ type containerSettings struct {
 	ttl     expiry.TTL
 	hasMode bool
 	mode    expiry.Mode
-	number  uint32 // 0: not given
 }
 
 func parseSettings(in *Input) (containerSettings, error) {
 	name, err := containerName(in)
 	set := containerSettings{name: name}
-	o := namedOptions{args: in.Args[2:], legal: []string{"TTL", "TTLMODE", "NUMBER"}, err: err}
+	o := namedOptions{args: in.Args[2:], legal: []string{"TTL", "TTLMODE"}, err: err}
 	o.meant = func(word string) string {
 		option := ""
 		if _, err := expiry.ParseDefault(word); err == nil {
@@ -82,8 +81,6 @@ func parseSettings(in *Input) (containerSettings, error) {
 		case "TTLMODE":
 			set.hasMode = true
 			set.mode, err = parseMode(o.value("strict or lenient"))
-		case "NUMBER":
-			set.number, err = parseNumber(o.value("a number"))
 		}
 		o.fail(err)
 	}
@@ -99,29 +96,12 @@ func parseMode(s string) (expiry.Mode, error) {
 	return 0, fmt.Errorf("invalid TTLMODE %s: legal are strict and lenient", expiry.Quote(s))
 }
 
-// parseNumber parses the number of a new container. The databases have theirs.
-func parseNumber(s string) (uint32, error) {
-	n, ok := redisfmt.ParseInt(s)
-	if !ok || n < keyspace.Databases || n > keyspace.MaxDB {
-		return 0, fmt.Errorf("invalid NUMBER %s: legal are %d to %d", expiry.Quote(s), keyspace.Databases, keyspace.MaxDB)
-	}
-	return uint32(n), nil
-}
-
-// create creates the container.
-func (set *containerSettings) create(x *Context) Reply {
-	if _, err := x.Tx.CreateNumbered(set.name, set.number, set.ttl, set.mode); err != nil {
-		return Fail(errorf(errNumber, set.name, err))
-	}
-	return OK
-}
-
 func parseContainerSet(in *Input) (Run, error) {
 	set, err := parseSettings(in)
 	switch {
 	case err != nil:
 		return nil, err
-	case !set.hasTTL && !set.hasMode && set.number == 0:
+	case !set.hasTTL && !set.hasMode:
 		return nil, errorf(errNothingToSet, set.name)
 	}
 	return func(x *Context) Reply {
@@ -136,10 +116,8 @@ func parseContainerSet(in *Input) (Run, error) {
 			if limit, full := x.Tx.ContainersFull(); full {
 				return Fail(errorf(errContainersFull, set.name, limit))
 			}
-			return set.create(x)
-		}
-		if set.number != 0 && set.number != c.DB() {
-			return Fail(errorf(errNumberStays, set.name, c.DB()))
+			x.Tx.CreateContainer(set.name, set.ttl, set.mode)
+			return OK
 		}
 		ttl, mode := c.Policy().Default, c.Policy().Mode
 		if set.hasTTL {
@@ -165,7 +143,8 @@ func parseContainerCreate(in *Input) (Run, error) {
 		if limit, full := x.Tx.ContainersFull(); full {
 			return Fail(errorf(errContainersFull, set.name, limit))
 		}
-		return set.create(x)
+		x.Tx.CreateContainer(set.name, set.ttl, set.mode)
+		return OK
 	}, nil
 }
 
@@ -193,7 +172,6 @@ func parseContainerGet(in *Input) (Run, error) {
 //	bytes      of the ids and bodies of living items
 //	memory     their estimated size in memory, bytes; maxmemory limits the sum
 //	created    the time of its creation, ms since 1970
-//	number     for SELECT
 func describeContainer(c *keyspace.Container, s keyspace.ContainerStats) Reply {
 	p := &s.Policy
 	return Map(
@@ -205,7 +183,6 @@ func describeContainer(c *keyspace.Container, s keyspace.ContainerStats) Reply {
 		Bulk("bytes"), Integer(s.Bytes),
 		Bulk("memory"), Integer(s.Memory),
 		Bulk("created"), Integer(s.Created),
-		Bulk("number"), Integer(int64(c.DB())),
 	)
 }
 
@@ -213,14 +190,10 @@ func describeContainer(c *keyspace.Container, s keyspace.ContainerStats) Reply {
 func documents(s keyspace.ContainerStats) int { return s.Documents - s.Plain }
 
 func parseContainerList(in *Input) (Run, error) {
-	pattern, numbers := redisfmt.Compile("*"), false
-	o := namedOptions{args: in.Args[1:], legal: []string{"MATCH", "WITHNUMBERS"}}
+	pattern := redisfmt.Compile("*")
+	o := namedOptions{args: in.Args[1:], legal: []string{"MATCH"}}
 	o.meant = func(word string) string { return "MATCH " + word }
 	for o.next() {
-		if o.name == "WITHNUMBERS" {
-			numbers = true
-			continue
-		}
 		text := o.value("a pattern")
 		o.fail(checkPattern(text))
 		pattern = redisfmt.Compile(text)
@@ -235,16 +208,9 @@ func parseContainerList(in *Input) (Run, error) {
 			if watch.abandoned(len(c.Name())) {
 				return Fail(errAbandoned)
 			}
-			if !pattern.Match(c.Name()) {
-				continue
+			if pattern.Match(c.Name()) {
+				names = append(names, Bulk(c.Name()))
 			}
-			names = append(names, Bulk(c.Name()))
-			if numbers {
-				names = append(names, Integer(int64(c.DB())))
-			}
-		}
-		if numbers {
-			return Map(names...)
 		}
 		return Array(names...)
 	}, nil

@@ -46,8 +46,7 @@ var moveCommands = []Command{
 	},
 }
 
-// databaseByName returns the container that a command names where Redis has the number of a database. A name that
-// is a number is also the container's number.
+// databaseByName returns the container that a command names where Redis has the number of a database.
 func (x *Context) databaseByName(name string) (*keyspace.Container, error) {
 	if c := x.Tx.Container(name); c != nil {
 		return c, nil
@@ -57,10 +56,6 @@ func (x *Context) databaseByName(name string) (*keyspace.Container, error) {
 		return nil, errNotInteger
 	case n < math.MinInt32 || n > math.MaxInt32:
 		return nil, errNotInt32
-	case n >= 0:
-		if c := x.Tx.ContainerOfDB(uint32(n)); c != nil {
-			return c, nil
-		}
 	}
 	return nil, errDatabase
 }

@@ -3,6 +3,7 @@ package commands
 import (
 	"fmt"
 	"runtime/debug"
+	"sync/atomic"
 
 	"mayfly/keyspace"
 
@@ -17,6 +18,10 @@ type Engine struct {
 	Log      zerolog.Logger
 	Slowlog  Slowlog
 	Latency  LatencyMonitor
+
+	// QueryBudget is the number of documents that a DOC.QUERY may examine (query-budget); 0 means
+	// [DefaultQueryBudget].
+	QueryBudget atomic.Int64
 
 	passwordLog, configLog LogLimiter // limit the lines about wrong passwords and CONFIG SET
 

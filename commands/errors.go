@@ -76,6 +76,9 @@ const (
 	errMetaAfterPath = Error("ERR WITHMETA comes before PATH: DOC.GET container id WITHMETA PATH path [path ...]")
 	errPathTwice     = Error("ERR option PATH is given twice: DOC.GET container id PATH path [path ...]")
 	errMetaLast      = Error("ERR WITHMETA comes last: DOC.MGET container id [id ...] WITHMETA")
+	errQueryCursor   = Error(`ERR invalid cursor: legal are "0" and what the page before returned`)
+	errIDsOfGroups   = Error("ERR WITHIDS is legal for documents only, not for aggregates, GROUP BY and DISTINCT")
+	errMetaNeedsAll  = Error("ERR WITHMETA is legal with SELECT * only")
 	errMetaNeedsDoc  = Error("ERR WITHMETA needs WITHDOCS: DOC.SCAN container cursor WITHDOCS WITHMETA")
 	errBackupPath    = Error("ERR invalid path of a backup: it names a new folder")
 	errBackupInside  = Error("ERR a backup cannot be in the data folder")
@@ -111,12 +114,13 @@ const (
 	errMatchOneID      = "ERR IFMATCH goes with one id: %s container id IFMATCH etag"
 	errScanCursor      = "ERR invalid cursor %s: legal are 0 to begin and the cursor of the last reply"
 	errScanCount       = "ERR invalid COUNT %s: legal are whole numbers of at least 1"
+	errQueryCount      = "ERR invalid COUNT %s: legal are 1 to %d"
+	errQueryParams     = "ERR PARAMS with %d values: legal are pairs of a name and its value in JSON"
+	errQueryBudget     = "ERR query would examine more than %d documents (query-budget)"
 	errNothingToSet    = "ERR CONTAINER.SET needs TTL <off|-1|seconds>, TTLMODE <strict|lenient> or both; for example CONTAINER.SET %s TTL 3600"
 	errContainerTTL    = "ERR CONTAINER.SET needs TTL <off|-1|seconds> to create container '%s'"
 	errContainersFull  = "ERR cannot create container '%s': max-containers allows %d; drop some or raise it"
 	errContainerExists = "ERR container '%s' exists already; change it with CONTAINER.SET"
-	errNumber          = "ERR container '%s' cannot be created: %v"
-	errNumberStays     = "ERR container '%s' has the number %d, which cannot be changed"
 	errDropDatabase    = "ERR container '%[1]s' is a database, which cannot be dropped; empty it with SELECT %[1]s and FLUSHDB"
 	errNoContainer     = "ERR unknown container '%[1]s'; create it with CONTAINER.SET %[1]s TTL <off|-1|seconds>"
 )

@@ -2,8 +2,6 @@ package commands
 
 import (
 	"math"
-	"slices"
-	"strconv"
 	"sync"
 
 	"mayfly/keyspace"
@@ -21,7 +19,7 @@ type event struct {
 
 	name      string
 	channels  EventClasses // toKeyspace, toKeyevent or both
-	container *keyspace.Container
+	container string
 	id        string
 	lsn       keyspace.LSN // of a death
 }
@@ -263,13 +261,7 @@ func (b *Broker) costOf(ev *event) int {
 	if ev.kind != subChannel {
 		return 0
 	}
-	length := len(ev.channel) + len(ev.id) + len(ev.name)
-	if ev.container != nil {
-		if length += len(ev.container.Name()); !ev.container.NamedByNumber() {
-			length *= 2 // see publishEvent
-		}
-	}
-	return b.cost(length)
+	return b.cost(len(ev.channel) + len(ev.container) + len(ev.id) + len(ev.name))
 }
 
 func (b *Broker) deliverEvent(ev *event) {
@@ -285,28 +277,9 @@ func (b *Broker) deliverEvent(ev *event) {
 		return
 	}
 	if ev.channels&toKeyspace != 0 {
-		b.publishEvent(ev, lsn, "__keyspace@", ev.id, ev.name)
+		b.publish(subChannel, "__keyspace@"+ev.container+"__:"+ev.id, ev.name, lsn, ev.bound)
 	}
 	if ev.channels&toKeyevent != 0 {
-		b.publishEvent(ev, lsn, "__keyevent@", ev.name, ev.id)
+		b.publish(subChannel, "__keyevent@"+ev.container+"__:"+ev.name, ev.id, lsn, ev.bound)
 	}
-}
-
-// publishEvent delivers an event on the channel with the container's name. Subscriptions that match only the
-// channel with its number get it on that: programs that know only numbers find containers, and no pattern
-// that matches both gets an event twice.
-func (b *Broker) publishEvent(ev *event, lsn keyspace.LSN, prefix, about, text string) {
-	suffix := "__:" + about
-	named := prefix + ev.container.Name() + suffix
-	b.publish(subChannel, named, text, lsn, ev.bound)
-	if ev.container.NamedByNumber() {
-		return
-	}
-	numbered := prefix + strconv.FormatUint(uint64(ev.container.DB()), 10) + suffix
-	matched, ok := b.match(subChannel, numbered, b.stopping.Load)
-	if !ok {
-		return
-	}
-	matched = slices.DeleteFunc(matched, func(sub *subscribers) bool { return sub.pattern.Match(named) })
-	b.send(subChannel, numbered, text, lsn, ev.bound, matched)
 }

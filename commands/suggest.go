@@ -31,12 +31,12 @@ var hints = map[string]string{
 	"container.count": "did you mean DOC.COUNT?", "container.size": "did you mean DOC.COUNT?", "container.len": "did you mean DOC.COUNT?",
 	"container.flush": hintFlush, "container.clear": hintFlush, "container.empty": hintFlush, "container.truncate": hintFlush,
 	"doc.flush": hintFlush, "doc.truncate": hintFlush,
-	"doc.query": hintQuery, "doc.search": hintQuery, "doc.select": hintQuery, "doc.filter": hintQuery, "doc.where": hintQuery, "doc.aggregate": hintQuery,
+	"doc.search": hintQuery, "doc.select": hintQuery, "doc.filter": hintQuery, "doc.where": hintQuery, "doc.aggregate": hintQuery,
 }
 
 const (
 	hintFlush = "FLUSHDB empties the container that SELECT chooses."
-	hintQuery = "there are no queries and no indexes: DOC.SCAN container 0 WITHDOCS lists documents."
+	hintQuery = "did you mean DOC.QUERY? It finds documents by their content: DOC.QUERY container \"WHERE status = 'open'\"."
 	hintJSON  = "documents have commands of their own: DOC.PUT, DOC.GET, DOC.PATCH."
 	hintLists = "did you mean CONTAINER.LIST?"
 )

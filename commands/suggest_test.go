@@ -31,7 +31,7 @@ func TestSuggest(t *testing.T) {
 func TestHint(t *testing.T) {
 	for call, want := range map[string]string{
 		"DOC.PTU": "did you mean DOC.PUT?", "JSON.SET k $ 1": "did you mean DOC.PUT?", "CONTAINER COUNT c": "did you mean DOC.COUNT?", "CONTAINER.COUNT": "did you mean DOC.COUNT?",
-		"DOC.QUERY c": hintQuery, "doc.search": hintQuery, "FT.SEARCH i *": hintQuery, "ft.create": hintQuery, "CONTAINER.FLUSH c": hintFlush, "COLLECTION.CLEAR c": hintFlush,
+		"doc.search": hintQuery, "FT.SEARCH i *": hintQuery, "ft.create": hintQuery, "CONTAINER.FLUSH c": hintFlush, "COLLECTION.CLEAR c": hintFlush,
 		"CONTAINERS": hintLists, "containers orders": hintLists, "COLLECTIONS": hintLists, "CONTAINERS LIST": "did you mean CONTAINER.LIST?", "JSON.XYZ": hintJSON,
 		"FT": "", "JSON": "", "DOC": "", "CONTAINER": "", "HSET k f v": "", "FTX.SEARCH": "", "QUERY": "", "COUNT": "", "FLUSH": "", "": "",
 		strings.Repeat("x", 1000): "", "FT." + strings.Repeat("x", 1000): "", "JSON." + strings.Repeat("x", 1000): "",

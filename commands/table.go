@@ -69,6 +69,7 @@ var families = []struct {
 	{"pubsub", "", pubsubCommands},
 	{"container", sinceFirst, containerCommands},
 	{"document", sinceFirst, documentCommands},
+	{"document", sinceFirst, queryCommands},
 	{"server", "", serverCommands},
 	{"server", "", []Command{slowlogCommand, latencyCommand, monitorCommand, memoryCommand, shutdownCommand}},
 	{"server", "", persistenceCommands},

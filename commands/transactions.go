@@ -335,14 +335,14 @@ func runExec(x *Context) Reply {
 		return NullArray
 	}
 	x.Session.lastEnd = clock.Monotonic()
-	database, number := x.Session.database, x.Session.databaseNumber
+	database := x.Session.database
 	replies := make([]Reply, len(t.commands))
 	budget := replyBudget{limit: max(minRepliesLimit, queueFactor*x.Engine.Host.MaxValueSize())}
 	proto, since := x.Session.Proto, 0 // the protocol of the replies from index since on
 	for i := range t.commands {
 		replies[i] = x.Engine.runQueued(x, &t.commands[i], &budget)
 		if x.panicked {
-			x.Session.update(func() { x.Session.database, x.Session.databaseNumber = database, number })
+			x.Session.update(func() { x.Session.database = database })
 			return Fail(errExecInternal)
 		}
 		if x.Session.Proto != proto { // the command is HELLO; its own reply is in the new protocol

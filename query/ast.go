@@ -209,3 +209,9 @@ func (q *Query) Grouped() bool { return q.grouped }
 
 // Whole reports whether rows are whole documents: SELECT *.
 func (q *Query) Whole() bool { return q.items == nil }
+
+// Distinct reports whether equal rows are one.
+func (q *Query) Distinct() bool { return q.distinct }
+
+// Sorts reports whether ORDER BY gives the order of rows.
+func (q *Query) Sorts() bool { return q.orderBy != nil }

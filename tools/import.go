@@ -168,8 +168,7 @@ func (m *importer) source(f *os.File, format string) (read func() error, err err
 
 // target takes the containers and items of an import. An error concerns one of them unless it is fatal.
 type target interface {
-	// container creates or changes a container and returns its number, which may differ.
-	container(c keyspace.ContainerRecord) (number uint32, err error)
+	container(c keyspace.ContainerRecord) error
 	item(at place, e entry) (keyspace.Restored, error)
 	close() error
 }
@@ -261,15 +260,11 @@ func (m *importer) line(at place, text []byte) error {
 }
 
 func (m *importer) container(c keyspace.ContainerRecord) error {
-	number, err := m.to.container(c)
-	if err != nil {
-		return err
+	err := m.to.container(c)
+	if err == nil {
+		m.containers++
 	}
-	m.containers++
-	if c.DB != 0 && number != c.DB {
-		fmt.Fprintf(m.Err, "container %s has the number %d, not %d\n", c.Name, number, c.DB)
-	}
-	return nil
+	return err
 }
 
 func (m *importer) item(at place, e entry) error {

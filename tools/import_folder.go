@@ -1,7 +1,6 @@
 package tools
 
 import (
-	"cmp"
 	"fmt"
 
 	"mayfly/expiry"
@@ -38,19 +37,16 @@ func newFolderTarget(dir string, partitions, maxContainers int, clock clock.Cloc
 	return &folderTarget{ks: ks}, nil
 }
 
-func (f *folderTarget) container(s keyspace.ContainerRecord) (number uint32, err error) {
+func (f *folderTarget) container(s keyspace.ContainerRecord) error {
 	var tx keyspace.Tx
 	f.ks.BeginAll(&tx)
 	limit, full := tx.ContainersFull()
 	if tx.Container(s.Name) == nil && full {
 		tx.Close()
-		return 0, fmt.Errorf("cannot create container %q: --max-containers allows %d", s.Name, limit)
+		return fmt.Errorf("cannot create container %q: --max-containers allows %d", s.Name, limit)
 	}
-	c, err := tx.RestoreContainer(s)
-	if err == nil {
-		number = c.DB()
-	}
-	return number, cmp.Or(f.commit(tx.Close()), err)
+	tx.RestoreContainer(s)
+	return f.commit(tx.Close())
 }
 
 func (f *folderTarget) item(_ place, e entry) (keyspace.Restored, error) {

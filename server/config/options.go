@@ -70,6 +70,7 @@ type Settings struct {
 	NotifyKeyspaceEvents commands.EventClasses
 
 	SlowlogThreshold int           // µs; negative: log nothing
+	QueryBudget      int           // documents
 	SlowlogLength    int           // commands
 	LatencyThreshold time.Duration // 0: record nothing
 
@@ -200,6 +201,8 @@ var Options = []Option{
 
 	{Name: "slowlog-log-slower-than", Default: "10000", Unit: "microseconds", Mutable: true, Doc: "log commands that take at least this long; 0 for all, -1 for none",
 		in: func(s *Settings) value { return count(-1, math.MaxInt64).of(&s.SlowlogThreshold) }},
+	{Name: "query-budget", Default: "1000000", Mutable: true, Doc: "most documents that a DOC.QUERY examines; within MULTI a tenth",
+		in: func(s *Settings) value { return count(1, math.MaxInt32).of(&s.QueryBudget) }},
 	{Name: "slowlog-max-len", Default: "128", Unit: "commands", Mutable: true, Doc: "most commands in the slow log",
 		in: func(s *Settings) value { return count(0, math.MaxInt64).of(&s.SlowlogLength) }},
 	{Name: "latency-monitor-threshold", Default: "0", Unit: "milliseconds", Mutable: true, Doc: "record events for LATENCY that take at least this long; 0 for none",
@@ -243,7 +246,7 @@ var Options = []Option{
 		in: only("yes")},
 	{Name: "save", Mutable: true, Compat: true, AcceptedWeaker: true, Many: true, Doc: "there are no snapshots: every write is logged",
 		in: only("")},
-	{Name: "databases", Default: "16", Compat: true, Doc: "the databases are the containers 0 to 15; CONTAINER.CREATE adds others",
+	{Name: "databases", Default: "16", Compat: true, Doc: "the databases are the containers 0 to 15",
 		in: only("16")},
 	{Name: "cluster-enabled", Default: "no", Compat: true, Doc: "there is one machine",
 		in: only("no")},

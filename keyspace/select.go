@@ -1,0 +1,83 @@
+package keyspace
+
+import "mayfly/keyspace/memtable"
+
+// Selected is a living item that a query examines. It is safe to keep.
+type Selected struct {
+	ID    string
+	Item  Item
+	After uint64 // the cursor that goes on behind the item
+}
+
+// Slice is the part of a container that a query sees at one moment.
+type Slice struct {
+	Items []Selected
+	Dead  int // items met that are dead, and are removed now
+}
+
+// sliceEntries bounds the entries of a slice, and so the time for which a partition is locked.
+const sliceEntries = 512
+
+// Select passes the living items of a container to visit in slices, from a cursor on, until visit returns
+// false. 0 is the first cursor. The slices follow the order of [Tx.Scan], whose promises hold. Select removes the
+// dead that it meets.
+//
+// The partition of a slice is locked while it is gathered, and no partition is while visit runs, but those that the
+// transaction has locked. visit must not keep the slice itself. next is the cursor behind the last slice, 0 at the
+// end.
+func (tx *Tx) Select(c *Container, cursor uint64, visit func(s Slice) (more bool)) (next uint64) {
+	partitions := uint64(len(tx.ks.partitions))
+	number, below := cursor%partitions, cursor/partitions
+	var items []Selected
+	var dead []*memtable.Entry
+	for number < partitions {
+		items, dead = items[:0], dead[:0]
+		examined, end := 0, true
+		tx.within(tx.ks.partitions[number], func(p *partition) (more bool) {
+			tx.saw(p.lastWrite)
+			t := c.tables[p.number]
+			if t == nil {
+				return true
+			}
+			policy := c.Policy()
+			t.Descend(below, func(seq uint64, e *memtable.Entry) (more bool) {
+				if examined == sliceEntries {
+					end = false
+					return false
+				}
+				examined++
+				below = seq
+				if e.Dead(policy, tx.now) {
+					dead = append(dead, e)
+				} else {
+					items = append(items, Selected{t.ID(e), t.Item(e), seq*partitions + number})
+				}
+				return true
+			})
+			tx.removeDead(t, dead)
+			return true
+		})
+		if end {
+			number, below = number+1, 0
+		}
+		if examined > 0 && !visit(Slice{items, len(dead)}) {
+			break
+		}
+	}
+	if number == partitions {
+		return 0
+	}
+	return below*partitions + number
+}
+
+// removeDead removes dead entries that a query has met. The partition of t must be locked.
+func (tx *Tx) removeDead(t *table, dead []*memtable.Entry) {
+	for _, e := range dead {
+		tx.noteDeath(t, e)
+		t.Remove(e)
+		tx.expire(t, e)
+	}
+	if len(dead) > 0 {
+		tx.ks.purge.CountLazy(len(dead))
+	}
+}
