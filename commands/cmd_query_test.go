@@ -92,11 +92,12 @@ func TestQueryBudget(t *testing.T) {
 	}
 	// A long document is paid by its size: 4 MiB cost more than a page.
 	w.do(1, "DOC.PUT", "c", "long", `{"text":"`+strings.Repeat("x", 4<<20)+`","n":1e6}`)
+	w.engine.QueryBudget.Store(600)
 	pages = 0
 	for cursor := "0"; pages == 0 || cursor != "0"; pages++ {
 		cursor, _ = w.queryPage(t, "c", "WHERE n < 0", "CURSOR", cursor)
 	}
-	if pages <= 4 {
+	if pages <= 2 {
 		t.Errorf("a long document cost nothing: %d pages", pages)
 	}
 }
