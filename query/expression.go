@@ -93,6 +93,7 @@ func (p *parser) condition(left node) node {
 		p.require("AND")
 		return &between{left, low, p.concat()}
 	}
+	at := p.peek().at
 	n := &like{term: left, pattern: p.concat()}
 	if p.accept("ESCAPE") {
 		t := p.take()
@@ -106,6 +107,9 @@ func (p *parser) condition(left node) node {
 		n.escape = v.text
 	}
 	if pattern, ok := n.pattern.(*literal); ok && pattern.value.kind == String {
+		if p.patterns += len(pattern.value.text); p.patterns > maxPatterns {
+			p.fail(at, "the patterns of LIKE have more than %d bytes", maxPatterns)
+		}
 		n.compiled = compileWildcard(pattern.value.text, n.escape)
 	}
 	return n

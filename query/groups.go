@@ -2,6 +2,7 @@ package query
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -101,15 +102,11 @@ func (t *total) value(a *aggregate) Value {
 	return t.best
 }
 
-// finishGroups makes a row of each group.
+// finishGroups makes a row of each group, in order, and drops those of earlier pages. DISTINCT needs them.
 func (r *Results) finishGroups() error {
 	e := r.e
 	for _, g := range r.groups {
-		row := sortedRow{keys: g.keys}
-		row.ID = groupID(g.keys)
-		if r.after != nil && r.sorted.compare(&row, r.after) <= 0 {
-			continue
-		}
+		row := sortedRow{keys: g.keys, id: groupID(g.keys)}
 		e.done = 0
 		e.groups, e.totals = g.keys, e.totals[:0]
 		for i, a := range r.q.aggregates {
@@ -127,6 +124,18 @@ func (r *Results) finishGroups() error {
 			return fmt.Errorf("query holds more than %d bytes of groups", heldBytes)
 		}
 	}
+	r.sort()
+	seen := map[string]bool{}
+	r.sorted.rows = slices.DeleteFunc(r.sorted.rows, func(row sortedRow) bool {
+		if r.q.distinct {
+			text := Canonical(ValueOf(row.Text))
+			if seen[text] {
+				return true
+			}
+			seen[text] = true
+		}
+		return r.after != nil && r.sorted.compare(&row, r.after) <= 0
+	})
 	return nil
 }
 

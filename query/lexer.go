@@ -203,7 +203,7 @@ func unquote(text string) (s string, size int, fault string) {
 		case 'f':
 			out = append(out, '\f')
 		case 'u':
-			r, n := unquoteRune(text[i:])
+			r, n := jsontext.UnquoteRune(text[i:])
 			if n == 0 {
 				return "", i, `expected four hexadecimal digits after \u`
 			}
@@ -216,28 +216,4 @@ func unquote(text string) (s string, size int, fault string) {
 		i += 2
 	}
 	return "", 0, "a string is not closed"
-}
-
-// unquoteRune reads \uXXXX, or two of them that are a surrogate pair. size is 0 if there is none.
-func unquoteRune(text string) (r rune, size int) {
-	unit := func(text string) rune {
-		if len(text) < 6 || text[0] != '\\' || text[1] != 'u' {
-			return -1
-		}
-		n, err := strconv.ParseUint(text[2:6], 16, 32)
-		if err != nil {
-			return -1
-		}
-		return rune(n)
-	}
-	r = unit(text)
-	if r < 0 {
-		return 0, 0
-	}
-	if r >= 0xD800 && r < 0xDC00 {
-		if low := unit(text[6:]); low >= 0xDC00 && low < 0xE000 {
-			return (r-0xD800)<<10 + (low - 0xDC00) + 0x10000, 12
-		}
-	}
-	return r, 6
 }

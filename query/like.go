@@ -11,106 +11,120 @@ type wildcard struct {
 	parts []part // with a % between two of them
 }
 
-// part is a piece of a pattern between two %. Without sets and _ it is literal text.
+// part is a piece of a pattern between two %.
 type part struct {
-	literal string
-	chars   []charClass // nil for literal text
+	literal string // without sets and _
+	codes   []rune // with them; nil for literal text
+	chars   int    // how many characters codes match
 }
 
-// charClass is what one character of a pattern matches.
-type charClass struct {
-	any     bool
-	negated bool
-	ranges  []rune // pairs of first and last
-}
+// Codes of a part. Other codes are characters that stand for themselves.
+const (
+	codeAny    = -1 - iota // _
+	codeSet                // [abc]: the number of ranges and their first and last characters follow
+	codeNotSet             // [^abc]
+)
 
-func (c *charClass) matches(r rune) bool {
-	if c.any {
-		return true
-	}
-	for i := 0; i < len(c.ranges); i += 2 {
-		if r >= c.ranges[i] && r <= c.ranges[i+1] {
-			return !c.negated
-		}
-	}
-	return c.negated
-}
+const (
+	// charWork is the work of matching a character of a set, in bytes.
+	charWork = 8
+
+	// maxPatterns is the size of all patterns of a query, in bytes.
+	maxPatterns = 64 << 10
+)
 
 // compileWildcard reads a pattern. escape is one character or "": the character after it stands for itself.
 func compileWildcard(pattern, escape string) *wildcard {
 	w := &wildcard{}
-	var text strings.Builder
-	var chars []charClass
+	c := patternReader{text: pattern, escape: -1}
+	if escape != "" {
+		c.escape, _ = utf8.DecodeRuneInString(escape)
+	}
+	p := part{}
 	special := false
-	add := func(r rune) {
-		text.WriteRune(r)
-		chars = append(chars, charClass{ranges: []rune{r, r}})
-	}
 	end := func() {
-		if special {
-			w.parts = append(w.parts, part{chars: chars})
-		} else {
-			w.parts = append(w.parts, part{literal: text.String()})
+		if !special {
+			p = part{literal: string(p.codes)}
 		}
-		text.Reset()
-		chars, special = nil, false
+		w.parts = append(w.parts, p)
+		p, special = part{}, false
 	}
-	for i := 0; i < len(pattern); {
-		r, size := utf8.DecodeRuneInString(pattern[i:])
-		i += size
-		switch {
-		case escape != "" && strings.HasPrefix(escape, string(r)) && i < len(pattern):
-			r, size = utf8.DecodeRuneInString(pattern[i:])
-			i += size
-			add(r)
+	for c.text != "" {
+		switch r, escaped := c.next(); {
+		case escaped:
+			p.codes = append(p.codes, r)
 		case r == '%':
 			end()
+			continue
 		case r == '_':
 			special = true
-			chars = append(chars, charClass{any: true})
-		case r == '[':
-			class, size := compileSet(pattern[i:])
-			if size == 0 { // it is not closed: it stands for itself
-				add(r)
-				break
-			}
-			i += size
+			p.codes = append(p.codes, codeAny)
+		case r == '[' && c.set(&p.codes):
 			special = true
-			chars = append(chars, class)
 		default:
-			add(r)
+			p.codes = append(p.codes, r)
 		}
+		p.chars++
 	}
 	end()
 	return w
 }
 
-// compileSet reads what follows [, with the closing bracket. size is 0 if there is none.
-func compileSet(pattern string) (c charClass, size int) {
-	close := strings.IndexByte(pattern, ']')
-	if close <= 0 {
-		return c, 0
+// patternReader reads the characters of a pattern.
+type patternReader struct {
+	text     string
+	escape   rune // -1 without
+	unclosed bool // no ] follows
+}
+
+// next takes a character, or an escaped one. An escape at the end stands for itself.
+func (c *patternReader) next() (r rune, escaped bool) {
+	r, size := utf8.DecodeRuneInString(c.text)
+	if c.text = c.text[size:]; r == c.escape && c.text != "" {
+		r, size = utf8.DecodeRuneInString(c.text)
+		c.text = c.text[size:]
+		return r, true
 	}
-	set := pattern[:close]
-	if strings.HasPrefix(set, "^") && len(set) > 1 {
-		c.negated, set = true, set[1:]
+	return r, false
+}
+
+// set takes what follows [, with the closing bracket, and appends its codes. It takes nothing and returns
+// false if the set is empty or not closed: then [ stands for itself.
+func (c *patternReader) set(codes *[]rune) bool {
+	if c.unclosed {
+		return false
 	}
-	all := []rune(set)
-	for i := 0; i < len(all); i++ {
-		last := all[i]
-		first := last
-		if i+2 < len(all) && all[i+1] == '-' {
-			last = all[i+2]
-			i += 2
+	rest := *c
+	kind := rune(codeSet)
+	if strings.HasPrefix(rest.text, "^") {
+		rest.text, kind = rest.text[1:], codeNotSet
+	}
+	all := append(*codes, kind, 0)
+	ranges := len(*codes) + 1
+	for rest.text != "" {
+		low, escaped := rest.next()
+		if low == ']' && !escaped {
+			if all[ranges] == 0 {
+				return false
+			}
+			*c, *codes = rest, all
+			return true
 		}
-		c.ranges = append(c.ranges, first, last)
+		high := low
+		if strings.HasPrefix(rest.text, "-") && len(rest.text) > 1 && rest.text[1] != ']' {
+			rest.text = rest.text[1:]
+			high, _ = rest.next()
+		}
+		all = append(all, low, high)
+		all[ranges]++
 	}
-	return c, close + 1
+	c.unclosed = true
+	return false
 }
 
 // matches reports whether the whole of s matches. It counts its work.
 func (w *wildcard) matches(e *Evaluator, s string) bool {
-	first, last := w.parts[0], w.parts[len(w.parts)-1]
+	first, last := &w.parts[0], &w.parts[len(w.parts)-1]
 	n := first.at(e, s)
 	if n < 0 {
 		return false
@@ -119,9 +133,9 @@ func (w *wildcard) matches(e *Evaluator, s string) bool {
 	if len(w.parts) == 1 {
 		return s == ""
 	}
-	for _, p := range w.parts[1 : len(w.parts)-1] {
+	for i := range w.parts[1 : len(w.parts)-1] {
 		var ok bool
-		if s, ok = p.after(e, s); !ok {
+		if s, ok = w.parts[i+1].after(e, s); !ok {
 			return false
 		}
 	}
@@ -129,33 +143,45 @@ func (w *wildcard) matches(e *Evaluator, s string) bool {
 }
 
 // at returns the size of the part at the start of s, or -1.
-func (p part) at(e *Evaluator, s string) int {
-	if p.chars == nil {
+func (p *part) at(e *Evaluator, s string) int {
+	if p.codes == nil {
 		e.work(len(p.literal))
 		if !strings.HasPrefix(s, p.literal) {
 			return -1
 		}
 		return len(p.literal)
 	}
-	n := 0
-	for i := range p.chars {
+	n, i := 0, 0
+	for i < len(p.codes) {
 		r, size := utf8.DecodeRuneInString(s[n:])
-		if size == 0 || !p.chars[i].matches(r) {
-			e.work(i * charWork)
-			return -1
+		next := i + 1
+		matched := false
+		switch code := p.codes[i]; code {
+		case codeAny:
+			matched = true
+		case codeSet, codeNotSet:
+			next = i + 2 + 2*int(p.codes[i+1])
+			for k := i + 2; k < next && !matched; k += 2 {
+				matched = r >= p.codes[k] && r <= p.codes[k+1]
+			}
+			matched = matched == (code == codeSet)
+		default:
+			matched = r == code
+		}
+		i = next
+		if size == 0 || !matched {
+			n = -1
+			break
 		}
 		n += size
 	}
-	e.work(len(p.chars) * charWork)
+	e.work(i * charWork)
 	return n
 }
 
-// charWork is the work of matching a character of a set, in bytes.
-const charWork = 8
-
 // after returns what follows the first occurrence of the part in s.
-func (p part) after(e *Evaluator, s string) (rest string, ok bool) {
-	if p.chars == nil {
+func (p *part) after(e *Evaluator, s string) (rest string, ok bool) {
+	if p.codes == nil {
 		_, rest, ok = strings.Cut(s, p.literal)
 		e.work(len(s) - len(rest))
 		return rest, ok
@@ -174,19 +200,19 @@ func (p part) after(e *Evaluator, s string) (rest string, ok bool) {
 }
 
 // ends reports whether s ends with the part.
-func (p part) ends(e *Evaluator, s string) bool {
-	if p.chars == nil {
+func (p *part) ends(e *Evaluator, s string) bool {
+	if p.codes == nil {
 		e.work(len(p.literal))
 		return strings.HasSuffix(s, p.literal)
 	}
-	n := len(s)
-	for i := len(p.chars) - 1; i >= 0; i-- {
-		r, size := utf8.DecodeLastRuneInString(s[:n])
-		if size == 0 || !p.chars[i].matches(r) {
+	from := len(s)
+	for range p.chars {
+		_, size := utf8.DecodeLastRuneInString(s[:from])
+		if size == 0 {
 			return false
 		}
-		n -= size
+		from -= size
 	}
-	e.work(len(p.chars) * charWork)
-	return true
+	e.work(p.chars)
+	return p.at(e, s[from:]) == len(s)-from
 }

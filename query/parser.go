@@ -138,6 +138,8 @@ type parser struct {
 	slots map[string]int // by the key of the path
 	free  []*pathRef     // paths outside of aggregates
 	depth int
+	// patterns is the size of the patterns of LIKE in bytes.
+	patterns int
 	// aggregates reports whether aggregates are legal here, aggregate that one is open.
 	aggregates, aggregate bool
 }
@@ -325,7 +327,7 @@ func (p *parser) selectItems() {
 	if p.accept("*") {
 		return
 	}
-	if p.peek().is("VALUE") && p.after().beginsItem() && !p.after().is("*") && !p.after().is("-") {
+	if p.peek().is("VALUE") && p.after().beginsItem() && !p.after().is("*") {
 		p.take()
 		q.value = true
 	}

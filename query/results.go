@@ -59,7 +59,7 @@ func (q *Query) Results(page Page, from Cursor) (*Results, error) {
 	r := &Results{q: q, e: q.Evaluator(), page: page, from: from, offset: from.Offset, limit: from.Limit}
 	r.sorted.by = q.orderBy
 	if from.key != nil {
-		r.after = &sortedRow{keys: from.key, Row: Row{ID: from.id}}
+		r.after = &sortedRow{keys: from.key, id: from.id}
 	}
 	switch {
 	case q.grouped:
@@ -111,13 +111,17 @@ func (r *Results) Add(doc *Document) (more bool, err error) {
 		return true, e.err
 	case !r.Streams():
 		return r.addSorted()
-	case r.offset > 0:
+	case r.offset > 0 && !r.q.value:
 		r.offset--
 		return true, nil
 	}
 	text, ok := r.row()
 	if !ok || e.err != nil {
 		return true, e.err
+	}
+	if r.offset > 0 { // VALUE of undefined is no row, so only the row says that it counts
+		r.offset--
+		return true, nil
 	}
 	r.emit(Row{ID: strings.Clone(doc.ID), Text: text})
 	return r.limit != 0 && !r.full(), nil
@@ -151,11 +155,12 @@ func (r *Results) full() bool { return len(r.rows) >= r.page.Count || r.bytes >=
 type sortedRow struct {
 	Row
 	keys []Value
+	id   string // the order of equal keys: the document's id, or what tells groups apart
 }
 
 // size returns the memory of a row in bytes, about.
 func (s *sortedRow) size() int {
-	n := 64 + len(s.ID) + len(s.Text)
+	n := 96 + len(s.id) + len(s.Text)
 	for _, k := range s.keys {
 		n += 32 + len(k.text)
 	}
@@ -179,7 +184,7 @@ func (s *sortedRows) compare(a, b *sortedRow) int {
 			return c
 		}
 	}
-	c := strings.Compare(a.ID, b.ID)
+	c := strings.Compare(a.id, b.id)
 	if len(s.by) > 0 && s.by[0].desc {
 		return -c
 	}
@@ -198,7 +203,7 @@ func (s *sortedRows) Pop() any {
 
 // addSorted adds the row of the current document to those in order.
 func (r *Results) addSorted() (more bool, err error) {
-	row := sortedRow{Row: Row{ID: r.e.doc.ID}}
+	row := sortedRow{id: r.e.doc.ID}
 	for _, by := range r.q.orderBy {
 		row.keys = append(row.keys, by.expr.eval(r.e))
 	}
@@ -214,7 +219,8 @@ func (r *Results) addSorted() (more bool, err error) {
 	if row.Text, ok = r.row(); !ok || r.e.err != nil {
 		return true, r.e.err
 	}
-	row.ID = strings.Clone(row.ID)
+	row.id = strings.Clone(row.id)
+	row.ID = row.id
 	for i := range row.keys {
 		row.keys[i].text = strings.Clone(row.keys[i].text)
 	}
@@ -292,12 +298,12 @@ func (r *Results) Finish(position string) (rows []Row, next string, err error) {
 		}
 		return r.rows, r.q.encode(Cursor{Position: position, Offset: r.offset, Limit: r.limit}), nil
 	}
-	if r.groups != nil {
+	switch {
+	case r.groups != nil:
 		if err := r.finishGroups(); err != nil {
 			return nil, "", err
 		}
-	}
-	if r.q.orderBy != nil || r.groups != nil {
+	case r.q.orderBy != nil:
 		r.sort()
 	}
 	for i, row := range r.sorted.rows {
@@ -310,7 +316,7 @@ func (r *Results) Finish(position string) (rows []Row, next string, err error) {
 		}
 		r.emit(row.Row)
 		if r.distinct == nil && r.limit != 0 && r.full() && (i+1 < len(r.sorted.rows) || r.groups == nil) {
-			return r.rows, r.q.encode(Cursor{Limit: r.limit, key: row.keys, id: row.ID}), nil
+			return r.rows, r.q.encode(Cursor{Limit: r.limit, key: row.keys, id: row.id}), nil
 		}
 	}
 	return r.rows, "0", nil

@@ -1,10 +1,6 @@
 package jsontext
 
-import (
-	"strings"
-
-	"github.com/tidwall/gjson"
-)
+import "strings"
 
 // Walker iterates over the members of an object or the elements of an array, in valid JSON. It needs
 // one pass and no memory. Callers copy the text between two of its positions unchanged.
@@ -55,15 +51,6 @@ func (w *Walker) Name() string { return Unquote(w.Text[w.Start:w.NameEnd]) }
 
 // Value returns the text of the member's value.
 func (w *Walker) Value() string { return w.Text[w.ValueFrom:w.Pos] }
-
-// Unquote returns a string of valid JSON without quotes and escapes. Without escapes the result shares
-// memory with the text.
-func Unquote(quoted string) string {
-	if strings.IndexByte(quoted, '\\') >= 0 {
-		return gjson.Parse(quoted).Str
-	}
-	return quoted[1 : len(quoted)-1]
-}
 
 // Space is the white space of JSON.
 const Space = " \t\r\n"

@@ -1,0 +1,139 @@
+package query_test
+
+import (
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"mayfly/query"
+)
+
+var (
+	manyQueries = flag.Int("queries", 20_000, "random queries that are compared with the naive evaluator")
+	fromSeed    = flag.Uint64("seed", 0, "the first seed of the random queries")
+)
+
+// pages evaluates a query in pages of count rows over the records and returns all rows.
+func pages(text string, params []query.Param, records []*record, count int) ([]query.Row, error) {
+	q, err := query.Parse(text, params)
+	if err != nil {
+		return nil, err
+	}
+	var all []query.Row
+	cursor := "0"
+	for range 10_000 {
+		from, err := q.Cursor(cursor)
+		if err != nil {
+			return nil, err
+		}
+		r, err := q.Results(query.Page{Count: count}, from)
+		if err != nil {
+			return nil, err
+		}
+		next := 0
+		if from.Position != "" {
+			if next, err = strconv.Atoi(from.Position); err != nil {
+				return nil, err
+			}
+		}
+		for more := true; more && next < len(records); next++ {
+			doc := records[next].doc
+			doc.Text, doc.ID = strings.Clone(doc.Text), strings.Clone(doc.ID)
+			if more, err = r.Add(&doc); err != nil {
+				return nil, err
+			}
+		}
+		position := ""
+		if next < len(records) {
+			position = strconv.Itoa(next)
+		}
+		var rows []query.Row
+		if rows, cursor, err = r.Finish(position); err != nil {
+			return nil, err
+		}
+		if len(rows) > count && cursor != "0" {
+			return nil, fmt.Errorf("page of %d rows: COUNT is %d", len(rows), count)
+		}
+		all = append(all, rows...)
+		if cursor == "0" {
+			return all, nil
+		}
+	}
+	return nil, fmt.Errorf("the pages do not end")
+}
+
+// judge compares a random query with the naive evaluator. It returns what differs.
+func judge(source rand.Source) (text string, fault string) {
+	g := &generator{Rand: rand.New(source)}
+	var records []*record
+	for i := range g.IntN(12) {
+		records = append(records, g.record(string(rune('a'+i))+strconv.Itoa(g.IntN(3))))
+	}
+	g.Shuffle(len(records), func(i, j int) { records[i], records[j] = records[j], records[i] })
+	text, q := g.query()
+	want := q.rows(records)
+	all := slices.Clone(want)
+	want = q.cut(want)
+
+	describe := func(rows []query.Row) string {
+		out := ""
+		for _, r := range records {
+			out += fmt.Sprintf("  %+v\n", r.doc)
+		}
+		for _, p := range g.params {
+			out += fmt.Sprintf("  %s = %s\n", p.Name, p.JSON)
+		}
+		for _, r := range want {
+			out += fmt.Sprintf("want %s %#v\n", r.id, r.value)
+		}
+		for _, r := range rows {
+			out += fmt.Sprintf("got  %s %s\n", r.ID, r.Text)
+		}
+		return out
+	}
+	for _, count := range []int{1000, 1, 1 + g.IntN(4)} {
+		rows, err := pages(text, g.params, records, count)
+		if err != nil {
+			return text, err.Error() + "\n" + describe(nil)
+		}
+		// Groups and distinct rows of equal value may come in any order.
+		anyOrder := q.grouped
+		if len(rows) != len(want) {
+			return text, fmt.Sprintf("COUNT %d: %d rows, want %d\n%s", count, len(rows), len(want), describe(rows))
+		}
+		rest := slices.Clone(all)
+		for i, row := range rows {
+			value := decode(row.Text)
+			if !anyOrder {
+				if row.ID != want[i].id || !same(value, want[i].value) {
+					return text, fmt.Sprintf("COUNT %d: row %d differs\n%s", count, i, describe(rows))
+				}
+				continue
+			}
+			j := slices.IndexFunc(rest, func(r naiveRow) bool { return same(r.value, value) })
+			if j < 0 {
+				return text, fmt.Sprintf("COUNT %d: row %d is not expected\n%s", count, i, describe(rows))
+			}
+			rest = slices.Delete(rest, j, j+1)
+		}
+	}
+	return text, ""
+}
+
+// TestRandomQueries compares random queries over random documents with the naive evaluator. -queries makes it
+// longer, -seed repeats one.
+func TestRandomQueries(t *testing.T) {
+	faults := 0
+	for seed := *fromSeed; seed < *fromSeed+uint64(*manyQueries); seed++ {
+		if text, fault := judge(rand.NewPCG(seed, 0)); fault != "" {
+			t.Errorf("seed %d: %s\n%s", seed, text, fault)
+			if faults++; faults == 5 {
+				t.FailNow()
+			}
+		}
+	}
+}
