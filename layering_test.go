@@ -23,10 +23,11 @@ import (
 var layers = layerTable{
 	{".", "tools server server/config commands keyspace"},
 	{"tools", "commands/jsondoc keyspace keyspace/repair keyspace/datadir keyspace/aof expiry expiry/clock"},
-	{"server", "server/resp server/config server/metrics commands keyspace expiry/clock"},
+	{"server", "server/resp server/config server/metrics server/turns commands keyspace expiry/clock"},
 	{"server/resp", "commands commands/redisfmt"},
 	{"server/config", "commands commands/redisfmt keyspace"},
 	{"server/metrics", "commands"},
+	{"server/turns", ""},
 	{"commands", "commands/jsondoc commands/redisfmt keyspace query expiry expiry/clock"},
 	{"commands/jsondoc", "commands/redisfmt query/jsontext expiry"},
 	{"commands/redisfmt", ""},

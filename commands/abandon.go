@@ -7,7 +7,7 @@ import (
 )
 
 // Commands that may run for long end when their reply has no receiver: the client has left, or the
-// server stops. They ask [watch.abandoned] as they go.
+// server stops. They ask [watch.abandoned] as they go. It also lets others have their turn.
 
 // abandonInterval is the time for which a command runs before it looks whether it is abandoned, and between
 // two looks. A look costs a system call.
@@ -44,7 +44,10 @@ func (w *watch) abandoned(work int) bool {
 	if now < w.next {
 		return false
 	}
-	w.next = now + w.x.Session.abandonInterval
+	if w.x.Session.Yield != nil && !w.x.queued { // a transaction holds locks
+		w.x.Session.Yield()
+	}
+	w.next = clock.Monotonic() + w.x.Session.abandonInterval
 	w.x.abandoned = w.x.Session.Abandoned()
 	return w.x.abandoned
 }

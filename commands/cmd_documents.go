@@ -25,23 +25,24 @@ var documentCommands = []Command{
 	{
 		Name: "doc.get", Syntax: "container id [WITHMETA] [PATH path [path ...]]",
 		Summary: "Returns a document, or the values at one or several paths in it. WITHMETA adds _ts, the time of the last write in seconds, and _etag.",
-		Flags:   ReadOnly | Fast, Keys: OneID, Parse: parseDocGet,
+		Flags:   ReadOnly | Fast, Keys: OneID, Walks: ifLonger(3), Parse: parseDocGet,
 	},
 	{
 		Name: "doc.mget", Syntax: "container id [id ...] [WITHMETA]",
 		Summary: "Returns several documents, null for each that does not exist. WITHMETA adds _ts and _etag as in DOC.GET.",
-		Flags:   ReadOnly | Fast, Keys: AllIDs, Options: trailingMeta, Parse: parseDocMget,
+		Flags:   ReadOnly | Fast, Keys: AllIDs, Options: trailingMeta,
+		Walks: func(args []string) bool { return trailingMeta(args) > 0 }, Parse: parseDocMget,
 	},
 	{
 		Name: "doc.patch", Syntax: "container id [IFMATCH etag] op path [value] [op path [value] ...]",
 		Example: "orders 1001 SET /status '\"paid\"'",
 		Summary: "Applies up to 10 operations to a document, all or none, and restarts its clock: ADD path json, SET path json, REPLACE path json, REMOVE path, INCR path number, MOVE from path.",
-		Flags:   Write | DenyOOM, Keys: OneID, Parse: parseDocPatch,
+		Flags:   Write | DenyOOM, Keys: OneID, Walks: always, Parse: parseDocPatch,
 	},
 	{
 		Name: "doc.merge", Syntax: "container id json [IFMATCH etag]",
 		Summary: "Merges a JSON Merge Patch (RFC 7396) into a document, or creates a document from it, and starts its clock.",
-		Flags:   Write | DenyOOM, Keys: OneID, Parse: parseDocMerge,
+		Flags:   Write | DenyOOM, Keys: OneID, Walks: always, Parse: parseDocMerge,
 	},
 	{
 		Name: "doc.del", Syntax: "container id [id ...] [IFMATCH etag]",
@@ -56,7 +57,7 @@ var documentCommands = []Command{
 	{
 		Name: "doc.touch", Syntax: "container id [id ...] [IFMATCH etag]",
 		Summary: "Restarts the clock of documents without changing them and returns how many exist. IFMATCH touches one document if its etag matches.",
-		Flags:   Write | Fast, Keys: AllIDs, Access: "RW update", Options: trailingMatch, Parse: parseDocTouch,
+		Flags:   Write | Fast, Keys: AllIDs, Access: "RW update", Options: trailingMatch, Walks: always, Parse: parseDocTouch,
 	},
 	docTTLRow("doc.ttl", "Returns how many seconds a document has left", fromNow, seconds),
 	docTTLRow("doc.pttl", "Returns how many milliseconds a document has left", fromNow, milliseconds),
@@ -65,12 +66,12 @@ var documentCommands = []Command{
 	{
 		Name: "doc.setttl", Syntax: "container id <-1 | seconds | NULL> [IFMATCH etag]",
 		Summary: "Sets or (NULL) removes a document's member ttl and restarts its clock. Returns 1, or 0 if the document does not exist or has another etag.",
-		Flags:   Write | DenyOOM, Keys: OneID, Parse: parseDocSetTTL,
+		Flags:   Write | DenyOOM, Keys: OneID, Walks: always, Parse: parseDocSetTTL,
 	},
 	{
 		Name: "doc.meta", Syntax: "container id",
 		Summary: "Returns what governs a document: ts, expiresat and ttlleft in milliseconds, ttl in seconds, size in bytes.",
-		Flags:   ReadOnly | Fast, Keys: OneID, Parse: noParse(runDocMeta),
+		Flags:   ReadOnly | Fast, Keys: OneID, Walks: always, Parse: noParse(runDocMeta),
 	},
 	{
 		Name: "doc.count", Syntax: "container", Summary: "Returns the number of living documents in a container, exactly.",
@@ -80,7 +81,7 @@ var documentCommands = []Command{
 		Name: "doc.scan", Syntax: "container cursor [MATCH pattern] [COUNT count] [WITHDOCS] [WITHMETA]",
 		Example: "orders 0 COUNT 100 WITHDOCS",
 		Summary: "Lists the ids of a container's documents a portion at a time. WITHDOCS puts each document after its id; WITHMETA adds _ts and _etag to it.",
-		Flags:   ReadOnly, Scope: ScopeSweep, Parse: parseDocScan,
+		Flags:   ReadOnly | Slow, Scope: ScopeSweep, Parse: parseDocScan,
 	},
 }
 

@@ -57,23 +57,25 @@ func parseDocGet(in *Input) (Run, error) {
 		if !d.found {
 			return Null
 		}
-		body := d.item.Body
-		if meta {
-			body = withMeta(body, d.item)
-		}
-		if len(paths) == 0 {
-			return Bulk(body)
-		}
-		values := jsondoc.Values(body, paths)
-		if readsMeta {
-			// The server's members are no part of the stored text.
-			for i, value := range jsondoc.Values(withMeta("{}", d.item), paths) {
-				if paths[i].Meta() {
-					values[i] = value
+		return x.compute(len(d.item.Body), func() Reply {
+			body := d.item.Body
+			if meta {
+				body = withMeta(body, d.item)
+			}
+			if len(paths) == 0 {
+				return Bulk(body)
+			}
+			values := jsondoc.Values(body, paths)
+			if readsMeta {
+				// The server's members are no part of the stored text.
+				for i, value := range jsondoc.Values(withMeta("{}", d.item), paths) {
+					if paths[i].Meta() {
+						values[i] = value
+					}
 				}
 			}
-		}
-		return valuesReply(values)
+			return valuesReply(values)
+		})
 	}), nil
 }
 
@@ -146,18 +148,32 @@ func parseDocMget(in *Input) (Run, error) {
 	}
 	return onDocuments(in.Args[1], ids, func(x *Context, docs iter.Seq[docTarget]) Reply {
 		var replies []Reply
+		var items []keyspace.Item // with WITHMETA: of the documents found, in order
+		size := 0
 		for d := range docs {
 			d.countRead(x)
-			switch {
-			case !d.found:
+			if !d.found {
 				replies = append(replies, Null)
-			case meta:
-				replies = append(replies, Bulk(withMeta(d.item.Body, d.item)))
-			default:
-				replies = append(replies, Bulk(d.item.Body))
+				continue
+			}
+			replies = append(replies, Bulk(d.item.Body))
+			if meta {
+				items = append(items, d.item)
+				size += len(d.item.Body)
 			}
 		}
-		return Array(replies...)
+		if !meta {
+			return Array(replies...)
+		}
+		return x.compute(size, func() Reply {
+			for i := range replies {
+				if replies[i].Kind == KindNull {
+					continue
+				}
+				replies[i].Str, items = withMeta(replies[i].Str, items[0]), items[1:]
+			}
+			return Array(replies...)
+		})
 	})
 }
 
@@ -188,7 +204,8 @@ var runDocMeta = onDocument(func(x *Context, d docTarget) Reply {
 	if !d.found {
 		return Null
 	}
-	return describeDocument(d.container.Policy(), d.item, x.Now())
+	policy, now := d.container.Policy(), x.Now()
+	return x.compute(len(d.item.Body), func() Reply { return describeDocument(policy, d.item, now) })
 })
 
 // describeDocument is the reply of DOC.META:

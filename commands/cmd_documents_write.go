@@ -149,15 +149,18 @@ func parseDocPatch(in *Input) (Run, error) {
 		return nil, err
 	}
 	maxSize := in.MaxValue
+	e := edit{apply: func(body string) (jsondoc.Document, error) { return patch.Apply(body, maxSize) }}
 	return onDocument(func(x *Context, d docTarget) Reply {
 		if !d.found || !when.holds(d.found, d.item.Version) {
 			return Null
 		}
-		doc, err := patch.Apply(d.item.Body, maxSize)
-		if err != nil {
-			return Fail(err)
+		if !e.ready(x, d, 0) {
+			return Reply{}
 		}
-		return d.putEdited(x, doc, patch.TouchesTTL(), eventDocPatch)
+		if e.err != nil {
+			return Fail(e.err)
+		}
+		return d.putEdited(x, e.doc, patch.TouchesTTL(), eventDocPatch)
 	}), nil
 }
 
@@ -174,17 +177,56 @@ func parseDocMerge(in *Input) (Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	maxSize := in.MaxValue
+	maxSize, patchSize := in.MaxValue, len(in.Args[3])
+	e := edit{apply: func(body string) (jsondoc.Document, error) { return patch.Apply(body, maxSize) }}
 	return onDocument(func(x *Context, d docTarget) Reply {
 		if !when.holds(d.found, d.item.Version) {
 			return Null
 		}
-		doc, err := patch.Apply(d.item.Body, maxSize) // without a document the body is empty
-		if err != nil {
-			return Fail(err)
+		if !e.ready(x, d, patchSize) { // without a document the body is empty
+			return Reply{}
 		}
-		return d.putEdited(x, doc, patch.TouchesTTL(), eventDocMerge)
+		if e.err != nil {
+			return Fail(e.err)
+		}
+		return d.putEdited(x, e.doc, patch.TouchesTTL(), eventDocMerge)
 	}), nil
+}
+
+// edit computes what a command makes of a document, outside of locks if that takes long. Another command
+// may change the document meanwhile. Then the edit is computed again, at last under the lock, so that a
+// busy document cannot keep it from ever happening.
+type edit struct {
+	apply func(body string) (jsondoc.Document, error) // depends on the body only
+
+	doc jsondoc.Document // the result
+	err error            // or why there is none
+
+	tries   int    // computations without locks
+	version uint64 // of the document that the last one has read; 0: there was none
+}
+
+// maxTries is how often an edit is computed without locks.
+const maxTries = 3
+
+// ready reports whether the edit has been computed from the document as it is. If not, the Run returns: it
+// runs again afterwards. size is what the edit reads besides the document, in bytes.
+func (e *edit) ready(x *Context, d docTarget, size int) bool {
+	if e.tries > 0 && e.version == d.item.Version {
+		return true
+	}
+	body := d.item.Body
+	if len(body)+size < slowBytes || x.queued || e.tries == maxTries {
+		e.doc, e.err = e.apply(body)
+		return true
+	}
+	e.tries++
+	x.outside = func() (_ Reply, again bool) {
+		e.doc, e.err = e.apply(body)
+		e.version = d.item.Version
+		return Reply{}, true
+	}
+	return false
 }
 
 func parseDocSetTTL(in *Input) (Run, error) {

@@ -13,7 +13,7 @@ var expireCommands = []Command{
 	{
 		Name: "persist", Syntax: "key", Since: "2.2.0", Summary: "Remove the expiration from a key",
 		Differs: "Exempts from the container's default too",
-		Flags:   Write | Fast, Keys: OneKey, Access: "RW update", Parse: noParse(onDatabase(runPersist)),
+		Flags:   Write | Fast, Keys: OneKey, Access: "RW update", Walks: always, Parse: noParse(onDatabase(runPersist)),
 	},
 	expireRow("pexpire", "key milliseconds", "Set a key's time to live in milliseconds", "2.6.0", fromNow, milliseconds),
 	expireRow("pexpireat", "key unix-time-milliseconds",
@@ -29,7 +29,7 @@ var expireCommands = []Command{
 func expireRow(name, syntax, summary, since string, b timeBase, u timeUnit) Command {
 	return Command{
 		Name: name, Syntax: syntax + " [NX | XX | GT | LT]", Since: since, Summary: summary,
-		Flags: Write | Fast, Keys: OneKey, Access: "RW update",
+		Flags: Write | Fast, Keys: OneKey, Access: "RW update", Walks: always,
 		Differs: "The conditions see the container's default. On a document it writes the member `ttl`, in seconds, rounded up",
 		Parse:   func(in *Input) (Run, error) { return parseExpire(in, name, b, u) },
 	}

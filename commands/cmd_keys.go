@@ -41,7 +41,7 @@ var keyCommands = []Command{
 	{
 		Name: "keys", Syntax: "pattern", Since: "1.0.0", Summary: "Find all keys matching the given pattern",
 		Differs: "A pattern with `*` or `[` has at most 1024 bytes, since matching takes time. The dead are not listed",
-		Flags:   ReadOnly, Scope: ScopeSweep, Categories: "dangerous", Tips: "request_policy:all_shards nondeterministic_output_order",
+		Flags:   ReadOnly | Slow, Scope: ScopeSweep, Categories: "dangerous", Tips: "request_policy:all_shards nondeterministic_output_order",
 		Parse: parseKeys,
 	},
 	{
@@ -52,7 +52,7 @@ var keyCommands = []Command{
 		Name: "scan", Syntax: "cursor [MATCH pattern] [COUNT count] [TYPE type]", Since: "2.8.0",
 		Summary: "Incrementally iterate the keys space",
 		Differs: "Cursors are of another kind, and the pattern is bounded as that of `KEYS`. A key that is present throughout comes once, not at least once. TYPE knows `document`",
-		Flags:   ReadOnly, Scope: ScopeSweep, Tips: "nondeterministic_output request_policy:special", Parse: parseScan,
+		Flags:   ReadOnly | Slow, Scope: ScopeSweep, Tips: "nondeterministic_output request_policy:special", Parse: parseScan,
 	},
 	{
 		Name: "type", Syntax: "key", Since: "1.0.0", Summary: "Determine the type stored at key",

@@ -15,21 +15,21 @@ var moveCommands = []Command{
 	{
 		Name: "copy", Syntax: "source destination [DB destination-db] [REPLACE]", Since: "6.2.0", Summary: "Copy a key",
 		Differs: "DB takes the name of a container too",
-		Flags:   Write | DenyOOM, Keys: Keys{1, 2, 1}, Access: "RO access, OW update", Parse: parseCopy,
+		Flags:   Write | DenyOOM, Keys: Keys{1, 2, 1}, Access: "RO access, OW update", Walks: always, Parse: parseCopy,
 	},
 	{
 		Name: "move", Syntax: "key db", Since: "1.0.0", Summary: "Move a key to another database",
 		Differs: "Takes the name of a container too",
-		Flags:   Write | Fast, Keys: OneKey, Parse: noParse(runMove),
+		Flags:   Write | Fast, Keys: OneKey, Walks: always, Parse: noParse(runMove),
 	},
 	{
 		Name: "rename", Syntax: "key newkey", Since: "1.0.0", Summary: "Rename a key",
-		Flags: Write, Keys: Keys{1, 2, 1}, Access: "RW access delete, OW update",
+		Flags: Write, Keys: Keys{1, 2, 1}, Access: "RW access delete, OW update", Walks: always,
 		Parse: noParse(runRename(OK, OK, false)),
 	},
 	{
 		Name: "renamenx", Syntax: "key newkey", Since: "1.0.0", Summary: "Rename a key, only if the new key does not exist",
-		Flags: Write | Fast, Keys: Keys{1, 2, 1}, Access: "RW access delete, OW insert",
+		Flags: Write | Fast, Keys: Keys{1, 2, 1}, Access: "RW access delete, OW insert", Walks: always,
 		Parse: noParse(runRename(Flag(true), Flag(false), true)),
 	},
 	{

@@ -11,7 +11,7 @@ import (
 var stringCommands = []Command{
 	{
 		Name: "append", Syntax: "key value", Since: "2.0.0", Summary: "Append a value to a key",
-		Flags: Write | DenyOOM | Fast, Keys: OneKey, Access: "RW insert", Parse: noParse(runAppend),
+		Flags: Write | DenyOOM | Fast, Keys: OneKey, Access: "RW insert", Walks: always, Parse: noParse(runAppend),
 	},
 	{
 		Name: "decr", Syntax: "key", Since: "1.0.0", Summary: "Decrement the integer value of a key by one",
@@ -35,7 +35,7 @@ var stringCommands = []Command{
 		Name: "getex", Syntax: "key [EX seconds | PX milliseconds | EXAT unix-time-seconds | PXAT unix-time-milliseconds | PERSIST]",
 		Since: "6.2.0", Summary: "Get the value of a key and optionally set its expiration",
 		Differs: "With options for plain keys only",
-		Flags:   Write | Fast, Keys: OneKey, Parse: parseGetEx,
+		Flags:   Write | Fast, Keys: OneKey, Walks: ifLonger(2), Parse: parseGetEx,
 	},
 	{
 		Name: "getset", Syntax: "key value", Since: "1.0.0", Summary: "Set the string value of a key and return its old value",

@@ -61,7 +61,7 @@ func parseLCS(in *Input) (Run, error) {
 				err = optionsErr
 			}
 			if err == nil {
-				return o.reply(a.Body, b.Body, maxSize)
+				return x.compute(max(len(a.Body), 1)*max(len(b.Body), 1), func() Reply { return o.reply(a.Body, b.Body, maxSize) })
 			}
 		}
 		if err == errWrongType {

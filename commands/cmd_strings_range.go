@@ -11,7 +11,7 @@ var rangeCommands = []Command{
 	{
 		Name: "setrange", Syntax: "key offset value", Since: "2.2.0",
 		Summary: "Overwrite part of a string at key starting at the specified offset",
-		Flags:   Write | DenyOOM, Keys: OneKey, Access: "RW update", Parse: parseSetRange,
+		Flags:   Write | DenyOOM, Keys: OneKey, Access: "RW update", Walks: always, Parse: parseSetRange,
 	},
 	getRangeRow("substr", "1.0.0"), // the old name
 }

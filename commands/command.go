@@ -29,6 +29,10 @@ type Command struct {
 	// command whose Keys reach to the end needs it.
 	Options func(args []string) int
 
+	// Walks reports whether the command walks or rewrites the values of its items, so that its time grows
+	// with their size. Nil: no.
+	Walks func(args []string) bool
+
 	// Parse checks the arguments and returns the Run. It touches neither the keyspace nor the clock. It
 	// does all work that needs no lock, such as validating JSON.
 	Parse func(in *Input) (Run, error)
@@ -135,7 +139,14 @@ type Context struct {
 
 	batch    *eventBatch // the published events; nil if there are none
 	panicked bool        // the command, or one of an EXEC, has panicked: roll back
+	aborted  bool        // an EXEC gives up: roll back
 	close    bool        // see Outcome.Close
+	queued   bool        // the command runs within EXEC
+	work     int64       // of an EXEC so far; see maxExecWork
+
+	// outside is what the Run leaves for after the transaction, without locks. It returns the reply, or true
+	// if the Run is to run again in a new transaction. Nil: nothing.
+	outside func() (reply Reply, again bool)
 
 	abandoned bool // the command has ended early, because nothing takes its reply: see watch
 }

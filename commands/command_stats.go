@@ -158,6 +158,10 @@ func (t *threshold) exceeds(took time.Duration) bool {
 // at the end of the last one.
 func (s *Session) ResetTimer() { s.lastEnd = 0 }
 
+// LastEnd returns when the session's last command ended, as clock.Monotonic says. It returns 0 if that is
+// not known.
+func (s *Session) LastEnd() time.Duration { return s.lastEnd }
+
 // startTime returns the start of a command.
 func (s *Session) startTime() time.Duration {
 	if s.lastEnd != 0 {

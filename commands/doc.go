@@ -37,7 +37,7 @@
 //   - commands/jsondoc and commands/redisfmt: the text of documents; globs and numbers as Redis reads
 //     them
 //
-// The engine consists of session.go, transactions.go, pause.go, slow.go (commands that a loop defers),
+// The engine consists of session.go, transactions.go, pause.go, slow.go (commands that take long),
 // prefetch.go, memory_limit.go and client_memory.go. Its figures are in statistics.go, command_stats.go and
 // histogram.go.
 //

@@ -83,7 +83,8 @@ type Outcome struct {
 
 	// Deferred means that the command has not run, as if it had not come, and has no reply. Resume is
 	// closed when it is time to try again, after CLIENT PAUSE. If Resume is nil the command may take
-	// long: it is to run where no other session waits (see Session.OnLoop).
+	// long: it is to run where no other session waits (see Session.OnLoop), and when the session has a turn
+	// (see Session.Paced).
 	Deferred bool
 	Resume   <-chan struct{}
 
@@ -125,7 +126,7 @@ func (e *Engine) Execute(s *Session, args []string) (out Outcome) {
 func (e *Engine) execute(s *Session, args []string, out *Outcome) {
 	defer e.recoverPanic(s, args, &out.Reply)
 	r, err := s.resolve(args)
-	if s.OnLoop && err == nil && (s.isSlow(r, args) || e.matchesSlowly(r, args)) {
+	if err == nil && (s.OnLoop || s.Paced) && (s.OnLoop && s.isSlow(r, args) || s.Paced && s.needsTurn(r, args) || e.matchesSlowly(r, args)) {
 		out.Deferred = true
 		return
 	}
@@ -148,6 +149,13 @@ func (e *Engine) execute(s *Session, args []string, out *Outcome) {
 	run, err := r.Parse(&s.in)
 	if err == nil {
 		err = e.run(s, r, args, run, out)
+	}
+	for err == nil && s.ctx.outside != nil {
+		outside, again := s.ctx.outside, false
+		s.ctx.outside = nil
+		if out.Reply, again = outside(); again {
+			err = e.run(s, r, args, run, out)
+		}
 	}
 	if err != nil {
 		out.Reply = Fail(err)
@@ -198,7 +206,7 @@ func (e *Engine) run(s *Session, r *row, args []string, run Run, out *Outcome) e
 	s.ctx = Context{Tx: &s.tx, Session: s, Engine: e, Input: &s.in}
 	completed := false
 	defer func() {
-		if completed && !s.ctx.panicked {
+		if completed && !s.ctx.panicked && !s.ctx.aborted {
 			out.LSN = max(out.LSN, s.tx.Close())
 		} else {
 			out.LSN = max(out.LSN, s.tx.Rollback())
@@ -211,6 +219,10 @@ func (e *Engine) run(s *Session, r *row, args []string, run Run, out *Outcome) e
 		}
 		clear(s.idBuffer) // they are views of the read buffer, which may be large
 	}()
+	if (s.OnLoop || s.Paced) && s.walks(r, args) && s.weighsMuch(r, args) {
+		out.Deferred, completed = true, true
+		return nil
+	}
 	s.noteCommand(r, s.tx.Now())
 	out.Reply = run(&s.ctx)
 	completed = true

@@ -165,6 +165,7 @@ func (x *Context) put(c *keyspace.Container, id string, kind keyspace.Kind, body
 
 // store stores an item and publishes only whether it is new.
 func (x *Context) store(c *keyspace.Container, id string, kind keyspace.Kind, body string, expireAt int64) {
+	x.work += int64(len(body))
 	if x.Engine.Broker.channelsFor(eventNew) == 0 {
 		x.Tx.Put(c, id, kind, body, expireAt)
 		return

@@ -31,6 +31,11 @@ type Session struct {
 	abandonInterval time.Duration // see watch
 
 	OnLoop bool // other sessions wait for this one's commands: defer slow ones
+	Paced  bool // defer commands that compute for long, until the session has a turn for one
+
+	// Yield, if not nil, lets other sessions have their turn within a long command. It is called without
+	// locks.
+	Yield func()
 
 	Receiver Receiver      // takes the session's messages
 	Memory   *ClientMemory // held for the client; nil if not counted

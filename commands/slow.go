@@ -1,9 +1,21 @@
 package commands
 
+// Work is paid by bytes. A short command may walk a long value, so its arguments alone do not tell what it
+// costs:
+//
+//  1. A command that may take long leaves a loop (Session.OnLoop). Some commands are slow by nature, some by
+//     the number of their arguments, some by the size of the values that they name (Command.Walks).
+//  2. A command that computes for long waits for a turn (Session.Paced). So long commands leave a processor
+//     to others, and sessions with long commands alternate.
+//  3. A long value is walked without locks: values never change ([Context.compute], [docTarget.edit]).
+//  4. What cannot run without locks is bounded: see maxExecWork.
+
 // The sizes from which a command is slow.
 const (
-	slowArgs  = 256 // arguments
-	slowQueue = 32  // commands queued for EXEC
+	slowArgs     = 256      // arguments
+	slowArgBytes = 1 << 20  // bytes of arguments
+	slowQueue    = 32       // commands queued for EXEC
+	slowBytes    = 64 << 10 // bytes of stored values that a command walks or writes anew
 )
 
 // isSlow reports whether a command may take much longer than a few look-ups, or may send messages to the
@@ -21,12 +33,100 @@ func (s *Session) isSlow(r *row, args []string) bool {
 // isSlow reports whether a command with that many arguments is slow by itself.
 func (r *row) isSlow(args int) bool {
 	switch {
-	case r.Flags&(Admin|Slow) != 0:
+	case r.Flags&Admin != 0:
 	case r.Flags&PubSub != 0 && r.Flags&Publishes == 0:
 	case r.Scope == ScopeSweep, r.Scope == ScopeAll:
-	case args > slowArgs:
 	default:
-		return false
+		return r.computes(args)
 	}
 	return true
 }
+
+// computes reports whether a command with that many arguments may compute for long. Commands that rather
+// wait, for locks, the disk or messages, do not, nor does INFO: it must answer beside long commands.
+func (r *row) computes(args int) bool {
+	return r.Flags&(Admin|PubSub) == 0 && (r.Flags&Slow != 0 || args > slowArgs)
+}
+
+// needsTurn reports whether a command may compute for long, as far as its arguments tell.
+func (s *Session) needsTurn(r *row, args []string) bool {
+	t := &s.multi
+	if r.Scope == ScopeQueue {
+		return t.computes || len(t.commands) > slowQueue || t.size > slowArgBytes
+	}
+	if t.open && r.Flags&Immediate == 0 {
+		return false // it is queued
+	}
+	if r.computes(len(args)) {
+		return true
+	}
+	size := 0
+	for _, arg := range args {
+		size += len(arg)
+	}
+	return size > slowArgBytes
+}
+
+// always is the Walks of a command that walks values whatever its arguments.
+func always([]string) bool { return true }
+
+// ifLonger returns the Walks of a command that walks values only with more than n arguments.
+func ifLonger(n int) func([]string) bool { return func(args []string) bool { return len(args) > n } }
+
+// walks reports whether the command walks the values of its items.
+func (r *row) walks(args []string) bool { return r.Walks != nil && r.Walks(args) }
+
+// walks reports whether a command, or one that EXEC would run, walks the values of its items.
+func (s *Session) walks(r *row, args []string) bool {
+	return r.walks(args) || r.Scope == ScopeQueue && s.multi.walks
+}
+
+// weigh returns about how many bytes the items with the ids take that a command names. The session's
+// transaction must have locked them.
+func (s *Session) weigh(r *row, args, ids []string) (size int64) {
+	name := s.database
+	if r.Group == "document" {
+		name = args[1]
+	}
+	c := s.tx.Container(name)
+	if c == nil {
+		return 0
+	}
+	for _, id := range ids {
+		n, _ := s.tx.Memory(c, id)
+		size += n
+	}
+	return size
+}
+
+// weighsMuch reports whether the command or transaction whose locks are held walks values of slowBytes or
+// more.
+func (s *Session) weighsMuch(r *row, args []string) bool {
+	if r.Scope != ScopeQueue {
+		return s.weigh(r, args, s.idBuffer) >= slowBytes
+	}
+	size := int64(0)
+	for i := range s.multi.commands {
+		if c := &s.multi.commands[i]; c.run != nil && c.row.walks(c.in.Args) {
+			s.idBuffer = c.row.ids(s.idBuffer[:0], c.in.Args)
+			size += s.weigh(c.row, c.in.Args, s.idBuffer)
+		}
+	}
+	return size >= slowBytes
+}
+
+// compute returns what f makes of size bytes of values, which f walks. From slowBytes on f runs after the
+// transaction, without locks, and the reply here is void. f must not touch the keyspace.
+func (x *Context) compute(size int, f func() Reply) Reply {
+	if size < slowBytes {
+		return f()
+	}
+	x.outside = func() (reply Reply, again bool) { return f(), false }
+	return Reply{}
+}
+
+// maxExecWork bounds the bytes of values that the commands of a transaction walk and write, by the largest
+// value in bytes. All of them run under the locks of all ids that the transaction names, because others must
+// not see its half. So the limit bounds for how long the others wait, whatever the sizes of the values.
+// Everything that can be queued can also be written.
+func maxExecWork(maxValue int) int64 { return 2 * int64(max(minQueueLimit, queueFactor*maxValue)) }

@@ -43,7 +43,7 @@ var transactionCommands = []Command{
 //     one time for all commands.
 //  4. If the transaction has failed or a watched id has changed, EXEC ends here. Else the commands run,
 //     and each sees the changes of those before. All changes are one group in the journal, committed
-//     entirely or not at all.
+//     entirely or not at all. Replies that walk long values are computed after the locks are released.
 //  5. A panic of a command rolls everything back: see Engine.run. Effects beyond the keyspace (CONFIG
 //     SET, SUBSCRIBE) stay, but for SELECT.
 type transaction struct {
@@ -52,6 +52,8 @@ type transaction struct {
 	flags  Flags // the union of the queued commands' flags
 	slow   bool  // a queued command is slow
 
+	computes   bool // a queued command may compute for long
+	walks      bool // a queued command walks values
 	subscribes bool // a queued command changes the session's subscriptions
 
 	size     int // of the queued commands, bytes
@@ -93,7 +95,10 @@ func (e *Engine) enqueue(s *Session, r *row, args []string) Reply {
 	t := &s.multi
 	t.flags |= r.Flags
 	t.subscribes = t.subscribes || r.Flags&(PubSub|AllowSubscribed) == PubSub|AllowSubscribed
-	t.slow = t.slow || r.isSlow(len(args)) || e.matchesSlowly(r, args)
+	matches := e.matchesSlowly(r, args)
+	t.slow = t.slow || matches || r.isSlow(len(args))
+	t.computes = t.computes || matches || r.computes(len(args))
+	t.walks = t.walks || r.walks(args)
 	s.noteCommand(r, e.Keyspace.Now())
 	if t.failed { // the command never runs
 		return Status("QUEUED")
@@ -158,7 +163,8 @@ func (t *transaction) clearQueue(a *ClientMemory) {
 // close returns to the state without a transaction. Watches stay.
 func (t *transaction) close(s *Session) {
 	t.clearQueue(s.Memory)
-	t.open, t.failed, t.flags, t.slow, t.subscribes = false, false, 0, false, false
+	t.open, t.failed, t.flags = false, false, 0
+	t.slow, t.computes, t.walks, t.subscribes = false, false, false, false
 	s.update(func() { s.queued, s.queuedSize = noTransaction, 0 })
 }
 
@@ -319,7 +325,11 @@ func runExec(x *Context) Reply {
 	if !t.open {
 		return Fail(errorf(errNoMulti, "EXEC"))
 	}
-	defer t.close(x.Session)
+	defer func() {
+		if x.outside == nil {
+			t.close(x.Session)
+		}
+	}()
 	changed := x.Tx.Changed(&t.watcher)
 	x.Tx.Unwatch(&t.watcher)
 	t.unwatched(x.Session.Memory)
@@ -339,11 +349,21 @@ func runExec(x *Context) Reply {
 	replies := make([]Reply, len(t.commands))
 	budget := replyBudget{limit: max(minRepliesLimit, queueFactor*x.Engine.Host.MaxValueSize())}
 	proto, since := x.Session.Proto, 0 // the protocol of the replies from index since on
+	mostWork := maxExecWork(x.Engine.Host.MaxValueSize())
+	var pending []pendingReply
+	x.queued, x.work = true, 0
 	for i := range t.commands {
 		replies[i] = x.Engine.runQueued(x, &t.commands[i], &budget)
-		if x.panicked {
+		if x.aborted = x.work > mostWork; x.panicked || x.aborted {
+			x.outside = nil
 			x.Session.update(func() { x.Session.database = database })
-			return Fail(errExecInternal)
+			if x.panicked {
+				return Fail(errExecInternal)
+			}
+			return Fail(errorf(errExecWork, mostWork))
+		}
+		if x.outside != nil {
+			pending, x.outside = append(pending, pendingReply{i, x.outside}), nil
 		}
 		if x.Session.Proto != proto { // the command is HELLO; its own reply is in the new protocol
 			for j := since; j < i; j++ {
@@ -351,11 +371,45 @@ func runExec(x *Context) Reply {
 			}
 			proto, since = x.Session.Proto, i
 		}
-		if replies[i].Kind == KindNone { // CLIENT REPLY; in an array every command has an element
+		if replies[i].Kind == KindNone { // CLIENT REPLY, or pending; in an array every command has an element
 			replies[i] = OK
 		}
 	}
+	if len(pending) > 0 {
+		x.outside = func() (Reply, bool) {
+			defer t.close(x.Session)
+			for i := range pending {
+				x.Engine.completeQueued(x.Session, &pending[i], replies, &budget)
+			}
+			return Array(replies...), false
+		}
+	}
 	return Array(replies...)
+}
+
+// pendingReply is the reply of a queued command that is computed after the transaction.
+type pendingReply struct {
+	index   int // of the command
+	outside func() (reply Reply, again bool)
+}
+
+// completeQueued computes a pending reply and puts it among the others.
+func (e *Engine) completeQueued(s *Session, p *pendingReply, replies []Reply, budget *replyBudget) {
+	c, place, start := &s.multi.commands[p.index], &replies[p.index], s.startTime()
+	if place.Kind == KindProtocol {
+		place = &place.Elems[0]
+	}
+	defer func() {
+		e.recordCall(s, c.row, c.in.Args, start, place)
+		e.stats.countReply(s, place)
+	}()
+	defer e.recoverPanic(s, c.in.Args, place)
+	if budget.refuses(c.row) {
+		*place = budget.errorReply()
+		return
+	}
+	reply, _ := p.outside()
+	*place = budget.charge(c.row, reply)
 }
 
 // minRepliesLimit is the smallest limit in bytes of the replies of a transaction, whatever the largest
@@ -400,8 +454,10 @@ func replySize(r *Reply) int {
 func (e *Engine) runQueued(x *Context, c *queuedCommand, budget *replyBudget) (reply Reply) {
 	s, start := x.Session, x.Session.startTime()
 	defer func() {
-		e.recordCall(s, c.row, c.in.Args, start, &reply)
-		e.stats.countReply(s, &reply)
+		if x.outside == nil { // else completeQueued does it
+			e.recordCall(s, c.row, c.in.Args, start, &reply)
+			e.stats.countReply(s, &reply)
+		}
 	}()
 	defer e.recoverPanic(s, c.in.Args, &reply)
 	if c.run == nil {
@@ -409,6 +465,10 @@ func (e *Engine) runQueued(x *Context, c *queuedCommand, budget *replyBudget) (r
 	}
 	if budget.refuses(c.row) {
 		return budget.errorReply()
+	}
+	if c.row.Flags&Write != 0 && c.row.walks(c.in.Args) {
+		s.idBuffer = c.row.ids(s.idBuffer[:0], c.in.Args)
+		x.work += s.weigh(c.row, c.in.Args, s.idBuffer)
 	}
 	x.Input = &c.in
 	return budget.charge(c.row, c.run(x))

@@ -14,6 +14,7 @@ import (
 	"mayfly/expiry/clock"
 	"mayfly/keyspace"
 	"mayfly/server/resp"
+	"mayfly/server/turns"
 )
 
 // Why a connection ends from our side.
@@ -44,11 +45,16 @@ type conn struct {
 	mu sync.Mutex // protects fd, and against others also socket.Conn
 	fd int        // the descriptor while the connection is in a loop, else noFD
 
+	// For commands that compute for long: see fairness.go.
+	turn   *turns.Turn   // of the running command, or nil
+	longAt time.Duration // when the last one began, as clock.Monotonic says
+
 	// For the stall rule.
 	received int           // bytes
 	executed int           // commands
 	progress int           // of received and executed when the deadline began
 	stalling atomic.Bool   // a half-read command is waited for
+	rested   bool          // in a loop: commands are left for the next turn
 	deadline bool          // the socket has a read deadline
 	since    time.Duration // in a loop: when the deadline began, as clock.Monotonic says
 }
@@ -58,6 +64,7 @@ const noFD = -1
 // run serves the connection in a goroutine of its own, to its end. serve returns why it ends.
 func (c *conn) run(serve func() error) {
 	defer c.server.remove(c)
+	c.session.Paced = true
 	err := errPanic
 	c.contain(func() { err = serve() })
 	c.contain(func() {
@@ -275,10 +282,15 @@ func (c *conn) executeAll() error {
 	}
 }
 
-// execute executes one command, as soon as clients are not paused. The error says why the connection ends.
+// execute executes one command, as soon as clients are not paused and it has the turn that it may need. The
+// error says why the connection ends.
 func (c *conn) execute(args []string) error {
 	pending, err := c.pipe.execute(c, args)
 	for err == errDeferred {
+		if pending.Resume == nil {
+			pending, err = c.executeLong(args)
+			continue
+		}
 		if err := c.awaitResume(pending.Resume); err != nil {
 			return err
 		}
@@ -314,13 +326,18 @@ func (c *conn) awaitResume(resume <-chan struct{}) error {
 	}
 	c.server.paused.Add(1)
 	defer c.server.paused.Add(-1)
-	// A client that has gone gets nothing more executed, and makes room for others.
+	return c.await(resume, c.socket.ended)
+}
+
+// await waits for a channel. The error says why the connection ends first. A client that has left gets nothing
+// more executed, and makes room for others.
+func (c *conn) await(ready <-chan struct{}, left func() bool) error {
 	poll := time.NewTicker(c.server.timeouts.paused)
 	defer poll.Stop()
 	for {
 		select {
-		case <-resume:
-			if c.socket.ended() {
+		case <-ready:
+			if left() {
 				return io.EOF
 			}
 			return nil
@@ -329,7 +346,7 @@ func (c *conn) awaitResume(resume <-chan struct{}) error {
 		case <-c.server.stop:
 			return errStopping
 		case <-poll.C:
-			if c.socket.ended() {
+			if left() {
 				return io.EOF
 			}
 		}

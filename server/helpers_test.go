@@ -31,7 +31,7 @@ type fakeEngine struct {
 	outcomes map[string]commands.Outcome
 	wait     func(keyspace.LSN) error
 	paused   func(args []string) <-chan struct{}
-	slow     string // a command that a loop defers
+	slow     string // a command that a loop defers, and that needs a turn
 
 	mu         sync.Mutex // protects what follows
 	values     map[string]string
@@ -74,7 +74,7 @@ func (e *fakeEngine) Execute(s *commands.Session, args []string) commands.Outcom
 			return commands.Outcome{Deferred: true, Resume: resume}
 		}
 	}
-	if s.OnLoop && name == e.slow {
+	if (s.OnLoop || s.Paced) && name == e.slow {
 		return commands.Outcome{Deferred: true}
 	}
 	e.mu.Lock()

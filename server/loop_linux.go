@@ -24,6 +24,8 @@ import (
 //  4. Wait until all that the replies report is committed: one group commit for the whole turn.
 //  5. Write each client's replies with one system call.
 //
+// A client with a long pipeline executes a part of it in each turn: see [turnBudget].
+//
 // The loop waits for nothing else. A connection that needs more leaves it for good, and goes on in a goroutine
 // of its own ([conn.resume]), with all that has been read and not yet sent. These connections leave:
 //
@@ -155,6 +157,7 @@ func (l *loop) run() {
 	for {
 		n := l.wait()
 		l.now = clock.Monotonic()
+		rested := l.takeRested()
 		woken := false
 		for i := range l.events[:n] {
 			fd := int(l.events[i].Fd)
@@ -163,13 +166,14 @@ func (l *loop) run() {
 				continue
 			}
 			if c := l.conns[fd]; c != nil {
-				l.receive(c)
+				l.receive(c, l.events[i].Events)
 			}
 			if len(l.queue) >= prefetchDepth {
 				l.executeReady()
 			}
 		}
 		l.executeReady()
+		l.resume(rested)
 		l.flush()
 		l.countTraffic()
 		if woken && !l.handleWake() {
@@ -185,7 +189,9 @@ func (l *loop) run() {
 // the number of events.
 func (l *loop) wait() int {
 	timeout := -1 // ms
-	if l.due > 0 {
+	if len(l.rested) > 0 {
+		timeout = 0
+	} else if l.due > 0 {
 		timeout = int(max(l.due-clock.Monotonic()+time.Millisecond-1, 0) / time.Millisecond)
 	}
 	// A first call that does not wait, and so bypasses Go's scheduler, rarely finds an event.

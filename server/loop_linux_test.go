@@ -472,7 +472,7 @@ func (l handLoop) sent(c *conn) {
 // take makes the loop execute what a client has sent, without sending the replies.
 func (l handLoop) take(c *conn) {
 	l.sent(c)
-	l.receive(c)
+	l.receive(c, unix.EPOLLIN)
 	l.executeReady()
 }
 
@@ -486,7 +486,7 @@ func TestTurnPrefetches(t *testing.T) {
 		c, served := l.connect()
 		c.send(command("GET", "a"))
 		l.sent(served)
-		l.receive(served)
+		l.receive(served, unix.EPOLLIN)
 		clients = append(clients, c)
 	}
 	if e.history() != "" {
@@ -526,8 +526,8 @@ func TestDisconnectDropsRead(t *testing.T) {
 	victim.send(command("SET", "a", "1"))
 	l.sent(killing)
 	l.sent(dying)
-	l.receive(killing)
-	l.receive(dying)
+	l.receive(killing, unix.EPOLLIN)
+	l.receive(dying, unix.EPOLLIN)
 	l.executeReady()
 	l.flush()
 	killer.expect(":1\r\n")
@@ -638,5 +638,67 @@ func TestNoReplyIsSentTwice(t *testing.T) {
 	}
 	if len(l.spans) != 0 || len(l.pipe.out) != 0 {
 		t.Errorf("%d spans of %d bytes are left", len(l.spans), len(l.pipe.out))
+	}
+}
+
+// A client with a long pipeline executes a part of it in a turn, then others have theirs.
+func TestPipelinesTakeTurns(t *testing.T) {
+	const sent = 5 * turnCommands
+	e := newFakeEngine()
+	l := newHandLoop(t, newTestServer(t), e)
+	long, longServed := l.connect()
+	short, shortServed := l.connect()
+	longServed.guard.SetReadAhead(resp.LargeBuffer)
+	ran := func(name string) int { return strings.Count(e.history(), name) }
+	received := 0
+	go func() { _, _ = long.Write([]byte(strings.Repeat("ECHO 1\r\n", sent))) }()
+	for parts := 0; received < sent; parts++ {
+		rested := l.takeRested()
+		if !longServed.rested {
+			l.sent(longServed)
+		}
+		l.receive(longServed, unix.EPOLLIN) // nothing if it has left commands
+		short.send("PING\r\n")
+		l.sent(shortServed)
+		l.receive(shortServed, unix.EPOLLIN)
+		l.executeReady()
+		l.resume(rested)
+		l.flush()
+		short.expect("+PONG\r\n")
+		if got := ran("ECHO") - received; got > turnCommands {
+			t.Fatalf("%d commands of a client ran in a turn", got)
+		}
+		if received = ran("ECHO"); ran("PING") != parts+1 {
+			t.Fatal("the other client did not have its turn")
+		}
+	}
+	long.expect(strings.Repeat("$1\r\n1\r\n", sent))
+	l.resume(l.takeRested()) // the budget may have ended with the last command
+	if longServed.rested || len(l.rested) > 0 {
+		t.Error("something is left to execute")
+	}
+}
+
+// What is left of a pipeline does not run after the client is gone.
+func TestRestedPipelineEndsWithItsClient(t *testing.T) {
+	e := newFakeEngine()
+	l := newHandLoop(t, newTestServer(t), e)
+	c, served := l.connect()
+	served.guard.SetReadAhead(resp.LargeBuffer)
+	must(t, c.Conn.(*net.TCPConn).SetLinger(0)) // Close resets the connection
+	for !served.rested {
+		c.send(strings.Repeat("PING\r\n", 2*turnCommands))
+		l.take(served)
+	}
+	before := e.history()
+	must(t, c.Close())
+	eventually(t, "the reset arrives", func() bool { return hasReset(served.fd) })
+	l.receive(served, unix.EPOLLHUP)
+	l.resume(l.takeRested())
+	if served.loop != nil || e.history() != before {
+		t.Errorf("%d more commands ran", strings.Count(e.history(), "PING")-strings.Count(before, "PING"))
+	}
+	if len(l.ready)+len(l.rested) > 0 {
+		t.Error("something is left to execute")
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"net"
+	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -20,6 +21,7 @@ import (
 	"mayfly/server/config"
 	"mayfly/server/metrics"
 	"mayfly/server/resp"
+	"mayfly/server/turns"
 
 	"github.com/rs/zerolog"
 )
@@ -50,10 +52,11 @@ type timeouts struct {
 	handshake time.Duration // for the TLS handshake
 	stall     time.Duration // for stallBytes of a half-read command, or for its end
 	write     time.Duration // for the client to take a piece of its replies
+	long      time.Duration // for which replies wait at most while a pipeline has one long command after the other
 	paused    time.Duration // between two checks that a paused client is still there
 }
 
-var defaultTimeouts = timeouts{handshake: 10 * time.Second, stall: time.Minute, write: time.Minute, paused: time.Second}
+var defaultTimeouts = timeouts{handshake: 10 * time.Second, stall: time.Minute, write: time.Minute, long: 10 * time.Millisecond, paused: time.Second}
 
 // An executor executes commands: a commands.Engine and its keyspace, or a fake of the tests. The server
 // enters it once for a command and once for the commit of a turn.
@@ -97,6 +100,7 @@ type Server struct {
 	shutdownAsked chan struct{} // closed when a client has requested the end of the process
 	askShutdown   func()        // closes it, once
 
+	turns           *turns.Queue // for commands that compute for long
 	traffic         traffic
 	paused          atomic.Int64 // connections that wait because of CLIENT PAUSE
 	total           atomic.Int64 // connections served since the start
@@ -118,6 +122,7 @@ func New(options *config.Config, log zerolog.Logger) *Server {
 		timeouts: defaultTimeouts,
 		stop:     make(chan struct{}),
 		conns:    make(map[*conn]struct{}),
+		turns:    turns.NewQueue(max(runtime.GOMAXPROCS(0)-1, 1)),
 
 		shutdownAsked: make(chan struct{}),
 	}
@@ -276,6 +281,7 @@ func (s *Server) admit(nc net.Conn, secure bool) {
 	c.session = commands.NewSession(s.lastID, remote, local, s.engine.Now())
 	c.session.Receiver = c
 	c.session.Abandoned = c.abandoned
+	c.session.Yield = c.yield
 	c.session.Memory = s.clients.Open(c.session)
 	c.guard = resp.NewGuard(c.session.Memory, resp.LargeBuffer)
 	if secure {

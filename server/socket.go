@@ -108,13 +108,21 @@ func (s *socket) lingerClose() {
 // ended reports whether the client sends no more, without waiting or reading. Redis ends a connection then,
 // also if the client has closed only its half.
 func (s *socket) ended() bool {
+	return s.ask(hungUp)
+}
+
+// isReset reports whether the client takes no replies any more, as far as the system knows.
+func (s *socket) isReset() bool { return s.ask(hasReset) }
+
+// ask returns what a question about the descriptor yields, true if the connection is closed.
+func (s *socket) ask(question func(fd int) bool) bool {
 	raw, err := rawConn(s.Conn)
 	if err != nil {
 		return false // the end is seen by reading
 	}
-	ended := false
-	err = raw.Control(func(fd uintptr) { ended = hungUp(int(fd)) })
-	return ended || err != nil
+	answer := false
+	err = raw.Control(func(fd uintptr) { answer = question(int(fd)) })
+	return answer || err != nil
 }
 
 // rawConn returns the descriptor of a connection, plain or TLS.

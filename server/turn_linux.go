@@ -4,10 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"time"
 
 	"mayfly/commands"
 	"mayfly/keyspace"
 	"mayfly/server/resp"
+
+	"golang.org/x/sys/unix"
 )
 
 // A turn is what a loop works on between two waits: commands that have been read, and replies.
@@ -19,6 +22,10 @@ type turn struct {
 
 	pipe  pipeline
 	spans []replySpan
+
+	budget turnBudget // of the connection that is served
+	rested []*conn    // with commands left for the next turn
+	spare  []*conn    // the memory of the last such list
 
 	read, written int // bytes, for the traffic counters
 }
@@ -48,10 +55,41 @@ const (
 var (
 	errLeft = errors.New("the connection has left its loop")
 	errMore = errors.New("there may be more commands")
+	errTurn = errors.New("the connection has used up its part of the turn")
 )
 
-// receive reads once from a client and queues the commands that are whole.
-func (l *loop) receive(c *conn) {
+// A turnBudget bounds what a connection executes in one turn of its loop, so that clients with long pipelines
+// alternate with others. The rest of its commands stays in the guard until the next turn.
+//
+// Time stands for all that a command costs, which its bytes alone do not tell. The engine has read the clock
+// for its statistics.
+type turnBudget struct {
+	commands int
+	until    time.Duration // as clock.Monotonic says; 0: not known yet
+}
+
+const (
+	turnCommands = 1 << 10
+	turnTime     = time.Millisecond
+)
+
+// spend notes that a command has ended at a time, 0 if unknown. It reports whether the budget is used up.
+func (b *turnBudget) spend(end time.Duration) bool {
+	b.commands++
+	if b.until == 0 && end > 0 {
+		b.until = end + turnTime
+	}
+	return b.commands >= turnCommands || end > 0 && end > b.until
+}
+
+// receive reads once from a client and queues the commands that are whole. events is what epoll reports.
+func (l *loop) receive(c *conn, events uint32) {
+	if c.rested {
+		if events&(unix.EPOLLHUP|unix.EPOLLERR) != 0 {
+			c.kill() // the client is gone: drop the rest of its commands
+		}
+		return
+	}
 	r := readyConn{c: c, from: len(l.queue)}
 	if !c.contain(func() {
 		var n int
@@ -67,6 +105,36 @@ func (l *loop) receive(c *conn) {
 	}
 	r.to = len(l.queue)
 	l.ready = append(l.ready, r)
+}
+
+// takeRested returns the connections that have left commands for this turn.
+func (l *loop) takeRested() []*conn {
+	list := l.rested
+	l.rested, l.spare = l.spare, nil
+	return list
+}
+
+// resume executes commands of connections that have left some for this turn. It comes after the events, which
+// leave these connections out: a connection has its part in a turn once.
+func (l *loop) resume(list []*conn) {
+	for _, c := range list {
+		if c.loop != l { // it has ended since
+			continue
+		}
+		r := readyConn{c: c, from: len(l.queue)}
+		if !c.contain(func() { l.queue, r.then = l.parse(c, l.queue) }) {
+			l.abandon(c)
+			continue
+		}
+		r.to = len(l.queue)
+		l.ready = append(l.ready, r)
+		if len(l.queue) >= prefetchDepth {
+			l.executeReady()
+		}
+	}
+	l.executeReady()
+	clear(list)
+	l.spare = list[:0]
 }
 
 // parse appends the next commands that have been read to list, at most prefetchDepth, and says what follows,
@@ -139,6 +207,7 @@ func (l *loop) serve(r *readyConn) {
 	l.spans = append(l.spans, replySpan{c, len(l.pipe.marks), len(l.pipe.out)})
 	if !c.contain(func() {
 		c.session.ResetTimer()
+		c.rested, l.budget = false, turnBudget{}
 		err := errKilled // perhaps by a command of those before it
 		if !c.killed.Load() {
 			err = l.executeAll(r)
@@ -146,6 +215,9 @@ func (l *loop) serve(r *readyConn) {
 		switch err {
 		case nil:
 			l.rest(c)
+		case errTurn:
+			c.rested, c.since = true, l.now
+			l.rested = append(l.rested, c)
 		case errLeft:
 		default:
 			l.dropSpan()
@@ -197,7 +269,8 @@ func (l *loop) execute(c *conn, list []resp.Command) error {
 	for i := range list {
 		command := &list[i]
 		pending, err := l.pipe.execute(c, command.Args)
-		if err == nil {
+		spent := l.budget.spend(c.session.LastEnd())
+		if err == nil && !spent {
 			continue
 		}
 		c.guard.Rewind(command.End)
@@ -215,7 +288,12 @@ func (l *loop) execute(c *conn, list []resp.Command) error {
 				return errLeft
 			}
 			l.spans = append(l.spans, replySpan{c: c})
-			return errMore
+			if !spent {
+				return errMore
+			}
+			return errTurn
+		case nil:
+			return errTurn
 		}
 		return err
 	}

@@ -1,0 +1,303 @@
+package commands
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// longDocument returns a document of slowBytes or more, with a member n at its end.
+func longDocument() string {
+	return `{"note":"` + strings.Repeat("x", slowBytes) + `","n":0}`
+}
+
+// A command that walks a long value leaves a loop, and waits for a turn. The same command on a short value does not,
+// nor does one that only passes the value on.
+func TestLongValuesAreDeferred(t *testing.T) {
+	w := newHarness(t)
+	w.expect("OK", "CONTAINER.SET", "c", "TTL", "60")
+	w.expect("OK", "DOC.PUT", "c", "long", longDocument())
+	w.expect("OK", "DOC.PUT", "c", "short", `{"n":0}`)
+	w.expect("OK", "SET", "long", strings.Repeat("x", slowBytes))
+	w.expect("OK", "SET", "short", "x")
+	before := w.dump()
+	type test struct {
+		args   []string
+		defers bool
+	}
+	var tests []test
+	for _, id := range []string{"long", "short"} {
+		for _, line := range []string{
+			"DOC.GET c ID PATH /n", "DOC.GET c ID WITHMETA", "DOC.MGET c none ID WITHMETA", "DOC.META c ID",
+			"DOC.PATCH c ID INCR /n 1", "DOC.MERGE c ID {\"n\":1}", "DOC.SETTTL c ID 30", "DOC.TOUCH c ID",
+			"APPEND ID y", "SETRANGE ID 0 y", "EXPIRE ID 100", "PEXPIREAT ID 99999999999999", "PERSIST ID",
+			"GETEX ID EX 100", "COPY ID other", "RENAME ID other", "RENAMENX ID other", "MOVE ID 1",
+		} {
+			tests = append(tests, test{strings.Fields(strings.ReplaceAll(line, "ID", id)), id == "long"})
+		}
+		for _, line := range []string{"DOC.GET c ID", "DOC.MGET c ID", "GET ID", "STRLEN ID", "GETEX ID", "DOC.EXISTS c ID", "DOC.TTL c ID"} {
+			tests = append(tests, test{strings.Fields(strings.ReplaceAll(line, "ID", id)), false})
+		}
+	}
+	for _, mode := range []string{"loop", "paced"} {
+		for _, c := range tests {
+			if !c.defers {
+				continue // those that run would change the items
+			}
+			s := w.session(2)
+			s.OnLoop, s.Paced = mode == "loop", mode == "paced"
+			if out := w.engine.Execute(s, c.args); !out.Deferred || out.Resume != nil || out.Reply.Kind != KindNone {
+				t.Errorf("%s: %q: %+v", mode, c.args, out)
+			}
+			w.engine.Execute(s, []string{"MULTI"})
+			w.engine.Execute(s, c.args)
+			if out := w.engine.Execute(s, []string{"EXEC"}); !out.Deferred {
+				t.Errorf("%s: MULTI, %q, EXEC: not deferred", mode, c.args)
+			}
+			w.engine.Execute(s, []string{"DISCARD"})
+		}
+	}
+	if after := w.dump(); fmt.Sprint(before) != fmt.Sprint(after) {
+		t.Error("a deferred command has changed something")
+	}
+	for _, c := range tests {
+		if c.defers {
+			continue
+		}
+		for _, mode := range []string{"loop", "paced"} {
+			s := w.session(2)
+			s.OnLoop, s.Paced = mode == "loop", mode == "paced"
+			if out := w.engine.Execute(s, c.args); out.Deferred {
+				t.Errorf("%s: %q is deferred", mode, c.args)
+			}
+		}
+	}
+	if hits := w.engine.sinceStart().hits; hits > int64(2*len(tests)) {
+		t.Errorf("%d hits: deferred reads count", hits)
+	}
+}
+
+// Commands that compute for long wait for a turn. Those that wait for the disk or for messages do not.
+func TestNeedsTurn(t *testing.T) {
+	w := newHarness(t)
+	s := w.session(1)
+	s.Paced = true
+	many := strings.Fields(strings.Repeat(" k", slowArgs))
+	for _, c := range []struct {
+		args   []string
+		defers bool
+	}{
+		{[]string{"KEYS", "*"}, true}, {[]string{"DOC.SCAN", "c", "0"}, true}, {[]string{"DBSIZE"}, false}, {[]string{"LCS", "a", "b"}, true},
+		{append([]string{"MGET"}, many...), true}, {append([]string{"MGET"}, many[1:]...), false},
+		{[]string{"SET", "k", strings.Repeat("x", slowArgBytes)}, true}, {[]string{"SET", "k", strings.Repeat("x", slowArgBytes/2)}, false},
+		{[]string{"SAVE"}, false}, {[]string{"INFO"}, false}, {[]string{"SUBSCRIBE", "c"}, false}, {[]string{"UNSUBSCRIBE"}, false},
+	} {
+		if out := w.engine.Execute(s, c.args); out.Deferred != c.defers {
+			t.Errorf("%.80q: deferred is %v", c.args, out.Deferred)
+		}
+	}
+	w.engine.Execute(s, []string{"MULTI"})
+	for range slowQueue + 1 {
+		w.engine.Execute(s, []string{"PING"})
+	}
+	if out := w.engine.Execute(s, []string{"EXEC"}); !out.Deferred {
+		t.Error("EXEC of many commands is not deferred")
+	}
+	s.Paced = false
+	if out := w.engine.Execute(s, []string{"EXEC"}); out.Deferred || len(out.Reply.Elems) != slowQueue+1 {
+		t.Error("EXEC with a turn does not run")
+	}
+}
+
+// begun starts a command on session 1 as the engine does, up to what it leaves for after the transaction.
+func (w *harness) begun(args ...string) (s *Session, run Run, out *Outcome) {
+	w.t.Helper()
+	s, out = w.session(1), new(Outcome)
+	r, err := s.resolve(args)
+	if err == nil {
+		s.in = Input{Args: args, MaxValue: w.host.MaxValueSize()}
+		run, err = r.Parse(&s.in)
+	}
+	if err == nil {
+		err = w.engine.run(s, r, args, run, out)
+	}
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if s.ctx.outside == nil {
+		w.t.Fatalf("%.80q leaves nothing for after the transaction", args)
+	}
+	return s, run, out
+}
+
+// Others change a long document while a command reads it. The command sees one state.
+func TestLongValuesAreReadWithoutLocks(t *testing.T) {
+	w := newHarness(t)
+	w.expect("OK", "CONTAINER.SET", "c", "TTL", "60")
+	w.expect("OK", "DOC.PUT", "c", "d", longDocument())
+	for _, args := range [][]string{
+		{"DOC.GET", "c", "d", "PATH", "/n"}, {"DOC.GET", "c", "d", "WITHMETA"}, {"DOC.MGET", "c", "d", "none", "WITHMETA"}, {"DOC.META", "c", "d"},
+	} {
+		want := notation(w.do(1, args...))
+		s, _, _ := w.begun(args...)
+		if got := notation(w.do(2, "DOC.PATCH", "c", "d", "INCR", "/n", "1")); got != "OK" {
+			t.Fatal(got)
+		}
+		reply, again := s.ctx.outside()
+		if again || notation(reply) != want {
+			t.Errorf("%q: got %.100s, want %.100s", args, notation(reply), want)
+		}
+		s.ctx.outside = nil
+	}
+}
+
+// No change by others is lost while an edit is computed without locks, and many changes cannot keep the edit from
+// happening.
+func TestEditsAreComputedAgain(t *testing.T) {
+	w := newHarness(t)
+	w.expect("OK", "CONTAINER.SET", "c", "TTL", "60")
+	w.expect("OK", "DOC.PUT", "c", "d", longDocument())
+	args := []string{"DOC.PATCH", "c", "d", "INCR", "/n", "100"}
+	s, run, out := w.begun(args...)
+	r, _ := s.resolve(args)
+	tries := 0
+	for ; s.ctx.outside != nil; tries++ {
+		outside := s.ctx.outside
+		s.ctx.outside = nil
+		_, again := outside()
+		if !again {
+			t.Fatal("an edit ends without a transaction")
+		}
+		if got := notation(w.do(2, "DOC.PATCH", "c", "d", "INCR", "/n", "1")); got != "OK" {
+			t.Fatal(got)
+		}
+		if err := w.engine.run(s, r, args, run, out); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := notation(out.Reply); got != "OK" || tries != maxTries {
+		t.Errorf("%s after %d tries, want OK after %d", got, tries, maxTries)
+	}
+	w.expect(`"103"`, "DOC.GET", "c", "d", "PATH", "/n")
+	// A document that others delete is not there any more.
+	s, run, out = w.begun(args...)
+	_, _ = s.ctx.outside()
+	w.do(2, "DOC.DEL", "c", "d")
+	s.ctx.outside = nil
+	if err := w.engine.run(s, r, args, run, out); err != nil || notation(out.Reply) != "(nil)" {
+		t.Errorf("a patch of a deleted document: %v, %v", notation(out.Reply), err)
+	}
+	// DOC.MERGE creates it.
+	w.expect("OK", "DOC.MERGE", "c", "d", longDocument())
+	w.expect("OK", "DOC.MERGE", "c", "d", `{"n":7}`)
+	w.expect(`"7"`, "DOC.GET", "c", "d", "PATH", "/n")
+	w.expect("(error) ERR operation 1 (REMOVE /none/x): there is no /none", "DOC.PATCH", "c", "d", "REMOVE", "/none/x")
+}
+
+// The replies of a transaction that walk long values come at their places, in the right protocol, and count once.
+func TestExecComputesAfterItsLocks(t *testing.T) {
+	w := newHarness(t)
+	w.expect("OK", "CONTAINER.SET", "c", "TTL", "60")
+	w.expect("OK", "DOC.PUT", "c", "d", longDocument())
+	w.expect("OK", "CONFIG", "SET", "slowlog-log-slower-than", "0")
+	w.expect("OK", "SLOWLOG", "RESET")
+	calls := func(name string) int64 { return w.engine.statsOf(table.find(name)).Calls }
+	before := calls("doc.get")
+	for _, args := range [][]string{
+		{"MULTI"}, {"DOC.GET", "c", "d", "PATH", "/n"}, {"DOC.PATCH", "c", "d", "INCR", "/n", "5"}, {"DOC.META", "c", "d"},
+		{"HELLO", "3"}, {"DOC.GET", "c", "d", "PATH", "/n"}, {"DOC.GET", "c", "d", "PATH", "/n", "/none"}, {"DOC.GET", "c", "none", "PATH", "/n"},
+	} {
+		w.do(1, args...)
+	}
+	reply := w.do(1, "EXEC")
+	if len(reply.Elems) != 7 {
+		t.Fatalf("got %s", notation(reply))
+	}
+	for i, want := range map[int]string{0: `"0"`, 1: "OK", 4: `"5"`, 6: "(nil)"} {
+		elem := reply.Elems[i]
+		if wrapped := elem.Kind == KindProtocol; wrapped != (i < 3) {
+			t.Errorf("element %d in the protocol before HELLO: %v", i, wrapped)
+		} else if wrapped {
+			elem = elem.Elems[0]
+		}
+		if got := notation(elem); got != want {
+			t.Errorf("element %d: got %s, want %s", i, got, want)
+		}
+	}
+	if meta := reply.Elems[2].Elems[0]; meta.Kind != KindMap {
+		t.Errorf("DOC.META: %s", notation(meta))
+	}
+	if got := calls("doc.get") - before; got != 4 {
+		t.Errorf("%d calls of DOC.GET count, want 4", got)
+	}
+	if n := &w.session(1).multi; n.open || len(n.commands) > 0 || w.session(1).queued != noTransaction {
+		t.Error("the transaction is still open")
+	}
+}
+
+// A transaction that would walk and write too much under its locks is refused, and changes nothing.
+func TestExecWorkIsBounded(t *testing.T) {
+	w := newHarness(t)
+	w.host.options["max-value-size"] = fmt.Sprint(2 << 20)
+	w.expect("OK", "SET", "k", strings.Repeat("x", 1<<20))
+	w.expect("OK", "SELECT", "0")
+	before := w.dump()
+	exec := func(n int) string {
+		w.do(1, "MULTI")
+		w.do(1, "SET", "other", "1")
+		w.do(1, "SELECT", "1")
+		w.do(1, "SELECT", "0")
+		for range n {
+			w.do(1, "APPEND", "k", "y")
+		}
+		w.do(1, "SELECT", "5")
+		reply := w.do(1, "EXEC")
+		return reply.Str
+	}
+	want := fmt.Sprintf("EXECABORT Transaction discarded because its commands walk and write more than %d bytes of values", maxExecWork(2<<20))
+	if got := exec(70); got != want {
+		t.Errorf("got %.200s, want %s", got, want)
+	}
+	if got := w.session(1).database; got != "0" {
+		t.Errorf("database %s is selected", got)
+	}
+	if after := w.dump(); fmt.Sprint(before) != fmt.Sprint(after) {
+		t.Error("a refused transaction has changed something")
+	}
+	if got := exec(10); got != "" {
+		t.Errorf("got %s", got)
+	}
+	w.expect("(nil)", "GET", "k")
+	w.expect("OK", "SELECT", "0")
+	w.expect(fmt.Sprintf("(integer) %d", 1<<20+10), "STRLEN", "k")
+}
+
+// A command that goes through many keys lets others have their turn, unless it holds locks.
+func TestScansYield(t *testing.T) {
+	w := newHarness(t)
+	for i := range 1000 {
+		w.do(1, "SET", fmt.Sprint("key", i), "v")
+	}
+	s := w.session(1)
+	s.abandonInterval = 0
+	s.Abandoned = func() bool { return false }
+	yields := 0
+	s.Yield = func() {
+		yields++
+		if notation(w.do(2, "SET", "other", "v")) != "OK" {
+			t.Error("another cannot write")
+		}
+	}
+	w.do(1, "KEYS", "none*")
+	if yields == 0 {
+		t.Error("KEYS does not yield")
+	}
+	yields = 0
+	w.do(1, "MULTI")
+	w.do(1, "KEYS", "none*")
+	w.do(1, "EXEC")
+	if yields > 0 {
+		t.Error("KEYS yields under locks")
+	}
+	s.Yield, s.Abandoned = nil, nil
+}

@@ -1,0 +1,72 @@
+package turns
+
+import (
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+)
+
+func TestTurnsAreGrantedInOrder(t *testing.T) {
+	q := NewQueue(2)
+	var list []*Turn
+	for range 5 {
+		list = append(list, q.Request())
+	}
+	expect := func(granted ...bool) {
+		t.Helper()
+		var got []bool
+		for _, turn := range list {
+			got = append(got, turn.IsGranted())
+		}
+		if !slices.Equal(got, granted) {
+			t.Fatalf("granted: %v, want %v", got, granted)
+		}
+	}
+	expect(true, true, false, false, false)
+	if !q.Contended() {
+		t.Error("nothing waits")
+	}
+	list[3].End() // is withdrawn
+	expect(true, true, false, false, false)
+	list[1].End()
+	expect(true, true, true, false, false)
+	list[0].End()
+	expect(true, true, true, false, true)
+	if q.Contended() {
+		t.Error("something waits")
+	}
+	list[2].End()
+	list[4].End()
+	if a, b, c := q.Request(), q.Request(), q.Request(); !a.IsGranted() || !b.IsGranted() || c.IsGranted() {
+		t.Error("two turns are free, not one or three")
+	}
+}
+
+// A client with many requests waits for one with a single request, and no more than n have a turn.
+func TestTurnsAreBounded(t *testing.T) {
+	const n, clients, rounds = 3, 20, 200
+	q := NewQueue(n)
+	var at, most atomic.Int64
+	var all sync.WaitGroup
+	for range clients {
+		all.Go(func() {
+			for range rounds {
+				turn := q.Request()
+				<-turn.Granted()
+				now := at.Add(1)
+				for old := most.Load(); now > old && !most.CompareAndSwap(old, now); old = most.Load() {
+				}
+				at.Add(-1)
+				turn.End()
+			}
+		})
+	}
+	all.Wait()
+	if got := most.Load(); got > n {
+		t.Errorf("%d had a turn at a time; at most %d may", got, n)
+	}
+	if q.free != n || q.Contended() {
+		t.Errorf("at the end %d turns are free, want %d", q.free, n)
+	}
+}
