@@ -46,7 +46,7 @@ func (q *Query) Cursor(text string) (Cursor, error) {
 		}
 		c.id = d.text()
 	}
-	if d.bad || len(d.data) > 0 || c.Offset < 0 || c.Limit < -1 || c.key != nil && len(c.key) != max(len(q.orderBy), len(q.groupBy)) {
+	if d.bad || len(d.data) > 0 || c.Offset < 0 || c.Offset > q.offset || c.Limit < -1 || (c.Limit < 0) != (q.limit < 0) || c.Limit > q.limit || c.key != nil && len(c.key) != max(len(q.orderBy), len(q.groupBy)) {
 		return Cursor{}, errCursor
 	}
 	return c, nil

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"mayfly/query/jsontext"
@@ -27,11 +28,19 @@ const (
 	// maxComputed is the size in bytes of a value that a query makes.
 	maxComputed = 16 << 20
 
-	// maxWork bounds the work on one document, in bytes. It stops patterns and lists that multiply.
-	maxWork = 1 << 30
+	// maxWork and workPerByte of the document bound the work on one document, in bytes of about a
+	// nanosecond. They stop patterns and lists that multiply.
+	maxWork     = 256 << 20
+	workPerByte = 32
 
 	// evalWork is the work of evaluating a part of an expression, in bytes.
 	evalWork = 16
+
+	// walkWork is the work of a byte of an array or object that is walked through, in bytes.
+	walkWork = 8
+
+	// canonicalWork is the work of a byte of an array or object that is compared by content, in bytes.
+	canonicalWork = 16
 )
 
 var errWork = errors.New("query works too long on one document: its patterns or lists are too large for it")
@@ -47,6 +56,7 @@ type Evaluator struct {
 	totals []Value // of the aggregates
 
 	done int // the work on this document, in bytes
+	most int // the work that is legal
 	err  error
 
 	polygons polygonCache
@@ -76,7 +86,7 @@ func (q *Query) Needs() Needs { return q.needs }
 // Load makes a document the current one. The document and its text stay unchanged until the next Load. Work
 // returns what it costs.
 func (e *Evaluator) Load(doc *Document) {
-	e.doc, e.done = doc, 0
+	e.doc, e.done, e.most = doc, 0, maxWork+workPerByte*len(doc.Text)
 	e.turn++
 	if len(e.slots) > 0 {
 		e.done = len(doc.Text)
@@ -93,7 +103,7 @@ func (e *Evaluator) Err() error { return e.err }
 
 // work counts work.
 func (e *Evaluator) work(n int) {
-	if e.done += n; e.done > maxWork && e.err == nil {
+	if e.done += n; e.done > e.most && e.err == nil {
 		e.err = errWork
 	}
 }
@@ -107,11 +117,16 @@ func (e *Evaluator) Match() bool {
 type pathNode struct {
 	slot     int    // of the path that ends here, or -1
 	turn     uint32 // of the last document that has the member
+	repeated uint32 // the last document that has it twice
 	names    []string
-	members  []*pathNode // in the order of names
-	indexes  []int
-	elements []*pathNode // in the order of indexes
+	members  []*pathNode    // in the order of names
+	byName   map[string]int // the index in members, if names are many
+	indexes  []int          // ascending
+	elements []*pathNode    // in the order of indexes
 }
+
+// fewNames is the number of names up to which comparing them one by one is fastest.
+const fewNames = 8
 
 // add adds a path that ends in a slot.
 func (n *pathNode) add(p path, slot int) {
@@ -121,8 +136,10 @@ func (n *pathNode) add(p path, slot int) {
 			child = &pathNode{slot: -1}
 			if s.index < 0 {
 				n.names, n.members = append(n.names, s.name), append(n.members, child)
+				n.indexNames()
 			} else {
-				n.indexes, n.elements = append(n.indexes, s.index), append(n.elements, child)
+				i, _ := slices.BinarySearch(n.indexes, s.index)
+				n.indexes, n.elements = slices.Insert(n.indexes, i, s.index), slices.Insert(n.elements, i, child)
 			}
 		}
 		n = child
@@ -133,19 +150,45 @@ func (n *pathNode) add(p path, slot int) {
 // child returns the node one step below, or nil.
 func (n *pathNode) child(s step) *pathNode {
 	if s.index < 0 {
-		for i, name := range n.names {
-			if name == s.name {
-				return n.members[i]
-			}
+		if i := n.member(s.name); i >= 0 {
+			return n.members[i]
 		}
 		return nil
 	}
-	for i, index := range n.indexes {
-		if index == s.index {
-			return n.elements[i]
-		}
+	if i, ok := slices.BinarySearch(n.indexes, s.index); ok {
+		return n.elements[i]
 	}
 	return nil
+}
+
+// indexNames notes the last name for member.
+func (n *pathNode) indexNames() {
+	switch {
+	case len(n.names) <= fewNames:
+	case n.byName == nil:
+		n.byName = map[string]int{}
+		for i, name := range n.names {
+			n.byName[name] = i
+		}
+	default:
+		n.byName[n.names[len(n.names)-1]] = len(n.names) - 1
+	}
+}
+
+// member returns the index of the child of a name, or -1.
+func (n *pathNode) member(name string) int {
+	if n.byName != nil {
+		if i, ok := n.byName[name]; ok {
+			return i
+		}
+		return -1
+	}
+	for i, want := range n.names {
+		if len(want) == len(name) && want == name {
+			return i
+		}
+	}
+	return -1
 }
 
 // locate notes where the paths below the node lead in the value at i, and returns its end. Paths through a
@@ -157,9 +200,11 @@ func (n *pathNode) locate(e *Evaluator, text string, i int, once bool) (end int)
 		end = n.locateMembers(e, text, i, once)
 	case c == '[' && n.elements != nil:
 		w := jsontext.WalkAt(text, i)
+		next := 0
 		for index := 0; w.Step(); index++ {
-			if child := n.child(step{"", index}); child != nil {
-				w.Pos = child.locate(e, text, w.ValueFrom, once)
+			if next < len(n.indexes) && n.indexes[next] == index {
+				w.Pos = n.elements[next].locate(e, text, w.ValueFrom, once)
+				next++
 			} else {
 				w.Pos = jsontext.ValueEnd(text, w.ValueFrom)
 			}
@@ -187,15 +232,9 @@ func (n *pathNode) locateMembers(e *Evaluator, text string, i int, once bool) (e
 	w := jsontext.WalkAt(text, i)
 	for w.Step() {
 		name := text[w.Start+1 : w.NameEnd-1]
-		child := -1
-		for k, want := range n.names {
-			if len(want) == len(name) && want == name {
-				child = k
-				break
-			}
-		}
-		if child < 0 {
-			child = n.escaped(&w)
+		child := n.member(name)
+		if child < 0 && strings.IndexByte(name, '\\') >= 0 {
+			child = n.member(w.Name())
 		}
 		if child < 0 {
 			w.Pos = jsontext.ValueEnd(text, w.ValueFrom)
@@ -203,30 +242,13 @@ func (n *pathNode) locateMembers(e *Evaluator, text string, i int, once bool) (e
 		}
 		member := n.members[child]
 		again := member.turn == e.turn
-		if member.turn = e.turn; again {
+		if member.turn = e.turn; again && member.repeated != e.turn {
+			member.repeated = e.turn
 			member.forget(e)
 		}
 		w.Pos = member.locate(e, text, w.ValueFrom, once && !again)
 	}
 	return w.Start + 1
-}
-
-// escaped returns the child whose name the document spells with escapes, or -1.
-func (n *pathNode) escaped(w *jsontext.Walker) int {
-	raw := w.Text[w.Start:w.NameEnd]
-	for k := 0; k < len(raw); k++ {
-		if raw[k] != '\\' {
-			continue
-		}
-		name := w.Name()
-		for i, want := range n.names {
-			if want == name {
-				return i
-			}
-		}
-		break
-	}
-	return -1
 }
 
 // forget makes all slots below the node undefined in this document.
@@ -334,7 +356,9 @@ func (v Value) at(s step) (found Value) {
 
 func (n *memberOf) eval(e *Evaluator) Value {
 	v := n.base.eval(e)
-	e.work(len(v.text))
+	if e.work(evalWork + walkWork*len(v.text)); e.err != nil {
+		return Value{}
+	}
 	return v.at(n.step)
 }
 
@@ -345,6 +369,8 @@ func (n *logical) eval(e *Evaluator) Value {
 		e.work(evalWork)
 		v := term.eval(e)
 		switch {
+		case e.err != nil:
+			return Value{}
 		case v.kind != Bool:
 			unknown = true
 		case v.num == 1 == decided:
@@ -379,25 +405,21 @@ func (n *comparison) eval(e *Evaluator) Value {
 // compare compares values of the same type. Arrays and objects are equal or not, and have no order.
 func (op operator) compare(e *Evaluator, a, b Value) Value {
 	e.work(evalWork)
-	if a.kind != b.kind || a.kind == Undefined {
+	if a.kind != b.kind || a.kind == Undefined || e.err != nil {
 		return Value{}
 	}
-	if a.kind >= String {
+	switch {
+	case a.kind == String:
 		e.work(min(len(a.text), len(b.text)))
-	}
-	switch op {
-	case equal:
-		return BoolValue(Equal(a, b))
-	case notEqual:
-		if a.kind >= Array {
-			return BoolValue(!Equal(a, b))
-		}
-	}
-	if a.kind >= Array {
+	case a.kind >= Array && op <= notEqual:
+		return BoolValue(e.equal(a, b) == (op == equal))
+	case a.kind >= Array:
 		return Value{}
 	}
 	c := Compare(a, b)
 	switch op {
+	case equal:
+		return BoolValue(c == 0)
 	case notEqual:
 		return BoolValue(c != 0)
 	case less:
@@ -423,18 +445,38 @@ func (n *between) eval(e *Evaluator) Value {
 	return BoolValue(true)
 }
 
-// index prepares the look-up of literals.
-func (n *in) index() {
-	set, kinds := make(map[string]bool, len(n.values)), uint(0)
-	for _, value := range n.values {
-		l, ok := value.(*literal)
-		if !ok {
-			return
-		}
-		set[setKey(l.value)] = true
-		kinds |= 1 << l.value.kind
+// equal reports whether two arrays or objects are equal.
+func (e *Evaluator) equal(a, b Value) bool {
+	if a.text == b.text {
+		e.work(len(a.text))
+		return true
 	}
-	n.set, n.kinds = set, kinds
+	e.work(canonicalWork * (len(a.text) + len(b.text)))
+	return e.err == nil && Equal(a, b)
+}
+
+// canonical appends the canonical text of a value.
+func (e *Evaluator) canonical(out []byte, v Value) []byte {
+	switch {
+	case v.kind >= Array:
+		e.work(canonicalWork * len(v.text))
+	case v.kind == String:
+		e.work(2 * len(v.text))
+	}
+	if e.err != nil {
+		return out
+	}
+	return appendCanonical(out, v)
+}
+
+// index prepares the look-up of values that are all literals.
+func (n *in) index() {
+	n.set = make(map[string]bool, len(n.values))
+	for _, value := range n.values {
+		v := value.(*literal).value
+		n.set[setKey(v)] = true
+		n.kinds |= 1 << v.kind
+	}
 }
 
 // setKey returns a key that is the same for equal values only.
@@ -457,7 +499,7 @@ func (n *in) eval(e *Evaluator) Value {
 		result := BoolValue(false)
 		for _, value := range n.values {
 			switch r := equal.compare(e, v, value.eval(e)); {
-			case r.isTrue():
+			case r.isTrue() || e.err != nil:
 				return r
 			case r.kind == Undefined:
 				result = r
@@ -465,11 +507,16 @@ func (n *in) eval(e *Evaluator) Value {
 		}
 		return result
 	}
-	e.work(len(v.text))
-	switch {
-	case n.kinds>>v.kind&1 == 1 && n.set[setKey(v)]:
-		return BoolValue(true)
-	case n.kinds != 1<<v.kind:
+	if n.kinds>>v.kind&1 == 1 {
+		e.work(len(v.text))
+		if v.kind >= Array {
+			e.work(canonicalWork * len(v.text))
+		}
+		if e.err == nil && n.set[setKey(v)] {
+			return BoolValue(true)
+		}
+	}
+	if n.kinds != 1<<v.kind {
 		return Value{}
 	}
 	return BoolValue(false)
@@ -487,7 +534,7 @@ func (n *like) eval(e *Evaluator) Value {
 		e.work(len(pattern.text) * charWork)
 		w = compileWildcard(pattern.text, n.escape)
 	}
-	if v.kind != String {
+	if v.kind != String || e.err != nil {
 		return Value{}
 	}
 	return BoolValue(w.matches(e, v.text))
@@ -513,6 +560,7 @@ func (n *arithmetic) eval(e *Evaluator) Value {
 }
 
 func (n *concat) eval(e *Evaluator) Value {
+	e.work(evalWork)
 	return e.join(n.left.eval(e), n.right.eval(e))
 }
 
@@ -551,6 +599,9 @@ func (n *call) eval(e *Evaluator) Value {
 	for _, arg := range n.args {
 		args = append(args, arg.eval(e))
 	}
+	if e.err != nil {
+		return Value{}
+	}
 	return n.function.run(e, args)
 }
 
@@ -558,8 +609,11 @@ func (n *arrayOf) eval(e *Evaluator) Value {
 	out := []byte{'['}
 	for _, element := range n.elements {
 		v := element.eval(e)
-		if v.kind == Undefined || !e.fits(len(out)+len(v.text)) {
+		if v.kind == Undefined {
 			continue
+		}
+		if !e.fits(len(out) + len(v.text)) {
+			return Value{}
 		}
 		if len(out) > 1 {
 			out = append(out, ',')
@@ -573,8 +627,11 @@ func (n *objectOf) eval(e *Evaluator) Value {
 	out := []byte{'{'}
 	for i, value := range n.values {
 		v := value.eval(e)
-		if v.kind == Undefined || !e.fits(len(out)+len(v.text)) {
+		if v.kind == Undefined {
 			continue
+		}
+		if !e.fits(len(out) + len(v.text)) {
+			return Value{}
 		}
 		if len(out) > 1 {
 			out = append(out, ',')
@@ -598,6 +655,9 @@ func (e *Evaluator) Row(out []byte) (row []byte, ok bool) {
 	if q.value {
 		from := len(out)
 		out = e.appendItem(out, q.items[0].expr)
+		if _, copied := q.items[0].expr.(*pathRef); !copied {
+			e.fits(len(out) - from)
+		}
 		return out, len(out) > from
 	}
 	out = append(out, '{')

@@ -86,7 +86,7 @@ func (p *parser) condition(left node) node {
 			n.values = append(n.values, p.expression())
 		}
 		p.close(")")
-		n.index()
+		p.index(n)
 		return n
 	case "BETWEEN":
 		low := p.concat()
@@ -113,6 +113,20 @@ func (p *parser) condition(left node) node {
 		n.compiled = compileWildcard(pattern.value.text, n.escape)
 	}
 	return n
+}
+
+// index prepares the look-up of the values of an IN.
+func (p *parser) index(n *in) {
+	for _, value := range n.values {
+		l, ok := value.(*literal)
+		if !ok {
+			return
+		}
+		if p.constant.done += len(l.value.text); p.constant.done > maxFolded {
+			return
+		}
+	}
+	n.index()
 }
 
 // close takes the bracket that ends a list.
@@ -315,14 +329,12 @@ func (p *parser) postfix(base node) node {
 		if !ok {
 			return base
 		}
-		base = fold(&memberOf{base, s}, base)
+		base = p.fold(&memberOf{base, s}, base)
 	}
 }
 
 // call reads a function with its arguments.
 func (p *parser) call(name token) node {
-	p.enter()
-	defer p.leave()
 	switch name.upper {
 	case "EXISTS", "ARRAY", "ALL", "FIRST", "LAST":
 		p.fail(name.at, "%s is not supported: subqueries are not", name.upper)
@@ -337,7 +349,7 @@ func (p *parser) call(name token) node {
 	if len(args) < f.least || len(args) > f.most {
 		p.fail(name.at, "%s takes %s, found %d", f.name, f.arity(), len(args))
 	}
-	return fold(&call{f, args}, args...)
+	return p.fold(&call{f, args}, args...)
 }
 
 // arguments reads (expression {, expression}).
@@ -377,12 +389,10 @@ func (p *parser) aggregateCall(name token) node {
 
 // array reads [a, b, …].
 func (p *parser) array() node {
-	p.enter()
-	defer p.leave()
 	p.require("[")
 	n := &arrayOf{}
 	if p.accept("]") {
-		return fold(n)
+		return p.fold(n)
 	}
 	for ok := true; ok; ok = p.accept(",") {
 		if len(n.elements) == MaxIn {
@@ -391,17 +401,15 @@ func (p *parser) array() node {
 		n.elements = append(n.elements, p.expression())
 	}
 	p.close("]")
-	return fold(n, n.elements...)
+	return p.fold(n, n.elements...)
 }
 
 // object reads {name: a, "name": b, …}.
 func (p *parser) object() node {
-	p.enter()
-	defer p.leave()
 	p.require("{")
 	n := &objectOf{}
 	if p.accept("}") {
-		return fold(n)
+		return p.fold(n)
 	}
 	names := map[string]bool{}
 	for ok := true; ok; ok = p.accept(",") {
@@ -426,19 +434,27 @@ func (p *parser) object() node {
 		n.values = append(n.values, p.expression())
 	}
 	p.close("}")
-	return fold(n, n.values...)
+	return p.fold(n, n.values...)
 }
 
+// maxFolded is the work of evaluating what is constant in a query, in bytes. The rest is evaluated on each
+// document.
+const maxFolded = 1 << 20
+
 // fold evaluates an expression whose parts are all literals.
-func fold(n node, parts ...node) node {
+func (p *parser) fold(n node, parts ...node) node {
 	for _, part := range parts {
 		if _, ok := part.(*literal); !ok {
 			return n
 		}
 	}
-	e := &Evaluator{}
-	if v := n.eval(e); e.err == nil {
-		return &literal{v}
+	if p.constant.done > maxFolded {
+		return n
 	}
-	return n
+	v := n.eval(&p.constant)
+	if p.constant.err != nil {
+		p.constant.err = nil
+		return n
+	}
+	return &literal{v}
 }

@@ -92,7 +92,9 @@ func ofString(f func(*Evaluator, string) Value) func(*Evaluator, []Value) Value 
 		if args[0].kind != String {
 			return Value{}
 		}
-		e.work(len(args[0].text))
+		if e.work(2 * len(args[0].text)); e.err != nil {
+			return Value{}
+		}
 		return f(e, args[0].text)
 	}
 }
@@ -112,13 +114,17 @@ func comparison2(f func(s, t string) bool) func(*Evaluator, []Value) Value {
 			return Value{}
 		}
 		s, t := args[0].text, args[1].text
-		e.work(len(s))
+		if e.work(2 * len(s)); e.err != nil {
+			return Value{}
+		}
 		if len(args) == 3 && args[2].kind != Undefined {
 			if args[2].kind != Bool {
 				return Value{}
 			}
 			if args[2].isTrue() {
-				e.work(2 * (len(s) + len(t)))
+				if e.work(8 * (len(s) + len(t))); e.err != nil {
+					return Value{}
+				}
 				s, t = foldCase(s), foldCase(t)
 			}
 		}
@@ -165,14 +171,16 @@ func arrayContains(e *Evaluator, args []Value) Value {
 	if array.kind != Array || value.kind == Undefined {
 		return Value{}
 	}
-	e.work(len(array.text))
+	if e.work(walkWork * len(array.text)); e.err != nil {
+		return Value{}
+	}
 	var members []member
 	var canonical string
 	if value.kind >= Array {
 		if partial && value.kind == Object {
 			members = membersOf(value)
 		}
-		canonical = Canonical(value)
+		canonical = string(e.canonical(nil, value))
 	}
 	for w := jsontext.WalkAt(array.text, 0); w.Next(); {
 		element := ValueOf(w.Value())
@@ -186,14 +194,13 @@ func arrayContains(e *Evaluator, args []Value) Value {
 		case partial && value.kind == Object:
 			found = e.hasMembers(element, members)
 		default:
-			e.work(len(element.text))
-			found = element.text == value.text || Canonical(element) == canonical
+			found = element.text == value.text || string(e.canonical(nil, element)) == canonical
 		}
-		if found {
+		switch {
+		case e.err != nil:
+			return Value{}
+		case found:
 			return BoolValue(true)
-		}
-		if e.err != nil {
-			break
 		}
 	}
 	return BoolValue(false)
@@ -213,8 +220,10 @@ func membersOf(object Value) (members []member) {
 // hasMembers reports whether an object has all the members.
 func (e *Evaluator) hasMembers(object Value, members []member) bool {
 	for _, m := range members {
-		e.work(len(object.text))
-		if v := object.at(step{m.name, -1}); v.kind == Undefined || Canonical(v) != m.canonical || e.err != nil {
+		if e.work(walkWork * len(object.text)); e.err != nil {
+			return false
+		}
+		if v := object.at(step{m.name, -1}); v.kind == Undefined || string(e.canonical(nil, v)) != m.canonical {
 			return false
 		}
 	}
@@ -225,7 +234,9 @@ func arrayLength(e *Evaluator, args []Value) Value {
 	if args[0].kind != Array {
 		return Value{}
 	}
-	e.work(len(args[0].text))
+	if e.work(walkWork * len(args[0].text)); e.err != nil {
+		return Value{}
+	}
 	n := 0
 	for w := jsontext.WalkAt(args[0].text, 0); w.Next(); {
 		n++

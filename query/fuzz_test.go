@@ -185,7 +185,7 @@ func FuzzLike(f *testing.F) {
 			return
 		}
 		text := "SELECT VALUE @s LIKE @p"
-		var char rune
+		char := rune(-1)
 		if utf8.RuneCountInString(escape) == 1 {
 			text += " ESCAPE @e"
 			char, _ = utf8.DecodeRuneInString(escape)

@@ -31,7 +31,9 @@ func positionOf(v Value) (p position, ok bool) {
 
 // distance is ST_DISTANCE of two points in metres, on a sphere.
 func distance(e *Evaluator, args []Value) Value {
-	e.work(len(args[0].text) + len(args[1].text))
+	if e.work(walkWork * (len(args[0].text) + len(args[1].text))); e.err != nil {
+		return Value{}
+	}
 	p, ok := pointOf(args[0])
 	q, ok2 := pointOf(args[1])
 	if !ok || !ok2 {
@@ -63,7 +65,9 @@ func (e *Evaluator) polygon(v Value) [][]position {
 	if v.text == e.polygons.text {
 		return e.polygons.rings
 	}
-	e.work(2 * len(v.text))
+	if e.work(walkWork * len(v.text)); e.err != nil {
+		return nil
+	}
 	e.polygons = polygonCache{text: v.text, rings: polygonOf(v)}
 	return e.polygons.rings
 }
@@ -97,7 +101,7 @@ func polygonOf(v Value) (rings [][]position) {
 // within is ST_WITHIN(point, polygon), in the plane of longitudes and latitudes. A point on the edge of the
 // outer ring is within.
 func within(e *Evaluator, args []Value) Value {
-	e.work(len(args[0].text))
+	e.work(walkWork * len(args[0].text))
 	p, ok := pointOf(args[0])
 	rings := e.polygon(args[1])
 	if !ok || rings == nil {

@@ -20,6 +20,9 @@ type total struct {
 	bad   bool  // a value that the aggregate cannot use was added
 }
 
+// totalSize is the memory of a total in bytes.
+const totalSize = 64
+
 func (q *Query) newGroup(keys []Value) *group {
 	return &group{keys: keys, totals: make([]total, len(q.aggregates))}
 }
@@ -33,7 +36,10 @@ func (r *Results) addToGroup() error {
 	for _, by := range r.q.groupBy {
 		v := by.eval(e)
 		keys = append(keys, v)
-		r.key = append(appendCanonical(r.key, v), ' ')
+		r.key = append(e.canonical(r.key, v), ' ')
+	}
+	if e.err != nil {
+		return e.err
 	}
 	g := r.groups[string(r.key)]
 	if g == nil {
@@ -47,7 +53,7 @@ func (r *Results) addToGroup() error {
 		}
 		g = r.q.newGroup(own)
 		r.groups[string(r.key)] = g
-		if r.held += 2*len(r.key) + 128; r.held > heldBytes {
+		if r.held += 2*len(r.key) + 128 + totalSize*len(g.totals); r.held > heldBytes {
 			return fmt.Errorf("query holds more than %d bytes of groups", heldBytes)
 		}
 	}
@@ -107,7 +113,7 @@ func (r *Results) finishGroups() error {
 	e := r.e
 	for _, g := range r.groups {
 		row := sortedRow{keys: g.keys, id: groupID(g.keys)}
-		e.done = 0
+		e.done, e.most = 0, maxWork
 		e.groups, e.totals = g.keys, e.totals[:0]
 		for i, a := range r.q.aggregates {
 			e.totals = append(e.totals, g.totals[i].value(a))

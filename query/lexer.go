@@ -55,12 +55,10 @@ func (t token) found() string {
 	switch {
 	case t.kind == tokenEnd:
 		return "the end"
-	case len(t.text) > maxQuoted:
-		return strings.ToValidUTF8(t.text[:maxQuoted], "") + "..."
 	case t.kind == tokenWord && reserved[t.upper]:
 		return t.upper
 	}
-	return t.text
+	return clip(t.text)
 }
 
 // maxQuoted is the largest number of bytes of a query that an error repeats.
@@ -132,8 +130,18 @@ func errorAt(text string, at int, format string, args ...any) *Error {
 	return &Error{At: utf8.RuneCountInString(text[:min(at, len(text))]) + 1, Text: fmt.Sprintf(format, args...)}
 }
 
-// clip shortens a part of a query for an error.
-func clip(text string) string { return token{kind: tokenMark, text: text}.found() }
+// clip shortens a part of a query for an error, and makes it one line.
+func clip(text string) string {
+	if len(text) > maxQuoted {
+		text = strings.ToValidUTF8(text[:maxQuoted], "") + "..."
+	}
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return ' '
+		}
+		return r
+	}, text)
+}
 
 // wordSize returns the size of the name at the start of text: letters, digits and _, no digit first.
 func wordSize(text string) int {

@@ -151,7 +151,7 @@ func (p *part) at(e *Evaluator, s string) int {
 		}
 		return len(p.literal)
 	}
-	n, i := 0, 0
+	n, i, tries := 0, 0, 0
 	for i < len(p.codes) {
 		r, size := utf8.DecodeRuneInString(s[n:])
 		next := i + 1
@@ -163,11 +163,13 @@ func (p *part) at(e *Evaluator, s string) int {
 			next = i + 2 + 2*int(p.codes[i+1])
 			for k := i + 2; k < next && !matched; k += 2 {
 				matched = r >= p.codes[k] && r <= p.codes[k+1]
+				tries++
 			}
 			matched = matched == (code == codeSet)
 		default:
 			matched = r == code
 		}
+		tries++
 		i = next
 		if size == 0 || !matched {
 			n = -1
@@ -175,7 +177,7 @@ func (p *part) at(e *Evaluator, s string) int {
 		}
 		n += size
 	}
-	e.work(i * charWork)
+	e.work(tries * charWork)
 	return n
 }
 

@@ -252,7 +252,7 @@ func likeMatch(s, pattern []rune, escape rune) bool {
 	}
 	p := pattern[0]
 	switch {
-	case escape != 0 && p == escape && len(pattern) > 1:
+	case escape >= 0 && p == escape && len(pattern) > 1:
 		return len(s) > 0 && s[0] == pattern[1] && likeMatch(s[1:], pattern[2:], escape)
 	case p == '%':
 		for i := 0; i <= len(s); i++ {
@@ -284,7 +284,7 @@ func likeSet(pattern []rune, escape rune) (set func(rune) bool, rest []rune, ok 
 	type span struct{ low, high rune }
 	var spans []span
 	next := func() rune {
-		if escape != 0 && pattern[i] == escape && i+1 < len(pattern) {
+		if escape >= 0 && pattern[i] == escape && i+1 < len(pattern) {
 			i++
 		}
 		i++

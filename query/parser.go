@@ -17,8 +17,9 @@ const (
 	MaxNesting = 64
 	MaxIn      = 1000 // values of an IN
 	MaxParams  = 100
-	MaxItems   = 100 // of SELECT, and elements and members of a literal
-	MaxPaths   = 4   // of ORDER BY and of GROUP BY
+	MaxValues  = 1 << 20 // bytes of the values of all parameters
+	MaxItems   = 100     // of SELECT, and elements and members of a literal
+	MaxPaths   = 4       // of ORDER BY and of GROUP BY
 )
 
 // maxParamNesting is the nesting of a document, too.
@@ -58,7 +59,7 @@ func Parse(text string, params []Param) (q *Query, err error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &parser{text: text, tokens: tokens, params: values, q: &Query{limit: -1}, slots: map[string]int{}}
+	p := &parser{text: text, tokens: tokens, params: values, q: &Query{limit: -1}, slots: map[string]int{}, constant: Evaluator{most: maxWork}}
 	defer func() {
 		if fault := recover(); fault != nil {
 			if e, ok := fault.(parseFault); ok {
@@ -84,7 +85,11 @@ func bind(params []Param) (map[string]Value, error) {
 		return nil, fmt.Errorf("%d parameters: legal are at most %d", len(params), MaxParams)
 	}
 	values := make(map[string]Value, len(params))
+	size := 0
 	for _, param := range params {
+		if size += len(param.JSON); size > MaxValues {
+			return nil, fmt.Errorf("values of parameters of %d bytes: legal are at most %d", size, MaxValues)
+		}
 		name := "@" + strings.TrimPrefix(param.Name, "@")
 		shown := clip(strings.ToValidUTF8(name, "\uFFFD"))
 		if len(name) == 1 || wordSize(name[1:]) < len(name)-1 {
@@ -138,6 +143,8 @@ type parser struct {
 	slots map[string]int // by the key of the path
 	free  []*pathRef     // paths outside of aggregates
 	depth int
+	// constant evaluates constant expressions.
+	constant Evaluator
 	// patterns is the size of the patterns of LIKE in bytes.
 	patterns int
 	// aggregates reports whether aggregates are legal here, aggregate that one is open.
@@ -243,7 +250,7 @@ func (p *parser) skipSelect() {
 			depth--
 		case t.kind == tokenWord && (p.next == 0 || !p.tokens[p.next-1].is(".")) && depth <= 0 && p.clauseStart():
 			return
-		case t.is("FROM") && !p.tokens[p.next-1].is("."):
+		case t.is("FROM") && !p.tokens[p.next-1].is(".") && !p.after().is(":"):
 			return // brackets are not closed: the items tell
 		}
 		p.next++

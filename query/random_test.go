@@ -572,7 +572,7 @@ func (g *generator) like(depth int) term {
 		pattern = g.text(depth - 1)
 	}
 	text := raised(a).text + " " + not + g.word("LIKE") + " " + raised(pattern).text
-	var escape rune
+	escape := rune(-1)
 	if g.chance(3) {
 		escape = pick(g, []rune{'!', '\\', 'é'})
 		text += " " + g.word("ESCAPE") + " " + g.queryString(string(escape))

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"mayfly/query/jsontext"
 )
 
 // Limits of a page.
@@ -47,7 +49,9 @@ type Results struct {
 	bytes         int
 
 	sorted sortedRows
-	held   int // bytes of sorted
+	held   int   // bytes of sorted
+	most   int64 // rows that sorted keeps
+	cut    bool  // sorted had more, but not enough memory
 
 	distinct map[string]int // the canonical text of a row, and its index in sorted
 	groups   map[string]*group
@@ -57,7 +61,7 @@ type Results struct {
 // Results returns an empty page that begins at a cursor.
 func (q *Query) Results(page Page, from Cursor) (*Results, error) {
 	r := &Results{q: q, e: q.Evaluator(), page: page, from: from, offset: from.Offset, limit: from.Limit}
-	r.sorted.by = q.orderBy
+	r.sorted.by, r.most = q.orderBy, r.keep()
 	if from.key != nil {
 		r.after = &sortedRow{keys: from.key, id: from.id}
 	}
@@ -70,7 +74,7 @@ func (q *Query) Results(page Page, from Cursor) (*Results, error) {
 		}
 	case q.distinct:
 		r.distinct = map[string]int{}
-	case q.orderBy != nil && !page.Ordered && r.keep() > MaxSorted:
+	case q.orderBy != nil && !page.Ordered && r.most > MaxSorted:
 		return nil, fmt.Errorf("query would sort more than %d rows with OFFSET %d: an index gives the order without sorting", MaxSorted, r.offset)
 	}
 	return r, nil
@@ -211,7 +215,7 @@ func (r *Results) addSorted() (more bool, err error) {
 		if r.after != nil && r.sorted.compare(&row, r.after) <= 0 {
 			return true, r.e.err
 		}
-		if r.sorted.Len() > 0 && int64(r.sorted.Len()) >= r.keep() && r.sorted.compare(&row, &r.sorted.rows[0]) >= 0 {
+		if r.sorted.Len() > 0 && int64(r.sorted.Len()) >= r.most && r.sorted.compare(&row, &r.sorted.rows[0]) >= 0 {
 			return true, r.e.err
 		}
 	}
@@ -229,7 +233,7 @@ func (r *Results) addSorted() (more bool, err error) {
 	}
 	r.held += row.size()
 	heap.Push(&r.sorted, row)
-	if int64(r.sorted.Len()) > r.keep() {
+	if int64(r.sorted.Len()) > r.most {
 		last := heap.Pop(&r.sorted).(sortedRow)
 		r.held -= last.size()
 	}
@@ -250,6 +254,7 @@ func (r *Results) bound() error {
 		if bytes += r.sorted.rows[i].size(); bytes > pageBytes {
 			clear(r.sorted.rows[i+1:])
 			r.sorted.rows = r.sorted.rows[:i+1]
+			r.most, r.cut = int64(i+1), true
 			break
 		}
 	}
@@ -271,22 +276,36 @@ func (r *Results) sort() {
 
 // addDistinct adds a row that differs from all others.
 func (r *Results) addDistinct(row sortedRow) (more bool, err error) {
-	canonical := Canonical(ValueOf(strings.TrimSpace(row.Text)))
+	canonical := string(r.e.canonical(nil, ValueOf(strings.Trim(row.Text, jsontext.Space))))
+	if r.e.err != nil {
+		return false, r.e.err
+	}
 	if i, ok := r.distinct[canonical]; ok {
-		if r.sorted.by != nil && r.sorted.compare(&row, &r.sorted.rows[i]) < 0 {
-			r.sorted.rows[i] = row
+		if r.sorted.by == nil || r.sorted.compare(&row, &r.sorted.rows[i]) >= 0 {
+			return true, nil
 		}
-		return true, nil
+		r.held += row.size() - r.sorted.rows[i].size()
+		r.sorted.rows[i] = row
+		return true, r.boundDistinct()
 	}
 	if len(r.distinct) == MaxGroups {
 		return false, fmt.Errorf("query finds more than %d distinct rows", MaxGroups)
 	}
 	r.distinct[canonical] = r.sorted.Len()
 	r.sorted.rows = append(r.sorted.rows, row)
-	if r.held += row.size() + len(canonical); r.held > heldBytes {
-		return false, fmt.Errorf("query holds more than %d bytes of distinct rows", heldBytes)
+	r.held += row.size() + len(canonical)
+	if err := r.boundDistinct(); err != nil {
+		return false, err
 	}
 	return r.q.orderBy != nil || r.limit < 0 || int64(r.sorted.Len()) < r.offset+r.limit, nil
+}
+
+// boundDistinct refuses to hold more.
+func (r *Results) boundDistinct() error {
+	if r.held > heldBytes {
+		return fmt.Errorf("query holds more than %d bytes of distinct rows", heldBytes)
+	}
+	return nil
 }
 
 // Finish returns the rows of the page and the next cursor, "0" at the end. position is where the documents
@@ -315,7 +334,8 @@ func (r *Results) Finish(position string) (rows []Row, next string, err error) {
 			break
 		}
 		r.emit(row.Row)
-		if r.distinct == nil && r.limit != 0 && r.full() && (i+1 < len(r.sorted.rows) || r.groups == nil) {
+		last := i+1 == len(r.sorted.rows)
+		if r.distinct == nil && r.limit != 0 && (r.full() && !(last && r.groups != nil) || r.cut && last) {
 			return r.rows, r.q.encode(Cursor{Limit: r.limit, key: row.keys, id: row.id}), nil
 		}
 	}

@@ -153,47 +153,70 @@ func Canonical(v Value) string { return string(appendCanonical(nil, v)) }
 // appendCanonical appends JSON with sorted members, without repeated ones, with shortest numbers.
 func appendCanonical(out []byte, v Value) []byte {
 	switch v.kind {
-	case Array:
-		out = append(out, '[')
-		for w := jsontext.WalkAt(v.text, 0); w.Next(); {
-			if out[len(out)-1] != '[' {
-				out = append(out, ',')
-			}
-			out = appendCanonical(out, ValueOf(w.Value()))
-		}
-		return append(out, ']')
-	case Object:
-		type member struct {
-			name  string
-			value string
-		}
-		var members []member
-		for w := jsontext.WalkAt(v.text, 0); w.Next(); {
-			members = append(members, member{w.Name(), w.Value()})
-		}
-		slices.SortStableFunc(members, func(a, b member) int { return strings.Compare(a.name, b.name) })
-		out = append(out, '{')
-		first := true
-		for i := 0; i < len(members); {
-			end := i + 1
-			for end < len(members) && members[end].name == members[i].name {
-				end++
-			}
-			if end == i+1 { // a repeated name is undefined
-				if !first {
-					out = append(out, ',')
-				}
-				first = false
-				out = append(appendString(out, members[i].name), ':')
-				out = appendCanonical(out, ValueOf(members[i].value))
-			}
-			i = end
-		}
-		return append(out, '}')
+	case Array, Object:
+		out, _ = appendCanonicalAt(out, v.text, 0)
+		return out
 	case Number:
 		return appendNumber(out, v.num)
 	}
 	return v.AppendJSON(out)
+}
+
+// appendCanonicalAt is appendCanonical for the value at i, in one pass. It returns its end.
+func appendCanonicalAt(out []byte, text string, i int) (_ []byte, end int) {
+	if text[i] != '[' && text[i] != '{' {
+		end = jsontext.ValueEnd(text, i)
+		return appendCanonical(out, ValueOf(text[i:end])), end
+	}
+	out = append(out, text[i])
+	from := len(out)
+	w := jsontext.WalkAt(text, i)
+	if w.Array {
+		for w.Step() {
+			if len(out) > from {
+				out = append(out, ',')
+			}
+			out, w.Pos = appendCanonicalAt(out, text, w.ValueFrom)
+		}
+		return append(out, ']'), w.Start + 1
+	}
+	var members []canonicalMember
+	sorted := true
+	for w.Step() {
+		m := canonicalMember{name: w.Name(), from: len(out)}
+		out = append(appendString(out, m.name), ':')
+		out, w.Pos = appendCanonicalAt(out, text, w.ValueFrom)
+		out = append(out, ',')
+		m.to = len(out)
+		sorted = sorted && (len(members) == 0 || members[len(members)-1].name < m.name)
+		members = append(members, m)
+	}
+	if !sorted {
+		out = append(out[:from], sortMembers(out, members)...)
+	}
+	if len(out) > from {
+		out = out[:len(out)-1] // the last comma
+	}
+	return append(out, '}'), w.Start + 1
+}
+
+// canonicalMember is a member and where its text is, with a comma.
+type canonicalMember struct {
+	name     string
+	from, to int
+}
+
+// sortMembers returns the text of the members in the order of names, without repeated names.
+func sortMembers(text []byte, members []canonicalMember) []byte {
+	slices.SortFunc(members, func(a, b canonicalMember) int { return strings.Compare(a.name, b.name) })
+	var out []byte
+	for i, m := range members {
+		if i > 0 && members[i-1].name == m.name || i+1 < len(members) && members[i+1].name == m.name {
+			continue
+		}
+		out = append(out, text[m.from:m.to]...)
+	}
+	return out
 }
 
 // AppendJSON appends the value as JSON. Undefined appends nothing.
