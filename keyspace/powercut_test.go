@@ -54,8 +54,8 @@ func TestPowerCut(t *testing.T) {
 			for round := uint64(0); drill.cuts < *powerCuts && !t.Failed(); round++ {
 				drill.run(seed + round)
 			}
-			t.Logf("%d power cuts at an fsync, %d of them while starting; %d folders opened, %d of them with zeros behind the journal",
-				drill.cuts+drill.again, drill.again, drill.images, drill.preallocated)
+			t.Logf("%d power cuts at an fsync, %d of them while starting, %d after a failed fsync; %d folders opened, %d of them with zeros behind the journal",
+				drill.cuts+drill.again, drill.again, drill.failed, drill.images, drill.preallocated)
 			if drill.preallocated == 0 && (policy.fsync == Always || policy.changes) {
 				t.Error("no folder had any")
 			}
@@ -77,6 +77,7 @@ type powerDrill struct {
 	turns   chan struct{} // a transaction takes one: each cut allows some more
 
 	cuts, again, images int
+	failed              int // cuts after a failed fsync
 	preallocated        int // folders whose newest journal ended in zeros
 	roundEnds           int // cuts at which the round ends
 
@@ -219,7 +220,11 @@ func (d *powerDrill) cut() {
 		d.look(d.disk.all(), promised, false)
 	}
 	if d.cuts%20 == 2 {
-		d.lookAfterKill(promised)
+		d.lookAfterKill(promised, nil)
+	}
+	if d.cuts%5 == 4 && d.disk.syncs != nil {
+		d.failed++
+		d.lookAfterKill(promised, d.disk.syncs)
 	}
 	if d.cuts++; d.cuts >= d.roundEnds || d.t.Failed() {
 		close(d.stop)
@@ -305,14 +310,14 @@ func (d *powerDrill) look(left folderImage, promised promises, again bool) {
 }
 
 // lookAfterKill opens the folder as a kill leaves it, and cuts the power at each fsync meanwhile: what the start has read
-// need not be on disk.
-func (d *powerDrill) lookAfterKill(promised promises) {
+// need not be on disk. failed is the file whose fsync has failed before, nil for none.
+func (d *powerDrill) lookAfterKill(promised promises, failed *recordedFile) {
 	dir, err := os.MkdirTemp("", "mayfly-power-")
 	if err != nil {
 		d.t.Fatal(err)
 	}
 	defer os.RemoveAll(dir)
-	d.disk.all().write(d.t, dir)
+	d.disk.now().write(d.t, dir)
 	var disk *recordedDisk
 	disk = recordDisk(d.t, dir, func() {
 		d.again++
@@ -320,7 +325,11 @@ func (d *powerDrill) lookAfterKill(promised promises) {
 		d.look(disk.some(d.r), promised, false)
 	})
 	defer disk.release()
-	disk.isBehind(d.disk)
+	r := d.r
+	if d.failed%2 == 0 {
+		r = nil
+	}
+	disk.isBehind(d.disk, failed, r)
 	if err := d.check(dir, promised); err != nil {
 		d.t.Errorf("cut %d, after a kill: %v", d.cuts, err)
 	}
@@ -343,6 +352,16 @@ func (d *powerDrill) check(dir string, promised promises) (err error) {
 			return fmt.Errorf("worker %d: %w", n, err)
 		}
 		found = append(found, number)
+	}
+	if disk, ok := recordedDisks.Load(dir); ok { // what was read is promised
+		disk := disk.(*recordedDisk)
+		disk.mu.Lock()
+		disk.observe()
+		least, some := disk.least(), disk.some(d.r)
+		disk.mu.Unlock()
+		promised.numbers = found
+		d.look(least, promised, false)
+		d.look(some, promised, false)
 	}
 	return checkBeginning(d.workers, found)
 }

@@ -29,7 +29,7 @@ func CutTail(f *os.File, from, size, now int64, log zerolog.Logger) error {
 	}
 	_, err = io.Copy(kept, io.NewSectionReader(f, from, size-from))
 	if err = errors.Join(err, Fsync(kept), kept.Close()); err != nil {
-		return err
+		return errors.Join(err, os.Remove(aside))
 	}
 	if err := SyncDir(filepath.Dir(path)); err != nil {
 		return err

@@ -18,9 +18,13 @@ func CreateNew(path string) (*os.File, error) {
 	return os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 }
 
-// WriteFile creates a file, or replaces its content, and forces it to disk. [SyncDir] does the same for its name.
+// WriteFile creates a file and forces it to disk. It replaces one that exists: the remains of a failed attempt may never
+// get to the disk. [SyncDir] forces its name to disk.
 func WriteFile(path string, content []byte) error {
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	f, err := CreateNew(path)
 	if err != nil {
 		return err
 	}

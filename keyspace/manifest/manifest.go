@@ -132,17 +132,18 @@ func (m *Manifest) CheckStore(path string, mark uint32, end int64) (onDisk int64
 	return s.End, check(path, s, mark, end, m.Clean)
 }
 
-// CheckJournal compares a journal's file, whose last seal ends at end, with the manifest. Unless the server has stopped
-// cleanly there may be files that it does not name: newer ones, and older ones that a checkpoint was about to remove.
-func (m *Manifest) CheckJournal(path string, mark uint32, end int64) error {
+// CheckJournal compares a journal's file, whose last seal ends at end, with the manifest. It returns how many bytes of
+// the file are known to be on disk. Unless the server has stopped cleanly there may be files that it does not name: newer
+// ones, and older ones that a checkpoint was about to remove.
+func (m *Manifest) CheckJournal(path string, mark uint32, end int64) (onDisk int64, err error) {
 	s, ok := m.Journals[filepath.Base(path)]
 	switch {
 	case ok:
-		return check(path, s, mark, end, m.Clean || filepath.Base(path) != m.newest())
+		return s.End, check(path, s, mark, end, m.Clean || filepath.Base(path) != m.newest())
 	case m.Clean:
-		return &aof.DamageError{File: path, To: end, Reason: unnamed}
+		return 0, &aof.DamageError{File: path, To: end, Reason: unnamed}
 	}
-	return nil
+	return 0, nil
 }
 
 // MissingJournals returns the names of the journals that the manifest names and that are not among the files, in order.

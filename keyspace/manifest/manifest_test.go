@@ -162,7 +162,11 @@ func TestCheckJournal(t *testing.T) {
 			if m.Clean = clean; clean {
 				want = c.stopped
 			}
-			expectDamage(t, m.CheckJournal(name, c.mark, c.end), name, want)
+			onDisk, err := m.CheckJournal(name, c.mark, c.end)
+			expectDamage(t, err, name, want)
+			if s := m.Journals[filepath.Base(name)]; err == nil && onDisk != s.End {
+				t.Errorf("%s: %d bytes are on disk, not %d", name, onDisk, s.End)
+			}
 		}
 	}
 	if got := example().MissingJournals([]string{"journal-000000000008.db"}); !slices.Equal(got, []string{"journal-000000000007.db"}) {

@@ -204,7 +204,10 @@ func (s *folderReader) journals(v visitor) (reports []FileReport, err error) {
 		names = append(names, filepath.Base(file.Path))
 		x := s.fileReader(names[i], anywhere, v)
 		if s.manifest != nil {
-			x.check = func(mark uint32, end int64) error { return s.manifest.CheckJournal(x.path, mark, end) }
+			x.check = func(mark uint32, end int64) error {
+				_, err := s.manifest.CheckJournal(x.path, mark, end)
+				return err
+			}
 		}
 		if i > 0 && file.Generation != files[i-1].Generation+1 {
 			x.reportDamage(Problem{Reason: "the journal before it is missing"})

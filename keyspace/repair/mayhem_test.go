@@ -292,11 +292,11 @@ func stopCleanly(t *testing.T, dir string) {
 	path := filepath.Join(dir, newestJournal(t, dir))
 	content := bytes.TrimRight(aoftest.Read(t, path), "\x00")
 	last := journal.LSN(0)
-	mark, end, _, err := journal.Scan(bytes.NewReader(content), path, int64(len(content)), true, &last, func(aof.Op) error { return nil })
+	seal, end, _, err := journal.Scan(bytes.NewReader(content), path, int64(len(content)), true, &last, func(aof.Op) error { return nil })
 	if err != nil || end != int64(len(content)) {
 		t.Fatal(path, end, len(content), err)
 	}
-	m.Clean, m.Journals[filepath.Base(path)] = true, manifest.State{Mark: mark, End: end}
+	m.Clean, m.Journals[filepath.Base(path)] = true, manifest.State{Mark: seal.Mark, End: end}
 	if err := errors.Join(os.Truncate(path, end), m.Write(dir)); err != nil {
 		t.Fatal(err)
 	}

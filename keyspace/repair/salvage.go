@@ -48,8 +48,8 @@ func (r *fileReader) store(tail bool) error {
 // journal reads a journal that follows the commit last (0: not known), and advances last.
 func (r *fileReader) journal(last *journal.LSN, newest bool) error {
 	ignore := func(aof.Op) error { return nil }
-	mark, end, written, err := journal.Scan(r.f, r.path, r.report.Bytes, newest, last, ignore)
-	if damaged, err := r.judge(err, mark, end, written); damaged || err != nil {
+	seal, end, written, err := journal.Scan(r.f, r.path, r.report.Bytes, newest, last, ignore)
+	if damaged, err := r.judge(err, seal.Mark, end, written); damaged || err != nil {
 		*last = max(*last, r.last)
 		return err
 	}

@@ -51,14 +51,14 @@ type Options struct {
 	Now int64 // ms; in the name of an end that is cut off
 
 	// Check is called when the file has been read up to its last seal, which has this mark and ends at end. It returns
-	// how many bytes are known to be on disk. If it is nil, only the first seal is known to be.
+	// how many bytes are known to be on disk, up to the end of a seal. If it is nil, none are.
 	Check func(mark uint32, end int64) (onDisk int64, err error)
 	// Visit receives each confirmed change in order; its strings are valid during the call. It may be nil.
 	Visit func(aof.Op) error
 }
 
-// Open opens a store. It cuts off an end that was never confirmed and keeps it aside. Any other difference from what was
-// written is an *aof.DamageError.
+// Open opens a store. Confirmed bytes that are not known to be on disk are written anew ([aof.Rewrite]). An end that was
+// never confirmed is cut off and kept aside. Any other difference from what was written is an *aof.DamageError.
 func Open(path string, opt Options) (_ *Store, err error) {
 	if err := os.Remove(path + TempSuffix); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, err
@@ -81,11 +81,14 @@ func Open(path string, opt Options) (_ *Store, err error) {
 		v = &aof.Confirmed{Visit: opt.Visit}
 	}
 	last, sealed, err := aof.Scan(f, path, fi.Size(), aof.Store, v)
-	onDisk := aof.SealSize
+	onDisk := int64(0)
 	if err == nil && opt.Check != nil {
 		onDisk, err = opt.Check(last.Mark, sealed)
 	}
 	if err != nil {
+		return nil, err
+	}
+	if err := aof.Rewrite(f, aof.Store, last.Mark, onDisk, sealed); err != nil {
 		return nil, err
 	}
 	if sealed < fi.Size() {
@@ -93,7 +96,7 @@ func Open(path string, opt Options) (_ *Store, err error) {
 			return nil, err
 		}
 	}
-	s := &Store{file: aof.NewFile(f, path, sealed), sealed: sealed, onDisk: onDisk, mark: last.Mark, lsn: last.LSN}
+	s := &Store{file: aof.NewFile(f, path, sealed), sealed: sealed, onDisk: sealed, mark: last.Mark, lsn: last.LSN}
 	s.bytes.Store(sealed)
 	return s, nil
 }
@@ -266,7 +269,8 @@ func (s *Store) Close() error { return errors.Join(s.Sync(s.lsn), s.file.Close()
 
 // Fill writes the items of a store that [Create] has made, and returns its mark and end.
 func Fill(path string, ops []aof.Op) (mark uint32, end int64, err error) {
-	s, err := Open(path, Options{Log: zerolog.Nop()})
+	created := func(_ uint32, end int64) (int64, error) { return end, nil }
+	s, err := Open(path, Options{Log: zerolog.Nop(), Check: created})
 	if err != nil {
 		return 0, 0, err
 	}

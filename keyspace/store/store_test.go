@@ -172,6 +172,7 @@ func TestStoreAppliesInPieces(t *testing.T) {
 	for n := range 3*maxPieceOps + 1 {
 		ops = append(ops, aoftest.Set(fmt.Sprintf("1:%05d", n), "x"))
 	}
+	disk.Writes.Store(0)
 	if err := s.Apply(ops); err != nil || disk.Writes.Load() != 4 {
 		t.Errorf("%d items took %d transactions (%v)", len(ops), disk.Writes.Load(), err)
 	}
