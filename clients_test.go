@@ -416,7 +416,7 @@ func (c *goRedis) isMap(got *redis.Cmd, want map[any]any) {
 		v = m
 	}
 	if m, _ := v.(map[any]any); m != nil {
-		for _, volatile := range []any{"created", "memory", "ts", "etag", "expiresat", "ttlleft"} {
+		for _, volatile := range []any{"created", "memory", "ts", "etag", "expiresat", "ttlleft", "number"} {
 			if want[volatile] == nil {
 				delete(m, volatile)
 			}

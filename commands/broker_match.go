@@ -90,9 +90,13 @@ func (x *Context) countReceivers(kind subscriptionKind, channel string) (n int, 
 // publish delivers a message to all who subscribe to its channel.
 func (b *Broker) publish(kind subscriptionKind, channel, text string, lsn keyspace.LSN, bound bool) {
 	matched, ok := b.match(kind, channel, b.stopping.Load)
-	if !ok {
-		return
+	if ok {
+		b.send(kind, channel, text, lsn, bound, matched)
 	}
+}
+
+// send delivers a message to all who subscribe to its channel, and to those of the patterns that match it.
+func (b *Broker) send(kind subscriptionKind, channel, text string, lsn keyspace.LSN, bound bool, matched []*subscribers) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	deliver := func(sub *subscribers, elems ...Reply) {

@@ -45,7 +45,7 @@ var connectionCommands = []Command{
 	},
 	{
 		Name: "select", Syntax: "<index | container>", Since: "1.0.0", Summary: "Change the selected database for the current connection",
-		Differs: "Takes the name of a container too. A word that is neither a number nor such a name has an error of its own",
+		Differs: "Takes the number or the name of any container. A word that is neither a number nor such a name has an error of its own",
 		Flags:   Loading | Stale | Fast, Parse: parseSelect,
 	},
 }
@@ -84,7 +84,7 @@ func parseSelect(in *Input) (Run, error) {
 		case err != nil:
 			return Fail(err)
 		}
-		x.Session.update(func() { x.Session.database = c.Name() })
+		x.Session.update(func() { x.Session.database, x.Session.databaseNumber = c.Name(), c.DB() })
 		return OK
 	}, nil
 }

@@ -11,12 +11,12 @@ import (
 
 var containerCommands = []Command{
 	{
-		Name: "container.set", Syntax: "name [TTL <OFF | -1 | seconds>] [TTLMODE <STRICT | LENIENT>]", Example: "orders TTL 3600",
+		Name: "container.set", Syntax: "name [TTL <OFF | -1 | seconds>] [TTLMODE <STRICT | LENIENT>] [NUMBER number]", Example: "orders TTL 3600",
 		Summary: "Creates a container or changes its default TTL, which governs everything in it at once. Without TTL it changes the mode of an existing container.",
 		Flags:   Write, Scope: ScopeAll, Parse: parseContainerSet,
 	},
 	{
-		Name: "container.create", Syntax: "name [TTL <OFF | -1 | seconds>] [TTLMODE <STRICT | LENIENT>]",
+		Name: "container.create", Syntax: "name [TTL <OFF | -1 | seconds>] [TTLMODE <STRICT | LENIENT>] [NUMBER number]",
 		Summary: "Creates a container, with TTL off by default. Fails if it exists.",
 		Flags:   Write | DenyOOM, Scope: ScopeAll, Parse: parseContainerCreate,
 	},
@@ -25,7 +25,7 @@ var containerCommands = []Command{
 		Flags: ReadOnly, Scope: ScopeSweep, Parse: parseContainerGet,
 	},
 	{
-		Name: "container.list", Syntax: "[MATCH pattern]", Summary: "Lists the names of containers in ascending order.",
+		Name: "container.list", Syntax: "[MATCH pattern] [WITHNUMBERS]", Summary: "Lists the names of containers in ascending order. WITHNUMBERS returns a map from names to the numbers for SELECT.",
 		Flags: ReadOnly | Slow, Scope: ScopeNone, Parse: parseContainerList,
 	},
 	{
@@ -56,12 +56,13 @@ type containerSettings struct {
 	ttl     expiry.TTL
 	hasMode bool
 	mode    expiry.Mode
+	number  uint32 // 0: not given
 }
 
 func parseSettings(in *Input) (containerSettings, error) {
 	name, err := containerName(in)
 	set := containerSettings{name: name}
-	o := namedOptions{args: in.Args[2:], legal: []string{"TTL", "TTLMODE"}, err: err}
+	o := namedOptions{args: in.Args[2:], legal: []string{"TTL", "TTLMODE", "NUMBER"}, err: err}
 	o.meant = func(word string) string {
 		option := ""
 		if _, err := expiry.ParseDefault(word); err == nil {
@@ -81,6 +82,8 @@ func parseSettings(in *Input) (containerSettings, error) {
 		case "TTLMODE":
 			set.hasMode = true
 			set.mode, err = parseMode(o.value("strict or lenient"))
+		case "NUMBER":
+			set.number, err = parseNumber(o.value("a number"))
 		}
 		o.fail(err)
 	}
@@ -96,12 +99,29 @@ func parseMode(s string) (expiry.Mode, error) {
 	return 0, fmt.Errorf("invalid TTLMODE %s: legal are strict and lenient", expiry.Quote(s))
 }
 
+// parseNumber parses the number of a new container. The databases have theirs.
+func parseNumber(s string) (uint32, error) {
+	n, ok := redisfmt.ParseInt(s)
+	if !ok || n < keyspace.Databases || n > keyspace.MaxDB {
+		return 0, fmt.Errorf("invalid NUMBER %s: legal are %d to %d", expiry.Quote(s), keyspace.Databases, keyspace.MaxDB)
+	}
+	return uint32(n), nil
+}
+
+// create creates the container.
+func (set *containerSettings) create(x *Context) Reply {
+	if _, err := x.Tx.CreateNumbered(set.name, set.number, set.ttl, set.mode); err != nil {
+		return Fail(errorf(errNumber, set.name, err))
+	}
+	return OK
+}
+
 func parseContainerSet(in *Input) (Run, error) {
 	set, err := parseSettings(in)
 	switch {
 	case err != nil:
 		return nil, err
-	case !set.hasTTL && !set.hasMode:
+	case !set.hasTTL && !set.hasMode && set.number == 0:
 		return nil, errorf(errNothingToSet, set.name)
 	}
 	return func(x *Context) Reply {
@@ -116,8 +136,10 @@ func parseContainerSet(in *Input) (Run, error) {
 			if limit, full := x.Tx.ContainersFull(); full {
 				return Fail(errorf(errContainersFull, set.name, limit))
 			}
-			x.Tx.CreateContainer(set.name, set.ttl, set.mode)
-			return OK
+			return set.create(x)
+		}
+		if set.number != 0 && set.number != c.DB() {
+			return Fail(errorf(errNumberStays, set.name, c.DB()))
 		}
 		ttl, mode := c.Policy().Default, c.Policy().Mode
 		if set.hasTTL {
@@ -143,8 +165,7 @@ func parseContainerCreate(in *Input) (Run, error) {
 		if limit, full := x.Tx.ContainersFull(); full {
 			return Fail(errorf(errContainersFull, set.name, limit))
 		}
-		x.Tx.CreateContainer(set.name, set.ttl, set.mode)
-		return OK
+		return set.create(x)
 	}, nil
 }
 
@@ -172,6 +193,7 @@ func parseContainerGet(in *Input) (Run, error) {
 //	bytes      of the ids and bodies of living items
 //	memory     their estimated size in memory, bytes; maxmemory limits the sum
 //	created    the time of its creation, ms since 1970
+//	number     for SELECT
 func describeContainer(c *keyspace.Container, s keyspace.ContainerStats) Reply {
 	p := &s.Policy
 	return Map(
@@ -183,6 +205,7 @@ func describeContainer(c *keyspace.Container, s keyspace.ContainerStats) Reply {
 		Bulk("bytes"), Integer(s.Bytes),
 		Bulk("memory"), Integer(s.Memory),
 		Bulk("created"), Integer(s.Created),
+		Bulk("number"), Integer(int64(c.DB())),
 	)
 }
 
@@ -190,10 +213,14 @@ func describeContainer(c *keyspace.Container, s keyspace.ContainerStats) Reply {
 func documents(s keyspace.ContainerStats) int { return s.Documents - s.Plain }
 
 func parseContainerList(in *Input) (Run, error) {
-	pattern := redisfmt.Compile("*")
-	o := namedOptions{args: in.Args[1:], legal: []string{"MATCH"}}
+	pattern, numbers := redisfmt.Compile("*"), false
+	o := namedOptions{args: in.Args[1:], legal: []string{"MATCH", "WITHNUMBERS"}}
 	o.meant = func(word string) string { return "MATCH " + word }
 	for o.next() {
+		if o.name == "WITHNUMBERS" {
+			numbers = true
+			continue
+		}
 		text := o.value("a pattern")
 		o.fail(checkPattern(text))
 		pattern = redisfmt.Compile(text)
@@ -208,9 +235,16 @@ func parseContainerList(in *Input) (Run, error) {
 			if watch.abandoned(len(c.Name())) {
 				return Fail(errAbandoned)
 			}
-			if pattern.Match(c.Name()) {
-				names = append(names, Bulk(c.Name()))
+			if !pattern.Match(c.Name()) {
+				continue
 			}
+			names = append(names, Bulk(c.Name()))
+			if numbers {
+				names = append(names, Integer(int64(c.DB())))
+			}
+		}
+		if numbers {
+			return Map(names...)
 		}
 		return Array(names...)
 	}, nil

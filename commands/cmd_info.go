@@ -5,11 +5,9 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"fmt"
-	"math"
 	"os"
 	"runtime"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 
@@ -295,11 +293,11 @@ func (r *infoReport) expirySection() {
 	r.field("expiry_longest_cycle_usec", e.LongestCycle.Microseconds())
 }
 
-// keyspaceSection writes a line for every container that holds items, as Redis does for databases. Its name
-// follows "db", with %3A for a colon, since the first colon ends the field's name.
+// keyspaceSection writes a line for every container that holds items, as Redis does for databases, with its
+// number for SELECT.
 func (r *infoReport) keyspaceSection() {
 	for _, c := range r.sortedContainers() {
-		r.field("db"+strings.ReplaceAll(c.Container.Name(), ":", "%3A"), ContainerInfo{c.Container.Name(), c.Documents, c.Expiring(), c.AverageTTL})
+		r.field(fmt.Sprintf("db%d", c.Container.DB()), ContainerInfo{c.Container.Name(), c.Documents, c.Expiring(), c.AverageTTL})
 	}
 }
 
@@ -323,20 +321,11 @@ func (r *infoReport) readContainerStats() []*keyspace.ContainerStats {
 	return r.containerStats
 }
 
-// sortedContainers returns the containers that hold items, databases first, sorted by number.
+// sortedContainers returns the containers that hold items, sorted by number.
 func (r *infoReport) sortedContainers() []*keyspace.ContainerStats {
 	list := slices.Clone(r.readContainerStats())
-	slices.SortStableFunc(list, func(a, b *keyspace.ContainerStats) int { return cmp.Compare(rank(a.Container), rank(b.Container)) })
+	slices.SortFunc(list, func(a, b *keyspace.ContainerStats) int { return cmp.Compare(a.Container.DB(), b.Container.DB()) })
 	return list
-}
-
-// rank sorts databases by number, and other containers after them.
-func rank(c *keyspace.Container) int {
-	n, err := strconv.Atoi(c.Name())
-	if err != nil || !c.IsDatabase() {
-		return math.MaxInt
-	}
-	return n
 }
 
 // humanBytes formats an amount as Redis' bytesToHuman does.

@@ -46,7 +46,8 @@ var moveCommands = []Command{
 	},
 }
 
-// databaseByName returns the container that a command names where Redis has the number of a database.
+// databaseByName returns the container that a command names where Redis has the number of a database. A name that
+// is a number is also the container's number.
 func (x *Context) databaseByName(name string) (*keyspace.Container, error) {
 	if c := x.Tx.Container(name); c != nil {
 		return c, nil
@@ -56,6 +57,10 @@ func (x *Context) databaseByName(name string) (*keyspace.Container, error) {
 		return nil, errNotInteger
 	case n < math.MinInt32 || n > math.MaxInt32:
 		return nil, errNotInt32
+	case n >= 0:
+		if c := x.Tx.ContainerOfDB(uint32(n)); c != nil {
+			return c, nil
+		}
 	}
 	return nil, errDatabase
 }

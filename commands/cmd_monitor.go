@@ -67,7 +67,7 @@ func monitorLine(s *Session, now int64, args []string) string {
 		addr = "unix:" + strings.TrimSuffix(s.LAddr, ":0")
 	}
 	var line strings.Builder
-	fmt.Fprintf(&line, "%d.%06d [%s %s]", now/1e6, now%1e6, s.database, addr)
+	fmt.Fprintf(&line, "%d.%06d [%d %s]", now/1e6, now%1e6, s.databaseNumber, addr)
 	for _, arg := range args {
 		line.WriteByte(' ')
 		redisfmt.WriteQuoted(&line, arg)

@@ -1,6 +1,7 @@
 package commands
 
 import (
+	"fmt"
 	"strconv"
 	"strings"
 )
@@ -77,6 +78,9 @@ func parseConfigGet(in *Input) (Run, error) {
 	return func(x *Context) Reply {
 		var found []Reply
 		for _, option := range x.Engine.Host.ConfigGet(patterns) {
+			if option[0] == "databases" {
+				option[1] = fmt.Sprint(x.Tx.HighestDB() + 1) // programs offer the numbers below
+			}
 			found = append(found, Bulk(option[0]), Bulk(option[1]))
 		}
 		return Map(found...)

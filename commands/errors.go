@@ -122,6 +122,8 @@ const (
 	errContainerTTL    = "ERR CONTAINER.SET needs TTL <off|-1|seconds> to create container '%s'"
 	errContainersFull  = "ERR cannot create container '%s': max-containers allows %d; drop some or raise it"
 	errContainerExists = "ERR container '%s' exists already; change it with CONTAINER.SET"
+	errNumber          = "ERR container '%s' cannot be created: %v"
+	errNumberStays     = "ERR container '%s' has the number %d, which cannot be changed"
 	errDropDatabase    = "ERR container '%[1]s' is a database, which cannot be dropped; empty it with SELECT %[1]s and FLUSHDB"
 	errNoContainer     = "ERR unknown container '%[1]s'; create it with CONTAINER.SET %[1]s TTL <off|-1|seconds>"
 )

@@ -2,6 +2,8 @@ package commands
 
 import (
 	"math"
+	"slices"
+	"strconv"
 	"sync"
 
 	"mayfly/keyspace"
@@ -19,7 +21,7 @@ type event struct {
 
 	name      string
 	channels  EventClasses // toKeyspace, toKeyevent or both
-	container string
+	container *keyspace.Container
 	id        string
 	lsn       keyspace.LSN // of a death
 }
@@ -261,7 +263,13 @@ func (b *Broker) costOf(ev *event) int {
 	if ev.kind != subChannel {
 		return 0
 	}
-	return b.cost(len(ev.channel) + len(ev.container) + len(ev.id) + len(ev.name))
+	length := len(ev.channel) + len(ev.id) + len(ev.name)
+	if ev.container != nil {
+		if length += len(ev.container.Name()); !ev.container.NamedByNumber() {
+			length *= 2 // see publishEvent
+		}
+	}
+	return b.cost(length)
 }
 
 func (b *Broker) deliverEvent(ev *event) {
@@ -277,9 +285,28 @@ func (b *Broker) deliverEvent(ev *event) {
 		return
 	}
 	if ev.channels&toKeyspace != 0 {
-		b.publish(subChannel, "__keyspace@"+ev.container+"__:"+ev.id, ev.name, lsn, ev.bound)
+		b.publishEvent(ev, lsn, "__keyspace@", ev.id, ev.name)
 	}
 	if ev.channels&toKeyevent != 0 {
-		b.publish(subChannel, "__keyevent@"+ev.container+"__:"+ev.name, ev.id, lsn, ev.bound)
+		b.publishEvent(ev, lsn, "__keyevent@", ev.name, ev.id)
 	}
+}
+
+// publishEvent delivers an event on the channel with the container's name. Subscriptions that match only the
+// channel with its number get it on that: programs that know only numbers find containers, and no pattern
+// that matches both gets an event twice.
+func (b *Broker) publishEvent(ev *event, lsn keyspace.LSN, prefix, about, text string) {
+	suffix := "__:" + about
+	named := prefix + ev.container.Name() + suffix
+	b.publish(subChannel, named, text, lsn, ev.bound)
+	if ev.container.NamedByNumber() {
+		return
+	}
+	numbered := prefix + strconv.FormatUint(uint64(ev.container.DB()), 10) + suffix
+	matched, ok := b.match(subChannel, numbered, b.stopping.Load)
+	if !ok {
+		return
+	}
+	matched = slices.DeleteFunc(matched, func(sub *subscribers) bool { return sub.pattern.Match(named) })
+	b.send(subChannel, numbered, text, lsn, ev.bound, matched)
 }

@@ -13,7 +13,8 @@ import (
 //	__keyspace@<container>__:<id>     the message is the name of the event
 //	__keyevent@<container>__:<event>  the message is the id of the item
 //
-// The name of a database is its number. An event leaves only after its change is committed.
+// The name of a database is its number. An event of another container comes under its name, or under its number
+// to a subscription that matches only that. An event leaves only after its change is committed.
 
 // EventClasses are classes of events, and the channels of their messages: the letters of the option
 // notify-keyspace-events.
@@ -132,7 +133,7 @@ func (b *Broker) OnDeath(c *keyspace.Container, id string, written keyspace.LSN)
 		return
 	}
 	b.queue.push(event{
-		name: eventExpired.name, channels: wanted, container: c.Name(), id: strings.Clone(id), lsn: written, bound: true,
+		name: eventExpired.name, channels: wanted, container: c, id: strings.Clone(id), lsn: written, bound: true,
 	})
 	b.ensureHelper()
 	if b.queue.len() > longQueue {
@@ -143,7 +144,7 @@ func (b *Broker) OnDeath(c *keyspace.Container, id string, written keyspace.LSN)
 // notify publishes an event of an item. The item's partition must be locked.
 func (x *Context) notify(e eventKind, c *keyspace.Container, id string) {
 	if wanted := x.Engine.Broker.channelsFor(e); wanted != 0 {
-		x.publish(event{name: e.name, channels: wanted, container: c.Name(), id: strings.Clone(id), bound: true})
+		x.publish(event{name: e.name, channels: wanted, container: c, id: strings.Clone(id), bound: true})
 	}
 }
 

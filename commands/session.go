@@ -62,9 +62,11 @@ type Session struct {
 	mu       sync.Mutex // protects Proto and what follows
 	database string     // the selected container
 	name     string     // CLIENT SETNAME
-	libName  string     // CLIENT SETINFO
-	libVer   string
-	created  int64 // ms
+	// databaseNumber is the number that the selected container had when it was selected.
+	databaseNumber uint32
+	libName        string // CLIENT SETINFO
+	libVer         string
+	created        int64 // ms
 
 	queued     int // commands since MULTI, or noTransaction
 	queuedSize int // their size in bytes
@@ -104,7 +106,7 @@ func (s *Session) update(f func()) {
 
 // reset restores the state of a new connection (RESET), but for its age.
 func (s *Session) reset() {
-	s.update(func() { s.Proto, s.database, s.name = 2, "0", "" })
+	s.update(func() { s.Proto, s.database, s.databaseNumber, s.name = 2, "0", 0, "" })
 	s.replies.reset()
 }
 
@@ -152,10 +154,10 @@ func (s *Session) clientLine(now int64, running []string) string {
 	if r := s.lastRow.Load(); r != nil {
 		command = r.full
 	}
-	return fmt.Sprintf("id=%d addr=%s laddr=%s fd=-1 name=%s age=%d idle=%d flags=%s db=%s"+
+	return fmt.Sprintf("id=%d addr=%s laddr=%s fd=-1 name=%s age=%d idle=%d flags=%s db=%d"+
 		" sub=%d psub=%d ssub=%d multi=%d qbuf=%d qbuf-free=0 argv-mem=%d multi-mem=%d rbs=0 rbp=0"+
 		" obl=0 oll=%d omem=%d tot-mem=%d events=r cmd=%s user=default redir=-1 resp=%d lib-name=%s lib-ver=%s\n",
-		s.ID, s.Addr, s.LAddr, s.name, max(now-s.created, 0)/1000, max(now-s.lastUsed.Load(), 0)/1000, flags, s.database,
+		s.ID, s.Addr, s.LAddr, s.name, max(now-s.created, 0)/1000, max(now-s.lastUsed.Load(), 0)/1000, flags, s.databaseNumber,
 		s.subscribed[subChannel], s.subscribed[subPattern], s.subscribed[subShard],
 		s.queued, queryBytes, argBytes, s.queuedSize, s.unsent.Load(), s.unsentSize.Load(), queryBytes+argBytes+max(s.queuedSize, s.Memory.Size()), command, s.Proto, s.libName, s.libVer)
 }

@@ -345,7 +345,7 @@ func runExec(x *Context) Reply {
 		return NullArray
 	}
 	x.Session.lastEnd = clock.Monotonic()
-	database := x.Session.database
+	database, number := x.Session.database, x.Session.databaseNumber
 	replies := make([]Reply, len(t.commands))
 	budget := replyBudget{limit: max(minRepliesLimit, queueFactor*x.Engine.Host.MaxValueSize())}
 	proto, since := x.Session.Proto, 0 // the protocol of the replies from index since on
@@ -356,7 +356,7 @@ func runExec(x *Context) Reply {
 		replies[i] = x.Engine.runQueued(x, &t.commands[i], &budget)
 		if x.aborted = x.work > mostWork; x.panicked || x.aborted {
 			x.outside = nil
-			x.Session.update(func() { x.Session.database = database })
+			x.Session.update(func() { x.Session.database, x.Session.databaseNumber = database, number })
 			if x.panicked {
 				return Fail(errExecInternal)
 			}

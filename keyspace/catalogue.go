@@ -2,21 +2,22 @@ package keyspace
 
 import (
 	"slices"
-	"strconv"
 	"strings"
 	"sync/atomic"
 
 	"mayfly/expiry"
 	"mayfly/keyspace/aof"
+	"mayfly/keyspace/dbnum"
 	"mayfly/keyspace/record"
 )
 
 // Databases is the number of containers "0", "1", … that exist from the start (SELECT).
-const Databases = 16
+const Databases = dbnum.First
 
 // catalogue is the set of containers. It is read while any partition is locked and changed while all are.
 type catalogue struct {
 	byName map[string]*Container
+	byDB   dbnum.Table[*Container]
 	list   []*Container // the same, in no order
 	memory atomic.Int64 // bytes of the containers without their items, an estimate
 	next   uint32       // number of the next container; numbers are never reused
@@ -25,6 +26,8 @@ type catalogue struct {
 	dropped []*table
 	// dirty has the containers whose records the catalogue's store lacks, by number; nil if it is dropped.
 	dirty map[uint32]*Container
+	// unnumbered are containers without a number while the data is loaded.
+	unnumbered []*Container
 }
 
 // Container is a named set of items under one policy.
@@ -32,6 +35,8 @@ type Container struct {
 	name    string
 	created int64  // ms
 	number  uint32 // prefix of its keys; a flushed container has a new one
+	db      uint32 // for SELECT; constant once the container is listed
+	lastDB  uint32 // of database 0: the number that a container was given last
 	policy  atomic.Pointer[expiry.Policy]
 
 	// What watchers compare at the end of a watch. Read while any partition is locked, changed while all are.
@@ -44,7 +49,7 @@ type Container struct {
 }
 
 func newContainer(r record.Container, partitions int) *Container {
-	c := &Container{name: r.Name, number: r.Number, created: r.Created, tables: make([]*table, partitions)}
+	c := &Container{name: r.Name, number: r.Number, db: r.DB, lastDB: r.LastDB, created: r.Created, tables: make([]*table, partitions)}
 	c.policy.Store(&r.Policy)
 	return c
 }
@@ -70,10 +75,7 @@ func (c *Container) Created() int64 { return c.created }
 func (c *Container) Policy() *expiry.Policy { return c.policy.Load() }
 
 // IsDatabase reports whether the container is one of the databases 0 to 15, which cannot be dropped.
-func (c *Container) IsDatabase() bool {
-	n, err := strconv.Atoi(c.name)
-	return err == nil && n >= 0 && n < Databases && strconv.Itoa(n) == c.name
-}
+func (c *Container) IsDatabase() bool { return c.db < Databases }
 
 // ValidName reports whether a container may have this name: 1 to 255 of letters, digits, _ . : -
 func ValidName(name string) bool {
@@ -109,6 +111,7 @@ func (tx *Tx) Containers() (list []*Container) {
 // add adds a container to the list.
 func (cat *catalogue) add(c *Container) {
 	cat.byName[c.name] = c
+	cat.byDB[c.db] = c
 	c.listPos = len(cat.list)
 	cat.list = append(cat.list, c)
 	cat.memory.Add(c.memory())
@@ -117,6 +120,7 @@ func (cat *catalogue) add(c *Container) {
 // remove takes a container off the list. The last one takes its place.
 func (cat *catalogue) remove(c *Container) {
 	delete(cat.byName, c.name)
+	delete(cat.byDB, c.db)
 	end := len(cat.list) - 1
 	cat.list[c.listPos] = cat.list[end]
 	cat.list[c.listPos].listPos = c.listPos
@@ -136,16 +140,19 @@ func (tx *Tx) readCatalogue(f func(cat *catalogue)) {
 	f(&tx.ks.catalogue)
 }
 
-// CreateContainer makes a container. It returns nil if one of that name exists. It needs BeginAll. The caller has
-// checked the name with [ValidName].
+// CreateContainer makes a container. It returns nil if one of that name exists, or none of its numbers is free: see
+// CreateNumbered. It needs BeginAll. The caller has checked the name with [ValidName].
 func (tx *Tx) CreateContainer(name string, def expiry.TTL, mode expiry.Mode) *Container {
+	c, _ := tx.CreateNumbered(name, 0, def, mode)
+	return c
+}
+
+// create makes a container, whose name and number are free.
+func (tx *Tx) create(name string, db uint32, def expiry.TTL, mode expiry.Mode) *Container {
 	cat := tx.writeCatalogue()
-	if cat.byName[name] != nil {
-		return nil
-	}
-	name = strings.Clone(name)
-	policy := expiry.Policy{Default: def, Mode: mode}
-	c := newContainer(record.Container{Number: cat.next, Name: name, Created: tx.now, Policy: policy}, len(tx.ks.partitions))
+	c := newContainer(record.Container{
+		Number: cat.next, Name: strings.Clone(name), DB: db, Created: tx.now, Policy: expiry.Policy{Default: def, Mode: mode},
+	}, len(tx.ks.partitions))
 	cat.next++
 	tx.noteContainer(c)
 	cat.add(c)
@@ -274,5 +281,5 @@ func (tx *Tx) recordContainer(c *Container) {
 
 // record returns the container's record on disk.
 func (c *Container) record() record.Container {
-	return record.Container{Number: c.number, Name: c.name, Created: c.created, Policy: *c.Policy()}
+	return record.Container{Number: c.number, Name: c.name, DB: c.db, LastDB: c.lastDB, Created: c.created, Policy: *c.Policy()}
 }

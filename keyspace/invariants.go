@@ -24,6 +24,9 @@ func (ks *Keyspace) Check() error {
 		if name != c.name || c.number >= ks.catalogue.next {
 			return fmt.Errorf("container %q is listed as %q with number %d, the next is %d", c.name, name, c.number, ks.catalogue.next)
 		}
+		if ks.catalogue.byDB[c.db] != c {
+			return fmt.Errorf("container %q is not listed under its number %d for SELECT", c.name, c.db)
+		}
 		memory += c.memory()
 		for i, t := range c.tables {
 			if t == nil {
@@ -34,6 +37,9 @@ func (ks *Keyspace) Check() error {
 				return fmt.Errorf("container %q, partition %d: %w", name, i, err)
 			}
 		}
+	}
+	if a, b := len(ks.catalogue.byName), len(ks.catalogue.byDB); a != b {
+		return fmt.Errorf("%d containers are listed by name, %d by number", a, b)
 	}
 	if used := ks.catalogue.memory.Load(); memory != used {
 		return fmt.Errorf("containers take %d bytes, counted are %d", memory, used)

@@ -127,7 +127,9 @@ func Open(opt Options) (_ *Keyspace, err error) {
 	if err := datadir.LimitTorn(opt.Dir, begin, opt.Log); err != nil {
 		opt.Log.Error().Err(err).Msg("cannot remove old ends of files")
 	}
-	ks.createDatabases()
+	if err := ks.createDatabases(); err != nil {
+		return nil, err
+	}
 	ks.background.Add(1)
 	go ks.runCheckpoints()
 	if !opt.NoPurge {
@@ -145,14 +147,15 @@ func (ks *Keyspace) beginEpoch() error {
 	return errors.Join(ks.journal.CommitAll(), ks.journal.Sync())
 }
 
-// createDatabases makes the databases 0 to 15 that are missing.
-func (ks *Keyspace) createDatabases() {
+// createDatabases makes the databases 0 to 15 that are missing, and gives numbers to containers without one.
+func (ks *Keyspace) createDatabases() error {
 	var tx Tx
 	ks.lockAll(&tx)
+	defer tx.Close()
 	for n := range Databases {
 		tx.CreateContainer(fmt.Sprint(n), expiry.Forever, expiry.Strict)
 	}
-	tx.Close()
+	return tx.numberRest()
 }
 
 // Close stops the background work, makes a checkpoint and releases the data folder. No transaction may run.

@@ -285,7 +285,7 @@ func (l *loader) catalogueRecord(key, rec string, deleted bool) error {
 	if err != nil {
 		return err
 	}
-	c.name, c.created = r.Name, r.Created
+	c.name, c.created, c.db, c.lastDB = r.Name, r.Created, r.DB, r.LastDB
 	c.policy.Store(&r.Policy)
 	l.clock = max(l.clock, r.Policy.OwnDeadTo, r.Policy.InheritDeadTo)
 	return nil
@@ -294,11 +294,11 @@ func (l *loader) catalogueRecord(key, rec string, deleted bool) error {
 // finish builds the catalogue, drops items that belong to no container, and begins a new epoch of versions.
 func (l *loader) finish() {
 	cat := &l.ks.catalogue
-	cat.byName = make(map[string]*Container)
+	var listed []*Container
 	for number, c := range l.byNumber {
 		cat.next = max(cat.next, number+1)
 		if c.name != "" {
-			cat.add(c)
+			listed = append(listed, c)
 			continue
 		}
 		held := !c.emptyLocked()
@@ -308,6 +308,7 @@ func (l *loader) finish() {
 			cat.dirty[number] = nil
 		}
 	}
+	cat.build(listed)
 	for _, part := range l.parts {
 		l.epoch = max(l.epoch, part.p.version/versionLeap)
 		l.clock = max(l.clock, part.latest)

@@ -2,17 +2,24 @@ package keyspace
 
 // RestoreContainer restores a container from another data folder. A missing or empty one gets exactly that state, with
 // the marks of its past policies. One with items gets the default and the mode, as by SetPolicy: the marks are not of
-// its items' history. It needs BeginAll.
-func (tx *Tx) RestoreContainer(s ContainerRecord) {
+// its items' history. A missing one gets its number if that is free, or else another. It needs BeginAll. The error
+// says why there is no number for it.
+func (tx *Tx) RestoreContainer(s ContainerRecord) (*Container, error) {
 	c := tx.Container(s.Name)
 	if c == nil {
-		c = tx.CreateContainer(s.Name, s.Policy.Default, s.Policy.Mode)
+		var err error
+		if c, err = tx.CreateNumbered(s.Name, s.DB, s.Policy.Default, s.Policy.Mode); err != nil {
+			c, err = tx.CreateNumbered(s.Name, 0, s.Policy.Default, s.Policy.Mode)
+		}
+		if err != nil {
+			return nil, err
+		}
 	}
 	if !c.emptyLocked() {
 		if p := c.Policy(); p.Default != s.Policy.Default || p.Mode != s.Policy.Mode {
 			tx.SetPolicy(c, s.Policy.Default, s.Policy.Mode)
 		}
-		return
+		return c, nil
 	}
 	tx.writeCatalogue()
 	tx.noteContainer(c)
@@ -22,6 +29,7 @@ func (tx *Tx) RestoreContainer(s ContainerRecord) {
 	policy.OwnDeadTo = min(policy.OwnDeadTo, tx.now)
 	c.policy.Store(&policy)
 	tx.recordContainer(c)
+	return c, nil
 }
 
 // emptyLocked reports whether the container has no items in memory. The locks of all partitions must be held.

@@ -81,13 +81,13 @@ func (tx *Tx) noteDeaths(t *table, policy *expiry.Policy) {
 func (tx *Tx) noteContainer(c *Container) {
 	cat := &tx.ks.catalogue
 	listed, dropped := cat.byName[c.name] == c, len(cat.dropped)
-	created, number, policy := c.created, c.number, c.policy.Load()
+	created, number, lastDB, policy := c.created, c.number, c.lastDB, c.policy.Load()
 	replaced, swapped, gone := c.replaced, c.swapped, c.dropped
 	tx.undos = append(tx.undos, undo{f: func() {
 		if cat.dirty[c.number] == c {
 			cat.dirty[c.number] = nil
 		}
-		c.created, c.number = created, number
+		c.created, c.number, c.lastDB = created, number, lastDB
 		c.replaced, c.swapped, c.dropped = replaced, swapped, gone
 		c.policy.Store(policy)
 		switch is := cat.byName[c.name] == c; {

@@ -203,7 +203,7 @@ func TestDatabaseOfEveryKind(t *testing.T) {
 				t.Errorf("%s, %v", format, err)
 			}
 			container, err := tx.Get("/mayfly/container/mayfly")
-			if want := fmt.Sprintf(`{"container":"mayfly","default":"3600","mode":"strict","created":%d}`, now); container != want || err != nil {
+			if want := fmt.Sprintf(`{"container":"mayfly","default":"3600","mode":"strict","number":17,"created":%d}`, now); container != want || err != nil {
 				t.Errorf("%s, %v; want %s", container, err, want)
 			}
 			notes, err := tx.Get("/mayfly/items/mayfly/000001")

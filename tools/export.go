@@ -224,10 +224,11 @@ func (s *source) containerState(ctx context.Context, name string) (bool, error) 
 	documents, err4 := field[int64](reply, "documents")
 	keys, err5 := field[int64](reply, "keys")
 	bytes, err6 := field[int64](reply, "bytes")
-	if err := errors.Join(err1, err2, err3, err4, err5, err6); err != nil {
+	number, err7 := field[int64](reply, "number")
+	if err := errors.Join(err1, err2, err3, err4, err5, err6, err7); err != nil {
 		return false, err
 	}
-	s.state = keyspace.ContainerRecord{Name: name, Created: created}
+	s.state = keyspace.ContainerRecord{Name: name, DB: uint32(number), Created: created}
 	if mode == expiry.Lenient.String() {
 		s.state.Policy.Mode = expiry.Lenient
 	}

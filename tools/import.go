@@ -168,7 +168,8 @@ func (m *importer) source(f *os.File, format string) (read func() error, err err
 
 // target takes the containers and items of an import. An error concerns one of them unless it is fatal.
 type target interface {
-	container(c keyspace.ContainerRecord) error
+	// container creates or changes a container and returns its number, which may differ.
+	container(c keyspace.ContainerRecord) (number uint32, err error)
 	item(at place, e entry) (keyspace.Restored, error)
 	close() error
 }
@@ -260,11 +261,15 @@ func (m *importer) line(at place, text []byte) error {
 }
 
 func (m *importer) container(c keyspace.ContainerRecord) error {
-	err := m.to.container(c)
-	if err == nil {
-		m.containers++
+	number, err := m.to.container(c)
+	if err != nil {
+		return err
 	}
-	return err
+	m.containers++
+	if c.DB != 0 && number != c.DB {
+		fmt.Fprintf(m.Err, "container %s has the number %d, not %d\n", c.Name, number, c.DB)
+	}
+	return nil
 }
 
 func (m *importer) item(at place, e entry) error {

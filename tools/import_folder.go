@@ -1,6 +1,7 @@
 package tools
 
 import (
+	"cmp"
 	"fmt"
 
 	"mayfly/expiry"
@@ -37,16 +38,19 @@ func newFolderTarget(dir string, partitions, maxContainers int, clock clock.Cloc
 	return &folderTarget{ks: ks}, nil
 }
 
-func (f *folderTarget) container(s keyspace.ContainerRecord) error {
+func (f *folderTarget) container(s keyspace.ContainerRecord) (number uint32, err error) {
 	var tx keyspace.Tx
 	f.ks.BeginAll(&tx)
 	limit, full := tx.ContainersFull()
 	if tx.Container(s.Name) == nil && full {
 		tx.Close()
-		return fmt.Errorf("cannot create container %q: --max-containers allows %d", s.Name, limit)
+		return 0, fmt.Errorf("cannot create container %q: --max-containers allows %d", s.Name, limit)
 	}
-	tx.RestoreContainer(s)
-	return f.commit(tx.Close())
+	c, err := tx.RestoreContainer(s)
+	if err == nil {
+		number = c.DB()
+	}
+	return number, cmp.Or(f.commit(tx.Close()), err)
 }
 
 func (f *folderTarget) item(_ place, e entry) (keyspace.Restored, error) {

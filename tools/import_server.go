@@ -36,14 +36,28 @@ func newServerTarget(ctx context.Context, address string, o *serverOptions, cloc
 		policies: make(map[string]*expiry.Policy), pipe: conn.Pipeline()}, nil
 }
 
-func (s *serverTarget) container(state keyspace.ContainerRecord) error {
+func (s *serverTarget) container(state keyspace.ContainerRecord) (number uint32, err error) {
 	if err := s.flush(); err != nil {
-		return err
+		return 0, err
 	}
 	p := state.Policy
 	s.policies[state.Name] = &expiry.Policy{Default: p.Default, Mode: p.Mode}
-	_, err := do(s.ctx, s.conn, "CONTAINER.SET", state.Name, "TTL", p.Default.String(), "TTLMODE", p.Mode.String())
-	return s.judge(err)
+	set := []any{"CONTAINER.SET", state.Name, "TTL", p.Default.String(), "TTLMODE", p.Mode.String()}
+	if state.DB != 0 {
+		if _, err := do(s.ctx, s.conn, append(set, "NUMBER", state.DB)...); err == nil {
+			return state.DB, nil
+		}
+	}
+	// Without a number, or because it is not free.
+	if _, err := do(s.ctx, s.conn, set...); err != nil || state.DB == 0 {
+		return 0, s.judge(err)
+	}
+	reply, err := do(s.ctx, s.conn, "CONTAINER.GET", state.Name)
+	if err != nil {
+		return 0, s.judge(err)
+	}
+	given, err := field[int64](reply, "number")
+	return uint32(given), err
 }
 
 func (s *serverTarget) item(at place, e entry) (keyspace.Restored, error) {

@@ -18,7 +18,7 @@ import (
 
 // A line of an export is a JSON object. It describes a container
 //
-//	{"container":"orders","default":"10","mode":"strict","created":…,"inherit_dead_to":…,"own_dead_to":…}
+//	{"container":"orders","default":"10","mode":"strict","number":16,"created":…,"inherit_dead_to":…,"own_dead_to":…}
 //
 // or an item, which is a document or a plain key:
 //
@@ -72,6 +72,9 @@ func (w *lineWriter) container(s keyspace.ContainerRecord) []byte {
 	w.begin(s.Name)
 	w.text("default", s.Policy.Default.String())
 	w.text("mode", s.Policy.Mode.String())
+	if s.DB >= keyspace.Databases { // the number of a database is its name
+		w.number("number", int64(s.DB))
+	}
 	for _, m := range []struct {
 		name string
 		ms   int64
@@ -135,6 +138,7 @@ type line struct {
 	Default       *string `json:"default"`
 	Mode          string  `json:"mode"`
 	Created       int64   `json:"created"`
+	Number        *int64  `json:"number"`
 	InheritDeadTo int64   `json:"inherit_dead_to"`
 	OwnDeadTo     int64   `json:"own_dead_to"`
 
@@ -189,6 +193,12 @@ func (l *line) state() (s keyspace.ContainerRecord, ok bool, err error) {
 	}
 	s = keyspace.ContainerRecord{Name: l.Container, Created: l.Created}
 	s.Policy.InheritDeadTo, s.Policy.OwnDeadTo = l.InheritDeadTo, l.OwnDeadTo
+	if l.Number != nil {
+		if *l.Number < keyspace.Databases || *l.Number > keyspace.MaxDB {
+			return s, true, fmt.Errorf("invalid number %d: legal are %d to %d", *l.Number, keyspace.Databases, keyspace.MaxDB)
+		}
+		s.DB = uint32(*l.Number)
+	}
 	switch l.Mode {
 	case "", expiry.Strict.String():
 	case expiry.Lenient.String():

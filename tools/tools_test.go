@@ -107,7 +107,7 @@ func (h *fixture) content(name string) content {
 	var tx keyspace.Tx
 	ks.BeginSweep(&tx)
 	for _, at := range tx.Containers() {
-		c.Containers[at.Name()] = keyspace.ContainerRecord{Name: at.Name(), Policy: *at.Policy(), Created: at.Created()}
+		c.Containers[at.Name()] = keyspace.ContainerRecord{Name: at.Name(), DB: at.DB(), Policy: *at.Policy(), Created: at.Created()}
 		tx.Scan(at, 0, 1<<30, func(id string, it keyspace.Item) {
 			it.Version = 0
 			c.Items[[2]string{at.Name(), id}] = it

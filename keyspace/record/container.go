@@ -11,7 +11,9 @@ import (
 type Container struct {
 	Number  uint32 // prefix of its keys; a flushed container gets a new one
 	Name    string
-	Created int64 // ms; the time of its creation
+	DB      uint32 // number for SELECT; 0 for any but database 0: it has none yet
+	LastDB  uint32 // of database 0: the number that a container was given last
+	Created int64  // ms; the time of its creation
 	Policy  expiry.Policy
 }
 
@@ -23,13 +25,15 @@ type containerBody struct {
 	InheritDeadTo int64  `json:"inherit_dead_to"`
 	OwnDeadTo     int64  `json:"own_dead_to"`
 	Created       int64  `json:"created"`
+	DB            uint32 `json:"db,omitempty"`
+	LastDB        uint32 `json:"last_db,omitempty"`
 }
 
 // Append appends the container's record, whose key is [ContainerKey] of its number.
 func (c Container) Append(dst []byte) []byte {
 	body, err := json.Marshal(containerBody{
 		Name: c.Name, TTL: c.Policy.Default.String(), Mode: c.Policy.Mode.String(),
-		InheritDeadTo: c.Policy.InheritDeadTo, OwnDeadTo: c.Policy.OwnDeadTo, Created: c.Created,
+		InheritDeadTo: c.Policy.InheritDeadTo, OwnDeadTo: c.Policy.OwnDeadTo, Created: c.Created, DB: c.DB, LastDB: c.LastDB,
 	})
 	if err != nil {
 		panic(err) // strings and numbers only: cannot fail
@@ -53,6 +57,6 @@ func ReadContainer(key, body string) (c Container, err error) {
 		c.Policy.Mode = expiry.Lenient
 	}
 	c.Policy.InheritDeadTo, c.Policy.OwnDeadTo = b.InheritDeadTo, b.OwnDeadTo
-	c.Name, c.Created = b.Name, b.Created
+	c.Name, c.DB, c.LastDB, c.Created = b.Name, b.DB, b.LastDB, b.Created
 	return c, nil
 }

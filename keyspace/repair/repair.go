@@ -257,7 +257,7 @@ func (p *run) renameDuplicates(g *merged) {
 		}
 		if taken {
 			p.known[loser].name = fmt.Sprintf("recovered-%d", loser)
-			p.names.byNumber[loser].Name = p.known[loser].name
+			p.names.byNumber[loser].Name, p.names.byNumber[loser].DB = p.known[loser].name, 0
 			p.doubt("containers %d and %d are both named %q: the older is copied as %q; it may have been flushed or dropped",
 				loser, owner[name], name, p.known[loser].name)
 		}

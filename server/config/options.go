@@ -246,7 +246,7 @@ var Options = []Option{
 		in: only("yes")},
 	{Name: "save", Mutable: true, Compat: true, AcceptedWeaker: true, Many: true, Doc: "there are no snapshots: every write is logged",
 		in: only("")},
-	{Name: "databases", Default: "16", Compat: true, Doc: "the databases are the containers 0 to 15",
+	{Name: "databases", Default: "16", Compat: true, Doc: "the databases are the containers 0 to 15; CONTAINER.CREATE adds others",
 		in: only("16")},
 	{Name: "cluster-enabled", Default: "no", Compat: true, Doc: "there is one machine",
 		in: only("no")},

@@ -1,0 +1,77 @@
+package dbnum
+
+import (
+	"errors"
+	"strconv"
+	"testing"
+)
+
+type named string
+
+func (n named) Name() string { return string(n) }
+
+func TestOfName(t *testing.T) {
+	for name, want := range map[string]int{
+		"0": 0, "9": 9, "16": 16, "2025": 2025, "1048575": Max,
+		"": -1, "00": -1, "016": -1, "-1": -1, "+1": -1, "1048576": -1, "4294967296": -1, "1e3": -1, "x": -1, "1_000": -1,
+	} {
+		got := -1
+		if n, ok := OfName(name); ok {
+			got = int(n)
+		}
+		if got != want {
+			t.Errorf("the number of %q is %d, want %d", name, got, want)
+		}
+	}
+}
+
+func TestChoose(t *testing.T) {
+	all := Table[named]{0: "0", 16: "a", 17: "17", 19: "b", Max: "c"}
+	for _, c := range []struct {
+		name         string
+		wanted, last uint32
+		number       uint32
+		next         bool
+		err          error
+	}{
+		{"x", 0, 0, 18, true, nil},
+		{"x", 0, 17, 18, true, nil},
+		{"x", 0, 18, 20, true, nil},
+		{"x", 0, Max, 18, true, nil},
+		{"x", 0, Max - 1, 18, true, nil},
+		{"x", 40, 17, 40, false, nil},
+		{"x", 16, 17, 0, false, &TakenError{16, "a"}},
+		{"25", 0, 17, 25, false, nil},
+		{"25", 25, 17, 25, false, nil},
+		{"25", 26, 17, 0, false, &OwnError{25}},
+		{"19", 0, 17, 0, false, &TakenError{19, "b"}},
+		{"1048576", 0, 17, 18, true, nil},
+		{"1048576", 18, 17, 18, false, nil},
+	} {
+		number, next, err := all.Choose(c.name, c.wanted, c.last)
+		if number != c.number || next != c.next || (err == nil) != (c.err == nil) || err != nil && err.Error() != c.err.Error() {
+			t.Errorf("%+v: %d, %v, %v", c, number, next, err)
+		}
+	}
+	if all.Highest() != Max {
+		t.Errorf("the highest is %d", all.Highest())
+	}
+}
+
+func TestAllNumbersTaken(t *testing.T) {
+	all := make(Table[named])
+	for n := range uint32(Max + 1) {
+		if n != 500 {
+			all[n] = named(strconv.Itoa(int(n)))
+		}
+	}
+	for _, last := range []uint32{0, 499, 500, Max} {
+		if n, _, err := all.Choose("x", 0, last); n != 500 || err != nil {
+			t.Errorf("after %d comes %d, %v", last, n, err)
+		}
+	}
+	all[500] = "500"
+	if _, _, err := all.Choose("x", 0, 0); !errors.Is(err, ErrUsedUp) {
+		t.Errorf("the error is %v", err)
+	}
+}

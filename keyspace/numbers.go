@@ -1,0 +1,108 @@
+package keyspace
+
+import (
+	"cmp"
+	"slices"
+
+	"mayfly/expiry"
+	"mayfly/keyspace/dbnum"
+)
+
+// MaxDB is the highest number of a container.
+const MaxDB = dbnum.Max
+
+// DB returns the number by which SELECT opens the container. It never changes.
+func (c *Container) DB() uint32 { return c.db }
+
+// NamedByNumber reports whether the container's name is its number.
+func (c *Container) NamedByNumber() bool {
+	_, isNumber := dbnum.OfName(c.name)
+	return isNumber
+}
+
+// ContainerOfDB returns the container of a number, nil if there is none.
+func (tx *Tx) ContainerOfDB(db uint32) (c *Container) {
+	tx.readCatalogue(func(cat *catalogue) { c = cat.byDB[db] })
+	return c
+}
+
+// HighestDB returns the highest number of a container.
+func (tx *Tx) HighestDB() (db uint32) {
+	tx.readCatalogue(func(cat *catalogue) { db = cat.byDB.Highest() })
+	return db
+}
+
+// CreateNumbered is CreateContainer with a number, 1 to MaxDB; 0 means any. The error says why the container cannot
+// have that number: see package dbnum.
+func (tx *Tx) CreateNumbered(name string, db uint32, def expiry.TTL, mode expiry.Mode) (*Container, error) {
+	cat := tx.writeCatalogue()
+	if cat.byName[name] != nil {
+		return nil, nil
+	}
+	db, next, err := cat.byDB.Choose(name, db, cat.lastDB())
+	if err != nil {
+		return nil, err
+	}
+	if next {
+		tx.setLastDB(db)
+	}
+	return tx.create(name, db, def, mode), nil
+}
+
+// lastDB returns the number that a container was given last. The record of database 0 has it, as any other may be
+// dropped.
+func (cat *catalogue) lastDB() uint32 {
+	if zero := cat.byDB[0]; zero != nil {
+		return zero.lastDB
+	}
+	return 0
+}
+
+func (tx *Tx) setLastDB(db uint32) {
+	zero := tx.ks.catalogue.byDB[0]
+	tx.noteContainer(zero)
+	zero.lastDB = db
+	tx.recordContainer(zero)
+}
+
+// build lists the containers that were read. Those without a number, or with one that is taken, as a repair may leave
+// them, wait for numberRest. Those whose name is a number come first: theirs cannot change.
+func (cat *catalogue) build(list []*Container) {
+	cat.byName, cat.byDB = make(map[string]*Container), make(dbnum.Table[*Container])
+	rank := make(map[*Container]int)
+	for _, c := range list {
+		own, isNumber := dbnum.OfName(c.name)
+		switch {
+		case isNumber:
+			c.db, rank[c] = own, -1
+		case c.db == 0:
+			rank[c] = 1
+		}
+	}
+	slices.SortFunc(list, func(a, b *Container) int { return cmp.Or(rank[a]-rank[b], cmp.Compare(a.number, b.number)) })
+	for _, c := range list {
+		if !c.NamedByNumber() && c.db < Databases || c.db > MaxDB || cat.byDB[c.db] != nil {
+			cat.unnumbered = append(cat.unnumbered, c)
+			continue
+		}
+		cat.add(c)
+	}
+}
+
+// numberRest gives numbers to the containers that build has left. The databases must exist.
+func (tx *Tx) numberRest() error {
+	cat := tx.writeCatalogue()
+	list := cat.unnumbered
+	cat.unnumbered = nil
+	for _, c := range list {
+		db, err := cat.byDB.Next(cat.lastDB())
+		if err != nil {
+			return err
+		}
+		tx.setLastDB(db)
+		c.db = db
+		cat.add(c)
+		tx.recordContainer(c)
+	}
+	return nil
+}
