@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sync/atomic"
 
+	"mayfly/keyspace/liveness"
 	"mayfly/keyspace/store"
 )
 
@@ -87,7 +88,7 @@ func (ks *Keyspace) compactStore(s *store.Store, pacer *store.Pacer) error {
 	var live store.LivenessFilter
 	for _, p := range ks.partitions {
 		if p.store == s {
-			live = newLivenessFilter(ks, p)
+			live = ks.livenessOf(p)
 		}
 	}
 	err := s.Compact(live, pacer, ks.announce(s))
@@ -112,4 +113,11 @@ func (ks *Keyspace) compactionPacer(when Compaction) *store.Pacer {
 		return nil
 	}
 	return store.NewPacer(pace, ks.stop, func() bool { return ks.journal.Size() >= 2*ks.journal.Limit() })
+}
+
+// livenessOf returns the filter for a compaction of a partition's store. checkpoint.mu must be held.
+func (ks *Keyspace) livenessOf(p *partition) *liveness.Filter {
+	return liveness.New(liveness.Options{
+		Lock: &p.mu, Shard: &p.shard, Path: p.store.Path(), Journal: ks.journal, Incomplete: ks.checkpoint.captured != nil,
+	})
 }

@@ -9,9 +9,8 @@ type Prefetcher struct {
 	locked  []*partition
 }
 
-// Prefetch reads prefetchBytes of a key and its record. The processor itself prefetches the rest of longer ones. A
-// compaction reads only the header.
-const prefetchBytes, prefetchHeader = 384, 64
+// Prefetch reads prefetchBytes of a key and its record. The processor itself prefetches the rest of longer ones.
+const prefetchBytes = 384
 
 // BeyondCache reports whether the items take more memory than a processor's caches hold.
 func (ks *Keyspace) BeyondCache() bool {

@@ -1,15 +1,16 @@
-package keyspace
+package liveness
 
 import (
 	"fmt"
 	"strings"
+	"sync"
 
 	"mayfly/keyspace/memtable"
 	"mayfly/keyspace/record"
 	"mayfly/keyspace/store"
 )
 
-// livenessFilter finds the live items of a partition's store in memory: a set is live if it has written the present
+// Filter finds the live items of a partition's store in memory: a set is live if it has written the present
 // state of its item. It costs one bit per item.
 //
 // Items overwritten, deleted or dropped since the last checkpoint are not live. The journal has those changes. It is
@@ -17,16 +18,16 @@ import (
 // dead at the next start too: the clock is leased, so it does not go back.
 //
 // No checkpoint may run meanwhile: the file lacks its changes.
-type livenessFilter struct {
-	ks    *Keyspace
-	p     *partition
+type Filter struct {
+	opt   Options
 	found map[*memtable.Table]*memtable.HandleSet // entries whose sets have been found
-	// incomplete says that the store lacks some items marked as stored, because a checkpoint has failed.
-	incomplete bool
 
 	list     []placedID
 	prefetch memtable.Prefetcher
 }
+
+// header is the number of bytes of a key and its record that a look-up reads.
+const header = 64
 
 // placedID is an id and its table, nil if there is none.
 type placedID struct {
@@ -34,15 +35,31 @@ type placedID struct {
 	id string
 }
 
-func newLivenessFilter(ks *Keyspace, p *partition) *livenessFilter {
-	return &livenessFilter{
-		ks: ks, p: p, found: make(map[*memtable.Table]*memtable.HandleSet), incomplete: ks.checkpoint.captured != nil,
-	}
+// Options describe a partition.
+type Options struct {
+	Lock    sync.Locker     // protects Shard
+	Shard   *memtable.Shard // the partition in memory
+	Path    string          // of its store
+	Journal Journal
+	// Incomplete says that the store lacks some items marked as stored, because a checkpoint has failed.
+	Incomplete bool
 }
 
-func (f *livenessFilter) Mark(sets []store.Candidate) error {
-	f.p.mu.Lock()
-	defer f.p.mu.Unlock()
+// Journal is what a Filter asks of the journal.
+type Journal interface {
+	CommitAll() error
+	Sync() error
+}
+
+// New returns a filter for one compaction of a partition's store.
+func New(opt Options) *Filter {
+	return &Filter{opt: opt, found: make(map[*memtable.Table]*memtable.HandleSet)}
+}
+
+// Mark marks the live sets among those of a store, in the order of the file.
+func (f *Filter) Mark(sets []store.Candidate) error {
+	f.opt.Lock.Lock()
+	defer f.opt.Lock.Unlock()
 	if err := f.placeLocked(sets); err != nil {
 		return err
 	}
@@ -56,31 +73,31 @@ func (f *livenessFilter) Mark(sets []store.Candidate) error {
 	return nil
 }
 
-// placeLocked fills the list and prefetches for the look-ups. p.mu must be held.
-func (f *livenessFilter) placeLocked(sets []store.Candidate) error {
+// placeLocked fills the list and prefetches for the look-ups. The lock must be held.
+func (f *Filter) placeLocked(sets []store.Candidate) error {
 	f.list = f.list[:0]
 	var t *memtable.Table
 	for _, s := range sets {
 		number, id, err := record.SplitKey(record.View(s.Key))
 		if err != nil {
-			return fmt.Errorf("%s: %q: %w", f.p.store.Path(), s.Key, err)
+			return fmt.Errorf("%s: %q: %w", f.opt.Path, s.Key, err)
 		}
 		if t == nil || t.Container() != number {
-			t = f.p.shard.Table(number)
+			t = f.opt.Shard.Table(number)
 		}
 		f.list = append(f.list, placedID{t, id})
 		if t != nil {
 			f.prefetch.Add(t, id)
 		}
 	}
-	f.prefetch.Run(prefetchHeader)
+	f.prefetch.Run(header)
 	f.prefetch.Reset()
 	return nil
 }
 
 // first records that the set of an entry was found, and reports whether it is the first. After a crash between a
 // checkpoint and the removal of its journals, the next checkpoint writes the same sets again.
-func (f *livenessFilter) first(t *memtable.Table, h memtable.Handle) bool {
+func (f *Filter) first(t *memtable.Table, h memtable.Handle) bool {
 	s := f.found[t]
 	if s == nil {
 		s = new(memtable.HandleSet)
@@ -89,34 +106,35 @@ func (f *livenessFilter) first(t *memtable.Table, h memtable.Handle) bool {
 	return s.Add(h)
 }
 
-func (f *livenessFilter) Settle() error {
+// Settle verifies that the file had all that it should, and forces the journal to disk.
+func (f *Filter) Settle() error {
 	if err := f.checkComplete(); err != nil {
 		return err
 	}
-	if err := f.ks.journal.CommitAll(); err != nil {
+	if err := f.opt.Journal.CommitAll(); err != nil {
 		return err
 	}
-	return f.ks.journal.Sync()
+	return f.opt.Journal.Sync()
 }
 
 // checkComplete verifies that the file had every item that is marked as stored.
-func (f *livenessFilter) checkComplete() error {
-	if f.incomplete {
+func (f *Filter) checkComplete() error {
+	if f.opt.Incomplete {
 		return nil
 	}
-	f.p.mu.Lock()
-	tables := f.p.shard.Tables()
-	f.p.mu.Unlock()
+	f.opt.Lock.Lock()
+	tables := f.opt.Shard.Tables()
+	f.opt.Lock.Unlock()
 	for _, t := range tables {
 		for cursor, more := 0, true; more; {
 			var missing string
-			f.p.mu.Lock()
+			f.opt.Lock.Lock()
 			if missing, cursor, more = t.FindUnseen(f.found[t], cursor); missing != "" {
 				missing = strings.Clone(missing)
 			}
-			f.p.mu.Unlock()
+			f.opt.Lock.Unlock()
 			if missing != "" {
-				return fmt.Errorf("%s lacks %q, which has been stored in it", f.p.store.Path(), missing)
+				return fmt.Errorf("%s lacks %q, which has been stored in it", f.opt.Path, missing)
 			}
 		}
 	}
