@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/signal"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -27,7 +28,9 @@ const drainTime = 10 * time.Second
 func main() {
 	if tools.Is(os.Args[1:]) {
 		syscall.Umask(0o077)
-		os.Exit(tools.Run(os.Args[1:], tools.Environment{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}))
+		os.Exit(tools.Run(os.Args[1:], tools.Environment{
+			In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Terminals: tools.TerminalsOf(os.Stdin, os.Stdout, os.Stderr),
+		}))
 	}
 	options, err := config.Load(asOptions(os.Args[1:]))
 	switch {
@@ -100,6 +103,8 @@ func run(options *config.Config) error {
 	engine.SetLatencyPercentiles(settings.LatencyPercentiles)
 	limitMemory(settings, engine)
 	server.TuneForLoading()
+	var loaded atomic.Int64
+	stopReports := reportLoading(log, settings.Dir, &loaded, reportInterval(settings))
 	ks, err := keyspace.Open(keyspace.Options{
 		Dir:          settings.Dir,
 		Partitions:   settings.Partitions,
@@ -107,7 +112,9 @@ func run(options *config.Config) error {
 		Log:          log,
 		ExpireEffort: settings.ActiveExpireEffort,
 		OnDeath:      engine.Broker.OnDeath,
+		Loaded:       &loaded,
 	})
+	stopReports()
 	if err != nil {
 		_ = srv.Stop(stop) // closes the listeners; no client is served yet
 		return tools.Advise(err, settings.Dir)

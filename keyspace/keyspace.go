@@ -27,6 +27,7 @@ type Options struct {
 	Log          zerolog.Logger // progress and trouble; the zero value is silent
 	ExpireEffort int            // active-expire-effort, 1 to 10; 0 means 1
 	NoPurge      bool           // do not start the active purge (tests drive it by hand)
+	Loaded       *atomic.Int64  // counts the bytes of changes that Open has loaded; nil: not counted
 
 	// OnDeath is called once for every item that has died, when it is removed. [Tx.OnDeath] receives the others.
 	// written covers the item's last write and the time of the death. The death must not be reported before

@@ -153,11 +153,11 @@ func (l *loader) loadPartitions() error {
 // partitionLoader loads the items of one partition, from its store and then from the journals.
 type partitionLoader struct {
 	*loader
-	p       *partition
-	tables  map[uint32]*table // by container
-	last    *table            // of the last change
-	latest  int64             // ms; the time of the latest write read
-	changes int               // in the store
+	p      *partition
+	tables map[uint32]*table // by container
+	last   *table            // of the last change
+	latest int64             // ms; the time of the latest write read
+	read   int64             // bytes of changes that Options.Loaded does not count yet
 }
 
 // load opens the partition's store and applies its changes.
@@ -165,9 +165,6 @@ func (l *partitionLoader) load() (err error) {
 	ks := l.ks
 	path := filepath.Join(ks.opt.Dir, datadir.PartitionName(l.p.number))
 	l.p.store, err = l.openStore(path, func(o aof.Op) error {
-		if l.changes++; l.changes%100_000 == 0 {
-			ks.opt.Log.Info().Int("partition", l.p.number).Int("changes", l.changes).Msg("loading")
-		}
 		number, id, err := record.SplitKey(o.Key)
 		if err == nil {
 			err = l.apply(number, id, o, false)
@@ -185,6 +182,10 @@ func (l *partitionLoader) load() (err error) {
 
 // apply applies one change of the store or of a journal. The store lacks those of journals.
 func (l *partitionLoader) apply(number uint32, id string, o aof.Op, journaled bool) error {
+	if l.read += aof.SetSize(len(o.Key), len(o.Rec)); l.read > 1<<20 && l.ks.opt.Loaded != nil {
+		l.ks.opt.Loaded.Add(l.read)
+		l.read = 0
+	}
 	t := l.last
 	if t == nil || t.Container() != number {
 		if t = l.tables[number]; t == nil {

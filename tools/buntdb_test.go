@@ -570,12 +570,12 @@ func TestPathsOfExportAndImport(t *testing.T) {
 	}
 	h.run(exitOK, "", "import", "out.db")
 	h.same(h.content("data"), before)
-	h.run(exitOK, "", "import", "out.ndjson", "lines")
+	h.run(exitOK, "", "import", "out.ndjson", "./lines")
 	h.same(h.content("lines"), before)
-	h.run(exitOK, string(h.read("out.ndjson")), "import", "piped")
+	h.run(exitOK, string(h.read("out.ndjson")), "import", "--dir", "piped")
 	h.same(h.content("piped"), before)
 
-	h.refused("", []string{"data exists"}, "export", "--format", "buntdb", "data")
+	h.refused("", []string{"name the file to write: mayfly export data all.db"}, "export", "--format", "buntdb", "data")
 	h.refused("", []string{"one data folder or one server"}, "export", "--format", "buntdb")
 	h.refused("", []string{"one data folder or one server"}, "export")
 	h.refused("", []string{"one data folder or one server"}, "export", "old", "x", "--out", "y")

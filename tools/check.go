@@ -19,10 +19,13 @@ var checkTool = tool{
 func check(c *call) (int, error) {
 	asJSON := c.flags.Bool("json", false, "print JSON, for programs")
 	values, err := c.parse("dir")
+	if err == nil {
+		err = checkFolder(values[0], c.tool.name)
+	}
 	if err != nil {
 		return exitFailed, err
 	}
-	in, err := repair.Inspect(values[0])
+	in, err := repair.Inspect(values[0], c.status.file("checking"))
 	if err != nil {
 		return exitFailed, Advise(err, values[0])
 	}

@@ -25,7 +25,8 @@ var exportTool = tool{
 	syntax: "<dir or host:port> [--format ndjson|buntdb] [--out file | file]",
 	summary: "Writes everything that lives: as lines of JSON, containers first, or as one buntdb database with the keys container/id. " +
 		"From a data folder that no server uses, the export is exact. From a running server it holds what clients can see: not when plain keys were written, nor what past defaults have killed. " +
-		"With --format buntdb the last argument is the file, and without another one the folder is " + defaultDir + ".",
+		"With --format buntdb the last argument is the file, and without another one the folder is " + defaultDir + ". " +
+		"Exit code: 0 everything is written, 2 it could not be: then there is no file.",
 	run: export,
 }
 
@@ -52,7 +53,7 @@ func export(c *call) (_ int, err error) {
 		return exitFailed, err
 	}
 	e := &exporter{call: c}
-	source := func() error { return repair.Read(from, c.Clock, e.container, e.item) }
+	source := func() error { return repair.Read(from, c.Clock, e.container, e.item, c.status.file("reading")) }
 	if isAddress(from) {
 		source = func() error { return e.fromServer(context.Background(), from, &server) }
 	}
@@ -66,6 +67,7 @@ func export(c *call) (_ int, err error) {
 	case to != "":
 		err = createWhole(to, func(f *os.File) error { return exportLines(f, write) })
 	default:
+		c.status.off = c.Terminals.Out // the lines show it
 		err = exportLines(c.Out, write)
 	}
 	if err != nil {
@@ -73,21 +75,6 @@ func export(c *call) (_ int, err error) {
 	}
 	fmt.Fprintf(c.Err, "exported %d containers and %d items\n", e.containers, e.items)
 	return exitOK, nil
-}
-
-// exportPaths returns the source and the file of an export; an empty file is standard output.
-func (c *call) exportPaths(values []string, format, out string) (from, to string, err error) {
-	switch {
-	case format != formatLines && format != formatDatabase:
-		return "", "", fmt.Errorf("invalid format %s: legal are %s and %s", expiry.Quote(format), formatLines, formatDatabase)
-	case out == "" && len(values) == 2:
-		return values[0], values[1], nil
-	case out == "" && len(values) == 1 && format == formatDatabase:
-		return defaultDir, values[0], nil
-	case len(values) == 1:
-		return values[0], out, nil
-	}
-	return "", "", fmt.Errorf("one data folder or one server must be named, and at most one file: mayfly %s %s", c.tool.name, c.tool.syntax)
 }
 
 // createWhole creates a file that has its name only when it is complete and on disk. Until then it is
@@ -158,7 +145,7 @@ func (e *exporter) container(c keyspace.ContainerRecord) error {
 
 func (e *exporter) item(container, id string, it keyspace.Item) error {
 	e.items++
-	e.progress("%d items", e.items)
+	e.status.show("%d items", e.items)
 	return e.to.item(container, id, it)
 }
 

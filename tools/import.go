@@ -19,7 +19,7 @@ var importTool = tool{
 		"Into a data folder, new or existing, that no server uses: items keep the time of their last write, and with it what life they have left. " +
 		"Into a running server: documents begin to live anew; plain keys keep their end. An item that was written later in the target stays. " +
 		"With --container it reads documents of other systems: an item of Cosmos DB keeps what is left of its ttl by its _ts. " +
-		"Bad lines and keys are reported and left out. With a file and no target the folder is " + defaultDir + ". " +
+		"Bad lines and keys are reported and left out. With a file and no target the folder is " + defaultDir + ". A new folder is named by --dir or by a path with a slash. " +
 		"Exit code: 0 everything is in, 1 something is not, 2 it could not go on.",
 	run: importItems,
 }
@@ -52,6 +52,8 @@ func importItems(c *call) (code int, err error) {
 			return exitFailed, err
 		}
 		defer f.Close()
+	} else if err := c.peekInput(*container != ""); err != nil {
+		return exitFailed, err
 	}
 	m := &importer{call: c, strict: *strict, unit: "line"}
 	m.each = m.line
@@ -97,30 +99,6 @@ func importItems(c *call) (code int, err error) {
 		return exitIncomplete, nil
 	}
 	return exitOK, nil
-}
-
-// importPaths returns the file and the target of an import; an empty file is standard input. An argument
-// that names an existing file is the file.
-func (c *call) importPaths(values []string, in, dir string) (from, to string, err error) {
-	from = in
-	var targets []string
-	if dir != "" {
-		targets = append(targets, dir)
-	}
-	for _, value := range values {
-		if info, err := os.Stat(value); err == nil && info.Mode().IsRegular() && from == "" {
-			from = value
-		} else {
-			targets = append(targets, value)
-		}
-	}
-	if len(targets) == 0 && from != "" && in == "" {
-		targets = append(targets, defaultDir)
-	}
-	if len(targets) != 1 {
-		return "", "", fmt.Errorf("one data folder or one server must be named: mayfly %s %s", c.tool.name, c.tool.syntax)
-	}
-	return from, targets[0], nil
 }
 
 // documents returns the function that imports documents of another system, and the container to make.
@@ -229,7 +207,7 @@ func (m *importer) readLines(r io.Reader) error {
 		if len(lines.Bytes()) == 0 {
 			continue
 		}
-		m.progress("%d lines", number)
+		m.status.show("%d lines", number)
 		at := place{line: number}
 		if err := m.check(at, m.each(at, lines.Bytes())); err != nil {
 			return err

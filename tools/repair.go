@@ -29,10 +29,13 @@ const (
 func runRepair(c *call) (int, error) {
 	asJSON := c.flags.Bool("json", false, "print JSON, for programs")
 	values, err := c.parse("dir", "newdir")
+	if err == nil {
+		err = checkFolder(values[0], c.tool.name)
+	}
 	if err != nil {
 		return exitFailed, err
 	}
-	report, err := repair.Run(values[0], values[1], addReport)
+	report, err := repair.Run(values[0], values[1], addReport, c.status.file("reading"))
 	if err != nil {
 		return exitFailed, Advise(err, values[0])
 	}

@@ -20,9 +20,10 @@ const (
 
 // Environment holds the streams and the clock of a tool.
 type Environment struct {
-	In       io.Reader
-	Out, Err io.Writer
-	Clock    clock.Clock // nil means the system's
+	In        io.Reader
+	Out, Err  io.Writer
+	Clock     clock.Clock // nil means the system's
+	Terminals Terminals
 }
 
 // tool is one command of the program.
@@ -63,9 +64,10 @@ func Run(args []string, s Environment) (code int) {
 		s.Clock = clock.NewSystem(0)
 	}
 	t := find(args[0])
-	c := &call{Environment: s, tool: t, flags: flag.NewFlagSet(t.name, flag.ContinueOnError), args: args[1:]}
-	c.flags.SetOutput(io.Discard)
+	c := &call{Environment: s, tool: t}
+	c.begin(args[1:])
 	code, err := t.run(c)
+	c.status.clear()
 	if errors.Is(err, flag.ErrHelp) {
 		c.help()
 		return exitOK
@@ -79,10 +81,18 @@ func Run(args []string, s Environment) (code int) {
 // call is a tool at work.
 type call struct {
 	Environment
-	tool  *tool
-	flags *flag.FlagSet
-	args  []string
-	last  int64 // seconds, at which progress was last reported
+	tool   *tool
+	flags  *flag.FlagSet
+	args   []string
+	status *progress
+}
+
+// begin prepares the tool for its arguments.
+func (c *call) begin(args []string) {
+	c.args, c.flags = args, flag.NewFlagSet(c.tool.name, flag.ContinueOnError)
+	c.flags.SetOutput(io.Discard)
+	c.status = newProgress(c.Err, c.Terminals.Err)
+	c.Out, c.Err = clearing{c.status, c.Out}, clearing{c.status, c.Err}
 }
 
 // parse reads the options and the other arguments. There must be one argument for each name.
@@ -114,12 +124,4 @@ func (c *call) help() {
 		value, meaning := flag.UnquoteUsage(f)
 		fmt.Fprintf(c.Out, "  %-18s %s\n", strings.TrimRight("--"+f.Name+" "+value, " "), meaning)
 	})
-}
-
-// progress reports the progress of a tool, at most once a second.
-func (c *call) progress(format string, args ...any) {
-	if now := int64(clock.Monotonic().Seconds()); now > c.last {
-		c.last = now
-		fmt.Fprintf(c.Err, format+"\n", args...)
-	}
 }

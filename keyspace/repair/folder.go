@@ -24,9 +24,10 @@ type folderReader struct {
 	manifest   *manifest.Manifest // nil if it cannot be read
 	listing    FileReport         // of the manifest
 
-	disk    func(f *os.File) io.ReaderAt // lets a test play a disk that fails; nil is the real disk
-	damaged bool                         // a file read so far is damaged
-	tails   bool                         // read stores beyond their last seals: the journals with these changes are damaged
+	disk     func(f *os.File) io.ReaderAt // lets a test play a disk that fails; nil is the real disk
+	progress []Progress
+	damaged  bool // a file read so far is damaged
+	tails    bool // read stores beyond their last seals: the journals with these changes are damaged
 }
 
 // FileState is the state of a file on disk.
@@ -78,8 +79,8 @@ type visitor struct {
 }
 
 // openFolder locks a folder and reads its format. It fails if the folder cannot be read at all.
-func openFolder(dir string) (*folderReader, error) {
-	s := &folderReader{dir: dir}
+func openFolder(dir string, progress ...Progress) (*folderReader, error) {
+	s := &folderReader{dir: dir, progress: progress}
 	if entries, err := os.ReadDir(dir); err != nil {
 		return nil, err
 	} else if len(entries) == 0 {
@@ -234,10 +235,11 @@ func (s *folderReader) journals(v visitor) (reports []FileReport, err error) {
 
 func (s *folderReader) fileReader(name string, number int, v visitor) *fileReader {
 	return &fileReader{
-		visitor: v,
-		report:  FileReport{File: name, State: Sound},
-		disk:    s.disk,
-		fits:    func(key, rec string, del bool) error { return s.fits(number, key, rec, del) },
+		visitor:  v,
+		report:   FileReport{File: name, State: Sound},
+		disk:     s.disk,
+		progress: s.progress,
+		fits:     func(key, rec string, del bool) error { return s.fits(number, key, rec, del) },
 	}
 }
 
@@ -279,14 +281,15 @@ func (s *folderReader) fits(number int, key, rec string, del bool) error {
 // fileReader reads one file.
 type fileReader struct {
 	visitor
-	check  func(mark uint32, end int64) error // compares with the manifest; nil if there is none
-	report FileReport
-	fits   func(key, rec string, del bool) error
-	disk   func(f *os.File) io.ReaderAt
-	f      *zeroingReader
-	path   string
-	buf    []byte      // the value that is being read
-	last   journal.LSN // the last commit of a damaged journal
+	check    func(mark uint32, end int64) error // compares with the manifest; nil if there is none
+	report   FileReport
+	fits     func(key, rec string, del bool) error
+	disk     func(f *os.File) io.ReaderAt
+	progress []Progress
+	f        *zeroingReader
+	path     string
+	buf      []byte      // the value that is being read
+	last     journal.LSN // the last commit of a damaged journal
 }
 
 // open opens the file for read.
@@ -303,6 +306,9 @@ func (r *fileReader) open(path string, read func() error) error {
 	r.f, r.path, r.report.Bytes = &zeroingReader{from: f}, path, fi.Size()
 	if r.disk != nil {
 		r.f.from = r.disk(f)
+	}
+	for _, report := range r.progress {
+		r.f.from = &countingReader{r.f.from, r.report.File, fi.Size(), report}
 	}
 	if err := read(); err != nil {
 		return err

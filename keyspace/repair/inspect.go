@@ -23,8 +23,8 @@ type Inspection struct {
 // refuses to start with it.
 //
 // The error says why the folder could not be read; damage is not an error.
-func Inspect(dir string) (*Inspection, error) {
-	s, err := openFolder(dir)
+func Inspect(dir string, progress ...Progress) (*Inspection, error) {
+	s, err := openFolder(dir, progress...)
 	if err != nil {
 		return nil, err
 	}

@@ -14,8 +14,8 @@ import (
 // partition and key. It changes nothing and refuses a damaged folder. The caller may keep what it gets.
 //
 // It needs the memory that a server needs for one partition and the journals.
-func Read(dir string, clk clock.Clock, container func(record.Container) error, item func(container, id string, it record.Item) error) error {
-	s, err := openFolder(dir)
+func Read(dir string, clk clock.Clock, container func(record.Container) error, item func(container, id string, it record.Item) error, progress ...Progress) error {
+	s, err := openFolder(dir, progress...)
 	if err != nil {
 		return err
 	}

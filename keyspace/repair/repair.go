@@ -73,8 +73,8 @@ func (r *Report) Clean() bool {
 //   - Containers whose records are lost are copied as recovered-<number>, with the default -1.
 //
 // Run calls finish when the new folder is complete, but before it has its name. finish may add files to it.
-func Run(dir, newDir string, finish func(dir string, r *Report) error) (*Report, error) {
-	s, err := openFolder(dir)
+func Run(dir, newDir string, finish func(dir string, r *Report) error, progress ...Progress) (*Report, error) {
+	s, err := openFolder(dir, progress...)
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,34 @@
+package keyspace
+
+import (
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"mayfly/expiry"
+)
+
+// TestLoadedBytesAreCounted: the bytes of the stores and of the journals count.
+func TestLoadedBytesAreCounted(t *testing.T) {
+	var loaded atomic.Int64
+	o := open(t, func(opt *Options) { opt.Partitions, opt.Loaded = 1, &loaded })
+	body := strings.Repeat("x", 3<<20)
+	o.put("0", "stored", body, expiry.Inherit)
+	if err := o.Save(); err != nil {
+		t.Fatal(err)
+	}
+	o.put("0", "journaled", body, expiry.Inherit)
+	if err := o.Halt(); err != nil {
+		t.Fatal(err)
+	}
+	opt := o.opt
+	opt.Dir = t.TempDir()
+	copyFolder(t, o.Dir(), opt.Dir)
+	again := &opened{t: t, clock: o.clock, opt: opt}
+	loaded.Store(0)
+	again.start()
+	if got := loaded.Load(); got < 6<<20 || got > 7<<20 {
+		t.Errorf("%d bytes are counted", got)
+	}
+	again.stop()
+}

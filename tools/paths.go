@@ -1,0 +1,126 @@
+package tools
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"mayfly/expiry"
+)
+
+// dataEndings are those of files that a user imports. A folder with such a name is more likely a file that
+// does not exist.
+var dataEndings = []string{".ndjson", ".jsonl", ".json", ".db", ".txt", ".csv", ".gz", ".zip", ".rdb", ".aof", ".bson"}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
+func isFolder(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
+}
+
+// importPaths returns the file and the target of an import; an empty file is standard input. An argument
+// that names an existing file is the file. A folder that does not exist is made only if the user says that
+// it is one: as the value of --dir, or by a path. Else it may be a file or a server that was misspelt.
+func (c *call) importPaths(values []string, in, dir string) (from, to string, err error) {
+	from = in
+	var targets []string
+	if dir != "" {
+		targets = append(targets, dir)
+	}
+	for _, value := range values {
+		if info, err := os.Stat(value); err == nil && info.Mode().IsRegular() && from == "" {
+			from = value
+		} else {
+			targets = append(targets, value)
+		}
+	}
+	for _, value := range values {
+		if slices.Contains(targets, value) && !isAddress(value) && (len(targets) == 1 || !exists(value)) {
+			if err := checkTarget(value, from); err != nil {
+				return "", "", err
+			}
+		}
+	}
+	if len(targets) == 0 && from != "" && in == "" {
+		targets = append(targets, defaultDir)
+	}
+	if len(targets) != 1 {
+		return "", "", fmt.Errorf("one data folder or one server must be named: mayfly %s %s", c.tool.name, c.tool.syntax)
+	}
+	return from, targets[0], nil
+}
+
+// checkTarget refuses a target that is probably something else. from is the file to import, empty if none is
+// named.
+func checkTarget(value, from string) error {
+	switch {
+	case isFolder(value) || value == "":
+		return nil
+	case exists(value):
+		return fmt.Errorf("%s is a file, not a data folder: the file to read is %s", value, from)
+	case slices.Contains(dataEndings, strings.ToLower(filepath.Ext(value))):
+		return fmt.Errorf("no such file: %s (for a new data folder of that name use --dir)", value)
+	case strings.ContainsRune(value, os.PathSeparator):
+		return nil
+	}
+	return fmt.Errorf("%s is no file, no data folder and no server: a server is host:port, a new data folder --dir %s", value, value)
+}
+
+// checkFolder refuses what is no data folder on this machine.
+func checkFolder(dir, tool string) error {
+	if isAddress(dir) {
+		return fmt.Errorf("%s is the address of a server: %s reads a data folder that no server uses", dir, tool)
+	}
+	return nil
+}
+
+// peekInput makes standard input the file to import. It refuses a terminal, and an input without a byte if
+// mayBeEmpty is false, before anything is made for what does not come.
+func (c *call) peekInput(mayBeEmpty bool) error {
+	if c.Terminals.In {
+		return errors.New("standard input is a terminal: name the file to read")
+	}
+	in := bufio.NewReader(c.In)
+	if _, err := in.Peek(1); err == io.EOF && !mayBeEmpty {
+		return errors.New("standard input is empty: name the file to read")
+	}
+	c.In = in
+	return nil
+}
+
+// exportPaths returns the source and the file of an export; an empty file is standard output.
+func (c *call) exportPaths(values []string, format, out string) (from, to string, err error) {
+	switch {
+	case format != formatLines && format != formatDatabase:
+		return "", "", fmt.Errorf("invalid format %s: legal are %s and %s", expiry.Quote(format), formatLines, formatDatabase)
+	case len(values) > 2 || len(values) == 2 && out != "":
+	case len(values) == 2:
+		from, to = values[0], values[1]
+	case len(values) == 1 && out == "" && format == formatDatabase:
+		if isAddress(values[0]) || isFolder(values[0]) {
+			return "", "", fmt.Errorf("name the file to write: mayfly export %s all.db --format %s", values[0], formatDatabase)
+		}
+		from, to = defaultDir, values[0]
+	case len(values) == 1:
+		from, to = values[0], out
+	}
+	switch {
+	case from == "":
+		return "", "", fmt.Errorf("one data folder or one server must be named, and at most one file: mayfly %s %s", c.tool.name, c.tool.syntax)
+	case isAddress(from):
+	case !exists(from) && !strings.ContainsRune(from, os.PathSeparator):
+		return "", "", fmt.Errorf("no such file or directory: %s; a server is host:port", from)
+	case to != "" && isAddress(to):
+		return "", "", fmt.Errorf("%s is the address of a server: an export writes a file, which import reads", to)
+	}
+	return from, to, nil
+}
