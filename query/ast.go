@@ -3,6 +3,9 @@ package query
 import (
 	"strconv"
 	"strings"
+
+	"mayfly/query/jsontext"
+	"mayfly/query/like"
 )
 
 // Query is a query that [Parse] has accepted, with its parameters bound. It is immutable and safe for
@@ -72,7 +75,7 @@ func (p path) String() string {
 		case s.index >= 0:
 			out.WriteString("[" + strconv.Itoa(s.index) + "]")
 		case wordSize(s.name) < len(s.name) || s.name == "":
-			out.Write(append(appendString([]byte("["), s.name), ']'))
+			out.Write(append(jsontext.AppendString([]byte("["), s.name), ']'))
 		default:
 			if i > 0 {
 				out.WriteByte('.')
@@ -146,11 +149,11 @@ type (
 	// between is BETWEEN.
 	between struct{ term, low, high node }
 
-	// like is LIKE.
-	like struct {
+	// likeExpr is LIKE.
+	likeExpr struct {
 		term, pattern node
-		escape        string    // one character, or ""
-		compiled      *wildcard // of a literal
+		escape        string        // one character, or ""
+		compiled      *like.Pattern // of a literal
 	}
 
 	// call is a function with its arguments.

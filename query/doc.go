@@ -2,7 +2,7 @@
 // is pure: it knows no store, no session and no clock.
 //
 //   - [Parse] reads a query, binds its parameters and checks its limits (lexer.go, parser.go).
-//   - An [Evaluator] judges and projects one document at a time (evaluate.go, functions.go, like.go). It reads
+//   - An [Evaluator] judges and projects one document at a time (evaluate.go, functions.go, spatial.go). It reads
 //     the paths of the query in one pass over the text and decodes no more than the query uses.
 //   - [Results] gathers the rows of one page: offset, limit, order, DISTINCT, groups (results.go, groups.go).
 //   - A [Cursor] is the text between two pages (cursor.go).

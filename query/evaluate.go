@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"mayfly/query/jsontext"
+	"mayfly/query/like"
 )
 
 // Document is a document as a query sees it. The caller fills what the query needs: see [Query.Needs].
@@ -324,7 +325,7 @@ func (p pseudo) value(doc *Document) Value {
 
 // seconds returns milliseconds as a number of seconds that is written rounded, as Redis rounds.
 func seconds(ms int64) Value {
-	return SpelledNumber(float64(ms)/1000, string(appendNumber(nil, math.Floor(float64(ms+500)/1000))))
+	return SpelledNumber(float64(ms)/1000, string(jsontext.AppendNumber(nil, math.Floor(float64(ms+500)/1000))))
 }
 
 // descend follows steps from a value.
@@ -522,7 +523,7 @@ func (n *in) eval(e *Evaluator) Value {
 	return BoolValue(false)
 }
 
-func (n *like) eval(e *Evaluator) Value {
+func (n *likeExpr) eval(e *Evaluator) Value {
 	v := n.term.eval(e)
 	w := n.compiled
 	e.work(evalWork)
@@ -531,13 +532,15 @@ func (n *like) eval(e *Evaluator) Value {
 		if pattern.kind != String || len(pattern.text) > MaxSize {
 			return Value{}
 		}
-		e.work(len(pattern.text) * charWork)
-		w = compileWildcard(pattern.text, n.escape)
+		e.work(len(pattern.text) * like.CharWork)
+		w = like.Compile(pattern.text, n.escape)
 	}
 	if v.kind != String || e.err != nil {
 		return Value{}
 	}
-	return BoolValue(w.matches(e, v.text))
+	matched, work := w.Match(v.text, e.most-e.done)
+	e.work(work)
+	return BoolValue(matched)
 }
 
 func (n *arithmetic) eval(e *Evaluator) Value {
@@ -636,7 +639,7 @@ func (n *objectOf) eval(e *Evaluator) Value {
 		if len(out) > 1 {
 			out = append(out, ',')
 		}
-		out = append(appendString(out, n.names[i]), ':')
+		out = append(jsontext.AppendString(out, n.names[i]), ':')
 		out = v.AppendJSON(out)
 	}
 	return Value{kind: Object, text: string(append(out, '}'))}
@@ -667,7 +670,7 @@ func (e *Evaluator) Row(out []byte) (row []byte, ok bool) {
 		if !first {
 			out = append(out, ',')
 		}
-		out = append(appendString(out, it.name), ':')
+		out = append(jsontext.AppendString(out, it.name), ':')
 		at := len(out)
 		if out = e.appendItem(out, it.expr); len(out) == at {
 			out = out[:from]

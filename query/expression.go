@@ -3,6 +3,8 @@ package query
 import (
 	"math"
 	"strings"
+
+	"mayfly/query/like"
 )
 
 // expression reads an expression. Loosest first: OR, AND, NOT, comparisons with IN, BETWEEN and LIKE, ||,
@@ -94,7 +96,7 @@ func (p *parser) condition(left node) node {
 		return &between{left, low, p.concat()}
 	}
 	at := p.peek().at
-	n := &like{term: left, pattern: p.concat()}
+	n := &likeExpr{term: left, pattern: p.concat()}
 	if p.accept("ESCAPE") {
 		t := p.take()
 		v := t.value
@@ -110,7 +112,7 @@ func (p *parser) condition(left node) node {
 		if p.patterns += len(pattern.value.text); p.patterns > maxPatterns {
 			p.fail(at, "the patterns of LIKE have more than %d bytes", maxPatterns)
 		}
-		n.compiled = compileWildcard(pattern.value.text, n.escape)
+		n.compiled = like.Compile(pattern.value.text, n.escape)
 	}
 	return n
 }

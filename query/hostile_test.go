@@ -27,7 +27,10 @@ func quote(s string) string { return `"` + s + `"` }
 
 // hostiles are the queries of a client that wants to keep the server busy.
 func hostiles() []hostile {
-	const million = 1 << 20
+	million := 1 << 20
+	if testing.Short() {
+		million = 1 << 16
+	}
 	long := quote(strings.Repeat("a", million))
 	numbers := "[" + list("1", million/2) + "]"
 	objects := "[" + list(`{"a":1}`, million/8) + "]"

@@ -40,6 +40,9 @@ var unsupported = map[string]bool{
 	"INNER": true, "LEFT": true, "RIGHT": true, "OUTER": true, "CROSS": true,
 }
 
+// maxPatterns is the size of all patterns of LIKE of a query, in bytes.
+const maxPatterns = 64 << 10
+
 const clauses = "legal are SELECT, FROM, WHERE, GROUP BY, ORDER BY, OFFSET, LIMIT"
 
 // Parse reads a query and binds its parameters. The error is one line; of a fault in the text it is an

@@ -1,13 +1,13 @@
-package query
+package like
 
 import (
 	"strings"
 	"unicode/utf8"
 )
 
-// wildcard is a pattern of LIKE: % is any text, _ any character, [abc], [a-f] and [^abc] one of a set. It
-// is matched without backtracking over more than one %.
-type wildcard struct {
+// Pattern is a pattern of LIKE: % is any text, _ any character, [abc], [a-f] and [^abc] one of a set. It
+// is immutable and safe for concurrent use.
+type Pattern struct {
 	parts []part // with a % between two of them
 }
 
@@ -25,17 +25,13 @@ const (
 	codeNotSet             // [^abc]
 )
 
-const (
-	// charWork is the work of matching a character of a set, in bytes.
-	charWork = 8
+// CharWork is the work of matching or compiling a character, in bytes.
+const CharWork = 8
 
-	// maxPatterns is the size of all patterns of a query, in bytes.
-	maxPatterns = 64 << 10
-)
-
-// compileWildcard reads a pattern. escape is one character or "": the character after it stands for itself.
-func compileWildcard(pattern, escape string) *wildcard {
-	w := &wildcard{}
+// Compile reads a pattern. escape is one character or "": the character after it stands for itself. The
+// pattern takes at most eight times its text.
+func Compile(pattern, escape string) *Pattern {
+	w := &Pattern{}
 	c := patternReader{text: pattern, escape: -1}
 	if escape != "" {
 		c.escape, _ = utf8.DecodeRuneInString(escape)
@@ -122,10 +118,21 @@ func (c *patternReader) set(codes *[]rune) bool {
 	return false
 }
 
-// matches reports whether the whole of s matches. It counts its work.
-func (w *wildcard) matches(e *Evaluator, s string) bool {
+// Match reports whether the whole of s matches. It never backtracks over more than one %. work is what it cost
+// in bytes that are read; more than most of it ends the match, with false.
+func (w *Pattern) Match(s string, most int) (matched bool, work int) {
+	m := meter{most: most}
+	return w.match(&m, s), m.done
+}
+
+// meter counts work.
+type meter struct{ done, most int }
+
+func (m *meter) work(n int) { m.done += n }
+
+func (w *Pattern) match(m *meter, s string) bool {
 	first, last := &w.parts[0], &w.parts[len(w.parts)-1]
-	n := first.at(e, s)
+	n := first.at(m, s)
 	if n < 0 {
 		return false
 	}
@@ -135,17 +142,17 @@ func (w *wildcard) matches(e *Evaluator, s string) bool {
 	}
 	for i := range w.parts[1 : len(w.parts)-1] {
 		var ok bool
-		if s, ok = w.parts[i+1].after(e, s); !ok {
+		if s, ok = w.parts[i+1].after(m, s); !ok {
 			return false
 		}
 	}
-	return last.ends(e, s)
+	return last.ends(m, s)
 }
 
 // at returns the size of the part at the start of s, or -1.
-func (p *part) at(e *Evaluator, s string) int {
+func (p *part) at(m *meter, s string) int {
 	if p.codes == nil {
-		e.work(len(p.literal))
+		m.work(len(p.literal))
 		if !strings.HasPrefix(s, p.literal) {
 			return -1
 		}
@@ -177,24 +184,24 @@ func (p *part) at(e *Evaluator, s string) int {
 		}
 		n += size
 	}
-	e.work(tries * charWork)
+	m.work(tries * CharWork)
 	return n
 }
 
 // after returns what follows the first occurrence of the part in s.
-func (p *part) after(e *Evaluator, s string) (rest string, ok bool) {
+func (p *part) after(m *meter, s string) (rest string, ok bool) {
 	if p.codes == nil {
 		_, rest, ok = strings.Cut(s, p.literal)
-		e.work(len(s) - len(rest))
+		m.work(len(s) - len(rest))
 		return rest, ok
 	}
 	for {
-		if n := p.at(e, s); n >= 0 {
+		if n := p.at(m, s); n >= 0 {
 			return s[n:], true
 		}
-		e.work(charWork)
+		m.work(CharWork)
 		_, size := utf8.DecodeRuneInString(s)
-		if size == 0 || e.err != nil {
+		if size == 0 || m.done > m.most {
 			return "", false
 		}
 		s = s[size:]
@@ -202,9 +209,9 @@ func (p *part) after(e *Evaluator, s string) (rest string, ok bool) {
 }
 
 // ends reports whether s ends with the part.
-func (p *part) ends(e *Evaluator, s string) bool {
+func (p *part) ends(m *meter, s string) bool {
 	if p.codes == nil {
-		e.work(len(p.literal))
+		m.work(len(p.literal))
 		return strings.HasSuffix(s, p.literal)
 	}
 	from := len(s)
@@ -215,6 +222,6 @@ func (p *part) ends(e *Evaluator, s string) bool {
 		}
 		from -= size
 	}
-	e.work(p.chars)
-	return p.at(e, s[from:]) == len(s)-from
+	m.work(p.chars)
+	return p.at(m, s[from:]) == len(s)-from
 }

@@ -1,0 +1,2 @@
+// Package like matches strings with patterns of LIKE.
+package like
