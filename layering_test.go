@@ -26,7 +26,7 @@ var layers = layerTable{
 	{"server", "server/resp server/config server/metrics server/turns commands keyspace expiry/clock"},
 	{"server/resp", "commands commands/redisfmt"},
 	{"server/config", "commands commands/redisfmt keyspace"},
-	{"server/metrics", "commands"},
+	{"server/metrics", "commands expiry/clock"},
 	{"server/turns", ""},
 	{"commands", "commands/jsondoc commands/redisfmt keyspace query expiry expiry/clock"},
 	{"commands/jsondoc", "commands/redisfmt query/jsontext expiry"},

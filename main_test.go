@@ -67,7 +67,7 @@ func TestIllegalOptionsStopTheStart(t *testing.T) {
 		"proto-max-bulk-len": "1mb", "databases": "32", "maxmemory": "1tb", "maxmemory-policy": "allkeys-lru", "maxmemory-clients": "101%",
 		"auto-compact-percentage": "all", "auto-compact-min-size": "-1",
 		"slowlog-log-slower-than": "-2", "slowlog-max-len": "-1", "max-containers": "-1", "query-budget": "0", "latency-monitor-threshold": "-1",
-		"latency-tracking": "perhaps", "latency-tracking-info-percentiles": "101", "metrics-addr": "9121", "metrics-pprof": "true",
+		"latency-tracking": "perhaps", "latency-tracking-info-percentiles": "101", "metrics-addr": "9121", "metrics-pprof": "true", "metrics-hosts": strings.Repeat("a ", 65), "auth-timeout": "-1", "reserved-clients": "all",
 		"notify-keyspace-events": "KEAq", "client-output-buffer-limit": "pubsub 1", "cluster-enabled": "yes", "daemonize": "yes",
 	}
 	anyText := map[string]bool{"config": true, "unixsocket": true, "tls-cert-file": true, "tls-key-file": true, "tls-ca-cert-file": true, "requirepass": true,

@@ -92,7 +92,7 @@ func parseSelect(in *Input) (Run, error) {
 func runReset(x *Context) Reply {
 	x.Engine.CloseSession(x.Session)
 	x.Session.reset()
-	x.Session.Authenticated = !x.Engine.Host.PasswordSet()
+	x.Session.Authenticated.Store(!x.Engine.Host.PasswordSet())
 	return Status("RESET")
 }
 
@@ -143,11 +143,10 @@ func parseAuth(in *Input) (Run, error) {
 	return nil, errSyntax
 }
 
-// wrongPassword logs wrong credentials and returns their error.
+// wrongPassword counts wrong credentials and returns their error.
 func (x *Context) wrongPassword() error {
-	if ok, skipped := x.Engine.passwordLog.Allow(); ok {
-		x.Engine.Log.Warn().Str("addr", x.Session.Addr).Int("suppressed", skipped).Msg("a client gave a wrong password")
-	}
+	x.Engine.auth.noteWrong(x.Session, x.Now())
+	x.Engine.logWrongPasswords(x.Now())
 	return errWrongPass
 }
 
@@ -155,7 +154,8 @@ func authenticate(x *Context, given *credentials) Reply {
 	if !given.valid(x.Engine.Host) {
 		return Fail(x.wrongPassword())
 	}
-	x.Session.Authenticated = true
+	x.Session.Authenticated.Store(true)
+	x.Session.wrongPasswords = 0
 	return OK
 }
 
@@ -205,7 +205,7 @@ func (h *hello) run(x *Context) Reply {
 			return r
 		}
 	}
-	if !s.Authenticated && x.Engine.Host.PasswordSet() {
+	if !s.Authenticated.Load() && x.Engine.Host.PasswordSet() {
 		return Fail(errNoAuthHello)
 	}
 	s.update(func() {

@@ -168,7 +168,7 @@ var runID = sync.OnceValue(func() string {
 func (r *infoReport) clientsSection() {
 	r.field("connected_clients", r.host.Connected)
 	r.field("maxclients", r.host.MaxClients)
-	r.field("blocked_clients", r.host.PausedClients) // held back by CLIENT PAUSE; no command blocks
+	r.field("blocked_clients", r.host.PausedClients) // held back by CLIENT PAUSE or after wrong passwords; no command blocks
 	r.field("pubsub_clients", r.x.Engine.Broker.subscribedSessions.Load())
 	r.field("monitor_clients", r.x.Engine.Broker.monitoringSessions.Load())
 }
@@ -255,6 +255,7 @@ func (r *infoReport) statsSection() {
 	r.field("pubsubshard_channels", r.x.Engine.Broker.countNames(subShard))
 	r.field("client_output_buffer_limit_disconnections", r.host.SlowSubscribers)
 	r.field("total_error_replies", c.errors)
+	r.field("acl_access_denied_auth", c.denied) // wrong passwords
 }
 
 func (r *infoReport) replicationSection() {

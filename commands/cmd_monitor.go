@@ -78,7 +78,8 @@ func monitorLine(s *Session, now int64, args []string) string {
 // secretOptions are the options whose values no listing of commands may show.
 var secretOptions = []string{"requirepass"}
 
-func isSecretOption(option string) bool {
+// IsSecretOption reports whether the value of an option, in any case, is a password.
+func IsSecretOption(option string) bool {
 	return slices.ContainsFunc(secretOptions, func(name string) bool { return redisfmt.EqualFold(name, option) })
 }
 

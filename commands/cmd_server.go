@@ -107,7 +107,7 @@ func parseConfigSet(in *Input) (Run, error) {
 
 func configSecrets(args []string) (secrets []int) {
 	for i := 2; i < len(args); i += 2 {
-		if isSecretOption(args[i]) {
+		if IsSecretOption(args[i]) {
 			secrets = append(secrets, i+1)
 		}
 	}
@@ -122,7 +122,7 @@ func (x *Context) logConfigSet(pairs [][2]string) {
 	}
 	var options []string
 	for _, pair := range pairs {
-		if isSecretOption(pair[0]) {
+		if IsSecretOption(pair[0]) {
 			pair[1] = "(redacted)"
 		}
 		options = append(options, pair[0]+" "+truncate(pair[1]))

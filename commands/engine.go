@@ -23,10 +23,11 @@ type Engine struct {
 	// [DefaultQueryBudget].
 	QueryBudget atomic.Int64
 
-	passwordLog, configLog LogLimiter // limit the lines about wrong passwords and CONFIG SET
+	configLog LogLimiter // limits the lines about CONFIG SET
 
 	stats  statistics
 	pause  pause
+	auth   authThrottle
 	memory memoryLimit
 }
 
@@ -63,7 +64,7 @@ type ServerInfo struct {
 	ConfigFile       string
 	Connected        int // clients
 	MaxClients       int
-	PausedClients    int   // clients with a command that CLIENT PAUSE holds back
+	PausedClients    int   // clients with a command that CLIENT PAUSE or a delay holds back
 	TotalConnections int64 // accepted since the start
 	Rejected         int64 // connections refused
 	SlowSubscribers  int64 // subscribers disconnected for a full backlog
@@ -82,7 +83,7 @@ type Outcome struct {
 	LSN keyspace.LSN
 
 	// Deferred means that the command has not run, as if it had not come, and has no reply. Resume is
-	// closed when it is time to try again, after CLIENT PAUSE. If Resume is nil the command may take
+	// closed when it is time to try again, after CLIENT PAUSE or a delay. If Resume is nil the command may take
 	// long: it is to run where no other session waits (see Session.OnLoop), and when the session has a turn
 	// (see Session.Paced).
 	Deferred bool
@@ -133,6 +134,12 @@ func (e *Engine) execute(s *Session, args []string, out *Outcome) {
 	if err == nil {
 		err = e.admit(s, r)
 	}
+	if err == nil && r.Flags&NoAuth != 0 {
+		if out.Resume = e.awaitsDelay(s, r, args); out.Resume != nil {
+			out.Deferred = true
+			return
+		}
+	}
 	if err == nil {
 		err = e.checkMemory(s, r, args, out)
 	}
@@ -175,7 +182,7 @@ func (e *Engine) recoverPanic(s *Session, args []string, reply *Reply) {
 
 // admit returns the error of a command that may not run now, whatever its arguments.
 func (e *Engine) admit(s *Session, r *row) error {
-	if !s.Authenticated && r.Flags&NoAuth == 0 && e.Host.PasswordSet() {
+	if r.Flags&NoAuth == 0 && !s.Authenticated.Load() && e.Host.PasswordSet() {
 		return errNoAuth
 	}
 	if s.multi.open && r.Flags&NoMulti != 0 {

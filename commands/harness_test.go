@@ -57,6 +57,7 @@ func newHarness(t *testing.T) *harness {
 func (w *harness) open() {
 	w.t.Helper()
 	w.engine = &Engine{Host: w.host, Log: zerolog.New(zerolog.NewTestWriter(w.t))}
+	w.engine.auth.after = func(_ time.Duration, f func()) { f() }
 	broker := &w.engine.Broker
 	w.host.engine = w.engine
 	for name, value := range w.host.options {
@@ -136,7 +137,7 @@ func (w *harness) session(n int) *Session {
 	s := w.sessions[n]
 	if s == nil {
 		s = NewSession(int64(n), fmt.Sprintf("127.0.0.1:%d", 50000+n), "127.0.0.1:6379", w.clock.Now())
-		s.Authenticated = !w.host.PasswordSet()
+		s.Authenticated.Store(!w.host.PasswordSet())
 		s.Receiver = new(inbox)
 		w.sessions[n] = s
 	}
@@ -148,6 +149,9 @@ func (w *harness) do(session int, args ...string) Reply {
 	w.t.Helper()
 	s := w.session(session)
 	w.last = w.engine.Execute(s, args)
+	if s.authWait != nil { // the delay is over at once
+		w.last = w.engine.Execute(s, args)
+	}
 	if err := w.engine.Keyspace.Wait(w.last.LSN); err != nil {
 		w.t.Fatalf("%q: %v", args, err)
 	}

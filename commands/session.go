@@ -19,7 +19,10 @@ type Session struct {
 	LAddr string // of the server
 	Proto int    // of RESP, 2 or 3; protected by mu
 
-	Authenticated bool
+	Authenticated atomic.Bool // the client has given the password, or needed none
+
+	wrongPasswords int           // since the last right one
+	authWait       chan struct{} // closed when the attempt that waits may be checked; see authThrottle
 
 	// Disconnected is set when others disconnect the client. No listing shows the session any more,
 	// though its goroutine may take a moment to end.

@@ -46,6 +46,7 @@ type counters struct {
 	netOutput   int64 // bytes
 	expiry      expiry.Stats
 	evicted     int64 // items
+	denied      int64 // wrong passwords
 }
 
 // countCall counts a command that has run.
@@ -96,6 +97,7 @@ func (e *Engine) sinceStart() counters {
 		netOutput:   host.NetOutput,
 		expiry:      e.Keyspace.Stats().Expiry,
 		evicted:     e.memory.evicted.Load(),
+		denied:      e.auth.denied.Load(),
 	}
 	for i := range e.stats.shards {
 		c.commands += e.stats.shards[i].countCall.Load()
@@ -122,6 +124,7 @@ func (e *Engine) sinceReset() counters {
 	c.netInput -= base.netInput
 	c.netOutput -= base.netOutput
 	c.evicted -= base.evicted
+	c.denied -= base.denied
 	c.expiry.RemovedLazily -= base.expiry.RemovedLazily
 	c.expiry.RemovedActively -= base.expiry.RemovedActively
 	c.expiry.Sampled -= base.expiry.Sampled
@@ -172,7 +175,9 @@ type rateSample struct {
 type perSecond struct{ commands, netInput, netOutput float64 }
 
 // Sample samples the counters at a time of the monotonic clock, for the instantaneous figures of INFO.
+// It also logs wrong passwords that no line has counted.
 func (e *Engine) Sample(now time.Duration) {
+	e.logWrongPasswords(e.Keyspace.Now())
 	host := e.Host.Info()
 	s := rateSample{at: now, netInput: host.NetInput, netOutput: host.NetOutput}
 	for i := range e.stats.shards {

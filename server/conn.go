@@ -2,6 +2,7 @@ package server
 
 import (
 	"cmp"
+	"container/list"
 	"crypto/tls"
 	"errors"
 	"io"
@@ -41,6 +42,10 @@ type conn struct {
 	outbox *outbox       // while the client receives messages, else nil
 	killed atomic.Bool   // the socket is shut down
 	gone   chan struct{} // closed when killed
+
+	asked    time.Duration // when the client had to give the password, see authDeadline; 0: it had not
+	waiting  *list.Element // in Server.waiting; protected by the server's mutex, like what follows
+	madeRoom bool
 
 	mu sync.Mutex // protects fd, and against others also socket.Conn
 	fd int        // the descriptor while the connection is in a loop, else noFD
@@ -186,6 +191,9 @@ func (c *conn) receive() error {
 	}
 	n, err := c.socket.fill(&c.guard)
 	c.received += n
+	if err != nil && c.authTimedOut() {
+		return errAuthTimeout
+	}
 	if err == nil && c.killed.Load() {
 		return errKilled // what arrived before can still be read
 	}
@@ -204,8 +212,9 @@ func (c *conn) setDeadline() error {
 	case c.session.ReceivesMessages():
 		limit = 0
 	}
-	if limit == 0 && !c.deadline {
-		return nil
+	limit, err := c.limitAuth(limit)
+	if err != nil || limit == 0 && !c.deadline {
+		return err
 	}
 	c.deadline = limit > 0
 	return c.socket.readWithin(limit)
@@ -213,7 +222,7 @@ func (c *conn) setDeadline() error {
 
 // limitIdle applies a new timeout to an idle client, unless a loop serves it. Any goroutine may call it.
 func (c *conn) limitIdle(timeout time.Duration) {
-	if c.stalling.Load() || c.session.ReceivesMessages() {
+	if c.stalling.Load() || c.session.ReceivesMessages() || c.unauthenticated(c.server.Settings()) {
 		return
 	}
 	c.whileWaiting(func() { _ = c.socket.readWithin(timeout) }) // if it fails the connection is gone

@@ -107,7 +107,7 @@ func (e *fakeEngine) read(s *commands.Session, name string, args []string) comma
 	case name == "ECHO" && len(args) == 2:
 		return commands.Bulk(args[1])
 	case name == "AUTH":
-		s.Authenticated = true
+		s.Authenticated.Store(true)
 		return commands.OK
 	case name == "HELLO" && len(args) == 2:
 		s.Proto, _ = strconv.Atoi(args[1])

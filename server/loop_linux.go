@@ -52,6 +52,7 @@ type loop struct {
 	mu      sync.Mutex    // protects what follows
 	added   []*conn       // that enter the loop
 	timeout time.Duration // the new value of the option; 0: none
+	recheck bool          // deadlines have changed
 	halting bool          // end all connections, then the loop
 	halted  bool
 }
@@ -134,6 +135,14 @@ func (l *loop) limitIdle(timeout time.Duration) {
 	l.wakeLocked()
 }
 
+// recheckDeadlines makes the loop compute all deadlines anew. Any goroutine may call it.
+func (l *loop) recheckDeadlines() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.recheck = true
+	l.wakeLocked()
+}
+
 // halt ends each connection when it waits for its client, and then the loop. No connection may enter any
 // more. Any goroutine may call it.
 func (l *loop) halt() {
@@ -208,7 +217,10 @@ func (l *loop) handleWake() bool {
 	_, _ = unix.Read(l.wakeFD, count[:]) // resets it
 	l.mu.Lock()
 	added, timeout, halting := l.added, l.timeout, l.halting
-	l.added, l.timeout = nil, 0
+	if l.recheck {
+		l.due = l.now
+	}
+	l.added, l.timeout, l.recheck = nil, 0, false
 	l.mu.Unlock()
 	for _, c := range added {
 		l.add(c)
@@ -264,13 +276,15 @@ func (l *loop) rest(c *conn) {
 
 // deadlineOf is when a client must have sent something; 0: it need not.
 func (l *loop) deadlineOf(c *conn) time.Duration {
+	deadline := c.authDeadline()
+	limit := l.server.Settings().Timeout
 	if c.stalling.Load() {
-		return c.since + l.server.timeouts.stall
+		limit = l.server.timeouts.stall
 	}
-	if timeout := l.server.Settings().Timeout; timeout > 0 {
-		return c.since + timeout
+	if limit > 0 && (deadline == 0 || c.since+limit < deadline) {
+		deadline = c.since + limit
 	}
-	return 0
+	return deadline
 }
 
 // restartTimeouts gives idle clients a new timeout from now on. The sweep decides whether it has passed.
@@ -300,7 +314,11 @@ func (l *loop) sweep() {
 			continue
 		}
 		if deadline := l.deadlineOf(c); deadline > 0 && deadline <= l.now {
-			l.end(c, errTimeout)
+			why := errTimeout
+			if c.authTimedOut() {
+				why = errAuthTimeout
+			}
+			l.end(c, why)
 			continue
 		}
 		l.scheduleSweep(c)

@@ -13,6 +13,8 @@ func (*loop) run() {}
 
 func (*loop) halt() {}
 
+func (*loop) recheckDeadlines() {}
+
 func (*loop) limitIdle(time.Duration) {}
 
 func (*Server) enterLoop(*conn) bool { return false }

@@ -172,6 +172,6 @@ func (c *conn) limits() resp.Limits {
 	return resp.Limits{
 		Bulk:            bulk,
 		Command:         4*bulk + resp.LargeBuffer,
-		Unauthenticated: !c.session.Authenticated && settings.RequirePass != "",
+		Unauthenticated: c.unauthenticated(settings),
 	}
 }

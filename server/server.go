@@ -27,9 +27,9 @@ import (
 )
 
 const (
-	// maxclients leaves these file descriptors to the journal and the log, and to the store of each
-	// partition.
-	spareFiles        = 64
+	// maxclients leaves these file descriptors to the journal and the log, to clients that make room, and
+	// to the store of each partition.
+	spareFiles        = 64 + mostLeaving
 	filesPerPartition = 2
 )
 
@@ -87,7 +87,10 @@ type Server struct {
 	startedAt int64        // ms
 	mostFiles atomic.Int64 // clients for which the system has file descriptors
 	timeouts  timeouts
-	clients   commands.ClientMemoryLimit
+
+	authTimeout atomic.Int64 // ns; the option auth-timeout
+
+	clients commands.ClientMemoryLimit
 
 	listeners map[net.Listener]*tls.Config // nil for plain connections
 	tls       atomic.Pointer[tls.Config]   // of TLS connections that begin now
@@ -112,6 +115,7 @@ type Server struct {
 	mu      sync.Mutex // protects what follows
 	lastID  int64
 	conns   map[*conn]struct{}
+	waiting waitingClients
 }
 
 // New makes a server that does not listen yet.
@@ -139,11 +143,15 @@ func (s *Server) Listen() (err error) {
 	if s.listeners, err = listen(settings); err != nil || settings.MetricsAddr == "" {
 		return err
 	}
-	if s.metrics, err = metrics.Listen(settings.MetricsAddr, settings.MetricsPprof, s.log); err != nil {
+	if s.metrics, err = metrics.Listen(metricsOptions(settings), s.log); err != nil {
 		closeAll(slices.Collect(maps.Keys(s.listeners)))
 		return fmt.Errorf("cannot listen on metrics-addr %s: %w", settings.MetricsAddr, cause(err))
 	}
 	return nil
+}
+
+func metricsOptions(s *config.Settings) metrics.Options {
+	return metrics.Options{Address: s.MetricsAddr, Hosts: s.MetricsHosts, Profiles: s.MetricsPprof}
 }
 
 // Start serves the clients of the listeners with the engine, whose Host the server should be.
@@ -206,6 +214,14 @@ func (s *Server) serve(e executor, listeners map[net.Listener]*tls.Config) {
 		s.each(func(c *conn) { c.limitIdle(changed.Timeout) })
 		return nil
 	})
+	s.authTimeout.Store(int64(settings.AuthTimeout))
+	s.OnChange("auth-timeout", func(changed *config.Settings) error {
+		s.authTimeout.Store(int64(changed.AuthTimeout))
+		for _, l := range s.loops {
+			l.recheckDeadlines()
+		}
+		return nil
+	})
 	s.loops = newLoops(s, settings.IOThreads)
 	for _, l := range s.loops {
 		s.serving.Go(l.run)
@@ -263,6 +279,15 @@ func (s *Server) accept(ln net.Listener, secure bool) {
 // mostClients is how many clients may be connected at a time.
 func (s *Server) mostClients() int { return min(s.Settings().MaxClients, int(s.mostFiles.Load())) }
 
+// placesFor is how many clients may be connected so that one more is admitted from there. reserved-clients
+// of the places are for clients from this machine.
+func (s *Server) placesFor(nc net.Conn) int {
+	if isLocal(nc) {
+		return s.mostClients()
+	}
+	return s.mostClients() - s.Settings().ReservedClients
+}
+
 // admit begins to serve a connection, in a loop if it is plain, or refuses it. It never waits for the client.
 func (s *Server) admit(nc net.Conn, secure bool) {
 	remote, local := addresses(nc)
@@ -272,10 +297,13 @@ func (s *Server) admit(nc net.Conn, secure bool) {
 	}
 
 	s.mu.Lock()
-	if len(s.conns) >= s.mostClients() {
-		s.mu.Unlock()
-		s.refuse(nc, secure)
-		return
+	var left *conn
+	if len(s.conns)-s.waiting.leaving >= s.placesFor(nc) {
+		if left = s.waiting.makeRoomLocked(s.Settings()); left == nil {
+			s.mu.Unlock()
+			s.refuse(nc, secure)
+			return
+		}
 	}
 	s.lastID++
 	c.session = commands.NewSession(s.lastID, remote, local, s.engine.Now())
@@ -287,10 +315,16 @@ func (s *Server) admit(nc net.Conn, secure bool) {
 	if secure {
 		c.guard.SetReadAhead(resp.SmallBuffer) // a read gives no more than a TLS record
 	}
+	c.session.Authenticated.Store(!s.PasswordSet())
+	if c.unauthenticated(s.Settings()) {
+		s.waiting.addLocked(c)
+	}
 	s.conns[c] = struct{}{}
 	s.mu.Unlock()
 
-	c.session.Authenticated = !s.PasswordSet()
+	if left != nil {
+		s.warn(&s.warnings.room, left.session.Addr, nil, "a client that gave no password was disconnected to make room for another: see maxclients and auth-timeout")
+	}
 	keepAlive(nc, s.Settings().TCPKeepAlive)
 	if !secure && !s.denies(nc) && s.enterLoop(c) {
 		s.total.Add(1)
@@ -324,6 +358,7 @@ func (s *Server) remove(c *conn) {
 	c.session.Memory.Close()
 	s.mu.Lock()
 	delete(s.conns, c)
+	s.waiting.removeLocked(c)
 	s.mu.Unlock()
 }
 

@@ -13,7 +13,7 @@ import (
 // warnings limit what the log says about clients: each kind once a second at most by default, with the number of
 // those left out.
 type warnings struct {
-	accept, attack, http, violation, size, handshake, denied, full, memory, evicted commands.LogLimiter
+	accept, attack, http, violation, size, handshake, denied, full, memory, evicted, unauthenticated, room commands.LogLimiter
 }
 
 // warnClose logs why a connection has ended, if it is worth a warning.
@@ -36,6 +36,8 @@ func (s *Server) warnClose(c *conn, err error) {
 		s.warn(&s.warnings.handshake, c.session.Addr, handshake.error, "a TLS handshake failed")
 	case err == errDenied:
 		s.warn(&s.warnings.denied, c.session.Addr, err, "a client from another machine was refused: set a password, or protected-mode no")
+	case err == errAuthTimeout:
+		s.warn(&s.warnings.unauthenticated, c.session.Addr, nil, "a client was disconnected because it gave no password in time: see auth-timeout")
 	case err == resp.ErrClientMemory:
 		s.warn(&s.warnings.memory, c.session.Addr, err, "a client was disconnected because all clients together hold too much memory: see maxmemory-clients")
 	}

@@ -55,7 +55,7 @@ func TestDefaults(t *testing.T) {
 	}
 	want := Settings{
 		Port: 6379, Bind: []string{"127.0.0.1", "-::1"}, TCPBacklog: 511, TCPKeepAlive: 300 * time.Second, MaxClients: 10000, IOThreads: -1,
-		TLSAuthClients: "yes", ProtectedMode: true,
+		TLSAuthClients: "yes", ProtectedMode: true, AuthTimeout: time.Minute,
 		Dir: dir, Partitions: 16, AppendFsync: keyspace.EverySec, ActiveExpireEffort: 1, MaxValueSize: 16 << 20, MaxContainers: keyspace.DefaultMaxContainers,
 		Compaction:       keyspace.DefaultCompaction,
 		MaxMemoryClients: 1 << 30,
@@ -80,7 +80,8 @@ func TestEveryOptionEverywhere(t *testing.T) {
 		"maxmemory": "1000000000", "maxmemory-policy": "volatile-ttl", "maxmemory-clients": "5000000", "auto-compact-percentage": "0", "auto-compact-min-size": "1048576",
 		"loglevel": "debug", "log-format": "json", "logfile": "/tmp/log", "pidfile": "/tmp/pid", "supervised": "systemd",
 		"slowlog-log-slower-than": "-1", "slowlog-max-len": "0", "latency-monitor-threshold": "100", "latency-tracking": "no", "latency-tracking-info-percentiles": "0 99.99 100",
-		"metrics-addr": "localhost:9121", "metrics-pprof": "yes",
+		"metrics-addr": "localhost:9121", "metrics-pprof": "yes", "metrics-hosts": "db db.example.org",
+		"auth-timeout": "30", "reserved-clients": "3",
 		"notify-keyspace-events": "$xKE", "client-output-buffer-limit": "normal 1 2 3 slave 4 5 6 pubsub 7 8 9",
 	}
 	for _, o := range Options {
@@ -139,7 +140,8 @@ func TestIllegalValues(t *testing.T) {
 		"cluster-enabled":            {"yes"}, "daemonize": {"yes"},
 		"slowlog-log-slower-than": {"-2", "1ms", ""}, "slowlog-max-len": {"-1"}, "latency-monitor-threshold": {"-1", "2147483648"},
 		"latency-tracking": {"1", ""}, "latency-tracking-info-percentiles": {"100.1", "-1", "x", "50,99"},
-		"metrics-addr": {"9121", "localhost", "localhost:", "localhost:0", "localhost:65536", "localhost:http"}, "metrics-pprof": {"1"},
+		"metrics-addr": {"9121", "localhost", "localhost:", "localhost:0", "localhost:65536", "localhost:http"}, "metrics-pprof": {"1"}, "metrics-hosts": {strings.Repeat("a ", 65)},
+		"auth-timeout": {"-1", "1m"}, "reserved-clients": {"-1"},
 	}
 	for _, o := range Options {
 		values := illegal[o.Name]

@@ -40,7 +40,10 @@ type Settings struct {
 	TCPKeepAlive   time.Duration // 0: none
 	Timeout        time.Duration // after which an idle client is closed; 0: never
 	MaxClients     int
-	IOThreads      int // loops; 0: a goroutine for each connection, -1: chosen by the number of processors
+
+	ReservedClients int // places of MaxClients for clients from this machine
+
+	IOThreads int // loops; 0: a goroutine for each connection, -1: chosen by the number of processors
 
 	TLSPort        int // 0: do not listen
 	TLSCertFile    string
@@ -48,7 +51,8 @@ type Settings struct {
 	TLSCACertFile  string
 	TLSAuthClients string // yes, no or optional
 
-	RequirePass   string // empty: none
+	RequirePass   string        // empty: none
+	AuthTimeout   time.Duration // to give it; 0: no limit
 	ProtectedMode bool
 
 	Dir                string // absolute
@@ -77,7 +81,8 @@ type Settings struct {
 	LatencyTracking    bool
 	LatencyPercentiles []float64 // 0 to 100
 
-	MetricsAddr  string // host:port; empty: do not listen
+	MetricsAddr  string   // host:port; empty: do not listen
+	MetricsHosts []string // names that requests may use; * for all
 	MetricsPprof bool
 
 	LogLevel  zerolog.Level
@@ -163,10 +168,14 @@ var Options = []Option{
 		in: func(s *Settings) value { return clientAuths.of(&s.TLSAuthClients) }},
 	{Name: "requirepass", Mutable: true, Doc: "password that clients must give; none if empty",
 		in: func(s *Settings) value { return asIs.of(&s.RequirePass) }},
+	{Name: "auth-timeout", Default: "60", Unit: "seconds", Mutable: true, Doc: "with a password set, close a client that has not given it in this time; 0 for never",
+		in: func(s *Settings) value { return number(time.Second, 0, math.MaxInt32).of(&s.AuthTimeout) }},
 	{Name: "protected-mode", Default: "yes", Mutable: true, Doc: "without a password, refuse clients from other machines",
 		in: func(s *Settings) value { return yesNo.of(&s.ProtectedMode) }},
 	{Name: "maxclients", Default: "10000", Unit: "clients", Mutable: true, Doc: "most clients at a time",
 		in: func(s *Settings) value { return count(1, math.MaxUint32).of(&s.MaxClients) }},
+	{Name: "reserved-clients", Default: "0", Unit: "clients", Mutable: true, Doc: "places of maxclients that are kept for clients from this machine",
+		in: func(s *Settings) value { return count(0, math.MaxUint32).of(&s.ReservedClients) }},
 	{Name: "io-threads", Default: auto, Unit: "threads", Doc: "threads that serve most clients, auto for one per two processors; 0 gives each client a goroutine of its own",
 		in: func(s *Settings) value { return automatic(128).of(&s.IOThreads) }},
 	{Name: "timeout", Default: "0", Unit: "seconds", Mutable: true, Doc: "close a client after this idle time; 0 for never",
@@ -216,6 +225,8 @@ var Options = []Option{
 		in:  func(s *Settings) value { return percentiles.of(&s.LatencyPercentiles) }},
 	{Name: "metrics-addr", Unit: "address", Doc: "host:port of an HTTP server with /metrics for Prometheus and /healthz; none if empty",
 		in: func(s *Settings) value { return hostPort.of(&s.MetricsAddr) }},
+	{Name: "metrics-hosts", Unit: "names", Many: true, Doc: "names of this machine that requests to metrics-addr may use, besides IP addresses, localhost, and the host of metrics-addr; * for all",
+		in: func(s *Settings) value { return optionalWords(64).of(&s.MetricsHosts) }},
 	{Name: "metrics-pprof", Default: "no", Doc: "serve profiles of the program on metrics-addr, under /debug/pprof/",
 		in: func(s *Settings) value { return yesNo.of(&s.MetricsPprof) }},
 	{Name: "maxmemory", Default: "0", Unit: "bytes", Mutable: true, Doc: "most memory that items may take; 0 for no limit",

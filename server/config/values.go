@@ -296,6 +296,20 @@ var percentiles = kind[[]float64]{
 	values: "0 to 100",
 }
 
+// optionalWords is words, or none.
+func optionalWords(max int) kind[[]string] {
+	k := words(max)
+	parse := k.parse
+	k.parse = func(s string) ([]string, error) {
+		if strings.TrimSpace(s) == "" {
+			return nil, nil
+		}
+		return parse(s)
+	}
+	k.values = fmt.Sprintf("0 to %d", max)
+	return k
+}
+
 // hostPort is an address to listen on, such as 127.0.0.1:9121 or :9121; empty for none.
 var hostPort = kind[string]{
 	parse: func(text string) (string, error) {

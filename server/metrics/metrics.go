@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"mayfly/commands"
+	"mayfly/expiry/clock"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
@@ -26,10 +27,12 @@ const (
 	maxConns        = 32
 	maxScrapes      = 4 // at a time
 	maxHeader       = 16 << 10
+	maxProfiles     = 4 // at a time
 	readTimeout     = 10 * time.Second
-	writeTimeout    = 2 * time.Minute // longer than a profile takes by default
-	idleTimeout     = 5 * time.Minute // longer than the time between two scrapes
-	shutdownTimeout = time.Second     // for answers that are not sent yet
+	answerTimeout   = 10 * time.Second // to take an answer that is no profile
+	writeTimeout    = 2 * time.Minute  // longer than a profile takes by default
+	idleTimeout     = 5 * time.Minute  // longer than the time between two scrapes
+	shutdownTimeout = time.Second      // for answers that are not sent yet
 )
 
 // Server is the HTTP server. Safe for concurrent use.
@@ -43,10 +46,16 @@ type Server struct {
 	engine *commands.Engine // nil while data is loaded and after Close
 }
 
-// Listen makes a server that answers on an address, host:port. Until SetEngine it reports that data is
-// loaded. profiles adds profiles of the program under /debug/pprof/.
-func Listen(address string, profiles bool, log zerolog.Logger) (*Server, error) {
-	ln, err := net.Listen("tcp", address)
+// Options say what a server serves and to whom.
+type Options struct {
+	Address  string   // to listen on, host:port
+	Hosts    []string // names of the machine that requests may use besides that of the address; * for all
+	Profiles bool     // serve profiles of the program under /debug/pprof/
+}
+
+// Listen makes a server. Until SetEngine it reports that data is loaded.
+func Listen(o Options, log zerolog.Logger) (*Server, error) {
+	ln, err := net.Listen("tcp", o.Address)
 	if err != nil {
 		return nil, err
 	}
@@ -55,19 +64,19 @@ func Listen(address string, profiles bool, log zerolog.Logger) (*Server, error) 
 	registry.MustRegister(m,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{
+	mux.Handle("GET /metrics", short(promhttp.HandlerFor(registry, promhttp.HandlerOpts{
 		ErrorLog: scrapeLog{log}, MaxRequestsInFlight: maxScrapes,
-	}))
-	mux.HandleFunc("GET /healthz", m.health)
-	if profiles {
-		mux.HandleFunc("GET /debug/pprof/", pprof.Index)
-		mux.HandleFunc("GET /debug/pprof/cmdline", pprof.Cmdline)
-		mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
+	})))
+	mux.Handle("GET /healthz", short(http.HandlerFunc(m.health)))
+	if o.Profiles {
+		mux.HandleFunc("GET /debug/pprof/", limited(maxProfiles, pprof.Index))
+		mux.HandleFunc("GET /debug/pprof/cmdline", serveCommandLine)
+		mux.HandleFunc("GET /debug/pprof/profile", limited(maxProfiles, pprof.Profile))
 		mux.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
-		mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
+		mux.HandleFunc("GET /debug/pprof/trace", limited(maxProfiles, pprof.Trace))
 	}
 	m.http = http.Server{
-		Handler: mux, MaxHeaderBytes: maxHeader,
+		Handler: gated(newKnownHosts(o.Address, o.Hosts), mux), ConnContext: withConn, MaxHeaderBytes: maxHeader,
 		ReadTimeout: readTimeout, WriteTimeout: writeTimeout, IdleTimeout: idleTimeout,
 		ErrorLog: stdlog.New(io.Discard, "", 0), // mistakes of clients
 	}
@@ -77,6 +86,14 @@ func Listen(address string, profiles bool, log zerolog.Logger) (*Server, error) 
 		}
 	}()
 	return m, nil
+}
+
+// short limits the time for which a client may take an answer.
+func short(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_ = http.NewResponseController(w).SetWriteDeadline(clock.Deadline(answerTimeout)) // or the server's own rules
+		next.ServeHTTP(w, r)
+	})
 }
 
 // Addr is the address that the server listens on.
@@ -157,33 +174,3 @@ func (m *Server) Collect(out chan<- prometheus.Metric) {
 type scrapeLog struct{ zerolog.Logger }
 
 func (l scrapeLog) Println(v ...any) { l.Warn().Msg("metrics: " + fmt.Sprint(v...)) }
-
-// limitListener is a listener that bounds the number of connections at a time.
-type limitListener struct {
-	net.Listener
-	slots chan struct{}
-}
-
-func newLimitListener(ln net.Listener, most int) *limitListener {
-	return &limitListener{ln, make(chan struct{}, most)}
-}
-
-// Accept waits for a connection and for a slot for it.
-func (l *limitListener) Accept() (net.Conn, error) {
-	nc, err := l.Listener.Accept()
-	if err != nil {
-		return nil, err
-	}
-	l.slots <- struct{}{}
-	return &limitedConn{Conn: nc, release: sync.OnceFunc(func() { <-l.slots })}, nil
-}
-
-type limitedConn struct {
-	net.Conn
-	release func()
-}
-
-func (c *limitedConn) Close() error {
-	defer c.release()
-	return c.Conn.Close()
-}

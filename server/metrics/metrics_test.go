@@ -3,7 +3,6 @@ package metrics
 import (
 	"fmt"
 	"maps"
-	"net"
 	"slices"
 	"strconv"
 	"testing"
@@ -66,42 +65,4 @@ func TestMetricsAreThoseOfInfo(t *testing.T) {
 			t.Errorf("INFO has no %s", name)
 		}
 	}
-}
-
-// Endless connections get a few slots.
-func TestLimitListener(t *testing.T) {
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	check(t, err)
-	few := newLimitListener(ln, 2)
-	defer few.Close()
-	accepted := make(chan net.Conn)
-	go func() {
-		defer close(accepted)
-		for {
-			nc, err := few.Accept()
-			if err != nil {
-				return
-			}
-			accepted <- nc
-		}
-	}()
-	for range 3 {
-		nc, err := net.Dial("tcp", ln.Addr().String())
-		check(t, err)
-		defer nc.Close()
-	}
-	first, second := <-accepted, <-accepted
-	select {
-	case <-accepted:
-		t.Fatal("a third one is accepted")
-	default:
-	}
-	check(t, first.Close())
-	_ = first.Close() // closing twice makes room once
-	third := <-accepted
-	if len(few.slots) != 2 {
-		t.Errorf("%d connections are counted, not 2", len(few.slots))
-	}
-	check(t, second.Close())
-	check(t, third.Close())
 }

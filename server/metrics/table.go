@@ -91,6 +91,7 @@ var metricsOfInfo = map[string]infoMetric{
 	"keyspace_misses":                           counter("keyspace_misses_total", "Lookups that found no item.", 1),
 	"expired_keys":                              counter("expired_items_total", "Items that died and were removed.", 1),
 	"evicted_keys":                              counter("evicted_items_total", "Items that were evicted because memory was short.", 1),
+	"acl_access_denied_auth":                    counter("wrong_passwords_total", "Wrong passwords.", 1),
 	"evicted_clients":                           counter("evicted_clients_total", "Clients disconnected because all clients together held too much memory.", 1),
 	"pubsub_channels":                           gauge("pubsub_channels", "Channels subscribed to.", 1),
 	"pubsub_patterns":                           gauge("pubsub_patterns", "Patterns subscribed to.", 1),

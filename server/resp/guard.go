@@ -3,6 +3,7 @@ package resp
 import (
 	"bytes"
 	"errors"
+	"math"
 	"unsafe"
 
 	"mayfly/commands"
@@ -18,6 +19,11 @@ const (
 	unauthenticatedArgs   = 10
 	unauthenticatedBulk   = 16 << 10
 	unauthenticatedInline = 1 << 10
+
+	// The bounds of Redis for every client. Up to them, Redis tells a client without password that it must
+	// authenticate first.
+	mostRedisArgs = math.MaxInt32
+	mostRedisBulk = 512 << 20
 
 	// maxOnePass is the greatest number of arguments of a command that is split in one pass.
 	maxOnePass = 64
@@ -105,10 +111,10 @@ func (g *Guard) next(lim Limits) (frame []byte, err error) {
 		switch {
 		case size == 0:
 			return nil, nil
+		case size > 0 && n > unauthenticatedArgs && n <= mostRedisArgs && lim.Unauthenticated:
+			return nil, errUnauthenticatedMultibulkLength
 		case size < 0 || n > maxArgs:
 			return nil, errMultibulkLength
-		case n > unauthenticatedArgs && lim.Unauthenticated:
-			return nil, errUnauthenticatedMultibulkLength
 		}
 		g.pos = g.start + 1 + size
 		if g.args = max(n, 0); g.args == 0 {
@@ -133,10 +139,10 @@ func (g *Guard) nextArray(lim Limits) ([]byte, error) {
 			switch {
 			case size == 0:
 				return nil, nil
+			case size > 0 && n > unauthenticatedBulk && n <= mostRedisBulk && lim.Unauthenticated:
+				return nil, errUnauthenticatedBulkLength
 			case size < 0 || n < 0 || n > lim.Bulk:
 				return nil, ErrBulkLength
-			case n > unauthenticatedBulk && lim.Unauthenticated:
-				return nil, errUnauthenticatedBulkLength
 			}
 			g.pos += 1 + size
 			g.bulk = n

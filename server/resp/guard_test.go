@@ -192,6 +192,10 @@ func TestGuard(t *testing.T) {
 		{"unauthenticated command", unauthenticated, "*2\r\n$4\r\nAUTH\r\n$1\r\nx\r\n", "AUTH,x", nil},
 		{"unauthenticated count", unauthenticated, "*11\r\n", "", errUnauthenticatedMultibulkLength},
 		{"unauthenticated length", unauthenticated, "*1\r\n$16385\r\n", "", errUnauthenticatedBulkLength},
+		{"unauthenticated large count", unauthenticated, "*2147483647\r\n", "", errUnauthenticatedMultibulkLength},
+		{"unauthenticated huge count", unauthenticated, "*2147483648\r\n", "", errMultibulkLength},
+		{"unauthenticated large length", unauthenticated, "*1\r\n$536870912\r\n", "", errUnauthenticatedBulkLength},
+		{"unauthenticated huge length", unauthenticated, "*1\r\n$536870913\r\n", "", ErrBulkLength},
 		{"unauthenticated line", unauthenticated, strings.Repeat("x", unauthenticatedInline+1), "", errInlineLength},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -1,0 +1,209 @@
+package commands
+
+import (
+	"net"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// authThrottle slows down clients that guess passwords. The zero value is ready. Safe for concurrent use.
+//
+// An attempt to authenticate waits, before it is checked, if wrong ones came before it: from its connection
+// or from its address. So parallel connections gain nothing, and a right password does not come back faster
+// than a wrong one. A client without wrong passwords waits a second at most, if others at its address guess.
+type authThrottle struct {
+	after func(d time.Duration, f func()) // time.AfterFunc, if nil
+
+	denied  atomic.Int64 // wrong passwords since the start
+	pending atomic.Bool  // there are some that no line of the log has counted
+
+	mu        sync.Mutex               // protects what follows
+	addresses map[string]*guessHistory // at most maxGuessers
+	counted   int                      // wrong passwords since the last line
+	lastLine  int64                    // ms; 0: there was none
+}
+
+// guessHistory holds the wrong passwords of an address.
+type guessHistory struct {
+	recent  float64 // they count less as time passes: one a second
+	at      int64   // of the last one, ms
+	counted int     // since the last line of the log
+}
+
+const (
+	freeGuesses     = 2 // wrong passwords of a connection without a delay: mistakes
+	firstDelay      = 100 * time.Millisecond
+	longestDelay    = 2 * time.Second
+	freeOfAddress   = 10 // the same for an address
+	firstOfAddress  = 10 * time.Millisecond
+	longestOfAddr   = time.Second
+	guessesToDouble = 4  // of an address
+	mostRecent      = 60 // so an address is free of delays after a minute
+	maxGuessers     = 1 << 10
+	guessLineEvery  = 10_000 // ms between two lines of the log
+)
+
+// guesserOf returns the address under which the wrong passwords of a session count. A network of IPv6 is one
+// address, since a machine may have all of them.
+func guesserOf(s *Session) string {
+	const network = 64 // bits
+	host, _, err := net.SplitHostPort(s.Addr)
+	if err != nil || s.viaUnixSocket() {
+		return "unix"
+	}
+	ip, err := netip.ParseAddr(host)
+	if err != nil {
+		return host
+	}
+	if ip = ip.Unmap(); ip.Is6() {
+		if prefix, err := ip.WithZone("").Prefix(network); err == nil {
+			return prefix.String()
+		}
+	}
+	return ip.String()
+}
+
+// doubled returns first, doubled times times, and at most longest.
+func doubled(first time.Duration, times int, longest time.Duration) time.Duration {
+	for ; times > 0 && first < longest; times-- {
+		first *= 2
+	}
+	return min(first, longest)
+}
+
+// wait returns a channel if the session's attempt to authenticate must wait until it closes; now is in ms.
+// The caller then asks again. It returns nil if the attempt may be checked.
+func (t *authThrottle) wait(s *Session, now int64) <-chan struct{} {
+	if s.authWait != nil {
+		select {
+		case <-s.authWait:
+			s.authWait = nil
+			return nil
+		default:
+			return s.authWait
+		}
+	}
+	d := t.delay(s, now)
+	if d == 0 {
+		return nil
+	}
+	over := make(chan struct{})
+	s.authWait = over
+	if t.after != nil {
+		t.after(d, func() { close(over) })
+	} else {
+		time.AfterFunc(d, func() { close(over) })
+	}
+	return over
+}
+
+// delay returns how long an attempt of the session waits.
+func (t *authThrottle) delay(s *Session, now int64) (d time.Duration) {
+	if s.wrongPasswords > freeGuesses {
+		d = doubled(firstDelay, s.wrongPasswords-freeGuesses-1, longestDelay)
+	}
+	if t.denied.Load() == 0 {
+		return d
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if h := t.addresses[guesserOf(s)]; h != nil {
+		if recent := int(h.recentAt(now)); recent > freeOfAddress {
+			d = max(d, doubled(firstOfAddress, (recent-freeOfAddress)/guessesToDouble, longestOfAddr))
+		}
+	}
+	return d
+}
+
+func (h *guessHistory) recentAt(now int64) float64 {
+	return max(h.recent-float64(max(now-h.at, 0))/1000, 0)
+}
+
+// noteWrong counts a wrong password.
+func (t *authThrottle) noteWrong(s *Session, now int64) {
+	s.wrongPasswords++
+	t.denied.Add(1)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	address := guesserOf(s)
+	h := t.addresses[address]
+	if h == nil {
+		if len(t.addresses) >= maxGuessers {
+			t.forgetOldestLocked()
+		}
+		if t.addresses == nil {
+			t.addresses = make(map[string]*guessHistory)
+		}
+		h = new(guessHistory)
+		t.addresses[address] = h
+	}
+	h.recent, h.at = min(h.recentAt(now)+1, mostRecent), now
+	h.counted++
+	t.counted++
+	t.pending.Store(true)
+}
+
+// forgetOldestLocked forgets the address whose last wrong password is the longest ago.
+func (t *authThrottle) forgetOldestLocked() {
+	oldest := ""
+	for address, h := range t.addresses {
+		if oldest == "" || h.at < t.addresses[oldest].at {
+			oldest = address
+		}
+	}
+	delete(t.addresses, oldest)
+}
+
+// guessReport is a line of the log about wrong passwords.
+type guessReport struct {
+	worst   string // the address with most of them
+	ofWorst int
+	total   int
+	others  int // addresses besides
+}
+
+// report returns what to log now, if there is anything and the last line is long enough ago.
+func (t *authThrottle) report(now int64) (r guessReport, ok bool) {
+	if !t.pending.Load() {
+		return r, false
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.lastLine != 0 && now-t.lastLine < guessLineEvery {
+		return r, false
+	}
+	for address, h := range t.addresses {
+		if h.counted == 0 {
+			continue
+		}
+		r.others++
+		if h.counted > r.ofWorst {
+			r.worst, r.ofWorst = address, h.counted
+		}
+		h.counted = 0
+	}
+	r.total, r.others = t.counted, r.others-1
+	t.counted, t.lastLine = 0, now
+	t.pending.Store(false)
+	return r, true
+}
+
+// logWrongPasswords logs the wrong passwords since the last line, unless that was a moment ago.
+func (e *Engine) logWrongPasswords(now int64) {
+	r, ok := e.auth.report(now)
+	if !ok {
+		return
+	}
+	e.Log.Warn().Str("addr", r.worst).Int("wrong_passwords", r.ofWorst).Int("of_all_addresses", r.total).Int("other_addresses", r.others).
+		Msg("clients gave a wrong password; their next attempts are delayed")
+}
+
+// awaitsDelay reports whether a command is an attempt to authenticate that has to wait, and until when.
+func (e *Engine) awaitsDelay(s *Session, r *row, args []string) <-chan struct{} {
+	if r.Secrets == nil || !e.Host.PasswordSet() || len(r.Secrets(args)) == 0 {
+		return nil
+	}
+	return e.auth.wait(s, e.Keyspace.Now())
+}
