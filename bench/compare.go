@@ -6,6 +6,7 @@ import (
 	"os"
 	"regexp"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -36,7 +37,7 @@ func benchCompare(ctx context.Context, o options) error {
 	defer c.stopServers()
 	var chosen []workload
 	for _, w := range workloads {
-		if only.MatchString(w.name) {
+		if only.MatchString(w.name) && (o.only != "" || !strings.HasPrefix(w.name, bystanderName)) {
 			chosen = append(chosen, w)
 		}
 	}

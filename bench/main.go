@@ -118,7 +118,11 @@ func main() {
 }
 
 func run(ctx context.Context, o options, names []string) error {
-	if len(names) == 0 {
+	switch {
+	case len(names) > 0:
+	case o.only != "": // growth has no workloads to choose from
+		names = []string{"compare"}
+	default:
 		names = defaultModes
 	}
 	var chosen []mode

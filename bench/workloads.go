@@ -3,6 +3,7 @@ package main
 import (
 	"crypto/sha1"
 	"encoding/hex"
+	"slices"
 )
 
 // workload is one row of the comparison: a job for each side, and the targets.
@@ -101,8 +102,11 @@ func withScript(j job) job {
 	return after([]any{"HSET", "containers", set, longTTL}, after([]any{"SCRIPT", "LOAD", luaPut}, j))
 }
 
-// workloads is the table of the comparison. Each job sends requests for about a second.
-var workloads = []workload{
+// workloads is the table of the comparison.
+var workloads = slices.Concat(comparedWorkloads, bystanderWorkloads)
+
+// comparedWorkloads send requests for about a second each.
+var comparedWorkloads = []workload{
 	{"DOC.GET, depth 1", documents, benchmark(1, 80_000, docGet), benchmark(1, 80_000, get), rateAndCPU(1.0, 1.2)},
 	{"DOC.GET, depth 16", documents, benchmark(16, 400_000, docGet), benchmark(16, 400_000, get), rateAndCPU(1.2, 1.2)},
 	{"DOC.GET, depth 64", documents, benchmark(64, 500_000, docGet), benchmark(64, 500_000, get), rateAndCPU(1.5, 0)},
