@@ -394,6 +394,9 @@ func runAppend(x *Context) Reply {
 	}
 	// The zero item of a missing key inherits its expiration, as a new key does.
 	whole := it.Body + tail
+	if it.Body != "" && tail != "" { // else it is one of them
+		x.Tx.Adopt(whole)
+	}
 	x.put(c, key, keyspace.Plain, whole, it.ExpireAt, eventAppend)
 	return Count(len(whole))
 }

@@ -1,6 +1,8 @@
 package commands
 
 import (
+	"unsafe"
+
 	"mayfly/commands/redisfmt"
 	"mayfly/keyspace"
 )
@@ -79,6 +81,7 @@ func parseSetRange(in *Input) (Run, error) {
 			return Fail(errTooLong)
 		}
 		whole := overwrite(it.Body, int(offset), value)
+		x.Tx.Adopt(whole)
 		x.put(c, key, keyspace.Plain, whole, it.ExpireAt, eventSetRange)
 		return Count(len(whole))
 	}, nil
@@ -89,5 +92,5 @@ func overwrite(s string, offset int, value string) string {
 	b := make([]byte, max(len(s), offset+len(value)))
 	copy(b, s)
 	copy(b[offset:], value)
-	return string(b)
+	return unsafe.String(unsafe.SliceData(b), len(b)) // nobody changes b any more
 }

@@ -265,12 +265,26 @@ func (e *Engine) begin(s *Session, r *row, args []string) error {
 	if err := checkIDs(s.idBuffer); err != nil {
 		return err
 	}
+	if r.Flags&Write != 0 {
+		s.prepare(&s.in)
+	}
 	if len(s.idBuffer) == 1 {
 		e.Keyspace.BeginKey(&s.tx, s.idBuffer[0])
 	} else {
 		e.Keyspace.BeginKeys(&s.tx, s.idBuffer)
 	}
 	return nil
+}
+
+// prepare prepares the large values that a command may store.
+func (s *Session) prepare(in *Input) {
+	if json := in.put.doc.JSON; json != "" {
+		s.tx.Prepare(json)
+		return
+	}
+	for _, arg := range in.Args {
+		s.tx.Prepare(arg)
+	}
 }
 
 // checkIDs returns an error if an id is too long.

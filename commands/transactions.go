@@ -268,6 +268,11 @@ func (e *Engine) beginQueue(s *Session) error {
 		e.discard(s)
 		return errAbandoned
 	}
+	for i := range t.commands {
+		if c := &t.commands[i]; c.run != nil && c.row.Flags&Write != 0 {
+			s.prepare(&c.in)
+		}
+	}
 	switch {
 	case all:
 		e.Keyspace.BeginAll(&s.tx)

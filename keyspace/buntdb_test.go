@@ -18,6 +18,7 @@ import (
 	"mayfly/expiry"
 	"mayfly/keyspace"
 	"mayfly/keyspace/aof"
+	"mayfly/keyspace/memtable"
 	"mayfly/keyspace/record"
 
 	"github.com/tidwall/buntdb"
@@ -60,6 +61,7 @@ func itemsIn(t *testing.T, dir string) map[place]record.Item {
 	defer db.Close()
 	names := make(map[uint32]string) // containers by number
 	items := make(map[place]record.Item)
+	touches := make(map[string]string)
 	err = db.View(func(tx *buntdb.Tx) (err error) {
 		visit := func(pattern string, f func(key, body string, it record.Item) error) {
 			err = errors.Join(err, tx.AscendKeys(pattern, func(key, value string) bool {
@@ -81,6 +83,10 @@ func itemsIn(t *testing.T, dir string) map[place]record.Item {
 		})
 		visit("*", func(key, _ string, it record.Item) error {
 			number, id, err := record.SplitKey(key)
+			if _, touched := record.TouchedKey(key); touched {
+				touches[key] = string(record.Append(nil, key, it))
+				return nil
+			}
 			if err != nil {
 				if record.InCatalogue(key) || key == aof.SealKey {
 					err = nil
@@ -96,6 +102,18 @@ func itemsIn(t *testing.T, dir string) map[place]record.Item {
 	})
 	if err != nil {
 		t.Fatal(err)
+	}
+	for key, rec := range touches {
+		touch, base, err := record.ReadTouch(key, rec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		itemKey, _ := record.TouchedKey(key)
+		number, id, _ := record.SplitKey(itemKey)
+		at := place{names[number], id}
+		if it, ok := items[at]; ok && touch.Touches(base, it.Version) {
+			items[at] = it.Touched(touch)
+		}
 	}
 	return items
 }
@@ -209,6 +227,12 @@ func (l *live) write(random *rand.Rand, containers []string, writes, ids int) {
 			tx.Delete(c, id)
 		case 1, 2:
 			tx.Put(c, id, record.Plain, fmt.Sprintf("\x00\r\n*3\r\n$3\r\nset\r\n%x", random.Uint64()), own)
+		case 3:
+			it, ok := tx.Get(c, id)
+			if !ok || len(it.Body) < memtable.LargeBody {
+				it = record.Item{Kind: record.Plain, Body: strings.Repeat("x", memtable.LargeBody+random.IntN(100))}
+			}
+			tx.Put(c, id, it.Kind, it.Body, own) // of a large one only the header is written
 		default:
 			tx.Put(c, id, record.Document, fmt.Sprintf(`{"n":%d,"fill":"%s"}`, random.Uint64(), strings.Repeat("x", random.IntN(400))), own)
 		}

@@ -5,10 +5,12 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"strings"
 	"testing"
 
 	"mayfly/expiry"
 	"mayfly/keyspace/aof"
+	"mayfly/keyspace/memtable"
 	"mayfly/keyspace/record"
 	"mayfly/keyspace/store"
 )
@@ -49,7 +51,7 @@ func TestCaptureInPieces(t *testing.T) {
 	}
 }
 
-// history is a keyspace and its model: bodies by container and id.
+// history is a keyspace and its model: states of items by container and id. Half of the bodies are large.
 type history struct {
 	t      *testing.T
 	r      *rand.Rand
@@ -199,8 +201,15 @@ func (h *history) change(tx *Tx, id string) {
 			continue
 		}
 		h.writes++
-		h.model[name][id] = fmt.Sprint(h.writes)
-		tx.Put(c, id, Plain, h.model[name][id], expiry.Inherit)
+		body, end := fmt.Sprint(h.writes), h.o.clock.Now()+1e9+int64(h.writes)
+		if h.r.IntN(2) == 0 {
+			body = fmt.Sprintf("%0*d", memtable.LargeBody+h.r.IntN(3)-1, h.writes)
+		}
+		if it, ok := tx.Get(c, id); ok && h.r.IntN(2) == 0 {
+			body = it.Body // only the header is written
+		}
+		tx.Put(c, id, Plain, body, end)
+		h.model[name][id] = stateOf(body, end)
 	}
 }
 
@@ -236,14 +245,20 @@ func (h *history) kill() {
 	after.stop()
 }
 
+// stateOf describes an item in a few words.
+func stateOf(body string, end int64) string {
+	return fmt.Sprintf("%d bytes %s until %d", len(body), strings.TrimLeft(body, "0"), end)
+}
+
 func (h *history) compare(when string, found map[place]Item) {
 	h.t.Helper()
 	n := 0
 	for name, items := range h.model {
 		n += len(items)
 		for id, body := range items {
-			if got := found[place{name, id}].Body; got != body {
-				h.t.Errorf("%s %s of %s is %q, not %q", when, id, name, got, body)
+			it := found[place{name, id}]
+			if got := stateOf(it.Body, it.ExpireAt); got != body {
+				h.t.Errorf("%s %s of %s is %s, not %s", when, id, name, got, body)
 			}
 		}
 	}

@@ -78,20 +78,7 @@ func (c *Container) Policy() *expiry.Policy { return c.policy.Load() }
 func (c *Container) IsDatabase() bool { return c.db < Databases }
 
 // ValidName reports whether a container may have this name: 1 to 255 of letters, digits, _ . : -
-func ValidName(name string) bool {
-	if len(name) < 1 || len(name) > 255 {
-		return false
-	}
-	for i := 0; i < len(name); i++ {
-		switch b := name[i]; {
-		case b >= 'a' && b <= 'z', b >= 'A' && b <= 'Z', b >= '0' && b <= '9':
-		case b == '_', b == '.', b == ':', b == '-':
-		default:
-			return false
-		}
-	}
-	return true
-}
+func ValidName(name string) bool { return record.ValidName(name) }
 
 // Container returns the container of a name, nil if there is none.
 func (tx *Tx) Container(name string) (c *Container) {

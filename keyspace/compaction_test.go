@@ -327,7 +327,7 @@ func TestCompactRefusesAFileThatLacksAnItem(t *testing.T) {
 	table := o.catalogue.byName["0"].tables[0]
 	p.mu.Lock()
 	p.shard.BeginCapture() // captured changes count as stored
-	if _, more := p.shard.Capture(1000, func(string, string) {}); more {
+	if _, more := p.shard.Capture(1000, func(string, string, string) {}); more {
 		t.Error("the capture is not complete")
 	}
 	p.mu.Unlock()

@@ -47,7 +47,10 @@ func TestFlushAllBesideWatchers(t *testing.T) {
 	for _, p := range o.partitions {
 		for left := 1; left > 0; time.Sleep(time.Millisecond) {
 			p.mu.Lock()
-			left = len(p.watchers)
+			left = 1
+			if p.watchers.Empty() {
+				left = 0
+			}
 			p.mu.Unlock()
 		}
 	}

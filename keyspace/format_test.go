@@ -25,7 +25,10 @@ var rewrite = flag.Bool("rewrite", false, "rewrite the examples in FORMAT.md")
 // changes are the changes of one transaction.
 type changes []aof.Op
 
-func (c changes) AppendTo(dst []byte) []byte { return aof.AppendOps(dst, c) }
+func (c changes) AppendTo(dst aof.Commands) aof.Commands {
+	dst.Text = aof.AppendOps(dst.Text, c)
+	return dst
+}
 
 // The examples in FORMAT.md are the bytes of real files.
 func TestFormatDocumentShowsRealFiles(t *testing.T) {

@@ -91,6 +91,9 @@ func (tx *Tx) Memory(c *Container, id string) (int64, bool) {
 // Put stores an item under an id, whether there is one or not, and returns it. Its clock starts now. expireAt is
 // expiry.Inherit, expiry.Never or a moment in ms; one that has passed makes sense only in a container that is
 // off.
+//
+// A large body is copied, unless it was prepared or is the one that Get has returned of this item: then only the header
+// is written, in memory and to the journal.
 func (tx *Tx) Put(c *Container, id string, kind Kind, body string, expireAt int64) Item {
 	p := tx.partition(id)
 	h, e := tx.lookup(p, c, id)
@@ -100,15 +103,16 @@ func (tx *Tx) Put(c *Container, id string, kind Kind, body string, expireAt int6
 		tx.noteTable(t)
 	}
 	it := record.Item{Kind: kind, Body: body, TS: tx.now, ExpireAt: expireAt, Version: p.nextVersionLocked()}
+	own := tx.bodies.Find(body)
 	switch {
 	case e == nil:
-		_, e = t.Insert(id, it)
+		_, e = t.Insert(id, it, own)
 		tx.noteInsert(t, e)
 	case e.Changing():
-		t.Overwrite(h, e, id, it) // Rollback needs only what was there before the transaction
+		t.Overwrite(h, e, id, it, own) // Rollback needs only what was there before the transaction
 	default:
 		tx.noteChange(t, e)
-		t.Replace(h, e, id, it) // Close frees the old record
+		t.Replace(h, e, id, it, own) // Close frees the old record
 	}
 	tx.alert(p, c, id)
 	if !e.Changing() {

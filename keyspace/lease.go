@@ -78,6 +78,7 @@ func (ks *Keyspace) clockRecord(ms int64) clockRecord {
 // clockRecord is appended to the journal as a group of its own.
 type clockRecord string
 
-func (r clockRecord) AppendTo(dst []byte) []byte {
-	return aof.AppendSet(dst, record.ClockKey, string(r))
+func (r clockRecord) AppendTo(dst aof.Commands) aof.Commands {
+	dst.Set(record.ClockKey, string(r), "")
+	return dst
 }

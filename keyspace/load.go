@@ -228,6 +228,25 @@ func (l *partitionLoader) apply(number uint32, id string, o aof.Op, journaled bo
 	return nil
 }
 
+// touch applies a touch of a journal. If it does not count, the item has a later state already, or will have.
+func (l *partitionLoader) touch(number uint32, id string, o aof.Op) error {
+	touch, base, err := record.ReadTouch(o.Key, o.Rec)
+	if err != nil {
+		return err
+	}
+	l.p.version = max(l.p.version, touch.Version)
+	l.latest = max(l.latest, touch.TS)
+	t := l.tables[number]
+	if t == nil {
+		return nil
+	}
+	if h, e := t.Lookup(id); e != nil && touch.Touches(base, e.Version()) {
+		t.Overwrite(h, e, id, t.Item(e).Touched(touch), nil)
+		l.p.cleanLocked()
+	}
+	return nil
+}
+
 // container returns the container of a number. If it is not known yet, it is one without a name that has the items
 // until then.
 func (l *loader) container(number uint32) *Container {
@@ -246,11 +265,16 @@ func (l *loader) replay(o aof.Op) error {
 	if record.InCatalogue(o.Key) {
 		return l.catalogueRecord(o.Key, o.Rec, o.Del)
 	}
-	number, id, err := record.SplitKey(o.Key)
+	key, touched := record.TouchedKey(o.Key)
+	number, id, err := record.SplitKey(key)
 	if err != nil {
 		return err
 	}
-	return l.parts[record.Partition(id, len(l.parts))].apply(number, id, o, true)
+	part := l.parts[record.Partition(id, len(l.parts))]
+	if touched {
+		return part.touch(number, id, o)
+	}
+	return part.apply(number, id, o, true)
 }
 
 // catalogueRecord applies a record of the catalogue, from its store or from a journal.

@@ -9,6 +9,7 @@ import (
 	"mayfly/keyspace/memtable"
 	"mayfly/keyspace/record"
 	"mayfly/keyspace/store"
+	"mayfly/keyspace/watch"
 )
 
 // partition has a share of all containers' items: those with ids of its slots.
@@ -21,11 +22,11 @@ type partition struct {
 	store  *store.Store // used by the start, checkpoints and compactions only
 
 	mu          sync.Mutex
-	shard       memtable.Shard                        // its Memory and Garbage need no lock
-	version     uint64                                // of the last write; see nextVersionLocked
-	lastWrite   LSN                                   // covers every write
-	lastRemoval LSN                                   // covers every removal
-	watchers    map[*Container]map[string][]*watchSet // by id
+	shard       memtable.Shard // its Memory and Garbage need no lock
+	version     uint64         // of the last write; see nextVersionLocked
+	lastWrite   LSN            // covers every write
+	lastRemoval LSN            // covers every removal
+	watchers    watch.Lists[*Container]
 }
 
 func newPartition(number int) *partition {
@@ -87,7 +88,7 @@ func (p *partition) capture(in capturing) (ops []aof.Op, live int64) {
 func (p *partition) capturePiece(sets []aof.Op, n int) (deleted []string, _ []aof.Op, more bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	deleted, more = p.shard.Capture(n, func(key, rec string) { sets = append(sets, aof.Op{Key: key, Rec: rec}) })
+	deleted, more = p.shard.Capture(n, func(key, rec, body string) { sets = append(sets, aof.Op{Key: key, Rec: rec, Body: body}) })
 	return deleted, sets, more
 }
 

@@ -19,6 +19,7 @@ import (
 	"mayfly/expiry/clock"
 	"mayfly/keyspace/aof"
 	"mayfly/keyspace/journal"
+	"mayfly/keyspace/memtable"
 )
 
 var (
@@ -507,10 +508,14 @@ func (w *powerWorker) changeItem(tx *Tx, v *version) {
 	}
 	own := []int64{expiry.Inherit, expiry.Never, tx.Now() + 1 + w.r.Int64N(3000)}[w.r.IntN(3)]
 	size := w.r.IntN(100)
-	if w.r.IntN(10) == 0 {
-		size = w.r.IntN(5000) // several sectors
+	if w.r.IntN(5) == 0 {
+		size = w.r.IntN(2 * memtable.LargeBody) // several sectors
 	}
-	w.put(tx, v, i, id, fmt.Sprintf("%0*d", size, len(w.history)), own)
+	body := fmt.Sprintf("%0*d", size, len(w.history))
+	if it, ok := tx.Get(tx.Container(w.names[i]), id); ok && w.r.IntN(3) == 0 {
+		body = it.Body // of a large one only the header is written
+	}
+	w.put(tx, v, i, id, body, own)
 }
 
 func (w *powerWorker) put(tx *Tx, v *version, i int, id, body string, own int64) {

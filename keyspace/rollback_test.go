@@ -55,7 +55,7 @@ func (o *opened) inside(watchers []*Watcher) inside {
 		}
 	}
 	for _, w := range watchers {
-		s.Marked = append(s.Marked, w.set != nil && w.set.changed.Load())
+		s.Marked = append(s.Marked, w.set != nil && w.set.changed.IsSet())
 	}
 	return s
 }
@@ -192,7 +192,16 @@ func (o *opened) inTx(random *rand.Rand, names []string, n int, end func(*Tx) LS
 			tx.Get(c, id)
 		default:
 			own := []int64{expiry.Inherit, expiry.Never, tx.Now() + random.Int64N(9000)}[random.IntN(3)]
-			tx.Put(c, id, []Kind{Document, Plain}[random.IntN(2)], fmt.Sprintf(`{"n":%0*d}`, random.IntN(300), n), own)
+			body := fmt.Sprintf(`{"n":%0*d}`, random.IntN(300), n)
+			switch random.IntN(6) {
+			case 0:
+				body = fmt.Sprintf(`{"n":%0*d}`, memtable.LargeBody-8+random.IntN(9), n)
+			case 1, 2:
+				if it, ok := tx.Get(c, id); ok {
+					body = it.Body
+				}
+			}
+			tx.Put(c, id, []Kind{Document, Plain}[random.IntN(2)], body, own)
 		}
 	}
 }

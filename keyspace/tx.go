@@ -5,6 +5,8 @@ import (
 
 	"mayfly/keyspace/aof"
 	"mayfly/keyspace/memtable"
+	"mayfly/keyspace/record"
+	"mayfly/keyspace/watch"
 )
 
 // Tx is one command's (or one EXEC's) view of the keyspace at one frozen moment. It holds the locks of what it may
@@ -35,10 +37,11 @@ type Tx struct {
 	replaced bool         // all items of a container were replaced or removed
 	undos    []undo       // in order; see Rollback
 	was      []memtable.Entry
-	removals []removal   // entries to release when their removal is certain
-	alerted  []*watchSet // those with a changed item
-	reveal   LSN         // covers everything that was read
+	removals []removal     // entries to release when their removal is certain
+	alerted  []*watch.Mark // of those who watch a changed item
+	reveal   LSN           // covers everything that was read
 	buf      []byte
+	bodies   memtable.Bodies // see Prepare
 }
 
 // itemChange is what a transaction does to an item: the entry that it has written, once however often, or the key
@@ -128,8 +131,8 @@ func (tx *Tx) Close() LSN {
 		}
 		tx.eachLocked(func(p *partition) { p.lastWrite = lsn })
 	}
-	for _, s := range tx.alerted {
-		s.changed.Store(true)
+	for _, m := range tx.alerted {
+		m.Set()
 	}
 	tx.freeReplaced()
 	for _, r := range tx.removals {
@@ -165,16 +168,20 @@ func (tx *Tx) freeReplaced() {
 type txChanges Tx
 
 // AppendTo appends the changes as set and del commands. It has only the last state of an item written several
-// times: the group is atomic.
-func (tx *txChanges) AppendTo(dst []byte) []byte {
-	dst = append(dst, tx.group...)
+// times: the group is atomic. Of a large item of which only the header was written it has only that: a touch.
+func (tx *txChanges) AppendTo(dst aof.Commands) aof.Commands {
+	dst.Text = append(dst.Text, tx.group...)
 	for _, c := range tx.changes {
 		switch {
 		case c.e == nil:
-			dst = aof.AppendDel(dst, c.deleted)
+			dst.Del(c.deleted)
 		case c.e.Present(): // else its delete follows
-			key, rec := c.t.KeyAndRecord(c.e)
-			dst = aof.AppendSet(dst, key, rec)
+			key, rec, body := c.t.KeyAndRecord(c.e)
+			if base := c.t.Base(c.e); body != "" && base != c.e.Version() {
+				key = record.TouchKey(key)
+				rec, body = string(record.Append(nil, key, record.TouchItem(c.t.Item(c.e), base))), ""
+			}
+			dst.Set(key, rec, body)
 		}
 		if c.e != nil {
 			c.e.ClearChanging()
@@ -188,7 +195,7 @@ func (tx *Tx) reset() {
 	const most = 64 << 10
 	if tx.untouched() { // most transactions only read, and little is to be reset
 		tx.ks, tx.locked, tx.many, tx.reveal = nil, nil, keep(tx.many, most/8), 0
-		tx.single, tx.singleID = nil, ""
+		tx.single, tx.singleID, tx.bodies = nil, "", memtable.Bodies{}
 		return
 	}
 	clear(tx.changes)

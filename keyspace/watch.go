@@ -4,10 +4,10 @@ import (
 	"math"
 	"slices"
 	"strings"
-	"sync/atomic"
 
 	"mayfly/expiry"
 	"mayfly/keyspace/memtable"
+	"mayfly/keyspace/watch"
 )
 
 // Watcher notes whether any of the items it watches is written, deleted, or dies (WATCH). The zero value watches
@@ -24,7 +24,7 @@ type watchSet struct {
 	groups []watchGroup
 	// changed is set under the lock of the changed partition. It is read under the locks of all the keys' partitions,
 	// so a reader sees all changes up to then.
-	changed atomic.Bool
+	changed watch.Mark
 }
 
 // watched is one id under watch, whether there is such an item or not.
@@ -52,19 +52,10 @@ func (tx *Tx) Watch(w *Watcher, c *Container, id string) {
 	if w.set == nil {
 		w.set = new(watchSet)
 	}
-	// The keys are not searched: clients decide how many there are.
-	if slices.Contains(p.watchers[c][id], w.set) {
-		return
-	}
 	id = strings.Clone(id)
-	w.set.add(watched{p, c, id, e != nil}, e)
-	if p.watchers == nil {
-		p.watchers = make(map[*Container]map[string][]*watchSet)
+	if p.watchers.Add(c, id, &w.set.changed) { // the keys are not searched: clients decide how many there are
+		w.set.add(watched{p, c, id, e != nil}, e)
 	}
-	if p.watchers[c] == nil {
-		p.watchers[c] = make(map[string][]*watchSet)
-	}
-	p.watchers[c][id] = append(p.watchers[c][id], w.set)
 }
 
 // add adds a key, whose item has this entry, nil if there is none.
@@ -113,9 +104,9 @@ func (tx *Tx) Changed(w *Watcher) bool {
 	if w.set == nil {
 		return false
 	}
-	changed := w.set.changed.Load() || slices.ContainsFunc(w.set.groups, func(g watchGroup) bool {
+	changed := w.set.changed.IsSet() || slices.ContainsFunc(w.set.groups, func(g watchGroup) bool {
 		return tx.groupChanged(&g, w.set.keys[g.from:g.to])
-	}) || w.set.changed.Load() // by the death of an item that a swap has brought
+	}) || w.set.changed.IsSet() // by the death of an item that a swap has brought
 	if changed {
 		tx.saw(tx.ks.catalogue.lsn)
 		for _, k := range w.set.keys {
@@ -182,7 +173,7 @@ func (ks *Keyspace) unwatchLater(s *watchSet) bool {
 func (ks *Keyspace) unwatch(s *watchSet) {
 	for _, k := range s.keys {
 		k.p.mu.Lock()
-		k.p.unwatchLocked(s, k)
+		k.p.watchers.Remove(k.c, k.id, &s.changed)
 		k.p.mu.Unlock()
 	}
 }
@@ -194,37 +185,24 @@ func (tx *Tx) Unwatch(w *Watcher) {
 		return
 	}
 	for _, k := range s.keys {
-		tx.partition(k.id).unwatchLocked(s, k)
-	}
-}
-
-// unwatchLocked takes a set off the list of an id. mu must be held.
-func (p *partition) unwatchLocked(s *watchSet, k watched) {
-	ids := p.watchers[k.c]
-	left := slices.DeleteFunc(ids[k.id], func(other *watchSet) bool { return other == s })
-	if len(left) > 0 {
-		ids[k.id] = left
-		return
-	}
-	if delete(ids, k.id); len(ids) == 0 {
-		delete(p.watchers, k.c)
+		tx.partition(k.id).watchers.Remove(k.c, k.id, &s.changed)
 	}
 }
 
 // alert marks the watchers of an id when the transaction closes.
 func (tx *Tx) alert(p *partition, c *Container, id string) {
-	if len(p.watchers) > 0 {
-		tx.alerted = append(tx.alerted, p.watchers[c][id]...)
+	if !p.watchers.Empty() {
+		tx.alerted = append(tx.alerted, p.watchers.Of(c, id)...)
 	}
 }
 
 // alertDeathLocked marks the watchers of an item that was removed because it is dead, unless it was dead already when
 // its container got its items in an exchange: then it never lived for them. p.mu must be held.
 func (t *table) alertDeathLocked(e *memtable.Entry) {
-	if len(t.p.watchers) == 0 || e.Dead(t.c.Policy(), t.c.swapped) {
+	if t.p.watchers.Empty() || e.Dead(t.c.Policy(), t.c.swapped) {
 		return
 	}
-	for _, s := range t.p.watchers[t.c][t.ID(e)] {
-		s.changed.Store(true)
+	for _, m := range t.p.watchers.Of(t.c, t.ID(e)) {
+		m.Set()
 	}
 }

@@ -55,7 +55,7 @@ func TestWatch(t *testing.T) {
 			}
 			o.Unwatch(&w)
 			for _, p := range o.partitions {
-				if len(p.watchers) != 0 {
+				if !p.watchers.Empty() {
 					t.Error("a watch is left behind")
 				}
 			}

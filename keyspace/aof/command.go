@@ -10,6 +10,7 @@ const (
 // Op is one change: it sets the record under a key, or deletes the key.
 type Op struct {
 	Key, Rec string
+	Body     string // the rest of the record behind Rec, empty if that is all
 	Del      bool
 }
 
@@ -18,6 +19,21 @@ func AppendSet(dst []byte, key, rec string) []byte {
 	dst = append(dst, setHead...)
 	dst = appendBulk(dst, key)
 	return appendBulk(dst, rec)
+}
+
+// appendSet is AppendSet for a record in two parts.
+func appendSet(dst []byte, key, rec, body string) []byte {
+	if body == "" {
+		return AppendSet(dst, key, rec)
+	}
+	dst = append(dst, setHead...)
+	dst = appendBulk(dst, key)
+	dst = append(dst, '$')
+	dst = strconv.AppendInt(dst, int64(len(rec)+len(body)), 10)
+	dst = append(dst, "\r\n"...)
+	dst = append(dst, rec...)
+	dst = append(dst, body...)
+	return append(dst, "\r\n"...)
 }
 
 // AppendDel appends the command that deletes a key.
@@ -32,7 +48,7 @@ func AppendOps(dst []byte, ops []Op) []byte {
 		if o.Del {
 			dst = AppendDel(dst, o.Key)
 		} else {
-			dst = AppendSet(dst, o.Key, o.Rec)
+			dst = appendSet(dst, o.Key, o.Rec, o.Body)
 		}
 	}
 	return dst

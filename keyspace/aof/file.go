@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"unsafe"
 )
 
 // File is a file that is appended to. One goroutine at a time may append, another may force it to disk.
@@ -46,6 +47,20 @@ func (d *File) Append(commands []byte) error {
 	n := int64(len(commands))
 	d.preallocated = max(d.preallocated-n, 0)
 	d.end += n
+	return nil
+}
+
+// AppendParts is Append for commands in parts.
+func (d *File) AppendParts(parts []string) error {
+	at := d.end
+	for _, part := range parts {
+		n, err := WriteAt(d.f, unsafe.Slice(unsafe.StringData(part), len(part)), at)
+		if at += int64(n); err != nil {
+			return errors.Join(d.named(err), d.CutBack(d.end))
+		}
+	}
+	d.preallocated = max(d.preallocated-(at-d.end), 0)
+	d.end = at
 	return nil
 }
 

@@ -3,19 +3,17 @@ package journal
 import (
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"runtime"
 	"time"
 
 	"mayfly/keyspace/aof"
-	"mayfly/keyspace/record"
 )
 
 // batch holds the commands that are committed together. The journal's mutex protects it. The leader writes the
 // commands without the mutex, once nothing is appended any more.
 type batch struct {
 	lsn      LSN
-	commands []byte
+	commands aof.Commands
 	waiters  *waiters // nil while there are none
 }
 
@@ -166,9 +164,9 @@ func (j *Journal) commitTo(lsn LSN) error {
 		j.inFlight = nil
 		if err == nil {
 			j.done.Store(uint64(b.lsn))
-			j.waiting.Add(-int64(len(b.commands)))
-			if cap(b.commands) <= keptBatchSize {
-				j.spare = append(j.spare, b.commands)
+			j.waiting.Add(-b.commands.Size())
+			if text := b.commands.Text; cap(text) <= keptBatchSize {
+				j.spare = append(j.spare, text)
 			}
 		} else {
 			j.failed = b
@@ -195,22 +193,22 @@ func (j *Journal) write(b *batch) error {
 		j.slow.Store(false)
 		j.syncMu.Unlock()
 	}
-	size := len(b.commands)
+	size := b.commands.Size()
 	from := j.end.Load()
 	seal := aof.Seal{
-		Mark: j.mark, From: from, At: from + int64(size), LSN: uint64(b.lsn), OnDisk: j.onDisk.Load(),
-		Sum: crc32.Update(0, record.Castagnoli, b.commands),
+		Mark: j.mark, From: from, At: from + size, LSN: uint64(b.lsn), OnDisk: j.onDisk.Load(),
+		Sum: b.commands.Sum(),
 	}
-	commit := seal.Append(b.commands)
-	b.commands = commit[:size]
-	if err := j.file.Append(commit); err != nil {
+	commit := seal.Append(b.commands.Text)
+	b.commands.Text = commit[:len(b.commands.Text)]
+	if err := j.append(&b.commands, commit); err != nil {
 		err = fmt.Errorf("writing the journal: %w", err)
 		if errors.Is(err, aof.ErrTorn) {
 			j.broken.Store(&err)
 		}
 		return err
 	}
-	written := int64(len(commit))
+	written := size + aof.SealSize
 	j.commits.Add(1)
 	j.total.Add(written)
 	if j.end.Add(written) >= j.limit.Load() && j.full != nil {
@@ -221,6 +219,14 @@ func (j *Journal) write(b *batch) error {
 		return j.syncTo(b.lsn)
 	}
 	return nil
+}
+
+// append writes commands to the newest file. text is theirs with the seal behind it.
+func (j *Journal) append(commands *aof.Commands, text []byte) error {
+	if !commands.Large() {
+		return j.file.Append(text)
+	}
+	return j.file.AppendParts(commands.Parts(text))
 }
 
 // report records whether the last write worked, and starts the retries if not.

@@ -21,7 +21,10 @@ import (
 type ops []aof.Op
 
 // AppendTo implements [Changes].
-func (o ops) AppendTo(dst []byte) []byte { return aof.AppendOps(dst, o) }
+func (o ops) AppendTo(dst aof.Commands) aof.Commands {
+	dst.Text = aof.AppendOps(dst.Text, o)
+	return dst
+}
 
 // set returns the change of one plain item.
 func set(key, body string) ops { return ops{aoftest.Set(key, body)} }
@@ -120,7 +123,7 @@ func emptyFile() []byte { return aof.FirstSeal(7).Append(nil) }
 // appendCommit appends a commit to the content of a file, with a right seal unless change alters it.
 func appendCommit(content []byte, mark uint32, lsn LSN, o ops, change func(*aof.Seal)) []byte {
 	from := len(content)
-	content = o.AppendTo(content)
+	content = aof.AppendOps(content, o)
 	s := aof.Seal{Mark: mark, From: int64(from), At: int64(len(content)), LSN: uint64(lsn), Sum: record.Sum(0, string(content[from:]))}
 	if change != nil {
 		change(&s)

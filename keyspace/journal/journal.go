@@ -41,7 +41,7 @@ var headSize = aof.SealSize
 // Changes is what one transaction changes.
 type Changes interface {
 	// AppendTo appends the changes as set and del commands. It is called once, by [Journal.Append].
-	AppendTo(dst []byte) []byte
+	AppendTo(dst aof.Commands) aof.Commands
 }
 
 // Options configure a journal.
@@ -127,9 +127,9 @@ func (j *Journal) Append(c Changes) LSN {
 	if b == nil {
 		b = j.newBatchLocked()
 	}
-	before := len(b.commands)
+	before := b.commands.Size()
 	b.commands = c.AppendTo(b.commands) // after a panic the batch is as it was
-	j.waiting.Add(int64(len(b.commands) - before))
+	j.waiting.Add(b.commands.Size() - before)
 	return b.lsn
 }
 
@@ -137,7 +137,7 @@ func (j *Journal) Append(c Changes) LSN {
 func (j *Journal) newBatchLocked() *batch {
 	b := &batch{lsn: j.next}
 	if last := len(j.spare) - 1; last >= 0 {
-		b.commands, j.spare = j.spare[last][:0], j.spare[:last]
+		b.commands.Text, j.spare = j.spare[last][:0], j.spare[:last]
 	}
 	j.next++
 	j.pending = b

@@ -247,7 +247,7 @@ func TestReplayRefusesABrokenSequence(t *testing.T) {
 		"a commit is there twice":         {1: append(bytes.Clone(content), content[ends[1]:]...)},
 		"a file is missing":               {1: content, 3: emptyFile()},
 		"a file is there twice":           {1: content, 2: content},
-		"a seal is deleted":               {1: del(aof.SealKey).AppendTo(bytes.Clone(content))},
+		"a seal is deleted":               {1: aof.AppendOps(bytes.Clone(content), del(aof.SealKey))},
 		"the head is missing":             {1: content[headSize:]},
 		"there are two heads":             {1: append(emptyFile(), emptyFile()...)},
 		"the first LSN is the last":       {1: one, 2: next(1)},

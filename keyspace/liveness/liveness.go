@@ -67,7 +67,7 @@ func (f *Filter) Mark(sets []store.Candidate) error {
 		if at.t == nil {
 			continue
 		}
-		h, ok := at.t.Matches(at.id, sets[i].Rec)
+		h, ok := at.t.Matches(at.id, sets[i].Rec, f.opt.Incomplete)
 		sets[i].Live = ok && f.first(at.t, h)
 	}
 	return nil

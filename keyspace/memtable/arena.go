@@ -33,6 +33,7 @@ type arena struct {
 type segment struct {
 	data []byte // up to its capacity; nil if released, and in the first, so that no valid ref is 0
 	dead uint32 // bytes
+	refs uint32 // a segment that is a large body: the records that refer to it; else 0
 }
 
 // ref is the address of an allocation in an arena.
@@ -72,21 +73,27 @@ func (a *arena) alloc(h Handle, size int) (ref, []byte) {
 
 // openSegment adds a segment with at least size bytes. In a small arena it is small.
 func (a *arena) openSegment(size int) uint32 {
-	if len(a.segments) == 0 {
-		a.segments = append(a.segments, segment{})
-	}
-	number := uint32(len(a.segments))
-	if last := len(a.vacant) - 1; last >= 0 {
-		number, a.vacant = a.vacant[last], a.vacant[:last]
-	} else {
-		a.segments = append(a.segments, segment{})
-	}
+	number := a.newSegment()
 	if size <= largeAlloc {
 		size = max(size, int(min((a.used-a.dead)/4, segmentSize)))
 		a.head = number
 	}
 	a.segments[number].data = make([]byte, 0, size)
 	return number
+}
+
+// newSegment returns the number of a segment without memory.
+func (a *arena) newSegment() uint32 {
+	if len(a.segments) == 0 {
+		a.segments = append(a.segments, segment{})
+	}
+	if last := len(a.vacant) - 1; last >= 0 {
+		number := a.vacant[last]
+		a.vacant = a.vacant[:last]
+		return number
+	}
+	a.segments = append(a.segments, segment{})
+	return uint32(len(a.segments) - 1)
 }
 
 // view returns size bytes of an allocation. The string is safe to keep.

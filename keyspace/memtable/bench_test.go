@@ -31,7 +31,7 @@ func newBenchItems(t *Table) benchItems {
 // insertEncoded inserts an item whose record is encoded already.
 func (t *Table) insertEncoded(id, rec string, it record.Item) {
 	h, e := t.slab.alloc()
-	t.insert(h, e, id, it, t.copyIn(h, id, rec), len(rec))
+	t.insert(h, e, id, it, t.copyIn(h, id, rec, it), len(rec))
 }
 
 // newBenchTable returns a full table.
@@ -86,7 +86,7 @@ func BenchmarkTableEncode(b *testing.B) {
 	for i := 0; b.Loop(); i++ {
 		id := items.ids[spread(i)]
 		h, e := t.Lookup(id)
-		t.Overwrite(h, e, id, items.it)
+		t.Overwrite(h, e, id, items.it, nil)
 		s.Clean()
 	}
 }

@@ -20,13 +20,13 @@ func (t *Table) MarkDirty(h Handle, e *Entry) {
 func (s *Shard) BeginCapture() { s.captured, s.dirty = s.dirty, nil }
 
 // Capture returns the keys of all items that the store must delete. It calls set for about n of the items that the
-// store must set. All this is of one moment. The deletes are applied first: what is in a table is newer than what
+// store must set, as KeyAndRecord returns them. All this is of one moment. The deletes are applied first: what is in a table is newer than what
 // was removed from it. more reports whether the capture has to go on.
 //
 // Deletes are never left for the next piece. The item could return and be captured meanwhile, and the delete
 // would be applied after that. An item that becomes dirty meanwhile counts only if its place on a list is still to
 // come. So a capture ends.
-func (s *Shard) Capture(n int, set func(key, rec string)) (deleted []string, more bool) {
+func (s *Shard) Capture(n int, set func(key, rec, body string)) (deleted []string, more bool) {
 	deleted, s.deleted = s.deleted, nil
 	for left := n; left > 0 && len(s.captured) > 0; left-- {
 		t := s.captured[0]
@@ -46,7 +46,7 @@ func (s *Shard) Capture(n int, set func(key, rec string)) (deleted []string, mor
 	return deleted, len(s.captured) > 0
 }
 
-func (t *Table) captureDirty(list []Handle, set func(key, rec string)) {
+func (t *Table) captureDirty(list []Handle, set func(key, rec, body string)) {
 	for _, h := range list {
 		// The handle may be stale. Its entry's own mark decides; an entry that is listed twice has lost the mark
 		// by the second time.

@@ -4,7 +4,8 @@
 // parts, each in a file of its own:
 //
 //   - slab: the entries, one cache line an item, named by 32-bit handles;
-//   - arena: keys and records, in log-structured memory that is cleaned in small steps;
+//   - arena: keys and records, in log-structured memory that is cleaned in small steps; a large body has memory of its own
+//     (body.go), so that a new header costs no copy of it;
 //   - index: a hash table by id that grows one bucket at a time;
 //   - insertionOrder: sequence numbers, from which SCAN has its stable cursor;
 //   - expiryQueue: items by the moment of death, in two queues: those that inherit the container's default, and those
@@ -15,7 +16,8 @@
 //
 // # Records
 //
-// [Table.Insert] and [Table.Replace] encode an item's record straight into the arena: the body is copied once.
+// [Table.Insert] and [Table.Replace] encode an item's record straight into the arena: the body is copied once, a large one
+// before the lock is taken if the caller has made a [Body] of it.
 // [Table.KeyAndRecord] returns a view of exactly the bytes that journals and stores contain. Bytes in the arena
 // never change and never move, so views are safe to keep.
 //

@@ -63,13 +63,24 @@ func (t *Table) check() error {
 		lastSeq = seq
 		living++
 		e := t.slab.at(h)
+		id := t.ID(e)
 		bytes += t.size(e)
-		key, rec := t.KeyAndRecord(e)
+		key, rec, large := t.KeyAndRecord(e)
+		if (large != "") != e.split() {
+			return fmt.Errorf("%q has a body of %d bytes apart", id, len(large))
+		}
+		if large != "" {
+			at := t.tailOf(e)
+			if at.sum != record.Sum(0, large) || at.base > e.version || t.arena.segments[at.segment].refs != 1 {
+				return fmt.Errorf("%q has the tail %+v", id, at)
+			}
+			texts += tailSize
+		}
+		rec += large
 		live += t.shard.SetSize(len(key), len(rec))
 		if e.has(plain) {
 			plains++
 		}
-		id := t.ID(e)
 		switch {
 		case t.Find(id) != e:
 			return fmt.Errorf("%q is in the insertion order but not in the index", id)
@@ -125,10 +136,14 @@ func (a *arena) check(entries *slab) (err error) {
 	used, dead := int64(0), int64(0)
 	for i := range a.segments {
 		s := &a.segments[i]
+		if s.refs > 0 {
+			used += int64(len(s.data))
+			continue
+		}
 		living := 0
 		eachLive(s.data, 0, len(s.data), func(at uint32, h Handle, live []byte) {
 			living += allocHeader + len(live)
-			if e := entries.atStale(h); e == nil || e.data != (ref{uint32(i), at}) || e.keyLen()+int(e.recSize) != len(live) {
+			if e := entries.atStale(h); e == nil || e.data != (ref{uint32(i), at}) || e.allocated() != len(live) {
 				err = fmt.Errorf("the allocation at %d of segment %d is live, but its entry does not refer to it", at, i)
 			}
 		})

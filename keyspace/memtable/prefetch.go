@@ -59,7 +59,7 @@ func (p *Prefetcher) Run(bytes int) {
 	}
 	for i := range p.lookups {
 		if l := &p.lookups[i]; l.e != nil {
-			text := l.t.arena.view(l.e.data, l.e.keyLen()+int(l.e.recSize))
+			text := l.t.arena.view(l.e.data, l.e.allocated())
 			for at := 0; at < len(text) && at < bytes; at += cacheLine {
 				p.seen += uint64(text[at])
 			}

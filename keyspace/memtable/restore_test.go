@@ -51,17 +51,17 @@ func TestRestore(t *testing.T) {
 			it := record.Item{Kind: record.Plain, Body: strings.Repeat("b", r.IntN(500)), TS: int64(round), ExpireAt: ends[r.IntN(4)], Version: lastVersion}
 			h, e := table.Lookup(id)
 			if e == nil {
-				_, e = table.Insert(id, it)
+				_, e = table.Insert(id, it, nil)
 				undos = append(undos, undo{e: e, inserted: true})
 				continue
 			}
 			undos = append(undos, undo{e: e, was: *e})
 			if r.IntN(3) > 0 {
-				table.Replace(h, e, id, it)
+				table.Replace(h, e, id, it, nil)
 				if r.IntN(4) == 0 {
 					it.ExpireAt, it.Version = ends[r.IntN(4)], it.Version+1
 					lastVersion++
-					table.Overwrite(h, e, id, it)
+					table.Overwrite(h, e, id, it, nil)
 				}
 			}
 			if r.IntN(3) == 0 {
@@ -106,18 +106,18 @@ func TestEncodedRecord(t *testing.T) {
 		it := record.Item{Kind: record.Document, Body: `{"a":1}`, TS: 1_700_000_000_000, ExpireAt: expiry.Never, Version: 1 << 62}
 		key := string(record.AppendKey(nil, 7, id))
 		rec := string(record.Append(nil, key, it))
-		_, e := table.Insert(id, it)
-		if gotKey, gotRec := table.KeyAndRecord(e); gotKey != key || gotRec != rec {
+		_, e := table.Insert(id, it, nil)
+		if gotKey, gotRec, _ := table.KeyAndRecord(e); gotKey != key || gotRec != rec {
 			t.Errorf("%.20q and %q, want %.20q and %q", gotKey, gotRec, key, rec)
 		}
 		if got := table.Item(e); got != it || table.ID(e) != id {
 			t.Errorf("%.20q is %+v, want %.20q, %+v", table.ID(e), got, id, it)
 		}
-		if _, ok := table.Matches(id, []byte(rec)); !ok {
+		if _, ok := table.Matches(id, []byte(rec), false); !ok {
 			t.Error("the record does not match its entry")
 		}
 		it.Version++
-		if _, ok := table.Matches(id, record.Append(nil, key, it)); ok {
+		if _, ok := table.Matches(id, record.Append(nil, key, it), false); ok {
 			t.Error("a record of another version matches")
 		}
 	}

@@ -110,11 +110,16 @@ func (t *Table) Stats() Stats {
 }
 
 // KeyAndRecord returns the key and the record of an entry as they are in the store. Like all strings that the
-// table returns, they are views of the arena and safe to keep, without a lock.
-func (t *Table) KeyAndRecord(e *Entry) (key, rec string) {
+// table returns, they are views of the arena and safe to keep, without a lock. Of a large item rec is the header, and
+// body the rest of the record; else body is empty.
+func (t *Table) KeyAndRecord(e *Entry) (key, rec, body string) {
 	n := e.keyLen()
+	if e.split() {
+		text := t.arena.view(e.data, n+int(e.bodyAt))
+		return text[:n], text[n:], t.bodyOf(e)
+	}
 	text := t.arena.view(e.data, n+int(e.recSize))
-	return text[:n], text[n:]
+	return text[:n], text[n:], ""
 }
 
 // Key returns the key of an entry as it is in the store.
@@ -125,8 +130,11 @@ func (t *Table) ID(e *Entry) string { return t.Key(e)[len(t.prefix):] }
 
 // Item returns the item of an entry.
 func (t *Table) Item(e *Entry) record.Item {
-	_, rec := t.KeyAndRecord(e)
-	return record.Item{Kind: record.KindOf(rec), Body: rec[e.bodyAt:], TS: e.ts, ExpireAt: e.expireAt, Version: e.version}
+	_, rec, body := t.KeyAndRecord(e)
+	if body == "" {
+		body = rec[e.bodyAt:]
+	}
+	return record.Item{Kind: record.KindOf(rec), Body: body, TS: e.ts, ExpireAt: e.expireAt, Version: e.version}
 }
 
 // size returns the bytes of an item's id and body.
@@ -169,28 +177,29 @@ func (t *Table) Lookup(id string) (Handle, *Entry) {
 }
 
 // Insert adds an item under an id that the table does not have, marked dirty. The id and the body are copied
-// once, into the arena.
-func (t *Table) Insert(id string, it record.Item) (Handle, *Entry) {
+// once, into the arena. But own, if it is not nil, is the body already.
+func (t *Table) Insert(id string, it record.Item, own *Body) (Handle, *Entry) {
 	h, e := t.slab.alloc()
-	data, size := t.encode(h, id, it)
+	data, size := t.encode(h, nil, id, it, own)
 	t.insert(h, e, id, it, data, size)
 	t.MarkDirty(h, e)
 	return h, e
 }
 
-// Replace gives an entry another item under the same id and marks it dirty. The id and the body are copied once.
+// Replace gives an entry another item under the same id and marks it dirty. The id and the body are copied once, unless
+// own is the body already, or the body is the view of the entry's own large body.
 // The old record stays until FreeReplaced frees it or Restore brings it back.
-func (t *Table) Replace(h Handle, e *Entry, id string, it record.Item) {
-	data, size := t.encode(h, id, it)
+func (t *Table) Replace(h Handle, e *Entry, id string, it record.Item, own *Body) {
+	data, size := t.encode(h, e, id, it, own)
 	t.replace(h, e, id, it, data, size)
 	t.MarkDirty(h, e)
 }
 
 // Overwrite is Replace for an old record that is not needed any more.
-func (t *Table) Overwrite(h Handle, e *Entry, id string, it record.Item) {
-	old := e.data
-	t.Replace(h, e, id, it)
-	t.free(old)
+func (t *Table) Overwrite(h Handle, e *Entry, id string, it record.Item, own *Body) {
+	old := *e
+	t.Replace(h, e, id, it, own)
+	t.freeRecord(&old)
 }
 
 // Load inserts or overwrites an item whose record is encoded already, and does not mark it dirty. The id and the
@@ -199,19 +208,31 @@ func (t *Table) Load(id, rec string, it record.Item) (Handle, *Entry) {
 	h, e := t.Lookup(id)
 	if e == nil {
 		h, e = t.slab.alloc()
-		t.insert(h, e, id, it, t.copyIn(h, id, rec), len(rec))
+		t.insert(h, e, id, it, t.copyIn(h, id, rec, it), len(rec))
 		return h, e
 	}
-	old := e.data
-	t.replace(h, e, id, it, t.copyIn(h, id, rec), len(rec))
-	t.free(old)
+	old := *e
+	t.replace(h, e, id, it, t.copyIn(h, id, rec, it), len(rec))
+	t.freeRecord(&old)
 	return h, e
 }
 
-// encode writes the key and the record of an item into the arena and returns the record's size.
-func (t *Table) encode(h Handle, id string, it record.Item) (data ref, size int) {
+// encode writes the key and the record of an item into the arena and returns the record's size. e is the entry that it
+// replaces, nil if there is none.
+func (t *Table) encode(h Handle, e *Entry, id string, it record.Item, own *Body) (data ref, size int) {
 	var buf [record.MaxHeader]byte
 	header := record.AppendHeader(buf[:0], it)
+	if len(it.Body) >= LargeBody {
+		at, shared := t.sharedTail(e, it)
+		if !shared {
+			if own == nil {
+				b := CopyBody(it.Body)
+				own = &b
+			}
+			at = tail{t.arena.addBody(own.text), own.sum, it.Version}
+		}
+		return t.encodeLarge(h, id, header, len(it.Body), at, false)
+	}
 	size = len(header) + len(it.Body)
 	data, b := t.arena.alloc(h, len(t.prefix)+len(id)+size)
 	key := copy(b, t.prefix)
@@ -222,8 +243,14 @@ func (t *Table) encode(h Handle, id string, it record.Item) (data ref, size int)
 	return data, size
 }
 
-// copyIn writes a key and an encoded record into the arena.
-func (t *Table) copyIn(h Handle, id, rec string) ref {
+// copyIn writes a key and an encoded record into the arena. it is the item that the record decodes to.
+func (t *Table) copyIn(h Handle, id, rec string, it record.Item) ref {
+	if len(it.Body) >= LargeBody {
+		own := CopyBody(it.Body)
+		header := []byte(rec[:len(rec)-len(it.Body)])
+		data, _ := t.encodeLarge(h, id, header, len(it.Body), tail{t.arena.addBody(own.text), own.sum, it.Version}, true)
+		return data
+	}
 	data, b := t.arena.alloc(h, len(t.prefix)+len(id)+len(rec))
 	key := copy(b, t.prefix)
 	key += copy(b[key:], id)
@@ -312,14 +339,14 @@ func (t *Table) Unload(e *Entry) {
 }
 
 func (t *Table) discard(e *Entry) {
-	t.free(e.data)
+	t.freeRecord(e)
 	t.slab.free(e.next)
 }
 
 // FreeReplaced frees the record that an entry had, unless the entry still has it.
 func (t *Table) FreeReplaced(e, was *Entry) {
 	if was.data != e.data {
-		t.free(was.data)
+		t.freeRecord(was)
 	}
 }
 
@@ -349,7 +376,7 @@ func (t *Table) Restore(e, was *Entry) {
 // restoreFields restores an entry but for its places in lists.
 func (t *Table) restoreFields(e, was *Entry) {
 	if e.data != was.data {
-		t.free(e.data)
+		t.freeRecord(e)
 	}
 	marked, next, pos, queuePos := e.flags&dirty, e.next, e.pos, e.queuePos
 	*e = *was
@@ -359,12 +386,22 @@ func (t *Table) restoreFields(e, was *Entry) {
 
 // Matches returns the handle of an id's entry and reports whether a record is that of the entry. Versions are
 // unique, so the record's header decides.
-func (t *Table) Matches(id string, rec []byte) (Handle, bool) {
+//
+// If the store may not have the last state, a record with the body of a large item matches too: the journal may have
+// only the headers since. The store has it in its last state unless the entry is dirty or incomplete is true.
+func (t *Table) Matches(id string, rec []byte, incomplete bool) (Handle, bool) {
 	h, e := t.Lookup(id)
-	if e == nil || int(e.recSize) != len(rec) {
+	if e == nil {
 		return 0, false
 	}
-	_, is := t.KeyAndRecord(e)
+	if e.split() && (incomplete || e.has(dirty)) {
+		it, err := record.DecodeHeader(record.View(rec))
+		return h, err == nil && len(it.Body) == int(e.recSize)-int(e.bodyAt) && t.tailOf(e).base <= it.Version && it.Version <= e.version
+	}
+	if int(e.recSize) != len(rec) {
+		return 0, false
+	}
+	_, is, _ := t.KeyAndRecord(e)
 	return h, is[:e.bodyAt] == string(rec[:e.bodyAt])
 }
 

@@ -27,9 +27,9 @@ func put(t *Table, id string, it record.Item) *Entry {
 	it.Version = lastVersion
 	h, e := t.Lookup(id)
 	if e == nil {
-		_, e = t.Insert(id, it)
+		_, e = t.Insert(id, it, nil)
 	} else {
-		t.Overwrite(h, e, id, it)
+		t.Overwrite(h, e, id, it, nil)
 	}
 	return e
 }
@@ -177,7 +177,7 @@ func TestStaleHandles(t *testing.T) {
 		var sets []string
 		for more := true; more; {
 			var deleted []string
-			deleted, more = shard.Capture(256, func(key, _ string) { sets = append(sets, "+"+strings.TrimPrefix(key, "7:")) })
+			deleted, more = shard.Capture(256, func(key, _, _ string) { sets = append(sets, "+"+strings.TrimPrefix(key, "7:")) })
 			for _, key := range deleted {
 				got = append(got, "-"+strings.TrimPrefix(key, "7:"))
 			}

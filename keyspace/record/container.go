@@ -17,6 +17,22 @@ type Container struct {
 	Policy  expiry.Policy
 }
 
+// ValidName reports whether a container may have this name: 1 to 255 of letters, digits, _ . : -
+func ValidName(name string) bool {
+	if len(name) < 1 || len(name) > 255 {
+		return false
+	}
+	for i := 0; i < len(name); i++ {
+		switch b := name[i]; {
+		case b >= 'a' && b <= 'z', b >= 'A' && b <= 'Z', b >= '0' && b <= '9':
+		case b == '_', b == '.', b == ':', b == '-':
+		default:
+			return false
+		}
+	}
+	return true
+}
+
 // containerBody is the JSON in a container's record.
 type containerBody struct {
 	Name          string `json:"name"`

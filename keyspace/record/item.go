@@ -88,9 +88,20 @@ func Decode(key, rec string) (it Item, header int, err error) {
 	if !SumHolds(key, rec) {
 		return it, 0, ErrSum
 	}
+	if it, err = DecodeHeader(rec); err != nil {
+		return it, 0, err
+	}
+	return it, len(rec) - len(it.Body), nil
+}
+
+// DecodeHeader is [Decode] without the checksum.
+func DecodeHeader(rec string) (it Item, err error) {
+	if len(rec) < SumTo+len(" d ") {
+		return it, ErrShort
+	}
 	covered := rec[SumTo:]
 	if covered[0] != ' ' || covered[2] != ' ' {
-		return it, 0, ErrHeader
+		return it, ErrHeader
 	}
 	it.Kind = Kind(covered[1])
 	ts, rest, ok1 := strings.Cut(covered[3:], " ")
@@ -101,10 +112,10 @@ func Decode(key, rec string) (it Item, header int, err error) {
 	it.ExpireAt, err2 = strconv.ParseInt(end, 10, 64)
 	it.Version, err3 = strconv.ParseUint(version, 16, 64)
 	if !ok1 || !ok2 || !ok3 || err1 != nil || err2 != nil || err3 != nil {
-		return Item{}, 0, ErrHeader
+		return Item{}, ErrHeader
 	}
 	it.Body = body
-	return it, len(rec) - len(body), nil
+	return it, nil
 }
 
 // KindOf returns the kind of a sound record.

@@ -11,8 +11,8 @@ import (
 // MaxIDLength is the length in bytes of the longest id.
 const MaxIDLength = 64 << 10
 
-// MaxKeyLength is the length in bytes of the longest key: an id of [MaxIDLength] in any container.
-const MaxKeyLength = MaxIDLength + len("4294967295:")
+// MaxKeyLength is the length in bytes of the longest key: of the touch of an id of [MaxIDLength] in any container.
+const MaxKeyLength = MaxIDLength + len(touchPrefix+"4294967295:")
 
 // Keys of the catalogue. An item's key begins with a digit.
 const (

@@ -266,10 +266,18 @@ func (s *folderReader) fits(number int, key, rec string, del bool) error {
 		_, err := record.ReadContainer(key, it.Body)
 		return err
 	}
-	_, id, err := record.SplitKey(key)
+	item, touched := record.TouchedKey(key)
+	_, id, err := record.SplitKey(item)
+	if err == nil && touched && !del {
+		_, _, err = record.ReadTouch(key, rec)
+	}
 	switch {
 	case err != nil:
 		return err
+	case touched && (del || number != anywhere):
+		return errors.New("a touch does not belong here")
+	case touched:
+		return nil
 	case ofCatalogue || number != anywhere && number != record.Partition(id, s.partitions):
 		return errors.New("the item does not belong in this file")
 	case !del && it.Kind != record.Document && it.Kind != record.Plain:

@@ -207,7 +207,17 @@ func (o *opened) randomWrite(random *rand.Rand, containers []string) {
 		kind, body = record.Plain, fmt.Sprintf("bytes \xff\r\n %x", random.Uint64())
 	}
 	own := []int64{expiry.Inherit, expiry.Never, o.clock.Now() + random.Int64N(60_000) + 1}[random.IntN(3)]
-	o.key(id, func(tx *keyspace.Tx) { tx.Put(tx.Container(name), id, kind, body, own) })
+	if random.IntN(6) == 0 {
+		body = strings.Repeat("large ", 700+random.IntN(100))
+	}
+	touch := random.IntN(3) == 0
+	o.key(id, func(tx *keyspace.Tx) {
+		c := tx.Container(name)
+		if it, ok := tx.Get(c, id); ok && touch {
+			kind, body = it.Kind, it.Body // of a large one only the header is written
+		}
+		tx.Put(c, id, kind, body, own)
+	})
 }
 
 // copy copies the folder with one file spoilt, or made.

@@ -118,7 +118,8 @@ func (n *names) apply(c change) error {
 func (n *names) explain(problems []Problem) {
 	for i := range problems {
 		p := &problems[i]
-		number, id, err := record.SplitKey(p.Key)
+		key, _ := record.TouchedKey(p.Key)
+		number, id, err := record.SplitKey(key)
 		if err != nil {
 			continue
 		}

@@ -42,6 +42,7 @@ func (m *merger) readJournals() ([]FileReport, error) {
 
 // laterOf returns the index in later of a key's changes.
 func (m *merger) laterOf(key string) int {
+	key, _ = record.TouchedKey(key)
 	if _, id, err := record.SplitKey(key); err == nil {
 		return record.Partition(id, m.partitions)
 	}
@@ -55,6 +56,7 @@ func (m *merger) merge(number int) (*merged, FileReport, error) {
 	if err != nil {
 		return nil, report, err
 	}
+	g.damaged = m.damaged
 	to := (number + m.partitions + 1) % (m.partitions + 1)
 	for _, e := range m.later[to] {
 		if e.problem != nil {
@@ -72,9 +74,10 @@ func (m *merger) merge(number int) (*merged, FileReport, error) {
 
 // merged is the state of a partition's items.
 type merged struct {
-	items map[string]*itemState
-	count int // changes and problems so far
-	last  int // count at the last problem that lost something
+	items   map[string]*itemState
+	count   int  // changes and problems so far
+	last    int  // count at the last problem that lost something
+	damaged bool // the store or a journal is
 }
 
 // itemState is the state of an item.
@@ -105,6 +108,9 @@ func (g *merged) item(key string) *itemState {
 
 func (g *merged) apply(c change) error {
 	g.count++
+	if key, touched := record.TouchedKey(c.key); touched {
+		return g.touch(key, c)
+	}
 	v := g.item(c.key)
 	was := *v
 	*v = itemState{rec: strings.Clone(c.rec), at: g.count, del: c.del}
@@ -114,6 +120,32 @@ func (g *merged) apply(c change) error {
 		if was.undeleted == "" {
 			v.deletedBy = &damagedRange{Problem{From: c.at.From, To: c.at.To}, c.file}
 		}
+	}
+	return nil
+}
+
+// touch applies a touch to the item under a key. In a sound folder one that finds no record with its body belongs to an
+// item that was removed later. In a damaged one the record may be what is lost.
+func (g *merged) touch(key string, c change) error {
+	touch, base, err := record.ReadTouch(c.key, c.rec)
+	if err != nil {
+		return err
+	}
+	version := uint64(0)
+	var it record.Item
+	if v := g.items[key]; v != nil && v.rec != "" {
+		if it, _, err = record.Decode(key, v.rec); err != nil {
+			return err
+		}
+		version = it.Version
+	}
+	switch {
+	case version > 0 && touch.Touches(base, version):
+		v := g.item(key)
+		*v = itemState{rec: string(record.Append(nil, key, it.Touched(touch))), at: g.count}
+	case version < base && g.damaged:
+		reason := "the record to which this touch belongs is missing"
+		g.item(key).damage = &damagedRange{Problem{From: c.at.From, To: c.at.To, Reason: reason}, c.file}
 	}
 	return nil
 }
@@ -128,5 +160,6 @@ func (g *merged) addProblem(file string, problem Problem) {
 	if problem.Key == "" {
 		return
 	}
-	g.item(problem.Key).damage = &damagedRange{problem, file}
+	key, _ := record.TouchedKey(problem.Key)
+	g.item(key).damage = &damagedRange{problem, file}
 }

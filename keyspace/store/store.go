@@ -129,11 +129,11 @@ func (s *Store) apply(ops []aof.Op) error {
 	}()
 	for len(ops) > 0 {
 		n, size := 0, 0
-		for n < len(ops) && n < maxPieceOps && (n == 0 || size+len(ops[n].Rec) <= maxPieceBytes) {
+		for n < len(ops) && n < maxPieceOps && (n == 0 || size+len(ops[n].Rec)+len(ops[n].Body) <= maxPieceBytes) {
 			if len(ops[n].Key) > record.MaxKeyLength {
 				return fmt.Errorf("%s: a key of %d bytes is too long", s.Path(), len(ops[n].Key))
 			}
-			size += len(ops[n].Rec)
+			size += len(ops[n].Rec) + len(ops[n].Body)
 			n++
 		}
 		*b = aof.AppendOps((*b)[:0], ops[:n])

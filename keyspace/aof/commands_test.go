@@ -1,0 +1,68 @@
+package aof_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"mayfly/keyspace/aof"
+	"mayfly/keyspace/aof/aoftest"
+	"mayfly/keyspace/record"
+)
+
+// TestCommands: commands with large texts in parts are the bytes of the same commands in one piece, with their sum.
+func TestCommands(t *testing.T) {
+	large := strings.Repeat("large", 20_000)
+	var c aof.Commands
+	var want []byte
+	for _, body := range []string{"", "small", large, strings.Repeat("x", 5000), large, large} {
+		c.Set("1:a", "header ", body)
+		want = aof.AppendSet(want, "1:a", "header "+body)
+		c.Del("1:b")
+		want = aof.AppendDel(want, "1:b")
+		if got := strings.Join(c.Parts(c.Text), ""); got != string(want) {
+			t.Fatalf("%d bytes differ from %d", len(got), len(want))
+		}
+		if c.Size() != int64(len(want)) || c.Sum() != record.Sum(0, string(want)) {
+			t.Errorf("size %d, sum %08x", c.Size(), c.Sum())
+		}
+	}
+	if got := strings.Join(c.Parts(append(c.Text, "seal"...)), ""); got != string(want)+"seal" {
+		t.Error("what follows the commands is not the last part")
+	}
+	if got := aof.AppendOps(nil, []aof.Op{{Key: "1:a", Rec: "header ", Body: large}}); string(got) != string(aof.AppendSet(nil, "1:a", "header "+large)) {
+		t.Error("a record in two parts is written differently")
+	}
+}
+
+// TestAppendParts: parts are appended all or, after an error, none.
+func TestAppendParts(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a.db")
+	f, err := aof.CreateNew(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := aof.NewFile(f, path, 0)
+	defer file.Close()
+	if err := file.AppendParts([]string{"one", "", "two"}); err != nil || file.End() != 6 {
+		t.Errorf("%v, end %d", err, file.End())
+	}
+	writes := 0
+	before := aof.WriteAt
+	defer func() { aof.WriteAt = before }()
+	aof.WriteAt = func(f *os.File, b []byte, at int64) (int, error) {
+		if writes++; writes == 2 {
+			n, _ := before(f, b[:1], at)
+			return n, aoftest.ErrDisk
+		}
+		return before(f, b, at)
+	}
+	if err := file.AppendParts([]string{"three", "four"}); !errors.Is(err, aoftest.ErrDisk) {
+		t.Error(err)
+	}
+	if content := aoftest.Read(t, path); string(content) != "onetwo" || file.End() != 6 {
+		t.Errorf("%q, end %d", content, file.End())
+	}
+}

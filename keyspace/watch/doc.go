@@ -1,0 +1,2 @@
+// Package watch lists who watches which ids of which containers (WATCH).
+package watch
