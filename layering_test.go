@@ -21,10 +21,11 @@ import (
 // layers lists the source folders, each with the folders of this module that it may import, tests
 // included. Imports run downwards: a folder imports only folders further down in the table.
 var layers = layerTable{
-	{".", "tools server server/config commands keyspace"},
+	{".", "tools server server/config server/heap commands keyspace"},
 	{"tools", "commands/jsondoc keyspace keyspace/repair keyspace/datadir keyspace/aof expiry expiry/clock"},
-	{"server", "server/resp server/config server/metrics server/turns commands keyspace expiry/clock"},
+	{"server", "server/resp server/heap server/config server/metrics server/turns commands keyspace expiry/clock"},
 	{"server/resp", "commands commands/redisfmt"},
+	{"server/heap", "server/config commands keyspace"},
 	{"server/config", "commands commands/redisfmt keyspace"},
 	{"server/metrics", "commands expiry/clock"},
 	{"server/turns", ""},

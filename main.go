@@ -16,6 +16,7 @@ import (
 	"mayfly/keyspace"
 	"mayfly/server"
 	"mayfly/server/config"
+	"mayfly/server/heap"
 	"mayfly/tools"
 
 	"github.com/mattn/go-isatty"
@@ -102,7 +103,7 @@ func run(options *config.Config) error {
 	engine.SetLatencyTracking(settings.LatencyTracking)
 	engine.SetLatencyPercentiles(settings.LatencyPercentiles)
 	limitMemory(settings, engine)
-	server.TuneForLoading()
+	heap.TuneForLoading()
 	var loaded atomic.Int64
 	stopReports := reportLoading(log, settings.Dir, &loaded, reportInterval(settings))
 	ks, err := keyspace.Open(keyspace.Options{
@@ -217,5 +218,5 @@ func applyChanges(options *config.Config, engine *commands.Engine) {
 // limitMemory bounds the memory of the items, and that of the process accordingly.
 func limitMemory(s *config.Settings, engine *commands.Engine) {
 	engine.SetMaxMemory(s.MaxMemory, s.MaxMemoryPolicy)
-	server.LimitRuntime(s)
+	heap.LimitRuntime(s)
 }

@@ -45,7 +45,7 @@
 //
 // # Beside the clients
 //
-// memory.go keeps the memory of the process near what it needs. process.go writes the log file and the
+// Package heap keeps the memory of the process near what it needs. process.go writes the log file and the
 // pidfile and notifies systemd. Package config holds the options. Package metrics serves Prometheus and
 // health checks over HTTP.
 package server

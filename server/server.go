@@ -19,6 +19,7 @@ import (
 	"mayfly/expiry/clock"
 	"mayfly/keyspace"
 	"mayfly/server/config"
+	"mayfly/server/heap"
 	"mayfly/server/metrics"
 	"mayfly/server/resp"
 	"mayfly/server/turns"
@@ -162,7 +163,7 @@ func (s *Server) Start(e *commands.Engine) {
 		<-s.stop
 		e.Broker.Stop()
 	})
-	s.acceptors.Go(func() { keepHeap(s.stop, e.Keyspace) })
+	s.acceptors.Go(func() { heap.Keep(s.stop, e.Keyspace, &s.clients) })
 	if s.metrics != nil {
 		s.metrics.SetEngine(e)
 	}

@@ -1,4 +1,4 @@
-package server
+package heap
 
 import (
 	"math"
@@ -8,21 +8,11 @@ import (
 	"sync"
 	"time"
 
+	"mayfly/commands"
 	"mayfly/keyspace"
 	"mayfly/server/config"
 )
 
-// This file keeps the memory of the process near what it needs:
-//
-//  1. Go's collector lets garbage grow to the size of the live heap (GOGC=100). For a small heap that is
-//     right. For one of many items it is much memory for little gain: the collector looks into few of them.
-//     A fifth of that garbage costs two percent of the processor time of writes.
-//  2. The runtime keeps free memory for minutes. After a load, a start, or the death of many items, little is
-//     allocated any more. Then the keyspace compacts its memory, the collector runs, and free memory goes
-//     back to the system.
-//  3. With maxmemory, the runtime gets a soft limit (GOMEMLIMIT).
-//
-// GOGC in the environment overrides the first.
 const (
 	heapTick      = 250 * time.Millisecond
 	largeHeap     = 128 << 20 // live bytes
@@ -41,18 +31,22 @@ type heapFigures struct {
 	live      uint64 // after the last collection
 	held      uint64 // taken from the system and not released
 	garbage   uint64 // of the live heap, what the keyspace can release
+	clients   uint64 // what clients hold
+	cycles    uint64 // completed collections
 }
 
 func readHeap() heapFigures {
 	samples := []metrics.Sample{
 		{Name: "/gc/heap/allocs:bytes"}, {Name: "/gc/heap/live:bytes"},
 		{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"},
+		{Name: "/gc/cycles/total:gc-cycles"},
 	}
 	metrics.Read(samples)
 	return heapFigures{
 		allocated: samples[0].Value.Uint64(),
 		live:      samples[1].Value.Uint64(),
 		held:      samples[2].Value.Uint64() - samples[3].Value.Uint64(),
+		cycles:    samples[4].Value.Uint64(),
 	}
 }
 
@@ -64,6 +58,7 @@ type heapKeeper struct {
 	since     int    // ticks since the last release
 	allocated uint64 // at the last release
 	released  bool   // there was a release
+	clients   uint64 // the most that clients have held since the last collection, bytes
 }
 
 // tick looks at new figures. percent is a new setting of the collector; 0: no change. release means to
@@ -77,11 +72,19 @@ func (k *heapKeeper) tick(now heapFigures) (percent int, release bool) {
 	} else {
 		k.quiet = 0
 	}
+	// What clients have released since the last collection is garbage that counts as live. When they leave,
+	// little is allocated any more, so the next collection may be far.
+	if now.cycles != k.last.cycles {
+		k.clients = 0
+	}
+	k.clients = max(k.clients, now.clients)
+	left := k.clients - now.clients
+	garbage := now.garbage + left
 	k.since++
 	k.last = now
 	gain := max(minRelease, now.live/minShare)
-	release = k.quiet >= quietTicks && now.held+now.garbage > now.live+gain &&
-		(!k.released || k.since >= ticksToNextGC && now.allocated-k.allocated >= gain)
+	release = k.quiet >= quietTicks && now.held+garbage > now.live+gain &&
+		(!k.released || k.since >= ticksToNextGC && now.allocated-k.allocated+left >= gain)
 	if release {
 		k.since, k.allocated, k.released = 0, now.allocated, true
 	}
@@ -106,8 +109,8 @@ func TuneForLoading() {
 	}
 }
 
-// keepHeap does what the heapKeeper decides until stop is closed.
-func keepHeap(stop <-chan struct{}, ks *keyspace.Keyspace) {
+// Keep keeps the memory of the process near what it needs until stop is closed.
+func Keep(stop <-chan struct{}, ks *keyspace.Keyspace, clients *commands.ClientMemoryLimit) {
 	k := heapKeeper{}
 	if mayTuneGC() {
 		k.percent = largeHeapGC // see TuneForLoading
@@ -121,7 +124,7 @@ func keepHeap(stop <-chan struct{}, ks *keyspace.Keyspace) {
 		case <-ticker.C:
 		}
 		now := readHeap()
-		now.garbage = uint64(ks.Garbage())
+		now.garbage, now.clients = uint64(ks.Garbage()), uint64(max(clients.Used(), 0))
 		percent, release := k.tick(now)
 		if percent != 0 {
 			debug.SetGCPercent(percent)

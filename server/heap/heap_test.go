@@ -1,9 +1,11 @@
-package server
+package heap
 
 import (
 	"math"
 	"runtime/debug"
 	"testing"
+
+	"mayfly/server/config"
 )
 
 // The heapKeeper releases memory once when a load has ended, and sets the collector by the live heap.
@@ -45,6 +47,32 @@ func TestHeapKeeper(t *testing.T) {
 		tick(0, false) // not so soon
 	}
 	tick(0, true)
+}
+
+// Memory of clients that have left is released, though no collection has found it.
+func TestHeapKeeperCountsClients(t *testing.T) {
+	const mb = 1 << 20
+	k := heapKeeper{percent: largeHeapGC, released: true, allocated: 2 << 30} // a release while they came
+	now := heapFigures{allocated: 2 << 30, live: 1100 * mb, held: 1110 * mb, clients: 1000 * mb, cycles: 7}
+	ticks := func(n int) (released int) {
+		for range n {
+			if _, release := k.tick(now); release {
+				released++
+			}
+		}
+		return released
+	}
+	if ticks(2*ticksToNextGC) > 0 {
+		t.Error("it releases what clients hold")
+	}
+	now.clients = 0
+	if ticks(quietTicks+1) != 1 {
+		t.Error("it does not release what clients held")
+	}
+	now.live, now.held, now.cycles = 50*mb, 60*mb, 8 // after the release
+	if ticks(100) > 0 {
+		t.Error("it releases again")
+	}
 }
 
 // The heapKeeper counts garbage of the keyspace, which the collector takes for live.
@@ -92,7 +120,11 @@ func TestRuntimeFollowsMaxMemory(t *testing.T) {
 		{"1gb", 1<<30 + 1<<29 + 256<<20},
 		{"9223372036854775807", math.MaxInt64},
 	} {
-		LimitRuntime(loadSettings(t, "--maxmemory", tt.maxmemory))
+		c, err := config.Load([]string{"--maxmemory", tt.maxmemory})
+		if err != nil {
+			t.Fatal(err)
+		}
+		LimitRuntime(c.Settings())
 		if got := debug.SetMemoryLimit(-1); got != min(tt.want, before) {
 			t.Errorf("maxmemory %s limits the runtime to %d, want %d", tt.maxmemory, got, tt.want)
 		}
