@@ -1,15 +1,9 @@
 package keyspace
 
 import (
-	"errors"
-	"io"
-	"os"
-	"path/filepath"
-
-	"mayfly/keyspace/aof"
 	"mayfly/keyspace/datadir"
-	"mayfly/keyspace/journal"
 	"mayfly/keyspace/manifest"
+	"mayfly/keyspace/scrub"
 	"mayfly/keyspace/store"
 )
 
@@ -42,23 +36,39 @@ type InTheWayError = datadir.InTheWayError
 //
 // Copying rests as compactions do. Checkpoints and compactions continue meanwhile, so the journal does not grow
 // without bound: see [Keyspace.freeze].
-func (ks *Keyspace) Backup(path string) (err error) {
+//
+// What is copied is checked. If a file is damaged, all files are checked, damaged ones are written anew, and the backup
+// begins again.
+func (ks *Keyspace) Backup(path string) error {
+	err := ks.backup(path)
+	if !scrub.IsDamage(err) {
+		return err
+	}
+	ks.opt.Log.Error().Err(err).Msg("a backup has found damage")
+	if err := ks.scrub.Scrub(ks.backupPacer()); err != nil {
+		return err
+	}
+	return ks.backup(path)
+}
+
+func (ks *Keyspace) backup(path string) (err error) {
 	staging, err := datadir.NewStaging(path)
 	if err != nil {
 		return err
 	}
 	defer func() { err = staging.Close(err) }()
-	frozen, m, err := ks.freeze()
-	defer frozen.close()
+	files, m, err := ks.freeze()
+	defer func() {
+		for _, f := range files {
+			f.Close()
+		}
+	}()
 	if err != nil {
 		return err
 	}
-	var pacer *store.Pacer
-	if pace := ks.compaction.pace; pace != 0 {
-		pacer = store.NewPacer(pace, ks.stop, nil)
-	}
-	for _, f := range frozen {
-		if err := f.copyTo(staging.Dir(), pacer); err != nil {
+	pacer := ks.backupPacer()
+	for _, f := range files {
+		if err := f.CopyTo(staging.Dir(), pacer); err != nil {
 			return err
 		}
 	}
@@ -68,64 +78,21 @@ func (ks *Keyspace) Backup(path string) (err error) {
 	return staging.Finish()
 }
 
-// frozenFile is the state of a file at one moment: its first size bytes never change. It stays readable when a
-// compaction replaces it or a checkpoint removes it.
-type frozenFile struct {
-	f    *os.File
-	size int64
+// backupPacer returns the pacer of a backup.
+func (ks *Keyspace) backupPacer() *store.Pacer {
+	if ks.compaction.pace == 0 {
+		return nil
+	}
+	return store.NewPacer(ks.compaction.pace, ks.stop, nil)
 }
-
-type frozenFiles []frozenFile
 
 // freeze makes a checkpoint, opens the files of the state of this moment, and returns their manifest. They are copied
 // without its lock. The caller closes them, also after an error.
-func (ks *Keyspace) freeze() (files frozenFiles, m *manifest.Manifest, err error) {
+func (ks *Keyspace) freeze() (files []*scrub.File, m *manifest.Manifest, err error) {
 	ks.checkpoint.mu.Lock()
 	defer ks.checkpoint.mu.Unlock()
 	if err := ks.saveLocked(); err != nil {
 		return nil, nil, err
 	}
-	list, err := ks.journal.Snapshot() // later changes are not part of the backup
-	if err != nil {
-		return nil, nil, err
-	}
-	m = newManifest(true, ks.stores(), list)
-	for _, s := range ks.stores() {
-		list = append(list, journal.FileInfo{Path: s.Path(), Size: s.Sealed()})
-	}
-	format := filepath.Join(ks.opt.Dir, datadir.FormatName)
-	fi, err := os.Stat(format)
-	if err != nil {
-		return nil, nil, err
-	}
-	list = append(list, journal.FileInfo{Path: format, Size: fi.Size()})
-	for _, file := range list {
-		f, err := os.Open(file.Path)
-		if err != nil {
-			return files, nil, err
-		}
-		files = append(files, frozenFile{f, file.Size})
-	}
-	return files, m, nil
-}
-
-func (files frozenFiles) close() {
-	for _, f := range files {
-		f.f.Close() // it was only read
-	}
-}
-
-// copyTo copies the file into a folder, at the pace of a pacer, and forces the copy to disk.
-func (f frozenFile) copyTo(dir string, pacer *store.Pacer) error {
-	out, err := aof.CreateNew(filepath.Join(dir, filepath.Base(f.f.Name())))
-	if err != nil {
-		return err
-	}
-	for at := int64(0); at < f.size && err == nil; {
-		var n int64
-		n, err = io.CopyN(out, f.f, min(f.size-at, store.StepBytes))
-		at += n
-		pacer.Wrote(n)
-	}
-	return errors.Join(err, aof.Fsync(out), out.Close())
+	return ks.files.Freeze()
 }

@@ -95,8 +95,8 @@ func (h *history) compact(beside func()) {
 	h.o.checkpoint.mu.Lock()
 	defer h.o.checkpoint.mu.Unlock()
 	p := h.o.partitions[h.r.IntN(2)]
-	err := p.store.Compact(interrupted{h.o.livenessOf(p), beside}, nil, h.o.announce(p.store))
-	if err := errors.Join(err, h.o.settle(p.store)); err != nil {
+	err := p.store.Compact(interrupted{h.o.livenessOf(p), beside}, nil, h.o.files.Announce(p.store))
+	if err := errors.Join(err, h.o.files.Settle(p.store)); err != nil {
 		h.t.Fatal(err)
 	}
 }

@@ -149,10 +149,8 @@ func (ks *Keyspace) saveLocked() (err error) {
 	if err != nil {
 		return err
 	}
-	if generation > ks.manifest.newest {
-		if err := ks.writeManifest(false); err != nil {
-			return err
-		}
+	if err := ks.files.NameJournal(generation); err != nil {
+		return err
 	}
 	left := f.captured != nil // by a failed attempt, which is finished first
 	if !left {
@@ -172,7 +170,7 @@ func (ks *Keyspace) saveLocked() (err error) {
 	ks.limitJournal()
 	f.done.Add(1)
 	f.last.Store(ks.Now())
-	if err := ks.dropJournals(f.below); err != nil || !left {
+	if err := ks.files.DropJournals(f.below); err != nil || !left {
 		return err
 	}
 	return ks.saveLocked()
@@ -217,7 +215,7 @@ func (ks *Keyspace) capture(generation uint64) {
 	cat.dirty = make(map[uint32]*Container)
 	gone := cat.dropped
 	cat.dropped = nil
-	f.catalogue = append(f.catalogue, aof.Op{Key: record.ClockKey, Rec: string(ks.clockRecord(ks.lease.end()))})
+	f.catalogue = append(f.catalogue, aof.Op{Key: record.ClockKey, Rec: string(ks.clockRecord(ks.lease.End()))})
 	tx.Close()
 	f.catalogue = append(f.catalogue, ks.captureContainers(dirty)...)
 

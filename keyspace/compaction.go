@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 
 	"mayfly/keyspace/liveness"
+	"mayfly/keyspace/scrub"
 	"mayfly/keyspace/store"
 )
 
@@ -69,7 +70,11 @@ func (ks *Keyspace) compactWasteful() {
 			}
 		}
 		before := s.Size()
-		if err := ks.compactStore(s, ks.compactionPacer(when)); err != nil {
+		err := ks.compactStore(s, ks.compactionPacer(when))
+		if scrub.IsDamage(err) {
+			err = ks.scrub.Repair(&scrub.File{Path: s.Path(), Mark: s.Mark()}, err)
+		}
+		if err != nil {
 			ks.opt.Log.Error().Err(err).Str("file", s.Path()).Msg("compaction failed")
 			errs = append(errs, err)
 			continue
@@ -91,9 +96,9 @@ func (ks *Keyspace) compactStore(s *store.Store, pacer *store.Pacer) error {
 			live = ks.livenessOf(p)
 		}
 	}
-	err := s.Compact(live, pacer, ks.announce(s))
+	err := s.Compact(live, pacer, ks.files.Announce(s))
 	ks.noteBroken()
-	return errors.Join(err, ks.settle(s))
+	return errors.Join(err, ks.files.Settle(s))
 }
 
 // stores returns the catalogue's store and those of all partitions.

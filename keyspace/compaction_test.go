@@ -4,10 +4,8 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -361,39 +359,6 @@ func TestCompactWaitsForTheJournal(t *testing.T) {
 	}
 	if !o.Committed(lsn) || o.journal.Fsyncs() == before {
 		t.Error("the file lacks items before the journal has their changes")
-	}
-}
-
-// A backup rests after each step, and copies every byte.
-func TestBackupRests(t *testing.T) {
-	content := []byte(strings.Repeat("mayfly", 5*store.StepBytes/12) + "!") // two steps and a half
-	f, err := os.Open(aoftest.Plant(t, "a.db", content))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	for most, want := range map[int][]int64{9: {store.StepBytes, 2 * store.StepBytes}, 1: {store.StepBytes}} {
-		if _, err := f.Seek(0, io.SeekStart); err != nil {
-			t.Fatal(err)
-		}
-		dir := t.TempDir()
-		var rested []int64              // at these sizes of the copy
-		size := int64(len(content) - 1) // the rest is newer
-		err := frozenFile{f, size}.copyTo(dir, store.NewPacer(1<<40, nil, func() bool {
-			fi, err := os.Stat(filepath.Join(dir, "a.db"))
-			if err != nil {
-				t.Error(err)
-				return true
-			}
-			rested = append(rested, fi.Size())
-			return len(rested) == most
-		}))
-		if err != nil || !slices.Equal(rested, want) {
-			t.Errorf("it rested behind %d bytes, want %d; %v", rested, want, err)
-		}
-		if got := aoftest.Read(t, filepath.Join(dir, "a.db")); !bytes.Equal(got, content[:size]) {
-			t.Errorf("the copy has %d bytes, or others than the %d", len(got), size)
-		}
 	}
 }
 

@@ -20,7 +20,7 @@
 // Behind the journal every partition has a store (package store). A checkpoint (checkpoint.go) brings the latest
 // state of what has been written since the last one to it. An item overwritten a thousand times is stored once. One
 // that has died meanwhile is not stored. A start (load.go) reads the stores side by side and replays the journals.
-// lease.go keeps time from running backwards across a restart.
+// Package lease keeps time from running backwards across a restart.
 //
 // FORMAT.md draws the files. Package aof reads and writes their format with checks, package datadir knows the
 // folder, and package repair reads folders that no server uses.

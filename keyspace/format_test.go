@@ -12,6 +12,7 @@ import (
 	"mayfly/keyspace/aof"
 	"mayfly/keyspace/aof/aoftest"
 	"mayfly/keyspace/datadir"
+	"mayfly/keyspace/fileset"
 	"mayfly/keyspace/journal"
 	"mayfly/keyspace/manifest"
 	"mayfly/keyspace/record"
@@ -70,7 +71,7 @@ func TestFormatDocumentShowsRealFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	listing := newManifest(false, []*store.Store{s}, j.Files())
+	listing := fileset.NewManifest(false, []*store.Store{s}, j.Files())
 
 	folder := t.TempDir()
 	d, err := datadir.Open(folder, 16, zerolog.Nop())

@@ -3,16 +3,17 @@ package keyspace
 import (
 	"errors"
 	"fmt"
-	"path/filepath"
-	"strings"
 	"sync"
 	"sync/atomic"
 
 	"mayfly/expiry"
 	"mayfly/expiry/clock"
 	"mayfly/keyspace/datadir"
+	"mayfly/keyspace/fileset"
 	"mayfly/keyspace/journal"
+	"mayfly/keyspace/lease"
 	"mayfly/keyspace/record"
+	"mayfly/keyspace/scrub"
 	"mayfly/keyspace/store"
 
 	"github.com/rs/zerolog"
@@ -86,14 +87,15 @@ type Keyspace struct {
 	maxContainers atomic.Int64 // 0: no limit
 
 	broken     atomic.Pointer[error] // why a store cannot be used any more; nil while all can
-	lease      clockLease
+	lease      lease.Lease
 	wake       chan struct{} // a checkpoint is wanted
 	full       chan struct{} // a checkpoint may be due
 	stop       chan struct{}
 	background sync.WaitGroup
 	checkpoint checkpointState
 	compaction compactionState
-	manifest   manifestState
+	files      *fileset.Set // checkpoint.mu protects it
+	scrub      *scrub.Scrubber
 }
 
 // Open opens the data folder, loads its content and starts the active purge and the background work. Errors are
@@ -109,6 +111,7 @@ func Open(opt Options) (_ *Keyspace, err error) {
 		return nil, fmt.Errorf("partitions must be 1 to %d, not %d", record.MaxPartitions, opt.Partitions)
 	}
 	ks := &Keyspace{opt: opt, wake: make(chan struct{}, 1), full: make(chan struct{}, 1), stop: make(chan struct{})}
+	ks.scrub = scrub.New(scrub.Options{Folder: scrubFolder{ks}, Log: opt.Log, Now: ks.Now, Stop: ks.stop})
 	ks.SetCompaction(DefaultCompaction)
 	ks.SetMaxContainers(DefaultMaxContainers)
 	ks.checkpoint.least, ks.checkpoint.pieces, ks.compaction.pace = minCheckpointBytes, captureInPieces, store.DefaultPace
@@ -131,6 +134,7 @@ func Open(opt Options) (_ *Keyspace, err error) {
 	if err := ks.createDatabases(); err != nil {
 		return nil, err
 	}
+	ks.background.Go(ks.scrub.Run)
 	ks.background.Add(1)
 	go ks.runCheckpoints()
 	if !opt.NoPurge {
@@ -143,7 +147,7 @@ func Open(opt Options) (_ *Keyspace, err error) {
 // beginEpoch forces the epoch to disk before a version of it can be seen.
 func (ks *Keyspace) beginEpoch() error {
 	now := ks.Now()
-	ks.lease.set(now)
+	ks.lease.Set(now)
 	ks.journal.Append(ks.clockRecord(now))
 	return errors.Join(ks.journal.CommitAll(), ks.journal.Sync())
 }
@@ -166,11 +170,11 @@ func (ks *Keyspace) Close() error {
 	}
 	close(ks.stop)
 	ks.background.Wait()
-	ks.lease.set(ks.Now()) // the checkpoint records it
+	ks.lease.Set(ks.Now()) // the checkpoint records it
 	if err := errors.Join(ks.Save(), ks.closeFiles()); err != nil {
 		return errors.Join(err, ks.folder.Close())
 	}
-	return errors.Join(ks.writeManifest(true), ks.folder.Close())
+	return errors.Join(ks.files.WriteManifest(true), ks.folder.Close())
 }
 
 // Halt commits everything and forces it to disk, for a process that ends while transactions still run. The next
@@ -238,24 +242,7 @@ func (ks *Keyspace) Writable() error {
 
 // ForClients returns an error without the path of the data folder, which is not for clients; the log has it.
 func (ks *Keyspace) ForClients(err error) error {
-	if err == nil {
-		return nil
-	}
-	return &clientError{err, withoutFolder(err.Error(), ks.opt.Dir)}
-}
-
-// clientError is an error in words for clients.
-type clientError struct {
-	err  error
-	text string
-}
-
-func (e *clientError) Error() string { return e.text }
-func (e *clientError) Unwrap() error { return e.err }
-
-// withoutFolder leaves out a folder where it is the beginning of paths.
-func withoutFolder(text, dir string) string {
-	return strings.ReplaceAll(text, filepath.Clean(dir)+string(filepath.Separator), "")
+	return datadir.WithoutPath(err, ks.opt.Dir)
 }
 
 // Now reads the clock, in ms.

@@ -12,6 +12,7 @@ import (
 
 	"mayfly/keyspace/aof"
 	"mayfly/keyspace/datadir"
+	"mayfly/keyspace/fileset"
 	"mayfly/keyspace/journal"
 	"mayfly/keyspace/manifest"
 	"mayfly/keyspace/record"
@@ -48,7 +49,7 @@ func (ks *Keyspace) restore() error {
 	if ks.folder, err = datadir.Open(ks.opt.Dir, ks.opt.Partitions, ks.opt.Log); err != nil {
 		return err
 	}
-	m, err := readManifest(ks.opt.Dir)
+	m, err := fileset.ReadManifest(ks.opt.Dir)
 	if err != nil {
 		return err
 	}
@@ -84,7 +85,8 @@ func (ks *Keyspace) restore() error {
 	if err != nil {
 		return err
 	}
-	if err := ks.writeManifest(false); err != nil {
+	ks.files = &fileset.Set{Folder: ks.folder, Stores: ks.stores(), Journal: ks.journal}
+	if err := ks.files.WriteManifest(false); err != nil {
 		return err
 	}
 	ks.limitJournal()

@@ -96,7 +96,7 @@ func (p *partition) capturePiece(sets []aof.Op, n int) (deleted []string, _ []ao
 func (t *table) captureDropped(in capturing, ops []aof.Op) []aof.Op {
 	for cursor, more := 0, true; more; in.between() {
 		t.p.mu.Lock()
-		cursor, more = t.EachStored(cursor, in.piece, func(key string) { ops = append(ops, aof.Op{Key: key, Del: true}) })
+		cursor, more = t.EachStored(cursor, in.piece, func(key, _, _ string) { ops = append(ops, aof.Op{Key: key, Del: true}) })
 		t.p.mu.Unlock()
 	}
 	return ops

@@ -130,8 +130,16 @@ func (d *Dir) create(log zerolog.Logger) error {
 	if err := m.Write(d.Path); err != nil {
 		return err
 	}
+	return d.WriteFormat()
+}
+
+// FormatText returns the content of the file "format".
+func (d *Dir) FormatText() string { return formatText(d.Partitions) }
+
+// WriteFormat writes the file "format", durably.
+func (d *Dir) WriteFormat() error {
 	path := filepath.Join(d.Path, FormatName)
-	if err := aof.WriteFile(path+".tmp", []byte(formatText(d.Partitions))); err != nil {
+	if err := aof.WriteFile(path+".tmp", []byte(d.FormatText())); err != nil {
 		return err
 	}
 	if err := aof.SyncDir(d.Path); err != nil {

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"sync"
 
+	"mayfly/keyspace/aof"
 	"mayfly/keyspace/memtable"
 	"mayfly/keyspace/record"
 	"mayfly/keyspace/store"
@@ -134,7 +135,7 @@ func (f *Filter) checkComplete() error {
 			}
 			f.opt.Lock.Unlock()
 			if missing != "" {
-				return fmt.Errorf("%s lacks %q, which has been stored in it", f.opt.Path, missing)
+				return &aof.DamageError{File: f.opt.Path, Reason: fmt.Sprintf("it lacks %q, which has been stored in it", missing)}
 			}
 		}
 	}

@@ -60,15 +60,15 @@ func (t *Table) captureDirty(list []Handle, set func(key, rec, body string)) {
 	}
 }
 
-// EachStored visits the keys of items that the store has or is about to get. It looks at about n entries from a
-// cursor on (0 begins). more reports whether to go on with next.
-func (t *Table) EachStored(cursor, n int, visit func(key string)) (next int, more bool) {
+// EachStored visits the items that the store has or is about to get, with their present records. It looks at about n
+// entries from a cursor on (0 begins). more reports whether to go on with next.
+func (t *Table) EachStored(cursor, n int, visit func(key, rec, body string)) (next int, more bool) {
 	next = cursor
 	for left := n; left > 0 && next < len(t.slab.blocks); next++ {
 		entries := t.slab.blocks[next].entries
 		for i := range entries {
 			if e := &entries[i]; e.has(stored) {
-				visit(t.Key(e))
+				visit(t.KeyAndRecord(e))
 			}
 		}
 		left -= 1 + len(entries)

@@ -35,8 +35,41 @@ func (s *Store) Compact(live LivenessFilter, pacer *Pacer, announce func(mark ui
 	if err := s.prepareCompaction(); err != nil {
 		return err
 	}
+	return s.exchange(announce, func(tmp string) (*os.File, aof.Seal, error) { return s.copyLive(tmp, live, pacer) })
+}
+
+// Rewrite replaces a file that is damaged. fill calls set for each item of the new file, and then it must bring the journal to
+// disk, as Settle of a [LivenessFilter] does. announce is as in Compact, and so is a crash or a failure.
+func (s *Store) Rewrite(announce func(mark uint32, end int64) error, fill func(set func(aof.Op)) error) error {
+	if s.broken != nil {
+		return s.broken
+	}
+	if err := s.prepareCompaction(); err != nil {
+		return err
+	}
+	return s.exchange(announce, func(tmp string) (f *os.File, last aof.Seal, err error) {
+		if f, err = aof.CreateNew(tmp); err != nil {
+			return nil, last, err
+		}
+		to := checksumWriter{f: f}
+		var failed error
+		err = fill(func(o aof.Op) {
+			if failed == nil {
+				failed = to.set(o)
+			}
+		})
+		if err := errors.Join(failed, err); err != nil {
+			return f, last, err
+		}
+		last, err = s.finish(&to)
+		return f, last, err
+	})
+}
+
+// exchange replaces the file by one that write makes under a temporary name, sealed and on disk.
+func (s *Store) exchange(announce func(mark uint32, end int64) error, write func(tmp string) (*os.File, aof.Seal, error)) error {
 	path, tmp := s.Path(), s.Path()+TempSuffix
-	f, last, err := s.copyLive(tmp, live, pacer)
+	f, last, err := write(tmp)
 	if err == nil && announce != nil {
 		err = announce(last.Mark, last.At+aof.SealSize)
 	}
@@ -62,7 +95,7 @@ func (s *Store) replace(f *os.File, last aof.Seal) {
 	s.sealed = last.At + aof.SealSize
 	s.onDisk = s.sealed
 	s.file = aof.NewFile(f, s.file.Path(), s.sealed)
-	s.mark, s.sum = last.Mark, 0
+	s.mark, s.sum, s.synced = last.Mark, 0, true
 	s.bytes.Store(s.sealed)
 	s.live.Store(last.At)
 }
@@ -81,17 +114,26 @@ func (s *Store) copyLive(path string, live LivenessFilter, pacer *Pacer) (f *os.
 		return nil, last, err
 	}
 	c.to.f = f
-	if err := errors.Join(s.scan(&c), c.to.flush()); err != nil {
+	if err := s.scan(&c); err != nil {
 		return f, last, err
 	}
 	if err := c.live.Settle(); err != nil {
 		return f, last, err
 	}
-	last = aof.Seal{Mark: aof.NewMark(), At: c.to.at, Sum: c.to.sum, LSN: s.lsn, OnDisk: c.to.at}
-	if _, err := aof.WriteAt(f, last.Append(nil), last.At); err != nil {
-		return f, last, err
+	last, err = s.finish(&c.to)
+	return f, last, err
+}
+
+// finish seals a new file as a whole and forces it to disk.
+func (s *Store) finish(to *checksumWriter) (last aof.Seal, err error) {
+	if err := to.flush(); err != nil {
+		return last, err
 	}
-	return f, last, aof.Fsync(f)
+	last = aof.Seal{Mark: aof.NewMark(), At: to.at, Sum: to.sum, LSN: s.lsn, OnDisk: to.at}
+	if _, err := aof.WriteAt(to.f, last.Append(nil), last.At); err != nil {
+		return last, err
+	}
+	return last, aof.Fsync(to.f)
 }
 
 // LivenessFilter knows which sets in a store's file are of live items.
@@ -137,7 +179,7 @@ func (c *copier) Passed() error {
 	}
 	for _, s := range c.candidates {
 		if s.Live {
-			if err := c.to.set(s.Key, s.Rec); err != nil {
+			if err := c.to.set(aof.Op{Key: record.View(s.Key), Rec: record.View(s.Rec)}); err != nil {
 				return err
 			}
 			c.pacer.Wrote(s.At.To - s.At.From)
@@ -189,9 +231,9 @@ type checksumWriter struct {
 	sum uint32
 }
 
-func (w *checksumWriter) set(key, rec []byte) error {
+func (w *checksumWriter) set(o aof.Op) error {
 	const most = 64 << 10 // bytes to buffer
-	w.buf = aof.AppendSet(w.buf, record.View(key), record.View(rec))
+	w.buf = aof.AppendOps(w.buf, []aof.Op{o})
 	if len(w.buf) < most {
 		return nil
 	}
