@@ -47,10 +47,12 @@ var operators = map[string]operator{"=": equal, "!=": notEqual, "<>": notEqual, 
 // comparison reads a value and what it is compared with.
 func (p *parser) comparison() node {
 	left := p.concat()
-	for {
+	for compared := false; ; compared = true {
 		t := p.peek()
 		op, ok := operators[t.text]
 		switch negated := false; {
+		case t.kind == tokenMark && ok && compared:
+			p.fail(t.at, "comparisons do not chain: write AND or OR between them, or brackets (|| joins strings)")
 		case t.kind == tokenMark && ok:
 			p.take()
 			left = &comparison{op, left, p.concat()}
@@ -227,6 +229,9 @@ func (p *parser) word() node {
 		p.next--
 		p.expected("a value")
 	}
+	if t.upper == "CASE" && p.peek().kind == tokenWord && p.alias == "" {
+		p.fail(t.at, "CASE is not supported: IIF(condition, a, b) chooses")
+	}
 	if p.peek().is("(") {
 		return p.call(t)
 	}
@@ -291,11 +296,11 @@ func (p *parser) bindPath(ref *pathRef) {
 func (p *parser) step() (step, bool) {
 	switch {
 	case p.accept("."):
-		t := p.take()
+		t := p.peek()
 		if t.kind != tokenWord {
-			p.next--
 			p.expected("a name")
 		}
+		p.take()
 		return step{t.text, -1}, true
 	case p.accept("["):
 		t := p.take()
@@ -378,11 +383,18 @@ func (p *parser) aggregateCall(name token) node {
 	case !p.aggregates:
 		p.fail(name.at, "%s is legal in SELECT only", name.upper)
 	}
+	if t := p.tokens[min(p.next+1, len(p.tokens)-1)]; t.is("DISTINCT") && p.tokens[min(p.next+2, len(p.tokens)-1)].beginsItem() {
+		p.fail(t.at, "DISTINCT is not supported inside of %s: SELECT DISTINCT is", name.upper)
+	}
 	p.aggregate = true
 	args := p.arguments()
 	p.aggregate = false
 	if len(args) != 1 {
-		p.fail(name.at, "%s takes 1 argument, found %d: all are counted by COUNT(1)", name.upper, len(args))
+		hint := ""
+		if name.upper == "COUNT" {
+			hint = ": all are counted by COUNT(1)"
+		}
+		p.fail(name.at, "%s takes 1 argument, found %d%s", name.upper, len(args), hint)
 	}
 	a := &aggregate{name: name.upper, arg: args[0], index: len(p.q.aggregates)}
 	p.q.aggregates = append(p.q.aggregates, a)
@@ -415,15 +427,15 @@ func (p *parser) object() node {
 	}
 	names := map[string]bool{}
 	for ok := true; ok; ok = p.accept(",") {
-		t := p.take()
+		t := p.peek()
 		name := t.text
 		switch {
 		case t.kind == tokenString:
 			name = t.value.text
 		case t.kind != tokenWord:
-			p.next--
 			p.expected("a name")
 		}
+		p.take()
 		if names[name] {
 			p.fail(t.at, "two members are named %s", t.found())
 		}

@@ -71,14 +71,18 @@ var marks = []string{"!=", "<>", "<=", ">=", "||"}
 func lex(text string) ([]token, error) {
 	var tokens []token
 	for i := 0; ; {
-		for i < len(text) && strings.IndexByte(jsontext.Space, text[i]) >= 0 {
-			i++
+		var closed bool
+		if i, closed = skipSpace(text, i); !closed {
+			return nil, errorAt(text, i, "a comment is not closed")
 		}
-		if i == len(text) {
+		if strings.Trim(text[i:], jsontext.Space+";") == "" {
 			return append(tokens, token{kind: tokenEnd, at: i}), nil
 		}
 		t := token{at: i}
 		end := i
+		if size, instead := slip(text[i:]); size > 0 {
+			return nil, errorAt(text, i, "%s is not an operator: write %s", text[i:i+size], instead)
+		}
 		switch c := text[i]; {
 		case c == '\'' || c == '"':
 			s, size, fault := unquote(text[i:])
@@ -103,8 +107,6 @@ func lex(text string) ([]token, error) {
 		case wordSize(text[i:]) > 0:
 			end = i + wordSize(text[i:])
 			t.kind, t.upper = tokenWord, strings.ToUpper(text[i:end])
-		case strings.HasPrefix(text[i:], "--") || strings.HasPrefix(text[i:], "/*"):
-			return nil, errorAt(text, i, "comments are not supported")
 		case strings.IndexByte("*,.()[]{}:=<>+-/%!|", c) >= 0:
 			end, t.kind = i+1, tokenMark
 			for _, mark := range marks {
@@ -112,17 +114,38 @@ func lex(text string) ([]token, error) {
 					end = i + 2
 				}
 			}
-			if m := text[i:end]; m == "!" || m == "|" {
-				return nil, errorAt(text, i, "%s is not an operator: legal are = != < <= > >= + - * / %% || AND OR NOT", m)
-			}
 		default:
 			r, _ := utf8.DecodeRuneInString(text[i:])
-			return nil, errorAt(text, i, "%q is not legal outside of strings", r)
+			return nil, errorAt(text, i, "%q is not legal outside of strings%s", r, foreign(r))
 		}
 		t.text = text[i:end]
 		tokens = append(tokens, t)
 		i = end
 	}
+}
+
+// skipSpace returns where white space and comments end. closed is false if a comment does not.
+func skipSpace(text string, i int) (end int, closed bool) {
+	for i < len(text) {
+		size := -1
+		switch {
+		case strings.IndexByte(jsontext.Space, text[i]) >= 0:
+			size = 1
+		case strings.HasPrefix(text[i:], "--"):
+			if size = strings.IndexByte(text[i:], '\n'); size < 0 {
+				size = len(text) - i
+			}
+		case strings.HasPrefix(text[i:], "/*"):
+			if size = strings.Index(text[i+2:], "*/"); size < 0 {
+				return i, false
+			}
+			size += 4
+		default:
+			return i, true
+		}
+		i += size
+	}
+	return i, true
 }
 
 // errorAt returns an error at a byte of the query.

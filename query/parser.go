@@ -165,7 +165,7 @@ func (p *parser) fail(at int, format string, args ...any) {
 // expected ends the parser because the next token is not what is legal there.
 func (p *parser) expected(what string) {
 	t := p.peek()
-	p.fail(t.at, "expected %s, found %s", what, t.found())
+	p.fail(t.at, "expected %s, found %s%s", what, t.found(), p.hint())
 }
 
 func (p *parser) peek() token { return p.tokens[p.next] }
@@ -227,17 +227,28 @@ func (p *parser) query() {
 	}
 	items := p.free
 	p.free = nil
+	legal := "WHERE, GROUP BY, ORDER BY, OFFSET, LIMIT"
+	if p.next == 0 {
+		legal = "SELECT, FROM, " + legal
+	}
 	if p.accept("WHERE") {
 		q.where = p.expression()
-		if !p.clauseStart() {
-			p.afterClause("AND, OR")
-		}
+		legal = "AND, OR, GROUP BY, ORDER BY, OFFSET, LIMIT"
 	}
-	p.groupBy()
-	p.orderBy()
-	p.offsetLimit()
+	if p.groupBy() {
+		legal = "ORDER BY, OFFSET, LIMIT"
+	}
+	if p.orderBy() {
+		legal = "ASC, DESC, OFFSET, LIMIT"
+	}
+	if p.offset() {
+		legal = "LIMIT"
+	}
+	if p.limit() {
+		legal = ""
+	}
 	if p.peek().kind != tokenEnd {
-		p.afterClause("GROUP BY, ORDER BY, OFFSET, LIMIT")
+		p.afterClause(legal)
 	}
 	p.group(items)
 }
@@ -272,10 +283,12 @@ func (p *parser) afterClause(legal string) {
 	switch {
 	case t.kind == tokenWord && unsupported[t.upper]:
 		p.fail(t.at, "%s is not supported: %s", t.upper, clauses)
-	case p.clauseStart() && t.kind != tokenEnd:
+	case p.clauseStart() && t.kind != tokenEnd || t.is("SELECT"):
 		p.fail(t.at, "%s is out of order: %s, in this order", t.upper, clauses)
+	case legal != "":
+		legal += " or "
 	}
-	p.expected(legal + " or the end")
+	p.expected(legal + "the end")
 }
 
 // from reads FROM name [[AS] alias].
@@ -335,6 +348,9 @@ func (p *parser) selectItems() {
 		q.limit = p.count("TOP")
 	}
 	if p.accept("*") {
+		if p.peek().is(",") {
+			p.expected("FROM, WHERE or the end")
+		}
 		return
 	}
 	if p.peek().is("VALUE") && p.after().beginsItem() && !p.after().is("*") {
@@ -353,11 +369,11 @@ func (p *parser) selectItems() {
 		switch ref, isPath := it.expr.(*pathRef); {
 		case q.value:
 		case p.accept("AS"):
-			t := p.take()
+			t := p.peek()
 			if t.kind != tokenWord && t.kind != tokenString {
-				p.next--
 				p.expected("a name")
 			}
+			p.take()
 			if it.name = t.text; t.kind == tokenString {
 				it.name = t.value.text
 			}
@@ -407,10 +423,10 @@ func (p *parser) count(clause string) int64 {
 }
 
 // groupBy reads GROUP BY path {, path}.
-func (p *parser) groupBy() {
+func (p *parser) groupBy() bool {
 	at := p.peek().at
 	if !p.accept("GROUP") {
-		return
+		return false
 	}
 	p.require("BY")
 	for ok := true; ok; ok = p.accept(",") {
@@ -428,13 +444,14 @@ func (p *parser) groupBy() {
 		p.fail(at, "GROUP BY with SELECT *: name the paths and aggregates to select")
 	}
 	p.q.grouped = true
+	return true
 }
 
 // orderBy reads ORDER BY (path | ST_DISTANCE(…)) [ASC|DESC] {, …}.
-func (p *parser) orderBy() {
+func (p *parser) orderBy() bool {
 	at := p.peek().at
 	if !p.accept("ORDER") {
-		return
+		return false
 	}
 	p.require("BY")
 	if p.q.grouped {
@@ -463,19 +480,29 @@ func (p *parser) orderBy() {
 		}
 		p.q.orderBy = append(p.q.orderBy, by)
 	}
+	return true
 }
 
-// offsetLimit reads [OFFSET n] [LIMIT n].
-func (p *parser) offsetLimit() {
-	if p.accept("OFFSET") {
-		p.q.offset = p.count("OFFSET")
+// offset reads OFFSET n.
+func (p *parser) offset() bool {
+	if !p.accept("OFFSET") {
+		return false
 	}
-	if t := p.peek(); p.accept("LIMIT") {
-		if p.q.limit >= 0 {
-			p.fail(t.at, "LIMIT is not supported together with TOP")
-		}
-		p.q.limit = p.count("LIMIT")
+	p.q.offset = p.count("OFFSET")
+	return true
+}
+
+// limit reads LIMIT n.
+func (p *parser) limit() bool {
+	at := p.peek().at
+	if !p.accept("LIMIT") {
+		return false
 	}
+	if p.q.limit >= 0 {
+		p.fail(at, "LIMIT is not supported together with TOP")
+	}
+	p.q.limit = p.count("LIMIT")
+	return true
 }
 
 // group binds the paths of SELECT's items to those of GROUP BY.
