@@ -175,17 +175,6 @@ func (d docTarget) putEdited(x *Context, doc jsondoc.Document, judgeTTL bool, e 
 	return OK
 }
 
-// setDocumentTTL sets the member ttl of a document, or removes it for Absent, and restarts the clock.
-// maxSize is the largest size of a document in bytes.
-func setDocumentTTL(x *Context, c *keyspace.Container, id string, it keyspace.Item, ttl expiry.TTL, maxSize int, e eventKind) error {
-	doc, err := jsondoc.Document{JSON: it.Body}.WithTTL(ttl, maxSize)
-	if err != nil {
-		return err
-	}
-	putDocument(x, c, id, &doc, e)
-	return nil
-}
-
 // etag returns an item's version as users see it in WITHMETA, DOC.META and IFMATCH. Every write changes
 // it.
 func etag(version uint64) string { return fmt.Sprintf("%016x", version) }

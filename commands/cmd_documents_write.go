@@ -3,6 +3,7 @@ package commands
 import (
 	"iter"
 	"strings"
+	"unsafe"
 
 	"mayfly/commands/jsondoc"
 	"mayfly/commands/redisfmt"
@@ -193,7 +194,7 @@ func parseDocMerge(in *Input) (Run, error) {
 	}), nil
 }
 
-// edit computes what a command makes of a document, outside of locks if that takes long. Another command
+// edit computes what a command makes of a document or a plain value, outside of locks if that takes long. Another command
 // may change the document meanwhile. Then the edit is computed again, at last under the lock, so that a
 // busy document cannot keep it from ever happening.
 type edit struct {
@@ -224,9 +225,49 @@ func (e *edit) ready(x *Context, d docTarget, size int) bool {
 	x.outside = func() (_ Reply, again bool) {
 		e.doc, e.err = e.apply(body)
 		e.version = d.item.Version
+		if unsafe.StringData(e.doc.JSON) != unsafe.StringData(body) { // else only the header is written
+			x.Tx.Prepare(e.doc.JSON)
+		}
 		return Reply{}, true
 	}
 	return false
+}
+
+// editOf returns the edit of a plain value.
+func editOf(apply func(value string) string) edit {
+	return edit{apply: func(value string) (jsondoc.Document, error) { return jsondoc.Document{JSON: apply(value)}, nil }}
+}
+
+// ttlEdit sets the member ttl of a document.
+type ttlEdit struct {
+	edit
+	ttl     expiry.TTL // of the last computation
+	maxSize int        // of a document, bytes
+}
+
+func editTTL(maxSize int) *ttlEdit {
+	e := &ttlEdit{maxSize: maxSize}
+	e.apply = func(body string) (jsondoc.Document, error) {
+		return jsondoc.Document{JSON: body}.WithTTL(e.ttl, e.maxSize)
+	}
+	return e
+}
+
+// set sets the member, or removes it for Absent, and restarts the clock. It returns 1 or an error.
+func (e *ttlEdit) set(x *Context, d docTarget, ttl expiry.TTL, kind eventKind) Reply {
+	if e.ttl != ttl && e.tries > 0 { // a time that was given as a moment is nearer now
+		e.tries = maxTries
+		e.version = d.item.Version + 1
+	}
+	e.ttl = ttl
+	if !e.ready(x, d, 0) {
+		return Reply{}
+	}
+	if e.err != nil {
+		return Fail(e.err)
+	}
+	putDocument(x, d.container, d.id, &e.doc, kind)
+	return Flag(true)
 }
 
 func parseDocSetTTL(in *Input) (Run, error) {
@@ -238,15 +279,12 @@ func parseDocSetTTL(in *Input) (Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	maxSize := in.MaxValue
+	e := editTTL(in.MaxValue)
 	return onDocument(func(x *Context, d docTarget) Reply {
 		if !d.found || !when.holds(d.found, d.item.Version) {
 			return Flag(false)
 		}
-		if err := setDocumentTTL(x, d.container, d.id, d.item, ttl, maxSize, eventDocSetTTL); err != nil {
-			return Fail(err)
-		}
-		return Flag(true)
+		return e.set(x, d, ttl, eventDocSetTTL)
 	}), nil
 }
 
@@ -255,9 +293,16 @@ func parseDocDel(in *Input) (Run, error) {
 }
 
 func parseDocTouch(in *Input) (Run, error) {
+	// A ttl that does not count stays ignored.
+	e := edit{apply: func(body string) (jsondoc.Document, error) { return jsondoc.FromValid(body), nil }}
+	single := len(in.Args)-trailingMatch(in.Args) == 3
 	return countDocuments(in, "doc.touch", func(x *Context, d docTarget) {
-		doc := jsondoc.FromValid(d.item.Body) // a ttl that does not count stays ignored
-		putDocument(x, d.container, d.id, &doc, eventDocTouch)
+		if !single {
+			e = edit{apply: e.apply, tries: maxTries}
+		}
+		if e.ready(x, d, 0) {
+			putDocument(x, d.container, d.id, &e.doc, eventDocTouch)
+		}
 	})
 }
 

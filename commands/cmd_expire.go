@@ -13,7 +13,7 @@ var expireCommands = []Command{
 	{
 		Name: "persist", Syntax: "key", Since: "2.2.0", Summary: "Remove the expiration from a key",
 		Differs: "Exempts from the container's default too",
-		Flags:   Write | Fast, Keys: OneKey, Access: "RW update", Walks: always, Parse: noParse(onDatabase(runPersist)),
+		Flags:   Write | Fast, Keys: OneKey, Access: "RW update", Walks: always, Parse: parsePersist,
 	},
 	expireRow("pexpire", "key milliseconds", "Set a key's time to live in milliseconds", "2.6.0", fromNow, milliseconds),
 	expireRow("pexpireat", "key unix-time-milliseconds",
@@ -55,7 +55,7 @@ func parseExpire(in *Input, fullName string, b timeBase, u timeUnit) (Run, error
 	if err != nil {
 		return nil, err
 	}
-	key, maxSize := in.Args[1], in.MaxValue
+	key, e := in.Args[1], editTTL(in.MaxValue)
 	return func(x *Context) Reply {
 		end, ok := m.deadline(x.Now())
 		if !ok {
@@ -80,10 +80,7 @@ func parseExpire(in *Input, fullName string, b timeBase, u timeUnit) (Run, error
 		if ttl > expiry.MaxTTL {
 			return Fail(errorf(errInvalidExpire, fullName))
 		}
-		if err := setDocumentTTL(x, c, key, it, ttl, maxSize, eventExpire); err != nil {
-			return Fail(err)
-		}
-		return Flag(true)
+		return e.set(x, docTarget{container: c, id: key, item: it, found: true}, ttl, eventExpire)
 	}, nil
 }
 
@@ -110,18 +107,19 @@ func (x *Context) setExpired(c *keyspace.Container, key string) {
 	x.notify(eventExpired, c, key)
 }
 
-func runPersist(x *Context, c *keyspace.Container) Reply {
-	key, maxSize := x.Input.Args[1], x.Input.MaxValue
-	it, found := x.Tx.Get(c, key)
-	if !found || !canExpire(c.Policy(), it) {
-		return Flag(false)
-	}
-	if it.Kind == keyspace.Plain {
-		x.put(c, key, keyspace.Plain, it.Body, expiry.Never, eventPersist)
-	} else if err := setDocumentTTL(x, c, key, it, expiry.Forever, maxSize, eventPersist); err != nil {
-		return Fail(err)
-	}
-	return Flag(true)
+func parsePersist(in *Input) (Run, error) {
+	key, e := in.Args[1], editTTL(in.MaxValue)
+	return onDatabase(func(x *Context, c *keyspace.Container) Reply {
+		it, found := x.Tx.Get(c, key)
+		if !found || !canExpire(c.Policy(), it) {
+			return Flag(false)
+		}
+		if it.Kind == keyspace.Plain {
+			x.put(c, key, keyspace.Plain, it.Body, expiry.Never, eventPersist)
+			return Flag(true)
+		}
+		return e.set(x, docTarget{container: c, id: key, item: it, found: true}, expiry.Forever, eventPersist)
+	}), nil
 }
 
 // canExpire reports whether an item has an expiration to remove, its own or the container's default. Its

@@ -11,7 +11,7 @@ import (
 var stringCommands = []Command{
 	{
 		Name: "append", Syntax: "key value", Since: "2.0.0", Summary: "Append a value to a key",
-		Flags: Write | DenyOOM | Fast, Keys: OneKey, Access: "RW insert", Walks: always, Parse: noParse(runAppend),
+		Flags: Write | DenyOOM | Fast, Keys: OneKey, Access: "RW insert", Walks: always, Parse: parseAppend,
 	},
 	{
 		Name: "decr", Syntax: "key", Since: "1.0.0", Summary: "Decrement the integer value of a key by one",
@@ -383,22 +383,24 @@ func (x *Context) putPairs(c *keyspace.Container, pairs []string) {
 	}
 }
 
-func runAppend(x *Context) Reply {
-	key, tail, maxSize := x.Input.Args[1], x.Input.Args[2], x.Input.MaxValue
-	c, it, _, err := x.getPlain(key)
-	if err != nil {
-		return Fail(err)
-	}
-	if err := checkLength(len(it.Body)+len(tail), maxSize); err != nil {
-		return Fail(err)
-	}
-	// The zero item of a missing key inherits its expiration, as a new key does.
-	whole := it.Body + tail
-	if it.Body != "" && tail != "" { // else it is one of them
-		x.Tx.Adopt(whole)
-	}
-	x.put(c, key, keyspace.Plain, whole, it.ExpireAt, eventAppend)
-	return Count(len(whole))
+func parseAppend(in *Input) (Run, error) {
+	key, tail, maxSize := in.Args[1], in.Args[2], in.MaxValue
+	e := editOf(func(value string) string { return value + tail })
+	return func(x *Context) Reply {
+		c, it, found, err := x.getPlain(key)
+		if err != nil {
+			return Fail(err)
+		}
+		if err := checkLength(len(it.Body)+len(tail), maxSize); err != nil {
+			return Fail(err)
+		}
+		if !e.ready(x, docTarget{container: c, id: key, item: it, found: found}, len(tail)) {
+			return Reply{}
+		}
+		// The zero item of a missing key inherits its expiration, as a new key does.
+		x.put(c, key, keyspace.Plain, e.doc.JSON, it.ExpireAt, eventAppend)
+		return Count(len(e.doc.JSON))
+	}, nil
 }
 
 func parseIncrBy(in *Input) (Run, error) {

@@ -70,8 +70,9 @@ func parseSetRange(in *Input) (Run, error) {
 	case offset < 0:
 		return nil, errOffset
 	}
+	e := editOf(func(s string) string { return overwrite(s, int(offset), value) })
 	return func(x *Context) Reply {
-		c, it, _, err := x.getPlain(key)
+		c, it, found, err := x.getPlain(key)
 		switch {
 		case err != nil:
 			return Fail(err)
@@ -80,10 +81,11 @@ func parseSetRange(in *Input) (Run, error) {
 		case offset > int64(maxSize-len(value)):
 			return Fail(errTooLong)
 		}
-		whole := overwrite(it.Body, int(offset), value)
-		x.Tx.Adopt(whole)
-		x.put(c, key, keyspace.Plain, whole, it.ExpireAt, eventSetRange)
-		return Count(len(whole))
+		if !e.ready(x, docTarget{container: c, id: key, item: it, found: found}, len(value)) {
+			return Reply{}
+		}
+		x.put(c, key, keyspace.Plain, e.doc.JSON, it.ExpireAt, eventSetRange)
+		return Count(len(e.doc.JSON))
 	}, nil
 }
 

@@ -142,7 +142,7 @@ func TestTouchWithinOneTransaction(t *testing.T) {
 	}
 }
 
-// TestPreparedBodies: a prepared or adopted body is stored as it was, and forgotten with the transaction.
+// TestPreparedBodies: a prepared body is stored as it was, and forgotten with the transaction.
 func TestPreparedBodies(t *testing.T) {
 	o := open(t)
 	buffer := []byte(strings.Repeat("x", 1<<20)) // as that of a connection
@@ -161,13 +161,5 @@ func TestPreparedBodies(t *testing.T) {
 	tx.Get(tx.Container("0"), "k")
 	if tx.Close(); tx.bodies.Len() != 0 {
 		t.Error("a transaction that only reads keeps what was prepared")
-	}
-	o.BeginKey(&tx, "k")
-	whole := it.Body + "y"
-	tx.Adopt(whole)
-	tx.Put(tx.Container("0"), "k", Plain, whole, expiry.Never)
-	o.commit(&tx)
-	if got := o.dump()[place{"0", "k"}].Body; got != whole {
-		t.Errorf("%d bytes are stored", len(got))
 	}
 }

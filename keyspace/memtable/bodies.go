@@ -24,13 +24,6 @@ func (b *Bodies) Copy(text string) {
 	}
 }
 
-// Own prepares a string that nobody ever changes. Small ones it ignores.
-func (b *Bodies) Own(text string) {
-	if len(text) >= preparedSize {
-		b.list = append(b.list, preparedBody{text, NewBody(text)})
-	}
-}
-
 // Find returns what was prepared for this very string, nil if nothing.
 func (b *Bodies) Find(text string) *Body {
 	for i := range b.list {

@@ -1,0 +1,67 @@
+package commands
+
+import (
+	"strings"
+	"testing"
+)
+
+// Writes of long values compute them without locks, and what others have written meanwhile is part of the result.
+func TestLongValuesAreWrittenWithoutLocks(t *testing.T) {
+	large := strings.Repeat("x", 100_000)
+	for _, tt := range []struct {
+		name   string
+		args   []string
+		beside []string // by another client
+		want   string
+		check  []string
+		result string
+	}{
+		{"append", []string{"APPEND", "k", "!"}, []string{"APPEND", "k", "?"}, "(integer) 100002", []string{"GETRANGE", "k", "-3", "-1"}, `"x?!"`},
+		{"append to nothing any more", []string{"APPEND", "k", "!"}, []string{"DEL", "k"}, "(integer) 1", []string{"GET", "k"}, `"!"`},
+		{"append a long tail", []string{"APPEND", "new", large}, []string{"SET", "new", "v"}, "(integer) 100001", []string{"GETRANGE", "new", "0", "2"}, `"vxx"`},
+		{"setrange", []string{"SETRANGE", "k", "1", "y"}, []string{"SETRANGE", "k", "0", "zz"}, "(integer) 100000", []string{"GETRANGE", "k", "0", "2"}, `"zyx"`},
+		{"settime", []string{"DOC.SETTTL", "c", "d", "50"}, []string{"DOC.PATCH", "c", "d", "INCR", "/n", "1"}, "(integer) 1", []string{"DOC.GET", "c", "d", "PATH", "/ttl", "/n"}, "1) \"50\"\n2) \"1\""},
+		{"touch", []string{"DOC.TOUCH", "c", "d"}, []string{"DOC.SETTTL", "c", "d", "40"}, "(integer) 1", []string{"DOC.TTL", "c", "d"}, "(integer) 40"},
+		{"touch a deleted one", []string{"DOC.TOUCH", "c", "d"}, []string{"DOC.DEL", "c", "d"}, "(integer) 0", []string{"DOC.EXISTS", "c", "d"}, "(integer) 0"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			w := newHarness(t)
+			w.expect("OK", "CONTAINER.SET", "c", "TTL", "60")
+			w.expect("OK", "SET", "k", large)
+			w.expect("OK", "DOC.PUT", "c", "d", longDocument())
+			s, run, out := w.begun(tt.args...)
+			r, err := s.resolve(tt.args)
+			if err != nil {
+				t.Fatal(err)
+			}
+			w.do(2, tt.beside...)
+			for s.ctx.outside != nil {
+				outside := s.ctx.outside
+				s.ctx.outside = nil
+				if _, again := outside(); !again {
+					t.Fatal("the write ends without a transaction")
+				}
+				if err := w.engine.run(s, r, tt.args, run, out); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if got := notation(out.Reply); got != tt.want {
+				t.Errorf("got %s, want %s", got, tt.want)
+			}
+			w.expect(tt.result, tt.check...)
+		})
+	}
+}
+
+// EXPIRE and PERSIST of a long document set its ttl.
+func TestExpireOfLongDocuments(t *testing.T) {
+	w := newHarness(t)
+	w.expect("OK", "CONTAINER.SET", "c", "TTL", "60")
+	w.expect("OK", "DOC.PUT", "c", "d", longDocument())
+	w.expect("OK", "SELECT", "c")
+	w.expect("(integer) 1", "EXPIRE", "d", "30")
+	w.expect(`"30"`, "DOC.GET", "c", "d", "PATH", "/ttl")
+	w.expect("(integer) 1", "PERSIST", "d")
+	w.expect(`"-1"`, "DOC.GET", "c", "d", "PATH", "/ttl")
+	w.expect("(integer) 0", "EXPIRE", "none", "30")
+}
