@@ -22,7 +22,7 @@ const (
 	errWatchInMulti = Error("ERR WATCH inside MULTI is not allowed")
 	errNotInMulti   = Error("ERR Command not allowed inside a transaction")
 	errOOM          = Error("OOM command not allowed when used memory > 'maxmemory'.")
-	errClientMemory = Error("ERR all clients together hold too much memory: try again later, or raise maxmemory-clients")
+	errClientMemory = Error("ERR " + ClientMemoryText)
 	errAbandoned    = Error("ERR the command ended early: the client has left or the server stops")
 	errExecAbort    = Error("EXECABORT Transaction discarded because of previous errors.")
 	errExecInternal = Error("EXECABORT Transaction discarded because of an internal error; the server's log has the details")
@@ -83,6 +83,9 @@ const (
 	errBackupPath    = Error("ERR invalid path of a backup: it names a new folder")
 	errBackupInside  = Error("ERR a backup cannot be in the data folder")
 )
+
+// ClientMemoryText is why a command is refused for which no memory is left.
+const ClientMemoryText = "all clients together hold too much memory: try again later, or raise maxmemory-clients"
 
 // ErrNoConfigFile is the error of CONFIG REWRITE without a config file.
 const ErrNoConfigFile = Error("ERR The server is running without a config file")

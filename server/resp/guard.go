@@ -56,7 +56,7 @@ const (
 
 // ErrClientMemory means that no memory is left for a half-read command, or for replies that the client
 // does not take.
-var ErrClientMemory = errors.New("all clients together hold too much memory: try again later, or raise maxmemory-clients")
+var ErrClientMemory = errors.New(commands.ClientMemoryText)
 
 // A Guard stands between a connection and redcon's parser, which trusts its input. It lets through only
 // whole commands within bounds. It takes memory only for bytes that have arrived, whatever length a
