@@ -160,8 +160,8 @@ type unitState struct {
 	// What dies by itself may be gone from dies on and must be after dead; both zero otherwise. dead
 	// is also zero as long as the write has not been acknowledged.
 	dies, dead time.Time
-	// mortal: it may be gone at any time. Once seen gone it must not come back.
-	mortal bool
+	// volatile: it may be gone at any time. Once seen gone it must not come back.
+	volatile bool
 }
 
 func (u *unit) last() *unitState { return u.may[len(u.may)-1] }
@@ -174,7 +174,7 @@ func (u *unit) acknowledge(s *unitState) {
 // settle compares what the unit was, between two moments, with what it may be. It goes on from there.
 func (u *unit) settle(text string, from, to time.Time) error {
 	for _, s := range slices.Backward(u.may) {
-		gone := text == "" && (s.mortal || !s.dies.IsZero() && !to.Before(s.dies))
+		gone := text == "" && (s.volatile || !s.dies.IsZero() && !to.Before(s.dies))
 		if !gone && (text != s.text || text != "" && !s.dead.IsZero() && from.After(s.dead)) {
 			continue
 		}
@@ -474,7 +474,7 @@ func (w *crashWorker) addFading(id string) {
 		switch n := w.r.IntN(60); {
 		case n == 0 || len(u.may) == 1 && u.last().text == "" && n < 10:
 			doc := fmt.Sprintf(`{"v":%q}`, w.value())
-			return crashWrite{args: []any{"DOC.PUT", "fading", id, doc}, unit: u, next: &unitState{text: doc, mortal: true}}
+			return crashWrite{args: []any{"DOC.PUT", "fading", id, doc}, unit: u, next: &unitState{text: doc, volatile: true}}
 		case n < 20:
 			return crashWrite{args: []any{"CONTAINER.SET", "fading", "TTL", [...]string{"1", "-1"}[w.r.IntN(2)]}, unit: u}
 		}

@@ -55,7 +55,7 @@ func TestLoad(t *testing.T) {
 			greedy++
 		case kind == 3: // says nothing
 			text = ""
-		case kind == 4: // never finishes a command, for which it promises much
+		case kind == 4: // never finishes a command, of which it announces much
 			text = "*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$16000000\r\nxxxx"
 		case kind == 5: // never finishes a line
 			text = "SET k "

@@ -125,7 +125,7 @@ func TestPortInUse(t *testing.T) {
 	}
 }
 
-// What a stranger mistypes first gets a line that says what to type.
+// What a new user mistypes first gets a line that says what to type.
 func TestSlips(t *testing.T) {
 	for _, slip := range []struct{ args, says string }{
 		{"chekc", `"chekc": did you mean check?`},

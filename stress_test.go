@@ -176,7 +176,7 @@ func (w *stressClient) turn() {
 	case 10:
 		w.containers(ctx)
 	case 11:
-		w.hangUp()
+		w.leave()
 	default:
 		w.lookAround(ctx)
 	}
@@ -321,8 +321,8 @@ func (w *stressClient) containers(ctx context.Context) {
 	}
 }
 
-// hangUp leaves in the middle of a command, or without taking the replies.
-func (w *stressClient) hangUp() {
+// leave leaves in the middle of a command, or without taking the replies.
+func (w *stressClient) leave() {
 	nc, err := net.Dial("tcp", w.addr)
 	if err != nil {
 		w.t.Error(err)

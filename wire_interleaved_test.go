@@ -247,7 +247,7 @@ func (table *roundTable) say(turn turn) {
 // settle waits until Redis has answered what has been said, and takes it.
 func (table *roundTable) settle() {
 	table.t.Helper()
-	// Whoever is to be disconnected is so in the turn after that of the reply.
+	// A client to be disconnected is so in the turn after that of the reply.
 	for range 2 {
 		if _, err := table.third.Write([]byte("*1\r\n$7\r\nNOSUCHX\r\n")); err != nil {
 			table.t.Fatal(err)

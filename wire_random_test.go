@@ -63,7 +63,7 @@ func TestRandomPipelinesWithPassword(t *testing.T) {
 	}
 	for range *randomPipelines / 4 {
 		pipeline := maker.pipeline()
-		// Redis closes a connection that RESET has made a stranger's while longer replies are under way.
+		// Redis closes a connection that RESET has made unauthenticated while longer replies are under way.
 		pipeline = slices.DeleteFunc(pipeline, func(args []string) bool { return strings.EqualFold(args[0], "RESET") })
 		// Who has not given it may send little: see HELLO and the limits.
 		for range 1 + maker.IntN(3) {
@@ -114,7 +114,7 @@ var pipelinesFirst = [][][]string{
 	},
 	{ // events to oneself
 		{"HELLO", "3"}, {"CONFIG", "SET", "notify-keyspace-events", "KEA"}, {"PSUBSCRIBE", "__key*"}, {"SET", "k", "1", "EX", "100"}, {"GETDEL", "k"},
-		{"MSET", "k", "1", "l", "2"}, {"RENAME", "k", "l"}, {"COPY", "l", "m"}, {"EXPIRE", "m", "-1"}, {"INCRBYFLOAT", "l", "1.5"}, {"PERSIST", "mortal"},
+		{"MSET", "k", "1", "l", "2"}, {"RENAME", "k", "l"}, {"COPY", "l", "m"}, {"EXPIRE", "m", "-1"}, {"INCRBYFLOAT", "l", "1.5"}, {"PERSIST", "volatile"},
 		{"MOVE", "l", "3"}, {"QUIT"},
 	},
 }
@@ -147,7 +147,7 @@ func startRedisServer(t *testing.T, args ...string) string {
 var before = [][]string{
 	{"AUTH", "secret"}, {"CLIENT", "UNPAUSE"}, {"FLUSHALL"}, {"CONFIG", "SET", "slowlog-log-slower-than", "-1", "notify-keyspace-events", ""},
 	{"SLOWLOG", "RESET"}, {"LATENCY", "RESET"}, {"MSET", "int", "5", "text", "some text", "float", "1.5", "", "empty"},
-	{"SET", "mortal", "7", "PXAT", "33177117420123"},
+	{"SET", "volatile", "7", "PXAT", "33177117420123"},
 }
 
 // play plays a pipeline on both servers.
@@ -284,7 +284,7 @@ func written(pipeline [][]string) string {
 // for all subcommands. What they have in common with others, such as their arity, is tried all the same: they
 // are called with senseless arguments only.
 var incomparable = []string{
-	"command *", "info", "time", "lastsave", "memory *", "latency doctor", "latency histogram", // figures and lists of what there is
+	"command *", "info", "time", "lastsave", "memory *", "latency doctor", "latency histogram", // figures and lists of what exists
 	"client id", "client info", "client list", "client kill", "client help", "config help", "latency help", "memory help", "acl help", "module help", // what there is
 	"config get", "config set", "config rewrite", "config resetstat", // options differ
 	"randomkey", "object encoding", "object refcount", "object idletime", // chance, and representation
@@ -477,7 +477,7 @@ var argumentName = regexp.MustCompile(`^[a-z-]+$`)
 func (m *pipelineMaker) value(name string) string {
 	switch name {
 	case "key", "key1", "key2", "newkey", "source", "destination":
-		return m.one("int", "text", "float", "mortal", "nobody", "new", "", "int", "text")
+		return m.one("int", "text", "float", "volatile", "nobody", "new", "", "int", "text")
 	case "value", "message":
 		return m.one("1", "-7", "text", "1.5", "", "\x00\xff\r\n", strings.Repeat("long", 30), "9223372036854775807", "x")
 	case "increment", "decrement":

@@ -47,14 +47,14 @@ func (g *guessing) attempt(s *Session, command ...string) (delay time.Duration, 
 	return g.delays[before], out
 }
 
-func stranger(id int, addr string) *Session {
+func unauthenticated(id int, addr string) *Session {
 	return NewSession(int64(id), addr, "127.0.0.1:6379", testStart)
 }
 
 // The attempts of a connection wait longer after each wrong password. A right one ends that.
 func TestDelayOfConnection(t *testing.T) {
 	g := newGuessing(t)
-	s := stranger(50, "192.0.2.1:1")
+	s := unauthenticated(50, "192.0.2.1:1")
 	var delays []time.Duration
 	for i := range 9 {
 		command := []string{"AUTH", "guess"}
@@ -91,7 +91,7 @@ func TestDelayOfAddress(t *testing.T) {
 	id := 100
 	attempt := func(addr, password string) time.Duration {
 		id++
-		d, _ := g.attempt(stranger(id, addr), "AUTH", password)
+		d, _ := g.attempt(unauthenticated(id, addr), "AUTH", password)
 		return d
 	}
 	for i := range 100 {
@@ -126,7 +126,7 @@ func TestGuessersAreBounded(t *testing.T) {
 	g := newGuessing(t)
 	for i := range 2 * maxGuessers {
 		g.clock.Advance(time.Millisecond)
-		g.attempt(stranger(i+10, fmt.Sprintf("192.0.%d.%d:1", i>>8, i&255)), "AUTH", "guess")
+		g.attempt(unauthenticated(i+10, fmt.Sprintf("192.0.%d.%d:1", i>>8, i&255)), "AUTH", "guess")
 	}
 	if n := len(g.engine.auth.addresses); n != maxGuessers {
 		t.Errorf("%d addresses are remembered", n)
@@ -139,9 +139,9 @@ func TestWrongPasswordsAreLogged(t *testing.T) {
 	var log bytes.Buffer
 	g.engine.Log = zerolog.New(&log)
 	for i := range 100 {
-		g.attempt(stranger(i+10, "192.0.2.1:1"), "AUTH", "guess")
+		g.attempt(unauthenticated(i+10, "192.0.2.1:1"), "AUTH", "guess")
 		if i%10 == 0 {
-			g.attempt(stranger(i+10, fmt.Sprintf("192.0.2.%d:1", 2+i/10)), "AUTH", "guess")
+			g.attempt(unauthenticated(i+10, fmt.Sprintf("192.0.2.%d:1", 2+i/10)), "AUTH", "guess")
 		}
 	}
 	g.engine.Sample(0)

@@ -214,26 +214,26 @@ func (d *powerDrill) cut() {
 	for len(d.turns) < turnsPerCut {
 		d.turns <- struct{}{}
 	}
-	promised := d.promises()
-	d.look(d.disk.least(), promised, d.cuts%10 == 0)
-	d.look(d.disk.some(d.r), promised, d.cuts%10 == 5)
+	guaranteed := d.guarantees()
+	d.look(d.disk.least(), guaranteed, d.cuts%10 == 0)
+	d.look(d.disk.some(d.r), guaranteed, d.cuts%10 == 5)
 	if d.cuts%4 == 0 {
-		d.look(d.disk.all(), promised, false)
+		d.look(d.disk.all(), guaranteed, false)
 	}
 	if d.cuts%20 == 2 {
-		d.lookAfterKill(promised, nil)
+		d.lookAfterKill(guaranteed, nil)
 	}
 	if d.cuts%5 == 4 && d.disk.syncs != nil {
 		d.failed++
-		d.lookAfterKill(promised, d.disk.syncs)
+		d.lookAfterKill(guaranteed, d.disk.syncs)
 	}
 	if d.cuts++; d.cuts >= d.roundEnds || d.t.Failed() {
 		close(d.stop)
 	}
 }
 
-// promises are the guarantees that must survive a power cut.
-type promises struct {
+// guarantees are the guarantees that must survive a power cut.
+type guarantees struct {
 	numbers []int // of the last transactions, by worker
 	time    int64 // ms
 }
@@ -254,7 +254,7 @@ func (d *powerDrill) noteForced() {
 	}
 }
 
-func (d *powerDrill) promises() (p promises) {
+func (d *powerDrill) guarantees() (p guarantees) {
 	if d.fsync == Always {
 		p.time = d.shown.Load()
 	}
@@ -278,7 +278,7 @@ func (d *powerDrill) promises() (p promises) {
 
 // look opens a folder after a power cut and compares it with the histories. If again is true the power is cut at each
 // fsync while it is opened and closed.
-func (d *powerDrill) look(left folderImage, promised promises, again bool) {
+func (d *powerDrill) look(left folderImage, guaranteed guarantees, again bool) {
 	dir, err := os.MkdirTemp("", "mayfly-power-")
 	if err != nil {
 		d.t.Fatal(err)
@@ -295,12 +295,12 @@ func (d *powerDrill) look(left folderImage, promised promises, again bool) {
 		var disk *recordedDisk
 		disk = recordDisk(d.t, dir, func() {
 			d.again++
-			d.look(disk.least(), promised, false)
-			d.look(disk.some(d.r), promised, false)
+			d.look(disk.least(), guaranteed, false)
+			d.look(disk.some(d.r), guaranteed, false)
 		})
 		defer disk.release()
 	}
-	if err := d.check(dir, promised); err != nil {
+	if err := d.check(dir, guaranteed); err != nil {
 		kept, _ := os.MkdirTemp("", "mayfly-power-kept-")
 		left.write(d.t, kept)
 		d.t.Errorf("cut %d: %v\nwhat the power cut had left is in %s", d.cuts, err, kept)
@@ -312,7 +312,7 @@ func (d *powerDrill) look(left folderImage, promised promises, again bool) {
 
 // lookAfterKill opens the folder as a kill leaves it, and cuts the power at each fsync meanwhile: what the start has read
 // need not be on disk. failed is the file whose fsync has failed before, nil for none.
-func (d *powerDrill) lookAfterKill(promised promises, failed *recordedFile) {
+func (d *powerDrill) lookAfterKill(guaranteed guarantees, failed *recordedFile) {
 	dir, err := os.MkdirTemp("", "mayfly-power-")
 	if err != nil {
 		d.t.Fatal(err)
@@ -322,8 +322,8 @@ func (d *powerDrill) lookAfterKill(promised promises, failed *recordedFile) {
 	var disk *recordedDisk
 	disk = recordDisk(d.t, dir, func() {
 		d.again++
-		d.look(disk.least(), promised, false)
-		d.look(disk.some(d.r), promised, false)
+		d.look(disk.least(), guaranteed, false)
+		d.look(disk.some(d.r), guaranteed, false)
 	})
 	defer disk.release()
 	r := d.r
@@ -331,38 +331,38 @@ func (d *powerDrill) lookAfterKill(promised promises, failed *recordedFile) {
 		r = nil
 	}
 	disk.isBehind(d.disk, failed, r)
-	if err := d.check(dir, promised); err != nil {
+	if err := d.check(dir, guaranteed); err != nil {
 		d.t.Errorf("cut %d, after a kill: %v", d.cuts, err)
 	}
 }
 
 // check opens a folder and compares it with the histories.
-func (d *powerDrill) check(dir string, promised promises) (err error) {
+func (d *powerDrill) check(dir string, guaranteed guarantees) (err error) {
 	ks, err := Open(Options{Dir: dir, Partitions: 3, Clock: clock.NewManual(epoch), NoPurge: true})
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, ks.Check(), ks.Close()) }()
-	if now := ks.Now(); now < promised.time {
-		return fmt.Errorf("it is %d ms earlier than it was", promised.time-now)
+	if now := ks.Now(); now < guaranteed.time {
+		return fmt.Errorf("it is %d ms earlier than it was", guaranteed.time-now)
 	}
 	var found []int
 	for n, w := range d.workers {
-		number, err := w.check(ks, promised.numbers[n])
+		number, err := w.check(ks, guaranteed.numbers[n])
 		if err != nil {
 			return fmt.Errorf("worker %d: %w", n, err)
 		}
 		found = append(found, number)
 	}
-	if disk, ok := recordedDisks.Load(dir); ok { // what was read is promised
+	if disk, ok := recordedDisks.Load(dir); ok { // what was read is guaranteed
 		disk := disk.(*recordedDisk)
 		disk.mu.Lock()
 		disk.observe()
 		least, some := disk.least(), disk.some(d.r)
 		disk.mu.Unlock()
-		promised.numbers = found
-		d.look(least, promised, false)
-		d.look(some, promised, false)
+		guaranteed.numbers = found
+		d.look(least, guaranteed, false)
+		d.look(some, guaranteed, false)
 	}
 	return checkBeginning(d.workers, found)
 }
@@ -523,8 +523,8 @@ func (w *powerWorker) put(tx *Tx, v *version, i int, id, body string, own int64)
 }
 
 // check compares the worker's containers with the history and returns the number of the last transaction in them, which
-// must not be less than the promised one.
-func (w *powerWorker) check(ks *Keyspace, promised int) (number int, err error) {
+// must not be less than the guaranteed one.
+func (w *powerWorker) check(ks *Keyspace, guaranteed int) (number int, err error) {
 	var tx Tx
 	ks.BeginAll(&tx)
 	defer tx.Close()
@@ -539,8 +539,8 @@ func (w *powerWorker) check(ks *Keyspace, promised int) (number int, err error) 
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if number < promised || number >= len(w.history) {
-		return 0, fmt.Errorf("transaction %d is the last of %d, %d was promised", number, len(w.history)-1, promised)
+	if number < guaranteed || number >= len(w.history) {
+		return 0, fmt.Errorf("transaction %d is the last of %d, %d was guaranteed", number, len(w.history)-1, guaranteed)
 	}
 	for i, want := range w.history[number].sides {
 		c := tx.Container(w.names[i])

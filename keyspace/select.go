@@ -19,7 +19,7 @@ type Slice struct {
 const sliceEntries = 512
 
 // Select passes the living items of a container to visit in slices, from a cursor on, until visit returns
-// false. 0 is the first cursor. The slices follow the order of [Tx.Scan], whose promises hold. Select removes the
+// false. 0 is the first cursor. The slices follow the order of [Tx.Scan], whose guarantees hold. Select removes the
 // dead that it meets.
 //
 // The partition of a slice is locked while it is gathered, and no partition is while visit runs, but those that the

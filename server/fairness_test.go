@@ -31,12 +31,12 @@ func newTurnServer(t *testing.T, f func(s *commands.Session)) (*Server, *fakeEng
 // Clients with long commands alternate, however many of them one has sent. Others do not wait.
 func TestLongCommandsTakeTurns(t *testing.T) {
 	var order []int64 // sessions, in the order of their turns, one after the other
-	running, goOn := make(chan struct{}), make(chan struct{})
+	running, proceed := make(chan struct{}), make(chan struct{})
 	s, e := newTurnServer(t, func(s *commands.Session) {
 		order = append(order, s.ID)
 		if len(order) == 1 {
 			close(running)
-			<-goOn
+			<-proceed
 		}
 	})
 	address := s.run(t, e, nil)
@@ -47,7 +47,7 @@ func TestLongCommandsTakeTurns(t *testing.T) {
 	eventually(t, "the second client waits for a turn", s.turns.Contended)
 	third.send("PING\r\n")
 	third.expect("+PONG\r\n")
-	close(goOn)
+	close(proceed)
 	second.expect("+OK\r\n")
 	first.expect(strings.Repeat("+OK\r\n", 5))
 	_ = first.Close()
@@ -63,11 +63,11 @@ func TestLongCommandsTakeTurns(t *testing.T) {
 func TestLongCommandsEndWithTheirClient(t *testing.T) {
 	const sent = 100
 	var ran atomic.Int64
-	running, goOn := make(chan struct{}), make(chan struct{})
+	running, proceed := make(chan struct{}), make(chan struct{})
 	s, e := newTurnServer(t, func(*commands.Session) {
 		if ran.Add(1) == 1 {
 			close(running)
-			<-goOn
+			<-proceed
 		}
 		time.Sleep(time.Millisecond) // the client's system answers the reply before with a reset
 	})
@@ -75,7 +75,7 @@ func TestLongCommandsEndWithTheirClient(t *testing.T) {
 	c.send(strings.Repeat("SLOW\r\n", sent))
 	<-running
 	_ = c.Close()
-	close(goOn)
+	close(proceed)
 	eventually(t, "the connection ends", func() bool { return s.Info().Connected == 0 })
 	if n := ran.Load(); n > sent/4 {
 		t.Errorf("%d of %d commands ran", n, sent)

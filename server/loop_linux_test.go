@@ -311,13 +311,13 @@ func TestLoopIsNotDelayed(t *testing.T) {
 func TestTurnCommitsOnce(t *testing.T) {
 	const clients = 20
 	e := newFakeEngine()
-	begun, goOn := make(chan struct{}), make(chan struct{})
+	begun, proceed := make(chan struct{}), make(chan struct{})
 	var once sync.Once
 	e.commands = map[string]func(*commands.Session, []string) commands.Reply{
 		"WAIT": func(*commands.Session, []string) commands.Reply {
 			once.Do(func() {
 				close(begun)
-				<-goOn
+				<-proceed
 			})
 			return commands.OK
 		},
@@ -335,7 +335,7 @@ func TestTurnCommitsOnce(t *testing.T) {
 	for _, c := range others {
 		c.send(command("SET", "k", "v"))
 	}
-	close(goOn)
+	close(proceed)
 	for _, c := range others {
 		c.expect("+OK\r\n")
 	}
@@ -397,11 +397,11 @@ func TestManyClients(t *testing.T) {
 func TestDisconnectDropsUnread(t *testing.T) {
 	s := newTestServer(t, "--io-threads", "1")
 	e := newFakeEngine()
-	busy, goOn := make(chan struct{}), make(chan struct{})
+	busy, proceed := make(chan struct{}), make(chan struct{})
 	e.commands = map[string]func(*commands.Session, []string) commands.Reply{
 		"BUSY": func(*commands.Session, []string) commands.Reply {
 			close(busy)
-			<-goOn
+			<-proceed
 			return commands.OK
 		},
 	}
@@ -413,7 +413,7 @@ func TestDisconnectDropsUnread(t *testing.T) {
 	<-busy
 	c.send("SET a 1\r\n")
 	s.Disconnect(func(x *commands.Session) bool { return x.Addr == c.LocalAddr().String() })
-	close(goOn)
+	close(proceed)
 	other.expect("+OK\r\n")
 	c.expectEnd()
 	if got, want := e.history(), "PING BUSY"; got != want {

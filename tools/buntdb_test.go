@@ -183,8 +183,8 @@ func TestDatabaseOfEveryKind(t *testing.T) {
 	}
 	h.database("all.db", func(db *buntdb.DB) {
 		_ = db.View(func(tx *buntdb.Tx) error {
-			for key, mortal := range want {
-				if ttl, err := tx.TTL(key); err != nil || ttl >= 0 != mortal {
+			for key, volatile := range want {
+				if ttl, err := tx.TTL(key); err != nil || ttl >= 0 != volatile {
 					t.Errorf("%q: TTL %v, %v", key, ttl, err)
 				}
 			}
@@ -258,7 +258,7 @@ func TestForeignDatabase(t *testing.T) {
 	}
 	h.database("foreign.db", func(db *buntdb.DB) {
 		h.set(db, 0, "orders/1", `{"n":1}`, "orders/2", `{"ttl":20}`, "orders/a/b\x00\xff", ` {} `, "lenient/ttl", `{"ttl":"x"}`, "strict/rewritten", "old")
-		h.set(db, 90*time.Minute, "orders/mortal", `{"n":1}`, "orders/both", `{"ttl":20}`, "strict/both", `{"ttl":"x"}`)
+		h.set(db, 90*time.Minute, "orders/volatile", `{"n":1}`, "orders/both", `{"ttl":20}`, "strict/both", `{"ttl":"x"}`)
 		h.set(db, time.Nanosecond, "orders/expired", `{}`, "orders/alive again", `{}`)
 		h.set(db, 200*365*24*time.Hour, "orders/far", `{}`)
 		h.set(db, 0, "orders/alive again", `{}`, "strict/rewritten", `{}`)
@@ -287,7 +287,7 @@ func TestForeignDatabase(t *testing.T) {
 		{"orders", "1"}:           {Kind: keyspace.Document, Body: `{"n":1}`, TS: now},
 		{"orders", "2"}:           {Kind: keyspace.Document, Body: `{"ttl":20}`, TS: now, ExpireAt: now + 20_000},
 		{"orders", "a/b\x00\xff"}: {Kind: keyspace.Document, Body: ` {} `, TS: now},
-		{"orders", "mortal"}:      {Kind: keyspace.Document, Body: `{"n":1,"ttl":5400}`, TS: now, ExpireAt: now + 5_400_000},
+		{"orders", "volatile"}:    {Kind: keyspace.Document, Body: `{"n":1,"ttl":5400}`, TS: now, ExpireAt: now + 5_400_000},
 		{"orders", "both"}:        {Kind: keyspace.Document, Body: `{"ttl":5400}`, TS: now, ExpireAt: now + 5_400_000},
 		{"orders", "alive again"}: {Kind: keyspace.Document, Body: `{}`, TS: now},
 		{"strict", "both"}:        {Kind: keyspace.Document, Body: `{"ttl":5400}`, TS: now, ExpireAt: now + 5_400_000},

@@ -91,19 +91,19 @@ func TestGroupCommitSharesCommitsAndFsyncs(t *testing.T) {
 	errs := make([]error, 51)
 	wg.Go(func() { errs[0] = j.Wait(j.Append(del("1:first"))) })
 	<-reached // the first is being written: the others come too late for its commit
-	parked := make(chan struct{}, 50)
+	waiting := make(chan struct{}, 50)
 	for n := range 50 {
 		lsn := j.Append(del("1:a"))
 		if lsn != 2 {
 			t.Fatalf("lsn %d", lsn)
 		}
 		wg.Go(func() {
-			parked <- struct{}{}
+			waiting <- struct{}{}
 			errs[n+1] = j.Wait(lsn)
 		})
 	}
 	for range 50 {
-		<-parked
+		<-waiting
 	}
 	close(open)
 	wg.Wait()
