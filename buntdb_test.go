@@ -2,49 +2,23 @@ package main
 
 import (
 	"fmt"
-	"io"
-	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
 	"time"
 
+	"mayfly/keyspace/aof/buntdbtest"
+
 	"github.com/redis/go-redis/v9"
 	"github.com/tidwall/buntdb"
 )
 
-// openFolder reads a data folder with buntdb alone: the stores, then the journals in order. What a file ends with
-// may be unfinished if its server was killed.
-func openFolder(dir string) (*buntdb.DB, error) {
-	db, err := buntdb.Open(":memory:")
-	if err != nil {
-		return nil, err
-	}
-	stores, _ := filepath.Glob(filepath.Join(dir, "partition-*.db"))
-	journals, _ := filepath.Glob(filepath.Join(dir, "journal-*.db"))
-	files := slices.Concat([]string{filepath.Join(dir, "catalogue.db")}, stores, journals)
-	for i, name := range files {
-		f, err := os.Open(name)
-		if err != nil {
-			return nil, err
-		}
-		err = db.Load(f)
-		f.Close()
-		unfinished := err == io.ErrUnexpectedEOF || err == buntdb.ErrInvalid && i == len(files)-1
-		if err != nil && !unfinished {
-			return nil, fmt.Errorf("%s: %w", name, err)
-		}
-	}
-	return db, nil
-}
-
 // bodies returns the bodies that buntdb finds in a folder, by container and id: "orders/a".
 func bodies(t *testing.T, dir string) map[string]string {
 	t.Helper()
-	db, err := openFolder(dir)
+	db, err := buntdbtest.OpenFolder(dir)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -43,6 +43,7 @@ var layers = layerTable{
 	{"keyspace/datadir", "keyspace/manifest keyspace/store keyspace/aof keyspace/record"},
 	{"keyspace/store", "keyspace/aof keyspace/record"},
 	{"keyspace/aof/aoftest", "keyspace/aof keyspace/record"}, // helps tests only
+	{"keyspace/aof/buntdbtest", ""},                          // likewise
 	{"keyspace/lease", ""},
 	{"keyspace/dbnum", ""},
 	{"keyspace/manifest", "keyspace/aof keyspace/record"},
@@ -60,8 +61,9 @@ var layers = layerTable{
 // testImports lists what tests of a folder may import besides. Tests of repair write folders with a keyspace, tests of
 // the keyspace examine theirs with repair, and tests of metrics read INFO of one.
 var testImports = map[string]string{
+	".":                "keyspace/aof/buntdbtest",
 	"server/metrics":   "keyspace",
-	"keyspace":         "keyspace/repair keyspace/aof/aoftest",
+	"keyspace":         "keyspace/repair keyspace/aof/aoftest keyspace/aof/buntdbtest",
 	"keyspace/repair":  "keyspace keyspace/aof/aoftest",
 	"keyspace/journal": "keyspace/aof/aoftest",
 	"keyspace/store":   "keyspace/aof/aoftest",
@@ -75,7 +77,7 @@ var libraries = map[string]struct{ owners, tests []string }{
 	// Tests of the server show what redcon's own server gets wrong.
 	"github.com/tidwall/redcon": {owners: []string{"server/resp"}, tests: []string{"server"}},
 	// Tests open the files of a data folder with the stock library.
-	"github.com/tidwall/buntdb": {owners: []string{"tools"}, tests: []string{".", "keyspace", "keyspace/aof", "keyspace/journal", "keyspace/store"}},
+	"github.com/tidwall/buntdb": {owners: []string{"tools"}, tests: []string{".", "keyspace/aof/buntdbtest", "keyspace", "keyspace/aof", "keyspace/journal", "keyspace/store"}},
 }
 
 // clockFolder alone reads the time. Tests and bench do too.
@@ -287,7 +289,8 @@ func layeringFaults(t *testing.T, file string, source []byte) (faults []string) 
 		if ok && !slices.Contains(allowed, ours) && !(test && (ours == folder || slices.Contains(strings.Fields(testImports[folder]), ours))) {
 			fault("must not import " + name)
 		}
-		if l, ok := libraries[name]; ok && !slices.Contains(l.owners, folder) && !(test && slices.Contains(l.tests, folder)) {
+		helper := strings.HasSuffix(folder, "test")
+		if l, ok := libraries[name]; ok && !slices.Contains(l.owners, folder) && !((test || helper) && slices.Contains(l.tests, folder)) {
 			fault("only " + strings.Join(l.owners, ", ") + " imports " + name)
 		}
 		if name == "time" {

@@ -1,14 +1,11 @@
 package keyspace_test
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -18,35 +15,12 @@ import (
 	"mayfly/expiry"
 	"mayfly/keyspace"
 	"mayfly/keyspace/aof"
+	"mayfly/keyspace/aof/buntdbtest"
 	"mayfly/keyspace/memtable"
 	"mayfly/keyspace/record"
 
 	"github.com/tidwall/buntdb"
 )
-
-// openFolder reads a data folder, or a copy of one, with buntdb alone: the stores, then the journals in order.
-// What a file ends with may be unfinished if its server was killed or still ran.
-func openFolder(dir string) (*buntdb.DB, error) {
-	db, err := buntdb.Open(":memory:")
-	if err != nil {
-		return nil, err
-	}
-	stores, _ := filepath.Glob(filepath.Join(dir, "partition-*.db"))
-	journals, _ := filepath.Glob(filepath.Join(dir, "journal-*.db"))
-	files := slices.Concat([]string{filepath.Join(dir, "catalogue.db")}, stores, journals)
-	for i, name := range files {
-		content, err := os.ReadFile(name)
-		if err != nil {
-			return nil, err
-		}
-		err = db.Load(bytes.NewReader(content))
-		unfinished := err == io.ErrUnexpectedEOF || err == buntdb.ErrInvalid && i == len(files)-1
-		if err != nil && !unfinished {
-			return nil, fmt.Errorf("%s: %w", name, err)
-		}
-	}
-	return db, nil
-}
 
 // place is where an item lies.
 type place struct{ container, id string }
@@ -54,7 +28,7 @@ type place struct{ container, id string }
 // itemsIn returns the items that buntdb finds in a folder.
 func itemsIn(t *testing.T, dir string) map[place]record.Item {
 	t.Helper()
-	db, err := openFolder(dir)
+	db, err := buntdbtest.OpenFolder(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -522,7 +496,7 @@ func Example_buntdb() {
 		panic(err)
 	}
 
-	db, err := openFolder(dir) // although it is in use
+	db, err := buntdbtest.OpenFolder(dir) // although it is in use
 	if err != nil {
 		panic(err)
 	}

@@ -1,0 +1,2 @@
+// Package buntdbtest reads data folders with the stock buntdb library, for tests.
+package buntdbtest
