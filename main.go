@@ -125,6 +125,7 @@ func run(options *config.Config) error {
 	}
 	ks.SetCompaction(settings.Compaction)
 	ks.SetMaxContainers(settings.MaxContainers)
+	ks.SetEviction(settings.Eviction)
 	engine.Keyspace = ks
 	applyChanges(options, engine)
 	srv.Start(engine)
@@ -206,8 +207,9 @@ func applyChanges(options *config.Config, engine *commands.Engine) {
 	on("latency-monitor-threshold", func(s *config.Settings) { engine.Latency.SetThreshold(s.LatencyThreshold) })
 	on("latency-tracking", func(s *config.Settings) { engine.SetLatencyTracking(s.LatencyTracking) })
 	on("latency-tracking-info-percentiles", func(s *config.Settings) { engine.SetLatencyPercentiles(s.LatencyPercentiles) })
-	for _, option := range []string{"maxmemory", "maxmemory-policy"} {
-		on(option, func(s *config.Settings) { limitMemory(s, engine) })
+	on("maxmemory", func(s *config.Settings) { limitMemory(s, engine) })
+	for _, option := range []string{"maxmemory-policy", "maxmemory-samples", "lfu-log-factor", "lfu-decay-time"} {
+		on(option, func(s *config.Settings) { engine.Keyspace.SetEviction(s.Eviction) })
 	}
 	for _, option := range []string{"auto-compact-percentage", "auto-compact-min-size"} {
 		on(option, func(s *config.Settings) { engine.Keyspace.SetCompaction(s.Compaction) })
@@ -217,6 +219,6 @@ func applyChanges(options *config.Config, engine *commands.Engine) {
 
 // limitMemory bounds the memory of the items, and that of the process accordingly.
 func limitMemory(s *config.Settings, engine *commands.Engine) {
-	engine.SetMaxMemory(s.MaxMemory, s.MaxMemoryPolicy)
+	engine.SetMaxMemory(s.MaxMemory)
 	heap.LimitRuntime(s)
 }

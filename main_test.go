@@ -64,7 +64,7 @@ func TestIllegalOptionsStopTheStart(t *testing.T) {
 		"port": "70000", "tls-port": "-1", "unixsocketperm": "999", "tls-auth-clients": "perhaps", "protected-mode": "true", "bind": "",
 		"maxclients": "0", "io-threads": "-1", "timeout": "-1", "tcp-keepalive": "1m", "tcp-backlog": "many", "max-value-size": "1", "dir": "",
 		"partitions": "0", "appendfsync": "sometimes", "active-expire-effort": "11", "loglevel": "loud", "log-format": "xml", "supervised": "upstart",
-		"proto-max-bulk-len": "1mb", "databases": "32", "maxmemory": "1tb", "maxmemory-policy": "allkeys-lru", "maxmemory-clients": "101%",
+		"proto-max-bulk-len": "1mb", "databases": "32", "maxmemory": "1tb", "maxmemory-policy": "lru", "maxmemory-samples": "0", "lfu-log-factor": "-1", "lfu-decay-time": "1h", "maxmemory-clients": "101%",
 		"auto-compact-percentage": "all", "auto-compact-min-size": "-1",
 		"slowlog-log-slower-than": "-2", "slowlog-max-len": "-1", "max-containers": "-1", "query-budget": "0", "latency-monitor-threshold": "-1",
 		"latency-tracking": "perhaps", "latency-tracking-info-percentiles": "101", "metrics-addr": "9121", "metrics-pprof": "true", "metrics-hosts": strings.Repeat("a ", 65), "auth-timeout": "-1", "reserved-clients": "all",

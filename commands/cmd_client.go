@@ -53,9 +53,10 @@ var clientCommand = Command{
 		{
 			Name: "no-touch", Syntax: "<ON | OFF>", Since: "7.2.0",
 			Summary: "Controls whether commands sent by the client will alter the LRU/LFU of the keys they access.",
-			Differs: "Accepted without effect: reads leave no trace",
 			Flags:   NoScript | Loading | Stale,
-			Parse:   func(in *Input) (Run, error) { return parseOnOff(in, func(*Context, bool) {}) },
+			Parse: func(in *Input) (Run, error) {
+				return parseOnOff(in, func(x *Context, on bool) { x.Session.setNoTouch(on) })
+			},
 		},
 		{
 			Name: "pause", Syntax: "timeout [WRITE | ALL]", Since: "2.9.50",

@@ -71,7 +71,7 @@ var documentCommands = []Command{
 	{
 		Name: "doc.meta", Syntax: "container id",
 		Summary: "Returns what governs a document: ts, expiresat and ttlleft in milliseconds, ttl in seconds, size in bytes.",
-		Flags:   ReadOnly | Fast, Keys: OneID, Walks: always, Parse: noParse(runDocMeta),
+		Flags:   ReadOnly | Fast, Keys: OneID, Walks: always, Parse: noParse(peeking(runDocMeta)),
 	},
 	{
 		Name: "doc.count", Syntax: "container", Summary: "Returns the number of living documents in a container, exactly.",
@@ -94,7 +94,7 @@ func docTTLRow(name, summary string, b timeBase, u timeUnit) Command {
 		Name: name, Syntax: "container id",
 		Summary: summary + ": -1 if it does not die, -2 if it does not exist.",
 		Flags:   ReadOnly | Fast, Keys: OneID,
-		Parse: noParse(runDocTTL(b, u)),
+		Parse: noParse(peeking(runDocTTL(b, u))),
 	}
 }
 

@@ -178,7 +178,7 @@ func parseDocMget(in *Input) (Run, error) {
 }
 
 func parseDocExists(in *Input) (Run, error) {
-	return onDocuments(in.Args[1], in.Args[2:], func(x *Context, docs iter.Seq[docTarget]) Reply {
+	run, err := onDocuments(in.Args[1], in.Args[2:], func(x *Context, docs iter.Seq[docTarget]) Reply {
 		n := 0
 		for d := range docs {
 			d.countRead(x)
@@ -186,6 +186,10 @@ func parseDocExists(in *Input) (Run, error) {
 		}
 		return Count(n)
 	})
+	if err != nil {
+		return nil, err
+	}
+	return peeking(run), nil
 }
 
 // runDocTTL is the Run of DOC.TTL and its family.

@@ -41,7 +41,7 @@ func ttlRow(name, summary, since, tips string, b timeBase, u timeUnit) Command {
 		Name: name, Syntax: "key", Since: since, Summary: summary,
 		Flags: ReadOnly | Fast, Keys: OneKey, Tips: tips,
 		Differs: "Counts the end that follows from the container's default too, and returns -1 while the container is off",
-		Parse:   noParse(runTTL(b, u)),
+		Parse:   noParse(peeking(runTTL(b, u))),
 	}
 }
 

@@ -191,7 +191,7 @@ func (r *infoReport) memorySection() {
 		r.bytesField("total_system_memory", system)
 	}
 	r.bytesField("maxmemory", m.limit)
-	r.field("maxmemory_policy", Eviction(r.x.Engine.memory.policy.Load()))
+	r.field("maxmemory_policy", r.x.Engine.Keyspace.Eviction().Policy)
 	r.field("mem_clients_normal", r.host.ClientMemory) // held for clients besides items
 	if m.resident > 0 {
 		r.field("mem_fragmentation_ratio", fmt.Sprintf("%.2f", fraction(m.resident, m.used)))

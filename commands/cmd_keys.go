@@ -24,7 +24,7 @@ var keyCommands = []Command{
 	{
 		Name: "exists", Syntax: "key [key ...]", Since: "1.0.0", Summary: "Determine if a key exists",
 		Flags: ReadOnly | Fast, Keys: AllKeys, Access: "RO", Tips: "request_policy:multi_shard response_policy:agg_sum",
-		Parse: noParse(onDatabase(runExists)),
+		Parse: noParse(peeking(onDatabase(runExists))),
 	},
 	{
 		Name: "flushall", Syntax: "[ASYNC | SYNC]", Since: "1.0.0", Group: "server", Summary: "Remove all keys from all databases",
@@ -57,7 +57,7 @@ var keyCommands = []Command{
 	{
 		Name: "type", Syntax: "key", Since: "1.0.0", Summary: "Determine the type stored at key",
 		Differs: "Knows `document` beside `string` and `none`",
-		Flags:   ReadOnly | Fast, Keys: OneKey, Access: "RO", Parse: noParse(onDatabase(runType)),
+		Flags:   ReadOnly | Fast, Keys: OneKey, Access: "RO", Parse: noParse(peeking(onDatabase(runType))),
 	},
 	{
 		Name: "unlink", Syntax: "key [key ...]", Since: "4.0.0",
@@ -242,67 +242,4 @@ func parseScan(in *Input) (Run, error) {
 		}
 		return Array(Bulk(strconv.FormatUint(next, 10)), Array(keys...))
 	}), nil
-}
-
-// objectCommand describes the representation of values. All strings have one here, so the replies are
-// those of Redis for a value that was just set.
-var objectCommand = Command{
-	Name: "object", Since: "2.2.3", Summary: "A container for object introspection commands",
-	Sub: []Command{
-		objectRow("encoding", "Inspect the internal encoding of a Redis object", "2.2.3",
-			"What Redis would make of the value if it were set now; `json` of documents. There is one encoding only, so APPEND leaves no trace",
-			func(it keyspace.Item) Reply { return Bulk(encoding(it)) }),
-		objectRow("freq", "Get the logarithmic access frequency counter of a Redis object", "4.0.0", "",
-			func(keyspace.Item) Reply { return Fail(errNoLFU) }),
-		helpRow("object", "6.2.0"),
-		objectRow("idletime", "Get the time since a Redis object was last accessed", "2.2.3",
-			"Answers an error: reads leave no trace, which keeps them fast on many processors",
-			func(keyspace.Item) Reply { return Fail(errNoIdleTime) }),
-		objectRow("refcount", "Get the number of references to the value of the key", "2.2.3",
-			"Depends on the value only: nothing is shared", refCount),
-	},
-}
-
-// objectRow returns the row of a subcommand that describes the item of a key.
-func objectRow(name, summary, since, differs string, tell func(it keyspace.Item) Reply) Command {
-	return Command{
-		Name: name, Syntax: "key", Since: since, Summary: summary,
-		Flags: ReadOnly, Keys: Keys{2, 2, 1}, Access: "RO", Tips: "nondeterministic_output",
-		Differs: differs,
-		Parse: func(in *Input) (Run, error) {
-			key := in.Args[2]
-			return onDatabase(func(x *Context, c *keyspace.Container) Reply {
-				it, found := x.Tx.Get(c, key)
-				if !found {
-					return Null
-				}
-				return tell(it)
-			}), nil
-		},
-	}
-}
-
-// encoding is the reply of OBJECT ENCODING: json for documents, else what Redis chooses for a value that
-// was just set.
-func encoding(it keyspace.Item) string {
-	const longestEmbedded = 44 // bytes
-	if it.Kind == keyspace.Document {
-		return "json"
-	}
-	if _, ok := redisfmt.ParseInt(it.Body); ok {
-		return "int"
-	}
-	if len(it.Body) <= longestEmbedded {
-		return "embstr"
-	}
-	return "raw"
-}
-
-// refCount is 1, but large for small integers, which Redis shares among all keys.
-func refCount(it keyspace.Item) Reply {
-	const shared, many = 10_000, 1<<31 - 1
-	if n, ok := redisfmt.ParseInt(it.Body); ok && it.Kind == keyspace.Plain && n >= 0 && n < shared {
-		return Integer(many)
-	}
-	return Integer(1)
 }

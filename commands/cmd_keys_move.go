@@ -40,9 +40,9 @@ var moveCommands = []Command{
 	{
 		Name: "touch", Syntax: "key [key ...]", Since: "3.2.1",
 		Summary: "Alters the last access time of a key(s). Returns the number of existing keys specified.",
-		Differs: "Only counts: no time of access is kept. `DOC.TOUCH` restarts a document's clock",
+		Differs: "`DOC.TOUCH` restarts a document's clock",
 		Flags:   ReadOnly | Fast, Keys: AllKeys, Access: "RO", Tips: "request_policy:multi_shard response_policy:agg_sum",
-		Parse: noParse(onDatabase(runExists)), // there is no time of access to alter
+		Parse: noParse(onDatabase(runTouch)),
 	},
 }
 
@@ -217,4 +217,11 @@ func runSwapDB(x *Context) Reply {
 	}
 	x.Tx.Swap(sides[0], sides[1])
 	return OK
+}
+
+// runTouch is TOUCH. It begins to keep accesses, and counts for clients with NO-TOUCH, too.
+func runTouch(x *Context, c *keyspace.Container) Reply {
+	x.Engine.Keyspace.TrackAccesses()
+	defer x.keepAccesses(false)()
+	return runExists(x, c)
 }

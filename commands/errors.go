@@ -64,7 +64,7 @@ const (
 	errLCSOptions     = Error("ERR If you want both the length and indexes, please just use IDX.")
 	errLCSMemory      = Error("ERR Insufficient memory, transient memory for LCS exceeds proto-max-bulk-len")
 	errNoLFU          = Error("ERR An LFU maxmemory policy is not selected, access frequency not tracked. Please note that when switching between policies at runtime LRU and LFU data will take some time to adjust.")
-	errNoIdleTime     = Error("ERR idle time is not tracked: reads leave no trace. DOC.META tells when a document was last written")
+	errNoIdleTime     = Error("ERR An LFU maxmemory policy is selected, idle time not tracked. Please note that when switching between policies at runtime LRU and LFU data will take some time to adjust.")
 	errExpireConflict = Error("ERR NX and XX, GT or LT options at the same time are not compatible")
 	errExpireOrder    = Error("ERR GT and LT options at the same time are not compatible")
 )

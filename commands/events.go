@@ -212,3 +212,18 @@ func (x *Context) countRead(c *keyspace.Container, id string, found bool) {
 		x.notify(eventMissed, c, id)
 	}
 }
+
+// peeking returns a Run whose reads are no accesses to items, for eviction and OBJECT IDLETIME.
+func peeking(run Run) Run {
+	return func(x *Context) Reply {
+		defer x.keepAccesses(true)()
+		return run(x)
+	}
+}
+
+// keepAccesses sets whether reads leave accesses as they are, and returns what restores the former setting.
+func (x *Context) keepAccesses(keep bool) (restore func()) {
+	was := x.Tx.KeepAccesses
+	x.Tx.KeepAccesses = keep
+	return func() { x.Tx.KeepAccesses = was }
+}

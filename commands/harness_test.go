@@ -13,6 +13,7 @@ import (
 
 	"mayfly/expiry/clock"
 	"mayfly/keyspace"
+	"mayfly/keyspace/eviction"
 
 	"github.com/rs/zerolog"
 )
@@ -46,7 +47,7 @@ func newHarness(t *testing.T) *harness {
 			"slowlog-max-len":           "128",
 			"latency-monitor-threshold": "0",
 			"maxmemory":                 "0",
-			"maxmemory-policy":          NoEviction.String(),
+			"maxmemory-policy":          eviction.None.String(),
 		}},
 	}
 	w.open()
@@ -60,16 +61,16 @@ func (w *harness) open() {
 	w.engine.auth.after = func(_ time.Duration, f func()) { f() }
 	broker := &w.engine.Broker
 	w.host.engine = w.engine
-	for name, value := range w.host.options {
-		if err := w.host.ConfigSet([][2]string{{name, value}}); err != nil {
-			w.t.Fatal(err)
-		}
-	}
 	ks, err := keyspace.Open(keyspace.Options{Dir: w.dir, Partitions: 4, Clock: w.clock, NoPurge: true, OnDeath: broker.OnDeath})
 	if err != nil {
 		w.t.Fatal(err)
 	}
 	w.engine.Keyspace = ks
+	for name, value := range w.host.options {
+		if err := w.host.ConfigSet([][2]string{{name, value}}); err != nil {
+			w.t.Fatal(err)
+		}
+	}
 	w.sessions = map[int]*Session{}
 	w.host.sessions = func() []*Session {
 		return slices.SortedFunc(maps.Values(w.sessions), func(a, b *Session) int { return int(a.ID - b.ID) })
@@ -266,11 +267,12 @@ func (h *testHost) limitMemory() {
 	if err != nil {
 		panic(err)
 	}
-	policy := NoEviction
-	if h.options["maxmemory-policy"] == VolatileTTL.String() {
-		policy = VolatileTTL
+	h.engine.SetMaxMemory(bytes)
+	options := eviction.Defaults
+	for options.Policy.String() != h.options["maxmemory-policy"] {
+		options.Policy++
 	}
-	h.engine.SetMaxMemory(bytes, policy)
+	h.engine.Keyspace.SetEviction(options)
 }
 
 func (h *testHost) ConfigRewrite() error { return ErrNoConfigFile }

@@ -4,37 +4,18 @@ import (
 	"sync/atomic"
 
 	"mayfly/keyspace"
+	"mayfly/keyspace/eviction"
 )
-
-// Eviction is the policy for items that take more memory than maxmemory (maxmemory-policy).
-type Eviction int32
-
-// The policies, with the names of Redis.
-const (
-	NoEviction  Eviction = iota // commands that may grow memory are refused
-	VolatileTTL                 // items that expire go, the nearest to death first; without such items, as above
-)
-
-func (p Eviction) String() string {
-	if p == VolatileTTL {
-		return "volatile-ttl"
-	}
-	return "noeviction"
-}
 
 // memoryLimit limits the memory of the items. The zero value is no limit. Safe for concurrent use.
 type memoryLimit struct {
 	bytes   atomic.Int64 // maxmemory; 0: no limit
-	policy  atomic.Int32
 	evicted atomic.Int64 // items since the start
 }
 
-// SetMaxMemory changes the limit on the memory of the items (bytes, 0 for none), and the policy. After
-// the limit is lowered, writes evict the excess step by step.
-func (e *Engine) SetMaxMemory(bytes int64, policy Eviction) {
-	e.memory.bytes.Store(bytes)
-	e.memory.policy.Store(int32(policy))
-}
+// SetMaxMemory changes the limit on the memory of the items (bytes, 0 for none). After the limit is
+// lowered, writes evict the excess step by step. The policy is that of [keyspace.Keyspace.SetEviction].
+func (e *Engine) SetMaxMemory(bytes int64) { e.memory.bytes.Store(bytes) }
 
 // checkMemory returns an error for a command that may grow memory, if the items are over the limit and
 // none can be evicted. As in Redis, these commands are:
@@ -88,7 +69,7 @@ const (
 // evict evicts items until the limit is kept, or enough for a command of size bytes to run. It returns
 // false if it cannot. The outcome learns what to wait for.
 func (e *Engine) evict(s *Session, limit int64, size int, out *Outcome) bool {
-	if Eviction(e.memory.policy.Load()) != VolatileTTL || e.Keyspace.Writable() != nil {
+	if e.Keyspace.Eviction().Policy == eviction.None || e.Keyspace.Writable() != nil {
 		return false
 	}
 	x := Context{Session: s, Engine: e}

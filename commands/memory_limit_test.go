@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"mayfly/keyspace"
+	"mayfly/keyspace/eviction"
 )
 
 // Items of the same size take the same memory.
@@ -27,7 +28,7 @@ func (w *harness) fill() (each int64) {
 	return field(w.do(1, "CONTAINER.GET", "orders"), "memory").Int / itemCount
 }
 
-func (w *harness) limit(bytes int64, policy Eviction) {
+func (w *harness) limit(bytes int64, policy eviction.Policy) {
 	w.t.Helper()
 	w.expect("OK", "CONFIG", "SET", "maxmemory", fmt.Sprint(bytes), "maxmemory-policy", policy.String())
 }
@@ -40,7 +41,7 @@ func TestMaxMemoryRefusesWritesUntilThereIsRoom(t *testing.T) {
 		w.do(1, "DEL", key)
 	}
 	limit := w.engine.Keyspace.Used() + each/2
-	w.limit(limit, NoEviction)
+	w.limit(limit, eviction.None)
 	w.expect("OK", "DOC.PUT", "orders", "one-more", itemBody) // from below the limit one step beyond it
 	const oom = "(error) OOM command not allowed when used memory > 'maxmemory'."
 	w.expect(oom, "DOC.PUT", "orders", "too-many", itemBody)
@@ -69,7 +70,7 @@ func TestMaxMemoryRefusesWritesUntilThereIsRoom(t *testing.T) {
 func TestMaxMemoryRefusesContainers(t *testing.T) {
 	w := newHarness(t)
 	w.fill()
-	w.limit(1, NoEviction)
+	w.limit(1, eviction.None)
 	const oom = "(error) OOM command not allowed when used memory > 'maxmemory'."
 	w.expect(oom, "CONTAINER.CREATE", "another")
 	w.expect(oom, "CONTAINER.SET", "another", "TTL", "10")
@@ -87,7 +88,7 @@ func TestVolatileTTLEvictsTheNearestToDeath(t *testing.T) {
 	w.do(2, "SUBSCRIBE", "__keyevent@orders__:evicted")
 	w.received(2)
 	most := each * itemCount
-	w.limit(most, VolatileTTL)
+	w.limit(most, eviction.VolatileTTL)
 	for i := range itemCount / 2 {
 		w.expect("OK", "DOC.PUT", "orders", fmt.Sprintf("new-%04d", i), itemBody, "TTL", "5000")
 	}
@@ -120,7 +121,7 @@ func TestVolatileTTLEvictsTheNearestToDeath(t *testing.T) {
 	if got := infoFields(t, w.do(1, "INFO", "stats"))["evicted_keys"]; got != "0" {
 		t.Errorf("after RESETSTAT evicted_keys is %s", got)
 	}
-	w.limit(0, NoEviction)
+	w.limit(0, eviction.None)
 }
 
 // TestEvictionIsWaitedFor: even an error leaves only after the evictions of its command are committed.
@@ -128,7 +129,7 @@ func TestEvictionIsWaitedFor(t *testing.T) {
 	w := newHarness(t)
 	w.expect("OK", "SET", "for-ever", "v")
 	w.expect("OK", "SET", "dying", "v", "EX", "100")
-	w.limit(1, VolatileTTL)
+	w.limit(1, eviction.VolatileTTL)
 	out := w.engine.Execute(w.session(1), []string{"SET", "k", "v"})
 	if out.Reply.Kind != KindError {
 		t.Fatal(notation(out.Reply))
@@ -136,7 +137,7 @@ func TestEvictionIsWaitedFor(t *testing.T) {
 	if out.LSN == 0 {
 		t.Error("the reply waits for nothing")
 	}
-	w.limit(0, NoEviction)
+	w.limit(0, eviction.None)
 	w.restart()
 	w.expect("(nil)", "GET", "dying")
 }
@@ -148,7 +149,7 @@ func TestALoweredLimitIsReachedStepByStep(t *testing.T) {
 		w.expect("OK", "SET", fmt.Sprint("k", i), "v", "EX", "1000")
 	}
 	full := w.engine.Keyspace.Used()
-	w.limit(full/2, VolatileTTL)
+	w.limit(full/2, eviction.VolatileTTL)
 	w.expect("OK", "SET", "a", "v")
 	if used := w.engine.Keyspace.Used(); used > full-evictAtMost/2 || used < full-2*evictAtMost {
 		t.Errorf("the first command evicted from %d to %d bytes", full, used)
@@ -159,19 +160,19 @@ func TestALoweredLimitIsReachedStepByStep(t *testing.T) {
 		}
 		w.expect("OK", "SET", "a", "v")
 	}
-	w.limit(0, NoEviction)
+	w.limit(0, eviction.None)
 }
 
 func TestRestartWithMoreThanMaxMemory(t *testing.T) {
 	w := newHarness(t)
 	each := w.fill()
-	w.limit(each*itemCount/2, NoEviction)
+	w.limit(each*itemCount/2, eviction.None)
 	w.restart()
 	w.expect(fmt.Sprintf("(integer) %d", itemCount), "DOC.COUNT", "orders")
 	w.expect("(error) OOM command not allowed when used memory > 'maxmemory'.", "SET", "k", "v")
-	w.limit(each*itemCount/2, VolatileTTL)
+	w.limit(each*itemCount/2, eviction.VolatileTTL)
 	w.expect("OK", "SET", "k", "v")
-	w.limit(0, NoEviction)
+	w.limit(0, eviction.None)
 }
 
 // TestManyWriteAtTheLimit: sessions write, read and delete beside evictions. Run with -race.
@@ -179,7 +180,7 @@ func TestManyWriteAtTheLimit(t *testing.T) {
 	w := newHarness(t)
 	each := w.fill()
 	most := each * itemCount / 2
-	w.limit(most, VolatileTTL)
+	w.limit(most, eviction.VolatileTTL)
 	var wg sync.WaitGroup
 	const writers = 4
 	for n := range writers {
@@ -206,7 +207,7 @@ func TestManyWriteAtTheLimit(t *testing.T) {
 	if used := w.engine.Keyspace.Used(); used > most+2*writers*each {
 		t.Errorf("%d bytes are used, the limit is %d", used, most)
 	}
-	w.limit(0, NoEviction)
+	w.limit(0, eviction.None)
 }
 
 func TestDiagnose(t *testing.T) {

@@ -75,6 +75,7 @@ type Session struct {
 	queuedSize int // their size in bytes
 	subscribed subscriptionCounts
 	monitoring bool // MONITOR
+	noTouch    bool // CLIENT NO-TOUCH
 }
 
 const noTransaction = -1
@@ -111,6 +112,13 @@ func (s *Session) update(f func()) {
 func (s *Session) reset() {
 	s.update(func() { s.Proto, s.database, s.databaseNumber, s.name = 2, "0", 0, "" })
 	s.replies.reset()
+	s.setNoTouch(false)
+}
+
+// setNoTouch sets whether the session's commands leave the accesses of items as they are.
+func (s *Session) setNoTouch(on bool) {
+	s.update(func() { s.noTouch = on })
+	s.tx.KeepAccesses = on
 }
 
 // SetUnsent notes the number of unsent messages and replies, and their size in bytes, for CLIENT LIST.
@@ -149,6 +157,9 @@ func (s *Session) clientLine(now int64, running []string) string {
 	}
 	if s.viaUnixSocket() {
 		flags += "U"
+	}
+	if s.noTouch {
+		flags += "T"
 	}
 	if flags == "" {
 		flags = "N"

@@ -31,7 +31,7 @@ func (ks *Keyspace) Garbage() (n int64) {
 // Clean frees the memory of former keys and values beyond what is worth while during writes. It takes about a
 // second for some million items but holds others up for moments only. Safe for concurrent use.
 func (ks *Keyspace) Clean() {
-	for _, t := range ks.tables.some(nil, 0, math.MaxInt) {
+	for _, t := range ks.tables.Some(nil, 0, math.MaxInt) {
 		for done, more := 0, true; more; {
 			done, more = t.cleanFurther(done)
 			runtime.Gosched() // those that wait for the lock come first

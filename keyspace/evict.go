@@ -1,9 +1,10 @@
 package keyspace
 
 import (
-	"cmp"
-	"slices"
+	"math"
+	"strings"
 
+	"mayfly/keyspace/eviction"
 	"mayfly/keyspace/memtable"
 )
 
@@ -17,81 +18,123 @@ func (ks *Keyspace) Used() int64 {
 	return used
 }
 
-// Eviction works in rounds. A round draws a few items from each table, of those nearest to their death. It deletes
-// the nearest: one of every evictionSample drawn, which Redis calls maxmemory-samples. A round looks at evictionTables tables at most, and the next goes on with others. If none of
-// them has an item to evict, up to evictionRounds rounds are tried.
-const (
-	evictionSample = 5
-	evictionTables = 1024
-	evictionRounds = 16
-)
-
-// victim is an item to be evicted, as it was when drawn.
-type victim struct {
-	c       *Container
-	id      string
+// evictable names an item in a state: after a write or an access it is another.
+type evictable struct {
+	t       *table
+	id      string // a clone
 	version uint64
-	end     int64 // ms
+	access  uint32
 }
 
-// Evict deletes items that have an end until at most limit bytes are used: of those drawn the nearest to their
-// death first (maxmemory-policy volatile-ttl). It calls evicted for each under the lock of a partition.
-// evicted must return soon, not use the keyspace, and clone the id to keep it. ok reports whether the limit is reached.
-// It is not if what is left has no end, or had none wherever Evict looked. The deletes are journalled; lsn covers
-// them. The calling goroutine must have no transaction open.
+// Eviction returns the options of eviction.
+func (ks *Keyspace) Eviction() eviction.Options { return ks.evictor.Options() }
+
+// SetEviction changes the options of eviction while running.
+func (ks *Keyspace) SetEviction(o eviction.Options) {
+	if !ks.evictor.SetOptions(o, ks.Now()) {
+		return
+	}
+	for _, t := range ks.tables.Some(nil, 0, math.MaxInt) {
+		t.p.mu.Lock()
+		t.DropAccess()
+		t.p.mu.Unlock()
+	}
+}
+
+// TrackAccesses keeps accesses from now on, whatever the policy.
+func (ks *Keyspace) TrackAccesses() { ks.evictor.Track(ks.Now()) }
+
+// Evict deletes items, in the order of the policy, until at most limit bytes are used. It calls evicted for each
+// under the lock of a partition. evicted must return soon, not use the keyspace, and clone the id to keep it. ok
+// reports whether the limit is reached. It is not if no item may go, or none wherever Evict looked. The deletes are
+// journalled; lsn covers them. The calling goroutine must have no transaction open.
 func (ks *Keyspace) Evict(limit int64, evicted func(c *Container, id string)) (lsn LSN, ok bool) {
+	some := func(from, n int) []*table { return ks.tables.Some(nil, from, n) }
 	for ks.Used() > limit {
-		victims := ks.drawVictims()
-		if len(victims) == 0 {
+		n := ks.evictor.Draw(some)
+		if n == 0 {
 			return lsn, false
 		}
-		for _, v := range victims {
-			if ks.Used() <= limit {
-				break
+		for ; n > 0 && ks.Used() > limit; n-- {
+			if v, ok := ks.evictor.Take(); ok {
+				lsn = max(lsn, ks.evict(v, evicted))
 			}
-			lsn = max(lsn, ks.evict(v, evicted))
 		}
 	}
 	return lsn, true
 }
 
-// drawVictims returns the nearest to their death of a sample, nearest first.
-func (ks *Keyspace) drawVictims() []victim {
-	var drawn []victim
-	var tables []*table
-	for round := 0; round < evictionRounds && len(drawn) == 0; round++ {
-		from := int(ks.evictAt.Add(evictionTables) - evictionTables)
-		tables = ks.tables.some(tables[:0], from, evictionTables)
-		for _, t := range tables {
-			drawn = t.drawVictims(evictionSample, drawn)
-		}
-		if len(tables) < evictionTables {
-			break // these are all
-		}
+// Evictable implements [eviction.Source].
+func (t *table) Evictable(p eviction.Policy) int {
+	t.p.mu.Lock()
+	defer t.p.mu.Unlock()
+	switch {
+	case t.Detached():
+		return 0
+	case p.Volatile():
+		return t.Expiring(t.c.Policy())
 	}
-	slices.SortFunc(drawn, func(a, b victim) int { return cmp.Compare(a.end, b.end) })
-	return drawn[:(len(drawn)+evictionSample-1)/evictionSample]
+	return t.Len()
 }
 
-// drawVictims appends up to n items that inherit the default and n with an end of their own.
-func (t *table) drawVictims(n int, drawn []victim) []victim {
+// Draw implements [eviction.Source].
+func (t *table) Draw(p eviction.Policy, n int, intN func(n int) int, drawn []eviction.Candidate[evictable]) []eviction.Candidate[evictable] {
 	t.p.mu.Lock()
 	defer t.p.mu.Unlock()
 	if t.Detached() {
 		return drawn
 	}
-	t.NearestExpiring(t.c.Policy(), n, func(e *memtable.Entry, end int64) {
-		drawn = append(drawn, victim{t.c, t.ID(e), e.Version(), end})
-	})
+	tracker, now := t.ks.evictor.Tracker(), t.ks.Now()
+	add := func(h memtable.Handle, e *memtable.Entry, end int64) {
+		access := t.Access(h)
+		c := eviction.Candidate[evictable]{Rank: tracker.Rank(p, access, e.TS(), end, now), Key: evictable{t, strings.Clone(t.ID(e)), e.Version(), access}}
+		drawn = append(drawn, c)
+	}
+	switch {
+	case p == eviction.VolatileTTL:
+		t.NearestExpiring(t.c.Policy(), n, intN, add)
+	case p.Volatile():
+		for range min(n, n*t.Expiring(t.c.Policy())) {
+			h, e := t.RandomExpiring(t.c.Policy(), intN)
+			add(h, e, 0)
+		}
+	default:
+		for range min(n, n*t.Len()) {
+			h, e := t.Random(intN)
+			add(h, e, 0)
+		}
+	}
 	return drawn
 }
 
-// evict deletes an item if it has not changed since it was drawn.
-func (ks *Keyspace) evict(v victim, evicted func(c *Container, id string)) LSN {
+// evict deletes an item if it was neither written nor used since it was drawn.
+func (ks *Keyspace) evict(v evictable, evicted func(c *Container, id string)) LSN {
 	var tx Tx
 	ks.BeginKey(&tx, v.id)
-	if it, ok := tx.Get(v.c, v.id); ok && it.Version == v.version && tx.Delete(v.c, v.id) {
-		evicted(v.c, v.id)
+	if t := v.t; !t.Detached() {
+		h, e := tx.lookup(t.p, t.c, v.id)
+		if e != nil && e.Version() == v.version && t.Access(h) == v.access && tx.Delete(t.c, v.id) {
+			evicted(t.c, v.id)
+		}
 	}
 	return tx.Close()
+}
+
+// touch records an access to an entry, unless it follows one of the same transaction.
+func (tx *Tx) touch(k *eviction.Tracker, t *table, h memtable.Handle, e *memtable.Entry) {
+	if !tx.KeepAccesses && tx.touched != e {
+		tx.touched = e
+		t.SetAccess(h, k.Touch(t.Access(h), e.TS(), tx.now))
+	}
+}
+
+// Accesses returns what is known of the accesses to an item, false if there is no item. It is no access, other than
+// Get and Put of an existing item.
+func (tx *Tx) Accesses(c *Container, id string) (a eviction.Accesses, ok bool) {
+	p := tx.partition(id)
+	h, e := tx.lookup(p, c, id)
+	if e == nil {
+		return a, false
+	}
+	return tx.ks.evictor.Tracker().Accesses(c.tables[p.number].Access(h), e.TS(), tx.now), true
 }

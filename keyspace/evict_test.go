@@ -2,15 +2,184 @@ package keyspace
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"testing"
+	"time"
 
 	"mayfly/expiry"
+	"mayfly/keyspace/eviction"
 	"mayfly/keyspace/memtable"
 )
+
+// evictBy sets the policy of eviction. What is drawn by chance is the same in every run.
+func (o *opened) evictBy(p eviction.Policy) {
+	options := eviction.Defaults
+	options.Policy = p
+	o.SetEviction(options)
+	o.evictor.IntN = rand.New(rand.NewPCG(1, 2)).IntN
+}
+
+// draw draws candidates for eviction.
+func (o *opened) draw() int {
+	return o.evictor.Draw(func(from, n int) []*table { return o.tables.Some(nil, from, n) })
+}
+
+// evictAll evicts until at most limit bytes are used, and returns the ids of the evicted items.
+func (o *opened) evictAll(limit int64) (ids map[string]bool, ok bool) {
+	ids = make(map[string]bool)
+	_, ok = o.Evict(limit, func(_ *Container, id string) { ids[id] = true })
+	return ids, ok
+}
+
+// TestEvictKeepsTheUsed evicts an eighth of items of which a quarter was not used. By chance 1 of 4 evicted would be
+// of these.
+func TestEvictKeepsTheUsed(t *testing.T) {
+	for _, policy := range []eviction.Policy{eviction.AllKeysLRU, eviction.AllKeysLFU, eviction.VolatileLRU, eviction.VolatileLFU} {
+		t.Run(policy.String(), func(t *testing.T) {
+			o := open(t)
+			o.policy("c", 100_000)
+			o.evictBy(policy)
+			const n = 4000
+			for i := range n {
+				o.put("c", fmt.Sprint(i), "{}", expiry.Inherit)
+			}
+			for range 10 {
+				o.clock.Advance(10 * time.Second)
+				for i := range n {
+					if i%4 != 0 {
+						o.get("c", fmt.Sprint(i))
+					}
+				}
+			}
+			empty := o.empty("c")
+			evicted, ok := o.evictAll(empty + (o.Used()-empty)*7/8)
+			unused := 0
+			for id := range evicted {
+				var i int
+				if _, err := fmt.Sscan(id, &i); err == nil && i%4 == 0 {
+					unused++
+				}
+			}
+			if !ok || len(evicted) < n/10 || unused < len(evicted)*9/10 {
+				t.Errorf("%v: of %d evicted %d were unused", ok, len(evicted), unused)
+			}
+		})
+	}
+}
+
+// empty estimates the memory of a container without its items, in bytes.
+func (o *opened) empty(container string) int64 {
+	var tx Tx
+	o.BeginSweep(&tx)
+	defer tx.Close()
+	return o.Used() - tx.Stats(tx.Container(container)).Memory
+}
+
+// A container with many items gives most candidates, even if there are many small ones.
+func TestEvictDrawsInProportion(t *testing.T) {
+	o := open(t)
+	o.evictBy(eviction.AllKeysLRU)
+	o.policy("large", expiry.Forever)
+	const n, small = 3000, 40
+	for i := range n {
+		o.put("large", fmt.Sprint("large-", i), "{}", expiry.Inherit)
+	}
+	o.clock.Advance(time.Minute)
+	for i := range small {
+		o.policy(fmt.Sprint("small", i), expiry.Forever)
+		for j := range 5 {
+			o.put(fmt.Sprint("small", i), fmt.Sprint("small-", j), "{}", expiry.Inherit)
+		}
+	}
+	evicted, ok := o.evictAll(o.Used() - n/2*(memtable.ItemOverhead+30))
+	if !ok || len(evicted) < n/3 {
+		t.Fatalf("%v: %d were evicted", ok, len(evicted))
+	}
+	for i := range small {
+		if got := o.count(fmt.Sprint("small", i)); got != 5 {
+			t.Errorf("container %d has %d of 5 items, which are new", i, got)
+		}
+	}
+}
+
+func TestEvictOnlyWhatThePolicyAllows(t *testing.T) {
+	for policy := eviction.None; policy <= eviction.AllKeysRandom; policy++ {
+		t.Run(policy.String(), func(t *testing.T) {
+			o := open(t)
+			o.policy("mortal", 500)
+			o.policy("off", expiry.Off)
+			o.evictBy(policy)
+			for i := range 50 {
+				o.put("mortal", fmt.Sprint("default-", i), "{}", expiry.Inherit)
+				o.putFor("mortal", fmt.Sprint("own-", i), 300)
+				o.put("mortal", fmt.Sprint("never-", i), "{}", expiry.Never)
+				o.putFor("off", fmt.Sprint("off-", i), 300)
+			}
+			_, ok := o.evictAll(0)
+			mortal, off := 0, 0
+			switch {
+			case policy == eviction.None:
+				mortal, off = 150, 50
+			case policy.Volatile():
+				mortal, off = 50, 50
+			}
+			if gotMortal, gotOff := o.count("mortal"), o.count("off"); ok || gotMortal != mortal || gotOff != off {
+				t.Errorf("%v: %d and %d are left, want %d and %d", ok, gotMortal, gotOff, mortal, off)
+			}
+		})
+	}
+}
+
+// Between the draw and the eviction an item may be used, written or dropped.
+func TestEvictLeavesWhatHasChangedSinceTheDraw(t *testing.T) {
+	for name, change := range map[string]func(o *opened){
+		"read":    func(o *opened) { o.get("c", "a") },
+		"written": func(o *opened) { o.put("c", "a", "[]", expiry.Inherit) },
+		"deleted": func(o *opened) { o.delete("c", "a") },
+		"dropped": func(o *opened) { o.catalogueTx(func(tx *Tx) { tx.Drop(tx.Container("c")) }) },
+		"no more": func(o *opened) {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := open(t)
+			o.policy("c", expiry.Forever)
+			o.evictBy(eviction.AllKeysLRU)
+			o.put("c", "a", "{}", expiry.Inherit)
+			if o.draw() == 0 {
+				t.Fatal("nothing was drawn")
+			}
+			o.clock.Advance(time.Second)
+			change(o)
+			gone := false
+			for v, ok := o.evictor.Take(); ok; v, ok = o.evictor.Take() {
+				o.evict(v, func(*Container, string) { gone = true })
+			}
+			if gone != (name == "no more") {
+				t.Errorf("evicted: %v", gone)
+			}
+			if !o.evictor.Empty() {
+				t.Error("there are candidates left")
+			}
+		})
+	}
+}
+
+// Candidates of a dropped container would keep its memory.
+func TestADropForgetsTheCandidates(t *testing.T) {
+	o := open(t)
+	o.policy("c", expiry.Forever)
+	o.evictBy(eviction.AllKeysLRU)
+	o.put("c", "a", "{}", expiry.Inherit)
+	o.draw()
+	o.catalogueTx(func(tx *Tx) { tx.Drop(tx.Container("c")) })
+	if !o.evictor.Empty() {
+		t.Error("there are candidates left")
+	}
+}
 
 func TestEvictDeletesTheNearestToDeath(t *testing.T) {
 	o := open(t, func(opt *Options) { opt.Partitions = 4 })
 	o.policy("c", 500)
+	o.evictBy(eviction.VolatileTTL)
 	const n = 400
 	for i := range n {
 		o.putFor("c", fmt.Sprint("soon-", i), expiry.TTL(10+i))

@@ -18,7 +18,7 @@ func (tx *Tx) ContainersFull() (limit int, full bool) {
 // FlushAll empties all containers. Empty ones cost nothing; each of the others costs some microseconds, however many
 // items it has. All change at one moment, so the locks are held until the last one. It needs BeginAll.
 func (tx *Tx) FlushAll() {
-	for _, t := range tx.ks.tables.some(nil, 0, math.MaxInt) {
+	for _, t := range tx.ks.tables.Some(nil, 0, math.MaxInt) {
 		if !t.Detached() {
 			tx.Flush(t.c) // which detaches its other tables too
 		}

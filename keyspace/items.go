@@ -74,10 +74,15 @@ func (tx *Tx) release(t *table, e *memtable.Entry) {
 // Get returns the item under an id if it lives. It removes a dead one from memory.
 func (tx *Tx) Get(c *Container, id string) (Item, bool) {
 	p := tx.partition(id)
-	if e := tx.find(p, c, id); e != nil {
-		return c.tables[p.number].Item(e), true
+	h, e := tx.lookup(p, c, id)
+	if e == nil {
+		return Item{}, false
 	}
-	return Item{}, false
+	t := c.tables[p.number]
+	if k := tx.ks.evictor.Tracker(); k != nil {
+		tx.touch(k, t, h, e)
+	}
+	return t.Item(e), true
 }
 
 // Memory estimates the memory of the item under an id in bytes; false if there is none.
@@ -113,6 +118,9 @@ func (tx *Tx) Put(c *Container, id string, kind Kind, body string, expireAt int6
 	default:
 		tx.noteChange(t, e)
 		t.Replace(h, e, id, it, own) // Close frees the old record
+		if k := tx.ks.evictor.Tracker(); k != nil {
+			tx.touch(k, t, h, e)
+		}
 	}
 	tx.alert(p, c, id)
 	if !e.Changing() {

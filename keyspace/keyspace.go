@@ -9,10 +9,12 @@ import (
 	"mayfly/expiry"
 	"mayfly/expiry/clock"
 	"mayfly/keyspace/datadir"
+	"mayfly/keyspace/eviction"
 	"mayfly/keyspace/fileset"
 	"mayfly/keyspace/journal"
 	"mayfly/keyspace/lease"
 	"mayfly/keyspace/record"
+	"mayfly/keyspace/rotation"
 	"mayfly/keyspace/scrub"
 	"mayfly/keyspace/store"
 
@@ -79,8 +81,8 @@ type Keyspace struct {
 	catStore      *store.Store
 	purge         *expiry.Purge
 	runner        *expiry.Runner
-	tables        tableList
-	evictAt       atomic.Uint32 // position in tables where the next round of eviction begins
+	tables        rotation.List[*table] // attached tables: the purge and eviction skip empty containers
+	evictor       eviction.Evictor[evictable, *table]
 	load          loadStats
 	epoch         uint64       // of versions; one more with every start
 	unwatchers    atomic.Int32 // goroutines that end watches
@@ -112,6 +114,7 @@ func Open(opt Options) (_ *Keyspace, err error) {
 	}
 	ks := &Keyspace{opt: opt, wake: make(chan struct{}, 1), full: make(chan struct{}, 1), stop: make(chan struct{})}
 	ks.scrub = scrub.New(scrub.Options{Folder: scrubFolder{ks}, Log: opt.Log, Now: ks.Now, Stop: ks.stop})
+	ks.evictor.Init()
 	ks.SetCompaction(DefaultCompaction)
 	ks.SetMaxContainers(DefaultMaxContainers)
 	ks.checkpoint.least, ks.checkpoint.pieces, ks.compaction.pace = minCheckpointBytes, captureInPieces, store.DefaultPace

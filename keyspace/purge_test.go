@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"mayfly/expiry"
+	"mayfly/keyspace/eviction"
 )
 
 func TestPurgeRemovesOnlyTheDead(t *testing.T) {
@@ -56,18 +57,19 @@ func TestPurgeRemovesOnlyTheDead(t *testing.T) {
 // TestEmptyContainersAreSkipped: the purge and the eviction skip empty containers, however many there are.
 func TestEmptyContainersAreSkipped(t *testing.T) {
 	o := open(t)
-	const containers = 3 * evictionTables
+	const containers = 3 * eviction.SourcesPerRound
 	name := func(i int) string { return fmt.Sprint("c", i) }
 	for i := range containers {
 		o.policy(name(i), 10)
 	}
-	if n := len(o.tables.list); n != 0 {
+	if n := o.tables.Len(); n != 0 {
 		t.Fatalf("%d tables of empty containers are listed", n)
 	}
 	for i := range containers {
 		o.put(name(i), "never", "{}", expiry.Never)
 	}
 	o.put(name(77), "dies", "{}", expiry.Inherit)
+	o.evictBy(eviction.VolatileTTL)
 	if _, ok := o.Evict(0, func(c *Container, id string) {
 		if c.Name() != name(77) || id != "dies" {
 			t.Errorf("%s/%s was evicted", c.Name(), id)
@@ -86,7 +88,7 @@ func TestEmptyContainersAreSkipped(t *testing.T) {
 	for i := range containers {
 		o.catalogueTx(func(tx *Tx) { tx.Drop(tx.Container(name(i))) })
 	}
-	if n := len(o.tables.list); n != 0 || o.Used() != 0 {
+	if n := o.tables.Len(); n != 0 || o.Used() != 0 {
 		t.Errorf("%d tables and %d bytes are left after all containers were dropped", n, o.Used())
 	}
 }

@@ -114,7 +114,7 @@ func (tx *Tx) Random(c *Container) (id string, it Item, ok bool) {
 				continue
 			}
 			if at < t.Len() {
-				e := t.Random()
+				_, e := t.Random(rand.IntN)
 				id, it, ok = t.ID(e), t.Item(e), true
 				return
 			}

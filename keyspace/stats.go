@@ -2,6 +2,7 @@ package keyspace
 
 import (
 	"math"
+	"math/rand/v2"
 	"slices"
 	"strings"
 
@@ -81,7 +82,7 @@ const (
 // the figures are not of one moment, unlike those of [Tx.Stats], unless the transaction has locked everything.
 func (tx *Tx) AllStats() []*ContainerStats {
 	tables := make([][]*table, len(tx.ks.partitions))
-	for _, t := range tx.ks.tables.some(nil, 0, math.MaxInt) {
+	for _, t := range tx.ks.tables.Some(nil, 0, math.MaxInt) {
 		tables[t.p.number] = append(tables[t.p.number], t)
 	}
 	found := make(map[*Container]*ContainerStats)
@@ -123,7 +124,7 @@ func (tx *Tx) addStats(t *table, found map[*Container]*ContainerStats) {
 	s.InMemory += before
 	s.addLocked(t)
 	for range 1 + statsDraws/len(tx.ks.partitions) {
-		e := t.RandomExpiring(c.Policy())
+		_, e := t.RandomExpiring(c.Policy(), rand.IntN)
 		if e == nil {
 			return
 		}

@@ -20,6 +20,10 @@ type Tx struct {
 	// Rollback it has not happened; an item that is dead nevertheless is found dead again. OnDeath outlasts Close.
 	OnDeath func(c *Container, id string)
 
+	// KeepAccesses makes reads and writes leave the accesses of items as they are (CLIENT NO-TOUCH). It outlasts
+	// Close.
+	KeepAccesses bool
+
 	ks     *Keyspace
 	now    int64
 	all    bool   // all partitions are locked
@@ -37,9 +41,10 @@ type Tx struct {
 	replaced bool         // all items of a container were replaced or removed
 	undos    []undo       // in order; see Rollback
 	was      []memtable.Entry
-	removals []removal     // entries to release when their removal is certain
-	alerted  []*watch.Mark // of those who watch a changed item
-	reveal   LSN           // covers everything that was read
+	removals []removal       // entries to release when their removal is certain
+	alerted  []*watch.Mark   // of those who watch a changed item
+	reveal   LSN             // covers everything that was read
+	touched  *memtable.Entry // the last entry of which an access was recorded
 	buf      []byte
 	bodies   memtable.Bodies // see Prepare
 }
@@ -195,7 +200,7 @@ func (tx *Tx) reset() {
 	const most = 64 << 10
 	if tx.untouched() { // most transactions only read, and little is to be reset
 		tx.ks, tx.locked, tx.many, tx.reveal = nil, nil, keep(tx.many, most/8), 0
-		tx.single, tx.singleID, tx.bodies = nil, "", memtable.Bodies{}
+		tx.single, tx.singleID, tx.bodies, tx.touched = nil, "", memtable.Bodies{}, nil
 		return
 	}
 	clear(tx.changes)
@@ -204,15 +209,16 @@ func (tx *Tx) reset() {
 	clear(tx.was)
 	clear(tx.removals)
 	*tx = Tx{
-		OnDeath:  tx.OnDeath,
-		group:    keep(tx.group, most),
-		buf:      keep(tx.buf, most),
-		changes:  keep(tx.changes, most/8),
-		removed:  keep(tx.removed, most/8),
-		undos:    keep(tx.undos, most/64),
-		was:      keep(tx.was, most/128),
-		removals: keep(tx.removals, most/64),
-		many:     keep(tx.many, most/8),
+		OnDeath:      tx.OnDeath,
+		KeepAccesses: tx.KeepAccesses,
+		group:        keep(tx.group, most),
+		buf:          keep(tx.buf, most),
+		changes:      keep(tx.changes, most/8),
+		removed:      keep(tx.removed, most/8),
+		undos:        keep(tx.undos, most/64),
+		was:          keep(tx.was, most/128),
+		removals:     keep(tx.removals, most/64),
+		many:         keep(tx.many, most/8),
 	}
 }
 

@@ -9,7 +9,8 @@
 //   - index: a hash table by id that grows one bucket at a time;
 //   - insertionOrder: sequence numbers, from which SCAN has its stable cursor;
 //   - expiryQueue: items by the moment of death, in two queues: those that inherit the container's default, and those
-//     with an end of their own.
+//     with an end of their own;
+//   - access: a word beside each entry, in which the owner keeps accesses. It takes memory only once it is used.
 //
 // None of them has pointers to items, and none is rebuilt as a whole: the collector has little to scan, and no
 // operation waits for a large one.

@@ -2,7 +2,6 @@ package memtable
 
 import (
 	"math"
-	"math/rand/v2"
 
 	"mayfly/expiry"
 )
@@ -93,34 +92,43 @@ func (t *Table) EachDead(p *expiry.Policy, now int64, visit func(*Entry)) {
 	t.byOwnTTL.each(byOwnTTL, dead(byOwnTTL))
 }
 
-// RandomExpiring returns a random entry of those that die under a policy, nil if there is none.
-func (t *Table) RandomExpiring(p *expiry.Policy) *Entry {
+// RandomExpiring returns a random entry of those that die under a policy and its handle, nil if there is none.
+// intN returns a random number in [0,n).
+func (t *Table) RandomExpiring(p *expiry.Policy, intN func(n int) int) (Handle, *Entry) {
 	byDefault, byOwnTTL := t.expiring(p)
 	if byDefault+byOwnTTL == 0 {
-		return nil
+		return 0, nil
 	}
-	q, at := &t.byDefault, rand.IntN(byDefault+byOwnTTL)
-	if at >= byDefault {
-		q, at = &t.byOwnTTL, at-byDefault
+	q := &t.byDefault
+	if intN(byDefault+byOwnTTL) >= byDefault {
+		q = &t.byOwnTTL
 	}
-	return t.slab.at(q.at(at))
+	h := q.random(intN)
+	return h, t.slab.at(h)
 }
 
 // NearestExpiring visits up to n entries of each kind that die under a policy: those without an end of their own,
 // and those with one. They are drawn at random from the ones that die first, possibly more than once. end is the
-// moment in ms at which the entry dies.
-func (t *Table) NearestExpiring(p *expiry.Policy, n int, visit func(e *Entry, end int64)) {
+// moment in ms at which the entry dies. intN returns a random number in [0,n).
+func (t *Table) NearestExpiring(p *expiry.Policy, n int, intN func(n int) int, visit func(h Handle, e *Entry, end int64)) {
 	byDefault, byOwnTTL := t.expiring(p)
 	draw := func(q *expiryQueue, of int) {
 		for range min(n, of) {
-			e := t.slab.at(q.at(rand.IntN(min(of, bucketSize))))
+			h := q.at(intN(min(of, bucketSize)))
+			e := t.slab.at(h)
 			if end, ok := e.End(p); ok {
-				visit(e, end)
+				visit(h, e, end)
 			}
 		}
 	}
 	draw(&t.byDefault, byDefault)
 	draw(&t.byOwnTTL, byOwnTTL)
+}
+
+// Expiring returns how many items die under a policy.
+func (t *Table) Expiring(p *expiry.Policy) int {
+	byDefault, byOwnTTL := t.expiring(p)
+	return byDefault + byOwnTTL
 }
 
 // expiring returns how many items of each kind die under a policy.

@@ -305,6 +305,20 @@ func (q *expiryQueue) at(i int) Handle {
 	panic("memtable: an expiry queue has fewer items than counted")
 }
 
+// random returns a random item of a queue that is not empty. Few buckets are nearly empty, so some draws suffice.
+// Otherwise it counts through the buckets.
+func (q *expiryQueue) random(intN func(n int) int) Handle {
+	if len(q.order) > 1 {
+		for range 16 {
+			items := q.buckets[q.order[intN(len(q.order))].bucket].items
+			if at := intN(bucketSize); at < len(items) {
+				return items[at]
+			}
+		}
+	}
+	return q.at(intN(q.n))
+}
+
 // each calls f for every item that may be dead by a limit.
 func (q *expiryQueue) each(limit int64, f func(h Handle)) {
 	for _, s := range q.order {

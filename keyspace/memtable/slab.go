@@ -23,6 +23,7 @@ type slab struct {
 	blocks []block // the first has no entries, so that no handle is 0
 	open   []int32 // numbers of the blocks with free places
 	vacant []int32 // numbers of freed blocks
+	access accessWords
 }
 
 type block struct {
@@ -77,6 +78,9 @@ func (s *slab) free(h Handle) {
 	number := int32(h >> entryBits)
 	b := &s.blocks[number]
 	*s.at(h) = Entry{next: b.free}
+	if word := s.access.at(h); word != nil {
+		*word = 0
+	}
 	b.free = h
 	b.used--
 	if b.opened < 0 {
@@ -86,6 +90,9 @@ func (s *slab) free(h Handle) {
 	if b.used == 0 && len(s.open) > 1 {
 		s.close(number)
 		*b = block{opened: -1}
+		if int(number) < len(s.access) {
+			s.access[number] = nil
+		}
 		s.vacant = append(s.vacant, number)
 	}
 }

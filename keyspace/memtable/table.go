@@ -2,7 +2,6 @@ package memtable
 
 import (
 	"math"
-	"math/rand/v2"
 	"strings"
 
 	"mayfly/keyspace/record"
@@ -418,20 +417,21 @@ func (t *Table) Descend(below uint64, visit func(seq uint64, e *Entry) (more boo
 	}
 }
 
-// Random returns a random entry. The table must not be empty.
-func (t *Table) Random() *Entry {
+// Random returns a random entry and its handle. The table must not be empty. intN returns a random number in
+// [0,n).
+func (t *Table) Random(intN func(n int) int) (Handle, *Entry) {
 	// At most about half of the slots are holes, so a few draws suffice. Otherwise the first entry after a random
 	// slot is taken.
 	n, start := t.order.slots.n, 0
 	for range 16 {
-		start = rand.IntN(n)
+		start = intN(n)
 		if h, _ := t.order.at(start); h != 0 {
-			return t.slab.at(h)
+			return h, t.slab.at(h)
 		}
 	}
 	for i := range n {
 		if h, _ := t.order.at((start + i) % n); h != 0 {
-			return t.slab.at(h)
+			return h, t.slab.at(h)
 		}
 	}
 	panic("memtable: a random entry of an empty table")

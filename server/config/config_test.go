@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"mayfly/keyspace"
+	"mayfly/keyspace/eviction"
 
 	"github.com/rs/zerolog"
 )
@@ -62,6 +63,7 @@ func TestDefaults(t *testing.T) {
 		OutputLimits:     OutputLimits{Replica: OutputLimit{256 << 20, 64 << 20, time.Minute}, PubSub: OutputLimit{32 << 20, 8 << 20, time.Minute}},
 		LogLevel:         zerolog.InfoLevel, LogFormat: LogAuto,
 		QueryBudget: 1_000_000, SlowlogThreshold: 10_000, SlowlogLength: 128,
+		Eviction:        eviction.Defaults,
 		LatencyTracking: true, LatencyPercentiles: []float64{50, 99, 99.9},
 	}
 	if got := load(t).Settings(); !reflect.DeepEqual(*got, want) {
@@ -77,7 +79,7 @@ func TestEveryOptionEverywhere(t *testing.T) {
 		"tls-port": "7051", "tls-cert-file": "c.pem", "tls-key-file": "k.pem", "tls-ca-cert-file": "ca.pem", "tls-auth-clients": "optional",
 		"requirepass": `it's "quoted" \x41`, "protected-mode": "no", "maxclients": "5", "io-threads": "0", "timeout": "60", "tcp-keepalive": "0", "tcp-backlog": "1",
 		"max-value-size": "2048", "max-containers": "7", "query-budget": "500", "dir": "/tmp/elsewhere", "partitions": "256", "appendfsync": "always", "active-expire-effort": "10",
-		"maxmemory": "1000000000", "maxmemory-policy": "volatile-ttl", "maxmemory-clients": "5000000", "auto-compact-percentage": "0", "auto-compact-min-size": "1048576",
+		"maxmemory": "1000000000", "maxmemory-policy": "volatile-ttl", "maxmemory-samples": "7", "lfu-log-factor": "0", "lfu-decay-time": "60", "maxmemory-clients": "5000000", "auto-compact-percentage": "0", "auto-compact-min-size": "1048576",
 		"loglevel": "debug", "log-format": "json", "logfile": "/tmp/log", "pidfile": "/tmp/pid", "supervised": "systemd",
 		"slowlog-log-slower-than": "-1", "slowlog-max-len": "0", "latency-monitor-threshold": "100", "latency-tracking": "no", "latency-tracking-info-percentiles": "0 99.99 100",
 		"metrics-addr": "localhost:9121", "metrics-pprof": "yes", "metrics-hosts": "db db.example.org",
@@ -133,7 +135,7 @@ func TestIllegalValues(t *testing.T) {
 		"max-value-size": {"1023", "1gb", "16 mb", "16tb", "-1", "", "kb", "18446744073709551616", "9999999999gb"},
 		"max-containers": {"-1", "10k"}, "query-budget": {"0", "many"}, "dir": {""}, "partitions": {"0", "257"}, "appendfsync": {"sometimes"}, "active-expire-effort": {"0", "11"},
 		"loglevel": {"loud"}, "log-format": {"xml"}, "supervised": {"upstart", "yes"},
-		"proto-max-bulk-len": {"512mb"}, "databases": {"17"}, "maxmemory": {"-1", "1tb", "50%"}, "maxmemory-policy": {"allkeys-lru"}, "maxmemory-clients": {"-1", "101%", "5.5%", "%", "-5%", "05%"},
+		"proto-max-bulk-len": {"512mb"}, "databases": {"17"}, "maxmemory": {"-1", "1tb", "50%"}, "maxmemory-policy": {"allkeys"}, "maxmemory-samples": {"0", "x"}, "lfu-log-factor": {"-1"}, "lfu-decay-time": {"-1", "1m"}, "maxmemory-clients": {"-1", "101%", "5.5%", "%", "-5%", "05%"},
 		"auto-compact-percentage": {"-1", "100%"}, "auto-compact-min-size": {"-1", "big"},
 		"notify-keyspace-events":     {"KEAq", "?"},
 		"client-output-buffer-limit": {"normal 0 0", "others 1 1 1", "pubsub 1 2 -1", "pubsub x 2 1", "pubsub 1 2 1.5", "pubsub 1 1 1 pubsub"},

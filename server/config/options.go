@@ -6,6 +6,7 @@ import (
 
 	"mayfly/commands"
 	"mayfly/keyspace"
+	"mayfly/keyspace/eviction"
 
 	"github.com/rs/zerolog"
 )
@@ -62,8 +63,8 @@ type Settings struct {
 	MaxValueSize       int // bytes
 	MaxContainers      int // 0: no limit
 
-	MaxMemory       int64 // bytes; 0: no limit
-	MaxMemoryPolicy commands.Eviction
+	MaxMemory int64 // bytes; 0: no limit
+	Eviction  eviction.Options
 
 	// MaxMemoryClients is in bytes; 0: no limit; negative: per cent of MaxMemory. See ClientMemoryLimit.
 	MaxMemoryClients int64
@@ -126,7 +127,15 @@ var (
 	fsyncs = oneOf([]choice[keyspace.Fsync]{
 		{"everysec", keyspace.EverySec}, {"always", keyspace.Always}, {"no", keyspace.No},
 	})
-	evictions   = oneOf([]choice[commands.Eviction]{{"noeviction", commands.NoEviction}, {"volatile-ttl", commands.VolatileTTL}})
+	evictions = oneOf(func() (list []choice[eviction.Policy]) {
+		for _, p := range []eviction.Policy{ // in the order of Redis' error
+			eviction.VolatileLRU, eviction.VolatileLFU, eviction.VolatileRandom, eviction.VolatileTTL,
+			eviction.AllKeysLRU, eviction.AllKeysLFU, eviction.AllKeysRandom, eviction.None,
+		} {
+			list = append(list, choice[eviction.Policy]{p.String(), p})
+		}
+		return list
+	}())
 	clientAuths = oneOf([]choice[string]{{"no", "no"}, {"yes", "yes"}, {"optional", "optional"}})
 	logLevels   = oneOf([]choice[zerolog.Level]{ // Redis' names, then those of zerolog
 		{"debug", zerolog.TraceLevel}, {"verbose", zerolog.DebugLevel}, {"notice", zerolog.InfoLevel}, {"warning", zerolog.WarnLevel},
@@ -232,8 +241,15 @@ var Options = []Option{
 	{Name: "maxmemory", Default: "0", Unit: "bytes", Mutable: true, Doc: "most memory that items may take; 0 for no limit",
 		in: func(s *Settings) value { return memory[int64](0, math.MaxInt64).of(&s.MaxMemory) }},
 	{Name: "maxmemory-policy", Default: "noeviction", Mutable: true,
-		Doc: "at the limit, refuse commands that may grow memory, or evict the items that die soonest",
-		in:  func(s *Settings) value { return evictions.of(&s.MaxMemoryPolicy) }},
+		Doc: "at the limit, refuse commands that may grow memory, or evict: of all items or of those that will die (volatile), the longest unused, the least often used, any, or those that die soonest",
+		in:  func(s *Settings) value { return evictions.of(&s.Eviction.Policy) }},
+	{Name: "maxmemory-samples", Default: "5", Unit: "items", Mutable: true,
+		Doc: "items to draw for each one that is evicted; more choose better and take longer; above 64 as 64",
+		in:  func(s *Settings) value { return count(1, math.MaxInt32).of(&s.Eviction.Samples) }},
+	{Name: "lfu-log-factor", Default: "10", Mutable: true, Doc: "the greater, the more accesses it takes to grow a frequency of LFU",
+		in: func(s *Settings) value { return count(0, math.MaxInt32).of(&s.Eviction.LogFactor) }},
+	{Name: "lfu-decay-time", Default: "1", Unit: "minutes", Mutable: true, Doc: "time after which a frequency of LFU falls by one; 0 for never",
+		in: func(s *Settings) value { return count(0, math.MaxInt32).of(&s.Eviction.DecayTime) }},
 	{Name: "auto-compact-percentage", Default: "100", Unit: "percent", Mutable: true,
 		Doc: "compact a file when its garbage reaches this share of its live data, or the worst file when all reach half of it; 0 for never",
 		in:  func(s *Settings) value { return count(0, math.MaxInt32).of(&s.Compaction.Percentage) }},

@@ -1,0 +1,92 @@
+package commands
+
+import (
+	"mayfly/commands/redisfmt"
+	"mayfly/keyspace"
+)
+
+// objectCommand describes the representation of values. All strings have one here, so the replies are
+// those of Redis for a value that was just set.
+var objectCommand = Command{
+	Name: "object", Since: "2.2.3", Summary: "A container for object introspection commands",
+	Sub: []Command{
+		objectRow("encoding", "Inspect the internal encoding of a Redis object", "2.2.3",
+			"What Redis would make of the value if it were set now; `json` of documents. There is one encoding only, so APPEND leaves no trace",
+			func(x *Context, c *keyspace.Container, key string, it keyspace.Item) Reply { return Bulk(encoding(it)) }),
+		objectRow("freq", "Get the logarithmic access frequency counter of a Redis object", "4.0.0",
+			"After a start every item begins with 5", objectFreq),
+		helpRow("object", "6.2.0"),
+		objectRow("idletime", "Get the time since a Redis object was last accessed", "2.2.3",
+			"Reads count from the first `OBJECT IDLETIME` or `TOUCH` on, or while the policy is LRU. Until then, and after a start, the last write counts",
+			objectIdleTime),
+		objectRow("refcount", "Get the number of references to the value of the key", "2.2.3",
+			"Depends on the value and on maxmemory only: nothing is shared", refCount),
+	},
+}
+
+// objectRow returns the row of a subcommand that describes the item of a key.
+func objectRow(name, summary, since, differs string, tell func(x *Context, c *keyspace.Container, key string, it keyspace.Item) Reply) Command {
+	return Command{
+		Name: name, Syntax: "key", Since: since, Summary: summary,
+		Flags: ReadOnly, Keys: Keys{2, 2, 1}, Access: "RO", Tips: "nondeterministic_output",
+		Differs: differs,
+		Parse: func(in *Input) (Run, error) {
+			key := in.Args[2]
+			return peeking(onDatabase(func(x *Context, c *keyspace.Container) Reply {
+				it, found := x.Tx.Get(c, key)
+				if !found {
+					return Null
+				}
+				return tell(x, c, key, it)
+			})), nil
+		},
+	}
+}
+
+// encoding is the reply of OBJECT ENCODING: json for documents, else what Redis chooses for a value that
+// was just set.
+func encoding(it keyspace.Item) string {
+	const longestEmbedded = 44 // bytes
+	if it.Kind == keyspace.Document {
+		return "json"
+	}
+	if _, ok := redisfmt.ParseInt(it.Body); ok {
+		return "int"
+	}
+	if len(it.Body) <= longestEmbedded {
+		return "embstr"
+	}
+	return "raw"
+}
+
+// objectIdleTime begins to keep accesses: idle times are wanted.
+func objectIdleTime(x *Context, c *keyspace.Container, key string, _ keyspace.Item) Reply {
+	x.Engine.Keyspace.TrackAccesses()
+	a, _ := x.Tx.Accesses(c, key)
+	if a.LFU {
+		return Fail(errNoIdleTime)
+	}
+	return Integer(a.Idle / 1000)
+}
+
+func objectFreq(x *Context, c *keyspace.Container, key string, _ keyspace.Item) Reply {
+	a, _ := x.Tx.Accesses(c, key)
+	if !a.LFU {
+		return Fail(errNoLFU)
+	}
+	return Count(a.Frequency)
+}
+
+// refCount is 1, but large for small integers, which Redis shares among all keys. It does not while it keeps
+// accesses for eviction, since these belong to one key.
+func refCount(x *Context, _ *keyspace.Container, _ string, it keyspace.Item) Reply {
+	const shared, many = 10_000, 1<<31 - 1
+	policy := x.Engine.Keyspace.Eviction().Policy
+	if x.Engine.memory.bytes.Load() > 0 && (policy.LRU() || policy.LFU()) {
+		return Integer(1)
+	}
+	if n, ok := redisfmt.ParseInt(it.Body); ok && it.Kind == keyspace.Plain && n >= 0 && n < shared {
+		return Integer(many)
+	}
+	return Integer(1)
+}
