@@ -117,7 +117,7 @@ func comparison2(f func(s, t string) bool) func(*Evaluator, []Value) Value {
 		if e.work(2 * len(s)); e.err != nil {
 			return Value{}
 		}
-		if len(args) == 3 && args[2].kind != Undefined {
+		if len(args) == 3 {
 			if args[2].kind != Bool {
 				return Value{}
 			}
@@ -135,14 +135,17 @@ func comparison2(f func(s, t string) bool) func(*Evaluator, []Value) Value {
 // foldCase returns a text that is the same for strings that differ in case only.
 func foldCase(s string) string { return strings.ToLower(strings.ToUpper(s)) }
 
-// substring is SUBSTRING(s, start, length), in characters from 0.
+// substring is SUBSTRING(s, start, length), in characters from 0. It is empty if start is outside of s.
 func substring(e *Evaluator, args []Value) Value {
 	s, start, length := args[0], args[1], args[2]
 	if s.kind != String || start.kind != Number || length.kind != Number || start.num != math.Trunc(start.num) || length.num != math.Trunc(length.num) {
 		return Value{}
 	}
+	if start.num < 0 {
+		return StringValue("")
+	}
 	e.work(len(s.text))
-	left := int64(min(max(start.num, 0), float64(len(s.text))))
+	left := int64(min(start.num, float64(len(s.text))))
 	want := int64(min(max(length.num, 0), float64(len(s.text))))
 	text := s.text
 	for ; left > 0 && text != ""; left-- {

@@ -421,6 +421,9 @@ func naiveSubstring(a []any) any {
 		return missing
 	}
 	runes := []rune(s)
+	if from < 0 {
+		return ""
+	}
 	clamp := func(n float64) int { return int(max(0, min(n, float64(len(runes))))) }
 	begin := clamp(from)
 	end := begin + min(clamp(size), len(runes)-begin)

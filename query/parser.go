@@ -331,7 +331,7 @@ func (t token) beginsItem() bool {
 	case tokenWord:
 		return !reserved[t.upper] && t.upper != "AS" || t.upper == "NOT" || t.upper == "TRUE" || t.upper == "FALSE" || t.upper == "NULL" || t.upper == "UNDEFINED"
 	case tokenMark:
-		return t.text == "(" || t.text == "[" || t.text == "{" || t.text == "-" || t.text == "*"
+		return t.text == "(" || t.text == "[" || t.text == "{" || t.text == "-" || t.text == "+" || t.text == "*"
 	}
 	return t.kind != tokenEnd
 }
