@@ -33,6 +33,11 @@ func (x *Context) watchClient() watch {
 // too, and none of its commands runs any more.
 func (w *watch) abandoned(work int) bool {
 	const mostWork, workOfCall = 16 << 10, 100
+	if w.x.queued {
+		if w.x.work += int64(work + workOfCall); w.x.work > w.x.mostWork {
+			return true // EXEC gives up
+		}
+	}
 	if w.x.abandoned || w.x.Session == nil || w.x.Session.Abandoned == nil {
 		return w.x.abandoned
 	}

@@ -142,7 +142,8 @@ type Context struct {
 	aborted  bool        // an EXEC gives up: roll back
 	close    bool        // see Outcome.Close
 	queued   bool        // the command runs within EXEC
-	work     int64       // of an EXEC so far; see maxExecWork
+	work     int64       // of an EXEC so far
+	mostWork int64       // see maxExecWork
 
 	// outside is what the Run leaves for after the transaction, without locks. It returns the reply, or true
 	// if the Run is to run again in a new transaction. Nil: nothing.

@@ -1,6 +1,7 @@
 package commands
 
 import (
+	"errors"
 	"fmt"
 	"runtime/debug"
 	"sync/atomic"
@@ -206,7 +207,11 @@ func (e *Engine) admit(s *Session, r *row) error {
 // and sends the command's events. A panic of the command, or of one within an EXEC, rolls back its
 // changes and drops its events. After an error nothing has begun.
 func (e *Engine) run(s *Session, r *row, args []string, run Run, out *Outcome) error {
-	if err := e.begin(s, r, args); err != nil {
+	switch err := e.begin(s, r, args); {
+	case err == errLocked:
+		out.Deferred = true
+		return nil
+	case err != nil:
 		out.Close = err == errAbandoned
 		return err
 	}
@@ -226,9 +231,16 @@ func (e *Engine) run(s *Session, r *row, args []string, run Run, out *Outcome) e
 		}
 		clear(s.idBuffer) // they are views of the read buffer, which may be large
 	}()
-	if (s.OnLoop || s.Paced) && s.walks(r, args) && s.weighsMuch(r, args) {
+	weight := int64(0)
+	if s.walks(r, args) {
+		weight = s.weight(r, args)
+	}
+	if weight >= slowBytes && (s.OnLoop || s.Paced) {
 		out.Deferred, completed = true, true
 		return nil
+	}
+	if !s.OnLoop && s.locksLong(r, args, weight) {
+		s.tx.MarkLong()
 	}
 	s.noteCommand(r, s.tx.Now())
 	out.Reply = run(&s.ctx)
@@ -268,10 +280,27 @@ func (e *Engine) begin(s *Session, r *row, args []string) error {
 	if r.Flags&Write != 0 {
 		s.prepare(&s.in)
 	}
-	if len(s.idBuffer) == 1 {
-		e.Keyspace.BeginKey(&s.tx, s.idBuffer[0])
-	} else {
-		e.Keyspace.BeginKeys(&s.tx, s.idBuffer)
+	if len(s.idBuffer) > slowArgs && r.Flags&Write != 0 {
+		s.tx.Reserve(len(s.idBuffer))
+	}
+	return e.beginKeys(s, s.idBuffer)
+}
+
+// errLocked means that a transaction has locked an id for long, and that the session must not wait for it on
+// its loop.
+var errLocked = errors.New("locked")
+
+// beginKeys starts the session's transaction on ids. The error is errLocked.
+func (e *Engine) beginKeys(s *Session, ids []string) error {
+	switch {
+	case s.OnLoop:
+		if !e.Keyspace.TryBeginKeys(&s.tx, ids) {
+			return errLocked
+		}
+	case len(ids) == 1:
+		e.Keyspace.BeginKey(&s.tx, ids[0])
+	default:
+		e.Keyspace.BeginKeys(&s.tx, ids)
 	}
 	return nil
 }

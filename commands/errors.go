@@ -110,6 +110,7 @@ const (
 	errInProgress      = "ERR %s already in progress"
 	errTooLongName     = "ERR %s of %d bytes is too long: legal are up to %d" // an id, a pattern, a channel
 	errExecWork        = "EXECABORT Transaction discarded because its commands walk and write more than %d bytes of values"
+	errExecTime        = "EXECABORT Transaction discarded because it takes longer than %s, while others wait for its keys"
 	errLongReplies     = "ERR the replies of this transaction exceed %d bytes"
 	errOptionTwice     = "ERR option %s is given twice"
 	errUnknownOption   = "ERR unknown option '%s': legal are %s"

@@ -32,6 +32,7 @@ type Session struct {
 	// server stops. It may cost a system call. Nil: never.
 	Abandoned       func() bool
 	abandonInterval time.Duration // see watch
+	execTime        time.Duration // see maxExecTime
 
 	OnLoop bool // other sessions wait for this one's commands: defer slow ones
 	Paced  bool // defer commands that compute for long, until the session has a turn for one
@@ -84,7 +85,7 @@ const noTransaction = -1
 func NewSession(id int64, addr, laddr string, now int64) *Session {
 	s := &Session{
 		ID: id, Addr: addr, LAddr: laddr, Proto: 2, database: "0", created: now, queued: noTransaction,
-		abandonInterval: abandonInterval,
+		abandonInterval: abandonInterval, execTime: maxExecTime,
 	}
 	s.lastUsed.Store(now)
 	s.tx.OnDeath = func(c *keyspace.Container, id string) { s.ctx.notify(eventExpired, c, id) }

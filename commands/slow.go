@@ -1,5 +1,7 @@
 package commands
 
+import "time"
+
 // Work is paid by bytes. A short command may walk a long value, so its arguments alone do not tell what it
 // costs:
 //
@@ -8,7 +10,8 @@ package commands
 //  2. A command that computes for long waits for a turn (Session.Paced). So long commands leave a processor
 //     to others, and sessions with long commands alternate.
 //  3. A long value is walked without locks: values never change ([Context.compute], [docTarget.edit]).
-//  4. What cannot run without locks is bounded: see maxExecWork.
+//  4. What cannot run without locks is bounded: see maxExecWork. A loop does not wait for such locks: the
+//     sessions that want them leave it (Session.locksLong).
 
 // The sizes from which a command is slow.
 const (
@@ -16,6 +19,12 @@ const (
 	slowArgBytes = 1 << 20  // bytes of arguments
 	slowQueue    = 32       // commands queued for EXEC
 	slowBytes    = 64 << 10 // bytes of stored values that a command walks or writes anew
+)
+
+// The sizes from which locks are held for long, so that no loop waits for them.
+const (
+	longIDs   = 1 << 10 // ids, or commands of an EXEC
+	longBytes = 1 << 20 // bytes of values
 )
 
 // isSlow reports whether a command may take much longer than a few look-ups, or may send messages to the
@@ -60,11 +69,7 @@ func (s *Session) needsTurn(r *row, args []string) bool {
 	if r.computes(len(args)) {
 		return true
 	}
-	size := 0
-	for _, arg := range args {
-		size += len(arg)
-	}
-	return size > slowArgBytes
+	return sizeOf(args) > slowArgBytes
 }
 
 // always is the Walks of a command that walks values whatever its arguments.
@@ -99,20 +104,40 @@ func (s *Session) weigh(r *row, args, ids []string) (size int64) {
 	return size
 }
 
-// weighsMuch reports whether the command or transaction whose locks are held walks values of slowBytes or
-// more.
-func (s *Session) weighsMuch(r *row, args []string) bool {
+// weight returns about how many bytes of values the command or transaction walks whose locks are held.
+func (s *Session) weight(r *row, args []string) (size int64) {
 	if r.Scope != ScopeQueue {
-		return s.weigh(r, args, s.idBuffer) >= slowBytes
+		return s.weigh(r, args, s.idBuffer)
 	}
-	size := int64(0)
 	for i := range s.multi.commands {
 		if c := &s.multi.commands[i]; c.run != nil && c.row.walks(c.in.Args) {
 			s.idBuffer = c.row.ids(s.idBuffer[:0], c.in.Args)
 			size += s.weigh(c.row, c.in.Args, s.idBuffer)
 		}
 	}
-	return size >= slowBytes
+	return size
+}
+
+// locksLong reports whether a command will keep its locks for long. weight is that of the values that it
+// walks.
+func (s *Session) locksLong(r *row, args []string, weight int64) bool {
+	if r.Scope == ScopeQueue {
+		return weight >= longBytes || len(s.multi.commands) > longIDs || s.multi.size > longBytes
+	}
+	if r.Flags&Write != 0 {
+		weight += int64(sizeOf(args))
+	} else {
+		weight = 0 // walked without locks
+	}
+	return weight >= longBytes || len(args) > longIDs
+}
+
+// sizeOf returns the size of arguments in bytes.
+func sizeOf(args []string) (size int) {
+	for _, arg := range args {
+		size += len(arg)
+	}
+	return size
 }
 
 // compute returns what f makes of size bytes of values, which f walks. From slowBytes on f runs after the
@@ -125,8 +150,12 @@ func (x *Context) compute(size int, f func() Reply) Reply {
 	return Reply{}
 }
 
-// maxExecWork bounds the bytes of values that the commands of a transaction walk and write, by the largest
-// value in bytes. All of them run under the locks of all ids that the transaction names, because others must
+// maxExecTime bounds for how long the commands of a transaction may run, whatever they do. It is as long as
+// Redis tolerates a script (busy-reply-threshold).
+const maxExecTime = 5 * time.Second
+
+// maxExecWork bounds the bytes of values and keys that the commands of a transaction walk and write, by the
+// largest value in bytes. All of them run under the locks of all ids that the transaction names, because others must
 // not see its half. So the limit bounds for how long the others wait, whatever the sizes of the values.
 // Everything that can be queued can also be written.
 func maxExecWork(maxValue int) int64 { return 2 * int64(max(minQueueLimit, queueFactor*maxValue)) }

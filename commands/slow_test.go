@@ -272,6 +272,43 @@ func TestExecWorkIsBounded(t *testing.T) {
 	w.expect(fmt.Sprintf("(integer) %d", 1<<20+10), "STRLEN", "k")
 }
 
+// A transaction that goes through too many keys, or takes too long, is refused and changes nothing.
+func TestExecScansAreBounded(t *testing.T) {
+	w := newHarness(t)
+	w.host.options["max-value-size"] = "1"
+	id := strings.Repeat("x", 60_000)
+	for i := range 500 {
+		w.do(1, "SET", fmt.Sprint(id, i), "v")
+	}
+	before := w.dump()
+	for _, scan := range [][]string{{"KEYS", "none"}, {"SCAN", "0", "COUNT", "1000000", "MATCH", "none"}} {
+		w.do(1, "MULTI")
+		w.do(1, "SET", "k", "v")
+		for range 6 {
+			w.do(1, scan...)
+		}
+		if got := w.do(1, "EXEC").Str; !strings.HasPrefix(got, "EXECABORT Transaction discarded because its commands walk and write") {
+			t.Errorf("%q: got %.100q", scan, got)
+		}
+	}
+	w.session(1).execTime = 0
+	w.do(1, "MULTI")
+	w.do(1, "SET", "k", "v")
+	w.do(1, "SET", "l", "v")
+	if got := w.do(1, "EXEC").Str; got != "EXECABORT Transaction discarded because it takes longer than 0s, while others wait for its keys" {
+		t.Errorf("got %.100q", got)
+	}
+	if after := w.dump(); fmt.Sprint(before) != fmt.Sprint(after) {
+		t.Error("a refused transaction has changed something")
+	}
+	w.session(1).execTime = maxExecTime
+	w.do(1, "MULTI")
+	w.do(1, "KEYS", "none")
+	if got := w.do(1, "EXEC"); len(got.Elems) != 1 {
+		t.Errorf("got %s", notation(got))
+	}
+}
+
 // A command that goes through many keys lets others have their turn, unless it holds locks.
 func TestScansYield(t *testing.T) {
 	w := newHarness(t)
@@ -300,4 +337,50 @@ func TestScansYield(t *testing.T) {
 		t.Error("KEYS yields under locks")
 	}
 	s.Yield, s.Abandoned = nil, nil
+}
+
+// A session on a loop does not wait for a transaction that locks an id for long: its command is deferred, and those on
+// other ids are not.
+func TestLoopsDoNotWaitForLongLocks(t *testing.T) {
+	w := newHarness(t)
+	w.expect("OK", "MSET", "k", "1", "other{x}", "1", "third{y}", "1")
+	s := w.session(2)
+	s.OnLoop = true
+	deferred := func(args ...string) bool { return w.engine.Execute(s, args).Deferred }
+	ran := false
+	during := func(x *Context) Reply {
+		ran = true
+		if !deferred("GET", "k") || !deferred("SET", "k", "2") || !deferred("MGET", "third{y}", "k") {
+			t.Error("a command on a locked id is not deferred")
+		}
+		deferred("MULTI")
+		deferred("GET", "k")
+		if !deferred("EXEC") {
+			t.Error("EXEC on a locked id is not deferred")
+		}
+		deferred("DISCARD")
+		if deferred("GET", "third{y}") || deferred("PING") {
+			t.Error("a command on another id is deferred")
+		}
+		return OK
+	}
+	row := &row{Command: &Command{Name: "long", Flags: Write, Keys: OneKey}, items: OneKey}
+	args := []string{"LONG", "k", strings.Repeat("x", longBytes)}
+	if err := w.engine.run(w.session(1), row, args, during, new(Outcome)); err != nil || !ran {
+		t.Fatal(err)
+	}
+	if deferred("GET", "k") {
+		t.Error("a command is deferred after the transaction")
+	}
+	// What locks for long: many ids, many commands, much to write.
+	r := table.find("mset")
+	if many := strings.Fields(strings.Repeat("k v ", longIDs)); !s.locksLong(r, many, 0) || s.locksLong(r, many[:10], 0) {
+		t.Error("MSET of many ids")
+	}
+	if r = table.find("setrange"); !s.locksLong(r, nil, longBytes) || s.locksLong(r, nil, longBytes-1) {
+		t.Error("SETRANGE of a long value")
+	}
+	if r = table.find("doc.get"); s.locksLong(r, nil, longBytes) {
+		t.Error("DOC.GET of a long document")
+	}
 }

@@ -59,6 +59,7 @@ type transaction struct {
 	size     int // of the queued commands, bytes
 	commands []queuedCommand
 	args     []string // of all commands; each command has a slice of it
+	replies  []Reply  // of the commands, while EXEC runs
 
 	watcher     keyspace.Watcher
 	watcherSize int // of the watched ids, bytes
@@ -163,6 +164,7 @@ func (t *transaction) clearQueue(a *ClientMemory) {
 // close returns to the state without a transaction. Watches stay.
 func (t *transaction) close(s *Session) {
 	t.clearQueue(s.Memory)
+	t.replies = nil
 	t.open, t.failed, t.flags = false, false, 0
 	t.slow, t.computes, t.walks, t.subscribes = false, false, false, false
 	s.update(func() { s.queued, s.queuedSize = noTransaction, 0 })
@@ -249,11 +251,11 @@ func runUnwatch(x *Context) Reply {
 }
 
 // beginQueue parses the queued commands, matches the messages they publish, and starts the session's
-// transaction for them. The error is errAbandoned: all is discarded.
+// transaction for them. The error is errAbandoned, when all is discarded, or errLocked.
 func (e *Engine) beginQueue(s *Session) error {
 	t := &s.multi
 	ids, all := t.watcher.IDs(), false
-	maxValue := e.Host.MaxValueSize()
+	maxValue, writes := e.Host.MaxValueSize(), 0
 	for i := range t.commands {
 		c := &t.commands[i]
 		c.in.MaxValue = maxValue
@@ -262,6 +264,9 @@ func (e *Engine) beginQueue(s *Session) error {
 			continue
 		}
 		ids = c.row.ids(ids, c.in.Args)
+		if c.row.Flags&Write != 0 {
+			writes++
+		}
 		all = all || c.row.Scope == ScopeSweep || c.row.Scope == ScopeAll
 	}
 	if !e.matchQueue(s) {
@@ -273,11 +278,16 @@ func (e *Engine) beginQueue(s *Session) error {
 			s.prepare(&c.in)
 		}
 	}
+	// While the locks are held no memory for many commands is to be made.
+	if writes > slowArgs {
+		s.tx.Reserve(writes)
+	}
+	t.replies = make([]Reply, len(t.commands))
 	switch {
 	case all:
 		e.Keyspace.BeginAll(&s.tx)
 	case len(ids) > 0:
-		e.Keyspace.BeginKeys(&s.tx, ids)
+		return e.beginKeys(s, ids)
 	default:
 		e.Keyspace.BeginNone(&s.tx)
 	}
@@ -351,21 +361,25 @@ func runExec(x *Context) Reply {
 	}
 	x.Session.lastEnd = clock.Monotonic()
 	database, number := x.Session.database, x.Session.databaseNumber
-	replies := make([]Reply, len(t.commands))
+	replies := t.replies
 	budget := replyBudget{limit: max(minRepliesLimit, queueFactor*x.Engine.Host.MaxValueSize())}
 	proto, since := x.Session.Proto, 0 // the protocol of the replies from index since on
-	mostWork := maxExecWork(x.Engine.Host.MaxValueSize())
 	var pending []pendingReply
-	x.queued, x.work = true, 0
+	x.queued, x.work, x.mostWork = true, 0, maxExecWork(x.Engine.Host.MaxValueSize())
+	deadline := x.Session.lastEnd + x.Session.execTime
 	for i := range t.commands {
 		replies[i] = x.Engine.runQueued(x, &t.commands[i], &budget)
-		if x.aborted = x.work > mostWork; x.panicked || x.aborted {
+		tooMuch, tooLong := x.work > x.mostWork, x.Session.lastEnd > deadline
+		if x.aborted = tooMuch || tooLong; x.panicked || x.aborted {
 			x.outside = nil
 			x.Session.update(func() { x.Session.database, x.Session.databaseNumber = database, number })
 			if x.panicked {
 				return Fail(errExecInternal)
 			}
-			return Fail(errorf(errExecWork, mostWork))
+			if tooMuch {
+				return Fail(errorf(errExecWork, x.mostWork))
+			}
+			return Fail(errorf(errExecTime, x.Session.execTime))
 		}
 		if x.outside != nil {
 			pending, x.outside = append(pending, pendingReply{i, x.outside}), nil

@@ -4,6 +4,7 @@ import (
 	"runtime"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"mayfly/keyspace/aof"
 	"mayfly/keyspace/memtable"
@@ -20,6 +21,8 @@ import (
 type partition struct {
 	number int
 	store  *store.Store // used by the start, checkpoints and compactions only
+
+	long atomic.Bool // the holder of mu may keep it for long: see Tx.MarkLong
 
 	mu          sync.Mutex
 	shard       memtable.Shard // its Memory and Garbage need no lock

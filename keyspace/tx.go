@@ -27,6 +27,7 @@ type Tx struct {
 	ks     *Keyspace
 	now    int64
 	all    bool   // all partitions are locked
+	long   bool   // see MarkLong
 	locked []int  // otherwise these, ascending
 	one    [1]int // backs locked for a single one
 	many   []int  // backs locked for several
@@ -84,15 +85,20 @@ func (ks *Keyspace) BeginKeys(tx *Tx, ids []string) {
 		ks.BeginKey(tx, ids[0])
 		return
 	}
+	tx.noteKeys(ks, ids)
+	for _, n := range tx.locked {
+		ks.partitions[n].mu.Lock()
+	}
+	ks.BeginNone(tx)
+}
+
+// noteKeys notes the partitions of ids, in ascending order.
+func (tx *Tx) noteKeys(ks *Keyspace, ids []string) {
 	for _, id := range ids {
 		tx.many = append(tx.many, ks.partitionOf(id).number)
 	}
 	slices.Sort(tx.many)
 	tx.locked = slices.Compact(tx.many)
-	for _, n := range tx.locked {
-		ks.partitions[n].mu.Lock()
-	}
-	ks.BeginNone(tx)
 }
 
 // BeginAll locks every partition. Changes of containers need it.
@@ -146,6 +152,9 @@ func (tx *Tx) Close() LSN {
 		}
 	}
 	tx.eachLocked((*partition).cleanLocked)
+	if tx.long {
+		tx.eachLocked(func(p *partition) { p.long.Store(false) })
+	}
 	if !tx.all {
 		for _, n := range tx.locked {
 			tx.ks.partitions[n].mu.Unlock()
@@ -224,7 +233,7 @@ func (tx *Tx) reset() {
 
 // untouched reports whether the transaction has changed nothing and locked only the partitions of its ids.
 func (tx *Tx) untouched() bool {
-	return !tx.all && !tx.changed && len(tx.group)+len(tx.changes)+len(tx.removed)+len(tx.undos)+len(tx.was)+
+	return !tx.all && !tx.long && !tx.changed && len(tx.group)+len(tx.changes)+len(tx.removed)+len(tx.undos)+len(tx.was)+
 		len(tx.removals)+len(tx.alerted) == 0
 }
 
