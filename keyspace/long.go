@@ -2,13 +2,12 @@ package keyspace
 
 import (
 	"slices"
+
+	"mayfly/keyspace/memtable"
 )
 
-// This file has what keeps a goroutine that serves many clients from waiting for a transaction that locks
-// partitions for long.
-
-// MarkLong notes that the transaction, which has begun, may keep its locks for longer than it takes to wait for
-// another processor. TryBeginKey and TryBeginKeys do not wait for it. Close ends that.
+// MarkLong notes that the transaction, which has begun, may keep its locks for long. TryBeginKeys does not wait for
+// it. Close ends that.
 func (tx *Tx) MarkLong() {
 	tx.long = true
 	tx.eachLocked(func(p *partition) { p.long.Store(true) })
@@ -22,23 +21,17 @@ func (tx *Tx) Reserve(changes int) {
 	tx.was = slices.Grow(tx.was, changes)
 }
 
-// TryBeginKey is BeginKey, but returns false instead of waiting for a transaction that takes long.
-func (ks *Keyspace) TryBeginKey(tx *Tx, id string) bool {
-	p := ks.partitionOf(id)
-	if !p.tryLock() {
-		return false
-	}
-	tx.one[0] = p.number
-	tx.locked = tx.one[:]
-	tx.single, tx.singleID = p, id
-	ks.BeginNone(tx)
-	return true
-}
-
-// TryBeginKeys is BeginKeys, but returns false instead of waiting for a transaction that takes long.
+// TryBeginKeys is BeginKeys, but returns false instead of waiting for a transaction that is marked as long. What was
+// prepared is dropped then.
 func (ks *Keyspace) TryBeginKeys(tx *Tx, ids []string) bool {
 	if len(ids) == 1 {
-		return ks.TryBeginKey(tx, ids[0])
+		p := ks.partitionOf(ids[0])
+		if !p.tryLock() {
+			tx.bodies = memtable.Bodies{}
+			return false
+		}
+		tx.beginLocked(ks, p, ids[0])
+		return true
 	}
 	tx.noteKeys(ks, ids)
 	for i, n := range tx.locked {
@@ -46,7 +39,7 @@ func (ks *Keyspace) TryBeginKeys(tx *Tx, ids []string) bool {
 			for _, n := range tx.locked[:i] {
 				ks.partitions[n].mu.Unlock()
 			}
-			tx.many, tx.locked = tx.many[:0], nil
+			tx.many, tx.locked, tx.bodies = tx.many[:0], nil, memtable.Bodies{}
 			return false
 		}
 	}
@@ -54,7 +47,7 @@ func (ks *Keyspace) TryBeginKeys(tx *Tx, ids []string) bool {
 	return true
 }
 
-// tryLock locks the partition. It returns false instead of waiting for a transaction that takes long.
+// tryLock locks the partition. It returns false instead of waiting for a transaction that is marked as long.
 func (p *partition) tryLock() bool {
 	if p.mu.TryLock() {
 		return true

@@ -25,10 +25,10 @@ func TestTryBeginDoesNotWait(t *testing.T) {
 	var holder, tx Tx
 	ks.BeginKey(&holder, b)
 	holder.MarkLong()
-	if ks.TryBeginKey(&tx, b) || ks.TryBeginKeys(&tx, []string{b}) || ks.TryBeginKeys(&tx, []string{b, a}) {
+	if ks.TryBeginKeys(&tx, []string{b}) || ks.TryBeginKeys(&tx, []string{b, a}) {
 		t.Fatal("two transactions hold the same lock")
 	}
-	if !ks.TryBeginKey(&tx, a) {
+	if !ks.TryBeginKeys(&tx, []string{a}) {
 		t.Fatal("a partition is locked that no transaction has")
 	}
 	tx.Close()
@@ -37,7 +37,7 @@ func TestTryBeginDoesNotWait(t *testing.T) {
 		t.Fatal("the mark outlasts its transaction")
 	}
 	tx.Close()
-	if !ks.TryBeginKey(&tx, b) {
+	if !ks.TryBeginKeys(&tx, []string{b}) {
 		t.Fatal("the mark outlasts its transaction")
 	}
 	tx.Close()
@@ -49,7 +49,7 @@ func TestTryBeginWaitsForShortTransactions(t *testing.T) {
 	var holder, tx Tx
 	ks.BeginKey(&holder, "k")
 	begun := make(chan bool)
-	go func() { begun <- ks.TryBeginKey(&tx, "k") }()
+	go func() { begun <- ks.TryBeginKeys(&tx, []string{"k"}) }()
 	select {
 	case <-begun:
 		t.Fatal("it does not wait")

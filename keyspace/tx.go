@@ -73,6 +73,11 @@ func (ks *Keyspace) BeginSweep(tx *Tx) { ks.BeginNone(tx) }
 func (ks *Keyspace) BeginKey(tx *Tx, id string) {
 	p := ks.partitionOf(id)
 	p.mu.Lock()
+	tx.beginLocked(ks, p, id)
+}
+
+// beginLocked is BeginKey with the partition locked already.
+func (tx *Tx) beginLocked(ks *Keyspace, p *partition, id string) {
 	tx.one[0] = p.number
 	tx.locked = tx.one[:]
 	tx.single, tx.singleID = p, id

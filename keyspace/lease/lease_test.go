@@ -1,0 +1,33 @@
+package lease
+
+import (
+	"errors"
+	"testing"
+)
+
+func TestLease(t *testing.T) {
+	var l Lease
+	var records []int64
+	extend := func(until int64) uint64 {
+		records = append(records, until)
+		return uint64(len(records))
+	}
+	yes, no := func() error { return nil }, func() error { return errors.New("refused") }
+	l.Set(1000)
+	if !l.Covers(1000) || l.Covers(1001) || l.LSN() != 0 {
+		t.Error("the first lease")
+	}
+	l.Extend(1000, yes, extend) // covered
+	l.Extend(1001, no, extend)
+	if l.End() != 1000 || len(records) > 0 {
+		t.Errorf("the lease ends at %d after a refused extension, records %d", l.End(), records)
+	}
+	l.Extend(1001, yes, extend)
+	if want := 1001 + Time.Milliseconds(); l.End() != want || !l.Covers(want) || l.LSN() != 1 || records[0] != want {
+		t.Errorf("the lease ends at %d by LSN %d, records %d", l.End(), l.LSN(), records)
+	}
+	l.Extend(1500, yes, extend)
+	if len(records) != 1 {
+		t.Errorf("records %d", records)
+	}
+}
