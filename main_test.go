@@ -599,7 +599,7 @@ func TestRedisCLISession(t *testing.T) {
 		{"DOC.DEL orders 1 2", "1"},
 		{"CONTAINER.DROP orders", "1"},
 		{"CONFIG GET save", "save"},
-		{"CONFIG SET port 1", "ERR CONFIG SET failed (possibly related to argument 'port') - can't set immutable config"},
+		{"CONFIG SET IO-Threads 1", "ERR CONFIG SET failed (possibly related to argument 'IO-Threads') - can't set immutable config"},
 		{"HGET a b", "ERR unknown command 'HGET', with args beginning with: 'a' 'b'"},
 	} {
 		if got := p.cli(strings.Fields(tt.command)...); got != tt.want {

@@ -93,6 +93,7 @@ type Server struct {
 
 	clients commands.ClientMemoryLimit
 
+	listenMu  sync.Mutex                   // protects listeners once connections are accepted
 	listeners map[net.Listener]*tls.Config // nil for plain connections
 	tls       atomic.Pointer[tls.Config]   // of TLS connections that begin now
 	metrics   *metrics.Server              // nil: not wanted
@@ -186,6 +187,8 @@ func (s *Server) sample(e *commands.Engine) {
 // Addresses returns the addresses that the server listens on, as "tcp 127.0.0.1:6379", in alphabetical
 // order.
 func (s *Server) Addresses() []string {
+	s.listenMu.Lock()
+	defer s.listenMu.Unlock()
 	var list []string
 	for ln := range s.listeners {
 		list = append(list, ln.Addr().Network()+" "+ln.Addr().String())
@@ -227,9 +230,11 @@ func (s *Server) serve(e executor, listeners map[net.Listener]*tls.Config) {
 	for _, l := range s.loops {
 		s.serving.Go(l.run)
 	}
+	s.followTLS()
+	s.followListeners()
 	for ln, config := range listeners {
 		if config != nil {
-			s.setTLS(config)
+			s.tls.Store(config)
 		}
 		s.acceptors.Go(func() { s.accept(ln, config != nil) })
 	}
@@ -258,7 +263,7 @@ func (s *Server) accept(ln net.Listener, secure bool) {
 			pause = shortest
 			s.admit(nc, secure)
 			continue
-		case s.stopping.Load():
+		case s.stopping.Load(), errors.Is(err, net.ErrClosed):
 			return
 		case errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE):
 			if spare.refuse(ln) {
@@ -379,7 +384,7 @@ func (s *Server) Stop(ctx context.Context) error {
 		defer s.metrics.Close()
 	}
 	close(s.stop)
-	closeAll(slices.Collect(maps.Keys(s.listeners)))
+	s.closeListeners()
 	s.acceptors.Wait()
 	for _, l := range s.loops {
 		l.halt()

@@ -18,11 +18,13 @@ var clientAuth = map[string]tls.ClientAuthType{
 	"no":       tls.NoClientCert,
 }
 
-// setTLS makes the server speak TLS with a configuration until CONFIG SET changes one of its options. Connections
-// keep theirs. Setting the name of a certificate's file again renews the certificate.
-func (s *Server) setTLS(initial *tls.Config) {
-	s.tls.Store(initial)
+// followTLS makes CONFIG SET of the options of TLS take effect on new connections, if there is a port for them.
+// Setting the name of a certificate's file again renews the certificate.
+func (s *Server) followTLS() {
 	renew := func(changed *config.Settings) error {
+		if s.tls.Load() == nil {
+			return nil
+		}
 		renewed, err := tlsConfig(changed)
 		if err != nil {
 			return commands.Error("Unable to update TLS configuration: " + err.Error()) // as in Redis

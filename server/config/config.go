@@ -115,9 +115,12 @@ func mutable(pairs [][2]string) ([]*Option, error) {
 		switch {
 		case o == nil:
 			name, _, _ := strings.Cut(pair[0], "\x00") // Redis shows no more of it
+			if slices.Contains(strings.Fields(redisImmutable), strings.ToLower(name)) {
+				return nil, setFailed(name, errImmutable)
+			}
 			return nil, commands.Error("ERR Unknown option or number of arguments for CONFIG SET - '" + name + "'")
 		case !o.Mutable:
-			return nil, setFailed(o.Name, errImmutable)
+			return nil, setFailed(pair[0], errImmutable)
 		case slices.Contains(options[:i], o):
 			return nil, setFailed(o.Name, errDuplicate)
 		}
@@ -126,6 +129,7 @@ func mutable(pairs [][2]string) ([]*Option, error) {
 	return options, nil
 }
 
+// setFailed is the error of CONFIG SET of an option, by its name, or as the client wrote it where Redis shows that.
 func setFailed(option string, why error) error {
 	return commands.Error(fmt.Sprintf("ERR CONFIG SET failed (possibly related to argument '%s') - %v", option, why))
 }

@@ -18,6 +18,12 @@ import (
 //go:embed ignored.txt
 var ignoredDirectives string
 
+// redisImmutable are directives of Redis 7.0 that CONFIG SET cannot change there, and that are no options here.
+const redisImmutable = `aclfile always-show-logo aof_rewrite_cpulist appenddirname appendfilename bgsave_cpulist
+	bio_cpulist cluster-config-file cluster-port disable-thp enable-debug-command enable-module-command
+	enable-protected-configs io-threads-do-reads rdbchecksum replicaof server_cpulist set-proc-title
+	slaveof socket-mark-id syslog-enabled syslog-facility syslog-ident`
+
 // A refusedDirective is a directive of Redis on which a user relies, for a feature that mayfly lacks.
 // Ignoring it would be worse than not starting.
 type refusedDirective struct {

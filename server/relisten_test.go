@@ -1,0 +1,156 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"strconv"
+	"strings"
+	"testing"
+
+	"mayfly/commands"
+
+	"github.com/rs/zerolog"
+)
+
+// listening makes a server with listeners of its own, and a client on its port.
+func listening(t *testing.T, options ...string) (s *Server, port int, c *client) {
+	t.Helper()
+	port = freePort(t)
+	s = newTestServer(t, append([]string{"--port", strconv.Itoa(port), "--bind", "127.0.0.1"}, options...)...)
+	must(t, s.Listen())
+	e := newFakeEngine()
+	s.serve(e, s.listeners)
+	t.Cleanup(func() { must(t, s.Stop(context.WithoutCancel(t.Context()))) })
+	return s, port, pinging(t, "127.0.0.1", port)
+}
+
+// pinging returns a client that is served.
+func pinging(t *testing.T, host string, port int) *client {
+	t.Helper()
+	c := dial(t, net.JoinHostPort(host, strconv.Itoa(port)))
+	c.send("PING\r\n")
+	c.expect("+PONG\r\n")
+	return c
+}
+
+func isClosed(host string, port int) bool {
+	nc, err := net.Dial("tcp", net.JoinHostPort(host, strconv.Itoa(port)))
+	if err == nil {
+		_ = nc.Close()
+	}
+	return err != nil
+}
+
+func (s *Server) set(name, value string) error { return s.ConfigSet([][2]string{{name, value}}) }
+
+// CONFIG SET port listens on the new port and no longer on the old one. Connections stay.
+func TestChangePort(t *testing.T) {
+	s, old, c := listening(t)
+	port := freePort(t)
+	must(t, s.set("port", strconv.Itoa(port)))
+	pinging(t, "127.0.0.1", port)
+	if !isClosed("127.0.0.1", old) {
+		t.Error("the old port is open")
+	}
+	c.send("PING\r\n")
+	c.expect("+PONG\r\n")
+	if got := s.Addresses(); len(got) != 1 || got[0] != fmt.Sprint("tcp 127.0.0.1:", port) || s.Info().TCPPort != port {
+		t.Errorf("it listens on %q", got)
+	}
+	must(t, s.set("port", "0"))
+	if !isClosed("127.0.0.1", port) || len(s.Addresses()) != 0 {
+		t.Error("port 0 is open")
+	}
+	must(t, s.set("port", strconv.Itoa(port)))
+	pinging(t, "127.0.0.1", port)
+}
+
+// A port that is in use changes nothing, also not what was set with it.
+func TestChangePortInUse(t *testing.T) {
+	s, old, _ := listening(t)
+	ln, err := net.Listen("tcp4", "127.0.0.1:0")
+	must(t, err)
+	defer ln.Close()
+	used := strconv.Itoa(ln.Addr().(*net.TCPAddr).Port)
+	err = s.ConfigSet([][2]string{{"timeout", "77"}, {"port", used}})
+	if err == nil || err.Error() != "ERR CONFIG SET failed (possibly related to argument 'port') - Unable to listen on this port. Check server logs." {
+		t.Errorf("%v", err)
+	}
+	if settings := s.Settings(); settings.Port != old || settings.Timeout != 0 {
+		t.Errorf("port %d, timeout %v", settings.Port, settings.Timeout)
+	}
+	pinging(t, "127.0.0.1", old)
+	free := freePort(t)
+	if err := s.ConfigSet([][2]string{{"port", strconv.Itoa(free)}, {"tls-port", used}}); err == nil {
+		t.Error("TLS needs no certificate")
+	}
+	pinging(t, "127.0.0.1", old)
+	if !isClosed("127.0.0.1", free) {
+		t.Error("the new port is open")
+	}
+}
+
+// CONFIG SET bind listens on the new addresses only, or on the old ones if it fails.
+func TestChangeBind(t *testing.T) {
+	s, port, _ := listening(t)
+	must(t, s.set("bind", "127.0.0.2"))
+	pinging(t, "127.0.0.2", port)
+	if !isClosed("127.0.0.1", port) {
+		t.Error("the old address is open")
+	}
+	err := s.set("bind", "192.0.2.1")
+	if err == nil || err.Error() != "ERR CONFIG SET failed (possibly related to argument 'bind') - Failed to bind to specified addresses." {
+		t.Errorf("%v", err)
+	}
+	pinging(t, "127.0.0.2", port)
+	if got := s.Settings().Bind; len(got) != 1 || got[0] != "127.0.0.2" {
+		t.Errorf("bind is %q", got)
+	}
+}
+
+// CONFIG SET tls-port opens a port for TLS, with the certificate that is set.
+func TestChangeTLSPort(t *testing.T) {
+	secure, _, known := secureServer(t, "yes")
+	settings := secure.Settings()
+	s, _, _ := listening(t, "--tls-cert-file", settings.TLSCertFile, "--tls-key-file", settings.TLSKeyFile, "--tls-ca-cert-file", settings.TLSCACertFile)
+	port := freePort(t)
+	must(t, s.set("tls-port", strconv.Itoa(port)))
+	c := dialTLS(t, fmt.Sprint("127.0.0.1:", port), known)
+	c.send("PING\r\n")
+	c.expect("+PONG\r\n")
+	must(t, s.set("tls-cert-file", settings.TLSCertFile))
+	must(t, s.set("tls-port", "0"))
+	if !isClosed("127.0.0.1", port) {
+		t.Error("the port is open")
+	}
+}
+
+// The answers of CONFIG SET to what cannot be set are those of Redis.
+func TestConfigSetAnswersAsRedis(t *testing.T) {
+	redis := startRedis(t)
+	s := newTestServer(t)
+	e := newFakeEngine()
+	e.commands = map[string]func(*commands.Session, []string) commands.Reply{
+		"CONFIG": func(_ *commands.Session, args []string) commands.Reply {
+			return commands.Fail(s.set(strings.Clone(args[2]), strings.Clone(args[3])))
+		},
+	}
+	s.log = zerolog.Nop()
+	ours := s.run(t, e, nil)
+	ln, err := net.Listen("tcp4", "127.0.0.1:0")
+	must(t, err)
+	defer ln.Close()
+	_, used, err := net.SplitHostPort(ln.Addr().String())
+	must(t, err)
+	for _, option := range [][2]string{
+		{"databases", "8"}, {"DataBases", "16"}, {"daemonize", "yes"}, {"io-threads", "2"}, {"tcp-backlog", "3"}, {"unixsocket", "x"}, {"logfile", "x"}, {"pidfile", "a"},
+		{"supervised", "no"}, {"cluster-enabled", "yes"}, {"port", "99999"}, {"port", "abc"}, {"Port", used}, {"MaxClients", "0"}, {"Replicaof", "x"}, {"nosuch", "1"},
+		{"syslog-enabled", "yes"}, {"always-show-logo", "yes"}, {"aclfile", "x"}, {"rdbchecksum", "no"},
+	} {
+		in := command("CONFIG", "SET", option[0], option[1]) + "QUIT\r\n"
+		if want, got := answer(t, redis, in), answer(t, ours, in); got != want {
+			t.Errorf("%q: got %q, Redis answers %q", option, got, want)
+		}
+	}
+}
