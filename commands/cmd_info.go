@@ -227,6 +227,18 @@ func (r *infoReport) persistenceSection() {
 	r.field("compactions", r.keyspaceStats.Compactions)
 	r.statusField("last_compaction_status", r.keyspaceStats.LastCompactErr)
 	r.errorField("last_compaction_error", r.keyspaceStats.LastCompactErr)
+	scrub := r.x.Engine.Keyspace.Scrubber().Stats()
+	r.flagField("scrub_in_progress", scrub.Running)
+	r.field("scrub_last_time", scrub.Last/1000)
+	r.field("scrubs", scrub.Scrubs)
+	r.field("scrub_found_files", scrub.Found)
+	r.field("scrub_repaired_files", scrub.Repaired)
+	r.field("damaged_files", scrub.Damaged) // that could not be written anew yet
+	damage := ""
+	if err := r.x.Engine.Keyspace.Damage(); err != nil {
+		damage = err.Error()
+	}
+	r.errorField("damaged_files_error", damage)
 	r.field("loaded_items", r.keyspaceStats.LoadedItems)
 	r.field("load_time_ms", r.keyspaceStats.LoadTime)
 }

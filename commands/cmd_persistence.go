@@ -47,6 +47,17 @@ var persistenceCommands = []Command{
 		Differs: "A checkpoint. Only the client that asked waits for it, and data is safe without it",
 		Flags:   Admin | NoScript | NoAsyncLoading | NoMulti, Parse: noParse(runSave),
 	},
+	{
+		Name: "scrub", Since: sinceFirst,
+		Summary: "Starts to read and check all files on disk. Damaged ones are written anew from memory.",
+		Flags:   Admin | NoScript | NoAsyncLoading,
+		Parse: noParse(func(x *Context) Reply {
+			if !x.Engine.Keyspace.Scrubber().Ask() {
+				return Fail(errorf(errInProgress, "Background scrub"))
+			}
+			return x.started("Background scrub")
+		}),
+	},
 }
 
 // runSave is SAVE. Unlike in Redis only the caller waits, also for a running save.

@@ -100,6 +100,21 @@ func TestInfoPersistence(t *testing.T) {
 	}
 }
 
+func TestScrub(t *testing.T) {
+	w := newHarness(t)
+	info := func() map[string]string { return infoFields(t, w.do(1, "INFO", "persistence")) }
+	if got := info(); got["scrubs"] != "0" || got["scrub_last_time"] != "0" || got["scrub_in_progress"] != "0" || got["damaged_files"] != "0" || got["damaged_files_error"] != "" {
+		t.Errorf("at the start: %q", got)
+	}
+	w.expect("Background scrub started", "SCRUB")
+	for info()["scrub_in_progress"] == "1" { // soon done, or the test times out
+		runtime.Gosched()
+	}
+	if got := info(); got["scrubs"] != "1" || got["scrub_last_time"] != "1767225600" || got["scrub_found_files"] != "0" || got["scrub_repaired_files"] != "0" {
+		t.Errorf("after SCRUB: %q", got)
+	}
+}
+
 func TestShutdown(t *testing.T) {
 	for _, args := range []string{"", "NOSAVE", "save", "NOW", "FORCE", "SAVE NOW FORCE"} {
 		w := newHarness(t)

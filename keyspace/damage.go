@@ -13,6 +13,16 @@ import (
 // Scrubber checks the files on disk, in the background.
 func (ks *Keyspace) Scrubber() *scrub.Scrubber { return ks.scrub }
 
+// Damage says which files on disk are damaged and could not be written anew yet; nil if there are none. Nothing is lost
+// while the server runs, but the next start would refuse them.
+func (ks *Keyspace) Damage() error {
+	s := ks.scrub.Stats()
+	if s.Damaged == 0 {
+		return nil
+	}
+	return ks.ForClients(errors.New(s.Damage))
+}
+
 // scrubFolder is the data folder as a [scrub.Folder].
 type scrubFolder struct{ ks *Keyspace }
 

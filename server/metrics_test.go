@@ -6,6 +6,8 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os"
+	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -74,6 +76,34 @@ func TestHealth(t *testing.T) {
 	if nc, err := net.Dial("tcp", s.metrics.Addr().String()); err == nil {
 		_ = nc.Close()
 		t.Error("after the end it still listens")
+	}
+}
+
+// A damaged file that cannot be written anew is told, but the server stays healthy: a restart would lose what it has.
+func TestHealthOfADamagedFolder(t *testing.T) {
+	s, e := observed(t)
+	s.Start(e)
+	file := filepath.Join(s.Settings().Dir, "partition-001.db")
+	content, err := os.ReadFile(file)
+	must(t, err)
+	content[50] ^= 1
+	must(t, os.WriteFile(file, content, 0o600))
+	inTheWay := file + ".tmp"
+	must(t, os.MkdirAll(filepath.Join(inTheWay, "x"), 0o700))
+	if err := e.Keyspace.Scrubber().Scrub(nil); err == nil {
+		t.Error("nothing is in the way")
+	}
+	status, body := get(t, s, "/healthz")
+	if want := "ok; do not restart, the files on disk are damaged: partition-001.db is damaged at bytes "; status != 200 || !strings.HasPrefix(body, want) {
+		t.Errorf("%d %s", status, body)
+	}
+	if _, body := get(t, s, "/metrics"); !strings.Contains(body, "\nmayfly_damaged_files 1\n") || !strings.Contains(body, "\nmayfly_scrub_found_files_total 1\n") {
+		t.Error("the metrics do not tell")
+	}
+	must(t, os.RemoveAll(inTheWay))
+	must(t, e.Keyspace.Scrubber().Scrub(nil))
+	if status, body := get(t, s, "/healthz"); status != 200 || body != "ok\n" {
+		t.Errorf("after the repair: %d %s", status, body)
 	}
 }
 

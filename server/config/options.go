@@ -70,6 +70,8 @@ type Settings struct {
 	MaxMemoryClients int64
 
 	Compaction keyspace.Compaction
+	// ScrubInterval is the time from one check of the files on disk to the next; 0: never.
+	ScrubInterval time.Duration
 
 	OutputLimits         OutputLimits
 	NotifyKeyspaceEvents commands.EventClasses
@@ -255,6 +257,8 @@ var Options = []Option{
 		in:  func(s *Settings) value { return count(0, math.MaxInt32).of(&s.Compaction.Percentage) }},
 	{Name: "auto-compact-min-size", Default: "64mb", Unit: "bytes", Mutable: true, Doc: "do not compact while all files together are smaller than this",
 		in: func(s *Settings) value { return memory[int64](0, math.MaxInt64).of(&s.Compaction.MinSize) }},
+	{Name: "scrub-interval", Default: "86400", Unit: "seconds", Mutable: true, Doc: "read and check all files on disk this often, and write damaged ones anew; 0 for never",
+		in: func(s *Settings) value { return number(time.Second, 0, math.MaxInt32).of(&s.ScrubInterval) }},
 
 	{Name: "loglevel", Default: "notice", Mutable: true, Doc: "least important messages to log",
 		in: func(s *Settings) value { return logLevels.of(&s.LogLevel) }},

@@ -119,7 +119,8 @@ func (m *Server) Close() {
 	}
 }
 
-// health answers 200 if clients are served and may write, else 503 and the reason.
+// health answers 200 if clients are served and may write, else 503 and the reason. Damaged files on disk are told, but with
+// 200: memory has everything, and a supervisor that restarts the server would lose that.
 func (m *Server) health(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	if err := m.healthProblem(); err != nil {
@@ -127,7 +128,20 @@ func (m *Server) health(w http.ResponseWriter, _ *http.Request) {
 		_, _ = fmt.Fprintln(w, err) // the client may have gone
 		return
 	}
-	_, _ = fmt.Fprintln(w, "ok")
+	_, _ = fmt.Fprintln(w, "ok"+m.warning())
+}
+
+// warning says what is wrong although clients are served; empty if nothing is.
+func (m *Server) warning() string {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	if m.engine == nil {
+		return ""
+	}
+	if err := m.engine.Keyspace.Damage(); err != nil {
+		return "; do not restart, the files on disk are damaged: " + err.Error()
+	}
+	return ""
 }
 
 func (m *Server) healthProblem() error {

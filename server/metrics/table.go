@@ -77,6 +77,12 @@ var metricsOfInfo = map[string]infoMetric{
 	"store_live_bytes":        gauge("store_live_bytes", "Of these, bytes that are not overwritten or deleted.", 1),
 	"checkpoints":             counter("checkpoints_total", "Checkpoints.", 1),
 	"compactions":             counter("compactions_total", "Compactions of stores.", 1),
+	"scrub_in_progress":       gauge("scrub_running", "Whether a scrub is under way.", 1),
+	"scrub_last_time":         gauge("last_scrub_timestamp_seconds", "Time of the last scrub, since 1970.", 1),
+	"scrubs":                  counter("scrubs_total", "Scrubs of all files on disk.", 1),
+	"scrub_found_files":       counter("scrub_found_files_total", "Damaged files that were found on disk.", 1),
+	"scrub_repaired_files":    counter("scrub_repaired_files_total", "Of these, files that were written anew from memory.", 1),
+	"damaged_files":           gauge("damaged_files", "Damaged files that could not be written anew yet.", 1),
 	"loaded_items":            gauge("loaded_items", "Items loaded at the start.", 1),
 	"load_time_ms":            gauge("load_seconds", "Time to load them.", 1e-3),
 
