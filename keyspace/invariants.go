@@ -51,7 +51,7 @@ func (ks *Keyspace) Check() error {
 			return fmt.Errorf("partition %d: %w", p.number, err)
 		}
 	}
-	if listed := len(ks.tables.list); tables != listed || tables != attached {
+	if listed := ks.tables.Len(); tables != listed || tables != attached {
 		return fmt.Errorf("containers have %d tables, %d are listed and %d attached", tables, listed, attached)
 	}
 	return nil
@@ -60,7 +60,7 @@ func (ks *Keyspace) Check() error {
 // checkLocked verifies what the keyspace knows of a table. The locks of all partitions must be held.
 func (t *table) checkLocked(c *Container, p *partition) (err error) {
 	switch {
-	case t.c != c || t.p != p || t.ks.tables.list[t.listPos] != t:
+	case t.c != c || t.p != p || t.ks.tables.Some(nil, *t.Place(), 1)[0] != t:
 		return fmt.Errorf("the table belongs elsewhere")
 	case t.Container() != c.number:
 		return fmt.Errorf("the table has number %d, the container %d", t.Container(), c.number)
