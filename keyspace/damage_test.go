@@ -30,9 +30,13 @@ func spoilable(t *testing.T) (o *opened, log *bytes.Buffer) {
 	o.policy("orders", 1000)
 	o.policy("carts", expiry.Off)
 	o.policy("gone", expiry.Forever)
+	large := `{"large":"` + strings.Repeat("x", 9000) + `"}`
 	for round := range 3 {
 		for range 60 {
 			o.randomWrite(random, []string{"orders", "carts", "gone"})
+		}
+		for n := range 5 { // the second and the third journal no body
+			o.put("carts", fmt.Sprint("large-", n), large, expiry.Inherit)
 		}
 		if round == 1 {
 			o.catalogueTx(func(tx *Tx) { tx.Drop(tx.Container("gone")) })
