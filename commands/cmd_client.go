@@ -39,7 +39,7 @@ var clientCommand = Command{
 		{
 			Name: "list", Syntax: "[TYPE <NORMAL | MASTER | REPLICA | PUBSUB>] [ID client-id [client-id ...]]",
 			Summary: "Get the list of client connections",
-			Differs: "A connection has no descriptor and no buffers of its own while it is idle: `fd`, `qbuf-free`, `rbs`, `obl` and their like are -1 or 0, `qbuf` is that of the own connection. `oll` and `omem` count what has 16 KiB or is for a subscriber. `db` may be a name; an id named twice is listed once",
+			Differs: "A connection has no descriptor and no buffers of its own while it is idle: `fd`, `rbs`, `obl` and their like are -1 or 0. `qbuf`, `qbuf-free` and `argv-mem` of another client are those of a command that is half read or waits, else 0. `oll` and `omem` count what has 16 KiB or is for a subscriber. `db` may be a name; an id named twice is listed once",
 			Flags:   Admin | NoScript | Loading | Stale, Tips: "nondeterministic_output", Parse: parseClientList,
 		},
 		{

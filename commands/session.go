@@ -44,7 +44,8 @@ type Session struct {
 	Receiver Receiver      // takes the session's messages
 	Memory   *ClientMemory // held for the client; nil if not counted
 
-	unsent, unsentSize atomic.Int64 // see SetUnsent
+	unsent, unsentSize           atomic.Int64 // see SetUnsent
+	unread, readRoom, waitingArg atomic.Int64 // see SetUnread
 
 	tx       keyspace.Tx
 	ctx      Context
@@ -129,6 +130,17 @@ func (s *Session) SetUnsent(n, size int) {
 	s.unsentSize.Store(int64(size))
 }
 
+// SetUnread notes what is read ahead for the client while it waits, for CLIENT LIST: the bytes of a half-read
+// command, the room in its buffer, and the bytes of the arguments that are whole. Safe for concurrent use.
+func (s *Session) SetUnread(unread, room, args int) {
+	s.unread.Store(int64(unread))
+	s.readRoom.Store(int64(room))
+	s.waitingArg.Store(int64(args))
+}
+
+// sessionSize is about the number of bytes of a client that waits.
+const sessionSize = 2 << 10
+
 // clientLine returns the session's line of CLIENT LIST at the time now (ms). running are the arguments of
 // its running command, nil if unknown.
 //
@@ -136,8 +148,9 @@ func (s *Session) SetUnsent(n, size int) {
 // field without meaning here is -1 or 0: connections have no descriptors of their own, nor buffers while
 // they are idle.
 func (s *Session) clientLine(now int64, running []string) string {
-	argBytes, queryBytes := 0, 0
+	argBytes, queryBytes, room := int(s.waitingArg.Load()), int(s.unread.Load()), int(s.readRoom.Load())
 	if len(running) > 0 {
+		argBytes, room = 0, 0
 		queryBytes = len(fmt.Sprintf("*%d\r\n", len(running)))
 	}
 	for _, arg := range running {
@@ -165,16 +178,17 @@ func (s *Session) clientLine(now int64, running []string) string {
 	if flags == "" {
 		flags = "N"
 	}
+	total := sessionSize + max(queryBytes+room+argBytes+s.queuedSize+int(s.unsentSize.Load()), s.Memory.Size())
 	command := "NULL"
 	if r := s.lastRow.Load(); r != nil {
 		command = r.full
 	}
 	return fmt.Sprintf("id=%d addr=%s laddr=%s fd=-1 name=%s age=%d idle=%d flags=%s db=%d"+
-		" sub=%d psub=%d ssub=%d multi=%d qbuf=%d qbuf-free=0 argv-mem=%d multi-mem=%d rbs=0 rbp=0"+
+		" sub=%d psub=%d ssub=%d multi=%d qbuf=%d qbuf-free=%d argv-mem=%d multi-mem=%d rbs=0 rbp=0"+
 		" obl=0 oll=%d omem=%d tot-mem=%d events=r cmd=%s user=default redir=-1 resp=%d lib-name=%s lib-ver=%s\n",
 		s.ID, s.Addr, s.LAddr, s.name, max(now-s.created, 0)/1000, max(now-s.lastUsed.Load(), 0)/1000, flags, s.databaseNumber,
 		s.subscribed[subChannel], s.subscribed[subPattern], s.subscribed[subShard],
-		s.queued, queryBytes, argBytes, s.queuedSize, s.unsent.Load(), s.unsentSize.Load(), queryBytes+argBytes+max(s.queuedSize, s.Memory.Size()), command, s.Proto, s.libName, s.libVer)
+		s.queued, queryBytes, room, argBytes, s.queuedSize, s.unsent.Load(), s.unsentSize.Load(), total, command, s.Proto, s.libName, s.libVer)
 }
 
 // inSubscribedMode reports whether the session may run only commands of subscriptions. RESP2 cannot tell

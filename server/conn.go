@@ -44,6 +44,7 @@ type conn struct {
 	gone   chan struct{} // closed when killed
 
 	asked    time.Duration // when the client had to give the password, see authDeadline; 0: it had not
+	unread   bool          // CLIENT LIST shows what is read ahead
 	waiting  *list.Element // in Server.waiting; protected by the server's mutex, like what follows
 	madeRoom bool
 
@@ -189,6 +190,7 @@ func (c *conn) receive() error {
 	if c.server.stopping.Load() {
 		return os.ErrDeadlineExceeded // as if interrupted while waiting
 	}
+	c.showUnread(nil)
 	n, err := c.socket.fill(&c.guard)
 	c.received += n
 	if err != nil && c.authTimedOut() {
@@ -198,6 +200,21 @@ func (c *conn) receive() error {
 		return errKilled // what arrived before can still be read
 	}
 	return err
+}
+
+// showUnread notes what is read ahead for CLIENT LIST, while the connection waits. args are those of a command
+// that waits.
+func (c *conn) showUnread(args []string) {
+	half := c.guard.HalfRead()
+	if !half && !c.unread && args == nil {
+		return
+	}
+	unread, room, size := c.guard.Usage()
+	for _, arg := range args {
+		size += len(arg)
+	}
+	c.session.SetUnread(unread, room, size)
+	c.unread = half || args != nil
 }
 
 // setDeadline limits the time of the next read.
@@ -300,6 +317,7 @@ func (c *conn) execute(args []string) error {
 			pending, err = c.executeLong(args)
 			continue
 		}
+		c.showUnread(args)
 		if err := c.awaitResume(pending.Resume); err != nil {
 			return err
 		}

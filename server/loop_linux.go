@@ -268,6 +268,7 @@ func (l *loop) rest(c *conn) {
 		c.since = l.now
 	}
 	c.guard.Release()
+	c.showUnread(nil)
 	l.scheduleSweep(c)
 	if l.spans[len(l.spans)-1].from == len(l.pipe.out) {
 		l.dropSpan()

@@ -79,6 +79,7 @@ type Guard struct {
 	start, end int // buf.bytes[start:end] has been read and not handed over
 	pos        int // how far the half-read command has been understood
 	args       int // arguments still to come; 0: its header is to be read
+	argBytes   int // of the arguments of the half-read command that are whole
 	bulk       int // length of the argument at pos; -1: its header is to be read
 	ahead      int // bytes to offer to the next read
 	maxAhead   int // bound of ahead
@@ -117,6 +118,7 @@ func (g *Guard) next(lim Limits) (frame []byte, err error) {
 			return nil, errMultibulkLength
 		}
 		g.pos = g.start + 1 + size
+		g.argBytes = 0
 		if g.args = max(n, 0); g.args == 0 {
 			g.start = g.pos // as in Redis, an empty command is ignored
 		}
@@ -157,6 +159,7 @@ func (g *Guard) nextArray(lim Limits) ([]byte, error) {
 		if buf[after] != '\r' || buf[after+1] != '\n' {
 			return nil, ErrBulkLength
 		}
+		g.argBytes += g.bulk
 		g.pos, g.bulk = after+2, -1
 		if g.args--; g.args == 0 {
 			command := buf[g.start:g.pos]
@@ -281,6 +284,18 @@ func (g *Guard) needed() int {
 
 // HalfRead reports whether the client has begun a command that is not whole.
 func (g *Guard) HalfRead() bool { return g.start < g.end }
+
+// Usage returns the bytes of a half-read command that are not understood, the room in its buffer, and the bytes
+// of its arguments that are whole.
+func (g *Guard) Usage() (unread, room, args int) {
+	if !g.HalfRead() {
+		return 0, 0, 0
+	}
+	if g.args == 0 {
+		return g.end - g.start, len(g.buf.bytes) - g.end, 0
+	}
+	return g.end - g.pos, len(g.buf.bytes) - g.end, g.argBytes
+}
 
 // HalfReadSize is the size of the buffer, in bytes, that the half-read command has or is known to need.
 func (g *Guard) HalfReadSize() int {
