@@ -61,7 +61,6 @@ var clientCommand = Command{
 		{
 			Name: "pause", Syntax: "timeout [WRITE | ALL]", Since: "2.9.50",
 			Summary: "Stop processing commands from clients for some time",
-			Differs: "The purge of the dead goes on",
 			Flags:   Admin | NoScript | Loading | Stale, Parse: parseClientPause,
 		},
 		{
@@ -234,7 +233,7 @@ func parseClientPause(in *Input) (Run, error) {
 		return nil, errNegativeTime
 	}
 	return func(x *Context) Reply {
-		x.Engine.pause.extend(x.Now(), ms, all)
+		x.Engine.pause.extend(x.Now(), ms, all, x.Engine.Keyspace.KeepDeadUntil)
 		return OK
 	}, nil
 }

@@ -37,7 +37,7 @@ func (e *Engine) checkMemory(s *Session, r *row, args []string, out *Outcome) er
 	case queues:
 		flags |= DenyOOM
 	}
-	if flags&DenyOOM == 0 || e.Keyspace.Used() <= limit {
+	if flags&DenyOOM == 0 || e.Keyspace.Used() <= limit || e.paused() {
 		return nil
 	}
 	for _, arg := range args {

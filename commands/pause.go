@@ -7,11 +7,13 @@ import (
 	"time"
 )
 
-// pause is the state of CLIENT PAUSE, until its end or CLIENT UNPAUSE. It stops clients, not time: unlike
-// in Redis, dead items are removed meanwhile. The zero value is no pause. Safe for concurrent use.
+// pause is the state of CLIENT PAUSE, until its end or CLIENT UNPAUSE. It stops clients, not time. As in
+// Redis nothing is removed meanwhile: dead items are absent, but stay in memory, and nothing is evicted. The
+// zero value is no pause. Safe for concurrent use.
 type pause struct {
-	term atomic.Pointer[pauseTerm] // nil without a pause
-	mu   sync.Mutex                // held while term changes
+	keepDead func(until int64)         // keeps dead items in memory until a time (ms), 0 for no longer
+	term     atomic.Pointer[pauseTerm] // nil without a pause
+	mu       sync.Mutex                // held while term changes; protects keepDead
 }
 
 // pauseTerm is a pause with a fixed end. A longer one may replace it.
@@ -23,9 +25,10 @@ type pauseTerm struct {
 }
 
 // extend pauses for ms from now. A running pause neither ends earlier nor pauses fewer commands for it.
-func (p *pause) extend(now, ms int64, all bool) {
+func (p *pause) extend(now, ms int64, all bool, keepDead func(until int64)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.keepDead = keepDead
 	term := &pauseTerm{end: now + min(ms, math.MaxInt64-now), all: all, over: make(chan struct{})}
 	if old := p.term.Load(); old != nil && old.end > now {
 		term.end, term.all = max(term.end, old.end), term.all || old.all
@@ -46,6 +49,12 @@ func (p *pause) finish(term *pauseTerm) {
 }
 
 func (p *pause) replaceLocked(term *pauseTerm) {
+	switch {
+	case term != nil:
+		p.keepDead(term.end)
+	case p.keepDead != nil:
+		p.keepDead(0)
+	}
 	if old := p.term.Swap(term); old != nil {
 		old.timer.Stop()
 		close(old.over)
@@ -71,4 +80,10 @@ func (e *Engine) pausedUntil(s *Session, args []string) <-chan struct{} {
 		return nil
 	}
 	return term.over
+}
+
+// paused reports whether clients are paused.
+func (e *Engine) paused() bool {
+	term := e.pause.term.Load()
+	return term != nil && e.Keyspace.Now() < term.end
 }

@@ -2,9 +2,12 @@ package commands
 
 import (
 	"math"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"mayfly/keyspace/eviction"
 )
 
 // held tells whether a command of a session would have to wait.
@@ -113,9 +116,9 @@ func TestPauseWakes(t *testing.T) {
 func TestPauseEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var p pause
-		p.extend(testStart, 60000, false)
+		p.extend(testStart, 60000, false, func(int64) {})
 		short := p.term.Load()
-		p.extend(testStart, 30000, true)
+		p.extend(testStart, 30000, true, func(int64) {})
 		long := p.term.Load()
 		if !isClosed(short.over) {
 			t.Error("a command that waits for the first does not notice the second")
@@ -136,7 +139,7 @@ func TestPauseEnds(t *testing.T) {
 func TestPauseForever(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var p pause
-		p.extend(testStart, math.MaxInt64, false)
+		p.extend(testStart, math.MaxInt64, false, func(int64) {})
 		term := p.term.Load()
 		time.Sleep(100 * 365 * 24 * time.Hour)
 		synctest.Wait()
@@ -154,4 +157,98 @@ func isClosed(c <-chan struct{}) bool {
 	default:
 		return false
 	}
+}
+
+// As in Redis, dead items are absent while clients are paused, but they are removed only afterwards.
+func TestPauseKeepsTheDead(t *testing.T) {
+	w := newHarness(t)
+	w.expect("OK", "CONFIG", "SET", "notify-keyspace-events", "Ex")
+	w.do(2, "SUBSCRIBE", "__keyevent@0__:expired")
+	w.received(2)
+	expired := func() string { return infoFields(t, w.do(1, "INFO", "stats"))["expired_keys"] }
+	for _, key := range []string{"read", "purged", "counted"} {
+		w.expect("OK", "SET", key, "v", "PX", "10")
+	}
+	w.expect("OK", "SET", "lives", "v")
+	w.expect("OK", "CLIENT", "PAUSE", "50000", "WRITE")
+	w.clock.Advance(10 * time.Millisecond)
+	for _, tt := range []struct{ want, command string }{
+		{"(nil)", "GET read"}, {"(integer) 0", "EXISTS read purged"}, {"(integer) -2", "TTL read"}, {"(nil)", "OBJECT IDLETIME read"},
+		{"(nil)", "MEMORY USAGE read"}, {"(integer) 1", "DBSIZE"}, {`"lives"`, "RANDOMKEY"}, {`1) "lives"`, "KEYS *"},
+		{"(integer) 0", "DOC.COUNT 0"},
+	} {
+		w.expect(tt.want, strings.Fields(tt.command)...)
+	}
+	w.engine.Keyspace.PurgeOnce()
+	if got := field(w.do(1, "CONTAINER.GET", "0"), "items").Int; got > 1 {
+		t.Errorf("CONTAINER.GET counts %d items", got)
+	}
+	if got := infoFields(t, w.do(1, "INFO", "keyspace"))["db0"]; !strings.HasPrefix(got, "keys=1,expires=0,") {
+		t.Errorf("INFO keyspace: %s", got)
+	}
+	if got, events := expired(), w.received(2); got != "0" || len(events) > 0 {
+		t.Errorf("%s keys are expired, %d events came", got, len(events))
+	}
+	w.engine.pause.finish(nil)
+	w.expect("(nil)", "GET", "read")
+	if got := expired(); got != "1" {
+		t.Errorf("%s keys are expired after a read", got)
+	}
+	w.engine.Keyspace.PurgeOnce()
+	if got, events := expired(), w.received(2); got != "3" || len(events) != 3 {
+		t.Errorf("%s keys are expired after the purge, %d events came", got, len(events))
+	}
+}
+
+// The transaction that pauses goes on with its writes. One of them may meet a dead item.
+func TestAWriteReplacesADeadItemThatAPauseKeeps(t *testing.T) {
+	w := newHarness(t)
+	w.expect("OK", "SET", "k", "old", "PX", "10")
+	w.clock.Advance(10 * time.Millisecond)
+	w.expect("OK", "MULTI")
+	w.do(1, "CLIENT", "PAUSE", "50000", "WRITE")
+	w.do(1, "GET", "k")
+	w.do(1, "SET", "k", "new")
+	w.expect("1) OK\n2) (nil)\n3) OK", "EXEC")
+	w.expect(`"new"`, "GET", "k")
+	w.expect("(integer) 1", "DBSIZE")
+	w.engine.pause.finish(nil)
+	w.restart()
+	w.expect(`"new"`, "GET", "k")
+}
+
+// A pause ends by itself, at the time of the server's clock.
+func TestThePauseOfDeathsEnds(t *testing.T) {
+	for _, mode := range []string{"WRITE", "ALL"} {
+		w := newHarness(t)
+		removed := func() int64 {
+			w.engine.Keyspace.PurgeOnce()
+			return w.engine.Keyspace.Stats().Expiry.RemovedActively
+		}
+		w.expect("OK", "SET", "k", "v", "PX", "10")
+		w.expect("OK", "CLIENT", "PAUSE", "1000", mode)
+		w.clock.Advance(999 * time.Millisecond)
+		if got := removed(); got != 0 {
+			t.Errorf("%s: %d removed before the end", mode, got)
+		}
+		w.clock.Advance(time.Millisecond)
+		if got := removed(); got != 1 {
+			t.Errorf("%s: %d removed after the end", mode, got)
+		}
+	}
+}
+
+func TestPauseHoldsEvictionBack(t *testing.T) {
+	w := newHarness(t)
+	w.fill()
+	w.limit(1, eviction.AllKeysRandom)
+	w.expect("OK", "CLIENT", "PAUSE", "50000", "WRITE")
+	w.expect("OK", "MULTI") // the queue takes memory
+	w.expect("QUEUED", "GET", "k")
+	w.expect("1) (nil)", "EXEC")
+	if got := infoFields(t, w.do(1, "INFO", "stats"))["evicted_keys"]; got != "0" {
+		t.Errorf("%s keys are evicted", got)
+	}
+	w.engine.pause.finish(nil)
+	w.limit(0, eviction.None)
 }

@@ -29,6 +29,10 @@ func (tx *Tx) lookup(p *partition, c *Container, id string) (memtable.Handle, *m
 	}
 	tx.saw(LSN(e.LSN()))
 	if e.Dead(c.Policy(), tx.now) {
+		if tx.ks.keepsDead(tx.now) {
+			tx.kept = true
+			return 0, nil
+		}
 		tx.noteDeath(t, e)
 		t.Remove(e)
 		tx.expire(t, e)
@@ -111,6 +115,9 @@ func (tx *Tx) Put(c *Container, id string, kind Kind, body string, expireAt int6
 	own := tx.bodies.Find(body)
 	switch {
 	case e == nil:
+		if tx.kept {
+			tx.removeKept(t, id)
+		}
 		_, e = t.Insert(id, it, own)
 		tx.noteInsert(t, e)
 	case e.Changing():

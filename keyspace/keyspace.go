@@ -82,6 +82,7 @@ type Keyspace struct {
 	purge         *expiry.Purge
 	runner        *expiry.Runner
 	tables        rotation.List[*table] // attached tables: the purge and eviction skip empty containers
+	keepDead      atomic.Int64          // ms; see KeepDeadUntil
 	evictor       eviction.Evictor[evictable, *table]
 	load          loadStats
 	epoch         uint64       // of versions; one more with every start

@@ -10,8 +10,8 @@ import (
 func (tx *Tx) sweep(p *partition, c *Container) *table {
 	tx.saw(p.lastWrite)
 	t := c.tables[p.number]
-	if t == nil {
-		return nil
+	if t == nil || tx.ks.keepsDead(tx.now) {
+		return t
 	}
 	removed := 0
 	tx.noteDeaths(t, c.Policy())
@@ -47,15 +47,16 @@ func (tx *Tx) withAllLocked(c *Container, f func()) {
 // Count returns the exact number of living items. It takes constant time per partition, and the time to
 // remove the dead.
 func (tx *Tx) Count(c *Container) (n int) {
-	tx.withAllLocked(c, func() { n = c.lenLocked() })
+	tx.withAllLocked(c, func() { n = tx.livingLocked(c) })
 	return n
 }
 
-// lenLocked returns the number of items in memory. The locks of all partitions must be held.
-func (c *Container) lenLocked() (n int) {
+// livingLocked returns the number of living items of a container that was swept. The locks of all partitions must be
+// held.
+func (tx *Tx) livingLocked(c *Container) (n int) {
 	for _, t := range c.tables {
 		if t != nil {
-			n += t.Len()
+			n += tx.living(t)
 		}
 	}
 	return n
@@ -104,7 +105,7 @@ func (tx *Tx) Scan(c *Container, cursor uint64, count int, visit func(id string,
 // Random returns a random living item, false if there is none.
 func (tx *Tx) Random(c *Container) (id string, it Item, ok bool) {
 	tx.withAllLocked(c, func() {
-		total := c.lenLocked()
+		total := tx.livingLocked(c)
 		if total == 0 {
 			return
 		}
@@ -113,13 +114,29 @@ func (tx *Tx) Random(c *Container) (id string, it Item, ok bool) {
 			if t == nil {
 				continue
 			}
-			if at < t.Len() {
-				_, e := t.Random(rand.IntN)
-				id, it, ok = t.ID(e), t.Item(e), true
-				return
+			if living := tx.living(t); at >= living {
+				at -= living
+				continue
 			}
-			at -= t.Len()
+			e := tx.random(t)
+			id, it, ok = t.ID(e), t.Item(e), true
+			return
 		}
 	})
 	return id, it, ok
+}
+
+// random returns a random living entry of a table that has one.
+func (tx *Tx) random(t *table) *memtable.Entry {
+	for range 100 {
+		if _, e := t.Random(rand.IntN); !e.Dead(t.c.Policy(), tx.now) {
+			return e
+		}
+	}
+	var living *memtable.Entry
+	t.Descend(0, func(_ uint64, e *memtable.Entry) (more bool) {
+		living = e
+		return e.Dead(t.c.Policy(), tx.now)
+	})
+	return living
 }

@@ -54,7 +54,9 @@ func (tx *Tx) Select(c *Container, cursor uint64, visit func(s Slice) (more bool
 				}
 				return true
 			})
-			tx.removeDead(t, dead)
+			if !tx.ks.keepsDead(tx.now) {
+				tx.removeDead(t, dead)
+			}
 			return true
 		})
 		if end {

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"mayfly/expiry"
+	"mayfly/keyspace/memtable"
 )
 
 // ContainerStats are figures of one container. They count living items.
@@ -41,15 +42,15 @@ func (s *ContainerStats) Expiring() (n int) {
 	return n
 }
 
-// addLocked adds a table from which the dead have been removed. The lock of its partition must be held.
-func (s *ContainerStats) addLocked(t *table) {
+// addLocked adds a table, without the dead that stay in it. The lock of its partition must be held.
+func (s *ContainerStats) addLocked(t *table, dead memtable.Stats) {
 	add := t.Table.Stats()
-	s.Documents += add.Items
-	s.Plain += add.Plain
-	s.Bytes += add.Bytes
+	s.Documents += add.Items - dead.Items
+	s.Plain += add.Plain - dead.Plain
+	s.Bytes += add.Bytes - dead.Bytes
 	s.Memory += add.Memory
-	s.ByOwnTTL += add.ByOwnTTL
-	s.ByDefault += add.ByDefault
+	s.ByOwnTTL += add.ByOwnTTL - dead.ByOwnTTL
+	s.ByDefault += add.ByDefault - dead.ByDefault
 }
 
 // Stats returns a container's figures as of one moment.
@@ -65,7 +66,7 @@ func (tx *Tx) Stats(c *Container) ContainerStats {
 		s.Policy, s.Created = *c.Policy(), c.created
 		for _, t := range c.tables {
 			if t != nil {
-				s.addLocked(t)
+				s.addLocked(t, tx.deadStats(t))
 			}
 		}
 	})
@@ -113,7 +114,7 @@ func (tx *Tx) AllStats() []*ContainerStats {
 func (tx *Tx) addStats(t *table, found map[*Container]*ContainerStats) {
 	c, before := t.c, t.Len()
 	tx.sweep(t.p, c)
-	if t.Len() == 0 {
+	if tx.living(t) == 0 {
 		return
 	}
 	s := found[c]
@@ -122,14 +123,15 @@ func (tx *Tx) addStats(t *table, found map[*Container]*ContainerStats) {
 		found[c] = s
 	}
 	s.InMemory += before
-	s.addLocked(t)
+	s.addLocked(t, tx.deadStats(t))
 	for range 1 + statsDraws/len(tx.ks.partitions) {
 		_, e := t.RandomExpiring(c.Policy(), rand.IntN)
 		if e == nil {
 			return
 		}
-		end, _ := e.End(c.Policy())
-		s.leftSum += end - tx.now
-		s.drawn++
+		if end, _ := e.End(c.Policy()); end > tx.now {
+			s.leftSum += end - tx.now
+			s.drawn++
+		}
 	}
 }

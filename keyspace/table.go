@@ -51,6 +51,9 @@ func (t *table) Sample(n int) expiry.Sample {
 	}
 	defer t.p.cleanLocked()
 	now := t.ks.Now()
+	if t.ks.keepsDead(now) {
+		return expiry.Sample{}
+	}
 	return t.Table.Sample(t.c.Policy(), now, n, func(e *memtable.Entry) {
 		t.ks.expireLocked(t, e, now)
 		t.p.releaseLocked(t, e)

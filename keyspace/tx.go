@@ -45,6 +45,7 @@ type Tx struct {
 	removals []removal       // entries to release when their removal is certain
 	alerted  []*watch.Mark   // of those who watch a changed item
 	reveal   LSN             // covers everything that was read
+	kept     bool            // lookup has left a dead item where it is
 	touched  *memtable.Entry // the last entry of which an access was recorded
 	buf      []byte
 	bodies   memtable.Bodies // see Prepare
@@ -214,7 +215,7 @@ func (tx *Tx) reset() {
 	const most = 64 << 10
 	if tx.untouched() { // most transactions only read, and little is to be reset
 		tx.ks, tx.locked, tx.many, tx.reveal = nil, nil, keep(tx.many, most/8), 0
-		tx.single, tx.singleID, tx.bodies, tx.touched = nil, "", memtable.Bodies{}, nil
+		tx.single, tx.singleID, tx.bodies, tx.touched, tx.kept = nil, "", memtable.Bodies{}, nil, false
 		return
 	}
 	clear(tx.changes)

@@ -92,6 +92,24 @@ func (t *Table) EachDead(p *expiry.Policy, now int64, visit func(*Entry)) {
 	t.byOwnTTL.each(byOwnTTL, dead(byOwnTTL))
 }
 
+// DeadStats returns the figures of the items that are dead at a moment in ms, without their memory. It looks at few
+// others.
+func (t *Table) DeadStats(p *expiry.Policy, now int64) (s Stats) {
+	t.EachDead(p, now, func(e *Entry) {
+		s.Items++
+		s.Bytes += t.size(e)
+		if e.has(plain) {
+			s.Plain++
+		}
+		if e.expireAt == expiry.Inherit {
+			s.ByDefault++
+		} else {
+			s.ByOwnTTL++
+		}
+	})
+	return s
+}
+
 // RandomExpiring returns a random entry of those that die under a policy and its handle, nil if there is none.
 // intN returns a random number in [0,n).
 func (t *Table) RandomExpiring(p *expiry.Policy, intN func(n int) int) (Handle, *Entry) {
