@@ -18,8 +18,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// absent is said when something that a test needs is not on this machine: it fails in continuous
-// integration, where nothing may be left untested without a word, and skips loudly elsewhere.
+// absent reports that something that a test needs is not on this machine. It fails in continuous
+// integration, where nothing may be left untested without a word. Elsewhere it skips loudly.
 func absent(t *testing.T, format string, args ...any) {
 	t.Helper()
 	what := fmt.Sprintf(format, args...)

@@ -82,8 +82,8 @@ func TestCrashInTransactions(t *testing.T) {
 
 func account(i int) string { return fmt.Sprint("account-", i) }
 
-// execWorker runs transactions. Each writes its number everywhere: into keys of several partitions,
-// into a document, and into one of two databases, which it then exchanges; and moves an amount from
+// execWorker runs transactions. Each writes its number into keys of several partitions, into a
+// document, and into one of two databases, which it then exchanges. It also moves an amount from
 // one account to another.
 type execWorker struct {
 	t        *testing.T

@@ -464,7 +464,7 @@ func (w *crashWorker) addDocument(id string) {
 }
 
 // addFading adds a document in the container fading, whose default changes to and fro between a
-// second and none: it may be gone whenever it is read, and must then never come back.
+// second and none. It may be gone whenever it is read, and must then never come back.
 func (w *crashWorker) addFading(id string) {
 	u := &unit{name: id, read: func(pipe redis.Pipeliner) func() (string, error) {
 		doc := pipe.Do(w.ctx, "DOC.GET", "fading", id)

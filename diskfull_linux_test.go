@@ -30,8 +30,8 @@ func smallDisk(t *testing.T, bytes int) (path string) {
 	return path
 }
 
-// TestFullDisk fills the disk under a server that is being written to: writes are refused with the
-// cause, reads go on, INFO tells, and when there is room again so does writing, by itself. Nothing
+// TestFullDisk fills the disk under a server that is being written to. Writes are refused with the
+// cause, reads go on, and INFO tells. When there is room again, writes go on by themselves. Nothing
 // acknowledged is lost, then or by a kill at the worst moment.
 func TestFullDisk(t *testing.T) {
 	disk := smallDisk(t, 8<<20)

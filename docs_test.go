@@ -591,9 +591,9 @@ func TestDocsByRedisCLI(t *testing.T) {
 // readsFolder marks the programs whose argument is a data folder.
 const readsFolder = "os.Args[1]"
 
-// TestDocsFolderPrograms runs the programs that read a data folder without mayfly, on a copy of the
-// folder of a running server and on the folder once the server has stopped. A program prints each key
-// with its value, and a value ends with the text of the document.
+// TestDocsFolderPrograms runs the programs that read a data folder without mayfly. They read a copy
+// of the folder of a running server, and the folder once the server has stopped. A program prints
+// each key with its value, and a value ends with the text of the document.
 func TestDocsFolderPrograms(t *testing.T) {
 	found := 0
 	for page, text := range guides(t) {

@@ -21,9 +21,10 @@ import (
 
 var loadClients = flag.Int("load-clients", 500, "how many clients TestLoad connects; 10000 is the long form")
 
-// TestLoad serves ordinary clients while thousands of others are connected, some of which misbehave:
-// they never finish a command, never say anything, leave without a word, take their replies a byte at a
-// time, or ask for a gigabyte and do not read it. Memory stays bounded and the others are served.
+// TestLoad serves ordinary clients while thousands of others are connected, some of which misbehave.
+// They never finish a command, never say anything, or leave without a word. They take their replies a
+// byte at a time, or ask for a gigabyte and do not read it. Memory stays bounded and the others are
+// served.
 //
 // The long form: go test -run 'TestLoad$' -load-clients 10000
 func TestLoad(t *testing.T) {

@@ -62,7 +62,7 @@ func asOptions(args []string) []string {
 }
 
 // meantCommand returns what to tell a user whose first argument is neither a command nor an option nor an
-// existing file; empty if it looks like the path of a config file.
+// existing file. It is empty if the argument looks like the path of a config file.
 func meantCommand(args []string) string {
 	if len(args) == 0 || strings.HasPrefix(args[0], "-") || strings.ContainsAny(args[0], "/.") {
 		return ""

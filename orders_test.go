@@ -26,9 +26,9 @@ const (
 // ordersPerPipeline is how many orders are read or touched at a time.
 const ordersPerPipeline = 500
 
-// TestOrders lives through what the server is for, with 200,000 orders from a fixed seed: loaded
-// through redis-cli, read back byte for byte, a third of them dead by their own ttl, another third at
-// once by a new default, and exactly the rest there after a restart.
+// TestOrders lives through what the server is for, with 200,000 orders from a fixed seed. They are
+// loaded through redis-cli and read back byte for byte. A third dies by its own ttl, another third at
+// once by a new default. Exactly the rest is there after a restart.
 func TestOrders(t *testing.T) {
 	number := 200_000
 	if testing.Short() {

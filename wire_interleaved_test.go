@@ -17,8 +17,8 @@ import (
 
 var randomDialogues = flag.Int("random-dialogues", 150, "how many random interleavings of two connections to play to Redis and to mayfly")
 
-// TestRandomInterleavingsOnRedis lets two connections talk to mayfly and to a real redis-server, in turns that are
-// drawn at random and the same for both, and compares what each of them gets. Turns end anywhere, also within a
+// TestRandomInterleavingsOnRedis lets two connections talk to mayfly and to a real redis-server. Their turns are
+// drawn at random and the same for both. It compares what each connection gets. Turns end anywhere, also within a
 // command. So what one client does is seen in what another watches, subscribes to, or is held back by.
 //
 // The next turn begins when the last has been answered. Redis has answered when a third client, who asks

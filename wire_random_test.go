@@ -24,10 +24,10 @@ var randomPipelines = flag.Int("random-pipelines", 400, "how many random pipelin
 var randomSeed = flag.Uint64("random-seed", 20260117, "which random pipelines")
 
 // TestRandomPipelinesOnRedis sends the same random pipelines to mayfly and to a real redis-server, each on a
-// new connection, and compares all that comes back, byte by byte, until the connection is closed. The
-// commands are made from the table: each row's own notation, filled with likely and unlikely
-// arguments, now and then spoiled. So a new row is tried without a word here, unless it is named in
-// incomparable. Pipelines speak RESP2 or RESP3, open transactions, watch, subscribe and reset.
+// new connection. It compares all replies, byte by byte, until the connection is closed. The commands are
+// made from the table: each row's own notation, filled with likely and unlikely arguments, now and then
+// spoiled. So a new row is tried without a word here, unless it is named in incomparable. Pipelines speak
+// RESP2 or RESP3, open transactions, watch, subscribe and reset.
 //
 // A difference is shown with the shortest pipeline that still brings it about.
 func TestRandomPipelinesOnRedis(t *testing.T) {

@@ -120,7 +120,7 @@ func oneLine(*rand.Rand) request {
 }
 
 // TestOpenLoop has a server that answers nothing before it has had a number of requests. A generator
-// that waited for replies would wait for ever, and one that counted from the sending of a delayed
+// that waited for replies would wait for ever. One that counted from the sending of a delayed
 // request would not see for how long the first has waited.
 func TestOpenLoop(t *testing.T) {
 	const held = 100

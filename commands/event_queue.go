@@ -293,7 +293,7 @@ func (b *Broker) deliverEvent(ev *event) {
 }
 
 // publishEvent delivers an event on the channel with the container's name. Subscriptions that match only the
-// channel with its number get it on that: programs that know only numbers find containers, and no pattern
+// channel with its number get it on that. So programs that know only numbers find containers. No pattern
 // that matches both gets an event twice.
 func (b *Broker) publishEvent(ev *event, lsn keyspace.LSN, prefix, about, text string) {
 	suffix := "__:" + about

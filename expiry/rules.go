@@ -31,8 +31,8 @@ func (t TTL) String() string {
 	return strconv.FormatInt(int64(t), 10)
 }
 
-// The expireAt of an item is [Inherit], [Never] or an end of its own: the moment, in milliseconds since the epoch, at
-// which it dies if its container has TTL switched on.
+// The expireAt of an item is [Inherit], [Never] or an end of its own. That is the moment, in milliseconds since the
+// epoch, at which it dies if its container has TTL switched on.
 const (
 	// Inherit: the container's default decides.
 	Inherit int64 = 0
@@ -88,7 +88,7 @@ func (m Mode) String() string {
 //   - an item with an end of its own that came before TTL was switched off or the rule was replaced: the latest such
 //     moment is OwnDeadTo.
 //
-// Marks never affect an item written after the change that left them: a default is at least a second, and an end of
+// Marks never affect an item written after the change that left them. A default is at least a second, and an end of
 // an item's own lies after its write.
 type Policy struct {
 	Default TTL

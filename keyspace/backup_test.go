@@ -12,8 +12,8 @@ import (
 	"mayfly/keyspace/aof"
 )
 
-// TestBackupIsOneMoment backs up while pairs of items in different partitions are written together:
-// no backup may have half a pair, or lack a change that was committed before it began.
+// TestBackupIsOneMoment backs up while pairs of items in different partitions are written together.
+// No backup may have half a pair, or lack a change that was committed before it began.
 func TestBackupIsOneMoment(t *testing.T) {
 	o := open(t)
 	stop := make(chan struct{})

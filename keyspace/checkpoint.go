@@ -13,10 +13,10 @@ import (
 	"mayfly/keyspace/store"
 )
 
-// A checkpoint is due when the journal's files reach a share of the live bytes of the stores, within bounds, or
-// this long after the last one if anything was written since. Items that are overwritten or die before the next
-// checkpoint never reach the stores, so a large journal saves work. But the next start has to read it,
-// and at the end of a checkpoint the stores hold the same bytes again. So there is an upper bound.
+// A checkpoint is due when the journal's files reach a share of the live bytes of the stores, within bounds. It
+// is also due this long after the last one if anything was written since. Items that are overwritten or die
+// before the next checkpoint never reach the stores, so a large journal saves work. But the next start has to
+// read it, and at the end of a checkpoint the stores hold the same bytes again. So there is an upper bound.
 const (
 	checkpointShare    = 6 // one part in this many
 	minCheckpointBytes = 8 << 20

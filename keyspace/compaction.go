@@ -111,7 +111,7 @@ func (ks *Keyspace) stores() []*store.Store {
 }
 
 // compactionPacer returns the pacer of the next compaction. It does not rest while compactions do not keep up with
-// the waste, nor once the journal has twice the size at which a checkpoint is due: a compaction delays it.
+// the waste. Nor does it once the journal has twice the size at which a checkpoint is due: a compaction delays it.
 func (ks *Keyspace) compactionPacer(when Compaction) *store.Pacer {
 	pace := ks.compaction.pace
 	if pace == 0 || when.Exceeded(ks.stores()) {

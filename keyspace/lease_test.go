@@ -193,8 +193,8 @@ func (w *clockWorld) kill(back time.Duration) {
 	w.boot()
 }
 
-// An item that a reply has shown to be dead stays dead after a kill, however little the wall clock is set back before
-// the next start, and however long no command has run before.
+// An item that a reply has shown to be dead stays dead after a kill. The wall clock may be set back a little before
+// the next start, and no command may have run for long.
 func TestDeadStaysDeadAfterAKill(t *testing.T) {
 	for _, back := range []time.Duration{time.Millisecond, 500 * time.Millisecond, 999 * time.Millisecond, time.Second, time.Hour} {
 		for _, idle := range []time.Duration{0, time.Hour} {

@@ -27,10 +27,10 @@ var (
 	powerSeed = flag.Uint64("power-seed", 0, "seed of TestPowerCut; 0 for a random one")
 )
 
-// TestPowerCut cuts the power at each fsync while several goroutines write, change rules, drop and
-// exchange containers, and others make checkpoints, compact and purge. It then opens three
-// images of the disk: with only the bytes that were forced to disk, with all, and with a random part of the others, names
-// and torn files included. At some the power is cut again at each fsync of the start.
+// TestPowerCut cuts the power at each fsync while several goroutines write, change rules, drop and exchange containers,
+// and others make checkpoints, compact and purge. It then opens three images of the disk. They have only the bytes that
+// were forced to disk, all bytes, or a random part of the others, names and torn files included. At some the power is cut
+// again at each fsync of the start.
 //
 //   - At always, every acknowledged transaction is there; at everysec, and while the policy changes repeatedly, every
 //     one that was forced to disk.

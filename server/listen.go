@@ -74,9 +74,9 @@ func advisePort(err error, option string) error {
 	return err
 }
 
-// listenTCP listens on a port of every address of binds, written as in Redis: "*" and "::*" are all addresses of
-// IPv4 and IPv6, and an address after "-" may be missing on this machine. After an error, which is one
-// clear line, nothing is open.
+// listenTCP listens on a port of every address of binds, written as in Redis. "*" and "::*" are all addresses of
+// IPv4 and IPv6. An address after "-" may be missing on this machine. After an error, which is one clear line,
+// nothing is open.
 func listenTCP(binds []string, port, backlog int) (_ []net.Listener, err error) {
 	var list []net.Listener
 	defer func() {

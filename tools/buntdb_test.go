@@ -99,8 +99,8 @@ func TestDatabaseRoundTrip(t *testing.T) {
 	h.same(h.content("later"), h.content("old"))
 }
 
-// checkDatabase compares a database with a content, item by item: it holds the same items under their
-// keys, their ends as TTLs, and besides only the keys that describe them.
+// checkDatabase compares a database with a content, item by item. It holds the same items under their
+// keys, with their ends as TTLs. Besides it holds only the keys that describe them.
 func (h *fixture) checkDatabase(db *buntdb.DB, want content) {
 	h.t.Helper()
 	items, others, described := 0, 0, 0

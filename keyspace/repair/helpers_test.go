@@ -141,8 +141,8 @@ func copyFolder(t *testing.T, from, to string) {
 }
 
 // lived is a data folder with a history, as a crash has left it, and its living items. It has items of
-// both kinds in several containers, overwritten, deleted and dead ones, in stores that were
-// checkpointed several times, and a journal with the changes since the last checkpoint.
+// both kinds in several containers, overwritten, deleted and dead ones. They are in stores that were
+// checkpointed several times, and in a journal with the changes since.
 type lived struct {
 	dir   string
 	older string // a copy of an earlier moment; empty for none

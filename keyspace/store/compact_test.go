@@ -127,8 +127,8 @@ func copyFolder(t *testing.T, from, to string) {
 	}
 }
 
-// TestCompactSurvivesACrashAnywhere opens the folder as it stood at every fsync of a compaction, and before
-// it with the new file emptied, as a power cut may leave a file that was not forced to disk.
+// TestCompactSurvivesACrashAnywhere opens the folder as it stood at every fsync of a compaction. Before
+// that it opens it with the new file emptied, as a power cut may leave a file that was not forced to disk.
 func TestCompactSurvivesACrashAnywhere(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "partition-000.db")

@@ -427,8 +427,8 @@ func checkDamage(t *testing.T, path string, from, to int64) {
 	}
 }
 
-// buntdb skips zeros silently and continues to write at a wrong offset, allocates as many bytes as a length says, and
-// takes half a file for a torn one. A store refuses such files.
+// buntdb skips zeros silently and continues to write at a wrong offset. It allocates as many bytes as a length says,
+// and takes half a file for a torn one. A store refuses such files.
 func TestStoreRefusesDamageThatBuntdbAccepts(t *testing.T) {
 	path, sealed, _ := smallStore(t)
 	content := string(aoftest.Read(t, path)[:sealed])
