@@ -120,6 +120,7 @@ type pathNode struct {
 	turn     uint32 // of the last document that has the member
 	repeated uint32 // the last document that has it twice
 	names    []string
+	first    [256]bool      // bytes that names begin with in a document: a quote is that of an empty name
 	members  []*pathNode    // in the order of names
 	byName   map[string]int // the index in members, if names are many
 	indexes  []int          // ascending
@@ -138,6 +139,7 @@ func (n *pathNode) add(p path, slot int) {
 			if s.index < 0 {
 				n.names, n.members = append(n.names, s.name), append(n.members, child)
 				n.indexNames()
+				n.first['\\'], n.first[(s.name + `"`)[0]] = true, true
 			} else {
 				i, _ := slices.BinarySearch(n.indexes, s.index)
 				n.indexes, n.elements = slices.Insert(n.indexes, i, s.index), slices.Insert(n.elements, i, child)
@@ -230,15 +232,14 @@ func (n *pathNode) locate(e *Evaluator, text string, i int, once bool) (end int)
 
 // locateMembers is locate for an object.
 func (n *pathNode) locateMembers(e *Evaluator, text string, i int, once bool) (end int) {
-	w := jsontext.WalkAt(text, i)
-	for w.Step() {
-		name := text[w.Start+1 : w.NameEnd-1]
-		child := n.member(name)
-		if child < 0 && strings.IndexByte(name, '\\') >= 0 {
-			child = n.member(w.Name())
+	for i++; ; {
+		if i = jsontext.Skip(text, i, ','); text[i] == '}' {
+			return i + 1
 		}
-		if child < 0 {
-			w.Pos = jsontext.ValueEnd(text, w.ValueFrom)
+		nameEnd := jsontext.StringEnd(text, i)
+		child := n.find(text[i:nameEnd])
+		if i = jsontext.Skip(text, nameEnd, ':'); child < 0 {
+			i = jsontext.ValueEnd(text, i)
 			continue
 		}
 		member := n.members[child]
@@ -247,9 +248,21 @@ func (n *pathNode) locateMembers(e *Evaluator, text string, i int, once bool) (e
 			member.repeated = e.turn
 			member.forget(e)
 		}
-		w.Pos = member.locate(e, text, w.ValueFrom, once && !again)
+		i = member.locate(e, text, i, once && !again)
 	}
-	return w.Start + 1
+}
+
+// find returns the index of the child of a name as the document writes it, or -1.
+func (n *pathNode) find(quoted string) int {
+	if !n.first[quoted[1]] {
+		return -1
+	}
+	name := quoted[1 : len(quoted)-1]
+	child := n.member(name)
+	if child < 0 && strings.IndexByte(name, '\\') >= 0 {
+		child = n.member(jsontext.Unquote(quoted))
+	}
+	return child
 }
 
 // forget makes all slots below the node undefined in this document.
@@ -411,7 +424,9 @@ func (op operator) compare(e *Evaluator, a, b Value) Value {
 	}
 	switch {
 	case a.kind == String:
-		e.work(min(len(a.text), len(b.text)))
+		if e.work(min(len(a.text), len(b.text))); op <= notEqual {
+			return BoolValue((a.text == b.text) == (op == equal))
+		}
 	case a.kind >= Array && op <= notEqual:
 		return BoolValue(e.equal(a, b) == (op == equal))
 	case a.kind >= Array:

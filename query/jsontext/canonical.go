@@ -10,17 +10,25 @@ import (
 
 // ParseNumber reads a number of JSON. One beyond the doubles is infinite.
 func ParseNumber(text string) float64 {
-	if len(text) < 16 { // an integer below 2^53 is exact
-		n, digits := 0, text
+	if len(text) < 16 { // 15 digits are exact, and so is their quotient by a power of ten up to 1e22
+		n, point, digits := 0, -1, text
 		if digits[0] == '-' {
 			digits = digits[1:]
 		}
 		for i := 0; ; i++ {
 			if i == len(digits) {
-				if len(digits) < len(text) {
-					return -float64(n)
+				f := float64(n)
+				if point >= 0 {
+					f /= powers[len(digits)-point-1]
 				}
-				return float64(n)
+				if len(digits) < len(text) {
+					f = -f
+				}
+				return f
+			}
+			if digits[i] == '.' {
+				point = i
+				continue
 			}
 			c := digits[i] - '0'
 			if c > 9 {
@@ -32,6 +40,9 @@ func ParseNumber(text string) float64 {
 	f, _ := strconv.ParseFloat(text, 64) // beyond the range f is infinite
 	return f
 }
+
+// powers are powers of ten.
+var powers = [16]float64{1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15}
 
 // AppendNumber appends the shortest JSON of a number, as encoding/json and JavaScript write it.
 func AppendNumber(out []byte, n float64) []byte {

@@ -1,6 +1,9 @@
 package jsontext
 
-import "strings"
+import (
+	"math/bits"
+	"strings"
+)
 
 // Walker iterates over the members of an object or the elements of an array, in valid JSON. It needs
 // one pass and no memory. Callers copy the text between two of its positions unchanged.
@@ -65,12 +68,57 @@ func Skip(text string, i int, punctuation byte) int {
 
 // StringEnd returns the position after the string at i, or len(text) if the string is not closed.
 func StringEnd(text string, i int) int {
-	i++
+	// Most strings are short: eight bytes at once beat a call of IndexByte.
+	if i++; i+8 <= len(text) {
+		if found := quoteOrBackslash(load(text[i : i+8])); found != 0 {
+			if i += bits.TrailingZeros64(found) >> 3; text[i] == '"' {
+				return i + 1
+			}
+			return escapedEnd(text, i)
+		}
+		i += 8
+	}
+	return longStringEnd(text, i)
+}
+
+// longStringEnd is StringEnd for the rest of a string, from i.
+func longStringEnd(text string, i int) int {
+	for far := min(i+shortString, len(text)-8); i <= far; i += 8 {
+		if found := quoteOrBackslash(load(text[i : i+8])); found != 0 {
+			if i += bits.TrailingZeros64(found) >> 3; text[i] == '"' {
+				return i + 1
+			}
+			return escapedEnd(text, i)
+		}
+	}
 	end := strings.IndexByte(text[i:], '"') + i
-	if end >= i && text[end-1] != '\\' {
+	if end >= i && (end == i || text[end-1] != '\\') {
 		return end + 1
 	}
-	for ; i < len(text); i++ { // the quote may be escaped
+	return escapedEnd(text, i)
+}
+
+// quoteOrBackslash returns a word whose lowest bit that is set is in the first byte that is a quote or a
+// backslash; 0 if none is.
+func quoteOrBackslash(word uint64) uint64 {
+	quote, backslash := word^('"'*ones), word^('\\'*ones)
+	return ((quote-ones)&^quote | (backslash-ones)&^backslash) & (0x80 * ones)
+}
+
+const (
+	ones        = 0x0101010101010101
+	shortString = 32
+)
+
+// load returns the first eight bytes, the first one lowest.
+func load(s string) uint64 {
+	_ = s[7]
+	return uint64(s[0]) | uint64(s[1])<<8 | uint64(s[2])<<16 | uint64(s[3])<<24 | uint64(s[4])<<32 | uint64(s[5])<<40 | uint64(s[6])<<48 | uint64(s[7])<<56
+}
+
+// escapedEnd returns the position after the string whose content goes on at i: a quote may be escaped.
+func escapedEnd(text string, i int) int {
+	for ; i < len(text); i++ {
 		switch text[i] {
 		case '\\':
 			i++
@@ -110,18 +158,22 @@ func ValueEnd(text string, i int) int {
 
 // containerEnd returns the position after the object or array at i.
 func containerEnd(text string, i int) int {
-	for depth := 0; ; {
-		switch class[text[i]] {
-		case quotes:
-			i = StringEnd(text, i)
-			continue
-		case opens:
+	for depth := 0; ; i++ {
+		for !structural[text[i]] {
+			i++
+		}
+		switch text[i] {
+		case '"':
+			i = StringEnd(text, i) - 1
+		case '{', '[':
 			depth++
-		case closes:
+		default:
 			if depth--; depth == 0 {
 				return i + 1
 			}
 		}
-		i++
 	}
 }
+
+// structural are the bytes at which containerEnd stops.
+var structural = [256]bool{'"': true, '{': true, '[': true, '}': true, ']': true}
