@@ -179,7 +179,7 @@ func (d *powerDrill) disturb(r *rand.Rand) {
 		if d.changes {
 			d.ks.SetFsync([]Fsync{Always, EverySec}[r.IntN(2)])
 		}
-		switch r.IntN(7) {
+		switch r.IntN(8) {
 		case 0:
 			err = d.ks.Save()
 		case 1:
@@ -193,6 +193,10 @@ func (d *powerDrill) disturb(r *rand.Rand) {
 		case 2: // not right after a checkpoint: of some items the journal alone knows what they are
 			stores := d.ks.stores()
 			err = d.ks.compactStore(stores[r.IntN(len(stores))], nil)
+		case 7: // as if it were damaged
+			d.ks.checkpoint.mu.Lock()
+			err = d.ks.rewriteStore(d.ks.stores()[r.IntN(4)])
+			d.ks.checkpoint.mu.Unlock()
 		case 6:
 			d.ks.PurgeOnce()
 		case 3:
