@@ -81,7 +81,7 @@ func TestQueryBudget(t *testing.T) {
 		t.Errorf("%d rows on %d pages, want 100 on 4", found, pages)
 	}
 	for _, query := range []string{"SELECT COUNT(1)", "ORDER BY n", "SELECT DISTINCT n", "SELECT n GROUP BY n"} {
-		if r := w.do(1, "DOC.QUERY", "c", query); r.Str != "ERR query would examine more than 300 documents (query-budget)" {
+		if r := w.do(1, "DOC.QUERY", "c", query); !strings.HasPrefix(r.Str, "ERR query would examine more than 300 documents (query-budget)") {
 			t.Errorf("%s: %+v", query, r)
 		}
 	}

@@ -26,10 +26,11 @@ type Engine struct {
 
 	configLog LogLimiter // limits the lines about CONFIG SET
 
-	stats  statistics
-	pause  pause
-	auth   authThrottle
-	memory memoryLimit
+	stats   statistics
+	queries queryStats
+	pause   pause
+	auth    authThrottle
+	memory  memoryLimit
 }
 
 // Host is the server around the engine, as the engine needs it. Safe for concurrent use.

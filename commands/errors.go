@@ -71,17 +71,19 @@ const (
 
 // The errors of mayfly's own commands.
 const (
-	errEmptyID       = Error("ERR empty id: legal are 1 to 65536 bytes")
-	errPutConflict   = Error("ERR NX and XX or IFMATCH options at the same time are not compatible")
-	errMetaAfterPath = Error("ERR WITHMETA comes before PATH: DOC.GET container id WITHMETA PATH path [path ...]")
-	errPathTwice     = Error("ERR option PATH is given twice: DOC.GET container id PATH path [path ...]")
-	errMetaLast      = Error("ERR WITHMETA comes last: DOC.MGET container id [id ...] WITHMETA")
-	errQueryCursor   = Error(`ERR invalid cursor: legal are "0" and what the page before returned`)
-	errIDsOfGroups   = Error("ERR WITHIDS is legal for documents only, not for aggregates, GROUP BY and DISTINCT")
-	errMetaNeedsAll  = Error("ERR WITHMETA is legal with SELECT * only")
-	errMetaNeedsDoc  = Error("ERR WITHMETA needs WITHDOCS: DOC.SCAN container cursor WITHDOCS WITHMETA")
-	errBackupPath    = Error("ERR invalid path of a backup: it names a new folder")
-	errBackupInside  = Error("ERR a backup cannot be in the data folder")
+	errEmptyID        = Error("ERR empty id: legal are 1 to 65536 bytes")
+	errPutConflict    = Error("ERR NX and XX or IFMATCH options at the same time are not compatible")
+	errMetaAfterPath  = Error("ERR WITHMETA comes before PATH: DOC.GET container id WITHMETA PATH path [path ...]")
+	errPathTwice      = Error("ERR option PATH is given twice: DOC.GET container id PATH path [path ...]")
+	errMetaLast       = Error("ERR WITHMETA comes last: DOC.MGET container id [id ...] WITHMETA")
+	errQueryCursor    = Error(`ERR invalid cursor: legal are "0" and what the page before returned`)
+	errQueryIndexGone = Error("ERR invalid cursor: its index is gone")
+	errQueryRestarted = Error(`ERR invalid cursor: the server was restarted since; begin again with "0"`)
+	errIDsOfGroups    = Error("ERR WITHIDS is legal for documents only, not for aggregates, GROUP BY and DISTINCT")
+	errMetaNeedsAll   = Error("ERR WITHMETA is legal with SELECT * only")
+	errMetaNeedsDoc   = Error("ERR WITHMETA needs WITHDOCS: DOC.SCAN container cursor WITHDOCS WITHMETA")
+	errBackupPath     = Error("ERR invalid path of a backup: it names a new folder")
+	errBackupInside   = Error("ERR a backup cannot be in the data folder")
 )
 
 // ClientMemoryText is why a command is refused for which no memory is left.
@@ -92,44 +94,47 @@ const ErrNoConfigFile = Error("ERR The server is running without a config file")
 
 // The errors that name something, for [errorf].
 const (
-	errWrongArity      = "ERR wrong number of arguments for '%s' command" // the full name: "get", "config|get"
-	errNoSubcommand    = "ERR unknown subcommand '%s'. Try %s HELP."
-	errSubcommandCall  = "ERR unknown subcommand or wrong number of arguments for '%s'. Try %s HELP."
-	errNoMulti         = "ERR %s without MULTI"
-	errOnlySubscribed  = "ERR Can't execute '%s': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context"
-	errInvalidExpire   = "ERR invalid expire time in '%s' command"
-	errExpireOption    = "ERR Unsupported option %s"
-	errUnprintable     = "ERR %s cannot contain spaces, newlines or special characters."
-	errLongClientInfo  = "ERR %s cannot be longer than %d bytes."
-	errSetInfoOption   = "ERR Unrecognized option '%s'"
-	errClientType      = "ERR Unknown client type '%s'"
-	errNoSuchUser      = "ERR No such user '%s'"
-	errHelloOption     = "ERR Syntax error in HELLO option '%s'"
-	errIndex           = "ERR invalid %s DB index" // first or second
-	errNoSamples       = "ERR No samples available for event '%s'"
-	errInProgress      = "ERR %s already in progress"
-	errTooLongName     = "ERR %s of %d bytes is too long: legal are up to %d" // an id, a pattern, a channel
-	errExecWork        = "EXECABORT Transaction discarded because its commands walk and write more than %d bytes of values"
-	errExecTime        = "EXECABORT Transaction discarded because it takes longer than %s, while others wait for its keys"
-	errLongReplies     = "ERR the replies of this transaction exceed %d bytes"
-	errOptionTwice     = "ERR option %s is given twice"
-	errUnknownOption   = "ERR unknown option '%s': legal are %s"
-	errMeantOption     = "ERR unknown option '%s': legal are %s; did you mean %s?"
-	errOptionValue     = "ERR option %s needs a value: %s"
-	errMatchOneID      = "ERR IFMATCH goes with one id: %s container id IFMATCH etag"
-	errScanCursor      = "ERR invalid cursor %s: legal are 0 to begin and the cursor of the last reply"
-	errScanCount       = "ERR invalid COUNT %s: legal are whole numbers of at least 1"
-	errQueryCount      = "ERR invalid COUNT %s: legal are 1 to %d"
-	errQueryParams     = "ERR PARAMS with %d values: legal are pairs of a name and its value in JSON"
-	errQueryBudget     = "ERR query would examine more than %d documents (query-budget)"
-	errNothingToSet    = "ERR CONTAINER.SET needs TTL <off|-1|seconds>, TTLMODE <strict|lenient> or both; for example CONTAINER.SET %s TTL 3600"
-	errContainerTTL    = "ERR CONTAINER.SET needs TTL <off|-1|seconds> to create container '%s'"
-	errContainersFull  = "ERR cannot create container '%s': max-containers allows %d; drop some or raise it"
-	errContainerExists = "ERR container '%s' exists already; change it with CONTAINER.SET"
-	errNumber          = "ERR container '%s' cannot be created: %v"
-	errNumberStays     = "ERR container '%s' has the number %d, which cannot be changed"
-	errDropDatabase    = "ERR container '%[1]s' is a database, which cannot be dropped; empty it with SELECT %[1]s and FLUSHDB"
-	errNoContainer     = "ERR unknown container '%[1]s'; create it with CONTAINER.SET %[1]s TTL <off|-1|seconds>"
+	errWrongArity       = "ERR wrong number of arguments for '%s' command" // the full name: "get", "config|get"
+	errNoSubcommand     = "ERR unknown subcommand '%s'. Try %s HELP."
+	errSubcommandCall   = "ERR unknown subcommand or wrong number of arguments for '%s'. Try %s HELP."
+	errNoMulti          = "ERR %s without MULTI"
+	errOnlySubscribed   = "ERR Can't execute '%s': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context"
+	errInvalidExpire    = "ERR invalid expire time in '%s' command"
+	errExpireOption     = "ERR Unsupported option %s"
+	errUnprintable      = "ERR %s cannot contain spaces, newlines or special characters."
+	errLongClientInfo   = "ERR %s cannot be longer than %d bytes."
+	errSetInfoOption    = "ERR Unrecognized option '%s'"
+	errClientType       = "ERR Unknown client type '%s'"
+	errNoSuchUser       = "ERR No such user '%s'"
+	errHelloOption      = "ERR Syntax error in HELLO option '%s'"
+	errIndex            = "ERR invalid %s DB index" // first or second
+	errNoSamples        = "ERR No samples available for event '%s'"
+	errInProgress       = "ERR %s already in progress"
+	errTooLongName      = "ERR %s of %d bytes is too long: legal are up to %d" // an id, a pattern, a channel
+	errExecWork         = "EXECABORT Transaction discarded because its commands walk and write more than %d bytes of values"
+	errExecTime         = "EXECABORT Transaction discarded because it takes longer than %s, while others wait for its keys"
+	errLongReplies      = "ERR the replies of this transaction exceed %d bytes"
+	errOptionTwice      = "ERR option %s is given twice"
+	errUnknownOption    = "ERR unknown option '%s': legal are %s"
+	errMeantOption      = "ERR unknown option '%s': legal are %s; did you mean %s?"
+	errOptionValue      = "ERR option %s needs a value: %s"
+	errMatchOneID       = "ERR IFMATCH goes with one id: %s container id IFMATCH etag"
+	errScanCursor       = "ERR invalid cursor %s: legal are 0 to begin and the cursor of the last reply"
+	errScanCount        = "ERR invalid COUNT %s: legal are whole numbers of at least 1"
+	errQueryCount       = "ERR invalid COUNT %s: legal are 1 to %d"
+	errQueryParams      = "ERR PARAMS with %d values: legal are pairs of a name and its value in JSON"
+	errQueryBudgetIndex = "ERR query would examine more than %d documents (query-budget): %s helps"
+	errIndexExists      = "ERR index %s exists"
+	errIndexesFull      = "ERR %d indexes: legal are at most %d a container"
+	errQueryBudget      = "ERR query would examine more than %d documents (query-budget)"
+	errNothingToSet     = "ERR CONTAINER.SET needs TTL <off|-1|seconds>, TTLMODE <strict|lenient> or both; for example CONTAINER.SET %s TTL 3600"
+	errContainerTTL     = "ERR CONTAINER.SET needs TTL <off|-1|seconds> to create container '%s'"
+	errContainersFull   = "ERR cannot create container '%s': max-containers allows %d; drop some or raise it"
+	errContainerExists  = "ERR container '%s' exists already; change it with CONTAINER.SET"
+	errNumber           = "ERR container '%s' cannot be created: %v"
+	errNumberStays      = "ERR container '%s' has the number %d, which cannot be changed"
+	errDropDatabase     = "ERR container '%[1]s' is a database, which cannot be dropped; empty it with SELECT %[1]s and FLUSHDB"
+	errNoContainer      = "ERR unknown container '%[1]s'; create it with CONTAINER.SET %[1]s TTL <off|-1|seconds>"
 )
 
 // errorf returns an error with its parts. Texts of users are to be shortened: see [shown].

@@ -70,6 +70,7 @@ var families = []struct {
 	{"container", sinceFirst, containerCommands},
 	{"document", sinceFirst, documentCommands},
 	{"document", sinceFirst, queryCommands},
+	{"document", sinceFirst, indexCommands},
 	{"server", "", serverCommands},
 	{"server", "", []Command{slowlogCommand, latencyCommand, monitorCommand, memoryCommand, shutdownCommand}},
 	{"server", "", persistenceCommands},

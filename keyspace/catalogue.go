@@ -44,6 +44,9 @@ type Container struct {
 	swapped  int64  // ms; the last Swap
 	dropped  bool
 
+	indexes         atomic.Pointer[indexes] // nil for none; changed while all partitions are locked
+	recordedIndexes [][]string              // while the folder is loaded: those of the record
+
 	listPos int      // in the list of containers
 	tables  []*table // by partition, nil if there were no items; each protected by its partition's lock
 }
@@ -241,6 +244,9 @@ func (c *Container) detachLocked() {
 // swapTablesLocked exchanges the tables of two containers. The locks of all partitions must be held.
 func swapTablesLocked(a, b *Container) {
 	a.tables, b.tables = b.tables, a.tables
+	ofA := a.indexes.Load() // indexes go with the items
+	a.indexes.Store(b.indexes.Load())
+	b.indexes.Store(ofA)
 	for _, c := range []*Container{a, b} {
 		for _, t := range c.tables {
 			if t != nil {
@@ -268,5 +274,5 @@ func (tx *Tx) recordContainer(c *Container) {
 
 // record returns the container's record on disk.
 func (c *Container) record() record.Container {
-	return record.Container{Number: c.number, Name: c.name, DB: c.db, LastDB: c.lastDB, Created: c.created, Policy: *c.Policy()}
+	return record.Container{Number: c.number, Name: c.name, DB: c.db, LastDB: c.lastDB, Created: c.created, Policy: *c.Policy(), Indexes: c.indexes.Load().recorded()}
 }

@@ -92,6 +92,7 @@ type Keyspace struct {
 	broken     atomic.Pointer[error] // why a store cannot be used any more; nil while all can
 	lease      lease.Lease
 	wake       chan struct{} // a checkpoint is wanted
+	indexWake  chan struct{} // an index is to be built
 	full       chan struct{} // a checkpoint may be due
 	stop       chan struct{}
 	background sync.WaitGroup
@@ -113,7 +114,8 @@ func Open(opt Options) (_ *Keyspace, err error) {
 	if opt.Partitions < 1 || opt.Partitions > record.MaxPartitions {
 		return nil, fmt.Errorf("partitions must be 1 to %d, not %d", record.MaxPartitions, opt.Partitions)
 	}
-	ks := &Keyspace{opt: opt, wake: make(chan struct{}, 1), full: make(chan struct{}, 1), stop: make(chan struct{})}
+	signals := func() chan struct{} { return make(chan struct{}, 1) }
+	ks := &Keyspace{opt: opt, wake: signals(), full: signals(), indexWake: signals(), stop: make(chan struct{})}
 	ks.scrub = scrub.New(scrub.Options{Folder: scrubFolder{ks}, Log: opt.Log, Now: ks.Now, Stop: ks.stop})
 	ks.evictor.Init()
 	ks.SetCompaction(DefaultCompaction)
@@ -139,8 +141,9 @@ func Open(opt Options) (_ *Keyspace, err error) {
 		return nil, err
 	}
 	ks.background.Go(ks.scrub.Run)
-	ks.background.Add(1)
+	ks.background.Add(2)
 	go ks.runCheckpoints()
+	go ks.runIndexBuilder()
 	if !opt.NoPurge {
 		ks.runner = expiry.NewRunner(ks.purge)
 		ks.runner.Start()

@@ -314,6 +314,7 @@ func (l *loader) catalogueRecord(key, rec string, deleted bool) error {
 	}
 	c.name, c.created, c.db, c.lastDB = r.Name, r.Created, r.DB, r.LastDB
 	c.policy.Store(&r.Policy)
+	c.recordedIndexes = r.Indexes
 	l.clock = max(l.clock, r.Policy.OwnDeadTo, r.Policy.InheritDeadTo)
 	return nil
 }
@@ -345,4 +346,51 @@ func (l *loader) finish() {
 		p.store.SetLive(p.shard.LiveBytes())
 		p.begin(l.ks.epoch)
 	}
+	l.buildIndexes()
+}
+
+// buildIndexes builds the indexes of all containers, as many partitions at a time as there are processors.
+func (l *loader) buildIndexes() {
+	var indexed []*Container
+	for _, c := range l.ks.catalogue.list {
+		if set := indexesOf(c.recordedIndexes); set != nil {
+			c.indexes.Store(set)
+			indexed = append(indexed, c)
+		}
+		c.recordedIndexes = nil
+	}
+	if indexed == nil {
+		return
+	}
+	begin := l.ks.Now()
+	var wg sync.WaitGroup
+	turns := make(chan struct{}, runtime.GOMAXPROCS(0))
+	for _, p := range l.ks.partitions {
+		turns <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-turns }()
+			for _, c := range indexed {
+				t := c.tables[p.number]
+				if t == nil {
+					continue
+				}
+				p.mu.Lock()
+				t.attachTreesLocked(c.indexes.Load())
+				for at := range t.indexed.trees {
+					for below := uint64(0); !t.indexed.built[at] && !t.buildLocked(at, &below); {
+					}
+				}
+				p.mu.Unlock()
+			}
+		})
+	}
+	wg.Wait()
+	count := 0
+	for _, c := range indexed {
+		for _, ix := range c.Indexes() {
+			ix.ready.Store(true)
+			count++
+		}
+	}
+	l.ks.opt.Log.Info().Int("indexes", count).Int64("ms", l.ks.Now()-begin).Msg("indexes built")
 }

@@ -4,15 +4,19 @@ import "mayfly/keyspace/memtable"
 
 // Selected is a living item that a query examines. It is safe to keep.
 type Selected struct {
-	ID    string
-	Item  Item
-	After uint64 // the cursor that goes on behind the item
+	ID     string
+	Item   Item
+	After  uint64 // of a scan: the cursor that goes on behind the item
+	Proven bool   // the plan proves all conditions of the query
+
+	partition int
 }
 
 // Slice is the part of a container that a query sees at one moment.
 type Slice struct {
 	Items []Selected
-	Dead  int // items met that are dead, and are removed now
+	Dead  int  // items met that are dead, and are removed now
+	Last  bool // nothing follows
 }
 
 // sliceEntries bounds the entries of a slice, and so the time for which a partition is locked.
@@ -50,7 +54,7 @@ func (tx *Tx) Select(c *Container, cursor uint64, visit func(s Slice) (more bool
 				if e.Dead(policy, tx.now) {
 					dead = append(dead, e)
 				} else {
-					items = append(items, Selected{t.ID(e), t.Item(e), seq*partitions + number})
+					items = append(items, Selected{ID: t.ID(e), Item: t.Item(e), After: seq*partitions + number})
 				}
 				return true
 			})
@@ -62,7 +66,7 @@ func (tx *Tx) Select(c *Container, cursor uint64, visit func(s Slice) (more bool
 		if end {
 			number, below = number+1, 0
 		}
-		if examined > 0 && !visit(Slice{items, len(dead)}) {
+		if examined > 0 && !visit(Slice{items, len(dead), number == partitions}) {
 			break
 		}
 	}

@@ -9,10 +9,11 @@ import (
 // lock protects it.
 type table struct {
 	memtable.Table
-	ks    *Keyspace
-	p     *partition
-	c     *Container
-	place int // in the rotation of tables
+	ks      *Keyspace
+	p       *partition
+	c       *Container
+	place   int           // in the rotation of tables
+	indexed *indexedTable // nil without indexes
 }
 
 // Place implements [rotation.Member].
@@ -24,12 +25,18 @@ func (ks *Keyspace) openTableLocked(c *Container, p *partition) *table {
 	t.Init(&p.shard, c.number)
 	ks.tables.Add(t)
 	c.tables[p.number] = t
+	if set := c.indexes.Load(); set != nil {
+		t.attachTreesLocked(set)
+	}
 	return t
 }
 
 // attachLocked adds a detached table to its container and partition again. p.mu must be held.
 func (t *table) attachLocked() {
 	t.Attach()
+	if t.indexed != nil {
+		t.indexed.addCut(1)
+	}
 	t.ks.tables.Add(t)
 	t.c.tables[t.p.number] = t
 }
@@ -37,6 +44,9 @@ func (t *table) attachLocked() {
 // detachLocked takes the table from its container and partition. p.mu must be held.
 func (t *table) detachLocked() {
 	t.Detach()
+	if t.indexed != nil {
+		t.indexed.addCut(-1)
+	}
 	t.ks.tables.Remove(t)
 	t.ks.evictor.Forget()
 	t.c.tables[t.p.number] = nil

@@ -14,7 +14,8 @@ type Query struct {
 	items    []item // nil for *
 	value    bool   // SELECT VALUE
 	distinct bool
-	where    node // nil selects all
+	where    node   // nil selects all
+	filter   string // the text of where
 	groupBy  []*pathRef
 	grouped  bool // GROUP BY or an aggregate
 	orderBy  []orderItem
@@ -218,3 +219,6 @@ func (q *Query) Distinct() bool { return q.distinct }
 
 // Sorts reports whether ORDER BY gives the order of rows.
 func (q *Query) Sorts() bool { return q.orderBy != nil }
+
+// Where returns the text of the condition, "" without one.
+func (q *Query) Where() string { return q.filter }

@@ -17,6 +17,9 @@ type Cursor struct {
 	id  string
 }
 
+// Sorted reports whether the page goes on behind a row, not at a position of the documents.
+func (c Cursor) Sorted() bool { return c.key != nil }
+
 var (
 	errForeignCursor = errors.New("invalid cursor: it belongs to another query")
 	errCursor        = errors.New(`invalid cursor: legal are "0" and what the page before returned`)

@@ -22,6 +22,8 @@ type Document struct {
 	HasTTL bool
 	Ends   int64 // time of death, ms since 1970; 0 if it does not die
 	Left   int64 // ms until then
+
+	Proven bool // WHERE selects the document, as an index tells: it is not evaluated
 }
 
 // Limits of an evaluation.
@@ -56,6 +58,8 @@ type Evaluator struct {
 	groups []Value
 	totals []Value // of the aggregates
 
+	located uint32 // the turn of the last document whose paths were looked for
+
 	done int // the work on this document, in bytes
 	most int // the work that is legal
 	err  error
@@ -89,9 +93,14 @@ func (q *Query) Needs() Needs { return q.needs }
 func (e *Evaluator) Load(doc *Document) {
 	e.doc, e.done, e.most = doc, 0, maxWork+workPerByte*len(doc.Text)
 	e.turn++
-	if len(e.slots) > 0 {
-		e.done = len(doc.Text)
-		e.root.locate(e, doc.Text, jsontext.Skip(doc.Text, 0, ' '), true)
+}
+
+// locate finds where the paths lead in the current document, once and only if one is asked for.
+func (e *Evaluator) locate() {
+	if e.located != e.turn {
+		e.located = e.turn
+		e.work(len(e.doc.Text))
+		e.root.locate(e, e.doc.Text, jsontext.Skip(e.doc.Text, 0, ' '), true)
 	}
 }
 
@@ -281,6 +290,7 @@ func (n *pathNode) forget(e *Evaluator) {
 
 // text returns the JSON that the path of a slot leads to; "" is undefined.
 func (e *Evaluator) text(slot int) string {
+	e.locate()
 	s := &e.slots[slot]
 	if s.turn != e.turn || s.times != 1 {
 		return ""
@@ -300,6 +310,7 @@ func (n *pathRef) eval(e *Evaluator) Value {
 	case n.pseudo != stored:
 		return descend(n.pseudo.value(e.doc), n.rest)
 	}
+	e.locate()
 	s := &e.slots[n.slot]
 	if s.turn != e.turn || s.times != 1 {
 		return Value{}

@@ -232,7 +232,9 @@ func (p *parser) query() {
 		legal = "SELECT, FROM, " + legal
 	}
 	if p.accept("WHERE") {
+		from := p.peek().at
 		q.where = p.expression()
+		q.filter = strings.TrimRight(p.text[from:p.peek().at], jsontext.Space)
 		legal = "AND, OR, GROUP BY, ORDER BY, OFFSET, LIMIT"
 	}
 	if p.groupBy() {

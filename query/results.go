@@ -103,7 +103,7 @@ func (r *Results) Add(doc *Document) (more bool, err error) {
 	}
 	e := r.e
 	e.Load(doc)
-	if !e.Match() {
+	if !doc.Proven && !e.Match() {
 		return true, e.err
 	}
 	r.Matched++

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -130,7 +131,7 @@ func (h *fixture) same(got, want content) {
 		h.t.Errorf("%d items, want %d", len(got.Items), len(want.Items))
 	}
 	for name, c := range want.Containers {
-		if got.Containers[name] != c {
+		if !reflect.DeepEqual(got.Containers[name], c) {
 			h.t.Errorf("container %s is %+v, want %+v", name, got.Containers[name], c)
 		}
 	}

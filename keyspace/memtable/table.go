@@ -28,6 +28,8 @@ type Table struct {
 	turn      bool  // Sample begins with byOwnTTL next
 	bytes     int64 // of ids and bodies
 	memory    int64 // bytes, an estimate; also in the shard's
+	extra     int64 // of memory: see AddMemory
+	observer  Observer
 	live      int64 // bytes that the items take in a store; also in the shard's
 	plain     int   // how many items are plain keys
 	stored    bool  // the store may have items of the table
@@ -267,10 +269,22 @@ func (t *Table) insert(h Handle, e *Entry, id string, it record.Item, data ref, 
 	t.account(e, 1)
 	t.shard.memory.Add(e.Memory())
 	t.enqueue(e, h)
+	t.added(h, e)
 }
 
 // replace makes an entry that of another item, whose record, of size bytes, is in the arena.
 func (t *Table) replace(h Handle, e *Entry, id string, it record.Item, data ref, size int) {
+	if t.observer == nil {
+		t.refill(h, e, id, it, data, size)
+		return
+	}
+	old := t.Item(e)
+	t.refill(h, e, id, it, data, size)
+	t.observer.Replaced(h, old, t.Item(e))
+}
+
+// refill is replace without the observer.
+func (t *Table) refill(h Handle, e *Entry, id string, it record.Item, data ref, size int) {
 	before, was := t.memory, t.queueOf(e)
 	t.account(e, -1)
 	if is := t.queueFor(it.ExpireAt); is != was {
@@ -306,6 +320,7 @@ func (t *Table) fill(e *Entry, id string, it record.Item, data ref, size int) {
 // Remove takes an entry out of the table. The entry stays valid until Release or Restore, which must follow.
 func (t *Table) Remove(e *Entry) {
 	h, seq := t.order.at(int(e.pos))
+	t.removed(h, e)
 	t.index.remove(&t.slab, h, e)
 	t.order.remove(e.pos)
 	t.account(e, -1)
@@ -360,9 +375,11 @@ func (t *Table) Restore(e, was *Entry) {
 		t.account(e, 1)
 		t.shard.memory.Add(e.Memory())
 		t.enqueue(e, h)
+		t.added(h, e)
 		return
 	}
 	h, _ := t.order.at(int(e.pos))
+	old := t.Item(e)
 	before := t.memory
 	t.account(e, -1)
 	t.dequeue(e)
@@ -370,6 +387,9 @@ func (t *Table) Restore(e, was *Entry) {
 	t.account(e, 1)
 	t.shard.memory.Add(t.memory - before)
 	t.enqueue(e, h)
+	if t.observer != nil {
+		t.observer.Replaced(h, old, t.Item(e))
+	}
 }
 
 // restoreFields restores an entry but for its places in lists.

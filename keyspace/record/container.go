@@ -15,6 +15,7 @@ type Container struct {
 	LastDB  uint32 // of database 0: the number that a container was given last
 	Created int64  // ms; the time of its creation
 	Policy  expiry.Policy
+	Indexes [][]string // of each the paths, with "geo" at the end of one over points
 }
 
 // ValidName reports whether a container may have this name: 1 to 255 of letters, digits, _ . : -
@@ -43,6 +44,8 @@ type containerBody struct {
 	Created       int64  `json:"created"`
 	DB            uint32 `json:"db,omitempty"`
 	LastDB        uint32 `json:"last_db,omitempty"`
+
+	Indexes [][]string `json:"indexes,omitempty"`
 }
 
 // Append appends the container's record, whose key is [ContainerKey] of its number.
@@ -50,6 +53,7 @@ func (c Container) Append(dst []byte) []byte {
 	body, err := json.Marshal(containerBody{
 		Name: c.Name, TTL: c.Policy.Default.String(), Mode: c.Policy.Mode.String(),
 		InheritDeadTo: c.Policy.InheritDeadTo, OwnDeadTo: c.Policy.OwnDeadTo, Created: c.Created, DB: c.DB, LastDB: c.LastDB,
+		Indexes: c.Indexes,
 	})
 	if err != nil {
 		panic(err) // strings and numbers only: cannot fail
@@ -73,6 +77,6 @@ func ReadContainer(key, body string) (c Container, err error) {
 		c.Policy.Mode = expiry.Lenient
 	}
 	c.Policy.InheritDeadTo, c.Policy.OwnDeadTo = b.InheritDeadTo, b.OwnDeadTo
-	c.Name, c.DB, c.LastDB, c.Created = b.Name, b.DB, b.LastDB, b.Created
+	c.Name, c.DB, c.LastDB, c.Created, c.Indexes = b.Name, b.DB, b.LastDB, b.Created, b.Indexes
 	return c, nil
 }

@@ -66,6 +66,17 @@ func Compile(pattern, escape string) *Pattern {
 	return w
 }
 
+// Prefix returns the literal text that every match begins with. exact says that only this text matches, whole that
+// every text that begins with it does, or exact.
+func (w *Pattern) Prefix() (prefix string, exact, whole bool) {
+	first, last := &w.parts[0], &w.parts[len(w.parts)-1]
+	if first.codes != nil {
+		return "", false, false
+	}
+	exact = len(w.parts) == 1
+	return first.literal, exact, exact || len(w.parts) == 2 && last.codes == nil && last.literal == ""
+}
+
 // patternReader reads the characters of a pattern.
 type patternReader struct {
 	text     string

@@ -1,0 +1,333 @@
+package commands
+
+import (
+	"strconv"
+	"strings"
+	"sync/atomic"
+
+	"mayfly/commands/jsondoc"
+	"mayfly/expiry"
+	"mayfly/keyspace"
+	"mayfly/query"
+)
+
+// DefaultQueryBudget is the default of query-budget.
+const DefaultQueryBudget = 1_000_000
+
+// queryWork is the work on a document, in bytes, that counts as one more document examined. So long documents
+// and long queries are paid from the same budget.
+const queryWork = 8 << 10
+
+// queryRun is a DOC.QUERY that runs.
+type queryRun struct {
+	*documentQuery
+	x         *Context
+	c         *keyspace.Container
+	results   *query.Results
+	documents documentReader
+	current   *keyspace.Item
+	watch     watch
+	budget    int
+
+	plan    keyspace.Plan
+	indexed bool
+	cursor  uint64 // of a scan
+	place   keyspace.Place
+
+	examined, dead, slices int
+	work                   int    // in documents; see queryWork
+	position               string // behind the last document examined
+	more                   bool   // something follows there
+	over                   bool   // the budget is spent
+	err                    error
+}
+
+func (d *documentQuery) run(x *Context) Reply {
+	c, err := x.Container(d.container)
+	if err != nil {
+		return Fail(err)
+	}
+	begin := x.Tx.Micros()
+	r := &queryRun{
+		documentQuery: d, x: x, c: c, budget: x.queryBudget(), watch: x.watchClient(),
+		documents: documentReader{needs: d.query.Needs(), now: x.Now()},
+	}
+	if err := r.choose(); err != nil {
+		return Fail(err)
+	}
+	page := query.Page{Count: d.count, Ordered: r.indexed && r.plan.Ordered}
+	if d.meta {
+		page.Whole = func(*query.Document) string { return withMeta(r.current.Body, *r.current) }
+	}
+	if r.results, err = d.query.Results(page, d.from); err != nil {
+		return Fail(err)
+	}
+	err = r.read()
+	x.Engine.queries.count(r)
+	switch {
+	case err != nil:
+		return Fail(err)
+	case r.over && !r.results.Streams():
+		return Fail(r.overBudget())
+	case !r.more:
+		r.position = ""
+	}
+	rows, cursor, err := r.results.Finish(r.position)
+	if err != nil {
+		return Fail(err)
+	}
+	if d.explain {
+		return r.explanation(x.Tx.Micros() - begin)
+	}
+	replies := make([]Reply, 0, 2*len(rows))
+	for _, row := range rows {
+		if d.ids {
+			replies = append(replies, Bulk(row.ID))
+		}
+		replies = append(replies, Bulk(row.Text))
+	}
+	return Array(Bulk(cursor), Array(replies...))
+}
+
+// The first bytes of positions in cursors.
+const (
+	scanPosition  = 's' // then the epoch of the keyspace, a point and the cursor of the scan
+	indexPosition = 'i' // then the definition of the index, a zero byte and the place
+)
+
+// choose chooses how to read the container: a page goes on as the one before has read.
+func (r *queryRun) choose() error {
+	position := r.from.Position
+	if position == "" {
+		if r.plan, r.indexed = r.c.Plan(r.query, ""); r.indexed && r.from.Sorted() {
+			r.plan.Unorder() // the pages before were sorted
+		}
+		return nil
+	}
+	switch rest := position[1:]; position[0] {
+	case scanPosition:
+		epoch, cursor, _ := strings.Cut(rest, ".")
+		n, err := strconv.ParseUint(cursor, 10, 64)
+		if err != nil {
+			return errQueryCursor
+		}
+		if epoch != r.epoch() {
+			return errQueryRestarted
+		}
+		r.cursor = n
+	case indexPosition:
+		definition, place, _ := strings.Cut(rest, "\x00")
+		var ok bool
+		if r.place, ok = keyspace.ParsePlace(place); !ok {
+			return errQueryCursor
+		}
+		if r.plan, r.indexed = r.c.Plan(r.query, definition); !r.indexed || r.query.Sorts() && !r.plan.Ordered {
+			return errQueryIndexGone
+		}
+	default:
+		return errQueryCursor
+	}
+	return nil
+}
+
+// epoch tells the cursors of scans apart from those before the last start.
+func (r *queryRun) epoch() string { return strconv.FormatUint(r.x.Engine.Keyspace.Epoch(), 36) }
+
+// read examines documents until the page is full, the budget is spent, or nothing follows.
+func (r *queryRun) read() error {
+	if r.indexed {
+		r.plan.Index.Used()
+		err := r.x.Tx.SelectIndex(r.c, &r.plan, r.place, func(s keyspace.Slice, place func(i int) keyspace.Place) bool {
+			return r.examine(s, func(i int) string {
+				return string(indexPosition) + r.plan.Index.Definition.String() + "\x00" + place(i).Text()
+			})
+		})
+		if err == keyspace.ErrIndexGone {
+			err = errQueryIndexGone
+		}
+		if err != nil {
+			return err
+		}
+	} else {
+		r.x.Tx.Select(r.c, r.cursor, func(s keyspace.Slice) bool {
+			return r.examine(s, func(i int) string {
+				return string(scanPosition) + r.epoch() + "." + strconv.FormatUint(s.Items[i].After, 10)
+			})
+		})
+	}
+	return r.err
+}
+
+// examine examines a slice, and reports whether to go on. position returns that behind an item.
+func (r *queryRun) examine(s keyspace.Slice, position func(i int) string) (more bool) {
+	r.slices++
+	r.dead += s.Dead
+	r.examined += s.Dead
+	r.work += s.Dead
+	r.documents.policy = r.c.Policy()
+	last := len(s.Items) - 1
+	for i := range s.Items {
+		if r.work >= r.budget {
+			r.over, r.more = true, true
+			if i > 0 {
+				r.position = position(i - 1)
+			}
+			return false
+		}
+		it := &s.Items[i].Item
+		r.current = it
+		r.examined++
+		r.work++
+		if it.Kind != keyspace.Document {
+			continue
+		}
+		doc := r.documents.read(s.Items[i].ID, it)
+		doc.Proven = s.Items[i].Proven
+		more, err := r.results.Add(doc)
+		r.work += r.results.Work() / queryWork
+		if err != nil {
+			r.err = err
+			return false
+		}
+		if !more {
+			r.position, r.more = position(i), i < last || !s.Last
+			return false
+		}
+		if r.watch.abandoned(r.results.Work()) {
+			return false
+		}
+	}
+	if last >= 0 {
+		r.position = position(last)
+	}
+	return true
+}
+
+// queryBudget returns how many documents a query may examine. A query in EXEC holds the locks of its
+// transaction, so it has a tenth.
+func (x *Context) queryBudget() int {
+	budget := int(x.Engine.QueryBudget.Load())
+	if budget == 0 {
+		budget = DefaultQueryBudget
+	}
+	if x.Session.multi.open {
+		budget = max(1, budget/10)
+	}
+	return budget
+}
+
+// overBudget is the error of a query that would have to examine more documents than it may.
+func (r *queryRun) overBudget() error {
+	if advice := r.advice(); advice != "" {
+		return errorf(errQueryBudgetIndex, r.budget, shown(advice))
+	}
+	return errorf(errQueryBudget, r.budget)
+}
+
+// advice returns the command that makes an index that would serve the query better; "" if there is none.
+func (r *queryRun) advice() string {
+	paths := keyspace.AdviseIndex(r.query, r.indexed, &r.plan)
+	if paths == "" {
+		return ""
+	}
+	return "INDEX.CREATE " + r.c.Name() + " " + paths
+}
+
+// explanation is the reply of EXPLAIN.
+func (r *queryRun) explanation(micros int64) Reply {
+	plan, index, span, order := Bulk("scan"), Null, Null, Null
+	if r.query.Sorts() {
+		order = Bulk("sort")
+	}
+	if r.indexed {
+		plan, index, span = Bulk("index"), Bulk(r.plan.Index.Definition.String()), Bulk(r.plan.Range)
+		if r.plan.Ordered {
+			order = Bulk("index")
+		}
+	}
+	return Map(
+		Bulk("plan"), plan,
+		Bulk("index"), index,
+		Bulk("range"), span,
+		Bulk("filter"), textOrNull(r.filter()),
+		Bulk("order"), order,
+		Bulk("examined"), Count(r.examined),
+		Bulk("dead"), Count(r.dead),
+		Bulk("matched"), Count(r.results.Matched),
+		Bulk("slices"), Count(r.slices),
+		Bulk("microseconds"), Integer(micros),
+		Bulk("advice"), textOrNull(r.advice()),
+	)
+}
+
+// filter returns the condition that is judged on documents, "" for none.
+func (r *queryRun) filter() string {
+	if r.indexed && r.plan.Proven {
+		return ""
+	}
+	return r.query.Where()
+}
+
+func textOrNull(text string) Reply {
+	if text == "" {
+		return Null
+	}
+	return Bulk(text)
+}
+
+// queryStats counts queries for INFO. Safe for concurrent use.
+type queryStats struct{ queries, scans, examined, dead, slices, overBudget atomic.Int64 }
+
+// count adds a query.
+func (s *queryStats) count(r *queryRun) {
+	s.queries.Add(1)
+	if !r.indexed {
+		s.scans.Add(1)
+	}
+	if r.over {
+		s.overBudget.Add(1)
+	}
+	s.examined.Add(int64(r.examined))
+	s.dead.Add(int64(r.dead))
+	s.slices.Add(int64(r.slices))
+}
+
+// documentReader makes the documents that a query examines. It reads no more than the query needs.
+type documentReader struct {
+	needs  query.Needs
+	policy *expiry.Policy
+	now    int64
+	doc    query.Document
+}
+
+// read returns a document that is valid until the next read.
+func (r *documentReader) read(id string, it *keyspace.Item) *query.Document {
+	doc := &r.doc
+	doc.Text, doc.ID, doc.Time = it.Body, id, it.TS
+	if r.needs.Etag {
+		doc.Etag = etag(it.Version)
+	}
+	if r.needs.Ends {
+		doc.Ends, doc.Left = 0, 0
+		if end, ok := r.policy.End(it.TS, it.ExpireAt); ok {
+			doc.Ends, doc.Left = end, end-r.now
+		}
+	}
+	if r.needs.TTL {
+		doc.TTL, doc.HasTTL = effectiveTTL(r.policy, it)
+	}
+	return doc
+}
+
+// effectiveTTL returns the time to live in seconds that rules a document, -1 for ever. ok is false in a
+// container that is off.
+func effectiveTTL(p *expiry.Policy, it *keyspace.Item) (ttl int64, ok bool) {
+	own := jsondoc.FromValid(it.Body)
+	switch p.Source(it.ExpireAt, own.TTLErr != nil) {
+	case "document":
+		return int64(own.TTL), true
+	case "container", "ignored":
+		return int64(p.Default), true
+	}
+	return 0, false
+}

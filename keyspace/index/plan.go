@@ -1,0 +1,341 @@
+package index
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"mayfly/query"
+)
+
+// Span is a range of keys.
+type Span struct{ Low, High Bound }
+
+// Plan is how an index answers a query.
+type Plan struct {
+	Index   int    // its number among the definitions
+	Spans   []Span // ascending and apart
+	Desc    bool   // the spans are read from high to low
+	Ordered bool   // the documents come in the order of ORDER BY
+	Proven  bool   // the spans prove all conditions of entries whose key is not cut
+	Range   string // what is read, for EXPLAIN
+
+	equalities int
+	closed     bool
+}
+
+// Choose returns the plan of the index that serves a query best. ok is false if none does. The rules are fixed:
+// most leading equalities, then the order of ORDER BY, then a closed range, then the older index. exact reports
+// whether the trees of an index are in the order of values: see [Tree.Cut].
+func Choose(definitions []Definition, exact func(number int) bool, q *query.Query) (best Plan, ok bool) {
+	terms, conditions := q.Terms()
+	order, orderable := q.Order()
+	if !orderable {
+		order = nil
+	}
+	for i := range definitions {
+		by := order
+		if order != nil && !exact(i) {
+			by = nil
+		}
+		p, usable := planOf(&definitions[i], terms, conditions, by)
+		if p.Index = i; usable && (!ok || p.better(&best)) {
+			best, ok = p, true
+		}
+	}
+	return best, ok
+}
+
+// Unorder makes the plan one of documents in no order.
+func (p *Plan) Unorder() { p.Ordered, p.Desc = false, false }
+
+// Advise returns the paths of an index that would serve a query better than a plan, nil for a scan: the paths that are
+// equal to one value, then those of ORDER BY or of a range. It returns "" if there is none.
+func Advise(q *query.Query, p *Plan) string {
+	terms, _ := q.Terms()
+	order, orderable := q.Order()
+	var paths []string
+	add := func(names []string) {
+		d := Definition{paths: [][]string{names}}
+		if pointer := d.Pointers()[0]; !slices.Contains(paths, pointer) {
+			paths = append(paths, pointer)
+		}
+	}
+	equalities := 0
+	for _, t := range terms {
+		if len(t.Equal) == 1 && !t.Elements && equalities < MaxPaths-1 {
+			add(t.Path)
+			equalities++
+		}
+	}
+	wantsOrder := orderable && len(order) > 0 && len(paths)+len(order) <= MaxPaths && !slices.ContainsFunc(order, func(o query.Order) bool { return o.Desc != order[0].Desc })
+	if wantsOrder {
+		for _, o := range order {
+			add(o.Path)
+		}
+	}
+	if p != nil && p.equalities >= equalities && (p.Ordered || !wantsOrder) {
+		return ""
+	}
+	for _, t := range terms {
+		if len(paths) > 0 {
+			if len(t.Equal) != 1 && t.Area == nil && !t.Elements && !wantsOrder && len(paths) < MaxPaths {
+				add(t.Path)
+				break
+			}
+			continue
+		}
+		add(t.Path)
+		switch {
+		case t.Area != nil:
+			return paths[0] + " GEO"
+		case t.Elements:
+			return paths[0] + "/" + elementsToken
+		}
+		break
+	}
+	return strings.Join(paths, " ")
+}
+
+// better reports whether a plan goes before another of an older index.
+func (p *Plan) better(other *Plan) bool {
+	switch {
+	case p.equalities != other.equalities:
+		return p.equalities > other.equalities
+	case p.Ordered != other.Ordered:
+		return p.Ordered
+	}
+	return p.closed && !other.closed
+}
+
+// planOf returns the plan of an index.
+func planOf(d *Definition, terms []query.Term, conditions int, order []query.Order) (p Plan, ok bool) {
+	find := func(path []string) *query.Term {
+		for i := range terms {
+			t := &terms[i]
+			if slices.Equal(t.Path, path) && t.Elements == d.elements && (t.Area != nil) == d.geo {
+				return t
+			}
+		}
+		return nil
+	}
+	if d.geo {
+		t := find(d.paths[0])
+		if t == nil {
+			return p, false
+		}
+		return Plan{Spans: cells(t.Area), closed: true, Range: fmt.Sprintf("%s in longitudes %g to %g, latitudes %g to %g", d.Pointers()[0], t.Area.West, t.Area.East, t.Area.South, t.Area.North)}, true
+	}
+	var equal []query.Value // of the leading paths
+	proven := 0
+	var words []string
+	pointers := d.Pointers()
+	i := 0
+	for ; i < len(d.paths); i++ {
+		t := find(d.paths[i])
+		if t == nil || len(t.Equal) != 1 || t.Area != nil {
+			break
+		}
+		equal = append(equal, t.Equal[0])
+		proven += t.Proves()
+		words = append(words, pointers[i]+" = "+short(t.Equal[0]))
+	}
+	p.equalities = i
+	p.Ordered, p.Desc = gives(d.paths, i, order)
+	single := len(d.paths) == 1
+	var last *query.Term
+	if i < len(d.paths) {
+		last = find(d.paths[i])
+	}
+	switch {
+	case last == nil:
+		if i == 0 && !p.Ordered {
+			return p, false
+		}
+		if i > 0 {
+			p.Spans = []Span{spanOf(equal, nil, single)}
+			p.closed = true
+		} else {
+			p.Spans = []Span{{Low: Bound{Key: Key{}}, High: Bound{Key: Key{kind: query.Object + 1}}}}
+			words = append(words, "all of "+strings.Join(pointers, " "))
+		}
+	case last.Equal != nil: // several values
+		proven += last.Proves()
+		p.closed = true
+		for _, v := range last.Equal {
+			p.Spans = append(p.Spans, spanOf(append(slices.Clone(equal), v), nil, single))
+		}
+		slices.SortFunc(p.Spans, func(a, b Span) int { return a.Low.Key.compare(&b.Low.Key) })
+		p.Spans = slices.CompactFunc(p.Spans, func(a, b Span) bool { return a.Low.Key.compare(&b.Low.Key) == 0 }) // cut keys
+		words = append(words, fmt.Sprintf("%s of %d values", pointers[i], len(last.Equal)))
+		if i == 0 {
+			p.equalities = 1
+		}
+		// After one of several values the index is not in the order of what follows.
+		if p.Ordered && !slices.Equal(order[0].Path, d.paths[i]) {
+			p.Ordered, p.Desc = false, false
+		}
+	default:
+		proven += last.Proves()
+		p.closed = last.Prefix != "" || last.Low.Kind() != query.Undefined && last.High.Kind() != query.Undefined
+		p.Spans = []Span{spanOf(equal, last, single)}
+		words = append(words, rangeWords(pointers[i], last))
+	}
+	p.Proven = proven == conditions
+	p.Range = strings.Join(words, ", ")
+	return p, true
+}
+
+// gives reports whether an index whose first paths are equal to one value gives the order of ORDER BY, and in
+// which direction. It must be over all remaining paths: equal rows come by id.
+func gives(paths [][]string, equal int, order []query.Order) (ok, desc bool) {
+	if len(order) == 0 {
+		return false, false
+	}
+	rest := paths[equal:]
+	for _, by := range order {
+		fixed := slices.ContainsFunc(paths[:equal], func(p []string) bool { return slices.Equal(p, by.Path) })
+		switch {
+		case by.Desc != order[0].Desc:
+			return false, false
+		case fixed:
+			continue
+		case len(rest) == 0 || !slices.Equal(rest[0], by.Path):
+			return false, false
+		}
+		rest = rest[1:]
+	}
+	return len(rest) == 0, order[0].Desc
+}
+
+// highest is above every byte that begins a value in the text of a key of several values.
+const highest = "\xff"
+
+// spanOf returns the keys that begin with some values, and continue with a value in a range unless t is nil.
+func spanOf(equal []query.Value, t *query.Term, single bool) Span {
+	if single {
+		if t == nil {
+			k, _ := KeyOf(equal[0])
+			return Span{Low: Bound{Key: k}, High: Bound{Key: k, After: true}}
+		}
+		return singleRange(t)
+	}
+	var begin []byte
+	for _, v := range equal {
+		begin, _ = appendOrdered(begin, v)
+	}
+	low, high := slices.Clone(begin), slices.Clone(begin)
+	first := func(v query.Value) Key { // the kind and prefix of a key that begins with v
+		k, _ := KeyOf(v)
+		return Key{kind: k.kind, prefix: k.prefix}
+	}
+	if t == nil {
+		k := first(equal[0])
+		return Span{Low: Bound{Key: k.with(low)}, High: Bound{Key: k.with(append(high, highest...))}}
+	}
+	var lowKey, highKey Key
+	if len(equal) > 0 {
+		lowKey = first(equal[0])
+		highKey = lowKey
+	} else {
+		s := singleRange(t)
+		lowKey, highKey = s.Low.Key, s.High.Key
+	}
+	switch {
+	case t.Prefix != "":
+		low, _ = appendOrdered(low, query.StringValue(t.Prefix))
+		low = low[:len(low)-2] // without the mark of the end
+		high = append(low[:len(low):len(low)], highest...)
+	default:
+		kind := byte(max(t.Low.Kind(), t.High.Kind())) + 1
+		if t.Low.Kind() == query.Undefined {
+			low = append(low, kind)
+		} else if low, _ = appendOrdered(low, t.Low); t.LowOpen && !isCut(t.Low) {
+			low = append(low, highest...)
+		}
+		if t.High.Kind() == query.Undefined {
+			high = append(high, kind+1)
+		} else if high, _ = appendOrdered(high, t.High); !t.HighOpen || isCut(t.High) {
+			high = append(high, highest...)
+		}
+	}
+	return Span{Low: Bound{Key: lowKey.with(low)}, High: Bound{Key: highKey.with(high)}}
+}
+
+// with returns the key with a text.
+func (k Key) with(text []byte) Key {
+	k.text = string(text)
+	return k
+}
+
+// isCut reports whether longer strings have the same key as v.
+func isCut(v query.Value) bool { return v.Kind() == query.String && len(v.Text()) >= maxText }
+
+// singleRange is spanOf for an index with one path.
+func singleRange(t *query.Term) Span {
+	if t.Prefix != "" {
+		low, _ := KeyOf(query.StringValue(t.Prefix))
+		return Span{Low: Bound{Key: low}, High: prefixEnd(t.Prefix)}
+	}
+	kind := max(t.Low.Kind(), t.High.Kind())
+	s := Span{Low: Bound{Key: Key{kind: kind}}, High: Bound{Key: Key{kind: kind + 1}}}
+	if t.Low.Kind() != query.Undefined {
+		s.Low.Key, _ = KeyOf(t.Low)
+		s.Low.After = t.LowOpen && !isCut(t.Low)
+	}
+	if t.High.Kind() != query.Undefined {
+		s.High.Key, _ = KeyOf(t.High)
+		s.High.After = !t.HighOpen || isCut(t.High)
+	}
+	return s
+}
+
+// prefixEnd returns the bound behind all strings with a prefix.
+func prefixEnd(prefix string) Bound {
+	if len(prefix) > maxText {
+		prefix = prefix[:maxText]
+	}
+	end := []byte(prefix)
+	for len(end) > 0 && end[len(end)-1] == 0xFF {
+		end = end[:len(end)-1]
+	}
+	if len(end) == 0 {
+		return Bound{Key: Key{kind: query.String + 1}}
+	}
+	end[len(end)-1]++
+	k, _ := KeyOf(query.StringValue(string(end)))
+	return Bound{Key: k}
+}
+
+// short returns a value for EXPLAIN.
+func short(v query.Value) string {
+	const most = 40
+	text := string(v.AppendJSON(nil))
+	if len(text) > most {
+		text = strings.ToValidUTF8(text[:most], "") + "..."
+	}
+	return text
+}
+
+// rangeWords describes a range for EXPLAIN.
+func rangeWords(pointer string, t *query.Term) string {
+	if t.Prefix != "" {
+		return pointer + " begins with " + short(query.StringValue(t.Prefix))
+	}
+	var words []string
+	if t.Low.Kind() != query.Undefined {
+		op := " >= "
+		if t.LowOpen {
+			op = " > "
+		}
+		words = append(words, pointer+op+short(t.Low))
+	}
+	if t.High.Kind() != query.Undefined {
+		op := " <= "
+		if t.HighOpen {
+			op = " < "
+		}
+		words = append(words, pointer+op+short(t.High))
+	}
+	return strings.Join(words, ", ")
+}

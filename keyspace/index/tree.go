@@ -1,0 +1,291 @@
+package index
+
+import (
+	"strings"
+	"unsafe"
+
+	"mayfly/query"
+
+	"github.com/tidwall/btree"
+)
+
+// Tree holds the keys of the items of one table. Equal keys are in the order of ids. It is not safe for
+// concurrent use.
+type Tree struct {
+	items *btree.BTreeG[entry]
+	ids   func(handle uint32) string
+	texts []text // by number; the first is that of the probe
+	free  []uint32
+	probe position
+	bytes int64 // of texts
+	cut   int   // entries whose key is cut
+}
+
+// entry is a key and an item. It holds no pointers, so the collector does not look at it.
+type entry struct {
+	prefix uint64
+	more   uint32 // the kind of the first value and, below, the number of the text, noText without
+	handle uint32 // probeHandle: the item is the probe
+}
+
+// text is a text of the dictionary, with the number of entries that have it. 0 is a free place.
+type text struct {
+	text  string
+	count uint32
+}
+
+const (
+	kindShift = 29
+	textMask  = 1<<kindShift - 1
+
+	noText    = 0
+	probeText = 1
+
+	probeHandle = 0 // no item has it
+)
+
+// position is a place between entries.
+type position struct {
+	id    string
+	after bool // after all ids
+}
+
+// New returns an empty tree. ids returns the id of an item in the tree; it is called under the tree's lock.
+func New(ids func(handle uint32) string) *Tree {
+	t := &Tree{ids: ids, texts: make([]text, probeText+1)}
+	t.items = btree.NewBTreeGOptions(t.less, btree.Options{NoLocks: true})
+	return t
+}
+
+// less is the order of the tree: kind, prefix, text, id.
+func (t *Tree) less(a, b entry) bool {
+	if ka, kb := a.more>>kindShift, b.more>>kindShift; ka != kb {
+		return ka < kb
+	}
+	if a.prefix != b.prefix {
+		return a.prefix < b.prefix
+	}
+	if a.more != b.more {
+		if c := strings.Compare(t.texts[a.more&textMask].text, t.texts[b.more&textMask].text); c != 0 {
+			return c < 0
+		}
+	}
+	if a.handle == b.handle {
+		return false
+	}
+	if a.handle == probeHandle {
+		return !t.probe.after && t.probe.id < t.ids(b.handle)
+	}
+	if b.handle == probeHandle {
+		return t.probe.after || t.ids(a.handle) < t.probe.id
+	}
+	return t.ids(a.handle) < t.ids(b.handle)
+}
+
+// pivot returns an entry at a key and a position among the ids of that key. It is valid until the next pivot.
+func (t *Tree) pivot(k *Key, at position) entry {
+	t.probe = at
+	e := entry{prefix: k.prefix, more: uint32(k.kind) << kindShift, handle: probeHandle}
+	if k.text != "" {
+		t.texts[probeText].text = k.text
+		e.more |= probeText
+	}
+	return e
+}
+
+// entryOf returns the entry of an item. If a text of the key is not in the dictionary and add is true, it is
+// added; otherwise ok is false.
+func (t *Tree) entryOf(k *Key, handle uint32, add bool) (e entry, ok bool) {
+	e = entry{prefix: k.prefix, more: uint32(k.kind) << kindShift, handle: handle}
+	if k.text == "" {
+		return e, true
+	}
+	number := uint32(noText)
+	t.items.Ascend(t.pivot(k, position{}), func(there entry) bool {
+		if n := there.more & textMask; there.more>>kindShift == uint32(k.kind) && there.prefix == k.prefix && t.texts[n].text == k.text {
+			number = n
+		}
+		return false
+	})
+	if number == noText {
+		if !add {
+			return e, false
+		}
+		number = t.addText(k.text)
+	}
+	e.more |= number
+	return e, true
+}
+
+// addText adds a text to the dictionary and returns its number.
+func (t *Tree) addText(s string) uint32 {
+	s = strings.Clone(s)
+	t.bytes += int64(len(s))
+	if n := len(t.free); n > 0 {
+		number := t.free[n-1]
+		t.free = t.free[:n-1]
+		t.texts[number].text = s
+		return number
+	}
+	t.texts = append(t.texts, text{text: s})
+	return uint32(len(t.texts) - 1)
+}
+
+// Add adds an item under a key, unless it is there already.
+func (t *Tree) Add(k Key, handle uint32) {
+	e, _ := t.entryOf(&k, handle, true)
+	if _, there := t.items.Set(e); there {
+		return
+	}
+	if n := e.more & textMask; n != noText {
+		t.texts[n].count++
+	}
+	if k.Cut && k.text != "" {
+		t.cut++
+	}
+}
+
+// Remove removes an item from under a key.
+func (t *Tree) Remove(k Key, handle uint32) {
+	e, ok := t.entryOf(&k, handle, false)
+	if !ok {
+		return
+	}
+	if _, ok := t.items.Delete(e); !ok {
+		return
+	}
+	if k.Cut && k.text != "" {
+		t.cut--
+	}
+	if n := e.more & textMask; n != noText {
+		if t.texts[n].count--; t.texts[n].count == 0 {
+			t.bytes -= int64(len(t.texts[n].text))
+			t.texts[n].text = ""
+			t.free = append(t.free, n)
+		}
+	}
+}
+
+// Cut returns the number of entries whose key is cut. Without any, the order of the tree is that of the values.
+func (t *Tree) Cut() int { return t.cut }
+
+// Len returns the number of entries.
+func (t *Tree) Len() int { return t.items.Len() }
+
+// entryBytes is the memory of an entry in a tree that is filled at random.
+const entryBytes = int64(unsafe.Sizeof(entry{})) * 7 / 4
+
+// Bytes returns the memory of the tree, about.
+func (t *Tree) Bytes() int64 {
+	return int64(t.items.Len())*entryBytes + t.bytes + int64(cap(t.texts))*int64(unsafe.Sizeof(text{})) + int64(cap(t.free))*4
+}
+
+// Bound is one end of a range: before or after all items of a key, or at an id among them.
+type Bound struct {
+	Key   Key
+	ID    string
+	After bool // after all ids of the key; ID is not used
+}
+
+// Cursor goes through the entries of a range.
+type Cursor struct {
+	t       *Tree
+	it      btree.IterG[entry]
+	end     Bound
+	hasEnd  bool
+	desc    bool
+	current entry
+}
+
+// Range returns a cursor before the first entry of a range, from low to high, or from high to low if desc. A nil
+// bound is the end of the tree. The tree must not change while the cursor is used.
+func (t *Tree) Range(low, high *Bound, desc bool) (c Cursor, ok bool) {
+	c = Cursor{t: t, it: t.items.Iter(), desc: desc}
+	begin, end := low, high
+	if desc {
+		begin, end = high, low
+	}
+	if end != nil {
+		c.end, c.hasEnd = *end, true
+	}
+	switch {
+	case begin == nil && !desc:
+		ok = c.it.First()
+	case begin == nil:
+		ok = c.it.Last()
+	default:
+		ok = c.it.Seek(t.pivot(&begin.Key, position{begin.ID, begin.After}))
+		if desc { // Seek finds the first entry at or behind the bound
+			if ok {
+				ok = c.it.Prev()
+			} else {
+				ok = c.it.Last()
+			}
+		}
+	}
+	return c, ok && c.within()
+}
+
+// within reads the current entry and reports whether it is in the range.
+func (c *Cursor) within() bool {
+	c.current = c.it.Item()
+	if !c.hasEnd {
+		return true
+	}
+	pivot := c.t.pivot(&c.end.Key, position{c.end.ID, c.end.After})
+	if c.desc {
+		return !c.t.less(c.current, pivot)
+	}
+	return c.t.less(c.current, pivot)
+}
+
+// Next moves to the next entry. It returns false at the end of the range.
+func (c *Cursor) Next() bool {
+	if c.desc {
+		return c.it.Prev() && c.within()
+	}
+	return c.it.Next() && c.within()
+}
+
+// Handle returns the item of the current entry.
+func (c *Cursor) Handle() uint32 { return c.current.handle }
+
+// Key returns the key of the current entry. It is safe to keep.
+func (c *Cursor) Key() Key {
+	text := c.t.texts[c.current.more&textMask].text
+	return Key{kind: query.Kind(c.current.more >> kindShift), prefix: c.current.prefix, text: text, Cut: len(text) >= maxText}
+}
+
+// Less reports whether the current entry of c comes before that of another tree of the same index, in
+// ascending order.
+func (c *Cursor) Less(other *Cursor) bool {
+	a, b := c.Key(), other.Key()
+	if order := a.compare(&b); order != 0 {
+		return order < 0
+	}
+	return c.t.ids(c.current.handle) < other.t.ids(other.current.handle)
+}
+
+// Behind returns the bound directly behind the entry at b in the direction of reading.
+func (b Bound) Behind(desc bool) Bound {
+	if !desc {
+		b.ID += "\x00" // no id is between
+	}
+	return b
+}
+
+// Compare returns the order of two bounds of the same index.
+func (b *Bound) Compare(other *Bound) int {
+	if c := b.Key.compare(&other.Key); c != 0 {
+		return c
+	}
+	switch {
+	case b.After && other.After:
+		return 0
+	case b.After:
+		return 1
+	case other.After:
+		return -1
+	}
+	return strings.Compare(b.ID, other.ID)
+}

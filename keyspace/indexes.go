@@ -1,0 +1,436 @@
+package keyspace
+
+import (
+	"slices"
+	"sync/atomic"
+
+	"mayfly/keyspace/index"
+	"mayfly/keyspace/memtable"
+	"mayfly/keyspace/record"
+)
+
+// Index is an index of a container. Its trees are in the container's tables.
+type Index struct {
+	Definition index.Definition
+
+	ready atomic.Bool
+	built atomic.Int64 // items that the builder has read
+	uses  atomic.Int64
+	cut   atomic.Int64 // entries of attached tables whose key is cut
+}
+
+// Ready reports whether queries can use the index.
+func (x *Index) Ready() bool { return x.ready.Load() }
+
+// Used counts a query that uses the index.
+func (x *Index) Used() { x.uses.Add(1) }
+
+// indexes are those of a container, in the order of their creation. The value does not change; other indexes are
+// another value.
+type indexes struct {
+	list        []*Index
+	definitions []index.Definition // of list
+}
+
+// Epoch returns a number that grows with every start.
+func (ks *Keyspace) Epoch() uint64 { return ks.epoch }
+
+// Indexes returns the indexes of a container, in the order of their creation.
+func (c *Container) Indexes() []*Index {
+	if set := c.indexes.Load(); set != nil {
+		return set.list
+	}
+	return nil
+}
+
+// IndexStats are figures of an index.
+type IndexStats struct {
+	Definition index.Definition
+	Ready      bool
+	Percent    int // of the building
+	Entries    int
+	Bytes      int64
+	Uses       int64
+}
+
+// IndexStats returns the figures of a container's indexes, in the order of their creation.
+func (tx *Tx) IndexStats(c *Container) []IndexStats {
+	list := c.Indexes()
+	stats := make([]IndexStats, len(list))
+	items := 0
+	tx.eachPartition(func(p *partition) (more bool) {
+		t := c.tables[p.number]
+		if t == nil {
+			return true
+		}
+		items += t.Len()
+		for i, x := range list {
+			if tree := t.treeOf(x); tree != nil {
+				stats[i].Entries += tree.Len()
+				stats[i].Bytes += tree.Bytes()
+			}
+		}
+		return true
+	})
+	for i, x := range list {
+		stats[i].Definition, stats[i].Ready, stats[i].Uses = x.Definition, x.Ready(), x.uses.Load()
+		stats[i].Percent = 100
+		if !stats[i].Ready {
+			stats[i].Percent = int(min(99, x.built.Load()*100/int64(max(items, 1))))
+		}
+	}
+	return stats
+}
+
+// CreateIndex adds an index to a container. It reports whether the container had none of that definition. The index is
+// built in the background: see [Index.Ready]. It needs BeginAll.
+func (tx *Tx) CreateIndex(c *Container, d index.Definition) bool {
+	list := c.Indexes()
+	if slices.ContainsFunc(list, func(x *Index) bool { return x.Definition.Equal(&d) }) {
+		return false
+	}
+	tx.setIndexes(c, append(slices.Clone(list), &Index{Definition: d}))
+	tx.ks.buildIndexes()
+	return true
+}
+
+// DropIndex removes an index from a container, and reports whether it had one. It needs BeginAll.
+func (tx *Tx) DropIndex(c *Container, d index.Definition) bool {
+	list := c.Indexes()
+	rest := slices.DeleteFunc(slices.Clone(list), func(x *Index) bool { return x.Definition.Equal(&d) })
+	if len(rest) == len(list) {
+		return false
+	}
+	tx.setIndexes(c, rest)
+	return true
+}
+
+// setIndexes changes the indexes of a container.
+func (tx *Tx) setIndexes(c *Container, list []*Index) {
+	tx.writeCatalogue()
+	tx.noteContainer(c)
+	before := c.indexes.Load()
+	tx.undos = append(tx.undos, undo{f: func() { c.attachIndexesLocked(before) }})
+	c.attachIndexesLocked(newIndexes(list))
+	tx.recordContainer(c)
+}
+
+// newIndexes returns nil for an empty list.
+func newIndexes(list []*Index) *indexes {
+	if len(list) == 0 {
+		return nil
+	}
+	set := &indexes{list: list}
+	for _, x := range list {
+		set.definitions = append(set.definitions, x.Definition)
+	}
+	return set
+}
+
+// geoMark ends the paths of an index over points, in the record of a container.
+const geoMark = "geo"
+
+// indexesOf returns the indexes in the record of a container. It leaves out those that this version does not know.
+func indexesOf(recorded [][]string) *indexes {
+	var list []*Index
+	for _, paths := range recorded {
+		geo := len(paths) > 1 && paths[len(paths)-1] == geoMark
+		if geo {
+			paths = paths[:len(paths)-1]
+		}
+		if d, err := index.Define(paths, geo); err == nil {
+			list = append(list, &Index{Definition: d})
+		}
+	}
+	return newIndexes(list)
+}
+
+// recorded is the inverse of indexesOf.
+func (set *indexes) recorded() (list [][]string) {
+	if set == nil {
+		return nil
+	}
+	for _, d := range set.definitions {
+		paths := d.Pointers()
+		if d.Geo() {
+			paths = append(paths, geoMark)
+		}
+		list = append(list, paths)
+	}
+	return list
+}
+
+// attachIndexesLocked gives the container's tables trees of other indexes. Indexes that stay keep theirs. The locks of
+// all partitions must be held.
+func (c *Container) attachIndexesLocked(set *indexes) {
+	c.indexes.Store(set)
+	for _, t := range c.tables {
+		if t != nil {
+			t.attachTreesLocked(set)
+		}
+	}
+}
+
+// indexedTable is what a table has if its container has indexes.
+type indexedTable struct {
+	set      *indexes
+	was, is  *index.Reader
+	trees    []*index.Tree // by index
+	built    []bool        // by index: all items are in the tree
+	old, new []index.Key   // buffers
+	bytes    int64         // of the trees, as counted in the table's memory
+	cut      []int         // by index: entries whose key is cut, as counted in the index
+}
+
+// attachTreesLocked gives the table trees for the indexes of its container; nil for none. Those that it has already
+// stay. The lock of its partition must be held.
+func (t *table) attachTreesLocked(set *indexes) {
+	before := t.indexed
+	if before != nil {
+		t.AddMemory(-before.bytes)
+		before.addCut(-1)
+	}
+	if set == nil {
+		t.indexed = nil
+		t.Observe(nil)
+		return
+	}
+	x := &indexedTable{set: set, was: index.NewReader(set.definitions), is: index.NewReader(set.definitions)}
+	for _, ix := range set.list {
+		tree, built := (*index.Tree)(nil), false
+		if before != nil {
+			if at := slices.Index(before.set.list, ix); at >= 0 {
+				tree, built = before.trees[at], before.built[at]
+			}
+		}
+		if tree == nil {
+			tree, built = index.New(t.idOfHandle), t.Len() == 0
+		}
+		x.trees, x.built = append(x.trees, tree), append(x.built, built)
+	}
+	x.cut = make([]int, len(x.trees))
+	t.indexed = x
+	t.Observe(t)
+	t.countTrees()
+}
+
+// addCut adds the cut keys of the table to its indexes (times 1) or subtracts them (-1).
+func (x *indexedTable) addCut(times int) {
+	for i, ix := range x.set.list {
+		ix.cut.Add(int64(times * x.cut[i]))
+	}
+}
+
+// idOfHandle returns the id of an item, for the order of trees.
+func (t *table) idOfHandle(h uint32) string { return t.ID(t.At(memtable.Handle(h))) }
+
+// treeOf returns the table's tree of an index, nil if there is none. The lock of its partition must be held.
+func (t *table) treeOf(ix *Index) *index.Tree {
+	if t.indexed == nil {
+		return nil
+	}
+	if at := slices.Index(t.indexed.set.list, ix); at >= 0 {
+		return t.indexed.trees[at]
+	}
+	return nil
+}
+
+// countTrees brings the table's memory and the cut keys of the indexes up to those of its trees.
+func (t *table) countTrees() {
+	x := t.indexed
+	bytes := int64(0)
+	for i, tree := range x.trees {
+		bytes += tree.Bytes()
+		if cut := tree.Cut(); cut != x.cut[i] {
+			x.set.list[i].cut.Add(int64(cut - x.cut[i]))
+			x.cut[i] = cut
+		}
+	}
+	if bytes != x.bytes {
+		t.AddMemory(bytes - x.bytes)
+		x.bytes = bytes
+	}
+}
+
+// Added adds the keys of a new item to the trees.
+func (t *table) Added(h memtable.Handle, it record.Item) {
+	if it.Kind != record.Document {
+		return
+	}
+	x := t.indexed
+	x.is.Load(it.Body, it.TS)
+	for i, tree := range x.trees {
+		x.new = x.is.Keys(i, x.new[:0])
+		for _, k := range x.new {
+			tree.Add(k, uint32(h))
+		}
+	}
+	t.countTrees()
+}
+
+// Removed removes the keys of an item from the trees.
+func (t *table) Removed(h memtable.Handle, it record.Item) {
+	if it.Kind != record.Document {
+		return
+	}
+	x := t.indexed
+	x.was.Load(it.Body, it.TS)
+	for i, tree := range x.trees {
+		x.old = x.was.Keys(i, x.old[:0])
+		for _, k := range x.old {
+			tree.Remove(k, uint32(h))
+		}
+	}
+	t.countTrees()
+}
+
+// Replaced moves an item in the trees whose keys of it differ.
+func (t *table) Replaced(h memtable.Handle, was, is record.Item) {
+	if was.Kind != record.Document || is.Kind != record.Document {
+		t.Removed(h, was)
+		t.Added(h, is)
+		return
+	}
+	x := t.indexed
+	x.was.Load(was.Body, was.TS)
+	x.is.Load(is.Body, is.TS)
+	moved := false
+	for i, tree := range x.trees {
+		x.old, x.new = x.was.Keys(i, x.old[:0]), x.is.Keys(i, x.new[:0])
+		if slices.EqualFunc(x.old, x.new, func(a, b index.Key) bool { return a.Equal(&b) }) {
+			continue
+		}
+		moved = true
+		for _, k := range x.old {
+			tree.Remove(k, uint32(h))
+		}
+		for _, k := range x.new {
+			tree.Add(k, uint32(h))
+		}
+	}
+	if moved {
+		t.countTrees()
+	}
+}
+
+// buildItems bounds the items that the builder reads while a partition is locked.
+const buildItems = 128
+
+// buildIndexes wakes the builder. It may be called under locks.
+func (ks *Keyspace) buildIndexes() {
+	select {
+	case ks.indexWake <- struct{}{}:
+	default:
+	}
+}
+
+// runIndexBuilder builds the indexes that are not ready, in the background.
+func (ks *Keyspace) runIndexBuilder() {
+	defer ks.background.Done()
+	for {
+		select {
+		case <-ks.stop:
+			return
+		case <-ks.indexWake:
+			ks.BuildIndexes()
+		}
+	}
+}
+
+// BuildIndexes builds all indexes that are not ready, and returns when they are or the keyspace is closed. A
+// partition is locked for 128 items at a time.
+func (ks *Keyspace) BuildIndexes() {
+	for ks.buildSome() {
+		select {
+		case <-ks.stop:
+			return
+		default:
+		}
+	}
+}
+
+// buildSome builds what is not built of the containers that exist now. It reports whether it found something to do.
+func (ks *Keyspace) buildSome() (more bool) {
+	var tx Tx
+	ks.BeginNone(&tx)
+	defer tx.Close()
+	for _, c := range tx.Containers() {
+		for _, ix := range c.Indexes() {
+			if ix.Ready() {
+				continue
+			}
+			more = true
+			ready := true
+			for _, p := range ks.partitions {
+				if !ks.buildIn(p, c, ix) {
+					ready = false
+				}
+			}
+			if ready {
+				ix.ready.Store(true)
+			}
+		}
+	}
+	return more
+}
+
+// buildIn builds the part of an index in a partition, and reports whether it is built.
+func (ks *Keyspace) buildIn(p *partition, c *Container, ix *Index) (built bool) {
+	var was *table
+	below := uint64(0)
+	for {
+		select {
+		case <-ks.stop:
+			return false
+		default:
+		}
+		p.mu.Lock()
+		t := c.tables[p.number]
+		if t == nil || t.treeOf(ix) == nil {
+			p.mu.Unlock()
+			return t == nil || !slices.Contains(c.Indexes(), ix) // dropped, or moved by SWAPDB
+		}
+		at := slices.Index(t.indexed.set.list, ix)
+		if t.indexed.built[at] {
+			p.mu.Unlock()
+			return true
+		}
+		if t != was {
+			was, below = t, 0
+		}
+		end := t.buildLocked(at, &below)
+		p.mu.Unlock()
+		if end {
+			return true
+		}
+	}
+}
+
+// buildLocked adds up to 128 items below a number of the insertion order to the tree of an index. Writers keep it up
+// to date, so an item may be there already. It reports whether the tree is built.
+func (t *table) buildLocked(at int, below *uint64) (end bool) {
+	x := t.indexed
+	tree, n := x.trees[at], 0
+	end = true
+	t.Descend(*below, func(seq uint64, e *memtable.Entry) (more bool) {
+		if n == buildItems {
+			end = false
+			return false
+		}
+		n++
+		*below = seq
+		it := t.Item(e)
+		if it.Kind == record.Document {
+			x.is.Load(it.Body, it.TS)
+			x.new = x.is.Keys(at, x.new[:0])
+			for _, k := range x.new {
+				tree.Add(k, uint32(t.Handle(e)))
+			}
+		}
+		return true
+	})
+	x.built[at] = end
+	x.set.list[at].built.Add(int64(n))
+	t.countTrees()
+	return end
+}

@@ -1,0 +1,64 @@
+package query
+
+import (
+	"strings"
+
+	"mayfly/query/geo"
+	"mayfly/query/jsontext"
+)
+
+// Extractor reads the values at paths in one document after the other, as queries read them. It is not safe
+// for concurrent use.
+type Extractor struct {
+	e    *Evaluator
+	refs []pathRef
+}
+
+// NewExtractor returns an extractor of paths of members; each is a list of names.
+func NewExtractor(paths [][]string) *Extractor {
+	q := &Query{}
+	x := &Extractor{}
+	for i, names := range paths {
+		p := make(path, len(names))
+		for k, name := range names {
+			p[k] = step{name, -1}
+		}
+		q.paths = append(q.paths, p)
+		x.refs = append(x.refs, pathRef{path: p, slot: i, group: -1})
+	}
+	x.e = q.Evaluator()
+	return x
+}
+
+// Load makes a document the current one. It stays unchanged until the next Load.
+func (x *Extractor) Load(text string) { x.e.Load(&Document{Text: text}) }
+
+// Value returns the value at a path of the current document.
+func (x *Extractor) Value(path int) Value { return x.refs[path].eval(x.e) }
+
+// Elements calls visit with each element of an array until it returns false. Other values have none.
+func (v Value) Elements(visit func(Value) (more bool)) {
+	if v.kind != Array {
+		return
+	}
+	for w := jsontext.WalkAt(v.text, 0); w.Next(); {
+		if !visit(ValueOf(w.Value())) {
+			return
+		}
+	}
+}
+
+// Position returns the longitude and latitude of a GeoJSON point in degrees.
+func (v Value) Position() (lon, lat float64, ok bool) {
+	if v.kind != Object {
+		return 0, 0, false
+	}
+	p, ok := geo.Point(v.text)
+	return p.Lon, p.Lat, ok
+}
+
+// Clone returns the value with memory of its own.
+func (v Value) Clone() Value {
+	v.text = strings.Clone(v.text)
+	return v
+}
