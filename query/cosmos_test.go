@@ -127,7 +127,7 @@ func rowsOf(text string, docs ...string) (string, error) {
 	for i, doc := range docs {
 		records = append(records, &record{doc: query.Document{Text: doc, ID: string(rune('a' + i))}})
 	}
-	rows, err := pages(text, nil, records, 1000)
+	rows, err := pages(text, nil, records, query.Page{Count: 1000})
 	var out []string
 	for _, row := range rows {
 		out = append(out, row.Text)

@@ -91,7 +91,7 @@ func (q *Query) Needs() Needs { return q.needs }
 // Load makes a document the current one. The document and its text stay unchanged until the next Load. Work
 // returns what it costs.
 func (e *Evaluator) Load(doc *Document) {
-	e.doc, e.done, e.most = doc, 0, maxWork+workPerByte*len(doc.Text)
+	e.doc, e.done, e.most, e.err = doc, 0, maxWork+workPerByte*len(doc.Text), nil
 	e.turn++
 }
 

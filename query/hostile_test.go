@@ -238,7 +238,7 @@ func TestSortedBeyondMemory(t *testing.T) {
 		doc := query.Document{ID: fmt.Sprintf("%05d", k), Text: fmt.Sprintf(`{"k":"%05d%s","n":%d}`, k, strings.Repeat("k", 60_000), k)}
 		records = append(records, &record{doc: doc})
 	}
-	rows, err := pages("SELECT VALUE n ORDER BY k", nil, records, 1000)
+	rows, err := pages("SELECT VALUE n ORDER BY k", nil, records, query.Page{Count: 1000})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,7 +18,8 @@ var (
 )
 
 // pages evaluates a query in pages of count rows over the records and returns all rows.
-func pages(text string, params []query.Param, records []*record, count int) ([]query.Row, error) {
+func pages(text string, params []query.Param, records []*record, page query.Page) ([]query.Row, error) {
+	count := page.Count
 	q, err := query.Parse(text, params)
 	if err != nil {
 		return nil, err
@@ -30,7 +31,7 @@ func pages(text string, params []query.Param, records []*record, count int) ([]q
 		if err != nil {
 			return nil, err
 		}
-		r, err := q.Results(query.Page{Count: count}, from)
+		r, err := q.Results(page, from)
 		if err != nil {
 			return nil, err
 		}
@@ -95,8 +96,15 @@ func judge(source rand.Source) (text string, fault string) {
 		}
 		return out
 	}
-	for _, count := range []int{1000, 1, 1 + g.IntN(4)} {
-		rows, err := pages(text, g.params, records, count)
+	for i, count := range []int{1000, 1, 1 + g.IntN(4), 1 + g.IntN(4)} {
+		page, documents := query.Page{Count: count}, records
+		if i == 3 { // as from an index
+			if len(q.orderBy) == 0 || q.distinct {
+				break
+			}
+			page.Ordered, documents = true, q.inOrder(records)
+		}
+		rows, err := pages(text, g.params, documents, page)
 		if err != nil {
 			return text, err.Error() + "\n" + describe(nil)
 		}

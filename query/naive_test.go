@@ -570,20 +570,7 @@ func (q *naiveQuery) rows(records []*record) []naiveRow {
 	}
 	rows = slices.DeleteFunc(rows, func(row naiveRow) bool { return row.value == missing })
 	if len(q.orderBy) > 0 {
-		slices.SortFunc(rows, func(a, b naiveRow) int {
-			for i, by := range q.orderBy {
-				if n := order(a.keys[i], b.keys[i]); n != 0 {
-					if by.desc {
-						return -n
-					}
-					return n
-				}
-			}
-			if q.orderBy[0].desc {
-				return -cmp.Compare(a.id, b.id)
-			}
-			return cmp.Compare(a.id, b.id)
-		})
+		slices.SortFunc(rows, q.compare)
 	}
 	if q.distinct {
 		seen := map[string]bool{}
@@ -595,6 +582,39 @@ func (q *naiveQuery) rows(records []*record) []naiveRow {
 		})
 	}
 	return rows
+}
+
+// compare is the order of ORDER BY.
+func (q *naiveQuery) compare(a, b naiveRow) int {
+	for i, by := range q.orderBy {
+		if n := order(a.keys[i], b.keys[i]); n != 0 {
+			if by.desc {
+				return -n
+			}
+			return n
+		}
+	}
+	if q.orderBy[0].desc {
+		return -cmp.Compare(a.id, b.id)
+	}
+	return cmp.Compare(a.id, b.id)
+}
+
+// inOrder returns the records in the order of ORDER BY, as an index gives them.
+func (q *naiveQuery) inOrder(records []*record) []*record {
+	rows := make([]naiveRow, len(records))
+	for i, r := range records {
+		rows[i] = naiveRow{id: r.doc.ID, value: r}
+		for _, by := range q.orderBy {
+			rows[i].keys = append(rows[i].keys, by.eval(environment{record: r}))
+		}
+	}
+	slices.SortFunc(rows, q.compare)
+	out := make([]*record, len(rows))
+	for i, row := range rows {
+		out[i] = row.value.(*record)
+	}
+	return out
 }
 
 // cut applies OFFSET and LIMIT.

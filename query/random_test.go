@@ -258,6 +258,9 @@ func (path genPath) value(env environment) any {
 // pathTerm is a random path among names, or in groups one of GROUP BY.
 func (g *generator) pathTerm(names []string) term {
 	path := g.randomPath(names)
+	if g.alias != "" && !g.grouped && g.chance(30) { // the whole document
+		return term{g.alias, levelPrimary, func(env environment) any { return env.record.value }}
+	}
 	if g.grouped {
 		if len(g.by) == 0 {
 			return g.literal("1")

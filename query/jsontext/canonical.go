@@ -52,7 +52,11 @@ func AppendNumber(out []byte, n float64) []byte {
 	case math.IsInf(n, 0): // a document may say 1e999
 		return append(out, map[bool]string{true: "1e999", false: "-1e999"}[n > 0]...)
 	case magnitude < 1e-6 || magnitude >= 1e21:
-		return strconv.AppendFloat(out, n, 'e', -1, 64)
+		out = strconv.AppendFloat(out, n, 'e', -1, 64)
+		if k := len(out) - 2; out[k] == '0' && out[k-1] == '-' { // e-07 is written e-7
+			out = append(out[:k], out[k+1])
+		}
+		return out
 	}
 	return strconv.AppendFloat(out, n, 'f', -1, 64)
 }

@@ -9,7 +9,7 @@ import (
 
 // FuzzNumber compares ParseNumber with strconv.
 func FuzzNumber(f *testing.F) {
-	for _, s := range []string{"0", "-0", "1", "12.5", "-0.1", "124.99", "99999999999999", "0.0000000000001", "123456789012345", "1e3", "-1.5E-3", "1e999", "0.30000000000000004"} {
+	for _, s := range []string{"0", "-0", "1", "12.5", "-0.1", "124.99", "99999999999999", "0.0000000000001", "123456789012345", "1e3", "-1.5E-3", "1e999", "1e-7", "1.5e-10", "1e-100", "1e21", "-1e20", "0.30000000000000004"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
@@ -19,6 +19,11 @@ func FuzzNumber(f *testing.F) {
 		want, _ := strconv.ParseFloat(s, 64)
 		if got := ParseNumber(s); got != want {
 			t.Errorf("ParseNumber(%s) = %v, want %v", s, got, want)
+		}
+		if encoded, err := json.Marshal(want + 0); err == nil {
+			if got := string(AppendNumber(nil, want)); got != string(encoded) {
+				t.Errorf("AppendNumber(%v) = %s, want %s", want, got, encoded)
+			}
 		}
 	})
 }
