@@ -39,7 +39,7 @@ func TestFullDisk(t *testing.T) {
 	for _, fsync := range []string{"always", "everysec"} {
 		t.Run(fsync, func(t *testing.T) {
 			metrics := "127.0.0.1:" + freePort(t)
-			p := start(t, dir, "--appendfsync", fsync, "--metrics-addr", metrics)
+			p := start(t, dir, "--appendfsync", fsync, "--metrics-addr", metrics, "--disk-reserve", "0")
 			c := p.client()
 			filler := filepath.Join(disk, "filler")
 			if err := fill(filler); err != nil {

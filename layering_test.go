@@ -32,7 +32,7 @@ var layers = layerTable{
 	{"commands", "commands/jsondoc commands/redisfmt keyspace keyspace/eviction keyspace/index query expiry expiry/clock"},
 	{"commands/jsondoc", "commands/redisfmt query/jsontext expiry"},
 	{"commands/redisfmt", ""},
-	{"keyspace", "keyspace/index query keyspace/lease keyspace/fileset keyspace/scrub keyspace/dbnum keyspace/eviction keyspace/rotation keyspace/liveness keyspace/watch keyspace/manifest keyspace/memtable keyspace/journal keyspace/store keyspace/datadir keyspace/aof keyspace/record expiry expiry/clock"},
+	{"keyspace", "keyspace/index query keyspace/lease keyspace/reserve keyspace/figures keyspace/fileset keyspace/scrub keyspace/dbnum keyspace/eviction keyspace/rotation keyspace/liveness keyspace/watch keyspace/manifest keyspace/memtable keyspace/journal keyspace/store keyspace/datadir keyspace/aof keyspace/record expiry expiry/clock"},
 	{"keyspace/repair", "keyspace/manifest keyspace/journal keyspace/store keyspace/datadir keyspace/aof keyspace/record expiry expiry/clock"},
 	{"keyspace/watch", ""},
 	{"keyspace/liveness", "keyspace/memtable keyspace/store keyspace/aof keyspace/record"},
@@ -42,11 +42,14 @@ var layers = layerTable{
 	{"keyspace/eviction", ""},
 	{"keyspace/rotation", ""},
 	{"keyspace/journal", "keyspace/aof keyspace/record"},
+	{"keyspace/figures", "keyspace/datadir expiry"},
 	{"keyspace/datadir", "keyspace/manifest keyspace/store keyspace/aof keyspace/record"},
 	{"keyspace/store", "keyspace/aof keyspace/record"},
+	{"keyspace/journal", "keyspace/aof keyspace/record"},
+	{"keyspace/reserve", "keyspace/aof"},
+	{"keyspace/lease", "keyspace/aof keyspace/record"},
 	{"keyspace/aof/aoftest", "keyspace/aof keyspace/record"}, // helps tests only
 	{"keyspace/aof/buntdbtest", ""},                          // likewise
-	{"keyspace/lease", ""},
 	{"keyspace/dbnum", ""},
 	{"keyspace/manifest", "keyspace/aof keyspace/record"},
 	{"keyspace/aof", "keyspace/record"},
@@ -73,6 +76,7 @@ var testImports = map[string]string{
 	"keyspace/scrub":   "keyspace/aof/aoftest",
 	"keyspace/datadir": "keyspace/aof/aoftest",
 	"keyspace/aof":     "keyspace/aof/aoftest",
+	"keyspace/reserve": "keyspace/aof/aoftest",
 }
 
 // libraries are those that few folders may import.

@@ -112,6 +112,7 @@ func run(options *config.Config) error {
 		Fsync:        settings.AppendFsync,
 		Log:          log,
 		ExpireEffort: settings.ActiveExpireEffort,
+		Reserve:      settings.DiskReserve,
 		OnDeath:      engine.Broker.OnDeath,
 		Loaded:       &loaded,
 	})

@@ -111,7 +111,7 @@ func TestExporter(t *testing.T) {
 		"used_memory": number, "used_memory_rss": number, "used_memory_peak": number, "used_memory_overhead": number, "used_memory_dataset": number,
 		"maxmemory": number, "total_system_memory": number, "mem_fragmentation_ratio": number, "allocator_allocated": number,
 		"loading": "0", "rdb_bgsave_in_progress": "0", "rdb_last_save_time": number, "rdb_last_bgsave_status": "ok",
-		"aof_enabled": "1", "aof_rewrite_in_progress": "0", "aof_last_bgrewrite_status": "ok", "aof_last_write_status": "ok", "aof_current_size": number,
+		"aof_enabled": "1", "aof_rewrite_in_progress": "0", "aof_last_bgrewrite_status": "ok", "aof_last_write_status": "ok", "disk_full": "0", "disk_reserve_bytes": number, "aof_current_size": number,
 		"total_connections_received": number, "total_commands_processed": number, "instantaneous_ops_per_sec": number,
 		"total_net_input_bytes": number, "total_net_output_bytes": number, "instantaneous_input_kbps": number, "instantaneous_output_kbps": number,
 		"rejected_connections": "0", "expired_keys": "0", "expired_stale_perc": number, "expired_time_cap_reached_count": number, "evicted_keys": "0",

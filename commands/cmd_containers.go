@@ -13,7 +13,7 @@ var containerCommands = []Command{
 	{
 		Name: "container.set", Syntax: "name [TTL <OFF | -1 | seconds>] [TTLMODE <STRICT | LENIENT>] [NUMBER number]", Example: "orders TTL 3600",
 		Summary: "Creates a container or changes its default TTL, which governs everything in it at once. Without TTL it changes the mode of an existing container.",
-		Flags:   Write, Scope: ScopeAll, Parse: parseContainerSet,
+		Flags:   Write | Frees, Scope: ScopeAll, Parse: parseContainerSet,
 	},
 	{
 		Name: "container.create", Syntax: "name [TTL <OFF | -1 | seconds>] [TTLMODE <STRICT | LENIENT>] [NUMBER number]",
@@ -31,7 +31,7 @@ var containerCommands = []Command{
 	{
 		Name: "container.drop", Syntax: "name",
 		Summary: "Removes a container with everything in it, in constant time. Returns 1, or 0 if it does not exist.",
-		Flags:   Write | Fast, Scope: ScopeAll, Parse: parseContainerDrop,
+		Flags:   Write | Frees | Fast, Scope: ScopeAll, Parse: parseContainerDrop,
 	},
 }
 
@@ -135,6 +135,9 @@ func parseContainerSet(in *Input) (Run, error) {
 			}
 			if limit, full := x.Tx.ContainersFull(); full {
 				return Fail(errorf(errContainersFull, set.name, limit))
+			}
+			if err := x.Engine.diskRefusal(false); err != nil {
+				return Fail(err)
 			}
 			return set.create(x)
 		}

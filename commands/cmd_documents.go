@@ -47,7 +47,7 @@ var documentCommands = []Command{
 	{
 		Name: "doc.del", Syntax: "container id [id ...] [IFMATCH etag]",
 		Summary: "Deletes documents and returns how many existed. IFMATCH deletes one document if its etag matches.",
-		Flags:   Write, Keys: AllIDs, Access: "RM delete", Options: trailingMatch, Parse: parseDocDel,
+		Flags:   Write | Frees, Keys: AllIDs, Access: "RM delete", Options: trailingMatch, Parse: parseDocDel,
 	},
 	{
 		Name: "doc.exists", Syntax: "container id [id ...]",

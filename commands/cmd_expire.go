@@ -29,7 +29,7 @@ var expireCommands = []Command{
 func expireRow(name, syntax, summary, since string, b timeBase, u timeUnit) Command {
 	return Command{
 		Name: name, Syntax: syntax + " [NX | XX | GT | LT]", Since: since, Summary: summary,
-		Flags: Write | Fast, Keys: OneKey, Access: "RW update", Walks: always,
+		Flags: Write | Frees | Fast, Keys: OneKey, Access: "RW update", Walks: always,
 		Differs: "The conditions see the container's default. On a document it writes the member `ttl`, in seconds, rounded up",
 		Parse:   func(in *Input) (Run, error) { return parseExpire(in, name, b, u) },
 	}
@@ -71,6 +71,11 @@ func parseExpire(in *Input, fullName string, b timeBase, u timeUnit) (Run, error
 		oldEnd, ends := c.Policy().End(it.TS, it.ExpireAt)
 		if !condition.allows(oldEnd, ends, end) {
 			return Flag(false)
+		}
+		if end > x.Now() {
+			if err := x.Engine.diskRefusal(false); err != nil {
+				return Fail(err)
+			}
 		}
 		if it.Kind == keyspace.Plain || end <= x.Now() {
 			x.putExpiring(c, key, it.Body, end)

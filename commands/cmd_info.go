@@ -216,6 +216,8 @@ func (r *infoReport) persistenceSection() {
 	r.statusField("aof_last_write_status", r.keyspaceStats.LastWriteError)
 	r.field("aof_current_size", r.keyspaceStats.JournalBytes)
 	r.errorField("last_write_error", r.keyspaceStats.LastWriteError)
+	r.flagField("disk_full", r.keyspaceStats.DiskFull)
+	r.field("disk_reserve_bytes", r.keyspaceStats.ReserveBytes) // 0 while it is released
 	r.field("partitions", r.keyspaceStats.Partitions)
 	r.field("journal_bytes", r.keyspaceStats.JournalBytes)
 	r.field("journal_commits", r.keyspaceStats.Commits)

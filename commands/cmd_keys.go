@@ -18,7 +18,7 @@ var keyCommands = []Command{
 	},
 	{
 		Name: "del", Syntax: "key [key ...]", Since: "1.0.0", Summary: "Delete a key",
-		Flags: Write, Keys: AllKeys, Access: "RM delete", Tips: "request_policy:multi_shard response_policy:agg_sum",
+		Flags: Write | Frees, Keys: AllKeys, Access: "RM delete", Tips: "request_policy:multi_shard response_policy:agg_sum",
 		Parse: noParse(onDatabase(runDel)),
 	},
 	{
@@ -29,13 +29,13 @@ var keyCommands = []Command{
 	{
 		Name: "flushall", Syntax: "[ASYNC | SYNC]", Since: "1.0.0", Group: "server", Summary: "Remove all keys from all databases",
 		Differs: "Containers and their defaults stay",
-		Flags:   Write, Scope: ScopeAll, Categories: "keyspace dangerous", Tips: "request_policy:all_shards response_policy:all_succeeded",
+		Flags:   Write | Frees, Scope: ScopeAll, Categories: "keyspace dangerous", Tips: "request_policy:all_shards response_policy:all_succeeded",
 		Parse: parseFlushAll,
 	},
 	{
 		Name: "flushdb", Syntax: "[ASYNC | SYNC]", Since: "1.0.0", Group: "server", Summary: "Remove all keys from the current database",
 		Differs: "The container's default stays",
-		Flags:   Write, Scope: ScopeAll, Categories: "keyspace dangerous", Tips: "request_policy:all_shards response_policy:all_succeeded",
+		Flags:   Write | Frees, Scope: ScopeAll, Categories: "keyspace dangerous", Tips: "request_policy:all_shards response_policy:all_succeeded",
 		Parse: parseFlushDB,
 	},
 	{
@@ -62,7 +62,7 @@ var keyCommands = []Command{
 	{
 		Name: "unlink", Syntax: "key [key ...]", Since: "4.0.0",
 		Summary: "Delete a key asynchronously in another thread. Otherwise it is just as DEL, but non blocking.",
-		Flags:   Write | Fast, Keys: AllKeys, Access: "RM delete", Tips: "request_policy:multi_shard response_policy:agg_sum",
+		Flags:   Write | Frees | Fast, Keys: AllKeys, Access: "RM delete", Tips: "request_policy:multi_shard response_policy:agg_sum",
 		Parse: noParse(onDatabase(runDel)),
 	},
 }

@@ -29,7 +29,7 @@ var stringCommands = []Command{
 	{
 		Name: "getdel", Syntax: "key", Since: "6.2.0", Summary: "Get the value of a key and delete the key",
 		Differs: "For plain keys only",
-		Flags:   Write | Fast, Keys: OneKey, Access: "RW access delete", Parse: noParse(runGetDel),
+		Flags:   Write | Frees | Fast, Keys: OneKey, Access: "RW access delete", Parse: noParse(runGetDel),
 	},
 	{
 		Name: "getex", Syntax: "key [EX seconds | PX milliseconds | EXAT unix-time-seconds | PXAT unix-time-milliseconds | PERSIST]",

@@ -113,6 +113,7 @@ const (
 	Publishes                         // sends messages; CLIENT PAUSE WRITE holds it back like a write
 	AllowSubscribed                   // allowed in the subscribed mode of RESP2
 	Slow                              // may take long even with few arguments
+	Frees                             // a write that may free space, served on a full disk; if it does not free any, its Run refuses
 )
 
 // Input is what Parse may read.

@@ -191,8 +191,8 @@ func (e *Engine) admit(s *Session, r *row) error {
 		return errNotInMulti
 	}
 	if r.Flags&Write != 0 {
-		if err := e.Keyspace.Writable(); err != nil {
-			return Misconf(err)
+		if err := e.diskRefusal(r.Flags&Frees != 0); err != nil {
+			return err
 		}
 	}
 	if s.inSubscribedMode() && r.Flags&AllowSubscribed == 0 {
@@ -200,6 +200,18 @@ func (e *Engine) admit(s *Session, r *row) error {
 	}
 	if s.monitoring && r.Flags&(Write|ReadOnly|Publishes) != 0 {
 		return errMonitoring
+	}
+	return nil
+}
+
+// diskRefusal returns the error of a write that the disk does not admit now, or nil. frees says that the write frees space.
+func (e *Engine) diskRefusal(frees bool) error {
+	err := e.Keyspace.Writable()
+	if err != nil && frees {
+		err = e.Keyspace.Freeing()
+	}
+	if err != nil {
+		return Misconf(err)
 	}
 	return nil
 }

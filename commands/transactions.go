@@ -54,6 +54,7 @@ type transaction struct {
 
 	computes   bool // a queued command may compute for long
 	walks      bool // a queued command walks values
+	grows      bool // a queued command is a write without the flag Frees
 	subscribes bool // a queued command changes the session's subscriptions
 
 	size     int // of the queued commands, bytes
@@ -95,6 +96,7 @@ func checkQueue(what string, size, maxValue int) error {
 func (e *Engine) enqueue(s *Session, r *row, args []string) Reply {
 	t := &s.multi
 	t.flags |= r.Flags
+	t.grows = t.grows || r.Flags&(Write|Frees) == Write
 	t.subscribes = t.subscribes || r.Flags&(PubSub|AllowSubscribed) == PubSub|AllowSubscribed
 	matches := e.matchesSlowly(r, args)
 	t.slow = t.slow || matches || r.isSlow(len(args))
@@ -166,7 +168,7 @@ func (t *transaction) close(s *Session) {
 	t.clearQueue(s.Memory)
 	t.replies = nil
 	t.open, t.failed, t.flags = false, false, 0
-	t.slow, t.computes, t.walks, t.subscribes = false, false, false, false
+	t.slow, t.computes, t.walks, t.subscribes, t.grows = false, false, false, false, false
 	s.update(func() { s.queued, s.queuedSize = noTransaction, 0 })
 }
 
@@ -349,8 +351,8 @@ func runExec(x *Context) Reply {
 	x.Tx.Unwatch(&t.watcher)
 	t.unwatched(x.Session.Memory)
 	if t.flags&Write != 0 {
-		if err := x.Engine.Keyspace.Writable(); err != nil {
-			return Fail(execAborted(Misconf(err)))
+		if err := x.Engine.diskRefusal(!t.grows); err != nil {
+			return Fail(execAborted(err))
 		}
 	}
 	switch {

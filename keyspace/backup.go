@@ -91,7 +91,7 @@ func (ks *Keyspace) backupPacer() *store.Pacer {
 func (ks *Keyspace) freeze() (files []*scrub.File, m *manifest.Manifest, err error) {
 	ks.checkpoint.mu.Lock()
 	defer ks.checkpoint.mu.Unlock()
-	if err := ks.saveLocked(); err != nil {
+	if err := ks.saveMakingRoom(); err != nil {
 		return nil, nil, err
 	}
 	return ks.files.Freeze()

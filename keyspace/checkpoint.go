@@ -1,7 +1,6 @@
 package keyspace
 
 import (
-	"cmp"
 	"maps"
 	"slices"
 	"sync"
@@ -9,35 +8,27 @@ import (
 	"time"
 
 	"mayfly/keyspace/aof"
+	"mayfly/keyspace/figures"
+	"mayfly/keyspace/journal"
 	"mayfly/keyspace/record"
 	"mayfly/keyspace/store"
 )
 
-// A checkpoint is due when the journal's files reach a share of the live bytes of the stores, within bounds. It
-// is also due this long after the last one if anything was written since. Items that are overwritten or die
-// before the next checkpoint never reach the stores, so a large journal saves work. But the next start has to
-// read it, and at the end of a checkpoint the stores hold the same bytes again. So there is an upper bound.
+// A checkpoint is due when the journal reaches its limit, or this long after the last one if anything was written since.
 const (
-	checkpointShare    = 6 // one part in this many
-	minCheckpointBytes = 8 << 20
-	maxCheckpointBytes = 64 << 20
 	checkpointInterval = time.Minute
 	checkpointRetry    = 5 * time.Second
 )
 
-// syncsAtOnce is the number of stores that are forced to disk in parallel while others are written: file systems
-// commit several together.
-const syncsAtOnce = 4
-
 // checkpointState is the state of checkpoints.
 type checkpointState struct {
 	done   atomic.Int64
-	last   atomic.Int64          // ms; the end of the last one
-	failed atomic.Pointer[error] // nil: the last one worked
-	asked  atomic.Bool           // SaveInBackground waits for one
-	least  int64                 // minCheckpointBytes, or less in a test; set before anything is written
-	pieces capturing             // captureInPieces; in a test others; set before anything is written
-	mu     sync.Mutex            // held during a checkpoint; protects what follows, and the stores
+	last   atomic.Int64 // ms; the end of the last one
+	failed figures.LastError
+	asked  atomic.Bool // SaveInBackground waits for one
+	least  int64       // journal.MinLimit, or less in a test; set before anything is written
+	pieces capturing   // captureInPieces; in a test others; set before anything is written
+	mu     sync.Mutex  // held during a checkpoint; protects what follows, and the stores
 
 	// Changes that are captured from the partitions but not confirmed in their stores. A failed checkpoint
 	// leaves them to the next.
@@ -46,21 +37,7 @@ type checkpointState struct {
 	lsn       LSN    // all changes up to it are captured or in the stores
 	below     uint64 // journals of lower generations can be removed once the stores have the changes
 
-	records map[string]int64 // size in bytes of the set commands that are live in the catalogue's store
-}
-
-// count adds changes to the records of the catalogue's store, and returns by how many bytes its live size grows.
-func (c *checkpointState) count(ops []aof.Op) (more int64) {
-	for _, o := range ops {
-		more -= c.records[o.Key]
-		delete(c.records, o.Key)
-		if !o.Del {
-			size := aof.SetSize(len(o.Key), len(o.Rec))
-			c.records[o.Key] = size
-			more += size
-		}
-	}
-	return more
+	records store.LiveRecords // of the catalogue's store
 }
 
 // runCheckpoints makes checkpoints when they are due, until the keyspace is closed.
@@ -80,9 +57,10 @@ func (ks *Keyspace) runCheckpoints() {
 		case <-ks.full:
 		case <-ticker.C:
 			waited += time.Second
+			ks.disk.Refill()
 		}
 		asked := ks.checkpoint.asked.Load() // before the checkpoint: it is for what was written by then
-		if !asked && (!woken && !ks.checkpointDue(waited >= due) || ks.Writable() != nil) {
+		if !asked && (!woken && !ks.checkpointDue(waited >= due) || ks.failed() != nil) {
 			continue
 		}
 		waited, due = 0, checkpointInterval
@@ -96,6 +74,9 @@ func (ks *Keyspace) runCheckpoints() {
 			continue
 		}
 		ks.compactWasteful()
+		if ks.disk.Refill(); ks.disk.Full() {
+			due = time.Second // what was deleted meanwhile makes room
+		}
 	}
 }
 
@@ -109,7 +90,7 @@ func (ks *Keyspace) checkpointDue(waitedEnough bool) bool {
 // limitJournal sets the size of the journal at which a checkpoint is due, by the size of the stores.
 func (ks *Keyspace) limitJournal() {
 	live, _ := store.Sizes(ks.stores())
-	ks.journal.SetLimit(min(max(live/checkpointShare, ks.checkpoint.least), maxCheckpointBytes))
+	ks.journal.SetLimit(ks.disk.Bound(journal.LimitFor(live, ks.checkpoint.least)))
 }
 
 // wakeCheckpoint asks for a checkpoint soon.
@@ -138,13 +119,13 @@ func signal(to chan<- struct{}) {
 func (ks *Keyspace) Save() error {
 	ks.checkpoint.mu.Lock()
 	defer ks.checkpoint.mu.Unlock()
-	return ks.saveLocked()
+	return ks.saveMakingRoom()
 }
 
 // saveLocked: checkpoint.mu must be held.
 func (ks *Keyspace) saveLocked() (err error) {
 	f := &ks.checkpoint
-	defer func() { remember(&f.failed, err) }()
+	defer func() { f.failed.Set(err) }()
 	generation, err := ks.journal.Rotate()
 	if err != nil {
 		return err
@@ -174,23 +155,6 @@ func (ks *Keyspace) saveLocked() (err error) {
 		return err
 	}
 	return ks.saveLocked()
-}
-
-// remember stores the error of the last attempt, nil if it worked.
-func remember(last *atomic.Pointer[error], err error) {
-	if err == nil {
-		last.Store(nil)
-	} else {
-		last.Store(&err)
-	}
-}
-
-// message returns the error of the last attempt in words for clients, empty if it worked.
-func (ks *Keyspace) message(last *atomic.Pointer[error]) string {
-	if err := last.Load(); err != nil {
-		return ks.ForClients(*err).Error()
-	}
-	return ""
 }
 
 // noteBroken refuses writes until a restart if a store cannot be used any more: the journal would grow without bound.
@@ -270,23 +234,13 @@ func (ks *Keyspace) applyCaptured() error {
 	if err := ks.catStore.Sync(uint64(f.lsn)); err != nil {
 		return err
 	}
-	ks.catStore.AddLive(f.count(f.catalogue))
-	f.catalogue = nil                         // confirmed: not written again if a partition fails
-	errs := make([]error, len(ks.partitions)) // and f.captured: each goroutine has its own
-	places := make(chan struct{}, syncsAtOnce)
-	var syncs sync.WaitGroup
-	for i, p := range ks.partitions {
-		if errs[i] = p.store.Apply(f.captured[i]); errs[i] != nil {
-			continue
+	ks.catStore.AddLive(f.records.Count(f.catalogue))
+	f.catalogue = nil // confirmed: not written again if a partition fails
+	return store.ApplyAndSync(len(ks.partitions), ks.applyCapturedTo, func(i int) error {
+		err := ks.partitions[i].store.Sync(uint64(f.lsn))
+		if err == nil {
+			f.captured[i] = nil
 		}
-		places <- struct{}{}
-		syncs.Go(func() {
-			defer func() { <-places }()
-			if errs[i] = p.store.Sync(uint64(f.lsn)); errs[i] == nil {
-				f.captured[i] = nil
-			}
-		})
-	}
-	syncs.Wait()
-	return cmp.Or(errs...)
+		return err
+	})
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sync/atomic"
 
+	"mayfly/keyspace/figures"
 	"mayfly/keyspace/liveness"
 	"mayfly/keyspace/scrub"
 	"mayfly/keyspace/store"
@@ -22,7 +23,7 @@ type compactionState struct {
 	all     atomic.Bool // compact every store at the next opportunity
 	running atomic.Bool
 	done    atomic.Int64 // stores compacted since the start
-	failed  atomic.Pointer[error]
+	failed  figures.LastError
 	pace    int64 // store.DefaultPace; in a test another, or 0: no rests; set before anything is written
 }
 
@@ -49,6 +50,9 @@ func (ks *Keyspace) compactWasteful() {
 	state.running.Store(true)
 	defer state.running.Store(false)
 	all, when := state.all.Swap(false), *state.when.Load()
+	if ks.disk.Full() {
+		when = store.CompactionWhenFull
+	}
 	var errs []error
 	rest := ks.stores() // those not compacted yet
 	for {
@@ -83,7 +87,7 @@ func (ks *Keyspace) compactWasteful() {
 		ks.opt.Log.Info().Str("file", s.Path()).Int64("before", before).Int64("after", s.Size()).Msg("compacted")
 	}
 	if len(rest) <= len(ks.partitions) { // else none was tried
-		remember(&state.failed, errors.Join(errs...))
+		state.failed.Set(errors.Join(errs...))
 	}
 }
 

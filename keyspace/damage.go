@@ -29,6 +29,9 @@ type scrubFolder struct{ ks *Keyspace }
 func (f scrubFolder) Files() (paths []string, bytes int64) {
 	f.ks.checkpoint.mu.Lock()
 	defer f.ks.checkpoint.mu.Unlock()
+	if !f.ks.journal.Begun() { // the disk is full, and the manifest may be that of the last run
+		return nil, 0
+	}
 	return f.ks.files.Paths()
 }
 
@@ -55,7 +58,7 @@ func (f scrubFolder) Repair(damaged *scrub.File) error {
 		return ks.files.RewriteText(damaged.Path)
 	case damaged.Use == aof.Journal:
 		ks.journal.Append(ks.clockRecord(ks.lease.End())) // an empty one would stay the newest
-		return ks.saveLocked()
+		return ks.saveMakingRoom()
 	}
 	i := slices.IndexFunc(ks.stores(), func(s *store.Store) bool { return s.Path() == damaged.Path })
 	return ks.rewriteStore(ks.stores()[i])
@@ -96,7 +99,7 @@ func (ks *Keyspace) eachCatalogueRecord(visit func(aof.Op)) {
 	clear(ks.checkpoint.records)
 	for _, o := range append(ops, ks.captureContainers(all)...) {
 		if !o.Del { // else it was dropped meanwhile
-			ks.checkpoint.count([]aof.Op{o})
+			ks.checkpoint.records.Count([]aof.Op{o})
 			visit(o)
 		}
 	}

@@ -8,12 +8,15 @@ import (
 
 	"mayfly/expiry"
 	"mayfly/expiry/clock"
+	"mayfly/keyspace/aof"
 	"mayfly/keyspace/datadir"
 	"mayfly/keyspace/eviction"
+	"mayfly/keyspace/figures"
 	"mayfly/keyspace/fileset"
 	"mayfly/keyspace/journal"
 	"mayfly/keyspace/lease"
 	"mayfly/keyspace/record"
+	"mayfly/keyspace/reserve"
 	"mayfly/keyspace/rotation"
 	"mayfly/keyspace/scrub"
 	"mayfly/keyspace/store"
@@ -29,6 +32,7 @@ type Options struct {
 	Clock        clock.Clock    // nil means the system's
 	Log          zerolog.Logger // progress and trouble; the zero value is silent
 	ExpireEffort int            // active-expire-effort, 1 to 10; 0 means 1
+	Reserve      int64          // bytes of the disk to hold for when it is full; 0: none
 	NoPurge      bool           // do not start the active purge (tests drive it by hand)
 	Loaded       *atomic.Int64  // counts the bytes of changes that Open has loaded; nil: not counted
 
@@ -100,6 +104,7 @@ type Keyspace struct {
 	compaction compactionState
 	files      *fileset.Set // checkpoint.mu protects it
 	scrub      *scrub.Scrubber
+	disk       *reserve.Guard
 }
 
 // Open opens the data folder, loads its content and starts the active purge and the background work. Errors are
@@ -120,7 +125,7 @@ func Open(opt Options) (_ *Keyspace, err error) {
 	ks.evictor.Init()
 	ks.SetCompaction(DefaultCompaction)
 	ks.SetMaxContainers(DefaultMaxContainers)
-	ks.checkpoint.least, ks.checkpoint.pieces, ks.compaction.pace = minCheckpointBytes, captureInPieces, store.DefaultPace
+	ks.checkpoint.least, ks.checkpoint.pieces, ks.compaction.pace = journal.MinLimit, captureInPieces, store.DefaultPace
 	defer func() {
 		if err != nil {
 			ks.closeAll()
@@ -156,7 +161,11 @@ func (ks *Keyspace) beginEpoch() error {
 	now := ks.Now()
 	ks.lease.Set(now)
 	ks.journal.Append(ks.clockRecord(now))
-	return errors.Join(ks.journal.CommitAll(), ks.journal.Sync())
+	err := errors.Join(ks.journal.CommitAll(), ks.journal.Sync())
+	if aof.IsFull(err) { // nothing is written before the record, and the journal forces its first commit to disk
+		return nil
+	}
+	return err
 }
 
 // createDatabases makes the databases 0 to 15 that are missing, and gives numbers to containers without one.
@@ -177,6 +186,9 @@ func (ks *Keyspace) Close() error {
 	}
 	close(ks.stop)
 	ks.background.Wait()
+	if !ks.journal.Begun() { // the disk is full, and nothing was written
+		return ks.closeAll()
+	}
 	ks.lease.Set(ks.Now()) // the checkpoint records it
 	if err := errors.Join(ks.Save(), ks.closeFiles()); err != nil {
 		return errors.Join(err, ks.folder.Close())
@@ -211,6 +223,9 @@ func (ks *Keyspace) closeFiles() error {
 	if ks.catStore != nil {
 		errs = append(errs, ks.catStore.Close())
 	}
+	if ks.disk != nil {
+		errs = append(errs, ks.disk.Close())
+	}
 	return errors.Join(errs...)
 }
 
@@ -241,16 +256,14 @@ func (ks *Keyspace) Committed(lsn LSN) bool { return lsn <= ks.journal.Committed
 
 // Writable returns the error because of which writes are refused for now (MISCONF), or nil.
 func (ks *Keyspace) Writable() error {
-	if err := ks.broken.Load(); err != nil {
-		return ks.ForClients(*err)
+	if err := ks.failed(); err != nil {
+		return ks.ForClients(err)
 	}
-	return ks.ForClients(ks.journal.Err())
+	return ks.disk.Err()
 }
 
 // ForClients returns an error without the path of the data folder, which is not for clients; the log has it.
-func (ks *Keyspace) ForClients(err error) error {
-	return datadir.WithoutPath(err, ks.opt.Dir)
-}
+func (ks *Keyspace) ForClients(err error) error { return datadir.WithoutPath(err, ks.opt.Dir) }
 
 // Now reads the clock, in ms.
 func (ks *Keyspace) Now() int64 { return ks.opt.Clock.Now() }
@@ -265,25 +278,7 @@ func (ks *Keyspace) SetFsync(f Fsync) { ks.journal.SetPolicy(f) }
 func (ks *Keyspace) SetExpireEffort(effort int) { ks.purge.SetEffort(effort) }
 
 // Stats are figures of the whole keyspace for INFO.
-type Stats struct {
-	Partitions int
-	Expiry     expiry.Stats
-
-	LoadedItems    int64 // at start
-	LoadTime       int64 // ms
-	JournalBytes   int64 // size of the journal files
-	StoreBytes     int64 // size of the partition files and the catalogue
-	Commits        int64 // group commits
-	Fsyncs         int64 // of the journal
-	Checkpoints    int64
-	Saving         bool   // SaveInBackground has not finished
-	LastSaveError  string // empty: the last checkpoint worked
-	Compactions    int64  // of stores
-	Compacting     bool   // a compaction is running or asked for
-	LiveBytes      int64  // of the stores, without what is overwritten or deleted
-	LastCompactErr string // empty: the last compaction worked
-	LastWriteError string // empty: the last write worked
-}
+type Stats = figures.Stats
 
 // Stats returns the figures.
 func (ks *Keyspace) Stats() Stats {
@@ -300,9 +295,10 @@ func (ks *Keyspace) Stats() Stats {
 		Compactions:  ks.compaction.done.Load(),
 		Compacting:   ks.compaction.underWay(),
 
-		LastSaveError:  ks.message(&ks.checkpoint.failed),
-		LastCompactErr: ks.message(&ks.compaction.failed),
+		LastSaveError:  ks.checkpoint.failed.Text(ks.opt.Dir),
+		LastCompactErr: ks.compaction.failed.Text(ks.opt.Dir),
 	}
+	s.DiskFull, s.ReserveBytes = ks.disk.Full(), ks.disk.Held()
 	s.LiveBytes, s.StoreBytes = store.Sizes(ks.stores())
 	if err := ks.Writable(); err != nil {
 		s.LastWriteError = err.Error()

@@ -1,10 +1,6 @@
 package keyspace
 
-import (
-	"mayfly/keyspace/aof"
-	"mayfly/keyspace/lease"
-	"mayfly/keyspace/record"
-)
+import "mayfly/keyspace/lease"
 
 const leaseTime = lease.Time
 
@@ -21,15 +17,5 @@ func (ks *Keyspace) leased(now int64) LSN {
 	return lsn
 }
 
-// clockRecord returns the record of the clock: a time (ms) and the epoch of versions.
-func (ks *Keyspace) clockRecord(ms int64) clockRecord {
-	return clockRecord(record.Append(nil, record.ClockKey, Item{Kind: record.ClockKind, TS: ms, Version: ks.epoch}))
-}
-
-// clockRecord is appended to the journal as a group of its own.
-type clockRecord string
-
-func (r clockRecord) AppendTo(dst aof.Commands) aof.Commands {
-	dst.Set(record.ClockKey, string(r), "")
-	return dst
-}
+// clockRecord returns the record of the clock at a time in ms.
+func (ks *Keyspace) clockRecord(ms int64) lease.Record { return lease.NewRecord(ms, ks.epoch) }

@@ -16,6 +16,7 @@ import (
 	"mayfly/keyspace/journal"
 	"mayfly/keyspace/manifest"
 	"mayfly/keyspace/record"
+	"mayfly/keyspace/reserve"
 	"mayfly/keyspace/store"
 )
 
@@ -49,6 +50,9 @@ func (ks *Keyspace) restore() error {
 	if ks.folder, err = datadir.Open(ks.opt.Dir, ks.opt.Partitions, ks.opt.Log); err != nil {
 		return err
 	}
+	if ks.disk, err = reserve.NewGuard(ks.opt.Dir, ks.opt.Reserve, ks.opt.Log, ks.wakeCheckpoint); err != nil {
+		return err
+	}
 	m, err := fileset.ReadManifest(ks.opt.Dir)
 	if err != nil {
 		return err
@@ -73,20 +77,15 @@ func (ks *Keyspace) restore() error {
 		return err
 	}
 	l.finish()
-	if m.Clean { // before anything is written that it does not name
-		m.Clean = false
-		if err := m.Write(ks.opt.Dir); err != nil {
-			return err
-		}
-	}
 	ks.journal, err = journal.Open(journal.Options{
 		Dir: ks.opt.Dir, Finished: files, First: last + 1, Policy: ks.opt.Fsync, Log: ks.opt.Log, Full: func() { signal(ks.full) },
+		MakeRoom: ks.disk.MakeRoom, Around: func(makeFile func() error) error { return ks.files.Begin(m, makeFile) },
 	})
 	if err != nil {
 		return err
 	}
 	ks.files = &fileset.Set{Folder: ks.folder, Stores: ks.stores(), Journal: ks.journal}
-	if err := ks.files.WriteManifest(false); err != nil {
+	if err := ks.disk.Begin(ks.journal); err != nil {
 		return err
 	}
 	ks.limitJournal()
@@ -121,9 +120,9 @@ func (l *loader) loadCatalogue() (err error) {
 	if err != nil {
 		return err
 	}
-	ks.checkpoint.records = make(map[string]int64)
+	ks.checkpoint.records = make(store.LiveRecords)
 	for key, rec := range present {
-		ks.catStore.AddLive(ks.checkpoint.count([]aof.Op{{Key: key, Rec: rec}}))
+		ks.catStore.AddLive(ks.checkpoint.records.Count([]aof.Op{{Key: key, Rec: rec}}))
 		if err := l.catalogueRecord(key, rec, false); err != nil {
 			return fmt.Errorf("%s: %w", path, err)
 		}

@@ -186,8 +186,8 @@ func (d *powerDrill) disturb(r *rand.Rand) {
 			if err = d.ks.Save(); err == nil {
 				d.ks.compaction.all.Store(true)
 				d.ks.compactWasteful()
-				if failed := d.ks.compaction.failed.Load(); failed != nil {
-					err = *failed
+				if failed := d.ks.compaction.failed.Get(); failed != nil {
+					err = failed
 				}
 			}
 		case 2: // not right after a checkpoint: of some items the journal alone knows what they are

@@ -11,6 +11,7 @@ var (
 	Fsync     = (*os.File).Sync    // forces a file or a folder to disk
 	Fdatasync = fdatasync          // forces the content and the size of a file to disk, but not its times
 	WriteAt   = (*os.File).WriteAt // appends to a file
+	Write     = (*os.File).Write   // writes a small file as a whole
 )
 
 // CreateNew creates a file that must not exist yet.
@@ -28,7 +29,7 @@ func WriteFile(path string, content []byte) error {
 	if err != nil {
 		return err
 	}
-	_, err = f.Write(content)
+	_, err = Write(f, content)
 	return errors.Join(err, Fsync(f), f.Close())
 }
 

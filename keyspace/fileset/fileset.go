@@ -77,6 +77,23 @@ func (s *Set) WriteManifest(clean bool) error {
 	return nil
 }
 
+// Begin writes the manifest of a start, and makes the first file of the journal. Before anything is written that the
+// manifest of the last run does not name, that says that a server runs. After an error Begin can be repeated.
+func (s *Set) Begin(last *manifest.Manifest, makeFile func() error) error {
+	if last.Clean {
+		running := *last
+		running.Clean = false
+		if err := running.Write(s.Folder.Path); err != nil {
+			return err
+		}
+		last.Clean = false
+	}
+	if err := makeFile(); err != nil {
+		return err
+	}
+	return s.WriteManifest(false)
+}
+
 // NameJournal has the manifest name the newest journal, unless it does.
 func (s *Set) NameJournal(generation uint64) error {
 	if generation <= s.newest {

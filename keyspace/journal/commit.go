@@ -141,6 +141,9 @@ func (j *Journal) commitAndResign(before func(), lsn LSN) error {
 
 // commitTo commits batch after batch until the LSN is covered. The lead is held.
 func (j *Journal) commitTo(lsn LSN) error {
+	if err := j.begin(); err != nil {
+		return err
+	}
 	for j.Committed() < lsn {
 		j.mu.Lock()
 		if j.closed {
@@ -159,6 +162,9 @@ func (j *Journal) commitTo(lsn LSN) error {
 		j.mu.Unlock()
 
 		err := j.write(b)
+		if aof.IsFull(err) && j.broken.Load() == nil && j.room != nil && j.room() {
+			err = j.write(b)
+		}
 
 		j.mu.Lock()
 		j.inFlight = nil
@@ -216,8 +222,13 @@ func (j *Journal) write(b *batch) error {
 	}
 	if j.policyNow() == Always {
 		j.preallocate(written)
-		return j.syncTo(b.lsn)
+	} else if !j.force {
+		return nil
 	}
+	if err := j.syncTo(b.lsn); err != nil {
+		return err
+	}
+	j.force = false
 	return nil
 }
 

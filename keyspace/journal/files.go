@@ -18,6 +18,11 @@ import (
 //
 // Commits wait briefly: they continue while the new file is made and most of the old one is forced to disk.
 func (j *Journal) Rotate() (generation uint64, err error) {
+	if !j.begun.Load() {
+		if err := j.CommitAll(); err != nil {
+			return 0, err
+		}
+	}
 	if j.Empty() {
 		return j.generation, nil
 	}
@@ -90,6 +95,7 @@ func (j *Journal) prepare() (_ *nextFile, err error) {
 	}
 	path := filepath.Join(j.dir, TempName)
 	if err := aof.WriteFile(path, aof.FirstSeal(next.mark).Append(nil)); err != nil {
+		os.Remove(path) // a start ignores it, but it takes room
 		return nil, err
 	}
 	f, err := os.OpenFile(path, os.O_RDWR, 0)
@@ -133,13 +139,13 @@ func (j *Journal) syncNameLocked(next *nextFile) error {
 }
 
 // firstFile makes the first file of a run.
-func (j *Journal) firstFile(generation uint64) error {
+func (j *Journal) firstFile() error {
 	next, err := j.prepare()
 	if err != nil {
 		return err
 	}
 	defer next.close()
-	if err := j.installLocked(next, generation); err != nil {
+	if err := j.installLocked(next, j.first); err != nil {
 		return err
 	}
 	if err := j.syncNameLocked(next); err != nil {

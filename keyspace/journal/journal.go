@@ -52,6 +52,12 @@ type Options struct {
 	Policy   Policy
 	Log      zerolog.Logger
 	Full     func() // called without any lock after a commit that leaves [Journal.Limit] bytes in the newest file
+
+	// MakeRoom is called when the disk is full. If it reports that it has made room, the write is repeated at once.
+	MakeRoom func() bool
+	// Around is called with the function that makes the first file, and returns its error. After an error it is called
+	// again before the next commit. If it is not nil, [Journal.Begin] makes the file instead of [Open].
+	Around func(makeFile func() error) error
 }
 
 // Journal commits in groups. Safe for concurrent use, but for Rotate, Remove and Close, which one goroutine calls.
@@ -61,6 +67,8 @@ type Journal struct {
 	dir    string
 	log    zerolog.Logger
 	full   func()
+	room   func() bool
+	around func(makeFile func() error) error
 	policy atomic.Int32 // Policy
 	limit  atomic.Int64 // bytes
 
@@ -91,6 +99,9 @@ type Journal struct {
 	mark       uint32
 	finished   []FileInfo   // the files before it, oldest first
 	diskFull   bool         // no more preallocation in the newest file
+	first      uint64       // the generation of the first file of this run
+	begun      atomic.Bool  // the first file is in use; set with the lead held
+	force      bool         // the first commit is to be forced to disk whatever the policy; the lead is held
 	syncMu     sync.Mutex   // held during an fsync
 	end        atomic.Int64 // bytes written to the newest file
 	onDisk     atomic.Int64 // bytes of it that an fsync has forced to disk
@@ -99,24 +110,60 @@ type Journal struct {
 	background sync.WaitGroup
 }
 
-// Open starts a journal in a new file.
+// Open starts a journal in a new file, which [Journal.Begin] makes if Around of the options is not nil.
 func Open(opt Options) (*Journal, error) {
-	j := &Journal{dir: opt.Dir, log: opt.Log, full: opt.Full, finished: opt.Finished, next: max(opt.First, 1), stop: make(chan struct{})}
+	j := &Journal{dir: opt.Dir, log: opt.Log, full: opt.Full, room: opt.MakeRoom, around: opt.Around, finished: opt.Finished,
+		next: max(opt.First, 1), stop: make(chan struct{})}
 	j.policy.Store(int32(opt.Policy))
 	j.limit.Store(1 << 62)
 	j.done.Store(uint64(j.next - 1))
 	j.synced.Store(uint64(j.next - 1))
-	generation := uint64(1)
+	j.first = 1
 	for _, f := range opt.Finished {
 		j.total.Add(f.Size)
-		generation = f.Generation + 1
+		j.first = f.Generation + 1
 	}
-	if err := j.firstFile(generation); err != nil {
-		return nil, err
+	if opt.Around == nil {
+		if err := j.firstFile(); err != nil {
+			return nil, err
+		}
+		j.begun.Store(true)
 	}
 	j.background.Go(j.syncEachSecond)
 	return j, nil
 }
+
+// Begin makes the first file. On a full disk the journal then refuses to commit, tries again by itself, and the first
+// commit is forced to disk whatever the policy.
+func (j *Journal) Begin() error {
+	j.lead()
+	defer j.resign()
+	j.force = true
+	return j.begin()
+}
+
+// begin makes the first file if there is none yet. The lead is held.
+func (j *Journal) begin() error {
+	if j.begun.Load() {
+		return nil
+	}
+	err := j.around(func() error {
+		j.syncMu.Lock()
+		defer j.syncMu.Unlock()
+		if j.file != nil {
+			return nil
+		}
+		return j.firstFile()
+	})
+	if err == nil {
+		j.begun.Store(true)
+	}
+	j.report(err)
+	return err
+}
+
+// Begun reports whether the first file is in use. Nothing was committed before.
+func (j *Journal) Begun() bool { return j.begun.Load() }
 
 // Append adds changes to the pending batch, and returns the LSN to wait for. The changes are committed entirely
 // or not at all. Append never blocks on the disk.
@@ -207,6 +254,15 @@ func (j *Journal) Close() error {
 	j.background.Wait()
 	j.lead()
 	defer j.resign()
+	if !j.begun.Load() { // the disk is full, and nothing was acknowledged
+		j.mu.Lock()
+		defer j.mu.Unlock()
+		j.closed = true
+		if j.file != nil {
+			return j.file.Close()
+		}
+		return nil
+	}
 	err := j.commitTo(j.Last())
 	j.syncMu.Lock()
 	err = errors.Join(err, j.endFileLocked())

@@ -115,7 +115,7 @@ func (j *Journal) SetPolicy(p Policy) {
 	// disk before an earlier one.
 	j.syncMu.Lock()
 	defer j.syncMu.Unlock()
-	if j.file.Preallocated() > 0 {
+	if j.file != nil && j.file.Preallocated() > 0 {
 		_ = j.endFileLocked() // breakLocked notes and logs a failure
 	}
 }

@@ -253,6 +253,15 @@ func (w *checksumWriter) flush() error {
 	return err
 }
 
+// spare is the room in bytes that a compaction leaves at least for other writes. One that gives back much more than it
+// takes leaves almost none: it ends a shortage.
+func (s *Store) spare() int64 {
+	if s.Live() < s.Size()/8 {
+		return 4 << 10
+	}
+	return maxPieceBytes
+}
+
 // prepareCompaction removes the remains of a failed compaction, and refuses if the disk may be too small for a
 // second copy.
 func (s *Store) prepareCompaction() error {
@@ -263,7 +272,7 @@ func (s *Store) prepareCompaction() error {
 	if err != nil {
 		return err
 	}
-	if need := s.Live() + s.Live()/8 + maxPieceBytes; free < need {
+	if need := s.Live() + s.Live()/8 + s.spare(); free < need {
 		return fmt.Errorf("compacting %s takes up to %d bytes of disk, %d are free", s.Path(), need, free)
 	}
 	return nil

@@ -13,6 +13,9 @@ type Compaction struct {
 // DefaultCompaction is the default configuration.
 var DefaultCompaction = Compaction{Percentage: 100, MinSize: 64 << 20}
 
+// CompactionWhenFull is the configuration while the disk is full: all compactions that help.
+var CompactionWhenFull = Compaction{Percentage: 10, MinSize: 256 << 10}
+
 // Next returns the candidate to compact now, nil for none: the one with the largest share of waste. With all, every
 // store with waste qualifies.
 //

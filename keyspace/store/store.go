@@ -186,6 +186,9 @@ func (s *Store) Sync(lsn uint64) error {
 	}
 	if s.bytes.Load() > s.sealed {
 		if err := s.seal(lsn); err != nil {
+			if s.broken == nil { // as after Apply: the caller applies all changes again
+				s.cutBack()
+			}
 			return err
 		}
 		if err := s.fsync(); err != nil {

@@ -73,6 +73,8 @@ type Settings struct {
 	// ScrubInterval is the time from one check of the files on disk to the next; 0: never.
 	ScrubInterval time.Duration
 
+	DiskReserve int64 // bytes; 0: none
+
 	OutputLimits         OutputLimits
 	NotifyKeyspaceEvents commands.EventClasses
 
@@ -216,6 +218,8 @@ var Options = []Option{
 		in: func(s *Settings) value { return count(1, 256).of(&s.Partitions) }},
 	{Name: "appendfsync", Default: "everysec", Mutable: true, Doc: "when writes are forced to disk; no leaves that to the system",
 		in: func(s *Settings) value { return fsyncs.of(&s.AppendFsync) }},
+	{Name: "disk-reserve", Default: "128mb", Unit: "bytes", Doc: "room to hold in the data folder for when the disk is full, at most a sixteenth of the disk; 0 for none",
+		in: func(s *Settings) value { return memory[int64](0, math.MaxInt64/2).of(&s.DiskReserve) }},
 	{Name: "active-expire-effort", Default: "1", Mutable: true, Doc: "effort to find dead documents, 1 for least",
 		in: func(s *Settings) value { return count(1, 10).of(&s.ActiveExpireEffort) }},
 

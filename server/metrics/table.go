@@ -70,6 +70,8 @@ var metricsOfInfo = map[string]infoMetric{
 	"aof_last_write_status":   gauge("journal_write_ok", "Whether the last write to the journal worked.", 1),
 	"last_compaction_status":  gauge("last_compaction_ok", "Whether the last compaction worked.", 1),
 	"partitions":              gauge("partitions", "Partitions of the keyspace.", 1),
+	"disk_full":               gauge("disk_full", "Whether only commands that free space are served.", 1),
+	"disk_reserve_bytes":      gauge("disk_reserve_bytes", "Room that is held for when the disk is full.", 1),
 	"journal_bytes":           gauge("journal_bytes", "Size of the journal.", 1),
 	"journal_commits":         counter("journal_commits_total", "Group commits.", 1),
 	"journal_fsyncs":          counter("journal_fsyncs_total", "Times the journal was forced to disk.", 1),

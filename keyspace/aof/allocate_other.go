@@ -1,0 +1,5 @@
+//go:build !linux
+
+package aof
+
+var allocate = allocateZeros

@@ -1,0 +1,363 @@
+package keyspace
+
+import (
+	"flag"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"mayfly/expiry"
+	"mayfly/expiry/clock"
+	"mayfly/keyspace/aof"
+	"mayfly/keyspace/journal"
+	"mayfly/keyspace/reserve"
+
+	"github.com/rs/zerolog"
+)
+
+var fullDisks = flag.Int("full-disks", 20, "how many drills TestFullDiskDrill plays")
+
+// smallDisk plays a file system with little room for one folder. Safe for concurrent use.
+type smallDisk struct {
+	dir string
+
+	mu       sync.Mutex // protects what follows; held during a write
+	capacity int64
+	other    int64  // bytes that another program takes
+	written  func() // called after a part of a write, or all of it, with mu held; may be nil
+}
+
+// makeSmallDisk replaces the disk under a folder until the test ends.
+func makeSmallDisk(t *testing.T, dir string, capacity int64) *smallDisk {
+	d := &smallDisk{dir: dir, capacity: capacity}
+	writeAt, write, allocate, free, size := aof.WriteAt, aof.Write, aof.Allocate, aof.FreeDisk, aof.DiskSize
+	t.Cleanup(func() {
+		aof.WriteAt, aof.Write, aof.Allocate, aof.FreeDisk, aof.DiskSize = writeAt, write, allocate, free, size
+	})
+	aof.WriteAt = func(f *os.File, b []byte, at int64) (int, error) {
+		return d.write(f, b, at, func(b []byte) (int, error) { return writeAt(f, b, at) })
+	}
+	aof.Write = func(f *os.File, b []byte) (int, error) {
+		return d.write(f, b, 0, func(b []byte) (int, error) { return write(f, b) })
+	}
+	aof.Allocate = func(f *os.File, bytes int64) error {
+		_, err := d.write(f, make([]byte, 1), bytes-1, func([]byte) (int, error) { return 0, f.Truncate(bytes) })
+		return err
+	}
+	aof.FreeDisk = func(string) (int64, error) {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		return max(d.roomLocked(), 0), nil
+	}
+	aof.DiskSize = func(string) (int64, error) { return 1 << 40, nil }
+	return d
+}
+
+// roomLocked returns the free bytes. d.mu must be held.
+func (d *smallDisk) roomLocked() int64 {
+	room := d.capacity - d.other
+	entries, _ := os.ReadDir(d.dir)
+	for _, e := range entries {
+		if fi, err := e.Info(); err == nil {
+			room -= fi.Size()
+		}
+	}
+	return room
+}
+
+func (d *smallDisk) write(f *os.File, b []byte, at int64, do func(b []byte) (int, error)) (int, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if filepath.Dir(f.Name()) != d.dir {
+		return do(b)
+	}
+	fi, err := f.Stat()
+	if err != nil {
+		return 0, err
+	}
+	grows := at + int64(len(b)) - max(fi.Size(), at)
+	if at > fi.Size() { // an allocation
+		grows = at + 1 - fi.Size()
+	}
+	if lacks := grows - max(d.roomLocked(), 0); lacks > 0 {
+		n := 0
+		if fits := int64(len(b)) - lacks; fits > 0 {
+			n, _ = do(b[:fits])
+			d.noteLocked()
+		}
+		return n, &os.PathError{Op: "write", Path: f.Name(), Err: syscall.ENOSPC}
+	}
+	n, err := do(b)
+	d.noteLocked()
+	return n, err
+}
+
+func (d *smallDisk) noteLocked() {
+	if d.written != nil {
+		d.written()
+	}
+}
+
+// take makes another program take all but some bytes of the room.
+func (d *smallDisk) take(left int64) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.other += max(d.roomLocked()-left, 0)
+}
+
+// giveBack makes the other program give its room back.
+func (d *smallDisk) giveBack() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.other = 0
+}
+
+// fullDrill plays a keyspace on a disk that gets full and has room again. After an acknowledged transaction all earlier
+// ones are there for ever. What is on disk at any moment opens, full disk or not, and is a prefix of history.
+type fullDrill struct {
+	t    *testing.T
+	r    *rand.Rand
+	disk *smallDisk
+	o    *opened
+
+	mu       sync.Mutex          // protects what follows
+	history  []map[string]string // the states since the last acknowledged one, which is the first
+	image    string              // a copy of the folder at some moment; empty: none
+	possible []map[string]string // the states that the image may have
+	opens    int
+}
+
+// TestFullDiskDrill: a server survives a full disk, injected at any write, in every way it may go on.
+//
+// The long form: go test ./keyspace -run FullDiskDrill -timeout 0 -full-disks 1000
+func TestFullDiskDrill(t *testing.T) {
+	ahead := journal.PreallocateBytes
+	journal.PreallocateBytes = 0 // these writes are not injected
+	defer func() { journal.PreallocateBytes = ahead }()
+	images, full, freed, refused := 0, 0, 0, 0
+	for seed := range uint64(*fullDisks) {
+		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
+			d := &fullDrill{t: t, r: rand.New(rand.NewPCG(seed, 4)), history: []map[string]string{{}}}
+			dir := t.TempDir()
+			d.disk = makeSmallDisk(t, dir, 400<<10)
+			c := clock.NewManual(epoch)
+			d.o = &opened{t: t, clock: c, opt: Options{Dir: dir, Partitions: 2, Clock: c, NoPurge: true, Reserve: 64 << 10, Fsync: []Fsync{EverySec, Always, No}[d.r.IntN(3)]}}
+			d.o.start()
+			d.o.policy("c", expiry.Forever)
+			for range 200 {
+				switch d.play() {
+				case "full":
+					full++
+				case "freed":
+					freed++
+				case "refused":
+					refused++
+				}
+				d.openImage()
+				if t.Failed() {
+					return
+				}
+			}
+			d.disk.giveBack()
+			d.o.flush("c")
+			d.remember(map[string]string{})
+			d.save(true)
+			d.o.disk.Refill()
+			if err := d.o.Writable(); err != nil {
+				t.Errorf("with room again: %v", err)
+			}
+			d.o.reopen()
+			d.o.stop()
+			images += d.opens
+		})
+	}
+	t.Logf("%d images opened; %d transactions met a full disk, %d freed space on one, %d were refused", images, full, freed, refused)
+	if images == 0 || full == 0 || freed == 0 || refused == 0 {
+		t.Error("one of these never happened")
+	}
+}
+
+// play does something.
+func (d *fullDrill) play() (happened string) {
+	o, id := d.o, fmt.Sprint("id-", d.r.IntN(60))
+	switch n := d.r.IntN(30); {
+	case n < 14:
+		if o.Writable() != nil {
+			return "refused"
+		}
+		body := fmt.Sprint(d.r.Uint64(), strings.Repeat("x", d.r.IntN(8000)))
+		return d.change(func(tx *Tx, state map[string]string) {
+			tx.Put(tx.Container("c"), id, Plain, body, expiry.Never)
+			state[id] = body
+		}, id)
+	case n < 20:
+		if o.Freeing() != nil {
+			return "refused"
+		}
+		happened = d.change(func(tx *Tx, state map[string]string) {
+			tx.Delete(tx.Container("c"), id)
+			delete(state, id)
+		}, id)
+		if o.Writable() != nil && happened == "" {
+			return "freed"
+		}
+		return happened
+	case n == 20:
+		if o.Freeing() != nil {
+			return "refused"
+		}
+		return d.change(func(tx *Tx, state map[string]string) {
+			tx.Flush(tx.Container("c"))
+			clear(state)
+		}, "")
+	case n < 24:
+		d.save(false)
+	case n == 24:
+		d.o.compactWasteful()
+	case n == 25:
+		o.disk.Refill()
+	case n == 26:
+		d.disk.take(d.r.Int64N(100 << 10))
+	case n == 27:
+		d.disk.take(0)
+	case n == 28:
+		d.disk.giveBack()
+	default:
+		d.arm()
+	}
+	return ""
+}
+
+// change runs a transaction of one id, or of all if it is empty.
+func (d *fullDrill) change(f func(tx *Tx, state map[string]string), id string) (happened string) {
+	var tx Tx
+	if id == "" {
+		d.o.BeginAll(&tx)
+	} else {
+		d.o.BeginKey(&tx, id)
+	}
+	d.mu.Lock()
+	state := maps.Clone(d.history[len(d.history)-1])
+	f(&tx, state)
+	d.history = append(d.history, state)
+	d.mu.Unlock()
+	if err := d.o.Wait(tx.Close()); err != nil {
+		if !aof.IsFull(err) {
+			d.t.Errorf("a commit: %v", err)
+		}
+		return "full"
+	}
+	d.remember(state)
+	return ""
+}
+
+// remember notes that a state is acknowledged.
+func (d *fullDrill) remember(state map[string]string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.history = []map[string]string{state}
+}
+
+func (d *fullDrill) save(must bool) {
+	if err := d.o.Save(); err != nil && (must || !aof.IsFull(err)) {
+		d.t.Errorf("a checkpoint: %v", err)
+	}
+}
+
+// arm has one of the next writes take an image of the folder, as a kill would leave it then.
+func (d *fullDrill) arm() {
+	left := d.r.IntN(12)
+	d.disk.mu.Lock()
+	defer d.disk.mu.Unlock()
+	d.disk.written = func() {
+		if left--; left >= 0 {
+			return
+		}
+		d.disk.written = nil
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		if d.image == "" {
+			d.image = d.t.TempDir()
+			copyFolder(d.t, d.disk.dir, d.image)
+			d.possible = slices.Clone(d.history)
+		}
+	}
+}
+
+// openImage opens the image, on a full disk or one with room, and compares its state.
+func (d *fullDrill) openImage() {
+	d.mu.Lock()
+	dir, possible := d.image, d.possible
+	d.image = ""
+	d.mu.Unlock()
+	if dir == "" {
+		return
+	}
+	d.disk.mu.Lock()
+	was, other := d.disk.dir, d.disk.other
+	if d.disk.dir = dir; d.r.IntN(2) == 0 {
+		d.disk.other += max(d.disk.roomLocked(), 0)
+	} else {
+		d.disk.other = 0
+	}
+	d.disk.mu.Unlock()
+	defer func() {
+		d.disk.mu.Lock()
+		d.disk.dir, d.disk.other = was, other
+		d.disk.mu.Unlock()
+	}()
+	opt := d.o.opt
+	opt.Dir = dir
+	ks, err := Open(opt)
+	if err != nil {
+		d.t.Errorf("an image does not open: %v", err)
+		return
+	}
+	image := &opened{Keyspace: ks, t: d.t, opt: opt, clock: d.o.clock}
+	state := make(map[string]string)
+	for at, it := range image.dump() {
+		if at.container == "c" {
+			state[at.id] = it.Body
+		}
+	}
+	if !slices.ContainsFunc(possible, func(s map[string]string) bool { return maps.Equal(s, state) }) {
+		d.t.Errorf("the image has %d items, a state that never was", len(state))
+	}
+	if err := ks.Check(); err != nil {
+		d.t.Error(err)
+	}
+	if err := ks.Close(); err != nil && !aof.IsFull(err) {
+		d.t.Error(err)
+	}
+	d.opens++
+}
+
+// flush empties a container.
+func (o *opened) flush(container string) {
+	o.t.Helper()
+	o.catalogueTx(func(tx *Tx) { tx.Flush(tx.Container(container)) })
+}
+
+// TestJournalFitsIntoTheReserve: a checkpoint is due before it needs more room than the reserve has.
+func TestJournalFitsIntoTheReserve(t *testing.T) {
+	makeSmallDisk(t, "", 1<<40)
+	o := open(t, func(opt *Options) { opt.Reserve, opt.Log = 100<<10, zerolog.Nop() })
+	if got := o.journal.Limit(); got != 50<<10 {
+		t.Errorf("a checkpoint is due at %d bytes", got)
+	}
+	if fi, err := os.Stat(filepath.Join(o.opt.Dir, reserve.Name)); err != nil || fi.Size() != 100<<10 {
+		t.Errorf("the reserve: %v, %v", fi, err)
+	}
+	o.opt.Reserve = 0
+	o.reopen()
+	if _, err := os.Stat(filepath.Join(o.opt.Dir, reserve.Name)); !os.IsNotExist(err) {
+		t.Errorf("without a reserve: %v", err)
+	}
+}

@@ -1,0 +1,183 @@
+package reserve
+
+import (
+	"fmt"
+	"sync/atomic"
+	"syscall"
+
+	"mayfly/keyspace/aof"
+
+	"github.com/rs/zerolog"
+)
+
+// Guard decides what a folder may write while its disk is full. Safe for concurrent use.
+type Guard struct {
+	dir     string
+	log     zerolog.Logger
+	reserve *Reserve
+	journal Journal // set by Begin, before anything is written
+	wake    func()
+
+	full      atomic.Bool
+	allowance atomic.Int64 // bytes of the journal up to which writes that free space are admitted
+}
+
+// The parts of the reserve: the journal, and so what a checkpoint writes, is at most journalShare of it, and writes that
+// free space take at most freeingShare between two checkpoints. The rest is for compactions.
+const (
+	journalShare = 2
+	freeingShare = 8
+)
+
+var (
+	errFull = fmt.Errorf("%w; only commands that free space are served until there is room", syscall.ENOSPC)
+	errUsed = fmt.Errorf("%w, and the reserve for commands that free space is used up for now", syscall.ENOSPC)
+)
+
+// NewGuard opens the reserve of a folder and fills it. On a full disk it releases it. wake asks for a checkpoint soon; locks
+// may be held.
+func NewGuard(dir string, size int64, log zerolog.Logger, wake func()) (*Guard, error) {
+	g := &Guard{dir: dir, log: log, wake: wake}
+	var err error
+	if g.reserve, err = Open(dir, size); err != nil {
+		return nil, err
+	}
+	err = g.reserve.Fill()
+	if !aof.IsFull(err) {
+		return g, err
+	}
+	g.full.Store(true)
+	if _, err := g.reserve.Release(g.reserve.Last()); err != nil {
+		return nil, err
+	}
+	if free, err := aof.FreeDisk(dir); err == nil && free < g.reserve.Last() {
+		g.releaseAll()
+	}
+	log.Error().Err(syscall.ENOSPC).Int64("reserve", g.reserve.Size()).Str("dir", dir).
+		Msg("the disk is full: writes are refused until it has room for the reserve")
+	return g, nil
+}
+
+// Journal is the journal of the folder.
+type Journal interface {
+	Begin() error
+	Err() error     // why nothing can be committed
+	Size() int64    // bytes in its files
+	Waiting() int64 // bytes that are not in a file yet
+}
+
+// Begin begins the journal, or leaves that to the journal while the disk is full.
+func (g *Guard) Begin(j Journal) error {
+	g.journal = j
+	g.AllowFreeing()
+	err := j.Begin()
+	if aof.IsFull(err) && g.releaseAll() {
+		err = j.Begin()
+	}
+	if !aof.IsFull(err) {
+		return err
+	}
+	g.log.Error().Err(err).Msg("the disk has no room for a journal: nothing can be written until it has")
+	return nil
+}
+
+// Save makes a checkpoint, with the reserve if the disk is full. freeable returns how many bytes the folder would be
+// smaller without what is overwritten and deleted: the last part of the reserve is only for a checkpoint that helps.
+func (g *Guard) Save(save func() error, freeable func() int64) error {
+	err := save()
+	for aof.IsFull(err) && (!g.Full() || freeable() > g.Size()) && g.MakeRoom() {
+		err = save()
+	}
+	if err == nil && g.Full() {
+		g.AllowFreeing()
+	}
+	return err
+}
+
+func (g *Guard) journalBytes() int64 { return g.journal.Size() + g.journal.Waiting() }
+
+// AllowFreeing sets how far writes that free space may extend the journal from now on.
+func (g *Guard) AllowFreeing() {
+	g.allowance.Store(g.journalBytes() + g.reserve.Size()/freeingShare)
+}
+
+// MakeRoom releases the reserve because the disk is full, and reports whether that has made room. The last part goes when
+// the rest is used up, as another program may do. Locks may be held.
+func (g *Guard) MakeRoom() bool {
+	freed, err := g.reserve.Release(g.reserve.Last())
+	if freed == 0 && err == nil {
+		freed, err = g.reserve.Release(0)
+	}
+	if err != nil {
+		g.log.Error().Err(err).Msg("cannot release the reserve")
+	}
+	if freed == 0 {
+		return false
+	}
+	g.AllowFreeing()
+	if !g.full.Swap(true) {
+		g.log.Error().Err(syscall.ENOSPC).Int64("released", freed).Str("dir", g.dir).
+			Msg("the disk is full: the reserve is released, and only commands that free space are served until there is room")
+	}
+	g.wake()
+	return true
+}
+
+// releaseAll releases the reserve with its last part, and reports whether that has made room.
+func (g *Guard) releaseAll() bool {
+	freed, err := g.reserve.Release(0)
+	if err != nil {
+		g.log.Error().Err(err).Msg("cannot release the reserve")
+	}
+	return freed > 0
+}
+
+// Refill fills the reserve after a full disk, if there is room again, and admits all writes.
+func (g *Guard) Refill() {
+	if !g.Full() || g.journal.Err() != nil {
+		return
+	}
+	switch err := g.reserve.Fill(); {
+	case err == nil:
+		g.full.Store(false)
+		g.log.Info().Msg("the disk has room again: writes are served")
+	case !aof.IsFull(err):
+		g.log.Error().Err(err).Msg("cannot fill the reserve")
+	}
+}
+
+// Full reports whether the disk is full.
+func (g *Guard) Full() bool { return g.full.Load() }
+
+// Err returns why writes are refused, or nil.
+func (g *Guard) Err() error {
+	if g.full.Load() {
+		return errFull
+	}
+	return nil
+}
+
+// FreeingErr returns why even writes that free space are refused, or nil.
+func (g *Guard) FreeingErr() error {
+	if g.full.Load() && g.journalBytes() > g.allowance.Load() {
+		return errUsed
+	}
+	return nil
+}
+
+// Bound bounds the size of the journal at which a checkpoint is due: the checkpoint must fit into the reserve.
+func (g *Guard) Bound(limit int64) int64 {
+	if size := g.Size(); size > 0 {
+		return min(limit, size/journalShare)
+	}
+	return limit
+}
+
+// Size returns the size in bytes of the filled reserve, 0 if there is none.
+func (g *Guard) Size() int64 { return g.reserve.Size() }
+
+// Held returns the bytes that the reserve holds.
+func (g *Guard) Held() int64 { return g.reserve.Held() }
+
+// Close closes the reserve. It keeps its room.
+func (g *Guard) Close() error { return g.reserve.Close() }

@@ -1,0 +1,134 @@
+package reserve
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"sync"
+	"syscall"
+
+	"mayfly/keyspace/aof"
+)
+
+// Name is the reserve's file in a data folder. Its content means nothing.
+const Name = "reserve"
+
+// The bounds of a reserve as parts of other sizes: it is at most capacityShare of its disk, a fill leaves spareShare of
+// the reserve free besides, and lastShare of the reserve is for a start on a full disk.
+const (
+	capacityShare = 16
+	spareShare    = 8
+	lastShare     = 16
+)
+
+// Reserve is a file that takes room and can give it back. Safe for concurrent use.
+type Reserve struct {
+	path string
+	size int64 // bytes when it is full; 0: there is none
+
+	mu sync.Mutex // protects what follows
+	f  *os.File   // nil until the first fill
+}
+
+// Open opens the reserve of a folder, which has size bytes once it is filled, or less on a small disk. Without a size
+// it removes the file.
+func Open(dir string, size int64) (*Reserve, error) {
+	r := &Reserve{path: filepath.Join(dir, Name)}
+	if size == 0 {
+		err := os.Remove(r.path)
+		if errors.Is(err, os.ErrNotExist) {
+			err = nil
+		}
+		return r, err
+	}
+	capacity, err := aof.DiskSize(dir)
+	if err != nil {
+		return r, err
+	}
+	r.size = min(size, capacity/capacityShare)
+	fi, err := os.Lstat(r.path)
+	if errors.Is(err, os.ErrNotExist) {
+		return r, nil
+	}
+	if err == nil && !fi.Mode().IsRegular() {
+		err = &os.PathError{Op: "open", Path: r.path, Err: errors.New("not a regular file")}
+	}
+	if err == nil {
+		r.f, err = os.OpenFile(r.path, os.O_RDWR, 0)
+	}
+	return r, err
+}
+
+// Size returns the size of the filled reserve in bytes, 0 if there is none.
+func (r *Reserve) Size() int64 { return r.size }
+
+// Last returns the bytes that [Reserve.Release] keeps for the next start.
+func (r *Reserve) Last() int64 { return r.size / lastShare }
+
+// Held returns the bytes that the reserve holds.
+func (r *Reserve) Held() int64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.heldLocked()
+}
+
+// heldLocked: r.mu must be held.
+func (r *Reserve) heldLocked() int64 {
+	if r.f == nil {
+		return 0
+	}
+	fi, err := r.f.Stat()
+	if err != nil {
+		return 0
+	}
+	return fi.Size()
+}
+
+// Fill takes the room that is missing, if the disk has that and some more. Otherwise the reserve stays as it is, and
+// [aof.IsFull] holds for the error.
+func (r *Reserve) Fill() (err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.size == 0 {
+		return nil
+	}
+	held, want := r.heldLocked(), r.size+r.size/spareShare
+	free, err := aof.FreeDisk(filepath.Dir(r.path))
+	if err != nil {
+		return err
+	}
+	if free < want-min(held, r.size) { // taking the last room for a moment would make other writes fail
+		return &os.PathError{Op: "fill", Path: r.path, Err: syscall.ENOSPC}
+	}
+	if r.f == nil {
+		if r.f, err = aof.CreateNew(r.path); err != nil {
+			r.f = nil
+			return err
+		}
+	}
+	if err := aof.Allocate(r.f, want); err != nil {
+		return errors.Join(&os.PathError{Op: "fill", Path: r.path, Err: err}, r.f.Truncate(held))
+	}
+	return r.f.Truncate(r.size)
+}
+
+// Release gives room back, all but keep bytes, and returns how many.
+func (r *Reserve) Release(keep int64) (freed int64, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	held := r.heldLocked()
+	if held <= keep {
+		return 0, nil
+	}
+	return held - keep, r.f.Truncate(keep)
+}
+
+// Close closes the file. The reserve keeps its room.
+func (r *Reserve) Close() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.f == nil {
+		return nil
+	}
+	return r.f.Close()
+}
