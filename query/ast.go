@@ -6,6 +6,7 @@ import (
 
 	"mayfly/query/jsontext"
 	"mayfly/query/like"
+	"mayfly/query/token"
 )
 
 // Query is a query that [Parse] has accepted, with its parameters bound. It is immutable and safe for
@@ -75,7 +76,7 @@ func (p path) String() string {
 		switch {
 		case s.index >= 0:
 			out.WriteString("[" + strconv.Itoa(s.index) + "]")
-		case wordSize(s.name) < len(s.name) || s.name == "":
+		case token.WordSize(s.name) < len(s.name) || s.name == "":
 			out.Write(append(jsontext.AppendString([]byte("["), s.name), ']'))
 		default:
 			if i > 0 {

@@ -1,7 +1,7 @@
 // Package query reads and evaluates a subset of Cosmos DB's query language over the text of JSON documents. It
 // is pure: it knows no store, no session and no clock.
 //
-//   - [Parse] reads a query, binds its parameters and checks its limits (lexer.go, parser.go).
+//   - [Parse] reads a query, binds its parameters and checks its limits (parser.go, expression.go).
 //   - An [Evaluator] judges and projects one document at a time (evaluate.go, functions.go, spatial.go). It reads
 //     the paths of the query in one pass over the text and decodes no more than the query uses.
 //   - [Results] gathers the rows of one page: offset, limit, order, DISTINCT, groups (results.go, groups.go).

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"mayfly/query/like"
+	"mayfly/query/token"
 )
 
 // expression reads an expression. Loosest first: OR, AND, NOT, comparisons with IN, BETWEEN and LIKE, ||,
@@ -22,7 +23,7 @@ func (p *parser) logical(or bool, term func() node) node {
 		word = "OR"
 	}
 	first := term()
-	if !p.peek().is(word) {
+	if !p.peek().Is(word) {
 		return first
 	}
 	l := &logical{or: or, terms: []node{first}}
@@ -49,22 +50,22 @@ func (p *parser) comparison() node {
 	left := p.concat()
 	for compared := false; ; compared = true {
 		t := p.peek()
-		op, ok := operators[t.text]
+		op, ok := operators[t.Text]
 		switch negated := false; {
-		case t.kind == tokenMark && ok && compared:
-			p.fail(t.at, "comparisons do not chain: write AND or OR between them, or brackets (|| joins strings)")
-		case t.kind == tokenMark && ok:
+		case t.Kind == token.Mark && ok && compared:
+			p.fail(t.At, "comparisons do not chain: write AND or OR between them, or brackets (|| joins strings)")
+		case t.Kind == token.Mark && ok:
 			p.take()
 			left = &comparison{op, left, p.concat()}
-		case t.is("NOT"):
-			if t := p.after(); !t.is("IN") && !t.is("BETWEEN") && !t.is("LIKE") {
+		case t.Is("NOT"):
+			if t := p.after(); !t.Is("IN") && !t.Is("BETWEEN") && !t.Is("LIKE") {
 				p.take()
 				p.expected("IN, BETWEEN or LIKE")
 			}
 			negated = true
 			p.take()
 			fallthrough
-		case t.is("IN") || t.is("BETWEEN") || t.is("LIKE"):
+		case t.Is("IN") || t.Is("BETWEEN") || t.Is("LIKE"):
 			if left = p.condition(left); negated {
 				left = &not{left}
 			}
@@ -76,16 +77,16 @@ func (p *parser) comparison() node {
 
 // condition reads IN (…), BETWEEN … AND … or LIKE … after its first value.
 func (p *parser) condition(left node) node {
-	switch p.take().upper {
+	switch p.take().Upper {
 	case "IN":
 		p.require("(")
 		n := &in{term: left}
-		if p.peek().is("SELECT") {
-			p.fail(p.peek().at, "a subquery is not supported: %s", clauses)
+		if p.peek().Is("SELECT") {
+			p.fail(p.peek().At, "a subquery is not supported: %s", clauses)
 		}
 		for ok := true; ok; ok = p.accept(",") {
 			if len(n.values) == MaxIn {
-				p.fail(p.peek().at, "more than %d values in IN", MaxIn)
+				p.fail(p.peek().At, "more than %d values in IN", MaxIn)
 			}
 			n.values = append(n.values, p.expression())
 		}
@@ -97,16 +98,16 @@ func (p *parser) condition(left node) node {
 		p.require("AND")
 		return &between{left, low, p.concat()}
 	}
-	at := p.peek().at
+	at := p.peek().At
 	n := &likeExpr{term: left, pattern: p.concat()}
 	if p.accept("ESCAPE") {
 		t := p.take()
-		v := t.value
-		if t.kind == tokenParam {
+		v := valueOf(t)
+		if t.Kind == token.Param {
 			v = p.param(t)
 		}
 		if v.kind != String || len([]rune(v.text)) != 1 {
-			p.fail(t.at, "ESCAPE takes a string of one character, found %s", t.found())
+			p.fail(t.At, "ESCAPE takes a string of one character, found %s", found(t))
 		}
 		n.escape = v.text
 	}
@@ -158,9 +159,9 @@ func (p *parser) arithmetic(level int) node {
 		return p.unary()
 	}
 	left := p.arithmetic(level + 1)
-	for t := p.peek(); t.kind == tokenMark && len(t.text) == 1 && strings.Contains(arithmeticOperators[level], t.text); t = p.peek() {
+	for t := p.peek(); t.Kind == token.Mark && len(t.Text) == 1 && strings.Contains(arithmeticOperators[level], t.Text); t = p.peek() {
 		p.take()
-		left = &arithmetic{t.text[0], left, p.arithmetic(level + 1)}
+		left = &arithmetic{t.Text[0], left, p.arithmetic(level + 1)}
 	}
 	return left
 }
@@ -187,19 +188,19 @@ func (p *parser) unary() node {
 // primary reads a literal, a parameter, a path, a function or an expression in brackets.
 func (p *parser) primary() node {
 	t := p.peek()
-	switch t.kind {
-	case tokenNumber, tokenString:
-		return &literal{p.take().value}
-	case tokenParam:
+	switch t.Kind {
+	case token.Number, token.String:
+		return &literal{valueOf(p.take())}
+	case token.Param:
 		return &literal{p.param(p.take())}
-	case tokenWord:
+	case token.Word:
 		return p.word()
-	case tokenMark:
-		switch t.text {
+	case token.Mark:
+		switch t.Text {
 		case "(":
 			p.take()
-			if p.peek().is("SELECT") {
-				p.fail(t.at, "a subquery is not supported: %s", clauses)
+			if p.peek().Is("SELECT") {
+				p.fail(t.At, "a subquery is not supported: %s", clauses)
 			}
 			n := p.expression()
 			if !p.accept(")") {
@@ -222,24 +223,24 @@ var constants = map[string]Value{"TRUE": BoolValue(true), "FALSE": BoolValue(fal
 // word reads a constant, a function or a path.
 func (p *parser) word() node {
 	t := p.take()
-	if v, ok := constants[t.upper]; ok {
+	if v, ok := constants[t.Upper]; ok {
 		return &literal{v}
 	}
-	if reserved[t.upper] {
+	if reserved[t.Upper] {
 		p.next--
 		p.expected("a value")
 	}
-	if t.upper == "CASE" && p.peek().kind == tokenWord && p.alias == "" {
-		p.fail(t.at, "CASE is not supported: IIF(condition, a, b) chooses")
+	if t.Upper == "CASE" && p.peek().Kind == token.Word && p.alias == "" {
+		p.fail(t.At, "CASE is not supported: IIF(condition, a, b) chooses")
 	}
-	if p.peek().is("(") {
+	if p.peek().Is("(") {
 		return p.call(t)
 	}
-	ref := &pathRef{at: t.at, group: -1}
+	ref := &pathRef{at: t.At, group: -1}
 	if p.alias == "" {
-		ref.path = path{{t.text, -1}}
-	} else if t.text != p.alias {
-		p.fail(t.at, "unknown name %s: with FROM, paths begin with %s, like %s.%s", t.found(), p.alias, p.alias, t.found())
+		ref.path = path{{t.Text, -1}}
+	} else if t.Text != p.alias {
+		p.fail(t.At, "unknown name %s: with FROM, paths begin with %s, like %s.%s", found(t), p.alias, p.alias, found(t))
 	}
 	for {
 		s, ok := p.step()
@@ -248,8 +249,8 @@ func (p *parser) word() node {
 		}
 		ref.path = append(ref.path, s)
 	}
-	if t := p.peek(); t.is("(") {
-		p.fail(t.at, "%s is no function: user-defined functions are not supported", clip(ref.path.String()))
+	if t := p.peek(); t.Is("(") {
+		p.fail(t.At, "%s is no function: user-defined functions are not supported", token.Clip(ref.path.String()))
 	}
 	p.bindPath(ref)
 	return ref
@@ -297,15 +298,15 @@ func (p *parser) step() (step, bool) {
 	switch {
 	case p.accept("."):
 		t := p.peek()
-		if t.kind != tokenWord {
+		if t.Kind != token.Word {
 			p.expected("a name")
 		}
 		p.take()
-		return step{t.text, -1}, true
+		return step{t.Text, -1}, true
 	case p.accept("["):
 		t := p.take()
-		v := t.value
-		if t.kind == tokenParam {
+		v := valueOf(t)
+		if t.Kind == token.Param {
 			v = p.param(t)
 		}
 		s := step{v.text, -1}
@@ -314,7 +315,7 @@ func (p *parser) step() (step, bool) {
 		case v.kind == Number && v.num >= 0 && v.num == math.Trunc(v.num) && v.num <= math.MaxInt32:
 			s = step{"", int(v.num)}
 		default:
-			p.fail(t.at, "expected the name of a member in quotes or the index of an element from 0, found %s", t.found())
+			p.fail(t.At, "expected the name of a member in quotes or the index of an element from 0, found %s", found(t))
 		}
 		if !p.accept("]") {
 			p.expected("]")
@@ -327,7 +328,7 @@ func (p *parser) step() (step, bool) {
 // postfix reads members and elements of a value that is no path.
 func (p *parser) postfix(base node) node {
 	if _, ok := base.(*pathRef); ok {
-		if t := p.peek(); !t.is(".") && !t.is("[") {
+		if t := p.peek(); !t.Is(".") && !t.Is("[") {
 			return base
 		}
 	}
@@ -341,20 +342,20 @@ func (p *parser) postfix(base node) node {
 }
 
 // call reads a function with its arguments.
-func (p *parser) call(name token) node {
-	switch name.upper {
+func (p *parser) call(name token.Token) node {
+	switch name.Upper {
 	case "EXISTS", "ARRAY", "ALL", "FIRST", "LAST":
-		p.fail(name.at, "%s is not supported: subqueries are not", name.upper)
+		p.fail(name.At, "%s is not supported: subqueries are not", name.Upper)
 	case "COUNT", "SUM", "AVG", "MIN", "MAX":
 		return p.aggregateCall(name)
 	}
-	f, ok := functions[name.upper]
+	f, ok := functions[name.Upper]
 	if !ok {
-		p.fail(name.at, "unknown function %s: legal are %s", name.found(), functionNames)
+		p.fail(name.At, "unknown function %s: legal are %s", found(name), functionNames)
 	}
 	args := p.arguments()
 	if len(args) < f.least || len(args) > f.most {
-		p.fail(name.at, "%s takes %s, found %d", f.name, f.arity(), len(args))
+		p.fail(name.At, "%s takes %s, found %d", f.name, f.arity(), len(args))
 	}
 	return p.fold(&call{f, args}, args...)
 }
@@ -367,7 +368,7 @@ func (p *parser) arguments() (args []node) {
 	}
 	for ok := true; ok; ok = p.accept(",") {
 		if len(args) == MaxItems {
-			p.fail(p.peek().at, "more than %d arguments", MaxItems)
+			p.fail(p.peek().At, "more than %d arguments", MaxItems)
 		}
 		args = append(args, p.expression())
 	}
@@ -376,27 +377,27 @@ func (p *parser) arguments() (args []node) {
 }
 
 // aggregateCall reads COUNT, SUM, AVG, MIN or MAX.
-func (p *parser) aggregateCall(name token) node {
+func (p *parser) aggregateCall(name token.Token) node {
 	switch {
 	case p.aggregate:
-		p.fail(name.at, "%s is inside of another aggregate", name.upper)
+		p.fail(name.At, "%s is inside of another aggregate", name.Upper)
 	case !p.aggregates:
-		p.fail(name.at, "%s is legal in SELECT only", name.upper)
+		p.fail(name.At, "%s is legal in SELECT only", name.Upper)
 	}
-	if t := p.tokens[min(p.next+1, len(p.tokens)-1)]; t.is("DISTINCT") && p.tokens[min(p.next+2, len(p.tokens)-1)].beginsItem() {
-		p.fail(t.at, "DISTINCT is not supported inside of %s: SELECT DISTINCT is", name.upper)
+	if t := p.tokens[min(p.next+1, len(p.tokens)-1)]; t.Is("DISTINCT") && beginsItem(p.tokens[min(p.next+2, len(p.tokens)-1)]) {
+		p.fail(t.At, "DISTINCT is not supported inside of %s: SELECT DISTINCT is", name.Upper)
 	}
 	p.aggregate = true
 	args := p.arguments()
 	p.aggregate = false
 	if len(args) != 1 {
 		hint := ""
-		if name.upper == "COUNT" {
+		if name.Upper == "COUNT" {
 			hint = ": all are counted by COUNT(1)"
 		}
-		p.fail(name.at, "%s takes 1 argument, found %d%s", name.upper, len(args), hint)
+		p.fail(name.At, "%s takes 1 argument, found %d%s", name.Upper, len(args), hint)
 	}
-	a := &aggregate{name: name.upper, arg: args[0], index: len(p.q.aggregates)}
+	a := &aggregate{name: name.Upper, arg: args[0], index: len(p.q.aggregates)}
 	p.q.aggregates = append(p.q.aggregates, a)
 	return a
 }
@@ -410,7 +411,7 @@ func (p *parser) array() node {
 	}
 	for ok := true; ok; ok = p.accept(",") {
 		if len(n.elements) == MaxIn {
-			p.fail(p.peek().at, "more than %d elements", MaxIn)
+			p.fail(p.peek().At, "more than %d elements", MaxIn)
 		}
 		n.elements = append(n.elements, p.expression())
 	}
@@ -428,20 +429,20 @@ func (p *parser) object() node {
 	names := map[string]bool{}
 	for ok := true; ok; ok = p.accept(",") {
 		t := p.peek()
-		name := t.text
+		name := t.Text
 		switch {
-		case t.kind == tokenString:
-			name = t.value.text
-		case t.kind != tokenWord:
+		case t.Kind == token.String:
+			name = t.Str
+		case t.Kind != token.Word:
 			p.expected("a name")
 		}
 		p.take()
 		if names[name] {
-			p.fail(t.at, "two members are named %s", t.found())
+			p.fail(t.At, "two members are named %s", found(t))
 		}
 		names[name] = true
 		if len(n.names) == MaxItems {
-			p.fail(t.at, "more than %d members", MaxItems)
+			p.fail(t.At, "more than %d members", MaxItems)
 		}
 		p.require(":")
 		n.names = append(n.names, name)

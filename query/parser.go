@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"mayfly/query/jsontext"
+	"mayfly/query/token"
 )
 
 // Limits of a query.
@@ -58,7 +59,7 @@ func Parse(text string, params []Param) (q *Query, err error) {
 	if err != nil {
 		return nil, err
 	}
-	tokens, err := lex(text)
+	tokens, err := token.Split(text)
 	if err != nil {
 		return nil, err
 	}
@@ -94,8 +95,8 @@ func bind(params []Param) (map[string]Value, error) {
 			return nil, fmt.Errorf("values of parameters of %d bytes: legal are at most %d", size, MaxValues)
 		}
 		name := "@" + strings.TrimPrefix(param.Name, "@")
-		shown := clip(strings.ToValidUTF8(name, "\uFFFD"))
-		if len(name) == 1 || wordSize(name[1:]) < len(name)-1 {
+		shown := token.Clip(strings.ToValidUTF8(name, "\uFFFD"))
+		if len(name) == 1 || token.WordSize(name[1:]) < len(name)-1 {
 			return nil, fmt.Errorf("invalid name of a parameter %q: legal are @ and letters, digits and _", shown)
 		}
 		if _, ok := values[name]; ok {
@@ -134,10 +135,35 @@ func nesting(text string) (deepest int) {
 	return deepest
 }
 
+// Error is an error in the text of a query.
+type Error = token.Error
+
+// found describes a token for an error.
+func found(t token.Token) string {
+	switch {
+	case t.Kind == token.End:
+		return "the end"
+	case t.Kind == token.Word && reserved[t.Upper]:
+		return t.Upper
+	}
+	return token.Clip(t.Text)
+}
+
+// valueOf returns the value of a number or string.
+func valueOf(t token.Token) Value {
+	switch t.Kind {
+	case token.Number:
+		return NumberValue(t.Num)
+	case token.String:
+		return StringValue(t.Str)
+	}
+	return Value{}
+}
+
 // parser is the state of Parse.
 type parser struct {
 	text   string
-	tokens []token
+	tokens []token.Token
 	next   int // the index of the next token
 	params map[string]Value
 
@@ -159,24 +185,24 @@ type parseFault struct{ error }
 
 // fail ends the parser with an error at a byte of the query.
 func (p *parser) fail(at int, format string, args ...any) {
-	panic(parseFault{errorAt(p.text, at, format, args...)})
+	panic(parseFault{token.ErrorAt(p.text, at, format, args...)})
 }
 
 // expected ends the parser because the next token is not what is legal there.
 func (p *parser) expected(what string) {
 	t := p.peek()
-	p.fail(t.at, "expected %s, found %s%s", what, t.found(), p.hint())
+	p.fail(t.At, "expected %s, found %s%s", what, found(t), p.hint())
 }
 
-func (p *parser) peek() token { return p.tokens[p.next] }
+func (p *parser) peek() token.Token { return p.tokens[p.next] }
 
 // after returns the token after the next one.
-func (p *parser) after() token { return p.tokens[min(p.next+1, len(p.tokens)-1)] }
+func (p *parser) after() token.Token { return p.tokens[min(p.next+1, len(p.tokens)-1)] }
 
 // take takes the next token.
-func (p *parser) take() token {
+func (p *parser) take() token.Token {
 	t := p.tokens[p.next]
-	if t.kind != tokenEnd {
+	if t.Kind != token.End {
 		p.next++
 	}
 	return t
@@ -184,7 +210,7 @@ func (p *parser) take() token {
 
 // accept takes the next token if it is the keyword or mark.
 func (p *parser) accept(text string) bool {
-	if !p.peek().is(text) {
+	if !p.peek().Is(text) {
 		return false
 	}
 	p.next++
@@ -201,7 +227,7 @@ func (p *parser) require(text string) {
 // enter counts a level of nesting; the caller defers leave.
 func (p *parser) enter() {
 	if p.depth++; p.depth > MaxNesting {
-		p.fail(p.peek().at, "nested deeper than %d", MaxNesting)
+		p.fail(p.peek().At, "nested deeper than %d", MaxNesting)
 	}
 }
 
@@ -220,7 +246,7 @@ func (p *parser) query() {
 		end := p.next
 		p.next = selectAt
 		p.selectItems()
-		if t := p.peek(); !t.is("FROM") && p.next < end {
+		if t := p.peek(); !t.Is("FROM") && p.next < end {
 			p.afterClause("FROM, WHERE")
 		}
 		p.next = end
@@ -232,9 +258,9 @@ func (p *parser) query() {
 		legal = "SELECT, FROM, " + legal
 	}
 	if p.accept("WHERE") {
-		from := p.peek().at
+		from := p.peek().At
 		q.where = p.expression()
-		q.filter = strings.TrimRight(p.text[from:p.peek().at], jsontext.Space)
+		q.filter = strings.TrimRight(p.text[from:p.peek().At], jsontext.Space)
 		legal = "AND, OR, GROUP BY, ORDER BY, OFFSET, LIMIT"
 	}
 	if p.groupBy() {
@@ -249,7 +275,7 @@ func (p *parser) query() {
 	if p.limit() {
 		legal = ""
 	}
-	if p.peek().kind != tokenEnd {
+	if p.peek().Kind != token.End {
 		p.afterClause(legal)
 	}
 	p.group(items)
@@ -258,15 +284,15 @@ func (p *parser) query() {
 // skipSelect skips the items of SELECT, up to FROM or another clause outside of brackets.
 func (p *parser) skipSelect() {
 	depth := 0
-	for t := p.peek(); t.kind != tokenEnd; t = p.peek() {
+	for t := p.peek(); t.Kind != token.End; t = p.peek() {
 		switch {
-		case t.is("(") || t.is("[") || t.is("{"):
+		case t.Is("(") || t.Is("[") || t.Is("{"):
 			depth++
-		case t.is(")") || t.is("]") || t.is("}"):
+		case t.Is(")") || t.Is("]") || t.Is("}"):
 			depth--
-		case t.kind == tokenWord && (p.next == 0 || !p.tokens[p.next-1].is(".")) && depth <= 0 && p.clauseStart():
+		case t.Kind == token.Word && (p.next == 0 || !p.tokens[p.next-1].Is(".")) && depth <= 0 && p.clauseStart():
 			return
-		case t.is("FROM") && !p.tokens[p.next-1].is(".") && !p.after().is(":"):
+		case t.Is("FROM") && !p.tokens[p.next-1].Is(".") && !p.after().Is(":"):
 			return // brackets are not closed: the items tell
 		}
 		p.next++
@@ -276,17 +302,17 @@ func (p *parser) skipSelect() {
 // clauseStart reports whether the next token ends an expression: a clause after SELECT, or the end.
 func (p *parser) clauseStart() bool {
 	t := p.peek()
-	return t.kind == tokenEnd || t.is("FROM") || t.is("WHERE") || t.is("GROUP") || t.is("ORDER") || t.is("OFFSET") || t.is("LIMIT")
+	return t.Kind == token.End || t.Is("FROM") || t.Is("WHERE") || t.Is("GROUP") || t.Is("ORDER") || t.Is("OFFSET") || t.Is("LIMIT")
 }
 
 // afterClause ends the parser at a token that no clause begins with.
 func (p *parser) afterClause(legal string) {
 	t := p.peek()
 	switch {
-	case t.kind == tokenWord && unsupported[t.upper]:
-		p.fail(t.at, "%s is not supported: %s", t.upper, clauses)
-	case p.clauseStart() && t.kind != tokenEnd || t.is("SELECT"):
-		p.fail(t.at, "%s is out of order: %s, in this order", t.upper, clauses)
+	case t.Kind == token.Word && unsupported[t.Upper]:
+		p.fail(t.At, "%s is not supported: %s", t.Upper, clauses)
+	case p.clauseStart() && t.Kind != token.End || t.Is("SELECT"):
+		p.fail(t.At, "%s is out of order: %s, in this order", t.Upper, clauses)
 	case legal != "":
 		legal += " or "
 	}
@@ -300,62 +326,62 @@ func (p *parser) from() {
 	}
 	name := p.peek()
 	switch {
-	case name.is("("):
-		p.fail(name.at, "a subquery is not supported: %s", clauses)
-	case name.kind != tokenWord || reserved[name.upper]:
+	case name.Is("("):
+		p.fail(name.At, "a subquery is not supported: %s", clauses)
+	case name.Kind != token.Word || reserved[name.Upper]:
 		p.expected("a name")
 	}
 	p.take()
-	p.alias = name.text
+	p.alias = name.Text
 	switch t := p.peek(); {
 	case p.accept("AS"):
-		if p.peek().kind != tokenWord || reserved[p.peek().upper] {
+		if p.peek().Kind != token.Word || reserved[p.peek().Upper] {
 			p.expected("a name")
 		}
-		p.alias = p.take().text
-	case t.is("IN"):
-		p.fail(t.at, "IN is not supported in FROM: %s", clauses)
-	case t.is(".") || t.is("["):
-		p.fail(t.at, "FROM takes the name of all documents, not a path: %s", clauses)
-	case t.is(","):
-		p.fail(t.at, "JOIN is not supported: %s", clauses)
-	case t.kind == tokenWord && !reserved[t.upper] && !unsupported[t.upper]:
-		p.alias = p.take().text
+		p.alias = p.take().Text
+	case t.Is("IN"):
+		p.fail(t.At, "IN is not supported in FROM: %s", clauses)
+	case t.Is(".") || t.Is("["):
+		p.fail(t.At, "FROM takes the name of all documents, not a path: %s", clauses)
+	case t.Is(","):
+		p.fail(t.At, "JOIN is not supported: %s", clauses)
+	case t.Kind == token.Word && !reserved[t.Upper] && !unsupported[t.Upper]:
+		p.alias = p.take().Text
 	}
-	if !p.clauseStart() || p.peek().is("FROM") {
+	if !p.clauseStart() || p.peek().Is("FROM") {
 		p.afterClause("WHERE, GROUP BY, ORDER BY, OFFSET, LIMIT")
 	}
 }
 
 // beginsItem reports whether the token can begin an expression after a keyword that is also a name.
-func (t token) beginsItem() bool {
-	switch t.kind {
-	case tokenWord:
-		return !reserved[t.upper] && t.upper != "AS" || t.upper == "NOT" || t.upper == "TRUE" || t.upper == "FALSE" || t.upper == "NULL" || t.upper == "UNDEFINED"
-	case tokenMark:
-		return t.text == "(" || t.text == "[" || t.text == "{" || t.text == "-" || t.text == "+" || t.text == "*"
+func beginsItem(t token.Token) bool {
+	switch t.Kind {
+	case token.Word:
+		return !reserved[t.Upper] && t.Upper != "AS" || t.Upper == "NOT" || t.Upper == "TRUE" || t.Upper == "FALSE" || t.Upper == "NULL" || t.Upper == "UNDEFINED"
+	case token.Mark:
+		return t.Text == "(" || t.Text == "[" || t.Text == "{" || t.Text == "-" || t.Text == "+" || t.Text == "*"
 	}
-	return t.kind != tokenEnd
+	return t.Kind != token.End
 }
 
 // selectItems reads [DISTINCT] [TOP n] (* | [VALUE] item {, item}).
 func (p *parser) selectItems() {
 	q := p.q
-	if p.peek().is("DISTINCT") && p.after().beginsItem() {
+	if p.peek().Is("DISTINCT") && beginsItem(p.after()) {
 		p.take()
 		q.distinct = true
 	}
-	if t := p.after(); p.peek().is("TOP") && (t.kind == tokenNumber || t.kind == tokenParam || t.is("-")) {
+	if t := p.after(); p.peek().Is("TOP") && (t.Kind == token.Number || t.Kind == token.Param || t.Is("-")) {
 		p.take()
 		q.limit = p.count("TOP")
 	}
 	if p.accept("*") {
-		if p.peek().is(",") {
+		if p.peek().Is(",") {
 			p.expected("FROM, WHERE or the end")
 		}
 		return
 	}
-	if p.peek().is("VALUE") && p.after().beginsItem() && !p.after().is("*") {
+	if p.peek().Is("VALUE") && beginsItem(p.after()) && !p.after().Is("*") {
 		p.take()
 		q.value = true
 	}
@@ -363,7 +389,7 @@ func (p *parser) selectItems() {
 	names := map[string]bool{}
 	unnamed := 0
 	for {
-		at := p.peek().at
+		at := p.peek().At
 		if len(q.items) == MaxItems {
 			p.fail(at, "more than %d items in SELECT", MaxItems)
 		}
@@ -372,15 +398,15 @@ func (p *parser) selectItems() {
 		case q.value:
 		case p.accept("AS"):
 			t := p.peek()
-			if t.kind != tokenWord && t.kind != tokenString {
+			if t.Kind != token.Word && t.Kind != token.String {
 				p.expected("a name")
 			}
 			p.take()
-			if it.name = t.text; t.kind == tokenString {
-				it.name = t.value.text
+			if it.name = t.Text; t.Kind == token.String {
+				it.name = t.Str
 			}
-		case p.peek().kind == tokenWord && !reserved[p.peek().upper]:
-			it.name = p.take().text
+		case p.peek().Kind == token.Word && !reserved[p.peek().Upper]:
+			it.name = p.take().Text
 		case isPath && len(ref.path) == 0:
 			it.name = p.alias
 		case isPath && ref.path[len(ref.path)-1].index < 0:
@@ -390,12 +416,12 @@ func (p *parser) selectItems() {
 			it.name = fmt.Sprintf("$%d", unnamed)
 		}
 		if names[it.name] && !q.value {
-			p.fail(at, "two items are named %s: AS gives another name", clip(it.name))
+			p.fail(at, "two items are named %s: AS gives another name", token.Clip(it.name))
 		}
 		names[it.name] = true
 		q.items = append(q.items, it)
-		if t := p.peek(); q.value && t.is(",") {
-			p.fail(t.at, "VALUE takes exactly one item")
+		if t := p.peek(); q.value && t.Is(",") {
+			p.fail(t.At, "VALUE takes exactly one item")
 		}
 		if !p.accept(",") {
 			break
@@ -408,37 +434,37 @@ func (p *parser) selectItems() {
 // count reads the number of TOP, OFFSET or LIMIT.
 func (p *parser) count(clause string) int64 {
 	t := p.take()
-	v := t.value
-	if t.kind == tokenParam {
+	v := valueOf(t)
+	if t.Kind == token.Param {
 		v = p.param(t)
 	}
 	if v.kind != Number || v.num < 0 || v.num != math.Trunc(v.num) || v.num > 1<<53 {
-		shown := t.found()
-		if t.kind == tokenParam && v.kind != Undefined {
-			shown += " = " + clip(string(v.AppendJSON(nil)))
-		} else if t.is("-") {
-			shown += p.peek().found()
+		shown := found(t)
+		if t.Kind == token.Param && v.kind != Undefined {
+			shown += " = " + token.Clip(string(v.AppendJSON(nil)))
+		} else if t.Is("-") {
+			shown += found(p.peek())
 		}
-		p.fail(t.at, "%s takes a whole number from 0, found %s", clause, shown)
+		p.fail(t.At, "%s takes a whole number from 0, found %s", clause, shown)
 	}
 	return int64(v.num)
 }
 
 // groupBy reads GROUP BY path {, path}.
 func (p *parser) groupBy() bool {
-	at := p.peek().at
+	at := p.peek().At
 	if !p.accept("GROUP") {
 		return false
 	}
 	p.require("BY")
 	for ok := true; ok; ok = p.accept(",") {
 		if len(p.q.groupBy) == MaxPaths {
-			p.fail(p.peek().at, "more than %d paths in GROUP BY", MaxPaths)
+			p.fail(p.peek().At, "more than %d paths in GROUP BY", MaxPaths)
 		}
 		t := p.peek()
 		ref, isPath := p.expression().(*pathRef)
 		if !isPath || len(ref.path) == 0 {
-			p.fail(t.at, "GROUP BY takes paths, like status or address.city")
+			p.fail(t.At, "GROUP BY takes paths, like status or address.city")
 		}
 		p.q.groupBy = append(p.q.groupBy, ref)
 	}
@@ -451,7 +477,7 @@ func (p *parser) groupBy() bool {
 
 // orderBy reads ORDER BY (path | ST_DISTANCE(…)) [ASC|DESC] {, …}.
 func (p *parser) orderBy() bool {
-	at := p.peek().at
+	at := p.peek().At
 	if !p.accept("ORDER") {
 		return false
 	}
@@ -461,21 +487,21 @@ func (p *parser) orderBy() bool {
 	}
 	for ok := true; ok; ok = p.accept(",") {
 		if len(p.q.orderBy) == MaxPaths {
-			p.fail(p.peek().at, "more than %d paths in ORDER BY", MaxPaths)
+			p.fail(p.peek().At, "more than %d paths in ORDER BY", MaxPaths)
 		}
 		t := p.peek()
 		by := orderItem{expr: p.expression()}
 		switch expr := by.expr.(type) {
 		case *pathRef:
 			if len(expr.path) == 0 {
-				p.fail(t.at, "ORDER BY takes paths, like total or address.city, and ST_DISTANCE")
+				p.fail(t.At, "ORDER BY takes paths, like total or address.city, and ST_DISTANCE")
 			}
 		case *call:
 			if expr.function.name != "ST_DISTANCE" {
-				p.fail(t.at, "ORDER BY takes paths, like total or address.city, and ST_DISTANCE")
+				p.fail(t.At, "ORDER BY takes paths, like total or address.city, and ST_DISTANCE")
 			}
 		default:
-			p.fail(t.at, "ORDER BY takes paths, like total or address.city, and ST_DISTANCE")
+			p.fail(t.At, "ORDER BY takes paths, like total or address.city, and ST_DISTANCE")
 		}
 		if by.desc = p.accept("DESC"); !by.desc {
 			p.accept("ASC")
@@ -496,7 +522,7 @@ func (p *parser) offset() bool {
 
 // limit reads LIMIT n.
 func (p *parser) limit() bool {
-	at := p.peek().at
+	at := p.peek().At
 	if !p.accept("LIMIT") {
 		return false
 	}
@@ -523,16 +549,16 @@ func (p *parser) group(items []*pathRef) {
 			if name == "" {
 				name = p.alias
 			}
-			p.fail(ref.at, "%s is neither in GROUP BY nor in an aggregate", clip(name))
+			p.fail(ref.at, "%s is neither in GROUP BY nor in an aggregate", token.Clip(name))
 		}
 	}
 }
 
 // param returns the value of a parameter.
-func (p *parser) param(t token) Value {
-	v, ok := p.params[t.text]
+func (p *parser) param(t token.Token) Value {
+	v, ok := p.params[t.Text]
 	if !ok {
-		panic(parseFault{fmt.Errorf("no value for %s: give PARAMS %s <json>", t.found(), t.found())})
+		panic(parseFault{fmt.Errorf("no value for %s: give PARAMS %s <json>", found(t), found(t))})
 	}
 	return v
 }

@@ -47,10 +47,15 @@ var harmless = []string{
 	"SELECT {from: c.a, select: c.b} FROM c",
 	"",
 	";",
+	"SELECT * FROM c; -- the end",
+	" ; /* a */ ; -- b",
 }
 
 // slips are what users of other languages write, and the errors.
 var slips = []struct{ query, want string }{
+	{"SELECT * FROM c; DELETE FROM c", "query, at 16: ; ends the query: legal is one query"},
+	{"SELECT * FROM c; /*", "query, at 16: ; ends the query: legal is one query"},
+	{"SELECT * FROM c /*", "query, at 17: a comment is not closed"},
 	{"SELECT * FROM c WHERE c.status == 'open'", "query, at 32: == is not an operator: write ="},
 	{"SELECT * FROM c WHERE c.status = open", "query, at 34: unknown name open: with FROM, paths begin with c, like c.open"},
 	{"SELECT * FROM c WHERE c.a = 1 && c.b = 2", "query, at 31: && is not an operator: write AND"},

@@ -1,4 +1,4 @@
-package query
+package token
 
 import (
 	"fmt"
@@ -24,41 +24,32 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("query, at %d: %s", e.At, e.Text)
 }
 
-// tokenKind is the type of a token.
-type tokenKind uint8
+// Kind is the type of a token.
+type Kind uint8
 
+// The kinds of tokens.
 const (
-	tokenEnd    tokenKind = iota
-	tokenWord             // a name or a keyword
-	tokenParam            // @name
-	tokenNumber           // value holds it
-	tokenString           // value holds it
-	tokenMark             // punctuation
+	End   Kind = iota
+	Word       // a name or a keyword
+	Param      // @name
+	Number
+	String
+	Mark // punctuation
 )
 
-// token is a word, a literal or a punctuation mark of a query.
-type token struct {
-	kind  tokenKind
-	at    int    // the byte where it starts
-	text  string // as it is written
-	upper string // a word in upper case
-	value Value
+// Token is a word, a literal or a punctuation mark of a query.
+type Token struct {
+	Kind  Kind
+	At    int     // the byte where it starts
+	Text  string  // as it is written
+	Upper string  // a word in upper case
+	Num   float64 // the value of a number
+	Str   string  // the value of a string
 }
 
-// is reports whether the token is the keyword or mark.
-func (t token) is(text string) bool {
-	return t.kind == tokenWord && t.upper == text || t.kind == tokenMark && t.text == text
-}
-
-// found describes the token for an error.
-func (t token) found() string {
-	switch {
-	case t.kind == tokenEnd:
-		return "the end"
-	case t.kind == tokenWord && reserved[t.upper]:
-		return t.upper
-	}
-	return clip(t.text)
+// Is reports whether the token is the keyword or mark.
+func (t Token) Is(text string) bool {
+	return t.Kind == Word && t.Upper == text || t.Kind == Mark && t.Text == text
 }
 
 // maxQuoted is the largest number of bytes of a query that an error repeats.
@@ -67,48 +58,51 @@ const maxQuoted = 40
 // marks are the punctuation marks of two characters. The others have one.
 var marks = []string{"!=", "<>", "<=", ">=", "||"}
 
-// lex splits a query into tokens. The last one is tokenEnd.
-func lex(text string) ([]token, error) {
-	var tokens []token
+// Split splits a query into tokens. The last one is End. An error is an [*Error].
+func Split(text string) ([]Token, error) {
+	var tokens []Token
 	for i := 0; ; {
 		var closed bool
 		if i, closed = skipSpace(text, i); !closed {
-			return nil, errorAt(text, i, "a comment is not closed")
+			return nil, ErrorAt(text, i, "a comment is not closed")
 		}
-		if strings.Trim(text[i:], jsontext.Space+";") == "" {
-			return append(tokens, token{kind: tokenEnd, at: i}), nil
+		if i == len(text) || text[i] == ';' {
+			if rest := afterEnd(text, i); rest < len(text) {
+				return nil, ErrorAt(text, i, "; ends the query: legal is one query")
+			}
+			return append(tokens, Token{Kind: End, At: i}), nil
 		}
-		t := token{at: i}
+		t := Token{At: i}
 		end := i
 		if size, instead := slip(text[i:]); size > 0 {
-			return nil, errorAt(text, i, "%s is not an operator: write %s", text[i:i+size], instead)
+			return nil, ErrorAt(text, i, "%s is not an operator: write %s", text[i:i+size], instead)
 		}
 		switch c := text[i]; {
 		case c == '\'' || c == '"':
 			s, size, fault := unquote(text[i:])
 			if fault != "" {
-				return nil, errorAt(text, i+size, "%s", fault)
+				return nil, ErrorAt(text, i+size, "%s", fault)
 			}
-			end, t.kind, t.value = i+size, tokenString, StringValue(s)
+			end, t.Kind, t.Str = i+size, String, s
 		case c >= '0' && c <= '9' || c == '.' && i+1 < len(text) && text[i+1] >= '0' && text[i+1] <= '9':
 			end = i + numberSize(text[i:])
 			n, err := strconv.ParseFloat(text[i:end], 64)
-			if err != nil || math.IsInf(n, 0) || wordSize(text[end:]) > 0 {
-				end += wordSize(text[end:])
-				return nil, errorAt(text, i, "%s is not a number: legal are doubles, like 12, 0.5 and 1e3", clip(text[i:end]))
+			if err != nil || math.IsInf(n, 0) || WordSize(text[end:]) > 0 {
+				end += WordSize(text[end:])
+				return nil, ErrorAt(text, i, "%s is not a number: legal are doubles, like 12, 0.5 and 1e3", Clip(text[i:end]))
 			}
-			t.kind, t.value = tokenNumber, NumberValue(n)
+			t.Kind, t.Num = Number, n
 		case c == '@':
-			end = i + 1 + wordSize(text[i+1:])
+			end = i + 1 + WordSize(text[i+1:])
 			if end == i+1 {
-				return nil, errorAt(text, i, "expected a name after @")
+				return nil, ErrorAt(text, i, "expected a name after @")
 			}
-			t.kind = tokenParam
-		case wordSize(text[i:]) > 0:
-			end = i + wordSize(text[i:])
-			t.kind, t.upper = tokenWord, strings.ToUpper(text[i:end])
+			t.Kind = Param
+		case WordSize(text[i:]) > 0:
+			end = i + WordSize(text[i:])
+			t.Kind, t.Upper = Word, strings.ToUpper(text[i:end])
 		case strings.IndexByte("*,.()[]{}:=<>+-/%!|", c) >= 0:
-			end, t.kind = i+1, tokenMark
+			end, t.Kind = i+1, Mark
 			for _, mark := range marks {
 				if strings.HasPrefix(text[i:], mark) {
 					end = i + 2
@@ -116,12 +110,24 @@ func lex(text string) ([]token, error) {
 			}
 		default:
 			r, _ := utf8.DecodeRuneInString(text[i:])
-			return nil, errorAt(text, i, "%q is not legal outside of strings%s", r, foreign(r))
+			return nil, ErrorAt(text, i, "%q is not legal outside of strings%s", r, foreign(r))
 		}
-		t.text = text[i:end]
+		t.Text = text[i:end]
 		tokens = append(tokens, t)
 		i = end
 	}
+}
+
+// afterEnd returns where semicolons, white space and comments end.
+func afterEnd(text string, i int) int {
+	for i < len(text) {
+		end, closed := skipSpace(text, i)
+		if !closed || end < len(text) && text[end] != ';' {
+			return end
+		}
+		i = min(end+1, len(text))
+	}
+	return i
 }
 
 // skipSpace returns where white space and comments end. closed is false if a comment does not.
@@ -148,13 +154,13 @@ func skipSpace(text string, i int) (end int, closed bool) {
 	return i, true
 }
 
-// errorAt returns an error at a byte of the query.
-func errorAt(text string, at int, format string, args ...any) *Error {
+// ErrorAt returns an error at a byte of the query.
+func ErrorAt(text string, at int, format string, args ...any) *Error {
 	return &Error{At: utf8.RuneCountInString(text[:min(at, len(text))]) + 1, Text: fmt.Sprintf(format, args...)}
 }
 
-// clip shortens a part of a query for an error, and makes it one line.
-func clip(text string) string {
+// Clip shortens a part of a query for an error, and makes it one line.
+func Clip(text string) string {
 	if len(text) > maxQuoted {
 		text = strings.ToValidUTF8(text[:maxQuoted], "") + "..."
 	}
@@ -166,8 +172,8 @@ func clip(text string) string {
 	}, text)
 }
 
-// wordSize returns the size of the name at the start of text: letters, digits and _, no digit first.
-func wordSize(text string) int {
+// WordSize returns the size of the name at the start of text: letters, digits and _, no digit first.
+func WordSize(text string) int {
 	for i, r := range text {
 		if r != '_' && !unicode.IsLetter(r) && (i == 0 || !unicode.IsDigit(r)) || r == utf8.RuneError {
 			return i
