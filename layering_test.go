@@ -36,7 +36,7 @@ var layers = layerTable{
 	{"keyspace/repair", "keyspace/manifest keyspace/journal keyspace/store keyspace/datadir keyspace/aof keyspace/record expiry expiry/clock"},
 	{"keyspace/watch", ""},
 	{"keyspace/liveness", "keyspace/memtable keyspace/store keyspace/aof keyspace/record"},
-	{"keyspace/memtable", "keyspace/record expiry"},
+	{"keyspace/memtable", "keyspace/eviction keyspace/record expiry"},
 	{"keyspace/fileset", "keyspace/scrub keyspace/manifest keyspace/journal keyspace/store keyspace/datadir keyspace/aof"},
 	{"keyspace/scrub", "keyspace/store keyspace/aof"},
 	{"keyspace/eviction", ""},

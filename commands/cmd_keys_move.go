@@ -143,6 +143,7 @@ func parseCopy(in *Input) (Run, error) {
 		if err := x.putItem(it, to, destination); err != nil {
 			return Fail(err)
 		}
+		x.Tx.SetEncoding(to, destination, x.Tx.Encoding(from, source))
 		x.notify(eventCopyTo, to, destination)
 		return Flag(true)
 	}, nil
@@ -171,6 +172,7 @@ func runMove(x *Context) Reply {
 	if err := x.putItem(it, to, key); err != nil {
 		return Fail(err)
 	}
+	x.Tx.SetEncoding(to, key, x.Tx.Encoding(from, key))
 	x.Tx.Delete(from, key)
 	x.notify(eventMoveFrom, from, key)
 	x.notify(eventMoveTo, to, key)
@@ -195,6 +197,7 @@ func runRename(done, notDone Reply, keep bool) Run {
 		if err := x.putItem(it, c, newKey); err != nil {
 			return Fail(err)
 		}
+		x.Tx.SetEncoding(c, newKey, x.Tx.Encoding(c, key))
 		x.Tx.Delete(c, key)
 		x.notify(eventRenameFrom, c, key)
 		x.notify(eventRenameTo, c, newKey)

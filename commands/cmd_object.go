@@ -5,14 +5,16 @@ import (
 	"mayfly/keyspace"
 )
 
-// objectCommand describes the representation of values. All strings have one here, so the replies are
-// those of Redis for a value that was just set.
+// objectCommand describes the representation of values. All strings have one here; the replies are
+// those of Redis.
 var objectCommand = Command{
 	Name: "object", Since: "2.2.3", Summary: "A container for object introspection commands",
 	Sub: []Command{
 		objectRow("encoding", "Inspect the internal encoding of a Redis object", "2.2.3",
-			"What Redis would make of the value if it were set now; `json` of documents. There is one encoding only, so APPEND leaves no trace",
-			func(x *Context, c *keyspace.Container, key string, it keyspace.Item) Reply { return Bulk(encoding(it)) }),
+			"`json` of documents. There is one encoding only: the reply is what Redis would have. After a start it is as if every value were set anew",
+			func(x *Context, c *keyspace.Container, key string, it keyspace.Item) Reply {
+				return Bulk(encoding(it, x.Tx.Encoding(c, key)))
+			}),
 		objectRow("freq", "Get the logarithmic access frequency counter of a Redis object", "4.0.0",
 			"After a start every item begins with 5", objectFreq),
 		helpRow("object", "6.2.0"),
@@ -43,14 +45,16 @@ func objectRow(name, summary, since, differs string, tell func(x *Context, c *ke
 	}
 }
 
-// encoding is the reply of OBJECT ENCODING: json for documents, else what Redis chooses for a value that
-// was just set.
-func encoding(it keyspace.Item) string {
+// encoding is the reply of OBJECT ENCODING: json for documents, else what Redis would have.
+func encoding(it keyspace.Item, n keyspace.Encoding) string {
 	const longestEmbedded = 44 // bytes
 	if it.Kind == keyspace.Document {
 		return "json"
 	}
-	if _, ok := redisfmt.ParseInt(it.Body); ok {
+	if n == keyspace.Raw {
+		return "raw"
+	}
+	if _, ok := redisfmt.ParseInt(it.Body); ok && n == keyspace.Chosen {
 		return "int"
 	}
 	if len(it.Body) <= longestEmbedded {

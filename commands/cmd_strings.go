@@ -399,6 +399,9 @@ func parseAppend(in *Input) (Run, error) {
 		}
 		// The zero item of a missing key inherits its expiration, as a new key does.
 		x.put(c, key, keyspace.Plain, e.doc.JSON, it.ExpireAt, eventAppend)
+		if found {
+			x.Tx.SetEncoding(c, key, keyspace.Raw)
+		}
 		return Count(len(e.doc.JSON))
 	}, nil
 }
@@ -469,6 +472,7 @@ func parseIncrByFloat(in *Input) (Run, error) {
 		}
 		text = redisfmt.FormatFloat(sum)
 		x.put(c, key, keyspace.Plain, text, it.ExpireAt, eventIncrByFloat)
+		x.Tx.SetEncoding(c, key, keyspace.Text)
 		return Bulk(text)
 	}, nil
 }

@@ -85,6 +85,7 @@ func parseSetRange(in *Input) (Run, error) {
 			return Reply{}
 		}
 		x.put(c, key, keyspace.Plain, e.doc.JSON, it.ExpireAt, eventSetRange)
+		x.Tx.SetEncoding(c, key, keyspace.Raw)
 		return Count(len(e.doc.JSON))
 	}, nil
 }

@@ -68,13 +68,10 @@ func (ks *Keyspace) Evict(limit int64, evicted func(c *Container, id string)) (l
 func (t *table) Evictable(p eviction.Policy) int {
 	t.p.mu.Lock()
 	defer t.p.mu.Unlock()
-	switch {
-	case t.Detached():
+	if t.Detached() {
 		return 0
-	case p.Volatile():
-		return t.Expiring(t.c.Policy())
 	}
-	return t.Len()
+	return t.Table.Evictable(p, t.c.Policy())
 }
 
 // Draw implements [eviction.Source].
@@ -85,25 +82,11 @@ func (t *table) Draw(p eviction.Policy, n int, intN func(n int) int, drawn []evi
 		return drawn
 	}
 	tracker, now := t.ks.evictor.Tracker(), t.ks.Now()
-	add := func(h memtable.Handle, e *memtable.Entry, end int64) {
+	t.Table.Draw(p, t.c.Policy(), n, intN, func(h memtable.Handle, e *memtable.Entry, end int64) {
 		access := t.Access(h)
 		c := eviction.Candidate[evictable]{Rank: tracker.Rank(p, access, e.TS(), end, now), Key: evictable{t, strings.Clone(t.ID(e)), e.Version(), access}}
 		drawn = append(drawn, c)
-	}
-	switch {
-	case p == eviction.VolatileTTL:
-		t.NearestExpiring(t.c.Policy(), n, intN, add)
-	case p.Volatile():
-		for range min(n, n*t.Expiring(t.c.Policy())) {
-			h, e := t.RandomExpiring(t.c.Policy(), intN)
-			add(h, e, 0)
-		}
-	default:
-		for range min(n, n*t.Len()) {
-			h, e := t.Random(intN)
-			add(h, e, 0)
-		}
-	}
+	})
 	return drawn
 }
 

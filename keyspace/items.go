@@ -155,3 +155,28 @@ func (tx *Tx) Delete(c *Container, id string) bool {
 	tx.removed = append(tx.removed, p)
 	return true
 }
+
+// Encoding is how Redis holds a plain key.
+type Encoding = record.Encoding
+
+// The encodings; see [record.Chosen].
+const (
+	Chosen = record.Chosen
+	Raw    = record.Raw
+	Text   = record.Text
+)
+
+// Encoding returns how Redis holds the item under an id.
+func (tx *Tx) Encoding(c *Container, id string) (n Encoding) {
+	if e := tx.find(tx.partition(id), c, id); e != nil {
+		n = e.Encoding()
+	}
+	return n
+}
+
+// SetEncoding sets how Redis holds the item under an id, until the next write of its body. It is not on disk.
+func (tx *Tx) SetEncoding(c *Container, id string, n Encoding) {
+	if e := tx.find(tx.partition(id), c, id); e != nil {
+		e.SetEncoding(n)
+	}
+}

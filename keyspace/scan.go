@@ -118,25 +118,10 @@ func (tx *Tx) Random(c *Container) (id string, it Item, ok bool) {
 				at -= living
 				continue
 			}
-			e := tx.random(t)
+			e := t.RandomLiving(c.Policy(), tx.now, rand.IntN)
 			id, it, ok = t.ID(e), t.Item(e), true
 			return
 		}
 	})
 	return id, it, ok
-}
-
-// random returns a random living entry of a table that has one.
-func (tx *Tx) random(t *table) *memtable.Entry {
-	for range 100 {
-		if _, e := t.Random(rand.IntN); !e.Dead(t.c.Policy(), tx.now) {
-			return e
-		}
-	}
-	var living *memtable.Entry
-	t.Descend(0, func(_ uint64, e *memtable.Entry) (more bool) {
-		living = e
-		return e.Dead(t.c.Policy(), tx.now)
-	})
-	return living
 }

@@ -1,6 +1,9 @@
 package memtable
 
-import "mayfly/expiry"
+import (
+	"mayfly/expiry"
+	"mayfly/keyspace/record"
+)
 
 // Entry is one item of a table, without its key and record. The owner's lock protects it. It is valid until it
 // is released.
@@ -32,6 +35,8 @@ const (
 	stored                     // the store has, or is about to get, an item of this key
 	present                    // in the table
 	changing                   // see MarkChanging
+	raw                        // see Encoding
+	text
 )
 
 func (e *Entry) has(f flags) bool { return e.flags&f != 0 }
@@ -87,4 +92,17 @@ func (e *Entry) moment() int64 {
 		return e.ts
 	}
 	return e.expireAt
+}
+
+// The encoding lies in two flags.
+const encodingShift, encodingMask = 6, raw | text
+
+// Encoding returns what SetEncoding has set since the last write of the body, else 0.
+func (e *Entry) Encoding() record.Encoding {
+	return record.Encoding(e.flags & encodingMask >> encodingShift)
+}
+
+// SetEncoding sets the encoding.
+func (e *Entry) SetEncoding(n record.Encoding) {
+	e.flags = e.flags&^encodingMask | flags(n)<<encodingShift
 }

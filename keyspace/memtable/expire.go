@@ -110,6 +110,20 @@ func (t *Table) DeadStats(p *expiry.Policy, now int64) (s Stats) {
 	return s
 }
 
+// RandomLiving returns a random entry that is not dead at a moment in ms. There must be one.
+func (t *Table) RandomLiving(p *expiry.Policy, now int64, intN func(n int) int) (living *Entry) {
+	for range 100 {
+		if _, e := t.Random(intN); !e.Dead(p, now) {
+			return e
+		}
+	}
+	t.Descend(0, func(_ uint64, e *Entry) (more bool) {
+		living = e
+		return e.Dead(p, now)
+	})
+	return living
+}
+
 // RandomExpiring returns a random entry of those that die under a policy and its handle, nil if there is none.
 // intN returns a random number in [0,n).
 func (t *Table) RandomExpiring(p *expiry.Policy, intN func(n int) int) (Handle, *Entry) {
@@ -141,12 +155,6 @@ func (t *Table) NearestExpiring(p *expiry.Policy, n int, intN func(n int) int, v
 	}
 	draw(&t.byDefault, byDefault)
 	draw(&t.byOwnTTL, byOwnTTL)
-}
-
-// Expiring returns how many items die under a policy.
-func (t *Table) Expiring(p *expiry.Policy) int {
-	byDefault, byOwnTTL := t.expiring(p)
-	return byDefault + byOwnTTL
 }
 
 // expiring returns how many items of each kind die under a policy.

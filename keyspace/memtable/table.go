@@ -3,6 +3,7 @@ package memtable
 import (
 	"math"
 	"strings"
+	"unsafe"
 
 	"mayfly/keyspace/record"
 )
@@ -286,6 +287,9 @@ func (t *Table) replace(h Handle, e *Entry, id string, it record.Item, data ref,
 // refill is replace without the observer.
 func (t *Table) refill(h Handle, e *Entry, id string, it record.Item, data ref, size int) {
 	before, was := t.memory, t.queueOf(e)
+	if !t.hasBody(e, it.Body) {
+		e.SetEncoding(record.Chosen)
+	}
 	t.account(e, -1)
 	if is := t.queueFor(it.ExpireAt); is != was {
 		t.dequeue(e)
@@ -300,6 +304,15 @@ func (t *Table) refill(h Handle, e *Entry, id string, it record.Item, data ref, 
 	}
 	t.account(e, 1)
 	t.shard.memory.Add(t.memory - before)
+}
+
+// hasBody reports whether a body is the very one of an entry, as KeyAndRecord has returned it.
+func (t *Table) hasBody(e *Entry, body string) bool {
+	if e.flags&encodingMask == 0 {
+		return true // the answer does not matter
+	}
+	is := t.Item(e).Body
+	return len(is) == len(body) && unsafe.StringData(is) == unsafe.StringData(body)
 }
 
 // fill sets the fields of an entry that depend on its item.

@@ -1,0 +1,37 @@
+package memtable
+
+import (
+	"mayfly/expiry"
+	"mayfly/keyspace/eviction"
+)
+
+// Evictable returns how many items may be evicted under a policy of eviction.
+func (t *Table) Evictable(by eviction.Policy, p *expiry.Policy) int {
+	if by.Volatile() {
+		byDefault, byOwnTTL := t.expiring(p)
+		return byDefault + byOwnTTL
+	}
+	return t.Len()
+}
+
+// Draw visits n random entries that may be evicted. For volatile-ttl it visits up to n of each kind that die first;
+// end is then when the entry dies (ms). intN returns a random number in [0,n).
+func (t *Table) Draw(by eviction.Policy, p *expiry.Policy, n int, intN func(n int) int, visit func(h Handle, e *Entry, end int64)) {
+	if by == eviction.VolatileTTL {
+		t.NearestExpiring(p, n, intN, visit)
+		return
+	}
+	if t.Evictable(by, p) == 0 {
+		return
+	}
+	for range n {
+		var h Handle
+		var e *Entry
+		if by.Volatile() {
+			h, e = t.RandomExpiring(p, intN)
+		} else {
+			h, e = t.Random(intN)
+		}
+		visit(h, e, 0)
+	}
+}
