@@ -106,7 +106,7 @@ func TestExporter(t *testing.T) {
 	const number = `\d+(\.\d+)?`
 	for name, pattern := range map[string]string{
 		"redis_version": `\d+\.\d+\.\d+`, "redis_mode": "standalone", "os": ".+", "role": "master", "process_id": number, "run_id": "[0-9a-f]{40}",
-		"tcp_port": p.port, "uptime_in_seconds": number, "server_time_usec": number, "mem_allocator": ".+", "maxmemory_policy": "noeviction",
+		"tcp_port": p.port, "uptime_in_seconds": number, "server_time_usec": number, "clock_ahead_ms": "0", "mem_allocator": ".+", "maxmemory_policy": "noeviction",
 		"connected_clients": "1", "blocked_clients": "0", "maxclients": number, "pubsub_clients": "0",
 		"used_memory": number, "used_memory_rss": number, "used_memory_peak": number, "used_memory_overhead": number, "used_memory_dataset": number,
 		"maxmemory": number, "total_system_memory": number, "mem_fragmentation_ratio": number, "allocator_allocated": number,

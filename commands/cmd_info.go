@@ -152,6 +152,7 @@ func (r *infoReport) serverSection() {
 	r.field("run_id", runID())
 	r.field("tcp_port", r.host.TCPPort)
 	r.field("server_time_usec", r.x.Tx.Micros())
+	r.field("clock_ahead_ms", r.x.Engine.Keyspace.ClockAhead().Milliseconds()) // of the wall clock, which was set back
 	r.field("uptime_in_seconds", uptime)
 	r.field("uptime_in_days", uptime/(24*60*60))
 	r.field("executable", executable)

@@ -58,6 +58,7 @@ func (ks *Keyspace) runCheckpoints() {
 		case <-ticker.C:
 			waited += time.Second
 			ks.disk.Refill()
+			ks.watchClock()
 		}
 		asked := ks.checkpoint.asked.Load() // before the checkpoint: it is for what was written by then
 		if !asked && (!woken && !ks.checkpointDue(waited >= due) || ks.failed() != nil) {

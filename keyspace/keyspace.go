@@ -105,6 +105,7 @@ type Keyspace struct {
 	files      *fileset.Set // checkpoint.mu protects it
 	scrub      *scrub.Scrubber
 	disk       *reserve.Guard
+	clockLog   clockLog
 }
 
 // Open opens the data folder, loads its content and starts the active purge and the background work. Errors are

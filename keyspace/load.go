@@ -3,6 +3,7 @@ package keyspace
 import (
 	"errors"
 	"fmt"
+	"math"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -10,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"mayfly/expiry/clock"
 	"mayfly/keyspace/aof"
 	"mayfly/keyspace/datadir"
 	"mayfly/keyspace/fileset"
@@ -77,6 +79,10 @@ func (ks *Keyspace) restore() error {
 		return err
 	}
 	l.finish()
+	ks.load.items.Store(0) // so far those of the stores were counted, with what the journals delete
+	for _, t := range ks.tables.Some(nil, 0, math.MaxInt) {
+		ks.load.items.Add(int64(t.Len()))
+	}
 	ks.journal, err = journal.Open(journal.Options{
 		Dir: ks.opt.Dir, Finished: files, First: last + 1, Policy: ks.opt.Fsync, Log: ks.opt.Log, Full: func() { signal(ks.full) },
 		MakeRoom: ks.disk.MakeRoom, Around: func(makeFile func() error) error { return ks.files.Begin(m, makeFile) },
@@ -90,8 +96,12 @@ func (ks *Keyspace) restore() error {
 	}
 	ks.limitJournal()
 	ks.load.took = ks.Now() - begin
-	if clock, ok := ks.opt.Clock.(interface{ CatchUp(int64, time.Duration) }); ok {
-		clock.CatchUp(l.clock, leaseTime)
+	if c, ok := ks.opt.Clock.(interface{ CatchUp(int64, time.Duration) }); ok {
+		c.CatchUp(l.clock, leaseTime)
+	}
+	if c, ok := ks.opt.Clock.(*clock.System); ok {
+		ks.clockLog.watch = c.Watch()
+		ks.watchClock()
 	}
 	ks.checkpoint.last.Store(ks.Now())
 	ks.opt.Log.Info().Int64("items", ks.load.items.Load()).Int("partitions", len(ks.partitions)).
@@ -222,7 +232,6 @@ func (l *partitionLoader) apply(number uint32, id string, o aof.Op, journaled bo
 	l.p.cleanLocked()
 	if journaled {
 		t.MarkDirty(h, e)
-		l.ks.load.items.Add(1)
 	} else {
 		t.MarkStored(e)
 	}

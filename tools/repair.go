@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"time"
 
 	"mayfly/expiry"
 	"mayfly/keyspace/repair"
@@ -14,8 +15,9 @@ import (
 
 var repairTool = tool{
 	name:   "repair",
-	syntax: "<dir> <newdir> [--json]",
+	syntax: "<dir> <newdir> [--accept-clock] [--json]",
 	summary: "Copies what is sound of a data folder that no server uses into a new one. Nothing in the old folder is changed. " +
+		"--accept-clock brings back the time of a folder that is ahead of this machine's clock: what died by the folder's time is left out, what was written later than now counts as written now. " +
 		"Exit code: 0 all was copied, 1 something is lost or uncertain: see the report, 2 could not repair.",
 	run: runRepair,
 }
@@ -28,6 +30,7 @@ const (
 
 func runRepair(c *call) (int, error) {
 	asJSON := c.flags.Bool("json", false, "print JSON, for programs")
+	acceptClock := c.flags.Bool("accept-clock", false, "take this machine's clock for right where the folder's time is ahead of it")
 	values, err := c.parse("dir", "newdir")
 	if err == nil {
 		err = checkFolder(values[0], c.tool.name)
@@ -35,7 +38,11 @@ func runRepair(c *call) (int, error) {
 	if err != nil {
 		return exitFailed, err
 	}
-	report, err := repair.Run(values[0], values[1], addReport, c.status.file("reading"))
+	now := int64(0)
+	if *acceptClock {
+		now = c.Clock.Now()
+	}
+	report, err := repair.RunAt(values[0], values[1], now, addReport, c.status.file("reading"))
 	if err != nil {
 		return exitFailed, Advise(err, values[0])
 	}
@@ -119,6 +126,10 @@ func printRepair(w io.Writer, r *repair.Report) error {
 	}
 	if r.NoManifest {
 		fmt.Fprintf(w, "\nThe file \"manifest\" is missing or damaged: a file that is missing, cut short or an older copy may not have been noticed.\n")
+	}
+	if d := r.Redated; d != nil {
+		fmt.Fprintf(w, "\nThe folder was %v ahead of the clock: %d items that were dead by its time are left out, %d that were written later count as written now.\n",
+			time.Duration(d.Ahead)*time.Millisecond, d.Dead, d.Later)
 	}
 	_, err := fmt.Fprintf(w, "\n%d items of %d containers copied\n", r.Items, r.Containers)
 	return err

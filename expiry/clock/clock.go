@@ -88,6 +88,33 @@ func (c *System) CatchUp(floor int64, patience time.Duration) {
 	c.Raise(floor)
 }
 
+// Ahead returns how far the clock is ahead of the wall clock, which was set back.
+func (c *System) Ahead() time.Duration {
+	wall, mono := c.read()
+	return time.Duration(mono + c.raise(wall-mono) - wall)
+}
+
+// Watch tells when the wall clock was set, to a caller that looks now and then. Not safe for concurrent use.
+type Watch struct {
+	clock *System
+	lead  int64
+}
+
+// Watch begins to watch the wall clock.
+func (c *System) Watch() *Watch {
+	c.Ahead()
+	return &Watch{c, c.lead.Load()}
+}
+
+// Look returns how far the wall clock went forward since the last look beside the time that passed, and how far the clock
+// is ahead of it. A machine that sleeps may look as if its clock was set forward.
+func (w *Watch) Look() (forward, ahead time.Duration) {
+	ahead = w.clock.Ahead()
+	lead := w.clock.lead.Load()
+	forward, w.lead = time.Duration(lead-w.lead), lead
+	return forward, ahead
+}
+
 func (c *System) raise(lead int64) int64 {
 	for {
 		old := c.lead.Load()

@@ -250,3 +250,34 @@ func TestMonotonic(t *testing.T) {
 		t.Errorf("%v, then %v", before, after)
 	}
 }
+
+// TestWatch: steps of the wall clock are told once, and how far the clock is ahead after one back.
+func TestWatch(t *testing.T) {
+	m := &machine{wall: 1000 * time.Hour}
+	c := SystemReading(0, m.read, m.pass)
+	w := c.Watch()
+	expect := func(forward, ahead time.Duration) {
+		t.Helper()
+		if f, a := w.Look(); f != forward || a != ahead || c.Ahead() != ahead {
+			t.Errorf("%v forward, %v ahead; want %v and %v", f, a, forward, ahead)
+		}
+	}
+	expect(0, 0)
+	m.pass(time.Minute)
+	expect(0, 0)
+	m.wall += time.Hour
+	expect(time.Hour, 0)
+	m.pass(time.Minute)
+	expect(0, 0)
+	m.wall -= 90 * time.Minute
+	m.pass(time.Minute)
+	expect(0, 90*time.Minute)
+	m.wall += 80 * time.Minute
+	expect(0, 10*time.Minute)
+	m.wall += 30 * time.Minute
+	expect(20*time.Minute, 0)
+	c.Raise((m.wall + time.Hour).Milliseconds())
+	if got := c.Ahead(); got != time.Hour {
+		t.Errorf("after it was raised it is %v ahead", got)
+	}
+}

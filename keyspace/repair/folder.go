@@ -125,18 +125,22 @@ func (s *folderReader) readFormat() error {
 	if err == nil {
 		return nil
 	}
+	by := "" // what tells of the last partition
 	for n := range record.MaxPartitions {
 		name := datadir.PartitionName(n)
 		named := s.manifest != nil && len(s.manifest.Stores[name]) > 0
 		if _, err := os.Stat(filepath.Join(s.dir, name)); err == nil || named {
-			s.partitions = n + 1
+			s.partitions, by = n+1, "the names of the files"
+			if err != nil {
+				by = "the manifest"
+			}
 		}
 	}
 	if s.partitions == 0 {
 		return fmt.Errorf("%s is not a data folder: %w", s.dir, err)
 	}
 	s.format.State = Damaged
-	reason := fmt.Sprintf("%v; by the names of the files there are %d partitions", err, s.partitions)
+	reason := fmt.Sprintf("%v; by %s there are %d partitions", err, by, s.partitions)
 	s.format.Problems = []Problem{{To: s.format.Bytes, Reason: reason}}
 	s.damaged = true
 	return nil

@@ -64,7 +64,7 @@ func notes(dir string, names *names, journals int) (list []string) {
 		list = append(list, fmt.Sprintf("%d ends of files that earlier starts cut off are kept as *.torn-*", len(kept)))
 	}
 	if journals == 0 {
-		list = append(list, "there is no journal")
+		list = append(list, "there is no journal: none is needed, as after a repair")
 	}
 	if orphans := names.orphans(); orphans > 0 {
 		list = append(list, fmt.Sprintf("%d records are of containers that have been dropped; the next start deletes them", orphans))

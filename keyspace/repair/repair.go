@@ -43,6 +43,8 @@ type Report struct {
 	// NoManifest: the manifest cannot be read. A file that is missing, cut short or an older copy may not have been
 	// noticed.
 	NoManifest bool `json:"no_manifest,omitempty"`
+	// Redated says what [RunAt] has changed; nil if the folder's time was not ahead.
+	Redated *Redated `json:"redated,omitempty"`
 }
 
 // Item is an item about which a repair reports something.
@@ -79,10 +81,10 @@ func Run(dir, newDir string, finish func(dir string, r *Report) error, progress 
 		return nil, err
 	}
 	defer s.close()
-	return s.repair(newDir, finish)
+	return s.repair(newDir, redating{}, finish)
 }
 
-func (s *folderReader) repair(newDir string, finish func(dir string, r *Report) error) (_ *Report, err error) {
+func (s *folderReader) repair(newDir string, dates redating, finish func(dir string, r *Report) error) (_ *Report, err error) {
 	if err := s.outside(newDir); err != nil {
 		return nil, err
 	}
@@ -96,7 +98,7 @@ func (s *folderReader) repair(newDir string, finish func(dir string, r *Report) 
 		return nil, err
 	}
 	defer target.Close()
-	p := &run{merger: &merger{folderReader: s}, into: staging.Dir(), names: newNames(), reported: make(map[damagedRange]bool), written: manifest.New(), report: &Report{From: s.dir, To: newDir, Partitions: s.partitions}}
+	p := &run{merger: &merger{folderReader: s}, into: staging.Dir(), names: newNames(), reported: make(map[damagedRange]bool), written: manifest.New(), redating: dates, report: &Report{From: s.dir, To: newDir, Partitions: s.partitions}}
 	if err := p.copy(); err != nil {
 		return nil, err
 	}
@@ -122,6 +124,7 @@ func (s *folderReader) outside(path string) error {
 // run is a repair under way.
 type run struct {
 	*merger
+	redating
 	into    string             // the new folder
 	written *manifest.Manifest // of the new folder
 	names   *names
@@ -151,6 +154,7 @@ func (p *run) copy() error {
 		return err
 	}
 	p.report.Files = append(p.report.Files, format, catalogue)
+	p.redating.begin(max(p.names.clock, p.latest()), p.report)
 	for n := range p.partitions {
 		report, err := p.partition(n)
 		if err != nil {
@@ -327,7 +331,9 @@ func (p *run) partition(number int) (FileReport, error) {
 		if err := p.names.apply(change{key: key, rec: v.rec}); err != nil {
 			return report, err
 		}
-		ops = append(ops, aof.Op{Key: key, Rec: v.rec})
+		if rec, lives := p.redating.item(key, v.rec, p.names.byNumber[container], p.report); lives {
+			ops = append(ops, aof.Op{Key: key, Rec: rec})
+		}
 	}
 	p.report.Items += len(ops)
 	return report, p.fill(datadir.PartitionName(number), ops)
@@ -344,11 +350,11 @@ func (p *run) writeCatalogue() error {
 		if container == nil {
 			container = &record.Container{Number: number, Name: c.name, Created: p.names.clock, Policy: expiry.Policy{Default: expiry.Forever}}
 		}
-		ops = append(ops, aof.Op{Key: record.ContainerKey(number), Rec: string(container.Append(nil))})
+		ops = append(ops, aof.Op{Key: record.ContainerKey(number), Rec: string(p.redating.container(*container).Append(nil))})
 	}
 	slices.SortFunc(ops, func(a, b aof.Op) int { return strings.Compare(a.Key, b.Key) })
 	p.report.Containers = len(ops)
-	clock := string(record.Append(nil, record.ClockKey, record.Item{Kind: record.ClockKind, TS: p.names.clock}))
+	clock := string(record.Append(nil, record.ClockKey, record.Item{Kind: record.ClockKind, TS: p.redating.clock(p.names.clock)}))
 	return p.fill(datadir.CatalogueName, append(ops, aof.Op{Key: record.ClockKey, Rec: clock}))
 }
 

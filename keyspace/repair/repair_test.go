@@ -433,7 +433,7 @@ func TestRepairWhenTheDiskCannotRead(t *testing.T) {
 				return badSectors{f, from, from + aof.SectorSize}
 			}
 			to := filepath.Join(t.TempDir(), "new")
-			report, err := s.repair(to, func(string, *Report) error { return nil })
+			report, err := s.repair(to, redating{}, func(string, *Report) error { return nil })
 			s.close()
 			if err != nil {
 				t.Fatal(err)

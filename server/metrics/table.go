@@ -45,6 +45,7 @@ func describe(name, help string, labels ...string) *prometheus.Desc {
 var metricsOfInfo = map[string]infoMetric{
 	"uptime_in_seconds": gauge("uptime_seconds", "Time since the start.", 1),
 
+	"clock_ahead_ms":    gauge("clock_ahead_seconds", "How far the time of the data is ahead of the wall clock, which was set back.", 0.001),
 	"connected_clients": gauge("connected_clients", "Clients connected.", 1),
 	"maxclients":        gauge("max_clients", "Most clients at a time.", 1),
 	"blocked_clients":   gauge("blocked_clients", "Clients that wait in a command.", 1),

@@ -1,0 +1,37 @@
+package keyspace
+
+import (
+	"fmt"
+	"testing"
+
+	"mayfly/expiry"
+)
+
+// TestLoadedItemsAreThoseInMemory: what a journal overwrites, deletes or drops is not counted as loaded.
+func TestLoadedItemsAreThoseInMemory(t *testing.T) {
+	o := open(t)
+	o.policy("c", expiry.Forever)
+	o.policy("dropped", expiry.Forever)
+	for i := range 20 {
+		o.put("c", fmt.Sprint(i), "{}", expiry.Inherit)
+		o.put("dropped", fmt.Sprint(i), "{}", expiry.Inherit)
+	}
+	if err := o.Save(); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 20 {
+		o.put("c", fmt.Sprint(i%10), "{}", expiry.Inherit)
+	}
+	o.put("c", "new", "{}", expiry.Inherit)
+	o.delete("c", "0")
+	o.delete("c", "new")
+	o.catalogueTx(func(tx *Tx) { tx.Drop(tx.Container("dropped")) })
+	dir := t.TempDir()
+	copyFolder(t, o.opt.Dir, dir)
+	killed := &opened{t: t, clock: o.clock, opt: Options{Dir: dir, Clock: o.clock, NoPurge: true}}
+	killed.start()
+	defer killed.stop()
+	if got := killed.Stats().LoadedItems; got != 19 {
+		t.Errorf("%d items were loaded, not 19", got)
+	}
+}

@@ -1,0 +1,82 @@
+package repair
+
+import (
+	"mayfly/keyspace/record"
+)
+
+// redating moves what is copied to a clock that was corrected. The zero value changes nothing.
+type redating struct {
+	now    int64 // ms; the corrected clock; 0: nothing is redated
+	folder int64 // ms; the latest time in the folder
+}
+
+// Redated says what a corrected clock has changed.
+type Redated struct {
+	Ahead int64 `json:"ahead_ms"` // how far the folder was ahead of the clock
+	Dead  int   `json:"dead"`     // items that were dead by the folder's time, and were left out
+	Later int   `json:"later"`    // items that were written after the clock's time, and count as written now
+}
+
+// RunAt is [Run] for a folder whose time is ahead of the corrected clock now (ms), because the clock was set forward for
+// some time. Dead items stay dead: what had died by the folder's time is left out. What was written later than now counts as
+// written now, with the same time left. So no time in the new folder is later than now.
+func RunAt(dir, newDir string, now int64, finish func(dir string, r *Report) error, progress ...Progress) (*Report, error) {
+	s, err := openFolder(dir, progress...)
+	if err != nil {
+		return nil, err
+	}
+	defer s.close()
+	return s.repair(newDir, redating{now: now}, finish)
+}
+
+// begin notes the folder's time. It does nothing unless that is ahead.
+func (d *redating) begin(folder int64, report *Report) {
+	if d.now == 0 || folder <= d.now {
+		d.now = 0
+		return
+	}
+	d.folder = folder
+	report.Redated = &Redated{Ahead: folder - d.now}
+}
+
+// item returns the record of an item under the corrected clock; false if it was dead by the folder's time.
+func (d *redating) item(key, rec string, c *record.Container, report *Report) (string, bool) {
+	if d.now == 0 {
+		return rec, true
+	}
+	it, _, err := record.Decode(key, rec)
+	if err != nil {
+		return rec, true // it was read before: it is sound
+	}
+	if c != nil && c.Policy.Dead(it.TS, it.ExpireAt, d.folder) {
+		report.Redated.Dead++
+		return "", false
+	}
+	if it.TS <= d.now {
+		return rec, true
+	}
+	report.Redated.Later++
+	if it.ExpireAt > 0 {
+		it.ExpireAt = max(it.ExpireAt-(it.TS-d.now), 1)
+	}
+	it.TS = d.now
+	return string(record.Append(nil, key, it)), true
+}
+
+// container returns a container under the corrected clock. The dead were left out, so no mark of a past policy is needed,
+// and one from the future would end items that live.
+func (d *redating) container(c record.Container) record.Container {
+	if d.now != 0 {
+		c.Created = min(c.Created, d.now)
+		c.Policy.InheritDeadTo, c.Policy.OwnDeadTo = 0, 0
+	}
+	return c
+}
+
+// clock returns the time of the new folder.
+func (d *redating) clock(latest int64) int64 {
+	if d.now != 0 {
+		return d.now
+	}
+	return latest
+}

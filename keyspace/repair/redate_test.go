@@ -1,0 +1,113 @@
+package repair
+
+import (
+	"path/filepath"
+	"testing"
+	"time"
+
+	"mayfly/expiry"
+	"mayfly/keyspace/aof/aoftest"
+	"mayfly/keyspace/record"
+)
+
+// A clock was set forward by a day for some time. A repair with the corrected clock brings the folder's time back: what
+// had died stays dead, what was written meanwhile has the time left that it had, and policies rule as before.
+func TestRunAtACorrectedClock(t *testing.T) {
+	const day = 24 * time.Hour
+	dir := t.TempDir()
+	o, err := openIn(t, dir, aoftest.Epoch, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	second := func(n int64) int64 { return o.clock.Now() + n*1000 }
+	o.policy("forever", expiry.Forever)
+	o.policy("minute", 60)
+	o.policy("relaxed", 60)
+	o.put("forever", "before", "{}", expiry.Inherit)
+	o.put("forever", "distant", "{}", second(7*24*3600))
+	o.put("forever", "dead by its own end", "{}", second(3600))
+	o.put("minute", "dead by the default", "{}", expiry.Inherit)
+	o.put("relaxed", "dead by a former default", "{}", expiry.Inherit)
+	o.clock.Advance(day)
+	o.policy("relaxed", expiry.Forever) // its mark is a day ahead
+	o.checkpoint()
+	o.put("forever", "meanwhile", "{}", second(100))
+	o.put("forever", "meanwhile for ever", "{}", expiry.Never)
+	o.put("minute", "meanwhile by the default", "{}", expiry.Inherit)
+	o.put("relaxed", "meanwhile", "{}", expiry.Inherit)
+	o.stop()
+
+	const now = aoftest.Epoch + 10_000
+	to := filepath.Join(t.TempDir(), "new")
+	report, err := RunAt(dir, to, now, func(string, *Report) error { return nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := (Redated{Ahead: day.Milliseconds() - 10_000, Dead: 3, Later: 4}); report.Redated == nil || *report.Redated != want || !report.Clean() {
+		t.Errorf("redated: %+v, want %+v; clean: %t", report.Redated, want, report.Clean())
+	}
+	o, err = openIn(t, to, now, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if o.Now() != now {
+		t.Errorf("the time of the new folder is %d ms ahead", o.Now()-now)
+	}
+	check := func(want map[place][2]int64) {
+		t.Helper()
+		got := o.dump()
+		for at, times := range want {
+			if it, ok := got[at]; !ok || it.TS != times[0] || it.ExpireAt != times[1] {
+				t.Errorf("%v is %+v, want the times %d", at, it, times)
+			}
+		}
+		if len(got) != len(want) {
+			t.Errorf("%d items live, want %d: %v", len(got), len(want), got)
+		}
+	}
+	lives := map[place][2]int64{
+		{"forever", "before"}:                  {aoftest.Epoch, expiry.Inherit},
+		{"forever", "distant"}:                 {aoftest.Epoch, aoftest.Epoch + 7*day.Milliseconds()},
+		{"forever", "meanwhile"}:               {now, now + 100_000},
+		{"forever", "meanwhile for ever"}:      {now, expiry.Never},
+		{"minute", "meanwhile by the default"}: {now, expiry.Inherit},
+		{"relaxed", "meanwhile"}:               {now, expiry.Inherit},
+	}
+	check(lives)
+	o.clock.Advance(time.Minute)
+	delete(lives, place{"minute", "meanwhile by the default"})
+	check(lives)
+	o.clock.Advance(time.Minute)
+	delete(lives, place{"forever", "meanwhile"})
+	check(lives)
+	o.put("relaxed", "new", "{}", expiry.Inherit)
+	if it := o.dump()[place{"relaxed", "new"}]; it.TS != now+120_000 {
+		t.Errorf("a new item is %+v", it)
+	}
+	o.stop()
+}
+
+// Without a folder that is ahead, a repair with a clock is one without.
+func TestRunAtAClockThatIsRight(t *testing.T) {
+	dir := t.TempDir()
+	o, err := openIn(t, dir, aoftest.Epoch, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.put("0", "a", "{}", expiry.Inherit)
+	o.clock.Advance(time.Hour)
+	o.stop()
+	to := filepath.Join(t.TempDir(), "new")
+	report, err := RunAt(dir, to, aoftest.Epoch+2*time.Hour.Milliseconds(), func(string, *Report) error { return nil })
+	if err != nil || report.Redated != nil || report.Items != 1 {
+		t.Fatalf("%+v, %v", report, err)
+	}
+	o, err = openIn(t, to, aoftest.Epoch, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer o.stop()
+	if it := o.dump()[place{"0", "a"}]; it != (record.Item{Kind: record.Document, Body: "{}", TS: aoftest.Epoch, Version: it.Version}) || o.Now() != aoftest.Epoch+time.Hour.Milliseconds() {
+		t.Errorf("%+v at %d", it, o.Now())
+	}
+}
