@@ -262,6 +262,9 @@ func meantScanOption(word string) string {
 	if strings.ContainsAny(word, "*?[") {
 		return "MATCH " + word
 	}
+	if first, _, _ := strings.Cut(word, " "); redisfmt.EqualFold(first, "WHERE") {
+		return "DOC.QUERY"
+	}
 	return ""
 }
 

@@ -147,7 +147,7 @@ func execAborted(cause error) error {
 
 // wrongArity is the error of a call with a wrong number of arguments. For mayfly's own commands it shows
 // the usage.
-func (r *row) wrongArity() error {
+func (r *row) wrongArity(args []string) error {
 	err := errorf(errWrongArity, r.full)
 	if !r.IsOwn() {
 		return err
@@ -156,6 +156,9 @@ func (r *row) wrongArity() error {
 	text := err.Error() + "; usage: " + strings.TrimSpace(name+" "+r.Syntax)
 	if r.Example != "" {
 		text += "; for example " + name + " " + r.Example
+	}
+	if r.Name == "doc.count" && len(args) > 2 && keyspace.ValidName(args[1]) {
+		text += "; a query counts too: DOC.QUERY " + args[1] + " \"SELECT COUNT(1) WHERE status = 'open'\""
 	}
 	return Error(text)
 }

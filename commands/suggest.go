@@ -10,12 +10,13 @@ import (
 var suggestedPrefixes = map[string]string{
 	"doc": "doc.", "docs": "doc.", "document": "doc.", "documents": "doc.", "json": "doc.",
 	"container": "container.", "containers": "container.", "collection": "container.", "collections": "container.",
+	"index": "index.", "indexes": "index.", "indices": "index.",
 }
 
 // synonyms are other words for the verbs of mayfly's own commands.
 var synonyms = map[string]string{
 	"doc.set": "put", "doc.insert": "put", "doc.upsert": "put", "doc.create": "put", "doc.add": "put", "doc.write": "put", "doc.replace": "put",
-	"doc.read": "get", "doc.fetch": "get", "doc.find": "get", "doc.delete": "del", "doc.remove": "del", "doc.rem": "del", "doc.unlink": "del",
+	"doc.read": "get", "doc.fetch": "get", "doc.findbyid": "get", "doc.delete": "del", "doc.remove": "del", "doc.rem": "del", "doc.unlink": "del",
 	"doc.list": "scan", "doc.keys": "scan", "doc.ids": "scan", "doc.all": "scan", "doc.update": "patch", "doc.modify": "patch", "doc.incr": "patch", "doc.numincrby": "patch",
 	"doc.expire": "setttl", "doc.persist": "setttl", "doc.len": "count", "doc.size": "count", "doc.info": "meta", "doc.etag": "meta", "doc.exist": "exists",
 	"doc.drop": "del", "doc.forget": "del", "doc.mset": "put", "doc.clear": "patch", "doc.toggle": "patch", "doc.nummultby": "patch", "doc.strappend": "patch",
@@ -24,6 +25,9 @@ var synonyms = map[string]string{
 	"container.new": "create", "container.make": "create", "container.add": "create", "container.del": "drop", "container.delete": "drop",
 	"container.remove": "drop", "container.info": "get", "container.describe": "get", "container.show": "get", "container.ls": "list",
 	"container.keys": "list", "container.scan": "list", "container.put": "set", "container.alter": "set", "container.update": "set", "container.ttl": "set",
+	"index.new": "create", "index.make": "create", "index.add": "create", "index.set": "create", "index.put": "create", "index.build": "create", "index.ensure": "create",
+	"index.del": "drop", "index.delete": "drop", "index.remove": "drop", "index.rem": "drop",
+	"index.ls": "list", "index.info": "list", "index.get": "list", "index.show": "list", "index.describe": "list", "index.stats": "list", "index.all": "list",
 }
 
 // hints answer names that no command of mayfly corresponds to.
@@ -32,13 +36,29 @@ var hints = map[string]string{
 	"container.flush": hintFlush, "container.clear": hintFlush, "container.empty": hintFlush, "container.truncate": hintFlush,
 	"doc.flush": hintFlush, "doc.truncate": hintFlush,
 	"doc.search": hintQuery, "doc.select": hintQuery, "doc.filter": hintQuery, "doc.where": hintQuery, "doc.aggregate": hintQuery,
+	"doc.find": hintQuery, "doc.findone": hintQuery, "container.query": hintQuery, "container.find": hintQuery, "index.query": hintQuery, "index.search": hintQuery,
+	"doc.explain": hintExplain, "index.explain": hintExplain,
+	"doc.index": hintIndex, "doc.createindex": hintIndex, "container.index": hintIndex, "container.createindex": hintIndex,
+	"container.indexes": hintIndexes, "doc.indexes": hintIndexes,
+	"index.rebuild": hintRebuild, "index.reindex": hintRebuild,
+}
+
+// statements answer statements of SQL, by their first two words.
+var statements = map[string]string{
+	"create index": hintIndex, "drop index": hintUnindex, "show index": hintIndexes, "show indexes": hintIndexes,
+	"create container": "did you mean CONTAINER.CREATE?", "drop container": "did you mean CONTAINER.DROP?", "show containers": hintLists,
 }
 
 const (
-	hintFlush = "FLUSHDB empties the container that SELECT chooses."
-	hintQuery = "did you mean DOC.QUERY? It finds documents by their content: DOC.QUERY container \"WHERE status = 'open'\"."
-	hintJSON  = "documents have commands of their own: DOC.PUT, DOC.GET, DOC.PATCH."
-	hintLists = "did you mean CONTAINER.LIST?"
+	hintFlush   = "FLUSHDB empties the container that SELECT chooses."
+	hintQuery   = "did you mean DOC.QUERY? It finds documents by their content: DOC.QUERY container \"WHERE status = 'open'\"."
+	hintExplain = "did you mean DOC.QUERY with EXPLAIN at its end?"
+	hintIndex   = "did you mean INDEX.CREATE?"
+	hintUnindex = "did you mean INDEX.DROP?"
+	hintIndexes = "did you mean INDEX.LIST?"
+	hintRebuild = "an index is always up to date. INDEX.LIST shows whether it is ready."
+	hintJSON    = "documents have commands of their own: DOC.PUT, DOC.GET, DOC.PATCH."
+	hintLists   = "did you mean CONTAINER.LIST?"
 )
 
 // hint returns what to tell a user of an unknown command, a sentence; empty if its name resembles none of
@@ -51,6 +71,9 @@ func hint(args []string) string {
 	if text := hints[suggestedPrefixes[family]+verb]; text != "" {
 		return text
 	}
+	if text := statements[family+" "+verb]; text != "" && len(family) == len(args[0]) {
+		return text
+	}
 	if command := suggest(args); command != "" {
 		return "did you mean " + command + "?"
 	}
@@ -59,6 +82,8 @@ func hint(args []string) string {
 		return hintJSON
 	case len(family) == len(args[0]) && (family == "containers" || family == "collections"):
 		return hintLists
+	case len(family) == len(args[0]) && (family == "indexes" || family == "indices"):
+		return hintIndexes
 	}
 	return ""
 }

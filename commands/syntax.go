@@ -145,6 +145,9 @@ func sameArgument(a, b argument) bool {
 func follow(list []argument, arg argument) []argument {
 	if n := len(list); n > 0 && arg.token == "" && list[n-1].kind == kindToken && !list[n-1].optional {
 		arg.token = list[n-1].token
+		if arg.token == "CURSOR" {
+			arg.kind = kindString // that of a page; only cursors of scans are numbers
+		}
 		list[n-1] = arg
 		return list
 	}

@@ -54,6 +54,11 @@ func TestParseSyntax(t *testing.T) {
 			optional(with("TYPE", oneof("normal_pubsub", token("NORMAL"), token("PUBSUB")))),
 			optional(with("ID", multiple(id))),
 		}},
+		{"query [COUNT count] [CURSOR cursor]", []argument{
+			value("query"),
+			optional(with("COUNT", argument{name: "count", kind: "integer"})),
+			optional(with("CURSOR", value("cursor"))),
+		}},
 		{"[protover [AUTH username password] [SETNAME clientname]]", []argument{
 			optional(block("protover_username_password_clientname",
 				argument{name: "protover", kind: "integer"},

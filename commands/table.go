@@ -180,7 +180,7 @@ func resolveRow(r *row, args []string) (*row, error) {
 		r = sub
 	}
 	if r.Arity >= 0 && len(args) != r.Arity || len(args) < -r.Arity || r.Parse == nil {
-		return r, r.wrongArity()
+		return r, r.wrongArity(args)
 	}
 	return r, nil
 }
