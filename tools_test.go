@@ -47,6 +47,8 @@ func TestExportAndImportOfRunningServers(t *testing.T) {
 	end := time.Now().Add(time.Hour).UnixMilli()
 	run("CONTAINER.SET", "orders", "TTL", "3600", "TTLMODE", "lenient")
 	run("CONTAINER.SET", "0", "TTL", "7200")
+	run("INDEX.CREATE", "orders", "/n", "/a~1b")
+	run("INDEX.CREATE", "orders", "/loc", "GEO")
 	for i := range 1500 {
 		run("DOC.PUT", "orders", fmt.Sprint("id-", i), fmt.Sprintf("{\"n\": %d,\n\"ttl\": %d}", i, 1000+i))
 	}
@@ -63,6 +65,7 @@ func TestExportAndImportOfRunningServers(t *testing.T) {
 	}
 	for _, want := range []string{
 		`{"container":"orders","default":"3600","mode":"lenient","number":16,"created":`,
+		`,"indexes":[["/n","/a~1b"],["/loc","geo"]]}`,
 		fmt.Sprintf(`{"container":"0","id":"end","end":%d,"value64":"AP8="}`, end),
 		`{"container":"0","id":"persists","end":-1,"value":"x"}`,
 		`,"ttl":-1,"doc":{"ttl":-1}}`,
@@ -107,6 +110,7 @@ func TestDatabaseBetweenRunningServers(t *testing.T) {
 	client := a.client()
 	for _, args := range [][]any{
 		{"CONTAINER.SET", "orders", "TTL", "3600", "TTLMODE", "lenient"},
+		{"INDEX.CREATE", "orders", "/tags/[]"},
 		{"DOC.PUT", "orders", "1", `{"ttl": 100}`},
 		{"DOC.PUT", "orders", "2", "{\"ttl\":\"x\"}\n"},
 		{"SET", "\x00\xff", "{}", "PX", "500000"},
@@ -124,6 +128,9 @@ func TestDatabaseBetweenRunningServers(t *testing.T) {
 	}
 	there, _ := tool(t, 0, "", "export", "127.0.0.1:"+a.port)
 	here, _ := tool(t, 0, "", "export", "127.0.0.1:"+b.port)
+	if !strings.Contains(here, `,"indexes":[["/tags/[]"]]}`) {
+		t.Errorf("no index: %s", here)
+	}
 	if strings.Count(here, "\n") != 21 || !sameLines(withoutTimes(here), withoutTimes(there)) {
 		t.Errorf("the second server has\n%s\nthe first\n%s", here, there)
 	}

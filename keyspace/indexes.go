@@ -1,6 +1,7 @@
 package keyspace
 
 import (
+	"fmt"
 	"slices"
 	"sync/atomic"
 
@@ -127,22 +128,40 @@ func newIndexes(list []*Index) *indexes {
 	return set
 }
 
-// geoMark ends the paths of an index over points, in the record of a container.
-const geoMark = "geo"
+// GeoMark ends the paths of an index over points, in the record of a container.
+const GeoMark = "geo"
 
 // indexesOf returns the indexes in the record of a container. It leaves out those that this version does not know.
 func indexesOf(recorded [][]string) *indexes {
 	var list []*Index
 	for _, paths := range recorded {
-		geo := len(paths) > 1 && paths[len(paths)-1] == geoMark
-		if geo {
-			paths = paths[:len(paths)-1]
-		}
-		if d, err := index.Define(paths, geo); err == nil {
+		if d, err := definitionOf(paths); err == nil {
 			list = append(list, &Index{Definition: d})
 		}
 	}
 	return newIndexes(list)
+}
+
+// CheckIndexes checks definitions of indexes as a record of a container has them. The error is one line.
+func CheckIndexes(recorded [][]string) error {
+	if n := len(recorded); n > index.MaxIndexes {
+		return fmt.Errorf("%d indexes: legal are at most %d a container", n, index.MaxIndexes)
+	}
+	for _, paths := range recorded {
+		if _, err := definitionOf(paths); err != nil {
+			return fmt.Errorf("index %q: %w", paths, err)
+		}
+	}
+	return nil
+}
+
+// definitionOf returns the definition of an index in a record.
+func definitionOf(paths []string) (index.Definition, error) {
+	geo := len(paths) > 1 && paths[len(paths)-1] == GeoMark
+	if geo {
+		paths = paths[:len(paths)-1]
+	}
+	return index.Define(paths, geo)
 }
 
 // recorded is the inverse of indexesOf.
@@ -153,7 +172,7 @@ func (set *indexes) recorded() (list [][]string) {
 	for _, d := range set.definitions {
 		paths := d.Pointers()
 		if d.Geo() {
-			paths = append(paths, geoMark)
+			paths = append(paths, GeoMark)
 		}
 		list = append(list, paths)
 	}

@@ -1,9 +1,11 @@
 package keyspace
 
+import "mayfly/keyspace/index"
+
 // RestoreContainer restores a container from another data folder. A missing or empty one gets exactly that state, with
 // the marks of its past policies. One with items gets the default and the mode, as by SetPolicy: the marks are not of
-// its items' history. A missing one gets its number if that is free, or else another. It needs BeginAll. The error
-// says why there is no number for it.
+// its items' history. A missing one gets its number if that is free, or else another. Indexes that the container lacks
+// are added, up to the limit. It needs BeginAll. The error says why there is no number for it.
 func (tx *Tx) RestoreContainer(s ContainerRecord) (*Container, error) {
 	c := tx.Container(s.Name)
 	if c == nil {
@@ -19,6 +21,7 @@ func (tx *Tx) RestoreContainer(s ContainerRecord) (*Container, error) {
 		if p := c.Policy(); p.Default != s.Policy.Default || p.Mode != s.Policy.Mode {
 			tx.SetPolicy(c, s.Policy.Default, s.Policy.Mode)
 		}
+		tx.restoreIndexes(c, s.Indexes)
 		return c, nil
 	}
 	tx.writeCatalogue()
@@ -29,7 +32,21 @@ func (tx *Tx) RestoreContainer(s ContainerRecord) (*Container, error) {
 	policy.OwnDeadTo = min(policy.OwnDeadTo, tx.now)
 	c.policy.Store(&policy)
 	tx.recordContainer(c)
+	tx.restoreIndexes(c, s.Indexes)
 	return c, nil
+}
+
+// restoreIndexes adds the indexes of a record that the container lacks, up to the limit.
+func (tx *Tx) restoreIndexes(c *Container, recorded [][]string) {
+	set := indexesOf(recorded)
+	if set == nil {
+		return
+	}
+	for _, d := range set.definitions {
+		if len(c.Indexes()) < index.MaxIndexes {
+			tx.CreateIndex(c, d)
+		}
+	}
 }
 
 // emptyLocked reports whether the container has no items in memory. The locks of all partitions must be held.

@@ -219,9 +219,38 @@ func (s *source) containerState(ctx context.Context, name string) (bool, error) 
 	if mode == expiry.Lenient.String() {
 		s.state.Policy.Mode = expiry.Lenient
 	}
+	if s.state.Indexes, err = indexesOf(ctx, s.conn, name); err != nil {
+		return false, err
+	}
 	s.state.Policy.Default, err = expiry.ParseDefault(ttl)
 	s.portion = int(min(portionItems, max(1, portionBytes*(documents+keys)/max(1, bytes))))
 	return true, err
+}
+
+// indexesOf returns the indexes of a container of a server, as a record has them: paths, with "geo" at the end of one
+// over points.
+func indexesOf(ctx context.Context, conn *redis.Conn, name string) (list [][]string, err error) {
+	reply, err := do(ctx, conn, "INDEX.LIST", name)
+	if err != nil {
+		return nil, fmt.Errorf("INDEX.LIST: %w", err)
+	}
+	indexes, _ := reply.([]any)
+	for _, described := range indexes {
+		all, err1 := field[[]any](described, "paths")
+		geo, err2 := field[int64](described, "geo")
+		if err := errors.Join(err1, err2); err != nil {
+			return nil, fmt.Errorf("INDEX.LIST: %w", err)
+		}
+		var paths []string
+		for _, path := range all {
+			paths = append(paths, fmt.Sprint(path))
+		}
+		if geo != 0 {
+			paths = append(paths, keyspace.GeoMark)
+		}
+		list = append(list, paths)
+	}
+	return list, nil
 }
 
 // documents exports the container's documents. One transaction reads each portion, so that a document

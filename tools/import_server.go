@@ -1,9 +1,11 @@
 package tools
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"mayfly/expiry"
 	"mayfly/expiry/clock"
@@ -45,19 +47,43 @@ func (s *serverTarget) container(state keyspace.ContainerRecord) (number uint32,
 	set := []any{"CONTAINER.SET", state.Name, "TTL", p.Default.String(), "TTLMODE", p.Mode.String()}
 	if state.DB != 0 {
 		if _, err := do(s.ctx, s.conn, append(set, "NUMBER", state.DB)...); err == nil {
-			return state.DB, nil
+			return state.DB, s.indexes(state)
 		}
 	}
 	// Without a number, or because it is not free.
 	if _, err := do(s.ctx, s.conn, set...); err != nil || state.DB == 0 {
-		return 0, s.judge(err)
+		return 0, cmp.Or(s.judge(err), s.indexes(state))
 	}
 	reply, err := do(s.ctx, s.conn, "CONTAINER.GET", state.Name)
 	if err != nil {
 		return 0, s.judge(err)
 	}
 	given, err := field[int64](reply, "number")
-	return uint32(given), err
+	return uint32(given), cmp.Or(err, s.indexes(state))
+}
+
+// indexes creates the indexes of a container that the server does not have yet.
+func (s *serverTarget) indexes(state keyspace.ContainerRecord) error {
+	if len(state.Indexes) == 0 {
+		return nil
+	}
+	there, err := indexesOf(s.ctx, s.conn, state.Name)
+	if err != nil {
+		return s.judge(err)
+	}
+	for _, paths := range state.Indexes {
+		if slices.ContainsFunc(there, func(other []string) bool { return slices.Equal(other, paths) }) {
+			continue
+		}
+		create := []any{"INDEX.CREATE", state.Name}
+		for _, path := range paths {
+			create = append(create, path)
+		}
+		if _, err := do(s.ctx, s.conn, create...); err != nil {
+			return s.judge(err)
+		}
+	}
+	return nil
 }
 
 func (s *serverTarget) item(at place, e entry) (keyspace.Restored, error) {

@@ -18,7 +18,8 @@ import (
 
 // A line of an export is a JSON object. It describes a container
 //
-//	{"container":"orders","default":"10","mode":"strict","number":16,"created":…,"inherit_dead_to":…,"own_dead_to":…}
+//	{"container":"orders","default":"10","mode":"strict","number":16,"created":…,"inherit_dead_to":…,"own_dead_to":…,
+//	 "indexes":[["/status","/total"],["/loc","geo"]]}
 //
 // or an item, which is a document or a plain key:
 //
@@ -83,7 +84,30 @@ func (w *lineWriter) container(s keyspace.ContainerRecord) []byte {
 			w.number(m.name, m.ms)
 		}
 	}
+	w.indexes(s.Indexes)
 	return w.end()
+}
+
+// indexes writes the definitions of indexes, each as its paths, with "geo" at the end of one over points.
+func (w *lineWriter) indexes(list [][]string) {
+	if len(list) == 0 {
+		return
+	}
+	w.buf.WriteString(`,"indexes":[`)
+	for i, paths := range list {
+		if i > 0 {
+			w.buf.WriteByte(',')
+		}
+		w.buf.WriteByte('[')
+		for j, path := range paths {
+			if j > 0 {
+				w.buf.WriteByte(',')
+			}
+			w.quote(path)
+		}
+		w.buf.WriteByte(']')
+	}
+	w.buf.WriteByte(']')
 }
 
 // item makes the line of an item. A ts of 0 means that it is unknown.
@@ -141,6 +165,8 @@ type line struct {
 	Number        *int64  `json:"number"`
 	InheritDeadTo int64   `json:"inherit_dead_to"`
 	OwnDeadTo     int64   `json:"own_dead_to"`
+
+	Indexes [][]string `json:"indexes"`
 
 	ID      *string         `json:"id"`
 	ID64    *[]byte         `json:"id64"`
@@ -206,8 +232,11 @@ func (l *line) state() (s keyspace.ContainerRecord, ok bool, err error) {
 	default:
 		return s, true, fmt.Errorf("invalid mode %s: legal are strict and lenient", expiry.Quote(l.Mode))
 	}
-	s.Policy.Default, err = expiry.ParseDefault(*l.Default)
-	return s, true, err
+	if s.Policy.Default, err = expiry.ParseDefault(*l.Default); err != nil {
+		return s, true, err
+	}
+	s.Indexes = l.Indexes
+	return s, true, keyspace.CheckIndexes(l.Indexes)
 }
 
 // entry is an item to import.

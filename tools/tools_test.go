@@ -16,6 +16,7 @@ import (
 	"mayfly/expiry"
 	"mayfly/expiry/clock"
 	"mayfly/keyspace"
+	"mayfly/keyspace/index"
 	"mayfly/keyspace/repair"
 )
 
@@ -108,7 +109,7 @@ func (h *fixture) content(name string) content {
 	var tx keyspace.Tx
 	ks.BeginSweep(&tx)
 	for _, at := range tx.Containers() {
-		c.Containers[at.Name()] = keyspace.ContainerRecord{Name: at.Name(), DB: at.DB(), Policy: *at.Policy(), Created: at.Created()}
+		c.Containers[at.Name()] = keyspace.ContainerRecord{Name: at.Name(), DB: at.DB(), Policy: *at.Policy(), Created: at.Created(), Indexes: recordedIndexes(at)}
 		tx.Scan(at, 0, 1<<30, func(id string, it keyspace.Item) {
 			it.Version = 0
 			c.Items[[2]string{at.Name(), id}] = it
@@ -117,6 +118,32 @@ func (h *fixture) content(name string) content {
 	tx.Close()
 	h.close(ks)
 	return c
+}
+
+// recordedIndexes returns the indexes of a container as its record has them.
+func recordedIndexes(c *keyspace.Container) (list [][]string) {
+	for _, x := range c.Indexes() {
+		paths := x.Definition.Pointers()
+		if x.Definition.Geo() {
+			paths = append(paths, keyspace.GeoMark)
+		}
+		list = append(list, paths)
+	}
+	return list
+}
+
+// createIndexes gives a container indexes of all kinds.
+func createIndexes(t *testing.T, tx *keyspace.Tx, c *keyspace.Container) {
+	t.Helper()
+	for _, d := range []struct {
+		paths []string
+		geo   bool
+	}{{[]string{"/n"}, false}, {[]string{"/a~1b", "/\"ü<\u2028", "/_ts"}, false}, {[]string{"/tags/[]"}, false}, {[]string{"/loc"}, true}} {
+		definition, err := index.Define(d.paths, d.geo)
+		if err != nil || !tx.CreateIndex(c, definition) {
+			t.Fatal(d, err)
+		}
+	}
 }
 
 // same checks that two folders hold the same.
@@ -163,7 +190,10 @@ func (h *fixture) fillRandomly(unit time.Duration) content {
 		ks.BeginAll(&tx)
 		for name, list := range policies {
 			if c := tx.Container(name); c == nil {
-				tx.CreateContainer(name, list[0], expiry.Lenient)
+				c = tx.CreateContainer(name, list[0], expiry.Lenient)
+				if name == "orders" || name == "empty" {
+					createIndexes(h.t, &tx, c)
+				}
 			} else if step < len(list) {
 				tx.SetPolicy(c, list[step], expiry.Mode(step))
 			}
@@ -200,7 +230,8 @@ func (h *fixture) fillRandomly(unit time.Duration) content {
 	h.close(ks)
 	h.clock.Advance(9 * unit)
 	before := h.content("old")
-	if len(before.Items) < 20_000 || before.Containers["carts"].Policy.OwnDeadTo == 0 || before.Containers["orders"].Policy.InheritDeadTo == 0 {
+	if len(before.Items) < 20_000 || before.Containers["carts"].Policy.OwnDeadTo == 0 || before.Containers["orders"].Policy.InheritDeadTo == 0 ||
+		len(before.Containers["orders"].Indexes) != 4 {
 		h.t.Errorf("%d items, %+v: too little to compare", len(before.Items), before.Containers)
 	}
 	return before
@@ -278,6 +309,9 @@ func (h *fixture) spoil(name, text string, offset int) {
 	h.t.Fatalf("%q is in no store", text)
 }
 
+// manyIndexes are 16 definitions.
+var manyIndexes = strings.Repeat(`["/a"],`, 16)
+
 func TestImportReportsBadLines(t *testing.T) {
 	h := newFixture(t)
 	good := []string{
@@ -313,6 +347,9 @@ func TestImportReportsBadLines(t *testing.T) {
 		`{"container":"1","id":"a","doc":{"ttl":"x"}}`:                                      `invalid ttl "x"`,
 		`{"container":"new","default":"0"}`:                                                 "invalid default TTL 0",
 		`{"container":"new","default":"1","mode":"lax"}`:                                    "invalid mode lax",
+		`{"container":"new","default":"1","indexes":[["n"]]}`:                               `index ["n"]: invalid path "n"`,
+		`{"container":"new","default":"1","indexes":[[]]}`:                                  "0 paths: legal are 1 to 4",
+		`{"container":"new","default":"1","indexes":[` + manyIndexes + `["/z"]]}`:           "17 indexes: legal are at most 16 a container",
 		`{"container":"new","default":"1","id":"a","doc":{}}`:                               "either a container's",
 		"{\"container\":\"orders\",\"id\":\"\xff\",\"doc\":{}}":                             "not UTF-8",
 		`{"container":"orders","id":"` + strings.Repeat("x", 64<<10+1) + `","value":"too"}`: "an id of 65537 bytes",
@@ -455,5 +492,30 @@ func TestArguments(t *testing.T) {
 	}
 	if !isAddress("localhost:6379") || !isAddress(":6379") || !isAddress("[::1]:6379") || isAddress("data") || isAddress("./data:1") || isAddress(h.dir) {
 		t.Error("addresses and folders are mixed up")
+	}
+}
+
+// TestImportAddsIndexes: a container that has items keeps its indexes and gets those of the line, up to the limit.
+func TestImportAddsIndexes(t *testing.T) {
+	h := newFixture(t)
+	first := `{"container":"orders","default":"-1","indexes":[["/n"],["/loc","geo"]]}
+{"container":"orders","id":"1","doc":{"n":1}}
+`
+	h.run(exitOK, first, "import", h.path("data"))
+	var more []string
+	for i := range 15 {
+		more = append(more, fmt.Sprintf(`["/m%d"]`, i))
+	}
+	second := `{"container":"orders","default":"-1","indexes":[["/loc","geo"],` + strings.Join(more, ",") + `]}` + "\n"
+	h.run(exitOK, second, "import", h.path("data"))
+	ks := h.open("data", 1)
+	defer h.close(ks)
+	ks.BuildIndexes()
+	var tx keyspace.Tx
+	ks.BeginSweep(&tx)
+	defer tx.Close()
+	stats := tx.IndexStats(tx.Container("orders"))
+	if len(stats) != 16 || stats[0].Definition.String() != "/n" || stats[0].Entries != 1 || stats[1].Definition.String() != "/loc GEO" || stats[15].Definition.String() != "/m13" {
+		t.Errorf("%+v", stats)
 	}
 }

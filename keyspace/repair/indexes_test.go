@@ -1,0 +1,85 @@
+package repair
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"mayfly/expiry"
+	"mayfly/expiry/clock"
+	"mayfly/keyspace"
+	"mayfly/keyspace/aof/aoftest"
+	"mayfly/keyspace/datadir"
+	"mayfly/keyspace/index"
+	"mayfly/keyspace/record"
+)
+
+// TestRepairKeepsIndexes: the definitions of indexes are in what repair copies and Read visits, from the journal and from
+// the catalogue.
+func TestRepairKeepsIndexes(t *testing.T) {
+	o := open(t, 2)
+	o.policy("orders", expiry.Forever)
+	create := func(geo bool, paths ...string) {
+		d, err := index.Define(paths, geo)
+		if err != nil {
+			t.Fatal(err)
+		}
+		o.catalogueTx(func(tx *keyspace.Tx) { tx.CreateIndex(tx.Container("orders"), d) })
+	}
+	create(false, "/status", "/total")
+	if err := o.Save(); err != nil {
+		t.Fatal(err)
+	}
+	create(true, "/loc")
+	for i := range 20 {
+		o.put("orders", fmt.Sprint("id-", i), fmt.Sprintf(`{"status":"open","total":%d}`, i), expiry.Inherit)
+	}
+	dir := filepath.Join(t.TempDir(), "backup")
+	if err := o.Backup(dir); err != nil {
+		t.Fatal(err)
+	}
+	want := [][]string{{"/status", "/total"}, {"/loc", keyspace.GeoMark}}
+	read := func(dir string) (indexes [][]string) {
+		t.Helper()
+		err := Read(dir, clock.NewManual(aoftest.Epoch), func(c record.Container) error {
+			if c.Name == "orders" {
+				indexes = c.Indexes
+			}
+			return nil
+		}, func(string, string, record.Item) error { return nil })
+		if err != nil {
+			t.Fatal(err)
+		}
+		return indexes
+	}
+	if got := read(dir); !slices.EqualFunc(got, want, slices.Equal) {
+		t.Errorf("the folder has the indexes %q, want %q", got, want)
+	}
+
+	// Damage in a store does not touch the catalogue.
+	store := filepath.Join(dir, datadir.PartitionName(0))
+	if err := os.Truncate(store, 10); err != nil {
+		t.Fatal(err)
+	}
+	to := filepath.Join(t.TempDir(), "new")
+	if report, err := Run(dir, to, func(string, *Report) error { return nil }); err != nil || report.Clean() {
+		t.Fatalf("%+v, %v", report, err)
+	}
+	if got := read(to); !slices.EqualFunc(got, want, slices.Equal) {
+		t.Errorf("the repaired folder has the indexes %q, want %q", got, want)
+	}
+	copied, err := openIn(t, to, aoftest.Epoch, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer copied.stop()
+	var tx keyspace.Tx
+	copied.BeginSweep(&tx)
+	defer tx.Close()
+	stats := tx.IndexStats(tx.Container("orders"))
+	if len(stats) != 2 || !stats[0].Ready || stats[0].Entries != tx.Count(tx.Container("orders")) || stats[0].Entries == 0 {
+		t.Errorf("%+v", stats)
+	}
+}
