@@ -101,6 +101,7 @@ func parseConfigSet(in *Input) (Run, error) {
 			return Fail(err)
 		}
 		x.logConfigSet(pairs)
+		x.evictExcess(pairs)
 		return OK
 	}, nil
 }

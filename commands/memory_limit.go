@@ -1,8 +1,10 @@
 package commands
 
 import (
+	"slices"
 	"sync/atomic"
 
+	"mayfly/commands/redisfmt"
 	"mayfly/keyspace"
 	"mayfly/keyspace/eviction"
 )
@@ -14,7 +16,7 @@ type memoryLimit struct {
 }
 
 // SetMaxMemory changes the limit on the memory of the items (bytes, 0 for none). After the limit is
-// lowered, writes evict the excess step by step. The policy is that of [keyspace.Keyspace.SetEviction].
+// lowered, CONFIG SET and writes evict the excess step by step. The policy is that of [keyspace.Keyspace.SetEviction].
 func (e *Engine) SetMaxMemory(bytes int64) { e.memory.bytes.Store(bytes) }
 
 // checkMemory returns an error for a command that may grow memory, if the items are over the limit and
@@ -57,6 +59,8 @@ func (e *Engine) overMemory() bool {
 
 // The amount that one command evicts, in bytes.
 const (
+	// CONFIG SET of maxmemory evicts this much at most; writes evict the rest.
+	evictAtOnce = 16 << 20
 	// With much to evict, a command evicts this much and twice its own size. So a lowered maxmemory is
 	// reached over many commands, and none waits long.
 	evictAtMost = 256 << 10
@@ -84,4 +88,20 @@ func (e *Engine) evict(s *Session, limit int64, size int, out *Outcome) bool {
 		e.Broker.flush(s, x.batch, lsn)
 	}
 	return ok || e.Keyspace.Used() <= limit
+}
+
+// evictExcess evicts as CONFIG SET of maxmemory does, without a write. In a transaction it does nothing: that
+// holds locks.
+func (x *Context) evictExcess(pairs [][2]string) {
+	e, s := x.Engine, x.Session
+	lowered := slices.ContainsFunc(pairs, func(p [2]string) bool { return redisfmt.EqualFold(p[0], "maxmemory") })
+	if !lowered || s.multi.open {
+		return
+	}
+	var out Outcome // the reply of CONFIG SET tells nothing of items and need not wait
+	for range evictAtOnce / evictAtMost {
+		if !e.overMemory() || e.paused() || !e.evict(s, e.memory.bytes.Load(), 0, &out) {
+			return
+		}
+	}
 }

@@ -33,6 +33,33 @@ func (w *harness) limit(bytes int64, policy eviction.Policy) {
 	w.expect("OK", "CONFIG", "SET", "maxmemory", fmt.Sprint(bytes), "maxmemory-policy", policy.String())
 }
 
+// lower sets a limit without the evictions of CONFIG SET.
+func (w *harness) lower(bytes int64, policy eviction.Policy) {
+	options := eviction.Defaults
+	options.Policy = policy
+	w.engine.Keyspace.SetEviction(options)
+	w.engine.SetMaxMemory(bytes)
+}
+
+// As in Redis, CONFIG SET of maxmemory evicts without waiting for a write. Within EXEC it cannot.
+func TestConfigSetEvicts(t *testing.T) {
+	w := newHarness(t)
+	w.expect("OK", "CONFIG", "SET", "notify-keyspace-events", "Ee", "maxmemory-policy", "allkeys-lru")
+	w.do(2, "PSUBSCRIBE", "*")
+	w.received(2)
+	w.expect("OK", "SET", "foo", "bar")
+	w.expect("OK", "MULTI")
+	w.expect("QUEUED", "CONFIG", "SET", "maxmemory", "1")
+	w.expect("1) OK", "EXEC")
+	w.expect(`"bar"`, "GET", "foo")
+	w.expect("OK", "CONFIG", "SET", "maxmemory", "1")
+	if events := w.received(2); len(events) != 1 || !strings.Contains(notation(events[0]), "__keyevent@0__:evicted") {
+		t.Errorf("%d events came", len(events))
+	}
+	w.expect("(nil)", "GET", "foo")
+	w.limit(0, eviction.None)
+}
+
 func TestMaxMemoryRefusesWritesUntilThereIsRoom(t *testing.T) {
 	w := newHarness(t)
 	each := w.fill()
@@ -129,7 +156,7 @@ func TestEvictionIsWaitedFor(t *testing.T) {
 	w := newHarness(t)
 	w.expect("OK", "SET", "for-ever", "v")
 	w.expect("OK", "SET", "dying", "v", "EX", "100")
-	w.limit(1, eviction.VolatileTTL)
+	w.lower(1, eviction.VolatileTTL)
 	out := w.engine.Execute(w.session(1), []string{"SET", "k", "v"})
 	if out.Reply.Kind != KindError {
 		t.Fatal(notation(out.Reply))
@@ -149,7 +176,7 @@ func TestALoweredLimitIsReachedStepByStep(t *testing.T) {
 		w.expect("OK", "SET", fmt.Sprint("k", i), "v", "EX", "1000")
 	}
 	full := w.engine.Keyspace.Used()
-	w.limit(full/2, eviction.VolatileTTL)
+	w.lower(full/2, eviction.VolatileTTL)
 	w.expect("OK", "SET", "a", "v")
 	if used := w.engine.Keyspace.Used(); used > full-evictAtMost/2 || used < full-2*evictAtMost {
 		t.Errorf("the first command evicted from %d to %d bytes", full, used)

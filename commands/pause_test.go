@@ -241,8 +241,8 @@ func TestThePauseOfDeathsEnds(t *testing.T) {
 func TestPauseHoldsEvictionBack(t *testing.T) {
 	w := newHarness(t)
 	w.fill()
-	w.limit(1, eviction.AllKeysRandom)
 	w.expect("OK", "CLIENT", "PAUSE", "50000", "WRITE")
+	w.limit(1, eviction.AllKeysRandom)
 	w.expect("OK", "MULTI") // the queue takes memory
 	w.expect("QUEUED", "GET", "k")
 	w.expect("1) (nil)", "EXEC")
