@@ -237,11 +237,22 @@ func (ks *Keyspace) applyCaptured() error {
 	}
 	ks.catStore.AddLive(f.records.Count(f.catalogue))
 	f.catalogue = nil // confirmed: not written again if a partition fails
-	return store.ApplyAndSync(len(ks.partitions), ks.applyCapturedTo, func(i int) error {
+	apply := func(i int) error { return ks.partitions[i].store.Apply(f.captured[i]) }
+	force := func(i int) error {
 		err := ks.partitions[i].store.Sync(uint64(f.lsn))
 		if err == nil {
 			f.captured[i] = nil
 		}
 		return err
-	})
+	}
+	if !ks.disk.Full() {
+		return store.ApplyAndSync(len(ks.partitions), apply, force)
+	}
+	// One after the other: a compaction between them writes the manifest, which names all stores.
+	return store.ApplyAndSync(len(ks.partitions), func(i int) error {
+		if err := ks.applyInLittleRoom(i); err != nil {
+			return err
+		}
+		return force(i)
+	}, func(int) error { return nil })
 }

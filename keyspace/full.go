@@ -44,13 +44,10 @@ func (ks *Keyspace) saveMakingRoom() error {
 	})
 }
 
-// applyCapturedTo applies the captured changes of a partition to its store. checkpoint.mu must be held.
-func (ks *Keyspace) applyCapturedTo(i int) (err error) {
+// applyInLittleRoom applies the captured changes of a partition to its store on a full disk. checkpoint.mu must be held, and
+// no store may be in use. The journals have the changes, so a compaction may come before they are applied.
+func (ks *Keyspace) applyInLittleRoom(i int) (err error) {
 	f, p := &ks.checkpoint, ks.partitions[i]
-	if !ks.disk.Full() {
-		return p.store.Apply(f.captured[i])
-	}
-	// The journals have the changes, so a compaction may come before they are applied.
 	f.captured[i], err = p.store.ApplyInLittleRoom(f.captured[i], func() error {
 		return errors.Join(p.store.Compact(ks.livenessOf(p), nil, ks.files.Announce(p.store)), ks.files.Settle(p.store))
 	})
