@@ -42,7 +42,7 @@ var moveCommands = []Command{
 		Summary: "Alters the last access time of a key(s). Returns the number of existing keys specified.",
 		Differs: "`DOC.TOUCH` restarts a document's clock",
 		Flags:   ReadOnly | Fast, Keys: AllKeys, Access: "RO", Tips: "request_policy:multi_shard response_policy:agg_sum",
-		Parse: noParse(onDatabase(runTouch)),
+		Parse: noParse(runTouch),
 	},
 }
 
@@ -223,8 +223,7 @@ func runSwapDB(x *Context) Reply {
 }
 
 // runTouch is TOUCH. It begins to keep accesses, and counts for clients with NO-TOUCH, too.
-func runTouch(x *Context, c *keyspace.Container) Reply {
+func runTouch(x *Context) Reply {
 	x.Engine.Keyspace.TrackAccesses()
-	defer x.keepAccesses(false)()
-	return runExists(x, c)
+	return x.keepingAccesses(false, onDatabase(runExists))
 }

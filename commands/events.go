@@ -215,15 +215,13 @@ func (x *Context) countRead(c *keyspace.Container, id string, found bool) {
 
 // peeking returns a Run whose reads are no accesses to items, for eviction and OBJECT IDLETIME.
 func peeking(run Run) Run {
-	return func(x *Context) Reply {
-		defer x.keepAccesses(true)()
-		return run(x)
-	}
+	return func(x *Context) Reply { return x.keepingAccesses(true, run) }
 }
 
-// keepAccesses sets whether reads leave accesses as they are, and returns what restores the former setting.
-func (x *Context) keepAccesses(keep bool) (restore func()) {
+// keepingAccesses runs a command whose reads leave accesses as they are, or do not.
+func (x *Context) keepingAccesses(keep bool, run Run) Reply {
 	was := x.Tx.KeepAccesses
+	defer func() { x.Tx.KeepAccesses = was }()
 	x.Tx.KeepAccesses = keep
-	return func() { x.Tx.KeepAccesses = was }
+	return run(x)
 }
