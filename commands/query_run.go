@@ -33,6 +33,8 @@ type queryRun struct {
 	indexed bool
 	cursor  uint64 // of a scan
 	place   keyspace.Place
+	ends    *query.Ends // nil unless the order of death serves the query
+	end     keyspace.EndPlace
 
 	examined, dead, slices int
 	work                   int    // in documents; see queryWork
@@ -55,7 +57,7 @@ func (d *documentQuery) run(x *Context) Reply {
 	if err := r.choose(); err != nil {
 		return Fail(err)
 	}
-	page := query.Page{Count: d.count, Ordered: r.indexed && r.plan.Ordered}
+	page := query.Page{Count: d.count, Ordered: r.ordered()}
 	if d.meta {
 		page.Whole = func(*query.Document) string { return withMeta(r.current.Body, *r.current) }
 	}
@@ -93,6 +95,7 @@ func (d *documentQuery) run(x *Context) Reply {
 const (
 	scanPosition  = 's' // then the epoch of the keyspace, a point and the cursor of the scan
 	indexPosition = 'i' // then the definition of the index, a zero byte and the place
+	endPosition   = 'e' // then the place
 )
 
 // choose chooses how to read the container: a page goes on as the one before has read.
@@ -101,6 +104,9 @@ func (r *queryRun) choose() error {
 	if position == "" {
 		if r.plan, r.indexed = r.c.Plan(r.query, ""); r.indexed && r.from.Sorted() {
 			r.plan.Unorder() // the pages before were sorted
+		}
+		if !r.indexed {
+			r.chooseEnds()
 		}
 		return nil
 	}
@@ -124,10 +130,31 @@ func (r *queryRun) choose() error {
 		if r.plan, r.indexed = r.c.Plan(r.query, definition); !r.indexed || r.query.Sorts() && !r.plan.Ordered {
 			return errQueryIndexGone
 		}
+	case endPosition:
+		var ok bool
+		if r.end, ok = keyspace.ParseEndPlace(rest); !ok {
+			return errQueryCursor
+		}
+		if r.chooseEnds(); r.ends == nil {
+			return errQueryCursor
+		}
 	default:
 		return errQueryCursor
 	}
 	return nil
+}
+
+// chooseEnds plans to read the documents in the order of their ends, if the query asks for those.
+func (r *queryRun) chooseEnds() {
+	if ends, ok := r.query.Ends(r.x.Now()); ok {
+		ends.Ordered = ends.Ordered && !r.from.Sorted() // the pages before were sorted
+		r.ends = &ends
+	}
+}
+
+// ordered reports whether the plan gives the order of ORDER BY.
+func (r *queryRun) ordered() bool {
+	return r.indexed && r.plan.Ordered || r.ends != nil && r.ends.Ordered
 }
 
 // epoch tells the cursors of scans apart from those before the last start.
@@ -135,8 +162,10 @@ func (r *queryRun) epoch() string { return strconv.FormatUint(r.x.Engine.Keyspac
 
 // read examines documents until the page is full, the budget is spent, or nothing follows.
 func (r *queryRun) read() error {
-	if r.indexed {
+	switch {
+	case r.indexed:
 		r.plan.Index.Used()
+		r.plan.Count = r.query.Counts()
 		err := r.x.Tx.SelectIndex(r.c, &r.plan, r.place, func(s keyspace.Slice, place func(i int) keyspace.Place) bool {
 			return r.examine(s, func(i int) string {
 				return string(indexPosition) + r.plan.Index.Definition.String() + "\x00" + place(i).Text()
@@ -148,7 +177,15 @@ func (r *queryRun) read() error {
 		if err != nil {
 			return err
 		}
-	} else {
+	case r.ends != nil:
+		wanted := keyspace.EndsRange{Low: r.ends.Low, High: r.ends.High, Count: r.ends.Proven && r.query.Counts()}
+		r.x.Tx.SelectEnds(r.c, wanted, r.end, func(s keyspace.Slice, place func(i int) keyspace.EndPlace) bool {
+			for i := range s.Items {
+				s.Items[i].Proven = r.ends.Proven
+			}
+			return r.examine(s, func(i int) string { return string(endPosition) + place(i).Text() })
+		})
+	default:
 		r.x.Tx.Select(r.c, r.cursor, func(s keyspace.Slice) bool {
 			return r.examine(s, func(i int) string {
 				return string(scanPosition) + r.epoch() + "." + strconv.FormatUint(s.Items[i].After, 10)
@@ -162,12 +199,19 @@ func (r *queryRun) read() error {
 func (r *queryRun) examine(s keyspace.Slice, position func(i int) string) (more bool) {
 	r.slices++
 	r.dead += s.Dead
-	r.examined += s.Dead
-	r.work += s.Dead
+	r.examined += s.Dead + s.Counted
+	r.work += s.Dead + s.Counted + s.Ordered
+	if s.Counted > 0 {
+		r.results.Count(s.Counted)
+		if r.work >= r.budget && !s.Last {
+			r.over, r.more = true, true
+			return false
+		}
+	}
 	r.documents.policy = r.c.Policy()
 	last := len(s.Items) - 1
 	for i := range s.Items {
-		if r.work >= r.budget {
+		if r.work >= r.budget && (i > 0 || r.position != "" || !r.results.Streams()) {
 			r.over, r.more = true, true
 			if i > 0 {
 				r.position = position(i - 1)
@@ -241,9 +285,12 @@ func (r *queryRun) explanation(micros int64) Reply {
 	}
 	if r.indexed {
 		plan, index, span = Bulk("index"), Bulk(r.plan.Index.Definition.String()), Bulk(r.plan.Range)
-		if r.plan.Ordered {
-			order = Bulk("index")
-		}
+	}
+	if r.ends != nil {
+		plan, span = Bulk("ends"), Bulk(r.ends.Range)
+	}
+	if r.ordered() {
+		order = Bulk("index")
 	}
 	return Map(
 		Bulk("plan"), plan,
@@ -262,7 +309,7 @@ func (r *queryRun) explanation(micros int64) Reply {
 
 // filter returns the condition that is judged on documents, "" for none.
 func (r *queryRun) filter() string {
-	if r.indexed && r.plan.Proven {
+	if r.indexed && r.plan.Proven || r.ends != nil && r.ends.Proven {
 		return ""
 	}
 	return r.query.Where()
@@ -281,7 +328,7 @@ type queryStats struct{ queries, scans, examined, dead, slices, overBudget atomi
 // count adds a query.
 func (s *queryStats) count(r *queryRun) {
 	s.queries.Add(1)
-	if !r.indexed {
+	if !r.indexed && r.ends == nil {
 		s.scans.Add(1)
 	}
 	if r.over {

@@ -17,6 +17,9 @@ type Slice struct {
 	Items []Selected
 	Dead  int  // items met that are dead, and are removed now
 	Last  bool // nothing follows
+
+	Counted int // living documents that a counting plan selects, and has not read
+	Ordered int // items that were brought into order for this and later queries
 }
 
 // sliceEntries bounds the entries of a slice, and so the time for which a partition is locked.
@@ -66,7 +69,7 @@ func (tx *Tx) Select(c *Container, cursor uint64, visit func(s Slice) (more bool
 		if end {
 			number, below = number+1, 0
 		}
-		if examined > 0 && !visit(Slice{items, len(dead), number == partitions}) {
+		if examined > 0 && !visit(Slice{Items: items, Dead: len(dead), Last: number == partitions}) {
 			break
 		}
 	}

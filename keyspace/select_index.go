@@ -6,6 +6,7 @@ import (
 	"errors"
 	"slices"
 
+	"mayfly/expiry"
 	"mayfly/keyspace/index"
 	"mayfly/keyspace/memtable"
 	"mayfly/keyspace/record"
@@ -16,6 +17,7 @@ import (
 type Plan struct {
 	index.Plan
 	Index *Index
+	Count bool // entries that prove all conditions are counted, and their documents not read
 }
 
 // Plan returns the plan of the index that serves a query best, of those with a definition unless that is "". ok is
@@ -96,7 +98,7 @@ func (tx *Tx) SelectIndex(c *Container, p *Plan, from Place, visit func(s Slice,
 		if err != nil {
 			return err
 		}
-		if r.examined > 0 && !visit(Slice{r.items, r.dead, end}, r.place) || end {
+		if r.examined > 0 && !visit(Slice{Items: r.items, Dead: r.dead, Last: end, Counted: r.counted}, r.place) || end {
 			return nil
 		}
 	}
@@ -109,11 +111,17 @@ type indexReader struct {
 	plan *Plan
 	at   Place
 
+	policy *expiry.Policy // of the slice
+
 	items    []Selected
 	keys     []index.Key // of items
 	deadOnes []deadEntry
 	dead     int
 	examined int
+	counted  int
+
+	last    deadEntry // the entry examined last, and its key
+	lastKey index.Key
 }
 
 // deadEntry is a dead entry that was met.
@@ -129,7 +137,8 @@ func (r *indexReader) place(i int) Place {
 
 // gather reads the next slice, with all partitions locked. end says that nothing follows.
 func (r *indexReader) gather() (end bool, err error) {
-	r.items, r.keys, r.deadOnes, r.dead, r.examined = r.items[:0], r.keys[:0], r.deadOnes[:0], 0, 0
+	r.items, r.keys, r.deadOnes = r.items[:0], r.keys[:0], r.deadOnes[:0]
+	r.dead, r.examined, r.counted = 0, 0, 0
 	for _, p := range r.tx.ks.partitions {
 		if !r.tx.holds(p) {
 			p.mu.Lock()
@@ -138,6 +147,7 @@ func (r *indexReader) gather() (end bool, err error) {
 		}
 	}
 	defer r.removeDead()
+	r.policy = r.c.Policy()
 	if r.plan.Ordered {
 		return r.gatherOrdered()
 	}
@@ -159,6 +169,7 @@ func (r *indexReader) readPartition(p *partition) (more bool, err error) {
 		cursor, ok := r.open(tree, &r.plan.Spans[i])
 		for ; ok; ok = cursor.Next() {
 			if r.examined == sliceEntries {
+				r.pause()
 				return true, nil
 			}
 			r.examine(t, &cursor)
@@ -203,20 +214,29 @@ func (r *indexReader) open(tree *index.Tree, s *index.Span) (c index.Cursor, ok 
 func (r *indexReader) examine(t *table, c *index.Cursor) {
 	r.examined++
 	e := t.At(memtable.Handle(c.Handle()))
-	r.at.Any = true
-	k := c.Key()
-	if e.Dead(r.c.Policy(), r.tx.now) {
-		r.deadOnes = append(r.deadOnes, deadEntry{t, e})
-		r.at.Bound = index.Bound{Key: k, ID: t.ID(e)}
-		return
+	r.last, r.lastKey = deadEntry{t, e}, c.Key()
+	switch proven := r.plan.Proven && !r.lastKey.Cut; {
+	case e.Dead(r.policy, r.tx.now):
+		r.deadOnes = append(r.deadOnes, r.last)
+	case proven && r.plan.Count:
+		r.counted++
+	default:
+		r.items = append(r.items, Selected{ID: t.ID(e), Item: t.Item(e), partition: t.p.number, Proven: proven})
+		r.keys = append(r.keys, r.lastKey)
 	}
-	r.items = append(r.items, Selected{ID: t.ID(e), Item: t.Item(e), partition: t.p.number, Proven: r.plan.Proven && !k.Cut})
-	r.keys = append(r.keys, k)
-	r.at.Bound = index.Bound{Key: k, ID: t.ID(e)}
+}
+
+// pause notes where the next slice goes on.
+func (r *indexReader) pause() {
+	r.at.Any, r.at.Bound = true, index.Bound{Key: r.lastKey, ID: r.last.t.ID(r.last.e)}
 }
 
 // removeDead removes the dead that were met. An item may have several entries.
 func (r *indexReader) removeDead() {
+	if r.tx.ks.keepsDead(r.tx.now) {
+		r.dead = len(r.deadOnes)
+		return
+	}
 	for _, v := range r.deadOnes {
 		if v.e.Present() {
 			r.tx.removeDead(v.t, []*memtable.Entry{v.e})
@@ -250,6 +270,7 @@ func (r *indexReader) gatherOrdered() (end bool, err error) {
 		heap.Init(&m)
 		for len(m.list) > 0 {
 			if r.examined == sliceEntries {
+				r.pause()
 				return false, nil
 			}
 			first := &m.list[0]

@@ -51,6 +51,9 @@ func (e *Entry) keyLen() int {
 // Version returns the item's version.
 func (e *Entry) Version() uint64 { return e.version }
 
+// Plain reports whether the item is a plain key.
+func (e *Entry) Plain() bool { return e.has(plain) }
+
 // TS returns the time of the item's last write in ms.
 func (e *Entry) TS() int64 { return e.ts }
 

@@ -25,6 +25,7 @@ type expiryQueue struct {
 	buckets []bucket // by number
 	vacant  []uint32 // numbers of unused buckets
 	n       int      // items
+	ordered []uint64 // a bit for each bucket that putInOrder has sorted and nothing has changed since
 }
 
 // span is the place of a bucket in the order.
@@ -83,6 +84,7 @@ func (q *expiryQueue) add(s *slab, h Handle, e *Entry) {
 		b.from, q.order[i].from = moment, moment
 	}
 	b.earliest = min(b.earliest, moment)
+	q.changed(number)
 	e.queuePos = queuePos(number, len(b.items))
 	b.items = append(b.items, h)
 	q.n++
@@ -151,6 +153,7 @@ func (q *expiryQueue) split(s *slab, i int, from int64, most int) {
 	q.openBucket(i+1, from)
 	full, number := &q.buckets[q.order[i].bucket], q.order[i+1].bucket
 	opened := &q.buckets[number]
+	q.changed(q.order[i].bucket)
 	for at := bucketSize - 1; at >= 0 && len(opened.items) < most; at-- {
 		h := full.items[at]
 		if e := s.at(h); e.moment() >= from {
@@ -175,6 +178,7 @@ func (b *bucket) remove(s *slab, at int) {
 func (q *expiryQueue) remove(s *slab, e *Entry) {
 	number := e.queuePos >> bucketBits
 	b := &q.buckets[number]
+	q.changed(number)
 	b.remove(s, int(e.queuePos&(bucketSize-1)))
 	e.queuePos = notQueued
 	q.n--
@@ -210,8 +214,10 @@ func (q *expiryQueue) closeBucket(s *slab, i int) {
 			before.items = append(before.items, h)
 		}
 		before.earliest = min(before.earliest, b.earliest)
+		q.changed(into)
 	}
 	*b = bucket{}
+	q.changed(number)
 	q.vacant = append(q.vacant, number)
 	q.order = slices.Delete(q.order, i, i+1)
 	if q.n == 0 {
@@ -222,6 +228,7 @@ func (q *expiryQueue) closeBucket(s *slab, i int) {
 // stays reports whether a queued entry can keep its place although its moment was another before.
 func (q *expiryQueue) stays(e *Entry, was int64) bool {
 	moment := e.moment()
+	q.changed(e.queuePos >> bucketBits)
 	if moment >= was {
 		return true
 	}

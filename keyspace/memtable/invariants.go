@@ -4,6 +4,7 @@ package memtable
 
 import (
 	"fmt"
+	"math"
 	"slices"
 
 	"mayfly/keyspace/record"
@@ -196,8 +197,14 @@ func (q *expiryQueue) check(s *slab) error {
 			return fmt.Errorf("bucket %d begins at %d, its first item dies at %d, and the next bucket begins at %d",
 				i, b.from, b.earliest, q.order[i+1].from)
 		}
+		last := int64(math.MinInt64)
 		for at, h := range b.items {
 			e := s.at(h)
+			if moment := e.moment(); q.isOrdered(span.bucket) && (moment < last || i+1 < len(q.order) && moment > q.order[i+1].from) {
+				return fmt.Errorf("ordered bucket %d has an item at %d behind one at %d", i, moment, last)
+			} else {
+				last = moment
+			}
 			if moment := e.moment(); moment < b.from || moment < b.earliest {
 				return fmt.Errorf("bucket %d begins at %d, nothing in it is before %d, but an item is at %d", i, b.from, b.earliest, moment)
 			}

@@ -1,0 +1,118 @@
+package commands
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestQueryEnds: the order of ends selects what a scan does, in order, whatever the default, ends of documents' own,
+// rewritten documents and changed defaults.
+func TestQueryEnds(t *testing.T) {
+	w := newHarness(t)
+	random := rand.New(rand.NewPCG(1, 2))
+	w.do(1, "CONTAINER.SET", "c", "TTL", "900")
+	const ids = 4000
+	put := func(n int) {
+		for range n {
+			id := strconv.Itoa(random.IntN(ids))
+			switch random.IntN(12) {
+			case 0:
+				w.do(1, "DOC.PUT", "c", id, `{"n":1,"ttl":-1}`)
+			case 1, 2, 3, 4:
+				w.do(1, "DOC.PUT", "c", id, fmt.Sprintf(`{"n":%d,"ttl":%d}`, random.IntN(3), 1+random.IntN(1000)))
+			case 5:
+				w.do(1, "DOC.DEL", "c", id)
+			case 6:
+				w.do(1, "SELECT", "c")
+				w.do(1, "SET", "plain-"+id, "x", "EX", "500")
+				w.do(1, "SELECT", "0")
+			default:
+				w.do(1, "DOC.PUT", "c", id, fmt.Sprintf(`{"n":%d}`, random.IntN(3)))
+			}
+			if random.IntN(3) == 0 {
+				w.clock.Advance(time.Duration(random.IntN(200)) * time.Millisecond)
+			}
+		}
+	}
+	plan := func(query string) string {
+		r := w.do(1, "DOC.QUERY", "c", query, "EXPLAIN")
+		return r.Elems[1].Str + " " + r.Elems[9].Str
+	}
+	pages := func(query, count string) (rows []string) {
+		for cursor := "0"; ; {
+			var page []string
+			cursor, page = w.queryPage(t, "c", query, "COUNT", count, "CURSOR", cursor)
+			if rows = append(rows, page...); cursor == "0" {
+				return rows
+			}
+		}
+	}
+	put(6000)
+	for round := range 25 {
+		put(random.IntN(400))
+		switch random.IntN(8) {
+		case 0:
+			w.do(1, "CONTAINER.SET", "c", "TTL", []string{"off", "-1", "60", "900", "2000"}[random.IntN(5)])
+		case 1:
+			w.clock.Advance(time.Duration(random.IntN(100)) * time.Second)
+		case 2:
+			w.do(1, "MULTI")
+			w.do(1, "DOC.PUT", "c", "1", `{"ttl":7}`)
+			w.do(1, "DOC.QUERY", "c", "SELECT COUNT(1) WHERE _ttlleft < 100")
+			w.do(1, "EXEC")
+		}
+		now := float64(w.clock.Now()) / 1000
+		x := float64(random.IntN(1200000)) / 1000
+		y := x + float64(random.IntN(300))
+		for _, tt := range []struct{ ends, scan string }{
+			{"_ttlleft < $x", "(_ttlleft < $x) = true"},
+			{"$x >= _ttlleft", "($x >= _ttlleft) = true"},
+			{"_ttlleft > $x AND n = 1", "(_ttlleft > $x) = true AND n = 1"},
+			{"_ttlleft BETWEEN $x AND $y", "(_ttlleft BETWEEN $x AND $y) = true"},
+			{"_expiresat >= $z AND _ttlleft <= $y", "(_expiresat >= $z) = true AND (_ttlleft <= $y) = true"},
+			{"_expiresat = $z", "(_expiresat = $z) = true"},
+			{"_expiresat > 0", "(_expiresat > 0) = true"},
+		} {
+			values := strings.NewReplacer("$x", fmt.Sprint(x), "$y", fmt.Sprint(y), "$z", fmt.Sprintf("%.3f", now+x))
+			ends, scan := values.Replace(tt.ends), values.Replace(tt.scan)
+			if got := plan("SELECT VALUE _id WHERE " + ends); got != "ends " {
+				t.Fatalf("%s: plan %q", ends, got)
+			}
+			if got := plan("SELECT VALUE _id WHERE " + scan); got != "scan " {
+				t.Fatalf("%s: plan %q", scan, got)
+			}
+			count := []string{"10000", "700", "13"}[random.IntN(3)]
+			got, want := pages("SELECT VALUE _id WHERE "+ends, count), pages("SELECT VALUE _id WHERE "+scan, "10000")
+			_, counted := w.queryPage(t, "c", "SELECT VALUE COUNT(1) WHERE "+ends)
+			if counted[0] != strconv.Itoa(len(want)) {
+				t.Fatalf("round %d, %s: counts %s, want %d", round, ends, counted[0], len(want))
+			}
+			if slices.Sort(got); !slices.Equal(got, sorted(want)) {
+				t.Fatalf("round %d, %s, COUNT %s: %d rows, a scan finds %d", round, ends, count, len(got), len(want))
+			}
+			for _, member := range []string{"_expiresat", "_ttlleft"} {
+				order := " ORDER BY " + member
+				if got := plan("SELECT VALUE _id WHERE " + ends + order); got != "ends index" {
+					t.Fatalf("%s: plan %q", ends, got)
+				}
+				got := pages("SELECT VALUE _id WHERE "+ends+order, count)
+				want := pages("SELECT VALUE _id WHERE "+scan+order+" DESC", "10000")
+				if slices.Reverse(want); !slices.Equal(got, want) {
+					t.Fatalf("round %d, %s%s, COUNT %s:\n%q, a sorted scan gives\n%q", round, ends, order, count, got, want)
+				}
+			}
+		}
+		w.check()
+	}
+}
+
+func sorted(list []string) []string {
+	list = slices.Clone(list)
+	slices.Sort(list)
+	return list
+}
