@@ -156,6 +156,9 @@ func termOf(n node) (t Term, ok bool) {
 
 // termOfOr returns the term of an OR of equalities of one path.
 func termOfOr(n *logical) (t Term, ok bool) {
+	if !n.or {
+		return t, false
+	}
 	for i, part := range n.terms {
 		one, ok := termOf(part)
 		if !ok || one.Equal == nil || one.Elements || i > 0 && !slices.Equal(one.Path, t.Path) {

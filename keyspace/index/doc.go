@@ -2,7 +2,7 @@
 // over members that the user names. It knows no store, no locks and no expiry: the lock of its partition
 // protects a tree, and readers look at the items for the dead.
 //
-//   - A [Definition] says what an index is over, and [Set] reads the keys of a document for all indexes of a
+//   - A [Definition] says what an index is over, and a [Reader] reads the keys of a document for all indexes of a
 //     container in one pass.
 //   - A [Key] is an order-preserving form of the values. It proves comparisons unless it is cut.
 //   - A [Tree] holds keys and handles of items: tidwall/btree over entries of 16 bytes without pointers. What

@@ -48,9 +48,9 @@ func cells(a *geo.Area) (spans []Span) {
 	switch {
 	case a.East-a.West >= 360:
 		boxes[0].west, boxes[0].east = -180, 180
-	case a.East > 180:
+	case a.East >= 180: // the meridian of 180 degrees is on both borders
 		boxes = []box{{a.West, a.South, 180, a.North}, {-180, a.South, a.East - 360, a.North}}
-	case a.West < -180:
+	case a.West <= -180:
 		boxes = []box{{a.West + 360, a.South, 180, a.North}, {-180, a.South, a.East, a.North}}
 	}
 	var ranges []cellRange

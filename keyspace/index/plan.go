@@ -141,7 +141,9 @@ func planOf(d *Definition, terms []query.Term, conditions int, order []query.Ord
 		words = append(words, pointers[i]+" = "+short(t.Equal[0]))
 	}
 	p.equalities = i
-	p.Ordered, p.Desc = gives(d.paths, i, order)
+	if !d.elements || i > 0 { // the order of elements is not that of their arrays; all arrays are equal in order
+		p.Ordered, p.Desc = gives(d.paths, i, order)
+	}
 	single := len(d.paths) == 1
 	var last *query.Term
 	if i < len(d.paths) {
@@ -205,7 +207,10 @@ func gives(paths [][]string, equal int, order []query.Order) (ok, desc bool) {
 		}
 		rest = rest[1:]
 	}
-	return len(rest) == 0, order[0].Desc
+	if len(rest) > 0 {
+		return false, false
+	}
+	return true, order[0].Desc
 }
 
 // highest is above every byte that begins a value in the text of a key of several values.
