@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
+	"syscall"
 
 	"mayfly/keyspace/aof"
 	"mayfly/keyspace/manifest"
@@ -60,6 +62,11 @@ func open(path string, partitions int, log zerolog.Logger) (_ *Dir, err error) {
 			d.Close()
 		}
 	}()
+	// A process that was killed may have left names that are not on disk. Those of this process must not get there
+	// before: the next journal without the one before it, or a journal without the manifest that expects it.
+	if err := aof.SyncDir(path); err != nil {
+		return nil, err
+	}
 	if d.Partitions, err = Partitions(path); err != nil {
 		return nil, err
 	}
@@ -259,24 +266,38 @@ func lock(dir string, shared bool) (_ *Lock, err error) {
 // LockShared keeps servers out of a folder that is only read; others may read it too. It writes nothing.
 func LockShared(dir string) (*Lock, error) { return lock(dir, true) }
 
-// mkdirDurably makes a folder and those above it that are missing, durably.
+// mkdirDurably makes a folder and those above it that are missing, one after the other, each durably. A process that was
+// killed may have made the lowest one that exists without forcing its name to disk, so that comes first.
 func mkdirDurably(path string) error {
-	var made []string
-	for dir := filepath.Clean(path); ; dir = filepath.Dir(dir) {
-		if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) || dir == filepath.Dir(dir) {
+	var missing []string
+	dir := filepath.Clean(path)
+	for ; dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
+		if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {
 			break
 		}
-		made = append(made, dir)
+		missing = append(missing, dir)
 	}
-	if err := os.MkdirAll(path, 0o700); err != nil {
+	if err := syncAbove(dir); errors.Is(err, syscall.EIO) { // others say that the folder is not ours to force to disk
 		return err
 	}
-	for _, dir := range made {
-		if err := aof.SyncDir(filepath.Dir(dir)); err != nil {
+	for _, dir := range slices.Backward(missing) {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return err
+		}
+		if err := syncAbove(dir); err != nil {
 			return err
 		}
 	}
-	return nil
+	return os.MkdirAll(path, 0o700) // fails for a file
+}
+
+// syncAbove forces the name of a folder to disk.
+func syncAbove(dir string) error {
+	dir, err := filepath.Abs(dir) // of "." the name is not in the path
+	if err != nil {
+		return err
+	}
+	return aof.SyncDir(filepath.Dir(dir))
 }
 
 // Close releases the folder.

@@ -2,6 +2,7 @@ package datadir
 
 import (
 	"bytes"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -9,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 
 	"mayfly/keyspace/aof"
@@ -113,8 +115,9 @@ func TestDataFolderInUse(t *testing.T) {
 	mustOpen(t, path, 2).Close()
 }
 
-// A new folder and those above it are on disk by their names before anything is in it.
-func TestNewDataFolderIsOnDisk(t *testing.T) {
+// A folder and those above it are on disk by their names before anything is in it, also if the process that made some of
+// them was killed before it had forced their names to disk. So are the names in it before there are new ones.
+func TestNamesAreOnDiskFirst(t *testing.T) {
 	top := t.TempDir()
 	var mu sync.Mutex // stores are made in parallel
 	var synced []string
@@ -126,14 +129,34 @@ func TestNewDataFolderIsOnDisk(t *testing.T) {
 		return real(f)
 	}
 	defer func() { aof.Fsync = real }()
-	mustOpen(t, filepath.Join(top, "a", "b"), 1).Close()
-	if want := []string{filepath.Join(top, "a"), top}; len(synced) < 2 || !slices.Equal(synced[:2], want) {
-		t.Errorf("%q are forced to disk first, want %q", synced, want)
+	check := func(path string, want ...string) {
+		t.Helper()
+		synced = nil
+		mustOpen(t, path, 1).Close()
+		if len(synced) < len(want) || !slices.Equal(synced[:len(want)], want) {
+			t.Errorf("%q are forced to disk first, want %q", synced, want)
+		}
 	}
-	synced = nil
-	mustOpen(t, filepath.Join(top, "a", "b"), 1).Close()
-	if len(synced) > 0 {
-		t.Errorf("for a folder that exists %q are forced to disk", synced)
+	a := filepath.Join(top, "a")
+	b := filepath.Join(a, "b")
+	c := filepath.Join(b, "c")
+	check(b, filepath.Dir(top), top, a, b)
+	check(c, a, b, c)
+	if err := os.RemoveAll(c); err != nil {
+		t.Fatal(err)
+	}
+	check(c, a, b, c)
+	check(c, b, c)
+	t.Chdir(c)
+	check(".", b, ".")
+
+	aof.Fsync = func(*os.File) error { return syscall.EACCES }
+	if err := mkdirDurably(c); err != nil { // as for a user who may not read the folder above
+		t.Error(err)
+	}
+	aof.Fsync = func(*os.File) error { return syscall.EIO }
+	if err := mkdirDurably(c); !errors.Is(err, syscall.EIO) {
+		t.Error(err)
 	}
 }
 
