@@ -219,13 +219,14 @@ func (l *live) write(random *rand.Rand, containers []string, writes, ids int) {
 	}
 }
 
-// tryCopy copies the folder file by file. ok is false if a checkpoint ran meanwhile: such a copy is not valid.
+// tryCopy copies the folder file by file. ok is false if a checkpoint ran meanwhile: such a copy is not valid. The shape
+// does not show a manifest that was only written anew, but its temporary file may be gone before it is copied.
 func (l *live) tryCopy() (to string, ok bool) {
 	l.t.Helper()
 	before := l.shape()
 	to = l.t.TempDir()
 	err := os.CopyFS(to, os.DirFS(l.Dir()))
-	if l.shape() != before {
+	if l.shape() != before || errors.Is(err, os.ErrNotExist) {
 		return "", false
 	}
 	if err != nil {

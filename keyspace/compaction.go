@@ -41,15 +41,22 @@ func (ks *Keyspace) Compact() bool {
 }
 
 // underWay reports whether a compaction is running or asked for.
-func (c *compactionState) underWay() bool { return c.running.Load() || c.all.Load() }
+func (c *compactionState) underWay() bool {
+	return c.all.Load() || c.running.Load() // in this order, because of begin
+}
+
+// begin notes that a compaction runs, and returns whether all stores were asked for.
+func (c *compactionState) begin() (all bool) {
+	c.running.Store(true)
+	return c.all.Swap(false)
+}
 
 // compactWasteful compacts the stores with too much waste, one after the other, those with the largest share first.
 // After a failure the store stays as it was, and the next one follows.
 func (ks *Keyspace) compactWasteful() {
 	state := &ks.compaction
-	state.running.Store(true)
+	all, when := state.begin(), *state.when.Load()
 	defer state.running.Store(false)
-	all, when := state.all.Swap(false), *state.when.Load()
 	if ks.disk.Full() {
 		when = store.CompactionWhenFull
 	}

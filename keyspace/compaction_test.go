@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -377,5 +378,41 @@ func TestNoRestsWhileTheJournalWaits(t *testing.T) {
 	o.compactionPacer(DefaultCompaction).Wrote(10 << 20)
 	if rested := time.Since(start); rested > 5*time.Second {
 		t.Errorf("it rests for %v although the journal waits", rested)
+	}
+}
+
+// A compaction that begins is under way at every moment: a client that waits for its end does not stop waiting.
+func TestCompactionIsUnderWay(t *testing.T) {
+	var state compactionState
+	var asked, begun atomic.Int64
+	var other sync.WaitGroup
+	other.Go(func() {
+		for n := int64(1); ; {
+			switch asked.Load() {
+			case n:
+				state.begin()
+				begun.Store(n)
+				n++
+			case -1:
+				return
+			}
+		}
+	})
+	rounds, missed := int64(0), 0
+	for end := time.Now().Add(300 * time.Millisecond); time.Now().Before(end); {
+		rounds++
+		state.running.Store(false)
+		state.all.Store(true)
+		asked.Store(rounds)
+		for begun.Load() < rounds {
+			if !state.underWay() {
+				missed++
+			}
+		}
+	}
+	asked.Store(-1)
+	other.Wait()
+	if missed > 0 {
+		t.Errorf("%d times in %d rounds a compaction was not under way while it began", missed, rounds)
 	}
 }
