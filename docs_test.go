@@ -752,7 +752,7 @@ func TestDocsLines(t *testing.T) {
 
 // TestDocsFences: every block of code is closed and marked with a language that a test knows.
 func TestDocsFences(t *testing.T) {
-	languages := []string{"console", "sh", "go", "conf", "json"}
+	languages := []string{"console", "sh", "go", "python", "conf", "json"}
 	for page, text := range guides(t) {
 		open := false
 		for line := range strings.Lines(text) {

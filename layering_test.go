@@ -45,7 +45,6 @@ var layers = layerTable{
 	{"keyspace/figures", "keyspace/datadir expiry"},
 	{"keyspace/datadir", "keyspace/manifest keyspace/store keyspace/aof keyspace/record"},
 	{"keyspace/store", "keyspace/aof keyspace/record"},
-	{"keyspace/journal", "keyspace/aof keyspace/record"},
 	{"keyspace/reserve", "keyspace/aof"},
 	{"keyspace/lease", "keyspace/aof keyspace/record"},
 	{"keyspace/aof/aoftest", "keyspace/aof keyspace/record"}, // helps tests only

@@ -10,13 +10,7 @@ import (
 
 // TestRedisPy runs testdata/redis_py.py: redis-py is what programs in Python use.
 func TestRedisPy(t *testing.T) {
-	for _, python := range []string{"/usr/bin/python3", "python3"} {
-		if exec.Command(python, "-c", "import redis").Run() == nil {
-			runScript(t, python, "testdata/redis_py.py")
-			return
-		}
-	}
-	absent(t, "no python3 knows the module redis (Debian: python3-redis)")
+	runScript(t, python(t), "testdata/redis_py.py")
 }
 
 // ioredisVersions are what is tested: the last of the line that most programs use, and the newest.

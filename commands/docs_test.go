@@ -148,6 +148,35 @@ func TestDocsLimits(t *testing.T) {
 		}},
 		{"an id", 1, func(n int) []string { return []string{"DOC.PUT", "c", letters(n), "{}"} }},
 		{"a container's name", 1, func(n int) []string { return []string{"CONTAINER.SET", letters(n), "TTL", "1"} }},
+		{"the text of a query", 0, func(n int) []string { return []string{"DOC.QUERY", "c", "WHERE a = 1" + strings.Repeat(" ", n-11)} }},
+		{"nesting of a query", 0, func(n int) []string {
+			return []string{"DOC.QUERY", "c", "WHERE " + strings.Repeat("(", n-1) + "a" + strings.Repeat(")", n-1)}
+		}},
+		{"values of an IN", 0, func(n int) []string {
+			return []string{"DOC.QUERY", "c", "WHERE a IN (1" + strings.Repeat(",1", n-1) + ")"}
+		}},
+		{"parameters of a query", 0, func(n int) []string {
+			args := []string{"DOC.QUERY", "c", "", "PARAMS"}
+			for i := range n {
+				args = append(args, fmt.Sprint("@p", i), "1")
+			}
+			return args
+		}},
+		{"items of SELECT", 0, func(n int) []string { return []string{"DOC.QUERY", "c", "SELECT 1" + strings.Repeat(",1", n-1)} }},
+		{"paths of an ORDER BY, GROUP BY or index", 0, func(n int) []string {
+			return []string{"DOC.QUERY", "c", "ORDER BY a" + strings.Repeat(",a", n-1)}
+		}},
+		{"paths of an ORDER BY, GROUP BY or index", 0, func(n int) []string {
+			return []string{"DOC.QUERY", "c", "SELECT COUNT(1) GROUP BY a" + strings.Repeat(",a", n-1)}
+		}},
+		{"paths of an ORDER BY, GROUP BY or index", 0, func(n int) []string {
+			args := []string{"INDEX.CREATE", "c"}
+			for i := range n {
+				args = append(args, fmt.Sprint("/p", i))
+			}
+			return args
+		}},
+		{"rows of a page", 0, func(n int) []string { return []string{"DOC.QUERY", "c", "", "COUNT", strconv.Itoa(n)} }},
 		{"a time to live", 0, func(n int) []string { return []string{"CONTAINER.SET", "c", "TTL", strconv.Itoa(n)} }},
 	} {
 		numbers := regexp.MustCompile(`\d+`).FindAllString(limits[tt.row], -1)

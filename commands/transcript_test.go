@@ -213,6 +213,7 @@ func (p *transcriptPlayer) play(s *step) {
 			p.t.Fatalf("line %d: %s: %v", s.line, s.text, err)
 		}
 		p.harness.clock.Advance(by)
+		p.harness.engine.Keyspace.BuildIndexes() // as if the builder had had that time
 	case s.directive() == "restart":
 		p.harness.restart()
 	case s.text == redisSame:

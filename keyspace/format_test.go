@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"mayfly/expiry"
 	"mayfly/keyspace/aof"
 	"mayfly/keyspace/aof/aoftest"
 	"mayfly/keyspace/datadir"
@@ -54,6 +55,21 @@ func TestFormatDocumentShowsRealFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 
+	catalogue := filepath.Join(dir, datadir.CatalogueName)
+	if err := os.WriteFile(catalogue, aof.FirstSeal(0x5d20e7b4).Append(nil), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cat, err := store.Open(catalogue, store.Options{Log: zerolog.Nop(), Now: epoch})
+	if err != nil {
+		t.Fatal(err)
+	}
+	orders := record.Container{Number: 12, Name: "orders", DB: 16, Created: epoch, Policy: expiry.Policy{Default: 3600},
+		Indexes: [][]string{{"/status", "/total"}, {"/tags/[]"}, {"/loc", GeoMark}}}
+	ops := []aof.Op{{Key: record.ContainerKey(12), Rec: string(orders.Append(nil))}}
+	if err := errors.Join(cat.Apply(ops), cat.Sync(41), cat.Close()); err != nil {
+		t.Fatal(err)
+	}
+
 	aof.NewMark = func() uint32 { return 0x71b20c5d }
 	defer func() { aof.NewMark = rand.Uint32 }()
 	before := journal.FileInfo{Path: journal.FileName(3), Generation: 3, Size: 4212, Mark: 0x2c90ab41}
@@ -89,6 +105,7 @@ func TestFormatDocumentShowsRealFiles(t *testing.T) {
 	doc := string(b)
 	for name, content := range map[string]string{
 		datadir.PartitionName(7): string(aoftest.Read(t, path)),
+		datadir.CatalogueName:    string(aoftest.Read(t, catalogue)),
 		journal.FileName(4):      string(aoftest.Read(t, filepath.Join(dir, journal.FileName(4)))),
 		manifest.Name:            listing.Text(),
 		datadir.FormatName:       string(aoftest.Read(t, filepath.Join(folder, datadir.FormatName))),

@@ -16,7 +16,6 @@ import (
 	"mayfly/expiry"
 	"mayfly/expiry/clock"
 	"mayfly/keyspace"
-	"mayfly/keyspace/index"
 	"mayfly/keyspace/repair"
 )
 
@@ -132,19 +131,8 @@ func recordedIndexes(c *keyspace.Container) (list [][]string) {
 	return list
 }
 
-// createIndexes gives a container indexes of all kinds.
-func createIndexes(t *testing.T, tx *keyspace.Tx, c *keyspace.Container) {
-	t.Helper()
-	for _, d := range []struct {
-		paths []string
-		geo   bool
-	}{{[]string{"/n"}, false}, {[]string{"/a~1b", "/\"ü<\u2028", "/_ts"}, false}, {[]string{"/tags/[]"}, false}, {[]string{"/loc"}, true}} {
-		definition, err := index.Define(d.paths, d.geo)
-		if err != nil || !tx.CreateIndex(c, definition) {
-			t.Fatal(d, err)
-		}
-	}
-}
+// indexesOfAllKinds are definitions as a record has them.
+var indexesOfAllKinds = [][]string{{"/n"}, {"/a~1b", "/\"ü<\u2028", "/_ts"}, {"/tags/[]"}, {"/loc", keyspace.GeoMark}}
 
 // same checks that two folders hold the same.
 func (h *fixture) same(got, want content) {
@@ -192,7 +180,7 @@ func (h *fixture) fillRandomly(unit time.Duration) content {
 			if c := tx.Container(name); c == nil {
 				c = tx.CreateContainer(name, list[0], expiry.Lenient)
 				if name == "orders" || name == "empty" {
-					createIndexes(h.t, &tx, c)
+					tx.RestoreContainer(keyspace.ContainerRecord{Name: name, Created: c.Created(), Policy: *c.Policy(), Indexes: indexesOfAllKinds})
 				}
 			} else if step < len(list) {
 				tx.SetPolicy(c, list[step], expiry.Mode(step))

@@ -12,7 +12,6 @@ import (
 	"mayfly/keyspace"
 	"mayfly/keyspace/aof/aoftest"
 	"mayfly/keyspace/datadir"
-	"mayfly/keyspace/index"
 	"mayfly/keyspace/record"
 )
 
@@ -21,18 +20,17 @@ import (
 func TestRepairKeepsIndexes(t *testing.T) {
 	o := open(t, 2)
 	o.policy("orders", expiry.Forever)
-	create := func(geo bool, paths ...string) {
-		d, err := index.Define(paths, geo)
-		if err != nil {
-			t.Fatal(err)
-		}
-		o.catalogueTx(func(tx *keyspace.Tx) { tx.CreateIndex(tx.Container("orders"), d) })
+	create := func(paths ...string) {
+		o.catalogueTx(func(tx *keyspace.Tx) {
+			c := tx.Container("orders")
+			tx.RestoreContainer(record.Container{Name: "orders", Created: c.Created(), Policy: *c.Policy(), Indexes: [][]string{paths}})
+		})
 	}
-	create(false, "/status", "/total")
+	create("/status", "/total")
 	if err := o.Save(); err != nil {
 		t.Fatal(err)
 	}
-	create(true, "/loc")
+	create("/loc", keyspace.GeoMark)
 	for i := range 20 {
 		o.put("orders", fmt.Sprint("id-", i), fmt.Sprintf(`{"status":"open","total":%d}`, i), expiry.Inherit)
 	}
