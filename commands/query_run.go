@@ -152,6 +152,14 @@ func (r *queryRun) chooseEnds() {
 	}
 }
 
+// wanted returns the rows that are left of LIMIT if reading can stop after them; 0 if all must be read.
+func (r *queryRun) wanted() int {
+	if r.results.Streams() && r.from.Limit >= 0 {
+		return int(min(r.from.Offset+r.from.Limit, query.MaxCount)) + 1
+	}
+	return 0
+}
+
 // ordered reports whether the plan gives the order of ORDER BY.
 func (r *queryRun) ordered() bool {
 	return r.indexed && r.plan.Ordered || r.ends != nil && r.ends.Ordered
@@ -165,7 +173,7 @@ func (r *queryRun) read() error {
 	switch {
 	case r.indexed:
 		r.plan.Index.Used()
-		r.plan.Count = r.query.Counts()
+		r.plan.Count, r.plan.First = r.query.Counts(), r.wanted()
 		err := r.x.Tx.SelectIndex(r.c, &r.plan, r.place, func(s keyspace.Slice, place func(i int) keyspace.Place) bool {
 			return r.examine(s, func(i int) string {
 				return string(indexPosition) + r.plan.Index.Definition.String() + "\x00" + place(i).Text()
@@ -178,7 +186,7 @@ func (r *queryRun) read() error {
 			return err
 		}
 	case r.ends != nil:
-		wanted := keyspace.EndsRange{Low: r.ends.Low, High: r.ends.High, Count: r.ends.Proven && r.query.Counts()}
+		wanted := keyspace.EndsRange{Low: r.ends.Low, High: r.ends.High, Count: r.ends.Proven && r.query.Counts(), First: r.wanted()}
 		r.x.Tx.SelectEnds(r.c, wanted, r.end, func(s keyspace.Slice, place func(i int) keyspace.EndPlace) bool {
 			for i := range s.Items {
 				s.Items[i].Proven = r.ends.Proven

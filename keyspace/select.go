@@ -25,6 +25,17 @@ type Slice struct {
 // sliceEntries bounds the entries of a slice, and so the time for which a partition is locked.
 const sliceEntries = 512
 
+// firstSlice returns the entries of the first slice of a query that is probably content with some; 0 if it wants all.
+func firstSlice(wanted int) int {
+	if wanted <= 0 {
+		return sliceEntries
+	}
+	return min(wanted, sliceEntries)
+}
+
+// nextSlice returns the entries of the slice behind one of a size.
+func nextSlice(size int) int { return min(4*size, sliceEntries) }
+
 // Select passes the living items of a container to visit in slices, from a cursor on, until visit returns
 // false. 0 is the first cursor. The slices follow the order of [Tx.Scan], whose guarantees hold. Select removes the
 // dead that it meets.

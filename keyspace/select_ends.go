@@ -9,7 +9,8 @@ import (
 // EndsRange says which documents [Tx.SelectEnds] reads.
 type EndsRange struct {
 	Low, High int64 // ms; the documents that die then, both included
-	Count     bool  // they are counted and not read
+	Count     bool  // they are counted and not read, one partition after the other
+	First     int   // entries of the first slice: see firstSlice
 }
 
 // EndPlace is where a query goes on in the order of ends.
@@ -41,13 +42,17 @@ const orderedAtOnce = 2 * sliceEntries
 // All partitions are locked while a slice is gathered, and no partition is while visit runs, but those that the
 // transaction has locked. A slice may be empty.
 func (tx *Tx) SelectEnds(c *Container, r EndsRange, from EndPlace, visit func(s Slice, place func(i int) EndPlace) (more bool)) {
-	x := endsReader{tx: tx, c: c, r: r, at: from}
-	dead := x.prepare()
-	if dead > 0 && !visit(Slice{Dead: dead}, nil) {
+	x := endsReader{tx: tx, c: c, r: r, at: from, size: firstSlice(r.First)}
+	if dead := x.prepare(); dead > 0 && !visit(Slice{Dead: dead}, nil) {
 		return
 	}
 	for {
-		end := x.gather()
+		end := false
+		if r.Count {
+			end = x.count()
+		} else {
+			end = x.gather()
+		}
 		if !visit(Slice{Items: x.items, Last: end, Counted: x.counted, Ordered: x.ordered}, x.place) || end {
 			return
 		}
@@ -65,6 +70,9 @@ type endsReader struct {
 	ends    []int64 // of items
 	counted int
 	ordered int // items brought into order
+
+	size      int // entries of the next slice
+	partition int // that is counted
 }
 
 func (x *endsReader) place(i int) EndPlace { return EndPlace{x.ends[i], x.items[i].ID, true} }
@@ -120,8 +128,42 @@ func (x *endsReader) gather() (end bool) {
 			ends.Add(&t.Table, x.tx.now)
 		}
 	}
+	return x.read(ends)
+}
+
+// count is gather for documents that are counted: it locks one partition. Their order does not matter.
+func (x *endsReader) count() (end bool) {
+	x.counted, x.ordered = 0, 0
+	p := x.tx.ks.partitions[x.partition]
+	x.tx.within(p, func(p *partition) bool {
+		x.tx.saw(p.lastWrite)
+		ends := x.reader()
+		if t := x.c.tables[p.number]; t != nil {
+			ends.Add(&t.Table, x.tx.now)
+		}
+		end = x.read(ends)
+		return true
+	})
+	if end {
+		x.partition, x.at = x.partition+1, EndPlace{}
+	}
+	return x.partition == len(x.tx.ks.partitions)
+}
+
+// read reads a slice. end says that nothing follows.
+func (x *endsReader) read(ends *memtable.Ends) (end bool) {
 	policy := x.c.Policy()
-	for range sliceEntries {
+	size := x.size
+	x.size = nextSlice(size)
+	var t *memtable.Table
+	var e *memtable.Entry
+	var at int64
+	defer func() {
+		if e != nil {
+			x.at = EndPlace{at, t.ID(e), true}
+		}
+	}()
+	for range size {
 		if !ends.Ready(orderedAtOnce) {
 			x.ordered = ends.Looked()
 			return false
@@ -129,14 +171,13 @@ func (x *endsReader) gather() (end bool) {
 		if first, ok := ends.End(); !ok || first > x.r.High {
 			return true
 		}
-		t, e, at, id := ends.Next()
-		x.at = EndPlace{at, id, true}
+		t, e, at = ends.Next()
 		switch {
 		case e.Plain() || e.Dead(policy, x.tx.now):
 		case x.r.Count:
 			x.counted++
 		default:
-			x.items = append(x.items, Selected{ID: id, Item: t.Item(e)})
+			x.items = append(x.items, Selected{ID: t.ID(e), Item: t.Item(e)})
 			x.ends = append(x.ends, at)
 		}
 	}

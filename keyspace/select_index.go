@@ -18,6 +18,7 @@ type Plan struct {
 	index.Plan
 	Index *Index
 	Count bool // entries that prove all conditions are counted, and their documents not read
+	First int  // entries of the first slice: see firstSlice
 }
 
 // Plan returns the plan of the index that serves a query best, of those with a definition unless that is "". ok is
@@ -92,7 +93,7 @@ func ParsePlace(text string) (p Place, ok bool) {
 // All partitions are locked while a slice is gathered, and no partition is while visit runs, but those that the
 // transaction has locked. An item comes once, unless its keys change meanwhile.
 func (tx *Tx) SelectIndex(c *Container, p *Plan, from Place, visit func(s Slice, place func(i int) Place) (more bool)) error {
-	r := indexReader{tx: tx, c: c, plan: p, at: from}
+	r := indexReader{tx: tx, c: c, plan: p, at: from, size: firstSlice(p.First)}
 	for {
 		end, err := r.gather()
 		if err != nil {
@@ -101,6 +102,7 @@ func (tx *Tx) SelectIndex(c *Container, p *Plan, from Place, visit func(s Slice,
 		if r.examined > 0 && !visit(Slice{Items: r.items, Dead: r.dead, Last: end, Counted: r.counted}, r.place) || end {
 			return nil
 		}
+		r.size = nextSlice(r.size)
 	}
 }
 
@@ -119,6 +121,7 @@ type indexReader struct {
 	dead     int
 	examined int
 	counted  int
+	size     int // entries of the slice
 
 	last    deadEntry // the entry examined last, and its key
 	lastKey index.Key
@@ -168,7 +171,7 @@ func (r *indexReader) readPartition(p *partition) (more bool, err error) {
 	for i := range r.plan.Spans {
 		cursor, ok := r.open(tree, &r.plan.Spans[i])
 		for ; ok; ok = cursor.Next() {
-			if r.examined == sliceEntries {
+			if r.examined == r.size {
 				r.pause()
 				return true, nil
 			}
@@ -269,7 +272,7 @@ func (r *indexReader) gatherOrdered() (end bool, err error) {
 		}
 		heap.Init(&m)
 		for len(m.list) > 0 {
-			if r.examined == sliceEntries {
+			if r.examined == r.size {
 				r.pause()
 				return false, nil
 			}

@@ -29,7 +29,6 @@ type endNode struct {
 	bucket int   // its index in the order of the queue
 	at     int   // of the next item; -1 for a bucket that is not opened
 	end    int64 // ms; nothing that is left of the bucket ends earlier
-	id     string
 	e      *Entry
 }
 
@@ -81,17 +80,19 @@ func (x *Ends) Ready(most int) bool {
 	return len(x.nodes) == 0 || x.nodes[0].at >= 0
 }
 
-// Next returns the next item, its table, its end in ms and its id. Ready and End must have returned true.
-func (x *Ends) Next() (t *Table, e *Entry, end int64, id string) {
+// Next returns the next item, its table and its end in ms. Ready and End must have returned true.
+func (x *Ends) Next() (t *Table, e *Entry, end int64) {
 	n := &x.nodes[0]
-	t, e, end, id = n.t, n.e, n.end, n.id
+	t, e, end = n.t, n.e, n.end
 	n.at++
 	if n.read(x) {
-		heap.Fix(&x.nodes, 0)
+		if len(x.nodes) > 1 {
+			heap.Fix(&x.nodes, 0)
+		}
 	} else {
 		heap.Pop(&x.nodes)
 	}
-	return t, e, end, id
+	return t, e, end
 }
 
 // End returns the end of the next item in ms. Ready must have returned true. ok is false if there is none.
@@ -176,7 +177,7 @@ func (n *endNode) read(x *Ends) bool {
 		return false
 	}
 	n.e = n.t.slab.at(items[n.at])
-	n.end, n.id = x.endOf(n.q, n.t, n.e.moment()), n.t.ID(n.e)
+	n.end = x.endOf(n.q, n.t, n.e.moment())
 	return true
 }
 
@@ -192,7 +193,7 @@ func (h endNodes) Less(i, j int) bool {
 	case a.at < 0 || b.at < 0:
 		return a.at < 0 && b.at >= 0 // a bucket may hold items of any id
 	}
-	return a.id < b.id
+	return a.t.ID(a.e) < b.t.ID(b.e)
 }
 func (h endNodes) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
 func (h *endNodes) Push(x any)   { *h = append(*h, x.(endNode)) }
