@@ -50,7 +50,7 @@ func parseIndexCreate(in *Input) (Run, error) {
 		if err != nil {
 			return Fail(err)
 		}
-		if n := len(c.Indexes()); n >= index.MaxIndexes {
+		if n := len(c.Indexes()); n >= index.MaxIndexes && !c.HasIndex(d) {
 			return Fail(errorf(errIndexesFull, n, index.MaxIndexes))
 		}
 		if !x.Tx.CreateIndex(c, d) {

@@ -86,13 +86,17 @@ func (tx *Tx) IndexStats(c *Container) []IndexStats {
 // CreateIndex adds an index to a container. It reports whether the container had none of that definition. The index is
 // built in the background: see [Index.Ready]. It needs BeginAll.
 func (tx *Tx) CreateIndex(c *Container, d index.Definition) bool {
-	list := c.Indexes()
-	if slices.ContainsFunc(list, func(x *Index) bool { return x.Definition.Equal(&d) }) {
+	if c.HasIndex(d) {
 		return false
 	}
-	tx.setIndexes(c, append(slices.Clone(list), &Index{Definition: d}))
+	tx.setIndexes(c, append(slices.Clone(c.Indexes()), &Index{Definition: d}))
 	tx.ks.buildIndexes()
 	return true
+}
+
+// HasIndex reports whether the container has an index of a definition.
+func (c *Container) HasIndex(d index.Definition) bool {
+	return slices.ContainsFunc(c.Indexes(), func(x *Index) bool { return x.Definition.Equal(&d) })
 }
 
 // DropIndex removes an index from a container, and reports whether it had one. It needs BeginAll.
@@ -111,7 +115,10 @@ func (tx *Tx) setIndexes(c *Container, list []*Index) {
 	tx.writeCatalogue()
 	tx.noteContainer(c)
 	before := c.indexes.Load()
-	tx.undos = append(tx.undos, undo{f: func() { c.attachIndexesLocked(before) }})
+	tx.undos = append(tx.undos, undo{f: func() {
+		c.attachIndexesLocked(before)
+		tx.ks.buildIndexes() // a dropped index is built anew
+	}})
 	c.attachIndexesLocked(newIndexes(list))
 	tx.recordContainer(c)
 }
@@ -196,6 +203,7 @@ type indexedTable struct {
 	was, is  *index.Reader
 	trees    []*index.Tree // by index
 	built    []bool        // by index: all items are in the tree
+	below    []uint64      // by index: the builder goes on below this number of the insertion order
 	old, new []index.Key   // buffers
 	bytes    int64         // of the trees, as counted in the table's memory
 	cut      []int         // by index: entries whose key is cut, as counted in the index
@@ -216,16 +224,19 @@ func (t *table) attachTreesLocked(set *indexes) {
 	}
 	x := &indexedTable{set: set, was: index.NewReader(set.definitions), is: index.NewReader(set.definitions)}
 	for _, ix := range set.list {
-		tree, built := (*index.Tree)(nil), false
+		tree, built, below := (*index.Tree)(nil), false, uint64(0)
 		if before != nil {
 			if at := slices.Index(before.set.list, ix); at >= 0 {
-				tree, built = before.trees[at], before.built[at]
+				tree, built, below = before.trees[at], before.built[at], before.below[at]
 			}
 		}
 		if tree == nil {
 			tree, built = index.New(t.idOfHandle), t.Len() == 0
 		}
-		x.trees, x.built = append(x.trees, tree), append(x.built, built)
+		if !built {
+			ix.ready.Store(false) // a rollback may bring back an index without its trees
+		}
+		x.trees, x.built, x.below = append(x.trees, tree), append(x.built, built), append(x.below, below)
 	}
 	x.cut = make([]int, len(x.trees))
 	t.indexed = x
@@ -285,6 +296,7 @@ func (t *table) Added(h memtable.Handle, it record.Item) {
 		}
 	}
 	t.countTrees()
+	x.forget()
 }
 
 // Removed removes the keys of an item from the trees.
@@ -301,6 +313,7 @@ func (t *table) Removed(h memtable.Handle, it record.Item) {
 		}
 	}
 	t.countTrees()
+	x.forget()
 }
 
 // Replaced moves an item in the trees whose keys of it differ.
@@ -330,10 +343,29 @@ func (t *table) Replaced(h memtable.Handle, was, is record.Item) {
 	if moved {
 		t.countTrees()
 	}
+	x.forget()
 }
 
-// buildItems bounds the items that the builder reads while a partition is locked.
-const buildItems = 128
+// mostBuffered is the number of keys in a buffer that is kept.
+const mostBuffered = 256
+
+// forget lets go of the documents that were read last, and of large buffers: they would stay in memory uncounted.
+func (x *indexedTable) forget() {
+	x.was.Load("", 0)
+	x.is.Load("", 0)
+	for _, keys := range []*[]index.Key{&x.old, &x.new} {
+		if cap(*keys) > mostBuffered {
+			*keys = nil
+		}
+		clear((*keys)[:min(cap(*keys), mostBuffered)])
+	}
+}
+
+// What the builder reads at most while a partition is locked, but for the rest of the last item.
+const (
+	buildItems = 128
+	buildBytes = 128 << 10
+)
 
 // buildIndexes wakes the builder. It may be called under locks.
 func (ks *Keyspace) buildIndexes() {
@@ -379,66 +411,71 @@ func (ks *Keyspace) buildSome() (more bool) {
 				continue
 			}
 			more = true
-			ready := true
 			for _, p := range ks.partitions {
 				if !ks.buildIn(p, c, ix) {
-					ready = false
+					return true // the keyspace is closed
 				}
 			}
-			if ready {
-				ix.ready.Store(true)
-			}
+			ks.finishIndex(c, ix)
 		}
 	}
 	return more
 }
 
-// buildIn builds the part of an index in a partition, and reports whether it is built.
-func (ks *Keyspace) buildIn(p *partition, c *Container, ix *Index) (built bool) {
-	var was *table
-	below := uint64(0)
-	for {
+// finishIndex makes an index of a container ready if it is built. It may not be: SWAPDB has moved it, or a rollback has
+// brought it back without its trees.
+func (ks *Keyspace) finishIndex(c *Container, ix *Index) {
+	var tx Tx
+	ks.lockAll(&tx)
+	defer tx.Close()
+	at := slices.Index(c.Indexes(), ix)
+	if at < 0 {
+		return
+	}
+	for _, t := range c.tables {
+		if t != nil && !t.indexed.built[at] {
+			return
+		}
+	}
+	ix.ready.Store(true)
+}
+
+// buildIn builds the part of an index in a partition. It returns false if the keyspace is closed.
+func (ks *Keyspace) buildIn(p *partition, c *Container, ix *Index) bool {
+	for end := false; !end; {
 		select {
 		case <-ks.stop:
 			return false
 		default:
 		}
 		p.mu.Lock()
-		t := c.tables[p.number]
-		if t == nil || t.treeOf(ix) == nil {
-			p.mu.Unlock()
-			return t == nil || !slices.Contains(c.Indexes(), ix) // dropped, or moved by SWAPDB
+		end = true // if the index was dropped, or SWAPDB has moved it
+		if t := c.tables[p.number]; t != nil && t.treeOf(ix) != nil {
+			end = t.buildLocked(slices.Index(t.indexed.set.list, ix))
 		}
-		at := slices.Index(t.indexed.set.list, ix)
-		if t.indexed.built[at] {
-			p.mu.Unlock()
-			return true
-		}
-		if t != was {
-			was, below = t, 0
-		}
-		end := t.buildLocked(at, &below)
 		p.mu.Unlock()
-		if end {
-			return true
-		}
 	}
+	return true
 }
 
-// buildLocked adds up to 128 items below a number of the insertion order to the tree of an index. Writers keep it up
-// to date, so an item may be there already. It reports whether the tree is built.
-func (t *table) buildLocked(at int, below *uint64) (end bool) {
+// buildLocked adds the next items to the tree of an index: up to 128, or fewer of many bytes. Writers keep the tree up to
+// date, so an item may be there already. It reports whether the tree is built.
+func (t *table) buildLocked(at int) (built bool) {
 	x := t.indexed
-	tree, n := x.trees[at], 0
-	end = true
-	t.Descend(*below, func(seq uint64, e *memtable.Entry) (more bool) {
-		if n == buildItems {
-			end = false
+	if x.built[at] {
+		return true
+	}
+	tree, items, bytes := x.trees[at], 0, 0
+	built = true
+	t.Descend(x.below[at], func(seq uint64, e *memtable.Entry) (more bool) {
+		if items == buildItems || bytes >= buildBytes {
+			built = false
 			return false
 		}
-		n++
-		*below = seq
+		items++
+		x.below[at] = seq
 		it := t.Item(e)
+		bytes += len(it.Body)
 		if it.Kind == record.Document {
 			x.is.Load(it.Body, it.TS)
 			x.new = x.is.Keys(at, x.new[:0])
@@ -448,8 +485,9 @@ func (t *table) buildLocked(at int, below *uint64) (end bool) {
 		}
 		return true
 	})
-	x.built[at] = end
-	x.set.list[at].built.Add(int64(n))
+	x.built[at] = built
+	x.set.list[at].built.Add(int64(items))
 	t.countTrees()
-	return end
+	x.forget()
+	return built
 }

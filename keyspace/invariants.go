@@ -3,6 +3,7 @@
 package keyspace
 
 import (
+	"errors"
 	"fmt"
 
 	"mayfly/keyspace/memtable"
@@ -28,12 +29,15 @@ func (ks *Keyspace) Check() error {
 			return fmt.Errorf("container %q is not listed under its number %d for SELECT", c.name, c.db)
 		}
 		memory += c.memory()
+		if err := c.checkIndexesLocked(); err != nil {
+			return fmt.Errorf("container %q: %w", name, err)
+		}
 		for i, t := range c.tables {
 			if t == nil {
 				continue
 			}
 			tables++
-			if err := t.checkLocked(c, ks.partitions[i]); err != nil {
+			if err := errors.Join(t.checkLocked(c, ks.partitions[i]), t.checkTreesLocked()); err != nil {
 				return fmt.Errorf("container %q, partition %d: %w", name, i, err)
 			}
 		}

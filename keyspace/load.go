@@ -385,7 +385,7 @@ func (l *loader) buildIndexes() {
 				p.mu.Lock()
 				t.attachTreesLocked(c.indexes.Load())
 				for at := range t.indexed.trees {
-					for below := uint64(0); !t.indexed.built[at] && !t.buildLocked(at, &below); {
+					for !t.buildLocked(at) {
 					}
 				}
 				p.mu.Unlock()

@@ -189,7 +189,7 @@ func (r *indexReader) tree(p *partition) (*table, *index.Tree, error) {
 		return nil, nil, nil
 	}
 	tree := t.treeOf(r.plan.Index)
-	if tree == nil {
+	if tree == nil || !r.plan.Index.Ready() {
 		return nil, nil, ErrIndexGone
 	}
 	return t, tree, nil

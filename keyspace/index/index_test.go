@@ -14,11 +14,11 @@ import (
 var texts = []string{
 	"", "null", "false", "true", "0", "-0", "1", "-1", "2.5", "1e3", "-1e300", "1e308", "9007199254740993", `""`, `"a"`, `"ab"`, `"abcdefgh"`, `"abcdefghi"`,
 	`"abcdefghij"`, `"abc\u0000"`, `"\u0000"`, `"abcdefgh\u0000"`, `"é"`, `"😀"`, "[]", "[1]", "{}", `{"a":1}`,
-	`"` + strings.Repeat("long", 64) + `"`,
+	`"` + strings.Repeat("long", 63) + `lon"`,
 }
 
 // longTexts are strings of which a key holds a part only.
-var longTexts = []string{`"` + strings.Repeat("long", 64) + `1"`, `"` + strings.Repeat("long", 64) + `2"`}
+var longTexts = []string{`"` + strings.Repeat("long", 64) + `"`, `"` + strings.Repeat("long", 64) + `1"`, `"` + strings.Repeat("long", 64) + `2"`}
 
 // literals are those that conditions compare with.
 var literals = slices.DeleteFunc(slices.Concat(texts, longTexts), func(s string) bool { return s == "" })

@@ -17,7 +17,7 @@ type Key struct {
 	Cut    bool       // the key does not tell the value: the document decides
 }
 
-// maxText is the size in bytes of a string that a key holds. Longer ones are cut.
+// maxText is the size in bytes of a string from which on a key holds no more. Such a key is cut.
 const maxText = 256
 
 // KeyOf returns the key of values, one for each path of the index. ok is false if the first is undefined: such
@@ -69,9 +69,10 @@ func orderOf(n float64) uint64 {
 	return bits | 1<<63
 }
 
-// cut returns the part of a string that a key holds.
+// cut returns the part of a string that a key holds, and whether longer strings have the same. So keys with equal texts
+// are cut alike.
 func cut(text string) (string, bool) {
-	if len(text) <= maxText {
+	if len(text) < maxText {
 		return text, false
 	}
 	return text[:maxText], true

@@ -158,7 +158,7 @@ func planOf(d *Definition, terms []query.Term, conditions int, order []query.Ord
 			p.Spans = []Span{spanOf(equal, nil, single)}
 			p.closed = true
 		} else {
-			p.Spans = []Span{{Low: Bound{Key: Key{}}, High: Bound{Key: Key{kind: query.Object + 1}}}}
+			p.Spans = []Span{Everything()}
 			words = append(words, "all of "+strings.Join(pointers, " "))
 		}
 	case last.Equal != nil: // several values
@@ -187,6 +187,9 @@ func planOf(d *Definition, terms []query.Term, conditions int, order []query.Ord
 	p.Range = strings.Join(words, ", ")
 	return p, true
 }
+
+// Everything returns the span of all keys.
+func Everything() Span { return Span{High: Bound{Key: Key{kind: query.Object + 1}}} }
 
 // gives reports whether an index whose first paths are equal to one value gives the order of ORDER BY, and in
 // which direction. It must be over all remaining paths: equal rows come by id.

@@ -107,6 +107,7 @@ func (t *Tree) entryOf(k *Key, handle uint32, add bool) (e entry, ok bool) {
 		}
 		return false
 	})
+	t.texts[probeText].text = "" // a view of a document
 	if number == noText {
 		if !add {
 			return e, false
@@ -163,6 +164,9 @@ func (t *Tree) Remove(k Key, handle uint32) {
 			t.texts[n].text = ""
 			t.free = append(t.free, n)
 		}
+	}
+	if t.items.Len() == 0 {
+		t.texts, t.free = make([]text, probeText+1), nil
 	}
 }
 
@@ -223,6 +227,7 @@ func (t *Tree) Range(low, high *Bound, desc bool) (c Cursor, ok bool) {
 			}
 		}
 	}
+	t.texts[probeText].text = ""
 	return c, ok && c.within()
 }
 
@@ -233,10 +238,9 @@ func (c *Cursor) within() bool {
 		return true
 	}
 	pivot := c.t.pivot(&c.end.Key, position{c.end.ID, c.end.After})
-	if c.desc {
-		return !c.t.less(c.current, pivot)
-	}
-	return c.t.less(c.current, pivot)
+	before := c.t.less(c.current, pivot)
+	c.t.texts[probeText].text = ""
+	return before != c.desc
 }
 
 // Next moves to the next entry. It returns false at the end of the range.

@@ -44,6 +44,7 @@ func (s *Shard) Check() error {
 
 func (t *Table) check() error {
 	living, plains, bytes, live, texts, lastSeq := 0, 0, int64(0), int64(0), int64(0), uint64(0)
+	memory := t.extra
 	listed := make(map[Handle]bool) // as dirty
 	for _, h := range slices.Concat(t.dirty, t.captured) {
 		listed[h] = true
@@ -66,6 +67,7 @@ func (t *Table) check() error {
 		e := t.slab.at(h)
 		id := t.ID(e)
 		bytes += t.size(e)
+		memory += e.Memory()
 		key, rec, large := t.KeyAndRecord(e)
 		if (large != "") != e.split() {
 			return fmt.Errorf("%q has a body of %d bytes apart", id, len(large))
@@ -127,11 +129,16 @@ func (t *Table) check() error {
 		return fmt.Errorf("%d plain keys, counted are %d", plains, t.plain)
 	case bytes != t.bytes:
 		return fmt.Errorf("items have %d bytes, counted are %d", bytes, t.bytes)
+	case memory != t.memory:
+		return fmt.Errorf("items and what is kept besides take %d bytes of memory, counted are %d", memory, t.memory)
 	case live != t.live:
 		return fmt.Errorf("items take %d bytes in a store, counted are %d", live, t.live)
 	}
 	return nil
 }
+
+// ExtraMemory returns the sum of [Table.AddMemory].
+func (t *Table) ExtraMemory() int64 { return t.extra }
 
 func (a *arena) check(entries *slab) (err error) {
 	used, dead := int64(0), int64(0)
