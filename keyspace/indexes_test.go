@@ -20,7 +20,7 @@ var indexSteps = flag.Int("index-steps", 4000, "random steps of TestIndexSteps")
 
 func define(t *testing.T, pointers ...string) index.Definition {
 	t.Helper()
-	geo := pointers[len(pointers)-1] == geoMark
+	geo := pointers[len(pointers)-1] == GeoMark
 	if geo {
 		pointers = pointers[:len(pointers)-1]
 	}
