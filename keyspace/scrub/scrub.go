@@ -86,15 +86,14 @@ func (s *Scrubber) SetInterval(d time.Duration) { s.interval.Store(d.Millisecond
 
 // Ask asks for a scrub now, by Run. It returns false if one is running or asked for.
 func (s *Scrubber) Ask() bool {
-	if s.running.Load() {
+	if !s.running.CompareAndSwap(false, true) { // it counts as running from here on
 		return false
 	}
 	select {
 	case s.asked <- struct{}{}:
-		return true
-	default:
-		return false
+	default: // asked for already
 	}
+	return true
 }
 
 // Stats returns the figures.
@@ -102,7 +101,7 @@ func (s *Scrubber) Stats() Stats {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	stats := s.stats
-	stats.Running = s.running.Load() || len(s.asked) > 0
+	stats.Running = s.running.Load()
 	stats.Damaged = len(s.broken)
 	var reasons []string
 	for _, path := range slices.Sorted(maps.Keys(s.broken)) {
