@@ -126,7 +126,7 @@ func (p interrupted) Settle() error {
 func (h *history) checkWaste() {
 	h.t.Helper()
 	for _, p := range h.o.partitions {
-		if err := h.o.compactStore(p.store, nil); err != nil {
+		if _, err := h.o.compactStore(p.store, nil); err != nil {
 			h.t.Fatal(err)
 		}
 		if size := p.store.Size(); size != p.shard.LiveBytes()+aof.SealSize {

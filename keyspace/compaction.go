@@ -81,9 +81,9 @@ func (ks *Keyspace) compactWasteful() {
 			}
 		}
 		before := s.Size()
-		err := ks.compactStore(s, ks.compactionPacer(when))
+		read, err := ks.compactStore(s, ks.compactionPacer(when))
 		if scrub.IsDamage(err) {
-			err = ks.scrub.Repair(&scrub.File{Path: s.Path(), Mark: s.Mark()}, err)
+			err = ks.scrub.Repair(read, err)
 		}
 		if err != nil {
 			ks.opt.Log.Error().Err(err).Str("file", s.Path()).Msg("compaction failed")
@@ -98,18 +98,20 @@ func (ks *Keyspace) compactWasteful() {
 	}
 }
 
-func (ks *Keyspace) compactStore(s *store.Store, pacer *store.Pacer) error {
+// compactStore compacts a store. It returns the file that was read, of which an error may tell damage.
+func (ks *Keyspace) compactStore(s *store.Store, pacer *store.Pacer) (read *scrub.File, err error) {
 	ks.checkpoint.mu.Lock()
 	defer ks.checkpoint.mu.Unlock()
+	read = ks.files.File(s.Path())
 	var live store.LivenessFilter
 	for _, p := range ks.partitions {
 		if p.store == s {
 			live = ks.livenessOf(p)
 		}
 	}
-	err := s.Compact(live, pacer, ks.files.Announce(s))
+	err = s.Compact(live, pacer, ks.files.Announce(s))
 	ks.noteBroken()
-	return errors.Join(err, ks.files.Settle(s))
+	return read, errors.Join(err, ks.files.Settle(s))
 }
 
 // stores returns the catalogue's store and those of all partitions.

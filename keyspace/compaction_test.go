@@ -50,7 +50,7 @@ func TestLiveBytesAreCounted(t *testing.T) {
 		}
 		for _, s := range o.stores() {
 			counted := s.Live()
-			if err := o.compactStore(s, nil); err != nil {
+			if _, err := o.compactStore(s, nil); err != nil {
 				t.Fatal(err)
 			}
 			if s.Live() != counted {
@@ -154,7 +154,7 @@ func TestCompactThatFailsAtItsEndRefusesWrites(t *testing.T) {
 		}
 		return real(f)
 	}
-	err = ks.compactStore(ks.partitions[0].store, nil)
+	_, err = ks.compactStore(ks.partitions[0].store, nil)
 	aof.Fsync = real
 	if err == nil || ks.Writable() == nil {
 		t.Errorf("the compaction says %v, and writes are refused because of %v", err, ks.Writable())
@@ -307,7 +307,7 @@ func TestCompactCopiesDuplicatesOnce(t *testing.T) {
 	if size := p.store.Size(); size < 3*p.shard.LiveBytes() {
 		t.Fatalf("the store has %d bytes: the test needs three times what lives", size)
 	}
-	if err := o.compactStore(p.store, nil); err != nil || p.store.Size() != p.shard.LiveBytes()+aof.SealSize {
+	if _, err := o.compactStore(p.store, nil); err != nil || p.store.Size() != p.shard.LiveBytes()+aof.SealSize {
 		t.Errorf("the store has %d bytes, %d of them live; %v", p.store.Size(), p.shard.LiveBytes(), err)
 	}
 }
@@ -331,7 +331,7 @@ func TestCompactRefusesAFileThatLacksAnItem(t *testing.T) {
 	}
 	p.mu.Unlock()
 	before := aoftest.Read(t, p.store.Path())
-	if err := o.compactStore(p.store, nil); err == nil || !strings.Contains(err.Error(), `"0:777"`) {
+	if _, err := o.compactStore(p.store, nil); err == nil || !strings.Contains(err.Error(), `"0:777"`) {
 		t.Errorf("the compaction says %v", err)
 	}
 	if !bytes.Equal(aoftest.Read(t, p.store.Path()), before) || p.store.Broken() != nil {
@@ -355,7 +355,7 @@ func TestCompactWaitsForTheJournal(t *testing.T) {
 	tx.Delete(tx.Container("0"), "a")
 	lsn := tx.Close()
 	before := o.journal.Fsyncs()
-	if err := o.compactStore(o.partitions[0].store, nil); err != nil {
+	if _, err := o.compactStore(o.partitions[0].store, nil); err != nil {
 		t.Fatal(err)
 	}
 	if !o.Committed(lsn) || o.journal.Fsyncs() == before {

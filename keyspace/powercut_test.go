@@ -192,7 +192,7 @@ func (d *powerDrill) disturb(r *rand.Rand) {
 			}
 		case 2: // not right after a checkpoint: of some items the journal alone knows what they are
 			stores := d.ks.stores()
-			err = d.ks.compactStore(stores[r.IntN(len(stores))], nil)
+			_, err = d.ks.compactStore(stores[r.IntN(len(stores))], nil)
 		case 7: // as if it were damaged
 			d.ks.checkpoint.mu.Lock()
 			err = d.ks.rewriteStore(d.ks.stores()[r.IntN(4)])

@@ -87,7 +87,7 @@ func (o *opened) save() {
 func (o *opened) compactAll() {
 	o.t.Helper()
 	for _, p := range o.partitions {
-		if err := o.compactStore(p.store, nil); err != nil {
+		if _, err := o.compactStore(p.store, nil); err != nil {
 			o.t.Fatal(err)
 		}
 	}
