@@ -28,7 +28,7 @@ type documentQuery struct {
 }
 
 func parseDocQuery(in *Input) (Run, error) {
-	d := &documentQuery{container: in.Args[1], count: query.DefaultRow}
+	d := &documentQuery{container: in.Args[1], count: query.DefaultCount}
 	cursor := ""
 	var params []query.Param
 	o := namedOptions{args: in.Args[3:], legal: []string{"COUNT", "CURSOR", "WITHIDS", "WITHMETA", "EXPLAIN", "PARAMS"}, meant: meantQueryOption}

@@ -51,10 +51,10 @@ func init() {
 		{"IS_ARRAY", 1, 1, isKind(Array)},
 		{"IS_OBJECT", 1, 1, isKind(Object)},
 		{"IS_PRIMITIVE", 1, 1, isKind(Null, Bool, Number, String)},
-		{"STARTSWITH", 2, 3, comparison2(strings.HasPrefix)},
-		{"ENDSWITH", 2, 3, comparison2(strings.HasSuffix)},
-		{"CONTAINS", 2, 3, comparison2(strings.Contains)},
-		{"STRINGEQUALS", 2, 3, comparison2(func(s, t string) bool { return s == t })},
+		{"STARTSWITH", 2, 3, ofStrings(strings.HasPrefix)},
+		{"ENDSWITH", 2, 3, ofStrings(strings.HasSuffix)},
+		{"CONTAINS", 2, 3, ofStrings(strings.Contains)},
+		{"STRINGEQUALS", 2, 3, ofStrings(func(s, t string) bool { return s == t })},
 		{"LOWER", 1, 1, ofString(func(e *Evaluator, s string) Value { return e.mapped(s, unicode.ToLower) })},
 		{"UPPER", 1, 1, ofString(func(e *Evaluator, s string) Value { return e.mapped(s, unicode.ToUpper) })},
 		{"LENGTH", 1, 1, ofString(func(_ *Evaluator, s string) Value { return NumberValue(float64(utf8.RuneCountInString(s))) })},
@@ -107,8 +107,8 @@ func (e *Evaluator) mapped(s string, mapping func(rune) rune) Value {
 	return StringValue(strings.Map(mapping, s))
 }
 
-// comparison2 returns a function of two strings. A third argument, true, compares in any case.
-func comparison2(f func(s, t string) bool) func(*Evaluator, []Value) Value {
+// ofStrings returns a function of two strings. A third argument, true, compares in any case.
+func ofStrings(f func(s, t string) bool) func(*Evaluator, []Value) Value {
 	return func(e *Evaluator, args []Value) Value {
 		if args[0].kind != String || args[1].kind != String {
 			return Value{}

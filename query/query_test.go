@@ -11,7 +11,7 @@ func run(text string, params []Param, docs ...string) string {
 	if err != nil {
 		return err.Error()
 	}
-	r, err := q.Results(Page{Count: DefaultRow}, Cursor{Offset: q.offset, Limit: q.limit})
+	r, err := q.Results(Page{Count: DefaultCount}, Cursor{Offset: q.offset, Limit: q.limit})
 	if err != nil {
 		return err.Error()
 	}

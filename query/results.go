@@ -11,12 +11,12 @@ import (
 
 // Limits of a page.
 const (
-	MaxCount   = 10_000  // rows of a page
-	MaxSorted  = 10_000  // rows that ORDER BY without an index holds, OFFSET included
-	MaxGroups  = 10_000  // groups, and rows of DISTINCT
-	pageBytes  = 8 << 20 // a page ends after
-	heldBytes  = 64 << 20
-	DefaultRow = 1000 // rows of a page unless COUNT says otherwise
+	MaxCount     = 10_000  // rows of a page
+	MaxSorted    = 10_000  // rows that ORDER BY without an index holds, OFFSET included
+	MaxGroups    = 10_000  // groups, and rows of DISTINCT
+	pageBytes    = 8 << 20 // a page ends after
+	heldBytes    = 64 << 20
+	DefaultCount = 1000 // rows of a page unless COUNT says otherwise
 )
 
 // Page says what a page may hold.
@@ -80,8 +80,8 @@ func (q *Query) Results(page Page, from Cursor) (*Results, error) {
 	return r, nil
 }
 
-// Streams reports whether rows come in the order of the documents that are added, so that a page can end
-// before all documents are examined.
+// Streams reports whether rows come in the order in which documents are added. Then a page can end before all
+// documents are examined.
 func (r *Results) Streams() bool {
 	return r.groups == nil && r.distinct == nil && (r.q.orderBy == nil || r.page.Ordered)
 }

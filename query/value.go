@@ -28,8 +28,8 @@ const (
 type Value struct {
 	kind Kind
 	num  float64 // of a number; 1 for true
-	// text is what a string holds, the JSON of an array or object, and the spelling of a number, if it
-	// is other than the shortest.
+	// text is what a string holds, or the JSON of an array or object. Of a number it is the spelling, if
+	// that is not the shortest.
 	text string
 }
 
