@@ -29,8 +29,8 @@ func (x *Context) watchClient() watch {
 	return w
 }
 
-// abandoned reports whether to end the command, after work on so many bytes more. Then the connection ends,
-// too, and none of its commands runs any more.
+// abandoned reports whether to end the command, after work on that many more bytes. If so, the connection
+// ends, too, and none of its commands runs any more.
 func (w *watch) abandoned(work int) bool {
 	const mostWork, workOfCall = 16 << 10, 100
 	if w.x.queued {

@@ -9,8 +9,8 @@ import (
 // Matching channels with patterns takes time for each pattern, and more for long ones. So nothing waits for
 // it but the publisher:
 //
-//  1. Messages are matched without the broker's lock, with a list of the patterns at that time. Who
-//     subscribes meanwhile receives the next message.
+//  1. Messages are matched without the broker's lock, with a list of the patterns at that time. A
+//     client that subscribes meanwhile receives the next message.
 //  2. PUBLISH is matched when it runs, for its reply. A transaction matches its messages before it locks
 //     items.
 //  3. A message that is cheap to match is matched again when it is delivered. The helper goroutine matches

@@ -13,8 +13,8 @@ import (
 // Watcher notes whether any of the items it watches is written, deleted, or dies (WATCH). The zero value watches
 // nothing. One goroutine uses a watcher; others only mark it.
 //
-// Writes, deletes and removals of the dead mark the watchers of their id. A change of a whole container marks nobody,
-// however many watch it: a watcher remembers the state of the container, and compares at the end.
+// Writes, deletes and removals of the dead mark the watchers of their id. A change of a whole container marks none,
+// however many there are: a watcher remembers the state of the container, and compares at the end.
 type Watcher struct{ set *watchSet }
 
 // watchSet is what a watcher watches until it is reset. The partitions refer to it, so a large one can be taken off
@@ -118,8 +118,8 @@ func (tx *Tx) Changed(w *Watcher) bool {
 
 // groupChanged reports whether an item of a group has changed in a way that does not mark its watchers.
 //
-// If the items of the container were replaced (Flush, Swap), each item that lived when its watch began has been
-// removed or was dead by then. One that did not live has changed if the replacement brought it.
+// Flush and Swap replace the items of the container. Each item that lived when its watch began has then been removed,
+// or was dead before. One that did not live has changed if the replacement brought it.
 func (tx *Tx) groupChanged(g *watchGroup, keys []watched) bool {
 	lives := func(k watched) bool { return tx.find(tx.partition(k.id), k.c, k.id) != nil }
 	switch {
@@ -196,8 +196,8 @@ func (tx *Tx) alert(p *partition, c *Container, id string) {
 	}
 }
 
-// alertDeathLocked marks the watchers of an item that was removed because it is dead, unless it was dead already when
-// its container got its items in an exchange: then it never lived for them. p.mu must be held.
+// alertDeathLocked marks the watchers of an item that was removed because it is dead. It does not if the item was dead
+// already when Swap brought it: then it never lived for them. p.mu must be held.
 func (t *table) alertDeathLocked(e *memtable.Entry) {
 	if t.p.watchers.Empty() || e.Dead(t.c.Policy(), t.c.swapped) {
 		return

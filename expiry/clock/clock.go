@@ -106,8 +106,7 @@ func (c *System) Watch() *Watch {
 	return &Watch{c, c.lead.Load()}
 }
 
-// Look returns how far the wall clock went forward since the last look beside the time that passed, and how far the clock
-// is ahead of it. A machine that sleeps may look as if its clock was set forward.
+// Look returns how far the wall clock was set forward since the last look, and how far the clock is ahead of it. A machine that sleeps may look as if its clock was set forward.
 func (w *Watch) Look() (forward, ahead time.Duration) {
 	ahead = w.clock.Ahead()
 	lead := w.clock.lead.Load()

@@ -10,8 +10,8 @@ import (
 // some. Tests replace it.
 var Allocate = allocate
 
-// FreeDisk returns the bytes of the file system of a folder that this process may still write, and DiskSize the size of
-// that file system. Where that is not known they return a huge number. Tests replace them.
+// FreeDisk returns how many bytes this process may still write to the file system of a folder. DiskSize returns the
+// size of that file system. Where that is not known they return a huge number. Tests replace them.
 var (
 	FreeDisk = freeDisk
 	DiskSize = diskSize

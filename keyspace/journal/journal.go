@@ -133,8 +133,8 @@ func Open(opt Options) (*Journal, error) {
 	return j, nil
 }
 
-// Begin makes the first file. On a full disk the journal then refuses to commit, tries again by itself, and the first
-// commit is forced to disk whatever the policy.
+// Begin makes the first file. On a full disk the journal then refuses to commit, and tries again by itself. The
+// first commit is forced to disk whatever the policy.
 func (j *Journal) Begin() error {
 	j.lead()
 	defer j.resign()

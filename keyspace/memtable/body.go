@@ -21,13 +21,13 @@ const LargeBody = 4 << 10
 
 const tailSize = 16
 
-// Body is a large body in memory that nobody changes, ready to be stored.
+// Body is a large body in memory that does not change, ready to be stored.
 type Body struct {
 	text string
 	sum  uint32 // CRC-32C
 }
 
-// NewBody makes a body of a text that nobody changes any more. It needs no lock.
+// NewBody makes a body of a text that does not change any more. It needs no lock.
 func NewBody(text string) Body { return Body{text, record.Sum(0, text)} }
 
 // CopyBody makes a body of a copy of a text. It needs no lock.

@@ -188,8 +188,8 @@ func (t *Table) Insert(id string, it record.Item, own *Body) (Handle, *Entry) {
 	return h, e
 }
 
-// Replace gives an entry another item under the same id and marks it dirty. The id and the body are copied once, unless
-// own is the body already, or the body is the view of the entry's own large body.
+// Replace gives an entry another item under the same id and marks it dirty. The id and the body are copied once. The
+// body is not if own is that already, or if it is the view of the entry's own large body.
 // The old record stays until FreeReplaced frees it or Restore brings it back.
 func (t *Table) Replace(h Handle, e *Entry, id string, it record.Item, own *Body) {
 	data, size := t.encode(h, e, id, it, own)

@@ -17,8 +17,8 @@ type Redated struct {
 	Later int   `json:"later"`    // items that were written after the clock's time, and count as written now
 }
 
-// RunAt is [Run] for a folder whose time is ahead of the corrected clock now (ms), because the clock was set forward for
-// some time. Dead items stay dead: what had died by the folder's time is left out. What was written later than now counts as
+// RunAt is [Run] for a folder whose time is ahead of the corrected clock now (ms): the clock was set forward for some
+// time. Dead items stay dead: what had died by the folder's time is left out. What was written later than now counts as
 // written now, with the same time left. So no time in the new folder is later than now.
 func RunAt(dir, newDir string, now int64, finish func(dir string, r *Report) error, progress ...Progress) (*Report, error) {
 	s, err := openFolder(dir, progress...)

@@ -187,7 +187,7 @@ func (s *Scrubber) Scrub(pacer *store.Pacer) error {
 }
 
 // Repair has a file written anew in which reading has found damage. It returns why the file is still damaged. A file
-// that could not even be opened or read counts as damaged, but for an error that has nothing to do with it (f is nil).
+// that could not be opened or read counts as damaged. f is nil for an error that has nothing to do with a file.
 func (s *Scrubber) Repair(f *File, reason error) error {
 	if f == nil {
 		s.opt.Log.Error().Err(reason).Msg("a file cannot be checked")

@@ -38,7 +38,7 @@ func (s *Store) Compact(live LivenessFilter, pacer *Pacer, announce func(mark ui
 	return s.exchange(announce, func(tmp string) (*os.File, aof.Seal, error) { return s.copyLive(tmp, live, pacer) })
 }
 
-// Rewrite replaces a file that is damaged. fill calls set for each item of the new file, and then it must bring the journal to
+// Rewrite replaces a file that is damaged. fill calls set for each item of the new file. Then it must bring the journal to
 // disk, as Settle of a [LivenessFilter] does. announce is as in Compact, and so is a crash or a failure.
 func (s *Store) Rewrite(announce func(mark uint32, end int64) error, fill func(set func(aof.Op)) error) error {
 	if s.broken != nil {

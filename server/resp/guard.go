@@ -285,8 +285,8 @@ func (g *Guard) needed() int {
 // HalfRead reports whether the client has begun a command that is not whole.
 func (g *Guard) HalfRead() bool { return g.start < g.end }
 
-// Usage returns the bytes of a half-read command that are not understood, the room in its buffer, and the bytes
-// of its arguments that are whole.
+// Usage returns figures of a half-read command in bytes: what is not parsed, the room in its buffer, and the
+// arguments that are whole.
 func (g *Guard) Usage() (unread, room, args int) {
 	if !g.HalfRead() {
 		return 0, 0, 0
