@@ -37,7 +37,7 @@ func benchCompare(ctx context.Context, o options) error {
 	defer c.stopServers()
 	var chosen []workload
 	for _, w := range workloads {
-		if only.MatchString(w.name) && (o.only != "" || !strings.HasPrefix(w.name, bystanderName)) {
+		if only.MatchString(w.name) && (o.only != "" || !w.onRequest()) {
 			chosen = append(chosen, w)
 		}
 	}
@@ -63,6 +63,11 @@ func benchCompare(ctx context.Context, o options) error {
 	return c.results.failure()
 }
 
+// onRequest reports whether a workload runs only if -only names it.
+func (w workload) onRequest() bool {
+	return strings.HasPrefix(w.name, bystanderName) || strings.HasPrefix(w.name, queryName)
+}
+
 // fewRounds is the number of rounds of workloads that start servers of their own, which takes long.
 const fewRounds = 3
 
@@ -83,7 +88,7 @@ func (c *comparison) measure(ctx context.Context, w workload) error {
 	for c.round = range c.roundsOf(w) {
 		first := func() error { return c.take(ctx, w.ours, c.ours, &ours) }
 		second := func() error {
-			if c.results.Machine.Redis == "" {
+			if c.results.Machine.Redis == "" || w.theirs == nil {
 				return nil
 			}
 			return c.take(ctx, w.theirs, c.theirs, &theirs)
@@ -134,6 +139,12 @@ func (c *comparison) provide(ctx context.Context, data dataset) (err error) {
 	}
 	if c.ours, err = mayflyKind.start(ctx, c.options, extra...); err != nil {
 		return err
+	}
+	if data.queries {
+		if err := c.ours.fillForQueries(ctx, c.ids()); err != nil {
+			return fmt.Errorf("loading %s: %w", c.ours.name, err)
+		}
+		return nil
 	}
 	if c.results.Machine.Redis != "" {
 		if c.theirs, err = redisKind.start(ctx, c.options, extra...); err != nil {

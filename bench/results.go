@@ -158,6 +158,9 @@ func (r *results) markdown() string {
 			met++
 		}
 		theirs, ratio := noRedis, "–"
+		if strings.HasPrefix(row.Work, queryName) {
+			theirs = "–"
+		}
 		if len(row.Theirs) > 0 {
 			theirs = row.Unit.formatSpread(spreadOf(row.Theirs))
 			s := row.ratio()

@@ -11,7 +11,7 @@ type workload struct {
 	name    string
 	data    dataset
 	ours    job // of mayfly
-	theirs  job // of Redis
+	theirs  job // of Redis; nil if it has nothing like it
 	metrics []metric
 }
 
@@ -21,6 +21,8 @@ type dataset struct {
 	ready  bool // both servers run and hold all ids; otherwise jobs start servers of their own
 	plain  bool // ids are plain keys in mayfly as well
 	always bool // appendfsync always
+
+	queries bool // mayfly alone runs, with indexes
 }
 
 var (
@@ -103,7 +105,7 @@ func withScript(j job) job {
 }
 
 // workloads is the table of the comparison.
-var workloads = slices.Concat(comparedWorkloads, bystanderWorkloads)
+var workloads = slices.Concat(comparedWorkloads, bystanderWorkloads, queryWorkloads)
 
 // comparedWorkloads send requests for about a second each.
 var comparedWorkloads = []workload{
