@@ -197,6 +197,8 @@ func parseContainerGet(in *Input) (Run, error) {
 //	memory     their estimated size in memory, bytes; maxmemory limits the sum
 //	created    the time of its creation, ms since 1970
 //	number     for SELECT
+//	indexes    the number of indexes
+//	indexbytes of their memory, which memory includes
 func describeContainer(c *keyspace.Container, s keyspace.ContainerStats) Reply {
 	p := &s.Policy
 	return Map(
@@ -209,6 +211,8 @@ func describeContainer(c *keyspace.Container, s keyspace.ContainerStats) Reply {
 		Bulk("memory"), Integer(s.Memory),
 		Bulk("created"), Integer(s.Created),
 		Bulk("number"), Integer(int64(c.DB())),
+		Bulk("indexes"), Count(len(c.Indexes())),
+		Bulk("indexbytes"), Integer(s.IndexBytes),
 	)
 }
 

@@ -33,6 +33,7 @@ var infoSections = []struct {
 	{"Latencystats", (*infoReport).latencyStatsSection, true},
 	{"Cluster", (*infoReport).clusterSection, false},
 	{"Expiry", (*infoReport).expirySection, false},
+	{"Indexes", (*infoReport).indexesSection, false},
 	{"Keyspace", (*infoReport).keyspaceSection, false},
 }
 
@@ -307,6 +308,28 @@ func (r *infoReport) expirySection() {
 	r.field("expiry_cycles_out_of_time", e.CapReached)
 	r.field("expiry_time_spent_usec", e.TimeSpent.Microseconds())
 	r.field("expiry_longest_cycle_usec", e.LongestCycle.Microseconds())
+}
+
+// indexesSection tells of indexes and of the queries since the last CONFIG RESETSTAT.
+func (r *infoReport) indexesSection() {
+	indexes, entries, bytes := 0, 0, int64(0)
+	for _, c := range r.x.Tx.Containers() {
+		indexes += len(c.Indexes())
+	}
+	for _, s := range r.readContainerStats() {
+		entries += s.IndexEntries
+		bytes += s.IndexBytes
+	}
+	q := r.x.Engine.sinceReset().queries
+	r.field("indexes", indexes)
+	r.field("index_entries", entries)
+	r.field("index_bytes", bytes)
+	r.field("queries", q.queries)
+	r.field("query_scans", q.scans)
+	r.field("query_examined", q.examined)
+	r.field("query_dead_met", q.dead)
+	r.field("query_slices", q.slices)
+	r.field("queries_over_budget", q.overBudget)
 }
 
 // keyspaceSection writes a line for every container that holds items, as Redis does for databases, with its

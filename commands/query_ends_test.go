@@ -116,3 +116,37 @@ func sorted(list []string) []string {
 	slices.Sort(list)
 	return list
 }
+
+// TestInfoIndexes: INFO tells of indexes and queries, and CONFIG RESETSTAT resets what grows.
+func TestInfoIndexes(t *testing.T) {
+	w := newHarness(t)
+	w.do(1, "CONTAINER.SET", "c", "TTL", "100")
+	w.do(1, "INDEX.CREATE", "c", "/n")
+	for i := range 100 {
+		w.do(1, "DOC.PUT", "c", strconv.Itoa(i), fmt.Sprintf(`{"n":%d}`, i))
+	}
+	w.engine.Keyspace.BuildIndexes()
+	w.do(1, "DOC.QUERY", "c", "SELECT COUNT(1) WHERE n < 50")
+	w.do(1, "DOC.QUERY", "c", "WHERE n + 1 < 50")
+	w.do(1, "DOC.QUERY", "c", "WHERE _ttlleft < 50")
+	fields := infoFields(t, w.do(1, "INFO", "indexes"))
+	for name, want := range map[string]string{
+		"indexes": "1", "index_entries": "100", "queries": "3", "query_scans": "1", "query_examined": "150", "query_dead_met": "0", "queries_over_budget": "0",
+	} {
+		if fields[name] != want {
+			t.Errorf("%s:%s, want %s", name, fields[name], want)
+		}
+	}
+	if n, _ := strconv.Atoi(fields["index_bytes"]); n < 1600 {
+		t.Errorf("index_bytes:%d", n)
+	}
+	w.do(1, "CONFIG", "RESETSTAT")
+	fields = infoFields(t, w.do(1, "INFO", "indexes"))
+	if fields["queries"] != "0" || fields["query_examined"] != "0" || fields["indexes"] != "1" {
+		t.Errorf("after CONFIG RESETSTAT: %v", fields)
+	}
+	w.clock.Advance(101 * time.Second)
+	if r := w.do(1, "DOC.QUERY", "c", "SELECT COUNT(1) WHERE n < 50", "EXPLAIN"); r.Elems[13].Int != 50 || r.Elems[15].Int != 0 {
+		t.Errorf("of the dead: %s", notation(r))
+	}
+}

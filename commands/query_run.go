@@ -347,6 +347,22 @@ func (s *queryStats) count(r *queryRun) {
 	s.slices.Add(int64(r.slices))
 }
 
+// queryCounts are the counters of queryStats at one moment.
+type queryCounts struct{ queries, scans, examined, dead, slices, overBudget int64 }
+
+func (s *queryStats) read() queryCounts {
+	return queryCounts{s.queries.Load(), s.scans.Load(), s.examined.Load(), s.dead.Load(), s.slices.Load(), s.overBudget.Load()}
+}
+
+func (c *queryCounts) subtract(base *queryCounts) {
+	c.queries -= base.queries
+	c.scans -= base.scans
+	c.examined -= base.examined
+	c.dead -= base.dead
+	c.slices -= base.slices
+	c.overBudget -= base.overBudget
+}
+
 // documentReader makes the documents that a query examines. It reads no more than the query needs.
 type documentReader struct {
 	needs  query.Needs

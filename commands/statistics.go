@@ -47,6 +47,7 @@ type counters struct {
 	expiry      expiry.Stats
 	evicted     int64 // items
 	denied      int64 // wrong passwords
+	queries     queryCounts
 }
 
 // countCall counts a command that has run.
@@ -98,6 +99,7 @@ func (e *Engine) sinceStart() counters {
 		expiry:      e.Keyspace.Stats().Expiry,
 		evicted:     e.memory.evicted.Load(),
 		denied:      e.auth.denied.Load(),
+		queries:     e.queries.read(),
 	}
 	for i := range e.stats.shards {
 		c.commands += e.stats.shards[i].countCall.Load()
@@ -125,6 +127,7 @@ func (e *Engine) sinceReset() counters {
 	c.netOutput -= base.netOutput
 	c.evicted -= base.evicted
 	c.denied -= base.denied
+	c.queries.subtract(&base.queries)
 	c.expiry.RemovedLazily -= base.expiry.RemovedLazily
 	c.expiry.RemovedActively -= base.expiry.RemovedActively
 	c.expiry.Sampled -= base.expiry.Sampled

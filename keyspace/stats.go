@@ -23,6 +23,9 @@ type ContainerStats struct {
 	ByOwnTTL  int   // items with an end of their own
 	ByDefault int   // items that inherit the container's default
 
+	IndexEntries int   // of all indexes, with those of the dead
+	IndexBytes   int64 // of their memory, an estimate; part of Memory
+
 	// AverageTTL is the mean time left to the items that will die, in ms. It is estimated from a random few; 0 if
 	// there are none. [Tx.Stats] leaves it 0.
 	AverageTTL int64
@@ -51,6 +54,12 @@ func (s *ContainerStats) addLocked(t *table, dead memtable.Stats) {
 	s.Memory += add.Memory
 	s.ByOwnTTL += add.ByOwnTTL - dead.ByOwnTTL
 	s.ByDefault += add.ByDefault - dead.ByDefault
+	if t.indexed != nil {
+		s.IndexBytes += t.indexed.bytes
+		for _, tree := range t.indexed.trees {
+			s.IndexEntries += tree.Len()
+		}
+	}
 }
 
 // Stats returns a container's figures as of one moment.

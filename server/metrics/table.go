@@ -118,6 +118,16 @@ var metricsOfInfo = map[string]infoMetric{
 	"expiry_cycles_out_of_time": counter("expiry_cycles_out_of_time_total", "Cycles that ended because their time was up.", 1),
 	"expiry_time_spent_usec":    counter("expiry_seconds_total", "Time that the purge worked.", 1e-6),
 	"expiry_longest_cycle_usec": gauge("expiry_longest_cycle_seconds", "Longest cycle of the purge.", 1e-6),
+
+	"indexes":             gauge("indexes", "Indexes of all containers.", 1),
+	"index_entries":       gauge("index_entries", "Entries of all indexes.", 1),
+	"index_bytes":         gauge("index_bytes", "Memory of all indexes.", 1),
+	"queries":             counter("queries_total", "Queries run.", 1),
+	"query_scans":         counter("query_scans_total", "Queries that scanned a container.", 1),
+	"query_examined":      counter("query_examined_total", "Documents and entries that queries examined.", 1),
+	"query_dead_met":      counter("query_dead_met_total", "Dead items that queries met.", 1),
+	"query_slices":        counter("query_slices_total", "Slices that queries read.", 1),
+	"queries_over_budget": counter("queries_over_budget_total", "Queries that query-budget stopped.", 1),
 }
 
 // Metrics with a label.
