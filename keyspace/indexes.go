@@ -31,6 +31,7 @@ func (x *Index) Used() { x.uses.Add(1) }
 type indexes struct {
 	list        []*Index
 	definitions []index.Definition // of list
+	timed       bool               // one is over the time of the last write
 }
 
 // Epoch returns a number that grows with every start.
@@ -131,6 +132,7 @@ func newIndexes(list []*Index) *indexes {
 	set := &indexes{list: list}
 	for _, x := range list {
 		set.definitions = append(set.definitions, x.Definition)
+		set.timed = set.timed || x.Definition.Timed()
 	}
 	return set
 }
@@ -324,6 +326,9 @@ func (t *table) Replaced(h memtable.Handle, was, is record.Item) {
 		return
 	}
 	x := t.indexed
+	if was.Body == is.Body && !x.set.timed {
+		return // touched, or given another time to live
+	}
 	x.was.Load(was.Body, was.TS)
 	x.is.Load(is.Body, is.TS)
 	moved := false

@@ -15,6 +15,11 @@ const (
 	MaxPaths   = 4  // of an index
 )
 
+// maxElements is the number of elements of an array up to which each has a key. A longer array has one key, which every
+// range of the index includes: the document decides. So one write of a document makes a bounded number of changes
+// under the lock of its partition.
+const maxElements = 1000
+
 // Definition says what an index is over. It is comparable by [Definition.Equal] and immutable.
 type Definition struct {
 	paths    [][]string // names of members
@@ -94,6 +99,11 @@ func (d *Definition) Pointers() (pointers []string) {
 // Geo reports whether the index is over points.
 func (d *Definition) Geo() bool { return d.geo }
 
+// Timed reports whether the index is over the time of the last write.
+func (d *Definition) Timed() bool {
+	return slices.ContainsFunc(d.paths, func(names []string) bool { return names[0] == timeMember })
+}
+
 // Equal reports whether two definitions are of the same index.
 func (d *Definition) Equal(other *Definition) bool {
 	return d.geo == other.geo && slices.Equal(d.Pointers(), other.Pointers())
@@ -150,7 +160,8 @@ func (r *Reader) Load(text string, ts int64) *Reader {
 	return r
 }
 
-// Keys appends the keys of the current document in an index: none, one, or one for each different element.
+// Keys appends the keys of the current document in an index: none, one, or one for each different element of an array of
+// up to 1000.
 func (r *Reader) Keys(number int, keys []Key) []Key {
 	d, at := &r.definitions[number], r.at[number]
 	value := func(i int) query.Value {
@@ -165,13 +176,17 @@ func (r *Reader) Keys(number int, keys []Key) []Key {
 			keys = append(keys, cellKey(cellOf(lon, lat)))
 		}
 	case d.elements:
-		from := len(keys)
+		from, elements := len(keys), 0
 		value(0).Elements(func(v query.Value) bool {
+			elements++
 			if k, ok := KeyOf(v); ok {
 				keys = append(keys, k)
 			}
-			return true
+			return elements <= maxElements
 		})
+		if elements > maxElements {
+			return append(keys[:from], manyElements)
+		}
 		compare := func(a, b Key) int { return a.compare(&b) }
 		slices.SortFunc(keys[from:], compare)
 		different := slices.CompactFunc(keys[from:], func(a, b Key) bool { return compare(a, b) == 0 })

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -40,7 +41,15 @@ func randomDocument(random *rand.Rand, long bool) string {
 	for range random.IntN(4) {
 		elements = append(elements, pick(random, literals))
 	}
-	members = append(members, `"t":[`+strings.Join(elements, ",")+"]")
+	switch random.IntN(8) {
+	case 0: // too many for a key each
+		elements = slices.Concat(elements, slices.Repeat([]string{"0"}, maxElements), []string{pick(random, literals)})
+		fallthrough
+	case 1, 2, 3, 4, 5, 6:
+		members = append(members, `"t":[`+strings.Join(elements, ",")+"]")
+	case 7: // no array
+		members = append(members, `"t":`+pick(random, literals))
+	}
 	if random.IntN(4) > 0 {
 		members = append(members, fmt.Sprintf(`"p":{"type":"Point","coordinates":[%g,%g]}`, random.Float64()*360-180, random.Float64()*180-90))
 	}
@@ -88,12 +97,30 @@ func randomQuery(random *rand.Rand) string {
 	}
 	if random.IntN(2) == 0 {
 		direction := pick(random, []string{"", " DESC"})
-		text += " ORDER BY " + pick(random, []string{"a", "b"}) + direction
+		text += " ORDER BY " + pick(random, []string{"a", "b", "t"}) + direction
 		if random.IntN(2) == 0 {
 			text += ", " + pick(random, []string{"b", "c"}) + direction
 		}
 	}
 	return text
+}
+
+// TestManyElements checks that a long array has one key, so that a write changes few.
+func TestManyElements(t *testing.T) {
+	d, err := Define([]string{"/t/[]"}, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := NewReader([]Definition{d})
+	for _, c := range []struct{ elements, keys int }{{maxElements, maxElements}, {maxElements + 1, 1}, {1_000_000, 1}} {
+		numbers := make([]string, c.elements)
+		for i := range numbers {
+			numbers[i] = strconv.Itoa(i)
+		}
+		if keys := r.Load(`{"t":[`+strings.Join(numbers, ",")+`]}`, 0).Keys(0, nil); len(keys) != c.keys {
+			t.Errorf("%d elements: %d keys, want %d", c.elements, len(keys), c.keys)
+		}
+	}
 }
 
 // TestPlans: over random documents and queries the spans of a plan hold every document that the query selects,

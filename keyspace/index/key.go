@@ -20,6 +20,9 @@ type Key struct {
 // maxText is the size in bytes of a string from which on a key holds no more. Such a key is cut.
 const maxText = 256
 
+// manyElements is the key of an array of more than maxElements. It is below all others: no value of a key is undefined.
+var manyElements = Key{kind: query.Undefined, Cut: true}
+
 // KeyOf returns the key of values, one for each path of the index. ok is false if the first is undefined: such
 // items are in no index.
 func KeyOf(values ...query.Value) (k Key, ok bool) {

@@ -126,6 +126,9 @@ func planOf(d *Definition, terms []query.Term, conditions int, order []query.Ord
 		}
 		return Plan{Spans: cells(t.Area), closed: true, Range: fmt.Sprintf("%s in longitudes %g to %g, latitudes %g to %g", d.Pointers()[0], t.Area.West, t.Area.East, t.Area.South, t.Area.North)}, true
 	}
+	if d.elements {
+		order = nil // a document has an entry for each element, and none unless it has an array
+	}
 	var equal []query.Value // of the leading paths
 	proven := 0
 	var words []string
@@ -182,6 +185,9 @@ func planOf(d *Definition, terms []query.Term, conditions int, order []query.Ord
 		p.closed = last.Prefix != "" || last.Low.Kind() != query.Undefined && last.High.Kind() != query.Undefined
 		p.Spans = []Span{spanOf(equal, last, single)}
 		words = append(words, rangeWords(pointers[i], last))
+	}
+	if d.elements {
+		p.Spans = append([]Span{{Low: Bound{Key: manyElements}, High: Bound{Key: manyElements, After: true}}}, p.Spans...)
 	}
 	p.Proven = proven == conditions
 	p.Range = strings.Join(words, ", ")

@@ -257,7 +257,8 @@ func (c *Cursor) Handle() uint32 { return c.current.handle }
 // Key returns the key of the current entry. It is safe to keep.
 func (c *Cursor) Key() Key {
 	text := c.t.texts[c.current.more&textMask].text
-	return Key{kind: query.Kind(c.current.more >> kindShift), prefix: c.current.prefix, text: text, Cut: len(text) >= maxText}
+	kind := query.Kind(c.current.more >> kindShift)
+	return Key{kind: kind, prefix: c.current.prefix, text: text, Cut: len(text) >= maxText || kind == manyElements.kind}
 }
 
 // Less reports whether the current entry of c comes before that of another tree of the same index, in
