@@ -25,9 +25,10 @@ var (
 	crashSeed  = flag.Uint64("crash-seed", 0, "seed of TestCrash; 0 for a random one")
 )
 
-// TestCrash kills the server again and again while clients write, each keeping a ledger of what was
-// acknowledged, and while it makes checkpoints, compacts its files, purges, and starts. After each restart every acknowledged write is there, every other one entirely or
-// not at all, and nothing that was deleted or seen dead is back.
+// TestCrash kills the server again and again while clients write, each keeping a ledger of what was acknowledged, and
+// while it makes checkpoints, compacts its files, purges, and starts. After each restart every acknowledged write is
+// there, every other one entirely or not at all, and nothing that was deleted or seen dead is back. Large bodies are
+// touched, which journals only a header, and queries find by an index what a scan finds.
 //
 // The long form, and a repetition (the moments of the kills remain the machine's):
 //
@@ -56,6 +57,7 @@ func TestCrash(t *testing.T) {
 			}
 		}
 		verify(t, c, workers)
+		verifyIndex(t, c, kill)
 		if t.Failed() {
 			keepData(t, dir, kill)
 			return
@@ -75,16 +77,19 @@ func TestCrash(t *testing.T) {
 			starting++
 		}
 	}
-	verify(t, start(t, dir).client(), workers)
+	c := start(t, dir).client()
+	verify(t, c, workers)
+	verifyIndex(t, c, *crashKills)
 	if t.Failed() {
 		keepData(t, dir, *crashKills)
 	}
-	writes, faded := 0, 0
+	writes, faded, touched := 0, 0, 0
 	for _, w := range workers {
 		writes += w.acknowledged
 		faded += w.faded
+		touched += w.touched
 	}
-	t.Logf("%d commands were acknowledged, %d documents seen dead by a default", writes, faded)
+	t.Logf("%d commands were acknowledged, %d of them touches of large bodies; %d documents seen dead by a default", writes, touched, faded)
 	t.Logf("%d kills under load, %d of them during a compaction, and %d while starting; ends cut off: %d of journals, %d of stores",
 		*crashKills, compacting, starting, matching(t, dir, "journal-*.torn-*"), matching(t, dir, "[cp]*.torn-*"))
 	if writes < 100**crashKills {
@@ -151,6 +156,8 @@ type unit struct {
 	read func(pipe redis.Pipeliner) (state func() (string, error))
 	// may is what the unit may be: what was acknowledged last, then what has been asked for since.
 	may []*unitState
+	// ends is the time in ms at which the unit ends, as read has found it. It is compared with that of a state which has one.
+	ends int64
 }
 
 // unitState is a state of a unit.
@@ -162,6 +169,9 @@ type unitState struct {
 	dies, dead time.Time
 	// volatile: it may be gone at any time. Once seen gone it must not come back.
 	volatile bool
+
+	// ends is the earliest time of its end, in ms; 0 if that is not known.
+	ends int64
 }
 
 func (u *unit) last() *unitState { return u.may[len(u.may)-1] }
@@ -175,7 +185,7 @@ func (u *unit) acknowledge(s *unitState) {
 func (u *unit) settle(text string, from, to time.Time) error {
 	for _, s := range slices.Backward(u.may) {
 		gone := text == "" && (s.volatile || !s.dies.IsZero() && !to.Before(s.dies))
-		if !gone && (text != s.text || text != "" && !s.dead.IsZero() && from.After(s.dead)) {
+		if !gone && (text != s.text || text != "" && !s.dead.IsZero() && from.After(s.dead) || text != "" && u.ends < s.ends) {
 			continue
 		}
 		if gone {
@@ -186,9 +196,9 @@ func (u *unit) settle(text string, from, to time.Time) error {
 	}
 	var may []string
 	for _, s := range u.may {
-		may = append(may, fmt.Sprintf("%.200q (dies %v, dead %v)", s.text, s.dies, s.dead))
+		may = append(may, fmt.Sprintf("%.200q (dies %v, dead %v, ends not before %d)", s.text, s.dies, s.dead, s.ends))
 	}
-	return fmt.Errorf("%s is %.200q, may be %s", u.name, text, strings.Join(may, " or "))
+	return fmt.Errorf("%s is %.200q (ends %d), may be %s", u.name, text, u.ends, strings.Join(may, " or "))
 }
 
 // verify reads all units after a restart.
@@ -227,6 +237,7 @@ type crashWorker struct {
 	counter      int // makes values different
 	acknowledged int // commands
 	faded        int // documents seen dead by a default
+	touched      int // acknowledged touches of large bodies
 }
 
 // crashWrite is a command that changes a unit.
@@ -238,6 +249,8 @@ type crashWrite struct {
 
 	// seen is set instead of next if the command only reads the unit: the state it was in.
 	seen *unitState
+
+	touch bool // of a large body: only its header is journaled
 }
 
 func newCrashWorker(t *testing.T, number int, r *rand.Rand) *crashWorker {
@@ -252,7 +265,11 @@ func newCrashWorker(t *testing.T, number int, r *rand.Rand) *crashWorker {
 		if n < 5 {
 			w.addCounter("counter" + suffix)
 			w.addContainer("container" + suffix)
+			w.addTouched("touched" + suffix)
 		}
+	}
+	if paths := [][]any{{"/v"}, {"/ttl", "/v"}, {"/tags/[]"}}; number < len(paths) {
+		w.addIndex(paths[number])
 	}
 	return w
 }
@@ -295,6 +312,9 @@ func (w *crashWorker) work(port string) {
 					write.next.dead = acknowledged.Add(write.px + time.Millisecond)
 				}
 				w.acknowledged++
+				if write.touch {
+					w.touched++
+				}
 				if write.next != nil {
 					write.unit.acknowledge(write.next)
 				}
@@ -330,6 +350,11 @@ func (w *crashWorker) value() string {
 	return fmt.Sprintf("%d.%s", w.counter, strings.Repeat("v", size))
 }
 
+// largeValue makes a value so large that a touch journals no body.
+func (w *crashWorker) largeValue() string {
+	return w.value() + strings.Repeat("w", 4<<10+w.r.IntN(4<<10))
+}
+
 // nilIsEmpty turns the absence of a value into an empty text.
 func nilIsEmpty(text string, err error) (string, error) {
 	if errors.Is(err, redis.Nil) {
@@ -358,11 +383,11 @@ func (w *crashWorker) addKey(key string) {
 		case n == 0:
 			return crashWrite{args: []any{"DEL", key}, unit: u, next: &unitState{}}
 		case n == 1 && value != "":
-			return crashWrite{args: []any{"PEXPIREAT", key, at}, unit: u, next: &unitState{text: keyState(value, at)}}
+			return crashWrite{args: []any{"PEXPIREAT", key, at}, unit: u, next: &unitState{text: keyState(value, at)}, touch: len(value) > 4<<10}
 		case n == 2 && value != "":
-			return crashWrite{args: []any{"PERSIST", key}, unit: u, next: &unitState{text: keyState(value, -1)}}
+			return crashWrite{args: []any{"PERSIST", key}, unit: u, next: &unitState{text: keyState(value, -1)}, touch: len(value) > 4<<10}
 		case n == 3:
-			value = w.value()
+			value = w.largeValue()
 			return crashWrite{args: []any{"SET", key, value, "PXAT", at}, unit: u, next: &unitState{text: keyState(value, at)}}
 		}
 		value = w.value()
@@ -461,6 +486,109 @@ func (w *crashWorker) addDocument(id string) {
 		doc := fmt.Sprintf(`{"ttl":%d,"v":%q}`, ttl, w.value())
 		return crashWrite{args: []any{"DOC.PUT", "drill", id, doc}, unit: u, next: &unitState{text: doc}}
 	})
+}
+
+// addTouched adds a large document in the container drill, whose clock is restarted: DOC.TOUCH, and DOC.SETTTL with the
+// ttl that it has.
+func (w *crashWorker) addTouched(id string) {
+	u := &unit{name: id}
+	u.read = func(pipe redis.Pipeliner) func() (string, error) {
+		doc, ends := pipe.Do(w.ctx, "DOC.GET", "drill", id), pipe.Do(w.ctx, "DOC.PEXPIRETIME", "drill", id)
+		return func() (text string, err error) {
+			if text, err = nilIsEmpty(doc.Text()); err == nil {
+				u.ends, err = ends.Int64()
+			}
+			return text, err
+		}
+	}
+	const ttl = 10_000
+	w.add(u, func() crashWrite {
+		write := crashWrite{unit: u, next: &unitState{text: u.last().text, ends: time.Now().UnixMilli() + ttl*1000}}
+		switch n := w.r.IntN(12); {
+		case u.last().text == "" || n == 0:
+			write.next.text = fmt.Sprintf(`{"ttl":%d,"v":%q}`, ttl, w.largeValue())
+			write.args = []any{"DOC.PUT", "drill", id, write.next.text}
+		case n == 1:
+			write.args = []any{"DOC.DEL", "drill", id}
+			write.next = &unitState{}
+		case n == 2:
+			write.args = []any{"DOC.SETTTL", "drill", id, ttl}
+		default:
+			write.args, write.touch = []any{"DOC.TOUCH", "drill", id}, true
+		}
+		return write
+	})
+}
+
+// addIndex adds an index of the container drill, which is created and dropped. Its state is its paths.
+func (w *crashWorker) addIndex(paths []any) {
+	listed := fmt.Sprint(paths)
+	u := &unit{name: "the index " + listed, read: func(pipe redis.Pipeliner) func() (string, error) {
+		list := pipe.Do(w.ctx, "INDEX.LIST", "drill")
+		return func() (string, error) {
+			reply, err := list.Result()
+			if err != nil || !strings.Contains(fmt.Sprint(reply), "paths:"+listed) {
+				return "", err
+			}
+			return listed, nil
+		}
+	}}
+	w.add(u, func() crashWrite {
+		if u.last().text == "" {
+			return crashWrite{args: append([]any{"INDEX.CREATE", "drill"}, paths...), unit: u, next: &unitState{text: listed}}
+		}
+		return crashWrite{args: append([]any{"INDEX.DROP", "drill"}, paths...), unit: u, next: &unitState{}}
+	})
+}
+
+// verifyIndex checks that an index over ttl finds the documents that a scan finds. It creates the index at first.
+func verifyIndex(t *testing.T, c *redis.Client, kills int) {
+	t.Helper()
+	if err := c.Do(t.Context(), "INDEX.CREATE", "drill", "/ttl").Err(); (err == nil) != (kills == 0) {
+		t.Errorf("after %d kills INDEX.CREATE replies %v", kills, err)
+	}
+	const query = "WHERE ttl >= 10500"
+	want := make(map[string]string)
+	for cursor, more := any("0"), true; more; more = cursor != "0" {
+		page, err := c.Do(t.Context(), "DOC.SCAN", "drill", cursor, "COUNT", 1000, "WITHDOCS").Slice()
+		if err != nil {
+			t.Fatal(err)
+		}
+		cursor = page[0]
+		for pair := range slices.Chunk(page[1].([]any), 2) {
+			id, doc := pair[0].(string), pair[1].(string)
+			var ttl int
+			if _, err := fmt.Sscanf(doc, `{"ttl":%d,`, &ttl); err != nil {
+				t.Errorf("%s is %.200q: %v", id, doc, err)
+			}
+			if ttl >= 10500 {
+				want[id] = doc
+			}
+		}
+	}
+	var plan any
+	waitFor(t, "the index to be ready", func() bool {
+		reply, err := c.Do(t.Context(), "DOC.QUERY", "drill", query, "EXPLAIN").Result()
+		if err != nil {
+			t.Fatal(err)
+		}
+		plan = reply.(map[any]any)["plan"]
+		return plan == "index"
+	})
+	got := make(map[string]string)
+	for cursor, more := any("0"), true; more; more = cursor != "0" {
+		page, err := c.Do(t.Context(), "DOC.QUERY", "drill", query, "COUNT", 1000, "CURSOR", cursor, "WITHIDS").Slice()
+		if err != nil {
+			t.Fatal(err)
+		}
+		cursor = page[0]
+		for pair := range slices.Chunk(page[1].([]any), 2) {
+			got[pair[0].(string)] = pair[1].(string)
+		}
+	}
+	if !maps.Equal(got, want) {
+		t.Errorf("after %d kills the index finds %d documents, a scan %d, or others", kills, len(got), len(want))
+	}
 }
 
 // addFading adds a document in the container fading, whose default changes to and fro between a
