@@ -2,6 +2,7 @@ package commands
 
 import (
 	"bytes"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -166,7 +167,12 @@ func TestExecuteAllocates(t *testing.T) {
 		{0, []string{"DOC.GET", "c", "d"}}, {0, []string{"DOC.GET", "c", "none"}}, {0, []string{"DOC.TTL", "c", "d"}},
 		{0, []string{"DOC.PUT", "c", "d", `{"a":2,"ttl":30}`, "NX"}}, {1, []string{"TTL", "k"}},
 	} {
-		if n := testing.AllocsPerRun(100, func() { w.engine.Execute(s, test.args) }); n > test.most {
+		// The least of three: allocations of all goroutines count, those of the background and of earlier tests too.
+		n := math.Inf(1)
+		for range 3 {
+			n = min(n, testing.AllocsPerRun(100, func() { w.engine.Execute(s, test.args) }))
+		}
+		if n > test.most {
 			t.Errorf("%q: %v allocations", test.args, n)
 		}
 	}
