@@ -16,7 +16,8 @@ func (p *parser) expression() node {
 	return p.logical(true, func() node { return p.logical(false, p.not) })
 }
 
-// logical reads terms with OR or AND between them.
+// logical reads terms with OR or AND between them. A term in brackets that is of the same kind gives its own: so indexes
+// answer its conditions, too.
 func (p *parser) logical(or bool, term func() node) node {
 	word := "AND"
 	if or {
@@ -26,11 +27,21 @@ func (p *parser) logical(or bool, term func() node) node {
 	if !p.peek().Is(word) {
 		return first
 	}
-	l := &logical{or: or, terms: []node{first}}
+	l := &logical{or: or}
+	l.add(first)
 	for p.accept(word) {
-		l.terms = append(l.terms, term())
+		l.add(term())
 	}
 	return l
+}
+
+// add adds a term, or the terms of one of the same kind.
+func (n *logical) add(term node) {
+	if inner, ok := term.(*logical); ok && inner.or == n.or {
+		n.terms = append(n.terms, inner.terms...)
+		return
+	}
+	n.terms = append(n.terms, term)
 }
 
 // not reads [NOT] comparison.

@@ -12,6 +12,7 @@ import (
 type Extractor struct {
 	e    *Evaluator
 	refs []pathRef
+	doc  Document
 }
 
 // NewExtractor returns an extractor of paths of members; each is a list of names.
@@ -31,7 +32,10 @@ func NewExtractor(paths [][]string) *Extractor {
 }
 
 // Load makes a document the current one. It stays unchanged until the next Load.
-func (x *Extractor) Load(text string) { x.e.Load(&Document{Text: text}) }
+func (x *Extractor) Load(text string) {
+	x.doc.Text = text
+	x.e.Load(&x.doc)
+}
 
 // Value returns the value at a path of the current document.
 func (x *Extractor) Value(path int) Value { return x.refs[path].eval(x.e) }

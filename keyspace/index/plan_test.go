@@ -16,9 +16,12 @@ func TestPlansOfSpecialQueries(t *testing.T) {
 		query    string
 		used     bool
 	}{
-		{[]string{"/a"}, false, `c = 1 AND (a = 1 AND a = 2)`, false},
-		{[]string{"/a"}, false, `c = 1 AND (a = 1 AND a = 1)`, false},
+		{[]string{"/a"}, false, `c = 1 AND (a = 1 AND a = 2)`, true},
+		{[]string{"/a"}, false, `(c = 1 AND a > 0) AND (a < 3 AND (a = 1 OR a = 2))`, true},
 		{[]string{"/a"}, false, `a = 1 OR (a = 2 AND a = 3)`, false},
+		{[]string{"/a"}, false, `(c = 1 OR a = 1) OR a = 2`, false},
+		{[]string{"/a"}, false, `(a = 3 OR a = 1) OR a = 2`, true},
+		{[]string{"/a"}, false, `NOT (a = 3 AND (a = 1 AND a = 2))`, false},
 		{[]string{"/t/[]"}, false, `true ORDER BY t`, false},
 		{[]string{"/t/[]"}, false, `true ORDER BY t DESC`, false},
 		{[]string{"/t/[]"}, false, `ARRAY_CONTAINS(t, 1) ORDER BY t DESC`, true},
