@@ -66,6 +66,9 @@ func (d *documentQuery) run(x *Context) Reply {
 	}
 	err = r.read()
 	x.Engine.queries.count(r)
+	if err == errQueryIndexGone && d.from.Position == "" {
+		return d.run(x) // the index was dropped meanwhile, and no client knows of it
+	}
 	switch {
 	case err != nil:
 		return Fail(err)
