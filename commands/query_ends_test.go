@@ -150,3 +150,77 @@ func TestInfoIndexes(t *testing.T) {
 		t.Errorf("of the dead: %s", notation(r))
 	}
 }
+
+// TestQueryNearest: an index over points gives the nearest documents as a sort of all does, at the poles and at the
+// meridian of 180 degrees too.
+func TestQueryNearest(t *testing.T) {
+	w := newHarness(t)
+	random := rand.New(rand.NewPCG(5, 6))
+	for _, name := range []string{"indexed", "plain"} {
+		w.do(1, "CONTAINER.SET", name, "TTL", "100")
+	}
+	w.do(1, "INDEX.CREATE", "indexed", "/at", "GEO")
+	point := func() (lon, lat float64) {
+		switch random.IntN(4) {
+		case 0:
+			return random.Float64()*360 - 180, random.Float64()*180 - 90
+		case 1:
+			return 15.4 + random.Float64()/50, 47 + random.Float64()/50
+		case 2:
+			return 180 - random.Float64()/10 - float64(random.IntN(2))*359.9, random.Float64()
+		}
+		return random.Float64()*360 - 180, float64(random.IntN(2)*2-1) * (90 - random.Float64())
+	}
+	for i := range 3000 {
+		lon, lat := point()
+		if i%50 == 1 {
+			lon, lat = 15.41, 47.01 // equal distances
+		}
+		doc := fmt.Sprintf(`{"n":%d,"at":{"type":"Point","coordinates":[%g,%g]}}`, i%7, lon, lat)
+		if i%100 == 0 {
+			doc = `{"n":1,"at":"nowhere"}`
+		}
+		if i%9 == 0 {
+			doc = `{"ttl":10,` + doc[1:]
+		}
+		for _, name := range []string{"indexed", "plain"} {
+			w.do(1, "DOC.PUT", name, strconv.Itoa(i), doc)
+		}
+	}
+	w.engine.Keyspace.BuildIndexes()
+	w.clock.Advance(11 * time.Second)
+	few := 0
+	for range 150 {
+		lon, lat := point()
+		query := fmt.Sprintf(`SELECT VALUE _id %sORDER BY ST_DISTANCE(at, {"type":"Point","coordinates":[%g,%g]}) %sLIMIT %d`,
+			[]string{"", "WHERE n = 3 ", "WHERE n > 100 "}[random.IntN(3)], lon, lat, []string{"", "OFFSET 5 "}[random.IntN(2)], 1+random.IntN(90))
+		r := w.do(1, "DOC.QUERY", "indexed", query, "EXPLAIN")
+		if r.Elems[1].Str != "index" || r.Elems[9].Str != "index" {
+			t.Fatalf("%s: %s", query, notation(r))
+		}
+		if r.Elems[11].Int < 1000 {
+			few++
+		}
+		for _, count := range []string{"3", "1000"} {
+			cursor, got := w.queryPage(t, "indexed", query, "COUNT", count)
+			cursor2, want := w.queryPage(t, "plain", query, "COUNT", count)
+			if !slices.Equal(got, want) || (cursor == "0") != (cursor2 == "0") {
+				t.Fatalf("%s, COUNT %s: %q, a sort gives %q", query, count, got, want)
+			}
+			if cursor != "0" {
+				_, got = w.queryPage(t, "indexed", query, "COUNT", count, "CURSOR", cursor)
+				_, want = w.queryPage(t, "plain", query, "COUNT", count, "CURSOR", cursor2)
+				if !slices.Equal(got, want) {
+					t.Fatalf("%s, COUNT %s, second page: %q, a sort gives %q", query, count, got, want)
+				}
+			}
+		}
+	}
+	r := w.do(1, "DOC.QUERY", "indexed", `ORDER BY ST_DISTANCE(at, {"type":"Point","coordinates":[0,0]})`, "EXPLAIN")
+	if r.Elems[1].Str != "scan" || r.Elems[9].Str != "sort" {
+		t.Errorf("many rows: %s", notation(r))
+	}
+	if few < 20 {
+		t.Errorf("%d queries examined less than 1000 entries", few)
+	}
+}

@@ -35,6 +35,7 @@ type queryRun struct {
 	place   keyspace.Place
 	ends    *query.Ends // nil unless the order of death serves the query
 	end     keyspace.EndPlace
+	nearest *query.Nearest // nil unless an index over points gives the order
 
 	examined, dead, slices int
 	work                   int    // in documents; see queryWork
@@ -61,10 +62,14 @@ func (d *documentQuery) run(x *Context) Reply {
 	if d.meta {
 		page.Whole = func(*query.Document) string { return withMeta(r.current.Body, *r.current) }
 	}
-	if r.results, err = d.query.Results(page, d.from); err != nil {
+	newResults := func() (*query.Results, error) { return d.query.Results(page, d.from) }
+	if r.results, err = newResults(); err != nil {
 		return Fail(err)
 	}
-	err = r.read()
+	if r.nearest != nil && r.results.Wanted() > mostNearest {
+		r.nearest, r.indexed = nil, false
+	}
+	err = r.read(newResults)
 	x.Engine.queries.count(r)
 	if err == errQueryIndexGone && d.from.Position == "" {
 		return d.run(x) // the index was dropped meanwhile, and no client knows of it
@@ -109,7 +114,9 @@ func (r *queryRun) choose() error {
 			r.plan.Unorder() // the pages before were sorted
 		}
 		if !r.indexed {
-			r.chooseEnds()
+			if r.chooseEnds(); r.ends == nil {
+				r.chooseNearest()
+			}
 		}
 		return nil
 	}
@@ -172,8 +179,13 @@ func (r *queryRun) ordered() bool {
 func (r *queryRun) epoch() string { return strconv.FormatUint(r.x.Engine.Keyspace.Epoch(), 36) }
 
 // read examines documents until the page is full, the budget is spent, or nothing follows.
-func (r *queryRun) read() error {
+func (r *queryRun) read(newResults func() (*query.Results, error)) error {
 	switch {
+	case r.nearest != nil:
+		r.plan.Index.Used()
+		if err := r.readNearest(newResults); err != nil {
+			return err
+		}
 	case r.indexed:
 		r.plan.Index.Used()
 		r.plan.Count, r.plan.First = r.query.Counts(), r.wanted()
@@ -300,7 +312,7 @@ func (r *queryRun) explanation(micros int64) Reply {
 	if r.ends != nil {
 		plan, span = Bulk("ends"), Bulk(r.ends.Range)
 	}
-	if r.ordered() {
+	if r.ordered() || r.nearest != nil {
 		order = Bulk("index")
 	}
 	return Map(

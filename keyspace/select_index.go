@@ -313,3 +313,15 @@ func (m *merge) Pop() any {
 	m.list = m.list[:len(m.list)-1]
 	return last
 }
+
+// PlanNear returns the plan of an index that reads the documents within a distance in metres. ok is false if no index
+// serves.
+func (c *Container) PlanNear(n query.Nearest, metres float64) (p Plan, ok bool) {
+	for _, ix := range c.Indexes() {
+		if p.Plan, ok = index.Near(&ix.Definition, n, metres); ok && ix.Ready() {
+			p.Index = ix
+			return p, true
+		}
+	}
+	return p, false
+}

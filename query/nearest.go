@@ -1,0 +1,44 @@
+package query
+
+import "mayfly/query/geo"
+
+// Nearest is ORDER BY ST_DISTANCE(path, point): the documents nearest to a point come first.
+type Nearest struct {
+	Path []string // names of members
+	From geo.Position
+}
+
+// Nearest returns the point from which the query orders documents. ok is false if it does not order them so, nearest
+// first and by nothing else.
+func (q *Query) Nearest() (n Nearest, ok bool) {
+	if len(q.orderBy) != 1 || q.orderBy[0].desc || q.grouped || q.distinct {
+		return n, false
+	}
+	c, isCall := q.orderBy[0].expr.(*call)
+	if !isCall || c.function.name != "ST_DISTANCE" {
+		return n, false
+	}
+	path, point := c.args[0], c.args[1]
+	if _, isLiteral := path.(*literal); isLiteral {
+		path, point = point, path
+	}
+	centre, isLiteral := point.(*literal)
+	if n.Path, ok = namesOf(path); !ok || !isLiteral || centre.value.kind != Object {
+		return n, false
+	}
+	n.From, ok = geo.Point(centre.value.text)
+	return n, ok
+}
+
+// Wanted returns how many of the first rows in order the page needs.
+func (r *Results) Wanted() int { return int(r.most) }
+
+// Within returns how many of the rows kept have a first ORDER BY value of at most a limit.
+func (r *Results) Within(limit float64) (n int) {
+	for i := range r.sorted.rows {
+		if r.sorted.rows[i].keys[0].num <= limit {
+			n++
+		}
+	}
+	return n
+}
