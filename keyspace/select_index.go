@@ -106,6 +106,9 @@ func (tx *Tx) SelectIndex(c *Container, p *Plan, from Place, visit func(s Slice,
 	}
 }
 
+// sliceDead bounds the dead of a slice: to remove one from all indexes takes longer than to examine an entry.
+const sliceDead = 128
+
 // indexReader is the state of SelectIndex.
 type indexReader struct {
 	tx   *Tx
@@ -171,7 +174,7 @@ func (r *indexReader) readPartition(p *partition) (more bool, err error) {
 	for i := range r.plan.Spans {
 		cursor, ok := r.open(tree, &r.plan.Spans[i])
 		for ; ok; ok = cursor.Next() {
-			if r.examined == r.size {
+			if r.examined == r.size || len(r.deadOnes) == sliceDead {
 				r.pause()
 				return true, nil
 			}
@@ -272,7 +275,7 @@ func (r *indexReader) gatherOrdered() (end bool, err error) {
 		}
 		heap.Init(&m)
 		for len(m.list) > 0 {
-			if r.examined == r.size {
+			if r.examined == r.size || len(r.deadOnes) == sliceDead {
 				r.pause()
 				return false, nil
 			}
