@@ -134,7 +134,7 @@ func run(options *config.Config) error {
 	defer server.NotifyReady(settings, log)()
 	log.Info().Strs("addresses", srv.Addresses()).Str("dir", settings.Dir).Int("pid", os.Getpid()).
 		Str("version", server.Version).Msg("ready")
-	welcome(os.Stdout, srv.Addresses(), settings)
+	welcome(os.Stdout, srv.Addresses(), settings, loaded.Load() == 0)
 
 	select {
 	case <-stop.Done():

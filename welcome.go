@@ -12,19 +12,23 @@ import (
 	"mayfly/server/config"
 )
 
-// welcome says where the server listens and how to see a document die.
-func welcome(w io.Writer, addresses []string, settings *config.Settings) {
+// welcome says where the server listens. With a fresh folder it also says how to see a document die: in another one the
+// commands could change the default of a container of the user.
+func welcome(w io.Writer, addresses []string, settings *config.Settings, fresh bool) {
+	fmt.Fprintf(w, "mayfly %s listens on %s; its data is in %s\n", server.Version, strings.ReplaceAll(strings.Join(addresses, ", "), "tcp ", ""), settings.Dir)
+	if !fresh {
+		return
+	}
 	password := ""
 	if settings.RequirePass != "" {
 		password = "  export REDISCLI_AUTH=...    # the password, see requirepass\n"
 	}
-	fmt.Fprintf(w, `mayfly %s listens on %s; its data is in %s
-Try it:
-%[5]s  %[4]s CONTAINER.SET orders TTL 10
-  %[4]s DOC.PUT orders 1 '{"item":"tea"}'
-  %[4]s DOC.GET orders 1
+	fmt.Fprintf(w, `Try it:
+%[2]s  %[1]s CONTAINER.SET orders TTL 10
+  %[1]s DOC.PUT orders 1 '{"item":"tea"}'
+  %[1]s DOC.GET orders 1
 Ten seconds after the second command, the third answers (nil).
-`, server.Version, strings.ReplaceAll(strings.Join(addresses, ", "), "tcp ", ""), settings.Dir, redisCLI(settings, addresses), password)
+`, redisCLI(settings, addresses), password)
 }
 
 // redisCLI is the command line of redis-cli that reaches the server from this machine. It has no password, because

@@ -1,6 +1,7 @@
 package commands
 
 import (
+	"slices"
 	"strings"
 
 	"mayfly/expiry"
@@ -56,6 +57,9 @@ func parseDocQuery(in *Input) (Run, error) {
 				break
 			}
 			for i := 0; i < len(values); i += 2 {
+				if word := strings.ToUpper(values[i]); slices.Contains(o.legal, word) {
+					o.fail(errorf(errQueryParamsLast, word))
+				}
 				params = append(params, query.Param{Name: values[i], JSON: values[i+1]})
 			}
 		}
@@ -67,6 +71,7 @@ func parseDocQuery(in *Input) (Run, error) {
 	if d.query, err = query.Parse(in.Args[2], params); err != nil {
 		return nil, err
 	}
+	d.query.Scope(d.container)
 	if d.from, err = d.query.Cursor(cursor); err != nil {
 		return nil, err
 	}

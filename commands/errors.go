@@ -77,7 +77,7 @@ const (
 	errPathTwice      = Error("ERR option PATH is given twice: DOC.GET container id PATH path [path ...]")
 	errMetaLast       = Error("ERR WITHMETA comes last: DOC.MGET container id [id ...] WITHMETA")
 	errQueryCursor    = Error(`ERR invalid cursor: legal are "0" and what the page before returned`)
-	errQueryIndexGone = Error("ERR invalid cursor: its index is gone")
+	errQueryIndexGone = Error(`ERR invalid cursor: its index is gone; begin again with "0"`)
 	errQueryRestarted = Error(`ERR invalid cursor: the server was restarted since; begin again with "0"`)
 	errIDsOfGroups    = Error("ERR WITHIDS is legal for documents only, not for aggregates, GROUP BY and DISTINCT")
 	errMetaNeedsAll   = Error("ERR WITHMETA is legal with SELECT * only")
@@ -123,10 +123,11 @@ const (
 	errScanCount        = "ERR invalid COUNT %s: legal are whole numbers of at least 1"
 	errQueryCount       = "ERR invalid COUNT %s: legal are 1 to %d"
 	errQueryParams      = "ERR PARAMS with %d values: legal are pairs of a name and its value in JSON"
+	errQueryParamsLast  = "ERR %s after PARAMS: PARAMS is the last option, and its names begin with @"
 	errQueryBudgetIndex = "ERR query would examine more than %d documents (query-budget): %s helps"
 	errIndexExists      = "ERR index %s exists"
 	errIndexesFull      = "ERR %d indexes: legal are at most %d a container"
-	errQueryBudget      = "ERR query would examine more than %d documents (query-budget)"
+	errQueryBudget      = "ERR query would examine more than %d documents (query-budget): a narrower query or CONFIG SET query-budget helps"
 	errNothingToSet     = "ERR CONTAINER.SET needs TTL <off|-1|seconds>, TTLMODE <strict|lenient> or both; for example CONTAINER.SET %s TTL 3600"
 	errContainerTTL     = "ERR CONTAINER.SET needs TTL <off|-1|seconds> to create container '%s'"
 	errContainersFull   = "ERR cannot create container '%s': max-containers allows %d; drop some or raise it"

@@ -4,6 +4,8 @@ import (
 	"encoding/base64"
 	"encoding/binary"
 	"errors"
+	"fmt"
+	"hash/fnv"
 	"math"
 )
 
@@ -24,6 +26,14 @@ var (
 	errForeignCursor = errors.New("invalid cursor: it belongs to another query")
 	errCursor        = errors.New(`invalid cursor: legal are "0" and what the page before returned`)
 )
+
+// Scope makes the cursors of the query legal only for one collection of documents, by its name. It is called once, before
+// the query is used.
+func (q *Query) Scope(name string) {
+	h := fnv.New64a()
+	fmt.Fprintf(h, "%x %s", q.hash, name)
+	q.hash = h.Sum64()
+}
 
 // Cursor reads a cursor. "0" and "" are the first page.
 func (q *Query) Cursor(text string) (Cursor, error) {

@@ -247,6 +247,9 @@ func (p *parser) word() node {
 	if p.peek().Is("(") {
 		return p.call(t)
 	}
+	if t.Upper == "UDF" && p.alias != "" && p.alias != t.Text && p.peek().Is(".") {
+		p.fail(t.At, "user-defined functions are not supported: legal are %s", functionNames)
+	}
 	ref := &pathRef{at: t.At, group: -1}
 	if p.alias == "" {
 		ref.path = path{{t.Text, -1}}

@@ -76,6 +76,14 @@ func namesOf(pointer string) (names []string, err error) {
 		return nil, fmt.Errorf("invalid path %q: legal are JSON pointers, /member/member", pointer)
 	}
 	for _, token := range strings.Split(pointer[1:], "/") {
+		switch {
+		case token == "*" || token == "?" || token == "**":
+			return nil, fmt.Errorf("invalid path %q: an index is over members by name, like /status or /address/city", pointer)
+		case token != "" && strings.Trim(token, "0123456789") == "":
+			return nil, fmt.Errorf("invalid path %q: an index is over members, not over an element; /tags/[] is over all elements of an array", pointer)
+		case strings.Contains(token, ",/") || strings.HasSuffix(token, ",") || strings.ContainsAny(token, " "):
+			return nil, fmt.Errorf("invalid path %q: several paths are several arguments, as in INDEX.CREATE orders /status /total", pointer)
+		}
 		names = append(names, strings.NewReplacer("~1", "/", "~0", "~").Replace(token))
 	}
 	return names, nil
