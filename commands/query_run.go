@@ -231,6 +231,9 @@ func (r *queryRun) examine(s keyspace.Slice, position func(i int) string) (more 
 			return false
 		}
 	}
+	if r.watch.abandoned(queryWork * s.Dead / 64) {
+		return false
+	}
 	r.documents.policy = r.c.Policy()
 	last := len(s.Items) - 1
 	for i := range s.Items {

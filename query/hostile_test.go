@@ -208,7 +208,7 @@ func TestResultLimits(t *testing.T) {
 		{"SELECT DISTINCT *", 10, large, "query holds more than 67108864 bytes of distinct rows"},
 		{"SELECT DISTINCT VALUE a % 10 ORDER BY b DESC", 10, large, "query holds more than 67108864 bytes of distinct rows"},
 		{"ORDER BY a DESC", 20, large, ""},
-		{"ORDER BY b DESC", 20, large, ""},
+		{"ORDER BY b DESC", 20, large, "the last row of the page has a value of ORDER BY too long for a cursor of 15728640 bytes: another COUNT or LIMIT ends the page elsewhere"},
 		{"ORDER BY a DESC OFFSET 5", 20, large, "query holds more than 67108864 bytes of rows: a smaller OFFSET or shorter rows help"},
 		{"ORDER BY a OFFSET 9000", 20_000, number, ""},
 		{"ORDER BY a OFFSET 9001", 20_000, number, "query would sort more than 10000 rows with OFFSET 9001: an index gives the order without sorting"},

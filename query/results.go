@@ -11,10 +11,11 @@ import (
 
 // Limits of a page.
 const (
-	MaxCount     = 10_000  // rows of a page
-	MaxSorted    = 10_000  // rows that ORDER BY without an index holds, OFFSET included
-	MaxGroups    = 10_000  // groups, and rows of DISTINCT
-	pageBytes    = 8 << 20 // a page ends after
+	MaxCount     = 10_000   // rows of a page
+	MaxSorted    = 10_000   // rows that ORDER BY without an index holds, OFFSET included
+	MaxGroups    = 10_000   // groups, and rows of DISTINCT
+	maxCursor    = 15 << 20 // clients send a cursor back as an argument
+	pageBytes    = 8 << 20  // a page ends after
 	heldBytes    = 64 << 20
 	DefaultCount = 1000 // rows of a page unless COUNT says otherwise
 )
@@ -336,7 +337,11 @@ func (r *Results) Finish(position string) (rows []Row, next string, err error) {
 		r.emit(row.Row)
 		last := i+1 == len(r.sorted.rows)
 		if r.distinct == nil && r.limit != 0 && (r.full() && !(last && r.groups != nil) || r.cut && last) {
-			return r.rows, r.q.encode(Cursor{Limit: r.limit, key: row.keys, id: row.id}), nil
+			next = r.q.encode(Cursor{Limit: r.limit, key: row.keys, id: row.id})
+			if len(next) > maxCursor {
+				return nil, "", fmt.Errorf("the last row of the page has a value of ORDER BY too long for a cursor of %d bytes: another COUNT or LIMIT ends the page elsewhere", maxCursor)
+			}
+			return r.rows, next, nil
 		}
 	}
 	return r.rows, "0", nil

@@ -77,11 +77,13 @@ func namesOf(pointer string) (names []string, err error) {
 	}
 	for _, token := range strings.Split(pointer[1:], "/") {
 		switch {
+		case strings.IndexByte(token, 0) >= 0:
+			return nil, fmt.Errorf("invalid path %q: it has a zero byte", pointer)
 		case token == "*" || token == "?" || token == "**":
 			return nil, fmt.Errorf("invalid path %q: an index is over members by name, like /status or /address/city", pointer)
 		case token != "" && strings.Trim(token, "0123456789") == "":
 			return nil, fmt.Errorf("invalid path %q: an index is over members, not over an element; /tags/[] is over all elements of an array", pointer)
-		case strings.Contains(token, ",/") || strings.HasSuffix(token, ",") || strings.ContainsAny(token, " "):
+		case strings.HasSuffix(token, ",") || strings.HasSuffix(token, " ") || strings.HasSuffix(token, " GEO"):
 			return nil, fmt.Errorf("invalid path %q: several paths are several arguments, as in INDEX.CREATE orders /status /total", pointer)
 		}
 		names = append(names, strings.NewReplacer("~1", "/", "~0", "~").Replace(token))

@@ -140,6 +140,10 @@ func (g *Guard) Refill() {
 	switch err := g.reserve.Fill(); {
 	case err == nil:
 		g.full.Store(false)
+		if g.Held() < g.Size() { // a writer has released it meanwhile, and found the disk full before that
+			g.full.Store(true)
+			return
+		}
 		g.log.Info().Msg("the disk has room again: writes are served")
 	case !aof.IsFull(err):
 		g.log.Error().Err(err).Msg("cannot fill the reserve")

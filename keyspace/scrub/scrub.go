@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"mayfly/keyspace/aof"
@@ -186,10 +187,20 @@ func (s *Scrubber) Scrub(pacer *store.Pacer) error {
 	return errors.Join(errs...)
 }
 
+// cannotCheck reports whether an error tells of the process or its rights, not of the file.
+func cannotCheck(err error) bool {
+	for _, errno := range []syscall.Errno{syscall.EMFILE, syscall.ENFILE, syscall.EACCES, syscall.EPERM, syscall.ENOMEM} {
+		if errors.Is(err, errno) {
+			return true
+		}
+	}
+	return false
+}
+
 // Repair has a file written anew in which reading has found damage. It returns why the file is still damaged. A file
 // that could not be opened or read counts as damaged. f is nil for an error that has nothing to do with a file.
 func (s *Scrubber) Repair(f *File, reason error) error {
-	if f == nil {
+	if f == nil || cannotCheck(reason) {
 		s.opt.Log.Error().Err(reason).Msg("a file cannot be checked")
 		return reason
 	}
