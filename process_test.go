@@ -159,7 +159,7 @@ func start(t *testing.T, dir string, args ...string) *process {
 	ready := make(chan error, 1)
 	go func() {
 		lines := bufio.NewReader(stdout)
-		for !strings.Contains(p.greeting, "(nil)") { // its last line
+		for !strings.Contains(p.greeting, "(nil)") && !strings.Contains(p.greeting, "CONTAINER.LIST") { // its last line
 			line, err := lines.ReadString('\n')
 			p.greeting += line
 			if err != nil {

@@ -12,16 +12,17 @@ import (
 	"mayfly/server/config"
 )
 
-// welcome says where the server listens. With a fresh folder it also says how to see a document die: in another one the
-// commands could change the default of a container of the user.
+// welcome says where the server listens. With a fresh folder it also says how to see a document die. In another one
+// those commands could change the default of a container of the user.
 func welcome(w io.Writer, addresses []string, settings *config.Settings, fresh bool) {
 	fmt.Fprintf(w, "mayfly %s listens on %s; its data is in %s\n", server.Version, strings.ReplaceAll(strings.Join(addresses, ", "), "tcp ", ""), settings.Dir)
-	if !fresh {
-		return
-	}
 	password := ""
 	if settings.RequirePass != "" {
 		password = "  export REDISCLI_AUTH=...    # the password, see requirepass\n"
+	}
+	if !fresh {
+		fmt.Fprintf(w, "What it holds:\n%s  %s CONTAINER.LIST\n", password, redisCLI(settings, addresses))
+		return
 	}
 	fmt.Fprintf(w, `Try it:
 %[2]s  %[1]s CONTAINER.SET orders TTL 10

@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -161,10 +162,16 @@ func (servers pair) play(t *testing.T, pipeline [][]string) (ours, theirs []byte
 	return out[0], out[1]
 }
 
+// sources counts the addresses from which send connects.
+var sources atomic.Uint32
+
 // send sends a pipeline on a connection of its own and returns what comes until it is closed.
 func send(t *testing.T, address string, pipeline [][]string) []byte {
 	t.Helper()
-	conn, err := net.Dial("tcp", address)
+	// Each connection has an address of its own: after wrong passwords the next attempts of an address wait.
+	n := sources.Add(1)
+	dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 1+byte(n>>16), byte(n>>8), byte(n))}}
+	conn, err := dialer.Dial("tcp", address)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -178,8 +185,11 @@ func send(t *testing.T, address string, pipeline [][]string) []byte {
 	}
 	// A connection that a command closes is closed before all is sent or read.
 	_, _ = conn.Write(msg)
-	if err := conn.(*net.TCPConn).CloseWrite(); err != nil {
-		return nil
+	// After QUIT the server closes. A half-closed connection would lose the replies to attempts that wait.
+	if n := len(pipeline); n == 0 || !strings.EqualFold(pipeline[n-1][0], "QUIT") {
+		if err := conn.(*net.TCPConn).CloseWrite(); err != nil {
+			return nil
+		}
 	}
 	got, err := io.ReadAll(conn)
 	if err != nil && !strings.Contains(err.Error(), "reset") {

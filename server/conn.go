@@ -248,6 +248,17 @@ func (c *conn) limitIdle(timeout time.Duration) {
 	}
 }
 
+// limitUnauthenticated applies a new time to give the password to a client that waits without it, from now on,
+// unless a loop serves it. Any goroutine may call it.
+func (c *conn) limitUnauthenticated(timeout time.Duration) {
+	if timeout > 0 && c.unauthenticated(c.server.Settings()) {
+		c.whileWaiting(func() { _ = c.socket.readWithin(timeout) }) // if it fails the connection is gone
+	}
+	if c.server.stopping.Load() {
+		c.interrupt()
+	}
+}
+
 // abandoned reports whether the running command has no receiver any more: the client has left or the server
 // stops. Only the goroutine that runs the command may call it.
 func (c *conn) abandoned() bool {

@@ -17,3 +17,13 @@ func writeNow(fd int, p []byte) (int, error) {
 	}
 	return n, err
 }
+
+// uninterrupted repeats a system call that a signal interrupted.
+func uninterrupted(call func(int, []byte) (int, error), fd int, p []byte) (int, error) {
+	for {
+		n, err := call(fd, p)
+		if err != syscall.EINTR {
+			return n, err
+		}
+	}
+}

@@ -224,6 +224,7 @@ func (s *Server) serve(e executor, listeners map[net.Listener]*tls.Config) {
 		for _, l := range s.loops {
 			l.recheckDeadlines()
 		}
+		s.each(func(c *conn) { c.limitUnauthenticated(changed.AuthTimeout) })
 		return nil
 	})
 	s.loops = newLoops(s, settings.IOThreads)

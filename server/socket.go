@@ -214,13 +214,3 @@ func (s *rawSocket) tryWrite(fd uintptr) bool {
 	s.n, s.err = writeNow(int(fd), s.rest)
 	return true
 }
-
-// uninterrupted repeats a system call that a signal interrupted.
-func uninterrupted(call func(int, []byte) (int, error), fd int, p []byte) (int, error) {
-	for {
-		n, err := call(fd, p)
-		if err != syscall.EINTR {
-			return n, err
-		}
-	}
-}
