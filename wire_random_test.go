@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -56,6 +57,9 @@ func TestRandomPipelinesWithPassword(t *testing.T) {
 	servers := pair{
 		"127.0.0.1:" + start(t, filepath.Join(t.TempDir(), "data"), "--requirepass", "secret").port,
 		"127.0.0.1:" + startRedisServer(t, "--requirepass", "secret"),
+	}
+	for _, address := range servers {
+		guardedServers.Store(address, true)
 	}
 	maker := newPipelineMaker(rand.New(rand.NewPCG(*randomSeed, 2)))
 	ways := [][]string{
@@ -162,15 +166,22 @@ func (servers pair) play(t *testing.T, pipeline [][]string) (ours, theirs []byte
 	return out[0], out[1]
 }
 
-// sources counts the addresses from which send connects.
-var sources atomic.Uint32
+// guardedServers are the addresses of servers with a password. Each connection to them has an address of its own: after
+// wrong passwords the next attempts of an address wait. sources counts these.
+var (
+	guardedServers sync.Map
+	sources        atomic.Uint32
+)
 
 // send sends a pipeline on a connection of its own and returns what comes until it is closed.
 func send(t *testing.T, address string, pipeline [][]string) []byte {
 	t.Helper()
-	// Each connection has an address of its own: after wrong passwords the next attempts of an address wait.
-	n := sources.Add(1)
-	dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 1+byte(n>>16), byte(n>>8), byte(n))}}
+	var dialer net.Dialer
+	_, guarded := guardedServers.Load(address)
+	if guarded {
+		n := sources.Add(1)
+		dialer.LocalAddr = &net.TCPAddr{IP: net.IPv4(127, 1+byte(n>>16), byte(n>>8), byte(n))}
+	}
 	conn, err := dialer.Dial("tcp", address)
 	if err != nil {
 		t.Fatal(err)
@@ -185,8 +196,8 @@ func send(t *testing.T, address string, pipeline [][]string) []byte {
 	}
 	// A connection that a command closes is closed before all is sent or read.
 	_, _ = conn.Write(msg)
-	// After QUIT the server closes. A half-closed connection would lose the replies to attempts that wait.
-	if n := len(pipeline); n == 0 || !strings.EqualFold(pipeline[n-1][0], "QUIT") {
+	// A half-closed connection would lose the replies to attempts to authenticate that wait.
+	if !guarded || !closesAfterWaiting(pipeline) {
 		if err := conn.(*net.TCPConn).CloseWrite(); err != nil {
 			return nil
 		}
@@ -196,6 +207,21 @@ func send(t *testing.T, address string, pipeline [][]string) []byte {
 		t.Fatalf("%v after\n%s", err, written(pipeline))
 	}
 	return got
+}
+
+// closesAfterWaiting reports whether the pipeline has attempts to authenticate that may wait, and makes the server close
+// the connection. After CLIENT REPLY, Redis does not close it at QUIT.
+func closesAfterWaiting(pipeline [][]string) bool {
+	attempts := 0
+	for _, args := range pipeline {
+		switch strings.ToUpper(args[0]) {
+		case "CLIENT":
+			return false
+		case "AUTH", "HELLO":
+			attempts++
+		}
+	}
+	return attempts > 2 && strings.EqualFold(pipeline[len(pipeline)-1][0], "QUIT")
 }
 
 func appendRequest(msg []byte, args []string) []byte {
