@@ -268,7 +268,7 @@ func runLatencyGraph(x *Context) Reply {
 	defer m.mu.Unlock()
 	s := m.events[event]
 	if s == nil {
-		return Fail(errorf(errNoSamples, shown(event)))
+		return Fail(errorf(errNoSamples, strings.ToValidUTF8(shown(event), "?")))
 	}
 	return Verbatim(s.graph(event, x.Now()/1000))
 }
