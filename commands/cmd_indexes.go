@@ -39,7 +39,8 @@ func parseDefinition(in *Input) (index.Definition, error) {
 	return index.Define(paths, geo)
 }
 
-func parseIndexCreate(in *Input) (Run, error) {
+// onIndex returns a command on the index of a container that its arguments define.
+func onIndex(in *Input, run func(x *Context, c *keyspace.Container, d index.Definition) Reply) (Run, error) {
 	d, err := parseDefinition(in)
 	if err != nil {
 		return nil, err
@@ -50,6 +51,12 @@ func parseIndexCreate(in *Input) (Run, error) {
 		if err != nil {
 			return Fail(err)
 		}
+		return run(x, c, d)
+	}, nil
+}
+
+func parseIndexCreate(in *Input) (Run, error) {
+	return onIndex(in, func(x *Context, c *keyspace.Container, d index.Definition) Reply {
 		if n := len(c.Indexes()); n >= index.MaxIndexes && !c.HasIndex(d) {
 			return Fail(errorf(errIndexesFull, n, index.MaxIndexes))
 		}
@@ -57,22 +64,13 @@ func parseIndexCreate(in *Input) (Run, error) {
 			return Fail(errorf(errIndexExists, shown(d.String())))
 		}
 		return OK
-	}, nil
+	})
 }
 
 func parseIndexDrop(in *Input) (Run, error) {
-	d, err := parseDefinition(in)
-	if err != nil {
-		return nil, err
-	}
-	container := in.Args[1]
-	return func(x *Context) Reply {
-		c, err := x.Container(container)
-		if err != nil {
-			return Fail(err)
-		}
+	return onIndex(in, func(x *Context, c *keyspace.Container, d index.Definition) Reply {
 		return Flag(x.Tx.DropIndex(c, d))
-	}, nil
+	})
 }
 
 func parseIndexList(in *Input) (Run, error) {
