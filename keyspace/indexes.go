@@ -285,7 +285,13 @@ func (t *table) countTrees() {
 }
 
 // Added adds the keys of a new item to the trees.
-func (t *table) Added(h memtable.Handle, it record.Item) {
+func (t *table) Added(h memtable.Handle, it record.Item) { t.eachKey(h, it, (*index.Tree).Add) }
+
+// Removed removes the keys of an item from the trees.
+func (t *table) Removed(h memtable.Handle, it record.Item) { t.eachKey(h, it, (*index.Tree).Remove) }
+
+// eachKey changes every tree by every key that an item has in it.
+func (t *table) eachKey(h memtable.Handle, it record.Item, change func(*index.Tree, index.Key, uint32)) {
 	if it.Kind != record.Document {
 		return
 	}
@@ -294,24 +300,7 @@ func (t *table) Added(h memtable.Handle, it record.Item) {
 	for i, tree := range x.trees {
 		x.new = x.is.Keys(i, x.new[:0])
 		for _, k := range x.new {
-			tree.Add(k, uint32(h))
-		}
-	}
-	t.countTrees()
-	x.forget()
-}
-
-// Removed removes the keys of an item from the trees.
-func (t *table) Removed(h memtable.Handle, it record.Item) {
-	if it.Kind != record.Document {
-		return
-	}
-	x := t.indexed
-	x.was.Load(it.Body, it.TS)
-	for i, tree := range x.trees {
-		x.old = x.was.Keys(i, x.old[:0])
-		for _, k := range x.old {
-			tree.Remove(k, uint32(h))
+			change(tree, k, uint32(h))
 		}
 	}
 	t.countTrees()
