@@ -69,7 +69,7 @@ func TestNumbersForClients(t *testing.T) {
 	})
 
 	t.Run("redis-py", func(t *testing.T) {
-		need(t, "python3")
+		interpreter := python(t)
 		script := `
 import sys, redis
 port = int(sys.argv[1])
@@ -89,10 +89,7 @@ with c.monitor() as m:
             assert line["db"] == 17, line
             break
 `
-		if out, err := exec.Command("python3", "-c", "import redis").CombinedOutput(); err != nil {
-			absent(t, "redis-py: %s", out)
-		}
-		if out, err := exec.Command("python3", "-c", script, p.port).CombinedOutput(); err != nil {
+		if out, err := exec.Command(interpreter, "-c", script, p.port).CombinedOutput(); err != nil {
 			t.Errorf("%v\n%s", err, out)
 		}
 	})
