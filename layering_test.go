@@ -29,7 +29,7 @@ var layers = layerTable{
 	{"server/config", "commands commands/redisfmt keyspace keyspace/eviction"},
 	{"server/metrics", "commands expiry/clock"},
 	{"server/turns", ""},
-	{"commands", "commands/jsondoc commands/redisfmt keyspace keyspace/eviction keyspace/index query expiry expiry/clock"},
+	{"commands", "commands/jsondoc commands/redisfmt keyspace keyspace/eviction keyspace/index query/page query expiry expiry/clock"},
 	{"commands/jsondoc", "commands/redisfmt query/jsontext expiry"},
 	{"commands/redisfmt", ""},
 	{"keyspace", "keyspace/index query keyspace/lease keyspace/reserve keyspace/figures keyspace/fileset keyspace/scrub keyspace/dbnum keyspace/eviction keyspace/rotation keyspace/liveness keyspace/watch keyspace/manifest keyspace/memtable keyspace/journal keyspace/store keyspace/datadir keyspace/aof keyspace/record expiry expiry/clock"},
@@ -54,6 +54,7 @@ var layers = layerTable{
 	{"keyspace/aof", "keyspace/record"},
 	{"keyspace/record", "expiry"},
 	{"keyspace/index", "query query/geo"},
+	{"query/page", "query query/jsontext"},
 	{"query", "query/geo query/like query/token query/jsontext"},
 	{"query/geo", "query/jsontext"},
 	{"query/like", ""},
@@ -69,7 +70,9 @@ var layers = layerTable{
 var testImports = map[string]string{
 	".":                "keyspace/aof/buntdbtest",
 	"server/metrics":   "keyspace",
-	"keyspace":         "keyspace/repair keyspace/aof/aoftest keyspace/aof/buntdbtest",
+	"keyspace":         "query/page keyspace/repair keyspace/aof/aoftest keyspace/aof/buntdbtest",
+	"keyspace/index":   "query/page",
+	"query":            "query/page",
 	"keyspace/repair":  "keyspace keyspace/aof/aoftest",
 	"keyspace/journal": "keyspace/aof/aoftest",
 	"keyspace/store":   "keyspace/aof/aoftest",
@@ -96,7 +99,7 @@ const mostLines = 3600
 
 // large are packages that may be larger: commands has a file for each family of commands, keyspace one for each part of
 // a transaction.
-var large = []string{"commands", "keyspace", "query"}
+var large = []string{"commands", "keyspace"}
 
 // mostWords is the length of the first sentence of a package's documentation.
 const mostWords = 25

@@ -6,6 +6,7 @@ import (
 
 	"mayfly/expiry"
 	"mayfly/query"
+	"mayfly/query/page"
 )
 
 // queryCommands find living documents by their content.
@@ -22,14 +23,14 @@ var queryCommands = []Command{
 type documentQuery struct {
 	container string
 	query     *query.Query
-	from      query.Cursor
+	from      page.Cursor
 	count     int
 	ids, meta bool
 	explain   bool
 }
 
 func parseDocQuery(in *Input) (Run, error) {
-	d := &documentQuery{container: in.Args[1], count: query.DefaultCount}
+	d := &documentQuery{container: in.Args[1], count: page.DefaultCount}
 	cursor := ""
 	var params []query.Param
 	o := namedOptions{args: in.Args[3:], legal: []string{"COUNT", "CURSOR", "WITHIDS", "WITHMETA", "EXPLAIN", "PARAMS"}, meant: meantQueryOption}
@@ -38,8 +39,8 @@ func parseDocQuery(in *Input) (Run, error) {
 		case "COUNT":
 			value := o.value("a whole number of at least 1")
 			n, ok := parseCount(value)
-			if !ok || n > query.MaxCount {
-				o.fail(errorf(errQueryCount, expiry.Quote(value), query.MaxCount))
+			if !ok || n > page.MaxCount {
+				o.fail(errorf(errQueryCount, expiry.Quote(value), page.MaxCount))
 			}
 			d.count = n
 		case "CURSOR":
@@ -72,7 +73,7 @@ func parseDocQuery(in *Input) (Run, error) {
 		return nil, err
 	}
 	d.query.Scope(d.container)
-	if d.from, err = d.query.Cursor(cursor); err != nil {
+	if d.from, err = page.ParseCursor(d.query, cursor); err != nil {
 		return nil, err
 	}
 	switch {

@@ -5,7 +5,7 @@ import (
 
 	"mayfly/keyspace"
 	"mayfly/keyspace/index"
-	"mayfly/query"
+	"mayfly/query/page"
 )
 
 // Rings around a point that readNearest reads.
@@ -28,7 +28,7 @@ func (r *queryRun) chooseNearest() {
 
 // readNearest reads the documents near a point, and doubles the distance at least until the page is full of documents
 // within it.
-func (r *queryRun) readNearest(newResults func() (*query.Results, error)) error {
+func (r *queryRun) readNearest(newResults func() (*page.Page, error)) error {
 	for metres := float64(firstRing); ; {
 		plan, ok := r.c.PlanNear(*r.nearest, metres)
 		if !ok {

@@ -9,6 +9,7 @@ import (
 	"mayfly/expiry"
 	"mayfly/keyspace"
 	"mayfly/query"
+	"mayfly/query/page"
 )
 
 // DefaultQueryBudget is the default of query-budget.
@@ -23,7 +24,7 @@ type queryRun struct {
 	*documentQuery
 	x         *Context
 	c         *keyspace.Container
-	results   *query.Results
+	results   *page.Page
 	documents documentReader
 	current   *keyspace.Item
 	watch     watch
@@ -58,11 +59,11 @@ func (d *documentQuery) run(x *Context) Reply {
 	if err := r.choose(); err != nil {
 		return Fail(err)
 	}
-	page := query.Page{Count: d.count, Ordered: r.ordered()}
+	options := page.Options{Count: d.count, Ordered: r.ordered()}
 	if d.meta {
-		page.Whole = func(*query.Document) string { return withMeta(r.current.Body, *r.current) }
+		options.Whole = func(*query.Document) string { return withMeta(r.current.Body, *r.current) }
 	}
-	newResults := func() (*query.Results, error) { return d.query.Results(page, d.from) }
+	newResults := func() (*page.Page, error) { return page.New(d.query, options, d.from) }
 	if r.results, err = newResults(); err != nil {
 		return Fail(err)
 	}
@@ -165,7 +166,7 @@ func (r *queryRun) chooseEnds() {
 // wanted returns the rows that are left of LIMIT if reading can stop after them; 0 if all must be read.
 func (r *queryRun) wanted() int {
 	if r.results.Streams() && r.from.Limit >= 0 {
-		return int(min(r.from.Offset+r.from.Limit, query.MaxCount)) + 1
+		return int(min(r.from.Offset+r.from.Limit, page.MaxCount)) + 1
 	}
 	return 0
 }
@@ -179,7 +180,7 @@ func (r *queryRun) ordered() bool {
 func (r *queryRun) epoch() string { return strconv.FormatUint(r.x.Engine.Keyspace.Epoch(), 36) }
 
 // read examines documents until the page is full, the budget is spent, or nothing follows.
-func (r *queryRun) read(newResults func() (*query.Results, error)) error {
+func (r *queryRun) read(newResults func() (*page.Page, error)) error {
 	switch {
 	case r.nearest != nil:
 		r.plan.Index.Used()

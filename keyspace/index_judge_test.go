@@ -14,6 +14,7 @@ import (
 	"mayfly/keyspace"
 	"mayfly/keyspace/index"
 	"mayfly/query"
+	"mayfly/query/page"
 
 	"github.com/tidwall/buntdb"
 	"github.com/tidwall/gjson"
@@ -270,9 +271,9 @@ func (j *judged) query(text string) (ids []string) {
 	if !ok {
 		j.t.Fatalf("%s: no index serves it", text)
 	}
-	from, err := q.Cursor("0")
+	from, err := page.ParseCursor(q, "0")
 	j.must(err)
-	r, err := q.Results(query.Page{Count: query.MaxCount, Ordered: p.Ordered}, from)
+	r, err := page.New(q, page.Options{Count: page.MaxCount, Ordered: p.Ordered}, from)
 	j.must(err)
 	j.must(tx.SelectIndex(c, &p, keyspace.Place{}, func(s keyspace.Slice, _ func(int) keyspace.Place) bool {
 		for _, at := range s.Items {

@@ -209,17 +209,5 @@ var pseudoMembers = map[string]pseudo{
 	"_id": pseudoID, "_etag": pseudoEtag, "_ts": pseudoTS, "_ttl": pseudoTTL, "_expiresat": pseudoExpiresAt, "_ttlleft": pseudoTTLLeft,
 }
 
-// Grouped reports whether rows are groups: of GROUP BY, or of aggregates over all documents.
-func (q *Query) Grouped() bool { return q.grouped }
-
-// Whole reports whether rows are whole documents: SELECT *.
-func (q *Query) Whole() bool { return q.items == nil }
-
-// Distinct reports whether equal rows are one.
-func (q *Query) Distinct() bool { return q.distinct }
-
-// Sorts reports whether ORDER BY gives the order of rows.
-func (q *Query) Sorts() bool { return q.orderBy != nil }
-
 // Where returns the text of the condition, "" without one.
 func (q *Query) Where() string { return q.filter }

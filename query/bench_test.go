@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"mayfly/query"
+	"mayfly/query/page"
 )
 
 // benchDocument has 285 bytes.
@@ -26,11 +27,11 @@ func BenchmarkAdd(b *testing.B) {
 			if err != nil {
 				b.Fatal(err)
 			}
-			from, err := q.Cursor("0")
+			from, err := page.ParseCursor(q, "0")
 			if err != nil {
 				b.Fatal(err)
 			}
-			r, err := q.Results(query.Page{Count: 1000}, from)
+			r, err := page.New(q, page.Options{Count: 1000}, from)
 			if err != nil {
 				b.Fatal(err)
 			}

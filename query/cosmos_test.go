@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"mayfly/query"
+	"mayfly/query/page"
 )
 
 // TestDocumentedResults checks what Cosmos DB's documentation says of each construct of the subset, restated on
@@ -127,7 +128,7 @@ func rowsOf(text string, docs ...string) (string, error) {
 	for i, doc := range docs {
 		records = append(records, &record{doc: query.Document{Text: doc, ID: string(rune('a' + i))}})
 	}
-	rows, err := pages(text, nil, records, query.Page{Count: 1000})
+	rows, err := pages(text, nil, records, page.Options{Count: 1000})
 	var out []string
 	for _, row := range rows {
 		out = append(out, row.Text)

@@ -4,8 +4,9 @@
 //   - [Parse] reads a query, binds its parameters and checks its limits (parser.go, expression.go).
 //   - An [Evaluator] judges and projects one document at a time (evaluate.go, functions.go, spatial.go). It reads
 //     the paths of the query in one pass over the text and decodes no more than the query uses.
-//   - [Results] gathers the rows of one page: offset, limit, order, DISTINCT, groups (results.go, groups.go).
-//   - A [Cursor] is the text between two pages (cursor.go).
+//   - Planners ask what WHERE and ORDER BY demand of paths and of the ends of documents: [Query.Terms], [Query.Order],
+//     [Query.Ends], [Query.Nearest]. An [Extractor] reads the values of paths for indexes.
+//   - Package page gathers the rows of a page. It asks a query for its clauses and an evaluator for values (rows.go).
 //
 // Missing members are undefined, not null. Comparisons of different types are undefined, AND, OR and NOT
 // have three values, and only true selects. Numbers are doubles. [Value] says how values are ordered.

@@ -143,8 +143,8 @@ func endAt(p pseudo, seconds float64, greater bool, now int64) int64 {
 	}))
 }
 
-// Counts reports whether the query does nothing but count the documents that WHERE selects. Then [Results.Count] adds
-// documents that are not read.
+// Counts reports whether the query does nothing but count the documents that WHERE selects. Then documents that an
+// index proves need not be read.
 func (q *Query) Counts() bool {
 	if !q.grouped || len(q.groupBy) > 0 {
 		return false
@@ -155,12 +155,4 @@ func (q *Query) Counts() bool {
 		}
 	}
 	return true
-}
-
-// Count adds a number of documents that WHERE selects. The query must be one that only counts.
-func (r *Results) Count(n int) {
-	r.Matched += n
-	for i := range r.groups[""].totals {
-		r.groups[""].totals[i].count += int64(n)
-	}
 }

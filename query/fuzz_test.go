@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"mayfly/query"
+	"mayfly/query/page"
 )
 
 // checkError reports an error that is not one short line with a position inside of the text.
@@ -53,12 +54,12 @@ func FuzzParse(f *testing.F) {
 			checkError(t, text, err)
 			return
 		}
-		for cursor, page := "0", 0; page < 3; page++ {
-			from, err := q.Cursor(cursor)
+		for cursor, number := "0", 0; number < 3; number++ {
+			from, err := page.ParseCursor(q, cursor)
 			if err != nil {
 				t.Fatalf("%q: cursor %q: %v", text, cursor, err)
 			}
-			r, err := q.Results(query.Page{Count: 1}, from)
+			r, err := page.New(q, page.Options{Count: 1}, from)
 			if err != nil {
 				checkError(t, "", err)
 				return
@@ -129,8 +130,8 @@ func FuzzCursor(f *testing.F) {
 			f.Fatal(err)
 		}
 		f.Add(i, "0")
-		from, _ := q.Cursor("0")
-		r, err := q.Results(query.Page{Count: 1}, from)
+		from, _ := page.ParseCursor(q, "0")
+		r, err := page.New(q, page.Options{Count: 1}, from)
 		if err != nil {
 			f.Fatal(err)
 		}
@@ -150,12 +151,12 @@ func FuzzCursor(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		from, err := q.Cursor(text)
+		from, err := page.ParseCursor(q, text)
 		if err != nil {
 			checkError(t, "", err)
 			return
 		}
-		r, err := q.Results(query.Page{Count: 2}, from)
+		r, err := page.New(q, page.Options{Count: 2}, from)
 		if err != nil {
 			checkError(t, "", err)
 			return

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"mayfly/query"
+	"mayfly/query/page"
 )
 
 // hostile is a query that multiplies, and the document that it is evaluated on.
@@ -136,9 +137,9 @@ func TestHostileQueries(t *testing.T) {
 			parsed := time.Since(start)
 			work := 0
 			if err == nil {
-				from, _ := q.Cursor("0")
-				var r *query.Results
-				if r, err = q.Results(query.Page{Count: 10}, from); err == nil {
+				from, _ := page.ParseCursor(q, "0")
+				var r *page.Page
+				if r, err = page.New(q, page.Options{Count: 10}, from); err == nil {
 					_, err = r.Add(&query.Document{Text: h.doc, ID: "x"})
 					work = r.Work()
 					if err == nil {
@@ -164,16 +165,16 @@ func TestHostileQueries(t *testing.T) {
 }
 
 // feed evaluates a query over n documents and returns the first page.
-func feed(text string, count, n int, doc func(i int) string) (rows []query.Row, next string, err error) {
+func feed(text string, count, n int, doc func(i int) string) (rows []page.Row, next string, err error) {
 	q, err := query.Parse(text, nil)
 	if err != nil {
 		return nil, "", err
 	}
-	from, err := q.Cursor("0")
+	from, err := page.ParseCursor(q, "0")
 	if err != nil {
 		return nil, "", err
 	}
-	r, err := q.Results(query.Page{Count: count}, from)
+	r, err := page.New(q, page.Options{Count: count}, from)
 	if err != nil {
 		return nil, "", err
 	}
@@ -238,7 +239,7 @@ func TestSortedBeyondMemory(t *testing.T) {
 		doc := query.Document{ID: fmt.Sprintf("%05d", k), Text: fmt.Sprintf(`{"k":"%05d%s","n":%d}`, k, strings.Repeat("k", 60_000), k)}
 		records = append(records, &record{doc: doc})
 	}
-	rows, err := pages("SELECT VALUE n ORDER BY k", nil, records, query.Page{Count: 1000})
+	rows, err := pages("SELECT VALUE n ORDER BY k", nil, records, page.Options{Count: 1000})
 	if err != nil {
 		t.Fatal(err)
 	}

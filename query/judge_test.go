@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"mayfly/query"
+	"mayfly/query/page"
 )
 
 var (
@@ -18,20 +19,20 @@ var (
 )
 
 // pages evaluates a query in pages of count rows over the records and returns all rows.
-func pages(text string, params []query.Param, records []*record, page query.Page) ([]query.Row, error) {
-	count := page.Count
+func pages(text string, params []query.Param, records []*record, options page.Options) ([]page.Row, error) {
+	count := options.Count
 	q, err := query.Parse(text, params)
 	if err != nil {
 		return nil, err
 	}
-	var all []query.Row
+	var all []page.Row
 	cursor := "0"
 	for range 10_000 {
-		from, err := q.Cursor(cursor)
+		from, err := page.ParseCursor(q, cursor)
 		if err != nil {
 			return nil, err
 		}
-		r, err := q.Results(page, from)
+		r, err := page.New(q, options, from)
 		if err != nil {
 			return nil, err
 		}
@@ -52,7 +53,7 @@ func pages(text string, params []query.Param, records []*record, page query.Page
 		if next < len(records) {
 			position = strconv.Itoa(next)
 		}
-		var rows []query.Row
+		var rows []page.Row
 		if rows, cursor, err = r.Finish(position); err != nil {
 			return nil, err
 		}
@@ -80,7 +81,7 @@ func judge(source rand.Source) (text string, fault string) {
 	all := slices.Clone(want)
 	want = q.cut(want)
 
-	describe := func(rows []query.Row) string {
+	describe := func(rows []page.Row) string {
 		out := ""
 		for _, r := range records {
 			out += fmt.Sprintf("  %+v\n", r.doc)
@@ -97,14 +98,14 @@ func judge(source rand.Source) (text string, fault string) {
 		return out
 	}
 	for i, count := range []int{1000, 1, 1 + g.IntN(4), 1 + g.IntN(4)} {
-		page, documents := query.Page{Count: count}, records
+		options, documents := page.Options{Count: count}, records
 		if i == 3 { // as from an index
 			if len(q.orderBy) == 0 || q.distinct {
 				break
 			}
-			page.Ordered, documents = true, q.inOrder(records)
+			options.Ordered, documents = true, q.inOrder(records)
 		}
-		rows, err := pages(text, g.params, documents, page)
+		rows, err := pages(text, g.params, documents, options)
 		if err != nil {
 			return text, err.Error() + "\n" + describe(nil)
 		}

@@ -29,16 +29,3 @@ func (q *Query) Nearest() (n Nearest, ok bool) {
 	n.From, ok = geo.Point(centre.value.text)
 	return n, ok
 }
-
-// Wanted returns how many of the first rows in order the page needs.
-func (r *Results) Wanted() int { return int(r.most) }
-
-// Within returns how many of the rows kept have a first ORDER BY value of at most a limit.
-func (r *Results) Within(limit float64) (n int) {
-	for i := range r.sorted.rows {
-		if r.sorted.rows[i].keys[0].num <= limit {
-			n++
-		}
-	}
-	return n
-}

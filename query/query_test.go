@@ -1,22 +1,26 @@
-package query
+package query_test
 
 import (
 	"strings"
 	"testing"
+
+	"mayfly/query"
+	"mayfly/query/page"
 )
 
 // run evaluates a query over documents and returns its rows, and the error if there is one.
-func run(text string, params []Param, docs ...string) string {
-	q, err := Parse(text, params)
+func run(text string, params []query.Param, docs ...string) string {
+	q, err := query.Parse(text, params)
 	if err != nil {
 		return err.Error()
 	}
-	r, err := q.Results(Page{Count: DefaultCount}, Cursor{Offset: q.offset, Limit: q.limit})
+	from, _ := page.ParseCursor(q, "0")
+	r, err := page.New(q, page.Options{Count: page.DefaultCount}, from)
 	if err != nil {
 		return err.Error()
 	}
 	for i, doc := range docs {
-		more, err := r.Add(&Document{Text: doc, ID: string(rune('a' + i))})
+		more, err := r.Add(&query.Document{Text: doc, ID: string(rune('a' + i))})
 		if err != nil {
 			return err.Error()
 		}
@@ -77,8 +81,8 @@ func TestSelect(t *testing.T) {
 
 // BenchmarkMatch measures the filter of a scan on a document of 285 bytes.
 func BenchmarkMatch(b *testing.B) {
-	doc := Document{Text: `{"sku":"A-1234567","customer":"customer-000123","items":[{"id":1,"qty":2,"price":12.5},{"id":2,"qty":1,"price":99.99}],"address":{"street":"Main Street 1","city":"Springfield","zip":"12345"},"note":"leave at the door please, ring twice","status":"open","total":124.99,"x":"yyyyyyyyyyyyyy"}`}
-	q, err := Parse("SELECT VALUE COUNT(1) WHERE status = 'open' AND total > 100", nil)
+	doc := query.Document{Text: `{"sku":"A-1234567","customer":"customer-000123","items":[{"id":1,"qty":2,"price":12.5},{"id":2,"qty":1,"price":99.99}],"address":{"street":"Main Street 1","city":"Springfield","zip":"12345"},"note":"leave at the door please, ring twice","status":"open","total":124.99,"x":"yyyyyyyyyyyyyy"}`}
+	q, err := query.Parse("SELECT VALUE COUNT(1) WHERE status = 'open' AND total > 100", nil)
 	if err != nil {
 		b.Fatal(err)
 	}

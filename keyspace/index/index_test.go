@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"mayfly/query"
+	"mayfly/query/page"
 )
 
 // texts are values of random documents, in JSON; "" is a missing member.
@@ -231,7 +232,7 @@ func (c *collection) put(id, doc string) {
 
 // scan returns the ids that a query selects, by looking at all documents.
 func (c *collection) scan(t *testing.T, q *query.Query) (ids []string) {
-	return c.results(t, q, query.Page{Count: query.MaxCount}, func(add func(id string)) {
+	return c.results(t, q, page.Options{Count: page.MaxCount}, func(add func(id string)) {
 		for id := range c.docs {
 			add(id)
 		}
@@ -240,7 +241,7 @@ func (c *collection) scan(t *testing.T, q *query.Query) (ids []string) {
 
 // read returns the ids that a query selects, by a plan.
 func (c *collection) read(t *testing.T, p *Plan, q *query.Query) []string {
-	return c.results(t, q, query.Page{Count: query.MaxCount, Ordered: p.Ordered}, func(add func(id string)) {
+	return c.results(t, q, page.Options{Count: page.MaxCount, Ordered: p.Ordered}, func(add func(id string)) {
 		for i := range p.Spans {
 			s := &p.Spans[i]
 			if p.Desc {
@@ -262,12 +263,12 @@ func (c *collection) read(t *testing.T, p *Plan, q *query.Query) []string {
 }
 
 // results returns the rows of a query over the documents that each adds.
-func (c *collection) results(t *testing.T, q *query.Query, page query.Page, each func(add func(id string))) (rows []string) {
-	from, err := q.Cursor("0")
+func (c *collection) results(t *testing.T, q *query.Query, options page.Options, each func(add func(id string))) (rows []string) {
+	from, err := page.ParseCursor(q, "0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := q.Results(page, from)
+	r, err := page.New(q, options, from)
 	if err != nil {
 		t.Fatal(err)
 	}

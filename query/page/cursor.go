@@ -1,12 +1,11 @@
-package query
+package page
 
 import (
 	"encoding/base64"
 	"encoding/binary"
 	"errors"
-	"fmt"
-	"hash/fnv"
-	"math"
+
+	"mayfly/query"
 )
 
 // Cursor is where a page begins.
@@ -15,7 +14,7 @@ type Cursor struct {
 	Offset   int64  // rows to skip
 	Limit    int64  // rows to come; -1 for all
 
-	key []Value // of the last row, if rows are sorted
+	key []query.Value // of the last row, if rows are sorted
 	id  string
 }
 
@@ -27,47 +26,39 @@ var (
 	errCursor        = errors.New(`invalid cursor: legal are "0" and what the page before returned`)
 )
 
-// Scope makes the cursors of the query legal only for one collection of documents, by its name. It is called once, before
-// the query is used.
-func (q *Query) Scope(name string) {
-	h := fnv.New64a()
-	fmt.Fprintf(h, "%x %s", q.hash, name)
-	q.hash = h.Sum64()
-}
-
-// Cursor reads a cursor. "0" and "" are the first page.
-func (q *Query) Cursor(text string) (Cursor, error) {
+// ParseCursor reads a cursor of a query. "0" and "" are the first page.
+func ParseCursor(q *query.Query, text string) (Cursor, error) {
 	if text == "" || text == "0" {
-		return Cursor{Offset: q.offset, Limit: q.limit}, nil
+		return Cursor{Offset: q.Offset(), Limit: q.Limit()}, nil
 	}
 	data, err := base64.RawURLEncoding.DecodeString(text)
 	if err != nil || len(data) < 8 {
 		return Cursor{}, errCursor
 	}
-	if binary.LittleEndian.Uint64(data) != q.hash {
+	if binary.LittleEndian.Uint64(data) != q.Hash() {
 		return Cursor{}, errForeignCursor
 	}
 	d := cursorReader{data: data[8:]}
 	c := Cursor{Offset: int64(d.uint()), Limit: int64(d.uint()) - 1, Position: d.text()}
 	if n := d.uint(); n > 0 {
-		if n-1 > MaxPaths {
+		if n-1 > query.MaxPaths {
 			return Cursor{}, errCursor
 		}
-		c.key = []Value{}
+		c.key = []query.Value{}
 		for range n - 1 {
 			c.key = append(c.key, d.value())
 		}
 		c.id = d.text()
 	}
-	if d.bad || len(d.data) > 0 || c.Offset < 0 || c.Offset > q.offset || c.Limit < -1 || (c.Limit < 0) != (q.limit < 0) || c.Limit > q.limit || c.key != nil && len(c.key) != max(len(q.orderBy), len(q.groupBy)) {
+	if d.bad || len(d.data) > 0 || c.Offset < 0 || c.Offset > q.Offset() || c.Limit < -1 || (c.Limit < 0) != (q.Limit() < 0) || c.Limit > q.Limit() || c.key != nil && len(c.key) != max(len(q.Directions()), q.GroupPaths()) {
 		return Cursor{}, errCursor
 	}
 	return c, nil
 }
 
-// encode returns the text of a cursor.
-func (q *Query) encode(c Cursor) string {
-	out := binary.LittleEndian.AppendUint64(nil, q.hash)
+// encode returns the text of a cursor of a query.
+func (c *Cursor) encode(q *query.Query) string {
+	out := binary.LittleEndian.AppendUint64(nil, q.Hash())
 	out = binary.AppendUvarint(out, uint64(c.Offset))
 	out = binary.AppendUvarint(out, uint64(c.Limit+1))
 	out = appendText(out, c.Position)
@@ -76,13 +67,7 @@ func (q *Query) encode(c Cursor) string {
 	} else {
 		out = binary.AppendUvarint(out, uint64(len(c.key))+1)
 		for _, v := range c.key {
-			out = append(out, byte(v.kind))
-			switch v.kind {
-			case Bool, Number:
-				out = binary.LittleEndian.AppendUint64(out, math.Float64bits(v.num))
-			case String:
-				out = appendText(out, v.text)
-			}
+			out = v.AppendBinary(out)
 		}
 		out = appendText(out, c.id)
 	}
@@ -121,20 +106,8 @@ func (d *cursorReader) take(n uint64) []byte {
 
 func (d *cursorReader) text() string { return string(d.take(d.uint())) }
 
-func (d *cursorReader) value() Value {
-	kind := d.take(1)
-	if d.bad || Kind(kind[0]) > Object {
-		d.bad = true
-		return Value{}
-	}
-	v := Value{kind: Kind(kind[0])}
-	switch v.kind {
-	case Bool, Number:
-		if bits := d.take(8); !d.bad {
-			v.num = math.Float64frombits(binary.LittleEndian.Uint64(bits))
-		}
-	case String:
-		v.text = d.text()
-	}
+func (d *cursorReader) value() query.Value {
+	v, rest, ok := query.ParseBinary(d.data)
+	d.data, d.bad = rest, d.bad || !ok
 	return v
 }
