@@ -8,6 +8,7 @@ import (
 	"mayfly/expiry"
 	"mayfly/keyspace/aof"
 	"mayfly/keyspace/dbnum"
+	"mayfly/keyspace/indexing"
 	"mayfly/keyspace/record"
 )
 
@@ -44,8 +45,8 @@ type Container struct {
 	swapped  int64  // ms; the last Swap
 	dropped  bool
 
-	indexes         atomic.Pointer[indexes] // nil for none; changed while all partitions are locked
-	recordedIndexes [][]string              // while the folder is loaded: those of the record
+	indexes         atomic.Pointer[indexing.Set] // nil for none; changed while all partitions are locked
+	recordedIndexes [][]string                   // while the folder is loaded: those of the record
 
 	listPos int      // in the list of containers
 	tables  []*table // by partition, nil if there were no items; each protected by its partition's lock
@@ -274,5 +275,5 @@ func (tx *Tx) recordContainer(c *Container) {
 
 // record returns the container's record on disk.
 func (c *Container) record() record.Container {
-	return record.Container{Number: c.number, Name: c.name, DB: c.db, LastDB: c.lastDB, Created: c.created, Policy: *c.Policy(), Indexes: c.indexes.Load().recorded()}
+	return record.Container{Number: c.number, Name: c.name, DB: c.db, LastDB: c.lastDB, Created: c.created, Policy: *c.Policy(), Indexes: c.indexes.Load().Recorded()}
 }

@@ -112,11 +112,3 @@ func TestIndexesInAFolder(t *testing.T) {
 	o.reopen()
 	is("CONTAINER.DROP, CONTAINER.CREATE and a restart", "other", nil)
 }
-
-// TestIndexesThatThisVersionDoesNotKnow: a record with such an index opens without it.
-func TestIndexesThatThisVersionDoesNotKnow(t *testing.T) {
-	set := indexesOf([][]string{{"/a"}, {"status"}, {}, {"/b", "geo"}, {"/c", "fulltext"}})
-	if got := fmt.Sprint(set.recorded()); got != "[[/a] [/b geo]]" {
-		t.Error(got)
-	}
-}

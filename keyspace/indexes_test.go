@@ -331,7 +331,7 @@ func (o *opened) indexChange(random *rand.Rand, names []string, round int) {
 // TestSwapDuringBuild: an index that SWAPDB moves before it is built is not ready on either side.
 func TestSwapDuringBuild(t *testing.T) {
 	o := open(t, func(opt *Options) { opt.Partitions = 2 })
-	for i := range 10 * buildItems {
+	for i := range 10 * 128 {
 		o.put("0", fmt.Sprint(i), fmt.Sprintf(`{"a":%d}`, i), expiry.Inherit)
 	}
 	var ix *Index
@@ -359,7 +359,7 @@ func TestSwapDuringBuild(t *testing.T) {
 // TestCreateDuringBuild: an index that is being built goes on where it was when another is created.
 func TestCreateDuringBuild(t *testing.T) {
 	o := open(t, func(opt *Options) { opt.Partitions = 1 })
-	const items = 10 * buildItems
+	const items = 10 * 128
 	for i := range items {
 		o.put("0", fmt.Sprint(i), fmt.Sprintf(`{"a":%d}`, i), expiry.Inherit)
 	}
@@ -368,7 +368,7 @@ func TestCreateDuringBuild(t *testing.T) {
 		c := tx.Container("0")
 		tx.CreateIndex(c, define(t, "/a"))
 		ix = c.Indexes()[0]
-		if c.tables[0].buildLocked(0) {
+		if c.tables[0].indexed.Build(ix) {
 			t.Error("all was built at once")
 		}
 		tx.CreateIndex(c, define(t, "/b"))
@@ -377,7 +377,7 @@ func TestCreateDuringBuild(t *testing.T) {
 	if err := o.Check(); err != nil {
 		t.Error(err)
 	}
-	if n := ix.built.Load(); !ix.Ready() || n != items {
+	if n := ix.Built(); !ix.Ready() || n != items {
 		t.Errorf("the builder has read %d items of %d", n, items)
 	}
 }

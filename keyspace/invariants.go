@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 
+	"mayfly/keyspace/indexing"
 	"mayfly/keyspace/memtable"
 )
 
@@ -29,7 +30,7 @@ func (ks *Keyspace) Check() error {
 			return fmt.Errorf("container %q is not listed under its number %d for SELECT", c.name, c.db)
 		}
 		memory += c.memory()
-		if err := c.checkIndexesLocked(); err != nil {
+		if err := c.indexes.Load().Check(c.indexedLocked()); err != nil {
 			return fmt.Errorf("container %q: %w", name, err)
 		}
 		for i, t := range c.tables {
@@ -37,7 +38,7 @@ func (ks *Keyspace) Check() error {
 				continue
 			}
 			tables++
-			if err := errors.Join(t.checkLocked(c, ks.partitions[i]), t.checkTreesLocked()); err != nil {
+			if err := errors.Join(t.checkLocked(c, ks.partitions[i]), t.indexed.Check(&t.Table)); err != nil {
 				return fmt.Errorf("container %q, partition %d: %w", name, i, err)
 			}
 		}
@@ -59,6 +60,16 @@ func (ks *Keyspace) Check() error {
 		return fmt.Errorf("containers have %d tables, %d are listed and %d attached", tables, listed, attached)
 	}
 	return nil
+}
+
+// indexedLocked returns the trees of all tables of the container. The locks of all partitions must be held.
+func (c *Container) indexedLocked() (list []*indexing.Table) {
+	for _, t := range c.tables {
+		if t != nil {
+			list = append(list, t.indexed)
+		}
+	}
+	return list
 }
 
 // checkLocked verifies what the keyspace knows of a table. The locks of all partitions must be held.

@@ -15,6 +15,7 @@ import (
 	"mayfly/keyspace/aof"
 	"mayfly/keyspace/datadir"
 	"mayfly/keyspace/fileset"
+	"mayfly/keyspace/indexing"
 	"mayfly/keyspace/journal"
 	"mayfly/keyspace/manifest"
 	"mayfly/keyspace/record"
@@ -361,7 +362,7 @@ func (l *loader) finish() {
 func (l *loader) buildIndexes() {
 	var indexed []*Container
 	for _, c := range l.ks.catalogue.list {
-		if set := indexesOf(c.recordedIndexes); set != nil {
+		if set := indexing.FromRecord(c.recordedIndexes); set != nil {
 			c.indexes.Store(set)
 			indexed = append(indexed, c)
 		}
@@ -384,10 +385,7 @@ func (l *loader) buildIndexes() {
 				}
 				p.mu.Lock()
 				t.attachTreesLocked(c.indexes.Load())
-				for at := range t.indexed.trees {
-					for !t.buildLocked(at) {
-					}
-				}
+				t.indexed.BuildAll()
 				p.mu.Unlock()
 			}
 		})
@@ -396,7 +394,7 @@ func (l *loader) buildIndexes() {
 	count := 0
 	for _, c := range indexed {
 		for _, ix := range c.Indexes() {
-			ix.ready.Store(true)
+			ix.MarkReady()
 			count++
 		}
 	}

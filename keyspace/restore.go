@@ -1,6 +1,9 @@
 package keyspace
 
-import "mayfly/keyspace/index"
+import (
+	"mayfly/keyspace/index"
+	"mayfly/keyspace/indexing"
+)
 
 // RestoreContainer restores a container from another data folder. A missing or empty one gets exactly that state, with
 // the marks of its past policies. One with items gets the default and the mode, as by SetPolicy: the marks are not of
@@ -38,13 +41,9 @@ func (tx *Tx) RestoreContainer(s ContainerRecord) (*Container, error) {
 
 // restoreIndexes adds the indexes of a record that the container lacks, up to the limit.
 func (tx *Tx) restoreIndexes(c *Container, recorded [][]string) {
-	set := indexesOf(recorded)
-	if set == nil {
-		return
-	}
-	for _, d := range set.definitions {
+	for _, x := range indexing.FromRecord(recorded).List() {
 		if len(c.Indexes()) < index.MaxIndexes {
-			tx.CreateIndex(c, d)
+			tx.CreateIndex(c, x.Definition)
 		}
 	}
 }

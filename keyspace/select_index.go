@@ -24,19 +24,15 @@ type Plan struct {
 // Plan returns the plan of the index that serves a query best, of those with a definition unless that is "". ok is
 // false if none does; then the query scans.
 func (c *Container) Plan(q *query.Query, definition string) (p Plan, ok bool) {
-	set := c.indexes.Load()
-	if set == nil {
-		return p, false
-	}
 	var ready []*Index
 	var definitions []index.Definition
-	for _, ix := range set.list {
+	for _, ix := range c.Indexes() {
 		if ix.Ready() && (definition == "" || definition == ix.Definition.String()) {
 			ready = append(ready, ix)
 			definitions = append(definitions, ix.Definition)
 		}
 	}
-	exact := func(i int) bool { return ready[i].cut.Load() == 0 }
+	exact := func(i int) bool { return ready[i].Exact() }
 	if p.Plan, ok = index.Choose(definitions, exact, q); ok {
 		p.Index = ready[p.Plan.Index]
 	}
@@ -191,7 +187,7 @@ func (r *indexReader) tree(p *partition) (*table, *index.Tree, error) {
 	if t == nil {
 		return nil, nil, nil
 	}
-	tree := t.treeOf(r.plan.Index)
+	tree := t.indexed.Tree(r.plan.Index)
 	if tree == nil || !r.plan.Index.Ready() {
 		return nil, nil, ErrIndexGone
 	}

@@ -54,12 +54,9 @@ func (s *ContainerStats) addLocked(t *table, dead memtable.Stats) {
 	s.Memory += add.Memory
 	s.ByOwnTTL += add.ByOwnTTL - dead.ByOwnTTL
 	s.ByDefault += add.ByDefault - dead.ByDefault
-	if t.indexed != nil {
-		s.IndexBytes += t.indexed.bytes
-		for _, tree := range t.indexed.trees {
-			s.IndexEntries += tree.Len()
-		}
-	}
+	entries, bytes := t.indexed.Size()
+	s.IndexEntries += entries
+	s.IndexBytes += bytes
 }
 
 // Stats returns a container's figures as of one moment.

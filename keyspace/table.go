@@ -2,6 +2,7 @@ package keyspace
 
 import (
 	"mayfly/expiry"
+	"mayfly/keyspace/indexing"
 	"mayfly/keyspace/memtable"
 )
 
@@ -12,8 +13,8 @@ type table struct {
 	ks      *Keyspace
 	p       *partition
 	c       *Container
-	place   int           // in the rotation of tables
-	indexed *indexedTable // nil without indexes
+	place   int             // in the rotation of tables
+	indexed *indexing.Table // nil without indexes
 }
 
 // Place implements [rotation.Member].
@@ -34,9 +35,7 @@ func (ks *Keyspace) openTableLocked(c *Container, p *partition) *table {
 // attachLocked adds a detached table to its container and partition again. p.mu must be held.
 func (t *table) attachLocked() {
 	t.Attach()
-	if t.indexed != nil {
-		t.indexed.addCut(1)
-	}
+	t.indexed.Attach()
 	t.ks.tables.Add(t)
 	t.c.tables[t.p.number] = t
 }
@@ -44,9 +43,7 @@ func (t *table) attachLocked() {
 // detachLocked takes the table from its container and partition. p.mu must be held.
 func (t *table) detachLocked() {
 	t.Detach()
-	if t.indexed != nil {
-		t.indexed.addCut(-1)
-	}
+	t.indexed.Detach()
 	t.ks.tables.Remove(t)
 	t.ks.evictor.Forget()
 	t.c.tables[t.p.number] = nil
