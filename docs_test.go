@@ -252,10 +252,10 @@ func TestDocsGroups(t *testing.T) {
 	}
 }
 
-// TestReadmePackages: the README lists the packages in the order of the table of layers, without main and
+// TestDocsPackages: docs/design.md lists the packages in the order of the table of layers, without main and
 // without helpers of tests.
-func TestReadmePackages(t *testing.T) {
-	_, chapter, _ := strings.Cut(guides(t)[readmeFile], "\n## Source\n")
+func TestDocsPackages(t *testing.T) {
+	_, chapter, _ := strings.Cut(guides(t)["docs/design.md"], "\n## Packages\n")
 	var got, want []string
 	for _, m := range regexp.MustCompile("(?m)^\\| `([a-z/]+)` \\|").FindAllStringSubmatch(chapter, -1) {
 		got = append(got, m[1])
@@ -266,7 +266,7 @@ func TestReadmePackages(t *testing.T) {
 		}
 	}
 	if !slices.Equal(got, want) {
-		t.Errorf("the README lists the packages\n%q\nwant\n%q", got, want)
+		t.Errorf("docs/design.md lists the packages\n%q\nwant\n%q", got, want)
 	}
 }
 
