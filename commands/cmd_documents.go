@@ -28,6 +28,12 @@ var documentCommands = []Command{
 		Flags:   ReadOnly | Fast, Keys: OneID, Walks: ifLonger(3), Parse: parseDocGet,
 	},
 	{
+		Name: "doc.gettouch", Syntax: "container id [MINAGE seconds] [WITHMETA] [PATH path [path ...]]",
+		Example: "sessions s-17 MINAGE 60",
+		Summary: "Returns a document as DOC.GET does and restarts its clock, as DOC.TOUCH does. MINAGE leaves the clock alone if the last write is less than so many seconds old.",
+		Flags:   Write | DenyOOM, Keys: OneID, Access: "RW access update", Walks: always, Parse: parseDocGetTouch,
+	},
+	{
 		Name: "doc.mget", Syntax: "container id [id ...] [WITHMETA]",
 		Summary: "Returns several documents, null for each that does not exist. WITHMETA adds _ts and _etag as in DOC.GET.",
 		Flags:   ReadOnly | Fast, Keys: AllIDs, Options: trailingMeta,

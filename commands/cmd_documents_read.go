@@ -35,48 +35,64 @@ func parseDocGet(in *Input) (Run, error) {
 	if len(in.Args) == 3 {
 		return runDocGet, nil
 	}
-	meta := false
-	var paths []jsondoc.Pointer
-	var err error
+	var show shownParts
 	o := namedOptions{args: in.Args[3:], legal: []string{"WITHMETA", "PATH"}, meant: meantPath}
 	for o.next() {
-		switch o.name {
-		case "WITHMETA":
-			meta = true
-		case "PATH":
-			paths, err = parsePaths(o.values("one or several paths"))
-			o.fail(err)
-		}
+		show.parseOption("DOC.GET", &o)
 	}
 	if o.err != nil {
 		return nil, o.err
 	}
-	readsMeta := slices.ContainsFunc(paths, jsondoc.Pointer.Meta)
 	return onDocument(func(x *Context, d docTarget) Reply {
 		d.countRead(x)
 		if !d.found {
 			return Null
 		}
-		return x.compute(len(d.item.Body), func() Reply {
-			body := d.item.Body
-			if meta {
-				body = withMeta(body, d.item)
-			}
-			if len(paths) == 0 {
-				return Bulk(body)
-			}
-			values := jsondoc.Values(body, paths)
-			if readsMeta {
-				// The server's members are no part of the stored text.
-				for i, value := range jsondoc.Values(withMeta("{}", d.item), paths) {
-					if paths[i].Meta() {
-						values[i] = value
-					}
+		return show.reply(x, d.item)
+	}), nil
+}
+
+// shownParts are the options that say what DOC.GET and DOC.GETTOUCH show of a document: WITHMETA and PATH.
+type shownParts struct {
+	meta      bool
+	paths     []jsondoc.Pointer
+	readsMeta bool // a path reads _ts or _etag
+}
+
+// parseOption reads the current option of a command if it is one of these.
+func (p *shownParts) parseOption(command string, o *namedOptions) {
+	switch o.name {
+	case "WITHMETA":
+		p.meta = true
+	case "PATH":
+		var err error
+		p.paths, err = parsePaths(command, o.values("one or several paths"))
+		o.fail(err)
+		p.readsMeta = slices.ContainsFunc(p.paths, jsondoc.Pointer.Meta)
+	}
+}
+
+// reply returns what a command shows of a document.
+func (p *shownParts) reply(x *Context, it keyspace.Item) Reply {
+	return x.compute(len(it.Body), func() Reply {
+		body := it.Body
+		if p.meta {
+			body = withMeta(body, it)
+		}
+		if len(p.paths) == 0 {
+			return Bulk(body)
+		}
+		values := jsondoc.Values(body, p.paths)
+		if p.readsMeta {
+			// The server's members are no part of the stored text.
+			for i, value := range jsondoc.Values(withMeta("{}", it), p.paths) {
+				if p.paths[i].Meta() {
+					values[i] = value
 				}
 			}
-			return valuesReply(values)
-		})
-	}), nil
+		}
+		return valuesReply(values)
+	})
 }
 
 // withMeta returns an object with the members _ts and _etag of an item.
@@ -95,7 +111,8 @@ func meantPath(word string) string {
 // maxPaths bounds the number of paths of DOC.GET, and so their memory.
 const maxPaths = 100
 
-func parsePaths(args []string) ([]jsondoc.Pointer, error) {
+// parsePaths reads the paths of a command.
+func parsePaths(command string, args []string) ([]jsondoc.Pointer, error) {
 	if len(args) > maxPaths {
 		return nil, fmt.Errorf("%d paths: legal are 1 to %d", len(args), maxPaths)
 	}
@@ -104,9 +121,9 @@ func parsePaths(args []string) ([]jsondoc.Pointer, error) {
 		var err error
 		switch {
 		case redisfmt.EqualFold(arg, "WITHMETA"):
-			return nil, errMetaAfterPath
+			return nil, errorf(errMetaAfterPath, command)
 		case redisfmt.EqualFold(arg, "PATH"):
-			return nil, errPathTwice
+			return nil, errorf(errPathTwice, command)
 		}
 		if paths[i], err = jsondoc.ParsePointer(arg); err != nil {
 			return nil, err

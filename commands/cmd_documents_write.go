@@ -293,8 +293,7 @@ func parseDocDel(in *Input) (Run, error) {
 }
 
 func parseDocTouch(in *Input) (Run, error) {
-	// A ttl that does not count stays ignored.
-	e := edit{apply: func(body string) (jsondoc.Document, error) { return jsondoc.FromValid(body), nil }}
+	e := touchEdit()
 	single := len(in.Args)-trailingMatch(in.Args) == 3
 	return countDocuments(in, "doc.touch", func(x *Context, d docTarget) {
 		if !single {

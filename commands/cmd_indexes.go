@@ -32,7 +32,7 @@ func parseDefinition(in *Input) (index.Definition, error) {
 		paths = paths[:len(paths)-1]
 	}
 	for _, path := range paths {
-		if _, err := parsePaths([]string{path}); err != nil {
+		if _, err := parsePaths("DOC.GET", []string{path}); err != nil {
 			return index.Definition{}, err
 		}
 	}

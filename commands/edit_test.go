@@ -1,8 +1,10 @@
 package commands
 
 import (
+	"fmt"
 	"strings"
 	"testing"
+	"time"
 )
 
 // Writes of long values compute them without locks, and what others have written meanwhile is part of the result.
@@ -23,6 +25,7 @@ func TestLongValuesAreWrittenWithoutLocks(t *testing.T) {
 		{"settime", []string{"DOC.SETTTL", "c", "d", "50"}, []string{"DOC.PATCH", "c", "d", "INCR", "/n", "1"}, "(integer) 1", []string{"DOC.GET", "c", "d", "PATH", "/ttl", "/n"}, "1) \"50\"\n2) \"1\""},
 		{"touch", []string{"DOC.TOUCH", "c", "d"}, []string{"DOC.SETTTL", "c", "d", "40"}, "(integer) 1", []string{"DOC.TTL", "c", "d"}, "(integer) 40"},
 		{"touch a deleted one", []string{"DOC.TOUCH", "c", "d"}, []string{"DOC.DEL", "c", "d"}, "(integer) 0", []string{"DOC.EXISTS", "c", "d"}, "(integer) 0"},
+		{"get and touch a deleted one", []string{"DOC.GETTOUCH", "c", "d"}, []string{"DOC.DEL", "c", "d"}, "(nil)", []string{"DOC.EXISTS", "c", "d"}, "(integer) 0"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			w := newHarness(t)
@@ -50,6 +53,44 @@ func TestLongValuesAreWrittenWithoutLocks(t *testing.T) {
 			}
 			w.expect(tt.result, tt.check...)
 		})
+	}
+}
+
+// DOC.GETTOUCH walks a long document without locks, once to touch it and once for its reply.
+func TestGetTouchOfLongDocuments(t *testing.T) {
+	w := newHarness(t)
+	w.expect("OK", "CONTAINER.SET", "c", "TTL", "60")
+	w.expect("OK", "DOC.PUT", "c", "d", longDocument())
+	for _, touched := range []bool{false, true} {
+		w.clock.Advance(20 * time.Second)
+		args, left := []string{"DOC.GETTOUCH", "c", "d", "MINAGE", "30", "PATH", "/n", "/_ts"}, "(integer) 40"
+		if touched {
+			left = "(integer) 60"
+		}
+		s, run, out := w.begun(args...)
+		r, err := s.resolve(args)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var reply Reply
+		turns := 0
+		for again := true; s.ctx.outside != nil; turns++ {
+			outside := s.ctx.outside
+			s.ctx.outside = nil
+			if reply, again = outside(); again {
+				if err := w.engine.run(s, r, args, run, out); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		ts := int64(1767225600)
+		if touched {
+			ts += 40
+		}
+		if want := fmt.Sprintf("1) \"0\"\n2) \"%d\"", ts); notation(reply) != want || turns != 1+int(Flag(touched).Int) {
+			t.Errorf("touched %v: got %s after %d computations, want %s", touched, notation(reply), turns, want)
+		}
+		w.expect(left, "DOC.TTL", "c", "d")
 	}
 }
 

@@ -73,8 +73,6 @@ const (
 const (
 	errEmptyID        = Error("ERR empty id: legal are 1 to 65536 bytes")
 	errPutConflict    = Error("ERR NX and XX or IFMATCH options at the same time are not compatible")
-	errMetaAfterPath  = Error("ERR WITHMETA comes before PATH: DOC.GET container id WITHMETA PATH path [path ...]")
-	errPathTwice      = Error("ERR option PATH is given twice: DOC.GET container id PATH path [path ...]")
 	errMetaLast       = Error("ERR WITHMETA comes last: DOC.MGET container id [id ...] WITHMETA")
 	errQueryCursor    = Error(`ERR invalid cursor: legal are "0" and what the page before returned`)
 	errQueryIndexGone = Error(`ERR invalid cursor: its index is gone; begin again with "0"`)
@@ -121,6 +119,9 @@ const (
 	errMatchOneID       = "ERR IFMATCH goes with one id: %s container id IFMATCH etag"
 	errScanCursor       = "ERR invalid cursor %s: legal are 0 to begin and the cursor of the last reply"
 	errScanCount        = "ERR invalid COUNT %s: legal are whole numbers of at least 1"
+	errMetaAfterPath    = "ERR WITHMETA comes before PATH: %s container id WITHMETA PATH path [path ...]"
+	errPathTwice        = "ERR option PATH is given twice: %s container id PATH path [path ...]"
+	errMinAge           = "ERR invalid MINAGE %s: legal are 0 to %d seconds"
 	errQueryCount       = "ERR invalid COUNT %s: legal are 1 to %d"
 	errQueryParams      = "ERR PARAMS with %d values: legal are pairs of a name and its value in JSON"
 	errQueryParamsLast  = "ERR %s after PARAMS: PARAMS is the last option, and its names begin with @"

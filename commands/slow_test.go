@@ -29,7 +29,7 @@ func TestLongValuesAreDeferred(t *testing.T) {
 	for _, id := range []string{"long", "short"} {
 		for _, line := range []string{
 			"DOC.GET c ID PATH /n", "DOC.GET c ID WITHMETA", "DOC.MGET c none ID WITHMETA", "DOC.META c ID",
-			"DOC.PATCH c ID INCR /n 1", "DOC.MERGE c ID {\"n\":1}", "DOC.SETTTL c ID 30", "DOC.TOUCH c ID",
+			"DOC.PATCH c ID INCR /n 1", "DOC.MERGE c ID {\"n\":1}", "DOC.SETTTL c ID 30", "DOC.TOUCH c ID", "DOC.GETTOUCH c ID",
 			"APPEND ID y", "SETRANGE ID 0 y", "EXPIRE ID 100", "PEXPIREAT ID 99999999999999", "PERSIST ID",
 			"GETEX ID EX 100", "COPY ID other", "RENAME ID other", "RENAMENX ID other", "MOVE ID 1",
 		} {

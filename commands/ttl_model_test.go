@@ -80,7 +80,15 @@ func playModel(t *testing.T, rnd *rand.Rand) {
 			if alive {
 				m.docs[id] = modelDoc{now, d.ttl}
 			}
-			w.expect(notation(Flag(alive)), "DOC.TOUCH", "c", id)
+			if rnd.IntN(2) == 0 {
+				w.expect(notation(Flag(alive)), "DOC.TOUCH", "c", id)
+				break
+			}
+			want := "(nil)"
+			if alive {
+				want = fmt.Sprintf("%q", strconv.FormatInt(now/1000, 10))
+			}
+			w.expect(want, "DOC.GETTOUCH", "c", id, "MINAGE", "0", "PATH", "/_ts")
 		case 5:
 			event = fmt.Sprintf("set ttl of %s to %d", id, ttl)
 			if alive {
