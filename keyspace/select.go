@@ -1,40 +1,48 @@
 package keyspace
 
-import "mayfly/keyspace/memtable"
+import (
+	"mayfly/keyspace/indexing"
+	"mayfly/keyspace/memtable"
+	"mayfly/keyspace/selection"
+	"mayfly/query"
+)
 
-// Selected is a living item that a query examines. It is safe to keep.
-type Selected struct {
-	ID     string
-	Item   Item
-	After  uint64 // of a scan: the cursor that goes on behind the item
-	Proven bool   // the plan proves all conditions of the query
+// What queries read; see package selection.
+type (
+	Selected  = selection.Item
+	Slice     = selection.Slice
+	Plan      = selection.Plan
+	Place     = selection.Place
+	EndsRange = selection.EndsRange
+	EndPlace  = selection.EndPlace
+)
 
-	partition int
+// ErrIndexGone is the error of a query whose index was dropped since it was planned.
+var ErrIndexGone = selection.ErrIndexGone
+
+// ParsePlace reads what [Place.Text] has written.
+func ParsePlace(text string) (p Place, ok bool) { return selection.ParsePlace(text) }
+
+// ParseEndPlace reads what [EndPlace.Text] has written.
+func ParseEndPlace(text string) (p EndPlace, ok bool) { return selection.ParseEndPlace(text) }
+
+// AdviseIndex returns the paths of an index that would serve a query better than its plan, as INDEX.CREATE takes them;
+// "" if there is none.
+func AdviseIndex(q *query.Query, indexed bool, p *Plan) string {
+	return selection.Advise(q, indexed, p)
 }
 
-// Slice is the part of a container that a query sees at one moment.
-type Slice struct {
-	Items []Selected
-	Dead  int  // items met that are dead, and are removed now
-	Last  bool // nothing follows
-
-	Counted int // living documents that a counting plan selects, and has not read
-	Ordered int // items that were brought into order for this and later queries
+// Plan returns the plan of the index that serves a query best, of those with a definition unless that is "". ok is
+// false if none does; then the query scans.
+func (c *Container) Plan(q *query.Query, definition string) (p Plan, ok bool) {
+	return selection.Choose(c.indexes.Load(), q, definition)
 }
 
-// sliceEntries bounds the entries of a slice, and so the time for which a partition is locked.
-const sliceEntries = 512
-
-// firstSlice returns the entries of the first slice of a query that is probably content with some; 0 if it wants all.
-func firstSlice(wanted int) int {
-	if wanted <= 0 {
-		return sliceEntries
-	}
-	return min(wanted, sliceEntries)
+// PlanNear returns the plan of an index that reads the documents within a distance in metres. ok is false if no index
+// serves.
+func (c *Container) PlanNear(n query.Nearest, metres float64) (p Plan, ok bool) {
+	return selection.Near(c.indexes.Load(), n, metres)
 }
-
-// nextSlice returns the entries of the slice behind one of a size.
-func nextSlice(size int) int { return min(4*size, sliceEntries) }
 
 // Select passes the living items of a container to visit in slices, from a cursor on, until visit returns
 // false. 0 is the first cursor. The slices follow the order of [Tx.Scan], whose guarantees hold. Select removes the
@@ -59,7 +67,7 @@ func (tx *Tx) Select(c *Container, cursor uint64, visit func(s Slice) (more bool
 			}
 			policy := c.Policy()
 			t.Descend(below, func(seq uint64, e *memtable.Entry) (more bool) {
-				if examined == sliceEntries {
+				if examined == selection.Entries {
 					end = false
 					return false
 				}
@@ -88,6 +96,59 @@ func (tx *Tx) Select(c *Container, cursor uint64, visit func(s Slice) (more bool
 		return 0
 	}
 	return below*partitions + number
+}
+
+// SelectIndex passes the living items in the ranges of a plan to visit in slices, from a place on, until visit returns
+// false. The items of an ordered plan come in its order, those of another by partition. SelectIndex removes the dead
+// that it meets.
+//
+// All partitions are locked while a slice is gathered, and no partition is while visit runs, but those that the
+// transaction has locked. An item comes once, unless its keys change meanwhile.
+func (tx *Tx) SelectIndex(c *Container, p *Plan, from Place, visit func(s Slice, place func(i int) Place) (more bool)) error {
+	r := selection.NewIndexReader(p, from)
+	for {
+		var s Slice
+		var err error
+		tx.withinAll(func() {
+			s, err = r.Read(tx.viewLocked(c))
+			s.Dead = tx.removeMet(c, r.Dead())
+		})
+		if err != nil {
+			return err
+		}
+		if r.Examined() > 0 && !visit(s, r.Place) || s.Last {
+			return nil
+		}
+	}
+}
+
+// viewLocked returns what a query sees of a container. The locks of all partitions must be held.
+func (tx *Tx) viewLocked(c *Container) selection.View {
+	return selection.View{
+		Partitions: len(tx.ks.partitions), Policy: c.Policy(), Now: tx.now,
+		Part: func(partition int) (*memtable.Table, *indexing.Table) {
+			tx.saw(tx.ks.partitions[partition].lastWrite)
+			if t := c.tables[partition]; t != nil {
+				return &t.Table, t.indexed
+			}
+			return nil, nil
+		},
+	}
+}
+
+// removeMet removes the dead that a query has met, unless they are kept. It returns how many they are. The locks of all
+// partitions must be held.
+func (tx *Tx) removeMet(c *Container, dead []selection.DeadEntry) (n int) {
+	if tx.ks.keepsDead(tx.now) {
+		return len(dead)
+	}
+	for _, d := range dead {
+		if d.Entry.Present() { // an item may have several entries
+			tx.removeDead(c.tables[d.Partition], []*memtable.Entry{d.Entry})
+			n++
+		}
+	}
+	return n
 }
 
 // removeDead removes dead entries that a query has met. The partition of t must be locked.

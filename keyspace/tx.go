@@ -299,6 +299,18 @@ func (tx *Tx) within(p *partition, f func(p *partition) (more bool)) bool {
 	return f(p)
 }
 
+// withinAll calls f with all partitions locked.
+func (tx *Tx) withinAll(f func()) {
+	for _, p := range tx.ks.partitions {
+		if !tx.holds(p) {
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			defer p.cleanLocked()
+		}
+	}
+	f()
+}
+
 func (tx *Tx) saw(lsn LSN) { tx.reveal = max(tx.reveal, lsn) }
 
 // Now returns the frozen moment in ms.

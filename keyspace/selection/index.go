@@ -1,0 +1,219 @@
+package selection
+
+import (
+	"container/heap"
+	"errors"
+	"slices"
+
+	"mayfly/keyspace/index"
+	"mayfly/keyspace/memtable"
+)
+
+// ErrIndexGone is the error of a query whose index was dropped since it was planned.
+var ErrIndexGone = errors.New("the index of the query is gone")
+
+// sliceDead bounds the dead of a slice: to remove one from all indexes takes longer than to examine an entry.
+const sliceDead = 128
+
+// IndexReader reads the living items in the ranges of a plan in slices. The items of an ordered plan come in its order,
+// those of another by partition.
+type IndexReader struct {
+	plan *Plan
+	at   Place
+	view View // of the slice
+
+	slice    Slice
+	keys     []index.Key // of the items
+	dead     []DeadEntry
+	examined int
+	size     int // entries of the slice
+
+	last    *memtable.Entry // the entry examined last, with its table and key
+	lastOf  *memtable.Table
+	lastKey index.Key
+}
+
+// DeadEntry is a dead entry that was met, in a partition.
+type DeadEntry struct {
+	Partition int
+	Entry     *memtable.Entry
+}
+
+// NewIndexReader returns a reader from a place on.
+func NewIndexReader(p *Plan, from Place) *IndexReader {
+	return &IndexReader{plan: p, at: from, size: firstSlice(p.First)}
+}
+
+// Place returns the place behind an item of the last slice.
+func (r *IndexReader) Place(i int) Place {
+	it := &r.slice.Items[i]
+	return Place{Partition: it.partition, Bound: index.Bound{Key: r.keys[i], ID: it.ID}, Any: true}
+}
+
+// Examined returns the number of entries that were examined for the last slice.
+func (r *IndexReader) Examined() int { return r.examined }
+
+// Dead returns the dead entries that were met in the last slice. An item may have several.
+func (r *IndexReader) Dead() []DeadEntry { return r.dead }
+
+// Read reads the next slice. Its items are valid until the next call.
+func (r *IndexReader) Read(v View) (Slice, error) {
+	r.view = v
+	r.slice = Slice{Items: r.slice.Items[:0]}
+	r.keys, r.dead, r.examined = r.keys[:0], r.dead[:0], 0
+	read := r.readPartitions
+	if r.plan.Ordered {
+		read = r.readOrdered
+	}
+	end, err := read()
+	r.slice.Last = end
+	r.size = nextSlice(r.size)
+	return r.slice, err
+}
+
+// readPartitions reads one partition after the other. end says that nothing follows.
+func (r *IndexReader) readPartitions() (end bool, err error) {
+	for ; r.at.Partition < r.view.Partitions; r.at = (Place{Partition: r.at.Partition + 1}) {
+		if more, err := r.readPartition(r.at.Partition); more || err != nil {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// readPartition reads the rest of a partition, or as much as a slice holds; more says that it has not read all.
+func (r *IndexReader) readPartition(number int) (more bool, err error) {
+	t, tree, err := r.tree(number)
+	if tree == nil {
+		return false, err
+	}
+	for i := range r.plan.Spans {
+		cursor, ok := r.open(tree, &r.plan.Spans[i])
+		for ; ok; ok = cursor.Next() {
+			if r.examined == r.size || len(r.dead) == sliceDead {
+				r.pause()
+				return true, nil
+			}
+			r.examine(number, t, &cursor)
+		}
+	}
+	return false, nil
+}
+
+// tree returns the tree of the plan's index in a partition, nil if the container has no items there.
+func (r *IndexReader) tree(partition int) (*memtable.Table, *index.Tree, error) {
+	items, trees := r.view.Part(partition)
+	if items == nil {
+		return nil, nil, nil
+	}
+	tree := trees.Tree(r.plan.Index)
+	if tree == nil || !r.plan.Index.Ready() {
+		return nil, nil, ErrIndexGone
+	}
+	return items, tree, nil
+}
+
+// open returns a cursor over the part of a range behind the place.
+func (r *IndexReader) open(tree *index.Tree, s *index.Span) (c index.Cursor, ok bool) {
+	low, high := &s.Low, &s.High
+	if r.at.Any {
+		behind := r.at.Bound.Behind(r.plan.Desc)
+		switch {
+		case !r.plan.Desc && low.Compare(&behind) < 0:
+			low = &behind
+		case r.plan.Desc && high.Compare(&behind) > 0:
+			high = &behind
+		}
+		if low.Compare(high) >= 0 {
+			return c, false
+		}
+	}
+	return tree.Range(low, high, r.plan.Desc)
+}
+
+// examine adds the item of an entry to the slice, or to the dead.
+func (r *IndexReader) examine(partition int, t *memtable.Table, c *index.Cursor) {
+	r.examined++
+	e := t.At(memtable.Handle(c.Handle()))
+	r.lastOf, r.last, r.lastKey = t, e, c.Key()
+	switch proven := r.plan.Proven && !r.lastKey.Cut; {
+	case e.Dead(r.view.Policy, r.view.Now):
+		r.dead = append(r.dead, DeadEntry{partition, e})
+	case proven && r.plan.Count:
+		r.slice.Counted++
+	default:
+		r.slice.Items = append(r.slice.Items, Item{ID: t.ID(e), Item: t.Item(e), partition: partition, Proven: proven})
+		r.keys = append(r.keys, r.lastKey)
+	}
+}
+
+// pause notes where the next slice goes on.
+func (r *IndexReader) pause() {
+	r.at.Any, r.at.Bound = true, index.Bound{Key: r.lastKey, ID: r.lastOf.ID(r.last)}
+}
+
+// readOrdered merges the trees of all partitions.
+func (r *IndexReader) readOrdered() (end bool, err error) {
+	spans := r.plan.Spans
+	if r.plan.Desc {
+		spans = slices.Clone(spans)
+		slices.Reverse(spans)
+	}
+	for i := range spans {
+		m := merge{desc: r.plan.Desc}
+		for number := range r.view.Partitions {
+			t, tree, err := r.tree(number)
+			if err != nil {
+				return true, err
+			}
+			if tree == nil {
+				continue
+			}
+			if cursor, ok := r.open(tree, &spans[i]); ok {
+				m.list = append(m.list, mergeCursor{number, t, cursor})
+			}
+		}
+		heap.Init(&m)
+		for len(m.list) > 0 {
+			if r.examined == r.size || len(r.dead) == sliceDead {
+				r.pause()
+				return false, nil
+			}
+			first := &m.list[0]
+			r.examine(first.partition, first.t, &first.cursor)
+			if first.cursor.Next() {
+				heap.Fix(&m, 0)
+			} else {
+				heap.Pop(&m)
+			}
+		}
+	}
+	return true, nil
+}
+
+// merge is a heap of cursors over the trees of partitions.
+type merge struct {
+	list []mergeCursor
+	desc bool
+}
+
+type mergeCursor struct {
+	partition int
+	t         *memtable.Table
+	cursor    index.Cursor
+}
+
+func (m *merge) Len() int { return len(m.list) }
+func (m *merge) Less(i, j int) bool {
+	if m.desc {
+		i, j = j, i
+	}
+	return m.list[i].cursor.Less(&m.list[j].cursor)
+}
+func (m *merge) Swap(i, j int) { m.list[i], m.list[j] = m.list[j], m.list[i] }
+func (m *merge) Push(x any)    { m.list = append(m.list, x.(mergeCursor)) }
+func (m *merge) Pop() any {
+	last := m.list[len(m.list)-1]
+	m.list = m.list[:len(m.list)-1]
+	return last
+}

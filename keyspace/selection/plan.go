@@ -1,0 +1,54 @@
+package selection
+
+import (
+	"mayfly/keyspace/index"
+	"mayfly/keyspace/indexing"
+	"mayfly/query"
+)
+
+// Plan is how a query reads a container: through an index.
+type Plan struct {
+	index.Plan
+	Index *indexing.Index
+	Count bool // entries that prove all conditions are counted, and their documents not read
+	First int  // entries of the first slice: see firstSlice
+}
+
+// Choose returns the plan of the index that serves a query best, of those with a definition unless that is "". ok is
+// false if none does; then the query scans.
+func Choose(set *indexing.Set, q *query.Query, definition string) (p Plan, ok bool) {
+	var ready []*indexing.Index
+	var definitions []index.Definition
+	for _, x := range set.List() {
+		if x.Ready() && (definition == "" || definition == x.Definition.String()) {
+			ready = append(ready, x)
+			definitions = append(definitions, x.Definition)
+		}
+	}
+	exact := func(i int) bool { return ready[i].Exact() }
+	if p.Plan, ok = index.Choose(definitions, exact, q); ok {
+		p.Index = ready[p.Plan.Index]
+	}
+	return p, ok
+}
+
+// Near returns the plan of an index that reads the documents within a distance in metres. ok is false if no index
+// serves.
+func Near(set *indexing.Set, n query.Nearest, metres float64) (p Plan, ok bool) {
+	for _, x := range set.List() {
+		if p.Plan, ok = index.Near(&x.Definition, n, metres); ok && x.Ready() {
+			p.Index = x
+			return p, true
+		}
+	}
+	return p, false
+}
+
+// Advise returns the paths of an index that would serve a query better than its plan, as INDEX.CREATE takes them; "" if
+// there is none.
+func Advise(q *query.Query, indexed bool, p *Plan) string {
+	if !indexed {
+		return index.Advise(q, nil)
+	}
+	return index.Advise(q, &p.Plan)
+}

@@ -1,0 +1,53 @@
+package selection
+
+import (
+	"mayfly/expiry"
+	"mayfly/keyspace/indexing"
+	"mayfly/keyspace/memtable"
+	"mayfly/keyspace/record"
+)
+
+// Item is a living item that a query examines. It is safe to keep.
+type Item struct {
+	ID     string
+	Item   record.Item
+	After  uint64 // of a scan: the cursor that goes on behind the item
+	Proven bool   // the plan proves all conditions of the query
+
+	partition int
+}
+
+// Slice is the part of a container that a query sees at one moment.
+type Slice struct {
+	Items []Item
+	Dead  int  // items met that are dead, and are removed now
+	Last  bool // nothing follows
+
+	Counted int // living documents that a counting plan selects, and has not read
+	Ordered int // items that were brought into order for this and later queries
+}
+
+// View is a container at one moment, while all partitions are locked.
+type View struct {
+	Partitions int
+	Policy     *expiry.Policy
+	Now        int64 // ms
+
+	// Part returns the items of the container in a partition and their trees; nil if there are none. It is called before
+	// a partition is read.
+	Part func(partition int) (*memtable.Table, *indexing.Table)
+}
+
+// Entries bounds the entries of a slice, and so the time for which a partition is locked.
+const Entries = 512
+
+// firstSlice returns the entries of the first slice of a query that is probably content with some; 0 if it wants all.
+func firstSlice(wanted int) int {
+	if wanted <= 0 {
+		return Entries
+	}
+	return min(wanted, Entries)
+}
+
+// nextSlice returns the entries of the slice behind one of a size.
+func nextSlice(size int) int { return min(4*size, Entries) }
