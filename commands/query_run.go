@@ -209,6 +209,8 @@ func (r *queryRun) read(newResults func() (*page.Page, error)) error {
 			}
 			return r.examine(s, func(i int) string { return string(endPosition) + place(i).Text() })
 		})
+	case r.query.CountsAll():
+		r.x.Tx.SelectCount(r.c, func(s keyspace.Slice) bool { return r.examine(s, nil) })
 	default:
 		r.x.Tx.Select(r.c, r.cursor, func(s keyspace.Slice) bool {
 			return r.examine(s, func(i int) string {
@@ -223,9 +225,9 @@ func (r *queryRun) read(newResults func() (*page.Page, error)) error {
 func (r *queryRun) examine(s keyspace.Slice, position func(i int) string) (more bool) {
 	r.slices++
 	r.dead += s.Dead
-	r.examined += s.Dead + s.Counted
-	r.work += s.Dead + s.Counted + s.Ordered
-	if s.Counted > 0 {
+	r.examined += s.Dead + s.Counted + s.Plain
+	r.work += s.Dead + s.Counted + s.Plain + s.Ordered
+	if s.Counted+s.Plain > 0 {
 		r.results.Count(s.Counted)
 		if r.work >= r.budget && !s.Last {
 			r.over, r.more = true, true

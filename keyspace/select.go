@@ -52,50 +52,35 @@ func (c *Container) PlanNear(n query.Nearest, metres float64) (p Plan, ok bool) 
 // transaction has locked. visit must not keep the slice itself. next is the cursor behind the last slice, 0 at the
 // end.
 func (tx *Tx) Select(c *Container, cursor uint64, visit func(s Slice) (more bool)) (next uint64) {
-	partitions := uint64(len(tx.ks.partitions))
-	number, below := cursor%partitions, cursor/partitions
-	var items []Selected
-	var dead []*memtable.Entry
-	for number < partitions {
-		items, dead = items[:0], dead[:0]
-		examined, end := 0, true
-		tx.within(tx.ks.partitions[number], func(p *partition) (more bool) {
+	return tx.scan(c, selection.NewScanReader(len(tx.ks.partitions), cursor, false), visit)
+}
+
+// SelectCount is [Tx.Select] for documents that are counted and not read: a slice has no items.
+func (tx *Tx) SelectCount(c *Container, visit func(s Slice) (more bool)) {
+	tx.scan(c, selection.NewScanReader(len(tx.ks.partitions), 0, true), visit)
+}
+
+// scan passes the slices of a reader to visit until visit returns false, and returns the cursor behind the last.
+func (tx *Tx) scan(c *Container, r *selection.ScanReader, visit func(s Slice) (more bool)) (next uint64) {
+	for {
+		var s Slice
+		tx.within(tx.ks.partitions[r.Partition()], func(p *partition) (more bool) {
 			tx.saw(p.lastWrite)
 			t := c.tables[p.number]
 			if t == nil {
+				s = r.Read(nil, nil, 0)
 				return true
 			}
-			policy := c.Policy()
-			t.Descend(below, func(seq uint64, e *memtable.Entry) (more bool) {
-				if examined == selection.Entries {
-					end = false
-					return false
-				}
-				examined++
-				below = seq
-				if e.Dead(policy, tx.now) {
-					dead = append(dead, e)
-				} else {
-					items = append(items, Selected{ID: t.ID(e), Item: t.Item(e), After: seq*partitions + number})
-				}
-				return true
-			})
+			s = r.Read(&t.Table, c.Policy(), tx.now)
 			if !tx.ks.keepsDead(tx.now) {
-				tx.removeDead(t, dead)
+				tx.removeDead(t, r.Dead())
 			}
 			return true
 		})
-		if end {
-			number, below = number+1, 0
-		}
-		if examined > 0 && !visit(Slice{Items: items, Dead: len(dead), Last: number == partitions}) {
-			break
+		if r.Examined() > 0 && !visit(s) || s.Last {
+			return r.Cursor()
 		}
 	}
-	if number == partitions {
-		return 0
-	}
-	return below*partitions + number
 }
 
 // SelectIndex passes the living items in the ranges of a plan to visit in slices, from a place on, until visit returns

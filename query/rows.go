@@ -47,6 +47,9 @@ func (q *Query) Aggregates() (names []string) {
 	return names
 }
 
+// CountsAll reports whether the query counts all documents: [Query.Counts] without WHERE.
+func (q *Query) CountsAll() bool { return q.where == nil && q.Counts() }
+
 // Hash returns a number that tells the query and its parameters from others.
 func (q *Query) Hash() uint64 { return q.hash }
 

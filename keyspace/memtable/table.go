@@ -132,11 +132,24 @@ func (t *Table) ID(e *Entry) string { return t.Key(e)[len(t.prefix):] }
 
 // Item returns the item of an entry.
 func (t *Table) Item(e *Entry) record.Item {
-	_, rec, body := t.KeyAndRecord(e)
-	if body == "" {
-		body = rec[e.bodyAt:]
+	_, it := t.IDAndItem(e)
+	return it
+}
+
+// IDAndItem returns the id and the item of an entry. It does not read the record.
+func (t *Table) IDAndItem(e *Entry) (id string, it record.Item) {
+	n := e.keyLen()
+	it = record.Item{Kind: record.Document, TS: e.ts, ExpireAt: e.expireAt, Version: e.version}
+	if e.has(plain) {
+		it.Kind = record.Plain
 	}
-	return record.Item{Kind: record.KindOf(rec), Body: body, TS: e.ts, ExpireAt: e.expireAt, Version: e.version}
+	if e.split() {
+		it.Body = t.bodyOf(e)
+		return t.arena.view(e.data, n)[len(t.prefix):], it
+	}
+	text := t.arena.view(e.data, n+int(e.recSize))
+	it.Body = text[n+int(e.bodyAt):]
+	return text[len(t.prefix):n], it
 }
 
 // size returns the bytes of an item's id and body.
@@ -448,6 +461,31 @@ func (t *Table) Descend(below uint64, visit func(seq uint64, e *Entry) (more boo
 			return
 		}
 	}
+}
+
+// Placed is an entry and its sequence number in the insertion order.
+type Placed struct {
+	Seq   uint64
+	Entry *Entry
+}
+
+// Newest fills a list with the next entries below a sequence number, newest first, and returns their number. Below 0
+// means all. It has read each entry into the processor's cache.
+func (t *Table) Newest(below uint64, list []Placed) (n int) {
+	if below == 0 {
+		below = t.order.next
+	}
+	seen := uint32(0) // no read waits for another, so the cache misses overlap
+	for i := t.order.before(below); i >= 0 && n < len(list); i-- {
+		if h, seq := t.order.at(i); h != 0 {
+			e := t.slab.at(h)
+			seen += e.hash
+			list[n] = Placed{seq, e}
+			n++
+		}
+	}
+	t.arena.seen += seen
+	return n
 }
 
 // Random returns a random entry and its handle. The table must not be empty. intN returns a random number in

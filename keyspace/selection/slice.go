@@ -24,6 +24,7 @@ type Slice struct {
 	Last  bool // nothing follows
 
 	Counted int // living documents that a counting plan selects, and has not read
+	Plain   int // living plain keys that a counting plan has met
 	Ordered int // items that were brought into order for this and later queries
 }
 
