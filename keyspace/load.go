@@ -317,14 +317,16 @@ func (l *loader) catalogueRecord(key, rec string, deleted bool) error {
 		c.name = ""
 		return nil
 	}
-	r, err := record.ReadContainer(key, it.Body)
+	r, err := record.ReadContainer(key, it)
 	if err != nil {
 		return err
 	}
 	c.name, c.created, c.db, c.lastDB = r.Name, r.Created, r.DB, r.LastDB
 	c.policy.Store(&r.Policy)
+	c.history.Store(newContainerHistory(r.Etag, r.History))
 	c.recordedIndexes = r.Indexes
-	l.clock = max(l.clock, r.Policy.OwnDeadTo, r.Policy.InheritDeadTo)
+	l.clock = max(l.clock, r.Policy.OwnDeadTo, r.Policy.InheritDeadTo, r.History[len(r.History)-1].At)
+	l.epoch = max(l.epoch, r.Etag/versionLeap)
 	return nil
 }
 

@@ -1,6 +1,7 @@
 package keyspace
 
 import (
+	"mayfly/expiry"
 	"mayfly/keyspace/index"
 	"mayfly/keyspace/indexing"
 )
@@ -11,7 +12,8 @@ import (
 // are added, up to the limit. It needs BeginAll. The error says why there is no number for it.
 func (tx *Tx) RestoreContainer(s ContainerRecord) (*Container, error) {
 	c := tx.Container(s.Name)
-	if c == nil {
+	made := c == nil
+	if made {
 		var err error
 		if c, err = tx.CreateNumbered(s.Name, s.DB, s.Policy.Default, s.Policy.Mode); err != nil {
 			c, err = tx.CreateNumbered(s.Name, 0, s.Policy.Default, s.Policy.Mode)
@@ -34,6 +36,10 @@ func (tx *Tx) RestoreContainer(s ContainerRecord) (*Container, error) {
 	policy.InheritDeadTo = min(policy.InheritDeadTo, tx.now)
 	policy.OwnDeadTo = min(policy.OwnDeadTo, tx.now)
 	c.policy.Store(&policy)
+	if made {
+		tx.ks.catalogue.setHistory(c, &containerHistory{})
+	}
+	tx.addHistory(c, expiry.HistoryEntry{What: expiry.Restored, Kills: -1})
 	tx.recordContainer(c)
 	tx.restoreIndexes(c, s.Indexes)
 	return c, nil

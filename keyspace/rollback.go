@@ -81,7 +81,7 @@ func (tx *Tx) noteDeaths(t *table, policy *expiry.Policy) {
 func (tx *Tx) noteContainer(c *Container) {
 	cat := &tx.ks.catalogue
 	listed, dropped := cat.byName[c.name] == c, len(cat.dropped)
-	created, number, lastDB, policy := c.created, c.number, c.lastDB, c.policy.Load()
+	created, number, lastDB, policy, history := c.created, c.number, c.lastDB, c.policy.Load(), c.history.Load()
 	replaced, swapped, gone := c.replaced, c.swapped, c.dropped
 	tx.undos = append(tx.undos, undo{f: func() {
 		if cat.dirty[c.number] == c {
@@ -90,6 +90,7 @@ func (tx *Tx) noteContainer(c *Container) {
 		c.created, c.number, c.lastDB = created, number, lastDB
 		c.replaced, c.swapped, c.dropped = replaced, swapped, gone
 		c.policy.Store(policy)
+		cat.setHistory(c, history)
 		switch is := cat.byName[c.name] == c; {
 		case listed && !is:
 			cat.add(c)

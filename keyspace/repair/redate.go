@@ -1,6 +1,8 @@
 package repair
 
 import (
+	"slices"
+
 	"mayfly/keyspace/record"
 )
 
@@ -69,6 +71,12 @@ func (d *redating) container(c record.Container) record.Container {
 	if d.now != 0 {
 		c.Created = min(c.Created, d.now)
 		c.Policy.InheritDeadTo, c.Policy.OwnDeadTo = 0, 0
+		c.History = slices.Clone(c.History)
+		for i := range c.History {
+			h := &c.History[i]
+			h.At, h.Undo = min(h.At, d.now), min(h.Undo, d.now)
+			h.Policy.InheritDeadTo, h.Policy.OwnDeadTo = 0, 0
+		}
 	}
 	return c
 }
