@@ -237,7 +237,7 @@ func (tx *Tx) discard(c *Container) {
 	c.detachLocked()
 	tx.group = aof.AppendDel(tx.group, record.ContainerKey(c.number))
 	tx.replaced = true
-	tx.ks.wakeCheckpoint()
+	tx.ks.storage.Wake()
 }
 
 // drop remembers the tables of a container that the stores may have items of, before they are detached. They tell

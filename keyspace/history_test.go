@@ -92,9 +92,9 @@ func TestHistory(t *testing.T) {
 		t.Fatal(err)
 	}
 	killed, backup, repaired := t.TempDir(), t.TempDir()+"/backup", t.TempDir()+"/repaired"
-	o.checkpoint.mu.Lock() // no checkpoint removes a journal meanwhile
+	o.storage.Lock() // no checkpoint removes a journal meanwhile
 	copyFolder(t, o.opt.Dir, killed)
-	o.checkpoint.mu.Unlock()
+	o.storage.Unlock()
 	if err := o.Backup(backup); err != nil {
 		t.Fatal(err)
 	}
@@ -163,10 +163,10 @@ func TestRecordWithoutHistory(t *testing.T) {
 	if err := o.journal.CommitAll(); err != nil {
 		t.Fatal(err)
 	}
-	killed := t.TempDir()  // as an older version, killed, has left it
-	o.checkpoint.mu.Lock() // no checkpoint removes a journal meanwhile
+	killed := t.TempDir() // as an older version, killed, has left it
+	o.storage.Lock()      // no checkpoint removes a journal meanwhile
 	copyFolder(t, o.opt.Dir, killed)
-	o.checkpoint.mu.Unlock()
+	o.storage.Unlock()
 	o = open(t, func(opt *Options) { opt.Dir = killed })
 	etag, entries := o.historyOf("fresh")
 	want := []expiry.HistoryEntry{{At: 1699999999000, What: expiry.Created, Policy: expiry.Policy{Default: 60, Mode: expiry.Lenient}, Kills: -1}}

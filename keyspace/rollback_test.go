@@ -110,9 +110,9 @@ func TestRollback(t *testing.T) {
 				if err := o.journal.CommitAll(); err != nil {
 					t.Fatal(err)
 				}
-				o.checkpoint.mu.Lock() // no checkpoint removes a journal meanwhile
+				o.storage.Lock() // no checkpoint removes a journal meanwhile
 				copyFolder(t, o.opt.Dir, left)
-				o.checkpoint.mu.Unlock()
+				o.storage.Unlock()
 				ks, err := Open(Options{Dir: left, Clock: clock.NewManual(o.clock.Now()), NoPurge: true})
 				if err != nil {
 					t.Fatal(err)
@@ -270,9 +270,9 @@ func TestFoundDeadAfterWrite(t *testing.T) {
 				find(tx, c)
 			})
 			left := t.TempDir()
-			o.checkpoint.mu.Lock() // no checkpoint removes a journal meanwhile
+			o.storage.Lock() // no checkpoint removes a journal meanwhile
 			copyFolder(t, o.opt.Dir, left)
-			o.checkpoint.mu.Unlock()
+			o.storage.Unlock()
 			ks, err := Open(Options{Dir: left, Clock: clock.NewManual(o.clock.Now()), NoPurge: true})
 			if err != nil {
 				t.Fatal(err)
