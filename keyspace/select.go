@@ -27,10 +27,8 @@ func ParsePlace(text string) (p Place, ok bool) { return selection.ParsePlace(te
 func ParseEndPlace(text string) (p EndPlace, ok bool) { return selection.ParseEndPlace(text) }
 
 // AdviseIndex returns the paths of an index that would serve a query better than its plan, as INDEX.CREATE takes them;
-// "" if there is none.
-func AdviseIndex(q *query.Query, indexed bool, p *Plan) string {
-	return selection.Advise(q, indexed, p)
-}
+// "" if there is none. p is nil for a query without an index. few says that the query wants few rows.
+func AdviseIndex(q *query.Query, p *Plan, few bool) string { return selection.Advise(q, p, few) }
 
 // Plan returns the plan of the index that serves a query best, of those with a definition unless that is "". ok is
 // false if none does; then the query scans.

@@ -23,7 +23,7 @@ type Document struct {
 	Ends   int64 // time of death, ms since 1970; 0 if it does not die
 	Left   int64 // ms until then
 
-	Proven bool // WHERE selects the document, as an index tells: it is not evaluated
+	Proven bool // an index tells that conditions are true: see [Evaluator.Prove]
 }
 
 // Limits of an evaluation.
@@ -62,6 +62,7 @@ type Evaluator struct {
 
 	conditions []condition // of WHERE that paths judge
 	rest       []node      // the other conditions
+	unproven   node        // of WHERE, for documents that are proven
 	judging    bool        // paths judge conditions while they are located
 	unsure     bool        // a condition has met an error: the whole of WHERE decides
 
@@ -83,7 +84,7 @@ type slot struct {
 
 // Evaluator returns an evaluator of the query.
 func (q *Query) Evaluator() *Evaluator {
-	e := &Evaluator{q: q, slots: make([]slot, len(q.paths)), root: pathNode{slot: -1}}
+	e := &Evaluator{q: q, unproven: q.where, slots: make([]slot, len(q.paths)), root: pathNode{slot: -1}}
 	for i, p := range q.paths {
 		e.root.add(p, i)
 	}

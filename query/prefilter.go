@@ -110,8 +110,10 @@ func (s *soleSlot) of(list ...node) bool {
 // Match reports whether WHERE selects the current document.
 func (e *Evaluator) Match() bool {
 	switch {
-	case e.q.where == nil:
+	case e.q.where == nil || e.doc.Proven && e.unproven == nil:
 		return true
+	case e.doc.Proven:
+		return e.unproven.eval(e).isTrue() && e.err == nil
 	case len(e.conditions) == 0 || e.located == e.turn:
 		return e.q.where.eval(e).isTrue() && e.err == nil
 	}

@@ -12,7 +12,7 @@ type Item struct {
 	ID     string
 	Item   record.Item
 	After  uint64 // of a scan: the cursor that goes on behind the item
-	Proven bool   // the plan proves all conditions of the query
+	Proven bool   // the conditions that the plan proves are true of it
 
 	partition int
 }
