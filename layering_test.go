@@ -100,9 +100,8 @@ const clockFolder = "expiry/clock"
 // mostLines is the size of the largest package, in lines without tests.
 const mostLines = 3600
 
-// large are packages that may be larger: commands has a file for each family of commands, keyspace one for each part of
-// a transaction.
-var large = []string{"commands", "keyspace"}
+// large are packages that may be larger: commands has a file for each family of commands.
+var large = []string{"commands"}
 
 // mostWords is the length of the first sentence of a package's documentation.
 const mostWords = 25
