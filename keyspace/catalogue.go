@@ -46,6 +46,8 @@ type Container struct {
 	swapped  int64  // ms; the last Swap
 	dropped  bool
 
+	retention expiry.Retention // policies that may rule again; read and changed as replaced is
+
 	indexes         atomic.Pointer[indexing.Set] // nil for none; changed while all partitions are locked
 	recordedIndexes [][]string                   // while the folder is loaded: those of the record
 

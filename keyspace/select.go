@@ -70,9 +70,7 @@ func (tx *Tx) scan(c *Container, r *selection.ScanReader, visit func(s Slice) (m
 				return true
 			}
 			s = r.Read(&t.Table, c.Policy(), tx.now)
-			if !tx.ks.keepsDead(tx.now) {
-				tx.removeDead(t, r.Dead())
-			}
+			tx.removeDead(t, r.Dead())
 			return true
 		})
 		if r.Examined() > 0 && !visit(s) || s.Last {
@@ -119,12 +117,9 @@ func (tx *Tx) viewLocked(c *Container) selection.View {
 	}
 }
 
-// removeMet removes the dead that a query has met, unless they are kept. It returns how many they are. The locks of all
+// removeMet removes the purgeable of the dead that a query has met. It returns how many the dead are. The locks of all
 // partitions must be held.
 func (tx *Tx) removeMet(c *Container, dead []selection.DeadEntry) (n int) {
-	if tx.ks.keepsDead(tx.now) {
-		return len(dead)
-	}
 	for _, d := range dead {
 		if d.Entry.Present() { // an item may have several entries
 			tx.removeDead(c.tables[d.Partition], []*memtable.Entry{d.Entry})
@@ -134,14 +129,21 @@ func (tx *Tx) removeMet(c *Container, dead []selection.DeadEntry) (n int) {
 	return n
 }
 
-// removeDead removes dead entries that a query has met. The partition of t must be locked.
+// removeDead removes the purgeable of the dead entries that a query has met. The partition of t must be locked.
 func (tx *Tx) removeDead(t *table, dead []*memtable.Entry) {
-	for _, e := range dead {
-		tx.noteDeath(t, e)
-		t.Remove(e)
-		tx.expire(t, e)
+	if len(dead) == 0 {
+		return
 	}
-	if len(dead) > 0 {
-		tx.ks.purge.CountLazy(len(dead))
+	purgeable, removed := tx.ks.purgeable(t.c, tx.now), 0
+	for _, e := range dead {
+		if e.Within(purgeable) {
+			tx.noteDeath(t, e)
+			t.Remove(e)
+			tx.expire(t, e)
+			removed++
+		}
+	}
+	if removed > 0 {
+		tx.ks.purge.CountLazy(removed)
 	}
 }
