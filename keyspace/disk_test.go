@@ -67,11 +67,13 @@ func testFolderStaysInProportion(t *testing.T, living, scale int) {
 	t.Cleanup(func() { aof.Fsync = real })
 	o := open(t, func(opt *Options) { opt.Partitions, opt.Fsync = 8, No })
 	// The test does by hand what happens in the background.
-	o.stopBackground()
+	close(o.Keyspace.stop)
+	o.background.Wait()
+	o.Keyspace.stop = make(chan struct{})
 	o.SetCompaction(Compaction{Percentage: DefaultCompaction.Percentage, MinSize: DefaultCompaction.MinSize / int64(scale)})
-	o.storage.Options.Least /= int64(scale)
-	o.storage.Options.Pace = 0
-	o.storage.LimitJournal()
+	o.checkpoint.least /= int64(scale)
+	o.compaction.pace = 0
+	o.limitJournal()
 
 	each := living / scale / docBytes / steps
 	living = each * steps * docBytes
@@ -96,13 +98,13 @@ func testFolderStaysInProportion(t *testing.T, living, scale int) {
 		if look != nil {
 			look()
 		}
-		if !o.storage.Due(false) {
+		if !o.checkpointDue(false) {
 			continue
 		}
 		if err := o.Save(); err != nil {
 			t.Fatal(err)
 		}
-		o.storage.CompactWasteful()
+		o.compactWasteful()
 	}
 	look = nil
 	s := o.Stats()

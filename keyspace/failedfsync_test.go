@@ -138,7 +138,8 @@ func liveAndFail(opt Options) (acknowledged map[string]string) {
 			}
 		}
 		if ks.Save() == nil && round == 1 {
-			ks.storage.CompactAll()
+			ks.compaction.all.Store(true)
+			ks.compactWasteful()
 		}
 	}
 	_ = ks.Close()

@@ -169,7 +169,7 @@ func TestFullDiskDrill(t *testing.T) {
 			d.o.flush("c")
 			d.remember(map[string]string{})
 			d.save(true)
-			d.o.storage.Disk.Refill()
+			d.o.disk.Refill()
 			if err := d.o.Writable(); err != nil {
 				t.Errorf("with room again: %v", err)
 			}
@@ -220,9 +220,9 @@ func (d *fullDrill) play() (happened string) {
 	case n < 24:
 		d.save(false)
 	case n == 24:
-		d.o.storage.CompactWasteful()
+		d.o.compactWasteful()
 	case n == 25:
-		o.storage.Disk.Refill()
+		o.disk.Refill()
 	case n == 26:
 		d.disk.take(d.r.Int64N(100 << 10))
 	case n == 27:

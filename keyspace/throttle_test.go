@@ -11,7 +11,9 @@ import (
 func TestThrottle(t *testing.T) {
 	o := open(t)
 	// No checkpoint commits meanwhile.
-	o.stopBackground()
+	close(o.Keyspace.stop)
+	o.background.Wait()
+	o.Keyspace.stop = make(chan struct{})
 	value := strings.Repeat("x", 4<<20)
 	most := int64(0)
 	for range 3 * maxWaiting / len(value) {

@@ -105,7 +105,7 @@ func (n *names) apply(c change) error {
 		delete(n.byNumber, number)
 		return nil
 	}
-	container, err := record.ReadContainer(c.key, it)
+	container, err := record.ReadContainer(c.key, it.Body)
 	if err != nil {
 		return err
 	}
