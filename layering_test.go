@@ -30,11 +30,12 @@ var layers = layerTable{
 	{"server/metrics", "commands expiry/clock"},
 	{"server/turns", ""},
 	{"commands", "commands/jsondoc commands/redisfmt keyspace keyspace/eviction keyspace/index query/page query expiry expiry/clock"},
-	{"commands/jsondoc", "commands/redisfmt expiry/members query/jsontext expiry"},
+	{"commands/jsondoc", "commands/redisfmt query/jsontext expiry"},
 	{"commands/redisfmt", ""},
-	{"keyspace", "keyspace/selection keyspace/indexing keyspace/index query keyspace/lease keyspace/reserve keyspace/figures keyspace/fileset keyspace/scrub keyspace/dbnum keyspace/eviction keyspace/rotation keyspace/liveness keyspace/watch keyspace/manifest keyspace/memtable keyspace/journal keyspace/store keyspace/datadir keyspace/aof keyspace/record expiry/members expiry expiry/clock"},
-	{"keyspace/repair", "expiry/members keyspace/manifest keyspace/journal keyspace/store keyspace/datadir keyspace/aof keyspace/record expiry expiry/clock"},
+	{"keyspace", "keyspace/selection keyspace/indexing keyspace/index query keyspace/storage keyspace/lease keyspace/figures keyspace/scrub keyspace/dbnum keyspace/eviction keyspace/rotation keyspace/watch keyspace/memtable keyspace/journal keyspace/store keyspace/datadir keyspace/aof keyspace/record expiry expiry/clock"},
+	{"keyspace/repair", "keyspace/manifest keyspace/journal keyspace/store keyspace/datadir keyspace/aof keyspace/record expiry expiry/clock"},
 	{"keyspace/watch", ""},
+	{"keyspace/storage", "keyspace/liveness keyspace/memtable keyspace/fileset keyspace/scrub keyspace/journal keyspace/figures keyspace/datadir keyspace/store keyspace/reserve keyspace/lease keyspace/manifest keyspace/aof keyspace/record"},
 	{"keyspace/liveness", "keyspace/memtable keyspace/store keyspace/aof keyspace/record"},
 	{"keyspace/selection", "keyspace/indexing keyspace/index keyspace/memtable keyspace/record query expiry"},
 	{"keyspace/indexing", "keyspace/index keyspace/memtable keyspace/record"},
@@ -61,7 +62,6 @@ var layers = layerTable{
 	{"query/geo", "query/jsontext"},
 	{"query/like", ""},
 	{"query/token", "query/jsontext"},
-	{"expiry/members", "query/jsontext expiry"},
 	{"query/jsontext", ""},
 	{"expiry", "expiry/clock"},
 	{"expiry/clock", ""},
@@ -73,7 +73,7 @@ var layers = layerTable{
 var testImports = map[string]string{
 	".":                "keyspace/aof/buntdbtest",
 	"server/metrics":   "keyspace",
-	"keyspace":         "query/page keyspace/repair keyspace/aof/aoftest keyspace/aof/buntdbtest",
+	"keyspace":         "query/page keyspace/repair keyspace/fileset keyspace/reserve keyspace/manifest keyspace/aof/aoftest keyspace/aof/buntdbtest",
 	"keyspace/index":   "query/page",
 	"query":            "query/page",
 	"keyspace/repair":  "keyspace keyspace/aof/aoftest",
@@ -100,9 +100,8 @@ const clockFolder = "expiry/clock"
 // mostLines is the size of the largest package, in lines without tests.
 const mostLines = 3600
 
-// large are packages that may be larger: commands has a file for each family of commands, keyspace one for each part of
-// a transaction.
-var large = []string{"commands", "keyspace"}
+// large are packages that may be larger: commands has a file for each family of commands.
+var large = []string{"commands"}
 
 // mostWords is the length of the first sentence of a package's documentation.
 const mostWords = 25

@@ -105,7 +105,7 @@ func parseClientSetName(in *Input) (Run, error) {
 		return nil, err
 	}
 	return func(x *Context) Reply {
-		x.Session.update(func() { x.Session.name = strings.Clone(name) })
+		x.Session.setName(strings.Clone(name))
 		return OK
 	}, nil
 }

@@ -212,10 +212,10 @@ func (h *hello) run(x *Context) Reply {
 		if h.proto != 0 {
 			s.Proto = h.proto
 		}
-		if h.name != nil {
-			s.name = strings.Clone(*h.name)
-		}
 	})
+	if h.name != nil {
+		s.setName(strings.Clone(*h.name))
+	}
 	return Map(
 		Bulk("server"), Bulk("redis"), // as clients expect
 		Bulk("version"), Bulk(RedisVersion),

@@ -77,6 +77,11 @@ func TestQueryEnds(t *testing.T) {
 			{"_expiresat >= $z AND _ttlleft <= $y", "(_expiresat >= $z) = true AND (_ttlleft <= $y) = true"},
 			{"_expiresat = $z", "(_expiresat = $z) = true"},
 			{"_expiresat > 0", "(_expiresat > 0) = true"},
+			{"_ttlleft IN ($x, 'x', $y)", "(_ttlleft = $x OR _ttlleft = $y) = true"},
+			{"_ttlleft < $x OR _ttlleft > $y", "(_ttlleft < $x OR _ttlleft > $y) = true"},
+			{"(_ttlleft < $x OR _ttlleft > $y AND n = 1) AND n < 2", "(_ttlleft < $x OR _ttlleft > $y AND n = 1) = true AND n < 2"},
+			{"IS_DEFINED(_expiresat)", "IS_DEFINED(_expiresat) = true"},
+			{"IS_DEFINED(_ttlleft) AND _ttlleft < $x + 1", "IS_DEFINED(_ttlleft) = true AND (_ttlleft < $x + 1) = true"},
 		} {
 			values := strings.NewReplacer("$x", fmt.Sprint(x), "$y", fmt.Sprint(y), "$z", fmt.Sprintf("%.3f", now+x))
 			ends, scan := values.Replace(tt.ends), values.Replace(tt.scan)

@@ -58,7 +58,15 @@ func indexedDocument(random *rand.Rand) string {
 
 func indexedCondition(random *rand.Rand) string {
 	path := []string{"a", "b"}[random.IntN(2)]
-	switch random.IntN(9) {
+	switch random.IntN(13) {
+	case 9:
+		return "ARRAY_CONTAINS([" + memberValue(random) + "," + memberValue(random) + "], " + path + ")"
+	case 10:
+		return []string{"true", "1 = 1", "NOT false", "(false OR " + path + " = 1)", "(" + path + " < 1/0 OR " + path + " > -1 - 1)"}[random.IntN(5)]
+	case 11:
+		return fmt.Sprintf("_id IN ('id-%d', 5, CONCAT('id-', '%d'), 'none', 'id-%d')", random.IntN(900), random.IntN(900), random.IntN(900))
+	case 12:
+		return path + []string{" = 3 - 1", " >= 5 % 3", " < 'a' || 'bc'", " > -(1)"}[random.IntN(4)]
 	case 0, 1:
 		return path + " = " + memberValue(random)
 	case 2, 3:
@@ -87,9 +95,9 @@ func indexedQuery(random *rand.Rand) (text string, ordered bool) {
 	}
 	if !grouped && random.IntN(2) == 0 {
 		direction := []string{"", " DESC"}[random.IntN(2)]
-		text += " ORDER BY " + []string{"a", "b"}[random.IntN(2)] + direction
+		text += " ORDER BY " + []string{"a", "b", "a", "b", "_id"}[random.IntN(5)] + direction
 		if random.IntN(3) == 0 {
-			text += ", " + []string{"a", "b"}[random.IntN(2)] + direction
+			text += ", " + []string{"a", "b", "_id"}[random.IntN(3)] + direction
 		}
 		ordered = true
 	}

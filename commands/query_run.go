@@ -3,7 +3,6 @@ package commands
 import (
 	"strconv"
 	"strings"
-	"sync/atomic"
 
 	"mayfly/commands/jsondoc"
 	"mayfly/expiry"
@@ -37,6 +36,8 @@ type queryRun struct {
 	ends    *query.Ends // nil unless the order of death serves the query
 	end     keyspace.EndPlace
 	nearest *query.Nearest // nil unless an index over points gives the order
+	ids     *query.IDs     // nil unless the query demands ids
+	left    []string       // of ids
 
 	examined, dead, slices int
 	work                   int    // in documents; see queryWork
@@ -59,7 +60,7 @@ func (d *documentQuery) run(x *Context) Reply {
 	if err := r.choose(); err != nil {
 		return Fail(err)
 	}
-	options := page.Options{Count: d.count, Ordered: r.ordered()}
+	options := page.Options{Count: d.count, Ordered: r.ordered(), Proven: r.proves()}
 	if d.meta {
 		options.Whole = func(*query.Document) string { return withMeta(r.current.Body, *r.current) }
 	}
@@ -71,7 +72,7 @@ func (d *documentQuery) run(x *Context) Reply {
 		r.nearest, r.indexed = nil, false
 	}
 	err = r.read(newResults)
-	x.Engine.queries.count(r)
+	x.Engine.queries.add(r)
 	if err == errQueryIndexGone && d.from.Position == "" {
 		return d.run(x) // the index was dropped meanwhile, and no client knows of it
 	}
@@ -105,11 +106,21 @@ const (
 	scanPosition  = 's' // then the epoch of the keyspace, a point and the cursor of the scan
 	indexPosition = 'i' // then the definition of the index, a zero byte and the place
 	endPosition   = 'e' // then the place
+	idPosition    = 'k' // then the id
 )
 
 // choose chooses how to read the container: a page goes on as the one before has read.
 func (r *queryRun) choose() error {
 	position := r.from.Position
+	if r.query.Never() {
+		return nil
+	}
+	if ids, ok := r.query.IDs(); ok && (position == "" || position[0] == idPosition) {
+		if r.ids, r.left = &ids, ids.List; position != "" {
+			r.left = ids.After(position[1:])
+		}
+		return nil
+	}
 	if position == "" {
 		if r.plan, r.indexed = r.c.Plan(r.query, ""); r.indexed && r.from.Sorted() {
 			r.plan.Unorder() // the pages before were sorted
@@ -173,7 +184,25 @@ func (r *queryRun) wanted() int {
 
 // ordered reports whether the plan gives the order of ORDER BY.
 func (r *queryRun) ordered() bool {
-	return r.indexed && r.plan.Ordered || r.ends != nil && r.ends.Ordered
+	return r.indexed && r.plan.Ordered || r.ends != nil && r.ends.Ordered || r.ids != nil && r.ids.Ordered
+}
+
+// scans reports whether the query reads the whole container.
+func (r *queryRun) scans() bool {
+	return !r.indexed && r.ends == nil && r.ids == nil && !r.query.Never()
+}
+
+// proves returns the numbers of the conditions that the plan proves.
+func (r *queryRun) proves() []int {
+	switch {
+	case r.ids != nil:
+		return r.ids.Proves
+	case r.indexed:
+		return r.plan.Proves
+	case r.ends != nil:
+		return r.ends.Proves
+	}
+	return nil
 }
 
 // epoch tells the cursors of scans apart from those before the last start.
@@ -182,6 +211,14 @@ func (r *queryRun) epoch() string { return strconv.FormatUint(r.x.Engine.Keyspac
 // read examines documents until the page is full, the budget is spent, or nothing follows.
 func (r *queryRun) read(newResults func() (*page.Page, error)) error {
 	switch {
+	case r.query.Never():
+	case r.ids != nil:
+		r.x.Tx.SelectIDs(r.c, r.left, func(s keyspace.Slice) bool {
+			for i := range s.Items {
+				s.Items[i].Proven = true
+			}
+			return r.examine(s, func(i int) string { return string(idPosition) + s.Items[i].ID })
+		})
 	case r.nearest != nil:
 		r.plan.Index.Used()
 		if err := r.readNearest(newResults); err != nil {
@@ -202,10 +239,10 @@ func (r *queryRun) read(newResults func() (*page.Page, error)) error {
 			return err
 		}
 	case r.ends != nil:
-		wanted := keyspace.EndsRange{Low: r.ends.Low, High: r.ends.High, Count: r.ends.Proven && r.query.Counts(), First: r.wanted()}
+		wanted := keyspace.EndsRange{Low: r.ends.Low, High: r.ends.High, Count: len(r.ends.Proves) == r.query.Conditions() && r.query.Counts(), First: r.wanted()}
 		r.x.Tx.SelectEnds(r.c, wanted, r.end, func(s keyspace.Slice, place func(i int) keyspace.EndPlace) bool {
 			for i := range s.Items {
-				s.Items[i].Proven = r.ends.Proven
+				s.Items[i].Proven = true
 			}
 			return r.examine(s, func(i int) string { return string(endPosition) + place(i).Text() })
 		})
@@ -289,101 +326,6 @@ func (x *Context) queryBudget() int {
 	return budget
 }
 
-// overBudget is the error of a query that would have to examine more documents than it may.
-func (r *queryRun) overBudget() error {
-	if advice := r.advice(); advice != "" {
-		return errorf(errQueryBudgetIndex, r.budget, shown(advice))
-	}
-	return errorf(errQueryBudget, r.budget)
-}
-
-// advice returns the command that makes an index that would serve the query better; "" if there is none.
-func (r *queryRun) advice() string {
-	paths := keyspace.AdviseIndex(r.query, r.indexed, &r.plan)
-	if paths == "" {
-		return ""
-	}
-	return "INDEX.CREATE " + r.c.Name() + " " + paths
-}
-
-// explanation is the reply of EXPLAIN.
-func (r *queryRun) explanation(micros int64) Reply {
-	plan, index, span, order := Bulk("scan"), Null, Null, Null
-	if r.query.Sorts() {
-		order = Bulk("sort")
-	}
-	if r.indexed {
-		plan, index, span = Bulk("index"), Bulk(r.plan.Index.Definition.String()), Bulk(r.plan.Range)
-	}
-	if r.ends != nil {
-		plan, span = Bulk("ends"), Bulk(r.ends.Range)
-	}
-	if r.ordered() || r.nearest != nil {
-		order = Bulk("index")
-	}
-	return Map(
-		Bulk("plan"), plan,
-		Bulk("index"), index,
-		Bulk("range"), span,
-		Bulk("filter"), textOrNull(r.filter()),
-		Bulk("order"), order,
-		Bulk("examined"), Count(r.examined),
-		Bulk("dead"), Count(r.dead),
-		Bulk("matched"), Count(r.results.Matched),
-		Bulk("slices"), Count(r.slices),
-		Bulk("microseconds"), Integer(micros),
-		Bulk("advice"), textOrNull(r.advice()),
-	)
-}
-
-// filter returns the condition that is judged on documents, "" for none.
-func (r *queryRun) filter() string {
-	if r.indexed && r.plan.Proven || r.ends != nil && r.ends.Proven {
-		return ""
-	}
-	return r.query.Where()
-}
-
-func textOrNull(text string) Reply {
-	if text == "" {
-		return Null
-	}
-	return Bulk(text)
-}
-
-// queryStats counts queries for INFO. Safe for concurrent use.
-type queryStats struct{ queries, scans, examined, dead, slices, overBudget atomic.Int64 }
-
-// count adds a query.
-func (s *queryStats) count(r *queryRun) {
-	s.queries.Add(1)
-	if !r.indexed && r.ends == nil {
-		s.scans.Add(1)
-	}
-	if r.over {
-		s.overBudget.Add(1)
-	}
-	s.examined.Add(int64(r.examined))
-	s.dead.Add(int64(r.dead))
-	s.slices.Add(int64(r.slices))
-}
-
-// queryCounts are the counters of queryStats at one moment.
-type queryCounts struct{ queries, scans, examined, dead, slices, overBudget int64 }
-
-func (s *queryStats) read() queryCounts {
-	return queryCounts{s.queries.Load(), s.scans.Load(), s.examined.Load(), s.dead.Load(), s.slices.Load(), s.overBudget.Load()}
-}
-
-func (c *queryCounts) subtract(base *queryCounts) {
-	c.queries -= base.queries
-	c.scans -= base.scans
-	c.examined -= base.examined
-	c.dead -= base.dead
-	c.slices -= base.slices
-	c.overBudget -= base.overBudget
-}
-
 // documentReader makes the documents that a query examines. It reads no more than the query needs.
 type documentReader struct {
 	needs  query.Needs
@@ -411,13 +353,11 @@ func (r *documentReader) read(id string, it *keyspace.Item) *query.Document {
 	return doc
 }
 
-// effectiveTTL returns the time to live in seconds that rules a document, -1 for ever. ok is false under
-// a deadline and in a container that is off.
+// effectiveTTL returns the time to live in seconds that rules a document, -1 for ever. ok is false in a
+// container that is off.
 func effectiveTTL(p *expiry.Policy, it *keyspace.Item) (ttl int64, ok bool) {
-	own := jsondoc.FromValid(it.Body, p.Deadline)
-	switch own.Source(p, it.TS, it.ExpireAt) {
-	case "hold":
-		return int64(expiry.Forever), true
+	own := jsondoc.FromValid(it.Body)
+	switch p.Source(it.ExpireAt, own.TTLErr != nil) {
 	case "document":
 		return int64(own.TTL), true
 	case "container", "ignored":

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"mayfly/expiry"
 	"mayfly/keyspace"
 )
 
@@ -89,6 +90,7 @@ func NewSession(id int64, addr, laddr string, now int64) *Session {
 		abandonInterval: abandonInterval, execTime: maxExecTime,
 	}
 	s.lastUsed.Store(now)
+	s.setName("")
 	s.tx.OnDeath = func(c *keyspace.Container, id string) { s.ctx.notify(eventExpired, c, id) }
 	return s
 }
@@ -112,9 +114,20 @@ func (s *Session) update(f func()) {
 
 // reset restores the state of a new connection (RESET), but for its age.
 func (s *Session) reset() {
-	s.update(func() { s.Proto, s.database, s.databaseNumber, s.name = 2, "0", 0, "" })
+	s.update(func() { s.Proto, s.database, s.databaseNumber = 2, "0", 0 })
+	s.setName("")
 	s.replies.reset()
 	s.setNoTouch(false)
+}
+
+// setName names the client, for listings and in the history of containers.
+func (s *Session) setName(name string) {
+	s.update(func() { s.name = name })
+	by := s.Addr
+	if name != "" {
+		by += " (" + name + ")"
+	}
+	s.tx.By = by[:min(len(by), expiry.MostBy)]
 }
 
 // setNoTouch sets whether the session's commands leave the accesses of items as they are.

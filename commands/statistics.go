@@ -127,7 +127,7 @@ func (e *Engine) sinceReset() counters {
 	c.netOutput -= base.netOutput
 	c.evicted -= base.evicted
 	c.denied -= base.denied
-	c.queries.subtract(&base.queries)
+	c.queries = c.queries.plus(base.queries, -1)
 	c.expiry.RemovedLazily -= base.expiry.RemovedLazily
 	c.expiry.RemovedActively -= base.expiry.RemovedActively
 	c.expiry.Sampled -= base.expiry.Sampled

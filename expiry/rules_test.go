@@ -238,17 +238,11 @@ func TestDeadStaysDead(t *testing.T) {
 	}
 }
 
-// TestPolicyIsOfConstantSize: a policy after a million changes is as large as a new one. The texts are given, and changes
-// do not add to them.
+// TestPolicyIsOfConstantSize: a policy after a million changes is as large as a new one.
 func TestPolicyIsOfConstantSize(t *testing.T) {
 	for i := range reflect.TypeFor[Policy]().NumField() {
-		f := reflect.TypeFor[Policy]().Field(i)
-		switch f.Type.Kind() {
+		switch f := reflect.TypeFor[Policy]().Field(i); f.Type.Kind() {
 		case reflect.Int64, reflect.Uint8:
-		case reflect.String:
-			if f.Name != "Deadline" && f.Name != "Hold" {
-				t.Errorf("%s could grow: it is a text", f.Name)
-			}
 		default:
 			t.Errorf("%s could grow: it is a %v", f.Name, f.Type)
 		}
@@ -380,7 +374,7 @@ func TestLongNumbers(t *testing.T) {
 		}
 	}
 	raw := "1e" + strings.Repeat("9", 1<<20)
-	if n := testing.AllocsPerRun(10, func() { _, _ = parseWholeNumber(raw, maxDigits) }); n != 0 {
+	if n := testing.AllocsPerRun(10, func() { _, _ = parseWholeNumber(raw) }); n != 0 {
 		t.Errorf("a huge exponent costs %v allocations", n)
 	}
 }

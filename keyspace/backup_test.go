@@ -136,8 +136,7 @@ func TestBackupToASlowDiskDelaysNothing(t *testing.T) {
 		if err := o.Save(); err != nil { // with the locks of a backup held it would wait for the backup
 			t.Fatal(err)
 		}
-		o.compaction.all.Store(true)
-		o.compactWasteful()
+		o.storage.CompactAll()
 		if s := o.Stats(); s.LastCompactErr != "" || s.Compactions == 0 || s.JournalBytes > written/10 {
 			t.Errorf("the journal had %d bytes, now %d; %d compactions %s", written, s.JournalBytes, s.Compactions, s.LastCompactErr)
 		}

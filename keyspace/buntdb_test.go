@@ -50,8 +50,8 @@ func itemsIn(t *testing.T, dir string) map[place]record.Item {
 				return decoding == nil
 			}))
 		}
-		visit("container/*", func(key, body string, _ record.Item) error {
-			c, err := record.ReadContainer(key, body)
+		visit("container/*", func(key, _ string, it record.Item) error {
+			c, err := record.ReadContainer(key, it)
 			names[c.Number] = c.Name
 			return err
 		})

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -41,7 +42,7 @@ func TestCaptureInPieces(t *testing.T) {
 				}
 				if h.r.IntN(8) == 0 {
 					h.o.reopen()
-					h.o.checkpoint.pieces = h.pieces()
+					h.inPieces()
 				}
 				if t.Failed() {
 					return
@@ -64,9 +65,9 @@ type history struct {
 func newHistory(t *testing.T, r *rand.Rand) *history {
 	h := &history{t: t, r: r, model: make(map[string]map[string]string), beside: func() {}}
 	h.o = open(t, func(opt *Options) { opt.Partitions = 2 })
-	h.o.checkpoint.mu.Lock()
-	h.o.checkpoint.pieces = h.pieces()
-	h.o.checkpoint.mu.Unlock()
+	h.o.storage.Lock()
+	h.inPieces()
+	h.o.storage.Unlock()
 	for _, name := range []string{"a", "b", "c"} {
 		h.model[name] = make(map[string]string)
 		h.o.policy(name, expiry.Forever)
@@ -74,17 +75,21 @@ func newHistory(t *testing.T, r *rand.Rand) *history {
 	return h
 }
 
-func (h *history) pieces() capturing { return capturing{1 + h.r.IntN(4), func() { h.beside() }} }
+// inPieces makes checkpoints capture few items at a time, and call beside between.
+func (h *history) inPieces() {
+	opt := &h.o.storage.Options
+	opt.Piece, opt.Between = 1+h.r.IntN(4), func() { h.beside() }
+}
 
 // checkpoint makes a checkpoint and calls beside between its pieces. Checkpoints in the background, after a drop, are
 // undisturbed.
 func (h *history) checkpoint(beside func()) {
 	h.t.Helper()
-	h.o.checkpoint.mu.Lock()
-	defer h.o.checkpoint.mu.Unlock()
+	h.o.storage.Lock()
+	defer h.o.storage.Unlock()
 	h.beside = beside
 	defer func() { h.beside = func() {} }()
-	if err := h.o.saveLocked(); err != nil {
+	if err := h.o.storage.SaveLocked(); err != nil {
 		h.t.Fatal(err)
 	}
 }
@@ -92,11 +97,11 @@ func (h *history) checkpoint(beside func()) {
 // compact compacts a store and calls beside between its items.
 func (h *history) compact(beside func()) {
 	h.t.Helper()
-	h.o.checkpoint.mu.Lock()
-	defer h.o.checkpoint.mu.Unlock()
+	h.o.storage.Lock()
+	defer h.o.storage.Unlock()
 	p := h.o.partitions[h.r.IntN(2)]
-	err := p.store.Compact(interrupted{h.o.livenessOf(p), beside}, nil, h.o.files.Announce(p.store))
-	if err := errors.Join(err, h.o.files.Settle(p.store)); err != nil {
+	err := h.o.storage.Store(p.number).Compact(interrupted{h.o.storage.Liveness(p.number), beside}, nil, h.o.storage.Files.Announce(h.o.storage.Store(p.number)))
+	if err := errors.Join(err, h.o.storage.Files.Settle(h.o.storage.Store(p.number))); err != nil {
 		h.t.Fatal(err)
 	}
 }
@@ -126,10 +131,10 @@ func (p interrupted) Settle() error {
 func (h *history) checkWaste() {
 	h.t.Helper()
 	for _, p := range h.o.partitions {
-		if _, err := h.o.compactStore(p.store, nil); err != nil {
+		if _, err := h.o.storage.CompactStore(h.o.storage.Store(p.number), nil); err != nil {
 			h.t.Fatal(err)
 		}
-		if size := p.store.Size(); size != p.shard.LiveBytes()+aof.SealSize {
+		if size := h.o.storage.Store(p.number).Size(); size != p.shard.LiveBytes()+aof.SealSize {
 			h.t.Errorf("a store of %d bytes takes %d", p.shard.LiveBytes(), size)
 		}
 	}
@@ -234,9 +239,9 @@ func (h *history) rearrange(tx *Tx) {
 func (h *history) kill() {
 	h.t.Helper()
 	dir := h.t.TempDir()
-	h.o.checkpoint.mu.Lock() // files change in the background
+	h.o.storage.Lock() // files change in the background
 	copyFolder(h.t, h.o.opt.Dir, dir)
-	h.o.checkpoint.mu.Unlock()
+	h.o.storage.Unlock()
 	opt := h.o.opt
 	opt.Dir = dir
 	after := &opened{t: h.t, clock: h.o.clock, opt: opt}
@@ -270,8 +275,8 @@ func (h *history) compare(when string, found map[place]Item) {
 // checkStores compares the stores with the model.
 func (h *history) checkStores() {
 	h.t.Helper()
-	h.o.checkpoint.mu.Lock()
-	defer h.o.checkpoint.mu.Unlock()
+	h.o.storage.Lock()
+	defer h.o.storage.Unlock()
 	var tx Tx
 	h.o.BeginAll(&tx)
 	defer tx.Close()
@@ -281,7 +286,7 @@ func (h *history) checkStores() {
 	}
 	found := make(map[place]Item)
 	for _, p := range h.o.partitions {
-		for key, it := range storedItems(h.t, p.store) {
+		for key, it := range storedItems(h.t, h.o.storage.Store(p.number)) {
 			number, id, err := record.SplitKey(key)
 			if err != nil {
 				h.t.Fatal(err)
@@ -303,21 +308,21 @@ func TestCaptureEnds(t *testing.T) {
 		}
 	}
 	write(100)
-	o.checkpoint.mu.Lock()
-	o.checkpoint.pieces = capturing{10, func() {
+	o.storage.Lock()
+	o.storage.Options.Piece, o.storage.Options.Between = 10, func() {
 		if captured++; captured > 1000 {
 			t.FailNow()
 		}
 		write(20)
-	}}
-	o.checkpoint.mu.Unlock()
+	}
+	o.storage.Unlock()
 	if err := o.Save(); err != nil {
 		t.Fatal(err)
 	}
-	o.checkpoint.mu.Lock()
-	o.checkpoint.pieces = captureInPieces
-	o.checkpoint.mu.Unlock()
-	if got := storedItems(t, o.partitions[0].store); len(got) < 100 || len(got) >= written {
+	o.storage.Lock()
+	o.storage.Options.Between = runtime.Gosched
+	o.storage.Unlock()
+	if got := storedItems(t, o.storage.Store(0)); len(got) < 100 || len(got) >= written {
 		t.Errorf("after %d pieces %d items of %d are in the store", captured, len(got), written)
 	}
 }

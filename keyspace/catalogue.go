@@ -39,11 +39,14 @@ type Container struct {
 	db      uint32 // for SELECT; constant once the container is listed
 	lastDB  uint32 // of database 0: the number that a container was given last
 	policy  atomic.Pointer[expiry.Policy]
+	history atomic.Pointer[containerHistory] // changed while all partitions are locked
 
 	// What watchers compare at the end of a watch. Read while any partition is locked, changed while all are.
 	replaced uint64 // counts changes of all items at once: Flush, Swap
 	swapped  int64  // ms; the last Swap
 	dropped  bool
+
+	retention expiry.Retention // policies that may rule again; read and changed as replaced is
 
 	indexes         atomic.Pointer[indexing.Set] // nil for none; changed while all partitions are locked
 	recordedIndexes [][]string                   // while the folder is loaded: those of the record
@@ -55,18 +58,20 @@ type Container struct {
 func newContainer(r record.Container, partitions int) *Container {
 	c := &Container{name: r.Name, number: r.Number, db: r.DB, lastDB: r.LastDB, created: r.Created, tables: make([]*table, partitions)}
 	c.policy.Store(&r.Policy)
+	c.history.Store(newContainerHistory(r.Etag, r.History))
 	return c
 }
 
-// containerOverhead is the memory of a container besides its name and tables, in bytes.
+// containerOverhead is the memory of a container besides its name, tables and history, in bytes.
 const containerOverhead = 512
 
-// memory estimates the memory of a container without its items in bytes. Databases, which always exist, count 0.
+// memory estimates the memory of a container without its items in bytes. Databases, which always exist, count their
+// history only.
 func (c *Container) memory() int64 {
 	if c.IsDatabase() {
-		return 0
+		return c.history.Load().memory
 	}
-	return int64(containerOverhead + len(c.name) + 8*len(c.tables))
+	return int64(containerOverhead+len(c.name)+8*len(c.tables)) + c.history.Load().memory
 }
 
 // Name returns the container's name.
@@ -139,24 +144,35 @@ func (tx *Tx) CreateContainer(name string, def expiry.TTL, mode expiry.Mode) *Co
 }
 
 // create makes a container, whose name and number are free.
-func (tx *Tx) create(name string, db uint32, policy expiry.Policy) *Container {
+func (tx *Tx) create(name string, db uint32, def expiry.TTL, mode expiry.Mode) *Container {
 	cat := tx.writeCatalogue()
 	c := newContainer(record.Container{
-		Number: cat.next, Name: strings.Clone(name), DB: db, Created: tx.now, Policy: policy,
+		Number: cat.next, Name: strings.Clone(name), DB: db, Created: tx.now, Policy: expiry.Policy{Default: def, Mode: mode},
 	}, len(tx.ks.partitions))
 	cat.next++
 	tx.noteContainer(c)
 	cat.add(c)
+	tx.addHistory(c, expiry.HistoryEntry{What: expiry.Created, Kills: -1})
 	tx.recordContainer(c)
 	return c
 }
 
-// SetPolicy changes a container's policy from now on, in constant time. It needs BeginAll.
+// SetPolicy is SetCounted without a count.
 func (tx *Tx) SetPolicy(c *Container, def expiry.TTL, mode expiry.Mode) {
+	tx.SetCounted(c, def, mode, -1)
+}
+
+// SetCounted changes a container's policy from now on, in constant time. Equal values change nothing. kills is the number
+// of items that die of it at once, for the history; -1: not counted. It needs BeginAll.
+func (tx *Tx) SetCounted(c *Container, def expiry.TTL, mode expiry.Mode, kills int64) {
 	tx.writeCatalogue()
+	if p := c.Policy(); p.Default == def && p.Mode == mode {
+		return
+	}
 	tx.noteContainer(c)
 	policy := c.Policy().Change(def, mode, tx.now)
 	c.policy.Store(&policy)
+	tx.addHistory(c, expiry.HistoryEntry{What: expiry.Set, Kills: kills})
 	tx.recordContainer(c)
 }
 
@@ -181,6 +197,7 @@ func (tx *Tx) Flush(c *Container) {
 	tx.discard(c)
 	c.number = cat.next
 	cat.next++
+	tx.addHistory(c, expiry.HistoryEntry{What: expiry.Flushed, Kills: -1})
 	tx.recordContainer(c)
 }
 
@@ -206,8 +223,10 @@ func (tx *Tx) Swap(a, b *Container) {
 	a.number, b.number = b.number, a.number
 	tx.noteSwap(a, b)
 	swapTablesLocked(a, b)
-	tx.recordContainer(a)
-	tx.recordContainer(b)
+	for _, c := range []*Container{a, b} {
+		tx.addHistory(c, expiry.HistoryEntry{What: expiry.Swapped, Kills: -1})
+		tx.recordContainer(c)
+	}
 	tx.replaced = true
 }
 
@@ -220,7 +239,7 @@ func (tx *Tx) discard(c *Container) {
 	c.detachLocked()
 	tx.group = aof.AppendDel(tx.group, record.ContainerKey(c.number))
 	tx.replaced = true
-	tx.ks.wakeCheckpoint()
+	tx.ks.storage.Wake()
 }
 
 // drop remembers the tables of a container that the stores may have items of, before they are detached. They tell
@@ -275,5 +294,9 @@ func (tx *Tx) recordContainer(c *Container) {
 
 // record returns the container's record on disk.
 func (c *Container) record() record.Container {
-	return record.Container{Number: c.number, Name: c.name, DB: c.db, LastDB: c.lastDB, Created: c.created, Policy: *c.Policy(), Indexes: c.indexes.Load().Recorded()}
+	h := c.history.Load()
+	return record.Container{
+		Number: c.number, Name: c.name, DB: c.db, LastDB: c.lastDB, Created: c.created,
+		Policy: *c.Policy(), Etag: h.etag, History: h.entries, Indexes: c.indexes.Load().Recorded(),
+	}
 }

@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -48,9 +47,9 @@ func TestLiveBytesAreCounted(t *testing.T) {
 		if err := o.Save(); err != nil {
 			t.Fatal(err)
 		}
-		for _, s := range o.stores() {
+		for _, s := range o.storage.Stores() {
 			counted := s.Live()
-			if _, err := o.compactStore(s, nil); err != nil {
+			if _, err := o.storage.CompactStore(s, nil); err != nil {
 				t.Fatal(err)
 			}
 			if s.Live() != counted {
@@ -87,9 +86,9 @@ func TestCheckpointsThatFailLeaveNothing(t *testing.T) {
 		return
 	}
 	o := open(t, func(opt *Options) { opt.Partitions = 4 })
-	last := o.partitions[3].store
+	last := o.storage.Store(3)
 	large := 0 // its item makes the last store the largest file
-	for o.partitionOf(fmt.Sprint("large-", large)).store != last {
+	for o.partitionOf(fmt.Sprint("large-", large)).number != 3 {
 		large++
 	}
 	o.put("0", fmt.Sprint("large-", large), `{"fill":"`+aoftest.MuchText+aoftest.MuchText+`"}`, expiry.Inherit)
@@ -108,15 +107,15 @@ func TestCheckpointsThatFailLeaveNothing(t *testing.T) {
 	o.catalogueTx(func(tx *Tx) { tx.Drop(tx.Container("gone")) })
 	attempt := func() (size int64) {
 		t.Helper()
-		o.checkpoint.mu.Lock()
-		defer o.checkpoint.mu.Unlock()
-		if o.saveLocked() == nil {
+		o.storage.Lock()
+		defer o.storage.Unlock()
+		if o.storage.SaveLocked() == nil {
 			t.Fatal("the checkpoint worked")
 		}
 		if last.Size() != confirmed {
 			t.Fatalf("%d bytes are left of what could not be written", last.Size()-confirmed)
 		}
-		_, size = store.Sizes(o.stores())
+		_, size = store.Sizes(o.storage.Stores())
 		return size
 	}
 	first := attempt()
@@ -154,7 +153,7 @@ func TestCompactThatFailsAtItsEndRefusesWrites(t *testing.T) {
 		}
 		return real(f)
 	}
-	_, err = ks.compactStore(ks.partitions[0].store, nil)
+	_, err = ks.storage.CompactStore(ks.storage.Store(0), nil)
 	aof.Fsync = real
 	if err == nil || ks.Writable() == nil {
 		t.Errorf("the compaction says %v, and writes are refused because of %v", err, ks.Writable())
@@ -187,7 +186,7 @@ func TestBrokenStoreRefusesWrites(t *testing.T) {
 		once++
 	}
 	o.put("0", fmt.Sprint("once-", once), "{}", expiry.Inherit)
-	path := p.store.Path()
+	path := o.storage.Store(p.number).Path()
 	failing.Store(&path)
 	for range 5 {
 		o.put("0", "a", "{}", expiry.Inherit)
@@ -198,7 +197,7 @@ func TestBrokenStoreRefusesWrites(t *testing.T) {
 	if o.Writable() == nil {
 		t.Error("writes are not refused")
 	}
-	if n := len(o.checkpoint.captured[p.number]); n != 2 {
+	if n := o.storage.Captured(p.number); n != 2 {
 		t.Errorf("two items were captured %d times", n)
 	}
 	if o.Close() == nil {
@@ -235,7 +234,7 @@ func TestStoresStayNearTheirLiveSize(t *testing.T) {
 		if err := o.Save(); err != nil {
 			t.Fatal(err)
 		}
-		o.compactWasteful()
+		o.storage.CompactWasteful()
 		s := o.Stats()
 		if s.LastCompactErr != "" {
 			t.Fatal(s.LastCompactErr)
@@ -257,9 +256,8 @@ func TestCompactOnRequest(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	o.compaction.all.Store(true) // as Compact does, without the background goroutine
-	o.compactWasteful()
-	if s := o.Stats(); s.Compactions < 2 || s.StoreBytes-s.LiveBytes != aof.SealSize*int64(len(o.stores())) {
+	o.storage.CompactAll()
+	if s := o.Stats(); s.Compactions < 2 || s.StoreBytes-s.LiveBytes != aof.SealSize*int64(len(o.storage.Stores())) {
 		t.Fatalf("after %d compactions %d of %d bytes are waste", s.Compactions, s.StoreBytes-s.LiveBytes, s.StoreBytes)
 	}
 }
@@ -278,8 +276,7 @@ func TestCheckpointsBetweenCompactions(t *testing.T) {
 	o.put("0", "later", "{}", expiry.Inherit)
 	before := o.Stats().Checkpoints
 	o.journal.SetLimit(1) // until the next checkpoint
-	o.compaction.all.Store(true)
-	o.compactWasteful()
+	o.storage.CompactAll()
 	if s := o.Stats(); s.Checkpoints != before+1 || s.Compactions < 4 || s.LastCompactErr != "" {
 		t.Errorf("%d checkpoints, %d compactions %s", s.Checkpoints-before, s.Compactions, s.LastCompactErr)
 	}
@@ -304,11 +301,11 @@ func TestCompactCopiesDuplicatesOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if size := p.store.Size(); size < 3*p.shard.LiveBytes() {
+	if size := o.storage.Store(p.number).Size(); size < 3*p.shard.LiveBytes() {
 		t.Fatalf("the store has %d bytes: the test needs three times what lives", size)
 	}
-	if _, err := o.compactStore(p.store, nil); err != nil || p.store.Size() != p.shard.LiveBytes()+aof.SealSize {
-		t.Errorf("the store has %d bytes, %d of them live; %v", p.store.Size(), p.shard.LiveBytes(), err)
+	if _, err := o.storage.CompactStore(o.storage.Store(p.number), nil); err != nil || o.storage.Store(p.number).Size() != p.shard.LiveBytes()+aof.SealSize {
+		t.Errorf("the store has %d bytes, %d of them live; %v", o.storage.Store(p.number).Size(), p.shard.LiveBytes(), err)
 	}
 }
 
@@ -330,11 +327,11 @@ func TestCompactRefusesAFileThatLacksAnItem(t *testing.T) {
 		t.Error("the capture is not complete")
 	}
 	p.mu.Unlock()
-	before := aoftest.Read(t, p.store.Path())
-	if _, err := o.compactStore(p.store, nil); err == nil || !strings.Contains(err.Error(), `"0:777"`) {
+	before := aoftest.Read(t, o.storage.Store(p.number).Path())
+	if _, err := o.storage.CompactStore(o.storage.Store(p.number), nil); err == nil || !strings.Contains(err.Error(), `"0:777"`) {
 		t.Errorf("the compaction says %v", err)
 	}
-	if !bytes.Equal(aoftest.Read(t, p.store.Path()), before) || p.store.Broken() != nil {
+	if !bytes.Equal(aoftest.Read(t, o.storage.Store(p.number).Path()), before) || o.storage.Store(p.number).Broken() != nil {
 		t.Error("the file is not what it was")
 	}
 	p.mu.Lock()
@@ -355,64 +352,10 @@ func TestCompactWaitsForTheJournal(t *testing.T) {
 	tx.Delete(tx.Container("0"), "a")
 	lsn := tx.Close()
 	before := o.journal.Fsyncs()
-	if _, err := o.compactStore(o.partitions[0].store, nil); err != nil {
+	if _, err := o.storage.CompactStore(o.storage.Store(0), nil); err != nil {
 		t.Fatal(err)
 	}
 	if !o.Committed(lsn) || o.journal.Fsyncs() == before {
 		t.Error("the file lacks items before the journal has their changes")
-	}
-}
-
-// A compaction does not rest while it delays a checkpoint.
-func TestNoRestsWhileTheJournalWaits(t *testing.T) {
-	o := open(t)
-	o.compaction.pace = 1 << 20
-	o.put("0", "a", "{}", expiry.Inherit)
-	start := time.Now()
-	o.compactionPacer(DefaultCompaction).Wrote(store.StepBytes)
-	if rested := time.Since(start); rested < time.Second*store.StepBytes/(1<<20) {
-		t.Errorf("it rests for %v although the journal is small", rested)
-	}
-	o.journal.SetLimit(o.journal.Size() / 2)
-	start = time.Now()
-	o.compactionPacer(DefaultCompaction).Wrote(10 << 20)
-	if rested := time.Since(start); rested > 5*time.Second {
-		t.Errorf("it rests for %v although the journal waits", rested)
-	}
-}
-
-// A compaction that begins is under way at every moment: a client that waits for its end does not stop waiting.
-func TestCompactionIsUnderWay(t *testing.T) {
-	var state compactionState
-	var asked, begun atomic.Int64
-	var other sync.WaitGroup
-	other.Go(func() {
-		for n := int64(1); ; {
-			switch asked.Load() {
-			case n:
-				state.begin()
-				begun.Store(n)
-				n++
-			case -1:
-				return
-			}
-		}
-	})
-	rounds, missed := int64(0), 0
-	for end := time.Now().Add(300 * time.Millisecond); time.Now().Before(end); {
-		rounds++
-		state.running.Store(false)
-		state.all.Store(true)
-		asked.Store(rounds)
-		for begun.Load() < rounds {
-			if !state.underWay() {
-				missed++
-			}
-		}
-	}
-	asked.Store(-1)
-	other.Wait()
-	if missed > 0 {
-		t.Errorf("%d times in %d rounds a compaction was not under way while it began", missed, rounds)
 	}
 }

@@ -111,7 +111,7 @@ func TestScrubRepairs(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if err := o.scrub.Scrub(nil); err != nil {
+			if err := o.storage.Scrub.Scrub(nil); err != nil {
 				t.Fatalf("%s of %s: %v", mode, name, err)
 			}
 			s := o.Scrubber().Stats()
@@ -130,7 +130,7 @@ func TestScrubRepairs(t *testing.T) {
 			o.randomWrite(random, []string{"orders", "carts", "gone", "new"})
 		}
 		found := o.Scrubber().Stats().Found
-		if err := o.scrub.Scrub(nil); err != nil || o.Scrubber().Stats().Found != found {
+		if err := o.storage.Scrub.Scrub(nil); err != nil || o.Scrubber().Stats().Found != found {
 			t.Errorf("%s: a sound folder: %+v, %v", mode, o.Scrubber().Stats(), err)
 		}
 		o.checkFolder(o.dump())
@@ -155,7 +155,7 @@ func TestScrubRepairsJournals(t *testing.T) {
 			name = o.newestJournal()
 		}
 		o.flip(name, func(size int) int { return size - 30 })
-		if err := o.scrub.Scrub(nil); err != nil || o.Scrubber().Stats().Damaged != 0 {
+		if err := o.storage.Scrub.Scrub(nil); err != nil || o.Scrubber().Stats().Damaged != 0 {
 			t.Errorf("%s: %v, %+v", name, err, o.Scrubber().Stats())
 		}
 		if _, err := os.Lstat(filepath.Join(o.opt.Dir, name)); !os.IsNotExist(err) {
@@ -168,9 +168,9 @@ func TestScrubRepairsJournals(t *testing.T) {
 // Items are written, deleted and dropped while stores are written anew.
 func TestRepairsUnderLoad(t *testing.T) {
 	o, _ := spoilable(t)
-	o.checkpoint.mu.Lock()
-	o.checkpoint.pieces.piece = 1
-	o.checkpoint.mu.Unlock()
+	o.storage.Lock()
+	o.storage.Options.Piece = 1
+	o.storage.Unlock()
 	var all sync.WaitGroup
 	for n := range 2 {
 		all.Go(func() {
@@ -195,7 +195,7 @@ func TestRepairsUnderLoad(t *testing.T) {
 		for round := range 30 {
 			name := []string{datadir.CatalogueName, datadir.PartitionName(0), datadir.PartitionName(1), datadir.PartitionName(2)}[round%4]
 			o.flip(name, random.IntN)
-			if err := o.scrub.Scrub(nil); err != nil {
+			if err := o.storage.Scrub.Scrub(nil); err != nil {
 				t.Error(err)
 			}
 			if round%7 == 3 {
@@ -241,8 +241,7 @@ func TestCompactionOfADamagedStore(t *testing.T) {
 	o, _ := spoilable(t)
 	state := o.dump()
 	o.flip(datadir.PartitionName(1), func(size int) int { return size / 2 })
-	o.compaction.all.Store(true)
-	o.compactWasteful()
+	o.storage.CompactAll()
 	if s := o.Scrubber().Stats(); s.Repaired != 1 || o.Stats().LastCompactErr != "" {
 		t.Errorf("%+v, %s", s, o.Stats().LastCompactErr)
 	}
@@ -257,7 +256,7 @@ func TestRepairThatFails(t *testing.T) {
 	name := datadir.PartitionName(1)
 	o.flip(name, func(size int) int { return size / 2 })
 	disk.FailWrites.Store(true)
-	if err := o.scrub.Scrub(nil); !scrub.IsDamage(err) {
+	if err := o.storage.Scrub.Scrub(nil); !scrub.IsDamage(err) {
 		t.Errorf("a damaged file that stays so: %v", err)
 	}
 	if s := o.Scrubber().Stats(); s.Found != 1 || s.Repaired != 0 || s.Damaged != 1 || !strings.Contains(s.Damage, name) {

@@ -67,13 +67,11 @@ func testFolderStaysInProportion(t *testing.T, living, scale int) {
 	t.Cleanup(func() { aof.Fsync = real })
 	o := open(t, func(opt *Options) { opt.Partitions, opt.Fsync = 8, No })
 	// The test does by hand what happens in the background.
-	close(o.Keyspace.stop)
-	o.background.Wait()
-	o.Keyspace.stop = make(chan struct{})
+	o.stopBackground()
 	o.SetCompaction(Compaction{Percentage: DefaultCompaction.Percentage, MinSize: DefaultCompaction.MinSize / int64(scale)})
-	o.checkpoint.least /= int64(scale)
-	o.compaction.pace = 0
-	o.limitJournal()
+	o.storage.Options.Least /= int64(scale)
+	o.storage.Options.Pace = 0
+	o.storage.LimitJournal()
 
 	each := living / scale / docBytes / steps
 	living = each * steps * docBytes
@@ -98,13 +96,13 @@ func testFolderStaysInProportion(t *testing.T, living, scale int) {
 		if look != nil {
 			look()
 		}
-		if !o.checkpointDue(false) {
+		if !o.storage.Due(false) {
 			continue
 		}
 		if err := o.Save(); err != nil {
 			t.Fatal(err)
 		}
-		o.compactWasteful()
+		o.storage.CompactWasteful()
 	}
 	look = nil
 	s := o.Stats()

@@ -17,10 +17,15 @@
 // copies the records from the tables. [Keyspace.Wait] commits the batch for all groups together (package journal).
 // No reply leaves before what it reports or reveals is committed; an [LSN] says how far that is.
 //
-// Behind the journal every partition has a store (package store). A checkpoint (checkpoint.go) brings the latest
+// Behind the journal every partition has a store (package store). A checkpoint (package storage) brings the latest
 // state of what has been written since the last one to it. An item overwritten a thousand times is stored once. One
 // that has died meanwhile is not stored. A start (load.go) reads the stores side by side and replays the journals.
 // Package lease keeps time from running backwards across a restart.
+//
+// # Indexes and queries
+//
+// Package indexing keeps the indexes of a container up to date with its tables, and package selection reads what a
+// query may select. Here are the locks, the catalogue and rollback (indexes.go, select.go).
 //
 // FORMAT.md draws the files. Package aof reads and writes their format with checks, package datadir knows the
 // folder, and package repair reads folders that no server uses.

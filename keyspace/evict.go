@@ -71,7 +71,29 @@ func (t *table) Evictable(p eviction.Policy) int {
 	if t.Detached() {
 		return 0
 	}
-	return t.Table.Evictable(p, t.c.Policy())
+	now := t.ks.Now()
+	n := t.evictableLocked(p, t.deadStats(now, mostAge))
+	if n == 0 {
+		n = t.evictableLocked(p, t.deadStats(now, 0)) // some of the dead may be gone
+	}
+	return n
+}
+
+// evictableLocked returns how many items may go, without the dead that stay. p.mu must be held.
+func (t *table) evictableLocked(p eviction.Policy, dead memtable.Stats) int {
+	policy := t.c.Policy()
+	n := t.Table.Evictable(p, policy)
+	if !p.Volatile() {
+		return max(n-dead.Items, 0)
+	}
+	byDefault, byOwnTTL := policy.Expires()
+	if byDefault {
+		n -= dead.ByDefault
+	}
+	if byOwnTTL {
+		n -= dead.ByOwnTTL
+	}
+	return max(n, 0)
 }
 
 // Draw implements [eviction.Source].
@@ -82,7 +104,7 @@ func (t *table) Draw(p eviction.Policy, n int, intN func(n int) int, drawn []evi
 		return drawn
 	}
 	tracker, now := t.ks.evictor.Tracker(), t.ks.Now()
-	t.Table.Draw(p, t.c.Policy(), n, intN, func(h memtable.Handle, e *memtable.Entry, end int64) {
+	t.Table.Draw(p, t.c.Policy(), t.ks.kept(t.c, now), n, intN, func(h memtable.Handle, e *memtable.Entry, end int64) {
 		access := t.Access(h)
 		c := eviction.Candidate[evictable]{Rank: tracker.Rank(p, access, e.TS(), end, now), Key: evictable{t, strings.Clone(t.ID(e)), e.Version(), access}}
 		drawn = append(drawn, c)

@@ -138,8 +138,7 @@ func liveAndFail(opt Options) (acknowledged map[string]string) {
 			}
 		}
 		if ks.Save() == nil && round == 1 {
-			ks.compaction.all.Store(true)
-			ks.compactWasteful()
+			ks.storage.CompactAll()
 		}
 	}
 	_ = ks.Close()

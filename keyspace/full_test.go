@@ -169,7 +169,7 @@ func TestFullDiskDrill(t *testing.T) {
 			d.o.flush("c")
 			d.remember(map[string]string{})
 			d.save(true)
-			d.o.disk.Refill()
+			d.o.storage.Disk.Refill()
 			if err := d.o.Writable(); err != nil {
 				t.Errorf("with room again: %v", err)
 			}
@@ -220,9 +220,9 @@ func (d *fullDrill) play() (happened string) {
 	case n < 24:
 		d.save(false)
 	case n == 24:
-		d.o.compactWasteful()
+		d.o.storage.CompactWasteful()
 	case n == 25:
-		o.disk.Refill()
+		o.storage.Disk.Refill()
 	case n == 26:
 		d.disk.take(d.r.Int64N(100 << 10))
 	case n == 27:

@@ -26,6 +26,14 @@ type opened struct {
 	opt   Options
 }
 
+// stopBackground ends what runs in the background, for a test that does it by hand.
+func (ks *Keyspace) stopBackground() {
+	close(ks.stop)
+	ks.background.Wait()
+	ks.stop = make(chan struct{})
+	ks.storage.Options.Stop = ks.stop
+}
+
 func open(t *testing.T, change ...func(*Options)) *opened {
 	t.Helper()
 	clock := clock.NewManual(epoch)

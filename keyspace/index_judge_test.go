@@ -273,7 +273,7 @@ func (j *judged) query(text string) (ids []string) {
 	}
 	from, err := page.ParseCursor(q, "0")
 	j.must(err)
-	r, err := page.New(q, page.Options{Count: page.MaxCount, Ordered: p.Ordered}, from)
+	r, err := page.New(q, page.Options{Count: page.MaxCount, Ordered: p.Ordered, Proven: p.Proves}, from)
 	j.must(err)
 	j.must(tx.SelectIndex(c, &p, keyspace.Place{}, func(s keyspace.Slice, _ func(int) keyspace.Place) bool {
 		for _, at := range s.Items {

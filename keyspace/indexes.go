@@ -101,7 +101,6 @@ func (ks *Keyspace) buildIndexes() { signal(ks.indexWake) }
 
 // runIndexBuilder builds the indexes that are not ready, in the background.
 func (ks *Keyspace) runIndexBuilder() {
-	defer ks.background.Done()
 	for {
 		select {
 		case <-ks.stop:

@@ -71,8 +71,7 @@ func TestIndexesInAFolder(t *testing.T) {
 	save()
 	o.reopen()
 	is("a checkpoint and a restart", "orders", full)
-	o.compaction.all.Store(true) // as Compact does, without the background goroutine
-	o.compactWasteful()
+	o.storage.CompactAll()
 	o.reopen()
 	is("a compaction and a restart", "orders", full)
 

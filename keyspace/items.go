@@ -5,7 +5,7 @@ import (
 	"mayfly/keyspace/record"
 )
 
-// find returns the living entry of an id, nil if there is none. It removes a dead one:
+// find returns the living entry of an id, nil if there is none. It removes a dead one that is purgeable:
 //  1. the entry leaves the table and is absent for everybody from here on;
 //  2. the removal is not journalled, unless this transaction has written the item: after a restart the policy
 //     kept on disk makes it dead again (expiry.Policy);
@@ -29,7 +29,7 @@ func (tx *Tx) lookup(p *partition, c *Container, id string) (memtable.Handle, *m
 	}
 	tx.saw(LSN(e.LSN()))
 	if e.Dead(c.Policy(), tx.now) {
-		if tx.ks.keepsDead(tx.now) {
+		if !e.Within(tx.ks.purgeable(c, tx.now)) {
 			tx.kept = true
 			return 0, nil
 		}
@@ -116,7 +116,7 @@ func (tx *Tx) Put(c *Container, id string, kind Kind, body string, expireAt int6
 	switch {
 	case e == nil:
 		if tx.kept {
-			tx.removeKept(t, id)
+			tx.bury(t, id)
 		}
 		_, e = t.Insert(id, it, own)
 		tx.noteInsert(t, e)
@@ -137,14 +137,17 @@ func (tx *Tx) Put(c *Container, id string, kind Kind, body string, expireAt int6
 	return t.Item(e)
 }
 
-// Delete removes the item under an id and reports whether it lived.
+// Delete removes the item under an id and reports whether it lived. A dead one that may live again is removed too.
 func (tx *Tx) Delete(c *Container, id string) bool {
 	p := tx.partition(id)
 	e := tx.find(p, c, id)
+	t := c.tables[p.number]
 	if e == nil {
+		if tx.kept && c.retention.Open(tx.now) {
+			tx.bury(t, id) // a policy that rules again must not bring it back
+		}
 		return false
 	}
-	t := c.tables[p.number]
 	if !e.Changing() {
 		tx.noteChange(t, e)
 	}

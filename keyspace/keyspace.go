@@ -12,14 +12,11 @@ import (
 	"mayfly/keyspace/datadir"
 	"mayfly/keyspace/eviction"
 	"mayfly/keyspace/figures"
-	"mayfly/keyspace/fileset"
 	"mayfly/keyspace/journal"
 	"mayfly/keyspace/lease"
 	"mayfly/keyspace/record"
-	"mayfly/keyspace/reserve"
 	"mayfly/keyspace/rotation"
-	"mayfly/keyspace/scrub"
-	"mayfly/keyspace/store"
+	"mayfly/keyspace/storage"
 
 	"github.com/rs/zerolog"
 )
@@ -78,11 +75,10 @@ type LSN = journal.LSN
 // Keyspace is the set of all containers and their items. Safe for concurrent use.
 type Keyspace struct {
 	opt           Options
-	folder        *datadir.Dir
 	partitions    []*partition
 	catalogue     catalogue
-	journal       *journal.Journal
-	catStore      *store.Store
+	storage       *storage.Engine
+	journal       *journal.Journal // of storage
 	purge         *expiry.Purge
 	runner        *expiry.Runner
 	tables        rotation.List[*table] // attached tables: the purge and eviction skip empty containers
@@ -93,18 +89,10 @@ type Keyspace struct {
 	unwatchers    atomic.Int32 // goroutines that end watches
 	maxContainers atomic.Int64 // 0: no limit
 
-	broken     atomic.Pointer[error] // why a store cannot be used any more; nil while all can
 	lease      lease.Lease
-	wake       chan struct{} // a checkpoint is wanted
 	indexWake  chan struct{} // an index is to be built
-	full       chan struct{} // a checkpoint may be due
 	stop       chan struct{}
 	background sync.WaitGroup
-	checkpoint checkpointState
-	compaction compactionState
-	files      *fileset.Set // checkpoint.mu protects it
-	scrub      *scrub.Scrubber
-	disk       *reserve.Guard
 	clockLog   clockLog
 }
 
@@ -120,16 +108,12 @@ func Open(opt Options) (_ *Keyspace, err error) {
 	if opt.Partitions < 1 || opt.Partitions > record.MaxPartitions {
 		return nil, fmt.Errorf("partitions must be 1 to %d, not %d", record.MaxPartitions, opt.Partitions)
 	}
-	signals := func() chan struct{} { return make(chan struct{}, 1) }
-	ks := &Keyspace{opt: opt, wake: signals(), full: signals(), indexWake: signals(), stop: make(chan struct{})}
-	ks.scrub = scrub.New(scrub.Options{Folder: scrubFolder{ks}, Log: opt.Log, Now: ks.Now, Stop: ks.stop})
+	ks := &Keyspace{opt: opt, indexWake: make(chan struct{}, 1), stop: make(chan struct{})}
 	ks.evictor.Init()
-	ks.SetCompaction(DefaultCompaction)
 	ks.SetMaxContainers(DefaultMaxContainers)
-	ks.checkpoint.least, ks.checkpoint.pieces, ks.compaction.pace = journal.MinLimit, captureInPieces, store.DefaultPace
 	defer func() {
-		if err != nil {
-			ks.closeAll()
+		if err != nil && ks.storage != nil {
+			ks.storage.Abandon()
 		}
 	}()
 	begin := ks.Now()
@@ -146,10 +130,9 @@ func Open(opt Options) (_ *Keyspace, err error) {
 	if err := ks.createDatabases(); err != nil {
 		return nil, err
 	}
-	ks.background.Go(ks.scrub.Run)
-	ks.background.Add(2)
-	go ks.runCheckpoints()
-	go ks.runIndexBuilder()
+	ks.background.Go(ks.storage.Scrub.Run)
+	ks.background.Go(ks.storage.Run)
+	ks.background.Go(ks.runIndexBuilder)
 	if !opt.NoPurge {
 		ks.runner = expiry.NewRunner(ks.purge)
 		ks.runner.Start()
@@ -187,48 +170,13 @@ func (ks *Keyspace) Close() error {
 	}
 	close(ks.stop)
 	ks.background.Wait()
-	if !ks.journal.Begun() { // the disk is full, and nothing was written
-		return ks.closeAll()
-	}
 	ks.lease.Set(ks.Now()) // the checkpoint records it
-	if err := errors.Join(ks.Save(), ks.closeFiles()); err != nil {
-		return errors.Join(err, ks.folder.Close())
-	}
-	return errors.Join(ks.files.WriteManifest(true), ks.folder.Close())
+	return ks.storage.Close()
 }
 
 // Halt commits everything and forces it to disk, for a process that ends while transactions still run. The next
 // start replays the journal. The keyspace must not be used afterwards.
 func (ks *Keyspace) Halt() error { return errors.Join(ks.journal.CommitAll(), ks.journal.Sync()) }
-
-// closeAll closes the files and the folder.
-func (ks *Keyspace) closeAll() error {
-	err := ks.closeFiles()
-	if ks.folder != nil {
-		err = errors.Join(err, ks.folder.Close())
-	}
-	return err
-}
-
-// closeFiles commits what waits, forces it to disk and closes the files.
-func (ks *Keyspace) closeFiles() error {
-	var errs []error
-	if ks.journal != nil {
-		errs = append(errs, ks.journal.Close())
-	}
-	for _, p := range ks.partitions {
-		if p.store != nil {
-			errs = append(errs, p.store.Close())
-		}
-	}
-	if ks.catStore != nil {
-		errs = append(errs, ks.catStore.Close())
-	}
-	if ks.disk != nil {
-		errs = append(errs, ks.disk.Close())
-	}
-	return errors.Join(errs...)
-}
 
 func (ks *Keyspace) partitionOf(id string) *partition {
 	return ks.partitions[record.Partition(id, len(ks.partitions))]
@@ -255,17 +203,6 @@ func (ks *Keyspace) Throttle() {
 // Committed reports whether the LSN is committed.
 func (ks *Keyspace) Committed(lsn LSN) bool { return lsn <= ks.journal.Committed() }
 
-// Writable returns the error because of which writes are refused for now (MISCONF), or nil.
-func (ks *Keyspace) Writable() error {
-	if err := ks.failed(); err != nil {
-		return ks.ForClients(err)
-	}
-	return ks.disk.Err()
-}
-
-// ForClients returns an error without the path of the data folder, which is not for clients; the log has it.
-func (ks *Keyspace) ForClients(err error) error { return datadir.WithoutPath(err, ks.opt.Dir) }
-
 // Now reads the clock, in ms.
 func (ks *Keyspace) Now() int64 { return ks.opt.Clock.Now() }
 
@@ -284,23 +221,12 @@ type Stats = figures.Stats
 // Stats returns the figures.
 func (ks *Keyspace) Stats() Stats {
 	s := Stats{
-		Partitions:   len(ks.partitions),
-		Expiry:       ks.purge.Stats(),
-		LoadedItems:  ks.load.items.Load(),
-		LoadTime:     ks.load.took,
-		JournalBytes: ks.journal.Size(),
-		Commits:      ks.journal.Commits(),
-		Fsyncs:       ks.journal.Fsyncs(),
-		Checkpoints:  ks.checkpoint.done.Load(),
-		Saving:       ks.checkpoint.asked.Load(),
-		Compactions:  ks.compaction.done.Load(),
-		Compacting:   ks.compaction.underWay(),
-
-		LastSaveError:  ks.checkpoint.failed.Text(ks.opt.Dir),
-		LastCompactErr: ks.compaction.failed.Text(ks.opt.Dir),
+		Partitions:  len(ks.partitions),
+		Expiry:      ks.purge.Stats(),
+		LoadedItems: ks.load.items.Load(),
+		LoadTime:    ks.load.took,
 	}
-	s.DiskFull, s.ReserveBytes = ks.disk.Full(), ks.disk.Held()
-	s.LiveBytes, s.StoreBytes = store.Sizes(ks.stores())
+	ks.storage.AddStats(&s)
 	if err := ks.Writable(); err != nil {
 		s.LastWriteError = err.Error()
 	}

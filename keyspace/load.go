@@ -1,26 +1,18 @@
 package keyspace
 
 import (
-	"errors"
 	"fmt"
 	"math"
-	"path/filepath"
 	"runtime"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"mayfly/expiry/clock"
 	"mayfly/keyspace/aof"
-	"mayfly/keyspace/datadir"
-	"mayfly/keyspace/fileset"
 	"mayfly/keyspace/indexing"
-	"mayfly/keyspace/journal"
-	"mayfly/keyspace/manifest"
 	"mayfly/keyspace/record"
-	"mayfly/keyspace/reserve"
-	"mayfly/keyspace/store"
+	"mayfly/keyspace/storage"
 )
 
 // loadStats are figures of the start.
@@ -29,54 +21,37 @@ type loadStats struct {
 	took  int64 // ms
 }
 
-// loader reads the stores and the journals into memory. Partitions are loaded side by side.
+// loader takes the items and containers of the files into memory. It implements [storage.Loader].
 type loader struct {
-	ks       *Keyspace
-	manifest *manifest.Manifest
-	parts    []*partitionLoader
-	clock    int64  // ms; the latest moment read
-	epoch    uint64 // the latest read
+	ks    *Keyspace
+	parts []*partitionLoader
+	clock int64  // ms; the latest moment read
+	epoch uint64 // the latest read
 
 	mu       sync.Mutex            // protects byNumber
 	byNumber map[uint32]*Container // one without a name has items of a container that is not known (yet)
 }
 
-// restore opens the files and loads their state:
-//
-//  1. the catalogue's store and the partitions' stores. The last checkpoint may have been interrupted;
-//  2. the journals in order. Every change is the whole state of an item, so those that the stores already have do no
-//     harm;
-//  3. items that then belong to no container were dropped. They are deleted from the stores in the background.
-func (ks *Keyspace) restore() error {
+// restore opens the files and loads their state; see [storage.Engine.Load].
+func (ks *Keyspace) restore() (err error) {
 	begin := ks.Now()
-	var err error
-	if ks.folder, err = datadir.Open(ks.opt.Dir, ks.opt.Partitions, ks.opt.Log); err != nil {
-		return err
-	}
-	if ks.disk, err = reserve.NewGuard(ks.opt.Dir, ks.opt.Reserve, ks.opt.Log, ks.wakeCheckpoint); err != nil {
-		return err
-	}
-	m, err := fileset.ReadManifest(ks.opt.Dir)
-	if err != nil {
-		return err
-	}
-	l := &loader{ks: ks, manifest: m, byNumber: make(map[uint32]*Container)}
-	for n := range ks.folder.Partitions {
-		p := newPartition(n)
-		ks.partitions = append(ks.partitions, p)
-		l.parts = append(l.parts, &partitionLoader{loader: l, p: p, tables: make(map[uint32]*table)})
-	}
-	if err := l.loadCatalogue(); err != nil {
-		return err
-	}
-	if err := l.loadPartitions(); err != nil {
-		return err
-	}
-	ks.catalogue.dirty = make(map[uint32]*Container)
-	files, last, err := journal.Replay(journal.ReplayOptions{
-		Dir: ks.opt.Dir, Log: ks.opt.Log, Now: begin, Check: m.CheckJournal, Visit: l.replay,
+	ks.storage, err = storage.Open(storage.Options{
+		Dir: ks.opt.Dir, Partitions: ks.opt.Partitions, Policy: ks.opt.Fsync, Reserve: ks.opt.Reserve, Log: ks.opt.Log,
+		Now: ks.Now, Tick: ks.watchClock, Stop: ks.stop,
 	})
 	if err != nil {
+		return err
+	}
+	l := &loader{ks: ks, byNumber: make(map[uint32]*Container)}
+	var parts []storage.Partition
+	for n := range ks.storage.Partitions() {
+		p := newPartition(n)
+		ks.partitions = append(ks.partitions, p)
+		parts = append(parts, storage.Partition{Lock: &p.mu, Shard: &p.shard})
+		l.parts = append(l.parts, &partitionLoader{loader: l, p: p, tables: make(map[uint32]*table)})
+	}
+	ks.catalogue.dirty = make(map[uint32]*Container)
+	if err := ks.storage.Load(parts, memory{ks}, l); err != nil {
 		return err
 	}
 	l.finish()
@@ -84,18 +59,10 @@ func (ks *Keyspace) restore() error {
 	for _, t := range ks.tables.Some(nil, 0, math.MaxInt) {
 		ks.load.items.Add(int64(t.Len()))
 	}
-	ks.journal, err = journal.Open(journal.Options{
-		Dir: ks.opt.Dir, Finished: files, First: last + 1, Policy: ks.opt.Fsync, Log: ks.opt.Log, Full: func() { signal(ks.full) },
-		MakeRoom: ks.disk.MakeRoom, Around: func(makeFile func() error) error { return ks.files.Begin(m, makeFile) },
-	})
-	if err != nil {
+	if err := ks.storage.Begin(); err != nil {
 		return err
 	}
-	ks.files = &fileset.Set{Folder: ks.folder, Stores: ks.stores(), Journal: ks.journal}
-	if err := ks.disk.Begin(ks.journal); err != nil {
-		return err
-	}
-	ks.limitJournal()
+	ks.journal = ks.storage.Journal
 	ks.load.took = ks.Now() - begin
 	if c, ok := ks.opt.Clock.(interface{ CatchUp(int64, time.Duration) }); ok {
 		c.CatchUp(l.clock, leaseTime)
@@ -104,62 +71,9 @@ func (ks *Keyspace) restore() error {
 		ks.clockLog.watch = c.Watch()
 		ks.watchClock()
 	}
-	ks.checkpoint.last.Store(ks.Now())
 	ks.opt.Log.Info().Int64("items", ks.load.items.Load()).Int("partitions", len(ks.partitions)).
 		Int64("ms", ks.load.took).Msg("data loaded")
 	return nil
-}
-
-// openStore opens a store and compares it with the manifest.
-func (l *loader) openStore(path string, visit func(aof.Op) error) (*store.Store, error) {
-	check := func(mark uint32, end int64) (int64, error) { return l.manifest.CheckStore(path, mark, end) }
-	return store.Open(path, store.Options{Log: l.ks.opt.Log, Now: l.ks.Now(), Check: check, Visit: visit})
-}
-
-func (l *loader) loadCatalogue() (err error) {
-	ks := l.ks
-	path := filepath.Join(ks.opt.Dir, datadir.CatalogueName)
-	present := make(map[string]string)
-	ks.catStore, err = l.openStore(path, func(o aof.Op) error {
-		if o.Del {
-			delete(present, o.Key)
-		} else {
-			present[strings.Clone(o.Key)] = strings.Clone(o.Rec)
-		}
-		return nil
-	})
-	if err != nil {
-		return err
-	}
-	ks.checkpoint.records = make(store.LiveRecords)
-	for key, rec := range present {
-		ks.catStore.AddLive(ks.checkpoint.records.Count([]aof.Op{{Key: key, Rec: rec}}))
-		if err := l.catalogueRecord(key, rec, false); err != nil {
-			return fmt.Errorf("%s: %w", path, err)
-		}
-	}
-	return nil
-}
-
-// loadPartitions loads all partitions, as many at a time as there are processors.
-func (l *loader) loadPartitions() error {
-	ks := l.ks
-	var wg sync.WaitGroup
-	limit := make(chan struct{}, runtime.GOMAXPROCS(0))
-	errs := make([]error, len(ks.partitions))
-	var done atomic.Int64
-	for i, part := range l.parts {
-		limit <- struct{}{}
-		wg.Go(func() {
-			defer func() { <-limit }()
-			if errs[i] = part.load(); errs[i] == nil {
-				ks.opt.Log.Debug().Int("partition", part.p.number).Int64("of", done.Add(1)).
-					Int64("items", ks.load.items.Load()).Msg("partition loaded")
-			}
-		})
-	}
-	wg.Wait()
-	return errors.Join(errs...)
 }
 
 // partitionLoader loads the items of one partition, from its store and then from the journals.
@@ -172,24 +86,22 @@ type partitionLoader struct {
 	read   int64             // bytes of changes that Options.Loaded does not count yet
 }
 
-// load opens the partition's store and applies its changes.
-func (l *partitionLoader) load() (err error) {
-	ks := l.ks
-	path := filepath.Join(ks.opt.Dir, datadir.PartitionName(l.p.number))
-	l.p.store, err = l.openStore(path, func(o aof.Op) error {
-		number, id, err := record.SplitKey(o.Key)
-		if err == nil {
-			err = l.apply(number, id, o, false)
-		}
-		if err != nil {
-			return fmt.Errorf("%s: %w", path, err)
-		}
-		return nil
-	})
-	for _, t := range l.tables {
-		ks.load.items.Add(int64(t.Len()))
+// Loaded counts the items of a partition's store.
+func (l *loader) Loaded(partition int) {
+	for _, t := range l.parts[partition].tables {
+		l.ks.load.items.Add(int64(t.Len()))
 	}
-	return err
+	l.ks.opt.Log.Debug().Int("partition", partition).Int64("items", l.ks.load.items.Load()).Msg("partition loaded")
+}
+
+// Item applies one change of the store or of a journal.
+func (l *loader) Item(partition int, number uint32, id string, o aof.Op, journaled bool) error {
+	return l.parts[partition].apply(number, id, o, journaled)
+}
+
+// Touch applies a touch of a journal.
+func (l *loader) Touch(partition int, number uint32, id string, o aof.Op) error {
+	return l.parts[partition].touch(number, id, o)
 }
 
 // apply applies one change of the store or of a journal. The store lacks those of journals.
@@ -271,25 +183,8 @@ func (l *loader) container(number uint32) *Container {
 	return c
 }
 
-// replay applies one change of a journal.
-func (l *loader) replay(o aof.Op) error {
-	if record.InCatalogue(o.Key) {
-		return l.catalogueRecord(o.Key, o.Rec, o.Del)
-	}
-	key, touched := record.TouchedKey(o.Key)
-	number, id, err := record.SplitKey(key)
-	if err != nil {
-		return err
-	}
-	part := l.parts[record.Partition(id, len(l.parts))]
-	if touched {
-		return part.touch(number, id, o)
-	}
-	return part.apply(number, id, o, true)
-}
-
-// catalogueRecord applies a record of the catalogue, from its store or from a journal.
-func (l *loader) catalogueRecord(key, rec string, deleted bool) error {
+// Catalogue applies a record of the catalogue.
+func (l *loader) Catalogue(key, rec string, deleted, journaled bool) error {
 	var it Item
 	if !deleted {
 		var err error
@@ -310,21 +205,23 @@ func (l *loader) catalogueRecord(key, rec string, deleted bool) error {
 		return err
 	}
 	c := l.container(number)
-	if dirty := l.ks.catalogue.dirty; dirty != nil { // this comes from a journal
-		dirty[number] = c
+	if journaled {
+		l.ks.catalogue.dirty[number] = c
 	}
 	if deleted {
 		c.name = ""
 		return nil
 	}
-	r, err := record.ReadContainer(key, it.Body)
+	r, err := record.ReadContainer(key, it)
 	if err != nil {
 		return err
 	}
 	c.name, c.created, c.db, c.lastDB = r.Name, r.Created, r.DB, r.LastDB
 	c.policy.Store(&r.Policy)
+	c.history.Store(newContainerHistory(r.Etag, r.History))
 	c.recordedIndexes = r.Indexes
-	l.clock = max(l.clock, r.Policy.OwnDeadTo, r.Policy.InheritDeadTo)
+	l.clock = max(l.clock, r.Policy.OwnDeadTo, r.Policy.InheritDeadTo, r.History[len(r.History)-1].At)
+	l.epoch = max(l.epoch, r.Etag/versionLeap)
 	return nil
 }
 
@@ -352,7 +249,6 @@ func (l *loader) finish() {
 	}
 	l.ks.epoch = l.epoch + 1
 	for _, p := range l.ks.partitions {
-		p.store.SetLive(p.shard.LiveBytes())
 		p.begin(l.ks.epoch)
 	}
 	l.buildIndexes()

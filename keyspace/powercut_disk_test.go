@@ -6,13 +6,14 @@ import (
 	"io"
 	"maps"
 	"math/rand/v2"
-	"mayfly/keyspace/aof"
 	"os"
 	"path/filepath"
 	"slices"
 	"sync"
 	"syscall"
 	"testing"
+
+	"mayfly/keyspace/aof"
 )
 
 // recordedDisk knows what a power cut leaves of a folder: each file as it was last forced to disk, and the names that

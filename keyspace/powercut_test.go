@@ -110,9 +110,9 @@ func (d *powerDrill) run(seed uint64) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ks.checkpoint.mu.Lock()
-	ks.checkpoint.pieces.piece = 2
-	ks.checkpoint.mu.Unlock()
+	ks.storage.Lock()
+	ks.storage.Options.Piece = 2
+	ks.storage.Unlock()
 	d.disk.mu.Lock()
 	d.ks = ks
 	d.disk.mu.Unlock()
@@ -184,19 +184,15 @@ func (d *powerDrill) disturb(r *rand.Rand) {
 			err = d.ks.Save()
 		case 1:
 			if err = d.ks.Save(); err == nil {
-				d.ks.compaction.all.Store(true)
-				d.ks.compactWasteful()
-				if failed := d.ks.compaction.failed.Get(); failed != nil {
-					err = failed
-				}
+				err = d.ks.storage.CompactAll()
 			}
 		case 2: // not right after a checkpoint: of some items the journal alone knows what they are
-			stores := d.ks.stores()
-			_, err = d.ks.compactStore(stores[r.IntN(len(stores))], nil)
+			stores := d.ks.storage.Stores()
+			_, err = d.ks.storage.CompactStore(stores[r.IntN(len(stores))], nil)
 		case 7: // as if it were damaged
-			d.ks.checkpoint.mu.Lock()
-			err = d.ks.rewriteStore(d.ks.stores()[r.IntN(4)])
-			d.ks.checkpoint.mu.Unlock()
+			d.ks.storage.Lock()
+			err = d.ks.storage.RewriteStore(d.ks.storage.Stores()[r.IntN(4)])
+			d.ks.storage.Unlock()
 		case 6:
 			d.ks.PurgeOnce()
 		case 3:

@@ -1,7 +1,7 @@
 package keyspace
 
 import (
-	"mayfly/expiry/members"
+	"mayfly/expiry"
 	"mayfly/keyspace/index"
 	"mayfly/keyspace/indexing"
 )
@@ -9,11 +9,11 @@ import (
 // RestoreContainer restores a container from another data folder. A missing or empty one gets exactly that state, with
 // the marks of its past policies. One with items gets the default and the mode, as by SetPolicy: the marks are not of
 // its items' history. A missing one gets its number if that is free, or else another. Indexes that the container lacks
-// are added, up to the limit. A container with items keeps its deadline, by which the ends of documents are recorded.
-// It needs BeginAll. The error says why there is no number for it.
+// are added, up to the limit. It needs BeginAll. The error says why there is no number for it.
 func (tx *Tx) RestoreContainer(s ContainerRecord) (*Container, error) {
 	c := tx.Container(s.Name)
-	if c == nil {
+	made := c == nil
+	if made {
 		var err error
 		if c, err = tx.CreateNumbered(s.Name, s.DB, s.Policy.Default, s.Policy.Mode); err != nil {
 			c, err = tx.CreateNumbered(s.Name, 0, s.Policy.Default, s.Policy.Mode)
@@ -36,6 +36,10 @@ func (tx *Tx) RestoreContainer(s ContainerRecord) (*Container, error) {
 	policy.InheritDeadTo = min(policy.InheritDeadTo, tx.now)
 	policy.OwnDeadTo = min(policy.OwnDeadTo, tx.now)
 	c.policy.Store(&policy)
+	if made {
+		tx.ks.catalogue.setHistory(c, &containerHistory{})
+	}
+	tx.addHistory(c, expiry.HistoryEntry{What: expiry.Restored, Kills: -1})
 	tx.recordContainer(c)
 	tx.restoreIndexes(c, s.Indexes)
 	return c, nil
@@ -76,13 +80,6 @@ const (
 // transaction.
 func (tx *Tx) Restore(c *Container, id string, it Item) Restored {
 	ts := min(max(it.TS, 1), tx.now)
-	if deadline := c.Policy().Deadline; deadline != "" && it.Kind == Document {
-		ends := members.Read(it.Body, deadline) // the other folder may have had another rule
-		if c.Policy().Passed(ends.Deadline, tx.now) {
-			return Dead
-		}
-		it.ExpireAt = ends.ExpireAt(ts)
-	}
 	if c.Policy().Dead(ts, it.ExpireAt, tx.now) {
 		return Dead
 	}

@@ -71,9 +71,9 @@ func (tx *Tx) noteDeath(t *table, e *memtable.Entry) {
 }
 
 // noteDeaths is noteDeath for all entries that a sweep of a table would remove.
-func (tx *Tx) noteDeaths(t *table, policy *expiry.Policy) {
+func (tx *Tx) noteDeaths(t *table, purgeable expiry.Limits) {
 	if tx.changed {
-		t.EachDead(policy, tx.now, func(e *memtable.Entry) { tx.noteDeath(t, e) })
+		t.EachDead(purgeable, func(e *memtable.Entry) { tx.noteDeath(t, e) })
 	}
 }
 
@@ -81,8 +81,9 @@ func (tx *Tx) noteDeaths(t *table, policy *expiry.Policy) {
 func (tx *Tx) noteContainer(c *Container) {
 	cat := &tx.ks.catalogue
 	listed, dropped := cat.byName[c.name] == c, len(cat.dropped)
-	created, number, lastDB, policy := c.created, c.number, c.lastDB, c.policy.Load()
+	created, number, lastDB, policy, history := c.created, c.number, c.lastDB, c.policy.Load(), c.history.Load()
 	replaced, swapped, gone := c.replaced, c.swapped, c.dropped
+	retention := c.retention
 	tx.undos = append(tx.undos, undo{f: func() {
 		if cat.dirty[c.number] == c {
 			cat.dirty[c.number] = nil
@@ -90,6 +91,8 @@ func (tx *Tx) noteContainer(c *Container) {
 		c.created, c.number, c.lastDB = created, number, lastDB
 		c.replaced, c.swapped, c.dropped = replaced, swapped, gone
 		c.policy.Store(policy)
+		c.retention = retention
+		cat.setHistory(c, history)
 		switch is := cat.byName[c.name] == c; {
 		case listed && !is:
 			cat.add(c)

@@ -18,6 +18,7 @@ type inside struct {
 	Order      map[string][]ordered // by container and partition: the insertion orders
 	Containers map[string]ContainerStats
 	Numbers    map[string]uint32
+	Histories  map[string]string
 	Used       int64
 	Marked     []bool // the watchers
 }
@@ -35,7 +36,7 @@ func (o *opened) inside(watchers []*Watcher) inside {
 	})
 	s := inside{
 		Items: o.dump(), Order: make(map[string][]ordered), Containers: make(map[string]ContainerStats),
-		Numbers: make(map[string]uint32), Used: o.Used(),
+		Numbers: make(map[string]uint32), Histories: make(map[string]string), Used: o.Used(),
 	}
 	var tx Tx
 	o.BeginAll(&tx)
@@ -43,6 +44,7 @@ func (o *opened) inside(watchers []*Watcher) inside {
 	for _, c := range tx.Containers() {
 		s.Containers[c.name] = tx.Stats(c)
 		s.Numbers[c.name] = c.number
+		s.Histories[c.name] = fmt.Sprint(c.Etag(), c.History())
 		for i, t := range c.tables {
 			if t == nil {
 				continue
@@ -68,6 +70,9 @@ func (s inside) compare(t *testing.T, is inside) {
 	}
 	if !maps.Equal(s.Containers, is.Containers) || !maps.Equal(s.Numbers, is.Numbers) {
 		t.Errorf("the containers were %v %v, are %v %v", s.Containers, s.Numbers, is.Containers, is.Numbers)
+	}
+	if !maps.Equal(s.Histories, is.Histories) {
+		t.Errorf("the histories were %v, are %v", s.Histories, is.Histories)
 	}
 	if s.Used != is.Used {
 		t.Errorf("%d bytes were used, %d are", s.Used, is.Used)
@@ -105,9 +110,9 @@ func TestRollback(t *testing.T) {
 				if err := o.journal.CommitAll(); err != nil {
 					t.Fatal(err)
 				}
-				o.checkpoint.mu.Lock() // no checkpoint removes a journal meanwhile
+				o.storage.Lock() // no checkpoint removes a journal meanwhile
 				copyFolder(t, o.opt.Dir, left)
-				o.checkpoint.mu.Unlock()
+				o.storage.Unlock()
 				ks, err := Open(Options{Dir: left, Clock: clock.NewManual(o.clock.Now()), NoPurge: true})
 				if err != nil {
 					t.Fatal(err)
@@ -265,9 +270,9 @@ func TestFoundDeadAfterWrite(t *testing.T) {
 				find(tx, c)
 			})
 			left := t.TempDir()
-			o.checkpoint.mu.Lock() // no checkpoint removes a journal meanwhile
+			o.storage.Lock() // no checkpoint removes a journal meanwhile
 			copyFolder(t, o.opt.Dir, left)
-			o.checkpoint.mu.Unlock()
+			o.storage.Unlock()
 			ks, err := Open(Options{Dir: left, Clock: clock.NewManual(o.clock.Now()), NoPurge: true})
 			if err != nil {
 				t.Fatal(err)

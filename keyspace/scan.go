@@ -6,16 +6,17 @@ import (
 	"mayfly/keyspace/memtable"
 )
 
-// sweep removes the dead of a container in a partition and returns its table, nil if there is none.
+// sweep removes the purgeable dead of a container in a partition and returns its table, nil if there is none.
 func (tx *Tx) sweep(p *partition, c *Container) *table {
 	tx.saw(p.lastWrite)
 	t := c.tables[p.number]
-	if t == nil || tx.ks.keepsDead(tx.now) {
-		return t
+	if t == nil {
+		return nil
 	}
 	removed := 0
-	tx.noteDeaths(t, c.Policy())
-	t.Sweep(c.Policy(), tx.now, func(e *memtable.Entry) {
+	purgeable := tx.ks.purgeable(c, tx.now)
+	tx.noteDeaths(t, purgeable)
+	t.Sweep(purgeable, func(e *memtable.Entry) {
 		tx.expire(t, e)
 		removed++
 	})
@@ -45,7 +46,7 @@ func (tx *Tx) withAllLocked(c *Container, f func()) {
 }
 
 // Count returns the exact number of living items. It takes constant time per partition, and the time to
-// remove the dead.
+// remove the dead or to count those that stay.
 func (tx *Tx) Count(c *Container) (n int) {
 	tx.withAllLocked(c, func() { n = tx.livingLocked(c) })
 	return n
@@ -56,7 +57,7 @@ func (tx *Tx) Count(c *Container) (n int) {
 func (tx *Tx) livingLocked(c *Container) (n int) {
 	for _, t := range c.tables {
 		if t != nil {
-			n += tx.living(t)
+			n += t.living(tx.now)
 		}
 	}
 	return n
@@ -114,7 +115,7 @@ func (tx *Tx) Random(c *Container) (id string, it Item, ok bool) {
 			if t == nil {
 				continue
 			}
-			if living := tx.living(t); at >= living {
+			if living := t.living(tx.now); at >= living {
 				at -= living
 				continue
 			}

@@ -27,10 +27,8 @@ func ParsePlace(text string) (p Place, ok bool) { return selection.ParsePlace(te
 func ParseEndPlace(text string) (p EndPlace, ok bool) { return selection.ParseEndPlace(text) }
 
 // AdviseIndex returns the paths of an index that would serve a query better than its plan, as INDEX.CREATE takes them;
-// "" if there is none.
-func AdviseIndex(q *query.Query, indexed bool, p *Plan) string {
-	return selection.Advise(q, indexed, p)
-}
+// "" if there is none. p is nil for a query without an index. few says that the query wants few rows.
+func AdviseIndex(q *query.Query, p *Plan, few bool) string { return selection.Advise(q, p, few) }
 
 // Plan returns the plan of the index that serves a query best, of those with a definition unless that is "". ok is
 // false if none does; then the query scans.
@@ -72,9 +70,7 @@ func (tx *Tx) scan(c *Container, r *selection.ScanReader, visit func(s Slice) (m
 				return true
 			}
 			s = r.Read(&t.Table, c.Policy(), tx.now)
-			if !tx.ks.keepsDead(tx.now) {
-				tx.removeDead(t, r.Dead())
-			}
+			tx.removeDead(t, r.Dead())
 			return true
 		})
 		if r.Examined() > 0 && !visit(s) || s.Last {
@@ -121,12 +117,9 @@ func (tx *Tx) viewLocked(c *Container) selection.View {
 	}
 }
 
-// removeMet removes the dead that a query has met, unless they are kept. It returns how many they are. The locks of all
+// removeMet removes the purgeable of the dead that a query has met. It returns how many the dead are. The locks of all
 // partitions must be held.
 func (tx *Tx) removeMet(c *Container, dead []selection.DeadEntry) (n int) {
-	if tx.ks.keepsDead(tx.now) {
-		return len(dead)
-	}
 	for _, d := range dead {
 		if d.Entry.Present() { // an item may have several entries
 			tx.removeDead(c.tables[d.Partition], []*memtable.Entry{d.Entry})
@@ -136,14 +129,21 @@ func (tx *Tx) removeMet(c *Container, dead []selection.DeadEntry) (n int) {
 	return n
 }
 
-// removeDead removes dead entries that a query has met. The partition of t must be locked.
+// removeDead removes the purgeable of the dead entries that a query has met. The partition of t must be locked.
 func (tx *Tx) removeDead(t *table, dead []*memtable.Entry) {
-	for _, e := range dead {
-		tx.noteDeath(t, e)
-		t.Remove(e)
-		tx.expire(t, e)
+	if len(dead) == 0 {
+		return
 	}
-	if len(dead) > 0 {
-		tx.ks.purge.CountLazy(len(dead))
+	purgeable, removed := tx.ks.purgeable(t.c, tx.now), 0
+	for _, e := range dead {
+		if e.Within(purgeable) {
+			tx.noteDeath(t, e)
+			t.Remove(e)
+			tx.expire(t, e)
+			removed++
+		}
+	}
+	if removed > 0 {
+		tx.ks.purge.CountLazy(removed)
 	}
 }

@@ -6,7 +6,7 @@ import (
 )
 
 // SelectEnds passes the living documents that die in a range of moments to visit in slices, in the order of their ends
-// and of ids, from a place on, until visit returns false. It removes the dead of the container first. It reads the
+// and of ids, from a place on, until visit returns false. It removes the purgeable dead of the container first. It reads the
 // queues of the purge, so a changed default costs nothing.
 //
 // All partitions are locked while a slice is gathered, and no partition is while visit runs, but those that the
@@ -37,8 +37,8 @@ type endsReader struct {
 	partition int // that is counted
 }
 
-// prepare removes the dead, and brings the queues into order where reading begins. It locks one partition at a time, for
-// a few buckets. It returns the number of dead.
+// prepare removes the purgeable dead, and brings the queues into order where reading begins. It locks one partition at a time, for
+// a few buckets. It returns the number of removed items.
 func (x *endsReader) prepare() (dead int) {
 	for _, p := range x.tx.ks.partitions {
 		for more := true; more; {
@@ -47,12 +47,10 @@ func (x *endsReader) prepare() (dead int) {
 				if more = false; t == nil {
 					return true
 				}
-				if !x.tx.ks.keepsDead(x.tx.now) {
-					more = t.RemoveDead(x.c.Policy(), x.tx.now, selection.Entries/2, func(e *memtable.Entry) {
-						x.tx.removeDead(t, []*memtable.Entry{e})
-						dead++
-					})
-				}
+				more = t.RemoveDead(x.tx.ks.purgeable(x.c, x.tx.now), selection.Entries/2, func(e *memtable.Entry) {
+					x.tx.removeDead(t, []*memtable.Entry{e})
+					dead++
+				})
 				if !more {
 					ends := x.Ends(x.c.Policy())
 					ends.Add(&t.Table, x.tx.now)

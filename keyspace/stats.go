@@ -72,7 +72,7 @@ func (tx *Tx) Stats(c *Container) ContainerStats {
 		s.Policy, s.Created = *c.Policy(), c.created
 		for _, t := range c.tables {
 			if t != nil {
-				s.addLocked(t, tx.deadStats(t))
+				s.addLocked(t, t.deadStats(tx.now, 0))
 			}
 		}
 	})
@@ -85,7 +85,8 @@ const (
 )
 
 // AllStats returns the figures of all containers that have living items, by name in ascending order. It removes
-// the dead on the way. Empty containers cost nothing. It locks one partition at a time and that in portions. So
+// the dead on the way;
+// those that stay are left out as they were up to a second ago. Empty containers cost nothing. It locks one partition at a time and that in portions. So
 // the figures are not of one moment, unlike those of [Tx.Stats], unless the transaction has locked everything.
 func (tx *Tx) AllStats() []*ContainerStats {
 	tables := make([][]*table, len(tx.ks.partitions))
@@ -120,7 +121,8 @@ func (tx *Tx) AllStats() []*ContainerStats {
 func (tx *Tx) addStats(t *table, found map[*Container]*ContainerStats) {
 	c, before := t.c, t.Len()
 	tx.sweep(t.p, c)
-	if tx.living(t) == 0 {
+	dead := t.deadStats(tx.now, mostAge)
+	if t.Len() <= dead.Items {
 		return
 	}
 	s := found[c]
@@ -129,7 +131,7 @@ func (tx *Tx) addStats(t *table, found map[*Container]*ContainerStats) {
 		found[c] = s
 	}
 	s.InMemory += before
-	s.addLocked(t, tx.deadStats(t))
+	s.addLocked(t, dead)
 	for range 1 + statsDraws/len(tx.ks.partitions) {
 		_, e := t.RandomExpiring(c.Policy(), rand.IntN)
 		if e == nil {

@@ -224,7 +224,7 @@ func (s *stress) background() (done func()) {
 		})
 	}
 	every(time.Millisecond, s.o.PurgeOnce)
-	every(20*time.Millisecond, s.o.wakeCheckpoint)
+	every(20*time.Millisecond, s.o.storage.Wake)
 	every(5*time.Millisecond, s.o.Clean)
 	return func() { close(stop); wg.Wait() }
 }

@@ -15,6 +15,7 @@ type table struct {
 	c       *Container
 	place   int             // in the rotation of tables
 	indexed *indexing.Table // nil without indexes
+	dead    deadFigures
 }
 
 // Place implements [rotation.Member].
@@ -49,7 +50,7 @@ func (t *table) detachLocked() {
 	t.c.tables[t.p.number] = nil
 }
 
-// Sample removes up to n of the dead. It locks the partition for that long.
+// Sample removes up to n of the purgeable dead. It locks the partition for that long.
 func (t *table) Sample(n int) expiry.Sample {
 	t.p.mu.Lock()
 	defer t.p.mu.Unlock()
@@ -58,10 +59,7 @@ func (t *table) Sample(n int) expiry.Sample {
 	}
 	defer t.p.cleanLocked()
 	now := t.ks.Now()
-	if t.ks.keepsDead(now) {
-		return expiry.Sample{}
-	}
-	return t.Table.Sample(t.c.Policy(), now, n, func(e *memtable.Entry) {
+	return t.Table.Sample(t.ks.purgeable(t.c, now), n, func(e *memtable.Entry) {
 		t.ks.expireLocked(t, e, now)
 		t.p.releaseLocked(t, e)
 	})

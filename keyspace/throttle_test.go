@@ -11,9 +11,7 @@ import (
 func TestThrottle(t *testing.T) {
 	o := open(t)
 	// No checkpoint commits meanwhile.
-	close(o.Keyspace.stop)
-	o.background.Wait()
-	o.Keyspace.stop = make(chan struct{})
+	o.stopBackground()
 	value := strings.Repeat("x", 4<<20)
 	most := int64(0)
 	for range 3 * maxWaiting / len(value) {

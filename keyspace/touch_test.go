@@ -64,9 +64,9 @@ func TestTouchJournalsNoBody(t *testing.T) {
 			t.Fatal(err)
 		}
 		dir := t.TempDir()
-		o.checkpoint.mu.Lock()
+		o.storage.Lock()
 		copyFolder(t, o.opt.Dir, dir)
-		o.checkpoint.mu.Unlock()
+		o.storage.Unlock()
 		opt := o.opt
 		opt.Dir = dir
 		after := &opened{t: t, clock: o.clock, opt: opt}
@@ -87,7 +87,7 @@ func (o *opened) save() {
 func (o *opened) compactAll() {
 	o.t.Helper()
 	for _, p := range o.partitions {
-		if _, err := o.compactStore(p.store, nil); err != nil {
+		if _, err := o.storage.CompactStore(o.storage.Store(p.number), nil); err != nil {
 			o.t.Fatal(err)
 		}
 	}

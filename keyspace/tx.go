@@ -24,6 +24,9 @@ type Tx struct {
 	// Close.
 	KeepAccesses bool
 
+	// By names the client in the history of containers: its address and name. It outlasts Close.
+	By string
+
 	ks     *Keyspace
 	now    int64
 	all    bool   // all partitions are locked
@@ -226,6 +229,7 @@ func (tx *Tx) reset() {
 	*tx = Tx{
 		OnDeath:      tx.OnDeath,
 		KeepAccesses: tx.KeepAccesses,
+		By:           tx.By,
 		group:        keep(tx.group, most),
 		buf:          keep(tx.buf, most),
 		changes:      keep(tx.changes, most/8),

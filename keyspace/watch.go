@@ -122,17 +122,28 @@ func (tx *Tx) Changed(w *Watcher) bool {
 // or was dead before. One that did not live has changed if the replacement brought it.
 func (tx *Tx) groupChanged(g *watchGroup, keys []watched) bool {
 	lives := func(k watched) bool { return tx.find(tx.partition(k.id), k.c, k.id) != nil }
+	brought := func(k watched) bool { return lives(k) || tx.broughtAlive(k) }
 	switch {
 	case g.c.dropped:
 		return true // absent ids too: they may appear in another container of this name
 	case g.c.replaced != g.replaced:
-		return g.lived || slices.ContainsFunc(keys, lives)
+		return g.lived || slices.ContainsFunc(keys, brought)
 	case g.earliest <= tx.now:
 		return true
 	case g.policy != g.c.Policy():
 		return slices.ContainsFunc(keys, func(k watched) bool { return k.lived && !lives(k) })
 	}
 	return false
+}
+
+// broughtAlive reports whether an item is dead, but lived when Swap brought it.
+func (tx *Tx) broughtAlive(k watched) bool {
+	t := k.c.tables[k.p.number]
+	if t == nil {
+		return false
+	}
+	e := t.Find(k.id)
+	return e != nil && !e.Dead(k.c.Policy(), k.c.swapped)
 }
 
 // unwatchAtOnce is the number of watches that end at once. More end in the background, unless unwatchersAtMost
@@ -196,10 +207,11 @@ func (tx *Tx) alert(p *partition, c *Container, id string) {
 	}
 }
 
-// alertDeathLocked marks the watchers of an item that was removed because it is dead. It does not if the item was dead
-// already when Swap brought it: then it never lived for them. p.mu must be held.
+// alertDeathLocked marks the watchers of an item that was removed because it is dead, if Swap has brought it alive: an
+// item that lived when its watch began is found dead by Changed. Without a swap a watch may have begun after the death,
+// and the item never lived for it. p.mu must be held.
 func (t *table) alertDeathLocked(e *memtable.Entry) {
-	if t.p.watchers.Empty() || e.Dead(t.c.Policy(), t.c.swapped) {
+	if t.p.watchers.Empty() || t.c.swapped == 0 || e.Dead(t.c.Policy(), t.c.swapped) {
 		return
 	}
 	for _, m := range t.p.watchers.Of(t.c, t.ID(e)) {

@@ -15,14 +15,16 @@ type Query struct {
 	items    []item // nil for *
 	value    bool   // SELECT VALUE
 	distinct bool
-	where    node   // nil selects all
-	filter   string // the text of where
+	where    node // nil selects all
 	groupBy  []*pathRef
 	grouped  bool // GROUP BY or an aggregate
 	orderBy  []orderItem
 	offset   int64
 	limit    int64 // -1 without
 	hash     uint64
+
+	conjuncts []conjunct // of where
+	never     bool       // where selects none
 
 	paths      []path // read from documents, each once
 	needs      Needs
@@ -117,6 +119,7 @@ type (
 	logical struct {
 		or    bool
 		terms []node
+		texts []string // of terms
 	}
 
 	// not is NOT.
@@ -208,6 +211,3 @@ const (
 var pseudoMembers = map[string]pseudo{
 	"_id": pseudoID, "_etag": pseudoEtag, "_ts": pseudoTS, "_ttl": pseudoTTL, "_expiresat": pseudoExpiresAt, "_ttlleft": pseudoTTLLeft,
 }
-
-// Where returns the text of the condition, "" without one.
-func (q *Query) Where() string { return q.filter }

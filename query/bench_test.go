@@ -15,6 +15,7 @@ func BenchmarkAdd(b *testing.B) {
 	for _, bb := range []struct{ name, text string }{
 		{"count", "SELECT VALUE COUNT(1) WHERE status = 'open' AND total > 100"},
 		{"missing", "SELECT VALUE COUNT(1) WHERE missing = 1"},
+		{"rejected", "SELECT VALUE COUNT(1) WHERE customer = 'none' AND total > 100"},
 		{"like", "SELECT VALUE COUNT(1) WHERE note LIKE '%door%'"},
 		{"in", "SELECT VALUE COUNT(1) WHERE status IN ('paid', 'new', 'open')"},
 		{"nested", "SELECT VALUE COUNT(1) WHERE address.city = 'Springfield' AND items[1].price > 50"},

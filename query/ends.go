@@ -10,7 +10,7 @@ import (
 type Ends struct {
 	Low, High int64  // ms since the epoch, both included; nothing is between if High is lower
 	Ordered   bool   // ORDER BY is the order of ends
-	Proven    bool   // the range says all that WHERE does
+	Proves    []int  // the numbers of the conditions that the range proves
 	Range     string // in words, for EXPLAIN
 }
 
@@ -19,27 +19,34 @@ type Ends struct {
 func (q *Query) Ends(now int64) (e Ends, ok bool) {
 	e = Ends{Low: math.MinInt64, High: math.MaxInt64}
 	var words []string
-	conditions := 0
-	if q.where != nil {
-		all := []node{q.where}
-		if l, isLogical := q.where.(*logical); isLogical && !l.or {
-			all = l.terms
+	narrowed := false
+	for i, c := range q.conjuncts {
+		d, ok := demandOf(c.node, now)
+		if !ok {
+			continue
 		}
-		for _, n := range all {
-			if text, narrowed := e.narrow(n, now); narrowed {
-				words = append(words, text)
-			}
+		e.Low, e.High, narrowed = max(e.Low, d.low), min(e.High, d.high), true
+		if d.whole {
+			e.Proves = append(e.Proves, i)
 		}
-		conditions = len(all)
+		if d.text != "" {
+			words = append(words, d.text)
+		}
 	}
-	e.Proven = len(words) == conditions
 	if len(q.orderBy) == 1 && !q.orderBy[0].desc {
 		_, e.Ordered = endOf(q.orderBy[0].expr)
 	}
 	if e.Range = strings.Join(words, ", "); words == nil {
 		e.Range = "all that die"
 	}
-	return e, e.Ordered || words != nil
+	return e, e.Ordered || narrowed
+}
+
+// demand is what a condition demands of the end of a document.
+type demand struct {
+	low, high int64  // ms, both included
+	whole     bool   // the condition demands nothing else
+	text      string // "" for all that die
 }
 
 // endOf returns the pseudo member of an expression that is _expiresat or _ttlleft.
@@ -51,8 +58,9 @@ func endOf(n node) (p pseudo, ok bool) {
 	return ref.pseudo, true
 }
 
-// narrow narrows the range to what a condition demands, and returns that in words.
-func (e *Ends) narrow(n node, now int64) (text string, ok bool) {
+// demandOf returns what a condition demands. ok is false if documents that do not die may fulfil it.
+func demandOf(n node, now int64) (d demand, ok bool) {
+	d = demand{low: math.MinInt64, high: math.MaxInt64, whole: true}
 	switch n := n.(type) {
 	case *comparison:
 		left, right, op := n.left, n.right, n.op
@@ -61,37 +69,101 @@ func (e *Ends) narrow(n node, now int64) (text string, ok bool) {
 		}
 		p, isEnd := endOf(left)
 		seconds, isNumber := numberOf(right)
-		if !isEnd || !isNumber {
-			return "", false
+		if !isEnd || !isNumber || op == notEqual {
+			return d, false
 		}
-		switch op {
-		case equal:
-			e.atLeast(p, seconds, now)
-			e.atMost(p, seconds, now)
-		case less:
-			e.High = min(e.High, before(endAt(p, seconds, false, now)))
-		case lessOrEqual:
-			e.atMost(p, seconds, now)
-		case greater:
-			e.Low = max(e.Low, endAt(p, seconds, true, now))
-		case greaterOrEqual:
-			e.atLeast(p, seconds, now)
-		default:
-			return "", false
-		}
-		return p.name() + " " + opText[op] + " " + shortNumber(seconds), true
+		d.narrow(p, op, seconds, now)
+		return d, true
 	case *between:
 		p, isEnd := endOf(n.term)
 		low, ok1 := numberOf(n.low)
 		high, ok2 := numberOf(n.high)
 		if !isEnd || !ok1 || !ok2 {
-			return "", false
+			return d, false
 		}
-		e.atLeast(p, low, now)
-		e.atMost(p, high, now)
-		return p.name() + " >= " + shortNumber(low) + ", " + p.name() + " <= " + shortNumber(high), true
+		d.narrow(p, greaterOrEqual, low, now)
+		d.narrow(p, lessOrEqual, high, now)
+		return d, true
+	case *in:
+		p, isEnd := endOf(n.term)
+		if !isEnd || n.set == nil {
+			return d, false
+		}
+		d = nothing
+		for _, value := range n.values {
+			if seconds, isNumber := numberOf(value); isNumber {
+				one := demand{low: math.MinInt64, high: math.MaxInt64}
+				one.narrow(p, equal, seconds, now)
+				d.widen(one)
+			}
+		}
+		d.text = p.name() + " between the values of IN"
+		return d, true
+	case *logical:
+		return demandOfTerms(n, now)
+	case *call:
+		_, isEnd := endOf(n.args[0])
+		return d, isEnd && n.function.name == "IS_DEFINED"
 	}
-	return "", false
+	return d, false
+}
+
+// nothing is the demand of a condition that no document fulfils.
+var nothing = demand{low: math.MaxInt64, high: math.MinInt64}
+
+// demandOfTerms is demandOf for AND, which narrows, and for OR, which reads all between the ends that its terms demand.
+func demandOfTerms(n *logical, now int64) (d demand, ok bool) {
+	d = demand{low: math.MinInt64, high: math.MaxInt64, whole: true}
+	if n.or {
+		d = nothing
+	}
+	var words []string
+	for _, term := range n.terms {
+		one, demands := demandOf(term, now)
+		switch {
+		case n.or && !demands:
+			return d, false
+		case n.or:
+			d.widen(one)
+		case demands:
+			d.low, d.high, d.whole = max(d.low, one.low), min(d.high, one.high), d.whole && one.whole
+		default:
+			d.whole = false
+		}
+		if ok = ok || demands; demands && one.text != "" {
+			words = append(words, one.text)
+		}
+	}
+	if n.or {
+		d.text = "between " + strings.Join(words, " or ")
+	} else {
+		d.text = strings.Join(words, ", ")
+	}
+	return d, ok
+}
+
+// widen makes the demand one for all ends between those of two. It is not whole.
+func (d *demand) widen(other demand) {
+	d.low, d.high, d.whole = min(d.low, other.low), max(d.high, other.high), false
+}
+
+// narrow adds a comparison with a number of seconds.
+func (d *demand) narrow(p pseudo, op operator, seconds float64, now int64) {
+	if op == equal || op == greaterOrEqual {
+		d.low = max(d.low, endAt(p, seconds, false, now))
+	}
+	switch op {
+	case equal, lessOrEqual:
+		d.high = min(d.high, before(endAt(p, seconds, true, now)))
+	case less:
+		d.high = min(d.high, before(endAt(p, seconds, false, now)))
+	case greater:
+		d.low = max(d.low, endAt(p, seconds, true, now))
+	}
+	if d.text != "" {
+		d.text += ", "
+	}
+	d.text += p.name() + " " + opText[op] + " " + shortNumber(seconds)
 }
 
 // numberOf returns the number of an expression that is one.
@@ -105,7 +177,7 @@ func numberOf(n node) (float64, bool) {
 
 func shortNumber(n float64) string { return string(NumberValue(n).AppendJSON(nil)) }
 
-// opText are the operators that narrow handles.
+// opText are the operators that a demand handles.
 var opText = map[operator]string{equal: "=", less: "<", lessOrEqual: "<=", greater: ">", greaterOrEqual: ">="}
 
 func (p pseudo) name() string {
@@ -113,14 +185,6 @@ func (p pseudo) name() string {
 		return "_ttlleft"
 	}
 	return "_expiresat"
-}
-
-func (e *Ends) atLeast(p pseudo, seconds float64, now int64) {
-	e.Low = max(e.Low, endAt(p, seconds, false, now))
-}
-
-func (e *Ends) atMost(p pseudo, seconds float64, now int64) {
-	e.High = min(e.High, before(endAt(p, seconds, true, now)))
 }
 
 // before returns the millisecond before a moment.

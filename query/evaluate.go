@@ -23,7 +23,7 @@ type Document struct {
 	Ends   int64 // time of death, ms since 1970; 0 if it does not die
 	Left   int64 // ms until then
 
-	Proven bool // WHERE selects the document, as an index tells: it is not evaluated
+	Proven bool // an index tells that conditions are true: see [Evaluator.Prove]
 }
 
 // Limits of an evaluation.
@@ -60,6 +60,12 @@ type Evaluator struct {
 
 	located uint32 // the turn of the last document whose paths were looked for
 
+	conditions []condition // of WHERE that paths judge
+	rest       []node      // the other conditions
+	unproven   node        // of WHERE, for documents that are proven
+	judging    bool        // paths judge conditions while they are located
+	unsure     bool        // a condition has met an error: the whole of WHERE decides
+
 	done int // the work on this document, in bytes
 	most int // the work that is legal
 	err  error
@@ -78,9 +84,12 @@ type slot struct {
 
 // Evaluator returns an evaluator of the query.
 func (q *Query) Evaluator() *Evaluator {
-	e := &Evaluator{q: q, slots: make([]slot, len(q.paths)), root: pathNode{slot: -1}}
+	e := &Evaluator{q: q, unproven: q.where, slots: make([]slot, len(q.paths)), root: pathNode{slot: -1}}
 	for i, p := range q.paths {
 		e.root.add(p, i)
+	}
+	if q.where != nil {
+		e.prefilter()
 	}
 	return e
 }
@@ -118,22 +127,18 @@ func (e *Evaluator) work(n int) {
 	}
 }
 
-// Match reports whether WHERE selects the current document.
-func (e *Evaluator) Match() bool {
-	return e.q.where == nil || e.q.where.eval(e).isTrue() && e.err == nil
-}
-
 // pathNode is a node of the tree of a query's paths.
 type pathNode struct {
-	slot     int    // of the path that ends here, or -1
-	turn     uint32 // of the last document that has the member
-	repeated uint32 // the last document that has it twice
-	names    []string
-	first    [256]bool      // bytes that names begin with in a document: a quote is that of an empty name
-	members  []*pathNode    // in the order of names
-	byName   map[string]int // the index in members, if names are many
-	indexes  []int          // ascending
-	elements []*pathNode    // in the order of indexes
+	slot       int         // of the path that ends here, or -1
+	conditions []condition // of that path
+	turn       uint32      // of the last document that has the member
+	repeated   uint32      // the last document that has it twice
+	names      []string
+	first      [256]bool      // bytes that names begin with in a document: a quote is that of an empty name
+	members    []*pathNode    // in the order of names
+	byName     map[string]int // the index in members, if names are many
+	indexes    []int          // ascending
+	elements   []*pathNode    // in the order of indexes
 }
 
 // fewNames is the number of names up to which comparing them one by one is fastest.
@@ -203,29 +208,23 @@ func (n *pathNode) member(name string) int {
 	return -1
 }
 
-// locate notes where the paths below the node lead in the value at i, and returns its end. Paths through a
-// repeated name lead nowhere: once is false from the second time on, and for those below.
+// locate notes where the paths below the node lead in the value at i, and returns its end; -1 if a condition of WHERE
+// is not true. Paths through a repeated name lead nowhere: once is false from the second time on, and for those below.
 func (n *pathNode) locate(e *Evaluator, text string, i int, once bool) (end int) {
+	judging := e.judging && n.conditions != nil && e.slots[n.slot].turn != e.turn
 	c := text[i]
 	switch {
+	case judging && n.differs(text, i):
+		e.reject()
+		return -1
 	case c == '{' && n.members != nil:
 		end = n.locateMembers(e, text, i, once)
 	case c == '[' && n.elements != nil:
-		w := jsontext.WalkAt(text, i)
-		next := 0
-		for index := 0; w.Step(); index++ {
-			if next < len(n.indexes) && n.indexes[next] == index {
-				w.Pos = n.elements[next].locate(e, text, w.ValueFrom, once)
-				next++
-			} else {
-				w.Pos = jsontext.ValueEnd(text, w.ValueFrom)
-			}
-		}
-		end = w.Start + 1
+		end = n.locateElements(e, text, i, once)
 	default:
 		end = jsontext.ValueEnd(text, i)
 	}
-	if n.slot >= 0 {
+	if n.slot >= 0 && end >= 0 {
 		s := &e.slots[n.slot]
 		if s.turn != e.turn {
 			s.turn, s.times = e.turn, 0
@@ -235,8 +234,28 @@ func (n *pathNode) locate(e *Evaluator, text string, i int, once bool) (end int)
 		} else {
 			s.times += 2
 		}
+		if judging && n.judge(e, text[i:end]) {
+			return -1
+		}
 	}
 	return end
+}
+
+// locateElements is locate for an array.
+func (n *pathNode) locateElements(e *Evaluator, text string, i int, once bool) (end int) {
+	w := jsontext.WalkAt(text, i)
+	next := 0
+	for index := 0; w.Step(); index++ {
+		if next < len(n.indexes) && n.indexes[next] == index {
+			if w.Pos = n.elements[next].locate(e, text, w.ValueFrom, once); w.Pos < 0 {
+				return -1
+			}
+			next++
+		} else {
+			w.Pos = jsontext.ValueEnd(text, w.ValueFrom)
+		}
+	}
+	return w.Start + 1
 }
 
 // locateMembers is locate for an object.
@@ -246,7 +265,10 @@ func (n *pathNode) locateMembers(e *Evaluator, text string, i int, once bool) (e
 			return i + 1
 		}
 		nameEnd := jsontext.StringEnd(text, i)
-		child := n.find(text[i:nameEnd])
+		child := -1
+		if n.first[text[i+1]] {
+			child = n.find(text[i:nameEnd])
+		}
 		if i = jsontext.Skip(text, nameEnd, ':'); child < 0 {
 			i = jsontext.ValueEnd(text, i)
 			continue
@@ -257,15 +279,14 @@ func (n *pathNode) locateMembers(e *Evaluator, text string, i int, once bool) (e
 			member.repeated = e.turn
 			member.forget(e)
 		}
-		i = member.locate(e, text, i, once && !again)
+		if i = member.locate(e, text, i, once && !again); i < 0 {
+			return -1
+		}
 	}
 }
 
 // find returns the index of the child of a name as the document writes it, or -1.
 func (n *pathNode) find(quoted string) int {
-	if !n.first[quoted[1]] {
-		return -1
-	}
 	name := quoted[1 : len(quoted)-1]
 	child := n.member(name)
 	if child < 0 && strings.IndexByte(name, '\\') >= 0 {

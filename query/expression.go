@@ -23,25 +23,28 @@ func (p *parser) logical(or bool, term func() node) node {
 	if or {
 		word = "OR"
 	}
+	from := p.next
 	first := term()
 	if !p.peek().Is(word) {
 		return first
 	}
 	l := &logical{or: or}
-	l.add(first)
+	l.add(conjunct{first, p.since(from)})
 	for p.accept(word) {
-		l.add(term())
+		from := p.next
+		next := term()
+		l.add(conjunct{next, p.since(from)})
 	}
-	return l
+	return p.fold(l, l.terms...)
 }
 
 // add adds a term, or the terms of one of the same kind.
-func (n *logical) add(term node) {
-	if inner, ok := term.(*logical); ok && inner.or == n.or {
-		n.terms = append(n.terms, inner.terms...)
+func (n *logical) add(term conjunct) {
+	if inner, ok := term.node.(*logical); ok && inner.or == n.or {
+		n.terms, n.texts = append(n.terms, inner.terms...), append(n.texts, inner.texts...)
 		return
 	}
-	n.terms = append(n.terms, term)
+	n.terms, n.texts = append(n.terms, term.node), append(n.texts, term.text)
 }
 
 // not reads [NOT] comparison.
@@ -51,7 +54,8 @@ func (p *parser) not() node {
 	}
 	p.enter()
 	defer p.leave()
-	return &not{p.not()}
+	term := p.not()
+	return p.fold(&not{term}, term)
 }
 
 var operators = map[string]operator{"=": equal, "!=": notEqual, "<>": notEqual, "<": less, "<=": lessOrEqual, ">": greater, ">=": greaterOrEqual}
@@ -67,7 +71,7 @@ func (p *parser) comparison() node {
 			p.fail(t.At, "comparisons do not chain: write AND or OR between them, or brackets (|| joins strings)")
 		case t.Kind == token.Mark && ok:
 			p.take()
-			left = &comparison{op, left, p.concat()}
+			left = p.compare(op, left, p.concat())
 		case t.Is("NOT"):
 			if t := p.after(); !t.Is("IN") && !t.Is("BETWEEN") && !t.Is("LIKE") {
 				p.take()
@@ -78,12 +82,22 @@ func (p *parser) comparison() node {
 			fallthrough
 		case t.Is("IN") || t.Is("BETWEEN") || t.Is("LIKE"):
 			if left = p.condition(left); negated {
-				left = &not{left}
+				left = p.fold(&not{left}, left)
 			}
 		default:
 			return left
 		}
 	}
+}
+
+// compare returns a comparison. With undefined, and of the order of arrays and objects, it is undefined.
+func (p *parser) compare(op operator, left, right node) node {
+	for _, side := range []node{left, right} {
+		if l, ok := side.(*literal); ok && (l.value.kind == Undefined || op > notEqual && l.value.unordered()) {
+			return &literal{}
+		}
+	}
+	return p.fold(&comparison{op, left, right}, left, right)
 }
 
 // condition reads IN (…), BETWEEN … AND … or LIKE … after its first value.
@@ -103,11 +117,12 @@ func (p *parser) condition(left node) node {
 		}
 		p.close(")")
 		p.index(n)
-		return n
+		return p.fold(n, append(n.values[:len(n.values):len(n.values)], left)...)
 	case "BETWEEN":
 		low := p.concat()
 		p.require("AND")
-		return &between{left, low, p.concat()}
+		high := p.concat()
+		return p.fold(&between{left, low, high}, left, low, high)
 	}
 	at := p.peek().At
 	n := &likeExpr{term: left, pattern: p.concat()}
@@ -128,7 +143,7 @@ func (p *parser) condition(left node) node {
 		}
 		n.compiled = like.Compile(pattern.value.text, n.escape)
 	}
-	return n
+	return p.fold(n, n.term, n.pattern)
 }
 
 // index prepares the look-up of the values of an IN.
@@ -156,7 +171,8 @@ func (p *parser) close(bracket string) {
 func (p *parser) concat() node {
 	left := p.arithmetic(0)
 	for p.accept("||") {
-		left = &concat{left, p.arithmetic(0)}
+		right := p.arithmetic(0)
+		left = p.fold(&concat{left, right}, left, right)
 	}
 	return left
 }
@@ -172,7 +188,8 @@ func (p *parser) arithmetic(level int) node {
 	left := p.arithmetic(level + 1)
 	for t := p.peek(); t.Kind == token.Mark && len(t.Text) == 1 && strings.Contains(arithmeticOperators[level], t.Text); t = p.peek() {
 		p.take()
-		left = &arithmetic{t.Text[0], left, p.arithmetic(level + 1)}
+		right := p.arithmetic(level + 1)
+		left = p.fold(&arithmetic{t.Text[0], left, right}, left, right)
 	}
 	return left
 }
@@ -182,7 +199,8 @@ func (p *parser) unary() node {
 	if p.accept("+") {
 		p.enter()
 		defer p.leave()
-		return &arithmetic{'+', &literal{NumberValue(0)}, p.unary()}
+		zero, term := &literal{NumberValue(0)}, p.unary()
+		return p.fold(&arithmetic{'+', zero, term}, zero, term)
 	}
 	if !p.accept("-") {
 		return p.postfix(p.primary())
@@ -190,10 +208,7 @@ func (p *parser) unary() node {
 	p.enter()
 	defer p.leave()
 	term := p.unary()
-	if l, ok := term.(*literal); ok && l.value.kind == Number {
-		return &literal{NumberValue(-l.value.num)}
-	}
-	return &negative{term}
+	return p.fold(&negative{term}, term)
 }
 
 // primary reads a literal, a parameter, a path, a function or an expression in brackets.

@@ -23,7 +23,7 @@ func (q *Query) Nearest() (n Nearest, ok bool) {
 		path, point = point, path
 	}
 	centre, isLiteral := point.(*literal)
-	if n.Path, ok = namesOf(path); !ok || !isLiteral || centre.value.kind != Object {
+	if n.Path, ok = namesOf(path); !ok || !isLiteral || centre.value.kind != Object || OfID(n.Path) {
 		return n, false
 	}
 	n.From, ok = geo.Point(centre.value.text)

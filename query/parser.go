@@ -199,6 +199,12 @@ func (p *parser) peek() token.Token { return p.tokens[p.next] }
 // after returns the token after the next one.
 func (p *parser) after() token.Token { return p.tokens[min(p.next+1, len(p.tokens)-1)] }
 
+// since returns the text from a token to the one before the next.
+func (p *parser) since(from int) string {
+	last := p.tokens[p.next-1]
+	return p.text[p.tokens[from].At : last.At+len(last.Text)]
+}
+
 // take takes the next token.
 func (p *parser) take() token.Token {
 	t := p.tokens[p.next]
@@ -258,9 +264,10 @@ func (p *parser) query() {
 		legal = "SELECT, FROM, " + legal
 	}
 	if p.accept("WHERE") {
-		from := p.peek().At
-		q.where = p.expression()
-		q.filter = strings.TrimRight(p.text[from:p.peek().At], jsontext.Space)
+		from := p.next
+		where := p.expression()
+		q.conjuncts, q.never = conjunctsOf(conjunct{where, p.since(from)})
+		q.where = q.whereOf(q.conjuncts)
 		legal = "AND, OR, GROUP BY, ORDER BY, OFFSET, LIMIT"
 	}
 	if p.groupBy() {

@@ -20,36 +20,30 @@ type Term struct {
 
 	Area *geo.Area // the point at Path lies in an area
 
-	whole bool // the condition says no more than the term
-	parts int  // conditions that it stands for
+	whole  bool  // the condition says no more than the term
+	proves []int // the numbers of the conditions that it stands for
 }
 
-// Terms returns the conditions of WHERE's AND that indexes can answer, one for each path, and the number of
-// all conditions.
-func (q *Query) Terms() (terms []Term, conditions int) {
-	if q.where == nil {
-		return nil, 0
-	}
-	all := []node{q.where}
-	if l, ok := q.where.(*logical); ok && !l.or {
-		all = l.terms
-	}
-	for _, n := range all {
-		if t, ok := termOf(n); ok {
-			t.parts = 1
+// Terms returns the conditions of WHERE's AND that indexes can answer, one for each path.
+func (q *Query) Terms() []Term {
+	return slices.DeleteFunc(q.allTerms(), func(t Term) bool { return OfID(t.Path) })
+}
+
+// allTerms is Terms with those of the id.
+func (q *Query) allTerms() (terms []Term) {
+	for i, c := range q.conjuncts {
+		if t, ok := termOf(c.node); ok {
+			if t.whole {
+				t.proves = []int{i}
+			}
 			terms = addTerm(terms, t)
 		}
 	}
-	return terms, len(all)
+	return terms
 }
 
-// Proves returns how many conditions are proven if an index tells that the term holds.
-func (t *Term) Proves() int {
-	if !t.whole {
-		return 0
-	}
-	return t.parts
-}
+// Proves returns the numbers of the conditions that are true if an index tells that the term holds.
+func (t *Term) Proves() []int { return t.proves }
 
 // addTerm adds a term, or narrows the range of one that has the same path.
 func addTerm(terms []Term, t Term) []Term {
@@ -74,8 +68,7 @@ func addTerm(terms []Term, t Term) []Term {
 		if c := Compare(t.High, there.High); t.High.kind != Undefined && (there.High.kind == Undefined || c < 0 || c == 0 && t.HighOpen) {
 			there.High, there.HighOpen = t.High, t.HighOpen
 		}
-		there.whole = there.whole && t.whole
-		there.parts += t.parts
+		there.proves = append(there.proves, t.proves...)
 		return terms
 	}
 	return append(terms, t)
@@ -195,12 +188,15 @@ func termOfCall(n *call) (t Term, ok bool) {
 		t.Prefix = v.value.text
 		return t, t.Prefix != ""
 	case "ARRAY_CONTAINS":
+		if t, ok = termOfList(n); ok {
+			return t, true
+		}
 		v, isLiteral := n.args[1].(*literal)
 		if t.Path, ok = namesOf(n.args[0]); !ok || !isLiteral || v.value.kind == Undefined || len(n.args) == 3 && !isFalse(n.args[2]) {
 			return t, false
 		}
 		t.Elements, t.Equal, t.whole = true, []Value{v.value}, v.value.kind < Array
-		return t, true
+		return t, !OfID(t.Path)
 	case "ST_WITHIN":
 		v, isLiteral := n.args[1].(*literal)
 		if t.Path, ok = namesOf(n.args[0]); !ok || !isLiteral {
@@ -217,6 +213,25 @@ func termOfCall(n *call) (t Term, ok bool) {
 		return t, true
 	}
 	return t, false
+}
+
+// termOfList returns the term of ARRAY_CONTAINS(list, path), which is an IN.
+func termOfList(n *call) (t Term, ok bool) {
+	list, isLiteral := n.args[0].(*literal)
+	if t.Path, ok = namesOf(n.args[1]); !ok || !isLiteral || len(n.args) == 3 && !isFalse(n.args[2]) {
+		return t, false
+	}
+	t.whole = true
+	seen := map[string]bool{}
+	list.value.Elements(func(v Value) bool {
+		if key := setKey(v); !seen[key] {
+			seen[key] = true
+			t.Equal = append(t.Equal, v)
+			t.whole = t.whole && v.kind < Array
+		}
+		return len(t.Equal) <= MaxIn
+	})
+	return t, t.Equal != nil && len(t.Equal) <= MaxIn
 }
 
 // isFalse reports whether an expression is the constant false.
@@ -266,10 +281,10 @@ func (op operator) mirrored() operator {
 	return op
 }
 
-// namesOf returns the names of a path that indexes can be over.
+// namesOf returns the names of a path that indexes can be over, or that is the id.
 func namesOf(n node) (names []string, ok bool) {
 	ref, isPath := n.(*pathRef)
-	if !isPath || len(ref.path) == 0 || ref.pseudo != stored && (ref.pseudo != pseudoTS || len(ref.path) > 1) {
+	if !isPath || len(ref.path) == 0 || ref.pseudo != stored && (ref.pseudo != pseudoTS && ref.pseudo != pseudoID || len(ref.path) > 1) {
 		return nil, false
 	}
 	for _, s := range ref.path {
@@ -281,20 +296,28 @@ func namesOf(n node) (names []string, ok bool) {
 	return names, true
 }
 
-// Order is an item of ORDER BY as an index can give it.
+// Order is an item of ORDER BY as an index can give it. The last one may be the id: see [OfID].
 type Order struct {
 	Path []string
 	Desc bool
 }
 
-// Order returns the items of ORDER BY; ok is false if one of them is no path that an index can be over.
+// Order returns the items of ORDER BY, up to the id: no two documents have the same. ok is false if one of them is no
+// path that an index can be over.
 func (q *Query) Order() (order []Order, ok bool) {
 	for _, by := range q.orderBy {
 		names, ok := namesOf(by.expr)
 		if !ok {
 			return nil, false
 		}
-		order = append(order, Order{names, by.desc})
+		if order = append(order, Order{names, by.desc}); OfID(names) {
+			break
+		}
 	}
 	return order, true
+}
+
+// Mixed reports whether items of ORDER BY are in different directions.
+func Mixed(order []Order) bool {
+	return slices.ContainsFunc(order, func(o Order) bool { return o.Desc != order[0].Desc })
 }

@@ -232,16 +232,16 @@ func (c *collection) put(id, doc string) {
 
 // scan returns the ids that a query selects, by looking at all documents.
 func (c *collection) scan(t *testing.T, q *query.Query) (ids []string) {
-	return c.results(t, q, page.Options{Count: page.MaxCount}, func(add func(id string)) {
+	return c.results(t, q, page.Options{Count: page.MaxCount}, func(add func(id string, proven bool)) {
 		for id := range c.docs {
-			add(id)
+			add(id, false)
 		}
 	})
 }
 
 // read returns the ids that a query selects, by a plan.
 func (c *collection) read(t *testing.T, p *Plan, q *query.Query) []string {
-	return c.results(t, q, page.Options{Count: page.MaxCount, Ordered: p.Ordered}, func(add func(id string)) {
+	return c.results(t, q, page.Options{Count: page.MaxCount, Ordered: p.Ordered, Proven: p.Proves}, func(add func(id string, proven bool)) {
 		for i := range p.Spans {
 			s := &p.Spans[i]
 			if p.Desc {
@@ -250,20 +250,21 @@ func (c *collection) read(t *testing.T, p *Plan, q *query.Query) []string {
 			cursor, ok := c.trees[p.Index].Range(&s.Low, &s.High, p.Desc)
 			for ; ok; ok = cursor.Next() {
 				id := c.ids[cursor.Handle()]
-				if k := cursor.Key(); p.Proven && !k.Cut {
+				k := cursor.Key()
+				if p.Proven && !k.Cut {
 					e := q.Evaluator()
 					if e.Load(&query.Document{Text: c.docs[id], ID: id}); !e.Match() {
 						t.Fatalf("%s does not prove that the query selects %s", p.Range, c.docs[id])
 					}
 				}
-				add(id)
+				add(id, !k.Cut)
 			}
 		}
 	})
 }
 
 // results returns the rows of a query over the documents that each adds.
-func (c *collection) results(t *testing.T, q *query.Query, options page.Options, each func(add func(id string))) (rows []string) {
+func (c *collection) results(t *testing.T, q *query.Query, options page.Options, each func(add func(id string, proven bool))) (rows []string) {
 	from, err := page.ParseCursor(q, "0")
 	if err != nil {
 		t.Fatal(err)
@@ -272,8 +273,8 @@ func (c *collection) results(t *testing.T, q *query.Query, options page.Options,
 	if err != nil {
 		t.Fatal(err)
 	}
-	each(func(id string) {
-		if _, err := r.Add(&query.Document{Text: c.docs[id], ID: id}); err != nil {
+	each(func(id string, proven bool) {
+		if _, err := r.Add(&query.Document{Text: c.docs[id], ID: id, Proven: proven}); err != nil {
 			t.Fatal(err)
 		}
 	})

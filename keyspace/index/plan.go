@@ -18,17 +18,22 @@ type Plan struct {
 	Desc    bool   // the spans are read from high to low
 	Ordered bool   // the documents come in the order of ORDER BY
 	Proven  bool   // the spans prove all conditions of entries whose key is not cut
+	Proves  []int  // the numbers of the conditions that they prove
 	Range   string // what is read, for EXPLAIN
 
-	equalities int
-	closed     bool
+	equalities int  // leading paths that are equal to one value
+	closed     bool // the spans have two ends
+	bounded    int  // paths that the spans bound
 }
 
-// Choose returns the plan of the index that serves a query best. ok is false if none does. The rules are fixed:
-// most leading equalities, then the order of ORDER BY, then a closed range, then the older index. exact reports
-// whether the trees of an index are in the order of values: see [Tree.Cut].
+// Choose returns the plan of the index that serves a query best. ok is false if none does. The rules are fixed: most
+// leading equalities, then the order of ORDER BY, then a closed range, then more paths that WHERE bounds, then the
+// older index. exact reports whether the trees of an index are in the order of values: see [Tree.Cut].
 func Choose(definitions []Definition, exact func(number int) bool, q *query.Query) (best Plan, ok bool) {
-	terms, conditions := q.Terms()
+	if q.Never() {
+		return best, false // nothing need be read
+	}
+	terms, conditions := q.Terms(), q.Conditions()
 	order, orderable := q.Order()
 	if !orderable {
 		order = nil
@@ -52,7 +57,7 @@ func (p *Plan) Unorder() { p.Ordered, p.Desc = false, false }
 // Advise returns the paths of an index that would serve a query better than a plan, nil for a scan: the paths that are
 // equal to one value, then those of ORDER BY or of a range. It returns "" if there is none.
 func Advise(q *query.Query, p *Plan) string {
-	terms, _ := q.Terms()
+	terms := q.Terms()
 	order, orderable := q.Order()
 	var paths []string
 	add := func(names []string) {
@@ -68,8 +73,12 @@ func Advise(q *query.Query, p *Plan) string {
 			equalities++
 		}
 	}
-	wantsOrder := orderable && len(order) > 0 && len(paths)+len(order) <= MaxPaths && !slices.ContainsFunc(order, func(o query.Order) bool { return o.Desc != order[0].Desc })
-	if wantsOrder {
+	wantsOrder := orderable && len(order) > 0 && !query.Mixed(order)
+	if wantsOrder && query.OfID(order[len(order)-1].Path) {
+		order = order[:len(order)-1] // equal keys are in the order of ids
+		wantsOrder = len(paths)+len(order) > 0
+	}
+	if wantsOrder = wantsOrder && len(paths)+len(order) <= MaxPaths; wantsOrder {
 		for _, o := range order {
 			add(o.Path)
 		}
@@ -97,6 +106,33 @@ func Advise(q *query.Query, p *Plan) string {
 	return strings.Join(paths, " ")
 }
 
+// AdviseOrder returns the paths of an index that would give the order of a query if it were in one direction. It returns
+// "" if the query orders by no paths, or in one direction already.
+func AdviseOrder(q *query.Query) string {
+	order, orderable := q.Order()
+	if !orderable || !query.Mixed(order) {
+		return ""
+	}
+	var d Definition
+	for _, by := range order {
+		if !query.OfID(by.Path) && !slices.ContainsFunc(d.paths, func(there []string) bool { return slices.Equal(there, by.Path) }) {
+			d.paths = append(d.paths, by.Path)
+		}
+	}
+	return strings.Join(d.Pointers(), " ")
+}
+
+// AdviseNearest returns the paths of an index that would give the order of a query that wants the nearest points first,
+// "" for another query.
+func AdviseNearest(q *query.Query) string {
+	n, ok := q.Nearest()
+	if !ok {
+		return ""
+	}
+	d := Definition{paths: [][]string{n.Path}, geo: true}
+	return d.String()
+}
+
 // better reports whether a plan goes before another of an older index.
 func (p *Plan) better(other *Plan) bool {
 	switch {
@@ -105,7 +141,10 @@ func (p *Plan) better(other *Plan) bool {
 	case p.Ordered != other.Ordered:
 		return p.Ordered
 	}
-	return p.closed && !other.closed
+	if p.closed != other.closed {
+		return p.closed
+	}
+	return p.bounded > other.bounded
 }
 
 // planOf returns the plan of an index.
@@ -130,7 +169,6 @@ func planOf(d *Definition, terms []query.Term, conditions int, order []query.Ord
 		order = nil // a document has an entry for each element, and none unless it has an array
 	}
 	var equal []query.Value // of the leading paths
-	proven := 0
 	var words []string
 	pointers := d.Pointers()
 	i := 0
@@ -140,17 +178,19 @@ func planOf(d *Definition, terms []query.Term, conditions int, order []query.Ord
 			break
 		}
 		equal = append(equal, t.Equal[0])
-		proven += t.Proves()
-		words = append(words, pointers[i]+" = "+short(t.Equal[0]))
+		p.Proves = append(p.Proves, t.Proves()...)
+		words = append(words, pointers[i]+" = "+query.Short(t.Equal[0]))
 	}
-	p.equalities = i
+	p.equalities, p.bounded = i, i
 	if !d.elements || i > 0 { // the order of elements is not that of their arrays; all arrays are equal in order
 		p.Ordered, p.Desc = gives(d.paths, i, order)
 	}
 	single := len(d.paths) == 1
 	var last *query.Term
 	if i < len(d.paths) {
-		last = find(d.paths[i])
+		if last = find(d.paths[i]); last != nil {
+			p.bounded++
+		}
 	}
 	switch {
 	case last == nil:
@@ -165,7 +205,7 @@ func planOf(d *Definition, terms []query.Term, conditions int, order []query.Ord
 			words = append(words, "all of "+strings.Join(pointers, " "))
 		}
 	case last.Equal != nil: // several values
-		proven += last.Proves()
+		p.Proves = append(p.Proves, last.Proves()...)
 		p.closed = true
 		for _, v := range last.Equal {
 			p.Spans = append(p.Spans, spanOf(append(slices.Clone(equal), v), nil, single))
@@ -181,15 +221,15 @@ func planOf(d *Definition, terms []query.Term, conditions int, order []query.Ord
 			p.Ordered, p.Desc = false, false
 		}
 	default:
-		proven += last.Proves()
-		p.closed = last.Prefix != "" || last.Low.Kind() != query.Undefined && last.High.Kind() != query.Undefined
+		p.Proves = append(p.Proves, last.Proves()...)
+		p.closed = i > 0 || last.Prefix != "" || last.Low.Kind() != query.Undefined && last.High.Kind() != query.Undefined
 		p.Spans = []Span{spanOf(equal, last, single)}
 		words = append(words, rangeWords(pointers[i], last))
 	}
 	if d.elements {
 		p.Spans = append([]Span{{Low: Bound{Key: manyElements}, High: Bound{Key: manyElements, After: true}}}, p.Spans...)
 	}
-	p.Proven = proven == conditions
+	p.Proven = len(p.Proves) == conditions
 	p.Range = strings.Join(words, ", ")
 	return p, true
 }
@@ -211,6 +251,8 @@ func gives(paths [][]string, equal int, order []query.Order) (ok, desc bool) {
 			return false, false
 		case fixed:
 			continue
+		case query.OfID(by.Path):
+			return len(rest) == 0, order[0].Desc // equal keys are in the order of ids
 		case len(rest) == 0 || !slices.Equal(rest[0], by.Path):
 			return false, false
 		}
@@ -321,20 +363,10 @@ func prefixEnd(prefix string) Bound {
 	return Bound{Key: k}
 }
 
-// short returns a value for EXPLAIN.
-func short(v query.Value) string {
-	const most = 40
-	text := string(v.AppendJSON(nil))
-	if len(text) > most {
-		text = strings.ToValidUTF8(text[:most], "") + "..."
-	}
-	return text
-}
-
 // rangeWords describes a range for EXPLAIN.
 func rangeWords(pointer string, t *query.Term) string {
 	if t.Prefix != "" {
-		return pointer + " begins with " + short(query.StringValue(t.Prefix))
+		return pointer + " begins with " + query.Short(query.StringValue(t.Prefix))
 	}
 	var words []string
 	if t.Low.Kind() != query.Undefined {
@@ -342,14 +374,14 @@ func rangeWords(pointer string, t *query.Term) string {
 		if t.LowOpen {
 			op = " > "
 		}
-		words = append(words, pointer+op+short(t.Low))
+		words = append(words, pointer+op+query.Short(t.Low))
 	}
 	if t.High.Kind() != query.Undefined {
 		op := " <= "
 		if t.HighOpen {
 			op = " < "
 		}
-		words = append(words, pointer+op+short(t.High))
+		words = append(words, pointer+op+query.Short(t.High))
 	}
 	return strings.Join(words, ", ")
 }

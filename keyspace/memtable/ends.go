@@ -203,10 +203,9 @@ func (h *endNodes) Pop() any {
 	return last
 }
 
-// RemoveDead calls remove for up to n of the dead at a moment in ms, which must take each out of the table. It looks at
-// a few buckets at most, and reports whether more may be dead.
-func (t *Table) RemoveDead(p *expiry.Policy, now int64, n int, remove func(*Entry)) (more bool) {
-	byDefault, byOwnTTL := p.DeadTo(now)
+// RemoveDead calls remove for up to n of the items within limits, which must take each out of the table. It looks at a
+// few buckets at most, and reports whether more may be within the limits.
+func (t *Table) RemoveDead(l expiry.Limits, n int, remove func(*Entry)) (more bool) {
 	dead, drawn := 0, 0
 	reap := func(q *expiryQueue, limit int64) {
 		for dead < n && drawn < 2*bucketSize && q.due(limit) {
@@ -214,9 +213,9 @@ func (t *Table) RemoveDead(p *expiry.Policy, now int64, n int, remove func(*Entr
 			dead, drawn = dead+removed, drawn+looked
 		}
 	}
-	reap(&t.byDefault, byDefault)
-	reap(&t.byOwnTTL, byOwnTTL)
-	return t.byDefault.due(byDefault) || t.byOwnTTL.due(byOwnTTL)
+	reap(&t.byDefault, l.ByDefault)
+	reap(&t.byOwnTTL, l.ByOwnTTL)
+	return t.byDefault.due(l.ByDefault) || t.byOwnTTL.due(l.ByOwnTTL)
 }
 
 // isOrdered reports whether a bucket is as putInOrder has left it.

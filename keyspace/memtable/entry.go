@@ -79,16 +79,8 @@ func (e *Entry) Present() bool { return e.has(present) }
 // Dead reports whether the item is dead at a moment in ms.
 func (e *Entry) Dead(p *expiry.Policy, now int64) bool { return p.Dead(e.ts, e.expireAt, now) }
 
-// DeadTo is Dead with the moments that [expiry.Policy.DeadTo] returns.
-func (e *Entry) DeadTo(byDefault, byOwnTTL int64) bool {
-	switch e.expireAt {
-	case expiry.Never:
-		return false
-	case expiry.Inherit:
-		return e.ts <= byDefault
-	}
-	return e.expireAt <= byOwnTTL
-}
+// Within reports whether limits select the entry.
+func (e *Entry) Within(l expiry.Limits) bool { return l.Select(e.ts, e.expireAt) }
 
 // End returns the moment in ms at which the item dies if nothing changes, and whether there is one.
 func (e *Entry) End(p *expiry.Policy) (end int64, ok bool) { return p.End(e.ts, e.expireAt) }

@@ -14,24 +14,34 @@ func (t *Table) Evictable(by eviction.Policy, p *expiry.Policy) int {
 	return t.Len()
 }
 
-// Draw visits n random entries that may be evicted. For volatile-ttl it visits up to n of each kind that die first;
+// Draw visits about n random entries that may be evicted, but for kept ones: at least one if there is one. For volatile-ttl it visits up to n of each kind that die first;
 // end is then when the entry dies (ms). intN returns a random number in [0,n).
-func (t *Table) Draw(by eviction.Policy, p *expiry.Policy, n int, intN func(n int) int, visit func(h Handle, e *Entry, end int64)) {
+func (t *Table) Draw(by eviction.Policy, p *expiry.Policy, kept *Kept, n int, intN func(n int) int, visit func(h Handle, e *Entry, end int64)) {
 	if by == eviction.VolatileTTL {
-		t.NearestExpiring(p, n, intN, visit)
+		t.NearestExpiring(p, kept, n, intN, visit)
 		return
 	}
 	if t.Evictable(by, p) == 0 {
 		return
 	}
+	drawn := 0
 	for range n {
-		var h Handle
-		var e *Entry
-		if by.Volatile() {
-			h, e = t.RandomExpiring(p, intN)
-		} else {
-			h, e = t.Random(intN)
+		for range kept.tries() {
+			var h Handle
+			var e *Entry
+			if by.Volatile() {
+				h, e = t.RandomExpiring(p, intN)
+			} else {
+				h, e = t.Random(intN)
+			}
+			if !kept.has(e) {
+				visit(h, e, 0)
+				drawn++
+				break
+			}
 		}
-		visit(h, e, 0)
+	}
+	if drawn == 0 && kept != nil {
+		t.drawFirst(by, p, kept, n, visit)
 	}
 }

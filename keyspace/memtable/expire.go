@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"mayfly/expiry"
+	"mayfly/keyspace/eviction"
 )
 
 // queueFor returns the queue of items with such an end, nil for those that never die.
@@ -33,22 +34,21 @@ func (t *Table) dequeue(e *Entry) {
 	}
 }
 
-// Sweep removes everything that is dead at a moment in ms. It calls removed for each entry, which must release it. It
-// looks at few entries besides the dead.
-func (t *Table) Sweep(p *expiry.Policy, now int64, removed func(*Entry)) {
-	byDefault, byOwnTTL := p.DeadTo(now)
-	for t.byDefault.due(byDefault) {
-		t.reap(&t.byDefault, byDefault, math.MaxInt, removed)
+// Sweep removes everything within limits. It calls removed for each entry, which must release it. It looks at few
+// entries besides those.
+func (t *Table) Sweep(l expiry.Limits, removed func(*Entry)) {
+	for t.byDefault.due(l.ByDefault) {
+		t.reap(&t.byDefault, l.ByDefault, math.MaxInt, removed)
 	}
-	for t.byOwnTTL.due(byOwnTTL) {
-		t.reap(&t.byOwnTTL, byOwnTTL, math.MaxInt, removed)
+	for t.byOwnTTL.due(l.ByOwnTTL) {
+		t.reap(&t.byOwnTTL, l.ByOwnTTL, math.MaxInt, removed)
 	}
 }
 
-// Sample removes up to n of the dead at a moment in ms. It calls removed for each entry, which must release it. It
-// looks at a few buckets at most and leaves the rest to the next call.
-func (t *Table) Sample(p *expiry.Policy, now int64, n int, removed func(*Entry)) (got expiry.Sample) {
-	byDefault, byOwnTTL := p.DeadTo(now)
+// Sample removes up to n of the items within limits; these count as the dead. It calls removed for each entry, which
+// must release it. It looks at a few buckets at most and leaves the rest to the next call.
+func (t *Table) Sample(l expiry.Limits, n int, removed func(*Entry)) (got expiry.Sample) {
+	byDefault, byOwnTTL := l.ByDefault, l.ByOwnTTL
 	got.All = t.byDefault.n + t.byOwnTTL.n
 	got.Due = t.byDefault.estimateDue(byDefault) + t.byOwnTTL.estimateDue(byOwnTTL)
 	first, second, limit, secondLimit := &t.byDefault, &t.byOwnTTL, byDefault, byOwnTTL
@@ -78,9 +78,8 @@ func (t *Table) reap(q *expiryQueue, limit int64, n int, removed func(*Entry)) (
 	})
 }
 
-// EachDead visits the entries that are dead at a moment in ms. It looks at few others.
-func (t *Table) EachDead(p *expiry.Policy, now int64, visit func(*Entry)) {
-	byDefault, byOwnTTL := p.DeadTo(now)
+// EachDead visits the entries within limits. It looks at few others.
+func (t *Table) EachDead(l expiry.Limits, visit func(*Entry)) {
 	dead := func(limit int64) func(h Handle) {
 		return func(h Handle) {
 			if e := t.slab.at(h); e.moment() <= limit {
@@ -88,26 +87,8 @@ func (t *Table) EachDead(p *expiry.Policy, now int64, visit func(*Entry)) {
 			}
 		}
 	}
-	t.byDefault.each(byDefault, dead(byDefault))
-	t.byOwnTTL.each(byOwnTTL, dead(byOwnTTL))
-}
-
-// DeadStats returns the figures of the items that are dead at a moment in ms, without their memory. It looks at few
-// others.
-func (t *Table) DeadStats(p *expiry.Policy, now int64) (s Stats) {
-	t.EachDead(p, now, func(e *Entry) {
-		s.Items++
-		s.Bytes += t.size(e)
-		if e.has(plain) {
-			s.Plain++
-		}
-		if e.expireAt == expiry.Inherit {
-			s.ByDefault++
-		} else {
-			s.ByOwnTTL++
-		}
-	})
-	return s
+	t.byDefault.each(l.ByDefault, dead(l.ByDefault))
+	t.byOwnTTL.each(l.ByOwnTTL, dead(l.ByOwnTTL))
 }
 
 // RandomLiving returns a random entry that is not dead at a moment in ms. There must be one.
@@ -140,21 +121,33 @@ func (t *Table) RandomExpiring(p *expiry.Policy, intN func(n int) int) (Handle, 
 }
 
 // NearestExpiring visits up to n entries of each kind that die under a policy: those without an end of their own,
-// and those with one. They are drawn at random from the ones that die first, possibly more than once. end is the
-// moment in ms at which the entry dies. intN returns a random number in [0,n).
-func (t *Table) NearestExpiring(p *expiry.Policy, n int, intN func(n int) int, visit func(h Handle, e *Entry, end int64)) {
+// and those with one. They are drawn at random from the ones that die first, possibly more than once, but for kept
+// ones. end is the moment in ms at which the entry dies. intN returns a random number in [0,n).
+func (t *Table) NearestExpiring(p *expiry.Policy, kept *Kept, n int, intN func(n int) int, visit func(h Handle, e *Entry, end int64)) {
 	byDefault, byOwnTTL := t.expiring(p)
-	draw := func(q *expiryQueue, of int) {
+	drawn := 0
+	draw := func(q *expiryQueue, of int, dead func(*Kept) int64) {
+		first, span := 0, bucketSize
+		if kept != nil && of > 0 {
+			first, span = q.firstLiving(dead(kept)), 2*bucketSize // the first of two buckets may be dead
+		}
 		for range min(n, of) {
-			h := q.at(intN(min(of, bucketSize)))
-			e := t.slab.at(h)
-			if end, ok := e.End(p); ok {
-				visit(h, e, end)
+			for range kept.tries() {
+				h := q.at(first + intN(min(of-first, span)))
+				e := t.slab.at(h)
+				if end, ok := e.End(p); ok && !kept.has(e) {
+					visit(h, e, end)
+					drawn++
+					break
+				}
 			}
 		}
 	}
-	draw(&t.byDefault, byDefault)
-	draw(&t.byOwnTTL, byOwnTTL)
+	draw(&t.byDefault, byDefault, func(k *Kept) int64 { return k.Dead.ByDefault })
+	draw(&t.byOwnTTL, byOwnTTL, func(k *Kept) int64 { return k.Dead.ByOwnTTL })
+	if drawn == 0 && kept != nil && byDefault+byOwnTTL > 0 {
+		t.drawFirst(eviction.VolatileTTL, p, kept, n, visit)
+	}
 }
 
 // expiring returns how many items of each kind die under a policy.

@@ -63,7 +63,7 @@ func (d *modelledTable) dead() (n int) {
 }
 
 func (d *modelledTable) sweep() {
-	d.t.Sweep(&d.policy, d.now, d.expired)
+	d.t.Sweep(d.policy.DeadLimits(d.now), d.expired)
 	if n := d.dead(); n != 0 || d.t.Len() != len(d.items) {
 		d.tb.Fatalf("after a sweep %d of %d are dead, %d are in the table", n, len(d.items), d.t.Len())
 	}
@@ -71,7 +71,7 @@ func (d *modelledTable) sweep() {
 
 func (d *modelledTable) sample(n int) expiry.Sample {
 	dead, all := d.dead(), d.t.byDefault.n+d.t.byOwnTTL.n
-	got := d.t.Sample(&d.policy, d.now, n, d.expired)
+	got := d.t.Sample(d.policy.DeadLimits(d.now), n, d.expired)
 	left := d.dead()
 	if got.Dead != dead-left || got.Dead > n || got.Drawn < got.Dead || got.All != all || got.Drawn > 4*bucketSize {
 		d.tb.Fatalf("%+v: there were %d dead of %d, there are %d", got, dead, all, left)

@@ -15,7 +15,9 @@ type Container struct {
 	LastDB  uint32 // of database 0: the number that a container was given last
 	Created int64  // ms; the time of its creation
 	Policy  expiry.Policy
-	Indexes [][]string // of each the paths, with "geo" at the end of one over points
+	Etag    uint64                // of the settings: changes with them and is never used twice; 0 in older records
+	History []expiry.HistoryEntry // the newest changes, oldest first; of what is read at least one
+	Indexes [][]string            // of each the paths, with "geo" at the end of one over points
 }
 
 // ValidName reports whether a container may have this name: 1 to 255 of letters, digits, _ . : -
@@ -44,10 +46,9 @@ type containerBody struct {
 	Created       int64  `json:"created"`
 	DB            uint32 `json:"db,omitempty"`
 	LastDB        uint32 `json:"last_db,omitempty"`
-	Deadline      string `json:"deadline,omitempty"` // a member of documents
-	Hold          string `json:"hold,omitempty"`     // a reason
 
-	Indexes [][]string `json:"indexes,omitempty"`
+	Indexes [][]string    `json:"indexes,omitempty"`
+	History []historyBody `json:"history,omitempty"` // see appendHistory
 }
 
 // Append appends the container's record, whose key is [ContainerKey] of its number.
@@ -55,31 +56,36 @@ func (c Container) Append(dst []byte) []byte {
 	body, err := json.Marshal(containerBody{
 		Name: c.Name, TTL: c.Policy.Default.String(), Mode: c.Policy.Mode.String(),
 		InheritDeadTo: c.Policy.InheritDeadTo, OwnDeadTo: c.Policy.OwnDeadTo, Created: c.Created, DB: c.DB, LastDB: c.LastDB,
-		Deadline: c.Policy.Deadline, Hold: c.Policy.Hold, Indexes: c.Indexes,
+		Indexes: c.Indexes,
 	})
 	if err != nil {
 		panic(err) // strings and numbers only: cannot fail
 	}
-	return Append(dst, ContainerKey(c.Number), Item{Kind: ContainerKind, Body: View(body), TS: c.Created})
+	if len(c.History) > 0 {
+		body = append(body[:len(body)-1], `,"history":`...)
+		body = append(appendHistory(body, c.History), '}')
+	}
+	return Append(dst, ContainerKey(c.Number), Item{Kind: ContainerKind, Body: View(body), TS: c.Created, Version: c.Etag})
 }
 
-// ReadContainer decodes the body of the record under a container's key.
-func ReadContainer(key, body string) (c Container, err error) {
+// ReadContainer decodes the record under a container's key.
+func ReadContainer(key string, it Item) (c Container, err error) {
 	if c.Number, err = ContainerNumber(key); err != nil {
 		return c, err
 	}
 	var b containerBody
-	if err := json.Unmarshal([]byte(body), &b); err != nil {
+	if err := json.Unmarshal([]byte(it.Body), &b); err != nil {
 		return c, fmt.Errorf("record %q: %w", key, err)
 	}
-	if c.Policy.Default, err = expiry.ParseDefault(b.TTL); err != nil {
+	if c.Policy, err = policyOf(b.TTL, b.Mode, b.InheritDeadTo, b.OwnDeadTo); err != nil {
 		return c, fmt.Errorf("record %q: %w", key, err)
 	}
-	if b.Mode == expiry.Lenient.String() {
-		c.Policy.Mode = expiry.Lenient
+	c.Name, c.DB, c.LastDB, c.Created, c.Etag, c.Indexes = b.Name, b.DB, b.LastDB, b.Created, it.Version, b.Indexes
+	if c.History, err = historyOf(b.History); err != nil {
+		return c, fmt.Errorf("record %q: %w", key, err)
 	}
-	c.Policy.InheritDeadTo, c.Policy.OwnDeadTo = b.InheritDeadTo, b.OwnDeadTo
-	c.Policy.Deadline, c.Policy.Hold = b.Deadline, b.Hold
-	c.Name, c.DB, c.LastDB, c.Created, c.Indexes = b.Name, b.DB, b.LastDB, b.Created, b.Indexes
+	if c.History == nil {
+		c.History = c.begun()
+	}
 	return c, nil
 }

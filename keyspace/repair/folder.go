@@ -267,7 +267,7 @@ func (s *folderReader) fits(number int, key, rec string, del bool) error {
 		if _, err := record.ContainerNumber(key); err != nil || del {
 			return err
 		}
-		_, err := record.ReadContainer(key, it.Body)
+		_, err := record.ReadContainer(key, it)
 		return err
 	}
 	item, touched := record.TouchedKey(key)

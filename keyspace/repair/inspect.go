@@ -105,7 +105,7 @@ func (n *names) apply(c change) error {
 		delete(n.byNumber, number)
 		return nil
 	}
-	container, err := record.ReadContainer(c.key, it.Body)
+	container, err := record.ReadContainer(c.key, it)
 	if err != nil {
 		return err
 	}

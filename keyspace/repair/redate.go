@@ -1,7 +1,8 @@
 package repair
 
 import (
-	"mayfly/expiry/members"
+	"slices"
+
 	"mayfly/keyspace/record"
 )
 
@@ -57,10 +58,7 @@ func (d *redating) item(key, rec string, c *record.Container, report *Report) (s
 		return rec, true
 	}
 	report.Redated.Later++
-	if c != nil && c.Policy.Deadline != "" && it.Kind == record.Document {
-		ends := members.Read(it.Body, c.Policy.Deadline) // a deadline does not move with the clock
-		it.ExpireAt = ends.ExpireAt(d.now)
-	} else if it.ExpireAt > 0 {
+	if it.ExpireAt > 0 {
 		it.ExpireAt = max(it.ExpireAt-(it.TS-d.now), 1)
 	}
 	it.TS = d.now
@@ -73,6 +71,12 @@ func (d *redating) container(c record.Container) record.Container {
 	if d.now != 0 {
 		c.Created = min(c.Created, d.now)
 		c.Policy.InheritDeadTo, c.Policy.OwnDeadTo = 0, 0
+		c.History = slices.Clone(c.History)
+		for i := range c.History {
+			h := &c.History[i]
+			h.At, h.Undo = min(h.At, d.now), min(h.Undo, d.now)
+			h.Policy.InheritDeadTo, h.Policy.OwnDeadTo = 0, 0
+		}
 	}
 	return c
 }

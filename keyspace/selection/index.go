@@ -136,10 +136,10 @@ func (r *IndexReader) examine(partition int, t *memtable.Table, c *index.Cursor)
 	r.examined++
 	e := t.At(memtable.Handle(c.Handle()))
 	r.lastOf, r.last, r.lastKey = t, e, c.Key()
-	switch proven := r.plan.Proven && !r.lastKey.Cut; {
+	switch proven := !r.lastKey.Cut; {
 	case e.Dead(r.view.Policy, r.view.Now):
 		r.dead = append(r.dead, DeadEntry{partition, e})
-	case proven && r.plan.Count:
+	case proven && r.plan.Proven && r.plan.Count:
 		r.slice.Counted++
 	default:
 		r.slice.Items = append(r.slice.Items, Item{ID: t.ID(e), Item: t.Item(e), partition: partition, Proven: proven})

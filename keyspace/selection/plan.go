@@ -45,10 +45,14 @@ func Near(set *indexing.Set, n query.Nearest, metres float64) (p Plan, ok bool) 
 }
 
 // Advise returns the paths of an index that would serve a query better than its plan, as INDEX.CREATE takes them; "" if
-// there is none.
-func Advise(q *query.Query, indexed bool, p *Plan) string {
-	if !indexed {
-		return index.Advise(q, nil)
+// there is none. p is nil if the query has no plan. few says that the query wants few rows.
+func Advise(q *query.Query, p *Plan, few bool) string {
+	if p != nil {
+		return index.Advise(q, &p.Plan)
 	}
-	return index.Advise(q, &p.Plan)
+	paths := index.Advise(q, nil)
+	if paths == "" && few {
+		return index.AdviseNearest(q)
+	}
+	return paths
 }

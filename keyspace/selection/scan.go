@@ -65,10 +65,10 @@ func (r *ScanReader) Read(t *memtable.Table, policy *expiry.Policy, now int64) S
 
 // examine adds the items found to the slice, or to the dead.
 func (r *ScanReader) examine(t *memtable.Table, policy *expiry.Policy, now int64) {
-	byDefault, byOwnTTL := policy.DeadTo(now)
+	dead := policy.DeadLimits(now)
 	for _, f := range r.found[:r.examined] {
 		switch e := f.Entry; {
-		case e.DeadTo(byDefault, byOwnTTL):
+		case e.Within(dead):
 			r.dead = append(r.dead, e)
 		case !r.count:
 			it := Item{After: f.Seq*r.partitions + r.number}

@@ -12,7 +12,7 @@ type Item struct {
 	ID     string
 	Item   record.Item
 	After  uint64 // of a scan: the cursor that goes on behind the item
-	Proven bool   // the plan proves all conditions of the query
+	Proven bool   // the conditions that the plan proves are true of it
 
 	partition int
 }
@@ -20,7 +20,7 @@ type Item struct {
 // Slice is the part of a container that a query sees at one moment.
 type Slice struct {
 	Items []Item
-	Dead  int  // items met that are dead, and are removed now
+	Dead  int  // items met that are dead, and are removed now if they are purgeable
 	Last  bool // nothing follows
 
 	Counted int // living documents that a counting plan selects, and has not read

@@ -28,6 +28,32 @@ func Unquote(quoted string) string {
 	return string(append(out, text...))
 }
 
+// Unescaped reports whether a string of JSON may hold s as it is.
+func Unescaped(s string) bool {
+	for i := range len(s) {
+		if s[i] < ' ' || s[i] == '"' || s[i] == '\\' {
+			return false
+		}
+	}
+	return true
+}
+
+// EqualsString reports whether the value at i is a string with a content that needs no escapes. sure is false if an
+// escape in the text hides the answer.
+func EqualsString(text string, i int, content string) (equal, sure bool) {
+	if text[i] != '"' {
+		return false, true
+	}
+	i++
+	for k := range len(content) {
+		if c := text[i+k]; c != content[k] {
+			return false, c != '\\'
+		}
+	}
+	c := text[i+len(content)]
+	return c == '"', c != '\\'
+}
+
 // unescaped is what a character after a backslash stands for.
 var unescaped = [256]byte{'"': '"', '\\': '\\', '/': '/', 'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t'}
 

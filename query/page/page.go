@@ -23,6 +23,8 @@ type Options struct {
 	Count int // rows
 	// Ordered says that documents come in the order of ORDER BY.
 	Ordered bool
+	// Proven are the numbers of the conditions that documents marked as proven fulfil.
+	Proven []int
 	// Whole returns the row of SELECT *; nil for the text of the document.
 	Whole func(*query.Document) string
 }
@@ -61,6 +63,9 @@ type Page struct {
 // New returns an empty page that begins at a cursor.
 func New(q *query.Query, options Options, from Cursor) (*Page, error) {
 	p := &Page{q: q, e: q.Evaluator(), options: options, offset: from.Offset, limit: from.Limit}
+	if len(options.Proven) > 0 {
+		p.e.Prove(options.Proven)
+	}
 	p.sorted.desc, p.most = q.Directions(), p.keep()
 	if from.key != nil {
 		p.after = &sortedRow{keys: from.key, id: from.id}
@@ -104,7 +109,7 @@ func (p *Page) Add(doc *query.Document) (more bool, err error) {
 	}
 	e := p.e
 	e.Load(doc)
-	if !doc.Proven && !e.Match() {
+	if !e.Match() {
 		return true, e.Err()
 	}
 	p.Matched++

@@ -1,4 +1,4 @@
-package keyspace
+package storage
 
 import (
 	"mayfly/keyspace/datadir"
@@ -8,22 +8,16 @@ import (
 )
 
 // SaveInBackground requests a checkpoint. It returns at once; false if an earlier request has not finished.
-func (ks *Keyspace) SaveInBackground() bool {
-	if ks.checkpoint.asked.Swap(true) {
+func (e *Engine) SaveInBackground() bool {
+	if e.checkpoint.asked.Swap(true) {
 		return false
 	}
-	ks.wakeCheckpoint()
+	e.Wake()
 	return true
 }
 
 // LastSave returns the time in ms of the last checkpoint, or of the start if there was none.
-func (ks *Keyspace) LastSave() int64 { return ks.checkpoint.last.Load() }
-
-// Dir is the data folder.
-func (ks *Keyspace) Dir() string { return ks.opt.Dir }
-
-// InTheWayError is the error of [Keyspace.Backup] for something at path.part that it must not take over.
-type InTheWayError = datadir.InTheWayError
+func (e *Engine) LastSave() int64 { return e.checkpoint.last.Load() }
 
 // Backup writes a copy of the data folder that can be opened like any other, while reads and writes continue. The
 // copy is the state of one moment during the call, with everything that was committed before the call. path must not
@@ -35,29 +29,29 @@ type InTheWayError = datadir.InTheWayError
 // that journal up to any commit are consistent. A crash during a checkpoint is harmless for the same reason.
 //
 // Copying rests as compactions do. Checkpoints and compactions continue meanwhile, so the journal does not grow
-// without bound: see [Keyspace.freeze].
+// without bound: see [Engine.freeze].
 //
 // What is copied is checked. If a file is damaged, all files are checked, damaged ones are written anew, and the backup
 // begins again.
-func (ks *Keyspace) Backup(path string) error {
-	err := ks.backup(path)
+func (e *Engine) Backup(path string) error {
+	err := e.backup(path)
 	if !scrub.IsDamage(err) {
 		return err
 	}
-	ks.opt.Log.Error().Err(err).Msg("a backup has found damage")
-	if err := ks.scrub.Scrub(ks.backupPacer()); err != nil {
+	e.Options.Log.Error().Err(err).Msg("a backup has found damage")
+	if err := e.Scrub.Scrub(e.backupPacer()); err != nil {
 		return err
 	}
-	return ks.backup(path)
+	return e.backup(path)
 }
 
-func (ks *Keyspace) backup(path string) (err error) {
+func (e *Engine) backup(path string) (err error) {
 	staging, err := datadir.NewStaging(path)
 	if err != nil {
 		return err
 	}
 	defer func() { err = staging.Close(err) }()
-	files, m, err := ks.freeze()
+	files, m, err := e.freeze()
 	defer func() {
 		for _, f := range files {
 			f.Close()
@@ -66,7 +60,7 @@ func (ks *Keyspace) backup(path string) (err error) {
 	if err != nil {
 		return err
 	}
-	pacer := ks.backupPacer()
+	pacer := e.backupPacer()
 	for _, f := range files {
 		if err := f.CopyTo(staging.Dir(), pacer); err != nil {
 			return err
@@ -79,20 +73,20 @@ func (ks *Keyspace) backup(path string) (err error) {
 }
 
 // backupPacer returns the pacer of a backup.
-func (ks *Keyspace) backupPacer() *store.Pacer {
-	if ks.compaction.pace == 0 {
+func (e *Engine) backupPacer() *store.Pacer {
+	if e.Options.Pace == 0 {
 		return nil
 	}
-	return store.NewPacer(ks.compaction.pace, ks.stop, nil)
+	return store.NewPacer(e.Options.Pace, e.Options.Stop, nil)
 }
 
 // freeze makes a checkpoint, opens the files of the state of this moment, and returns their manifest. They are copied
 // without its lock. The caller closes them, also after an error.
-func (ks *Keyspace) freeze() (files []*scrub.File, m *manifest.Manifest, err error) {
-	ks.checkpoint.mu.Lock()
-	defer ks.checkpoint.mu.Unlock()
-	if err := ks.saveMakingRoom(); err != nil {
+func (e *Engine) freeze() (files []*scrub.File, m *manifest.Manifest, err error) {
+	e.Lock()
+	defer e.Unlock()
+	if err := e.saveMakingRoom(); err != nil {
 		return nil, nil, err
 	}
-	return ks.files.Freeze()
+	return e.Files.Freeze()
 }

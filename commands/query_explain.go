@@ -1,0 +1,105 @@
+package commands
+
+import (
+	"fmt"
+
+	"mayfly/keyspace"
+	"mayfly/keyspace/index"
+	"mayfly/query"
+)
+
+// overBudget is the error of a query that would have to examine more documents than it may.
+func (r *queryRun) overBudget() error {
+	what := fmt.Sprintf(errQueryBudget, r.budget)
+	if r.examined < r.budget {
+		what += fmt.Sprintf(errQueryBudgetWork, r.examined, queryWork>>10)
+	}
+	help := r.orderAdvice()
+	if command := r.indexAdvice(); command != "" {
+		help = shown(command) + " helps"
+	}
+	if help == "" {
+		help = "a narrower query or CONFIG SET query-budget helps"
+	}
+	return Error(what + ": " + help)
+}
+
+// advice returns what would serve the query better, most often the command that makes an index; "" for nothing.
+func (r *queryRun) advice() string {
+	if command := r.indexAdvice(); command != "" {
+		return command
+	}
+	return r.orderAdvice()
+}
+
+// indexAdvice returns the command that makes an index that would serve the query better, "" if there is none.
+func (r *queryRun) indexAdvice() string {
+	if r.ids != nil || r.query.Never() {
+		return ""
+	}
+	var plan *keyspace.Plan
+	if r.indexed {
+		plan = &r.plan
+	}
+	paths := keyspace.AdviseIndex(r.query, plan, r.results.Wanted() <= mostNearest)
+	if paths == "" {
+		return ""
+	}
+	return "INDEX.CREATE " + r.c.Name() + " " + paths
+}
+
+// orderAdvice returns what would save the query from sorting, "" for nothing.
+func (r *queryRun) orderAdvice() string {
+	if r.ids != nil || !r.query.Sorts() || r.ordered() {
+		return ""
+	}
+	if paths := index.AdviseOrder(r.query); paths != "" {
+		return "an index gives ORDER BY in one direction only, as INDEX.CREATE " + shown(r.c.Name()+" "+paths)
+	}
+	if order, ok := r.query.Order(); ok && query.OfID(order[0].Path) {
+		return "no index is over _id: a condition that an index serves leaves less to sort"
+	}
+	return ""
+}
+
+// explanation is the reply of EXPLAIN.
+func (r *queryRun) explanation(micros int64) Reply {
+	plan, index, span, order := Bulk("scan"), Null, Null, Null
+	if r.query.Sorts() {
+		order = Bulk("sort")
+	}
+	if r.indexed {
+		plan, index, span = Bulk("index"), Bulk(r.plan.Index.Definition.String()), Bulk(r.plan.Range)
+	}
+	switch {
+	case r.query.Never():
+		span = Bulk("nothing: the condition is never true")
+	case r.ids != nil:
+		plan, span = Bulk("ids"), Bulk(r.ids.Range)
+	case r.ends != nil:
+		plan, span = Bulk("ends"), Bulk(r.ends.Range)
+	}
+	if r.ordered() || r.nearest != nil {
+		order = Bulk("index")
+	}
+	return Map(
+		Bulk("plan"), plan,
+		Bulk("index"), index,
+		Bulk("range"), span,
+		Bulk("filter"), textOrNull(r.query.Filter(r.proves())),
+		Bulk("order"), order,
+		Bulk("examined"), Count(r.examined),
+		Bulk("dead"), Count(r.dead),
+		Bulk("matched"), Count(r.results.Matched),
+		Bulk("slices"), Count(r.slices),
+		Bulk("microseconds"), Integer(micros),
+		Bulk("advice"), textOrNull(r.advice()),
+	)
+}
+
+func textOrNull(text string) Reply {
+	if text == "" {
+		return Null
+	}
+	return Bulk(text)
+}

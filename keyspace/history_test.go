@@ -1,0 +1,206 @@
+package keyspace
+
+import (
+	"fmt"
+	"reflect"
+	"testing"
+	"time"
+
+	"mayfly/expiry"
+	"mayfly/expiry/clock"
+	"mayfly/keyspace/aof"
+	"mayfly/keyspace/record"
+	"mayfly/keyspace/repair"
+)
+
+// historyOf returns the etag and the history of a container.
+func (o *opened) historyOf(name string) (etag uint64, entries []expiry.HistoryEntry) {
+	o.t.Helper()
+	var tx Tx
+	o.BeginNone(&tx)
+	c := tx.Container(name)
+	o.commit(&tx)
+	return c.Etag(), c.History()
+}
+
+// by runs a transaction of a client, a second later.
+func (o *opened) by(client string, f func(tx *Tx)) {
+	o.t.Helper()
+	o.clock.Advance(time.Second)
+	tx := Tx{By: client}
+	o.BeginAll(&tx)
+	defer o.commit(&tx)
+	f(&tx)
+}
+
+// TestHistory changes containers in every way, and holds what of it is kept over a stop, a kill, a backup and a repair.
+func TestHistory(t *testing.T) {
+	o := open(t)
+	const ops, app = `127.0.0.1:5001 ("ops")`, "127.0.0.1:5002"
+	o.by(app, func(tx *Tx) { tx.CreateContainer("a", 60, expiry.Strict) })
+	o.by(ops, func(tx *Tx) { tx.CreateContainer("b", expiry.Off, expiry.Strict) })
+	o.by(ops, func(tx *Tx) { tx.SetCounted(tx.Container("a"), 30, expiry.Lenient, 7) })
+	o.put("a", "1", "{}", expiry.Inherit)
+	o.by(app, func(tx *Tx) { tx.Swap(tx.Container("a"), tx.Container("b")) })
+	o.by(app, func(tx *Tx) { tx.Flush(tx.Container("b")) })
+	o.by(app, func(tx *Tx) { tx.Flush(tx.Container("b")) }) // empty: nothing
+
+	at := func(second int64) int64 { return epoch + second*1000 }
+	want := []expiry.HistoryEntry{
+		{At: at(1), What: expiry.Created, Policy: expiry.Policy{Default: 60}, By: app, Kills: -1},
+		{At: at(3), What: expiry.Set, Policy: expiry.Policy{Default: 30, Mode: expiry.Lenient, InheritDeadTo: at(3 - 60), OwnDeadTo: at(3)}, By: ops, Kills: 7},
+		{At: at(4), What: expiry.Swapped, Policy: expiry.Policy{Default: 30, Mode: expiry.Lenient}, By: app, Kills: -1},
+	}
+	etag, a := o.historyOf("a")
+	for i := range a {
+		if i < len(want) {
+			want[i].Etag = a[i].Etag
+		}
+	}
+	if !reflect.DeepEqual(a, want) {
+		t.Errorf("the history of a is\n%+v, not\n%+v", a, want)
+	}
+	if a[0].Etag == 0 || a[0].Etag == a[1].Etag || a[1].Etag != a[2].Etag || etag != a[2].Etag {
+		t.Errorf("the etag is %x, those of the history are %x, %x and %x", etag, a[0].Etag, a[1].Etag, a[2].Etag)
+	}
+	_, b := o.historyOf("b")
+	if len(b) != 3 || b[1].What != expiry.Swapped || b[1].Policy.OwnDeadTo != at(4) || b[2].What != expiry.Flushed || b[2].Etag != b[0].Etag {
+		t.Errorf("the history of b is %+v", b)
+	}
+
+	same := func(how string, o *opened) {
+		t.Helper()
+		for name, want := range map[string][]expiry.HistoryEntry{"a": a, "b": b} {
+			got, entries := o.historyOf(name)
+			if !reflect.DeepEqual(entries, want) || got != want[len(want)-1].Etag {
+				t.Errorf("after %s the history of %s is %x %+v, not %+v", how, name, got, entries, want)
+			}
+		}
+	}
+	elsewhere := func(how, dir string) {
+		t.Helper()
+		clk := clock.NewManual(o.clock.Now())
+		ks, err := Open(Options{Dir: dir, Clock: clk, NoPurge: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		there := &opened{Keyspace: ks, t: t, clock: clk}
+		same(how, there)
+		there.stop()
+	}
+	if err := o.journal.CommitAll(); err != nil {
+		t.Fatal(err)
+	}
+	killed, backup, repaired := t.TempDir(), t.TempDir()+"/backup", t.TempDir()+"/repaired"
+	o.storage.Lock() // no checkpoint removes a journal meanwhile
+	copyFolder(t, o.opt.Dir, killed)
+	o.storage.Unlock()
+	if err := o.Backup(backup); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := repair.Run(backup, repaired, func(string, *repair.Report) error { return nil }); err != nil {
+		t.Fatal(err)
+	}
+	elsewhere("a kill", killed)
+	elsewhere("a backup", backup)
+	elsewhere("a repair", repaired)
+	o.reopen()
+	same("a stop", o)
+	o.policy("a", 31)
+	if next, _ := o.historyOf("a"); next <= etag {
+		t.Errorf("the etag %x is older than %x", next, etag)
+	}
+}
+
+// TestHistoryIsBounded makes more changes than a history keeps, and checks its memory and that equal values change nothing.
+func TestHistoryIsBounded(t *testing.T) {
+	o := open(t)
+	o.policy("c", 1)
+	before := o.Used()
+	for ttl := expiry.TTL(2); ttl <= 100; ttl++ {
+		o.clock.Advance(time.Second)
+		o.policy("c", ttl)
+		etag, entries := o.historyOf("c")
+		o.policy("c", ttl)
+		if again, more := o.historyOf("c"); again != etag || len(more) != len(entries) {
+			t.Fatal("an equal default is a change")
+		}
+		if newest := entries[len(entries)-1]; newest.Policy.Default != ttl || newest.At != o.clock.Now() {
+			t.Fatalf("the newest entry is %+v", newest)
+		}
+	}
+	_, entries := o.historyOf("c")
+	if len(entries) != expiry.MostHistory || entries[0].Policy.Default != 100-expiry.MostHistory+1 {
+		t.Errorf("%d entries, the oldest is %+v", len(entries), entries[0])
+	}
+	if grown := o.Used() - before; grown < 31*80 || grown > 31*300 {
+		t.Errorf("31 entries take %d bytes", grown)
+	}
+	if n := len(o.containerRecord("c").Append(nil)); n > 8<<10 {
+		t.Errorf("the record has %d bytes", n)
+	}
+	o.catalogueTx(func(tx *Tx) { tx.Drop(tx.Container("c")) })
+	if o.Used() >= before {
+		t.Errorf("%d bytes are used without the container, %d were with it", o.Used(), before)
+	}
+}
+
+func (o *opened) containerRecord(name string) (r record.Container) {
+	o.catalogueTx(func(tx *Tx) { r = tx.Container(name).record() })
+	return r
+}
+
+// TestRecordWithoutHistory loads records as versions before the history wrote them.
+func TestRecordWithoutHistory(t *testing.T) {
+	o := open(t)
+	for number, body := range map[uint32]string{
+		900: `{"name":"fresh","ttl":"60","ttlmode":"lenient","inherit_dead_to":0,"own_dead_to":0,"created":1699999999000,"db":900}`,
+		901: fmt.Sprintf(`{"name":"changed","ttl":"60","ttlmode":"strict","inherit_dead_to":5,"own_dead_to":%d,"created":1600000000000,"db":901}`, epoch-7),
+	} {
+		rec := record.Append(nil, record.ContainerKey(number), Item{Kind: record.ContainerKind, Body: body, TS: 1})
+		o.catalogueTx(func(tx *Tx) { tx.group = aof.AppendSet(tx.group, record.ContainerKey(number), string(rec)) })
+	}
+	if err := o.journal.CommitAll(); err != nil {
+		t.Fatal(err)
+	}
+	killed := t.TempDir() // as an older version, killed, has left it
+	o.storage.Lock()      // no checkpoint removes a journal meanwhile
+	copyFolder(t, o.opt.Dir, killed)
+	o.storage.Unlock()
+	o = open(t, func(opt *Options) { opt.Dir = killed })
+	etag, entries := o.historyOf("fresh")
+	want := []expiry.HistoryEntry{{At: 1699999999000, What: expiry.Created, Policy: expiry.Policy{Default: 60, Mode: expiry.Lenient}, Kills: -1}}
+	if etag != 0 || !reflect.DeepEqual(entries, want) {
+		t.Errorf("the history is %x %+v", etag, entries)
+	}
+	_, entries = o.historyOf("changed")
+	if len(entries) != 1 || entries[0].At != epoch-7 || entries[0].What != expiry.Set {
+		t.Errorf("the history is %+v", entries)
+	}
+	o.policy("fresh", 30)
+	o.reopen()
+	if etag, entries = o.historyOf("fresh"); etag == 0 || len(entries) != 2 || entries[0].Policy.Default != 60 {
+		t.Errorf("after a change the history is %x %+v", etag, entries)
+	}
+}
+
+// TestRestoredHistory restores containers from another folder.
+func TestRestoredHistory(t *testing.T) {
+	o := open(t)
+	o.policy("there", 10)
+	state := record.Container{Policy: expiry.Policy{Default: 60, InheritDeadTo: 5}, Created: 1}
+	for _, name := range []string{"there", "missing"} {
+		o.by("", func(tx *Tx) {
+			state.Name = name
+			if _, err := tx.RestoreContainer(state); err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+	for name, n := range map[string]int{"there": 2, "missing": 1} {
+		etag, entries := o.historyOf(name)
+		if len(entries) != n || entries[n-1].What != expiry.Restored || entries[n-1].Policy != state.Policy || entries[n-1].Etag != etag || etag == 0 {
+			t.Errorf("the history of %s is %x %+v", name, etag, entries)
+		}
+	}
+}

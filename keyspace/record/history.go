@@ -1,0 +1,113 @@
+package record
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+
+	"mayfly/expiry"
+)
+
+// historyBody is the JSON of an entry of a container's history.
+type historyBody struct {
+	At            int64  `json:"at"`
+	What          string `json:"what"`
+	TTL           string `json:"ttl"`
+	Mode          string `json:"ttlmode"`
+	InheritDeadTo int64  `json:"inherit_dead_to"`
+	OwnDeadTo     int64  `json:"own_dead_to"`
+	Etag          string `json:"etag"` // hexadecimal, as the version in a record's header
+	By            string `json:"by"`
+	Kills         *int64 `json:"kills"`
+	Reason        string `json:"reason"`
+	Undo          int64  `json:"undo"`
+	Undone        bool   `json:"undone"`
+}
+
+// appendHistory appends the entries as a JSON array. It is written by hand: encoding/json takes six times as long, which
+// every CONTAINER.SET pays.
+func appendHistory(dst []byte, history []expiry.HistoryEntry) []byte {
+	dst = append(dst, '[')
+	for i := range history {
+		h := &history[i]
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = strconv.AppendInt(append(dst, `{"at":`...), h.At, 10)
+		dst = appendText(append(dst, `,"what":`...), string(h.What))
+		dst = appendText(append(dst, `,"ttl":`...), h.Policy.Default.String())
+		dst = appendText(append(dst, `,"ttlmode":`...), h.Policy.Mode.String())
+		dst = strconv.AppendInt(append(dst, `,"inherit_dead_to":`...), h.Policy.InheritDeadTo, 10)
+		dst = strconv.AppendInt(append(dst, `,"own_dead_to":`...), h.Policy.OwnDeadTo, 10)
+		dst = strconv.AppendUint(append(dst, `,"etag":"`...), h.Etag, 16)
+		dst = append(dst, '"')
+		if h.By != "" {
+			dst = appendText(append(dst, `,"by":`...), h.By)
+		}
+		if h.Kills >= 0 {
+			dst = strconv.AppendInt(append(dst, `,"kills":`...), h.Kills, 10)
+		}
+		if h.Reason != "" {
+			dst = appendText(append(dst, `,"reason":`...), h.Reason)
+		}
+		if h.Undo != 0 {
+			dst = strconv.AppendInt(append(dst, `,"undo":`...), h.Undo, 10)
+		}
+		if h.Undone {
+			dst = append(dst, `,"undone":true`...)
+		}
+		dst = append(dst, '}')
+	}
+	return append(dst, ']')
+}
+
+// appendText appends a JSON string.
+func appendText(dst []byte, s string) []byte {
+	for i := 0; i < len(s); i++ {
+		if c := s[i]; c < ' ' || c > '~' || c == '"' || c == '\\' {
+			quoted, err := json.Marshal(s)
+			if err != nil {
+				panic(err) // a string: cannot fail
+			}
+			return append(dst, quoted...)
+		}
+	}
+	return append(append(append(dst, '"'), s...), '"')
+}
+
+// policyOf reads a policy as a record has it.
+func policyOf(ttl, mode string, inheritDeadTo, ownDeadTo int64) (p expiry.Policy, err error) {
+	p = expiry.Policy{InheritDeadTo: inheritDeadTo, OwnDeadTo: ownDeadTo}
+	p.Default, err = expiry.ParseDefault(ttl)
+	if mode == expiry.Lenient.String() {
+		p.Mode = expiry.Lenient
+	}
+	return p, err
+}
+
+// historyOf reads the entries of a record.
+func historyOf(bodies []historyBody) (history []expiry.HistoryEntry, err error) {
+	for _, b := range bodies {
+		h := expiry.HistoryEntry{At: b.At, What: expiry.Action(b.What), By: b.By, Kills: -1, Reason: b.Reason, Undo: b.Undo, Undone: b.Undone}
+		if h.Policy, err = policyOf(b.TTL, b.Mode, b.InheritDeadTo, b.OwnDeadTo); err != nil {
+			return nil, err
+		}
+		if h.Etag, err = strconv.ParseUint(b.Etag, 16, 64); err != nil {
+			return nil, fmt.Errorf("etag of the history: %w", err)
+		}
+		if b.Kills != nil {
+			h.Kills = *b.Kills
+		}
+		history = append(history, h)
+	}
+	return history, nil
+}
+
+// begun returns the history of a record without one: the rule is at most as old as its marks.
+func (c *Container) begun() []expiry.HistoryEntry {
+	h := expiry.HistoryEntry{At: c.Created, What: expiry.Created, Policy: c.Policy, Etag: c.Etag, Kills: -1}
+	if changed := max(c.Policy.InheritDeadTo, c.Policy.OwnDeadTo); changed > h.At {
+		h.At, h.What = changed, expiry.Set
+	}
+	return []expiry.HistoryEntry{h}
+}

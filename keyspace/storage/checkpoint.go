@@ -1,0 +1,197 @@
+package storage
+
+import (
+	"sync/atomic"
+	"time"
+
+	"mayfly/keyspace/aof"
+	"mayfly/keyspace/figures"
+	"mayfly/keyspace/journal"
+	"mayfly/keyspace/store"
+)
+
+// A checkpoint is due when the journal reaches its limit, or this long after the last one if anything was written since.
+const (
+	checkpointInterval = time.Minute
+	checkpointRetry    = 5 * time.Second
+)
+
+// checkpointState is the state of checkpoints. Safe for concurrent use but for what the engine's lock protects.
+type checkpointState struct {
+	done   atomic.Int64
+	last   atomic.Int64 // ms; the end of the last one
+	failed figures.LastError
+	asked  atomic.Bool // SaveInBackground waits for one
+
+	// The engine's lock protects what follows: changes that are captured from the partitions but not confirmed in their
+	// stores. A failed checkpoint leaves them to the next.
+	captured  [][]aof.Op // by partition
+	catalogue []aof.Op
+	lsn       journal.LSN // all changes up to it are captured or in the stores
+	below     uint64      // journals of lower generations can be removed once the stores have the changes
+
+	records store.LiveRecords // of the catalogue's store
+}
+
+// Run makes checkpoints and compactions when they are due, until the engine is stopped.
+func (e *Engine) Run() {
+	ticker := time.NewTicker(time.Second)
+	defer ticker.Stop()
+	var waited time.Duration // since the last attempt
+	due := checkpointInterval
+	for {
+		woken := false
+		select {
+		case <-e.Options.Stop:
+			return
+		case <-e.wake:
+			woken = true
+		case <-e.full:
+		case <-ticker.C:
+			waited += time.Second
+			e.Disk.Refill()
+			e.Options.Tick()
+		}
+		asked := e.checkpoint.asked.Load() // before the checkpoint: it is for what was written by then
+		if !asked && (!woken && !e.Due(waited >= due) || e.Err() != nil) {
+			continue
+		}
+		waited, due = 0, checkpointInterval
+		err := e.Save()
+		if asked {
+			e.checkpoint.asked.Store(false)
+		}
+		if err != nil {
+			e.Options.Log.Error().Err(err).Msg("checkpoint failed, it will be tried again; the journal keeps the changes")
+			due = checkpointRetry
+			continue
+		}
+		e.CompactWasteful()
+		if e.Disk.Refill(); e.Disk.Full() {
+			due = time.Second // what was deleted meanwhile makes room
+		}
+	}
+}
+
+// Due reports whether a checkpoint is due. An idle server writes nothing. Uncommitted changes count too:
+// it may be that no reply waits for them, as for the lease of the time of a death.
+func (e *Engine) Due(waitedEnough bool) bool {
+	size := e.Journal.Size() + e.Journal.Waiting()
+	return !e.Journal.Idle() && waitedEnough || size >= e.Journal.Limit()
+}
+
+// LimitJournal sets the size of the journal at which a checkpoint is due, by the size of the stores.
+func (e *Engine) LimitJournal() {
+	live, _ := store.Sizes(e.Stores())
+	e.Journal.SetLimit(e.Disk.Bound(journal.LimitFor(live, e.Options.Least)))
+}
+
+// Wake asks for a checkpoint soon. Locks may be held.
+func (e *Engine) Wake() { signal(e.wake) }
+
+// Save makes a checkpoint: it applies all changes since the last one to the stores, forces them to disk, and removes
+// the journals that are no longer needed. It blocks until that is done; transactions continue meanwhile.
+//
+//  1. Rotate the journal: everything in the older files has been applied in memory.
+//  2. Capture the changes that the stores lack, piece by piece, from memory. Their state is newer than the old
+//     journals, so none of their changes is missed.
+//  3. Commit the journal and force it to disk, so that the stores never get ahead of it. A crash during step 4
+//     leaves a mixture; replaying the journals turns it into exactly the committed state.
+//  4. Apply the changes to the stores and force those to disk, in any order.
+//  5. Write the ends of the stores into the manifest, and remove the old journals.
+//
+// After a failure the journals stay, and the next checkpoint does the rest.
+func (e *Engine) Save() error {
+	e.Lock()
+	defer e.Unlock()
+	return e.saveMakingRoom()
+}
+
+// SaveLocked is Save without the reserve of a full disk. The engine must be locked.
+func (e *Engine) SaveLocked() (err error) {
+	f := &e.checkpoint
+	defer func() { f.failed.Set(err) }()
+	generation, err := e.Journal.Rotate()
+	if err != nil {
+		return err
+	}
+	if err := e.Files.NameJournal(generation); err != nil {
+		return err
+	}
+	left := f.captured != nil // by a failed attempt, which is finished first
+	if !left {
+		e.capture(generation)
+	}
+	if err := e.Journal.CommitAll(); err != nil {
+		return err
+	}
+	if err := e.Journal.Sync(); err != nil {
+		return err
+	}
+	if err := e.applyCaptured(); err != nil {
+		e.noteBroken()
+		return err
+	}
+	f.captured, f.catalogue = nil, nil
+	e.LimitJournal()
+	f.done.Add(1)
+	f.last.Store(e.Options.Now())
+	if err := e.Files.DropJournals(f.below); err != nil || !left {
+		return err
+	}
+	return e.SaveLocked()
+}
+
+// capture captures the changes that the stores lack, those of the catalogue first. It may capture items of a
+// container that is made or dropped later: the journal that stays has that change.
+func (e *Engine) capture(generation uint64) {
+	f := &e.checkpoint
+	f.lsn = e.Journal.Full() // later commits may have more changes
+	records, gone := e.memory.Changes()
+	f.catalogue = append(f.catalogue, records...)
+	if f.captured == nil {
+		f.captured = make([][]aof.Op, len(e.partitions))
+	}
+	for i, p := range e.partitions {
+		ops, live := e.capturePartition(p)
+		e.items[i].SetLive(live)
+		f.captured[i] = ops
+	}
+	for _, t := range gone {
+		ops := &f.captured[t.Partition]
+		*ops = e.captureDropped(t, *ops)
+	}
+	f.below = generation
+}
+
+// applyCaptured applies the captured changes to the stores and syncs them: it writes one while others are forced
+// to disk. It returns the first error, after it has tried all stores.
+func (e *Engine) applyCaptured() error {
+	f := &e.checkpoint
+	if err := e.catalogue.Apply(f.catalogue); err != nil {
+		return err
+	}
+	if err := e.catalogue.Sync(uint64(f.lsn)); err != nil {
+		return err
+	}
+	e.catalogue.AddLive(f.records.Count(f.catalogue))
+	f.catalogue = nil // confirmed: not written again if a partition fails
+	apply := func(i int) error { return e.items[i].Apply(f.captured[i]) }
+	force := func(i int) error {
+		err := e.items[i].Sync(uint64(f.lsn))
+		if err == nil {
+			f.captured[i] = nil
+		}
+		return err
+	}
+	if !e.Disk.Full() {
+		return store.ApplyAndSync(len(e.items), apply, force)
+	}
+	// One after the other: a compaction between them writes the manifest, which names all stores.
+	return store.ApplyAndSync(len(e.items), func(i int) error {
+		if err := e.applyInLittleRoom(i); err != nil {
+			return err
+		}
+		return force(i)
+	}, func(int) error { return nil })
+}

@@ -1,0 +1,131 @@
+package storage
+
+import (
+	"errors"
+	"slices"
+	"sync/atomic"
+
+	"mayfly/keyspace/figures"
+	"mayfly/keyspace/liveness"
+	"mayfly/keyspace/scrub"
+	"mayfly/keyspace/store"
+)
+
+// compactionState is the state of compactions. Safe for concurrent use.
+type compactionState struct {
+	when    atomic.Pointer[store.Compaction]
+	all     atomic.Bool // compact every store at the next opportunity
+	running atomic.Bool
+	done    atomic.Int64 // stores compacted since the start
+	failed  figures.LastError
+}
+
+// SetCompaction changes when stores are compacted automatically.
+func (e *Engine) SetCompaction(c store.Compaction) { e.compaction.when.Store(&c) }
+
+// Compact requests a checkpoint and a compaction of all stores with waste, in the background. It returns at once;
+// false if one is running already.
+func (e *Engine) Compact() bool {
+	if e.compaction.running.Load() || e.compaction.all.Swap(true) {
+		return false
+	}
+	e.Wake()
+	return true
+}
+
+// underWay reports whether a compaction is running or asked for.
+func (c *compactionState) underWay() bool {
+	return c.all.Load() || c.running.Load() // in this order, because of begin
+}
+
+// begin notes that a compaction runs, and returns whether all stores were asked for.
+func (c *compactionState) begin() (all bool) {
+	c.running.Store(true)
+	return c.all.Swap(false)
+}
+
+// CompactAll compacts all stores with waste, and returns when that is done.
+func (e *Engine) CompactAll() error {
+	e.compaction.all.Store(true)
+	e.CompactWasteful()
+	return e.compaction.failed.Get()
+}
+
+// CompactWasteful compacts the stores with too much waste, one after the other, those with the largest share first.
+// After a failure the store stays as it was, and the next one follows.
+func (e *Engine) CompactWasteful() {
+	state := &e.compaction
+	all, when := state.begin(), *state.when.Load()
+	defer state.running.Store(false)
+	if e.Disk.Full() {
+		when = store.CompactionWhenFull
+	}
+	var errs []error
+	rest := e.Stores() // those not compacted yet
+	for {
+		select {
+		case <-e.Options.Stop:
+			return
+		default:
+		}
+		s := when.Next(e.Stores(), rest, all)
+		if s == nil {
+			break
+		}
+		rest = slices.DeleteFunc(rest, func(other *store.Store) bool { return other == s })
+		if e.Due(false) { // else the journal grows during the compactions
+			if err := e.Save(); err != nil {
+				e.Options.Log.Error().Err(err).Msg("checkpoint failed between compactions; the other files stay as they were")
+				errs = append(errs, err)
+				break
+			}
+		}
+		before := s.Size()
+		read, err := e.CompactStore(s, e.compactionPacer(when))
+		if scrub.IsDamage(err) {
+			err = e.Scrub.Repair(read, err)
+		}
+		if err != nil {
+			e.Options.Log.Error().Err(err).Str("file", s.Path()).Msg("compaction failed")
+			errs = append(errs, err)
+			continue
+		}
+		state.done.Add(1)
+		e.Options.Log.Info().Str("file", s.Path()).Int64("before", before).Int64("after", s.Size()).Msg("compacted")
+	}
+	if len(rest) <= len(e.items) { // else none was tried
+		state.failed.Set(errors.Join(errs...))
+	}
+}
+
+// CompactStore compacts a store. It returns the file that was read, of which an error may tell damage.
+func (e *Engine) CompactStore(s *store.Store, pacer *store.Pacer) (read *scrub.File, err error) {
+	e.Lock()
+	defer e.Unlock()
+	read = e.Files.File(s.Path())
+	var live store.LivenessFilter
+	if i := slices.Index(e.items, s); i >= 0 {
+		live = e.Liveness(i)
+	}
+	err = s.Compact(live, pacer, e.Files.Announce(s))
+	e.noteBroken()
+	return read, errors.Join(err, e.Files.Settle(s))
+}
+
+// compactionPacer returns the pacer of the next compaction. It does not rest while compactions do not keep up with
+// the waste. Nor does it once the journal has twice the size at which a checkpoint is due: a compaction delays it.
+func (e *Engine) compactionPacer(when store.Compaction) *store.Pacer {
+	pace := e.Options.Pace
+	if pace == 0 || when.Exceeded(e.Stores()) {
+		return nil
+	}
+	return store.NewPacer(pace, e.Options.Stop, func() bool { return e.Journal.Size() >= 2*e.Journal.Limit() })
+}
+
+// Liveness returns the filter for a compaction of a partition's store. The engine must be locked.
+func (e *Engine) Liveness(partition int) *liveness.Filter {
+	p := e.partitions[partition]
+	return liveness.New(liveness.Options{
+		Lock: p.Lock, Shard: p.Shard, Path: e.items[partition].Path(), Journal: e.Journal, Incomplete: e.checkpoint.captured != nil,
+	})
+}

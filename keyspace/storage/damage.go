@@ -1,0 +1,80 @@
+package storage
+
+import (
+	"errors"
+	"slices"
+
+	"mayfly/keyspace/aof"
+	"mayfly/keyspace/scrub"
+	"mayfly/keyspace/store"
+)
+
+// scrubFolder is the data folder as a [scrub.Folder].
+type scrubFolder struct{ e *Engine }
+
+func (f scrubFolder) Files() (paths []string, bytes int64) {
+	f.e.Lock()
+	defer f.e.Unlock()
+	if !f.e.Journal.Begun() { // the disk is full, and the manifest may be that of the last run
+		return nil, 0
+	}
+	return f.e.Files.Paths()
+}
+
+func (f scrubFolder) File(path string) (*scrub.File, error) {
+	f.e.Lock()
+	defer f.e.Unlock()
+	file := f.e.Files.File(path)
+	if file == nil {
+		return nil, nil
+	}
+	return file, file.Open()
+}
+
+// Repair writes a file anew. A journal is not: a checkpoint brings its changes to the stores and removes it.
+func (f scrubFolder) Repair(damaged *scrub.File) error {
+	e := f.e
+	e.Lock()
+	defer e.Unlock()
+	now := e.Files.File(damaged.Path)
+	switch {
+	case now == nil || now.Mark != damaged.Mark: // it has been replaced since
+		return nil
+	case damaged.Text != "":
+		return e.Files.RewriteText(damaged.Path)
+	case damaged.Use == aof.Journal:
+		e.Journal.Append(e.memory.Clock()) // an empty one would stay the newest
+		return e.saveMakingRoom()
+	}
+	i := slices.IndexFunc(e.Stores(), func(s *store.Store) bool { return s.Path() == damaged.Path })
+	return e.RewriteStore(e.Stores()[i])
+}
+
+// RewriteStore writes a store anew from memory. The engine must be locked.
+//
+// The new file has the present state of the items that are marked as stored. Later changes are in the journal, which
+// is forced to disk before the file takes the place of the damaged one. Others are not written: a delete of theirs would
+// not reach the store.
+func (e *Engine) RewriteStore(s *store.Store) error {
+	err := s.Rewrite(e.Files.Announce(s), func(set func(aof.Op)) error {
+		if i := slices.Index(e.items, s); i >= 0 {
+			e.eachStored(e.partitions[i], set)
+		} else {
+			e.eachRecord(set)
+		}
+		return errors.Join(e.Journal.CommitAll(), e.Journal.Sync())
+	})
+	e.noteBroken()
+	return errors.Join(err, e.Files.Settle(s))
+}
+
+// eachRecord visits the records of the catalogue, and counts them as those in its store. The engine must be locked.
+func (e *Engine) eachRecord(visit func(aof.Op)) {
+	clear(e.checkpoint.records)
+	for _, o := range e.memory.Records() {
+		if !o.Del { // else it was dropped meanwhile
+			e.checkpoint.records.Count([]aof.Op{o})
+			visit(o)
+		}
+	}
+}

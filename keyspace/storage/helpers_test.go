@@ -1,0 +1,58 @@
+package storage
+
+import (
+	"runtime"
+	"sync"
+	"testing"
+
+	"mayfly/keyspace/aof"
+	"mayfly/keyspace/lease"
+	"mayfly/keyspace/memtable"
+	"mayfly/keyspace/record"
+
+	"github.com/rs/zerolog"
+)
+
+// noContainers is a [Memory] and a [Loader] without containers.
+type noContainers struct{}
+
+func (noContainers) Clock() lease.Record { return lease.NewRecord(1, 1) }
+
+func (m noContainers) Changes() ([]aof.Op, []Dropped) { return m.Records(), nil }
+
+func (m noContainers) Records() []aof.Op {
+	return []aof.Op{{Key: record.ClockKey, Rec: string(m.Clock())}}
+}
+
+func (noContainers) Catalogue(string, string, bool, bool) error   { return nil }
+func (noContainers) Item(int, uint32, string, aof.Op, bool) error { return nil }
+func (noContainers) Touch(int, uint32, string, aof.Op) error      { return nil }
+func (noContainers) Loaded(int)                                   {}
+
+// open opens an empty folder with one partition.
+func open(t *testing.T) *Engine {
+	t.Helper()
+	e, err := Open(Options{
+		Dir: t.TempDir(), Partitions: 1, Log: zerolog.Nop(), Now: func() int64 { return 1 }, Tick: runtime.Gosched, Stop: make(chan struct{}),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := Partition{Lock: new(sync.Mutex), Shard: &memtable.Shard{SetSize: aof.SetSize}}
+	if err := e.Load([]Partition{p}, noContainers{}, noContainers{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := e.Begin(); err != nil {
+		t.Fatal(err)
+	}
+	e.Journal.Append(noContainers{}.Clock())
+	if err := e.Journal.CommitAll(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := e.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return e
+}
