@@ -13,6 +13,9 @@ import (
 // two looks. A look costs a system call.
 const abandonInterval = 100 * time.Millisecond
 
+// workOfCall is the work of a step besides that on its bytes.
+const workOfCall = 100
+
 // watch looks from time to time whether the running command of a session is abandoned.
 type watch struct {
 	x    *Context
@@ -32,7 +35,7 @@ func (x *Context) watchClient() watch {
 // abandoned reports whether to end the command, after work on that many more bytes. If so, the connection
 // ends, too, and none of its commands runs any more.
 func (w *watch) abandoned(work int) bool {
-	const mostWork, workOfCall = 16 << 10, 100
+	const mostWork = 16 << 10
 	if w.x.queued {
 		if w.x.work += int64(work + workOfCall); w.x.work > w.x.mostWork {
 			return true // EXEC gives up

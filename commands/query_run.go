@@ -7,6 +7,7 @@ import (
 	"mayfly/commands/jsondoc"
 	"mayfly/expiry"
 	"mayfly/keyspace"
+	"mayfly/keyspace/selection"
 	"mayfly/query"
 	"mayfly/query/page"
 )
@@ -17,6 +18,12 @@ const DefaultQueryBudget = 1_000_000
 // queryWork is the work on a document, in bytes, that counts as one more document examined. So long documents
 // and long queries are paid from the same budget.
 const queryWork = 8 << 10
+
+// watchedWork is the work on documents, in bytes, after which a query looks whether it is abandoned.
+const watchedWork = 4 << 10
+
+// prefetchedItems is the number of documents whose memory is read ahead at a time.
+const prefetchedItems = 16
 
 // queryRun is a DOC.QUERY that runs.
 type queryRun struct {
@@ -40,6 +47,7 @@ type queryRun struct {
 	left    []string       // of ids
 
 	examined, dead, slices int
+	prefetched             int    // see selection.Prefetch
 	work                   int    // in documents; see queryWork
 	position               string // behind the last document examined
 	more                   bool   // something follows there
@@ -276,7 +284,11 @@ func (r *queryRun) examine(s keyspace.Slice, position func(i int) string) (more 
 	}
 	r.documents.policy = r.c.Policy()
 	last := len(s.Items) - 1
+	unwatched := 0 // work since the last look
 	for i := range s.Items {
+		if i%prefetchedItems == 0 {
+			r.prefetched += selection.Prefetch(s.Items[i:min(i+prefetchedItems, last+1)])
+		}
 		if r.work >= r.budget && (i > 0 || r.position != "" || !r.results.Streams()) {
 			r.over, r.more = true, true
 			if i > 0 {
@@ -303,9 +315,15 @@ func (r *queryRun) examine(s keyspace.Slice, position func(i int) string) (more 
 			r.position, r.more = position(i), i < last || !s.Last
 			return false
 		}
-		if r.watch.abandoned(r.results.Work()) {
-			return false
+		if unwatched += r.results.Work() + workOfCall; unwatched >= watchedWork {
+			if r.watch.abandoned(unwatched) {
+				return false
+			}
+			unwatched = 0
 		}
+	}
+	if r.watch.abandoned(unwatched) {
+		return false
 	}
 	if last >= 0 {
 		r.position = position(last)

@@ -52,3 +52,19 @@ func firstSlice(wanted int) int {
 
 // nextSlice returns the entries of the slice behind one of a size.
 func nextSlice(size int) int { return min(4*size, Entries) }
+
+// Prefetch reads the beginnings of items into the processor's cache. No read waits for another, so the cache misses
+// overlap. The sum keeps the reads from being optimised away.
+func Prefetch(items []Item) (sum int) {
+	const line = 64 // bytes of the processor's cache
+	for i := range items {
+		body := items[i].Item.Body
+		if body != "" {
+			sum += int(body[0])
+		}
+		if len(body) > line {
+			sum += int(body[line])
+		}
+	}
+	return sum
+}

@@ -49,6 +49,9 @@ func (p *Page) newGroup(keys []query.Value) *group {
 
 // addToGroup adds the current document to its group.
 func (p *Page) addToGroup() error {
+	if p.only != nil {
+		return p.addTo(p.only)
+	}
 	e := p.e
 	p.key = p.key[:0]
 	var few [query.MaxPaths]query.Value
@@ -76,6 +79,12 @@ func (p *Page) addToGroup() error {
 			return fmt.Errorf("query holds more than %d bytes of groups", heldBytes)
 		}
 	}
+	return p.addTo(g)
+}
+
+// addTo adds the current document to a group.
+func (p *Page) addTo(g *group) error {
+	e := p.e
 	for i, a := range p.aggregates {
 		g.totals[i].add(a, e.Argument(i), &p.held)
 	}

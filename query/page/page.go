@@ -55,6 +55,7 @@ type Page struct {
 
 	distinct   map[string]int // the canonical text of a row, and its index in sorted
 	groups     map[string]*group
+	only       *group // without GROUP BY
 	groupPaths int
 	aggregates []aggregate
 	key        []byte
@@ -76,7 +77,8 @@ func New(q *query.Query, options Options, from Cursor) (*Page, error) {
 		p.groups = map[string]*group{}
 		p.sorted.desc = make([]bool, p.groupPaths)
 		if p.groupPaths == 0 {
-			p.groups[""] = p.newGroup(nil)
+			p.only = p.newGroup(nil)
+			p.groups[""] = p.only
 		}
 	case q.Distinct():
 		p.distinct = map[string]int{}
@@ -143,8 +145,8 @@ func (p *Page) Work() int { return p.e.Work() }
 // Count adds a number of documents that WHERE selects, and that are not read. The query must be one that only counts.
 func (p *Page) Count(n int) {
 	p.Matched += n
-	for i := range p.groups[""].totals {
-		p.groups[""].totals[i].count += int64(n)
+	for i := range p.only.totals {
+		p.only.totals[i].count += int64(n)
 	}
 }
 
