@@ -5,7 +5,7 @@ import (
 
 	"mayfly/keyspace"
 	"mayfly/keyspace/index"
-	"mayfly/query"
+	"mayfly/query/predicates"
 )
 
 // overBudget is the error of a query that would have to examine more documents than it may.
@@ -56,7 +56,7 @@ func (r *queryRun) orderAdvice() string {
 	if paths := index.AdviseOrder(r.query); paths != "" {
 		return "an index gives ORDER BY in one direction only, as INDEX.CREATE " + shown(r.c.Name()+" "+paths)
 	}
-	if order, ok := r.query.Order(); ok && query.OfID(order[0].Path) {
+	if order, ok := predicates.OrderOf(r.query); ok && predicates.IsID(order[0].Path) {
 		return "no index is over _id: a condition that an index serves leaves less to sort"
 	}
 	return ""

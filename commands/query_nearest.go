@@ -6,6 +6,7 @@ import (
 	"mayfly/keyspace"
 	"mayfly/keyspace/index"
 	"mayfly/query/page"
+	"mayfly/query/predicates"
 )
 
 // Rings around a point that readNearest reads.
@@ -17,7 +18,7 @@ const (
 // chooseNearest plans to read the documents in growing rings around a point, if the query wants few in that order and
 // an index over points is there.
 func (r *queryRun) chooseNearest() {
-	n, ok := r.query.Nearest()
+	n, ok := predicates.NearestOf(r.query)
 	if !ok {
 		return
 	}

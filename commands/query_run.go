@@ -10,6 +10,7 @@ import (
 	"mayfly/keyspace/selection"
 	"mayfly/query"
 	"mayfly/query/page"
+	"mayfly/query/predicates"
 )
 
 // DefaultQueryBudget is the default of query-budget.
@@ -40,11 +41,11 @@ type queryRun struct {
 	indexed bool
 	cursor  uint64 // of a scan
 	place   keyspace.Place
-	ends    *query.Ends // nil unless the order of death serves the query
+	ends    *predicates.Ends // nil unless the order of death serves the query
 	end     keyspace.EndPlace
-	nearest *query.Nearest // nil unless an index over points gives the order
-	ids     *query.IDs     // nil unless the query demands ids
-	left    []string       // of ids
+	nearest *predicates.Nearest // nil unless an index over points gives the order
+	ids     *predicates.IDs     // nil unless the query demands ids
+	left    []string            // of ids
 
 	examined, dead, slices int
 	prefetched             int    // see selection.Prefetch
@@ -123,7 +124,7 @@ func (r *queryRun) choose() error {
 	if r.query.Never() {
 		return nil
 	}
-	if ids, ok := r.query.IDs(); ok && (position == "" || position[0] == idPosition) {
+	if ids, ok := predicates.IDsOf(r.query); ok && (position == "" || position[0] == idPosition) {
 		if r.ids, r.left = &ids, ids.List; position != "" {
 			r.left = ids.After(position[1:])
 		}
@@ -176,7 +177,7 @@ func (r *queryRun) choose() error {
 
 // chooseEnds plans to read the documents in the order of their ends, if the query asks for those.
 func (r *queryRun) chooseEnds() {
-	if ends, ok := r.query.Ends(r.x.Now()); ok {
+	if ends, ok := predicates.EndsOf(r.query, r.x.Now()); ok {
 		ends.Ordered = ends.Ordered && !r.from.Sorted() // the pages before were sorted
 		r.ends = &ends
 	}
@@ -247,7 +248,7 @@ func (r *queryRun) read(newResults func() (*page.Page, error)) error {
 			return err
 		}
 	case r.ends != nil:
-		wanted := keyspace.EndsRange{Low: r.ends.Low, High: r.ends.High, Count: len(r.ends.Proves) == r.query.Conditions() && r.query.Counts(), First: r.wanted()}
+		wanted := keyspace.EndsRange{Low: r.ends.Low, High: r.ends.High, Count: len(r.ends.Proves) == len(r.query.Conditions()) && r.query.Counts(), First: r.wanted()}
 		r.x.Tx.SelectEnds(r.c, wanted, r.end, func(s keyspace.Slice, place func(i int) keyspace.EndPlace) bool {
 			for i := range s.Items {
 				s.Items[i].Proven = true

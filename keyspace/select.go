@@ -5,6 +5,7 @@ import (
 	"mayfly/keyspace/memtable"
 	"mayfly/keyspace/selection"
 	"mayfly/query"
+	"mayfly/query/predicates"
 )
 
 // What queries read; see package selection.
@@ -38,7 +39,7 @@ func (c *Container) Plan(q *query.Query, definition string) (p Plan, ok bool) {
 
 // PlanNear returns the plan of an index that reads the documents within a distance in metres. ok is false if no index
 // serves.
-func (c *Container) PlanNear(n query.Nearest, metres float64) (p Plan, ok bool) {
+func (c *Container) PlanNear(n predicates.Nearest, metres float64) (p Plan, ok bool) {
 	return selection.Near(c.indexes.Load(), n, metres)
 }
 

@@ -101,9 +101,6 @@ func (q *Query) whereOf(list []conjunct) node {
 // Never reports whether WHERE selects no document, as its constants tell.
 func (q *Query) Never() bool { return q.never }
 
-// Conditions returns the number of conditions that WHERE joins by AND, without those that are always true.
-func (q *Query) Conditions() int { return len(q.conjuncts) }
-
 // unproven returns the conditions but for those with the given numbers.
 func (q *Query) unproven(proven []int) (left []conjunct) {
 	is := make([]bool, len(q.conjuncts))

@@ -66,3 +66,13 @@ func (v Value) Clone() Value {
 	v.text = strings.Clone(v.text)
 	return v
 }
+
+// Short returns a value as JSON for EXPLAIN, cut if it is long.
+func Short(v Value) string {
+	const most = 40
+	text := string(v.AppendJSON(nil))
+	if len(text) > most {
+		text = strings.ToValidUTF8(text[:most], "") + "..."
+	}
+	return text
+}

@@ -47,6 +47,20 @@ func (q *Query) Aggregates() (names []string) {
 	return names
 }
 
+// Counts reports whether the query does nothing but count the documents that WHERE selects. Then documents that an
+// index proves need not be read.
+func (q *Query) Counts() bool {
+	if !q.grouped || len(q.groupBy) > 0 {
+		return false
+	}
+	for _, a := range q.aggregates {
+		if l, isLiteral := a.arg.(*literal); a.name != "COUNT" || !isLiteral || l.value.kind == Undefined {
+			return false
+		}
+	}
+	return true
+}
+
 // CountsAll reports whether the query counts all documents: [Query.Counts] without WHERE.
 func (q *Query) CountsAll() bool { return q.where == nil && q.Counts() }
 

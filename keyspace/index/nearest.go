@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"slices"
 
-	"mayfly/query"
+	"mayfly/query/predicates"
 )
 
 // FarthestPoint is a distance in metres that reaches all points.
@@ -12,7 +12,7 @@ const FarthestPoint = 20_100_000
 
 // Near returns the plan of an index over points that reads those within a distance in metres. ok is false if the index
 // is over something else.
-func Near(d *Definition, n query.Nearest, metres float64) (p Plan, ok bool) {
+func Near(d *Definition, n predicates.Nearest, metres float64) (p Plan, ok bool) {
 	if !d.geo || !slices.Equal(d.paths[0], n.Path) {
 		return p, false
 	}

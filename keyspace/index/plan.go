@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"mayfly/query"
+	"mayfly/query/predicates"
 )
 
 // Span is a range of keys.
@@ -33,8 +34,8 @@ func Choose(definitions []Definition, exact func(number int) bool, q *query.Quer
 	if q.Never() {
 		return best, false // nothing need be read
 	}
-	terms, conditions := q.Terms(), q.Conditions()
-	order, orderable := q.Order()
+	terms, conditions := predicates.TermsOf(q), len(q.Conditions())
+	order, orderable := predicates.OrderOf(q)
 	if !orderable {
 		order = nil
 	}
@@ -57,8 +58,8 @@ func (p *Plan) Unorder() { p.Ordered, p.Desc = false, false }
 // Advise returns the paths of an index that would serve a query better than a plan, nil for a scan: the paths that are
 // equal to one value, then those of ORDER BY or of a range. It returns "" if there is none.
 func Advise(q *query.Query, p *Plan) string {
-	terms := q.Terms()
-	order, orderable := q.Order()
+	terms := predicates.TermsOf(q)
+	order, orderable := predicates.OrderOf(q)
 	var paths []string
 	add := func(names []string) {
 		d := Definition{paths: [][]string{names}}
@@ -73,8 +74,8 @@ func Advise(q *query.Query, p *Plan) string {
 			equalities++
 		}
 	}
-	wantsOrder := orderable && len(order) > 0 && !query.Mixed(order)
-	if wantsOrder && query.OfID(order[len(order)-1].Path) {
+	wantsOrder := orderable && len(order) > 0 && !predicates.Mixed(order)
+	if wantsOrder && predicates.IsID(order[len(order)-1].Path) {
 		order = order[:len(order)-1] // equal keys are in the order of ids
 		wantsOrder = len(paths)+len(order) > 0
 	}
@@ -109,13 +110,13 @@ func Advise(q *query.Query, p *Plan) string {
 // AdviseOrder returns the paths of an index that would give the order of a query if it were in one direction. It returns
 // "" if the query orders by no paths, or in one direction already.
 func AdviseOrder(q *query.Query) string {
-	order, orderable := q.Order()
-	if !orderable || !query.Mixed(order) {
+	order, orderable := predicates.OrderOf(q)
+	if !orderable || !predicates.Mixed(order) {
 		return ""
 	}
 	var d Definition
 	for _, by := range order {
-		if !query.OfID(by.Path) && !slices.ContainsFunc(d.paths, func(there []string) bool { return slices.Equal(there, by.Path) }) {
+		if !predicates.IsID(by.Path) && !slices.ContainsFunc(d.paths, func(there []string) bool { return slices.Equal(there, by.Path) }) {
 			d.paths = append(d.paths, by.Path)
 		}
 	}
@@ -125,7 +126,7 @@ func AdviseOrder(q *query.Query) string {
 // AdviseNearest returns the paths of an index that would give the order of a query that wants the nearest points first,
 // "" for another query.
 func AdviseNearest(q *query.Query) string {
-	n, ok := q.Nearest()
+	n, ok := predicates.NearestOf(q)
 	if !ok {
 		return ""
 	}
@@ -148,8 +149,8 @@ func (p *Plan) better(other *Plan) bool {
 }
 
 // planOf returns the plan of an index.
-func planOf(d *Definition, terms []query.Term, conditions int, order []query.Order) (p Plan, ok bool) {
-	find := func(path []string) *query.Term {
+func planOf(d *Definition, terms []predicates.Term, conditions int, order []predicates.Order) (p Plan, ok bool) {
+	find := func(path []string) *predicates.Term {
 		for i := range terms {
 			t := &terms[i]
 			if slices.Equal(t.Path, path) && t.Elements == d.elements && (t.Area != nil) == d.geo {
@@ -178,7 +179,7 @@ func planOf(d *Definition, terms []query.Term, conditions int, order []query.Ord
 			break
 		}
 		equal = append(equal, t.Equal[0])
-		p.Proves = append(p.Proves, t.Proves()...)
+		p.Proves = append(p.Proves, t.Proves...)
 		words = append(words, pointers[i]+" = "+query.Short(t.Equal[0]))
 	}
 	p.equalities, p.bounded = i, i
@@ -186,7 +187,7 @@ func planOf(d *Definition, terms []query.Term, conditions int, order []query.Ord
 		p.Ordered, p.Desc = gives(d.paths, i, order)
 	}
 	single := len(d.paths) == 1
-	var last *query.Term
+	var last *predicates.Term
 	if i < len(d.paths) {
 		if last = find(d.paths[i]); last != nil {
 			p.bounded++
@@ -205,7 +206,7 @@ func planOf(d *Definition, terms []query.Term, conditions int, order []query.Ord
 			words = append(words, "all of "+strings.Join(pointers, " "))
 		}
 	case last.Equal != nil: // several values
-		p.Proves = append(p.Proves, last.Proves()...)
+		p.Proves = append(p.Proves, last.Proves...)
 		p.closed = true
 		for _, v := range last.Equal {
 			p.Spans = append(p.Spans, spanOf(append(slices.Clone(equal), v), nil, single))
@@ -221,7 +222,7 @@ func planOf(d *Definition, terms []query.Term, conditions int, order []query.Ord
 			p.Ordered, p.Desc = false, false
 		}
 	default:
-		p.Proves = append(p.Proves, last.Proves()...)
+		p.Proves = append(p.Proves, last.Proves...)
 		p.closed = i > 0 || last.Prefix != "" || last.Low.Kind() != query.Undefined && last.High.Kind() != query.Undefined
 		p.Spans = []Span{spanOf(equal, last, single)}
 		words = append(words, rangeWords(pointers[i], last))
@@ -239,7 +240,7 @@ func Everything() Span { return Span{High: Bound{Key: Key{kind: query.Object + 1
 
 // gives reports whether an index whose first paths are equal to one value gives the order of ORDER BY, and in
 // which direction. It must be over all remaining paths: equal rows come by id.
-func gives(paths [][]string, equal int, order []query.Order) (ok, desc bool) {
+func gives(paths [][]string, equal int, order []predicates.Order) (ok, desc bool) {
 	if len(order) == 0 {
 		return false, false
 	}
@@ -251,7 +252,7 @@ func gives(paths [][]string, equal int, order []query.Order) (ok, desc bool) {
 			return false, false
 		case fixed:
 			continue
-		case query.OfID(by.Path):
+		case predicates.IsID(by.Path):
 			return len(rest) == 0, order[0].Desc // equal keys are in the order of ids
 		case len(rest) == 0 || !slices.Equal(rest[0], by.Path):
 			return false, false
@@ -268,7 +269,7 @@ func gives(paths [][]string, equal int, order []query.Order) (ok, desc bool) {
 const highest = "\xff"
 
 // spanOf returns the keys that begin with some values, and continue with a value in a range unless t is nil.
-func spanOf(equal []query.Value, t *query.Term, single bool) Span {
+func spanOf(equal []query.Value, t *predicates.Term, single bool) Span {
 	if single {
 		if t == nil {
 			k, _ := KeyOf(equal[0])
@@ -328,7 +329,7 @@ func (k Key) with(text []byte) Key {
 func isCut(v query.Value) bool { return v.Kind() == query.String && len(v.Text()) >= maxText }
 
 // singleRange is spanOf for an index with one path.
-func singleRange(t *query.Term) Span {
+func singleRange(t *predicates.Term) Span {
 	if t.Prefix != "" {
 		low, _ := KeyOf(query.StringValue(t.Prefix))
 		return Span{Low: Bound{Key: low}, High: prefixEnd(t.Prefix)}
@@ -364,7 +365,7 @@ func prefixEnd(prefix string) Bound {
 }
 
 // rangeWords describes a range for EXPLAIN.
-func rangeWords(pointer string, t *query.Term) string {
+func rangeWords(pointer string, t *predicates.Term) string {
 	if t.Prefix != "" {
 		return pointer + " begins with " + query.Short(query.StringValue(t.Prefix))
 	}

@@ -4,6 +4,7 @@ import (
 	"mayfly/keyspace/index"
 	"mayfly/keyspace/indexing"
 	"mayfly/query"
+	"mayfly/query/predicates"
 )
 
 // Plan is how a query reads a container: through an index.
@@ -34,7 +35,7 @@ func Choose(set *indexing.Set, q *query.Query, definition string) (p Plan, ok bo
 
 // Near returns the plan of an index that reads the documents within a distance in metres. ok is false if no index
 // serves.
-func Near(set *indexing.Set, n query.Nearest, metres float64) (p Plan, ok bool) {
+func Near(set *indexing.Set, n predicates.Nearest, metres float64) (p Plan, ok bool) {
 	for _, x := range set.List() {
 		if p.Plan, ok = index.Near(&x.Definition, n, metres); ok && x.Ready() {
 			p.Index = x
