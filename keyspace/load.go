@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"mayfly/expiry/clock"
-	"mayfly/keyspace/aof"
 	"mayfly/keyspace/indexing"
+	"mayfly/keyspace/memtable"
 	"mayfly/keyspace/record"
 	"mayfly/keyspace/storage"
 )
@@ -24,7 +24,6 @@ type loadStats struct {
 // loader takes the items and containers of the files into memory. It implements [storage.Loader].
 type loader struct {
 	ks    *Keyspace
-	parts []*partitionLoader
 	clock int64  // ms; the latest moment read
 	epoch uint64 // the latest read
 
@@ -37,7 +36,7 @@ func (ks *Keyspace) restore() (err error) {
 	begin := ks.Now()
 	ks.storage, err = storage.Open(storage.Options{
 		Dir: ks.opt.Dir, Partitions: ks.opt.Partitions, Policy: ks.opt.Fsync, Reserve: ks.opt.Reserve, Log: ks.opt.Log,
-		Now: ks.Now, Tick: ks.watchClock, Stop: ks.stop,
+		Loaded: ks.opt.Loaded, Now: ks.Now, Tick: ks.watchClock, Stop: ks.stop,
 	})
 	if err != nil {
 		return err
@@ -48,14 +47,13 @@ func (ks *Keyspace) restore() (err error) {
 		p := newPartition(n)
 		ks.partitions = append(ks.partitions, p)
 		parts = append(parts, storage.Partition{Lock: &p.mu, Shard: &p.shard})
-		l.parts = append(l.parts, &partitionLoader{loader: l, p: p, tables: make(map[uint32]*table)})
 	}
 	ks.catalogue.dirty = make(map[uint32]*Container)
-	if err := ks.storage.Load(parts, memory{ks}, l); err != nil {
+	latest, err := ks.storage.Load(parts, memory{ks}, l)
+	if err != nil {
 		return err
 	}
-	l.finish()
-	ks.load.items.Store(0) // so far those of the stores were counted, with what the journals delete
+	l.finish(latest)
 	for _, t := range ks.tables.Some(nil, 0, math.MaxInt) {
 		ks.load.items.Add(int64(t.Len()))
 	}
@@ -76,98 +74,13 @@ func (ks *Keyspace) restore() (err error) {
 	return nil
 }
 
-// partitionLoader loads the items of one partition, from its store and then from the journals.
-type partitionLoader struct {
-	*loader
-	p      *partition
-	tables map[uint32]*table // by container
-	last   *table            // of the last change
-	latest int64             // ms; the time of the latest write read
-	read   int64             // bytes of changes that Options.Loaded does not count yet
-}
-
-// Loaded counts the items of a partition's store.
-func (l *loader) Loaded(partition int) {
-	for _, t := range l.parts[partition].tables {
-		l.ks.load.items.Add(int64(t.Len()))
+// Table returns the table of a container in a partition, and makes it if need be.
+func (l *loader) Table(partition int, container uint32) *memtable.Table {
+	c := l.container(container)
+	if t := c.tables[partition]; t != nil {
+		return &t.Table
 	}
-	l.ks.opt.Log.Debug().Int("partition", partition).Int64("items", l.ks.load.items.Load()).Msg("partition loaded")
-}
-
-// Item applies one change of the store or of a journal.
-func (l *loader) Item(partition int, number uint32, id string, o aof.Op, journaled bool) error {
-	return l.parts[partition].apply(number, id, o, journaled)
-}
-
-// Touch applies a touch of a journal.
-func (l *loader) Touch(partition int, number uint32, id string, o aof.Op) error {
-	return l.parts[partition].touch(number, id, o)
-}
-
-// apply applies one change of the store or of a journal. The store lacks those of journals.
-func (l *partitionLoader) apply(number uint32, id string, o aof.Op, journaled bool) error {
-	if l.read += aof.SetSize(len(o.Key), len(o.Rec)); l.read > 1<<20 && l.ks.opt.Loaded != nil {
-		l.ks.opt.Loaded.Add(l.read)
-		l.read = 0
-	}
-	t := l.last
-	if t == nil || t.Container() != number {
-		if t = l.tables[number]; t == nil {
-			t = l.ks.openTableLocked(l.container(number), l.p)
-			l.tables[number] = t
-		}
-		l.last = t
-	}
-	if o.Del {
-		e := t.Find(id)
-		switch {
-		case e == nil:
-			return nil
-		case journaled:
-			t.Remove(e)
-			l.p.releaseLocked(t, e)
-		default:
-			t.Unload(e)
-		}
-		l.p.cleanLocked()
-		return nil
-	}
-	it, _, err := record.Decode(o.Key, o.Rec)
-	if err != nil {
-		return err
-	}
-	if l.ks.partitionOf(id) != l.p {
-		return fmt.Errorf("item %q does not belong to partition %d", o.Key, l.p.number)
-	}
-	l.p.version = max(l.p.version, it.Version)
-	l.latest = max(l.latest, it.TS)
-	h, e := t.Load(id, o.Rec, it)
-	l.p.cleanLocked()
-	if journaled {
-		t.MarkDirty(h, e)
-	} else {
-		t.MarkStored(e)
-	}
-	return nil
-}
-
-// touch applies a touch of a journal. If it does not count, the item has a later state already, or will have.
-func (l *partitionLoader) touch(number uint32, id string, o aof.Op) error {
-	touch, base, err := record.ReadTouch(o.Key, o.Rec)
-	if err != nil {
-		return err
-	}
-	l.p.version = max(l.p.version, touch.Version)
-	l.latest = max(l.latest, touch.TS)
-	t := l.tables[number]
-	if t == nil {
-		return nil
-	}
-	if h, e := t.Lookup(id); e != nil && touch.Touches(base, e.Version()) {
-		t.Overwrite(h, e, id, t.Item(e).Touched(touch), nil)
-		l.p.cleanLocked()
-	}
-	return nil
+	return &l.ks.openTableLocked(c, l.ks.partitions[partition]).Table
 }
 
 // container returns the container of a number. If it is not known yet, it is one without a name that has the items
@@ -226,7 +139,7 @@ func (l *loader) Catalogue(key, rec string, deleted, journaled bool) error {
 }
 
 // finish builds the catalogue, drops items that belong to no container, and begins a new epoch of versions.
-func (l *loader) finish() {
+func (l *loader) finish(latest []storage.Latest) {
 	cat := &l.ks.catalogue
 	var listed []*Container
 	for number, c := range l.byNumber {
@@ -243,9 +156,9 @@ func (l *loader) finish() {
 		}
 	}
 	cat.build(listed)
-	for _, part := range l.parts {
-		l.epoch = max(l.epoch, part.p.version/versionLeap)
-		l.clock = max(l.clock, part.latest)
+	for _, read := range latest {
+		l.epoch = max(l.epoch, read.Version/versionLeap)
+		l.clock = max(l.clock, read.TS)
 	}
 	l.ks.epoch = l.epoch + 1
 	for _, p := range l.ks.partitions {

@@ -27,6 +27,7 @@ type Options struct {
 	Policy     journal.Policy
 	Reserve    int64 // bytes of the disk to hold for when it is full; 0: none
 	Log        zerolog.Logger
+	Loaded     *atomic.Int64   // counts the bytes of changes that Load has read; nil: not counted
 	Now        func() int64    // reads the clock, in ms
 	Tick       func()          // called each second by Run
 	Stop       <-chan struct{} // closed to end what runs in the background

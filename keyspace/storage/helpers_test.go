@@ -24,10 +24,8 @@ func (m noContainers) Records() []aof.Op {
 	return []aof.Op{{Key: record.ClockKey, Rec: string(m.Clock())}}
 }
 
-func (noContainers) Catalogue(string, string, bool, bool) error   { return nil }
-func (noContainers) Item(int, uint32, string, aof.Op, bool) error { return nil }
-func (noContainers) Touch(int, uint32, string, aof.Op) error      { return nil }
-func (noContainers) Loaded(int)                                   {}
+func (noContainers) Catalogue(string, string, bool, bool) error { return nil }
+func (noContainers) Table(int, uint32) *memtable.Table          { return nil }
 
 // open opens an empty folder with one partition.
 func open(t *testing.T) *Engine {
@@ -39,7 +37,7 @@ func open(t *testing.T) *Engine {
 		t.Fatal(err)
 	}
 	p := Partition{Lock: new(sync.Mutex), Shard: &memtable.Shard{SetSize: aof.SetSize}}
-	if err := e.Load([]Partition{p}, noContainers{}, noContainers{}); err != nil {
+	if _, err := e.Load([]Partition{p}, noContainers{}, noContainers{}); err != nil {
 		t.Fatal(err)
 	}
 	if err := e.Begin(); err != nil {

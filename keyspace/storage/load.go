@@ -7,11 +7,13 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"mayfly/keyspace/aof"
 	"mayfly/keyspace/datadir"
 	"mayfly/keyspace/fileset"
 	"mayfly/keyspace/journal"
+	"mayfly/keyspace/memtable"
 	"mayfly/keyspace/record"
 	"mayfly/keyspace/reserve"
 	"mayfly/keyspace/scrub"
@@ -23,15 +25,9 @@ type Loader interface {
 	// Catalogue applies a record of the catalogue, or its delete, of the store or of a journal.
 	Catalogue(key, rec string, deleted, journaled bool) error
 
-	// Item applies a change of an item of a container, of the partition's store or of a journal. The store lacks those
-	// of journals. Calls for different partitions are concurrent.
-	Item(partition int, container uint32, id string, o aof.Op, journaled bool) error
-
-	// Touch applies a touch of a journal.
-	Touch(partition int, container uint32, id string, o aof.Op) error
-
-	// Loaded is called when a partition's store was read.
-	Loaded(partition int)
+	// Table returns the table of a container in a partition, and makes it if need be. Calls for different partitions are
+	// concurrent.
+	Table(partition int, container uint32) *memtable.Table
 }
 
 // Open opens a data folder, or makes it. Errors are one clear line.
@@ -62,20 +58,29 @@ func Open(opt Options) (_ *Engine, err error) {
 //  2. the journals in order. Every change is the whole state of an item, so those that the stores already have do no
 //     harm;
 //  3. items that then belong to no container were dropped. The loader has them deleted.
-func (e *Engine) Load(partitions []Partition, m Memory, l Loader) (err error) {
+//
+// It returns the latest write of each partition.
+func (e *Engine) Load(partitions []Partition, m Memory, l Loader) (latest []Latest, err error) {
 	e.partitions, e.memory = partitions, m
 	begin := e.Options.Now()
 	if err := e.loadCatalogue(l); err != nil {
-		return err
+		return nil, err
 	}
-	if err := e.loadPartitions(l); err != nil {
-		return err
+	parts := make([]*partitionLoader, len(partitions))
+	for i, p := range partitions {
+		parts[i] = &partitionLoader{e: e, loader: l, number: i, shard: p.Shard, tables: make(map[uint32]*memtable.Table)}
+	}
+	if err := e.loadPartitions(parts); err != nil {
+		return nil, err
 	}
 	e.finished, e.lastLSN, err = journal.Replay(journal.ReplayOptions{
 		Dir: e.Options.Dir, Log: e.Options.Log, Now: begin, Check: e.manifest.CheckJournal,
-		Visit: func(o aof.Op) error { return e.replay(l, o) },
+		Visit: func(o aof.Op) error { return e.replay(l, parts, o) },
 	})
-	return err
+	for _, p := range parts {
+		latest = append(latest, p.latest)
+	}
+	return latest, err
 }
 
 // Begin begins a new journal. The items that belong to no container are gone from memory.
@@ -133,16 +138,17 @@ func (e *Engine) loadCatalogue(l Loader) (err error) {
 }
 
 // loadPartitions loads all partitions, as many at a time as there are processors.
-func (e *Engine) loadPartitions(l Loader) error {
+func (e *Engine) loadPartitions(parts []*partitionLoader) error {
 	var wg sync.WaitGroup
 	limit := make(chan struct{}, runtime.GOMAXPROCS(0))
-	errs := make([]error, len(e.items))
-	for i := range e.items {
+	errs := make([]error, len(parts))
+	var done atomic.Int64
+	for i, part := range parts {
 		limit <- struct{}{}
 		wg.Go(func() {
 			defer func() { <-limit }()
-			if errs[i] = e.loadPartition(i, l); errs[i] == nil {
-				l.Loaded(i)
+			if errs[i] = part.load(); errs[i] == nil {
+				e.Options.Log.Debug().Int("partition", i).Int64("of", done.Add(1)).Int("items", part.items()).Msg("partition loaded")
 			}
 		})
 	}
@@ -150,23 +156,8 @@ func (e *Engine) loadPartitions(l Loader) error {
 	return errors.Join(errs...)
 }
 
-func (e *Engine) loadPartition(i int, l Loader) (err error) {
-	path := filepath.Join(e.Options.Dir, datadir.PartitionName(i))
-	e.items[i], err = e.openStore(path, func(o aof.Op) error {
-		number, id, err := record.SplitKey(o.Key)
-		if err == nil {
-			err = l.Item(i, number, id, o, false)
-		}
-		if err != nil {
-			return fmt.Errorf("%s: %w", path, err)
-		}
-		return nil
-	})
-	return err
-}
-
 // replay applies one change of a journal.
-func (e *Engine) replay(l Loader, o aof.Op) error {
+func (e *Engine) replay(l Loader, parts []*partitionLoader, o aof.Op) error {
 	if record.InCatalogue(o.Key) {
 		return l.Catalogue(o.Key, o.Rec, o.Del, true)
 	}
@@ -175,9 +166,9 @@ func (e *Engine) replay(l Loader, o aof.Op) error {
 	if err != nil {
 		return err
 	}
-	partition := record.Partition(id, len(e.items))
+	part := parts[record.Partition(id, len(parts))]
 	if touched {
-		return l.Touch(partition, number, id, o)
+		return part.touch(number, id, o)
 	}
-	return l.Item(partition, number, id, o, true)
+	return part.apply(number, id, o, true)
 }
