@@ -7,7 +7,6 @@ import (
 	"mayfly/commands/jsondoc"
 	"mayfly/expiry"
 	"mayfly/keyspace"
-	"mayfly/keyspace/selection"
 	"mayfly/query"
 	"mayfly/query/page"
 	"mayfly/query/predicates"
@@ -48,7 +47,7 @@ type queryRun struct {
 	left    []string            // of ids
 
 	examined, dead, slices int
-	prefetched             int    // see selection.Prefetch
+	prefetched             int    // see keyspace.PrefetchItems
 	work                   int    // in documents; see queryWork
 	position               string // behind the last document examined
 	more                   bool   // something follows there
@@ -288,7 +287,7 @@ func (r *queryRun) examine(s keyspace.Slice, position func(i int) string) (more 
 	unwatched := 0 // work since the last look
 	for i := range s.Items {
 		if i%prefetchedItems == 0 {
-			r.prefetched += selection.Prefetch(s.Items[i:min(i+prefetchedItems, last+1)])
+			r.prefetched += keyspace.PrefetchItems(s.Items[i:min(i+prefetchedItems, last+1)])
 		}
 		if r.work >= r.budget && (i > 0 || r.position != "" || !r.results.Streams()) {
 			r.over, r.more = true, true

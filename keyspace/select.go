@@ -24,6 +24,10 @@ var ErrIndexGone = selection.ErrIndexGone
 // ParsePlace reads what [Place.Text] has written.
 func ParsePlace(text string) (p Place, ok bool) { return selection.ParsePlace(text) }
 
+// PrefetchItems reads the beginnings of items that are examined soon into the processor's cache. The caller keeps the
+// sum, so that the reads are not optimised away.
+func PrefetchItems(items []Selected) (sum int) { return selection.Prefetch(items) }
+
 // ParseEndPlace reads what [EndPlace.Text] has written.
 func ParseEndPlace(text string) (p EndPlace, ok bool) { return selection.ParseEndPlace(text) }
 
