@@ -3,7 +3,9 @@ package commands
 import (
 	"fmt"
 	"strings"
+	"unicode/utf8"
 
+	"mayfly/commands/jsondoc"
 	"mayfly/commands/redisfmt"
 	"mayfly/expiry"
 	"mayfly/keyspace"
@@ -11,13 +13,13 @@ import (
 
 var containerCommands = []Command{
 	{
-		Name: "container.set", Syntax: "name [TTL <OFF | -1 | seconds>] [TTLMODE <STRICT | LENIENT>] [NUMBER number]", Example: "orders TTL 3600",
+		Name: "container.set", Syntax: "name [TTL <OFF | -1 | seconds>] [TTLMODE <STRICT | LENIENT>] [DEADLINE member] [NUMBER number]", Example: "orders TTL 3600",
 		Summary: "Creates a container or changes its default TTL, which governs everything in it at once. Without TTL it changes the mode of an existing container.",
 		Flags:   Write | Frees, Scope: ScopeAll, Parse: parseContainerSet,
 	},
 	{
-		Name: "container.create", Syntax: "name [TTL <OFF | -1 | seconds>] [TTLMODE <STRICT | LENIENT>] [NUMBER number]",
-		Summary: "Creates a container, with TTL off by default. Fails if it exists.",
+		Name: "container.create", Syntax: "name [TTL <OFF | -1 | seconds>] [TTLMODE <STRICT | LENIENT>] [DEADLINE member] [NUMBER number]",
+		Summary: "Creates a container, with TTL off by default. Fails if it exists. DEADLINE names the root member of documents that holds an absolute end.",
 		Flags:   Write | DenyOOM, Scope: ScopeAll, Parse: parseContainerCreate,
 	},
 	{
@@ -57,12 +59,14 @@ type containerSettings struct {
 	hasMode bool
 	mode    expiry.Mode
 	number  uint32 // 0: not given
+
+	deadline string // the member that has the deadline; "": not given
 }
 
 func parseSettings(in *Input) (containerSettings, error) {
 	name, err := containerName(in)
 	set := containerSettings{name: name}
-	o := namedOptions{args: in.Args[2:], legal: []string{"TTL", "TTLMODE", "NUMBER"}, err: err}
+	o := namedOptions{args: in.Args[2:], legal: []string{"TTL", "TTLMODE", "DEADLINE", "NUMBER"}, err: err}
 	o.meant = func(word string) string {
 		option := ""
 		if _, err := expiry.ParseDefault(word); err == nil {
@@ -82,6 +86,8 @@ func parseSettings(in *Input) (containerSettings, error) {
 		case "TTLMODE":
 			set.hasMode = true
 			set.mode, err = parseMode(o.value("strict or lenient"))
+		case "DEADLINE":
+			set.deadline, err = parseDeadline(o.value("the name of a member"))
 		case "NUMBER":
 			set.number, err = parseNumber(o.value("a number"))
 		}
@@ -99,6 +105,16 @@ func parseMode(s string) (expiry.Mode, error) {
 	return 0, fmt.Errorf("invalid TTLMODE %s: legal are strict and lenient", expiry.Quote(s))
 }
 
+// parseDeadline reads the name of the member that has the deadline. It keeps a copy.
+func parseDeadline(s string) (string, error) {
+	switch {
+	case len(s) < 1 || len(s) > expiry.MaxDeadlineName || !utf8.ValidString(s),
+		s == jsondoc.TTLMember, s == jsondoc.TSMember, s == jsondoc.ETagMember:
+		return "", fmt.Errorf("invalid DEADLINE %s: legal are names of 1 to %d bytes in UTF-8, but for ttl, _ts and _etag", expiry.Quote(s), expiry.MaxDeadlineName)
+	}
+	return strings.Clone(s), nil
+}
+
 // parseNumber parses the number of a new container. The databases have theirs.
 func parseNumber(s string) (uint32, error) {
 	n, ok := redisfmt.ParseInt(s)
@@ -110,7 +126,7 @@ func parseNumber(s string) (uint32, error) {
 
 // create creates the container.
 func (set *containerSettings) create(x *Context) Reply {
-	if _, err := x.Tx.CreateNumbered(set.name, set.number, set.ttl, set.mode); err != nil {
+	if _, err := x.Tx.CreateRuled(set.name, set.number, expiry.Policy{Default: set.ttl, Mode: set.mode, Deadline: set.deadline}); err != nil {
 		return Fail(errorf(errNumber, set.name, err))
 	}
 	return OK
@@ -121,7 +137,7 @@ func parseContainerSet(in *Input) (Run, error) {
 	switch {
 	case err != nil:
 		return nil, err
-	case !set.hasTTL && !set.hasMode && set.number == 0:
+	case !set.hasTTL && !set.hasMode && set.deadline == "" && set.number == 0:
 		return nil, errorf(errNothingToSet, set.name)
 	}
 	return func(x *Context) Reply {
@@ -150,6 +166,9 @@ func parseContainerSet(in *Input) (Run, error) {
 		}
 		if set.hasMode {
 			mode = set.mode
+		}
+		if set.deadline != "" && !x.Tx.SetDeadline(c, set.deadline) {
+			return Fail(errorf(errDeadlineStays, set.name))
 		}
 		x.Tx.SetPolicy(c, ttl, mode)
 		return OK
@@ -199,6 +218,7 @@ func parseContainerGet(in *Input) (Run, error) {
 //	number     for SELECT
 //	indexes    the number of indexes
 //	indexbytes of their memory, which memory includes
+//	deadline   the member of documents that has an absolute end; null for none
 func describeContainer(c *keyspace.Container, s keyspace.ContainerStats) Reply {
 	p := &s.Policy
 	return Map(
@@ -213,6 +233,7 @@ func describeContainer(c *keyspace.Container, s keyspace.ContainerStats) Reply {
 		Bulk("number"), Integer(int64(c.DB())),
 		Bulk("indexes"), Count(len(c.Indexes())),
 		Bulk("indexbytes"), Integer(s.IndexBytes),
+		Bulk("deadline"), textOrNull(p.Deadline),
 	)
 }
 

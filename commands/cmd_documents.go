@@ -163,17 +163,27 @@ func onDocuments(name string, ids []string, do func(x *Context, docs iter.Seq[do
 // countRead counts that a client has asked for the document.
 func (d docTarget) countRead(x *Context) { x.countRead(d.container, d.id, d.found) }
 
-// putDocument stores a document and restarts its clock.
+// putDocument stores a document and restarts its clock. One whose deadline has passed is gone at once.
 func putDocument(x *Context, c *keyspace.Container, id string, doc *jsondoc.Document, e eventKind) {
-	x.put(c, id, keyspace.Document, doc.JSON, expiry.ExpireAt(x.Now(), doc.TTL), e)
+	if doc.Passed(c.Policy(), x.Now()) {
+		x.putDead(c, id, e)
+		return
+	}
+	x.put(c, id, keyspace.Document, doc.JSON, doc.ExpireAt(x.Now()), e)
 }
 
-// putEdited stores the document that a patch has made of the target. judgeTTL says that the patch may
-// have changed the member ttl, so that the container judges it. Else a member that was ignored before
+// putEdited stores the document that a patch has made of the target. touches reports whether the patch may have changed a
+// root member. The container judges only the ttl and the deadline that it has: else one that was ignored before
 // stays ignored.
-func (d docTarget) putEdited(x *Context, doc jsondoc.Document, judgeTTL bool, e eventKind) Reply {
-	if judgeTTL {
-		if err := doc.CheckTTL(d.container.Policy()); err != nil {
+func (d docTarget) putEdited(x *Context, doc jsondoc.Document, touches func(member string) bool, e eventKind) Reply {
+	p := d.container.Policy()
+	if touches(jsondoc.TTLMember) {
+		if err := doc.CheckTTL(p); err != nil {
+			return Fail(err)
+		}
+	}
+	if p.Deadline != "" && touches(p.Deadline) {
+		if err := doc.CheckDeadline(p, x.Now()); err != nil {
 			return Fail(err)
 		}
 	}

@@ -60,5 +60,7 @@ func meantGetTouchOption(word string) string {
 
 // touchEdit returns the edit that leaves a document as it is. A ttl that does not count stays ignored.
 func touchEdit() edit {
-	return edit{apply: func(body string) (jsondoc.Document, error) { return jsondoc.FromValid(body), nil }}
+	return edit{apply: func(body, deadline string) (jsondoc.Document, error) {
+		return jsondoc.FromValid(body, deadline), nil
+	}}
 }

@@ -233,17 +233,20 @@ var runDocMeta = onDocument(func(x *Context, d docTarget) Reply {
 //
 //	ts         time of the last write, ms since 1970
 //	etag       as in WITHMETA and IFMATCH
-//	ttl        the effective time to live in seconds; -1 for ever; null in a container that is off
-//	source     its origin: document, container, off, or ignored. The last is the container, because
-//	           the document's own ttl does not count
+//	ttl        the effective time to live in seconds; -1 for ever; null under a deadline and in a container
+//	           that is off
+//	source     its origin: document, deadline, container, off, hold, or ignored. The last is the container,
+//	           because the document's own ttl or deadline does not count
 //	expiresat  time of death, ms since 1970; -1 never
 //	ttlleft    time left, ms; -1 for ever
 //	size       of the JSON, bytes
 func describeDocument(p *expiry.Policy, it keyspace.Item, now int64) Reply {
-	doc := jsondoc.FromValid(it.Body)
-	source := p.Source(it.ExpireAt, doc.TTLErr != nil)
+	doc := jsondoc.FromValid(it.Body, p.Deadline)
+	source := doc.Source(p, it.TS, it.ExpireAt)
 	ttl := Null
 	switch source {
+	case "hold":
+		ttl = Integer(int64(expiry.Forever))
 	case "document":
 		ttl = Integer(int64(doc.TTL))
 	case "container", "ignored":

@@ -36,7 +36,14 @@ type putInput struct {
 
 var runDocPut = onDocument(func(x *Context, d docTarget) Reply {
 	doc, when := &x.Input.put.doc, &x.Input.put.when
-	if err := doc.CheckTTL(d.container.Policy()); err != nil {
+	p := d.container.Policy()
+	if err := doc.CheckTTL(p); err != nil {
+		return Fail(err)
+	}
+	if p.Deadline != "" && !readDeadline(x, doc, p.Deadline) {
+		return Reply{}
+	}
+	if err := doc.CheckDeadline(p, x.Now()); err != nil {
 		return Fail(err)
 	}
 	if !when.holds(d.found, d.item.Version) {
@@ -45,6 +52,23 @@ var runDocPut = onDocument(func(x *Context, d docTarget) Reply {
 	putDocument(x, d.container, d.id, doc, eventDocPut)
 	return OK
 })
+
+// readDeadline reads the deadline of a document, in a long one without locks. It returns false if the Run must return:
+// it runs again afterwards.
+func readDeadline(x *Context, doc *jsondoc.Document, member string) bool {
+	if doc.Deadline != nil && doc.Deadline.Member == member {
+		return true
+	}
+	if len(doc.JSON) < slowBytes || x.queued {
+		doc.ReadDeadline(member)
+		return true
+	}
+	x.outside = func() (_ Reply, again bool) {
+		doc.ReadDeadline(member)
+		return Reply{}, true
+	}
+	return false
+}
 
 // putOptions are the options of DOC.PUT.
 type putOptions struct {
@@ -150,7 +174,7 @@ func parseDocPatch(in *Input) (Run, error) {
 		return nil, err
 	}
 	maxSize := in.MaxValue
-	e := edit{apply: func(body string) (jsondoc.Document, error) { return patch.Apply(body, maxSize) }}
+	e := edit{apply: func(body, _ string) (jsondoc.Document, error) { return patch.Apply(body, maxSize) }}
 	return onDocument(func(x *Context, d docTarget) Reply {
 		if !d.found || !when.holds(d.found, d.item.Version) {
 			return Null
@@ -161,7 +185,7 @@ func parseDocPatch(in *Input) (Run, error) {
 		if e.err != nil {
 			return Fail(e.err)
 		}
-		return d.putEdited(x, e.doc, patch.TouchesTTL(), eventDocPatch)
+		return d.putEdited(x, e.doc, patch.Touches, eventDocPatch)
 	}), nil
 }
 
@@ -179,7 +203,7 @@ func parseDocMerge(in *Input) (Run, error) {
 		return nil, err
 	}
 	maxSize, patchSize := in.MaxValue, len(in.Args[3])
-	e := edit{apply: func(body string) (jsondoc.Document, error) { return patch.Apply(body, maxSize) }}
+	e := edit{apply: func(body, _ string) (jsondoc.Document, error) { return patch.Apply(body, maxSize) }}
 	return onDocument(func(x *Context, d docTarget) Reply {
 		if !when.holds(d.found, d.item.Version) {
 			return Null
@@ -190,7 +214,7 @@ func parseDocMerge(in *Input) (Run, error) {
 		if e.err != nil {
 			return Fail(e.err)
 		}
-		return d.putEdited(x, e.doc, patch.TouchesTTL(), eventDocMerge)
+		return d.putEdited(x, e.doc, patch.Touches, eventDocMerge)
 	}), nil
 }
 
@@ -198,13 +222,15 @@ func parseDocMerge(in *Input) (Run, error) {
 // may change the document meanwhile. Then the edit is computed again, at last under the lock, so that a
 // busy document cannot keep it from ever happening.
 type edit struct {
-	apply func(body string) (jsondoc.Document, error) // depends on the body only
+	apply func(body, deadline string) (jsondoc.Document, error) // depends on these only
+	plain bool                                                  // it edits plain values
 
 	doc jsondoc.Document // the result
 	err error            // or why there is none
 
-	tries   int    // computations without locks
-	version uint64 // of the document that the last one has read; 0: there was none
+	tries    int    // computations without locks
+	version  uint64 // of the document that the last one has read; 0: there was none
+	deadline string // the member that it has read as the deadline
 }
 
 // maxTries is how often an edit is computed without locks.
@@ -213,18 +239,22 @@ const maxTries = 3
 // ready reports whether the edit has been computed from the document as it is. If not, the Run returns: it
 // runs again afterwards. size is what the edit reads besides the document, in bytes.
 func (e *edit) ready(x *Context, d docTarget, size int) bool {
-	if e.tries > 0 && e.version == d.item.Version {
+	deadline := ""
+	if !e.plain {
+		deadline = d.container.Policy().Deadline
+	}
+	if e.tries > 0 && e.version == d.item.Version && e.deadline == deadline {
 		return true
 	}
 	body := d.item.Body
 	if len(body)+size < slowBytes || x.queued || e.tries == maxTries {
-		e.doc, e.err = e.apply(body)
+		e.compute(body, deadline)
 		return true
 	}
 	e.tries++
 	x.outside = func() (_ Reply, again bool) {
-		e.doc, e.err = e.apply(body)
-		e.version = d.item.Version
+		e.compute(body, deadline)
+		e.version, e.deadline = d.item.Version, deadline
 		if unsafe.StringData(e.doc.JSON) != unsafe.StringData(body) { // else only the header is written
 			x.Tx.Prepare(e.doc.JSON)
 		}
@@ -233,9 +263,18 @@ func (e *edit) ready(x *Context, d docTarget, size int) bool {
 	return false
 }
 
+// compute applies the edit.
+func (e *edit) compute(body, deadline string) {
+	if e.doc, e.err = e.apply(body, deadline); e.err == nil {
+		e.doc.ReadDeadline(deadline)
+	}
+}
+
 // editOf returns the edit of a plain value.
 func editOf(apply func(value string) string) edit {
-	return edit{apply: func(value string) (jsondoc.Document, error) { return jsondoc.Document{JSON: apply(value)}, nil }}
+	return edit{plain: true, apply: func(value, _ string) (jsondoc.Document, error) {
+		return jsondoc.Document{JSON: apply(value)}, nil
+	}}
 }
 
 // ttlEdit sets the member ttl of a document.
@@ -247,7 +286,7 @@ type ttlEdit struct {
 
 func editTTL(maxSize int) *ttlEdit {
 	e := &ttlEdit{maxSize: maxSize}
-	e.apply = func(body string) (jsondoc.Document, error) {
+	e.apply = func(body, _ string) (jsondoc.Document, error) {
 		return jsondoc.Document{JSON: body}.WithTTL(e.ttl, e.maxSize)
 	}
 	return e

@@ -104,12 +104,18 @@ func (x *Context) putExpiring(c *keyspace.Container, key, value string, end int6
 // setExpired is a SET with a time of death in the past: it deletes the key. Its events are those of
 // Redis, which creates the key and then finds it dead.
 func (x *Context) setExpired(c *keyspace.Container, key string) {
-	if !x.Tx.Delete(c, key) {
-		x.notify(eventNew, c, key)
+	x.putDead(c, key, eventSet, eventExpire)
+}
+
+// putDead is a write, with its events, of an item that is dead at once: it deletes the item that is there.
+func (x *Context) putDead(c *keyspace.Container, id string, events ...eventKind) {
+	if !x.Tx.Delete(c, id) {
+		x.notify(eventNew, c, id)
 	}
-	x.notify(eventSet, c, key)
-	x.notify(eventExpire, c, key)
-	x.notify(eventExpired, c, key)
+	for _, e := range events {
+		x.notify(e, c, id)
+	}
+	x.notify(eventExpired, c, id)
 }
 
 func parsePersist(in *Input) (Run, error) {

@@ -5,7 +5,6 @@ import (
 
 	"mayfly/commands/jsondoc"
 	"mayfly/commands/redisfmt"
-	"mayfly/expiry"
 	"mayfly/keyspace"
 )
 
@@ -69,11 +68,15 @@ func (x *Context) databaseByName(name string) (*keyspace.Container, error) {
 // container's refusal of a document.
 func (x *Context) putItem(it keyspace.Item, c *keyspace.Container, id string) error {
 	if it.Kind == keyspace.Document {
-		doc := jsondoc.FromValid(it.Body)
-		if err := doc.CheckTTL(c.Policy()); err != nil {
+		doc := jsondoc.FromValid(it.Body, c.Policy().Deadline)
+		if err := doc.Check(c.Policy(), x.Now()); err != nil {
 			return err
 		}
-		x.store(c, id, keyspace.Document, doc.JSON, expiry.ExpireAt(x.Now(), doc.TTL))
+		if doc.Passed(c.Policy(), x.Now()) {
+			x.remove(c, id)
+			return nil
+		}
+		x.store(c, id, keyspace.Document, doc.JSON, doc.ExpireAt(x.Now()))
 		return nil
 	}
 	// An expiration in the past had no effect in a container that is off. Here it may have one.

@@ -94,6 +94,43 @@ func TestGetTouchOfLongDocuments(t *testing.T) {
 	}
 }
 
+// The deadline of a long document is read without locks. If the container has another one afterwards, it is read again.
+func TestDeadlinesOfLongDocuments(t *testing.T) {
+	for _, beside := range [][]string{nil, {"CONTAINER.SET", "c", "DEADLINE", "other"}, {"DOC.DEL", "c", "e"}} {
+		w := newHarness(t)
+		w.expect("OK", "CONTAINER.CREATE", "c", "TTL", "60", "DEADLINE", "end")
+		want := testStart + 30_000
+		if len(beside) == 4 {
+			want += 10_000
+		}
+		json := fmt.Sprintf(`{"end":%d,"other":%d,%s`, testStart/1000+30, testStart/1000+40, longDocument()[1:])
+		for i, args := range [][]string{{"DOC.PUT", "c", "d", json}, {"DOC.MERGE", "c", "d", json}, {"DOC.TOUCH", "c", "d"}, {"DOC.SETTTL", "c", "d", "null"}} {
+			s, run, out := w.begun(args...)
+			r, err := s.resolve(args)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if s.ctx.outside == nil {
+				t.Fatalf("%s walks the document under locks", args[0])
+			}
+			if i == 0 && beside != nil {
+				w.do(2, beside...)
+			}
+			for s.ctx.outside != nil {
+				outside := s.ctx.outside
+				s.ctx.outside = nil
+				if _, again := outside(); !again {
+					t.Fatal("the write ends without a transaction")
+				}
+				if err := w.engine.run(s, r, args, run, out); err != nil {
+					t.Fatal(err)
+				}
+			}
+			w.expect(fmt.Sprintf("(integer) %d", want), "DOC.PEXPIRETIME", "c", "d")
+		}
+	}
+}
+
 // EXPIRE and PERSIST of a long document set its ttl.
 func TestExpireOfLongDocuments(t *testing.T) {
 	w := newHarness(t)

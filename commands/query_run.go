@@ -371,11 +371,13 @@ func (r *documentReader) read(id string, it *keyspace.Item) *query.Document {
 	return doc
 }
 
-// effectiveTTL returns the time to live in seconds that rules a document, -1 for ever. ok is false in a
-// container that is off.
+// effectiveTTL returns the time to live in seconds that rules a document, -1 for ever. ok is false under
+// a deadline and in a container that is off.
 func effectiveTTL(p *expiry.Policy, it *keyspace.Item) (ttl int64, ok bool) {
-	own := jsondoc.FromValid(it.Body)
-	switch p.Source(it.ExpireAt, own.TTLErr != nil) {
+	own := jsondoc.FromValid(it.Body, p.Deadline)
+	switch own.Source(p, it.TS, it.ExpireAt) {
+	case "hold":
+		return int64(expiry.Forever), true
 	case "document":
 		return int64(own.TTL), true
 	case "container", "ignored":

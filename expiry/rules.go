@@ -79,7 +79,7 @@ func (m Mode) String() string {
 }
 
 // Policy is a container's rule of time to live and a summary of what its past rules have killed. It is a value:
-// [Policy.Change] returns a new one. All moments are in milliseconds since the epoch and positive.
+// [Policy.Change] and [Policy.WithHold] return new ones. All moments are in milliseconds since the epoch and positive.
 //
 // The two marks are all the history that rule 7 ("dead stays dead") needs, in constant space. Past rules can only
 // have killed
@@ -94,15 +94,29 @@ type Policy struct {
 	Default TTL
 	Mode    Mode
 
+	// Deadline names the root member of documents that holds an absolute end; "" for none. The ends of items are
+	// recorded by it, so it goes where they go.
+	Deadline string
+	// Hold is why the container is on hold; "" if it is not. While it is, nothing dies.
+	Hold string
+
 	InheritDeadTo int64 // ms; items that inherit, last written at or before this, are dead
 	OwnDeadTo     int64 // ms; items with an end of their own at or before this are dead
 }
 
 // Change returns the policy from now (ms) on. It is the only way to change one: items that the old policy has killed
-// by now stay dead. It takes constant time, whatever the number of items.
+// by now stay dead. It takes constant time, whatever the number of items. Deadline and hold stay.
 func (p Policy) Change(def TTL, mode Mode, now int64) Policy {
 	p.InheritDeadTo, p.OwnDeadTo = p.DeadTo(now)
 	p.Default, p.Mode = def, mode
+	return p
+}
+
+// WithHold returns the policy with another hold, "" for none, from now (ms) on. What is dead by now stays dead. When the
+// hold ends, the items whose end has come meanwhile die at once.
+func (p Policy) WithHold(reason string, now int64) Policy {
+	p.InheritDeadTo, p.OwnDeadTo = p.DeadTo(now)
+	p.Hold = reason
 	return p
 }
 
@@ -126,6 +140,9 @@ func (p *Policy) Dead(ts, expireAt, now int64) bool {
 // could wrap around.
 func (p *Policy) DeadTo(now int64) (byDefault, byOwnTTL int64) {
 	byDefault, byOwnTTL = p.InheritDeadTo, p.OwnDeadTo
+	if p.Hold != "" {
+		return byDefault, byOwnTTL
+	}
 	if p.Default > 0 {
 		byDefault = max(byDefault, now-int64(p.Default)*1000)
 	}
@@ -138,7 +155,7 @@ func (p *Policy) DeadTo(now int64) (byDefault, byOwnTTL int64) {
 // End returns the moment in ms at which a live item dies if nothing changes, and whether there is one.
 func (p *Policy) End(ts, expireAt int64) (end int64, ok bool) {
 	switch {
-	case p.Default == Off || expireAt == Never:
+	case p.Default == Off || expireAt == Never || p.Hold != "":
 		return 0, false
 	case expireAt != Inherit:
 		return expireAt, true
@@ -150,7 +167,9 @@ func (p *Policy) End(ts, expireAt int64) (end int64, ok bool) {
 
 // Expires reports which items die under the policy as it stands: those that inherit its default, and those with an end
 // of their own.
-func (p *Policy) Expires() (byDefault, byOwnTTL bool) { return p.Default > 0, p.Default != Off }
+func (p *Policy) Expires() (byDefault, byOwnTTL bool) {
+	return p.Default > 0 && p.Hold == "", p.Default != Off && p.Hold == ""
+}
 
 // A RangeError is a TTL that is not a legal one.
 type RangeError struct {
@@ -220,7 +239,7 @@ func ParseMember(raw string) (TTL, error) {
 	if t, ok := parseSeconds(raw); ok {
 		return t, nil
 	}
-	if t, ok := parseWholeNumber(raw); ok && (t == Forever || t >= 1 && t <= MaxTTL) {
+	if t, ok := parseWholeNumber(raw, maxDigits); ok && (t == Forever || t >= 1 && t <= MaxTTL) {
 		return t, nil
 	}
 	return 0, &RangeError{What: "ttl", Value: Quote(raw), Legal: legalMember}
@@ -232,8 +251,8 @@ func RepeatedMember() error {
 }
 
 // parseWholeNumber reads a JSON number exactly. Floating point would round 2147483647.00000001 to a legal value. It
-// refuses text that is not a JSON number, fractions, and more than maxDigits digits. Large exponents cost nothing.
-func parseWholeNumber(raw string) (TTL, bool) {
+// refuses text that is not a JSON number, fractions, and more than most digits. Large exponents cost nothing.
+func parseWholeNumber(raw string, most int) (TTL, bool) {
 	s, negative := strings.CutPrefix(raw, "-")
 	whole, s := cutDigits(s)
 	if whole == "" || whole[0] == '0' && whole != "0" {
@@ -253,7 +272,7 @@ func parseWholeNumber(raw string) (TTL, bool) {
 	digits := strings.TrimLeft(whole+fraction, "0")
 	trimmed := strings.TrimRight(digits, "0")
 	shift := len(digits) - len(trimmed) - len(fraction)
-	if trimmed == "" || exponent < -shift || exponent > maxDigits-len(trimmed)-shift {
+	if trimmed == "" || exponent < -shift || exponent > most-len(trimmed)-shift {
 		return 0, false
 	}
 	t := valueOf(trimmed)
@@ -292,7 +311,7 @@ func parseExponent(s string) (int, bool) {
 	return n, true
 }
 
-// valueOf reads at most maxDigits digits.
+// valueOf reads a few digits.
 func valueOf(digits string) (t TTL) {
 	for _, d := range []byte(digits) {
 		t = t*10 + TTL(d-'0')
@@ -321,15 +340,17 @@ func Quote(s string) string {
 	return s
 }
 
-// Source names what decides an item's end, for DOC.META: off, ignored, document or container.
+// Source names what decides an item's end, for DOC.META: hold, off, ignored, document or container.
 func (p *Policy) Source(expireAt int64, ignored bool) string {
 	switch {
+	case p.Hold != "":
+		return "hold"
 	case p.Default == Off:
 		return "off"
-	case ignored:
-		return "ignored"
 	case expireAt != Inherit:
 		return "document"
+	case ignored:
+		return "ignored"
 	}
 	return "container"
 }

@@ -144,10 +144,10 @@ func (tx *Tx) CreateContainer(name string, def expiry.TTL, mode expiry.Mode) *Co
 }
 
 // create makes a container, whose name and number are free.
-func (tx *Tx) create(name string, db uint32, def expiry.TTL, mode expiry.Mode) *Container {
+func (tx *Tx) create(name string, db uint32, policy expiry.Policy) *Container {
 	cat := tx.writeCatalogue()
 	c := newContainer(record.Container{
-		Number: cat.next, Name: strings.Clone(name), DB: db, Created: tx.now, Policy: expiry.Policy{Default: def, Mode: mode},
+		Number: cat.next, Name: strings.Clone(name), DB: db, Created: tx.now, Policy: policy,
 	}, len(tx.ks.partitions))
 	cat.next++
 	tx.noteContainer(c)

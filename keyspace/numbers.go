@@ -35,6 +35,11 @@ func (tx *Tx) HighestDB() (db uint32) {
 // CreateNumbered is CreateContainer with a number, 1 to MaxDB; 0 means any. The error says why the container cannot
 // have that number: see package dbnum.
 func (tx *Tx) CreateNumbered(name string, db uint32, def expiry.TTL, mode expiry.Mode) (*Container, error) {
+	return tx.CreateRuled(name, db, expiry.Policy{Default: def, Mode: mode})
+}
+
+// CreateRuled is CreateNumbered with a policy that has no history.
+func (tx *Tx) CreateRuled(name string, db uint32, policy expiry.Policy) (*Container, error) {
 	cat := tx.writeCatalogue()
 	if cat.byName[name] != nil {
 		return nil, nil
@@ -46,7 +51,7 @@ func (tx *Tx) CreateNumbered(name string, db uint32, def expiry.TTL, mode expiry
 	if next {
 		tx.setLastDB(db)
 	}
-	return tx.create(name, db, def, mode), nil
+	return tx.create(name, db, policy), nil
 }
 
 // lastDB returns the number that a container was given last. The record of database 0 has it, as any other may be

@@ -2,6 +2,7 @@ package keyspace
 
 import (
 	"mayfly/expiry"
+	"mayfly/expiry/members"
 	"mayfly/keyspace/index"
 	"mayfly/keyspace/indexing"
 )
@@ -9,7 +10,8 @@ import (
 // RestoreContainer restores a container from another data folder. A missing or empty one gets exactly that state, with
 // the marks of its past policies. One with items gets the default and the mode, as by SetPolicy: the marks are not of
 // its items' history. A missing one gets its number if that is free, or else another. Indexes that the container lacks
-// are added, up to the limit. It needs BeginAll. The error says why there is no number for it.
+// are added, up to the limit. A container with items keeps its deadline, by which the ends of documents are recorded.
+// It needs BeginAll. The error says why there is no number for it.
 func (tx *Tx) RestoreContainer(s ContainerRecord) (*Container, error) {
 	c := tx.Container(s.Name)
 	made := c == nil
@@ -80,6 +82,13 @@ const (
 // transaction.
 func (tx *Tx) Restore(c *Container, id string, it Item) Restored {
 	ts := min(max(it.TS, 1), tx.now)
+	if deadline := c.Policy().Deadline; deadline != "" && it.Kind == Document {
+		ends := members.Read(it.Body, deadline) // the other folder may have had another rule
+		if c.Policy().Passed(ends.Deadline, tx.now) {
+			return Dead
+		}
+		it.ExpireAt = ends.ExpireAt(ts)
+	}
 	if c.Policy().Dead(ts, it.ExpireAt, tx.now) {
 		return Dead
 	}

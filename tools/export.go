@@ -219,6 +219,7 @@ func (s *source) containerState(ctx context.Context, name string) (bool, error) 
 	if mode == expiry.Lenient.String() {
 		s.state.Policy.Mode = expiry.Lenient
 	}
+	s.state.Policy.Deadline, _ = field[string](reply, "deadline") // null for none
 	if s.state.Indexes, err = indexesOf(ctx, s.conn, name); err != nil {
 		return false, err
 	}
@@ -267,7 +268,8 @@ func (s *source) documents(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("document %s of %s: %w", expiry.Quote(id), name, err)
 		}
-		return s.item(name, id, keyspace.Item{Kind: keyspace.Document, Body: body, TS: ts, ExpireAt: expiry.ExpireAt(ts, doc.TTL)})
+		doc.ReadDeadline(s.state.Policy.Deadline)
+		return s.item(name, id, keyspace.Item{Kind: keyspace.Document, Body: body, TS: ts, ExpireAt: doc.ExpireAt(ts)})
 	})
 }
 

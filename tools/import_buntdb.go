@@ -230,7 +230,7 @@ func (e *entry) setTTL(left int64) error {
 		return err
 	}
 	ttl := expiry.TTL(seconds)
-	doc, err := jsondoc.FromValid(e.item.Body).WithTTL(ttl, jsondoc.MaxSize)
+	doc, err := jsondoc.FromValid(e.item.Body, "").WithTTL(ttl, jsondoc.MaxSize)
 	if err != nil {
 		return err
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 
+	"mayfly/commands/jsondoc"
 	"mayfly/expiry"
 	"mayfly/expiry/clock"
 	"mayfly/keyspace"
@@ -65,13 +66,24 @@ func (f *folderTarget) item(_ place, e entry) (keyspace.Restored, error) {
 	case e.fresh && refuses(c.Policy(), e.ignored):
 		err = e.ignored
 	default:
-		done = tx.Restore(c, e.id, e.item)
+		if err = e.checkDeadline(c.Policy(), tx.Now()); err == nil {
+			done = tx.Restore(c, e.id, e.item)
+		}
 	}
 	f.pending = max(f.pending, tx.Close())
 	if f.items++; err == nil && f.items%commitEvery == 0 {
 		return done, f.commit(f.pending)
 	}
 	return done, err
+}
+
+// checkDeadline returns the error with which a container refuses the deadline of a new document, or nil.
+func (e *entry) checkDeadline(p *expiry.Policy, now int64) error {
+	if !e.fresh || p.Deadline == "" || e.item.Kind != keyspace.Document {
+		return nil
+	}
+	doc := jsondoc.FromValid(e.item.Body, p.Deadline)
+	return doc.CheckDeadline(p, now)
 }
 
 // refuses reports whether a container refuses a new document (rule 4). An exported document was accepted

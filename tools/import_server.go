@@ -45,6 +45,9 @@ func (s *serverTarget) container(state keyspace.ContainerRecord) (number uint32,
 	p := state.Policy
 	s.policies[state.Name] = &expiry.Policy{Default: p.Default, Mode: p.Mode}
 	set := []any{"CONTAINER.SET", state.Name, "TTL", p.Default.String(), "TTLMODE", p.Mode.String()}
+	if p.Deadline != "" {
+		set = append(set, "DEADLINE", p.Deadline)
+	}
 	if state.DB != 0 {
 		if _, err := do(s.ctx, s.conn, append(set, "NUMBER", state.DB)...); err == nil {
 			return state.DB, s.indexes(state)

@@ -18,8 +18,8 @@ import (
 
 // A line of an export is a JSON object. It describes a container
 //
-//	{"container":"orders","default":"10","mode":"strict","number":16,"created":…,"inherit_dead_to":…,"own_dead_to":…,
-//	 "indexes":[["/status","/total"],["/loc","geo"]]}
+//	{"container":"orders","default":"10","mode":"strict","deadline":"expiresAt","hold":"case 4711","number":16,
+//	 "created":…,"inherit_dead_to":…,"own_dead_to":…,"indexes":[["/status","/total"],["/loc","geo"]]}
 //
 // or an item, which is a document or a plain key:
 //
@@ -29,7 +29,7 @@ import (
 // doc holds a document byte for byte. A document with line breaks is a string in raw. Ids and values that are
 // not UTF-8 are base64 in id64 and value64. ts is the time of the last write in ms. end is the item's
 // own end in ms, -1 for never; without it the container's default rules. A document's end follows from
-// its member ttl, which the line repeats.
+// its member ttl, which the line repeats. If it follows from the container's deadline, the line has both.
 
 // lineWriter makes lines. A line is valid until the next call.
 type lineWriter struct{ buf bytes.Buffer }
@@ -73,6 +73,11 @@ func (w *lineWriter) container(s keyspace.ContainerRecord) []byte {
 	w.begin(s.Name)
 	w.text("default", s.Policy.Default.String())
 	w.text("mode", s.Policy.Mode.String())
+	for _, m := range [][2]string{{"deadline", s.Policy.Deadline}, {"hold", s.Policy.Hold}} {
+		if m[1] != "" {
+			w.text(m[0], m[1])
+		}
+	}
 	if s.DB >= keyspace.Databases { // the number of a database is its name
 		w.number("number", int64(s.DB))
 	}
@@ -161,6 +166,8 @@ type line struct {
 
 	Default       *string `json:"default"`
 	Mode          string  `json:"mode"`
+	Deadline      string  `json:"deadline"`
+	Hold          string  `json:"hold"`
 	Created       int64   `json:"created"`
 	Number        *int64  `json:"number"`
 	InheritDeadTo int64   `json:"inherit_dead_to"`
@@ -219,6 +226,11 @@ func (l *line) state() (s keyspace.ContainerRecord, ok bool, err error) {
 	}
 	s = keyspace.ContainerRecord{Name: l.Container, Created: l.Created}
 	s.Policy.InheritDeadTo, s.Policy.OwnDeadTo = l.InheritDeadTo, l.OwnDeadTo
+	s.Policy.Deadline, s.Policy.Hold = l.Deadline, l.Hold
+	if len(l.Deadline) > expiry.MaxDeadlineName || len(l.Hold) > expiry.MaxHold {
+		return s, true, fmt.Errorf("a deadline of %d bytes and a hold of %d: legal are at most %d and %d",
+			len(l.Deadline), len(l.Hold), expiry.MaxDeadlineName, expiry.MaxHold)
+	}
 	if l.Number != nil {
 		if *l.Number < keyspace.Databases || *l.Number > keyspace.MaxDB {
 			return s, true, fmt.Errorf("invalid number %d: legal are %d to %d", *l.Number, keyspace.Databases, keyspace.MaxDB)

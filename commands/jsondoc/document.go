@@ -1,6 +1,7 @@
 package jsondoc
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -10,9 +11,10 @@ import (
 	"unicode/utf8"
 
 	"mayfly/expiry"
+	"mayfly/expiry/members"
+	"mayfly/query/jsontext"
 
 	"github.com/tidwall/gjson"
-	"mayfly/query/jsontext"
 )
 
 const (
@@ -23,7 +25,7 @@ const (
 )
 
 // TTLMember is the root member that carries a document's own time to live.
-const TTLMember = "ttl"
+const TTLMember = members.TTL
 
 // The server shows what it knows of a document as root members of these names. It stores none of them.
 const (
@@ -36,6 +38,18 @@ type Document struct {
 	JSON   string
 	TTL    expiry.TTL // of the root member ttl; Absent if there is none that counts
 	TTLErr error      // why the root member ttl does not count; nil if it counts or is absent
+
+	// Deadline is what the document says in the member that its container names as the deadline. Nil if the container
+	// names none, or the deadline was not read: see [Document.ReadDeadline].
+	Deadline *Deadline
+}
+
+// Deadline is the deadline of a document.
+type Deadline struct {
+	Member string // of which name
+	At     int64  // ms; 0 if there is none that counts
+	Err    error  // why it does not count; nil if it counts or is absent
+	Raw    string // its JSON
 }
 
 // Parse checks that text is a document and reads its member ttl. A document is an object: valid JSON
@@ -64,11 +78,29 @@ func Parse(text string, maxSize int) (Document, error) {
 	return d, nil
 }
 
-// FromValid returns the document of a text that [Parse] has accepted before.
-func FromValid(object string) Document {
-	d := Document{JSON: object}
-	d.TTL, d.TTLErr = readTTL(object)
+// FromValid returns the document of a text that [Parse] has accepted before, in a container that names a member as the
+// deadline; "" for none.
+func FromValid(object, deadline string) Document {
+	e := members.Read(object, deadline)
+	d := Document{JSON: object, TTL: e.TTL, TTLErr: e.TTLErr}
+	d.setDeadline(&e, deadline)
 	return d
+}
+
+// ReadDeadline reads the deadline from the member that a container names; "" for none.
+func (d *Document) ReadDeadline(member string) {
+	if member == "" {
+		d.Deadline = nil
+	} else if d.Deadline == nil || d.Deadline.Member != member {
+		e := members.Read(d.JSON, member)
+		d.setDeadline(&e, member)
+	}
+}
+
+func (d *Document) setDeadline(e *members.Ends, member string) {
+	if d.Deadline = nil; member != "" {
+		d.Deadline = &Deadline{Member: member, At: e.Deadline, Err: e.DeadlineErr, Raw: e.DeadlineRaw}
+	}
 }
 
 // edited returns the document that an edit has made of another. The edit may have made it too large or
@@ -80,7 +112,7 @@ func edited(object string, maxSize int) (Document, error) {
 	if err := checkNesting(object); err != nil {
 		return Document{}, err
 	}
-	return FromValid(object), nil
+	return FromValid(object, ""), nil
 }
 
 // CheckTTL returns the error with which a container under policy p refuses the document, or nil. A
@@ -92,11 +124,52 @@ func (d *Document) CheckTTL(p *expiry.Policy) error {
 	return nil
 }
 
+// CheckDeadline returns the error with which a container under policy p refuses the document at a moment in ms, or nil.
+// A container in strict mode refuses a deadline that does not count or has passed.
+func (d *Document) CheckDeadline(p *expiry.Policy, now int64) error {
+	switch {
+	case d.Deadline == nil || p.Default == expiry.Off || p.Mode != expiry.Strict:
+		return nil
+	case d.Deadline.At != 0 && d.Deadline.At <= now:
+		return expiry.PassedDeadline(d.Deadline.Member, d.Deadline.Raw)
+	}
+	return d.Deadline.Err
+}
+
+// Check is CheckTTL and CheckDeadline.
+func (d *Document) Check(p *expiry.Policy, now int64) error {
+	return cmp.Or(d.CheckTTL(p), d.CheckDeadline(p, now))
+}
+
+// Passed reports whether the document's deadline has passed at a moment in ms, so that it is gone at once in a container
+// under policy p.
+func (d *Document) Passed(p *expiry.Policy, now int64) bool {
+	return d.Deadline != nil && p.Passed(d.Deadline.At, now)
+}
+
+// ExpireAt returns the document's own end if it was last written at ts (ms): see [expiry.OwnEnd].
+func (d *Document) ExpireAt(ts int64) int64 {
+	if d.Deadline == nil {
+		return expiry.ExpireAt(ts, d.TTL)
+	}
+	return expiry.OwnEnd(ts, d.TTL, d.Deadline.At)
+}
+
+// Source names what decides the end of the document, whose expireAt and time of the last write in ms these are:
+// deadline, or as [expiry.Policy.Source].
+func (d *Document) Source(p *expiry.Policy, ts, expireAt int64) string {
+	source := p.Source(expireAt, d.TTLErr != nil || d.Deadline != nil && d.Deadline.Err != nil)
+	if source == "document" && d.Deadline != nil && expiry.DeadlineRules(ts, d.TTL, d.Deadline.At) {
+		source = "deadline"
+	}
+	return source
+}
+
 // WithTTL returns the document with another member ttl; [expiry.Absent] removes the member. All other
 // bytes stay unchanged. The error says that the result is larger than maxSize bytes.
 func (d Document) WithTTL(ttl expiry.TTL, maxSize int) (Document, error) {
 	text := withTTL(d.JSON, ttl)
-	return Document{JSON: text, TTL: ttl}, checkSize(text, maxSize)
+	return Document{JSON: text, TTL: ttl, Deadline: d.Deadline}, checkSize(text, maxSize)
 }
 
 // WithMeta returns a valid object with what the server knows of it. "_ts" is the time of the last write
@@ -186,21 +259,8 @@ func invalidUTF8(text string) int {
 // readTTL reads the root member ttl of a valid object: Absent if there is none that counts. The error
 // says why a member does not count.
 func readTTL(object string) (ttl expiry.TTL, err error) {
-	if !mayHave(object, TTLMember) {
-		return expiry.Absent, nil
-	}
-	found := false
-	for w := jsontext.Walk(object); w.Next(); {
-		if w.Name() != TTLMember {
-			continue
-		}
-		if found {
-			return expiry.Absent, expiry.RepeatedMember()
-		}
-		found = true
-		ttl, err = expiry.ParseMember(w.Value())
-	}
-	return ttl, err
+	e := members.Read(object, "")
+	return e.TTL, e.TTLErr
 }
 
 // readTTL is readTTL for an object whose facts are known from its scan. It saves a second pass: see

@@ -95,8 +95,8 @@ func (p *MergePatch) index(name string) int {
 	return -1
 }
 
-// TouchesTTL reports whether the patch may change the root member ttl.
-func (p *MergePatch) TouchesTTL() bool { return p.index(TTLMember) >= 0 }
+// Touches reports whether the patch may change a root member.
+func (p *MergePatch) Touches(member string) bool { return p.index(member) >= 0 }
 
 // Apply merges the patch into a valid object, or into none if object is "". Errors are one line. Either
 // the object repeats a name and so is ambiguous, or the result is larger than maxSize bytes or nested too

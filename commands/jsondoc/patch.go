@@ -148,13 +148,13 @@ func (op operation) wrapError(i int, err error) error {
 	return fmt.Errorf("operation %d%s: %w", i+1, what, err)
 }
 
-// TouchesTTL reports whether the patch may change the root member ttl.
-func (p Patch) TouchesTTL() bool { return slices.ContainsFunc(p, operation.touchesTTL) }
-
-func (op operation) touchesTTL() bool {
-	to, _ := op.path.root()
-	from, _ := op.from.root()
-	return to == TTLMember || from == TTLMember
+// Touches reports whether the patch may change a root member.
+func (p Patch) Touches(member string) bool {
+	return slices.ContainsFunc(p, func(op operation) bool {
+		to, _ := op.path.root()
+		from, _ := op.from.root()
+		return to == member || from == member
+	})
 }
 
 // Apply applies the patch to a valid object. Errors are one line: the operation that failed, or that the

@@ -46,6 +46,8 @@ type containerBody struct {
 	Created       int64  `json:"created"`
 	DB            uint32 `json:"db,omitempty"`
 	LastDB        uint32 `json:"last_db,omitempty"`
+	Deadline      string `json:"deadline,omitempty"` // a member of documents
+	Hold          string `json:"hold,omitempty"`     // a reason
 
 	Indexes [][]string    `json:"indexes,omitempty"`
 	History []historyBody `json:"history,omitempty"` // see appendHistory
@@ -56,7 +58,7 @@ func (c Container) Append(dst []byte) []byte {
 	body, err := json.Marshal(containerBody{
 		Name: c.Name, TTL: c.Policy.Default.String(), Mode: c.Policy.Mode.String(),
 		InheritDeadTo: c.Policy.InheritDeadTo, OwnDeadTo: c.Policy.OwnDeadTo, Created: c.Created, DB: c.DB, LastDB: c.LastDB,
-		Indexes: c.Indexes,
+		Deadline: c.Policy.Deadline, Hold: c.Policy.Hold, Indexes: c.Indexes,
 	})
 	if err != nil {
 		panic(err) // strings and numbers only: cannot fail
@@ -80,6 +82,7 @@ func ReadContainer(key string, it Item) (c Container, err error) {
 	if c.Policy, err = policyOf(b.TTL, b.Mode, b.InheritDeadTo, b.OwnDeadTo); err != nil {
 		return c, fmt.Errorf("record %q: %w", key, err)
 	}
+	c.Policy.Deadline, c.Policy.Hold = b.Deadline, b.Hold
 	c.Name, c.DB, c.LastDB, c.Created, c.Etag, c.Indexes = b.Name, b.DB, b.LastDB, b.Created, it.Version, b.Indexes
 	if c.History, err = historyOf(b.History); err != nil {
 		return c, fmt.Errorf("record %q: %w", key, err)

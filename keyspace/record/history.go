@@ -95,6 +95,9 @@ func historyOf(bodies []historyBody) (history []expiry.HistoryEntry, err error) 
 		if h.Etag, err = strconv.ParseUint(b.Etag, 16, 64); err != nil {
 			return nil, fmt.Errorf("etag of the history: %w", err)
 		}
+		if h.What == expiry.Held {
+			h.Policy.Hold = b.Reason // nothing but a release follows it
+		}
 		if b.Kills != nil {
 			h.Kills = *b.Kills
 		}

@@ -118,6 +118,16 @@ func (o *opened) policy(container string, def expiry.TTL) {
 	})
 }
 
+// deadline makes a container with a deadline.
+func (o *opened) deadline(container, member string) {
+	o.t.Helper()
+	o.catalogueTx(func(tx *keyspace.Tx) {
+		if _, err := tx.CreateRuled(container, 0, expiry.Policy{Default: expiry.Forever, Deadline: member}); err != nil {
+			o.t.Error(err)
+		}
+	})
+}
+
 func (o *opened) checkpoint() {
 	o.t.Helper()
 	if err := o.Save(); err != nil {

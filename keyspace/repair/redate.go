@@ -3,6 +3,7 @@ package repair
 import (
 	"slices"
 
+	"mayfly/expiry/members"
 	"mayfly/keyspace/record"
 )
 
@@ -58,7 +59,10 @@ func (d *redating) item(key, rec string, c *record.Container, report *Report) (s
 		return rec, true
 	}
 	report.Redated.Later++
-	if it.ExpireAt > 0 {
+	if c != nil && c.Policy.Deadline != "" && it.Kind == record.Document {
+		ends := members.Read(it.Body, c.Policy.Deadline) // a deadline does not move with the clock
+		it.ExpireAt = ends.ExpireAt(d.now)
+	} else if it.ExpireAt > 0 {
 		it.ExpireAt = max(it.ExpireAt-(it.TS-d.now), 1)
 	}
 	it.TS = d.now

@@ -1,6 +1,7 @@
 package repair
 
 import (
+	"fmt"
 	"path/filepath"
 	"testing"
 	"time"
@@ -23,6 +24,7 @@ func TestRunAtACorrectedClock(t *testing.T) {
 	o.policy("forever", expiry.Forever)
 	o.policy("minute", 60)
 	o.policy("relaxed", 60)
+	o.deadline("sessions", "end")
 	o.put("forever", "before", "{}", expiry.Inherit)
 	o.put("forever", "distant", "{}", second(7*24*3600))
 	o.put("forever", "dead by its own end", "{}", second(3600))
@@ -35,6 +37,9 @@ func TestRunAtACorrectedClock(t *testing.T) {
 	o.put("forever", "meanwhile for ever", "{}", expiry.Never)
 	o.put("minute", "meanwhile by the default", "{}", expiry.Inherit)
 	o.put("relaxed", "meanwhile", "{}", expiry.Inherit)
+	o.put("sessions", "meanwhile by its deadline", fmt.Sprintf(`{"ttl":-1,"end":%d}`, o.clock.Now()/1000+100), o.clock.Now()/1000*1000+100_000)
+	o.put("sessions", "meanwhile by its ttl", fmt.Sprintf(`{"ttl":20,"end":%d}`, o.clock.Now()/1000+100), second(20))
+	deadline := o.clock.Now()/1000*1000 + 100_000
 	o.stop()
 
 	const now = aoftest.Epoch + 10_000
@@ -43,7 +48,7 @@ func TestRunAtACorrectedClock(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := (Redated{Ahead: day.Milliseconds() - 10_000, Dead: 3, Later: 4}); report.Redated == nil || *report.Redated != want || !report.Clean() {
+	if want := (Redated{Ahead: day.Milliseconds() - 10_000, Dead: 3, Later: 6}); report.Redated == nil || *report.Redated != want || !report.Clean() {
 		t.Errorf("redated: %+v, want %+v; clean: %t", report.Redated, want, report.Clean())
 	}
 	o, err = openIn(t, to, now, 2)
@@ -72,9 +77,13 @@ func TestRunAtACorrectedClock(t *testing.T) {
 		{"forever", "meanwhile for ever"}:      {now, expiry.Never},
 		{"minute", "meanwhile by the default"}: {now, expiry.Inherit},
 		{"relaxed", "meanwhile"}:               {now, expiry.Inherit},
+
+		{"sessions", "meanwhile by its deadline"}: {now, deadline}, // which no write puts off
+		{"sessions", "meanwhile by its ttl"}:      {now, now + 20_000},
 	}
 	check(lives)
 	o.clock.Advance(time.Minute)
+	delete(lives, place{"sessions", "meanwhile by its ttl"})
 	delete(lives, place{"minute", "meanwhile by the default"})
 	check(lives)
 	o.clock.Advance(time.Minute)

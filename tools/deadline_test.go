@@ -1,0 +1,96 @@
+package tools
+
+import (
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"mayfly/expiry"
+	"mayfly/keyspace"
+)
+
+// Deadlines outlive an export and import, a backup and a repair, and go on ruling there.
+func TestDeadlinesAreKept(t *testing.T) {
+	h := newFixture(t)
+	h.make("data", 2, func(_ *keyspace.Keyspace, tx *keyspace.Tx) {
+		c, err := tx.CreateRuled("sessions", 0, expiry.Policy{Default: 1200, Deadline: "expiresAt"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		tx.Put(c, "deadline", keyspace.Document, `{"ttl":1200,"expiresAt":1700000100}`, epoch+100_000)
+		tx.Put(c, "ttl", keyspace.Document, `{"ttl":50,"expiresAt":"2023-11-14T22:15:00Z"}`, epoch+50_000)
+		tx.Put(c, "none", keyspace.Document, `{}`, expiry.Inherit)
+		tx.Put(c, "plain", keyspace.Plain, "x", epoch+90_000)
+	})
+	h.clock.Advance(10 * time.Second)
+	ks := h.open("data", 2)
+	if err := ks.Backup(h.path("backup")); err != nil {
+		t.Fatal(err)
+	}
+	h.close(ks)
+	lines, _ := h.run(exitOK, "", "export", h.path("data"))
+	if !strings.Contains(lines, `{"container":"sessions","default":"1200","mode":"strict","deadline":"expiresAt",`) {
+		t.Error(lines)
+	}
+	h.run(exitOK, lines, "import", h.path("imported"), "--partitions", "2")
+	h.run(exitOK, "", "repair", h.path("data"), h.path("repaired"))
+	want := h.content("data")
+	if len(want.Items) != 4 || want.Containers["sessions"].Policy.Deadline != "expiresAt" {
+		t.Fatalf("%+v", want)
+	}
+	for _, name := range []string{"imported", "repaired", "backup"} {
+		if got := h.content(name); !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: %+v, want %+v", name, got, want)
+		}
+	}
+}
+
+// An import into a container obeys the container's deadline, wherever the documents are from.
+func TestImportObeysTheDeadline(t *testing.T) {
+	h := newFixture(t)
+	h.make("data", 1, func(_ *keyspace.Keyspace, tx *keyspace.Tx) {
+		for _, mode := range []expiry.Mode{expiry.Strict, expiry.Lenient} {
+			if _, err := tx.CreateRuled(mode.String(), 0, expiry.Policy{Default: 1000, Mode: mode, Deadline: "end"}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		tx.Put(tx.Container("strict"), "there", keyspace.Document, `{}`, expiry.Inherit)
+	})
+	// Of a folder without deadlines: recorded ends give way, and the container that has items keeps its rule.
+	h.run(exitOK, `{"container":"strict","default":"1000","deadline":"until"}
+{"container":"strict","id":"a","ts":1699999999000,"end":1700000500000,"doc":{"end":1700000300,"until":1700000500}}
+{"container":"strict","id":"b","ts":1699999999000,"ttl":10,"doc":{"end":1700000300,"ttl":10}}
+{"container":"strict","id":"past","ts":1699999999000,"doc":{"end":1699999999}}
+{"container":"strict","id":"plain","ts":1699999999000,"end":1700000500000,"value":"x"}
+`, "import", h.path("data"))
+	// Of another system: the documents are new, and the mode decides.
+	documents := `{"id":"x","end":1700000300}
+{"id":"y","end":"soon"}
+{"id":"z","end":5}
+`
+	_, report := h.run(exitIncomplete, documents, "import", h.path("data"), "--container", "strict")
+	for _, words := range []string{`line 2: invalid end "soon"`, "line 3: invalid end 5: legal are moments that have not passed"} {
+		if !strings.Contains(report, words) {
+			t.Errorf("%q is not in %s", words, report)
+		}
+	}
+	h.run(exitOK, documents, "import", h.path("data"), "--container", "lenient")
+	c := h.content("data")
+	if p := c.Containers["strict"].Policy; p.Deadline != "end" {
+		t.Errorf("%+v", p)
+	}
+	want := map[[2]string]int64{
+		{"strict", "there"}: expiry.Inherit, {"strict", "a"}: 1700000300000, {"strict", "b"}: 1700000009000, {"strict", "plain"}: 1700000500000,
+		{"strict", "x"}: 1700000300000, {"lenient", "x"}: 1700000300000, {"lenient", "y"}: expiry.Inherit,
+	}
+	for at, it := range c.Items {
+		if end, ok := want[at]; !ok || it.ExpireAt != end {
+			t.Errorf("%v is %+v", at, it)
+		}
+	}
+	if len(c.Items) != len(want) {
+		t.Errorf("%d items, want %d: %+v", len(c.Items), len(want), c.Items)
+	}
+	h.refused(`{"container":"c","default":"-1","deadline":"`+strings.Repeat("x", 65)+`"}`+"\n", nil, "import", h.path("data"), "--strict")
+}
