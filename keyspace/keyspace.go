@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"mayfly/expiry"
 	"mayfly/expiry/clock"
@@ -93,7 +94,7 @@ type Keyspace struct {
 	indexWake  chan struct{} // an index is to be built
 	stop       chan struct{}
 	background sync.WaitGroup
-	clockLog   clockLog
+	clockLog   clock.Log
 }
 
 // Open opens the data folder, loads its content and starts the active purge and the background work. Errors are
@@ -205,6 +206,17 @@ func (ks *Keyspace) Committed(lsn LSN) bool { return lsn <= ks.journal.Committed
 
 // Now reads the clock, in ms.
 func (ks *Keyspace) Now() int64 { return ks.opt.Clock.Now() }
+
+// watchClock logs how the wall clock was set since the last call.
+func (ks *Keyspace) watchClock() { ks.clockLog.Look(&ks.opt.Log) }
+
+// ClockAhead returns how far the keyspace's time is ahead of the wall clock, which was set back.
+func (ks *Keyspace) ClockAhead() time.Duration {
+	if c, ok := ks.opt.Clock.(*clock.System); ok {
+		return c.Ahead()
+	}
+	return 0
+}
 
 // Micros reads the clock, in µs.
 func (ks *Keyspace) Micros() int64 { return ks.opt.Clock.Micros() }

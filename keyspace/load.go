@@ -66,7 +66,7 @@ func (ks *Keyspace) restore() (err error) {
 		c.CatchUp(l.clock, leaseTime)
 	}
 	if c, ok := ks.opt.Clock.(*clock.System); ok {
-		ks.clockLog.watch = c.Watch()
+		ks.clockLog.Begin(c)
 		ks.watchClock()
 	}
 	ks.opt.Log.Info().Int64("items", ks.load.items.Load()).Int("partitions", len(ks.partitions)).

@@ -7,24 +7,16 @@ import (
 	"strings"
 
 	"mayfly/expiry"
+	"mayfly/keyspace/figures"
 	"mayfly/keyspace/memtable"
 )
 
-// ContainerStats are figures of one container. They count living items.
+// ContainerStats are figures of one container.
 type ContainerStats struct {
 	Container *Container
 	Policy    expiry.Policy
 	Created   int64 // ms; when the container was made
-	Documents int   // exact; plain keys among them
-	Plain     int   // plain keys
-	InMemory  int   // items in memory when asked, with the dead that were not purged yet
-	Bytes     int64 // of ids and bodies
-	Memory    int64 // bytes, an estimate; see [Keyspace.Used]
-	ByOwnTTL  int   // items with an end of their own
-	ByDefault int   // items that inherit the container's default
-
-	IndexEntries int   // of all indexes, with those of the dead
-	IndexBytes   int64 // of their memory, an estimate; part of Memory
+	figures.Items
 
 	// AverageTTL is the mean time left to the items that will die, in ms. It is estimated from a random few; 0 if
 	// there are none. [Tx.Stats] leaves it 0.
@@ -34,29 +26,12 @@ type ContainerStats struct {
 }
 
 // Expiring returns how many of the items will die.
-func (s *ContainerStats) Expiring() (n int) {
-	byDefault, byOwnTTL := s.Policy.Expires()
-	if byDefault {
-		n += s.ByDefault
-	}
-	if byOwnTTL {
-		n += s.ByOwnTTL
-	}
-	return n
-}
+func (s *ContainerStats) Expiring() int { return s.Items.Expiring(&s.Policy) }
 
 // addLocked adds a table, without the dead that stay in it. The lock of its partition must be held.
 func (s *ContainerStats) addLocked(t *table, dead memtable.Stats) {
-	add := t.Table.Stats()
-	s.Documents += add.Items - dead.Items
-	s.Plain += add.Plain - dead.Plain
-	s.Bytes += add.Bytes - dead.Bytes
-	s.Memory += add.Memory
-	s.ByOwnTTL += add.ByOwnTTL - dead.ByOwnTTL
-	s.ByDefault += add.ByDefault - dead.ByDefault
 	entries, bytes := t.indexed.Size()
-	s.IndexEntries += entries
-	s.IndexBytes += bytes
+	s.Add(t.Table.Stats(), dead, entries, bytes)
 }
 
 // Stats returns a container's figures as of one moment.
