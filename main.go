@@ -125,6 +125,7 @@ func run(options *config.Config) error {
 		log.Warn().Str("dir", settings.Dir).Msg(advice)
 	}
 	ks.SetCompaction(settings.Compaction)
+	ks.SetEraseWithin(settings.EraseWithin)
 	ks.Scrubber().SetInterval(settings.ScrubInterval)
 	ks.SetMaxContainers(settings.MaxContainers)
 	ks.SetEviction(settings.Eviction)
@@ -216,6 +217,7 @@ func applyChanges(options *config.Config, engine *commands.Engine) {
 	for _, option := range []string{"auto-compact-percentage", "auto-compact-min-size"} {
 		on(option, func(s *config.Settings) { engine.Keyspace.SetCompaction(s.Compaction) })
 	}
+	on("erase-within", func(s *config.Settings) { engine.Keyspace.SetEraseWithin(s.EraseWithin) })
 	on("scrub-interval", func(s *config.Settings) { engine.Keyspace.Scrubber().SetInterval(s.ScrubInterval) })
 	on("loglevel", func(s *config.Settings) { zerolog.SetGlobalLevel(s.LogLevel) })
 }

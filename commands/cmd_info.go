@@ -231,6 +231,7 @@ func (r *infoReport) persistenceSection() {
 	r.field("compactions", r.keyspaceStats.Compactions)
 	r.statusField("last_compaction_status", r.keyspaceStats.LastCompactErr)
 	r.errorField("last_compaction_error", r.keyspaceStats.LastCompactErr)
+	r.field("oldest_waste_seconds", int64(r.keyspaceStats.OldestWaste.Seconds())) // of what is overwritten or deleted
 	scrub := r.x.Engine.Keyspace.Scrubber().Stats()
 	r.flagField("scrub_in_progress", scrub.Running)
 	r.field("scrub_last_time", scrub.Last/1000)

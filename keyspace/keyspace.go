@@ -39,6 +39,8 @@ type Options struct {
 	// written is committed. OnDeath runs under the lock of a partition: it must return
 	// soon and not use the keyspace. The id must be cloned to be kept.
 	OnDeath func(c *Container, id string, written LSN)
+
+	noCheckpoints bool // do not make checkpoints unasked (tests drive them by hand)
 }
 
 // Fsync says when what is written is forced to disk (appendfsync).
@@ -132,7 +134,9 @@ func Open(opt Options) (_ *Keyspace, err error) {
 		return nil, err
 	}
 	ks.background.Go(ks.storage.Scrub.Run)
-	ks.background.Go(ks.storage.Run)
+	if !opt.noCheckpoints {
+		ks.background.Go(ks.storage.Run)
+	}
 	ks.background.Go(ks.runIndexBuilder)
 	if !opt.NoPurge {
 		ks.runner = expiry.NewRunner(ks.purge)

@@ -4,7 +4,9 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"time"
 
+	"mayfly/expiry"
 	"mayfly/keyspace/aof"
 	"mayfly/keyspace/datadir"
 	"mayfly/keyspace/lease"
@@ -38,6 +40,9 @@ func (ks *Keyspace) SetCompaction(c Compaction) { ks.storage.SetCompaction(c) }
 // Compact requests a checkpoint and a compaction of all stores with waste, in the background. It returns at once;
 // false if one is running already.
 func (ks *Keyspace) Compact() bool { return ks.storage.Compact() }
+
+// SetEraseWithin sets erase-within: what is gone is in no file of the data folder after this time. 0 promises nothing.
+func (ks *Keyspace) SetEraseWithin(d time.Duration) { ks.storage.SetEraseWithin(d) }
 
 // InTheWayError is the error of [Keyspace.Backup] for something at path.part that it must not take over.
 type InTheWayError = datadir.InTheWayError
@@ -119,6 +124,17 @@ func (m memory) Records() []aof.Op {
 	clock := aof.Op{Key: record.ClockKey, Rec: string(m.Clock())}
 	tx.Close()
 	return append([]aof.Op{clock}, ks.containerOps(all)...)
+}
+
+func (m memory) Policies() (policies map[uint32]*expiry.Policy, now int64) {
+	var tx Tx
+	m.ks.lockAll(&tx)
+	defer tx.Close()
+	policies = make(map[uint32]*expiry.Policy, len(m.ks.catalogue.list))
+	for _, c := range m.ks.catalogue.list {
+		policies[c.number] = c.Policy()
+	}
+	return policies, tx.now
 }
 
 // containersAtOnce is the number of containers that are captured while the catalogue does not change: a fraction of

@@ -115,7 +115,7 @@ func ours(e fs.DirEntry) bool {
 	case markName, lockName, FormatName, FormatName + ".tmp", manifest.Name, manifest.Name + ".tmp":
 		return e.Type().IsRegular()
 	}
-	known := strings.HasSuffix(name, ".db") || strings.Contains(name, ".db.") || strings.HasPrefix(name, "repair-")
+	known := strings.HasSuffix(name, ".db") || strings.Contains(name, ".db.") || strings.HasPrefix(name, RepairPrefix)
 	return known && e.Type().IsRegular()
 }
 

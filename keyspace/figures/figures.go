@@ -2,6 +2,7 @@ package figures
 
 import (
 	"sync/atomic"
+	"time"
 
 	"mayfly/expiry"
 	"mayfly/keyspace/datadir"
@@ -28,6 +29,8 @@ type Stats struct {
 	LastWriteError string // empty: the last write worked
 	DiskFull       bool   // only transactions that free space are admitted
 	ReserveBytes   int64  // that the reserve holds
+
+	OldestWaste time.Duration // how long the files may have held what is overwritten or deleted
 }
 
 // LastError is the error of the last attempt at something. The zero value is none. Safe for concurrent use.

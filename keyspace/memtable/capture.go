@@ -17,7 +17,13 @@ func (t *Table) MarkDirty(h Handle, e *Entry) {
 }
 
 // BeginCapture begins a capture of what is dirty now. The one before must have ended.
-func (s *Shard) BeginCapture() { s.captured, s.dirty = s.dirty, nil }
+func (s *Shard) BeginCapture() { s.captured, s.dirty, s.overwrites = s.dirty, nil, false }
+
+// Overwrites reports whether MarkStored was called, since the last BeginCapture, for an item that the store had before.
+func (s *Shard) Overwrites() bool { return s.overwrites }
+
+// Deletes reports whether the next capture has items that the store must delete.
+func (s *Shard) Deletes() bool { return len(s.deleted) > 0 }
 
 // Capture returns the keys of all items that the store must delete. It calls set for about n of the items that the
 // store must set, as KeyAndRecord returns them. All this is of one moment. The deletes are applied first: what is in a table is newer than what

@@ -23,6 +23,8 @@ type Shard struct {
 	dirty    []*Table // those with dirty items
 	captured []*Table // those of them that the capture under way has not finished
 	deleted  []string // keys of items that the store has and must delete
+
+	overwrites bool // see Overwrites
 }
 
 func (s *Shard) attach(t *Table) {

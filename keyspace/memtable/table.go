@@ -80,6 +80,7 @@ func (t *Table) Stored() bool { return t.stored }
 
 // MarkStored notes that the store has the item of an entry.
 func (t *Table) MarkStored(e *Entry) {
+	t.shard.overwrites = t.shard.overwrites || e.has(stored)
 	e.set(stored)
 	t.stored = true
 }

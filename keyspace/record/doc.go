@@ -5,6 +5,7 @@
 //	12:order-1     an item of container 12: kind d (document) or p (plain key)
 //	container/12   the container of number 12: kind c
 //	clock          the latest time that a reply may have revealed: kind t
+//	waste          since when each store has waste: kind w, see package waste
 //	seal           confirms a range of the file: kind s, see package aof
 //
 // A record is readable text. Its checksum covers the key and everything behind the checksum:

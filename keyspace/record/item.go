@@ -16,6 +16,7 @@ const (
 	Plain         Kind = 'p' // bytes, written by SET and its family
 	ContainerKind Kind = 'c'
 	ClockKind     Kind = 't'
+	WasteKind     Kind = 'w'
 	SealKind      Kind = 's'
 )
 

@@ -17,6 +17,7 @@ const MaxKeyLength = MaxIDLength + len(touchPrefix+"4294967295:")
 // Keys of the catalogue. An item's key begins with a digit.
 const (
 	ClockKey        = "clock"
+	WasteKey        = "waste" // see package waste
 	containerPrefix = "container/"
 )
 
@@ -63,7 +64,10 @@ func ContainerNumber(key string) (uint32, error) {
 	return uint32(n), nil
 }
 
-// InCatalogue reports whether a key is one of the catalogue: a container's or the clock's.
+// ContainsText reports whether the record under a key of the catalogue has text of users: a container's has.
+func ContainsText(key string) bool { return strings.HasPrefix(key, containerPrefix) }
+
+// InCatalogue reports whether a key is one of the catalogue: a container's, the clock's or that of the waste.
 func InCatalogue(key string) bool {
-	return key == ClockKey || strings.HasPrefix(key, containerPrefix)
+	return key == ClockKey || key == WasteKey || strings.HasPrefix(key, containerPrefix)
 }

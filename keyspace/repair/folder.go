@@ -261,7 +261,7 @@ func (s *folderReader) fits(number int, key, rec string, del bool) error {
 		}
 	}
 	if ofCatalogue && number < 0 {
-		if key == record.ClockKey {
+		if key == record.ClockKey || key == record.WasteKey && !del {
 			return nil
 		}
 		if _, err := record.ContainerNumber(key); err != nil || del {

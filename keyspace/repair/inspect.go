@@ -99,7 +99,7 @@ func (n *names) apply(c change) error {
 	}
 	number, err := record.ContainerNumber(c.key)
 	if err != nil {
-		return nil // the clock
+		return nil // the clock, the waste
 	}
 	if c.del {
 		delete(n.byNumber, number)

@@ -176,7 +176,11 @@ func TestStoreWithoutItsEnd(t *testing.T) {
 	g := newGenerations(t)
 	for what, l := range map[string]*lived{"stopped": g.stopped, "killed": g.killed[2], "backup": g.backup} {
 		seals := l.seals(store1)
-		if len(seals) < 3 {
+		least := 3
+		if what == "backup" {
+			least = 2 // it is sealed as a whole behind the first
+		}
+		if len(seals) < least {
 			t.Fatalf("%s: %d seals", what, len(seals))
 		}
 		// One byte: all records are there, the seal of the last is not.

@@ -214,7 +214,7 @@ func (p *run) catalogue() (FileReport, error) {
 		if err := p.names.apply(change{key: key, rec: v.rec}); err != nil {
 			return report, err
 		}
-		if !isContainer { // the clock
+		if !isContainer { // the clock, the waste
 			continue
 		}
 		name := p.names.byNumber[number].Name

@@ -43,7 +43,7 @@ func (f *File) Close() {
 func (f *File) Check(pacer *store.Pacer) error {
 	r := &reader{f: f.f, pacer: pacer, cold: true}
 	defer r.dropCache(f.Size)
-	return f.check(r)
+	return f.check(r, nil)
 }
 
 // CopyTo copies the file into a folder, and forces the copy to disk. The copy has the bytes that were checked: an
@@ -53,11 +53,20 @@ func (f *File) CopyTo(dir string, pacer *store.Pacer) error {
 	if err != nil {
 		return err
 	}
-	err = f.check(&reader{f: f.f, pacer: pacer, to: out})
+	err = f.check(&reader{f: f.f, pacer: pacer, to: out}, nil)
 	return errors.Join(err, aof.Fsync(out), out.Close())
 }
 
-func (f *File) check(r *reader) error {
+// CopyLive is CopyTo for a store, but leaves out what is overwritten or deleted, and records that are gone: gone is as in
+// [store.CopyOptions]. It returns the mark and the end of the copy.
+func (f *File) CopyLive(dir string, gone func(key, rec []byte) bool, pacer *store.Pacer) (mark uint32, end int64, err error) {
+	return store.Copy(filepath.Join(dir, filepath.Base(f.Path)), store.CopyOptions{
+		Scan: func(v aof.Visitor) error { return f.check(&reader{f: f.f}, v) }, Gone: gone, Pacer: pacer,
+	})
+}
+
+// check visits the file and compares it with what was written. The visitor may be nil.
+func (f *File) check(r *reader, v aof.Visitor) error {
 	if f.Text != "" {
 		return f.checkText(r)
 	}
@@ -66,7 +75,7 @@ func (f *File) check(r *reader) error {
 	} else if fi.Size() < f.Size {
 		return &aof.DamageError{File: f.Path, From: fi.Size(), To: f.Size, Reason: "the file ends before its confirmed end"}
 	}
-	last, end, err := aof.Scan(r, f.Path, f.Size, f.Use, nil)
+	last, end, err := aof.Scan(r, f.Path, f.Size, f.Use, v)
 	switch {
 	case err != nil:
 		return err

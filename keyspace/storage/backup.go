@@ -1,8 +1,11 @@
 package storage
 
 import (
+	"path/filepath"
+
 	"mayfly/keyspace/datadir"
 	"mayfly/keyspace/manifest"
+	"mayfly/keyspace/record"
 	"mayfly/keyspace/scrub"
 	"mayfly/keyspace/store"
 )
@@ -28,6 +31,8 @@ func (e *Engine) LastSave() int64 { return e.checkpoint.last.Load() }
 // captured one piece after the other. But the journal that began before it has all changes since, so the stores and
 // that journal up to any commit are consistent. A crash during a checkpoint is harmless for the same reason.
 //
+// The copies of the stores have no waste, and nothing that was dead when the backup began.
+//
 // Copying rests as compactions do. Checkpoints and compactions continue meanwhile, so the journal does not grow
 // without bound: see [Engine.freeze].
 //
@@ -51,6 +56,7 @@ func (e *Engine) backup(path string) (err error) {
 		return err
 	}
 	defer func() { err = staging.Close(err) }()
+	gone := e.judgeDead()
 	files, m, err := e.freeze()
 	defer func() {
 		for _, f := range files {
@@ -62,7 +68,7 @@ func (e *Engine) backup(path string) (err error) {
 	}
 	pacer := e.backupPacer()
 	for _, f := range files {
-		if err := f.CopyTo(staging.Dir(), pacer); err != nil {
+		if err := copyFile(f, staging.Dir(), m, gone, pacer); err != nil {
 			return err
 		}
 	}
@@ -70,6 +76,36 @@ func (e *Engine) backup(path string) (err error) {
 		return err
 	}
 	return staging.Finish()
+}
+
+// copyFile copies a file into a folder. The manifest gets what is different of a store's copy.
+func copyFile(f *scrub.File, dir string, m *manifest.Manifest, gone func(key, rec []byte) bool, pacer *store.Pacer) error {
+	name := filepath.Base(f.Path)
+	if _, ok := m.Stores[name]; !ok {
+		return f.CopyTo(dir, pacer)
+	}
+	mark, end, err := f.CopyLive(dir, gone, pacer)
+	m.Stores[name] = []manifest.State{{Mark: mark, End: end}}
+	return err
+}
+
+// judgeDead returns a function that reports whether a backup leaves out the record under a key: that of an item which is
+// dead already. It judges by the time and the rules before the checkpoint of the backup: the journal may have a later touch
+// of an item that lives now, which needs the item's record.
+func (e *Engine) judgeDead() func(key, rec []byte) bool {
+	policies, now := e.memory.Policies()
+	return func(key, rec []byte) bool {
+		if string(key) == record.WasteKey {
+			return true // the copy has none
+		}
+		number, _, err := record.SplitKey(record.View(key))
+		if err != nil {
+			return false
+		}
+		it, err := record.DecodeHeader(record.View(rec))
+		policy := policies[number]
+		return err == nil && policy != nil && policy.Dead(it.TS, it.ExpireAt, now)
+	}
 }
 
 // backupPacer returns the pacer of a backup.

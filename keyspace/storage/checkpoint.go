@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"cmp"
 	"sync/atomic"
 	"time"
 
@@ -8,6 +9,7 @@ import (
 	"mayfly/keyspace/figures"
 	"mayfly/keyspace/journal"
 	"mayfly/keyspace/store"
+	"mayfly/keyspace/waste"
 )
 
 // A checkpoint is due when the journal reaches its limit, or this long after the last one if anything was written since.
@@ -31,53 +33,80 @@ type checkpointState struct {
 	below     uint64      // journals of lower generations can be removed once the stores have the changes
 
 	records store.LiveRecords // of the catalogue's store
+
+	// The moments (ms) at which what is captured became waste, by partition; 0: it makes none.
+	waste          []int64
+	catalogueWaste int64
+	moments        waste.Moments // what the catalogue says, or is about to
+}
+
+// Cadence is when the next checkpoint is due. The zero value is that of a start.
+type Cadence struct {
+	waited time.Duration // since the last attempt
+	due    time.Duration // of waited, for a checkpoint of what was written; 0: checkpointInterval
+	pause  time.Duration // of waited, for one because of old waste
 }
 
 // Run makes checkpoints and compactions when they are due, until the engine is stopped.
 func (e *Engine) Run() {
 	ticker := time.NewTicker(time.Second)
 	defer ticker.Stop()
-	var waited time.Duration // since the last attempt
-	due := checkpointInterval
+	var c Cadence
 	for {
-		woken := false
 		select {
 		case <-e.Options.Stop:
 			return
 		case <-e.wake:
-			woken = true
+			e.saveIfDue(&c, true)
 		case <-e.full:
+			e.saveIfDue(&c, false)
 		case <-ticker.C:
-			waited += time.Second
-			e.Disk.Refill()
-			e.Options.Tick()
-		}
-		asked := e.checkpoint.asked.Load() // before the checkpoint: it is for what was written by then
-		if !asked && (!woken && !e.Due(waited >= due) || e.Err() != nil) {
-			continue
-		}
-		waited, due = 0, checkpointInterval
-		err := e.Save()
-		if asked {
-			e.checkpoint.asked.Store(false)
-		}
-		if err != nil {
-			e.Options.Log.Error().Err(err).Msg("checkpoint failed, it will be tried again; the journal keeps the changes")
-			due = checkpointRetry
-			continue
-		}
-		e.CompactWasteful()
-		if e.Disk.Refill(); e.Disk.Full() {
-			due = time.Second // what was deleted meanwhile makes room
+			e.Second(&c)
 		}
 	}
 }
 
+// Second does what is due each second. Run calls it, or a test, from one goroutine at a time.
+func (e *Engine) Second(c *Cadence) {
+	c.waited += time.Second
+	e.Disk.Refill()
+	e.Options.Tick()
+	e.watchWaste()
+	e.saveIfDue(c, false)
+}
+
+// saveIfDue makes a checkpoint and compactions if they are due. woken says that a checkpoint is wanted.
+func (e *Engine) saveIfDue(c *Cadence, woken bool) {
+	asked := e.checkpoint.asked.Load() // before the checkpoint: it is for what was written by then
+	old := c.waited >= c.pause && e.oldWaste(e.Stores()) != nil
+	if !asked && (!woken && !old && !e.Due(c.waited >= cmp.Or(c.due, checkpointInterval)) || e.Err() != nil) {
+		return
+	}
+	*c = Cadence{}
+	err := e.Save()
+	if asked {
+		e.checkpoint.asked.Store(false)
+	}
+	if err != nil {
+		e.Options.Log.Error().Err(err).Msg("checkpoint failed, it will be tried again; the journal keeps the changes")
+		c.due, c.pause = checkpointRetry, checkpointRetry
+		return
+	}
+	e.CompactWasteful()
+	if e.oldWaste(e.Stores()) != nil { // a compaction has failed
+		c.pause = checkpointInterval
+	}
+	if e.Disk.Refill(); e.Disk.Full() {
+		c.due = time.Second // what was deleted meanwhile makes room
+	}
+}
+
 // Due reports whether a checkpoint is due. An idle server writes nothing. Uncommitted changes count too:
-// it may be that no reply waits for them, as for the lease of the time of a death.
+// it may be that no reply waits for them, as for the lease of the time of a death. So do items that the purge has removed:
+// no journal has them.
 func (e *Engine) Due(waitedEnough bool) bool {
 	size := e.Journal.Size() + e.Journal.Waiting()
-	return !e.Journal.Idle() && waitedEnough || size >= e.Journal.Limit()
+	return waitedEnough && (!e.Journal.Idle() || e.deletes()) || size >= e.Journal.Limit()
 }
 
 // LimitJournal sets the size of the journal at which a checkpoint is due, by the size of the stores.
@@ -111,6 +140,7 @@ func (e *Engine) Save() error {
 func (e *Engine) SaveLocked() (err error) {
 	f := &e.checkpoint
 	defer func() { f.failed.Set(err) }()
+	began := e.Options.Now()
 	generation, err := e.Journal.Rotate()
 	if err != nil {
 		return err
@@ -136,8 +166,12 @@ func (e *Engine) SaveLocked() (err error) {
 	e.LimitJournal()
 	f.done.Add(1)
 	f.last.Store(e.Options.Now())
-	if err := e.Files.DropJournals(f.below); err != nil || !left {
+	if err := e.Files.DropJournals(f.below); err != nil {
 		return err
+	}
+	if !left {
+		e.waste.noteJournal(e.Journal, began)
+		return nil
 	}
 	return e.SaveLocked()
 }
@@ -147,6 +181,7 @@ func (e *Engine) SaveLocked() (err error) {
 func (e *Engine) capture(generation uint64) {
 	f := &e.checkpoint
 	f.lsn = e.Journal.Full() // later commits may have more changes
+	now := e.Options.Now()
 	records, gone := e.memory.Changes()
 	f.catalogue = append(f.catalogue, records...)
 	if f.captured == nil {
@@ -162,6 +197,7 @@ func (e *Engine) capture(generation uint64) {
 		*ops = e.captureDropped(t, *ops)
 	}
 	f.below = generation
+	e.captureWaste(records, now)
 }
 
 // applyCaptured applies the captured changes to the stores and syncs them: it writes one while others are forced
@@ -176,11 +212,13 @@ func (e *Engine) applyCaptured() error {
 	}
 	e.catalogue.AddLive(f.records.Count(f.catalogue))
 	f.catalogue = nil // confirmed: not written again if a partition fails
+	noteWaste(e.catalogue, &f.catalogueWaste)
 	apply := func(i int) error { return e.items[i].Apply(f.captured[i]) }
 	force := func(i int) error {
 		err := e.items[i].Sync(uint64(f.lsn))
 		if err == nil {
 			f.captured[i] = nil
+			noteWaste(e.items[i], &f.waste[i])
 		}
 		return err
 	}

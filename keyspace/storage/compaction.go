@@ -70,10 +70,13 @@ func (e *Engine) CompactWasteful() {
 		}
 		s := when.Next(e.Stores(), rest, all)
 		if s == nil {
+			s = e.oldWaste(rest)
+		}
+		if s == nil {
 			break
 		}
 		rest = slices.DeleteFunc(rest, func(other *store.Store) bool { return other == s })
-		if e.Due(false) { // else the journal grows during the compactions
+		if e.Due(e.Options.Now()-e.LastSave() >= checkpointInterval.Milliseconds()) { // else the journal grows during the compactions
 			if err := e.Save(); err != nil {
 				e.Options.Log.Error().Err(err).Msg("checkpoint failed between compactions; the other files stay as they were")
 				errs = append(errs, err)
@@ -81,7 +84,7 @@ func (e *Engine) CompactWasteful() {
 			}
 		}
 		before := s.Size()
-		read, err := e.CompactStore(s, e.compactionPacer(when))
+		read, err := e.CompactStore(s, e.compactionPacer(s, when))
 		if scrub.IsDamage(err) {
 			err = e.Scrub.Repair(read, err)
 		}
@@ -112,14 +115,18 @@ func (e *Engine) CompactStore(s *store.Store, pacer *store.Pacer) (read *scrub.F
 	return read, errors.Join(err, e.Files.Settle(s))
 }
 
-// compactionPacer returns the pacer of the next compaction. It does not rest while compactions do not keep up with
-// the waste. Nor does it once the journal has twice the size at which a checkpoint is due: a compaction delays it.
-func (e *Engine) compactionPacer(when store.Compaction) *store.Pacer {
+// compactionPacer returns the pacer of a store's compaction. It does not rest while compactions do not keep up with
+// the waste, or the waste endangers erase-within. Nor does it once the journal has twice the size at which a checkpoint is
+// due: a compaction delays it.
+func (e *Engine) compactionPacer(s *store.Store, when store.Compaction) *store.Pacer {
 	pace := e.Options.Pace
 	if pace == 0 || when.Exceeded(e.Stores()) {
 		return nil
 	}
-	return store.NewPacer(pace, e.Options.Stop, func() bool { return e.Journal.Size() >= 2*e.Journal.Limit() })
+	return store.NewPacer(pace, e.Options.Stop, func() bool {
+		late := e.wasteRule().Late(age(s.WasteSince(), e.Options.Now()))
+		return late || e.Journal.Size() >= 2*e.Journal.Limit()
+	})
 }
 
 // Liveness returns the filter for a compaction of a partition's store. The engine must be locked.

@@ -14,13 +14,13 @@ func TestNoRestsWhileTheJournalWaits(t *testing.T) {
 	e := open(t)
 	e.Options.Pace = 1 << 20
 	start := time.Now()
-	e.compactionPacer(store.DefaultCompaction).Wrote(store.StepBytes)
+	e.compactionPacer(e.catalogue, store.DefaultCompaction).Wrote(store.StepBytes)
 	if rested := time.Since(start); rested < time.Second*store.StepBytes/(1<<20) {
 		t.Errorf("it rests for %v although the journal is small", rested)
 	}
 	e.Journal.SetLimit(e.Journal.Size() / 2)
 	start = time.Now()
-	e.compactionPacer(store.DefaultCompaction).Wrote(10 << 20)
+	e.compactionPacer(e.catalogue, store.DefaultCompaction).Wrote(10 << 20)
 	if rested := time.Since(start); rested > 5*time.Second {
 		t.Errorf("it rests for %v although the journal waits", rested)
 	}

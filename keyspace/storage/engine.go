@@ -5,6 +5,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"mayfly/expiry"
 	"mayfly/keyspace/aof"
 	"mayfly/keyspace/datadir"
 	"mayfly/keyspace/figures"
@@ -58,6 +59,9 @@ type Memory interface {
 	// Records returns all records of the catalogue, with the clock; deletes of containers that were dropped meanwhile
 	// are among them.
 	Records() []aof.Op
+
+	// Policies returns the policies of all containers, by number, and the moment in ms at which they rule.
+	Policies() (policies map[uint32]*expiry.Policy, now int64)
 }
 
 // Dropped is the table of a dropped container in a partition: the store may have items of it.
@@ -89,6 +93,7 @@ type Engine struct {
 	mu         sync.Mutex // see Lock
 	checkpoint checkpointState
 	compaction compactionState
+	waste      wasteState
 }
 
 // Lock waits for the checkpoint or the compaction that runs, and keeps others from beginning: the files do not change but
@@ -132,6 +137,7 @@ func (e *Engine) AddStats(s *figures.Stats) {
 	s.Compactions, s.Compacting, s.LastCompactErr = e.compaction.done.Load(), e.compaction.underWay(), e.compaction.failed.Text(e.Options.Dir)
 	s.DiskFull, s.ReserveBytes = e.Disk.Full(), e.Disk.Held()
 	s.LiveBytes, s.StoreBytes = store.Sizes(e.Stores())
+	s.OldestWaste = e.oldestWaste()
 }
 
 // Close makes a checkpoint and closes the files and the folder. Nothing may run in the background.

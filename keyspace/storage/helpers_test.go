@@ -5,6 +5,7 @@ import (
 	"sync"
 	"testing"
 
+	"mayfly/expiry"
 	"mayfly/keyspace/aof"
 	"mayfly/keyspace/lease"
 	"mayfly/keyspace/memtable"
@@ -23,6 +24,8 @@ func (m noContainers) Changes() ([]aof.Op, []Dropped) { return m.Records(), nil 
 func (m noContainers) Records() []aof.Op {
 	return []aof.Op{{Key: record.ClockKey, Rec: string(m.Clock())}}
 }
+
+func (noContainers) Policies() (map[uint32]*expiry.Policy, int64) { return nil, 1 }
 
 func (noContainers) Catalogue(string, string, bool, bool) error { return nil }
 func (noContainers) Table(int, uint32) *memtable.Table          { return nil }

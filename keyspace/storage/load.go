@@ -61,7 +61,7 @@ func Open(opt Options) (_ *Engine, err error) {
 //
 // It returns the latest write of each partition.
 func (e *Engine) Load(partitions []Partition, m Memory, l Loader) (latest []Latest, err error) {
-	e.partitions, e.memory = partitions, m
+	e.partitions, e.memory, e.waste.inItems = partitions, m, make([]bool, len(partitions))
 	begin := e.Options.Now()
 	if err := e.loadCatalogue(l); err != nil {
 		return nil, err
@@ -103,6 +103,7 @@ func (e *Engine) Begin() (err error) {
 		return err
 	}
 	e.LimitJournal()
+	e.noteLoadedWaste()
 	e.checkpoint.last.Store(e.Options.Now())
 	return nil
 }
@@ -117,6 +118,9 @@ func (e *Engine) loadCatalogue(l Loader) (err error) {
 	path := filepath.Join(e.Options.Dir, datadir.CatalogueName)
 	present := make(map[string]string)
 	e.catalogue, err = e.openStore(path, func(o aof.Op) error {
+		if _, again := present[o.Key]; record.ContainsText(o.Key) {
+			e.waste.inCatalogue = e.waste.inCatalogue || again || o.Del
+		}
 		if o.Del {
 			delete(present, o.Key)
 		} else {
@@ -130,7 +134,12 @@ func (e *Engine) loadCatalogue(l Loader) (err error) {
 	e.checkpoint.records = make(store.LiveRecords)
 	for key, rec := range present {
 		e.catalogue.AddLive(e.checkpoint.records.Count([]aof.Op{{Key: key, Rec: rec}}))
-		if err := l.Catalogue(key, rec, false, false); err != nil {
+		if key == record.WasteKey {
+			err = e.waste.load(rec)
+		} else {
+			err = l.Catalogue(key, rec, false, false)
+		}
+		if err != nil {
 			return fmt.Errorf("%s: %w", path, err)
 		}
 	}

@@ -32,6 +32,7 @@ type partitionLoader struct {
 func (l *partitionLoader) load() (err error) {
 	path := filepath.Join(l.e.Options.Dir, datadir.PartitionName(l.number))
 	l.e.items[l.number], err = l.e.openStore(path, func(o aof.Op) error {
+		l.e.waste.inItems[l.number] = l.e.waste.inItems[l.number] || o.Del
 		number, id, err := record.SplitKey(o.Key)
 		if err == nil {
 			err = l.apply(number, id, o, false)

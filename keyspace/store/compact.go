@@ -61,7 +61,7 @@ func (s *Store) Rewrite(announce func(mark uint32, end int64) error, fill func(s
 		if err := errors.Join(failed, err); err != nil {
 			return f, last, err
 		}
-		last, err = s.finish(&to)
+		last, err = to.finish(s.lsn)
 		return f, last, err
 	})
 }
@@ -98,6 +98,7 @@ func (s *Store) replace(f *os.File, last aof.Seal) {
 	s.mark, s.sum, s.synced = last.Mark, 0, true
 	s.bytes.Store(s.sealed)
 	s.live.Store(last.At)
+	s.waste.Store(0)
 }
 
 // copyLive makes a file of the live items, sealed and on disk.
@@ -120,20 +121,8 @@ func (s *Store) copyLive(path string, live LivenessFilter, pacer *Pacer) (f *os.
 	if err := c.live.Settle(); err != nil {
 		return f, last, err
 	}
-	last, err = s.finish(&c.to)
+	last, err = c.to.finish(s.lsn)
 	return f, last, err
-}
-
-// finish seals a new file as a whole and forces it to disk.
-func (s *Store) finish(to *checksumWriter) (last aof.Seal, err error) {
-	if err := to.flush(); err != nil {
-		return last, err
-	}
-	last = aof.Seal{Mark: aof.NewMark(), At: to.at, Sum: to.sum, LSN: s.lsn, OnDisk: to.at}
-	if _, err := aof.WriteAt(to.f, last.Append(nil), last.At); err != nil {
-		return last, err
-	}
-	return last, aof.Fsync(to.f)
 }
 
 // LivenessFilter knows which sets in a store's file are of live items.
@@ -225,10 +214,20 @@ func (l *liveSet) Settle() error { return nil }
 
 // checksumWriter writes sets to a file and computes their checksum.
 type checksumWriter struct {
-	f   *os.File
-	buf []byte
-	at  int64 // bytes written
-	sum uint32
+	f    *os.File
+	buf  []byte
+	at   int64 // end of the file in bytes
+	sum  uint32
+	mark uint32 // of the file, drawn by begin, or else by finish
+	from int64  // end of the first seal; 0: there is none
+}
+
+// begin writes the first seal of the file, which covers nothing.
+func (w *checksumWriter) begin() error {
+	w.mark = aof.NewMark()
+	n, err := aof.WriteAt(w.f, aof.FirstSeal(w.mark).Append(nil), 0)
+	w.at, w.from = int64(n), int64(n)
+	return err
 }
 
 func (w *checksumWriter) set(o aof.Op) error {
@@ -251,6 +250,21 @@ func (w *checksumWriter) flush() error {
 	w.at += int64(n)
 	w.buf = w.buf[:0]
 	return err
+}
+
+// finish seals the new file as a whole and forces it to disk.
+func (w *checksumWriter) finish(lsn uint64) (last aof.Seal, err error) {
+	if err := w.flush(); err != nil {
+		return last, err
+	}
+	if w.from == 0 {
+		w.mark = aof.NewMark()
+	}
+	last = aof.Seal{Mark: w.mark, From: w.from, At: w.at, Sum: w.sum, LSN: lsn, OnDisk: w.at}
+	if _, err := aof.WriteAt(w.f, last.Append(nil), last.At); err != nil {
+		return last, err
+	}
+	return last, aof.Fsync(w.f)
 }
 
 // spare is the room in bytes that a compaction leaves at least for other writes. One that gives back much more than it

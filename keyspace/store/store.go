@@ -15,7 +15,7 @@ import (
 )
 
 // Store is one file. Applied changes count once Sync has returned nil; until then the journal keeps them. One
-// goroutine at a time may use a store, but for Size, Live and Waste.
+// goroutine at a time may use a store, but for Size, Live, Waste and WasteSince.
 type Store struct {
 	file   *aof.File
 	sealed int64  // bytes; end of the last seal
@@ -26,7 +26,8 @@ type Store struct {
 	synced bool   // the whole file is on disk
 	bytes  atomic.Int64
 	live   atomic.Int64
-	broken error // final: the content of the disk is unknown
+	waste  atomic.Int64 // see WasteSince
+	broken error        // final: the content of the disk is unknown
 }
 
 // Apply encodes its changes in pieces, in bounded memory.

@@ -72,6 +72,24 @@ func number[T ~int | ~int64](unit T, min, max int64) kind[T] {
 	}
 }
 
+// orZero is number, but 0 is legal too.
+func orZero[T ~int | ~int64](unit T, min, max int64) kind[T] {
+	k := number(unit, min, max)
+	parse := k.parse
+	k.parse = func(text string) (T, error) {
+		if text == "0" {
+			return 0, nil
+		}
+		v, err := parse(text)
+		if err != nil && err != errNotInteger {
+			err = fmt.Errorf("argument must be 0 or between %d and %d inclusive", min, max)
+		}
+		return v, err
+	}
+	k.values = "0, " + k.values
+	return k
+}
+
 func count(min, max int64) kind[int] { return number(1, min, max) }
 
 func within(n, min, max int64) error {

@@ -80,6 +80,7 @@ var metricsOfInfo = map[string]infoMetric{
 	"store_live_bytes":        gauge("store_live_bytes", "Of these, bytes that are not overwritten or deleted.", 1),
 	"checkpoints":             counter("checkpoints_total", "Checkpoints.", 1),
 	"compactions":             counter("compactions_total", "Compactions of stores.", 1),
+	"oldest_waste_seconds":    gauge("oldest_waste_seconds", "How long the files may have held what is overwritten or deleted.", 1),
 	"scrub_in_progress":       gauge("scrub_running", "Whether a scrub is under way.", 1),
 	"scrub_last_time":         gauge("last_scrub_timestamp_seconds", "Time of the last scrub, since 1970.", 1),
 	"scrubs":                  counter("scrubs_total", "Scrubs of all files on disk.", 1),

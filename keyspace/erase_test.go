@@ -1,0 +1,385 @@
+package keyspace
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"mayfly/expiry"
+	"mayfly/keyspace/aof"
+	"mayfly/keyspace/aof/aoftest"
+	"mayfly/keyspace/datadir"
+	"mayfly/keyspace/journal"
+	"mayfly/keyspace/storage"
+)
+
+// byHand makes a test drive the checkpoints.
+func byHand(opt *Options) { opt.noCheckpoints = true }
+
+// pass lets time pass, second by second, with all that the keyspace does by itself.
+func (o *opened) pass(c *storage.Cadence, d time.Duration) {
+	o.t.Helper()
+	for ; d > 0; d -= time.Second {
+		o.clock.Advance(time.Second)
+		o.PurgeOnce()
+		o.storage.Second(c)
+	}
+}
+
+// eraseWithin is the least erase-within of a server.
+const eraseWithin = 10 * time.Minute
+
+var canary = regexp.MustCompile(`canary-[0-9]+-`)
+
+// canaries returns the names of the files of a folder that hold each canary.
+func canaries(t *testing.T, dir string) map[string][]string {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := make(map[string][]string)
+	for _, e := range entries {
+		for _, text := range canary.FindAllString(string(aoftest.Read(t, filepath.Join(dir, e.Name()))), -1) {
+			if !slices.Contains(found[text], e.Name()) {
+				found[text] = append(found[text], e.Name())
+			}
+		}
+	}
+	return found
+}
+
+// backUp makes a backup, and returns its folder.
+func (o *opened) backUp() string {
+	o.t.Helper()
+	dir := filepath.Join(o.t.TempDir(), "backup")
+	if err := o.Backup(dir); err != nil {
+		o.t.Fatal(err)
+	}
+	return dir
+}
+
+// Without erase-within, dead text leaves a small folder within minutes, and a backup at once. Then an idle server writes
+// nothing more.
+func TestDeadTextLeavesASmallFolder(t *testing.T) {
+	disk := aoftest.NewDisk(t)
+	o := open(t, byHand)
+	var c storage.Cadence
+	for n := range 200 {
+		o.put("0", fmt.Sprint("id-", n), fmt.Sprintf(`{"text":"canary-%d-"}`, n), o.clock.Now()+8000)
+	}
+	o.put("0", "lives", `{"text":"canary-1000-"}`, expiry.Never)
+	if err := o.Save(); err != nil {
+		t.Fatal(err)
+	}
+	if n := len(canaries(t, o.opt.Dir)); n != 201 {
+		t.Fatalf("%d texts are in the files", n)
+	}
+	o.clock.Advance(8 * time.Second)
+	if n := len(canaries(t, o.backUp())); n != 1 {
+		t.Errorf("%d texts are in a backup, one item lives", n)
+	}
+	o.pass(&c, 70*time.Second)
+	if o.Stats().OldestWaste == 0 || o.Stats().OldestWaste > 70*time.Second {
+		t.Errorf("the oldest waste is %v old", o.Stats().OldestWaste)
+	}
+	o.pass(&c, 2*time.Minute)
+	o.reopen() // the age survives
+	o.pass(&c, 3*time.Minute+30*time.Second)
+	if n := len(canaries(t, o.opt.Dir)); n != 1 {
+		t.Errorf("%d texts are in the files, one item lives", n)
+	}
+	o.pass(&c, 2*time.Minute) // the last checkpoint
+	compactions, writes, syncs := o.Stats().Compactions, disk.Writes.Load(), disk.Syncs.Load()
+	if compactions == 0 || o.Stats().OldestWaste != 0 {
+		t.Errorf("after %d compactions waste is %v old", compactions, o.Stats().OldestWaste)
+	}
+	o.pass(&c, 3*time.Hour)
+	if w, s := disk.Writes.Load()-writes, disk.Syncs.Load()-syncs; w > 0 || s > 0 || o.Stats().Compactions > compactions {
+		t.Errorf("an idle server writes %d times, forces to disk %d times", w, s)
+	}
+}
+
+// Overwritten text leaves the folder without any delete.
+func TestOverwrittenTextLeavesTheFolder(t *testing.T) {
+	o := open(t, byHand)
+	var c storage.Cadence
+	for n := range 2 {
+		o.put("0", "id", fmt.Sprintf(`{"text":"canary-%d-"}`, n), expiry.Inherit)
+		o.pass(&c, 2*time.Minute)
+	}
+	o.pass(&c, 5*time.Minute)
+	if left := canaries(t, o.opt.Dir); len(left) != 1 || left["canary-1-"] == nil {
+		t.Errorf("the files hold %v", left)
+	}
+}
+
+// A server that only adds items is not compacted because of age: its stores have no waste.
+func TestStoresWithoutWasteAreNotCompacted(t *testing.T) {
+	o := open(t, byHand)
+	var c storage.Cadence
+	o.SetEraseWithin(eraseWithin)
+	for n := range 40 {
+		o.put("0", fmt.Sprint("id-", n), "{}", expiry.Inherit)
+		o.pass(&c, time.Minute)
+		if n == 20 {
+			o.reopen()
+			o.SetEraseWithin(eraseWithin)
+		}
+	}
+	if n := o.Stats().Compactions; n > 0 || o.Stats().OldestWaste > 2*time.Minute {
+		t.Errorf("%d compactions, the oldest waste is %v old", n, o.Stats().OldestWaste)
+	}
+}
+
+// eraseDrill works at random with texts that are each written once, and knows since when each is gone.
+type eraseDrill struct {
+	*opened
+	r     *rand.Rand
+	c     storage.Cadence
+	texts int
+	held  map[place]string // the text of each item
+	names map[string]string
+	since map[string]int64 // ms; when a text went
+	kill  atomic.Int64     // writes until a kill; its image is in image
+	image string
+}
+
+func (d *eraseDrill) text() string {
+	d.texts++
+	return fmt.Sprintf("canary-%d-", d.texts)
+}
+
+func (d *eraseDrill) gone(at place) {
+	if text, ok := d.held[at]; ok {
+		d.since[text] = d.clock.Now()
+		delete(d.held, at)
+	}
+}
+
+// notice notes which items have died.
+func (d *eraseDrill) notice() {
+	living := d.dump()
+	for at := range d.held {
+		if _, ok := living[at]; !ok {
+			d.gone(at)
+		}
+	}
+}
+
+func (d *eraseDrill) containers() []string {
+	return append(slices.Sorted(maps.Keys(d.names)), "0", "1")
+}
+
+func (d *eraseDrill) step() {
+	d.t.Helper()
+	names := d.containers()
+	name := names[d.r.IntN(len(names))]
+	at := place{name, fmt.Sprint("id-", d.r.IntN(30))}
+	switch n := d.r.IntN(100); {
+	case n < 50:
+		text := d.text()
+		own := []int64{expiry.Inherit, expiry.Never, d.clock.Now() + d.r.Int64N(400_000) + 1}[d.r.IntN(3)]
+		body := `{"text":"` + text + strings.Repeat("x", d.r.IntN(2)*5000) + `"}`
+		d.put(at.container, at.id, body, own)
+		d.gone(at)
+		d.held[at] = text
+	case n < 60:
+		d.delete(at.container, at.id)
+		d.gone(at)
+	case n < 66: // a touch
+		if it, ok := d.get(at.container, at.id); ok {
+			d.put(at.container, at.id, it.Body, it.ExpireAt)
+		}
+	case n < 68:
+		d.flush(name)
+		for at := range d.held {
+			if at.container == name {
+				d.gone(at)
+			}
+		}
+	case n < 71 && len(d.names) < 5:
+		name, text := "", d.text()
+		name = "of-" + text
+		d.policy(name, []expiry.TTL{expiry.Forever, expiry.Off, 100}[d.r.IntN(3)])
+		d.names[name] = text
+	case n < 73 && d.names[name] != "":
+		d.catalogueTx(func(tx *Tx) { tx.Drop(tx.Container(name)) })
+		for at := range d.held {
+			if at.container == name {
+				d.gone(at)
+			}
+		}
+		d.since[d.names[name]] = d.clock.Now()
+		delete(d.names, name)
+	case n < 76:
+		d.policy(name, []expiry.TTL{expiry.Forever, 300, 40}[d.r.IntN(3)])
+	case n < 78:
+		if err := d.Save(); err != nil {
+			d.t.Error(err)
+		}
+	case n < 79:
+		d.reopen()
+		d.SetEraseWithin(eraseWithin)
+	case n < 80:
+		d.kill.Store(int64(d.r.IntN(20)) + 1)
+	default:
+		d.pass(&d.c, time.Duration(d.r.IntN(40))*time.Second)
+	}
+	if d.image != "" {
+		d.restartFromImage()
+	}
+	d.notice()
+}
+
+// restartFromImage goes on in the folder that a kill has left, with an end that a power cut may have torn.
+func (d *eraseDrill) restartFromImage() {
+	d.t.Helper()
+	o := d.opened
+	if err := o.Close(); err != nil {
+		d.t.Fatal(err)
+	}
+	torn := d.text()
+	d.since[torn] = d.clock.Now()
+	files, err := journal.Files(d.image)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	if len(files) > 0 && d.r.IntN(2) == 0 {
+		last := files[len(files)-1].Path
+		content := string(aoftest.Read(d.t, last)) + string(aof.AppendOps(nil, []aof.Op{aoftest.Set("0:torn", torn)}))
+		if err := os.WriteFile(last, []byte(content), 0o600); err != nil {
+			d.t.Fatal(err)
+		}
+	}
+	o.opt.Dir, d.image = d.image, ""
+	d.start()
+	d.SetEraseWithin(eraseWithin)
+	// What was under way may have happened or not: the texts of items that have others now are gone.
+	living := d.dump()
+	for at, text := range d.held {
+		if !strings.Contains(living[at].Body, text) {
+			d.gone(at)
+		}
+	}
+	for at, it := range living {
+		if text := canary.FindString(it.Body); text != "" && d.held[at] == "" {
+			d.held[at] = text
+			delete(d.since, text)
+		}
+	}
+	names := make(map[string]string)
+	d.catalogueTx(func(tx *Tx) {
+		for _, c := range tx.Containers() {
+			if text := canary.FindString(c.Name()); text != "" {
+				names[c.Name()] = text
+				delete(d.since, text)
+			}
+		}
+	})
+	for name, text := range d.names {
+		if names[name] == "" {
+			d.since[text] = d.clock.Now()
+		}
+	}
+	d.names = names
+}
+
+// check reports texts in the files of a folder that went at or before a time in ms.
+func (d *eraseDrill) check(what, dir string, before int64) {
+	d.t.Helper()
+	for text, files := range canaries(d.t, dir) {
+		if since, ok := d.since[text]; ok && since <= before {
+			d.t.Errorf("%s: %s went %d s ago, and is in %v", what, text, (d.clock.Now()-since)/1000, files)
+		}
+	}
+}
+
+// Texts that were overwritten, deleted, flushed or dropped, or have died, are in no file of the folder after erase-within,
+// whatever restarts, kills and torn ends come between. A backup has none that was gone when it began.
+func TestEraseWithin(t *testing.T) {
+	rounds := 3
+	if testing.Short() {
+		rounds = 1
+	}
+	for round := range rounds {
+		seed := rand.Uint64()
+		t.Run(fmt.Sprint(round), func(t *testing.T) {
+			t.Logf("seed %d", seed)
+			d := &eraseDrill{r: rand.New(rand.NewPCG(seed, 0)),
+				held: map[place]string{}, names: map[string]string{}, since: map[string]int64{}}
+			aoftest.ReplaceDisk(t, func() error {
+				if d.kill.Load() > 0 && d.kill.Add(-1) == 0 {
+					dir := t.TempDir()
+					copyFolder(t, d.opt.Dir, dir)
+					d.image = dir
+				}
+				return nil
+			}, func(*os.File) error { return nil })
+			d.opened = open(t, byHand, func(opt *Options) { opt.Partitions = 3 })
+			d.SetEraseWithin(eraseWithin)
+			kills, oldest := 0, time.Duration(0)
+			for n := range 1500 {
+				killed := d.image
+				d.step()
+				if killed != d.image || d.kill.Load() > 0 {
+					kills++
+				}
+				oldest = max(oldest, d.Stats().OldestWaste)
+				if n%20 == 0 {
+					d.check("the folder", d.opt.Dir, d.clock.Now()-eraseWithin.Milliseconds())
+				}
+				if n%300 == 299 {
+					d.check("a backup", d.backUp(), d.clock.Now())
+				}
+			}
+			for range 22 {
+				d.pass(&d.c, 30*time.Second)
+				d.notice()
+			}
+			d.check("the folder at the end", d.opt.Dir, d.clock.Now()-eraseWithin.Milliseconds())
+			living := len(d.held) + len(d.names)
+			if n := len(canaries(t, d.opt.Dir)); n < living || len(d.since) < 300 || kills == 0 || oldest > eraseWithin {
+				t.Errorf("%d texts are in the files, %d live, %d are gone; the oldest waste was %v old", n, living, len(d.since), oldest)
+			}
+		})
+	}
+}
+
+// Ends that a start has cut off, and the files of a repair, leave the folder too.
+func TestFilesKeptAsideAreErased(t *testing.T) {
+	o := open(t, byHand)
+	var c storage.Cadence
+	torn := datadir.PartitionName(0) + aof.TornSuffix + fmt.Sprint(o.clock.Now())
+	for _, name := range []string{torn, "repair-doubtful.ndjson"} {
+		path := filepath.Join(o.opt.Dir, name)
+		if err := os.WriteFile(path, []byte("canary-1-"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		now := time.UnixMilli(o.clock.Now())
+		if err := os.Chtimes(path, now, now); err != nil {
+			t.Fatal(err)
+		}
+	}
+	o.pass(&c, 2*time.Hour)
+	if left := canaries(t, o.opt.Dir)["canary-1-"]; len(left) != 2 {
+		t.Errorf("after two hours %v are left", left)
+	}
+	o.SetEraseWithin(3 * time.Hour)
+	o.pass(&c, time.Minute)
+	if left := canaries(t, o.opt.Dir)["canary-1-"]; len(left) != 1 {
+		t.Errorf("after half of erase-within %v are left", left)
+	}
+	o.pass(&c, time.Hour)
+	if left := canaries(t, o.opt.Dir); len(left) != 0 {
+		t.Errorf("after erase-within %v are left", left)
+	}
+}

@@ -1,0 +1,111 @@
+package store
+
+import (
+	"errors"
+	"maps"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"mayfly/keyspace/aof"
+	"mayfly/keyspace/aof/aoftest"
+)
+
+func copied(t *testing.T, s *Store, gone func(key, rec []byte) bool) (string, uint32, int64) {
+	t.Helper()
+	to := filepath.Join(t.TempDir(), "copy.db")
+	mark, end, err := Copy(to, CopyOptions{Scan: s.scan, Gone: gone})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return to, mark, end
+}
+
+func TestCopyHasWhatLives(t *testing.T) {
+	s, live := wastefulStore(t, filepath.Join(t.TempDir(), "partition-000.db"))
+	defer s.Close()
+	// An item that is deleted and set again, and one that is there twice, as after a crash.
+	applied(t, s, aoftest.Del("1:id-1"), aoftest.Set("1:id-1", "again"), aoftest.Set("1:id-1", "again"))
+	live["1:id-1"] = aoftest.Rec("1:id-1", "again")
+	to, mark, end := copied(t, s, nil)
+	if got := contents(t, s); !maps.Equal(got, live) {
+		t.Fatal("the store has other items than the test")
+	}
+	if got := reopenedContents(t, to); !maps.Equal(got, live) {
+		t.Errorf("%d items are copied, not %d, or others", len(got), len(live))
+	}
+	last, at, err := aof.Scan(strings.NewReader(string(aoftest.Read(t, to))), to, end, aof.Store, nil)
+	if err != nil || at != end || last.Mark != mark || last.LSN != s.LSN() {
+		t.Errorf("the copy ends at %d with %+v: %v", at, last, err)
+	}
+	if text := string(aoftest.Read(t, to)); strings.Count(text, "id-1\r\n") != 1 || strings.Contains(text, "del\r\n") {
+		t.Error("waste is copied")
+	}
+}
+
+func TestCopyLeavesOutWhatIsGone(t *testing.T) {
+	s, live := wastefulStore(t, filepath.Join(t.TempDir(), "partition-000.db"))
+	defer s.Close()
+	to, _, _ := copied(t, s, func(key, rec []byte) bool {
+		if live[string(key)] != string(rec) {
+			t.Errorf("asked about %q, which is waste", key)
+		}
+		return strings.HasSuffix(string(key), "7")
+	})
+	maps.DeleteFunc(live, func(key, _ string) bool { return strings.HasSuffix(key, "7") })
+	if got := reopenedContents(t, to); !maps.Equal(got, live) {
+		t.Errorf("%d items are copied, not %d, or others", len(got), len(live))
+	}
+}
+
+func TestCopyOfAnEmptyStore(t *testing.T) {
+	s, err := open(filepath.Join(t.TempDir(), "partition-000.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if to, _, end := copied(t, s, nil); end != 2*aof.SealSize || len(reopenedContents(t, to)) != 0 {
+		t.Errorf("the copy has %d bytes", end)
+	}
+}
+
+func TestCopyThatFails(t *testing.T) {
+	disk := aoftest.NewDisk(t)
+	s, _ := wastefulStore(t, filepath.Join(t.TempDir(), "partition-000.db"))
+	defer s.Close()
+	for _, failing := range []func(now bool){disk.FailWrites.Store, disk.FailSyncs.Store} {
+		failing(true)
+		if _, _, err := Copy(filepath.Join(t.TempDir(), "copy.db"), CopyOptions{Scan: s.scan}); !errors.Is(err, aoftest.ErrDisk) {
+			t.Errorf("it says %v", err)
+		}
+		failing(false)
+	}
+}
+
+func TestWasteSince(t *testing.T) {
+	s, _ := wastefulStore(t, filepath.Join(t.TempDir(), "partition-000.db"))
+	other, _ := wastefulStore(t, filepath.Join(t.TempDir(), "partition-001.db"))
+	defer s.Close()
+	defer other.Close()
+	both := []*Store{s, other}
+	if s.WasteSince() != 0 || WithOldestWaste(both, 1<<60) != nil {
+		t.Error("a store has waste that was not noted")
+	}
+	s.NoteWaste(20)
+	s.NoteWaste(30)
+	other.NoteWaste(10)
+	for latest, want := range map[int64]*Store{9: nil, 10: other, 19: other, 20: other} {
+		if got := WithOldestWaste(both, latest); got != want {
+			t.Errorf("up to %d it is another", latest)
+		}
+	}
+	if got := WithOldestWaste(both[:1], 20); got != s {
+		t.Error("the first to be noted does not count")
+	}
+	if err := errors.Join(other.Compact(nil, nil, nil), s.Rewrite(nil, func(func(aof.Op)) error { return nil })); err != nil {
+		t.Fatal(err)
+	}
+	if s.WasteSince() != 0 || other.WasteSince() != 0 {
+		t.Error("a new file has waste")
+	}
+}
