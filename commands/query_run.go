@@ -325,7 +325,7 @@ func (r *queryRun) examine(s keyspace.Slice, position func(i int) string) (more 
 	if r.watch.abandoned(unwatched) {
 		return false
 	}
-	if last >= 0 {
+	if last >= 0 && !s.Last {
 		r.position = position(last)
 	}
 	return true

@@ -308,11 +308,20 @@ func (tx *Tx) withinAll(f func()) {
 	for _, p := range tx.ks.partitions {
 		if !tx.holds(p) {
 			p.mu.Lock()
-			defer p.mu.Unlock()
-			defer p.cleanLocked()
 		}
 	}
+	defer tx.unlockAll()
 	f()
+}
+
+// unlockAll ends withinAll.
+func (tx *Tx) unlockAll() {
+	for _, p := range tx.ks.partitions {
+		if !tx.holds(p) {
+			p.cleanLocked()
+			p.mu.Unlock()
+		}
+	}
 }
 
 func (tx *Tx) saw(lsn LSN) { tx.reveal = max(tx.reveal, lsn) }

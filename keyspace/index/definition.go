@@ -86,17 +86,23 @@ func namesOf(pointer string) (names []string, err error) {
 		case strings.HasSuffix(token, ",") || strings.HasSuffix(token, " ") || strings.HasSuffix(token, " GEO"):
 			return nil, fmt.Errorf("invalid path %q: several paths are several arguments, as in INDEX.CREATE orders /status /total", pointer)
 		}
-		names = append(names, strings.NewReplacer("~1", "/", "~0", "~").Replace(token))
+		names = append(names, unescapeToken.Replace(token))
 	}
 	return names, nil
 }
+
+// The tokens of a JSON Pointer write ~ as ~0 and / as ~1.
+var (
+	escapeToken   = strings.NewReplacer("~", "~0", "/", "~1")
+	unescapeToken = strings.NewReplacer("~1", "/", "~0", "~")
+)
 
 // Pointers returns the paths as JSON Pointers.
 func (d *Definition) Pointers() (pointers []string) {
 	for _, names := range d.paths {
 		var out strings.Builder
 		for _, name := range names {
-			out.WriteString("/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(name))
+			out.WriteString("/" + escapeToken.Replace(name))
 		}
 		if d.elements {
 			out.WriteString("/" + elementsToken)

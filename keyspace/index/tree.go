@@ -264,8 +264,14 @@ func (c *Cursor) Key() Key {
 // Less reports whether the current entry of c comes before that of another tree of the same index, in
 // ascending order.
 func (c *Cursor) Less(other *Cursor) bool {
-	a, b := c.Key(), other.Key()
-	if order := a.compare(&b); order != 0 {
+	a, b := &c.current, &other.current
+	if ka, kb := a.more>>kindShift, b.more>>kindShift; ka != kb {
+		return ka < kb
+	}
+	if a.prefix != b.prefix {
+		return a.prefix < b.prefix
+	}
+	if order := strings.Compare(c.t.texts[a.more&textMask].text, other.t.texts[b.more&textMask].text); order != 0 {
 		return order < 0
 	}
 	return c.t.ids(c.current.handle) < other.t.ids(other.current.handle)

@@ -1,7 +1,6 @@
 package selection
 
 import (
-	"container/heap"
 	"errors"
 	"slices"
 
@@ -14,6 +13,9 @@ var ErrIndexGone = errors.New("the index of the query is gone")
 
 // sliceDead bounds the dead of a slice: to remove one from all indexes takes longer than to examine an entry.
 const sliceDead = 128
+
+// expectedItems is the number of items for which a reader has memory at first.
+const expectedItems = 16
 
 // IndexReader reads the living items in the ranges of a plan in slices. The items of an ordered plan come in its order,
 // those of another by partition.
@@ -41,7 +43,13 @@ type DeadEntry struct {
 
 // NewIndexReader returns a reader from a place on.
 func NewIndexReader(p *Plan, from Place) *IndexReader {
-	return &IndexReader{plan: p, at: from, size: firstSlice(p.First)}
+	size := firstSlice(p.First)
+	r := &IndexReader{plan: p, at: from, size: size}
+	if !p.Count {
+		expected := min(size, expectedItems)
+		r.slice.Items, r.keys = make([]Item, 0, expected), make([]index.Key, 0, expected)
+	}
+	return r
 }
 
 // Place returns the place behind an item of the last slice.
@@ -142,7 +150,9 @@ func (r *IndexReader) examine(partition int, t *memtable.Table, c *index.Cursor)
 	case proven && r.plan.Proven && r.plan.Count:
 		r.slice.Counted++
 	default:
-		r.slice.Items = append(r.slice.Items, Item{ID: t.ID(e), Item: t.Item(e), partition: partition, Proven: proven})
+		it := Item{partition: partition, Proven: proven}
+		it.ID, it.Item = t.IDAndItem(e)
+		r.slice.Items = append(r.slice.Items, it)
 		r.keys = append(r.keys, r.lastKey)
 	}
 }
@@ -160,7 +170,7 @@ func (r *IndexReader) readOrdered() (end bool, err error) {
 		slices.Reverse(spans)
 	}
 	for i := range spans {
-		m := merge{desc: r.plan.Desc}
+		m := merge{desc: r.plan.Desc, list: make([]mergeCursor, 0, r.view.Partitions)}
 		for number := range r.view.Partitions {
 			t, tree, err := r.tree(number)
 			if err != nil {
@@ -170,30 +180,26 @@ func (r *IndexReader) readOrdered() (end bool, err error) {
 				continue
 			}
 			if cursor, ok := r.open(tree, &spans[i]); ok {
-				m.list = append(m.list, mergeCursor{number, t, cursor})
+				m.add(mergeCursor{partition: number, t: t, cursor: cursor})
 			}
 		}
-		heap.Init(&m)
-		for len(m.list) > 0 {
+		for m.begin(); len(m.heap) > 0; {
 			if r.examined == r.size || len(r.dead) == sliceDead {
 				r.pause()
 				return false, nil
 			}
-			first := &m.list[0]
+			first := m.first()
 			r.examine(first.partition, first.t, &first.cursor)
-			if first.cursor.Next() {
-				heap.Fix(&m, 0)
-			} else {
-				heap.Pop(&m)
-			}
+			m.next()
 		}
 	}
 	return true, nil
 }
 
-// merge is a heap of cursors over the trees of partitions.
+// merge reads cursors over the trees of partitions in the order of their entries.
 type merge struct {
 	list []mergeCursor
+	heap []int32 // indexes in list, the first in order at the top
 	desc bool
 }
 
@@ -203,17 +209,53 @@ type mergeCursor struct {
 	cursor    index.Cursor
 }
 
-func (m *merge) Len() int { return len(m.list) }
-func (m *merge) Less(i, j int) bool {
+// add adds a cursor that is at its first entry.
+func (m *merge) add(c mergeCursor) {
+	m.heap = append(m.heap, int32(len(m.list)))
+	m.list = append(m.list, c)
+}
+
+// begin puts the cursors in order.
+func (m *merge) begin() {
+	for i := len(m.heap)/2 - 1; i >= 0; i-- {
+		m.down(i)
+	}
+}
+
+// first returns the cursor of the first entry.
+func (m *merge) first() *mergeCursor { return &m.list[m.heap[0]] }
+
+// next moves behind the first entry.
+func (m *merge) next() {
+	if !m.first().cursor.Next() {
+		last := len(m.heap) - 1
+		m.heap[0] = m.heap[last]
+		m.heap = m.heap[:last]
+	}
+	m.down(0)
+}
+
+// down brings the cursor at a place of the heap to where it belongs.
+func (m *merge) down(i int) {
+	for {
+		child := 2*i + 1
+		if child >= len(m.heap) {
+			return
+		}
+		if right := child + 1; right < len(m.heap) && m.less(right, child) {
+			child = right
+		}
+		if !m.less(child, i) {
+			return
+		}
+		m.heap[i], m.heap[child] = m.heap[child], m.heap[i]
+		i = child
+	}
+}
+
+func (m *merge) less(i, j int) bool {
 	if m.desc {
 		i, j = j, i
 	}
-	return m.list[i].cursor.Less(&m.list[j].cursor)
-}
-func (m *merge) Swap(i, j int) { m.list[i], m.list[j] = m.list[j], m.list[i] }
-func (m *merge) Push(x any)    { m.list = append(m.list, x.(mergeCursor)) }
-func (m *merge) Pop() any {
-	last := m.list[len(m.list)-1]
-	m.list = m.list[:len(m.list)-1]
-	return last
+	return m.list[m.heap[i]].cursor.Less(&m.list[m.heap[j]].cursor)
 }
