@@ -19,6 +19,9 @@ import (
 	"mayfly/keyspace/datadir"
 	"mayfly/keyspace/journal"
 	"mayfly/keyspace/storage"
+	"mayfly/keyspace/store"
+
+	"github.com/rs/zerolog"
 )
 
 // byHand makes a test drive the checkpoints.
@@ -381,5 +384,59 @@ func TestFilesKeptAsideAreErased(t *testing.T) {
 	o.pass(&c, time.Hour)
 	if left := canaries(t, o.opt.Dir); len(left) != 0 {
 		t.Errorf("after erase-within %v are left", left)
+	}
+}
+
+// A compaction that fails is repeated each minute, not each second. Waste that is older than erase-within is told once, and
+// once more when it is gone.
+func TestLateErasureIsTold(t *testing.T) {
+	var log lockedBuffer
+	o := open(t, byHand, func(opt *Options) { opt.Partitions, opt.Log = 1, zerolog.New(&log) })
+	o.SetEraseWithin(eraseWithin)
+	o.put("0", "id", `{"text":"canary-1-"}`, expiry.Inherit)
+	if err := o.Save(); err != nil {
+		t.Fatal(err)
+	}
+	o.delete("0", "id")
+	inTheWay := filepath.Join(o.opt.Dir, datadir.PartitionName(0)+store.TempSuffix, "folder")
+	if err := os.MkdirAll(inTheWay, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	var c storage.Cadence
+	o.pass(&c, 13*time.Minute)
+	if s := o.Stats(); s.OldestWaste < 11*time.Minute || s.OldestWaste > 13*time.Minute || s.LastCompactErr == "" {
+		t.Errorf("the oldest waste is %v old, and the last compaction %q", s.OldestWaste, s.LastCompactErr)
+	}
+	if n := strings.Count(log.String(), `"compaction failed"`); n < 6 || n > 8 {
+		t.Errorf("%d attempts in 7 minutes", n)
+	}
+	const late = `"error":"the data folder holds waste of 601 seconds ago; erase-within is 600"`
+	if n := strings.Count(log.String(), late); n != 1 || !strings.Contains(log.String(), `"compaction":"`) {
+		t.Errorf("it is told %d times: %s", n, log.String())
+	}
+	if err := os.RemoveAll(filepath.Dir(inTheWay)); err != nil {
+		t.Fatal(err)
+	}
+	o.pass(&c, time.Minute+2*time.Second)
+	if left := canaries(t, o.opt.Dir); len(left) > 0 || strings.Count(log.String(), "erased in time again") != 1 {
+		t.Errorf("%v is left: %s", left, log.String())
+	}
+}
+
+// A store that is damaged is written anew from memory, without its waste.
+func TestWasteInADamagedStore(t *testing.T) {
+	o := open(t, byHand, func(opt *Options) { opt.Partitions = 1 })
+	o.put("0", "gone", `{"text":"canary-1-"}`, expiry.Inherit)
+	o.put("0", "lives", `{"text":"canary-2-"}`, expiry.Inherit)
+	if err := o.Save(); err != nil {
+		t.Fatal(err)
+	}
+	o.delete("0", "gone")
+	var c storage.Cadence
+	o.pass(&c, 2*time.Minute)
+	o.flip(datadir.PartitionName(0), func(size int) int { return size / 2 })
+	o.pass(&c, 5*time.Minute)
+	if left := canaries(t, o.opt.Dir); len(left) != 1 || left["canary-2-"] == nil || o.Scrubber().Stats().Repaired != 1 {
+		t.Errorf("the files hold %v after %+v", left, o.Scrubber().Stats())
 	}
 }

@@ -126,15 +126,15 @@ func (m memory) Records() []aof.Op {
 	return append([]aof.Op{clock}, ks.containerOps(all)...)
 }
 
-func (m memory) Policies() (policies map[uint32]*expiry.Policy, now int64) {
+func (m memory) Purgeable() map[uint32]expiry.Limits {
 	var tx Tx
 	m.ks.lockAll(&tx)
 	defer tx.Close()
-	policies = make(map[uint32]*expiry.Policy, len(m.ks.catalogue.list))
+	limits := make(map[uint32]expiry.Limits, len(m.ks.catalogue.list))
 	for _, c := range m.ks.catalogue.list {
-		policies[c.number] = c.Policy()
+		limits[c.number] = m.ks.purgeable(c, tx.now)
 	}
-	return policies, tx.now
+	return limits
 }
 
 // containersAtOnce is the number of containers that are captured while the catalogue does not change: a fraction of

@@ -90,10 +90,10 @@ func copyFile(f *scrub.File, dir string, m *manifest.Manifest, gone func(key, re
 }
 
 // judgeDead returns a function that reports whether a backup leaves out the record under a key: that of an item which is
-// dead already. It judges by the time and the rules before the checkpoint of the backup: the journal may have a later touch
+// dead already, and which nothing can bring back. It judges by the time and the rules before the checkpoint of the backup: the journal may have a later touch
 // of an item that lives now, which needs the item's record.
 func (e *Engine) judgeDead() func(key, rec []byte) bool {
-	policies, now := e.memory.Policies()
+	purgeable := e.memory.Purgeable()
 	return func(key, rec []byte) bool {
 		if string(key) == record.WasteKey {
 			return true // the copy has none
@@ -103,8 +103,8 @@ func (e *Engine) judgeDead() func(key, rec []byte) bool {
 			return false
 		}
 		it, err := record.DecodeHeader(record.View(rec))
-		policy := policies[number]
-		return err == nil && policy != nil && policy.Dead(it.TS, it.ExpireAt, now)
+		limits, known := purgeable[number]
+		return err == nil && known && limits.Select(it.TS, it.ExpireAt)
 	}
 }
 

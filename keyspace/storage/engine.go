@@ -60,8 +60,8 @@ type Memory interface {
 	// are among them.
 	Records() []aof.Op
 
-	// Policies returns the policies of all containers, by number, and the moment in ms at which they rule.
-	Policies() (policies map[uint32]*expiry.Policy, now int64)
+	// Purgeable returns the limits of the items that are gone at this moment, by the number of their container.
+	Purgeable() map[uint32]expiry.Limits
 }
 
 // Dropped is the table of a dropped container in a partition: the store may have items of it.

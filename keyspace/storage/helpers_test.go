@@ -25,7 +25,7 @@ func (m noContainers) Records() []aof.Op {
 	return []aof.Op{{Key: record.ClockKey, Rec: string(m.Clock())}}
 }
 
-func (noContainers) Policies() (map[uint32]*expiry.Policy, int64) { return nil, 1 }
+func (noContainers) Purgeable() map[uint32]expiry.Limits { return nil }
 
 func (noContainers) Catalogue(string, string, bool, bool) error { return nil }
 func (noContainers) Table(int, uint32) *memtable.Table          { return nil }
