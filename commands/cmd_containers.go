@@ -2,6 +2,7 @@ package commands
 
 import (
 	"fmt"
+	"math"
 	"strings"
 	"unicode/utf8"
 
@@ -13,9 +14,10 @@ import (
 
 var containerCommands = []Command{
 	{
-		Name: "container.set", Syntax: "name [TTL <OFF | -1 | seconds>] [TTLMODE <STRICT | LENIENT>] [DEADLINE member] [NUMBER number]", Example: "orders TTL 3600",
-		Summary: "Creates a container or changes its default TTL, which governs everything in it at once. Without TTL it changes the mode of an existing container.",
-		Flags:   Write | Frees, Scope: ScopeAll, Parse: parseContainerSet,
+		Name: "container.set", Syntax: "name [TTL <OFF | -1 | seconds>] [TTLMODE <STRICT | LENIENT>] [DEADLINE member] [NUMBER number] [MAXKILL count] [IFMATCH etag]", Example: "orders TTL 3600",
+		Summary: "Creates a container or changes its default TTL, which governs everything in it at once. Without TTL it changes the mode of an existing container. " +
+			"MAXKILL refuses a change that would kill more at once. IFMATCH returns null and changes nothing if the container has another etag.",
+		Flags: Write | Frees, Scope: ScopeAll, Parse: parseContainerSet,
 	},
 	{
 		Name: "container.create", Syntax: "name [TTL <OFF | -1 | seconds>] [TTLMODE <STRICT | LENIENT>] [DEADLINE member] [NUMBER number]",
@@ -59,14 +61,17 @@ type containerSettings struct {
 	hasMode bool
 	mode    expiry.Mode
 	number  uint32 // 0: not given
+	maxKill int64  // the most items that may die at once; -1: not given
+	when    precondition
 
 	deadline string // the member that has the deadline; "": not given
 }
 
-func parseSettings(in *Input) (containerSettings, error) {
+// parseSettings parses the arguments. guards are further legal options.
+func parseSettings(in *Input, guards ...string) (containerSettings, error) {
 	name, err := containerName(in)
-	set := containerSettings{name: name}
-	o := namedOptions{args: in.Args[2:], legal: []string{"TTL", "TTLMODE", "DEADLINE", "NUMBER"}, err: err}
+	set := containerSettings{name: name, maxKill: -1}
+	o := namedOptions{args: in.Args[2:], legal: append([]string{"TTL", "TTLMODE", "DEADLINE", "NUMBER"}, guards...), err: err}
 	o.meant = func(word string) string {
 		option := ""
 		if _, err := expiry.ParseDefault(word); err == nil {
@@ -90,6 +95,10 @@ func parseSettings(in *Input) (containerSettings, error) {
 			set.deadline, err = parseDeadline(o.value("the name of a member"))
 		case "NUMBER":
 			set.number, err = parseNumber(o.value("a number"))
+		case "MAXKILL":
+			set.maxKill = o.number(0, math.MaxInt64)
+		case "IFMATCH":
+			err = set.when.parseMatch(o.value("an etag or *"))
 		}
 		o.fail(err)
 	}
@@ -133,7 +142,7 @@ func (set *containerSettings) create(x *Context) Reply {
 }
 
 func parseContainerSet(in *Input) (Run, error) {
-	set, err := parseSettings(in)
+	set, err := parseSettings(in, "MAXKILL", "IFMATCH")
 	switch {
 	case err != nil:
 		return nil, err
@@ -142,6 +151,9 @@ func parseContainerSet(in *Input) (Run, error) {
 	}
 	return func(x *Context) Reply {
 		c := x.Tx.Container(set.name)
+		if !set.when.holds(c != nil, etagOf(c)) {
+			return Null
+		}
 		if c == nil {
 			if !set.hasTTL {
 				return Fail(errorf(errContainerTTL, set.name))
@@ -167,12 +179,27 @@ func parseContainerSet(in *Input) (Run, error) {
 		if set.hasMode {
 			mode = set.mode
 		}
+		kills := int64(-1)
+		if set.maxKill >= 0 {
+			limit := int(min(set.maxKill, math.MaxInt64-1)) + 1
+			if kills = int64(x.Tx.CountKills(c, c.Policy().Change(ttl, mode, x.Now()), limit)); kills > set.maxKill {
+				return Fail(errorf(errMaxKill, set.maxKill, ttl, set.name))
+			}
+		}
 		if set.deadline != "" && !x.Tx.SetDeadline(c, set.deadline) {
 			return Fail(errorf(errDeadlineStays, set.name))
 		}
-		x.Tx.SetPolicy(c, ttl, mode)
+		x.Tx.SetCounted(c, ttl, mode, kills)
 		return OK
 	}, nil
+}
+
+// etagOf returns the version of a container's settings, 0 of none.
+func etagOf(c *keyspace.Container) uint64 {
+	if c == nil {
+		return 0
+	}
+	return c.Etag()
 }
 
 func parseContainerCreate(in *Input) (Run, error) {
@@ -219,6 +246,7 @@ func parseContainerGet(in *Input) (Run, error) {
 //	indexes    the number of indexes
 //	indexbytes of their memory, which memory includes
 //	deadline   the member of documents that has an absolute end; null for none
+//	etag       of the settings, for IFMATCH; changes with them
 func describeContainer(c *keyspace.Container, s keyspace.ContainerStats) Reply {
 	p := &s.Policy
 	return Map(
@@ -234,6 +262,7 @@ func describeContainer(c *keyspace.Container, s keyspace.ContainerStats) Reply {
 		Bulk("indexes"), Count(len(c.Indexes())),
 		Bulk("indexbytes"), Integer(s.IndexBytes),
 		Bulk("deadline"), textOrNull(p.Deadline),
+		Bulk("etag"), Bulk(etag(s.Etag)),
 	)
 }
 

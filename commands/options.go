@@ -1,11 +1,13 @@
 package commands
 
 import (
+	"fmt"
 	"math"
 	"slices"
 	"strings"
 
 	"mayfly/commands/redisfmt"
+	"mayfly/expiry"
 )
 
 // timeUnit is a unit of time in ms.
@@ -329,6 +331,17 @@ func (o *namedOptions) value(what string) string {
 	value := o.args[0]
 	o.args = o.args[1:]
 	return value
+}
+
+// number takes the option's value, a whole number in a range. It returns low after an error.
+func (o *namedOptions) number(low, high int64) int64 {
+	text := o.value(fmt.Sprintf("a whole number from %d to %d", low, high))
+	n, ok := redisfmt.ParseInt(text)
+	if !ok || n < low || n > high {
+		o.fail(errorf(errOptionRange, o.name, expiry.Quote(text), low, high))
+		return low
+	}
+	return n
 }
 
 // values takes all remaining arguments, at least one.

@@ -74,6 +74,7 @@ func TestPanicInATransactionRollsItBack(t *testing.T) {
 		for _, args := range [][]string{
 			{"KEYS", "*"}, {"DBSIZE"}, {"GET", "a"}, {"GET", "b"}, {"PTTL", "b"}, {"GET", "n"}, {"CONTAINER.LIST"},
 			{"CONTAINER.GET", "orders"}, {"CONTAINER.GET", "gone"}, {"CONTAINER.GET", "0"}, {"CONTAINER.GET", "1"}, {"CONTAINER.GET", "2"},
+			{"CONTAINER.HISTORY", "orders"}, {"CONTAINER.HISTORY", "0"}, {"CONTAINER.HISTORY", "1"},
 			{"DOC.GET", "orders", "1", "WITHMETA"}, {"DOC.GET", "gone", "1", "WITHMETA"}, {"MEMORY", "USAGE", "b"}, {"CLIENT", "ID"}, {"SCAN", "0"},
 		} {
 			all += fmt.Sprintf("%q: %s\n", args, notation(w.do(1, args...)))

@@ -33,7 +33,7 @@ func TestHint(t *testing.T) {
 	for call, want := range map[string]string{
 		"DOC.PTU": "did you mean DOC.PUT?", "JSON.SET k $ 1": "did you mean DOC.PUT?", "CONTAINER COUNT c": "did you mean DOC.COUNT?", "CONTAINER.COUNT": "did you mean DOC.COUNT?",
 		"doc.search": hintQuery, "FT.SEARCH i *": hintQuery, "ft.create": hintQuery, "CONTAINER.FLUSH c": hintFlush, "COLLECTION.CLEAR c": hintFlush,
-		"DOC.FIND c {}": hintQuery, "DOC.EXPLAIN c": hintExplain, "DOC.INDEX c /a": hintIndex, "CONTAINER.INDEXES": hintIndexes, "INDEX.REBUILD c": hintRebuild,
+		"DOC.FIND c {}": hintQuery, "INDEX.EXPLAIN c": hintExplain, "DOC.WHY c 1": "did you mean DOC.EXPLAIN?", "DOC.INDEX c /a": hintIndex, "CONTAINER.INDEXES": hintIndexes, "INDEX.REBUILD c": hintRebuild,
 		"CREATE INDEX c /a": hintIndex, "drop index c /a": hintUnindex, "SHOW INDEXES": hintIndexes, "INDEXES": hintIndexes, "INDEXES orders": hintIndexes,
 		"CREATE": "", "CREATE USER": "", "CREATE.INDEX": "", "INDEX": "",
 		"CONTAINERS": hintLists, "containers orders": hintLists, "COLLECTIONS": hintLists, "CONTAINERS LIST": "did you mean CONTAINER.LIST?", "JSON.XYZ": hintJSON,

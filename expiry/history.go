@@ -88,3 +88,27 @@ func Death(ts, expireAt int64, history []HistoryEntry, now int64) (at int64, cau
 	}
 	return 0, "", 0
 }
+
+// DefaultBy returns the oldest entry since which the default of the last one has ruled. The history must not be empty.
+func DefaultBy(history []HistoryEntry) HistoryEntry {
+	at := len(history) - 1
+	for i := at - 1; i >= 0; i-- {
+		switch h := &history[i]; {
+		case h.Undone:
+		case h.Policy.Default != history[at].Policy.Default:
+			return history[at]
+		default:
+			at = i
+		}
+	}
+	return history[at]
+}
+
+// SetBy returns the entry that has set the policy of the last one. The history must not be empty.
+func SetBy(history []HistoryEntry) HistoryEntry {
+	at := len(history) - 1
+	for at > 0 && history[at-1].Etag == history[at].Etag {
+		at--
+	}
+	return history[at]
+}

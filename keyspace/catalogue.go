@@ -39,7 +39,7 @@ type Container struct {
 	db      uint32 // for SELECT; constant once the container is listed
 	lastDB  uint32 // of database 0: the number that a container was given last
 	policy  atomic.Pointer[expiry.Policy]
-	history atomic.Pointer[containerHistory] // changed while all partitions are locked
+	history atomic.Pointer[record.History] // changed while all partitions are locked
 
 	// What watchers compare at the end of a watch. Read while any partition is locked, changed while all are.
 	replaced uint64 // counts changes of all items at once: Flush, Swap
@@ -58,7 +58,7 @@ type Container struct {
 func newContainer(r record.Container, partitions int) *Container {
 	c := &Container{name: r.Name, number: r.Number, db: r.DB, lastDB: r.LastDB, created: r.Created, tables: make([]*table, partitions)}
 	c.policy.Store(&r.Policy)
-	c.history.Store(newContainerHistory(r.Etag, r.History))
+	c.history.Store(record.NewHistory(r.Etag, r.History))
 	return c
 }
 
@@ -69,9 +69,9 @@ const containerOverhead = 512
 // history only.
 func (c *Container) memory() int64 {
 	if c.IsDatabase() {
-		return c.history.Load().memory
+		return c.history.Load().Memory
 	}
-	return int64(containerOverhead+len(c.name)+8*len(c.tables)) + c.history.Load().memory
+	return int64(containerOverhead+len(c.name)+8*len(c.tables)) + c.history.Load().Memory
 }
 
 // Name returns the container's name.
@@ -245,8 +245,8 @@ func (tx *Tx) discard(c *Container) {
 // drop remembers the tables of a container that the stores may have items of, before they are detached. They tell
 // the next checkpoint what to delete.
 func (cat *catalogue) drop(c *Container) {
-	for _, t := range c.tables {
-		if t != nil && t.Stored() {
+	for t := range c.each {
+		if t.Stored() {
 			cat.dropped = append(cat.dropped, t)
 		}
 	}
@@ -254,9 +254,16 @@ func (cat *catalogue) drop(c *Container) {
 
 // detachLocked detaches all tables. The locks of all partitions must be held.
 func (c *Container) detachLocked() {
+	for t := range c.each {
+		t.detachLocked()
+	}
+}
+
+// each calls f for the tables of the partitions that have items, until f returns false.
+func (c *Container) each(f func(t *table) (more bool)) {
 	for _, t := range c.tables {
-		if t != nil {
-			t.detachLocked()
+		if t != nil && !f(t) {
+			return
 		}
 	}
 }
@@ -268,10 +275,8 @@ func swapTablesLocked(a, b *Container) {
 	a.indexes.Store(b.indexes.Load())
 	b.indexes.Store(ofA)
 	for _, c := range []*Container{a, b} {
-		for _, t := range c.tables {
-			if t != nil {
-				t.c = c
-			}
+		for t := range c.each {
+			t.c = c
 		}
 	}
 }
@@ -297,6 +302,6 @@ func (c *Container) record() record.Container {
 	h := c.history.Load()
 	return record.Container{
 		Number: c.number, Name: c.name, DB: c.db, LastDB: c.lastDB, Created: c.created,
-		Policy: *c.Policy(), Etag: h.etag, History: h.entries, Indexes: c.indexes.Load().Recorded(),
+		Policy: *c.Policy(), Etag: h.Etag, History: h.Entries, Indexes: c.indexes.Load().Recorded(),
 	}
 }

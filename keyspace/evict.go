@@ -72,28 +72,11 @@ func (t *table) Evictable(p eviction.Policy) int {
 		return 0
 	}
 	now := t.ks.Now()
-	n := t.evictableLocked(p, t.deadStats(now, mostAge))
+	n := t.EvictableBut(p, t.c.Policy(), t.deadStats(now, mostAge))
 	if n == 0 {
-		n = t.evictableLocked(p, t.deadStats(now, 0)) // some of the dead may be gone
+		n = t.EvictableBut(p, t.c.Policy(), t.deadStats(now, 0)) // some of the dead may be gone
 	}
 	return n
-}
-
-// evictableLocked returns how many items may go, without the dead that stay. p.mu must be held.
-func (t *table) evictableLocked(p eviction.Policy, dead memtable.Stats) int {
-	policy := t.c.Policy()
-	n := t.Table.Evictable(p, policy)
-	if !p.Volatile() {
-		return max(n-dead.Items, 0)
-	}
-	byDefault, byOwnTTL := policy.Expires()
-	if byDefault {
-		n -= dead.ByDefault
-	}
-	if byOwnTTL {
-		n -= dead.ByOwnTTL
-	}
-	return max(n, 0)
 }
 
 // Draw implements [eviction.Source].

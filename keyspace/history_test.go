@@ -20,7 +20,7 @@ func (o *opened) historyOf(name string) (etag uint64, entries []expiry.HistoryEn
 	o.BeginNone(&tx)
 	c := tx.Container(name)
 	o.commit(&tx)
-	return c.Etag(), c.History()
+	return c.Etag(), c.history.Load().Entries
 }
 
 // by runs a transaction of a client, a second later.

@@ -84,10 +84,8 @@ func (tx *Tx) setIndexes(c *Container, set *indexing.Set) {
 // all partitions must be held.
 func (c *Container) attachIndexesLocked(set *indexing.Set) {
 	c.indexes.Store(set)
-	for _, t := range c.tables {
-		if t != nil {
-			t.attachTreesLocked(set)
-		}
+	for t := range c.each {
+		t.attachTreesLocked(set)
 	}
 }
 
@@ -170,8 +168,8 @@ func (ks *Keyspace) finishIndex(c *Container, x *Index) {
 	if !slices.Contains(c.Indexes(), x) {
 		return
 	}
-	for _, t := range c.tables {
-		if t != nil && !t.indexed.Built(x) {
+	for t := range c.each {
+		if !t.indexed.Built(x) {
 			return
 		}
 	}

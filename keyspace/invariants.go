@@ -64,10 +64,8 @@ func (ks *Keyspace) Check() error {
 
 // indexedLocked returns the trees of all tables of the container. The locks of all partitions must be held.
 func (c *Container) indexedLocked() (list []*indexing.Table) {
-	for _, t := range c.tables {
-		if t != nil {
-			list = append(list, t.indexed)
-		}
+	for t := range c.each {
+		list = append(list, t.indexed)
 	}
 	return list
 }

@@ -131,7 +131,7 @@ func (l *loader) Catalogue(key, rec string, deleted, journaled bool) error {
 	}
 	c.name, c.created, c.db, c.lastDB = r.Name, r.Created, r.DB, r.LastDB
 	c.policy.Store(&r.Policy)
-	c.history.Store(newContainerHistory(r.Etag, r.History))
+	c.history.Store(record.NewHistory(r.Etag, r.History))
 	c.recordedIndexes = r.Indexes
 	l.clock = max(l.clock, r.Policy.OwnDeadTo, r.Policy.InheritDeadTo, r.History[len(r.History)-1].At)
 	l.epoch = max(l.epoch, r.Etag/versionLeap)

@@ -5,6 +5,7 @@ import (
 	"mayfly/expiry/members"
 	"mayfly/keyspace/index"
 	"mayfly/keyspace/indexing"
+	"mayfly/keyspace/record"
 )
 
 // RestoreContainer restores a container from another data folder. A missing or empty one gets exactly that state, with
@@ -39,7 +40,7 @@ func (tx *Tx) RestoreContainer(s ContainerRecord) (*Container, error) {
 	policy.OwnDeadTo = min(policy.OwnDeadTo, tx.now)
 	c.policy.Store(&policy)
 	if made {
-		tx.ks.catalogue.setHistory(c, &containerHistory{})
+		tx.ks.catalogue.setHistory(c, &record.History{})
 	}
 	tx.addHistory(c, expiry.HistoryEntry{What: expiry.Restored, Kills: -1})
 	tx.recordContainer(c)
@@ -58,8 +59,8 @@ func (tx *Tx) restoreIndexes(c *Container, recorded [][]string) {
 
 // emptyLocked reports whether the container has no items in memory. The locks of all partitions must be held.
 func (c *Container) emptyLocked() bool {
-	for _, t := range c.tables {
-		if t != nil && t.Len() > 0 {
+	for t := range c.each {
+		if t.Len() > 0 {
 			return false
 		}
 	}

@@ -44,7 +44,7 @@ func (o *opened) inside(watchers []*Watcher) inside {
 	for _, c := range tx.Containers() {
 		s.Containers[c.name] = tx.Stats(c)
 		s.Numbers[c.name] = c.number
-		s.Histories[c.name] = fmt.Sprint(c.Etag(), c.History())
+		s.Histories[c.name] = fmt.Sprint(c.Etag(), c.history.Load().Entries)
 		for i, t := range c.tables {
 			if t == nil {
 				continue

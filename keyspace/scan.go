@@ -55,10 +55,8 @@ func (tx *Tx) Count(c *Container) (n int) {
 // livingLocked returns the number of living items of a container that was swept. The locks of all partitions must be
 // held.
 func (tx *Tx) livingLocked(c *Container) (n int) {
-	for _, t := range c.tables {
-		if t != nil {
-			n += t.living(tx.now)
-		}
+	for t := range c.each {
+		n += t.living(tx.now)
 	}
 	return n
 }
@@ -111,10 +109,7 @@ func (tx *Tx) Random(c *Container) (id string, it Item, ok bool) {
 			return
 		}
 		at := rand.IntN(total)
-		for _, t := range c.tables {
-			if t == nil {
-				continue
-			}
+		for t := range c.each {
 			if living := t.living(tx.now); at >= living {
 				at -= living
 				continue

@@ -15,7 +15,8 @@ import (
 type ContainerStats struct {
 	Container *Container
 	Policy    expiry.Policy
-	Created   int64 // ms; when the container was made
+	Created   int64  // ms; when the container was made
+	Etag      uint64 // of its settings
 	figures.Items
 
 	// AverageTTL is the mean time left to the items that will die, in ms. It is estimated from a random few; 0 if
@@ -44,11 +45,9 @@ func (tx *Tx) Stats(c *Container) ContainerStats {
 		return true
 	})
 	tx.withAllLocked(c, func() {
-		s.Policy, s.Created = *c.Policy(), c.created
-		for _, t := range c.tables {
-			if t != nil {
-				s.addLocked(t, t.deadStats(tx.now, 0))
-			}
+		s.Policy, s.Created, s.Etag = *c.Policy(), c.created, c.Etag()
+		for t := range c.each {
+			s.addLocked(t, t.deadStats(tx.now, 0))
 		}
 	})
 	return s
@@ -102,7 +101,7 @@ func (tx *Tx) addStats(t *table, found map[*Container]*ContainerStats) {
 	}
 	s := found[c]
 	if s == nil {
-		s = &ContainerStats{Container: c, Policy: *c.Policy(), Created: c.created}
+		s = &ContainerStats{Container: c, Policy: *c.Policy(), Created: c.created, Etag: c.Etag()}
 		found[c] = s
 	}
 	s.InMemory += before

@@ -5,7 +5,6 @@ import (
 
 	"mayfly/keyspace/aof"
 	"mayfly/keyspace/memtable"
-	"mayfly/keyspace/record"
 	"mayfly/keyspace/watch"
 )
 
@@ -199,12 +198,7 @@ func (tx *txChanges) AppendTo(dst aof.Commands) aof.Commands {
 		case c.e == nil:
 			dst.Del(c.deleted)
 		case c.e.Present(): // else its delete follows
-			key, rec, body := c.t.KeyAndRecord(c.e)
-			if base := c.t.Base(c.e); body != "" && base != c.e.Version() {
-				key = record.TouchKey(key)
-				rec, body = string(record.Append(nil, key, record.TouchItem(c.t.Item(c.e), base))), ""
-			}
-			dst.Set(key, rec, body)
+			dst.Set(c.t.KeyAndChange(c.e))
 		}
 		if c.e != nil {
 			c.e.ClearChanging()

@@ -14,6 +14,22 @@ func (t *Table) Evictable(by eviction.Policy, p *expiry.Policy) int {
 	return t.Len()
 }
 
+// EvictableBut is [Table.Evictable] without the dead that stay.
+func (t *Table) EvictableBut(by eviction.Policy, p *expiry.Policy, dead Stats) int {
+	n := t.Evictable(by, p)
+	if !by.Volatile() {
+		return max(n-dead.Items, 0)
+	}
+	byDefault, byOwnTTL := p.Expires()
+	if byDefault {
+		n -= dead.ByDefault
+	}
+	if byOwnTTL {
+		n -= dead.ByOwnTTL
+	}
+	return max(n, 0)
+}
+
 // Draw visits about n random entries that may be evicted, but for kept ones: at least one if there is one. For volatile-ttl it visits up to n of each kind that die first;
 // end is then when the entry dies (ms). intN returns a random number in [0,n).
 func (t *Table) Draw(by eviction.Policy, p *expiry.Policy, kept *Kept, n int, intN func(n int) int, visit func(h Handle, e *Entry, end int64)) {

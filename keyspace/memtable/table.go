@@ -125,6 +125,17 @@ func (t *Table) KeyAndRecord(e *Entry) (key, rec, body string) {
 	return text[:n], text[n:], ""
 }
 
+// KeyAndChange returns the last write of an entry as the journal has it: as [Table.KeyAndRecord], or a touch if only the
+// header of a large item was written.
+func (t *Table) KeyAndChange(e *Entry) (key, rec, body string) {
+	key, rec, body = t.KeyAndRecord(e)
+	if base := t.Base(e); body != "" && base != e.Version() {
+		key = record.TouchKey(key)
+		rec, body = string(record.Append(nil, key, record.TouchItem(t.Item(e), base))), ""
+	}
+	return key, rec, body
+}
+
 // Key returns the key of an entry as it is in the store.
 func (t *Table) Key(e *Entry) string { return t.arena.view(e.data, e.keyLen()) }
 

@@ -16,6 +16,8 @@ type historyBody struct {
 	Mode          string `json:"ttlmode"`
 	InheritDeadTo int64  `json:"inherit_dead_to"`
 	OwnDeadTo     int64  `json:"own_dead_to"`
+	Deadline      string `json:"deadline"`
+	Hold          string `json:"hold"`
 	Etag          string `json:"etag"` // hexadecimal, as the version in a record's header
 	By            string `json:"by"`
 	Kills         *int64 `json:"kills"`
@@ -41,6 +43,12 @@ func appendHistory(dst []byte, history []expiry.HistoryEntry) []byte {
 		dst = strconv.AppendInt(append(dst, `,"own_dead_to":`...), h.Policy.OwnDeadTo, 10)
 		dst = strconv.AppendUint(append(dst, `,"etag":"`...), h.Etag, 16)
 		dst = append(dst, '"')
+		if h.Policy.Deadline != "" {
+			dst = appendText(append(dst, `,"deadline":`...), h.Policy.Deadline)
+		}
+		if h.Policy.Hold != "" {
+			dst = appendText(append(dst, `,"hold":`...), h.Policy.Hold)
+		}
 		if h.By != "" {
 			dst = appendText(append(dst, `,"by":`...), h.By)
 		}
@@ -92,6 +100,7 @@ func historyOf(bodies []historyBody) (history []expiry.HistoryEntry, err error) 
 		if h.Policy, err = policyOf(b.TTL, b.Mode, b.InheritDeadTo, b.OwnDeadTo); err != nil {
 			return nil, err
 		}
+		h.Policy.Deadline, h.Policy.Hold = b.Deadline, b.Hold
 		if h.Etag, err = strconv.ParseUint(b.Etag, 16, 64); err != nil {
 			return nil, fmt.Errorf("etag of the history: %w", err)
 		}

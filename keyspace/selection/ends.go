@@ -9,6 +9,7 @@ import (
 type EndsRange struct {
 	Low, High int64 // ms; the documents that die then, both included
 	Count     bool  // they are counted and not read, one partition after the other
+	Plain     bool  // plain keys are read too
 	First     int   // entries of the first slice: see firstSlice
 }
 
@@ -76,7 +77,7 @@ func (x *EndsReader) read(ends *memtable.Ends, policy *expiry.Policy, now int64)
 		}
 		t, e, at = ends.Next()
 		switch {
-		case e.Plain() || e.Dead(policy, now):
+		case e.Plain() && !x.r.Plain || e.Dead(policy, now):
 		case x.r.Count:
 			x.slice.Counted++
 		default:

@@ -1,0 +1,566 @@
+package commands
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"mayfly/commands/jsondoc"
+	"mayfly/commands/redisfmt"
+	"mayfly/expiry"
+	"mayfly/keyspace"
+	"mayfly/keyspace/foresight"
+)
+
+// foresightCommands tell what becomes of items, and why.
+var foresightCommands = []Command{
+	{
+		Name: "container.plan", Syntax: "name TTL <OFF | -1 | seconds> [SAMPLE count]", Example: "orders TTL 3600",
+		Summary: "Tells what a default TTL would do to a container if it were set now, and changes nothing.",
+		Flags:   ReadOnly | Slow, Scope: ScopeSweep, Parse: parseContainerPlan,
+	},
+	{
+		Name: "container.forecast", Syntax: "<name | *> [TTL <OFF | -1 | seconds>] [EVERY seconds] [BUCKETS count]", Example: "orders EVERY 3600 BUCKETS 24",
+		Summary: "Tells how much of a container, or of all (*), dies when. With TTL: if that were the default.",
+		Flags:   ReadOnly | Slow, Scope: ScopeSweep, Parse: parseContainerForecast,
+	},
+	{
+		Name: "container.due", Syntax: "name cursor [BEFORE milliseconds | WITHIN seconds | NEVER] [COUNT count]", Example: "orders 0 WITHIN 3600",
+		Summary: "Lists ids and ends of what dies next, in the exact order of death. With NEVER: ids of what never dies.",
+		Flags:   ReadOnly | Slow, Scope: ScopeSweep, Parse: parseContainerDue,
+	},
+	{
+		Name: "container.history", Syntax: "name [COUNT count]",
+		Summary: "Lists the newest changes of a container, the newest first: what, when, and by which client.",
+		Flags:   ReadOnly, Scope: ScopeNone, Parse: parseContainerHistory,
+	},
+}
+
+// explainCommand is DOC.EXPLAIN.
+var explainCommand = Command{
+	Name: "doc.explain", Syntax: "container id",
+	Summary: "Tells why a document or plain key lives, and until when.",
+	Flags:   ReadOnly | Fast, Keys: OneID, Walks: always, Parse: noParse(peeking(runDocExplain)),
+}
+
+// The limits of options.
+const (
+	mostSample  = 100
+	mostEvery   = 31536000 // seconds: a year
+	mostBuckets = 1000
+	mostDue     = 10000
+)
+
+// The errors of these commands.
+const (
+	errForecastAllTTL = Error("ERR CONTAINER.FORECAST * takes no TTL: each container has its own default")
+
+	errOptionRange = "ERR invalid %s %s: legal are %d to %d"
+	errPlanTTL     = "ERR CONTAINER.PLAN needs TTL <off|-1|seconds>; for example CONTAINER.PLAN %s TTL 3600"
+	errDueOptions  = "ERR options %s and %s exclude each other: legal is one of BEFORE, WITHIN and NEVER"
+	errMaxKill     = "ERR TTL %[2]s would kill more than %[1]d items at once, see CONTAINER.PLAN %[3]s TTL %[2]s; nothing has changed"
+)
+
+// entryWork is the work on an entry of a tally, in bytes of [watch.abandoned].
+const entryWork = 16
+
+// continues returns a function that reports whether a command goes on after some more entries.
+func (x *Context) continues() func(entries int) bool {
+	w := x.watchClient()
+	return func(entries int) bool { return !w.abandoned(entryWork * entries) }
+}
+
+// meantTTL returns what a word that is no option probably means: a default TTL without TTL before it.
+func meantTTL(word string) string {
+	if _, err := expiry.ParseDefault(word); err == nil {
+		return "TTL " + word
+	}
+	return ""
+}
+
+func parseContainerPlan(in *Input) (Run, error) {
+	name, err := containerName(in)
+	def, given, sample := expiry.Off, false, int64(10)
+	o := namedOptions{args: in.Args[2:], legal: []string{"TTL", "SAMPLE"}, meant: meantTTL, err: err}
+	for o.next() {
+		switch o.name {
+		case "TTL":
+			given = true
+			def, err = expiry.ParseDefault(o.value("off, -1 or seconds"))
+			o.fail(err)
+		case "SAMPLE":
+			sample = o.number(0, mostSample)
+		}
+	}
+	if !given {
+		o.fail(errorf(errPlanTTL, name))
+	}
+	if o.err != nil {
+		return nil, o.err
+	}
+	return func(x *Context) Reply {
+		c, err := x.Container(name)
+		if err != nil {
+			return Fail(err)
+		}
+		effect, goesOn := foresight.NewEffect(def, x.Now(), int(sample)), x.continues()
+		version := x.Tx.Tally(c, effect, goesOn)
+		if x.abandoned {
+			return Fail(errAbandoned)
+		}
+		return describeEffect(def, version, effect)
+	}, nil
+}
+
+// describeEffect is the reply of CONTAINER.PLAN:
+//
+//	now        the moment that counts, ms since 1970
+//	ttl        the default that would be set
+//	etag       of the container's settings, for IFMATCH
+//	kills      how many items would die at once: documents and keys
+//	documents  that would die at once
+//	keys       plain keys that would die at once
+//	bytes      of the ids and bodies of both
+//	oldest     the first last write among both, ms since 1970; null if there are none
+//	newest     the last one
+//	sooner     how many survivors would die sooner than now
+//	later      or later, or no more
+//	same       or when they do now
+//	never      how many survivors would never die
+//	sample     ids of some that would die at once, the longest overdue first
+func describeEffect(def expiry.TTL, version uint64, e *foresight.Effect) Reply {
+	oldest, newest := Null, Null
+	if e.Kills() > 0 {
+		oldest, newest = Integer(e.Oldest), Integer(e.Newest)
+	}
+	return Map(
+		Bulk("now"), Integer(e.Now),
+		Bulk("ttl"), Bulk(def.String()),
+		Bulk("etag"), Bulk(etag(version)),
+		Bulk("kills"), Integer(e.Kills()),
+		Bulk("documents"), Integer(e.Documents),
+		Bulk("keys"), Integer(e.Keys),
+		Bulk("bytes"), Integer(e.Bytes),
+		Bulk("oldest"), oldest,
+		Bulk("newest"), newest,
+		Bulk("sooner"), Integer(e.Sooner),
+		Bulk("later"), Integer(e.Later),
+		Bulk("same"), Integer(e.Same),
+		Bulk("never"), Integer(e.Never),
+		Bulk("sample"), Bulks(e.Sample()...),
+	)
+}
+
+// allContainers is the name that CONTAINER.FORECAST takes for all containers.
+const allContainers = "*"
+
+func parseContainerForecast(in *Input) (Run, error) {
+	name, err := in.Args[1], error(nil)
+	if name != allContainers {
+		name, err = containerName(in)
+	}
+	def, change, every, buckets := expiry.Off, false, int64(3600), int64(24)
+	o := namedOptions{args: in.Args[2:], legal: []string{"TTL", "EVERY", "BUCKETS"}, meant: meantTTL, err: err}
+	for o.next() {
+		switch o.name {
+		case "TTL":
+			change = true
+			def, err = expiry.ParseDefault(o.value("off, -1 or seconds"))
+			o.fail(err)
+			if name == allContainers {
+				o.fail(errForecastAllTTL)
+			}
+		case "EVERY":
+			every = o.number(1, mostEvery)
+		case "BUCKETS":
+			buckets = o.number(1, mostBuckets)
+		}
+	}
+	if o.err != nil {
+		return nil, o.err
+	}
+	return func(x *Context) Reply {
+		f, goesOn := foresight.NewForecast(x.Now(), every*1000, int(buckets)), x.continues()
+		if change {
+			f.Change(def)
+		}
+		if name == allContainers {
+			x.Tx.TallyAll(f, goesOn)
+		} else {
+			c, err := x.Container(name)
+			if err != nil {
+				return Fail(err)
+			}
+			x.Tx.Tally(c, f, goesOn)
+		}
+		if x.abandoned {
+			return Fail(errAbandoned)
+		}
+		return describeForecast(f)
+	}, nil
+}
+
+// describeForecast is the reply of CONTAINER.FORECAST:
+//
+//	now      the moment that counts, ms since 1970
+//	every    the width of a bucket, seconds
+//	killed   [items, bytes] that would die of the TTL given at once
+//	buckets  of each [from, items, bytes]: what dies from that time, ms since 1970, until the next bucket begins
+//	later    [items, bytes] that die behind the last bucket
+//	never    [items, bytes] that never die
+func describeForecast(f *foresight.Forecast) Reply {
+	buckets := make([]Reply, len(f.Buckets))
+	for i, b := range f.Buckets {
+		buckets[i] = Array(Integer(f.From+int64(i)*f.Every), Integer(b.Items), Integer(b.Bytes))
+	}
+	return Map(
+		Bulk("now"), Integer(f.Now),
+		Bulk("every"), Integer(f.Every/1000),
+		Bulk("killed"), Array(Integer(f.Killed.Items), Integer(f.Killed.Bytes)),
+		Bulk("buckets"), Array(buckets...),
+		Bulk("later"), Array(Integer(f.Later.Items), Integer(f.Later.Bytes)),
+		Bulk("never"), Array(Integer(f.Never.Items), Integer(f.Never.Bytes)),
+	)
+}
+
+// dueQuery is a parsed CONTAINER.DUE.
+type dueQuery struct {
+	name   string
+	cursor string
+	before int64 // ms; 0: not given
+	within int64 // ms; -1: not given
+	never  bool
+	count  int
+}
+
+func parseContainerDue(in *Input) (Run, error) {
+	name, err := containerName(in)
+	q := dueQuery{name: name, cursor: in.Args[2], before: math.MaxInt64, within: -1}
+	count, given := int64(100), ""
+	o := namedOptions{args: in.Args[3:], legal: []string{"BEFORE", "WITHIN", "NEVER", "COUNT"}, err: err}
+	o.meant = func(word string) string {
+		if _, ok := parseCount(word); ok {
+			return "COUNT " + word
+		}
+		return ""
+	}
+	for o.next() {
+		if o.name != "COUNT" {
+			if given != "" {
+				o.fail(errorf(errDueOptions, given, o.name))
+			}
+			given = o.name
+		}
+		switch o.name {
+		case "BEFORE":
+			q.before = o.number(0, math.MaxInt64)
+		case "WITHIN":
+			q.within = o.number(0, int64(expiry.MaxTTL)) * 1000
+		case "NEVER":
+			q.never = true
+		case "COUNT":
+			count = o.number(1, mostDue)
+		}
+	}
+	if o.err != nil {
+		return nil, o.err
+	}
+	q.count = int(count)
+	if q.never {
+		cursor, ok := redisfmt.ParseCursor(q.cursor)
+		if !ok {
+			return nil, errorf(errScanCursor, expiry.Quote(q.cursor))
+		}
+		return func(x *Context) Reply { return q.listNever(x, cursor) }, nil
+	}
+	from, ok := parseDueCursor(q.cursor)
+	if !ok {
+		return nil, errorf(errScanCursor, expiry.Quote(q.cursor))
+	}
+	return func(x *Context) Reply { return q.listDue(x, from) }, nil
+}
+
+// parseDueCursor parses "0" or the end in ms and the id of the last item, separated by a colon.
+func parseDueCursor(cursor string) (from keyspace.EndPlace, ok bool) {
+	if cursor == "0" {
+		return from, true
+	}
+	end, id, ok := strings.Cut(cursor, ":")
+	if !ok {
+		return from, false
+	}
+	from.End, ok = redisfmt.ParseInt(end)
+	from.ID, from.Any = strings.Clone(id), true
+	return from, ok && from.End > 0
+}
+
+// listDue is CONTAINER.DUE for what dies.
+func (q *dueQuery) listDue(x *Context, from keyspace.EndPlace) Reply {
+	c, err := x.Container(q.name)
+	if err != nil {
+		return Fail(err)
+	}
+	until := q.before - 1
+	if q.within >= 0 {
+		until = x.Now() + q.within
+	}
+	list, more, goesOn := []Reply{}, false, x.continues()
+	var last keyspace.EndPlace
+	due := keyspace.EndsRange{Low: x.Now(), High: until, Plain: true, First: q.count + 1}
+	x.Tx.SelectEnds(c, due, from, func(s keyspace.Slice, place func(i int) keyspace.EndPlace) bool {
+		for i := range s.Items {
+			if more = len(list) == 2*q.count; more {
+				return false
+			}
+			last = place(i)
+			list = append(list, Bulk(last.ID), Integer(last.End))
+		}
+		return goesOn(len(s.Items) + s.Dead + s.Ordered)
+	})
+	if x.abandoned {
+		return Fail(errAbandoned)
+	}
+	cursor := "0"
+	if more {
+		cursor = strconv.FormatInt(last.End, 10) + ":" + last.ID
+	}
+	return Array(Bulk(cursor), Array(list...))
+}
+
+// neverWork is the number of items that a page of what never dies looks at, whatever it finds.
+const neverWork = 100_000
+
+// listNever is CONTAINER.DUE for what never dies. A page may have fewer ids than asked for, even none.
+func (q *dueQuery) listNever(x *Context, cursor uint64) Reply {
+	c, err := x.Container(q.name)
+	if err != nil {
+		return Fail(err)
+	}
+	ids, policy, goesOn := []Reply{}, c.Policy(), x.continues()
+	for looked := 0; looked < neverWork; {
+		portion := min(q.count-len(ids), 1000)
+		looked += portion
+		cursor = x.Tx.Scan(c, cursor, portion, func(id string, it keyspace.Item) {
+			if _, ends := policy.End(it.TS, it.ExpireAt); !ends {
+				ids = append(ids, Bulk(id))
+			}
+		})
+		if !goesOn(portion) {
+			return Fail(errAbandoned)
+		}
+		if cursor == 0 || len(ids) == q.count {
+			break
+		}
+	}
+	return Array(Bulk(strconv.FormatUint(cursor, 10)), Array(ids...))
+}
+
+func parseContainerHistory(in *Input) (Run, error) {
+	name, err := containerName(in)
+	count := int64(100)
+	o := namedOptions{args: in.Args[2:], legal: []string{"COUNT"}, err: err}
+	o.meant = func(word string) string { return "COUNT " + word }
+	for o.next() {
+		count = o.number(1, mostDue)
+	}
+	if o.err != nil {
+		return nil, o.err
+	}
+	return func(x *Context) Reply {
+		c, err := x.Container(name)
+		if err != nil {
+			return Fail(err)
+		}
+		entries := x.Tx.History(c)
+		list := []Reply{}
+		for i := len(entries) - 1; i >= 0 && len(list) < int(count); i-- {
+			list = append(list, describeChange(&entries[i], x.Now()))
+		}
+		return Array(list...)
+	}, nil
+}
+
+// describeChange is an element of the reply of CONTAINER.HISTORY:
+//
+//	at       when, ms since 1970
+//	what     created, set, flushed, swapped, restored, undone, dropped, held or released
+//	ttl      the default from then on
+//	ttlmode  strict or lenient
+//	etag     of the settings from then on
+//	by       address and name of the client; empty: the server itself
+//	kills    how many items died at once, if MAXKILL has counted them; else null
+//	undo     until when it can be taken back, ms since 1970; else -1
+//	reason   of a hold; only there
+func describeChange(h *expiry.HistoryEntry, now int64) Reply {
+	kills, undo := Null, int64(-1)
+	if h.Kills >= 0 {
+		kills = Integer(h.Kills)
+	}
+	if h.Undo > now && !h.Undone {
+		undo = h.Undo
+	}
+	entry := Map(
+		Bulk("at"), Integer(h.At),
+		Bulk("what"), Bulk(string(h.What)),
+		Bulk("ttl"), Bulk(h.Policy.Default.String()),
+		Bulk("ttlmode"), Bulk(h.Policy.Mode.String()),
+		Bulk("etag"), Bulk(etag(h.Etag)),
+		Bulk("by"), Bulk(h.By),
+		Bulk("kills"), kills,
+		Bulk("undo"), Integer(undo),
+	)
+	if h.Reason != "" {
+		entry.Elems = append(entry.Elems, Bulk("reason"), Bulk(h.Reason))
+	}
+	return entry
+}
+
+func runDocExplain(x *Context) Reply {
+	c, id, err := x.placeOfDocument()
+	if err != nil {
+		return Fail(err)
+	}
+	it, found := x.Tx.Get(c, id)
+	x.countRead(c, id, found)
+	policy, history, now := *c.Policy(), x.Tx.History(c), x.Now()
+	size := 0
+	if found && it.Kind == keyspace.Document {
+		size = len(it.Body)
+	}
+	return x.compute(size, func() Reply {
+		e := explanation{container: c.Name(), policy: policy, set: expiry.SetBy(history), byDefault: expiry.DefaultBy(history), item: it, found: found, now: now}
+		return e.reply()
+	})
+}
+
+// explanation is what DOC.EXPLAIN tells of an item.
+type explanation struct {
+	container string
+	policy    expiry.Policy
+	set       expiry.HistoryEntry // the change that set the policy
+	byDefault expiry.HistoryEntry // and the one that set its default
+	item      keyspace.Item
+	found     bool
+	now       int64 // ms
+}
+
+// reply is the reply of DOC.EXPLAIN. Of an item that does not exist what concerns the item is null.
+//
+//	state        alive or absent
+//	why          a sentence
+//	rule         what decides: source as in DOC.META, or never: neither the document nor the container ends it
+//	ts           time of the last write, ms since 1970
+//	ttl          the time to live in seconds; -1 for ever; null in a container that is off, and of an item with an
+//	             absolute end
+//	expiresat    time of death, ms since 1970; -1 never
+//	ttlleft      time left, ms; -1 for ever
+//	policy       etag of the container's settings
+//	policysince  since when they rule, ms since 1970
+//	policyby     the client that set them; null if it is not known
+//	last         null
+func (e *explanation) reply() Reply {
+	state, rule, ts, ttl, end, left, by := "alive", Null, Null, Null, Null, Null, Null
+	var why string
+	if e.found {
+		var source string
+		source, ttl, why = e.judge()
+		rule, ts = Bulk(source), Integer(e.item.TS)
+		end = ttlReply(&e.policy, e.item, e.now, fromEpoch, milliseconds)
+		left = ttlReply(&e.policy, e.item, e.now, fromNow, milliseconds)
+	} else {
+		state, why = "absent", "no document and no plain key with this id lives in "+e.container
+	}
+	if e.set.By != "" {
+		by = Bulk(e.set.By)
+	}
+	return Map(
+		Bulk("state"), Bulk(state),
+		Bulk("why"), Bulk(why),
+		Bulk("rule"), rule,
+		Bulk("ts"), ts,
+		Bulk("ttl"), ttl,
+		Bulk("expiresat"), end,
+		Bulk("ttlleft"), left,
+		Bulk("policy"), Bulk(etag(e.set.Etag)),
+		Bulk("policysince"), Integer(e.set.At),
+		Bulk("policyby"), by,
+		Bulk("last"), Null,
+	)
+}
+
+// judge returns the rule that decides about a living item, its time to live, and both in words.
+func (e *explanation) judge() (rule string, ttl Reply, why string) {
+	var doc jsondoc.Document
+	rule = e.policy.Source(e.item.ExpireAt, false)
+	plain := e.item.Kind == keyspace.Plain
+	own := e.keyWords()
+	if !plain {
+		doc = jsondoc.FromValid(e.item.Body, e.policy.Deadline)
+		rule, own = doc.Source(&e.policy, e.item.TS, e.item.ExpireAt), documentWords(&doc)
+	}
+	def := e.policy.Default
+	switch {
+	case rule == "hold":
+		return rule, Integer(-1), "never dies: " + e.container + " is on hold" + since(&e.set) + ": " + e.policy.Hold
+	case rule == "off":
+		return rule, Null, "never dies: " + own + "; TTL of " + e.container + " is off" + since(&e.byDefault)
+	case rule == "deadline", rule == "document" && plain && e.item.ExpireAt != expiry.Never:
+		return rule, Null, "dies at " + utc(e.item.ExpireAt) + ": " + own
+	case rule == "document" && e.item.ExpireAt == expiry.Never:
+		return rule, Integer(-1), "never dies: " + own
+	case rule == "document":
+		return rule, Integer(int64(doc.TTL)), fmt.Sprintf("dies %d s after its last write: %s", doc.TTL, own)
+	case def == expiry.Forever:
+		if rule == "container" {
+			rule = "never"
+		}
+		return rule, Integer(-1), "never dies: " + own + "; default -1 of " + e.container + since(&e.byDefault)
+	}
+	return rule, Integer(int64(def)), fmt.Sprintf("dies %d s after its last write: %s; default of %s%s", def, own, e.container, since(&e.byDefault))
+}
+
+// since tells when a change was, and which client has made it.
+func since(h *expiry.HistoryEntry) string {
+	text := " since " + utc(h.At)
+	if h.By != "" {
+		text += ", set by " + h.By
+	}
+	return text
+}
+
+// keyWords tells which end a plain key has of its own.
+func (e *explanation) keyWords() string {
+	switch e.item.ExpireAt {
+	case expiry.Inherit:
+		return "no expiration of its own"
+	case expiry.Never:
+		return "it is persisted"
+	}
+	return "an expiration of its own"
+}
+
+// documentWords tells which ends a document has of its own.
+func documentWords(doc *jsondoc.Document) string {
+	own := "no ttl of its own"
+	switch {
+	case doc.TTLErr != nil:
+		own = "its own ttl does not count"
+	case doc.TTL != expiry.Absent:
+		own = fmt.Sprintf("its own ttl is %d", doc.TTL)
+	}
+	switch d := doc.Deadline; {
+	case d == nil:
+	case d.Err != nil:
+		own += ", its deadline " + d.Member + " does not count"
+	case d.At != 0:
+		own += ", its deadline " + d.Member + " is " + utc(d.At)
+	}
+	return own
+}
+
+// utc writes a moment in ms for people.
+func utc(ms int64) string {
+	return time.UnixMilli(ms).UTC().Format(time.RFC3339)
+}
