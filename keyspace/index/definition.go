@@ -176,6 +176,21 @@ func (r *Reader) Load(text string, ts int64) *Reader {
 	return r
 }
 
+// Same reports whether the current documents of two readers of the same definitions have the same text at the paths of an
+// index. Then they have the same keys.
+func (r *Reader) Same(other *Reader, number int) bool {
+	for _, at := range r.at[number] {
+		if at == timePath {
+			if r.values[0].Float() != other.values[0].Float() {
+				return false
+			}
+		} else if r.extractor.Text(at) != other.extractor.Text(at) {
+			return false
+		}
+	}
+	return true
+}
+
 // Keys appends the keys of the current document in an index: none, one, or one for each different element of an array of
 // up to 1000.
 func (r *Reader) Keys(number int, keys []Key) []Key {

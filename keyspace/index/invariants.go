@@ -18,7 +18,11 @@ func (t *Tree) Check() error {
 		}
 		last = e
 		entries++
-		n := e.more & textMask
+		n := e.text()
+		if id := t.order.of(t.ids(e.handle)); n == noText && e.more&lowMask != id {
+			err = fmt.Errorf("an entry has number %d of its id, not %d", e.more&lowMask, id)
+			return false
+		}
 		if n != noText {
 			counts[n]++
 		}

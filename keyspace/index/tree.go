@@ -1,6 +1,7 @@
 package index
 
 import (
+	"math"
 	"strings"
 	"unsafe"
 
@@ -17,6 +18,9 @@ type Tree struct {
 	texts []text // by number; the first is that of the probe
 	free  []uint32
 	probe position
+	hint  btree.PathHint // to the last change
+	order idOrder
+	next  int   // the number of entries at which order is chosen anew
 	bytes int64 // of texts
 	cut   int   // entries whose key is cut
 }
@@ -24,7 +28,7 @@ type Tree struct {
 // entry is a key and an item. It holds no pointers, so the collector does not look at it.
 type entry struct {
 	prefix uint64
-	more   uint32 // the kind of the first value and, below, the number of the text, noText without
+	more   uint32 // the kind of the first value; below hasText and the number of the text, or the number of the id
 	handle uint32 // probeHandle: the item is the probe
 }
 
@@ -36,7 +40,8 @@ type text struct {
 
 const (
 	kindShift = 29
-	textMask  = 1<<kindShift - 1
+	hasText   = 1 << idBits
+	lowMask   = hasText - 1
 
 	noText    = 0
 	probeText = 1
@@ -52,9 +57,17 @@ type position struct {
 
 // New returns an empty tree. ids returns the id of an item in the tree; it is called under the tree's lock.
 func New(ids func(handle uint32) string) *Tree {
-	t := &Tree{ids: ids, texts: make([]text, probeText+1)}
+	t := &Tree{ids: ids, texts: make([]text, probeText+1), next: firstOrder}
 	t.items = btree.NewBTreeGOptions(t.less, btree.Options{NoLocks: true})
 	return t
+}
+
+// text returns the number of the entry's text, noText without.
+func (e entry) text() uint32 {
+	if e.more&hasText == 0 {
+		return noText
+	}
+	return e.more & lowMask
 }
 
 // less is the order of the tree: kind, prefix, text, id.
@@ -66,7 +79,10 @@ func (t *Tree) less(a, b entry) bool {
 		return a.prefix < b.prefix
 	}
 	if a.more != b.more {
-		if c := strings.Compare(t.texts[a.more&textMask].text, t.texts[b.more&textMask].text); c != 0 {
+		if (a.more|b.more)&hasText == 0 {
+			return a.more < b.more
+		}
+		if c := strings.Compare(t.texts[a.text()].text, t.texts[b.text()].text); c != 0 {
 			return c < 0
 		}
 	}
@@ -82,40 +98,50 @@ func (t *Tree) less(a, b entry) bool {
 	return t.ids(a.handle) < t.ids(b.handle)
 }
 
-// pivot returns an entry at a key and a position among the ids of that key. It is valid until the next pivot.
+// pivot returns an entry at a key and a position among the ids of that key. It is valid while they are the probe.
 func (t *Tree) pivot(k *Key, at position) entry {
-	t.probe = at
-	e := entry{prefix: k.prefix, more: uint32(k.kind) << kindShift, handle: probeHandle}
-	if k.text != "" {
-		t.texts[probeText].text = k.text
-		e.more |= probeText
+	t.setProbe(k, at)
+	e := t.probeOf(k, probeHandle)
+	switch {
+	case k.text != "":
+	case at.after:
+		e.more |= lastOrder
+	default:
+		e.more |= t.order.of(at.id)
 	}
 	return e
 }
 
-// entryOf returns the entry of an item. If a text of the key is not in the dictionary and add is true, it is
-// added; otherwise ok is false.
-func (t *Tree) entryOf(k *Key, handle uint32, add bool) (e entry, ok bool) {
-	e = entry{prefix: k.prefix, more: uint32(k.kind) << kindShift, handle: handle}
-	if k.text == "" {
-		return e, true
+// setProbe makes a key and a position the probe.
+func (t *Tree) setProbe(k *Key, at position) {
+	t.probe = at
+	t.texts[probeText].text = k.text
+}
+
+// probeOf returns the entry of an item at a key, without the number of its id. If the key has a text, it is valid while
+// that is the probe.
+func (t *Tree) probeOf(k *Key, handle uint32) entry {
+	e := entry{prefix: k.prefix, more: uint32(k.kind) << kindShift, handle: handle}
+	if k.text != "" {
+		e.more |= hasText | probeText
 	}
+	return e
+}
+
+// textOf returns the number of a text of a key in the dictionary, and adds it if need be.
+func (t *Tree) textOf(k *Key) uint32 {
 	number := uint32(noText)
-	t.items.Ascend(t.pivot(k, position{}), func(there entry) bool {
-		if n := there.more & textMask; there.more>>kindShift == uint32(k.kind) && there.prefix == k.prefix && t.texts[n].text == k.text {
+	t.items.AscendHint(t.pivot(k, position{}), func(there entry) bool {
+		if n := there.text(); there.more>>kindShift == uint32(k.kind) && there.prefix == k.prefix && t.texts[n].text == k.text {
 			number = n
 		}
 		return false
-	})
+	}, &t.hint)
 	t.texts[probeText].text = "" // a view of a document
 	if number == noText {
-		if !add {
-			return e, false
-		}
-		number = t.addText(k.text)
+		return t.addText(k.text)
 	}
-	e.more |= number
-	return e, true
+	return number
 }
 
 // addText adds a text to the dictionary and returns its number.
@@ -134,31 +160,70 @@ func (t *Tree) addText(s string) uint32 {
 
 // Add adds an item under a key, unless it is there already.
 func (t *Tree) Add(k Key, handle uint32) {
-	e, _ := t.entryOf(&k, handle, true)
-	if _, there := t.items.Set(e); there {
+	e := entry{prefix: k.prefix, more: uint32(k.kind) << kindShift, handle: handle}
+	if k.text == "" {
+		e.more |= t.order.of(t.ids(handle))
+	} else {
+		e.more |= hasText | t.textOf(&k)
+	}
+	if _, there := t.items.SetHint(e, &t.hint); there {
 		return
 	}
-	if n := e.more & textMask; n != noText {
+	if n := e.text(); n != noText {
 		t.texts[n].count++
 	}
 	if k.Cut && k.text != "" {
 		t.cut++
 	}
+	if t.items.Len() >= t.next {
+		t.chooseOrder()
+	}
+}
+
+// The numbers of entries at which the order of ids is chosen: it must not take long, under the lock of a partition.
+const (
+	firstOrder = 64
+	lastChoice = 1024
+)
+
+// chooseOrder chooses an order of ids like those in the tree. Entries stay where they are: all orders agree.
+func (t *Tree) chooseOrder() {
+	if t.next = lastChoice; t.items.Len() >= lastChoice {
+		t.next = math.MaxInt
+	}
+	t.order = idOrderOf(func(visit func(id string)) {
+		t.items.Scan(func(e entry) bool {
+			visit(t.ids(e.handle))
+			return true
+		})
+	})
+	t.items.Walk(func(entries []entry) bool {
+		for i := range entries {
+			if e := &entries[i]; e.more&hasText == 0 {
+				e.more = e.more&^lowMask | t.order.of(t.ids(e.handle))
+			}
+		}
+		return true
+	})
 }
 
 // Remove removes an item from under a key.
 func (t *Tree) Remove(k Key, handle uint32) {
-	e, ok := t.entryOf(&k, handle, false)
-	if !ok {
-		return
+	e := t.probeOf(&k, handle)
+	if k.text == "" {
+		e.more |= t.order.of(t.ids(handle))
+	} else {
+		t.setProbe(&k, position{})
 	}
-	if _, ok := t.items.Delete(e); !ok {
+	there, ok := t.items.DeleteHint(e, &t.hint)
+	t.texts[probeText].text = "" // a view of a document
+	if !ok {
 		return
 	}
 	if k.Cut && k.text != "" {
 		t.cut--
 	}
-	if n := e.more & textMask; n != noText {
+	if n := there.text(); n != noText {
 		if t.texts[n].count--; t.texts[n].count == 0 {
 			t.bytes -= int64(len(t.texts[n].text))
 			t.texts[n].text = ""
@@ -196,6 +261,7 @@ type Cursor struct {
 	t       *Tree
 	it      btree.IterG[entry]
 	end     Bound
+	endAt   entry // of end
 	hasEnd  bool
 	desc    bool
 	current entry
@@ -210,7 +276,7 @@ func (t *Tree) Range(low, high *Bound, desc bool) (c Cursor, ok bool) {
 		begin, end = high, low
 	}
 	if end != nil {
-		c.end, c.hasEnd = *end, true
+		c.end, c.endAt, c.hasEnd = *end, t.pivot(&end.Key, position{end.ID, end.After}), true
 	}
 	switch {
 	case begin == nil && !desc:
@@ -237,8 +303,8 @@ func (c *Cursor) within() bool {
 	if !c.hasEnd {
 		return true
 	}
-	pivot := c.t.pivot(&c.end.Key, position{c.end.ID, c.end.After})
-	before := c.t.less(c.current, pivot)
+	c.t.setProbe(&c.end.Key, position{c.end.ID, c.end.After})
+	before := c.t.less(c.current, c.endAt)
 	c.t.texts[probeText].text = ""
 	return before != c.desc
 }
@@ -256,7 +322,7 @@ func (c *Cursor) Handle() uint32 { return c.current.handle }
 
 // Key returns the key of the current entry. It is safe to keep.
 func (c *Cursor) Key() Key {
-	text := c.t.texts[c.current.more&textMask].text
+	text := c.t.texts[c.current.text()].text
 	kind := query.Kind(c.current.more >> kindShift)
 	return Key{kind: kind, prefix: c.current.prefix, text: text, Cut: len(text) >= maxText || kind == manyElements.kind}
 }
@@ -271,7 +337,7 @@ func (c *Cursor) Less(other *Cursor) bool {
 	if a.prefix != b.prefix {
 		return a.prefix < b.prefix
 	}
-	if order := strings.Compare(c.t.texts[a.more&textMask].text, other.t.texts[b.more&textMask].text); order != 0 {
+	if order := strings.Compare(c.t.texts[a.text()].text, other.t.texts[b.text()].text); order != 0 {
 		return order < 0
 	}
 	return c.t.ids(c.current.handle) < other.t.ids(other.current.handle)
