@@ -40,6 +40,9 @@ func (x *Extractor) Load(text string) {
 // Value returns the value at a path of the current document.
 func (x *Extractor) Value(path int) Value { return x.refs[path].eval(x.e) }
 
+// Text returns the JSON at a path of the current document; "" is undefined.
+func (x *Extractor) Text(path int) string { return x.e.text(path) }
+
 // Elements calls visit with each element of an array until it returns false. Other values have none.
 func (v Value) Elements(visit func(Value) (more bool)) {
 	if v.kind != Array {

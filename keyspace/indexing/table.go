@@ -161,6 +161,9 @@ func (t *Table) Replaced(h memtable.Handle, was, is record.Item) {
 	t.is.Load(is.Body, is.TS)
 	moved := false
 	for i, tree := range t.trees {
+		if t.was.Same(t.is, i) {
+			continue
+		}
 		t.old, t.new = t.was.Keys(i, t.old[:0]), t.is.Keys(i, t.new[:0])
 		if slices.EqualFunc(t.old, t.new, func(a, b index.Key) bool { return a.Equal(&b) }) {
 			continue
