@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"mayfly/keyspace/aof"
@@ -47,6 +48,8 @@ type FileReport struct {
 	Records  int64     `json:"records"` // items set or deleted in it, seals apart; an item may be set many times
 	State    FileState `json:"state"`
 	Problems []Problem `json:"problems,omitempty"`
+
+	unsure map[aof.Range]bool // ranges of Problems with a key that may have held more than the item of that key
 }
 
 // Problem is a range of a file that is not as it was written, or was not confirmed.
@@ -302,6 +305,9 @@ type fileReader struct {
 	path     string
 	buf      []byte      // the value that is being read
 	last     journal.LSN // the last commit of a damaged journal
+
+	found   int              // problems reported
+	verdict *aof.DamageError // why a start refuses the file; nil if it does not
 }
 
 // open opens the file for read.
@@ -326,7 +332,8 @@ func (r *fileReader) open(path string, read func() error) error {
 		return err
 	}
 	if r.f.failed != nil {
-		r.reportDamage(Problem{From: r.f.at, To: r.f.to, Reason: fmt.Sprintf("the disk cannot read all of this range: %v", r.f.failed)})
+		r.verdict = nil // a range and a reason of its own: a start stops before it
+		r.reportDamage(Problem{From: r.f.at, To: r.f.to, Reason: r.f.reason()})
 	}
 	return nil
 }
@@ -360,6 +367,11 @@ func (r *zeroingReader) ReadAt(b []byte, at int64) (n int, err error) {
 	return n, nil
 }
 
+// reason says what failed.
+func (r *zeroingReader) reason() string {
+	return fmt.Sprintf("the disk cannot read all of this range: %v", r.failed)
+}
+
 func (r *zeroingReader) note(from, to int64, err error) {
 	if r.failed == nil {
 		r.failed, r.at, r.to = err, from, to
@@ -367,13 +379,51 @@ func (r *zeroingReader) note(from, to int64, err error) {
 	r.at, r.to = min(r.at, from), max(r.to, to)
 }
 
-// reportDamage reports a problem, which makes the file damaged.
+// reportDamage reports a problem, which makes the file damaged. One in the range for which a start refuses the file has
+// that range and reason, so that all name the same.
 func (r *fileReader) reportDamage(p Problem) {
 	if r.report.State == Sound {
 		r.report.State = Damaged
 	}
-	r.report.Problems = append(r.report.Problems, p)
+	r.found++
+	if v := r.verdict; v != nil && p.From < max(v.To, v.From+1) && v.From < max(p.To, p.From+1) {
+		p.From, p.To = v.From, v.To
+		switch {
+		case strings.HasPrefix(p.Reason, v.Reason): // it says more
+		case p.Rescued:
+			p.Reason = v.Reason + "; " + p.Reason
+		default:
+			p.Reason = v.Reason
+		}
+	}
+	r.list(p)
 	r.problem(r.report.File, p)
+}
+
+// list lists a problem. Of those with one range, each that has a key is listed, or else one of the others.
+func (r *fileReader) list(p Problem) {
+	problems, at := r.report.Problems, aof.Range{From: p.From, To: p.To}
+	same := slices.IndexFunc(problems, func(q Problem) bool { return q.From == p.From && q.To == p.To })
+	if same < 0 {
+		r.report.Problems = append(problems, p)
+		return
+	}
+	switch keyed := problems[same].Key != ""; {
+	case keyed && p.Key != "":
+		if !slices.Contains(problems, p) {
+			r.report.Problems = append(problems, p)
+		}
+	case keyed || p.Key != "":
+		if r.report.unsure == nil {
+			r.report.unsure = make(map[aof.Range]bool)
+		}
+		r.report.unsure[at] = true
+		if !keyed {
+			problems[same] = p
+		}
+	case problems[same].Rescued:
+		problems[same] = p
+	}
 }
 
 // torn reports that the end of the file was never confirmed.

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"mayfly/expiry"
+	"mayfly/expiry/clock"
 	"mayfly/keyspace/aof"
 	"mayfly/keyspace/aof/aoftest"
 	"mayfly/keyspace/datadir"
@@ -362,6 +363,38 @@ func TestSoundFoldersStart(t *testing.T) {
 		report, state := repaired(t, l.dir)
 		if !report.Clean() || compareQuietly(l.state, state) > 0 {
 			t.Errorf("folder %d: %+v", i, report)
+		}
+	}
+}
+
+// Whatever a missing byte damages: a start, check, repair and export name one range, and check lists none that overlaps.
+func TestAMissingByteIsOneRange(t *testing.T) {
+	l := newLived(t, 31)
+	size := len(aoftest.Read(t, filepath.Join(l.dir, store1)))
+	for at := 1; at < size; at += max(size/40, 1) {
+		dir := l.copy(store1, func(b []byte) []byte { return append(b[:at:at], b[at+1:]...) })
+		d, ok := errors.AsType[*aof.DamageError](startError(t, dir))
+		if !ok {
+			t.Fatalf("without byte %d: no damage", at)
+		}
+		same := func(what string, p Problem) {
+			if p.From != d.From || p.To != d.To || !strings.HasPrefix(p.Reason, d.Reason) {
+				t.Errorf("without byte %d: a start says %v, %s bytes %d to %d: %s", at, d, what, p.From, p.To, p.Reason)
+			}
+		}
+		problems := fileIn(t, checkDamaged(t, "a missing byte", dir), store1).Problems
+		if len(problems) != 1 {
+			t.Errorf("without byte %d: check lists %+v", at, problems)
+		}
+		same("check", problems[0])
+		report, _ := repaired(t, dir)
+		same("repair", fileIn(t, report.Files, store1).Problems[0])
+		if lost := len(report.Lost) + report.Unknown; lost == 0 {
+			t.Errorf("without byte %d: nothing is lost or unknown", at)
+		}
+		err := Read(dir, clock.NewManual(livedUntil), func(record.Container) error { return nil }, func(string, string, record.Item) error { return nil })
+		if e, ok := errors.AsType[*aof.DamageError](err); !ok || e.From != d.From || e.To != d.To {
+			t.Errorf("without byte %d: a start says %v, export %v", at, d, err)
 		}
 	}
 }

@@ -184,7 +184,7 @@ func (p *run) copy() error {
 // damaged record may be wrong itself: that a later record has the same key does not undo the damage.
 func (p *run) countUnknown(f FileReport) {
 	for _, problem := range f.Problems {
-		if !problem.Rescued && !p.reported[damagedRange{problem, f.File}] {
+		if f.unsure[aof.Range{From: problem.From, To: problem.To}] || !problem.Rescued && !p.reported[damagedRange{problem, f.File}] {
 			p.report.Unknown++
 		}
 	}

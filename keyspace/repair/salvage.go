@@ -71,13 +71,11 @@ func (r *fileReader) judge(verdict error, mark uint32, end, written int64) (dama
 	case verdict == nil && r.check != nil && errors.As(r.check(mark, end), &damage):
 		r.report.State = Damaged
 		err := r.salvage(damage, written)
-		if last := r.report.Problems[len(r.report.Problems)-1]; last.Reason != damage.Reason {
-			// What is missing came after everything that can be read.
-			r.reportDamage(Problem{From: damage.From, To: damage.To, Reason: damage.Reason})
-		}
+		// What is missing came after everything that can be read.
+		r.reportDamage(Problem{From: damage.From, To: damage.To, Reason: damage.Reason})
 		return true, err
 	case verdict == nil && r.f.failed != nil: // in what looks like a torn end
-		damage = &aof.DamageError{File: r.path, From: r.f.at, To: r.f.to, Reason: r.f.failed.Error()}
+		damage = &aof.DamageError{File: r.path, From: r.f.at, To: r.f.to, Reason: r.f.reason()}
 	default:
 		return false, verdict
 	}
@@ -87,6 +85,7 @@ func (r *fileReader) judge(verdict error, mark uint32, end, written int64) (dama
 
 // salvage reads a damaged file of this many bytes.
 func (r *fileReader) salvage(damage *aof.DamageError, written int64) error {
+	r.verdict = damage
 	seals, standing, err := r.seals(written)
 	if err != nil {
 		return err
@@ -108,7 +107,7 @@ func (r *fileReader) salvage(damage *aof.DamageError, written int64) error {
 			closed := slices.ContainsFunc(standing, func(z aof.Seal) bool { return z.From == at && z.At < s.From })
 			switch {
 			case problems > 0 && !closed:
-				r.reportDamage(Problem{From: at, To: s.From, Reason: "its seal is not where this range should end: bytes have been inserted or removed, and records with them"})
+				r.doubtRange(at, s.From)
 			case problems == 0 && s.At < 0:
 				r.reportDamage(Problem{From: at, To: s.From, Reason: "no seal confirms this range, though all records in it are sound: deletes may be missing"})
 			case problems == 0:
@@ -123,10 +122,22 @@ func (r *fileReader) salvage(damage *aof.DamageError, written int64) error {
 		}
 		at = s.At + aof.SealSize
 	}
-	if len(r.report.Problems) == 0 {
+	if r.found == 0 {
 		r.reportDamage(Problem{From: damage.From, To: damage.To, Reason: damage.Reason})
 	}
 	return nil
+}
+
+// doubtRange reports that records may be missing in a range with problems, whose seal is not where it should end: bytes
+// have been inserted or removed. It adds that to the first problem in the range.
+func (r *fileReader) doubtRange(from, to int64) {
+	for _, p := range r.report.Problems {
+		if from < p.To && p.From < to {
+			p.Key, p.Rescued = "", false
+			r.reportDamage(p)
+			return
+		}
+	}
 }
 
 // proven reads a range that a seal proves.
@@ -152,11 +163,11 @@ func (r *fileReader) proven(from, to int64) error {
 
 // unproven reads a range in which anything may be wrong and returns the number of problems in it.
 func (r *fileReader) unproven(from, to int64) (problems int, err error) {
-	before := len(r.report.Problems)
+	before := r.found
 	for at := from; at < to && err == nil; {
 		at, err = r.soundCommands(at, to)
 	}
-	return len(r.report.Problems) - before, err
+	return r.found - before, err
 }
 
 // soundCommands reads commands up to the first broken one, and returns the offset of the next to try.
