@@ -68,7 +68,7 @@ func (d *documentQuery) run(x *Context) Reply {
 	if err := r.choose(); err != nil {
 		return Fail(err)
 	}
-	options := page.Options{Count: d.count, Ordered: r.ordered(), Proven: r.proves()}
+	options := page.Options{Count: d.count, Ordered: r.ordered(), Defined: r.ordersDefined(), Shared: true, Proven: r.proves()}
 	if d.meta {
 		options.Whole = func(*query.Document) string { return withMeta(r.current.Body, *r.current) }
 	}
@@ -193,6 +193,12 @@ func (r *queryRun) wanted() int {
 // ordered reports whether the plan gives the order of ORDER BY.
 func (r *queryRun) ordered() bool {
 	return r.indexed && r.plan.Ordered || r.ends != nil && r.ends.Ordered || r.ids != nil && r.ids.Ordered
+}
+
+// ordersDefined reports whether the plan gives the order of ORDER BY, and its first value is defined in all documents
+// that the plan proves.
+func (r *queryRun) ordersDefined() bool {
+	return r.indexed && r.plan.Ordered && r.plan.Defined || r.ends != nil && r.ends.Ordered
 }
 
 // scans reports whether the query reads the whole container.

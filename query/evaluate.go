@@ -63,6 +63,7 @@ type Evaluator struct {
 	conditions []condition // of WHERE that paths judge
 	rest       []node      // the other conditions
 	unproven   node        // of WHERE, for documents that are proven
+	sorted     bool        // WHERE is sorted into conditions and rest
 	judging    bool        // paths judge conditions while they are located
 	unsure     bool        // a condition has met an error: the whole of WHERE decides
 
@@ -87,9 +88,6 @@ func (q *Query) Evaluator() *Evaluator {
 	e := &Evaluator{q: q, unproven: q.where, slots: make([]slot, len(q.paths)), root: pathNode{slot: -1}}
 	for i, p := range q.paths {
 		e.root.add(p, i)
-	}
-	if q.where != nil {
-		e.prefilter()
 	}
 	return e
 }

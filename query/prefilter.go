@@ -114,7 +114,11 @@ func (e *Evaluator) Match() bool {
 		return true
 	case e.doc.Proven:
 		return e.unproven.eval(e).isTrue() && e.err == nil
-	case len(e.conditions) == 0 || e.located == e.turn:
+	case !e.sorted:
+		e.sorted = true
+		e.prefilter()
+	}
+	if len(e.conditions) == 0 || e.located == e.turn {
 		return e.q.where.eval(e).isTrue() && e.err == nil
 	}
 	e.judging, e.unsure = true, false

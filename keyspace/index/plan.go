@@ -18,6 +18,7 @@ type Plan struct {
 	Spans   []Span // ascending and apart
 	Desc    bool   // the spans are read from high to low
 	Ordered bool   // the documents come in the order of ORDER BY
+	Defined bool   // the first value of ORDER BY is defined in entries whose key is not cut
 	Proven  bool   // the spans prove all conditions of entries whose key is not cut
 	Proves  []int  // the numbers of the conditions that they prove
 	Range   string // what is read, for EXPLAIN
@@ -229,6 +230,10 @@ func planOf(d *Definition, terms []predicates.Term, conditions int, order []pred
 	}
 	if d.elements {
 		p.Spans = append([]Span{{Low: Bound{Key: manyElements}, High: Bound{Key: manyElements, After: true}}}, p.Spans...)
+	}
+	if p.Ordered {
+		first := slices.IndexFunc(d.paths, func(p []string) bool { return slices.Equal(p, order[0].Path) })
+		p.Defined = first == 0 || first > 0 && first < p.bounded // an entry has the first path; conditions prove the others
 	}
 	p.Proven = len(p.Proves) == conditions
 	p.Range = strings.Join(words, ", ")

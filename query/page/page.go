@@ -23,13 +23,17 @@ type Options struct {
 	Count int // rows
 	// Ordered says that documents come in the order of ORDER BY.
 	Ordered bool
+	// Defined says that the first value of ORDER BY is defined in documents marked as proven.
+	Defined bool
+	// Shared says that the memory of documents does not change, so that rows may share it.
+	Shared bool
 	// Proven are the numbers of the conditions that documents marked as proven fulfil.
 	Proven []int
 	// Whole returns the row of SELECT *; nil for the text of the document.
 	Whole func(*query.Document) string
 }
 
-// Row is a row of the reply. Its memory is its own.
+// Row is a row of the reply. Its memory is its own, or that of its document: see [Options].
 type Row struct {
 	ID   string // "" of a group
 	Text string // JSON
@@ -59,6 +63,8 @@ type Page struct {
 	groupPaths int
 	aggregates []aggregate
 	key        []byte
+	keys       []query.Value // of the current document
+	buffer     []byte        // of a row
 }
 
 // New returns an empty page that begins at a cursor.
@@ -118,7 +124,7 @@ func (p *Page) Add(doc *query.Document) (more bool, err error) {
 	switch {
 	case p.groups != nil:
 		return true, p.addToGroup()
-	case p.q.Sorts() && e.OrderValue(0).Kind() == query.Undefined:
+	case p.q.Sorts() && !(doc.Proven && p.options.Defined) && e.OrderValue(0).Kind() == query.Undefined:
 		p.Matched--
 		return true, e.Err()
 	case !p.Streams():
@@ -135,7 +141,11 @@ func (p *Page) Add(doc *query.Document) (more bool, err error) {
 		p.offset--
 		return true, nil
 	}
-	p.emit(Row{ID: strings.Clone(doc.ID), Text: text})
+	id := doc.ID
+	if !p.options.Shared {
+		id = strings.Clone(id)
+	}
+	p.emit(Row{ID: id, Text: text})
 	return p.limit != 0 && !p.full(), nil
 }
 
@@ -168,8 +178,12 @@ func (p *Page) row() (string, bool) {
 	if p.q.Whole() && p.options.Whole != nil {
 		return p.options.Whole(p.e.Document()), true
 	}
-	out, ok := p.e.Row(nil)
-	return string(out), ok
+	if p.q.Whole() && p.options.Shared && p.Streams() {
+		return p.e.Document().Text, true
+	}
+	var ok bool
+	p.buffer, ok = p.e.Row(p.buffer[:0])
+	return string(p.buffer), ok
 }
 
 // emit adds a row to the page.

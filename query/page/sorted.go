@@ -62,10 +62,11 @@ func (s *sortedRows) Pop() any {
 
 // addSorted adds the row of the current document to those in order.
 func (p *Page) addSorted() (more bool, err error) {
-	row := sortedRow{id: p.e.Document().ID}
+	p.keys = p.keys[:0]
 	for i := range p.sorted.desc {
-		row.keys = append(row.keys, p.e.OrderValue(i))
+		p.keys = append(p.keys, p.e.OrderValue(i))
 	}
+	row := sortedRow{id: p.e.Document().ID, keys: p.keys}
 	if p.distinct == nil {
 		if p.after != nil && p.sorted.compare(&row, p.after) <= 0 {
 			return true, p.e.Err()
@@ -80,8 +81,9 @@ func (p *Page) addSorted() (more bool, err error) {
 	}
 	row.id = strings.Clone(row.id)
 	row.ID = row.id
-	for i := range row.keys {
-		row.keys[i] = row.keys[i].Clone()
+	row.keys = make([]query.Value, len(p.keys))
+	for i, key := range p.keys {
+		row.keys[i] = key.Clone()
 	}
 	if p.distinct != nil {
 		return p.addDistinct(row)
