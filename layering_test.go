@@ -34,7 +34,7 @@ var layers = layerTable{
 	{"commands/redisfmt", ""},
 	{"keyspace", "keyspace/foresight keyspace/selection keyspace/indexing keyspace/index query/predicates query keyspace/storage keyspace/lease keyspace/figures keyspace/scrub keyspace/dbnum keyspace/eviction keyspace/rotation keyspace/watch keyspace/memtable keyspace/journal keyspace/store keyspace/datadir keyspace/aof keyspace/record expiry/members expiry expiry/clock"},
 	{"keyspace/repair", "keyspace/manifest keyspace/journal keyspace/store keyspace/datadir keyspace/aof keyspace/record expiry/members expiry expiry/clock"},
-	{"keyspace/watch", ""},
+	{"keyspace/watch", "expiry"},
 	{"keyspace/storage", "keyspace/waste keyspace/liveness keyspace/memtable keyspace/fileset keyspace/scrub keyspace/journal keyspace/figures keyspace/datadir keyspace/store keyspace/reserve keyspace/lease keyspace/manifest keyspace/aof keyspace/record expiry"},
 	{"keyspace/figures", "keyspace/memtable keyspace/datadir expiry"},
 	{"keyspace/foresight", "keyspace/memtable expiry"},

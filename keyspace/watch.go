@@ -1,11 +1,8 @@
 package keyspace
 
 import (
-	"math"
-	"slices"
 	"strings"
 
-	"mayfly/expiry"
 	"mayfly/keyspace/memtable"
 	"mayfly/keyspace/watch"
 )
@@ -17,33 +14,10 @@ import (
 // however many there are: a watcher remembers the state of the container, and compares at the end.
 type Watcher struct{ set *watchSet }
 
-// watchSet is what a watcher watches until it is reset. The partitions refer to it, so a large one can be taken off
-// their lists later.
-type watchSet struct {
-	keys   []watched
-	groups []watchGroup
-	// changed is set under the lock of the changed partition. It is read under the locks of all the keys' partitions,
-	// so a reader sees all changes up to then.
-	changed watch.Mark
-}
-
-// watched is one id under watch, whether there is such an item or not.
-type watched struct {
-	p     *partition
-	c     *Container
-	id    string
-	lived bool // when the watch began
-}
-
-// watchGroup is consecutive keys of one container that were watched in the same state of it.
-type watchGroup struct {
-	c        *Container
-	policy   *expiry.Policy
-	replaced uint64
-	from, to int   // of its keys
-	lived    bool  // one of them did when its watch began
-	earliest int64 // ms; when the first of those dies under the policy; math.MaxInt64: never
-}
+type (
+	watchSet = watch.Set[*partition, *Container]
+	watched  = watch.Key[*partition, *Container]
+)
 
 // Watch makes a watcher watch an id from now on. The transaction has locked its partition.
 func (tx *Tx) Watch(w *Watcher, c *Container, id string) {
@@ -53,97 +27,60 @@ func (tx *Tx) Watch(w *Watcher, c *Container, id string) {
 		w.set = new(watchSet)
 	}
 	id = strings.Clone(id)
-	if p.watchers.Add(c, id, &w.set.changed) { // the keys are not searched: clients decide how many there are
-		w.set.add(watched{p, c, id, e != nil}, e)
-	}
-}
-
-// add adds a key, whose item has this entry, nil if there is none.
-func (s *watchSet) add(k watched, e *memtable.Entry) {
-	s.keys = append(s.keys, k)
-	policy := k.c.Policy()
-	last := len(s.groups) - 1
-	if last < 0 || s.groups[last].c != k.c || s.groups[last].policy != policy || s.groups[last].replaced != k.c.replaced {
-		s.groups = append(s.groups, watchGroup{
-			c: k.c, policy: policy, replaced: k.c.replaced, from: len(s.keys) - 1, earliest: math.MaxInt64,
-		})
-		last++
-	}
-	g := &s.groups[last]
-	g.to = len(s.keys)
-	if e == nil {
+	if !p.watchers.Add(c, id, &w.set.Mark) { // the keys are not searched: clients decide how many there are
 		return
 	}
-	g.lived = true
-	if end, ok := e.End(policy); ok {
-		g.earliest = min(g.earliest, end)
+	ends := int64(watch.Never)
+	if e != nil {
+		if end, ok := e.End(c.Policy()); ok {
+			ends = end
+		}
 	}
+	w.set.Add(watched{Partition: p, Container: c, ID: id, Lived: e != nil}, c.watchState(), ends)
 }
 
-// keys returns the keys under watch.
-func (w *Watcher) keys() []watched {
-	if w.set == nil {
-		return nil
-	}
-	return w.set.keys
+// watchState returns the state of the container that watchers compare. A partition must be locked.
+func (c *Container) watchState() watch.State {
+	return watch.State{Policy: c.Policy(), Replaced: c.replaced, Dropped: c.dropped}
 }
 
 // IDs returns the ids under watch. A transaction locks their partitions before it calls Changed.
-func (w *Watcher) IDs() []string {
-	ids := make([]string, len(w.keys()))
-	for i, k := range w.keys() {
-		ids[i] = k.id
+func (w *Watcher) IDs() (ids []string) {
+	if w.set != nil {
+		for _, k := range w.set.Keys {
+			ids = append(ids, k.ID)
+		}
 	}
 	return ids
 }
 
-// Changed reports whether any item under watch has changed since its watch began. An item that lived then and is
-// dead now has changed; one that was dead already has not. It looks at the items only if the rules or the items of
-// their container were replaced.
+// Changed reports whether any item under watch has changed since its watch began; see [watch.Set.Changed].
 func (tx *Tx) Changed(w *Watcher) bool {
 	if w.set == nil {
 		return false
 	}
-	changed := w.set.changed.IsSet() || slices.ContainsFunc(w.set.groups, func(g watchGroup) bool {
-		return tx.groupChanged(&g, w.set.keys[g.from:g.to])
-	}) || w.set.changed.IsSet() // by the death of an item that a swap has brought
+	lives := func(k watched) bool { return tx.find(tx.partition(k.ID), k.Container, k.ID) != nil }
+	changed := w.set.Changed(watch.View[*partition, *Container]{
+		Now: tx.now, State: (*Container).watchState, Lives: lives,
+		Brought: func(k watched) bool { return lives(k) || tx.broughtAlive(k) },
+	})
 	if changed {
 		tx.saw(tx.ks.catalogue.lsn)
-		for _, k := range w.set.keys {
-			tx.saw(k.p.lastWrite)
+		for _, k := range w.set.Keys {
+			tx.saw(k.Partition.lastWrite)
 		}
 	}
 	return changed
 }
 
-// groupChanged reports whether an item of a group has changed in a way that does not mark its watchers.
-//
-// Flush and Swap replace the items of the container. Each item that lived when its watch began has then been removed,
-// or was dead before. One that did not live has changed if the replacement brought it.
-func (tx *Tx) groupChanged(g *watchGroup, keys []watched) bool {
-	lives := func(k watched) bool { return tx.find(tx.partition(k.id), k.c, k.id) != nil }
-	brought := func(k watched) bool { return lives(k) || tx.broughtAlive(k) }
-	switch {
-	case g.c.dropped:
-		return true // absent ids too: they may appear in another container of this name
-	case g.c.replaced != g.replaced:
-		return g.lived || slices.ContainsFunc(keys, brought)
-	case g.earliest <= tx.now:
-		return true
-	case g.policy != g.c.Policy():
-		return slices.ContainsFunc(keys, func(k watched) bool { return k.lived && !lives(k) })
-	}
-	return false
-}
-
 // broughtAlive reports whether an item is dead, but lived when Swap brought it.
 func (tx *Tx) broughtAlive(k watched) bool {
-	t := k.c.tables[k.p.number]
+	t := k.Container.tables[k.Partition.number]
 	if t == nil {
 		return false
 	}
-	e := t.Find(k.id)
-	return e != nil && !e.Dead(k.c.Policy(), k.c.swapped)
+	e := t.Find(k.ID)
+	return e != nil && !e.Dead(k.Container.Policy(), k.Container.swapped)
 }
 
 // unwatchAtOnce is the number of watches that end at once. More end in the background, unless unwatchersAtMost
@@ -167,7 +104,7 @@ func (ks *Keyspace) Unwatch(w *Watcher) {
 
 // unwatchLater ends the watches of a large set in the background. It reports false if it does nothing.
 func (ks *Keyspace) unwatchLater(s *watchSet) bool {
-	if len(s.keys) <= unwatchAtOnce {
+	if len(s.Keys) <= unwatchAtOnce {
 		return false
 	}
 	if ks.unwatchers.Add(1) > unwatchersAtMost {
@@ -182,10 +119,10 @@ func (ks *Keyspace) unwatchLater(s *watchSet) bool {
 }
 
 func (ks *Keyspace) unwatch(s *watchSet) {
-	for _, k := range s.keys {
-		k.p.mu.Lock()
-		k.p.watchers.Remove(k.c, k.id, &s.changed)
-		k.p.mu.Unlock()
+	for _, k := range s.Keys {
+		k.Partition.mu.Lock()
+		k.Partition.watchers.Remove(k.Container, k.ID, &s.Mark)
+		k.Partition.mu.Unlock()
 	}
 }
 
@@ -195,8 +132,8 @@ func (tx *Tx) Unwatch(w *Watcher) {
 	if w.set = nil; s == nil || tx.ks.unwatchLater(s) {
 		return
 	}
-	for _, k := range s.keys {
-		tx.partition(k.id).watchers.Remove(k.c, k.id, &s.changed)
+	for _, k := range s.Keys {
+		tx.partition(k.ID).watchers.Remove(k.Container, k.ID, &s.Mark)
 	}
 }
 
