@@ -1,6 +1,7 @@
 package keyspace
 
 import (
+	"bytes"
 	"flag"
 	"fmt"
 	"maps"
@@ -16,6 +17,7 @@ import (
 	"mayfly/expiry"
 	"mayfly/expiry/clock"
 	"mayfly/keyspace/aof"
+	"mayfly/keyspace/aof/aoftest"
 	"mayfly/keyspace/journal"
 	"mayfly/keyspace/reserve"
 
@@ -132,6 +134,7 @@ type fullDrill struct {
 	image    string              // a copy of the folder at some moment; empty: none
 	possible []map[string]string // the states that the image may have
 	opens    int
+	torn     int // images with a torn journal
 }
 
 // TestFullDiskDrill: a server survives a full disk, injected at any write, in every way it may go on.
@@ -141,7 +144,7 @@ func TestFullDiskDrill(t *testing.T) {
 	ahead := journal.PreallocateBytes
 	journal.PreallocateBytes = 0 // these writes are not injected
 	defer func() { journal.PreallocateBytes = ahead }()
-	images, full, freed, refused := 0, 0, 0, 0
+	images, torn, full, freed, refused := 0, 0, 0, 0, 0
 	for seed := range uint64(*fullDisks) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			d := &fullDrill{t: t, r: rand.New(rand.NewPCG(seed, 4)), history: []map[string]string{{}}}
@@ -176,10 +179,11 @@ func TestFullDiskDrill(t *testing.T) {
 			d.o.reopen()
 			d.o.stop()
 			images += d.opens
+			torn += d.torn
 		})
 	}
-	t.Logf("%d images opened; %d transactions met a full disk, %d freed space on one, %d were refused", images, full, freed, refused)
-	if images == 0 || full == 0 || freed == 0 || refused == 0 {
+	t.Logf("%d images opened, %d with a torn journal; %d transactions met a full disk, %d freed space on one, %d were refused", images, torn, full, freed, refused)
+	if images == 0 || torn == 0 || full == 0 || freed == 0 || refused == 0 {
 		t.Error("one of these never happened")
 	}
 }
@@ -300,6 +304,13 @@ func (d *fullDrill) openImage() {
 	if dir == "" {
 		return
 	}
+	if d.r.IntN(2) == 0 { // a power cut has torn the end of the journal
+		files, err := journal.Files(dir)
+		if err != nil {
+			d.t.Fatal(err)
+		}
+		d.tear(files[len(files)-1].Path)
+	}
 	d.disk.mu.Lock()
 	was, other := d.disk.dir, d.disk.other
 	if d.disk.dir = dir; d.r.IntN(2) == 0 {
@@ -337,6 +348,19 @@ func (d *fullDrill) openImage() {
 		d.t.Error(err)
 	}
 	d.opens++
+}
+
+// tear appends half a commit to a journal that ends with a whole one.
+func (d *fullDrill) tear(path string) {
+	content := aoftest.Read(d.t, path)
+	if _, end, err := aof.Scan(bytes.NewReader(content), path, int64(len(content)), aof.Journal, nil); err != nil || end < int64(len(content)) {
+		return
+	}
+	half := aof.AppendOps(nil, []aof.Op{aoftest.Set("0:torn", strings.Repeat("x", 1+d.r.IntN(9000)))})
+	if err := os.WriteFile(path, append(content, half[:1+d.r.IntN(len(half)-1)]...), 0o600); err != nil {
+		d.t.Fatal(err)
+	}
+	d.torn++
 }
 
 // flush empties a container.

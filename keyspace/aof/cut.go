@@ -1,6 +1,7 @@
 package aof
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -14,30 +15,85 @@ import (
 // TornSuffix is in the name of a file's end that was cut off, before the time in ms.
 const TornSuffix = ".torn-"
 
-// CutTail cuts off the end of a file and keeps it in a file beside it, named by the time now (ms). The copy is
-// on disk before the cut.
+// mostInMemory is the longest end in bytes that CutTail keeps aside on a full disk, where it goes through memory.
+const mostInMemory = 256 << 20
+
+// CutTail cuts off the end of a file and keeps it in a file beside it, named by the time now (ms). The copy is on disk
+// before the cut.
+//
+// On a full disk the cut comes first, because it makes room for the copy. What finds no room even so is lost, and logged:
+// it was never confirmed, and a start must not fail because of it.
 func CutTail(f *os.File, from, size, now int64, log zerolog.Logger) error {
 	path := f.Name()
-	aside := path + TornSuffix + strconv.FormatInt(now, 10)
+	aside, err := keepAside(path, io.NewSectionReader(f, from, size-from), now)
+	if IsFull(err) {
+		return cutFirst(f, from, size, now, log)
+	}
+	if err != nil {
+		return err
+	}
+	log.Warn().Str("file", path).Int64("from", from).Int64("to", size).Str("kept", aside).Msg(cutOff + " and kept aside")
+	return cut(f, from)
+}
+
+const cutOff = "the end of a file was not confirmed when the server last stopped: cut off"
+
+// cutFirst is CutTail on a full disk.
+func cutFirst(f *os.File, from, size, now int64, log zerolog.Logger) error {
+	end, err := io.ReadAll(io.NewSectionReader(f, from, min(size-from, mostInMemory)))
+	if err != nil {
+		return err
+	}
+	if err := cut(f, from); err != nil {
+		return err
+	}
+	event := log.Warn().Str("file", f.Name()).Int64("from", from).Int64("to", size)
+	aside, err := keepAside(f.Name(), bytes.NewReader(end), now)
+	switch {
+	case IsFull(err):
+		event.Err(err).Msg(cutOff + "; it finds no room to be kept aside")
+		return nil
+	case err != nil:
+		return err
+	}
+	event.Str("kept", aside).Int("bytes", len(end)).Msg(cutOff + " and kept aside")
+	return nil
+}
+
+// cut cuts off the end of a file, durably.
+func cut(f *os.File, from int64) error {
+	if err := f.Truncate(from); err != nil {
+		return err
+	}
+	return Fsync(f)
+}
+
+// keepAside writes the end of a file into a file beside it, durably, and returns its path. After an error there is none.
+func keepAside(path string, end io.Reader, now int64) (aside string, err error) {
+	aside = path + TornSuffix + strconv.FormatInt(now, 10)
 	kept, err := CreateNew(aside)
 	for n := 2; errors.Is(err, os.ErrExist); n++ {
 		aside = fmt.Sprintf("%s%s%d-%d", path, TornSuffix, now, n)
 		kept, err = CreateNew(aside)
 	}
 	if err != nil {
-		return err
+		return "", err
 	}
-	_, err = io.Copy(kept, io.NewSectionReader(f, from, size-from))
+	_, err = io.Copy(&appender{f: kept}, end)
 	if err = errors.Join(err, Fsync(kept), kept.Close()); err != nil {
-		return errors.Join(err, os.Remove(aside))
+		return "", errors.Join(err, os.Remove(aside))
 	}
-	if err := SyncDir(filepath.Dir(path)); err != nil {
-		return err
-	}
-	log.Warn().Str("file", path).Int64("from", from).Int64("to", size).Str("kept", aside).
-		Msg("the end of a file was not confirmed when the server last stopped: cut off and kept aside")
-	if err := f.Truncate(from); err != nil {
-		return err
-	}
-	return Fsync(f)
+	return aside, SyncDir(filepath.Dir(path))
+}
+
+// appender writes to the end of a new file.
+type appender struct {
+	f  *os.File
+	at int64
+}
+
+func (a *appender) Write(b []byte) (n int, err error) {
+	n, err = WriteAt(a.f, b, a.at)
+	a.at += int64(n)
+	return n, err
 }
