@@ -3,7 +3,9 @@ package commands
 import (
 	"fmt"
 	"math"
+	"strconv"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"mayfly/commands/jsondoc"
@@ -14,9 +16,9 @@ import (
 
 var containerCommands = []Command{
 	{
-		Name: "container.set", Syntax: "name [TTL <OFF | -1 | seconds>] [TTLMODE <STRICT | LENIENT>] [DEADLINE member] [NUMBER number] [MAXKILL count] [IFMATCH etag]", Example: "orders TTL 3600",
+		Name: "container.set", Syntax: "name [TTL <OFF | -1 | seconds>] [TTLMODE <STRICT | LENIENT>] [DEADLINE member] [HOLD <reason | OFF>] [NUMBER number] [MAXKILL count] [IFMATCH etag]", Example: "orders TTL 3600",
 		Summary: "Creates a container or changes its default TTL, which governs everything in it at once. Without TTL it changes the mode of an existing container. " +
-			"MAXKILL refuses a change that would kill more at once. IFMATCH returns null and changes nothing if the container has another etag.",
+			"HOLD keeps everything in it from changes and death until HOLD OFF. MAXKILL refuses a change that would kill more at once. IFMATCH returns null and changes nothing if the container has another etag.",
 		Flags: Write | Frees, Scope: ScopeAll, Parse: parseContainerSet,
 	},
 	{
@@ -65,6 +67,8 @@ type containerSettings struct {
 	when    precondition
 
 	deadline string // the member that has the deadline; "": not given
+	hasHold  bool
+	hold     string // the reason; "": OFF
 }
 
 // parseSettings parses the arguments. guards are further legal options.
@@ -74,7 +78,9 @@ func parseSettings(in *Input, guards ...string) (containerSettings, error) {
 	o := namedOptions{args: in.Args[2:], legal: append([]string{"TTL", "TTLMODE", "DEADLINE", "NUMBER"}, guards...), err: err}
 	o.meant = func(word string) string {
 		option := ""
-		if _, err := expiry.ParseDefault(word); err == nil {
+		if set.hold != "" { // a reason without quotes
+			option, word = "HOLD", strconv.Quote(set.hold+" "+word)
+		} else if _, err := expiry.ParseDefault(word); err == nil {
 			option = "TTL"
 		} else if _, err := parseMode(word); err == nil {
 			option = "TTLMODE"
@@ -93,6 +99,9 @@ func parseSettings(in *Input, guards ...string) (containerSettings, error) {
 			set.mode, err = parseMode(o.value("strict or lenient"))
 		case "DEADLINE":
 			set.deadline, err = parseDeadline(o.value("the name of a member"))
+		case "HOLD":
+			set.hasHold = true
+			set.hold, err = parseHold(o.value("a reason or off"))
 		case "NUMBER":
 			set.number, err = parseNumber(o.value("a number"))
 		case "MAXKILL":
@@ -124,6 +133,18 @@ func parseDeadline(s string) (string, error) {
 	return strings.Clone(s), nil
 }
 
+// parseHold reads the reason of a hold, "" for OFF. It keeps a copy.
+func parseHold(s string) (string, error) {
+	unprintable := func(r rune) bool { return !unicode.IsPrint(r) }
+	switch {
+	case redisfmt.EqualFold(s, "OFF"):
+		return "", nil
+	case len(s) < 1 || len(s) > expiry.MaxHold || !utf8.ValidString(s) || strings.ContainsFunc(s, unprintable):
+		return "", fmt.Errorf("invalid HOLD %s: legal are OFF, and reasons of 1 to %d bytes in one printable line of UTF-8", expiry.Quote(s), expiry.MaxHold)
+	}
+	return strings.Clone(s), nil
+}
+
 // parseNumber parses the number of a new container. The databases have theirs.
 func parseNumber(s string) (uint32, error) {
 	n, ok := redisfmt.ParseInt(s)
@@ -142,11 +163,11 @@ func (set *containerSettings) create(x *Context) Reply {
 }
 
 func parseContainerSet(in *Input) (Run, error) {
-	set, err := parseSettings(in, "MAXKILL", "IFMATCH")
+	set, err := parseSettings(in, "HOLD", "MAXKILL", "IFMATCH")
 	switch {
 	case err != nil:
 		return nil, err
-	case !set.hasTTL && !set.hasMode && set.deadline == "" && set.number == 0:
+	case !set.hasTTL && !set.hasMode && set.deadline == "" && !set.hasHold && set.number == 0:
 		return nil, errorf(errNothingToSet, set.name)
 	}
 	return func(x *Context) Reply {
@@ -167,10 +188,18 @@ func parseContainerSet(in *Input) (Run, error) {
 			if err := x.Engine.diskRefusal(false); err != nil {
 				return Fail(err)
 			}
-			return set.create(x)
+			reply := set.create(x)
+			if c := x.Tx.Container(set.name); c != nil {
+				x.Tx.SetHold(c, set.hold) // "" changes nothing
+			}
+			return reply
 		}
 		if set.number != 0 && set.number != c.DB() {
 			return Fail(errorf(errNumberStays, set.name, c.DB()))
+		}
+		release := set.hasHold && set.hold == ""
+		if set.deadline != "" && (c.Policy().Hold == "" || release) && !x.Tx.DeadlineFree(c, set.deadline) {
+			return Fail(errorf(errDeadlineStays, set.name))
 		}
 		ttl, mode := c.Policy().Default, c.Policy().Mode
 		if set.hasTTL {
@@ -179,19 +208,38 @@ func parseContainerSet(in *Input) (Run, error) {
 		if set.hasMode {
 			mode = set.mode
 		}
+		policy := c.Policy().Change(ttl, mode, x.Now())
+		if release {
+			policy = policy.WithHold("", x.Now())
+		}
 		kills := int64(-1)
 		if set.maxKill >= 0 {
 			limit := int(min(set.maxKill, math.MaxInt64-1)) + 1
-			if kills = int64(x.Tx.CountKills(c, c.Policy().Change(ttl, mode, x.Now()), limit)); kills > set.maxKill {
-				return Fail(errorf(errMaxKill, set.maxKill, ttl, set.name))
+			if kills = int64(x.Tx.CountKills(c, policy, limit)); kills > set.maxKill {
+				return Fail(set.tooManyKills(release && c.Policy().Hold != "", ttl))
 			}
 		}
-		if set.deadline != "" && !x.Tx.SetDeadline(c, set.deadline) {
-			return Fail(errorf(errDeadlineStays, set.name))
+		if release { // before the other settings, which a hold forbids
+			x.Tx.Release(c, ttl, mode, kills)
+		}
+		if set.deadline != "" {
+			x.Tx.SetDeadline(c, set.deadline)
 		}
 		x.Tx.SetCounted(c, ttl, mode, kills)
+		if set.hold != "" {
+			x.Tx.SetHold(c, set.hold)
+		}
 		return OK
 	}, nil
+}
+
+// tooManyKills is the error of a change that would kill more than MAXKILL allows, of the end of a hold or of a TTL.
+func (set *containerSettings) tooManyKills(release bool, ttl expiry.TTL) error {
+	what := "TTL " + ttl.String()
+	if release {
+		what = "HOLD OFF"
+	}
+	return errorf(errMaxKill, what, set.maxKill, set.name, ttl)
 }
 
 // etagOf returns the version of a container's settings, 0 of none.
@@ -247,6 +295,7 @@ func parseContainerGet(in *Input) (Run, error) {
 //	indexbytes of their memory, which memory includes
 //	deadline   the member of documents that has an absolute end; null for none
 //	etag       of the settings, for IFMATCH; changes with them
+//	hold       the reason of the hold; null for none
 func describeContainer(c *keyspace.Container, s keyspace.ContainerStats) Reply {
 	p := &s.Policy
 	return Map(
@@ -263,6 +312,7 @@ func describeContainer(c *keyspace.Container, s keyspace.ContainerStats) Reply {
 		Bulk("indexbytes"), Integer(s.IndexBytes),
 		Bulk("deadline"), textOrNull(p.Deadline),
 		Bulk("etag"), Bulk(etag(s.Etag)),
+		Bulk("hold"), textOrNull(p.Hold),
 	)
 }
 

@@ -101,9 +101,13 @@ func (x *Context) putExpiring(c *keyspace.Container, key, value string, end int6
 	x.put(c, key, keyspace.Plain, value, end, eventExpire)
 }
 
-// setExpired is a SET with a time of death in the past: it deletes the key. Its events are those of
-// Redis, which creates the key and then finds it dead.
-func (x *Context) setExpired(c *keyspace.Container, key string) {
+// setExpired is a SET with a time of death in the past (ms): it deletes the key. Its events are those of
+// Redis, which creates the key and then finds it dead. A container on hold keeps the key until the hold ends.
+func (x *Context) setExpired(c *keyspace.Container, key, value string, end int64) {
+	if c.Policy().Hold != "" {
+		x.put(c, key, keyspace.Plain, value, max(end, x.Now()+1), eventSet)
+		return
+	}
 	x.putDead(c, key, eventSet, eventExpire)
 }
 
@@ -134,8 +138,13 @@ func parsePersist(in *Input) (Run, error) {
 }
 
 // canExpire reports whether an item has an expiration to remove, its own or the container's default. Its
-// own counts even while the container is off, since TTL may be switched on again.
+// own counts even while the container is off, since TTL may be switched on again. Both count on hold.
 func canExpire(p *expiry.Policy, it keyspace.Item) bool {
+	if p.Hold != "" {
+		released := *p
+		released.Hold = ""
+		p = &released
+	}
 	_, ends := p.End(it.TS, it.ExpireAt)
 	return ends || it.ExpireAt != expiry.Inherit && it.ExpireAt != expiry.Never
 }

@@ -60,7 +60,7 @@ const (
 	errOptionRange = "ERR invalid %s %s: legal are %d to %d"
 	errPlanTTL     = "ERR CONTAINER.PLAN needs TTL <off|-1|seconds>; for example CONTAINER.PLAN %s TTL 3600"
 	errDueOptions  = "ERR options %s and %s exclude each other: legal is one of BEFORE, WITHIN and NEVER"
-	errMaxKill     = "ERR TTL %[2]s would kill more than %[1]d items at once, see CONTAINER.PLAN %[3]s TTL %[2]s; nothing has changed"
+	errMaxKill     = "ERR %s would kill more than %d items at once, see CONTAINER.PLAN %s TTL %s; nothing has changed"
 )
 
 // entryWork is the work on an entry of a tally, in bytes of [watch.abandoned].

@@ -244,7 +244,7 @@ func (a setCommand) apply(x *Context) (old keyspace.Item, found, done bool, err 
 	case o.nx && found, o.xx && !found:
 		return old, found, false, nil
 	case o.expire.unit != 0 && end <= x.Now():
-		x.setExpired(c, a.key)
+		x.setExpired(c, a.key, a.value, end)
 	case o.expire.unit != 0:
 		x.put(c, a.key, keyspace.Plain, a.value, end, eventSet)
 		x.notify(eventExpire, c, a.key)

@@ -140,7 +140,7 @@ type Context struct {
 
 	batch    *eventBatch // the published events; nil if there are none
 	panicked bool        // the command, or one of an EXEC, has panicked: roll back
-	aborted  bool        // an EXEC gives up: roll back
+	aborted  bool        // an EXEC gives up, or a container on hold vetoes: roll back
 	close    bool        // see Outcome.Close
 	queued   bool        // the command runs within EXEC
 	work     int64       // of an EXEC so far

@@ -218,7 +218,8 @@ func (e *Engine) diskRefusal(frees bool) error {
 
 // run runs a parsed command in a transaction of its own. It closes the transaction, sets the outcome's LSN
 // and sends the command's events. A panic of the command, or of one within an EXEC, rolls back its
-// changes and drops its events. After an error nothing has begun.
+// changes and drops its events. So does the veto of a container on hold, which is the reply, of EXEC too. After an
+// error nothing has begun.
 func (e *Engine) run(s *Session, r *row, args []string, run Run, out *Outcome) error {
 	switch err := e.begin(s, r, args); {
 	case err == errLocked:
@@ -257,6 +258,9 @@ func (e *Engine) run(s *Session, r *row, args []string, run Run, out *Outcome) e
 	}
 	s.noteCommand(r, s.tx.Now())
 	out.Reply = run(&s.ctx)
+	if veto := s.tx.Veto(); veto != nil {
+		out.Reply, s.ctx.outside, s.ctx.aborted = Fail(Error("HELD "+veto.Error())), nil, true
+	}
 	completed = true
 	return nil
 }

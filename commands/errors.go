@@ -129,7 +129,7 @@ const (
 	errQueryBudgetWork = "; it stopped after %d, as each %d KiB of text and values counts as one more"
 	errIndexExists     = "ERR index %s exists"
 	errIndexesFull     = "ERR %d indexes: legal are at most %d a container"
-	errNothingToSet    = "ERR CONTAINER.SET needs TTL <off|-1|seconds>, TTLMODE <strict|lenient>, DEADLINE <member> or several of them; for example CONTAINER.SET %s TTL 3600"
+	errNothingToSet    = "ERR CONTAINER.SET needs TTL <off|-1|seconds>, TTLMODE <strict|lenient>, DEADLINE <member>, HOLD <reason|off> or several of them; for example CONTAINER.SET %s TTL 3600"
 	errContainerTTL    = "ERR CONTAINER.SET needs TTL <off|-1|seconds> to create container '%s'"
 	errContainersFull  = "ERR cannot create container '%s': max-containers allows %d; drop some or raise it"
 	errContainerExists = "ERR container '%s' exists already; change it with CONTAINER.SET"

@@ -44,7 +44,7 @@ var transactionCommands = []Command{
 //  4. If the transaction has failed or a watched id has changed, EXEC ends here. Else the commands run,
 //     and each sees the changes of those before. All changes are one group in the journal, committed
 //     entirely or not at all. Replies that walk long values are computed after the locks are released.
-//  5. A panic of a command rolls everything back: see Engine.run. Effects beyond the keyspace (CONFIG
+//  5. A panic of a command, or the veto of a container on hold, rolls everything back: see Engine.run. Effects beyond the keyspace (CONFIG
 //     SET, SUBSCRIBE) stay, but for SELECT.
 type transaction struct {
 	open   bool
@@ -372,7 +372,7 @@ func runExec(x *Context) Reply {
 	for i := range t.commands {
 		replies[i] = x.Engine.runQueued(x, &t.commands[i], &budget)
 		tooMuch, tooLong := x.work > x.mostWork, x.Session.lastEnd > deadline
-		if x.aborted = tooMuch || tooLong; x.panicked || x.aborted {
+		if x.aborted = tooMuch || tooLong || x.Tx.Veto() != nil; x.panicked || x.aborted {
 			x.outside = nil
 			x.Session.update(func() { x.Session.database, x.Session.databaseNumber = database, number })
 			if x.panicked {
@@ -380,6 +380,9 @@ func runExec(x *Context) Reply {
 			}
 			if tooMuch {
 				return Fail(errorf(errExecWork, x.mostWork))
+			}
+			if x.Tx.Veto() != nil {
+				return Reply{} // Engine.run replies
 			}
 			return Fail(errorf(errExecTime, x.Session.execTime))
 		}

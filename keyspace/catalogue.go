@@ -165,20 +165,26 @@ func (tx *Tx) SetPolicy(c *Container, def expiry.TTL, mode expiry.Mode) {
 // SetCounted changes a container's policy from now on, in constant time. Equal values change nothing. kills is the number
 // of items that die of it at once, for the history; -1: not counted. It needs BeginAll.
 func (tx *Tx) SetCounted(c *Container, def expiry.TTL, mode expiry.Mode, kills int64) {
-	tx.writeCatalogue()
-	if p := c.Policy(); p.Default == def && p.Mode == mode {
-		return
+	if p := c.Policy(); (p.Default != def || p.Mode != mode) && !tx.vetoes(c, nil) {
+		tx.setPolicy(c, p.Change(def, mode, tx.now), expiry.HistoryEntry{What: expiry.Set, Kills: kills})
 	}
+}
+
+// setPolicy gives a container another policy and records the entry of its history.
+func (tx *Tx) setPolicy(c *Container, p expiry.Policy, e expiry.HistoryEntry) {
+	tx.writeCatalogue()
 	tx.noteContainer(c)
-	policy := c.Policy().Change(def, mode, tx.now)
-	c.policy.Store(&policy)
-	tx.addHistory(c, expiry.HistoryEntry{What: expiry.Set, Kills: kills})
+	c.policy.Store(&p)
+	tx.addHistory(c, e)
 	tx.recordContainer(c)
 }
 
 // Drop removes a container and its items in constant time. Memory and disk are freed in the background. It needs
 // BeginAll.
 func (tx *Tx) Drop(c *Container) {
+	if tx.vetoes(c, nil) {
+		return
+	}
 	cat := tx.writeCatalogue()
 	tx.noteContainer(c)
 	c.dropped = true
@@ -191,6 +197,9 @@ func (tx *Tx) Flush(c *Container) {
 	cat := tx.writeCatalogue()
 	if c.emptyLocked() {
 		return // FLUSHALL costs only containers with items
+	}
+	if tx.vetoes(c, nil) {
+		return
 	}
 	tx.noteContainer(c)
 	c.replaced++
@@ -207,7 +216,7 @@ func (tx *Tx) Flush(c *Container) {
 // other side's. So dead items stay dead on the other side (rule 7).
 func (tx *Tx) Swap(a, b *Container) {
 	tx.writeCatalogue()
-	if a == b {
+	if a == b || tx.vetoes(a, nil) || tx.vetoes(b, nil) {
 		return
 	}
 	tx.noteContainer(a)

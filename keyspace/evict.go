@@ -68,7 +68,7 @@ func (ks *Keyspace) Evict(limit int64, evicted func(c *Container, id string)) (l
 func (t *table) Evictable(p eviction.Policy) int {
 	t.p.mu.Lock()
 	defer t.p.mu.Unlock()
-	if t.Detached() {
+	if t.Detached() || t.c.Policy().Hold != "" {
 		return 0
 	}
 	now := t.ks.Now()
@@ -83,7 +83,7 @@ func (t *table) Evictable(p eviction.Policy) int {
 func (t *table) Draw(p eviction.Policy, n int, intN func(n int) int, drawn []eviction.Candidate[evictable]) []eviction.Candidate[evictable] {
 	t.p.mu.Lock()
 	defer t.p.mu.Unlock()
-	if t.Detached() {
+	if t.Detached() || t.c.Policy().Hold != "" {
 		return drawn
 	}
 	tracker, now := t.ks.evictor.Tracker(), t.ks.Now()

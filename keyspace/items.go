@@ -99,7 +99,7 @@ func (tx *Tx) Memory(c *Container, id string) (int64, bool) {
 
 // Put stores an item under an id, whether there is one or not, and returns it. Its clock starts now. expireAt is
 // expiry.Inherit, expiry.Never or a moment in ms; one that has passed makes sense only in a container that is
-// off.
+// off or on hold. A container on hold keeps an item that is there: see Veto.
 //
 // A large body is copied, unless it was prepared or is the one that Get has returned of this item: then only the header
 // is written, in memory and to the journal.
@@ -107,6 +107,9 @@ func (tx *Tx) Put(c *Container, id string, kind Kind, body string, expireAt int6
 	p := tx.partition(id)
 	h, e := tx.lookup(p, c, id)
 	t := c.tables[p.number]
+	if e != nil && tx.vetoes(c, e) {
+		return t.Item(e)
+	}
 	if t == nil {
 		t = tx.ks.openTableLocked(c, p)
 		tx.noteTable(t)
@@ -137,7 +140,7 @@ func (tx *Tx) Put(c *Container, id string, kind Kind, body string, expireAt int6
 	return t.Item(e)
 }
 
-// Delete removes the item under an id and reports whether it lived. A dead one that may live again is removed too.
+// Delete removes the item under an id, unless its container is on hold, and reports whether it lived. A dead one that may live again is removed too.
 func (tx *Tx) Delete(c *Container, id string) bool {
 	p := tx.partition(id)
 	e := tx.find(p, c, id)
@@ -146,6 +149,9 @@ func (tx *Tx) Delete(c *Container, id string) bool {
 		if tx.kept && c.retention.Open(tx.now) {
 			tx.bury(t, id) // a policy that rules again must not bring it back
 		}
+		return false
+	}
+	if tx.vetoes(c, e) {
 		return false
 	}
 	if !e.Changing() {
@@ -179,7 +185,7 @@ func (tx *Tx) Encoding(c *Container, id string) (n Encoding) {
 
 // SetEncoding sets how Redis holds the item under an id, until the next write of its body. It is not on disk.
 func (tx *Tx) SetEncoding(c *Container, id string, n Encoding) {
-	if e := tx.find(tx.partition(id), c, id); e != nil {
+	if e := tx.find(tx.partition(id), c, id); e != nil && tx.veto == nil {
 		e.SetEncoding(n)
 	}
 }

@@ -12,7 +12,8 @@ import (
 // the marks of its past policies. One with items gets the default and the mode, as by SetPolicy: the marks are not of
 // its items' history. A missing one gets its number if that is free, or else another. Indexes that the container lacks
 // are added, up to the limit. A container with items keeps its deadline, by which the ends of documents are recorded.
-// It needs BeginAll. The error says why there is no number for it.
+// A container on hold keeps its settings. It needs BeginAll. The error says why there is no number for it, or is a
+// [HeldError].
 func (tx *Tx) RestoreContainer(s ContainerRecord) (*Container, error) {
 	c := tx.Container(s.Name)
 	made := c == nil
@@ -25,10 +26,17 @@ func (tx *Tx) RestoreContainer(s ContainerRecord) (*Container, error) {
 			return nil, err
 		}
 	}
+	if p := c.Policy(); !made && p.Hold != "" {
+		if p.Default != s.Policy.Default || p.Mode != s.Policy.Mode || p.Deadline != s.Policy.Deadline || p.Hold != s.Policy.Hold {
+			tx.vetoes(c, nil)
+		}
+		return c, tx.Veto()
+	}
 	if !c.emptyLocked() {
 		if p := c.Policy(); p.Default != s.Policy.Default || p.Mode != s.Policy.Mode {
 			tx.SetPolicy(c, s.Policy.Default, s.Policy.Mode)
 		}
+		tx.SetHold(c, s.Policy.Hold) // "" changes nothing: the container is not on hold
 		tx.restoreIndexes(c, s.Indexes)
 		return c, nil
 	}
@@ -93,7 +101,7 @@ func (tx *Tx) Restore(c *Container, id string, it Item) Restored {
 	if c.Policy().Dead(ts, it.ExpireAt, tx.now) {
 		return Dead
 	}
-	if there, ok := tx.Get(c, id); ok && there.TS > ts {
+	if there, ok := tx.Get(c, id); ok && (there.TS > ts || there.TS == ts && c.Policy().Hold != "") {
 		return Newer
 	}
 	tx.now = ts // when the item was written

@@ -1,25 +1,77 @@
 package keyspace
 
-import "mayfly/expiry"
+import (
+	"slices"
 
-// SetDeadline names the root member of documents that holds an absolute end. It reports false, and changes nothing, if
-// the container has items: their ends are recorded by the former rule. It needs BeginAll.
-func (tx *Tx) SetDeadline(c *Container, member string) bool {
+	"mayfly/expiry"
+	"mayfly/keyspace/memtable"
+	"mayfly/keyspace/record"
+)
+
+// HeldError is the veto of a container on hold against a change.
+type HeldError = record.HeldError
+
+// Veto returns a [HeldError] if the transaction has tried to change or remove what is on hold, else nil. The try has
+// changed nothing. Rollback then takes back the rest.
+func (tx *Tx) Veto() error {
+	if tx.veto == nil {
+		return nil
+	}
+	return tx.veto
+}
+
+// vetoes reports whether a container on hold forbids a change, which the transaction notes. e is the item that would be
+// changed or removed, nil for the container. What the transaction has created itself it may still change.
+func (tx *Tx) vetoes(c *Container, e *memtable.Entry) bool {
+	return c.Policy().Hold != "" && tx.vetoesHeld(c, e)
+}
+
+// vetoesHeld is vetoes for a container on hold.
+func (tx *Tx) vetoesHeld(c *Container, e *memtable.Entry) bool {
+	if e != nil && slices.ContainsFunc(tx.undos, func(u undo) bool { return u.e == e && u.was == notThere }) {
+		return false
+	}
+	if tx.veto == nil {
+		tx.veto = &HeldError{Container: c.name, Reason: c.Policy().Hold}
+	}
+	return true
+}
+
+// SetHold puts a container on hold for a reason. A hold keeps its reason. It needs BeginAll.
+func (tx *Tx) SetHold(c *Container, reason string) {
+	if p := c.Policy(); p.Hold != reason && !tx.vetoes(c, nil) {
+		tx.setPolicy(c, p.WithHold(reason, tx.now), expiry.HistoryEntry{What: expiry.Held, Reason: reason, Kills: -1})
+	}
+}
+
+// Release ends the hold of a container, which may get another default and mode at the same moment: what is overdue by
+// the former default then lives. kills is as in SetCounted. It needs BeginAll.
+func (tx *Tx) Release(c *Container, def expiry.TTL, mode expiry.Mode, kills int64) {
+	if p := c.Policy(); p.Hold != "" {
+		policy := p.Change(def, mode, tx.now).WithHold("", tx.now)
+		tx.setPolicy(c, policy, expiry.HistoryEntry{What: expiry.Released, Reason: p.Hold, Kills: kills})
+	}
+}
+
+// DeadlineFree reports whether the deadline of a container can be another member: it has no items, whose ends would be
+// recorded by the former one. It needs BeginAll.
+func (tx *Tx) DeadlineFree(c *Container, member string) bool {
 	if c.Policy().Deadline == member {
 		return true
 	}
 	for _, p := range tx.ks.partitions {
 		tx.sweep(p, c)
 	}
-	if !c.emptyLocked() {
-		return false
+	return c.emptyLocked()
+}
+
+// SetDeadline names the root member of documents that holds an absolute end. DeadlineFree must allow it. It needs
+// BeginAll.
+func (tx *Tx) SetDeadline(c *Container, member string) {
+	if c.Policy().Deadline == member || tx.vetoes(c, nil) {
+		return
 	}
-	tx.writeCatalogue()
-	tx.noteContainer(c)
 	policy := *c.Policy()
 	policy.Deadline = member
-	c.policy.Store(&policy)
-	tx.addHistory(c, expiry.HistoryEntry{What: expiry.Set, Kills: -1})
-	tx.recordContainer(c)
-	return true
+	tx.setPolicy(c, policy, expiry.HistoryEntry{What: expiry.Set, Kills: -1})
 }

@@ -41,6 +41,7 @@ type Tx struct {
 	changes  []itemChange // of items, in order
 	removed  []*partition // those of removed items
 	changed  bool         // the catalogue was changed
+	veto     *HeldError   // see Veto
 	replaced bool         // all items of a container were replaced or removed
 	undos    []undo       // in order; see Rollback
 	was      []memtable.Entry
@@ -237,7 +238,7 @@ func (tx *Tx) reset() {
 
 // untouched reports whether the transaction has changed nothing and locked only the partitions of its ids.
 func (tx *Tx) untouched() bool {
-	return !tx.all && !tx.long && !tx.changed && len(tx.group)+len(tx.changes)+len(tx.removed)+len(tx.undos)+len(tx.was)+
+	return !tx.all && !tx.long && !tx.changed && tx.veto == nil && len(tx.group)+len(tx.changes)+len(tx.removed)+len(tx.undos)+len(tx.was)+
 		len(tx.removals)+len(tx.alerted) == 0
 }
 

@@ -220,6 +220,7 @@ func (s *source) containerState(ctx context.Context, name string) (bool, error) 
 		s.state.Policy.Mode = expiry.Lenient
 	}
 	s.state.Policy.Deadline, _ = field[string](reply, "deadline") // null for none
+	s.state.Policy.Hold, _ = field[string](reply, "hold")
 	if s.state.Indexes, err = indexesOf(ctx, s.conn, name); err != nil {
 		return false, err
 	}
@@ -274,7 +275,7 @@ func (s *source) documents(ctx context.Context) error {
 }
 
 // plainKeys exports the container's plain keys with their ends. The server does not tell whether an end
-// is a key's own or follows from the container's default.
+// is a key's own or follows from the container's default, nor any end of a key on hold.
 func (s *source) plainKeys(ctx context.Context) error {
 	name := s.state.Name
 	if _, err := do(ctx, s.conn, "SELECT", name); err != nil {
@@ -286,7 +287,7 @@ func (s *source) plainKeys(ctx context.Context) error {
 		switch {
 		case !ok:
 			return errors.New("PEXPIRETIME: no number")
-		case own < 0 && s.state.Policy.Default > 0:
+		case own < 0 && s.state.Policy.Default > 0 && s.state.Policy.Hold == "":
 			own = expiry.Never
 		case own < 0:
 			own = expiry.Inherit

@@ -73,7 +73,7 @@ func (s *databaseSink) container(c keyspace.ContainerRecord) error {
 
 func (s *databaseSink) item(container, id string, it keyspace.Item) error {
 	var ttl time.Duration
-	if it.ExpireAt > 0 && s.policies[container].Default != expiry.Off {
+	if p := s.policies[container]; it.ExpireAt > 0 && p.Default != expiry.Off && p.Hold == "" {
 		ttl = databaseTTL(it.ExpireAt, s.wall.Now())
 	}
 	if err := s.set(itemKey(container, id), it.Body, ttl); err != nil {

@@ -68,6 +68,7 @@ func (f *folderTarget) item(_ place, e entry) (keyspace.Restored, error) {
 	default:
 		if err = e.checkDeadline(c.Policy(), tx.Now()); err == nil {
 			done = tx.Restore(c, e.id, e.item)
+			err = tx.Veto()
 		}
 	}
 	f.pending = max(f.pending, tx.Close())

@@ -43,10 +43,13 @@ func (s *serverTarget) container(state keyspace.ContainerRecord) (number uint32,
 		return 0, err
 	}
 	p := state.Policy
-	s.policies[state.Name] = &expiry.Policy{Default: p.Default, Mode: p.Mode}
+	s.policies[state.Name] = &expiry.Policy{Default: p.Default, Mode: p.Mode, Hold: p.Hold}
 	set := []any{"CONTAINER.SET", state.Name, "TTL", p.Default.String(), "TTLMODE", p.Mode.String()}
 	if p.Deadline != "" {
 		set = append(set, "DEADLINE", p.Deadline)
+	}
+	if p.Hold != "" {
+		set = append(set, "HOLD", p.Hold)
 	}
 	if state.DB != 0 {
 		if _, err := do(s.ctx, s.conn, append(set, "NUMBER", state.DB)...); err == nil {
@@ -124,11 +127,21 @@ func (s *serverTarget) item(at place, e entry) (keyspace.Restored, error) {
 	if it.ExpireAt > 0 {
 		command = append(command, "PXAT", it.ExpireAt)
 	}
-	err = s.send(at, len(it.Body), command...)
-	if it.ExpireAt == expiry.Never && err == nil {
-		err = s.send(at, 0, "PERSIST", id)
+	calls := [][]any{command}
+	if it.ExpireAt == expiry.Never {
+		calls = append(calls, []any{"PERSIST", id})
 	}
-	return keyspace.Stored, err
+	if len(calls) > 1 && policy.Hold != "" { // what a transaction has created it may change on hold
+		calls = [][]any{{"MULTI"}, calls[0], calls[1], {"EXEC"}}
+	}
+	size := len(it.Body)
+	for _, call := range calls {
+		if err := s.send(at, size, call...); err != nil {
+			return keyspace.Stored, err
+		}
+		size = 0
+	}
+	return keyspace.Stored, nil
 }
 
 // policy returns the policy of a container of the server; nil if it does not exist.
@@ -151,6 +164,7 @@ func (s *serverTarget) policy(name string) (*expiry.Policy, error) {
 	if p.Default, err = expiry.ParseDefault(text); err != nil {
 		return nil, fatal{err}
 	}
+	p.Hold, _ = field[string](reply, "hold") // null for none
 	s.policies[name] = p
 	return p, nil
 }

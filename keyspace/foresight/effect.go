@@ -40,10 +40,11 @@ func NewEffect(def expiry.TTL, now int64, sample int) *Effect {
 	return &Effect{Now: now, def: def, most: sample}
 }
 
-// Under implements [Tally]. It sets the policy that the new default would replace. A hold counts as released.
+// Under implements [Tally]. It sets the policy that the new default would replace. A hold counts as released at the moment
+// of the change, so what is overdue by the former default only is not killed.
 func (f *Effect) Under(p *expiry.Policy) {
-	f.policy = released(p, f.Now)
-	f.next = f.policy.Change(f.def, p.Mode, f.Now)
+	next := p.Change(f.def, p.Mode, f.Now)
+	f.policy, f.next = released(p, f.Now), released(&next, f.Now)
 	f.dead, f.killed = p.DeadLimits(f.Now), f.next.DeadLimits(f.Now)
 }
 
@@ -91,10 +92,7 @@ func (f *Effect) kill(t *memtable.Table, e *memtable.Entry) {
 	} else {
 		f.Documents++
 	}
-	end, ends := e.End(&f.next)
-	if !ends || end > f.Now { // it is the release of the hold that kills
-		end, _ = e.End(&f.policy)
-	}
+	end, _ := e.End(&f.next)
 	switch {
 	case f.most == 0:
 	case len(f.overdue) < f.most:

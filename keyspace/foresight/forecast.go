@@ -41,12 +41,13 @@ func NewForecast(now, every int64, buckets int) *Forecast {
 // Change makes it a forecast for the case that a new default is set now.
 func (f *Forecast) Change(def expiry.TTL) { f.change, f.def = true, def }
 
-// Under implements [Tally]. A hold counts as released.
+// Under implements [Tally]. A hold counts as released, at the moment of a change.
 func (f *Forecast) Under(p *expiry.Policy) {
-	f.next, f.dead = released(p, f.Now), p.DeadLimits(f.Now)
+	f.next, f.dead = *p, p.DeadLimits(f.Now)
 	if f.change {
-		f.next = f.next.Change(f.def, p.Mode, f.Now)
+		f.next = p.Change(f.def, p.Mode, f.Now)
 	}
+	f.next = released(&f.next, f.Now)
 	f.killed = f.next.DeadLimits(f.Now)
 }
 

@@ -1,0 +1,356 @@
+package commands
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"mayfly/expiry"
+	"mayfly/keyspace"
+	"mayfly/keyspace/eviction"
+)
+
+// heldCalls are the calls of each command that writes, against a container on hold ("c", selected) with a document d, plain
+// keys k, n and e (which has an end), and a container "free" that is not. What follows vetoed is refused; what follows
+// legal goes on.
+var heldCalls = map[string]struct{ vetoed, legal []string }{
+	"append":           {[]string{"APPEND k x"}, []string{"APPEND new x"}},
+	"container.create": {nil, []string{"CONTAINER.CREATE another"}},
+	"container.drop":   {[]string{"CONTAINER.DROP c"}, []string{"CONTAINER.DROP free", "CONTAINER.DROP none"}},
+	"container.set": {[]string{"CONTAINER.SET c TTL 5", "CONTAINER.SET c TTL off", "CONTAINER.SET c TTLMODE lenient", "CONTAINER.SET c HOLD other", "CONTAINER.SET c HOLD other TTL 60", "CONTAINER.SET c DEADLINE end"},
+		[]string{"CONTAINER.SET c TTL 60", "CONTAINER.SET c HOLD 'case 4711'", "CONTAINER.SET c HOLD OFF", "CONTAINER.SET c TTL 5 HOLD off", "CONTAINER.SET free TTL 5"}},
+	"copy":         {[]string{"COPY k d REPLACE", "COPY k n REPLACE"}, []string{"COPY k new", "COPY k new DB free", "COPY k n", "COPY d new DB free"}},
+	"decr":         {[]string{"DECR n"}, []string{"DECR new"}},
+	"decrby":       {[]string{"DECRBY n 2"}, []string{"DECRBY new 2"}},
+	"del":          {[]string{"DEL k", "DEL none d", "DEL new k"}, []string{"DEL none"}},
+	"doc.del":      {[]string{"DOC.DEL c d", "DOC.DEL c d IFMATCH *"}, []string{"DOC.DEL c none", "DOC.DEL c d IFMATCH 0000000000000001", "DOC.DEL free f"}},
+	"doc.gettouch": {[]string{"DOC.GETTOUCH c d", "DOC.GETTOUCH c d MINAGE 1 PATH /v"}, []string{"DOC.GETTOUCH c d MINAGE 3600", "DOC.GETTOUCH c none"}},
+	"doc.merge":    {[]string{`DOC.MERGE c d '{"v":2}'`}, []string{`DOC.MERGE c new '{"v":2}'`}},
+	"doc.patch":    {[]string{"DOC.PATCH c d SET /v 2"}, []string{"DOC.PATCH c none SET /v 2", "DOC.PATCH c d IFMATCH 0000000000000001 SET /v 2"}},
+	"doc.put":      {[]string{"DOC.PUT c d '{}'", "DOC.PUT c d '{}' XX", "DOC.PUT c d '{}' TTL 5"}, []string{"DOC.PUT c new '{}'", "DOC.PUT c d '{}' NX", "DOC.PUT c new '{}' TTL 1"}},
+	"doc.setttl":   {[]string{"DOC.SETTTL c d 5", "DOC.SETTTL c d null"}, []string{"DOC.SETTTL c none 5"}},
+	"doc.touch":    {[]string{"DOC.TOUCH c d", "DOC.TOUCH c none d"}, []string{"DOC.TOUCH c none"}},
+	"expire":       {[]string{"EXPIRE k 5", "EXPIRE k 0", "EXPIRE d 5", "EXPIRE d -1"}, []string{"EXPIRE none 5"}},
+	"expireat":     {[]string{"EXPIREAT k 5", "EXPIREAT k 1999999999", "EXPIREAT d 1999999999"}, []string{"EXPIREAT none 5"}},
+	"flushall":     {[]string{"FLUSHALL", "FLUSHALL ASYNC"}, nil},
+	"flushdb":      {[]string{"FLUSHDB", "FLUSHDB ASYNC"}, nil},
+	"getdel":       {[]string{"GETDEL k"}, []string{"GETDEL none"}},
+	"getex":        {[]string{"GETEX k EX 5", "GETEX e PERSIST", "GETEX k PERSIST", "GETEX k PXAT 5"}, []string{"GETEX k", "GETEX none EX 5"}},
+	"getset":       {[]string{"GETSET k x"}, []string{"GETSET new x"}},
+	"incr":         {[]string{"INCR n"}, []string{"INCR new"}},
+	"incrby":       {[]string{"INCRBY n 2"}, []string{"INCRBY new 2"}},
+	"incrbyfloat":  {[]string{"INCRBYFLOAT n 2"}, []string{"INCRBYFLOAT new 2"}},
+	"index.create": {nil, []string{"INDEX.CREATE c /w"}}, // no document changes
+	"index.drop":   {nil, []string{"INDEX.DROP c /v"}},
+	"move":         {[]string{"MOVE k free", "MOVE d free"}, []string{"MOVE none free"}},
+	"mset":         {[]string{"MSET k 1", "MSET new 1 k 1"}, []string{"MSET new 1 other 2", "MSET new 1 new 2"}},
+	"msetnx":       {nil, []string{"MSETNX k 1 new 1", "MSETNX new 1 other 1"}},
+	"persist":      {[]string{"PERSIST e", "PERSIST d", "PERSIST k"}, []string{"PERSIST none"}},
+	"pexpire":      {[]string{"PEXPIRE k 5000", "PEXPIRE k 0", "PEXPIRE d 5000"}, []string{"PEXPIRE none 5000"}},
+	"pexpireat":    {[]string{"PEXPIREAT k 5", "PEXPIREAT k 1999999999000"}, []string{"PEXPIREAT none 5"}},
+	"psetex":       {[]string{"PSETEX k 5000 x"}, []string{"PSETEX new 5000 x"}},
+	"rename":       {[]string{"RENAME k new", "RENAME k d", "RENAME d new"}, []string{"RENAME none new"}},
+	"renamenx":     {[]string{"RENAMENX k new"}, []string{"RENAMENX k n"}},
+	"set": {[]string{"SET k x", "SET k x XX", "SET k x KEEPTTL", "SET k x GET", "SET k x EX 5", "SET k x PXAT 5", "SET d x"},
+		[]string{"SET new x", "SET k x NX", "SET new x EX 5", "SET new x PXAT 5"}},
+	"setex":    {[]string{"SETEX k 5 x"}, []string{"SETEX new 5 x"}},
+	"setnx":    {nil, []string{"SETNX k x", "SETNX new x"}},
+	"setrange": {[]string{"SETRANGE k 1 x"}, []string{"SETRANGE new 1 x", "SETRANGE k 0 ''"}},
+	"swapdb":   {[]string{"SWAPDB c free", "SWAPDB free c", "SWAPDB c 3"}, []string{"SWAPDB 3 free", "SWAPDB c c"}},
+	"unlink":   {[]string{"UNLINK k", "UNLINK d new"}, []string{"UNLINK none"}},
+}
+
+const heldReply = "(error) HELD container 'c' is on hold: case 4711"
+
+// newHeldHarness returns a keyspace with a container on hold, as heldCalls expects it, 60 s after its items were written.
+func newHeldHarness(t *testing.T) *harness {
+	w := newHarness(t)
+	for _, line := range []string{
+		"CONTAINER.SET c TTL 60", "CONTAINER.SET free TTL -1", "INDEX.CREATE c /v", "SELECT c",
+		`DOC.PUT c d '{"v":1,"ttl":30}'`, "SET k value", "SET n 41", "SET e x EX 10", "DOC.PUT free f '{}'",
+	} {
+		w.do(1, splitCommand(t, line)...)
+	}
+	w.clock.Advance(5 * time.Second)
+	w.expect("OK", "CONTAINER.SET", "c", "HOLD", "case 4711")
+	w.clock.Advance(time.Minute)
+	return w
+}
+
+func splitCommand(t *testing.T, line string) []string {
+	t.Helper()
+	args, err := splitArgs(line)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return args
+}
+
+// TestNothingChangesWhatIsOnHold calls every command that writes, by itself and in the middle of a transaction. What would
+// change the container is vetoed, and then nothing of the command or the transaction has happened.
+func TestNothingChangesWhatIsOnHold(t *testing.T) {
+	w := newHeldHarness(t)
+	before := w.dump()
+	unchanged := func(call string) {
+		t.Helper()
+		if after := w.dump(); !slices.Equal(after, before) {
+			t.Fatalf("%s has changed\n%q to\n%q", call, before, after)
+		}
+	}
+	writes := 0
+	for _, r := range allRows {
+		if r.Flags&Write == 0 {
+			if calls, ok := heldCalls[r.full]; ok {
+				t.Errorf("%s writes nothing: %v", r.full, calls)
+			}
+			continue
+		}
+		calls, ok := heldCalls[r.full]
+		if writes++; !ok {
+			t.Errorf("%s is not tried against a container on hold", r.full)
+		}
+		for _, line := range append(slices.Clone(calls.vetoed), calls.legal...) {
+			if !strings.EqualFold(strings.Fields(line)[0], r.Name) {
+				t.Errorf("%s is a call of %s", line, r.full)
+			}
+		}
+		for _, line := range calls.vetoed {
+			w.expect(heldReply, splitCommand(t, line)...)
+			unchanged(line)
+			w.expect("OK", "MULTI")
+			for _, queued := range []string{"SET brand-new 1", "SELECT free", "SET brand-new 1", "SELECT c", line, "SET brand-new 2"} {
+				w.expect("QUEUED", splitCommand(t, queued)...)
+			}
+			w.expect(heldReply, "EXEC")
+			unchanged("EXEC with " + line)
+			w.expect(`"value"`, "GET", "k") // the container is still selected
+		}
+	}
+	if writes != len(heldCalls) {
+		t.Errorf("%d commands write, %d are tried", writes, len(heldCalls))
+	}
+	w.restart()
+	unchanged("a restart")
+	w.expect("OK", "SELECT", "c")
+	w.expect(heldReply, "DEL", "k")
+	w.expect("OK", "CONTAINER.SET", "c", "HOLD", "OFF", "TTL", "3600")
+	w.expect(`"value"`, "GET", "k")
+	w.expect("(nil)", "GET", "e")
+	w.expect("(nil)", "DOC.GET", "c", "d")
+	w.expect("(integer) 1", "DEL", "k")
+}
+
+// TestWhatGoesOnUnderAHold: new ids, and writes that change nothing of what is there.
+func TestWhatGoesOnUnderAHold(t *testing.T) {
+	for name, calls := range heldCalls {
+		for _, line := range calls.legal {
+			w := newHeldHarness(t)
+			before := w.dump()
+			if got := notation(w.do(1, splitCommand(t, line)...)); strings.Contains(got, "HELD") {
+				t.Errorf("%s: %s: %s", name, line, got)
+			}
+			if strings.Contains(strings.ToLower(line), "hold off") {
+				continue
+			}
+			after := w.dump()
+			for _, item := range before {
+				if strings.HasPrefix(item, "c/") && !slices.Contains(after, item) {
+					t.Errorf("%s has changed %s to %q", line, item, after)
+				}
+			}
+		}
+	}
+}
+
+// TestHoldsInTransactions: a hold counts from its command on, and goes with the transaction that set it.
+func TestHoldsInTransactions(t *testing.T) {
+	w := newHeldHarness(t)
+	for _, queued := range []string{"MULTI", "SET new 1", "APPEND new 2", "DEL new", "MSET new 1 new 2", "EXPIRE new 100", "RENAME new other"} {
+		w.do(1, splitCommand(t, queued)...)
+	}
+	w.expect("1) OK\n2) (integer) 2\n3) (integer) 1\n4) OK\n5) (integer) 1\n6) OK", "EXEC") // what it has created itself
+	w.expect(heldReply, "DEL", "other")
+
+	w.expect("OK", "SELECT", "free")
+	w.expect("OK", "SET", "a", "1")
+	w.expect("OK", "SET", "b", "1")
+	for _, queued := range []string{"MULTI", "DEL a", "CONTAINER.SET free HOLD 'case 12'", "SET c 1", "DEL b"} {
+		w.do(1, splitCommand(t, queued)...)
+	}
+	w.expect("(error) HELD container 'free' is on hold: case 12", "EXEC")
+	w.expect("(integer) 2", "EXISTS", "a", "b", "c")
+	w.expect("(integer) 1", "DEL", "a") // the hold was rolled back
+
+	for _, queued := range []string{"MULTI", "CONTAINER.SET free HOLD 'case 12'", "SET c 1", "CONTAINER.SET free HOLD off", "DEL b"} {
+		w.do(1, splitCommand(t, queued)...)
+	}
+	w.expect("1) OK\n2) OK\n3) OK\n4) (integer) 1", "EXEC")
+	w.expect("(integer) 1", "DEL", "c")
+
+	// Messages and events of what was rolled back do not leave, and the selected container is that of before.
+	w.do(1, "CONFIG", "SET", "notify-keyspace-events", "EA")
+	w.do(2, "HELLO", "3")
+	w.do(2, "PSUBSCRIBE", "__key*__:*")
+	w.received(2)
+	for _, queued := range []string{"MULTI", "SET x 1", "SELECT c", "SET y 1", "DEL k"} {
+		w.do(1, splitCommand(t, queued)...)
+	}
+	w.expect(heldReply, "EXEC")
+	w.expect(heldReply, "FLUSHALL")
+	if events := w.received(2); len(events) != 0 {
+		t.Errorf("events of what has not happened: %v", events)
+	}
+	w.expect("(integer) 0", "EXISTS", "x")
+}
+
+// TestLongValuesOnHold: values that are walked without locks are vetoed too.
+func TestLongValuesOnHold(t *testing.T) {
+	w := newHarness(t)
+	w.expect("OK", "CONTAINER.SET", "c", "TTL", "60")
+	w.expect("OK", "SELECT", "c")
+	w.expect("OK", "DOC.PUT", "c", "d", longDocument())
+	w.expect("OK", "SET", "k", strings.Repeat("x", 2*slowBytes))
+	w.expect("OK", "CONTAINER.SET", "c", "HOLD", "case 4711")
+	for _, line := range []string{"DOC.PATCH c d SET /n 5", "DOC.TOUCH c d", "DOC.GETTOUCH c d", "DOC.SETTTL c d 5", "APPEND k x", "SETRANGE k 1 y", "EXPIRE d 5", "RENAME d e"} {
+		w.expect(heldReply, splitCommand(t, line)...)
+	}
+	w.expect(heldReply, "DOC.PUT", "c", "d", longDocument())
+	w.expect(`"0"`, "DOC.GET", "c", "d", "PATH", "/n")
+	w.expect("(integer) 1", "COPY", "d", "new")
+}
+
+func TestHoldArguments(t *testing.T) {
+	w := newHarness(t)
+	w.expect("OK", "CONTAINER.SET", "c", "TTL", "60")
+	legal := "legal are OFF, and reasons of 1 to 255 bytes in one printable line of UTF-8"
+	for _, reason := range []string{"", strings.Repeat("x", 256), "two\nlines", "two\r\n-ERR lines", "\x00", "\xff"} {
+		w.expect("(error) ERR invalid HOLD "+expiry.Quote(reason)+": "+legal, "CONTAINER.SET", "c", "HOLD", reason)
+	}
+	w.expect(`(error) ERR unknown option '4711': legal are TTL, TTLMODE, DEADLINE, NUMBER, HOLD, MAXKILL, IFMATCH; did you mean CONTAINER.SET c HOLD "case 4711"?`, "CONTAINER.SET", "c", "HOLD", "case", "4711")
+	w.expect("(error) ERR option HOLD needs a value: a reason or off", "CONTAINER.SET", "c", "HOLD")
+	w.expect("(error) ERR CONTAINER.SET needs TTL <off|-1|seconds> to create container 'none'", "CONTAINER.SET", "none", "HOLD", "x")
+	w.expect("OK", "CONTAINER.SET", "c", "HOLD", "oFf")
+	for _, reason := range []string{"x", strings.Repeat("x", 255), "Az. 12 O 4711/26 – Müller ./. Meier", `"quoted"`} {
+		w.expect("OK", "CONTAINER.SET", "c", "HOLD", reason)
+		w.expect("OK", "CONTAINER.SET", "c", "HOLD", reason)
+		w.expect("OK", "DOC.PUT", "c", fmt.Sprint(len(reason)), "{}")
+		w.restart()
+		w.expect("(error) HELD container 'c' is on hold: "+reason, "CONTAINER.DROP", "c")
+		w.expect("OK", "CONTAINER.SET", "c", "HOLD", "OFF")
+	}
+	w.expect("OK", "CONTAINER.SET", "made", "TTL", "60", "HOLD", "x")
+	w.expect("(error) HELD container 'made' is on hold: x", "CONTAINER.DROP", "made")
+	if got := notation(w.do(1, "CONTAINER.CREATE", "other", "HOLD", "x")); !strings.Contains(got, "unknown option 'HOLD'") {
+		t.Error(got)
+	}
+}
+
+// TestNothingDiesOnHold: neither by ttl, nor by an end of its own, nor by the container's default, nor by eviction. The
+// end of the hold kills the overdue at once.
+func TestNothingDiesOnHold(t *testing.T) {
+	w := newHeldHarness(t)
+	w.clock.Advance(365 * 24 * time.Hour)
+	w.engine.Keyspace.PurgeOnce()
+	for _, key := range []string{"k", "n", "e", "d"} {
+		w.expect("(integer) 1", "EXISTS", key)
+		w.expect("(integer) -1", "TTL", key)
+		w.expect("(integer) -1", "PEXPIRETIME", key)
+	}
+	w.expect("(integer) 4", "DBSIZE")
+	w.expect("(integer) 1", "DOC.COUNT", "c")
+	w.expect(strings.Join([]string{
+		`1# "ts" => (integer) 1767225600000`, `2# "etag" => "0000010000000102"`, `3# "ttl" => (integer) -1`, `4# "source" => "hold"`,
+		`5# "expiresat" => (integer) -1`, `6# "ttlleft" => (integer) -1`, `7# "size" => (integer) 16`}, "\n"), "DOC.META", "c", "d")
+	w.expect("1) \"0\"\n2) 1) \"{\\\"_id\\\":\\\"d\\\",\\\"_ttl\\\":-1}\"", "DOC.QUERY", "c", "SELECT _id, _ttl, _expiresat")
+	w.expect("(error) HELD container 'c' is on hold: case 4711", "FLUSHALL")
+
+	// Items that came during the hold are under its rules too.
+	w.expect("OK", "SET", "past", "x", "PXAT", "5")
+	w.expect("OK", "SET", "short", "x", "PX", "1")
+	w.expect("OK", "DOC.PUT", "c", "fresh", "{}")
+	w.clock.Advance(time.Second)
+	w.engine.Keyspace.PurgeOnce()
+	w.restart()
+	w.expect("OK", "SELECT", "c")
+	w.expect("(integer) 7", "DBSIZE")
+	w.expect("(integer) 7", "EXISTS", "past", "short", "fresh", "k", "n", "e", "d")
+
+	w.do(1, "CONFIG", "SET", "notify-keyspace-events", "Ex")
+	w.do(2, "HELLO", "3")
+	w.do(2, "PSUBSCRIBE", "__keyevent@c__:expired")
+	w.received(2)
+	w.expect("OK", "CONTAINER.SET", "c", "HOLD", "OFF")
+	w.expect("(integer) 1", "DBSIZE") // fresh has some of its 60 s left
+	w.expect("(integer) 59", "TTL", "fresh")
+	if deaths := w.received(2); len(deaths) != 6 {
+		t.Errorf("%d deaths are reported, want 6", len(deaths))
+	}
+}
+
+// TestHoldsInForesight: PLAN says what the end of a hold kills, MAXKILL guards it, and the history has both ends.
+func TestHoldsInForesight(t *testing.T) {
+	w := newHeldHarness(t)
+	w.expect("OK", "SET", "new", "x")
+	held := func(want string, field int, args ...string) {
+		t.Helper()
+		if got := notation(w.do(1, args...).Elems[field]); got != want {
+			t.Errorf("%q: %s, want %s", args, got, want)
+		}
+	}
+	held("(integer) 4", 7, "CONTAINER.PLAN", "c", "TTL", "60")   // kills
+	held("(integer) 2", 7, "CONTAINER.PLAN", "c", "TTL", "3600") // what HOLD OFF TTL 3600 kills
+	w.expect("(error) ERR HOLD OFF would kill more than 3 items at once, see CONTAINER.PLAN c TTL 60; nothing has changed", "CONTAINER.SET", "c", "HOLD", "OFF", "MAXKILL", "3")
+	w.expect("(error) ERR HOLD OFF would kill more than 1 items at once, see CONTAINER.PLAN c TTL 3600; nothing has changed", "CONTAINER.SET", "c", "HOLD", "OFF", "TTL", "3600", "MAXKILL", "1")
+	w.expect(heldReply, "DEL", "k")
+	w.expect("(nil)", "CONTAINER.SET", "c", "HOLD", "OFF", "IFMATCH", "0000000000000001")
+	w.expect(heldReply, "DEL", "k")
+	w.expect("OK", "CONTAINER.SET", "c", "HOLD", "OFF", "TTL", "3600", "MAXKILL", "2")
+	w.expect("(integer) 3", "DBSIZE")
+	history := notation(w.do(1, "CONTAINER.HISTORY", "c", "COUNT", "2"))
+	for _, want := range []string{`"what" => "released"`, `"what" => "held"`, `"reason" => "case 4711"`, `"ttl" => "3600"`} {
+		if !strings.Contains(history, want) {
+			t.Errorf("%s is not in %s", want, history)
+		}
+	}
+	w.restart()
+	w.expect("OK", "SELECT", "c")
+	if after := notation(w.do(1, "CONTAINER.HISTORY", "c", "COUNT", "2")); after != history {
+		t.Errorf("after a restart the history is %s, not %s", after, history)
+	}
+	w.expect("(integer) 3", "DBSIZE")
+}
+
+// TestEvictionSparesWhatIsOnHold: at the memory limit other containers lose items, and without any the write is refused.
+func TestEvictionSparesWhatIsOnHold(t *testing.T) {
+	for _, policy := range []eviction.Policy{eviction.AllKeysLRU, eviction.AllKeysLFU, eviction.AllKeysRandom, eviction.VolatileLRU, eviction.VolatileLFU, eviction.VolatileRandom, eviction.VolatileTTL} {
+		w := newHarness(t)
+		w.expect("OK", "CONTAINER.SET", "c", "TTL", "6000", "HOLD", "case 4711")
+		w.expect("OK", "CONTAINER.SET", "free", "TTL", "6000")
+		for i := range 300 {
+			w.do(1, "DOC.PUT", "c", fmt.Sprint("h", i), `{"ttl":60}`)
+			w.do(1, "DOC.PUT", "free", fmt.Sprint("f", i), `{"ttl":60}`)
+		}
+		ks := w.engine.Keyspace
+		options := ks.Eviction()
+		options.Policy = policy
+		ks.SetEviction(options)
+		evicted := 0
+		count := func(c *keyspace.Container, id string) {
+			if evicted++; c.Name() != "free" {
+				t.Errorf("%v evicts %s of %s", policy, id, c.Name())
+			}
+		}
+		if _, ok := ks.Evict(1, count); ok || evicted != 300 {
+			t.Errorf("%v: %d items are evicted, %v", policy, evicted, ok)
+		}
+		w.expect("(integer) 300", "DOC.COUNT", "c")
+		w.expect("OK", "CONTAINER.SET", "c", "HOLD", "OFF")
+		evicted = 0
+		ks.Evict(1, func(*keyspace.Container, string) { evicted++ })
+		if evicted != 300 {
+			t.Errorf("%v: %d items are evicted after the hold", policy, evicted)
+		}
+	}
+}

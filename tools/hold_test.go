@@ -1,0 +1,90 @@
+package tools
+
+import (
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"mayfly/expiry"
+	"mayfly/keyspace"
+)
+
+// Holds outlive an export and import, a backup and a repair, and what is overdue lives there too.
+func TestHoldsAreKept(t *testing.T) {
+	h := newFixture(t)
+	h.make("data", 2, func(_ *keyspace.Keyspace, tx *keyspace.Tx) {
+		c := tx.CreateContainer("orders", 10, expiry.Strict)
+		tx.Put(c, "default", keyspace.Document, `{}`, expiry.Inherit)
+		tx.Put(c, "own", keyspace.Document, `{"ttl":5}`, epoch+5000)
+		tx.Put(c, "plain", keyspace.Plain, "x", epoch+90_000)
+		tx.Put(c, "never", keyspace.Plain, "x", expiry.Never)
+		tx.SetHold(c, `case "4711" – Müller`)
+	})
+	h.clock.Advance(time.Hour)
+	ks := h.open("data", 2)
+	if err := ks.Backup(h.path("backup")); err != nil {
+		t.Fatal(err)
+	}
+	h.close(ks)
+	lines, _ := h.run(exitOK, "", "export", h.path("data"))
+	_, report := h.run(exitOK, lines, "import", h.path("imported"), "--partitions", "2")
+	if !strings.Contains(report, "4 items; 0 are dead") {
+		t.Error(report)
+	}
+	h.run(exitOK, "", "repair", h.path("data"), h.path("repaired"))
+	want := h.content("data")
+	if len(want.Items) != 4 || want.Containers["orders"].Policy.Hold != `case "4711" – Müller` {
+		t.Fatalf("%+v", want)
+	}
+	for _, name := range []string{"imported", "repaired", "backup"} {
+		if got := h.content(name); !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: %+v, want %+v", name, got, want)
+		}
+	}
+	// The same import again changes nothing, and is no error.
+	if _, report := h.run(exitOK, lines, "import", h.path("imported")); !strings.Contains(report, "4 were written later") {
+		t.Error(report)
+	}
+}
+
+// An import changes nothing that is on hold in the target. It reports what it had to leave out.
+func TestImportIntoAContainerOnHold(t *testing.T) {
+	h := newFixture(t)
+	h.make("data", 1, func(_ *keyspace.Keyspace, tx *keyspace.Tx) {
+		c := tx.CreateContainer("orders", 100, expiry.Strict)
+		tx.Put(c, "a", keyspace.Document, `{"here":1}`, expiry.Inherit)
+		tx.SetHold(c, "case 4711")
+		free := tx.CreateContainer("free", 100_000, expiry.Strict)
+		tx.Put(free, "a", keyspace.Document, `{"here":1}`, expiry.Inherit)
+	})
+	h.clock.Advance(time.Hour)
+	later := `{"container":"orders","id":"a","ts":1700000001000,"doc":{"there":1}}
+{"container":"orders","id":"b","ts":1700000001000,"doc":{"there":1}}
+`
+	_, report := h.run(exitIncomplete, later, "import", h.path("data"))
+	if !strings.Contains(report, "line 1: container 'orders' is on hold: case 4711") || strings.Contains(report, "line 2") {
+		t.Error(report)
+	}
+	for _, line := range []string{
+		`{"container":"orders","default":"5"}`, `{"container":"orders","default":"100"}`, `{"container":"orders","default":"100","hold":"case 12"}`,
+	} {
+		if _, report := h.run(exitIncomplete, line+"\n", "import", h.path("data")); !strings.Contains(report, "line 1: container 'orders' is on hold: case 4711") {
+			t.Errorf("%s: %s", line, report)
+		}
+	}
+	h.run(exitOK, `{"container":"orders","default":"100","hold":"case 4711"}`+"\n", "import", h.path("data"))
+	// A hold of the source holds the target's items too.
+	h.run(exitIncomplete, `{"container":"free","default":"100000","hold":"case 12"}
+{"container":"free","id":"a","ts":1700000001000,"doc":{"there":1}}
+{"container":"free","id":"b","ts":1700000001000,"doc":{"there":1}}
+`, "import", h.path("data"))
+	c := h.content("data")
+	if it := c.Items[[2]string{"free", "a"}]; len(c.Items) != 4 || it.Body != `{"here":1}` {
+		t.Errorf("%+v", c.Items)
+	}
+	if it := c.Items[[2]string{"orders", "a"}]; it.Body != `{"here":1}` || c.Containers["orders"].Policy.Default != 100 || c.Containers["free"].Policy.Hold != "case 12" {
+		t.Errorf("%+v", c)
+	}
+	h.refused(`{"container":"c","default":"-1","hold":"`+strings.Repeat("x", 256)+`"}`+"\n", nil, "import", h.path("data"), "--strict")
+}
