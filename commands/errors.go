@@ -71,17 +71,17 @@ const (
 
 // The errors of mayfly's own commands.
 const (
-	errEmptyID        = Error("ERR empty id: legal are 1 to 65536 bytes")
-	errPutConflict    = Error("ERR NX and XX or IFMATCH options at the same time are not compatible")
-	errMetaLast       = Error("ERR WITHMETA comes last: DOC.MGET container id [id ...] WITHMETA")
-	errQueryCursor    = Error(`ERR invalid cursor: legal are "0" and what the page before returned`)
-	errQueryIndexGone = Error(`ERR invalid cursor: its index is gone; begin again with "0"`)
-	errQueryRestarted = Error(`ERR invalid cursor: the server was restarted since; begin again with "0"`)
-	errIDsOfGroups    = Error("ERR WITHIDS is legal for documents only, not for aggregates, GROUP BY and DISTINCT")
-	errMetaNeedsAll   = Error("ERR WITHMETA is legal with SELECT * only")
-	errMetaNeedsDoc   = Error("ERR WITHMETA needs WITHDOCS: DOC.SCAN container cursor WITHDOCS WITHMETA")
-	errBackupPath     = Error("ERR invalid path of a backup: it names a new folder")
-	errBackupInside   = Error("ERR a backup cannot be in the data folder")
+	errEmptyID          = Error("ERR empty id: legal are 1 to 65536 bytes")
+	errPutConflict      = Error("ERR NX and XX or IFMATCH options at the same time are not compatible")
+	errMetaLast         = Error("ERR WITHMETA comes last: DOC.MGET container id [id ...] WITHMETA")
+	errQueryCursor      = Error(`ERR invalid cursor: legal are "0" and what the page before returned`)
+	errQueryIndexGone   = Error(`ERR invalid cursor: its index is gone; begin again with "0"`)
+	errQueryOtherFolder = Error(`ERR invalid cursor: it belongs to another data folder; begin again with "0"`)
+	errIDsOfGroups      = Error("ERR WITHIDS is legal for documents only, not for aggregates, GROUP BY and DISTINCT")
+	errMetaNeedsAll     = Error("ERR WITHMETA is legal with SELECT * only")
+	errMetaNeedsDoc     = Error("ERR WITHMETA needs WITHDOCS: DOC.SCAN container cursor WITHDOCS WITHMETA")
+	errBackupPath       = Error("ERR invalid path of a backup: it names a new folder")
+	errBackupInside     = Error("ERR a backup cannot be in the data folder")
 )
 
 // ClientMemoryText is why a command is refused for which no memory is left.

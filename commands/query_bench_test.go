@@ -56,6 +56,7 @@ func BenchmarkQuery(b *testing.B) {
 		{"range, 1000 in order", "WHERE total > 5000 ORDER BY total LIMIT 1000"},
 		{"count 10,000 of a range", "SELECT VALUE COUNT(1) WHERE total >= 5000 AND total < 15000"},
 		{"count by a scan", "SELECT VALUE COUNT(1) WHERE note = 'x'"},
+		{"rows by a scan", "SELECT VALUE id WHERE note = 'x'"},
 		{"count all by a scan", "SELECT VALUE COUNT(1)"},
 		{"10 next to die", "SELECT _id ORDER BY _expiresat LIMIT 10"},
 		{"count of ends", "SELECT VALUE COUNT(1) WHERE _ttlleft < 10000"},

@@ -196,7 +196,78 @@ func TestIndexedPagesBesideWrites(t *testing.T) {
 	}
 }
 
-// TestQueryCursorsEnd: a cursor of a scan ends with a restart, that of an index with the index.
+// TestScanPagesBesideWrites: cursors of scans survive restarts, writes, deaths, and tables that grow and shrink. What
+// stays as it is comes once, and nothing twice.
+func TestScanPagesBesideWrites(t *testing.T) {
+	for _, text := range []string{"SELECT VALUE _id", "SELECT VALUE _id WHERE a >= 10 AND a != 20 OFFSET 3", "SELECT VALUE _id WHERE STARTSWITH(_id, 's') LIMIT 900"} {
+		w := newHarness(t)
+		random := rand.New(rand.NewPCG(2, 4))
+		w.do(1, "CONTAINER.SET", "c", "TTL", "-1")
+		for i := range 700 {
+			w.do(1, "DOC.PUT", "c", fmt.Sprint("stay-", i), fmt.Sprintf(`{"a":%d}`, i%80))
+			w.do(1, "DOC.PUT", "c", fmt.Sprint("dies-", i), fmt.Sprintf(`{"a":%d,"ttl":%d}`, i%80, 1+i%30))
+		}
+		w.do(1, "SELECT", "c")
+		w.do(1, "SET", "", "a plain key may be empty")
+		w.do(1, "SELECT", "0")
+		stay := func(rows []string) []string {
+			return sorted(slices.DeleteFunc(rows, func(id string) bool { return !strings.HasPrefix(id, `"stay-`) }))
+		}
+		skipped := strings.Contains(text, "OFFSET")
+		want := stay(w.allPages(t, "10000", nil, "c", strings.Replace(text, "OFFSET 3", "", 1)))
+		pages := 0
+		all := w.allPages(t, "7", func() {
+			switch pages++; pages % 40 {
+			case 10: // the table grows
+				for i := range 2000 {
+					w.do(1, "DOC.PUT", "c", fmt.Sprint("many-", i), `{"a":5}`)
+				}
+			case 30:
+				for i := range 2000 {
+					w.do(1, "DOC.DEL", "c", fmt.Sprint("many-", i))
+				}
+			}
+			for range 10 {
+				w.do(1, "DOC.PUT", "c", fmt.Sprint("new-", random.IntN(500)), fmt.Sprintf(`{"a":%d}`, random.IntN(80)))
+				w.do(1, "DOC.DEL", "c", fmt.Sprint("new-", random.IntN(500)))
+				w.do(1, "DOC.DEL", "c", fmt.Sprint("dies-", random.IntN(700)))
+			}
+			w.clock.Advance(time.Second)
+			if pages%15 == 0 {
+				w.restart()
+			}
+		}, "c", text)
+		once := sorted(all)
+		if len(slices.Compact(once)) != len(all) {
+			t.Errorf("%s: a row came twice", text)
+		}
+		got := stay(all)
+		missing := len(want) - len(got)
+		if pages < 50 || len(want) == 0 || missing < 0 || missing > 0 && (!skipped || missing > 3) {
+			t.Errorf("%s: %d rows on %d pages, want %d", text, len(got), pages, len(want))
+		}
+		if !skipped && !slices.Equal(got, want) {
+			t.Errorf("%s: other rows than those that stayed", text)
+		}
+	}
+}
+
+// TestScanCursorOfOtherFolder: the order of a scan belongs to a data folder.
+func TestScanCursorOfOtherFolder(t *testing.T) {
+	cursor := ""
+	for range 2 {
+		w := newHarness(t)
+		for i := range 10 {
+			w.do(1, "DOC.PUT", "0", fmt.Sprint(i), "{}")
+		}
+		if cursor != "" {
+			w.expectError(string(errQueryOtherFolder), "DOC.QUERY", "0", "", "CURSOR", cursor)
+		}
+		cursor, _ = w.queryPage(t, "0", "", "COUNT", "3")
+	}
+}
+
+// TestQueryCursorsEnd: a cursor of an index ends with the index, and none with a restart.
 func TestQueryCursorsEnd(t *testing.T) {
 	w := newHarness(t)
 	for i := range 10 {
@@ -214,7 +285,9 @@ func TestQueryCursorsEnd(t *testing.T) {
 	if _, rows := w.queryPage(t, "0", text, "CURSOR", byIndex); !slices.Equal(rows, []string{`"3"`, `"4"`, `"5"`, `"6"`, `"7"`, `"8"`, `"9"`}) {
 		t.Errorf("after a restart follow %q", rows)
 	}
-	w.expectError(string(errQueryRestarted), "DOC.QUERY", "0", "SELECT VALUE _id", "CURSOR", scan)
+	if _, rows := w.queryPage(t, "0", "SELECT VALUE _id", "CURSOR", scan); len(rows) != 7 {
+		t.Errorf("after a restart %d rows follow, want 7", len(rows))
+	}
 	w.do(1, "INDEX.DROP", "0", "/a")
 	w.expectError("ERR invalid cursor: its index is gone", "DOC.QUERY", "0", text, "CURSOR", byIndex)
 	w.expectError("ERR invalid cursor: it belongs to another query", "DOC.QUERY", "0", "SELECT VALUE _id ORDER BY b", "CURSOR", byIndex)

@@ -1,7 +1,7 @@
 package commands
 
 import (
-	"strconv"
+	"encoding/binary"
 	"strings"
 
 	"mayfly/commands/jsondoc"
@@ -38,7 +38,8 @@ type queryRun struct {
 
 	plan    keyspace.Plan
 	indexed bool
-	cursor  uint64 // of a scan
+	after   string // of a scan in the order of hashes: the id behind which it goes on
+	goesOn  bool   // after is set
 	place   keyspace.Place
 	ends    *predicates.Ends // nil unless the order of death serves the query
 	end     keyspace.EndPlace
@@ -111,7 +112,7 @@ func (d *documentQuery) run(x *Context) Reply {
 
 // The first bytes of positions in cursors.
 const (
-	scanPosition  = 's' // then the epoch of the keyspace, a point and the cursor of the scan
+	scanPosition  = 'h' // then four bytes that tell the order of hashes, and the id
 	indexPosition = 'i' // then the definition of the index, a zero byte and the place
 	endPosition   = 'e' // then the place
 	idPosition    = 'k' // then the id
@@ -142,15 +143,13 @@ func (r *queryRun) choose() error {
 	}
 	switch rest := position[1:]; position[0] {
 	case scanPosition:
-		epoch, cursor, _ := strings.Cut(rest, ".")
-		n, err := strconv.ParseUint(cursor, 10, 64)
-		if err != nil {
+		if len(rest) < 4 {
 			return errQueryCursor
 		}
-		if epoch != r.epoch() {
-			return errQueryRestarted
+		if rest[:4] != r.hashCheck() {
+			return errQueryOtherFolder
 		}
-		r.cursor = n
+		r.after, r.goesOn = rest[4:], true
 	case indexPosition:
 		definition, place, _ := strings.Cut(rest, "\x00")
 		var ok bool
@@ -219,8 +218,10 @@ func (r *queryRun) proves() []int {
 	return nil
 }
 
-// epoch tells the cursors of scans apart from those before the last start.
-func (r *queryRun) epoch() string { return strconv.FormatUint(r.x.Engine.Keyspace.Epoch(), 36) }
+// hashCheck tells the cursors of scans apart from those of other data folders.
+func (r *queryRun) hashCheck() string {
+	return string(binary.LittleEndian.AppendUint32(nil, r.x.Engine.Keyspace.HashCheck()))
+}
 
 // read examines documents until the page is full, the budget is spent, or nothing follows.
 func (r *queryRun) read(newResults func() (*page.Page, error)) error {
@@ -262,11 +263,14 @@ func (r *queryRun) read(newResults func() (*page.Page, error)) error {
 		})
 	case r.query.CountsAll():
 		r.x.Tx.SelectCount(r.c, func(s keyspace.Slice) bool { return r.examine(s, nil) })
+	case r.results.Streams(): // a page may end here and go on after a restart
+		check := r.hashCheck()
+		r.x.Tx.SelectInHashOrder(r.c, r.after, r.goesOn, func(s keyspace.Slice) bool {
+			return r.examine(s, func(i int) string { return string(scanPosition) + check + s.Items[i].ID })
+		})
 	default:
-		r.x.Tx.Select(r.c, r.cursor, func(s keyspace.Slice) bool {
-			return r.examine(s, func(i int) string {
-				return string(scanPosition) + r.epoch() + "." + strconv.FormatUint(s.Items[i].After, 10)
-			})
+		r.x.Tx.Select(r.c, func(s keyspace.Slice) bool {
+			return r.examine(s, func(int) string { return "" })
 		})
 	}
 	return r.err

@@ -187,7 +187,7 @@ func (o *opened) selectAll(names []string) {
 		if c == nil {
 			continue
 		}
-		tx.Select(c, 0, func(Slice) bool { return true })
+		tx.Select(c, func(Slice) bool { return true })
 		for _, ix := range c.Indexes() {
 			p := Plan{Index: ix}
 			p.Spans = []index.Span{index.Everything()}

@@ -238,7 +238,7 @@ func (m *keptModel) compare() {
 	tx.Scan(c, 0, 1<<30, func(id string, _ Item) { got = append(got, id) })
 	check("Scan", got)
 	got = nil
-	tx.Select(c, 0, func(s Slice) bool {
+	tx.Select(c, func(s Slice) bool {
 		for _, it := range s.Items {
 			got = append(got, it.ID)
 		}

@@ -33,7 +33,7 @@ func TestKeepDeadUntil(t *testing.T) {
 			}
 		}
 		selected := 0
-		tx.Select(c, 0, func(s Slice) bool {
+		tx.Select(c, func(s Slice) bool {
 			selected += len(s.Items)
 			return true
 		})

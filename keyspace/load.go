@@ -45,6 +45,7 @@ func (ks *Keyspace) restore() (err error) {
 	var parts []storage.Partition
 	for n := range ks.storage.Partitions() {
 		p := newPartition(n)
+		p.shard.Seed = ks.storage.Seed()
 		ks.partitions = append(ks.partitions, p)
 		parts = append(parts, storage.Partition{Lock: &p.mu, Shard: &p.shard})
 	}

@@ -47,24 +47,32 @@ func (c *Container) PlanNear(n predicates.Nearest, metres float64) (p Plan, ok b
 	return selection.Near(c.indexes.Load(), n, metres)
 }
 
-// Select passes the living items of a container to visit in slices, from a cursor on, until visit returns
-// false. 0 is the first cursor. The slices follow the order of [Tx.Scan], whose guarantees hold. Select removes the
-// dead that it meets.
+// Select passes the living items of a container to visit in slices, from the newest to the oldest of each partition,
+// until visit returns false. It removes the dead that it meets.
 //
 // The partition of a slice is locked while it is gathered, and no partition is while visit runs, but those that the
-// transaction has locked. visit must not keep the slice itself. next is the cursor behind the last slice, 0 at the
-// end.
-func (tx *Tx) Select(c *Container, cursor uint64, visit func(s Slice) (more bool)) (next uint64) {
-	return tx.scan(c, selection.NewScanReader(len(tx.ks.partitions), cursor, false), visit)
+// transaction has locked. visit must not keep the slice itself.
+func (tx *Tx) Select(c *Container, visit func(s Slice) (more bool)) {
+	tx.scan(c, selection.NewScanReader(len(tx.ks.partitions), false), visit)
 }
 
 // SelectCount is [Tx.Select] for documents that are counted and not read: a slice has no items.
 func (tx *Tx) SelectCount(c *Container, visit func(s Slice) (more bool)) {
-	tx.scan(c, selection.NewScanReader(len(tx.ks.partitions), 0, true), visit)
+	tx.scan(c, selection.NewScanReader(len(tx.ks.partitions), true), visit)
 }
 
-// scan passes the slices of a reader to visit until visit returns false, and returns the cursor behind the last.
-func (tx *Tx) scan(c *Container, r *selection.ScanReader, visit func(s Slice) (more bool)) (next uint64) {
+// SelectInHashOrder is [Tx.Select] in an order that survives restarts. It begins behind an id if goesOn is true. An item
+// comes once at most, and once if it lives throughout.
+func (tx *Tx) SelectInHashOrder(c *Container, after string, goesOn bool, visit func(s Slice) (more bool)) {
+	r := selection.NewHashReader(len(tx.ks.partitions))
+	if goesOn {
+		r.GoOn(tx.ks.partitionOf(after).number, after)
+	}
+	tx.scan(c, r, visit)
+}
+
+// scan passes the slices of a reader to visit until visit returns false.
+func (tx *Tx) scan(c *Container, r selection.PartitionReader, visit func(s Slice) (more bool)) {
 	for {
 		var s Slice
 		tx.within(tx.ks.partitions[r.Partition()], func(p *partition) (more bool) {
@@ -79,10 +87,13 @@ func (tx *Tx) scan(c *Container, r *selection.ScanReader, visit func(s Slice) (m
 			return true
 		})
 		if r.Examined() > 0 && !visit(s) || s.Last {
-			return r.Cursor()
+			return
 		}
 	}
 }
+
+// HashCheck returns a number that tells the order of [Tx.SelectInHashOrder] from that in other data folders.
+func (ks *Keyspace) HashCheck() uint32 { return ks.storage.Seed().Check() }
 
 // SelectIndex passes the living items in the ranges of a plan to visit in slices, from a place on, until visit returns
 // false. The items of an ordered plan come in its order, those of another by partition. SelectIndex removes the dead

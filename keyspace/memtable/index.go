@@ -1,7 +1,5 @@
 package memtable
 
-import "hash/maphash"
-
 // index finds entries by id: a hash table whose chains are linked by next. It grows by linear hashing: every few
 // insertions split one more bucket in two. So no insertion waits for a rehash of the whole table, and no memory
 // is reserved for growth.
@@ -16,11 +14,6 @@ type index struct {
 
 // minBuckets is the least number of buckets of an index that ever had an entry.
 const minBuckets = 4
-
-// hashSeed is drawn at each start, so that no client can choose ids that share a bucket.
-var hashSeed = maphash.MakeSeed()
-
-func hashOf(id string) uint32 { return uint32(maphash.String(hashSeed, id)) }
 
 // bucket returns the head of a hash's chain. There must be buckets.
 func (x *index) bucket(hash uint32) *Handle {

@@ -24,7 +24,7 @@ const cacheLine = 64
 // Add adds the look-up of an id in a table.
 func (p *Prefetcher) Add(t *Table, id string) {
 	if t.index.n > 0 {
-		p.lookups = append(p.lookups, lookup{t: t, hash: hashOf(id)})
+		p.lookups = append(p.lookups, lookup{t: t, hash: t.seed.hash(id)})
 	}
 }
 

@@ -12,6 +12,8 @@ type Shard struct {
 	// SetSize returns the bytes that an item takes in a store, from the lengths of its key and record. It is set
 	// before the first table is made.
 	SetSize func(key, rec int) int64
+	// Seed is that of the hashes of ids. It is set before the first table is made.
+	Seed Seed
 
 	memory  atomic.Int64 // bytes, an estimate
 	garbage atomic.Int64 // bytes of dead allocations in the tables' arenas

@@ -18,6 +18,7 @@ import (
 //     Items that never die are in neither.
 type Table struct {
 	shard     *Shard
+	seed      Seed   // of the shard
 	number    uint32 // of the container
 	prefix    string // the container's part of each key, "12:"
 	slab      slab
@@ -50,7 +51,7 @@ const TableOverhead = 608
 // Init makes the zero value an empty table of a container and attaches it to a shard.
 func (t *Table) Init(s *Shard, container uint32) {
 	key := record.AppendKey(nil, container, "")
-	*t = Table{shard: s, number: container, prefix: string(key), order: insertionOrder{next: 1}}
+	*t = Table{shard: s, seed: s.Seed, number: container, prefix: string(key), order: insertionOrder{next: 1}}
 	t.Attach()
 }
 
@@ -192,7 +193,7 @@ func (t *Table) Lookup(id string) (Handle, *Entry) {
 	if t.index.n == 0 {
 		return 0, nil
 	}
-	hash := hashOf(id)
+	hash := t.seed.hash(id)
 	for h := *t.index.bucket(hash); h != 0; {
 		e := t.slab.at(h)
 		if e.hash == hash && t.ID(e) == id {
@@ -289,7 +290,7 @@ func (t *Table) copyIn(h Handle, id, rec string, it record.Item) ref {
 func (t *Table) insert(h Handle, e *Entry, id string, it record.Item, data ref, size int) {
 	t.fill(e, id, it, data, size)
 	e.set(present)
-	e.hash = hashOf(id)
+	e.hash = t.seed.hash(id)
 	t.index.insert(&t.slab, h, e)
 	e.pos = t.order.push(h)
 	t.account(e, 1)

@@ -14,6 +14,7 @@ import (
 	"mayfly/keyspace"
 	"mayfly/keyspace/aof"
 	"mayfly/keyspace/aof/aoftest"
+	"mayfly/keyspace/datadir"
 	"mayfly/keyspace/journal"
 	"mayfly/keyspace/record"
 )
@@ -277,7 +278,7 @@ func (l *lived) files() (names []string) {
 		l.t.Fatal(err)
 	}
 	for _, e := range entries {
-		if fi, err := e.Info(); err == nil && fi.Size() > 0 && e.Name() != "LOCK" {
+		if fi, err := e.Info(); err == nil && fi.Size() > 0 && e.Name() != "LOCK" && e.Name() != datadir.SeedName {
 			names = append(names, e.Name())
 		}
 	}

@@ -5,6 +5,17 @@ import (
 	"mayfly/keyspace/memtable"
 )
 
+// PartitionReader reads one partition after the other in slices.
+type PartitionReader interface {
+	Partition() int          // of the next slice
+	Examined() int           // items that were examined for the last slice
+	Dead() []*memtable.Entry // that were met in the last slice
+
+	// Read reads the next slice at a moment in ms. t has the items of the partition; nil if there are none. The items of
+	// the slice are valid until the next call.
+	Read(t *memtable.Table, policy *expiry.Policy, now int64) Slice
+}
+
 // ScanReader reads the living items of one partition after the other in slices, from the newest to the oldest.
 type ScanReader struct {
 	partitions uint64
@@ -18,23 +29,13 @@ type ScanReader struct {
 	examined int
 }
 
-// NewScanReader returns a reader from a cursor on; 0 is the first. If count is true, documents are counted and not read:
-// slices have no items.
-func NewScanReader(partitions int, cursor uint64, count bool) *ScanReader {
-	n := uint64(partitions)
-	return &ScanReader{partitions: n, number: cursor % n, below: cursor / n, count: count}
+// NewScanReader returns a reader. If count is true, documents are counted and not read: slices have no items.
+func NewScanReader(partitions int, count bool) *ScanReader {
+	return &ScanReader{partitions: uint64(partitions), count: count}
 }
 
 // Partition returns the partition of the next slice.
 func (r *ScanReader) Partition() int { return int(r.number) }
-
-// Cursor returns the cursor behind the last slice, 0 at the end.
-func (r *ScanReader) Cursor() uint64 {
-	if r.slice.Last {
-		return 0
-	}
-	return r.below*r.partitions + r.number
-}
 
 // Examined returns the number of items that were examined for the last slice.
 func (r *ScanReader) Examined() int { return r.examined }
@@ -71,7 +72,7 @@ func (r *ScanReader) examine(t *memtable.Table, policy *expiry.Policy, now int64
 		case e.Within(dead):
 			r.dead = append(r.dead, e)
 		case !r.count:
-			it := Item{After: f.Seq*r.partitions + r.number}
+			var it Item
 			it.ID, it.Item = t.IDAndItem(e)
 			r.slice.Items = append(r.slice.Items, it)
 		case e.Plain():

@@ -11,8 +11,7 @@ import (
 type Item struct {
 	ID     string
 	Item   record.Item
-	After  uint64 // of a scan: the cursor that goes on behind the item
-	Proven bool   // the conditions that the plan proves are true of it
+	Proven bool // the conditions that the plan proves are true of it
 
 	partition int
 }

@@ -85,6 +85,8 @@ type Engine struct {
 	memory     Memory
 	partitions []Partition
 	catalogue  *store.Store
+	seed       [16]byte              // see Seed
+	seedKept   bool                  // the folder has it
 	items      []*store.Store        // by partition
 	broken     atomic.Pointer[error] // why a store cannot be used any more; nil while all can
 	wake       chan struct{}         // a checkpoint is wanted

@@ -44,6 +44,7 @@ func Open(opt Options) (_ *Engine, err error) {
 			e.Abandon()
 		}
 	}()
+	e.seed, e.seedKept = e.folder.ReadSeed()
 	e.items = make([]*store.Store, e.folder.Partitions)
 	if e.Disk, err = reserve.NewGuard(opt.Dir, opt.Reserve, opt.Log, e.Wake); err != nil {
 		return nil, err
@@ -105,6 +106,7 @@ func (e *Engine) Begin() (err error) {
 	e.LimitJournal()
 	e.noteLoadedWaste()
 	e.checkpoint.last.Store(e.Options.Now())
+	e.keepSeed()
 	return nil
 }
 
