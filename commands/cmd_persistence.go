@@ -153,14 +153,14 @@ func backupFailed(ks *keyspace.Keyspace, to string, err error) error {
 }
 
 // backupFolder returns the folder of a backup. A relative path starts beside the data folder dir,
-// whatever the working directory. A folder within dir is an error.
+// whatever the working directory. A folder within dir is returned with an error.
 func backupFolder(dir, path string) (string, error) {
 	if !filepath.IsAbs(path) {
 		path = filepath.Join(filepath.Dir(dir), path)
 	}
 	path = filepath.Clean(path)
 	if inside, err := filepath.Rel(dir, path); err == nil && filepath.IsLocal(inside) {
-		return "", errBackupInside
+		return path, errBackupInside
 	}
 	return path, nil
 }

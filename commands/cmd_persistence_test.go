@@ -9,24 +9,41 @@ import (
 	"time"
 
 	"mayfly/keyspace"
+
+	"github.com/rs/zerolog"
 )
 
 func TestBackupFolder(t *testing.T) {
-	for path, want := range map[string]string{
-		"monday":           "/var/lib/monday",
-		"backups/monday":   "/var/lib/backups/monday",
-		"../monday":        "/var/monday",
-		"/mnt/monday/":     "/mnt/monday",
-		"mayfly2":          "/var/lib/mayfly2",
-		"..mayfly":         "/var/lib/..mayfly",
-		"mayfly":           "",
-		"mayfly/in":        "",
-		"/var/lib/mayfly":  "",
-		"x/../mayfly/../.": "/var/lib",
+	for path, want := range map[string]struct {
+		path   string
+		inside bool
+	}{
+		"monday":           {"/var/lib/monday", false},
+		"backups/monday":   {"/var/lib/backups/monday", false},
+		"../monday":        {"/var/monday", false},
+		"/mnt/monday/":     {"/mnt/monday", false},
+		"mayfly2":          {"/var/lib/mayfly2", false},
+		"..mayfly":         {"/var/lib/..mayfly", false},
+		"mayfly":           {"/var/lib/mayfly", true},
+		"mayfly/in":        {"/var/lib/mayfly/in", true},
+		"/var/lib/mayfly":  {"/var/lib/mayfly", true},
+		"x/../mayfly/../.": {"/var/lib", false},
 	} {
-		if got, err := backupFolder("/var/lib/mayfly", path); got != want || (err == nil) != (want != "") {
-			t.Errorf("%s: %q, %v; want %q", path, got, err, want)
+		if got, err := backupFolder("/var/lib/mayfly", path); got != want.path || (err != nil) != want.inside {
+			t.Errorf("%s: %q, %v; want %q", path, got, err, want.path)
 		}
+	}
+}
+
+// The log names the target of a backup that is refused.
+func TestRefusedBackupIsLogged(t *testing.T) {
+	w := newHarness(t)
+	var log strings.Builder
+	w.engine.Log = zerolog.New(&log)
+	inside := filepath.Join(w.dir, "copy")
+	w.expect("(error) ERR a backup cannot be in the data folder", "BACKUP", inside)
+	if want := `"to":"` + inside + `"`; !strings.Contains(log.String(), want) {
+		t.Errorf("%s is missing in %s", want, log.String())
 	}
 }
 
