@@ -107,7 +107,7 @@ func (tx *Tx) Put(c *Container, id string, kind Kind, body string, expireAt int6
 	p := tx.partition(id)
 	h, e := tx.lookup(p, c, id)
 	t := c.tables[p.number]
-	if e != nil && tx.vetoes(c, e) {
+	if e != nil && c.Policy().Hold != "" && tx.vetoes(c, e) {
 		return t.Item(e)
 	}
 	if t == nil {

@@ -13,7 +13,7 @@ import (
 // its items' history. A missing one gets its number if that is free, or else another. Indexes that the container lacks
 // are added, up to the limit. A container with items keeps its deadline, by which the ends of documents are recorded.
 // A container on hold keeps its settings. It needs BeginAll. The error says why there is no number for it, or is a
-// [HeldError].
+// [record.HeldError].
 func (tx *Tx) RestoreContainer(s ContainerRecord) (*Container, error) {
 	c := tx.Container(s.Name)
 	made := c == nil
@@ -27,7 +27,7 @@ func (tx *Tx) RestoreContainer(s ContainerRecord) (*Container, error) {
 		}
 	}
 	if p := c.Policy(); !made && p.Hold != "" {
-		if p.Default != s.Policy.Default || p.Mode != s.Policy.Mode || p.Deadline != s.Policy.Deadline || p.Hold != s.Policy.Hold {
+		if p.Default != s.Policy.Default || p.Mode != s.Policy.Mode || s.Policy.Hold != "" && p.Hold != s.Policy.Hold {
 			tx.vetoes(c, nil)
 		}
 		return c, tx.Veto()

@@ -8,31 +8,19 @@ import (
 	"mayfly/keyspace/record"
 )
 
-// HeldError is the veto of a container on hold against a change.
-type HeldError = record.HeldError
-
-// Veto returns a [HeldError] if the transaction has tried to change or remove what is on hold, else nil. The try has
-// changed nothing. Rollback then takes back the rest.
-func (tx *Tx) Veto() error {
-	if tx.veto == nil {
-		return nil
-	}
-	return tx.veto
-}
+// Veto returns a [record.HeldError] if the transaction has tried to change or remove what is on hold, else nil. The try
+// has changed nothing. Rollback then takes back the rest.
+func (tx *Tx) Veto() error { return tx.veto }
 
 // vetoes reports whether a container on hold forbids a change, which the transaction notes. e is the item that would be
 // changed or removed, nil for the container. What the transaction has created itself it may still change.
 func (tx *Tx) vetoes(c *Container, e *memtable.Entry) bool {
-	return c.Policy().Hold != "" && tx.vetoesHeld(c, e)
-}
-
-// vetoesHeld is vetoes for a container on hold.
-func (tx *Tx) vetoesHeld(c *Container, e *memtable.Entry) bool {
-	if e != nil && slices.ContainsFunc(tx.undos, func(u undo) bool { return u.e == e && u.was == notThere }) {
+	reason := c.Policy().Hold
+	if reason == "" || e != nil && slices.ContainsFunc(tx.undos, func(u undo) bool { return u.e == e && u.was == notThere }) {
 		return false
 	}
 	if tx.veto == nil {
-		tx.veto = &HeldError{Container: c.name, Reason: c.Policy().Hold}
+		tx.veto = &record.HeldError{Container: c.name, Reason: reason}
 	}
 	return true
 }

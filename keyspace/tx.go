@@ -41,7 +41,7 @@ type Tx struct {
 	changes  []itemChange // of items, in order
 	removed  []*partition // those of removed items
 	changed  bool         // the catalogue was changed
-	veto     *HeldError   // see Veto
+	veto     error        // see Veto
 	replaced bool         // all items of a container were replaced or removed
 	undos    []undo       // in order; see Rollback
 	was      []memtable.Entry

@@ -58,18 +58,21 @@ func TestImportObeysTheDeadline(t *testing.T) {
 		tx.Put(tx.Container("strict"), "there", keyspace.Document, `{}`, expiry.Inherit)
 	})
 	// Of a folder without deadlines: recorded ends give way, and the container that has items keeps its rule.
-	h.run(exitOK, `{"container":"strict","default":"1000","deadline":"until"}
+	_, report := h.run(exitIncomplete, `{"container":"strict","default":"1000","deadline":"until"}
 {"container":"strict","id":"a","ts":1699999999000,"end":1700000500000,"doc":{"end":1700000300,"until":1700000500}}
 {"container":"strict","id":"b","ts":1699999999000,"ttl":10,"doc":{"end":1700000300,"ttl":10}}
 {"container":"strict","id":"past","ts":1699999999000,"doc":{"end":1699999999}}
 {"container":"strict","id":"plain","ts":1699999999000,"end":1700000500000,"value":"x"}
 `, "import", h.path("data"))
+	if !strings.Contains(report, `line 1: container "strict" has items, whose ends are recorded: its deadline stays "end" and does not become "until"`) {
+		t.Error(report)
+	}
 	// Of another system: the documents are new, and the mode decides.
 	documents := `{"id":"x","end":1700000300}
 {"id":"y","end":"soon"}
 {"id":"z","end":5}
 `
-	_, report := h.run(exitIncomplete, documents, "import", h.path("data"), "--container", "strict")
+	_, report = h.run(exitIncomplete, documents, "import", h.path("data"), "--container", "strict")
 	for _, words := range []string{`line 2: invalid end "soon"`, "line 3: invalid end 5: legal are moments that have not passed"} {
 		if !strings.Contains(report, words) {
 			t.Errorf("%q is not in %s", words, report)

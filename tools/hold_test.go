@@ -67,13 +67,13 @@ func TestImportIntoAContainerOnHold(t *testing.T) {
 		t.Error(report)
 	}
 	for _, line := range []string{
-		`{"container":"orders","default":"5"}`, `{"container":"orders","default":"100"}`, `{"container":"orders","default":"100","hold":"case 12"}`,
+		`{"container":"orders","default":"5"}`, `{"container":"orders","default":"100","hold":"case 12"}`,
 	} {
 		if _, report := h.run(exitIncomplete, line+"\n", "import", h.path("data")); !strings.Contains(report, "line 1: container 'orders' is on hold: case 4711") {
 			t.Errorf("%s: %s", line, report)
 		}
 	}
-	h.run(exitOK, `{"container":"orders","default":"100","hold":"case 4711"}`+"\n", "import", h.path("data"))
+	h.run(exitOK, `{"container":"orders","default":"100","hold":"case 4711"}`+"\n"+`{"container":"orders","default":"100"}`+"\n", "import", h.path("data"))
 	// A hold of the source holds the target's items too.
 	h.run(exitIncomplete, `{"container":"free","default":"100000","hold":"case 12"}
 {"container":"free","id":"a","ts":1700000001000,"doc":{"there":1}}

@@ -50,6 +50,9 @@ func (f *folderTarget) container(s keyspace.ContainerRecord) (number uint32, err
 	c, err := tx.RestoreContainer(s)
 	if err == nil {
 		number = c.DB()
+		if d := c.Policy().Deadline; s.Policy.Deadline != "" && s.Policy.Deadline != d {
+			err = fmt.Errorf("container %q has items, whose ends are recorded: its deadline stays %q and does not become %q", s.Name, d, s.Policy.Deadline)
+		}
 	}
 	return number, cmp.Or(f.commit(tx.Close()), err)
 }
