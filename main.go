@@ -129,6 +129,10 @@ func run(options *config.Config) error {
 	ks.Scrubber().SetInterval(settings.ScrubInterval)
 	ks.SetMaxContainers(settings.MaxContainers)
 	ks.SetEviction(settings.Eviction)
+	if err := ks.SetUndoWindow(int64(settings.UndoWindow / time.Second)); err != nil {
+		_ = srv.Stop(stop)
+		return errors.Join(tools.Advise(err, settings.Dir), ks.Close())
+	}
 	engine.Keyspace = ks
 	applyChanges(options, engine)
 	srv.Start(engine)
@@ -203,6 +207,9 @@ func applyChanges(options *config.Config, engine *commands.Engine) {
 	on("appendfsync", func(s *config.Settings) { engine.Keyspace.SetFsync(s.AppendFsync) })
 	on("active-expire-effort", func(s *config.Settings) { engine.Keyspace.SetExpireEffort(s.ActiveExpireEffort) })
 	on("max-containers", func(s *config.Settings) { engine.Keyspace.SetMaxContainers(s.MaxContainers) })
+	options.OnChange("undo-window", func(s *config.Settings) error {
+		return engine.Keyspace.SetUndoWindow(int64(s.UndoWindow / time.Second))
+	})
 	on("notify-keyspace-events", func(s *config.Settings) { engine.Broker.SetEventClasses(s.NotifyKeyspaceEvents) })
 	on("slowlog-log-slower-than", func(s *config.Settings) { engine.Slowlog.SetThreshold(s.SlowlogThreshold) })
 	on("query-budget", func(s *config.Settings) { engine.QueryBudget.Store(int64(s.QueryBudget)) })

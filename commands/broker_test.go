@@ -223,7 +223,7 @@ func TestEvents(t *testing.T) {
 // Every change of an item by a command of the transcripts has an event of that item. Commands on whole
 // containers have no events of their items.
 func TestEveryChangeHasAnEvent(t *testing.T) {
-	wholesale := []string{"flushall", "flushdb", "swapdb", "container.set", "container.drop", "exec"}
+	wholesale := []string{"flushall", "flushdb", "swapdb", "container.set", "container.drop", "container.undo", "exec"}
 	changes := map[string]bool{} // by command
 	eachTranscript(t, func(t *testing.T, steps []step) {
 		const listener = 999

@@ -328,7 +328,12 @@ func parseDocSetTTL(in *Input) (Run, error) {
 }
 
 func parseDocDel(in *Input) (Run, error) {
-	return countDocuments(in, "doc.del", func(x *Context, d docTarget) { x.remove(d.container, d.id) })
+	remove := func(x *Context, d docTarget) { x.remove(d.container, d.id) }
+	return countDocuments(in, "doc.del", remove, func(x *Context, d docTarget) {
+		if _, plain := x.Tx.Get(d.container, d.id); !plain {
+			remove(x, d) // what is dead here does not come back
+		}
+	})
 }
 
 func parseDocTouch(in *Input) (Run, error) {
@@ -341,7 +346,7 @@ func parseDocTouch(in *Input) (Run, error) {
 		if e.ready(x, d, 0) {
 			putDocument(x, d.container, d.id, &e.doc, eventDocTouch)
 		}
-	})
+	}, nil)
 }
 
 // trailingMatch returns the number of arguments that IFMATCH takes at the end of DOC.DEL and DOC.TOUCH.
@@ -353,8 +358,8 @@ func trailingMatch(args []string) int {
 }
 
 // countDocuments returns the Run of a command that calls do for each of several documents, or for one
-// that IFMATCH has compared. The reply is how many of them exist and match.
-func countDocuments(in *Input, command string, do func(x *Context, d docTarget)) (Run, error) {
+// that IFMATCH has compared. It calls missing, if not nil, for each that does not exist. The reply is how many of them exist and match.
+func countDocuments(in *Input, command string, do, missing func(x *Context, d docTarget)) (Run, error) {
 	end := len(in.Args) - trailingMatch(in.Args)
 	ids := in.Args[2:end]
 	when, err := parseMatchOption(in.Args[end:])
@@ -367,9 +372,12 @@ func countDocuments(in *Input, command string, do func(x *Context, d docTarget))
 	return onDocuments(in.Args[1], ids, func(x *Context, docs iter.Seq[docTarget]) Reply {
 		n := 0
 		for d := range docs {
-			if d.found && when.holds(d.found, d.item.Version) {
+			switch {
+			case d.found && when.holds(d.found, d.item.Version):
 				do(x, d)
 				n++
+			case !d.found && missing != nil && end == len(in.Args):
+				missing(x, d)
 			}
 		}
 		return Count(n)

@@ -186,6 +186,7 @@ func (r *infoReport) memorySection() {
 	r.field("used_memory_overhead", m.overhead())
 	r.field("used_memory_dataset", m.dataset) // ids and bodies of living items
 	r.percentField("used_memory_dataset_perc", fraction(m.dataset, m.used))
+	r.field("undo_memory", r.x.Engine.Keyspace.UndoMemory()) // of what CONTAINER.UNDO can bring back; part of used_memory
 	r.field("allocator_allocated", m.allocated)
 	r.field("allocator_active", m.active)
 	r.field("allocator_resident", m.held)

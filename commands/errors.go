@@ -136,6 +136,9 @@ const (
 	errNumber          = "ERR container '%s' cannot be created: %v"
 	errNumberStays     = "ERR container '%s' has the number %d, which cannot be changed"
 	errDeadlineStays   = "ERR container '%[1]s' has items, whose ends are recorded: DEADLINE can be set while it is empty, see DOC.COUNT %[1]s and FLUSHDB"
+	errUndoNotEmpty    = "ERR %[1]s holds items again; CONTAINER.UNDO %[1]s AS <new name>"
+	errUndoRuleAs      = "ERR the newest change of %[1]s is a rule, which AS does not concern: CONTAINER.UNDO %[1]s takes it back"
+	errUndoNameTaken   = "ERR container '%[2]s' exists already; CONTAINER.UNDO %[1]s AS <new name>"
 	errDropDatabase    = "ERR container '%[1]s' is a database, which cannot be dropped; empty it with SELECT %[1]s and FLUSHDB"
 	errNoContainer     = "ERR unknown container '%[1]s'; create it with CONTAINER.SET %[1]s TTL <off|-1|seconds>"
 )

@@ -46,6 +46,7 @@ func newHarness(t *testing.T) *harness {
 			"slowlog-log-slower-than":   "-1",
 			"slowlog-max-len":           "128",
 			"latency-monitor-threshold": "0",
+			"undo-window":               "0",
 			"maxmemory":                 "0",
 			"maxmemory-policy":          eviction.None.String(),
 		}},
@@ -256,6 +257,8 @@ func (h *testHost) apply(name, value string) error {
 		h.engine.Slowlog.SetLength(n)
 	case "latency-monitor-threshold":
 		h.engine.Latency.SetThreshold(time.Duration(n) * time.Millisecond)
+	case "undo-window":
+		return h.engine.Keyspace.SetUndoWindow(int64(n))
 	default:
 		return nil
 	}

@@ -70,14 +70,20 @@ const (
 	evictAheadShare = 64
 )
 
-// evict evicts items until the limit is kept, or enough for a command of size bytes to run. It returns
-// false if it cannot. The outcome learns what to wait for.
+// evict ends the windows of CONTAINER.UNDO and then evicts items until the limit is kept, or enough for a command of size
+// bytes to run. It returns false if it cannot. The outcome learns what to wait for.
 func (e *Engine) evict(s *Session, limit int64, size int, out *Outcome) bool {
-	if e.Keyspace.Eviction().Policy == eviction.None || e.Keyspace.Writable() != nil {
+	if e.Keyspace.Writable() != nil {
 		return false
 	}
-	x := Context{Session: s, Engine: e}
 	target := max(limit-min(evictAhead, limit/evictAheadShare), e.Keyspace.Used()-evictAtMost-2*int64(size))
+	if e.endWindows(target, out) {
+		return true
+	}
+	if e.Keyspace.Eviction().Policy == eviction.None {
+		return e.Keyspace.Used() <= limit
+	}
+	x := Context{Session: s, Engine: e}
 	lsn, ok := e.Keyspace.Evict(target, func(c *keyspace.Container, id string) {
 		e.memory.evicted.Add(1)
 		x.notify(eventEvicted, c, id)

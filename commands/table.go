@@ -69,6 +69,7 @@ var families = []struct {
 	{"pubsub", "", pubsubCommands},
 	{"container", sinceFirst, containerCommands},
 	{"container", sinceFirst, foresightCommands},
+	{"container", sinceFirst, undoCommands},
 	{"document", sinceFirst, documentCommands},
 	{"document", sinceFirst, []Command{explainCommand}},
 	{"document", sinceFirst, queryCommands},

@@ -27,6 +27,8 @@ type catalogue struct {
 	dropped []*table
 	// dirty has the containers whose records the catalogue's store lacks, by number; nil if it is dropped.
 	dirty map[uint32]*Container
+	// asides are the containers that are set aside, by name, in the order in which they were.
+	asides map[string][]*Container
 	// unnumbered are containers without a number while the data is loaded.
 	unnumbered []*Container
 }
@@ -47,6 +49,10 @@ type Container struct {
 	dropped  bool
 
 	retention expiry.Retention // policies that may rule again; read and changed as replaced is
+	revived   expiry.Limits    // items within it that live may have been dead until an UNDO
+	undone    uint64           // counts UNDOs of rules
+
+	aside *record.Aside // not nil: the container is set aside, and not listed; changed as replaced is
 
 	indexes         atomic.Pointer[indexing.Set] // nil for none; changed while all partitions are locked
 	recordedIndexes [][]string                   // while the folder is loaded: those of the record
@@ -59,6 +65,7 @@ func newContainer(r record.Container, partitions int) *Container {
 	c := &Container{name: r.Name, number: r.Number, db: r.DB, lastDB: r.LastDB, created: r.Created, tables: make([]*table, partitions)}
 	c.policy.Store(&r.Policy)
 	c.history.Store(record.NewHistory(r.Etag, r.History))
+	c.revived = expiry.NoLimits
 	return c
 }
 
@@ -174,25 +181,35 @@ func (tx *Tx) SetCounted(c *Container, def expiry.TTL, mode expiry.Mode, kills i
 func (tx *Tx) setPolicy(c *Container, p expiry.Policy, e expiry.HistoryEntry) {
 	tx.writeCatalogue()
 	tx.noteContainer(c)
+	if was := c.Policy(); e.What == expiry.Set && !was.SameRule(&p) {
+		e.Undo = tx.openWindow(c)
+	}
 	c.policy.Store(&p)
 	tx.addHistory(c, e)
 	tx.recordContainer(c)
 }
 
-// Drop removes a container and its items in constant time. Memory and disk are freed in the background. It needs
-// BeginAll.
+// Drop removes a container and its items in constant time. Memory and disk are freed in the background, after the time
+// in which Undo brings the container back. It needs BeginAll.
 func (tx *Tx) Drop(c *Container) {
 	if tx.vetoes(c, nil) {
 		return
 	}
 	cat := tx.writeCatalogue()
 	tx.noteContainer(c)
+	until := tx.openWindow(c)
 	c.dropped = true
 	cat.remove(c)
-	tx.discard(c)
+	if until == 0 {
+		tx.discard(c)
+		return
+	}
+	tx.addHistory(c, expiry.HistoryEntry{What: expiry.Dropped, Kills: -1, Undo: until})
+	tx.setAside(c, expiry.Dropped, until)
 }
 
-// Flush empties a container in constant time. Name, policy and time of creation stay. It needs BeginAll.
+// Flush empties a container in constant time. Name, policy and time of creation stay. The items can be brought back by
+// Undo as after Drop. It needs BeginAll.
 func (tx *Tx) Flush(c *Container) {
 	cat := tx.writeCatalogue()
 	if c.emptyLocked() {
@@ -202,11 +219,16 @@ func (tx *Tx) Flush(c *Container) {
 		return
 	}
 	tx.noteContainer(c)
+	until := tx.openWindow(c)
 	c.replaced++
-	tx.discard(c)
+	tx.addHistory(c, expiry.HistoryEntry{What: expiry.Flushed, Kills: -1, Undo: until})
+	if until == 0 {
+		tx.discard(c)
+	} else {
+		tx.setAside(c, expiry.Flushed, until)
+	}
 	c.number = cat.next
 	cat.next++
-	tx.addHistory(c, expiry.HistoryEntry{What: expiry.Flushed, Kills: -1})
 	tx.recordContainer(c)
 }
 
@@ -222,6 +244,7 @@ func (tx *Tx) Swap(a, b *Container) {
 	tx.noteContainer(a)
 	tx.noteContainer(b)
 	for _, c := range []*Container{a, b} {
+		tx.limitWindows(c.name, 0)
 		c.replaced++
 		c.swapped = tx.now
 	}
@@ -311,6 +334,6 @@ func (c *Container) record() record.Container {
 	h := c.history.Load()
 	return record.Container{
 		Number: c.number, Name: c.name, DB: c.db, LastDB: c.lastDB, Created: c.created,
-		Policy: *c.Policy(), Etag: h.Etag, History: h.Entries, Indexes: c.indexes.Load().Recorded(),
+		Policy: *c.Policy(), Etag: h.Etag, History: h.Entries, Indexes: c.indexes.Load().Recorded(), Aside: c.aside,
 	}
 }

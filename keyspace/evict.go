@@ -68,7 +68,7 @@ func (ks *Keyspace) Evict(limit int64, evicted func(c *Container, id string)) (l
 func (t *table) Evictable(p eviction.Policy) int {
 	t.p.mu.Lock()
 	defer t.p.mu.Unlock()
-	if t.Detached() || t.c.Policy().Hold != "" {
+	if t.gone() || t.c.Policy().Hold != "" {
 		return 0
 	}
 	now := t.ks.Now()
@@ -83,7 +83,7 @@ func (t *table) Evictable(p eviction.Policy) int {
 func (t *table) Draw(p eviction.Policy, n int, intN func(n int) int, drawn []eviction.Candidate[evictable]) []eviction.Candidate[evictable] {
 	t.p.mu.Lock()
 	defer t.p.mu.Unlock()
-	if t.Detached() || t.c.Policy().Hold != "" {
+	if t.gone() || t.c.Policy().Hold != "" {
 		return drawn
 	}
 	tracker, now := t.ks.evictor.Tracker(), t.ks.Now()
@@ -99,7 +99,7 @@ func (t *table) Draw(p eviction.Policy, n int, intN func(n int) int, drawn []evi
 func (ks *Keyspace) evict(v evictable, evicted func(c *Container, id string)) LSN {
 	var tx Tx
 	ks.BeginKey(&tx, v.id)
-	if t := v.t; !t.Detached() {
+	if t := v.t; !t.gone() {
 		h, e := tx.lookup(t.p, t.c, v.id)
 		if e != nil && e.Version() == v.version && t.Access(h) == v.access && tx.Delete(t.c, v.id) {
 			evicted(t.c, v.id)

@@ -16,10 +16,11 @@ func (tx *Tx) History(c *Container) (entries []expiry.HistoryEntry) {
 
 // setHistory replaces the history of a container, which may be listed.
 func (cat *catalogue) setHistory(c *Container, h *record.History) {
-	if cat.byName[c.name] == c {
+	if c.aside != nil || cat.byName[c.name] == c {
 		cat.memory.Add(h.Memory - c.history.Load().Memory)
 	}
 	c.history.Store(h)
+	c.retention = h.Retention
 }
 
 // addHistory adds an entry for the policy that the container has now. A change of settings gives it a new etag. The

@@ -18,6 +18,21 @@ func (ks *Keyspace) Check() error {
 	defer tx.Close()
 	names := make(map[uint32]string)
 	memory, tables := int64(0), 0
+	aside := 0
+	for _, list := range ks.catalogue.asides {
+		for _, c := range list {
+			memory += c.memory()
+			for i, t := range c.tables {
+				if t == nil {
+					continue
+				}
+				aside++
+				if t.c != c || c.aside == nil || ks.partitions[i].shard.Table(c.number) != &t.Table {
+					return fmt.Errorf("a table of container %q, which is set aside, belongs elsewhere", c.name)
+				}
+			}
+		}
+	}
 	for name, c := range ks.catalogue.byName {
 		if other, taken := names[c.number]; taken {
 			return fmt.Errorf("containers %q and %q share number %d", name, other, c.number)
@@ -56,8 +71,8 @@ func (ks *Keyspace) Check() error {
 			return fmt.Errorf("partition %d: %w", p.number, err)
 		}
 	}
-	if listed := ks.tables.Len(); tables != listed || tables != attached {
-		return fmt.Errorf("containers have %d tables, %d are listed and %d attached", tables, listed, attached)
+	if listed := ks.tables.Len(); tables != listed || tables+aside != attached {
+		return fmt.Errorf("containers have %d tables, and %d set aside; %d are listed and %d attached", tables, aside, listed, attached)
 	}
 	return nil
 }

@@ -140,13 +140,14 @@ func (tx *Tx) Put(c *Container, id string, kind Kind, body string, expireAt int6
 	return t.Item(e)
 }
 
-// Delete removes the item under an id, unless its container is on hold, and reports whether it lived. A dead one that may live again is removed too.
+// Delete removes the item under an id, unless its container is on hold, and reports whether it lived. A dead one that may
+// live again is removed too.
 func (tx *Tx) Delete(c *Container, id string) bool {
 	p := tx.partition(id)
 	e := tx.find(p, c, id)
 	t := c.tables[p.number]
 	if e == nil {
-		if tx.kept && c.retention.Open(tx.now) {
+		if tx.kept && c.retention.Open(tx.now) && c.Policy().Hold == "" {
 			tx.bury(t, id) // a policy that rules again must not bring it back
 		}
 		return false

@@ -86,6 +86,7 @@ type Keyspace struct {
 	runner        *expiry.Runner
 	tables        rotation.List[*table] // attached tables: the purge and eviction skip empty containers
 	keepDead      atomic.Int64          // ms; see KeepDeadUntil
+	undo          undoState
 	evictor       eviction.Evictor[evictable, *table]
 	load          loadStats
 	epoch         uint64       // of versions; one more with every start

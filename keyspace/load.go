@@ -36,7 +36,7 @@ func (ks *Keyspace) restore() (err error) {
 	begin := ks.Now()
 	ks.storage, err = storage.Open(storage.Options{
 		Dir: ks.opt.Dir, Partitions: ks.opt.Partitions, Policy: ks.opt.Fsync, Reserve: ks.opt.Reserve, Log: ks.opt.Log,
-		Loaded: ks.opt.Loaded, Now: ks.Now, Tick: ks.watchClock, Stop: ks.stop,
+		Loaded: ks.opt.Loaded, Now: ks.Now, Tick: ks.tick, Stop: ks.stop,
 	})
 	if err != nil {
 		return err
@@ -133,9 +133,13 @@ func (l *loader) Catalogue(key, rec string, deleted, journaled bool) error {
 	c.name, c.created, c.db, c.lastDB = r.Name, r.Created, r.DB, r.LastDB
 	c.policy.Store(&r.Policy)
 	c.history.Store(record.NewHistory(r.Etag, r.History))
+	c.aside = r.Aside
 	c.recordedIndexes = r.Indexes
 	l.clock = max(l.clock, r.Policy.OwnDeadTo, r.Policy.InheritDeadTo, r.History[len(r.History)-1].At)
 	l.epoch = max(l.epoch, r.Etag/versionLeap)
+	if r.Aside != nil {
+		l.epoch = max(l.epoch, r.Aside.Order/versionLeap)
+	}
 	return nil
 }
 
@@ -145,6 +149,14 @@ func (l *loader) finish(latest []storage.Latest) {
 	var listed []*Container
 	for number, c := range l.byNumber {
 		cat.next = max(cat.next, number+1)
+		if c.name == "" {
+			c.aside = nil // it was dropped
+		}
+		c.loadWindows(l.ks)
+		if c.name != "" && c.aside != nil {
+			cat.addAside(c)
+			continue
+		}
 		if c.name != "" {
 			listed = append(listed, c)
 			continue

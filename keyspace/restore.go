@@ -12,8 +12,8 @@ import (
 // the marks of its past policies. One with items gets the default and the mode, as by SetPolicy: the marks are not of
 // its items' history. A missing one gets its number if that is free, or else another. Indexes that the container lacks
 // are added, up to the limit. A container with items keeps its deadline, by which the ends of documents are recorded.
-// A container on hold keeps its settings. It needs BeginAll. The error says why there is no number for it, or is a
-// [record.HeldError].
+// A container on hold keeps its settings. No earlier change of another can be taken back any more. It needs BeginAll.
+// The error says why there is no number for it, or is a [record.HeldError].
 func (tx *Tx) RestoreContainer(s ContainerRecord) (*Container, error) {
 	c := tx.Container(s.Name)
 	made := c == nil
@@ -32,6 +32,7 @@ func (tx *Tx) RestoreContainer(s ContainerRecord) (*Container, error) {
 		}
 		return c, tx.Veto()
 	}
+	tx.endWindows(c)
 	if !c.emptyLocked() {
 		if p := c.Policy(); p.Default != s.Policy.Default || p.Mode != s.Policy.Mode {
 			tx.SetPolicy(c, s.Policy.Default, s.Policy.Mode)

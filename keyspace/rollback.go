@@ -83,15 +83,15 @@ func (tx *Tx) noteContainer(c *Container) {
 	listed, dropped := cat.byName[c.name] == c, len(cat.dropped)
 	created, number, lastDB, policy, history := c.created, c.number, c.lastDB, c.policy.Load(), c.history.Load()
 	replaced, swapped, gone := c.replaced, c.swapped, c.dropped
-	retention := c.retention
+	revived, undone := c.revived, c.undone
 	tx.undos = append(tx.undos, undo{f: func() {
 		if cat.dirty[c.number] == c {
 			cat.dirty[c.number] = nil
 		}
 		c.created, c.number, c.lastDB = created, number, lastDB
 		c.replaced, c.swapped, c.dropped = replaced, swapped, gone
+		c.revived, c.undone = revived, undone
 		c.policy.Store(policy)
-		c.retention = retention
 		cat.setHistory(c, history)
 		switch is := cat.byName[c.name] == c; {
 		case listed && !is:

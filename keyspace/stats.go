@@ -72,7 +72,7 @@ func (tx *Tx) AllStats() []*ContainerStats {
 		for portion := range slices.Chunk(list, statsTables) {
 			tx.within(tx.ks.partitions[number], func(*partition) (more bool) {
 				for _, t := range portion {
-					if !t.Detached() {
+					if !t.gone() {
 						tx.addStats(t, found)
 					}
 				}

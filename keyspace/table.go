@@ -50,11 +50,29 @@ func (t *table) detachLocked() {
 	t.c.tables[t.p.number] = nil
 }
 
+// gone reports whether the table has left its container since it was listed: it was detached or set aside. The lock of its
+// partition must be held.
+func (t *table) gone() bool { return t.Detached() || t.c.aside != nil }
+
+// hideLocked keeps the table of a container that is set aside from the purge, eviction and figures. It stays in its
+// partition. p.mu must be held.
+func (t *table) hideLocked() {
+	t.indexed.Detach()
+	t.ks.tables.Remove(t)
+	t.ks.evictor.Forget()
+}
+
+// showLocked ends hideLocked. p.mu must be held.
+func (t *table) showLocked() {
+	t.indexed.Attach()
+	t.ks.tables.Add(t)
+}
+
 // Sample removes up to n of the purgeable dead. It locks the partition for that long.
 func (t *table) Sample(n int) expiry.Sample {
 	t.p.mu.Lock()
 	defer t.p.mu.Unlock()
-	if t.Detached() {
+	if t.gone() {
 		return expiry.Sample{}
 	}
 	defer t.p.cleanLocked()

@@ -41,7 +41,7 @@ func (tx *Tx) Watch(w *Watcher, c *Container, id string) {
 
 // watchState returns the state of the container that watchers compare. A partition must be locked.
 func (c *Container) watchState() watch.State {
-	return watch.State{Policy: c.Policy(), Replaced: c.replaced, Dropped: c.dropped}
+	return watch.State{Policy: c.Policy(), Replaced: c.replaced, Undone: c.undone, Dropped: c.dropped}
 }
 
 // IDs returns the ids under watch. A transaction locks their partitions before it calls Changed.
@@ -62,7 +62,7 @@ func (tx *Tx) Changed(w *Watcher) bool {
 	lives := func(k watched) bool { return tx.find(tx.partition(k.ID), k.Container, k.ID) != nil }
 	changed := w.set.Changed(watch.View[*partition, *Container]{
 		Now: tx.now, State: (*Container).watchState, Lives: lives,
-		Brought: func(k watched) bool { return lives(k) || tx.broughtAlive(k) },
+		Brought: func(k watched) bool { return lives(k) || tx.broughtAlive(k) }, Revived: tx.revived,
 	})
 	if changed {
 		tx.saw(tx.ks.catalogue.lsn)
@@ -81,6 +81,12 @@ func (tx *Tx) broughtAlive(k watched) bool {
 	}
 	e := t.Find(k.ID)
 	return e != nil && !e.Dead(k.Container.Policy(), k.Container.swapped)
+}
+
+// revived reports whether an item lives that Undo may have brought back.
+func (tx *Tx) revived(k watched) bool {
+	e := tx.find(tx.partition(k.ID), k.Container, k.ID)
+	return e != nil && e.Within(k.Container.revived)
 }
 
 // unwatchAtOnce is the number of watches that end at once. More end in the background, unless unwatchersAtMost

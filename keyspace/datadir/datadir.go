@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"syscall"
 
 	"mayfly/keyspace/aof"
@@ -26,8 +27,12 @@ const (
 	CatalogueName = "catalogue.db"
 )
 
-// formatVersion is the version of the layout. Any other is refused.
-const formatVersion = 2
+// The versions of the layout. Any other is refused. A folder gets the newer one when a change can be taken back for the
+// first time: servers that do not know of that would lose what is set aside, or bring it back.
+const (
+	formatVersion = 2
+	undoVersion   = 3
+)
 
 // PartitionName returns the name of a partition's store.
 func PartitionName(n int) string { return fmt.Sprintf("partition-%03d.db", n) }
@@ -37,6 +42,9 @@ type Dir struct {
 	Path       string
 	Partitions int
 	lock       *Lock
+
+	format  sync.Mutex // held while the file "format" is written
+	version atomic.Int32
 }
 
 // Open locks a data folder, and makes it if there is none. The number of partitions is fixed when the folder is
@@ -54,6 +62,7 @@ func open(path string, partitions int, log zerolog.Logger) (_ *Dir, err error) {
 		return nil, fmt.Errorf("cannot make the data folder: %w", err)
 	}
 	d := &Dir{Path: path}
+	d.version.Store(formatVersion)
 	if d.lock, err = lock(path, false); err != nil {
 		return nil, err
 	}
@@ -67,13 +76,15 @@ func open(path string, partitions int, log zerolog.Logger) (_ *Dir, err error) {
 	if err := aof.SyncDir(path); err != nil {
 		return nil, err
 	}
-	if d.Partitions, err = Partitions(path); err != nil {
+	version := 0
+	if d.Partitions, version, err = readFolder(path); err != nil {
 		return nil, err
 	}
 	if d.Partitions == 0 {
 		d.Partitions = partitions
 		return d, d.create(log)
 	}
+	d.version.Store(int32(version))
 	if d.Partitions != partitions {
 		log.Warn().Str("folder", path).Int("partitions", d.Partitions).Int("asked", partitions).
 			Msg("the number of partitions was fixed when the data folder was made; the one asked for is ignored")
@@ -141,12 +152,29 @@ func (d *Dir) create(log zerolog.Logger) error {
 }
 
 // FormatText returns the content of the file "format".
-func (d *Dir) FormatText() string { return formatText(d.Partitions) }
+func (d *Dir) FormatText() string { return formatText(d.Partitions, int(d.version.Load())) }
+
+// AllowUndo raises the version of the folder to the one in which containers may be set aside, durably. It does nothing if
+// that is its version.
+func (d *Dir) AllowUndo() error {
+	if d.version.Load() == undoVersion {
+		return nil
+	}
+	if err := d.writeFormat(undoVersion); err != nil {
+		return err
+	}
+	d.version.Store(undoVersion)
+	return nil
+}
 
 // WriteFormat writes the file "format", durably.
-func (d *Dir) WriteFormat() error {
+func (d *Dir) WriteFormat() error { return d.writeFormat(int(d.version.Load())) }
+
+func (d *Dir) writeFormat(version int) error {
+	d.format.Lock()
+	defer d.format.Unlock()
 	path := filepath.Join(d.Path, FormatName)
-	if err := aof.WriteFile(path+".tmp", []byte(d.FormatText())); err != nil {
+	if err := aof.WriteFile(path+".tmp", []byte(formatText(d.Partitions, max(version, int(d.version.Load()))))); err != nil {
 		return err
 	}
 	if err := aof.SyncDir(d.Path); err != nil {
@@ -182,23 +210,23 @@ func (d *Dir) noFormat(but string) error {
 }
 
 // formatText returns the content of the file "format"; its last line is the CRC-32C of the others.
-func formatText(partitions int) string {
-	text := fmt.Sprintf("mayfly data folder\nformat %d\npartitions %d\n", formatVersion, partitions)
+func formatText(partitions, version int) string {
+	text := fmt.Sprintf("mayfly data folder\nformat %d\npartitions %d\n", version, partitions)
 	return fmt.Sprintf("%scrc32c %08x\n", text, record.Sum(0, text))
 }
 
-// ReadFormat returns the number of partitions in the content of the file "format". The error for a folder of
-// another version is a *[VersionError].
-func ReadFormat(text string) (partitions int, err error) {
-	version := 0
-	if _, err := fmt.Sscanf(text, "mayfly data folder\nformat %d\n", &version); err == nil && version > 0 && version != formatVersion {
-		return 0, &VersionError{version}
+// ReadFormat returns the number of partitions and the version in the content of the file "format". The error for a folder
+// of an unknown version is a *[VersionError].
+func ReadFormat(text string) (partitions, version int, err error) {
+	_, err = fmt.Sscanf(text, "mayfly data folder\nformat %d\n", &version)
+	if err == nil && version > 0 && version != formatVersion && version != undoVersion {
+		return 0, 0, &VersionError{version}
 	}
-	fmt.Sscanf(text, "mayfly data folder\nformat 2\npartitions %d\n", &partitions)
-	if partitions < 1 || partitions > record.MaxPartitions || text != formatText(partitions) {
-		return 0, fmt.Errorf("its file %q is damaged; for 16 partitions it would read %q", FormatName, formatText(16))
+	fmt.Sscanf(text, "mayfly data folder\nformat %d\npartitions %d\n", &version, &partitions)
+	if partitions < 1 || partitions > record.MaxPartitions || text != formatText(partitions, version) {
+		return 0, 0, fmt.Errorf("its file %q is damaged; for 16 partitions it would read %q", FormatName, formatText(16, formatVersion))
 	}
-	return partitions, nil
+	return partitions, version, nil
 }
 
 // VersionError is the error for a folder whose layout has another version.
@@ -206,29 +234,35 @@ type VersionError struct{ Version int }
 
 func (e *VersionError) Error() string {
 	if e.Version < formatVersion {
-		return fmt.Sprintf("its format is %d, of a version of mayfly before the first release; this one reads format %d: "+
-			"export the data with the version that wrote it, and import it", e.Version, formatVersion)
+		return fmt.Sprintf("its format is %d, of a version of mayfly before the first release; this one reads formats %d and %d: "+
+			"export the data with the version that wrote it, and import it", e.Version, formatVersion, undoVersion)
 	}
-	return fmt.Sprintf("its format is %d, of a newer version of mayfly; this one reads format %d", e.Version, formatVersion)
+	return fmt.Sprintf("its format is %d, of a newer version of mayfly; this one reads formats %d and %d", e.Version, formatVersion, undoVersion)
 }
 
 // Partitions returns the number of partitions of a data folder; 0 if there is no folder.
 func Partitions(dir string) (int, error) {
+	n, _, err := readFolder(dir)
+	return n, err
+}
+
+// readFolder returns the number of partitions of a data folder and its version; 0 if there is no folder.
+func readFolder(dir string) (partitions, version int, err error) {
 	text, err := os.ReadFile(filepath.Join(dir, FormatName))
 	if errors.Is(err, os.ErrNotExist) {
-		return 0, nil
+		return 0, 0, nil
 	}
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
-	n, err := ReadFormat(string(text))
+	partitions, version, err = ReadFormat(string(text))
 	if errors.As(err, new(*VersionError)) {
-		return 0, fmt.Errorf("data folder %s: %w", dir, err)
+		return 0, 0, fmt.Errorf("data folder %s: %w", dir, err)
 	}
 	if err != nil {
-		return 0, &aof.DamageError{File: filepath.Join(dir, FormatName), To: int64(len(text)), Reason: err.Error()}
+		return 0, 0, &aof.DamageError{File: filepath.Join(dir, FormatName), To: int64(len(text)), Reason: err.Error()}
 	}
-	return n, nil
+	return partitions, version, nil
 }
 
 // Lock keeps other processes out of a data folder until it is closed.

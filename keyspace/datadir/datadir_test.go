@@ -162,12 +162,14 @@ func TestNamesAreOnDiskFirst(t *testing.T) {
 
 func TestFormatOfTheFolder(t *testing.T) {
 	for n := 1; n <= record.MaxPartitions; n++ {
-		if got, err := ReadFormat(formatText(n)); err != nil || got != n {
-			t.Fatalf("%d partitions come back as %d, %v", n, got, err)
+		for _, version := range []int{formatVersion, undoVersion} {
+			if got, is, err := ReadFormat(formatText(n, version)); err != nil || got != n || is != version {
+				t.Fatalf("%d partitions of version %d come back as %d, %d, %v", n, version, got, is, err)
+			}
 		}
 	}
-	aoftest.EachFlip(formatText(16), func(bad string, at int) {
-		if n, err := ReadFormat(bad); err == nil {
+	aoftest.EachFlip(formatText(16, formatVersion), func(bad string, at int) {
+		if n, _, err := ReadFormat(bad); err == nil {
 			t.Errorf("a flip at %d goes unseen: %d partitions", at, n)
 		}
 	})
@@ -178,10 +180,10 @@ func TestFormatOfTheFolder(t *testing.T) {
 		text  string
 		words []string
 	}{
-		{"mayfly data folder\nformat 1\npartitions 2\ncrc32c 00000000\n", []string{"format is 1", "before the first release", "reads format 2", "import"}},
-		{"mayfly data folder\nformat 3\nsomething new\n", []string{"format is 3", "newer version", "reads format 2"}},
+		{"mayfly data folder\nformat 1\npartitions 2\ncrc32c 00000000\n", []string{"format is 1", "before the first release", "reads formats 2", "import"}},
+		{"mayfly data folder\nformat 4\nsomething new\n", []string{"format is 4", "newer version", "reads formats 2 and 3"}},
 		{"mayfly data folder\nformat 0\npartitions 2\n", []string{"damaged"}},
-		{strings.Replace(formatText(2), "partitions 2", "partitions 3", 1), []string{"damaged"}},
+		{strings.Replace(formatText(2, formatVersion), "partitions 2", "partitions 3", 1), []string{"damaged"}},
 		{"", []string{"damaged"}},
 	} {
 		if err := os.WriteFile(format, []byte(test.text), 0o600); err != nil {

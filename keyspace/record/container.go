@@ -18,6 +18,14 @@ type Container struct {
 	Etag    uint64                // of the settings: changes with them and is never used twice; 0 in older records
 	History []expiry.HistoryEntry // the newest changes, oldest first; of what is read at least one
 	Indexes [][]string            // of each the paths, with "geo" at the end of one over points
+	Aside   *Aside                // nil: the container is in use
+}
+
+// Aside says why a container is set aside, and until when it can be brought back. Its name may be that of another.
+type Aside struct {
+	What  expiry.Action `json:"what"`  // flushed or dropped
+	Until int64         `json:"until"` // ms
+	Order uint64        `json:"order"` // ascends with the changes
 }
 
 // ValidName reports whether a container may have this name: 1 to 255 of letters, digits, _ . : -
@@ -50,6 +58,7 @@ type containerBody struct {
 	Hold          string `json:"hold,omitempty"`     // a reason
 
 	Indexes [][]string    `json:"indexes,omitempty"`
+	Aside   *Aside        `json:"aside,omitempty"`
 	History []historyBody `json:"history,omitempty"` // see appendHistory
 }
 
@@ -58,7 +67,7 @@ func (c Container) Append(dst []byte) []byte {
 	body, err := json.Marshal(containerBody{
 		Name: c.Name, TTL: c.Policy.Default.String(), Mode: c.Policy.Mode.String(),
 		InheritDeadTo: c.Policy.InheritDeadTo, OwnDeadTo: c.Policy.OwnDeadTo, Created: c.Created, DB: c.DB, LastDB: c.LastDB,
-		Deadline: c.Policy.Deadline, Hold: c.Policy.Hold, Indexes: c.Indexes,
+		Deadline: c.Policy.Deadline, Hold: c.Policy.Hold, Indexes: c.Indexes, Aside: c.Aside,
 	})
 	if err != nil {
 		panic(err) // strings and numbers only: cannot fail
@@ -84,6 +93,7 @@ func ReadContainer(key string, it Item) (c Container, err error) {
 	}
 	c.Policy.Deadline, c.Policy.Hold = b.Deadline, b.Hold
 	c.Name, c.DB, c.LastDB, c.Created, c.Etag, c.Indexes = b.Name, b.DB, b.LastDB, b.Created, it.Version, b.Indexes
+	c.Aside = b.Aside
 	if c.History, err = historyOf(b.History); err != nil {
 		return c, fmt.Errorf("record %q: %w", key, err)
 	}

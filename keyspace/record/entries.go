@@ -12,12 +12,14 @@ type History struct {
 	Etag    uint64                // of the settings
 	Entries []expiry.HistoryEntry // the newest [expiry.MostHistory], oldest first
 	Memory  int64                 // bytes, an estimate; see NewHistory
+
+	Retention expiry.Retention // the policies that may rule again
 }
 
 // NewHistory returns a history and its size. The first entry, which every container has, counts as part of the
 // container.
 func NewHistory(etag uint64, entries []expiry.HistoryEntry) *History {
-	h := &History{Etag: etag, Entries: entries}
+	h := &History{Etag: etag, Entries: entries, Retention: expiry.RetentionOf(entries)}
 	for i := 1; i < len(entries); i++ {
 		h.Memory += int64(unsafe.Sizeof(entries[i])) + int64(len(entries[i].By)+len(entries[i].Reason))
 	}

@@ -119,7 +119,7 @@ func (s *folderReader) readFormat() error {
 	text, err := os.ReadFile(filepath.Join(s.dir, datadir.FormatName))
 	s.format = FileReport{File: datadir.FormatName, Bytes: int64(len(text)), State: Sound}
 	if err == nil {
-		s.partitions, err = datadir.ReadFormat(string(text))
+		s.partitions, _, err = datadir.ReadFormat(string(text))
 		var version *datadir.VersionError
 		if errors.As(err, &version) {
 			return fmt.Errorf("data folder %s: %w", s.dir, err)

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"mayfly/expiry"
 	"mayfly/keyspace/record"
 )
 
@@ -140,11 +141,24 @@ func (n *names) orphans() (count int) {
 	return count
 }
 
+// undo reports whether a change of a container could be taken back when its record was written.
+func (n *names) undo() bool {
+	for _, c := range n.byNumber {
+		if c.Aside != nil || slices.ContainsFunc(c.History, func(h expiry.HistoryEntry) bool { return h.Undo > 0 }) {
+			return true
+		}
+	}
+	return false
+}
+
 // duplicate says which two containers share a name; empty if none.
 func (n *names) duplicate() string {
 	first := make(map[string]uint32)
 	for _, number := range slices.Sorted(maps.Keys(n.byNumber)) {
 		name := n.byNumber[number].Name
+		if n.byNumber[number].Aside != nil {
+			continue
+		}
 		if other, taken := first[name]; taken {
 			return fmt.Sprintf("containers %d and %d are both named %q", other, number, name)
 		}

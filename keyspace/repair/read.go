@@ -41,6 +41,9 @@ func Read(dir string, clk clock.Clock, container func(record.Container) error, i
 	now := max(clk.Now(), names.clock, m.latest())
 	for _, number := range slices.Sorted(maps.Keys(names.byNumber)) {
 		c := names.byNumber[number]
+		if c.Aside != nil {
+			continue
+		}
 		if err := container(*c); err != nil {
 			return err
 		}
@@ -96,7 +99,7 @@ func (g *merged) visitLiving(names *names, now int64, visit func(container, id s
 			return err
 		}
 		c := names.byNumber[number]
-		if c == nil {
+		if c == nil || c.Aside != nil {
 			continue // dropped
 		}
 		it, _, err := record.Decode(key, rec)

@@ -75,6 +75,9 @@ func (d *redating) container(c record.Container) record.Container {
 	if d.now != 0 {
 		c.Created = min(c.Created, d.now)
 		c.Policy.InheritDeadTo, c.Policy.OwnDeadTo = 0, 0
+		if c.Aside != nil {
+			c.Aside = &record.Aside{What: c.Aside.What, Until: min(c.Aside.Until, d.now), Order: c.Aside.Order}
+		}
 		c.History = slices.Clone(c.History)
 		for i := range c.History {
 			h := &c.History[i]

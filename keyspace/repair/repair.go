@@ -102,6 +102,11 @@ func (s *folderReader) repair(newDir string, dates redating, finish func(dir str
 	if err := p.copy(); err != nil {
 		return nil, err
 	}
+	if p.names.undo() {
+		if err := target.AllowUndo(); err != nil {
+			return nil, err
+		}
+	}
 	if err := finish(staging.Dir(), p.report); err != nil {
 		return nil, err
 	}
@@ -250,7 +255,7 @@ func (p *run) renameDuplicates(g *merged) {
 	owner := make(map[string]uint32)
 	for _, number := range slices.Sorted(maps.Keys(p.known)) {
 		name := p.known[number].name
-		if name == "" {
+		if name == "" || p.names.byNumber[number].Aside != nil {
 			continue
 		}
 		loser, taken := owner[name]

@@ -180,3 +180,6 @@ func signal(to chan<- struct{}) {
 	default:
 	}
 }
+
+// AllowUndo raises the version of the folder to the one in which containers may be set aside, durably.
+func (e *Engine) AllowUndo() error { return e.folder.AllowUndo() }

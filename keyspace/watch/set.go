@@ -19,6 +19,7 @@ type Key[P, C comparable] struct {
 type State struct {
 	Policy   *expiry.Policy
 	Replaced uint64 // counts how often all items were replaced
+	Undone   uint64 // counts how often a former policy was brought back
 	Dropped  bool
 }
 
@@ -67,6 +68,7 @@ type View[P, C comparable] struct {
 	State   func(C) State
 	Lives   func(Key[P, C]) bool // now
 	Brought func(Key[P, C]) bool // it lives, or did when it came with others that replaced all items
+	Revived func(Key[P, C]) bool // it lives, and a former policy may have brought it back
 }
 
 // Changed reports whether any item under watch has changed since its watch began. An item that lived then and is dead
@@ -89,6 +91,8 @@ func (v *View[P, C]) changed(keys []Key[P, C], g *group[C]) bool {
 	case now.Replaced != g.state.Replaced:
 		return g.lived || slices.ContainsFunc(keys, v.Brought)
 	case g.earliest <= v.Now:
+		return true
+	case now.Undone != g.state.Undone && slices.ContainsFunc(keys, v.Revived):
 		return true
 	case now.Policy != g.state.Policy:
 		return slices.ContainsFunc(keys, func(k Key[P, C]) bool { return k.Lived && !v.Lives(k) })

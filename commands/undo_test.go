@@ -1,0 +1,55 @@
+package commands
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"mayfly/keyspace/eviction"
+)
+
+// TestUndoWithinMaxMemory: at the limit all windows end, and what they have kept makes room, before a write is refused
+// or an item is evicted.
+func TestUndoWithinMaxMemory(t *testing.T) {
+	for _, policy := range []eviction.Policy{eviction.None, eviction.AllKeysLRU} {
+		for _, change := range []string{"FLUSHALL", "CONTAINER.SET orders TTL 1", "CONTAINER.DROP orders"} {
+			t.Run(policy.String()+"/"+change, func(t *testing.T) {
+				w := newHarness(t)
+				w.expect("OK", "CONFIG", "SET", "undo-window", "3600")
+				w.expect("OK", "CONTAINER.CREATE", "orders", "TTL", "86400")
+				body := `{"a":"` + strings.Repeat("x", 1000) + `"}`
+				const n = 2000
+				for i := range n {
+					w.expect("OK", "DOC.PUT", "orders", fmt.Sprint(i), body)
+				}
+				w.clock.Advance(10 * time.Second)
+				w.expect("OK", "SET", "stays", "v")
+				used := w.engine.Keyspace.Used()
+				w.do(1, strings.Fields(change)...)
+				if now := w.engine.Keyspace.Used(); now < used-4096 || w.engine.Keyspace.UndoMemory() < n*1000 {
+					t.Fatalf("%d bytes are used after the change, %d before, %d to undo it", now, used, w.engine.Keyspace.UndoMemory())
+				}
+				w.expect("OK", "CONFIG", "SET", "maxmemory-policy", policy.String(), "maxmemory", fmt.Sprint(1<<20))
+				w.expect("OK", "CONTAINER.SET", "other", "TTL", "60")
+				for i := range 30 {
+					w.expect("OK", "DOC.PUT", "other", fmt.Sprint(i), body)
+				}
+				w.expect("(nil)", "CONTAINER.UNDO", "orders")
+				used = w.engine.Keyspace.Used()
+				if change != "FLUSHALL" {
+					w.expect(`"v"`, "GET", "stays")
+				}
+				if w.engine.memory.evicted.Load() != 0 || w.engine.Keyspace.UndoMemory() != 0 {
+					t.Errorf("%d items were evicted, %d bytes to undo are left", w.engine.memory.evicted.Load(), w.engine.Keyspace.UndoMemory())
+				}
+				for range 20 { // the rest goes as a limit that was lowered is reached: step by step
+					w.expect("OK", "SET", "stays", "v")
+				}
+				if used := w.engine.Keyspace.Used(); used > 1<<20 {
+					t.Errorf("%d bytes are used", used)
+				}
+			})
+		}
+	}
+}

@@ -1,0 +1,79 @@
+package expiry
+
+import "slices"
+
+// MostWindows is the number of changes of a container that can be taken back at a time.
+const MostWindows = 8
+
+// Window is a change of a rule that can be taken back until a moment.
+type Window struct {
+	Entry  int    // of the history
+	Until  int64  // ms
+	Former Policy // rules again
+}
+
+// SameRule reports whether two policies have the same default and mode.
+func (p *Policy) SameRule(q *Policy) bool { return p.Default == q.Default && p.Mode == q.Mode }
+
+// Windows returns the changes of a history that can be taken back at the moment now (ms), oldest first. A change that
+// cannot be taken back keeps those before it from being so. Holds and deadlines, which are no rules, do not.
+func Windows(history []HistoryEntry, now int64) (list []Window) {
+	for i, h := range slices.Backward(history) {
+		if h.Undone || h.What == Undone {
+			continue
+		}
+		former := i - 1
+		for former >= 0 && history[former].Undone {
+			former--
+		}
+		if former < 0 {
+			break
+		}
+		if kept := h.What == Set || h.What == Held || h.What == Released; kept && h.Policy.SameRule(&history[former].Policy) {
+			continue
+		}
+		if h.What != Set || h.Undo <= now {
+			break
+		}
+		list = append(list, Window{i, h.Undo, history[former].Policy})
+	}
+	slices.Reverse(list)
+	return list
+}
+
+// RetentionOf returns the policies that a history lets rule again.
+func RetentionOf(history []HistoryEntry) (r Retention) {
+	for _, w := range Windows(history, 0) {
+		r = append(r, Retained{w.Former, w.Until})
+	}
+	return r
+}
+
+// LimitWindows returns the history with no change that can be taken back after a moment in ms; 0: none at all.
+func LimitWindows(history []HistoryEntry, until int64) []HistoryEntry {
+	open := func(h HistoryEntry) bool { return h.Undo > until && !h.Undone }
+	if !slices.ContainsFunc(history, open) {
+		return history
+	}
+	history = slices.Clone(history)
+	for i := range history {
+		if open(history[i]) {
+			history[i].Undo = until
+		}
+	}
+	return history
+}
+
+// CloseWindow returns the history with an entry that cannot be taken back any more.
+func CloseWindow(history []HistoryEntry, entry int) []HistoryEntry {
+	history = slices.Clone(history)
+	history[entry].Undo = 0
+	return history
+}
+
+// TakeBack returns the history with an entry that was taken back.
+func TakeBack(history []HistoryEntry, entry int) []HistoryEntry {
+	history = slices.Clone(history)
+	history[entry].Undone = true
+	return history
+}

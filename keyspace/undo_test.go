@@ -1,0 +1,51 @@
+package keyspace
+
+import (
+	"testing"
+	"time"
+
+	"mayfly/expiry"
+)
+
+// TestWatchOfWhatUndoBringsBack: what an undone rule had killed is written for those who watch it, whenever their watch
+// began. What it had not killed is not.
+func TestWatchOfWhatUndoBringsBack(t *testing.T) {
+	o := open(t)
+	if err := o.SetUndoWindow(100); err != nil {
+		t.Fatal(err)
+	}
+	o.policy("c", 1000)
+	o.put("c", "killed", "{}", expiry.Inherit)
+	o.put("c", "never", "{}", expiry.Never)
+	watch := func(id string) (w Watcher) {
+		var tx Tx
+		o.BeginKey(&tx, id)
+		tx.Watch(&w, tx.Container("c"), id)
+		o.commit(&tx)
+		return w
+	}
+	changed := func(w *Watcher) bool {
+		var tx Tx
+		o.BeginKeys(&tx, w.IDs())
+		defer o.commit(&tx)
+		return tx.Changed(w)
+	}
+	before, other := watch("killed"), watch("never")
+	o.clock.Advance(10 * time.Second)
+	o.policy("c", 5)
+	meanwhile := watch("killed")
+	o.put("c", "young", "{}", expiry.Inherit)
+	young := watch("young")
+	o.catalogueTx(func(tx *Tx) {
+		if done, err := tx.Undo("c", ""); err != nil || done == nil {
+			t.Fatal(done, err)
+		}
+	})
+	if !changed(&before) || !changed(&meanwhile) || changed(&other) || changed(&young) {
+		t.Errorf("changed: %v, %v, want true; %v, %v, want false", changed(&before), changed(&meanwhile), changed(&other), changed(&young))
+	}
+	after := watch("killed")
+	if changed(&after) {
+		t.Error("a watch that began afterwards has seen a change")
+	}
+}
