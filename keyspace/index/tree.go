@@ -303,6 +303,13 @@ func (c *Cursor) within() bool {
 	if !c.hasEnd {
 		return true
 	}
+	a, b := &c.current, &c.endAt
+	if ka, kb := a.more>>kindShift, b.more>>kindShift; ka != kb {
+		return (ka < kb) != c.desc
+	}
+	if a.prefix != b.prefix {
+		return (a.prefix < b.prefix) != c.desc
+	}
 	c.t.setProbe(&c.end.Key, position{c.end.ID, c.end.After})
 	before := c.t.less(c.current, c.endAt)
 	c.t.texts[probeText].text = ""

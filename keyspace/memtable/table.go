@@ -5,6 +5,7 @@ import (
 	"strings"
 	"unsafe"
 
+	"mayfly/expiry"
 	"mayfly/keyspace/record"
 )
 
@@ -499,6 +500,11 @@ func (t *Table) Newest(below uint64, list []Placed) (n int) {
 	}
 	t.arena.seen += seen
 	return n
+}
+
+// NoneWithin reports whether limits are known to select no entry. It takes constant time.
+func (t *Table) NoneWithin(l expiry.Limits) bool {
+	return !t.byDefault.due(l.ByDefault) && !t.byOwnTTL.due(l.ByOwnTTL)
 }
 
 // Random returns a random entry and its handle. The table must not be empty. intN returns a random number in

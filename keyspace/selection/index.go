@@ -4,6 +4,7 @@ import (
 	"errors"
 	"slices"
 
+	"mayfly/expiry"
 	"mayfly/keyspace/index"
 	"mayfly/keyspace/memtable"
 )
@@ -30,10 +31,22 @@ type IndexReader struct {
 	examined int
 	size     int // entries of the slice
 
-	last    *memtable.Entry // the entry examined last, with its table and key
-	lastOf  *memtable.Table
-	lastKey index.Key
+	limits  expiry.Limits // of the dead
+	found   []foundEntry  // examined next, together
+	last    foundEntry
+	touched uint64 // keeps the reads of entries from being optimised away
 }
+
+// foundEntry is an entry that was found in a tree.
+type foundEntry struct {
+	partition int
+	t         *memtable.Table
+	handle    memtable.Handle
+	key       index.Key
+}
+
+// foundTogether bounds the entries that are examined together.
+const foundTogether = 32
 
 // DeadEntry is a dead entry that was met, in a partition.
 type DeadEntry struct {
@@ -44,7 +57,7 @@ type DeadEntry struct {
 // NewIndexReader returns a reader from a place on.
 func NewIndexReader(p *Plan, from Place) *IndexReader {
 	size := firstSlice(p.First)
-	r := &IndexReader{plan: p, at: from, size: size}
+	r := &IndexReader{plan: p, at: from, size: size, found: make([]foundEntry, 0, foundTogether)}
 	if !p.Count {
 		expected := min(size, expectedItems)
 		r.slice.Items, r.keys = make([]Item, 0, expected), make([]index.Key, 0, expected)
@@ -66,7 +79,7 @@ func (r *IndexReader) Dead() []DeadEntry { return r.dead }
 
 // Read reads the next slice. Its items are valid until the next call.
 func (r *IndexReader) Read(v View) (Slice, error) {
-	r.view = v
+	r.view, r.limits = v, v.Policy.DeadLimits(v.Now)
 	r.slice = Slice{Items: r.slice.Items[:0]}
 	r.keys, r.dead, r.examined = r.keys[:0], r.dead[:0], 0
 	read := r.readPartitions
@@ -74,6 +87,7 @@ func (r *IndexReader) Read(v View) (Slice, error) {
 		read = r.readOrdered
 	}
 	end, err := read()
+	r.examineFound()
 	r.slice.Last = end
 	r.size = nextSlice(r.size)
 	return r.slice, err
@@ -95,14 +109,15 @@ func (r *IndexReader) readPartition(number int) (more bool, err error) {
 	if tree == nil {
 		return false, err
 	}
+	living := t.NoneWithin(r.limits)
 	for i := range r.plan.Spans {
 		cursor, ok := r.open(tree, &r.plan.Spans[i])
 		for ; ok; ok = cursor.Next() {
-			if r.examined == r.size || len(r.dead) == sliceDead {
+			if r.full() {
 				r.pause()
 				return true, nil
 			}
-			r.examine(number, t, &cursor)
+			r.add(number, t, living, &cursor)
 		}
 	}
 	return false, nil
@@ -139,27 +154,60 @@ func (r *IndexReader) open(tree *index.Tree, s *index.Span) (c index.Cursor, ok 
 	return tree.Range(low, high, r.plan.Desc)
 }
 
-// examine adds the item of an entry to the slice, or to the dead.
-func (r *IndexReader) examine(partition int, t *memtable.Table, c *index.Cursor) {
-	r.examined++
-	e := t.At(memtable.Handle(c.Handle()))
-	r.lastOf, r.last, r.lastKey = t, e, c.Key()
-	switch proven := !r.lastKey.Cut; {
-	case e.Dead(r.view.Policy, r.view.Now):
-		r.dead = append(r.dead, DeadEntry{partition, e})
-	case proven && r.plan.Proven && r.plan.Count:
-		r.slice.Counted++
-	default:
-		it := Item{partition: partition, Proven: proven}
-		it.ID, it.Item = t.IDAndItem(e)
-		r.slice.Items = append(r.slice.Items, it)
-		r.keys = append(r.keys, r.lastKey)
+// full reports whether the slice holds as much as it may.
+func (r *IndexReader) full() bool {
+	switch {
+	case r.examined == r.size || len(r.dead)+len(r.found) == sliceDead:
+		r.examineFound()
+		return r.examined == r.size || len(r.dead) == sliceDead
+	case len(r.found) == foundTogether:
+		r.examineFound()
 	}
+	return false
+}
+
+// add adds the current entry of a tree to those found. living says that no item of its table is dead: then an entry that
+// is only counted is not read.
+func (r *IndexReader) add(partition int, t *memtable.Table, living bool, c *index.Cursor) {
+	r.examined++
+	r.last = foundEntry{partition, t, memtable.Handle(c.Handle()), c.Key()}
+	if living && r.counts(&r.last.key) {
+		r.slice.Counted++
+	} else {
+		r.found = append(r.found, r.last)
+	}
+}
+
+// counts reports whether an entry under a key is only counted if it lives.
+func (r *IndexReader) counts(k *index.Key) bool { return r.plan.Count && r.plan.Proven && !k.Cut }
+
+// examineFound adds the items of the entries found to the slice, or to the dead. It reads all entries first: no read
+// waits for another, so the cache misses overlap.
+func (r *IndexReader) examineFound() {
+	for i := range r.found {
+		f := &r.found[i]
+		r.touched += f.t.At(f.handle).Version()
+	}
+	for i := range r.found {
+		f := &r.found[i]
+		switch e := f.t.At(f.handle); {
+		case e.Within(r.limits):
+			r.dead = append(r.dead, DeadEntry{f.partition, e})
+		case r.counts(&f.key):
+			r.slice.Counted++
+		default:
+			it := Item{partition: f.partition, Proven: !f.key.Cut}
+			it.ID, it.Item = f.t.IDAndItem(e)
+			r.slice.Items = append(r.slice.Items, it)
+			r.keys = append(r.keys, f.key)
+		}
+	}
+	r.found = r.found[:0]
 }
 
 // pause notes where the next slice goes on.
 func (r *IndexReader) pause() {
-	r.at.Any, r.at.Bound = true, index.Bound{Key: r.lastKey, ID: r.lastOf.ID(r.last)}
+	r.at.Any, r.at.Bound = true, index.Bound{Key: r.last.key, ID: r.last.t.ID(r.last.t.At(r.last.handle))}
 }
 
 // readOrdered merges the trees of all partitions.
@@ -180,16 +228,16 @@ func (r *IndexReader) readOrdered() (end bool, err error) {
 				continue
 			}
 			if cursor, ok := r.open(tree, &spans[i]); ok {
-				m.add(mergeCursor{partition: number, t: t, cursor: cursor})
+				m.add(mergeCursor{partition: number, t: t, living: t.NoneWithin(r.limits), cursor: cursor})
 			}
 		}
 		for m.begin(); len(m.heap) > 0; {
-			if r.examined == r.size || len(r.dead) == sliceDead {
+			if r.full() {
 				r.pause()
 				return false, nil
 			}
 			first := m.first()
-			r.examine(first.partition, first.t, &first.cursor)
+			r.add(first.partition, first.t, first.living, &first.cursor)
 			m.next()
 		}
 	}
@@ -206,6 +254,7 @@ type merge struct {
 type mergeCursor struct {
 	partition int
 	t         *memtable.Table
+	living    bool // no item of the table is dead
 	cursor    index.Cursor
 }
 
