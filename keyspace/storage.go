@@ -132,12 +132,18 @@ func (m memory) Records() []aof.Op {
 }
 
 func (m memory) Purgeable() map[uint32]expiry.Limits {
-	var tx Tx
-	m.ks.lockAll(&tx)
-	defer tx.Close()
-	limits := make(map[uint32]expiry.Limits, len(m.ks.catalogue.list))
-	for _, c := range m.ks.catalogue.list {
-		limits[c.number] = m.ks.purgeable(c, tx.now)
+	p := m.ks.partitions[0]
+	p.mu.Lock()
+	list := slices.Clone(m.ks.catalogue.list)
+	p.mu.Unlock()
+	limits := make(map[uint32]expiry.Limits, len(list))
+	for some := range slices.Chunk(list, containersAtOnce) {
+		p.mu.Lock()
+		now := m.ks.Now()
+		for _, c := range some {
+			limits[c.number] = m.ks.purgeable(c, now)
+		}
+		p.mu.Unlock()
 	}
 	return limits
 }

@@ -60,7 +60,8 @@ type Memory interface {
 	// are among them.
 	Records() []aof.Op
 
-	// Purgeable returns the limits of the items that are gone at this moment, by the number of their container.
+	// Purgeable returns the limits of the items that are gone for good, by the number of their container, each as of a
+	// moment during the call.
 	Purgeable() map[uint32]expiry.Limits
 }
 
