@@ -440,3 +440,29 @@ func TestWasteInADamagedStore(t *testing.T) {
 		t.Errorf("the files hold %v after %+v", left, o.Scrubber().Stats())
 	}
 }
+
+// What an undo can bring back is not gone: it is in the files, and in a backup. It leaves the folder in time after that.
+func TestErasureWaitsForWindows(t *testing.T) {
+	o := open(t, byHand)
+	o.SetEraseWithin(eraseWithin)
+	if err := o.SetUndoWindow(1800); err != nil {
+		t.Fatal(err)
+	}
+	for n, name := range []string{"ruled", "flushed", "dropped"} {
+		o.policy(name, expiry.Forever)
+		o.put(name, "id", fmt.Sprintf(`{"text":"canary-%d-"}`, n), expiry.Inherit)
+	}
+	var c storage.Cadence
+	o.pass(&c, 2*time.Minute)
+	o.policy("ruled", 10)
+	o.flush("flushed")
+	o.catalogueTx(func(tx *Tx) { tx.Drop(tx.Container("dropped")) })
+	o.pass(&c, 25*time.Minute)
+	if left, copied := canaries(t, o.opt.Dir), canaries(t, o.backUp()); len(left) != 3 || len(copied) != 3 {
+		t.Errorf("before the windows end the files hold %v, a backup %v", left, copied)
+	}
+	o.pass(&c, 5*time.Minute+eraseWithin)
+	if left, copied := canaries(t, o.opt.Dir), canaries(t, o.backUp()); len(left)+len(copied) != 0 {
+		t.Errorf("the files hold %v, a backup %v", left, copied)
+	}
+}
