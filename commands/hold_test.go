@@ -21,38 +21,39 @@ var heldCalls = map[string]struct{ vetoed, legal []string }{
 	"container.drop":   {[]string{"CONTAINER.DROP c"}, []string{"CONTAINER.DROP free", "CONTAINER.DROP none"}},
 	"container.set": {[]string{"CONTAINER.SET c TTL 5", "CONTAINER.SET c TTL off", "CONTAINER.SET c TTLMODE lenient", "CONTAINER.SET c HOLD other", "CONTAINER.SET c HOLD other TTL 60", "CONTAINER.SET c DEADLINE end"},
 		[]string{"CONTAINER.SET c TTL 60", "CONTAINER.SET c HOLD 'case 4711'", "CONTAINER.SET c HOLD OFF", "CONTAINER.SET c TTL 5 HOLD off", "CONTAINER.SET free TTL 5"}},
-	"copy":         {[]string{"COPY k d REPLACE", "COPY k n REPLACE"}, []string{"COPY k new", "COPY k new DB free", "COPY k n", "COPY d new DB free"}},
-	"decr":         {[]string{"DECR n"}, []string{"DECR new"}},
-	"decrby":       {[]string{"DECRBY n 2"}, []string{"DECRBY new 2"}},
-	"del":          {[]string{"DEL k", "DEL none d", "DEL new k"}, []string{"DEL none"}},
-	"doc.del":      {[]string{"DOC.DEL c d", "DOC.DEL c d IFMATCH *"}, []string{"DOC.DEL c none", "DOC.DEL c d IFMATCH 0000000000000001", "DOC.DEL free f"}},
-	"doc.gettouch": {[]string{"DOC.GETTOUCH c d", "DOC.GETTOUCH c d MINAGE 1 PATH /v"}, []string{"DOC.GETTOUCH c d MINAGE 3600", "DOC.GETTOUCH c none"}},
-	"doc.merge":    {[]string{`DOC.MERGE c d '{"v":2}'`}, []string{`DOC.MERGE c new '{"v":2}'`}},
-	"doc.patch":    {[]string{"DOC.PATCH c d SET /v 2"}, []string{"DOC.PATCH c none SET /v 2", "DOC.PATCH c d IFMATCH 0000000000000001 SET /v 2"}},
-	"doc.put":      {[]string{"DOC.PUT c d '{}'", "DOC.PUT c d '{}' XX", "DOC.PUT c d '{}' TTL 5"}, []string{"DOC.PUT c new '{}'", "DOC.PUT c d '{}' NX", "DOC.PUT c new '{}' TTL 1"}},
-	"doc.setttl":   {[]string{"DOC.SETTTL c d 5", "DOC.SETTTL c d null"}, []string{"DOC.SETTTL c none 5"}},
-	"doc.touch":    {[]string{"DOC.TOUCH c d", "DOC.TOUCH c none d"}, []string{"DOC.TOUCH c none"}},
-	"expire":       {[]string{"EXPIRE k 5", "EXPIRE k 0", "EXPIRE d 5", "EXPIRE d -1"}, []string{"EXPIRE none 5"}},
-	"expireat":     {[]string{"EXPIREAT k 5", "EXPIREAT k 1999999999", "EXPIREAT d 1999999999"}, []string{"EXPIREAT none 5"}},
-	"flushall":     {[]string{"FLUSHALL", "FLUSHALL ASYNC"}, nil},
-	"flushdb":      {[]string{"FLUSHDB", "FLUSHDB ASYNC"}, nil},
-	"getdel":       {[]string{"GETDEL k"}, []string{"GETDEL none"}},
-	"getex":        {[]string{"GETEX k EX 5", "GETEX e PERSIST", "GETEX k PERSIST", "GETEX k PXAT 5"}, []string{"GETEX k", "GETEX none EX 5"}},
-	"getset":       {[]string{"GETSET k x"}, []string{"GETSET new x"}},
-	"incr":         {[]string{"INCR n"}, []string{"INCR new"}},
-	"incrby":       {[]string{"INCRBY n 2"}, []string{"INCRBY new 2"}},
-	"incrbyfloat":  {[]string{"INCRBYFLOAT n 2"}, []string{"INCRBYFLOAT new 2"}},
-	"index.create": {nil, []string{"INDEX.CREATE c /w"}}, // no document changes
-	"index.drop":   {nil, []string{"INDEX.DROP c /v"}},
-	"move":         {[]string{"MOVE k free", "MOVE d free"}, []string{"MOVE none free"}},
-	"mset":         {[]string{"MSET k 1", "MSET new 1 k 1"}, []string{"MSET new 1 other 2", "MSET new 1 new 2"}},
-	"msetnx":       {nil, []string{"MSETNX k 1 new 1", "MSETNX new 1 other 1"}},
-	"persist":      {[]string{"PERSIST e", "PERSIST d", "PERSIST k"}, []string{"PERSIST none"}},
-	"pexpire":      {[]string{"PEXPIRE k 5000", "PEXPIRE k 0", "PEXPIRE d 5000"}, []string{"PEXPIRE none 5000"}},
-	"pexpireat":    {[]string{"PEXPIREAT k 5", "PEXPIREAT k 1999999999000"}, []string{"PEXPIREAT none 5"}},
-	"psetex":       {[]string{"PSETEX k 5000 x"}, []string{"PSETEX new 5000 x"}},
-	"rename":       {[]string{"RENAME k new", "RENAME k d", "RENAME d new"}, []string{"RENAME none new"}},
-	"renamenx":     {[]string{"RENAMENX k new"}, []string{"RENAMENX k n"}},
+	"container.undo": {[]string{"CONTAINER.UNDO c", "CONTAINER.UNDO c AS new"}, []string{"CONTAINER.UNDO free", "CONTAINER.UNDO none"}},
+	"copy":           {[]string{"COPY k d REPLACE", "COPY k n REPLACE"}, []string{"COPY k new", "COPY k new DB free", "COPY k n", "COPY d new DB free"}},
+	"decr":           {[]string{"DECR n"}, []string{"DECR new"}},
+	"decrby":         {[]string{"DECRBY n 2"}, []string{"DECRBY new 2"}},
+	"del":            {[]string{"DEL k", "DEL none d", "DEL new k"}, []string{"DEL none"}},
+	"doc.del":        {[]string{"DOC.DEL c d", "DOC.DEL c d IFMATCH *"}, []string{"DOC.DEL c none", "DOC.DEL c d IFMATCH 0000000000000001", "DOC.DEL free f"}},
+	"doc.gettouch":   {[]string{"DOC.GETTOUCH c d", "DOC.GETTOUCH c d MINAGE 1 PATH /v"}, []string{"DOC.GETTOUCH c d MINAGE 3600", "DOC.GETTOUCH c none"}},
+	"doc.merge":      {[]string{`DOC.MERGE c d '{"v":2}'`}, []string{`DOC.MERGE c new '{"v":2}'`}},
+	"doc.patch":      {[]string{"DOC.PATCH c d SET /v 2"}, []string{"DOC.PATCH c none SET /v 2", "DOC.PATCH c d IFMATCH 0000000000000001 SET /v 2"}},
+	"doc.put":        {[]string{"DOC.PUT c d '{}'", "DOC.PUT c d '{}' XX", "DOC.PUT c d '{}' TTL 5"}, []string{"DOC.PUT c new '{}'", "DOC.PUT c d '{}' NX", "DOC.PUT c new '{}' TTL 1"}},
+	"doc.setttl":     {[]string{"DOC.SETTTL c d 5", "DOC.SETTTL c d null"}, []string{"DOC.SETTTL c none 5"}},
+	"doc.touch":      {[]string{"DOC.TOUCH c d", "DOC.TOUCH c none d"}, []string{"DOC.TOUCH c none"}},
+	"expire":         {[]string{"EXPIRE k 5", "EXPIRE k 0", "EXPIRE d 5", "EXPIRE d -1"}, []string{"EXPIRE none 5"}},
+	"expireat":       {[]string{"EXPIREAT k 5", "EXPIREAT k 1999999999", "EXPIREAT d 1999999999"}, []string{"EXPIREAT none 5"}},
+	"flushall":       {[]string{"FLUSHALL", "FLUSHALL ASYNC"}, nil},
+	"flushdb":        {[]string{"FLUSHDB", "FLUSHDB ASYNC"}, nil},
+	"getdel":         {[]string{"GETDEL k"}, []string{"GETDEL none"}},
+	"getex":          {[]string{"GETEX k EX 5", "GETEX e PERSIST", "GETEX k PERSIST", "GETEX k PXAT 5"}, []string{"GETEX k", "GETEX none EX 5"}},
+	"getset":         {[]string{"GETSET k x"}, []string{"GETSET new x"}},
+	"incr":           {[]string{"INCR n"}, []string{"INCR new"}},
+	"incrby":         {[]string{"INCRBY n 2"}, []string{"INCRBY new 2"}},
+	"incrbyfloat":    {[]string{"INCRBYFLOAT n 2"}, []string{"INCRBYFLOAT new 2"}},
+	"index.create":   {nil, []string{"INDEX.CREATE c /w"}}, // no document changes
+	"index.drop":     {nil, []string{"INDEX.DROP c /v"}},
+	"move":           {[]string{"MOVE k free", "MOVE d free"}, []string{"MOVE none free"}},
+	"mset":           {[]string{"MSET k 1", "MSET new 1 k 1"}, []string{"MSET new 1 other 2", "MSET new 1 new 2"}},
+	"msetnx":         {nil, []string{"MSETNX k 1 new 1", "MSETNX new 1 other 1"}},
+	"persist":        {[]string{"PERSIST e", "PERSIST d", "PERSIST k"}, []string{"PERSIST none"}},
+	"pexpire":        {[]string{"PEXPIRE k 5000", "PEXPIRE k 0", "PEXPIRE d 5000"}, []string{"PEXPIRE none 5000"}},
+	"pexpireat":      {[]string{"PEXPIREAT k 5", "PEXPIREAT k 1999999999000"}, []string{"PEXPIREAT none 5"}},
+	"psetex":         {[]string{"PSETEX k 5000 x"}, []string{"PSETEX new 5000 x"}},
+	"rename":         {[]string{"RENAME k new", "RENAME k d", "RENAME d new"}, []string{"RENAME none new"}},
+	"renamenx":       {[]string{"RENAMENX k new"}, []string{"RENAMENX k n"}},
 	"set": {[]string{"SET k x", "SET k x XX", "SET k x KEEPTTL", "SET k x GET", "SET k x EX 5", "SET k x PXAT 5", "SET d x"},
 		[]string{"SET new x", "SET k x NX", "SET new x EX 5", "SET new x PXAT 5"}},
 	"setex":    {[]string{"SETEX k 5 x"}, []string{"SETEX new 5 x"}},
@@ -308,7 +309,7 @@ func TestHoldsInForesight(t *testing.T) {
 	w.expect(heldReply, "DEL", "k")
 	w.expect("OK", "CONTAINER.SET", "c", "HOLD", "OFF", "TTL", "3600", "MAXKILL", "2")
 	w.expect("(integer) 3", "DBSIZE")
-	history := notation(w.do(1, "CONTAINER.HISTORY", "c", "COUNT", "2"))
+	history := notation(w.do(1, "CONTAINER.HISTORY", "c", "COUNT", "3"))
 	for _, want := range []string{`"what" => "released"`, `"what" => "held"`, `"reason" => "case 4711"`, `"ttl" => "3600"`} {
 		if !strings.Contains(history, want) {
 			t.Errorf("%s is not in %s", want, history)
@@ -316,10 +317,44 @@ func TestHoldsInForesight(t *testing.T) {
 	}
 	w.restart()
 	w.expect("OK", "SELECT", "c")
-	if after := notation(w.do(1, "CONTAINER.HISTORY", "c", "COUNT", "2")); after != history {
+	if after := notation(w.do(1, "CONTAINER.HISTORY", "c", "COUNT", "3")); after != history {
 		t.Errorf("after a restart the history is %s, not %s", after, history)
 	}
 	w.expect("(integer) 3", "DBSIZE")
+}
+
+// TestHoldsAndUndo: while a hold lasts nothing is taken back. A default that was set at its end can be.
+func TestHoldsAndUndo(t *testing.T) {
+	w := newHeldHarness(t)
+	w.expect("OK", "CONFIG", "SET", "undo-window", "3600")
+	w.expect("OK", "CONTAINER.SET", "free", "TTL", "5")
+	w.expect("(nil)", "DOC.GET", "free", "f")
+	w.expect("OK", "CONTAINER.SET", "free", "HOLD", "case 12")
+	w.expect("(error) HELD container 'free' is on hold: case 12", "CONTAINER.UNDO", "free")
+	w.clock.Advance(time.Minute)
+	w.restart()
+	w.expect("(nil)", "DOC.GET", "free", "f")
+	w.expect("OK", "CONTAINER.SET", "free", "HOLD", "off")
+	if got := notation(w.do(1, "CONTAINER.UNDO", "free")); !strings.Contains(got, `"what" => "set"`) {
+		t.Error(got)
+	}
+	w.expect(`"{}"`, "DOC.GET", "free", "f")
+
+	w.expect("OK", "CONFIG", "SET", "undo-window", "3600")
+	w.expect("OK", "CONTAINER.SET", "c", "HOLD", "off", "TTL", "100000")
+	w.expect("OK", "SELECT", "c")
+	w.expect(`"value"`, "GET", "k")
+	w.expect("OK", "CONTAINER.SET", "c", "HOLD", "case 13")
+	w.expect("OK", "CONTAINER.SET", "c", "TTL", "1", "HOLD", "off")
+	w.expect("(nil)", "GET", "k")
+	w.engine.Keyspace.PurgeOnce()
+	w.restart()
+	w.expect("OK", "SELECT", "c")
+	if got := notation(w.do(1, "CONTAINER.UNDO", "c")); !strings.Contains(got, `"what" => "set"`) {
+		t.Error(got)
+	}
+	w.expect(`"value"`, "GET", "k")
+	w.expect("(integer) 1", "DEL", "k")
 }
 
 // TestEvictionSparesWhatIsOnHold: at the memory limit other containers lose items, and without any the write is refused.

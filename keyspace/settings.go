@@ -35,10 +35,14 @@ func (tx *Tx) SetHold(c *Container, reason string) {
 // Release ends the hold of a container, which may get another default and mode at the same moment: what is overdue by
 // the former default then lives. kills is as in SetCounted. It needs BeginAll.
 func (tx *Tx) Release(c *Container, def expiry.TTL, mode expiry.Mode, kills int64) {
-	if p := c.Policy(); p.Hold != "" {
-		policy := p.Change(def, mode, tx.now).WithHold("", tx.now)
-		tx.setPolicy(c, policy, expiry.HistoryEntry{What: expiry.Released, Reason: p.Hold, Kills: kills})
+	p := c.Policy()
+	if p.Hold == "" {
+		return
 	}
+	if p.Default != def || p.Mode != mode { // still on hold: the former default does not rule any more
+		tx.setPolicy(c, p.Change(def, mode, tx.now), expiry.HistoryEntry{What: expiry.Set, Kills: -1})
+	}
+	tx.setPolicy(c, c.Policy().WithHold("", tx.now), expiry.HistoryEntry{What: expiry.Released, Reason: p.Hold, Kills: kills})
 }
 
 // DeadlineFree reports whether the deadline of a container can be another member: it has no items, whose ends would be
