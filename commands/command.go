@@ -145,6 +145,7 @@ type Context struct {
 	queued   bool        // the command runs within EXEC
 	work     int64       // of an EXEC so far
 	mostWork int64       // see maxExecWork
+	examined int         // by the queries of the EXEC, as they count for query-budget
 
 	// outside is what the Run leaves for after the transaction, without locks. It returns the reply, or true
 	// if the Run is to run again in a new transaction. Nil: nothing.

@@ -8,11 +8,17 @@ import (
 	"mayfly/query/predicates"
 )
 
+// errQueryBudgetShared follows errQueryBudget.
+const errQueryBudgetShared = ", which are left of those of all queries of this EXEC"
+
 // overBudget is the error of a query that would have to examine more documents than it may.
 func (r *queryRun) overBudget() error {
 	what := fmt.Sprintf(errQueryBudget, r.budget)
 	if r.examined < r.budget {
 		what += fmt.Sprintf(errQueryBudgetWork, r.examined, queryWork>>10)
+	}
+	if r.x.queued && r.budget < r.x.Engine.queryBudget()/10 {
+		what += errQueryBudgetShared
 	}
 	help := r.orderAdvice()
 	if command := r.indexAdvice(); command != "" {

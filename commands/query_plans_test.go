@@ -151,3 +151,38 @@ func TestQueryAdvice(t *testing.T) {
 	}
 	w.expectError("ERR query would examine more than 20 documents (query-budget); it stopped after 4, as each 8 KiB of text and values counts as one more: INDEX.CREATE long /s helps", "DOC.QUERY", "long", "SELECT COUNT(1) WHERE s > 'y'")
 }
+
+// TestQueryBudgetOfExec: a query in EXEC has a tenth of the budget, and all of them together have one.
+func TestQueryBudgetOfExec(t *testing.T) {
+	w := newHarness(t)
+	w.do(1, "CONTAINER.SET", "c", "TTL", "1000")
+	for i := range 50 {
+		w.do(1, "DOC.PUT", "c", fmt.Sprint(i), `{"a":1}`)
+	}
+	w.engine.QueryBudget.Store(200)
+	for range 2 { // the next EXEC begins anew
+		w.do(1, "MULTI")
+		for range 30 {
+			w.do(1, "DOC.QUERY", "c", "SELECT VALUE a")
+		}
+		w.do(1, "DOC.QUERY", "c", "SELECT COUNT(1)")
+		r := w.do(1, "EXEC")
+		examined := 0
+		for i, reply := range r.Elems[:30] {
+			rows := len(reply.Elems[1].Elems)
+			if want := 20; i < 10 && rows != want || i > 10 && rows > 1 {
+				t.Errorf("query %d: %d rows", i, rows)
+			}
+			if reply.Elems[0].Str == "0" {
+				t.Errorf("query %d has no cursor", i)
+			}
+			examined += rows
+		}
+		if examined > 200+30 {
+			t.Errorf("the queries have examined %d documents", examined)
+		}
+		if want := "ERR query would examine more than 1 documents (query-budget), which are left of those of all queries of this EXEC: a narrower query or CONFIG SET query-budget helps"; r.Elems[30].Str != want {
+			t.Errorf("the sum gives %q", r.Elems[30].Str)
+		}
+	}
+}

@@ -81,6 +81,7 @@ func (d *documentQuery) run(x *Context) Reply {
 		r.nearest, r.indexed = nil, false
 	}
 	err = r.read(newResults)
+	x.examined += r.work
 	x.Engine.queries.add(r)
 	if err == errQueryIndexGone && d.from.Position == "" {
 		return d.run(x) // the index was dropped meanwhile, and no client knows of it
@@ -341,15 +342,20 @@ func (r *queryRun) examine(s keyspace.Slice, position func(i int) string) (more 
 	return true
 }
 
-// queryBudget returns how many documents a query may examine. A query in EXEC holds the locks of its
-// transaction, so it has a tenth.
-func (x *Context) queryBudget() int {
-	budget := int(x.Engine.QueryBudget.Load())
-	if budget == 0 {
-		budget = DefaultQueryBudget
+// queryBudget returns how many documents a query may examine.
+func (e *Engine) queryBudget() int {
+	if budget := int(e.QueryBudget.Load()); budget > 0 {
+		return budget
 	}
+	return DefaultQueryBudget
+}
+
+// queryBudget is that of the engine but in EXEC. There a query holds the locks of its transaction, so it has a tenth, and
+// all queries of the transaction together have what one has alone.
+func (x *Context) queryBudget() int {
+	budget := x.Engine.queryBudget()
 	if x.Session.multi.open {
-		budget = max(1, budget/10)
+		budget = max(1, min(budget/10, budget-x.examined))
 	}
 	return budget
 }

@@ -367,6 +367,7 @@ func runExec(x *Context) Reply {
 	budget := replyBudget{limit: max(minRepliesLimit, queueFactor*x.Engine.Host.MaxValueSize())}
 	proto, since := x.Session.Proto, 0 // the protocol of the replies from index since on
 	var pending []pendingReply
+	x.examined = 0
 	x.queued, x.work, x.mostWork = true, 0, maxExecWork(x.Engine.Host.MaxValueSize())
 	deadline := x.Session.lastEnd + x.Session.execTime
 	for i := range t.commands {
