@@ -32,6 +32,11 @@ func (r *queryRun) overBudget() error {
 
 // advice returns what would serve the query better, most often the command that makes an index; "" for nothing.
 func (r *queryRun) advice() string {
+	if r.roots != nil && r.results.Matched == 0 && r.examined > 0 {
+		if hint := r.roots.Hint(); hint != "" {
+			return hint
+		}
+	}
 	if command := r.indexAdvice(); command != "" {
 		return command
 	}

@@ -152,6 +152,53 @@ func TestQueryAdvice(t *testing.T) {
 	w.expectError("ERR query would examine more than 20 documents (query-budget); it stopped after 4, as each 8 KiB of text and values counts as one more: INDEX.CREATE long /s helps", "DOC.QUERY", "long", "SELECT COUNT(1) WHERE s > 'y'")
 }
 
+// TestUnknownMembers: EXPLAIN says which member a query names that no document has, if it selects nothing.
+func TestUnknownMembers(t *testing.T) {
+	w := newHarness(t)
+	w.do(1, "CONTAINER.SET", "c", "TTL", "1000")
+	for _, query := range []string{"WHERE status = open", "WHERE c.status = 'open'"} {
+		if got := w.explained(query, "advice"); strings.Contains(got, "no document") {
+			t.Errorf("%s over no documents: advice %q", query, got)
+		}
+	}
+	for i := range 10 {
+		w.do(1, "DOC.PUT", "c", fmt.Sprint(i), `{"a":1,"status":"open","x":{"c":1}}`)
+	}
+	w.do(1, "DOC.PUT", "c", "rare", `{"rare":1}`)
+	for _, tt := range []struct{ query, want string }{
+		{"WHERE status = open", "no document that was read has a member open: as a string it is written 'open'"},
+		{"WHERE a = 2 AND c.status = 'open'", "no document that was read has a member c: paths begin with c after FROM c only"},
+		{"FROM c WHERE c.stats = 'open' AND c.a = 1", "no document that was read has a member stats"},
+		{"SELECT COUNT(1) WHERE a = 1 AND missing > 2", "no document that was read has a member missing: as a string it is written 'missing'"},
+		{"WHERE status = 'paid'", "INDEX.CREATE c /status"},
+		{"WHERE rare = 2", "INDEX.CREATE c /rare"},
+		{"WHERE status = 'open' OR missing = 1", ""},
+		{"WHERE NOT IS_DEFINED(missing)", ""},
+		{"WHERE _ttl = 5 AND a = 1", "INDEX.CREATE c /a"},
+	} {
+		if got := w.explained(tt.query, "advice"); got != tt.want {
+			t.Errorf("%s: advice %q, want %q", tt.query, got, tt.want)
+		}
+	}
+}
+
+// TestCursorOfIndexWithoutOrder: the cursor of an index that has lost its order says so.
+func TestCursorOfIndexWithoutOrder(t *testing.T) {
+	w := newHarness(t)
+	w.do(1, "INDEX.CREATE", "0", "/a")
+	for i := range 10 {
+		w.do(1, "DOC.PUT", "0", fmt.Sprint(i), fmt.Sprintf(`{"a":"%d"}`, i))
+	}
+	w.engine.Keyspace.BuildIndexes()
+	cursor, _ := w.queryPage(t, "0", "ORDER BY a", "COUNT", "3")
+	w.do(1, "DOC.PUT", "0", "long", `{"a":"`+strings.Repeat("x", 300)+`"}`)
+	w.expectError(string(errQueryIndexOrder), "DOC.QUERY", "0", "ORDER BY a", "CURSOR", cursor)
+	w.do(1, "DOC.DEL", "0", "long")
+	if _, rows := w.queryPage(t, "0", "ORDER BY a", "CURSOR", cursor); len(rows) != 7 {
+		t.Errorf("%d rows follow, want 7", len(rows))
+	}
+}
+
 // TestQueryBudgetOfExec: a query in EXEC has a tenth of the budget, and all of them together have one.
 func TestQueryBudgetOfExec(t *testing.T) {
 	w := newHarness(t)

@@ -25,6 +25,9 @@ const watchedWork = 4 << 10
 // prefetchedItems is the number of documents whose memory is read ahead at a time.
 const prefetchedItems = 16
 
+// mostLooked is the number of documents in which EXPLAIN looks for the members that a query names.
+const mostLooked = 1000
+
 // queryRun is a DOC.QUERY that runs.
 type queryRun struct {
 	*documentQuery
@@ -38,8 +41,9 @@ type queryRun struct {
 
 	plan    keyspace.Plan
 	indexed bool
-	after   string // of a scan in the order of hashes: the id behind which it goes on
-	goesOn  bool   // after is set
+	after   string       // of a scan in the order of hashes: the id behind which it goes on
+	goesOn  bool         // after is set
+	roots   *query.Roots // of EXPLAIN
 	place   keyspace.Place
 	ends    *predicates.Ends // nil unless the order of death serves the query
 	end     keyspace.EndPlace
@@ -65,6 +69,9 @@ func (d *documentQuery) run(x *Context) Reply {
 	r := &queryRun{
 		documentQuery: d, x: x, c: c, budget: x.queryBudget(), watch: x.watchClient(),
 		documents: documentReader{needs: d.query.Needs(), now: x.Now()},
+	}
+	if d.explain {
+		r.roots = d.query.Roots()
 	}
 	if err := r.choose(); err != nil {
 		return Fail(err)
@@ -158,7 +165,7 @@ func (r *queryRun) choose() error {
 			return errQueryCursor
 		}
 		if r.plan, r.indexed = r.c.Plan(r.query, definition); !r.indexed || r.query.Sorts() && !r.plan.Ordered {
-			return errQueryIndexGone
+			return r.lostIndex(definition)
 		}
 	case endPosition:
 		var ok bool
@@ -172,6 +179,17 @@ func (r *queryRun) choose() error {
 		return errQueryCursor
 	}
 	return nil
+}
+
+// lostIndex is the error of a cursor whose index does not serve the query any more. An index that is there has lost its
+// order: a key does not hold all of a long string.
+func (r *queryRun) lostIndex(definition string) error {
+	for _, x := range r.c.Indexes() {
+		if x.Ready() && x.Definition.String() == definition {
+			return errQueryIndexOrder
+		}
+	}
+	return errQueryIndexGone
 }
 
 // chooseEnds plans to read the documents in the order of their ends, if the query asks for those.
@@ -313,6 +331,9 @@ func (r *queryRun) examine(s keyspace.Slice, position func(i int) string) (more 
 		r.work++
 		if it.Kind != keyspace.Document {
 			continue
+		}
+		if r.roots != nil && r.examined <= mostLooked {
+			r.roots.Look(it.Body)
 		}
 		doc := r.documents.read(s.Items[i].ID, it)
 		doc.Proven = s.Items[i].Proven

@@ -23,6 +23,7 @@ type Query struct {
 	limit    int64 // -1 without
 	hash     uint64
 
+	from      bool       // FROM is there
 	conjuncts []conjunct // of where
 	never     bool       // where selects none
 

@@ -1,7 +1,6 @@
 package query
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -46,7 +45,7 @@ const (
 	canonicalWork = 16
 )
 
-var errWork = errors.New("query works too long on one document: its patterns or lists are too large for it")
+var errWork = fmt.Errorf("query works too long on one document: its patterns or lists are too large for it; legal is work on %d MiB and %d times its size", maxWork>>20, workPerByte)
 
 // Evaluator evaluates a query on one document after the other. It is not safe for concurrent use.
 type Evaluator struct {

@@ -372,9 +372,10 @@ func (p *parser) postfix(base node) node {
 
 // call reads a function with its arguments.
 func (p *parser) call(name token.Token) node {
-	switch name.Upper {
-	case "EXISTS", "ARRAY", "ALL", "FIRST", "LAST":
+	if subqueryWords[name.Upper] {
 		p.fail(name.At, "%s is not supported: subqueries are not", name.Upper)
+	}
+	switch name.Upper {
 	case "COUNT", "SUM", "AVG", "MIN", "MAX":
 		return p.aggregateCall(name)
 	}

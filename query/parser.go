@@ -248,6 +248,7 @@ func (p *parser) query() {
 		p.skipSelect()
 	}
 	p.from()
+	q.from = p.alias != ""
 	if selectAt >= 0 {
 		end := p.next
 		p.next = selectAt
@@ -299,12 +300,27 @@ func (p *parser) skipSelect() {
 			depth--
 		case t.Kind == token.Word && (p.next == 0 || !p.tokens[p.next-1].Is(".")) && depth <= 0 && p.clauseStart():
 			return
+		case t.Is("SELECT") && p.tokens[p.next-1].Is("("):
+			p.subquery()
 		case t.Is("FROM") && !p.tokens[p.next-1].Is(".") && !p.after().Is(":"):
 			return // brackets are not closed: the items tell
 		}
 		p.next++
 	}
 }
+
+// subquery ends the parser at SELECT behind a bracket.
+func (p *parser) subquery() {
+	if p.next > 1 {
+		if t := p.tokens[p.next-2]; subqueryWords[t.Upper] {
+			p.fail(t.At, "%s is not supported: subqueries are not", t.Upper)
+		}
+	}
+	p.fail(p.tokens[p.next-1].At, "a subquery is not supported: %s", clauses)
+}
+
+// subqueryWords are functions of subqueries.
+var subqueryWords = map[string]bool{"EXISTS": true, "ARRAY": true, "ALL": true, "FIRST": true, "LAST": true}
 
 // clauseStart reports whether the next token ends an expression: a clause after SELECT, or the end.
 func (p *parser) clauseStart() bool {
@@ -497,6 +513,9 @@ func (p *parser) orderBy() bool {
 			p.fail(p.peek().At, "more than %d paths in ORDER BY", MaxPaths)
 		}
 		t := p.peek()
+		if t.Is("RANK") && p.after().Kind == token.Word {
+			p.fail(t.At, "RANK is not supported: %s", clauses)
+		}
 		by := orderItem{expr: p.expression()}
 		switch expr := by.expr.(type) {
 		case *pathRef:

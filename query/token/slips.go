@@ -23,6 +23,34 @@ func slip(text string) (size int, instead string) {
 	return 0, ""
 }
 
+// bitwise are operators of Cosmos DB outside the subset. Longer ones come first.
+var bitwise = []string{">>>", ">>", "<<", "^", "~"}
+
+// bitwiseOperator returns the operator on bits at the start of text, "" without one.
+func bitwiseOperator(text string) string {
+	for _, mark := range bitwise {
+		if strings.HasPrefix(text, mark) {
+			return mark
+		}
+	}
+	return ""
+}
+
+// beforeValues are keywords that a value follows.
+var beforeValues = map[string]bool{
+	"SELECT": true, "VALUE": true, "DISTINCT": true, "TOP": true, "FROM": true, "WHERE": true, "BY": true, "AND": true, "OR": true, "NOT": true,
+	"IN": true, "BETWEEN": true, "LIKE": true, "ESCAPE": true, "LIMIT": true, "OFFSET": true,
+}
+
+// endsValue reports whether a token can be the last of a value.
+func endsValue(t Token) bool {
+	switch t.Kind {
+	case Word, Param, Number, String:
+		return !beforeValues[t.Upper]
+	}
+	return t.Is(")") || t.Is("]") || t.Is("}")
+}
+
 // foreign returns what to write instead of a character that is not legal outside of strings, or "".
 func foreign(r rune) string {
 	switch r {

@@ -77,6 +77,12 @@ func Split(text string) ([]Token, error) {
 		if size, instead := slip(text[i:]); size > 0 {
 			return nil, ErrorAt(text, i, "%s is not an operator: write %s", text[i:i+size], instead)
 		}
+		if mark := bitwiseOperator(text[i:]); mark != "" {
+			return nil, ErrorAt(text, i, "%s is not supported: operators on bits are not", mark)
+		}
+		if text[i] == '?' && len(tokens) > 0 && endsValue(tokens[len(tokens)-1]) {
+			return nil, ErrorAt(text, i, "? is not an operator: write IIF(condition, a, b)")
+		}
 		switch c := text[i]; {
 		case c == '\'' || c == '"':
 			s, size, fault := unquote(text[i:])
