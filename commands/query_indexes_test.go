@@ -150,6 +150,12 @@ func TestIndexedQueries(t *testing.T) {
 				slices.Sort(got)
 				slices.Sort(want)
 			}
+			if limit := 1 + random.IntN(20); !strings.Contains(text, "COUNT") {
+				limited := w.allPages(t, "10000", nil, "indexed", fmt.Sprint(text, " LIMIT ", limit))
+				if len(limited) != min(limit, len(want)) {
+					t.Fatalf("seed %d, %s LIMIT %d: %d rows of %d", *indexedSeed, text, limit, len(limited), len(want))
+				}
+			}
 			if !slices.Equal(got, want) {
 				t.Fatalf("seed %d, %s, COUNT %s: %d rows %.300q, want %d %.300q", *indexedSeed, text, count, len(got), got, len(want), want)
 			}
@@ -157,6 +163,32 @@ func TestIndexedQueries(t *testing.T) {
 	}
 	if used < *indexedQueries/4 {
 		t.Errorf("of %d queries %d have used an index", *indexedQueries, used)
+	}
+}
+
+// TestSlicesThatEndWithAPartition: a slice that ends with the last entry of a partition skips nothing of the next one.
+// As a container grows, partitions end at any place of a slice.
+func TestSlicesThatEndWithAPartition(t *testing.T) {
+	w := newHarness(t)
+	w.do(1, "INDEX.CREATE", "0", "/c")
+	w.do(1, "INDEX.CREATE", "0", "/tags/[]")
+	w.engine.Keyspace.BuildIndexes()
+	for n := 1; n <= 1200; n++ {
+		w.do(1, "DOC.PUT", "0", fmt.Sprint("x", n), fmt.Sprintf(`{"c":0,"d":%d,"tags":["t"]}`, n%7))
+		if n > 40 && n%3 > 0 {
+			continue
+		}
+		if _, rows := w.queryPage(t, "0", "SELECT VALUE COUNT(1) WHERE c = 0"); rows[0] != fmt.Sprint(n) {
+			t.Fatalf("of %d documents %s are counted", n, rows[0])
+		}
+		for _, condition := range []string{"c = 0 AND d = 0", "ARRAY_CONTAINS(tags, 't') AND d = 0"} {
+			for _, limit := range []int{1, 2, 4, 100} {
+				_, rows := w.queryPage(t, "0", fmt.Sprint("SELECT VALUE d WHERE ", condition, " LIMIT ", limit))
+				if len(rows) != min(limit, n/7) {
+					t.Fatalf("of %d documents WHERE %s LIMIT %d returns %d", n, condition, limit, len(rows))
+				}
+			}
+		}
 	}
 }
 

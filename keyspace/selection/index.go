@@ -109,12 +109,14 @@ func (r *IndexReader) readPartition(number int) (more bool, err error) {
 	if tree == nil {
 		return false, err
 	}
-	living := t.NoneWithin(r.limits)
+	living, before := t.NoneWithin(r.limits), r.examined
 	for i := range r.plan.Spans {
 		cursor, ok := r.open(tree, &r.plan.Spans[i])
 		for ; ok; ok = cursor.Next() {
 			if r.full() {
-				r.pause()
+				if r.examined > before { // else the last entry is of another partition
+					r.pause()
+				}
 				return true, nil
 			}
 			r.add(number, t, living, &cursor)
