@@ -75,18 +75,19 @@ var layers = layerTable{
 // testImports lists what tests of a folder may import besides. Tests of repair write folders with a keyspace, tests of
 // the keyspace examine theirs with repair, and tests of metrics read INFO of one.
 var testImports = map[string]string{
-	".":                "keyspace/aof/buntdbtest",
-	"server/metrics":   "keyspace",
-	"keyspace":         "query/page keyspace/repair keyspace/fileset keyspace/reserve keyspace/manifest keyspace/aof/aoftest keyspace/aof/buntdbtest",
-	"keyspace/index":   "query/page",
-	"query":            "query/page",
-	"keyspace/repair":  "keyspace keyspace/aof/aoftest",
-	"keyspace/journal": "keyspace/aof/aoftest",
-	"keyspace/store":   "keyspace/aof/aoftest",
-	"keyspace/scrub":   "keyspace/aof/aoftest",
-	"keyspace/datadir": "keyspace/aof/aoftest",
-	"keyspace/aof":     "keyspace/aof/aoftest",
-	"keyspace/reserve": "keyspace/aof/aoftest",
+	".":                  "keyspace/aof/buntdbtest",
+	"server/metrics":     "keyspace",
+	"keyspace":           "query/page keyspace/repair keyspace/fileset keyspace/reserve keyspace/manifest keyspace/aof/aoftest keyspace/aof/buntdbtest",
+	"keyspace/index":     "query/page",
+	"query":              "query/page",
+	"keyspace/repair":    "keyspace keyspace/aof/aoftest",
+	"keyspace/foresight": "keyspace/record",
+	"keyspace/journal":   "keyspace/aof/aoftest",
+	"keyspace/store":     "keyspace/aof/aoftest",
+	"keyspace/scrub":     "keyspace/aof/aoftest",
+	"keyspace/datadir":   "keyspace/aof/aoftest",
+	"keyspace/aof":       "keyspace/aof/aoftest",
+	"keyspace/reserve":   "keyspace/aof/aoftest",
 }
 
 // libraries are those that few folders may import.

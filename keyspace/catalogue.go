@@ -331,9 +331,8 @@ func (tx *Tx) recordContainer(c *Container) {
 
 // record returns the container's record on disk.
 func (c *Container) record() record.Container {
-	h := c.history.Load()
 	return record.Container{
 		Number: c.number, Name: c.name, DB: c.db, LastDB: c.lastDB, Created: c.created,
-		Policy: *c.Policy(), Etag: h.Etag, History: h.Entries, Indexes: c.indexes.Load().Recorded(), Aside: c.aside,
-	}
+		Policy: *c.Policy(), Indexes: c.indexes.Load().Recorded(), Aside: c.aside,
+	}.WithHistory(c.history.Load())
 }

@@ -133,7 +133,7 @@ func TestHistoryIsBounded(t *testing.T) {
 	if len(entries) != expiry.MostHistory || entries[0].Policy.Default != 100-expiry.MostHistory+1 {
 		t.Errorf("%d entries, the oldest is %+v", len(entries), entries[0])
 	}
-	if grown := o.Used() - before; grown < 31*80 || grown > 31*300 {
+	if grown := o.Used() - before; grown < 31*80 || grown > 31*500 {
 		t.Errorf("31 entries take %d bytes", grown)
 	}
 	if n := len(o.containerRecord("c").Append(nil)); n > 8<<10 {

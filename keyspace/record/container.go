@@ -19,6 +19,7 @@ type Container struct {
 	History []expiry.HistoryEntry // the newest changes, oldest first; of what is read at least one
 	Indexes [][]string            // of each the paths, with "geo" at the end of one over points
 	Aside   *Aside                // nil: the container is in use
+	texts   []string              // of History, see there
 }
 
 // Aside says why a container is set aside, and until when it can be brought back. Its name may be that of another.
@@ -72,11 +73,16 @@ func (c Container) Append(dst []byte) []byte {
 	if err != nil {
 		panic(err) // strings and numbers only: cannot fail
 	}
-	if len(c.History) > 0 {
-		body = append(body[:len(body)-1], `,"history":`...)
-		body = append(appendHistory(body, c.History), '}')
+	start := len(dst)
+	dst = AppendHeader(dst, Item{Kind: ContainerKind, TS: c.Created, Version: c.Etag})
+	if len(c.History) == 0 {
+		dst = append(dst, body...)
+	} else {
+		dst = append(append(dst, body[:len(body)-1]...), `,"history":`...)
+		dst = append(c.appendHistory(dst), '}')
 	}
-	return Append(dst, ContainerKey(c.Number), Item{Kind: ContainerKind, Body: View(body), TS: c.Created, Version: c.Etag})
+	PutSum(ContainerKey(c.Number), dst[start:])
+	return dst
 }
 
 // ReadContainer decodes the record under a container's key.

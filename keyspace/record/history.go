@@ -8,65 +8,75 @@ import (
 	"mayfly/expiry"
 )
 
-// historyBody is the JSON of an entry of a container's history.
+// historyBody is the JSON of an entry of a container's history. Each CONTAINER.SET writes all entries, so they are short.
 type historyBody struct {
-	At            int64  `json:"at"`
-	What          string `json:"what"`
-	TTL           string `json:"ttl"`
-	Mode          string `json:"ttlmode"`
-	InheritDeadTo int64  `json:"inherit_dead_to"`
-	OwnDeadTo     int64  `json:"own_dead_to"`
-	Deadline      string `json:"deadline"`
-	Hold          string `json:"hold"`
-	Etag          string `json:"etag"` // hexadecimal, as the version in a record's header
-	By            string `json:"by"`
-	Kills         *int64 `json:"kills"`
-	Reason        string `json:"reason"`
-	Undo          int64  `json:"undo"`
-	Undone        bool   `json:"undone"`
+	At       int64    `json:"at"`
+	What     string   `json:"what"`
+	TTL      string   `json:"ttl"`
+	Mode     string   `json:"ttlmode"` // absent: strict
+	DeadTo   [2]int64 `json:"dead_to"` // the marks: inherit_dead_to and own_dead_to; absent: 0
+	Deadline string   `json:"deadline"`
+	Hold     string   `json:"hold"`
+	Etag     string   `json:"etag"` // hexadecimal, as the version in a record's header
+	By       string   `json:"by"`
+	Kills    *int64   `json:"kills"`
+	Reason   string   `json:"reason"`
+	Undo     int64    `json:"undo"`
+	Undone   bool     `json:"undone"`
 }
 
-// appendHistory appends the entries as a JSON array. It is written by hand: encoding/json takes six times as long, which
-// every CONTAINER.SET pays.
-func appendHistory(dst []byte, history []expiry.HistoryEntry) []byte {
+// appendHistory appends the history as a JSON array.
+func (c *Container) appendHistory(dst []byte) []byte {
 	dst = append(dst, '[')
-	for i := range history {
-		h := &history[i]
+	for i := range c.History {
 		if i > 0 {
 			dst = append(dst, ',')
 		}
-		dst = strconv.AppendInt(append(dst, `{"at":`...), h.At, 10)
-		dst = appendText(append(dst, `,"what":`...), string(h.What))
-		dst = appendText(append(dst, `,"ttl":`...), h.Policy.Default.String())
-		dst = appendText(append(dst, `,"ttlmode":`...), h.Policy.Mode.String())
-		dst = strconv.AppendInt(append(dst, `,"inherit_dead_to":`...), h.Policy.InheritDeadTo, 10)
-		dst = strconv.AppendInt(append(dst, `,"own_dead_to":`...), h.Policy.OwnDeadTo, 10)
-		dst = strconv.AppendUint(append(dst, `,"etag":"`...), h.Etag, 16)
-		dst = append(dst, '"')
-		if h.Policy.Deadline != "" {
-			dst = appendText(append(dst, `,"deadline":`...), h.Policy.Deadline)
+		if i < len(c.texts) && c.texts[i] != "" {
+			dst = append(dst, c.texts[i]...)
+		} else {
+			dst = appendEntry(dst, &c.History[i])
 		}
-		if h.Policy.Hold != "" {
-			dst = appendText(append(dst, `,"hold":`...), h.Policy.Hold)
-		}
-		if h.By != "" {
-			dst = appendText(append(dst, `,"by":`...), h.By)
-		}
-		if h.Kills >= 0 {
-			dst = strconv.AppendInt(append(dst, `,"kills":`...), h.Kills, 10)
-		}
-		if h.Reason != "" {
-			dst = appendText(append(dst, `,"reason":`...), h.Reason)
-		}
-		if h.Undo != 0 {
-			dst = strconv.AppendInt(append(dst, `,"undo":`...), h.Undo, 10)
-		}
-		if h.Undone {
-			dst = append(dst, `,"undone":true`...)
-		}
-		dst = append(dst, '}')
 	}
 	return append(dst, ']')
+}
+
+// appendEntry appends an entry of a history as JSON.
+func appendEntry(dst []byte, h *expiry.HistoryEntry) []byte {
+	dst = strconv.AppendInt(append(dst, `{"at":`...), h.At, 10)
+	dst = appendText(append(dst, `,"what":`...), string(h.What))
+	dst = appendText(append(dst, `,"ttl":`...), h.Policy.Default.String())
+	if h.Policy.Mode != expiry.Strict {
+		dst = appendText(append(dst, `,"ttlmode":`...), h.Policy.Mode.String())
+	}
+	if h.Policy.InheritDeadTo != 0 || h.Policy.OwnDeadTo != 0 {
+		dst = strconv.AppendInt(append(dst, `,"dead_to":[`...), h.Policy.InheritDeadTo, 10)
+		dst = append(strconv.AppendInt(append(dst, ','), h.Policy.OwnDeadTo, 10), ']')
+	}
+	dst = strconv.AppendUint(append(dst, `,"etag":"`...), h.Etag, 16)
+	dst = append(dst, '"')
+	if h.Policy.Deadline != "" {
+		dst = appendText(append(dst, `,"deadline":`...), h.Policy.Deadline)
+	}
+	if h.Policy.Hold != "" {
+		dst = appendText(append(dst, `,"hold":`...), h.Policy.Hold)
+	}
+	if h.By != "" {
+		dst = appendText(append(dst, `,"by":`...), h.By)
+	}
+	if h.Kills >= 0 {
+		dst = strconv.AppendInt(append(dst, `,"kills":`...), h.Kills, 10)
+	}
+	if h.Reason != "" {
+		dst = appendText(append(dst, `,"reason":`...), h.Reason)
+	}
+	if h.Undo != 0 {
+		dst = strconv.AppendInt(append(dst, `,"undo":`...), h.Undo, 10)
+	}
+	if h.Undone {
+		dst = append(dst, `,"undone":true`...)
+	}
+	return append(dst, '}')
 }
 
 // appendText appends a JSON string.
@@ -97,7 +107,7 @@ func policyOf(ttl, mode string, inheritDeadTo, ownDeadTo int64) (p expiry.Policy
 func historyOf(bodies []historyBody) (history []expiry.HistoryEntry, err error) {
 	for _, b := range bodies {
 		h := expiry.HistoryEntry{At: b.At, What: expiry.Action(b.What), By: b.By, Kills: -1, Reason: b.Reason, Undo: b.Undo, Undone: b.Undone}
-		if h.Policy, err = policyOf(b.TTL, b.Mode, b.InheritDeadTo, b.OwnDeadTo); err != nil {
+		if h.Policy, err = policyOf(b.TTL, b.Mode, b.DeadTo[0], b.DeadTo[1]); err != nil {
 			return nil, err
 		}
 		h.Policy.Deadline, h.Policy.Hold = b.Deadline, b.Hold
