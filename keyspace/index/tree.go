@@ -265,6 +265,8 @@ type Cursor struct {
 	hasEnd  bool
 	desc    bool
 	current entry
+	idOf    uint32 // the item that idText is the id of
+	idText  string
 }
 
 // Range returns a cursor before the first entry of a range, from low to high, or from high to low if desc. A nil
@@ -347,7 +349,15 @@ func (c *Cursor) Less(other *Cursor) bool {
 	if order := strings.Compare(c.t.texts[a.text()].text, other.t.texts[b.text()].text); order != 0 {
 		return order < 0
 	}
-	return c.t.ids(c.current.handle) < other.t.ids(other.current.handle)
+	return c.id() < other.id()
+}
+
+// id returns the id of the current entry. Each is read once: a merge compares it several times.
+func (c *Cursor) id() string {
+	if c.idOf != c.current.handle {
+		c.idOf, c.idText = c.current.handle, c.t.ids(c.current.handle)
+	}
+	return c.idText
 }
 
 // Behind returns the bound directly behind the entry at b in the direction of reading.
