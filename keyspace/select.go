@@ -31,12 +31,12 @@ func PrefetchItems(items []Selected) (sum int) { return selection.Prefetch(items
 // ParseEndPlace reads what [EndPlace.Text] has written.
 func ParseEndPlace(text string) (p EndPlace, ok bool) { return selection.ParseEndPlace(text) }
 
-// AdviseIndex returns the paths of an index that would serve a query better than its plan, as INDEX.CREATE takes them;
+// AdviseIndex returns the paths of an index that would serve a query better than its plan, for INDEX.CREATE. It returns
 // "" if there is none. p is nil for a query without an index. few says that the query wants few rows.
 func AdviseIndex(q *query.Query, p *Plan, few bool) string { return selection.Advise(q, p, few) }
 
-// Plan returns the plan of the index that serves a query best, of those with a definition unless that is "". ok is
-// false if none does; then the query scans.
+// Plan returns the plan of the index that serves a query best. A definition other than "" restricts it to that index. ok
+// is false if none does. Then the query scans.
 func (c *Container) Plan(q *query.Query, definition string) (p Plan, ok bool) {
 	return selection.Choose(c.indexes.Load(), q, definition)
 }
@@ -47,10 +47,10 @@ func (c *Container) PlanNear(n predicates.Nearest, metres float64) (p Plan, ok b
 	return selection.Near(c.indexes.Load(), n, metres)
 }
 
-// Select passes the living items of a container to visit in slices, from the newest to the oldest of each partition,
-// until visit returns false. It removes the dead that it meets.
+// Select passes the living items of a container to visit in slices, until visit returns false. Those of a partition come
+// from the newest to the oldest. It removes the dead that it meets.
 //
-// The partition of a slice is locked while it is gathered, and no partition is while visit runs, but those that the
+// The partition of a slice is locked while it is gathered. No partition is locked while visit runs, but those that the
 // transaction has locked. visit must not keep the slice itself.
 func (tx *Tx) Select(c *Container, visit func(s Slice) (more bool)) {
 	tx.scan(c, selection.NewScanReader(len(tx.ks.partitions), false), visit)

@@ -652,28 +652,15 @@ func (n *call) eval(e *Evaluator) Value {
 	return n.function.run(e, args)
 }
 
-func (n *arrayOf) eval(e *Evaluator) Value {
-	out := []byte{'['}
-	for _, element := range n.elements {
-		v := element.eval(e)
-		if v.kind == Undefined {
-			continue
-		}
-		if !e.fits(len(out) + len(v.text)) {
-			return Value{}
-		}
-		if len(out) > 1 {
-			out = append(out, ',')
-		}
-		out = v.AppendJSON(out)
-	}
-	return Value{kind: Array, text: string(append(out, ']'))}
-}
+func (n *arrayOf) eval(e *Evaluator) Value { return e.compose(Array, "[]", nil, n.elements) }
 
-func (n *objectOf) eval(e *Evaluator) Value {
-	out := []byte{'{'}
-	for i, value := range n.values {
-		v := value.eval(e)
+func (n *objectOf) eval(e *Evaluator) Value { return e.compose(Object, "{}", n.names, n.values) }
+
+// compose returns an array or object of the parts that are defined. An array has no names.
+func (e *Evaluator) compose(kind Kind, brackets string, names []string, parts []node) Value {
+	out := []byte(brackets[:1])
+	for i, part := range parts {
+		v := part.eval(e)
 		if v.kind == Undefined {
 			continue
 		}
@@ -683,10 +670,12 @@ func (n *objectOf) eval(e *Evaluator) Value {
 		if len(out) > 1 {
 			out = append(out, ',')
 		}
-		out = append(jsontext.AppendString(out, n.names[i]), ':')
+		if names != nil {
+			out = append(jsontext.AppendString(out, names[i]), ':')
+		}
 		out = v.AppendJSON(out)
 	}
-	return Value{kind: Object, text: string(append(out, '}'))}
+	return Value{kind: kind, text: string(append(out, brackets[1]))}
 }
 
 // eval returns the total of the group. Documents count by add.

@@ -9,8 +9,8 @@ import (
 	"mayfly/expiry"
 )
 
-// Ends merges the expiry queues of several tables: it visits the items that die in the order of their ends, those of
-// one end in the order of ids. The tables must share a policy. It is valid while none of them changes.
+// Ends merges the expiry queues of several tables. It visits the items that die in the order of their ends. Those of one
+// end come in the order of ids. The tables must share a policy. It is valid while none of them changes.
 type Ends struct {
 	policy *expiry.Policy
 	from   int64  // ms; the first end that is visited
@@ -31,8 +31,8 @@ type endNode struct {
 	e      *Entry
 }
 
-// NewEnds returns a reader of the items that die under a policy at or after a moment in ms, but for those whose id is
-// not greater than after and that die at that moment. If all is true, after does not count.
+// NewEnds returns a reader of the items that die under a policy at or after a moment in ms. Of those that die at that
+// moment it leaves out ids up to after. If all is true, after does not count.
 func NewEnds(p *expiry.Policy, from int64, after string, all bool) *Ends {
 	return &Ends{policy: p, from: from, after: after, all: all}
 }
@@ -279,8 +279,8 @@ func (q *expiryQueue) changed(number uint32) {
 	}
 }
 
-// putInOrder moves the items of a bucket that die after the beginning of the next one to their place, and sorts the
-// others by moment and id. It returns the number of items that it has looked at. left is false if none was left; then
+// putInOrder moves the items of a bucket that die after the beginning of the next one to their place. It sorts the others
+// by moment and id. It returns the number of items that it has looked at. left is false if none was left; then
 // the bucket is closed.
 func (q *expiryQueue) putInOrder(t *Table, i int) (looked int, left bool) {
 	s := &t.slab

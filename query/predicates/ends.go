@@ -16,8 +16,8 @@ type Ends struct {
 	Range     string // in words, for EXPLAIN
 }
 
-// EndsOf returns what a query demands of the end of documents, at a moment in ms. ok is false if it demands nothing:
-// then it also selects documents that do not die.
+// EndsOf returns what a query demands of the end of documents, at a moment in ms. ok is false if it demands nothing.
+// Then it also selects documents that do not die.
 func EndsOf(q *query.Query, now int64) (e Ends, ok bool) {
 	e = Ends{Low: math.MinInt64, High: math.MaxInt64}
 	var words []string
