@@ -267,6 +267,42 @@ type Cursor struct {
 	current entry
 	idOf    uint32 // the item that idText is the id of
 	idText  string
+
+	ahead   []entry // read ahead, behind the current one
+	buffer  []entry // the memory of ahead
+	batch   int     // how many are read ahead next; 0 for none
+	atEnd   bool    // nothing follows those read ahead
+	touched int     // keeps reads of ids from being optimised away
+}
+
+// mostAhead bounds the entries that a cursor reads ahead.
+const mostAhead = 16
+
+// ReadAhead makes the cursor read entries and their ids ahead, a few at first, so that their cache misses overlap. It is
+// for merges, which compare ids.
+func (c *Cursor) ReadAhead() { c.batch = 2 }
+
+// readAhead reads the next entries. It returns false at the end of the range.
+func (c *Cursor) readAhead() bool {
+	if c.atEnd {
+		return false
+	}
+	if c.buffer == nil {
+		c.buffer = make([]entry, 0, mostAhead)
+	}
+	list := c.buffer[:0]
+	for len(list) < c.batch && !c.atEnd {
+		if c.atEnd = !c.move(); !c.atEnd {
+			list = append(list, c.current)
+		}
+	}
+	for _, e := range list {
+		if id := c.t.ids(e.handle); id != "" {
+			c.touched += int(id[0])
+		}
+	}
+	c.ahead, c.batch = list, min(2*c.batch, mostAhead)
+	return len(list) > 0
 }
 
 // Range returns a cursor before the first entry of a range, from low to high, or from high to low if desc. A nil
@@ -320,6 +356,18 @@ func (c *Cursor) within() bool {
 
 // Next moves to the next entry. It returns false at the end of the range.
 func (c *Cursor) Next() bool {
+	if c.batch == 0 {
+		return c.move()
+	}
+	if len(c.ahead) == 0 && !c.readAhead() {
+		return false
+	}
+	c.current, c.ahead = c.ahead[0], c.ahead[1:]
+	return true
+}
+
+// move is Next without reading ahead.
+func (c *Cursor) move() bool {
 	if c.desc {
 		return c.it.Prev() && c.within()
 	}

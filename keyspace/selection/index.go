@@ -262,6 +262,7 @@ type mergeCursor struct {
 
 // add adds a cursor that is at its first entry.
 func (m *merge) add(c mergeCursor) {
+	c.cursor.ReadAhead()
 	m.heap = append(m.heap, int32(len(m.list)))
 	m.list = append(m.list, c)
 }
