@@ -48,20 +48,31 @@ func (r *queryRun) indexAdvice() string {
 	if r.ids != nil || r.query.Never() {
 		return ""
 	}
-	var plan *keyspace.Plan
-	if r.indexed {
-		plan = &r.plan
-	}
-	paths := keyspace.AdviseIndex(r.query, plan, r.results.Wanted() <= mostNearest)
-	if paths == "" {
+	paths := r.advisedPaths()
+	if _, there := r.c.UnfitIndex(paths); paths == "" || there {
 		return ""
 	}
 	return "INDEX.CREATE " + r.c.Name() + " " + paths
 }
 
-// orderAdvice returns what would save the query from sorting, "" for nothing.
+// advisedPaths returns the paths of the index that would serve the query best, "" for none better than what serves it.
+func (r *queryRun) advisedPaths() string {
+	var plan *keyspace.Plan
+	if r.indexed {
+		plan = &r.plan
+	}
+	return keyspace.AdviseIndex(r.query, plan, r.results.Wanted() <= mostNearest)
+}
+
+// orderAdvice returns what would save the query from sorting, or why the index for that does not; "" for nothing.
 func (r *queryRun) orderAdvice() string {
-	if r.ids != nil || !r.query.Sorts() || r.ordered() {
+	if r.ids != nil || r.query.Never() {
+		return ""
+	}
+	if why, there := r.c.UnfitIndex(r.advisedPaths()); there && why != "" {
+		return why
+	}
+	if !r.query.Sorts() || r.ordered() {
 		return ""
 	}
 	if paths := index.AdviseOrder(r.query); paths != "" {

@@ -35,6 +35,12 @@ func ParseEndPlace(text string) (p EndPlace, ok bool) { return selection.ParseEn
 // "" if there is none. p is nil for a query without an index. few says that the query wants few rows.
 func AdviseIndex(q *query.Query, p *Plan, few bool) string { return selection.Advise(q, p, few) }
 
+// UnfitIndex returns why the index with a definition does not serve a query, although its paths are those of the query.
+// ok is false if there is no such index.
+func (c *Container) UnfitIndex(definition string) (why string, ok bool) {
+	return selection.Unfit(c.indexes.Load(), definition)
+}
+
 // Plan returns the plan of the index that serves a query best. A definition other than "" restricts it to that index. ok
 // is false if none does. Then the query scans.
 func (c *Container) Plan(q *query.Query, definition string) (p Plan, ok bool) {

@@ -17,8 +17,8 @@ type Key struct {
 	Cut    bool       // the key does not tell the value: the document decides
 }
 
-// maxText is the size in bytes of a string from which on a key holds no more. Such a key is cut.
-const maxText = 256
+// MaxText is the size in bytes of a string from which on a key holds no more. Such a key is cut.
+const MaxText = 256
 
 // manyElements is the key of an array of more than maxElements. It is below all others: no value of a key is undefined.
 var manyElements = Key{kind: query.Undefined, Cut: true}
@@ -75,10 +75,10 @@ func orderOf(n float64) uint64 {
 // cut returns the part of a string that a key holds, and whether longer strings have the same. So keys with equal texts
 // are cut alike.
 func cut(text string) (string, bool) {
-	if len(text) < maxText {
+	if len(text) < MaxText {
 		return text, false
 	}
-	return text[:maxText], true
+	return text[:MaxText], true
 }
 
 // appendOrdered appends bytes that are in the order of values, whatever follows.

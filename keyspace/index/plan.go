@@ -30,7 +30,8 @@ type Plan struct {
 
 // Choose returns the plan of the index that serves a query best. ok is false if none does. The rules are fixed: most
 // leading equalities, then the order of ORDER BY, then a closed range, then more paths that WHERE bounds, then the
-// older index. exact reports whether the trees of an index are in the order of values: see [Tree.Cut].
+// older index. exact reports whether the trees of an index give the order of values: see [Tree.Cut]. Another index
+// gives it if WHERE leaves no strings that a key may cut.
 func Choose(definitions []Definition, exact func(number int) bool, q *query.Query) (best Plan, ok bool) {
 	if q.Never() {
 		return best, false // nothing need be read
@@ -42,7 +43,7 @@ func Choose(definitions []Definition, exact func(number int) bool, q *query.Quer
 	}
 	for i := range definitions {
 		by := order
-		if order != nil && !exact(i) {
+		if order != nil && !exact(i) && mayBeCut(&definitions[i], terms) {
 			by = nil
 		}
 		p, usable := planOf(&definitions[i], terms, conditions, by)
@@ -51,6 +52,20 @@ func Choose(definitions []Definition, exact func(number int) bool, q *query.Quer
 		}
 	}
 	return best, ok
+}
+
+// mayBeCut reports whether a document that fulfils terms may have a string in an index that its key cuts.
+func mayBeCut(d *Definition, terms []predicates.Term) bool {
+	return slices.ContainsFunc(d.paths, func(path []string) bool {
+		i := slices.IndexFunc(terms, func(t predicates.Term) bool { return slices.Equal(t.Path, path) && !t.Elements && t.Area == nil })
+		switch {
+		case i < 0:
+			return path[0] != timeMember
+		case terms[i].Equal != nil:
+			return slices.ContainsFunc(terms[i].Equal, isCut)
+		}
+		return terms[i].Prefix != "" || max(terms[i].Low.Kind(), terms[i].High.Kind()) == query.String
+	})
 }
 
 // Unorder makes the plan one of documents in no order.
@@ -331,7 +346,7 @@ func (k Key) with(text []byte) Key {
 }
 
 // isCut reports whether longer strings have the same key as v.
-func isCut(v query.Value) bool { return v.Kind() == query.String && len(v.Text()) >= maxText }
+func isCut(v query.Value) bool { return v.Kind() == query.String && len(v.Text()) >= MaxText }
 
 // singleRange is spanOf for an index with one path.
 func singleRange(t *predicates.Term) Span {
@@ -354,8 +369,8 @@ func singleRange(t *predicates.Term) Span {
 
 // prefixEnd returns the bound behind all strings with a prefix.
 func prefixEnd(prefix string) Bound {
-	if len(prefix) > maxText {
-		prefix = prefix[:maxText]
+	if len(prefix) > MaxText {
+		prefix = prefix[:MaxText]
 	}
 	end := []byte(prefix)
 	for len(end) > 0 && end[len(end)-1] == 0xFF {

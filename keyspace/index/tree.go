@@ -22,7 +22,7 @@ type Tree struct {
 	order idOrder
 	next  int   // the number of entries at which order is chosen anew
 	bytes int64 // of texts
-	cut   int   // entries whose key is cut
+	cut   int   // entries whose key cuts a string
 }
 
 // entry is a key and an item. It holds no pointers, so the collector does not look at it.
@@ -172,7 +172,7 @@ func (t *Tree) Add(k Key, handle uint32) {
 	if n := e.text(); n != noText {
 		t.texts[n].count++
 	}
-	if k.Cut && k.text != "" {
+	if k.Cut && len(k.text) >= MaxText {
 		t.cut++
 	}
 	if t.items.Len() >= t.next {
@@ -220,7 +220,7 @@ func (t *Tree) Remove(k Key, handle uint32) {
 	if !ok {
 		return
 	}
-	if k.Cut && k.text != "" {
+	if k.Cut && len(k.text) >= MaxText {
 		t.cut--
 	}
 	if n := there.text(); n != noText {
@@ -235,7 +235,7 @@ func (t *Tree) Remove(k Key, handle uint32) {
 	}
 }
 
-// Cut returns the number of entries whose key is cut. Without any, the order of the tree is that of the values.
+// Cut returns the number of entries whose key cuts a string, or a little more. Without any, the order of the tree is that of the values.
 func (t *Tree) Cut() int { return t.cut }
 
 // Len returns the number of entries.
@@ -381,7 +381,7 @@ func (c *Cursor) Handle() uint32 { return c.current.handle }
 func (c *Cursor) Key() Key {
 	text := c.t.texts[c.current.text()].text
 	kind := query.Kind(c.current.more >> kindShift)
-	return Key{kind: kind, prefix: c.current.prefix, text: text, Cut: len(text) >= maxText || kind == manyElements.kind}
+	return Key{kind: kind, prefix: c.current.prefix, text: text, Cut: len(text) >= MaxText || kind == manyElements.kind}
 }
 
 // Less reports whether the current entry of c comes before that of another tree of the same index, in

@@ -30,8 +30,8 @@ func (x *Index) Used() { x.uses.Add(1) }
 // Built returns the number of items that the builder has read.
 func (x *Index) Built() int64 { return x.built.Load() }
 
-// Exact reports whether no key is cut. Then the order of the trees is that of the values.
-func (x *Index) Exact() bool { return x.cut.Load() == 0 }
+// Cut returns the number of entries whose key is cut. Without any, the order of the trees is that of the values.
+func (x *Index) Cut() int { return int(x.cut.Load()) }
 
 // Stats are figures of an index.
 type Stats struct {

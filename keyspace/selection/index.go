@@ -35,6 +35,9 @@ type IndexReader struct {
 	found   []foundEntry  // examined next, together
 	last    foundEntry
 	touched uint64 // keeps the reads of entries from being optimised away
+
+	values    *index.Reader // of the documents of runs; nil before
+	behindRun bool          // at is behind a run, and nothing follows it in the slice
 }
 
 // foundEntry is an entry that was found in a tree.
@@ -68,7 +71,11 @@ func NewIndexReader(p *Plan, from Place) *IndexReader {
 // Place returns the place behind an item of the last slice.
 func (r *IndexReader) Place(i int) Place {
 	it := &r.slice.Items[i]
-	return Place{Partition: it.partition, Bound: index.Bound{Key: r.keys[i], ID: it.ID}, Any: true}
+	p := Place{Partition: it.partition, Bound: index.Bound{Key: r.keys[i], ID: it.ID}, Any: true}
+	if _, tied := r.plan.Index.Definition.Run(&r.keys[i]); tied && r.plan.Ordered {
+		p.Values = string(index.AppendValues(nil, r.valuesOf(&it.Item)))
+	}
+	return p
 }
 
 // Examined returns the number of entries that were examined for the last slice.
@@ -143,6 +150,11 @@ func (r *IndexReader) open(tree *index.Tree, s *index.Span) (c index.Cursor, ok 
 	low, high := &s.Low, &s.High
 	if r.at.Any {
 		behind := r.at.Bound.Behind(r.plan.Desc)
+		if run, tied := r.plan.Index.Definition.Run(&r.at.Bound.Key); tied && r.at.Values != "" {
+			if behind = run.Low; r.plan.Desc {
+				behind = run.High
+			}
+		}
 		switch {
 		case !r.plan.Desc && low.Compare(&behind) < 0:
 			low = &behind
@@ -159,9 +171,9 @@ func (r *IndexReader) open(tree *index.Tree, s *index.Span) (c index.Cursor, ok 
 // full reports whether the slice holds as much as it may.
 func (r *IndexReader) full() bool {
 	switch {
-	case r.examined == r.size || len(r.dead)+len(r.found) == sliceDead:
+	case r.examined >= r.size || len(r.dead)+len(r.found) >= sliceDead:
 		r.examineFound()
-		return r.examined == r.size || len(r.dead) == sliceDead
+		return r.examined >= r.size || len(r.dead) >= sliceDead
 	case len(r.found) == foundTogether:
 		r.examineFound()
 	}
@@ -172,6 +184,7 @@ func (r *IndexReader) full() bool {
 // is only counted is not read.
 func (r *IndexReader) add(partition int, t *memtable.Table, living bool, c *index.Cursor) {
 	r.examined++
+	r.behindRun = false
 	r.last = foundEntry{partition, t, memtable.Handle(c.Handle()), c.Key()}
 	if living && r.counts(&r.last.key) {
 		r.slice.Counted++
@@ -209,11 +222,15 @@ func (r *IndexReader) examineFound() {
 
 // pause notes where the next slice goes on.
 func (r *IndexReader) pause() {
-	r.at.Any, r.at.Bound = true, index.Bound{Key: r.last.key, ID: r.last.t.ID(r.last.t.At(r.last.handle))}
+	if r.behindRun {
+		return
+	}
+	r.at.Any, r.at.Values, r.at.Bound = true, "", index.Bound{Key: r.last.key, ID: r.last.t.ID(r.last.t.At(r.last.handle))}
 }
 
 // readOrdered merges the trees of all partitions.
 func (r *IndexReader) readOrdered() (end bool, err error) {
+	ties := r.plan.Index.Cut() > 0
 	spans := r.plan.Spans
 	if r.plan.Desc {
 		spans = slices.Clone(spans)
@@ -239,6 +256,15 @@ func (r *IndexReader) readOrdered() (end bool, err error) {
 				return false, nil
 			}
 			first := m.first()
+			if ties {
+				k := first.cursor.Key()
+				if run, tied := r.plan.Index.Definition.Run(&k); tied {
+					if more, err := r.readRun(&m, &run); more || err != nil {
+						return false, err
+					}
+					continue
+				}
+			}
 			r.add(first.partition, first.t, first.living, &first.cursor)
 			m.next()
 		}

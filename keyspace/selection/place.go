@@ -12,6 +12,10 @@ type Place struct {
 	Partition int         // that is read; an ordered plan reads all at a time
 	Bound     index.Bound // behind the last entry
 	Any       bool        // false for the beginning
+
+	// Values are those of the last document, as [index.AppendValues] writes them, if its key ties with others: see
+	// [index.Definition.Run].
+	Values string
 }
 
 // Text returns the place for a cursor. [ParsePlace] reads it.
@@ -20,7 +24,12 @@ func (p Place) Text() string {
 	if !p.Any {
 		return string(append(out, 0))
 	}
-	return string(append(p.Bound.Key.AppendBinary(append(out, 1)), p.Bound.ID...))
+	if p.Values != "" {
+		out = append(append(out, 2), p.Values...)
+	} else {
+		out = append(out, 1)
+	}
+	return string(append(p.Bound.Key.AppendBinary(out), p.Bound.ID...))
 }
 
 // ParsePlace reads what [Place.Text] has written.
@@ -30,10 +39,20 @@ func ParsePlace(text string) (p Place, ok bool) {
 		return p, false
 	}
 	p.Partition = int(n)
-	if p.Any = text[size] == 1; !p.Any {
-		return p, len(text) == size+1
+	rest := []byte(text[size+1:])
+	switch text[size] {
+	case 1:
+	case 2:
+		values, behind, ok := index.ParseValues(rest)
+		if !ok {
+			return p, false
+		}
+		p.Values, rest = string(index.AppendValues(nil, values)), behind
+	default:
+		return p, len(rest) == 0
 	}
-	k, id, ok := index.ParseKey([]byte(text[size+1:]))
+	p.Any = true
+	k, id, ok := index.ParseKey(rest)
 	p.Bound = index.Bound{Key: k, ID: string(id)}
 	return p, ok
 }

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"mayfly/keyspace/index"
+	"mayfly/query"
 )
 
 // TestPlaces: a place is the same after it was a text.
@@ -29,7 +30,9 @@ func places() (list []Place) {
 		keys := index.NewReader([]index.Definition{d}).Load(text, 0).Keys(0, nil)
 		list = append(list, Place{Partition: len(list), Bound: index.Bound{Key: keys[0], ID: "id"}, Any: true})
 	}
-	return append(list, Place{Partition: 255})
+	tied := list[1]
+	tied.Values = string(index.AppendValues(nil, []query.Value{query.StringValue("open"), query.NullValue, {}, query.NumberValue(3)}))
+	return append(list, tied, Place{Partition: 255})
 }
 
 // FuzzParsePlace: whatever a client sends as a cursor is refused, or is a place of the same text.

@@ -1,6 +1,8 @@
 package selection
 
 import (
+	"fmt"
+
 	"mayfly/keyspace/index"
 	"mayfly/keyspace/indexing"
 	"mayfly/query"
@@ -26,11 +28,28 @@ func Choose(set *indexing.Set, q *query.Query, definition string) (p Plan, ok bo
 			definitions = append(definitions, x.Definition)
 		}
 	}
-	exact := func(i int) bool { return ready[i].Exact() }
+	exact := func(i int) bool { return gives(ready[i]) || definition != "" } // a cursor goes on in the order it has begun
 	if p.Plan, ok = index.Choose(definitions, exact, q); ok {
 		p.Index = ready[p.Plan.Index]
 	}
 	return p, ok
+}
+
+// Unfit returns why an index with a definition does not serve, although its paths are those of the query. ok is false
+// if there is no such index.
+func Unfit(set *indexing.Set, definition string) (why string, ok bool) {
+	for _, x := range set.List() {
+		switch {
+		case x.Definition.String() != definition:
+		case !x.Ready():
+			return fmt.Sprintf("the index %s is being built", definition), true
+		case !gives(x):
+			return fmt.Sprintf("the index %s does not give ORDER BY: it has %d strings that it cuts at %d bytes, and sorts at most %d", definition, x.Cut(), index.MaxText, mostCut), true
+		default:
+			return "", true
+		}
+	}
+	return "", false
 }
 
 // Near returns the plan of an index that reads the documents within a distance in metres. ok is false if no index

@@ -205,7 +205,8 @@ func (p *Page) Finish(position string) (rows []Row, next string, err error) {
 		if p.limit == 0 || position == "" {
 			return p.rows, "0", nil
 		}
-		return p.rows, (&Cursor{Position: position, Offset: p.offset, Limit: p.limit}).encode(p.q), nil
+		next = (&Cursor{Position: position, Offset: p.offset, Limit: p.limit}).encode(p.q)
+		return p.rows, next, checkCursor(next)
 	}
 	switch {
 	case p.groups != nil:
@@ -227,11 +228,16 @@ func (p *Page) Finish(position string) (rows []Row, next string, err error) {
 		last := i+1 == len(p.sorted.rows)
 		if p.distinct == nil && p.limit != 0 && (p.full() && !(last && p.groups != nil) || p.cut && last) {
 			next = (&Cursor{Limit: p.limit, key: row.keys, id: row.id}).encode(p.q)
-			if len(next) > maxCursor {
-				return nil, "", fmt.Errorf("the last row of the page has a value of ORDER BY too long for a cursor of %d bytes: another COUNT or LIMIT ends the page elsewhere", maxCursor)
-			}
-			return p.rows, next, nil
+			return p.rows, next, checkCursor(next)
 		}
 	}
 	return p.rows, "0", nil
+}
+
+// checkCursor refuses a cursor that clients cannot send back.
+func checkCursor(next string) error {
+	if len(next) > maxCursor {
+		return fmt.Errorf("the last row of the page has a value of ORDER BY too long for a cursor of %d bytes: another COUNT or LIMIT ends the page elsewhere", maxCursor)
+	}
+	return nil
 }
