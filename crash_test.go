@@ -49,7 +49,7 @@ func TestCrash(t *testing.T) {
 	starting, compacting := 0, 0 // kills
 	for kill := range *crashKills {
 		p := start(t, dir, "--appendfsync", [...]string{"everysec", "always", "no"}[r.IntN(3)],
-			"--active-expire-effort", "10", "--auto-compact-min-size", "0", "--auto-compact-percentage", "10")
+			"--active-expire-effort", "10", "--auto-compact-min-size", "0", "--auto-compact-percentage", "10", "--undo-window", "3600")
 		c := p.client()
 		for _, container := range []string{"drill", "fading"} {
 			if err := c.Do(t.Context(), "CONTAINER.SET", container, "TTL", "-1").Err(); err != nil {
@@ -634,6 +634,7 @@ func (w *crashWorker) addContainer(name string) {
 	}}
 	var rule string
 	docs := make(map[string]string) // as of the last state
+	dropped := ""                   // the state that CONTAINER.UNDO brings back
 	w.add(u, func() crashWrite {
 		if u.last().text == "" {
 			rule = ""
@@ -644,12 +645,21 @@ func (w *crashWorker) addContainer(name string) {
 		id := fmt.Sprint(w.r.IntN(6))
 		args := []any{"DOC.PUT", name, id}
 		switch n := w.r.IntN(20); {
+		case rule == "" && dropped != "" && n < 10:
+			next := &unitState{text: dropped}
+			dropped = ""
+			return crashWrite{args: []any{"CONTAINER.UNDO", name}, unit: u, next: next}
 		case rule == "" || n < 4:
+			dropped = "" // what is made again is not the dropped one
 			rule = [...]string{"off strict", "-1 lenient", fmt.Sprint(5000+w.counter, " strict")}[w.r.IntN(3)]
 			ttl, mode, _ := strings.Cut(rule, " ")
 			args = []any{"CONTAINER.SET", name, "TTL", ttl, "TTLMODE", mode}
 		case n == 4:
 			args = []any{"CONTAINER.DROP", name}
+			dropped = u.last().text
+			if slices.ContainsFunc(u.may, func(s *unitState) bool { return s.text == "" }) {
+				dropped = "" // after a kill it may never have been there
+			}
 			return crashWrite{args: args, unit: u, next: &unitState{}}
 		case n < 8:
 			delete(docs, id)

@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -109,6 +110,9 @@ func (d *powerDrill) run(seed uint64) {
 	ks, err := Open(Options{Dir: dir, Partitions: 3, Fsync: d.fsync, Clock: d.clock, ExpireEffort: 10})
 	if err != nil {
 		t.Fatal(err)
+	}
+	if err := ks.SetUndoWindow(MaxUndoWindow); err != nil {
+		d.t.Fatal(err)
 	}
 	ks.storage.Lock()
 	ks.storage.Options.Piece = 2
@@ -400,6 +404,13 @@ type powerWorker struct {
 type version struct {
 	lsn   LSN // 0 until it is known
 	sides [2]*swapSide
+	undo  [2][]*swapSide // what Undo would bring back, newest last; nil for a rule
+}
+
+// change adds a change that can be taken back: a side that was flushed or dropped, nil for a rule.
+func (v *version) change(i int, side *swapSide) {
+	undo := append(slices.Clone(v.undo[i]), side)
+	v.undo[i] = undo[max(0, len(undo)-expiry.MostWindows):]
 }
 
 const numberID = "number"
@@ -422,7 +433,7 @@ func (w *powerWorker) transact(ks *Keyspace) error {
 		}
 		ks.BeginKeys(&tx, ids)
 	}
-	v := version{}
+	v := version{undo: before.undo}
 	for i, side := range before.sides {
 		if side != nil {
 			v.sides[i] = &swapSide{side.def, maps.Clone(side.items)}
@@ -465,12 +476,17 @@ func (w *powerWorker) changeContainers(tx *Tx, v *version) {
 	def := []expiry.TTL{expiry.Off, expiry.Forever, 1, 2}[w.r.IntN(4)]
 	c := tx.Container(w.names[i])
 	switch n := w.r.IntN(5); {
+	case w.r.IntN(3) == 0 && w.undo(tx, v, i):
 	case c == nil:
 		w.create(tx, v, i, def)
 	case n == 0:
 		tx.Drop(c)
+		v.change(i, v.sides[i])
 		v.sides[i] = nil
 	case n == 1:
+		if !c.emptyLocked() {
+			v.change(i, &swapSide{v.sides[i].def, maps.Clone(v.sides[i].items)})
+		}
 		tx.Flush(c)
 		clear(v.sides[i].items)
 	case n == 2 && v.sides[0] != nil && v.sides[1] != nil:
@@ -480,7 +496,11 @@ func (w *powerWorker) changeContainers(tx *Tx, v *version) {
 		for _, side := range v.sides {
 			side.removeDead(tx.Now()) // by the other side's rule
 		}
+		v.undo = [2][]*swapSide{}
 	default:
+		if def != v.sides[i].def {
+			v.change(i, nil)
+		}
 		tx.SetPolicy(c, def, expiry.Strict)
 		v.sides[i].def = def
 		v.sides[i].removeDead(tx.Now())
@@ -488,6 +508,29 @@ func (w *powerWorker) changeContainers(tx *Tx, v *version) {
 	if v.sides[0] == nil {
 		w.create(tx, v, 0, def)
 	}
+}
+
+// undo takes back that a container was flushed or dropped, if that is its newest change and nothing is in the way.
+func (w *powerWorker) undo(tx *Tx, v *version, i int) bool {
+	last := len(v.undo[i]) - 1
+	if last < 0 || v.undo[i][last] == nil {
+		return false
+	}
+	if side := v.sides[i]; side != nil && len(side.items) > 0 {
+		return false
+	}
+	done, err := tx.Undo(w.names[i], "")
+	if errors.Is(err, ErrNotEmpty) && v.sides[i] != nil {
+		return false // it was dropped, and made anew
+	}
+	if err != nil || done == nil {
+		panic(fmt.Sprint("undo: ", done, err))
+	}
+	before := v.undo[i][last]
+	v.undo[i] = v.undo[i][:last:last]
+	v.sides[i] = &swapSide{before.def, maps.Clone(before.items)}
+	v.sides[i].removeDead(tx.Now())
+	return true
 }
 
 func (w *powerWorker) create(tx *Tx, v *version, i int, def expiry.TTL) {
