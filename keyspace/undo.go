@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"slices"
+	"strings"
 	"sync/atomic"
 
 	"mayfly/expiry"
@@ -471,7 +472,7 @@ func (tx *Tx) promote(w window, name string) error {
 		}
 	}
 	tx.bringBack(a)
-	a.name, a.db = name, db
+	a.name, a.db = strings.Clone(name), db
 	tx.noteContainer(a)
 	cat.add(a)
 	set := a.indexes.Load()

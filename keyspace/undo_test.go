@@ -3,6 +3,7 @@ package keyspace
 import (
 	"testing"
 	"time"
+	"unsafe"
 
 	"mayfly/expiry"
 )
@@ -47,5 +48,33 @@ func TestWatchOfWhatUndoBringsBack(t *testing.T) {
 	after := watch("killed")
 	if changed(&after) {
 		t.Error("a watch that began afterwards has seen a change")
+	}
+}
+
+// Undo keeps no part of the name that it is given: that may be a view of a buffer which is used again.
+func TestUndoCopiesTheName(t *testing.T) {
+	o := open(t)
+	if err := o.SetUndoWindow(100); err != nil {
+		t.Fatal(err)
+	}
+	o.policy("orders", 10)
+	o.put("orders", "k", "{}", expiry.Inherit)
+	for _, as := range []string{"", "before"} {
+		o.catalogueTx(func(tx *Tx) {
+			tx.Drop(tx.Container("orders"))
+			buffer := []byte("orders" + as)
+			name, other := unsafe.String(&buffer[0], len("orders")), unsafe.String(&buffer[len("orders")-1], len(as)+1)[1:]
+			if done, err := tx.Undo(name, other); done == nil || err != nil {
+				t.Fatal(done, err)
+			}
+			clear(buffer)
+		})
+		name := "orders"
+		if as != "" {
+			name = as
+		}
+		if !o.lives(name, "k") {
+			t.Errorf("%s is not there", name)
+		}
 	}
 }
