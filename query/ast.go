@@ -166,6 +166,7 @@ type (
 	call struct {
 		function *function
 		args     []node
+		prepared *prepared // nil unless constants are read once
 	}
 
 	// arrayOf and objectOf are literals with expressions in them.

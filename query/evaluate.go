@@ -35,6 +35,11 @@ const (
 	maxWork     = 256 << 20
 	workPerByte = 32
 
+	// ownWork is the work in bytes that a document of any size may cause, before it counts as work on constants:
+	// see constantsWeight.
+	ownWork         = 16 << 10
+	constantsWeight = 8
+
 	// evalWork is the work of evaluating a part of an expression, in bytes.
 	evalWork = 16
 
@@ -111,8 +116,11 @@ func (e *Evaluator) locate() {
 }
 
 // Work returns the work on the current document in bytes: of text read, of strings compared, and 16 for each
-// part of an expression.
-func (e *Evaluator) Work() int { return e.done }
+// part of an expression. What the document is too small for is work on constants and counts many times: it takes
+// longer a byte than reading does.
+func (e *Evaluator) Work() int {
+	return e.done + (constantsWeight-1)*max(0, e.done-ownWork-workPerByte*len(e.doc.Text))
+}
 
 // Err returns the error of the current document: a value too large, or too much work.
 func (e *Evaluator) Err() error { return e.err }
@@ -641,6 +649,9 @@ func (e *Evaluator) fits(size int) bool {
 
 func (n *call) eval(e *Evaluator) Value {
 	e.work(evalWork)
+	if n.prepared != nil {
+		return n.prepared.run(e, n.args)
+	}
 	var few [4]Value
 	args := few[:0]
 	for _, arg := range n.args {

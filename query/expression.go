@@ -387,7 +387,7 @@ func (p *parser) call(name token.Token) node {
 	if len(args) < f.least || len(args) > f.most {
 		p.fail(name.At, "%s takes %s, found %d", f.name, f.arity(), len(args))
 	}
-	return p.fold(&call{f, args}, args...)
+	return p.fold(&call{function: f, args: args, prepared: preparedOf(f, args)}, args...)
 }
 
 // arguments reads (expression {, expression}).

@@ -51,10 +51,6 @@ func init() {
 		{"IS_ARRAY", 1, 1, isKind(Array)},
 		{"IS_OBJECT", 1, 1, isKind(Object)},
 		{"IS_PRIMITIVE", 1, 1, isKind(Null, Bool, Number, String)},
-		{"STARTSWITH", 2, 3, ofStrings(strings.HasPrefix)},
-		{"ENDSWITH", 2, 3, ofStrings(strings.HasSuffix)},
-		{"CONTAINS", 2, 3, ofStrings(strings.Contains)},
-		{"STRINGEQUALS", 2, 3, ofStrings(func(s, t string) bool { return s == t })},
 		{"LOWER", 1, 1, ofString(func(e *Evaluator, s string) Value { return e.mapped(s, unicode.ToLower) })},
 		{"UPPER", 1, 1, ofString(func(e *Evaluator, s string) Value { return e.mapped(s, unicode.ToUpper) })},
 		{"LENGTH", 1, 1, ofString(func(_ *Evaluator, s string) Value { return NumberValue(float64(utf8.RuneCountInString(s))) })},
@@ -72,6 +68,9 @@ func init() {
 		{"ST_BOX", 4, 4, box},
 	} {
 		functions[f.name] = f
+	}
+	for name, match := range matches {
+		functions[name] = &function{name, 2, 3, ofStrings(match)}
 	}
 	functionNames = strings.Join(slices.Sorted(maps.Keys(functions)), " ") + ", and in SELECT AVG COUNT MAX MIN SUM"
 }
@@ -122,10 +121,9 @@ func ofStrings(f func(s, t string) bool) func(*Evaluator, []Value) Value {
 				return Value{}
 			}
 			if args[2].isTrue() {
-				if e.work(8 * (len(s) + len(t))); e.err != nil {
+				if s, t = e.foldCase(s), e.foldCase(t); e.err != nil {
 					return Value{}
 				}
-				s, t = foldCase(s), foldCase(t)
 			}
 		}
 		return BoolValue(f(s, t))
@@ -133,7 +131,12 @@ func ofStrings(f func(s, t string) bool) func(*Evaluator, []Value) Value {
 }
 
 // foldCase returns a text that is the same for strings that differ in case only.
-func foldCase(s string) string { return strings.ToLower(strings.ToUpper(s)) }
+func (e *Evaluator) foldCase(s string) string {
+	if e.work(8 * len(s)); e.err != nil {
+		return ""
+	}
+	return strings.ToLower(strings.ToUpper(s))
+}
 
 // substring is SUBSTRING(s, start, length), in characters from 0. It is empty if start is outside of s.
 func substring(e *Evaluator, args []Value) Value {
