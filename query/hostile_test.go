@@ -229,6 +229,20 @@ func TestResultLimits(t *testing.T) {
 	}
 }
 
+// TestDistinctPage: the rows of DISTINCT are one page, beyond the bytes at which other pages end.
+func TestDistinctPage(t *testing.T) {
+	large := func(i int) string { return fmt.Sprintf(`{"s":"%d%s"}`, i, strings.Repeat("x", 1<<20)) }
+	for _, tt := range []struct {
+		n    int
+		want string
+	}{{30, "<nil>"}, {40, "query holds more than 67108864 bytes of distinct rows"}} {
+		rows, next, err := feed("SELECT DISTINCT VALUE s", 1000, tt.n, large)
+		if fmt.Sprint(err) != tt.want || err == nil && (len(rows) != tt.n || next != "0") {
+			t.Errorf("%d rows, cursor %s, %v", len(rows), next, err)
+		}
+	}
+}
+
 // TestSortedBeyondMemory pages through rows in order whose keys are larger than what a page holds: each row
 // comes once, in order.
 func TestSortedBeyondMemory(t *testing.T) {
