@@ -390,6 +390,9 @@ func beginsItem(t token.Token) bool {
 // selectItems reads [DISTINCT] [TOP n] (* | [VALUE] item {, item}).
 func (p *parser) selectItems() {
 	q := p.q
+	p.missingItem("DISTINCT")
+	p.missingItem("TOP")
+	p.missingItem("VALUE")
 	if p.peek().Is("DISTINCT") && beginsItem(p.after()) {
 		p.take()
 		q.distinct = true
@@ -398,6 +401,7 @@ func (p *parser) selectItems() {
 		p.take()
 		q.limit = p.count("TOP")
 	}
+	p.missingItem("VALUE")
 	if p.accept("*") {
 		if p.peek().Is(",") {
 			p.expected("FROM, WHERE or the end")
@@ -452,6 +456,15 @@ func (p *parser) selectItems() {
 	}
 	p.aggregates = false
 	q.grouped = len(q.aggregates) > 0
+}
+
+// missingItem ends the parser if a keyword of SELECT is the last of the query: it is a slip more often than a member
+// of that name.
+func (p *parser) missingItem(keyword string) {
+	if p.peek().Is(keyword) && p.after().Kind == token.End {
+		p.take()
+		p.expected("a value")
+	}
 }
 
 // count reads the number of TOP, OFFSET or LIMIT.

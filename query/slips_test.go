@@ -29,8 +29,9 @@ var harmless = []string{
 	"WHERE a",
 	"LIMIT @min",
 	"SELECT TOP a",
-	"SELECT VALUE",
-	"SELECT DISTINCT",
+	"SELECT VALUE AS value",
+	"SELECT value WHERE a = 1",
+	"SELECT DISTINCT, TOP",
 	"WHERE a = .5",
 	"WHERE a = 007",
 	"WHERE a = True AND b = NULL AND c = Undefined",
@@ -53,6 +54,14 @@ var harmless = []string{
 
 // slips are what users of other languages write, and the errors.
 var slips = []struct{ query, want string }{
+	{"SELECT VALUE", "query, at 13: expected a value, found the end"},
+	{"select value ;", "query, at 14: expected a value, found the end"},
+	{"SELECT DISTINCT", "query, at 16: expected a value, found the end"},
+	{"SELECT DISTINCT VALUE", "query, at 22: expected a value, found the end"},
+	{"SELECT TOP", "query, at 11: expected a value, found the end"},
+	{"SELECT TOP 3", "query, at 13: expected a value, found the end"},
+	{"SELECT TOP 3 VALUE", "query, at 19: expected a value, found the end"},
+	{"SELECT VALUE --1 FROM c", "query, at 24: expected a value, found the end"},
 	{"SELECT * FROM c; DELETE FROM c", "query, at 16: ; ends the query: legal is one query"},
 	{"SELECT * FROM c; /*", "query, at 16: ; ends the query: legal is one query"},
 	{"SELECT * FROM c /*", "query, at 17: a comment is not closed"},
