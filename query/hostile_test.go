@@ -3,6 +3,7 @@ package query_test
 import (
 	"fmt"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -212,8 +213,11 @@ func TestResultLimits(t *testing.T) {
 		{"ORDER BY b DESC", 20, large, "the last row of the page has a value of ORDER BY too long for a cursor of 15728640 bytes: another COUNT or LIMIT ends the page elsewhere"},
 		{"ORDER BY a DESC OFFSET 5", 20, large, "query holds more than 67108864 bytes of rows: a smaller OFFSET or shorter rows help"},
 		{"ORDER BY a OFFSET 9000", 20_000, number, ""},
-		{"ORDER BY a OFFSET 9001", 20_000, number, "query would sort more than 10000 rows with OFFSET 9001: an index gives the order without sorting"},
-		{"ORDER BY a OFFSET 9007199254740992", 1, number, "query would sort more than 10000 rows with OFFSET 9007199254740992: an index gives the order without sorting"},
+		{"ORDER BY a OFFSET 9999", 20_000, number, ""},
+		{"ORDER BY a OFFSET 10000", 10_000, number, ""},
+		{"ORDER BY a OFFSET 10000", 10_001, number, "query would sort more than 10000 rows with OFFSET 10000: an index gives the order without sorting"},
+		{"ORDER BY a OFFSET 10000 LIMIT 0", 10_001, number, ""},
+		{"ORDER BY a OFFSET 9007199254740992", 1, number, ""},
 		{"OFFSET 9007199254740992", 100_000, number, ""},
 		{"SELECT DISTINCT a % 10 AS a OFFSET 9007199254740992 LIMIT 9007199254740992", 100, number, ""},
 		{"SELECT b || b AS b", 1, large, "query makes a value of 33554432 bytes: legal are at most 16777216"},
@@ -225,6 +229,33 @@ func TestResultLimits(t *testing.T) {
 		}
 		if took := time.Since(start); took > 30*time.Second {
 			t.Errorf("%.60s over %d documents took %v", tt.text, tt.n, took)
+		}
+	}
+}
+
+// TestSortedOffset: a page is as short as OFFSET demands, and the next ones go on.
+func TestSortedOffset(t *testing.T) {
+	var records []*record
+	for i := range 10_200 {
+		records = append(records, &record{doc: query.Document{ID: fmt.Sprintf("%05d", i), Text: fmt.Sprintf(`{"n":%d}`, i*7919%10_200)}})
+	}
+	for _, tt := range []struct {
+		text      string
+		n, offset int
+	}{{"SELECT VALUE n ORDER BY n OFFSET 1", 154, 1}, {"SELECT VALUE n ORDER BY n OFFSET 9950", 10_200, 9950}, {"SELECT VALUE n ORDER BY n OFFSET 20000", 9_000, 20_000}} {
+		some := slices.DeleteFunc(slices.Clone(records), func(r *record) bool {
+			var n int
+			fmt.Sscanf(r.doc.Text, `{"n":%d}`, &n)
+			return n >= tt.n
+		})
+		rows, err := pages(tt.text, nil, some, page.Options{Count: 10_000})
+		if err != nil || len(rows) != max(0, tt.n-tt.offset) {
+			t.Fatalf("%s: %d rows of %d, %v", tt.text, len(rows), tt.n, err)
+		}
+		for i, row := range rows {
+			if row.Text != fmt.Sprint(tt.offset+i) {
+				t.Fatalf("%s: row %d is %s", tt.text, i, row.Text)
+			}
 		}
 	}
 }

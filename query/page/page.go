@@ -88,8 +88,9 @@ func New(q *query.Query, options Options, from Cursor) (*Page, error) {
 		}
 	case q.Distinct():
 		p.distinct = map[string]int{}
-	case q.Sorts() && !options.Ordered && p.most > MaxSorted:
-		return nil, fmt.Errorf("query would sort more than %d rows with OFFSET %d: an index gives the order without sorting", MaxSorted, p.offset)
+	case q.Sorts() && !options.Ordered && p.most > MaxSorted: // the page ends earlier
+		p.most = MaxSorted
+		p.options.Count = int(max(1, MaxSorted-p.offset))
 	}
 	return p, nil
 }

@@ -68,6 +68,9 @@ func (p *Page) addSorted() (more bool, err error) {
 	}
 	row := sortedRow{id: p.e.Document().ID, keys: p.keys}
 	if p.distinct == nil {
+		if p.offset >= MaxSorted && p.sorted.Len() == MaxSorted {
+			return false, fmt.Errorf("query would sort more than %d rows with OFFSET %d: an index gives the order without sorting", MaxSorted, p.offset)
+		}
 		if p.after != nil && p.sorted.compare(&row, p.after) <= 0 {
 			return true, p.e.Err()
 		}
