@@ -16,10 +16,10 @@ import (
 const (
 	MaxSize    = 16 << 10 // bytes of text
 	MaxNesting = 64
-	MaxIn      = 1000 // values of an IN
+	MaxIn      = 1000 // values of an IN, elements of a literal
 	MaxParams  = 100
 	MaxValues  = 1 << 20 // bytes of the values of all parameters
-	MaxItems   = 100     // of SELECT, and elements and members of a literal
+	MaxItems   = 100     // of SELECT, arguments of a function, members of a literal
 	MaxPaths   = 4       // of ORDER BY and of GROUP BY
 )
 

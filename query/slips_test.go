@@ -54,6 +54,8 @@ var harmless = []string{
 
 // slips are what users of other languages write, and the errors.
 var slips = []struct{ query, want string }{
+	{"SELECT VALUE 1. FROM c", "query, at 14: 1. is not a number: legal are doubles, like 12, 0.5 and 1e3"},
+	{"WHERE a = 1.5.3", "query, at 11: 1.5. is not a number: legal are doubles, like 12, 0.5 and 1e3"},
 	{"SELECT VALUE", "query, at 13: expected a value, found the end"},
 	{"select value ;", "query, at 14: expected a value, found the end"},
 	{"SELECT DISTINCT", "query, at 16: expected a value, found the end"},
@@ -188,7 +190,7 @@ var slips = []struct{ query, want string }{
 	{"WHERE a = 12abc", "query, at 11: 12abc is not a number: legal are doubles, like 12, 0.5 and 1e3"},
 	{"WHERE a = 0x10", "query, at 11: 0x10 is not a number: legal are doubles, like 12, 0.5 and 1e3"},
 	{"WHERE a = 1e999", "query, at 11: 1e999 is not a number: legal are doubles, like 12, 0.5 and 1e3"},
-	{"WHERE a = 1.", "query, at 13: expected a name, found the end"},
+	{"WHERE a = 1.", "query, at 11: 1. is not a number: legal are doubles, like 12, 0.5 and 1e3"},
 	{"WHERE a <> 1 AND b >< 2", "query, at 20: >< is not an operator: write !="},
 	{"WHERE a => 1", "query, at 9: => is not an operator: write >="},
 	{"WHERE a =< 1", "query, at 9: =< is not an operator: write <="},

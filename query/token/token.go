@@ -93,6 +93,9 @@ func Split(text string) ([]Token, error) {
 		case c >= '0' && c <= '9' || c == '.' && i+1 < len(text) && text[i+1] >= '0' && text[i+1] <= '9':
 			end = i + numberSize(text[i:])
 			n, err := strconv.ParseFloat(text[i:end], 64)
+			if strings.HasPrefix(text[end:], ".") && WordSize(text[end+1:]) == 0 { // 1.a is a member
+				return nil, ErrorAt(text, i, "%s is not a number: legal are doubles, like 12, 0.5 and 1e3", Clip(text[i:end+1]))
+			}
 			if err != nil || math.IsInf(n, 0) || WordSize(text[end:]) > 0 {
 				end += WordSize(text[end:])
 				return nil, ErrorAt(text, i, "%s is not a number: legal are doubles, like 12, 0.5 and 1e3", Clip(text[i:end]))
