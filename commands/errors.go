@@ -75,7 +75,6 @@ const (
 	errPutConflict      = Error("ERR NX and XX or IFMATCH options at the same time are not compatible")
 	errMetaLast         = Error("ERR WITHMETA comes last: DOC.MGET container id [id ...] WITHMETA")
 	errQueryCursor      = Error(`ERR invalid cursor: legal are "0" and what the page before returned`)
-	errQueryIndexOrder  = Error(`ERR invalid cursor: its index does not give the order since strings of 256 bytes or more are in it; begin again with "0"`)
 	errQueryIndexGone   = Error(`ERR invalid cursor: its index is gone; begin again with "0"`)
 	errQueryOtherFolder = Error(`ERR invalid cursor: it belongs to another data folder; begin again with "0"`)
 	errIDsOfGroups      = Error("ERR WITHIDS is legal for documents only, not for aggregates, GROUP BY and DISTINCT")

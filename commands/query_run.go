@@ -165,7 +165,7 @@ func (r *queryRun) choose() error {
 			return errQueryCursor
 		}
 		if r.plan, r.indexed = r.c.Plan(r.query, definition); !r.indexed || r.query.Sorts() && !r.plan.Ordered {
-			return r.lostIndex(definition)
+			return errQueryIndexGone
 		}
 	case endPosition:
 		var ok bool
@@ -179,17 +179,6 @@ func (r *queryRun) choose() error {
 		return errQueryCursor
 	}
 	return nil
-}
-
-// lostIndex is the error of a cursor whose index does not serve the query any more. An index that is there has lost its
-// order: a key does not hold all of a long string.
-func (r *queryRun) lostIndex(definition string) error {
-	for _, x := range r.c.Indexes() {
-		if x.Ready() && x.Definition.String() == definition {
-			return errQueryIndexOrder
-		}
-	}
-	return errQueryIndexGone
 }
 
 // chooseEnds plans to read the documents in the order of their ends, if the query asks for those.

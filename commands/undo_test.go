@@ -36,7 +36,6 @@ func TestUndoWithinMaxMemory(t *testing.T) {
 					w.expect("OK", "DOC.PUT", "other", fmt.Sprint(i), body)
 				}
 				w.expect("(nil)", "CONTAINER.UNDO", "orders")
-				used = w.engine.Keyspace.Used()
 				if change != "FLUSHALL" {
 					w.expect(`"v"`, "GET", "stays")
 				}

@@ -30,10 +30,9 @@ const MaxUndoWindow = 604800
 
 // undoState is the state of windows. Safe for concurrent use.
 type undoState struct {
-	window    atomic.Int64 // seconds in which a change can be taken back; 0: it cannot
-	until     atomic.Int64 // ms; no window is open after it
-	reclaim   atomic.Bool  // windows were ended for memory: the dead that they kept are purgeable, and not yet removed
-	reclaimAt atomic.Int64 // position in the rotation of tables where that goes on
+	window  atomic.Int64 // seconds in which a change can be taken back; 0: it cannot
+	until   atomic.Int64 // ms; no window is open after it
+	reclaim atomic.Bool  // windows were ended for memory: the dead that they kept are purgeable, and not yet removed
 }
 
 // SetUndoWindow sets the time in seconds in which changes to come can be taken back; 0: they cannot. The first time, it

@@ -53,6 +53,7 @@ var metricsOfInfo = map[string]infoMetric{
 	"monitor_clients":   gauge("monitor_clients", "Clients that monitor.", 1),
 
 	"used_memory":             gauge("memory_used_bytes", "Memory that items take.", 1),
+	"undo_memory":             gauge("memory_undo_bytes", "Memory of what CONTAINER.UNDO can bring back.", 1),
 	"used_memory_rss":         gauge("memory_resident_bytes", "Physical memory of the process.", 1),
 	"used_memory_peak":        gauge("memory_used_peak_bytes", "Most memory that items took.", 1),
 	"used_memory_dataset":     gauge("memory_dataset_bytes", "Ids and values of living items.", 1),
