@@ -175,7 +175,7 @@ func (b *Broker) unsubscribeLocked(s *Session, kind subscriptionKind, name strin
 	moved := sub.members[last]
 	if moved != s {
 		sub.members[index] = moved
-		moved.subscriptions[kind][name] = index
+		moved.subscriptions[kind][sub.name] = index // name would replace the key
 	}
 	sub.members[last] = nil
 	sub.members = sub.members[:last]

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"testing"
 	"time"
+	"unsafe"
 
 	"mayfly/expiry/clock"
 	"mayfly/keyspace"
@@ -28,6 +29,9 @@ type harness struct {
 	engine   *Engine
 	sessions map[int]*Session
 	last     Outcome // of do
+
+	arguments []byte // of the command before, until the next
+	running   bool   // do is called within a command otherwise
 }
 
 // testStart is the first time of a harness's clock: 2026-01-01 00:00:00 UTC in ms.
@@ -146,10 +150,30 @@ func (w *harness) session(n int) *Session {
 	return s
 }
 
+// buffered returns arguments as views of a buffer, as those of a connection are. The next call overwrites it, so what a
+// command kept without a copy changes.
+func (w *harness) buffered(args []string) []string {
+	buffer := []byte(strings.Join(args, ""))
+	if !w.running {
+		for i := range w.arguments {
+			w.arguments[i] = '#'
+		}
+		w.arguments = buffer
+	}
+	list, all := make([]string, len(args)), unsafe.String(unsafe.SliceData(buffer), len(buffer))
+	for i, arg := range args {
+		list[i], all = all[:len(arg)], all[len(arg):]
+	}
+	return list
+}
+
 // do executes a command on a session and waits for its commit.
 func (w *harness) do(session int, args ...string) Reply {
 	w.t.Helper()
 	s := w.session(session)
+	args = w.buffered(args)
+	defer func(running bool) { w.running = running }(w.running)
+	w.running = true
 	w.last = w.engine.Execute(s, args)
 	if s.authWait != nil { // the delay is over at once
 		w.last = w.engine.Execute(s, args)

@@ -12,7 +12,7 @@ func (w *harness) explained(query, field string) string {
 	r := w.do(1, "DOC.QUERY", "c", query, "EXPLAIN")
 	for i := 0; i+1 < len(r.Elems); i += 2 {
 		if r.Elems[i].Str == field {
-			return r.Elems[i+1].Str
+			return strings.Clone(r.Elems[i+1].Str) // it may be a view of the query
 		}
 	}
 	return r.Str
