@@ -212,7 +212,7 @@ func (tx *Tx) Drop(c *Container) {
 // Undo as after Drop. It needs BeginAll.
 func (tx *Tx) Flush(c *Container) {
 	cat := tx.writeCatalogue()
-	if c.emptyLocked() {
+	if c.emptyLocked() || tx.onlyPurgeable(c) {
 		return // FLUSHALL costs only containers with items
 	}
 	if tx.vetoes(c, nil) {

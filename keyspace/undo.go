@@ -196,6 +196,13 @@ func (c *Container) flushOf(a *Container) int {
 	return -1
 }
 
+// onlyPurgeable reports whether windows are in use and no item of a container lives or can live again. So a Flush opens a
+// window, and limits others, however far the purge is.
+func (tx *Tx) onlyPurgeable(c *Container) bool {
+	u := &tx.ks.undo
+	return (u.window.Load() > 0 || u.until.Load() > tx.now) && !c.exceeds(c.retention.Purgeable(c.Policy(), tx.now))
+}
+
 // setAside sets the items of a container aside, with its number, policy and history. The caller gives the container, if it
 // stays, another number.
 func (tx *Tx) setAside(c *Container, what expiry.Action, until int64) {
@@ -373,10 +380,12 @@ func (tx *Tx) takeBack(c *Container, entry int) {
 }
 
 // livesLocked reports whether an item of the container lives. The locks of all partitions must be held.
-func (c *Container) livesLocked(now int64) bool {
-	dead := c.Policy().DeadLimits(now)
+func (c *Container) livesLocked(now int64) bool { return c.exceeds(c.Policy().DeadLimits(now)) }
+
+// exceeds reports whether an item of the container is beyond limits. The locks of all partitions must be held.
+func (c *Container) exceeds(l expiry.Limits) bool {
 	for _, t := range c.tables {
-		if t != nil && t.Len() > t.DeadStats(dead).Items {
+		if t != nil && t.Len() > t.DeadStats(l).Items {
 			return true
 		}
 	}

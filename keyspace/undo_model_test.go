@@ -148,6 +148,23 @@ func (m *undoModel) below(stack []undoChange) int {
 	return 0
 }
 
+// canLive reports whether an item of a container lives or would by a rule that can be brought back.
+func (m *undoModel) canLive(name string) bool {
+	now, c := m.clock.Now(), m.containers[name]
+	if len(c.living(now)) > 0 {
+		return true
+	}
+	for _, change := range slices.Backward(m.stacks[name]) {
+		if change.until <= now || change.what != expiry.Set { // older rules return with the items before a flush
+			break
+		}
+		if former := (&undoContainer{change.former, c.items}); len(former.living(now)) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
 var undoNames = []string{"0", "a", "b", "c"}
 
 // change makes a random change of the catalogue or of an item in a transaction and in the model.
@@ -188,10 +205,10 @@ func (m *undoModel) change(tx *Tx) {
 		m.push(name, undoChange{what: expiry.Set, former: model.policy})
 		model.policy = model.policy.Change(def, expiry.Strict, m.clock.Now())
 	case step < 6:
-		if c.emptyLocked() {
+		tx.Flush(c)
+		if !m.canLive(name) {
 			return
 		}
-		tx.Flush(c)
 		m.push(name, undoChange{what: expiry.Flushed, aside: model})
 		m.containers[name] = &undoContainer{model.policy, make(map[string]Item)}
 	case step < 8 && !c.IsDatabase():

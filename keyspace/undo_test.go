@@ -78,3 +78,49 @@ func TestUndoCopiesTheName(t *testing.T) {
 		}
 	}
 }
+
+// TestFlushOfTheDead: a flush where nothing lives or can live again opens no window, however far the purge is. One of the
+// dead that can come back does.
+func TestFlushOfTheDead(t *testing.T) {
+	for _, purged := range []bool{true, false} {
+		o := open(t)
+		if err := o.SetUndoWindow(100); err != nil {
+			t.Fatal(err)
+		}
+		flush := func() { o.catalogueTx(func(tx *Tx) { tx.Flush(tx.Container("c")) }) }
+		undo := func() (what expiry.Action) {
+			o.catalogueTx(func(tx *Tx) {
+				done, err := tx.Undo("c", "")
+				if err != nil {
+					t.Fatal(err)
+				}
+				if done != nil {
+					what = done.What
+				}
+			})
+			return what
+		}
+		o.policy("c", 10)
+		o.put("c", "k", "{}", expiry.Inherit)
+		o.clock.Advance(11 * time.Second)
+		if purged {
+			o.PurgeOnce()
+		}
+		flush()
+		if what := undo(); what != "" {
+			t.Errorf("purged %v: a flush of the dead has a window: %s is taken back", purged, what)
+		}
+		o.put("c", "k", "{}", expiry.Inherit)
+		o.clock.Advance(5 * time.Second)
+		o.policy("c", 3)
+		flush()
+		for _, want := range []expiry.Action{expiry.Flushed, expiry.Set, ""} {
+			if what := undo(); what != want {
+				t.Errorf("purged %v: %q is taken back, want %q", purged, what, want)
+			}
+		}
+		if !o.lives("c", "k") {
+			t.Errorf("purged %v: what can come back does not", purged)
+		}
+	}
+}
