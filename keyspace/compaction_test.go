@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -22,26 +23,38 @@ import (
 // copyFolder copies files as a power cut leaves them if all writes have reached the disk.
 func copyFolder(t *testing.T, from, to string) {
 	t.Helper()
-	entries, err := os.ReadDir(from)
+	for {
+		before := namesIn(t, from)
+		for _, name := range before {
+			content, err := os.ReadFile(filepath.Join(from, name))
+			if errors.Is(err, fs.ErrNotExist) {
+				continue // the names differ
+			}
+			if err := errors.Join(err, os.WriteFile(filepath.Join(to, name), content, 0o600)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if slices.Equal(namesIn(t, from), before) {
+			return
+		}
+		// The background work has given a file its name meanwhile, or removed one: another copy.
+		if err := errors.Join(os.RemoveAll(to), os.Mkdir(to, 0o700)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// namesIn returns the names in a folder, sorted.
+func namesIn(t *testing.T, dir string) (names []string) {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, e := range entries {
-		content, err := os.ReadFile(filepath.Join(from, e.Name()))
-		if errors.Is(err, fs.ErrNotExist) { // the background work has given the file its name: another copy
-			if err := errors.Join(os.RemoveAll(to), os.Mkdir(to, 0o700)); err != nil {
-				t.Fatal(err)
-			}
-			copyFolder(t, from, to)
-			return
-		}
-		if err == nil {
-			err = os.WriteFile(filepath.Join(to, e.Name()), content, 0o600)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		names = append(names, e.Name())
 	}
+	return names
 }
 
 // The live bytes are exact, before and after a compaction.
