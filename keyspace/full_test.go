@@ -388,3 +388,41 @@ func TestJournalFitsIntoTheReserve(t *testing.T) {
 		t.Errorf("without a reserve: %v", err)
 	}
 }
+
+// TestFlushAfterFailedCheckpoint: what a failed checkpoint has captured, and a flush has removed since, does not keep a full
+// disk from getting room.
+func TestFlushAfterFailedCheckpoint(t *testing.T) {
+	ahead := journal.PreallocateBytes
+	journal.PreallocateBytes = 0
+	defer func() { journal.PreallocateBytes = ahead }()
+	dir := t.TempDir()
+	disk := makeSmallDisk(t, dir, 4<<20)
+	c := clock.NewManual(epoch)
+	o := &opened{t: t, clock: c, opt: Options{Dir: dir, Partitions: 2, Clock: c, NoPurge: true, Reserve: 256 << 10}}
+	o.start()
+	defer o.stop()
+	defer disk.giveBack()
+	o.policy("c", expiry.Forever)
+	fill := func(name string) {
+		for i := range 600 {
+			o.put("c", fmt.Sprint(name, i), strings.Repeat("x", 1000), expiry.Never)
+		}
+	}
+	fill("stored-")
+	if err := o.Save(); err != nil {
+		t.Fatal(err)
+	}
+	fill("captured-")
+	disk.take(0)
+	if err := o.Save(); !aof.IsFull(err) {
+		t.Fatalf("a checkpoint on a full disk: %v", err)
+	}
+	o.flush("c")
+	if err := o.Save(); err != nil {
+		t.Errorf("after a flush: %v", err)
+	}
+	o.storage.Disk.Refill()
+	if err := o.Writable(); err != nil {
+		t.Errorf("with room again: %v", err)
+	}
+}
