@@ -47,6 +47,7 @@ var layers = layerTable{
 	{"keyspace/eviction", ""},
 	{"keyspace/rotation", ""},
 	{"keyspace/journal", "keyspace/aof keyspace/record"},
+	{"keyspace/streamid", ""},
 	{"keyspace/waste", "keyspace/record"},
 	{"keyspace/datadir", "keyspace/manifest keyspace/store keyspace/aof keyspace/record"},
 	{"keyspace/store", "keyspace/aof keyspace/record"},
