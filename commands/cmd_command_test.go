@@ -146,7 +146,8 @@ func TestCommandDocsArguments(t *testing.T) {
 1# "summary" => "Stores"
 2# "since" => "mayfly 1"
 3# "group" => "document"
-4# "arguments" => 1) 1# "name" => "container"
+4# "arguments" =>
+   1) 1# "name" => "container"
       2# "type" => "string"
    2) 1# "name" => "id"
       2# "type" => "key"
@@ -157,7 +158,8 @@ func TestCommandDocsArguments(t *testing.T) {
       2# "type" => "oneof"
       3# "token" => "TTL"
       4# "flags" => 1~ optional
-      5# "arguments" => 1) 1# "name" => "-1"
+      5# "arguments" =>
+         1) 1# "name" => "-1"
             2# "type" => "pure-token"
             3# "token" => "-1"
          2) 1# "name" => "seconds"
@@ -168,7 +170,8 @@ func TestCommandDocsArguments(t *testing.T) {
    5) 1# "name" => "nx_xx"
       2# "type" => "oneof"
       3# "flags" => 1~ optional
-      4# "arguments" => 1) 1# "name" => "nx"
+      4# "arguments" =>
+         1) 1# "name" => "nx"
             2# "type" => "pure-token"
             3# "token" => "NX"
          2) 1# "name" => "xx"

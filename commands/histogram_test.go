@@ -64,7 +64,8 @@ func TestDistribution(t *testing.T) {
 	var h Histogram
 	h.merge(&c)
 	const want = `1# "calls" => (integer) 8
-2# "histogram_usec" => 1# (integer) 1 => (integer) 2
+2# "histogram_usec" =>
+   1# (integer) 1 => (integer) 2
    2# (integer) 2 => (integer) 3
    3# (integer) 33 => (integer) 4
    4# (integer) 66 => (integer) 5

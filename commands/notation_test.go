@@ -14,7 +14,7 @@ import (
 func notation(r Reply) string { return strings.TrimSuffix(indented(r, ""), "\n") }
 
 // indented is notation for a nested reply. prefix precedes all lines but the first. It follows
-// cliFormatReplyTTY of redis-cli.
+// cliFormatReplyTTY of redis-cli 7.0.15, but for the blank that this leaves at the end of a line.
 func indented(r Reply, prefix string) string {
 	switch r.Kind {
 	case KindNone:
@@ -64,7 +64,12 @@ func indented(r Reply, prefix string) string {
 		}
 		fmt.Fprintf(&out, "%*d%s ", width, i/step+1, shape.separator)
 		if r.Kind == KindMap {
-			out.WriteString(strings.TrimSuffix(indented(r.Elems[i], inner), "\n") + " => ")
+			out.WriteString(strings.TrimSuffix(indented(r.Elems[i], inner), "\n") + " =>")
+			if v := r.Elems[i+1]; len(v.Elems) > 0 && (v.Kind == KindArray || v.Kind == KindMap) {
+				out.WriteString("\n" + inner)
+			} else {
+				out.WriteString(" ")
+			}
 			out.WriteString(indented(r.Elems[i+1], inner))
 		} else {
 			out.WriteString(indented(r.Elems[i], inner))
