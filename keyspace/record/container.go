@@ -3,6 +3,7 @@ package record
 import (
 	"encoding/json"
 	"fmt"
+	"strconv"
 
 	"mayfly/expiry"
 )
@@ -19,7 +20,7 @@ type Container struct {
 	History []expiry.HistoryEntry // the newest changes, oldest first; of what is read at least one
 	Indexes [][]string            // of each the paths, with "geo" at the end of one over points
 	Aside   *Aside                // nil: the container is in use
-	texts   []string              // of History, see there
+	text    string                // of History: of each entry a comma and the JSON; empty: not known
 }
 
 // Aside says why a container is set aside, and until when it can be brought back. Its name may be that of another.
@@ -45,7 +46,7 @@ func ValidName(name string) bool {
 	return true
 }
 
-// containerBody is the JSON in a container's record.
+// containerBody is the JSON in a container's record. See appendBody, which writes it.
 type containerBody struct {
 	Name          string `json:"name"`
 	TTL           string `json:"ttl"`     // off, -1 or seconds
@@ -65,24 +66,60 @@ type containerBody struct {
 
 // Append appends the container's record, whose key is [ContainerKey] of its number.
 func (c Container) Append(dst []byte) []byte {
-	body, err := json.Marshal(containerBody{
-		Name: c.Name, TTL: c.Policy.Default.String(), Mode: c.Policy.Mode.String(),
-		InheritDeadTo: c.Policy.InheritDeadTo, OwnDeadTo: c.Policy.OwnDeadTo, Created: c.Created, DB: c.DB, LastDB: c.LastDB,
-		Deadline: c.Policy.Deadline, Hold: c.Policy.Hold, Indexes: c.Indexes, Aside: c.Aside,
-	})
-	if err != nil {
-		panic(err) // strings and numbers only: cannot fail
-	}
 	start := len(dst)
 	dst = AppendHeader(dst, Item{Kind: ContainerKind, TS: c.Created, Version: c.Etag})
-	if len(c.History) == 0 {
-		dst = append(dst, body...)
-	} else {
-		dst = append(append(dst, body[:len(body)-1]...), `,"history":`...)
-		dst = append(c.appendHistory(dst), '}')
-	}
+	dst = c.appendBody(dst)
 	PutSum(ContainerKey(c.Number), dst[start:])
 	return dst
+}
+
+// appendBody appends the fields of containerBody.
+func (c *Container) appendBody(dst []byte) []byte {
+	dst = appendText(append(dst, `{"name":`...), c.Name)
+	dst = appendTTL(append(dst, `,"ttl":`...), c.Policy.Default)
+	dst = appendText(append(dst, `,"ttlmode":`...), c.Policy.Mode.String())
+	dst = strconv.AppendInt(append(dst, `,"inherit_dead_to":`...), c.Policy.InheritDeadTo, 10)
+	dst = strconv.AppendInt(append(dst, `,"own_dead_to":`...), c.Policy.OwnDeadTo, 10)
+	dst = strconv.AppendInt(append(dst, `,"created":`...), c.Created, 10)
+	if c.DB != 0 {
+		dst = strconv.AppendUint(append(dst, `,"db":`...), uint64(c.DB), 10)
+	}
+	if c.LastDB != 0 {
+		dst = strconv.AppendUint(append(dst, `,"last_db":`...), uint64(c.LastDB), 10)
+	}
+	if c.Policy.Deadline != "" {
+		dst = appendText(append(dst, `,"deadline":`...), c.Policy.Deadline)
+	}
+	if c.Policy.Hold != "" {
+		dst = appendText(append(dst, `,"hold":`...), c.Policy.Hold)
+	}
+	if len(c.Indexes) > 0 {
+		dst = appendValue(append(dst, `,"indexes":`...), c.Indexes)
+	}
+	if c.Aside != nil {
+		dst = appendValue(append(dst, `,"aside":`...), c.Aside)
+	}
+	if len(c.History) > 0 {
+		dst = c.appendHistory(append(dst, `,"history":`...))
+	}
+	return append(dst, '}')
+}
+
+// appendTTL appends a TTL as a JSON string.
+func appendTTL(dst []byte, ttl expiry.TTL) []byte {
+	if ttl == expiry.Off {
+		return append(dst, `"off"`...)
+	}
+	return append(strconv.AppendInt(append(dst, '"'), int64(ttl), 10), '"')
+}
+
+// appendValue appends the JSON of strings and numbers.
+func appendValue(dst []byte, value any) []byte {
+	text, err := json.Marshal(value)
+	if err != nil {
+		panic(err) // cannot fail
+	}
+	return append(dst, text...)
 }
 
 // ReadContainer decodes the record under a container's key.

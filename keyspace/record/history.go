@@ -1,7 +1,6 @@
 package record
 
 import (
-	"encoding/json"
 	"fmt"
 	"strconv"
 
@@ -25,19 +24,15 @@ type historyBody struct {
 	Undone   bool     `json:"undone"`
 }
 
-// appendHistory appends the history as a JSON array.
+// appendHistory appends the history, which must not be empty, as a JSON array.
 func (c *Container) appendHistory(dst []byte) []byte {
-	dst = append(dst, '[')
-	for i := range c.History {
-		if i > 0 {
-			dst = append(dst, ',')
-		}
-		if i < len(c.texts) && c.texts[i] != "" {
-			dst = append(dst, c.texts[i]...)
-		} else {
-			dst = appendEntry(dst, &c.History[i])
+	start := len(dst)
+	if dst = append(dst, c.text...); c.text == "" {
+		for i := range c.History {
+			dst = appendEntry(append(dst, ','), &c.History[i])
 		}
 	}
+	dst[start] = '[' // instead of a comma
 	return append(dst, ']')
 }
 
@@ -45,7 +40,7 @@ func (c *Container) appendHistory(dst []byte) []byte {
 func appendEntry(dst []byte, h *expiry.HistoryEntry) []byte {
 	dst = strconv.AppendInt(append(dst, `{"at":`...), h.At, 10)
 	dst = appendText(append(dst, `,"what":`...), string(h.What))
-	dst = appendText(append(dst, `,"ttl":`...), h.Policy.Default.String())
+	dst = appendTTL(append(dst, `,"ttl":`...), h.Policy.Default)
 	if h.Policy.Mode != expiry.Strict {
 		dst = appendText(append(dst, `,"ttlmode":`...), h.Policy.Mode.String())
 	}
@@ -83,11 +78,7 @@ func appendEntry(dst []byte, h *expiry.HistoryEntry) []byte {
 func appendText(dst []byte, s string) []byte {
 	for i := 0; i < len(s); i++ {
 		if c := s[i]; c < ' ' || c > '~' || c == '"' || c == '\\' {
-			quoted, err := json.Marshal(s)
-			if err != nil {
-				panic(err) // a string: cannot fail
-			}
-			return append(dst, quoted...)
+			return appendValue(dst, s)
 		}
 	}
 	return append(append(append(dst, '"'), s...), '"')

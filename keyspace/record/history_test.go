@@ -1,7 +1,9 @@
 package record
 
 import (
+	"math/rand/v2"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -21,7 +23,7 @@ func TestHistoryRoundTrip(t *testing.T) {
 	c := Container{Number: 12, Name: "orders", Created: 1, Policy: h.Entries[2].Policy}.WithHistory(h)
 	rec := string(c.Append([]byte("before")))[len("before"):]
 	plain := c
-	plain.texts = nil
+	plain.text = ""
 	if text := string(plain.Append(nil)); text != rec {
 		t.Errorf("without texts the record is\n%s, not\n%s", text, rec)
 	}
@@ -62,5 +64,62 @@ func TestFullHistory(t *testing.T) {
 	}
 	if set := expiry.SetBy(h.Entries); set.By != "ops" || set.What != expiry.Set {
 		t.Errorf("the settings are of %+v", set)
+	}
+}
+
+// TestHistoriesShareMemory extends histories at random, also former ones: those that a rollback has restored. Each keeps
+// its entries, and its record is that of a history which shares nothing.
+func TestHistoriesShareMemory(t *testing.T) {
+	type kept struct {
+		h       *History
+		entries []expiry.HistoryEntry
+	}
+	rng := rand.New(rand.NewPCG(13, 1))
+	list := []kept{{h: NewHistory(7, nil)}}
+	for at := range int64(3000) {
+		from := list[max(0, len(list)-1-rng.IntN(2)*rng.IntN(8))]
+		e := expiry.HistoryEntry{At: at, What: expiry.Set, Etag: uint64(at), Kills: rng.Int64N(3) - 1, By: strings.Repeat("b", rng.IntN(9))}
+		want := slices.Clone(from.entries)
+		switch full := len(want) == expiry.MostHistory; {
+		case full && rng.IntN(4) == 0:
+			e.What, e.Etag = expiry.Flushed, want[0].Etag
+			want = slices.Delete(want, 1, 2)
+		case full:
+			want = want[1:]
+		case rng.IntN(40) == 0: // a window was closed: a history that shares nothing
+			from.h = NewHistory(from.h.Etag, slices.Clone(from.h.Entries))
+		}
+		list = append(list, kept{from.h.With(e), append(slices.Clip(want), e)})
+		if len(list) > 40 {
+			list = list[1:]
+		}
+		for _, k := range list {
+			if len(k.entries) == 0 {
+				continue
+			}
+			shared := string(Container{Name: "c"}.WithHistory(k.h).Append(nil))
+			alone := string(Container{Name: "c"}.WithHistory(NewHistory(k.h.Etag, k.entries)).Append(nil))
+			if !slices.Equal(k.h.Entries, k.entries) || shared != alone {
+				t.Fatalf("step %d: the history is\n%s, not\n%s", at, shared, alone)
+			}
+		}
+	}
+}
+
+// TestFullHistoryIsCheap: a changed rule encodes and copies its own entry, not the 31 before it.
+func TestFullHistoryIsCheap(t *testing.T) {
+	h := NewHistory(0, nil)
+	c := Container{Number: 12, Name: "orders", Created: 1}
+	at, buf := int64(0), make([]byte, 0, 64<<10)
+	change := func() {
+		at++
+		h = h.With(expiry.HistoryEntry{At: at, What: expiry.Set, Etag: uint64(at), By: "127.0.0.1:5001"})
+		buf = c.WithHistory(h).Append(buf[:0])
+	}
+	for range expiry.MostHistory {
+		change()
+	}
+	if n := testing.AllocsPerRun(100*mostSpare, change); n > 3 {
+		t.Errorf("a change allocates %v times", n)
 	}
 }
