@@ -107,7 +107,7 @@ func parseSettings(in *Input, guards ...string) (containerSettings, error) {
 		case "MAXKILL":
 			set.maxKill = o.number(0, math.MaxInt64)
 		case "IFMATCH":
-			err = set.when.parseMatch(o.value("an etag or *"))
+			err = set.when.parseMatch(o.value("an etag or *"), containerEtags)
 		}
 		o.fail(err)
 	}
@@ -167,7 +167,10 @@ func parseContainerSet(in *Input) (Run, error) {
 	switch {
 	case err != nil:
 		return nil, err
-	case !set.hasTTL && !set.hasMode && set.deadline == "" && !set.hasHold && set.number == 0:
+	case set.hasTTL || set.hasMode || set.deadline != "" || set.hasHold || set.number != 0:
+	case set.maxKill >= 0 || set.when != precondition{}:
+		return nil, errorf(errNothingToGuard, set.name)
+	default:
 		return nil, errorf(errNothingToSet, set.name)
 	}
 	return func(x *Context) Reply {

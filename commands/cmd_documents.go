@@ -195,15 +195,21 @@ func (d docTarget) putEdited(x *Context, doc jsondoc.Document, touches func(memb
 // it.
 func etag(version uint64) string { return fmt.Sprintf("%016x", version) }
 
-// parseEtag is the inverse of etag. It accepts quotes around the etag, as in HTTP.
-func parseEtag(s string) (version uint64, err error) {
+// The commands that show the etags of documents and of containers.
+const (
+	docEtags       = "DOC.META"
+	containerEtags = "CONTAINER.GET"
+)
+
+// parseEtag is the inverse of etag. It accepts quotes around the etag, as in HTTP. shownBy is as in parseMatch.
+func parseEtag(s, shownBy string) (version uint64, err error) {
 	bare := s
 	if len(s) >= 2 && strings.HasPrefix(s, `"`) && strings.HasSuffix(s, `"`) {
 		bare = s[1 : len(s)-1]
 	}
 	version, err = strconv.ParseUint(bare, 16, 64)
 	if err != nil || len(bare) != 16 {
-		return 0, fmt.Errorf("invalid etag %s: legal are * and the 16 hexadecimal digits that DOC.META shows", expiry.Quote(s))
+		return 0, fmt.Errorf("invalid etag %s: legal are * and the 16 hexadecimal digits that %s shows", expiry.Quote(s), shownBy)
 	}
 	return version, nil
 }

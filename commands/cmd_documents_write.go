@@ -94,7 +94,7 @@ func parsePutOptions(args []string) (putOptions, error) {
 		case "XX":
 			opt.when.present = true
 		case "IFMATCH":
-			o.fail(opt.when.parseMatch(o.value("an etag or *")))
+			o.fail(opt.when.parseMatch(o.value("an etag or *"), docEtags))
 		}
 	}
 	o.fail(opt.when.validate())
@@ -119,14 +119,14 @@ type precondition struct {
 	version         uint64 // if matchVersion
 }
 
-// parseMatch reads the value of IFMATCH.
-func (w *precondition) parseMatch(value string) (err error) {
+// parseMatch reads the value of IFMATCH. shownBy is the command that shows such etags, for the error.
+func (w *precondition) parseMatch(value, shownBy string) (err error) {
 	if value == "*" {
 		w.present = true
 		return nil
 	}
 	w.matchVersion = true
-	w.version, err = parseEtag(value)
+	w.version, err = parseEtag(value, shownBy)
 	return err
 }
 
@@ -134,7 +134,7 @@ func (w *precondition) parseMatch(value string) (err error) {
 func parseMatchOption(args []string) (when precondition, err error) {
 	o := namedOptions{args: args, legal: []string{"IFMATCH"}}
 	for o.next() {
-		o.fail(when.parseMatch(o.value("an etag or *")))
+		o.fail(when.parseMatch(o.value("an etag or *"), docEtags))
 	}
 	return when, o.err
 }
@@ -164,7 +164,7 @@ func parseDocPatch(in *Input) (Run, error) {
 	args := in.Args[3:]
 	var when precondition
 	if redisfmt.EqualFold(args[0], "IFMATCH") {
-		if err := when.parseMatch(args[1]); err != nil {
+		if err := when.parseMatch(args[1], docEtags); err != nil {
 			return nil, err
 		}
 		args = args[2:]

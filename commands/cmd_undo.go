@@ -51,6 +51,8 @@ func parseContainerUndo(in *Input) (Run, error) {
 // undoError returns the error for a client.
 func undoError(x *Context, name, as string, err error) error {
 	switch {
+	case errors.Is(err, keyspace.ErrNotEmpty) && x.Tx.Stats(x.Tx.Container(name)).Documents == 0: // a drop needs a free name
+		return errorf(errUndoExists, name)
 	case errors.Is(err, keyspace.ErrNotEmpty):
 		return errorf(errUndoNotEmpty, name)
 	case errors.Is(err, keyspace.ErrRuleAs):
