@@ -173,67 +173,81 @@ func parseContainerSet(in *Input) (Run, error) {
 	default:
 		return nil, errorf(errNothingToSet, set.name)
 	}
-	return func(x *Context) Reply {
-		c := x.Tx.Container(set.name)
-		if !set.when.holds(c != nil, etagOf(c)) {
-			return Null
-		}
-		if c == nil {
-			if !set.hasTTL {
-				return Fail(errorf(errContainerTTL, set.name))
-			}
-			if x.Engine.overMemory() { // changes of an existing container stay legal
-				return Fail(errOOM)
-			}
-			if limit, full := x.Tx.ContainersFull(); full {
-				return Fail(errorf(errContainersFull, set.name, limit))
-			}
-			if err := x.Engine.diskRefusal(false); err != nil {
-				return Fail(err)
-			}
-			reply := set.create(x)
-			if c := x.Tx.Container(set.name); c != nil {
-				x.Tx.SetHold(c, set.hold) // "" changes nothing
-			}
-			return reply
-		}
-		if set.number != 0 && set.number != c.DB() {
-			return Fail(errorf(errNumberStays, set.name, c.DB()))
-		}
-		release := set.hasHold && set.hold == ""
-		if set.deadline != "" && (c.Policy().Hold == "" || release) && !x.Tx.DeadlineFree(c, set.deadline) {
-			return Fail(errorf(errDeadlineStays, set.name))
-		}
-		ttl, mode := c.Policy().Default, c.Policy().Mode
-		if set.hasTTL {
-			ttl = set.ttl
-		}
-		if set.hasMode {
-			mode = set.mode
-		}
-		policy := c.Policy().Change(ttl, mode, x.Now())
+	return set.run, nil
+}
+
+// run is CONTAINER.SET.
+func (set *containerSettings) run(x *Context) Reply {
+	c := x.Tx.Container(set.name)
+	switch {
+	case !set.when.holds(c != nil, etagOf(c)):
+		return Null
+	case c == nil:
+		return set.createByDefault(x)
+	}
+	return set.change(x, c)
+}
+
+// createByDefault is CONTAINER.SET for a container that does not exist.
+func (set *containerSettings) createByDefault(x *Context) Reply {
+	if !set.hasTTL {
+		return Fail(errorf(errContainerTTL, set.name))
+	}
+	if x.Engine.overMemory() { // changes of an existing container stay legal
+		return Fail(errOOM)
+	}
+	if limit, full := x.Tx.ContainersFull(); full {
+		return Fail(errorf(errContainersFull, set.name, limit))
+	}
+	if err := x.Engine.diskRefusal(false); err != nil {
+		return Fail(err)
+	}
+	reply := set.create(x)
+	if c := x.Tx.Container(set.name); c != nil {
+		x.Tx.SetHold(c, set.hold) // "" changes nothing
+	}
+	return reply
+}
+
+// change is CONTAINER.SET for a container that exists. An error changes nothing.
+func (set *containerSettings) change(x *Context, c *keyspace.Container) Reply {
+	if set.number != 0 && set.number != c.DB() {
+		return Fail(errorf(errNumberStays, set.name, c.DB()))
+	}
+	was := c.Policy()
+	release := set.hasHold && set.hold == ""
+	if set.deadline != "" && (was.Hold == "" || release) && !x.Tx.DeadlineFree(c, set.deadline) {
+		return Fail(errorf(errDeadlineStays, set.name))
+	}
+	ttl, mode := was.Default, was.Mode
+	if set.hasTTL {
+		ttl = set.ttl
+	}
+	if set.hasMode {
+		mode = set.mode
+	}
+	kills := int64(-1)
+	if set.maxKill >= 0 {
+		next := was.Change(ttl, mode, x.Now())
 		if release {
-			policy = policy.WithHold("", x.Now())
+			next = next.WithHold("", x.Now())
 		}
-		kills := int64(-1)
-		if set.maxKill >= 0 {
-			limit := int(min(set.maxKill, math.MaxInt64-1)) + 1
-			if kills = int64(x.Tx.CountKills(c, policy, limit)); kills > set.maxKill {
-				return Fail(set.tooManyKills(release && c.Policy().Hold != "", ttl))
-			}
+		limit := int(min(set.maxKill, math.MaxInt64-1)) + 1
+		if kills = int64(x.Tx.CountKills(c, next, limit)); kills > set.maxKill {
+			return Fail(set.tooManyKills(release && was.Hold != "", ttl))
 		}
-		if release { // before the other settings, which a hold forbids
-			x.Tx.Release(c, ttl, mode, kills)
-		}
-		if set.deadline != "" {
-			x.Tx.SetDeadline(c, set.deadline)
-		}
-		x.Tx.SetCounted(c, ttl, mode, kills)
-		if set.hold != "" {
-			x.Tx.SetHold(c, set.hold)
-		}
-		return OK
-	}, nil
+	}
+	if release { // before the other settings, which a hold forbids
+		x.Tx.Release(c, ttl, mode, kills)
+	}
+	if set.deadline != "" {
+		x.Tx.SetDeadline(c, set.deadline)
+	}
+	x.Tx.SetCounted(c, ttl, mode, kills)
+	if set.hold != "" {
+		x.Tx.SetHold(c, set.hold)
+	}
+	return OK
 }
 
 // tooManyKills is the error of a change that would kill more than MAXKILL allows, of the end of a hold or of a TTL.

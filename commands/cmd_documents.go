@@ -30,7 +30,7 @@ var documentCommands = []Command{
 	{
 		Name: "doc.gettouch", Syntax: "container id [MINAGE seconds] [WITHMETA] [PATH path [path ...]]",
 		Example: "sessions s-17 MINAGE 60",
-		Summary: "Returns a document as DOC.GET does and restarts its clock, as DOC.TOUCH does. MINAGE leaves the clock alone if the last write is less than so many seconds old.",
+		Summary: "Returns a document as DOC.GET does and restarts its clock, as DOC.TOUCH does. MINAGE leaves the clock alone until the last write is that old.",
 		Flags:   Write | DenyOOM, Keys: OneID, Access: "RW access update", Walks: always, Parse: parseDocGetTouch,
 	},
 	{

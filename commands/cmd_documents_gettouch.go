@@ -7,7 +7,7 @@ import (
 )
 
 // parseDocGetTouch parses DOC.GETTOUCH, which is DOC.GET and DOC.TOUCH in one. With MINAGE it writes a document that is
-// read often, such as a session, at most once in so many seconds.
+// read often, such as a session, at most once in that time.
 func parseDocGetTouch(in *Input) (Run, error) {
 	var show shownParts
 	minAge := int64(0) // ms

@@ -14,16 +14,16 @@ import (
 	"mayfly/keyspace/foresight"
 )
 
-// foresightCommands tell what becomes of items, and why.
+// foresightCommands report what becomes of items, and why.
 var foresightCommands = []Command{
 	{
 		Name: "container.plan", Syntax: "name TTL <OFF | -1 | seconds> [SAMPLE count]", Example: "orders TTL 3600",
-		Summary: "Tells what a default TTL would do to a container if it were set now, and changes nothing.",
+		Summary: "Reports what a default TTL would do to a container if it were set now, and changes nothing.",
 		Flags:   ReadOnly | Slow, Scope: ScopeSweep, Parse: parseContainerPlan,
 	},
 	{
 		Name: "container.forecast", Syntax: "<name | *> [TTL <OFF | -1 | seconds>] [EVERY seconds] [BUCKETS count]", Example: "orders EVERY 3600 BUCKETS 24",
-		Summary: "Tells how much of a container, or of all (*), dies when. With TTL: if that were the default.",
+		Summary: "Counts how much of a container, or of all (*), dies when. With TTL: if that were the default.",
 		Flags:   ReadOnly | Slow, Scope: ScopeSweep, Parse: parseContainerForecast,
 	},
 	{
@@ -41,7 +41,7 @@ var foresightCommands = []Command{
 // explainCommand is DOC.EXPLAIN.
 var explainCommand = Command{
 	Name: "doc.explain", Syntax: "container id",
-	Summary: "Tells why a document or plain key lives, and until when.",
+	Summary: "Explains why a document or plain key lives, and until when.",
 	Flags:   ReadOnly | Fast, Keys: OneID, Walks: always, Parse: noParse(peeking(runDocExplain)),
 }
 
@@ -435,7 +435,7 @@ func runDocExplain(x *Context) Reply {
 	})
 }
 
-// explanation is what DOC.EXPLAIN tells of an item.
+// explanation is what DOC.EXPLAIN says of an item.
 type explanation struct {
 	container string
 	policy    expiry.Policy
@@ -521,7 +521,7 @@ func (e *explanation) judge() (rule string, ttl Reply, why string) {
 	return rule, Integer(int64(def)), fmt.Sprintf("dies %d s after its last write: %s; default of %s%s", def, own, e.container, since(&e.byDefault))
 }
 
-// since tells when a change was, and which client has made it.
+// since says when a change was made, and by which client.
 func since(h *expiry.HistoryEntry) string {
 	text := " since " + utc(h.At)
 	if h.By != "" {
@@ -530,7 +530,7 @@ func since(h *expiry.HistoryEntry) string {
 	return text
 }
 
-// keyWords tells which end a plain key has of its own.
+// keyWords names the end that a plain key has of its own.
 func (e *explanation) keyWords() string {
 	switch e.item.ExpireAt {
 	case expiry.Inherit:
@@ -541,7 +541,7 @@ func (e *explanation) keyWords() string {
 	return "an expiration of its own"
 }
 
-// documentWords tells which ends a document has of its own.
+// documentWords names the ends that a document has of its own.
 func documentWords(doc *jsondoc.Document) string {
 	own := "no ttl of its own"
 	switch {

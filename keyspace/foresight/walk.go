@@ -61,7 +61,7 @@ func (w *Walks) Run(tally Tally, within func(partition int, piece func()), goesO
 // next passes a piece of a partition. It leaves out tables that were detached: their items were removed. More is false
 // at the end.
 func (w *Walks) next(partition int, tally Tally) (passed int, more bool) {
-	const tableCost = 16 // entries: so much time takes a table without any
+	const tableCost = 16 // the time that an empty table takes, in entries
 	one := &w.walks[partition]
 	for passed < Piece && one.at < len(one.tables) {
 		t, left := one.tables[one.at], false

@@ -267,7 +267,7 @@ var Options = []Option{
 	{Name: "auto-compact-min-size", Default: "64mb", Unit: "bytes", Mutable: true, Doc: "do not compact while all files together are smaller than this",
 		in: func(s *Settings) value { return memory[int64](0, math.MaxInt64).of(&s.Compaction.MinSize) }},
 	{Name: "erase-within", Default: "0", Unit: "seconds", Mutable: true,
-		Doc: "what is gone is in no file of the data folder after so long; 0: it leaves in time, without a promise",
+		Doc: "what is gone is in no file of the data folder after this time; 0: it leaves in time, without a promise",
 		in:  func(s *Settings) value { return orZero(time.Second, 600, math.MaxInt32).of(&s.EraseWithin) }},
 	{Name: "scrub-interval", Default: "86400", Unit: "seconds", Mutable: true, Doc: "read and check all files on disk this often, and write damaged ones anew; 0 for never",
 		in: func(s *Settings) value { return number(time.Second, 0, math.MaxInt32).of(&s.ScrubInterval) }},
