@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"mayfly/keyspace"
+	"mayfly/keyspace/undo"
 )
 
 var undoCommands = []Command{
@@ -51,19 +52,19 @@ func parseContainerUndo(in *Input) (Run, error) {
 // undoError returns the error for a client.
 func undoError(x *Context, name, as string, err error) error {
 	switch {
-	case errors.Is(err, keyspace.ErrNotEmpty) && x.Tx.Stats(x.Tx.Container(name)).Documents == 0: // a drop needs a free name
+	case errors.Is(err, undo.ErrNotEmpty) && x.Tx.Stats(x.Tx.Container(name)).Documents == 0: // a drop needs a free name
 		return errorf(errUndoExists, name)
-	case errors.Is(err, keyspace.ErrNotEmpty):
+	case errors.Is(err, undo.ErrNotEmpty):
 		return errorf(errUndoNotEmpty, name)
-	case errors.Is(err, keyspace.ErrRuleAs):
+	case errors.Is(err, undo.ErrRuleAs):
 		return errorf(errUndoRuleAs, name)
-	case errors.Is(err, keyspace.ErrNameTaken):
+	case errors.Is(err, undo.ErrNameTaken):
 		return errorf(errUndoNameTaken, name, as)
 	}
 	if as == "" {
 		as = name
 	}
-	if errors.Is(err, keyspace.ErrFullOfName) {
+	if errors.Is(err, undo.ErrFullOfName) {
 		limit, _ := x.Tx.ContainersFull()
 		return errorf(errContainersFull, as, limit)
 	}

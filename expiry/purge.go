@@ -178,6 +178,28 @@ func (p *Purge) Fast() State {
 	return p.runLocked(pace, false, pace.fast)
 }
 
+// drainSample is the number of items that Drain removes from a pool at a time.
+const drainSample = 256
+
+// Drain removes the dead from all pools, beside the cycles and without a budget, until enough returns true or none has any
+// left. It reports the latter.
+func (p *Purge) Drain(enough func() bool) (drained bool) {
+	for !enough() {
+		found := false
+		for _, pool := range p.pools(0, math.MaxInt) {
+			for more := true; more && !enough(); {
+				s := pool.Sample(drainSample)
+				more = s.More
+				found = found || s.Dead > 0
+			}
+		}
+		if !found {
+			return true
+		}
+	}
+	return false
+}
+
 // earnLocked adds to the budget what has been earned. p.mu must be held.
 func (p *Purge) earnLocked(pace pace) {
 	now := p.mono()

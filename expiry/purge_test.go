@@ -362,3 +362,29 @@ func BenchmarkSlowAtRest(b *testing.B) {
 		p.Slow()
 	}
 }
+
+// TestDrain: Drain removes the dead of all pools, however many, and stops as soon as that is enough. A pool is asked again
+// while it says that it has more.
+func TestDrain(t *testing.T) {
+	s := newSim(1)
+	s.load(3, 5000, 2*time.Hour)
+	s.now = time.Hour
+	dead := 0
+	for _, end := range s.ends {
+		if end <= s.now {
+			dead++
+		}
+	}
+	if s.purge.Drain(func() bool { return s.removed > 0 }) || s.removed == 0 || s.removed > drainSample {
+		t.Errorf("%d are removed where one is enough", s.removed)
+	}
+	if !s.purge.Drain(func() bool { return false }) || s.removed != dead {
+		t.Errorf("%d of %d dead are removed", s.removed, dead)
+	}
+	if !s.purge.Drain(func() bool { return s.removed > dead }) {
+		t.Error("pools without dead are not drained")
+	}
+	if s.purge.Drain(func() bool { return true }) {
+		t.Error("what is enough at once counts as drained")
+	}
+}

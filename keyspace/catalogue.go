@@ -10,6 +10,7 @@ import (
 	"mayfly/keyspace/dbnum"
 	"mayfly/keyspace/indexing"
 	"mayfly/keyspace/record"
+	"mayfly/keyspace/undo"
 )
 
 // Databases is the number of containers "0", "1", … that exist from the start (SELECT).
@@ -27,8 +28,8 @@ type catalogue struct {
 	dropped []*table
 	// dirty has the containers whose records the catalogue's store lacks, by number; nil if it is dropped.
 	dirty map[uint32]*Container
-	// asides are the containers that are set aside, by name, in the order in which they were.
-	asides map[string][]*Container
+	// asides are the containers that are set aside.
+	asides undo.Asides[*Container]
 	// unnumbered are containers without a number while the data is loaded.
 	unnumbered []*Container
 }
@@ -57,12 +58,12 @@ type Container struct {
 	indexes         atomic.Pointer[indexing.Set] // nil for none; changed while all partitions are locked
 	recordedIndexes [][]string                   // while the folder is loaded: those of the record
 
-	listPos int      // in the list of containers
-	tables  []*table // by partition, nil if there were no items; each protected by its partition's lock
+	listPos int // in the list of containers
+	tables  tables
 }
 
 func newContainer(r record.Container, partitions int) *Container {
-	c := &Container{name: r.Name, number: r.Number, db: r.DB, lastDB: r.LastDB, created: r.Created, tables: make([]*table, partitions)}
+	c := &Container{name: r.Name, number: r.Number, db: r.DB, lastDB: r.LastDB, created: r.Created, tables: make(tables, partitions)}
 	c.policy.Store(&r.Policy)
 	c.history.Store(record.NewHistory(r.Etag, r.History))
 	c.revived = expiry.NoLimits
@@ -244,7 +245,7 @@ func (tx *Tx) Swap(a, b *Container) {
 	tx.noteContainer(a)
 	tx.noteContainer(b)
 	for _, c := range []*Container{a, b} {
-		tx.limitWindows(c.name, 0)
+		tx.closeWindows(c)
 		c.replaced++
 		c.swapped = tx.now
 	}
@@ -292,25 +293,24 @@ func (c *Container) detachLocked() {
 }
 
 // each calls f for the tables of the partitions that have items, until f returns false.
-func (c *Container) each(f func(t *table) (more bool)) {
-	for _, t := range c.tables {
-		if t != nil && !f(t) {
-			return
-		}
+func (c *Container) each(f func(t *table) (more bool)) { c.tables.each(f) }
+
+// own gives the container tables, which become its own. The locks of all partitions must be held.
+func (c *Container) own(ts tables) {
+	c.tables = ts
+	for t := range c.each {
+		t.c = c
 	}
 }
 
 // swapTablesLocked exchanges the tables of two containers. The locks of all partitions must be held.
 func swapTablesLocked(a, b *Container) {
-	a.tables, b.tables = b.tables, a.tables
+	tablesOfA := a.tables
+	a.own(b.tables)
+	b.own(tablesOfA)
 	ofA := a.indexes.Load() // indexes go with the items
 	a.indexes.Store(b.indexes.Load())
 	b.indexes.Store(ofA)
-	for _, c := range []*Container{a, b} {
-		for t := range c.each {
-			t.c = c
-		}
-	}
 }
 
 // writeCatalogue returns the catalogue to change it.

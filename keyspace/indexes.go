@@ -72,10 +72,10 @@ func (tx *Tx) setIndexes(c *Container, set *indexing.Set) {
 	tx.writeCatalogue()
 	tx.noteContainer(c)
 	before := c.indexes.Load()
-	tx.undos = append(tx.undos, undo{f: func() {
+	tx.onRollback(func() {
 		c.attachIndexesLocked(before)
 		tx.ks.buildIndexes() // a dropped index is built anew
-	}})
+	})
 	c.attachIndexesLocked(set)
 	tx.recordContainer(c)
 }

@@ -19,17 +19,15 @@ func (ks *Keyspace) Check() error {
 	names := make(map[uint32]string)
 	memory, tables := int64(0), 0
 	aside := 0
-	for _, list := range ks.catalogue.asides {
-		for _, c := range list {
-			memory += c.memory()
-			for i, t := range c.tables {
-				if t == nil {
-					continue
-				}
-				aside++
-				if t.c != c || c.aside == nil || ks.partitions[i].shard.Table(c.number) != &t.Table {
-					return fmt.Errorf("a table of container %q, which is set aside, belongs elsewhere", c.name)
-				}
+	for c := range ks.catalogue.asides.All() {
+		memory += c.memory()
+		for i, t := range c.tables {
+			if t == nil {
+				continue
+			}
+			aside++
+			if t.c != c || c.aside == nil || ks.partitions[i].shard.Table(c.number) != &t.Table {
+				return fmt.Errorf("a table of container %q, which is set aside, belongs elsewhere", c.name)
 			}
 		}
 	}

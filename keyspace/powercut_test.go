@@ -21,6 +21,7 @@ import (
 	"mayfly/keyspace/aof"
 	"mayfly/keyspace/journal"
 	"mayfly/keyspace/memtable"
+	"mayfly/keyspace/undo"
 )
 
 var (
@@ -111,7 +112,7 @@ func (d *powerDrill) run(seed uint64) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := ks.SetUndoWindow(MaxUndoWindow); err != nil {
+	if err := ks.SetUndoWindow(undo.MaxWindow); err != nil {
 		d.t.Fatal(err)
 	}
 	ks.storage.Lock()
@@ -520,7 +521,7 @@ func (w *powerWorker) undo(tx *Tx, v *version, i int) bool {
 		return false
 	}
 	done, err := tx.Undo(w.names[i], "")
-	if errors.Is(err, ErrNotEmpty) && v.sides[i] != nil {
+	if errors.Is(err, undo.ErrNotEmpty) && v.sides[i] != nil {
 		return false // it was dropped, and made anew
 	}
 	if err != nil || done == nil {

@@ -7,9 +7,9 @@ import (
 	"mayfly/keyspace/memtable"
 )
 
-// undo takes back one change of a transaction. An item has one undo, back to its state before the transaction,
+// inverse takes back one change of a transaction. An item has one, back to its state before the transaction,
 // however often the transaction has changed it.
-type undo struct {
+type inverse struct {
 	t   *table
 	e   *memtable.Entry
 	was int    // index in Tx.was of the former state, notThere if there was none
@@ -41,7 +41,7 @@ func (tx *Tx) Rollback() LSN {
 }
 
 // revert restores an item to its former state.
-func (tx *Tx) revert(u undo) {
+func (tx *Tx) revert(u inverse) {
 	switch {
 	case u.was != notThere:
 		u.t.Restore(u.e, &tx.was[u.was])
@@ -51,15 +51,18 @@ func (tx *Tx) revert(u undo) {
 	}
 }
 
+// onRollback has Rollback call f, before the functions that were passed earlier.
+func (tx *Tx) onRollback(f func()) { tx.undos = append(tx.undos, inverse{f: f}) }
+
 // noteChange records an entry before the transaction changes or removes it for the first time.
 func (tx *Tx) noteChange(t *table, e *memtable.Entry) {
-	tx.undos = append(tx.undos, undo{t: t, e: e, was: len(tx.was)})
+	tx.undos = append(tx.undos, inverse{t: t, e: e, was: len(tx.was)})
 	tx.was = append(tx.was, *e)
 }
 
 // noteInsert records that the transaction has inserted an entry.
 func (tx *Tx) noteInsert(t *table, e *memtable.Entry) {
-	tx.undos = append(tx.undos, undo{t: t, e: e, was: notThere})
+	tx.undos = append(tx.undos, inverse{t: t, e: e, was: notThere})
 }
 
 // noteDeath is noteChange for an entry that is found dead: an item that has died by a rule which the transaction
@@ -84,7 +87,7 @@ func (tx *Tx) noteContainer(c *Container) {
 	created, number, lastDB, policy, history := c.created, c.number, c.lastDB, c.policy.Load(), c.history.Load()
 	replaced, swapped, gone := c.replaced, c.swapped, c.dropped
 	revived, undone := c.revived, c.undone
-	tx.undos = append(tx.undos, undo{f: func() {
+	tx.onRollback(func() {
 		if cat.dirty[c.number] == c {
 			cat.dirty[c.number] = nil
 		}
@@ -103,27 +106,25 @@ func (tx *Tx) noteContainer(c *Container) {
 			cat.dirty[number] = c
 		}
 		cat.dropped = cat.dropped[:dropped]
-	}})
+	})
 }
 
 // noteTable records that the transaction has made a table.
 func (tx *Tx) noteTable(t *table) {
-	tx.undos = append(tx.undos, undo{f: t.detachLocked})
+	tx.onRollback(t.detachLocked)
 }
 
 // noteDetach records the tables of a container before they are detached.
 func (tx *Tx) noteDetach(c *Container) {
 	tables := slices.Clone(c.tables)
-	tx.undos = append(tx.undos, undo{f: func() {
-		for _, t := range tables {
-			if t != nil {
-				t.attachLocked()
-			}
+	tx.onRollback(func() {
+		for t := range tables.each {
+			t.attachLocked()
 		}
-	}})
+	})
 }
 
 // noteSwap records that two containers exchange their tables.
 func (tx *Tx) noteSwap(a, b *Container) {
-	tx.undos = append(tx.undos, undo{f: func() { swapTablesLocked(a, b) }})
+	tx.onRollback(func() { swapTablesLocked(a, b) })
 }

@@ -16,7 +16,7 @@ func (tx *Tx) Veto() error { return tx.veto }
 // changed or removed, nil for the container. What the transaction has created itself it may still change.
 func (tx *Tx) vetoes(c *Container, e *memtable.Entry) bool {
 	reason := c.Policy().Hold
-	if reason == "" || e != nil && slices.ContainsFunc(tx.undos, func(u undo) bool { return u.e == e && u.was == notThere }) {
+	if reason == "" || e != nil && slices.ContainsFunc(tx.undos, func(u inverse) bool { return u.e == e && u.was == notThere }) {
 		return false
 	}
 	if tx.veto == nil {

@@ -118,10 +118,8 @@ func (m memory) Records() []aof.Op {
 	var tx Tx
 	ks.lockAll(&tx)
 	all := make(map[uint32]*Container, len(ks.catalogue.list))
-	for _, list := range ks.catalogue.asides {
-		for _, c := range list {
-			all[c.number] = c
-		}
+	for c := range ks.catalogue.asides.All() {
+		all[c.number] = c
 	}
 	for _, c := range ks.catalogue.list {
 		all[c.number] = c

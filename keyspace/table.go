@@ -18,6 +18,32 @@ type table struct {
 	dead    deadFigures
 }
 
+// tables are those of a container by partition, nil where there were no items. Each is protected by its partition's lock.
+type tables []*table
+
+// each calls f for the tables that there are, until f returns false.
+func (ts tables) each(f func(t *table) (more bool)) {
+	for _, t := range ts {
+		if t != nil && !f(t) {
+			return
+		}
+	}
+}
+
+// hideLocked hides all tables. The locks of all partitions must be held.
+func (ts tables) hideLocked() {
+	for t := range ts.each {
+		t.hideLocked()
+	}
+}
+
+// showLocked ends hideLocked.
+func (ts tables) showLocked() {
+	for t := range ts.each {
+		t.showLocked()
+	}
+}
+
 // Place implements [rotation.Member].
 func (t *table) Place() *int { return &t.place }
 

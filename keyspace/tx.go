@@ -43,7 +43,7 @@ type Tx struct {
 	changed  bool         // the catalogue was changed
 	veto     error        // see Veto
 	replaced bool         // all items of a container were replaced or removed
-	undos    []undo       // in order; see Rollback
+	undos    []inverse    // in order; see Rollback
 	was      []memtable.Entry
 	removals []removal       // entries to release when their removal is certain
 	alerted  []*watch.Mark   // of those who watch a changed item

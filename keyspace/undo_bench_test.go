@@ -7,6 +7,7 @@ import (
 
 	"mayfly/expiry"
 	"mayfly/expiry/clock"
+	"mayfly/keyspace/undo"
 )
 
 // BenchmarkUndo changes a container of 1,000,000 documents and takes that back: a default that kills all, and a flush,
@@ -19,7 +20,7 @@ func BenchmarkUndo(b *testing.B) {
 		b.Fatal(err)
 	}
 	b.Cleanup(func() { ks.Close() })
-	if err := ks.SetUndoWindow(MaxUndoWindow); err != nil {
+	if err := ks.SetUndoWindow(undo.MaxWindow); err != nil {
 		b.Fatal(err)
 	}
 	all := func(f func(tx *Tx, c *Container)) {

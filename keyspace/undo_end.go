@@ -1,6 +1,17 @@
 package keyspace
 
-import "mayfly/keyspace/memtable"
+import (
+	"sync/atomic"
+
+	"mayfly/keyspace/memtable"
+	"mayfly/keyspace/undo"
+)
+
+// undoState is the state of windows. Safe for concurrent use.
+type undoState struct {
+	undo.Horizon
+	reclaim atomic.Bool // windows were ended for memory: the dead that they kept are purgeable, and not yet removed
+}
 
 // tick does what is due each second.
 func (ks *Keyspace) tick() {
@@ -10,122 +21,87 @@ func (ks *Keyspace) tick() {
 
 // EndWindows removes what is set aside and cannot be brought back any more. The windows of rules end by themselves.
 func (ks *Keyspace) EndWindows() {
-	until := ks.undo.until.Load()
-	if until == 0 || !ks.hasEnded(ks.Now()) {
+	if !ks.undo.Any() || !ks.hasEnded() {
 		return
 	}
 	var tx Tx
 	ks.lockAll(&tx)
 	defer tx.Close()
-	for _, list := range ks.catalogue.asides {
-		for _, a := range list {
-			if a.aside.Until <= tx.now {
-				tx.discardAside(a)
-			}
-		}
+	for _, a := range ks.catalogue.asides.Ended(tx.now) {
+		tx.discardAside(a)
 	}
 }
 
-// hasEnded reports whether something is set aside that cannot be brought back any more at a moment in ms.
-func (ks *Keyspace) hasEnded(now int64) bool {
+// hasEnded reports whether something is set aside that cannot be brought back any more.
+func (ks *Keyspace) hasEnded() bool {
 	p := ks.partitions[0]
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for _, list := range ks.catalogue.asides {
-		for _, a := range list {
-			if a.aside.Until <= now {
-				return true
-			}
-		}
-	}
-	return false
+	return len(ks.catalogue.asides.Ended(ks.Now())) > 0
 }
 
 // loadWindows notes the windows of a container that was read.
 func (c *Container) loadWindows(ks *Keyspace) {
-	h := c.history.Load()
-	c.retention = h.Retention
-	until := int64(0)
-	if c.aside != nil {
-		until = c.aside.Until
-		for _, t := range c.tables {
-			if t != nil {
-				t.hideLocked()
-			}
-		}
-	}
+	c.retention = c.history.Load().Retention
 	for _, r := range c.retention {
-		until = max(until, r.Until)
+		ks.undo.Extend(r.Until)
 	}
-	if until > ks.undo.until.Load() {
-		ks.undo.until.Store(until)
+	if c.aside != nil {
+		ks.undo.Extend(c.aside.Until)
+		c.tables.hideLocked()
 	}
 }
 
 // EndAllWindows ends all windows, so that memory can be freed. It reports whether one was open. [Keyspace.Reclaim] removes
 // the dead that they have kept. The calling goroutine must have no transaction open.
 func (ks *Keyspace) EndAllWindows() (lsn LSN, open bool) {
-	if ks.undo.until.Load() <= ks.Now() {
+	if !ks.undo.Open(ks.Now()) {
 		return 0, false
 	}
 	var tx Tx
 	ks.lockAll(&tx)
 	cat := tx.writeCatalogue()
-	for name, list := range cat.asides {
-		open = open || len(tx.windows(name)) > 0
-		for _, a := range list {
-			tx.discardAside(a)
-		}
+	for a := range cat.asides.All() {
+		open = open || len(tx.stack(a.name).Windows(tx.now)) > 0
+		tx.discardAside(a)
 	}
 	for _, c := range cat.list {
 		open = open || c.retention.Open(tx.now)
-		if tx.limitHistory(c, 0) {
+		s := tx.stack(c.name)
+		if s.Limit(0); s[0].Changed {
+			tx.follow(s)
 			tx.recordContainer(c)
 		}
 	}
-	ks.undo.until.Store(0)
+	ks.undo.Close()
 	if open {
 		ks.undo.reclaim.Store(true)
 	}
 	return tx.Close(), open
 }
 
-// reclaimDead is the number of dead that Reclaim removes from a table while its partition is locked.
-const reclaimDead = 256
-
 // Reclaim removes the dead that ended windows have kept, until at most limit bytes are used or it has found no more in all
 // tables. It reports whether the limit is reached.
 func (ks *Keyspace) Reclaim(limit int64) bool {
-	for ks.undo.reclaim.Load() && ks.Used() > limit {
-		found := false
-		for _, t := range ks.tables.Some(nil, 0, ks.tables.Len()) {
-			for more := true; more && ks.Used() > limit; {
-				s := t.Sample(reclaimDead)
-				more = s.More
-				found = found || s.Dead > 0
-			}
-		}
-		if !found {
-			ks.undo.reclaim.Store(false)
-		}
+	enough := func() bool { return ks.Used() <= limit }
+	if ks.undo.reclaim.Load() && ks.purge.Drain(enough) {
+		ks.undo.reclaim.Store(false)
 	}
-	return ks.Used() <= limit
+	return enough()
 }
 
 // UndoMemory estimates the memory in bytes of what can be brought back: containers that are set aside, and the dead that
 // former rules keep. The latter are those of up to a second ago.
 func (ks *Keyspace) UndoMemory() (bytes int64) {
 	now := ks.Now()
-	if ks.undo.until.Load() <= now {
+	if !ks.undo.Open(now) {
 		return 0
 	}
 	for _, p := range ks.partitions {
 		p.mu.Lock()
-		for _, list := range ks.catalogue.asides {
-			for _, a := range list {
-				if t := a.tables[p.number]; t != nil {
-					bytes += t.Stats().Memory + memtable.TableOverhead
-				}
+		for a := range ks.catalogue.asides.All() {
+			if t := a.tables[p.number]; t != nil {
+				bytes += t.Stats().Memory + memtable.TableOverhead
 			}
 		}
 		for _, c := range ks.catalogue.list {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"mayfly/expiry"
+	"mayfly/keyspace/undo"
 )
 
 // undoModel is a keyspace beside a model of it that keeps every item, and a stack of the changes of each name.
@@ -97,7 +98,7 @@ func (m *undoModel) undo(name, as string) (what expiry.Action, err error) {
 	c, live := stack[last], m.containers[name]
 	if c.what == expiry.Set {
 		if as != "" {
-			return "", ErrRuleAs
+			return "", undo.ErrRuleAs
 		}
 		live.policy = c.former
 		m.stacks[name] = stack[:last]
@@ -107,7 +108,7 @@ func (m *undoModel) undo(name, as string) (what expiry.Action, err error) {
 		as = ""
 	}
 	if as == "" && live != nil && (c.what == expiry.Dropped || len(live.living(now)) > 0) {
-		return "", ErrNotEmpty
+		return "", undo.ErrNotEmpty
 	}
 	if as == "" {
 		if live != nil {
@@ -121,7 +122,7 @@ func (m *undoModel) undo(name, as string) (what expiry.Action, err error) {
 		return c.what, nil
 	}
 	if m.containers[as] != nil {
-		return "", ErrNameTaken
+		return "", undo.ErrNameTaken
 	}
 	m.containers[as] = c.aside
 	at := m.below(stack[:last])
@@ -337,8 +338,8 @@ func TestUndoModel(t *testing.T) {
 			for _, t := range m.tables.Some(nil, 0, m.tables.Len()) {
 				held += t.Len()
 			}
-			if held != len(m.dump()) || len(m.catalogue.asides) > 0 {
-				t.Errorf("%d items are in memory, %d live, %d are set aside", held, len(m.dump()), len(m.catalogue.asides))
+			if aside := slices.Collect(m.catalogue.asides.All()); held != len(m.dump()) || len(aside) > 0 {
+				t.Errorf("%d items are in memory, %d live, %d are set aside", held, len(m.dump()), len(aside))
 			}
 		})
 	}

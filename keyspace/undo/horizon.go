@@ -1,0 +1,42 @@
+package undo
+
+import "sync/atomic"
+
+// MaxWindow is the longest window in seconds: 7 days.
+const MaxWindow = 604800
+
+// Horizon bounds the moments at which windows are open. The zero value opens none. Safe for concurrent use.
+type Horizon struct {
+	window atomic.Int64 // seconds in which a change can be taken back; 0: it cannot
+	until  atomic.Int64 // ms; no window is open from then on
+}
+
+// SetWindow sets the time in seconds in which changes to come can be taken back; 0: they cannot.
+func (h *Horizon) SetWindow(seconds int64) { h.window.Store(seconds) }
+
+// Window returns what SetWindow has set.
+func (h *Horizon) Window() int64 { return h.window.Load() }
+
+// End returns the end of the window of a change at a moment, both in ms; 0: the change cannot be taken back.
+func (h *Horizon) End(now int64) (until int64) {
+	if seconds := h.window.Load(); seconds > 0 {
+		until = now + 1000*seconds
+	}
+	return until
+}
+
+// Extend notes that a window is open until a moment in ms. Calls follow one another.
+func (h *Horizon) Extend(until int64) {
+	if until > h.until.Load() {
+		h.until.Store(until)
+	}
+}
+
+// Any reports whether a window has been open since all were closed, so that containers may be set aside.
+func (h *Horizon) Any() bool { return h.until.Load() != 0 }
+
+// Open reports whether a window may be open at a moment in ms. If not, none is.
+func (h *Horizon) Open(now int64) bool { return h.until.Load() > now }
+
+// Close notes that all windows have ended.
+func (h *Horizon) Close() { h.until.Store(0) }
