@@ -48,6 +48,7 @@ var layers = layerTable{
 	{"keyspace/eviction", ""},
 	{"keyspace/rotation", ""},
 	{"keyspace/journal", "keyspace/aof keyspace/record"},
+	{"keyspace/groups", "keyspace/streamid"},
 	{"keyspace/streamid", ""},
 	{"keyspace/waste", "keyspace/record"},
 	{"keyspace/datadir", "keyspace/manifest keyspace/store keyspace/aof keyspace/record"},
@@ -97,7 +98,7 @@ var libraries = map[string]struct{ owners, tests []string }{
 	// Tests of the server show what redcon's own server gets wrong.
 	"github.com/tidwall/redcon": {owners: []string{"server/resp"}, tests: []string{"server"}},
 	// Tests open the files of a data folder with the stock library.
-	"github.com/tidwall/btree":  {owners: []string{"keyspace/index"}},
+	"github.com/tidwall/btree":  {owners: []string{"keyspace/index", "keyspace/groups"}},
 	"github.com/tidwall/buntdb": {owners: []string{"tools"}, tests: []string{".", "keyspace/aof/buntdbtest", "keyspace", "keyspace/aof", "keyspace/journal", "keyspace/store"}},
 }
 
