@@ -238,6 +238,7 @@ func (e *Engine) run(s *Session, r *row, args []string, run Run, out *Outcome) e
 			out.LSN = max(out.LSN, s.tx.Rollback())
 			s.ctx.batch.cancel(&e.Broker.queue)
 		}
+		out.LSN = max(out.LSN, s.ctx.pieces)
 		out.Close = s.ctx.close || s.ctx.abandoned
 		s.revealed = max(s.revealed, out.LSN)
 		if s.ctx.batch != nil {

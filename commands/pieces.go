@@ -1,0 +1,37 @@
+package commands
+
+import "mayfly/keyspace"
+
+// inPieces does work in pieces, each a transaction of its own that begin begins, so that no lock is held for long. f does
+// a piece and reports whether there is another. The reply reveals all of them. A piece is atomic, the whole is not.
+//
+// It is for commands with [ScopeSweep]: their own transaction locks nothing, but all if it is that of EXEC, which then does
+// all the work.
+func (x *Context) inPieces(begin func(*keyspace.Keyspace, *keyspace.Tx), f func(tx *keyspace.Tx) (more bool)) {
+	if x.queued {
+		for f(x.Tx) {
+		}
+		return
+	}
+	for x.piece(begin, f) {
+	}
+}
+
+// piece does one piece. A panic takes it back.
+func (x *Context) piece(begin func(*keyspace.Keyspace, *keyspace.Tx), f func(tx *keyspace.Tx) (more bool)) (more bool) {
+	ks := x.Engine.Keyspace
+	ks.Throttle()
+	tx := keyspace.Tx{OnDeath: x.Tx.OnDeath, By: x.Tx.By, KeepAccesses: x.Tx.KeepAccesses}
+	begin(ks, &tx)
+	completed := false
+	defer func() {
+		end := tx.Close
+		if !completed {
+			end = tx.Rollback
+		}
+		x.pieces = max(x.pieces, end())
+	}()
+	more = f(&tx)
+	completed = true
+	return more
+}
