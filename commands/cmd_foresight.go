@@ -389,7 +389,7 @@ func parseContainerHistory(in *Input) (Run, error) {
 //	ttl      the default from then on
 //	ttlmode  strict or lenient
 //	etag     of the settings from then on
-//	by       address and name of the client; empty: the server itself
+//	by       address and name of the client; null: the server itself
 //	kills    how many items died at once, if MAXKILL has counted them; else null
 //	undo     until when it can be taken back, ms since 1970; else -1
 //	reason   of a hold; only there
@@ -407,7 +407,7 @@ func describeChange(h *expiry.HistoryEntry, now int64) Reply {
 		Bulk("ttl"), Bulk(h.Policy.Default.String()),
 		Bulk("ttlmode"), Bulk(h.Policy.Mode.String()),
 		Bulk("etag"), Bulk(etag(h.Etag)),
-		Bulk("by"), Bulk(h.By),
+		Bulk("by"), textOrNull(h.By),
 		Bulk("kills"), kills,
 		Bulk("undo"), Integer(undo),
 	)
@@ -461,7 +461,7 @@ type explanation struct {
 //	policyby     the client that set them; null if it is not known
 //	last         null
 func (e *explanation) reply() Reply {
-	state, rule, ts, ttl, end, left, by := "alive", Null, Null, Null, Null, Null, Null
+	state, rule, ts, ttl, end, left := "alive", Null, Null, Null, Null, Null
 	var why string
 	if e.found {
 		var source string
@@ -471,9 +471,6 @@ func (e *explanation) reply() Reply {
 		left = ttlReply(&e.policy, e.item, e.now, fromNow, milliseconds)
 	} else {
 		state, why = "absent", "no document and no plain key with this id lives in "+e.container
-	}
-	if e.set.By != "" {
-		by = Bulk(e.set.By)
 	}
 	return Map(
 		Bulk("state"), Bulk(state),
@@ -485,7 +482,7 @@ func (e *explanation) reply() Reply {
 		Bulk("ttlleft"), left,
 		Bulk("policy"), Bulk(etag(e.set.Etag)),
 		Bulk("policysince"), Integer(e.set.At),
-		Bulk("policyby"), by,
+		Bulk("policyby"), textOrNull(e.set.By),
 		Bulk("last"), Null,
 	)
 }

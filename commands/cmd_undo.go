@@ -41,11 +41,7 @@ func parseContainerUndo(in *Input) (Run, error) {
 		if done == nil {
 			return Null
 		}
-		by := Null
-		if done.By != "" {
-			by = Bulk(done.By)
-		}
-		return Map(Bulk("what"), Bulk(string(done.What)), Bulk("at"), Integer(done.At), Bulk("by"), by)
+		return Map(Bulk("what"), Bulk(string(done.What)), Bulk("at"), Integer(done.At), Bulk("by"), textOrNull(done.By))
 	}, nil
 }
 

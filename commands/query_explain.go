@@ -118,10 +118,3 @@ func (r *queryRun) explanation(micros int64) Reply {
 		Bulk("advice"), textOrNull(r.advice()),
 	)
 }
-
-func textOrNull(text string) Reply {
-	if text == "" {
-		return Null
-	}
-	return Bulk(text)
-}

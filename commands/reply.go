@@ -66,6 +66,14 @@ func Flag(b bool) Reply {
 // Bulk returns a string of any bytes.
 func Bulk(s string) Reply { return Reply{Kind: KindBulk, Str: s} }
 
+// textOrNull returns a string, or null if it is empty.
+func textOrNull(text string) Reply {
+	if text == "" {
+		return Null
+	}
+	return Bulk(text)
+}
+
 // Bulks returns an array of bulk strings.
 func Bulks(list ...string) Reply {
 	elems := make([]Reply, len(list))

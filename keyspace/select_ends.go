@@ -6,8 +6,8 @@ import (
 )
 
 // SelectEnds passes the living documents that die in a range of moments to visit in slices, in the order of their ends
-// and of ids, from a place on, until visit returns false. It removes the purgeable dead of the container first. It reads the
-// queues of the purge, so a changed default costs nothing.
+// and of ids, from a place on, until visit returns false. It removes the purgeable dead of the container first. It reads
+// the queues of the purge, so a changed default costs nothing.
 //
 // All partitions are locked while a slice is gathered, and no partition is while visit runs, but those that the
 // transaction has locked. A slice may be empty.
@@ -37,8 +37,8 @@ type endsReader struct {
 	partition int // that is counted
 }
 
-// prepare removes the purgeable dead, and brings the queues into order where reading begins. It locks one partition at a time, for
-// a few buckets. It returns the number of removed items.
+// prepare removes the purgeable dead, and brings the queues into order where reading begins. It locks one partition at a
+// time, for a few buckets. It returns the number of removed items.
 func (x *endsReader) prepare() (dead int) {
 	for _, p := range x.tx.ks.partitions {
 		for more := true; more; {

@@ -58,10 +58,11 @@ const (
 	statsDraws  = 16  // items that AllStats draws from a container in all partitions, about
 )
 
-// AllStats returns the figures of all containers that have living items, by name in ascending order. It removes
-// the dead on the way;
-// those that stay are left out as they were up to a second ago. Empty containers cost nothing. It locks one partition at a time and that in portions. So
-// the figures are not of one moment, unlike those of [Tx.Stats], unless the transaction has locked everything.
+// AllStats returns the figures of all containers that have living items, by name in ascending order. Empty containers
+// cost nothing. It removes the dead on the way. Those that stay are left out as they were up to a second ago.
+//
+// It locks one partition at a time and that in portions. So the figures are not of one moment, unlike those of [Tx.Stats],
+// unless the transaction has locked everything.
 func (tx *Tx) AllStats() []*ContainerStats {
 	tables := make([][]*table, len(tx.ks.partitions))
 	for _, t := range tx.ks.tables.Some(nil, 0, math.MaxInt) {
