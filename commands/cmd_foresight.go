@@ -12,6 +12,7 @@ import (
 	"mayfly/expiry"
 	"mayfly/keyspace"
 	"mayfly/keyspace/foresight"
+	"mayfly/keyspace/selection"
 )
 
 // foresightCommands report what becomes of items, and why.
@@ -283,7 +284,7 @@ func parseContainerDue(in *Input) (Run, error) {
 }
 
 // parseDueCursor parses "0" or the end in ms and the id of the last item, separated by a colon.
-func parseDueCursor(cursor string) (from keyspace.EndPlace, ok bool) {
+func parseDueCursor(cursor string) (from selection.EndPlace, ok bool) {
 	if cursor == "0" {
 		return from, true
 	}
@@ -297,7 +298,7 @@ func parseDueCursor(cursor string) (from keyspace.EndPlace, ok bool) {
 }
 
 // listDue is CONTAINER.DUE for what dies.
-func (q *dueQuery) listDue(x *Context, from keyspace.EndPlace) Reply {
+func (q *dueQuery) listDue(x *Context, from selection.EndPlace) Reply {
 	c, err := x.Container(q.name)
 	if err != nil {
 		return Fail(err)
@@ -307,9 +308,9 @@ func (q *dueQuery) listDue(x *Context, from keyspace.EndPlace) Reply {
 		until = x.Now() + q.within
 	}
 	list, more, goesOn := []Reply{}, false, x.continues()
-	var last keyspace.EndPlace
-	due := keyspace.EndsRange{Low: x.Now(), High: until, Plain: true, First: q.count + 1}
-	x.Tx.SelectEnds(c, due, from, func(s keyspace.Slice, place func(i int) keyspace.EndPlace) bool {
+	var last selection.EndPlace
+	due := selection.EndsRange{Low: x.Now(), High: until, Plain: true, First: q.count + 1}
+	x.Tx.Reader(c).Ends(due, from, func(s selection.Slice, place func(i int) selection.EndPlace) bool {
 		for i := range s.Items {
 			if more = len(list) == 2*q.count; more {
 				return false

@@ -3,8 +3,8 @@ package commands
 import (
 	"fmt"
 
-	"mayfly/keyspace"
 	"mayfly/keyspace/index"
+	"mayfly/keyspace/selection"
 	"mayfly/query/predicates"
 )
 
@@ -49,7 +49,7 @@ func (r *queryRun) indexAdvice() string {
 		return ""
 	}
 	paths := r.advisedPaths()
-	if _, there := r.c.UnfitIndex(paths); paths == "" || there {
+	if _, there := selection.Unfit(r.c.IndexSet(), paths); paths == "" || there {
 		return ""
 	}
 	return "INDEX.CREATE " + r.c.Name() + " " + paths
@@ -57,11 +57,11 @@ func (r *queryRun) indexAdvice() string {
 
 // advisedPaths returns the paths of the index that would serve the query best, "" for none better than what serves it.
 func (r *queryRun) advisedPaths() string {
-	var plan *keyspace.Plan
+	var plan *selection.Plan
 	if r.indexed {
 		plan = &r.plan
 	}
-	return keyspace.AdviseIndex(r.query, plan, r.results.Wanted() <= mostNearest)
+	return selection.Advise(r.query, plan, r.results.Wanted() <= mostNearest)
 }
 
 // orderAdvice returns what would save the query from sorting, or why the index for that does not; "" for nothing.
@@ -69,7 +69,7 @@ func (r *queryRun) orderAdvice() string {
 	if r.ids != nil || r.query.Never() {
 		return ""
 	}
-	if why, there := r.c.UnfitIndex(r.advisedPaths()); there && why != "" {
+	if why, there := selection.Unfit(r.c.IndexSet(), r.advisedPaths()); there && why != "" {
 		return why
 	}
 	if !r.query.Sorts() || r.ordered() {

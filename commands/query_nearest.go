@@ -3,8 +3,8 @@ package commands
 import (
 	"math"
 
-	"mayfly/keyspace"
 	"mayfly/keyspace/index"
+	"mayfly/keyspace/selection"
 	"mayfly/query/page"
 	"mayfly/query/predicates"
 )
@@ -22,7 +22,7 @@ func (r *queryRun) chooseNearest() {
 	if !ok {
 		return
 	}
-	if plan, ok := r.c.PlanNear(n, firstRing); ok {
+	if plan, ok := selection.Near(r.c.IndexSet(), n, firstRing); ok {
 		r.plan, r.indexed, r.nearest = plan, true, &n
 	}
 }
@@ -31,15 +31,15 @@ func (r *queryRun) chooseNearest() {
 // within it.
 func (r *queryRun) readNearest(newResults func() (*page.Page, error)) error {
 	for metres := float64(firstRing); ; {
-		plan, ok := r.c.PlanNear(*r.nearest, metres)
+		plan, ok := selection.Near(r.c.IndexSet(), *r.nearest, metres)
 		if !ok {
 			return errQueryIndexGone
 		}
 		r.plan = plan
-		err := r.x.Tx.SelectIndex(r.c, &plan, keyspace.Place{}, func(s keyspace.Slice, _ func(i int) keyspace.Place) bool {
+		err := r.x.Tx.Reader(r.c).Index(&plan, selection.Place{}, func(s selection.Slice, _ func(i int) selection.Place) bool {
 			return r.examine(s, func(int) string { return "" })
 		})
-		if err == keyspace.ErrIndexGone {
+		if err == selection.ErrIndexGone {
 			err = errQueryIndexGone
 		}
 		found, wanted := r.results.Within(metres), r.results.Wanted()

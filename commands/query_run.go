@@ -7,6 +7,7 @@ import (
 	"mayfly/commands/jsondoc"
 	"mayfly/expiry"
 	"mayfly/keyspace"
+	"mayfly/keyspace/selection"
 	"mayfly/query"
 	"mayfly/query/page"
 	"mayfly/query/predicates"
@@ -39,20 +40,20 @@ type queryRun struct {
 	watch     watch
 	budget    int
 
-	plan    keyspace.Plan
+	plan    selection.Plan
 	indexed bool
 	after   string       // of a scan in the order of hashes: the id behind which it goes on
 	goesOn  bool         // after is set
 	roots   *query.Roots // of EXPLAIN
-	place   keyspace.Place
+	place   selection.Place
 	ends    *predicates.Ends // nil unless the order of death serves the query
-	end     keyspace.EndPlace
+	end     selection.EndPlace
 	nearest *predicates.Nearest // nil unless an index over points gives the order
 	ids     *predicates.IDs     // nil unless the query demands ids
 	left    []string            // of ids
 
 	examined, dead, slices int
-	prefetched             int    // see keyspace.PrefetchItems
+	prefetched             int    // see selection.Prefetch
 	work                   int    // in documents; see queryWork
 	position               string // behind the last document examined
 	more                   bool   // something follows there
@@ -139,7 +140,7 @@ func (r *queryRun) choose() error {
 		return nil
 	}
 	if position == "" {
-		if r.plan, r.indexed = r.c.Plan(r.query, ""); r.indexed && r.from.Sorted() {
+		if r.plan, r.indexed = selection.Choose(r.c.IndexSet(), r.query, ""); r.indexed && r.from.Sorted() {
 			r.plan.Unorder() // the pages before were sorted
 		}
 		if !r.indexed {
@@ -161,15 +162,15 @@ func (r *queryRun) choose() error {
 	case indexPosition:
 		definition, place, _ := strings.Cut(rest, "\x00")
 		var ok bool
-		if r.place, ok = keyspace.ParsePlace(place); !ok {
+		if r.place, ok = selection.ParsePlace(place); !ok {
 			return errQueryCursor
 		}
-		if r.plan, r.indexed = r.c.Plan(r.query, definition); !r.indexed || r.query.Sorts() && !r.plan.Ordered {
+		if r.plan, r.indexed = selection.Choose(r.c.IndexSet(), r.query, definition); !r.indexed || r.query.Sorts() && !r.plan.Ordered {
 			return errQueryIndexGone
 		}
 	case endPosition:
 		var ok bool
-		if r.end, ok = keyspace.ParseEndPlace(rest); !ok {
+		if r.end, ok = selection.ParseEndPlace(rest); !ok {
 			return errQueryCursor
 		}
 		if r.chooseEnds(); r.ends == nil {
@@ -236,7 +237,7 @@ func (r *queryRun) read(newResults func() (*page.Page, error)) error {
 	switch {
 	case r.query.Never():
 	case r.ids != nil:
-		r.x.Tx.SelectIDs(r.c, r.left, func(s keyspace.Slice) bool {
+		r.x.Tx.Reader(r.c).IDs(r.left, func(s selection.Slice) bool {
 			for i := range s.Items {
 				s.Items[i].Proven = true
 			}
@@ -250,34 +251,34 @@ func (r *queryRun) read(newResults func() (*page.Page, error)) error {
 	case r.indexed:
 		r.plan.Index.Used()
 		r.plan.Count, r.plan.First = r.query.Counts(), r.wanted()
-		err := r.x.Tx.SelectIndex(r.c, &r.plan, r.place, func(s keyspace.Slice, place func(i int) keyspace.Place) bool {
+		err := r.x.Tx.Reader(r.c).Index(&r.plan, r.place, func(s selection.Slice, place func(i int) selection.Place) bool {
 			return r.examine(s, func(i int) string {
 				return string(indexPosition) + r.plan.Index.Definition.String() + "\x00" + place(i).Text()
 			})
 		})
-		if err == keyspace.ErrIndexGone {
+		if err == selection.ErrIndexGone {
 			err = errQueryIndexGone
 		}
 		if err != nil {
 			return err
 		}
 	case r.ends != nil:
-		wanted := keyspace.EndsRange{Low: r.ends.Low, High: r.ends.High, Count: len(r.ends.Proves) == len(r.query.Conditions()) && r.query.Counts(), First: r.wanted()}
-		r.x.Tx.SelectEnds(r.c, wanted, r.end, func(s keyspace.Slice, place func(i int) keyspace.EndPlace) bool {
+		wanted := selection.EndsRange{Low: r.ends.Low, High: r.ends.High, Count: len(r.ends.Proves) == len(r.query.Conditions()) && r.query.Counts(), First: r.wanted()}
+		r.x.Tx.Reader(r.c).Ends(wanted, r.end, func(s selection.Slice, place func(i int) selection.EndPlace) bool {
 			for i := range s.Items {
 				s.Items[i].Proven = true
 			}
 			return r.examine(s, func(i int) string { return string(endPosition) + place(i).Text() })
 		})
 	case r.query.CountsAll():
-		r.x.Tx.SelectCount(r.c, func(s keyspace.Slice) bool { return r.examine(s, nil) })
+		r.x.Tx.Reader(r.c).ScanCount(func(s selection.Slice) bool { return r.examine(s, nil) })
 	case r.results.Streams(): // a page may end here and go on after a restart
 		check := r.hashCheck()
-		r.x.Tx.SelectInHashOrder(r.c, r.after, r.goesOn, func(s keyspace.Slice) bool {
+		r.x.Tx.Reader(r.c).HashOrder(r.after, r.goesOn, func(s selection.Slice) bool {
 			return r.examine(s, func(i int) string { return string(scanPosition) + check + s.Items[i].ID })
 		})
 	default:
-		r.x.Tx.Select(r.c, func(s keyspace.Slice) bool {
+		r.x.Tx.Reader(r.c).Scan(func(s selection.Slice) bool {
 			return r.examine(s, func(int) string { return "" })
 		})
 	}
@@ -285,7 +286,7 @@ func (r *queryRun) read(newResults func() (*page.Page, error)) error {
 }
 
 // examine examines a slice, and reports whether to go on. position returns that behind an item.
-func (r *queryRun) examine(s keyspace.Slice, position func(i int) string) (more bool) {
+func (r *queryRun) examine(s selection.Slice, position func(i int) string) (more bool) {
 	r.slices++
 	r.dead += s.Dead
 	r.examined += s.Dead + s.Counted + s.Plain
@@ -305,7 +306,7 @@ func (r *queryRun) examine(s keyspace.Slice, position func(i int) string) (more 
 	unwatched := 0 // work since the last look
 	for i := range s.Items {
 		if i%prefetchedItems == 0 {
-			r.prefetched += keyspace.PrefetchItems(s.Items[i:min(i+prefetchedItems, last+1)])
+			r.prefetched += selection.Prefetch(s.Items[i:min(i+prefetchedItems, last+1)])
 		}
 		if r.work >= r.budget && (i > 0 || r.position != "" || !r.results.Streams()) {
 			r.over, r.more = true, true

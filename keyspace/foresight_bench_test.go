@@ -12,6 +12,7 @@ import (
 	"mayfly/expiry/clock"
 	"mayfly/keyspace/foresight"
 	"mayfly/keyspace/record"
+	"mayfly/keyspace/selection"
 )
 
 // BenchmarkForesight measures what tells the future of a million documents of 285 bytes in 16 partitions, which were
@@ -105,12 +106,12 @@ func BenchmarkForesight(b *testing.B) {
 			most = 100
 		}
 		b.Run(fmt.Sprintf("DUE %d at depth %d", most, depth), func(b *testing.B) {
-			var from EndPlace
+			var from selection.EndPlace
 			page := func(most int) {
 				ks.BeginSweep(&tx)
 				defer tx.Close()
-				r, seen := EndsRange{Low: tx.Now(), High: math.MaxInt64, Plain: true, First: most}, 0
-				tx.SelectEnds(c, r, from, func(s Slice, place func(int) EndPlace) bool {
+				r, seen := selection.EndsRange{Low: tx.Now(), High: math.MaxInt64, Plain: true, First: most}, 0
+				tx.Reader(c).Ends(r, from, func(s selection.Slice, place func(int) selection.EndPlace) bool {
 					seen += len(s.Items)
 					if seen >= most {
 						from = place(len(s.Items) - 1)

@@ -9,6 +9,7 @@ import (
 
 	"mayfly/expiry"
 	"mayfly/keyspace/foresight"
+	"mayfly/keyspace/selection"
 )
 
 // TestForesightBesideWriters plans, forecasts and lists what is due while others write documents, change the mode and
@@ -74,8 +75,8 @@ func TestForesightBesideWriters(t *testing.T) {
 		if n := f.Buckets[22].Items + f.Buckets[23].Items; n < stable {
 			t.Errorf("round %d: a forecast has %d of %d keys", round, n, stable)
 		}
-		keys, last := 0, EndPlace{}
-		tx.SelectEnds(c, EndsRange{Low: tx.Now(), High: math.MaxInt64, Plain: true}, EndPlace{}, func(s Slice, place func(int) EndPlace) bool {
+		keys, last := 0, selection.EndPlace{}
+		tx.Reader(c).Ends(selection.EndsRange{Low: tx.Now(), High: math.MaxInt64, Plain: true}, selection.EndPlace{}, func(s selection.Slice, place func(int) selection.EndPlace) bool {
 			for i, it := range s.Items {
 				if it.Item.Kind == Plain {
 					keys++

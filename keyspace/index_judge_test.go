@@ -13,6 +13,7 @@ import (
 	"mayfly/expiry/clock"
 	"mayfly/keyspace"
 	"mayfly/keyspace/index"
+	"mayfly/keyspace/selection"
 	"mayfly/query"
 	"mayfly/query/page"
 
@@ -267,7 +268,7 @@ func (j *judged) query(text string) (ids []string) {
 	j.ks.BeginSweep(&tx)
 	defer tx.Close()
 	c := tx.Container("0")
-	p, ok := c.Plan(q, "")
+	p, ok := selection.Choose(c.IndexSet(), q, "")
 	if !ok {
 		j.t.Fatalf("%s: no index serves it", text)
 	}
@@ -275,7 +276,7 @@ func (j *judged) query(text string) (ids []string) {
 	j.must(err)
 	r, err := page.New(q, page.Options{Count: page.MaxCount, Ordered: p.Ordered, Proven: p.Proves}, from)
 	j.must(err)
-	j.must(tx.SelectIndex(c, &p, keyspace.Place{}, func(s keyspace.Slice, _ func(int) keyspace.Place) bool {
+	j.must(tx.Reader(c).Index(&p, selection.Place{}, func(s selection.Slice, _ func(int) selection.Place) bool {
 		for _, at := range s.Items {
 			_, err := r.Add(&query.Document{Text: at.Item.Body, ID: at.ID, Time: at.Item.TS, Proven: at.Proven})
 			j.must(err)

@@ -22,6 +22,10 @@ func CheckIndexes(recorded [][]string) error { return indexing.CheckRecord(recor
 // Epoch returns a number that grows with every start.
 func (ks *Keyspace) Epoch() uint64 { return ks.epoch }
 
+// IndexSet returns the indexes of a container for the plans of package selection; nil: none. A set
+// does not change: another takes its place.
+func (c *Container) IndexSet() *indexing.Set { return c.indexes.Load() }
+
 // Indexes returns the indexes of a container, in the order of their creation.
 func (c *Container) Indexes() []*Index { return c.indexes.Load().List() }
 

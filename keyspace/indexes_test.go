@@ -13,6 +13,7 @@ import (
 	"mayfly/keyspace/eviction"
 	"mayfly/keyspace/index"
 	"mayfly/keyspace/memtable"
+	"mayfly/keyspace/selection"
 )
 
 // indexSteps is the number of random steps of TestIndexSteps.
@@ -187,11 +188,11 @@ func (o *opened) selectAll(names []string) {
 		if c == nil {
 			continue
 		}
-		tx.Select(c, func(Slice) bool { return true })
+		tx.Reader(c).Scan(func(selection.Slice) bool { return true })
 		for _, ix := range c.Indexes() {
-			p := Plan{Index: ix}
+			p := selection.Plan{Index: ix}
 			p.Spans = []index.Span{index.Everything()}
-			if err := tx.SelectIndex(c, &p, Place{}, func(Slice, func(int) Place) bool { return true }); err != nil && (err != ErrIndexGone || ix.Ready()) {
+			if err := tx.Reader(c).Index(&p, selection.Place{}, func(selection.Slice, func(int) selection.Place) bool { return true }); err != nil && (err != selection.ErrIndexGone || ix.Ready()) {
 				o.t.Error(err)
 			}
 		}
@@ -430,9 +431,9 @@ func TestSelectIndexKeepsDead(t *testing.T) {
 		o.BeginSweep(&tx)
 		defer tx.Close()
 		c := tx.Container("0")
-		p := Plan{Index: c.Indexes()[0]}
+		p := selection.Plan{Index: c.Indexes()[0]}
 		p.Spans = []index.Span{index.Everything()}
-		tx.SelectIndex(c, &p, Place{}, func(s Slice, _ func(int) Place) bool {
+		tx.Reader(c).Index(&p, selection.Place{}, func(s selection.Slice, _ func(int) selection.Place) bool {
 			dead += s.Dead
 			if len(s.Items) > 0 {
 				t.Error("a dead item is found")

@@ -11,6 +11,7 @@ import (
 	"mayfly/expiry"
 	"mayfly/keyspace/eviction"
 	"mayfly/keyspace/index"
+	"mayfly/keyspace/selection"
 )
 
 // keptModel is a container in which policies may rule again, beside a model of it.
@@ -238,7 +239,7 @@ func (m *keptModel) compare() {
 	tx.Scan(c, 0, 1<<30, func(id string, _ Item) { got = append(got, id) })
 	check("Scan", got)
 	got = nil
-	tx.Select(c, func(s Slice) bool {
+	tx.Reader(c).Scan(func(s selection.Slice) bool {
 		for _, it := range s.Items {
 			got = append(got, it.ID)
 		}
@@ -246,10 +247,10 @@ func (m *keptModel) compare() {
 	})
 	check("Select", got)
 	for _, ordered := range []bool{false, true} {
-		p := Plan{Index: c.Indexes()[0]}
+		p := selection.Plan{Index: c.Indexes()[0]}
 		p.Spans, p.Ordered = []index.Span{index.Everything()}, ordered
 		got = nil
-		if err := tx.SelectIndex(c, &p, Place{}, func(s Slice, _ func(int) Place) bool {
+		if err := tx.Reader(c).Index(&p, selection.Place{}, func(s selection.Slice, _ func(int) selection.Place) bool {
 			for _, it := range s.Items {
 				got = append(got, it.ID)
 			}
@@ -260,7 +261,7 @@ func (m *keptModel) compare() {
 		check("SelectIndex", got)
 		counted := 0
 		p.Count, p.Proven = true, true
-		if err := tx.SelectIndex(c, &p, Place{}, func(s Slice, _ func(int) Place) bool {
+		if err := tx.Reader(c).Index(&p, selection.Place{}, func(s selection.Slice, _ func(int) selection.Place) bool {
 			counted += s.Counted
 			return true
 		}); err != nil || counted != len(want) {
@@ -268,7 +269,7 @@ func (m *keptModel) compare() {
 		}
 	}
 	got = nil
-	tx.SelectEnds(c, EndsRange{High: 1 << 60}, EndPlace{}, func(s Slice, _ func(int) EndPlace) bool {
+	tx.Reader(c).Ends(selection.EndsRange{High: 1 << 60}, selection.EndPlace{}, func(s selection.Slice, _ func(int) selection.EndPlace) bool {
 		for _, it := range s.Items {
 			got = append(got, it.ID)
 		}

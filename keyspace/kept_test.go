@@ -8,6 +8,7 @@ import (
 
 	"mayfly/expiry"
 	"mayfly/keyspace/eviction"
+	"mayfly/keyspace/selection"
 )
 
 // TestKeepDeadUntil compares figures and look-ups while the dead stay with those after they are removed.
@@ -33,7 +34,7 @@ func TestKeepDeadUntil(t *testing.T) {
 			}
 		}
 		selected := 0
-		tx.Select(c, func(s Slice) bool {
+		tx.Reader(c).Scan(func(s selection.Slice) bool {
 			selected += len(s.Items)
 			return true
 		})

@@ -5,7 +5,7 @@ import (
 	"mayfly/keyspace/memtable"
 )
 
-// EndsRange says which documents an [EndsReader] reads.
+// EndsRange says which documents an [endsReader] reads.
 type EndsRange struct {
 	Low, High int64 // ms; the documents that die then, both included
 	Count     bool  // they are counted and not read, one partition after the other
@@ -16,8 +16,8 @@ type EndsRange struct {
 // orderedAtOnce bounds the items that are brought into order while partitions are locked.
 const orderedAtOnce = 2 * Entries
 
-// EndsReader reads the living documents that die in a range of moments in slices, in the order of their ends and of ids.
-type EndsReader struct {
+// endsReader reads the living documents that die in a range of moments in slices, in the order of their ends and of ids.
+type endsReader struct {
 	r  EndsRange
 	at EndPlace
 
@@ -26,19 +26,19 @@ type EndsReader struct {
 	size  int     // entries of the next slice
 }
 
-// NewEndsReader returns a reader from a place on.
-func NewEndsReader(r EndsRange, from EndPlace) *EndsReader {
-	return &EndsReader{r: r, at: from, size: firstSlice(r.First)}
+// newEndsReader returns a reader from a place on.
+func newEndsReader(r EndsRange, from EndPlace) *endsReader {
+	return &endsReader{r: r, at: from, size: firstSlice(r.First)}
 }
 
 // Place returns the place behind an item of the last slice.
-func (x *EndsReader) Place(i int) EndPlace { return EndPlace{x.ends[i], x.slice.Items[i].ID, true} }
+func (x *endsReader) Place(i int) EndPlace { return EndPlace{x.ends[i], x.slice.Items[i].ID, true} }
 
 // Rewind makes the reader go on from the beginning: in another partition.
-func (x *EndsReader) Rewind() { x.at = EndPlace{} }
+func (x *endsReader) Rewind() { x.at = EndPlace{} }
 
 // Ends returns the ends behind the place under a policy. The caller adds the tables.
-func (x *EndsReader) Ends(policy *expiry.Policy) *memtable.Ends {
+func (x *endsReader) Ends(policy *expiry.Policy) *memtable.Ends {
 	if x.at.Any && x.at.End >= x.r.Low {
 		return memtable.NewEnds(policy, x.at.End, x.at.ID, false)
 	}
@@ -46,17 +46,17 @@ func (x *EndsReader) Ends(policy *expiry.Policy) *memtable.Ends {
 }
 
 // Prepare brings a bounded number of the ends into order, where reading begins. It reports whether that is done.
-func (x *EndsReader) Prepare(ends *memtable.Ends) (done bool) { return ends.Ready(orderedAtOnce) }
+func (x *endsReader) Prepare(ends *memtable.Ends) (done bool) { return ends.Ready(orderedAtOnce) }
 
 // Read reads a slice at a moment in ms. Its items are valid until the next call.
-func (x *EndsReader) Read(ends *memtable.Ends, policy *expiry.Policy, now int64) Slice {
+func (x *endsReader) Read(ends *memtable.Ends, policy *expiry.Policy, now int64) Slice {
 	x.slice, x.ends = Slice{Items: x.slice.Items[:0]}, x.ends[:0]
 	x.slice.Last = x.read(ends, policy, now)
 	return x.slice
 }
 
 // read fills the slice. end says that nothing follows.
-func (x *EndsReader) read(ends *memtable.Ends, policy *expiry.Policy, now int64) (end bool) {
+func (x *endsReader) read(ends *memtable.Ends, policy *expiry.Policy, now int64) (end bool) {
 	size := x.size
 	x.size = nextSlice(size)
 	var t *memtable.Table

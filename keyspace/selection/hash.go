@@ -5,9 +5,9 @@ import (
 	"mayfly/keyspace/memtable"
 )
 
-// HashReader reads the living items of one partition after the other in slices, in the order of the hashes of their
+// hashReader reads the living items of one partition after the other in slices, in the order of the hashes of their
 // ids. An id is enough to go on behind it, also after a restart. What is written meanwhile keeps its place.
-type HashReader struct {
+type hashReader struct {
 	partitions int
 	number     int    // the partition that is read
 	after      string // the id behind which the next slice begins
@@ -19,28 +19,28 @@ type HashReader struct {
 	examined int
 }
 
-// NewHashReader returns a reader from the beginning on.
-func NewHashReader(partitions int) *HashReader {
-	return &HashReader{partitions: partitions, begin: true}
+// newHashReader returns a reader from the beginning on.
+func newHashReader(partitions int) *hashReader {
+	return &hashReader{partitions: partitions, begin: true}
 }
 
 // GoOn makes the reader begin behind an id of a partition.
-func (r *HashReader) GoOn(partition int, id string) {
+func (r *hashReader) GoOn(partition int, id string) {
 	r.number, r.after, r.begin = partition, id, false
 }
 
 // Partition returns the partition of the next slice.
-func (r *HashReader) Partition() int { return r.number }
+func (r *hashReader) Partition() int { return r.number }
 
 // Examined returns the number of items that were examined for the last slice.
-func (r *HashReader) Examined() int { return r.examined }
+func (r *hashReader) Examined() int { return r.examined }
 
 // Dead returns the dead that were met in the last slice.
-func (r *HashReader) Dead() []*memtable.Entry { return r.dead }
+func (r *hashReader) Dead() []*memtable.Entry { return r.dead }
 
 // Read reads the next slice at a moment in ms. t has the items of the partition; nil if there are none. The items of the
 // slice are valid until the next call.
-func (r *HashReader) Read(t *memtable.Table, policy *expiry.Policy, now int64) Slice {
+func (r *hashReader) Read(t *memtable.Table, policy *expiry.Policy, now int64) Slice {
 	r.slice, r.dead, r.examined = Slice{Items: r.slice.Items[:0]}, r.dead[:0], 0
 	end := true
 	if t != nil {
@@ -59,7 +59,7 @@ func (r *HashReader) Read(t *memtable.Table, policy *expiry.Policy, now int64) S
 }
 
 // examine adds the items found to the slice, or to the dead.
-func (r *HashReader) examine(t *memtable.Table, policy *expiry.Policy, now int64) {
+func (r *hashReader) examine(t *memtable.Table, policy *expiry.Policy, now int64) {
 	dead := policy.DeadLimits(now)
 	for _, e := range r.found[:r.examined] {
 		if e.Within(dead) {

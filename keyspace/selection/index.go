@@ -18,16 +18,16 @@ const sliceDead = 128
 // expectedItems is the number of items for which a reader has memory at first.
 const expectedItems = 16
 
-// IndexReader reads the living items in the ranges of a plan in slices. The items of an ordered plan come in its order,
+// indexReader reads the living items in the ranges of a plan in slices. The items of an ordered plan come in its order,
 // those of another by partition.
-type IndexReader struct {
-	plan *Plan
-	at   Place
-	view View // of the slice
+type indexReader struct {
+	source Source
+	plan   *Plan
+	at     Place
 
 	slice    Slice
 	keys     []index.Key // of the items
-	dead     []DeadEntry
+	dead     []deadEntry
 	examined int
 	size     int // entries of the slice
 
@@ -51,16 +51,16 @@ type foundEntry struct {
 // foundTogether bounds the entries that are examined together.
 const foundTogether = 32
 
-// DeadEntry is a dead entry that was met, in a partition.
-type DeadEntry struct {
+// deadEntry is a dead entry that was met, in a partition.
+type deadEntry struct {
 	Partition int
 	Entry     *memtable.Entry
 }
 
-// NewIndexReader returns a reader from a place on.
-func NewIndexReader(p *Plan, from Place) *IndexReader {
+// newIndexReader returns a reader from a place on.
+func newIndexReader(s Source, p *Plan, from Place) *indexReader {
 	size := firstSlice(p.First)
-	r := &IndexReader{plan: p, at: from, size: size, found: make([]foundEntry, 0, foundTogether)}
+	r := &indexReader{source: s, plan: p, at: from, size: size, found: make([]foundEntry, 0, foundTogether)}
 	if !p.Count {
 		expected := min(size, expectedItems)
 		r.slice.Items, r.keys = make([]Item, 0, expected), make([]index.Key, 0, expected)
@@ -69,7 +69,7 @@ func NewIndexReader(p *Plan, from Place) *IndexReader {
 }
 
 // Place returns the place behind an item of the last slice.
-func (r *IndexReader) Place(i int) Place {
+func (r *indexReader) Place(i int) Place {
 	it := &r.slice.Items[i]
 	p := Place{Partition: it.partition, Bound: index.Bound{Key: r.keys[i], ID: it.ID}, Any: true}
 	if _, tied := r.plan.Index.Definition.Run(&r.keys[i]); tied && r.plan.Ordered {
@@ -79,14 +79,14 @@ func (r *IndexReader) Place(i int) Place {
 }
 
 // Examined returns the number of entries that were examined for the last slice.
-func (r *IndexReader) Examined() int { return r.examined }
+func (r *indexReader) Examined() int { return r.examined }
 
 // Dead returns the dead entries that were met in the last slice. An item may have several.
-func (r *IndexReader) Dead() []DeadEntry { return r.dead }
+func (r *indexReader) Dead() []deadEntry { return r.dead }
 
-// Read reads the next slice. Its items are valid until the next call.
-func (r *IndexReader) Read(v View) (Slice, error) {
-	r.view, r.limits = v, v.Policy.DeadLimits(v.Now)
+// Read reads the next slice. Its items are valid until the next call. All partitions must be locked.
+func (r *indexReader) Read() (Slice, error) {
+	r.limits = r.source.Policy().DeadLimits(r.source.Now())
 	r.slice = Slice{Items: r.slice.Items[:0]}
 	r.keys, r.dead, r.examined = r.keys[:0], r.dead[:0], 0
 	read := r.readPartitions
@@ -101,8 +101,8 @@ func (r *IndexReader) Read(v View) (Slice, error) {
 }
 
 // readPartitions reads one partition after the other. end says that nothing follows.
-func (r *IndexReader) readPartitions() (end bool, err error) {
-	for ; r.at.Partition < r.view.Partitions; r.at = (Place{Partition: r.at.Partition + 1}) {
+func (r *indexReader) readPartitions() (end bool, err error) {
+	for ; r.at.Partition < r.source.Partitions(); r.at = (Place{Partition: r.at.Partition + 1}) {
 		if more, err := r.readPartition(r.at.Partition); more || err != nil {
 			return false, err
 		}
@@ -111,7 +111,7 @@ func (r *IndexReader) readPartitions() (end bool, err error) {
 }
 
 // readPartition reads the rest of a partition, or as much as a slice holds; more says that it has not read all.
-func (r *IndexReader) readPartition(number int) (more bool, err error) {
+func (r *indexReader) readPartition(number int) (more bool, err error) {
 	t, tree, err := r.tree(number)
 	if tree == nil {
 		return false, err
@@ -133,8 +133,8 @@ func (r *IndexReader) readPartition(number int) (more bool, err error) {
 }
 
 // tree returns the tree of the plan's index in a partition, nil if the container has no items there.
-func (r *IndexReader) tree(partition int) (*memtable.Table, *index.Tree, error) {
-	items, trees := r.view.Part(partition)
+func (r *indexReader) tree(partition int) (*memtable.Table, *index.Tree, error) {
+	items, trees := r.source.Part(partition)
 	if items == nil {
 		return nil, nil, nil
 	}
@@ -146,7 +146,7 @@ func (r *IndexReader) tree(partition int) (*memtable.Table, *index.Tree, error) 
 }
 
 // open returns a cursor over the part of a range behind the place.
-func (r *IndexReader) open(tree *index.Tree, s *index.Span) (c index.Cursor, ok bool) {
+func (r *indexReader) open(tree *index.Tree, s *index.Span) (c index.Cursor, ok bool) {
 	low, high := &s.Low, &s.High
 	if r.at.Any {
 		behind := r.at.Bound.Behind(r.plan.Desc)
@@ -169,7 +169,7 @@ func (r *IndexReader) open(tree *index.Tree, s *index.Span) (c index.Cursor, ok 
 }
 
 // full reports whether the slice holds as much as it may.
-func (r *IndexReader) full() bool {
+func (r *indexReader) full() bool {
 	switch {
 	case r.examined >= r.size || len(r.dead)+len(r.found) >= sliceDead:
 		r.examineFound()
@@ -182,7 +182,7 @@ func (r *IndexReader) full() bool {
 
 // add adds the current entry of a tree to those found. living says that no item of its table is dead: then an entry that
 // is only counted is not read.
-func (r *IndexReader) add(partition int, t *memtable.Table, living bool, c *index.Cursor) {
+func (r *indexReader) add(partition int, t *memtable.Table, living bool, c *index.Cursor) {
 	r.examined++
 	r.behindRun = false
 	r.last = foundEntry{partition, t, memtable.Handle(c.Handle()), c.Key()}
@@ -194,11 +194,11 @@ func (r *IndexReader) add(partition int, t *memtable.Table, living bool, c *inde
 }
 
 // counts reports whether an entry under a key is only counted if it lives.
-func (r *IndexReader) counts(k *index.Key) bool { return r.plan.Count && r.plan.Proven && !k.Cut }
+func (r *indexReader) counts(k *index.Key) bool { return r.plan.Count && r.plan.Proven && !k.Cut }
 
 // examineFound adds the items of the entries found to the slice, or to the dead. It reads all entries first: no read
 // waits for another, so the cache misses overlap.
-func (r *IndexReader) examineFound() {
+func (r *indexReader) examineFound() {
 	for i := range r.found {
 		f := &r.found[i]
 		r.touched += f.t.At(f.handle).Version()
@@ -207,7 +207,7 @@ func (r *IndexReader) examineFound() {
 		f := &r.found[i]
 		switch e := f.t.At(f.handle); {
 		case e.Within(r.limits):
-			r.dead = append(r.dead, DeadEntry{f.partition, e})
+			r.dead = append(r.dead, deadEntry{f.partition, e})
 		case r.counts(&f.key):
 			r.slice.Counted++
 		default:
@@ -221,7 +221,7 @@ func (r *IndexReader) examineFound() {
 }
 
 // pause notes where the next slice goes on.
-func (r *IndexReader) pause() {
+func (r *indexReader) pause() {
 	if r.behindRun {
 		return
 	}
@@ -229,7 +229,7 @@ func (r *IndexReader) pause() {
 }
 
 // readOrdered merges the trees of all partitions.
-func (r *IndexReader) readOrdered() (end bool, err error) {
+func (r *indexReader) readOrdered() (end bool, err error) {
 	ties := r.plan.Index.Cut() > 0
 	spans := r.plan.Spans
 	if r.plan.Desc {
@@ -237,8 +237,8 @@ func (r *IndexReader) readOrdered() (end bool, err error) {
 		slices.Reverse(spans)
 	}
 	for i := range spans {
-		m := merge{desc: r.plan.Desc, list: make([]mergeCursor, 0, r.view.Partitions)}
-		for number := range r.view.Partitions {
+		m := merge{desc: r.plan.Desc, list: make([]mergeCursor, 0, r.source.Partitions())}
+		for number := range r.source.Partitions() {
 			t, tree, err := r.tree(number)
 			if err != nil {
 				return true, err

@@ -39,7 +39,7 @@ func compareRun(a, b []query.Value, idA, idB string) int {
 
 // readRun adds the items of a run, which begins with the first entry of m, in the order of their documents. more says
 // that the slice has no room for it.
-func (r *IndexReader) readRun(m *merge, run *index.Span) (more bool, err error) {
+func (r *indexReader) readRun(m *merge, run *index.Span) (more bool, err error) {
 	r.examineFound()
 	var entries []runEntry
 	for len(m.heap) > 0 {
@@ -64,7 +64,7 @@ func (r *IndexReader) readRun(m *merge, run *index.Span) (more bool, err error) 
 		r.examined++
 		found := e.t.At(e.handle)
 		if found.Within(r.limits) {
-			r.dead = append(r.dead, DeadEntry{e.partition, found})
+			r.dead = append(r.dead, deadEntry{e.partition, found})
 			continue
 		}
 		e.id, e.item = e.t.IDAndItem(found)
@@ -93,7 +93,7 @@ func (r *IndexReader) readRun(m *merge, run *index.Span) (more bool, err error) 
 }
 
 // runBegin returns the values behind which a run goes on, if it is that of the place.
-func (r *IndexReader) runBegin(run *index.Span) (values []query.Value, within bool) {
+func (r *indexReader) runBegin(run *index.Span) (values []query.Value, within bool) {
 	if r.at.Values == "" || !run.Holds(&r.at.Bound.Key) {
 		return nil, false
 	}
@@ -102,7 +102,7 @@ func (r *IndexReader) runBegin(run *index.Span) (values []query.Value, within bo
 }
 
 // valuesOf returns the values of an item at the paths of the index.
-func (r *IndexReader) valuesOf(it *record.Item) []query.Value {
+func (r *indexReader) valuesOf(it *record.Item) []query.Value {
 	if r.values == nil {
 		r.values = index.NewReader([]index.Definition{r.plan.Index.Definition})
 	}

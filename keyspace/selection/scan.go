@@ -5,8 +5,8 @@ import (
 	"mayfly/keyspace/memtable"
 )
 
-// PartitionReader reads one partition after the other in slices.
-type PartitionReader interface {
+// partitionReader reads one partition after the other in slices.
+type partitionReader interface {
 	Partition() int          // of the next slice
 	Examined() int           // items that were examined for the last slice
 	Dead() []*memtable.Entry // that were met in the last slice
@@ -16,8 +16,8 @@ type PartitionReader interface {
 	Read(t *memtable.Table, policy *expiry.Policy, now int64) Slice
 }
 
-// ScanReader reads the living items of one partition after the other in slices, from the newest to the oldest.
-type ScanReader struct {
+// scanReader reads the living items of one partition after the other in slices, from the newest to the oldest.
+type scanReader struct {
 	partitions uint64
 	number     uint64 // the partition that is read
 	below      uint64 // the sequence number behind which the next slice begins; 0 for the newest
@@ -29,23 +29,23 @@ type ScanReader struct {
 	examined int
 }
 
-// NewScanReader returns a reader. If count is true, documents are counted and not read: slices have no items.
-func NewScanReader(partitions int, count bool) *ScanReader {
-	return &ScanReader{partitions: uint64(partitions), count: count}
+// newScanReader returns a reader. If count is true, documents are counted and not read: slices have no items.
+func newScanReader(partitions int, count bool) *scanReader {
+	return &scanReader{partitions: uint64(partitions), count: count}
 }
 
 // Partition returns the partition of the next slice.
-func (r *ScanReader) Partition() int { return int(r.number) }
+func (r *scanReader) Partition() int { return int(r.number) }
 
 // Examined returns the number of items that were examined for the last slice.
-func (r *ScanReader) Examined() int { return r.examined }
+func (r *scanReader) Examined() int { return r.examined }
 
 // Dead returns the dead that were met in the last slice.
-func (r *ScanReader) Dead() []*memtable.Entry { return r.dead }
+func (r *scanReader) Dead() []*memtable.Entry { return r.dead }
 
 // Read reads the next slice at a moment in ms. t has the items of the partition; nil if there are none. The items of the
 // slice are valid until the next call.
-func (r *ScanReader) Read(t *memtable.Table, policy *expiry.Policy, now int64) Slice {
+func (r *scanReader) Read(t *memtable.Table, policy *expiry.Policy, now int64) Slice {
 	r.slice, r.dead, r.examined = Slice{Items: r.slice.Items[:0]}, r.dead[:0], 0
 	end := true
 	if t != nil {
@@ -65,7 +65,7 @@ func (r *ScanReader) Read(t *memtable.Table, policy *expiry.Policy, now int64) S
 }
 
 // examine adds the items found to the slice, or to the dead.
-func (r *ScanReader) examine(t *memtable.Table, policy *expiry.Policy, now int64) {
+func (r *scanReader) examine(t *memtable.Table, policy *expiry.Policy, now int64) {
 	dead := policy.DeadLimits(now)
 	for _, f := range r.found[:r.examined] {
 		switch e := f.Entry; {

@@ -1,11 +1,6 @@
 package selection
 
-import (
-	"mayfly/expiry"
-	"mayfly/keyspace/indexing"
-	"mayfly/keyspace/memtable"
-	"mayfly/keyspace/record"
-)
+import "mayfly/keyspace/record"
 
 // Item is a living item that a query examines. It is safe to keep.
 type Item struct {
@@ -25,17 +20,6 @@ type Slice struct {
 	Counted int // living documents that a counting plan selects, and has not read
 	Plain   int // living plain keys that a counting plan has met
 	Ordered int // items that were brought into order for this and later queries
-}
-
-// View is a container at one moment, while all partitions are locked.
-type View struct {
-	Partitions int
-	Policy     *expiry.Policy
-	Now        int64 // ms
-
-	// Part returns the items of the container in a partition and their trees; nil if there are none. It is called before
-	// a partition is read.
-	Part func(partition int) (*memtable.Table, *indexing.Table)
 }
 
 // Entries bounds the entries of a slice, and so the time for which a partition is locked.
