@@ -32,7 +32,7 @@ var layers = layerTable{
 	{"commands", "commands/jsondoc commands/redisfmt keyspace keyspace/selection keyspace/undo keyspace/foresight keyspace/eviction keyspace/index query/page query/predicates query expiry expiry/clock"},
 	{"commands/jsondoc", "commands/redisfmt expiry/members query/jsontext expiry"},
 	{"commands/redisfmt", ""},
-	{"keyspace", "keyspace/undo keyspace/foresight keyspace/selection keyspace/indexing keyspace/index query/predicates query keyspace/storage keyspace/lease keyspace/figures keyspace/scrub keyspace/dbnum keyspace/eviction keyspace/rotation keyspace/watch keyspace/memtable keyspace/journal keyspace/store keyspace/datadir keyspace/aof keyspace/record expiry/members expiry expiry/clock"},
+	{"keyspace", "keyspace/undo keyspace/foresight keyspace/selection keyspace/indexing keyspace/index keyspace/storage keyspace/lease keyspace/figures keyspace/dbnum keyspace/eviction keyspace/rotation keyspace/watch keyspace/memtable keyspace/journal keyspace/store keyspace/datadir keyspace/aof keyspace/record expiry/members expiry expiry/clock"},
 	{"keyspace/repair", "keyspace/manifest keyspace/journal keyspace/store keyspace/datadir keyspace/aof keyspace/record expiry/members expiry expiry/clock"},
 	{"keyspace/watch", "expiry"},
 	{"keyspace/storage", "keyspace/waste keyspace/liveness keyspace/memtable keyspace/fileset keyspace/scrub keyspace/journal keyspace/figures keyspace/datadir keyspace/store keyspace/reserve keyspace/lease keyspace/manifest keyspace/aof keyspace/record expiry"},
@@ -80,7 +80,7 @@ var layers = layerTable{
 var testImports = map[string]string{
 	".":                  "keyspace/aof/buntdbtest",
 	"server/metrics":     "keyspace",
-	"keyspace":           "query/page keyspace/repair keyspace/fileset keyspace/reserve keyspace/manifest keyspace/aof/aoftest keyspace/aof/buntdbtest",
+	"keyspace":           "query/page query keyspace/repair keyspace/scrub keyspace/fileset keyspace/reserve keyspace/manifest keyspace/aof/aoftest keyspace/aof/buntdbtest",
 	"keyspace/index":     "query/page",
 	"query":              "query/page",
 	"keyspace/repair":    "keyspace keyspace/aof/aoftest",

@@ -77,6 +77,8 @@ type LSN = journal.LSN
 
 // Keyspace is the set of all containers and their items. Safe for concurrent use.
 type Keyspace struct {
+	storage.Service // of storage
+
 	opt           Options
 	partitions    []*partition
 	catalogue     catalogue
@@ -180,34 +182,9 @@ func (ks *Keyspace) Close() error {
 	return ks.storage.Close()
 }
 
-// Halt commits everything and forces it to disk, for a process that ends while transactions still run. The next
-// start replays the journal. The keyspace must not be used afterwards.
-func (ks *Keyspace) Halt() error { return errors.Join(ks.journal.CommitAll(), ks.journal.Sync()) }
-
 func (ks *Keyspace) partitionOf(id string) *partition {
 	return ks.partitions[record.Partition(id, len(ks.partitions))]
 }
-
-// Wait returns once the LSN is committed as the fsync policy asks, by this call together with all other pending
-// work, or by another. After an error nothing is lost: the journal tries again.
-func (ks *Keyspace) Wait(lsn LSN) error { return ks.ForClients(ks.journal.Wait(lsn)) }
-
-// CommitNow is Wait without yielding first, for a goroutine that has gathered the work of many itself.
-func (ks *Keyspace) CommitNow(lsn LSN) error { return ks.ForClients(ks.journal.CommitNow(lsn)) }
-
-// maxWaiting is the number of uncommitted bytes above which a writer commits first.
-const maxWaiting = 32 << 20
-
-// Throttle limits the uncommitted bytes: above the limit it commits. It is called before a transaction that may
-// write. It returns no error: see Writable.
-func (ks *Keyspace) Throttle() {
-	if ks.journal.Waiting() > maxWaiting {
-		_ = ks.journal.Wait(ks.journal.Last())
-	}
-}
-
-// Committed reports whether the LSN is committed.
-func (ks *Keyspace) Committed(lsn LSN) bool { return lsn <= ks.journal.Committed() }
 
 // Now reads the clock, in ms.
 func (ks *Keyspace) Now() int64 { return ks.opt.Clock.Now() }
@@ -225,9 +202,6 @@ func (ks *Keyspace) ClockAhead() time.Duration {
 
 // Micros reads the clock, in µs.
 func (ks *Keyspace) Micros() int64 { return ks.opt.Clock.Micros() }
-
-// SetFsync changes the fsync policy while running.
-func (ks *Keyspace) SetFsync(f Fsync) { ks.journal.SetPolicy(f) }
 
 // SetExpireEffort changes active-expire-effort (1 to 10) while running.
 func (ks *Keyspace) SetExpireEffort(effort int) { ks.purge.SetEffort(effort) }

@@ -41,6 +41,7 @@ func (ks *Keyspace) restore() (err error) {
 	if err != nil {
 		return err
 	}
+	ks.Service = ks.storage.Service()
 	l := &loader{ks: ks, byNumber: make(map[uint32]*Container)}
 	var parts []storage.Partition
 	for n := range ks.storage.Partitions() {

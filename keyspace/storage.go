@@ -1,96 +1,26 @@
 package keyspace
 
 import (
-	"errors"
 	"maps"
 	"slices"
-	"time"
 
 	"mayfly/expiry"
 	"mayfly/keyspace/aof"
 	"mayfly/keyspace/datadir"
 	"mayfly/keyspace/lease"
 	"mayfly/keyspace/record"
-	"mayfly/keyspace/scrub"
 	"mayfly/keyspace/storage"
 	"mayfly/keyspace/store"
 )
 
-// Dir is the data folder.
-func (ks *Keyspace) Dir() string { return ks.opt.Dir }
-
-// Save makes a checkpoint; see [storage.Engine.Save]. It blocks until that is done; transactions continue meanwhile.
-func (ks *Keyspace) Save() error { return ks.storage.Save() }
-
-// SaveInBackground requests a checkpoint. It returns at once; false if an earlier request has not finished.
-func (ks *Keyspace) SaveInBackground() bool { return ks.storage.SaveInBackground() }
-
-// LastSave returns the time in ms of the last checkpoint, or of the start if there was none.
-func (ks *Keyspace) LastSave() int64 { return ks.storage.LastSave() }
-
 // Compaction says when a store is worth compacting.
 type Compaction = store.Compaction
 
-// DefaultCompaction applies until [Keyspace.SetCompaction].
+// DefaultCompaction applies until SetCompaction.
 var DefaultCompaction = store.DefaultCompaction
 
-// SetCompaction changes when stores are compacted automatically.
-func (ks *Keyspace) SetCompaction(c Compaction) { ks.storage.SetCompaction(c) }
-
-// Compact requests a checkpoint and a compaction of all stores with waste, in the background. It returns at once;
-// false if one is running already.
-func (ks *Keyspace) Compact() bool { return ks.storage.Compact() }
-
-// SetEraseWithin sets erase-within: what is gone is in no file of the data folder after this time. 0 promises nothing.
-func (ks *Keyspace) SetEraseWithin(d time.Duration) { ks.storage.SetEraseWithin(d) }
-
-// InTheWayError is the error of [Keyspace.Backup] for something at path.part that it must not take over.
+// InTheWayError is the error of Backup for something at path.part that it must not take over.
 type InTheWayError = datadir.InTheWayError
-
-// Backup writes a copy of the data folder, the state of one moment, to a path that does not exist, while reads and
-// writes continue; see [storage.Engine.Backup].
-func (ks *Keyspace) Backup(path string) error { return ks.storage.Backup(path) }
-
-// Scrubber checks the files on disk, in the background.
-func (ks *Keyspace) Scrubber() *scrub.Scrubber { return ks.storage.Scrub }
-
-// Damage says which files on disk are damaged and could not be written anew yet; nil if there are none. Nothing is lost
-// while the server runs, but the next start would refuse them.
-func (ks *Keyspace) Damage() error {
-	s := ks.storage.Scrub.Stats()
-	if s.Damaged == 0 {
-		return nil
-	}
-	return ks.ForClients(errors.New(s.Damage))
-}
-
-// Writable returns the error because of which writes are refused for now (MISCONF), or nil.
-func (ks *Keyspace) Writable() error {
-	if err := ks.storage.Err(); err != nil {
-		return ks.ForClients(err)
-	}
-	return ks.storage.Disk.Err()
-}
-
-// Freeing returns the error because of which even transactions that free space are refused for now, or nil. On a full disk
-// only these are admitted: see package reserve.
-func (ks *Keyspace) Freeing() error {
-	if err := ks.storage.Err(); err != nil {
-		return ks.ForClients(err)
-	}
-	return ks.storage.Disk.FreeingErr()
-}
-
-// Unsaved returns why a stop now would lose writes, or nil.
-func (ks *Keyspace) Unsaved() error {
-	if !ks.journal.Begun() {
-		return nil
-	}
-	return ks.ForClients(ks.storage.Err())
-}
-
-// ForClients returns an error without the path of the data folder, which is not for clients; the log has it.
-func (ks *Keyspace) ForClients(err error) error { return datadir.WithoutPath(err, ks.opt.Dir) }
 
 // memory is the keyspace as a [storage.Memory].
 type memory struct{ ks *Keyspace }

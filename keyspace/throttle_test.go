@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"mayfly/expiry"
+	"mayfly/keyspace/storage"
 )
 
 // TestThrottle: while much waits to be committed, Throttle commits; otherwise it does nothing.
@@ -14,7 +15,7 @@ func TestThrottle(t *testing.T) {
 	o.stopBackground()
 	value := strings.Repeat("x", 4<<20)
 	most := int64(0)
-	for range 3 * maxWaiting / len(value) {
+	for range 3 * storage.MaxWaiting / len(value) {
 		o.Throttle()
 		var tx Tx
 		o.BeginKey(&tx, "k")
@@ -22,8 +23,8 @@ func TestThrottle(t *testing.T) {
 		tx.Close() // without a wait
 		most = max(most, o.journal.Waiting())
 	}
-	if limit := int64(maxWaiting + len(value) + 1<<10); most > limit || most < maxWaiting {
-		t.Errorf("up to %d bytes waited, want about %d", most, maxWaiting)
+	if limit := int64(storage.MaxWaiting + len(value) + 1<<10); most > limit || most < storage.MaxWaiting {
+		t.Errorf("up to %d bytes waited, want about %d", most, storage.MaxWaiting)
 	}
 }
 

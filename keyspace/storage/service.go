@@ -1,0 +1,117 @@
+package storage
+
+import (
+	"errors"
+	"time"
+
+	"mayfly/keyspace/datadir"
+	"mayfly/keyspace/journal"
+	"mayfly/keyspace/scrub"
+	"mayfly/keyspace/store"
+)
+
+// Service is an engine as clients see it: what they may ask it for. Its errors do not have the path of the data folder. Safe
+// for concurrent use from Begin on.
+type Service struct{ engine *Engine }
+
+// Service returns the engine as clients see it.
+func (e *Engine) Service() Service { return Service{e} }
+
+// Dir is the data folder.
+func (s Service) Dir() string { return s.engine.Options.Dir }
+
+// Wait returns once the LSN is committed as the fsync policy asks, by this call together with all other pending
+// work, or by another. After an error nothing is lost: the journal tries again.
+func (s Service) Wait(lsn journal.LSN) error { return s.ForClients(s.engine.Journal.Wait(lsn)) }
+
+// CommitNow is Wait without yielding first, for a goroutine that has gathered the work of many itself.
+func (s Service) CommitNow(lsn journal.LSN) error {
+	return s.ForClients(s.engine.Journal.CommitNow(lsn))
+}
+
+// MaxWaiting is the number of uncommitted bytes above which a writer commits first.
+const MaxWaiting = 32 << 20
+
+// Throttle limits the uncommitted bytes: above the limit it commits. It is called before a transaction that may
+// write. It returns no error: see Writable.
+func (s Service) Throttle() {
+	if j := s.engine.Journal; j.Waiting() > MaxWaiting {
+		_ = j.Wait(j.Last())
+	}
+}
+
+// Committed reports whether the LSN is committed.
+func (s Service) Committed(lsn journal.LSN) bool { return lsn <= s.engine.Journal.Committed() }
+
+// Halt commits everything and forces it to disk, for a process that ends while transactions still run. The next
+// start replays the journal. The engine must not be used afterwards.
+func (s Service) Halt() error {
+	return errors.Join(s.engine.Journal.CommitAll(), s.engine.Journal.Sync())
+}
+
+// SetFsync changes the fsync policy while running.
+func (s Service) SetFsync(p journal.Policy) { s.engine.Journal.SetPolicy(p) }
+
+// Save makes a checkpoint; see [Engine.Save]. It blocks until that is done; transactions continue meanwhile.
+func (s Service) Save() error { return s.engine.Save() }
+
+// SaveInBackground requests a checkpoint. It returns at once; false if an earlier request has not finished.
+func (s Service) SaveInBackground() bool { return s.engine.SaveInBackground() }
+
+// LastSave returns the time in ms of the last checkpoint, or of the start if there was none.
+func (s Service) LastSave() int64 { return s.engine.LastSave() }
+
+// SetCompaction changes when stores are compacted automatically.
+func (s Service) SetCompaction(c store.Compaction) { s.engine.SetCompaction(c) }
+
+// Compact requests a checkpoint and a compaction of all stores with waste, in the background. It returns at once;
+// false if one is running already.
+func (s Service) Compact() bool { return s.engine.Compact() }
+
+// SetEraseWithin sets erase-within: what is gone is in no file of the data folder after this time. 0 promises nothing.
+func (s Service) SetEraseWithin(d time.Duration) { s.engine.SetEraseWithin(d) }
+
+// Backup writes a copy of the data folder, the state of one moment, to a path that does not exist, while reads and
+// writes continue; see [Engine.Backup].
+func (s Service) Backup(path string) error { return s.engine.Backup(path) }
+
+// Scrubber checks the files on disk, in the background.
+func (s Service) Scrubber() *scrub.Scrubber { return s.engine.Scrub }
+
+// Damage says which files on disk are damaged and could not be written anew yet; nil if there are none. Nothing is lost
+// while the server runs, but the next start would refuse them.
+func (s Service) Damage() error {
+	stats := s.engine.Scrub.Stats()
+	if stats.Damaged == 0 {
+		return nil
+	}
+	return s.ForClients(errors.New(stats.Damage))
+}
+
+// Writable returns the error because of which writes are refused for now (MISCONF), or nil.
+func (s Service) Writable() error {
+	if err := s.engine.Err(); err != nil {
+		return s.ForClients(err)
+	}
+	return s.engine.Disk.Err()
+}
+
+// Freeing returns the error because of which even transactions that free space are refused for now, or nil. On a full disk
+// only these are admitted: see package reserve.
+func (s Service) Freeing() error {
+	if err := s.engine.Err(); err != nil {
+		return s.ForClients(err)
+	}
+	return s.engine.Disk.FreeingErr()
+}
+
+// Unsaved returns why a stop now would lose writes, or nil.
+func (s Service) Unsaved() error {
+	if !s.engine.Journal.Begun() {
+		return nil
+	}
+	return s.ForClients(s.engine.Err())
+}
+
+// ForClients returns an error without the path of the data folder, which is not for clients; the log has it.
+func (s Service) ForClients(err error) error { return datadir.WithoutPath(err, s.engine.Options.Dir) }
