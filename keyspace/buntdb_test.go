@@ -56,7 +56,7 @@ func itemsIn(t *testing.T, dir string) map[place]record.Item {
 			return err
 		})
 		visit("*", func(key, _ string, it record.Item) error {
-			number, id, err := record.SplitKey(key)
+			k, err := record.SplitKey(key)
 			if _, touched := record.TouchedKey(key); touched {
 				touches[key] = string(record.Append(nil, key, it))
 				return nil
@@ -67,8 +67,8 @@ func itemsIn(t *testing.T, dir string) map[place]record.Item {
 				}
 				return err
 			}
-			if name, ok := names[number]; ok { // else the container was dropped or flushed
-				items[place{name, id}] = it
+			if name, ok := names[k.Container]; ok { // else the container was dropped or flushed
+				items[place{name, k.ID}] = it
 			}
 			return nil
 		})
@@ -83,8 +83,8 @@ func itemsIn(t *testing.T, dir string) map[place]record.Item {
 			t.Fatal(err)
 		}
 		itemKey, _ := record.TouchedKey(key)
-		number, id, _ := record.SplitKey(itemKey)
-		at := place{names[number], id}
+		k, _ := record.SplitKey(itemKey)
+		at := place{names[k.Container], k.ID}
 		if it, ok := items[at]; ok && touch.Touches(base, it.Version) {
 			items[at] = it.Touched(touch)
 		}

@@ -287,11 +287,11 @@ func (h *history) checkStores() {
 	found := make(map[place]Item)
 	for _, p := range h.o.partitions {
 		for key, it := range storedItems(h.t, h.o.storage.Store(p.number)) {
-			number, id, err := record.SplitKey(key)
+			k, err := record.SplitKey(key)
 			if err != nil {
 				h.t.Fatal(err)
 			}
-			found[place{names[number], id}] = it
+			found[place{names[k.Container], k.ID}] = it
 		}
 	}
 	h.compare("in the stores", found)

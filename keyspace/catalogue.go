@@ -30,6 +30,8 @@ type catalogue struct {
 	dirty map[uint32]*Container
 	// asides are the containers that are set aside.
 	asides undo.Asides[*Container]
+	// hidden are the logs and groups of the containers, by number.
+	hidden map[uint32]*Container
 	// unnumbered are containers without a number while the data is loaded.
 	unnumbered []*Container
 }
@@ -53,6 +55,9 @@ type Container struct {
 	revived   expiry.Limits    // items within it that live may have been dead until an UNDO
 	undone    uint64           // counts UNDOs of rules
 
+	log    *record.Log    // of its deaths, nil if none is kept; changed as replaced is
+	hidden *record.Hidden // not nil: the container is a log or a group, without a name, and not listed; changed as replaced is
+
 	aside *record.Aside // not nil: the container is set aside, and not listed; changed as replaced is
 
 	indexes         atomic.Pointer[indexing.Set] // nil for none; changed while all partitions are locked
@@ -63,7 +68,10 @@ type Container struct {
 }
 
 func newContainer(r record.Container, partitions int) *Container {
-	c := &Container{name: r.Name, number: r.Number, db: r.DB, lastDB: r.LastDB, created: r.Created, tables: make(tables, partitions)}
+	c := &Container{
+		name: r.Name, number: r.Number, db: r.DB, lastDB: r.LastDB, created: r.Created, log: r.Log, hidden: r.Hidden,
+		tables: make(tables, partitions),
+	}
 	c.policy.Store(&r.Policy)
 	c.history.Store(record.NewHistory(r.Etag, r.History))
 	c.revived = expiry.NoLimits
@@ -81,6 +89,9 @@ func (c *Container) memory() int64 {
 	}
 	return int64(containerOverhead+len(c.name)+8*len(c.tables)) + c.history.Load().Memory
 }
+
+// isLog reports whether the container is a log of deaths.
+func (c *Container) isLog() bool { return c.hidden != nil && !c.hidden.IsGroup() }
 
 // Name returns the container's name.
 func (c *Container) Name() string { return c.name }
@@ -333,6 +344,6 @@ func (tx *Tx) recordContainer(c *Container) {
 func (c *Container) record() record.Container {
 	return record.Container{
 		Number: c.number, Name: c.name, DB: c.db, LastDB: c.lastDB, Created: c.created,
-		Policy: *c.Policy(), Indexes: c.indexes.Load().Recorded(), Aside: c.aside,
+		Policy: *c.Policy(), Indexes: c.indexes.Load().Recorded(), Aside: c.aside, Log: c.log, Hidden: c.hidden,
 	}.WithHistory(c.history.Load())
 }

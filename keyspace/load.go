@@ -28,7 +28,9 @@ type loader struct {
 	epoch uint64 // the latest read
 
 	mu       sync.Mutex            // protects byNumber
-	byNumber map[uint32]*Container // one without a name has items of a container that is not known (yet)
+	byNumber map[uint32]*Container // one that is not recorded has items of a container that is not known (yet)
+	recorded map[uint32]bool       // the containers with a record
+	claimed  map[uint32]bool       // the logs that a container says are its own, from claim on
 }
 
 // restore opens the files and loads their state; see [storage.Engine.Load].
@@ -42,7 +44,7 @@ func (ks *Keyspace) restore() (err error) {
 		return err
 	}
 	ks.Service = ks.storage.Service()
-	l := &loader{ks: ks, byNumber: make(map[uint32]*Container)}
+	l := &loader{ks: ks, byNumber: make(map[uint32]*Container), recorded: make(map[uint32]bool)}
 	var parts []storage.Partition
 	for n := range ks.storage.Partitions() {
 		p := newPartition(n)
@@ -50,7 +52,7 @@ func (ks *Keyspace) restore() (err error) {
 		ks.partitions = append(ks.partitions, p)
 		parts = append(parts, storage.Partition{Lock: &p.mu, Shard: &p.shard})
 	}
-	ks.catalogue.dirty = make(map[uint32]*Container)
+	ks.catalogue.dirty, ks.catalogue.hidden = make(map[uint32]*Container), make(map[uint32]*Container)
 	latest, err := ks.storage.Load(parts, memory{ks}, l)
 	if err != nil {
 		return err
@@ -77,22 +79,25 @@ func (ks *Keyspace) restore() (err error) {
 }
 
 // Table returns the table of a container in a partition, and makes it if need be.
-func (l *loader) Table(partition int, container uint32) *memtable.Table {
-	c := l.container(container)
+func (l *loader) Table(partition int, container uint32, log bool) *memtable.Table {
+	c := l.container(container, log)
 	if t := c.tables[partition]; t != nil {
 		return &t.Table
 	}
 	return &l.ks.openTableLocked(c, l.ks.partitions[partition]).Table
 }
 
-// container returns the container of a number. If it is not known yet, it is one without a name that has the items
-// until then.
-func (l *loader) container(number uint32) *Container {
+// container returns the container of a number. If it is not known yet, it is one without a record that has the items
+// until then. log says that its items are of a log.
+func (l *loader) container(number uint32, log bool) *Container {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	c := l.byNumber[number]
 	if c == nil {
 		c = newContainer(record.Container{Number: number}, len(l.ks.partitions))
+		if log {
+			c.hidden = new(record.Hidden)
+		}
 		l.byNumber[number] = c
 	}
 	return c
@@ -119,22 +124,23 @@ func (l *loader) Catalogue(key, rec string, deleted, journaled bool) error {
 	if err != nil {
 		return err
 	}
-	c := l.container(number)
+	var r record.Container
+	if !deleted {
+		if r, err = record.ReadContainer(key, it); err != nil {
+			return err
+		}
+	}
+	c := l.container(number, r.Hidden != nil && !r.Hidden.IsGroup())
 	if journaled {
 		l.ks.catalogue.dirty[number] = c
 	}
-	if deleted {
-		c.name = ""
+	if l.recorded[number] = !deleted; deleted {
 		return nil
-	}
-	r, err := record.ReadContainer(key, it)
-	if err != nil {
-		return err
 	}
 	c.name, c.created, c.db, c.lastDB = r.Name, r.Created, r.DB, r.LastDB
 	c.policy.Store(&r.Policy)
 	c.history.Store(record.NewHistory(r.Etag, r.History))
-	c.aside = r.Aside
+	c.aside, c.log, c.hidden = r.Aside, r.Log, r.Hidden
 	c.recordedIndexes = r.Indexes
 	l.clock = max(l.clock, r.Policy.OwnDeadTo, r.Policy.InheritDeadTo, r.History[len(r.History)-1].At)
 	l.epoch = max(l.epoch, r.Etag/versionLeap)
@@ -144,21 +150,53 @@ func (l *loader) Catalogue(key, rec string, deleted, journaled bool) error {
 	return nil
 }
 
+// exists reports whether a container that was read exists. A log exists if a container says that it is its own, a group if
+// its log does.
+func (l *loader) exists(c *Container) bool {
+	switch {
+	case !l.recorded[c.number]:
+		return false
+	case c.hidden == nil:
+		return true
+	case c.hidden.IsGroup():
+		log := l.byNumber[c.hidden.GroupOf]
+		return log != nil && log.isLog() && l.exists(log)
+	default:
+		return l.claimed[c.number]
+	}
+}
+
+// claim notes which logs belong to a container.
+func (l *loader) claim() {
+	l.claimed = make(map[uint32]bool)
+	for number, c := range l.byNumber {
+		if l.recorded[number] && c.log != nil {
+			l.claimed[c.log.Number] = true
+		}
+	}
+}
+
 // finish builds the catalogue, drops items that belong to no container, and begins a new epoch of versions.
 func (l *loader) finish(latest []storage.Latest) {
 	cat := &l.ks.catalogue
 	var listed []*Container
+	l.claim()
 	for number, c := range l.byNumber {
 		cat.next = max(cat.next, number+1)
-		if c.name == "" {
+		exists := l.exists(c)
+		if !exists {
 			c.aside = nil // it was dropped
 		}
 		c.loadWindows(l.ks)
-		if c.name != "" && c.aside != nil {
+		switch {
+		case !exists:
+		case c.hidden != nil:
+			cat.hidden[number] = c
+			continue
+		case c.aside != nil:
 			cat.addAside(c)
 			continue
-		}
-		if c.name != "" {
+		default:
 			listed = append(listed, c)
 			continue
 		}

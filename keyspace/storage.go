@@ -54,6 +54,7 @@ func (m memory) Records() []aof.Op {
 	for _, c := range ks.catalogue.list {
 		all[c.number] = c
 	}
+	maps.Copy(all, ks.catalogue.hidden)
 	clock := aof.Op{Key: record.ClockKey, Rec: string(m.Clock())}
 	tx.Close()
 	return append([]aof.Op{clock}, ks.containerOps(all)...)
@@ -62,14 +63,16 @@ func (m memory) Records() []aof.Op {
 func (m memory) Purgeable() map[uint32]expiry.Limits {
 	p := m.ks.partitions[0]
 	p.mu.Lock()
-	list := slices.Clone(m.ks.catalogue.list)
+	list := slices.AppendSeq(slices.Clone(m.ks.catalogue.list), maps.Values(m.ks.catalogue.hidden))
 	p.mu.Unlock()
 	limits := make(map[uint32]expiry.Limits, len(list))
 	for some := range slices.Chunk(list, containersAtOnce) {
 		p.mu.Lock()
 		now := m.ks.Now()
 		for _, c := range some {
-			limits[c.number] = m.ks.purgeable(c, now)
+			if limits[c.number] = m.ks.purgeable(c, now); c.log != nil {
+				limits[c.number] = expiry.NoLimits // the deaths have to be logged
+			}
 		}
 		p.mu.Unlock()
 	}

@@ -50,7 +50,11 @@ func (t *table) Place() *int { return &t.place }
 // openTableLocked makes the table of a container in a partition that has none yet. p.mu must be held.
 func (ks *Keyspace) openTableLocked(c *Container, p *partition) *table {
 	t := &table{ks: ks, p: p, c: c}
-	t.Init(&p.shard, c.number)
+	if c.isLog() {
+		t.InitLog(&p.shard, c.number)
+	} else {
+		t.Init(&p.shard, c.number)
+	}
 	ks.tables.Add(t)
 	c.tables[p.number] = t
 	if set := c.indexes.Load(); set != nil {

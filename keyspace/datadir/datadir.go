@@ -27,11 +27,12 @@ const (
 	CatalogueName = "catalogue.db"
 )
 
-// The versions of the layout. Any other is refused. A folder gets the newer one when a change can be taken back for the
-// first time: servers that do not know of that would lose what is set aside, or bring it back.
+// The versions of the layout. Any other is refused. A folder gets a newer one when it is about to hold for the first time
+// what servers of the older do not know: they would lose it, or bring back what is set aside.
 const (
 	formatVersion = 2
-	undoVersion   = 3
+	undoVersion   = 3 // containers may be set aside
+	logVersion    = 4 // and may have logs of deaths
 )
 
 // PartitionName returns the name of a partition's store.
@@ -154,27 +155,41 @@ func (d *Dir) create(log zerolog.Logger) error {
 // FormatText returns the content of the file "format".
 func (d *Dir) FormatText() string { return formatText(d.Partitions, int(d.version.Load())) }
 
-// AllowUndo raises the version of the folder to the one in which containers may be set aside, durably. It does nothing if
-// that is its version.
-func (d *Dir) AllowUndo() error {
-	if d.version.Load() == undoVersion {
+// AllowUndo raises the version of the folder to the first in which containers may be set aside, durably. It does nothing if
+// its version is that or newer.
+func (d *Dir) AllowUndo() error { return d.raise(undoVersion) }
+
+// AllowLogs raises the version of the folder to the first in which containers may have logs of deaths, as AllowUndo does.
+func (d *Dir) AllowLogs() error { return d.raise(logVersion) }
+
+// raise raises the version of the folder. Nothing lowers it.
+func (d *Dir) raise(version int32) error {
+	if d.version.Load() >= version {
 		return nil
 	}
-	if err := d.writeFormat(undoVersion); err != nil {
+	d.format.Lock()
+	defer d.format.Unlock()
+	if d.version.Load() >= version {
+		return nil
+	}
+	if err := d.writeFormatLocked(int(version)); err != nil {
 		return err
 	}
-	d.version.Store(undoVersion)
+	d.version.Store(version)
 	return nil
 }
 
 // WriteFormat writes the file "format", durably.
-func (d *Dir) WriteFormat() error { return d.writeFormat(int(d.version.Load())) }
-
-func (d *Dir) writeFormat(version int) error {
+func (d *Dir) WriteFormat() error {
 	d.format.Lock()
 	defer d.format.Unlock()
+	return d.writeFormatLocked(int(d.version.Load()))
+}
+
+// writeFormatLocked writes the file "format" with a version. d.format must be held.
+func (d *Dir) writeFormatLocked(version int) error {
 	path := filepath.Join(d.Path, FormatName)
-	if err := aof.WriteFile(path+".tmp", []byte(formatText(d.Partitions, max(version, int(d.version.Load()))))); err != nil {
+	if err := aof.WriteFile(path+".tmp", []byte(formatText(d.Partitions, version))); err != nil {
 		return err
 	}
 	if err := aof.SyncDir(d.Path); err != nil {
@@ -219,7 +234,7 @@ func formatText(partitions, version int) string {
 // of an unknown version is a *[VersionError].
 func ReadFormat(text string) (partitions, version int, err error) {
 	_, err = fmt.Sscanf(text, "mayfly data folder\nformat %d\n", &version)
-	if err == nil && version > 0 && version != formatVersion && version != undoVersion {
+	if err == nil && version > 0 && (version < formatVersion || version > logVersion) {
 		return 0, 0, &VersionError{version}
 	}
 	fmt.Sscanf(text, "mayfly data folder\nformat %d\npartitions %d\n", &version, &partitions)
@@ -234,10 +249,10 @@ type VersionError struct{ Version int }
 
 func (e *VersionError) Error() string {
 	if e.Version < formatVersion {
-		return fmt.Sprintf("its format is %d, of a version of mayfly before the first release; this one reads formats %d and %d: "+
-			"export the data with the version that wrote it, and import it", e.Version, formatVersion, undoVersion)
+		return fmt.Sprintf("its format is %d, of a version of mayfly before the first release; this one reads formats %d to %d: "+
+			"export the data with the version that wrote it, and import it", e.Version, formatVersion, logVersion)
 	}
-	return fmt.Sprintf("its format is %d, of a newer version of mayfly; this one reads formats %d and %d", e.Version, formatVersion, undoVersion)
+	return fmt.Sprintf("its format is %d, of a newer version of mayfly; this one reads formats %d to %d", e.Version, formatVersion, logVersion)
 }
 
 // Partitions returns the number of partitions of a data folder; 0 if there is no folder.

@@ -162,7 +162,7 @@ func TestNamesAreOnDiskFirst(t *testing.T) {
 
 func TestFormatOfTheFolder(t *testing.T) {
 	for n := 1; n <= record.MaxPartitions; n++ {
-		for _, version := range []int{formatVersion, undoVersion} {
+		for _, version := range []int{formatVersion, undoVersion, logVersion} {
 			if got, is, err := ReadFormat(formatText(n, version)); err != nil || got != n || is != version {
 				t.Fatalf("%d partitions of version %d come back as %d, %d, %v", n, version, got, is, err)
 			}
@@ -180,8 +180,8 @@ func TestFormatOfTheFolder(t *testing.T) {
 		text  string
 		words []string
 	}{
-		{"mayfly data folder\nformat 1\npartitions 2\ncrc32c 00000000\n", []string{"format is 1", "before the first release", "reads formats 2", "import"}},
-		{"mayfly data folder\nformat 4\nsomething new\n", []string{"format is 4", "newer version", "reads formats 2 and 3"}},
+		{"mayfly data folder\nformat 1\npartitions 2\ncrc32c 00000000\n", []string{"format is 1", "before the first release", "reads formats 2 to 4", "import"}},
+		{"mayfly data folder\nformat 5\nsomething new\n", []string{"format is 5", "newer version", "reads formats 2 to 4"}},
 		{"mayfly data folder\nformat 0\npartitions 2\n", []string{"damaged"}},
 		{strings.Replace(formatText(2, formatVersion), "partitions 2", "partitions 3", 1), []string{"damaged"}},
 		{"", []string{"damaged"}},
@@ -193,6 +193,47 @@ func TestFormatOfTheFolder(t *testing.T) {
 		if _, err := Partitions(path); err == nil || !strings.Contains(err.Error(), test.words[0]) {
 			t.Errorf("the number of partitions of %q: %v", test.text, err)
 		}
+	}
+}
+
+// TestVersionOfTheFolder: the version of a folder rises with what it may hold, also in another order and from several
+// goroutines, and nothing lowers it.
+func TestVersionOfTheFolder(t *testing.T) {
+	for _, tt := range []struct {
+		raise []func(*Dir) error
+		want  int
+	}{
+		{nil, formatVersion},
+		{[]func(*Dir) error{(*Dir).AllowUndo}, undoVersion},
+		{[]func(*Dir) error{(*Dir).AllowLogs}, logVersion},
+		{[]func(*Dir) error{(*Dir).AllowUndo, (*Dir).AllowLogs, (*Dir).AllowUndo}, logVersion},
+		{[]func(*Dir) error{(*Dir).AllowLogs, (*Dir).AllowUndo}, logVersion},
+	} {
+		path := t.TempDir()
+		d := mustOpen(t, path, 2)
+		var wg sync.WaitGroup
+		for _, raise := range tt.raise {
+			wg.Go(func() {
+				if err := raise(d); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		wg.Wait()
+		for _, again := range []func() error{d.WriteFormat, d.Close} {
+			if err := again(); err != nil {
+				t.Error(err)
+			}
+			text, err := os.ReadFile(filepath.Join(path, FormatName))
+			if n, is, bad := ReadFormat(string(text)); err != nil || bad != nil || n != 2 || is != tt.want {
+				t.Errorf("%q has version %d, want %d; %v, %v", text, is, tt.want, err, bad)
+			}
+		}
+		d = mustOpen(t, path, 2)
+		if want := formatText(2, tt.want); d.FormatText() != want {
+			t.Errorf("%q is opened as %q", want, d.FormatText())
+		}
+		d.Close()
 	}
 }
 

@@ -79,16 +79,16 @@ func (f *Filter) placeLocked(sets []store.Candidate) error {
 	f.list = f.list[:0]
 	var t *memtable.Table
 	for _, s := range sets {
-		number, id, err := record.SplitKey(record.View(s.Key))
+		k, err := record.SplitKey(record.View(s.Key))
 		if err != nil {
 			return fmt.Errorf("%s: %q: %w", f.opt.Path, s.Key, err)
 		}
-		if t == nil || t.Container() != number {
-			t = f.opt.Shard.Table(number)
+		if t == nil || t.Container() != k.Container {
+			t = f.opt.Shard.Table(k.Container)
 		}
-		f.list = append(f.list, placedID{t, id})
+		f.list = append(f.list, placedID{t, k.ID})
 		if t != nil {
-			f.prefetch.Add(t, id)
+			f.prefetch.Add(t, k.ID)
 		}
 	}
 	f.prefetch.Run(header)

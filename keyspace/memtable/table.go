@@ -21,7 +21,8 @@ type Table struct {
 	shard     *Shard
 	seed      Seed   // of the shard
 	number    uint32 // of the container
-	prefix    string // the container's part of each key, "12:"
+	prefix    string // the container's part of each key, "12:" or "41~"
+	log       bool   // the items are of a log of deaths
 	slab      slab
 	arena     arena
 	index     index
@@ -51,10 +52,22 @@ const TableOverhead = 608
 
 // Init makes the zero value an empty table of a container and attaches it to a shard.
 func (t *Table) Init(s *Shard, container uint32) {
-	key := record.AppendKey(nil, container, "")
-	*t = Table{shard: s, seed: s.Seed, number: container, prefix: string(key), order: insertionOrder{next: 1}}
+	t.init(s, container, string(record.AppendKey(nil, container, "")))
+}
+
+// InitLog is Init for a log of deaths: all items are of the kind [record.Entry].
+func (t *Table) InitLog(s *Shard, log uint32) {
+	t.init(s, log, string(record.AppendLogKey(nil, log, "")))
+	t.log = true
+}
+
+func (t *Table) init(s *Shard, container uint32, prefix string) {
+	*t = Table{shard: s, seed: s.Seed, number: container, prefix: prefix, order: insertionOrder{next: 1}}
 	t.Attach()
 }
+
+// Log reports whether the table is one of a log of deaths.
+func (t *Table) Log() bool { return t.log }
 
 // Container returns the number of the table's container.
 func (t *Table) Container() uint32 { return t.number }
@@ -154,7 +167,10 @@ func (t *Table) Item(e *Entry) record.Item {
 func (t *Table) IDAndItem(e *Entry) (id string, it record.Item) {
 	n := e.keyLen()
 	it = record.Item{Kind: record.Document, TS: e.ts, ExpireAt: e.expireAt, Version: e.version}
-	if e.has(plain) {
+	switch {
+	case t.log:
+		it.Kind = record.Entry
+	case e.has(plain):
 		it.Kind = record.Plain
 	}
 	if e.split() {

@@ -20,6 +20,8 @@ type Container struct {
 	History []expiry.HistoryEntry // the newest changes, oldest first; of what is read at least one
 	Indexes [][]string            // of each the paths, with "geo" at the end of one over points
 	Aside   *Aside                // nil: the container is in use
+	Log     *Log                  // of the deaths in the container; nil: none is kept
+	Hidden  *Hidden               // nil: the container has a name
 	text    string                // of History: of each entry a comma and the JSON; empty: not known
 }
 
@@ -59,8 +61,9 @@ type containerBody struct {
 	Deadline      string `json:"deadline,omitempty"` // a member of documents
 	Hold          string `json:"hold,omitempty"`     // a reason
 
-	Indexes [][]string    `json:"indexes,omitempty"`
-	Aside   *Aside        `json:"aside,omitempty"`
+	Indexes [][]string `json:"indexes,omitempty"`
+	Aside   *Aside     `json:"aside,omitempty"`
+	logBody
 	History []historyBody `json:"history,omitempty"` // see appendHistory
 }
 
@@ -99,6 +102,7 @@ func (c *Container) appendBody(dst []byte) []byte {
 	if c.Aside != nil {
 		dst = appendValue(append(dst, `,"aside":`...), c.Aside)
 	}
+	dst = c.appendLog(dst)
 	if len(c.History) > 0 {
 		dst = c.appendHistory(append(dst, `,"history":`...))
 	}
@@ -137,6 +141,7 @@ func ReadContainer(key string, it Item) (c Container, err error) {
 	c.Policy.Deadline, c.Policy.Hold = b.Deadline, b.Hold
 	c.Name, c.DB, c.LastDB, c.Created, c.Etag, c.Indexes = b.Name, b.DB, b.LastDB, b.Created, it.Version, b.Indexes
 	c.Aside = b.Aside
+	b.logBody.read(&c)
 	if c.History, err = historyOf(b.History); err != nil {
 		return c, fmt.Errorf("record %q: %w", key, err)
 	}

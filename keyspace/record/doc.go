@@ -2,11 +2,12 @@
 //
 // A file maps keys to records, in stores and in journals alike:
 //
-//	12:order-1     an item of container 12: kind d (document) or p (plain key)
-//	container/12   the container of number 12: kind c
-//	clock          the latest time that a reply may have revealed: kind t
-//	waste          since when each store has waste: kind w, see package waste
-//	seal           confirms a range of the file: kind s, see package aof
+//	12:order-1             an item of container 12: kind d (document) or p (plain key)
+//	41~…0000003:order-1    an entry of log 41, a death in container 12: kind e, see package deaths
+//	container/12           the container of number 12: kind c
+//	clock                  the latest time that a reply may have revealed: kind t
+//	waste                  since when each store has waste: kind w, see package waste
+//	seal                   confirms a range of the file: kind s, see package aof
 //
 // A record is readable text. Its checksum covers the key and everything behind the checksum:
 //

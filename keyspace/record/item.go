@@ -14,6 +14,7 @@ type Kind uint8
 const (
 	Document      Kind = 'd' // a JSON object, written by DOC.*
 	Plain         Kind = 'p' // bytes, written by SET and its family
+	Entry         Kind = 'e' // of a log of deaths, see package deaths
 	ContainerKind Kind = 'c'
 	ClockKind     Kind = 't'
 	WasteKind     Kind = 'w'

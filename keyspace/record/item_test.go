@@ -18,20 +18,44 @@ func TestKeysRoundTrip(t *testing.T) {
 		{12, "order-1", "12:order-1"},
 		{math.MaxUint32, "", "4294967295:"},
 		{7, "1:2\r\n\x00\xff", "7:1:2\r\n\x00\xff"},
+		{12, "~" + entryID + ":a", "12:~" + entryID + ":a"},
 	} {
 		key := string(AppendKey(nil, c.container, c.id))
 		if key != c.key {
 			t.Errorf("key of %d and %q is %q, want %q", c.container, c.id, key, c.key)
 		}
-		container, id, err := SplitKey(key)
-		if err != nil || container != c.container || id != c.id {
-			t.Errorf("SplitKey(%q) = %d, %q, %v", key, container, id, err)
+		if k, err := SplitKey(key); err != nil || k != (Key{c.container, c.id, false}) {
+			t.Errorf("SplitKey(%q) = %+v, %v", key, k, err)
 		}
 	}
 	for _, key := range []string{"", ":", ":a", "a", "12", "12a:b", "012:a", "-1:a", "+1:a", "4294967296:a",
-		"18446744073709551617:a", "container/12", "clock", "seal"} {
-		if _, _, err := SplitKey(key); err == nil {
+		"18446744073709551617:a", "container/12", "clock", "seal",
+		"12~", "12~a", "12~" + entryID, "12~" + entryID[1:] + ":a", "12~" + strings.ToUpper(entryID) + ":a", "12~" + entryID + "0:a", "012~" + entryID + ":a"} {
+		if _, err := SplitKey(key); err == nil {
 			t.Errorf("SplitKey(%q) succeeds", key)
+		}
+	}
+}
+
+// entryID is the id of an entry in keys.
+const entryID = "0000018bcfe5680000000003"
+
+// TestKeysOfEntries: an entry of a log lies in the partition of the item that died, under an id of its own.
+func TestKeysOfEntries(t *testing.T) {
+	for _, item := range []string{"", "order-1", "{user1}.cart", "a:b~c", strings.Repeat("x", MaxIDLength)} {
+		key := string(AppendLogKey(nil, math.MaxUint32, entryID+":"+item))
+		k, err := SplitKey(key)
+		if err != nil || k != (Key{math.MaxUint32, entryID + ":" + item, true}) {
+			t.Errorf("SplitKey(%.60q) = %+v, %v", key, k, err)
+			continue
+		}
+		for _, n := range []int{1, 3, 16, MaxPartitions} {
+			if got, want := k.Partition(n), Partition(item, n); got != want {
+				t.Errorf("%.60q is in partition %d of %d, the item in %d", key, got, n, want)
+			}
+		}
+		if len(key) > MaxKeyLength {
+			t.Errorf("a key of %d bytes is longer than %d", len(key), MaxKeyLength)
 		}
 	}
 }
@@ -43,6 +67,7 @@ var someItems = []Item{
 	{Kind: Document, Body: `{"sku":"A-1","ttl":30}`, TS: epoch, ExpireAt: epoch + 30_000, Version: 42},
 	{Kind: Plain, Body: "", TS: 0, ExpireAt: expiry.Inherit, Version: 0},
 	{Kind: Plain, Body: "a b\r\n\x00 1 \xff", TS: math.MaxInt64, ExpireAt: expiry.Never, Version: math.MaxUint64},
+	{Kind: Entry, Body: "1700000030000 document d 1700000000000 1700000030000 1f {}", TS: epoch + 30_000, Version: 42},
 	{Kind: ClockKind, TS: math.MinInt64, ExpireAt: math.MinInt64},
 }
 
@@ -139,13 +164,20 @@ func FuzzDecodeRecord(f *testing.F) {
 }
 
 func FuzzSplitKey(f *testing.F) {
-	for _, key := range []string{"12:order-1", "0:", "4294967296:a", "container/1", strings.Repeat("9", 40)} {
+	for _, key := range []string{"12:order-1", "0:", "4294967296:a", "container/1", strings.Repeat("9", 40), "41~" + entryID + ":a{b}", "41~" + entryID} {
 		f.Add(key)
 	}
 	f.Fuzz(func(t *testing.T, key string) {
-		container, id, err := SplitKey(key)
-		if err == nil && string(AppendKey(nil, container, id)) != key {
-			t.Fatalf("%q is split into %d and %q", key, container, id)
+		k, err := SplitKey(key)
+		if err != nil {
+			return
+		}
+		again := AppendKey(nil, k.Container, k.ID)
+		if k.Log {
+			again = AppendLogKey(nil, k.Container, k.ID)
+		}
+		if string(again) != key || k.Partition(MaxPartitions) >= MaxPartitions {
+			t.Fatalf("%q is split into %+v", key, k)
 		}
 	})
 }

@@ -11,8 +11,9 @@ import (
 // MaxIDLength is the length in bytes of the longest id.
 const MaxIDLength = 64 << 10
 
-// MaxKeyLength is the length in bytes of the longest key: of the touch of an id of [MaxIDLength] in any container.
-const MaxKeyLength = MaxIDLength + len(touchPrefix+"4294967295:")
+// MaxKeyLength is the length in bytes of the longest key: of the touch of an id of [MaxIDLength] in any container, or of
+// the death of such an item.
+const MaxKeyLength = MaxIDLength + max(len(touchPrefix+"4294967295:"), len("4294967295~:")+EntryIDLength)
 
 // Keys of the catalogue. An item's key begins with a digit.
 const (
@@ -21,7 +22,7 @@ const (
 	containerPrefix = "container/"
 )
 
-var errKey = errors.New("not an item's key: it must be a container's number, a colon and an id")
+var errKey = errors.New("not an item's key: it must be a container's number, a colon and an id, or in a log a number, ~, the id of an entry, a colon and an id")
 
 // AppendKey appends the key of an item: the container's number and the id, "12:order-1".
 func AppendKey(dst []byte, container uint32, id string) []byte {
@@ -30,24 +31,62 @@ func AppendKey(dst []byte, container uint32, id string) []byte {
 	return append(dst, id...)
 }
 
-// SplitKey is the inverse of [AppendKey]. It accepts nothing that AppendKey does not write.
-// The id shares memory with the key.
-func SplitKey(key string) (container uint32, id string, err error) {
+// EntryIDLength is the length in bytes of the id of an entry in keys: see package deaths.
+const EntryIDLength = 24
+
+// AppendLogKey appends the key of an item in a log of deaths: the log's number and the id, which begins with that of an
+// entry and a colon, "41~0000019b76dacf1100000003:order-1".
+func AppendLogKey(dst []byte, log uint32, id string) []byte {
+	dst = strconv.AppendUint(dst, uint64(log), 10)
+	dst = append(dst, '~')
+	return append(dst, id...)
+}
+
+// Key is the key of an item in its parts.
+type Key struct {
+	Container uint32
+	ID        string // in the container; shares memory with the key
+	Log       bool   // the container is a log of deaths: ID is that of an entry, a colon and the id of the item that died
+}
+
+// Partition returns the number of the partition, of the given number of partitions, to which the item belongs. An entry of
+// a log belongs to that of the item that died.
+func (k Key) Partition(partitions int) int {
+	if k.Log {
+		return Partition(k.ID[EntryIDLength+1:], partitions)
+	}
+	return Partition(k.ID, partitions)
+}
+
+// SplitKey is the inverse of [AppendKey] and [AppendLogKey]. It accepts nothing that these do not write.
+func SplitKey(key string) (k Key, err error) {
 	n := uint64(0)
 	for i := 0; i < len(key) && i <= len("4294967295"); i++ {
 		c := key[i]
-		if c == ':' {
-			if i == 0 || n > math.MaxUint32 || key[0] == '0' && i > 1 {
+		if c == ':' || c == '~' {
+			k = Key{uint32(n), key[i+1:], c == '~'}
+			if i == 0 || n > math.MaxUint32 || key[0] == '0' && i > 1 || k.Log && !isLogID(k.ID) {
 				break
 			}
-			return uint32(n), key[i+1:], nil
+			return k, nil
 		}
 		if c < '0' || c > '9' {
 			break
 		}
 		n = n*10 + uint64(c-'0')
 	}
-	return 0, "", errKey
+	return Key{}, errKey
+}
+
+// isLogID reports whether an id begins with that of an entry.
+func isLogID(id string) bool {
+	if len(id) <= EntryIDLength || id[EntryIDLength] != ':' {
+		return false
+	}
+	_, first := ReadHex(id[:8])
+	_, second := ReadHex(id[8:16])
+	_, third := ReadHex(id[16:EntryIDLength])
+	return first && second && third
 }
 
 // ContainerKey is the key of a container's record.

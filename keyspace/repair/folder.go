@@ -11,6 +11,7 @@ import (
 
 	"mayfly/keyspace/aof"
 	"mayfly/keyspace/datadir"
+	"mayfly/keyspace/deaths"
 	"mayfly/keyspace/journal"
 	"mayfly/keyspace/manifest"
 	"mayfly/keyspace/record"
@@ -274,19 +275,21 @@ func (s *folderReader) fits(number int, key, rec string, del bool) error {
 		return err
 	}
 	item, touched := record.TouchedKey(key)
-	_, id, err := record.SplitKey(item)
+	k, err := record.SplitKey(item)
 	if err == nil && touched && !del {
 		_, _, err = record.ReadTouch(key, rec)
 	}
 	switch {
 	case err != nil:
 		return err
-	case touched && (del || number != anywhere):
+	case touched && (del || number != anywhere || k.Log):
 		return errors.New("a touch does not belong here")
 	case touched:
 		return nil
-	case ofCatalogue || number != anywhere && number != record.Partition(id, s.partitions):
+	case ofCatalogue || number != anywhere && number != k.Partition(s.partitions):
 		return errors.New("the item does not belong in this file")
+	case k.Log && !del:
+		return deaths.Check(k.ID, it)
 	case !del && it.Kind != record.Document && it.Kind != record.Plain:
 		return fmt.Errorf("the item is of an unknown kind %q", it.Kind)
 	}

@@ -94,8 +94,8 @@ func (n *names) apply(c change) error {
 		}
 		n.clock = max(n.clock, it.TS)
 	}
-	if number, _, err := record.SplitKey(c.key); err == nil {
-		n.items[number]++
+	if k, err := record.SplitKey(c.key); err == nil {
+		n.items[k.Container]++
 		return nil
 	}
 	number, err := record.ContainerNumber(c.key)
@@ -120,12 +120,12 @@ func (n *names) explain(problems []Problem) {
 	for i := range problems {
 		p := &problems[i]
 		key, _ := record.TouchedKey(p.Key)
-		number, id, err := record.SplitKey(key)
+		k, err := record.SplitKey(key)
 		if err != nil {
 			continue
 		}
-		p.Container, p.ID = fmt.Sprintf("number %d", number), id
-		if c := n.byNumber[number]; c != nil {
+		p.Container, p.ID = fmt.Sprintf("number %d", k.Container), k.ID
+		if c := n.byNumber[k.Container]; c != nil {
 			p.Container = c.Name
 		}
 	}
@@ -151,12 +151,22 @@ func (n *names) undo() bool {
 	return false
 }
 
+// logs reports whether there are logs of deaths.
+func (n *names) logs() bool {
+	for _, c := range n.byNumber {
+		if c.Log != nil || c.Hidden != nil {
+			return true
+		}
+	}
+	return false
+}
+
 // duplicate says which two containers share a name; empty if none.
 func (n *names) duplicate() string {
 	first := make(map[string]uint32)
 	for _, number := range slices.Sorted(maps.Keys(n.byNumber)) {
 		name := n.byNumber[number].Name
-		if n.byNumber[number].Aside != nil {
+		if n.byNumber[number].Aside != nil || n.byNumber[number].Hidden != nil {
 			continue
 		}
 		if other, taken := first[name]; taken {

@@ -157,11 +157,11 @@ func number(t *testing.T, content, id string) uint32 {
 	t.Helper()
 	end := strings.LastIndex(content, ":"+id+"\r\n")
 	key := content[strings.LastIndex(content[:end], "\n")+1 : end+1+len(id)]
-	n, _, err := record.SplitKey(key)
+	k, err := record.SplitKey(key)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return n
+	return k.Container
 }
 
 // A wrong bit in any seal, the head too, costs nothing: the sets have checksums, and the other commits have seals of

@@ -43,8 +43,8 @@ func (m *merger) readJournals() ([]FileReport, error) {
 // laterOf returns the index in later of a key's changes.
 func (m *merger) laterOf(key string) int {
 	key, _ = record.TouchedKey(key)
-	if _, id, err := record.SplitKey(key); err == nil {
-		return record.Partition(id, m.partitions)
+	if k, err := record.SplitKey(key); err == nil {
+		return k.Partition(m.partitions)
 	}
 	return m.partitions
 }

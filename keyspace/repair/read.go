@@ -41,7 +41,7 @@ func Read(dir string, clk clock.Clock, container func(record.Container) error, i
 	now := max(clk.Now(), names.clock, m.latest())
 	for _, number := range slices.Sorted(maps.Keys(names.byNumber)) {
 		c := names.byNumber[number]
-		if c.Aside != nil {
+		if c.Aside != nil || c.Hidden != nil {
 			continue
 		}
 		if err := container(*c); err != nil {
@@ -94,13 +94,13 @@ func (g *merged) visitLiving(names *names, now int64, visit func(container, id s
 		if rec == "" {
 			continue
 		}
-		number, id, err := record.SplitKey(key)
+		k, err := record.SplitKey(key)
 		if err != nil {
 			return err
 		}
-		c := names.byNumber[number]
-		if c == nil || c.Aside != nil {
-			continue // dropped
+		c := names.byNumber[k.Container]
+		if c == nil || c.Aside != nil || c.Hidden != nil {
+			continue // dropped, or no items of users
 		}
 		it, _, err := record.Decode(key, rec)
 		if err != nil {
@@ -109,7 +109,7 @@ func (g *merged) visitLiving(names *names, now int64, visit func(container, id s
 		if c.Policy.Dead(it.TS, it.ExpireAt, now) {
 			continue
 		}
-		if err := visit(c.Name, id, it); err != nil {
+		if err := visit(c.Name, k.ID, it); err != nil {
 			return err
 		}
 	}

@@ -107,6 +107,11 @@ func (s *folderReader) repair(newDir string, dates redating, finish func(dir str
 			return nil, err
 		}
 	}
+	if p.names.logs() {
+		if err := target.AllowLogs(); err != nil {
+			return nil, err
+		}
+	}
 	if err := finish(staging.Dir(), p.report); err != nil {
 		return nil, err
 	}
@@ -255,7 +260,7 @@ func (p *run) renameDuplicates(g *merged) {
 	owner := make(map[string]uint32)
 	for _, number := range slices.Sorted(maps.Keys(p.known)) {
 		name := p.known[number].name
-		if name == "" || p.names.byNumber[number].Aside != nil {
+		if name == "" || p.names.byNumber[number].Aside != nil || p.names.byNumber[number].Hidden != nil {
 			continue
 		}
 		loser, taken := owner[name]
@@ -304,11 +309,11 @@ func (p *run) partition(number int) (FileReport, error) {
 	var ops []aof.Op
 	for _, key := range sortedKeys(g.items) {
 		v := g.items[key]
-		container, id, err := record.SplitKey(key)
+		k, err := record.SplitKey(key)
 		if err != nil {
 			continue // a damaged key
 		}
-		name, ok := p.nameOf(container)
+		name, ok := p.nameOf(k.Container)
 		if !ok {
 			continue
 		}
@@ -317,7 +322,7 @@ func (p *run) partition(number int) (FileReport, error) {
 		}
 		entry := func(rec string, damage *damagedRange) Item {
 			it, _, _ := record.Decode(key, rec) // sound or empty
-			return Item{Container: name, ID: id, TS: it.TS, File: damage.file, From: damage.From, To: damage.To, Item: it}
+			return Item{Container: name, ID: k.ID, TS: it.TS, File: damage.file, From: damage.From, To: damage.To, Item: it}
 		}
 		switch {
 		case v.undeleted != "":
@@ -336,7 +341,7 @@ func (p *run) partition(number int) (FileReport, error) {
 		if err := p.names.apply(change{key: key, rec: v.rec}); err != nil {
 			return report, err
 		}
-		if rec, lives := p.redating.item(key, v.rec, p.names.byNumber[container], p.report); lives {
+		if rec, lives := p.redating.item(key, v.rec, p.names.byNumber[k.Container], p.report); lives {
 			ops = append(ops, aof.Op{Key: key, Rec: rec})
 		}
 	}

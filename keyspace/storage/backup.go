@@ -98,12 +98,12 @@ func (e *Engine) judgeDead() func(key, rec []byte) bool {
 		if string(key) == record.WasteKey {
 			return true // the copy has none
 		}
-		number, _, err := record.SplitKey(record.View(key))
+		k, err := record.SplitKey(record.View(key))
 		if err != nil {
 			return false
 		}
 		it, err := record.DecodeHeader(record.View(rec))
-		limits, known := purgeable[number]
+		limits, known := purgeable[k.Container]
 		return err == nil && known && limits.Select(it.TS, it.ExpireAt)
 	}
 }

@@ -184,3 +184,6 @@ func signal(to chan<- struct{}) {
 
 // AllowUndo raises the version of the folder to the one in which containers may be set aside, durably.
 func (e *Engine) AllowUndo() error { return e.folder.AllowUndo() }
+
+// AllowLogs raises the version of the folder to the one in which containers may have logs of deaths, durably.
+func (e *Engine) AllowLogs() error { return e.folder.AllowLogs() }

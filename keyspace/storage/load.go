@@ -25,9 +25,9 @@ type Loader interface {
 	// Catalogue applies a record of the catalogue, or its delete, of the store or of a journal.
 	Catalogue(key, rec string, deleted, journaled bool) error
 
-	// Table returns the table of a container in a partition, and makes it if need be. Calls for different partitions are
-	// concurrent.
-	Table(partition int, container uint32) *memtable.Table
+	// Table returns the table of a container in a partition, and makes it if need be. log says that the items to come are
+	// of a log of deaths. Calls for different partitions are concurrent.
+	Table(partition int, container uint32, log bool) *memtable.Table
 }
 
 // Open opens a data folder, or makes it. Errors are one clear line.
@@ -173,13 +173,13 @@ func (e *Engine) replay(l Loader, parts []*partitionLoader, o aof.Op) error {
 		return l.Catalogue(o.Key, o.Rec, o.Del, true)
 	}
 	key, touched := record.TouchedKey(o.Key)
-	number, id, err := record.SplitKey(key)
+	k, err := record.SplitKey(key)
 	if err != nil {
 		return err
 	}
-	part := parts[record.Partition(id, len(parts))]
+	part := parts[k.Partition(len(parts))]
 	if touched {
-		return part.touch(number, id, o)
+		return part.touch(k, o)
 	}
-	return part.apply(number, id, o, true)
+	return part.apply(k, o, true)
 }

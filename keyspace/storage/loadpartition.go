@@ -33,9 +33,9 @@ func (l *partitionLoader) load() (err error) {
 	path := filepath.Join(l.e.Options.Dir, datadir.PartitionName(l.number))
 	l.e.items[l.number], err = l.e.openStore(path, func(o aof.Op) error {
 		l.e.waste.inItems[l.number] = l.e.waste.inItems[l.number] || o.Del
-		number, id, err := record.SplitKey(o.Key)
+		k, err := record.SplitKey(o.Key)
 		if err == nil {
-			err = l.apply(number, id, o, false)
+			err = l.apply(k, o, false)
 		}
 		if err != nil {
 			return fmt.Errorf("%s: %w", path, err)
@@ -54,21 +54,24 @@ func (l *partitionLoader) items() (n int) {
 }
 
 // apply applies one change of the store or of a journal. The store lacks those of journals.
-func (l *partitionLoader) apply(number uint32, id string, o aof.Op, journaled bool) error {
+func (l *partitionLoader) apply(k record.Key, o aof.Op, journaled bool) error {
 	if l.read += aof.SetSize(len(o.Key), len(o.Rec)); l.read > 1<<20 && l.e.Options.Loaded != nil {
 		l.e.Options.Loaded.Add(l.read)
 		l.read = 0
 	}
 	t := l.last
-	if t == nil || t.Container() != number {
-		if t = l.tables[number]; t == nil {
-			t = l.loader.Table(l.number, number)
-			l.tables[number] = t
+	if t == nil || t.Container() != k.Container {
+		if t = l.tables[k.Container]; t == nil {
+			t = l.loader.Table(l.number, k.Container, k.Log)
+			l.tables[k.Container] = t
 		}
 		l.last = t
 	}
+	if t.Log() != k.Log {
+		return fmt.Errorf("item %q does not belong in container %d", o.Key, k.Container)
+	}
 	if o.Del {
-		e := t.Find(id)
+		e := t.Find(k.ID)
 		switch {
 		case e == nil:
 			return nil
@@ -85,11 +88,11 @@ func (l *partitionLoader) apply(number uint32, id string, o aof.Op, journaled bo
 	if err != nil {
 		return err
 	}
-	if record.Partition(id, len(l.e.items)) != l.number {
+	if k.Partition(len(l.e.items)) != l.number {
 		return fmt.Errorf("item %q does not belong to partition %d", o.Key, l.number)
 	}
 	l.saw(it)
-	h, e := t.Load(id, o.Rec, it)
+	h, e := t.Load(k.ID, o.Rec, it)
 	l.clean()
 	if journaled {
 		t.MarkDirty(h, e)
@@ -100,18 +103,18 @@ func (l *partitionLoader) apply(number uint32, id string, o aof.Op, journaled bo
 }
 
 // touch applies a touch of a journal. If it does not count, the item has a later state already, or will have.
-func (l *partitionLoader) touch(number uint32, id string, o aof.Op) error {
+func (l *partitionLoader) touch(k record.Key, o aof.Op) error {
 	touch, base, err := record.ReadTouch(o.Key, o.Rec)
 	if err != nil {
 		return err
 	}
 	l.saw(touch)
-	t := l.tables[number]
+	t := l.tables[k.Container]
 	if t == nil {
 		return nil
 	}
-	if h, e := t.Lookup(id); e != nil && touch.Touches(base, e.Version()) {
-		t.Overwrite(h, e, id, t.Item(e).Touched(touch), nil)
+	if h, e := t.Lookup(k.ID); e != nil && touch.Touches(base, e.Version()) {
+		t.Overwrite(h, e, k.ID, t.Item(e).Touched(touch), nil)
 		l.clean()
 	}
 	return nil

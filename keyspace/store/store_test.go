@@ -242,7 +242,7 @@ func TestStoreTakesNoMemory(t *testing.T) {
 func TestStoreRefusesLongKeys(t *testing.T) {
 	s := mustOpen(t, filepath.Join(t.TempDir(), "a.db"))
 	defer s.Close()
-	longest := record.TouchKey(string(record.AppendKey(nil, 1<<32-1, strings.Repeat("k", 64<<10))))
+	longest := string(record.AppendLogKey(nil, 1<<32-1, "0000018bcfe5680000000003:"+strings.Repeat("k", 64<<10)))
 	if err := s.Apply([]aof.Op{aoftest.Set(longest, "")}); err != nil {
 		t.Error(err)
 	}

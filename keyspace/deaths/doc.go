@@ -1,0 +1,25 @@
+// Package deaths encodes the entries of a container's log of deaths, and the state of the log that they do not tell.
+//
+// A log is a container of its own, without a name. An entry is an item in it, in the partition of the item that died:
+//
+//	41~0000019b76dacf1100000003:order-1    the key: the log's number, the id of the entry, and the id of the item
+//	1 e9c834f6 e 1767225610001 0 2a 1767225610000 container d 1767225600000 0 1f {"sku":"A-1"}
+//	           | |             | |  |             |         | |             | |  |
+//	           | |             | |  |             |         | |             | |  body of the item, as is, to the end
+//	           | |             | |  |             |         | |             | etag of the settings that ruled
+//	           | |             | |  |             |         | |             own end of the item, as in its record
+//	           | |             | |  |             |         | last write of the item, ms
+//	           | |             | |  |             |         kind of the item; d- or p-: the log keeps no bodies
+//	           | |             | |  |             cause
+//	           | |             | |  moment of death, ms
+//	           | |             | etag of the item
+//	           | |             0: the entry inherits the log's default, how long entries are kept
+//	           | when the death was logged, ms
+//	           kind
+//
+// The id of an entry has 16 hexadecimal digits of its time and 8 of its number, so the order of texts is that of ids.
+//
+// The state is an item a partition, under the id of zeros: see [State].
+//
+// The package is pure: it reads no file, no clock, and holds no lock.
+package deaths
