@@ -48,7 +48,7 @@ func parseContainerUndo(in *Input) (Run, error) {
 // undoError returns the error for a client.
 func undoError(x *Context, name, as string, err error) error {
 	switch {
-	case errors.Is(err, undo.ErrNotEmpty) && x.Tx.Stats(x.Tx.Container(name)).Documents == 0: // a drop needs a free name
+	case errors.Is(err, undo.ErrNotEmpty) && !x.anyLives(x.Tx.Container(name)): // a drop needs a free name
 		return errorf(errUndoExists, name)
 	case errors.Is(err, undo.ErrNotEmpty):
 		return errorf(errUndoNotEmpty, name)

@@ -137,6 +137,7 @@ const (
 	errNumber          = "ERR container '%s' cannot be created: %v"
 	errNumberStays     = "ERR container '%s' has the number %d, which cannot be changed"
 	errDeadlineStays   = "ERR container '%[1]s' has items, whose ends are recorded: DEADLINE can be set while it is empty, see DOC.COUNT %[1]s and FLUSHDB"
+	errDeadlineKept    = "ERR container '%[1]s' has items that UNDO can bring back, whose ends are recorded: DEADLINE can be set once it cannot, or after FLUSHDB"
 	errUndoNotEmpty    = "ERR %[1]s holds items again; CONTAINER.UNDO %[1]s AS <new name>"
 	errUndoExists      = "ERR container '%[1]s' exists again; CONTAINER.UNDO %[1]s AS <new name>"
 	errUndoRuleAs      = "ERR the newest change of %[1]s is a rule, which AS does not concern: CONTAINER.UNDO %[1]s takes it back"
