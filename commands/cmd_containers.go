@@ -217,7 +217,7 @@ func (set *containerSettings) change(x *Context, c *keyspace.Container) Reply {
 	was := c.Policy()
 	release := set.hasHold && set.hold == ""
 	if set.deadline != "" && (was.Hold == "" || release) && !x.Tx.DeadlineFree(c, set.deadline) {
-		if !x.anyLives(c) {
+		if x.Tx.Stats(c).Documents == 0 {
 			return Fail(errorf(errDeadlineKept, set.name))
 		}
 		return Fail(errorf(errDeadlineStays, set.name))
@@ -252,9 +252,6 @@ func (set *containerSettings) change(x *Context, c *keyspace.Container) Reply {
 	}
 	return OK
 }
-
-// anyLives reports whether an item of a container lives. It needs the locks of all partitions.
-func (x *Context) anyLives(c *keyspace.Container) bool { return x.Tx.Stats(c).Documents > 0 }
 
 // tooManyKills is the error of a change that would kill more than MAXKILL allows, of the end of a hold or of a TTL.
 func (set *containerSettings) tooManyKills(release bool, ttl expiry.TTL) error {

@@ -48,10 +48,10 @@ func parseContainerUndo(in *Input) (Run, error) {
 // undoError returns the error for a client.
 func undoError(x *Context, name, as string, err error) error {
 	switch {
-	case errors.Is(err, undo.ErrNotEmpty) && !x.anyLives(x.Tx.Container(name)): // a drop needs a free name
-		return errorf(errUndoExists, name)
 	case errors.Is(err, undo.ErrNotEmpty):
 		return errorf(errUndoNotEmpty, name)
+	case errors.Is(err, undo.ErrExists):
+		return errorf(errUndoExists, name)
 	case errors.Is(err, undo.ErrRuleAs):
 		return errorf(errUndoRuleAs, name)
 	case errors.Is(err, undo.ErrNameTaken):

@@ -521,7 +521,7 @@ func (w *powerWorker) undo(tx *Tx, v *version, i int) bool {
 		return false
 	}
 	done, err := tx.Undo(w.names[i], "")
-	if errors.Is(err, undo.ErrNotEmpty) && v.sides[i] != nil {
+	if errors.Is(err, undo.ErrExists) && v.sides[i] != nil {
 		return false // it was dropped, and made anew
 	}
 	if err != nil || done == nil {

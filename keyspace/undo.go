@@ -232,7 +232,7 @@ func (tx *Tx) undoRule(w *undo.Window[*Container]) {
 	c.revived.ByDefault, c.revived.ByOwnTTL = max(c.revived.ByDefault, l.ByDefault), max(c.revived.ByOwnTTL, l.ByOwnTTL)
 	c.undone++
 	former := w.Former
-	former.Deadline, former.Hold = c.Policy().Deadline, c.Policy().Hold // no rules, and not in the history
+	former.Deadline, former.Hold = c.Policy().Deadline, c.Policy().Hold // they are no rules, and stay
 	c.policy.Store(&former)
 	tx.takeBack(c, w.Entry)
 }

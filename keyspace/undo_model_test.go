@@ -107,8 +107,11 @@ func (m *undoModel) undo(name, as string) (what expiry.Action, err error) {
 	if as == name && live == nil {
 		as = ""
 	}
-	if as == "" && live != nil && (c.what == expiry.Dropped || len(live.living(now)) > 0) {
+	if as == "" && live != nil && len(live.living(now)) > 0 {
 		return "", undo.ErrNotEmpty
+	}
+	if as == "" && live != nil && c.what == expiry.Dropped {
+		return "", undo.ErrExists
 	}
 	if as == "" {
 		if live != nil {

@@ -179,7 +179,8 @@ func TestTarget(t *testing.T) {
 		{flushed, "x", true, true, false, Free, nil},
 		{flushed, "x", true, true, true, 0, ErrNameTaken},
 		{dropped, "", false, false, false, Free, nil},
-		{dropped, "", true, false, false, 0, ErrNotEmpty},
+		{dropped, "", true, false, false, 0, ErrExists},
+		{dropped, "", true, true, false, 0, ErrNotEmpty},
 		{dropped, "x", true, true, false, Free, nil},
 		{dropped, "x", false, false, true, 0, ErrNameTaken},
 	} {

@@ -15,7 +15,8 @@ type Undone struct {
 
 // The errors of taking back. Nothing has changed.
 var (
-	ErrNotEmpty   = errors.New("the container holds items, or its name is taken")
+	ErrNotEmpty   = errors.New("the container holds items")
+	ErrExists     = errors.New("the name of what was dropped has a container, which is empty")
 	ErrNameTaken  = errors.New("the new name is taken")
 	ErrRuleAs     = errors.New("a changed rule has no other name")
 	ErrFullOfName = errors.New("no more containers may be made")
@@ -50,8 +51,10 @@ func (w *Window[C]) Target(as string, n Names) (Target, error) {
 		return 0, ErrNameTaken
 	case as != "" || !n.Listed:
 		return Free, nil
-	case w.Aside.What != expiry.Flushed || n.Lives():
+	case n.Lives():
 		return 0, ErrNotEmpty
+	case w.Aside.What != expiry.Flushed:
+		return 0, ErrExists
 	default:
 		return Listed, nil
 	}
