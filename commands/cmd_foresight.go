@@ -230,7 +230,7 @@ func describeForecast(f *foresight.Forecast) Reply {
 type dueQuery struct {
 	name   string
 	cursor string
-	before int64 // ms; 0: not given
+	until  int64 // ms; the last end that counts
 	within int64 // ms; -1: not given
 	never  bool
 	count  int
@@ -238,7 +238,7 @@ type dueQuery struct {
 
 func parseContainerDue(in *Input) (Run, error) {
 	name, err := containerName(in)
-	q := dueQuery{name: name, cursor: in.Args[2], before: math.MaxInt64, within: -1}
+	q := dueQuery{name: name, cursor: in.Args[2], until: math.MaxInt64, within: -1}
 	count, given := int64(100), ""
 	o := namedOptions{args: in.Args[3:], legal: []string{"BEFORE", "WITHIN", "NEVER", "COUNT"}, err: err}
 	o.meant = func(word string) string {
@@ -256,7 +256,7 @@ func parseContainerDue(in *Input) (Run, error) {
 		}
 		switch o.name {
 		case "BEFORE":
-			q.before = o.number(0, math.MaxInt64)
+			q.until = o.number(0, math.MaxInt64) - 1
 		case "WITHIN":
 			q.within = o.number(0, int64(expiry.MaxTTL)) * 1000
 		case "NEVER":
@@ -303,7 +303,7 @@ func (q *dueQuery) listDue(x *Context, from selection.EndPlace) Reply {
 	if err != nil {
 		return Fail(err)
 	}
-	until := q.before - 1
+	until := q.until
 	if q.within >= 0 {
 		until = x.Now() + q.within
 	}
