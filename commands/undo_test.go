@@ -52,3 +52,43 @@ func TestUndoWithinMaxMemory(t *testing.T) {
 		}
 	}
 }
+
+// TestWindowsOutlastAFullHistory tries rules and takes them back more often than a history has entries. An earlier change
+// can be taken back nevertheless, after a restart too.
+func TestWindowsOutlastAFullHistory(t *testing.T) {
+	w := newHarness(t)
+	w.expect("OK", "CONFIG", "SET", "undo-window", "3600")
+	w.expect("OK", "CONTAINER.CREATE", "orders", "TTL", "86400")
+	w.expect("OK", "DOC.PUT", "orders", "1", "{}")
+	w.clock.Advance(time.Minute)
+	w.expect("OK", "CONTAINER.SET", "orders", "TTL", "10")
+	w.expect("(nil)", "DOC.GET", "orders", "1")
+	for i := range 40 {
+		w.clock.Advance(time.Second)
+		w.expect("OK", "CONTAINER.SET", "orders", "TTL", fmt.Sprint(100+i))
+		w.clock.Advance(time.Second)
+		if i%3 == 0 {
+			w.expect("OK", "DOC.PUT", "orders", "2", "{}")
+			w.expect("OK", "FLUSHALL")
+			w.undo("flushed")
+		}
+		w.undo("set")
+		w.engine.Keyspace.PurgeOnce()
+	}
+	w.restart()
+	w.engine.Keyspace.PurgeOnce()
+	w.undo("set")
+	w.expect(`"{}"`, "DOC.GET", "orders", "1")
+	w.expect("(nil)", "CONTAINER.UNDO", "orders")
+	if n := len(w.do(1, "CONTAINER.HISTORY", "orders").Elems); n != 32 {
+		t.Errorf("the history has %d entries", n)
+	}
+}
+
+// undo takes the newest change of orders back.
+func (w *harness) undo(what string) {
+	w.t.Helper()
+	if reply := w.do(1, "CONTAINER.UNDO", "orders"); len(reply.Elems) == 0 || reply.Elems[1].Str != what {
+		w.t.Fatalf("CONTAINER.UNDO: %s, not %s", notation(reply), what)
+	}
+}

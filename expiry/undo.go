@@ -41,6 +41,35 @@ func Windows(history []HistoryEntry, now int64) (list []Window) {
 	return list
 }
 
+// Oldest returns the index of the entry that goes from a full history for a new one: the oldest, but not the one that has
+// set what still rules. While that would end a window, it is one that says nothing any more: of a change that was taken
+// back, or of the undoing. So a rule that is tried and taken back, however often, leaves earlier windows open.
+func Oldest(history []HistoryEntry, next *HistoryEntry) int {
+	if history[0].Etag == next.Etag {
+		return 1
+	}
+	windows := Windows(history, next.At)
+	if len(windows) == 0 {
+		return 0
+	}
+	former := windows[0].Entry - 1
+	for history[former].Undone {
+		former--
+	}
+	if former > 0 {
+		return 0
+	}
+	last := 0 // of those that were not taken back
+	for i := 1; i < len(history); i++ {
+		h := &history[i]
+		if h.Undone || h.What == Undone && h.Policy == history[last].Policy && h.Etag != next.Etag {
+			return i
+		}
+		last = i
+	}
+	return 0
+}
+
 // RetentionOf returns the policies that a history lets rule again.
 func RetentionOf(history []HistoryEntry) (r Retention) {
 	for _, w := range Windows(history, 0) {

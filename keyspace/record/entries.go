@@ -43,15 +43,13 @@ const (
 	mostSpare = expiry.MostHistory / 4
 )
 
-// With returns the history with an entry at its end, which has the etag of the settings from then on. If it is full, the
-// oldest entry goes, but not the one that has set what still rules. Histories that follow each other must not be extended
-// at the same time.
+// With returns the history with an entry at its end, which has the etag of the settings from then on. If it is full, another
+// goes: see [expiry.Oldest]. Histories that follow each other must not be extended at the same time.
 func (h *History) With(e expiry.HistoryEntry) *History {
 	from, kept := 0, 0
-	if full := len(h.Entries) == expiry.MostHistory; full && h.Entries[0].Etag == e.Etag {
-		from, kept = 2, 1
-	} else if full {
-		from = 1
+	if len(h.Entries) == expiry.MostHistory {
+		kept = expiry.Oldest(h.Entries, &e)
+		from = kept + 1
 	}
 	s, first := h.shared, h.from+from
 	if s == nil || kept > 0 || h.to < len(s.entries) || h.to == cap(s.entries) {
