@@ -1,8 +1,6 @@
 package keyspace
 
 import (
-	"slices"
-
 	"mayfly/keyspace/index"
 	"mayfly/keyspace/indexing"
 )
@@ -54,7 +52,7 @@ func (tx *Tx) CreateIndex(c *Container, d index.Definition) bool {
 		return false
 	}
 	tx.setIndexes(c, c.indexes.Load().With(d))
-	tx.ks.buildIndexes()
+	tx.ks.builder.Wake()
 	return true
 }
 
@@ -78,7 +76,7 @@ func (tx *Tx) setIndexes(c *Container, set *indexing.Set) {
 	before := c.indexes.Load()
 	tx.onRollback(func() {
 		c.attachIndexesLocked(before)
-		tx.ks.buildIndexes() // a dropped index is built anew
+		tx.ks.builder.Wake() // a dropped index is built anew
 	})
 	c.attachIndexesLocked(set)
 	tx.recordContainer(c)
@@ -98,84 +96,48 @@ func (t *table) attachTreesLocked(set *indexing.Set) {
 	t.indexed = indexing.Observe(&t.Table, t.indexed, set)
 }
 
-// buildIndexes wakes the builder. It may be called under locks.
-func (ks *Keyspace) buildIndexes() { signal(ks.indexWake) }
+// BuildIndexes builds all indexes that are not ready; see [indexing.Builder.Build].
+func (ks *Keyspace) BuildIndexes() { ks.builder.Build() }
 
-// runIndexBuilder builds the indexes that are not ready, in the background.
-func (ks *Keyspace) runIndexBuilder() {
-	for {
-		select {
-		case <-ks.stop:
-			return
-		case <-ks.indexWake:
-			ks.BuildIndexes()
-		}
+// indexed is a container as an [indexing.Container].
+type indexed struct {
+	*Container
+	ks *Keyspace
+}
+
+// indexedContainers returns the containers that exist now.
+func (ks *Keyspace) indexedContainers() (list []indexing.Container) {
+	p := ks.partitions[0]
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, c := range ks.catalogue.list {
+		list = append(list, indexed{c, ks})
+	}
+	return list
+}
+
+func (x indexed) One(partition int, f func(t *indexing.Table)) {
+	p := x.ks.partitions[partition]
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if t := x.tables[p.number]; t != nil {
+		f(t.indexed)
+	} else {
+		f(nil)
 	}
 }
 
-// BuildIndexes builds all indexes that are not ready, and returns when they are or the keyspace is closed. A
-// partition is locked for 128 items at a time.
-func (ks *Keyspace) BuildIndexes() {
-	for ks.buildSome() {
-		select {
-		case <-ks.stop:
-			return
-		default:
-		}
-	}
-}
-
-// buildSome builds what is not built of the containers that exist now. It reports whether it found something to do.
-func (ks *Keyspace) buildSome() (more bool) {
+func (x indexed) All(f func(list []*indexing.Table)) {
 	var tx Tx
-	ks.BeginNone(&tx)
+	x.ks.lockAll(&tx)
 	defer tx.Close()
-	for _, c := range tx.Containers() {
-		for _, x := range c.Indexes() {
-			if x.Ready() {
-				continue
-			}
-			more = true
-			for _, p := range ks.partitions {
-				if !ks.buildIn(p, c, x) {
-					return true // the keyspace is closed
-				}
-			}
-			ks.finishIndex(c, x)
-		}
-	}
-	return more
+	f(x.indexedLocked())
 }
 
-// buildIn builds the part of an index in a partition. It returns false if the keyspace is closed.
-func (ks *Keyspace) buildIn(p *partition, c *Container, x *Index) bool {
-	for end := false; !end; {
-		select {
-		case <-ks.stop:
-			return false
-		default:
-		}
-		p.mu.Lock()
-		t := c.tables[p.number]
-		end = t == nil || t.indexed.Build(x) // also if the index was dropped, or SWAPDB has moved it
-		p.mu.Unlock()
-	}
-	return true
-}
-
-// finishIndex makes an index of a container ready if it is built. It may not be: SWAPDB has moved it, or a rollback has
-// brought it back without its trees.
-func (ks *Keyspace) finishIndex(c *Container, x *Index) {
-	var tx Tx
-	ks.lockAll(&tx)
-	defer tx.Close()
-	if !slices.Contains(c.Indexes(), x) {
-		return
-	}
+// indexedLocked returns the trees of all tables of the container. The locks of all partitions must be held.
+func (c *Container) indexedLocked() (list []*indexing.Table) {
 	for t := range c.each {
-		if !t.indexed.Built(x) {
-			return
-		}
+		list = append(list, t.indexed)
 	}
-	x.MarkReady()
+	return list
 }

@@ -1,6 +1,7 @@
 package keyspace
 
 import (
+	"cmp"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -110,4 +111,28 @@ func TestIndexesInAFolder(t *testing.T) {
 	})
 	o.reopen()
 	is("CONTAINER.DROP, CONTAINER.CREATE and a restart", "other", nil)
+}
+
+// TestIndexesOfAside: what was flushed or dropped has its indexes again after a restart too.
+func TestIndexesOfAside(t *testing.T) {
+	for _, as := range []string{"", "before"} {
+		o := open(t)
+		if err := o.SetUndoWindow(100); err != nil {
+			t.Fatal(err)
+		}
+		o.policy("orders", expiry.Forever)
+		o.createIndex("orders", false, "/status")
+		o.put("orders", "1", `{"status":"open"}`, expiry.Inherit)
+		o.catalogueTx(func(tx *Tx) { tx.Drop(tx.Container("orders")) })
+		o.reopen()
+		o.catalogueTx(func(tx *Tx) {
+			if done, err := tx.Undo("orders", as); done == nil || err != nil {
+				t.Fatal(done, err)
+			}
+		})
+		o.BuildIndexes()
+		if got, want := o.indexesIn(cmp.Or(as, "orders")), []string{"/status: 1"}; !slices.Equal(got, want) {
+			t.Errorf("AS %q: the indexes are %q, want %q", as, got, want)
+		}
+	}
 }

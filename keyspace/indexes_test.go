@@ -12,6 +12,7 @@ import (
 	"mayfly/expiry"
 	"mayfly/keyspace/eviction"
 	"mayfly/keyspace/index"
+	"mayfly/keyspace/indexing"
 	"mayfly/keyspace/memtable"
 	"mayfly/keyspace/selection"
 )
@@ -329,6 +330,20 @@ func (o *opened) indexChange(random *rand.Rand, names []string, round int) {
 	}
 }
 
+// foundBefore is a container of which a builder has found other indexes first.
+type foundBefore struct {
+	indexed
+	first []*Index
+}
+
+func (c *foundBefore) Indexes() []*Index {
+	if found := c.first; found != nil {
+		c.first = nil
+		return found
+	}
+	return c.indexed.Indexes()
+}
+
 // TestSwapDuringBuild: an index that SWAPDB moves before it is built is not ready on either side.
 func TestSwapDuringBuild(t *testing.T) {
 	o := open(t, func(opt *Options) { opt.Partitions = 2 })
@@ -344,10 +359,11 @@ func TestSwapDuringBuild(t *testing.T) {
 	})
 	var c *Container
 	o.catalogueTx(func(tx *Tx) { c = tx.Container("0") })
-	for _, p := range o.partitions { // as a builder does that has found the index before the swap
-		o.buildIn(p, c, ix)
-	}
-	o.finishIndex(c, ix)
+	list := []indexing.Container{&foundBefore{indexed{c, o.Keyspace}, []*Index{ix}}}
+	indexing.NewBuilder(len(o.partitions), func() (found []indexing.Container) {
+		found, list = list, nil
+		return found
+	}, o.Keyspace.stop).Build()
 	if err := o.Check(); err != nil {
 		t.Error(err)
 	}

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 
-	"mayfly/keyspace/indexing"
 	"mayfly/keyspace/memtable"
 )
 
@@ -73,14 +72,6 @@ func (ks *Keyspace) Check() error {
 		return fmt.Errorf("containers have %d tables, and %d set aside; %d are listed and %d attached", tables, aside, listed, attached)
 	}
 	return nil
-}
-
-// indexedLocked returns the trees of all tables of the container. The locks of all partitions must be held.
-func (c *Container) indexedLocked() (list []*indexing.Table) {
-	for t := range c.each {
-		list = append(list, t.indexed)
-	}
-	return list
 }
 
 // checkLocked verifies what the keyspace knows of a table. The locks of all partitions must be held.

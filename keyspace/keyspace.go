@@ -13,6 +13,7 @@ import (
 	"mayfly/keyspace/datadir"
 	"mayfly/keyspace/eviction"
 	"mayfly/keyspace/figures"
+	"mayfly/keyspace/indexing"
 	"mayfly/keyspace/journal"
 	"mayfly/keyspace/lease"
 	"mayfly/keyspace/record"
@@ -96,7 +97,7 @@ type Keyspace struct {
 	maxContainers atomic.Int64 // 0: no limit
 
 	lease      lease.Lease
-	indexWake  chan struct{} // an index is to be built
+	builder    *indexing.Builder
 	stop       chan struct{}
 	background sync.WaitGroup
 	clockLog   clock.Log
@@ -114,7 +115,7 @@ func Open(opt Options) (_ *Keyspace, err error) {
 	if opt.Partitions < 1 || opt.Partitions > record.MaxPartitions {
 		return nil, fmt.Errorf("partitions must be 1 to %d, not %d", record.MaxPartitions, opt.Partitions)
 	}
-	ks := &Keyspace{opt: opt, indexWake: make(chan struct{}, 1), stop: make(chan struct{})}
+	ks := &Keyspace{opt: opt, stop: make(chan struct{})}
 	ks.evictor.Init()
 	ks.SetMaxContainers(DefaultMaxContainers)
 	defer func() {
@@ -140,7 +141,7 @@ func Open(opt Options) (_ *Keyspace, err error) {
 	if !opt.noCheckpoints {
 		ks.background.Go(ks.storage.Run)
 	}
-	ks.background.Go(ks.runIndexBuilder)
+	ks.background.Go(ks.builder.Run)
 	if !opt.NoPurge {
 		ks.runner = expiry.NewRunner(ks.purge)
 		ks.runner.Start()

@@ -3,7 +3,6 @@ package keyspace
 import (
 	"fmt"
 	"math"
-	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -194,6 +193,7 @@ func (l *loader) finish(latest []storage.Latest) {
 			cat.hidden[number] = c
 			continue
 		case c.aside != nil:
+			c.indexes.Store(indexing.FromRecord(c.recordedIndexes)) // built when it is brought back
 			cat.addAside(c)
 			continue
 		default:
@@ -219,45 +219,18 @@ func (l *loader) finish(latest []storage.Latest) {
 	l.buildIndexes()
 }
 
-// buildIndexes builds the indexes of all containers, as many partitions at a time as there are processors.
+// buildIndexes builds the indexes of all containers.
 func (l *loader) buildIndexes() {
-	var indexed []*Container
-	for _, c := range l.ks.catalogue.list {
+	ks := l.ks
+	begin := ks.Now()
+	for _, c := range ks.catalogue.list {
 		if set := indexing.FromRecord(c.recordedIndexes); set != nil {
-			c.indexes.Store(set)
-			indexed = append(indexed, c)
+			c.attachIndexesLocked(set)
 		}
 		c.recordedIndexes = nil
 	}
-	if indexed == nil {
-		return
+	ks.builder = indexing.NewBuilder(len(ks.partitions), ks.indexedContainers, ks.stop)
+	if count := ks.builder.BuildAtStart(); count > 0 {
+		ks.opt.Log.Info().Int("indexes", count).Int64("ms", ks.Now()-begin).Msg("indexes built")
 	}
-	begin := l.ks.Now()
-	var wg sync.WaitGroup
-	turns := make(chan struct{}, runtime.GOMAXPROCS(0))
-	for _, p := range l.ks.partitions {
-		turns <- struct{}{}
-		wg.Go(func() {
-			defer func() { <-turns }()
-			for _, c := range indexed {
-				t := c.tables[p.number]
-				if t == nil {
-					continue
-				}
-				p.mu.Lock()
-				t.attachTreesLocked(c.indexes.Load())
-				t.indexed.BuildAll()
-				p.mu.Unlock()
-			}
-		})
-	}
-	wg.Wait()
-	count := 0
-	for _, c := range indexed {
-		for _, ix := range c.Indexes() {
-			ix.MarkReady()
-			count++
-		}
-	}
-	l.ks.opt.Log.Info().Int("indexes", count).Int64("ms", l.ks.Now()-begin).Msg("indexes built")
 }

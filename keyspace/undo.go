@@ -278,7 +278,7 @@ func (tx *Tx) attachTrees(c *Container, set *indexing.Set) {
 	before := c.indexes.Load()
 	tx.onRollback(func() { c.attachIndexesLocked(before) })
 	c.attachIndexesLocked(set)
-	tx.ks.buildIndexes()
+	tx.ks.builder.Wake()
 }
 
 // promote makes a container that is set aside one of a free name, which outlasts the call.
