@@ -19,6 +19,7 @@ import (
 	"mayfly/keyspace/record"
 	"mayfly/keyspace/rotation"
 	"mayfly/keyspace/storage"
+	"mayfly/keyspace/watch"
 
 	"github.com/rs/zerolog"
 )
@@ -92,8 +93,8 @@ type Keyspace struct {
 	undo          undoState
 	evictor       eviction.Evictor[evictable, *table]
 	load          loadStats
-	epoch         uint64       // of versions; one more with every start
-	unwatchers    atomic.Int32 // goroutines that end watches
+	epoch         uint64 // of versions; one more with every start
+	watchEnder    watch.Ender[*partition, *Container]
 	maxContainers atomic.Int64 // 0: no limit
 
 	lease      lease.Lease
@@ -117,6 +118,7 @@ func Open(opt Options) (_ *Keyspace, err error) {
 	}
 	ks := &Keyspace{opt: opt, stop: make(chan struct{})}
 	ks.evictor.Init()
+	ks.watchEnder.Background = &ks.background
 	ks.SetMaxContainers(DefaultMaxContainers)
 	defer func() {
 		if err != nil && ks.storage != nil {

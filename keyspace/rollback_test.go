@@ -57,7 +57,7 @@ func (o *opened) inside(watchers []*Watcher) inside {
 		}
 	}
 	for _, w := range watchers {
-		s.Marked = append(s.Marked, w.set != nil && w.set.Mark.IsSet())
+		s.Marked = append(s.Marked, w.Set() != nil && w.Set().Mark.IsSet())
 	}
 	return s
 }

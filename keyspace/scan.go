@@ -61,44 +61,9 @@ func (tx *Tx) livingLocked(c *Container) (n int) {
 	return n
 }
 
-// Scan visits about count living items from a cursor on and returns the next cursor. 0 begins and ends a scan. It
-// visits every item that lives throughout a whole scan exactly once. It does not visit items that are created
-// after the scan has reached their partition, so a scan always ends. id and item are safe to keep.
-//
-// A cursor is a sequence number of the insertion order times the number of partitions, plus the partition. The
-// scan goes through the partitions in order, and through the items of each from the newest to the oldest.
+// Scan visits about count living items from a cursor on and returns the next cursor; see [selection.Reader.Page].
 func (tx *Tx) Scan(c *Container, cursor uint64, count int, visit func(id string, it Item)) uint64 {
-	partitions := uint64(len(tx.ks.partitions))
-	number, below := int(cursor%partitions), cursor/partitions
-	for ; number < len(tx.ks.partitions); number++ {
-		next := uint64(0)
-		tx.within(tx.ks.partitions[number], func(p *partition) (more bool) {
-			tx.saw(p.lastWrite)
-			t := c.tables[p.number]
-			if t == nil {
-				return true
-			}
-			policy := c.Policy()
-			t.Descend(below, func(seq uint64, e *memtable.Entry) (more bool) {
-				if e.Dead(policy, tx.now) {
-					return true
-				}
-				if count <= 0 {
-					next = (seq+1)*partitions + uint64(number)
-					return false
-				}
-				visit(t.ID(e), t.Item(e))
-				count--
-				return true
-			})
-			return true
-		})
-		if next != 0 {
-			return next
-		}
-		below = 0 // the next partition begins with its newest item
-	}
-	return 0
+	return tx.Reader(c).Page(cursor, count, visit)
 }
 
 // Random returns a random living item, false if there is none.

@@ -4,6 +4,7 @@ import (
 	"mayfly/expiry"
 	"mayfly/keyspace/indexing"
 	"mayfly/keyspace/memtable"
+	"mayfly/keyspace/record"
 )
 
 // Source is a container within a transaction, as a [Reader] reads it. It has the locks.
@@ -168,6 +169,41 @@ func (r Reader) ends(x *endsReader, first, behind int) *memtable.Ends {
 		}
 	}
 	return ends
+}
+
+// Page visits about count items from a cursor on and returns the next cursor. 0 begins and ends a scan. It visits every
+// item that lives throughout a whole scan exactly once. It does not visit items that are created after the scan has
+// reached their partition, so a scan always ends. It leaves the dead. visit runs while a partition is locked; id and item
+// are safe to keep.
+//
+// A cursor is a sequence number of the insertion order times the number of partitions, plus the partition. The
+// scan goes through the partitions in order, and through the items of each from the newest to the oldest.
+func (r Reader) Page(cursor uint64, count int, visit func(id string, it record.Item)) (next uint64) {
+	partitions, now := uint64(r.source.Partitions()), r.source.Now()
+	below := cursor / partitions
+	for number := cursor % partitions; number < partitions && next == 0; number++ {
+		r.source.One(int(number), func() {
+			t, _ := r.source.Part(int(number))
+			if t == nil {
+				return
+			}
+			policy := r.source.Policy()
+			t.Descend(below, func(seq uint64, e *memtable.Entry) (more bool) {
+				if e.Dead(policy, now) {
+					return true
+				}
+				if count <= 0 {
+					next = (seq+1)*partitions + number
+					return false
+				}
+				visit(t.ID(e), t.Item(e))
+				count--
+				return true
+			})
+		})
+		below = 0 // the next partition begins with its newest item
+	}
+	return next
 }
 
 // IDs reads the items of some ids, in their order.
