@@ -177,6 +177,16 @@ func TestDocsLimits(t *testing.T) {
 			return args
 		}},
 		{"rows of a page", 0, func(n int) []string { return []string{"DOC.QUERY", "c", "", "COUNT", strconv.Itoa(n)} }},
+		{"ids that `CONTAINER.PLAN` samples", 0, func(n int) []string {
+			return []string{"CONTAINER.PLAN", "c", "TTL", "5", "SAMPLE", strconv.Itoa(n)}
+		}},
+		{"buckets of `CONTAINER.FORECAST`", 0, func(n int) []string { return []string{"CONTAINER.FORECAST", "c", "BUCKETS", strconv.Itoa(n)} }},
+		{"seconds of a bucket", 0, func(n int) []string { return []string{"CONTAINER.FORECAST", "c", "EVERY", strconv.Itoa(n)} }},
+		{"ids of a page of `CONTAINER.DUE`", 0, func(n int) []string { return []string{"CONTAINER.DUE", "c", "0", "COUNT", strconv.Itoa(n)} }},
+		{"the reason of a hold", 1, func(n int) []string { return []string{"CONTAINER.SET", "c", "HOLD", letters(n)} }},
+		{"the name of a deadline's member", 1, func(n int) []string { return []string{"CONTAINER.CREATE", fmt.Sprint("d", n), "DEADLINE", letters(n)} }},
+		{"a deadline", 1, func(n int) []string { return []string{"DOC.PUT", "ends", "1", fmt.Sprintf(`{"end":%d}`, n)} }},
+		{"the age of `DOC.GETTOUCH … MINAGE`", 0, func(n int) []string { return []string{"DOC.GETTOUCH", "c", "1", "MINAGE", strconv.Itoa(n)} }},
 		{"a time to live", 0, func(n int) []string { return []string{"CONTAINER.SET", "c", "TTL", strconv.Itoa(n)} }},
 	} {
 		numbers := regexp.MustCompile(`\d+`).FindAllString(limits[tt.row], -1)
@@ -188,6 +198,7 @@ func TestDocsLimits(t *testing.T) {
 		w := newHarness(t)
 		w.expect("OK", "CONTAINER.SET", "c", "TTL", "-1")
 		w.expect("OK", "DOC.PUT", "c", "1", `{"a":1}`)
+		w.expect("OK", "CONTAINER.CREATE", "ends", "TTL", "-1", "DEADLINE", "end")
 		if got := notation(w.do(1, tt.args(limit)...)); strings.HasPrefix(got, "(error)") {
 			t.Errorf("%s: %d is refused: %.200s", tt.row, limit, got)
 		}
