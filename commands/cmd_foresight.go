@@ -426,12 +426,16 @@ func runDocExplain(x *Context) Reply {
 	it, found := x.Tx.Get(c, id)
 	x.countRead(c, id, found)
 	policy, history, now := *c.Policy(), x.Tx.History(c), x.Now()
+	byDefault, earlier := expiry.DefaultBy(history)
 	size := 0
 	if found && it.Kind == keyspace.Document {
 		size = len(it.Body)
 	}
 	return x.compute(size, func() Reply {
-		e := explanation{container: c.Name(), policy: policy, set: expiry.SetBy(history), byDefault: expiry.DefaultBy(history), item: it, found: found, now: now}
+		e := explanation{
+			container: c.Name(), policy: policy, set: expiry.SetBy(history), byDefault: byDefault, earlier: earlier,
+			item: it, found: found, now: now,
+		}
 		return e.reply()
 	})
 }
@@ -442,6 +446,7 @@ type explanation struct {
 	policy    expiry.Policy
 	set       expiry.HistoryEntry // the change that set the policy
 	byDefault expiry.HistoryEntry // and the one that set its default
+	earlier   bool                // an earlier one may have set it
 	item      keyspace.Item
 	found     bool
 	now       int64 // ms
@@ -503,7 +508,7 @@ func (e *explanation) judge() (rule string, ttl Reply, why string) {
 	case rule == "hold":
 		return rule, Integer(-1), "never dies: " + e.container + " is on hold" + since(&e.set) + ": " + e.policy.Hold
 	case rule == "off":
-		return rule, Null, "never dies: " + own + "; TTL of " + e.container + " is off" + since(&e.byDefault)
+		return rule, Null, "never dies: " + own + "; TTL of " + e.container + " is off" + e.sinceDefault()
 	case rule == "deadline", rule == "document" && plain && e.item.ExpireAt != expiry.Never:
 		return rule, Null, "dies at " + utc(e.item.ExpireAt) + ": " + own
 	case rule == "document" && e.item.ExpireAt == expiry.Never:
@@ -514,9 +519,17 @@ func (e *explanation) judge() (rule string, ttl Reply, why string) {
 		if rule == "container" {
 			rule = "never"
 		}
-		return rule, Integer(-1), "never dies: " + own + "; default -1 of " + e.container + since(&e.byDefault)
+		return rule, Integer(-1), "never dies: " + own + "; default -1 of " + e.container + e.sinceDefault()
 	}
-	return rule, Integer(int64(def)), fmt.Sprintf("dies %d s after its last write: %s; default of %s%s", def, own, e.container, since(&e.byDefault))
+	return rule, Integer(int64(def)), fmt.Sprintf("dies %d s after its last write: %s; default of %s%s", def, own, e.container, e.sinceDefault())
+}
+
+// sinceDefault says since when the default rules, and which client set it.
+func (e *explanation) sinceDefault() string {
+	if e.earlier {
+		return " since " + utc(e.byDefault.At) + " or before"
+	}
+	return since(&e.byDefault)
 }
 
 // since says when a change was made, and by which client.

@@ -2,7 +2,10 @@ package commands
 
 import (
 	"strconv"
+	"strings"
 	"testing"
+
+	"mayfly/expiry"
 )
 
 // TestForesightEndsWithItsClient: long commands end when nothing takes their reply any more, and leave the loop.
@@ -36,5 +39,30 @@ func TestForesightEndsWithItsClient(t *testing.T) {
 			t.Errorf("%q runs on the loop", args)
 		}
 		delete(w.sessions, 2)
+	}
+}
+
+// TestExplainBeyondTheHistory: when so much has changed since that the history has forgotten who set the default, the
+// sentence does not name who changed something else.
+func TestExplainBeyondTheHistory(t *testing.T) {
+	w := newHarness(t)
+	w.do(1, "CLIENT", "SETNAME", "ops")
+	w.expect("OK", "CONTAINER.CREATE", "c", "TTL", "3600")
+	w.expect("OK", "DOC.PUT", "c", "1", "{}")
+	why := func() string { return field(w.do(1, "DOC.EXPLAIN", "c", "1"), "why").Str }
+	const dies = "dies 3600 s after its last write: no ttl of its own; default of c since 2026-01-01T00:00:00Z"
+	for n := range expiry.MostHistory - 1 {
+		w.do(2, "CONTAINER.SET", "c", "TTLMODE", []string{"lenient", "strict"}[n%2])
+	}
+	if got, want := why(), dies+", set by 127.0.0.1:50001 (ops)"; got != want {
+		t.Errorf("%s; want %s", got, want)
+	}
+	w.do(2, "CONTAINER.SET", "c", "TTLMODE", "strict")
+	if got, want := why(), dies+" or before"; got != want {
+		t.Errorf("%s; want %s", got, want)
+	}
+	w.expect("OK", "CONTAINER.SET", "c", "TTL", "7200")
+	if got := why(); !strings.HasSuffix(got, ", set by 127.0.0.1:50001 (ops)") {
+		t.Error(got)
 	}
 }

@@ -89,19 +89,21 @@ func Death(ts, expireAt int64, history []HistoryEntry, now int64) (at int64, cau
 	return 0, "", 0
 }
 
-// DefaultBy returns the oldest entry since which the default of the last one has ruled. The history must not be empty.
-func DefaultBy(history []HistoryEntry) HistoryEntry {
+// DefaultBy returns the oldest entry since which the default of the last one has ruled. earlier reports that it may have
+// ruled before, as the history does not reach back. The history must not be empty.
+func DefaultBy(history []HistoryEntry) (e HistoryEntry, earlier bool) {
 	at := len(history) - 1
 	for i := at - 1; i >= 0; i-- {
 		switch h := &history[i]; {
 		case h.Undone:
 		case h.Policy.Default != history[at].Policy.Default:
-			return history[at]
+			return history[at], false
 		default:
 			at = i
 		}
 	}
-	return history[at]
+	e = history[at]
+	return e, len(history) == MostHistory && e.What != Created && e.What != Restored
 }
 
 // SetBy returns the entry that has set the policy of the last one. The history must not be empty.
