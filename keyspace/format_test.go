@@ -13,11 +13,13 @@ import (
 	"mayfly/keyspace/aof"
 	"mayfly/keyspace/aof/aoftest"
 	"mayfly/keyspace/datadir"
+	"mayfly/keyspace/deaths"
 	"mayfly/keyspace/fileset"
 	"mayfly/keyspace/journal"
 	"mayfly/keyspace/manifest"
 	"mayfly/keyspace/record"
 	"mayfly/keyspace/store"
+	"mayfly/keyspace/streamid"
 
 	"github.com/rs/zerolog"
 )
@@ -30,6 +32,17 @@ type changes []aof.Op
 func (c changes) AppendTo(dst aof.Commands) aof.Commands {
 	dst.Text = aof.AppendOps(dst.Text, c)
 	return dst
+}
+
+// burial returns the entry of the death of an order.
+func burial(order Item) aof.Op {
+	e := deaths.Entry{
+		ID: streamid.ID{Ms: uint64(epoch + 30_004), Seq: 3}, Item: "order-1", Cause: expiry.ByDocument, At: order.ExpireAt,
+		TS: order.TS, Etag: order.Version, Own: order.ExpireAt, Policy: 0x1f, Kind: order.Kind, Body: order.Body, HasBody: true,
+	}
+	key := string(record.AppendLogKey(nil, 41, string(deaths.AppendID(nil, e.ID, e.Item))))
+	it := Item{Kind: record.Entry, Body: string(e.AppendBody(nil)), TS: epoch + 30_004, Version: e.Etag}
+	return aof.Op{Key: key, Rec: string(record.Append(nil, key, it))}
 }
 
 // The examples in FORMAT.md are the bytes of real files.
@@ -64,8 +77,13 @@ func TestFormatDocumentShowsRealFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	orders := record.Container{Number: 12, Name: "orders", DB: 16, Created: epoch, Policy: expiry.Policy{Default: 3600},
-		Indexes: [][]string{{"/status", "/total"}, {"/tags/[]"}, {"/loc", GeoMark}}}
-	ops := []aof.Op{{Key: record.ContainerKey(12), Rec: string(orders.Append(nil))}}
+		Indexes: [][]string{{"/status", "/total"}, {"/tags/[]"}, {"/loc", GeoMark}}, Log: &record.Log{Number: 41, MaxLen: 1_000_000, Bodies: true}}
+	log := record.Container{Number: 41, Created: epoch, Policy: expiry.Policy{Default: 86400}, Hidden: &record.Hidden{LogOf: 12}}
+	group := record.Container{Number: 57, Created: epoch, Policy: expiry.Policy{Default: expiry.Forever}, Hidden: &record.Hidden{GroupOf: 41, Group: "mailer"}}
+	var ops []aof.Op
+	for _, c := range []record.Container{orders, log, group} {
+		ops = append(ops, aof.Op{Key: record.ContainerKey(c.Number), Rec: string(c.Append(nil))})
+	}
 	if err := errors.Join(cat.Apply(ops), cat.Sync(41), cat.Close()); err != nil {
 		t.Fatal(err)
 	}
@@ -78,7 +96,7 @@ func TestFormatDocumentShowsRealFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	clock := aof.Op{Key: record.ClockKey, Rec: string(record.Append(nil, record.ClockKey, Item{Kind: record.ClockKind, TS: epoch}))}
-	for _, ops := range []changes{{{Key: "12:order-1", Rec: rec}}, {aoftest.Del("12:order-1"), clock}} {
+	for _, ops := range []changes{{{Key: "12:order-1", Rec: rec}}, {aoftest.Del("12:order-1"), burial(order), clock}} {
 		if err := errors.Join(j.Wait(j.Append(ops)), j.Sync()); err != nil {
 			t.Fatal(err)
 		}
@@ -103,6 +121,17 @@ func TestFormatDocumentShowsRealFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	doc := string(b)
+	entry := burial(order)
+	stateKey := string(record.AppendLogKey(nil, 41, deaths.StateID(3, 16)))
+	state := deaths.State{Added: 17, Last: streamid.ID{Ms: uint64(epoch + 30_004), Seq: 3}, MaxDeleted: streamid.ID{Ms: uint64(epoch + 30_001)}}
+	for _, part := range []string{
+		"    " + entry.Key + "    the key", "    " + entry.Rec + "\n", "    " + entry.Rec[strings.Index(entry.Rec, "1700000030000"):] + "\n",
+		"`" + stateKey + "`", "    " + string(record.Append(nil, stateKey, state.Item(epoch+30_005, 43))) + "\n",
+	} {
+		if !strings.Contains(doc, part) {
+			t.Errorf("FORMAT.md lacks %q", part)
+		}
+	}
 	for name, content := range map[string]string{
 		datadir.PartitionName(7): string(aoftest.Read(t, path)),
 		datadir.CatalogueName:    string(aoftest.Read(t, catalogue)),

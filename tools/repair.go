@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"mayfly/expiry"
@@ -65,12 +66,13 @@ func addReport(dir string, r *repair.Report) error {
 	if err := writeNew(filepath.Join(dir, reportName), func(w io.Writer) error { return printRepair(w, r) }); err != nil {
 		return err
 	}
-	if len(r.Doubtful) == 0 {
+	doubtful := slices.DeleteFunc(slices.Clone(r.Doubtful), func(it repair.Item) bool { return it.Hidden })
+	if len(doubtful) == 0 {
 		return nil
 	}
 	return writeNew(filepath.Join(dir, doubtfulName), func(w io.Writer) error {
 		var lines lineWriter
-		for _, it := range r.Doubtful {
+		for _, it := range doubtful {
 			if _, err := w.Write(lines.item(it.Container, it.ID, it.Item)); err != nil {
 				return err
 			}
@@ -111,7 +113,7 @@ func printRepair(w io.Writer, r *repair.Report) error {
 	}
 	section("Lost: no version of these items could be read. As far as their names could.", r.Lost)
 	section("Older versions: the newest version of these items is damaged, the one before it was copied.", r.Older)
-	section("Doubtful, and therefore not copied but written to "+doubtfulName+": a delete in a damaged range names these items.", r.Doubtful)
+	section("Doubtful, and therefore not copied but written to "+doubtfulName+": a delete in a damaged range names these items. Entries of logs and state of groups are only named.", r.Doubtful)
 	if len(r.Policies) > 0 {
 		fmt.Fprintf(w, "\nContainers\n")
 		for _, text := range r.Policies {

@@ -127,6 +127,9 @@ func (n *names) explain(problems []Problem) {
 		p.Container, p.ID = fmt.Sprintf("number %d", k.Container), k.ID
 		if c := n.byNumber[k.Container]; c != nil {
 			p.Container = c.Name
+			if c.Hidden != nil {
+				p.Container = n.hiddenName(c.Hidden)
+			}
 		}
 	}
 }
@@ -134,7 +137,7 @@ func (n *names) explain(problems []Problem) {
 // orphans counts the records without a container.
 func (n *names) orphans() (count int) {
 	for number, items := range n.items {
-		if n.byNumber[number] == nil {
+		if !n.exists(number) {
 			count += items
 		}
 	}

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	"mayfly/expiry"
 	"mayfly/keyspace/aof"
 	"mayfly/keyspace/datadir"
 	"mayfly/keyspace/manifest"
@@ -56,7 +55,8 @@ type Item struct {
 	From      int64  `json:"from"`
 	To        int64  `json:"to"`
 
-	Item record.Item `json:"-"`
+	Item   record.Item `json:"-"`
+	Hidden bool        `json:"-"` // it is an entry of a log or state of a group, and cannot be imported
 }
 
 // Clean reports whether nothing was lost or is uncertain.
@@ -73,6 +73,7 @@ func (r *Report) Clean() bool {
 //     is not copied but reported as doubtful.
 //   - Dead items are copied with the policies that ended them, and stay dead.
 //   - Containers whose records are lost are copied as recovered-<number>, with the default -1.
+//   - Logs of deaths and groups are copied with their containers: see logs.go.
 //
 // Run calls finish when the new folder is complete, but before it has its name. finish may add files to it.
 func Run(dir, newDir string, finish func(dir string, r *Report) error, progress ...Progress) (*Report, error) {
@@ -143,13 +144,15 @@ type run struct {
 	losses int // problems met in the catalogue and the journals
 	known  map[uint32]*targetContainer
 
-	reported map[damagedRange]bool // with their items or containers
+	reported  map[damagedRange]bool // with their items or containers
+	ownerless []uint32              // logs of which there are only entries
 }
 
 // targetContainer says how a container number is copied.
 type targetContainer struct {
-	name    string
+	name    string // of a log or a group what it is: see hiddenName
 	dropped bool
+	mixed   bool // it is reported that items of another kind of container have its number
 }
 
 func (p *run) copy() error {
@@ -183,6 +186,7 @@ func (p *run) copy() error {
 	}
 	p.report.NoManifest = p.manifest == nil
 	p.reportEmptyContainers()
+	p.settleOwners()
 	if err := p.writeCatalogue(); err != nil {
 		return err
 	}
@@ -207,7 +211,6 @@ func (p *run) catalogue() (FileReport, error) {
 		return report, err
 	}
 	p.known = make(map[uint32]*targetContainer)
-	var exposed []string // names
 	for _, key := range sortedKeys(g.items) {
 		v := g.items[key]
 		number, err := record.ContainerNumber(key)
@@ -227,8 +230,30 @@ func (p *run) catalogue() (FileReport, error) {
 		if !isContainer { // the clock, the waste
 			continue
 		}
-		name := p.names.byNumber[number].Name
-		p.known[number] = &targetContainer{name: name}
+		p.known[number] = &targetContainer{name: p.names.byNumber[number].Name}
+	}
+	p.losses = g.last
+	p.doubtPolicies(g)
+	at := func(number uint32) int {
+		if v := g.items[record.ContainerKey(number)]; v != nil {
+			return v.at
+		}
+		return 0
+	}
+	p.renameDuplicates(at)
+	p.settleLogs(func(number, than uint32) bool { return at(number) > at(than) })
+	return report, nil
+}
+
+// doubtPolicies reports the containers whose records may be older ones.
+func (p *run) doubtPolicies(g *merged) {
+	var exposed []string // names
+	for _, number := range slices.Sorted(maps.Keys(p.names.byNumber)) {
+		v, c := g.items[record.ContainerKey(number)], p.names.byNumber[number]
+		name := c.Name
+		if c.Hidden != nil {
+			name = p.names.hiddenName(c.Hidden)
+		}
 		switch {
 		case v.damage != nil:
 			p.doubt("the newest policy of container %q is damaged: an older one rules it", name)
@@ -239,9 +264,6 @@ func (p *run) catalogue() (FileReport, error) {
 	if len(exposed) > 0 {
 		p.doubt("the policies of %d containers may be older ones, what was written after them is damaged: %s", len(exposed), strings.Join(exposed, " "))
 	}
-	p.losses = g.last
-	p.renameDuplicates(g)
-	return report, nil
 }
 
 // reportEmptyContainers reports the containers whose records are lost and of which no item was found.
@@ -255,8 +277,7 @@ func (p *run) reportEmptyContainers() {
 
 // renameDuplicates leaves a shared name to the container that was recorded last. The records that flushed or
 // renamed the others are lost.
-func (p *run) renameDuplicates(g *merged) {
-	at := func(number uint32) int { return g.items[record.ContainerKey(number)].at }
+func (p *run) renameDuplicates(at func(number uint32) int) {
 	owner := make(map[string]uint32)
 	for _, number := range slices.Sorted(maps.Keys(p.known)) {
 		name := p.known[number].name
@@ -282,8 +303,9 @@ func (p *run) doubt(format string, args ...any) {
 	p.report.Policies = append(p.report.Policies, fmt.Sprintf(format, args...))
 }
 
-// nameOf returns the name under which the items of a container are copied; false if it was dropped.
-func (p *run) nameOf(number uint32) (string, bool) {
+// nameOf returns the name under which an item of a container is copied; false if the container was dropped.
+func (p *run) nameOf(k record.Key) (string, bool) {
+	number := k.Container
 	c := p.known[number]
 	if c == nil {
 		// Without any loss in the catalogue it was dropped.
@@ -292,6 +314,20 @@ func (p *run) nameOf(number uint32) (string, bool) {
 	}
 	if c.dropped {
 		return "", false
+	}
+	if is := p.names.byNumber[number]; c.name != "" && k.Log != (is != nil && is.Hidden != nil && !is.Hidden.IsGroup()) {
+		if !c.mixed {
+			c.mixed = true
+			p.doubt("items of a log and others have the number %d: those that are not of %q are not copied", number, c.name)
+		}
+		return "", false
+	}
+	if c.name == "" && k.Log {
+		p.makeLog(number, 0)
+		p.known[number].name = fmt.Sprintf("recovered-%d", number)
+		p.ownerless = append(p.ownerless, number)
+		p.doubt("the record of log %d is lost: its entries are the log of container %q; it may have been dropped", number, p.known[number].name)
+		return p.known[number].name, true
 	}
 	if c.name == "" {
 		c.name = fmt.Sprintf("recovered-%d", number)
@@ -307,22 +343,26 @@ func (p *run) partition(number int) (FileReport, error) {
 		return report, err
 	}
 	var ops []aof.Op
+	died := g.deaths()
 	for _, key := range sortedKeys(g.items) {
 		v := g.items[key]
 		k, err := record.SplitKey(key)
 		if err != nil {
 			continue // a damaged key
 		}
-		name, ok := p.nameOf(k.Container)
+		name, ok := p.nameOf(k)
 		if !ok {
 			continue
 		}
 		if v.damage != nil {
 			p.reported[*v.damage] = true
 		}
+		if it, _, err := record.Decode(key, v.rec+v.undeleted); err == nil && died[proven{k.ID, it.Version}] && !k.Log {
+			continue
+		}
 		entry := func(rec string, damage *damagedRange) Item {
 			it, _, _ := record.Decode(key, rec) // sound or empty
-			return Item{Container: name, ID: k.ID, TS: it.TS, File: damage.file, From: damage.From, To: damage.To, Item: it}
+			return Item{Container: name, ID: k.ID, TS: it.TS, File: damage.file, From: damage.From, To: damage.To, Item: it, Hidden: p.isHidden(k.Container)}
 		}
 		switch {
 		case v.undeleted != "":
@@ -358,12 +398,14 @@ func (p *run) writeCatalogue() error {
 		}
 		container := p.names.byNumber[number]
 		if container == nil {
-			container = &record.Container{Number: number, Name: c.name, Created: p.names.clock, Policy: expiry.Policy{Default: expiry.Forever}}
+			container = p.recovered(number, c.name)
+		}
+		if container.Hidden == nil {
+			p.report.Containers++
 		}
 		ops = append(ops, aof.Op{Key: record.ContainerKey(number), Rec: string(p.redating.container(*container).Append(nil))})
 	}
 	slices.SortFunc(ops, func(a, b aof.Op) int { return strings.Compare(a.Key, b.Key) })
-	p.report.Containers = len(ops)
 	clock := string(record.Append(nil, record.ClockKey, record.Item{Kind: record.ClockKind, TS: p.redating.clock(p.names.clock)}))
 	return p.fill(datadir.CatalogueName, append(ops, aof.Op{Key: record.ClockKey, Rec: clock}))
 }
