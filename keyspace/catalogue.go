@@ -56,7 +56,9 @@ type Container struct {
 	undone    uint64           // counts UNDOs of rules
 
 	log    *record.Log    // of its deaths, nil if none is kept; changed as replaced is
-	hidden *record.Hidden // not nil: the container is a log or a group, without a name, and not listed; changed as replaced is
+	deaths *deathLog      // the same in memory
+	hidden *record.Hidden // not nil: the container is a log or a group, without a name, and not listed
+	owner  *Container     // of a hidden one: the container to which the log belongs; changed as replaced is
 
 	aside *record.Aside // not nil: the container is set aside, and not listed; changed as replaced is
 
@@ -84,7 +86,7 @@ const containerOverhead = 512
 // memory estimates the memory of a container without its items in bytes. Databases, which always exist, count their
 // history only.
 func (c *Container) memory() int64 {
-	if c.IsDatabase() {
+	if c.IsDatabase() && c.hidden == nil {
 		return c.history.Load().Memory
 	}
 	return int64(containerOverhead+len(c.name)+8*len(c.tables)) + c.history.Load().Memory
@@ -214,6 +216,7 @@ func (tx *Tx) Drop(c *Container) {
 	cat.remove(c)
 	if until == 0 {
 		tx.discard(c)
+		tx.endLog(c)
 		return
 	}
 	tx.addHistory(c, expiry.HistoryEntry{What: expiry.Dropped, Kills: -1, Undo: until})
@@ -224,6 +227,7 @@ func (tx *Tx) Drop(c *Container) {
 // Undo as after Drop. It needs BeginAll.
 func (tx *Tx) Flush(c *Container) {
 	cat := tx.writeCatalogue()
+	tx.buryBefore(c)
 	if c.emptyLocked() || tx.onlyPurgeable(c) {
 		return // FLUSHALL costs only containers with items
 	}
@@ -255,6 +259,8 @@ func (tx *Tx) Swap(a, b *Container) {
 	}
 	tx.noteContainer(a)
 	tx.noteContainer(b)
+	tx.buryBefore(a)
+	tx.buryBefore(b)
 	for _, c := range []*Container{a, b} {
 		tx.closeWindows(c)
 		c.replaced++

@@ -68,8 +68,8 @@ func (ks *Keyspace) Evict(limit int64, evicted func(c *Container, id string)) (l
 func (t *table) Evictable(p eviction.Policy) int {
 	t.p.mu.Lock()
 	defer t.p.mu.Unlock()
-	if t.gone() || t.c.Policy().Hold != "" {
-		return 0
+	if t.gone() || t.c.Policy().Hold != "" || t.part != nil || t.c.hidden != nil {
+		return 0 // the entries of logs go by volatile-ttl only
 	}
 	now := t.ks.Now()
 	n := t.EvictableBut(p, t.c.Policy(), t.deadStats(now, mostAge))
@@ -83,7 +83,7 @@ func (t *table) Evictable(p eviction.Policy) int {
 func (t *table) Draw(p eviction.Policy, n int, intN func(n int) int, drawn []eviction.Candidate[evictable]) []eviction.Candidate[evictable] {
 	t.p.mu.Lock()
 	defer t.p.mu.Unlock()
-	if t.gone() || t.c.Policy().Hold != "" {
+	if t.gone() || t.c.Policy().Hold != "" || t.c.hidden != nil && (t.part == nil || p != eviction.VolatileTTL) {
 		return drawn
 	}
 	tracker, now := t.ks.evictor.Tracker(), t.ks.Now()
@@ -97,6 +97,9 @@ func (t *table) Draw(p eviction.Policy, n int, intN func(n int) int, drawn []evi
 
 // evict deletes an item if it was neither written nor used since it was drawn.
 func (ks *Keyspace) evict(v evictable, evicted func(c *Container, id string)) LSN {
+	if v.t.part != nil {
+		return ks.evictEntry(v)
+	}
 	var tx Tx
 	ks.BeginKey(&tx, v.id)
 	if t := v.t; !t.gone() {

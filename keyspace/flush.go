@@ -19,7 +19,7 @@ func (tx *Tx) ContainersFull() (limit int, full bool) {
 // items it has. All change at one moment, so the locks are held until the last one. It needs BeginAll.
 func (tx *Tx) FlushAll() {
 	for _, t := range tx.ks.tables.Some(nil, 0, math.MaxInt) {
-		if !t.gone() {
+		if !t.gone() && t.c.hidden == nil {
 			tx.Flush(t.c) // which detaches its other tables too
 		}
 	}

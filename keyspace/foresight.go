@@ -29,6 +29,9 @@ func (tx *Tx) TallyAll(tally foresight.Tally, goesOn func(entries int) bool) {
 	var walks foresight.Walks
 	tables, policies := make([][]*table, len(tx.ks.partitions)), make(map[*Container]*expiry.Policy)
 	for _, t := range tx.ks.tables.Some(nil, 0, math.MaxInt) {
+		if t.c.hidden != nil {
+			continue
+		}
 		walks.Add(t.p.number, &t.Table)
 		tables[t.p.number] = append(tables[t.p.number], t)
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"mayfly/keyspace/memtable"
+	"mayfly/keyspace/record"
 )
 
 // Check verifies the invariants of the whole keyspace and returns the first violation. It locks everything and takes
@@ -28,6 +29,32 @@ func (ks *Keyspace) Check() error {
 			if t.c != c || c.aside == nil || ks.partitions[i].shard.Table(c.number) != &t.Table {
 				return fmt.Errorf("a table of container %q, which is set aside, belongs elsewhere", c.name)
 			}
+		}
+	}
+	for number, h := range ks.catalogue.hidden {
+		memory += h.memory()
+		if h.owner == nil || h.number != number || h.isLog() && (h.owner.deaths == nil || h.owner.deaths.c != h || h.owner.log.Number != number) {
+			return fmt.Errorf("hidden container %d has no owner", number)
+		}
+		entries := int64(0)
+		for i, t := range h.tables {
+			if t == nil {
+				continue
+			}
+			if h.owner.aside != nil {
+				aside++
+			} else {
+				tables++
+			}
+			if h.isLog() {
+				entries += int64(t.Len()) - 1
+			}
+			if err := t.checkLocked(h, ks.partitions[i]); err != nil {
+				return fmt.Errorf("hidden container %d, partition %d: %w", number, i, err)
+			}
+		}
+		if h.isLog() && entries != h.owner.deaths.length.Load() {
+			return fmt.Errorf("log %d has %d entries, counted are %d", number, entries, h.owner.deaths.length.Load())
 		}
 	}
 	for name, c := range ks.catalogue.byName {
@@ -77,7 +104,7 @@ func (ks *Keyspace) Check() error {
 // checkLocked verifies what the keyspace knows of a table. The locks of all partitions must be held.
 func (t *table) checkLocked(c *Container, p *partition) (err error) {
 	switch {
-	case t.c != c || t.p != p || t.ks.tables.Some(nil, *t.Place(), 1)[0] != t:
+	case t.c != c || t.p != p || !t.gone() && t.ks.tables.Some(nil, *t.Place(), 1)[0] != t:
 		return fmt.Errorf("the table belongs elsewhere")
 	case t.Container() != c.number:
 		return fmt.Errorf("the table has number %d, the container %d", t.Container(), c.number)
@@ -85,8 +112,9 @@ func (t *table) checkLocked(c *Container, p *partition) (err error) {
 		return fmt.Errorf("the partition does not have the table")
 	}
 	t.Descend(0, func(_ uint64, e *memtable.Entry) (more bool) {
+		k, split := record.SplitKey(t.Key(e))
 		switch {
-		case t.ks.partitionOf(t.ID(e)) != p:
+		case split != nil || k.Partition(len(t.ks.partitions)) != p.number:
 			err = fmt.Errorf("%q belongs to another partition", t.ID(e))
 		case e.Version() > p.version:
 			err = fmt.Errorf("%q has a version from the future", t.ID(e))

@@ -147,8 +147,8 @@ func (tx *Tx) Delete(c *Container, id string) bool {
 	e := tx.find(p, c, id)
 	t := c.tables[p.number]
 	if e == nil {
-		if tx.kept && c.retention.Open(tx.now) && c.Policy().Hold == "" {
-			tx.bury(t, id) // a policy that rules again must not bring it back
+		if tx.kept && c.Policy().Hold == "" && tx.buries(c) {
+			tx.bury(t, id)
 		}
 		return false
 	}

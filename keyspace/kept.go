@@ -10,7 +10,8 @@ import (
 // A dead item is absent for everybody. It is removed once it is purgeable, which may be later: while clients are paused,
 // or while a former policy of its container may rule again. Until then:
 //
-//  1. readers leave it where it lies, in its indexes too, and figures leave it out;
+//  1. readers leave it where it lies, in its indexes too, and figures leave it out. Of a container with a log of deaths they
+//     leave all;
 //  2. who writes or deletes its id buries it first, in the same transaction. If it could live again, its removal is
 //     journalled and rolled back like a delete;
 //  3. eviction does not draw it.
@@ -20,17 +21,18 @@ import (
 // that it replaces.
 func (ks *Keyspace) KeepDeadUntil(ms int64) { ks.keepDead.Store(ms) }
 
-// purgeable returns the limits of a container's items that may be removed at a moment in ms. A partition must be locked.
+// purgeable returns the limits of a container's items that readers may remove at a moment in ms: none if the removal is
+// journalled. A partition must be locked.
 func (ks *Keyspace) purgeable(c *Container, now int64) expiry.Limits {
-	if now < ks.keepDead.Load() {
+	if c.logs() {
 		return expiry.NoLimits
 	}
-	return c.retention.Purgeable(c.Policy(), now)
+	return ks.due(c, now)
 }
 
 // keeps reports whether dead items of a container stay at a moment in ms. A partition must be locked.
 func (ks *Keyspace) keeps(c *Container, now int64) bool {
-	return now < ks.keepDead.Load() || c.retention.Open(now)
+	return now < ks.keepDead.Load() || c.retention.Open(now) || c.logs()
 }
 
 // kept returns what selects the dead that stay in a container at a moment in ms, nil if none do. A partition must be
@@ -42,25 +44,38 @@ func (ks *Keyspace) kept(c *Container, now int64) *memtable.Kept {
 	return &memtable.Kept{Dead: c.Policy().DeadLimits(now), Purgeable: ks.purgeable(c, now)}
 }
 
+// buries reports whether the delete of an id removes the dead item there: a policy that rules again must not bring it back,
+// and a death has to be logged, unless the disk fails.
+func (tx *Tx) buries(c *Container) bool {
+	return c.retention.Open(tx.now) || c.deaths != nil && tx.ks.Writable() == nil
+}
+
 // bury removes the item of an id from a table if it is dead and lookup has left it there. Its partition must be locked.
 func (tx *Tx) bury(t *table, id string) {
-	e := t.Find(id)
-	if e == nil {
+	if t == nil {
 		return
 	}
-	if !e.Changing() {
-		tx.noteChange(t, e)
+	if e := t.Find(id); e != nil {
+		tx.buryEntry(t, e, id)
 	}
-	tx.changes = append(tx.changes, itemChange{deleted: t.Key(e)})
+}
+
+// buryEntry is bury for the entry of an id.
+func (tx *Tx) buryEntry(t *table, e *memtable.Entry, id string) {
+	if t.c.deaths != nil {
+		tx.logDeath(t, e)
+	}
+	tx.removeItem(t, e)
 	tx.ks.purge.CountLazy(1)
-	t.Remove(e)
-	if tx.OnDeath != nil {
+	switch {
+	case tx.OnDeath != nil:
 		tx.OnDeath(t.c, id)
-	} else {
+	case t.c.deaths != nil:
+		tx.buried = append(tx.buried, removal{t, e})
+		t.alertDeathLocked(e)
+	default:
 		tx.ks.expireLocked(t, e, tx.now)
 	}
-	tx.removals = append(tx.removals, removal{t, e})
-	tx.removed = append(tx.removed, t.p)
 }
 
 // deadFigures are figures of the dead that stay in a table, as of a moment.

@@ -42,6 +42,10 @@ type Options struct {
 	// soon and not use the keyspace. The id must be cloned to be kept.
 	OnDeath func(c *Container, id string, written LSN)
 
+	// OnLogged is called when the log of a container's deaths has more entries, has come or gone. It runs under locks: it must
+	// return soon and not use the keyspace.
+	OnLogged func(container string)
+
 	noCheckpoints bool // do not make checkpoints unasked (tests drive them by hand)
 }
 

@@ -58,7 +58,9 @@ func (ks *Keyspace) restore() (err error) {
 	}
 	l.finish(latest)
 	for _, t := range ks.tables.Some(nil, 0, math.MaxInt) {
-		ks.load.items.Add(int64(t.Len()))
+		if t.c.hidden == nil {
+			ks.load.items.Add(int64(t.Len()))
+		}
 	}
 	if err := ks.storage.Begin(); err != nil {
 		return err
@@ -190,7 +192,7 @@ func (l *loader) finish(latest []storage.Latest) {
 		switch {
 		case !exists:
 		case c.hidden != nil:
-			cat.hidden[number] = c
+			cat.hide(c)
 			continue
 		case c.aside != nil:
 			c.indexes.Store(indexing.FromRecord(c.recordedIndexes)) // built when it is brought back
@@ -208,6 +210,11 @@ func (l *loader) finish(latest []storage.Latest) {
 		}
 	}
 	cat.build(listed)
+	for _, c := range l.byNumber {
+		if l.exists(c) && c.log != nil {
+			l.ks.loadLog(c)
+		}
+	}
 	for _, read := range latest {
 		l.epoch = max(l.epoch, read.Version/versionLeap)
 		l.clock = max(l.clock, read.TS)

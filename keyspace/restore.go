@@ -102,8 +102,12 @@ func (tx *Tx) Restore(c *Container, id string, it Item) Restored {
 	if c.Policy().Dead(ts, it.ExpireAt, tx.now) {
 		return Dead
 	}
-	if there, ok := tx.Get(c, id); ok && (there.TS > ts || there.TS == ts && c.Policy().Hold != "") {
+	there, ok := tx.Get(c, id)
+	if ok && (there.TS > ts || there.TS == ts && c.Policy().Hold != "") {
 		return Newer
+	}
+	if !ok && tx.kept {
+		tx.bury(c.tables[tx.partition(id).number], id) // it may have lived when the item was written
 	}
 	tx.now = ts // when the item was written
 	tx.Put(c, id, it.Kind, it.Body, it.ExpireAt)

@@ -36,7 +36,7 @@ func (tx *Tx) Rollback() LSN {
 	clear(tx.changes)
 	clear(tx.removed)
 	tx.changes, tx.removed, tx.group, tx.alerted = tx.changes[:0], tx.removed[:0], tx.group[:0], nil
-	tx.replaced = false
+	tx.replaced, tx.buried, tx.logged = false, nil, nil
 	return tx.Close()
 }
 
@@ -86,14 +86,14 @@ func (tx *Tx) noteContainer(c *Container) {
 	listed, dropped := cat.byName[c.name] == c, len(cat.dropped)
 	created, number, lastDB, policy, history := c.created, c.number, c.lastDB, c.policy.Load(), c.history.Load()
 	replaced, swapped, gone := c.replaced, c.swapped, c.dropped
-	revived, undone := c.revived, c.undone
+	revived, undone, deaths, log := c.revived, c.undone, c.deaths, c.log
 	tx.onRollback(func() {
 		if cat.dirty[c.number] == c {
 			cat.dirty[c.number] = nil
 		}
 		c.created, c.number, c.lastDB = created, number, lastDB
 		c.replaced, c.swapped, c.dropped = replaced, swapped, gone
-		c.revived, c.undone = revived, undone
+		c.revived, c.undone, c.deaths, c.log = revived, undone, deaths, log
 		c.policy.Store(policy)
 		cat.setHistory(c, history)
 		switch is := cat.byName[c.name] == c; {

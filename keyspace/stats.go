@@ -73,7 +73,7 @@ func (tx *Tx) AllStats() []*ContainerStats {
 		for portion := range slices.Chunk(list, statsTables) {
 			tx.within(tx.ks.partitions[number], func(*partition) (more bool) {
 				for _, t := range portion {
-					if !t.gone() {
+					if !t.gone() && t.c.hidden == nil {
 						tx.addStats(t, found)
 					}
 				}

@@ -63,16 +63,14 @@ func (m memory) Records() []aof.Op {
 func (m memory) Purgeable() map[uint32]expiry.Limits {
 	p := m.ks.partitions[0]
 	p.mu.Lock()
-	list := slices.AppendSeq(slices.Clone(m.ks.catalogue.list), maps.Values(m.ks.catalogue.hidden))
+	list := slices.Clone(m.ks.catalogue.list)
 	p.mu.Unlock()
 	limits := make(map[uint32]expiry.Limits, len(list))
 	for some := range slices.Chunk(list, containersAtOnce) {
 		p.mu.Lock()
 		now := m.ks.Now()
 		for _, c := range some {
-			if limits[c.number] = m.ks.purgeable(c, now); c.log != nil {
-				limits[c.number] = expiry.NoLimits // the deaths have to be logged
-			}
+			limits[c.number] = m.ks.purgeable(c, now)
 		}
 		p.mu.Unlock()
 	}
@@ -91,7 +89,7 @@ func (ks *Keyspace) containerOps(dirty map[uint32]*Container) (ops []aof.Op) {
 		p := ks.partitions[0]
 		p.mu.Lock()
 		for _, number := range numbers {
-			if c := dirty[number]; c != nil && c.name != "" && c.number == number {
+			if c := dirty[number]; c != nil && (c.name != "" || c.hidden != nil) && c.number == number {
 				present = append(present, c.record())
 			} else {
 				ops = append(ops, aof.Op{Key: record.ContainerKey(number), Del: true})

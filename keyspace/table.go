@@ -2,6 +2,7 @@ package keyspace
 
 import (
 	"mayfly/expiry"
+	"mayfly/keyspace/deathlog"
 	"mayfly/keyspace/indexing"
 	"mayfly/keyspace/memtable"
 )
@@ -16,6 +17,7 @@ type table struct {
 	place   int             // in the rotation of tables
 	indexed *indexing.Table // nil without indexes
 	dead    deadFigures
+	part    *deathlog.Part // not nil: the table is of a log
 }
 
 // tables are those of a container by partition, nil where there were no items. Each is protected by its partition's lock.
@@ -57,10 +59,20 @@ func (ks *Keyspace) openTableLocked(c *Container, p *partition) *table {
 	}
 	ks.tables.Add(t)
 	c.tables[p.number] = t
+	if c.owner != nil {
+		t.openPartLocked()
+	}
 	if set := c.indexes.Load(); set != nil {
 		t.attachTreesLocked(set)
 	}
 	return t
+}
+
+// openPartLocked makes the part of a log over the table. p.mu must be held.
+func (t *table) openPartLocked() {
+	if t.c.isLog() {
+		t.part = deathlog.NewPart(&t.Table, t.p.number, len(t.ks.partitions), &t.c.owner.deaths.length)
+	}
 }
 
 // attachLocked adds a detached table to its container and partition again. p.mu must be held.
@@ -82,7 +94,9 @@ func (t *table) detachLocked() {
 
 // gone reports whether the table has left its container since it was listed: it was detached or set aside. The lock of its
 // partition must be held.
-func (t *table) gone() bool { return t.Detached() || t.c.aside != nil }
+func (t *table) gone() bool {
+	return t.Detached() || t.c.aside != nil || t.c.owner != nil && t.c.owner.aside != nil
+}
 
 // hideLocked keeps the table of a container that is set aside from the purge, eviction and figures. It stays in its
 // partition. p.mu must be held.
@@ -101,6 +115,9 @@ func (t *table) showLocked() {
 // Sample removes up to n of the purgeable dead. It locks the partition for that long.
 func (t *table) Sample(n int) expiry.Sample {
 	t.p.mu.Lock()
+	if t.c.logs() && !t.gone() {
+		return t.sampleLogged(n)
+	}
 	defer t.p.mu.Unlock()
 	if t.gone() {
 		return expiry.Sample{}

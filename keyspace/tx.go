@@ -46,6 +46,8 @@ type Tx struct {
 	undos    []inverse    // in order; see Rollback
 	was      []memtable.Entry
 	removals []removal       // entries to release when their removal is certain
+	buried   []removal       // those of them whose deaths are logged, and not reported yet
+	logged   []*Container    // with logs that have more entries, or have come or gone
 	alerted  []*watch.Mark   // of those who watch a changed item
 	reveal   LSN             // covers everything that was read
 	kept     bool            // lookup has left a dead item where it is
@@ -151,6 +153,9 @@ func (tx *Tx) Close() LSN {
 		}
 		tx.eachLocked(func(p *partition) { p.lastWrite = lsn })
 	}
+	if len(tx.logged) > 0 {
+		tx.reportBurials(lsn)
+	}
 	for _, m := range tx.alerted {
 		m.Set()
 	}
@@ -221,6 +226,8 @@ func (tx *Tx) reset() {
 	clear(tx.undos)
 	clear(tx.was)
 	clear(tx.removals)
+	clear(tx.buried)
+	clear(tx.logged)
 	*tx = Tx{
 		OnDeath:      tx.OnDeath,
 		KeepAccesses: tx.KeepAccesses,
@@ -232,6 +239,8 @@ func (tx *Tx) reset() {
 		undos:        keep(tx.undos, most/64),
 		was:          keep(tx.was, most/128),
 		removals:     keep(tx.removals, most/64),
+		buried:       keep(tx.buried, most/64),
+		logged:       keep(tx.logged, most/64),
 		many:         keep(tx.many, most/8),
 	}
 }

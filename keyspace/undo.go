@@ -130,6 +130,10 @@ func (tx *Tx) setAside(c *Container, what expiry.Action, until int64) {
 	tx.giveTables(c, a)
 	a.tables.hideLocked()
 	tx.onRollback(a.tables.showLocked)
+	if what == expiry.Dropped { // it comes back with the container
+		tx.giveLog(c, a)
+		tx.hideLog(a)
+	}
 	cat := &tx.ks.catalogue
 	cat.addAside(a)
 	tx.onRollback(func() { cat.removeAside(a) })
@@ -163,11 +167,12 @@ func (cat *catalogue) removeAside(a *Container) {
 // noteAside records a container that is set aside before it changes.
 func (tx *Tx) noteAside(a *Container) {
 	cat := &tx.ks.catalogue
-	aside, history, name, number, db := a.aside, a.history.Load(), a.name, a.number, a.db
+	aside, history, name, number, db, deaths, log := a.aside, a.history.Load(), a.name, a.number, a.db, a.deaths, a.log
 	created, policy, indexes, tables, dropped := a.created, a.policy.Load(), a.indexes.Load(), a.tables, len(cat.dropped)
 	tx.onRollback(func() {
 		cat.removeAside(a)
 		a.aside, a.name, a.number, a.db, a.created, a.tables = aside, name, number, db, created, tables
+		a.deaths, a.log = deaths, log
 		a.policy.Store(policy)
 		a.indexes.Store(indexes)
 		a.history.Store(history)
@@ -188,6 +193,7 @@ func (tx *Tx) discardAside(a *Container) {
 		t.Detach()
 		tx.onRollback(t.Attach)
 	}
+	tx.endLog(a)
 	tx.group = aof.AppendDel(tx.group, record.ContainerKey(a.number))
 	tx.ks.storage.Wake()
 }
@@ -270,6 +276,7 @@ func (tx *Tx) bringBack(a *Container) {
 	a.aside = nil
 	a.tables.showLocked()
 	tx.onRollback(a.tables.hideLocked)
+	tx.showLog(a)
 	tx.replaced = true
 }
 

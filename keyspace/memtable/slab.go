@@ -24,6 +24,7 @@ type slab struct {
 	open   []int32 // numbers of the blocks with free places
 	vacant []int32 // numbers of freed blocks
 	access accessWords
+	links  links // of a log of deaths
 }
 
 type block struct {
@@ -92,6 +93,9 @@ func (s *slab) free(h Handle) {
 		*b = block{opened: -1}
 		if int(number) < len(s.access) {
 			s.access[number] = nil
+		}
+		if int(number) < len(s.links) {
+			s.links[number] = nil
 		}
 		s.vacant = append(s.vacant, number)
 	}

@@ -29,10 +29,11 @@ type Table struct {
 	order     insertionOrder
 	byDefault expiryQueue
 	byOwnTTL  expiryQueue
-	turn      bool  // Sample begins with byOwnTTL next
-	bytes     int64 // of ids and bodies
-	memory    int64 // bytes, an estimate; also in the shard's
-	extra     int64 // of memory: see AddMemory
+	chains    chains // of a log of deaths
+	turn      bool   // Sample begins with byOwnTTL next
+	bytes     int64  // of ids and bodies
+	memory    int64  // bytes, an estimate; also in the shard's
+	extra     int64  // of memory: see AddMemory
 	observer  Observer
 	live      int64 // bytes that the items take in a store; also in the shard's
 	plain     int   // how many items are plain keys
@@ -313,6 +314,9 @@ func (t *Table) insert(h Handle, e *Entry, id string, it record.Item, data ref, 
 	t.account(e, 1)
 	t.shard.memory.Add(e.Memory())
 	t.enqueue(e, h)
+	if t.log {
+		t.chain(h, e)
+	}
 	t.added(h, e)
 }
 
@@ -377,6 +381,9 @@ func (t *Table) fill(e *Entry, id string, it record.Item, data ref, size int) {
 func (t *Table) Remove(e *Entry) {
 	h, seq := t.order.at(int(e.pos))
 	t.removed(h, e)
+	if t.log {
+		t.unchain(h, e)
+	}
 	t.index.remove(&t.slab, h, e)
 	t.order.remove(e.pos)
 	t.account(e, -1)
@@ -431,6 +438,9 @@ func (t *Table) Restore(e, was *Entry) {
 		t.account(e, 1)
 		t.shard.memory.Add(e.Memory())
 		t.enqueue(e, h)
+		if t.log {
+			t.chain(h, e)
+		}
 		t.added(h, e)
 		return
 	}

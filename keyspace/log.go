@@ -1,0 +1,302 @@
+package keyspace
+
+import (
+	"sync"
+	"sync/atomic"
+
+	"mayfly/expiry"
+	"mayfly/keyspace/deathlog"
+	"mayfly/keyspace/deaths"
+	"mayfly/keyspace/memtable"
+	"mayfly/keyspace/record"
+	"mayfly/keyspace/streamid"
+)
+
+// The log of deaths
+//
+// A container may log its deaths by a rule: see package deaths for the entries. They are items of a hidden container.
+//
+//  1. The purge and writers bury a dead item: its delete and its entry are one atomic group of the journal. Readers leave
+//     it where it lies.
+//  2. An entry lies in the partition of the item that died, so a burial needs one lock.
+//  3. Ids are drawn under that lock. So a reader that notes the last id before it locks one partition after the other misses
+//     no entry up to that id: who drew it holds the lock until the entry is there.
+//  4. Whenever entries leave a partition, the item of the log's state is written in the same group.
+
+// LogSettings are those of a container's log of deaths.
+type LogSettings struct {
+	Seconds int64 // for which an entry is kept; 0: no log
+	MaxLen  int64 // the most entries
+	Bodies  bool  // entries have the bodies of the items
+}
+
+// deathLog is the log of a container in memory.
+type deathLog struct {
+	ids    deathlog.Generator
+	length atomic.Int64 // entries, with the expired ones that were not removed yet
+	c      *Container   // the hidden container of the entries
+}
+
+// Log returns the settings of the container's log. ok is false if there is none. A partition must be locked.
+func (c *Container) Log() (s LogSettings, ok bool) {
+	if c.deaths == nil {
+		return s, false
+	}
+	return LogSettings{int64(c.deaths.c.Policy().Default), c.log.MaxLen, c.log.Bodies}, true
+}
+
+// logs reports whether the removal of the dead of a container is journalled: their deaths are logged, or it is a log.
+func (c *Container) logs() bool { return c.deaths != nil || c.hidden != nil }
+
+// due returns the limits of a container's items that the purge and writers may remove at a moment in ms. A partition must
+// be locked.
+func (ks *Keyspace) due(c *Container, now int64) expiry.Limits {
+	if now < ks.keepDead.Load() {
+		return expiry.NoLimits
+	}
+	return c.retention.Purgeable(c.Policy(), now)
+}
+
+// logDeath adds the entry of an item that is about to be removed because it is dead, or was. Its partition must be locked.
+func (tx *Tx) logDeath(t *table, e *memtable.Entry) {
+	log := t.c.deaths
+	lt := tx.openLog(log, t.p)
+	id, it := t.IDAndItem(e)
+	d := deaths.Entry{Item: id, TS: it.TS, Etag: it.Version, Own: it.ExpireAt, Kind: it.Kind, HasBody: t.c.log.Bodies}
+	d.At, d.Cause, d.Policy = expiry.Death(it.TS, it.ExpireAt, t.c.history.Load().Entries, tx.now)
+	if d.Cause == "" { // its history began later
+		d.At, d.Cause, d.Policy = tx.now, expiry.ByChange, t.c.Etag()
+	}
+	if d.HasBody {
+		d.Body = it.Body
+	}
+	d.ID = log.ids.Next(tx.now)
+	tx.insertEntry(lt, &d)
+	if len(tx.logged) == 0 || tx.logged[len(tx.logged)-1] != t.c {
+		tx.logged = append(tx.logged, t.c)
+	}
+}
+
+// insertEntry adds an entry to a table of a log.
+func (tx *Tx) insertEntry(t *table, d *deaths.Entry) {
+	tx.buf = deaths.AppendID(tx.buf[:0], d.ID, d.Item)
+	n := len(tx.buf)
+	var own *memtable.Body
+	it := record.Item{Kind: record.Entry, TS: int64(d.ID.Ms), Version: d.Etag}
+	if len(d.Body) < memtable.LargeBody {
+		tx.buf = d.AppendBody(tx.buf)
+		it.Body = record.View(tx.buf[n:])
+	} else { // it is copied once
+		body := d.Body
+		d.Body = ""
+		tx.buf = d.AppendBody(tx.buf)
+		it.Body = string(tx.buf[n:]) + body
+		b := memtable.NewBody(it.Body)
+		own = &b
+	}
+	_, e := t.Insert(record.View(tx.buf[:n]), it, own)
+	tx.noteInsert(t, e)
+	e.MarkChanging()
+	tx.changes = append(tx.changes, itemChange{t: t, e: e})
+}
+
+// openLog returns the table of a log in a partition, and makes it if need be. The state comes first in it.
+func (tx *Tx) openLog(log *deathLog, p *partition) *table {
+	t := log.c.tables[p.number]
+	if t == nil {
+		t = tx.ks.openTableLocked(log.c, p)
+		tx.noteTable(t)
+		tx.saveLogState(t, streamid.ID{})
+	}
+	return t
+}
+
+// saveLogState writes the state of a log in a partition before entries leave it. deleted is the greatest id that XDEL is
+// about to remove, zero for none.
+func (tx *Tx) saveLogState(t *table, deleted streamid.ID) {
+	s := t.part.Stored(deleted)
+	tx.setItem(t, t.part.StateID(), s.Item(tx.now, t.p.nextVersionLocked()))
+}
+
+// setItem stores an item in a table of a hidden container.
+func (tx *Tx) setItem(t *table, id string, it Item) {
+	h, e := t.Lookup(id)
+	switch {
+	case e == nil:
+		_, e = t.Insert(id, it, nil)
+		tx.noteInsert(t, e)
+	case e.Changing():
+		t.Overwrite(h, e, id, it, nil)
+	default:
+		tx.noteChange(t, e)
+		t.Replace(h, e, id, it, nil)
+	}
+	if !e.Changing() {
+		e.MarkChanging()
+		tx.changes = append(tx.changes, itemChange{t: t, e: e})
+	}
+}
+
+// removeItem removes an item from a table.
+func (tx *Tx) removeItem(t *table, e *memtable.Entry) {
+	if !e.Changing() {
+		tx.noteChange(t, e)
+	}
+	t.Remove(e)
+	tx.noteRemoved(t, e)
+}
+
+// noteRemoved journals the removal of an item and releases it when the transaction closes.
+func (tx *Tx) noteRemoved(t *table, e *memtable.Entry) {
+	tx.changes = append(tx.changes, itemChange{deleted: t.Key(e)})
+	tx.removals = append(tx.removals, removal{t, e})
+	if len(tx.removed) == 0 || tx.removed[len(tx.removed)-1] != t.p {
+		tx.removed = append(tx.removed, t.p)
+	}
+}
+
+// reportBurials reports the deaths that the transaction has logged, which its group holds. The locks are held.
+func (tx *Tx) reportBurials(lsn LSN) {
+	if report := tx.ks.opt.OnDeath; report != nil {
+		for _, b := range tx.buried {
+			report(b.t.c, b.t.ID(b.e), lsn)
+		}
+	}
+	if report := tx.ks.opt.OnLogged; report != nil {
+		for _, c := range tx.logged {
+			report(c.name)
+		}
+	}
+}
+
+// buriers has transactions of the purge for reuse.
+var buriers = sync.Pool{New: func() any { return new(Tx) }}
+
+// sampleLogged is Sample for items whose removal is journalled: as one atomic group. Nothing is buried while the disk fails.
+// The lock of the table's partition is held, and released at the end.
+func (t *table) sampleLogged(n int) (s expiry.Sample) {
+	ks := t.ks
+	if ks.Writable() != nil {
+		t.p.mu.Unlock()
+		return s
+	}
+	tx := buriers.Get().(*Tx)
+	tx.beginLocked(ks, t.p, "")
+	log, due := t.c.deaths, ks.due(t.c, tx.now)
+	if t.part != nil && !t.NoneWithin(due) {
+		tx.saveLogState(t, streamid.ID{})
+	}
+	s = t.Table.Sample(due, n, func(e *memtable.Entry) {
+		if log != nil {
+			tx.logDeath(t, e)
+			tx.buried = append(tx.buried, removal{t, e})
+			t.alertDeathLocked(e)
+		}
+		tx.noteRemoved(t, e)
+	})
+	tx.Close()
+	buriers.Put(tx)
+	ks.Throttle()
+	if t.part != nil {
+		ks.trimLog(t, &s)
+	}
+	return s
+}
+
+// trimPiece is the number of entries that trimLog removes at a time.
+const trimPiece = 2048
+
+// trimLog removes the oldest entries of the log to which a table belongs, if there are more than may be: some of them.
+func (ks *Keyspace) trimLog(t *table, s *expiry.Sample) {
+	t.p.mu.Lock()
+	var log *deathLog
+	excess := int64(0)
+	if c := t.c.owner; !t.gone() && c != nil {
+		log = c.deaths
+		excess = log.length.Load() - c.log.MaxLen
+	}
+	t.p.mu.Unlock()
+	if excess <= 0 {
+		return
+	}
+	cut, n := streamid.ID{}, int64(0)
+	var tx Tx
+	ks.BeginSweep(&tx)
+	tx.readLog(log, streamid.ID{Seq: 1}, log.ids.Last(), false, func(e deaths.Entry) bool {
+		cut = e.ID
+		n++
+		return n < min(excess, trimPiece)
+	})
+	tx.Close()
+	for _, p := range ks.partitions {
+		s.Dead += ks.trimPart(log, p, cut)
+	}
+	s.More = s.More || excess > n && n > 0
+}
+
+// trimPart removes the entries of a log in a partition up to an id.
+func (ks *Keyspace) trimPart(log *deathLog, p *partition, cut streamid.ID) (n int) {
+	p.mu.Lock()
+	tx := buriers.Get().(*Tx)
+	tx.beginLocked(ks, p, "")
+	defer buriers.Put(tx)
+	defer tx.Close()
+	t := log.c.tables[p.number]
+	if t == nil || t.gone() {
+		return 0
+	}
+	return tx.removeEntries(t, t.part.Upto(cut), streamid.ID{})
+}
+
+// removeEntries removes entries from a table of a log. deleted is as in saveLogState.
+func (tx *Tx) removeEntries(t *table, list []*memtable.Entry, deleted streamid.ID) int {
+	if len(list) > 0 {
+		tx.saveLogState(t, deleted)
+	}
+	for _, e := range list {
+		tx.removeItem(t, e)
+	}
+	return len(list)
+}
+
+// buryDue buries the items of a container within limits. It takes time in proportion to them. The locks of all partitions
+// must be held.
+func (tx *Tx) buryDue(c *Container, l expiry.Limits) {
+	if c.deaths == nil || tx.ks.Writable() != nil {
+		return
+	}
+	for t := range c.each {
+		var dead []*memtable.Entry
+		t.EachDead(l, func(e *memtable.Entry) { dead = append(dead, e) })
+		for _, e := range dead {
+			tx.buryEntry(t, e, t.ID(e))
+		}
+	}
+}
+
+// buryBefore buries the dead of a container whose items are about to go, but for those that Undo may bring back.
+func (tx *Tx) buryBefore(c *Container) {
+	if c.deaths == nil {
+		return
+	}
+	due := c.Policy().DeadLimits(tx.now)
+	if tx.ks.undo.End(tx.now) != 0 {
+		due = c.retention.Purgeable(c.Policy(), tx.now)
+	}
+	tx.buryDue(c, due)
+}
+
+// evictEntry removes an entry of a log to free memory, if it is the one that was drawn.
+func (ks *Keyspace) evictEntry(v evictable) LSN {
+	p := v.t.p
+	p.mu.Lock()
+	var tx Tx
+	tx.beginLocked(ks, p, "")
+	if t := v.t; !t.gone() {
+		if e := t.Find(v.id); e != nil && e.Version() == v.version {
+			id, _, _ := deaths.SplitID(v.id)
+			tx.removeEntries(t, []*memtable.Entry{e}, id)
+		}
+	}
+	return tx.Close()
+}

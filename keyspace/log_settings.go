@@ -1,0 +1,189 @@
+package keyspace
+
+import (
+	"mayfly/expiry"
+	"mayfly/keyspace/aof"
+	"mayfly/keyspace/record"
+)
+
+// AllowLogs raises the version of the data folder, the first time, to the one in which containers may have logs. It fails if
+// it cannot write that. [Tx.SetLog] calls it too, under locks.
+func (ks *Keyspace) AllowLogs() error { return ks.ForClients(ks.storage.AllowLogs()) }
+
+// SetLog changes the log of a container. Equal settings change nothing. 0 seconds end the log with its entries and its
+// groups, and all windows of undo. The error is that of [Keyspace.AllowLogs]. It needs BeginAll.
+func (tx *Tx) SetLog(c *Container, s LogSettings) error {
+	now, on := c.Log()
+	if s.Seconds == 0 {
+		s = LogSettings{}
+	}
+	if now == s || tx.vetoes(c, nil) {
+		return nil
+	}
+	if !on {
+		if err := tx.ks.AllowLogs(); err != nil {
+			return err
+		}
+	}
+	tx.writeCatalogue()
+	tx.noteContainer(c)
+	tx.logged = append(tx.logged, c)
+	switch {
+	case s.Seconds == 0:
+		tx.closeWindows(c)
+		tx.endLog(c)
+	case !on:
+		tx.beginLog(c, s)
+	default:
+		tx.changeLog(c, s)
+	}
+	tx.addHistory(c, expiry.HistoryEntry{What: expiry.Set, Kills: -1})
+	tx.recordContainer(c)
+	return nil
+}
+
+// beginLog gives a container an empty log. The caller has noted the container and records it.
+func (tx *Tx) beginLog(c *Container, s LogSettings) {
+	cat := tx.writeCatalogue()
+	log := &deathLog{}
+	log.c = newContainer(record.Container{
+		Number: cat.next, Created: tx.now, Policy: expiry.Policy{Default: expiry.TTL(s.Seconds)}, Hidden: &record.Hidden{LogOf: c.number},
+	}, len(tx.ks.partitions))
+	cat.next++
+	c.deaths, c.log = log, &record.Log{Number: log.c.number, MaxLen: s.MaxLen, Bodies: s.Bodies}
+	tx.addHidden(log.c, c)
+}
+
+// changeLog changes the settings of a log. Entries that have expired stay so. The caller has noted the container and records
+// it.
+func (tx *Tx) changeLog(c *Container, s LogSettings) {
+	h := c.deaths.c
+	if before := h.Policy(); before.Default != expiry.TTL(s.Seconds) {
+		p := before.Change(expiry.TTL(s.Seconds), before.Mode, tx.now)
+		h.policy.Store(&p)
+		tx.onRollback(func() { h.policy.Store(before); tx.ks.catalogue.dirty[h.number] = h })
+		tx.recordContainer(h)
+	}
+	c.log = &record.Log{Number: h.number, MaxLen: s.MaxLen, Bodies: s.Bodies}
+}
+
+// endLog removes the log of a container, if it has one, with its entries. The caller has noted the container.
+func (tx *Tx) endLog(c *Container) {
+	for _, h := range c.hiddenLocked() {
+		tx.discardHidden(h)
+	}
+	c.deaths, c.log = nil, nil
+}
+
+// hiddenLocked returns the hidden containers that belong to one. The locks of all partitions must be held.
+func (c *Container) hiddenLocked() []*Container {
+	if c.deaths == nil {
+		return nil
+	}
+	return []*Container{c.deaths.c}
+}
+
+// addHidden adds a hidden container, which belongs to another.
+func (tx *Tx) addHidden(h, owner *Container) {
+	cat := tx.writeCatalogue()
+	h.owner = owner
+	cat.hide(h)
+	tx.onRollback(func() {
+		cat.unhide(h)
+		cat.dirty[h.number] = nil
+	})
+	tx.recordContainer(h)
+}
+
+// hide adds a hidden container.
+func (cat *catalogue) hide(h *Container) {
+	cat.hidden[h.number] = h
+	cat.memory.Add(h.memory())
+}
+
+// unhide ends hide.
+func (cat *catalogue) unhide(h *Container) {
+	delete(cat.hidden, h.number)
+	cat.memory.Add(-h.memory())
+}
+
+// discardHidden removes a hidden container with its items.
+func (tx *Tx) discardHidden(h *Container) {
+	cat := tx.writeCatalogue()
+	dropped := len(cat.dropped)
+	cat.drop(h)
+	cat.unhide(h)
+	cat.dirty[h.number] = nil
+	tx.onRollback(func() {
+		cat.hide(h)
+		cat.dirty[h.number] = h
+		cat.dropped = cat.dropped[:dropped]
+	})
+	if h.owner.aside == nil {
+		tx.noteDetach(h)
+		h.detachLocked()
+	} else { // its tables are hidden
+		for t := range h.each {
+			t.Detach()
+			tx.onRollback(t.Attach)
+		}
+	}
+	tx.group = aof.AppendDel(tx.group, record.ContainerKey(h.number))
+	tx.replaced = true
+	tx.ks.storage.Wake()
+}
+
+// giveLog gives the log of a container to another, which has none. The caller has noted both, or makes them.
+func (tx *Tx) giveLog(from, to *Container) {
+	give := func(from, to *Container) {
+		to.deaths, to.log = from.deaths, from.log
+		from.deaths, from.log = nil, nil
+		for _, h := range to.hiddenLocked() {
+			h.owner = to
+		}
+	}
+	give(from, to)
+	tx.onRollback(func() { give(to, from) })
+}
+
+// hideLog hides the tables of the hidden containers that belong to one that is set aside.
+func (tx *Tx) hideLog(a *Container) {
+	for _, h := range a.hiddenLocked() {
+		h.tables.hideLocked()
+		tx.onRollback(h.tables.showLocked)
+	}
+}
+
+// showLog ends hideLog.
+func (tx *Tx) showLog(a *Container) {
+	for _, h := range a.hiddenLocked() {
+		h.tables.showLocked()
+		tx.onRollback(h.tables.hideLocked)
+	}
+	if a.deaths != nil {
+		tx.logged = append(tx.logged, a)
+	}
+}
+
+// loadLog gives a container that was read its log.
+func (ks *Keyspace) loadLog(c *Container) {
+	h := ks.catalogue.hidden[c.log.Number]
+	if h == nil { // the folder was repaired
+		h = newContainer(record.Container{Number: c.log.Number, Hidden: &record.Hidden{LogOf: c.number}}, len(ks.partitions))
+		ks.catalogue.hide(h)
+		ks.catalogue.dirty[h.number] = h
+	}
+	if h.owner != nil { // likewise
+		c.log = nil
+		ks.catalogue.dirty[c.number] = c
+		return
+	}
+	c.deaths, h.owner = &deathLog{c: h}, c
+	for t := range h.each {
+		t.openPartLocked()
+		c.deaths.ids.Raise(t.part.Last())
+	}
+	if c.aside != nil {
+		h.tables.hideLocked()
+	}
+}
