@@ -85,7 +85,7 @@ var testImports = map[string]string{
 	"keyspace":           "query/page query keyspace/repair keyspace/scrub keyspace/fileset keyspace/reserve keyspace/manifest keyspace/aof/aoftest keyspace/aof/buntdbtest",
 	"keyspace/index":     "query/page",
 	"query":              "query/page",
-	"keyspace/repair":    "keyspace keyspace/aof/aoftest",
+	"keyspace/repair":    "keyspace keyspace/streamid keyspace/aof/aoftest",
 	"keyspace/foresight": "keyspace/record",
 	"keyspace/journal":   "keyspace/aof/aoftest",
 	"keyspace/store":     "keyspace/aof/aoftest",
