@@ -28,12 +28,12 @@ type catalogue struct {
 	dropped []*table
 	// dirty has the containers whose records the catalogue's store lacks, by number; nil if it is dropped.
 	dirty map[uint32]*Container
+	// unnumbered are containers without a number while the data is loaded.
+	unnumbered []*Container
 	// asides are the containers that are set aside.
 	asides undo.Asides[*Container]
 	// hidden are the logs and groups of the containers, by number.
 	hidden map[uint32]*Container
-	// unnumbered are containers without a number while the data is loaded.
-	unnumbered []*Container
 }
 
 // Container is a named set of items under one policy.
@@ -62,22 +62,25 @@ type Container struct {
 
 	aside *record.Aside // not nil: the container is set aside, and not listed; changed as replaced is
 
-	indexes         atomic.Pointer[indexing.Set] // nil for none; changed while all partitions are locked
-	recordedIndexes [][]string                   // while the folder is loaded: those of the record
+	indexes atomic.Pointer[indexing.Set] // nil for none; changed while all partitions are locked
 
 	listPos int // in the list of containers
 	tables  tables
 }
 
 func newContainer(r record.Container, partitions int) *Container {
-	c := &Container{
-		name: r.Name, number: r.Number, db: r.DB, lastDB: r.LastDB, created: r.Created, log: r.Log, hidden: r.Hidden,
-		tables: make(tables, partitions),
-	}
+	c := &Container{number: r.Number, revived: expiry.NoLimits, tables: make(tables, partitions)}
+	c.describe(r)
+	return c
+}
+
+// describe gives the container what a record says of it. Its tables have no trees yet for its indexes.
+func (c *Container) describe(r record.Container) {
+	c.name, c.created, c.db, c.lastDB = r.Name, r.Created, r.DB, r.LastDB
 	c.policy.Store(&r.Policy)
 	c.history.Store(record.NewHistory(r.Etag, r.History))
-	c.revived = expiry.NoLimits
-	return c
+	c.indexes.Store(indexing.FromRecord(r.Indexes))
+	c.aside, c.log, c.hidden = r.Aside, r.Log, r.Hidden
 }
 
 // containerOverhead is the memory of a container besides its name, tables and history, in bytes.

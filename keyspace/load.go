@@ -1,14 +1,15 @@
 package keyspace
 
 import (
-	"fmt"
 	"math"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"mayfly/expiry/clock"
+	"mayfly/keyspace/dbnum"
 	"mayfly/keyspace/indexing"
+	"mayfly/keyspace/inventory"
 	"mayfly/keyspace/memtable"
 	"mayfly/keyspace/record"
 	"mayfly/keyspace/storage"
@@ -22,14 +23,12 @@ type loadStats struct {
 
 // loader takes the items and containers of the files into memory. It implements [storage.Loader].
 type loader struct {
-	ks    *Keyspace
-	clock int64  // ms; the latest moment read
-	epoch uint64 // the latest read
+	ks        *Keyspace
+	inventory inventory.Inventory
+	clock     int64 // ms; the latest moment read, from finish on
 
 	mu       sync.Mutex            // protects byNumber
-	byNumber map[uint32]*Container // one that is not recorded has items of a container that is not known (yet)
-	recorded map[uint32]bool       // the containers with a record
-	claimed  map[uint32]bool       // the logs that a container says are its own, from claim on
+	byNumber map[uint32]*Container // described by finish
 }
 
 // restore opens the files and loads their state; see [storage.Engine.Load].
@@ -43,7 +42,7 @@ func (ks *Keyspace) restore() (err error) {
 		return err
 	}
 	ks.Service = ks.storage.Service()
-	l := &loader{ks: ks, byNumber: make(map[uint32]*Container), recorded: make(map[uint32]bool)}
+	l := &loader{ks: ks, byNumber: make(map[uint32]*Container)}
 	var parts []storage.Partition
 	for n := range ks.storage.Partitions() {
 		p := newPartition(n)
@@ -88,8 +87,7 @@ func (l *loader) Table(partition int, container uint32, log bool) *memtable.Tabl
 	return &l.ks.openTableLocked(c, l.ks.partitions[partition]).Table
 }
 
-// container returns the container of a number. If it is not known yet, it is one without a record that has the items
-// until then. log says that its items are of a log.
+// container returns the container of a number, which has its items until it is known. log says that these are of a log.
 func (l *loader) container(number uint32, log bool) *Container {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -106,124 +104,72 @@ func (l *loader) container(number uint32, log bool) *Container {
 
 // Catalogue applies a record of the catalogue.
 func (l *loader) Catalogue(key, rec string, deleted, journaled bool) error {
-	var it Item
-	if !deleted {
-		var err error
-		if it, _, err = record.Decode(key, rec); err != nil {
-			return err
-		}
-		l.clock = max(l.clock, it.TS)
-	}
-	if key == record.ClockKey {
-		l.epoch = max(l.epoch, it.Version)
-		return nil
-	}
-	if !record.InCatalogue(key) { // a store under a wrong name
-		return fmt.Errorf("item %q does not belong in the catalogue", key)
-	}
-	number, err := record.ContainerNumber(key)
-	if err != nil {
+	r, err := l.inventory.Read(key, rec, deleted)
+	if err != nil || r == nil {
 		return err
 	}
-	var r record.Container
-	if !deleted {
-		if r, err = record.ReadContainer(key, it); err != nil {
-			return err
-		}
-	}
-	c := l.container(number, r.Hidden != nil && !r.Hidden.IsGroup())
+	c := l.container(r.Number, r.Hidden != nil && !r.Hidden.IsGroup())
 	if journaled {
-		l.ks.catalogue.dirty[number] = c
-	}
-	if l.recorded[number] = !deleted; deleted {
-		return nil
-	}
-	c.name, c.created, c.db, c.lastDB = r.Name, r.Created, r.DB, r.LastDB
-	c.policy.Store(&r.Policy)
-	c.history.Store(record.NewHistory(r.Etag, r.History))
-	c.aside, c.log, c.hidden = r.Aside, r.Log, r.Hidden
-	c.recordedIndexes = r.Indexes
-	l.clock = max(l.clock, r.Policy.OwnDeadTo, r.Policy.InheritDeadTo, r.History[len(r.History)-1].At)
-	l.epoch = max(l.epoch, r.Etag/versionLeap)
-	if r.Aside != nil {
-		l.epoch = max(l.epoch, r.Aside.Order/versionLeap)
+		l.ks.catalogue.dirty[r.Number] = c
 	}
 	return nil
-}
-
-// exists reports whether a container that was read exists. A log exists if a container says that it is its own, a group if
-// its log does.
-func (l *loader) exists(c *Container) bool {
-	switch {
-	case !l.recorded[c.number]:
-		return false
-	case c.hidden == nil:
-		return true
-	case c.hidden.IsGroup():
-		log := l.byNumber[c.hidden.GroupOf]
-		return log != nil && log.isLog() && l.exists(log)
-	default:
-		return l.claimed[c.number]
-	}
-}
-
-// claim notes which logs belong to a container.
-func (l *loader) claim() {
-	l.claimed = make(map[uint32]bool)
-	for number, c := range l.byNumber {
-		if l.recorded[number] && c.log != nil {
-			l.claimed[c.log.Number] = true
-		}
-	}
 }
 
 // finish builds the catalogue, drops items that belong to no container, and begins a new epoch of versions.
 func (l *loader) finish(latest []storage.Latest) {
 	cat := &l.ks.catalogue
-	var listed []*Container
-	l.claim()
 	for number, c := range l.byNumber {
 		cat.next = max(cat.next, number+1)
-		exists := l.exists(c)
-		if !exists {
-			c.aside = nil // it was dropped
+		r, exists := l.inventory.Container(number)
+		if exists {
+			c.describe(r)
 		}
 		c.loadWindows(l.ks)
 		switch {
 		case !exists:
+			l.drop(c)
 		case c.hidden != nil:
 			cat.hide(c)
-			continue
 		case c.aside != nil:
-			c.indexes.Store(indexing.FromRecord(c.recordedIndexes)) // built when it is brought back
 			cat.addAside(c)
-			continue
-		default:
-			listed = append(listed, c)
-			continue
-		}
-		held := !c.emptyLocked()
-		cat.drop(c)
-		c.detachLocked()
-		if _, journaled := cat.dirty[number]; held || journaled {
-			cat.dirty[number] = nil
 		}
 	}
-	cat.build(listed)
+	cat.byName, cat.byDB = make(map[string]*Container), make(dbnum.Table[*Container])
+	list, rest := l.inventory.Listed()
+	for _, r := range list {
+		c := l.byNumber[r.Number]
+		c.db = r.DB
+		cat.add(c)
+	}
+	for _, r := range rest {
+		cat.unnumbered = append(cat.unnumbered, l.byNumber[r.Number])
+	}
 	for _, c := range l.byNumber {
-		if l.exists(c) && c.log != nil {
+		if c.log != nil {
 			l.ks.loadLog(c)
 		}
 	}
+	version := l.inventory.Version
+	l.clock = l.inventory.Clock
 	for _, read := range latest {
-		l.epoch = max(l.epoch, read.Version/versionLeap)
+		version = max(version, read.Version)
 		l.clock = max(l.clock, read.TS)
 	}
-	l.ks.epoch = l.epoch + 1
+	l.ks.epoch = max(l.inventory.Epoch, version/versionLeap) + 1
 	for _, p := range l.ks.partitions {
 		p.begin(l.ks.epoch)
 	}
 	l.buildIndexes()
+}
+
+// drop has the next checkpoint remove what the files have of a container that does not exist.
+func (l *loader) drop(c *Container) {
+	cat, held := &l.ks.catalogue, !c.emptyLocked()
+	cat.drop(c)
+	c.detachLocked()
+	if _, journaled := cat.dirty[c.number]; held || journaled {
+		cat.dirty[c.number] = nil
+	}
 }
 
 // buildIndexes builds the indexes of all containers.
@@ -231,10 +177,9 @@ func (l *loader) buildIndexes() {
 	ks := l.ks
 	begin := ks.Now()
 	for _, c := range ks.catalogue.list {
-		if set := indexing.FromRecord(c.recordedIndexes); set != nil {
+		if set := c.indexes.Load(); set != nil {
 			c.attachIndexesLocked(set)
 		}
-		c.recordedIndexes = nil
 	}
 	ks.builder = indexing.NewBuilder(len(ks.partitions), ks.indexedContainers, ks.stop)
 	if count := ks.builder.BuildAtStart(); count > 0 {

@@ -1,9 +1,6 @@
 package keyspace
 
 import (
-	"cmp"
-	"slices"
-
 	"mayfly/expiry"
 	"mayfly/keyspace/dbnum"
 )
@@ -70,31 +67,7 @@ func (tx *Tx) setLastDB(db uint32) {
 	tx.recordContainer(zero)
 }
 
-// build lists the containers that were read. Those without a number, or with one that is taken, as a repair may leave
-// them, wait for numberRest. Those whose name is a number come first: theirs cannot change.
-func (cat *catalogue) build(list []*Container) {
-	cat.byName, cat.byDB = make(map[string]*Container), make(dbnum.Table[*Container])
-	rank := make(map[*Container]int)
-	for _, c := range list {
-		own, isNumber := dbnum.OfName(c.name)
-		switch {
-		case isNumber:
-			c.db, rank[c] = own, -1
-		case c.db == 0:
-			rank[c] = 1
-		}
-	}
-	slices.SortFunc(list, func(a, b *Container) int { return cmp.Or(rank[a]-rank[b], cmp.Compare(a.number, b.number)) })
-	for _, c := range list {
-		if !c.NamedByNumber() && c.db < Databases || c.db > MaxDB || cat.byDB[c.db] != nil {
-			cat.unnumbered = append(cat.unnumbered, c)
-			continue
-		}
-		cat.add(c)
-	}
-}
-
-// numberRest gives numbers to the containers that build has left. The databases must exist.
+// numberRest gives numbers to the containers that the loader has not listed. The databases must exist.
 func (tx *Tx) numberRest() error {
 	cat := tx.writeCatalogue()
 	list := cat.unnumbered
