@@ -8,6 +8,7 @@ import (
 	"mayfly/expiry"
 	"mayfly/keyspace/aof"
 	"mayfly/keyspace/dbnum"
+	"mayfly/keyspace/groups"
 	"mayfly/keyspace/indexing"
 	"mayfly/keyspace/record"
 	"mayfly/keyspace/undo"
@@ -58,6 +59,7 @@ type Container struct {
 	log    *record.Log    // of its deaths, nil if none is kept; changed as replaced is
 	deaths *deathLog      // the same in memory
 	hidden *record.Hidden // not nil: the container is a log or a group, without a name, and not listed
+	group  *groups.Group  // of a group: its state, protected by the lock of the partition of GroupTag
 	owner  *Container     // of a hidden one: the container to which the log belongs; changed as replaced is
 
 	aside *record.Aside // not nil: the container is set aside, and not listed; changed as replaced is
@@ -92,7 +94,11 @@ func (c *Container) memory() int64 {
 	if c.IsDatabase() && c.hidden == nil {
 		return c.history.Load().Memory
 	}
-	return int64(containerOverhead+len(c.name)+8*len(c.tables)) + c.history.Load().Memory
+	n := int64(containerOverhead+len(c.name)+8*len(c.tables)) + c.history.Load().Memory
+	if c.group != nil {
+		n += int64(len(c.hidden.Group)) + c.group.Memory()
+	}
+	return n
 }
 
 // isLog reports whether the container is a log of deaths.

@@ -53,6 +53,11 @@ func (ks *Keyspace) Check() error {
 				return fmt.Errorf("hidden container %d, partition %d: %w", number, i, err)
 			}
 		}
+		if h.group != nil {
+			if err := h.checkGroup(); err != nil {
+				return fmt.Errorf("hidden container %d: %w", number, err)
+			}
+		}
 		if h.isLog() && entries != h.owner.deaths.length.Load() {
 			return fmt.Errorf("log %d has %d entries, counted are %d", number, entries, h.owner.deaths.length.Load())
 		}

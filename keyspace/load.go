@@ -56,6 +56,9 @@ func (ks *Keyspace) restore() (err error) {
 		return err
 	}
 	l.finish(latest)
+	if err := ks.loadGroups(); err != nil {
+		return err
+	}
 	for _, t := range ks.tables.Some(nil, 0, math.MaxInt) {
 		if t.c.hidden == nil {
 			ks.load.items.Add(int64(t.Len()))

@@ -33,8 +33,9 @@ type LogSettings struct {
 // deathLog is the log of a container in memory.
 type deathLog struct {
 	ids    deathlog.Generator
-	length atomic.Int64 // entries, with the expired ones that were not removed yet
-	c      *Container   // the hidden container of the entries
+	length atomic.Int64          // entries, with the expired ones that were not removed yet
+	c      *Container            // the hidden container of the entries
+	groups map[string]*Container // those of the groups that read it, by name
 }
 
 // Log returns the settings of the container's log. ok is false if there is none. A partition must be locked.

@@ -1,6 +1,9 @@
 package keyspace
 
 import (
+	"maps"
+	"slices"
+
 	"mayfly/expiry"
 	"mayfly/keyspace/aof"
 	"mayfly/keyspace/record"
@@ -80,7 +83,7 @@ func (c *Container) hiddenLocked() []*Container {
 	if c.deaths == nil {
 		return nil
 	}
-	return []*Container{c.deaths.c}
+	return append(slices.Collect(maps.Values(c.deaths.groups)), c.deaths.c)
 }
 
 // addHidden adds a hidden container, which belongs to another.

@@ -52,8 +52,7 @@ func parseItem(item, body string) (p parsedItem, err error) {
 		id, read, _ := strings.Cut(body, " ")
 		p.id, ok = parseID(id)
 		if ok {
-			p.count, ok = parseInt(read)
-			ok = ok && p.count >= Unknown
+			p.count, ok = parseInt(read) // any: in Redis it overflows
 		}
 	case isConsumer:
 		p.kind, p.consumer = consumerKind, consumer
@@ -104,21 +103,16 @@ func entryBody(time, count int64, consumer string) string {
 	return string(append(b, consumer...))
 }
 
-// Load makes a group of its items, in any order. The strings may be views: what stays is copied. The error names an item
-// that cannot be read, or says that the last delivered id is missing.
+// Load makes a group of its items, in any order. The strings may be views: what stays is copied. Without the last delivered
+// id the group begins anew. The error names an item that cannot be read.
 func Load(items iter.Seq2[string, string]) (*Group, error) {
 	g := New(streamid.ID{}, Unknown)
-	found := false
 	for item, body := range items {
 		p, err := parseItem(item, body)
 		if err != nil {
 			return nil, err
 		}
-		found = found || p.kind == lastKind
 		g.set(p)
-	}
-	if !found {
-		return nil, fmt.Errorf("item %q of a consumer group is missing", lastItem)
 	}
 	return g, nil
 }
