@@ -140,7 +140,7 @@ const (
 	errDeadlineKept    = "ERR container '%[1]s' has items that UNDO can bring back, whose ends are recorded: DEADLINE can be set once it cannot, or after FLUSHDB"
 	errUndoNotEmpty    = "ERR %[1]s holds items again; CONTAINER.UNDO %[1]s AS <new name>"
 	errUndoExists      = "ERR container '%[1]s' exists again; CONTAINER.UNDO %[1]s AS <new name>"
-	errUndoRuleAs      = "ERR the newest change of %[1]s is a rule, which AS does not concern: CONTAINER.UNDO %[1]s takes it back"
+	errUndoRuleAs      = "ERR the newest change of %[1]s is one of TTL or TTLMODE, which takes no AS: CONTAINER.UNDO %[1]s takes it back"
 	errUndoNameTaken   = "ERR container '%[2]s' exists already; CONTAINER.UNDO %[1]s AS <new name>"
 	errDropDatabase    = "ERR container '%[1]s' is a database, which cannot be dropped; empty it with SELECT %[1]s and FLUSHDB"
 	errNoContainer     = "ERR unknown container '%[1]s'; create it with CONTAINER.SET %[1]s TTL <off|-1|seconds>"
