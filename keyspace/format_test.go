@@ -125,7 +125,7 @@ func TestFormatDocumentShowsRealFiles(t *testing.T) {
 	stateKey := string(record.AppendLogKey(nil, 41, deaths.StateID(3, 16)))
 	state := deaths.State{Added: 17, Last: streamid.ID{Ms: uint64(epoch + 30_004), Seq: 3}, MaxDeleted: streamid.ID{Ms: uint64(epoch + 30_001)}}
 	for _, part := range []string{
-		"    " + entry.Key + "    the key", "    " + entry.Rec + "\n", "    " + entry.Rec[strings.Index(entry.Rec, "1700000030000"):] + "\n",
+		"    " + entry.Key + "    the key", "    " + entry.Rec + "\n", "    " + entry.Rec[strings.Index(entry.Rec, "4 dd "):] + "\n",
 		"`" + stateKey + "`", "    " + string(record.Append(nil, stateKey, state.Item(epoch+30_005, 43))) + "\n",
 	} {
 		if !strings.Contains(doc, part) {

@@ -78,9 +78,9 @@ func TestOrderOfIDs(t *testing.T) {
 func TestWhatIsNoEntry(t *testing.T) {
 	id, it := someEntries[0].item()
 	for _, bad := range []string{
-		"", "1 container d 1 0", "1 container d 1 0 1f", "1 age d 1 0 1f {}", "1  d 1 0 1f {}", "1 container e 1 0 1f {}", "1 container d- 1 0 1f {}",
-		"1 container d+ 1 0 1f {}", "1 container dp 1 0 1f {}", "01 container d 1 0 1f {}", "+1 container d 1 0 1f {}", "1 container d 1 -0 1f {}", "1 container d 1 0 1F {}",
-		"1 container d 1 0 g {}", "9223372036854775808 container d 1 0 1f {}", "1 container d 1 0 10000000000000000 {}",
+		"", "1 cd 1 0", "1 cd 1 0 1f", "1 ad 1 0 1f {}", "1  1 0 1f {}", "1 ce 1 0 1f {}", "1 cd- 1 0 1f {}", "1 c 1 0 1f {}", "1 d 1 0 1f {}",
+		"1 cd+ 1 0 1f {}", "1 cdp 1 0 1f {}", "01 cd 1 0 1f {}", "+1 cd 1 0 1f {}", "1 cd 1 -0 1f {}", "1 cd 1 0 1F {}", "1 cd 1 1 1f {}", "1 cd 1 -2 1f {}",
+		"1 cd 1 ++1 1f {}", "1 cd 1 + 1f {}", "1 cd 1 0 g {}", "9223372036854775808 cd 1 0 1f {}", "1 cd 1 0 10000000000000000 {}",
 	} {
 		if e, err := Read(id, record.Item{Kind: record.Entry, Body: bad}); err == nil {
 			t.Errorf("%q is read as %+v", bad, e)
@@ -119,7 +119,7 @@ func FuzzRead(f *testing.F) {
 		id, it := e.item()
 		f.Add(id, it.Body, it.Version)
 	}
-	f.Add("000000000000000000000001:a", "1 change p- 1 -1 0 ", uint64(1))
+	f.Add("000000000000000000000001:a", "1 xp- 1 -1 0 ", uint64(1))
 	f.Fuzz(func(t *testing.T, id, body string, version uint64) {
 		it := record.Item{Kind: record.Entry, Body: body, TS: epoch, Version: version}
 		e, err := Read(id, it)

@@ -3,15 +3,15 @@
 // A log is a container of its own, without a name. An entry is an item in it, in the partition of the item that died:
 //
 //	41~0000019b76dacf1100000003:order-1    the key: the log's number, the id of the entry, and the id of the item
-//	1 e9c834f6 e 1767225610001 0 2a 1767225610000 container d 1767225600000 0 1f {"sku":"A-1"}
-//	           | |             | |  |             |         | |             | |  |
-//	           | |             | |  |             |         | |             | |  body of the item, as is, to the end
-//	           | |             | |  |             |         | |             | etag of the settings that ruled
-//	           | |             | |  |             |         | |             own end of the item, as in its record
-//	           | |             | |  |             |         | last write of the item, ms
-//	           | |             | |  |             |         kind of the item; d- or p-: the log keeps no bodies
-//	           | |             | |  |             cause
-//	           | |             | |  moment of death, ms
+//	1 48d026f5 e 1767225610001 0 2a 1 cd 10000 0 1f {"sku":"A-1"}
+//	           | |             | |  | || |     | |  |
+//	           | |             | |  | || |     | |  body of the item, as is, to the end
+//	           | |             | |  | || |     | etag of the settings that ruled
+//	           | |             | |  | || |     own end: 0 and -1 as in the item's record, else + and ms after the last write
+//	           | |             | |  | || ms from the last write to the death
+//	           | |             | |  | |kind of the item; d- or p-: the log keeps no bodies
+//	           | |             | |  | cause: d document, c container, x change
+//	           | |             | |  ms from the death to the time of the entry
 //	           | |             | etag of the item
 //	           | |             0: the entry inherits the log's default, how long entries are kept
 //	           | when the death was logged, ms

@@ -61,24 +61,42 @@ func SplitID(id string) (entry streamid.ID, item string, err error) {
 // noBody stands behind the kind of an item whose body the log does not keep.
 const noBody = '-'
 
+// causes are the letters of the causes.
+var causes = [...]struct {
+	letter byte
+	expiry.Cause
+}{{'d', expiry.ByDocument}, {'c', expiry.ByContainer}, {'x', expiry.ByChange}}
+
 // AppendBody appends the body of the record of an entry. The record's version is the etag, and its kind record.Entry.
+//
+// Every death writes one, so it is short: moments are differences, which wrap around.
 func (e *Entry) AppendBody(dst []byte) []byte {
-	dst = strconv.AppendInt(dst, e.At, 10)
-	dst = append(append(append(dst, ' '), e.Cause...), ' ', byte(e.Kind))
-	if !e.HasBody {
+	dst = strconv.AppendInt(dst, int64(e.ID.Ms)-e.At, 10)
+	dst = append(dst, ' ')
+	for i := range causes {
+		if causes[i].Cause == e.Cause {
+			dst = append(dst, causes[i].letter)
+		}
+	}
+	if dst = append(dst, byte(e.Kind)); !e.HasBody {
 		dst = append(dst, noBody)
 	}
-	dst = strconv.AppendInt(append(dst, ' '), e.TS, 10)
-	dst = strconv.AppendInt(append(dst, ' '), e.Own, 10)
+	dst = strconv.AppendInt(append(dst, ' '), e.At-e.TS, 10)
+	switch dst = append(dst, ' '); e.Own {
+	case expiry.Inherit, expiry.Never:
+		dst = strconv.AppendInt(dst, e.Own, 10)
+	default:
+		dst = strconv.AppendInt(append(dst, '+'), e.Own-e.TS, 10)
+	}
 	dst = strconv.AppendUint(append(dst, ' '), e.Policy, 16)
 	dst = append(dst, ' ')
 	return append(dst, e.Body...)
 }
 
 // MaxHeader is the length in bytes of the longest body of an entry, but for the item's.
-const MaxHeader = 3*len("-9223372036854775808 ") + len("container d- ") + len("ffffffffffffffff ")
+const MaxHeader = 3*len("-9223372036854775808 ") + len("cd- +") + len("ffffffffffffffff ")
 
-var errEntry = errors.New("not an entry of a log: it must have a moment, a cause, a kind, a time, an end, an etag and a body")
+var errEntry = errors.New("not an entry of a log: it must have a delay, a cause and a kind, a life, an end, an etag and a body")
 
 // Read decodes the entry under an id of a log. Its strings share memory with those given. It accepts nothing that
 // AppendBody does not write, and allocates nothing.
@@ -89,23 +107,28 @@ func Read(id string, it record.Item) (e Entry, err error) {
 	if it.Kind != record.Entry || e.ID.IsZero() {
 		return Entry{}, errEntry
 	}
-	at, rest, ok1 := strings.Cut(it.Body, " ")
-	cause, rest, ok2 := strings.Cut(rest, " ")
-	kind, rest, ok3 := strings.Cut(rest, " ")
-	ts, rest, ok4 := strings.Cut(rest, " ")
-	own, rest, ok5 := strings.Cut(rest, " ")
-	policy, body, ok6 := strings.Cut(rest, " ")
-	if !ok1 || !ok2 || !ok3 || !ok4 || !ok5 || !ok6 || !e.readKind(kind) || body != "" && !e.HasBody {
+	late, rest, ok1 := strings.Cut(it.Body, " ")
+	kind, rest, ok2 := strings.Cut(rest, " ")
+	lived, rest, ok3 := strings.Cut(rest, " ")
+	own, rest, ok4 := strings.Cut(rest, " ")
+	policy, body, ok5 := strings.Cut(rest, " ")
+	if !ok1 || !ok2 || !ok3 || !ok4 || !ok5 || !e.readKind(kind) || body != "" && !e.HasBody {
 		return Entry{}, errEntry
 	}
-	e.Cause, e.Etag, e.Body = expiry.Cause(cause), it.Version, body
-	var err1, err2, err3, err4 error
-	e.At, err1 = strconv.ParseInt(at, 10, 64)
-	e.TS, err2 = strconv.ParseInt(ts, 10, 64)
-	e.Own, err3 = strconv.ParseInt(own, 10, 64)
+	e.Etag, e.Body = it.Version, body
+	own, relative := strings.CutPrefix(own, "+")
+	n1, err1 := strconv.ParseInt(late, 10, 64)
+	n2, err2 := strconv.ParseInt(lived, 10, 64)
+	n3, err3 := strconv.ParseInt(own, 10, 64)
+	var err4 error
 	e.Policy, err4 = strconv.ParseUint(policy, 16, 64)
-	if err1 != nil || err2 != nil || err3 != nil || err4 != nil || !known(e.Cause) {
+	if err1 != nil || err2 != nil || err3 != nil || err4 != nil {
 		return Entry{}, errEntry
+	}
+	e.At = int64(e.ID.Ms) - n1
+	e.TS = e.At - n2
+	if e.Own = n3; relative {
+		e.Own += e.TS
 	}
 	var buf [MaxHeader]byte // other spellings of the numbers
 	header := e
@@ -116,22 +139,22 @@ func Read(id string, it record.Item) (e Entry, err error) {
 	return e, nil
 }
 
-// readKind reads the kind of the item, and whether the entry has its body.
+// readKind reads the cause, the kind of the item, and whether the entry has its body.
 func (e *Entry) readKind(s string) bool {
 	e.HasBody = true
-	if len(s) == 2 && s[1] == noBody {
-		e.HasBody, s = false, s[:1]
+	if len(s) == 3 && s[2] == noBody {
+		e.HasBody, s = false, s[:2]
 	}
-	if len(s) != 1 {
+	if len(s) != 2 {
 		return false
 	}
-	e.Kind = record.Kind(s[0])
-	return e.Kind == record.Document || e.Kind == record.Plain
-}
-
-// known reports whether a cause is one of those that expiry names.
-func known(c expiry.Cause) bool {
-	return c == expiry.ByDocument || c == expiry.ByContainer || c == expiry.ByChange
+	for i := range causes {
+		if causes[i].letter == s[0] {
+			e.Cause = causes[i].Cause
+		}
+	}
+	e.Kind = record.Kind(s[1])
+	return e.Cause != "" && (e.Kind == record.Document || e.Kind == record.Plain)
 }
 
 // Check returns why an item under an id of a log is neither an entry nor a state, or nil.
