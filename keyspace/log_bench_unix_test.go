@@ -1,3 +1,5 @@
+//go:build unix
+
 package keyspace
 
 import (
@@ -5,6 +7,7 @@ import (
 	"math"
 	"runtime"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -65,7 +68,7 @@ func BenchmarkBurial(b *testing.B) {
 		b.Run(c.name, func(b *testing.B) {
 			const n = 100_000
 			l := newLogBench(b, c.LogSettings)
-			var took time.Duration
+			var took, cpu time.Duration
 			written, deaths := int64(0), 0
 			for b.Loop() {
 				b.StopTimer()
@@ -73,15 +76,17 @@ func BenchmarkBurial(b *testing.B) {
 				l.CommitNow(l.journal.Last())
 				runtime.GC()
 				before := l.Stats().JournalBytes
-				begin := time.Now()
+				begin, used := time.Now(), cpuTime()
 				b.StartTimer()
 				l.die()
 				b.StopTimer()
 				took += time.Since(begin)
+				cpu += cpuTime() - used
 				written += l.Stats().JournalBytes - before
 				deaths += n
 				b.StartTimer()
 			}
+			b.ReportMetric(float64(cpu.Nanoseconds())/float64(deaths), "cpu-ns/death")
 			b.ReportMetric(float64(took.Nanoseconds())/float64(deaths), "ns/death")
 			b.ReportMetric(float64(written)/float64(deaths), "journal-B/death")
 		})
@@ -160,4 +165,13 @@ func BenchmarkLogRange(b *testing.B) {
 			i += 7919
 		}
 	})
+}
+
+// cpuTime returns the processor time of the process.
+func cpuTime() time.Duration {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		return 0
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
