@@ -33,6 +33,23 @@ func (t tally) share() float64 { return float64(t.due) / float64(max(t.all, 1)) 
 // timeUp reports whether the cycle has to end: its budget is spent, or the next slow cycle is due.
 func (c *cycle) timeUp() bool { return c.used >= c.limit || c.now-c.began >= Interval }
 
+// sampleDue samples the pool of a timer that is due and reports whether there was one.
+func (c *cycle) sampleDue() bool {
+	timers := &c.purge.timers
+	if timers.first.Load() == NeverDue {
+		return false
+	}
+	now := c.purge.clock.Now()
+	t := timers.take(now)
+	if t == nil {
+		return false
+	}
+	if got := c.draw(t.pool); got.Drawn == 0 {
+		timers.putOff(t, now, now+Interval.Milliseconds()) // nothing can be removed now
+	}
+	return true
+}
+
 // scan samples a pool that is not hot. If it finds dead items it returns the pool as a hot one, and whether there
 // are more.
 func (c *cycle) scan(pool Pool) (hot *hotPool, more bool) {

@@ -27,7 +27,8 @@
 //
 // A dead item is absent at once; its memory is freed later. [Purge] takes small samples of the items that die first
 // from pools of items that could die. It removes the dead, within a budget of CPU time that an effort of 1 to 10 sets.
-// purge.go explains the algorithm, [Runner] runs it in the background, and [Stats] count it.
+// purge.go explains the algorithm, [Runner] runs it in the background, and [Stats] count it. A pool with a [Timer] is
+// sampled in the millisecond in which its next item dies: see timers.go.
 //
 // The package does not know keyspaces: their parts are [Pool] values to it.
 package expiry

@@ -56,7 +56,10 @@ import (
 //     the share as time passes and holds at most one interval's worth. Fast cycles leave half of that to the next slow
 //     one. So the share is an upper bound, and the work is spread over the interval instead of one long burst.
 //
-//  6. Redis is one thread; requests wait for the cycle. Here they wait for one sample at most, since a pool is locked
+//  6. Some pools know when their next item dies, to the millisecond: those with a [Timer]. They are sampled then, and
+//     do not wait for a cycle. timers.go explains that.
+//
+//  7. Redis is one thread; requests wait for the cycle. Here they wait for one sample at most, since a pool is locked
 //     only that long. But they need a processor too. The system may leave a thread that never pauses on one for some
 //     milliseconds. So a cycle rests for a millisecond after each burst of work, and a large one fills
 //     its interval evenly. Rests do not count as work.
@@ -92,8 +95,11 @@ type Sample struct {
 // Purge is the active purge. Safe for concurrent use; cycles run one at a time.
 type Purge struct {
 	pools  func(from, n int) []Pool
+	clock  clock.Clock // that of the items
+	timers timers
 	effort atomic.Int32
 	lazy   atomic.Int64
+	unseen atomic.Int64         // pools that are to be scanned soon: see Rescan
 	mono   func() time.Duration // since any fixed moment
 	rest   func(time.Duration)  // leaves the processor to others
 
@@ -115,9 +121,10 @@ type Purge struct {
 // NewPurge returns a purge with an effort of 1 to 10; others are moved to the nearest. It calls pools once each slow
 // cycle. pools returns up to n of all pools, each once, from a position on that wraps around. If pools come or go, a
 // position may become that of another pool; while they stay every one has its turn. The purge does not change or keep
-// the slice.
-func NewPurge(effort int, pools func(from, n int) []Pool) *Purge {
-	p := &Purge{pools: pools, mono: clock.Monotonic, rest: time.Sleep, hotBy: map[Pool]*hotPool{}}
+// the slice. c is the clock by which items die.
+func NewPurge(effort int, c clock.Clock, pools func(from, n int) []Pool) *Purge {
+	p := &Purge{pools: pools, clock: c, mono: clock.Monotonic, rest: time.Sleep, hotBy: map[Pool]*hotPool{}}
+	p.timers.init()
 	p.SetEffort(effort)
 	p.asOf = p.mono()
 	p.budget = paceOf(effort).full()
@@ -134,6 +141,22 @@ func (p *Purge) Effort() int { return int(p.effort.Load()) }
 
 // CountLazy counts n dead items that transactions have removed.
 func (p *Purge) CountLazy(n int) { p.lazy.Add(int64(n)) }
+
+// NewTimer returns the timer of a pool, set to [NeverDue].
+func (p *Purge) NewTimer(pool Pool) *Timer {
+	t := &Timer{timers: &p.timers, pool: pool}
+	t.at.Store(NeverDue)
+	return t
+}
+
+// HoldTimers makes no timer due before a moment in ms: nothing can be removed until then. 0 ends that.
+func (p *Purge) HoldTimers(until int64) { p.timers.hold(until) }
+
+// Rescan makes cycles scan the next n pools soon, fast cycles too. So pools that are to have timers get them.
+func (p *Purge) Rescan(n int) {
+	p.unseen.Store(int64(n))
+	p.timers.wake()
+}
 
 // Stats returns the counters. It does not wait for a cycle.
 func (p *Purge) Stats() Stats {
@@ -169,10 +192,10 @@ func (p *Purge) Fast() State {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	pace := paceOf(p.Effort())
-	p.earnLocked(pace)
-	// The next slow cycle needs half a budget when it is due, not before. So fast cycles can spend evenly.
-	reserve := pace.full() / 2 * min(p.asOf-p.slowAt, Interval) / Interval
-	if p.state < Busy || p.budget < reserve+pace.fast {
+	if p.unseen.Load() > 0 {
+		p.state = Pressed
+	}
+	if p.state < Busy || p.spareLocked(pace) < pace.fast {
 		return p.state
 	}
 	return p.runLocked(pace, false, pace.fast)
@@ -200,6 +223,41 @@ func (p *Purge) Drain(enough func() bool) (drained bool) {
 	return false
 }
 
+// spareLocked returns what cycles may spend before the next slow one. That needs half a budget when it is due, not before.
+// So they can spend evenly. p.mu must be held.
+func (p *Purge) spareLocked(pace pace) time.Duration {
+	p.earnLocked(pace)
+	return p.budget - pace.full()/2*min(p.asOf-p.slowAt, Interval)/Interval
+}
+
+// Timed samples the pools whose timers are due, as far as the budget allows, and reports whether none is left.
+func (p *Purge) Timed() (done bool) {
+	if !p.timers.isDue(p.clock.Now()) {
+		return true
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	pace := paceOf(p.Effort())
+	limit := min(p.spareLocked(pace), pace.fast)
+	if limit <= 0 {
+		return false
+	}
+	c := p.newCycle(pace, false, limit)
+	for done = !c.sampleDue(); !done && !c.timeUp(); {
+		done = !c.sampleDue()
+	}
+	p.budget -= c.used
+	p.count(c, !done)
+	return done
+}
+
+// newCycle returns a cycle that begins now.
+func (p *Purge) newCycle(pace pace, slow bool, limit time.Duration) cycle {
+	c := cycle{purge: p, pace: pace, slow: slow, limit: limit, began: p.mono(), burst: pace.burst(rest)}
+	c.now = c.began
+	return c
+}
+
 // earnLocked adds to the budget what has been earned. p.mu must be held.
 func (p *Purge) earnLocked(pace pace) {
 	now := p.mono()
@@ -209,18 +267,21 @@ func (p *Purge) earnLocked(pace pace) {
 
 // runLocked runs a cycle over the hot pools, and over those of the scan if it is a slow one. p.mu must be held.
 func (p *Purge) runLocked(pace pace, slow bool, limit time.Duration) State {
-	c := cycle{purge: p, pace: pace, slow: slow, limit: limit, began: p.mono(), burst: pace.burst(rest)}
-	c.now = c.began
+	c := p.newCycle(pace, slow, limit)
 	var pools []Pool
-	if slow {
+	if slow || p.unseen.Load() > 0 {
 		pools = p.pools(p.next, maxScan)
 	}
 	toScan := len(pools)
 
 	queue := p.hotQueueLocked(slow)
 	scanned, at, turns := 0, 0, 0
-	done := func() bool { return scanned == toScan && len(queue) == 0 }
+	due := true
+	done := func() bool { return !due && scanned == toScan && len(queue) == 0 }
 	for !done() && !c.timeUp() {
+		if due = c.sampleDue(); c.timeUp() {
+			break
+		}
 		if scanned < toScan {
 			pool := pools[scanned]
 			scanned++
@@ -246,11 +307,12 @@ func (p *Purge) runLocked(pace pace, slow bool, limit time.Duration) State {
 	}
 	exhausted := !done()
 	p.next = (p.next + scanned) & math.MaxInt32
+	unseen := p.saw(scanned)
 	p.turn += turns
 	p.coolLocked(queue)
 	p.budget -= c.used
 	switch {
-	case exhausted || c.hot.share() > pace.acceptable:
+	case exhausted || unseen || c.hot.share() > pace.acceptable:
 		p.state = Pressed
 	case len(p.hot) > 0:
 		p.state = Busy
@@ -259,6 +321,15 @@ func (p *Purge) runLocked(pace pace, slow bool, limit time.Duration) State {
 	}
 	p.count(c, exhausted)
 	return p.state
+}
+
+// saw notes that pools were scanned, and reports whether others are to be scanned soon.
+func (p *Purge) saw(scanned int) bool {
+	unseen := p.unseen.Load()
+	if unseen > 0 && scanned > 0 {
+		p.unseen.CompareAndSwap(unseen, max(unseen-int64(scanned), 0)) // else Rescan has been called
+	}
+	return p.unseen.Load() > 0
 }
 
 // hotQueueLocked returns the hot pools in the order of their turns in a new cycle. p.mu must be held.

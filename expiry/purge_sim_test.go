@@ -26,13 +26,19 @@ type sim struct {
 
 func newSim(effort int) *sim {
 	s := &sim{perSample: 200 * time.Nanosecond, perDraw: 10 * time.Nanosecond, perRemoval: 1500 * time.Nanosecond}
-	s.purge = NewPurge(effort, s.some)
+	s.purge = NewPurge(effort, simClock{s}, s.some)
 	s.purge.mono = func() time.Duration { return s.now }
 	s.purge.rest = func(d time.Duration) { s.now += d + 60*time.Microsecond }
 	s.purge.asOf = 0
 	s.runner = NewRunner(s.purge)
 	return s
 }
+
+// simClock is the clock of the items in a simulation.
+type simClock struct{ *sim }
+
+func (c simClock) Now() int64    { return c.now.Milliseconds() }
+func (c simClock) Micros() int64 { return c.now.Microseconds() }
 
 // some returns up to n pools from a position on.
 func (s *sim) some(from, n int) (list []Pool) {

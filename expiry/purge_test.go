@@ -288,7 +288,7 @@ func TestRunner(t *testing.T) {
 	for range pools {
 		list = append(list, &lockedPool{clock: clock, empty: empty})
 	}
-	p := NewPurge(1, func(int, int) []Pool { return list })
+	p := NewPurge(1, clock, func(int, int) []Pool { return list })
 	r := NewRunner(p)
 	r.Start()
 
@@ -326,12 +326,12 @@ func TestRunner(t *testing.T) {
 }
 
 func TestStopWithoutStart(t *testing.T) {
-	NewRunner(NewPurge(1, func(int, int) []Pool { return nil })).Stop()
+	NewRunner(NewPurge(1, clock.NewManual(1), func(int, int) []Pool { return nil })).Stop()
 }
 
 // TestStatsDoNotWait: Stats returns during a cycle.
 func TestStatsDoNotWait(t *testing.T) {
-	p := NewPurge(1, nil)
+	p := NewPurge(1, clock.NewManual(1), nil)
 	inside := poolFunc(func(int) Sample {
 		p.CountLazy(1)
 		if s := p.Stats(); s.RemovedLazily != 1 || s.Cycles != 0 {
@@ -357,7 +357,7 @@ func BenchmarkSlowAtRest(b *testing.B) {
 	for i := range list {
 		list[i] = &nothing
 	}
-	p := NewPurge(1, func(int, int) []Pool { return list })
+	p := NewPurge(1, clock.NewManual(1), func(int, int) []Pool { return list })
 	for range b.N {
 		p.Slow()
 	}

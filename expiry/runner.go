@@ -5,13 +5,17 @@ import (
 	"time"
 )
 
-// Runner runs the cycles of a purge in the background: a slow one each [Interval], and fast ones between them while
-// items die.
+// Runner runs the cycles of a purge in the background: a slow one each [Interval], fast ones between them while
+// items die, and the samples of pools whose timers are due.
 type Runner struct {
-	purge  *Purge
-	stop   chan struct{}
-	done   sync.WaitGroup
-	slowAt time.Duration // when the next slow cycle is due; used by the goroutine only
+	purge *Purge
+	stop  chan struct{}
+	done  sync.WaitGroup
+
+	// What follows is used by the goroutine only.
+	slowAt time.Duration // when the next slow cycle is due
+	fastAt time.Duration // when the next fast cycle is due
+	state  State         // as the last slow or fast cycle left it
 }
 
 // NewRunner returns a runner that is not started.
@@ -28,9 +32,10 @@ func (r *Runner) Start() {
 			select {
 			case <-r.stop:
 				return
+			case <-r.purge.timers.ring:
 			case <-timer.C:
-				timer.Reset(r.step())
 			}
+			timer.Reset(r.step())
 		}
 	})
 }
@@ -41,23 +46,33 @@ func (r *Runner) Stop() {
 	r.done.Wait()
 }
 
-// step runs the cycle that is due and returns the time until the next.
+// step runs the cycle that is due and returns the time until the next. An earlier timer rings.
 func (r *Runner) step() (wait time.Duration) {
-	mono := r.purge.mono
-	var state State
-	if now := mono(); now >= r.slowAt {
-		state = r.purge.Slow()
+	p := r.purge
+	p.timers.awake()
+	pause := time.Duration(0)
+	switch now := p.mono(); {
+	case now >= r.slowAt:
 		r.slowAt = now + Interval
-	} else {
-		state = r.purge.Fast()
+		r.planFast(p.Slow())
+	case now >= r.fastAt || r.state != Pressed && p.unseen.Load() > 0:
+		r.planFast(p.Fast())
+	case !p.Timed():
+		pause = rest
 	}
-	wait = max(r.slowAt-mono(), 0)
+	return p.timers.sleep(p.clock.Micros(), max(min(r.slowAt, r.fastAt)-p.mono(), 0), pause)
+}
+
+// planFast sets the time of the next fast cycle after one that has left a state.
+func (r *Runner) planFast(state State) {
 	pace := paceOf(r.purge.Effort())
+	pause := Interval // the slow cycle comes first
+	r.state = state
 	switch state {
 	case Busy:
-		wait = min(wait, pace.pause)
+		pause = pace.pause
 	case Pressed:
-		wait = min(wait, pace.pause, pace.fast)
+		pause = min(pace.pause, pace.fast)
 	}
-	return wait
+	r.fastAt = r.purge.mono() + pause
 }

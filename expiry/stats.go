@@ -9,7 +9,7 @@ type Stats struct {
 	RemovedLazily   int64         // dead items removed by transactions that met them
 	RemovedActively int64         // dead items removed by the purge
 	Sampled         int64         // items the purge has looked at
-	Cycles          int64         // slow and fast
+	Cycles          int64         // slow and fast, and those of timers
 	TimeSpent       time.Duration // in cycles, at work
 	LongestCycle    time.Duration // at work
 	StaleShare      float64       // estimated share of dead items among those in memory that can die, 0 to 1

@@ -46,6 +46,10 @@ type Options struct {
 	// return soon and not use the keyspace.
 	OnLogged func(container string)
 
+	// DeathsHeard reports whether OnDeath has hearers now. While it does, deaths are found when they happen, to the
+	// millisecond. It must be cheap and safe for concurrent use. nil means that it has none.
+	DeathsHeard func() bool
+
 	noCheckpoints bool // do not make checkpoints unasked (tests drive them by hand)
 }
 
@@ -94,6 +98,7 @@ type Keyspace struct {
 	runner        *expiry.Runner
 	tables        rotation.List[*table] // attached tables: the purge and eviction skip empty containers
 	keepDead      atomic.Int64          // ms; see KeepDeadUntil
+	heard         atomic.Bool           // what DeathsHeard has returned last
 	undo          undoState
 	evictor       eviction.Evictor[evictable, *table]
 	load          loadStats
@@ -121,6 +126,7 @@ func Open(opt Options) (_ *Keyspace, err error) {
 		return nil, fmt.Errorf("partitions must be 1 to %d, not %d", record.MaxPartitions, opt.Partitions)
 	}
 	ks := &Keyspace{opt: opt, stop: make(chan struct{})}
+	ks.purge = expiry.NewPurge(max(opt.ExpireEffort, 1), opt.Clock, ks.pools)
 	ks.evictor.Init()
 	ks.watchEnder.Background = &ks.background
 	ks.SetMaxContainers(DefaultMaxContainers)
@@ -133,7 +139,6 @@ func Open(opt Options) (_ *Keyspace, err error) {
 	if err := ks.restore(); err != nil {
 		return nil, err
 	}
-	ks.purge = expiry.NewPurge(max(opt.ExpireEffort, 1), ks.pools)
 	if err := ks.beginEpoch(); err != nil {
 		return nil, err
 	}
