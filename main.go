@@ -114,6 +114,7 @@ func run(options *config.Config) error {
 		ExpireEffort: settings.ActiveExpireEffort,
 		Reserve:      settings.DiskReserve,
 		OnDeath:      engine.Broker.OnDeath,
+		DeathsHeard:  engine.Broker.DeathsHeard,
 		Loaded:       &loaded,
 	})
 	stopReports()
@@ -210,7 +211,10 @@ func applyChanges(options *config.Config, engine *commands.Engine) {
 	options.OnChange("undo-window", func(s *config.Settings) error {
 		return engine.Keyspace.SetUndoWindow(int64(s.UndoWindow / time.Second))
 	})
-	on("notify-keyspace-events", func(s *config.Settings) { engine.Broker.SetEventClasses(s.NotifyKeyspaceEvents) })
+	on("notify-keyspace-events", func(s *config.Settings) {
+		engine.Broker.SetEventClasses(s.NotifyKeyspaceEvents)
+		engine.Keyspace.ListenersChanged()
+	})
 	on("slowlog-log-slower-than", func(s *config.Settings) { engine.Slowlog.SetThreshold(s.SlowlogThreshold) })
 	on("query-budget", func(s *config.Settings) { engine.QueryBudget.Store(int64(s.QueryBudget)) })
 	on("slowlog-max-len", func(s *config.Settings) { engine.Slowlog.SetLength(s.SlowlogLength) })

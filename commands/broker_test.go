@@ -288,3 +288,29 @@ func (w *harness) items() map[string]string {
 	}
 	return all
 }
+
+// Deaths are heard while their class and a channel are selected and a session subscribes.
+func TestDeathsAreHeard(t *testing.T) {
+	w := newHarness(t)
+	for _, step := range []struct {
+		command []string
+		heard   bool
+	}{
+		{[]string{"SUBSCRIBE", "news"}, false},
+		{[]string{"CONFIG", "SET", "notify-keyspace-events", "x"}, false},
+		{[]string{"CONFIG", "SET", "notify-keyspace-events", "E$"}, false},
+		{[]string{"CONFIG", "SET", "notify-keyspace-events", "Kx"}, true},
+		{[]string{"UNSUBSCRIBE"}, false},
+		{[]string{"PSUBSCRIBE", "__key*"}, true},
+		{[]string{"CONFIG", "SET", "notify-keyspace-events", ""}, false},
+	} {
+		session := 1
+		if step.command[0] == "CONFIG" {
+			session = 2
+		}
+		w.do(session, step.command...)
+		if got := w.engine.Broker.DeathsHeard(); got != step.heard {
+			t.Errorf("after %v: %t", step.command, got)
+		}
+	}
+}

@@ -126,6 +126,9 @@ func (b *Broker) channelsFor(e eventKind) EventClasses {
 	return all & (toKeyspace | toKeyevent)
 }
 
+// DeathsHeard reports whether deaths are published and someone subscribes. It is the DeathsHeard of a keyspace.
+func (b *Broker) DeathsHeard() bool { return b.channelsFor(eventExpired) != 0 }
+
 // OnDeath publishes the death of an item. It is the OnDeath of a keyspace.
 func (b *Broker) OnDeath(c *keyspace.Container, id string, written keyspace.LSN) {
 	wanted := b.channelsFor(eventExpired)

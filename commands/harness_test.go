@@ -66,7 +66,9 @@ func (w *harness) open() {
 	w.engine.auth.after = func(_ time.Duration, f func()) { f() }
 	broker := &w.engine.Broker
 	w.host.engine = w.engine
-	ks, err := keyspace.Open(keyspace.Options{Dir: w.dir, Partitions: 4, Clock: w.clock, NoPurge: true, OnDeath: broker.OnDeath})
+	ks, err := keyspace.Open(keyspace.Options{
+		Dir: w.dir, Partitions: 4, Clock: w.clock, NoPurge: true, OnDeath: broker.OnDeath, DeathsHeard: broker.DeathsHeard,
+	})
 	if err != nil {
 		w.t.Fatal(err)
 	}

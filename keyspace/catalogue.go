@@ -353,6 +353,7 @@ func (tx *Tx) recordContainer(c *Container) {
 	tx.buf = c.record().Append(tx.buf[:0])
 	tx.group = aof.AppendSet(tx.group, record.ContainerKey(c.number), record.View(tx.buf))
 	tx.ks.catalogue.dirty[c.number] = c
+	tx.recorded = append(tx.recorded, c)
 }
 
 // record returns the container's record on disk.

@@ -37,7 +37,9 @@ func (ks *Keyspace) stopBackground() {
 func open(t *testing.T, change ...func(*Options)) *opened {
 	t.Helper()
 	clock := clock.NewManual(epoch)
-	o := &opened{t: t, clock: clock, opt: Options{Dir: t.TempDir(), Clock: clock, NoPurge: true}}
+	o := &opened{t: t, clock: clock, opt: Options{
+		Dir: t.TempDir(), Clock: clock, NoPurge: true, DeathsHeard: func() bool { return true },
+	}}
 	for _, f := range change {
 		f(&o.opt)
 	}
@@ -56,6 +58,7 @@ func (o *opened) start() {
 		o.t.Fatal(err)
 	}
 	o.Keyspace = ks
+	o.ListenersChanged() // most tests have hearers, so tables have timers, which Check verifies
 	if err := ks.Check(); err != nil {
 		o.t.Fatal("after opening:", err)
 	}

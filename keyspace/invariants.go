@@ -123,6 +123,9 @@ func (t *table) checkLocked(c *Container, p *partition) (err error) {
 			err = fmt.Errorf("%q belongs to another partition", t.ID(e))
 		case e.Version() > p.version:
 			err = fmt.Errorf("%q has a version from the future", t.ID(e))
+		case t.timer != nil && t.timer.At() > max(t.dueLocked(e.Moments()), t.ks.Now()):
+			err = fmt.Errorf("%q may be removed from %d on, the timer of its table is set to %d",
+				t.ID(e), t.dueLocked(e.Moments()), t.timer.At())
 		}
 		return err == nil
 	})

@@ -132,6 +132,9 @@ func (tx *Tx) Put(c *Container, id string, kind Kind, body string, expireAt int6
 			tx.touch(k, t, h, e)
 		}
 	}
+	if t.timer != nil {
+		t.noteDueLocked(it.TS, expireAt)
+	}
 	tx.alert(p, c, id)
 	if !e.Changing() {
 		e.MarkChanging()

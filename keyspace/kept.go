@@ -19,7 +19,10 @@ import (
 // KeepDeadUntil keeps the items that are dead in memory until a time (ms), as CLIENT PAUSE does: nothing removes them
 // and no death is reported. They are absent for everybody nevertheless. 0 ends that. A write removes the dead item
 // that it replaces.
-func (ks *Keyspace) KeepDeadUntil(ms int64) { ks.keepDead.Store(ms) }
+func (ks *Keyspace) KeepDeadUntil(ms int64) {
+	ks.keepDead.Store(ms)
+	ks.purge.HoldTimers(ms)
+}
 
 // purgeable returns the limits of a container's items that readers may remove at a moment in ms: none if the removal is
 // journalled. A partition must be locked.

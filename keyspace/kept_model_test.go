@@ -48,6 +48,7 @@ func (m *keptModel) rule(change func(c *Container, tx *Tx)) {
 		c := tx.Container("c")
 		change(c, tx)
 		c.retention = m.retention
+		tx.recorded = append(tx.recorded, c) // as if the history had recorded it
 		m.policy = *c.Policy()
 	})
 }

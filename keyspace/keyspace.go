@@ -177,6 +177,7 @@ func (ks *Keyspace) createDatabases() error {
 	var tx Tx
 	ks.lockAll(&tx)
 	defer tx.Close()
+	defer ks.beginTimersLocked(tx.now)
 	for n := range Databases {
 		tx.CreateContainer(fmt.Sprint(n), expiry.Forever, expiry.Strict)
 	}

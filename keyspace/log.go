@@ -178,6 +178,7 @@ var buriers = sync.Pool{New: func() any { return new(Tx) }}
 func (t *table) sampleLogged(n int) (s expiry.Sample) {
 	ks := t.ks
 	if ks.Writable() != nil {
+		t.setTimerLocked(ks.Now())
 		t.p.mu.Unlock()
 		return s
 	}
@@ -195,6 +196,7 @@ func (t *table) sampleLogged(n int) (s expiry.Sample) {
 		}
 		tx.noteRemoved(t, e)
 	})
+	t.setTimerLocked(tx.now)
 	tx.Close()
 	buriers.Put(tx)
 	ks.Throttle()

@@ -17,6 +17,7 @@ func (ks *Keyspace) expireLocked(t *table, e *memtable.Entry, now int64) {
 
 // pools returns up to n of the purge's pools from a position on that wraps around.
 func (ks *Keyspace) pools(from, n int) []expiry.Pool {
+	ks.ListenersChanged()
 	some := ks.tables.Some(nil, from, n)
 	list := make([]expiry.Pool, len(some))
 	for i, t := range some {

@@ -45,6 +45,9 @@ func (tx *Tx) revert(u inverse) {
 	switch {
 	case u.was != notThere:
 		u.t.Restore(u.e, &tx.was[u.was])
+		if u.t.timer != nil {
+			u.t.noteDueLocked(u.e.Moments())
+		}
 	case u.e.Present():
 		u.t.Remove(u.e)
 		u.t.p.releaseLocked(u.t, u.e)

@@ -18,6 +18,7 @@ type table struct {
 	indexed *indexing.Table // nil without indexes
 	dead    deadFigures
 	part    *deathlog.Part // not nil: the table is of a log
+	timer   *expiry.Timer  // nil if nobody needs its deaths to be punctual
 }
 
 // tables are those of a container by partition, nil where there were no items. Each is protected by its partition's lock.
@@ -65,6 +66,7 @@ func (ks *Keyspace) openTableLocked(c *Container, p *partition) *table {
 	if set := c.indexes.Load(); set != nil {
 		t.attachTreesLocked(set)
 	}
+	t.setTimerLocked(0)
 	return t
 }
 
@@ -81,11 +83,13 @@ func (t *table) attachLocked() {
 	t.indexed.Attach()
 	t.ks.tables.Add(t)
 	t.c.tables[t.p.number] = t
+	t.setTimerLocked(0)
 }
 
 // detachLocked takes the table from its container and partition. p.mu must be held.
 func (t *table) detachLocked() {
 	t.Detach()
+	t.stopTimerLocked()
 	t.indexed.Detach()
 	t.ks.tables.Remove(t)
 	t.ks.evictor.Forget()
@@ -101,6 +105,7 @@ func (t *table) gone() bool {
 // hideLocked keeps the table of a container that is set aside from the purge, eviction and figures. It stays in its
 // partition. p.mu must be held.
 func (t *table) hideLocked() {
+	t.stopTimerLocked()
 	t.indexed.Detach()
 	t.ks.tables.Remove(t)
 	t.ks.evictor.Forget()
@@ -110,6 +115,7 @@ func (t *table) hideLocked() {
 func (t *table) showLocked() {
 	t.indexed.Attach()
 	t.ks.tables.Add(t)
+	t.setTimerLocked(0)
 }
 
 // Sample removes up to n of the purgeable dead. It locks the partition for that long.
@@ -124,6 +130,7 @@ func (t *table) Sample(n int) expiry.Sample {
 	}
 	defer t.p.cleanLocked()
 	now := t.ks.Now()
+	defer t.setTimerLocked(now)
 	return t.Table.Sample(t.ks.purgeable(t.c, now), n, func(e *memtable.Entry) {
 		t.ks.expireLocked(t, e, now)
 		t.p.releaseLocked(t, e)

@@ -52,6 +52,7 @@ type Tx struct {
 	reveal   LSN             // covers everything that was read
 	kept     bool            // lookup has left a dead item where it is
 	touched  *memtable.Entry // the last entry of which an access was recorded
+	recorded []*Container    // see recordContainer
 	buf      []byte
 	bodies   memtable.Bodies // see Prepare
 }
@@ -159,6 +160,7 @@ func (tx *Tx) Close() LSN {
 	for _, m := range tx.alerted {
 		m.Set()
 	}
+	setTimersLocked(tx.recorded, tx.now)
 	tx.freeReplaced()
 	for _, r := range tx.removals {
 		if !r.e.Present() { // else Rollback has restored it

@@ -34,7 +34,7 @@ func realServer(t testing.TB, options ...string) (s *Server, address string) {
 func serveReal(t testing.TB, s *Server) (address string) {
 	t.Helper()
 	e := &commands.Engine{Host: s, Log: zerolog.Nop()}
-	ks, err := keyspace.Open(keyspace.Options{Dir: s.Settings().Dir, Partitions: 4, OnDeath: e.Broker.OnDeath})
+	ks, err := keyspace.Open(keyspace.Options{Dir: s.Settings().Dir, Partitions: 4, OnDeath: e.Broker.OnDeath, DeathsHeard: e.Broker.DeathsHeard})
 	if err != nil {
 		t.Fatal(err)
 	}
