@@ -15,8 +15,10 @@ import (
 	"mayfly/keyspace/aof"
 	"mayfly/keyspace/aof/aoftest"
 	"mayfly/keyspace/datadir"
+	"mayfly/keyspace/deaths"
 	"mayfly/keyspace/journal"
 	"mayfly/keyspace/record"
+	"mayfly/keyspace/streamid"
 )
 
 // opened is a keyspace for one test. When the test ends it is checked and closed.
@@ -26,8 +28,14 @@ type opened struct {
 	clock *clock.Manual
 }
 
-// place is where an item lies.
+// place is where an item lies. An entry of a log lies in "log of <container>".
 type place struct{ container, id string }
+
+// partition returns the number of the partition, of the given number of partitions, to which the item belongs.
+func (p place) partition(partitions int) int {
+	k := record.Key{ID: p.id, Log: strings.HasPrefix(p.container, "log of ")}
+	return k.Partition(partitions)
+}
 
 // open makes a keyspace in a new folder.
 func open(t *testing.T, partitions int) *opened {
@@ -66,7 +74,7 @@ func (o *opened) commit(tx *keyspace.Tx) {
 	}
 }
 
-// dump returns all living items.
+// dump returns all living items, and the entries of logs.
 func (o *opened) dump() map[place]record.Item {
 	o.t.Helper()
 	all := make(map[place]record.Item)
@@ -74,6 +82,11 @@ func (o *opened) dump() map[place]record.Item {
 	o.BeginSweep(&tx)
 	for _, c := range tx.Containers() {
 		tx.Scan(c, 0, 1<<30, func(id string, it record.Item) { all[place{c.Name(), id}] = it })
+		tx.LogRange(c, streamid.ID{}, streamid.Max, false, func(e deaths.Entry) bool {
+			id := string(deaths.AppendID(nil, e.ID, e.Item))
+			all[place{"log of " + c.Name(), id}] = record.Item{Kind: record.Entry, Version: e.Etag, Body: string(e.AppendBody(nil))}
+			return true
+		})
 	}
 	o.commit(&tx)
 	return all
@@ -119,6 +132,16 @@ func (o *opened) policy(container string, def expiry.TTL) {
 	})
 }
 
+// log gives a container a log of its deaths.
+func (o *opened) log(container string, s keyspace.LogSettings) {
+	o.t.Helper()
+	o.catalogueTx(func(tx *keyspace.Tx) {
+		if err := tx.SetLog(tx.Container(container), s); err != nil {
+			o.t.Error(err)
+		}
+	})
+}
+
 // deadline makes a container with a deadline.
 func (o *opened) deadline(container, member string) {
 	o.t.Helper()
@@ -152,8 +175,8 @@ func copyFolder(t *testing.T, from, to string) {
 }
 
 // lived is a data folder with a history, as a crash has left it, and its living items. It has items of
-// both kinds in several containers, overwritten, deleted and dead ones. They are in stores that were
-// checkpointed several times, and in a journal with the changes since.
+// both kinds in several containers, overwritten, deleted and dead ones, and logs of deaths, which drop old entries. They are
+// in stores that were checkpointed several times, and in a journal with the changes since.
 type lived struct {
 	dir   string
 	older string // a copy of an earlier moment; empty for none
@@ -172,19 +195,33 @@ func newLived(t *testing.T, seed uint64) *lived {
 	o.policy("orders", 100)
 	o.policy("carts", expiry.Off)
 	o.policy("gone", expiry.Forever)
+	o.log("orders", keyspace.LogSettings{Seconds: 3600, MaxLen: 1000, Bodies: true})
+	o.log("carts", keyspace.LogSettings{Seconds: 3600, MaxLen: 1000, Bodies: true})
+	o.log("0", keyspace.LogSettings{Seconds: 10, MaxLen: 8})
 	for round := range 4 {
 		for range 60 {
 			o.randomWrite(random, []string{"orders", "carts", "0", "gone"})
 		}
+		for n, name := range []string{"orders", "carts", "0"} {
+			for i := range 4 {
+				id := fmt.Sprint("brief-", round, n, i)
+				o.put(name, id, strings.Repeat("x", random.IntN(100)), o.clock.Now()+1+random.Int64N(6000))
+			}
+		}
 		o.clock.Advance(7 * time.Second)
+		o.PurgeOnce()
+		o.PurgeOnce() // a log may be visited before the containers
 		switch round {
 		case 0:
 			o.policy("orders", 30)
 		case 1:
 			o.catalogueTx(func(tx *keyspace.Tx) { tx.Flush(tx.Container("carts")) })
+			o.policy("carts", 12)
 		case 2:
 			o.catalogueTx(func(tx *keyspace.Tx) { tx.Drop(tx.Container("gone")) })
 			o.policy("gone", 50)
+			o.log("carts", keyspace.LogSettings{})
+			o.log("carts", keyspace.LogSettings{Seconds: 3600, MaxLen: 1000})
 		}
 		if round < 3 {
 			o.checkpoint()
@@ -201,6 +238,15 @@ func newLived(t *testing.T, seed uint64) *lived {
 		t.Fatalf("it is %d ms later than it should be", now-livedUntil)
 	}
 	l.state = o.dump()
+	logged := make(map[string]int)
+	for at, it := range l.state {
+		if it.Kind == record.Entry {
+			logged[at.container]++
+		}
+	}
+	if logged["log of orders"] < 16 || logged["log of carts"] == 0 || logged["log of 0"] == 0 || logged["log of 0"] > 8 {
+		t.Fatalf("%v", logged)
+	}
 	return l
 }
 

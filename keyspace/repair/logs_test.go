@@ -57,8 +57,10 @@ func newLogged(t *testing.T) *logged {
 		l.entry(cartsLog, fmt.Sprint("dead-", i), i, uint64(200+i))
 	}
 	for n := range 3 {
-		id := deaths.StateID(n, 3)
-		l.items[string(record.AppendLogKey(nil, ordersLog, id))] = (&deaths.State{Added: 5, Last: streamid.ID{Ms: 5}}).Item(aoftest.Epoch, uint64(500+n))
+		state := deaths.State{Added: 5, Last: streamid.ID{Ms: 5}}
+		for _, log := range []uint32{ordersLog, cartsLog} {
+			l.items[string(record.AppendLogKey(nil, log, deaths.StateID(n, 3)))] = state.Item(aoftest.Epoch, uint64(500+n))
+		}
 	}
 	l.items[string(record.AppendKey(nil, mailerGroup, "{g}last"))] = record.Item{Kind: record.Plain, Body: "0-0 0", TS: aoftest.Epoch, ExpireAt: expiry.Never, Version: 900}
 	return l
@@ -429,7 +431,7 @@ func TestInspectOfLogs(t *testing.T) {
 	c := l.containers[cartsNumber]
 	c.Log = nil
 	l.add(c)
-	if in := mustInspect(t, l.write()); in.State != Sound || len(in.Notes) != 2 || !strings.HasPrefix(in.Notes[1], "20 records are of containers that have been dropped") {
+	if in := mustInspect(t, l.write()); in.State != Sound || len(in.Notes) != 2 || !strings.HasPrefix(in.Notes[1], "23 records are of containers that have been dropped") {
 		t.Errorf("%+v", in)
 	}
 	l.items["22~"+deathOf("bad", 1)] = record.Item{Kind: record.Entry, Body: "no entry"}

@@ -169,7 +169,7 @@ func expectRefused(t *testing.T, what, dir, file string, want map[place]record.I
 
 const store1 = "partition-001.db"
 
-func in1(at place) bool { return record.Partition(at.id, 3) == 1 }
+func in1(at place) bool { return at.partition(3) == 1 }
 
 // A store that has lost its end is refused, wherever it was cut, after a stop and after a kill. A repair copies all
 // that is still there.

@@ -171,7 +171,7 @@ func TestRepairWithoutSomeFiles(t *testing.T) {
 			t.Errorf("%s: %+v", file, report)
 		}
 		for at, it := range l.state {
-			if here := datadir.PartitionName(record.Partition(at.id, 3)); file != here && file != datadir.CatalogueName && state[at] != it {
+			if here := datadir.PartitionName(at.partition(3)); file != here && file != datadir.CatalogueName && state[at] != it {
 				t.Errorf("without %s %v is %+v", file, at, state[at])
 			}
 		}
