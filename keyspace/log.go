@@ -83,7 +83,7 @@ func (tx *Tx) insertEntry(t *table, d *deaths.Entry) {
 	tx.buf = deaths.AppendID(tx.buf[:0], d.ID, d.Item)
 	n := len(tx.buf)
 	var own *memtable.Body
-	it := record.Item{Kind: record.Entry, TS: int64(d.ID.Ms), Version: d.Etag}
+	it := record.Item{Kind: record.Entry, TS: tx.now, Version: d.Etag}
 	if len(d.Body) < memtable.LargeBody {
 		tx.buf = d.AppendBody(tx.buf)
 		it.Body = record.View(tx.buf[n:])

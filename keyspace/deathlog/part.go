@@ -154,7 +154,8 @@ func (p *Part) State(expired expiry.Limits) deaths.State {
 	return s
 }
 
-// Visible returns the least id of an entry that is not within limits. The time of an entry is that of its id.
+// Visible returns the least id that an entry may have which is not within limits. The time of an entry is that of its id, or
+// earlier: ids ascend, also where a clock was corrected.
 func Visible(expired expiry.Limits) streamid.ID {
 	if expired.ByDefault < 0 {
 		return streamid.ID{Seq: 1} // the state has 0-0

@@ -3,12 +3,16 @@ package repair
 import (
 	"fmt"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
 	"mayfly/expiry"
+	"mayfly/keyspace"
 	"mayfly/keyspace/aof/aoftest"
+	"mayfly/keyspace/deaths"
 	"mayfly/keyspace/record"
+	"mayfly/keyspace/streamid"
 )
 
 // A clock was set forward by a day for some time. A repair with the corrected clock brings the folder's time back: what
@@ -94,6 +98,77 @@ func TestRunAtACorrectedClock(t *testing.T) {
 		t.Errorf("a new item is %+v", it)
 	}
 	o.stop()
+}
+
+// Entries of logs keep their ids over a corrected clock, and later ones follow them. Their age counts from the corrected
+// time, to which the folder holds from then on.
+func TestRunAtACorrectedClockWithLogs(t *testing.T) {
+	dir := t.TempDir()
+	o, err := openIn(t, dir, aoftest.Epoch, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.policy("orders", 5)
+	o.log("orders", keyspace.LogSettings{Seconds: 100, MaxLen: 10, Bodies: true})
+	o.put("orders", "early", "{}", expiry.Inherit)
+	o.clock.Advance(5 * time.Second)
+	o.PurgeOnce()
+	o.clock.Advance(50 * time.Second)
+	o.put("orders", "meanwhile", "{}", expiry.Inherit)
+	o.clock.Advance(5 * time.Second)
+	o.PurgeOnce()
+	o.put("orders", "not logged", "{}", expiry.Inherit)
+	o.clock.Advance(5 * time.Second)
+	o.stop()
+
+	const now = aoftest.Epoch + 20_000
+	to := filepath.Join(t.TempDir(), "new")
+	report, err := RunAt(dir, to, now, func(string, *Report) error { return nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := (Redated{Ahead: 45_000, Dead: 1, Later: 1 + 2}); report.Redated == nil || report.Redated.Ahead != want.Ahead || report.Redated.Dead != want.Dead || !report.Clean() {
+		t.Errorf("redated: %+v; clean: %t", report.Redated, report.Clean())
+	}
+	at := int64(now)
+	check := func(want ...string) {
+		t.Helper()
+		o, err := openIn(t, to, at, 2)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer o.stop()
+		if o.Now() != at {
+			t.Fatalf("the time of the folder is %d ms ahead", o.Now()-at)
+		}
+		o.PurgeOnce() // entries whose ids are ahead are visible until they are removed
+		var got []string
+		var last streamid.ID
+		o.catalogueTx(func(tx *keyspace.Tx) {
+			tx.LogRange(tx.Container("orders"), streamid.ID{}, streamid.Max, false, func(e deaths.Entry) bool {
+				if !last.Less(e.ID) {
+					t.Errorf("%v follows %v", e.ID, last)
+				}
+				last = e.ID
+				got = append(got, e.Item)
+				return true
+			})
+		})
+		if !slices.Equal(got, want) {
+			t.Errorf("at %d the log has %q, want %q", at-now, got, want)
+		}
+		o.put("orders", fmt.Sprint("at ", at-now), "{}", expiry.Inherit)
+		o.clock.Advance(5 * time.Second)
+		o.PurgeOnce()
+		o.PurgeOnce()
+		at = o.clock.Now()
+	}
+	check("early", "meanwhile")
+	check("early", "meanwhile", "at 0")
+	at += 75_000 // 100 s after the first
+	check("meanwhile", "at 0", "at 5000")
+	at += 11_000 // 101 s after the corrected time
+	check("at 0", "at 5000", "at 85000")
 }
 
 // Without a folder that is ahead, a repair with a clock is one without.
