@@ -113,7 +113,7 @@ const clockFolder = "expiry/clock"
 const mostLines = 3600
 
 // large are packages that may be larger, with their bounds: commands has a file for each family of commands, keyspace the
-// transactions that take changes of containers back.
+// logs of deaths.
 var large = map[string]int{"commands": 1 << 20, "keyspace": 4800}
 
 // mostWords is the length of the first sentence of a package's documentation.

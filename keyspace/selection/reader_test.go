@@ -1,0 +1,210 @@
+package selection
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"mayfly/expiry"
+	"mayfly/keyspace/index"
+	"mayfly/keyspace/indexing"
+	"mayfly/keyspace/memtable"
+	"mayfly/keyspace/record"
+)
+
+// fakeSource is a container of two partitions, which notes what is locked. Ids of the first begin with "a".
+type fakeSource struct {
+	t      *testing.T
+	policy expiry.Policy
+	shards [2]memtable.Shard
+	tables [2]memtable.Table
+	trees  [2]*indexing.Table
+	index  *indexing.Index
+	locked [2]bool
+}
+
+// newSource returns a source at the moment 10,000 with living and dead items in both partitions: each is named after its
+// partition, its end in s, and whether it is a document.
+func newSource(t *testing.T) *fakeSource {
+	s := &fakeSource{t: t, policy: expiry.Policy{Default: expiry.Forever}}
+	set := indexing.FromRecord([][]string{{"/n"}})
+	s.index = set.List()[0]
+	s.index.MarkReady()
+	for p, name := range []string{"a", "b"} {
+		s.shards[p].SetSize = func(key, rec int) int64 { return int64(key + rec) }
+		s.tables[p].Init(&s.shards[p], 16)
+		s.trees[p] = indexing.Observe(&s.tables[p], nil, set)
+		s.trees[p].BuildAll()
+		for end := int64(5); end < 20; end += 5 {
+			s.tables[p].Insert(fmt.Sprint(name, end), record.Item{Kind: record.Document, Body: fmt.Sprintf(`{"n":%d}`, end), TS: 1, ExpireAt: 1000 * end}, nil)
+		}
+		s.tables[p].Insert(name+"-key", record.Item{Kind: record.Plain, Body: "x", TS: 1, ExpireAt: 12_000}, nil)
+	}
+	return s
+}
+
+func (s *fakeSource) Partitions() int { return 2 }
+func (s *fakeSource) Now() int64      { return 10_000 }
+
+func (s *fakeSource) PartitionOf(id string) int {
+	if id[0] == 'a' {
+		return 0
+	}
+	return 1
+}
+
+func (s *fakeSource) lock(f func(), partitions ...int) {
+	s.t.Helper()
+	if s.locked != [2]bool{} {
+		s.t.Error("a lock is waited for while another is held")
+	}
+	for _, p := range partitions {
+		s.locked[p] = true
+	}
+	f()
+	s.locked = [2]bool{}
+}
+
+func (s *fakeSource) One(partition int, f func()) { s.lock(f, partition) }
+func (s *fakeSource) All(f func())                { s.lock(f, 0, 1) }
+
+func (s *fakeSource) Policy() *expiry.Policy { return &s.policy }
+
+func (s *fakeSource) Part(partition int) (*memtable.Table, *indexing.Table) {
+	if !s.locked[partition] {
+		s.t.Errorf("partition %d is read without its lock", partition)
+	}
+	return &s.tables[partition], s.trees[partition]
+}
+
+func (s *fakeSource) Find(id string) (it Item, ok bool, removed int) {
+	t, _ := s.Part(s.PartitionOf(id))
+	e := t.Find(id)
+	switch {
+	case e == nil:
+		return it, false, 0
+	case e.Dead(&s.policy, s.Now()):
+		s.Remove(s.PartitionOf(id), []*memtable.Entry{e})
+		return it, false, 1
+	}
+	return Item{ID: id, Item: t.Item(e)}, true, 0
+}
+
+func (s *fakeSource) Remove(partition int, dead []*memtable.Entry) {
+	t, _ := s.Part(partition)
+	for _, e := range dead {
+		t.Remove(e)
+		t.Release(e)
+	}
+}
+
+func (s *fakeSource) RemoveSome(partition, most int) (removed int, more bool) {
+	t, _ := s.Part(partition)
+	more = t.RemoveDead(s.policy.DeadLimits(s.Now()), most, func(e *memtable.Entry) {
+		s.Remove(partition, []*memtable.Entry{e})
+		removed++
+	})
+	return removed, more
+}
+
+// TestReader: each way of reading returns the living items in its order, once, and removes the dead that it meets. Nothing
+// is locked while visit runs.
+func TestReader(t *testing.T) {
+	keys := []string{"a-key", "b-key"}
+	documents := []string{"a15", "b15"}
+	all := append(slices.Clone(keys), documents...)
+	for _, tt := range []struct {
+		name    string
+		read    func(r Reader, visit func(s Slice) bool) error
+		want    []string
+		ordered bool
+		counted int
+		dead    int
+	}{
+		{"Scan", func(r Reader, visit func(Slice) bool) error { r.Scan(visit); return nil }, all, false, 0, 4},
+		{"ScanCount", func(r Reader, visit func(Slice) bool) error { r.ScanCount(visit); return nil }, nil, false, 2, 4},
+		{"HashOrder", func(r Reader, visit func(Slice) bool) error { r.HashOrder("", false, visit); return nil }, all, false, 0, 4},
+		{"Index", func(r Reader, visit func(Slice) bool) error {
+			p := Plan{Index: r.source.(*fakeSource).index}
+			p.Spans = []index.Span{everything(t)}
+			return r.Index(&p, Place{}, func(s Slice, _ func(int) Place) bool { return visit(s) })
+		}, documents, false, 0, 4},
+		{"Ends", func(r Reader, visit func(Slice) bool) error {
+			r.Ends(EndsRange{High: 1 << 60, Plain: true}, EndPlace{}, func(s Slice, _ func(int) EndPlace) bool { return visit(s) })
+			return nil
+		}, append(slices.Clone(keys), documents...), true, 0, 4},
+		{"Ends of a count", func(r Reader, visit func(Slice) bool) error {
+			r.Ends(EndsRange{High: 1 << 60, Count: true}, EndPlace{}, func(s Slice, _ func(int) EndPlace) bool { return visit(s) })
+			return nil
+		}, nil, false, 2, 4},
+		{"IDs", func(r Reader, visit func(Slice) bool) error {
+			r.IDs([]string{"b15", "a5", "none", "b-key", "a15"}, visit)
+			return nil
+		}, []string{"b15", "b-key", "a15"}, true, 0, 1},
+		{"IDs of one", func(r Reader, visit func(Slice) bool) error { r.IDs([]string{"b5"}, visit); return nil }, nil, true, 0, 1},
+	} {
+		s := newSource(t)
+		var got []string
+		counted, dead, last := 0, 0, false
+		if err := tt.read(NewReader(s), func(slice Slice) bool {
+			if s.locked != [2]bool{} {
+				t.Errorf("%s: visit runs under a lock", tt.name)
+			}
+			for _, it := range slice.Items {
+				got = append(got, it.ID)
+			}
+			counted, dead, last = counted+slice.Counted, dead+slice.Dead, slice.Last
+			return true
+		}); err != nil {
+			t.Errorf("%s: %v", tt.name, err)
+		}
+		if !tt.ordered {
+			slices.Sort(got)
+			slices.Sort(tt.want)
+		}
+		if !slices.Equal(got, tt.want) || counted != tt.counted || dead != tt.dead || !last {
+			t.Errorf("%s: items %q, %d counted, %d dead, the last %v; want %q, %d, %d", tt.name, got, counted, dead, last, tt.want, tt.counted, tt.dead)
+		}
+		if left := s.tables[0].Len() + s.tables[1].Len(); left != 8-tt.dead {
+			t.Errorf("%s: %d items are left in memory", tt.name, left)
+		}
+		visits := 0
+		if err := tt.read(NewReader(s), func(Slice) bool { visits++; return false }); err != nil || visits > 1 {
+			t.Errorf("%s: %d visits after the first has ended it, %v", tt.name, visits, err)
+		}
+	}
+}
+
+// everything returns the range of all numbers in the index.
+func everything(t *testing.T) (s index.Span) {
+	t.Helper()
+	low, high := index.NewReader([]index.Definition{define(t)}), index.NewReader([]index.Definition{define(t)})
+	s.Low.Key = low.Load(`{"n":-1e300}`, 0).Keys(0, nil)[0]
+	s.High.Key = high.Load(`{"n":1e300}`, 0).Keys(0, nil)[0]
+	return s
+}
+
+func define(t *testing.T) index.Definition {
+	d, err := index.Define([]string{"/n"}, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+// TestPage: pages of every size visit each living item once, and leave the dead.
+func TestPage(t *testing.T) {
+	for count := 1; count < 10; count++ {
+		s := newSource(t)
+		var got []string
+		for cursor := uint64(0); ; {
+			cursor = NewReader(s).Page(cursor, count, func(id string, _ record.Item) { got = append(got, id) })
+			if cursor == 0 {
+				break
+			}
+		}
+		if want := []string{"a-key", "a15", "b-key", "b15"}; !slices.Equal(got, want) || s.tables[0].Len() != 4 {
+			t.Errorf("pages of %d: %q, want %q; %d items in memory", count, got, want, s.tables[0].Len())
+		}
+	}
+}
