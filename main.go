@@ -115,6 +115,7 @@ func run(options *config.Config) error {
 		Reserve:      settings.DiskReserve,
 		OnDeath:      engine.Broker.OnDeath,
 		DeathsHeard:  engine.Broker.DeathsHeard,
+		OnLogged:     engine.OnLogged,
 		Loaded:       &loaded,
 	})
 	stopReports()

@@ -86,6 +86,11 @@ var clientCommand = Command{
 			}),
 		},
 		{
+			Name: "unblock", Syntax: "client-id [TIMEOUT | ERROR]", Since: "5.0.0",
+			Summary: "Unblock a client blocked in a blocking command from a different connection",
+			Flags:   Admin | NoScript | Loading | Stale, Parse: parseClientUnblock,
+		},
+		{
 			Name: "unpause", Since: "6.2.0", Summary: "Resume processing of clients that were paused",
 			Flags: Admin | NoScript | Loading | Stale, Parse: noParse(runClientUnpause),
 		},
@@ -241,6 +246,24 @@ func parseClientPause(in *Input) (Run, error) {
 func runClientUnpause(x *Context) Reply {
 	x.Engine.pause.finish(nil)
 	return OK
+}
+
+func parseClientUnblock(in *Input) (Run, error) {
+	why := waitTimeout
+	switch {
+	case len(in.Args) > 4:
+		return nil, errorf(errSubcommandCall, shown(in.Args[1]), "CLIENT")
+	case len(in.Args) == 3, redisfmt.EqualFold(in.Args[3], "TIMEOUT"):
+	case redisfmt.EqualFold(in.Args[3], "ERROR"):
+		why = waitError
+	default:
+		return nil, errUnblockReason
+	}
+	id, ok := redisfmt.ParseInt(in.Args[2])
+	if !ok {
+		return nil, errNotInteger
+	}
+	return func(x *Context) Reply { return Flag(x.Engine.waiters.unblock(id, why)) }, nil
 }
 
 const killOption = "<[ID client-id] | [TYPE <NORMAL | MASTER | SLAVE | REPLICA | PUBSUB>] | [USER username] |" +

@@ -29,7 +29,7 @@ var commandCommand = Command{
 			Name: "getkeys", Syntax: "command [arg [arg ...]]", Arity: -4, Summary: "Extract keys given a full Redis command",
 			Flags: Loading | Stale, Categories: "connection",
 			Parse: func(in *Input) (Run, error) {
-				return parseCommandGetKeys(in, func(r *row, args []string) Reply { return Bulks(r.ids(nil, args)...) })
+				return parseCommandGetKeys(in, func(r *row, args []string) Reply { return Bulks(r.keys(args)...) })
 			},
 		},
 		{
@@ -125,10 +125,12 @@ func parseCommandGetKeys(in *Input, show func(r *row, args []string) Reply) (Run
 	switch named := findNamed(args); {
 	case named == nil:
 		return nil, errNoSuchCommand
-	case named.items.First == 0:
+	case !named.hasKeys():
 		return nil, errNoKeys
 	case err != nil:
 		return nil, errKeysArity
+	case len(r.keys(args)) == 0:
+		return nil, errKeysInvalid
 	}
 	return func(*Context) Reply { return show(r, args) }, nil
 }
@@ -136,7 +138,7 @@ func parseCommandGetKeys(in *Input, show func(r *row, args []string) Reply) (Run
 // keysAndFlags lists the keys of a call with the flags of their access.
 func keysAndFlags(r *row, args []string) Reply {
 	access := r.accesses()
-	keys := r.ids(nil, args)
+	keys := r.keys(args)
 	list := make([]Reply, len(keys))
 	for i, key := range keys {
 		flags := strings.Fields(access[min(i, len(access)-1)])
@@ -196,7 +198,7 @@ func commandInfo(r *row) Reply {
 	return Array(
 		Bulk(r.full),
 		Count(r.Arity),
-		statuses(r.Flags.names()),
+		statuses(r.flagNames()),
 		Count(first), Count(last), Count(step),
 		statuses(r.categories()),
 		Set(Bulks(strings.Fields(r.Tips)...).Elems...),
@@ -235,9 +237,18 @@ func (f Flags) names() []string {
 	return names
 }
 
+// flagNames returns the names of the reported flags, of what follows from the keys too.
+func (r *row) flagNames() []string {
+	names := r.Flags.names()
+	if r.KeysAfter.Word != "" {
+		names = append(names, "movablekeys")
+	}
+	return names
+}
+
 // categoryOrder are the ACL categories in Redis' order, then mayfly's own.
 var categoryOrder = []string{
-	"keyspace", "read", "write", "string", "pubsub", "admin", "fast", "slow", "blocking", "dangerous",
+	"keyspace", "read", "write", "string", "stream", "pubsub", "admin", "fast", "slow", "blocking", "dangerous",
 	"connection", "transaction",
 	"container", "document",
 }
@@ -281,6 +292,9 @@ func (r *row) categories() []string {
 // keySpecs returns the row's key specifications: none, one for all keys, or one for each if their access
 // differs.
 func (r *row) keySpecs() []Reply {
+	if r.KeysAfter.Word != "" {
+		return []Reply{r.keywordSpec()}
+	}
 	if r.Keys.First == 0 {
 		return nil
 	}
@@ -309,6 +323,21 @@ func (r *row) keySpecs() []Reply {
 	return specs
 }
 
+// keywordSpec is the key specification of a row with KeysAfter.
+func (r *row) keywordSpec() Reply {
+	return Map(
+		Bulk("flags"), statuses(strings.Fields(r.accesses()[0])),
+		Bulk("begin_search"), Map(
+			Bulk("type"), Bulk("keyword"),
+			Bulk("spec"), Map(Bulk("keyword"), Bulk(r.KeysAfter.Word), Bulk("startfrom"), Count(r.KeysAfter.From)),
+		),
+		Bulk("find_keys"), Map(
+			Bulk("type"), Bulk("range"),
+			Bulk("spec"), Map(Bulk("lastkey"), Integer(-1), Bulk("keystep"), Integer(1), Bulk("limit"), Integer(2)),
+		),
+	)
+}
+
 // docsOfAll is the reply of COMMAND DOCS for rows.
 func docsOfAll(list []*row) Reply {
 	var docs []Reply
@@ -327,8 +356,14 @@ func commandDocs(r *row) Reply {
 	}
 	// A test checks that the syntax of every row parses.
 	if args, err := parseSyntax(r.Syntax); err == nil && len(args) > 0 {
-		if r.items.First > 0 {
-			markKeys(args, r.items, 1+strings.Count(r.full, "|"))
+		if r.Group == "stream" {
+			boundsAreIDs(args)
+		}
+		switch {
+		case r.KeysAfter.Word != "":
+			markNamed(args, "key")
+		case r.hasKeys():
+			markKeys(args, r.Keys, 1+strings.Count(r.full, "|"))
 			if strings.Contains(r.Access, ",") {
 				for i := range args {
 					args[i].spec = i

@@ -170,7 +170,7 @@ var runID = sync.OnceValue(func() string {
 func (r *infoReport) clientsSection() {
 	r.field("connected_clients", r.host.Connected)
 	r.field("maxclients", r.host.MaxClients)
-	r.field("blocked_clients", r.host.PausedClients) // held back by CLIENT PAUSE or after wrong passwords; no command blocks
+	r.field("blocked_clients", r.host.PausedClients) // that wait: in BLOCK, for CLIENT PAUSE, after wrong passwords
 	r.field("pubsub_clients", r.x.Engine.Broker.subscribedSessions.Load())
 	r.field("monitor_clients", r.x.Engine.Broker.monitoringSessions.Load())
 }

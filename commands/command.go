@@ -3,6 +3,7 @@ package commands
 import (
 	"strings"
 
+	"mayfly/commands/redisfmt"
 	"mayfly/keyspace"
 )
 
@@ -22,8 +23,12 @@ type Command struct {
 
 	// Keys are the positions of the ids among the arguments. Run holds the locks of their partitions. A
 	// command without keys has a Scope instead.
+	// With both, the keys are names of streams, which Run looks up itself.
 	Keys  Keys
 	Scope Scope
+
+	// KeysAfter finds the names of streams where their positions vary. The zero value: Keys has them.
+	KeysAfter Keyword
 
 	// Options returns the number of arguments at the end that are options, not ids. Nil: none. Only a
 	// command whose Keys reach to the end needs it.
@@ -75,6 +80,24 @@ var (
 	Pairs   = Keys{1, -1, 2} // MSET key value [key value …]
 )
 
+// Keyword finds the keys of a command that follow a word: the first half of the arguments after it. From is the first
+// position where the word may stand.
+type Keyword struct {
+	Word string
+	From int
+}
+
+// keys returns the keys among the arguments.
+func (k Keyword) keys(args []string) []string {
+	for i := k.From; i < len(args); i++ {
+		if redisfmt.EqualFold(args[i], k.Word) {
+			rest := args[i+1:]
+			return rest[:len(rest)/2]
+		}
+	}
+	return nil
+}
+
 // Scope is the part of the keyspace that a command without keys touches.
 type Scope uint8
 
@@ -100,7 +123,7 @@ const (
 	Admin                             // administers the server
 	PubSub                            // of publish/subscribe
 	NoScript                          // (reported only)
-	Blocking                          // (reported only)
+	Blocking                          // may wait with its reply: see waiters
 	Loading                           // allowed while the data is being loaded
 	Stale                             // (reported only)
 	SkipSlowlog                       // (reported only)
@@ -152,6 +175,9 @@ type Context struct {
 	// outside is what the Run leaves for after the transaction, without locks. It returns the reply, or true
 	// if the Run is to run again in a new transaction. Nil: nothing.
 	outside func() (reply Reply, again bool)
+
+	// resume is what a command waits for that has nothing to return yet: see waiters. Nil: it does not wait.
+	resume <-chan struct{}
 
 	abandoned bool // the command has ended early, because nothing takes its reply: see watch
 }

@@ -28,6 +28,7 @@ type Engine struct {
 
 	stats   statistics
 	queries queryStats
+	waiters waiters
 	pause   pause
 	auth    authThrottle
 	memory  memoryLimit
@@ -85,7 +86,7 @@ type Outcome struct {
 	LSN keyspace.LSN
 
 	// Deferred means that the command has not run, as if it had not come, and has no reply. Resume is
-	// closed when it is time to try again, after CLIENT PAUSE or a delay. If Resume is nil the command may take
+	// closed when it is time to try again: after CLIENT PAUSE, a delay, or when there may be what BLOCK waits for. If Resume is nil the command may take
 	// long: it is to run where no other session waits (see Session.OnLoop), and when the session has a turn
 	// (see Session.Paced).
 	Deferred bool
@@ -107,6 +108,9 @@ func (e *Engine) Execute(s *Session, args []string) (out Outcome) {
 	e.execute(s, args, &out)
 	if out.Deferred {
 		return out
+	}
+	if s.wait != nil {
+		e.endWait(s, out.Reply.Kind == KindArray || out.Reply.Kind == KindMap)
 	}
 	s.in = Input{} // it has views of the read buffer, which may be large
 	reply := &out.Reply
@@ -168,6 +172,9 @@ func (e *Engine) execute(s *Session, args []string, out *Outcome) {
 	}
 	if err != nil {
 		out.Reply = Fail(err)
+	} else if s.ctx.resume != nil {
+		out.Deferred, out.Resume = true, s.ctx.resume
+		s.ctx.resume = nil
 	}
 }
 

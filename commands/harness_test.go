@@ -68,6 +68,7 @@ func (w *harness) open() {
 	w.host.engine = w.engine
 	ks, err := keyspace.Open(keyspace.Options{
 		Dir: w.dir, Partitions: 4, Clock: w.clock, NoPurge: true, OnDeath: broker.OnDeath, DeathsHeard: broker.DeathsHeard,
+		OnLogged: w.engine.OnLogged,
 	})
 	if err != nil {
 		w.t.Fatal(err)
@@ -169,6 +170,9 @@ func (w *harness) buffered(args []string) []string {
 	return list
 }
 
+// mostWait is how long a command of a test waits (BLOCK).
+const mostWait = 100 * time.Millisecond
+
 // do executes a command on a session and waits for its commit.
 func (w *harness) do(session int, args ...string) Reply {
 	w.t.Helper()
@@ -178,6 +182,14 @@ func (w *harness) do(session int, args ...string) Reply {
 	w.running = true
 	w.last = w.engine.Execute(s, args)
 	if s.authWait != nil { // the delay is over at once
+		w.last = w.engine.Execute(s, args)
+	}
+	for s.wait != nil { // BLOCK
+		select {
+		case <-w.last.Resume:
+		case <-time.After(mostWait):
+			w.engine.waiters.unblock(s.ID, waitTimeout)
+		}
 		w.last = w.engine.Execute(s, args)
 	}
 	if err := w.engine.Keyspace.Wait(w.last.LSN); err != nil {

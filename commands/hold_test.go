@@ -60,13 +60,18 @@ var heldCalls = map[string]struct{ vetoed, legal []string }{
 	"setnx":    {nil, []string{"SETNX k x", "SETNX new x"}},
 	"setrange": {[]string{"SETRANGE k 1 x"}, []string{"SETRANGE new 1 x", "SETRANGE k 0 ''"}},
 	"swapdb":   {[]string{"SWAPDB c free", "SWAPDB free c", "SWAPDB c 3"}, []string{"SWAPDB 3 free", "SWAPDB c c"}},
+	"xadd":     {nil, []string{"XADD __keyevent@c__:expired * a b"}},
+	"xdel":     {[]string{"XDEL __keyevent@c__:expired 1-1 1767225605001-0"}, []string{"XDEL __keyevent@c__:expired 1-1"}},
+	"xsetid":   {nil, []string{"XSETID __keyevent@c__:expired 1-1"}},
+	"xtrim":    {[]string{"XTRIM __keyevent@c__:expired MAXLEN 0", "XTRIM __keyevent@c__:expired MINID 9999999999999"}, []string{"XTRIM __keyevent@c__:expired MAXLEN 1"}},
 	"unlink":   {[]string{"UNLINK k", "UNLINK d new"}, []string{"UNLINK none"}},
 }
 
 const heldReply = "(error) HELD container 'c' is on hold: case 4711"
 
-// newHeldHarness returns a keyspace with a container on hold, as heldCalls expects it, 60 s after its items were written.
-func newHeldHarness(t *testing.T) *harness {
+// newHeldHarness returns a keyspace with a container on hold, as heldCalls expects it, 60 s after its items were written. logged
+// gives it a log with one death.
+func newHeldHarness(t *testing.T, logged bool) *harness {
 	w := newHarness(t)
 	for _, line := range []string{
 		"CONTAINER.SET c TTL 60", "CONTAINER.SET free TTL -1", "INDEX.CREATE c /v", "SELECT c",
@@ -75,6 +80,12 @@ func newHeldHarness(t *testing.T) *harness {
 		w.do(1, splitCommand(t, line)...)
 	}
 	w.clock.Advance(5 * time.Second)
+	if logged {
+		w.logDeaths("c")
+		w.expect("OK", "SET", "dead", "x", "PX", "1")
+		w.clock.Advance(time.Millisecond)
+		w.engine.Keyspace.PurgeOnce()
+	}
 	w.expect("OK", "CONTAINER.SET", "c", "HOLD", "case 4711")
 	w.clock.Advance(time.Minute)
 	return w
@@ -92,7 +103,7 @@ func splitCommand(t *testing.T, line string) []string {
 // TestNothingChangesWhatIsOnHold calls every command that writes, by itself and in the middle of a transaction. What would
 // change the container is vetoed, and then nothing of the command or the transaction has happened.
 func TestNothingChangesWhatIsOnHold(t *testing.T) {
-	w := newHeldHarness(t)
+	w := newHeldHarness(t, true)
 	before := w.dump()
 	unchanged := func(call string) {
 		t.Helper()
@@ -147,7 +158,7 @@ func TestNothingChangesWhatIsOnHold(t *testing.T) {
 func TestWhatGoesOnUnderAHold(t *testing.T) {
 	for name, calls := range heldCalls {
 		for _, line := range calls.legal {
-			w := newHeldHarness(t)
+			w := newHeldHarness(t, false)
 			before := w.dump()
 			if got := notation(w.do(1, splitCommand(t, line)...)); strings.Contains(got, "HELD") {
 				t.Errorf("%s: %s: %s", name, line, got)
@@ -167,7 +178,7 @@ func TestWhatGoesOnUnderAHold(t *testing.T) {
 
 // TestHoldsInTransactions: a hold counts from its command on, and goes with the transaction that set it.
 func TestHoldsInTransactions(t *testing.T) {
-	w := newHeldHarness(t)
+	w := newHeldHarness(t, false)
 	for _, queued := range []string{"MULTI", "SET new 1", "APPEND new 2", "DEL new", "MSET new 1 new 2", "EXPIRE new 100", "RENAME new other"} {
 		w.do(1, splitCommand(t, queued)...)
 	}
@@ -251,7 +262,7 @@ func TestHoldArguments(t *testing.T) {
 // TestNothingDiesOnHold: neither by ttl, nor by an end of its own, nor by the container's default, nor by eviction. The
 // end of the hold kills the overdue at once.
 func TestNothingDiesOnHold(t *testing.T) {
-	w := newHeldHarness(t)
+	w := newHeldHarness(t, false)
 	w.clock.Advance(365 * 24 * time.Hour)
 	w.engine.Keyspace.PurgeOnce()
 	for _, key := range []string{"k", "n", "e", "d"} {
@@ -292,7 +303,7 @@ func TestNothingDiesOnHold(t *testing.T) {
 
 // TestHoldsInForesight: PLAN says what the end of a hold kills, MAXKILL guards it, and the history has both ends.
 func TestHoldsInForesight(t *testing.T) {
-	w := newHeldHarness(t)
+	w := newHeldHarness(t, false)
 	w.expect("OK", "SET", "new", "x")
 	held := func(want string, field int, args ...string) {
 		t.Helper()
@@ -325,7 +336,7 @@ func TestHoldsInForesight(t *testing.T) {
 
 // TestHoldsAndUndo: while a hold lasts nothing is taken back. A default that was set at its end can be.
 func TestHoldsAndUndo(t *testing.T) {
-	w := newHeldHarness(t)
+	w := newHeldHarness(t, false)
 	w.expect("OK", "CONFIG", "SET", "undo-window", "3600")
 	w.expect("OK", "CONTAINER.SET", "free", "TTL", "5")
 	w.expect("(nil)", "DOC.GET", "free", "f")

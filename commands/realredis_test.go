@@ -186,6 +186,8 @@ func readReply(in *bufio.Reader) (Reply, error) {
 	switch {
 	case kind == ':':
 		return Integer(n), nil
+	case n < 0 && kind == '*':
+		return NullArray, nil
 	case n < 0:
 		return Null, nil
 	case kind == '$' || kind == '=':

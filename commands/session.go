@@ -62,6 +62,8 @@ type Session struct {
 	revealed      keyspace.LSN  // covers everything that any reply has revealed
 	subscriptions subscriptions // protected by the broker's mutex
 
+	wait *wait // of the running command, which waits; nil: it does not
+
 	lastRow  atomic.Pointer[row] // the last command, for CLIENT LIST; nil if there was none
 	lastUsed atomic.Int64        // its start, ms
 
@@ -79,6 +81,7 @@ type Session struct {
 	subscribed subscriptionCounts
 	monitoring bool // MONITOR
 	noTouch    bool // CLIENT NO-TOUCH
+	blocked    bool // a command waits
 }
 
 const noTransaction = -1
@@ -181,6 +184,9 @@ func (s *Session) clientLine(now int64, running []string) string {
 	}
 	if s.queued != noTransaction {
 		flags += "x"
+	}
+	if s.blocked {
+		flags += "b"
 	}
 	if s.viaUnixSocket() {
 		flags += "U"

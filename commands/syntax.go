@@ -199,7 +199,7 @@ const (
 
 // argumentKinds are the types of values that are not strings, with their names in the manual of Redis.
 var argumentKinds = map[string][]string{
-	"integer": strings.Fields("client-id count cursor db decrement destination-db end increment index index1 index2 " +
+	"integer": strings.Fields("client-id count cursor db decrement destination-db end entries_added increment index index1 index2 " +
 		"len milliseconds offset protover seconds slot start timeout"),
 	"unix-time": {"unix-time-milliseconds", "unix-time-seconds"},
 	"pattern":   {"pattern"},
@@ -285,4 +285,24 @@ func markKeys(args []argument, keys Keys, position int) int {
 		}
 	}
 	return position
+}
+
+// markNamed marks the arguments of a name as keys.
+func markNamed(args []argument, name string) {
+	for i := range args {
+		if args[i].name == name && args[i].kind == kindString {
+			args[i].kind = kindKey
+		}
+		markNamed(args[i].args, name)
+	}
+}
+
+// boundsAreIDs makes start and end strings, which are integers elsewhere: those of streams are ids.
+func boundsAreIDs(args []argument) {
+	for i := range args {
+		if args[i].name == "start" || args[i].name == "end" {
+			args[i].kind = kindString
+		}
+		boundsAreIDs(args[i].args)
+	}
 }

@@ -14,7 +14,7 @@ type row struct {
 	full   string // the name in errors and COMMAND: "get", "config|get"
 	upper  string // the name in capitals
 	number int    // the index in allRows
-	items  Keys   // the Keys that are ids of items, unlike the channels of SPUBLISH
+	items  Keys   // the Keys that are ids of items, unlike the channels of SPUBLISH and the names of streams
 	sub    rows   // the subcommands by name; nil if there are none
 	sorted []*row // the subcommands sorted by name
 
@@ -78,6 +78,7 @@ var families = []struct {
 	{"server", "", []Command{slowlogCommand, latencyCommand, monitorCommand, memoryCommand, shutdownCommand}},
 	{"server", "", persistenceCommands},
 	{"server", "", []Command{aclCommand, moduleCommand, roleCommand}},
+	{"stream", "", streamCommands},
 	{"cluster", "", clusterCommands},
 }
 
@@ -107,7 +108,7 @@ func newRows(prefix string, list []Command) (byName rows, sorted []*row) {
 	for i := range list {
 		r := &row{Command: &list[i], full: prefix + list[i].Name, upper: strings.ToUpper(list[i].Name)}
 		r.Arity = cmp.Or(r.Arity, r.arity())
-		if r.Access != notKeys {
+		if r.Access != notKeys && r.Scope == ScopeNone {
 			r.items = r.Keys
 		}
 		if len(r.Sub) > 0 {
@@ -194,6 +195,22 @@ func (r *row) ids(list, args []string) []string {
 		args = args[:len(args)-r.Options(args)]
 	}
 	return r.items.ids(list, args)
+}
+
+// hasKeys reports whether arguments of the command are keys in the terms of Redis.
+func (r *row) hasKeys() bool {
+	return r.Access != notKeys && r.Keys.First > 0 || r.KeysAfter.Word != ""
+}
+
+// keys returns the arguments that are keys in the terms of Redis.
+func (r *row) keys(args []string) []string {
+	switch {
+	case r.KeysAfter.Word != "":
+		return r.KeysAfter.keys(args)
+	case r.Options != nil:
+		args = args[:len(args)-r.Options(args)]
+	}
+	return r.Keys.ids(nil, args)
 }
 
 // ids appends the arguments at the positions to list.

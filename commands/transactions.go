@@ -192,6 +192,9 @@ func (t *transaction) unwatched(a *ClientMemory) {
 // CloseSession releases what the engine holds for a session. The owner of the session calls it after the
 // last command.
 func (e *Engine) CloseSession(s *Session) {
+	if s.wait != nil {
+		e.endWait(s, false)
+	}
 	e.discard(s)
 	e.Broker.dropSession(s)
 }

@@ -118,7 +118,8 @@ func (tx *Tx) LogNewest(c *Container, id string) (newest deaths.Entry, ok bool) 
 	return newest, ok
 }
 
-// LogDelete removes entries from a container's log, and returns how many it had. It needs BeginAll.
+// LogDelete removes entries from a container's log, and returns how many it had. A container on hold keeps them: see Veto.
+// It needs BeginAll.
 func (tx *Tx) LogDelete(c *Container, ids []streamid.ID) (n int) {
 	log, expired := tx.logOf(c)
 	if log == nil {
@@ -136,13 +137,17 @@ func (tx *Tx) LogDelete(c *Container, ids []streamid.ID) (n int) {
 				}
 			}
 		}
+		if len(list) > 0 && tx.vetoes(c, nil) {
+			return 0
+		}
 		n += tx.removeEntries(t, list, greatest)
 	}
 	return n
 }
 
 // LogTrim removes the oldest entries from a container's log: those below an id, and as many as it has more than maxLen; -1:
-// as many as there are. It removes at most limit, 0: any number, and returns how many it has removed. It needs BeginAll.
+// as many as there are. It removes at most limit, 0: any number, and returns how many it has removed. A container on hold keeps
+// them: see Veto. It needs BeginAll.
 func (tx *Tx) LogTrim(c *Container, maxLen int64, below streamid.ID, limit int64) (n int64) {
 	s, ok := tx.LogState(c)
 	if !ok {
@@ -163,7 +168,7 @@ func (tx *Tx) LogTrim(c *Container, maxLen int64, below streamid.ID, limit int64
 			return true
 		})
 	}
-	if count == 0 {
+	if count == 0 || tx.vetoes(c, nil) {
 		return 0
 	}
 	for t := range c.deaths.c.each {

@@ -329,7 +329,7 @@ func (c *conn) execute(args []string) error {
 			continue
 		}
 		c.showUnread(args)
-		if err := c.awaitResume(pending.Resume); err != nil {
+		if args, err = c.awaitResume(args, pending.Resume); err != nil {
 			return err
 		}
 		pending, err = c.pipe.execute(c, args)
@@ -356,15 +356,29 @@ func (c *conn) finish(err error) error {
 	return cmp.Or(c.flush(), err)
 }
 
-// awaitResume waits while clients are paused, after the replies so far have left. The error says why the
-// command must not run at all.
-func (c *conn) awaitResume(resume <-chan struct{}) error {
+// awaitResume waits while a command cannot run: clients are paused, or it has nothing to return yet. The replies so far
+// have left. It returns the arguments, which may be copies. The error says why the command must not run at all.
+func (c *conn) awaitResume(args []string, resume <-chan struct{}) ([]string, error) {
 	if err := c.flush(); err != nil {
-		return err
+		return nil, err
 	}
+	args = c.shrink(args)
 	c.server.paused.Add(1)
 	defer c.server.paused.Add(-1)
-	return c.await(resume, c.socket.ended)
+	defer c.session.ResetTimer()
+	return args, c.await(resume, c.socket.ended)
+}
+
+// shrink gives back memory before a wait that may be long, if the arguments of the command are short. It returns copies of
+// them then. All replies have left.
+func (c *conn) shrink(args []string) []string {
+	own, ok := resp.CloneShort(args)
+	if ok {
+		c.pipe.replies = replies{}
+		c.pipe.Forget(0)
+		c.guard.Release()
+	}
+	return own
 }
 
 // await waits for a channel. The error says why the connection ends first. A client that has left gets nothing

@@ -94,3 +94,20 @@ func (p *Parser) Forget(mark int) {
 		p.args = nil
 	}
 }
+
+// CloneShort returns copies of the arguments of a command if they are short together, else the arguments themselves.
+func CloneShort(args []string) (own []string, ok bool) {
+	const short = 4 << 10 // bytes
+	size := 0
+	for _, arg := range args {
+		if size += len(arg); size > short {
+			return args, false
+		}
+	}
+	text := strings.Join(args, "")
+	own = make([]string, len(args))
+	for i, arg := range args {
+		own[i], text = text[:len(arg)], text[len(arg):]
+	}
+	return own, true
+}

@@ -1,0 +1,393 @@
+package commands
+
+import (
+	"math"
+	"slices"
+
+	"mayfly/commands/redisfmt"
+	"mayfly/expiry"
+	"mayfly/keyspace"
+	"mayfly/keyspace/deaths"
+	"mayfly/keyspace/streamid"
+)
+
+// streamCommands read and shorten the logs of deaths. Those on consumer groups are in cmd_groups.go.
+var streamCommands = []Command{
+	{
+		Name: "xadd", Since: "5.0.0", Summary: "Appends a new entry to a stream",
+		Syntax:  "key [NOMKSTREAM] [<MAXLEN | MINID> [= | ~] threshold [LIMIT count]] <* | id> field value [field value ...]",
+		Differs: "Refused: the server writes all streams",
+		Flags:   Write | DenyOOM | Fast, Keys: OneKey, Access: "RW update", Scope: ScopeSweep, Tips: "nondeterministic_output",
+		Parse: noParse(runRefusedStream),
+	},
+	{
+		Name: "xdel", Syntax: "key id [id ...]", Since: "5.0.0",
+		Summary: "Removes the specified entries from the stream. Returns the number of items actually deleted, that may be different from the number of IDs passed in case certain IDs do not exist.",
+		Flags:   Write | Fast | Frees, Keys: OneKey, Access: "RW delete", Scope: ScopeAll, Parse: noParse(runXDel),
+	},
+	{
+		Name: "xinfo", Since: "5.0.0", Summary: "A container for stream introspection commands",
+		Sub: []Command{
+			helpRow("xinfo", "5.0.0"),
+			{
+				Name: "stream", Syntax: "key [FULL [COUNT count]]", Summary: "Get information about a stream",
+				Differs: "There is no radix tree: `radix-tree-keys` is 0, `radix-tree-nodes` 1",
+				Flags:   ReadOnly, Keys: Keys{2, 2, 1}, Scope: ScopeSweep, Parse: parseXInfoStream,
+			},
+		},
+	},
+	{
+		Name: "xlen", Syntax: "key", Since: "5.0.0", Summary: "Return the number of entries in a stream",
+		Flags: ReadOnly | Fast, Keys: OneKey, Access: "RO", Scope: ScopeSweep, Parse: noParse(runXLen),
+	},
+	{
+		Name: "xrange", Syntax: "key start end [COUNT count]", Since: "5.0.0",
+		Summary: "Return a range of elements in a stream, with IDs matching the specified IDs interval",
+		Flags:   ReadOnly, Keys: OneKey, Scope: ScopeSweep,
+		Parse: func(in *Input) (Run, error) { return parseXRange(in.Args[2], in.Args[3], false, in.Args) },
+	},
+	{
+		Name: "xread", Syntax: "[COUNT count] [BLOCK milliseconds] STREAMS key [key ...] id [id ...]", Since: "5.0.0",
+		Summary: "Return never seen elements in multiple streams, with IDs greater than the ones reported by the caller for each stream. Can block.",
+		Flags:   ReadOnly | Blocking, KeysAfter: Keyword{Word: "STREAMS", From: 1}, Scope: ScopeSweep, Parse: parseRead,
+	},
+	{
+		Name: "xrevrange", Syntax: "key end start [COUNT count]", Since: "5.0.0",
+		Summary: "Return a range of elements in a stream, with IDs matching the specified IDs interval, in reverse order (from greater to smaller IDs) compared to XRANGE",
+		Flags:   ReadOnly, Keys: OneKey, Scope: ScopeSweep,
+		Parse: func(in *Input) (Run, error) { return parseXRange(in.Args[3], in.Args[2], true, in.Args) },
+	},
+	{
+		Name: "xsetid", Since: "5.0.0", Summary: "An internal command for replicating stream values",
+		Syntax:  "key last-id [ENTRIESADDED entries_added] [MAXDELETEDID max_deleted_entry_id]",
+		Differs: "Refused: the server writes all streams",
+		Flags:   Write | DenyOOM | Fast, Keys: OneKey, Access: "RW update", Scope: ScopeSweep, Parse: noParse(runRefusedStream),
+	},
+	{
+		Name: "xtrim", Syntax: "key <MAXLEN | MINID> [= | ~] threshold [LIMIT count]", Since: "5.0.0",
+		Summary: "Trims the stream to (approximately if '~' is passed) a certain size",
+		Differs: "With `~` it removes just what is asked for, up to LIMIT. More than 1,000 entries go in portions, and other commands run in between",
+		Flags:   Write | Frees, Keys: OneKey, Access: "RW delete", Scope: ScopeAll, Tips: "nondeterministic_output", Parse: parseXTrim,
+	},
+}
+
+// The errors of commands on streams that name something.
+const (
+	errStreamWritten = "ERR %s is written by the server"
+	errNoStream      = "ERR %s cannot be a stream: the server writes all streams, those of deaths, such as __keyevent@0__:expired"
+)
+
+// runRefusedStream is XADD and XSETID.
+func runRefusedStream(x *Context) Reply {
+	key := x.Input.Args[1]
+	container, err := x.stream(key)
+	switch {
+	case err != nil:
+		return Fail(err)
+	case container == "":
+		return Fail(errorf(errNoStream, expiry.Quote(shown(key))))
+	}
+	return Fail(errorf(errStreamWritten, expiry.Quote(shown(key))))
+}
+
+func runXLen(x *Context) Reply {
+	c, err := x.log(x.Input.Args[1])
+	switch {
+	case err != nil:
+		return Fail(err)
+	case c == nil:
+		return Integer(0)
+	}
+	state, _ := x.Tx.LogState(c)
+	return Integer(state.Length)
+}
+
+// log returns the container whose deaths a stream has, nil if there is no such stream. The error is that of a key of
+// the name that is no stream.
+func (x *Context) log(key string) (*keyspace.Container, error) {
+	container, err := x.stream(key)
+	if err != nil || container == "" {
+		return nil, err
+	}
+	return logContainer(x.Tx, container), nil
+}
+
+// parseXRange parses XRANGE and XREVRANGE, which differ in the order of their bounds and entries.
+func parseXRange(start, end string, reverse bool, args []string) (Run, error) {
+	from, err := parseIntervalStart(start)
+	if err != nil {
+		return nil, err
+	}
+	to, err := parseIntervalEnd(end)
+	if err != nil {
+		return nil, err
+	}
+	count := int64(-1)
+	for rest := args[4:]; len(rest) > 0; rest = rest[2:] {
+		if len(rest) < 2 || !redisfmt.EqualFold(rest[0], "COUNT") {
+			return nil, errSyntax
+		}
+		n, ok := redisfmt.ParseInt(rest[1])
+		if !ok {
+			return nil, errNotInteger
+		}
+		count = max(n, 0)
+	}
+	return func(x *Context) Reply {
+		c, err := x.log(args[1])
+		switch {
+		case err != nil:
+			return Fail(err)
+		case c == nil:
+			return Array()
+		case count == 0:
+			return NullArray
+		}
+		return x.entries(c, from, to, reverse, max(count, 0))
+	}, nil
+}
+
+// entries returns the entries of a log in an interval of ids, at most count; 0 means all.
+func (x *Context) entries(c *keyspace.Container, from, to streamid.ID, reverse bool, count int64) Reply {
+	list := []Reply{}
+	if to.Less(from) {
+		return Array(list...)
+	}
+	w, memory := x.watchClient(), x.Session.Memory
+	size, reserved, refused := 0, 0, false
+	defer func() { memory.Release(reserved) }()
+	x.Tx.LogRange(c, from, to, reverse, func(e deaths.Entry) (more bool) {
+		list = append(list, entryReply(&e))
+		if size += entrySize + len(e.Body); size-reserved >= reservedEntries {
+			if refused = !memory.Reserve(size - reserved); refused {
+				return false
+			}
+			reserved = size
+		}
+		return int64(len(list)) != count && !w.abandoned(len(e.Body))
+	})
+	switch {
+	case refused:
+		return Fail(errClientMemory)
+	case x.abandoned:
+		return Fail(errAbandoned)
+	}
+	return Array(list...)
+}
+
+// The memory of entries in a reply, in bytes.
+const (
+	entrySize       = 1500    // about that of an entry besides its body
+	reservedEntries = 1 << 20 // reserved at a time while a reply grows
+)
+
+// runXDel is XDEL. As in Redis, the ids are read after the stream is looked up.
+func runXDel(x *Context) Reply {
+	args := x.Input.Args
+	c, err := x.log(args[1])
+	switch {
+	case err != nil:
+		return Fail(err)
+	case c == nil:
+		return Integer(0)
+	}
+	ids, err := parseStreamIDs(args[2:])
+	if err != nil {
+		return Fail(err)
+	}
+	removed := 0
+	for list := range slices.Chunk(ids, trimPiece) {
+		removed += x.Tx.LogDelete(c, list)
+	}
+	return Count(removed)
+}
+
+// The errors of XTRIM, in Redis' words.
+const (
+	errTrimTwice    = Error("ERR syntax error, MAXLEN and MINID options at the same time are not compatible")
+	errTrimLength   = Error("ERR The MAXLEN argument must be >= 0.")
+	errTrimLimit    = Error("ERR The LIMIT argument must be >= 0.")
+	errTrimNoRule   = Error("ERR syntax error, XTRIM must be called with a trimming strategy")
+	errLimitNoRule  = Error("ERR syntax error, LIMIT cannot be used without specifying a trimming strategy")
+	errLimitExactly = Error("ERR syntax error, LIMIT cannot be used without the special ~ option")
+)
+
+// trimOptions are the arguments of XTRIM.
+type trimOptions struct {
+	length int64       // to leave at most; -1: any
+	below  streamid.ID // entries below this id go; zero: none
+	limit  int64       // entries to remove at most
+}
+
+// trimPiece is the number of entries that XTRIM removes with all partitions locked, and that XDEL looks up at a time.
+const trimPiece = 1000
+
+// approximateLimit is the LIMIT of XTRIM with ~ if none is given, as in Redis.
+const approximateLimit = 10_000
+
+func parseTrimOptions(args []string) (o trimOptions, err error) {
+	o.length, o.limit = -1, 0
+	var given, limited, about bool
+	for i := 0; i < len(args); i++ {
+		more := len(args) - i - 1
+		byLength := redisfmt.EqualFold(args[i], "MAXLEN")
+		switch {
+		case (byLength || redisfmt.EqualFold(args[i], "MINID")) && more > 0:
+			if given {
+				return o, errTrimTwice
+			}
+			given, about = true, false
+			if next := redisfmt.CString(args[i+1]); more > 1 && (next == "~" || next == "=") {
+				about = next == "~"
+				i++
+			}
+			i++
+			if !byLength {
+				if o.below, err = parseStreamID(args[i], 0); err != nil {
+					return o, err
+				}
+				break
+			}
+			var ok bool
+			if o.length, ok = redisfmt.ParseInt(args[i]); !ok {
+				return o, errNotInteger
+			}
+			if o.length < 0 {
+				return o, errTrimLength
+			}
+		case redisfmt.EqualFold(args[i], "LIMIT") && more > 0:
+			i++
+			var ok bool
+			if o.limit, ok = redisfmt.ParseInt(args[i]); !ok {
+				return o, errNotInteger
+			}
+			if o.limit < 0 {
+				return o, errTrimLimit
+			}
+			limited = true
+		default:
+			return o, errSyntax
+		}
+	}
+	switch {
+	case o.limit > 0 && !given:
+		return o, errLimitNoRule
+	case !given:
+		return o, errTrimNoRule
+	case limited && !about:
+		return o, errLimitExactly
+	case about && !limited:
+		o.limit = approximateLimit
+	case o.limit == 0:
+		o.limit = math.MaxInt64
+	}
+	return o, nil
+}
+
+func parseXTrim(in *Input) (Run, error) {
+	key := in.Args[1]
+	o, err := parseTrimOptions(in.Args[2:])
+	if err != nil {
+		return nil, err
+	}
+	removed := int64(0)
+	var run Run
+	run = func(x *Context) Reply {
+		c, err := x.log(key)
+		switch {
+		case err != nil:
+			return Fail(err)
+		case c == nil:
+			return Integer(removed)
+		}
+		for {
+			piece := min(trimPiece, o.limit-removed)
+			n := x.Tx.LogTrim(c, o.length, o.below, piece)
+			removed += n
+			switch {
+			case n < piece || removed == o.limit:
+				return Integer(removed)
+			case !x.queued:
+				x.outside = func() (Reply, bool) { return Reply{}, true }
+				return Reply{}
+			}
+		}
+	}
+	return run, nil
+}
+
+func parseXInfoStream(in *Input) (Run, error) {
+	args := in.Args
+	return func(x *Context) Reply {
+		c, err := x.log(args[2])
+		switch {
+		case err != nil:
+			return Fail(err)
+		case c == nil:
+			return Fail(errNoSuchKey)
+		}
+		count, full, err := parseFull(args)
+		if err != nil {
+			return Fail(err)
+		}
+		return x.describeStream(c, full, count)
+	}, nil
+}
+
+// parseFull reads the options of XINFO STREAM. count is the number of entries that FULL shows, 0 for all.
+func parseFull(args []string) (count int64, full bool, err error) {
+	const usual = 10
+	options := args[3:]
+	wrong := errorf(errSubcommandCall, shown(args[1]), "XINFO")
+	switch {
+	case len(options) == 0:
+		return 0, false, nil
+	case len(options) != 1 && len(options) != 3, !redisfmt.EqualFold(options[0], "FULL"):
+		return 0, false, wrong
+	case len(options) == 1:
+		return usual, true, nil
+	case !redisfmt.EqualFold(options[1], "COUNT"):
+		return 0, false, wrong
+	}
+	count, ok := redisfmt.ParseInt(options[2])
+	switch {
+	case !ok:
+		return 0, false, errNotInteger
+	case count < 0:
+		count = usual
+	}
+	return count, true, nil
+}
+
+// describeStream is the reply of XINFO STREAM.
+func (x *Context) describeStream(c *keyspace.Container, full bool, count int64) Reply {
+	s, _ := x.Tx.LogState(c)
+	list := []Reply{
+		Bulk("length"), Integer(s.Length),
+		Bulk("radix-tree-keys"), Integer(0),
+		Bulk("radix-tree-nodes"), Integer(1),
+		Bulk("last-generated-id"), Bulk(s.Last.String()),
+		Bulk("max-deleted-entry-id"), Bulk(s.MaxDeleted.String()),
+		Bulk("entries-added"), Integer(s.Added),
+		Bulk("recorded-first-entry-id"), Bulk(s.First.String()),
+	}
+	if full {
+		return Map(append(list,
+			Bulk("entries"), x.entries(c, streamid.ID{}, streamid.Max, false, count),
+			Bulk("groups"), Array(),
+		)...)
+	}
+	return Map(append(list,
+		Bulk("groups"), Integer(0),
+		Bulk("first-entry"), x.edge(c, false),
+		Bulk("last-entry"), x.edge(c, true),
+	)...)
+}
+
+// edge returns the first entry of a log, or the last; null if there is none.
+func (x *Context) edge(c *keyspace.Container, last bool) Reply {
+	if list := x.entries(c, streamid.ID{}, streamid.Max, last, 1).Elems; len(list) > 0 {
+		return list[0]
+	}
+	return Null
+}

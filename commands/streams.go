@@ -1,0 +1,284 @@
+package commands
+
+import (
+	"strconv"
+	"strings"
+
+	"mayfly/commands/jsondoc"
+	"mayfly/commands/redisfmt"
+	"mayfly/expiry"
+	"mayfly/keyspace"
+	"mayfly/keyspace/deaths"
+	"mayfly/keyspace/streamid"
+)
+
+// Clients see the log of a container's deaths as a stream of Redis. It is named like the channel of the container's
+// expired events, in every database:
+//
+//  1. A container without a log, and a name that is not of this form, is an absent stream.
+//  2. A key of that name in the selected database is what it is everywhere: WRONGTYPE.
+//  3. A stream is no item: SCAN, KEYS and TYPE do not show it.
+//  4. A command on streams has [ScopeSweep] or [ScopeAll]. Its keys do not say what it locks, so the row locks nothing for
+//     them.
+
+// The parts of a stream's name around that of the container.
+const (
+	streamPrefix = "__keyevent@"
+	streamSuffix = "__:expired"
+)
+
+// The errors of commands on streams, in Redis' words.
+const (
+	errStreamID      = Error("ERR Invalid stream ID specified as stream command argument")
+	errIntervalStart = Error("ERR invalid start ID for the interval")
+	errIntervalEnd   = Error("ERR invalid end ID for the interval")
+	errUnbalanced    = Error("ERR Unbalanced XREAD list of streams: for each stream key an ID or '$' must be specified.")
+	errReadGroup     = Error("ERR The GROUP option is only supported by XREADGROUP. You called XREAD instead.")
+	errReadNoAck     = Error("ERR The NOACK option is only supported by XREADGROUP. You called XREAD instead.")
+	errMissingGroup  = Error("ERR Missing GROUP option for XREADGROUP")
+	errReadNew       = Error("ERR The > ID can be specified only when calling XREADGROUP using the GROUP <group> <consumer> option.")
+)
+
+// logName returns the container whose deaths a stream of that name has. ok is false for other names.
+func logName(key string) (container string, ok bool) {
+	name, begins := strings.CutPrefix(key, streamPrefix)
+	name, ends := strings.CutSuffix(name, streamSuffix)
+	return name, begins && ends && keyspace.ValidName(name)
+}
+
+// stream returns the name of the container whose deaths a stream has, empty if there is no such stream. The error is
+// that of a key of the name that is no stream.
+func (x *Context) stream(key string) (container string, err error) {
+	if len(key) > keyspace.MaxIDLength {
+		return "", errorf(errTooLongName, "id", len(key), keyspace.MaxIDLength)
+	}
+	held := false
+	look := func(tx *keyspace.Tx) {
+		if c := tx.Container(x.Session.database); c != nil {
+			_, held = tx.Get(c, key)
+		}
+	}
+	if x.holdsAll() {
+		look(x.Tx)
+	} else {
+		tx := keyspace.Tx{OnDeath: x.Tx.OnDeath, KeepAccesses: true}
+		x.Engine.Keyspace.BeginKey(&tx, key)
+		defer func() { x.pieces = max(x.pieces, tx.Close()) }()
+		look(&tx)
+	}
+	if held {
+		return "", errWrongType
+	}
+	container, _ = logName(key)
+	return container, nil
+}
+
+// holdsAll reports whether the transaction has locked all partitions.
+func (x *Context) holdsAll() bool {
+	r := x.Session.current
+	return x.queued || r != nil && r.Scope == ScopeAll
+}
+
+// logContainer returns the container of that name if it has a log, else nil.
+func logContainer(tx *keyspace.Tx, name string) *keyspace.Container {
+	c := tx.Container(name)
+	if c == nil {
+		return nil
+	}
+	if _, ok := c.Log(); !ok {
+		return nil
+	}
+	return c
+}
+
+// parseStreamID reads an id of an entry. seq completes one without a number.
+func parseStreamID(text string, seq uint64) (streamid.ID, error) {
+	const longest = 127 // as in Redis, which then reads up to the first zero byte
+	if len(text) > longest {
+		return streamid.ID{}, errStreamID
+	}
+	id, ok := streamid.Parse(redisfmt.CString(text), seq)
+	if !ok {
+		return id, errStreamID
+	}
+	return id, nil
+}
+
+// parseStreamIDs reads ids of entries.
+func parseStreamIDs(texts []string) ([]streamid.ID, error) {
+	ids := make([]streamid.ID, len(texts))
+	for i, text := range texts {
+		var err error
+		if ids[i], err = parseStreamID(text, 0); err != nil {
+			return nil, err
+		}
+	}
+	return ids, nil
+}
+
+// parseIntervalStart reads the first id of an interval: an id, - and + for the least and the greatest, or ( and an id for
+// what follows it.
+func parseIntervalStart(text string) (streamid.ID, error) {
+	return parseBound(text, 0, streamid.ID.Next, errIntervalStart)
+}
+
+// parseIntervalEnd is parseIntervalStart for the last id: ( stands for what precedes an id.
+func parseIntervalEnd(text string) (streamid.ID, error) {
+	return parseBound(text, streamid.Max.Seq, streamid.ID.Prev, errIntervalEnd)
+}
+
+func parseBound(text string, seq uint64, step func(streamid.ID) (streamid.ID, bool), impossible error) (streamid.ID, error) {
+	if len(text) > 1 && text[0] == '(' {
+		id, err := parseStreamID(text[1:], seq)
+		if err != nil {
+			return id, err
+		}
+		id, ok := step(id)
+		if !ok {
+			return id, impossible
+		}
+		return id, nil
+	}
+	if word := redisfmt.CString(text); len(text) <= len("-")+126 {
+		switch word {
+		case "-":
+			return streamid.ID{}, nil
+		case "+":
+			return streamid.Max, nil
+		}
+	}
+	return parseStreamID(text, seq)
+}
+
+// readOptions are the arguments of XREAD and XREADGROUP.
+type readOptions struct {
+	group, consumer string
+	noAck           bool
+	count           int64 // entries of a stream at most; 0: all
+	block           int64 // ms to wait, 0 for ever; -1: do not wait
+	keys, ids       []string
+}
+
+// parseXRead reads the arguments of XREAD, and of XREADGROUP if group is set.
+func parseXRead(args []string, group bool) (o readOptions, err error) {
+	o.block = -1
+	grouped := false
+	for i := 1; i < len(args); i++ {
+		more := len(args) - i - 1
+		switch word := args[i]; {
+		case redisfmt.EqualFold(word, "BLOCK") && more > 0:
+			i++
+			if o.block, err = parseTimeout(args[i]); err != nil {
+				return o, err
+			}
+		case redisfmt.EqualFold(word, "COUNT") && more > 0:
+			i++
+			count, ok := redisfmt.ParseInt(args[i])
+			if !ok {
+				return o, errNotInteger
+			}
+			o.count = max(count, 0)
+		case redisfmt.EqualFold(word, "STREAMS") && more > 0:
+			if more%2 != 0 {
+				return o, errUnbalanced
+			}
+			rest := args[i+1:]
+			o.keys, o.ids = rest[:more/2], rest[more/2:]
+			if group && !grouped {
+				return o, errMissingGroup
+			}
+			return o, nil
+		case redisfmt.EqualFold(word, "GROUP") && more >= 2:
+			if !group {
+				return o, errReadGroup
+			}
+			o.group, o.consumer, grouped = args[i+1], args[i+2], true
+			i += 2
+		case redisfmt.EqualFold(word, "NOACK"):
+			if !group {
+				return o, errReadNoAck
+			}
+			o.noAck = true
+		default:
+			return o, errSyntax
+		}
+	}
+	return o, errSyntax
+}
+
+// parseTimeout reads a time in ms, at least 0.
+func parseTimeout(text string) (ms int64, err error) {
+	ms, ok := redisfmt.ParseInt(text)
+	switch {
+	case !ok:
+		return 0, errTimeout
+	case ms < 0:
+		return 0, errNegativeTime
+	}
+	return ms, nil
+}
+
+// streamsReply is the reply of XREAD: names of streams, each followed by an array of its entries.
+func streamsReply(s *Session, served []Reply) Reply {
+	if s.Proto == 3 {
+		return Map(served...)
+	}
+	list := make([]Reply, 0, len(served)/2)
+	for i := 0; i < len(served); i += 2 {
+		list = append(list, Array(served[i:i+2:i+2]...))
+	}
+	return Array(list...)
+}
+
+// mostFields is the number of fields and values of an entry at most.
+const mostFields = 2 * 8
+
+// entryReply shows an entry: its id and its fields, which are strings:
+//
+//	id      of the item that died
+//	cause   document, container or change
+//	at      the moment of death, ms since 1970
+//	ts      the item's last write, ms since 1970
+//	etag    of the item
+//	ttl     the document's own, in seconds; absent if it had none
+//	policy  etag of the container's settings that ruled
+//	doc     the document; of a plain key its value is the field value. Absent if the log keeps no bodies
+func entryReply(e *deaths.Entry) Reply {
+	elems := make([]Reply, 2+mostFields)
+	fields := elems[2:2]
+	add := func(name, value string) { fields = append(fields, Bulk(name), Bulk(value)) }
+	add("id", e.Item)
+	add("cause", string(e.Cause))
+	add("at", strconv.FormatInt(e.At, 10))
+	add("ts", strconv.FormatInt(e.TS, 10))
+	add("etag", etag(e.Etag))
+	if ttl := ownTTL(e); ttl != expiry.Absent {
+		add("ttl", strconv.FormatInt(int64(ttl), 10))
+	}
+	add("policy", etag(e.Policy))
+	if e.HasBody {
+		name := "value"
+		if e.Kind == keyspace.Document {
+			name = "doc"
+		}
+		add(name, e.Body)
+	}
+	elems[0], elems[1] = Bulk(e.ID.String()), Array(fields...)
+	return Array(elems[:2]...)
+}
+
+// ownTTL returns the ttl of the document that died, [expiry.Absent] if it had none. Without the document its own end
+// tells.
+func ownTTL(e *deaths.Entry) expiry.TTL {
+	switch {
+	case e.Kind != keyspace.Document || e.Own == expiry.Inherit:
+		return expiry.Absent
+	case e.HasBody:
+		return jsondoc.FromValid(e.Body, "").TTL
+	case e.Own == expiry.Never:
+		return expiry.Forever
+	case (e.Own-e.TS)%1000 != 0:
+		return expiry.Absent
+	}
+	return expiry.TTL((e.Own - e.TS) / 1000)
+}
