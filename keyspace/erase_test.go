@@ -1,6 +1,7 @@
 package keyspace
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -20,6 +21,7 @@ import (
 	"mayfly/keyspace/journal"
 	"mayfly/keyspace/storage"
 	"mayfly/keyspace/store"
+	"mayfly/keyspace/undo"
 
 	"github.com/rs/zerolog"
 )
@@ -33,6 +35,7 @@ func (o *opened) pass(c *storage.Cadence, d time.Duration) {
 	for ; d > 0; d -= time.Second {
 		o.clock.Advance(time.Second)
 		o.PurgeOnce()
+		o.EndWindows()
 		o.storage.Second(c)
 	}
 }
@@ -151,9 +154,14 @@ type eraseDrill struct {
 	texts int
 	held  map[place]string // the text of each item
 	names map[string]string
-	since map[string]int64 // ms; when a text went
-	kill  atomic.Int64     // writes until a kill; its image is in image
+	since map[string]int64  // ms; when a text went, and could not be brought back any more
+	stays map[string]int64  // ms; until when it stays in memory: set aside, what is dead is not removed
+	of    map[string]string // the container of each text
+	kill  atomic.Int64      // writes until a kill; its image is in image
 	image string
+
+	window int64  // seconds of undo-window: what is gone may stay for so long
+	onHold string // the container on hold
 }
 
 func (d *eraseDrill) text() string {
@@ -163,8 +171,37 @@ func (d *eraseDrill) text() string {
 
 func (d *eraseDrill) gone(at place) {
 	if text, ok := d.held[at]; ok {
-		d.since[text] = d.clock.Now()
+		d.went(text)
 		delete(d.held, at)
+	}
+}
+
+func (d *eraseDrill) went(text string) {
+	d.since[text] = d.clock.Now() + 1000*d.window
+	d.stays[text] = d.since[text]
+}
+
+// setAside notes that a container was flushed or dropped.
+func (d *eraseDrill) setAside(name string) {
+	const purge = 10_000 // ms; what has been dead for so long is removed
+	for at := range d.held {
+		if at.container == name {
+			d.gone(at)
+		}
+	}
+	now := d.clock.Now()
+	for text, stays := range d.stays {
+		if d.of[text] == name && stays > now-purge {
+			d.stays[text] = max(stays, now+1000*d.window)
+		}
+	}
+}
+
+// configure sets the options after a start.
+func (d *eraseDrill) configure() {
+	d.SetEraseWithin(eraseWithin)
+	if err := d.SetUndoWindow(d.window); err != nil {
+		d.t.Fatal(err)
 	}
 }
 
@@ -187,14 +224,19 @@ func (d *eraseDrill) step() {
 	names := d.containers()
 	name := names[d.r.IntN(len(names))]
 	at := place{name, fmt.Sprint("id-", d.r.IntN(30))}
-	switch n := d.r.IntN(100); {
+	n := d.r.IntN(100)
+	if name == d.onHold { // new items only
+		at.id = fmt.Sprint("id-", d.texts)
+	}
+	switch {
+	case name == d.onHold && n >= 50 && n < 76:
 	case n < 50:
 		text := d.text()
 		own := []int64{expiry.Inherit, expiry.Never, d.clock.Now() + d.r.Int64N(400_000) + 1}[d.r.IntN(3)]
 		body := `{"text":"` + text + strings.Repeat("x", d.r.IntN(2)*5000) + `"}`
 		d.put(at.container, at.id, body, own)
 		d.gone(at)
-		d.held[at] = text
+		d.held[at], d.of[text] = text, name
 	case n < 60:
 		d.delete(at.container, at.id)
 		d.gone(at)
@@ -204,11 +246,7 @@ func (d *eraseDrill) step() {
 		}
 	case n < 68:
 		d.flush(name)
-		for at := range d.held {
-			if at.container == name {
-				d.gone(at)
-			}
-		}
+		d.setAside(name)
 	case n < 71 && len(d.names) < 5:
 		name, text := "", d.text()
 		name = "of-" + text
@@ -216,12 +254,8 @@ func (d *eraseDrill) step() {
 		d.names[name] = text
 	case n < 73 && d.names[name] != "":
 		d.catalogueTx(func(tx *Tx) { tx.Drop(tx.Container(name)) })
-		for at := range d.held {
-			if at.container == name {
-				d.gone(at)
-			}
-		}
-		d.since[d.names[name]] = d.clock.Now()
+		d.setAside(name)
+		d.went(d.names[name])
 		delete(d.names, name)
 	case n < 76:
 		d.policy(name, []expiry.TTL{expiry.Forever, 300, 40}[d.r.IntN(3)])
@@ -231,9 +265,25 @@ func (d *eraseDrill) step() {
 		}
 	case n < 79:
 		d.reopen()
-		d.SetEraseWithin(eraseWithin)
+		d.configure()
 	case n < 80:
 		d.kill.Store(int64(d.r.IntN(20)) + 1)
+	case n < 86 && d.window > 0:
+		d.catalogueTx(func(tx *Tx) {
+			if _, err := tx.Undo(name, ""); err != nil && !errors.Is(err, undo.ErrNotEmpty) {
+				d.t.Error(err)
+			}
+		})
+		d.adopt()
+	case n < 88 && d.window > 0 && d.onHold == "":
+		d.catalogueTx(func(tx *Tx) { tx.SetHold(tx.Container(name), "case 4711") })
+		d.onHold = name
+	case n < 89 && d.onHold != "":
+		d.catalogueTx(func(tx *Tx) {
+			c := tx.Container(d.onHold)
+			tx.Release(c, c.Policy().Default, expiry.Strict, -1)
+		})
+		d.onHold = ""
 	default:
 		d.pass(&d.c, time.Duration(d.r.IntN(40))*time.Second)
 	}
@@ -251,7 +301,7 @@ func (d *eraseDrill) restartFromImage() {
 		d.t.Fatal(err)
 	}
 	torn := d.text()
-	d.since[torn] = d.clock.Now()
+	d.went(torn)
 	files, err := journal.Files(d.image)
 	if err != nil {
 		d.t.Fatal(err)
@@ -265,8 +315,12 @@ func (d *eraseDrill) restartFromImage() {
 	}
 	o.opt.Dir, d.image = d.image, ""
 	d.start()
-	d.SetEraseWithin(eraseWithin)
-	// What was under way may have happened or not: the texts of items that have others now are gone.
+	d.configure()
+	d.adopt() // what was under way may have happened or not
+}
+
+// adopt learns which items and containers live: the texts of others are gone.
+func (d *eraseDrill) adopt() {
 	living := d.dump()
 	for at, text := range d.held {
 		if !strings.Contains(living[at].Body, text) {
@@ -280,45 +334,50 @@ func (d *eraseDrill) restartFromImage() {
 		}
 	}
 	names := make(map[string]string)
+	d.onHold = ""
 	d.catalogueTx(func(tx *Tx) {
 		for _, c := range tx.Containers() {
 			if text := canary.FindString(c.Name()); text != "" {
 				names[c.Name()] = text
 				delete(d.since, text)
 			}
+			if c.Policy().Hold != "" {
+				d.onHold = c.Name()
+			}
 		}
 	})
 	for name, text := range d.names {
 		if names[name] == "" {
-			d.since[text] = d.clock.Now()
+			d.went(text)
 		}
 	}
 	d.names = names
 }
 
 // check reports texts in the files of a folder that went at or before a time in ms.
-func (d *eraseDrill) check(what, dir string, before int64) {
+func (d *eraseDrill) check(what, dir string, went map[string]int64, before int64) {
 	d.t.Helper()
 	for text, files := range canaries(d.t, dir) {
-		if since, ok := d.since[text]; ok && since <= before {
-			d.t.Errorf("%s: %s went %d s ago, and is in %v", what, text, (d.clock.Now()-since)/1000, files)
+		if _, gone := d.since[text]; gone && went[text] <= before {
+			d.t.Errorf("%s: %s went %d s ago, and is in %v", what, text, (d.clock.Now()-went[text])/1000, files)
 		}
 	}
 }
 
 // Texts that were overwritten, deleted, flushed or dropped, or have died, are in no file of the folder after erase-within,
-// whatever restarts, kills and torn ends come between. A backup has none that was gone when it began.
+// whatever restarts, kills, torn ends and holds come between, or that long after they cannot be brought back any more. A
+// backup has none that was gone when it began.
 func TestEraseWithin(t *testing.T) {
-	rounds := 3
+	windows := []int64{0, 300, 0, 60}
 	if testing.Short() {
-		rounds = 1
+		windows = windows[:2]
 	}
-	for round := range rounds {
+	for round, window := range windows {
 		seed := rand.Uint64()
 		t.Run(fmt.Sprint(round), func(t *testing.T) {
 			t.Logf("seed %d", seed)
-			d := &eraseDrill{r: rand.New(rand.NewPCG(seed, 0)),
-				held: map[place]string{}, names: map[string]string{}, since: map[string]int64{}}
+			d := &eraseDrill{r: rand.New(rand.NewPCG(seed, 0)), window: window,
+				held: map[place]string{}, names: map[string]string{}, since: map[string]int64{}, stays: map[string]int64{}, of: map[string]string{}}
 			aoftest.ReplaceDisk(t, func() error {
 				if d.kill.Load() > 0 && d.kill.Add(-1) == 0 {
 					dir := t.TempDir()
@@ -328,7 +387,7 @@ func TestEraseWithin(t *testing.T) {
 				return nil
 			}, func(*os.File) error { return nil })
 			d.opened = open(t, byHand, func(opt *Options) { opt.Partitions = 3 })
-			d.SetEraseWithin(eraseWithin)
+			d.configure()
 			kills, oldest := 0, time.Duration(0)
 			for n := range 1500 {
 				killed := d.image
@@ -338,17 +397,17 @@ func TestEraseWithin(t *testing.T) {
 				}
 				oldest = max(oldest, d.Stats().OldestWaste)
 				if n%20 == 0 {
-					d.check("the folder", d.opt.Dir, d.clock.Now()-eraseWithin.Milliseconds())
+					d.check("the folder", d.opt.Dir, d.stays, d.clock.Now()-eraseWithin.Milliseconds())
 				}
 				if n%300 == 299 {
-					d.check("a backup", d.backUp(), d.clock.Now())
+					d.check("a backup", d.backUp(), d.since, d.clock.Now())
 				}
 			}
-			for range 22 {
+			for range 22 + window/30 {
 				d.pass(&d.c, 30*time.Second)
 				d.notice()
 			}
-			d.check("the folder at the end", d.opt.Dir, d.clock.Now()-eraseWithin.Milliseconds())
+			d.check("the folder at the end", d.opt.Dir, d.stays, d.clock.Now()-eraseWithin.Milliseconds())
 			living := len(d.held) + len(d.names)
 			if n := len(canaries(t, d.opt.Dir)); n < living || len(d.since) < 300 || kills == 0 || oldest > eraseWithin {
 				t.Errorf("%d texts are in the files, %d live, %d are gone; the oldest waste was %v old", n, living, len(d.since), oldest)
@@ -464,5 +523,49 @@ func TestErasureWaitsForWindows(t *testing.T) {
 	o.pass(&c, 5*time.Minute+eraseWithin)
 	if left, copied := canaries(t, o.opt.Dir), canaries(t, o.backUp()); len(left)+len(copied) != 0 {
 		t.Errorf("the files hold %v, a backup %v", left, copied)
+	}
+}
+
+// A backup leaves out what has died in a container that was flushed or dropped, and what a former rule keeps is in it.
+func TestBackupOfWhatIsSetAside(t *testing.T) {
+	for _, drop := range []bool{false, true} {
+		o := open(t, byHand)
+		if err := o.SetUndoWindow(3600); err != nil {
+			t.Fatal(err)
+		}
+		o.policy("c", expiry.Forever)
+		o.put("c", "dies", `{"text":"canary-1-"}`, o.clock.Now()+300_000)
+		o.put("c", "lives", `{"text":"canary-2-"}`, expiry.Never)
+		o.put("c", "may live again", `{"text":"canary-3-"}`, expiry.Inherit)
+		o.policy("c", 100)
+		o.clock.Advance(200 * time.Second)
+		if drop {
+			o.catalogueTx(func(tx *Tx) { tx.Drop(tx.Container("c")) })
+		} else {
+			o.flush("c")
+		}
+		if n := len(canaries(t, o.backUp())); n != 3 {
+			t.Errorf("drop is %v: a backup has %d texts", drop, n)
+		}
+		o.clock.Advance(200 * time.Second)
+		dir := o.backUp()
+		if left := canaries(t, dir); len(left) != 2 || left["canary-1-"] != nil {
+			t.Errorf("drop is %v: a backup has %v", drop, left)
+		}
+		there := open(t, func(opt *Options) { opt.Dir, opt.Clock = dir, o.opt.Clock })
+		for range 2 {
+			there.catalogueTx(func(tx *Tx) {
+				if done, err := tx.Undo("c", ""); done == nil || err != nil {
+					t.Errorf("Undo: %v, %v", done, err)
+				}
+			})
+		}
+		if living := there.dump(); len(living) != 2 {
+			t.Errorf("drop is %v: after two undos of a backup %v live", drop, living)
+		}
+		o.clock.Advance(time.Hour)
+		if left := canaries(t, o.backUp()); len(left) != 0 {
+			t.Errorf("drop is %v: after the window a backup has %v", drop, left)
+		}
 	}
 }

@@ -30,7 +30,20 @@ func (ks *Keyspace) purgeable(c *Container, now int64) expiry.Limits {
 	if c.logs() {
 		return expiry.NoLimits
 	}
+	if c.aside != nil {
+		return ks.purgeableAside(c, now)
+	}
 	return ks.due(c, now)
+}
+
+// purgeableAside is purgeable for a container that is set aside. Nothing removes its dead, but backups leave them out,
+// unless their deaths are to be logged once they are brought back. A partition must be locked.
+func (ks *Keyspace) purgeableAside(c *Container, now int64) expiry.Limits {
+	if listed := ks.catalogue.byName[c.name]; now < ks.keepDead.Load() || listed != nil && listed.logs() {
+		return expiry.NoLimits
+	}
+	entries := c.history.Load().Entries
+	return expiry.RetentionOf(entries[:len(entries)-1]).Purgeable(c.Policy(), now) // the last says why it is set aside
 }
 
 // keeps reports whether dead items of a container stay at a moment in ms. A partition must be locked.

@@ -61,9 +61,11 @@ func (m memory) Records() []aof.Op {
 }
 
 func (m memory) Purgeable() map[uint32]expiry.Limits {
+	m.ks.EndWindows() // what has ended since the last second is gone
 	p := m.ks.partitions[0]
 	p.mu.Lock()
 	list := slices.Clone(m.ks.catalogue.list)
+	list = slices.AppendSeq(list, m.ks.catalogue.asides.All())
 	p.mu.Unlock()
 	limits := make(map[uint32]expiry.Limits, len(list))
 	for some := range slices.Chunk(list, containersAtOnce) {
