@@ -143,6 +143,9 @@ func sameArgument(a, b argument) bool {
 
 // follow appends an argument. A token before it becomes its token.
 func follow(list []argument, arg argument) []argument {
+	if n := len(list); n > 0 && arg.name == "cursor" && list[n-1].name == "name" {
+		arg.kind = kindString // of CONTAINER.DUE: an end and an id
+	}
 	if n := len(list); n > 0 && arg.token == "" && list[n-1].kind == kindToken && !list[n-1].optional {
 		arg.token = list[n-1].token
 		if arg.token == "CURSOR" {

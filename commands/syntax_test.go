@@ -54,6 +54,8 @@ func TestParseSyntax(t *testing.T) {
 			optional(with("TYPE", oneof("normal_pubsub", token("NORMAL"), token("PUBSUB")))),
 			optional(with("ID", multiple(id))),
 		}},
+		{"name cursor", []argument{value("name"), value("cursor")}},
+		{"container cursor", []argument{value("container"), {name: "cursor", kind: "integer"}}},
 		{"query [COUNT count] [CURSOR cursor]", []argument{
 			value("query"),
 			optional(with("COUNT", argument{name: "count", kind: "integer"})),
