@@ -564,9 +564,9 @@ func documentWords(doc *jsondoc.Document) string {
 	switch d := doc.Deadline; {
 	case d == nil:
 	case d.Err != nil:
-		own += ", its deadline " + d.Member + " does not count"
+		own += ", its deadline " + expiry.Quote(d.Member) + " does not count"
 	case d.At != 0:
-		own += ", its deadline " + d.Member + " is " + utc(d.At)
+		own += ", its deadline " + expiry.Quote(d.Member) + " is " + utc(d.At)
 	}
 	return own
 }
