@@ -180,6 +180,7 @@ func (tx *Tx) create(name string, db uint32, policy expiry.Policy) *Container {
 		Number: cat.next, Name: strings.Clone(name), DB: db, Created: tx.now, Policy: policy,
 	}, len(tx.ks.partitions))
 	cat.next++
+	tx.made = c
 	tx.noteContainer(c)
 	cat.add(c)
 	tx.addHistory(c, expiry.HistoryEntry{What: expiry.Created, Kills: -1})

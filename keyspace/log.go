@@ -225,7 +225,8 @@ func (ks *Keyspace) trimLog(t *table, s *expiry.Sample) {
 	cut, n := streamid.ID{}, int64(0)
 	var tx Tx
 	ks.BeginSweep(&tx)
-	tx.readLog(log, streamid.ID{Seq: 1}, log.ids.Last(), false, func(e deaths.Entry) bool {
+	all := deathlog.NewReader(len(ks.partitions), streamid.ID{}, streamid.Max, expiry.NoLimits, false)
+	tx.readLog(log, all, func(e deaths.Entry) bool {
 		cut = e.ID
 		n++
 		return n < min(excess, trimPiece)

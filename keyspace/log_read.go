@@ -61,20 +61,16 @@ func (tx *Tx) LogRange(c *Container, from, to streamid.ID, reverse bool, visit f
 	if log == nil {
 		return
 	}
-	if first := deathlog.Visible(expired); from.Less(first) {
-		from = first
-	}
 	if last := log.ids.Last(); last.Less(to) {
 		to = last
 	}
 	if !to.Less(from) {
-		tx.readLog(log, from, to, reverse, visit)
+		tx.readLog(log, deathlog.NewReader(len(tx.ks.partitions), from, to, expired, reverse), visit)
 	}
 }
 
-// readLog visits the entries of a log in a range of ids.
-func (tx *Tx) readLog(log *deathLog, from, to streamid.ID, reverse bool, visit func(e deaths.Entry) (more bool)) {
-	r := deathlog.NewReader(len(tx.ks.partitions), from, to, reverse)
+// readLog visits the entries of a reader.
+func (tx *Tx) readLog(log *deathLog, r *deathlog.Reader, visit func(e deaths.Entry) (more bool)) {
 	r.Run(func(number int, take func(p *deathlog.Part)) {
 		tx.within(tx.ks.partitions[number], func(p *partition) bool {
 			tx.saw(p.lastWrite)
@@ -125,12 +121,11 @@ func (tx *Tx) LogDelete(c *Container, ids []streamid.ID) (n int) {
 	if log == nil {
 		return 0
 	}
-	first := deathlog.Visible(expired)
 	for t := range log.c.each {
 		var list []*memtable.Entry
 		var greatest streamid.ID
 		for _, id := range ids {
-			if e := t.part.Entry(id); e != nil && !id.Less(first) && !slices.Contains(list, e) {
+			if e := t.part.Entry(id); e != nil && !e.Within(expired) && !slices.Contains(list, e) {
 				list = append(list, e)
 				if greatest.Less(id) {
 					greatest = id

@@ -14,7 +14,7 @@ import (
 func (ks *Keyspace) AllowLogs() error { return ks.ForClients(ks.storage.AllowLogs()) }
 
 // SetLog changes the log of a container. Equal settings change nothing. 0 seconds end the log with its entries and its
-// groups, and all windows of undo. The error is that of [Keyspace.AllowLogs]. It needs BeginAll.
+// groups, and all windows of undo. The log of a container that the transaction has made is part of its creation. The error is that of [Keyspace.AllowLogs]. It needs BeginAll.
 func (tx *Tx) SetLog(c *Container, s LogSettings) error {
 	now, on := c.Log()
 	if s.Seconds == 0 {
@@ -30,7 +30,6 @@ func (tx *Tx) SetLog(c *Container, s LogSettings) error {
 	}
 	tx.writeCatalogue()
 	tx.noteContainer(c)
-	tx.logged = append(tx.logged, c)
 	switch {
 	case s.Seconds == 0:
 		tx.closeWindows(c)
@@ -40,7 +39,9 @@ func (tx *Tx) SetLog(c *Container, s LogSettings) error {
 	default:
 		tx.changeLog(c, s)
 	}
-	tx.addHistory(c, expiry.HistoryEntry{What: expiry.Set, Kills: -1})
+	if tx.made != c {
+		tx.addHistory(c, expiry.HistoryEntry{What: expiry.Set, Kills: -1})
+	}
 	tx.recordContainer(c)
 	return nil
 }
@@ -55,6 +56,7 @@ func (tx *Tx) beginLog(c *Container, s LogSettings) {
 	cat.next++
 	c.deaths, c.log = log, &record.Log{Number: log.c.number, MaxLen: s.MaxLen, Bodies: s.Bodies}
 	tx.addHidden(log.c, c)
+	tx.logged = append(tx.logged, c)
 }
 
 // changeLog changes the settings of a log. Entries that have expired stay so. The caller has noted the container and records
@@ -72,10 +74,14 @@ func (tx *Tx) changeLog(c *Container, s LogSettings) {
 
 // endLog removes the log of a container, if it has one, with its entries. The caller has noted the container.
 func (tx *Tx) endLog(c *Container) {
+	if c.deaths == nil {
+		return
+	}
 	for _, h := range c.hiddenLocked() {
 		tx.discardHidden(h)
 	}
 	c.deaths, c.log = nil, nil
+	tx.logged = append(tx.logged, c)
 }
 
 // hiddenLocked returns the hidden containers that belong to one. The locks of all partitions must be held.
@@ -145,8 +151,11 @@ func (tx *Tx) giveLog(from, to *Container) {
 			h.owner = to
 		}
 	}
-	give(from, to)
-	tx.onRollback(func() { give(to, from) })
+	if from.deaths != nil {
+		give(from, to)
+		tx.onRollback(func() { give(to, from) })
+		tx.logged = append(tx.logged, to)
+	}
 }
 
 // hideLog hides the tables of the hidden containers that belong to one that is set aside.

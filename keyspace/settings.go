@@ -54,7 +54,7 @@ func (tx *Tx) DeadlineFree(c *Container, member string) bool {
 	for _, p := range tx.ks.partitions {
 		tx.sweep(p, c)
 	}
-	return c.emptyLocked()
+	return !c.exceeds(c.retention.Purgeable(c.Policy(), tx.now)) // the dead of a container with a log lie until they are buried
 }
 
 // SetDeadline names the root member of documents that holds an absolute end. DeadlineFree must allow it. It needs

@@ -41,6 +41,7 @@ type Tx struct {
 	changes  []itemChange // of items, in order
 	removed  []*partition // those of removed items
 	changed  bool         // the catalogue was changed
+	made     *Container   // the container that was made last
 	veto     error        // see Veto
 	replaced bool         // all items of a container were replaced or removed
 	undos    []inverse    // in order; see Rollback

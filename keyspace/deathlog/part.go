@@ -147,16 +147,19 @@ func (p *Part) State(expired expiry.Limits) deaths.State {
 	if e := p.table.Find(p.stateID); e != nil {
 		s.Bytes -= p.table.Size(e)
 	}
-	p.ascend(below(Visible(expired)), func(e *memtable.Entry) bool {
+	p.ascend(below(visible(expired)), func(e *memtable.Entry) bool {
+		if e.Within(expired) {
+			return true
+		}
 		s.First, s.Oldest = p.id(e), e.TS()
 		return false
 	})
 	return s
 }
 
-// Visible returns the least id that an entry may have which is not within limits. The time of an entry is that of its id, or
+// visible returns an id such that all entries with lesser ids are within limits. The time of an entry is that of its id, or
 // earlier: ids ascend, also where a clock was corrected.
-func Visible(expired expiry.Limits) streamid.ID {
+func visible(expired expiry.Limits) streamid.ID {
 	if expired.ByDefault < 0 {
 		return streamid.ID{Seq: 1} // the state has 0-0
 	}

@@ -1,6 +1,7 @@
 package deathlog
 
 import (
+	"mayfly/expiry"
 	"mayfly/keyspace/deaths"
 	"mayfly/keyspace/memtable"
 	"mayfly/keyspace/record"
@@ -11,6 +12,7 @@ import (
 // long.
 type Reader struct {
 	reverse bool
+	expired expiry.Limits // left out
 	cursors []cursor
 	heap    []*cursor // those with entries, the next one first
 }
@@ -36,9 +38,11 @@ const (
 	lastPiece  = 128 // about 20 µs
 )
 
-// NewReader returns a reader of the entries with ids between two, both included, oldest first or newest first.
-func NewReader(partitions int, from, to streamid.ID, reverse bool) *Reader {
-	r := &Reader{reverse: reverse, cursors: make([]cursor, partitions), heap: make([]*cursor, 0, partitions)}
+// NewReader returns a reader of the entries with ids between two, both included, oldest first or newest first. It leaves out
+// those within limits, which have expired.
+func NewReader(partitions int, from, to streamid.ID, expired expiry.Limits, reverse bool) *Reader {
+	from = maxID(from, visible(expired))
+	r := &Reader{reverse: reverse, expired: expired, cursors: make([]cursor, partitions), heap: make([]*cursor, 0, partitions)}
 	memory := make([]taken, partitions*firstPiece)
 	lower, upper := below(from), above(to)
 	for i := range r.cursors {
@@ -108,6 +112,9 @@ func (r *Reader) fill(c *cursor, within func(partition int, take func(p *Part)))
 // take takes a piece of a part.
 func (r *Reader) take(c *cursor, p *Part) {
 	add := func(e *memtable.Entry) bool {
+		if e.Within(r.expired) {
+			return true
+		}
 		if len(c.taken) == c.piece {
 			c.more = true
 			return false

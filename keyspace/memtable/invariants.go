@@ -116,6 +116,9 @@ func (t *Table) check() error {
 	if err := t.arena.check(&t.slab); err != nil {
 		return err
 	}
+	if err := t.checkChains(); err != nil {
+		return err
+	}
 	switch {
 	case texts != t.arena.used-t.arena.dead:
 		return fmt.Errorf("the items take %d bytes of the arena, %d are live", texts, t.arena.used-t.arena.dead)
@@ -225,6 +228,31 @@ func (q *expiryQueue) check(s *slab) error {
 		return fmt.Errorf("%d items in buckets, counted are %d", n, q.n)
 	case len(q.buckets) != len(q.order)+len(q.vacant):
 		return fmt.Errorf("%d buckets, %d in use and %d vacant", len(q.buckets), len(q.order), len(q.vacant))
+	}
+	return nil
+}
+
+// checkChains verifies the chains of a log: each entry is in that of its item, newest first.
+func (t *Table) checkChains() error {
+	entries, items := 0, 0
+	for b := range t.chains.buckets.n {
+		for head := *t.chains.buckets.at(b); head != 0; head = t.slab.link(head).newer &^ newest {
+			items++
+			item := t.itemOf(head)
+			if t.chains.bucket(t.seed.hash(item)) != t.chains.buckets.at(b) || t.slab.link(head).newer&newest == 0 {
+				return fmt.Errorf("the newest entry of %q is in another chain", item)
+			}
+			for h, newer := head, Handle(0); h != 0; h, newer = t.slab.link(h).older, h {
+				entries++
+				e := t.slab.at(h)
+				if !e.has(present) || t.itemOf(h) != item || newer != 0 && (t.slab.link(h).newer != newer || t.ID(t.slab.at(newer)) <= t.ID(e)) {
+					return fmt.Errorf("entry %q is in the wrong place of the chain of %q", t.ID(e), item)
+				}
+			}
+		}
+	}
+	if want := t.byDefault.n; t.log && entries != want || !t.log && items > 0 || items != t.chains.n {
+		return fmt.Errorf("%d entries of %d items are in chains, of %d and %d", entries, items, want, t.chains.n)
 	}
 	return nil
 }

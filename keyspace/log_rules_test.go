@@ -1,0 +1,318 @@
+package keyspace
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"mayfly/expiry"
+	"mayfly/keyspace/aof/aoftest"
+	"mayfly/keyspace/deaths"
+	"mayfly/keyspace/eviction"
+	"mayfly/keyspace/streamid"
+)
+
+// TestEvictionOfEntries: only volatile-ttl evicts entries of a log, from the oldest. The dead that wait for their burial are
+// never drawn.
+func TestEvictionOfEntries(t *testing.T) {
+	for policy := eviction.None; policy <= eviction.AllKeysRandom; policy++ {
+		t.Run(policy.String(), func(t *testing.T) {
+			o := open(t)
+			o.createLogged("jobs", 10)
+			o.evictBy(policy)
+			for i := range 1000 {
+				o.put("jobs", fmt.Sprint("id", i), `{}`, expiry.Inherit)
+			}
+			o.elapse(10_000)
+			if evicted, ok := o.evictAll(0); ok || len(evicted) != 0 {
+				t.Errorf("%d of the dead were evicted", len(evicted))
+			}
+			o.purge.Drain(func() bool { return false })
+			if n := len(o.logged("jobs")); n != 1000 {
+				t.Fatalf("%d entries", n)
+			}
+			used := o.Used()
+			evicted, ok := o.evictAll(used - 50*1000)
+			s := o.state("jobs")
+			if len(evicted) != 0 || s.Added != 1000 {
+				t.Errorf("%d entries are reported as evicted; %+v", len(evicted), s)
+			}
+			if ok != (policy == eviction.VolatileTTL) || ok == (s.Length == 1000) {
+				t.Errorf("%v; %d entries are left", ok, s.Length)
+			}
+			o.reopen()
+			if again := o.state("jobs"); again != s {
+				t.Errorf("%+v after opening again, it was %+v", again, s)
+			}
+		})
+	}
+}
+
+// TestNothingIsBuriedWhileTheDiskFails: the dead stay invisible, and are logged when writing works again.
+func TestNothingIsBuriedWhileTheDiskFails(t *testing.T) {
+	disk := aoftest.NewDisk(t)
+	died := 0
+	o := open(t, func(opt *Options) { opt.OnDeath = func(*Container, string, LSN) { died++ } })
+	o.createLogged("jobs", 10)
+	o.put("jobs", "a", `{}`, expiry.Inherit)
+	o.put("jobs", "b", `{}`, expiry.Inherit)
+	disk.FailWrites.Store(true)
+	o.elapse(10_000)
+	var tx Tx
+	o.BeginKey(&tx, "x")
+	tx.Put(tx.Container("0"), "x", Plain, "", expiry.Never)
+	if err := o.Wait(tx.Close()); err == nil {
+		t.Fatal("the disk does not fail")
+	}
+	o.PurgeOnce()
+	o.BeginAll(&tx)
+	c := tx.Container("jobs")
+	if s, _ := tx.LogState(c); tx.Delete(c, "b") || tx.Count(c) != 0 || s.Length != 0 || died != 0 {
+		t.Errorf("%+v, %d events; %d live", s, died, tx.Count(c))
+	}
+	tx.Close()
+	disk.FailWrites.Store(false)
+	for o.Writable() != nil {
+		time.Sleep(time.Millisecond)
+	}
+	o.PurgeOnce()
+	if n := len(o.logged("jobs")); n != 2 || died != 2 {
+		t.Errorf("%d entries, %d events", n, died)
+	}
+}
+
+// TestDeathsWhilePausedOffOrHeld: nothing is buried while clients are paused, TTL is off or the container is on hold; entries
+// age when it is off.
+func TestDeathsWhilePausedOffOrHeld(t *testing.T) {
+	o := open(t)
+	o.createLogged("jobs", 10)
+	o.put("jobs", "a", `{}`, expiry.Inherit)
+	o.KeepDeadUntil(epoch + 60_000)
+	o.elapse(20_000)
+	o.PurgeOnce()
+	if n := len(o.logged("jobs")); n != 0 {
+		t.Errorf("%d entries while clients are paused", n)
+	}
+	o.elapse(40_000)
+	o.PurgeOnce()
+	if list := o.logged("jobs"); len(list) != 1 || list[0].At != epoch+10_000 {
+		t.Errorf("%+v after the pause", list)
+	}
+	o.put("jobs", "b", `{}`, expiry.Inherit)
+	o.policy("jobs", expiry.Off)
+	o.elapse(3600_000)
+	o.PurgeOnce()
+	if list := o.logged("jobs"); len(list) != 0 || o.state("jobs").Added != 1 {
+		t.Errorf("%+v while TTL is off", list)
+	}
+	o.all(func(tx *Tx) { tx.SetHold(tx.Container("jobs"), "case 1") })
+	o.policy("jobs", 10)
+	o.PurgeOnce()
+	var tx Tx
+	o.BeginAll(&tx)
+	if err := tx.SetLog(tx.Container("jobs"), LogSettings{}); err != nil || tx.Veto() == nil {
+		t.Errorf("a hold does not refuse settings of the log: %v", err)
+	}
+	tx.Rollback()
+	if n := len(o.logged("jobs")); n != 0 {
+		t.Errorf("%d entries while on hold", n)
+	}
+	o.all(func(tx *Tx) { tx.Release(tx.Container("jobs"), 10, expiry.Strict, -1) })
+	o.PurgeOnce()
+	if list := o.logged("jobs"); len(list) != 1 || list[0].Cause != expiry.ByChange || list[0].At != o.Now() {
+		t.Errorf("%+v after the hold", list)
+	}
+}
+
+// TestOnLogged: whoever waits is told of entries, and of logs that come and go, once each group.
+func TestOnLogged(t *testing.T) {
+	told := map[string]int{}
+	o := open(t, func(opt *Options) { opt.Partitions, opt.OnLogged = 1, func(name string) { told[name]++ } })
+	o.all(func(tx *Tx) { tx.CreateContainer("jobs", 10, expiry.Strict) })
+	expect := func(n int, after string) {
+		t.Helper()
+		if told["jobs"] != n || len(told) > 1 {
+			t.Errorf("%v after %s", told, after)
+		}
+	}
+	o.setLog("jobs", anHour)
+	expect(1, "the log came")
+	o.setLog("jobs", anHour)
+	expect(1, "equal settings")
+	o.put("jobs", "a", `{}`, expiry.Inherit)
+	o.put("jobs", "b", `{}`, expiry.Inherit)
+	o.put("jobs", "c", `{}`, expiry.Inherit)
+	expect(1, "puts")
+	o.elapse(10_000)
+	o.put("jobs", "a", `{}`, expiry.Inherit)
+	expect(2, "a put that buries")
+	o.PurgeOnce()
+	expect(3, "the purge")
+	var tx Tx
+	o.BeginAll(&tx)
+	tx.Drop(tx.Container("jobs"))
+	tx.Rollback()
+	expect(3, "a rollback")
+	o.setLog("jobs", LogSettings{})
+	expect(4, "the log went")
+	o.setLog("jobs", anHour)
+	o.all(func(tx *Tx) { tx.Drop(tx.Container("jobs")) })
+	expect(6, "the container went")
+}
+
+// TestLogSettings: a change gives the container an etag, its creation with a log one; the settings outlast a restart.
+func TestLogSettings(t *testing.T) {
+	o := open(t)
+	s := LogSettings{Seconds: 60, MaxLen: 5, Bodies: false}
+	o.all(func(tx *Tx) {
+		c := tx.CreateContainer("jobs", 10, expiry.Strict)
+		if err := tx.SetLog(c, s); err != nil || len(c.history.Load().Entries) != 1 {
+			t.Errorf("%v, %+v", err, c.history.Load())
+		}
+	})
+	o.put("jobs", "a", `{}`, expiry.Inherit)
+	o.elapse(10_000)
+	o.PurgeOnce()
+	if list := o.logged("jobs"); len(list) != 1 || list[0].HasBody || list[0].Body != "" {
+		t.Errorf("%+v without bodies", list)
+	}
+	etag := uint64(0)
+	for _, change := range []LogSettings{s, {60, 5, true}, {60, 6, true}, {30, 6, true}, {}, {}, {Seconds: 1, MaxLen: 1}} {
+		o.all(func(tx *Tx) {
+			c := tx.Container("jobs")
+			was, _ := c.Log()
+			etag = c.Etag()
+			if err := tx.SetLog(c, change); err != nil {
+				t.Fatal(err)
+			}
+			if is, on := c.Log(); is != change || on != (change.Seconds > 0) || (c.Etag() == etag) != (was == change) {
+				t.Errorf("%+v became %+v", change, is)
+			}
+		})
+		o.reopen()
+		o.all(func(tx *Tx) {
+			if is, _ := tx.Container("jobs").Log(); is != change {
+				t.Errorf("%+v is %+v after opening again", change, is)
+			}
+		})
+	}
+}
+
+// TestExpiredEntriesStayExpired: a shorter time hides entries at once, and a longer one does not bring them back.
+func TestExpiredEntriesStayExpired(t *testing.T) {
+	o := open(t)
+	o.createLogged("jobs", 10)
+	o.put("jobs", "a", `{}`, expiry.Inherit)
+	o.elapse(10_000)
+	o.PurgeOnce()
+	o.elapse(100_000)
+	for _, seconds := range []int64{60, 3600} {
+		o.setLog("jobs", LogSettings{Seconds: seconds, MaxLen: 10, Bodies: true})
+		o.reopen()
+		o.all(func(tx *Tx) {
+			c := tx.Container("jobs")
+			if _, ok := tx.LogNewest(c, "a"); ok {
+				t.Errorf("an entry that has expired is found, the log keeps %d s", seconds)
+			}
+			if s, _ := tx.LogState(c); s.Length != 0 || s.Added != 1 {
+				t.Errorf("%+v", s)
+			}
+			if n := tx.LogDelete(c, []streamid.ID{{Ms: uint64(epoch + 10_000)}}); n != 0 {
+				t.Errorf("%d deleted", n)
+			}
+		})
+	}
+}
+
+// TestLogsAreNotListed: no list, count or figure of containers and items has a log.
+func TestLogsAreNotListed(t *testing.T) {
+	o := open(t)
+	o.createLogged("jobs", 10)
+	for i := range 100 {
+		o.put("jobs", fmt.Sprint(i), `{}`, expiry.Inherit)
+	}
+	o.elapse(10_000)
+	o.PurgeOnce()
+	o.put("jobs", "alive", `{}`, expiry.Inherit)
+	var tx Tx
+	o.BeginAll(&tx)
+	if n := len(tx.Containers()); n != Databases+1 {
+		t.Errorf("%d containers", n)
+	}
+	for _, s := range tx.AllStats() {
+		if s.Container.Name() != "jobs" || s.Documents != 1 {
+			t.Errorf("%+v", s)
+		}
+	}
+	items := 0
+	for t := range tx.Container("jobs").each {
+		items += t.Len()
+	}
+	if items != 1 {
+		t.Errorf("%d items", items)
+	}
+	tx.FlushAll()
+	tx.Close()
+	if n := len(o.logged("jobs")); n != 100 {
+		t.Errorf("FLUSHALL leaves %d entries", n)
+	}
+	o.reopen()
+	if n := o.Stats().LoadedItems; n != 0 {
+		t.Errorf("%d items were loaded", n)
+	}
+}
+
+// TestLargeBodiesAreLogged: a body with memory of its own comes whole, after a restart and a checkpoint too.
+func TestLargeBodiesAreLogged(t *testing.T) {
+	o := open(t)
+	o.createLogged("jobs", 10)
+	var bodies []string
+	for i, size := range []int{4000, 4096, 5000, 40_000, 1 << 20} {
+		bodies = append(bodies, `{"text":"`+strings.Repeat("x", size)+`"}`)
+		o.put("jobs", fmt.Sprint(i), bodies[i], expiry.Inherit)
+	}
+	o.elapse(10_000)
+	o.PurgeOnce()
+	for range 2 {
+		list := o.logged("jobs")
+		slices.SortFunc(list, func(a, b deaths.Entry) int { return strings.Compare(a.Item, b.Item) })
+		if len(list) != len(bodies) {
+			t.Fatalf("%d entries", len(list))
+		}
+		for i, e := range list {
+			if e.Body != bodies[i] {
+				t.Errorf("the body of %s has %d bytes, not %d", e.Item, len(e.Body), len(bodies[i]))
+			}
+		}
+		if err := o.Save(); err != nil {
+			t.Fatal(err)
+		}
+		o.reopen()
+	}
+}
+
+// TestADeadlineMayBeSetWhileTheDeadLie: a container whose items are dead is empty for everybody.
+func TestADeadlineMayBeSetWhileTheDeadLie(t *testing.T) {
+	o := open(t)
+	o.createLogged("jobs", 10)
+	o.put("jobs", "a", `{}`, expiry.Inherit)
+	o.elapse(10_000)
+	o.all(func(tx *Tx) {
+		if !tx.DeadlineFree(tx.Container("jobs"), "until") {
+			t.Error("a container without living items is not empty")
+		}
+	})
+	if err := o.SetUndoWindow(60); err != nil {
+		t.Fatal(err)
+	}
+	o.put("jobs", "b", `{}`, expiry.Inherit)
+	o.elapse(2_000)
+	o.policy("jobs", 1)
+	o.all(func(tx *Tx) {
+		if tx.DeadlineFree(tx.Container("jobs"), "until") {
+			t.Error("an item that may come back does not count")
+		}
+	})
+}
