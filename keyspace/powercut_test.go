@@ -38,6 +38,8 @@ var (
 //     one that was forced to disk.
 //   - The transactions are a prefix of history: none is there in part, none without all earlier ones of all goroutines.
 //   - No item that they delete, or that is dead, is back.
+//   - A log has exactly the deaths of its container, each once and with its moment, and the entries that a reader has seen: at
+//     always all, at everysec those that were forced to disk. Others may be logged anew, with the same etag.
 //   - At always the time is no earlier than any reply has shown, although the wall clock has been set back.
 //
 // The long form: go test ./keyspace -run PowerCut -timeout 0 -power-cuts 20000
@@ -57,8 +59,11 @@ func TestPowerCut(t *testing.T) {
 			for round := uint64(0); drill.cuts < *powerCuts && !t.Failed(); round++ {
 				drill.run(seed + round)
 			}
-			t.Logf("%d power cuts at an fsync, %d of them while starting, %d after a failed fsync; %d folders opened, %d of them with zeros behind the journal",
-				drill.cuts+drill.again, drill.again, drill.failed, drill.images, drill.preallocated)
+			t.Logf("%d power cuts at an fsync, %d of them while starting, %d after a failed fsync; %d folders opened, %d of them with zeros behind the journal; up to %d deaths, of which %d had been read",
+				drill.cuts+drill.again, drill.again, drill.failed, drill.images, drill.preallocated, drill.deaths, drill.seen)
+			if drill.deaths == 0 || drill.seen == 0 && *powerCuts >= 200 {
+				t.Error("nothing has died, or was read in the log")
+			}
 			if drill.preallocated == 0 && (policy.fsync == Always || policy.changes) {
 				t.Error("no folder had any")
 			}
@@ -76,6 +81,7 @@ type powerDrill struct {
 	ks      *Keyspace
 	disk    *recordedDisk
 	workers []*powerWorker
+	ledger  *deathLedger
 	stop    chan struct{} // closed when there have been enough cuts
 	turns   chan struct{} // a transaction takes one: each cut allows some more
 
@@ -83,6 +89,9 @@ type powerDrill struct {
 	failed              int // cuts after a failed fsync
 	preallocated        int // folders whose newest journal ended in zeros
 	roundEnds           int // cuts at which the round ends
+
+	deaths int // the most in a log after a cut
+	seen   int // the most entries that were guaranteed
 
 	forced LSN // the last commit that was forced to disk in this round
 
@@ -102,6 +111,7 @@ func (d *powerDrill) run(seed uint64) {
 	for n := range 3 {
 		d.workers = append(d.workers, newPowerWorker(n, rand.New(rand.NewPCG(seed, uint64(n+1)))))
 	}
+	d.ledger = newDeathLedger(rand.New(rand.NewPCG(seed, 98)))
 	d.shown.Store(0)
 	d.forced = 0
 	d.ks, d.stop, d.turns = nil, make(chan struct{}), make(chan struct{}, turnsPerCut)
@@ -112,7 +122,7 @@ func (d *powerDrill) run(seed uint64) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := ks.SetUndoWindow(undo.MaxWindow); err != nil {
+	if err := errors.Join(ks.SetUndoWindow(undo.MaxWindow), d.ledger.begin(ks)); err != nil {
 		d.t.Fatal(err)
 	}
 	ks.storage.Lock()
@@ -132,6 +142,13 @@ func (d *powerDrill) run(seed uint64) {
 			}
 		})
 	}
+	all.Go(func() {
+		for d.turn() {
+			if err := d.ledger.transact(ks, d.clock, d.fsync == Always); err != nil {
+				t.Error(err)
+			}
+		}
+	})
 	all.Go(func() { d.disturb(rand.New(rand.NewPCG(seed, 99))) })
 	all.Wait()
 	if err := ks.Close(); err != nil { // the power is cut here, too
@@ -240,6 +257,7 @@ func (d *powerDrill) cut() {
 // guarantees are the guarantees that must survive a power cut.
 type guarantees struct {
 	numbers []int // of the last transactions, by worker
+	deaths  ledgerGuarantees
 	time    int64 // ms
 }
 
@@ -278,6 +296,7 @@ func (d *powerDrill) guarantees() (p guarantees) {
 		w.mu.Unlock()
 		p.numbers = append(p.numbers, last)
 	}
+	p.deaths = d.ledger.guarantees(d.forced)
 	return p
 }
 
@@ -343,7 +362,8 @@ func (d *powerDrill) lookAfterKill(guaranteed guarantees, failed *recordedFile) 
 
 // check opens a folder and compares it with the histories.
 func (d *powerDrill) check(dir string, guaranteed guarantees) (err error) {
-	ks, err := Open(Options{Dir: dir, Partitions: 3, Clock: clock.NewManual(epoch), NoPurge: true})
+	clock := clock.NewManual(epoch)
+	ks, err := Open(Options{Dir: dir, Partitions: 3, Clock: clock, NoPurge: true})
 	if err != nil {
 		return err
 	}
@@ -369,7 +389,9 @@ func (d *powerDrill) check(dir string, guaranteed guarantees) (err error) {
 		d.look(least, guaranteed, false)
 		d.look(some, guaranteed, false)
 	}
-	return checkBeginning(d.workers, found)
+	n, err := d.ledger.check(ks, clock, guaranteed.deaths)
+	d.deaths, d.seen = max(d.deaths, n), max(d.seen, len(guaranteed.deaths.seen))
+	return errors.Join(err, checkBeginning(d.workers, found))
 }
 
 // checkBeginning checks that if a transaction of one worker is there, so are those of all others that
