@@ -16,14 +16,14 @@ import (
 
 var containerCommands = []Command{
 	{
-		Name: "container.set", Syntax: "name [TTL <OFF | -1 | seconds>] [TTLMODE <STRICT | LENIENT>] [DEADLINE member] [HOLD <reason | OFF>] [NUMBER number] [MAXKILL count] [IFMATCH etag]", Example: "orders TTL 3600",
+		Name: "container.set", Syntax: "name [TTL <OFF | -1 | seconds>] [TTLMODE <STRICT | LENIENT>] [DEADLINE member] [LOG <OFF | seconds>] [MAXLEN count] [BODIES <YES | NO>] [HOLD <reason | OFF>] [NUMBER number] [MAXKILL count] [IFMATCH etag]", Example: "orders TTL 3600",
 		Summary: "Creates a container or changes its default TTL, which governs everything in it at once. Without TTL it changes the mode of an existing container. " +
-			"HOLD keeps everything in it from changes and death until HOLD OFF. MAXKILL refuses a change that would kill more at once. IFMATCH returns null and changes nothing if the container has another etag.",
+			"LOG keeps each death for that time, MAXLEN of them at most, with the BODIES of the dead: see XREAD. HOLD keeps everything in it from changes and death until HOLD OFF. MAXKILL refuses a change that would kill more at once. IFMATCH returns null and changes nothing if the container has another etag.",
 		Flags: Write | Frees, Scope: ScopeAll, Parse: parseContainerSet,
 	},
 	{
-		Name: "container.create", Syntax: "name [TTL <OFF | -1 | seconds>] [TTLMODE <STRICT | LENIENT>] [DEADLINE member] [NUMBER number]",
-		Summary: "Creates a container, with TTL off by default. Fails if it exists. DEADLINE names the root member of documents that holds an absolute end.",
+		Name: "container.create", Syntax: "name [TTL <OFF | -1 | seconds>] [TTLMODE <STRICT | LENIENT>] [DEADLINE member] [LOG <OFF | seconds>] [MAXLEN count] [BODIES <YES | NO>] [NUMBER number]",
+		Summary: "Creates a container, with TTL off by default. Fails if it exists. DEADLINE names the root member of documents that holds an absolute end. LOG, MAXLEN and BODIES are as in CONTAINER.SET.",
 		Flags:   Write | DenyOOM, Scope: ScopeAll, Parse: parseContainerCreate,
 	},
 	{
@@ -66,6 +66,7 @@ type containerSettings struct {
 	maxKill int64  // the most items that may die at once; -1: not given
 	when    precondition
 
+	log      logChange
 	deadline string // the member that has the deadline; "": not given
 	hasHold  bool
 	hold     string // the reason; "": OFF
@@ -74,8 +75,8 @@ type containerSettings struct {
 // parseSettings parses the arguments. guards are further legal options.
 func parseSettings(in *Input, guards ...string) (containerSettings, error) {
 	name, err := containerName(in)
-	set := containerSettings{name: name, maxKill: -1}
-	o := namedOptions{args: in.Args[2:], legal: append([]string{"TTL", "TTLMODE", "DEADLINE", "NUMBER"}, guards...), err: err}
+	set := containerSettings{name: name, maxKill: -1, log: logChange{seconds: -1}}
+	o := namedOptions{args: in.Args[2:], legal: append([]string{"TTL", "TTLMODE", "DEADLINE", "LOG", "MAXLEN", "BODIES", "NUMBER"}, guards...), err: err}
 	o.meant = func(word string) string {
 		option := ""
 		if set.hold != "" { // a reason without quotes
@@ -99,6 +100,12 @@ func parseSettings(in *Input, guards ...string) (containerSettings, error) {
 			set.mode, err = parseMode(o.value("strict or lenient"))
 		case "DEADLINE":
 			set.deadline, err = parseDeadline(o.value("the name of a member"))
+		case "LOG":
+			set.log.seconds, err = parseLog(o.value("off or seconds"))
+		case "MAXLEN":
+			set.log.maxLen = o.number(1, maxLogLength)
+		case "BODIES":
+			set.log.bodies, err = parseYesNo("BODIES", o.value("yes or no"))
 		case "HOLD":
 			set.hasHold = true
 			set.hold, err = parseHold(o.value("a reason or off"))
@@ -156,8 +163,16 @@ func parseNumber(s string) (uint32, error) {
 
 // create creates the container.
 func (set *containerSettings) create(x *Context) Reply {
-	if _, err := x.Tx.CreateRuled(set.name, set.number, expiry.Policy{Default: set.ttl, Mode: set.mode, Deadline: set.deadline}); err != nil {
+	log, err := set.log.of(set.name, nil)
+	if err != nil {
+		return Fail(err)
+	}
+	c, err := x.Tx.CreateRuled(set.name, set.number, expiry.Policy{Default: set.ttl, Mode: set.mode, Deadline: set.deadline})
+	if err != nil {
 		return Fail(errorf(errNumber, set.name, err))
+	}
+	if err := x.Tx.SetLog(c, log); err != nil {
+		return Fail(err)
 	}
 	return OK
 }
@@ -167,7 +182,7 @@ func parseContainerSet(in *Input) (Run, error) {
 	switch {
 	case err != nil:
 		return nil, err
-	case set.hasTTL || set.hasMode || set.deadline != "" || set.hasHold || set.number != 0:
+	case set.hasTTL || set.hasMode || set.deadline != "" || set.hasHold || set.number != 0 || set.log.given():
 	case set.maxKill >= 0 || set.when != precondition{}:
 		return nil, errorf(errNothingToGuard, set.name)
 	default:
@@ -222,6 +237,10 @@ func (set *containerSettings) change(x *Context, c *keyspace.Container) Reply {
 		}
 		return Fail(errorf(errDeadlineStays, set.name))
 	}
+	log, err := set.log.of(set.name, c)
+	if err != nil {
+		return Fail(err)
+	}
 	ttl, mode := was.Default, was.Mode
 	if set.hasTTL {
 		ttl = set.ttl
@@ -245,6 +264,9 @@ func (set *containerSettings) change(x *Context, c *keyspace.Container) Reply {
 	}
 	if set.deadline != "" {
 		x.Tx.SetDeadline(c, set.deadline)
+	}
+	if err := x.Tx.SetLog(c, log); err != nil {
+		return Fail(err)
 	}
 	x.Tx.SetCounted(c, ttl, mode, kills)
 	if set.hold != "" {
@@ -296,7 +318,7 @@ func parseContainerGet(in *Input) (Run, error) {
 		if c == nil {
 			return Null
 		}
-		return describeContainer(c, x.Tx.Stats(c))
+		return x.describeContainer(c)
 	}, nil
 }
 
@@ -316,7 +338,9 @@ func parseContainerGet(in *Input) (Run, error) {
 //	deadline   the member of documents that has an absolute end; null for none
 //	etag       of the settings, for IFMATCH; changes with them
 //	hold       the reason of the hold; null for none
-func describeContainer(c *keyspace.Container, s keyspace.ContainerStats) Reply {
+//	log        see describeLog
+func (x *Context) describeContainer(c *keyspace.Container) Reply {
+	s := x.Tx.Stats(c)
 	p := &s.Policy
 	return Map(
 		Bulk("name"), Bulk(c.Name()),
@@ -333,6 +357,7 @@ func describeContainer(c *keyspace.Container, s keyspace.ContainerStats) Reply {
 		Bulk("deadline"), textOrNull(p.Deadline),
 		Bulk("etag"), Bulk(etag(s.Etag)),
 		Bulk("hold"), textOrNull(p.Hold),
+		Bulk("log"), x.describeLog(c),
 	)
 }
 

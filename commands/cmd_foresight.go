@@ -426,6 +426,10 @@ func runDocExplain(x *Context) Reply {
 	it, found := x.Tx.Get(c, id)
 	x.countRead(c, id, found)
 	policy, history, now := *c.Policy(), x.Tx.History(c), x.Now()
+	last := Null
+	if d, ok := x.Tx.LogNewest(c, id); ok {
+		last = describeDeath(d)
+	}
 	byDefault, earlier := expiry.DefaultBy(history)
 	size := 0
 	if found && it.Kind == keyspace.Document {
@@ -434,7 +438,7 @@ func runDocExplain(x *Context) Reply {
 	return x.compute(size, func() Reply {
 		e := explanation{
 			container: c.Name(), policy: policy, set: expiry.SetBy(history), byDefault: byDefault, earlier: earlier,
-			item: it, found: found, now: now,
+			item: it, found: found, now: now, last: last,
 		}
 		return e.reply()
 	})
@@ -450,6 +454,7 @@ type explanation struct {
 	item      keyspace.Item
 	found     bool
 	now       int64 // ms
+	last      Reply // see describeDeath
 }
 
 // reply is the reply of DOC.EXPLAIN. Of an item that does not exist what concerns the item is null.
@@ -465,7 +470,7 @@ type explanation struct {
 //	policy       etag of the container's settings
 //	policysince  since when they rule, ms since 1970
 //	policyby     the client that set them; null if it is not known
-//	last         null
+//	last         its newest death in the container's log, null if there is none: see describeDeath
 func (e *explanation) reply() Reply {
 	state, rule, ts, ttl, end, left := "alive", Null, Null, Null, Null, Null
 	var why string
@@ -489,7 +494,7 @@ func (e *explanation) reply() Reply {
 		Bulk("policy"), Bulk(etag(e.set.Etag)),
 		Bulk("policysince"), Integer(e.set.At),
 		Bulk("policyby"), textOrNull(e.set.By),
-		Bulk("last"), Null,
+		Bulk("last"), e.last,
 	)
 }
 

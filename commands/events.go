@@ -107,6 +107,7 @@ var (
 	eventDocMerge  = eventKind{classDocument, "doc.merge"}
 	eventDocTouch  = eventKind{classDocument, "doc.touch"}
 	eventDocSetTTL = eventKind{classDocument, "doc.setttl"}
+	eventDocRevive = eventKind{classDocument, "doc.revive"}
 
 	eventNew     = eventKind{classNew, "new"}
 	eventMissed  = eventKind{classMissed, "keymiss"}

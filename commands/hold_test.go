@@ -19,7 +19,7 @@ var heldCalls = map[string]struct{ vetoed, legal []string }{
 	"append":           {[]string{"APPEND k x"}, []string{"APPEND new x"}},
 	"container.create": {nil, []string{"CONTAINER.CREATE another"}},
 	"container.drop":   {[]string{"CONTAINER.DROP c"}, []string{"CONTAINER.DROP free", "CONTAINER.DROP none"}},
-	"container.set": {[]string{"CONTAINER.SET c TTL 5", "CONTAINER.SET c TTL off", "CONTAINER.SET c TTLMODE lenient", "CONTAINER.SET c HOLD other", "CONTAINER.SET c HOLD other TTL 60", "CONTAINER.SET c DEADLINE end"},
+	"container.set": {[]string{"CONTAINER.SET c TTL 5", "CONTAINER.SET c TTL off", "CONTAINER.SET c TTLMODE lenient", "CONTAINER.SET c HOLD other", "CONTAINER.SET c HOLD other TTL 60", "CONTAINER.SET c DEADLINE end", "CONTAINER.SET c LOG 60"},
 		[]string{"CONTAINER.SET c TTL 60", "CONTAINER.SET c HOLD 'case 4711'", "CONTAINER.SET c HOLD OFF", "CONTAINER.SET c TTL 5 HOLD off", "CONTAINER.SET free TTL 5"}},
 	"container.undo": {[]string{"CONTAINER.UNDO c", "CONTAINER.UNDO c AS new"}, []string{"CONTAINER.UNDO free", "CONTAINER.UNDO none"}},
 	"copy":           {[]string{"COPY k d REPLACE", "COPY k n REPLACE"}, []string{"COPY k new", "COPY k new DB free", "COPY k n", "COPY d new DB free"}},
@@ -32,6 +32,7 @@ var heldCalls = map[string]struct{ vetoed, legal []string }{
 	"doc.patch":      {[]string{"DOC.PATCH c d SET /v 2"}, []string{"DOC.PATCH c none SET /v 2", "DOC.PATCH c d IFMATCH 0000000000000001 SET /v 2"}},
 	"doc.put":        {[]string{"DOC.PUT c d '{}'", "DOC.PUT c d '{}' XX", "DOC.PUT c d '{}' TTL 5"}, []string{"DOC.PUT c new '{}'", "DOC.PUT c d '{}' NX", "DOC.PUT c new '{}' TTL 1"}},
 	"doc.setttl":     {[]string{"DOC.SETTTL c d 5", "DOC.SETTTL c d null"}, []string{"DOC.SETTTL c none 5"}},
+	"doc.revive":     {nil, []string{"DOC.REVIVE c d", "DOC.REVIVE c none"}}, // a new life under a free id
 	"doc.touch":      {[]string{"DOC.TOUCH c d", "DOC.TOUCH c none d"}, []string{"DOC.TOUCH c none"}},
 	"expire":         {[]string{"EXPIRE k 5", "EXPIRE k 0", "EXPIRE d 5", "EXPIRE d -1"}, []string{"EXPIRE none 5"}},
 	"expireat":       {[]string{"EXPIREAT k 5", "EXPIREAT k 1999999999", "EXPIREAT d 1999999999"}, []string{"EXPIREAT none 5"}},
@@ -240,7 +241,7 @@ func TestHoldArguments(t *testing.T) {
 	for _, reason := range []string{"", strings.Repeat("x", 256), "two\nlines", "two\r\n-ERR lines", "\x00", "\xff"} {
 		w.expect("(error) ERR invalid HOLD "+expiry.Quote(reason)+": "+legal, "CONTAINER.SET", "c", "HOLD", reason)
 	}
-	w.expect(`(error) ERR unknown option '4711': legal are TTL, TTLMODE, DEADLINE, NUMBER, HOLD, MAXKILL, IFMATCH; did you mean CONTAINER.SET c HOLD "case 4711"?`, "CONTAINER.SET", "c", "HOLD", "case", "4711")
+	w.expect(`(error) ERR unknown option '4711': legal are TTL, TTLMODE, DEADLINE, LOG, MAXLEN, BODIES, NUMBER, HOLD, MAXKILL, IFMATCH; did you mean CONTAINER.SET c HOLD "case 4711"?`, "CONTAINER.SET", "c", "HOLD", "case", "4711")
 	w.expect("(error) ERR option HOLD needs a value: a reason or off", "CONTAINER.SET", "c", "HOLD")
 	w.expect("(error) ERR CONTAINER.SET needs TTL <off|-1|seconds> to create container 'none'", "CONTAINER.SET", "none", "HOLD", "x")
 	w.expect("OK", "CONTAINER.SET", "c", "HOLD", "oFf")

@@ -71,7 +71,7 @@ var families = []struct {
 	{"container", sinceFirst, foresightCommands},
 	{"container", sinceFirst, undoCommands},
 	{"document", sinceFirst, documentCommands},
-	{"document", sinceFirst, []Command{explainCommand}},
+	{"document", sinceFirst, []Command{explainCommand, reviveCommand}},
 	{"document", sinceFirst, queryCommands},
 	{"document", sinceFirst, indexCommands},
 	{"server", "", serverCommands},

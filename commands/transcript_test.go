@@ -136,7 +136,7 @@ func (s *step) isCommand() bool { return strings.HasPrefix(s.text, "> ") }
 // directive returns the first word if it is a directive.
 func (s *step) directive() string {
 	switch word, _, _ := strings.Cut(s.text, " "); word {
-	case "clock", "session", "received", "restart":
+	case "clock", "session", "received", "restart", "purge":
 		return word
 	}
 	return ""
@@ -216,6 +216,8 @@ func (p *transcriptPlayer) play(s *step) {
 		p.harness.engine.Keyspace.BuildIndexes() // as if the builder had had that time
 	case s.directive() == "restart":
 		p.harness.restart()
+	case s.directive() == "purge":
+		p.harness.engine.Keyspace.PurgeOnce()
 	case s.text == redisSame:
 		p.same, p.session, p.harness.sessions = true, 1, map[int]*Session{}
 		p.harness.do(1, "FLUSHALL")
