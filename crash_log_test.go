@@ -15,7 +15,6 @@ import (
 	"testing"
 	"time"
 
-	"mayfly/expiry"
 	"mayfly/keyspace"
 
 	"github.com/redis/go-redis/v9"
@@ -85,7 +84,7 @@ func makeLog(t *testing.T, dir string) {
 	}
 	var tx keyspace.Tx
 	ks.BeginAll(&tx)
-	c := tx.CreateContainer(dyingName, 1, expiry.Strict)
+	c := tx.CreateContainer(dyingName, 1, 0)
 	err = tx.SetLog(c, keyspace.LogSettings{Seconds: 1e6, MaxLen: 1e9, Bodies: true})
 	if err := errors.Join(err, ks.Wait(tx.Close()), ks.Close()); err != nil {
 		t.Fatal(err)
