@@ -82,8 +82,10 @@ func (c *cycle) sample(h *hotPool) (more bool) {
 // draw samples a pool and rests when the burst is over.
 func (c *cycle) draw(pool Pool) Sample {
 	got := pool.Sample(c.pace.sample)
-	c.drawn += got.Drawn
-	c.dead += got.Dead
+	if !got.Internal {
+		c.drawn += got.Drawn
+		c.dead += got.Dead
+	}
 
 	now := c.purge.mono()
 	c.used += now - c.now

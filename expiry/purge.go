@@ -90,6 +90,8 @@ type Sample struct {
 	Due   int  // dead items in the pool before, an estimate
 	All   int  // items in the pool before that could die, with the dead
 	More  bool // there may be more dead items
+
+	Internal bool // the items are no keys of users: statistics leave them out
 }
 
 // Purge is the active purge. Safe for concurrent use; cycles run one at a time.

@@ -200,7 +200,7 @@ func (t *table) sampleLogged(n int) (s expiry.Sample) {
 	tx.Close()
 	buriers.Put(tx)
 	ks.Throttle()
-	if t.part != nil {
+	if s.Internal = log == nil; t.part != nil {
 		ks.trimLog(t, &s)
 	}
 	return s

@@ -258,6 +258,11 @@ func TestLogsAreNotListed(t *testing.T) {
 	if n := len(o.logged("jobs")); n != 100 {
 		t.Errorf("FLUSHALL leaves %d entries", n)
 	}
+	o.setLog("jobs", LogSettings{Seconds: 3600, MaxLen: 10, Bodies: true})
+	o.PurgeOnce()
+	if s := o.Stats().Expiry; s.RemovedActively != 100 || o.state("jobs").Length != 10 {
+		t.Errorf("%d items have expired, %d entries are left", s.RemovedActively, o.state("jobs").Length)
+	}
 	o.reopen()
 	if n := o.Stats().LoadedItems; n != 0 {
 		t.Errorf("%d items were loaded", n)

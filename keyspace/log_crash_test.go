@@ -1,0 +1,115 @@
+package keyspace
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"mayfly/expiry"
+	"mayfly/expiry/clock"
+	"mayfly/keyspace/deaths"
+	"mayfly/keyspace/streamid"
+)
+
+// TestCrashesLogEachDeathOnce: the server is killed, or the power is cut, at any fsync beside burials, checkpoints and
+// compactions. Each item whose write was committed then lives or is logged, once. This holds with the policy Always.
+func TestCrashesLogEachDeathOnce(t *testing.T) {
+	recordFsyncs(t)
+	r := rand.New(rand.NewPCG(1, 2))
+	manual := clock.NewManual(epoch)
+	dir := t.TempDir()
+	type cut struct {
+		image     folderImage
+		committed int
+	}
+	var cuts []cut
+	committed, logged := 0, false
+	var disk *recordedDisk
+	disk = recordDisk(t, dir, func() {
+		if logged && r.IntN(3) == 0 {
+			images := []folderImage{disk.now(), disk.least(), disk.some(r), disk.all()}
+			cuts = append(cuts, cut{images[r.IntN(len(images))], committed})
+		}
+	})
+	ks, err := Open(Options{Dir: dir, Partitions: 3, Fsync: Always, Clock: manual, NoPurge: true, noCheckpoints: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var tx Tx
+	ks.BeginAll(&tx)
+	if err := tx.SetLog(tx.CreateContainer("jobs", 10, expiry.Strict), anHour); err != nil {
+		t.Fatal(err)
+	}
+	if err := ks.Wait(tx.Close()); err != nil {
+		t.Fatal(err)
+	}
+	logged = true
+	for i := range 300 {
+		id := fmt.Sprint("id", i)
+		ks.BeginKey(&tx, id)
+		tx.Put(tx.Container("jobs"), id, Document, `{}`, expiry.Inherit)
+		if err := ks.Wait(tx.Close()); err != nil {
+			t.Fatal(err)
+		}
+		committed = i + 1
+		manual.Advance(200 * time.Millisecond)
+		if i%10 == 9 {
+			ks.PurgeOnce()
+			if err := ks.CommitNow(ks.journal.Last()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if i%40 == 39 {
+			if err := ks.Save(); err != nil {
+				t.Fatal(err)
+			}
+			if err := ks.storage.CompactAll(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	disk.release()
+	if err := ks.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for n, c := range cuts {
+		opt := Options{Dir: t.TempDir(), Clock: clock.NewManual(epoch), NoPurge: true}
+		c.image.write(t, opt.Dir)
+		ks, err := Open(opt)
+		if err != nil {
+			t.Fatalf("cut %d: %v", n, err)
+		}
+		ks.purge.Drain(func() bool { return false })
+		if err := ks.Check(); err != nil {
+			t.Fatal(err)
+		}
+		found, etags := map[string]int{}, map[uint64]bool{}
+		ks.BeginNone(&tx)
+		jobs := tx.Container("jobs")
+		tx.LogRange(jobs, streamid.ID{}, streamid.Max, false, func(e deaths.Entry) bool {
+			if etags[e.Etag] {
+				t.Errorf("cut %d: etag %d is logged twice", n, e.Etag)
+			}
+			etags[e.Etag] = true
+			found[e.Item]++
+			return true
+		})
+		tx.Scan(jobs, 0, 1<<30, func(id string, _ Item) { found[id]++ })
+		if s, _ := tx.LogState(jobs); s.Added != int64(len(etags)) || s.Length != s.Added {
+			t.Errorf("cut %d: %d entries, the state is %+v", n, len(etags), s)
+		}
+		tx.Close()
+		for i := range c.committed {
+			if id := fmt.Sprint("id", i); found[id] != 1 {
+				t.Errorf("cut %d of %d: %s is there %d times", n, len(cuts), id, found[id])
+			}
+		}
+		if err := ks.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(cuts) < 50 {
+		t.Errorf("%d cuts", len(cuts))
+	}
+}
