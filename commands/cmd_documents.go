@@ -193,7 +193,14 @@ func (d docTarget) putEdited(x *Context, doc jsondoc.Document, touches func(memb
 
 // etag returns an item's version as users see it in WITHMETA, DOC.META and IFMATCH. Every write changes
 // it.
-func etag(version uint64) string { return fmt.Sprintf("%016x", version) }
+func etag(version uint64) string { return string(appendEtag(nil, version)) }
+
+func appendEtag(dst []byte, version uint64) []byte {
+	for shift := 60; shift >= 0; shift -= 4 {
+		dst = append(dst, "0123456789abcdef"[version>>shift&0xf])
+	}
+	return dst
+}
 
 // The commands that show the etags of documents and of containers.
 const (

@@ -156,6 +156,23 @@ func rendered(proto int, r Reply) string {
 	return fmt.Sprintf("%s%d\r\n%s", mark, count, elems)
 }
 
+// COMMAND GETKEYS finds the names of streams as Redis does, in malformed calls too.
+func TestKeysOfStreamsOnRedis(t *testing.T) {
+	redis, w := startRealRedis(t).dial(t), newHarness(t)
+	for _, call := range []string{
+		"XREAD STREAMS a b 0 0", "xread count 1 streams a 0", "XREAD COUNT STREAMS STREAMS a b", "XREAD COUNT 1 FOO STREAMS a b c", "XREAD STREAMS a b c d e",
+		"XREAD COUNT 1 STREAMS", "XREAD foo bar baz", "XREAD STREAMS x", "XRANGE k - +", "XLEN k", "XDEL k 1 2", "XTRIM k MAXLEN 0", "XADD k * a b", "XSETID k 1",
+		"XINFO STREAM k", "XINFO HELP", "SPUBLISH c m",
+	} {
+		for _, command := range []string{"GETKEYS", "GETKEYSANDFLAGS"} {
+			args := append([]string{"COMMAND", command}, strings.Fields(call)...)
+			if got, want := notation(w.do(1, args...)), notation(redis.do(t, args...)); got != want {
+				t.Errorf("%s: got %s, Redis replies %s", args, got, want)
+			}
+		}
+	}
+}
+
 // withoutTree drops what XINFO STREAM tells of Redis' radix tree.
 func withoutTree(r Reply) Reply {
 	if len(r.Elems) > 6 {

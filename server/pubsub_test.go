@@ -33,8 +33,14 @@ func realServer(t testing.TB, options ...string) (s *Server, address string) {
 // serveReal makes a server serve an engine with a keyspace of its own.
 func serveReal(t testing.TB, s *Server) (address string) {
 	t.Helper()
+	return s.run(t, engine{realEngine(t, s)}, nil)
+}
+
+// realEngine returns an engine with a keyspace of its own, for a server.
+func realEngine(t testing.TB, s *Server) *commands.Engine {
+	t.Helper()
 	e := &commands.Engine{Host: s, Log: zerolog.Nop()}
-	ks, err := keyspace.Open(keyspace.Options{Dir: s.Settings().Dir, Partitions: 4, OnDeath: e.Broker.OnDeath, DeathsHeard: e.Broker.DeathsHeard})
+	ks, err := keyspace.Open(keyspace.Options{Dir: s.Settings().Dir, Partitions: 4, OnDeath: e.Broker.OnDeath, DeathsHeard: e.Broker.DeathsHeard, OnLogged: e.OnLogged})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,7 +55,7 @@ func serveReal(t testing.TB, s *Server) (address string) {
 		e.Broker.SetEventClasses(now.NotifyKeyspaceEvents)
 		return nil
 	})
-	return s.run(t, engine{e}, nil)
+	return e
 }
 
 // conversations are what clients send, by number, and what each of them receives, byte for byte.

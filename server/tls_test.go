@@ -75,6 +75,11 @@ func secureServer(t testing.TB, authClients string) (s *Server, address string, 
 
 // secureServerOf is secureServer with an engine of the test.
 func secureServerOf(t testing.TB, e executor, authClients string) (s *Server, address string, known *tls.Config) {
+	return secureServerWith(t, func(*Server) executor { return e }, authClients)
+}
+
+// secureServerWith is secureServer with an engine for that server.
+func secureServerWith(t testing.TB, newEngine func(*Server) executor, authClients string) (s *Server, address string, known *tls.Config) {
 	a := newAuthority(t)
 	a.sign("server", &x509.Certificate{IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}})
 	a.sign("client", &x509.Certificate{ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}})
@@ -84,7 +89,7 @@ func secureServerOf(t testing.TB, e executor, authClients string) (s *Server, ad
 	must(t, err)
 	pair, err := tls.LoadX509KeyPair(a.file("client.crt"), a.file("client.key"))
 	must(t, err)
-	return s, s.run(t, e, config), &tls.Config{RootCAs: a.pool, Certificates: []tls.Certificate{pair}}
+	return s, s.run(t, newEngine(s), config), &tls.Config{RootCAs: a.pool, Certificates: []tls.Certificate{pair}}
 }
 
 func dialTLS(t testing.TB, address string, config *tls.Config) *client {

@@ -1,0 +1,389 @@
+package commands
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"mayfly/expiry"
+	"mayfly/keyspace"
+	"mayfly/keyspace/deaths"
+	"mayfly/keyspace/streamid"
+)
+
+// blocked is a command of a test that waits.
+type blocked struct {
+	w       *harness
+	session int
+	args    []string
+	out     Outcome
+}
+
+// block starts a command, which must wait.
+func (w *harness) block(session int, args ...string) *blocked {
+	w.t.Helper()
+	b := &blocked{w: w, session: session, args: args}
+	if b.again(); !b.out.Deferred {
+		w.t.Fatalf("%q does not wait: %s", args, notation(b.out.Reply))
+	}
+	return b
+}
+
+// again runs the command again. Its arguments are overwritten afterwards.
+func (b *blocked) again() {
+	buffered := b.w.buffered(b.args)
+	b.out = b.w.engine.Execute(b.w.session(b.session), buffered)
+	b.out.Reply = cloned(b.out.Reply)
+	b.w.buffered(nil)
+}
+
+// cloned returns a copy of a reply that shares no memory with arguments.
+func cloned(r Reply) Reply {
+	r.Str = strings.Clone(r.Str)
+	for i := range r.Elems {
+		r.Elems[i] = cloned(r.Elems[i])
+	}
+	return r
+}
+
+// waits checks that the command waits, and still does after it has run again.
+func (b *blocked) waits() {
+	b.w.t.Helper()
+	if isClosed(b.out.Resume) {
+		b.w.t.Errorf("%q is woken", b.args)
+	}
+}
+
+// expect waits until the command is woken, runs it and compares its reply.
+func (b *blocked) expect(want string) {
+	b.w.t.Helper()
+	for b.out.Deferred {
+		select {
+		case <-b.out.Resume:
+		case <-time.After(10 * time.Second):
+			b.w.t.Fatalf("%q is not woken", b.args)
+		}
+		b.again()
+	}
+	if got := notation(b.out.Reply); got != want {
+		b.w.t.Errorf("%q: got %s, want %s", b.args, got, want)
+	}
+	if n := b.w.engine.waiters.waiting.Load(); n != 0 && len(b.w.sessions) <= 2 {
+		b.w.t.Errorf("%d clients wait", n)
+	}
+}
+
+// newLoggedHarness returns a keyspace with a container c, whose TTL is 10 s and whose deaths are logged.
+func newLoggedHarness(t *testing.T) *harness {
+	w := newHarness(t)
+	w.expect("OK", "CONTAINER.SET", "c", "TTL", "10")
+	w.logDeaths("c")
+	return w
+}
+
+// idsOf returns the ids of the items whose deaths a stream has, as XRANGE shows them.
+func (w *harness) idsOf(key string) string {
+	var ids []string
+	for _, e := range w.do(1, "XRANGE", key, "-", "+").Elems {
+		ids = append(ids, e.Elems[1].Elems[1].Str)
+	}
+	return strings.Join(ids, " ")
+}
+
+// The fields of an entry.
+func TestEntriesOfStreams(t *testing.T) {
+	w := newLoggedHarness(t)
+	w.expect("OK", "DOC.PUT", "c", "own", `{"ttl":5}`)
+	w.expect("OK", "DOC.PUT", "c", "default", `{"n":1}`)
+	w.expect("OK", "SELECT", "c")
+	w.expect("OK", "SET", "key", "\x00", "PX", "1500")
+	w.clock.Advance(10 * time.Second)
+	w.engine.Keyspace.PurgeOnce()
+	policy := field(w.do(1, "CONTAINER.GET", "c"), "etag").Str
+	for _, r := range w.do(1, "XRANGE", streamKey, "-", "+").Elems {
+		fields := notation(Map(r.Elems[1].Elems...))
+		etag := field(Map(r.Elems[1].Elems...), "etag").Str
+		want := map[string]string{
+			"own":     "cause document at 1767225605000 ts 1767225600000 etag E ttl 5 policy P doc {\"ttl\":5}",
+			"default": "cause container at 1767225610000 ts 1767225600000 etag E policy P doc {\"n\":1}",
+			"key":     "cause document at 1767225601500 ts 1767225600000 etag E policy P value \x00",
+		}[r.Elems[1].Elems[1].Str]
+		got := []string{}
+		for _, e := range r.Elems[1].Elems[2:] {
+			got = append(got, strings.NewReplacer(etag, "E", policy, "P").Replace(e.Str))
+		}
+		if strings.Join(got, " ") != want || len(etag) != 16 {
+			t.Errorf("%s\nwant %q", fields, want)
+		}
+		if id, _ := streamid.Parse(r.Elems[0].Str, 0); id.Ms != testStart+10000 {
+			t.Errorf("id %s", r.Elems[0].Str)
+		}
+	}
+	if n := w.do(1, "XLEN", streamKey).Int; n != 3 {
+		t.Errorf("%d entries", n)
+	}
+}
+
+// The ttl of an entry is the document's own, as far as the entry tells.
+func TestTTLOfEntries(t *testing.T) {
+	const ts = testStart
+	for _, c := range []struct {
+		e    deaths.Entry
+		want string // "": none
+	}{
+		{deaths.Entry{Kind: keyspace.Document, Own: expiry.Inherit, Body: `{"n":1}`, HasBody: true}, ""},
+		{deaths.Entry{Kind: keyspace.Document, Own: ts + 5000, Body: `{"ttl":5}`, HasBody: true}, "5"},
+		{deaths.Entry{Kind: keyspace.Document, Own: ts + 5000, Body: `{"end":"2026-01-01T00:00:05Z"}`, HasBody: true}, ""}, // a deadline
+		{deaths.Entry{Kind: keyspace.Document, Own: ts + 5000}, "5"},
+		{deaths.Entry{Kind: keyspace.Document, Own: ts + 5001}, ""},
+		{deaths.Entry{Kind: keyspace.Document, Own: expiry.Never}, "-1"},
+		{deaths.Entry{Kind: keyspace.Plain, Own: ts + 5000, Body: `{"ttl":5}`, HasBody: true}, ""},
+	} {
+		c.e.TS = ts
+		if got := field(Map(entryReply(&c.e).Elems[1].Elems...), "ttl").Str; got != c.want {
+			t.Errorf("%+v: ttl %q, want %q", c.e, got, c.want)
+		}
+	}
+}
+
+func TestNamesOfStreams(t *testing.T) {
+	for key, want := range map[string]string{
+		"__keyevent@orders__:expired":      "orders",
+		"__keyevent@a__:expired__:expired": "a__:expired",
+		"__keyevent@0__:expired":           "0",
+		"__keyevent@__:expired":            "",
+		"__keyevent@a b__:expired":         "",
+		"__keyevent@orders__:set":          "",
+		"keyevent@orders__:expired":        "",
+		"__keyevent@__:expire":             "",
+		"":                                 "",
+	} {
+		if got, ok := logName(key); ok != (want != "") || ok && got != want {
+			t.Errorf("%s: %q, %v", key, got, ok)
+		}
+	}
+}
+
+// A stream is no item, and is the same in every database. An item of its name hides it.
+func TestStreamsAreNoKeys(t *testing.T) {
+	w := newLoggedHarness(t)
+	w.die("c", 1)
+	w.expect("OK", "SELECT", "5")
+	w.expect("(integer) 1", "XLEN", streamKey)
+	w.expect("(integer) 0", "XLEN", "c") // the name of a container is none of a stream
+	w.expect("none", "TYPE", streamKey)
+	w.expect("(integer) 0", "EXISTS", streamKey)
+	w.expect("(empty array)", "KEYS", "*")
+	w.expect("(integer) 0", "DBSIZE")
+	w.expect("(nil)", "OBJECT", "ENCODING", streamKey)
+	w.expect("(integer) 0", "DEL", streamKey)
+	w.expect("(integer) 1", "XLEN", streamKey)
+	w.expect("(error) ERR __keyevent@c__:expired is written by the server", "XADD", streamKey, "*", "a", "b")
+	w.expect("(error) ERR __keyevent@new__:expired is written by the server", "XADD", "__keyevent@new__:expired", "*", "a", "b")
+	w.expect("(error) ERR __keyevent@c__:expired is written by the server", "XSETID", streamKey, "5-5")
+	w.expect("(error) ERR other cannot be a stream: the server writes all streams, those of deaths, such as __keyevent@0__:expired", "XADD", "other", "*", "a", "b")
+	wrong := "(error) " + string(errWrongType)
+	w.expect("OK", "SET", streamKey, "v")
+	for _, command := range []string{
+		"XLEN KEY", "XRANGE KEY - +", "XREAD STREAMS KEY 0", "XREAD BLOCK 0 STREAMS KEY $", "XDEL KEY nonsense", "XTRIM KEY MAXLEN 0", "XINFO STREAM KEY FOO",
+		"XADD KEY * a b", "XSETID KEY 1-1",
+	} {
+		w.expect(wrong, strings.Fields(strings.ReplaceAll(command, "KEY", streamKey))...)
+	}
+	w.expect("OK", "SELECT", "0")
+	w.expect("(integer) 1", "XLEN", streamKey)
+}
+
+// XTRIM removes many entries in portions, in EXEC all at once.
+func TestXTrimInPortions(t *testing.T) {
+	w := newLoggedHarness(t)
+	fill := func() {
+		for range 3 {
+			w.die("c", trimPiece)
+		}
+	}
+	fill()
+	w.expect("(integer) 2500", "XTRIM", streamKey, "MAXLEN", "500")
+	w.expect("(integer) 500", "XLEN", streamKey)
+	fill()
+	w.expect("(integer) 1700", "XTRIM", streamKey, "MAXLEN", "~", "500", "LIMIT", "1700")
+	w.expect("OK", "MULTI")
+	w.do(1, "XTRIM", streamKey, "MINID", "9999999999999")
+	w.do(1, "XLEN", streamKey)
+	w.expect("1) (integer) 1800\n2) (integer) 0", "EXEC")
+	w.expect("(integer) 0", "XTRIM", streamKey, "MAXLEN", "0")
+}
+
+// A dropped entry is gone for good, over a restart too.
+func TestXDelLasts(t *testing.T) {
+	w := newLoggedHarness(t)
+	w.die("c", 4)
+	entries := w.logged("c", streamid.ID{})
+	w.expect("(integer) 1", "XDEL", streamKey, entries[1].ID.String(), entries[1].ID.String(), "1-1")
+	w.restart()
+	w.expect("(integer) 3", "XLEN", streamKey)
+	info := w.do(1, "XINFO", "STREAM", streamKey)
+	if got := field(info, "max-deleted-entry-id").Str; got != entries[1].ID.String() {
+		t.Errorf("max-deleted-entry-id %s, want %s", got, entries[1].ID)
+	}
+	if got := field(info, "entries-added").Int; got != 4 {
+		t.Errorf("entries-added %d", got)
+	}
+}
+
+func TestXReadBlocks(t *testing.T) {
+	w := newLoggedHarness(t)
+	w.die("c", 2)
+	b := w.block(2, "XREAD", "BLOCK", "0", "STREAMS", streamKey, "$")
+	b.waits()
+	w.die("c", 1)
+	last := w.logged("c", streamid.ID{})[2]
+	b.expect(notation(streamsReply(w.session(2), []Reply{Bulk(streamKey), Array(entryReply(&last))})))
+
+	// What is there is returned at once, without the limit of a wait.
+	if r := w.do(2, "XREAD", "BLOCK", "0", "STREAMS", streamKey, "0"); len(r.Elems[0].Elems[1].Elems) != 3 {
+		t.Errorf("%s", notation(r))
+	}
+	b = w.block(2, "XREAD", "BLOCK", "0", "STREAMS", "other", streamKey, "0", "$")
+	w.die("c", blockedCount+5)
+	for b.out.Deferred {
+		<-b.out.Resume
+		b.again()
+	}
+	if n := len(b.out.Reply.Elems[0].Elems[1].Elems); n != blockedCount {
+		t.Errorf("a reader that has waited gets %d entries", n)
+	}
+}
+
+// A stream need not be there.
+func TestXReadBlocksForALogToCome(t *testing.T) {
+	w := newHarness(t)
+	b := w.block(2, "XREAD", "BLOCK", "0", "STREAMS", streamKey, "$")
+	w.expect("OK", "CONTAINER.SET", "c", "TTL", "10")
+	w.logDeaths("c")
+	w.die("c", 1)
+	entry := w.logged("c", streamid.ID{})[0]
+	b.expect(notation(streamsReply(w.session(2), []Reply{Bulk(streamKey), Array(entryReply(&entry))})))
+}
+
+// A death in another container and entries that have gone wake a reader in vain: it goes on waiting behind the same id.
+func TestXReadGoesOnWaiting(t *testing.T) {
+	w := newLoggedHarness(t)
+	w.die("c", 1)
+	b := w.block(2, "XREAD", "BLOCK", "0", "STREAMS", streamKey, "$")
+	for range 3 {
+		w.engine.OnLogged("c")
+		<-b.out.Resume
+		b.again()
+		b.waits()
+	}
+	w.engine.OnLogged("other")
+	w.expect("(integer) 1", "XTRIM", streamKey, "MAXLEN", "0")
+	b.waits()
+	w.die("c", 1)
+	if b.expect(notation(streamsReply(w.session(2), []Reply{Bulk(streamKey), Array(entryReply(&w.logged("c", streamid.ID{})[0]))}))); t.Failed() {
+		t.Log(w.idsOf(streamKey))
+	}
+}
+
+func TestBlockEnds(t *testing.T) {
+	w := newLoggedHarness(t)
+	w.block(2, "XREAD", "BLOCK", "1", "STREAMS", streamKey, "$").expect("(nil)")
+	for reason, want := range map[string]string{"": "(nil)", "TIMEOUT": "(nil)", "error": "(error) UNBLOCKED client unblocked via CLIENT UNBLOCK"} {
+		b := w.block(2, "XREAD", "BLOCK", "0", "STREAMS", streamKey, "$")
+		if line := w.do(1, "CLIENT", "LIST").Str; !strings.Contains(line, " flags=b ") {
+			t.Errorf("CLIENT LIST: %s", line)
+		}
+		w.expect("(integer) 1", strings.Fields("CLIENT UNBLOCK 2 "+reason)...)
+		w.expect("(integer) 0", "CLIENT", "UNBLOCK", "2")
+		b.expect(want)
+		if line := w.do(1, "CLIENT", "LIST").Str; strings.Contains(line, " flags=b ") {
+			t.Errorf("CLIENT LIST: %s", line)
+		}
+	}
+	w.block(2, "XREAD", "BLOCK", "0", "STREAMS", streamKey, "$")
+	w.engine.CloseSession(w.session(2))
+	if n := w.engine.waiters.waiting.Load(); n != 0 {
+		t.Errorf("%d clients wait", n)
+	}
+	delete(w.sessions, 2)
+}
+
+// In a transaction nothing waits.
+func TestNothingWaitsInATransaction(t *testing.T) {
+	w := newLoggedHarness(t)
+	w.expect("OK", "MULTI")
+	w.expect("QUEUED", "XREAD", "BLOCK", "0", "STREAMS", streamKey, "$")
+	w.expect("QUEUED", "XRANGE", streamKey, "-", "+")
+	w.expect("1) (nil)\n2) (empty array)", "EXEC")
+}
+
+// A client that waits is held back by CLIENT PAUSE when it is woken, and goes on afterwards.
+func TestPauseHoldsBackWhoHasWaited(t *testing.T) {
+	w := newLoggedHarness(t)
+	b := w.block(2, "XREAD", "BLOCK", "0", "STREAMS", streamKey, "$")
+	w.die("c", 1)
+	<-b.out.Resume
+	w.expect("OK", "CLIENT", "PAUSE", "60000")
+	b.again()
+	b.waits()
+	w.engine.pause.finish(nil)
+	b.expect(notation(streamsReply(w.session(2), []Reply{Bulk(streamKey), Array(entryReply(&w.logged("c", streamid.ID{})[0]))})))
+}
+
+// A client pays for the places in which it waits.
+func TestWaitsAreCharged(t *testing.T) {
+	w := newLoggedHarness(t)
+	var limit ClientMemoryLimit
+	s := w.session(2)
+	s.Memory = limit.Open(s)
+	args := []string{"XREAD", "BLOCK", "0", "STREAMS"}
+	const n = 200
+	for i := range n {
+		args = append(args, streamPrefix+strings.Repeat("x", i+1)+streamSuffix)
+	}
+	args = append(args, strings.Fields(strings.Repeat("$ ", n))...)
+	b := w.block(2, args...)
+	if size := s.Memory.Size(); size < n*placeSize {
+		t.Errorf("%d bytes are charged", size)
+	}
+	w.expect("(integer) 1", "CLIENT", "UNBLOCK", "2")
+	b.expect("(nil)")
+	if size := s.Memory.Size(); size != 0 {
+		t.Errorf("%d bytes are charged afterwards", size)
+	}
+	limit.SetLimit(1000)
+	w.engine.Host.(*testHost).options["requirepass"] = ""
+	if r := w.do(2, args...); r.Str != string(errClientMemory) {
+		t.Errorf("over the limit: %s", notation(r))
+	}
+}
+
+func FuzzParseStreams(f *testing.F) {
+	f.Add("XREAD COUNT 2 BLOCK 5 STREAMS a b 0 $")
+	f.Add("XREADGROUP GROUP g c NOACK STREAMS a >")
+	f.Add("XTRIM a MINID ~ 5-1 LIMIT 100")
+	f.Add("XRANGE a (5-1 + COUNT 3")
+	f.Fuzz(func(t *testing.T, line string) {
+		args := strings.Split(line, " ")
+		for _, group := range []bool{false, true} {
+			if o, err := parseXRead(args, group); err == nil && (len(o.keys) == 0 || len(o.keys) != len(o.ids) || o.count < 0 || o.block < -1) {
+				t.Errorf("%q: %+v", args, o)
+			}
+		}
+		if o, err := parseTrimOptions(args); err == nil && (o.limit < 1 || o.length < -1 || o.length < 0 && args[0] == "") {
+			t.Errorf("%q: %+v", args, o)
+		}
+		for _, arg := range args {
+			from, err1 := parseIntervalStart(arg)
+			to, err2 := parseIntervalEnd(arg)
+			if err1 == nil && err2 == nil && !strings.HasPrefix(arg, "(") && to.Less(from) {
+				t.Errorf("%q is the interval from %v to %v", arg, from, to)
+			}
+			if id, err := parseStreamID(arg, 0); err == nil && err1 == nil && id != from {
+				t.Errorf("%q is %v, and %v as a bound", arg, id, from)
+			}
+			logName(arg)
+		}
+	})
+}
