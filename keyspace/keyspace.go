@@ -100,6 +100,7 @@ type Keyspace struct {
 	keepDead      atomic.Int64          // ms; see KeepDeadUntil
 	heard         atomic.Bool           // what DeathsHeard has returned last
 	undo          undoState
+	uncommitted   atomic.Bool // the purge has journalled something since the last tick
 	evictor       eviction.Evictor[evictable, *table]
 	load          loadStats
 	epoch         uint64 // of versions; one more with every start

@@ -197,13 +197,22 @@ func (t *table) sampleLogged(n int) (s expiry.Sample) {
 		tx.noteRemoved(t, e)
 	})
 	t.setTimerLocked(tx.now)
-	tx.Close()
+	if tx.Close() == ks.journal.Last() {
+		ks.uncommitted.Store(true)
+	}
 	buriers.Put(tx)
 	ks.Throttle()
 	if s.Internal = log == nil; t.part != nil {
 		ks.trimLog(t, &s)
 	}
 	return s
+}
+
+// commitBurials commits what the purge has journalled: it may be that no client waits for it.
+func (ks *Keyspace) commitBurials() {
+	if last := ks.journal.Last(); ks.uncommitted.Swap(false) && !ks.Committed(last) {
+		_ = ks.journal.Wait(last) // a failure is noted, and tried again
+	}
 }
 
 // trimPiece is the number of entries that trimLog removes at a time.

@@ -162,6 +162,23 @@ func TestOnLogged(t *testing.T) {
 	expect(6, "the container went")
 }
 
+// TestBurialsAreCommitted: what the purge buries is in the journal about a second later, though no client waits for it.
+func TestBurialsAreCommitted(t *testing.T) {
+	o := open(t)
+	o.createLogged("jobs", 10)
+	o.put("jobs", "a", `{}`, expiry.Inherit)
+	o.elapse(10_000)
+	o.PurgeOnce()
+	last := o.journal.Last()
+	if o.Committed(last) {
+		t.Fatal("the purge waits for the disk")
+	}
+	o.tick()
+	if !o.Committed(last) {
+		t.Error("the burial is not committed")
+	}
+}
+
 // TestLogSettings: a change gives the container an etag, its creation with a log one; the settings outlast a restart.
 func TestLogSettings(t *testing.T) {
 	o := open(t)

@@ -17,6 +17,7 @@ type undoState struct {
 func (ks *Keyspace) tick() {
 	ks.watchClock()
 	ks.EndWindows()
+	ks.commitBurials()
 }
 
 // EndWindows removes what is set aside and cannot be brought back any more. The windows of rules end by themselves.
@@ -100,8 +101,10 @@ func (ks *Keyspace) UndoMemory() (bytes int64) {
 	for _, p := range ks.partitions {
 		p.mu.Lock()
 		for a := range ks.catalogue.asides.All() {
-			if t := a.tables[p.number]; t != nil {
-				bytes += t.Stats().Memory + memtable.TableOverhead
+			for _, c := range append(a.hiddenLocked(), a) {
+				if t := c.tables[p.number]; t != nil {
+					bytes += t.Stats().Memory + memtable.TableOverhead
+				}
 			}
 		}
 		for _, c := range ks.catalogue.list {
