@@ -8,7 +8,6 @@ import (
 	"mayfly/keyspace/deathlog"
 	"mayfly/keyspace/deaths"
 	"mayfly/keyspace/memtable"
-	"mayfly/keyspace/record"
 	"mayfly/keyspace/streamid"
 )
 
@@ -63,42 +62,16 @@ func (tx *Tx) logDeath(t *table, e *memtable.Entry) {
 	log := t.c.deaths
 	lt := tx.openLog(log, t.p)
 	id, it := t.IDAndItem(e)
-	d := deaths.Entry{Item: id, TS: it.TS, Etag: it.Version, Own: it.ExpireAt, Kind: it.Kind, HasBody: t.c.log.Bodies}
-	d.At, d.Cause, d.Policy = expiry.Death(it.TS, it.ExpireAt, t.c.history.Load().Entries, tx.now)
-	if d.Cause == "" { // its history began later
-		d.At, d.Cause, d.Policy = tx.now, expiry.ByChange, t.c.Etag()
-	}
-	if d.HasBody {
-		d.Body = it.Body
-	}
+	d := deathlog.Death(id, it, t.c.history.Load(), tx.now, t.c.log.Bodies)
 	d.ID = log.ids.Next(tx.now)
-	tx.insertEntry(lt, &d)
+	var entry *memtable.Entry
+	entry, tx.buf = lt.part.Insert(&d, tx.now, tx.buf)
+	tx.noteInsert(lt, entry)
+	entry.MarkChanging()
+	tx.changes = append(tx.changes, itemChange{t: lt, e: entry})
 	if len(tx.logged) == 0 || tx.logged[len(tx.logged)-1] != t.c {
 		tx.logged = append(tx.logged, t.c)
 	}
-}
-
-// insertEntry adds an entry to a table of a log.
-func (tx *Tx) insertEntry(t *table, d *deaths.Entry) {
-	tx.buf = deaths.AppendID(tx.buf[:0], d.ID, d.Item)
-	n := len(tx.buf)
-	var own *memtable.Body
-	it := record.Item{Kind: record.Entry, TS: tx.now, Version: d.Etag}
-	if len(d.Body) < memtable.LargeBody {
-		tx.buf = d.AppendBody(tx.buf)
-		it.Body = record.View(tx.buf[n:])
-	} else { // it is copied once
-		body := d.Body
-		d.Body = ""
-		tx.buf = d.AppendBody(tx.buf)
-		it.Body = string(tx.buf[n:]) + body
-		b := memtable.NewBody(it.Body)
-		own = &b
-	}
-	_, e := t.Insert(record.View(tx.buf[:n]), it, own)
-	tx.noteInsert(t, e)
-	e.MarkChanging()
-	tx.changes = append(tx.changes, itemChange{t: t, e: e})
 }
 
 // openLog returns the table of a log in a partition, and makes it if need be. The state comes first in it.

@@ -1,0 +1,42 @@
+package deathlog
+
+import (
+	"mayfly/expiry"
+	"mayfly/keyspace/deaths"
+	"mayfly/keyspace/memtable"
+	"mayfly/keyspace/record"
+)
+
+// Death returns the entry, without an id, of an item that is dead at a moment in ms, by the history of its container. bodies
+// says whether the log keeps the bodies of items.
+func Death(item string, it record.Item, history *record.History, now int64, bodies bool) deaths.Entry {
+	d := deaths.Entry{Item: item, TS: it.TS, Etag: it.Version, Own: it.ExpireAt, Kind: it.Kind, HasBody: bodies}
+	d.At, d.Cause, d.Policy = expiry.Death(it.TS, it.ExpireAt, history.Entries, now)
+	if d.Cause == "" { // the history begins later
+		d.At, d.Cause, d.Policy = now, expiry.ByChange, history.Etag
+	}
+	if bodies {
+		d.Body = it.Body
+	}
+	return d
+}
+
+// Insert adds an entry at a moment in ms. It encodes the entry in a buffer, which it returns for reuse.
+func (p *Part) Insert(d *deaths.Entry, now int64, buf []byte) (*memtable.Entry, []byte) {
+	buf = deaths.AppendID(buf[:0], d.ID, d.Item)
+	n := len(buf)
+	var own *memtable.Body
+	it := record.Item{Kind: record.Entry, TS: now, Version: d.Etag}
+	if body := d.Body; len(body) < memtable.LargeBody {
+		buf = d.AppendBody(buf)
+		it.Body = record.View(buf[n:])
+	} else { // it is copied once
+		d.Body = ""
+		buf = d.AppendBody(buf)
+		it.Body = string(buf[n:]) + body
+		b := memtable.NewBody(it.Body)
+		own = &b
+	}
+	_, e := p.table.Insert(record.View(buf[:n]), it, own)
+	return e, buf
+}
