@@ -29,7 +29,7 @@ var layers = layerTable{
 	{"server/config", "commands commands/redisfmt keyspace keyspace/undo keyspace/eviction"},
 	{"server/metrics", "commands expiry/clock"},
 	{"server/turns", ""},
-	{"commands", "commands/jsondoc commands/redisfmt keyspace keyspace/selection keyspace/undo keyspace/foresight keyspace/eviction keyspace/index keyspace/deaths keyspace/streamid query/page query/predicates query expiry expiry/clock"},
+	{"commands", "commands/jsondoc commands/redisfmt keyspace keyspace/groups keyspace/selection keyspace/undo keyspace/foresight keyspace/eviction keyspace/index keyspace/deaths keyspace/streamid query/page query/predicates query expiry expiry/clock"},
 	{"commands/jsondoc", "commands/redisfmt expiry/members query/jsontext expiry"},
 	{"commands/redisfmt", ""},
 	{"keyspace", "keyspace/groups keyspace/inventory keyspace/streamid keyspace/deaths keyspace/deathlog keyspace/undo keyspace/foresight keyspace/selection keyspace/indexing keyspace/index keyspace/storage keyspace/lease keyspace/figures keyspace/dbnum keyspace/eviction keyspace/rotation keyspace/watch keyspace/memtable keyspace/journal keyspace/store keyspace/datadir keyspace/aof keyspace/record expiry/members expiry expiry/clock"},

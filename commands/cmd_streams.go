@@ -27,14 +27,14 @@ var streamCommands = []Command{
 	},
 	{
 		Name: "xinfo", Since: "5.0.0", Summary: "A container for stream introspection commands",
-		Sub: []Command{
+		Sub: append([]Command{
 			helpRow("xinfo", "5.0.0"),
 			{
 				Name: "stream", Syntax: "key [FULL [COUNT count]]", Summary: "Get information about a stream",
 				Differs: "There is no radix tree: `radix-tree-keys` is 0, `radix-tree-nodes` 1",
 				Flags:   ReadOnly, Keys: Keys{2, 2, 1}, Scope: ScopeSweep, Parse: parseXInfoStream,
 			},
-		},
+		}, groupInfoCommands...),
 	},
 	{
 		Name: "xlen", Syntax: "key", Since: "5.0.0", Summary: "Return the number of entries in a stream",
@@ -374,11 +374,11 @@ func (x *Context) describeStream(c *keyspace.Container, full bool, count int64) 
 	if full {
 		return Map(append(list,
 			Bulk("entries"), x.entries(c, streamid.ID{}, streamid.Max, false, count),
-			Bulk("groups"), Array(),
+			Bulk("groups"), x.describeGroups(c, &s, count),
 		)...)
 	}
 	return Map(append(list,
-		Bulk("groups"), Integer(0),
+		Bulk("groups"), Count(x.countGroups(c)),
 		Bulk("first-entry"), x.edge(c, false),
 		Bulk("last-entry"), x.edge(c, true),
 	)...)

@@ -30,7 +30,7 @@ func TestWritesAreRefusedWhileTheDiskIsFull(t *testing.T) {
 		if r.Parse == nil || r.Flags&Write == 0 {
 			continue
 		}
-		args := []string{r.Name}
+		args := strings.Split(r.full, "|")
 		for len(args) < max(r.Arity, -r.Arity) {
 			args = append(args, "1")
 		}

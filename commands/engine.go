@@ -110,7 +110,8 @@ func (e *Engine) Execute(s *Session, args []string) (out Outcome) {
 		return out
 	}
 	if s.wait != nil {
-		e.endWait(s, out.Reply.Kind == KindArray || out.Reply.Kind == KindMap)
+		kind := out.Reply.Kind
+		e.endWait(s, kind == KindArray || kind == KindMap || kind == KindError) // an error may be that of the next, too
 	}
 	s.in = Input{} // it has views of the read buffer, which may be large
 	reply := &out.Reply

@@ -1,6 +1,10 @@
 package commands
 
-import "mayfly/keyspace"
+import (
+	"runtime"
+
+	"mayfly/keyspace"
+)
 
 // inPieces does work in pieces, each a transaction of its own that begin begins, so that no lock is held for long. f does
 // a piece and reports whether there is another. The reply reveals all of them. A piece is atomic, the whole is not.
@@ -14,6 +18,7 @@ func (x *Context) inPieces(begin func(*keyspace.Keyspace, *keyspace.Tx), f func(
 		return
 	}
 	for x.piece(begin, f) {
+		runtime.Gosched() // else who waits for the locks may get them a ms later only
 	}
 }
 

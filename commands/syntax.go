@@ -202,8 +202,8 @@ const (
 
 // argumentKinds are the types of values that are not strings, with their names in the manual of Redis.
 var argumentKinds = map[string][]string{
-	"integer": strings.Fields("client-id count cursor db decrement destination-db end entries_added increment index index1 index2 " +
-		"len milliseconds offset protover seconds slot start timeout"),
+	"integer": strings.Fields("client-id count cursor db decrement destination-db end entries_added entries_read increment index index1 index2 " +
+		"len milliseconds min-idle-time ms offset protover seconds slot start timeout"),
 	"unix-time": {"unix-time-milliseconds", "unix-time-seconds"},
 	"pattern":   {"pattern"},
 }
@@ -300,10 +300,11 @@ func markNamed(args []argument, name string) {
 	}
 }
 
-// boundsAreIDs makes start and end strings, which are integers elsewhere: those of streams are ids.
+// boundsAreIDs makes start and end strings, which are integers elsewhere: those of streams are ids. So is a time without a
+// token, in the manual of Redis.
 func boundsAreIDs(args []argument) {
 	for i := range args {
-		if args[i].name == "start" || args[i].name == "end" {
+		if name := args[i].name; name == "start" || name == "end" || name == "min-idle-time" && args[i].token == "" {
 			args[i].kind = kindString
 		}
 		boundsAreIDs(args[i].args)

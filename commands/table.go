@@ -79,6 +79,7 @@ var families = []struct {
 	{"server", "", persistenceCommands},
 	{"server", "", []Command{aclCommand, moduleCommand, roleCommand}},
 	{"stream", "", streamCommands},
+	{"stream", "", groupCommands},
 	{"cluster", "", clusterCommands},
 }
 

@@ -1,0 +1,232 @@
+package commands
+
+import (
+	"math"
+
+	"mayfly/commands/redisfmt"
+	"mayfly/keyspace"
+	"mayfly/keyspace/deaths"
+	"mayfly/keyspace/groups"
+	"mayfly/keyspace/streamid"
+)
+
+// claimOptions are what XCLAIM has besides the group and the ids.
+type claimOptions struct {
+	groups.Claim
+	justID bool
+	last   streamid.ID // LASTID
+}
+
+// parseClaim reads the arguments of XCLAIM behind the consumer.
+func parseClaim(args []string, now int64) (ids []streamid.ID, o claimOptions, err error) {
+	minIdle, ok := redisfmt.ParseInt(args[4])
+	if !ok {
+		return nil, o, errorf(errMinIdle, "XCLAIM")
+	}
+	o.Claim = groups.Claim{Consumer: args[3], Now: now, MinIdle: max(minIdle, 0), Time: now, Count: -1}
+	rest := args[5:]
+	for len(rest) > 0 {
+		id, err := parseStreamID(rest[0], 0)
+		if err != nil {
+			break
+		}
+		ids, rest = append(ids, id), rest[1:]
+	}
+	number := func(name string) (n int64, err error) {
+		if n, ok = redisfmt.ParseInt(rest[1]); !ok {
+			err = errorf("ERR Invalid %s option argument for XCLAIM", name)
+		}
+		rest = rest[1:]
+		return n, err
+	}
+	for ; len(rest) > 0 && err == nil; rest = rest[1:] {
+		switch word, more := rest[0], len(rest) > 1; {
+		case redisfmt.EqualFold(word, "FORCE"):
+			o.Force = true
+		case redisfmt.EqualFold(word, "JUSTID"):
+			o.justID, o.KeepCount = true, true
+		case redisfmt.EqualFold(word, "IDLE") && more:
+			o.Time, err = number("IDLE")
+			o.Time = now - o.Time
+		case redisfmt.EqualFold(word, "TIME") && more:
+			o.Time, err = number("TIME")
+		case redisfmt.EqualFold(word, "RETRYCOUNT") && more:
+			o.Count, err = number("RETRYCOUNT")
+		case redisfmt.EqualFold(word, "LASTID") && more:
+			rest = rest[1:]
+			o.last, err = parseStreamID(rest[0], 0)
+		default:
+			err = errorf("ERR Unrecognized XCLAIM option '%s'", shown(word))
+		}
+	}
+	if o.Time < 0 || o.Time > now { // clients may compute it from a clock of their own
+		o.Time = now
+	}
+	return ids, o, err
+}
+
+func runXClaim(x *Context) Reply {
+	args := x.Input.Args
+	container, err := x.stream(args[1])
+	if err != nil {
+		return Fail(err)
+	}
+	var ids []streamid.ID
+	var o claimOptions
+	claimed, parsed := x.newEntryList(), false
+	defer claimed.release()
+	x.inPieces(beginLog, func(tx *keyspace.Tx) (more bool) {
+		c, g := lookGroup(tx, container, args[2])
+		if g == nil {
+			err = noGroup(errNoGroup, args[1], args[2])
+			return false
+		}
+		if !parsed {
+			if ids, o, err = parseClaim(args, tx.Now()); err == nil {
+				err = checkGroupName("name of a consumer", args[3])
+			}
+			if err != nil {
+				return false
+			}
+			parsed = true
+		}
+		piece := ids[:min(len(ids), lookupPiece)]
+		tx.ChangeGroup(c, args[2], func(b *groups.Changes) {
+			if g.Last().Less(o.last) {
+				b.SetID(o.last, g.Read())
+			}
+			for _, id := range piece {
+				if claimed.full {
+					return
+				}
+				if e, ok := tx.LogEntry(c, id); !ok {
+					b.Ack([]streamid.ID{id})
+				} else if claimed.admits(len(e.Body)) && b.Claim(id, &o.Claim) {
+					claimed.entries = append(claimed.entries, claimedReply(&e, o.justID))
+				}
+			}
+		})
+		ids = ids[len(piece):]
+		return len(ids) > 0 && !claimed.full
+	})
+	var list []Reply
+	if err == nil {
+		list, err = claimed.reply()
+	}
+	if err != nil {
+		return Fail(err)
+	}
+	return Array(list...)
+}
+
+// claimedReply is the reply of an entry that was claimed.
+func claimedReply(e *deaths.Entry, justID bool) Reply {
+	if justID {
+		return Bulk(e.ID.String())
+	}
+	return entryReply(e)
+}
+
+// The defaults and limits of XAUTOCLAIM, as in Redis.
+const (
+	claimCount    = 100
+	claimAttempts = 10 // looked at for each that is to be claimed
+	mostClaims    = math.MaxInt64 / 16
+)
+
+func parseXAutoClaim(in *Input) (Run, error) {
+	args := in.Args
+	minIdle, ok := redisfmt.ParseInt(args[4])
+	if !ok {
+		return nil, errorf(errMinIdle, "XAUTOCLAIM")
+	}
+	start, err := parseIntervalStart(args[5])
+	if err != nil {
+		return nil, err
+	}
+	count, justID := int64(claimCount), false
+	for i := 6; i < len(args); i++ {
+		switch {
+		case redisfmt.EqualFold(args[i], "COUNT") && i+1 < len(args):
+			i++
+			if count, ok = redisfmt.ParseInt(args[i]); !ok || count < 1 || count > mostClaims {
+				return nil, errClaimCount
+			}
+		case redisfmt.EqualFold(args[i], "JUSTID"):
+			justID = true
+		default:
+			return nil, errSyntax
+		}
+	}
+	return func(x *Context) Reply {
+		return x.autoClaim(args, groups.Claim{Consumer: args[3], MinIdle: max(minIdle, 0), Count: -1, KeepCount: justID}, start, count, justID)
+	}, nil
+}
+
+// errClaimCount is the error of Redis.
+const errClaimCount = Error("ERR COUNT must be > 0")
+
+// autoClaim is XAUTOCLAIM. It looks at a piece of the pending entries at a time.
+func (x *Context) autoClaim(args []string, how groups.Claim, start streamid.ID, count int64, justID bool) Reply {
+	container, err := x.stream(args[1])
+	if err != nil {
+		return Fail(err)
+	}
+	claimed, deleted := x.newEntryList(), []Reply{}
+	defer claimed.release()
+	attempts := count * claimAttempts
+	next := streamid.ID{}
+	x.inPieces(beginLog, func(tx *keyspace.Tx) (more bool) {
+		c, g := lookGroup(tx, container, args[2])
+		if g == nil {
+			err = noGroup(errNoGroup, args[1], args[2])
+			return false
+		}
+		if err = checkGroupName("name of a consumer", args[3]); err != nil {
+			return false
+		}
+		how.Now, how.Time = tx.Now(), tx.Now()
+		var piece []streamid.ID
+		for e := range g.From(start) {
+			if len(piece) == lookupPiece {
+				more = true
+				break
+			}
+			piece = append(piece, e.ID)
+		}
+		tx.ChangeGroup(c, args[2], func(b *groups.Changes) {
+			for i, id := range piece {
+				if attempts == 0 || count == 0 {
+					next, more = id, false
+					return
+				}
+				attempts--
+				e, ok := tx.LogEntry(c, id)
+				switch {
+				case !ok:
+					b.Ack(piece[i : i+1])
+					deleted = append(deleted, Bulk(id.String()))
+					count--
+				case !claimed.admits(len(e.Body)):
+					next, more = id, false
+					return
+				case b.Claim(id, &how):
+					claimed.entries = append(claimed.entries, claimedReply(&e, justID))
+					count--
+				}
+			}
+		})
+		if more {
+			start, _ = piece[len(piece)-1].Next()
+		}
+		return more
+	})
+	var list []Reply
+	if err == nil {
+		list, err = claimed.reply()
+	}
+	if err != nil {
+		return Fail(err)
+	}
+	return Array(Bulk(next.String()), Array(list...), Array(deleted...))
+}

@@ -1,0 +1,244 @@
+package commands
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"mayfly/keyspace"
+	"mayfly/keyspace/streamid"
+)
+
+// newGroupHarness returns a harness with a container c that has logged n deaths, their ids, and a group g that has read
+// nothing.
+func newGroupHarness(t *testing.T, n int) (w *harness, ids []string) {
+	w = newHarness(t)
+	w.expect("OK", "CONTAINER.SET", "c", "TTL", "10")
+	w.logDeaths("c")
+	if n > 0 {
+		w.die("c", n)
+	}
+	for w.do(1, "XLEN", streamKey).Int < int64(n) {
+		w.engine.Keyspace.PurgeOnce()
+	}
+	for _, e := range w.logged("c", streamid.ID{}) {
+		ids = append(ids, e.ID.String())
+	}
+	if len(ids) != n {
+		t.Fatalf("%d deaths are logged, want %d", len(ids), n)
+	}
+	w.expect("OK", "XGROUP", "CREATE", streamKey, "g", "0")
+	return w, ids
+}
+
+// idsIn returns the ids of a reply's entries: the first strings, or the strings.
+func idsIn(r Reply) (ids []string) {
+	for _, e := range r.Elems {
+		if e.Kind == KindArray {
+			e = e.Elems[0]
+		}
+		ids = append(ids, e.Str)
+	}
+	return ids
+}
+
+// read sends XREADGROUP for a consumer and returns the ids of the entries.
+func (w *harness) readGroup(group, consumer, id string, options ...string) []string {
+	w.t.Helper()
+	r := w.do(1, append(append([]string{"XREADGROUP", "GROUP", group, consumer}, options...), "STREAMS", streamKey, id)...)
+	if r.Kind != KindArray {
+		w.t.Fatalf("XREADGROUP replies %s", notation(r))
+	}
+	return idsIn(r.Elems[0].Elems[1])
+}
+
+// TestGroupsInPieces has commands on more entries than they treat with the locks held.
+func TestGroupsInPieces(t *testing.T) {
+	const n = 3*groupPiece + 50
+	w, ids := newGroupHarness(t, n)
+	same := func(what string, got, want []string) {
+		t.Helper()
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: %d ids, want %d\n%q\n%q", what, len(got), len(want), got, want)
+		}
+	}
+	same("all", w.readGroup("g", "a", ">"), ids)
+	w.expect("OK", "XGROUP", "CREATE", streamKey, "h", "0")
+	at := 0
+	for _, count := range []int{groupPiece, groupPiece + 1, 1, 2 * groupPiece} {
+		end := min(at+count, n)
+		same(fmt.Sprint("COUNT ", count), w.readGroup("h", "a", ">", "COUNT", fmt.Sprint(count), "NOACK"), ids[at:end])
+		at = end
+	}
+	w.expect("(nil)", "XREADGROUP", "GROUP", "h", "a", "STREAMS", streamKey, ">")
+	same("history", w.readGroup("g", "a", "0"), ids)
+	same("some history", w.readGroup("g", "a", ids[9], "COUNT", fmt.Sprint(groupPiece+9)), ids[10:groupPiece+19])
+	same("pending", idsIn(w.do(1, "XPENDING", streamKey, "g", "-", "+", "1000")), ids)
+	same("claimed", idsIn(w.do(1, append([]string{"XCLAIM", streamKey, "g", "b", "0"}, ids[:2*groupPiece+5]...)...)), ids[:2*groupPiece+5])
+	r := w.do(1, "XAUTOCLAIM", streamKey, "g", "c", "0", "0", "COUNT", fmt.Sprint(3*groupPiece), "JUSTID")
+	same("claimed by XAUTOCLAIM", idsIn(r.Elems[1]), ids[:3*groupPiece])
+	if r.Elems[0].Str != ids[3*groupPiece] {
+		t.Errorf("the cursor is %s, want %s", r.Elems[0].Str, ids[3*groupPiece])
+	}
+	w.do(1, append([]string{"XDEL", streamKey}, ids[:groupPiece+20]...)...)
+	history := w.do(1, "XREADGROUP", "GROUP", "g", "c", "STREAMS", streamKey, "0").Elems[0].Elems[1]
+	same("history with deleted entries", idsIn(history), ids[:3*groupPiece])
+	if gone, there := history.Elems[groupPiece+19], history.Elems[groupPiece+20]; gone.Elems[1].Kind != KindNullArray || there.Elems[1].Kind != KindArray {
+		t.Errorf("deleted: %s, there: %s", notation(gone), notation(there))
+	}
+	r = w.do(1, "XAUTOCLAIM", streamKey, "g", "d", "0", r.Elems[0].Str, "COUNT", "1000")
+	same("the rest", idsIn(r.Elems[1]), ids[3*groupPiece:])
+	r = w.do(1, "XAUTOCLAIM", streamKey, "g", "d", "0", "0", "COUNT", "1000")
+	same("claimed beside deleted ones", idsIn(r.Elems[1]), ids[groupPiece+20:])
+	same("deleted", idsIn(r.Elems[2]), ids[:groupPiece+20])
+	w.expect(`"0-0"`, "ECHO", r.Elems[0].Str)
+	w.expect(fmt.Sprintf("(integer) %d", n-groupPiece-20), "XGROUP", "DELCONSUMER", streamKey, "g", "d")
+	w.expect("(integer) 0", "XGROUP", "DELCONSUMER", streamKey, "g", "d")
+	same("left", idsIn(w.do(1, "XPENDING", streamKey, "g", "-", "+", "1000")), nil)
+}
+
+// TestGroupsInExec: the commands of an EXEC on groups happen together, or not at all.
+func TestGroupsInExec(t *testing.T) {
+	w, ids := newGroupHarness(t, 250)
+	addHalfway(t)
+	exec := func(commands ...[]string) Reply {
+		w.do(1, "MULTI")
+		for _, c := range commands {
+			w.do(1, c...)
+		}
+		return w.do(1, "EXEC")
+	}
+	read := []string{"XREADGROUP", "GROUP", "g", "a", "BLOCK", "0", "STREAMS", streamKey, ">"}
+	ack := append([]string{"XACK", streamKey, "g"}, ids...)
+	w.expect("(integer) 1", "XGROUP", "CREATECONSUMER", streamKey, "g", "z")
+	info := func() string { return notation(w.do(1, "XINFO", "STREAM", streamKey, "FULL")) }
+	before := info()
+	for _, commands := range [][][]string{
+		{read, {"HALFWAY-KEYS", "x", "y"}},
+		{read, ack, {"XGROUP", "DELCONSUMER", streamKey, "g", "a"}, {"HALFWAY-KEYS", "x", "y"}},
+		{{"XGROUP", "CREATE", streamKey, "new", "$"}, {"XGROUP", "DESTROY", streamKey, "g"}, {"HALFWAY"}},
+		{read, {"XGROUP", "SETID", streamKey, "g", "5-5"}, {"XCLAIM", streamKey, "g", "b", "0", ids[3]}, {"HALFWAY"}},
+	} {
+		if r := exec(commands...); r.Kind != KindError {
+			t.Errorf("%q: %s", commands, notation(r))
+		}
+		if after := info(); after != before {
+			t.Errorf("%q leaves\n%s\nwant\n%s", commands, after, before)
+		}
+		w.check()
+	}
+	r := exec(read, ack[:103], read)
+	if got := idsIn(r.Elems[0].Elems[0].Elems[1]); !slices.Equal(got, ids) || r.Elems[1].Int != 100 || r.Elems[2].Kind != KindNullArray {
+		t.Errorf("EXEC: %.300s", notation(r))
+	}
+	r = w.do(1, "XPENDING", streamKey, "g")
+	if r.Elems[0].Int != 150 || r.Elems[1].Str != ids[100] {
+		t.Errorf("pending: %s", notation(r))
+	}
+}
+
+// blockedReader is a client that waits in XREADGROUP.
+type blockedReader struct {
+	w       *harness
+	session int
+	args    []string
+	out     Outcome
+}
+
+// blockReader sends XREADGROUP with BLOCK, which must wait.
+func (w *harness) blockReader(session int, args ...string) *blockedReader {
+	w.t.Helper()
+	b := &blockedReader{w: w, session: session, args: args}
+	if b.run(); !b.out.Deferred {
+		w.t.Fatalf("%q does not wait: %s", args, notation(b.out.Reply))
+	}
+	return b
+}
+
+func (b *blockedReader) run() {
+	b.out = b.w.engine.Execute(b.w.session(b.session), b.w.buffered(b.args))
+}
+
+// woken waits until the client is woken, runs its command again and returns the reply.
+func (b *blockedReader) woken() Reply {
+	b.w.t.Helper()
+	for b.out.Deferred {
+		select {
+		case <-b.out.Resume:
+			b.run()
+		case <-time.After(10 * time.Second):
+			b.w.t.Fatalf("client %d is not woken", b.session)
+		}
+	}
+	if err := b.w.engine.Keyspace.Wait(b.out.LSN); err != nil {
+		b.w.t.Fatal(err)
+	}
+	return b.out.Reply
+}
+
+// TestBlockedConsumers: consumers of a group are served in the order in which they came, each with its entries.
+func TestBlockedConsumers(t *testing.T) {
+	w, _ := newGroupHarness(t, 0)
+	read := func(group, consumer string, options ...string) []string {
+		return append(append([]string{"XREADGROUP", "GROUP", group, consumer}, options...), "BLOCK", "0", "STREAMS", streamKey, ">")
+	}
+	w.expect("OK", "XGROUP", "CREATE", streamKey, "h", "$")
+	first, second, third := w.blockReader(11, read("g", "a", "COUNT", "2")...), w.blockReader(12, read("g", "b", "COUNT", "1")...), w.blockReader(13, read("g", "c")...)
+	other := w.blockReader(14, read("h", "a")...)
+	w.die("c", 3)
+	var ids []string
+	for _, e := range w.logged("c", streamid.ID{}) {
+		ids = append(ids, e.ID.String())
+	}
+	served := func(b *blockedReader) []string { return idsIn(b.woken().Elems[0].Elems[1]) }
+	if a, b := served(first), served(second); !slices.Equal(a, ids[:2]) || !slices.Equal(b, ids[2:]) {
+		t.Errorf("served were %q and %q of %q", a, b, ids)
+	}
+	if all := served(other); !slices.Equal(all, ids) {
+		t.Errorf("the other group got %q", all)
+	}
+	if r := w.do(1, "XPENDING", streamKey, "g"); r.Elems[0].Int != 3 {
+		t.Errorf("pending: %s", notation(r))
+	}
+	fourth := w.blockReader(15, read("g", "d")...)
+	w.expect("(integer) 1", "XGROUP", "DESTROY", streamKey, "g")
+	for _, b := range []*blockedReader{third, fourth} {
+		if got, want := notation(b.woken()), "(error) NOGROUP the consumer group this client was blocked on no longer exists"; got != want {
+			t.Errorf("client %d: %s, want %s", b.session, got, want)
+		}
+	}
+	gone := []*blockedReader{w.blockReader(16, read("h", "a")...), w.blockReader(17, read("h", "b")...)}
+	var tx keyspace.Tx
+	w.engine.Keyspace.BeginAll(&tx)
+	if err := tx.SetLog(tx.Container("c"), keyspace.LogSettings{}); err != nil {
+		t.Error(err)
+	}
+	tx.Close()
+	for _, b := range gone {
+		if got, want := notation(b.woken()), "(error) UNBLOCKED the stream key no longer exists"; got != want {
+			t.Errorf("client %d: %s, want %s", b.session, got, want)
+		}
+	}
+}
+
+// TestGroupErrors has errors that Redis does not have.
+func TestGroupErrors(t *testing.T) {
+	w, _ := newGroupHarness(t, 1)
+	long := strings.Repeat("x", keyspace.MaxIDLength)
+	w.expect("(error) ERR no log: CONTAINER.SET orders LOG 3600 makes one", "XGROUP", "CREATE", "__keyevent@orders__:expired", "g", "$", "MKSTREAM")
+	w.expect("(error) ERR no log: CONTAINER.SET 0 LOG 3600 makes one", "XGROUP", "CREATE", "__keyevent@0__:expired", "g", "0", "MKSTREAM")
+	w.expect("(error) ERR no log: 'stream' is not the name of one, __keyevent@<container>__:expired", "XGROUP", "CREATE", "stream", "g", "$", "MKSTREAM")
+	w.expect("(error) ERR name of a group of 65536 bytes is too long: legal are up to 65531", "XGROUP", "CREATE", streamKey, long, "$")
+	for _, args := range [][]string{
+		{"XGROUP", "CREATECONSUMER", streamKey, "g", long},
+		{"XREADGROUP", "GROUP", "g", long, "STREAMS", streamKey, ">"},
+		{"XCLAIM", streamKey, "g", long, "0", "1-1"},
+		{"XAUTOCLAIM", streamKey, "g", long, "0", "0"},
+	} {
+		w.expect("(error) ERR name of a consumer of 65536 bytes is too long: legal are up to 65531", args...)
+	}
+	w.expect("(integer) 1", "XGROUP", "CREATECONSUMER", streamKey, "g", long[:65531])
+	w.expect("(integer) 0", "XGROUP", "DELCONSUMER", streamKey, "g", long)
+}
