@@ -33,7 +33,7 @@ var layers = layerTable{
 	{"commands/jsondoc", "commands/redisfmt expiry/members query/jsontext expiry"},
 	{"commands/redisfmt", ""},
 	{"keyspace", "keyspace/groups keyspace/inventory keyspace/streamid keyspace/deaths keyspace/deathlog keyspace/undo keyspace/foresight keyspace/selection keyspace/indexing keyspace/index keyspace/storage keyspace/lease keyspace/figures keyspace/dbnum keyspace/eviction keyspace/rotation keyspace/watch keyspace/memtable keyspace/journal keyspace/store keyspace/datadir keyspace/aof keyspace/record expiry/members expiry expiry/clock"},
-	{"keyspace/repair", "keyspace/deaths keyspace/manifest keyspace/journal keyspace/store keyspace/datadir keyspace/aof keyspace/record expiry/members expiry expiry/clock"},
+	{"keyspace/repair", "keyspace/groups keyspace/deaths keyspace/manifest keyspace/journal keyspace/store keyspace/datadir keyspace/aof keyspace/record expiry/members expiry expiry/clock"},
 	{"keyspace/watch", "expiry"},
 	{"keyspace/storage", "keyspace/waste keyspace/liveness keyspace/memtable keyspace/fileset keyspace/scrub keyspace/journal keyspace/figures keyspace/datadir keyspace/store keyspace/reserve keyspace/lease keyspace/manifest keyspace/aof keyspace/record expiry"},
 	{"keyspace/figures", "keyspace/memtable keyspace/datadir expiry"},

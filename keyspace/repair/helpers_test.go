@@ -16,6 +16,7 @@ import (
 	"mayfly/keyspace/aof/aoftest"
 	"mayfly/keyspace/datadir"
 	"mayfly/keyspace/deaths"
+	"mayfly/keyspace/groups"
 	"mayfly/keyspace/journal"
 	"mayfly/keyspace/record"
 	"mayfly/keyspace/streamid"
@@ -28,7 +29,8 @@ type opened struct {
 	clock *clock.Manual
 }
 
-// place is where an item lies. An entry of a log lies in "log of <container>".
+// place is where an item lies. An entry of a log lies in "log of <container>", an item of a group in
+// "group <name> of the log of <container>".
 type place struct{ container, id string }
 
 // partition returns the number of the partition, of the given number of partitions, to which the item belongs.
@@ -89,6 +91,15 @@ func (o *opened) dump() map[place]record.Item {
 		})
 	}
 	o.commit(&tx)
+	o.catalogueTx(func(tx *keyspace.Tx) {
+		for _, c := range tx.Containers() {
+			for _, name := range tx.Groups(c) {
+				for item, body := range tx.Group(c, name).Items() {
+					all[place{"group " + expiry.Quote(name) + " of the log of " + c.Name(), item}] = record.Item{Kind: record.Plain, Body: body}
+				}
+			}
+		}
+	})
 	return all
 }
 
@@ -142,6 +153,39 @@ func (o *opened) log(container string, s keyspace.LogSettings) {
 	})
 }
 
+// deliver delivers the entries of a log that a group has not had yet, but for the last, and acknowledges some.
+func (o *opened) deliver(container, group string, random *rand.Rand) {
+	o.t.Helper()
+	o.catalogueTx(func(tx *keyspace.Tx) {
+		c := tx.Container(container)
+		if tx.Group(c, group) == nil {
+			tx.CreateGroup(c, group, streamid.ID{}, 0)
+		}
+		var ids []streamid.ID
+		last := tx.Group(c, group).Last()
+		tx.LogRange(c, last, streamid.Max, false, func(e deaths.Entry) bool {
+			if last.Less(e.ID) {
+				ids = append(ids, e.ID)
+			}
+			return true
+		})
+		if len(ids) < 2 {
+			return
+		}
+		ids = ids[:len(ids)-1]
+		state, _ := tx.LogState(c)
+		tx.ChangeGroup(c, group, func(b *groups.Changes) {
+			stream := groups.Stream{Added: state.Added, Length: state.Length, First: state.First, Last: state.Last, MaxDeleted: state.MaxDeleted}
+			b.Deliver(&stream, ids, fmt.Sprint("worker-", random.IntN(3)), tx.Now(), false)
+			for _, id := range ids {
+				if random.IntN(2) == 0 {
+					b.Ack([]streamid.ID{id})
+				}
+			}
+		})
+	})
+}
+
 // deadline makes a container with a deadline.
 func (o *opened) deadline(container, member string) {
 	o.t.Helper()
@@ -175,8 +219,8 @@ func copyFolder(t *testing.T, from, to string) {
 }
 
 // lived is a data folder with a history, as a crash has left it, and its living items. It has items of
-// both kinds in several containers, overwritten, deleted and dead ones, and logs of deaths, which drop old entries. They are
-// in stores that were checkpointed several times, and in a journal with the changes since.
+// both kinds in several containers, overwritten, deleted and dead ones, logs of deaths, which drop old entries, and groups
+// of consumers. They are in stores that were checkpointed several times, and in a journal with the changes since.
 type lived struct {
 	dir   string
 	older string // a copy of an earlier moment; empty for none
@@ -211,6 +255,8 @@ func newLived(t *testing.T, seed uint64) *lived {
 		o.clock.Advance(7 * time.Second)
 		o.PurgeOnce()
 		o.PurgeOnce() // a log may be visited before the containers
+		o.deliver("orders", "mailer", random)
+		o.deliver("0", "a\xff", random)
 		switch round {
 		case 0:
 			o.policy("orders", 30)
@@ -239,10 +285,11 @@ func newLived(t *testing.T, seed uint64) *lived {
 	}
 	l.state = o.dump()
 	logged := make(map[string]int)
-	for at, it := range l.state {
-		if it.Kind == record.Entry {
-			logged[at.container]++
-		}
+	for at := range l.state {
+		logged[at.container]++
+	}
+	if logged["group mailer of the log of orders"] < 5 {
+		t.Fatalf("%v", logged)
 	}
 	if logged["log of orders"] < 16 || logged["log of carts"] == 0 || logged["log of 0"] == 0 || logged["log of 0"] > 8 {
 		t.Fatalf("%v", logged)

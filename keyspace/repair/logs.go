@@ -8,6 +8,7 @@ import (
 
 	"mayfly/expiry"
 	"mayfly/keyspace/deaths"
+	"mayfly/keyspace/groups"
 	"mayfly/keyspace/record"
 )
 
@@ -122,6 +123,26 @@ func (p *run) recovered(number uint32, name string) *record.Container {
 func (p *run) isHidden(number uint32) bool {
 	c := p.names.byNumber[number]
 	return c != nil && c.Hidden != nil
+}
+
+// fitsGroup reports whether an item is one of the state of a group, if its container is a group: a start refuses others.
+func (p *run) fitsGroup(k record.Key, rec string) bool {
+	c, target := p.names.byNumber[k.Container], p.known[k.Container]
+	if c == nil || c.Hidden == nil || !c.Hidden.IsGroup() {
+		return true
+	}
+	it, err := record.DecodeHeader(rec)
+	if err == nil {
+		_, err = groups.Load(func(yield func(string, string) bool) { yield(k.ID, it.Body) })
+	}
+	if err == nil && it.Kind == record.Plain {
+		return true
+	}
+	if !target.mixed {
+		target.mixed = true
+		p.doubt("the %s has items that are not of a group: they are not copied", target.name)
+	}
+	return false
 }
 
 // copiesLog reports whether a log is copied.

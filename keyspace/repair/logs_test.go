@@ -296,6 +296,12 @@ func TestRepairOfLogs(t *testing.T) {
 		}, want: func(l *logged) {
 			maps.DeleteFunc(l.items, func(key string, _ record.Item) bool { return strings.HasSuffix(key, "stray") })
 		}, words: []string{"the number 20", "the number 23"}},
+		{what: "an item in a group that is not of one", change: func(l *logged) {
+			l.items[string(record.AppendKey(nil, mailerGroup, "{g}stray"))] = record.Item{Kind: record.Plain, Body: "x", Version: 2}
+			l.items[string(record.AppendKey(nil, mailerGroup, "stray"))] = record.Item{Kind: record.Document, Body: "{}", Version: 3}
+		}, want: func(l *logged) {
+			maps.DeleteFunc(l.items, func(key string, _ record.Item) bool { return strings.HasSuffix(key, "stray") })
+		}, words: []string{"group mailer of the log of orders has items"}},
 		{what: "an entry is damaged", spoil: func(t *testing.T, dir string) {
 			key := "22~" + deathOf("dead-3", 3)
 			rec := record.Append(nil, key, newLogged(t).items[key])

@@ -381,6 +381,9 @@ func (p *run) partition(number int) (FileReport, error) {
 		if err := p.names.apply(change{key: key, rec: v.rec}); err != nil {
 			return report, err
 		}
+		if !p.fitsGroup(k, v.rec) {
+			continue
+		}
 		if rec, lives := p.redating.item(key, v.rec, p.names.byNumber[k.Container], p.report); lives {
 			ops = append(ops, aof.Op{Key: key, Rec: rec})
 		}
