@@ -372,8 +372,12 @@ func (x *Context) describeStream(c *keyspace.Container, full bool, count int64) 
 		Bulk("recorded-first-entry-id"), Bulk(s.First.String()),
 	}
 	if full {
+		entries := x.entries(c, streamid.ID{}, streamid.Max, false, count)
+		if entries.Kind == KindError {
+			return entries
+		}
 		return Map(append(list,
-			Bulk("entries"), x.entries(c, streamid.ID{}, streamid.Max, false, count),
+			Bulk("entries"), entries,
 			Bulk("groups"), x.describeGroups(c, &s, count),
 		)...)
 	}
