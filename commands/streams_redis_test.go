@@ -56,7 +56,18 @@ func (w *harness) die(container string, n int) {
 		}
 	}
 	w.clock.Advance(10 * time.Second)
-	w.engine.Keyspace.PurgeOnce()
+	for length := w.logLength(container) + int64(n); w.logLength(container) < length; {
+		w.engine.Keyspace.PurgeOnce() // for a limited time
+	}
+}
+
+// logLength returns the number of entries in a container's log.
+func (w *harness) logLength(container string) int64 {
+	var tx keyspace.Tx
+	w.engine.Keyspace.BeginSweep(&tx)
+	defer tx.Close()
+	state, _ := tx.LogState(tx.Container(container))
+	return state.Length
 }
 
 // streamKey is the stream of the container c.
