@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -241,4 +242,54 @@ func TestGroupErrors(t *testing.T) {
 	}
 	w.expect("(integer) 1", "XGROUP", "CREATECONSUMER", streamKey, "g", long[:65531])
 	w.expect("(integer) 0", "XGROUP", "DELCONSUMER", streamKey, "g", long)
+}
+
+// TestConsumersShareALog: consumers that read and acknowledge at the same time, while items die, get each entry once.
+func TestConsumersShareALog(t *testing.T) {
+	const consumers, rounds, atOnce = 4, 10, 37
+	w, _ := newGroupHarness(t, 0)
+	var got [consumers][]string
+	var wg sync.WaitGroup
+	for i := range consumers {
+		s := w.session(20 + i)
+		wg.Go(func() {
+			name := fmt.Sprint("w", i)
+			execute := func(args ...string) Reply {
+				out := w.engine.Execute(s, args)
+				for out.Deferred {
+					<-out.Resume
+					out = w.engine.Execute(s, args)
+				}
+				return out.Reply
+			}
+			for {
+				r := execute("XREADGROUP", "GROUP", "g", name, "COUNT", fmt.Sprint(1+i*3), "BLOCK", "2000", "STREAMS", streamKey, ">")
+				if r.Kind != KindArray {
+					return // nothing has come for long
+				}
+				ids := idsIn(r.Elems[0].Elems[1])
+				got[i] = append(got[i], ids...)
+				if n := execute(append([]string{"XACK", streamKey, "g"}, ids...)...).Int; n != int64(len(ids)) {
+					t.Errorf("%s acknowledges %d of %d", name, n, len(ids))
+				}
+			}
+		})
+	}
+	for range rounds {
+		w.die("c", atOnce)
+	}
+	wg.Wait()
+	all := slices.Concat(got[:]...)
+	slices.Sort(all)
+	var want []string
+	for _, e := range w.logged("c", streamid.ID{}) {
+		want = append(want, e.ID.String())
+	}
+	slices.Sort(want)
+	if !slices.Equal(all, want) || len(want) != rounds*atOnce {
+		t.Errorf("%d entries are delivered, %d were logged", len(all), len(want))
+	}
+	if r := w.do(1, "XPENDING", streamKey, "g"); r.Elems[0].Int != 0 {
+		t.Errorf("pending: %s", notation(r))
+	}
 }
