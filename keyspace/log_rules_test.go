@@ -8,9 +8,11 @@ import (
 	"time"
 
 	"mayfly/expiry"
+	"mayfly/keyspace/aof"
 	"mayfly/keyspace/aof/aoftest"
 	"mayfly/keyspace/deaths"
 	"mayfly/keyspace/eviction"
+	"mayfly/keyspace/record"
 	"mayfly/keyspace/streamid"
 )
 
@@ -241,6 +243,31 @@ func TestExpiredEntriesStayExpired(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestLogWithoutItsRecord: a container whose log has lost its record, as after a repair, goes on with an empty one.
+func TestLogWithoutItsRecord(t *testing.T) {
+	o := open(t)
+	o.createLogged("jobs", 10)
+	o.all(func(tx *Tx) {
+		cat, number := tx.writeCatalogue(), tx.Container("jobs").log.Number
+		tx.group = aof.AppendDel(tx.group, record.ContainerKey(number))
+		cat.dirty[number] = nil
+	})
+	for range 2 {
+		o.reopen()
+		o.put("jobs", "a", `{}`, expiry.Inherit)
+		o.elapse(10_000)
+		o.PurgeOnce()
+	}
+	if s := o.state("jobs"); s.Length != 2 || s.Added != 2 {
+		t.Errorf("%+v", s)
+	}
+	o.all(func(tx *Tx) {
+		if s, on := tx.Container("jobs").Log(); !on || s != (LogSettings{int64(expiry.MaxTTL), anHour.MaxLen, true}) {
+			t.Errorf("%+v", s)
+		}
+	})
 }
 
 // TestLogsAreNotListed: no list, count or figure of containers and items has a log.

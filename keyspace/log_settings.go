@@ -180,8 +180,10 @@ func (tx *Tx) showLog(a *Container) {
 // loadLog gives a container that was read its log.
 func (ks *Keyspace) loadLog(c *Container) {
 	h := ks.catalogue.hidden[c.log.Number]
-	if h == nil { // the folder was repaired
-		h = newContainer(record.Container{Number: c.log.Number, Hidden: &record.Hidden{LogOf: c.number}}, len(ks.partitions))
+	if h == nil { // the folder was repaired, and nothing tells how long entries were to be kept
+		h = newContainer(record.Container{
+			Number: c.log.Number, Policy: expiry.Policy{Default: expiry.MaxTTL}, Hidden: &record.Hidden{LogOf: c.number},
+		}, len(ks.partitions))
 		ks.catalogue.hide(h)
 		ks.catalogue.dirty[h.number] = h
 	}
