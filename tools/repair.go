@@ -134,5 +134,8 @@ func printRepair(w io.Writer, r *repair.Report) error {
 			time.Duration(d.Ahead)*time.Millisecond, d.Dead, d.Later)
 	}
 	_, err := fmt.Fprintf(w, "\n%d items of %d containers copied\n", r.Items, r.Containers)
+	if r.Logged > 0 {
+		_, err = fmt.Fprintf(w, "%d records of logs of deaths and their groups copied\n", r.Logged)
+	}
 	return err
 }

@@ -332,6 +332,16 @@ func TestRepairOfLogs(t *testing.T) {
 				tt.want(l)
 			}
 			l.check(to)
+			users := 0
+			for key := range l.items {
+				k, _ := record.SplitKey(key)
+				if c := l.containers[k.Container]; c.Hidden == nil {
+					users++
+				}
+			}
+			if report.Items != users || report.Logged != len(l.items)-users {
+				t.Errorf("%d items and %d of logs are copied, want %d and %d", report.Items, report.Logged, users, len(l.items)-users)
+			}
 			said := strings.Join(report.Policies, "\n")
 			for _, word := range tt.words {
 				if !strings.Contains(said, word) {

@@ -21,7 +21,8 @@ type Report struct {
 	To         string       `json:"to"`
 	Partitions int          `json:"partitions"`
 	Containers int          `json:"containers"`
-	Items      int          `json:"items"` // copied
+	Items      int          `json:"items"`            // copied
+	Logged     int          `json:"logged,omitempty"` // entries of logs, and items of the state of logs and groups, that were copied
 	Files      []FileReport `json:"files"`
 
 	// Lost are the items with a readable key but no readable version.
@@ -386,9 +387,13 @@ func (p *run) partition(number int) (FileReport, error) {
 		}
 		if rec, lives := p.redating.item(key, v.rec, p.names.byNumber[k.Container], p.report); lives {
 			ops = append(ops, aof.Op{Key: key, Rec: rec})
+			if p.isHidden(k.Container) {
+				p.report.Logged++
+			} else {
+				p.report.Items++
+			}
 		}
 	}
-	p.report.Items += len(ops)
 	return report, p.fill(datadir.PartitionName(number), ops)
 }
 
