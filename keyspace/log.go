@@ -196,7 +196,7 @@ func (ks *Keyspace) trimLog(t *table, s *expiry.Sample) {
 	t.p.mu.Lock()
 	var log *deathLog
 	excess := int64(0)
-	if c := t.c.owner; !t.gone() && c != nil {
+	if c := t.c.owner; !t.gone() && c != nil && c.Policy().Hold == "" {
 		log = c.deaths
 		excess = log.length.Load() - c.log.MaxLen
 	}

@@ -63,13 +63,25 @@ func (tx *Tx) beginLog(c *Container, s LogSettings) {
 // it.
 func (tx *Tx) changeLog(c *Container, s LogSettings) {
 	h := c.deaths.c
-	if before := h.Policy(); before.Default != expiry.TTL(s.Seconds) {
-		p := before.Change(expiry.TTL(s.Seconds), before.Mode, tx.now)
-		h.policy.Store(&p)
-		tx.onRollback(func() { h.policy.Store(before); tx.ks.catalogue.dirty[h.number] = h })
-		tx.recordContainer(h)
+	if p := h.Policy(); p.Default != expiry.TTL(s.Seconds) {
+		tx.setHiddenPolicy(h, p.Change(expiry.TTL(s.Seconds), p.Mode, tx.now))
 	}
 	c.log = &record.Log{Number: h.number, MaxLen: s.MaxLen, Bodies: s.Bodies}
+}
+
+// holdLog keeps the entries of a container's log as long as the container is on hold; "" ends that.
+func (tx *Tx) holdLog(c *Container, reason string) {
+	if c.deaths != nil {
+		tx.setHiddenPolicy(c.deaths.c, c.deaths.c.Policy().WithHold(reason, tx.now))
+	}
+}
+
+// setHiddenPolicy gives a hidden container another policy.
+func (tx *Tx) setHiddenPolicy(h *Container, p expiry.Policy) {
+	before := h.Policy()
+	h.policy.Store(&p)
+	tx.onRollback(func() { h.policy.Store(before); tx.ks.catalogue.dirty[h.number] = h })
+	tx.recordContainer(h)
 }
 
 // endLog removes the log of a container, if it has one, with its entries. The caller has noted the container.

@@ -294,6 +294,36 @@ func TestRetentionAndMaxLen(t *testing.T) {
 	}
 }
 
+// TestHoldKeepsTheLog holds a container beyond the time of its log's entries.
+func TestHoldKeepsTheLog(t *testing.T) {
+	o := open(t)
+	o.createLogged("jobs", 10)
+	o.put("jobs", "gone", `{}`, expiry.Inherit)
+	o.elapse(10_000)
+	o.PurgeOnce()
+	o.elapse(3600_000)
+	o.put("jobs", "kept", `{}`, expiry.Inherit)
+	o.elapse(10_000)
+	o.all(func(tx *Tx) { tx.SetHold(tx.Container("jobs"), "case 4711") })
+	o.PurgeOnce()
+	for range 2 {
+		o.elapse(7200_000)
+		o.PurgeOnce()
+		if ids := idsOf(o.logged("jobs")); !slices.Equal(ids, []string{"kept"}) {
+			t.Errorf("on hold the log has %q", ids)
+		}
+		o.reopen()
+	}
+	o.all(func(tx *Tx) { tx.Release(tx.Container("jobs"), 10, expiry.Strict, -1) })
+	if ids := idsOf(o.logged("jobs")); len(ids) != 0 {
+		t.Errorf("after the hold the log has %q", ids)
+	}
+	o.PurgeOnce()
+	if s := o.state("jobs"); s.Length != 0 || s.Added != 2 {
+		t.Errorf("%+v", s)
+	}
+}
+
 func TestLogDeleteAndTrim(t *testing.T) {
 	o := open(t)
 	o.createLogged("jobs", 10)

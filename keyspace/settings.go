@@ -25,10 +25,11 @@ func (tx *Tx) vetoes(c *Container, e *memtable.Entry) bool {
 	return true
 }
 
-// SetHold puts a container on hold for a reason. A hold keeps its reason. It needs BeginAll.
+// SetHold puts a container on hold for a reason, and its log. A hold keeps its reason. It needs BeginAll.
 func (tx *Tx) SetHold(c *Container, reason string) {
 	if p := c.Policy(); p.Hold != reason && !tx.vetoes(c, nil) {
 		tx.setPolicy(c, p.WithHold(reason, tx.now), expiry.HistoryEntry{What: expiry.Held, Reason: reason, Kills: -1})
+		tx.holdLog(c, reason)
 	}
 }
 
@@ -43,6 +44,7 @@ func (tx *Tx) Release(c *Container, def expiry.TTL, mode expiry.Mode, kills int6
 		tx.setPolicy(c, p.Change(def, mode, tx.now), expiry.HistoryEntry{What: expiry.Set, Kills: -1})
 	}
 	tx.setPolicy(c, c.Policy().WithHold("", tx.now), expiry.HistoryEntry{What: expiry.Released, Reason: p.Hold, Kills: kills})
+	tx.holdLog(c, "")
 }
 
 // DeadlineFree reports whether the deadline of a container can be another member: it has no items, whose ends would be
