@@ -19,7 +19,7 @@ import (
 //     it where it lies.
 //  2. An entry lies in the partition of the item that died, so a burial needs one lock.
 //  3. Ids are drawn under that lock. So a reader that notes the last id before it locks one partition after the other misses
-//     no entry up to that id: who drew it holds the lock until the entry is there.
+//     no entry up to that id: the transaction that drew it holds the lock until the entry is there.
 //  4. Whenever entries leave a partition, the item of the log's state is written in the same group.
 
 // LogSettings are those of a container's log of deaths.

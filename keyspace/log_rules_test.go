@@ -128,7 +128,7 @@ func TestDeathsWhilePausedOffOrHeld(t *testing.T) {
 	}
 }
 
-// TestOnLogged: whoever waits is told of entries, and of logs that come and go, once each group.
+// TestOnLogged: OnLogged is called for new entries, and for logs that come and go, once each group.
 func TestOnLogged(t *testing.T) {
 	told := map[string]int{}
 	o := open(t, func(opt *Options) { opt.Partitions, opt.OnLogged = 1, func(name string) { told[name]++ } })

@@ -26,7 +26,7 @@ const (
 // links has a link beside each entry of a log.
 type links [][]link // by block
 
-// at returns the link of an entry, and makes room for those of its block.
+// link returns the link of an entry, and makes room for those of its block.
 func (s *slab) link(h Handle) *link {
 	block := int(h >> entryBits)
 	for len(s.links) <= block {
@@ -50,7 +50,7 @@ func (c *chains) bucket(hash uint32) *Handle {
 	return c.buckets.at(b)
 }
 
-// find returns the newest entry of an item, 0 if there is none, and the newest of the item before it in the bucket.
+// findChain returns the newest entry of an item, 0 if there is none, and that of the item before it in the bucket.
 func (t *Table) findChain(item string, hash uint32) (h, before Handle) {
 	if t.chains.n == 0 {
 		return 0, 0
