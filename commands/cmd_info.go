@@ -34,6 +34,7 @@ var infoSections = []struct {
 	{"Cluster", (*infoReport).clusterSection, false},
 	{"Expiry", (*infoReport).expirySection, false},
 	{"Indexes", (*infoReport).indexesSection, false},
+	{"Deaths", (*infoReport).deathsSection, false},
 	{"Keyspace", (*infoReport).keyspaceSection, false},
 }
 

@@ -32,7 +32,7 @@ func infoFields(t *testing.T, r Reply) map[string]string {
 func TestInfoSections(t *testing.T) {
 	w := newHarness(t)
 	header := regexp.MustCompile(`(?m)^# (\w+)\r$`)
-	every := "Server Clients Memory Persistence Stats Replication CPU Modules Commandstats Errorstats Latencystats Cluster Expiry Indexes Keyspace"
+	every := "Server Clients Memory Persistence Stats Replication CPU Modules Commandstats Errorstats Latencystats Cluster Expiry Indexes Deaths Keyspace"
 	short := strings.NewReplacer("Commandstats ", "", "Latencystats ", "").Replace(every)
 	w.do(1, "NOSUCH")
 	for args, want := range map[string]string{

@@ -93,27 +93,34 @@ func parseYesNo(option, s string) (*bool, error) {
 //	length   the number of entries
 //	bytes    of their ids and bodies
 //	oldest   when the oldest entry was logged, ms since 1970; null if there is none
-//	groups   the number of consumer groups
+//	memory   of the entries and the groups, estimated; it counts in used_memory besides that of the container
+//	groups   the consumer groups by name: maps of name, pending and lag, which mean what they mean in XINFO GROUPS
 func (x *Context) describeLog(c *keyspace.Container) Reply {
-	settings, on := c.Log()
-	state, _ := x.Tx.LogState(c)
+	s, on := x.logStats(c.Name())
 	if !on {
 		return Null
+	}
+	settings := s.settings
+	groups := make([]Reply, len(s.groups))
+	for i, g := range s.groups {
+		groups[i] = Map(Bulk("name"), Bulk(g.name), Bulk("pending"), Count(g.pending), Bulk("lag"), orNull(g.lag, g.knownLag))
 	}
 	bodies, oldest := "no", Null
 	if settings.Bodies {
 		bodies = "yes"
 	}
-	if state.Length > 0 {
-		oldest = Integer(state.Oldest)
+	if s.Length > 0 {
+		oldest = Integer(s.Oldest)
 	}
 	return Map(
 		Bulk("seconds"), Integer(settings.Seconds),
 		Bulk("maxlen"), Integer(settings.MaxLen),
 		Bulk("bodies"), Bulk(bodies),
-		Bulk("length"), Integer(state.Length),
-		Bulk("bytes"), Integer(state.Bytes),
+		Bulk("length"), Integer(s.Length),
+		Bulk("bytes"), Integer(s.Bytes),
 		Bulk("oldest"), oldest,
+		Bulk("memory"), Integer(s.memory),
+		Bulk("groups"), Array(groups...),
 	)
 }
 

@@ -27,20 +27,28 @@ func (tx *Tx) logOf(c *Container) (log *deathLog, expired expiry.Limits) {
 func (tx *Tx) LogState(c *Container) (s deaths.State, ok bool) {
 	tx.withinAll(func() {
 		tx.saw(tx.ks.catalogue.lsn)
-		log := c.deaths
-		if log == nil {
+		if ok = c.deaths != nil; !ok {
 			return
 		}
-		ok = true
-		expired := tx.expiredOf(log)
 		for _, p := range tx.ks.partitions {
 			tx.saw(p.lastWrite)
-			if t := log.c.tables[p.number]; t != nil {
-				s.Merge(t.part.State(expired))
+			if t := c.deaths.c.tables[p.number]; t != nil {
+				s.Merge(t.part.State(tx.expiredOf(c.deaths)))
 			}
 		}
 	})
 	return s, ok
+}
+
+// LogMemory estimates the memory of a container's log in bytes, with its groups. It needs BeginAll.
+func (tx *Tx) LogMemory(c *Container) (n int64) {
+	for _, h := range c.hiddenLocked() {
+		n += h.memory()
+		for t := range h.each {
+			n += t.Stats().Memory
+		}
+	}
+	return n
 }
 
 // LogLast returns the greatest id that the container's log has given, in constant time; zero if there is no log.

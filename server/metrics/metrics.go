@@ -170,10 +170,15 @@ func (m *Server) Collect(out chan<- prometheus.Metric) {
 		return
 	}
 	for _, f := range m.engine.Info() {
-		if c, ok := f.Value.(commands.ContainerInfo); ok {
-			collectContainer(out, c)
-		} else if metric, ok := metricsOfInfo[f.Name]; ok {
-			metric.collect(out, f.Value)
+		switch value := f.Value.(type) {
+		case commands.ContainerInfo:
+			collectContainer(out, value)
+		case commands.LogInfo:
+			collectLog(out, value)
+		default:
+			if metric, ok := metricsOfInfo[f.Name]; ok {
+				metric.collect(out, value)
+			}
 		}
 	}
 	for _, c := range m.engine.CommandStats() {

@@ -121,15 +121,25 @@ var metricsOfInfo = map[string]infoMetric{
 	"expiry_time_spent_usec":    counter("expiry_seconds_total", "Time that the purge worked.", 1e-6),
 	"expiry_longest_cycle_usec": gauge("expiry_longest_cycle_seconds", "Longest cycle of the purge.", 1e-6),
 
-	"indexes":             gauge("indexes", "Indexes of all containers.", 1),
-	"index_entries":       gauge("index_entries", "Entries of all indexes.", 1),
-	"index_bytes":         gauge("index_bytes", "Memory of all indexes.", 1),
+	"indexes":       gauge("indexes", "Indexes of all containers.", 1),
+	"index_entries": gauge("index_entries", "Entries of all indexes.", 1),
+	"index_bytes":   gauge("index_bytes", "Memory of all indexes.", 1),
+
 	"queries":             counter("queries_total", "Queries run.", 1),
 	"query_scans":         counter("query_scans_total", "Queries that scanned a container.", 1),
 	"query_examined":      counter("query_examined_total", "Documents and entries that queries examined.", 1),
 	"query_dead_met":      counter("query_dead_met_total", "Dead items that queries met.", 1),
 	"query_slices":        counter("query_slices_total", "Slices that queries read.", 1),
 	"queries_over_budget": counter("queries_over_budget_total", "Queries that query-budget stopped.", 1),
+
+	"logs":            gauge("logs", "Containers that log their deaths.", 1),
+	"log_entries":     gauge("log_entries", "Entries of all logs of deaths.", 1),
+	"log_bytes":       gauge("log_bytes", "Ids and bodies of these entries.", 1),
+	"log_memory":      gauge("memory_log_bytes", "Memory of the logs of deaths and of their groups.", 1),
+	"log_oldest_time": gauge("log_oldest_timestamp_seconds", "When the oldest entry was logged, since 1970; 0 without entries.", 1),
+	"log_groups":      gauge("log_groups", "Consumer groups of all logs.", 1),
+	"log_pending":     gauge("log_pending_entries", "Entries that were delivered to a group and not acknowledged.", 1),
+	"log_max_lag":     gauge("log_max_lag_entries", "Most entries that were not delivered to a group.", 1),
 }
 
 // Metrics with a label.
@@ -143,6 +153,11 @@ var (
 	containerItems    = describe("container_items", "Living items of a container.", "container")
 	containerExpiring = describe("container_expiring_items", "Of these, items that will die.", "container")
 	containerTTL      = describe("container_ttl_seconds", "Estimated mean time that these have left; 0 if there are none.", "container")
+
+	containerLogEntries = describe("container_log_entries", "Entries of a container's log of deaths.", "container")
+	containerLogBytes   = describe("container_log_bytes", "Ids and bodies of these entries.", "container")
+	containerLogPending = describe("container_log_pending_entries", "Entries that were delivered to a group of a container's log and not acknowledged, of all groups.", "container")
+	containerLogLag     = describe("container_log_lag_entries", "Entries that were not delivered to the group of a container's log that is the furthest behind.", "container")
 )
 
 // durationBounds are the bounds of the histograms, from a microsecond to 17 seconds, each four times the
@@ -169,5 +184,14 @@ func collectContainer(out chan<- prometheus.Metric, c commands.ContainerInfo) {
 		containerItems: float64(c.Items), containerExpiring: float64(c.Expiring), containerTTL: float64(c.AverageTTL) / 1000,
 	} {
 		out <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, n, c.Name)
+	}
+}
+
+func collectLog(out chan<- prometheus.Metric, l commands.LogInfo) {
+	for desc, n := range map[*prometheus.Desc]float64{
+		containerLogEntries: float64(l.Entries), containerLogBytes: float64(l.Bytes),
+		containerLogPending: float64(l.Pending), containerLogLag: float64(l.Lag),
+	} {
+		out <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, n, l.Name)
 	}
 }
