@@ -25,6 +25,9 @@ func TestDocsPythonPrograms(t *testing.T) {
 	interpreter, found := python(t), 0
 	for page, text := range guides(t) {
 		for _, program := range blocks(text, "python") {
+			if isWorker(program) {
+				continue
+			}
 			if found++; testing.Short() && strings.Contains(program, "1_000_000") {
 				continue // it loads a million documents
 			}

@@ -144,7 +144,13 @@ func (b *logBuffer) String() string {
 // ends.
 func start(t *testing.T, dir string, args ...string) *process {
 	t.Helper()
-	p := &process{t: t, port: freePort(t), dir: dir}
+	return startOn(t, freePort(t), dir, args...)
+}
+
+// startOn is start with a port.
+func startOn(t *testing.T, port, dir string, args ...string) *process {
+	t.Helper()
+	p := &process{t: t, port: port, dir: dir}
 	p.cmd = exec.Command(binary, append([]string{"--port", p.port, "--dir", dir}, args...)...)
 	p.cmd.Dir = t.TempDir()
 	p.cmd.Stderr = &p.log

@@ -48,6 +48,7 @@ func playPage(t *testing.T, file string) (played int) {
 			}
 			if player == nil {
 				player = &transcriptPlayer{t: t, harness: newHarness(t), session: 1}
+				player.harness.do(1, "HELLO", "3") // the replies are those of redis-cli -3
 			}
 			first := i + 1
 			for i++; lines[i] != "```"; i++ { // a block that is not closed ends the test with a panic
@@ -57,6 +58,9 @@ func playPage(t *testing.T, file string) (played int) {
 				written := lines[first+s.line-1]
 				s.line += first
 				player.play(&s)
+				if s.directive() == "clock" {
+					player.harness.engine.Keyspace.PurgeOnce() // as a server does meanwhile
+				}
 				out = append(append(out, written), s.want...)
 				played++
 			}
