@@ -38,6 +38,9 @@ type Command struct {
 	// with their size. Nil: no.
 	Walks func(args []string) bool
 
+	// Reads reports whether the command may read many items, so that it computes for long. Nil: as Slow says.
+	Reads func(args []string) bool
+
 	// Parse checks the arguments and returns the Run. It touches neither the keyspace nor the clock. It
 	// does all work that needs no lock, such as validating JSON.
 	Parse func(in *Input) (Run, error)

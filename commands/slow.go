@@ -36,11 +36,11 @@ func (s *Session) isSlow(r *row, args []string) bool {
 	if r.Scope == ScopeQueue {
 		return s.multi.slow || len(s.multi.commands) > slowQueue
 	}
-	return r.isSlow(len(args))
+	return r.isSlow(args)
 }
 
-// isSlow reports whether a command with that many arguments is slow by itself.
-func (r *row) isSlow(args int) bool {
+// isSlow reports whether a command with these arguments is slow by itself.
+func (r *row) isSlow(args []string) bool {
 	switch {
 	case r.Flags&Admin != 0:
 	case r.Flags&PubSub != 0 && r.Flags&Publishes == 0:
@@ -51,10 +51,10 @@ func (r *row) isSlow(args int) bool {
 	return true
 }
 
-// computes reports whether a command with that many arguments may compute for long. Commands that rather
+// computes reports whether a command with these arguments may compute for long. Commands that rather
 // wait, for locks, the disk or messages, do not, nor does INFO: it must answer beside long commands.
-func (r *row) computes(args int) bool {
-	return r.Flags&(Admin|PubSub) == 0 && (r.Flags&Slow != 0 || args > slowArgs)
+func (r *row) computes(args []string) bool {
+	return r.Flags&(Admin|PubSub) == 0 && (r.Flags&Slow != 0 || len(args) > slowArgs || r.Reads != nil && r.Reads(args))
 }
 
 // needsTurn reports whether a command may compute for long, as far as its arguments tell.
@@ -66,7 +66,10 @@ func (s *Session) needsTurn(r *row, args []string) bool {
 	if t.open && r.Flags&Immediate == 0 {
 		return false // it is queued
 	}
-	if r.computes(len(args)) {
+	if s.wait != nil {
+		return false // it returns at most blockedCount entries
+	}
+	if r.computes(args) {
 		return true
 	}
 	return sizeOf(args) > slowArgBytes

@@ -307,3 +307,16 @@ func ownTTL(e *deaths.Entry) expiry.TTL {
 	}
 	return expiry.TTL((e.Own - e.TS) / 1000)
 }
+
+// manyEntries is the number of entries from which a read of a log computes for long.
+const manyEntries = 1000
+
+// readsMany is the Reads of a command on a log: it may return many entries, as COUNT does not forbid it.
+func readsMany(args []string) bool {
+	for i := 2; i < len(args); i++ {
+		if n, ok := redisfmt.ParseInt(args[i]); ok && redisfmt.EqualFold(args[i-1], "COUNT") {
+			return n < 1 || n > manyEntries
+		}
+	}
+	return true
+}

@@ -1,6 +1,7 @@
 package commands
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -212,6 +213,54 @@ func TestXTrimInPortions(t *testing.T) {
 	w.do(1, "XLEN", streamKey)
 	w.expect("1) (integer) 1800\n2) (integer) 0", "EXEC")
 	w.expect("(integer) 0", "XTRIM", streamKey, "MAXLEN", "0")
+}
+
+// XDEL of many entries removes some at a time, so that no lock is held for long.
+func TestXDelInPortions(t *testing.T) {
+	w := newLoggedHarness(t)
+	w.die("c", 3*deletePiece)
+	args := []string{"XDEL", streamKey, "1-1"}
+	for _, e := range w.logged("c", streamid.ID{}) {
+		args = append(args, e.ID.String())
+	}
+	args = append(args, args[3]) // again
+	s := w.session(1)
+	run, err := parseXDel(&Input{Args: args})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.current, err = s.resolve(args); err != nil {
+		t.Fatal(err)
+	}
+	w.engine.Keyspace.BeginAll(&s.tx)
+	s.ctx = Context{Tx: &s.tx, Session: s, Engine: w.engine}
+	run(&s.ctx)
+	s.tx.Close()
+	s.ctx.outside = nil
+	w.expect(fmt.Sprintf("(integer) %d", 2*deletePiece+1), "XLEN", streamKey) // 1-1 was none
+	w.expect(fmt.Sprintf("(integer) %d", 2*deletePiece+1), args...)
+	w.expect("(integer) 0", "XLEN", streamKey)
+	w.expect("(error) ERR Invalid stream ID specified as stream command argument", "XDEL", streamKey, "1-1", "nonsense")
+	w.expect("(integer) 0", "XDEL", "__keyevent@absent__:expired", "nonsense")
+}
+
+// Who reads many entries waits for a turn, as all do who compute for long. Who reads few does not.
+func TestReadersOfManyEntriesTakeTurns(t *testing.T) {
+	w := newLoggedHarness(t)
+	w.die("c", 1)
+	s := w.session(1)
+	for command, want := range map[string]bool{
+		"XRANGE KEY - +": true, "XRANGE KEY - + COUNT 1000": false, "XREVRANGE KEY + -": true, "XREVRANGE KEY + - count 1001": true,
+		"XREAD STREAMS KEY 0": true, "XREAD COUNT 10 STREAMS KEY 0": false, "XREAD COUNT 0 STREAMS KEY 0": true,
+		"XINFO STREAM KEY FULL COUNT 0": true, "XINFO STREAM KEY FULL COUNT 10": false,
+		"XINFO STREAM KEY": false, "XINFO STREAM KEY FULL": false,
+	} {
+		s.Paced = true
+		out := w.engine.Execute(s, strings.Fields(strings.ReplaceAll(command, "KEY", streamKey)))
+		if s.Paced = false; out.Deferred != want {
+			t.Errorf("%s: waits for a turn: %v", command, out.Deferred)
+		}
+	}
 }
 
 // A dropped entry is gone for good, over a restart too.

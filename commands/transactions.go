@@ -99,8 +99,8 @@ func (e *Engine) enqueue(s *Session, r *row, args []string) Reply {
 	t.grows = t.grows || r.Flags&(Write|Frees) == Write
 	t.subscribes = t.subscribes || r.Flags&(PubSub|AllowSubscribed) == PubSub|AllowSubscribed
 	matches := e.matchesSlowly(r, args)
-	t.slow = t.slow || matches || r.isSlow(len(args))
-	t.computes = t.computes || matches || r.computes(len(args))
+	t.slow = t.slow || matches || r.isSlow(args)
+	t.computes = t.computes || matches || r.computes(args)
 	t.walks = t.walks || r.walks(args)
 	s.noteCommand(r, e.Keyspace.Now())
 	if t.failed { // the command never runs
