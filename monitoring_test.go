@@ -154,6 +154,20 @@ func TestMetrics(t *testing.T) {
 	if status != 200 || !strings.Contains(body, "\nmayfly_command_duration_seconds_count{command=\"set\"} 1\n") {
 		t.Errorf("/metrics: %d\n%s", status, body)
 	}
+	p.cli("CONTAINER.CREATE", "carts", "TTL", "1", "LOG", "3600")
+	p.cli("XGROUP", "CREATE", "__keyevent@carts__:expired", "mailer", "0")
+	p.cli("DOC.PUT", "carts", "1", "{}")
+	waitFor(t, "the death of a cart", func() bool { return p.cli("XLEN", "__keyevent@carts__:expired") == "1" })
+	_, body = fetch(t, address, "/metrics")
+	for _, line := range []string{
+		"mayfly_logs 1", "mayfly_log_entries 1", "mayfly_log_groups 1", "mayfly_log_max_lag_entries 1",
+		`mayfly_container_log_entries{container="carts"} 1`, `mayfly_container_log_lag_entries{container="carts"} 1`,
+		`mayfly_container_log_pending_entries{container="carts"} 0`,
+	} {
+		if !strings.Contains(body, "\n"+line+"\n") {
+			t.Errorf("/metrics lacks %s\n%s", line, body)
+		}
+	}
 	// The same address again: one line and exit code 1, before any data are touched.
 	checkRefusal(t, runToEnd(t, nil, "--port", freePort(t), "--metrics-addr", address), "cannot listen on metrics-addr "+address, "in use")
 	p.terminate()

@@ -119,4 +119,22 @@ refused(redis.ResponseError, "legal are", do, "DOC.PUT", "orders", "1", '{"ttl":
 refused(redis.ResponseError, "unknown container", do, "DOC.GET", "nowhere", "1")
 assert do("DOC.DEL", "orders", "1", "2") == 1 and do("CONTAINER.DROP", "orders") == 1
 
+# The log of deaths is a stream.
+stream = "__keyevent@gone__:expired"
+assert r.execute_command("CONTAINER.CREATE", "gone", "TTL", 1, "LOG", 3600)
+assert r.xlen(stream) == 0 and r.xrange(stream) == []
+assert r.xgroup_create(stream, "g", "0") is True
+refused(redis.ResponseError, "is written by the server", r.xadd, stream, {"a": 1})
+r.execute_command("DOC.PUT", "gone", "1", '{"n":1}')
+((name, entries),) = r.xread({stream: "0"}, block=10_000)
+((entry, fields),) = entries
+assert name == stream and fields["id"] == "1" and fields["doc"] == '{"n":1}' and fields["cause"] == "container"
+assert r.xreadgroup("g", "w1", {stream: ">"}) == [[stream, [(entry, fields)]]]
+assert r.xpending(stream, "g")["pending"] == 1 and r.xpending_range(stream, "g", "-", "+", 9)[0]["consumer"] == "w1"
+assert r.xclaim(stream, "g", "w2", 0, [entry]) == [(entry, fields)]
+assert r.xautoclaim(stream, "g", "w3", 0)[1] == [(entry, fields)]
+assert r.xack(stream, "g", entry) == 1 and r.xinfo_groups(stream)[0]["pending"] == 0
+assert r.xinfo_stream(stream)["length"] == 1 and len(r.xinfo_consumers(stream, "g")) == 3
+assert r.xdel(stream, entry) == 1 and r.xtrim(stream, maxlen=0) == 0 and r.xgroup_destroy(stream, "g") == 1
+
 print("passed")
