@@ -88,7 +88,7 @@ func logContainer(tx *keyspace.Tx, name string) *keyspace.Container {
 	if c == nil {
 		return nil
 	}
-	if _, ok := c.Log(); !ok {
+	if _, ok := tx.Log(c); !ok {
 		return nil
 	}
 	return c

@@ -1,12 +1,9 @@
 package keyspace
 
 import (
-	"slices"
-
 	"mayfly/expiry"
 	"mayfly/keyspace/deathlog"
 	"mayfly/keyspace/deaths"
-	"mayfly/keyspace/memtable"
 	"mayfly/keyspace/streamid"
 )
 
@@ -21,6 +18,12 @@ func (tx *Tx) logOf(c *Container) (log *deathLog, expired expiry.Limits) {
 		}
 	})
 	return log, expired
+}
+
+// Log is [Container.Log] for a transaction that may have locked nothing.
+func (tx *Tx) Log(c *Container) (s LogSettings, ok bool) {
+	tx.readCatalogue(func(*catalogue) { s, ok = c.Log() })
+	return s, ok
 }
 
 // LogState returns the state of a container's log as of one moment. ok is false if there is none.
@@ -130,16 +133,7 @@ func (tx *Tx) LogDelete(c *Container, ids []streamid.ID) (n int) {
 		return 0
 	}
 	for t := range log.c.each {
-		var list []*memtable.Entry
-		var greatest streamid.ID
-		for _, id := range ids {
-			if e := t.part.Entry(id); e != nil && !e.Within(expired) && !slices.Contains(list, e) {
-				list = append(list, e)
-				if greatest.Less(id) {
-					greatest = id
-				}
-			}
-		}
+		list, greatest := t.part.Entries(ids, expired)
 		if len(list) > 0 && tx.vetoes(c, nil) {
 			return 0
 		}

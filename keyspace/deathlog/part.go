@@ -207,6 +207,17 @@ func (p *Part) Entry(id streamid.ID) (found *memtable.Entry) {
 	return found
 }
 
+// Entries returns the entries of ids that are in the table and not within limits, each once, and the greatest of their ids.
+func (p *Part) Entries(ids []streamid.ID, expired expiry.Limits) (list []*memtable.Entry, greatest streamid.ID) {
+	for _, id := range ids {
+		if e := p.Entry(id); e != nil && !e.Within(expired) && !slices.Contains(list, e) {
+			list = append(list, e)
+			greatest = maxID(greatest, id)
+		}
+	}
+	return list, greatest
+}
+
 // Upto returns the entries up to an id, oldest first.
 func (p *Part) Upto(id streamid.ID) (list []*memtable.Entry) {
 	p.ascend(below(streamid.ID{Seq: 1}), func(e *memtable.Entry) bool {
