@@ -355,6 +355,12 @@ func (tx *Tx) recordContainer(c *Container) {
 	tx.group = aof.AppendSet(tx.group, record.ContainerKey(c.number), record.View(tx.buf))
 	tx.ks.catalogue.dirty[c.number] = c
 	tx.recorded = append(tx.recorded, c)
+	if c.deaths != nil && c.deaths.c.hidden.LogOf != c.number { // a repair needs it if the container's record is lost
+		h, before := c.deaths.c, c.deaths.c.hidden
+		h.hidden = &record.Hidden{LogOf: c.number}
+		tx.onRollback(func() { h.hidden = before })
+		tx.recordContainer(h)
+	}
 }
 
 // record returns the container's record on disk.

@@ -127,3 +127,46 @@ func TestLogsInFiles(t *testing.T) {
 		t.Errorf("the state is %+v", state)
 	}
 }
+
+// The record of a log names the container to which it belongs, also after changes of its number, on disk too.
+func TestRecordsOfLogsNameTheirContainers(t *testing.T) {
+	o := open(t)
+	for _, name := range []string{"a", "b"} {
+		o.createLogged(name, 10)
+		o.put(name, "id", "{}", expiry.Never)
+	}
+	check := func(what string) {
+		t.Helper()
+		for range 2 {
+			o.all(func(tx *Tx) {
+				for _, name := range []string{"a", "b"} {
+					c := tx.Container(name)
+					if h := c.deaths.c; h.record().Hidden.LogOf != c.number || c.log.Number != h.number {
+						t.Errorf("%s: the log of %s, number %d, names %+v", what, name, c.number, h.record().Hidden)
+					}
+				}
+			})
+			o.reopen()
+		}
+	}
+	check("at the beginning")
+	if err := o.SetUndoWindow(3600); err != nil {
+		t.Fatal(err)
+	}
+	o.flush("a")
+	check("after a flush")
+	o.catalogueTx(func(tx *Tx) {
+		if done, err := tx.Undo("a", ""); done == nil || err != nil {
+			t.Errorf("Undo: %v, %v", done, err)
+		}
+	})
+	check("after an undo")
+	var tx Tx
+	o.BeginAll(&tx)
+	tx.Swap(tx.Container("a"), tx.Container("b"))
+	tx.Rollback()
+	tx.Close()
+	check("after a rollback")
+	o.swap("a", "b")
+	check("after a swap")
+}
