@@ -102,13 +102,31 @@ type entryList struct {
 	size, reserved int
 }
 
+// newEntryList returns an empty list for a command that does its work in pieces.
 func (x *Context) newEntryList() *entryList {
-	return &entryList{entries: []Reply{}, w: x.watchClient(), memory: x.Session.Memory}
+	w := x.watchClient()
+	w.locked = true
+	return &entryList{entries: []Reply{}, w: w, memory: x.Session.Memory}
 }
 
 // admits reports whether there is room for an entry with a body of that many bytes.
-func (l *entryList) admits(body int) bool {
-	if l.size += entrySize + body; l.size-l.reserved >= reservedEntries {
+func (l *entryList) admits(body int) bool { return l.reserve(entrySize, body) }
+
+// add adds an element that is a few numbers and short names. It reports whether there was room.
+func (l *entryList) add(element Reply) bool {
+	if !l.reserve(replySize(&element), 0) {
+		return false
+	}
+	l.entries = append(l.entries, element)
+	return true
+}
+
+// reserve reports whether there is room for size bytes and a body. Once there is none, there is none any more.
+func (l *entryList) reserve(size, body int) bool {
+	if l.full {
+		return false
+	}
+	if l.size += size + body; l.size-l.reserved >= reservedEntries {
 		if l.full = !l.memory.Reserve(l.size - l.reserved); l.full {
 			return false
 		}
@@ -123,13 +141,30 @@ func (l *entryList) release() { l.memory.Release(l.reserved) }
 
 // reply returns the entries, or an error if there was no room for the first.
 func (l *entryList) reply() (list []Reply, err error) {
+	if len(l.entries) > 0 {
+		return l.entries, nil
+	}
+	return l.whole()
+}
+
+// whole returns the entries, or an error if there was no room for one.
+func (l *entryList) whole() (list []Reply, err error) {
 	switch {
-	case !l.full || len(l.entries) > 0:
+	case !l.full:
 		return l.entries, nil
 	case l.w.x.abandoned:
 		return nil, errAbandoned
 	}
 	return nil, errClientMemory
+}
+
+// wholeReply returns the array of all entries, or an error.
+func (l *entryList) wholeReply(err error) Reply {
+	list, refused := l.whole()
+	if err = cmp.Or(err, refused); err != nil {
+		return Fail(err)
+	}
+	return Array(list...)
 }
 
 // noGroup is the error of a group that is missing.

@@ -101,7 +101,7 @@ func runXClaim(x *Context) Reply {
 				}
 				if e, ok := tx.LogEntry(c, id); !ok {
 					b.Ack([]streamid.ID{id})
-				} else if claimed.admits(len(e.Body)) && b.Claim(id, &o.Claim) {
+				} else if claimed.admitsClaim(&e, o.justID) && b.Claim(id, &o.Claim) {
 					claimed.entries = append(claimed.entries, claimedReply(&e, o.justID))
 				}
 			}
@@ -118,6 +118,17 @@ func runXClaim(x *Context) Reply {
 	}
 	return Array(list...)
 }
+
+// admitsClaim reports whether there is room for an entry that may be claimed.
+func (l *entryList) admitsClaim(e *deaths.Entry, justID bool) bool {
+	if justID {
+		return l.reserve(idSize, 0)
+	}
+	return l.admits(len(e.Body))
+}
+
+// idSize is about the size in bytes of an id in a reply.
+const idSize = 128
 
 // claimedReply is the reply of an entry that was claimed.
 func claimedReply(e *deaths.Entry, justID bool) Reply {
@@ -203,13 +214,13 @@ func (x *Context) autoClaim(args []string, how groups.Claim, start streamid.ID, 
 				attempts--
 				e, ok := tx.LogEntry(c, id)
 				switch {
+				case !claimed.admitsClaim(&e, justID || !ok):
+					next, more = id, false
+					return
 				case !ok:
 					b.Ack(piece[i : i+1])
 					deleted = append(deleted, Bulk(id.String()))
 					count--
-				case !claimed.admits(len(e.Body)):
-					next, more = id, false
-					return
 				case b.Claim(id, &how):
 					claimed.entries = append(claimed.entries, claimedReply(&e, justID))
 					count--

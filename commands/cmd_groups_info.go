@@ -1,12 +1,14 @@
 package commands
 
 import (
+	"iter"
+	"strconv"
+
 	"mayfly/commands/redisfmt"
 	"mayfly/keyspace"
 	"mayfly/keyspace/deaths"
 	"mayfly/keyspace/groups"
 	"mayfly/keyspace/streamid"
-	"strconv"
 )
 
 // groupInfoCommands are the subcommands of XINFO on groups.
@@ -27,7 +29,8 @@ func runXInfoConsumers(x *Context) Reply {
 	if err != nil {
 		return Fail(err)
 	}
-	list := []Reply{}
+	list := x.newEntryList()
+	defer list.release()
 	x.inPieces(beginGroups, func(tx *keyspace.Tx) (more bool) {
 		c, g := lookGroup(tx, container, args[3])
 		switch {
@@ -39,18 +42,17 @@ func runXInfoConsumers(x *Context) Reply {
 			return false
 		}
 		for c := range g.Consumers() {
-			list = append(list, Map(
+			if !list.add(Map(
 				Bulk("name"), Bulk(c.Name()),
 				Bulk("pending"), Count(c.Len()),
 				Bulk("idle"), Integer(max(0, tx.Now()-c.Seen())),
-			))
+			)) {
+				break
+			}
 		}
 		return false
 	})
-	if err != nil {
-		return Fail(err)
-	}
-	return Array(list...)
+	return list.wholeReply(err)
 }
 
 // orNull returns an integer, or null if it is not known.
@@ -102,49 +104,109 @@ func (x *Context) countGroups(c *keyspace.Container) (n int) {
 	return n
 }
 
-// describeGroups returns what XINFO STREAM FULL says of the groups, with up to count entries of each list; 0: all.
+// describeGroups returns what XINFO STREAM FULL says of the groups, with up to count entries of each list; 0: all. It
+// looks at some pending entries at a time, so lists of a group that others use may be of different moments.
 func (x *Context) describeGroups(c *keyspace.Container, s *deaths.State, count int64) Reply {
-	list, stream := []Reply{}, streamOf(s)
+	stream := streamOf(s)
+	var names []string
 	x.inPieces(beginGroups, func(tx *keyspace.Tx) (more bool) {
-		for _, name := range tx.Groups(c) {
-			list = append(list, describeGroup(tx.Group(c, name), name, &stream, count))
+		names = tx.Groups(c)
+		return false
+	})
+	d := groupDescriber{x: x, c: c, count: count, list: x.newEntryList()}
+	defer d.list.release()
+	groups := []Reply{}
+	for _, name := range names {
+		if g, ok := d.describe(name, &stream); ok {
+			groups = append(groups, g)
+		}
+	}
+	if _, err := d.list.whole(); err != nil {
+		return Fail(err)
+	}
+	return Array(groups...)
+}
+
+// groupDescriber describes groups for XINFO STREAM FULL.
+type groupDescriber struct {
+	x     *Context
+	c     *keyspace.Container
+	count int64      // of the entries in each list; 0: all
+	list  *entryList // reserves the memory of them all
+}
+
+// describe returns what XINFO STREAM FULL says of a group; false if the group is gone.
+func (d *groupDescriber) describe(name string, s *groups.Stream) (reply Reply, ok bool) {
+	var head, consumers []Reply
+	var names []string
+	d.x.inPieces(beginGroups, func(tx *keyspace.Tx) (more bool) {
+		g := tx.Group(d.c, name)
+		if ok = g != nil; !ok {
+			return false
+		}
+		head = []Reply{
+			Bulk("name"), Bulk(name),
+			Bulk("last-delivered-id"), Bulk(g.Last().String()),
+			Bulk("entries-read"), orNull(g.Read(), g.Read() != groups.Unknown),
+			Bulk("lag"), orNull(g.Lag(s)),
+			Bulk("pel-count"), Count(g.Len()),
+		}
+		for c := range g.Consumers() {
+			consumer := Map(Bulk("name"), Bulk(c.Name()), Bulk("seen-time"), Integer(c.Seen()), Bulk("pel-count"), Count(c.Len()))
+			if !d.list.reserve(replySize(&consumer), 0) {
+				break
+			}
+			names, consumers = append(names, c.Name()), append(consumers, consumer)
 		}
 		return false
 	})
-	return Array(list...)
+	if !ok {
+		return Reply{}, false
+	}
+	pending := d.pending(name, func(g *groups.Group, from streamid.ID) iter.Seq[*groups.Pending] { return g.From(from) },
+		func(e *groups.Pending) Reply {
+			return Array(Bulk(e.ID.String()), Bulk(e.Consumer()), Integer(e.Time), Integer(e.Count))
+		})
+	for i, consumer := range names {
+		own := d.pending(name, func(g *groups.Group, from streamid.ID) iter.Seq[*groups.Pending] {
+			if c := g.Consumer(consumer); c != nil {
+				return c.From(from)
+			}
+			return func(func(*groups.Pending) bool) {}
+		}, func(e *groups.Pending) Reply { return Array(Bulk(e.ID.String()), Integer(e.Time), Integer(e.Count)) })
+		consumers[i].Elems = append(consumers[i].Elems, Bulk("pending"), Array(own...))
+	}
+	return Map(append(head, Bulk("pending"), Array(pending...), Bulk("consumers"), Array(consumers...))...), true
 }
 
-// describeGroup returns what XINFO STREAM FULL says of a group.
-func describeGroup(g *groups.Group, name string, s *groups.Stream, count int64) Reply {
-	pending, consumers := []Reply{}, []Reply{}
-	for e := range g.From(streamid.ID{}) {
-		if count != 0 && int64(len(pending)) >= count {
-			break
+// pending shows the pending entries that from yields, some at a time.
+func (d *groupDescriber) pending(
+	name string, from func(*groups.Group, streamid.ID) iter.Seq[*groups.Pending], show func(*groups.Pending) Reply,
+) []Reply {
+	rows, next := []Reply{}, streamid.ID{}
+	d.x.inPieces(beginGroups, func(tx *keyspace.Tx) (more bool) {
+		g := tx.Group(d.c, name)
+		if g == nil {
+			return false
 		}
-		pending = append(pending, Array(Bulk(e.ID.String()), Bulk(e.Consumer()), Integer(e.Time), Integer(e.Count)))
-	}
-	for c := range g.Consumers() {
-		own := []Reply{}
-		for e := range c.From(streamid.ID{}) {
-			if count != 0 && int64(len(own)) >= count {
-				break
+		seen := 0
+		for e := range from(g, next) {
+			if d.count != 0 && int64(len(rows)) >= d.count {
+				return false
 			}
-			own = append(own, Array(Bulk(e.ID.String()), Integer(e.Time), Integer(e.Count)))
+			if seen++; seen > pendingPiece {
+				next = e.ID
+				return true
+			}
+			row := show(e)
+			if !d.list.reserve(replySize(&row), 0) {
+				return false
+			}
+			rows = append(rows, row)
 		}
-		consumers = append(consumers, Map(
-			Bulk("name"), Bulk(c.Name()), Bulk("seen-time"), Integer(c.Seen()),
-			Bulk("pel-count"), Count(c.Len()), Bulk("pending"), Array(own...),
-		))
-	}
-	return Map(
-		Bulk("name"), Bulk(name),
-		Bulk("last-delivered-id"), Bulk(g.Last().String()),
-		Bulk("entries-read"), orNull(g.Read(), g.Read() != groups.Unknown),
-		Bulk("lag"), orNull(g.Lag(s)),
-		Bulk("pel-count"), Count(g.Len()),
-		Bulk("pending"), Array(pending...),
-		Bulk("consumers"), Array(consumers...),
-	)
+		return false
+	})
+	return rows
 }
 
 // pendingQuery is what XPENDING asks for.
@@ -167,7 +229,8 @@ func parseXPending(in *Input) (Run, error) {
 		if err != nil {
 			return Fail(err)
 		}
-		reply, list := Reply{}, []Reply{}
+		reply, list := Reply{}, x.newEntryList()
+		defer list.release()
 		x.inPieces(beginGroups, func(tx *keyspace.Tx) (more bool) {
 			switch _, g := lookGroup(tx, container, args[2]); {
 			case g == nil:
@@ -175,15 +238,12 @@ func parseXPending(in *Input) (Run, error) {
 			case !q.extended:
 				reply = pendingSummary(g)
 			default:
-				list, more = q.some(list, g, tx.Now())
+				more = q.some(list, g, tx.Now())
 			}
 			return more
 		})
-		switch {
-		case err != nil:
-			return Fail(err)
-		case q.extended:
-			return Array(list...)
+		if err != nil || q.extended {
+			return list.wholeReply(err)
 		}
 		return reply
 	}, nil
@@ -239,28 +299,30 @@ func pendingSummary(g *groups.Group) Reply {
 
 // some appends some of the entries that the query asks for, and moves on behind them. more reports whether there may be
 // others.
-func (q *pendingQuery) some(list []Reply, g *groups.Group, now int64) (_ []Reply, more bool) {
+func (q *pendingQuery) some(list *entryList, g *groups.Group, now int64) (more bool) {
 	entries := g.From(q.from)
 	if q.consumer != nil {
 		c := g.Consumer(*q.consumer)
 		if c == nil {
-			return list, false
+			return false
 		}
 		entries = c.From(q.from)
 	}
 	seen := 0
 	for e := range entries {
 		if q.count <= 0 || q.to.Less(e.ID) {
-			return list, false
+			return false
 		}
 		if seen++; seen > pendingPiece {
 			q.from = e.ID
-			return list, true
+			return true
 		}
 		if idle := now - e.Time; q.minIdle == 0 || idle >= q.minIdle {
-			list = append(list, Array(Bulk(e.ID.String()), Bulk(e.Consumer()), Integer(max(idle, 0)), Integer(e.Count)))
+			if !list.add(Array(Bulk(e.ID.String()), Bulk(e.Consumer()), Integer(max(idle, 0)), Integer(e.Count))) {
+				return false
+			}
 			q.count--
 		}
 	}
-	return list, false
+	return false
 }

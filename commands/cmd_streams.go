@@ -388,9 +388,13 @@ func (x *Context) describeStream(c *keyspace.Container, full bool, count int64) 
 		if entries.Kind == KindError {
 			return entries
 		}
+		groups := x.describeGroups(c, &s, count)
+		if groups.Kind == KindError {
+			return groups
+		}
 		return Map(append(list,
 			Bulk("entries"), entries,
-			Bulk("groups"), x.describeGroups(c, &s, count),
+			Bulk("groups"), groups,
 		)...)
 	}
 	return Map(append(list,

@@ -17,8 +17,10 @@ func (x *Context) inPieces(begin func(*keyspace.Keyspace, *keyspace.Tx), f func(
 		}
 		return
 	}
+	w := x.watchClient()
 	for x.piece(begin, f) {
-		runtime.Gosched() // else who waits for the locks may get them a ms later only
+		runtime.Gosched()           // else who waits for the locks may get them a ms later only
+		_ = w.abandoned(workToLook) // others have their turn; f learns it from the watch of its reply
 	}
 }
 

@@ -1,0 +1,68 @@
+package commands
+
+import "testing"
+
+// Replies about groups are charged while they grow, and lists that do not fit are refused.
+func TestRepliesOfGroupsAreCharged(t *testing.T) {
+	const n = 8 * pendingPiece // more than reservedEntries bytes
+	w, ids := newGroupHarness(t, n)
+	if got := w.readGroup("g", "w1", ">", "COUNT", "100000"); len(got) != n {
+		t.Fatalf("%d entries are read", len(got))
+	}
+	full := w.do(1, "XINFO", "STREAM", streamKey, "FULL", "COUNT", "0")
+	group := field(full, "groups").Elems[0]
+	for name, list := range map[string]Reply{"of the group": group, "of the consumer": field(group, "consumers").Elems[0]} {
+		got := idsIn(field(list, "pending"))
+		if len(got) != n || got[0] != ids[0] || got[n-1] != ids[n-1] {
+			t.Errorf("%d pending entries %s", len(got), name)
+		}
+	}
+	var limit ClientMemoryLimit
+	s := w.session(2)
+	s.Memory = limit.Open(s)
+	w.do(2, "XPENDING", streamKey, "g")
+	limit.SetLimit(int64(s.Memory.Size()) + reservedEntries/2)
+	w.engine.Host.(*testHost).options["requirepass"] = ""
+	for range 2 {
+		for _, args := range [][]string{
+			{"XPENDING", streamKey, "g", "-", "+", "100000"},
+			{"XINFO", "STREAM", streamKey, "FULL", "COUNT", "0"},
+		} {
+			if r := w.do(2, args...); r.Str != string(errClientMemory) {
+				t.Errorf("%q over the limit: kind %v %.100s", args, r.Kind, r.Str)
+			}
+		}
+	}
+}
+
+// A command that has locked partitions gives its turn to nobody, but between two pieces of its work.
+func TestTurnsBetweenPieces(t *testing.T) {
+	const n = 5 * groupPiece
+	w, ids := newGroupHarness(t, n)
+	s := w.session(2)
+	turns := 0
+	s.abandonInterval = 0
+	s.Abandoned = func() bool { return false }
+	s.Yield = func() {
+		turns++
+		for i := range 64 { // any partition that is locked would block for ever
+			w.engine.Execute(w.session(3), []string{"GET", string(rune('a' + i))})
+		}
+		w.engine.Execute(w.session(3), []string{"XPENDING", streamKey, "g"})
+	}
+	for _, args := range [][]string{
+		{"XREADGROUP", "GROUP", "g", "w1", "STREAMS", streamKey, ">"},
+		{"XREADGROUP", "GROUP", "g", "w1", "STREAMS", streamKey, "0"},
+		append([]string{"XCLAIM", streamKey, "g", "w2", "0"}, ids...),
+		{"XAUTOCLAIM", streamKey, "g", "w1", "0", "-", "COUNT", "10000"},
+		{"XPENDING", streamKey, "g", "-", "+", "1000000"},
+	} {
+		turns = 0
+		if r := w.engine.Execute(s, args).Reply; r.Kind != KindArray {
+			t.Errorf("%q: %s", args[0], notation(r))
+		}
+		if turns == 0 && args[0] != "XPENDING" {
+			t.Errorf("%q gives no turn to others", args[0])
+		}
+	}
+}
