@@ -436,3 +436,21 @@ func FuzzParseStreams(f *testing.F) {
 		}
 	})
 }
+
+// SWAPDB ends the windows of UNDO. An item that died within one is logged under its container's name, as of the moment of
+// its death.
+func TestSwapLogsDeathsOfWindows(t *testing.T) {
+	w := newLoggedHarness(t)
+	w.expect("OK", "CONTAINER.SET", "other", "TTL", "-1", "LOG", "3600")
+	w.expect("OK", "CONFIG", "SET", "undo-window", "3600")
+	w.expect("OK", "DOC.PUT", "c", "7", "{}")
+	w.clock.Advance(5 * time.Second)
+	w.expect("OK", "CONTAINER.SET", "c", "TTL", "1")
+	w.clock.Advance(time.Second)
+	w.expect("OK", "SWAPDB", "c", "other")
+	w.engine.Keyspace.PurgeOnce()
+	w.expect("(integer) 0", "XLEN", "__keyevent@other__:expired")
+	if list := w.logged("c", streamid.ID{}); len(list) != 1 || list[0].At != testStart+5000 || list[0].Cause != expiry.ByChange {
+		t.Errorf("%+v", list)
+	}
+}

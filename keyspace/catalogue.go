@@ -269,10 +269,9 @@ func (tx *Tx) Swap(a, b *Container) {
 	}
 	tx.noteContainer(a)
 	tx.noteContainer(b)
-	tx.buryBefore(a)
-	tx.buryBefore(b)
 	for _, c := range []*Container{a, b} {
-		tx.closeWindows(c)
+		tx.closeWindows(c) // first: who died within one is buried under the policy of its death
+		tx.buryBefore(c)
 		c.replaced++
 		c.swapped = tx.now
 	}
