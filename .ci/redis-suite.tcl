@@ -2,7 +2,8 @@
 # appends this file to tests/support/redis.tcl. Each stream of a test becomes the log of a container. XADD lets
 # a key of that container expire, and returns the id of its entry. The value of the key is the list of fields, and
 # replies show it in place of the fields of a death. An explicit id stands for the one that the server has drawn.
-# All else is the server's own reply. The commands run at once in a MULTI too.
+# DEL and FLUSHALL switch logs off, EXISTS asks for a log, and CONFIG SET of stream-node-* does nothing. All other
+# replies are the server's. XADD and these commands run at once in a MULTI too.
 
 namespace eval ::deaths {
     variable control {} ;# the connection for what is not in the test
