@@ -228,7 +228,7 @@ func (ks *Keyspace) trimPart(log *deathLog, p *partition, cut streamid.ID) (n in
 	defer buriers.Put(tx)
 	defer tx.Close()
 	t := log.c.tables[p.number]
-	if t == nil || t.gone() {
+	if t == nil || t.gone() || t.c.Policy().Hold != "" { // on hold since trimLog has looked
 		return 0
 	}
 	return tx.removeEntries(t, t.part.Upto(cut), streamid.ID{})
@@ -278,7 +278,7 @@ func (ks *Keyspace) evictEntry(v evictable) LSN {
 	p.mu.Lock()
 	var tx Tx
 	tx.beginLocked(ks, p, "")
-	if t := v.t; !t.gone() {
+	if t := v.t; !t.gone() && t.c.Policy().Hold == "" {
 		if e := t.Find(v.id); e != nil && e.Version() == v.version {
 			id, _, _ := deaths.SplitID(v.id)
 			tx.removeEntries(t, []*memtable.Entry{e}, id)

@@ -324,6 +324,30 @@ func TestHoldKeepsTheLog(t *testing.T) {
 	}
 }
 
+// TestHoldKeepsWhatWasChosen: a hold keeps entries that MAXLEN or eviction was about to remove when it came.
+func TestHoldKeepsWhatWasChosen(t *testing.T) {
+	o := open(t)
+	o.createLogged("jobs", 10)
+	o.put("jobs", "7", `{}`, expiry.Inherit)
+	o.elapse(10_000)
+	o.PurgeOnce()
+	p, h := o.partitionOf("7"), o.catalogue.byName["jobs"].deaths
+	table, id := h.c.tables[p.number], ""
+	table.Descend(0, func(_ uint64, e *memtable.Entry) bool {
+		id = strings.Clone(table.ID(e))
+		return false
+	})
+	chosen := evictable{t: table, id: id, version: table.Find(id).Version()}
+	o.all(func(tx *Tx) { tx.SetHold(tx.Container("jobs"), "case 4711") })
+	if n := o.trimPart(h, p, streamid.Max); n != 0 {
+		t.Errorf("MAXLEN removes %d entries", n)
+	}
+	o.evictEntry(chosen)
+	if ids := idsOf(o.logged("jobs")); !slices.Equal(ids, []string{"7"}) {
+		t.Errorf("on hold the log has %q", ids)
+	}
+}
+
 func TestLogDeleteAndTrim(t *testing.T) {
 	o := open(t)
 	o.createLogged("jobs", 10)
