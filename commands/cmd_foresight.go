@@ -427,7 +427,7 @@ func runDocExplain(x *Context) Reply {
 	x.countRead(c, id, found)
 	policy, history, now := *c.Policy(), x.Tx.History(c), x.Now()
 	last := Null
-	if d, ok := x.Tx.LogNewest(c, id); ok {
+	if d, ok := x.Tx.Deaths(c).Newest(id); ok {
 		last = describeDeath(d)
 	}
 	byDefault, earlier := expiry.DefaultBy(history)

@@ -186,7 +186,7 @@ func lookGroup(tx *keyspace.Tx, container, group string) (c *keyspace.Container,
 
 // stateOf returns what groups must know of a log.
 func stateOf(tx *keyspace.Tx, c *keyspace.Container) groups.Stream {
-	s, _ := tx.LogState(c)
+	s, _ := tx.Deaths(c).State()
 	return streamOf(&s)
 }
 

@@ -99,7 +99,7 @@ func runXClaim(x *Context) Reply {
 				if claimed.full {
 					return
 				}
-				if e, ok := tx.LogEntry(c, id); !ok {
+				if e, ok := tx.Deaths(c).Entry(id); !ok {
 					b.Ack([]streamid.ID{id})
 				} else if claimed.admitsClaim(&e, o.justID) && b.Claim(id, &o.Claim) {
 					claimed.entries = append(claimed.entries, claimedReply(&e, o.justID))
@@ -212,7 +212,7 @@ func (x *Context) autoClaim(args []string, how groups.Claim, start streamid.ID, 
 					return
 				}
 				attempts--
-				e, ok := tx.LogEntry(c, id)
+				e, ok := tx.Deaths(c).Entry(id)
 				switch {
 				case !claimed.admitsClaim(&e, justID || !ok):
 					next, more = id, false

@@ -150,7 +150,7 @@ func (x *Context) deliver(o *readOptions, s *groupSource, list *entryList) {
 			most = int(left)
 		}
 		var ids []streamid.ID
-		tx.LogRange(c, from, last, false, func(e deaths.Entry) (more bool) {
+		tx.Deaths(c).Range(from, last, false, func(e deaths.Entry) (more bool) {
 			if !list.admits(len(e.Body)) {
 				return false
 			}
@@ -185,7 +185,7 @@ func (x *Context) readHistory(o *readOptions, s *groupSource, list *entryList) {
 			}
 			var there []streamid.ID
 			for _, id := range ids {
-				e, ok := tx.LogEntry(c, id)
+				e, ok := tx.Deaths(c).Entry(id)
 				if !list.admits(len(e.Body)) {
 					more = false
 					break

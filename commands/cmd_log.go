@@ -164,7 +164,7 @@ func parseDocRevive(in *Input) (Run, error) {
 			seen[d.id] = true
 			x.Tx.Delete(d.container, d.id) // what is dead and lies there is logged first
 			r := revival{target: d}
-			x.Tx.LogOf(d.container, d.id, func(e deaths.Entry) (more bool) {
+			x.Tx.Deaths(d.container).Of(d.id, func(e deaths.Entry) (more bool) {
 				r.entry = e
 				return !e.HasBody
 			})

@@ -99,7 +99,7 @@ func runXLen(x *Context) Reply {
 	case c == nil:
 		return Integer(0)
 	}
-	state, _ := x.Tx.LogState(c)
+	state, _ := x.Tx.Deaths(c).State()
 	return Integer(state.Length)
 }
 
@@ -157,7 +157,7 @@ func (x *Context) entries(c *keyspace.Container, from, to streamid.ID, reverse b
 	w, memory := x.watchClient(), x.Session.Memory
 	size, reserved, refused := 0, 0, false
 	defer func() { memory.Release(reserved) }()
-	x.Tx.LogRange(c, from, to, reverse, func(e deaths.Entry) (more bool) {
+	x.Tx.Deaths(c).Range(from, to, reverse, func(e deaths.Entry) (more bool) {
 		list = append(list, entryReply(&e))
 		if size += entrySize + len(e.Body); size-reserved >= reservedEntries {
 			if refused = !memory.Reserve(size - reserved); refused {
@@ -201,7 +201,7 @@ func parseXDel(in *Input) (Run, error) {
 		}
 		for {
 			n := min(deletePiece, len(ids))
-			removed += x.Tx.LogDelete(c, ids[:n])
+			removed += x.Tx.Deaths(c).Delete(ids[:n])
 			ids = ids[n:]
 			switch {
 			case len(ids) == 0:
@@ -314,7 +314,7 @@ func parseXTrim(in *Input) (Run, error) {
 		}
 		for {
 			piece := min(trimPiece, o.limit-removed)
-			n := x.Tx.LogTrim(c, o.length, o.below, piece)
+			n := x.Tx.Deaths(c).Trim(o.length, o.below, piece)
 			removed += n
 			switch {
 			case n < piece || removed == o.limit:
@@ -373,7 +373,7 @@ func parseFull(args []string) (count int64, full bool, err error) {
 
 // describeStream is the reply of XINFO STREAM.
 func (x *Context) describeStream(c *keyspace.Container, full bool, count int64) Reply {
-	s, _ := x.Tx.LogState(c)
+	s, _ := x.Tx.Deaths(c).State()
 	list := []Reply{
 		Bulk("length"), Integer(s.Length),
 		Bulk("radix-tree-keys"), Integer(0),

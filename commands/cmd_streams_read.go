@@ -51,7 +51,7 @@ func (x *Context) readAfter(key string, after streamid.ID, count int64) ([]Reply
 		return nil, err
 	}
 	from, ok := after.Next()
-	if !ok || !after.Less(x.Tx.LogLast(c)) {
+	if !ok || !after.Less(x.Tx.Deaths(c).Last()) {
 		return nil, nil
 	}
 	r := x.entries(c, from, streamid.Max, false, count)
@@ -76,7 +76,7 @@ func (x *Context) readFrom(o *readOptions) ([]streamid.ID, error) {
 		switch redisfmt.CString(o.ids[i]) {
 		case "$":
 			if c != nil {
-				after[i] = x.Tx.LogLast(c)
+				after[i] = x.Tx.Deaths(c).Last()
 			}
 		case ">":
 			return nil, errReadNew

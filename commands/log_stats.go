@@ -37,7 +37,7 @@ func (x *Context) logStats(container string) (s logStats, ok bool) {
 		ok = true
 		s = logStats{container: container, db: c.DB(), memory: tx.LogMemory(c)}
 		s.settings, _ = c.Log()
-		s.State, _ = tx.LogState(c)
+		s.State, _ = tx.Deaths(c).State()
 		stream := streamOf(&s.State)
 		for _, name := range tx.Groups(c) {
 			g := tx.Group(c, name)

@@ -31,7 +31,7 @@ func (w *harness) logged(container string, after streamid.ID) (list []deaths.Ent
 	w.engine.Keyspace.BeginSweep(&tx)
 	defer tx.Close()
 	from, _ := after.Next()
-	tx.LogRange(tx.Container(container), from, streamid.Max, false, func(e deaths.Entry) bool {
+	tx.Deaths(tx.Container(container)).Range(from, streamid.Max, false, func(e deaths.Entry) bool {
 		list = append(list, e)
 		return true
 	})
@@ -66,7 +66,7 @@ func (w *harness) logLength(container string) int64 {
 	var tx keyspace.Tx
 	w.engine.Keyspace.BeginSweep(&tx)
 	defer tx.Close()
-	state, _ := tx.LogState(tx.Container(container))
+	state, _ := tx.Deaths(tx.Container(container)).State()
 	return state.Length
 }
 

@@ -196,23 +196,18 @@ func (ks *Keyspace) trimLog(t *table, s *expiry.Sample) {
 	t.p.mu.Lock()
 	var log *deathLog
 	excess := int64(0)
-	if c := t.c.owner; !t.gone() && c != nil && c.Policy().Hold == "" {
-		log = c.deaths
-		excess = log.length.Load() - c.log.MaxLen
+	owner := t.c.owner
+	if !t.gone() && owner != nil && owner.Policy().Hold == "" {
+		log = owner.deaths
+		excess = log.length.Load() - owner.log.MaxLen
 	}
 	t.p.mu.Unlock()
 	if excess <= 0 {
 		return
 	}
-	cut, n := streamid.ID{}, int64(0)
 	var tx Tx
 	ks.BeginSweep(&tx)
-	all := deathlog.NewReader(len(ks.partitions), streamid.ID{}, streamid.Max, expiry.NoLimits, false)
-	tx.readLog(log, all, func(e deaths.Entry) bool {
-		cut = e.ID
-		n++
-		return n < min(excess, trimPiece)
-	})
+	cut, n := tx.Deaths(owner).Oldest(min(excess, trimPiece))
 	tx.Close()
 	for _, p := range ks.partitions {
 		s.Dead += ks.trimPart(log, p, cut)

@@ -130,7 +130,7 @@ func BenchmarkLogRange(b *testing.B) {
 	var ids []streamid.ID
 	var tx Tx
 	l.BeginNone(&tx)
-	tx.LogRange(tx.Container("c"), streamid.ID{}, streamid.Max, false, func(e deaths.Entry) bool {
+	tx.Deaths(tx.Container("c")).Range(streamid.ID{}, streamid.Max, false, func(e deaths.Entry) bool {
 		ids = append(ids, e.ID)
 		return true
 	})
@@ -144,7 +144,7 @@ func BenchmarkLogRange(b *testing.B) {
 			for b.Loop() {
 				l.BeginNone(&tx)
 				count := 0
-				tx.LogRange(tx.Container("c"), ids[at.from], streamid.Max, false, func(e deaths.Entry) bool {
+				tx.Deaths(tx.Container("c")).Range(ids[at.from], streamid.Max, false, func(e deaths.Entry) bool {
 					count++
 					sum += len(e.Body)
 					return count < 100
@@ -158,7 +158,7 @@ func BenchmarkLogRange(b *testing.B) {
 		for b.Loop() {
 			id := fmt.Sprint("document-", i%n)
 			l.BeginKey(&tx, id)
-			if _, ok := tx.LogNewest(tx.Container("c"), id); !ok {
+			if _, ok := tx.Deaths(tx.Container("c")).Newest(id); !ok {
 				b.Fatal(id)
 			}
 			tx.Close()

@@ -87,7 +87,7 @@ func TestCrashesLogEachDeathOnce(t *testing.T) {
 		found, etags := map[string]int{}, map[uint64]bool{}
 		ks.BeginNone(&tx)
 		jobs := tx.Container("jobs")
-		tx.LogRange(jobs, streamid.ID{}, streamid.Max, false, func(e deaths.Entry) bool {
+		tx.Deaths(jobs).Range(streamid.ID{}, streamid.Max, false, func(e deaths.Entry) bool {
 			if etags[e.Etag] {
 				t.Errorf("cut %d: etag %d is logged twice", n, e.Etag)
 			}
@@ -96,7 +96,7 @@ func TestCrashesLogEachDeathOnce(t *testing.T) {
 			return true
 		})
 		tx.Scan(jobs, 0, 1<<30, func(id string, _ Item) { found[id]++ })
-		if s, _ := tx.LogState(jobs); s.Added != int64(len(etags)) || s.Length != s.Added {
+		if s, _ := tx.Deaths(jobs).State(); s.Added != int64(len(etags)) || s.Length != s.Added {
 			t.Errorf("cut %d: %d entries, the state is %+v", n, len(etags), s)
 		}
 		tx.Close()

@@ -60,11 +60,11 @@ func TestErasureOfEntries(t *testing.T) {
 		t.Errorf("the files hold %v, a backup %v", left, copied)
 	}
 	o.all(func(tx *Tx) {
-		newest, _ := tx.LogNewest(tx.Container("deleted"), "id")
-		if n := tx.LogDelete(tx.Container("deleted"), []streamid.ID{newest.ID}); n != 1 {
+		newest, _ := tx.Deaths(tx.Container("deleted")).Newest("id")
+		if n := tx.Deaths(tx.Container("deleted")).Delete([]streamid.ID{newest.ID}); n != 1 {
 			t.Errorf("%d entries are deleted", n)
 		}
-		tx.LogTrim(tx.Container("trimmed"), 0, streamid.ID{}, 0)
+		tx.Deaths(tx.Container("trimmed")).Trim(0, streamid.ID{}, 0)
 	})
 	o.setLog("off", LogSettings{})
 	o.pass(&c, eraseWithin)
@@ -99,11 +99,13 @@ func TestLogsInFiles(t *testing.T) {
 		case 2:
 			o.reopen()
 		case 3:
-			o.all(func(tx *Tx) { tx.LogTrim(tx.Container("orders"), int64(r.IntN(60)), streamid.ID{}, int64(r.IntN(30))) })
+			o.all(func(tx *Tx) {
+				tx.Deaths(tx.Container("orders")).Trim(int64(r.IntN(60)), streamid.ID{}, int64(r.IntN(30)))
+			})
 		case 4:
 			o.all(func(tx *Tx) {
 				if list := want; len(list) > 0 {
-					tx.LogDelete(tx.Container("orders"), []streamid.ID{list[r.IntN(len(list))].ID})
+					tx.Deaths(tx.Container("orders")).Delete([]streamid.ID{list[r.IntN(len(list))].ID})
 				}
 			})
 		default:

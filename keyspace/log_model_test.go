@@ -317,7 +317,7 @@ func TestNothingAppearsBehindACursor(t *testing.T) {
 				from, _ := cursor.Next()
 				o.BeginNone(&tx)
 				count := 0
-				tx.LogRange(c, from, streamid.Max, false, func(e deaths.Entry) bool {
+				tx.Deaths(c).Range(from, streamid.Max, false, func(e deaths.Entry) bool {
 					cursor = e.ID
 					read[i] = append(read[i], e.ID)
 					count++

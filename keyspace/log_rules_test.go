@@ -71,7 +71,7 @@ func TestNothingIsBuriedWhileTheDiskFails(t *testing.T) {
 	o.PurgeOnce()
 	o.BeginAll(&tx)
 	c := tx.Container("jobs")
-	if s, _ := tx.LogState(c); tx.Delete(c, "b") || tx.Count(c) != 0 || s.Length != 0 || died != 0 {
+	if s, _ := tx.Deaths(c).State(); tx.Delete(c, "b") || tx.Count(c) != 0 || s.Length != 0 || died != 0 {
 		t.Errorf("%+v, %d events; %d live", s, died, tx.Count(c))
 	}
 	tx.Close()
@@ -232,13 +232,13 @@ func TestExpiredEntriesStayExpired(t *testing.T) {
 		o.reopen()
 		o.all(func(tx *Tx) {
 			c := tx.Container("jobs")
-			if _, ok := tx.LogNewest(c, "a"); ok {
+			if _, ok := tx.Deaths(c).Newest("a"); ok {
 				t.Errorf("an entry that has expired is found, the log keeps %d s", seconds)
 			}
-			if s, _ := tx.LogState(c); s.Length != 0 || s.Added != 1 {
+			if s, _ := tx.Deaths(c).State(); s.Length != 0 || s.Added != 1 {
 				t.Errorf("%+v", s)
 			}
-			if n := tx.LogDelete(c, []streamid.ID{{Ms: uint64(epoch + 10_000)}}); n != 0 {
+			if n := tx.Deaths(c).Delete([]streamid.ID{{Ms: uint64(epoch + 10_000)}}); n != 0 {
 				t.Errorf("%d deleted", n)
 			}
 		})

@@ -18,7 +18,7 @@ func (o *opened) logged(container string) (list []deaths.Entry) {
 	o.t.Helper()
 	var tx Tx
 	o.BeginNone(&tx)
-	tx.LogRange(tx.Container(container), streamid.ID{}, streamid.Max, false, func(e deaths.Entry) bool {
+	tx.Deaths(tx.Container(container)).Range(streamid.ID{}, streamid.Max, false, func(e deaths.Entry) bool {
 		list = append(list, e)
 		return true
 	})
@@ -31,7 +31,7 @@ func (o *opened) state(container string) deaths.State {
 	o.t.Helper()
 	var tx Tx
 	o.BeginNone(&tx)
-	s, ok := tx.LogState(tx.Container(container))
+	s, ok := tx.Deaths(tx.Container(container)).State()
 	if o.commit(&tx); !ok {
 		o.t.Fatalf("%s has no log", container)
 	}
@@ -158,7 +158,7 @@ func TestWritersBury(t *testing.T) {
 		t.Errorf("events after %v, the last group is %d", events, lsn)
 	}
 	o.BeginKey(&tx, "a")
-	if e, ok := tx.LogNewest(tx.Container("jobs"), "a"); !ok || e != list[1] {
+	if e, ok := tx.Deaths(tx.Container("jobs")).Newest("a"); !ok || e != list[1] {
 		t.Errorf("the newest is %+v", e)
 	}
 	tx.Close()
@@ -193,8 +193,8 @@ func TestRollbackTakesBurialsBack(t *testing.T) {
 	}
 	before := o.state("jobs")
 	for _, f := range []func(tx *Tx, c *Container){
-		func(tx *Tx, c *Container) { tx.LogDelete(c, []streamid.ID{before.First, before.Last}) },
-		func(tx *Tx, c *Container) { tx.LogTrim(c, 0, streamid.ID{}, 0) },
+		func(tx *Tx, c *Container) { tx.Deaths(c).Delete([]streamid.ID{before.First, before.Last}) },
+		func(tx *Tx, c *Container) { tx.Deaths(c).Trim(0, streamid.ID{}, 0) },
 		func(tx *Tx, c *Container) { _ = tx.SetLog(c, LogSettings{}) },
 		func(tx *Tx, c *Container) { tx.Drop(c) },
 		func(tx *Tx, c *Container) { tx.Flush(c) },
@@ -234,7 +234,7 @@ func TestLogRangeMergesPartitions(t *testing.T) {
 				var got []deaths.Entry
 				var tx Tx
 				o.BeginNone(&tx)
-				tx.LogRange(tx.Container("jobs"), list[at[0]].ID, list[at[1]].ID, reverse, func(e deaths.Entry) bool {
+				tx.Deaths(tx.Container("jobs")).Range(list[at[0]].ID, list[at[1]].ID, reverse, func(e deaths.Entry) bool {
 					got = append(got, e)
 					return true
 				})
@@ -360,19 +360,19 @@ func TestLogDeleteAndTrim(t *testing.T) {
 	o.all(func(tx *Tx) {
 		c := tx.Container("jobs")
 		ids := []streamid.ID{list[50].ID, list[60].ID, list[50].ID, {Ms: 1}}
-		if n := tx.LogDelete(c, ids); n != 2 {
+		if n := tx.Deaths(c).Delete(ids); n != 2 {
 			t.Errorf("%d deleted", n)
 		}
-		if n := tx.LogDelete(c, ids); n != 0 {
+		if n := tx.Deaths(c).Delete(ids); n != 0 {
 			t.Errorf("%d deleted again", n)
 		}
-		if n := tx.LogTrim(c, -1, list[10].ID, 0); n != 10 {
+		if n := tx.Deaths(c).Trim(-1, list[10].ID, 0); n != 10 {
 			t.Errorf("%d trimmed by id", n)
 		}
-		if n := tx.LogTrim(c, 80, streamid.ID{}, 5); n != 5 {
+		if n := tx.Deaths(c).Trim(80, streamid.ID{}, 5); n != 5 {
 			t.Errorf("%d trimmed up to a limit", n)
 		}
-		if n := tx.LogTrim(c, 80, streamid.ID{}, 0); n != 3 {
+		if n := tx.Deaths(c).Trim(80, streamid.ID{}, 0); n != 3 {
 			t.Errorf("%d trimmed by number", n)
 		}
 	})
@@ -408,7 +408,7 @@ func TestLogOffDropFlushSwap(t *testing.T) {
 	used := o.Used()
 	o.setLog("a", LogSettings{})
 	o.all(func(tx *Tx) {
-		if _, ok := tx.LogState(tx.Container("a")); ok {
+		if _, ok := tx.Deaths(tx.Container("a")).State(); ok {
 			t.Error("there is a log")
 		}
 		tx.Drop(tx.Container("b"))

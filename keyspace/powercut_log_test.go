@@ -159,7 +159,7 @@ func (l *deathLedger) read(ks *Keyspace, always bool) error {
 	var tx Tx
 	ks.BeginSweep(&tx)
 	var found []seenEntry
-	tx.LogRange(tx.Container(ledgerName), streamid.ID{}, streamid.Max, false, func(e deaths.Entry) bool {
+	tx.Deaths(tx.Container(ledgerName)).Range(streamid.ID{}, streamid.Max, false, func(e deaths.Entry) bool {
 		found = append(found, seenEntry{death: death{e.Item, e.Etag}, at: e.ID})
 		return true
 	})
@@ -246,7 +246,7 @@ func (l *deathLedger) compare(ks *Keyspace, g ledgerGuarantees) (n int, err erro
 	}
 	var last streamid.ID
 	logged := make(map[death]streamid.ID)
-	tx.LogRange(container, streamid.ID{}, streamid.Max, false, func(e deaths.Entry) bool {
+	tx.Deaths(container).Range(streamid.ID{}, streamid.Max, false, func(e deaths.Entry) bool {
 		at := death{e.Item, e.Etag}
 		m, ok := died[at]
 		if _, twice := logged[at]; twice || !ok || !last.Less(e.ID) || !m.isDeath(&e) {
@@ -263,7 +263,7 @@ func (l *deathLedger) compare(ks *Keyspace, g ledgerGuarantees) (n int, err erro
 			err = errors.Join(err, fmt.Errorf("the entry of %v is %v, and was seen as %v", at, logged[at], id))
 		}
 	}
-	if s, ok := tx.LogState(container); !ok || s.Length != int64(len(died)) || s.Added != s.Length || s.Length > 0 && s.Last.Less(last) {
+	if s, ok := tx.Deaths(container).State(); !ok || s.Length != int64(len(died)) || s.Added != s.Length || s.Length > 0 && s.Last.Less(last) {
 		err = errors.Join(err, fmt.Errorf("the state is %+v; %d have died, %v is the last", s, len(died), last))
 	}
 	return len(logged), err

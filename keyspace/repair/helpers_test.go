@@ -84,7 +84,7 @@ func (o *opened) dump() map[place]record.Item {
 	o.BeginSweep(&tx)
 	for _, c := range tx.Containers() {
 		tx.Scan(c, 0, 1<<30, func(id string, it record.Item) { all[place{c.Name(), id}] = it })
-		tx.LogRange(c, streamid.ID{}, streamid.Max, false, func(e deaths.Entry) bool {
+		tx.Deaths(c).Range(streamid.ID{}, streamid.Max, false, func(e deaths.Entry) bool {
 			id := string(deaths.AppendID(nil, e.ID, e.Item))
 			all[place{"log of " + c.Name(), id}] = record.Item{Kind: record.Entry, Version: e.Etag, Body: string(e.AppendBody(nil))}
 			return true
@@ -163,7 +163,7 @@ func (o *opened) deliver(container, group string, random *rand.Rand) {
 		}
 		var ids []streamid.ID
 		last := tx.Group(c, group).Last()
-		tx.LogRange(c, last, streamid.Max, false, func(e deaths.Entry) bool {
+		tx.Deaths(c).Range(last, streamid.Max, false, func(e deaths.Entry) bool {
 			if last.Less(e.ID) {
 				ids = append(ids, e.ID)
 			}
@@ -173,7 +173,7 @@ func (o *opened) deliver(container, group string, random *rand.Rand) {
 			return
 		}
 		ids = ids[:len(ids)-1]
-		state, _ := tx.LogState(c)
+		state, _ := tx.Deaths(c).State()
 		tx.ChangeGroup(c, group, func(b *groups.Changes) {
 			stream := groups.Stream{Added: state.Added, Length: state.Length, First: state.First, Last: state.Last, MaxDeleted: state.MaxDeleted}
 			b.Deliver(&stream, ids, fmt.Sprint("worker-", random.IntN(3)), tx.Now(), false)

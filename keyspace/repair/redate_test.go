@@ -145,7 +145,7 @@ func TestRunAtACorrectedClockWithLogs(t *testing.T) {
 		var got []string
 		var last streamid.ID
 		o.catalogueTx(func(tx *keyspace.Tx) {
-			tx.LogRange(tx.Container("orders"), streamid.ID{}, streamid.Max, false, func(e deaths.Entry) bool {
+			tx.Deaths(tx.Container("orders")).Range(streamid.ID{}, streamid.Max, false, func(e deaths.Entry) bool {
 				if !last.Less(e.ID) {
 					t.Errorf("%v follows %v", e.ID, last)
 				}
