@@ -13,7 +13,7 @@ var readGroupCommand = Command{
 	Syntax:  "GROUP group consumer [COUNT count] [BLOCK milliseconds] [NOACK] STREAMS key [key ...] id [id ...]",
 	Summary: "Return new entries from a stream using a consumer group, or access the history of the pending entries for a given consumer. Can block.",
 	Differs: "More than 100 entries go in portions, and other consumers may take entries in between",
-	Flags:   Write | Blocking, KeysAfter: Keyword{Word: "STREAMS", From: 4}, Access: "RO access", Scope: ScopeSweep, Parse: parseXReadGroup,
+	Flags:   Write | Blocking, KeysAfter: Keyword{Word: "STREAMS", From: 4}, Access: "RO access", Scope: ScopeSweep, Reads: readsMany, Parse: parseXReadGroup,
 }
 
 // errGroupDollar is the error of $ as an id.

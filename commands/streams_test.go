@@ -248,12 +248,14 @@ func TestXDelInPortions(t *testing.T) {
 func TestReadersOfManyEntriesTakeTurns(t *testing.T) {
 	w := newLoggedHarness(t)
 	w.die("c", 1)
+	w.expect("OK", "XGROUP", "CREATE", streamKey, "g", "0")
 	s := w.session(1)
 	for command, want := range map[string]bool{
 		"XRANGE KEY - +": true, "XRANGE KEY - + COUNT 1000": false, "XREVRANGE KEY + -": true, "XREVRANGE KEY + - count 1001": true,
 		"XREAD STREAMS KEY 0": true, "XREAD COUNT 10 STREAMS KEY 0": false, "XREAD COUNT 0 STREAMS KEY 0": true,
 		"XINFO STREAM KEY FULL COUNT 0": true, "XINFO STREAM KEY FULL COUNT 10": false,
 		"XINFO STREAM KEY": false, "XINFO STREAM KEY FULL": false,
+		"XREADGROUP GROUP g w STREAMS KEY >": true, "XREADGROUP GROUP g w COUNT 10 STREAMS KEY >": false,
 	} {
 		s.Paced = true
 		out := w.engine.Execute(s, strings.Fields(strings.ReplaceAll(command, "KEY", streamKey)))
