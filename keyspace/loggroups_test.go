@@ -10,6 +10,7 @@ import (
 
 	"mayfly/expiry"
 	"mayfly/keyspace/groups"
+	"mayfly/keyspace/repair"
 	"mayfly/keyspace/streamid"
 )
 
@@ -186,6 +187,42 @@ func TestGroupsFollowTheirLog(t *testing.T) {
 			t.Errorf("group %q, container %d, is left", h.hidden.Group, number)
 		}
 	}
+}
+
+// A folder with an item in a group that no start can read is damaged, as the check says.
+func TestCheckTellsOfAnItemThatIsNotOfAGroup(t *testing.T) {
+	o := open(t)
+	o.createLogged("jobs", 10)
+	o.createGroup("jobs", "mail")
+	var tx Tx
+	o.BeginKey(&tx, GroupTag)
+	h := tx.findGroup(tx.Container("jobs"), "mail")
+	tx.setGroupItem(h, GroupTag+"8-8", "1 1 w")
+	tx.setGroupItem(h, GroupTag+"9-9", "once")
+	o.commit(&tx)
+	if err := o.Close(); err != nil {
+		t.Error(err)
+	}
+	in, err := repair.Inspect(o.opt.Dir)
+	if err != nil {
+		t.Error(err)
+	} else {
+		var ids []string
+		for _, f := range in.Files {
+			for _, p := range f.Problems {
+				ids = append(ids, p.ID)
+			}
+		}
+		if in.State != repair.Damaged || !slices.Equal(ids, []string{GroupTag + "9-9"}) {
+			t.Errorf("the folder is %v, with problems of %q", in.State, ids)
+		}
+	}
+	if ks, err := Open(o.opt); err == nil {
+		ks.Close()
+		t.Error("the folder can be opened")
+	}
+	o.opt.Dir = t.TempDir() // for the end of the test
+	o.start()
 }
 
 // Groups count in the memory of the keyspace.

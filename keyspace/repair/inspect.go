@@ -5,8 +5,10 @@ import (
 	"maps"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"mayfly/expiry"
+	"mayfly/keyspace/groups"
 	"mayfly/keyspace/record"
 )
 
@@ -43,6 +45,12 @@ func Inspect(dir string, progress ...Progress) (*Inspection, error) {
 	in := &Inspection{Dir: dir, Partitions: s.partitions, State: Sound}
 	in.Files = slices.Concat([]FileReport{s.format}, stores, journals, []FileReport{s.listing})
 	in.Notes = notes(dir, names, len(journals))
+	for _, u := range names.misfits() {
+		if i := slices.IndexFunc(in.Files, func(f FileReport) bool { return f.File == u.file }); i >= 0 {
+			in.Files[i].State = Damaged
+			in.Files[i].Problems = append(in.Files[i].Problems, u.Problem)
+		}
+	}
 	for i := range in.Files {
 		f := &in.Files[i]
 		names.explain(f.Problems)
@@ -78,6 +86,13 @@ type names struct {
 	byNumber map[uint32]*record.Container
 	items    map[uint32]int // records, by container
 	clock    int64          // ms; the latest time in a record
+	unfit    map[string]unfit
+}
+
+// unfit is an item in a group that is not of one, by its key.
+type unfit struct {
+	file string
+	Problem
 }
 
 func newNames() *names {
@@ -96,6 +111,7 @@ func (n *names) apply(c change) error {
 	}
 	if k, err := record.SplitKey(c.key); err == nil {
 		n.items[k.Container]++
+		n.checkGroupItem(k, c, it)
 		return nil
 	}
 	number, err := record.ContainerNumber(c.key)
@@ -113,6 +129,35 @@ func (n *names) apply(c change) error {
 	n.byNumber[number] = &container
 	n.clock = max(n.clock, container.Policy.InheritDeadTo, container.Policy.OwnDeadTo)
 	return nil
+}
+
+// checkGroupItem notes an item of a group that cannot be read: a start refuses it. Others are let go.
+func (n *names) checkGroupItem(k record.Key, c change, it record.Item) {
+	group := n.byNumber[k.Container]
+	if group == nil || group.Hidden == nil || !group.Hidden.IsGroup() {
+		return
+	}
+	delete(n.unfit, c.key)
+	if c.del {
+		return
+	}
+	if _, err := groups.Load(func(yield func(string, string) bool) { yield(k.ID, it.Body) }); err != nil {
+		if n.unfit == nil {
+			n.unfit = make(map[string]unfit)
+		}
+		key := strings.Clone(c.key)
+		n.unfit[key] = unfit{c.file, Problem{Key: key, From: c.at.From, To: c.at.To, Reason: err.Error()}}
+	}
+}
+
+// misfits returns the items that checkGroupItem has noted of groups that exist, in the order of their keys.
+func (n *names) misfits() (list []unfit) {
+	for _, key := range sortedKeys(n.unfit) {
+		if k, err := record.SplitKey(key); err == nil && n.exists(k.Container) {
+			list = append(list, n.unfit[key])
+		}
+	}
+	return list
 }
 
 // explain fills in the containers and ids of the problems that have an item's key.
