@@ -232,6 +232,9 @@ func (r *indexReader) pause() {
 func (r *indexReader) readOrdered() (end bool, err error) {
 	ties := r.plan.Index.Cut() > 0
 	spans := r.plan.Spans
+	if ties {
+		spans = joinRuns(&r.plan.Index.Definition, spans)
+	}
 	if r.plan.Desc {
 		spans = slices.Clone(spans)
 		slices.Reverse(spans)

@@ -37,6 +37,20 @@ func compareRun(a, b []query.Value, idA, idB string) int {
 	return cmp.Compare(idA, idB)
 }
 
+// joinRuns returns the ascending spans, with those joined that lie in one run: a run is read as a whole. What else it has
+// between them is left to the filter.
+func joinRuns(d *index.Definition, spans []index.Span) []index.Span {
+	joined := make([]index.Span, 0, len(spans))
+	for _, s := range spans {
+		if run, tied := d.Run(&s.Low.Key); tied && len(joined) > 0 && run.Holds(&joined[len(joined)-1].High.Key) {
+			joined[len(joined)-1].High = s.High
+			continue
+		}
+		joined = append(joined, s)
+	}
+	return joined
+}
+
 // readRun adds the items of a run, which begins with the first entry of m, in the order of their documents. more says
 // that the slice has no room for it.
 func (r *indexReader) readRun(m *merge, run *index.Span) (more bool, err error) {
