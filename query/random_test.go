@@ -228,8 +228,8 @@ func (g *generator) pathText(path genPath) string {
 // randomPath makes a path that begins with one of the names.
 func (g *generator) randomPath(names []string) genPath {
 	path := genPath{pick(g, names)}
-	if g.alias == "" { // the first name is a word, and VALUE [ and TOP 1 are keywords
-		for !isName(path[0].(string)) || path[0] == "value" {
+	if g.alias == "" { // the first name is a word, and VALUE and TOP are keywords behind SELECT
+		for !isName(path[0].(string)) || path[0] == "value" || path[0] == "top" {
 			path[0] = pick(g, slices.Concat(numberNames, stringNames, otherNames))
 		}
 	}
