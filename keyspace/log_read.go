@@ -31,8 +31,8 @@ func (s *logSource) IDs() *deathlog.Generator    { return &s.log.ids }
 func (s *logSource) Expired() expiry.Limits      { return s.log.c.Policy().DeadLimits(s.tx.now) }
 func (s *logSource) Held() bool                  { return s.tx.vetoes(s.c, nil) }
 
-func (s *logSource) One(number int, f func()) {
-	s.tx.within(s.tx.ks.partitions[number], func(*partition) bool { f(); return true })
+func (s *logSource) One(number int, f func(p *deathlog.Part)) {
+	s.tx.within(s.tx.ks.partitions[number], func(*partition) bool { f(s.Part(number)); return true })
 }
 
 func (s *logSource) Open() bool {

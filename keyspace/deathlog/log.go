@@ -12,11 +12,11 @@ type Source interface {
 	Partitions() int
 	PartitionOf(item string) int
 
-	// One calls f with a partition locked, Any with some partition, and All with all of them. A partition that the
-	// transaction has locked stays locked afterwards.
-	One(partition int, f func())
+	// Any calls f with some partition locked, All with all of them. One calls f with a partition locked and the part of the
+	// log that is open; nil if there is none. A partition that the transaction has locked stays locked afterwards.
 	Any(f func())
 	All(f func())
+	One(partition int, f func(p *Part))
 
 	// The rest is called by such an f only, for partitions that are locked.
 
@@ -25,7 +25,7 @@ type Source interface {
 	IDs() *Generator        // needs no lock
 	Expired() expiry.Limits // of the entries
 
-	// Part returns the part of the log in a partition; nil if there is none.
+	// Part returns what One passes to f.
 	Part(partition int) *Part
 
 	// Held reports whether the container keeps its entries, and has the transaction fail for that.
@@ -97,9 +97,7 @@ func (l Log) Range(from, to streamid.ID, reverse bool, visit func(e deaths.Entry
 
 // read visits entries of the log that is open.
 func (l Log) read(from, to streamid.ID, expired expiry.Limits, reverse bool, visit func(e deaths.Entry) (more bool)) {
-	NewReader(l.source.Partitions(), from, to, expired, reverse).Run(func(number int, take func(p *Part)) {
-		l.source.One(number, func() { take(l.source.Part(number)) })
-	}, visit)
+	NewReader(l.source.Partitions(), from, to, expired, reverse).Run(l.source.One, visit)
 }
 
 // Entry returns the entry of an id; false if there is none.
@@ -114,13 +112,13 @@ func (l Log) Entry(id streamid.ID) (found deaths.Entry, ok bool) {
 // Of visits the entries of an item, the newest first, until visit returns false. The partition of the item must be locked,
 // or none.
 func (l Log) Of(item string, visit func(e deaths.Entry) (more bool)) {
-	number := l.source.PartitionOf(item)
-	l.source.One(number, func() {
-		if !l.source.Open() {
-			return
-		}
-		if p := l.source.Part(number); p != nil {
-			p.Of(item, l.source.Expired(), visit)
+	expired, ok := l.open()
+	if !ok {
+		return
+	}
+	l.source.One(l.source.PartitionOf(item), func(p *Part) {
+		if p != nil {
+			p.Of(item, expired, visit)
 		}
 	})
 }

@@ -41,7 +41,8 @@ func (s *fakeSource) Partitions() int             { return len(s.locked) }
 func (s *fakeSource) PartitionOf(item string) int { return int(item[0]-'0') % 3 }
 func (s *fakeSource) Any(f func())                { s.lock(f, 0) }
 func (s *fakeSource) All(f func())                { s.lock(f, 0, 1, 2, 3) }
-func (s *fakeSource) One(number int, f func())    { s.lock(f, number) }
+
+func (s *fakeSource) One(number int, f func(p *Part)) { s.lock(func() { f(s.Part(number)) }, number) }
 
 // lock calls f with partitions locked, unless all are.
 func (s *fakeSource) lock(f func(), numbers ...int) {
