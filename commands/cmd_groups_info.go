@@ -63,36 +63,53 @@ func orNull(n int64, known bool) Reply {
 	return Integer(n)
 }
 
+// runXInfoGroups is XINFO GROUPS. It looks at some groups at a time.
 func runXInfoGroups(x *Context) Reply {
 	container, err := x.stream(x.Input.Args[2])
 	if err != nil {
 		return Fail(err)
 	}
-	list := []Reply{}
-	x.inPieces(beginLog, func(tx *keyspace.Tx) (more bool) {
-		c := logContainer(tx, container)
-		if c == nil {
+	var names []string
+	x.inPieces(beginGroups, func(tx *keyspace.Tx) (more bool) {
+		if c := logContainer(tx, container); c != nil {
+			names = tx.Groups(c)
+		} else {
 			err = errNoSuchKey
-			return false
-		}
-		s := stateOf(tx, c)
-		for _, name := range tx.Groups(c) {
-			g := tx.Group(c, name)
-			list = append(list, Map(
-				Bulk("name"), Bulk(name),
-				Bulk("consumers"), Count(g.ConsumersLen()),
-				Bulk("pending"), Count(g.Len()),
-				Bulk("last-delivered-id"), Bulk(g.Last().String()),
-				Bulk("entries-read"), orNull(g.Read(), g.Read() != groups.Unknown),
-				Bulk("lag"), orNull(g.Lag(&s)),
-			))
 		}
 		return false
 	})
-	if err != nil {
-		return Fail(err)
+	list := x.newEntryList()
+	defer list.release()
+	if len(names) > 0 {
+		x.inPieces(beginLog, func(tx *keyspace.Tx) (more bool) {
+			c := logContainer(tx, container)
+			if c == nil {
+				return false
+			}
+			s := stateOf(tx, c)
+			piece := names[:min(len(names), groupPiece)]
+			names = names[len(piece):]
+			for _, name := range piece {
+				if g := tx.Group(c, name); g != nil && !list.add(describeGroup(name, g, &s)) {
+					return false
+				}
+			}
+			return len(names) > 0
+		})
 	}
-	return Array(list...)
+	return list.wholeReply(err)
+}
+
+// describeGroup returns what XINFO GROUPS says of a group.
+func describeGroup(name string, g *groups.Group, s *groups.Stream) Reply {
+	return Map(
+		Bulk("name"), Bulk(name),
+		Bulk("consumers"), Count(g.ConsumersLen()),
+		Bulk("pending"), Count(g.Len()),
+		Bulk("last-delivered-id"), Bulk(g.Last().String()),
+		Bulk("entries-read"), orNull(g.Read(), g.Read() != groups.Unknown),
+		Bulk("lag"), orNull(g.Lag(s)),
+	)
 }
 
 // countGroups returns the number of groups that read a container's log.

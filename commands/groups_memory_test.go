@@ -1,6 +1,9 @@
 package commands
 
-import "testing"
+import (
+	"fmt"
+	"testing"
+)
 
 // Replies about groups are charged while they grow, and lists that do not fit are refused.
 func TestRepliesOfGroupsAreCharged(t *testing.T) {
@@ -17,6 +20,7 @@ func TestRepliesOfGroupsAreCharged(t *testing.T) {
 			t.Errorf("%d pending entries %s", len(got), name)
 		}
 	}
+	makeGroups(w, 4*pendingPiece)
 	var limit ClientMemoryLimit
 	s := w.session(2)
 	s.Memory = limit.Open(s)
@@ -27,6 +31,7 @@ func TestRepliesOfGroupsAreCharged(t *testing.T) {
 		for _, args := range [][]string{
 			{"XPENDING", streamKey, "g", "-", "+", "100000"},
 			{"XINFO", "STREAM", streamKey, "FULL", "COUNT", "0"},
+			{"XINFO", "GROUPS", streamKey},
 		} {
 			if r := w.do(2, args...); r.Str != string(errClientMemory) {
 				t.Errorf("%q over the limit: kind %v %.100s", args, r.Kind, r.Str)
@@ -39,6 +44,7 @@ func TestRepliesOfGroupsAreCharged(t *testing.T) {
 func TestTurnsBetweenPieces(t *testing.T) {
 	const n = 5 * groupPiece
 	w, ids := newGroupHarness(t, n)
+	makeGroups(w, 5*groupPiece)
 	s := w.session(2)
 	turns := 0
 	s.abandonInterval = 0
@@ -56,6 +62,7 @@ func TestTurnsBetweenPieces(t *testing.T) {
 		append([]string{"XCLAIM", streamKey, "g", "w2", "0"}, ids...),
 		{"XAUTOCLAIM", streamKey, "g", "w1", "0", "-", "COUNT", "10000"},
 		{"XPENDING", streamKey, "g", "-", "+", "1000000"},
+		{"XINFO", "GROUPS", streamKey},
 	} {
 		turns = 0
 		if r := w.engine.Execute(s, args).Reply; r.Kind != KindArray {
@@ -64,5 +71,17 @@ func TestTurnsBetweenPieces(t *testing.T) {
 		if turns == 0 && args[0] != "XPENDING" {
 			t.Errorf("%q gives no turn to others", args[0])
 		}
+	}
+}
+
+// makeGroups makes n groups more.
+func makeGroups(w *harness, n int) {
+	w.t.Helper()
+	for i := range n {
+		w.expect("OK", "XGROUP", "CREATE", streamKey, fmt.Sprintf("more-%04d", i), "0")
+	}
+	list := w.do(1, "XINFO", "GROUPS", streamKey)
+	if len(list.Elems) != n+1 || field(list.Elems[n], "name").Str != fmt.Sprintf("more-%04d", n-1) {
+		w.t.Fatalf("XINFO GROUPS has %d groups, want %d", len(list.Elems), n+1)
 	}
 }
