@@ -6,7 +6,6 @@ import (
 
 	"mayfly/commands/redisfmt"
 	"mayfly/keyspace"
-	"mayfly/keyspace/deaths"
 	"mayfly/keyspace/groups"
 	"mayfly/keyspace/streamid"
 )
@@ -123,8 +122,7 @@ func (x *Context) countGroups(c *keyspace.Container) (n int) {
 
 // describeGroups returns what XINFO STREAM FULL says of the groups, with up to count entries of each list; 0: all. It
 // looks at some pending entries at a time, so lists of a group that others use may be of different moments.
-func (x *Context) describeGroups(c *keyspace.Container, s *deaths.State, count int64) Reply {
-	stream := streamOf(s)
+func (x *Context) describeGroups(c *keyspace.Container, count int64) Reply {
 	var names []string
 	x.inPieces(beginGroups, func(tx *keyspace.Tx) (more bool) {
 		names = tx.Groups(c)
@@ -134,7 +132,7 @@ func (x *Context) describeGroups(c *keyspace.Container, s *deaths.State, count i
 	defer d.list.release()
 	groups := []Reply{}
 	for _, name := range names {
-		if g, ok := d.describe(name, &stream); ok {
+		if g, ok := d.describe(name); ok {
 			groups = append(groups, g)
 		}
 	}
@@ -153,20 +151,31 @@ type groupDescriber struct {
 }
 
 // describe returns what XINFO STREAM FULL says of a group; false if the group is gone.
-func (d *groupDescriber) describe(name string, s *groups.Stream) (reply Reply, ok bool) {
+func (d *groupDescriber) describe(name string) (reply Reply, ok bool) {
 	var head, consumers []Reply
 	var names []string
-	d.x.inPieces(beginGroups, func(tx *keyspace.Tx) (more bool) {
+	d.x.inPieces(beginLog, func(tx *keyspace.Tx) (more bool) {
 		g := tx.Group(d.c, name)
 		if ok = g != nil; !ok {
 			return false
 		}
+		s := stateOf(tx, d.c) // of the same moment: a group is never ahead of its log
 		head = []Reply{
 			Bulk("name"), Bulk(name),
 			Bulk("last-delivered-id"), Bulk(g.Last().String()),
 			Bulk("entries-read"), orNull(g.Read(), g.Read() != groups.Unknown),
-			Bulk("lag"), orNull(g.Lag(s)),
+			Bulk("lag"), orNull(g.Lag(&s)),
 			Bulk("pel-count"), Count(g.Len()),
+		}
+		return false
+	})
+	if !ok {
+		return Reply{}, false
+	}
+	d.x.inPieces(beginGroups, func(tx *keyspace.Tx) (more bool) {
+		g := tx.Group(d.c, name)
+		if ok = g != nil; !ok {
+			return false
 		}
 		for c := range g.Consumers() {
 			consumer := Map(Bulk("name"), Bulk(c.Name()), Bulk("seen-time"), Integer(c.Seen()), Bulk("pel-count"), Count(c.Len()))

@@ -388,7 +388,7 @@ func (x *Context) describeStream(c *keyspace.Container, full bool, count int64) 
 		if entries.Kind == KindError {
 			return entries
 		}
-		groups := x.describeGroups(c, &s, count)
+		groups := x.describeGroups(c, count)
 		if groups.Kind == KindError {
 			return groups
 		}

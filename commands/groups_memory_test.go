@@ -85,3 +85,30 @@ func makeGroups(w *harness, n int) {
 		w.t.Fatalf("XINFO GROUPS has %d groups, want %d", len(list.Elems), n+1)
 	}
 }
+
+// The lag that XINFO STREAM FULL shows is of one moment, whatever is read while it describes other groups.
+func TestLagWhileGroupsRead(t *testing.T) {
+	const n = 2 * pendingPiece
+	w, _ := newGroupHarness(t, n)
+	if got := w.readGroup("g", "w", ">", "COUNT", "100000"); len(got) != n {
+		t.Fatalf("%d entries are read", len(got))
+	}
+	w.expect("OK", "XGROUP", "CREATE", streamKey, "later", "$", "ENTRIESREAD", fmt.Sprint(n))
+	s, read := w.session(2), 0
+	s.abandonInterval = 0
+	s.Abandoned = func() bool { return false }
+	s.Yield = func() {
+		if read > 0 {
+			return
+		}
+		w.die("c", 5)
+		for w.do(1, "XLEN", streamKey).Int < n+5 {
+			w.engine.Keyspace.PurgeOnce()
+		}
+		read = len(w.readGroup("later", "w", ">"))
+	}
+	full := w.engine.Execute(s, []string{"XINFO", "STREAM", streamKey, "FULL", "COUNT", "0"}).Reply
+	if list := field(full, "groups").Elems; read != 5 || len(list) != 2 || field(list[1], "lag").Int != 0 {
+		t.Errorf("%d entries are read meanwhile; %d groups, the lag is %s", read, len(list), notation(field(list[1], "lag")))
+	}
+}
