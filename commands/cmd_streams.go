@@ -303,8 +303,7 @@ func parseXTrim(in *Input) (Run, error) {
 		return nil, err
 	}
 	removed := int64(0)
-	var run Run
-	run = func(x *Context) Reply {
+	run := func(x *Context) Reply {
 		c, err := x.log(key)
 		switch {
 		case err != nil:

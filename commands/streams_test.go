@@ -434,7 +434,9 @@ func FuzzParseStreams(f *testing.F) {
 			if id, err := parseStreamID(arg, 0); err == nil && err1 == nil && id != from {
 				t.Errorf("%q is %v, and %v as a bound", arg, id, from)
 			}
-			logName(arg)
+			if name, ok := logName(arg); ok && streamPrefix+name+streamSuffix != arg {
+				t.Errorf("%q is the log of %q", arg, name)
+			}
 		}
 	})
 }

@@ -132,7 +132,7 @@ func TestWaitsEnd(t *testing.T) {
 		short, long, forever := ws.add("", 10, "a"), ws.add("", 1<<62, "a"), ws.add("", 0, "a")
 		time.Sleep(10*time.Millisecond - 1)
 		ws.expect("---", short, long, forever)
-		time.Sleep(1)
+		time.Sleep(time.Nanosecond)
 		ws.expect("w--", short, long, forever)
 		for _, c := range []struct {
 			id   int64

@@ -5,6 +5,7 @@ package keyspace
 import (
 	"errors"
 	"fmt"
+	"maps"
 
 	"mayfly/keyspace/memtable"
 	"mayfly/keyspace/record"
@@ -134,4 +135,15 @@ func (t *table) checkLocked(c *Container, p *partition) (err error) {
 		return err == nil
 	})
 	return err
+}
+
+// checkGroup verifies that the state of a group is that of its items.
+func (h *Container) checkGroup() error {
+	if h.owner.deaths.groups[h.hidden.Group] != h {
+		return fmt.Errorf("the log does not have the group %q", h.hidden.Group)
+	}
+	if is, stored := maps.Collect(h.group.Items()), maps.Collect(h.groupItems()); !maps.Equal(is, stored) {
+		return fmt.Errorf("the group %q has %q, stored are %q", h.hidden.Group, is, stored)
+	}
+	return nil
 }

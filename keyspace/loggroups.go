@@ -179,14 +179,3 @@ func (ks *Keyspace) loadGroup(h, owner *Container) (err error) {
 	}
 	return nil
 }
-
-// checkGroup verifies that the state of a group is that of its items.
-func (h *Container) checkGroup() error {
-	if h.owner.deaths.groups[h.hidden.Group] != h {
-		return fmt.Errorf("the log does not have the group %q", h.hidden.Group)
-	}
-	if is, stored := maps.Collect(h.group.Items()), maps.Collect(h.groupItems()); !maps.Equal(is, stored) {
-		return fmt.Errorf("the group %q has %q, stored are %q", h.hidden.Group, is, stored)
-	}
-	return nil
-}

@@ -104,11 +104,3 @@ func (ks *Keyspace) containerOps(dirty map[uint32]*Container) (ops []aof.Op) {
 	}
 	return ops
 }
-
-// signal sends unless the channel is full.
-func signal(to chan<- struct{}) {
-	select {
-	case to <- struct{}{}:
-	default:
-	}
-}
