@@ -458,3 +458,17 @@ func TestSwapLogsDeathsOfWindows(t *testing.T) {
 		t.Errorf("%+v", list)
 	}
 }
+
+// What has died in a container without log and was not found yet is not logged where SWAPDB brings it, over a crash neither.
+func TestSwapLogsNoDeathsOfOthers(t *testing.T) {
+	w := newLoggedHarness(t)
+	w.expect("OK", "CONTAINER.SET", "plain", "TTL", "1")
+	w.expect("OK", "DOC.PUT", "plain", "7", "{}")
+	w.clock.Advance(2 * time.Second)
+	w.expect("OK", "SWAPDB", "plain", "c")
+	for range 2 {
+		w.engine.Keyspace.PurgeOnce()
+		w.expect("(integer) 0", "XLEN", streamKey)
+		w.restart()
+	}
+}

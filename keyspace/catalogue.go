@@ -237,7 +237,7 @@ func (tx *Tx) Drop(c *Container) {
 // Undo as after Drop. It needs BeginAll.
 func (tx *Tx) Flush(c *Container) {
 	cat := tx.writeCatalogue()
-	tx.buryBefore(c)
+	tx.buryBefore(c, c)
 	if c.emptyLocked() || tx.onlyPurgeable(c) {
 		return // FLUSHALL costs only containers with items
 	}
@@ -269,9 +269,10 @@ func (tx *Tx) Swap(a, b *Container) {
 	}
 	tx.noteContainer(a)
 	tx.noteContainer(b)
-	for _, c := range []*Container{a, b} {
+	for _, way := range [][2]*Container{{a, b}, {b, a}} {
+		c, to := way[0], way[1]
 		tx.closeWindows(c) // first: who died within one is buried under the policy of its death
-		tx.buryBefore(c)
+		tx.buryBefore(c, to)
 		c.replaced++
 		c.swapped = tx.now
 	}

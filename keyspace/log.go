@@ -243,7 +243,7 @@ func (tx *Tx) removeEntries(t *table, list []*memtable.Entry, deleted streamid.I
 // buryDue buries the items of a container within limits. It takes time in proportion to them. The locks of all partitions
 // must be held.
 func (tx *Tx) buryDue(c *Container, l expiry.Limits) {
-	if c.deaths == nil || tx.ks.Writable() != nil {
+	if tx.ks.Writable() != nil {
 		return
 	}
 	for t := range c.each {
@@ -255,9 +255,10 @@ func (tx *Tx) buryDue(c *Container, l expiry.Limits) {
 	}
 }
 
-// buryBefore buries the dead of a container whose items are about to go, but for those that Undo may bring back.
-func (tx *Tx) buryBefore(c *Container) {
-	if c.deaths == nil {
+// buryBefore buries the dead of a container whose items are about to go, but for those that Undo may bring back. to is where
+// they go. It does nothing if neither has a log.
+func (tx *Tx) buryBefore(c, to *Container) {
+	if c.deaths == nil && to.deaths == nil { // else the deaths would be logged there
 		return
 	}
 	due := c.Policy().DeadLimits(tx.now)

@@ -256,7 +256,7 @@ func (tx *Tx) takeBack(c *Container, entry int) {
 func (tx *Tx) undoFlush(c *Container, w *undo.Window[*Container]) {
 	a := w.Container
 	tx.noteContainer(c)
-	tx.buryBefore(c)
+	tx.buryBefore(c, c)
 	tx.discard(c)
 	tx.bringBack(a)
 	tx.giveTables(a, c)
