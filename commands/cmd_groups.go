@@ -12,8 +12,8 @@ import (
 
 // Consumer groups
 //
-// All groups lie in one partition, that of keyspace.GroupTag. Whoever reads or changes a group locks it. Who looks at
-// entries of the log too locks all partitions, for groupPiece entries at a time (Context.inPieces).
+// All groups lie in one partition, that of keyspace.GroupTag. A command that reads or changes a group locks
+// it. One that looks at entries of the log too locks all partitions, for groupPiece entries at a time (Context.inPieces).
 
 // groupCommands are the commands on consumer groups. Those of XINFO are in cmd_groups_info.go.
 var groupCommands = []Command{

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"mayfly/keyspace"
 	"mayfly/keyspace/streamid"
@@ -140,45 +139,6 @@ func TestGroupsInExec(t *testing.T) {
 	}
 }
 
-// blockedReader is a client that waits in XREADGROUP.
-type blockedReader struct {
-	w       *harness
-	session int
-	args    []string
-	out     Outcome
-}
-
-// blockReader sends XREADGROUP with BLOCK, which must wait.
-func (w *harness) blockReader(session int, args ...string) *blockedReader {
-	w.t.Helper()
-	b := &blockedReader{w: w, session: session, args: args}
-	if b.run(); !b.out.Deferred {
-		w.t.Fatalf("%q does not wait: %s", args, notation(b.out.Reply))
-	}
-	return b
-}
-
-func (b *blockedReader) run() {
-	b.out = b.w.engine.Execute(b.w.session(b.session), b.w.buffered(b.args))
-}
-
-// woken waits until the client is woken, runs its command again and returns the reply.
-func (b *blockedReader) woken() Reply {
-	b.w.t.Helper()
-	for b.out.Deferred {
-		select {
-		case <-b.out.Resume:
-			b.run()
-		case <-time.After(10 * time.Second):
-			b.w.t.Fatalf("client %d is not woken", b.session)
-		}
-	}
-	if err := b.w.engine.Keyspace.Wait(b.out.LSN); err != nil {
-		b.w.t.Fatal(err)
-	}
-	return b.out.Reply
-}
-
 // TestBlockedConsumers: consumers of a group are served in the order in which they came, each with its entries.
 func TestBlockedConsumers(t *testing.T) {
 	w, _ := newGroupHarness(t, 0)
@@ -186,14 +146,14 @@ func TestBlockedConsumers(t *testing.T) {
 		return append(append([]string{"XREADGROUP", "GROUP", group, consumer}, options...), "BLOCK", "0", "STREAMS", streamKey, ">")
 	}
 	w.expect("OK", "XGROUP", "CREATE", streamKey, "h", "$")
-	first, second, third := w.blockReader(11, read("g", "a", "COUNT", "2")...), w.blockReader(12, read("g", "b", "COUNT", "1")...), w.blockReader(13, read("g", "c")...)
-	other := w.blockReader(14, read("h", "a")...)
+	first, second, third := w.block(11, read("g", "a", "COUNT", "2")...), w.block(12, read("g", "b", "COUNT", "1")...), w.block(13, read("g", "c")...)
+	other := w.block(14, read("h", "a")...)
 	w.die("c", 3)
 	var ids []string
 	for _, e := range w.logged("c", streamid.ID{}) {
 		ids = append(ids, e.ID.String())
 	}
-	served := func(b *blockedReader) []string { return idsIn(b.woken().Elems[0].Elems[1]) }
+	served := func(b *blocked) []string { return idsIn(b.woken().Elems[0].Elems[1]) }
 	if a, b := served(first), served(second); !slices.Equal(a, ids[:2]) || !slices.Equal(b, ids[2:]) {
 		t.Errorf("served were %q and %q of %q", a, b, ids)
 	}
@@ -203,14 +163,14 @@ func TestBlockedConsumers(t *testing.T) {
 	if r := w.do(1, "XPENDING", streamKey, "g"); r.Elems[0].Int != 3 {
 		t.Errorf("pending: %s", notation(r))
 	}
-	fourth := w.blockReader(15, read("g", "d")...)
+	fourth := w.block(15, read("g", "d")...)
 	w.expect("(integer) 1", "XGROUP", "DESTROY", streamKey, "g")
-	for _, b := range []*blockedReader{third, fourth} {
+	for _, b := range []*blocked{third, fourth} {
 		if got, want := notation(b.woken()), "(error) NOGROUP the consumer group this client was blocked on no longer exists"; got != want {
 			t.Errorf("client %d: %s, want %s", b.session, got, want)
 		}
 	}
-	gone := []*blockedReader{w.blockReader(16, read("h", "a")...), w.blockReader(17, read("h", "b")...)}
+	gone := []*blocked{w.block(16, read("h", "a")...), w.block(17, read("h", "b")...)}
 	var tx keyspace.Tx
 	w.engine.Keyspace.BeginAll(&tx)
 	if err := tx.SetLog(tx.Container("c"), keyspace.LogSettings{}); err != nil {

@@ -55,8 +55,8 @@ func (b *blocked) waits() {
 	}
 }
 
-// expect waits until the command is woken, runs it and compares its reply.
-func (b *blocked) expect(want string) {
+// woken waits until the command is woken, runs it and returns its reply once that is committed.
+func (b *blocked) woken() Reply {
 	b.w.t.Helper()
 	for b.out.Deferred {
 		select {
@@ -66,7 +66,16 @@ func (b *blocked) expect(want string) {
 		}
 		b.again()
 	}
-	if got := notation(b.out.Reply); got != want {
+	if err := b.w.engine.Keyspace.Wait(b.out.LSN); err != nil {
+		b.w.t.Fatal(err)
+	}
+	return b.out.Reply
+}
+
+// expect waits until the command is woken, runs it and compares its reply.
+func (b *blocked) expect(want string) {
+	b.w.t.Helper()
+	if got := notation(b.woken()); got != want {
 		b.w.t.Errorf("%q: got %s, want %s", b.args, got, want)
 	}
 	if n := b.w.engine.waiters.waiting.Load(); n != 0 && len(b.w.sessions) <= 2 {

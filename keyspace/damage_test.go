@@ -266,8 +266,7 @@ func TestRepairThatFails(t *testing.T) {
 		t.Error("a backup of a damaged file")
 	}
 	disk.FailWrites.Store(false)
-	for o.Writable() != nil { // the journal tries again
-	}
+	o.awaitWritable()
 	o.stop()
 	if !strings.Contains(log.String(), "written anew from memory") {
 		t.Errorf("the stop leaves it damaged: %s", log)

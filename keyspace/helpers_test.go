@@ -3,6 +3,7 @@ package keyspace
 import (
 	"bytes"
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -92,6 +93,13 @@ func (o *opened) reopen() {
 }
 
 type place struct{ container, id string }
+
+// awaitWritable waits until the journal, which tries again by itself, can write.
+func (o *opened) awaitWritable() {
+	for o.Writable() != nil {
+		runtime.Gosched()
+	}
+}
 
 // dump returns all living items.
 func (o *opened) dump() map[place]Item {

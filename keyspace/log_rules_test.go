@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"mayfly/expiry"
 	"mayfly/keyspace/aof"
@@ -76,9 +75,7 @@ func TestNothingIsBuriedWhileTheDiskFails(t *testing.T) {
 	}
 	tx.Close()
 	disk.FailWrites.Store(false)
-	for o.Writable() != nil {
-		time.Sleep(time.Millisecond)
-	}
+	o.awaitWritable()
 	o.PurgeOnce()
 	if n := len(o.logged("jobs")); n != 2 || died != 2 {
 		t.Errorf("%d entries, %d events", n, died)
