@@ -468,6 +468,25 @@ func TestSwapLogsDeathsOfWindows(t *testing.T) {
 	}
 }
 
+// A log has the deaths since it was switched on, whenever they are found.
+func TestLogBeginsWithItsSwitch(t *testing.T) {
+	w := newHarness(t)
+	w.expect("OK", "CONTAINER.SET", "c", "TTL", "1")
+	w.expect("OK", "DOC.PUT", "c", "before", "{}")
+	w.clock.Advance(2 * time.Second)
+	w.expect("OK", "DOC.PUT", "c", "after", "{}")
+	w.expect("OK", "CONTAINER.SET", "c", "LOG", "60")
+	w.clock.Advance(2 * time.Second)
+	for range 2 {
+		w.engine.Keyspace.PurgeOnce()
+		if list := w.logged("c", streamid.ID{}); len(list) != 1 || list[0].Item != "after" {
+			t.Errorf("%+v", list)
+		}
+		w.expect("(integer) 0", "DOC.COUNT", "c")
+		w.restart()
+	}
+}
+
 // What has died in a container without log and was not found yet is not logged where SWAPDB brings it, over a crash neither.
 func TestSwapLogsNoDeathsOfOthers(t *testing.T) {
 	w := newLoggedHarness(t)

@@ -57,12 +57,16 @@ func (ks *Keyspace) due(c *Container, now int64) expiry.Limits {
 	return c.retention.Purgeable(c.Policy(), now)
 }
 
-// logDeath adds the entry of an item that is about to be removed because it is dead, or was. Its partition must be locked.
+// logDeath adds the entry of an item that is about to be removed because it is dead, or was, unless it died before the log
+// was switched on. Its partition must be locked.
 func (tx *Tx) logDeath(t *table, e *memtable.Entry) {
 	log := t.c.deaths
-	lt := tx.openLog(log, t.p)
 	id, it := t.IDAndItem(e)
 	d := deathlog.Death(id, it, t.c.history.Load(), tx.now, t.c.log.Bodies)
+	if d.At < log.c.created { // whether it was found before depends on the purge, and on crashes
+		return
+	}
+	lt := tx.openLog(log, t.p)
 	d.ID = log.ids.Next(tx.now)
 	var entry *memtable.Entry
 	entry, tx.buf = lt.part.Insert(&d, tx.now, tx.buf)
