@@ -34,6 +34,9 @@ func main() {
 		}))
 	}
 	options, err := config.Load(asOptions(os.Args[1:]))
+	if err == nil {
+		err = options.Settings().Cluster.Check()
+	}
 	switch {
 	case err == nil:
 		err = run(options)

@@ -165,7 +165,7 @@ func TestRefusedDirectives(t *testing.T) {
 		{"rename-command FLUSHALL \"\"", "commands keep their names"},
 		{"aclfile /etc/users.acl", "no ACLs"},
 		{"user alice on nopass ~* +@all", "no ACLs"},
-		{"cluster-enabled yes", "one machine"},
+		{"cluster-enabled yes", "cluster-peers"},
 		{"replicaof 10.0.0.1 6379", "no replication"},
 		{"SlaveOf 10.0.0.1 6379", "no replication"},
 		{"daemonize yes", "foreground"},

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"fmt"
 	"math"
 	"time"
 
@@ -100,6 +101,8 @@ type Settings struct {
 
 	PidFile    string // path; empty: none
 	Supervised Supervision
+
+	Cluster ClusterSettings
 }
 
 // ClientMemoryLimit is maxmemory-clients in bytes; 0: no limit. As in Redis, a share of maxmemory is no limit
@@ -273,6 +276,35 @@ var Options = []Option{
 	{Name: "scrub-interval", Default: "86400", Unit: "seconds", Mutable: true, Doc: "read and check all files on disk this often, and write damaged ones anew; 0 for never",
 		in: func(s *Settings) value { return number(time.Second, 0, math.MaxInt32).of(&s.ScrubInterval) }},
 
+	{Name: "cluster-id", Doc: "name of this node; makes the server a node of a cluster, with cluster-addr and cluster-peers",
+		in: func(s *Settings) value { return clusterName.of(&s.Cluster.ID) }},
+	{Name: "cluster-addr", Unit: "address", Doc: "host:port at which the other nodes reach this one",
+		in: func(s *Settings) value { return clusterAddr.of(&s.Cluster.Addr) }},
+	{Name: "cluster-peers", Doc: "the nodes that form the cluster, this one among them; nodes that CLUSTER ADD announces name one that exists, and themselves",
+		in: func(s *Settings) value { return clusterPeers.of(&s.Cluster.Peers) }},
+	{Name: "cluster-node-timeout", Default: "1000", Unit: "milliseconds", Doc: "without a word of the leader for this time, the other nodes elect a new one",
+		in: func(s *Settings) value {
+			return number(time.Millisecond, 100, 60_000).of(&s.Cluster.NodeTimeout)
+		}},
+	{Name: "cluster-read-index", Default: "no", Doc: "ask a majority of the nodes before each reply, instead of trusting that the clocks of machines run equally fast",
+		in: func(s *Settings) value { return yesNo.of(&s.Cluster.ReadIndex) }},
+	{Name: "cluster-proxy", Default: "no", Mutable: true, Doc: "on a follower, pass commands of plain clients on to the leader instead of replying MOVED",
+		in: func(s *Settings) value { return yesNo.of(&s.Cluster.Proxy) }},
+	{Name: "cluster-announce-addr", Unit: "address", Doc: "host:port at which clients reach this node; the host of cluster-addr and the port if empty",
+		in: func(s *Settings) value { return clusterAddr.of(&s.Cluster.AnnounceAddr) }},
+	{Name: "cluster-name", Default: "mymaster", Doc: "name of the leader for clients that ask Sentinel; commands answer to any name",
+		in: func(s *Settings) value { return filled.of(&s.Cluster.Name) }},
+	{Name: "cluster-cert-file", Doc: "certificate of this node for the others, PEM",
+		in: func(s *Settings) value { return asIs.of(&s.Cluster.CertFile) }},
+	{Name: "cluster-key-file", Doc: "its private key, PEM",
+		in: func(s *Settings) value { return asIs.of(&s.Cluster.KeyFile) }},
+	{Name: "cluster-ca-cert-file", Doc: "certificates of the authorities that sign those of nodes, PEM",
+		in: func(s *Settings) value { return asIs.of(&s.Cluster.CACertFile) }},
+	{Name: "cluster-secret-file", Doc: fmt.Sprintf("file with a secret of at least %d bytes that all nodes share, instead of certificates", MinClusterSecret),
+		in: func(s *Settings) value { return asIs.of(&s.Cluster.SecretFile) }},
+	{Name: "repl-log-size", Default: "64mb", Unit: "bytes", Mutable: true, Doc: "how much of the replicated log to keep for nodes that were away; they get the whole data folder beyond that",
+		in: func(s *Settings) value { return memory[int64](1<<20, 1<<40).of(&s.Cluster.LogSize) }},
+
 	{Name: "loglevel", Default: "notice", Mutable: true, Doc: "least important messages to log",
 		in: func(s *Settings) value { return logLevels.of(&s.LogLevel) }},
 	{Name: "log-format", Default: "auto", Doc: "format of the log on standard error; auto is pretty on a terminal, json elsewhere",
@@ -292,8 +324,8 @@ var Options = []Option{
 		in: only("")},
 	{Name: "databases", Default: "16", Compat: true, Doc: "the databases are the containers 0 to 15; CONTAINER.CREATE adds others",
 		in: only("16")},
-	{Name: "cluster-enabled", Default: "no", Compat: true, Doc: "there is one machine",
-		in: only("no")},
+	{Name: "cluster-enabled", Default: "no", Compat: true, Doc: "cluster-id, cluster-addr and cluster-peers make a node of a cluster",
+		in: func(s *Settings) value { return clusterEnabled{&s.Cluster} }},
 	{Name: "daemonize", Default: "no", Compat: true, Doc: "the server stays in the foreground",
 		in: only("no")},
 }
