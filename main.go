@@ -138,7 +138,7 @@ func run(options *config.Config) error {
 		_ = srv.Stop(stop)
 		return errors.Join(tools.Advise(err, settings.Dir), ks.Close())
 	}
-	engine.Keyspace = ks
+	engine.SetKeyspace(ks)
 	applyChanges(options, engine)
 	srv.Start(engine)
 	defer server.NotifyReady(settings, log)()
@@ -209,15 +209,15 @@ func applyChanges(options *config.Config, engine *commands.Engine) {
 			return nil
 		})
 	}
-	on("appendfsync", func(s *config.Settings) { engine.Keyspace.SetFsync(s.AppendFsync) })
-	on("active-expire-effort", func(s *config.Settings) { engine.Keyspace.SetExpireEffort(s.ActiveExpireEffort) })
-	on("max-containers", func(s *config.Settings) { engine.Keyspace.SetMaxContainers(s.MaxContainers) })
+	on("appendfsync", func(s *config.Settings) { engine.Keyspace().SetFsync(s.AppendFsync) })
+	on("active-expire-effort", func(s *config.Settings) { engine.Keyspace().SetExpireEffort(s.ActiveExpireEffort) })
+	on("max-containers", func(s *config.Settings) { engine.Keyspace().SetMaxContainers(s.MaxContainers) })
 	options.OnChange("undo-window", func(s *config.Settings) error {
-		return engine.Keyspace.SetUndoWindow(int64(s.UndoWindow / time.Second))
+		return engine.Keyspace().SetUndoWindow(int64(s.UndoWindow / time.Second))
 	})
 	on("notify-keyspace-events", func(s *config.Settings) {
 		engine.Broker.SetEventClasses(s.NotifyKeyspaceEvents)
-		engine.Keyspace.ListenersChanged()
+		engine.Keyspace().ListenersChanged()
 	})
 	on("slowlog-log-slower-than", func(s *config.Settings) { engine.Slowlog.SetThreshold(s.SlowlogThreshold) })
 	on("query-budget", func(s *config.Settings) { engine.QueryBudget.Store(int64(s.QueryBudget)) })
@@ -227,13 +227,13 @@ func applyChanges(options *config.Config, engine *commands.Engine) {
 	on("latency-tracking-info-percentiles", func(s *config.Settings) { engine.SetLatencyPercentiles(s.LatencyPercentiles) })
 	on("maxmemory", func(s *config.Settings) { limitMemory(s, engine) })
 	for _, option := range []string{"maxmemory-policy", "maxmemory-samples", "lfu-log-factor", "lfu-decay-time"} {
-		on(option, func(s *config.Settings) { engine.Keyspace.SetEviction(s.Eviction) })
+		on(option, func(s *config.Settings) { engine.Keyspace().SetEviction(s.Eviction) })
 	}
 	for _, option := range []string{"auto-compact-percentage", "auto-compact-min-size"} {
-		on(option, func(s *config.Settings) { engine.Keyspace.SetCompaction(s.Compaction) })
+		on(option, func(s *config.Settings) { engine.Keyspace().SetCompaction(s.Compaction) })
 	}
-	on("erase-within", func(s *config.Settings) { engine.Keyspace.SetEraseWithin(s.EraseWithin) })
-	on("scrub-interval", func(s *config.Settings) { engine.Keyspace.Scrubber().SetInterval(s.ScrubInterval) })
+	on("erase-within", func(s *config.Settings) { engine.Keyspace().SetEraseWithin(s.EraseWithin) })
+	on("scrub-interval", func(s *config.Settings) { engine.Keyspace().Scrubber().SetInterval(s.ScrubInterval) })
 	on("loglevel", func(s *config.Settings) { zerolog.SetGlobalLevel(s.LogLevel) })
 }
 

@@ -45,7 +45,7 @@ func startInProcess(t *testing.T, dir string) *inProcess {
 	if err != nil {
 		t.Fatal(err)
 	}
-	srv.Start(&commands.Engine{Keyspace: ks, Host: srv, Log: zerolog.Nop()})
+	srv.Start(commands.NewEngine(ks, srv, zerolog.Nop()))
 	return &inProcess{port, ks, srv}
 }
 

@@ -97,7 +97,7 @@ func TestScanVisitsWithoutLocks(t *testing.T) {
 	}
 	s := w.session(1)
 	s.ctx = Context{Tx: &s.tx, Session: s, Engine: w.engine}
-	w.engine.Keyspace.BeginSweep(&s.tx)
+	w.engine.Keyspace().BeginSweep(&s.tx)
 	defer s.tx.Close()
 	c, err := s.ctx.Database()
 	if err != nil {

@@ -49,7 +49,7 @@ func TestEventsComeInOrder(t *testing.T) {
 			running = false
 		default:
 			w.clock.Advance(time.Millisecond)
-			w.engine.Keyspace.PurgeOnce()
+			w.engine.Keyspace().PurgeOnce()
 		}
 	}
 	lives := map[string]bool{}
@@ -93,7 +93,7 @@ func TestManyDeaths(t *testing.T) {
 	w.do(1, "CONFIG", "SET", "notify-keyspace-events", "Ex")
 	w.do(1, "SUBSCRIBE", "__keyevent@0__:expired")
 	var tx keyspace.Tx
-	w.engine.Keyspace.BeginNone(&tx)
+	w.engine.Keyspace().BeginNone(&tx)
 	c := tx.Container("0")
 	tx.Close()
 	const deaths = 4 * longQueue
@@ -277,7 +277,7 @@ func TestEveryChangeHasAnEvent(t *testing.T) {
 func (w *harness) items() map[string]string {
 	all := map[string]string{}
 	var tx keyspace.Tx
-	w.engine.Keyspace.BeginSweep(&tx)
+	w.engine.Keyspace().BeginSweep(&tx)
 	defer tx.Close()
 	for _, c := range tx.Containers() {
 		for cursor, next := uint64(0), true; next; next = cursor != 0 {

@@ -238,7 +238,7 @@ func parseClientPause(in *Input) (Run, error) {
 		return nil, errNegativeTime
 	}
 	return func(x *Context) Reply {
-		x.Engine.pause.extend(x.Now(), ms, all, x.Engine.Keyspace.KeepDeadUntil)
+		x.Engine.pause.extend(x.Now(), ms, all, x.Engine.Keyspace().KeepDeadUntil)
 		return OK
 	}, nil
 }

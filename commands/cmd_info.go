@@ -75,7 +75,7 @@ type InfoField struct {
 // Info returns all fields of INFO but those of its long sections.
 func (e *Engine) Info() []InfoField {
 	var tx keyspace.Tx
-	e.Keyspace.BeginSweep(&tx)
+	e.Keyspace().BeginSweep(&tx)
 	defer tx.Close()
 	report := newInfoReport(&Context{Tx: &tx, Engine: e})
 	for _, s := range infoSections {
@@ -99,7 +99,7 @@ type infoReport struct {
 }
 
 func newInfoReport(x *Context) *infoReport {
-	return &infoReport{x: x, host: x.Engine.Host.Info(), keyspaceStats: x.Engine.Keyspace.Stats()}
+	return &infoReport{x: x, host: x.Engine.Host.Info(), keyspaceStats: x.Engine.Keyspace().Stats()}
 }
 
 // field writes a field.
@@ -154,7 +154,7 @@ func (r *infoReport) serverSection() {
 	r.field("run_id", runID())
 	r.field("tcp_port", r.host.TCPPort)
 	r.field("server_time_usec", r.x.Tx.Micros())
-	r.field("clock_ahead_ms", r.x.Engine.Keyspace.ClockAhead().Milliseconds()) // of the wall clock, which was set back
+	r.field("clock_ahead_ms", r.x.Engine.Keyspace().ClockAhead().Milliseconds()) // of the wall clock, which was set back
 	r.field("uptime_in_seconds", uptime)
 	r.field("uptime_in_days", uptime/(24*60*60))
 	r.field("executable", executable)
@@ -187,7 +187,7 @@ func (r *infoReport) memorySection() {
 	r.field("used_memory_overhead", m.overhead())
 	r.field("used_memory_dataset", m.dataset) // ids and bodies of living items
 	r.percentField("used_memory_dataset_perc", fraction(m.dataset, m.used))
-	r.field("undo_memory", r.x.Engine.Keyspace.UndoMemory()) // of what CONTAINER.UNDO can bring back; part of used_memory
+	r.field("undo_memory", r.x.Engine.Keyspace().UndoMemory()) // of what CONTAINER.UNDO can bring back; part of used_memory
 	r.field("allocator_allocated", m.allocated)
 	r.field("allocator_active", m.active)
 	r.field("allocator_resident", m.held)
@@ -195,7 +195,7 @@ func (r *infoReport) memorySection() {
 		r.bytesField("total_system_memory", system)
 	}
 	r.bytesField("maxmemory", m.limit)
-	r.field("maxmemory_policy", r.x.Engine.Keyspace.Eviction().Policy)
+	r.field("maxmemory_policy", r.x.Engine.Keyspace().Eviction().Policy)
 	r.field("mem_clients_normal", r.host.ClientMemory) // held for clients besides items
 	if m.resident > 0 {
 		r.field("mem_fragmentation_ratio", fmt.Sprintf("%.2f", fraction(m.resident, m.used)))
@@ -209,7 +209,7 @@ func (r *infoReport) memorySection() {
 func (r *infoReport) persistenceSection() {
 	r.field("loading", 0) // clients connect only after loading
 	r.flagField("rdb_bgsave_in_progress", r.keyspaceStats.Saving)
-	r.field("rdb_last_save_time", r.x.Engine.Keyspace.LastSave()/1000)
+	r.field("rdb_last_save_time", r.x.Engine.Keyspace().LastSave()/1000)
 	r.statusField("rdb_last_bgsave_status", r.keyspaceStats.LastSaveError)
 	r.field("rdb_saves", r.keyspaceStats.Checkpoints)
 	r.flagField("aof_enabled", true)
@@ -234,7 +234,7 @@ func (r *infoReport) persistenceSection() {
 	r.statusField("last_compaction_status", r.keyspaceStats.LastCompactErr)
 	r.errorField("last_compaction_error", r.keyspaceStats.LastCompactErr)
 	r.field("oldest_waste_seconds", int64(r.keyspaceStats.OldestWaste.Seconds())) // of what is overwritten or deleted
-	scrub := r.x.Engine.Keyspace.Scrubber().Stats()
+	scrub := r.x.Engine.Keyspace().Scrubber().Stats()
 	r.flagField("scrub_in_progress", scrub.Running)
 	r.field("scrub_last_time", scrub.Last/1000)
 	r.field("scrubs", scrub.Scrubs)
@@ -242,7 +242,7 @@ func (r *infoReport) persistenceSection() {
 	r.field("scrub_repaired_files", scrub.Repaired)
 	r.field("damaged_files", scrub.Damaged) // that could not be written anew yet
 	damage := ""
-	if err := r.x.Engine.Keyspace.Damage(); err != nil {
+	if err := r.x.Engine.Keyspace().Damage(); err != nil {
 		damage = err.Error()
 	}
 	r.errorField("damaged_files_error", damage)

@@ -164,7 +164,7 @@ func TestInfoExpiry(t *testing.T) {
 	}
 	w.clock.Advance(time.Second)
 	w.expect("(nil)", "GET", "k0")
-	w.engine.Keyspace.PurgeOnce()
+	w.engine.Keyspace().PurgeOnce()
 	expiry, stats := infoFields(t, w.do(1, "INFO", "expiry")), infoFields(t, w.do(1, "INFO", "stats"))
 	if expiry["expiry_removed_lazily"] != "1" || expiry["expiry_removed_actively"] != "9" || stats["expired_keys"] != "10" {
 		t.Errorf("%s removed lazily, %s actively, %s in all; want 1, 9, 10",

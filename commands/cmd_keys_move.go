@@ -227,6 +227,6 @@ func runSwapDB(x *Context) Reply {
 
 // runTouch is TOUCH. It begins to keep accesses, and counts for clients with NO-TOUCH, too.
 func runTouch(x *Context) Reply {
-	x.Engine.Keyspace.TrackAccesses()
+	x.Engine.Keyspace().TrackAccesses()
 	return x.keepingAccesses(false, onDatabase(runExists))
 }

@@ -175,10 +175,10 @@ func (s *latencySeries) summarize() (average, deviation int64, period float64) {
 }
 
 // Wait waits until an LSN is committed; see [keyspace.Keyspace.Wait].
-func (e *Engine) Wait(lsn keyspace.LSN) error { return e.waitTimed(e.Keyspace.Wait, lsn) }
+func (e *Engine) Wait(lsn keyspace.LSN) error { return e.waitTimed(e.Keyspace().Wait, lsn) }
 
 // CommitNow is Wait for a caller that serves many clients; see [keyspace.Keyspace.CommitNow].
-func (e *Engine) CommitNow(lsn keyspace.LSN) error { return e.waitTimed(e.Keyspace.CommitNow, lsn) }
+func (e *Engine) CommitNow(lsn keyspace.LSN) error { return e.waitTimed(e.Keyspace().CommitNow, lsn) }
 
 // waitTimed waits, and records a long wait.
 func (e *Engine) waitTimed(wait func(keyspace.LSN) error, t keyspace.LSN) error {
@@ -188,7 +188,7 @@ func (e *Engine) waitTimed(wait func(keyspace.LSN) error, t keyspace.LSN) error 
 	start := clock.Monotonic()
 	err := wait(t)
 	if took := clock.Monotonic() - start; e.Latency.exceeds(took) {
-		e.Latency.record(latencyOfCommit, e.Keyspace.Now(), took)
+		e.Latency.record(latencyOfCommit, e.Keyspace().Now(), took)
 	}
 	return err
 }

@@ -103,7 +103,7 @@ func (x *Context) memoryFigures(stats []*keyspace.ContainerStats) memoryFigures 
 		m.dataset += uint64(c.Bytes)
 		m.items += c.Documents
 	}
-	m.used = uint64(x.Engine.Keyspace.Used()) // after reading the statistics, which removes dead items
+	m.used = uint64(x.Engine.Keyspace().Used()) // after reading the statistics, which removes dead items
 	m.peak = x.Engine.stats.notePeak(m.used)
 	return m
 }

@@ -65,7 +65,7 @@ func encoding(it keyspace.Item, n keyspace.Encoding) string {
 
 // objectIdleTime begins to keep accesses: idle times are wanted.
 func objectIdleTime(x *Context, c *keyspace.Container, key string, _ keyspace.Item) Reply {
-	x.Engine.Keyspace.TrackAccesses()
+	x.Engine.Keyspace().TrackAccesses()
 	a, _ := x.Tx.Accesses(c, key)
 	if a.LFU {
 		return Fail(errNoIdleTime)
@@ -85,7 +85,7 @@ func objectFreq(x *Context, c *keyspace.Container, key string, _ keyspace.Item) 
 // accesses for eviction, since these belong to one key.
 func refCount(x *Context, _ *keyspace.Container, _ string, it keyspace.Item) Reply {
 	const shared, many = 10_000, 1<<31 - 1
-	policy := x.Engine.Keyspace.Eviction().Policy
+	policy := x.Engine.Keyspace().Eviction().Policy
 	if x.Engine.memory.bytes.Load() > 0 && (policy.LRU() || policy.LFU()) {
 		return Integer(1)
 	}

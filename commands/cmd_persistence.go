@@ -40,7 +40,7 @@ var persistenceCommands = []Command{
 		Name: "lastsave", Since: "1.0.0", Summary: "Get the UNIX time stamp of the last successful save to disk",
 		Differs: "The time of the last checkpoint",
 		Flags:   Loading | Stale | Fast, Categories: "admin dangerous", Tips: "nondeterministic_output",
-		Parse: noParse(func(x *Context) Reply { return Integer(x.Engine.Keyspace.LastSave() / 1000) }),
+		Parse: noParse(func(x *Context) Reply { return Integer(x.Engine.Keyspace().LastSave() / 1000) }),
 	},
 	{
 		Name: "save", Since: "1.0.0", Summary: "Synchronously save the dataset to disk",
@@ -52,7 +52,7 @@ var persistenceCommands = []Command{
 		Summary: "Starts to read and check all files on disk. Damaged ones are written anew from memory.",
 		Flags:   Admin | NoScript | NoAsyncLoading,
 		Parse: noParse(func(x *Context) Reply {
-			if !x.Engine.Keyspace.Scrubber().Ask() {
+			if !x.Engine.Keyspace().Scrubber().Ask() {
 				return Fail(errorf(errInProgress, "Background scrub"))
 			}
 			return x.started("Background scrub")
@@ -62,7 +62,7 @@ var persistenceCommands = []Command{
 
 // runSave is SAVE. Unlike in Redis only the caller waits, also for a running save.
 func runSave(x *Context) Reply {
-	ks := x.Engine.Keyspace
+	ks := x.Engine.Keyspace()
 	return okReply(ks.ForClients(inGoroutine(ks.Save)))
 }
 
@@ -90,7 +90,7 @@ func parseBgsave(in *Input) (Run, error) {
 		return nil, errSyntax
 	}
 	return func(x *Context) Reply {
-		if !x.Engine.Keyspace.SaveInBackground() {
+		if !x.Engine.Keyspace().SaveInBackground() {
 			return Fail(errSaving)
 		}
 		return x.started("Background saving")
@@ -99,7 +99,7 @@ func parseBgsave(in *Input) (Run, error) {
 
 // compact starts a compaction. what is its name in the reply.
 func (x *Context) compact(what string) Reply {
-	if !x.Engine.Keyspace.Compact() {
+	if !x.Engine.Keyspace().Compact() {
 		return Fail(errorf(errInProgress, what))
 	}
 	return x.started(what)
@@ -119,7 +119,7 @@ func parseBackup(in *Input) (Run, error) {
 		return nil, errBackupPath
 	}
 	return func(x *Context) Reply {
-		ks := x.Engine.Keyspace
+		ks := x.Engine.Keyspace()
 		to, err := backupFolder(ks.Dir(), path)
 		if err == nil {
 			err = inGoroutine(func() error { return ks.Backup(to) })

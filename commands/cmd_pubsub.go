@@ -136,7 +136,7 @@ func parseSubscribe(in *Input, kind subscriptionKind, word string) (Run, error) 
 		if err != nil {
 			return Fail(err)
 		}
-		x.Engine.Keyspace.ListenersChanged()
+		x.Engine.Keyspace().ListenersChanged()
 		return several(replies)
 	}, nil
 }

@@ -217,7 +217,7 @@ func parseShutdown(in *Input) (Run, error) {
 		if abort { // a shutdown starts at once and cannot be aborted
 			return Fail(errNoShutdown)
 		}
-		if err := x.Engine.Keyspace.Unsaved(); err != nil && !force && !nosave {
+		if err := x.Engine.Keyspace().Unsaved(); err != nil && !force && !nosave {
 			x.Engine.Log.Error().Err(err).Msg("SHUTDOWN refused: it would lose writes that are not on disk; use FORCE to shut down anyway")
 			return Fail(errShutdown)
 		}

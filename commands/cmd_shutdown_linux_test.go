@@ -8,7 +8,7 @@ func TestShutdownWhileTheDiskIsFull(t *testing.T) {
 	makeRoom := fillDisk(t, w.dir)
 	s := w.session(1)
 	lsn := w.engine.Execute(s, []string{"SET", "k", "v"}).LSN
-	if w.engine.Keyspace.Wait(lsn) == nil {
+	if w.engine.Keyspace().Wait(lsn) == nil {
 		t.Fatal("the disk is full, but a commit succeeds")
 	}
 	for _, args := range [][]string{{"SHUTDOWN"}, {"SHUTDOWN", "SAVE"}, {"SHUTDOWN", "NOW"}} {
@@ -30,7 +30,7 @@ func TestShutdownWhileTheDiskIsFull(t *testing.T) {
 		}
 	}
 	makeRoom()
-	if err := w.engine.Keyspace.Wait(lsn); err != nil {
+	if err := w.engine.Keyspace().Wait(lsn); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -70,11 +70,11 @@ func undoError(x *Context, name, as string, err error) error {
 // endWindows ends all windows of CONTAINER.UNDO if memory is over its limit, and frees what they have kept down to a
 // target in bytes. It reports whether that is enough. The outcome learns what to wait for.
 func (e *Engine) endWindows(target int64, out *Outcome) bool {
-	lsn, open := e.Keyspace.EndAllWindows()
+	lsn, open := e.Keyspace().EndAllWindows()
 	out.LSN = max(out.LSN, lsn)
 	if open {
 		e.Log.Warn().Int64("maxmemory", e.memory.bytes.Load()).
 			Msg("memory is full: CONTAINER.UNDO cannot take earlier changes back any more")
 	}
-	return e.Keyspace.Reclaim(target)
+	return e.Keyspace().Reclaim(target)
 }

@@ -23,7 +23,7 @@ func TestWritesAreRefusedWhileTheDiskIsFull(t *testing.T) {
 		t.Fatalf("the first write is to find out: %s", notation(out.Reply))
 	}
 	lsn := out.LSN
-	if err := w.engine.Keyspace.Wait(lsn); err == nil {
+	if err := w.engine.Keyspace().Wait(lsn); err == nil {
 		t.Fatal("the disk is full, but a commit succeeds")
 	}
 	for _, r := range allRows {
@@ -52,7 +52,7 @@ func TestWritesAreRefusedWhileTheDiskIsFull(t *testing.T) {
 	}
 
 	makeRoom()
-	if err := w.engine.Keyspace.Wait(lsn); err != nil {
+	if err := w.engine.Keyspace().Wait(lsn); err != nil {
 		t.Fatal("after room was made: ", err)
 	}
 	w.expect(`"v"`, "GET", "late")

@@ -59,7 +59,7 @@ func playPage(t *testing.T, file string) (played int) {
 				s.line += first
 				player.play(&s)
 				if s.directive() == "clock" {
-					player.harness.engine.Keyspace.PurgeOnce() // as a server does meanwhile
+					player.harness.engine.Keyspace().PurgeOnce() // as a server does meanwhile
 				}
 				out = append(append(out, written), s.want...)
 				played++
@@ -230,7 +230,7 @@ func TestDocsMemory(t *testing.T) {
 	overhead, size, id, container, partition := n[0], n[1], n[2], n[3], n[4]
 
 	w := newHarness(t)
-	used := func() int { return int(w.engine.Keyspace.Used()) }
+	used := func() int { return int(w.engine.Keyspace().Used()) }
 	before := used()
 	w.expect("OK", "CONTAINER.SET", "orders", "TTL", "3600")
 	if got := used() - before; got < container*8/10 || got > container*12/10 {

@@ -13,12 +13,17 @@ import (
 
 // Engine executes commands. Safe for concurrent use by many sessions.
 type Engine struct {
-	Keyspace *keyspace.Keyspace
-	Host     Host
-	Broker   Broker // its OnDeath must be that of the keyspace
-	Log      zerolog.Logger
-	Slowlog  Slowlog
-	Latency  LatencyMonitor
+	Host    Host
+	Broker  Broker // its OnDeath must be that of the keyspace
+	Log     zerolog.Logger
+	Slowlog Slowlog
+	Latency LatencyMonitor
+
+	// Cluster is the cluster that this node belongs to; nil: the node is alone. Set it before the first command.
+	Cluster Cluster
+
+	keyspace  atomic.Pointer[keyspace.Keyspace] // see SetKeyspace
+	suspended atomic.Bool                       // see Suspend
 
 	// QueryBudget is the number of documents that a DOC.QUERY may examine (query-budget); 0 means
 	// [DefaultQueryBudget].
@@ -32,6 +37,24 @@ type Engine struct {
 	pause   pause
 	auth    authThrottle
 	memory  memoryLimit
+}
+
+// NewEngine returns an engine of a node that is alone, with a keyspace.
+func NewEngine(ks *keyspace.Keyspace, host Host, log zerolog.Logger) *Engine {
+	e := &Engine{Host: host, Log: log}
+	e.SetKeyspace(ks)
+	return e
+}
+
+// Keyspace returns the keyspace that commands which begin now work on; nil: none is open yet.
+func (e *Engine) Keyspace() *keyspace.Keyspace { return e.keyspace.Load() }
+
+// SetKeyspace sets the keyspace. A node that is alone sets it once, before the first command. A node of a
+// cluster that sets another one calls [Engine.Suspend] first: a session stays with the keyspace of its
+// first command. SetKeyspace ends the suspension.
+func (e *Engine) SetKeyspace(ks *keyspace.Keyspace) {
+	e.keyspace.Store(ks)
+	e.suspended.Store(false)
 }
 
 // Host is the server around the engine, as the engine needs it. Safe for concurrent use.
@@ -214,9 +237,9 @@ func (e *Engine) admit(s *Session, r *row) error {
 
 // diskRefusal returns the error of a write that the disk does not admit now, or nil. frees says that the write frees space.
 func (e *Engine) diskRefusal(frees bool) error {
-	err := e.Keyspace.Writable()
+	err := e.Keyspace().Writable()
 	if err != nil && frees {
-		err = e.Keyspace.Freeing()
+		err = e.Keyspace().Freeing()
 	}
 	if err != nil {
 		return Misconf(err)
@@ -234,7 +257,7 @@ func (e *Engine) run(s *Session, r *row, args []string, run Run, out *Outcome) e
 		out.Deferred = true
 		return nil
 	case err != nil:
-		out.Close = err == errAbandoned
+		out.Close = err == errAbandoned || err == errReloaded
 		return err
 	}
 	s.ctx = Context{Tx: &s.tx, Session: s, Engine: e, Input: &s.in}
@@ -280,17 +303,24 @@ const maxIDBuffer = 1 << 10
 // begin starts the session's transaction with the locks that the command needs. After an error there is
 // no transaction.
 func (e *Engine) begin(s *Session, r *row, args []string) error {
+	ks := e.Keyspace()
+	if ks != s.keyspace {
+		if s.keyspace != nil {
+			return errReloaded
+		}
+		s.keyspace = ks
+	}
 	if r.Flags&Write != 0 || r.Scope == ScopeQueue {
-		e.Keyspace.Throttle()
+		e.Keyspace().Throttle()
 	}
 	if r.items.First == 0 {
 		switch r.Scope {
 		case ScopeNone:
-			e.Keyspace.BeginNone(&s.tx)
+			e.Keyspace().BeginNone(&s.tx)
 		case ScopeSweep:
-			e.Keyspace.BeginSweep(&s.tx)
+			e.Keyspace().BeginSweep(&s.tx)
 		case ScopeAll:
-			e.Keyspace.BeginAll(&s.tx)
+			e.Keyspace().BeginAll(&s.tx)
 		case ScopeQueue:
 			return e.beginQueue(s)
 		}
@@ -320,13 +350,13 @@ var errLocked = errors.New("locked")
 func (e *Engine) beginKeys(s *Session, ids []string) error {
 	switch {
 	case s.OnLoop:
-		if !e.Keyspace.TryBeginKeys(&s.tx, ids) {
+		if !e.Keyspace().TryBeginKeys(&s.tx, ids) {
 			return errLocked
 		}
 	case len(ids) == 1:
-		e.Keyspace.BeginKey(&s.tx, ids[0])
+		e.Keyspace().BeginKey(&s.tx, ids[0])
 	default:
-		e.Keyspace.BeginKeys(&s.tx, ids)
+		e.Keyspace().BeginKeys(&s.tx, ids)
 	}
 	return nil
 }

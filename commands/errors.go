@@ -24,6 +24,7 @@ const (
 	errOOM          = Error("OOM command not allowed when used memory > 'maxmemory'.")
 	errClientMemory = Error("ERR " + ClientMemoryText)
 	errAbandoned    = Error("ERR the command ended early: the client has left or the server stops")
+	errReloaded     = Error("LOADING the node has loaded its data anew; connect again")
 	errExecAbort    = Error("EXECABORT Transaction discarded because of previous errors.")
 	errExecInternal = Error("EXECABORT Transaction discarded because of an internal error; the server's log has the details")
 

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"mayfly/keyspace"
+
+	"github.com/rs/zerolog"
 )
 
 // BenchmarkExecute measures one command in the engine, without sockets. Sixteen commands share a commit.
@@ -77,7 +79,7 @@ func newBenchEngine(b *testing.B) *Engine {
 	if err != nil {
 		b.Fatal(err)
 	}
-	e := &Engine{Host: quickHost{}, Keyspace: ks}
+	e := NewEngine(ks, quickHost{}, zerolog.Nop())
 	b.Cleanup(func() {
 		if err := ks.Close(); err != nil {
 			b.Error(err)

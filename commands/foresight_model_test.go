@@ -160,13 +160,13 @@ func (g *foresightGame) step(name string) {
 	case 7, 8:
 		g.change(name, g.pick(0, -1, 1, 2, 3, 4, 6))
 	case 9:
-		g.engine.Keyspace.PurgeOnce()
+		g.engine.Keyspace().PurgeOnce()
 	case 10:
 		switch g.rnd.IntN(4) {
 		case 0:
 			g.restart()
 		case 3: // the dead lie where they are, dead all the same
-			g.engine.Keyspace.KeepDeadUntil(now + g.pick(500, 2000, 10_000))
+			g.engine.Keyspace().KeepDeadUntil(now + g.pick(500, 2000, 10_000))
 		case 1:
 			g.expect("OK", "SWAPDB", "c", "d")
 			g.model["c"].items, g.model["d"].items = g.model["d"].items, g.model["c"].items

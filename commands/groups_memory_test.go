@@ -103,7 +103,7 @@ func TestLagWhileGroupsRead(t *testing.T) {
 		}
 		w.die("c", 5)
 		for w.do(1, "XLEN", streamKey).Int < n+5 {
-			w.engine.Keyspace.PurgeOnce()
+			w.engine.Keyspace().PurgeOnce()
 		}
 		read = len(w.readGroup("later", "w", ">"))
 	}

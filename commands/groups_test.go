@@ -21,7 +21,7 @@ func newGroupHarness(t *testing.T, n int) (w *harness, ids []string) {
 		w.die("c", n)
 	}
 	for w.do(1, "XLEN", streamKey).Int < int64(n) {
-		w.engine.Keyspace.PurgeOnce()
+		w.engine.Keyspace().PurgeOnce()
 	}
 	for _, e := range w.logged("c", streamid.ID{}) {
 		ids = append(ids, e.ID.String())
@@ -172,7 +172,7 @@ func TestBlockedConsumers(t *testing.T) {
 	}
 	gone := []*blocked{w.block(16, read("h", "a")...), w.block(17, read("h", "b")...)}
 	var tx keyspace.Tx
-	w.engine.Keyspace.BeginAll(&tx)
+	w.engine.Keyspace().BeginAll(&tx)
 	if err := tx.SetLog(tx.Container("c"), keyspace.LogSettings{}); err != nil {
 		t.Error(err)
 	}

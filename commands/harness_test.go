@@ -73,7 +73,7 @@ func (w *harness) open() {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	w.engine.Keyspace = ks
+	w.engine.SetKeyspace(ks)
 	for name, value := range w.host.options {
 		if err := w.host.ConfigSet([][2]string{{name, value}}); err != nil {
 			w.t.Fatal(err)
@@ -88,7 +88,7 @@ func (w *harness) open() {
 // restart closes the keyspace and reopens it, with new sessions.
 func (w *harness) restart() {
 	w.t.Helper()
-	if err := w.engine.Keyspace.Close(); err != nil {
+	if err := w.engine.Keyspace().Close(); err != nil {
 		w.t.Fatal(err)
 	}
 	w.open()
@@ -104,14 +104,14 @@ func (w *harness) finish() {
 	if !slices.Equal(before, after) {
 		w.t.Errorf("reopening the keyspace changed it\nbefore: %q\nafter:  %q", before, after)
 	}
-	if err := w.engine.Keyspace.Close(); err != nil {
+	if err := w.engine.Keyspace().Close(); err != nil {
 		w.t.Error(err)
 	}
 }
 
 func (w *harness) check() {
 	w.t.Helper()
-	if err := w.engine.Keyspace.Check(); err != nil {
+	if err := w.engine.Keyspace().Check(); err != nil {
 		w.t.Error(err)
 	}
 }
@@ -119,7 +119,7 @@ func (w *harness) check() {
 // dump describes all living items, sorted.
 func (w *harness) dump() []string {
 	var tx keyspace.Tx
-	w.engine.Keyspace.BeginSweep(&tx)
+	w.engine.Keyspace().BeginSweep(&tx)
 	defer tx.Close()
 	var all []string
 	for _, c := range tx.Containers() {
@@ -192,7 +192,7 @@ func (w *harness) do(session int, args ...string) Reply {
 		}
 		w.last = w.engine.Execute(s, args)
 	}
-	if err := w.engine.Keyspace.Wait(w.last.LSN); err != nil {
+	if err := w.engine.Keyspace().Wait(w.last.LSN); err != nil {
 		w.t.Fatalf("%q: %v", args, err)
 	}
 	return w.last.Reply
@@ -296,7 +296,7 @@ func (h *testHost) apply(name, value string) error {
 	case "latency-monitor-threshold":
 		h.engine.Latency.SetThreshold(time.Duration(n) * time.Millisecond)
 	case "undo-window":
-		return h.engine.Keyspace.SetUndoWindow(int64(n))
+		return h.engine.Keyspace().SetUndoWindow(int64(n))
 	default:
 		return nil
 	}
@@ -313,7 +313,7 @@ func (h *testHost) limitMemory() {
 	for options.Policy.String() != h.options["maxmemory-policy"] {
 		options.Policy++
 	}
-	h.engine.Keyspace.SetEviction(options)
+	h.engine.Keyspace().SetEviction(options)
 }
 
 func (h *testHost) ConfigRewrite() error { return ErrNoConfigFile }

@@ -95,7 +95,7 @@ func newHeldHarness(t *testing.T, logged bool) *harness {
 		w.logDeaths("c")
 		w.expect("OK", "SET", "dead", "x", "PX", "1")
 		w.clock.Advance(time.Millisecond)
-		w.engine.Keyspace.PurgeOnce()
+		w.engine.Keyspace().PurgeOnce()
 	}
 	w.expect("OK", "CONTAINER.SET", "c", "HOLD", "case 4711")
 	w.clock.Advance(time.Minute)
@@ -275,7 +275,7 @@ func TestHoldArguments(t *testing.T) {
 func TestNothingDiesOnHold(t *testing.T) {
 	w := newHeldHarness(t, false)
 	w.clock.Advance(365 * 24 * time.Hour)
-	w.engine.Keyspace.PurgeOnce()
+	w.engine.Keyspace().PurgeOnce()
 	for _, key := range []string{"k", "n", "e", "d"} {
 		w.expect("(integer) 1", "EXISTS", key)
 		w.expect("(integer) -1", "TTL", key)
@@ -294,7 +294,7 @@ func TestNothingDiesOnHold(t *testing.T) {
 	w.expect("OK", "SET", "short", "x", "PX", "1")
 	w.expect("OK", "DOC.PUT", "c", "fresh", "{}")
 	w.clock.Advance(time.Second)
-	w.engine.Keyspace.PurgeOnce()
+	w.engine.Keyspace().PurgeOnce()
 	w.restart()
 	w.expect("OK", "SELECT", "c")
 	w.expect("(integer) 7", "DBSIZE")
@@ -369,7 +369,7 @@ func TestHoldsAndUndo(t *testing.T) {
 	w.expect("OK", "CONTAINER.SET", "c", "HOLD", "case 13")
 	w.expect("OK", "CONTAINER.SET", "c", "TTL", "1", "HOLD", "off")
 	w.expect("(nil)", "GET", "k")
-	w.engine.Keyspace.PurgeOnce()
+	w.engine.Keyspace().PurgeOnce()
 	w.restart()
 	w.expect("OK", "SELECT", "c")
 	if got := notation(w.do(1, "CONTAINER.UNDO", "c")); !strings.Contains(got, `"what" => "set"`) {
@@ -389,7 +389,7 @@ func TestEvictionSparesWhatIsOnHold(t *testing.T) {
 			w.do(1, "DOC.PUT", "c", fmt.Sprint("h", i), `{"ttl":60}`)
 			w.do(1, "DOC.PUT", "free", fmt.Sprint("f", i), `{"ttl":60}`)
 		}
-		ks := w.engine.Keyspace
+		ks := w.engine.Keyspace()
 		options := ks.Eviction()
 		options.Policy = policy
 		ks.SetEviction(options)

@@ -18,7 +18,7 @@ func (w *harness) bury(container, prefix string, n int) {
 		w.expect("OK", "DOC.PUT", container, fmt.Sprintf("%s-%04d", prefix, i), itemBody)
 	}
 	w.clock.Advance(10 * time.Second)
-	w.engine.Keyspace.PurgeOnce()
+	w.engine.Keyspace().PurgeOnce()
 }
 
 // TestInfoDeaths compares INFO and CONTAINER.GET with what XINFO and XLEN tell.
@@ -28,7 +28,7 @@ func TestInfoDeaths(t *testing.T) {
 	if got["logs"] != "0" || got["log_entries"] != "0" || got["log_memory"] != "0" || got["log_oldest_time"] != "0" || got["log16"] != "" {
 		t.Errorf("without logs: %v", got)
 	}
-	before := w.engine.Keyspace.Used()
+	before := w.engine.Keyspace().Used()
 	w.expect("OK", "CONTAINER.CREATE", "carts", "TTL", "10", "LOG", "3600")
 	w.expect("OK", "CONTAINER.CREATE", "empty", "TTL", "10", "LOG", "60")
 	w.expect("OK", "CONTAINER.CREATE", "without", "TTL", "10")
@@ -55,7 +55,7 @@ func TestInfoDeaths(t *testing.T) {
 		if got["log_memory"] != fmt.Sprint(memory+field(field(w.do(1, "CONTAINER.GET", "empty"), "log"), "memory").Int) {
 			t.Errorf("INFO has log_memory:%s, CONTAINER.GET %d", got["log_memory"], memory)
 		}
-		if used := w.engine.Keyspace.Used(); memory < 8*(int64(len(itemBody))+6) || memory > used-before {
+		if used := w.engine.Keyspace().Used(); memory < 8*(int64(len(itemBody))+6) || memory > used-before {
 			t.Errorf("the log takes %d bytes of %d that were added", memory, used-before)
 		}
 		groups := field(log, "groups").Elems
@@ -97,7 +97,7 @@ func TestMaxMemoryBesideLog(t *testing.T) {
 			w.bury("carts", "a", deaths)
 			w.expect(fmt.Sprintf("(integer) %d", deaths), "XLEN", deathsOfCarts)
 			w.expect("OK", "CONTAINER.CREATE", "orders", "TTL", "100000") // lives longer than the entries
-			w.limit(w.engine.Keyspace.Used()+20_000, policy)
+			w.limit(w.engine.Keyspace().Used()+20_000, policy)
 			refused := 0
 			for i := range 400 {
 				if w.do(1, "DOC.PUT", "orders", fmt.Sprintf("id-%04d", i), itemBody).Kind == KindError {
@@ -129,21 +129,21 @@ func TestMemoryOfADeath(t *testing.T) {
 	w.expect("OK", "CONTAINER.CREATE", "carts", "TTL", "10", "LOG", "100")
 	w.bury("carts", "a", 200)
 	w.expect("(integer) 200", "XTRIM", deathsOfCarts, "MAXLEN", "0")
-	empty := w.engine.Keyspace.Used()
+	empty := w.engine.Keyspace().Used()
 	for i := range 200 {
 		w.expect("OK", "DOC.PUT", "carts", fmt.Sprintf("b-%04d", i), itemBody)
 	}
-	living := w.engine.Keyspace.Used() - empty
+	living := w.engine.Keyspace().Used() - empty
 	w.clock.Advance(10 * time.Second)
-	w.engine.Keyspace.PurgeOnce()
-	if dead := w.engine.Keyspace.Used() - empty; dead < living || dead > living+200*64 {
+	w.engine.Keyspace().PurgeOnce()
+	if dead := w.engine.Keyspace().Used() - empty; dead < living || dead > living+200*64 {
 		t.Errorf("200 documents take %d bytes, their entries %d", living, dead)
 	}
 	w.clock.Advance(100 * time.Second)
 	for range 3 {
-		w.engine.Keyspace.PurgeOnce()
+		w.engine.Keyspace().PurgeOnce()
 	}
-	if left := w.engine.Keyspace.Used() - empty; left < 0 || left > 100 { // the counters of the log have more digits
+	if left := w.engine.Keyspace().Used() - empty; left < 0 || left > 100 { // the counters of the log have more digits
 		t.Errorf("%d bytes are left when the entries have gone", left)
 	}
 }

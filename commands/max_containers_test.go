@@ -6,7 +6,7 @@ import "testing"
 func TestMaxContainers(t *testing.T) {
 	w := newHarness(t)
 	w.expect("OK", "CONTAINER.CREATE", "a")
-	w.engine.Keyspace.SetMaxContainers(1)
+	w.engine.Keyspace().SetMaxContainers(1)
 	const full = "(error) ERR cannot create container 'b': max-containers allows 1; drop some or raise it"
 	w.expect(full, "CONTAINER.CREATE", "b")
 	w.expect(full, "CONTAINER.SET", "b", "TTL", "10")

@@ -39,7 +39,7 @@ func (e *Engine) checkMemory(s *Session, r *row, args []string, out *Outcome) er
 	case queues:
 		flags |= DenyOOM
 	}
-	if flags&DenyOOM == 0 || e.Keyspace.Used() <= limit || e.paused() {
+	if flags&DenyOOM == 0 || e.Keyspace().Used() <= limit || e.paused() {
 		return nil
 	}
 	for _, arg := range args {
@@ -54,7 +54,7 @@ func (e *Engine) checkMemory(s *Session, r *row, args []string, out *Outcome) er
 // overMemory reports whether the items take more memory than the limit.
 func (e *Engine) overMemory() bool {
 	limit := e.memory.bytes.Load()
-	return limit > 0 && e.Keyspace.Used() > limit
+	return limit > 0 && e.Keyspace().Used() > limit
 }
 
 // The amount that one command evicts, in bytes.
@@ -73,18 +73,18 @@ const (
 // evict ends the windows of CONTAINER.UNDO and then evicts items until the limit is kept, or enough for a command of size
 // bytes to run. It returns false if it cannot. The outcome learns what to wait for.
 func (e *Engine) evict(s *Session, limit int64, size int, out *Outcome) bool {
-	if e.Keyspace.Writable() != nil {
+	if e.Keyspace().Writable() != nil {
 		return false
 	}
-	target := max(limit-min(evictAhead, limit/evictAheadShare), e.Keyspace.Used()-evictAtMost-2*int64(size))
+	target := max(limit-min(evictAhead, limit/evictAheadShare), e.Keyspace().Used()-evictAtMost-2*int64(size))
 	if e.endWindows(target, out) {
 		return true
 	}
-	if e.Keyspace.Eviction().Policy == eviction.None {
-		return e.Keyspace.Used() <= limit
+	if e.Keyspace().Eviction().Policy == eviction.None {
+		return e.Keyspace().Used() <= limit
 	}
 	x := Context{Session: s, Engine: e}
-	lsn, ok := e.Keyspace.Evict(target, func(c *keyspace.Container, id string) {
+	lsn, ok := e.Keyspace().Evict(target, func(c *keyspace.Container, id string) {
 		e.memory.evicted.Add(1)
 		x.notify(eventEvicted, c, id)
 	})
@@ -93,7 +93,7 @@ func (e *Engine) evict(s *Session, limit int64, size int, out *Outcome) bool {
 	if x.batch != nil {
 		e.Broker.flush(s, x.batch, lsn)
 	}
-	return ok || e.Keyspace.Used() <= limit
+	return ok || e.Keyspace().Used() <= limit
 }
 
 // evictExcess evicts as CONFIG SET of maxmemory does, without a write. In a transaction it does nothing: that

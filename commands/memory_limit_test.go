@@ -37,7 +37,7 @@ func (w *harness) limit(bytes int64, policy eviction.Policy) {
 func (w *harness) lower(bytes int64, policy eviction.Policy) {
 	options := eviction.Defaults
 	options.Policy = policy
-	w.engine.Keyspace.SetEviction(options)
+	w.engine.Keyspace().SetEviction(options)
 	w.engine.SetMaxMemory(bytes)
 }
 
@@ -67,7 +67,7 @@ func TestMaxMemoryRefusesWritesUntilThereIsRoom(t *testing.T) {
 		w.do(1, "SET", key, "v")
 		w.do(1, "DEL", key)
 	}
-	limit := w.engine.Keyspace.Used() + each/2
+	limit := w.engine.Keyspace().Used() + each/2
 	w.limit(limit, eviction.None)
 	w.expect("OK", "DOC.PUT", "orders", "one-more", itemBody) // from below the limit one step beyond it
 	const oom = "(error) OOM command not allowed when used memory > 'maxmemory'."
@@ -83,11 +83,11 @@ func TestMaxMemoryRefusesWritesUntilThereIsRoom(t *testing.T) {
 	// A death frees memory, too, once the item is removed.
 	w.expect(oom, "SET", "k3", "v")
 	w.clock.Advance(2 * time.Minute)
-	w.engine.Keyspace.PurgeOnce()
+	w.engine.Keyspace().PurgeOnce()
 	w.expect("OK", "SET", "k3", "v")
 
 	got := infoFields(t, w.do(1, "INFO"))
-	used := fmt.Sprint(w.engine.Keyspace.Used())
+	used := fmt.Sprint(w.engine.Keyspace().Used())
 	if got["used_memory"] != used || got["maxmemory"] != fmt.Sprint(limit) || got["maxmemory_policy"] != "noeviction" || got["evicted_keys"] != "0" {
 		t.Errorf("INFO: used_memory %s (want %s), maxmemory %s, %s, %s evicted", got["used_memory"], used, got["maxmemory"], got["maxmemory_policy"], got["evicted_keys"])
 	}
@@ -119,7 +119,7 @@ func TestVolatileTTLEvictsTheNearestToDeath(t *testing.T) {
 	for i := range itemCount / 2 {
 		w.expect("OK", "DOC.PUT", "orders", fmt.Sprintf("new-%04d", i), itemBody, "TTL", "5000")
 	}
-	if used := w.engine.Keyspace.Used(); used > most+2*each {
+	if used := w.engine.Keyspace().Used(); used > most+2*each {
 		t.Errorf("%d bytes are used, the limit is %d", used, most)
 	}
 	w.expect(`"v"`, "GET", "for-ever")
@@ -175,15 +175,15 @@ func TestALoweredLimitIsReachedStepByStep(t *testing.T) {
 	for i := range 10 * itemCount {
 		w.expect("OK", "SET", fmt.Sprint("k", i), "v", "EX", "1000")
 	}
-	full := w.engine.Keyspace.Used()
+	full := w.engine.Keyspace().Used()
 	w.lower(full/2, eviction.VolatileTTL)
 	w.expect("OK", "SET", "a", "v")
-	if used := w.engine.Keyspace.Used(); used > full-evictAtMost/2 || used < full-2*evictAtMost {
+	if used := w.engine.Keyspace().Used(); used > full-evictAtMost/2 || used < full-2*evictAtMost {
 		t.Errorf("the first command evicted from %d to %d bytes", full, used)
 	}
-	for i := 0; w.engine.Keyspace.Used() > full/2+evictAtMost/2; i++ {
+	for i := 0; w.engine.Keyspace().Used() > full/2+evictAtMost/2; i++ {
 		if i > 100 {
-			t.Fatalf("%d bytes are still used, the limit is %d", w.engine.Keyspace.Used(), full/2)
+			t.Fatalf("%d bytes are still used, the limit is %d", w.engine.Keyspace().Used(), full/2)
 		}
 		w.expect("OK", "SET", "a", "v")
 	}
@@ -224,14 +224,14 @@ func TestManyWriteAtTheLimit(t *testing.T) {
 					}
 					lsn = max(lsn, out.LSN)
 				}
-				if err := w.engine.Keyspace.Wait(lsn); err != nil {
+				if err := w.engine.Keyspace().Wait(lsn); err != nil {
 					t.Error(err)
 				}
 			}
 		})
 	}
 	wg.Wait()
-	if used := w.engine.Keyspace.Used(); used > most+2*writers*each {
+	if used := w.engine.Keyspace().Used(); used > most+2*writers*each {
 		t.Errorf("%d bytes are used, the limit is %d", used, most)
 	}
 	w.limit(0, eviction.None)
@@ -258,7 +258,7 @@ func TestDiagnose(t *testing.T) {
 
 func TestMemoryStats(t *testing.T) {
 	w := newHarness(t)
-	used := func() int64 { return w.engine.Keyspace.Used() }
+	used := func() int64 { return w.engine.Keyspace().Used() }
 	if got := w.do(1, "MEMORY", "STATS"); field(got, "keys.bytes-per-key").Int != 0 || field(got, "total.allocated").Int != 0 {
 		t.Errorf("an empty server has %s", notation(got))
 	}

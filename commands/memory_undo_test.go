@@ -46,7 +46,7 @@ func TestMemoryLimitBesideHoldsAndWindows(t *testing.T) {
 							}
 							on[id] = body
 						}
-						most = max(most, w.engine.Keyspace.Used())
+						most = max(most, w.engine.Keyspace().Used())
 					case strings.Contains(text, oom):
 						refused++
 					case strings.Contains(text, "unknown container"): // it was dropped, and memory was full
@@ -86,9 +86,9 @@ func TestMemoryLimitBesideHoldsAndWindows(t *testing.T) {
 				case n < 95:
 					w.clock.Advance(time.Duration(rng.IntN(100_000)) * time.Millisecond)
 				case n < 97:
-					w.engine.Keyspace.PurgeOnce()
+					w.engine.Keyspace().PurgeOnce()
 				case n < 98:
-					w.engine.Keyspace.EndWindows()
+					w.engine.Keyspace().EndWindows()
 				default:
 					w.do(1, "DOC.TOUCH", name, id)
 				}

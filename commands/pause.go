@@ -69,7 +69,7 @@ func (e *Engine) pausedUntil(s *Session, args []string) <-chan struct{} {
 		return nil
 	}
 	r, err := s.resolve(args)
-	if err != nil || e.admit(s, r) != nil || e.Keyspace.Now() >= term.end {
+	if err != nil || e.admit(s, r) != nil || e.Keyspace().Now() >= term.end {
 		return nil
 	}
 	flags := r.Flags
@@ -85,5 +85,5 @@ func (e *Engine) pausedUntil(s *Session, args []string) <-chan struct{} {
 // paused reports whether clients are paused.
 func (e *Engine) paused() bool {
 	term := e.pause.term.Load()
-	return term != nil && e.Keyspace.Now() < term.end
+	return term != nil && e.Keyspace().Now() < term.end
 }

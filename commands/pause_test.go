@@ -179,7 +179,7 @@ func TestPauseKeepsTheDead(t *testing.T) {
 	} {
 		w.expect(tt.want, strings.Fields(tt.command)...)
 	}
-	w.engine.Keyspace.PurgeOnce()
+	w.engine.Keyspace().PurgeOnce()
 	if got := field(w.do(1, "CONTAINER.GET", "0"), "items").Int; got > 1 {
 		t.Errorf("CONTAINER.GET counts %d items", got)
 	}
@@ -194,7 +194,7 @@ func TestPauseKeepsTheDead(t *testing.T) {
 	if got := expired(); got != "1" {
 		t.Errorf("%s keys are expired after a read", got)
 	}
-	w.engine.Keyspace.PurgeOnce()
+	w.engine.Keyspace().PurgeOnce()
 	if got, events := expired(), w.received(2); got != "3" || len(events) != 3 {
 		t.Errorf("%s keys are expired after the purge, %d events came", got, len(events))
 	}
@@ -222,8 +222,8 @@ func TestThePauseOfDeathsEnds(t *testing.T) {
 	for _, mode := range []string{"WRITE", "ALL"} {
 		w := newHarness(t)
 		removed := func() int64 {
-			w.engine.Keyspace.PurgeOnce()
-			return w.engine.Keyspace.Stats().Expiry.RemovedActively
+			w.engine.Keyspace().PurgeOnce()
+			return w.engine.Keyspace().Stats().Expiry.RemovedActively
 		}
 		w.expect("OK", "SET", "k", "v", "PX", "10")
 		w.expect("OK", "CLIENT", "PAUSE", "1000", mode)

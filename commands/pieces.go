@@ -26,7 +26,7 @@ func (x *Context) inPieces(begin func(*keyspace.Keyspace, *keyspace.Tx), f func(
 
 // piece does one piece. A panic takes it back.
 func (x *Context) piece(begin func(*keyspace.Keyspace, *keyspace.Tx), f func(tx *keyspace.Tx) (more bool)) (more bool) {
-	ks := x.Engine.Keyspace
+	ks := x.Engine.Keyspace()
 	ks.Throttle()
 	tx := keyspace.Tx{OnDeath: x.Tx.OnDeath, By: x.Tx.By, KeepAccesses: x.Tx.KeepAccesses}
 	begin(ks, &tx)

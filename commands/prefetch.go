@@ -30,12 +30,12 @@ func (a *Lookahead) Add(s *Session, args []string) {
 }
 
 // WorthPrefetching reports whether prefetching pays: the items do not fit into the processor's cache.
-func (e *Engine) WorthPrefetching() bool { return e.Keyspace.BeyondCache() }
+func (e *Engine) WorthPrefetching() bool { return e.Keyspace().BeyondCache() }
 
 // Prefetch fetches the collected keys into the processor's cache and clears the Lookahead.
 func (e *Engine) Prefetch(a *Lookahead) {
 	if len(a.ids) > 1 { // a single fetch has nothing to overlap with
-		a.prefetcher.Prefetch(e.Keyspace, a.containers, a.ids)
+		a.prefetcher.Prefetch(e.Keyspace(), a.containers, a.ids)
 	}
 	clear(a.containers)
 	clear(a.ids)

@@ -46,7 +46,7 @@ func BenchmarkPutIndexed(b *testing.B) {
 			for _, path := range paths[:c.indexes] {
 				e.Execute(s, []string{"INDEX.CREATE", "orders", path})
 			}
-			e.Keyspace.BuildIndexes()
+			e.Keyspace().BuildIndexes()
 			for i := range documents {
 				put(i, 0)
 			}

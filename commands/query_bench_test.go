@@ -31,7 +31,7 @@ func BenchmarkQuery(b *testing.B) {
 				}
 			}
 		}
-		e.Keyspace.BuildIndexes()
+		e.Keyspace().BuildIndexes()
 		return e, s
 	}
 	run := func(b *testing.B, e *Engine, s *Session, args func() []string) {

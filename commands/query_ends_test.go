@@ -130,7 +130,7 @@ func TestInfoIndexes(t *testing.T) {
 	for i := range 100 {
 		w.do(1, "DOC.PUT", "c", strconv.Itoa(i), fmt.Sprintf(`{"n":%d}`, i))
 	}
-	w.engine.Keyspace.BuildIndexes()
+	w.engine.Keyspace().BuildIndexes()
 	w.do(1, "DOC.QUERY", "c", "SELECT COUNT(1) WHERE n < 50")
 	w.do(1, "DOC.QUERY", "c", "WHERE n + 1 < 50")
 	w.do(1, "DOC.QUERY", "c", "WHERE _ttlleft < 50")
@@ -192,7 +192,7 @@ func TestQueryNearest(t *testing.T) {
 			w.do(1, "DOC.PUT", name, strconv.Itoa(i), doc)
 		}
 	}
-	w.engine.Keyspace.BuildIndexes()
+	w.engine.Keyspace().BuildIndexes()
 	w.clock.Advance(11 * time.Second)
 	few := 0
 	for range 150 {

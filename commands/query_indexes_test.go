@@ -133,7 +133,7 @@ func TestIndexedQueries(t *testing.T) {
 				command := []string{"INDEX.CREATE", "INDEX.DROP"}[random.IntN(2)]
 				w.do(1, append([]string{command, "indexed"}, paths...)...)
 			}
-			w.engine.Keyspace.BuildIndexes()
+			w.engine.Keyspace().BuildIndexes()
 		}
 		put(3)
 		text, ordered := indexedQuery(random)
@@ -172,7 +172,7 @@ func TestSlicesThatEndWithAPartition(t *testing.T) {
 	w := newHarness(t)
 	w.do(1, "INDEX.CREATE", "0", "/c")
 	w.do(1, "INDEX.CREATE", "0", "/tags/[]")
-	w.engine.Keyspace.BuildIndexes()
+	w.engine.Keyspace().BuildIndexes()
 	for n := 1; n <= 1200; n++ {
 		w.do(1, "DOC.PUT", "0", fmt.Sprint("x", n), fmt.Sprintf(`{"c":0,"d":%d,"tags":["t"]}`, n%7))
 		if n > 40 && n%3 > 0 {
@@ -204,7 +204,7 @@ func TestIndexedPagesBesideWrites(t *testing.T) {
 			w.do(1, "DOC.PUT", "c", fmt.Sprint("stay-", i), fmt.Sprintf(`{"a":%d}`, i%80))
 			w.do(1, "DOC.PUT", "c", fmt.Sprint("dies-", i), fmt.Sprintf(`{"a":%d,"ttl":%d}`, i%80, 1+i%30))
 		}
-		w.engine.Keyspace.BuildIndexes()
+		w.engine.Keyspace().BuildIndexes()
 		stay := func(rows []string) []string {
 			return slices.DeleteFunc(rows, func(id string) bool { return !strings.HasPrefix(id, `"stay-`) })
 		}
@@ -307,7 +307,7 @@ func TestQueryCursorsEnd(t *testing.T) {
 	}
 	scan, _ := w.queryPage(t, "0", "SELECT VALUE _id", "COUNT", "3")
 	w.do(1, "INDEX.CREATE", "0", "/a")
-	w.engine.Keyspace.BuildIndexes()
+	w.engine.Keyspace().BuildIndexes()
 	const text = "SELECT VALUE _id ORDER BY a"
 	byIndex, _ := w.queryPage(t, "0", text, "COUNT", "3")
 	if _, rows := w.queryPage(t, "0", "SELECT VALUE _id", "CURSOR", scan); len(rows) != 7 {
@@ -324,7 +324,7 @@ func TestQueryCursorsEnd(t *testing.T) {
 	w.expectError("ERR invalid cursor: its index is gone", "DOC.QUERY", "0", text, "CURSOR", byIndex)
 	w.expectError("ERR invalid cursor: it belongs to another query", "DOC.QUERY", "0", "SELECT VALUE _id ORDER BY b", "CURSOR", byIndex)
 	w.do(1, "INDEX.CREATE", "0", "/a")
-	w.engine.Keyspace.BuildIndexes()
+	w.engine.Keyspace().BuildIndexes()
 	if _, rows := w.queryPage(t, "0", text, "CURSOR", byIndex); len(rows) != 7 {
 		t.Errorf("with the index again follow %q", rows)
 	}
@@ -336,7 +336,7 @@ func TestIndexInExec(t *testing.T) {
 	w.do(1, "INDEX.CREATE", "0", "/a")
 	w.do(1, "DOC.PUT", "0", "x", `{"a":1}`)
 	w.do(1, "DOC.PUT", "0", "y", `{"a":2}`)
-	w.engine.Keyspace.BuildIndexes()
+	w.engine.Keyspace().BuildIndexes()
 	const text = "SELECT VALUE _id WHERE a >= 1 ORDER BY a"
 	w.do(1, "MULTI")
 	for _, command := range [][]string{
@@ -424,7 +424,7 @@ func TestQueryBesideIndexDrop(t *testing.T) {
 				return
 			default:
 				w.engine.Execute(other, []string{"INDEX.CREATE", "0", "/a"})
-				w.engine.Keyspace.BuildIndexes()
+				w.engine.Keyspace().BuildIndexes()
 				w.engine.Execute(other, []string{"INDEX.DROP", "0", "/a"})
 			}
 		}
@@ -453,7 +453,7 @@ func TestQueryOfMassDeath(t *testing.T) {
 		w.do(1, "DOC.PUT", "c", fmt.Sprint(i), fmt.Sprintf(`{"a":%d}`, i%1000))
 	}
 	w.do(1, "DOC.PUT", "c", "living", `{"a":500,"ttl":-1}`)
-	w.engine.Keyspace.BuildIndexes()
+	w.engine.Keyspace().BuildIndexes()
 	w.clock.Advance(11 * time.Second)
 	const mostDead = 128 // that a query removes under a lock
 	met := 0
@@ -484,7 +484,7 @@ func TestHostileIndexValues(t *testing.T) {
 	for _, paths := range [][]string{{"/tags/[]"}, {"/s"}, {"/s", "/tags"}, {"/deep"}, {"/at", "GEO"}} {
 		w.do(1, append([]string{"INDEX.CREATE", "0"}, paths...)...)
 	}
-	w.engine.Keyspace.BuildIndexes()
+	w.engine.Keyspace().BuildIndexes()
 	used := func() (bytes int64) {
 		for _, r := range w.do(1, "INDEX.LIST", "0").Elems {
 			bytes += r.Elems[11].Int

@@ -13,7 +13,7 @@ func TestRunInSeveralRanges(t *testing.T) {
 	w := newHarness(t)
 	w.do(1, "CONTAINER.SET", "c", "TTL", "1000")
 	w.expect("OK", "INDEX.CREATE", "c", "/a", "/b")
-	w.engine.Keyspace.BuildIndexes()
+	w.engine.Keyspace().BuildIndexes()
 	long := strings.Repeat("z", 300)
 	for i, b := range []string{"u", "v", "w", "x"} {
 		w.expect("OK", "DOC.PUT", "c", fmt.Sprint(i), fmt.Sprintf(`{"a":%q,"b":%q}`, long, b))

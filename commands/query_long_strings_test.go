@@ -44,7 +44,7 @@ func TestOrderOfLongStrings(t *testing.T) {
 			}
 			w.do(1, "DOC.PUT", "c", fmt.Sprint("dies-", i), "{"+doc+fmt.Sprintf(`,"ttl":%d}`, 1+i%30))
 		}
-		w.engine.Keyspace.BuildIndexes()
+		w.engine.Keyspace().BuildIndexes()
 		if r := w.do(1, "DOC.QUERY", "c", text, "EXPLAIN"); r.Elems[9].Str != "index" || r.Elems[21].Kind != KindNull {
 			t.Errorf("%.60s: %s", text, notation(r))
 		}
@@ -79,7 +79,7 @@ func TestManyLongStrings(t *testing.T) {
 		w.do(1, "DOC.PUT", "c", fmt.Sprint("n", i), fmt.Sprintf(`{"b":%d}`, i))
 	}
 	w.do(1, "INDEX.CREATE", "c", "/b")
-	w.engine.Keyspace.BuildIndexes()
+	w.engine.Keyspace().BuildIndexes()
 	const why = "the index /b does not give ORDER BY: it has 600 strings that it cuts at 256 bytes, and sorts at most 512"
 	if r := w.do(1, "DOC.QUERY", "c", "ORDER BY b", "EXPLAIN"); r.Elems[9].Str != "sort" || r.Elems[21].Str != why {
 		t.Errorf("plan %s", notation(r))

@@ -18,7 +18,7 @@ func TestQueryOrderUndefined(t *testing.T) {
 	} {
 		w.do(1, "DOC.PUT", "c", fmt.Sprint(i), doc)
 	}
-	w.engine.Keyspace.BuildIndexes()
+	w.engine.Keyspace().BuildIndexes()
 	for _, tt := range []struct{ query, want string }{
 		{"WHERE a = 1 ORDER BY b", "3 0"},
 		{"WHERE a = 1 ORDER BY b DESC", "0 3"},

@@ -28,7 +28,7 @@ func TestQueryPlans(t *testing.T) {
 	for i := range 100 {
 		w.do(1, "DOC.PUT", "c", fmt.Sprintf("id-%02d", i), fmt.Sprintf(`{"a":%d,"b":%d,"s":"s%d","x":%d}`, i%10, i/10, i, i))
 	}
-	w.engine.Keyspace.BuildIndexes()
+	w.engine.Keyspace().BuildIndexes()
 	w.do(1, "DOC.PUT", "c", "plain", "{}")
 	w.do(1, "SELECT", "c")
 	w.do(1, "SET", "key", "value")
@@ -189,7 +189,7 @@ func TestCursorBesideLongStrings(t *testing.T) {
 	for i := range 10 {
 		w.do(1, "DOC.PUT", "0", fmt.Sprint(i), fmt.Sprintf(`{"a":"%d"}`, i))
 	}
-	w.engine.Keyspace.BuildIndexes()
+	w.engine.Keyspace().BuildIndexes()
 	cursor, _ := w.queryPage(t, "0", "ORDER BY a", "COUNT", "3")
 	for i := range 600 {
 		w.do(1, "DOC.PUT", "0", fmt.Sprint("long", i), `{"a":"`+strings.Repeat("x", 300)+`"}`)

@@ -229,7 +229,7 @@ func (r *queryRun) proves() []int {
 
 // hashCheck tells the cursors of scans apart from those of other data folders.
 func (r *queryRun) hashCheck() string {
-	return string(binary.LittleEndian.AppendUint32(nil, r.x.Engine.Keyspace.HashCheck()))
+	return string(binary.LittleEndian.AppendUint32(nil, r.x.Engine.Keyspace().HashCheck()))
 }
 
 // read examines documents until the page is full, the budget is spent, or nothing follows.

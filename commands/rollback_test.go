@@ -79,7 +79,7 @@ func TestPanicInATransactionRollsItBack(t *testing.T) {
 		} {
 			all += fmt.Sprintf("%q: %s\n", args, notation(w.do(1, args...)))
 		}
-		return all + fmt.Sprint(w.engine.Keyspace.Used())
+		return all + fmt.Sprint(w.engine.Keyspace().Used())
 	}
 	w.do(9, "CONFIG", "SET", "notify-keyspace-events", "KEA")
 	before := look()

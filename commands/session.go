@@ -48,6 +48,7 @@ type Session struct {
 	unsent, unsentSize           atomic.Int64 // see SetUnsent
 	unread, readRoom, waitingArg atomic.Int64 // see SetUnread
 
+	keyspace *keyspace.Keyspace // of all the session's transactions; nil before the first
 	tx       keyspace.Tx
 	ctx      Context
 	in       Input

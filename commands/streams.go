@@ -65,7 +65,7 @@ func (x *Context) stream(key string) (container string, err error) {
 		look(x.Tx)
 	} else {
 		tx := keyspace.Tx{OnDeath: x.Tx.OnDeath, KeepAccesses: true}
-		x.Engine.Keyspace.BeginKey(&tx, key)
+		x.Engine.Keyspace().BeginKey(&tx, key)
 		defer func() { x.pieces = max(x.pieces, tx.Close()) }()
 		look(&tx)
 	}

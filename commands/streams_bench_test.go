@@ -13,18 +13,18 @@ func BenchmarkXRead(b *testing.B) {
 	s := NewSession(1, "", "", 0)
 	do := func(args ...string) Reply {
 		out := e.Execute(s, args)
-		if err := e.Keyspace.Wait(out.LSN); err != nil || out.Reply.Kind == KindError {
+		if err := e.Keyspace().Wait(out.LSN); err != nil || out.Reply.Kind == KindError {
 			b.Fatalf("%q: %s, %v", args, out.Reply.Str, err)
 		}
 		return out.Reply
 	}
 	do("CONTAINER.SET", "c", "TTL", "off")
 	var tx keyspace.Tx
-	e.Keyspace.BeginAll(&tx)
+	e.Keyspace().BeginAll(&tx)
 	if err := tx.SetLog(tx.Container("c"), keyspace.LogSettings{Seconds: 1e6, MaxLen: 1e6, Bodies: true}); err != nil {
 		b.Fatal(err)
 	}
-	if err := e.Keyspace.Wait(tx.Close()); err != nil {
+	if err := e.Keyspace().Wait(tx.Close()); err != nil {
 		b.Fatal(err)
 	}
 	const entries = 100_000
@@ -33,7 +33,7 @@ func BenchmarkXRead(b *testing.B) {
 	}
 	do("CONTAINER.SET", "c", "TTL", "1")
 	for do("XLEN", streamKey).Int < entries {
-		e.Keyspace.PurgeOnce()
+		e.Keyspace().PurgeOnce()
 	}
 	from := do("XREVRANGE", streamKey, "+", "-", "COUNT", "101").Elems[100].Elems[0].Str
 	for name, after := range map[string]string{"first": "0", "last": from} {

@@ -18,9 +18,9 @@ import (
 func (w *harness) logDeaths(container string) {
 	w.t.Helper()
 	var tx keyspace.Tx
-	w.engine.Keyspace.BeginAll(&tx)
+	w.engine.Keyspace().BeginAll(&tx)
 	err := tx.SetLog(tx.Container(container), keyspace.LogSettings{Seconds: 1e6, MaxLen: 1e6, Bodies: true})
-	if err := errors.Join(err, w.engine.Keyspace.Wait(tx.Close())); err != nil {
+	if err := errors.Join(err, w.engine.Keyspace().Wait(tx.Close())); err != nil {
 		w.t.Fatal(err)
 	}
 }
@@ -28,7 +28,7 @@ func (w *harness) logDeaths(container string) {
 // logged returns the entries of a container's log behind an id.
 func (w *harness) logged(container string, after streamid.ID) (list []deaths.Entry) {
 	var tx keyspace.Tx
-	w.engine.Keyspace.BeginSweep(&tx)
+	w.engine.Keyspace().BeginSweep(&tx)
 	defer tx.Close()
 	from, _ := after.Next()
 	tx.Deaths(tx.Container(container)).Range(from, streamid.Max, false, func(e deaths.Entry) bool {
@@ -57,14 +57,14 @@ func (w *harness) die(container string, n int) {
 	}
 	w.clock.Advance(10 * time.Second)
 	for length := w.logLength(container) + int64(n); w.logLength(container) < length; {
-		w.engine.Keyspace.PurgeOnce() // for a limited time
+		w.engine.Keyspace().PurgeOnce() // for a limited time
 	}
 }
 
 // logLength returns the number of entries in a container's log.
 func (w *harness) logLength(container string) int64 {
 	var tx keyspace.Tx
-	w.engine.Keyspace.BeginSweep(&tx)
+	w.engine.Keyspace().BeginSweep(&tx)
 	defer tx.Close()
 	state, _ := tx.Deaths(tx.Container(container)).State()
 	return state.Length

@@ -66,7 +66,7 @@ func (b *blocked) woken() Reply {
 		}
 		b.again()
 	}
-	if err := b.w.engine.Keyspace.Wait(b.out.LSN); err != nil {
+	if err := b.w.engine.Keyspace().Wait(b.out.LSN); err != nil {
 		b.w.t.Fatal(err)
 	}
 	return b.out.Reply
@@ -108,7 +108,7 @@ func TestEntriesOfStreams(t *testing.T) {
 	w.expect("OK", "SELECT", "c")
 	w.expect("OK", "SET", "key", "\x00", "PX", "1500")
 	w.clock.Advance(10 * time.Second)
-	w.engine.Keyspace.PurgeOnce()
+	w.engine.Keyspace().PurgeOnce()
 	policy := field(w.do(1, "CONTAINER.GET", "c"), "etag").Str
 	for _, r := range w.do(1, "XRANGE", streamKey, "-", "+").Elems {
 		fields := notation(Map(r.Elems[1].Elems...))
@@ -241,7 +241,7 @@ func TestXDelInPortions(t *testing.T) {
 	if s.current, err = s.resolve(args); err != nil {
 		t.Fatal(err)
 	}
-	w.engine.Keyspace.BeginAll(&s.tx)
+	w.engine.Keyspace().BeginAll(&s.tx)
 	s.ctx = Context{Tx: &s.tx, Session: s, Engine: w.engine}
 	run(&s.ctx)
 	s.tx.Close()
@@ -461,7 +461,7 @@ func TestSwapLogsDeathsOfWindows(t *testing.T) {
 	w.expect("OK", "CONTAINER.SET", "c", "TTL", "1")
 	w.clock.Advance(time.Second)
 	w.expect("OK", "SWAPDB", "c", "other")
-	w.engine.Keyspace.PurgeOnce()
+	w.engine.Keyspace().PurgeOnce()
 	w.expect("(integer) 0", "XLEN", "__keyevent@other__:expired")
 	if list := w.logged("c", streamid.ID{}); len(list) != 1 || list[0].At != testStart+5000 || list[0].Cause != expiry.ByChange {
 		t.Errorf("%+v", list)
@@ -478,7 +478,7 @@ func TestLogBeginsWithItsSwitch(t *testing.T) {
 	w.expect("OK", "CONTAINER.SET", "c", "LOG", "60")
 	w.clock.Advance(2 * time.Second)
 	for range 2 {
-		w.engine.Keyspace.PurgeOnce()
+		w.engine.Keyspace().PurgeOnce()
 		if list := w.logged("c", streamid.ID{}); len(list) != 1 || list[0].Item != "after" {
 			t.Errorf("%+v", list)
 		}
@@ -495,7 +495,7 @@ func TestSwapLogsNoDeathsOfOthers(t *testing.T) {
 	w.clock.Advance(2 * time.Second)
 	w.expect("OK", "SWAPDB", "plain", "c")
 	for range 2 {
-		w.engine.Keyspace.PurgeOnce()
+		w.engine.Keyspace().PurgeOnce()
 		w.expect("(integer) 0", "XLEN", streamKey)
 		w.restart()
 	}

@@ -102,7 +102,7 @@ func (e *Engine) enqueue(s *Session, r *row, args []string) Reply {
 	t.slow = t.slow || matches || r.isSlow(args)
 	t.computes = t.computes || matches || r.computes(args)
 	t.walks = t.walks || r.walks(args)
-	s.noteCommand(r, e.Keyspace.Now())
+	s.noteCommand(r, e.Keyspace().Now())
 	if t.failed { // the command never runs
 		return Status("QUEUED")
 	}
@@ -179,7 +179,7 @@ func (e *Engine) discard(s *Session) {
 }
 
 func (e *Engine) unwatch(s *Session) {
-	e.Keyspace.Unwatch(&s.multi.watcher)
+	e.Keyspace().Unwatch(&s.multi.watcher)
 	s.multi.unwatched(s.Memory)
 }
 
@@ -290,11 +290,11 @@ func (e *Engine) beginQueue(s *Session) error {
 	t.replies = make([]Reply, len(t.commands))
 	switch {
 	case all:
-		e.Keyspace.BeginAll(&s.tx)
+		e.Keyspace().BeginAll(&s.tx)
 	case len(ids) > 0:
 		return e.beginKeys(s, ids)
 	default:
-		e.Keyspace.BeginNone(&s.tx)
+		e.Keyspace().BeginNone(&s.tx)
 	}
 	return nil
 }

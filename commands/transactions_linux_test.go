@@ -14,7 +14,7 @@ func TestTransactionWhileTheDiskIsFull(t *testing.T) {
 	makeRoom := fillDisk(t, w.dir)
 	s := w.session(1)
 	lsn := w.engine.Execute(s, []string{"SET", "other", "v"}).LSN
-	if w.engine.Keyspace.Wait(lsn) == nil {
+	if w.engine.Keyspace().Wait(lsn) == nil {
 		t.Fatal("the disk is full, but a commit succeeds")
 	}
 	reply := func(session int, args ...string) string {
@@ -39,7 +39,7 @@ func TestTransactionWhileTheDiskIsFull(t *testing.T) {
 		t.Error(got)
 	}
 	makeRoom()
-	if err := w.engine.Keyspace.Wait(lsn); err != nil {
+	if err := w.engine.Keyspace().Wait(lsn); err != nil {
 		t.Fatal("after room was made: ", err)
 	}
 }

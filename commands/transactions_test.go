@@ -217,7 +217,7 @@ func TestTransactionIsOneGroup(t *testing.T) {
 	if read := w.engine.Execute(other, []string{"EXEC"}).LSN; read < written {
 		t.Errorf("a transaction that reads what is not committed yet waits for %d, not %d", read, written)
 	}
-	if err := w.engine.Keyspace.Wait(written); err != nil {
+	if err := w.engine.Keyspace().Wait(written); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -289,7 +289,7 @@ func dumpFolder(t *testing.T, dir string) []string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	other := &harness{t: t, engine: &Engine{Keyspace: ks}}
+	other := &harness{t: t, engine: NewEngine(ks, nil, zerolog.Nop())}
 	all := other.dump()
 	other.check()
 	if err := ks.Close(); err != nil {

@@ -213,11 +213,11 @@ func (p *transcriptPlayer) play(s *step) {
 			p.t.Fatalf("line %d: %s: %v", s.line, s.text, err)
 		}
 		p.harness.clock.Advance(by)
-		p.harness.engine.Keyspace.BuildIndexes() // as if the builder had had that time
+		p.harness.engine.Keyspace().BuildIndexes() // as if the builder had had that time
 	case s.directive() == "restart":
 		p.harness.restart()
 	case s.directive() == "purge":
-		p.harness.engine.Keyspace.PurgeOnce()
+		p.harness.engine.Keyspace().PurgeOnce()
 	case s.text == redisSame:
 		p.same, p.session, p.harness.sessions = true, 1, map[int]*Session{}
 		p.harness.do(1, "FLUSHALL")

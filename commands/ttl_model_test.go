@@ -113,7 +113,7 @@ func playModel(t *testing.T, rnd *rand.Rand) {
 			w.expect("OK", "CONTAINER.SET", "c", "TTL", value)
 		case 9:
 			event = "purge"
-			w.engine.Keyspace.PurgeOnce()
+			w.engine.Keyspace().PurgeOnce()
 		case 10:
 			if rnd.IntN(4) > 0 {
 				continue

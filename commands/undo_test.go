@@ -25,10 +25,10 @@ func TestUndoWithinMaxMemory(t *testing.T) {
 				}
 				w.clock.Advance(10 * time.Second)
 				w.expect("OK", "SET", "stays", "v")
-				used := w.engine.Keyspace.Used()
+				used := w.engine.Keyspace().Used()
 				w.do(1, strings.Fields(change)...)
-				if now := w.engine.Keyspace.Used(); now < used-4096 || w.engine.Keyspace.UndoMemory() < n*1000 {
-					t.Fatalf("%d bytes are used after the change, %d before, %d to undo it", now, used, w.engine.Keyspace.UndoMemory())
+				if now := w.engine.Keyspace().Used(); now < used-4096 || w.engine.Keyspace().UndoMemory() < n*1000 {
+					t.Fatalf("%d bytes are used after the change, %d before, %d to undo it", now, used, w.engine.Keyspace().UndoMemory())
 				}
 				w.expect("OK", "CONFIG", "SET", "maxmemory-policy", policy.String(), "maxmemory", fmt.Sprint(1<<20))
 				w.expect("OK", "CONTAINER.SET", "other", "TTL", "60")
@@ -39,13 +39,13 @@ func TestUndoWithinMaxMemory(t *testing.T) {
 				if change != "FLUSHALL" {
 					w.expect(`"v"`, "GET", "stays")
 				}
-				if w.engine.memory.evicted.Load() != 0 || w.engine.Keyspace.UndoMemory() != 0 {
-					t.Errorf("%d items were evicted, %d bytes to undo are left", w.engine.memory.evicted.Load(), w.engine.Keyspace.UndoMemory())
+				if w.engine.memory.evicted.Load() != 0 || w.engine.Keyspace().UndoMemory() != 0 {
+					t.Errorf("%d items were evicted, %d bytes to undo are left", w.engine.memory.evicted.Load(), w.engine.Keyspace().UndoMemory())
 				}
 				for range 20 { // the rest goes as a limit that was lowered is reached: step by step
 					w.expect("OK", "SET", "stays", "v")
 				}
-				if used := w.engine.Keyspace.Used(); used > 1<<20 {
+				if used := w.engine.Keyspace().Used(); used > 1<<20 {
 					t.Errorf("%d bytes are used", used)
 				}
 			})
@@ -73,10 +73,10 @@ func TestWindowsOutlastAFullHistory(t *testing.T) {
 			w.undo("flushed")
 		}
 		w.undo("set")
-		w.engine.Keyspace.PurgeOnce()
+		w.engine.Keyspace().PurgeOnce()
 	}
 	w.restart()
-	w.engine.Keyspace.PurgeOnce()
+	w.engine.Keyspace().PurgeOnce()
 	w.undo("set")
 	w.expect(`"{}"`, "DOC.GET", "orders", "1")
 	w.expect("(nil)", "CONTAINER.UNDO", "orders")

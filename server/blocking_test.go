@@ -67,10 +67,10 @@ func (s *blockingServer) logDeaths() {
 	c.send(command("CONTAINER.SET", "c", "TTL", "-1"))
 	c.expect("+OK\r\n")
 	var tx keyspace.Tx
-	s.engine.Keyspace.BeginAll(&tx)
+	s.engine.Keyspace().BeginAll(&tx)
 	err := tx.SetLog(tx.Container("c"), keyspace.LogSettings{Seconds: 1000, MaxLen: 1e6, Bodies: true})
 	must(s.t, err)
-	must(s.t, s.engine.Keyspace.Wait(tx.Close()))
+	must(s.t, s.engine.Keyspace().Wait(tx.Close()))
 	must(s.t, c.Close())
 }
 
@@ -82,7 +82,7 @@ func (s *blockingServer) die() {
 	c.send(command("SELECT", "c") + command("SET", fmt.Sprint("key", s.deaths), "v", "PX", "1"))
 	c.expect("+OK\r\n+OK\r\n")
 	eventually(s.t, "the key is buried", func() bool {
-		s.engine.Keyspace.PurgeOnce()
+		s.engine.Keyspace().PurgeOnce()
 		c.send(command("XLEN", stream))
 		var n int
 		_, err := fmt.Fscanf(c.r, ":%d\r\n", &n)

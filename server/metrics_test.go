@@ -43,7 +43,7 @@ func observed(t *testing.T, options ...string) (*Server, *commands.Engine) {
 	e := &commands.Engine{Host: s, Log: zerolog.Nop()}
 	ks, err := keyspace.Open(keyspace.Options{Dir: s.Settings().Dir, Partitions: 4, OnDeath: e.Broker.OnDeath})
 	must(t, err)
-	e.Keyspace = ks
+	e.SetKeyspace(ks)
 	t.Cleanup(func() { must(t, ks.Close()) })
 	return s, e
 }
@@ -90,7 +90,7 @@ func TestHealthOfADamagedFolder(t *testing.T) {
 	must(t, os.WriteFile(file, content, 0o600))
 	inTheWay := file + ".tmp"
 	must(t, os.MkdirAll(filepath.Join(inTheWay, "x"), 0o700))
-	if err := e.Keyspace.Scrubber().Scrub(nil); err == nil {
+	if err := e.Keyspace().Scrubber().Scrub(nil); err == nil {
 		t.Error("nothing is in the way")
 	}
 	status, body := get(t, s, "/healthz")
@@ -101,7 +101,7 @@ func TestHealthOfADamagedFolder(t *testing.T) {
 		t.Error("the metrics do not tell")
 	}
 	must(t, os.RemoveAll(inTheWay))
-	must(t, e.Keyspace.Scrubber().Scrub(nil))
+	must(t, e.Keyspace().Scrubber().Scrub(nil))
 	if status, body := get(t, s, "/healthz"); status != 200 || body != "ok\n" {
 		t.Errorf("after the repair: %d %s", status, body)
 	}

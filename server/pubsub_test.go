@@ -49,7 +49,7 @@ func realEngine(t testing.TB, s *Server) *commands.Engine {
 			t.Error(err)
 		}
 	})
-	e.Keyspace = ks
+	e.SetKeyspace(ks)
 	e.Broker.SetEventClasses(s.Settings().NotifyKeyspaceEvents)
 	s.OnChange("notify-keyspace-events", func(now *config.Settings) error {
 		e.Broker.SetEventClasses(now.NotifyKeyspaceEvents)
@@ -406,7 +406,7 @@ func TestMessagesWaitForCommit(t *testing.T) {
 		t.Fatal(err)
 	}
 	commit := make(chan error)
-	e := engine{&commands.Engine{Keyspace: ks, Host: s, Log: zerolog.Nop()}}
+	e := engine{commands.NewEngine(ks, s, zerolog.Nop())}
 	t.Cleanup(func() {
 		if err := ks.Close(); err != nil {
 			t.Error(err)

@@ -25,7 +25,7 @@ func TestClientListShowsOthers(t *testing.T) {
 			ks, err := keyspace.Open(keyspace.Options{Dir: s.Settings().Dir, Partitions: 1})
 			must(t, err)
 			t.Cleanup(func() { must(t, ks.Close()) })
-			e.Keyspace = ks
+			e.SetKeyspace(ks)
 			s.Start(e)
 			defer func() { must(t, s.Stop(t.Context())) }()
 

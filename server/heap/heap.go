@@ -109,8 +109,9 @@ func TuneForLoading() {
 	}
 }
 
-// Keep keeps the memory of the process near what it needs until stop is closed.
-func Keep(stop <-chan struct{}, ks *keyspace.Keyspace, clients *commands.ClientMemoryLimit) {
+// Keep keeps the memory of the process near what it needs until stop is closed. open returns the open keyspace,
+// or nil if none is open.
+func Keep(stop <-chan struct{}, open func() *keyspace.Keyspace, clients *commands.ClientMemoryLimit) {
 	k := heapKeeper{}
 	if mayTuneGC() {
 		k.percent = largeHeapGC // see TuneForLoading
@@ -122,6 +123,10 @@ func Keep(stop <-chan struct{}, ks *keyspace.Keyspace, clients *commands.ClientM
 		case <-stop:
 			return
 		case <-ticker.C:
+		}
+		ks := open()
+		if ks == nil {
+			continue
 		}
 		now := readHeap()
 		now.garbage, now.clients = uint64(ks.Garbage()), uint64(max(clients.Used(), 0))

@@ -138,7 +138,7 @@ func (m *Server) warning() string {
 	if m.engine == nil {
 		return ""
 	}
-	if err := m.engine.Keyspace.Damage(); err != nil {
+	if err := m.engine.Keyspace().Damage(); err != nil {
 		return "; do not restart, the files on disk are damaged: " + err.Error()
 	}
 	return ""
@@ -153,7 +153,7 @@ func (m *Server) healthProblem() error {
 	case m.engine == nil:
 		return errors.New("loading")
 	}
-	if err := m.engine.Keyspace.Writable(); err != nil {
+	if err := m.engine.Keyspace().Writable(); err != nil {
 		return fmt.Errorf("writes are refused: %w", err)
 	}
 	return nil

@@ -46,7 +46,7 @@ func TestMetricsAreThoseOfInfo(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer ks.Close()
-	e := &commands.Engine{Keyspace: ks, Host: host{}, Log: zerolog.Nop()}
+	e := commands.NewEngine(ks, host{}, zerolog.Nop())
 	seen := map[string]bool{}
 	for _, f := range e.Info() {
 		seen[f.Name] = true
