@@ -26,10 +26,10 @@ import (
 
 var rewrite = flag.Bool("rewrite", false, "rewrite the examples in FORMAT.md")
 
-// changes are the changes of one transaction.
-type changes []aof.Op
+// opGroup has the changes of one transaction.
+type opGroup []aof.Op
 
-func (c changes) AppendTo(dst aof.Commands) aof.Commands {
+func (c opGroup) AppendTo(dst aof.Commands) aof.Commands {
 	dst.Text = aof.AppendOps(dst.Text, c)
 	return dst
 }
@@ -96,7 +96,7 @@ func TestFormatDocumentShowsRealFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	clock := aof.Op{Key: record.ClockKey, Rec: string(record.Append(nil, record.ClockKey, Item{Kind: record.ClockKind, TS: epoch}))}
-	for _, ops := range []changes{{{Key: "12:order-1", Rec: rec}}, {aoftest.Del("12:order-1"), burial(order), clock}} {
+	for _, ops := range []opGroup{{{Key: "12:order-1", Rec: rec}}, {aoftest.Del("12:order-1"), burial(order), clock}} {
 		if err := errors.Join(j.Wait(j.Append(ops)), j.Sync()); err != nil {
 			t.Fatal(err)
 		}

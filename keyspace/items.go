@@ -53,12 +53,6 @@ func (tx *Tx) expire(t *table, e *memtable.Entry) {
 	tx.release(t, e)
 }
 
-// removal is an entry that the transaction has removed.
-type removal struct {
-	t *table
-	e *memtable.Entry
-}
-
 // release releases an entry that was found dead and removed. It waits for the end if the transaction still needs
 // the entry, to write it or to take it back; then the partition is locked until the end.
 //
@@ -66,12 +60,12 @@ type removal struct {
 // the overwritten item may have an end that has not come.
 func (tx *Tx) release(t *table, e *memtable.Entry) {
 	if e.Changing() {
-		tx.changes = append(tx.changes, itemChange{deleted: t.Key(e)})
+		tx.changes.Deleted(t, e)
 	}
 	if tx.changed || e.Changing() {
-		tx.removals = append(tx.removals, removal{t, e})
+		tx.changes.Removed(t, e)
 	} else {
-		t.p.releaseLocked(t, e)
+		t.Release(e)
 	}
 }
 
@@ -122,11 +116,11 @@ func (tx *Tx) Put(c *Container, id string, kind Kind, body string, expireAt int6
 			tx.bury(t, id)
 		}
 		_, e = t.Insert(id, it, own)
-		tx.noteInsert(t, e)
+		tx.changes.Inserted(t, e)
 	case e.Changing():
 		t.Overwrite(h, e, id, it, own) // Rollback needs only what was there before the transaction
 	default:
-		tx.noteChange(t, e)
+		tx.changes.Before(t, e)
 		t.Replace(h, e, id, it, own) // Close frees the old record
 		if k := tx.ks.evictor.Tracker(); k != nil {
 			tx.touch(k, t, h, e)
@@ -136,10 +130,7 @@ func (tx *Tx) Put(c *Container, id string, kind Kind, body string, expireAt int6
 		t.noteDueLocked(it.TS, expireAt)
 	}
 	tx.alert(p, c, id)
-	if !e.Changing() {
-		e.MarkChanging()
-		tx.changes = append(tx.changes, itemChange{t: t, e: e})
-	}
+	tx.changes.Written(t, e)
 	return t.Item(e)
 }
 
@@ -158,14 +149,8 @@ func (tx *Tx) Delete(c *Container, id string) bool {
 	if tx.vetoes(c, e) {
 		return false
 	}
-	if !e.Changing() {
-		tx.noteChange(t, e)
-	}
-	tx.changes = append(tx.changes, itemChange{deleted: t.Key(e)})
 	tx.alert(p, c, id)
-	t.Remove(e)
-	tx.removals = append(tx.removals, removal{t, e})
-	tx.removed = append(tx.removed, p)
+	tx.removeItem(t, e)
 	return true
 }
 

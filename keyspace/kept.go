@@ -2,6 +2,7 @@ package keyspace
 
 import (
 	"mayfly/expiry"
+	"mayfly/keyspace/changes"
 	"mayfly/keyspace/memtable"
 )
 
@@ -87,7 +88,7 @@ func (tx *Tx) buryEntry(t *table, e *memtable.Entry, id string) {
 	case tx.OnDeath != nil:
 		tx.OnDeath(t.c, id)
 	case t.c.deaths != nil:
-		tx.buried = append(tx.buried, removal{t, e})
+		tx.buried = append(tx.buried, changes.Item[*table]{Table: t, Entry: e})
 		t.alertDeathLocked(e)
 	default:
 		tx.ks.expireLocked(t, e, tx.now)

@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 
 	"mayfly/expiry"
+	"mayfly/keyspace/changes"
 	"mayfly/keyspace/deathlog"
 	"mayfly/keyspace/deaths"
 	"mayfly/keyspace/memtable"
@@ -70,9 +71,8 @@ func (tx *Tx) logDeath(t *table, e *memtable.Entry) {
 	d.ID = log.ids.Next(tx.now)
 	var entry *memtable.Entry
 	entry, tx.buf = lt.part.Insert(&d, tx.now, tx.buf)
-	tx.noteInsert(lt, entry)
-	entry.MarkChanging()
-	tx.changes = append(tx.changes, itemChange{t: lt, e: entry})
+	tx.changes.Inserted(lt, entry)
+	tx.changes.Written(lt, entry)
 	if len(tx.logged) == 0 || tx.logged[len(tx.logged)-1] != t.c {
 		tx.logged = append(tx.logged, t.c)
 	}
@@ -102,23 +102,20 @@ func (tx *Tx) setItem(t *table, id string, it Item) {
 	switch {
 	case e == nil:
 		_, e = t.Insert(id, it, nil)
-		tx.noteInsert(t, e)
+		tx.changes.Inserted(t, e)
 	case e.Changing():
 		t.Overwrite(h, e, id, it, nil)
 	default:
-		tx.noteChange(t, e)
+		tx.changes.Before(t, e)
 		t.Replace(h, e, id, it, nil)
 	}
-	if !e.Changing() {
-		e.MarkChanging()
-		tx.changes = append(tx.changes, itemChange{t: t, e: e})
-	}
+	tx.changes.Written(t, e)
 }
 
 // removeItem removes an item from a table.
 func (tx *Tx) removeItem(t *table, e *memtable.Entry) {
 	if !e.Changing() {
-		tx.noteChange(t, e)
+		tx.changes.Before(t, e)
 	}
 	t.Remove(e)
 	tx.noteRemoved(t, e)
@@ -126,8 +123,8 @@ func (tx *Tx) removeItem(t *table, e *memtable.Entry) {
 
 // noteRemoved journals the removal of an item and releases it when the transaction closes.
 func (tx *Tx) noteRemoved(t *table, e *memtable.Entry) {
-	tx.changes = append(tx.changes, itemChange{deleted: t.Key(e)})
-	tx.removals = append(tx.removals, removal{t, e})
+	tx.changes.Deleted(t, e)
+	tx.changes.Removed(t, e)
 	if len(tx.removed) == 0 || tx.removed[len(tx.removed)-1] != t.p {
 		tx.removed = append(tx.removed, t.p)
 	}
@@ -137,7 +134,7 @@ func (tx *Tx) noteRemoved(t *table, e *memtable.Entry) {
 func (tx *Tx) reportBurials(lsn LSN) {
 	if report := tx.ks.opt.OnDeath; report != nil {
 		for _, b := range tx.buried {
-			report(b.t.c, b.t.ID(b.e), lsn)
+			report(b.Table.c, b.Table.ID(b.Entry), lsn)
 		}
 	}
 	if report := tx.ks.opt.OnLogged; report != nil {
@@ -168,7 +165,7 @@ func (t *table) sampleLogged(n int) (s expiry.Sample) {
 	s = t.Table.Sample(due, n, func(e *memtable.Entry) {
 		if log != nil {
 			tx.logDeath(t, e)
-			tx.buried = append(tx.buried, removal{t, e})
+			tx.buried = append(tx.buried, changes.Item[*table]{Table: t, Entry: e})
 			t.alertDeathLocked(e)
 		}
 		tx.noteRemoved(t, e)

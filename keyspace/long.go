@@ -1,10 +1,6 @@
 package keyspace
 
-import (
-	"slices"
-
-	"mayfly/keyspace/memtable"
-)
+import "mayfly/keyspace/memtable"
 
 // MarkLong notes that the transaction, which has begun, may keep its locks for long. TryBeginKeys does not wait for
 // it. Close ends that.
@@ -16,9 +12,7 @@ func (tx *Tx) MarkLong() {
 // Reserve makes room for a number of changes, so that the transaction need not grow while it holds locks. It
 // comes before Begin.
 func (tx *Tx) Reserve(changes int) {
-	tx.changes = slices.Grow(tx.changes, changes)
-	tx.undos = slices.Grow(tx.undos, changes)
-	tx.was = slices.Grow(tx.was, changes)
+	tx.changes.Grow(changes)
 }
 
 // TryBeginKeys is BeginKeys, but returns false instead of waiting for a transaction that is marked as long. What was

@@ -47,8 +47,16 @@ func (p *partition) nextVersionLocked() uint64 {
 
 func (p *partition) begin(epoch uint64) { p.version = epoch*versionLeap + uint64(p.number) }
 
-// releaseLocked releases an entry that was removed from its table. mu must be held.
-func (p *partition) releaseLocked(t *table, e *memtable.Entry) {
-	p.lastRemoval = max(p.lastRemoval, LSN(e.LSN()))
-	t.Release(e)
+// Release releases an entry that was removed from the table. The lock of its partition must be held.
+func (t *table) Release(e *memtable.Entry) {
+	t.p.lastRemoval = max(t.p.lastRemoval, LSN(e.LSN()))
+	t.Table.Release(e)
+}
+
+// Restore takes back what was done to an entry; see [memtable.Table.Restore]. The lock of the partition must be held.
+func (t *table) Restore(e, was *memtable.Entry) {
+	t.Table.Restore(e, was)
+	if t.timer != nil {
+		t.noteDueLocked(e.Moments())
+	}
 }

@@ -7,17 +7,6 @@ import (
 	"mayfly/keyspace/memtable"
 )
 
-// inverse takes back one change of a transaction. An item has one, back to its state before the transaction,
-// however often the transaction has changed it.
-type inverse struct {
-	t   *table
-	e   *memtable.Entry
-	was int    // index in Tx.was of the former state, notThere if there was none
-	f   func() // instead of all that: takes back a change of the catalogue
-}
-
-const notThere = -1
-
 // Rollback takes back all changes of the transaction and closes it. Only versions are used up, and items that
 // were found dead stay removed: they are dead without the transaction too. The returned LSN covers what the
 // transaction has revealed.
@@ -26,53 +15,21 @@ const notThere = -1
 // sound, memory may not be.
 func (tx *Tx) Rollback() LSN {
 	defer endProcessOnPanic()
-	for _, u := range slices.Backward(tx.undos) {
-		if u.f != nil {
-			u.f()
-		} else {
-			tx.revert(u)
-		}
-	}
-	clear(tx.changes)
+	tx.changes.Rollback()
 	clear(tx.removed)
-	tx.changes, tx.removed, tx.group, tx.alerted = tx.changes[:0], tx.removed[:0], tx.group[:0], nil
+	tx.removed, tx.group, tx.alerted = tx.removed[:0], tx.group[:0], nil
 	tx.replaced, tx.buried, tx.logged = false, nil, nil
 	return tx.Close()
 }
 
-// revert restores an item to its former state.
-func (tx *Tx) revert(u inverse) {
-	switch {
-	case u.was != notThere:
-		u.t.Restore(u.e, &tx.was[u.was])
-		if u.t.timer != nil {
-			u.t.noteDueLocked(u.e.Moments())
-		}
-	case u.e.Present():
-		u.t.Remove(u.e)
-		u.t.p.releaseLocked(u.t, u.e)
-	}
-}
-
 // onRollback has Rollback call f, before the functions that were passed earlier.
-func (tx *Tx) onRollback(f func()) { tx.undos = append(tx.undos, inverse{f: f}) }
+func (tx *Tx) onRollback(f func()) { tx.changes.OnRollback(f) }
 
-// noteChange records an entry before the transaction changes or removes it for the first time.
-func (tx *Tx) noteChange(t *table, e *memtable.Entry) {
-	tx.undos = append(tx.undos, inverse{t: t, e: e, was: len(tx.was)})
-	tx.was = append(tx.was, *e)
-}
-
-// noteInsert records that the transaction has inserted an entry.
-func (tx *Tx) noteInsert(t *table, e *memtable.Entry) {
-	tx.undos = append(tx.undos, inverse{t: t, e: e, was: notThere})
-}
-
-// noteDeath is noteChange for an entry that is found dead: an item that has died by a rule which the transaction
+// noteDeath notes an entry that is found dead before it is removed: an item that has died by a rule which the transaction
 // itself has changed lives after a rollback.
 func (tx *Tx) noteDeath(t *table, e *memtable.Entry) {
 	if tx.changed && !e.Changing() {
-		tx.noteChange(t, e)
+		tx.changes.Before(t, e)
 	}
 }
 

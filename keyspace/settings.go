@@ -1,8 +1,6 @@
 package keyspace
 
 import (
-	"slices"
-
 	"mayfly/expiry"
 	"mayfly/keyspace/memtable"
 	"mayfly/keyspace/record"
@@ -16,7 +14,7 @@ func (tx *Tx) Veto() error { return tx.veto }
 // changed or removed, nil for the container. What the transaction has created itself it may still change.
 func (tx *Tx) vetoes(c *Container, e *memtable.Entry) bool {
 	reason := c.Policy().Hold
-	if reason == "" || e != nil && slices.ContainsFunc(tx.undos, func(u inverse) bool { return u.e == e && u.was == notThere }) {
+	if reason == "" || e != nil && tx.changes.HasInserted(e) {
 		return false
 	}
 	if tx.veto == nil {

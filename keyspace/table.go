@@ -133,6 +133,6 @@ func (t *table) Sample(n int) expiry.Sample {
 	defer t.setTimerLocked(now)
 	return t.Table.Sample(t.ks.purgeable(t.c, now), n, func(e *memtable.Entry) {
 		t.ks.expireLocked(t, e, now)
-		t.p.releaseLocked(t, e)
+		t.Release(e)
 	})
 }

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"mayfly/keyspace/aof"
+	"mayfly/keyspace/changes"
 	"mayfly/keyspace/memtable"
 	"mayfly/keyspace/watch"
 )
@@ -37,33 +38,22 @@ type Tx struct {
 	single   *partition // that of BeginKey, nil after any other Begin
 	singleID string     // and its id
 
-	group    []byte       // changes of the catalogue, as commands; Close adds those of items
-	changes  []itemChange // of items, in order
-	removed  []*partition // those of removed items
-	changed  bool         // the catalogue was changed
-	made     *Container   // the container that was made last
-	veto     error        // see Veto
-	replaced bool         // all items of a container were replaced or removed
-	undos    []inverse    // in order; see Rollback
-	was      []memtable.Entry
-	removals []removal       // entries to release when their removal is certain
-	buried   []removal       // those of them whose deaths are logged, and not reported yet
-	logged   []*Container    // with logs that have more entries, or have come or gone
-	alerted  []*watch.Mark   // of those who watch a changed item
-	reveal   LSN             // covers everything that was read
-	kept     bool            // lookup has left a dead item where it is
-	touched  *memtable.Entry // the last entry of which an access was recorded
-	recorded []*Container    // see recordContainer
+	group    []byte                 // changes of the catalogue, as commands; Close adds those of items
+	changes  changes.List[*table]   // of items
+	removed  []*partition           // those of removed items
+	changed  bool                   // the catalogue was changed
+	made     *Container             // the container that was made last
+	veto     error                  // see Veto
+	replaced bool                   // all items of a container were replaced or removed
+	buried   []changes.Item[*table] // removed items whose deaths are logged, and not reported yet
+	logged   []*Container           // with logs that have more entries, or have come or gone
+	alerted  []*watch.Mark          // of those who watch a changed item
+	reveal   LSN                    // covers everything that was read
+	kept     bool                   // lookup has left a dead item where it is
+	touched  *memtable.Entry        // the last entry of which an access was recorded
+	recorded []*Container           // see recordContainer
 	buf      []byte
 	bodies   memtable.Bodies // see Prepare
-}
-
-// itemChange is what a transaction does to an item: the entry that it has written, once however often, or the key
-// that it has deleted.
-type itemChange struct {
-	t       *table
-	e       *memtable.Entry
-	deleted string
 }
 
 // BeginNone begins a transaction that touches no items. It may look containers up.
@@ -137,13 +127,9 @@ func (ks *Keyspace) lockAll(tx *Tx) {
 // which they happened.
 func (tx *Tx) Close() LSN {
 	lsn := tx.reveal
-	if len(tx.group)+len(tx.changes) > 0 {
+	if len(tx.group) > 0 || tx.changes.Any() {
 		lsn = tx.ks.journal.Append((*txChanges)(tx))
-		for _, c := range tx.changes {
-			if c.e != nil {
-				c.e.SetLSN(uint64(lsn))
-			}
-		}
+		tx.changes.SetLSN(uint64(lsn))
 		for _, p := range tx.removed {
 			p.lastRemoval = lsn
 		}
@@ -162,12 +148,8 @@ func (tx *Tx) Close() LSN {
 		m.Set()
 	}
 	setTimersLocked(tx.recorded, tx.now)
-	tx.freeReplaced()
-	for _, r := range tx.removals {
-		if !r.e.Present() { // else Rollback has restored it
-			r.t.p.releaseLocked(r.t, r.e)
-		}
-	}
+	tx.changes.FreeReplaced()
+	tx.changes.ReleaseRemoved()
 	tx.eachLocked((*partition).cleanLocked)
 	if tx.long {
 		tx.eachLocked(func(p *partition) { p.long.Store(false) })
@@ -185,35 +167,14 @@ func (tx *Tx) Close() LSN {
 	return lsn
 }
 
-// freeReplaced frees the records that Rollback would have restored.
-func (tx *Tx) freeReplaced() {
-	for i := range tx.undos {
-		if u := &tx.undos[i]; u.f == nil && u.was != notThere {
-			u.t.FreeReplaced(u.e, &tx.was[u.was])
-		}
-	}
-}
-
 // txChanges is what a transaction hands to the journal. The journal copies the records from the tables, whose
 // partitions are locked.
 type txChanges Tx
 
-// AppendTo appends the changes as set and del commands. It has only the last state of an item written several
-// times: the group is atomic. Of a large item of which only the header was written it has only that: a touch.
+// AppendTo appends the changes as set and del commands.
 func (tx *txChanges) AppendTo(dst aof.Commands) aof.Commands {
 	dst.Text = append(dst.Text, tx.group...)
-	for _, c := range tx.changes {
-		switch {
-		case c.e == nil:
-			dst.Del(c.deleted)
-		case c.e.Present(): // else its delete follows
-			dst.Set(c.t.KeyAndChange(c.e))
-		}
-		if c.e != nil {
-			c.e.ClearChanging()
-		}
-	}
-	return dst
+	return tx.changes.AppendTo(dst)
 }
 
 // reset makes the transaction ready for the next Begin. It keeps small buffers.
@@ -224,11 +185,8 @@ func (tx *Tx) reset() {
 		tx.single, tx.singleID, tx.bodies, tx.touched, tx.kept = nil, "", memtable.Bodies{}, nil, false
 		return
 	}
-	clear(tx.changes)
+	tx.changes.Reset()
 	clear(tx.removed)
-	clear(tx.undos)
-	clear(tx.was)
-	clear(tx.removals)
 	clear(tx.buried)
 	clear(tx.logged)
 	*tx = Tx{
@@ -237,11 +195,8 @@ func (tx *Tx) reset() {
 		By:           tx.By,
 		group:        keep(tx.group, most),
 		buf:          keep(tx.buf, most),
-		changes:      keep(tx.changes, most/8),
+		changes:      tx.changes,
 		removed:      keep(tx.removed, most/8),
-		undos:        keep(tx.undos, most/64),
-		was:          keep(tx.was, most/128),
-		removals:     keep(tx.removals, most/64),
 		buried:       keep(tx.buried, most/64),
 		logged:       keep(tx.logged, most/64),
 		many:         keep(tx.many, most/8),
@@ -250,8 +205,7 @@ func (tx *Tx) reset() {
 
 // untouched reports whether the transaction has changed nothing and locked only the partitions of its ids.
 func (tx *Tx) untouched() bool {
-	return !tx.all && !tx.long && !tx.changed && tx.veto == nil && len(tx.group)+len(tx.changes)+len(tx.removed)+len(tx.undos)+len(tx.was)+
-		len(tx.removals)+len(tx.alerted) == 0
+	return !tx.all && !tx.long && !tx.changed && tx.veto == nil && len(tx.group)+len(tx.removed)+len(tx.alerted) == 0 && tx.changes.Untouched()
 }
 
 // keep empties a slice for reuse, or drops it if it has grown beyond most.
