@@ -39,7 +39,7 @@ var layers = layerTable{
 	{"cluster/core", "cluster/entry"},
 	{"cluster/disk", ""},
 	{"cluster/entry", ""},
-	{"keyspace", "keyspace/changes keyspace/groups keyspace/inventory keyspace/streamid keyspace/deaths keyspace/deathlog keyspace/undo keyspace/foresight keyspace/selection keyspace/indexing keyspace/index keyspace/storage keyspace/lease keyspace/figures keyspace/dbnum keyspace/eviction keyspace/rotation keyspace/watch keyspace/memtable keyspace/journal keyspace/store keyspace/datadir keyspace/aof keyspace/record expiry/members expiry expiry/clock"},
+	{"keyspace", "keyspace/replica keyspace/changes keyspace/groups keyspace/inventory keyspace/streamid keyspace/deaths keyspace/deathlog keyspace/undo keyspace/foresight keyspace/selection keyspace/indexing keyspace/index keyspace/storage keyspace/lease keyspace/figures keyspace/dbnum keyspace/eviction keyspace/rotation keyspace/watch keyspace/memtable keyspace/journal keyspace/store keyspace/datadir keyspace/aof keyspace/record expiry/members expiry expiry/clock"},
 	{"keyspace/repair", "keyspace/groups keyspace/deaths keyspace/manifest keyspace/journal keyspace/store keyspace/datadir keyspace/aof keyspace/record expiry/members expiry expiry/clock"},
 	{"keyspace/changes", "keyspace/memtable keyspace/aof"},
 	{"keyspace/watch", "expiry"},
@@ -66,6 +66,7 @@ var layers = layerTable{
 	{"keyspace/store", "keyspace/aof keyspace/record"},
 	{"keyspace/reserve", "keyspace/aof"},
 	{"keyspace/lease", "keyspace/aof keyspace/record"},
+	{"keyspace/replica", "keyspace/aof keyspace/record"},
 	{"keyspace/aof/aoftest", "keyspace/aof keyspace/record"}, // helps tests only
 	{"keyspace/aof/buntdbtest", ""},                          // likewise
 	{"keyspace/dbnum", ""},

@@ -17,6 +17,7 @@ import (
 	"mayfly/keyspace/journal"
 	"mayfly/keyspace/lease"
 	"mayfly/keyspace/record"
+	"mayfly/keyspace/replica"
 	"mayfly/keyspace/rotation"
 	"mayfly/keyspace/storage"
 	"mayfly/keyspace/watch"
@@ -49,6 +50,10 @@ type Options struct {
 	// DeathsHeard reports whether OnDeath has hearers now. While it does, deaths are found when they happen, to the
 	// millisecond. It must be cheap and safe for concurrent use. nil means that it has none.
 	DeathsHeard func() bool
+
+	// Replicator makes the keyspace one node of a cluster: it opens as a follower, and writes nothing by itself until
+	// [Keyspace.Lead]. nil: there is no cluster.
+	Replicator replica.Replicator
 
 	noCheckpoints bool // do not make checkpoints unasked (tests drive them by hand)
 }

@@ -18,6 +18,7 @@ const (
 	ContainerKind Kind = 'c'
 	ClockKind     Kind = 't'
 	WasteKind     Kind = 'w'
+	ReplicaKind   Kind = 'r' // of a position in a cluster's log, or of the state there
 	SealKind      Kind = 's'
 )
 

@@ -18,7 +18,9 @@ const MaxKeyLength = MaxIDLength + max(len(touchPrefix+"4294967295:"), len("4294
 // Keys of the catalogue. An item's key begins with a digit.
 const (
 	ClockKey        = "clock"
-	WasteKey        = "waste" // see package waste
+	WasteKey        = "waste"    // see package waste
+	PositionKey     = "position" // see package replica
+	StateKey        = "state"    // likewise
 	containerPrefix = "container/"
 )
 
@@ -106,7 +108,11 @@ func ContainerNumber(key string) (uint32, error) {
 // ContainsText reports whether the record under a key of the catalogue has text of users: a container's has.
 func ContainsText(key string) bool { return strings.HasPrefix(key, containerPrefix) }
 
-// InCatalogue reports whether a key is one of the catalogue: a container's, the clock's or that of the waste.
+// InCatalogue reports whether a key is one of the catalogue: a container's, or one of the keys above.
 func InCatalogue(key string) bool {
-	return key == ClockKey || key == WasteKey || strings.HasPrefix(key, containerPrefix)
+	switch key {
+	case ClockKey, WasteKey, PositionKey, StateKey:
+		return true
+	}
+	return strings.HasPrefix(key, containerPrefix)
 }

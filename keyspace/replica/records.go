@@ -1,0 +1,70 @@
+package replica
+
+import (
+	"fmt"
+	"strconv"
+
+	"mayfly/keyspace/aof"
+	"mayfly/keyspace/record"
+)
+
+// The records of a tail are in the catalogue: the index is the version of that of the position, the moment its time, and
+// the term its body.
+
+// AppendTo appends the records as commands.
+func (t Tail) AppendTo(dst aof.Commands) aof.Commands {
+	for _, o := range t.Ops() {
+		dst.Set(o.Key, o.Rec, "")
+	}
+	return dst
+}
+
+// Ops returns the records, none of the state if that is unchanged.
+func (t Tail) Ops() (ops []aof.Op) {
+	set := func(key string, body string) {
+		it := record.Item{Kind: record.ReplicaKind, Body: body, TS: t.Moment, Version: t.Index}
+		ops = append(ops, aof.Op{Key: key, Rec: string(record.Append(nil, key, it))})
+	}
+	if t.State != nil {
+		set(record.StateKey, string(t.State))
+	}
+	set(record.PositionKey, strconv.FormatUint(t.Term, 10))
+	return ops
+}
+
+// Removal returns the commands that remove the records of any tail.
+func Removal() []aof.Op {
+	return []aof.Op{{Key: record.StateKey, Del: true}, {Key: record.PositionKey, Del: true}}
+}
+
+// Read applies a record of the catalogue, or its removal, to the tail. The state is a copy. ok is false if the record is
+// of something else.
+func (t *Tail) Read(key, rec string, removed bool) (ok bool, err error) {
+	if key != record.PositionKey && key != record.StateKey {
+		return false, nil
+	}
+	var it record.Item
+	if !removed {
+		if it, _, err = record.Decode(key, rec); err != nil {
+			return true, fmt.Errorf("record %q: %w", key, err)
+		}
+		if it.Kind != record.ReplicaKind {
+			return true, fmt.Errorf("record %q: its kind is %q, not %q", key, it.Kind, record.ReplicaKind)
+		}
+	}
+	switch {
+	case key == record.StateKey && removed:
+		t.State = nil
+	case key == record.StateKey:
+		t.State = append([]byte{}, it.Body...)
+	case removed:
+		t.Position = Position{}
+	default:
+		term, err := strconv.ParseUint(it.Body, 10, 64)
+		if err != nil {
+			return true, fmt.Errorf("record %q: %.40q is not a term", key, it.Body)
+		}
+		t.Position = Position{Index: it.Version, Term: term, Moment: it.TS}
+	}
+	return true, nil
+}
