@@ -157,7 +157,7 @@ func (cat *catalogue) remove(c *Container) {
 
 // readCatalogue calls f with at least one partition locked.
 func (tx *Tx) readCatalogue(f func(cat *catalogue)) {
-	if !tx.all && len(tx.locked) == 0 {
+	if tx.held.None() {
 		p := tx.ks.partitions[0]
 		p.mu.Lock()
 		defer p.mu.Unlock()
@@ -342,7 +342,7 @@ func swapTablesLocked(a, b *Container) {
 
 // writeCatalogue returns the catalogue to change it.
 func (tx *Tx) writeCatalogue() *catalogue {
-	if !tx.all {
+	if !tx.held.All() {
 		panic("keyspace: the catalogue is changed without all partitions locked")
 	}
 	tx.changed = true

@@ -42,7 +42,7 @@ func (ks *Keyspace) Clean() {
 // Clean is [Keyspace.Clean] if the transaction has locked nothing. Otherwise it does nothing: to wait for one
 // partition while holding another could deadlock.
 func (tx *Tx) Clean() {
-	if !tx.all && len(tx.locked) == 0 {
+	if tx.held.None() {
 		tx.ks.Clean()
 	}
 }

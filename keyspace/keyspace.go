@@ -16,6 +16,7 @@ import (
 	"mayfly/keyspace/indexing"
 	"mayfly/keyspace/journal"
 	"mayfly/keyspace/lease"
+	"mayfly/keyspace/locks"
 	"mayfly/keyspace/record"
 	"mayfly/keyspace/replica"
 	"mayfly/keyspace/rotation"
@@ -96,6 +97,7 @@ type Keyspace struct {
 
 	opt           Options
 	partitions    []*partition
+	locks         locks.Set // of them
 	catalogue     catalogue
 	storage       *storage.Engine
 	journal       *journal.Journal // of storage

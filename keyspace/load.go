@@ -48,6 +48,7 @@ func (ks *Keyspace) restore() (err error) {
 		p := newPartition(n)
 		p.shard.Seed = ks.storage.Seed()
 		ks.partitions = append(ks.partitions, p)
+		ks.locks.Add(&p.mu)
 		parts = append(parts, storage.Partition{Lock: &p.mu, Shard: &p.shard})
 	}
 	ks.catalogue.dirty, ks.catalogue.hidden = make(map[uint32]*Container), make(map[uint32]*Container)

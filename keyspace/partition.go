@@ -1,10 +1,8 @@
 package keyspace
 
 import (
-	"sync"
-	"sync/atomic"
-
 	"mayfly/keyspace/aof"
+	"mayfly/keyspace/locks"
 	"mayfly/keyspace/memtable"
 	"mayfly/keyspace/record"
 	"mayfly/keyspace/watch"
@@ -18,9 +16,7 @@ import (
 type partition struct {
 	number int
 
-	long atomic.Bool // the holder of mu may keep it for long: see Tx.MarkLong
-
-	mu          sync.Mutex
+	mu          locks.Lock
 	shard       memtable.Shard // its Memory and Garbage need no lock
 	version     uint64         // of the last write; see nextVersionLocked
 	lastWrite   LSN            // covers every write

@@ -463,7 +463,7 @@ func (w *powerWorker) transact(ks *Keyspace) error {
 			v.sides[i].removeDead(tx.Now())
 		}
 	}
-	if tx.all {
+	if tx.held.All() {
 		w.changeContainers(&tx, &v)
 	}
 	for range w.r.IntN(6) {

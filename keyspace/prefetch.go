@@ -1,12 +1,15 @@
 package keyspace
 
-import "mayfly/keyspace/memtable"
+import (
+	"mayfly/keyspace/locks"
+	"mayfly/keyspace/memtable"
+)
 
 // A Prefetcher loads the memory that coming look-ups read into the processor's cache; see [memtable.Prefetcher]. It
 // changes nothing and skips locked partitions. The zero value is ready. Not safe for concurrent use.
 type Prefetcher struct {
 	lookups memtable.Prefetcher
-	locked  []*partition
+	locked  locks.Some
 }
 
 // Prefetch reads prefetchBytes of a key and its record. The processor itself prefetches the rest of longer ones.
@@ -20,11 +23,12 @@ func (ks *Keyspace) BeyondCache() bool {
 
 // Prefetch prepares look-ups of ids, each in the container of the name beside it. The caller holds no lock.
 func (w *Prefetcher) Prefetch(ks *Keyspace, containers, ids []string) {
-	defer w.unlock()
+	defer w.lookups.Reset()
+	defer w.locked.Release()
 	var c *Container
 	for i, id := range ids {
 		p := ks.partitionOf(id)
-		if !w.lock(p) {
+		if !w.locked.Try(&p.mu) {
 			continue
 		}
 		if c == nil || c.name != containers[i] {
@@ -37,27 +41,4 @@ func (w *Prefetcher) Prefetch(ks *Keyspace, containers, ids []string) {
 		}
 	}
 	w.lookups.Run(prefetchBytes)
-}
-
-// lock locks a partition unless it has done so already. It returns false instead of waiting.
-func (w *Prefetcher) lock(p *partition) bool {
-	for _, have := range w.locked {
-		if have == p {
-			return true
-		}
-	}
-	if !p.mu.TryLock() {
-		return false
-	}
-	w.locked = append(w.locked, p)
-	return true
-}
-
-func (w *Prefetcher) unlock() {
-	for _, p := range w.locked {
-		p.mu.Unlock()
-	}
-	clear(w.locked)
-	w.locked = w.locked[:0]
-	w.lookups.Reset()
 }

@@ -1,10 +1,9 @@
 package keyspace
 
 import (
-	"slices"
-
 	"mayfly/keyspace/aof"
 	"mayfly/keyspace/changes"
+	"mayfly/keyspace/locks"
 	"mayfly/keyspace/memtable"
 	"mayfly/keyspace/watch"
 )
@@ -27,13 +26,9 @@ type Tx struct {
 	// By names the client in the history of containers: its address and name. It outlasts Close.
 	By string
 
-	ks     *Keyspace
-	now    int64
-	all    bool   // all partitions are locked
-	long   bool   // see MarkLong
-	locked []int  // otherwise these, ascending
-	one    [1]int // backs locked for a single one
-	many   []int  // backs locked for several
+	ks   *Keyspace
+	now  int64
+	held locks.Held
 
 	single   *partition // that of BeginKey, nil after any other Begin
 	singleID string     // and its id
@@ -76,8 +71,7 @@ func (ks *Keyspace) BeginKey(tx *Tx, id string) {
 
 // beginLocked is BeginKey with the partition locked already.
 func (tx *Tx) beginLocked(ks *Keyspace, p *partition, id string) {
-	tx.one[0] = p.number
-	tx.locked = tx.one[:]
+	tx.held.One(&ks.locks, p.number)
 	tx.single, tx.singleID = p, id
 	ks.BeginNone(tx)
 }
@@ -88,20 +82,11 @@ func (ks *Keyspace) BeginKeys(tx *Tx, ids []string) {
 		ks.BeginKey(tx, ids[0])
 		return
 	}
-	tx.noteKeys(ks, ids)
-	for _, n := range tx.locked {
-		ks.partitions[n].mu.Lock()
-	}
-	ks.BeginNone(tx)
-}
-
-// noteKeys notes the partitions of ids, in ascending order.
-func (tx *Tx) noteKeys(ks *Keyspace, ids []string) {
 	for _, id := range ids {
-		tx.many = append(tx.many, ks.partitionOf(id).number)
+		tx.held.Choose(ks.partitionOf(id).number)
 	}
-	slices.Sort(tx.many)
-	tx.locked = slices.Compact(tx.many)
+	tx.held.Lock(&ks.locks)
+	ks.BeginNone(tx)
 }
 
 // BeginAll locks every partition. Changes of containers need it.
@@ -112,11 +97,8 @@ func (ks *Keyspace) BeginAll(tx *Tx) {
 
 // lockAll is BeginAll for internal work that reveals nothing to clients.
 func (ks *Keyspace) lockAll(tx *Tx) {
-	for _, p := range ks.partitions {
-		p.mu.Lock()
-	}
+	tx.held.LockAll(&ks.locks)
 	tx.ks = ks
-	tx.all = true
 	tx.now = ks.opt.Clock.Now()
 }
 
@@ -151,18 +133,7 @@ func (tx *Tx) Close() LSN {
 	tx.changes.FreeReplaced()
 	tx.changes.ReleaseRemoved()
 	tx.eachLocked((*partition).cleanLocked)
-	if tx.long {
-		tx.eachLocked(func(p *partition) { p.long.Store(false) })
-	}
-	if !tx.all {
-		for _, n := range tx.locked {
-			tx.ks.partitions[n].mu.Unlock()
-		}
-	} else {
-		for _, p := range tx.ks.partitions {
-			p.mu.Unlock()
-		}
-	}
+	tx.held.Release()
 	tx.reset()
 	return lsn
 }
@@ -181,7 +152,7 @@ func (tx *txChanges) AppendTo(dst aof.Commands) aof.Commands {
 func (tx *Tx) reset() {
 	const most = 64 << 10
 	if tx.untouched() { // most transactions only read, and little is to be reset
-		tx.ks, tx.locked, tx.many, tx.reveal = nil, nil, keep(tx.many, most/8), 0
+		tx.ks, tx.reveal = nil, 0
 		tx.single, tx.singleID, tx.bodies, tx.touched, tx.kept = nil, "", memtable.Bodies{}, nil, false
 		return
 	}
@@ -199,13 +170,13 @@ func (tx *Tx) reset() {
 		removed:      keep(tx.removed, most/8),
 		buried:       keep(tx.buried, most/64),
 		logged:       keep(tx.logged, most/64),
-		many:         keep(tx.many, most/8),
+		held:         tx.held,
 	}
 }
 
-// untouched reports whether the transaction has changed nothing and locked only the partitions of its ids.
+// untouched reports whether the transaction has changed nothing.
 func (tx *Tx) untouched() bool {
-	return !tx.all && !tx.long && !tx.changed && tx.veto == nil && len(tx.group)+len(tx.removed)+len(tx.alerted) == 0 && tx.changes.Untouched()
+	return !tx.changed && tx.veto == nil && len(tx.group)+len(tx.removed)+len(tx.alerted) == 0 && tx.changes.Untouched()
 }
 
 // keep empties a slice for reuse, or drops it if it has grown beyond most.
@@ -217,20 +188,12 @@ func keep[T any](s []T, most int) []T {
 }
 
 func (tx *Tx) eachLocked(f func(p *partition)) {
-	if tx.all {
-		for _, p := range tx.ks.partitions {
-			f(p)
-		}
-		return
-	}
-	for _, n := range tx.locked {
+	for _, n := range tx.held.Numbers() {
 		f(tx.ks.partitions[n])
 	}
 }
 
-func (tx *Tx) holds(p *partition) bool {
-	return tx.all || slices.Contains(tx.locked, p.number)
-}
+func (tx *Tx) holds(p *partition) bool { return tx.held.Has(p.number) }
 
 // partition returns the partition of an id, which the transaction must have locked.
 func (tx *Tx) partition(id string) *partition {
@@ -266,23 +229,9 @@ func (tx *Tx) within(p *partition, f func(p *partition) (more bool)) bool {
 
 // withinAll calls f with all partitions locked.
 func (tx *Tx) withinAll(f func()) {
-	for _, p := range tx.ks.partitions {
-		if !tx.holds(p) {
-			p.mu.Lock()
-		}
-	}
-	defer tx.unlockAll()
+	tx.held.LockRest(&tx.ks.locks)
+	defer tx.held.UnlockRest(&tx.ks.locks, func(n int) { tx.ks.partitions[n].cleanLocked() })
 	f()
-}
-
-// unlockAll ends withinAll.
-func (tx *Tx) unlockAll() {
-	for _, p := range tx.ks.partitions {
-		if !tx.holds(p) {
-			p.cleanLocked()
-			p.mu.Unlock()
-		}
-	}
 }
 
 func (tx *Tx) saw(lsn LSN) { tx.reveal = max(tx.reveal, lsn) }

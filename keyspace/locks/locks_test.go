@@ -1,0 +1,92 @@
+package locks
+
+import (
+	"slices"
+	"testing"
+)
+
+func newSet(n int) *Set {
+	s := &Set{}
+	for range n {
+		s.Add(new(Lock))
+	}
+	return s
+}
+
+// locked returns the numbers of the locks that are locked.
+func (s *Set) locked() (list []int) {
+	for n, l := range s.locks {
+		if l.TryLock() {
+			l.Unlock()
+		} else {
+			list = append(list, n)
+		}
+	}
+	return list
+}
+
+// A holder has what it has chosen, in ascending order and once each, and nothing after Release.
+func TestHeld(t *testing.T) {
+	s, h := newSet(4), Held{}
+	for _, n := range []int{3, 1, 3} {
+		h.Choose(n)
+	}
+	h.Lock(s)
+	if want := []int{1, 3}; !slices.Equal(h.Numbers(), want) || !slices.Equal(s.locked(), want) || !h.Has(3) || h.Has(2) || h.All() {
+		t.Errorf("held are %v, locked %v; want %v", h.Numbers(), s.locked(), want)
+	}
+	h.LockRest(s)
+	if got := s.locked(); len(got) != 4 {
+		t.Errorf("with the rest, %v are locked", got)
+	}
+	var before []int
+	h.UnlockRest(s, func(n int) { before = append(before, n) })
+	if want := []int{0, 2}; !slices.Equal(before, want) || !slices.Equal(s.locked(), []int{1, 3}) {
+		t.Errorf("unlocked are %v, want %v; locked stay %v", before, want, s.locked())
+	}
+	h.Release()
+	h.LockAll(s)
+	if !h.All() || !h.Has(0) || len(s.locked()) != 4 {
+		t.Errorf("of all, %v are locked", s.locked())
+	}
+	h.Release()
+	h.Release() // again: nothing
+	if !h.None() || h.All() || len(s.locked()) != 0 {
+		t.Errorf("after the release, %v are locked", s.locked())
+	}
+}
+
+// TryLock does not wait for a holder that is marked as long, and locks nothing then.
+func TestTryLock(t *testing.T) {
+	s, long, h := newSet(3), Held{}, Held{}
+	s.locks[2].Lock()
+	long.One(s, 2)
+	long.MarkLong()
+	for _, n := range []int{0, 2} {
+		h.Choose(n)
+	}
+	if h.TryLock(s) || !h.None() || !slices.Equal(s.locked(), []int{2}) {
+		t.Errorf("held are %v, locked %v", h.Numbers(), s.locked())
+	}
+	long.Release()
+	for _, n := range []int{0, 2} {
+		h.Choose(n)
+	}
+	if !h.TryLock(s) || !slices.Equal(s.locked(), []int{0, 2}) {
+		t.Errorf("held are %v, locked %v", h.Numbers(), s.locked())
+	}
+	h.Release()
+}
+
+// Some locks only what is free, and each once.
+func TestSome(t *testing.T) {
+	s, some := newSet(2), Some{}
+	s.locks[1].Lock()
+	if some.Try(s.locks[1]) || !some.Try(s.locks[0]) || !some.Try(s.locks[0]) {
+		t.Error("it locks what is locked, or not what is free or its own")
+	}
+	some.Release()
+	if got := s.locked(); !slices.Equal(got, []int{1}) {
+		t.Errorf("locked are %v", got)
+	}
+}
