@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"go/ast"
+	"go/build/constraint"
 	"go/doc"
 	"go/parser"
 	"go/token"
@@ -119,7 +120,7 @@ var libraries = map[string]struct{ owners, tests []string }{
 // clockFolder alone reads the time. Tests and bench do too.
 const clockFolder = "expiry/clock"
 
-// mostLines is the size of the largest package, in lines without tests.
+// mostLines is the size of the largest package, in lines without tests and what only builds for tests have.
 const mostLines = 3600
 
 // large are packages that may be larger, with their bounds: commands has a file for each family of commands, keyspace the
@@ -291,14 +292,17 @@ func TestPackageFaults(t *testing.T) {
 }
 
 // TestAddSource shows what counts for a package: the comment in doc.go, and the lines and imports of all files
-// but tests.
+// but tests. What only builds for tests have counts for the imports alone.
 func TestAddSource(t *testing.T) {
 	packages := map[string]*sourcePackage{}
 	addSource(t, packages, "x/doc.go", []byte("// Package x does.\npackage x\n"))
 	addSource(t, packages, "x/a.go", []byte("// Package x is not read here.\npackage x\n\nimport (\"mayfly/y\"; \"time\")\nvar a int\n"))
 	addSource(t, packages, "x/a_test.go", []byte("package x\nimport \"mayfly/z\"\n"))
+	addSource(t, packages, "x/check.go", []byte("//go:build invariants || race\n\npackage x\n"))
+	addSource(t, packages, "x/no_check.go", []byte("//go:build !invariants && !race\n\npackage x\n"))
+	addSource(t, packages, "x/other.go", []byte("//go:build !linux\n\npackage x\n"))
 	addSource(t, packages, "only/a_test.go", []byte("package only\n"))
-	if got, want := *packages["x"], (sourcePackage{"x", "Package x does.\n", 7, "y "}); got != want || len(packages) != 1 {
+	if got, want := *packages["x"], (sourcePackage{"x", "Package x does.\n", 13, "y "}); got != want || len(packages) != 1 {
 		t.Errorf("got %+v, want %+v; %d packages", got, want, len(packages))
 	}
 }
@@ -368,7 +372,9 @@ func addSource(t *testing.T, packages map[string]*sourcePackage, file string, so
 		packages[folder] = &sourcePackage{name: parsed.Name.Name}
 	}
 	p := packages[folder]
-	p.lines += bytes.Count(source, []byte("\n"))
+	if !forTests(source) {
+		p.lines += bytes.Count(source, []byte("\n"))
+	}
 	for _, spec := range parsed.Imports {
 		if name, ok := strings.CutPrefix(spec.Path.Value, `"mayfly/`); ok {
 			p.imports += strings.TrimSuffix(name, `"`) + " "
@@ -377,6 +383,20 @@ func addSource(t *testing.T, packages map[string]*sourcePackage, file string, so
 	if base == "doc.go" || base == "main.go" && p.name == "main" {
 		p.doc = parsed.Doc.Text()
 	}
+}
+
+// forTests reports whether only builds for tests have a file: those with the tag invariants or the race detector.
+func forTests(source []byte) bool {
+	for line := range bytes.Lines(source) {
+		if expr, err := constraint.Parse(strings.TrimSpace(string(line))); err == nil {
+			ordinary := func(tag string) bool { return tag != "invariants" && tag != "race" }
+			return !expr.Eval(ordinary) && expr.Eval(func(string) bool { return true })
+		}
+		if bytes.HasPrefix(line, []byte("package ")) {
+			break
+		}
+	}
+	return false
 }
 
 // packageFaults returns what is wrong with a package as a whole.
