@@ -1,7 +1,10 @@
 package core
 
 import (
+	"cmp"
 	"errors"
+	"fmt"
+	"runtime"
 	"time"
 
 	"go.etcd.io/raft/v3"
@@ -13,7 +16,7 @@ import (
 // Config is what a Core starts with.
 type Config struct {
 	ID      uint64       // raft's id of this node, not 0
-	Storage raft.Storage // the log, as disk.Open returns it
+	Storage raft.Storage // the log, as disk.Log.Memory returns it
 	Applied uint64       // the index of the local files; entries after it come with Ready
 	State   []byte       // entry.State as of Applied; nil: no configuration is known yet
 	Self    entry.Member // this node, for the begin of its sessions
@@ -21,6 +24,7 @@ type Config struct {
 	ElectionTicks int           // ticks without a leader until an election, twice that at most; default 10
 	TickTime      time.Duration // between two calls of Tick; default 100 ms
 	Now           time.Duration // the time of the start: no vote is given before Now + ElectionTicks x TickTime
+	Fresh         bool          // the id was never in use before: it has promised nothing, and votes at once
 	NoLeases      bool          // cluster-read-index: LeaseUntil is always 0
 
 	MaxMessage   uint64 // bytes of entries in one message; default 1 MB. A larger entry goes alone
@@ -34,15 +38,37 @@ type Config struct {
 var (
 	// ErrNotLeading means that this node has no open session of that number, or that a transfer is under way.
 	ErrNotLeading = errors.New("core: this node does not lead")
-	// ErrDamaged means that raft has found the log to be in a state that it never writes.
+	// ErrDamaged means that raft has found the log in a state that it never writes.
 	ErrDamaged = errors.New("core: the raft log contradicts the cluster")
-	// ErrMember is wrapped by the refusals of ProposeMember.
+	// ErrMessage means that Step has not taken a message.
+	ErrMessage = errors.New("core: message refused")
+	// ErrMember is wrapped by the refusals of ProposeMember and Transfer.
 	ErrMember = errors.New("member refused")
 )
 
 // Core is raft and the rules of sessions on one node. It is not safe for concurrent use.
 type Core struct {
 	config Config
+	raft   *raft.RawNode
+	err    error         // final
+	now    time.Duration // of the last call that had it
+
+	state     entry.State // as of delivered
+	delivered uint64      // the last entry that Ready has returned
+	applied   uint64      // as the driver says
+	backlog   backlog
+
+	role         Role // as of the last call, to notice changes
+	term, leader uint64
+	heard        map[uint64]time.Duration // when a message of a node arrived last
+	promise      time.Duration            // no vote is given before
+	leads        leadership               // while role is Leader
+	lastRound    uint64                   // counts on over terms: answers of an old one match nothing
+
+	barriers, lost []uint64 // for the next Ready
+	ready          raft.Ready
+	open           bool // ready is not advanced yet
+	scratch        []byte
 }
 
 // Ready is what the driver does next, in the order of the fields; then it calls Advance.
@@ -59,87 +85,291 @@ type Ready struct {
 }
 
 // New returns the core of a node that starts.
-func New(config Config) (*Core, error) { return &Core{config: config}, nil }
+func New(config Config) (*Core, error) {
+	config.ElectionTicks = cmp.Or(config.ElectionTicks, 10)
+	config.TickTime = cmp.Or(config.TickTime, 100*time.Millisecond)
+	config.MaxMessage = cmp.Or(config.MaxMessage, 1<<20)
+	config.MaxInflight = cmp.Or(config.MaxInflight, 64)
+	config.MaxUnapplied = cmp.Or(config.MaxUnapplied, 64<<20)
+	state, err := entry.DecodeState(config.State)
+	if err != nil {
+		return nil, err
+	}
+	c := &Core{
+		config:    config,
+		now:       config.Now,
+		state:     state,
+		delivered: config.Applied,
+		applied:   config.Applied,
+		heard:     map[uint64]time.Duration{},
+	}
+	if !config.Fresh {
+		c.promise = config.Now + c.electionTimeout()
+	}
+	if err := c.backlog.load(config.Storage, config.Applied); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrDamaged, err)
+	}
+	c.guard(func() {
+		c.raft, err = raft.NewRawNode(&raft.Config{
+			ID:                        config.ID,
+			ElectionTick:              config.ElectionTicks,
+			HeartbeatTick:             1,
+			Storage:                   &storage{Storage: config.Storage, core: c},
+			Applied:                   config.Applied,
+			MaxSizePerMsg:             config.MaxMessage,
+			MaxCommittedSizePerReady:  4 * config.MaxMessage,
+			MaxInflightMsgs:           config.MaxInflight,
+			CheckQuorum:               true,
+			PreVote:                   true,
+			DisableProposalForwarding: true,
+			StepDownOnRemoval:         true,
+			Logger:                    logger{cmp.Or[raft.Logger](config.Log, discard{})},
+		})
+	})
+	if err := cmp.Or(c.err, err); err != nil {
+		return nil, err
+	}
+	c.observe()
+	return c, nil
+}
+
+func (c *Core) electionTimeout() time.Duration {
+	return time.Duration(c.config.ElectionTicks) * c.config.TickTime
+}
+
+// guard calls raft. A panic with which raft refuses what it finds becomes the final error of the core.
+func (c *Core) guard(call func()) {
+	if c.err != nil {
+		return
+	}
+	defer func() {
+		if p := recover(); p != nil {
+			if fault, ok := p.(runtime.Error); ok {
+				panic(fault)
+			}
+			c.err = fmt.Errorf("%w: %v", ErrDamaged, p)
+		}
+	}()
+	call()
+	if c.raft != nil {
+		c.observe()
+	}
+}
+
+// observe notices what the last call has made of this node. A new leader proposes the begin of its session before anything else.
+func (c *Core) observe() {
+	status := c.raft.BasicStatus()
+	role := Candidate
+	switch status.RaftState {
+	case raft.StateFollower:
+		role = Follower
+	case raft.StateLeader:
+		role = Leader
+	}
+	term := status.GetTerm()
+	if c.role == Leader && (role != Leader || term != c.term) {
+		c.lost = c.leads.pending(c.lost)
+		c.leads = leadership{}
+	}
+	began := role == Leader && (c.role != Leader || term != c.term)
+	c.role, c.term, c.leader = role, term, status.Lead
+	if began {
+		c.leads = leadership{since: c.now}
+	}
+	if role == Leader {
+		c.leads.observe(status.LeadTransferee)
+		c.proposeBegin()
+	}
+}
+
+func (c *Core) proposeBegin() {
+	if c.leads.begun || c.leads.transfer != 0 {
+		return
+	}
+	c.leads.begun = c.raft.Propose(entry.AppendBegin(nil, c.term, c.config.Self)) == nil
+}
 
 // Tick is called each TickTime.
-func (c *Core) Tick(now time.Duration) {}
+func (c *Core) Tick(now time.Duration) {
+	c.now = now
+	c.guard(func() {
+		c.raft.Tick()
+	})
+	c.guard(func() {
+		if c.leads.session != 0 {
+			c.startRound(nil)
+			c.reconcile()
+		}
+	})
+}
 
-// Step takes a message of another node. An error says why the message was not taken; it is not an error of this node.
-func (c *Core) Step(m *raftpb.Message, now time.Duration) error { return nil }
+// Campaign starts an election now. The founder of a cluster calls it once; others would disturb.
+func (c *Core) Campaign() {
+	c.guard(func() { _ = c.raft.Campaign() })
+}
 
-// Session returns the session that is open on this node, 0 if there is none: it leads, and has applied
-// the begin of the session and so the whole log before it.
-func (c *Core) Session() uint64 { return 0 }
+// Step takes a message of another node. An error says why it was not taken; this node goes on.
+func (c *Core) Step(m *raftpb.Message, now time.Duration) error {
+	c.now = now
+	if err := c.check(m); err != nil {
+		return fmt.Errorf("%w: %s from %x: %w", ErrMessage, m.GetType(), m.GetFrom(), err)
+	}
+	c.heard[m.GetFrom()] = now
+	if c.bound(m) {
+		return nil
+	}
+	err := c.err
+	c.guard(func() { err = c.raft.Step(m) })
+	return err
+}
 
 // Propose proposes a batch of the open session. The batch is copied. A nil error means only that it is on its way:
 // its fate comes with Ready.Apply, or another session begins and it is void.
-func (c *Core) Propose(session, lsn uint64, moment int64, batch []byte) error { return ErrNotLeading }
+func (c *Core) Propose(session, lsn uint64, moment int64, batch []byte) error {
+	if session == 0 || session != c.leads.session {
+		return ErrNotLeading
+	}
+	c.scratch = entry.AppendBatch(c.scratch[:0], session, lsn, moment, batch)
+	err := c.propose(c.scratch)
+	if cap(c.scratch) > 4<<20 {
+		c.scratch = nil
+	}
+	return err
+}
 
-// ProposeMember proposes a change of the members. The leader then changes raft's configuration step by step:
-// what was replaced or leaves goes, then a new id comes as learner and votes once it has caught up. A leader that
-// leaves transfers first.
-func (c *Core) ProposeMember(op entry.Op, m entry.Member) error { return ErrNotLeading }
+// propose appends a copy of data to the leader's log.
+func (c *Core) propose(data []byte) error {
+	err := ErrNotLeading
+	c.guard(func() {
+		if c.leads.transfer == 0 && c.raft.Propose(data) == nil {
+			err = nil
+		}
+	})
+	return cmp.Or(c.err, err)
+}
 
-// Transfer starts to hand the leadership to a voter, 0 for the one with the longest log. The lease has ended when
-// Transfer returns: publish LeaseUntil before the next Ready is sent.
-func (c *Core) Transfer(to uint64, now time.Duration) error { return ErrNotLeading }
+// Session returns the session that is open on this node, 0 if there is none: it leads, and has applied
+// the begin of the session and so the whole log before it.
+func (c *Core) Session() uint64 { return c.leads.session }
 
 // ReportUnreachable says that messages to a node are lost.
-func (c *Core) ReportUnreachable(id uint64) {}
+func (c *Core) ReportUnreachable(id uint64) {
+	c.guard(func() { c.raft.ReportUnreachable(id) })
+}
 
 // ReportSnapshot says whether the stores for a node (MsgSnap) have arrived.
-func (c *Core) ReportSnapshot(id uint64, ok bool) {}
-
-// ReadBarrier asks a majority whether this node still leads. The answer comes with Ready under the number ctx.
-func (c *Core) ReadBarrier(ctx uint64, now time.Duration) error { return ErrNotLeading }
+func (c *Core) ReportSnapshot(id uint64, ok bool) {
+	status := raft.SnapshotFinish
+	if !ok {
+		status = raft.SnapshotFailure
+	}
+	c.guard(func() { c.raft.ReportSnapshot(id, status) })
+}
 
 // Ready returns what is to be done next, ok false if nothing is. An error is final.
-func (c *Core) Ready() (r Ready, ok bool, err error) { return Ready{}, false, nil }
+func (c *Core) Ready() (r Ready, ok bool, err error) {
+	c.guard(func() {
+		if c.open || !c.raft.HasReady() && len(c.barriers) == 0 && len(c.lost) == 0 {
+			return
+		}
+		ok = true
+		c.open = true
+		c.ready = c.raft.Ready()
+		r = c.convert(&c.ready)
+	})
+	if c.err != nil {
+		return Ready{}, false, c.err
+	}
+	return r, ok, nil
+}
+
+func (c *Core) convert(rd *raft.Ready) (r Ready) {
+	for _, m := range rd.Messages {
+		switch m.GetType() {
+		case raftpb.MsgApp, raftpb.MsgHeartbeat, raftpb.MsgSnap:
+			r.Send = append(r.Send, m)
+		case raftpb.MsgTimeoutNow:
+			c.leads.deposing()
+			r.Send = append(r.Send, m)
+		default:
+			r.SendAfter = append(r.SendAfter, m)
+		}
+	}
+	if !raft.IsEmptyHardState(rd.HardState) {
+		r.HardState = rd.HardState
+	}
+	if !raft.IsEmptySnap(rd.Snapshot) {
+		r.Snapshot = rd.Snapshot
+	}
+	r.Entries = rd.Entries
+	r.MustSync = rd.MustSync || r.Snapshot != nil
+	c.backlog.append(rd.Entries)
+	c.leads.saved(rd.Entries)
+	for _, read := range rd.ReadStates {
+		c.confirm(read.RequestCtx)
+	}
+	for _, e := range rd.CommittedEntries {
+		delivered, err := c.deliver(e)
+		if err != nil {
+			c.err = fmt.Errorf("raft log, entry %d: %w", e.GetIndex(), err)
+			return r
+		}
+		r.Apply = append(r.Apply, delivered)
+	}
+	r.Barriers, c.barriers = c.barriers, nil
+	r.Lost, c.lost = c.lost, nil
+	return r
+}
 
 // Advance says that the last Ready was saved and sent. Its entries may still be under way to the applier.
-func (c *Core) Advance() {}
+func (c *Core) Advance() {
+	c.guard(func() {
+		if c.open {
+			c.open = false
+			rd := c.ready
+			c.ready = raft.Ready{}
+			c.raft.Advance(rd)
+		}
+	})
+}
+
+// deliver decodes a committed entry and keeps the state of the cluster.
+func (c *Core) deliver(e *raftpb.Entry) (entry.Entry, error) {
+	changed := false
+	var out entry.Entry
+	var err error
+	switch e.GetType() {
+	case raftpb.EntryConfChange, raftpb.EntryConfChangeV2:
+		out, err = c.deliverConf(e)
+		changed = true
+	default:
+		out, err = entry.Decode(e.GetData())
+		out.Void = out.Kind == entry.Batch && out.Session != c.state.Session
+		changed = c.state.Apply(&out)
+	}
+	if err != nil {
+		return entry.Entry{}, err
+	}
+	out.Index, out.Term = e.GetIndex(), e.GetTerm()
+	if changed {
+		out.State = c.state.Encode()
+	}
+	c.delivered = out.Index
+	if c.role == Leader && out.Kind == entry.Begin && out.Session == c.term {
+		c.leads.begin = out.Index
+	}
+	c.leads.delivered(out.Index)
+	return out, nil
+}
 
 // Applied says that all entries up to index were applied.
-func (c *Core) Applied(index uint64) {}
-
-// LeaseUntil returns the time before which no other node can lead, 0 if nothing is promised. A read that was made
-// before the lease was looked up is linearizable if the clock is before it: load LeaseUntil first, then read the clock.
-func (c *Core) LeaseUntil() time.Duration { return 0 }
-
-// Role is what raft takes this node for.
-type Role int
-
-// The roles.
-const (
-	Follower Role = iota
-	Candidate
-	Leader
-)
-
-// Status describes a Core for people and for the driver's decisions.
-type Status struct {
-	Role     Role
-	Term     uint64
-	Leader   uint64        // id, 0: not known
-	Contact  time.Duration // when a leader was heard last; a leader: when a majority was
-	Session  uint64        // open here, 0: none
-	Last     uint64        // index of the last entry of the log
-	Commit   uint64
-	Applied  uint64 // as Applied has said
-	Transfer uint64 // id to which the leadership goes, 0: none
-	Lease    time.Duration
-	State    entry.State // as of the last entry that Ready has delivered
-	Progress []Progress  // leader only, ascending by id, with itself
+func (c *Core) Applied(index uint64) {
+	if index <= c.applied {
+		return
+	}
+	c.applied = index
+	c.backlog.drop(index)
+	if c.role == Leader && c.leads.begin != 0 && c.applied >= c.leads.begin {
+		c.leads.session = c.term
+	}
 }
-
-// Progress is what the leader knows of a node.
-type Progress struct {
-	ID       uint64
-	Match    uint64        // index up to which its log on disk equals the leader's
-	Heard    time.Duration // when a message of it arrived last; 0: never
-	Learner  bool
-	Snapshot bool // it waits for stores
-}
-
-// Status returns the status at a time.
-func (c *Core) Status(now time.Duration) Status { return Status{} }

@@ -37,7 +37,7 @@ func FirstState(members []Member) State {
 }
 
 // Encode returns the state as bytes; equal states have equal bytes.
-func (s *State) Encode() []byte {
+func (s State) Encode() []byte {
 	w := writer{[]byte{Version}}
 	w.uint(s.Session)
 	w.uint(s.Leader)
@@ -65,8 +65,8 @@ func DecodeState(data []byte) (s State, err error) {
 }
 
 // Clone returns a copy that shares nothing with s.
-func (s *State) Clone() State {
-	c := *s
+func (s State) Clone() State {
+	c := s
 	c.Members = slices.Clone(s.Members)
 	c.Announced = slices.Clone(s.Announced)
 	c.Voters = slices.Clone(s.Voters)
@@ -75,7 +75,7 @@ func (s *State) Clone() State {
 }
 
 // Named returns the member of a name, nil if there is none.
-func (s *State) Named(name string) *Member {
+func (s State) Named(name string) *Member {
 	if i, ok := find(s.Members, name); ok {
 		return &s.Members[i]
 	}
@@ -83,7 +83,7 @@ func (s *State) Named(name string) *Member {
 }
 
 // WithID returns the member with an id, nil if there is none.
-func (s *State) WithID(id uint64) *Member {
+func (s State) WithID(id uint64) *Member {
 	for i := range s.Members {
 		if s.Members[i].ID == id {
 			return &s.Members[i]
@@ -93,17 +93,17 @@ func (s *State) WithID(id uint64) *Member {
 }
 
 // Expected reports whether a node of the name may join: it is a member that does not leave, or was announced.
-func (s *State) Expected(name string) bool {
+func (s State) Expected(name string) bool {
 	_, announced := find(s.Announced, name)
 	m := s.Named(name)
 	return announced || m != nil && !m.Leaving
 }
 
 // Voter reports whether the node with the id votes.
-func (s *State) Voter(id uint64) bool { return slices.Contains(s.Voters, id) }
+func (s State) Voter(id uint64) bool { return slices.Contains(s.Voters, id) }
 
 // Learner reports whether the node with the id gets the log but does not vote.
-func (s *State) Learner(id uint64) bool { return slices.Contains(s.Learners, id) }
+func (s State) Learner(id uint64) bool { return slices.Contains(s.Learners, id) }
 
 // Apply changes the state as a Begin or a Change says, and reports whether it is another then.
 func (s *State) Apply(e *Entry) bool {
