@@ -40,7 +40,7 @@ var layers = layerTable{
 	{"cluster/core", "cluster/entry"},
 	{"cluster/disk", ""},
 	{"cluster/entry", ""},
-	{"keyspace", "keyspace/replica keyspace/changes keyspace/locks keyspace/groups keyspace/inventory keyspace/streamid keyspace/deaths keyspace/deathlog keyspace/undo keyspace/foresight keyspace/selection keyspace/indexing keyspace/index keyspace/storage keyspace/lease keyspace/figures keyspace/dbnum keyspace/eviction keyspace/rotation keyspace/watch keyspace/memtable keyspace/journal keyspace/store keyspace/datadir keyspace/aof keyspace/record expiry/members expiry expiry/clock"},
+	{"keyspace", "keyspace/follow keyspace/replica keyspace/changes keyspace/locks keyspace/groups keyspace/inventory keyspace/streamid keyspace/deaths keyspace/deathlog keyspace/undo keyspace/foresight keyspace/selection keyspace/indexing keyspace/index keyspace/storage keyspace/lease keyspace/figures keyspace/dbnum keyspace/eviction keyspace/rotation keyspace/watch keyspace/memtable keyspace/journal keyspace/store keyspace/datadir keyspace/aof keyspace/record expiry/members expiry expiry/clock"},
 	{"keyspace/repair", "keyspace/groups keyspace/deaths keyspace/manifest keyspace/journal keyspace/store keyspace/datadir keyspace/aof keyspace/record expiry/members expiry expiry/clock"},
 	{"keyspace/changes", "keyspace/memtable keyspace/aof"},
 	{"keyspace/locks", ""},
@@ -49,6 +49,7 @@ var layers = layerTable{
 	{"keyspace/figures", "keyspace/memtable keyspace/datadir expiry"},
 	{"keyspace/undo", "keyspace/record expiry"},
 	{"keyspace/foresight", "keyspace/memtable expiry"},
+	{"keyspace/follow", "keyspace/aof keyspace/record"},
 	{"keyspace/inventory", "keyspace/dbnum keyspace/record"},
 	{"keyspace/liveness", "keyspace/memtable keyspace/store keyspace/aof keyspace/record"},
 	{"keyspace/selection", "keyspace/indexing keyspace/index keyspace/memtable keyspace/record query/predicates query expiry"},
@@ -124,8 +125,8 @@ const clockFolder = "expiry/clock"
 const mostLines = 3600
 
 // large are packages that may be larger, with their bounds: commands has a file for each family of commands, keyspace the
-// logs of deaths.
-var large = map[string]int{"commands": 1 << 20, "keyspace": 4700}
+// logs of deaths and the roles of a node.
+var large = map[string]int{"commands": 1 << 20, "keyspace": 5400}
 
 // mostWords is the length of the first sentence of a package's documentation.
 const mostWords = 25

@@ -110,7 +110,8 @@ type Keyspace struct {
 	uncommitted   atomic.Bool // the purge has journalled something since the last tick
 	evictor       eviction.Evictor[evictable, *table]
 	load          loadStats
-	epoch         uint64 // of versions; one more with every start
+	epoch         uint64   // of versions; one more with every start
+	applier       *applier // of a follower, from the first batch on; used by the goroutine that calls Apply and Lead
 	watchEnder    watch.Ender[*partition, *Container]
 	maxContainers atomic.Int64 // 0: no limit
 

@@ -128,7 +128,10 @@ func (l *loader) finish(latest []storage.Latest) {
 		if exists {
 			c.describe(r)
 		}
-		c.loadWindows(l.ks)
+		c.noteWindows(l.ks)
+		if c.aside != nil {
+			c.tables.hideLocked()
+		}
 		switch {
 		case !exists:
 			l.drop(c)

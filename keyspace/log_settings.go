@@ -204,12 +204,17 @@ func (ks *Keyspace) loadLog(c *Container) {
 		ks.catalogue.dirty[c.number] = c
 		return
 	}
+	c.openLogLocked(h)
+	if c.aside != nil {
+		h.tables.hideLocked()
+	}
+}
+
+// openLogLocked gives a container the log whose entries a hidden container has. The locks of all partitions must be held.
+func (c *Container) openLogLocked(h *Container) {
 	c.deaths, h.owner = &deathLog{c: h}, c
 	for t := range h.each {
 		t.openPartLocked()
 		c.deaths.ids.Raise(t.part.Last())
-	}
-	if c.aside != nil {
-		h.tables.hideLocked()
 	}
 }

@@ -41,15 +41,14 @@ func (ks *Keyspace) hasEnded() bool {
 	return len(ks.catalogue.asides.Ended(ks.Now())) > 0
 }
 
-// loadWindows notes the windows of a container that was read.
-func (c *Container) loadWindows(ks *Keyspace) {
+// noteWindows notes the windows of a container that was read.
+func (c *Container) noteWindows(ks *Keyspace) {
 	c.retention = c.history.Load().Retention
 	for _, r := range c.retention {
 		ks.undo.Extend(r.Until)
 	}
 	if c.aside != nil {
 		ks.undo.Extend(c.aside.Until)
-		c.tables.hideLocked()
 	}
 }
 

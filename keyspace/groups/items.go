@@ -157,3 +157,23 @@ func (g *Group) remove(p parsedItem) {
 		g.drop(p.id)
 	}
 }
+
+// Apply applies the change of an item that another machine has journalled. The strings may be views. gone reports that a
+// consumer was removed: the group is then to be loaded again once all items have changed, since the changes of a group of
+// the journal come in another order. The error names an item that cannot be read.
+func (g *Group) Apply(item, body string, deleted bool) (gone bool, err error) {
+	if !deleted {
+		p, err := parseItem(item, body)
+		if err == nil {
+			g.set(p)
+		}
+		return false, err
+	}
+	if name, isConsumer := strings.CutPrefix(item, consumerPrefix); isConsumer {
+		return g.Consumer(name) != nil, nil
+	}
+	if id, ok := parseID(strings.TrimPrefix(item, Tag)); ok {
+		g.drop(id)
+	}
+	return false, nil
+}

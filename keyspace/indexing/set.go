@@ -126,6 +126,33 @@ func FromRecord(recorded [][]string) *Set {
 	return newSet(list)
 }
 
+// Become returns the set that a record has. Indexes of the same definition stay. So does the set if all do.
+func (s *Set) Become(recorded [][]string) *Set {
+	next := FromRecord(recorded)
+	same := len(next.List()) == len(s.List())
+	for i, x := range next.List() {
+		if is := s.Find(x.Definition); is != nil {
+			next.list[i] = is
+		}
+		same = same && next.list[i] == s.list[i]
+	}
+	if same {
+		return s
+	}
+	return next
+}
+
+// MarkBuilt makes the indexes ready whose trees in all tables of their container are built. It reports whether others are left.
+func (s *Set) MarkBuilt(list []*Table) (left bool) {
+	for _, x := range s.List() {
+		if !x.Ready() && !slices.ContainsFunc(list, func(t *Table) bool { return !t.Built(x) }) {
+			x.MarkReady()
+		}
+		left = left || !x.Ready()
+	}
+	return left
+}
+
 // CheckRecord checks definitions of indexes as a container's record has them. The error is one line.
 func CheckRecord(recorded [][]string) error {
 	if n := len(recorded); n > index.MaxIndexes {

@@ -11,11 +11,14 @@ var Castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // Sum continues a CRC-32C with a string, without copying it.
 func Sum(crc uint32, s string) uint32 {
-	return crc32.Update(crc, Castagnoli, unsafe.Slice(unsafe.StringData(s), len(s)))
+	return crc32.Update(crc, Castagnoli, Bytes(s))
 }
 
 // View looks at bytes as a string without copying them. The bytes must not change while it is in use.
 func View(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
+
+// Bytes looks at a string as bytes without copying it. They must not be changed.
+func Bytes(s string) []byte { return unsafe.Slice(unsafe.StringData(s), len(s)) }
 
 // PutHex writes n as eight lower case hexadecimal digits.
 func PutHex(dst []byte, n uint32) {

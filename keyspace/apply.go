@@ -1,0 +1,245 @@
+package keyspace
+
+import (
+	"errors"
+	"fmt"
+
+	"mayfly/keyspace/follow"
+	"mayfly/keyspace/replica"
+)
+
+// Applying a leader's batches
+//
+// A follower changes its memory as the loader does, but live:
+//
+//  1. Items go to the tables of their container's number, in the order of the batch. What is derived of items follows:
+//     indexes, logs of deaths, groups, figures.
+//  2. Then each container becomes what its last record says: see containerApplier.
+//  3. Nothing is written twice: the journal gets the batch as it is.
+//
+// A batch holds the locks of all partitions, so readers see all of it or nothing.
+
+// applier has what a follower needs from one batch to the next. One goroutine uses it.
+type applier struct {
+	ks       *Keyspace
+	batch    follow.Batch
+	byNumber map[uint32]*Container // all containers
+	index    uint64                // of the last batch
+	lsn      LSN                   // covers it
+	now      int64                 // ms
+
+	// Of the batch that is applied:
+	last   *Container            // of the item before
+	number uint32                // its number
+	made   map[uint32]*Container // with the items of a new number until it is known what has them
+	logged map[*Container]bool
+	reload map[*Container]bool // groups to load again
+}
+
+// Apply changes memory and the local journal by a batch of the log that is committed, and moves to its position. A follower
+// calls it for one batch after the other. After the error of a full disk it is to be called again with the same batch; any
+// other is final.
+func (ks *Keyspace) Apply(batch string, tail replica.Tail) error {
+	a := ks.applier
+	if a == nil || a.index != tail.Index { // else the journal only is to be tried again
+		lsn, err := ks.applyBatch(batch, tail)
+		if err != nil {
+			return err
+		}
+		a = ks.applier
+		a.index, a.lsn = tail.Index, lsn
+	}
+	return ks.settleApplied(a.lsn, tail)
+}
+
+// applyBatch changes memory by a batch, which joins the journal.
+func (ks *Keyspace) applyBatch(batch string, tail replica.Tail) (LSN, error) {
+	var b follow.Batch
+	if a := ks.applier; a != nil {
+		b = a.batch
+	}
+	if err := b.Read(batch); err != nil {
+		return 0, err
+	}
+	if err := ks.allow(&b); err != nil {
+		return 0, err
+	}
+	var tx Tx
+	ks.lockAll(&tx)
+	defer tx.Close()
+	defer endProcessOnPanic()
+	if ks.applier == nil {
+		ks.applier = ks.newApplier()
+	}
+	ks.applier.batch = b
+	if err := ks.applier.apply(tx.now); err != nil {
+		return 0, err
+	}
+	return ks.appendApplied(batch, tail)
+}
+
+// allow raises the version of the folder to the one that the records of a batch need.
+func (ks *Keyspace) allow(b *follow.Batch) (err error) {
+	if b.Undo {
+		err = ks.storage.AllowUndo()
+	}
+	if b.Logs {
+		err = errors.Join(err, ks.storage.AllowLogs())
+	}
+	return err
+}
+
+// newApplier returns an applier for the containers that there are. The locks of all partitions must be held.
+func (ks *Keyspace) newApplier() *applier {
+	cat := &ks.catalogue
+	a := &applier{ks: ks, byNumber: make(map[uint32]*Container, len(cat.list)+len(cat.hidden))}
+	for _, c := range cat.list {
+		a.byNumber[c.number] = c
+	}
+	for c := range cat.asides.All() {
+		a.byNumber[c.number] = c
+	}
+	for number, h := range cat.hidden {
+		a.byNumber[number] = h
+	}
+	for _, c := range cat.unnumbered {
+		a.byNumber[c.number] = c
+	}
+	return a
+}
+
+// apply changes memory by the batch that was read. The locks of all partitions must be held. After an error memory is of no
+// use any more.
+func (a *applier) apply(now int64) error {
+	ks := a.ks
+	a.now, a.last, a.made, a.logged, a.reload = now, nil, nil, nil, nil
+	for i := range a.batch.Items {
+		if err := a.item(&a.batch.Items[i]); err != nil {
+			return err
+		}
+	}
+	if len(a.batch.Records) > 0 {
+		r := containerApplier{applier: a}
+		if err := r.apply(); err != nil {
+			return err
+		}
+	}
+	for h := range a.reload {
+		if err := ks.loadGroup(h, h.owner); err != nil {
+			return err
+		}
+	}
+	if a.batch.Clock.TS != 0 {
+		ks.noteClock(a.batch.Clock)
+	}
+	if report := ks.opt.OnLogged; report != nil {
+		for c := range a.logged {
+			report(c.name)
+		}
+	}
+	for _, p := range ks.partitions {
+		p.version = max(p.version, a.batch.Version)
+	}
+	return nil
+}
+
+// container returns the container that has a number, or is about to have it; nil if the batch leaves none.
+func (a *applier) container(number uint32) *Container {
+	if a.last != nil && a.number == number {
+		return a.last
+	}
+	c := a.byNumber[number]
+	r, recorded := a.batch.Records[number]
+	switch {
+	case recorded && r == nil:
+		return nil
+	case c == nil && recorded:
+		if c = a.made[number]; c == nil {
+			if a.made == nil {
+				a.made = make(map[uint32]*Container)
+			}
+			c = newContainer(*r, len(a.ks.partitions))
+			a.made[number] = c
+		}
+	}
+	a.last, a.number = c, number
+	return c
+}
+
+// item applies the change of an item.
+func (a *applier) item(it *follow.Item) error {
+	c := a.container(it.Container)
+	if c == nil { // it was dropped after that
+		return nil
+	}
+	if it.Log != c.isLog() {
+		return fmt.Errorf("item %.100q does not belong in container %d", it.ID, it.Container)
+	}
+	p := a.ks.partitions[it.Partition(len(a.ks.partitions))]
+	t := c.tables[p.number]
+	if t == nil {
+		if it.Change == follow.Remove {
+			return nil
+		}
+		if t = a.ks.openTableLocked(c, p); a.made[it.Container] != c && c.isHidden() { // the batch brings it back
+			t.hideLocked()
+		}
+	}
+	h, e := t.Lookup(it.ID)
+	switch it.Change {
+	case follow.Remove:
+		if e != nil {
+			t.Remove(e)
+			t.Release(e)
+		}
+	case follow.Touch:
+		if e == nil || !it.Touches(it.Base, e.Version()) {
+			return fmt.Errorf("item %.100q of container %d: the body that version %x touches is not here", it.ID, it.Container, it.Version)
+		}
+		t.Overwrite(h, e, it.ID, t.Item(e).Touched(it.Item), nil)
+	default:
+		h, e = t.Load(it.ID, it.Text, it.Item)
+		t.MarkDirty(h, e)
+	}
+	p.cleanLocked()
+	if t.timer != nil && it.Change != follow.Remove {
+		t.noteDueLocked(it.TS, it.ExpireAt)
+	}
+	if !p.watchers.Empty() {
+		for _, m := range p.watchers.Of(c, it.ID) {
+			m.Set()
+		}
+	}
+	if c.hidden != nil && c.owner != nil { // else it is loaded as a whole
+		return a.hiddenItem(t, it)
+	}
+	return nil
+}
+
+// hiddenItem follows the change of an item of a log or a group.
+func (a *applier) hiddenItem(t *table, it *follow.Item) error {
+	h := t.c
+	if h.isLog() {
+		h.owner.deaths.ids.Raise(t.part.Last())
+		note(&a.logged, h.owner)
+		return nil
+	}
+	before := h.group.Memory()
+	gone, err := h.group.Apply(it.ID, it.Body, it.Change == follow.Remove)
+	if err != nil {
+		return fmt.Errorf("container %q: group %.100q: %w", h.owner.name, h.hidden.Group, err)
+	}
+	a.ks.catalogue.memory.Add(h.group.Memory() - before)
+	if gone {
+		note(&a.reload, h)
+	}
+	return nil
+}
+
+// note adds a container to a set.
+func note(set *map[*Container]bool, c *Container) {
+	if *set == nil {
+		*set = make(map[*Container]bool)
+	}
+	(*set)[c] = true
+}

@@ -1,0 +1,254 @@
+package keyspace
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"sort"
+	"strings"
+	"testing"
+	"time"
+
+	"mayfly/expiry"
+	"mayfly/expiry/clock"
+	"mayfly/keyspace/aof"
+	"mayfly/keyspace/memtable"
+	"mayfly/keyspace/replica"
+)
+
+// mirror is a follower that gets what the journal of a leader has.
+type mirror struct {
+	t      *testing.T
+	leader *opened
+	ks     *Keyspace
+	clock  *clock.Manual
+	opt    Options
+	index  uint64
+	file   uint64 // generation of the leader's journal
+	offset int64
+}
+
+func newMirror(t *testing.T, leader *opened) *mirror {
+	m := &mirror{t: t, leader: leader, clock: clock.NewManual(leader.clock.Now())}
+	m.opt = Options{Dir: t.TempDir(), Clock: m.clock, NoPurge: true, noCheckpoints: true, Partitions: leader.opt.Partitions}
+	var err error
+	if m.ks, err = Open(m.opt); err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// ship applies what the leader has committed.
+func (m *mirror) ship() {
+	m.t.Helper()
+	if err := m.leader.journal.CommitAll(); err != nil {
+		m.t.Fatal(err)
+	}
+	m.clock.Advance(time.Duration(m.leader.clock.Now()-m.clock.Now()) * time.Millisecond)
+	for _, f := range m.leader.journal.Files() {
+		if f.Generation < m.file {
+			continue
+		}
+		if f.Generation > m.file {
+			m.file, m.offset = f.Generation, 0
+		}
+		text, err := os.ReadFile(f.Path)
+		if err != nil {
+			m.t.Fatal(err)
+		}
+		m.read(string(text[m.offset:f.Size]))
+		m.offset = f.Size
+	}
+}
+
+func (m *mirror) read(text string) {
+	m.t.Helper()
+	batch := text
+	for rest := text; rest != ""; {
+		o, next, ok := aof.Cut(rest)
+		if !ok {
+			m.t.Fatal("no command")
+		}
+		if o.Key == aof.SealKey {
+			if b := batch[:len(batch)-len(rest)]; b != "" {
+				m.index++
+				if err := m.ks.Apply(strings.Clone(b), replica.Tail{Position: replica.Position{Index: m.index, Term: 1, Moment: m.clock.Now()}}); err != nil {
+					m.t.Fatalf("%v\n%.10000q", err, b)
+				}
+			}
+			batch = next
+		}
+		rest = next
+	}
+}
+
+// compare compares the follower with the leader.
+func (m *mirror) compare() {
+	m.t.Helper()
+	m.ship()
+	now := m.leader.clock.Now()
+	want, got := m.leader.describe(now), m.ks.describe(now)
+	if d := difference(want, got); d != "" {
+		m.t.Fatalf("the follower differs from the leader: %s", d)
+	}
+	a, n := m.leader.DigestAt(now)
+	b, k := m.ks.DigestAt(now)
+	if a != b || n != k {
+		m.t.Fatalf("the digest of the leader is %x of %d items, that of the follower %x of %d", a, n, b, k)
+	}
+	if err := m.ks.Check(); err != nil {
+		m.t.Fatal("the follower: ", err)
+	}
+}
+
+// compareReopened compares the follower with what its folder has.
+func (m *mirror) compareReopened() {
+	m.t.Helper()
+	if err := m.ks.Halt(); err != nil {
+		m.t.Fatal(err)
+	}
+	opt := m.opt
+	opt.Dir = m.t.TempDir()
+	m.ks.storage.Lock()
+	copyFolder(m.t, m.ks.Dir(), opt.Dir)
+	m.ks.storage.Unlock()
+	opt.Clock = clock.NewManual(m.clock.Now())
+	fresh, err := Open(opt)
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	defer fresh.storage.Abandon()
+	now := m.clock.Now()
+	if d := difference(m.ks.describe(now), fresh.describe(now)); d != "" {
+		m.t.Fatalf("the folder of the follower differs from its memory: %s", d)
+	}
+}
+
+func difference(want, got []string) string {
+	for i := range max(len(want), len(got)) {
+		a, b := "nothing", "nothing"
+		if i < len(want) {
+			a = want[i]
+		}
+		if i < len(got) {
+			b = got[i]
+		}
+		if a != b {
+			return fmt.Sprintf("\nwant %s\ngot  %s", a, b)
+		}
+	}
+	return ""
+}
+
+// describe describes all that follows from the state of a keyspace at a moment, in lines.
+func (ks *Keyspace) describe(now int64) (lines []string) {
+	var tx Tx
+	ks.lockAll(&tx)
+	defer tx.Close()
+	cat := &ks.catalogue
+	add := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
+	all := slices.Clone(cat.list)
+	all = slices.AppendSeq(all, cat.asides.All())
+	for _, h := range cat.hidden {
+		all = append(all, h)
+	}
+	sort.Slice(all, func(i, j int) bool { return all[i].number < all[j].number })
+	for _, c := range all {
+		add("container %d: %s, memory %d, db %d, retention %+v, limits %+v", c.number, c.record().Append(nil), c.memory()-c.history.Load().Memory, c.db, c.retention, c.Policy().DeadLimits(now))
+		add("container %d: listed %v, aside %v, hidden %v", c.number, cat.byName[c.name] == c, slices.Contains(cat.asides.Of(c.name), c), cat.hidden[c.number] == c)
+		if c.deaths != nil {
+			s, _ := tx.Deaths(c).State()
+			add("container %d: log %d, %d entries, ids up to %v, state %+v, groups %v", c.number, c.deaths.c.number, c.deaths.length.Load(), c.deaths.ids.Last(), s, sortedKeys(c.deaths.groups))
+		}
+		if c.owner != nil {
+			add("container %d: belongs to %d", c.number, c.owner.number)
+		}
+		if c.group != nil {
+			var items []string
+			for item, body := range c.group.Items() {
+				items = append(items, item+"="+body)
+			}
+			sort.Strings(items)
+			add("container %d: group %q, memory %d", c.number, items, c.group.Memory())
+		}
+		for n, t := range c.tables {
+			if t != nil {
+				ks.describeTable(c, n, t, now, add)
+			}
+		}
+	}
+	return lines
+}
+
+func sortedKeys(m map[string]*Container) (list []string) {
+	for k := range m {
+		list = append(list, k)
+	}
+	sort.Strings(list)
+	return list
+}
+
+func (ks *Keyspace) describeTable(c *Container, n int, t *table, now int64, add func(format string, args ...any)) {
+	var items []string
+	gone := c.retention.Purgeable(c.Policy(), now)
+	t.Descend(0, func(_ uint64, e *memtable.Entry) bool {
+		if c.hidden != nil || !e.Within(gone) {
+			key, rec, body := t.KeyAndRecord(e)
+			items = append(items, fmt.Sprintf("%s=%s%s, %d bytes", key, rec, body, e.Memory()))
+		}
+		return true
+	})
+	if !t.Log() {
+		sort.Strings(items)
+	}
+	if len(items) > 0 {
+		add("table %d/%d, place %v, %d items\n\t%s", c.number, n, t.gone(), len(items), strings.Join(items, "\n\t"))
+	}
+}
+
+// TestApplyUndoModel: a follower of a leader that takes the steps of TestUndoModel is what the leader is.
+func TestApplyUndoModel(t *testing.T) {
+	for seed := range uint64(40) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			m := &undoModel{
+				opened: open(t, func(o *Options) { o.Partitions = 2; o.noCheckpoints = true }), random: rand.New(rand.NewPCG(seed, 12)),
+				containers: map[string]*undoContainer{"0": {expiry.Policy{Default: expiry.Forever}, make(map[string]Item)}},
+				stacks:     make(map[string][]undoChange), window: 60,
+			}
+			m.setWindow()
+			f := newMirror(t, m.opened)
+			defer f.ks.Close()
+			for i := range 400 {
+				m.catalogueTx(func(tx *Tx) {
+					for range 1 + m.random.IntN(3) {
+						m.change(tx)
+					}
+				})
+				switch m.random.IntN(12) {
+				case 0, 1:
+					m.clock.Advance(time.Duration(m.random.IntN(6000)) * time.Millisecond)
+				case 2:
+					m.PurgeOnce()
+					m.EndWindows()
+				case 3:
+					f.ks.PurgeOnce()
+				case 4:
+					if m.random.IntN(5) == 0 {
+						m.EndAllWindows()
+						clear(m.stacks)
+					}
+				case 5:
+					m.window = []int64{0, 5, 30, 60, 60}[m.random.IntN(5)]
+					m.setWindow()
+				}
+				if m.random.IntN(4) == 0 {
+					f.compare()
+				}
+				if i%50 == 49 {
+					f.compareReopened()
+				}
+			}
+		})
+	}
+}

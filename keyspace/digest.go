@@ -1,0 +1,75 @@
+package keyspace
+
+import (
+	"mayfly/keyspace/follow"
+	"mayfly/keyspace/memtable"
+	"mayfly/keyspace/replica"
+)
+
+// Digest returns the digest of the living items and of all containers at the time of the position, the number of items of
+// listed containers, and the position. Nodes at the same position have the same digest. It is
+// that of one moment only if nothing is written meanwhile.
+func (ks *Keyspace) Digest() (sum [32]byte, items int64, at replica.Position) {
+	at = ks.Position()
+	sum, items = ks.DigestAt(at.Moment)
+	return sum, items, at
+}
+
+// DigestAt is [Keyspace.Digest] of what lives at a time in ms that has not passed on any node: so it does not tell how far
+// their purges are.
+func (ks *Keyspace) DigestAt(now int64) (sum [32]byte, items int64) {
+	var d follow.Digest
+	for _, c := range ks.recorded() {
+		p := ks.partitions[0]
+		p.mu.Lock()
+		rec := c.record()
+		listed := c.aside == nil && c.hidden == nil
+		p.mu.Unlock()
+		d.Add(string(rec.Append(nil)))
+		for _, p := range ks.partitions {
+			n := p.addTo(&d, c, now)
+			if listed {
+				items += n
+			}
+		}
+	}
+	return d.Sum(), items
+}
+
+// recorded returns all containers that have a record.
+func (ks *Keyspace) recorded() (list []*Container) {
+	p := ks.partitions[0]
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	list = append(list, ks.catalogue.list...)
+	for c := range ks.catalogue.asides.All() {
+		list = append(list, c)
+	}
+	for _, h := range ks.catalogue.hidden {
+		list = append(list, h)
+	}
+	return list
+}
+
+// addTo adds the items of a container in the partition that live at a moment to a digest, and returns their number. It
+// locks the partition for some items at a time.
+func (p *partition) addTo(d *follow.Digest, c *Container, now int64) (n int64) {
+	for below, more := uint64(0), true; more; {
+		more = false
+		p.mu.Lock()
+		if t := c.tables[p.number]; t != nil {
+			left := 256
+			t.Descend(below, func(seq uint64, e *memtable.Entry) bool {
+				below, more = seq, true
+				if !e.Dead(c.Policy(), now) {
+					d.Add(t.KeyAndRecord(e))
+					n++
+				}
+				left--
+				return left > 0
+			})
+		}
+		p.mu.Unlock()
+	}
+	return n
+}
