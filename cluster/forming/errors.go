@@ -14,3 +14,10 @@ type DamageError struct {
 }
 
 func (e *DamageError) Error() string { return fmt.Sprintf("%s is damaged: %s", e.File, e.Reason) }
+
+// VersionError says that a newer program has written an identity.
+type VersionError struct{ Version int }
+
+func (e *VersionError) Error() string {
+	return fmt.Sprintf("version %d of the identity is newer than this program, which knows %d", e.Version, fileVersion)
+}
