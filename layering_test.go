@@ -22,13 +22,14 @@ import (
 // layers lists the source folders, each with the folders of this module that it may import, tests
 // included. Imports run downwards: a folder imports only folders further down in the table.
 var layers = layerTable{
-	{".", "tools server server/config server/heap commands keyspace"},
+	{".", "cluster cluster/forming tools server server/config server/heap commands keyspace keyspace/replica"},
+	{"cluster", "cluster/topology cluster/transport cluster/forming cluster/stores cluster/core cluster/disk cluster/entry keyspace keyspace/replica keyspace/journal keyspace/aof expiry/clock"},
 	{"tools", "commands/jsondoc keyspace keyspace/repair keyspace/datadir keyspace/aof expiry expiry/clock"},
 	{"server", "server/resp server/heap server/config server/metrics server/turns commands keyspace expiry/clock"},
 	{"server/resp", "commands commands/redisfmt"},
 	{"server/heap", "server/config commands keyspace"},
 	{"server/config", "commands commands/redisfmt keyspace keyspace/undo keyspace/eviction"},
-	{"server/metrics", "commands expiry/clock"},
+	{"server/metrics", "commands cluster/topology expiry/clock"},
 	{"server/turns", ""},
 	{"commands", "cluster/topology commands/jsondoc commands/redisfmt keyspace keyspace/groups keyspace/selection keyspace/undo keyspace/foresight keyspace/eviction keyspace/index keyspace/deaths keyspace/streamid query/page query/predicates query expiry expiry/clock"},
 	{"cluster/topology", ""},
@@ -94,6 +95,7 @@ var layers = layerTable{
 // the keyspace examine theirs with repair, and tests of metrics read INFO of one.
 var testImports = map[string]string{
 	".":                  "keyspace/aof/buntdbtest",
+	"cluster":            "expiry",
 	"server/metrics":     "keyspace",
 	"keyspace":           "query/page query keyspace/repair keyspace/scrub keyspace/fileset keyspace/reserve keyspace/manifest keyspace/aof/aoftest keyspace/aof/buntdbtest",
 	"keyspace/index":     "query/page",

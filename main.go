@@ -14,6 +14,7 @@ import (
 
 	"mayfly/commands"
 	"mayfly/keyspace"
+	"mayfly/keyspace/replica"
 	"mayfly/server"
 	"mayfly/server/config"
 	"mayfly/server/heap"
@@ -109,18 +110,7 @@ func run(options *config.Config) error {
 	heap.TuneForLoading()
 	var loaded atomic.Int64
 	stopReports := reportLoading(log, settings.Dir, &loaded, reportInterval(settings))
-	ks, err := keyspace.Open(keyspace.Options{
-		Dir:          settings.Dir,
-		Partitions:   settings.Partitions,
-		Fsync:        settings.AppendFsync,
-		Log:          log,
-		ExpireEffort: settings.ActiveExpireEffort,
-		Reserve:      settings.DiskReserve,
-		OnDeath:      engine.Broker.OnDeath,
-		DeathsHeard:  engine.Broker.DeathsHeard,
-		OnLogged:     engine.OnLogged,
-		Loaded:       &loaded,
-	})
+	storage, err := openStorage(options, engine, log, &loaded)
 	stopReports()
 	if err != nil {
 		_ = srv.Stop(stop) // closes the listeners; no client is served yet
@@ -129,18 +119,13 @@ func run(options *config.Config) error {
 	if advice := tools.OpenToOthers(settings.Dir); advice != "" {
 		log.Warn().Str("dir", settings.Dir).Msg(advice)
 	}
-	ks.SetCompaction(settings.Compaction)
-	ks.SetEraseWithin(settings.EraseWithin)
-	ks.Scrubber().SetInterval(settings.ScrubInterval)
-	ks.SetMaxContainers(settings.MaxContainers)
-	ks.SetEviction(settings.Eviction)
-	if err := ks.SetUndoWindow(int64(settings.UndoWindow / time.Second)); err != nil {
-		_ = srv.Stop(stop)
-		return errors.Join(tools.Advise(err, settings.Dir), ks.Close())
-	}
-	engine.SetKeyspace(ks)
 	applyChanges(options, engine)
 	srv.Start(engine)
+	select {
+	case <-storage.ready:
+	case <-stop.Done():
+	case <-srv.ShutdownAsked():
+	}
 	defer server.NotifyReady(settings, log)()
 	log.Info().Strs("addresses", srv.Addresses()).Str("dir", settings.Dir).Int("pid", os.Getpid()).
 		Str("version", server.Version).Msg("ready")
@@ -154,15 +139,75 @@ func run(options *config.Config) error {
 	log.Info().Msg("stopping: finishing running commands")
 	drain, cancel := context.WithTimeout(context.Background(), drainTime)
 	defer cancel()
+	storage.beforeStop(drain)
 	if err := srv.Stop(drain); err != nil {
 		log.Warn().Msg("some clients were disconnected: their commands did not finish, or they did not take their replies in time")
-		return ks.Halt()
+		return storage.halt()
 	}
-	if err := ks.Close(); err != nil {
+	if err := storage.close(); err != nil {
 		return err
 	}
 	log.Info().Msg("stopped: all data is on disk")
 	return nil
+}
+
+// storage is how the server ends the use of its data.
+type storage struct {
+	ready      <-chan struct{}       // closed when the engine has a keyspace
+	beforeStop func(context.Context) // called while clients are still served
+	close      func() error          // called when no client is served any more
+	halt       func() error          // called instead of close while commands still run
+}
+
+// openStorage opens the data folder, or starts the node of a cluster, which opens it in the background.
+func openStorage(options *config.Config, engine *commands.Engine, log zerolog.Logger, loaded *atomic.Int64) (*storage, error) {
+	if options.Settings().Cluster.ID != "" {
+		return startNode(options, engine, log, loaded)
+	}
+	ks, err := openKeyspace(options.Settings(), engine, log, loaded, nil)
+	if err != nil {
+		return nil, err
+	}
+	engine.SetKeyspace(ks)
+	ready := make(chan struct{})
+	close(ready)
+	return &storage{ready: ready, beforeStop: func(context.Context) {}, close: ks.Close, halt: ks.Halt}, nil
+}
+
+// openKeyspace opens the keyspace of the engine, with all settings in force. replicator is nil if the server is alone.
+func openKeyspace(settings *config.Settings, engine *commands.Engine, log zerolog.Logger, loaded *atomic.Int64, replicator replica.Replicator) (*keyspace.Keyspace, error) {
+	ks, err := keyspace.Open(keyspace.Options{
+		Dir:          settings.Dir,
+		Partitions:   settings.Partitions,
+		Fsync:        settings.AppendFsync,
+		Log:          log,
+		ExpireEffort: settings.ActiveExpireEffort,
+		Reserve:      settings.DiskReserve,
+		OnDeath:      engine.Broker.OnDeath,
+		DeathsHeard:  engine.Broker.DeathsHeard,
+		OnLogged:     engine.OnLogged,
+		Loaded:       loaded,
+		Replicator:   replicator,
+	})
+	if err != nil {
+		return nil, err
+	}
+	if err := applySettings(ks, settings); err != nil {
+		return nil, errors.Join(err, ks.Close())
+	}
+	return ks, nil
+}
+
+// applySettings brings the settings to a keyspace that Open does not take, or that may have changed since.
+func applySettings(ks *keyspace.Keyspace, settings *config.Settings) error {
+	ks.SetFsync(settings.AppendFsync)
+	ks.SetExpireEffort(settings.ActiveExpireEffort)
+	ks.SetCompaction(settings.Compaction)
+	ks.SetEraseWithin(settings.EraseWithin)
+	ks.Scrubber().SetInterval(settings.ScrubInterval)
+	ks.SetMaxContainers(settings.MaxContainers)
+	ks.SetEviction(settings.Eviction)
+	return ks.SetUndoWindow(int64(settings.UndoWindow / time.Second))
 }
 
 // stopSignals returns a context that ends with SIGTERM or SIGINT. As in Redis, a SIGINT after that ends the process
@@ -209,15 +254,21 @@ func applyChanges(options *config.Config, engine *commands.Engine) {
 			return nil
 		})
 	}
-	on("appendfsync", func(s *config.Settings) { engine.Keyspace().SetFsync(s.AppendFsync) })
-	on("active-expire-effort", func(s *config.Settings) { engine.Keyspace().SetExpireEffort(s.ActiveExpireEffort) })
-	on("max-containers", func(s *config.Settings) { engine.Keyspace().SetMaxContainers(s.MaxContainers) })
-	options.OnChange("undo-window", func(s *config.Settings) error {
-		return engine.Keyspace().SetUndoWindow(int64(s.UndoWindow / time.Second))
-	})
+	// All of these at once: each is cheap, and a value that stays changes nothing.
+	for _, option := range []string{"appendfsync", "active-expire-effort", "max-containers", "undo-window", "maxmemory-policy", "maxmemory-samples",
+		"lfu-log-factor", "lfu-decay-time", "auto-compact-percentage", "auto-compact-min-size", "erase-within", "scrub-interval"} {
+		options.OnChange(option, func(s *config.Settings) error {
+			if ks := engine.Keyspace(); ks != nil {
+				return applySettings(ks, s)
+			}
+			return nil // a node of a cluster that has none yet applies all to the one that it opens
+		})
+	}
 	on("notify-keyspace-events", func(s *config.Settings) {
 		engine.Broker.SetEventClasses(s.NotifyKeyspaceEvents)
-		engine.Keyspace().ListenersChanged()
+		if ks := engine.Keyspace(); ks != nil {
+			ks.ListenersChanged()
+		}
 	})
 	on("slowlog-log-slower-than", func(s *config.Settings) { engine.Slowlog.SetThreshold(s.SlowlogThreshold) })
 	on("query-budget", func(s *config.Settings) { engine.QueryBudget.Store(int64(s.QueryBudget)) })
@@ -226,14 +277,6 @@ func applyChanges(options *config.Config, engine *commands.Engine) {
 	on("latency-tracking", func(s *config.Settings) { engine.SetLatencyTracking(s.LatencyTracking) })
 	on("latency-tracking-info-percentiles", func(s *config.Settings) { engine.SetLatencyPercentiles(s.LatencyPercentiles) })
 	on("maxmemory", func(s *config.Settings) { limitMemory(s, engine) })
-	for _, option := range []string{"maxmemory-policy", "maxmemory-samples", "lfu-log-factor", "lfu-decay-time"} {
-		on(option, func(s *config.Settings) { engine.Keyspace().SetEviction(s.Eviction) })
-	}
-	for _, option := range []string{"auto-compact-percentage", "auto-compact-min-size"} {
-		on(option, func(s *config.Settings) { engine.Keyspace().SetCompaction(s.Compaction) })
-	}
-	on("erase-within", func(s *config.Settings) { engine.Keyspace().SetEraseWithin(s.EraseWithin) })
-	on("scrub-interval", func(s *config.Settings) { engine.Keyspace().Scrubber().SetInterval(s.ScrubInterval) })
 	on("loglevel", func(s *config.Settings) { zerolog.SetGlobalLevel(s.LogLevel) })
 }
 

@@ -48,6 +48,9 @@ type Progress struct {
 	Snapshot bool // it waits for stores
 }
 
+// Leading returns what Status says of the leader, cheaply.
+func (c *Core) Leading() (role Role, term, leader uint64) { return c.role, c.term, c.leader }
+
 // Status returns the status at a time. It shares nothing with the core.
 func (c *Core) Status(now time.Duration) Status {
 	c.now = now

@@ -130,6 +130,9 @@ func (c *System) raise(lead int64) int64 {
 // expiry.
 func Deadline(d time.Duration) time.Time { return time.Now().Add(d) }
 
+// Until returns how long it takes until a deadline, negative if it has passed.
+func Until(deadline time.Time) time.Duration { return time.Until(deadline) }
+
 // Manual is a clock that a test moves. Safe for concurrent use.
 type Manual struct{ ms atomic.Int64 }
 

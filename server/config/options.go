@@ -302,7 +302,7 @@ var Options = []Option{
 		in: func(s *Settings) value { return asIs.of(&s.Cluster.CACertFile) }},
 	{Name: "cluster-secret-file", Doc: fmt.Sprintf("file with a secret of at least %d bytes that all nodes share, instead of certificates", MinClusterSecret),
 		in: func(s *Settings) value { return asIs.of(&s.Cluster.SecretFile) }},
-	{Name: "repl-log-size", Default: "64mb", Unit: "bytes", Mutable: true, Doc: "how much of the replicated log to keep for nodes that were away; they get the whole data folder beyond that",
+	{Name: "repl-log-size", Default: "64mb", Unit: "bytes", Doc: "how much of the replicated log to keep for nodes that were away; they get the whole data folder beyond that",
 		in: func(s *Settings) value { return memory[int64](1<<20, 1<<40).of(&s.Cluster.LogSize) }},
 
 	{Name: "loglevel", Default: "notice", Mutable: true, Doc: "least important messages to log",

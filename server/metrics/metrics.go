@@ -120,10 +120,11 @@ func (m *Server) Close() {
 }
 
 // health answers 200 if clients are served and may write, else 503 and the reason. Damaged files on disk are told, but with
-// 200: memory has everything, and a supervisor that restarts the server would lose that.
-func (m *Server) health(w http.ResponseWriter, _ *http.Request) {
+// 200: memory has everything, and a supervisor that restarts the server would lose that. A follower of a cluster answers
+// 200, because it sends clients to the leader; with ?role=leader only the leader does.
+func (m *Server) health(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	if err := m.healthProblem(); err != nil {
+	if err := m.healthProblem(r.URL.Query().Get("role") == "leader"); err != nil {
 		w.WriteHeader(http.StatusServiceUnavailable)
 		_, _ = fmt.Fprintln(w, err) // the client may have gone
 		return
@@ -131,20 +132,29 @@ func (m *Server) health(w http.ResponseWriter, _ *http.Request) {
 	_, _ = fmt.Fprintln(w, "ok"+m.warning())
 }
 
-// warning says what is wrong although clients are served; empty if nothing is.
+// warning says what is wrong although clients are served, and the role of a node of a cluster; empty if there is nothing
+// to say.
 func (m *Server) warning() string {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
 	if m.engine == nil {
 		return ""
 	}
-	if err := m.engine.Keyspace().Damage(); err != nil {
-		return "; do not restart, the files on disk are damaged: " + err.Error()
+	ks, text := m.engine.Keyspace(), ""
+	if m.engine.Cluster != nil {
+		text = ", " + clusterRole(m.engine.Cluster.View())
 	}
-	return ""
+	if ks == nil {
+		return text
+	}
+	if err := ks.Damage(); err != nil {
+		return text + "; do not restart, the files on disk are damaged: " + err.Error()
+	}
+	return text
 }
 
-func (m *Server) healthProblem() error {
+// healthProblem returns why the server is not healthy, or nil. With leader set a node of a cluster must lead.
+func (m *Server) healthProblem(leader bool) error {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
 	switch {
@@ -153,7 +163,16 @@ func (m *Server) healthProblem() error {
 	case m.engine == nil:
 		return errors.New("loading")
 	}
-	if err := m.engine.Keyspace().Writable(); err != nil {
+	if m.engine.Cluster != nil {
+		if err := clusterProblem(m.engine.Cluster.View(), leader); err != nil {
+			return err
+		}
+	}
+	ks := m.engine.Keyspace()
+	if ks == nil {
+		return errors.New("loading")
+	}
+	if err := ks.Writable(); err != nil {
 		return fmt.Errorf("writes are refused: %w", err)
 	}
 	return nil
@@ -168,6 +187,9 @@ func (m *Server) Collect(out chan<- prometheus.Metric) {
 	defer m.mu.RUnlock()
 	if m.engine == nil {
 		return
+	}
+	if m.engine.Cluster != nil {
+		collectCluster(out, m.engine.Cluster.View())
 	}
 	for _, f := range m.engine.Info() {
 		switch value := f.Value.(type) {

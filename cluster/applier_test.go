@@ -1,0 +1,197 @@
+package cluster
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"mayfly/cluster/entry"
+	"mayfly/keyspace/journal"
+	"mayfly/keyspace/replica"
+)
+
+// fakeStore records what the applier does with a keyspace.
+type fakeStore struct {
+	unsettled atomic.Bool
+	leading   chan error // what Lead returns
+
+	mu    sync.Mutex
+	steps []string
+	tails []replica.Tail
+}
+
+func (s *fakeStore) note(format string, parts ...any) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.steps = append(s.steps, fmt.Sprintf(format, parts...))
+}
+
+func (s *fakeStore) Apply(batch string, tail replica.Tail) error {
+	s.note("apply %d %q", tail.Index, batch)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.tails = append(s.tails, tail)
+	return nil
+}
+
+func (s *fakeStore) Settle(lsn journal.LSN) error {
+	s.note("settle %d", lsn)
+	s.unsettled.Store(false)
+	return nil
+}
+
+func (s *fakeStore) Lead() error {
+	err := <-s.leading
+	s.note("lead %v", err)
+	return err
+}
+func (s *fakeStore) Follow()         { s.note("follow") }
+func (s *fakeStore) Unsettled() bool { return s.unsettled.Load() }
+
+// applying is an applier that a test drives.
+type applying struct {
+	*applier
+	store  *fakeStore
+	rep    *testReplicator
+	failed chan error
+	done   chan struct{}
+}
+
+func startApplier(t *testing.T) *applying {
+	store, rep := &fakeStore{leading: make(chan error, 10)}, newTestReplicator()
+	a := &applying{applier: newApplier(store, rep.replicator, 1, replica.Position{Index: 1}), store: store, rep: rep,
+		failed: make(chan error, 1), done: make(chan struct{})}
+	a.wake, a.led = func() {}, func() {}
+	a.fail = func(err error) { a.failed <- err }
+	go func() {
+		defer close(a.done)
+		a.run()
+	}()
+	t.Cleanup(func() {
+		rep.end()
+		close(a.stop)
+		receive(t, a.done)
+	})
+	return a
+}
+
+// awaits waits until the store has seen these steps.
+func (a *applying) awaits(t *testing.T, want ...string) {
+	t.Helper()
+	deadline := time.After(testPatience)
+	for {
+		a.store.mu.Lock()
+		got := slices.Clone(a.store.steps)
+		a.store.mu.Unlock()
+		if slices.Equal(got, want) {
+			return
+		}
+		select {
+		case <-deadline:
+			t.Fatalf("steps\n got %q\nwant %q", got, want)
+		case err := <-a.failed:
+			t.Fatalf("failed: %v; steps %q", err, got)
+		case <-time.After(time.Millisecond):
+		}
+	}
+}
+
+func begin(index, session, id uint64) entry.Entry {
+	return entry.Entry{Index: index, Term: session, Kind: entry.Begin, Session: session, Member: entry.Member{ID: id}, State: []byte("state")}
+}
+
+func batch(index, session, lsn uint64, moment int64, text string) entry.Entry {
+	return entry.Entry{Index: index, Term: session, Kind: entry.Batch, Session: session, LSN: lsn, Moment: moment, Batch: []byte(text)}
+}
+
+func TestApplierFollows(t *testing.T) {
+	a := startApplier(t)
+	void := batch(5, 2, 9, 900, "void")
+	void.Void = true
+	a.push(task{entries: []entry.Entry{{Index: 2, Term: 3}, begin(3, 3, 2), batch(4, 3, 1, 100, "set a"), void, batch(6, 3, 2, 50, "set b")}})
+	a.awaits(t, `apply 2 ""`, `apply 3 ""`, `apply 4 "set a"`, `apply 5 ""`, `apply 6 "set b"`)
+	for a.applied.Load() != 6 {
+		time.Sleep(time.Millisecond)
+	}
+	for i, want := range []replica.Tail{
+		{Position: replica.Position{Index: 2, Term: 3}},
+		{Position: replica.Position{Index: 3, Term: 3}, State: []byte("state")},
+		{Position: replica.Position{Index: 4, Term: 3, Moment: 100}},
+		{Position: replica.Position{Index: 5, Term: 2, Moment: 100}},
+		{Position: replica.Position{Index: 6, Term: 3, Moment: 100}},
+	} {
+		if got := a.store.tails[i]; got.Position != want.Position || string(got.State) != string(want.State) {
+			t.Errorf("tail %d: got %v, want %v", i, got, want)
+		}
+	}
+}
+
+// The batch in flight is not applied a second time: it is in memory already.
+func TestApplierLeads(t *testing.T) {
+	a := startApplier(t)
+	a.push(task{entries: []entry.Entry{begin(2, 3, 1)}})
+	a.push(task{lead: 3})
+	a.rep.open(3)
+	a.awaits(t, `apply 2 ""`)
+	result := a.rep.start(1, "set a")
+	receive(t, a.rep.proposals)
+	a.push(task{entries: []entry.Entry{batch(3, 3, 1, 100, "set a")}})
+	if got := receive(t, result); got.err != nil || got.tail.Index != 3 || got.tail.Moment != 100 {
+		t.Errorf("got %v", got)
+	}
+	a.awaits(t, `apply 2 ""`, "settle 1")
+	a.store.leading <- replica.ErrNoMajority // it tries again
+	a.store.leading <- nil
+	a.awaits(t, `apply 2 ""`, "settle 1", "lead "+replica.ErrNoMajority.Error(), "lead <nil>")
+	a.push(task{entries: []entry.Entry{{Index: 4, Term: 3, Kind: entry.Change, State: []byte("changed")}}}) // goes with the next batch
+	a.rep.shut()
+	a.push(task{follow: true})
+	a.push(task{entries: []entry.Entry{begin(5, 4, 2)}})
+	a.awaits(t, `apply 2 ""`, "settle 1", "lead "+replica.ErrNoMajority.Error(), "lead <nil>", "follow", `apply 5 ""`)
+}
+
+// A leader that was deposed waits for the fate of its batch.
+func TestApplierDeposedWithABatchInFlight(t *testing.T) {
+	for _, tt := range []struct {
+		name  string
+		fate  entry.Entry
+		loses bool
+	}{
+		{"committed later", batch(3, 3, 1, 100, "set a"), false},
+		{"another session", begin(3, 4, 2), true},
+		{"another's batch", batch(3, 4, 1, 100, "set b"), true},
+		{"its own next session", begin(3, 5, 1), false},
+		{"raft's empty entry", entry.Entry{Index: 3, Term: 4}, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			a := startApplier(t)
+			a.store.leading <- nil
+			a.push(task{lead: 3})
+			a.rep.open(3)
+			a.awaits(t, "lead <nil>")
+			a.store.unsettled.Store(true)
+			a.rep.start(1, "set a")
+			receive(t, a.rep.proposals)
+			a.rep.shut()
+			a.push(task{follow: true})
+			a.awaits(t, "lead <nil>", "follow")
+			a.push(task{entries: []entry.Entry{tt.fate}})
+			if tt.loses {
+				if err := receive(t, a.failed); !errors.Is(err, errReload) {
+					t.Errorf("failed with %v", err)
+				}
+				return
+			}
+			for a.applied.Load() != 3 {
+				time.Sleep(time.Millisecond)
+			}
+			if settled := tt.fate.Kind == entry.Batch; settled == a.store.unsettled.Load() {
+				t.Errorf("settled %v", settled)
+			}
+		})
+	}
+}

@@ -1,0 +1,407 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"time"
+
+	"mayfly/cluster/core"
+	"mayfly/cluster/disk"
+	"mayfly/cluster/entry"
+	"mayfly/cluster/forming"
+	"mayfly/cluster/stores"
+	"mayfly/cluster/transport"
+	"mayfly/expiry/clock"
+	"mayfly/keyspace"
+	"mayfly/keyspace/replica"
+
+	"github.com/rs/zerolog"
+	"go.etcd.io/raft/v3/raftpb"
+)
+
+// electionTicks is the election timeout in ticks of raft.
+const electionTicks = 10
+
+// The folders in DIR/cluster.
+const (
+	clusterDir = "cluster"
+	walDir     = "wal"
+	tlsDir     = "tls"
+)
+
+// errRemoved ends the incarnation of a node that is no member any more.
+var errRemoved = errors.New("this node was removed from the cluster")
+
+// Errors of a node whose files do not belong together: it must not vote with its id any more.
+var (
+	errLogLost      = errors.New("the raft log is missing")
+	errPositionLost = errors.New("the data folder has no position in the raft log: a server without a cluster has written to it")
+)
+
+// incarnation is everything that a node has open at a time.
+type incarnation struct {
+	node     *Node
+	identity *forming.Identity
+	log      zerolog.Logger
+
+	fresh     bool // the first incarnation with this id
+	ks        *keyspace.Keyspace
+	disk      *disk.Log
+	transport *transport.Transport
+	rep       *replicator
+	applier   *applier
+	loop      *loop
+
+	stop  chan struct{} // closed when the incarnation ends
+	tasks sync.WaitGroup
+
+	incoming sync.Mutex // held while stores are written, and for good when they are to be installed
+
+	mu      sync.Mutex // protects what follows
+	cause   error      // why it ends; nil while it runs
+	ended   chan struct{}
+	peers   map[uint64]string // the addresses that the transport has
+	sending map[uint64]bool   // nodes to which stores are under way
+	member  bool              // this node was a member in this incarnation
+}
+
+// open opens an incarnation. After an error nothing is open.
+func (n *Node) open(identity *forming.Identity) (_ *incarnation, err error) {
+	inc := &incarnation{node: n, identity: identity, log: n.options.Log, rep: newReplicator(clock.Monotonic),
+		stop: make(chan struct{}), ended: make(chan struct{}), peers: map[uint64]string{}, sending: map[uint64]bool{}}
+	inc.rep.readIndex = n.options.ReadIndex
+	defer func() {
+		if err != nil {
+			inc.release(false)
+		}
+	}()
+	installed, err := stores.Install(n.options.Dir)
+	if err != nil {
+		return nil, fmt.Errorf("installing the stores of another node: %w", err)
+	}
+	if err := os.RemoveAll(n.path(stores.Outgoing)); err != nil {
+		return nil, err
+	}
+	if inc.ks, err = n.options.Open(inc.rep); err != nil {
+		return nil, err
+	}
+	if err := inc.openLog(installed); err != nil {
+		return nil, err
+	}
+	if err := inc.openCore(); err != nil {
+		return nil, err
+	}
+	inc.tasks.Go(inc.loop.run)
+	inc.tasks.Go(inc.applier.run)
+	return inc, nil
+}
+
+// openLog opens the raft log, or makes it at the first start of the node.
+func (inc *incarnation) openLog(installed bool) (err error) {
+	n, id := inc.node, inc.identity
+	at := inc.ks.Position()
+	o := disk.Options{Dir: n.path(walDir), Cluster: id.Cluster, ID: id.ID, Applied: at.Index, Term: at.Term, Keep: n.options.LogSize, Log: n.zap}
+	if installed {
+		state, err := entry.DecodeState(inc.ks.ReplicaState())
+		if err != nil {
+			return err
+		}
+		o.Installed = confState(&state)
+	}
+	first, founding := inc.firstState()
+	opened, err := n.opened(id)
+	if err != nil {
+		return err
+	}
+	switch exists := disk.Exists(o.Dir); {
+	case opened && !exists:
+		return errLogLost
+	case opened && founding && at.Index == 0:
+		return errPositionLost
+	case !exists:
+		var snapshot *raftpb.SnapshotMetadata
+		if founding {
+			snapshot = &raftpb.SnapshotMetadata{Index: new(uint64(1)), Term: new(uint64(1)), ConfState: confState(&first)}
+		}
+		if err := disk.Create(o, snapshot); err != nil {
+			return err
+		}
+	}
+	inc.fresh = !opened
+	if !opened {
+		if founding {
+			if err := inc.ks.Found(replica.Tail{Position: replica.Position{Index: 1, Term: 1}, State: first.Encode()}); err != nil {
+				return err
+			}
+			o.Applied, o.Term = 1, 1
+		}
+		if err := n.markOpened(id); err != nil {
+			return err
+		}
+	}
+	inc.disk, err = disk.Open(o)
+	return err
+}
+
+// firstState returns the state with which the cluster began, and whether this node begins with it instead of getting it
+// from another node.
+func (inc *incarnation) firstState() (entry.State, bool) {
+	id := inc.identity
+	if id.Joined || id.FoundedWithData && id.Founder != id.Name {
+		return entry.State{}, false
+	}
+	members := make([]entry.Member, len(id.Members))
+	for i, m := range id.Members {
+		members[i] = entry.Member{ID: m.ID, Name: m.Name, Addr: m.Addr, Client: m.Client}
+	}
+	return entry.FirstState(members), true
+}
+
+func confState(s *entry.State) *raftpb.ConfState {
+	return &raftpb.ConfState{Voters: s.Voters, Learners: s.Learners}
+}
+
+// openCore makes raft's core, the loop, the applier and the transport. Nothing of it runs yet.
+func (inc *incarnation) openCore() (err error) {
+	n, id, at := inc.node, inc.identity, inc.ks.Position()
+	tick := n.options.NodeTimeout / electionTicks
+	inc.applier = newApplier(inc.ks, inc.rep, id.ID, at)
+	inc.loop = &loop{disk: inc.disk, applier: inc.applier, rep: inc.rep, durable: inc.ks.Durable, stores: inc.sendStores, install: inc.install, fail: inc.end,
+		changed: n.refresh, tick: tick, founder: inc.fresh && id.Founder == id.Name, log: inc.log, stop: inc.stop}
+	inc.loop.core, err = core.New(core.Config{
+		ID: id.ID, Storage: inc.disk.Memory(), Applied: at.Index, State: inc.ks.ReplicaState(),
+		Self:          entry.Member{ID: id.ID, Name: id.Name, Addr: n.options.Addr, Client: n.options.ClientAddr},
+		ElectionTicks: electionTicks, TickTime: tick, Now: clock.Monotonic(), Fresh: inc.fresh, NoLeases: n.options.ReadIndex, Log: n.raftLog,
+	})
+	if err != nil {
+		return err
+	}
+	inc.applier.stop, inc.applier.wake, inc.applier.fail, inc.applier.log = inc.stop, inc.loop.wake, inc.end, inc.log
+	inc.applier.led = func() { inc.loop.post(inc.loop.refresh) }
+	inc.loop.init()
+	inc.transport, err = transport.New(transport.Options{
+		Listener: n.listener, Cluster: id.Cluster, ID: id.ID, Deliver: inc.loop.deliver,
+		Unreachable: func(peer uint64) { inc.loop.post(func() { inc.loop.core.ReportUnreachable(peer) }) },
+		StoresSent: func(peer uint64, ok bool) {
+			inc.storesDone(peer)
+			inc.loop.post(func() { inc.loop.core.ReportSnapshot(peer, ok) })
+		},
+		Removed: n.removed.has, Expelled: func() { inc.end(errRemoved) }, ReceiveStores: inc.receiveStores, Log: inc.log,
+	})
+	if err != nil {
+		return err
+	}
+	inc.loop.send = inc.transport.Send
+	inc.loop.status.Store(new(inc.loop.core.Status(clock.Monotonic())))
+	inc.connect()
+	return nil
+}
+
+// end ends the incarnation, for the first cause that it gets. It returns at once.
+func (inc *incarnation) end(cause error) {
+	inc.mu.Lock()
+	defer inc.mu.Unlock()
+	if inc.cause == nil {
+		inc.cause = cause
+		close(inc.ended)
+	}
+}
+
+// close closes everything. An orderly close writes what is committed into the stores, as a node that is alone does; otherwise
+// the next start reads the journal. No client uses the keyspace any more.
+func (inc *incarnation) close(orderly bool) {
+	inc.rep.end()
+	close(inc.stop)
+	inc.tasks.Wait()
+	inc.release(orderly)
+}
+
+// release closes what is open. No goroutine of the incarnation runs any more.
+func (inc *incarnation) release(orderly bool) {
+	if inc.transport != nil {
+		if err := inc.transport.Close(); err != nil {
+			inc.log.Debug().Err(err).Msg("closing the connections to the other nodes")
+		}
+	}
+	if inc.ks != nil {
+		var err error
+		if orderly {
+			inc.ks.Follow()
+		}
+		if orderly && !inc.ks.Unsettled() {
+			err = inc.ks.Close()
+		} else {
+			err = inc.ks.Abandon()
+		}
+		if err != nil {
+			inc.log.Warn().Err(err).Msg("closing the data folder")
+		}
+	}
+	if inc.disk != nil {
+		if err := inc.disk.Close(); err != nil {
+			inc.log.Warn().Err(err).Msg("closing the raft log")
+		}
+	}
+}
+
+// connect makes the transport know the members of the last status, and notices whether this node is one.
+func (inc *incarnation) connect() {
+	state := &inc.loop.status.Load().State
+	inc.mu.Lock()
+	defer inc.mu.Unlock()
+	want := map[uint64]string{}
+	for _, m := range state.Members {
+		want[m.ID] = m.Addr
+	}
+	for _, id := range append(append([]uint64(nil), state.Voters...), state.Learners...) {
+		if addr, known := inc.peers[id]; known && want[id] == "" {
+			want[id] = addr // raft still has it, although another node has its name
+		}
+	}
+	if len(state.Voters) == 0 { // this node does not have the cluster's state yet
+		for _, m := range inc.identity.Members {
+			want[m.ID] = m.Addr
+		}
+	}
+	self := inc.identity.ID
+	_, member := want[self]
+	if inc.member && !member && !state.Voter(self) && !state.Learner(self) && inc.cause == nil {
+		inc.cause = errRemoved
+		close(inc.ended)
+	}
+	inc.member = inc.member || member && len(state.Voters) > 0
+	delete(want, self)
+	for id, addr := range want {
+		if inc.peers[id] != addr {
+			inc.peers[id] = addr
+			inc.transport.Add(id, addr)
+		}
+	}
+	for id := range inc.peers {
+		if _, known := want[id]; !known {
+			delete(inc.peers, id)
+			inc.node.removed.add(id)
+			inc.transport.Remove(id)
+		}
+	}
+}
+
+// sendStores sends the stores to a node that is too far behind, from a backup of now. It returns at once.
+func (inc *incarnation) sendStores(m *raftpb.Message) {
+	to := m.GetTo()
+	inc.mu.Lock()
+	defer inc.mu.Unlock()
+	if inc.sending[to] || inc.cause != nil {
+		return
+	}
+	inc.sending[to] = true
+	inc.tasks.Go(func() {
+		if err := inc.backUpAndSend(m); err != nil {
+			inc.log.Error().Err(err).Uint64("to", to).Msg("cannot send the stores to a node that is far behind")
+			inc.storesDone(to)
+			inc.loop.post(func() { inc.loop.core.ReportSnapshot(to, false) })
+		}
+	})
+}
+
+// storesDone notes that a transfer of stores has ended, and removes its backup.
+func (inc *incarnation) storesDone(to uint64) {
+	if err := os.RemoveAll(inc.outgoing(to)); err != nil {
+		inc.log.Warn().Err(err).Msg("cannot remove a backup that was sent")
+	}
+	inc.mu.Lock()
+	defer inc.mu.Unlock()
+	delete(inc.sending, to)
+}
+
+func (inc *incarnation) outgoing(to uint64) string {
+	return filepath.Join(inc.node.path(stores.Outgoing), strconv.FormatUint(to, 16))
+}
+
+func (inc *incarnation) backUpAndSend(m *raftpb.Message) error {
+	dir := inc.outgoing(m.GetTo())
+	if err := os.MkdirAll(filepath.Dir(dir), 0o700); err != nil {
+		return err
+	}
+	if err := os.RemoveAll(dir); err != nil {
+		return err
+	}
+	inc.log.Info().Uint64("to", m.GetTo()).Msg("a node is too far behind for the log: makes a backup for it")
+	if err := inc.ks.Backup(dir); err != nil {
+		return err
+	}
+	tail, err := keyspace.ReadReplica(dir)
+	if err != nil {
+		return err
+	}
+	state, err := entry.DecodeState(tail.State)
+	if err != nil {
+		return err
+	}
+	m.Snapshot = &raftpb.Snapshot{Metadata: &raftpb.SnapshotMetadata{Index: &tail.Index, Term: &tail.Term, ConfState: confState(&state)}}
+	inc.transport.SendStores(m, func() (io.ReadCloser, int64, error) { return stores.Pack(dir) })
+	return nil
+}
+
+// receiveStores takes the stores that the leader sends. raft decides afterwards whether they are wanted.
+func (inc *incarnation) receiveStores(_ context.Context, m *raftpb.Message, size int64, r io.Reader) error {
+	if !inc.incoming.TryLock() {
+		return errors.New("stores are received already")
+	}
+	defer inc.incoming.Unlock()
+	meta := m.GetSnapshot().GetMetadata()
+	started := clock.Monotonic()
+	if err := stores.Unpack(inc.node.path(), meta.GetIndex(), meta.GetTerm(), size, r); err != nil {
+		return err
+	}
+	tail, err := keyspace.ReadReplica(inc.node.path(stores.Incoming))
+	if err != nil {
+		return err
+	}
+	if tail.Index != meta.GetIndex() || tail.Term != meta.GetTerm() {
+		return fmt.Errorf("the stores are at index %d of term %d, and were announced as %d of term %d", tail.Index, tail.Term, meta.GetIndex(), meta.GetTerm())
+	}
+	inc.log.Info().Uint64("index", tail.Index).Int64("bytes", size).Dur("took", clock.Monotonic()-started).Msg("received the stores of the leader")
+	return nil
+}
+
+// install decides that the next incarnation begins with the stores that were received. They must be at this position.
+func (inc *incarnation) install(index, term uint64) error {
+	if !inc.incoming.TryLock() {
+		return errors.New("other stores arrive, in place of those that raft has taken")
+	}
+	pending, err := stores.Pending(inc.node.path())
+	switch {
+	case err != nil:
+	case pending == nil || pending.Index != index || pending.Term != term:
+		err = fmt.Errorf("the stores at index %d of term %d are not there any more", index, term)
+	default:
+		err = stores.Mark(inc.node.path())
+	}
+	if err != nil {
+		inc.incoming.Unlock()
+	}
+	return err // without an error the lock is kept: nothing may take the place of the stores any more
+}
+
+// leading returns the status if this node leads, with an open session.
+func (inc *incarnation) leading() (*core.Status, bool) {
+	s := inc.loop.status.Load()
+	return s, s.Session != 0 && inc.ks.Leads()
+}
+
+// pause waits, unless the incarnation ends first.
+func (inc *incarnation) pause(d time.Duration) bool {
+	select {
+	case <-inc.stop:
+		return false
+	case <-time.After(d):
+		return true
+	}
+}

@@ -1,0 +1,364 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"mayfly/cluster/core"
+	"mayfly/cluster/disk"
+	"mayfly/cluster/forming"
+	"mayfly/cluster/topology"
+	"mayfly/cluster/transport"
+	"mayfly/expiry/clock"
+	"mayfly/keyspace"
+	"mayfly/keyspace/aof"
+	"mayfly/keyspace/replica"
+
+	"github.com/rs/zerolog"
+	"go.etcd.io/raft/v3"
+	"go.uber.org/zap"
+)
+
+// Options say who a node is and what it drives. All fields but the files of credentials are required.
+type Options struct {
+	Dir   string // the data folder
+	Name  string // of this node
+	Peers []forming.Peer
+
+	Addr       string // host:port for the other nodes
+	ClientAddr string // host:port for clients
+	MasterName string // for Sentinel's clients
+
+	NodeTimeout time.Duration // without a leader before an election
+	ReadIndex   bool          // ask a majority for each read
+	LogSize     int64         // bytes of the raft log to keep for nodes that were away
+
+	CertFile, KeyFile, CACertFile, SecretFile string
+
+	// Open opens the keyspace with the replicator, with all settings in force.
+	Open func(replica.Replicator) (*keyspace.Keyspace, error)
+	// Serve makes clients use a keyspace.
+	Serve func(*keyspace.Keyspace)
+	// Suspend ends the use of the keyspace that Serve was called with, and disconnects all clients.
+	Suspend func()
+	// Changed is called with each view whose leader or own role is another than before.
+	Changed func(*topology.View)
+
+	Log zerolog.Logger
+}
+
+// Pauses between two attempts to open an incarnation, and the time after which an incarnation counts as good.
+const (
+	firstPause   = 100 * time.Millisecond
+	longestPause = 10 * time.Second
+	goodAfter    = time.Minute
+)
+
+// viewInterval is the longest age of a view.
+const viewInterval = 100 * time.Millisecond
+
+// Node is this server as a node of a cluster. Safe for concurrent use.
+type Node struct {
+	options  Options
+	listener *transport.Listener
+	former   *forming.Former
+	zap      *zap.Logger
+	raftLog  raft.Logger
+	removed  idSet // ids that are no members any more
+
+	view     atomic.Pointer[topology.View]
+	running  atomic.Pointer[incarnation] // nil between two incarnations
+	refreshC chan struct{}               // has room for one: the view is to be made anew
+
+	orderly atomic.Bool // see Close
+	ctx     context.Context
+	cancel  context.CancelFunc
+	tasks   sync.WaitGroup
+
+	mu       sync.Mutex    // protects what follows
+	role     topology.Role // while no incarnation runs
+	cause    string        // why none runs
+	changed  chan struct{} // closed and replaced at each new view
+	transfer sync.Mutex    // held during a transfer of the lead
+}
+
+// New listens for the other nodes. Errors are one line each. [Node.Start] begins.
+func New(o Options) (*Node, error) {
+	addrs := []string{o.Addr}
+	for _, p := range o.Peers {
+		addrs = append(addrs, p.Addr)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	n := &Node{options: o, ctx: ctx, cancel: cancel, refreshC: make(chan struct{}, 1), changed: make(chan struct{}), role: topology.Loading,
+		cause: "the node starts"}
+	n.zap, n.raftLog = newLoggers(o.Log)
+	n.view.Store(n.makeView())
+	if err := os.MkdirAll(n.path(), 0o700); err != nil {
+		return nil, err
+	}
+	credentials, err := transport.Load(transport.CredentialOptions{CertFile: o.CertFile, KeyFile: o.KeyFile, CACertFile: o.CACertFile,
+		SecretFile: o.SecretFile, Dir: n.path(tlsDir), Addrs: addrs})
+	if err != nil {
+		return nil, err
+	}
+	n.listener, err = transport.Listen(transport.ListenOptions{Addr: o.Addr, Credentials: credentials, Hosts: n.hosts, Log: o.Log})
+	if err != nil {
+		return nil, fmt.Errorf("cannot listen on cluster-addr %s: %w", o.Addr, err)
+	}
+	n.former, err = forming.New(forming.Config{Dir: n.path(), Name: o.Name, Addr: o.Addr, Client: o.ClientAddr, Peers: o.Peers,
+		HasData: hasData(o.Dir), Call: n.listener.Call, Log: o.Log})
+	if err != nil {
+		_ = n.listener.Close() // nobody has connected
+		return nil, err
+	}
+	n.listener.Handle(n.handler())
+	return n, nil
+}
+
+// path returns a path in DIR/cluster.
+func (n *Node) path(names ...string) string {
+	return filepath.Join(append([]string{n.options.Dir, clusterDir}, names...)...)
+}
+
+// Start runs the node in the background until [Node.Close].
+func (n *Node) Start() {
+	n.tasks.Go(n.watch)
+	n.tasks.Go(n.run)
+	n.tasks.Go(n.announceAll)
+}
+
+// Close ends the node. No client is served any more. An orderly close writes what is committed into the stores; otherwise
+// commands may still run, and the next start reads the journal.
+func (n *Node) Close(orderly bool) error {
+	n.orderly.Store(orderly)
+	n.cancel()
+	n.tasks.Wait()
+	return n.listener.Close()
+}
+
+// run runs incarnations until the node is closed.
+func (n *Node) run() {
+	pause := firstPause
+	for n.ctx.Err() == nil {
+		identity, err := n.form()
+		if err != nil {
+			return // the node is closed
+		}
+		n.set(topology.Loading, "the node opens its files")
+		opened := clock.Monotonic()
+		inc, err := n.open(identity)
+		if err == nil {
+			n.running.Store(inc)
+			n.former.Serve(membership{n})
+			n.options.Serve(inc.ks)
+			n.refresh()
+			select {
+			case <-n.ctx.Done():
+			case <-inc.ended:
+			}
+			err = n.endIncarnation(inc)
+		}
+		if n.ctx.Err() != nil {
+			return
+		}
+		if clock.Monotonic()-opened > goodAfter {
+			pause = firstPause
+		}
+		switch {
+		case errors.Is(err, errReload) || errors.Is(err, errInstall):
+			n.options.Log.Warn().Err(err).Msg("loads the committed state again")
+			continue
+		case errors.Is(err, errRemoved):
+			n.options.Log.Error().Err(err).Msg("this node serves nothing any more")
+			n.set(topology.Removed, err.Error())
+			err = n.former.Lose()
+		case isDamage(err):
+			n.options.Log.Error().Err(err).Msg("the files of this node are damaged: sets them aside and gets those of the other nodes")
+			n.set(topology.Failed, err.Error())
+			if err = n.former.Lose(); err == nil {
+				err = n.setAside("damaged")
+			}
+		}
+		if err != nil {
+			n.options.Log.Error().Err(err).Dur("pause", pause).Msg("the node cannot go on: tries again")
+			n.set(topology.Failed, err.Error())
+		}
+		n.sleep(pause)
+		pause = min(2*pause, longestPause)
+	}
+}
+
+// endIncarnation closes an incarnation and returns why it has ended.
+func (n *Node) endIncarnation(inc *incarnation) error {
+	inc.rep.end()
+	n.former.Serve(nil)
+	n.options.Suspend()
+	n.running.Store(nil)
+	n.set(topology.Loading, "the node closes its files")
+	inc.close(n.orderly.Load())
+	inc.mu.Lock()
+	defer inc.mu.Unlock()
+	return inc.cause
+}
+
+// form waits until this node belongs to a cluster. The error is that of the context of the node.
+func (n *Node) form() (*forming.Identity, error) {
+	for pause := firstPause; ; pause = min(2*pause, longestPause) {
+		id, err := n.tryToForm()
+		switch {
+		case n.ctx.Err() != nil:
+			return nil, n.ctx.Err()
+		case err == nil:
+			return id, nil
+		}
+		n.options.Log.Error().Err(err).Dur("pause", pause).Msg("the node does not belong to a cluster: tries again")
+		role := topology.Forming
+		if n.roleNow() == topology.Removed {
+			role = topology.Removed
+		}
+		n.set(role, err.Error())
+		n.sleep(pause)
+	}
+}
+
+func (n *Node) tryToForm() (*forming.Identity, error) {
+	id := n.former.Identity()
+	if id != nil && id.Stage == forming.Lost && (hasData(n.options.Dir) || disk.Exists(n.path(walDir))) {
+		if err := n.setAside("damaged"); err != nil {
+			return nil, err
+		}
+	}
+	if id == nil || id.Stage != forming.Formed {
+		if n.roleNow() != topology.Removed {
+			n.set(topology.Forming, "the node waits for the other nodes of its cluster")
+		}
+		var err error
+		if id, err = n.former.Form(n.ctx); err != nil {
+			return nil, err
+		}
+	}
+	opened, err := n.opened(id)
+	if err == nil && !opened && id.Joined && hasData(n.options.Dir) {
+		err = n.setAside("replaced") // they are of a server that was alone, or of another cluster
+	}
+	if err != nil {
+		return nil, err
+	}
+	return id, nil
+}
+
+// isDamage reports whether an error says that files are damaged, or that raft's log is not the one it was.
+func isDamage(err error) bool {
+	var file *aof.DamageError
+	var log *disk.DamageError
+	return errors.As(err, &file) || errors.As(err, &log) || errors.Is(err, core.ErrDamaged) || errors.Is(err, errLogLost) || errors.Is(err, errPositionLost)
+}
+
+// openedFile has the raft id that has opened the data folder: from then on the raft log must be there.
+const openedFile = "opened"
+
+// opened reports whether the node has opened its files with its id.
+func (n *Node) opened(id *forming.Identity) (bool, error) {
+	text, err := os.ReadFile(n.path(openedFile))
+	if errors.Is(err, os.ErrNotExist) {
+		return false, nil
+	}
+	return string(text) == strconv.FormatUint(id.ID, 16), err
+}
+
+// markOpened makes opened report true, durably.
+func (n *Node) markOpened(id *forming.Identity) error {
+	f, err := os.CreateTemp(n.path(), openedFile+"-")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(f.Name())
+	_, err = f.WriteString(strconv.FormatUint(id.ID, 16))
+	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return err
+	}
+	if err := os.Rename(f.Name(), n.path(openedFile)); err != nil {
+		return err
+	}
+	return aof.SyncDir(n.path())
+}
+
+// setAside moves the data files and the raft log into a folder of their own in DIR/cluster, durably. Nothing is deleted.
+func (n *Node) setAside(why string) error {
+	aside := n.path(fmt.Sprintf("%s-%s", why, stamp()))
+	if err := os.MkdirAll(filepath.Join(aside, clusterDir), 0o700); err != nil {
+		return err
+	}
+	entries, err := os.ReadDir(n.options.Dir)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if e.Name() == clusterDir {
+			continue
+		}
+		if err := os.Rename(filepath.Join(n.options.Dir, e.Name()), filepath.Join(aside, e.Name())); err != nil {
+			return err
+		}
+	}
+	err = os.Rename(n.path(walDir), filepath.Join(aside, clusterDir, walDir))
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	n.options.Log.Warn().Str("folder", aside).Msg("moved the files of this node aside")
+	return errors.Join(aof.SyncDir(aside), aof.SyncDir(n.options.Dir), aof.SyncDir(n.path()))
+}
+
+// stamp is the time of now for the name of a folder.
+func stamp() string {
+	return time.UnixMilli(clock.NewSystem(0).Now()).UTC().Format("20060102T150405.000Z")
+}
+
+// hasData reports whether a data folder has files besides those of the cluster.
+func hasData(dir string) bool {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return false
+	}
+	for _, e := range entries {
+		if e.Name() != clusterDir {
+			return true
+		}
+	}
+	return false
+}
+
+func (n *Node) sleep(d time.Duration) {
+	select {
+	case <-n.ctx.Done():
+	case <-time.After(d):
+	}
+}
+
+// idSet is a set of raft ids. Safe for concurrent use.
+type idSet struct {
+	mu  sync.Mutex // protects ids
+	ids map[uint64]bool
+}
+
+func (s *idSet) add(id uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ids == nil {
+		s.ids = map[uint64]bool{}
+	}
+	s.ids[id] = true
+}
+
+func (s *idSet) has(id uint64) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.ids[id]
+}

@@ -1,0 +1,248 @@
+package cluster
+
+import (
+	"errors"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"mayfly/keyspace/replica"
+)
+
+// proposal is what the loop of a test gets.
+type proposal struct {
+	session, lsn uint64
+	batch        string
+}
+
+// testReplicator is a replicator with a loop that the test plays.
+type testReplicator struct {
+	*replicator
+	proposals chan proposal
+	barriers  chan uint64
+	time      atomic.Int64
+}
+
+func newTestReplicator() *testReplicator {
+	t := &testReplicator{proposals: make(chan proposal, 16), barriers: make(chan uint64, 16)}
+	t.replicator = newReplicator(func() time.Duration { return time.Duration(t.time.Load()) })
+	t.patience = testPatience
+	t.propose = func(session, lsn uint64, _ int64, batch []byte) {
+		t.proposals <- proposal{session, lsn, string(batch)}
+	}
+	t.barrier = func(number uint64) { t.barriers <- number }
+	return t
+}
+
+// replicated is what Replicate has returned.
+type replicated struct {
+	tail replica.Tail
+	err  error
+}
+
+// start calls Replicate, and spoils the batch afterwards.
+func (r *testReplicator) start(lsn uint64, batch string) <-chan replicated {
+	result := make(chan replicated, 1)
+	go func() {
+		text := []byte(batch)
+		tail, err := r.Replicate(lsn, 1, text)
+		clear(text)
+		result <- replicated{tail, err}
+	}()
+	return result
+}
+
+func tailAt(index uint64) replica.Tail { return replica.Tail{Position: replica.Position{Index: index}} }
+
+func TestReplicateReturnsTheTail(t *testing.T) {
+	r := newTestReplicator()
+	r.open(7)
+	result := r.start(1, "set a")
+	if got, want := receive(t, r.proposals), (proposal{7, 1, "set a"}); got != want {
+		t.Fatalf("proposed %v, want %v", got, want)
+	}
+	for _, other := range []proposal{{session: 6, lsn: 1}, {session: 7, lsn: 2}} {
+		if r.committed(other.session, other.lsn, tailAt(9)) {
+			t.Errorf("%v counts as the batch in flight", other)
+		}
+	}
+	if !r.committed(7, 1, tailAt(5)) {
+		t.Error("the batch in flight is not recognised")
+	}
+	if got := receive(t, result); got.err != nil || got.tail.Index != 5 {
+		t.Errorf("got %v", got)
+	}
+}
+
+// A call that has failed for want of a majority is repeated. The batch is proposed once, and a commit between the
+// calls is found.
+func TestReplicateProposesOnce(t *testing.T) {
+	r := newTestReplicator()
+	r.open(7)
+	r.patience = time.Millisecond
+	for range 3 {
+		if got := receive(t, r.start(1, "set a")); !errors.Is(got.err, replica.ErrNoMajority) {
+			t.Fatalf("without a majority: %v", got)
+		}
+	}
+	receive(t, r.proposals)
+	if !r.committed(7, 1, tailAt(5)) {
+		t.Error("the batch is not recognised between two calls")
+	}
+	r.patience = testPatience
+	if got := receive(t, r.start(1, "set a")); got.err != nil || got.tail.Index != 5 {
+		t.Errorf("got %v", got)
+	}
+	if len(r.proposals) != 0 {
+		t.Errorf("proposed again: %v", <-r.proposals)
+	}
+}
+
+// The next session of the node proposes a batch again that the one before has not committed.
+func TestReplicateInTheNextSession(t *testing.T) {
+	r := newTestReplicator()
+	r.open(7)
+	result := r.start(1, "set a")
+	receive(t, r.proposals)
+	r.shut()
+	r.open(9)
+	if got, want := receive(t, r.proposals), (proposal{9, 1, "set a"}); got != want {
+		t.Fatalf("proposed %v, want %v", got, want)
+	}
+	if r.committed(7, 1, tailAt(5)) {
+		t.Error("the void batch counts as committed")
+	}
+	r.committed(9, 1, tailAt(6))
+	if got := receive(t, result); got.err != nil || got.tail.Index != 6 {
+		t.Errorf("got %v", got)
+	}
+}
+
+func TestReplicateAfterRetract(t *testing.T) {
+	r := newTestReplicator()
+	r.open(7)
+	result := r.start(1, "set a")
+	first := receive(t, r.proposals)
+	r.retract(7, 1)
+	if second := receive(t, r.proposals); second != first {
+		t.Errorf("proposed %v, then %v", first, second)
+	}
+	r.end()
+	if got := receive(t, result); !errors.Is(got.err, replica.ErrVoid) {
+		t.Errorf("at the end of the incarnation: %v", got)
+	}
+	if got := receive(t, r.start(1, "set a")); !errors.Is(got.err, replica.ErrVoid) {
+		t.Errorf("after the end of the incarnation: %v", got)
+	}
+}
+
+func TestConfirmByLease(t *testing.T) {
+	r := newTestReplicator()
+	confirm := func() <-chan error {
+		result := make(chan error, 1)
+		go func() { result <- r.Confirm() }()
+		return result
+	}
+	if err := r.Confirm(); !errors.Is(err, replica.ErrNoMajority) {
+		t.Errorf("without a session: %v", err)
+	}
+	r.open(7)
+	r.extend(100)
+	if err := r.Confirm(); err != nil {
+		t.Error(err)
+	}
+	r.time.Store(100)
+	late := confirm()
+	for waiting := 0; waiting == 0; {
+		r.mu.Lock()
+		waiting = r.waiting
+		r.mu.Unlock()
+	}
+	select {
+	case err := <-late:
+		t.Errorf("after the end of the lease: %v", err)
+	default:
+	}
+	r.extend(200)
+	if err := receive(t, late); err != nil {
+		t.Error(err)
+	}
+	r.time.Store(300)
+	late = confirm()
+	r.shut()
+	if err := receive(t, late); !errors.Is(err, replica.ErrNoMajority) {
+		t.Errorf("a deposed leader: %v", err)
+	}
+}
+
+// A read is confirmed by a barrier that began after it. Reads during a barrier share the next one.
+func TestConfirmByBarrier(t *testing.T) {
+	r := newTestReplicator()
+	r.readIndex = true
+	r.open(7)
+	results := make(chan error, 10)
+	confirm := func() { results <- r.Confirm() }
+	go confirm()
+	first := receive(t, r.barriers)
+	var group sync.WaitGroup
+	for range 5 {
+		group.Go(confirm)
+	}
+	for wanted := uint64(0); wanted <= first; {
+		r.mu.Lock()
+		wanted = r.wanted
+		r.mu.Unlock()
+	}
+	r.answered(first)
+	if err := receive(t, results); err != nil {
+		t.Fatal(err)
+	}
+	second := receive(t, r.barriers)
+	if second == first || len(results) != 0 {
+		t.Fatalf("barriers %d and %d, %d reads are confirmed too early", first, second, len(results))
+	}
+	r.answered(second)
+	for got := 0; got < 5; { // one that came late has begun a third barrier
+		select {
+		case err := <-results:
+			if err != nil {
+				t.Error(err)
+			}
+			got++
+		case third := <-r.barriers:
+			r.answered(third)
+		case <-time.After(testPatience):
+			t.Fatal("nothing comes")
+		}
+	}
+	group.Wait()
+}
+
+// The answer to a barrier of an earlier session confirms nothing.
+func TestConfirmAcrossSessions(t *testing.T) {
+	r := newTestReplicator()
+	r.readIndex = true
+	r.open(7)
+	early := make(chan error, 1)
+	go func() { early <- r.Confirm() }()
+	stale := receive(t, r.barriers)
+	r.shut()
+	r.open(9)
+	if err := receive(t, early); err == nil {
+		t.Error("a read of the session before is confirmed")
+	}
+	late := make(chan error, 1)
+	go func() { late <- r.Confirm() }()
+	fresh := receive(t, r.barriers)
+	r.answered(stale)
+	select {
+	case err := <-late:
+		t.Errorf("confirmed by the barrier of the session before: %v", err)
+	default:
+	}
+	r.answered(fresh)
+	if err := receive(t, late); err != nil {
+		t.Error(err)
+	}
+}

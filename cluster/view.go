@@ -1,0 +1,197 @@
+package cluster
+
+import (
+	"cmp"
+	"context"
+	"net"
+	"slices"
+	"time"
+
+	"mayfly/cluster/core"
+	"mayfly/cluster/topology"
+	"mayfly/expiry/clock"
+)
+
+// View returns the cluster as this node sees it.
+func (n *Node) View() *topology.View { return n.view.Load() }
+
+// refresh requests a new view. It never blocks.
+func (n *Node) refresh() {
+	select {
+	case n.refreshC <- struct{}{}:
+	default:
+	}
+}
+
+// set sets the role and why the keyspace is not served, while no incarnation runs.
+func (n *Node) set(role topology.Role, cause string) {
+	n.mu.Lock()
+	n.role, n.cause = role, cause
+	n.mu.Unlock()
+	n.refresh()
+}
+
+func (n *Node) roleNow() topology.Role {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.role
+}
+
+// watch makes new views until the node is closed.
+func (n *Node) watch() {
+	ticker := time.NewTicker(viewInterval)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-n.ctx.Done():
+			return
+		case <-ticker.C:
+		case <-n.refreshC:
+		}
+		if inc := n.running.Load(); inc != nil {
+			inc.connect()
+		}
+		before, now := n.view.Load(), n.makeView()
+		n.view.Store(now)
+		n.mu.Lock()
+		close(n.changed)
+		n.changed = make(chan struct{})
+		n.mu.Unlock()
+		if before.Role != now.Role || leaderID(before) != leaderID(now) {
+			n.options.Log.Info().Stringer("role", now.Role).Str("leader", leaderName(now)).Uint64("term", now.Term).Msg("the cluster has changed")
+			n.options.Changed(now)
+		}
+	}
+}
+
+func leaderID(v *topology.View) uint64 {
+	if v.Leader == nil {
+		return 0
+	}
+	return v.Leader.ID
+}
+
+func leaderName(v *topology.View) string {
+	if v.Leader == nil {
+		return ""
+	}
+	return v.Leader.Name
+}
+
+// makeView returns the view of this moment.
+func (n *Node) makeView() *topology.View {
+	v := &topology.View{Name: n.options.MasterName}
+	n.mu.Lock()
+	v.Role, v.Cause = n.role, n.cause
+	n.mu.Unlock()
+	if inc := n.running.Load(); inc != nil {
+		inc.describe(v)
+		return v
+	}
+	for _, p := range n.options.Peers {
+		m := topology.Member{Name: p.Name, Addr: p.Addr, Self: p.Name == n.options.Name, LastContact: -1}
+		if m.Self {
+			m.Client, m.Active, m.LastContact = n.options.ClientAddr, true, 0
+		}
+		v.Members = append(v.Members, m)
+	}
+	slices.SortFunc(v.Members, func(a, b topology.Member) int { return cmp.Compare(a.Name, b.Name) })
+	return v
+}
+
+// describe fills a view with the state of the incarnation.
+func (inc *incarnation) describe(v *topology.View) {
+	n, now := inc.node, clock.Monotonic()
+	s, leads := inc.leading()
+	v.ClusterID, v.Term, v.Applied, v.Commit = inc.identity.Cluster, s.Term, inc.applier.applied.Load(), s.Commit
+	v.Index = inc.lastIndex()
+	v.Moment = inc.ks.Position().Moment
+	v.LogBytes = inc.loop.bytes.Load()
+	leader := s.Leader
+	v.Quorum = leader != 0 && now-s.Contact < 2*n.options.NodeTimeout
+	v.Role, v.Cause = topology.Follower, ""
+	switch {
+	case leads:
+		v.Role = topology.Leader
+	case v.Moment == 0: // it has nothing of the leader yet, not even the databases
+		v.Role, v.Cause = topology.Loading, "the node waits for what the leader has"
+	case leader == inc.identity.ID || leader == 0: // it begins to lead, or knows no leader
+		v.Role, leader = topology.Candidate, 0
+	}
+	for _, m := range s.State.Members {
+		member := topology.Member{Name: m.Name, ID: m.ID, Addr: m.Addr, Client: m.Client, Voter: s.State.Voter(m.ID),
+			Leader: m.ID == leader, Self: m.ID == inc.identity.ID}
+		inc.describeMember(&member, s, v.Index, now)
+		v.Members = append(v.Members, member)
+	}
+	for i := range v.Members {
+		if v.Members[i].Leader {
+			v.Leader = &v.Members[i]
+		}
+	}
+}
+
+// lastIndex returns the index of the last entry in the log.
+func (inc *incarnation) lastIndex() uint64 {
+	last, err := inc.disk.Memory().LastIndex()
+	if err != nil {
+		return 0 // the log in memory has no errors
+	}
+	return last
+}
+
+func (inc *incarnation) describeMember(m *topology.Member, s *core.Status, last uint64, now time.Duration) {
+	if m.Self {
+		m.Active, m.Match, m.Lag = true, last, int64(s.Commit)-int64(min(s.Commit, inc.applier.applied.Load()))
+		return
+	}
+	m.LastContact = -1
+	if heard := inc.transport.LastContact(m.ID); heard != 0 {
+		m.LastContact = max(now-heard, 0)
+	}
+	m.Active = inc.transport.Active(m.ID) || m.LastContact >= 0 && m.LastContact < inc.node.options.NodeTimeout
+	for _, p := range s.Progress {
+		if p.ID == m.ID {
+			m.Match, m.Lag = p.Match, int64(last)-int64(min(last, p.Match))
+		}
+	}
+}
+
+// await waits until a view satisfies a condition. The error is that of the context, or of a node that is closed.
+func (n *Node) await(ctx context.Context, done func(*topology.View) bool) error {
+	for {
+		n.mu.Lock()
+		changed := n.changed
+		n.mu.Unlock()
+		if done(n.View()) {
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-n.ctx.Done():
+			return n.ctx.Err()
+		}
+	}
+}
+
+// hosts returns the hosts of the cluster's nodes, as far as this node knows them.
+func (n *Node) hosts() []string {
+	var hosts []string
+	add := func(addr string) {
+		if host, _, err := net.SplitHostPort(addr); err == nil && !slices.Contains(hosts, host) {
+			hosts = append(hosts, host)
+		}
+	}
+	for _, p := range n.options.Peers {
+		add(p.Addr)
+	}
+	if inc := n.running.Load(); inc != nil {
+		state := &inc.loop.status.Load().State
+		for _, m := range append(slices.Clone(state.Members), state.Announced...) {
+			add(m.Addr)
+		}
+	}
+	return hosts
+}

@@ -1,0 +1,58 @@
+package main
+
+import (
+	"sync"
+	"sync/atomic"
+
+	"mayfly/cluster"
+	"mayfly/cluster/forming"
+	"mayfly/commands"
+	"mayfly/keyspace"
+	"mayfly/keyspace/replica"
+	"mayfly/server/config"
+
+	"github.com/rs/zerolog"
+)
+
+// startNode starts the server as a node of a cluster, in the background.
+func startNode(options *config.Config, engine *commands.Engine, log zerolog.Logger, loaded *atomic.Int64) (*storage, error) {
+	settings := options.Settings()
+	c := &settings.Cluster
+	peers := make([]forming.Peer, len(c.Peers))
+	for i, p := range c.Peers {
+		peers[i] = forming.Peer{Name: p.Name, Addr: p.Addr}
+	}
+	served := make(chan struct{})
+	serve := sync.OnceFunc(func() { close(served) })
+	node, err := cluster.New(cluster.Options{
+		Dir: settings.Dir, Name: c.ID, Peers: peers,
+		Addr: c.Addr, ClientAddr: settings.ClientAddr(), MasterName: c.Name,
+		NodeTimeout: c.NodeTimeout, ReadIndex: c.ReadIndex, LogSize: c.LogSize,
+		CertFile: c.CertFile, KeyFile: c.KeyFile, CACertFile: c.CACertFile, SecretFile: c.SecretFile,
+		Open: func(r replica.Replicator) (*keyspace.Keyspace, error) {
+			return openKeyspace(options.Settings(), engine, log, loaded, r)
+		},
+		Serve: func(ks *keyspace.Keyspace) {
+			engine.SetKeyspace(ks)
+			// CONFIG SET may have changed them since Open, when the engine had another keyspace.
+			if err := applySettings(ks, options.Settings()); err != nil {
+				log.Error().Err(err).Msg("cannot apply the settings to the keyspace")
+			}
+			serve()
+		},
+		Suspend: engine.Suspend,
+		Changed: engine.LeaderChanged,
+		Log:     log,
+	})
+	if err != nil {
+		return nil, err
+	}
+	engine.Cluster = node
+	node.Start()
+	return &storage{
+		ready:      served,
+		beforeStop: node.StepDown,
+		close:      func() error { return node.Close(true) },
+		halt:       func() error { return node.Close(false) },
+	}, nil
+}
