@@ -37,7 +37,7 @@ var layers = layerTable{
 	{"commands/redisfmt", ""},
 	{"cluster/transport", "keyspace/aof expiry/clock"},
 	{"cluster/forming", "keyspace/aof keyspace/record expiry/clock"},
-	{"cluster/stores", ""},
+	{"cluster/stores", "keyspace/aof keyspace/record"},
 	{"cluster/core", "cluster/entry"},
 	{"cluster/disk", ""},
 	{"cluster/entry", ""},

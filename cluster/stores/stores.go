@@ -1,47 +1,152 @@
 package stores
 
 import (
-	"io"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+
+	"mayfly/keyspace/aof"
+	"mayfly/keyspace/record"
 )
 
 // The folders and files in DIR/cluster.
 const (
 	Incoming = "incoming" // what Unpack has written
-	Outgoing = "outgoing" // for a backup that is about to be sent
+	Outgoing = "outgoing" // for backups that are about to be sent
 	Replaced = "replaced" // the files before an installation
+	marker   = "install"  // of an installation that has been decided
+	contents = "contents" // in Incoming: it is whole
 )
 
 // Contents describes stores that have been unpacked as a whole.
 type Contents struct {
-	Index, Term uint64 // raft's position
-	Files       []File
+	Index uint64 `json:"index,string"` // raft's position
+	Term  uint64 `json:"term,string"`
+	Files []File `json:"files"`
 }
 
 // File is one of the stores' files.
 type File struct {
-	Name  string
-	Size  int64
-	CRC32 uint32 // Castagnoli
+	Name  string `json:"name"`
+	Size  int64  `json:"size"`
+	CRC32 uint32 `json:"crc32c"` // Castagnoli
 }
 
-// Pack returns the files of a folder as a stream, and its exact length. Close ends it early.
-func Pack(dir string) (stream io.ReadCloser, size int64, err error) { return nil, 0, nil }
+const (
+	mostFiles = 10000
+	mostList  = 4 << 20 // bytes of a list of files
+)
 
-// Unpack writes a stream into clusterDir/incoming, in place of what is there, durably. It reads at most size bytes.
-func Unpack(clusterDir string, index, term uint64, size int64, stream io.Reader) error { return nil }
+// transferred are the names of the files of a backup.
+var transferred = regexp.MustCompile(`^(format|seed|manifest|[a-z0-9-]{1,64}\.db)$`)
 
-// Pending returns what clusterDir/incoming holds, nil if nothing is there as a whole. It removes what is not whole.
-func Pending(clusterDir string) (*Contents, error) { return nil, nil }
+// kept are the names of all data files: those, and what starts, repairs and crashes leave beside them.
+var kept = regexp.MustCompile(`^(format|seed|manifest)(\.tmp)?$|\.db$|\.db\.|^repair-`)
 
-// Mark decides that the pending stores replace the data files: from then on Install does it.
-func Mark(clusterDir string) error { return nil }
+// InvalidError says that a stream or a folder is not what Pack and Unpack make.
+type InvalidError struct{ Reason string }
 
-// Marked reports whether Mark has decided and Install has not ended.
-func Marked(clusterDir string) (bool, error) { return false, nil }
+func (e *InvalidError) Error() string { return "stores: " + e.Reason }
 
-// Install replaces the data files of dir by the stores that Mark has chosen, if it has. It goes on where a crash has ended it.
-// The folder must not be open.
-func Install(dir string) (installed bool, err error) { return false, nil }
+func invalid(format string, parts ...any) error { return &InvalidError{fmt.Sprintf(format, parts...)} }
 
-// Discard removes pending stores that are not marked.
-func Discard(clusterDir string) error { return nil }
+// listFile is a list of files on disk, with its checksum.
+type listFile struct {
+	Phase string `json:"phase,omitempty"` // of an installation
+	Contents
+	Sum string `json:"crc32c"` // of the text with an empty one
+}
+
+func (l listFile) text() []byte {
+	l.Sum = ""
+	for range 2 {
+		text, err := json.MarshalIndent(l, "", "  ")
+		if err != nil {
+			panic(err) // plain values
+		}
+		if l.Sum != "" {
+			return append(text, '\n')
+		}
+		l.Sum = fmt.Sprintf("%08x", record.Sum(0, string(text)))
+	}
+	panic("unreachable")
+}
+
+// step is called before each change of the disk. Tests replace it to end the process there.
+var step = func(what string) error { return nil }
+
+// writeList writes a list durably, in place of the one that is there.
+func writeList(path string, l listFile) error {
+	if err := step("write " + path); err != nil {
+		return err
+	}
+	if err := aof.WriteFile(path+".tmp", l.text()); err != nil {
+		return errors.Join(err, os.Remove(path+".tmp"))
+	}
+	if err := rename(path+".tmp", path); err != nil {
+		return err
+	}
+	return aof.SyncDir(filepath.Dir(path))
+}
+
+// readList reads a list, nil if there is none. The error for a damaged one is an *InvalidError.
+func readList(path string) (*listFile, error) {
+	fi, err := os.Stat(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if fi.Size() > mostList {
+		return nil, invalid("%s has %d bytes", path, fi.Size())
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	var l listFile
+	if json.Unmarshal(text, &l) != nil || !bytes.Equal(l.text(), text) {
+		return nil, invalid("%s is damaged", path)
+	}
+	return &l, nil
+}
+
+func rename(from, to string) error {
+	if err := step("rename " + from); err != nil {
+		return err
+	}
+	return os.Rename(from, to)
+}
+
+func remove(path string) error {
+	if err := step("remove " + path); err != nil {
+		return err
+	}
+	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	return aof.SyncDir(filepath.Dir(path))
+}
+
+func removeAll(path string) error {
+	if err := step("remove all " + path); err != nil {
+		return err
+	}
+	return os.RemoveAll(path)
+}
+
+// mkdir makes a folder, durably. One that is there is fine.
+func mkdir(path string) error {
+	if err := step("mkdir " + path); err != nil {
+		return err
+	}
+	if err := os.Mkdir(path, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
+		return err
+	}
+	return aof.SyncDir(filepath.Dir(path))
+}
