@@ -50,7 +50,7 @@ func (ks *Keyspace) TrackAccesses() { ks.evictor.Track(ks.Now()) }
 // journalled; lsn covers them. The calling goroutine must have no transaction open.
 func (ks *Keyspace) Evict(limit int64, evicted func(c *Container, id string)) (lsn LSN, ok bool) {
 	some := func(from, n int) []*table { return ks.tables.Some(nil, from, n) }
-	for ks.Used() > limit {
+	for ks.Used() > limit && !ks.follows() {
 		n := ks.evictor.Draw(some)
 		if n == 0 {
 			return lsn, false

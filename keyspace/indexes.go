@@ -18,7 +18,7 @@ const GeoMark = indexing.GeoMark
 func CheckIndexes(recorded [][]string) error { return indexing.CheckRecord(recorded) }
 
 // Epoch returns a number that grows with every start.
-func (ks *Keyspace) Epoch() uint64 { return ks.epoch }
+func (ks *Keyspace) Epoch() uint64 { return ks.epoch.Load() }
 
 // IndexSet returns the indexes of a container for the plans of package selection; nil: none. A set
 // does not change: another takes its place.

@@ -22,7 +22,7 @@ import (
 // that it replaces.
 func (ks *Keyspace) KeepDeadUntil(ms int64) {
 	ks.keepDead.Store(ms)
-	ks.purge.HoldTimers(ms)
+	ks.holdTimers()
 }
 
 // purgeable returns the limits of a container's items that readers may remove at a moment in ms: none if the removal is

@@ -57,6 +57,7 @@ type Options struct {
 	Replicator replica.Replicator
 
 	noCheckpoints bool // do not make checkpoints unasked (tests drive them by hand)
+	noSweeps      bool // do not sweep unasked, likewise
 }
 
 // Fsync says when what is written is forced to disk (appendfsync).
@@ -110,8 +111,8 @@ type Keyspace struct {
 	uncommitted   atomic.Bool // the purge has journalled something since the last tick
 	evictor       eviction.Evictor[evictable, *table]
 	load          loadStats
-	epoch         uint64   // of versions; one more with every start
-	applier       *applier // of a follower, from the first batch on; used by the goroutine that calls Apply and Lead
+	epoch         atomic.Uint64 // of versions; one more with every start
+	applier       *applier      // of a follower, from the first batch on; used by the goroutine that calls Apply and Lead
 	watchEnder    watch.Ender[*partition, *Container]
 	maxContainers atomic.Int64 // 0: no limit
 
@@ -120,6 +121,11 @@ type Keyspace struct {
 	stop       chan struct{}
 	background sync.WaitGroup
 	clockLog   clock.Log
+
+	role  *replica.Role     // in a cluster; nil: there is none
+	clock *clock.Replicated // that of the options, in a cluster
+	wall  clock.Clock       // the one beneath, for files
+	left  bool              // the folder was that of a node of a cluster
 }
 
 // Open opens the data folder, loads its content and starts the active purge and the background work. Errors are
@@ -135,31 +141,41 @@ func Open(opt Options) (_ *Keyspace, err error) {
 		return nil, fmt.Errorf("partitions must be 1 to %d, not %d", record.MaxPartitions, opt.Partitions)
 	}
 	ks := &Keyspace{opt: opt, stop: make(chan struct{})}
+	ks.beginRole()
+	opt = ks.opt
 	ks.purge = expiry.NewPurge(max(opt.ExpireEffort, 1), opt.Clock, ks.pools)
 	ks.evictor.Init()
 	ks.watchEnder.Background = &ks.background
+	if ks.role != nil {
+		ks.watchEnder.Background = new(sync.WaitGroup) // transactions outlast Abandon
+	}
 	ks.SetMaxContainers(DefaultMaxContainers)
 	defer func() {
 		if err != nil && ks.storage != nil {
 			ks.storage.Abandon()
 		}
 	}()
-	begin := ks.Now()
+	begin := ks.wall.Now()
 	if err := ks.restore(); err != nil {
 		return nil, err
 	}
-	if err := ks.beginEpoch(); err != nil {
-		return nil, err
+	if ks.role == nil { // else the leader does it
+		if err := ks.beginEpoch(); err != nil {
+			return nil, err
+		}
 	}
 	if err := datadir.LimitTorn(opt.Dir, begin, opt.Log); err != nil {
 		opt.Log.Error().Err(err).Msg("cannot remove old ends of files")
 	}
-	if err := ks.createDatabases(); err != nil {
+	if err := ks.beginDatabases(); err != nil {
 		return nil, err
 	}
 	ks.background.Go(ks.storage.Scrub.Run)
 	if !opt.noCheckpoints {
 		ks.background.Go(ks.storage.Run)
+	}
+	if ks.role != nil && !opt.noSweeps {
+		ks.background.Go(func() { replica.Sweep(ks.stop, ks.sweep) })
 	}
 	ks.background.Go(ks.builder.Run)
 	if !opt.NoPurge {
@@ -173,7 +189,10 @@ func Open(opt Options) (_ *Keyspace, err error) {
 func (ks *Keyspace) beginEpoch() error {
 	now := ks.Now()
 	ks.lease.Set(now)
-	ks.journal.Append(ks.clockRecord(now))
+	ks.appendClock(now)
+	if ks.left {
+		ks.journal.Append(replica.Text(aof.AppendOps(nil, replica.Removal())))
+	}
 	err := errors.Join(ks.journal.CommitAll(), ks.journal.Sync())
 	if aof.IsFull(err) { // nothing is written before the record, and the journal forces its first commit to disk
 		return nil
@@ -181,12 +200,22 @@ func (ks *Keyspace) beginEpoch() error {
 	return err
 }
 
-// createDatabases makes the databases 0 to 15 that are missing, and gives numbers to containers without one.
-func (ks *Keyspace) createDatabases() error {
+// beginDatabases completes what a start has read: see createDatabases. A follower gets that from its leader.
+func (ks *Keyspace) beginDatabases() error {
 	var tx Tx
 	ks.lockAll(&tx)
 	defer tx.Close()
-	defer ks.beginTimersLocked(tx.now)
+	if ks.follows() {
+		ks.holdTimers()
+		ks.beginTimersLocked(tx.now)
+		return nil
+	}
+	return tx.createDatabases()
+}
+
+// createDatabases makes the databases 0 to 15 that are missing, and gives numbers to containers without one.
+func (tx *Tx) createDatabases() error {
+	defer tx.ks.beginTimersLocked(tx.now)
 	for n := range Databases {
 		tx.CreateContainer(fmt.Sprint(n), expiry.Forever, expiry.Strict)
 	}
@@ -195,13 +224,20 @@ func (ks *Keyspace) createDatabases() error {
 
 // Close stops the background work, makes a checkpoint and releases the data folder. No transaction may run.
 func (ks *Keyspace) Close() error {
+	ks.endBackground()
+	if ks.role == nil {
+		ks.lease.Set(ks.Now()) // the checkpoint records it
+	}
+	return ks.storage.Close()
+}
+
+// endBackground ends the background work.
+func (ks *Keyspace) endBackground() {
 	if ks.runner != nil {
 		ks.runner.Stop()
 	}
 	close(ks.stop)
 	ks.background.Wait()
-	ks.lease.Set(ks.Now()) // the checkpoint records it
-	return ks.storage.Close()
 }
 
 func (ks *Keyspace) partitionOf(id string) *partition {
@@ -216,7 +252,7 @@ func (ks *Keyspace) watchClock() { ks.clockLog.Look(&ks.opt.Log) }
 
 // ClockAhead returns how far the keyspace's time is ahead of the wall clock, which was set back.
 func (ks *Keyspace) ClockAhead() time.Duration {
-	if c, ok := ks.opt.Clock.(*clock.System); ok {
+	if c := clock.SystemOf(ks.opt.Clock); c != nil {
 		return c.Ahead()
 	}
 	return 0

@@ -33,13 +33,18 @@ type loader struct {
 
 // restore opens the files and loads their state; see [storage.Engine.Load].
 func (ks *Keyspace) restore() (err error) {
-	begin := ks.Now()
+	begin := ks.wall.Now()
 	ks.storage, err = storage.Open(storage.Options{
 		Dir: ks.opt.Dir, Partitions: ks.opt.Partitions, Policy: ks.opt.Fsync, Reserve: ks.opt.Reserve, Log: ks.opt.Log,
-		Loaded: ks.opt.Loaded, Now: ks.Now, Tick: ks.tick, Stop: ks.stop,
+		Loaded: ks.opt.Loaded, Now: ks.wall.Now, Tick: ks.tick, Stop: ks.stop, Replication: ks.replication(),
 	})
 	if err != nil {
 		return err
+	}
+	if ks.role != nil {
+		if err := ks.storage.AllowReplicas(); err != nil {
+			return err
+		}
 	}
 	ks.Service = ks.storage.Service()
 	l := &loader{ks: ks, byNumber: make(map[uint32]*Container)}
@@ -69,11 +74,11 @@ func (ks *Keyspace) restore() (err error) {
 		return err
 	}
 	ks.journal = ks.storage.Journal
-	ks.load.took = ks.Now() - begin
+	ks.load.took = ks.wall.Now() - begin
 	if c, ok := ks.opt.Clock.(interface{ CatchUp(int64, time.Duration) }); ok {
 		c.CatchUp(l.clock, leaseTime)
 	}
-	if c, ok := ks.opt.Clock.(*clock.System); ok {
+	if c := clock.SystemOf(ks.opt.Clock); c != nil {
 		ks.clockLog.Begin(c)
 		ks.watchClock()
 	}
@@ -162,10 +167,16 @@ func (l *loader) finish(latest []storage.Latest) {
 		version = max(version, read.Version)
 		l.clock = max(l.clock, read.TS)
 	}
-	l.ks.epoch = max(l.inventory.Epoch, version/versionLeap) + 1
-	for _, p := range l.ks.partitions {
-		p.begin(l.ks.epoch)
+	epoch := max(l.inventory.Epoch, version/versionLeap)
+	l.ks.loadedRole(l.inventory.Tail, l.clock)
+	if l.ks.role == nil {
+		epoch++
 	}
+	l.ks.beginVersions(epoch)
+	for n, p := range l.ks.partitions { // of a follower: a leader's epoch is not over
+		p.version = max(p.version, latest[n].Version)
+	}
+	l.ks.partitions[0].version = max(l.ks.partitions[0].version, l.inventory.Version)
 	l.buildIndexes()
 }
 

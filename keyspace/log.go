@@ -151,7 +151,7 @@ var buriers = sync.Pool{New: func() any { return new(Tx) }}
 // The lock of the table's partition is held, and released at the end.
 func (t *table) sampleLogged(n int) (s expiry.Sample) {
 	ks := t.ks
-	if ks.Writable() != nil {
+	if ks.Writable() != nil || ks.follows() {
 		t.setTimerLocked(ks.Now())
 		t.p.mu.Unlock()
 		return s

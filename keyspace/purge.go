@@ -10,7 +10,7 @@ import (
 // not certain of: see Tx.expire. The lock of t's partition must be held.
 func (ks *Keyspace) expireLocked(t *table, e *memtable.Entry, now int64) {
 	t.alertDeathLocked(e)
-	if ks.opt.OnDeath != nil {
+	if ks.opt.OnDeath != nil && !ks.follows() {
 		ks.opt.OnDeath(t.c, t.ID(e), max(LSN(e.LSN()), ks.catalogue.lsn, ks.leased(now)))
 	}
 }

@@ -1,42 +1,319 @@
 package keyspace
 
 import (
-	"errors"
+	"math"
 
+	"mayfly/expiry"
+	"mayfly/expiry/clock"
+	"mayfly/keyspace/aof"
+	"mayfly/keyspace/journal"
+	"mayfly/keyspace/record"
 	"mayfly/keyspace/replica"
+	"mayfly/keyspace/storage"
 )
 
-var errNoRoles = errors.New("roles are not built yet")
+// A node of a cluster
+//
+// With Options.Replicator the keyspace leads or follows. What changes memory for good goes through the log:
+//
+//  1. The leader works as a single node, but for two things: the log commits each batch before the journal writes it, and
+//     Wait also confirms that the node has led after the transaction.
+//  2. A follower changes nothing but by Apply. A transaction that tries is taken back: see Tx.refused. The purge, burials,
+//     eviction, ends of windows and records of the clock are the leader's.
+//  3. Whether the node leads changes while all partitions are locked. So a transaction that has locked any sees it constant.
+//  4. A leader removes nothing at a time that its lease does not cover, and the next one begins at the end of the lease. A
+//     follower's clock stands at a moment for which the log is complete. So what a node removes from memory because it is
+//     dead is dead on every node for good, and a follower may remove it by itself.
 
-// Position returns the position of what memory and the local journal have in common.
-func (ks *Keyspace) Position() replica.Position { return replica.Position{} }
+// refusedLSN is that of a transaction that a follower has refused.
+const refusedLSN = math.MaxUint64
+
+// mostReplicated is the number of uncommitted bytes above which a writer commits first: it bounds the batches of the log.
+const mostReplicated = 4 << 20
+
+// beginRole makes the options those of a node of a cluster, if it is one.
+func (ks *Keyspace) beginRole() {
+	ks.wall = ks.opt.Clock
+	if ks.opt.Replicator != nil {
+		ks.clock = clock.NewReplicated(ks.wall, 1)
+		ks.opt.Clock, ks.opt.Fsync = ks.clock, EverySec // the log makes a commit durable
+		ks.role = replica.NewRole(ks.opt.Replicator)
+	}
+}
+
+// loadedRole notes the place in the log that a folder has, and the latest time in it in ms. A folder that is opened without a
+// cluster loses its place.
+func (ks *Keyspace) loadedRole(t replica.Tail, latest int64) {
+	if ks.role == nil {
+		if ks.left = t.Index > 0; ks.left {
+			ks.opt.Log.Warn().Msg("the data was of a node of a cluster, and is opened without: the cluster will not take it back")
+		}
+		return
+	}
+	if t.Index == 0 {
+		t.Moment = latest
+	}
+	ks.role.Begin(t)
+	ks.clock.Follow(t.Moment)
+	ks.lease.Set(latest)
+}
+
+// replication returns how the journal replicates; nil: it does not.
+func (ks *Keyspace) replication() *journal.Replication {
+	if ks.role == nil {
+		return nil
+	}
+	return &journal.Replication{
+		Replicate: ks.role.Replicate,
+		Moment:    ks.role.Moment,
+		Settled:   func(lsn LSN, t replica.Tail, synced LSN) { ks.role.Settled(uint64(lsn), t, uint64(synced)) },
+	}
+}
+
+// follows reports whether the keyspace is that of a follower.
+func (ks *Keyspace) follows() bool { return ks.role != nil && !ks.role.Leads() }
+
+// leasedNow reads the clock. The lease covers the time in a cluster, so items that are dead then may be removed.
+func (ks *Keyspace) leasedNow() int64 {
+	now := ks.Now()
+	if ks.role != nil {
+		ks.leased(now)
+		now = ks.covered(now)
+	}
+	return now
+}
+
+// covered returns a time in ms, or an earlier one that the lease covers if the node has begun to follow since it was read.
+func (ks *Keyspace) covered(now int64) int64 {
+	if ks.lease.Covers(now) {
+		return now
+	}
+	return min(ks.Now(), ks.lease.End())
+}
+
+// beginRole is the part of Begin methods that clusters have.
+func (tx *Tx) beginRole() {
+	tx.follows = tx.reveal == 0
+	tx.now = tx.ks.covered(tx.now)
+}
+
+// refuse takes back a transaction of a follower that has changed something.
+func (tx *Tx) refuse() LSN {
+	tx.Rollback()
+	return refusedLSN
+}
+
+// Position returns the position of what the local journal has.
+func (ks *Keyspace) Position() (p replica.Position) {
+	if ks.role != nil {
+		p = ks.role.Tail().Position
+	}
+	return p
+}
+
+// ReplicaState returns the last state of a tail. It must not be changed.
+func (ks *Keyspace) ReplicaState() []byte { return ks.role.Tail().State }
 
 // Durable returns the index of the log up to which the local files are forced to disk.
-func (ks *Keyspace) Durable() uint64 { return 0 }
-
-// ReplicaState returns the last state of a tail.
-func (ks *Keyspace) ReplicaState() []byte { return nil }
-
-// Found gives the keyspace a position, durably, whatever it had: that of a log that begins with its content.
-func (ks *Keyspace) Found(replica.Tail) error { return errNoRoles }
-
-// Lead makes the keyspace that of the leader. It returns once its first batch is committed; after an error it follows.
-func (ks *Keyspace) Lead() error { return errNoRoles }
-
-// Follow makes the keyspace that of a follower. It returns when no transaction can change anything any more.
-func (ks *Keyspace) Follow() {}
+func (ks *Keyspace) Durable() uint64 { return ks.role.Durable(uint64(ks.journal.Synced())) }
 
 // Leads reports whether the keyspace is that of the leader.
-func (ks *Keyspace) Leads() bool { return false }
+func (ks *Keyspace) Leads() bool { return !ks.follows() }
 
-// Unsettled reports whether memory has changes that are not committed.
-func (ks *Keyspace) Unsettled() bool { return false }
+// Unsettled reports whether memory has changes of which the keyspace does not know that they are committed.
+func (ks *Keyspace) Unsettled() bool { return ks.journal.Unsettled() }
 
-// Settle is Wait without the confirmation that this node leads.
-func (ks *Keyspace) Settle(lsn LSN) error { return ks.Wait(lsn) }
+// Found gives a follower a place in a log that begins with its content, durably, whatever place it had.
+func (ks *Keyspace) Found(t replica.Tail) error {
+	t.Moment = max(t.Moment, ks.role.Tail().Moment)
+	lsn, err := ks.appendApplied("", t)
+	if err == nil {
+		err = ks.settleApplied(lsn, t)
+	}
+	if err == nil {
+		err = ks.journal.Sync()
+	}
+	return err
+}
 
-// Abandon closes the keyspace without committing anything or a checkpoint.
-func (ks *Keyspace) Abandon() error { return errNoRoles }
+// Lead makes the keyspace that of the leader, in a session of the log that has begun. It returns once its first batch is
+// committed. After an error it follows. Not to be called together with Follow, Apply or Abandon.
+func (ks *Keyspace) Lead() error {
+	if ks.Leads() {
+		return nil
+	}
+	lsn, err := ks.beginLead()
+	if err == nil {
+		err = ks.Settle(lsn)
+	}
+	if err != nil {
+		ks.Follow()
+	}
+	return err
+}
+
+// beginLead makes the keyspace that of the leader: its clock begins at the end of the last leader's lease, and its versions
+// above the last leader's.
+func (ks *Keyspace) beginLead() (LSN, error) {
+	var tx Tx
+	for ks.lockAll(&tx); !ks.journal.Unsettled() && ks.journal.Waiting() > 0; ks.lockAll(&tx) {
+		tx.Close() // what the log has is to be in a batch of its own
+		if err := ks.journal.CommitAll(); err != nil {
+			return 0, err
+		}
+	}
+	ks.clock.Lead(ks.lease.End())
+	tx.now = ks.Now()
+	epoch := ks.epoch.Load()
+	for _, p := range ks.partitions {
+		epoch = max(epoch, p.version/versionLeap)
+	}
+	ks.beginVersions(epoch + 1)
+	ks.lease.Renew(tx.now, ks.appendClock)
+	ks.role.Lead(tx.now)
+	err := tx.createDatabases()
+	ks.holdTimers()
+	return tx.Close(), err
+}
+
+// beginVersions begins an epoch of versions. The locks of all partitions must be held.
+func (ks *Keyspace) beginVersions(epoch uint64) {
+	ks.epoch.Store(epoch)
+	for _, p := range ks.partitions {
+		p.begin(epoch)
+	}
+}
+
+// Follow makes the keyspace that of a follower. It returns when no transaction can change anything any more.
+func (ks *Keyspace) Follow() {
+	var tx Tx
+	ks.lockAll(&tx)
+	defer tx.Close()
+	if ks.follows() || ks.role == nil {
+		return
+	}
+	ks.role.Follow()
+	until := ks.lease.End() // after an extension under way; there is none later
+	ks.clock.Follow(min(tx.now, until))
+	ks.role.EndLed(uint64(ks.journal.Last()))
+	ks.holdTimers()
+}
+
+// holdTimers holds the timers of the purge as long as nothing may be removed, and while the keyspace follows: those of
+// logged deaths would be due all the time.
+func (ks *Keyspace) holdTimers() {
+	until := ks.keepDead.Load()
+	if ks.follows() {
+		until = expiry.NeverDue
+	}
+	ks.purge.HoldTimers(until)
+}
+
+// sweep notes the moment of the batches to come, and commits what waits, of a leader. The lease of the moment makes that a
+// batch each second at least.
+func (ks *Keyspace) sweep() {
+	if ks.follows() {
+		return
+	}
+	now := ks.leasedNow()
+	for _, p := range ks.partitions {
+		p.mu.Lock()
+		p.mu.Unlock() //lint:ignore SA2001 it waits for transactions that have read an earlier time
+	}
+	ks.role.Swept(now)
+	if last := ks.journal.Last(); !ks.Committed(last) {
+		_ = ks.journal.Wait(last) // a failure is noted, and tried again
+	}
+}
+
+// Wait returns once the LSN is committed as the fsync policy asks. In a cluster it also makes sure that the node has led
+// since the transaction, if that was a leader's. After an error nothing is lost: the journal tries again.
+func (ks *Keyspace) Wait(lsn LSN) error { return ks.confirm(lsn, ks.Service.Wait) }
+
+// CommitNow is Wait without yielding first, for a goroutine that has gathered the work of many itself.
+func (ks *Keyspace) CommitNow(lsn LSN) error { return ks.confirm(lsn, ks.Service.CommitNow) }
+
+func (ks *Keyspace) confirm(lsn LSN, wait func(LSN) error) error {
+	switch {
+	case ks.role == nil:
+		return wait(lsn)
+	case lsn == 0:
+		return nil
+	case lsn == refusedLSN:
+		return replica.ErrFollower
+	}
+	if err := wait(lsn); err != nil {
+		return err
+	}
+	return ks.role.ConfirmLSN(uint64(lsn))
+}
+
+// Settle is Wait without the confirmation that the node leads. If the log has the batch meanwhile, it does not fail because
+// of an attempt that was too early.
+func (ks *Keyspace) Settle(lsn LSN) error {
+	err := ks.Service.Wait(lsn)
+	if err != nil {
+		err = ks.Service.Wait(lsn)
+	}
+	return err
+}
+
+// Throttle limits the uncommitted bytes; see [storage.Service.Throttle].
+func (ks *Keyspace) Throttle() {
+	if ks.role == nil {
+		ks.Service.Throttle()
+	} else if ks.journal.Waiting() > mostReplicated {
+		_ = ks.journal.Wait(ks.journal.Last())
+	}
+}
+
+// SetFsync changes the fsync policy while running. In a cluster the log makes commits durable, and it stays EverySec.
+func (ks *Keyspace) SetFsync(p Fsync) {
+	if ks.role == nil {
+		ks.Service.SetFsync(p)
+	}
+}
+
+// Abandon closes the keyspace and the data folder as they are: it commits nothing that the log has not, and makes no
+// checkpoint. Transactions may run meanwhile and afterwards. They do no harm, and Wait fails for them.
+func (ks *Keyspace) Abandon() error {
+	ks.Follow()
+	ks.journal.Refuse()
+	ks.endBackground()
+	return ks.storage.Drop()
+}
 
 // ReadReplica returns the position and the state of a data folder that is not in use.
-func ReadReplica(dir string) (replica.Tail, error) { return replica.Tail{}, errNoRoles }
+func ReadReplica(dir string) (replica.Tail, error) { return storage.ReadTail(dir) }
+
+// appendApplied has a batch of the log join the local journal. It comes while the partitions that the batch changes are
+// locked, so a checkpoint finds the batch in the journal if it finds a change of it in memory.
+func (ks *Keyspace) appendApplied(batch string, t replica.Tail) (LSN, error) {
+	return ks.journal.AppendReplicated(replica.Text(batch), t)
+}
+
+// settleApplied commits a batch that has joined the journal. The follower's clock then stands at its moment.
+func (ks *Keyspace) settleApplied(lsn LSN, t replica.Tail) error {
+	if err := ks.journal.CommitNow(lsn); err != nil {
+		return err
+	}
+	ks.clock.Follow(t.Moment)
+	return nil
+}
+
+// noteClock notes the record of a leader's clock. All partitions are locked.
+func (ks *Keyspace) noteClock(it record.Item) {
+	ks.lease.Set(max(ks.lease.End(), it.TS))
+	ks.epoch.Store(max(ks.epoch.Load(), it.Version))
+}
+
+// tailOps returns the records of the position for the catalogue. Those of a former node are removed.
+func (ks *Keyspace) tailOps() []aof.Op {
+	switch {
+	case ks.role != nil:
+		return ks.role.Tail().Ops()
+	case ks.left:
+		return replica.Removal()
+	}
+	return nil
+}

@@ -4,11 +4,18 @@ import (
 	"mayfly/expiry"
 	"mayfly/keyspace/memtable"
 	"mayfly/keyspace/record"
+	"mayfly/keyspace/replica"
 )
 
 // Veto returns a [record.HeldError] if the transaction has tried to change or remove what is on hold, else nil. The try
-// has changed nothing. Rollback then takes back the rest.
-func (tx *Tx) Veto() error { return tx.veto }
+// has changed nothing. Rollback then takes back the rest. For a transaction that changes something on a node that does not
+// lead it returns [replica.ErrFollower].
+func (tx *Tx) Veto() error {
+	if tx.veto == nil && tx.ks != nil && tx.ks.role != nil && (len(tx.group) > 0 || tx.changes.Any()) && tx.ks.follows() {
+		return replica.ErrFollower
+	}
+	return tx.veto
+}
 
 // vetoes reports whether a container on hold forbids a change, which the transaction notes. e is the item that would be
 // changed or removed, nil for the container. What the transaction has created itself it may still change.

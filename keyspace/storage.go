@@ -9,6 +9,7 @@ import (
 	"mayfly/keyspace/datadir"
 	"mayfly/keyspace/lease"
 	"mayfly/keyspace/record"
+	"mayfly/keyspace/replica"
 	"mayfly/keyspace/storage"
 	"mayfly/keyspace/store"
 )
@@ -27,6 +28,18 @@ type memory struct{ ks *Keyspace }
 
 func (m memory) Clock() lease.Record { return m.ks.clockRecord(m.ks.lease.End()) }
 
+func (m memory) Touch() error {
+	p := m.ks.partitions[0]
+	p.mu.Lock() // so that the node begins to lead or to follow before or after
+	defer p.mu.Unlock()
+	if m.ks.follows() {
+		_, err := m.ks.journal.AppendReplicated(m.Clock(), replica.Tail{})
+		return err
+	}
+	m.ks.journal.Append(m.Clock())
+	return nil
+}
+
 func (m memory) Changes() (records []aof.Op, dropped []storage.Dropped) {
 	ks, cat := m.ks, &m.ks.catalogue
 	var tx Tx
@@ -35,12 +48,12 @@ func (m memory) Changes() (records []aof.Op, dropped []storage.Dropped) {
 	cat.dirty = make(map[uint32]*Container)
 	gone := cat.dropped
 	cat.dropped = nil
-	clock := aof.Op{Key: record.ClockKey, Rec: string(m.Clock())}
+	clock, tail := aof.Op{Key: record.ClockKey, Rec: string(m.Clock())}, ks.tailOps()
 	tx.Close()
 	for _, t := range gone {
 		dropped = append(dropped, storage.Dropped{Partition: t.p.number, Table: &t.Table})
 	}
-	return append([]aof.Op{clock}, ks.containerOps(dirty)...), dropped
+	return append(append(tail, clock), ks.containerOps(dirty)...), dropped
 }
 
 func (m memory) Records() []aof.Op {
@@ -55,9 +68,9 @@ func (m memory) Records() []aof.Op {
 		all[c.number] = c
 	}
 	maps.Copy(all, ks.catalogue.hidden)
-	clock := aof.Op{Key: record.ClockKey, Rec: string(m.Clock())}
+	clock, tail := aof.Op{Key: record.ClockKey, Rec: string(m.Clock())}, ks.tailOps()
 	tx.Close()
-	return append([]aof.Op{clock}, ks.containerOps(all)...)
+	return append(append(tail, clock), ks.containerOps(all)...)
 }
 
 func (m memory) Purgeable() map[uint32]expiry.Limits {
@@ -70,7 +83,7 @@ func (m memory) Purgeable() map[uint32]expiry.Limits {
 	limits := make(map[uint32]expiry.Limits, len(list))
 	for some := range slices.Chunk(list, containersAtOnce) {
 		p.mu.Lock()
-		now := m.ks.Now()
+		now := m.ks.leasedNow()
 		for _, c := range some {
 			limits[c.number] = m.ks.purgeable(c, now)
 		}

@@ -129,7 +129,7 @@ func (t *table) Sample(n int) expiry.Sample {
 		return expiry.Sample{}
 	}
 	defer t.p.cleanLocked()
-	now := t.ks.Now()
+	now := t.ks.leasedNow()
 	defer t.setTimerLocked(now)
 	return t.Table.Sample(t.ks.purgeable(t.c, now), n, func(e *memtable.Entry) {
 		t.ks.expireLocked(t, e, now)

@@ -44,6 +44,7 @@ type Tx struct {
 	logged   []*Container           // with logs that have more entries, or have come or gone
 	alerted  []*watch.Mark          // of those who watch a changed item
 	reveal   LSN                    // covers everything that was read
+	follows  bool                   // it began on a node of a cluster that follows
 	kept     bool                   // lookup has left a dead item where it is
 	touched  *memtable.Entry        // the last entry of which an access was recorded
 	recorded []*Container           // see recordContainer
@@ -56,6 +57,9 @@ func (ks *Keyspace) BeginNone(tx *Tx) {
 	tx.ks = ks
 	tx.now = ks.opt.Clock.Now()
 	tx.saw(ks.leased(tx.now))
+	if ks.role != nil {
+		tx.beginRole()
+	}
 }
 
 // BeginSweep begins a transaction that locks nothing: Count, Scan, Random and Stats lock one partition after the
@@ -93,6 +97,9 @@ func (ks *Keyspace) BeginKeys(tx *Tx, ids []string) {
 func (ks *Keyspace) BeginAll(tx *Tx) {
 	ks.lockAll(tx)
 	tx.saw(ks.leased(tx.now))
+	if ks.role != nil {
+		tx.beginRole()
+	}
 }
 
 // lockAll is BeginAll for internal work that reveals nothing to clients.
@@ -110,6 +117,9 @@ func (ks *Keyspace) lockAll(tx *Tx) {
 func (tx *Tx) Close() LSN {
 	lsn := tx.reveal
 	if len(tx.group) > 0 || tx.changes.Any() {
+		if tx.ks.follows() {
+			return tx.refuse()
+		}
 		lsn = tx.ks.journal.Append((*txChanges)(tx))
 		tx.changes.SetLSN(uint64(lsn))
 		for _, p := range tx.removed {
@@ -122,6 +132,9 @@ func (tx *Tx) Close() LSN {
 			tx.ks.catalogue.lsn = lsn
 		}
 		tx.eachLocked(func(p *partition) { p.lastWrite = lsn })
+	}
+	if tx.follows && tx.ks.Committed(lsn) {
+		lsn = 0 // what a follower knows is committed
 	}
 	if len(tx.logged) > 0 {
 		tx.reportBurials(lsn)
@@ -153,7 +166,7 @@ func (tx *Tx) reset() {
 	const most = 64 << 10
 	if tx.untouched() { // most transactions only read, and little is to be reset
 		tx.ks, tx.reveal = nil, 0
-		tx.single, tx.singleID, tx.bodies, tx.touched, tx.kept = nil, "", memtable.Bodies{}, nil, false
+		tx.single, tx.singleID, tx.bodies, tx.touched, tx.kept, tx.follows = nil, "", memtable.Bodies{}, nil, false, false
 		return
 	}
 	tx.changes.Reset()

@@ -22,7 +22,7 @@ func (ks *Keyspace) tick() {
 
 // EndWindows removes what is set aside and cannot be brought back any more. The windows of rules end by themselves.
 func (ks *Keyspace) EndWindows() {
-	if !ks.undo.Any() || !ks.hasEnded() {
+	if !ks.undo.Any() || ks.follows() || !ks.hasEnded() {
 		return
 	}
 	var tx Tx
@@ -55,7 +55,7 @@ func (c *Container) noteWindows(ks *Keyspace) {
 // EndAllWindows ends all windows, so that memory can be freed. It reports whether one was open. [Keyspace.Reclaim] removes
 // the dead that they have kept. The calling goroutine must have no transaction open.
 func (ks *Keyspace) EndAllWindows() (lsn LSN, open bool) {
-	if !ks.undo.Open(ks.Now()) {
+	if !ks.undo.Open(ks.Now()) || ks.follows() {
 		return 0, false
 	}
 	var tx Tx

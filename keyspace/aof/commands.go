@@ -71,3 +71,13 @@ func (c *Commands) each(text []byte, visit func(part string)) {
 	}
 	visit(record.View(text[from:]))
 }
+
+// Flatten copies the large texts, so that Text is all of the commands.
+func (c *Commands) Flatten() {
+	if !c.Large() {
+		return
+	}
+	text := make([]byte, 0, c.Size()+int64(SealSize))
+	c.each(c.Text, func(part string) { text = append(text, part...) })
+	*c = Commands{Text: text}
+}

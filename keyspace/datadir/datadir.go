@@ -33,7 +33,11 @@ const (
 	formatVersion = 2
 	undoVersion   = 3 // containers may be set aside
 	logVersion    = 4 // and may have logs of deaths
+	nodeVersion   = 5 // a node of a cluster: the catalogue may have a position in its log
 )
+
+// newestVersion is the newest that is known.
+const newestVersion = nodeVersion
 
 // PartitionName returns the name of a partition's store.
 func PartitionName(n int) string { return fmt.Sprintf("partition-%03d.db", n) }
@@ -162,6 +166,9 @@ func (d *Dir) AllowUndo() error { return d.raise(undoVersion) }
 // AllowLogs raises the version of the folder to the first in which containers may have logs of deaths, as AllowUndo does.
 func (d *Dir) AllowLogs() error { return d.raise(logVersion) }
 
+// AllowReplicas raises the version of the folder to the first in which it may be that of a node of a cluster, as AllowUndo does.
+func (d *Dir) AllowReplicas() error { return d.raise(nodeVersion) }
+
 // raise raises the version of the folder. Nothing lowers it.
 func (d *Dir) raise(version int32) error {
 	if d.version.Load() >= version {
@@ -234,7 +241,7 @@ func formatText(partitions, version int) string {
 // of an unknown version is a *[VersionError].
 func ReadFormat(text string) (partitions, version int, err error) {
 	_, err = fmt.Sscanf(text, "mayfly data folder\nformat %d\n", &version)
-	if err == nil && version > 0 && (version < formatVersion || version > logVersion) {
+	if err == nil && version > 0 && (version < formatVersion || version > newestVersion) {
 		return 0, 0, &VersionError{version}
 	}
 	fmt.Sscanf(text, "mayfly data folder\nformat %d\npartitions %d\n", &version, &partitions)
@@ -250,9 +257,9 @@ type VersionError struct{ Version int }
 func (e *VersionError) Error() string {
 	if e.Version < formatVersion {
 		return fmt.Sprintf("its format is %d, of a version of mayfly before the first release; this one reads formats %d to %d: "+
-			"export the data with the version that wrote it, and import it", e.Version, formatVersion, logVersion)
+			"export the data with the version that wrote it, and import it", e.Version, formatVersion, newestVersion)
 	}
-	return fmt.Sprintf("its format is %d, of a newer version of mayfly; this one reads formats %d to %d", e.Version, formatVersion, logVersion)
+	return fmt.Sprintf("its format is %d, of a newer version of mayfly; this one reads formats %d to %d", e.Version, formatVersion, newestVersion)
 }
 
 // Partitions returns the number of partitions of a data folder; 0 if there is no folder.

@@ -180,8 +180,8 @@ func TestFormatOfTheFolder(t *testing.T) {
 		text  string
 		words []string
 	}{
-		{"mayfly data folder\nformat 1\npartitions 2\ncrc32c 00000000\n", []string{"format is 1", "before the first release", "reads formats 2 to 4", "import"}},
-		{"mayfly data folder\nformat 5\nsomething new\n", []string{"format is 5", "newer version", "reads formats 2 to 4"}},
+		{"mayfly data folder\nformat 1\npartitions 2\ncrc32c 00000000\n", []string{"format is 1", "before the first release", "reads formats 2 to 5", "import"}},
+		{"mayfly data folder\nformat 6\nsomething new\n", []string{"format is 6", "newer version", "reads formats 2 to 5"}},
 		{"mayfly data folder\nformat 0\npartitions 2\n", []string{"damaged"}},
 		{strings.Replace(formatText(2, formatVersion), "partitions 2", "partitions 3", 1), []string{"damaged"}},
 		{"", []string{"damaged"}},

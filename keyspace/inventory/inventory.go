@@ -7,6 +7,7 @@ import (
 
 	"mayfly/keyspace/dbnum"
 	"mayfly/keyspace/record"
+	"mayfly/keyspace/replica"
 )
 
 // Inventory is what the records say that were read. The zero value has read nothing. Not safe for concurrent use.
@@ -15,6 +16,8 @@ type Inventory struct {
 	Epoch   uint64 // the latest read
 	Version uint64 // the latest of a container
 
+	Tail replica.Tail // in a cluster's log; zero: none
+
 	records map[uint32]record.Container
 	owned   map[uint32]bool // the logs that a container says are its own; nil: not known yet
 }
@@ -22,6 +25,9 @@ type Inventory struct {
 // Read applies a record of the catalogue, or its removal. It returns the container that the record is of, nil if it is of
 // none. A removed container has only its number.
 func (v *Inventory) Read(key, rec string, removed bool) (*record.Container, error) {
+	if ok, err := v.Tail.Read(key, rec, removed); ok {
+		return nil, err
+	}
 	var it record.Item
 	if !removed {
 		var err error

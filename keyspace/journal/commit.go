@@ -15,6 +15,8 @@ type batch struct {
 	lsn      LSN
 	commands aof.Commands
 	waiters  *waiters // nil while there are none
+
+	replicated // with Options.Replication
 }
 
 // waiters are the goroutines that wait for one batch.
@@ -145,6 +147,7 @@ func (j *Journal) commitTo(lsn LSN) error {
 		return err
 	}
 	for j.Committed() < lsn {
+		moment := j.moment()
 		j.mu.Lock()
 		if j.closed {
 			j.mu.Unlock()
@@ -161,11 +164,13 @@ func (j *Journal) commitTo(lsn LSN) error {
 		j.failed, j.inFlight = nil, b
 		j.mu.Unlock()
 
-		err := j.write(b)
-		if aof.IsFull(err) && j.broken.Load() == nil && j.room != nil && j.room() {
-			err = j.write(b)
+		err := j.replicate(b, moment)
+		if err == nil {
+			err = j.writeMakingRoom(b)
 		}
-
+		if err == nil {
+			j.settled(b)
+		}
 		j.mu.Lock()
 		j.inFlight = nil
 		if err == nil {
@@ -185,6 +190,15 @@ func (j *Journal) commitTo(lsn LSN) error {
 		}
 	}
 	return nil
+}
+
+// writeMakingRoom is write, and repeats it at once if the disk is full and there is room to be made.
+func (j *Journal) writeMakingRoom(b *batch) error {
+	err := j.write(b)
+	if aof.IsFull(err) && j.broken.Load() == nil && j.room != nil && j.room() {
+		err = j.write(b)
+	}
+	return err
 }
 
 // write writes a batch and its seal. With the policy Always it forces them to disk. The lead is held.
@@ -248,7 +262,7 @@ func (j *Journal) report(err error) {
 		}
 		return
 	}
-	if j.fault.Swap(&err) == nil {
+	if j.fault.Swap(&err) == nil && !ended(err) {
 		j.log.Error().Err(err).Msg("cannot write: writes are refused until it succeeds")
 	}
 	j.mu.Lock()
@@ -261,7 +275,7 @@ func (j *Journal) report(err error) {
 
 // retry repeats the failed write, with growing pauses.
 func (j *Journal) retry() {
-	for pause := firstRetry; j.broken.Load() == nil; pause = min(2*pause, longestRetry) {
+	for pause := firstRetry; j.broken.Load() == nil; pause = min(2*pause, j.longestPause()) {
 		select {
 		case <-j.stop:
 			return

@@ -58,6 +58,8 @@ type Options struct {
 	// Around is called with the function that makes the first file, and returns its error. After an error it is called
 	// again before the next commit. If it is not nil, [Journal.Begin] makes the file instead of [Open].
 	Around func(makeFile func() error) error
+
+	Replication *Replication // nil: there is none
 }
 
 // Journal commits in groups. Safe for concurrent use, but for Rotate, Remove and Close, which one goroutine calls.
@@ -69,6 +71,7 @@ type Journal struct {
 	full   func()
 	room   func() bool
 	around func(makeFile func() error) error
+	repl   *Replication
 	policy atomic.Int32 // Policy
 	limit  atomic.Int64 // bytes
 
@@ -76,7 +79,7 @@ type Journal struct {
 	synced atomic.Uint64         // everything up to this LSN is on disk
 	slow   atomic.Bool           // a background fsync takes too long
 	fault  atomic.Pointer[error] // of the last write; nil: it worked
-	broken atomic.Pointer[error] // of an fsync: final
+	broken atomic.Pointer[error] // of an fsync, or of replication: final
 
 	commits, fsyncs atomic.Int64
 	total           atomic.Int64 // bytes of all files
@@ -112,7 +115,7 @@ type Journal struct {
 
 // Open starts a journal in a new file, which [Journal.Begin] makes if Around of the options is not nil.
 func Open(opt Options) (*Journal, error) {
-	j := &Journal{dir: opt.Dir, log: opt.Log, full: opt.Full, room: opt.MakeRoom, around: opt.Around, finished: opt.Finished,
+	j := &Journal{dir: opt.Dir, log: opt.Log, full: opt.Full, room: opt.MakeRoom, around: opt.Around, repl: opt.Replication, finished: opt.Finished,
 		next: max(opt.First, 1), stop: make(chan struct{})}
 	j.policy.Store(int32(opt.Policy))
 	j.limit.Store(1 << 62)
@@ -147,6 +150,9 @@ func (j *Journal) begin() error {
 	if j.begun.Load() {
 		return nil
 	}
+	if err := j.broken.Load(); err != nil && *err == errClosed {
+		return errClosed // nothing is made any more
+	}
 	err := j.around(func() error {
 		j.syncMu.Lock()
 		defer j.syncMu.Unlock()
@@ -173,6 +179,8 @@ func (j *Journal) Append(c Changes) LSN {
 	b := j.pending
 	if b == nil {
 		b = j.newBatchLocked()
+	} else if b.done {
+		panic("journal: a change joins a batch that is committed")
 	}
 	before := b.commands.Size()
 	b.commands = c.AppendTo(b.commands) // after a panic the batch is as it was

@@ -35,6 +35,15 @@ func (l *Lease) Extend(now int64, refused func() error, record func(until int64)
 	l.until.Store(until)
 }
 
+// Renew is Extend, whatever the lease covers.
+func (l *Lease) Renew(now int64, record func(until int64) uint64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	until := now + Time.Milliseconds()
+	l.lsn.Store(record(until))
+	l.until.Store(until)
+}
+
 // Set sets the end of the lease (ms) without a record: the first of a run, or the last.
 func (l *Lease) Set(until int64) {
 	l.mu.Lock()

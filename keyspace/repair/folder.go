@@ -15,6 +15,7 @@ import (
 	"mayfly/keyspace/journal"
 	"mayfly/keyspace/manifest"
 	"mayfly/keyspace/record"
+	"mayfly/keyspace/replica"
 )
 
 // folderReader reads the files of a data folder.
@@ -267,6 +268,9 @@ func (s *folderReader) fits(number int, key, rec string, del bool) error {
 	if ofCatalogue && number < 0 {
 		if key == record.ClockKey || key == record.WasteKey && !del {
 			return nil
+		}
+		if ok, err := new(replica.Tail).Read(key, rec, del); ok {
+			return err
 		}
 		if _, err := record.ContainerNumber(key); err != nil || del {
 			return err

@@ -68,3 +68,12 @@ func (t *Tail) Read(key, rec string, removed bool) (ok bool, err error) {
 	}
 	return true, nil
 }
+
+// Text is the text of commands of the log, as changes that a journal takes.
+type Text string
+
+// AppendTo appends the commands.
+func (t Text) AppendTo(dst aof.Commands) aof.Commands {
+	dst.Text = append(dst.Text, t...)
+	return dst
+}

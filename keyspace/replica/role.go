@@ -1,14 +1,18 @@
 package replica
 
 import (
+	"math"
 	"sync"
 	"sync/atomic"
+	"time"
 )
 
 // Role is what a keyspace knows of its part in a cluster. Safe for concurrent use.
 type Role struct {
 	Replicator
-	leads atomic.Bool
+	leads    atomic.Bool
+	moment   atomic.Int64  // ms; see Moment
+	followed atomic.Uint64 // see EndLed
 
 	mu      sync.Mutex // protects what follows
 	tail    Tail       // of what memory and the journal have
@@ -20,24 +24,73 @@ type Role struct {
 // mark says which index a commit of the journal ends with.
 type mark struct{ lsn, index uint64 }
 
-// NewRole returns the role of a follower with the tail of its folder, which is on disk.
-func NewRole(r Replicator, t Tail) *Role {
-	return &Role{Replicator: r, tail: t, durable: t.Index, next: mark{0, t.Index}}
-}
+// NewRole returns the role of a follower without a place in the log.
+func NewRole(r Replicator) *Role { return &Role{Replicator: r} }
+
+// Begin notes the tail that the folder has, which is on disk.
+func (r *Role) Begin(t Tail) { r.tail, r.durable, r.next = t, t.Index, mark{0, t.Index} }
 
 // Leads reports whether the node leads.
 func (r *Role) Leads() bool { return r.leads.Load() }
 
-// SetLeads changes whether the node leads.
-func (r *Role) SetLeads(leads bool) { r.leads.Store(leads) }
+// Refusal returns [ErrFollower] if the node follows.
+func (r *Role) Refusal() error {
+	if r.Leads() {
+		return nil
+	}
+	return ErrFollower
+}
 
-// Committed notes that the journal has a commit with its tail.
-func (r *Role) Committed(lsn uint64, t Tail, synced uint64) {
+// Lead makes the role that of the leader, at a moment in ms. No transaction that changes something may be open.
+func (r *Role) Lead(moment int64) {
+	r.Swept(moment)
+	r.leads.Store(true)
+}
+
+// Follow makes the role that of a follower. No transaction that changes something may be open. EndLed comes after it.
+func (r *Role) Follow() {
+	r.followed.Store(math.MaxUint64)
+	r.leads.Store(false)
+}
+
+// EndLed notes the last LSN that the journal has drawn when the node began to follow.
+func (r *Role) EndLed(last uint64) { r.followed.Store(last) }
+
+// ConfirmLSN makes sure that the node has led since a transaction that has returned an LSN, unless that was a follower's.
+// Transactions of a leader return an LSN that was drawn since it leads, or a greater one.
+func (r *Role) ConfirmLSN(lsn uint64) error {
+	leads := r.leads.Load() // first: who sees that the node follows sees followed too
+	switch {
+	case lsn <= r.followed.Load(): // it led then, and not always since
+		return ErrNoMajority
+	case leads:
+		return r.Confirm()
+	}
+	return nil
+}
+
+// Moment returns a time in ms for batches that end after the call: every transaction with an earlier time is in such a batch
+// or before it.
+func (r *Role) Moment() int64 { return r.moment.Load() }
+
+// Swept notes a moment. It was read before all partitions were locked one after the other, and unlocked again.
+func (r *Role) Swept(moment int64) {
+	for {
+		last := r.moment.Load()
+		if moment <= last || r.moment.CompareAndSwap(last, moment) {
+			return
+		}
+	}
+}
+
+// Settled notes that the journal has a commit with its tail, and is on disk up to an LSN.
+func (r *Role) Settled(lsn uint64, t Tail, synced uint64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if t.State == nil {
 		t.State = r.tail.State
 	}
+	t.Moment = max(t.Moment, r.tail.Moment)
 	r.tail, r.lsn = t, lsn
 	r.syncedLocked(synced)
 }
@@ -65,5 +118,22 @@ func (r *Role) syncedLocked(synced uint64) {
 	}
 	if synced >= r.next.lsn {
 		r.durable = r.next.index
+	}
+}
+
+// sweepInterval is the time between two moments of a leader.
+const sweepInterval = 100 * time.Millisecond
+
+// Sweep calls sweep for each moment until stop is closed.
+func Sweep(stop <-chan struct{}, sweep func()) {
+	ticker := time.NewTicker(sweepInterval)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-stop:
+			return
+		case <-ticker.C:
+			sweep()
+		}
 	}
 }

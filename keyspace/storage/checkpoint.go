@@ -140,6 +140,9 @@ func (e *Engine) Save() error {
 func (e *Engine) SaveLocked() (err error) {
 	f := &e.checkpoint
 	defer func() { f.failed.Set(err) }()
+	if e.dropped {
+		return errDropped
+	}
 	began := e.Options.Now()
 	generation, err := e.Journal.Rotate()
 	if err != nil {

@@ -105,6 +105,9 @@ func (e *Engine) CompactWasteful() {
 func (e *Engine) CompactStore(s *store.Store, pacer *store.Pacer) (read *scrub.File, err error) {
 	e.Lock()
 	defer e.Unlock()
+	if e.dropped {
+		return nil, errDropped
+	}
 	read = e.Files.File(s.Path())
 	var live store.LivenessFilter
 	if i := slices.Index(e.items, s); i >= 0 {

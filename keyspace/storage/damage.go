@@ -38,12 +38,16 @@ func (f scrubFolder) Repair(damaged *scrub.File) error {
 	defer e.Unlock()
 	now := e.Files.File(damaged.Path)
 	switch {
+	case e.dropped:
+		return errDropped
 	case now == nil || now.Mark != damaged.Mark: // it has been replaced since
 		return nil
 	case damaged.Text != "":
 		return e.Files.RewriteText(damaged.Path)
 	case damaged.Use == aof.Journal:
-		e.Journal.Append(e.memory.Clock()) // an empty one would stay the newest
+		if err := e.memory.Touch(); err != nil { // an empty one would stay the newest
+			return err
+		}
 		return e.saveMakingRoom()
 	}
 	i := slices.IndexFunc(e.Stores(), func(s *store.Store) bool { return s.Path() == damaged.Path })

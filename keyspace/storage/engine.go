@@ -33,6 +33,8 @@ type Options struct {
 	Tick       func()          // called each second by Run
 	Stop       <-chan struct{} // closed to end what runs in the background
 
+	Replication *journal.Replication // nil: there is none
+
 	// The following change while a test runs, with the engine locked. Open sets them.
 	Piece   int    // items captured while a partition stays locked
 	Between func() // called between two pieces: lets others run
@@ -51,6 +53,9 @@ type Partition struct {
 type Memory interface {
 	// Clock returns the record of the clock at the end of its lease.
 	Clock() lease.Record
+
+	// Touch appends a record to the journal that changes nothing.
+	Touch() error
 
 	// Changes returns the changes of the catalogue since the last call, as of one moment or later, with the clock, and
 	// the tables of containers that were dropped since.
@@ -94,6 +99,7 @@ type Engine struct {
 	full       chan struct{}         // a checkpoint may be due
 
 	mu         sync.Mutex // see Lock
+	dropped    bool       // see Drop; the lock protects it
 	checkpoint checkpointState
 	compaction compactionState
 	waste      wasteState
@@ -184,6 +190,9 @@ func signal(to chan<- struct{}) {
 
 // AllowUndo raises the version of the folder to the one in which containers may be set aside, durably.
 func (e *Engine) AllowUndo() error { return e.folder.AllowUndo() }
+
+// AllowReplicas raises the version of the folder to the one in which it may be that of a node of a cluster, durably.
+func (e *Engine) AllowReplicas() error { return e.folder.AllowReplicas() }
 
 // AllowLogs raises the version of the folder to the one in which containers may have logs of deaths, durably.
 func (e *Engine) AllowLogs() error { return e.folder.AllowLogs() }

@@ -18,6 +18,7 @@ import (
 type noContainers struct{}
 
 func (noContainers) Clock() lease.Record { return lease.NewRecord(1, 1) }
+func (noContainers) Touch() error        { return nil }
 
 func (m noContainers) Changes() ([]aof.Op, []Dropped) { return m.Records(), nil }
 

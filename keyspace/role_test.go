@@ -1,0 +1,292 @@
+package keyspace
+
+import (
+	"bytes"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"mayfly/expiry/clock"
+	"mayfly/keyspace/replica"
+)
+
+// entryOfLog is an entry of a [fakeLog].
+type entryOfLog struct {
+	replica.Position
+	lsn   uint64
+	batch string
+}
+
+// fakeLog is a cluster's log in memory, and the [replica.Replicator] of its leader. Tests let it fail.
+type fakeLog struct {
+	mu       sync.Mutex
+	entries  []entryOfLog
+	term     uint64
+	state    []byte       // passed with the next tail
+	fail     func() error // called before a batch is committed; nil: all are
+	lost     func() error // called after it
+	confirm  func() error // nil: it leads
+	proposed map[uint64]int
+	answers  map[uint64]replica.Tail
+}
+
+func newFakeLog() *fakeLog {
+	return &fakeLog{term: 1, entries: []entryOfLog{{Position: replica.Position{Index: 1, Term: 1}}},
+		proposed: map[uint64]int{}, answers: map[uint64]replica.Tail{}}
+}
+
+func (l *fakeLog) Replicate(lsn uint64, moment int64, batch []byte) (replica.Tail, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if t, known := l.answers[lsn]; known {
+		return t, nil
+	}
+	if l.fail != nil {
+		if err := l.fail(); err != nil {
+			return replica.Tail{}, err
+		}
+	}
+	l.proposed[lsn]++
+	p := replica.Position{Index: uint64(len(l.entries) + 1), Term: l.term, Moment: moment}
+	l.entries = append(l.entries, entryOfLog{p, lsn, string(batch)})
+	t := replica.Tail{Position: p, State: l.state}
+	l.state = nil
+	l.answers[lsn] = t
+	if l.lost != nil {
+		if err := l.lost(); err != nil {
+			return replica.Tail{}, err
+		}
+	}
+	return t, nil
+}
+
+func (l *fakeLog) Confirm() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.confirm != nil {
+		return l.confirm()
+	}
+	return nil
+}
+
+// last returns the position of the last entry.
+func (l *fakeLog) last() replica.Position {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.entries[len(l.entries)-1].Position
+}
+
+// set changes what the log does.
+func (l *fakeLog) set(f func()) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	f()
+}
+
+// node is a keyspace in a cluster, for a test.
+type node struct {
+	*Keyspace
+	t     *testing.T
+	log   *fakeLog
+	clock *clock.Manual
+	dir   string
+	opt   Options
+}
+
+// newNode opens the keyspace of a node in a new folder, which the log begins with.
+func newNode(t *testing.T, log *fakeLog, change ...func(*Options)) *node {
+	n := &node{t: t, log: log, clock: clock.NewManual(epoch), dir: t.TempDir()}
+	n.opt = Options{Dir: n.dir, Clock: n.clock, NoPurge: true, noCheckpoints: true, noSweeps: true, Replicator: log}
+	for _, f := range change {
+		f(&n.opt)
+	}
+	n.open()
+	if err := n.Found(replica.Tail{Position: replica.Position{Index: 1, Term: 1}, State: []byte("members")}); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+func (n *node) open() {
+	n.t.Helper()
+	ks, err := Open(n.opt)
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	n.Keyspace = ks
+}
+
+func (n *node) lead() {
+	n.t.Helper()
+	if err := n.Lead(); err != nil {
+		n.t.Fatal(err)
+	}
+}
+
+// put writes an item in database 0.
+func (n *node) put(id, body string) LSN {
+	n.t.Helper()
+	var tx Tx
+	n.BeginKey(&tx, id)
+	tx.Put(tx.Container("0"), id, Plain, body, 0)
+	return tx.Close()
+}
+
+// get reads an item of database 0, and returns what a reply waits for.
+func (n *node) get(id string) (string, LSN) {
+	var tx Tx
+	n.BeginKey(&tx, id)
+	it, _ := tx.Get(tx.Container("0"), id)
+	return strings.Clone(it.Body), tx.Close()
+}
+
+func (n *node) mustWait(lsn LSN) {
+	n.t.Helper()
+	if err := n.Wait(lsn); err != nil {
+		n.t.Fatal(err)
+	}
+}
+
+func (n *node) abandon() {
+	n.t.Helper()
+	if err := n.Abandon(); err != nil {
+		n.t.Fatal(err)
+	}
+}
+
+// TestLeaderCommitsByTheLog: a leader's journal has what the log has, and the folder knows its place.
+func TestLeaderCommitsByTheLog(t *testing.T) {
+	log := newFakeLog()
+	n := newNode(t, log)
+	if n.Leads() || n.Position().Index != 1 || string(n.ReplicaState()) != "members" || n.Durable() != 1 {
+		t.Errorf("a new node is at %+v, durable %d, state %q", n.Position(), n.Durable(), n.ReplicaState())
+	}
+	n.lead()
+	if !n.Leads() || n.Position() != log.last() || n.Unsettled() {
+		t.Errorf("the leader is at %+v, the log at %+v", n.Position(), log.last())
+	}
+	log.set(func() { log.state = []byte("others") })
+	n.mustWait(n.put("a", "1"))
+	n.mustWait(n.put("b", strings.Repeat("large", 100_000)))
+	if last := log.entries[len(log.entries)-1]; !bytes.Contains([]byte(last.batch), []byte(strings.Repeat("large", 100_000))) {
+		t.Error("the log does not have a large body in one piece")
+	}
+	want := log.last()
+	if n.Position() != want || string(n.ReplicaState()) != "others" {
+		t.Errorf("the leader is at %+v with %q, the log at %+v", n.Position(), n.ReplicaState(), want)
+	}
+	if err := n.journal.Sync(); err != nil || n.Durable() != want.Index {
+		t.Errorf("%d is durable, not %d: %v", n.Durable(), want.Index, err)
+	}
+	n.abandon()
+	tail, err := ReadReplica(n.dir)
+	if err != nil || tail.Position != want || string(tail.State) != "others" {
+		t.Errorf("the folder is at %+v: %v", tail, err)
+	}
+	n.open()
+	if n.Position() != want || n.Leads() || n.Durable() != want.Index || string(n.ReplicaState()) != "others" {
+		t.Errorf("it opens at %+v", n.Position())
+	}
+	if body, lsn := n.get("a"); body != "1" || lsn != 0 {
+		t.Errorf("a is %q, LSN %d", body, lsn)
+	}
+	if err := n.Close(); err != nil {
+		t.Error(err)
+	}
+	if tail, err := ReadReplica(n.dir); err != nil || tail.Position != want || string(tail.State) != "others" {
+		t.Errorf("after a checkpoint the folder is at %+v: %v", tail, err)
+	}
+}
+
+// TestNothingUncommittedIsInTheFolder: without a majority the leader's changes stay in memory.
+func TestNothingUncommittedIsInTheFolder(t *testing.T) {
+	log := newFakeLog()
+	n := newNode(t, log)
+	n.lead()
+	n.mustWait(n.put("a", "1"))
+	at := n.Position()
+	log.set(func() { log.fail = func() error { return replica.ErrNoMajority } })
+	lsn := n.put("b", "1")
+	if err := n.Wait(lsn); !errors.Is(err, replica.ErrNoMajority) {
+		t.Errorf("a write without a majority: %v", err)
+	}
+	if err := n.Writable(); !errors.Is(err, replica.ErrNoMajority) {
+		t.Errorf("writes are refused because of %v", err)
+	}
+	if !n.Unsettled() || n.Position() != at {
+		t.Errorf("unsettled %v, at %+v", n.Unsettled(), n.Position())
+	}
+	for name, f := range map[string]func() error{
+		"a checkpoint": n.Save, "a backup": func() error { return n.Backup(t.TempDir() + "/b") },
+	} {
+		if err := f(); !errors.Is(err, replica.ErrNoMajority) {
+			t.Errorf("%s without a majority: %v", name, err)
+		}
+	}
+	if tail, err := ReadReplica(n.dir); err != nil || tail.Position != at {
+		t.Errorf("the folder is at %+v: %v", tail, err)
+	}
+	log.set(func() { log.fail = nil })
+	if err := n.Settle(lsn); err != nil {
+		t.Error(err)
+	}
+	if err := n.Save(); err != nil {
+		t.Error("a checkpoint with a majority:", err)
+	}
+	log.set(func() { log.fail = func() error { return replica.ErrVoid } })
+	if err := n.Wait(n.put("c", "1")); !errors.Is(err, replica.ErrVoid) {
+		t.Errorf("a void write: %v", err)
+	}
+	log.set(func() { log.fail = nil })
+	if err := n.Wait(n.put("d", "1")); !errors.Is(err, replica.ErrVoid) {
+		t.Errorf("a write after a void one: %v", err)
+	}
+	at = n.Position()
+	n.abandon()
+	n.open()
+	defer n.abandon()
+	for id, want := range map[string]string{"a": "1", "b": "1", "c": "", "d": ""} {
+		if body, _ := n.get(id); body != want {
+			t.Errorf("%s is %q", id, body)
+		}
+	}
+	if n.Position() != at {
+		t.Errorf("it opens at %+v, not %+v", n.Position(), at)
+	}
+}
+
+// TestRetriesProposeOnce: a batch whose fate was not known is not proposed again, and the local journal has it once.
+func TestRetriesProposeOnce(t *testing.T) {
+	log := newFakeLog()
+	n := newNode(t, log)
+	n.lead()
+	fail := 3
+	log.set(func() {
+		log.lost = func() error {
+			if fail--; fail >= 0 {
+				return replica.ErrNoMajority
+			}
+			return nil
+		}
+	})
+	var lsns []LSN
+	for _, id := range []string{"a", "b", "c", "d", "e"} {
+		lsn := n.put(id, "1")
+		if err := n.Wait(lsn); err != nil && !errors.Is(err, replica.ErrNoMajority) {
+			t.Fatal(err)
+		}
+		lsns = append(lsns, lsn)
+	}
+	n.mustWait(slices.Max(lsns))
+	for lsn, times := range log.proposed {
+		if times != 1 {
+			t.Errorf("batch %d was proposed %d times", lsn, times)
+		}
+	}
+	if n.Position() != log.last() || n.Unsettled() {
+		t.Errorf("at %+v, the log at %+v", n.Position(), log.last())
+	}
+	n.abandon()
+}
