@@ -205,5 +205,5 @@ func (e *Engine) awaitsDelay(s *Session, r *row, args []string) <-chan struct{} 
 	if r.Secrets == nil || !e.Host.PasswordSet() || len(r.Secrets(args)) == 0 {
 		return nil
 	}
-	return e.auth.wait(s, e.Keyspace().Now())
+	return e.auth.wait(s, e.Now())
 }

@@ -2,8 +2,12 @@ package commands
 
 import (
 	"context"
+	"errors"
+	"sync"
 
 	"mayfly/cluster/topology"
+	"mayfly/keyspace"
+	"mayfly/keyspace/replica"
 )
 
 // Cluster is the cluster around the engine's node, as the engine needs it. Safe for concurrent use.
@@ -23,9 +27,44 @@ type Cluster interface {
 	Replicated(ctx context.Context, n int) int
 }
 
+// loaded reports whether a keyspace is open that commands may use.
+func (e *Engine) loaded() bool { return !e.suspended.Load() && e.Keyspace() != nil }
+
+// keyspaceStats returns the figures of the keyspace, none if no one is open.
+func (e *Engine) keyspaceStats() keyspace.Stats {
+	if ks := e.Keyspace(); ks != nil {
+		return ks.Stats()
+	}
+	return keyspace.Stats{}
+}
+
+// term returns the term of the cluster; 0 without one.
+func (e *Engine) term() uint64 {
+	if e.Cluster == nil {
+		return 0
+	}
+	return e.Cluster.View().Term
+}
+
+// mode is the mode of the server in HELLO and INFO.
+func (e *Engine) mode() string {
+	if e.Cluster != nil {
+		return "cluster"
+	}
+	return "standalone"
+}
+
+// role is the role of the server in HELLO.
+func (e *Engine) role() string {
+	if e.Cluster != nil && !e.Cluster.View().Leads() {
+		return "replica"
+	}
+	return "master"
+}
+
 // Suspend ends the use of the keyspace, before the node closes it without committing. It disconnects all
-// clients; commands are answered with LOADING until [Engine.SetKeyspace]. No reply leaves afterwards that
-// reports or reveals what the keyspace has not committed.
+// clients; commands that need a keyspace are answered with LOADING until [Engine.SetKeyspace]. No reply leaves
+// afterwards that reports or reveals what the keyspace has not committed.
 func (e *Engine) Suspend() {
 	e.suspended.Store(true)
 	// A session that passes the check from here on has begun after it: what it executes is refused. The
@@ -33,6 +72,71 @@ func (e *Engine) Suspend() {
 	e.Host.Disconnect(func(*Session) bool { return true })
 }
 
-// LeaderChanged applies a change of leaders: see the page on clusters. The node calls it with each View
-// whose leader, or whose own role, differs from that before.
-func (e *Engine) LeaderChanged(*topology.View) {}
+// leadership is what the engine remembers of the view before.
+type leadership struct {
+	mu     sync.Mutex // protects what follows
+	led    bool       // this node was the leader
+	master topology.Member
+	known  bool // master is the last leader that was known
+}
+
+// LeaderChanged applies a change of leaders. The node calls it with each View whose leader, or whose own role, differs
+// from the one before, before it applies what another leader has written.
+//
+// At a node that does not lead any more, blocked commands end with an error, and the connections of subscribers close,
+// but of those to Sentinel's channels: messages are published at the leader. Every node publishes a new leader as a
+// Sentinel does.
+func (e *Engine) LeaderChanged(v *topology.View) {
+	l := &e.leadership
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if v.Leader != nil {
+		if l.known && l.master.Client != v.Leader.Client {
+			e.publishSwitch(v.Name, &l.master, v.Leader)
+		}
+		l.master, l.known = *v.Leader, true
+	}
+	if l.led && !v.Leads() {
+		e.waiters.deposeAll()
+		subscribed := e.Broker.ordinarySubscribers()
+		e.Host.Disconnect(func(s *Session) bool { return subscribed[s] })
+	}
+	l.led = v.Leads()
+}
+
+// publishSwitch publishes a change of leaders on Sentinel's channel.
+func (e *Engine) publishSwitch(name string, from, to *topology.Member) {
+	oldHost, oldPort := from.Split()
+	newHost, newPort := to.Split()
+	e.Broker.queue.push(event{
+		kind: subChannel, channel: "+switch-master",
+		text: name + " " + oldHost + " " + oldPort + " " + newHost + " " + newPort,
+	})
+	e.Broker.ensureHelper()
+}
+
+// ordinarySubscribers returns the sessions that subscribe to anything but Sentinel's channels.
+func (b *Broker) ordinarySubscribers() map[*Session]bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	list := map[*Session]bool{}
+	for kind := range b.registries {
+		for _, sub := range b.registries[kind].all {
+			if subscriptionKind(kind) != subShard && isSentinelChannel(sub.name) {
+				continue
+			}
+			for _, s := range sub.members {
+				list[s] = true
+			}
+		}
+	}
+	return list
+}
+
+// vetoed returns the error of a command whose transaction the keyspace refuses.
+func (e *Engine) vetoed(s *Session, r *row, args []string, veto error) error {
+	if errors.Is(veto, replica.ErrFollower) {
+		return e.notServed(s, r, args)
+	}
+	return Error("HELD " + veto.Error())
+}

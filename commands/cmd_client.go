@@ -15,37 +15,37 @@ var clientCommand = Command{
 		helpRow("client", "5.0.0"),
 		{
 			Name: "getname", Since: "2.6.9", Summary: "Get the current connection name",
-			Flags: NoScript | Loading | Stale, Parse: noParse(runClientGetName),
+			Flags: NoScript | Loading | Stale | OnNode, Parse: noParse(runClientGetName),
 		},
 		{
 			Name: "getredir", Since: "6.0.0", Summary: "Get tracking notifications redirection client ID if any",
-			Flags: NoScript | Loading | Stale,
+			Flags: NoScript | Loading | Stale | OnNode,
 			Parse: noParse(func(*Context) Reply { return Integer(-1) }), // nothing is tracked
 		},
 		{
 			Name: "id", Since: "5.0.0", Summary: "Returns the client ID for the current connection",
-			Flags: NoScript | Loading | Stale, Parse: noParse(func(x *Context) Reply { return Integer(x.Session.ID) }),
+			Flags: NoScript | Loading | Stale | OnNode, Parse: noParse(func(x *Context) Reply { return Integer(x.Session.ID) }),
 		},
 		{
 			Name: "info", Since: "6.2.0", Summary: "Returns information about the current client connection.",
 			Differs: "As `CLIENT LIST`",
-			Flags:   NoScript | Loading | Stale, Tips: "nondeterministic_output", Parse: noParse(runClientInfo),
+			Flags:   NoScript | Loading | Stale | OnNode, Tips: "nondeterministic_output", Parse: noParse(runClientInfo),
 		},
 		{
 			Name: "kill", Syntax: "<ip:port | " + killOption + " [" + killOption + " ...]>", Arity: -3,
 			Summary: "Kill the connection of a client",
-			Flags:   Admin | NoScript | Loading | Stale, Parse: parseClientKill,
+			Flags:   Admin | NoScript | Loading | Stale | OnNode, Parse: parseClientKill,
 		},
 		{
 			Name: "list", Syntax: "[TYPE <NORMAL | MASTER | REPLICA | PUBSUB>] [ID client-id [client-id ...]]",
 			Summary: "Get the list of client connections",
 			Differs: "A connection has no descriptor and no buffers of its own while it is idle: `fd`, `rbs`, `obl` and their like are -1 or 0. `qbuf`, `qbuf-free` and `argv-mem` of another client are those of a command that is half read or waits, else 0. `oll` and `omem` count what has 16 KiB or is for a subscriber. `db` may be a name; an id named twice is listed once",
-			Flags:   Admin | NoScript | Loading | Stale, Tips: "nondeterministic_output", Parse: parseClientList,
+			Flags:   Admin | NoScript | Loading | Stale | OnNode, Tips: "nondeterministic_output", Parse: parseClientList,
 		},
 		{
 			Name: "no-evict", Syntax: "<ON | OFF>", Since: "7.0.0", Summary: "Set client eviction mode for the current connection",
 			Differs: "A request of the client itself may still be refused",
-			Flags:   Admin | NoScript | Loading | Stale,
+			Flags:   Admin | NoScript | Loading | Stale | OnNode,
 			Parse: func(in *Input) (Run, error) {
 				return parseOnOff(in, func(x *Context, on bool) { x.Session.Memory.Protect(on) })
 			},
@@ -53,7 +53,7 @@ var clientCommand = Command{
 		{
 			Name: "no-touch", Syntax: "<ON | OFF>", Since: "7.2.0",
 			Summary: "Controls whether commands sent by the client will alter the LRU/LFU of the keys they access.",
-			Flags:   NoScript | Loading | Stale,
+			Flags:   NoScript | Loading | Stale | OnNode,
 			Parse: func(in *Input) (Run, error) {
 				return parseOnOff(in, func(x *Context, on bool) { x.Session.setNoTouch(on) })
 			},
@@ -61,26 +61,26 @@ var clientCommand = Command{
 		{
 			Name: "pause", Syntax: "timeout [WRITE | ALL]", Since: "2.9.50",
 			Summary: "Stop processing commands from clients for some time",
-			Flags:   Admin | NoScript | Loading | Stale, Parse: parseClientPause,
+			Flags:   Admin | NoScript | Loading | Stale | OnNode, Parse: parseClientPause,
 		},
 		{
 			Name: "reply", Syntax: "<ON | OFF | SKIP>", Since: "3.2.0", Summary: "Instruct the server whether to reply to commands",
 			Differs: "In a transaction it counts from the next command on; Redis cuts the reply of EXEC short",
-			Flags:   NoScript | Loading | Stale, Parse: parseClientReply,
+			Flags:   NoScript | Loading | Stale | OnNode, Parse: parseClientReply,
 		},
 		{
 			Name: "setinfo", Syntax: "<LIB-NAME libname | LIB-VER libver>", Since: "7.2.0", Summary: "Set client or connection specific info",
-			Flags: NoScript | Loading | Stale, Tips: "request_policy:all_nodes response_policy:all_succeeded",
+			Flags: NoScript | Loading | Stale | OnNode, Tips: "request_policy:all_nodes response_policy:all_succeeded",
 			Parse: parseClientSetInfo,
 		},
 		{
 			Name: "setname", Syntax: "connection-name", Since: "2.6.9", Summary: "Set the current connection name",
-			Flags: NoScript | Loading | Stale, Parse: parseClientSetName,
+			Flags: NoScript | Loading | Stale | OnNode, Parse: parseClientSetName,
 		},
 		{
 			Name: "trackinginfo", Since: "6.2.0",
 			Summary: "Return information about server assisted client side caching for the current connection",
-			Flags:   NoScript | Loading | Stale,
+			Flags:   NoScript | Loading | Stale | OnNode,
 			Parse: noParse(func(*Context) Reply {
 				return Map(Bulk("flags"), Set(Bulk("off")), Bulk("redirect"), Integer(-1), Bulk("prefixes"), Array())
 			}),
@@ -88,11 +88,11 @@ var clientCommand = Command{
 		{
 			Name: "unblock", Syntax: "client-id [TIMEOUT | ERROR]", Since: "5.0.0",
 			Summary: "Unblock a client blocked in a blocking command from a different connection",
-			Flags:   Admin | NoScript | Loading | Stale, Parse: parseClientUnblock,
+			Flags:   Admin | NoScript | Loading | Stale | OnNode, Parse: parseClientUnblock,
 		},
 		{
 			Name: "unpause", Since: "6.2.0", Summary: "Resume processing of clients that were paused",
-			Flags: Admin | NoScript | Loading | Stale, Parse: noParse(runClientUnpause),
+			Flags: Admin | NoScript | Loading | Stale | OnNode, Parse: noParse(runClientUnpause),
 		},
 	},
 }
@@ -238,7 +238,7 @@ func parseClientPause(in *Input) (Run, error) {
 		return nil, errNegativeTime
 	}
 	return func(x *Context) Reply {
-		x.Engine.pause.extend(x.Now(), ms, all, x.Engine.Keyspace().KeepDeadUntil)
+		x.Engine.pause.extend(x.Now(), ms, all, x.Engine.keepDeadUntil)
 		return OK
 	}, nil
 }

@@ -10,24 +10,24 @@ import (
 // commandCommand describes the commands of the table.
 var commandCommand = Command{
 	Name: "command", Since: "2.8.13", Arity: -1, Summary: "Get array of Redis command details",
-	Flags: Loading | Stale, Categories: "connection", Tips: "nondeterministic_output_order",
+	Flags: Loading | Stale | OnNode, Categories: "connection", Tips: "nondeterministic_output_order",
 	Differs: "Lists mayfly's commands",
 	Parse:   noParse(func(*Context) Reply { return infoOfAll(tableSorted) }),
 	Sub: []Command{
 		{
 			Name: "count", Summary: "Get total number of Redis commands",
 			Differs: "Counts mayfly's commands",
-			Flags:   Loading | Stale, Categories: "connection", Parse: noParse(func(*Context) Reply { return Count(len(table)) }),
+			Flags:   Loading | Stale | OnNode, Categories: "connection", Parse: noParse(func(*Context) Reply { return Count(len(table)) }),
 		},
 		{
 			Name: "docs", Syntax: "[command-name [command-name ...]]", Since: "7.0.0",
 			Summary: "Get array of specific Redis command documentation",
 			Differs: "Without `complexity` and `history`",
-			Flags:   Loading | Stale, Categories: "connection", Tips: "nondeterministic_output_order", Parse: noParse(runCommandDocs),
+			Flags:   Loading | Stale | OnNode, Categories: "connection", Tips: "nondeterministic_output_order", Parse: noParse(runCommandDocs),
 		},
 		{
 			Name: "getkeys", Syntax: "command [arg [arg ...]]", Arity: -4, Summary: "Extract keys given a full Redis command",
-			Flags: Loading | Stale, Categories: "connection",
+			Flags: Loading | Stale | OnNode, Categories: "connection",
 			Parse: func(in *Input) (Run, error) {
 				return parseCommandGetKeys(in, func(r *row, args []string) Reply { return Bulks(r.keys(args)...) })
 			},
@@ -35,19 +35,19 @@ var commandCommand = Command{
 		{
 			Name: "getkeysandflags", Syntax: "command [arg [arg ...]]", Since: "7.0.0", Arity: -4,
 			Summary: "Extract keys and access flags given a full Redis command",
-			Flags:   Loading | Stale, Categories: "connection",
+			Flags:   Loading | Stale | OnNode, Categories: "connection",
 			Parse: func(in *Input) (Run, error) { return parseCommandGetKeys(in, keysAndFlags) },
 		},
 		with(helpRow("command", "5.0.0"), func(c *Command) { c.Categories = "connection" }),
 		{
 			Name: "info", Syntax: "[command-name [command-name ...]]",
 			Summary: "Get array of specific Redis command details, or all when no argument is given.",
-			Flags:   Loading | Stale, Categories: "connection", Tips: "nondeterministic_output_order", Parse: noParse(runCommandInfo),
+			Flags:   Loading | Stale | OnNode, Categories: "connection", Tips: "nondeterministic_output_order", Parse: noParse(runCommandInfo),
 		},
 		{
 			Name: "list", Syntax: "[FILTERBY <MODULE module-name | ACLCAT category | PATTERN pattern>]", Since: "7.0.0",
 			Summary: "Get an array of Redis command names",
-			Flags:   Loading | Stale, Categories: "connection", Tips: "nondeterministic_output_order", Parse: parseCommandList,
+			Flags:   Loading | Stale | OnNode, Categories: "connection", Tips: "nondeterministic_output_order", Parse: parseCommandList,
 		},
 	},
 }
@@ -275,7 +275,9 @@ func (r *row) categories() []string {
 		if !renamed {
 			group = r.Group
 		}
-		in[group] = true
+		if !strings.Contains(r.Categories, "connection") { // as in Redis it replaces that of the group
+			in[group] = true
+		}
 		for _, c := range strings.Fields(r.Categories) {
 			in[c] = true
 		}

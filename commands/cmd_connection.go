@@ -11,12 +11,12 @@ var connectionCommands = []Command{
 	{
 		Name: "auth", Syntax: "[username] password", Since: "1.0.0", Summary: "Authenticate to the server",
 		Differs: "The only user is `default`: there are no ACLs",
-		Flags:   NoScript | Loading | Stale | Fast | NoAuth | AllowBusy, Parse: parseAuth, Secrets: authSecrets,
+		Flags:   NoScript | Loading | Stale | Fast | NoAuth | AllowBusy | OnNode, Parse: parseAuth, Secrets: authSecrets,
 	},
 	clientCommand,
 	{
 		Name: "echo", Syntax: "message", Since: "1.0.0", Summary: "Echo the given string",
-		Flags: Loading | Stale | Fast,
+		Flags: Loading | Stale | Fast | OnNode,
 		Parse: func(in *Input) (Run, error) {
 			message := in.Args[1]
 			return func(*Context) Reply { return Bulk(message) }, nil
@@ -25,15 +25,15 @@ var connectionCommands = []Command{
 	{
 		Name: "hello", Syntax: "[protover [AUTH username password] [SETNAME clientname]]", Since: "6.0.0", Summary: "Handshake with Redis",
 		Differs: "All options are checked before one takes effect. Redis runs AUTH before it finds a wrong option behind it",
-		Flags:   NoScript | Loading | Stale | Fast | NoAuth | AllowBusy, Parse: parseHello, Secrets: helloSecrets,
+		Flags:   NoScript | Loading | Stale | Fast | NoAuth | AllowBusy | OnNode, Parse: parseHello, Secrets: helloSecrets,
 	},
 	{
 		Name: "ping", Syntax: "[message]", Since: "1.0.0", Summary: "Ping the server",
-		Flags: Fast | AllowSubscribed, Tips: "request_policy:all_shards response_policy:all_succeeded", Parse: parsePing,
+		Flags: Fast | AllowSubscribed | OnNode, Tips: "request_policy:all_shards response_policy:all_succeeded", Parse: parsePing,
 	},
 	{
 		Name: "quit", Since: "1.0.0", Arity: -1, Summary: "Close the connection",
-		Flags: NoScript | Loading | Stale | Fast | NoAuth | AllowBusy | Immediate | AllowSubscribed,
+		Flags: NoScript | Loading | Stale | Fast | NoAuth | AllowBusy | Immediate | AllowSubscribed | OnNode,
 		Parse: noParse(func(x *Context) Reply {
 			x.close = true
 			return OK
@@ -41,12 +41,12 @@ var connectionCommands = []Command{
 	},
 	{
 		Name: "reset", Since: "6.2.0", Summary: "Reset the connection",
-		Flags: NoScript | Loading | Stale | Fast | NoAuth | AllowBusy | Immediate | AllowSubscribed, Parse: noParse(runReset),
+		Flags: NoScript | Loading | Stale | Fast | NoAuth | AllowBusy | Immediate | AllowSubscribed | OnNode, Parse: noParse(runReset),
 	},
 	{
 		Name: "select", Syntax: "<index | container>", Since: "1.0.0", Summary: "Change the selected database for the current connection",
 		Differs: "Takes the number or the name of any container. A word that is neither a number nor such a name has an error of its own",
-		Flags:   Loading | Stale | Fast, Parse: parseSelect,
+		Flags:   Loading | Stale | Fast | OnNode, Parse: parseSelect,
 	},
 }
 
@@ -77,6 +77,13 @@ func runPing(x *Context) Reply {
 func parseSelect(in *Input) (Run, error) {
 	name := in.Args[1]
 	return func(x *Context) Reply {
+		if x.Session.service == serveDetached {
+			if name != "0" {
+				return Fail(errLoadingData)
+			}
+			x.Session.update(func() { x.Session.database, x.Session.databaseNumber = "0", 0 })
+			return OK
+		}
 		c, err := x.databaseByName(name)
 		switch {
 		case err == errNotInteger: // the name of a container
@@ -221,8 +228,8 @@ func (h *hello) run(x *Context) Reply {
 		Bulk("version"), Bulk(RedisVersion),
 		Bulk("proto"), Count(s.Proto),
 		Bulk("id"), Integer(s.ID),
-		Bulk("mode"), Bulk("standalone"),
-		Bulk("role"), Bulk("master"),
+		Bulk("mode"), Bulk(x.Engine.mode()),
+		Bulk("role"), Bulk(x.Engine.role()),
 		Bulk("modules"), Array(),
 	)
 }

@@ -19,23 +19,24 @@ var infoSections = []struct {
 	name  string
 	write func(*infoReport)
 	long  bool // given only on request
+	data  bool // needs an open keyspace
 }{
-	{"Server", (*infoReport).serverSection, false},
-	{"Clients", (*infoReport).clientsSection, false},
-	{"Memory", (*infoReport).memorySection, false},
-	{"Persistence", (*infoReport).persistenceSection, false},
-	{"Stats", (*infoReport).statsSection, false},
-	{"Replication", (*infoReport).replicationSection, false},
-	{"CPU", (*infoReport).cpuSection, false},
-	{"Modules", func(*infoReport) {}, false}, // always empty
-	{"Commandstats", (*infoReport).commandStatsSection, true},
-	{"Errorstats", (*infoReport).errorStatsSection, false},
-	{"Latencystats", (*infoReport).latencyStatsSection, true},
-	{"Cluster", (*infoReport).clusterSection, false},
-	{"Expiry", (*infoReport).expirySection, false},
-	{"Indexes", (*infoReport).indexesSection, false},
-	{"Deaths", (*infoReport).deathsSection, false},
-	{"Keyspace", (*infoReport).keyspaceSection, false},
+	{"Server", (*infoReport).serverSection, false, false},
+	{"Clients", (*infoReport).clientsSection, false, false},
+	{"Memory", (*infoReport).memorySection, false, true},
+	{"Persistence", (*infoReport).persistenceSection, false, false},
+	{"Stats", (*infoReport).statsSection, false, false},
+	{"Replication", (*infoReport).replicationSection, false, false},
+	{"CPU", (*infoReport).cpuSection, false, false},
+	{"Modules", func(*infoReport) {}, false, false}, // always empty
+	{"Commandstats", (*infoReport).commandStatsSection, true, false},
+	{"Errorstats", (*infoReport).errorStatsSection, false, false},
+	{"Latencystats", (*infoReport).latencyStatsSection, true, false},
+	{"Cluster", (*infoReport).clusterSection, false, false},
+	{"Expiry", (*infoReport).expirySection, false, true},
+	{"Indexes", (*infoReport).indexesSection, false, true},
+	{"Deaths", (*infoReport).deathsSection, false, true},
+	{"Keyspace", (*infoReport).keyspaceSection, false, true},
 }
 
 // parseInfo parses INFO. As in Redis, "all" is every section but Modules.
@@ -50,6 +51,9 @@ func parseInfo(in *Input) (Run, error) {
 		for _, s := range infoSections {
 			name := strings.ToLower(s.name)
 			if !wanted[name] && !wanted["everything"] && !(wanted["all"] && name != "modules") && !(wanted["default"] && !s.long) {
+				continue
+			}
+			if s.data && !report.loaded {
 				continue
 			}
 			if out.Len() > 0 {
@@ -75,11 +79,17 @@ type InfoField struct {
 // Info returns all fields of INFO but those of its long sections.
 func (e *Engine) Info() []InfoField {
 	var tx keyspace.Tx
-	e.Keyspace().BeginSweep(&tx)
+	session := Session{service: serveDetached}
+	if e.loaded() {
+		session.service = serveOnNode
+		e.Keyspace().BeginSweep(&tx)
+	} else {
+		tx.BeginDetached(e.Now())
+	}
 	defer tx.Close()
-	report := newInfoReport(&Context{Tx: &tx, Engine: e})
+	report := newInfoReport(&Context{Tx: &tx, Engine: e, Session: &session})
 	for _, s := range infoSections {
-		if !s.long {
+		if !s.long && (report.loaded || !s.data) {
 			s.write(report)
 		}
 	}
@@ -91,6 +101,7 @@ func (e *Engine) Info() []InfoField {
 type infoReport struct {
 	x             *Context
 	host          ServerInfo
+	loaded        bool // a keyspace is open
 	keyspaceStats keyspace.Stats
 	fields        []InfoField
 
@@ -99,7 +110,9 @@ type infoReport struct {
 }
 
 func newInfoReport(x *Context) *infoReport {
-	return &infoReport{x: x, host: x.Engine.Host.Info(), keyspaceStats: x.Engine.Keyspace().Stats()}
+	return &infoReport{
+		x: x, host: x.Engine.Host.Info(), keyspaceStats: x.Engine.keyspaceStats(), loaded: x.Session.service != serveDetached,
+	}
 }
 
 // field writes a field.
@@ -145,7 +158,7 @@ func (r *infoReport) serverSection() {
 		executable = ""
 	}
 	r.field("redis_version", RedisVersion)
-	r.field("redis_mode", "standalone")
+	r.field("redis_mode", r.x.Engine.mode())
 	r.field("mayfly_version", r.host.Version)
 	r.field("os", operatingSystem())
 	r.field("arch_bits", 32<<(^uint(0)>>63))
@@ -153,8 +166,10 @@ func (r *infoReport) serverSection() {
 	r.field("process_id", os.Getpid())
 	r.field("run_id", runID())
 	r.field("tcp_port", r.host.TCPPort)
-	r.field("server_time_usec", r.x.Tx.Micros())
-	r.field("clock_ahead_ms", r.x.Engine.Keyspace().ClockAhead().Milliseconds()) // of the wall clock, which was set back
+	if r.loaded {
+		r.field("server_time_usec", r.x.Tx.Micros())
+		r.field("clock_ahead_ms", r.x.Engine.Keyspace().ClockAhead().Milliseconds()) // of the wall clock, which was set back
+	}
 	r.field("uptime_in_seconds", uptime)
 	r.field("uptime_in_days", uptime/(24*60*60))
 	r.field("executable", executable)
@@ -207,7 +222,10 @@ func (r *infoReport) memorySection() {
 }
 
 func (r *infoReport) persistenceSection() {
-	r.field("loading", 0) // clients connect only after loading
+	r.flagField("loading", !r.loaded) // only clients of a node of a cluster connect before it has loaded
+	if !r.loaded {
+		return
+	}
 	r.flagField("rdb_bgsave_in_progress", r.keyspaceStats.Saving)
 	r.field("rdb_last_save_time", r.x.Engine.Keyspace().LastSave()/1000)
 	r.statusField("rdb_last_bgsave_status", r.keyspaceStats.LastSaveError)
@@ -278,6 +296,10 @@ func (r *infoReport) statsSection() {
 }
 
 func (r *infoReport) replicationSection() {
+	if c := r.x.Engine.Cluster; c != nil {
+		r.fields = append(r.fields, replicationFields(c.View())...)
+		return
+	}
 	// There is no replication. The fields are those of a Redis without replicas, for programs that expect
 	// them.
 	r.field("role", "master")
@@ -299,7 +321,13 @@ func (r *infoReport) cpuSection() {
 	r.field("used_cpu_user_children", fmt.Sprintf("%.6f", childUser))
 }
 
-func (r *infoReport) clusterSection() { r.flagField("cluster_enabled", false) }
+func (r *infoReport) clusterSection() {
+	c := r.x.Engine.Cluster
+	r.flagField("cluster_enabled", c != nil)
+	if c != nil {
+		r.fields = append(r.fields, clusterFields(c.View())...)
+	}
+}
 
 func (r *infoReport) expirySection() {
 	e := r.x.Engine.sinceReset().expiry

@@ -51,7 +51,7 @@ var latencyCommand = Command{
 
 // latencyRow fills in what the subcommands of LATENCY have in common.
 func latencyRow(c Command) Command {
-	c.Flags = Admin | NoScript | Loading | Stale
+	c.Flags = Admin | NoScript | Loading | Stale | OnNode
 	c.Tips = cmp.Or(c.Tips, "nondeterministic_output request_policy:all_nodes response_policy:special")
 	return c
 }
@@ -188,7 +188,7 @@ func (e *Engine) waitTimed(wait func(keyspace.LSN) error, t keyspace.LSN) error 
 	start := clock.Monotonic()
 	err := wait(t)
 	if took := clock.Monotonic() - start; e.Latency.exceeds(took) {
-		e.Latency.record(latencyOfCommit, e.Keyspace().Now(), took)
+		e.Latency.record(latencyOfCommit, e.Now(), took)
 	}
 	return err
 }

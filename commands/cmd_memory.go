@@ -17,20 +17,20 @@ var memoryCommand = Command{
 		{
 			Name: "doctor", Summary: "Outputs memory problems report",
 			Differs: "Finds other issues",
-			Scope:   ScopeSweep, Tips: "nondeterministic_output request_policy:all_shards response_policy:special",
+			Flags:   OnNode, Scope: ScopeSweep, Tips: "nondeterministic_output request_policy:all_shards response_policy:special",
 			Parse: noParse(func(x *Context) Reply { return Verbatim(memoryDoctor(x.memoryFigures(x.Tx.AllStats()))) }),
 		},
 		helpRow("memory", "4.0.0"),
 		{
 			Name: "malloc-stats", Summary: "Show allocator internal stats",
 			Differs: "The statistics of Go's runtime",
-			Tips:    "nondeterministic_output request_policy:all_shards response_policy:special",
-			Parse:   noParse(func(*Context) Reply { return Verbatim(allocatorReport()) }),
+			Flags:   OnNode, Tips: "nondeterministic_output request_policy:all_shards response_policy:special",
+			Parse: noParse(func(*Context) Reply { return Verbatim(allocatorReport()) }),
 		},
 		{
 			Name: "purge", Summary: "Ask the allocator to release memory",
 			Differs: "Moves items closer together, collects garbage and returns what is free",
-			Flags:   Slow, Tips: "request_policy:all_shards response_policy:all_succeeded",
+			Flags:   Slow | OnNode, Tips: "request_policy:all_shards response_policy:all_succeeded",
 			Parse: noParse(func(x *Context) Reply {
 				x.Tx.Clean()
 				debug.FreeOSMemory()
@@ -40,7 +40,7 @@ var memoryCommand = Command{
 		{
 			Name: "stats", Summary: "Show memory usage details",
 			Differs: "The figures of Go's runtime: no caches, and no backlogs by kind of client",
-			Scope:   ScopeSweep, Tips: "nondeterministic_output request_policy:all_shards response_policy:special",
+			Flags:   OnNode, Scope: ScopeSweep, Tips: "nondeterministic_output request_policy:all_shards response_policy:special",
 			Parse: noParse(runMemoryStats),
 		},
 		{

@@ -11,7 +11,7 @@ import (
 var monitorCommand = Command{
 	Name: "monitor", Since: "1.0.0", Summary: "Listen for all requests received by the server in real time",
 	Differs: "A client that does not keep up is disconnected",
-	Flags:   Admin | NoScript | Loading | Stale, Parse: noParse(runMonitor),
+	Flags:   Admin | NoScript | Loading | Stale | OnNode, Parse: noParse(runMonitor),
 }
 
 // runMonitor starts to show the session all commands. As in Redis, a repeated MONITOR has no reply.

@@ -18,39 +18,44 @@ var persistenceCommands = []Command{
 	{
 		Name: "backup", Syntax: "path", Since: sinceFirst,
 		Summary: "Writes a consistent copy of the data folder to a new folder while other clients go on. A relative path starts beside the data folder.",
-		Flags:   Admin | NoScript | NoAsyncLoading | NoMulti, Parse: parseBackup,
+		Flags:   Admin | NoScript | NoAsyncLoading | NoMulti | OnNode, Parse: parseBackup,
 	},
 	{
 		Name: "bgrewriteaof", Since: "1.0.0", Summary: "Asynchronously rewrite the append-only file",
 		Differs: "A compaction of the stores. Data is safe without it",
-		Flags:   Admin | NoScript | NoAsyncLoading,
+		Flags:   Admin | NoScript | NoAsyncLoading | OnNode,
 		Parse:   noParse(func(x *Context) Reply { return x.compact("Background append only file rewriting") }),
 	},
 	{
 		Name: "bgsave", Syntax: "[SCHEDULE]", Since: "1.0.0", Summary: "Asynchronously save the dataset to disk",
 		Differs: "A checkpoint of the journal. Data is safe without it",
-		Flags:   Admin | NoScript | NoAsyncLoading, Parse: parseBgsave,
+		Flags:   Admin | NoScript | NoAsyncLoading | OnNode, Parse: parseBgsave,
 	},
 	{
 		Name: "compact", Since: sinceFirst, Summary: "Starts to rewrite the files of all partitions without overwritten and deleted items.",
-		Flags: Admin | NoScript | NoAsyncLoading,
+		Flags: Admin | NoScript | NoAsyncLoading | OnNode,
 		Parse: noParse(func(x *Context) Reply { return x.compact("Background compaction") }),
 	},
 	{
 		Name: "lastsave", Since: "1.0.0", Summary: "Get the UNIX time stamp of the last successful save to disk",
 		Differs: "The time of the last checkpoint",
-		Flags:   Loading | Stale | Fast, Categories: "admin dangerous", Tips: "nondeterministic_output",
-		Parse: noParse(func(x *Context) Reply { return Integer(x.Engine.Keyspace().LastSave() / 1000) }),
+		Flags:   Loading | Stale | Fast | OnNode, Categories: "admin dangerous", Tips: "nondeterministic_output",
+		Parse: noParse(func(x *Context) Reply {
+			if x.Session.service == serveDetached {
+				return Fail(errLoadingData)
+			}
+			return Integer(x.Engine.Keyspace().LastSave() / 1000)
+		}),
 	},
 	{
 		Name: "save", Since: "1.0.0", Summary: "Synchronously save the dataset to disk",
 		Differs: "A checkpoint. Only the client that asked waits for it, and data is safe without it",
-		Flags:   Admin | NoScript | NoAsyncLoading | NoMulti, Parse: noParse(runSave),
+		Flags:   Admin | NoScript | NoAsyncLoading | NoMulti | OnNode, Parse: noParse(runSave),
 	},
 	{
 		Name: "scrub", Since: sinceFirst,
 		Summary: "Starts to read and check all files on disk. Damaged ones are written anew from memory.",
-		Flags:   Admin | NoScript | NoAsyncLoading,
+		Flags:   Admin | NoScript | NoAsyncLoading | OnNode,
 		Parse: noParse(func(x *Context) Reply {
 			if !x.Engine.Keyspace().Scrubber().Ask() {
 				return Fail(errorf(errInProgress, "Background scrub"))

@@ -14,48 +14,48 @@ var pubsubCommands = []Command{
 		Name: "psubscribe", Syntax: "pattern [pattern ...]", Since: "2.0.0",
 		Summary: "Listen for messages published to channels matching the given patterns",
 		Differs: "The pattern is bounded as that of `KEYS`",
-		Flags:   PubSub | NoScript | Loading | Stale | AllowSubscribed,
+		Flags:   PubSub | NoScript | Loading | Stale | AllowSubscribed | OnLeader,
 		Parse:   func(in *Input) (Run, error) { return parseSubscribe(in, subPattern, "psubscribe") },
 	},
 	{
 		Name: "publish", Syntax: "channel message", Since: "2.0.0", Summary: "Post a message to a channel",
 		Differs: "The message leaves when all earlier commands of the sender are committed, in their order",
-		Flags:   PubSub | Loading | Stale | Fast | Publishes,
+		Flags:   PubSub | Loading | Stale | Fast | Publishes | OnLeader,
 		Parse:   func(in *Input) (Run, error) { return parsePublish(in, subChannel) },
 	},
 	pubsubCommand,
 	{
 		Name: "punsubscribe", Syntax: "[pattern [pattern ...]]", Since: "2.0.0",
 		Summary: "Stop listening for messages posted to channels matching the given patterns",
-		Flags:   PubSub | NoScript | Loading | Stale | AllowSubscribed,
+		Flags:   PubSub | NoScript | Loading | Stale | AllowSubscribed | OnNode,
 		Parse:   noParse(runUnsubscribe(subPattern, "punsubscribe")),
 	},
 	{
 		Name: "spublish", Syntax: "shardchannel message", Since: "7.0.0", Summary: "Post a message to a shard channel",
-		Flags: PubSub | Loading | Stale | Fast | Publishes, Keys: OneKey, Access: notKeys,
+		Flags: PubSub | Loading | Stale | Fast | Publishes | OnLeader, Keys: OneKey, Access: notKeys,
 		Parse: func(in *Input) (Run, error) { return parsePublish(in, subShard) },
 	},
 	{
 		Name: "ssubscribe", Syntax: "shardchannel [shardchannel ...]", Since: "7.0.0",
 		Summary: "Listen for messages published to the given shard channels",
-		Flags:   PubSub | NoScript | Loading | Stale | AllowSubscribed, Keys: AllKeys, Access: notKeys,
+		Flags:   PubSub | NoScript | Loading | Stale | AllowSubscribed | OnLeader, Keys: AllKeys, Access: notKeys,
 		Parse: func(in *Input) (Run, error) { return parseSubscribe(in, subShard, "ssubscribe") },
 	},
 	{
 		Name: "subscribe", Syntax: "channel [channel ...]", Since: "2.0.0", Summary: "Listen for messages published to the given channels",
-		Flags: PubSub | NoScript | Loading | Stale | AllowSubscribed,
+		Flags: PubSub | NoScript | Loading | Stale | AllowSubscribed | OnLeader,
 		Parse: func(in *Input) (Run, error) { return parseSubscribe(in, subChannel, "subscribe") },
 	},
 	{
 		Name: "sunsubscribe", Syntax: "[shardchannel [shardchannel ...]]", Since: "7.0.0",
 		Summary: "Stop listening for messages posted to the given shard channels",
-		Flags:   PubSub | NoScript | Loading | Stale | AllowSubscribed, Keys: AllKeys, Access: notKeys,
+		Flags:   PubSub | NoScript | Loading | Stale | AllowSubscribed | OnNode, Keys: AllKeys, Access: notKeys,
 		Parse: noParse(runUnsubscribe(subShard, "sunsubscribe")),
 	},
 	{
 		Name: "unsubscribe", Syntax: "[channel [channel ...]]", Since: "2.0.0",
 		Summary: "Stop listening for messages posted to the given channels",
-		Flags:   PubSub | NoScript | Loading | Stale | AllowSubscribed,
+		Flags:   PubSub | NoScript | Loading | Stale | AllowSubscribed | OnNode,
 		Parse:   noParse(runUnsubscribe(subChannel, "unsubscribe")),
 	},
 }
@@ -67,12 +67,12 @@ var pubsubCommand = Command{
 		{
 			Name: "channels", Syntax: "[pattern]", Summary: "List active channels",
 			Differs: "The pattern is bounded as that of `KEYS`",
-			Flags:   PubSub | Loading | Stale, Parse: func(in *Input) (Run, error) { return parseActiveNames(in, subChannel) },
+			Flags:   PubSub | Loading | Stale | OnNode, Parse: func(in *Input) (Run, error) { return parseActiveNames(in, subChannel) },
 		},
 		helpRow("pubsub", "6.2.0"),
 		{
 			Name: "numpat", Summary: "Get the count of unique patterns pattern subscriptions",
-			Flags: PubSub | Loading | Stale,
+			Flags: PubSub | Loading | Stale | OnNode,
 			Parse: noParse(func(x *Context) Reply {
 				n := 0
 				x.Engine.Broker.eachActive(subPattern, func(string) bool { n++; return true })
@@ -81,17 +81,17 @@ var pubsubCommand = Command{
 		},
 		{
 			Name: "numsub", Syntax: "[channel [channel ...]]", Summary: "Get the count of subscribers for channels",
-			Flags: PubSub | Loading | Stale, Parse: noParse(runNumSub(subChannel)),
+			Flags: PubSub | Loading | Stale | OnNode, Parse: noParse(runNumSub(subChannel)),
 		},
 		{
 			Name: "shardchannels", Syntax: "[pattern]", Since: "7.0.0", Summary: "List active shard channels",
 			Differs: "As `PUBSUB CHANNELS`",
-			Flags:   PubSub | Loading | Stale, Parse: func(in *Input) (Run, error) { return parseActiveNames(in, subShard) },
+			Flags:   PubSub | Loading | Stale | OnNode, Parse: func(in *Input) (Run, error) { return parseActiveNames(in, subShard) },
 		},
 		{
 			Name: "shardnumsub", Syntax: "[shardchannel [shardchannel ...]]", Since: "7.0.0",
 			Summary: "Get the count of subscribers for shard channels",
-			Flags:   PubSub | Loading | Stale, Parse: noParse(runNumSub(subShard)),
+			Flags:   PubSub | Loading | Stale | OnNode, Parse: noParse(runNumSub(subShard)),
 		},
 	},
 }
@@ -136,7 +136,9 @@ func parseSubscribe(in *Input, kind subscriptionKind, word string) (Run, error) 
 		if err != nil {
 			return Fail(err)
 		}
-		x.Engine.Keyspace().ListenersChanged()
+		if ks := x.Engine.Keyspace(); ks != nil {
+			ks.ListenersChanged()
+		}
 		return several(replies)
 	}, nil
 }

@@ -16,20 +16,24 @@ var serverCommands = []Command{
 	{
 		Name: "info", Syntax: "[section [section ...]]", Since: "1.0.0", Summary: "Get information and statistics about the server",
 		Differs: "Has only figures that apply, and more of them: containers that are not empty, the purge, the journal. Figures of missing features, such as replicas, are left out",
-		Flags:   Loading | Stale, Scope: ScopeSweep, Categories: "dangerous",
+		Flags:   Loading | Stale | OnNode, Scope: ScopeSweep, Categories: "dangerous",
 		Tips:  "nondeterministic_output request_policy:all_shards response_policy:special",
 		Parse: parseInfo,
 	},
 	{
 		Name: "time", Since: "2.6.0", Summary: "Return the current server time",
 		Differs: "Never runs backwards",
-		Flags:   Loading | Stale | Fast, Tips: "nondeterministic_output", Parse: noParse(runTime),
+		Flags:   Loading | Stale | Fast | OnNode, Tips: "nondeterministic_output", Parse: noParse(runTime),
 	},
 }
 
 // runTime is TIME: seconds, and microseconds within the second, by the clock that items die by. As in
 // Redis it reads the clock even within EXEC.
 func runTime(x *Context) Reply {
+	if x.Session.service == serveDetached {
+		now := x.Engine.Micros()
+		return Bulks(strconv.FormatInt(now/1e6, 10), strconv.FormatInt(now%1e6, 10))
+	}
 	now := x.Tx.Micros()
 	return Bulks(strconv.FormatInt(now/1e6, 10), strconv.FormatInt(now%1e6, 10))
 }
@@ -41,13 +45,13 @@ var configCommand = Command{
 		{
 			Name: "get", Syntax: "parameter [parameter ...]", Summary: "Get the values of configuration parameters",
 			Differs: "Other [options](configuration.md)",
-			Flags:   Admin | NoScript | Loading | Stale, Parse: parseConfigGet,
+			Flags:   Admin | NoScript | Loading | Stale | OnNode, Parse: parseConfigGet,
 		},
 		helpRow("config", "5.0.0"),
 		{
 			Name: "resetstat", Summary: "Reset the stats returned by INFO",
 			Differs: "Resets the figures of the purge too",
-			Flags:   Admin | NoScript | Loading | Stale,
+			Flags:   Admin | NoScript | Loading | Stale | OnNode,
 			Parse: noParse(func(x *Context) Reply {
 				x.Engine.resetStatistics()
 				return OK
@@ -56,13 +60,13 @@ var configCommand = Command{
 		{
 			Name: "rewrite", Since: "2.8.0", Summary: "Rewrite the configuration file with the in memory configuration",
 			Differs: "Writes mayfly's options",
-			Flags:   Admin | NoScript | Loading | Stale,
+			Flags:   Admin | NoScript | Loading | Stale | OnNode,
 			Parse:   noParse(func(x *Context) Reply { return okReply(x.Engine.Host.ConfigRewrite()) }),
 		},
 		{
 			Name: "set", Syntax: "parameter value [parameter value ...]", Summary: "Set configuration parameters to the given values",
 			Differs: "Other [options](configuration.md); an unknown one is an error",
-			Flags:   Admin | NoScript | Loading | Stale, Tips: "request_policy:all_nodes response_policy:all_succeeded",
+			Flags:   Admin | NoScript | Loading | Stale | OnNode, Tips: "request_policy:all_nodes response_policy:all_succeeded",
 			Parse: parseConfigSet, Secrets: configSecrets,
 		},
 	},
@@ -78,7 +82,7 @@ func parseConfigGet(in *Input) (Run, error) {
 	return func(x *Context) Reply {
 		var found []Reply
 		for _, option := range x.Engine.Host.ConfigGet(patterns) {
-			if option[0] == "databases" {
+			if option[0] == "databases" && x.Session.service != serveDetached {
 				option[1] = fmt.Sprint(x.Tx.HighestDB() + 1) // programs offer the numbers below
 			}
 			found = append(found, Bulk(option[0]), Bulk(option[1]))
@@ -132,7 +136,8 @@ func (x *Context) logConfigSet(pairs [][2]string) {
 }
 
 // The commands that graphical clients and some libraries send first. There is one user, who may do
-// everything, and there are no modules. CLUSTER and ROLE reply as a single Redis does.
+// everything, and there are no modules. Without a cluster,
+// CLUSTER and ROLE reply as a single Redis does.
 
 var aclCommand = Command{
 	Name: "acl", Since: "6.0.0", Summary: "A container for Access List Control commands ",
@@ -141,7 +146,7 @@ var aclCommand = Command{
 		{
 			Name: "whoami", Summary: "Return the name of the user associated to the current connection",
 			Differs: "There is only one user",
-			Flags:   NoScript | Loading | Stale, Parse: noParse(func(*Context) Reply { return Bulk(defaultUser) }),
+			Flags:   NoScript | Loading | Stale | OnNode, Parse: noParse(func(*Context) Reply { return Bulk(defaultUser) }),
 		},
 	},
 }
@@ -153,7 +158,7 @@ var moduleCommand = Command{
 		{
 			Name: "list", Summary: "List all modules loaded by the server",
 			Differs: "There are none",
-			Flags:   Admin | NoScript, Tips: "nondeterministic_output_order",
+			Flags:   Admin | NoScript | OnNode, Tips: "nondeterministic_output_order",
 			Parse: noParse(func(*Context) Reply { return Array() }),
 		},
 	},
@@ -161,40 +166,17 @@ var moduleCommand = Command{
 
 var roleCommand = Command{
 	Name: "role", Since: "2.8.12", Summary: "Return the role of the instance in the context of replication",
-	Flags: NoScript | Loading | Stale | Fast, Categories: "admin dangerous",
-	Parse: noParse(func(*Context) Reply { return Array(Bulk("master"), Integer(0), Array()) }), // no replicas
+	Flags: NoScript | Loading | Stale | Fast | OnNode, Categories: "admin dangerous",
+	Parse: noParse(runRole),
 }
 
-var clusterCommands = []Command{
-	{
-		Name: "cluster", Since: "3.0.0", Summary: "A container for cluster commands",
-		Sub: []Command{
-			clusterRow(Command{Name: "countkeysinslot", Syntax: "slot", Summary: "Return the number of local keys in the specified hash slot"}),
-			clusterRow(Command{Name: "help", Since: "5.0.0", Summary: "Show helpful text about the different subcommands", Flags: Loading}),
-			clusterRow(Command{Name: "info", Summary: "Provides info about Redis Cluster node state", Tips: "nondeterministic_output"}),
-			clusterRow(Command{Name: "keyslot", Syntax: "key", Summary: "Returns the hash slot of the specified key"}),
-			clusterRow(Command{Name: "myid", Summary: "Return the node id"}),
-			clusterRow(Command{Name: "nodes", Summary: "Get Cluster config for the node", Tips: "nondeterministic_output"}),
-			clusterRow(Command{Name: "shards", Since: "7.0.0", Summary: "Get array of cluster slots to node mappings", Tips: "nondeterministic_output"}),
-			clusterRow(Command{Name: "slots", Summary: "Get array of Cluster slot to node mappings", Tips: "nondeterministic_output"}),
-		},
-	},
-	clusterRow(Command{
-		Name: "readonly", Since: "3.0.0", Summary: "Enables read queries for a connection to a cluster replica node",
-		Flags: Fast | Loading, Categories: "connection",
-	}),
-	clusterRow(Command{
-		Name: "readwrite", Since: "3.0.0", Summary: "Disables read queries for a connection to a cluster replica node",
-		Flags: Fast | Loading, Categories: "connection",
-	}),
-}
-
-// clusterRow fills in what the commands of clusters have in common. As in Redis they reply that there is
-// no cluster.
-func clusterRow(c Command) Command {
-	c.Flags |= Stale
-	c.Parse = func(*Input) (Run, error) { return nil, errNoCluster }
-	return c
+// unsaved returns why a shutdown would lose writes, or nil. A node of a cluster loses none: what a majority has not
+// committed was not acknowledged.
+func (x *Context) unsaved() error {
+	if x.Engine.Cluster != nil {
+		return nil
+	}
+	return x.Engine.Keyspace().Unsaved()
 }
 
 // shutdownCommand ends the server as SIGTERM does: running commands finish, and all data are forced to
@@ -204,7 +186,7 @@ var shutdownCommand = Command{
 	Name: "shutdown", Syntax: "[NOSAVE | SAVE] [NOW] [FORCE] [ABORT]", Since: "1.0.0",
 	Summary: "Synchronously save the dataset to disk and then shut down the server",
 	Differs: "Loses nothing, whichever word follows; while the disk fails it takes FORCE or NOSAVE",
-	Flags:   Admin | NoScript | Loading | Stale | NoMulti | AllowBusy, Parse: parseShutdown,
+	Flags:   Admin | NoScript | Loading | Stale | NoMulti | AllowBusy | OnNode, Parse: parseShutdown,
 }
 
 func parseShutdown(in *Input) (Run, error) {
@@ -217,7 +199,7 @@ func parseShutdown(in *Input) (Run, error) {
 		if abort { // a shutdown starts at once and cannot be aborted
 			return Fail(errNoShutdown)
 		}
-		if err := x.Engine.Keyspace().Unsaved(); err != nil && !force && !nosave {
+		if err := x.unsaved(); err != nil && !force && !nosave {
 			x.Engine.Log.Error().Err(err).Msg("SHUTDOWN refused: it would lose writes that are not on disk; use FORCE to shut down anyway")
 			return Fail(errShutdown)
 		}

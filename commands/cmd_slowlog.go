@@ -17,17 +17,17 @@ var slowlogCommand = Command{
 	Sub: []Command{
 		{
 			Name: "get", Syntax: "[count]", Summary: "Get the slow log's entries",
-			Flags: Admin | Loading | Stale, Tips: "request_policy:all_nodes nondeterministic_output", Parse: parseSlowlogGet,
+			Flags: Admin | Loading | Stale | OnNode, Tips: "request_policy:all_nodes nondeterministic_output", Parse: parseSlowlogGet,
 		},
 		helpRow("slowlog", "6.2.0"),
 		{
 			Name: "len", Summary: "Get the slow log's length",
-			Flags: Admin | Loading | Stale, Tips: "request_policy:all_nodes response_policy:agg_sum nondeterministic_output",
+			Flags: Admin | Loading | Stale | OnNode, Tips: "request_policy:all_nodes response_policy:agg_sum nondeterministic_output",
 			Parse: noParse(func(x *Context) Reply { return Count(x.Engine.Slowlog.length()) }),
 		},
 		{
 			Name: "reset", Summary: "Clear all entries from the slow log",
-			Flags: Admin | Loading | Stale, Tips: "request_policy:all_nodes response_policy:all_succeeded",
+			Flags: Admin | Loading | Stale | OnNode, Tips: "request_policy:all_nodes response_policy:all_succeeded",
 			Parse: noParse(func(x *Context) Reply {
 				x.Engine.Slowlog.reset()
 				return OK

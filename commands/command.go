@@ -140,6 +140,9 @@ const (
 	AllowSubscribed                   // allowed in the subscribed mode of RESP2
 	Slow                              // may take long even with few arguments
 	Frees                             // a write that may free space, served on a full disk; if it does not free any, its Run refuses
+	OnNode                            // in a cluster, runs on the node that gets it: see cluster_admission.go
+	Waits                             // may wait for other nodes
+	OnLeader                          // in a cluster, runs on the leader only, although it neither reads nor writes data
 )
 
 // Input is what Parse may read.
@@ -206,7 +209,7 @@ func helpRow(command, since string) Command {
 	return Command{
 		Name: "help", Since: since, Summary: "Show helpful text about the different subcommands",
 		Differs: "Its text is generated from the table of commands",
-		Flags:   Loading | Stale, Parse: noParse(func(*Context) Reply { return help(table[command]) }),
+		Flags:   Loading | Stale | OnNode, Parse: noParse(func(*Context) Reply { return help(table[command]) }),
 	}
 }
 

@@ -176,17 +176,17 @@ func (e *Engine) recordCall(s *Session, r *row, args []string, start time.Durati
 	took := s.lastEnd - start
 	e.stats.countCall(s, r, took, reply.Kind == KindError)
 	if e.Slowlog.exceeds(took) && r.Flags&SkipSlowlog == 0 {
-		e.Slowlog.record(s, e.Keyspace().Now(), took, redacted(r, args))
+		e.Slowlog.record(s, e.Now(), took, redacted(r, args))
 	}
 	if e.Latency.exceeds(took) {
 		event := latencyOfCommand
 		if r.Flags&Fast != 0 {
 			event = latencyOfFast
 		}
-		e.Latency.record(event, e.Keyspace().Now(), took)
+		e.Latency.record(event, e.Now(), took)
 	}
 	if e.Broker.monitoringSessions.Load() > 0 && r.Flags&Admin == 0 {
-		e.Broker.showCommand(s, e.Keyspace().Micros(), redacted(r, args))
+		e.Broker.showCommand(s, e.Micros(), redacted(r, args))
 	}
 }
 

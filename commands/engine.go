@@ -6,6 +6,7 @@ import (
 	"runtime/debug"
 	"sync/atomic"
 
+	"mayfly/expiry/clock"
 	"mayfly/keyspace"
 
 	"github.com/rs/zerolog"
@@ -22,8 +23,9 @@ type Engine struct {
 	// Cluster is the cluster that this node belongs to; nil: the node is alone. Set it before the first command.
 	Cluster Cluster
 
-	keyspace  atomic.Pointer[keyspace.Keyspace] // see SetKeyspace
-	suspended atomic.Bool                       // see Suspend
+	keyspace   atomic.Pointer[keyspace.Keyspace] // see SetKeyspace
+	suspended  atomic.Bool                       // see Suspend
+	leadership leadership
 
 	// QueryBudget is the number of documents that a DOC.QUERY may examine (query-budget); 0 means
 	// [DefaultQueryBudget].
@@ -55,6 +57,25 @@ func (e *Engine) Keyspace() *keyspace.Keyspace { return e.keyspace.Load() }
 func (e *Engine) SetKeyspace(ks *keyspace.Keyspace) {
 	e.keyspace.Store(ks)
 	e.suspended.Store(false)
+}
+
+// wallClock is the time while no keyspace is open.
+var wallClock = clock.NewSystem(0)
+
+// Now returns the time in ms.
+func (e *Engine) Now() int64 {
+	if ks := e.Keyspace(); ks != nil {
+		return ks.Now()
+	}
+	return wallClock.Now()
+}
+
+// Micros is Now in microseconds.
+func (e *Engine) Micros() int64 {
+	if ks := e.Keyspace(); ks != nil {
+		return ks.Micros()
+	}
+	return wallClock.Micros()
 }
 
 // Host is the server around the engine, as the engine needs it. Safe for concurrent use.
@@ -156,13 +177,17 @@ func (e *Engine) Execute(s *Session, args []string) (out Outcome) {
 // and returning it copies it at every level.
 func (e *Engine) execute(s *Session, args []string, out *Outcome) {
 	defer e.recoverPanic(s, args, &out.Reply)
+	if s.wait != nil && s.wait.deposed.Load() {
+		out.Reply, out.Close = Fail(errDeposed), true
+		return
+	}
 	r, err := s.resolve(args)
 	if err == nil && (s.OnLoop || s.Paced) && (s.OnLoop && s.isSlow(r, args) || s.Paced && s.needsTurn(r, args) || e.matchesSlowly(r, args)) {
 		out.Deferred = true
 		return
 	}
 	if err == nil {
-		err = e.admit(s, r)
+		err = e.admit(s, r, args)
 	}
 	if err == nil && r.Flags&NoAuth != 0 {
 		if out.Resume = e.awaitsDelay(s, r, args); out.Resume != nil {
@@ -214,9 +239,14 @@ func (e *Engine) recoverPanic(s *Session, args []string, reply *Reply) {
 }
 
 // admit returns the error of a command that may not run now, whatever its arguments.
-func (e *Engine) admit(s *Session, r *row) error {
+func (e *Engine) admit(s *Session, r *row, args []string) error {
 	if r.Flags&NoAuth == 0 && !s.Authenticated.Load() && e.Host.PasswordSet() {
 		return errNoAuth
+	}
+	if e.Cluster != nil {
+		if err := e.admitInCluster(s, r, args); err != nil {
+			return err
+		}
 	}
 	if s.multi.open && r.Flags&NoMulti != 0 {
 		return errNotInMulti
@@ -242,7 +272,7 @@ func (e *Engine) diskRefusal(frees bool) error {
 		err = e.Keyspace().Freeing()
 	}
 	if err != nil {
-		return Misconf(err)
+		return CommitFailure(err)
 	}
 	return nil
 }
@@ -270,6 +300,12 @@ func (e *Engine) run(s *Session, r *row, args []string, run Run, out *Outcome) e
 			s.ctx.batch.cancel(&e.Broker.queue)
 		}
 		out.LSN = max(out.LSN, s.ctx.pieces)
+		if s.service != serveAlone {
+			var err error
+			if out.LSN, err = s.settle(out.LSN); err != nil {
+				out.Reply, s.ctx.outside = Fail(err), nil
+			}
+		}
 		out.Close = s.ctx.close || s.ctx.abandoned
 		s.revealed = max(s.revealed, out.LSN)
 		if s.ctx.batch != nil {
@@ -291,7 +327,7 @@ func (e *Engine) run(s *Session, r *row, args []string, run Run, out *Outcome) e
 	s.noteCommand(r, s.tx.Now())
 	out.Reply = run(&s.ctx)
 	if veto := s.tx.Veto(); veto != nil {
-		out.Reply, s.ctx.outside, s.ctx.aborted = Fail(Error("HELD "+veto.Error())), nil, true
+		out.Reply, s.ctx.outside, s.ctx.aborted = Fail(e.vetoed(s, r, args, veto)), nil, true
 	}
 	completed = true
 	return nil
@@ -303,6 +339,10 @@ const maxIDBuffer = 1 << 10
 // begin starts the session's transaction with the locks that the command needs. After an error there is
 // no transaction.
 func (e *Engine) begin(s *Session, r *row, args []string) error {
+	if s.service == serveDetached {
+		s.tx.BeginDetached(e.Now())
+		return nil
+	}
 	ks := e.Keyspace()
 	if ks != s.keyspace {
 		if s.keyspace != nil {

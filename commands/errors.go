@@ -195,11 +195,6 @@ func unknownCommand(args []string) error {
 	return Error("ERR unknown command '" + shown(args[0]) + "', " + with + " args beginning with: " + preview.String())
 }
 
-// Misconf is the error of a write while the disk refuses writes.
-func Misconf(cause error) error {
-	return Error("MISCONF Errors writing to the journal: " + cause.Error())
-}
-
 // maxPattern is the largest size in bytes of a pattern that takes time to match. Matching takes steps in
 // proportion to the product of the lengths of pattern and text.
 const maxPattern = 1 << 10

@@ -29,7 +29,7 @@ func (e *Engine) SetMaxMemory(bytes int64) { e.memory.bytes.Store(bytes) }
 // Reads and deletes always run. Without a limit the check costs one atomic load.
 func (e *Engine) checkMemory(s *Session, r *row, args []string, out *Outcome) error {
 	limit := e.memory.bytes.Load()
-	if limit == 0 {
+	if limit == 0 || e.Cluster != nil && s.service != serveLeads {
 		return nil
 	}
 	flags, size := r.Flags, 0
@@ -101,7 +101,7 @@ func (e *Engine) evict(s *Session, limit int64, size int, out *Outcome) bool {
 func (x *Context) evictExcess(pairs [][2]string) {
 	e, s := x.Engine, x.Session
 	lowered := slices.ContainsFunc(pairs, func(p [2]string) bool { return redisfmt.EqualFold(p[0], "maxmemory") })
-	if !lowered || s.multi.open {
+	if !lowered || s.multi.open || e.Cluster != nil && !e.Cluster.View().Leads() {
 		return
 	}
 	var out Outcome // the reply of CONFIG SET tells nothing of items and need not wait

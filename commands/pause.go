@@ -69,7 +69,7 @@ func (e *Engine) pausedUntil(s *Session, args []string) <-chan struct{} {
 		return nil
 	}
 	r, err := s.resolve(args)
-	if err != nil || e.admit(s, r) != nil || e.Keyspace().Now() >= term.end {
+	if err != nil || e.admit(s, r, args) != nil || e.Now() >= term.end {
 		return nil
 	}
 	flags := r.Flags
@@ -82,8 +82,15 @@ func (e *Engine) pausedUntil(s *Session, args []string) <-chan struct{} {
 	return term.over
 }
 
+// keepDeadUntil keeps dead items in memory until a time in ms.
+func (e *Engine) keepDeadUntil(until int64) {
+	if ks := e.Keyspace(); ks != nil {
+		ks.KeepDeadUntil(until)
+	}
+}
+
 // paused reports whether clients are paused.
 func (e *Engine) paused() bool {
 	term := e.pause.term.Load()
-	return term != nil && e.Keyspace().Now() < term.end
+	return term != nil && e.Now() < term.end
 }

@@ -30,7 +30,10 @@ func (a *Lookahead) Add(s *Session, args []string) {
 }
 
 // WorthPrefetching reports whether prefetching pays: the items do not fit into the processor's cache.
-func (e *Engine) WorthPrefetching() bool { return e.Keyspace().BeyondCache() }
+func (e *Engine) WorthPrefetching() bool {
+	ks := e.Keyspace()
+	return ks != nil && ks.BeyondCache()
+}
 
 // Prefetch fetches the collected keys into the processor's cache and clears the Lookahead.
 func (e *Engine) Prefetch(a *Lookahead) {

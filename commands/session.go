@@ -63,6 +63,9 @@ type Session struct {
 	revealed      keyspace.LSN  // covers everything that any reply has revealed
 	subscriptions subscriptions // protected by the broker's mutex
 
+	readonly bool    // READONLY: reads of this node's past are welcome
+	service  service // of the running command; see cluster_admission.go
+
 	wait *wait // of the running command, which waits; nil: it does not
 
 	lastRow  atomic.Pointer[row] // the last command, for CLIENT LIST; nil if there was none
@@ -122,6 +125,7 @@ func (s *Session) reset() {
 	s.setName("")
 	s.replies.reset()
 	s.setNoTouch(false)
+	s.readonly = false
 }
 
 // setName names the client, for listings and in the history of containers.

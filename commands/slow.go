@@ -42,7 +42,7 @@ func (s *Session) isSlow(r *row, args []string) bool {
 // isSlow reports whether a command with these arguments is slow by itself.
 func (r *row) isSlow(args []string) bool {
 	switch {
-	case r.Flags&Admin != 0:
+	case r.Flags&(Admin|Waits) != 0:
 	case r.Flags&PubSub != 0 && r.Flags&Publishes == 0:
 	case r.Scope == ScopeSweep, r.Scope == ScopeAll:
 	default:

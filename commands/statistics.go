@@ -96,7 +96,7 @@ func (e *Engine) sinceStart() counters {
 		rejected:    host.Rejected,
 		netInput:    host.NetInput,
 		netOutput:   host.NetOutput,
-		expiry:      e.Keyspace().Stats().Expiry,
+		expiry:      e.keyspaceStats().Expiry,
 		evicted:     e.memory.evicted.Load(),
 		denied:      e.auth.denied.Load(),
 		queries:     e.queries.read(),
@@ -180,7 +180,7 @@ type perSecond struct{ commands, netInput, netOutput float64 }
 // Sample samples the counters at a time of the monotonic clock, for the instantaneous figures of INFO.
 // It also logs wrong passwords that no line has counted.
 func (e *Engine) Sample(now time.Duration) {
-	e.logWrongPasswords(e.Keyspace().Now())
+	e.logWrongPasswords(e.Now())
 	host := e.Host.Info()
 	s := rateSample{at: now, netInput: host.NetInput, netOutput: host.NetOutput}
 	for i := range e.stats.shards {

@@ -81,6 +81,8 @@ var families = []struct {
 	{"stream", "", streamCommands},
 	{"stream", "", groupCommands},
 	{"cluster", "", clusterCommands},
+	{"generic", "", []Command{waitCommand}},
+	{"sentinel", "", []Command{sentinelCommand}},
 }
 
 // All returns every command, sorted by name.

@@ -12,25 +12,25 @@ import (
 var transactionCommands = []Command{
 	{
 		Name: "discard", Since: "2.0.0", Summary: "Discard all commands issued after MULTI",
-		Flags: NoScript | Loading | Stale | Fast | AllowBusy | Immediate, Parse: noParse(runDiscard),
+		Flags: NoScript | Loading | Stale | Fast | AllowBusy | Immediate | OnNode, Parse: noParse(runDiscard),
 	},
 	{
 		Name: "exec", Since: "1.2.0", Summary: "Execute all commands issued after MULTI",
 		Differs: "Replies that are together longer than the [limit](limits.md) become errors. Messages to the own connection come before the reply; in Redis 7.0 in its middle",
-		Flags:   NoScript | Loading | Stale | SkipSlowlog | Immediate, Scope: ScopeQueue, Parse: noParse(runExec),
+		Flags:   NoScript | Loading | Stale | SkipSlowlog | Immediate | OnNode, Scope: ScopeQueue, Parse: noParse(runExec),
 	},
 	{
 		Name: "multi", Since: "1.2.0", Summary: "Mark the start of a transaction block",
-		Flags: NoScript | Loading | Stale | Fast | AllowBusy | Immediate, Parse: noParse(runMulti),
+		Flags: NoScript | Loading | Stale | Fast | AllowBusy | Immediate | OnNode, Parse: noParse(runMulti),
 	},
 	{
 		Name: "unwatch", Since: "2.2.0", Summary: "Forget about all watched keys",
-		Flags: NoScript | Loading | Stale | Fast | AllowBusy, Parse: noParse(runUnwatch),
+		Flags: NoScript | Loading | Stale | Fast | AllowBusy | OnNode, Parse: noParse(runUnwatch),
 	},
 	{
 		Name: "watch", Syntax: "key [key ...]", Since: "2.2.0",
 		Summary: "Watch the given keys to determine execution of the MULTI/EXEC block",
-		Flags:   NoScript | Loading | Stale | Fast | AllowBusy | Immediate, Keys: AllKeys, Access: "RO", Parse: parseWatch,
+		Flags:   NoScript | Loading | Stale | Fast | AllowBusy | Immediate | OnLeader, Keys: AllKeys, Access: "RO", Parse: parseWatch,
 	},
 }
 
@@ -63,7 +63,8 @@ type transaction struct {
 	replies  []Reply  // of the commands, while EXEC runs
 
 	watcher     keyspace.Watcher
-	watcherSize int // of the watched ids, bytes
+	watcherSize int    // of the watched ids, bytes
+	watchTerm   uint64 // of the cluster when the first id was watched
 }
 
 // queuedCommand is a command that waits for EXEC.
@@ -102,7 +103,7 @@ func (e *Engine) enqueue(s *Session, r *row, args []string) Reply {
 	t.slow = t.slow || matches || r.isSlow(args)
 	t.computes = t.computes || matches || r.computes(args)
 	t.walks = t.walks || r.walks(args)
-	s.noteCommand(r, e.Keyspace().Now())
+	s.noteCommand(r, e.Now())
 	if t.failed { // the command never runs
 		return Status("QUEUED")
 	}
@@ -142,6 +143,9 @@ func (e *Engine) reject(s *Session, r *row, err error) Reply {
 	}
 	if r != nil && r.Scope == ScopeQueue {
 		e.discard(s)
+		if isRedirection(err) {
+			return Fail(err)
+		}
 		return Fail(execAborted(err))
 	}
 	if t := &s.multi; t.open {
@@ -179,7 +183,9 @@ func (e *Engine) discard(s *Session) {
 }
 
 func (e *Engine) unwatch(s *Session) {
-	e.Keyspace().Unwatch(&s.multi.watcher)
+	if s.keyspace != nil {
+		s.keyspace.Unwatch(&s.multi.watcher)
+	}
 	s.multi.unwatched(s.Memory)
 }
 
@@ -237,6 +243,9 @@ func parseWatch(in *Input) (Run, error) {
 		}
 		if !x.Session.Memory.Reserve(cost) {
 			return Fail(errClientMemory)
+		}
+		if t.watcherSize == 0 {
+			t.watchTerm = x.Engine.term()
 		}
 		t.watcherSize += cost
 		for _, key := range keys {
@@ -350,7 +359,7 @@ func runExec(x *Context) Reply {
 			t.close(x.Session)
 		}
 	}()
-	changed := x.Tx.Changed(&t.watcher)
+	changed := x.Tx.Changed(&t.watcher) || t.watcherSize > 0 && t.watchTerm != x.Engine.term()
 	x.Tx.Unwatch(&t.watcher)
 	t.unwatched(x.Session.Memory)
 	if t.flags&Write != 0 {

@@ -63,6 +63,7 @@ type wait struct {
 	runs    int           // how often the command has run since it began to wait
 	over    waitEnd       // why it ends, if not by a reply
 	timer   *time.Timer   // nil: no limit
+	deposed atomic.Bool   // the node does not lead any more: see deposeAll
 }
 
 // waitEnd is why a command ends that waits.
@@ -288,6 +289,16 @@ func (ws *waiters) unblock(session int64, why waitEnd) bool {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
 	return ws.endLocked(ws.sessions[session], why)
+}
+
+// deposeAll ends all waits: the node does not lead any more.
+func (ws *waiters) deposeAll() {
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	for _, w := range ws.sessions {
+		w.deposed.Store(true)
+		w.wakeLocked()
+	}
 }
 
 // wakeLocked makes the command run again.

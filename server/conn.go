@@ -435,7 +435,7 @@ func (c *conn) stream(pending *commands.Outcome) error {
 		return err
 	}
 	if err := c.waitCommit(pending.LSN); err != nil {
-		refusal := commands.Reply{Kind: commands.KindError, Str: commands.Misconf(err).Error()}
+		refusal := commands.Reply{Kind: commands.KindError, Str: commands.CommitFailure(err).Error()}
 		c.pipe.add(c.session.Proto, &refusal, 0)
 	} else if err := resp.Stream(c.pipe.out, c.session.Proto, &pending.Reply, c.send); err != nil {
 		return err

@@ -64,7 +64,7 @@ func (r *replies) commit(wait func(keyspace.LSN) error) {
 			}
 		}
 		if m.lsn > committed && len(reply) > 0 {
-			out = resp.AppendError(out, commands.Misconf(cause).Error())
+			out = resp.AppendError(out, commands.CommitFailure(cause).Error())
 		} else {
 			out = append(out, reply...)
 		}

@@ -76,8 +76,6 @@ type executor interface {
 // engine is the executor of a running server.
 type engine struct{ *commands.Engine }
 
-func (e engine) Now() int64 { return e.Keyspace().Now() }
-
 // Server accepts connections and serves them in loops and in goroutines of their own. It is the
 // [commands.Host] of its engine. Safe for concurrent use.
 type Server struct {

@@ -5,9 +5,6 @@ import (
 	"time"
 )
 
-// Slots is the number of hash slots of Redis Cluster. One group has all of them.
-const Slots = 16384
-
 // Role is what a node does in its cluster.
 type Role int
 

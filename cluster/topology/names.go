@@ -1,0 +1,73 @@
+package topology
+
+import (
+	"crypto/sha1"
+	"encoding/binary"
+	"encoding/hex"
+
+	"mayfly/keyspace/record"
+)
+
+// Slots is the number of hash slots. One group has all of them.
+const Slots = record.Slots
+
+// Slot returns the hash slot of a key, as Redis Cluster computes it.
+func Slot(key string) int { return record.Slot(key) }
+
+// NodeID returns the identifier of a member in the form of Redis Cluster: 40 hexadecimal digits. It stays
+// the same while the member's name does, also when it comes back without its disk.
+func (v *View) NodeID(m *Member) string { return v.hash("node", m.Name) }
+
+// ShardID returns the identifier of the one shard.
+func (v *View) ShardID() string { return v.hash("shard", "") }
+
+// hash returns 40 hexadecimal digits that depend on the cluster and a name. It names things, and hides nothing.
+func (v *View) hash(kind, name string) string {
+	sum := sha1.Sum([]byte(kind + " " + name + string(binary.BigEndian.AppendUint64(nil, v.ClusterID))))
+	return hex.EncodeToString(sum[:])
+}
+
+// MemberByID returns the member with an identifier, or nil.
+func (v *View) MemberByID(id string) *Member {
+	for i := range v.Members {
+		if v.NodeID(&v.Members[i]) == id {
+			return &v.Members[i]
+		}
+	}
+	return nil
+}
+
+// Master returns the member that clients are to take for the master: the leader or, while none is known, this node,
+// which says so to their commands. Nil: the node knows no members yet.
+func (v *View) Master() *Member {
+	if v.Leader != nil {
+		return v.Leader
+	}
+	return v.Self()
+}
+
+// Replicas returns the members besides the master.
+func (v *View) Replicas() []*Member {
+	master := v.Master()
+	if master == nil {
+		return nil
+	}
+	var list []*Member
+	for i := range v.Members {
+		if m := &v.Members[i]; m != master {
+			list = append(list, m)
+		}
+	}
+	return list
+}
+
+// Up reports whether a member is this node, or was heard of lately.
+func (m *Member) Up() bool { return m.Self || m.Active }
+
+// Offset returns the replication offset of a member as far as this node knows it; 0 if it does not.
+func (v *View) Offset(m *Member) uint64 {
+	if m.Self {
+		return v.Applied
+	}
+	return m.Match
+}

@@ -1,0 +1,162 @@
+package commands
+
+import (
+	"errors"
+	"strings"
+
+	"mayfly/cluster/topology"
+	"mayfly/keyspace"
+	"mayfly/keyspace/replica"
+)
+
+// In a cluster each command has a place, which its row gives:
+//
+//   - OnNode: the node that gets it runs it. Its reply says nothing that only a leader knows, so it waits for
+//     no commit.
+//   - Write, ReadOnly and OnLeader: the leader runs it. Its reply leaves once a majority has confirmed, after
+//     the command has run, that the node leads.
+//   - ReadOnly again: after READONLY on its connection any node runs it, on its own past.
+//
+// EXEC has the place of what it runs. Another node replies with MOVED and the leader's address.
+
+// service is how a node serves a command.
+type service uint8
+
+const (
+	serveAlone    service = iota // without a cluster
+	serveOnNode                  // OnNode
+	serveDetached                // OnNode, while no keyspace is open
+	serveLeads                   // as the leader
+	serveStale                   // a read of this node's past
+)
+
+// places are the flags that give a row's place.
+const places = Write | ReadOnly | OnNode | OnLeader
+
+// The errors of a node that does not serve a command, in Redis' words where Redis has the case.
+const (
+	errMoved       = "MOVED %d %s" // slot, host:port
+	errLoadingData = Error("LOADING Redis is loading the dataset in memory")
+	errNoMajority  = Error("CLUSTERDOWN no majority of nodes is reachable")
+	errUnsettled   = Error("CLUSTERDOWN the leader has changed; the fate of its last writes is not known yet")
+	errDeposed     = Error("UNBLOCKED force unblock from blocking operation, instance state changed (master -> replica?)")
+)
+
+// admitInCluster returns the error of a command that this node does not serve now, or nil. It notes how the
+// node serves it.
+func (e *Engine) admitInCluster(s *Session, r *row, args []string) error {
+	needs := r.Flags
+	if r.Scope == ScopeQueue {
+		needs = s.multi.flags
+	}
+	loaded := e.loaded()
+	if needs&(Write|ReadOnly|OnLeader) == 0 || isForSentinel(r, args) {
+		s.service = serveOnNode
+		if !loaded {
+			s.service = serveDetached
+			if r.Flags&Loading == 0 && r.Group != "cluster" || r.Scope == ScopeQueue {
+				return errLoadingData
+			}
+		}
+		return nil
+	}
+	if !loaded {
+		return errLoadingData
+	}
+	v := e.Cluster.View()
+	if s.readonly && needs&(Write|OnLeader) == 0 && v.Role.Open() && !v.Leads() {
+		s.service = serveStale
+		return nil
+	}
+	s.service = serveLeads
+	if v.Leads() && v.Quorum {
+		return nil
+	}
+	return e.notServed(s, r, args)
+}
+
+// notServed returns the error of a command that only a leader serves, at a node that does not lead.
+func (e *Engine) notServed(s *Session, r *row, args []string) error {
+	v := e.Cluster.View()
+	switch {
+	case v.Role == topology.Loading:
+		return errLoadingData
+	case v.Leader != nil && !v.Leader.Self && v.Quorum && v.Role == topology.Follower:
+		return errorf(errMoved, s.slotOf(r, args), v.Leader.Client)
+	case v.Cause != "":
+		return Error("CLUSTERDOWN " + oneLine.Replace(v.Cause))
+	}
+	return errNoMajority
+}
+
+// slotOf returns the hash slot of the first key of a command, of EXEC that of the first queued one with a
+// key, as clients compute it; 0 without a key.
+func (s *Session) slotOf(r *row, args []string) int {
+	keys := r.keys(args)
+	if r.Scope == ScopeQueue {
+		for i := 0; i < len(s.multi.commands) && len(keys) == 0; i++ {
+			c := &s.multi.commands[i]
+			keys = c.row.keys(c.in.Args)
+		}
+	}
+	if len(keys) == 0 {
+		return 0
+	}
+	return topology.Slot(keys[0])
+}
+
+// isRedirection reports whether an error says that another node, or none, serves a command. As in Redis, EXEC
+// replies it as it is.
+func isRedirection(err error) bool {
+	text := err.Error()
+	return strings.HasPrefix(text, "MOVED ") || strings.HasPrefix(text, "CLUSTERDOWN ")
+}
+
+// isForSentinel reports whether a command subscribes to nothing but what Sentinels publish, which every node does.
+func isForSentinel(r *row, args []string) bool {
+	switch r.Name {
+	case "subscribe", "psubscribe":
+	default:
+		return false
+	}
+	for _, name := range args[1:] {
+		if !isSentinelChannel(name) && (r.Name == "subscribe" || name != "*") {
+			return false
+		}
+	}
+	return true
+}
+
+// isSentinelChannel reports whether a name, or a pattern, is of an event of Sentinels.
+func isSentinelChannel(name string) bool {
+	return name != "" && (name[0] == '+' || name[0] == '-') || name == "__sentinel__:hello"
+}
+
+// settle returns what must be committed before the reply of a command of a cluster leaves. lsn covers what it
+// has read and written. The error is that of a read that would reveal what may never be committed.
+func (s *Session) settle(lsn keyspace.LSN) (keyspace.LSN, error) {
+	switch s.service {
+	case serveOnNode, serveDetached:
+		return 0, nil
+	case serveLeads:
+		return max(lsn, 1), nil // the commit confirms the leader, whatever it covers
+	}
+	switch ks := s.keyspace; {
+	case ks.Leads():
+		return max(lsn, 1), nil
+	case ks.Unsettled():
+		return 0, errUnsettled
+	}
+	return 0, nil
+}
+
+// CommitFailure returns the error of a command whose commit fails, or is refused, for a cause.
+func CommitFailure(cause error) error {
+	switch {
+	case errors.Is(cause, replica.ErrNoMajority):
+		return errNoMajority
+	case errors.Is(cause, replica.ErrVoid), errors.Is(cause, replica.ErrFollower):
+		return errUnsettled
+	}
+	return Error("MISCONF Errors writing to the journal: " + cause.Error())
+}

@@ -1,0 +1,480 @@
+package commands
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/bits"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"mayfly/cluster/topology"
+	"mayfly/keyspace/replica"
+)
+
+// fakeCluster is a cluster whose view the test sets.
+type fakeCluster struct {
+	view  atomic.Pointer[topology.View]
+	calls []string // of the methods that change something
+	err   error    // of these methods
+	has   int      // nodes for Replicated
+}
+
+func (f *fakeCluster) View() *topology.View { return f.view.Load() }
+
+func (f *fakeCluster) Add(_ context.Context, name, addr string) error {
+	f.calls = append(f.calls, "add "+name+" "+addr)
+	return f.err
+}
+
+func (f *fakeCluster) Remove(_ context.Context, name string) error {
+	f.calls = append(f.calls, "remove "+name)
+	return f.err
+}
+
+func (f *fakeCluster) Transfer(_ context.Context, name string) error {
+	f.calls = append(f.calls, "transfer "+name)
+	return f.err
+}
+
+func (f *fakeCluster) Replicated(ctx context.Context, n int) int {
+	if n > f.has {
+		<-ctx.Done()
+	}
+	return f.has
+}
+
+// viewOf returns the view of node a of three, as a role. leader is empty if none is known.
+func viewOf(role topology.Role, leader string, quorum bool) *topology.View {
+	v := &topology.View{
+		ClusterID: 1, Name: "mymaster", Role: role, Term: 3, Index: 110, Applied: 107, Commit: 108, Quorum: quorum,
+	}
+	for i, name := range []string{"a", "b", "c"} {
+		v.Members = append(v.Members, topology.Member{
+			Name: name, ID: uint64(i + 1), Addr: fmt.Sprintf("127.0.0.1:%d", 7001+i), Client: fmt.Sprintf("127.0.0.1:%d", 6379+i),
+			Voter: true, Self: i == 0, Active: true, Match: 100, LastContact: 1500 * time.Millisecond, Leader: name == leader,
+		})
+	}
+	v.Leader = v.Member(leader)
+	return v
+}
+
+// The views of the tests.
+func leads() *topology.View      { return viewOf(topology.Leader, "a", true) }
+func follows() *topology.View    { return viewOf(topology.Follower, "b", true) }
+func leaderless() *topology.View { return viewOf(topology.Candidate, "", false) }
+
+// newClusterHarness returns a harness whose engine is a node of a cluster.
+func newClusterHarness(t *testing.T, v *topology.View) (*harness, *fakeCluster) {
+	w, f := newHarness(t), new(fakeCluster)
+	f.view.Store(v)
+	w.engine.Cluster = f
+	return w, f
+}
+
+// become changes the view, as the node does.
+func (f *fakeCluster) become(w *harness, v *topology.View) {
+	f.view.Store(v)
+	w.engine.LeaderChanged(v)
+}
+
+// replies compares the reply of a command, in the notation of redis-cli.
+func (w *harness) replies(want string, session int, args ...string) {
+	w.t.Helper()
+	if got := notation(w.do(session, args...)); got != want {
+		w.t.Errorf("%q: %s, want %s", args, got, want)
+	}
+}
+
+// TestPlaces: a row that had no place would run at a follower although it reveals or changes the keyspace.
+func TestPlaces(t *testing.T) {
+	for _, r := range allRows {
+		if n := bits.OnesCount32(uint32(r.Flags & places)); r.Parse != nil && n != 1 {
+			t.Errorf("%s has %d of the flags Write, ReadOnly, OnNode and OnLeader", r.full, n)
+		}
+	}
+}
+
+// local are the commands that every node serves, with their subcommands.
+var local = strings.Fields("acl asking auth backup bgrewriteaof bgsave client cluster command compact config discard echo exec hello info " +
+	"lastsave latency memory|doctor memory|help memory|malloc-stats memory|purge memory|stats module monitor multi object|help ping pubsub " +
+	"punsubscribe quit readonly readwrite reset role save scrub select sentinel shutdown slowlog sunsubscribe time unsubscribe unwatch wait " +
+	"xgroup|help xinfo|help")
+
+func isLocal(r *row) bool {
+	if strings.HasSuffix(r.full, "keysinslot") {
+		return false
+	}
+	name, _, _ := strings.Cut(r.full, "|")
+	return slices.Contains(local, r.full) || slices.Contains(local, name)
+}
+
+// TestAdmissionByRole: which rows a node serves follows from its role alone.
+func TestAdmissionByRole(t *testing.T) {
+	moved := func(r *row, args []string) string {
+		slot := 0
+		if keys := r.keys(args); len(keys) > 0 {
+			slot = topology.Slot(keys[0])
+		}
+		return fmt.Sprintf("MOVED %d 127.0.0.1:6380", slot)
+	}
+	always := func(text string) func(*row, []string) string { return func(*row, []string) string { return text } }
+	removed := viewOf(topology.Removed, "", false)
+	removed.Cause = "this node was removed from the cluster"
+	for _, c := range []struct {
+		name     string
+		view     *topology.View
+		readonly bool
+		stale    bool // reads are served
+		refusal  func(r *row, args []string) string
+	}{
+		{"leader", leads(), false, true, nil},
+		{"leader, READONLY", leads(), true, true, nil},
+		{"leader without a majority", viewOf(topology.Leader, "a", false), false, false, always(string(errNoMajority))},
+		{"follower", follows(), false, false, moved},
+		{"follower, READONLY", follows(), true, true, moved},
+		{"follower that is cut off", viewOf(topology.Follower, "b", false), true, true, always(string(errNoMajority))},
+		{"follower without a leader", viewOf(topology.Follower, "", true), false, false, always(string(errNoMajority))},
+		{"candidate", leaderless(), false, false, always(string(errNoMajority))},
+		{"candidate, READONLY", leaderless(), true, true, always(string(errNoMajority))},
+		{"loading", viewOf(topology.Loading, "b", true), true, false, always(string(errLoadingData))},
+		{"forming", viewOf(topology.Forming, "", false), true, false, always(string(errNoMajority))},
+		{"removed", removed, true, false, always("CLUSTERDOWN this node was removed from the cluster")},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w, _ := newClusterHarness(t, c.view)
+			s := w.session(1)
+			s.readonly = c.readonly
+			for _, r := range allRows {
+				if r.Parse == nil {
+					continue
+				}
+				args := strings.Split(r.full, "|")
+				for len(args) < max(r.Arity, -r.Arity) || len(args) < r.Keys.First+1 {
+					args = append(args, "{x}arg")
+				}
+				want := ""
+				if c.refusal != nil && !isLocal(r) && !(c.stale && r.Flags&ReadOnly != 0) {
+					want = c.refusal(r, args)
+				}
+				got := ""
+				if err := w.engine.admit(s, r, args); err != nil {
+					got = err.Error()
+				}
+				if got != want {
+					t.Errorf("%s: %q, want %q", r.full, got, want)
+				}
+			}
+		})
+	}
+}
+
+// TestMovedSlots: the slot is that of the row's first key, with hash tags.
+func TestMovedSlots(t *testing.T) {
+	w, _ := newClusterHarness(t, follows())
+	for _, c := range []struct{ slot, command string }{
+		{"12182", "GET foo"},
+		{"12182", "SET {foo}.x 1"},
+		{"12182", "DOC.GET orders {foo}"},
+		{"12182", "DEL foo bar"},
+		{"12182", "XREAD STREAMS foo 0"},
+		{"12182", "XADD foo * a b"},
+		{"0", "CONTAINER.LIST"},
+		{"0", "DBSIZE"},
+		{"0", "PUBLISH a b"},
+		{"12182", "SPUBLISH foo b"},
+		{"12182", "WATCH foo"},
+	} {
+		w.replies("(error) MOVED "+c.slot+" 127.0.0.1:6380", 1, strings.Fields(c.command)...)
+	}
+}
+
+// TestTransactionsAtFollowers: as in Redis, a command that is moved fails the transaction.
+func TestTransactionsAtFollowers(t *testing.T) {
+	w, f := newClusterHarness(t, follows())
+	w.replies("OK", 1, "MULTI")
+	w.replies("(error) MOVED 12182 127.0.0.1:6380", 1, "SET", "foo", "1")
+	w.replies("(error) EXECABORT Transaction discarded because of previous errors.", 1, "EXEC")
+
+	w.replies("OK", 1, "MULTI")
+	w.replies("QUEUED", 1, "PING")
+	w.replies("1) PONG", 1, "EXEC")
+
+	f.become(w, leads())
+	w.replies("OK", 1, "MULTI")
+	w.replies("QUEUED", 1, "PING")
+	w.replies("QUEUED", 1, "SET", "foo", "1")
+	f.become(w, follows())
+	w.replies("(error) MOVED 12182 127.0.0.1:6380", 1, "EXEC")
+	w.replies("(error) ERR EXEC without MULTI", 1, "EXEC")
+
+	f.become(w, leads())
+	w.replies("OK", 1, "SET", "foo", "1")
+	w.replies("OK", 1, "READONLY")
+	f.become(w, follows())
+	w.replies("OK", 1, "MULTI")
+	w.replies("QUEUED", 1, "GET", "foo")
+	w.replies("1) \"1\"", 1, "EXEC")
+	w.replies("OK", 1, "READWRITE")
+	w.replies("(error) MOVED 12182 127.0.0.1:6380", 1, "GET", "foo")
+	w.replies("OK", 1, "READONLY")
+	w.replies("RESET", 1, "RESET")
+	w.replies("(error) MOVED 12182 127.0.0.1:6380", 1, "GET", "foo")
+}
+
+// TestWatchAcrossTerms: a node that led, followed and leads again may have missed changes of watched keys.
+func TestWatchAcrossTerms(t *testing.T) {
+	w, f := newClusterHarness(t, leads())
+	exec := func(want string) {
+		t.Helper()
+		w.replies("OK", 1, "MULTI")
+		w.replies("QUEUED", 1, "SET", "foo", "1")
+		w.replies(want, 1, "EXEC")
+	}
+	w.replies("OK", 1, "WATCH", "foo")
+	exec("1) OK")
+	w.replies("OK", 1, "WATCH", "foo")
+	f.become(w, follows())
+	again := leads()
+	again.Term = 5
+	f.become(w, again)
+	exec("(nil)")
+	exec("1) OK")
+}
+
+// TestRepliesWait: what a leader reads is confirmed after the command, whatever its LSN; what a node says of itself
+// waits for no majority.
+func TestRepliesWait(t *testing.T) {
+	w, f := newClusterHarness(t, leads())
+	w.do(1, "SET", "foo", "1")
+	for _, c := range []struct {
+		waits   bool
+		command string
+	}{
+		{true, "GET foo"}, {true, "GET missing"}, {true, "DBSIZE"}, {true, "PUBLISH a b"}, {true, "WATCH a"},
+		{false, "PING"}, {false, "INFO"}, {false, "CLUSTER STATUS"}, {false, "CLIENT LIST"}, {false, "TIME"}, {false, "ROLE"},
+	} {
+		w.do(1, strings.Fields(c.command)...)
+		if got := w.last.LSN > 0; got != c.waits {
+			t.Errorf("%s waits for a commit: %v", c.command, got)
+		}
+	}
+	w.do(1, "READONLY")
+	f.become(w, follows())
+	if w.do(1, "GET", "foo"); w.last.LSN != 0 {
+		t.Error("a stale read waits for a commit")
+	}
+}
+
+// TestDeposedLeader: what waits at a leader ends with it, and subscribers are to come to the next one.
+func TestDeposedLeader(t *testing.T) {
+	w, f := newClusterHarness(t, leads())
+	w.engine.LeaderChanged(leads())
+	w.do(1, "CONTAINER.SET", "c", "TTL", "off", "LOG", "3600")
+	w.do(1, "SUBSCRIBE", "news")
+	w.do(2, "SUBSCRIBE", "+switch-master")
+	w.do(3, "PSUBSCRIBE", "*")
+	blocked := w.session(4)
+	args := []string{"XREAD", "BLOCK", "0", "STREAMS", "c:deaths", "$"}
+	out := w.engine.Execute(blocked, args)
+	if !out.Deferred || blocked.wait == nil {
+		t.Fatalf("XREAD does not wait: %+v", out)
+	}
+	if w.received(2); len(w.host.disconnected) != 0 {
+		t.Fatal("clients were disconnected early")
+	}
+	f.become(w, follows())
+	select {
+	case <-out.Resume:
+	case <-time.After(10 * time.Second):
+		t.Fatal("the blocked command was not woken")
+	}
+	out = w.engine.Execute(blocked, args)
+	if out.Reply.Str != string(errDeposed) || !out.Close || blocked.wait != nil {
+		t.Errorf("the blocked command: %+v", out)
+	}
+	const text = "mymaster 127.0.0.1 6379 127.0.0.1 6380"
+	if got := w.received(2); len(got) != 1 || got[0].Elems[2].Str != text {
+		t.Errorf("+switch-master: %v", got)
+	}
+	ids := []int64{}
+	for _, s := range w.host.disconnected {
+		ids = append(ids, s.ID)
+	}
+	if slices.Sort(ids); !slices.Equal(ids, []int64{1, 3}) {
+		t.Errorf("disconnected: %v, want 1 and 3", ids)
+	}
+	f.become(w, leaderless())
+	f.become(w, follows())
+	if got := w.received(2); len(got) != 0 {
+		t.Errorf("the same leader again: %v", got)
+	}
+	f.become(w, viewOf(topology.Follower, "c", true))
+	if got := w.received(2); len(got) != 1 || got[0].Elems[2].Str != "mymaster 127.0.0.1 6380 127.0.0.1 6381" {
+		t.Errorf("another leader: %v", got)
+	}
+}
+
+// TestSubscriptionsAtFollowers: messages are published at the leader, but for those of Sentinels.
+func TestSubscriptionsAtFollowers(t *testing.T) {
+	w, _ := newClusterHarness(t, follows())
+	for _, refused := range []string{"SUBSCRIBE news", "SUBSCRIBE +switch-master news", "PSUBSCRIBE n*", "SSUBSCRIBE +switch-master", "SUBSCRIBE *"} {
+		if r := w.do(1, strings.Fields(refused)...); !strings.HasPrefix(r.Str, "MOVED ") {
+			t.Errorf("%s: %s", refused, notation(r))
+		}
+	}
+	for i, served := range []string{"SUBSCRIBE +switch-master -sdown", "PSUBSCRIBE *", "PSUBSCRIBE +*", "SUBSCRIBE __sentinel__:hello"} {
+		if r := w.do(2+i, strings.Fields(served)...); r.Kind != KindSeveral {
+			t.Errorf("%s: %s", served, notation(r))
+		}
+	}
+}
+
+// TestWithoutKeyspace: while a node loads, it answers about itself and refuses the rest.
+func TestWithoutKeyspace(t *testing.T) {
+	w, _ := newClusterHarness(t, viewOf(topology.Loading, "b", true))
+	ks := w.engine.Keyspace()
+	for _, state := range []string{"none yet", "suspended"} {
+		t.Run(state, func(t *testing.T) {
+			if w.engine.SetKeyspace(nil); state == "suspended" {
+				w.engine.SetKeyspace(ks)
+				w.engine.Suspend()
+			}
+			n := 100
+			for _, r := range allRows {
+				if r.Parse == nil || r.full == "quit" || r.full == "monitor" {
+					continue
+				}
+				args := strings.Split(r.full, "|")
+				for len(args) < max(r.Arity, -r.Arity) || len(args) < r.Keys.First+1 {
+					args = append(args, "1")
+				}
+				n++ // each gets a session of its own
+				reply := w.engine.Execute(w.session(n), args).Reply
+				w.engine.pause.finish(nil)
+				if strings.Contains(reply.Str, "internal error") {
+					t.Errorf("%q: %s", args, reply.Str)
+				}
+				if refused := reply.Str == string(errLoadingData); !isLocal(r) && !refused && r.full != "exec" {
+					t.Errorf("%q: %s", args, notation(reply))
+				}
+			}
+			if info := w.engine.Execute(w.session(1), []string{"INFO", "persistence"}).Reply.Str; !strings.Contains(info, "loading:1\r\n") {
+				t.Errorf("INFO: %s", info)
+			}
+			w.engine.Info()
+			for _, s := range w.sessions {
+				w.engine.CloseSession(s)
+			}
+			clear(w.sessions)
+		})
+	}
+	w.engine.SetKeyspace(ks)
+}
+
+// TestSessionsKeepTheirKeyspace: a transaction that began to watch in one keyspace must not run in the next one.
+func TestSessionsKeepTheirKeyspace(t *testing.T) {
+	w, _ := newClusterHarness(t, leads())
+	w.do(1, "WATCH", "foo")
+	w.do(1, "MULTI")
+	w.do(1, "SET", "foo", "1")
+	before := w.session(1)
+	w.engine.Suspend()
+	if len(w.host.disconnected) != 1 {
+		t.Error("Suspend disconnects no one")
+	}
+	if err := w.engine.Keyspace().Close(); err != nil {
+		t.Fatal(err)
+	}
+	cluster := w.engine.Cluster
+	engine := w.engine
+	w.open()
+	engine.SetKeyspace(w.engine.Keyspace())
+	w.engine.Cluster = cluster
+	out := engine.Execute(before, []string{"EXEC"})
+	if out.Reply.Str != string(errReloaded) || !out.Close {
+		t.Errorf("EXEC: %+v", out)
+	}
+	if engine.CloseSession(before); w.do(2, "GET", "foo").Kind != KindNull {
+		t.Error("EXEC ran")
+	}
+}
+
+// TestCommitFailures: the cluster's failures are not those of the disk.
+func TestCommitFailures(t *testing.T) {
+	for _, c := range []struct {
+		cause error
+		want  error
+	}{
+		{fmt.Errorf("journal: %w", replica.ErrNoMajority), errNoMajority},
+		{fmt.Errorf("journal: %w", replica.ErrVoid), errUnsettled},
+		{replica.ErrFollower, errUnsettled},
+		{errors.New("no space left on device"), Error("MISCONF Errors writing to the journal: no space left on device")},
+	} {
+		if got := CommitFailure(c.cause); got != c.want {
+			t.Errorf("%v: %v, want %v", c.cause, got, c.want)
+		}
+	}
+}
+
+// TestClusterChanges: the commands that change the cluster reach it, with their arguments.
+func TestClusterChanges(t *testing.T) {
+	w, f := newClusterHarness(t, leads())
+	f.has = 2
+	for _, c := range []struct{ command, want string }{
+		{"CLUSTER ADD d=127.0.0.1:7004", "OK"},
+		{"CLUSTER ADD d", "(error) ERR invalid node 'd': legal is name=host:port, the port of cluster-addr"},
+		{"CLUSTER ADD d=host", "(error) ERR invalid node 'd=host': legal is name=host:port, the port of cluster-addr"},
+		{"CLUSTER ADD d=:70", "(error) ERR invalid node 'd=:70': legal is name=host:port, the port of cluster-addr"},
+		{"CLUSTER ADD d=host:70000", "(error) ERR invalid node 'd=host:70000': legal is name=host:port, the port of cluster-addr"},
+		{"CLUSTER ADD -d=host:7000", "(error) ERR invalid name of a node '-d': legal are 1 to 63 letters, digits, dots, dashes and underscores, the first a letter or a digit"},
+		{"CLUSTER REMOVE b", "OK"},
+		{"CLUSTER REMOVE x", "(error) ERR Unknown node x"},
+		{"CLUSTER TRANSFER", "OK"},
+		{"CLUSTER TRANSFER c", "OK"},
+		{"CLUSTER TRANSFER x", "(error) ERR Unknown node x"},
+		{"CLUSTER FAILOVER", "(error) ERR You should send CLUSTER FAILOVER to a replica"},
+		{"CLUSTER FAILOVER NOW", "(error) ERR syntax error"},
+		{"SENTINEL FAILOVER mymaster", "OK"},
+		{"WAIT 2 0", "(integer) 2"},
+		{"WAIT 3 10", "(integer) 2"},
+		{"WAIT x 0", "(error) ERR value is not an integer or out of range"},
+		{"WAIT 0 -1", "(error) ERR timeout is negative"},
+		{"CLUSTER MEET 127.0.0.1 7000", "(error) ERR CLUSTER MEET does not apply: one group of nodes has all slots, and it agrees on its members itself. See CLUSTER HELP for ADD, REMOVE and TRANSFER"},
+	} {
+		w.replies(c.want, 1, strings.Fields(c.command)...)
+	}
+	f.become(w, follows())
+	w.replies("OK", 1, "CLUSTER", "FAILOVER", "TAKEOVER")
+	w.replies("(error) "+string(errWaitAtReplica), 1, "WAIT", "1", "0")
+	f.err = errors.New("another change is under way")
+	w.replies("(error) ERR CLUSTER REMOVE failed: another change is under way", 1, "CLUSTER", "REMOVE", "b")
+	want := []string{"add d 127.0.0.1:7004", "remove b", "transfer ", "transfer c", "transfer ", "transfer a", "remove b"}
+	if !slices.Equal(f.calls, want) {
+		t.Errorf("calls: %q, want %q", f.calls, want)
+	}
+}
+
+// TestWithoutCluster: a server that is alone replies as a Redis without cluster support.
+func TestWithoutCluster(t *testing.T) {
+	w := newHarness(t)
+	for _, r := range table["cluster"].sorted {
+		args := []string{"CLUSTER", r.Name}
+		for len(args) < max(r.Arity, -r.Arity) {
+			args = append(args, "d=host:1")
+		}
+		if r.Name == "failover" {
+			args = args[:2]
+		}
+		w.replies("(error) "+string(errNoCluster), 1, args...)
+	}
+	for _, command := range []string{"READONLY", "READWRITE", "ASKING"} {
+		w.replies("(error) "+string(errNoCluster), 1, command)
+	}
+	w.replies("(error) ERR unknown command 'SENTINEL', with args beginning with: 'masters' ", 1, "SENTINEL", "masters")
+	w.replies("(integer) 0", 1, "WAIT", "1", "0")
+	w.replies("1) \"master\"\n2) (integer) 0\n3) (empty array)", 1, "ROLE")
+}

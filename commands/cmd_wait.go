@@ -1,0 +1,88 @@
+package commands
+
+import (
+	"context"
+	"math"
+	"time"
+
+	"mayfly/commands/redisfmt"
+)
+
+const errWaitAtReplica = Error("ERR WAIT cannot be used with replica instances. Please also note that since Redis 4.0 if a replica is configured to be writable (which is not the default) writes to replicas are just local and are not propagated.")
+
+// waitCommand counts the nodes that have a client's writes.
+var waitCommand = Command{
+	Name: "wait", Syntax: "numreplicas timeout", Since: "3.0.0",
+	Summary: "Wait for the synchronous replication of all the write commands sent in the context of the current connection",
+	Differs: "A reply means a majority already; this counts the other nodes that have it on disk. Without a cluster it replies 0 at once, as no replica can come",
+	Flags:   NoScript | Waits | OnNode, Categories: "connection", Tips: "request_policy:all_shards response_policy:agg_min",
+	Parse: parseWait,
+}
+
+func parseWait(in *Input) (Run, error) {
+	n, ok := redisfmt.ParseInt(in.Args[1])
+	if !ok {
+		return nil, errNotInteger
+	}
+	ms, ok := redisfmt.ParseInt(in.Args[2])
+	switch {
+	case !ok || ms > math.MaxInt64/int64(time.Millisecond):
+		return nil, errTimeout
+	case ms < 0:
+		return nil, errNegativeTime
+	}
+	return func(x *Context) Reply {
+		e := x.Engine
+		if e.Cluster == nil {
+			return Integer(0)
+		}
+		if v := e.Cluster.View(); !v.Leads() {
+			return Fail(errWaitAtReplica)
+		}
+		if x.queued {
+			ctx, cancel := context.WithCancel(context.Background())
+			cancel()
+			return Count(e.Cluster.Replicated(ctx, 0))
+		}
+		covers := x.Session.revealed
+		x.outside = func() (Reply, bool) {
+			if err := e.Wait(covers); err != nil {
+				return Fail(CommitFailure(err)), false
+			}
+			ctx, cancel := x.Session.patience(time.Duration(ms) * time.Millisecond)
+			defer cancel()
+			return Count(e.Cluster.Replicated(ctx, int(min(max(n, 0), math.MaxInt32)))), false
+		}
+		return Reply{}
+	}, nil
+}
+
+// abandonedEvery is the time between two checks that the client of a command is still there that waits for other nodes.
+const abandonedEvery = 100 * time.Millisecond
+
+// patience returns a context that ends with the session, or after a limit; 0: none. The caller cancels it.
+func (s *Session) patience(limit time.Duration) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(context.Background())
+	if limit > 0 {
+		ctx, cancel = context.WithTimeout(context.Background(), limit)
+	}
+	if s.Abandoned == nil {
+		return ctx, cancel
+	}
+	go func() {
+		ticker := time.NewTicker(abandonedEvery)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-ticker.C:
+				if s.Abandoned() {
+					cancel()
+					return
+				}
+			}
+		}
+	}()
+	return ctx, cancel
+}
