@@ -80,6 +80,9 @@ func newContainer(r record.Container, partitions int) *Container {
 func (c *Container) describe(r record.Container) {
 	c.name, c.created, c.db, c.lastDB = r.Name, r.Created, r.DB, r.LastDB
 	c.policy.Store(&r.Policy)
+	if r.Hidden != nil { // what was read has its creation in it
+		r.History = nil
+	}
 	c.history.Store(record.NewHistory(r.Etag, r.History))
 	c.indexes.Store(indexing.FromRecord(r.Indexes))
 	c.aside, c.log, c.hidden = r.Aside, r.Log, r.Hidden
