@@ -276,6 +276,7 @@ func (r *containerApplier) complete(number uint32, rec *record.Container) error 
 	if set.MarkBuilt(c.indexedLocked()) {
 		r.ks.builder.Wake()
 	}
+	setTimersLocked([]*Container{c}, r.now)
 	return nil
 }
 

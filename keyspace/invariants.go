@@ -116,7 +116,7 @@ func (t *table) checkLocked(c *Container, p *partition) (err error) {
 		return fmt.Errorf("the table has number %d, the container %d", t.Container(), c.number)
 	case p.shard.Table(c.number) != &t.Table:
 		return fmt.Errorf("the partition does not have the table")
-	case c.deaths != nil && !t.gone() && t.timer == nil && t.ks.applier == nil:
+	case c.deaths != nil && !t.gone() && t.timer == nil:
 		return fmt.Errorf("deaths are logged, and the table has no timer")
 	case t.timer != nil && (t.gone() || c.hidden != nil):
 		return fmt.Errorf("the table has a timer that nobody needs")

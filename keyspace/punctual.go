@@ -16,7 +16,7 @@ import "mayfly/expiry"
 // punctual reports whether the deaths of a container are to be found when they happen: they are logged, or someone hears
 // of them.
 func (ks *Keyspace) punctual(c *Container) bool {
-	return ks.applier == nil && (c.deaths != nil || c.hidden == nil && ks.heard.Load())
+	return c.deaths != nil || c.hidden == nil && ks.heard.Load()
 }
 
 // ListenersChanged looks whether someone hears of deaths: see Options.DeathsHeard. The purge looks ten times a second too.
