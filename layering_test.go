@@ -102,6 +102,7 @@ var testImports = map[string]string{
 	"query":              "query/page",
 	"keyspace/repair":    "keyspace keyspace/streamid keyspace/aof/aoftest",
 	"keyspace/foresight": "keyspace/record",
+	"keyspace/follow":    "expiry",
 	"keyspace/inventory": "expiry",
 	"keyspace/journal":   "keyspace/aof/aoftest",
 	"keyspace/store":     "keyspace/aof/aoftest",

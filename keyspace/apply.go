@@ -185,21 +185,20 @@ func (a *applier) item(it *follow.Item) error {
 			t.hideLocked()
 		}
 	}
-	h, e := t.Lookup(it.ID)
 	switch it.Change {
 	case follow.Remove:
-		if e != nil {
+		if e := t.Find(it.ID); e != nil {
 			t.Remove(e)
 			t.Release(e)
 		}
 	case follow.Touch:
+		h, e := t.Lookup(it.ID)
 		if e == nil || !it.Touches(it.Base, e.Version()) {
 			return fmt.Errorf("item %.100q of container %d: the body that version %x touches is not here", it.ID, it.Container, it.Version)
 		}
 		t.Overwrite(h, e, it.ID, t.Item(e).Touched(it.Item), nil)
 	default:
-		h, e = t.Load(it.ID, it.Text, it.Item)
-		t.MarkDirty(h, e)
+		t.MarkDirty(t.Load(it.ID, it.Text, it.Item))
 	}
 	p.cleanLocked()
 	if t.timer != nil && it.Change != follow.Remove {

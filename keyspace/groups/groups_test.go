@@ -349,3 +349,66 @@ func FuzzLoad(f *testing.F) {
 		}
 	})
 }
+
+// TestApply: a group follows another by the changes of its items, each in its last state and in an order of its own.
+func TestApply(t *testing.T) {
+	for seed := range uint64(200) {
+		random := rand.New(rand.NewPCG(seed, 5))
+		leader, follower := New(streamid.ID{}, 0), New(streamid.ID{}, 0)
+		items := maps.Collect(leader.Items())
+		for range 30 {
+			b := Begin(leader)
+			for range 1 + random.IntN(4) {
+				name, id := string(rune('a'+random.IntN(3))), streamid.ID{Ms: uint64(1 + random.IntN(8))}
+				switch random.IntN(6) {
+				case 0, 1:
+					b.Deliver(&Stream{Added: 8, Length: 8, First: streamid.ID{Ms: 1}, Last: streamid.ID{Ms: 8}}, []streamid.ID{id}, name, int64(random.IntN(9)), false)
+				case 2:
+					b.Claim(id, &Claim{Consumer: name, Now: 10, Time: 10, Count: -1, Force: true})
+				case 3:
+					b.Ack([]streamid.ID{id})
+				case 4:
+					b.DeleteConsumer(name)
+				case 5:
+					b.CreateConsumer(name, 3)
+				}
+			}
+			changed, last := []string{}, map[string]Change{}
+			for _, c := range b.List {
+				if _, again := last[c.Item]; !again {
+					changed = append(changed, c.Item)
+				}
+				last[c.Item] = c
+			}
+			reload := false
+			for _, item := range changed {
+				c := last[item]
+				if delete(items, item); !c.Deleted {
+					items[item] = c.Body
+				}
+				gone, err := follower.Apply(item, c.Body, c.Deleted)
+				if err != nil {
+					t.Fatal(err)
+				}
+				reload = reload || gone
+			}
+			if reload {
+				var err error
+				if follower, err = Load(maps.All(items)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if want, got := maps.Collect(leader.Items()), maps.Collect(follower.Items()); !maps.Equal(want, got) || leader.Memory() != follower.Memory() {
+				t.Fatalf("seed %d: the leader has %q, the follower %q", seed, want, got)
+			}
+			for c := range leader.Consumers() {
+				if is := follower.Consumer(c.Name()); is == nil || is.Len() != c.Len() {
+					t.Fatalf("seed %d: consumer %s has %d pending entries", seed, c.Name(), c.Len())
+				}
+			}
+		}
+	}
+	if _, err := New(streamid.ID{}, 0).Apply("{g}x", "y", false); err == nil {
+		t.Error("an item that cannot be read is applied")
+	}
+}

@@ -35,3 +35,43 @@ func TestTouchReadsNoIndexedBody(t *testing.T) {
 		t.Error("a touch has read the former body")
 	}
 }
+
+// TestBecome: indexes whose definition stays are the same, with their trees, and a set with the same indexes is the same.
+func TestBecome(t *testing.T) {
+	var none *Set
+	if none.Become(nil) != nil {
+		t.Error("no indexes become some")
+	}
+	set := none.Become([][]string{{"/a"}, {"/b"}})
+	if got := fmt.Sprint(set.Recorded()); got != "[[/a] [/b]]" {
+		t.Fatal(got)
+	}
+	if set.Become(set.Recorded()) != set {
+		t.Error("a set with the same indexes is another")
+	}
+	next := set.Become([][]string{{"/b"}, {"/c"}})
+	if got := fmt.Sprint(next.Recorded()); got != "[[/b] [/c]]" || next.List()[0] != set.List()[1] || len(next.definitions) != 2 {
+		t.Errorf("the set is %s", got)
+	}
+	if next.Become(nil) != nil {
+		t.Error("indexes are left")
+	}
+}
+
+// TestMarkBuilt: an index is ready once the trees of all tables have their items.
+func TestMarkBuilt(t *testing.T) {
+	shard := memtable.Shard{SetSize: func(key, rec int) int64 { return int64(key + rec) }}
+	var empty, items memtable.Table
+	empty.Init(&shard, 1)
+	items.Init(&shard, 2)
+	items.Insert("1", record.Item{Kind: record.Document, Body: `{"a":1}`, TS: 1, Version: 1}, nil)
+	set := FromRecord([][]string{{"/a"}})
+	list := []*Table{Observe(&empty, nil, set), Observe(&items, nil, set)}
+	if !set.MarkBuilt(list) || set.List()[0].Ready() {
+		t.Error("an index is ready that is not built")
+	}
+	list[1].BuildAll()
+	if set.MarkBuilt(list) || !set.List()[0].Ready() {
+		t.Error("an index is not ready that is built")
+	}
+}

@@ -1,0 +1,49 @@
+package keyspace
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"mayfly/keyspace/aof"
+	"mayfly/keyspace/record"
+	"mayfly/keyspace/replica"
+)
+
+// BenchmarkApply applies batches of 800 puts of 285 bytes among 200,000 items. A put is an operation.
+func BenchmarkApply(b *testing.B) {
+	ks, err := Open(Options{Dir: b.TempDir(), NoPurge: true, Fsync: No, noCheckpoints: true})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer ks.Close()
+	const size, items = 800, 200_000
+	body := `{"text":"` + strings.Repeat("x", 285-len(`{"text":""}`)) + `"}`
+	var text []string
+	version := uint64(1 << 41)
+	for range 2 * items / size {
+		var batch []byte
+		for range size {
+			key := fmt.Sprintf("0:item-%d", rand.IntN(items))
+			version += record.MaxPartitions
+			batch = aof.AppendSet(batch, key, string(record.Append(nil, key, Item{Kind: Document, Body: body, TS: epoch, ExpireAt: 0, Version: version})))
+		}
+		text = append(text, string(batch))
+	}
+	index := uint64(0)
+	apply := func() {
+		index++
+		if err := ks.Apply(text[int(index)%len(text)], replica.Tail{Position: replica.Position{Index: index, Term: 1, Moment: epoch}}); err != nil {
+			b.Fatal(err)
+		}
+	}
+	for range text {
+		apply()
+	}
+	b.ReportAllocs()
+	b.ResetTimer()
+	for i := 0; i < b.N; i += size {
+		apply()
+	}
+}
