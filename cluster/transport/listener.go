@@ -99,10 +99,14 @@ func (l *Listener) Close() error {
 	l.once.Do(func() { close(l.closed) })
 	err := l.tcp.Close()
 	l.mu.Lock()
+	var pending []net.Conn
 	for e := l.pending.Front(); e != nil; e = e.Next() {
-		e.Value.(net.Conn).Close()
+		pending = append(pending, e.Value.(net.Conn))
 	}
 	l.mu.Unlock()
+	for _, conn := range pending {
+		conn.Close() // it locks l.mu
+	}
 	l.client.CloseIdleConnections()
 	return errors.Join(err, ignoreClosed(l.server.Close()))
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"strings"
 	"sync"
@@ -330,5 +331,28 @@ func TestCall(t *testing.T) {
 				t.Errorf("other path: %v", err)
 			}
 		})
+	}
+}
+
+// TestCloseWithStrangers closes a listener while connections have not shown who they are.
+func TestCloseWithStrangers(t *testing.T) {
+	l, _ := listen(t, nil, nil)
+	for range 3 {
+		conn, err := net.Dial("tcp", l.tcp.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+	}
+	until(t, "the listener to have accepted them", func() bool {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		return l.pending.Len() == 3
+	})
+	closed := make(chan error, 1)
+	go func() { closed <- l.Close() }()
+	until(t, "the listener to close", func() bool { return len(closed) == 1 })
+	if err := <-closed; err != nil {
+		t.Error(err)
 	}
 }
