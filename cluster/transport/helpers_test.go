@@ -26,6 +26,8 @@ import (
 
 const testCluster = 0xc1
 
+func init() { attemptPause = 10 * time.Millisecond }
+
 // until waits until ok is true.
 func until(t *testing.T, what string, ok func() bool) {
 	t.Helper()

@@ -24,11 +24,13 @@ const (
 	stallTimeout   = 30 * time.Second // without a byte
 	progressEvery  = 10 * time.Second
 	storesAttempts = 3
-	attemptPause   = time.Second
 	mostEnvelope   = 1 << 20 // bytes of the message that comes before the stores
 	sizeHeader     = "Mayfly-Size"
 	toHeader       = "Mayfly-To"
 )
+
+// attemptPause is the time between two attempts; tests shorten it.
+var attemptPause = time.Second
 
 // SendStores sends m, a MsgSnap, with the stores that open returns. It returns at once and reports the end by StoresSent.
 // One transfer a node is under way at a time; further ones are dropped. A transfer that is cut is tried again, with another
@@ -97,7 +99,7 @@ func (t *Transport) sendStores(p *peer, m *raftpb.Message, open func() (io.ReadC
 
 // sendOnce transfers the stores.
 func (t *Transport) sendOnce(ctx context.Context, p *peer, m *raftpb.Message, open func() (io.ReadCloser, int64, error)) error {
-	envelope, err := proto.Marshal(m)
+	envelope, err := marshalEnvelope(m)
 	if err != nil {
 		return err
 	}
@@ -114,13 +116,12 @@ func (t *Transport) sendOnce(ctx context.Context, p *peer, m *raftpb.Message, op
 	defer stalled.Stop()
 	body.moved = func() { stalled.Reset(stallTimeout) }
 	body.ended = func() { stalled.Reset(answerTimeout) } // it forces all to disk and checks it
-	head := binary.BigEndian.AppendUint32(nil, uint32(len(envelope)))
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, t.o.Listener.url(p.addr, storesPath),
-		io.NopCloser(io.MultiReader(bytes.NewReader(head), bytes.NewReader(envelope), body)))
+		io.NopCloser(io.MultiReader(bytes.NewReader(envelope), body)))
 	if err != nil {
 		return err
 	}
-	r.ContentLength = int64(len(head)) + int64(len(envelope)) + size
+	r.ContentLength = int64(len(envelope)) + size
 	r.Header.Set(controlHeader, "1")
 	r.Header.Set(clusterHeader, types.ID(t.o.Cluster).String())
 	r.Header.Set(fromHeader, types.ID(t.o.ID).String())
@@ -276,6 +277,15 @@ func (t *Transport) serveStores(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.WriteHeader(http.StatusNoContent)
+}
+
+// marshalEnvelope returns the message before the stores, behind its length.
+func marshalEnvelope(m *raftpb.Message) ([]byte, error) {
+	text, err := proto.Marshal(m)
+	if err == nil && len(text) > mostEnvelope {
+		err = fmt.Errorf("the message before the stores has %d bytes; at most %d are legal", len(text), mostEnvelope)
+	}
+	return append(binary.BigEndian.AppendUint32(nil, uint32(len(text))), text...), err
 }
 
 // readEnvelope reads the message before the stores.

@@ -1,0 +1,324 @@
+package forming
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/rs/zerolog"
+)
+
+// group is nodes with real folders and an HTTP server each.
+type group struct {
+	t       *testing.T
+	servers map[string]*httptest.Server
+	formers map[string]*Former
+	dirs    map[string]string
+	data    map[string]bool
+	logs    map[string]*safeBuffer
+	mu      sync.Mutex
+}
+
+type safeBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (s *safeBuffer) Write(b []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.Write(b)
+}
+
+func (s *safeBuffer) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.String()
+}
+
+func newGroup(t *testing.T, names ...string) *group {
+	t.Helper()
+	g := &group{t: t, servers: map[string]*httptest.Server{}, formers: map[string]*Former{}, dirs: map[string]string{}, data: map[string]bool{}, logs: map[string]*safeBuffer{}}
+	for _, name := range names {
+		g.dirs[name] = t.TempDir()
+		g.logs[name] = &safeBuffer{}
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			g.mu.Lock()
+			f := g.formers[name]
+			g.mu.Unlock()
+			if f == nil {
+				http.Error(w, "down", http.StatusServiceUnavailable)
+				return
+			}
+			f.ServeHTTP(w, r)
+		}))
+		t.Cleanup(server.Close)
+		g.servers[name] = server
+	}
+	return g
+}
+
+func (g *group) peers() (peers []Peer) {
+	for name := range g.servers {
+		peers = append(peers, Peer{name, g.addr(name)})
+	}
+	return peers
+}
+
+func (g *group) addr(name string) string { return strings.TrimPrefix(g.servers[name].URL, "http://") }
+
+// start starts a node.
+func (g *group) start(name string, change ...func(*Config)) *Former {
+	g.t.Helper()
+	config := Config{Dir: g.dirs[name], Name: name, Addr: g.addr(name), Client: name + ":6379", Peers: g.peers(), HasData: g.data[name],
+		Call: callHTTP, Log: zerolog.New(g.logs[name])}
+	for _, c := range change {
+		c(&config)
+	}
+	f, err := New(config)
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	g.mu.Lock()
+	g.formers[name] = f
+	g.mu.Unlock()
+	return f
+}
+
+// callHTTP sends a request as the transport does.
+func callHTTP(ctx context.Context, addr, path string, request, answer any) error {
+	body, err := json.Marshal(request)
+	if err != nil {
+		return err
+	}
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+addr+path, bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	response, err := http.DefaultClient.Do(r)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		return fmt.Errorf("status %d", response.StatusCode)
+	}
+	return json.NewDecoder(response.Body).Decode(answer)
+}
+
+// formAll runs Form at nodes at the same time.
+func (g *group) formAll(names ...string) map[string]*Identity {
+	g.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	var mu sync.Mutex
+	got := map[string]*Identity{}
+	var wg sync.WaitGroup
+	for i, name := range names {
+		wg.Go(func() {
+			time.Sleep(time.Duration(i) * 100 * time.Millisecond)
+			g.mu.Lock()
+			f := g.formers[name]
+			g.mu.Unlock()
+			identity, err := f.Form(ctx)
+			if err != nil {
+				g.t.Errorf("%s: %v", name, err)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			got[name] = identity
+		})
+	}
+	wg.Wait()
+	return got
+}
+
+// fixedMembership is raft with a fixed leader.
+type fixedMembership struct {
+	mu      sync.Mutex
+	leader  string
+	members []Member
+	joined  int
+	refuse  error
+}
+
+func (m *fixedMembership) Leader() (Member, bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if leader := named(m.members, m.leader); leader != nil {
+		return *leader, true
+	}
+	return Member{}, false
+}
+
+func (m *fixedMembership) Members() []Member {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return append([]Member(nil), m.members...)
+}
+
+func (m *fixedMembership) Removed(uint64) bool { return false }
+
+func (m *fixedMembership) Join(_ context.Context, joiner Member) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.refuse != nil {
+		return m.refuse
+	}
+	if known := named(m.members, joiner.Name); known != nil {
+		*known = joiner
+	} else {
+		m.members = append(m.members, joiner)
+	}
+	m.joined++
+	return nil
+}
+
+// Three nodes form one cluster whatever the order of their start, and a fourth joins, as does one that has lost its disk.
+func TestForm(t *testing.T) {
+	for _, order := range []string{"abc", "cba", "bca"} {
+		g := newGroup(t, "a", "b", "c")
+		names := strings.Split(order, "")
+		for _, name := range names {
+			g.start(name)
+		}
+		got := g.formAll(names...)
+		for _, name := range names {
+			i := got[name]
+			if i == nil || i.Cluster != got["a"].Cluster || i.Founder != "a" || i.FoundedWithData || i.Joined || len(i.Members) != 3 {
+				t.Fatalf("%s: %s is %+v", order, name, i)
+			}
+			if read, err := Read(g.dirs[name]); err != nil || read.ID != i.ID || read.Stage != Formed {
+				t.Fatalf("%s has %+v on disk, %v", name, read, err)
+			}
+		}
+		raft := &fixedMembership{leader: "c", members: got["a"].Members}
+		for _, name := range names {
+			g.formers[name].Serve(raft)
+		}
+
+		// b has lost its disk: another id, by the leader.
+		before := got["b"].ID
+		g.dirs["b"] = t.TempDir()
+		g.start("b")
+		again := g.formAll("b")["b"]
+		if again == nil || again.ID == before || again.Cluster != got["a"].Cluster || !again.Joined || raft.joined != 1 || named(again.Members, "b").ID != again.ID {
+			t.Fatalf("b is %+v; %d have joined", again, raft.joined)
+		}
+	}
+}
+
+// The founder with data, and the errors in words.
+func TestFormWithData(t *testing.T) {
+	g := newGroup(t, "a", "b", "c")
+	g.data["c"] = true
+	for _, name := range []string{"a", "b", "c"} {
+		g.start(name)
+	}
+	for name, i := range g.formAll("a", "b", "c") {
+		if i == nil || i.Founder != "c" || !i.FoundedWithData {
+			t.Errorf("%s is %+v", name, i)
+		}
+	}
+
+	g = newGroup(t, "a", "b", "c")
+	g.data["b"], g.data["c"] = true, true
+	for _, name := range []string{"a", "b", "c"} {
+		g.start(name)
+	}
+	_, err := g.formers["a"].Form(context.Background())
+	if refused := (*RefusedError)(nil); !errors.As(err, &refused) || !strings.Contains(err.Error(), "the data folders of b, c have data") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// Lists of peers that differ are an error on the side that asks and a line on the other.
+func TestPeersThatDiffer(t *testing.T) {
+	g := newGroup(t, "a", "b")
+	g.start("a")
+	g.start("b", func(c *Config) { c.Peers = append(c.Peers, Peer{"c", "127.0.0.1:1"}) })
+	_, err := g.formers["a"].Form(context.Background())
+	if err == nil || err.Error() != "cluster-peers differ: b names c=127.0.0.1:1, a does not" {
+		t.Errorf("got %v", err)
+	}
+	if text := g.logs["b"].String(); !strings.Contains(text, "cluster-peers differ: b names c=127.0.0.1:1, a does not") {
+		t.Errorf("b logs %q", text)
+	}
+
+	g = newGroup(t, "a", "b")
+	g.start("a")
+	g.start("b", func(c *Config) { c.Name = "x"; c.Dir = t.TempDir() })
+	_, err = g.formers["a"].Form(context.Background())
+	if err == nil || !strings.Contains(err.Error(), `calls itself "x", but cluster-peers calls it b`) {
+		t.Errorf("got %v", err)
+	}
+	if text := g.logs["b"].String(); !strings.Contains(text, `takes this node, x, for \"b\"`) {
+		t.Errorf("x logs %q", text)
+	}
+}
+
+// A node that is not expected waits, and joins when it is.
+func TestJoinRefused(t *testing.T) {
+	g := newGroup(t, "a", "b")
+	g.start("a", func(c *Config) { c.Peers = []Peer{{"a", c.Addr}} })
+	a := g.formAll("a")["a"]
+	raft := &fixedMembership{leader: "a", members: a.Members, refuse: errors.New("b is not a member: CLUSTER ADD it first")}
+	g.formers["a"].Serve(raft)
+	g.start("b")
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	if _, err := g.formers["b"].Form(ctx); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("got %v", err)
+	}
+	if text := g.logs["a"].String(); !strings.Contains(text, "b cannot join: b is not a member") {
+		t.Errorf("a logs %q", text)
+	}
+	raft.mu.Lock()
+	raft.refuse = nil
+	raft.mu.Unlock()
+	chosen := g.formers["b"].Identity().ID
+	g.start("b") // the id it has chosen stays
+	if b := g.formAll("b")["b"]; b == nil || b.ID != chosen || !b.Joined || len(b.Members) != 2 {
+		t.Errorf("b is %+v, it had chosen %d", b, chosen)
+	}
+}
+
+// A member names peers of another cluster.
+func TestStrangers(t *testing.T) {
+	g := newGroup(t, "a", "b")
+	for _, name := range []string{"a", "b"} {
+		g.start(name, func(c *Config) { c.Peers = []Peer{{name, c.Addr}} })
+	}
+	got := g.formAll("a", "b")
+	g.start("a")
+	if names := g.formers["a"].Strangers(context.Background()); len(names) != 1 || names[0] != "b" {
+		t.Errorf("strangers are %v", names)
+	}
+	if want := fmt.Sprintf("b belongs to cluster %x, this node to %x", got["b"].Cluster, got["a"].Cluster); !strings.Contains(g.logs["a"].String(), want) {
+		t.Errorf("a logs %q, not %q", g.logs["a"].String(), want)
+	}
+}
+
+// Requests are bounded and only POST.
+func TestRequestsAreBounded(t *testing.T) {
+	g := newGroup(t, "a")
+	f := g.start("a")
+	for _, tt := range []struct {
+		method, body string
+		status       int
+	}{{"GET", "", http.StatusMethodNotAllowed}, {"POST", strings.Repeat(" ", mostRequest+1), http.StatusBadRequest}, {"POST", "{", http.StatusBadRequest}} {
+		w := httptest.NewRecorder()
+		f.ServeHTTP(w, httptest.NewRequest(tt.method, pathHello, strings.NewReader(tt.body)))
+		if w.Code != tt.status {
+			t.Errorf("%s of %d bytes: %d", tt.method, len(tt.body), w.Code)
+		}
+	}
+}
