@@ -33,7 +33,7 @@ type mirror struct {
 
 func newMirror(t *testing.T, leader *opened) *mirror {
 	m := &mirror{t: t, leader: leader, clock: clock.NewManual(leader.clock.Now())}
-	m.opt = Options{Dir: t.TempDir(), Clock: m.clock, NoPurge: true, noCheckpoints: true, noSweeps: true, Partitions: leader.opt.Partitions, Replicator: newFakeLog()}
+	m.opt = Options{Dir: t.TempDir(), Clock: m.clock, NoPurge: true, noCheckpoints: true, noSweeps: true, Partitions: leader.opt.Partitions, Replicator: newFakeLog().seat()}
 	var err error
 	if m.ks, err = Open(m.opt); err != nil {
 		t.Fatal(err)

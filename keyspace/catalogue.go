@@ -368,8 +368,12 @@ func (tx *Tx) recordContainer(c *Container) {
 
 // record returns the container's record on disk.
 func (c *Container) record() record.Container {
-	return record.Container{
+	r := record.Container{
 		Number: c.number, Name: c.name, DB: c.db, LastDB: c.lastDB, Created: c.created,
 		Policy: *c.Policy(), Indexes: c.indexes.Load().Recorded(), Aside: c.aside, Log: c.log, Hidden: c.hidden,
-	}.WithHistory(c.history.Load())
+	}
+	if c.hidden != nil { // it has no history, but for what a reader makes of that
+		return r
+	}
+	return r.WithHistory(c.history.Load())
 }

@@ -12,48 +12,71 @@ import (
 	"mayfly/keyspace/replica"
 )
 
-// entryOfLog is an entry of a [fakeLog].
+// entryOfLog is an entry of a [fakeLog]: a batch, or the begin of a session.
 type entryOfLog struct {
 	replica.Position
+	seat  *seat
 	lsn   uint64
 	batch string
 }
 
-// fakeLog is a cluster's log in memory, and the [replica.Replicator] of its leader. Tests let it fail.
+// fakeLog is a cluster's log in memory. Tests let it fail.
 type fakeLog struct {
-	mu       sync.Mutex
-	entries  []entryOfLog
-	term     uint64
-	state    []byte       // passed with the next tail
-	fail     func() error // called before a batch is committed; nil: all are
-	lost     func() error // called after it
-	confirm  func() error // nil: it leads
+	mu      sync.Mutex
+	entries []entryOfLog
+	state   []byte       // passed with the next tail
+	fail    func() error // called before a batch is committed; nil: all are
+	lost    func() error // called after it
+	confirm func() error // nil: the node of the session leads
+	session *seat        // the leader's
+}
+
+// seat is a node's place at a log: the [replica.Replicator] of one run.
+type seat struct {
+	log      *fakeLog
 	proposed map[uint64]int
 	answers  map[uint64]replica.Tail
 }
 
 func newFakeLog() *fakeLog {
-	return &fakeLog{term: 1, entries: []entryOfLog{{Position: replica.Position{Index: 1, Term: 1}}},
-		proposed: map[uint64]int{}, answers: map[uint64]replica.Tail{}}
+	return &fakeLog{entries: []entryOfLog{{Position: replica.Position{Index: 1, Term: 1}}}}
 }
 
-func (l *fakeLog) Replicate(lsn uint64, moment int64, batch []byte) (replica.Tail, error) {
+func (l *fakeLog) seat() *seat {
+	return &seat{log: l, proposed: make(map[uint64]int), answers: make(map[uint64]replica.Tail)}
+}
+
+// begin begins a session. Batches of others are void from now on.
+func (l *fakeLog) begin(s *seat) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if t, known := l.answers[lsn]; known {
+	l.session = s
+	last := l.entries[len(l.entries)-1].Position
+	l.entries = append(l.entries, entryOfLog{Position: replica.Position{Index: last.Index + 1, Term: last.Term + 1, Moment: last.Moment}})
+}
+
+func (s *seat) Replicate(lsn uint64, moment int64, batch []byte) (replica.Tail, error) {
+	l := s.log
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if t, known := s.answers[lsn]; known {
 		return t, nil
+	}
+	if l.session != s {
+		return replica.Tail{}, replica.ErrVoid
 	}
 	if l.fail != nil {
 		if err := l.fail(); err != nil {
 			return replica.Tail{}, err
 		}
 	}
-	l.proposed[lsn]++
-	p := replica.Position{Index: uint64(len(l.entries) + 1), Term: l.term, Moment: moment}
-	l.entries = append(l.entries, entryOfLog{p, lsn, string(batch)})
+	s.proposed[lsn]++
+	last := l.entries[len(l.entries)-1].Position
+	p := replica.Position{Index: last.Index + 1, Term: last.Term, Moment: moment}
+	l.entries = append(l.entries, entryOfLog{p, s, lsn, string(batch)})
 	t := replica.Tail{Position: p, State: l.state}
 	l.state = nil
-	l.answers[lsn] = t
+	s.answers[lsn] = t
 	if l.lost != nil {
 		if err := l.lost(); err != nil {
 			return replica.Tail{}, err
@@ -62,13 +85,23 @@ func (l *fakeLog) Replicate(lsn uint64, moment int64, batch []byte) (replica.Tai
 	return t, nil
 }
 
-func (l *fakeLog) Confirm() error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.confirm != nil {
-		return l.confirm()
+func (s *seat) Confirm() error {
+	s.log.mu.Lock()
+	defer s.log.mu.Unlock()
+	if s.log.session != s {
+		return replica.ErrNoMajority
+	}
+	if s.log.confirm != nil {
+		return s.log.confirm()
 	}
 	return nil
+}
+
+// after returns the entries behind an index.
+func (l *fakeLog) after(index uint64) []entryOfLog {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.entries[index:len(l.entries):len(l.entries)]
 }
 
 // last returns the position of the last entry.
@@ -90,6 +123,7 @@ type node struct {
 	*Keyspace
 	t     *testing.T
 	log   *fakeLog
+	seat  *seat
 	clock *clock.Manual
 	dir   string
 	opt   Options
@@ -98,7 +132,7 @@ type node struct {
 // newNode opens the keyspace of a node in a new folder, which the log begins with.
 func newNode(t *testing.T, log *fakeLog, change ...func(*Options)) *node {
 	n := &node{t: t, log: log, clock: clock.NewManual(epoch), dir: t.TempDir()}
-	n.opt = Options{Dir: n.dir, Clock: n.clock, NoPurge: true, noCheckpoints: true, noSweeps: true, Replicator: log}
+	n.opt = Options{Dir: n.dir, Clock: n.clock, NoPurge: true, noCheckpoints: true, noSweeps: true}
 	for _, f := range change {
 		f(&n.opt)
 	}
@@ -111,6 +145,8 @@ func newNode(t *testing.T, log *fakeLog, change ...func(*Options)) *node {
 
 func (n *node) open() {
 	n.t.Helper()
+	n.seat = n.log.seat()
+	n.opt.Replicator = n.seat
 	ks, err := Open(n.opt)
 	if err != nil {
 		n.t.Fatal(err)
@@ -118,8 +154,21 @@ func (n *node) open() {
 	n.Keyspace = ks
 }
 
+// follow applies the entries that the node lacks.
+func (n *node) follow() {
+	n.t.Helper()
+	for _, e := range n.log.after(n.Position().Index) {
+		if err := n.Apply(e.batch, replica.Tail{Position: e.Position}); err != nil {
+			n.t.Fatal(err)
+		}
+	}
+}
+
+// lead begins a session of the node.
 func (n *node) lead() {
 	n.t.Helper()
+	n.log.begin(n.seat)
+	n.follow()
 	if err := n.Lead(); err != nil {
 		n.t.Fatal(err)
 	}
@@ -138,7 +187,10 @@ func (n *node) put(id, body string) LSN {
 func (n *node) get(id string) (string, LSN) {
 	var tx Tx
 	n.BeginKey(&tx, id)
-	it, _ := tx.Get(tx.Container("0"), id)
+	var it Item
+	if c := tx.Container("0"); c != nil {
+		it, _ = tx.Get(c, id)
+	}
 	return strings.Clone(it.Body), tx.Close()
 }
 
@@ -280,7 +332,7 @@ func TestRetriesProposeOnce(t *testing.T) {
 		lsns = append(lsns, lsn)
 	}
 	n.mustWait(slices.Max(lsns))
-	for lsn, times := range log.proposed {
+	for lsn, times := range n.seat.proposed {
 		if times != 1 {
 			t.Errorf("batch %d was proposed %d times", lsn, times)
 		}
