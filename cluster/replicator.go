@@ -9,8 +9,12 @@ import (
 	"mayfly/keyspace/replica"
 )
 
-// patience is how long a commit or a read waits for a majority before it fails.
-const patience = 3 * time.Second
+// patience is how long a commit or a read waits for a majority before it fails. A command may wait for one attempt that
+// fails and then for the next one: clients have their reply within 3 s all the same.
+const patience = 2800 * time.Millisecond
+
+// lateShare is the part of the patience that another attempt waits which follows one in vain.
+const lateShare = 20
 
 // replicator is the [replica.Replicator] of one incarnation. It stands between the journal of the keyspace and the
 // loop of raft, and blocks neither on the other.
@@ -42,6 +46,7 @@ type flight struct {
 	lsn       uint64
 	session   uint64 // that has proposed it last; 0: none yet
 	committed bool
+	late      bool // an attempt has waited for it in vain, and no session has begun since
 	tail      replica.Tail
 }
 
@@ -51,7 +56,7 @@ func newReplicator(now func() time.Duration) *replicator {
 
 // Replicate is of [replica.Replicator].
 func (r *replicator) Replicate(lsn uint64, moment int64, batch []byte) (replica.Tail, error) {
-	timer := time.NewTimer(r.patience)
+	timer := time.NewTimer(r.patienceFor(lsn))
 	defer timer.Stop()
 	for {
 		r.mu.Lock()
@@ -70,7 +75,7 @@ func (r *replicator) Replicate(lsn uint64, moment int64, batch []byte) (replica.
 			return f.tail, nil
 		}
 		if r.session != 0 && f.session != r.session {
-			f.session = r.session
+			f.session, f.late = r.session, false
 			// The loop encodes the batch later, and the keyspace reuses its memory when this call has returned.
 			r.propose(r.session, lsn, moment, bytes.Clone(batch))
 		}
@@ -79,9 +84,22 @@ func (r *replicator) Replicate(lsn uint64, moment int64, batch []byte) (replica.
 		select {
 		case <-changed:
 		case <-timer.C:
+			r.mu.Lock()
+			f.late = true
+			r.mu.Unlock()
 			return replica.Tail{}, replica.ErrNoMajority
 		}
 	}
+}
+
+// patienceFor returns how long an attempt to commit a batch waits: the batch may have been waited for already.
+func (r *replicator) patienceFor(lsn uint64) time.Duration {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if f := r.flight; f != nil && f.lsn == lsn && f.late && (r.session == 0 || r.session == f.session) {
+		return r.patience / lateShare
+	}
+	return r.patience
 }
 
 // retract notes that raft did not take the proposal of a session, so that it is proposed again.

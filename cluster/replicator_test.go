@@ -99,6 +99,41 @@ func TestReplicateProposesOnce(t *testing.T) {
 	}
 }
 
+// An attempt that follows one in vain does not wait as long again, until another session has begun: a client that came
+// during the first attempt has its reply soon after that.
+func TestReplicateLate(t *testing.T) {
+	r := newTestReplicator()
+	r.open(7)
+	r.patience = 500 * time.Millisecond
+	late := func(when string) {
+		t.Helper()
+		begin := time.Now()
+		if got := receive(t, r.start(1, "set a")); !errors.Is(got.err, replica.ErrNoMajority) {
+			t.Fatalf("%s: %v", when, got)
+		}
+		if took := time.Since(begin); took > r.patience/2 {
+			t.Errorf("%s: the next attempt waits for %v", when, took)
+		}
+	}
+	if got := receive(t, r.start(1, "set a")); !errors.Is(got.err, replica.ErrNoMajority) {
+		t.Fatalf("without a majority: %v", got)
+	}
+	late("in the session")
+	r.shut()
+	late("without a session")
+	r.open(9)
+	result := r.start(1, "set a")
+	select {
+	case got := <-result:
+		t.Fatalf("in another session: %v at once", got)
+	case <-time.After(4 * r.patience / lateShare):
+	}
+	r.committed(9, 1, tailAt(6))
+	if got := receive(t, result); got.err != nil || got.tail.Index != 6 {
+		t.Errorf("got %v", got)
+	}
+}
+
 // The next session of the node proposes a batch again that the one before has not committed.
 func TestReplicateInTheNextSession(t *testing.T) {
 	r := newTestReplicator()
