@@ -80,7 +80,7 @@ func leaderName(v *topology.View) string {
 
 // makeView returns the view of this moment.
 func (n *Node) makeView() *topology.View {
-	v := &topology.View{Name: n.options.MasterName}
+	v := &topology.View{Name: n.options.MasterName, Timeout: n.options.NodeTimeout}
 	n.mu.Lock()
 	v.Role, v.Cause = n.role, n.cause
 	n.mu.Unlock()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 
 	"mayfly/cluster/topology"
 	"mayfly/keyspace"
@@ -78,6 +79,10 @@ type leadership struct {
 	led    bool       // this node was the leader
 	master topology.Member
 	known  bool // master is the last leader that was known
+
+	lostAt    atomic.Int64  // monotonic time since which no leader is known to serve, ns; 0: there is one
+	changedMu sync.Mutex    // protects changed
+	changed   chan struct{} // closed when commands that wait for a leader are to try again; nil: none waits
 }
 
 // LeaderChanged applies a change of leaders. The node calls it with each View whose leader, or whose own role, differs
@@ -90,6 +95,7 @@ func (e *Engine) LeaderChanged(v *topology.View) {
 	l := &e.leadership
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	defer l.wake(nil)
 	if v.Leader != nil {
 		if l.known && l.master.Client != v.Leader.Client {
 			e.publishSwitch(v.Name, &l.master, v.Leader)

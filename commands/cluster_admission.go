@@ -3,8 +3,10 @@ package commands
 import (
 	"errors"
 	"strings"
+	"time"
 
 	"mayfly/cluster/topology"
+	"mayfly/expiry/clock"
 	"mayfly/keyspace"
 	"mayfly/keyspace/replica"
 )
@@ -39,6 +41,7 @@ const (
 	errLoadingData = Error("LOADING Redis is loading the dataset in memory")
 	errNoMajority  = Error("CLUSTERDOWN no majority of nodes is reachable")
 	errUnsettled   = Error("CLUSTERDOWN the leader has changed; the fate of its last writes is not known yet")
+	errNotLeading  = Error("CLUSTERDOWN this node does not lead any more; nothing was changed")
 	errDeposed     = Error("UNBLOCKED force unblock from blocking operation, instance state changed (master -> replica?)")
 )
 
@@ -60,16 +63,17 @@ func (e *Engine) admitInCluster(s *Session, r *row, args []string) error {
 		}
 		return nil
 	}
-	if !loaded {
-		return errLoadingData
-	}
 	v := e.Cluster.View()
-	if s.readonly && needs&(Write|OnLeader) == 0 && v.Role.Open() && !v.Leads() {
+	if s.readonly && needs&(Write|OnLeader) == 0 && !v.Leads() && (v.Role.Open() || v.Role == topology.Loading) {
 		s.service = serveStale
+		if !loaded || v.Role == topology.Loading {
+			return errLoadingData
+		}
 		return nil
 	}
 	s.service = serveLeads
-	if v.Leads() && v.Quorum {
+	if loaded && v.Leads() && v.Quorum {
+		e.leadership.found()
 		return nil
 	}
 	return e.notServed(s, r, args)
@@ -79,14 +83,79 @@ func (e *Engine) admitInCluster(s *Session, r *row, args []string) error {
 func (e *Engine) notServed(s *Session, r *row, args []string) error {
 	v := e.Cluster.View()
 	switch {
-	case v.Role == topology.Loading:
-		return errLoadingData
-	case v.Leader != nil && !v.Leader.Self && v.Quorum && v.Role == topology.Follower:
+	case v.Leader != nil && !v.Leader.Self && v.Quorum: // as in Redis a node that loads redirects, too
+		if !isSilent(v) {
+			e.leadership.found()
+		}
 		return errorf(errMoved, s.slotOf(r, args), v.Leader.Client)
-	case v.Cause != "":
+	case v.Role == topology.Loading, v.Role.Open() && !e.loaded():
+		return errLoadingData
+	case v.Cause != "" && !v.Role.Open():
 		return Error("CLUSTERDOWN " + oneLine.Replace(v.Cause))
 	}
 	return errNoMajority
+}
+
+// electionPatience is how long commands wait for a leader after one was lost, and for a node that loads its data anew. It
+// is longer than an election takes, and shorter than the time within which clients are told that there is no majority.
+const electionPatience = 2 * time.Second
+
+// awaitPeriod is the time between two looks for a leader, if the cluster does not say that it has changed.
+const awaitPeriod = 100 * time.Millisecond
+
+// awaitsLeader returns a channel that closes when it is time to try a command again that was refused with err, because
+// there may be a leader soon. It returns nil if the command is to be refused now. So clients see nothing of an election but
+// the time it takes, and long outages at once.
+func (e *Engine) awaitsLeader(s *Session, err error) <-chan struct{} {
+	v := e.Cluster.View()
+	switch {
+	case s.wait != nil:
+	case (err == errNoMajority || err == errLoadingData) && (v.Role.Open() || v.Role == topology.Loading),
+		isRedirection(err) && isSilent(v):
+		return e.leadership.await()
+	}
+	return nil
+}
+
+// isSilent reports whether the leader may have failed, although it is too early for an election: it has missed several
+// heartbeats, of which there are ten in the time of a view's Timeout. Clients are not sent to it for now.
+func isSilent(v *topology.View) bool {
+	return v.Leader != nil && !v.Leader.Self && v.Timeout > 0 && v.Leader.LastContact > v.Timeout*4/10
+}
+
+// await returns a channel that closes at the next change of leaders or soon; nil if there has been none for too long.
+func (l *leadership) await() <-chan struct{} {
+	now := int64(clock.Monotonic()) + 1
+	if since := l.lostAt.Load(); since == 0 && !l.lostAt.CompareAndSwap(0, now) {
+		return l.await()
+	} else if since != 0 && now-since > int64(electionPatience) {
+		return nil
+	}
+	l.changedMu.Lock()
+	defer l.changedMu.Unlock()
+	if l.changed == nil {
+		changed := make(chan struct{})
+		l.changed = changed
+		time.AfterFunc(awaitPeriod, func() { l.wake(changed) })
+	}
+	return l.changed
+}
+
+// wake makes the commands that wait try again. With a channel it does so only if they wait for that.
+func (l *leadership) wake(which chan struct{}) {
+	l.changedMu.Lock()
+	defer l.changedMu.Unlock()
+	if l.changed != nil && (which == nil || which == l.changed) {
+		close(l.changed)
+		l.changed = nil
+	}
+}
+
+// found notes that there is a leader.
+func (l *leadership) found() {
+	if l.lostAt.Load() != 0 { // a load is far cheaper than a store
+		l.lostAt.Store(0)
+	}
 }
 
 // slotOf returns the hash slot of the first key of a command, of EXEC that of the first queued one with a
@@ -155,7 +224,9 @@ func CommitFailure(cause error) error {
 	switch {
 	case errors.Is(cause, replica.ErrNoMajority):
 		return errNoMajority
-	case errors.Is(cause, replica.ErrVoid), errors.Is(cause, replica.ErrFollower):
+	case errors.Is(cause, replica.ErrFollower):
+		return errNotLeading
+	case errors.Is(cause, replica.ErrVoid):
 		return errUnsettled
 	}
 	return Error("MISCONF Errors writing to the journal: " + cause.Error())

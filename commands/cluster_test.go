@@ -140,7 +140,14 @@ func TestAdmissionByRole(t *testing.T) {
 		{"follower without a leader", viewOf(topology.Follower, "", true), false, false, always(string(errNoMajority))},
 		{"candidate", leaderless(), false, false, always(string(errNoMajority))},
 		{"candidate, READONLY", leaderless(), true, true, always(string(errNoMajority))},
-		{"loading", viewOf(topology.Loading, "b", true), true, false, always(string(errLoadingData))},
+		{"loading", viewOf(topology.Loading, "", false), true, false, always(string(errLoadingData))},
+		{"loading while another leads", viewOf(topology.Loading, "b", true), false, false, moved},
+		{"loading while another leads, READONLY", viewOf(topology.Loading, "b", true), true, false, func(r *row, args []string) string {
+			if r.Flags&ReadOnly != 0 {
+				return string(errLoadingData)
+			}
+			return moved(r, args)
+		}},
 		{"forming", viewOf(topology.Forming, "", false), true, false, always(string(errNoMajority))},
 		{"removed", removed, true, false, always("CLUSTERDOWN this node was removed from the cluster")},
 	} {
@@ -245,28 +252,177 @@ func TestWatchAcrossTerms(t *testing.T) {
 	exec("1) OK")
 }
 
+// fakeLog is the log of a cluster that commits everything, unless confirm or fail says otherwise.
+type fakeLog struct {
+	index   uint64
+	fail    error // of Replicate
+	confirm error // of Confirm
+}
+
+func (l *fakeLog) Replicate(_ uint64, moment int64, _ []byte) (replica.Tail, error) {
+	if l.fail != nil {
+		return replica.Tail{}, l.fail
+	}
+	l.index++
+	return replica.Tail{Position: replica.Position{Index: l.index, Term: 1, Moment: moment}}, nil
+}
+
+func (l *fakeLog) Confirm() error { return l.confirm }
+
+// newNodeHarness returns a harness whose engine is a node of a cluster, with the keyspace of a leader.
+func newNodeHarness(t *testing.T) (*harness, *fakeCluster) {
+	w, f := newHarness(t), new(fakeCluster)
+	must := func(err error) {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	must(w.engine.Keyspace().Close())
+	w.dir, w.log = t.TempDir(), &fakeLog{index: 1}
+	w.open()
+	ks := w.engine.Keyspace()
+	must(ks.Found(replica.Tail{Position: replica.Position{Index: 1, Term: 1}}))
+	must(ks.Lead())
+	f.view.Store(leads())
+	w.engine.Cluster = f
+	w.engine.LeaderChanged(leads())
+	return w, f
+}
+
+// follow deposes the leader.
+func (f *fakeCluster) follow(w *harness) {
+	f.become(w, follows())
+	w.engine.Keyspace().Follow()
+}
+
 // TestRepliesWait: what a leader reads is confirmed after the command, whatever its LSN; what a node says of itself
 // waits for no majority.
 func TestRepliesWait(t *testing.T) {
-	w, f := newClusterHarness(t, leads())
+	w, f := newNodeHarness(t)
 	w.do(1, "SET", "foo", "1")
 	for _, c := range []struct {
 		waits   bool
 		command string
 	}{
-		{true, "GET foo"}, {true, "GET missing"}, {true, "DBSIZE"}, {true, "PUBLISH a b"}, {true, "WATCH a"},
+		{true, "GET foo"}, {true, "GET missing"}, {true, "DBSIZE"}, {true, "PUBLISH a b"}, {true, "WATCH a"}, {true, "SET foo 1"},
 		{false, "PING"}, {false, "INFO"}, {false, "CLUSTER STATUS"}, {false, "CLIENT LIST"}, {false, "TIME"}, {false, "ROLE"},
+		{false, "CLUSTER DIGEST"}, {false, "SELECT 1"}, {false, "SELECT 0"}, {false, "SUBSCRIBE +switch-master"},
 	} {
-		w.do(1, strings.Fields(c.command)...)
-		if got := w.last.LSN > 0; got != c.waits {
-			t.Errorf("%s waits for a commit: %v", c.command, got)
+		out := w.engine.Execute(w.session(1), strings.Fields(c.command))
+		if got := out.LSN > 0; got != c.waits || out.Reply.Kind == KindError {
+			t.Errorf("%s waits for a commit: %v (%s)", c.command, got, notation(out.Reply))
 		}
 	}
-	w.do(1, "READONLY")
-	f.become(w, follows())
-	if w.do(1, "GET", "foo"); w.last.LSN != 0 {
-		t.Error("a stale read waits for a commit")
+	w.do(2, "READONLY")
+	w.log.confirm = replica.ErrNoMajority
+	for _, session := range []int{2, 3} { // READONLY means nothing at a leader
+		out := w.engine.Execute(w.session(session), []string{"GET", "foo"})
+		if err := w.engine.Wait(out.LSN); CommitFailure(err) != errNoMajority {
+			t.Errorf("session %d: a read without a majority: %v", session, err)
+		}
 	}
+	f.follow(w)
+	out := w.engine.Execute(w.session(2), []string{"GET", "foo"})
+	if out.Reply.Str != "1" {
+		t.Errorf("a stale read: %s", notation(out.Reply))
+	}
+	if err := w.engine.Wait(out.LSN); out.LSN != 0 {
+		t.Errorf("a stale read waits for a commit: %v", err)
+	}
+}
+
+// TestDeposedUnnoticed: a node that does not know yet that it was deposed changes nothing, and no read of it leaves.
+func TestDeposedUnnoticed(t *testing.T) {
+	w, f := newNodeHarness(t)
+	w.do(1, "SET", "foo", "1")
+	w.engine.Keyspace().Follow()
+	w.log.confirm = replica.ErrNoMajority
+	out := w.engine.Execute(w.session(1), []string{"GET", "foo"})
+	if err := w.engine.Wait(out.LSN); err == nil {
+		t.Error("a read leaves that no majority has confirmed")
+	}
+	for _, write := range []string{"SET foo 2", "DEL foo", "CONTAINER.SET c TTL 5"} {
+		out := w.engine.Execute(w.session(1), strings.Fields(write))
+		if out.Reply.Str != string(errNoMajority) && w.engine.Wait(out.LSN) == nil {
+			t.Errorf("%s: %s", write, notation(out.Reply))
+		}
+	}
+	f.become(w, follows())
+	w.replies("(error) MOVED 12182 127.0.0.1:6380", 1, "SET", "foo", "2")
+	w.do(1, "READONLY")
+	w.replies("\"1\"", 1, "GET", "foo")
+}
+
+// TestUnsettled: a node that was deposed with uncommitted changes reveals none of them.
+func TestUnsettled(t *testing.T) {
+	w, f := newNodeHarness(t)
+	w.do(1, "SET", "foo", "1")
+	w.log.fail = replica.ErrNoMajority
+	out := w.engine.Execute(w.session(1), []string{"SET", "foo", "2"})
+	if err := w.engine.Wait(out.LSN); CommitFailure(err) != errNoMajority {
+		t.Errorf("the commit: %v", err)
+	}
+	f.follow(w)
+	w.do(2, "READONLY")
+	lsn := out.LSN
+	out = w.engine.Execute(w.session(2), []string{"GET", "foo"})
+	if out.Reply.Str != string(errUnsettled) {
+		t.Errorf("a stale read: %s", notation(out.Reply))
+	}
+	w.log.fail = nil
+	if err := w.engine.Keyspace().Settle(lsn); err != nil {
+		t.Fatal(err)
+	}
+	w.replies("\"2\"", 2, "GET", "foo")
+}
+
+// TestElections: a command that comes during an election waits for its end; in a long outage it is refused at once.
+func TestElections(t *testing.T) {
+	w, f := newNodeHarness(t)
+	get := func() Outcome { return w.engine.Execute(w.session(1), []string{"GET", "foo"}) }
+	resumed := func(out Outcome) {
+		t.Helper()
+		if !out.Deferred || out.Resume == nil {
+			t.Fatalf("the command does not wait: %s", notation(out.Reply))
+		}
+		select {
+		case <-out.Resume:
+		case <-time.After(10 * time.Second):
+			t.Fatal("the command waits for ever")
+		}
+	}
+	f.become(w, leaderless())
+	out := get()
+	f.become(w, leads())
+	resumed(out)
+	if out := get(); out.Deferred || out.Reply.Kind != KindNull {
+		t.Errorf("after the election: %+v", out)
+	}
+	f.become(w, viewOf(topology.Leader, "a", false))
+	resumed(get()) // by itself, to look again
+	w.engine.leadership.lostAt.Add(-int64(electionPatience) - 1)
+	if out := get(); out.Reply.Str != string(errNoMajority) {
+		t.Errorf("long after the leader was lost: %+v", out)
+	}
+	f.become(w, leads())
+	get()
+	f.become(w, leaderless())
+	resumed(get()) // another outage
+	silent := follows()
+	silent.Timeout = time.Second
+	f.become(w, silent) // nothing heard of b for 1.5 s
+	get()
+	w.engine.leadership.lostAt.Store(0)
+	resumed(get())
+	w.engine.leadership.lostAt.Add(-int64(electionPatience) - 1)
+	if out := get(); !strings.HasPrefix(out.Reply.Str, "MOVED ") {
+		t.Errorf("a leader that is silent for long: %+v", out)
+	}
+	f.become(w, viewOf(topology.Removed, "", false))
+	if out := get(); out.Reply.Kind != KindError {
+		t.Errorf("a node that was removed: %+v", out)
+	}
+	f.become(w, leads())
 }
 
 // TestDeposedLeader: what waits at a leader ends with it, and subscribers are to come to the next one.
@@ -335,7 +491,11 @@ func TestSubscriptionsAtFollowers(t *testing.T) {
 
 // TestWithoutKeyspace: while a node loads, it answers about itself and refuses the rest.
 func TestWithoutKeyspace(t *testing.T) {
-	w, _ := newClusterHarness(t, viewOf(topology.Loading, "b", true))
+	w, _ := newClusterHarness(t, viewOf(topology.Loading, "", false))
+	for range 2 { // nothing waits for a leader after a while
+		w.engine.leadership.await()
+		w.engine.leadership.lostAt.Store(1)
+	}
 	ks := w.engine.Keyspace()
 	for _, state := range []string{"none yet", "suspended"} {
 		t.Run(state, func(t *testing.T) {
@@ -411,7 +571,7 @@ func TestCommitFailures(t *testing.T) {
 	}{
 		{fmt.Errorf("journal: %w", replica.ErrNoMajority), errNoMajority},
 		{fmt.Errorf("journal: %w", replica.ErrVoid), errUnsettled},
-		{replica.ErrFollower, errUnsettled},
+		{replica.ErrFollower, errNotLeading},
 		{errors.New("no space left on device"), Error("MISCONF Errors writing to the journal: no space left on device")},
 	} {
 		if got := CommitFailure(c.cause); got != c.want {

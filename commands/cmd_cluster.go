@@ -11,7 +11,6 @@ import (
 	"mayfly/cluster/topology"
 	"mayfly/commands/redisfmt"
 	"mayfly/keyspace"
-	"mayfly/keyspace/replica"
 )
 
 // Clients of Redis Cluster see one shard with all slots: the leader is its master, the other nodes are its replicas.
@@ -349,16 +348,11 @@ func runClusterDigest(x *Context, _ *topology.View) Reply {
 		return Fail(errLoadingData)
 	}
 	x.outside = func() (Reply, bool) {
-		digester, ok := any(ks).(interface {
-			Digest() (sum [32]byte, items int64, at replica.Position)
-		})
-		if !ok {
-			return Fail(errLoadingData), false
-		}
-		sum, items, at := digester.Digest()
+		sum, items, at := ks.Digest()
 		return Map(
 			Bulk("index"), Integer(int64(at.Index)),
 			Bulk("term"), Integer(int64(at.Term)),
+			Bulk("moment"), Integer(at.Moment),
 			Bulk("items"), Integer(items),
 			Bulk("digest"), Bulk(hex.EncodeToString(sum[:])),
 		), false

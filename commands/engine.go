@@ -57,6 +57,7 @@ func (e *Engine) Keyspace() *keyspace.Keyspace { return e.keyspace.Load() }
 func (e *Engine) SetKeyspace(ks *keyspace.Keyspace) {
 	e.keyspace.Store(ks)
 	e.suspended.Store(false)
+	e.leadership.wake(nil)
 }
 
 // wallClock is the time while no keyspace is open.
@@ -188,6 +189,12 @@ func (e *Engine) execute(s *Session, args []string, out *Outcome) {
 	}
 	if err == nil {
 		err = e.admit(s, r, args)
+		if err != nil && e.Cluster != nil {
+			if out.Resume = e.awaitsLeader(s, err); out.Resume != nil {
+				out.Deferred = true
+				return
+			}
+		}
 	}
 	if err == nil && r.Flags&NoAuth != 0 {
 		if out.Resume = e.awaitsDelay(s, r, args); out.Resume != nil {

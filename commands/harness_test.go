@@ -28,7 +28,8 @@ type harness struct {
 	host     *testHost
 	engine   *Engine
 	sessions map[int]*Session
-	last     Outcome // of do
+	log      *fakeLog // of a node of a cluster; nil: none
+	last     Outcome  // of do
 
 	arguments []byte // of the command before, until the next
 	running   bool   // do is called within a command otherwise
@@ -66,10 +67,14 @@ func (w *harness) open() {
 	w.engine.auth.after = func(_ time.Duration, f func()) { f() }
 	broker := &w.engine.Broker
 	w.host.engine = w.engine
-	ks, err := keyspace.Open(keyspace.Options{
+	options := keyspace.Options{
 		Dir: w.dir, Partitions: 4, Clock: w.clock, NoPurge: true, OnDeath: broker.OnDeath, DeathsHeard: broker.DeathsHeard,
 		OnLogged: w.engine.OnLogged,
-	})
+	}
+	if w.log != nil {
+		options.Replicator = w.log
+	}
+	ks, err := keyspace.Open(options)
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -72,8 +72,9 @@ type View struct {
 	Quorum bool   // this node reaches a majority, or hears from a leader
 	Cause  string // why the keyspace is not served; empty if it is
 
-	Moment   int64 // ms; the time of what this node has applied
-	LogBytes int64 // held in the raft log
+	Timeout  time.Duration // cluster-node-timeout: without a word of the leader for this time the others elect a new one
+	Moment   int64         // ms; the time of what this node has applied
+	LogBytes int64         // held in the raft log
 }
 
 // Self returns this node's member, or nil if it is none.
