@@ -3,12 +3,14 @@ package cluster
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"mayfly/cluster/core"
 	"mayfly/cluster/disk"
+	"mayfly/cluster/entry"
 	"mayfly/expiry/clock"
 
 	"github.com/rs/zerolog"
@@ -171,6 +173,9 @@ func (l *loop) work() error {
 		l.dispatch(r.SendAfter)
 		if len(r.Apply) > 0 {
 			l.applier.push(task{entries: r.Apply})
+			if slices.ContainsFunc(r.Apply, func(e entry.Entry) bool { return e.State != nil }) {
+				l.leading = leading{} // makes a new status: the members may be others
+			}
 		}
 		for _, number := range r.Barriers {
 			l.rep.answered(number)

@@ -110,7 +110,7 @@ func New(o Options) (*Node, error) {
 	}
 	n.listener, err = transport.Listen(transport.ListenOptions{Addr: o.Addr, Credentials: credentials, Hosts: n.hosts, Log: o.Log})
 	if err != nil {
-		return nil, fmt.Errorf("cannot listen on cluster-addr %s: %w", o.Addr, err)
+		return nil, err
 	}
 	n.former, err = forming.New(forming.Config{Dir: n.path(), Name: o.Name, Addr: o.Addr, Client: o.ClientAddr, Peers: o.Peers,
 		HasData: hasData(o.Dir), Call: n.listener.Call, Log: o.Log})

@@ -125,7 +125,7 @@ func (inc *incarnation) describe(v *topology.View) {
 		v.Members = append(v.Members, member)
 	}
 	for i := range v.Members {
-		if v.Members[i].Leader {
+		if v.Members[i].Leader && v.Members[i].Client != "" { // it tells its address when it begins to lead
 			v.Leader = &v.Members[i]
 		}
 	}

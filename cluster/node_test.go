@@ -1,0 +1,591 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"mayfly/cluster/forming"
+	"mayfly/cluster/topology"
+	"mayfly/expiry"
+	"mayfly/keyspace"
+	"mayfly/keyspace/replica"
+
+	"github.com/rs/zerolog"
+	"go.etcd.io/raft/v3/raftpb"
+)
+
+// trio is a cluster of nodes in this process, over loopback, with real keyspaces.
+type trio struct {
+	t     *testing.T
+	peers []forming.Peer
+	nodes map[string]*testNode
+	log   *testLog
+}
+
+// testNode is one of its nodes.
+type testNode struct {
+	*Node
+	name string
+	dir  string
+	opt  Options
+
+	mu      sync.Mutex // protects what follows
+	ks      *keyspace.Keyspace
+	served  int             // how often a keyspace was opened
+	changes []topology.View // that Changed was called with
+}
+
+// testLog collects the log of a test and shows it if the test fails.
+type testLog struct {
+	mu   sync.Mutex // protects text
+	text strings.Builder
+}
+
+func (l *testLog) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+// freeAddrs returns addresses on loopback that are free now.
+func freeAddrs(t *testing.T, n int) (addrs []string) {
+	t.Helper()
+	for range n {
+		ln, err := net.Listen("tcp", "127.0.0.1:0")
+		check(t, err)
+		defer ln.Close()
+		addrs = append(addrs, ln.Addr().String())
+	}
+	return addrs
+}
+
+// newTrio makes a cluster whose nodes have not started.
+func newTrio(t *testing.T, names ...string) *trio {
+	t.Helper()
+	c := &trio{t: t, nodes: map[string]*testNode{}, log: &testLog{}}
+	addrs := freeAddrs(t, len(names))
+	for i, name := range names {
+		c.peers = append(c.peers, forming.Peer{Name: name, Addr: addrs[i]})
+	}
+	before := runtime.NumGoroutine()
+	for i, name := range names {
+		c.add(name, addrs[i])
+	}
+	t.Cleanup(func() {
+		for _, name := range slices.Sorted(keysOf(c.nodes)) {
+			c.nodes[name].stop(t)
+		}
+		c.checkGoroutines(before)
+		if t.Failed() {
+			t.Log(c.log.text.String())
+		}
+	})
+	return c
+}
+
+func keysOf[V any](m map[string]V) func(func(string) bool) {
+	return func(yield func(string) bool) {
+		for k := range m {
+			if !yield(k) {
+				return
+			}
+		}
+	}
+}
+
+// checkGoroutines reports goroutines that the nodes have left behind.
+func (c *trio) checkGoroutines(before int) {
+	c.t.Helper()
+	const spare = 3 // of the test and of connections that end
+	deadline := time.Now().Add(testPatience)
+	for runtime.NumGoroutine() > before+spare {
+		if time.Now().After(deadline) {
+			stacks := make([]byte, 1<<20)
+			c.t.Errorf("%d goroutines before, %d after:\n%s", before, runtime.NumGoroutine(), stacks[:runtime.Stack(stacks, true)])
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
+// add makes a node of the cluster that has not started.
+func (c *trio) add(name, addr string) *testNode {
+	n := &testNode{name: name, dir: c.t.TempDir()}
+	log := zerolog.New(zerolog.ConsoleWriter{Out: c.log, NoColor: true, TimeFormat: "15:04:05.000"}).With().Timestamp().Str("node", name).Logger().Level(zerolog.InfoLevel)
+	n.opt = Options{
+		Dir: n.dir, Name: name, Peers: c.peers, Addr: addr, ClientAddr: "127.0.0.1:1" + name, MasterName: "mymaster",
+		NodeTimeout: testTimeout, LogSize: 1 << 20, Log: log,
+		Open: func(r replica.Replicator) (*keyspace.Keyspace, error) {
+			return keyspace.Open(keyspace.Options{Dir: n.dir, Partitions: 4, Log: log, Replicator: r})
+		},
+		Serve: func(ks *keyspace.Keyspace) {
+			n.mu.Lock()
+			defer n.mu.Unlock()
+			n.ks = ks
+			n.served++
+		},
+		Suspend: func() {
+			n.mu.Lock()
+			defer n.mu.Unlock()
+			n.ks = nil
+		},
+		Changed: func(v *topology.View) {
+			n.mu.Lock()
+			defer n.mu.Unlock()
+			n.changes = append(n.changes, *v)
+		},
+	}
+	c.nodes[name] = n
+	return n
+}
+
+func (n *testNode) start(t *testing.T) {
+	t.Helper()
+	var err error
+	if n.Node, err = New(n.opt); err != nil {
+		t.Fatal(err)
+	}
+	n.Start()
+}
+
+// stop ends the node in order, if it runs.
+func (n *testNode) stop(t *testing.T) {
+	t.Helper()
+	if n.Node != nil {
+		check(t, n.Close(true))
+		n.Node = nil
+	}
+}
+
+// crash ends the node without committing anything.
+func (n *testNode) crash(t *testing.T) {
+	t.Helper()
+	check(t, n.Close(false))
+	n.Node = nil
+}
+
+func (n *testNode) keyspace() *keyspace.Keyspace {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.ks
+}
+
+// eventually waits for a condition.
+func (c *trio) eventually(what string, done func() bool) {
+	c.t.Helper()
+	deadline := time.Now().Add(testPatience)
+	for !done() {
+		if time.Now().After(deadline) {
+			var views []string
+			for _, name := range slices.Sorted(keysOf(c.nodes)) {
+				if n := c.nodes[name]; n.Node != nil {
+					views = append(views, fmt.Sprintf("%s: %+v", name, *n.View()))
+				}
+			}
+			c.t.Fatalf("never: %s\n%s", what, strings.Join(views, "\n"))
+		}
+		time.Sleep(2 * time.Millisecond)
+	}
+}
+
+// start starts all nodes and waits for a leader.
+func startTrio(t *testing.T, names ...string) *trio {
+	t.Helper()
+	c := newTrio(t, names...)
+	for _, n := range c.nodes {
+		n.start(t)
+	}
+	c.leader()
+	return c
+}
+
+// leader waits for a leader among the nodes that run.
+func (c *trio) leader() (leader *testNode) {
+	c.t.Helper()
+	c.eventually("one leader", func() bool {
+		leader = nil
+		for _, n := range c.nodes {
+			if n.Node != nil && n.View().Leads() && n.keyspace() != nil {
+				leader = n
+				return true
+			}
+		}
+		return false
+	})
+	return leader
+}
+
+// follower returns a node that runs and does not lead.
+func (c *trio) follower() *testNode {
+	c.t.Helper()
+	leader := c.leader()
+	for _, name := range slices.Sorted(keysOf(c.nodes)) {
+		if n := c.nodes[name]; n.Node != nil && n != leader {
+			return n
+		}
+	}
+	c.t.Fatal("no follower runs")
+	return nil
+}
+
+// put writes an item through a node.
+func (n *testNode) put(id, body string) error {
+	ks := n.keyspace()
+	if ks == nil {
+		return errRestarting
+	}
+	var tx keyspace.Tx
+	ks.BeginKey(&tx, id)
+	tx.Put(tx.Container("0"), id, keyspace.Plain, body, expiry.Inherit)
+	veto := tx.Veto()
+	if veto != nil {
+		tx.Rollback()
+		return veto
+	}
+	return ks.Wait(tx.Close())
+}
+
+// get reads an item at a node; stale without a confirmation that it leads.
+func (n *testNode) get(id string, stale bool) (string, error) {
+	ks := n.keyspace()
+	if ks == nil {
+		return "", errRestarting
+	}
+	var tx keyspace.Tx
+	ks.BeginKey(&tx, id)
+	c := tx.Container("0")
+	if c == nil {
+		tx.Close()
+		return "", errors.New("no database")
+	}
+	it, ok := tx.Get(c, id)
+	lsn := tx.Close()
+	if !stale {
+		if err := ks.Wait(max(lsn, 1)); err != nil {
+			return "", err
+		}
+	}
+	if !ok {
+		return "", nil
+	}
+	return strings.Clone(it.Body), nil
+}
+
+// mustPut writes through the leader, whoever that is.
+func (c *trio) mustPut(id, body string) {
+	c.t.Helper()
+	c.eventually("write "+id, func() bool { return c.leader().put(id, body) == nil })
+}
+
+// converge waits until all nodes that run have the item, and their digests are equal.
+func (c *trio) converge() {
+	c.t.Helper()
+	c.mustPut("converged", time.Now().String())
+	c.eventually("equal digests", func() bool {
+		var digests [][32]byte
+		for _, n := range c.nodes {
+			if n.Node == nil {
+				continue
+			}
+			ks := n.keyspace()
+			if ks == nil {
+				return false
+			}
+			sum, _, _ := ks.Digest()
+			digests = append(digests, sum)
+		}
+		return len(slices.Compact(digests)) == 1
+	})
+}
+
+func (c *trio) has(n *testNode, id, body string) {
+	c.t.Helper()
+	c.eventually(n.name+" has "+id, func() bool {
+		got, err := n.get(id, true)
+		return err == nil && got == body
+	})
+}
+
+func TestThreeNodesReplicate(t *testing.T) {
+	c := startTrio(t, "a", "b", "c")
+	for i := range 20 {
+		c.mustPut(fmt.Sprint("key", i), fmt.Sprint("value", i))
+	}
+	for _, n := range c.nodes {
+		c.has(n, "key19", "value19")
+	}
+	if err := c.follower().put("key0", "by a follower"); !errors.Is(err, replica.ErrFollower) {
+		t.Errorf("a follower takes a write: %v", err)
+	}
+	if got, err := c.leader().get("key3", false); err != nil || got != "value3" {
+		t.Errorf("the leader reads %q, %v", got, err)
+	}
+	c.converge()
+	for _, n := range c.nodes {
+		c.eventually(n.name+" knows the addresses of all for clients", func() bool {
+			return !slices.ContainsFunc(n.View().Members, func(m topology.Member) bool { return m.Client != "127.0.0.1:1"+m.Name })
+		})
+	}
+	view := c.leader().View()
+	if len(view.Members) != 3 || view.Voters() != 3 || view.Leader == nil || !view.Leader.Self || !view.Quorum {
+		t.Errorf("view of the leader: %+v", view)
+	}
+}
+
+func TestFailover(t *testing.T) {
+	c := startTrio(t, "a", "b", "c")
+	c.mustPut("before", "1")
+	old := c.leader()
+	old.crash(t)
+	c.mustPut("after", "2")
+	if c.leader() == old {
+		t.Fatal("the crashed node leads")
+	}
+	old.start(t)
+	c.has(old, "after", "2")
+	c.converge()
+}
+
+func TestAllNodesRestart(t *testing.T) {
+	for _, orderly := range []bool{true, false} {
+		t.Run(fmt.Sprint("orderly ", orderly), func(t *testing.T) {
+			c := startTrio(t, "a", "b", "c")
+			for i := range 50 {
+				c.mustPut(fmt.Sprint("key", i), "value")
+			}
+			for _, n := range c.nodes {
+				if orderly {
+					n.stop(t)
+				} else {
+					n.crash(t)
+				}
+			}
+			for _, n := range c.nodes {
+				n.start(t)
+			}
+			for _, n := range c.nodes {
+				c.has(n, "key49", "value")
+			}
+			c.converge()
+		})
+	}
+}
+
+// Without a majority nothing is acknowledged, and service returns by itself.
+func TestNoMajority(t *testing.T) {
+	c := startTrio(t, "a", "b", "c")
+	c.mustPut("before", "1")
+	leader := c.leader()
+	for _, n := range c.nodes {
+		if n != leader {
+			n.crash(t)
+		}
+	}
+	if err := leader.put("alone", "2"); !errors.Is(err, replica.ErrNoMajority) && !errors.Is(err, replica.ErrFollower) {
+		t.Errorf("alone, a write returns %v", err)
+	}
+	c.eventually("reads fail", func() bool {
+		_, err := leader.get("before", false)
+		return err != nil
+	})
+	if got, err := leader.get("before", true); err != nil || got != "1" {
+		t.Errorf("a stale read returns %q, %v", got, err)
+	}
+	for _, n := range c.nodes {
+		if n != leader {
+			n.start(t)
+		}
+	}
+	c.mustPut("again", "3")
+	c.converge()
+}
+
+func TestTransfer(t *testing.T) {
+	c := startTrio(t, "a", "b", "c")
+	c.mustPut("before", "1")
+	old, to := c.leader(), c.follower()
+	c.eventually("the follower is in contact", func() bool {
+		return old.Transfer(context.Background(), to.name) == nil
+	})
+	if c.leader() != to {
+		t.Error("another node leads")
+	}
+	c.mustPut("after", "2")
+	c.has(old, "after", "2")
+	old.mu.Lock()
+	if old.served != 1 {
+		t.Errorf("the old leader was opened %d times", old.served)
+	}
+	old.mu.Unlock()
+	// Any node takes the request.
+	c.eventually("transfer back", func() bool { return old.Transfer(context.Background(), old.name) == nil })
+	if c.leader() != old {
+		t.Error("the transfer back has not happened")
+	}
+	c.converge()
+}
+
+// A leader whose batch is lost drops its memory.
+func TestDeposedLeaderReloads(t *testing.T) {
+	c := startTrio(t, "a", "b", "c")
+	c.mustPut("kept", "1")
+	old := c.leader()
+	inc := old.running.Load()
+	send := inc.loop.send
+	inc.loop.post(func() { inc.loop.send = func([]*raftpb.Message) {} }) // cut off, outwards
+	result := make(chan error, 1)
+	go func() { result <- old.put("lost", "2") }()
+	c.eventually("another leader", func() bool {
+		for _, n := range c.nodes {
+			if n != old && n.View().Leads() {
+				return n.put("other", "3") == nil
+			}
+		}
+		return false
+	})
+	inc.loop.post(func() { inc.loop.send = send })
+	if err := receive(t, result); err == nil {
+		t.Error("the lost write was acknowledged")
+	}
+	c.has(old, "other", "3")
+	if got, _ := old.get("lost", true); got != "" {
+		t.Errorf("the lost write is there: %q", got)
+	}
+	c.converge()
+}
+
+// A node that has lost its disk comes back with what the others have.
+func TestWipedDisk(t *testing.T) {
+	c := startTrio(t, "a", "b", "c")
+	for i := range 20 {
+		c.mustPut(fmt.Sprint("key", i), "value")
+	}
+	lost := c.follower()
+	id := lost.View().Self().ID
+	lost.crash(t)
+	check(t, os.RemoveAll(lost.dir))
+	check(t, os.Mkdir(lost.dir, 0o700))
+	c.mustPut("meanwhile", "1")
+	lost.start(t)
+	c.has(lost, "key19", "value")
+	c.eventually("it votes again", func() bool {
+		self := c.leader().View().Member(lost.name)
+		return self != nil && self.Voter && self.ID != id
+	})
+	c.converge()
+}
+
+// A damaged folder is set aside as a whole, and the node comes back with what the others have.
+func TestDamagedFolder(t *testing.T) {
+	c := startTrio(t, "a", "b", "c")
+	for i := range 20 {
+		c.mustPut(fmt.Sprint("key", i), strings.Repeat("value", 100))
+	}
+	hurt := c.follower()
+	hurt.stop(t)
+	stores, err := filepath.Glob(filepath.Join(hurt.dir, "partition-*.db"))
+	check(t, err)
+	for _, path := range stores {
+		text, err := os.ReadFile(path)
+		check(t, err)
+		text[len(text)/2] ^= 0xff
+		check(t, os.WriteFile(path, text, 0o600))
+	}
+	hurt.start(t)
+	c.has(hurt, "key19", strings.Repeat("value", 100))
+	aside, err := filepath.Glob(filepath.Join(hurt.dir, "cluster", "damaged-*", "partition-*.db"))
+	check(t, err)
+	if len(aside) != len(stores) {
+		t.Errorf("%d of %d damaged files are set aside", len(aside), len(stores))
+	}
+	c.converge()
+}
+
+// A node that was away for longer than the log reaches gets the stores.
+func TestCatchUpFromStores(t *testing.T) {
+	c := startTrio(t, "a", "b", "c")
+	c.mustPut("before", "1")
+	away := c.follower()
+	away.crash(t)
+	body := strings.Repeat("x", 64<<10)
+	for i := range 64 {
+		c.mustPut(fmt.Sprint("big", i), body)
+	}
+	leader := c.leader()
+	check(t, leader.keyspace().Save())
+	c.eventually("the log is cut", func() bool {
+		inc := leader.running.Load()
+		first, err := inc.disk.Memory().FirstIndex()
+		return err == nil && first > 10
+	})
+	away.start(t)
+	c.has(away, "big63", body)
+	c.converge()
+}
+
+func TestAddAndRemove(t *testing.T) {
+	c := startTrio(t, "a", "b", "c")
+	c.mustPut("before", "1")
+	addr := freeAddrs(t, 1)[0]
+	joiner := c.add("d", addr)
+	joiner.opt.Peers = append(slices.Clone(c.peers), forming.Peer{Name: "d", Addr: addr})
+	check(t, c.follower().Add(context.Background(), "d", addr))
+	joiner.start(t)
+	c.has(joiner, "before", "1")
+	c.eventually("four voters", func() bool { return c.leader().View().Voters() == 4 })
+	c.converge()
+
+	check(t, c.follower().Remove(context.Background(), "d"))
+	c.eventually("it knows", func() bool { return joiner.View().Role == topology.Removed })
+	if joiner.keyspace() != nil {
+		t.Error("a removed node serves")
+	}
+	joiner.stop(t)
+	delete(c.nodes, "d")
+	c.eventually("three voters", func() bool { return c.leader().View().Voters() == 3 })
+
+	old := c.leader()
+	check(t, old.Remove(context.Background(), old.name))
+	c.eventually("two voters", func() bool {
+		for _, n := range c.nodes {
+			if n != old && n.View().Leads() {
+				return n.View().Voters() == 2 && len(n.View().Members) == 2
+			}
+		}
+		return false
+	})
+	c.eventually("the removed leader knows", func() bool { return old.View().Role == topology.Removed })
+	old.stop(t)
+	delete(c.nodes, old.name)
+	c.mustPut("after", "2")
+	c.converge()
+}
+
+// A folder with data founds a cluster; the other nodes get the data.
+func TestFoundedWithData(t *testing.T) {
+	c := newTrio(t, "a", "b", "c")
+	founder := c.nodes["b"]
+	ks, err := keyspace.Open(keyspace.Options{Dir: founder.dir, Partitions: 4})
+	check(t, err)
+	founder.ks = ks
+	check(t, founder.put("old", "1"))
+	check(t, ks.Close())
+	founder.ks = nil
+	for _, n := range c.nodes {
+		n.start(t)
+	}
+	for _, n := range c.nodes {
+		c.has(n, "old", "1")
+	}
+	c.converge()
+}
