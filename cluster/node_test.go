@@ -310,8 +310,21 @@ func (c *trio) converge() {
 
 func (c *trio) has(n *testNode, id, body string) {
 	c.t.Helper()
+	last := ""
+	defer func() {
+		if c.t.Failed() {
+			c.t.Log("the last answer: ", last)
+			for _, other := range c.nodes {
+				if other.Node != nil {
+					got, err := other.get(id, true)
+					c.t.Logf("%s: %.100q, %v, leads %v", other.name, got, err, other.keyspace().Leads())
+				}
+			}
+		}
+	}()
 	c.eventually(n.name+" has "+id, func() bool {
 		got, err := n.get(id, true)
+		last = fmt.Sprintf("%.100q, %v", got, err)
 		return err == nil && got == body
 	})
 }
