@@ -169,8 +169,11 @@ func (a *applier) container(number uint32) *Container {
 // item applies the change of an item.
 func (a *applier) item(it *follow.Item) error {
 	c := a.container(it.Container)
-	if c == nil { // it was dropped after that
-		return nil
+	if c == nil {
+		if _, recorded := a.batch.Records[it.Container]; !recorded {
+			return fmt.Errorf("item %.100q is of container %d, which is not here", it.ID, it.Container)
+		}
+		return nil // it is dropped after that
 	}
 	if it.Log != c.isLog() {
 		return fmt.Errorf("item %.100q does not belong in container %d", it.ID, it.Container)

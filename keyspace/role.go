@@ -162,6 +162,7 @@ func (ks *Keyspace) beginLead() (LSN, error) {
 			return 0, err
 		}
 	}
+	ks.applier = nil // the leader changes what it knows of containers
 	ks.clock.Lead(ks.lease.End())
 	tx.now = ks.Now()
 	epoch := ks.epoch.Load()
