@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -48,7 +49,7 @@ func (x *clusterExample) start(line string) {
 
 // ask runs a line with redis-cli until the cluster is ready to answer it.
 func (x *clusterExample) ask(line string) string {
-	notReady := regexp.MustCompile(`^(CLUSTERDOWN|LOADING|Could not connect|ERR CLUSTER .* failed: .*(loading|majority|vote))`)
+	notReady := regexp.MustCompile(`^(CLUSTERDOWN|LOADING|Could not connect|Error: |ERR CLUSTER .* failed: .*(loading|majority|vote))`)
 	for end := time.Now().Add(patience); ; time.Sleep(100 * time.Millisecond) {
 		ctx, cancel := context.WithTimeout(x.t.Context(), patience)
 		cmd := exec.CommandContext(ctx, "bash", "-c", "exec "+x.here(line))
@@ -98,6 +99,33 @@ func TestDocsCluster(t *testing.T) {
 		for _, log := range x.logs {
 			t.Logf("log of a node:\n%s", log)
 		}
+	}
+}
+
+// TestStopWhileForming stops a node whose peers never come. It has not said that it is ready, and says why it waits.
+func TestStopWhileForming(t *testing.T) {
+	own, other := freePort(t), freePort(t)
+	var out, log logBuffer
+	cmd := exec.Command(binary, "--cluster-id", "a", "--cluster-addr", "127.0.0.1:"+own, "--port", freePort(t),
+		"--cluster-peers", "a=127.0.0.1:"+own+",b=127.0.0.1:"+other, "--dir", filepath.Join(t.TempDir(), "data"))
+	cmd.Stdout, cmd.Stderr = &out, &log
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	for end := time.Now().Add(patience); !strings.Contains(log.String(), "no answer from b"); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			_ = cmd.Process.Kill()
+			t.Fatalf("it does not say for which node it waits:\n%s", &log)
+		}
+	}
+	timer := time.AfterFunc(patience, func() { _ = cmd.Process.Kill() })
+	defer timer.Stop()
+	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	err := cmd.Wait()
+	if err != nil || out.String() != "" || strings.Contains(log.String(), `"ready"`) {
+		t.Errorf("it ends with %v, printed %q and logged\n%s", err, &out, &log)
 	}
 }
 

@@ -123,13 +123,13 @@ func run(options *config.Config) error {
 	srv.Start(engine)
 	select {
 	case <-storage.ready:
+		defer server.NotifyReady(settings, log)()
+		log.Info().Strs("addresses", srv.Addresses()).Str("dir", settings.Dir).Int("pid", os.Getpid()).
+			Str("version", server.Version).Msg("ready")
+		welcome(os.Stdout, srv.Addresses(), settings, loaded.Load() == 0)
 	case <-stop.Done():
 	case <-srv.ShutdownAsked():
 	}
-	defer server.NotifyReady(settings, log)()
-	log.Info().Strs("addresses", srv.Addresses()).Str("dir", settings.Dir).Int("pid", os.Getpid()).
-		Str("version", server.Version).Msg("ready")
-	welcome(os.Stdout, srv.Addresses(), settings, loaded.Load() == 0)
 
 	select {
 	case <-stop.Done():

@@ -53,7 +53,10 @@ func redisCLI(s *config.Settings, addresses []string) string {
 	if host := hostOf(addresses, strconv.Itoa(port)); host != "127.0.0.1" {
 		words = append(words, "-h", host)
 	}
-	return strings.Join(append(words, "-p", strconv.Itoa(port)), " ")
+	if words = append(words, "-p", strconv.Itoa(port)); s.Cluster.ID != "" {
+		words = append(words, "-c") // follows MOVED to the leader
+	}
+	return strings.Join(words, " ")
 }
 
 // hostOf is the address, of those that the server listens on, by which this machine reaches a port.
