@@ -62,6 +62,7 @@ func (m *mirror) ship() {
 		m.read(string(text[m.offset:f.Size]))
 		m.offset = f.Size
 	}
+	m.ks.clock.Follow(m.clock.Now()) // also if nothing was committed
 }
 
 func (m *mirror) read(text string) {
