@@ -125,7 +125,10 @@ func (a *applier) apply(now int64) error {
 		}
 	}
 	for h := range a.reload {
-		if err := ks.loadGroup(h, h.owner); err != nil {
+		if a.byNumber[h.number] != h { // it is gone
+			continue
+		}
+		if err := ks.readGroup(h); err != nil {
 			return err
 		}
 	}

@@ -103,6 +103,9 @@ func (m *mirror) compare() {
 	if err := m.ks.Check(); err != nil {
 		m.t.Fatal("the follower: ", err)
 	}
+	if err := m.leader.Check(); err != nil {
+		m.t.Fatal("the leader: ", err)
+	}
 }
 
 // compareReopened compares the follower with what its folder has.
@@ -138,7 +141,7 @@ func difference(want, got []string) string {
 			b = got[i]
 		}
 		if a != b {
-			return fmt.Sprintf("\nwant %s\ngot  %s", a, b)
+			return fmt.Sprintf("\nwant %s\ngot  %s\nbehind %s", a, b, strings.Join(want[max(0, min(i, len(want))-3):min(i, len(want))], "\n"))
 		}
 	}
 	return ""
@@ -149,6 +152,7 @@ func (ks *Keyspace) describe(now int64, ids bool) (lines []string) {
 	var tx Tx
 	ks.lockAll(&tx)
 	defer tx.Close()
+	tx.now = now
 	cat := &ks.catalogue
 	add := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
 	all := slices.Clone(cat.list)

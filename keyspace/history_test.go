@@ -204,3 +204,24 @@ func TestRestoredHistory(t *testing.T) {
 		}
 	}
 }
+
+// TestRestoredPolicyRevivesNothing: the files have items that died before their container was restored to an earlier state
+// of its policy. A kill brings none back.
+func TestRestoredPolicyRevivesNothing(t *testing.T) {
+	o := open(t)
+	o.policy("c", 1)
+	o.put("c", "a", "{}", expiry.Inherit)
+	o.elapse(5000)
+	if n := o.count("c"); n != 0 {
+		t.Fatalf("%d items live", n)
+	}
+	o.all(func(tx *Tx) {
+		if _, err := tx.RestoreContainer(ContainerRecord{Name: "c", Created: 1, Policy: expiry.Policy{Default: expiry.Forever}}); err != nil {
+			t.Fatal(err)
+		}
+	})
+	o.kill()
+	if o.lives("c", "a") {
+		t.Error("a dead item lives again")
+	}
+}

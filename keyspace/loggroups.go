@@ -161,21 +161,29 @@ func (ks *Keyspace) loadGroups() (err error) {
 }
 
 // loadGroup gives the log of a container a group that reads it.
-func (ks *Keyspace) loadGroup(h, owner *Container) (err error) {
+func (ks *Keyspace) loadGroup(h, owner *Container) error {
+	h.owner = owner
+	if err := ks.readGroup(h); err != nil {
+		return err
+	}
+	owner.deaths.addGroup(h)
+	if owner.aside != nil {
+		h.tables.hideLocked()
+	}
+	return nil
+}
+
+// readGroup makes the state of a group that of its items.
+func (ks *Keyspace) readGroup(h *Container) (err error) {
 	memory := h.memory()
 	if h.group, err = groups.Load(h.groupItems()); err != nil {
-		return fmt.Errorf("container %q: group %.100q: %w", owner.name, h.hidden.Group, err)
+		return fmt.Errorf("container %q: group %.100q: %w", h.owner.name, h.hidden.Group, err)
 	}
 	ks.catalogue.memory.Add(h.memory() - memory)
-	h.owner = owner
-	owner.deaths.addGroup(h)
 	for item, body := range h.group.Items() { // a repair may have lost some
 		if t := ks.groupTableLocked(h); t.Find(item) == nil {
 			t.Insert(item, Item{Kind: Plain, Body: body, ExpireAt: expiry.Never}, nil)
 		}
-	}
-	if owner.aside != nil {
-		h.tables.hideLocked()
 	}
 	return nil
 }

@@ -41,15 +41,21 @@ func (tx *Tx) RestoreContainer(s ContainerRecord) (*Container, error) {
 		tx.restoreIndexes(c, s.Indexes)
 		return c, nil
 	}
-	tx.writeCatalogue()
+	cat := tx.writeCatalogue()
 	tx.noteContainer(c)
+	if !made { // files and followers may have dead items, which the marks of the past could revive
+		c.replaced++
+		tx.discard(c)
+		c.number = cat.next
+		cat.next++
+	}
 	c.created = min(s.Created, tx.now)
 	policy := s.Policy
 	policy.InheritDeadTo = min(policy.InheritDeadTo, tx.now)
 	policy.OwnDeadTo = min(policy.OwnDeadTo, tx.now)
 	c.policy.Store(&policy)
 	if made {
-		tx.ks.catalogue.setHistory(c, &record.History{})
+		cat.setHistory(c, &record.History{})
 	}
 	tx.addHistory(c, expiry.HistoryEntry{What: expiry.Restored, Kills: -1})
 	tx.recordContainer(c)

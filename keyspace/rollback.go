@@ -66,6 +66,7 @@ func (tx *Tx) noteContainer(c *Container) {
 			cat.dirty[number] = c
 		}
 		cat.dropped = cat.dropped[:dropped]
+		tx.recorded = append(tx.recorded, c) // Close sets the timers of its tables
 	})
 }
 

@@ -285,3 +285,22 @@ func TestFoundDeadAfterWrite(t *testing.T) {
 		})
 	}
 }
+
+// TestRollbackOfADropSetsTimers: the tables of a container with a log have timers again when its drop is taken back.
+func TestRollbackOfADropSetsTimers(t *testing.T) {
+	for _, window := range []int64{0, 60} {
+		o := open(t)
+		if err := o.SetUndoWindow(window); err != nil {
+			t.Fatal(err)
+		}
+		o.createLogged("jobs", 10)
+		o.put("jobs", "a", "{}", expiry.Inherit)
+		var tx Tx
+		o.BeginAll(&tx)
+		tx.Drop(tx.Container("jobs"))
+		tx.Rollback()
+		if err := o.Check(); err != nil {
+			t.Errorf("window %d: %v", window, err)
+		}
+	}
+}
