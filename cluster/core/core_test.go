@@ -452,6 +452,10 @@ func TestMembers(t *testing.T) {
 		t.Errorf("after the leader has left: %s", got)
 	}
 	delete(w.nodes, old.config.ID)
+	w.propose(entry.Announce, old.config.Self)
+	if err := w.leader().ProposeMember(entry.Join, old.config.Self); !errors.Is(err, ErrMember) {
+		t.Errorf("an id that has left joins: %v", err)
+	}
 
 	// One of three voters is gone: no other may leave.
 	voters := w.leader().Status(w.now).State.Voters

@@ -48,6 +48,9 @@ func (c *Core) refusal(op entry.Op, m entry.Member) error {
 		if other := c.state.WithID(m.ID); other != nil && other.Name != m.Name {
 			return fmt.Errorf("the id of %s is that of %s", m.Name, other.Name)
 		}
+		if c.state.Left(m.ID) || known != nil && known.Leaving && known.ID == m.ID {
+			return fmt.Errorf("%s was removed with this id: it needs an empty data folder", m.Name)
+		}
 		if known != nil && known.ID != m.ID && c.maybeActive(known.ID) {
 			return fmt.Errorf("%s is connected with another id", m.Name)
 		}

@@ -149,12 +149,12 @@ func TestSimulationMutants(t *testing.T) {
 	}{
 		{withoutFence, 0},
 		{withoutVoid, 0},
-		{withoutLease, 20},
-		{withoutPromise, 164},
-		{withoutStart, 14},
-		{withoutEnd, 8},
-		{withoutReload, 9},
-		{withoutSession, 844},
+		{withoutLease, 14},
+		{withoutPromise, 950},
+		{withoutStart, 5},
+		{withoutEnd, 0},
+		{withoutReload, 0},
+		{withoutSession, 235},
 		{withoutLeaseEnd, 0},
 	} {
 		t.Run(string(tt.mutant), func(t *testing.T) {

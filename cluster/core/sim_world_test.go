@@ -133,8 +133,12 @@ func newWorld(seed uint64, mutant mutation) *world {
 		mutant:  mutant,
 	}
 	w.checker.w = w
+	nodes := 3
+	if w.chance(0.3) {
+		nodes = 1 + w.rand.IntN(5)
+	}
 	var members []entry.Member
-	for range 3 {
+	for range nodes {
 		m := w.newMachine()
 		m.begins(place{1, 1}, nil)
 		members = append(members, m.member())

@@ -3,6 +3,7 @@ package disk
 import (
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
@@ -535,4 +536,133 @@ func TestWriteError(t *testing.T) {
 		t.Errorf("Compact: %v", err)
 	}
 	expect(t, opened(t, o), want)
+}
+
+// TestRandomHistories saves, compacts, takes stores and opens again at random, beside a model of what raft expects.
+func TestRandomHistories(t *testing.T) {
+	segments(t, 8<<10)
+	for seed := range uint64(60) {
+		random := rand.New(rand.NewPCG(seed, 3))
+		o, l := created(t)
+		l.Close()
+		o.Keep = 6 << 10
+		l = opened(t, o)
+		terms := []uint64{0, 1} // by index; those before base do not matter
+		base, applied, term, vote, commit := uint64(1), uint64(1), uint64(1), uint64(0), uint64(1)
+		want := func() string {
+			var b strings.Builder
+			for i := base; i < uint64(len(terms)); i++ {
+				fmt.Fprintf(&b, "%d:%d ", i, terms[i])
+			}
+			fmt.Fprintf(&b, "term %d vote %d commit %d", term, vote, commit)
+			return b.String()
+		}
+		for step := range 80 {
+			switch n := random.IntN(20); {
+			case n < 10: // append, often over what is not committed
+				if random.IntN(4) == 0 {
+					term, vote = term+1, random.Uint64N(3)
+				}
+				from := commit + 1 + random.Uint64N(uint64(len(terms))-commit)
+				to := from + random.Uint64N(4)
+				e := entries(term, from, to, random.IntN(1500))
+				terms = terms[:from]
+				for range e {
+					terms = append(terms, term)
+				}
+				save(t, l, hard(term, vote, commit), e)
+			case n < 14:
+				commit += random.Uint64N(uint64(len(terms)) - commit)
+				save(t, l, hard(term, vote, commit), nil)
+			case n < 17:
+				applied += random.Uint64N(commit - applied + 1)
+				if err := l.Compact(applied, voters); err != nil {
+					t.Fatal(err)
+				}
+				base, _ = l.Memory().FirstIndex()
+				base--
+			case n < 18: // stores of a peer
+				at := commit + 1 + random.Uint64N(10)
+				if random.IntN(2) == 0 || at < uint64(len(terms)) { // raft takes none that its log agrees with
+					term, vote = term+1, 0
+				}
+				for uint64(len(terms)) <= at {
+					terms = append(terms, 0)
+				}
+				terms = terms[:at+1]
+				terms[at] = term
+				base, applied, commit = at, at, at
+				if random.IntN(2) == 0 {
+					if err := l.Save(hard(term, vote, commit), nil, snapshot(at, term)); err != nil {
+						t.Fatal(err)
+					}
+					break
+				}
+				l.Close()
+				i := o
+				i.Applied, i.Term, i.Installed = at, term, voters
+				l = opened(t, i)
+			default:
+				l.Close()
+				o.Applied, o.Term = applied, terms[applied]
+				l = opened(t, o)
+			}
+			if got := describe(t, l); got != want() {
+				t.Fatalf("seed %d, step %d: the log is\n%s\nwant\n%s", seed, step, got, want())
+			}
+			expect(t, l, want())
+		}
+		l.Close()
+	}
+}
+
+// FuzzOpen opens files that nobody has written. They are an error or a log that goes on.
+func FuzzOpen(f *testing.F) {
+	wal.SegmentSizeBytes = 4 << 10
+	dir := f.TempDir()
+	o := Options{Dir: filepath.Join(dir, "seed"), Cluster: 7, ID: 1}
+	if err := Create(o, snapshot(1, 1).GetMetadata()); err != nil {
+		f.Fatal(err)
+	}
+	o.Applied, o.Term = 1, 1
+	l, err := Open(o)
+	if err != nil {
+		f.Fatal(err)
+	}
+	for i := uint64(2); i < 8; i++ {
+		if err := l.Save(hard(1+i/4, 1, i-1), entries(1+i/4, i, i, 60), nil); err != nil {
+			f.Fatal(err)
+		}
+	}
+	l.Close()
+	const name = "0000000000000000-0000000000000000.wal"
+	whole, err := os.ReadFile(filepath.Join(o.Dir, name))
+	if err != nil {
+		f.Fatal(err)
+	}
+	for _, n := range []int{0, 8, 100, 600, len(whole)} {
+		f.Add(whole[:n])
+	}
+	f.Fuzz(func(t *testing.T, file []byte) {
+		if len(file) > 16<<10 {
+			return
+		}
+		o := options(t)
+		o.Applied, o.Term = 1, 1
+		if err := os.MkdirAll(o.Dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(o.Dir, name), file, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		l, err := Open(o)
+		if err != nil {
+			return
+		}
+		want := describe(t, l)
+		l.Close()
+		l = opened(t, o)
+		expect(t, l, want)
+		l.Close()
+	})
 }

@@ -67,6 +67,8 @@ func (c *content) segment(o *Options, path string, crc uint32, first, last bool)
 			return decoder.LastCRC(), c.ended(f, path, offset, last, err)
 		}
 		switch {
+		case decoder.LastOffset()%8 != 0:
+			err = errors.New("the length of a record is damaged")
 		case (number == 0) != (rec.GetType() == wal.CrcType):
 			err = errors.New("the checksum of the segment before is not the first record")
 		case number == 0 && !first && rec.GetCrc() != crc:
@@ -120,16 +122,21 @@ func (c *content) entry(e *raftpb.Entry) error {
 		c.run, c.newRun = e.GetIndex(), false
 	}
 	if len(c.entries) == 0 {
-		if c.base.index != 0 && e.GetIndex() != c.base.index+1 {
-			return fmt.Errorf("entry %d follows entry %d", e.GetIndex(), c.base.index)
+		switch {
+		case c.base.index != 0 && e.GetIndex() <= c.base.index:
+			return fmt.Errorf("entry %d follows the marker of entry %d", e.GetIndex(), c.base.index)
+		case e.GetIndex() > c.base.index+1: // the segments with those between are gone; a later marker must follow
+			c.base = place{}
 		}
 		c.entries = append(c.entries, e)
 		return nil
 	}
 	first := c.entries[0].GetIndex()
 	switch at := e.GetIndex() - first; {
-	case e.GetIndex() < first:
-		return fmt.Errorf("entry %d follows the begin of the log at %d", e.GetIndex(), first)
+	case e.GetIndex() <= c.base.index:
+		return fmt.Errorf("entry %d follows the marker of entry %d", e.GetIndex(), c.base.index)
+	case e.GetIndex() < first: // it replaces entries of segments that are gone; a marker behind it follows
+		c.entries = append(c.entries[:0], e)
 	case at > uint64(len(c.entries)):
 		return fmt.Errorf("entry %d follows entry %d", e.GetIndex(), c.entries[len(c.entries)-1].GetIndex())
 	default:
@@ -266,7 +273,7 @@ func (c *content) ended(f *os.File, path string, offset int64, last bool, err er
 	if err2 != nil {
 		return fmt.Errorf("raft log: %w", err2)
 	}
-	if isZero(rest) {
+	if isZero(rest) && whole {
 		return nil
 	}
 	c.broken = err
@@ -308,8 +315,13 @@ func (c *content) cut(o *Options) error {
 		return fmt.Errorf("raft log: %w", err)
 	}
 	defer f.Close()
-	if _, err = f.Seek(c.end, io.SeekStart); err == nil {
-		err = fileutil.ZeroToEnd(f)
+	info, err := f.Stat()
+	if err != nil {
+		return fmt.Errorf("raft log: %w", err)
+	}
+	// A length of whole sectors: the library takes less than the length of a record for a torn one.
+	if err = f.Truncate(c.end); err == nil {
+		err = fileutil.Preallocate(f, (info.Size()+511)&^511, true)
 	}
 	if err == nil {
 		err = f.Sync()

@@ -94,7 +94,7 @@ func FuzzDecode(f *testing.F) {
 func FuzzDecodeState(f *testing.F) {
 	f.Add([]byte{})
 	f.Add(FirstState([]Member{alice, bob, carol}).Encode())
-	f.Add(State{Session: 9, Leader: 2, Members: []Member{bob, carol}, Announced: []Member{{Name: "d", Addr: "h4:1"}}, Voters: []uint64{2, 5}, Learners: []uint64{3}}.Encode())
+	f.Add(State{Session: 9, Leader: 2, Members: []Member{bob, carol}, Announced: []Member{{Name: "d", Addr: "h4:1"}}, Voters: []uint64{2, 5}, Learners: []uint64{3}, Removed: []uint64{4, 1 << 50}}.Encode())
 	f.Fuzz(func(t *testing.T, data []byte) {
 		s, err := DecodeState(data)
 		if err != nil || len(data) == 0 {
@@ -170,11 +170,18 @@ func TestState(t *testing.T) {
 	change(Leave, Member{Name: "d"}, false)
 	change(Join, Member{ID: 44, Name: "d", Addr: "h4:1"}, false) // it leaves
 	change(Announce, Member{Name: "d", Addr: "h4:1"}, true)
+	change(Join, dave, false)              // with the id that leaves
 	change(Leave, Member{Name: "d"}, true) // takes the announcement back
 	s.Configure([]uint64{alice.ID}, nil, 4)
 	if s.Named("d") != nil {
 		t.Errorf("after a node has left %+v", s)
 	}
+	if !slices.Equal(s.Removed, []uint64{2, 4}) || !s.Left(4) || s.Left(22) {
+		t.Errorf("after two ids have left %+v", s)
+	}
+	change(Announce, Member{Name: "d", Addr: "h4:1"}, true)
+	change(Join, dave, false) // with an id that has left
+	change(Leave, Member{Name: "d"}, true)
 	change(Leave, Member{Name: "b"}, true) // in no configuration yet: gone at once
 	if s.Named("b") != nil {
 		t.Errorf("after a node that never came has left %+v", s)

@@ -24,6 +24,7 @@ type State struct {
 	Announced []Member // likewise; their ids are 0
 	Voters    []uint64 // ascending
 	Learners  []uint64 // ascending
+	Removed   []uint64 // ascending; ids that were in the configuration, and never come back
 }
 
 // FirstState returns the state of a cluster that begins with these members, all of them voters.
@@ -45,6 +46,7 @@ func (s State) Encode() []byte {
 	w.members(s.Announced)
 	w.ids(s.Voters)
 	w.ids(s.Learners)
+	w.ids(s.Removed)
 	return w.buf
 }
 
@@ -57,7 +59,7 @@ func DecodeState(data []byte) (s State, err error) {
 	if v := r.byte(); v != Version {
 		return State{}, fmt.Errorf("%w %d of a state; this program knows %d", ErrVersion, v, Version)
 	}
-	s = State{Session: r.uint(), Leader: r.uint(), Members: r.members(), Announced: r.members(), Voters: r.ids(), Learners: r.ids()}
+	s = State{Session: r.uint(), Leader: r.uint(), Members: r.members(), Announced: r.members(), Voters: r.ids(), Learners: r.ids(), Removed: r.ids()}
 	if err := r.end(); err != nil {
 		return State{}, fmt.Errorf("%w: state of %d bytes", err, len(data))
 	}
@@ -71,6 +73,7 @@ func (s State) Clone() State {
 	c.Announced = slices.Clone(s.Announced)
 	c.Voters = slices.Clone(s.Voters)
 	c.Learners = slices.Clone(s.Learners)
+	c.Removed = slices.Clone(s.Removed)
 	return c
 }
 
@@ -105,6 +108,12 @@ func (s State) Voter(id uint64) bool { return slices.Contains(s.Voters, id) }
 // Learner reports whether the node with the id gets the log but does not vote.
 func (s State) Learner(id uint64) bool { return slices.Contains(s.Learners, id) }
 
+// Left reports whether the id was in the configuration once and was removed.
+func (s State) Left(id uint64) bool {
+	_, left := slices.BinarySearch(s.Removed, id)
+	return left
+}
+
 // Apply changes the state as a Begin or a Change says, and reports whether it is another then.
 func (s *State) Apply(e *Entry) bool {
 	switch e.Kind {
@@ -132,7 +141,7 @@ func (s *State) change(op Op, m Member) bool {
 		if !s.Expected(m.Name) {
 			return false // its announcement was withdrawn before this entry
 		}
-		if other := s.WithID(m.ID); m.ID == 0 || other != nil && other.Name != m.Name {
+		if other := s.WithID(m.ID); m.ID == 0 || s.Left(m.ID) || other != nil && (other.Name != m.Name || other.Leaving) {
 			return false
 		}
 		m.Leaving = false
@@ -155,9 +164,13 @@ func (s *State) change(op Op, m Member) bool {
 	return false
 }
 
-// Configure takes over raft's configuration. Members who have left it for good are members no longer.
+// Configure takes over raft's configuration, from which an id was removed unless it is 0. The member that has left is a
+// member no longer.
 func (s *State) Configure(voters, learners []uint64, removed uint64) {
 	s.Voters, s.Learners = sortedIDs(voters), sortedIDs(learners)
+	if removed != 0 {
+		s.Removed = insertID(s.Removed, removed)
+	}
 	if m := s.WithID(removed); m != nil && m.Leaving {
 		drop(&s.Members, m.Name)
 	}
@@ -191,7 +204,7 @@ func insertID(ids []uint64, id uint64) []uint64 {
 	if ok {
 		return ids
 	}
-	return slices.Insert(ids, i, id)
+	return slices.Insert(slices.Clone(ids), i, id)
 }
 
 func sortedIDs(ids []uint64) []uint64 {
