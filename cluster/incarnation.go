@@ -324,12 +324,32 @@ func (inc *incarnation) outgoing(to uint64) string {
 	return filepath.Join(inc.node.path(stores.Outgoing), strconv.FormatUint(to, 16))
 }
 
+// awaitMember waits until the local files know a node that raft has taken into its configuration: raft refuses stores that
+// do not. They learn it with the next batch, a second later at most.
+func (inc *incarnation) awaitMember(id uint64) error {
+	const longest, step = 3 * time.Second, 20 * time.Millisecond
+	for waited := time.Duration(0); ; waited += step {
+		state, err := entry.DecodeState(inc.ks.ReplicaState())
+		switch {
+		case err != nil:
+			return err
+		case state.Voter(id) || state.Learner(id):
+			return nil
+		case waited >= longest || !inc.pause(step):
+			return errors.New("the data folder does not know it as a member yet")
+		}
+	}
+}
+
 func (inc *incarnation) backUpAndSend(m *raftpb.Message) error {
 	dir := inc.outgoing(m.GetTo())
 	if err := os.MkdirAll(filepath.Dir(dir), 0o700); err != nil {
 		return err
 	}
 	if err := os.RemoveAll(dir); err != nil {
+		return err
+	}
+	if err := inc.awaitMember(m.GetTo()); err != nil {
 		return err
 	}
 	inc.log.Info().Uint64("to", m.GetTo()).Msg("a node is too far behind for the log: makes a backup for it")
