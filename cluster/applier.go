@@ -41,12 +41,13 @@ type applier struct {
 	rep  *replicator
 	self uint64        // the raft id of this node
 	wake func()        // makes the loop look at applied; never blocks
-	led  func()        // called when the keyspace leads; never blocks
+	show func()        // shows clients who leads, before it returns
 	fail func(error)   // ends the incarnation
 	stop chan struct{} // closed when the incarnation ends
 	log  zerolog.Logger
 
 	applied atomic.Uint64 // the index up to which everything is in memory
+	led     atomic.Uint64 // the session in which the keyspace leads; 0: none
 	backlog atomic.Int64  // bytes of the batches in the queue
 
 	mu      sync.Mutex // protects what follows
@@ -126,12 +127,10 @@ func (a *applier) do(t *task) error {
 		a.awaitLead()
 		a.lead(t.lead)
 	case t.follow:
-		a.awaitLead()
-		a.ks.Follow()
+		a.follow()
 		a.leads = false
 	case t.drain != nil:
-		a.awaitLead()
-		a.ks.Follow()
+		a.follow()
 		close(t.drain)
 	}
 	for i := range t.entries {
@@ -154,6 +153,15 @@ func (a *applier) do(t *task) error {
 	return nil
 }
 
+// follow makes the keyspace follow. Clients learn it first: no command that takes this node for the leader sees the keyspace
+// of a follower.
+func (a *applier) follow() {
+	a.awaitLead()
+	a.led.Store(0)
+	a.show()
+	a.ks.Follow()
+}
+
 // lead makes the keyspace lead. The applier goes on meanwhile: it brings the batches that the keyspace writes then.
 func (a *applier) lead(session uint64) {
 	done := make(chan struct{})
@@ -164,7 +172,8 @@ func (a *applier) lead(session uint64) {
 			err := a.ks.Lead()
 			switch {
 			case err == nil:
-				a.led()
+				a.led.Store(session)
+				a.show()
 				a.log.Info().Uint64("term", session).Msg("this node leads")
 				return
 			case !isTemporary(err):

@@ -65,7 +65,7 @@ func startApplier(t *testing.T) *applying {
 	store, rep := &fakeStore{leading: make(chan error, 10)}, newTestReplicator()
 	a := &applying{applier: newApplier(store, rep.replicator, 1, replica.Position{Index: 1}), store: store, rep: rep,
 		failed: make(chan error, 1), done: make(chan struct{})}
-	a.wake, a.led = func() {}, func() {}
+	a.wake, a.show = func() {}, func() {}
 	a.fail = func(err error) { a.failed <- err }
 	go func() {
 		defer close(a.done)

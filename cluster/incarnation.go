@@ -183,7 +183,7 @@ func (inc *incarnation) openCore() (err error) {
 		return err
 	}
 	inc.applier.stop, inc.applier.wake, inc.applier.fail, inc.applier.log = inc.stop, inc.loop.wake, inc.end, inc.log
-	inc.applier.led = func() { inc.loop.post(inc.loop.refresh) }
+	inc.applier.show = n.show
 	inc.loop.init()
 	inc.transport, err = transport.New(transport.Options{
 		Listener: n.listener, Cluster: id.Cluster, ID: id.ID, Deliver: inc.loop.deliver,
@@ -413,7 +413,7 @@ func (inc *incarnation) install(index, term uint64) error {
 // leading returns the status if this node leads, with an open session.
 func (inc *incarnation) leading() (*core.Status, bool) {
 	s := inc.loop.status.Load()
-	return s, s.Session != 0 && inc.ks.Leads()
+	return s, s.Session != 0 && inc.applier.led.Load() == s.Session
 }
 
 // pause waits, unless the incarnation ends first.

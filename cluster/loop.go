@@ -194,18 +194,20 @@ func (l *loop) work() error {
 // what the core sends: a lease that ends is not used any more once others may know that.
 func (l *loop) publish() {
 	session := l.core.Session()
-	if session != l.session {
-		if l.session != 0 {
+	if before := l.session; session != before {
+		l.session = session
+		if before != 0 {
 			l.rep.shut()
-			l.applier.push(task{follow: true})
 			l.barrier = 0
+		}
+		l.refresh() // before the applier shows it
+		if before != 0 {
+			l.applier.push(task{follow: true})
 		}
 		if session != 0 {
 			l.applier.push(task{lead: session})
 			l.rep.open(session)
 		}
-		l.session = session
-		l.refresh()
 	}
 	if session != 0 {
 		l.rep.extend(l.core.LeaseUntil())

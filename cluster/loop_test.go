@@ -167,7 +167,7 @@ func newDriver(t *testing.T, self entry.Member, state *entry.State) *driver {
 	d.loop.core, err = core.New(core.Config{ID: self.ID, Storage: log.Memory(), Applied: 1, State: state.Encode(), Self: self,
 		ElectionTicks: electionTicks, TickTime: tick, Now: clock.Monotonic(), Fresh: true})
 	check(t, err)
-	a.stop, a.wake, a.fail, a.led = d.stop, d.wake, d.fail, func() {}
+	a.stop, a.wake, a.fail, a.show = d.stop, d.wake, d.fail, func() {}
 	d.init()
 	d.status.Store(new(d.loop.core.Status(clock.Monotonic())))
 	return d

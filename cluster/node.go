@@ -82,6 +82,8 @@ type Node struct {
 	cancel  context.CancelFunc
 	tasks   sync.WaitGroup
 
+	showing sync.Mutex // held while a new view is made and told
+
 	mu       sync.Mutex    // protects what follows
 	role     topology.Role // while no incarnation runs
 	cause    string        // why none runs

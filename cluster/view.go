@@ -51,16 +51,23 @@ func (n *Node) watch() {
 		if inc := n.running.Load(); inc != nil {
 			inc.connect()
 		}
-		before, now := n.view.Load(), n.makeView()
-		n.view.Store(now)
-		n.mu.Lock()
-		close(n.changed)
-		n.changed = make(chan struct{})
-		n.mu.Unlock()
-		if before.Role != now.Role || leaderID(before) != leaderID(now) {
-			n.options.Log.Info().Stringer("role", now.Role).Str("leader", leaderName(now)).Uint64("term", now.Term).Msg("the cluster has changed")
-			n.options.Changed(now)
-		}
+		n.show()
+	}
+}
+
+// show makes a new view, and tells if the leader or this node's role is another.
+func (n *Node) show() {
+	n.showing.Lock()
+	defer n.showing.Unlock()
+	before, now := n.view.Load(), n.makeView()
+	n.view.Store(now)
+	n.mu.Lock()
+	close(n.changed)
+	n.changed = make(chan struct{})
+	n.mu.Unlock()
+	if before.Role != now.Role || leaderID(before) != leaderID(now) {
+		n.options.Log.Info().Stringer("role", now.Role).Str("leader", leaderName(now)).Uint64("term", now.Term).Msg("the cluster has changed")
+		n.options.Changed(now)
 	}
 }
 
