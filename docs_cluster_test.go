@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -90,6 +91,18 @@ func TestDocsCluster(t *testing.T) {
 					t.Fatalf("%s\n got %q\nwant %q", line, got, want)
 				}
 			}
+		}
+	}
+	info := x.ask("redis-cli -p 7002 INFO cluster")
+	metrics, err := os.ReadFile("server/metrics/cluster.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range regexp.MustCompile("`(mayfly_)?(cluster_[a-z_]+)`").FindAllStringSubmatch(guides(t)[clusterPage], -1) {
+		if m[1] == "" && !strings.Contains(info, m[2]+":") {
+			t.Errorf("INFO has no field %s", m[2])
+		} else if m[1] != "" && !strings.Contains(string(metrics), `"`+m[2]+`"`) {
+			t.Errorf("there is no metric mayfly_%s", m[2])
 		}
 	}
 	if nodes < 7 || replies == 0 || programs == 0 {

@@ -70,7 +70,7 @@ func TestIllegalOptionsStopTheStart(t *testing.T) {
 		"latency-tracking": "perhaps", "latency-tracking-info-percentiles": "101", "metrics-addr": "9121", "metrics-pprof": "true", "metrics-hosts": strings.Repeat("a ", 65), "auth-timeout": "-1", "reserved-clients": "all",
 		"notify-keyspace-events": "KEAq", "client-output-buffer-limit": "pubsub 1", "cluster-enabled": "yes", "daemonize": "yes",
 		"cluster-id": "a b", "cluster-addr": "7001", "cluster-announce-addr": "h", "cluster-peers": "a", "cluster-node-timeout": "1s", "cluster-read-index": "1",
-		"cluster-proxy": "perhaps", "cluster-name": "", "repl-log-size": "1kb",
+		"cluster-name": "", "repl-log-size": "1kb",
 	}
 	anyText := map[string]bool{"config": true, "unixsocket": true, "tls-cert-file": true, "tls-key-file": true, "tls-ca-cert-file": true, "requirepass": true,
 		"logfile": true, "pidfile": true, "appendonly": true, "save": true,
