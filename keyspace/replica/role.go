@@ -64,7 +64,12 @@ func (r *Role) ConfirmLSN(lsn uint64) error {
 	case lsn <= r.followed.Load(): // it led then, and not always since
 		return ErrNoMajority
 	case leads:
-		return r.Confirm()
+		if err := r.Confirm(); err != nil {
+			return err
+		}
+		if lsn <= r.followed.Load() { // the answer is that of a later session, another node has led between
+			return ErrNoMajority
+		}
 	}
 	return nil
 }

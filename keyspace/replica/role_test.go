@@ -1,0 +1,53 @@
+package replica
+
+import (
+	"errors"
+	"testing"
+)
+
+// confirms is a Replicator that does something while it confirms.
+type confirms func() error
+
+func (c confirms) Confirm() error                                { return c() }
+func (c confirms) Replicate(uint64, int64, []byte) (Tail, error) { return Tail{}, nil }
+
+// TestConfirmLSN shows that a read counts only if the node has led without a break since it was made, whatever happens while it is
+// confirmed.
+func TestConfirmLSN(t *testing.T) {
+	const read = 7
+	again := func(r *Role) { // another node leads, then this one again
+		r.Follow()
+		r.EndLed(read)
+		r.Lead(1)
+	}
+	for _, tt := range []struct {
+		name           string
+		before, during func(*Role)
+		confirmed      error
+		want           error
+	}{
+		{name: "it leads"},
+		{name: "it has no majority", confirmed: ErrNoMajority, want: ErrNoMajority},
+		{name: "it has followed before", before: again, want: ErrNoMajority},
+		{name: "it has followed meanwhile", during: again, want: ErrNoMajority},
+		{name: "it follows meanwhile", during: (*Role).Follow, want: ErrNoMajority},
+	} {
+		var r *Role
+		r = NewRole(confirms(func() error {
+			if tt.during != nil {
+				tt.during(r)
+			}
+			return tt.confirmed
+		}))
+		r.Lead(1)
+		if tt.before != nil {
+			tt.before(r)
+		}
+		if err := r.ConfirmLSN(read); !errors.Is(err, tt.want) || tt.want == nil && err != nil {
+			t.Errorf("%s: %v, want %v", tt.name, err, tt.want)
+		}
+	}
+	if err := NewRole(nil).ConfirmLSN(read); err != nil {
+		t.Errorf("a follower's read: %v", err)
+	}
+}
