@@ -3,7 +3,6 @@ package cluster
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -14,6 +13,7 @@ import (
 	"mayfly/cluster/core"
 	"mayfly/cluster/disk"
 	"mayfly/cluster/forming"
+	"mayfly/cluster/stores"
 	"mayfly/cluster/topology"
 	"mayfly/cluster/transport"
 	"mayfly/expiry/clock"
@@ -114,14 +114,34 @@ func New(o Options) (*Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	n.former, err = forming.New(forming.Config{Dir: n.path(), Name: o.Name, Addr: o.Addr, Client: o.ClientAddr, Peers: o.Peers,
-		HasData: hasData(o.Dir), Call: n.listener.Call, Log: o.Log})
+	n.former, err = n.readIdentity()
 	if err != nil {
 		_ = n.listener.Close() // nobody has connected
 		return nil, err
 	}
 	n.listener.Handle(n.handler())
 	return n, nil
+}
+
+// readIdentity reads who this node is. A node whose identity is damaged, or is gone though it has a raft log, may only join the
+// cluster of its peers with a new id.
+func (n *Node) readIdentity() (*forming.Former, error) {
+	o := &n.options
+	config := forming.Config{Dir: n.path(), Name: o.Name, Addr: o.Addr, Client: o.ClientAddr, Peers: o.Peers,
+		HasData: hasData(o.Dir), Call: n.listener.Call, Log: o.Log}
+	former, err := forming.New(config)
+	switch damaged := (*forming.DamageError)(nil); {
+	case errors.As(err, &damaged):
+		o.Log.Error().Msg(err.Error() + "; the node comes back with a new id")
+	case err == nil && former.Identity() == nil && disk.Exists(n.path(walDir)):
+		o.Log.Error().Str("folder", n.path()).Msg("the identity of this node is gone, but its raft log is there; the node comes back with a new id")
+	default:
+		return former, err
+	}
+	if err := forming.WriteLost(n.path(), o.Name); err != nil {
+		return nil, err
+	}
+	return forming.New(config)
 }
 
 // path returns a path in DIR/cluster.
@@ -260,7 +280,8 @@ func (n *Node) tryToForm() (*forming.Identity, error) {
 func isDamage(err error) bool {
 	var file *aof.DamageError
 	var log *disk.DamageError
-	return errors.As(err, &file) || errors.As(err, &log) || errors.Is(err, core.ErrDamaged) || errors.Is(err, errLogLost) || errors.Is(err, errPositionLost)
+	var arrived *stores.InvalidError // stores that were about to be installed
+	return errors.As(err, &file) || errors.As(err, &log) || errors.As(err, &arrived) || errors.Is(err, core.ErrDamaged) || errors.Is(err, errLogLost) || errors.Is(err, errPositionLost)
 }
 
 // openedFile has the raft id that has opened the data folder: from then on the raft log must be there.
@@ -294,28 +315,11 @@ func (n *Node) markOpened(id *forming.Identity) error {
 
 // setAside moves the data files and the raft log into a folder of their own in DIR/cluster, durably. Nothing is deleted.
 func (n *Node) setAside(why string) error {
-	aside := n.path(fmt.Sprintf("%s-%s", why, stamp()))
-	if err := os.MkdirAll(filepath.Join(aside, clusterDir), 0o700); err != nil {
-		return err
+	aside, err := stores.SetAside(n.options.Dir, why+"-"+stamp())
+	if err == nil && aside != "" {
+		n.options.Log.Warn().Str("folder", aside).Msg("moved the files of this node aside")
 	}
-	entries, err := os.ReadDir(n.options.Dir)
-	if err != nil {
-		return err
-	}
-	for _, e := range entries {
-		if e.Name() == clusterDir {
-			continue
-		}
-		if err := os.Rename(filepath.Join(n.options.Dir, e.Name()), filepath.Join(aside, e.Name())); err != nil {
-			return err
-		}
-	}
-	err = os.Rename(n.path(walDir), filepath.Join(aside, clusterDir, walDir))
-	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return err
-	}
-	n.options.Log.Warn().Str("folder", aside).Msg("moved the files of this node aside")
-	return errors.Join(aof.SyncDir(aside), aof.SyncDir(n.options.Dir), aof.SyncDir(n.path()))
+	return err
 }
 
 // stamp is the time of now for the name of a folder.
@@ -323,18 +327,10 @@ func stamp() string {
 	return time.UnixMilli(clock.NewSystem(0).Now()).UTC().Format("20060102T150405.000Z")
 }
 
-// hasData reports whether a data folder has files besides those of the cluster.
+// hasData reports whether a data folder has data files.
 func hasData(dir string) bool {
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		return false
-	}
-	for _, e := range entries {
-		if e.Name() != clusterDir {
-			return true
-		}
-	}
-	return false
+	data, err := stores.HasData(dir)
+	return data && err == nil
 }
 
 func (n *Node) sleep(d time.Duration) {

@@ -515,6 +515,9 @@ func TestWithoutKeyspace(t *testing.T) {
 				n++ // each gets a session of its own
 				reply := w.engine.Execute(w.session(n), args).Reply
 				w.engine.pause.finish(nil)
+				if err := errors.Join(w.engine.Wait(0), w.engine.CommitNow(0)); err != nil {
+					t.Errorf("the reply of %q waits for %v", args, err)
+				}
 				if strings.Contains(reply.Str, "internal error") {
 					t.Errorf("%q: %s", args, reply.Str)
 				}

@@ -11,6 +11,7 @@ import (
 
 	"mayfly/expiry/clock"
 	"mayfly/keyspace"
+	"mayfly/keyspace/replica"
 )
 
 // latencyCommand reports how long commands take, and when something took too long.
@@ -175,10 +176,30 @@ func (s *latencySeries) summarize() (average, deviation int64, period float64) {
 }
 
 // Wait waits until an LSN is committed; see [keyspace.Keyspace.Wait].
-func (e *Engine) Wait(lsn keyspace.LSN) error { return e.waitTimed(e.Keyspace().Wait, lsn) }
+func (e *Engine) Wait(lsn keyspace.LSN) error {
+	ks := e.Keyspace()
+	if ks == nil {
+		return withoutKeyspace(lsn)
+	}
+	return e.waitTimed(ks.Wait, lsn)
+}
 
 // CommitNow is Wait for a caller that serves many clients; see [keyspace.Keyspace.CommitNow].
-func (e *Engine) CommitNow(lsn keyspace.LSN) error { return e.waitTimed(e.Keyspace().CommitNow, lsn) }
+func (e *Engine) CommitNow(lsn keyspace.LSN) error {
+	ks := e.Keyspace()
+	if ks == nil {
+		return withoutKeyspace(lsn)
+	}
+	return e.waitTimed(ks.CommitNow, lsn)
+}
+
+// withoutKeyspace ends a wait while there is no keyspace: a reply without an LSN has read nothing.
+func withoutKeyspace(lsn keyspace.LSN) error {
+	if lsn == 0 {
+		return nil
+	}
+	return replica.ErrVoid
+}
 
 // waitTimed waits, and records a long wait.
 func (e *Engine) waitTimed(wait func(keyspace.LSN) error, t keyspace.LSN) error {

@@ -212,7 +212,11 @@ func write(clusterDir string, identity *Identity) error {
 }
 
 // WriteLost makes a node one that has lost its files and its identity with them. It may then only join the cluster to
-// which its peers belong.
+// which its peers belong. A damaged identity is kept beside it.
 func WriteLost(clusterDir, name string) error {
+	path := filepath.Join(clusterDir, FileName)
+	if err := os.Rename(path, filepath.Join(clusterDir, "damaged-"+FileName)); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
 	return write(clusterDir, &Identity{Name: name, Stage: Lost})
 }

@@ -150,28 +150,33 @@ func Discard(clusterDir string) error {
 }
 
 // setAside are the names in DIR/cluster that belong to one life of a disk.
-var setAside = []string{"wal", Incoming, Outgoing, Replaced, marker, marker + ".tmp"}
+var setAside = []string{"wal", "opened", "damaged-identity.json", Incoming, Outgoing, Replaced, marker, marker + ".tmp"}
 
-// SetAside moves the data files of dir and what belongs to them in dir/cluster, the raft log among them, to
-// dir/cluster/damaged-<stamp>, and returns the path of that; empty if there was nothing. Nothing is deleted. The folder must not be
+// HasData reports whether a folder has data files. Other files, such as a configuration or lost+found, do not count.
+func HasData(dir string) (bool, error) {
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, os.ErrNotExist) {
+		return false, nil
+	}
+	return slices.ContainsFunc(entries, func(e os.DirEntry) bool { return e.Type().IsRegular() && kept.MatchString(e.Name()) }), err
+}
+
+// SetAside moves the data files of dir and what belongs to them in dir/cluster, the raft log among them, to a folder of that
+// name in dir/cluster, and returns its path; empty if there was nothing. Nothing is deleted. The data folder must not be
 // open. After a crash another call moves the rest, to a folder of its own.
-func SetAside(dir, stamp string) (string, error) {
+func SetAside(dir, name string) (string, error) {
 	clusterDir := filepath.Join(dir, "cluster")
 	var found []string
-	for _, name := range setAside {
-		if _, err := os.Lstat(filepath.Join(clusterDir, name)); err == nil {
-			found = append(found, name)
+	for _, part := range setAside {
+		if _, err := os.Lstat(filepath.Join(clusterDir, part)); err == nil {
+			found = append(found, part)
 		}
 	}
-	entries, err := os.ReadDir(dir)
-	if err != nil {
+	data, err := HasData(dir)
+	if err != nil || !data && len(found) == 0 {
 		return "", err
 	}
-	data := slices.ContainsFunc(entries, func(e os.DirEntry) bool { return e.Type().IsRegular() && kept.MatchString(e.Name()) })
-	if !data && len(found) == 0 {
-		return "", nil
-	}
-	to := filepath.Join(clusterDir, "damaged-"+stamp)
+	to := filepath.Join(clusterDir, name)
 	for n := 2; ; n++ {
 		err := os.Mkdir(to, 0o700)
 		if err == nil {
@@ -180,10 +185,10 @@ func SetAside(dir, stamp string) (string, error) {
 		if !errors.Is(err, os.ErrExist) {
 			return "", err
 		}
-		to = filepath.Join(clusterDir, fmt.Sprintf("damaged-%s-%d", stamp, n))
+		to = filepath.Join(clusterDir, fmt.Sprintf("%s-%d", name, n))
 	}
-	for _, name := range found {
-		if err := rename(filepath.Join(clusterDir, name), filepath.Join(to, name)); err != nil {
+	for _, part := range found {
+		if err := rename(filepath.Join(clusterDir, part), filepath.Join(to, part)); err != nil {
 			return "", err
 		}
 	}

@@ -248,13 +248,19 @@ func TestInstallOfIncompleteStores(t *testing.T) {
 func TestSetAside(t *testing.T) {
 	for n := 0; ; n++ {
 		dir, clusterDir := folder(t)
+		if data, err := HasData(dir); !data || err != nil {
+			t.Fatalf("data %v, %v", data, err)
+		}
 		write(t, filepath.Join(clusterDir, "tls"), map[string]string{"node.key": "k"})
-		crashed := crashAt(t, n, func() error { _, err := SetAside(dir, "20260102-030405"); return err })
-		if _, err := SetAside(dir, "20260102-030405"); err != nil {
+		crashed := crashAt(t, n, func() error { _, err := SetAside(dir, "damaged-20260102"); return err })
+		if _, err := SetAside(dir, "damaged-20260102"); err != nil {
 			t.Fatal(err)
 		}
-		if again, err := SetAside(dir, "20260102-030405"); again != "" || err != nil {
+		if again, err := SetAside(dir, "damaged-20260102"); again != "" || err != nil {
 			t.Fatalf("step %d: %q, %v is moved once more", n, again, err)
+		}
+		if data, err := HasData(dir); data || err != nil {
+			t.Fatalf("step %d: data %v, %v", n, data, err)
 		}
 		if got := read(t, dir); !maps.Equal(got, map[string]string{"LOCK": "1", "redis.conf": "port 1"}) {
 			t.Fatalf("step %d: the folder has %v", n, slices.Sorted(maps.Keys(got)))

@@ -1,0 +1,71 @@
+package cluster
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// A node whose identity, raft log or data files are damaged or gone comes back with a new id and with what the others have. Other
+// files of its folder stay where they are.
+func TestDamagedClusterFiles(t *testing.T) {
+	c := startTrio(t, "a", "b", "c")
+	for i := range 20 {
+		c.mustPut(fmt.Sprint("key", i), "value")
+	}
+	for name, damage := range map[string]func(t *testing.T, dir string){
+		"identity damaged": func(t *testing.T, dir string) {
+			path := filepath.Join(dir, "cluster", "identity.json")
+			text, err := os.ReadFile(path)
+			check(t, err)
+			check(t, os.WriteFile(path, []byte(strings.Replace(string(text), "formed", "formxd", 1)), 0o600))
+		},
+		"identity gone": func(t *testing.T, dir string) {
+			check(t, os.Remove(filepath.Join(dir, "cluster", "identity.json")))
+		},
+		"raft log gone": func(t *testing.T, dir string) {
+			check(t, os.RemoveAll(filepath.Join(dir, "cluster", "wal")))
+		},
+		"data gone": func(t *testing.T, dir string) {
+			files, err := filepath.Glob(filepath.Join(dir, "*.db"))
+			check(t, err)
+			for _, path := range append(files, filepath.Join(dir, "format"), filepath.Join(dir, "manifest")) {
+				check(t, os.Remove(path))
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			hurt := c.follower()
+			id := hurt.View().Member(hurt.name).ID
+			hurt.stop(t)
+			check(t, os.WriteFile(filepath.Join(hurt.dir, "redis.conf"), []byte("port 1\n"), 0o600))
+			damage(t, hurt.dir)
+			hurt.start(t)
+			eventually(t, "it votes with a new id", func() bool {
+				self := c.leader().View().Member(hurt.name)
+				return self != nil && self.Voter && self.ID != id
+			})
+			c.has(hurt, "key19", "value")
+			if _, err := os.Stat(filepath.Join(hurt.dir, "redis.conf")); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	c.converge()
+}
+
+// Files that are no data do not make a founder.
+func TestForeignFilesAreNoData(t *testing.T) {
+	dir := t.TempDir()
+	check(t, os.Mkdir(filepath.Join(dir, "lost+found"), 0o700))
+	check(t, os.WriteFile(filepath.Join(dir, "redis.conf"), nil, 0o600))
+	if hasData(dir) {
+		t.Error("they are data")
+	}
+	check(t, os.WriteFile(filepath.Join(dir, "format"), nil, 0o600))
+	if !hasData(dir) {
+		t.Error("a data folder is none")
+	}
+}
