@@ -252,11 +252,6 @@ func (n *Node) form() (*forming.Identity, error) {
 
 func (n *Node) tryToForm() (*forming.Identity, error) {
 	id := n.former.Identity()
-	if id != nil && id.Stage == forming.Lost && (hasData(n.options.Dir) || disk.Exists(n.path(walDir))) {
-		if err := n.setAside("damaged"); err != nil {
-			return nil, err
-		}
-	}
 	if id == nil || id.Stage != forming.Formed {
 		if n.roleNow() != topology.Removed {
 			n.set(topology.Forming, "the node waits for the other nodes of its cluster")
@@ -267,8 +262,9 @@ func (n *Node) tryToForm() (*forming.Identity, error) {
 		}
 	}
 	opened, err := n.opened(id)
-	if err == nil && !opened && id.Joined && hasData(n.options.Dir) {
-		err = n.setAside("replaced") // they are of a server that was alone, or of another cluster
+	if err == nil && !opened && id.Joined && (hasData(n.options.Dir) || disk.Exists(n.path(walDir))) {
+		// They are of an earlier life of this node, of a server that was alone, or of another cluster.
+		err = n.setAside("replaced")
 	}
 	if err != nil {
 		return nil, err

@@ -563,6 +563,14 @@ func TestAddAndRemove(t *testing.T) {
 	if joiner.keyspace() != nil {
 		t.Error("a removed node serves")
 	}
+	if stores, err := filepath.Glob(filepath.Join(joiner.dir, "partition-*.db")); err != nil || len(stores) == 0 {
+		t.Errorf("a removed node has lost its files: %v", err)
+	}
+	check(t, c.follower().Add(context.Background(), "d", addr)) // it comes back by itself
+	c.has(joiner, "before", "1")
+	c.eventually("four voters again", func() bool { return c.leader().View().Voters() == 4 })
+	check(t, c.follower().Remove(context.Background(), "d"))
+	c.eventually("it knows again", func() bool { return joiner.View().Role == topology.Removed })
 	joiner.stop(t)
 	delete(c.nodes, "d")
 	c.eventually("three voters", func() bool { return c.leader().View().Voters() == 3 })
