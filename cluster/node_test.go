@@ -355,6 +355,28 @@ func TestThreeNodesReplicate(t *testing.T) {
 	}
 }
 
+// A secret makes mutual TLS, and a majority can be asked for each read.
+func TestSecretAndReadIndex(t *testing.T) {
+	c := newTrio(t, "a", "b", "c")
+	secret := filepath.Join(t.TempDir(), "secret")
+	check(t, os.WriteFile(secret, []byte(strings.Repeat("secret", 10)), 0o600))
+	for _, n := range c.nodes {
+		n.opt.SecretFile, n.opt.ReadIndex = secret, true
+		n.start(t)
+	}
+	c.mustPut("key", "1")
+	c.eventually("a confirmed read", func() bool {
+		got, err := c.leader().get("key", false)
+		return err == nil && got == "1"
+	})
+	old := c.leader()
+	old.crash(t)
+	c.mustPut("key", "2")
+	old.start(t)
+	c.has(old, "key", "2")
+	c.converge()
+}
+
 func TestFailover(t *testing.T) {
 	c := startTrio(t, "a", "b", "c")
 	c.mustPut("before", "1")
