@@ -72,7 +72,7 @@ func (cat *catalogue) stays(c *Container, rec *record.Container) bool {
 // leave takes what is to change from its place, and drops what the batch leaves without a record.
 func (r *containerApplier) leave(number uint32, rec *record.Container) error {
 	cat, c := &r.ks.catalogue, r.byNumber[number]
-	cat.next = max(cat.next, number+1)
+	cat.used(number + 1)
 	cat.dirty[number] = nil
 	if c == nil {
 		return nil

@@ -21,10 +21,10 @@ const Databases = dbnum.First
 type catalogue struct {
 	byName map[string]*Container
 	byDB   dbnum.Table[*Container]
-	list   []*Container // the same, in no order
-	memory atomic.Int64 // bytes of the containers without their items, an estimate
-	next   uint32       // number of the next container; numbers are never reused
-	lsn    LSN          // covers all changes of the catalogue
+	list   []*Container  // the same, in no order
+	memory atomic.Int64  // bytes of the containers without their items, an estimate
+	next   atomic.Uint32 // number of the next container; numbers are never reused
+	lsn    LSN           // covers all changes of the catalogue
 	// dropped are the tables of dropped containers of which the stores may have items.
 	dropped []*table
 	// dirty has the containers whose records the catalogue's store lacks, by number; nil if it is dropped.
@@ -137,6 +137,12 @@ func (tx *Tx) Containers() (list []*Container) {
 	return list
 }
 
+// number returns the number of a new container. In a cluster the position in the log has the next: no node uses one again.
+func (cat *catalogue) number() uint32 { return cat.next.Add(1) - 1 }
+
+// used notes that numbers below one are used.
+func (cat *catalogue) used(below uint32) { cat.next.Store(max(cat.next.Load(), below)) }
+
 // add adds a container to the list.
 func (cat *catalogue) add(c *Container) {
 	cat.byName[c.name] = c
@@ -180,9 +186,8 @@ func (tx *Tx) CreateContainer(name string, def expiry.TTL, mode expiry.Mode) *Co
 func (tx *Tx) create(name string, db uint32, policy expiry.Policy) *Container {
 	cat := tx.writeCatalogue()
 	c := newContainer(record.Container{
-		Number: cat.next, Name: strings.Clone(name), DB: db, Created: tx.now, Policy: policy,
+		Number: cat.number(), Name: strings.Clone(name), DB: db, Created: tx.now, Policy: policy,
 	}, len(tx.ks.partitions))
-	cat.next++
 	tx.made = c
 	tx.noteContainer(c)
 	cat.add(c)
@@ -256,8 +261,7 @@ func (tx *Tx) Flush(c *Container) {
 	} else {
 		tx.setAside(c, expiry.Flushed, until)
 	}
-	c.number = cat.next
-	cat.next++
+	c.number = cat.number()
 	tx.recordContainer(c)
 }
 

@@ -68,8 +68,8 @@ func (ks *Keyspace) Check() error {
 			return fmt.Errorf("containers %q and %q share number %d", name, other, c.number)
 		}
 		names[c.number] = name
-		if name != c.name || c.number >= ks.catalogue.next {
-			return fmt.Errorf("container %q is listed as %q with number %d, the next is %d", c.name, name, c.number, ks.catalogue.next)
+		if name != c.name || c.number >= ks.catalogue.next.Load() {
+			return fmt.Errorf("container %q is listed as %q with number %d, the next is %d", c.name, name, c.number, ks.catalogue.next.Load())
 		}
 		if ks.catalogue.byDB[c.db] != c {
 			return fmt.Errorf("container %q is not listed under its number %d for SELECT", c.name, c.db)

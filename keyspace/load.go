@@ -128,7 +128,7 @@ func (l *loader) Catalogue(key, rec string, deleted, journaled bool) error {
 func (l *loader) finish(latest []storage.Latest) {
 	cat := &l.ks.catalogue
 	for number, c := range l.byNumber {
-		cat.next = max(cat.next, number+1)
+		cat.used(number + 1)
 		r, exists := l.inventory.Container(number)
 		if exists {
 			c.describe(r)

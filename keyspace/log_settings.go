@@ -51,9 +51,8 @@ func (tx *Tx) beginLog(c *Container, s LogSettings) {
 	cat := tx.writeCatalogue()
 	log := &deathLog{}
 	log.c = newContainer(record.Container{
-		Number: cat.next, Created: tx.now, Policy: expiry.Policy{Default: expiry.TTL(s.Seconds)}, Hidden: &record.Hidden{LogOf: c.number},
+		Number: cat.number(), Created: tx.now, Policy: expiry.Policy{Default: expiry.TTL(s.Seconds)}, Hidden: &record.Hidden{LogOf: c.number},
 	}, len(tx.ks.partitions))
-	cat.next++
 	c.deaths, c.log = log, &record.Log{Number: log.c.number, MaxLen: s.MaxLen, Bodies: s.Bodies}
 	tx.addHidden(log.c, c)
 	tx.logged = append(tx.logged, c)

@@ -59,10 +59,9 @@ func (tx *Tx) CreateGroup(c *Container, name string, last streamid.ID, read int6
 	cat := tx.writeCatalogue()
 	name = strings.Clone(name)
 	h := newContainer(record.Container{
-		Number: cat.next, Created: tx.now, Policy: expiry.Policy{Default: expiry.Forever},
+		Number: cat.number(), Created: tx.now, Policy: expiry.Policy{Default: expiry.Forever},
 		Hidden: &record.Hidden{GroupOf: c.log.Number, Group: name},
 	}, len(tx.ks.partitions))
-	cat.next++
 	h.group = groups.New(last, read)
 	log := c.deaths
 	log.addGroup(h)

@@ -44,6 +44,7 @@ func (ks *Keyspace) beginRole() {
 // loadedRole notes the place in the log that a folder has, and the latest time in it in ms. A folder that is opened without a
 // cluster loses its place.
 func (ks *Keyspace) loadedRole(t replica.Tail, latest int64) {
+	ks.catalogue.used(t.Next)
 	if ks.role == nil {
 		if ks.left = t.Index > 0; ks.left {
 			ks.opt.Log.Warn().Msg("the data was of a node of a cluster, and is opened without: the cluster will not take it back")
@@ -64,9 +65,13 @@ func (ks *Keyspace) replication() *journal.Replication {
 		return nil
 	}
 	return &journal.Replication{
-		Replicate: ks.role.Replicate,
-		Moment:    ks.role.Moment,
-		Settled:   func(lsn LSN, t replica.Tail, synced LSN) { ks.role.Settled(uint64(lsn), t, uint64(synced)) },
+		Replicate: func(lsn uint64, moment int64, batch []byte) (replica.Tail, error) {
+			t, err := ks.role.Replicate(lsn, moment, batch)
+			t.Next = ks.catalogue.next.Load()
+			return t, err
+		},
+		Moment:  ks.role.Moment,
+		Settled: func(lsn LSN, t replica.Tail, synced LSN) { ks.role.Settled(uint64(lsn), t, uint64(synced)) },
 	}
 }
 
@@ -292,6 +297,7 @@ func ReadReplica(dir string) (replica.Tail, error) { return storage.ReadTail(dir
 // appendApplied has a batch of the log join the local journal. It comes while the partitions that the batch changes are
 // locked, so a checkpoint finds the batch in the journal if it finds a change of it in memory.
 func (ks *Keyspace) appendApplied(batch string, t replica.Tail) (LSN, error) {
+	t.Next = ks.catalogue.next.Load()
 	return ks.journal.AppendReplicated(replica.Text(batch), t)
 }
 

@@ -3,13 +3,14 @@ package replica
 import (
 	"fmt"
 	"strconv"
+	"strings"
 
 	"mayfly/keyspace/aof"
 	"mayfly/keyspace/record"
 )
 
 // The records of a tail are in the catalogue: the index is the version of that of the position, the moment its time, and
-// the term its body.
+// its body has the term and the next number of a container.
 
 // AppendTo appends the records as commands.
 func (t Tail) AppendTo(dst aof.Commands) aof.Commands {
@@ -28,7 +29,7 @@ func (t Tail) Ops() (ops []aof.Op) {
 	if t.State != nil {
 		set(record.StateKey, string(t.State))
 	}
-	set(record.PositionKey, strconv.FormatUint(t.Term, 10))
+	set(record.PositionKey, fmt.Sprintf("%d %d", t.Term, t.Next))
 	return ops
 }
 
@@ -58,13 +59,15 @@ func (t *Tail) Read(key, rec string, removed bool) (ok bool, err error) {
 	case key == record.StateKey:
 		t.State = append([]byte{}, it.Body...)
 	case removed:
-		t.Position = Position{}
+		t.Position, t.Next = Position{}, 0
 	default:
-		term, err := strconv.ParseUint(it.Body, 10, 64)
-		if err != nil {
-			return true, fmt.Errorf("record %q: %.40q is not a term", key, it.Body)
+		first, second, _ := strings.Cut(it.Body, " ")
+		term, err1 := strconv.ParseUint(first, 10, 64)
+		next, err2 := strconv.ParseUint(second, 10, 32)
+		if err1 != nil || err2 != nil {
+			return true, fmt.Errorf("record %q: %.40q is not a term and a number", key, it.Body)
 		}
-		t.Position = Position{Index: it.Version, Term: term, Moment: it.TS}
+		t.Position, t.Next = Position{Index: it.Version, Term: term, Moment: it.TS}, uint32(next)
 	}
 	return true, nil
 }

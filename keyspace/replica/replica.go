@@ -12,6 +12,7 @@ type Position struct {
 type Tail struct {
 	Position
 	State []byte // of the cluster as of Index, opaque here: members and session; nil: unchanged
+	Next  uint32 // all containers up to Index have lesser numbers; the keyspace sets it
 }
 
 // Replicator commits batches of a leader's journal. Confirm is safe for concurrent use.
