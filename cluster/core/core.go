@@ -62,6 +62,7 @@ type Core struct {
 	term, leader uint64
 	heard        map[uint64]time.Duration // when a message of a node arrived last
 	promise      time.Duration            // no vote is given before
+	campaign     campaign                 // while role is Candidate
 	leads        leadership               // while role is Leader
 	lastRound    uint64                   // counts on over terms: answers of an old one match nothing
 
@@ -195,12 +196,33 @@ func (c *Core) Tick(now time.Duration) {
 	c.guard(func() {
 		c.raft.Tick()
 	})
+	if c.role != Candidate {
+		c.campaign = campaign{}
+	} else if c.campaign.again(c.config.ID, c.term, c.config.ElectionTicks) {
+		c.Campaign()
+	}
 	c.guard(func() {
 		if c.leads.session != 0 {
 			c.startRound(nil)
 			c.reconcile()
 		}
 	})
+}
+
+// campaign counts what a candidate has tried.
+type campaign struct{ ticks, tries int }
+
+// again counts a tick and reports whether to ask for votes again. Raft waits for another election timeout. But the voters may have
+// had a few ticks of their promise left, or the votes were split between two candidates who began at once: then each
+// tries again after another number of ticks. Later tries are rarer, because the others are probably not there.
+func (c *campaign) again(id, term uint64, most int) bool {
+	hash := (id ^ term<<8 ^ uint64(c.tries)) * 0x9e3779b97f4a7c15
+	c.ticks++
+	if c.ticks < min((2+int(hash>>62))<<c.tries, most) {
+		return false
+	}
+	c.ticks, c.tries = 0, min(c.tries+1, 8)
+	return true
 }
 
 // Campaign starts an election now. The founder of a cluster calls it once; others would disturb.
