@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"time"
 
 	"mayfly/cluster/core"
@@ -297,7 +298,11 @@ const (
 	drainPause    = time.Millisecond
 )
 
-var errTransfer = errors.New("the transfer has failed: this node still leads")
+// Errors of a transfer.
+var (
+	errTransfer  = errors.New("the transfer has failed: this node still leads")
+	errElsewhere = errors.New("this node leads no more, and the other one does not lead yet")
+)
 
 // handOver makes another node the leader. First the keyspace refuses new changes and commits the others, so that
 // nothing of them is lost and this node goes on as a follower.
@@ -322,8 +327,8 @@ func (n *Node) handOver(ctx context.Context, inc *incarnation, name string) erro
 			return fmt.Errorf("%s is not in contact", name)
 		}
 		to = m.ID
-	} else if len(s.State.Voters) < 2 {
-		return errors.New("no other node votes")
+	} else if !slices.ContainsFunc(s.State.Voters, func(id uint64) bool { return id != inc.identity.ID && inc.heard(id) }) {
+		return errors.New("no other node that votes is in contact")
 	}
 	session := s.Session
 	drained := make(chan struct{})
@@ -354,7 +359,10 @@ func (n *Node) handOver(ctx context.Context, inc *incarnation, name string) erro
 		inc.applier.push(task{lead: session}) // it goes on
 		return errTransfer
 	}
-	return err
+	if err != nil {
+		return errElsewhere
+	}
+	return nil
 }
 
 // StepDown hands the lead over before the node stops, if it leads. It does nothing if no other node can lead.

@@ -632,3 +632,29 @@ func TestFoundedWithData(t *testing.T) {
 	}
 	c.converge()
 }
+
+// A backup of any node founds a new cluster.
+func TestBackupFoundsACluster(t *testing.T) {
+	c := startTrio(t, "a", "b", "c")
+	c.mustPut("old", "1")
+	source := c.follower()
+	c.has(source, "old", "1")
+	backup := filepath.Join(t.TempDir(), "backup")
+	check(t, source.keyspace().Backup(backup))
+	c.mustPut("later", "2")
+
+	other := newTrio(t, "x", "y", "z")
+	founder := other.nodes["y"]
+	founder.dir, founder.opt.Dir = backup, backup
+	for _, n := range other.nodes {
+		n.start(t)
+	}
+	for _, n := range other.nodes {
+		other.has(n, "old", "1")
+		if got, _ := n.get("later", true); got != "" {
+			t.Errorf("the new cluster has what came after the backup: %q", got)
+		}
+	}
+	other.converge()
+	c.converge()
+}
