@@ -5,6 +5,7 @@ import (
 	"errors"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"mayfly/cluster/topology"
 	"mayfly/keyspace"
@@ -89,8 +90,8 @@ type leadership struct {
 // from the one before, before it applies what another leader has written.
 //
 // At a node that does not lead any more, blocked commands end with an error, and the connections of subscribers close,
-// but of those to Sentinel's channels: messages are published at the leader. Every node publishes a new leader as a
-// Sentinel does.
+// but of those to Sentinel's channels: messages are published at the leader. The connections of clients that it has served
+// as the leader close a little later. Every node publishes a new leader as a Sentinel does.
 func (e *Engine) LeaderChanged(v *topology.View) {
 	l := &e.leadership
 	l.mu.Lock()
@@ -106,8 +107,26 @@ func (e *Engine) LeaderChanged(v *topology.View) {
 		e.waiters.deposeAll()
 		subscribed := e.Broker.ordinarySubscribers()
 		e.Host.Disconnect(func(s *Session) bool { return subscribed[s] })
+		e.disconnectLed()
 	}
 	l.led = v.Leads()
+}
+
+// deposedGrace is the time that the clients of a deposed leader have to take the replies under way.
+const deposedGrace = 100 * time.Millisecond
+
+// disconnectLed disconnects, soon, the clients that the node has served as the leader. Clients of Sentinels keep their
+// connections as long as these work, and do not understand MOVED; Sentinels make a deposed master disconnect its clients
+// for the same reason. What such a client sends meanwhile does not run and gets no reply: see awaitsLeader.
+func (e *Engine) disconnectLed() {
+	for _, s := range e.Host.Sessions() {
+		if s.led.Load() {
+			s.doomed.Store(true)
+		}
+	}
+	time.AfterFunc(deposedGrace, func() {
+		e.Host.Disconnect(func(s *Session) bool { return s.doomed.Load() })
+	})
 }
 
 // publishSwitch publishes a change of leaders on Sentinel's channel.

@@ -74,6 +74,9 @@ func (e *Engine) admitInCluster(s *Session, r *row, args []string) error {
 	s.service = serveLeads
 	if loaded && v.Leads() && v.Quorum {
 		e.leadership.found()
+		if !s.led.Load() { // a load is far cheaper than a store
+			s.led.Store(true)
+		}
 		return nil
 	}
 	return e.notServed(s, r, args)
@@ -110,12 +113,17 @@ func (e *Engine) awaitsLeader(s *Session, err error) <-chan struct{} {
 	v := e.Cluster.View()
 	switch {
 	case s.wait != nil:
+	case s.doomed.Load() && isRedirection(err):
+		return untilDisconnected
 	case (err == errNoMajority || err == errLoadingData) && (v.Role.Open() || v.Role == topology.Loading),
 		isRedirection(err) && isSilent(v):
 		return e.leadership.await()
 	}
 	return nil
 }
+
+// untilDisconnected is never closed: the end of the connection ends the wait. Clients send again then what had no reply.
+var untilDisconnected = make(chan struct{})
 
 // isSilent reports whether the leader may have failed, although it is too early for an election: it has missed several
 // heartbeats, of which there are ten in the time of a view's Timeout. Clients are not sent to it for now.

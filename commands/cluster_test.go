@@ -210,18 +210,18 @@ func TestTransactionsAtFollowers(t *testing.T) {
 	w.replies("QUEUED", 1, "PING")
 	w.replies("1) PONG", 1, "EXEC")
 
-	f.become(w, leads())
+	f.view.Store(leads())
 	w.replies("OK", 1, "MULTI")
 	w.replies("QUEUED", 1, "PING")
 	w.replies("QUEUED", 1, "SET", "foo", "1")
-	f.become(w, follows())
+	f.view.Store(follows())
 	w.replies("(error) MOVED 12182 127.0.0.1:6380", 1, "EXEC")
 	w.replies("(error) ERR EXEC without MULTI", 1, "EXEC")
 
-	f.become(w, leads())
+	f.view.Store(leads())
 	w.replies("OK", 1, "SET", "foo", "1")
 	w.replies("OK", 1, "READONLY")
-	f.become(w, follows())
+	f.view.Store(follows())
 	w.replies("OK", 1, "MULTI")
 	w.replies("QUEUED", 1, "GET", "foo")
 	w.replies("1) \"1\"", 1, "EXEC")
@@ -244,10 +244,10 @@ func TestWatchAcrossTerms(t *testing.T) {
 	w.replies("OK", 1, "WATCH", "foo")
 	exec("1) OK")
 	w.replies("OK", 1, "WATCH", "foo")
-	f.become(w, follows())
+	f.view.Store(follows())
 	again := leads()
 	again.Term = 5
-	f.become(w, again)
+	f.view.Store(again)
 	exec("(nil)")
 	exec("1) OK")
 }
@@ -348,9 +348,9 @@ func TestDeposedUnnoticed(t *testing.T) {
 		}
 	}
 	f.become(w, follows())
-	w.replies("(error) MOVED 12182 127.0.0.1:6380", 1, "SET", "foo", "2")
-	w.do(1, "READONLY")
-	w.replies("\"1\"", 1, "GET", "foo")
+	w.replies("(error) MOVED 12182 127.0.0.1:6380", 2, "SET", "foo", "2")
+	w.do(2, "READONLY")
+	w.replies("\"1\"", 2, "GET", "foo")
 }
 
 // TestUnsettled: a node that was deposed with uncommitted changes reveals none of them.
@@ -379,7 +379,11 @@ func TestUnsettled(t *testing.T) {
 // TestElections: a command that comes during an election waits for its end; in a long outage it is refused at once.
 func TestElections(t *testing.T) {
 	w, f := newNodeHarness(t)
-	get := func() Outcome { return w.engine.Execute(w.session(1), []string{"GET", "foo"}) }
+	n := 0
+	get := func() Outcome { // of a client that no leader has served
+		n++
+		return w.engine.Execute(w.session(n), []string{"GET", "foo"})
+	}
 	resumed := func(out Outcome) {
 		t.Helper()
 		if !out.Deferred || out.Resume == nil {
@@ -410,9 +414,8 @@ func TestElections(t *testing.T) {
 	resumed(get()) // another outage
 	silent := follows()
 	silent.Timeout = time.Second
-	f.become(w, silent) // nothing heard of b for 1.5 s
-	get()
 	w.engine.leadership.lostAt.Store(0)
+	f.become(w, silent) // nothing heard of b for 1.5 s
 	resumed(get())
 	w.engine.leadership.lostAt.Add(-int64(electionPatience) - 1)
 	if out := get(); !strings.HasPrefix(out.Reply.Str, "MOVED ") {
@@ -462,6 +465,13 @@ func TestDeposedLeader(t *testing.T) {
 	}
 	if slices.Sort(ids); !slices.Equal(ids, []int64{1, 3}) {
 		t.Errorf("disconnected: %v, want 1 and 3", ids)
+	}
+	served := w.session(1)
+	if out := w.engine.Execute(served, []string{"GET", "foo"}); !out.Deferred || out.Resume == nil {
+		t.Errorf("a client of the deposed leader gets a reply: %+v", out)
+	}
+	if out := w.engine.Execute(w.session(9), []string{"GET", "foo"}); out.Reply.Str != "MOVED 12182 127.0.0.1:6380" {
+		t.Errorf("another client: %+v", out)
 	}
 	f.become(w, leaderless())
 	f.become(w, follows())
@@ -610,7 +620,7 @@ func TestClusterChanges(t *testing.T) {
 	} {
 		w.replies(c.want, 1, strings.Fields(c.command)...)
 	}
-	f.become(w, follows())
+	f.view.Store(follows())
 	w.replies("OK", 1, "CLUSTER", "FAILOVER", "TAKEOVER")
 	w.replies("(error) "+string(errWaitAtReplica), 1, "WAIT", "1", "0")
 	f.err = errors.New("another change is under way")

@@ -63,8 +63,10 @@ type Session struct {
 	revealed      keyspace.LSN  // covers everything that any reply has revealed
 	subscriptions subscriptions // protected by the broker's mutex
 
-	readonly bool    // READONLY: reads of this node's past are welcome
-	service  service // of the running command; see cluster_admission.go
+	led      atomic.Bool // the node has served a command as the leader
+	doomed   atomic.Bool // it was deposed since: the session is disconnected soon
+	readonly bool        // READONLY: reads of this node's past are welcome
+	service  service     // of the running command; see cluster_admission.go
 
 	wait *wait // of the running command, which waits; nil: it does not
 
