@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"mayfly/keyspace/aof"
@@ -18,7 +19,8 @@ import (
 // sumsName is the last entry of a stream: a line for each file, in order.
 const sumsName = "sums"
 
-var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+// castagnoli returns the table of the checksums. A server that is alone does not make it.
+var castagnoli = sync.OnceValue(func() *crc32.Table { return crc32.MakeTable(crc32.Castagnoli) })
 
 // sumLine is the line of a file. Its length depends on the name alone, so that the length of a stream is known before it is read.
 func sumLine(f File) string { return fmt.Sprintf("%08x %016x %s\n", f.CRC32, f.Size, f.Name) }
@@ -94,7 +96,7 @@ func packFile(t *tar.Writer, dir string, file *File) error {
 	if err := t.WriteHeader(header(file.Name, file.Size)); err != nil {
 		return err
 	}
-	crc := crc32.New(castagnoli)
+	crc := crc32.New(castagnoli())
 	n, err := io.CopyBuffer(onlyWriter{io.MultiWriter(t, crc)}, io.LimitReader(f, file.Size), make([]byte, 256<<10))
 	if err == nil && n < file.Size {
 		err = invalid("%s ends after %d of %d bytes", f.Name(), n, file.Size)
@@ -210,7 +212,7 @@ func unpackFile(t io.Reader, dir string, h *tar.Header) (file File, err error) {
 		return File{}, err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	crc := crc32.New(castagnoli)
+	crc := crc32.New(castagnoli())
 	buffer := make([]byte, 256<<10)
 	w := onlyWriter{io.MultiWriter(fileWriter{f}, crc)}
 	for left := h.Size; left > 0; {
