@@ -6,9 +6,11 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
+	"mayfly/cluster/disk"
 	"mayfly/cluster/entry"
 	"mayfly/keyspace/journal"
 	"mayfly/keyspace/replica"
@@ -193,5 +195,16 @@ func TestApplierDeposedWithABatchInFlight(t *testing.T) {
 				t.Errorf("settled %v", settled)
 			}
 		})
+	}
+}
+
+// A full disk is no damage: the node waits for room with the files that it has.
+func TestFullDiskIsNoDamage(t *testing.T) {
+	damage := &disk.DamageError{File: "wal", Offset: -1, Cause: errors.New("checksum")}
+	full := &disk.DamageError{File: "wal", Offset: -1, Cause: syscall.ENOSPC}
+	for err, want := range map[error]bool{damage: true, full: false, errors.Join(full, errors.New("close")): false, errLogLost: true, errReload: false} {
+		if got := isDamage(err); got != want {
+			t.Errorf("%v: damage %v, want %v", err, got, want)
+		}
 	}
 }

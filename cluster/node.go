@@ -71,7 +71,8 @@ type Node struct {
 	former   *forming.Former
 	zap      *zap.Logger
 	raftLog  raft.Logger
-	removed  idSet // ids that are no members any more
+	removed  idSet  // ids that are no members any more
+	cleared  uint64 // the id for which the data folder has no files of before; used by run only
 
 	view     atomic.Pointer[topology.View]
 	running  atomic.Pointer[incarnation] // nil between two incarnations
@@ -262,18 +263,22 @@ func (n *Node) tryToForm() (*forming.Identity, error) {
 		}
 	}
 	opened, err := n.opened(id)
-	if err == nil && !opened && id.Joined && (hasData(n.options.Dir) || disk.Exists(n.path(walDir))) {
+	if err == nil && !opened && id.Joined && n.cleared != id.ID && (hasData(n.options.Dir) || disk.Exists(n.path(walDir))) {
 		// They are of an earlier life of this node, of a server that was alone, or of another cluster.
 		err = n.setAside("replaced")
 	}
 	if err != nil {
 		return nil, err
 	}
+	n.cleared = id.ID
 	return id, nil
 }
 
 // isDamage reports whether an error says that files are damaged, or that raft's log is not the one it was.
 func isDamage(err error) bool {
+	if aof.IsFull(err) { // what could not be written is missing until there is room
+		return false
+	}
 	var file *aof.DamageError
 	var log *disk.DamageError
 	var arrived *stores.InvalidError // stores that were about to be installed
