@@ -34,9 +34,6 @@ func NewReplicated(wall Clock, moment int64) *Replicated {
 	return c
 }
 
-// Wall returns the clock beneath.
-func (c *Replicated) Wall() Clock { return c.wall }
-
 // Follow makes the clock stand at a moment in ms, or where it stands already if that is later.
 func (c *Replicated) Follow(moment int64) {
 	raise(&c.moment, max(moment, 1))

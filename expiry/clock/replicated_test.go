@@ -5,39 +5,49 @@ import (
 	"time"
 )
 
-// TestLeadersComeBackToTheWallClock: each leader begins a second ahead, as it does after a change, and comes back.
-func TestLeadersComeBackToTheWallClock(t *testing.T) {
-	m := &machine{wall: 1000 * time.Hour}
-	wall := SystemReading(0, m.read, m.pass)
-	c := NewReplicated(wall, wall.Now())
-	last := c.Now()
-	at := func(want time.Duration) {
-		t.Helper()
-		if now := c.Now(); now != want.Milliseconds() || now < last || c.Micros() != want.Microseconds() {
-			t.Errorf("it is %d ms, %d µs after %d ms, want %v", now, c.Micros(), last, want)
-		}
-		last = c.Now()
-	}
-	for range 10 {
-		began := m.wall
-		c.Lead(wall.Now() + 1000)
-		at(began + time.Second)
-		m.pass(time.Second)
-		at(began + 1500*time.Millisecond)
-		m.pass(time.Second)
-		at(m.wall)
-		m.pass(time.Second)
-		at(m.wall)
-		c.Follow(c.Now())
-		at(m.wall)
-	}
+// fixed is a clock that cannot be raised.
+type fixed int64
 
-	c.Lead(wall.Now() + time.Hour.Milliseconds()) // the wall clock was set back
-	at(m.wall + time.Hour)
-	m.pass(time.Second)
-	at(m.wall + time.Hour)
-	c.Follow(c.Now())
-	m.pass(time.Second)
+func (f fixed) Now() int64    { return int64(f) }
+func (f fixed) Micros() int64 { return int64(f) * 1000 }
+
+func TestReplicated(t *testing.T) {
+	wall := NewManual(1000)
+	c := NewReplicated(wall, 0)
+	expect := func(want int64) {
+		t.Helper()
+		if c.Now() != want || c.Micros() != want*1000 {
+			t.Errorf("it is %d, %d µs; want %d", c.Now(), c.Micros(), want)
+		}
+	}
+	expect(1) // never 0
+	c.Follow(500)
+	wall.Advance(time.Second)
+	expect(500) // it stands
+	c.Follow(400)
+	expect(500) // and does not go back
+	c.Lead(600)
+	expect(2000) // the wall clock is later
+	wall.Advance(time.Second)
+	expect(3000)
+	c.Follow(2500) // a lease that ended before
+	expect(2500)
+	c.Lead(1_000_000) // the last leader's clock was ahead
+	expect(1_000_000)
+	wall.Advance(time.Second)
+	expect(1_001_000) // it goes on at its pace
+	c.Follow(2_000_000)
 	c.Lead(0)
-	at(m.wall + time.Hour)
+	expect(2_000_000)
+
+	c = NewReplicated(fixed(100), 50)
+	c.Lead(200)
+	expect(200)
+}
+
+func TestSystemOf(t *testing.T) {
+	s := NewSystem(0)
+	if SystemOf(s) != s || SystemOf(NewReplicated(s, 5)) != s || SystemOf(NewManual(1)) != nil || SystemOf(NewReplicated(NewManual(1), 1)) != nil {
+		t.Error("another clock")
+	}
 }
