@@ -81,6 +81,8 @@ type leadership struct {
 	master topology.Member
 	known  bool // master is the last leader that was known
 
+	after func(d time.Duration, f func()) // calls f after a time; nil: time.AfterFunc
+
 	lostAt    atomic.Int64  // monotonic time since which no leader is known to serve, ns; 0: there is one
 	changedMu sync.Mutex    // protects changed
 	changed   chan struct{} // closed when commands that wait for a leader are to try again; nil: none waits
@@ -124,7 +126,11 @@ func (e *Engine) disconnectLed() {
 			s.doomed.Store(true)
 		}
 	}
-	time.AfterFunc(deposedGrace, func() {
+	after := e.leadership.after
+	if after == nil {
+		after = func(d time.Duration, f func()) { time.AfterFunc(d, f) }
+	}
+	after(deposedGrace, func() {
 		e.Host.Disconnect(func(s *Session) bool { return s.doomed.Load() })
 	})
 }

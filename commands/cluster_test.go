@@ -470,6 +470,11 @@ func TestDeposedLeader(t *testing.T) {
 	if out := w.engine.Execute(served, []string{"GET", "foo"}); !out.Deferred || out.Resume == nil {
 		t.Errorf("a client of the deposed leader gets a reply: %+v", out)
 	}
+	w.host.disconnected = nil
+	w.graceOver()
+	if !slices.Contains(w.host.disconnected, served) {
+		t.Error("a client of the deposed leader stays")
+	}
 	if out := w.engine.Execute(w.session(9), []string{"GET", "foo"}); out.Reply.Str != "MOVED 12182 127.0.0.1:6380" {
 		t.Errorf("another client: %+v", out)
 	}

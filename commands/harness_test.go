@@ -22,14 +22,15 @@ import (
 // harness is an engine on a keyspace of its own, with a clock that the test moves and sessions by number.
 // At the end of the test the keyspace is reopened and must hold the same items.
 type harness struct {
-	t        *testing.T
-	dir      string
-	clock    *clock.Manual
-	host     *testHost
-	engine   *Engine
-	sessions map[int]*Session
-	log      *fakeLog // of a node of a cluster; nil: none
-	last     Outcome  // of do
+	t         *testing.T
+	dir       string
+	clock     *clock.Manual
+	host      *testHost
+	engine    *Engine
+	sessions  map[int]*Session
+	graceOver func()   // disconnects the clients of a deposed leader
+	log       *fakeLog // of a node of a cluster; nil: none
+	last      Outcome  // of do
 
 	arguments []byte // of the command before, until the next
 	running   bool   // do is called within a command otherwise
@@ -65,6 +66,7 @@ func (w *harness) open() {
 	w.t.Helper()
 	w.engine = &Engine{Host: w.host, Log: zerolog.New(zerolog.NewTestWriter(w.t))}
 	w.engine.auth.after = func(_ time.Duration, f func()) { f() }
+	w.engine.leadership.after = func(_ time.Duration, f func()) { w.graceOver = f }
 	broker := &w.engine.Broker
 	w.host.engine = w.engine
 	options := keyspace.Options{
