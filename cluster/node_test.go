@@ -642,6 +642,11 @@ func TestBackupFoundsACluster(t *testing.T) {
 	backup := filepath.Join(t.TempDir(), "backup")
 	check(t, source.keyspace().Backup(backup))
 	c.mustPut("later", "2")
+	c.converge()
+	for _, n := range c.nodes { // each cluster counts the goroutines that it leaves behind
+		n.stop(t)
+	}
+	eventually(t, "the first cluster has ended", func() bool { return runtime.NumGoroutine() < 20 })
 
 	other := newTrio(t, "x", "y", "z")
 	founder := other.nodes["y"]
@@ -656,5 +661,4 @@ func TestBackupFoundsACluster(t *testing.T) {
 		}
 	}
 	other.converge()
-	c.converge()
 }
