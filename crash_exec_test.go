@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -143,22 +144,35 @@ func (w *execWorker) transact(ctx context.Context, c *redis.Client) error {
 
 // check compares what a restart has left with what was sent and acknowledged.
 func (w *execWorker) check(c *redis.Client) {
+	found, doc, err := w.read(c.Conn())
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.judge(found, doc)
+}
+
+// read reads all that a transaction writes: the number in each key, and the document. It closes the connection.
+func (w *execWorker) read(conn *redis.Conn) (found []string, doc string, err error) {
 	ctx := w.t.Context()
-	_, b := w.databases()
-	var found []string
-	for _, key := range w.keys() {
-		found = append(found, w.text(c.Get(ctx, key).Result()))
-	}
-	doc := w.text(c.Do(ctx, "DOC.GET", "ledger", w.keys()[0]).Text())
-	conn := c.Conn()
 	defer conn.Close()
-	if err := conn.Do(ctx, "SELECT", b).Err(); err != nil {
-		w.t.Fatal(err)
+	text := func(s string, failure error) string {
+		s, failure = nilIsEmpty(s, failure)
+		err = cmp.Or(err, failure)
+		return s
 	}
-	found = append(found, w.text(conn.Get(ctx, "n").Result()))
-	if err := conn.Do(ctx, "SELECT", 0).Err(); err != nil {
-		w.t.Fatal(err)
+	for _, key := range w.keys() {
+		found = append(found, text(conn.Get(ctx, key).Result()))
 	}
+	doc = text(conn.Do(ctx, "DOC.GET", "ledger", w.keys()[0]).Text())
+	_, b := w.databases()
+	text("", conn.Do(ctx, "SELECT", b).Err())
+	found = append(found, text(conn.Get(ctx, "n").Result()))
+	text("", conn.Do(ctx, "SELECT", 0).Err()) // the connection goes back to its pool
+	return found, doc, err
+}
+
+// judge compares what was read with what was sent and acknowledged. The worker goes on from there.
+func (w *execWorker) judge(found []string, doc string) {
 	for _, n := range found[1:] {
 		if n != found[0] {
 			w.t.Errorf("worker %d: half a transaction is left: %q", w.number, found)
@@ -172,12 +186,4 @@ func (w *execWorker) check(c *redis.Client) {
 		w.t.Errorf("worker %d: transaction %d is left, %d was acknowledged and %d sent", w.number, n, w.acknowledged, w.sent)
 	}
 	w.sent, w.acknowledged = n, n
-}
-
-func (w *execWorker) text(s string, err error) string {
-	s, err = nilIsEmpty(s, err)
-	if err != nil {
-		w.t.Error(err)
-	}
-	return s
 }

@@ -238,6 +238,12 @@ type crashWorker struct {
 	acknowledged int // commands
 	faded        int // documents seen dead by a default
 	touched      int // acknowledged touches of large bodies
+
+	// cluster: an error of a cluster, after which the units are read anew, fails no test. Then a pipeline has at most one
+	// command of each unit, since each may have been carried out or not.
+	cluster bool
+	// slack is how far the server's clock may be from the machine's.
+	slack time.Duration
 }
 
 // crashWrite is a command that changes a unit.
@@ -284,47 +290,61 @@ func (w *crashWorker) add(u *unit, write func() crashWrite) {
 func (w *crashWorker) work(port string) {
 	c := redis.NewClient(&redis.Options{Addr: "127.0.0.1:" + port, Protocol: w.protocol, MaxRetries: -1})
 	defer c.Close()
-	for {
-		pipe := c.Pipeline()
-		writes := make([]crashWrite, 1+w.r.IntN(w.depth))
-		sent := time.Now()
-		for i := range writes {
-			write := w.writers[w.r.IntN(len(w.writers))]()
+	for w.step(c) == nil {
+	}
+}
+
+// step sends one pipeline. It returns the error of the cluster or of the connection after which it is not known what was
+// carried out.
+func (w *crashWorker) step(c *redis.Client) (failure error) {
+	pipe := c.Pipeline()
+	var writes []crashWrite
+	sent := time.Now()
+	drawn := make(map[int]bool)
+	for range 1 + w.r.IntN(w.depth) {
+		n := w.r.IntN(len(w.writers))
+		if w.cluster && drawn[n] {
+			continue
+		}
+		drawn[n] = true
+		write := w.writers[n]()
+		if write.px > 0 {
+			write.next.dies = sent.Add(write.px - time.Millisecond - w.slack) // the server's clock has whole milliseconds
+		}
+		if write.next != nil {
+			write.unit.may = append(write.unit.may, write.next)
+		}
+		pipe.Do(w.ctx, write.args...)
+		writes = append(writes, write)
+	}
+	replies, _ := pipe.Exec(w.ctx) // each reply is looked at
+	acknowledged := time.Now()
+	for i, write := range writes {
+		err := replies[i].Err()
+		var said redis.Error
+		switch {
+		case write.seen != nil && (err == nil || errors.Is(err, redis.Nil)):
+			w.see(write, replies[i].(*redis.Cmd))
+		case err == nil:
 			if write.px > 0 {
-				write.next.dies = sent.Add(write.px - time.Millisecond) // the server's clock has whole milliseconds
+				write.next.dead = acknowledged.Add(write.px + time.Millisecond + w.slack)
+			}
+			w.acknowledged++
+			if write.touch {
+				w.touched++
 			}
 			if write.next != nil {
-				write.unit.may = append(write.unit.may, write.next)
+				write.unit.acknowledge(write.next)
 			}
-			pipe.Do(w.ctx, write.args...)
-			writes[i] = write
-		}
-		replies, _ := pipe.Exec(w.ctx) // each reply is looked at
-		acknowledged := time.Now()
-		for i, write := range writes {
-			err := replies[i].Err()
-			var said redis.Error
-			switch {
-			case write.seen != nil && (err == nil || errors.Is(err, redis.Nil)):
-				w.see(write, replies[i].(*redis.Cmd))
-			case err == nil:
-				if write.px > 0 {
-					write.next.dead = acknowledged.Add(write.px + time.Millisecond)
-				}
-				w.acknowledged++
-				if write.touch {
-					w.touched++
-				}
-				if write.next != nil {
-					write.unit.acknowledge(write.next)
-				}
-			case errors.As(err, &said):
-				w.t.Errorf("%.200q is refused: %v", fmt.Sprint(write.args), err)
-			default:
-				return // none of the following has been answered either
-			}
+		case w.cluster && temporary(err):
+			failure = err
+		case errors.As(err, &said):
+			w.t.Errorf("%.200q is refused: %v", fmt.Sprint(write.args), err)
+		default:
+			return err // none of the following has been answered either
 		}
 	}
+	return failure
 }
 
 // see takes note of what has been read of a unit.

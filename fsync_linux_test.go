@@ -12,13 +12,19 @@ import (
 // failFsyncs lets every fsync of a process fail until the function it gives is called.
 func failFsyncs(t *testing.T, p *process) (stop func()) {
 	t.Helper()
+	return injectFsyncs(t, p.cmd.Process.Pid, "error=EIO")
+}
+
+// injectFsyncs changes every fsync of a process until the function it gives is called: effect is one of strace.
+func injectFsyncs(t *testing.T, pid int, effect string) (stop func()) {
+	t.Helper()
 	strace, err := exec.LookPath("strace")
 	if err != nil {
-		t.Skip("NOT TESTED: a disk that fails to force data down, since strace is not installed")
+		t.Skip("NOT TESTED: a disk that fails to force data down or is slow, since strace is not installed")
 	}
 	var said logBuffer
-	cmd := exec.Command(strace, "-f", "-p", strconv.Itoa(p.cmd.Process.Pid), "-o", filepath.Join(t.TempDir(), "calls"),
-		"-e", "trace=fsync,fdatasync", "-e", "inject=fsync,fdatasync:error=EIO")
+	cmd := exec.Command(strace, "-f", "-p", strconv.Itoa(pid), "-o", filepath.Join(t.TempDir(), "calls"),
+		"-e", "trace=fsync,fdatasync", "-e", "inject=fsync,fdatasync:"+effect)
 	cmd.Stderr = &said
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -33,7 +39,7 @@ func failFsyncs(t *testing.T, p *process) (stop func()) {
 	waitFor(t, "strace to attach", func() bool {
 		select {
 		case <-ended:
-			t.Skipf("NOT TESTED: a disk that fails to force data down, since strace may not look on: %s", said.String())
+			t.Skipf("NOT TESTED: a disk that fails to force data down or is slow, since strace may not look on: %s", said.String())
 		default:
 		}
 		return strings.Contains(said.String(), "attached")

@@ -87,6 +87,7 @@ var layers = layerTable{
 	{"expiry/members", "query/jsontext expiry"},
 	{"query/jsontext", ""},
 	{"expiry", "expiry/clock"},
+	{"cluster/clustertest", "expiry/clock"}, // helps tests only
 	{"expiry/clock", ""},
 	{"bench", ""}, // a module of its own, which speaks only the protocol
 }
@@ -94,7 +95,7 @@ var layers = layerTable{
 // testImports lists what tests of a folder may import besides. Tests of repair write folders with a keyspace, tests of
 // the keyspace examine theirs with repair, and tests of metrics read INFO of one.
 var testImports = map[string]string{
-	".":                  "keyspace/aof/buntdbtest",
+	".":                  "cluster/clustertest keyspace/aof/buntdbtest",
 	"cluster":            "expiry",
 	"server/metrics":     "keyspace",
 	"keyspace":           "query/page query keyspace/repair keyspace/scrub keyspace/fileset keyspace/reserve keyspace/manifest keyspace/aof/aoftest keyspace/aof/buntdbtest",

@@ -34,7 +34,7 @@ func NewSystem(floor int64) *System {
 	start := time.Now()
 	read := func() (wall, mono int64) {
 		t := time.Now()
-		return t.UnixNano(), int64(t.Sub(start))
+		return t.UnixNano() + step(), int64(t.Sub(start))
 	}
 	c := SystemReading(floor, read, time.Sleep)
 	c.mono = func() int64 { return int64(time.Since(start)) }
