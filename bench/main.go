@@ -34,6 +34,7 @@ var modes = []mode{
 	{"purge", "documents that die over a minute: the share of dead in memory and what the purge costs", benchPurge},
 	{"compaction", "the latency of requests while the server compacts or backs up, compared with that at rest", benchCompaction},
 	{"events", "how long after a death its event comes, alone and beside many other items", benchEvents},
+	{"cluster", "three nodes beside one that forces each commit to disk, failovers and catching up", benchCluster},
 	{"disk", "how much disk documents take that are written and die at a steady pace", benchDisk},
 }
 

@@ -1,0 +1,476 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// clockSlack is how far the clock of a cluster may be from the machine's: a new leader's starts at the end of the leased
+// time, which is a second ahead.
+const clockSlack = 3 * time.Second
+
+// ledgerWorker is a client of a cluster that keeps a ledger.
+type ledgerWorker interface {
+	// resync reads what the worker writes and compares it with the ledger, from which it goes on.
+	resync(c *redis.Client) error
+	// step writes once. Its error says that it is not known what was carried out.
+	step(c *redis.Client) error
+	// snapshot reads all from a node at rest.
+	snapshot(conn *redis.Conn) ([]string, error)
+}
+
+// clusterLedger is the workers of a drill, each with the ledger of what was acknowledged.
+type clusterLedger struct {
+	*nodes
+	workers      []ledgerWorker
+	items        []*ledgerItems
+	transactions []*ledgerTransactions
+	deaths       []*ledgerDeaths
+
+	pace time.Duration // between two steps of a worker
+
+	stopped atomic.Bool
+	wg      sync.WaitGroup
+
+	mu      sync.Mutex // protects what follows
+	current *node      // the leader, as last found
+	acks    int        // acknowledged steps
+}
+
+const (
+	ledgerAccounts = 10
+	ledgerBalance  = 1000
+)
+
+// newLedger makes the workers and what they need in the cluster.
+func newLedger(c *nodes, seed uint64) *clusterLedger {
+	t := c.t
+	t.Helper()
+	l := &clusterLedger{nodes: c}
+	leader := c.leader().connect()
+	defer leader.Close()
+	do := func(args ...any) {
+		t.Helper()
+		if err := leader.Do(t.Context(), args...).Err(); err != nil {
+			t.Fatalf("%v: %v", args, err)
+		}
+	}
+	for _, container := range []string{"drill", "fading"} {
+		do("CONTAINER.SET", container, "TTL", "-1")
+	}
+	do("CONTAINER.SET", "ledger", "TTL", "3600")
+	do("CONTAINER.SET", dyingName, "TTL", "3600", "LOG", "1000000", "MAXLEN", "100000000")
+	for i := range ledgerAccounts {
+		do("SET", account(i), ledgerBalance)
+	}
+	random := func(n int) *rand.Rand { return rand.New(rand.NewPCG(seed, uint64(n))) }
+	for n := range 4 {
+		w := newCrashWorker(t, n, random(n+1))
+		w.cluster, w.slack = true, clockSlack
+		l.items = append(l.items, &ledgerItems{w})
+		l.workers = append(l.workers, l.items[n])
+	}
+	for n := range 3 {
+		w := &ledgerTransactions{execWorker: execWorker{t: t, number: n, accounts: ledgerAccounts, r: random(n + 100)}}
+		l.transactions = append(l.transactions, w)
+		l.workers = append(l.workers, w)
+	}
+	for n := range 2 {
+		w := &ledgerDeaths{t: t, ctx: t.Context(), number: n, r: random(n + 200), sent: make(map[string]*dying)}
+		l.deaths = append(l.deaths, w)
+		l.workers = append(l.workers, w)
+	}
+	return l
+}
+
+// begin lets the workers write until pause.
+func (l *clusterLedger) begin() {
+	l.stopped.Store(false)
+	for _, w := range l.workers {
+		l.wg.Go(func() { l.work(w) })
+	}
+}
+
+// pause stops the workers and waits for them.
+func (l *clusterLedger) pause() {
+	l.stopped.Store(true)
+	l.wg.Wait()
+}
+
+func (l *clusterLedger) over() bool { return l.stopped.Load() || l.t.Failed() }
+
+// work lets a worker write at the leader, and find the next one after an error.
+func (l *clusterLedger) work(w ledgerWorker) {
+	for !l.over() {
+		leader := l.leading()
+		if leader == nil {
+			time.Sleep(10 * time.Millisecond)
+			continue
+		}
+		c := leader.connect()
+		err := w.resync(c)
+		for err == nil && !l.over() {
+			if err = w.step(c); err == nil {
+				l.mu.Lock()
+				l.acks++
+				l.mu.Unlock()
+				time.Sleep(l.pace)
+			}
+		}
+		_ = c.Close()
+		if err != nil && !temporary(err) {
+			l.t.Error(err)
+		}
+		l.lost(leader)
+	}
+}
+
+// leading returns the leader as last found, or finds it. It is nil if there is none.
+func (l *clusterLedger) leading() *node {
+	l.mu.Lock()
+	current := l.current
+	l.mu.Unlock()
+	if current != nil {
+		return current
+	}
+	found := l.findLeader(l.t.Context())
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.current = found
+	return found
+}
+
+// lost notes that a node no longer leads.
+func (l *clusterLedger) lost(n *node) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.current == n {
+		l.current = nil
+	}
+}
+
+// acknowledged returns the number of acknowledged steps.
+func (l *clusterLedger) acknowledged() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.acks
+}
+
+// awaitAcks waits until n more steps are acknowledged. It returns how long after the call the first was sent for good: the
+// outage, as clients see it.
+func (l *clusterLedger) awaitAcks(n int) (outage time.Duration) {
+	l.t.Helper()
+	began, before := time.Now(), l.acknowledged()
+	l.await("acknowledged writes", func() bool {
+		now := l.acknowledged()
+		if outage == 0 && now > before {
+			outage = time.Since(began)
+		}
+		return now >= before+n || l.t.Failed()
+	})
+	return outage
+}
+
+// verify compares all that was acknowledged with the cluster at rest, and the nodes with each other.
+func (l *clusterLedger) verify() {
+	t := l.t
+	t.Helper()
+	if t.Failed() {
+		return
+	}
+	c := l.leader().connect()
+	defer c.Close()
+	for _, w := range l.workers {
+		if err := w.resync(c); err != nil {
+			t.Errorf("%T: %v", w, err)
+		}
+	}
+	for _, w := range l.deaths {
+		w.judge(c)
+	}
+	sum := 0
+	for i := range ledgerAccounts {
+		n, err := c.Get(t.Context(), account(i)).Int()
+		if err != nil {
+			t.Error(err)
+		}
+		sum += n
+	}
+	if sum != ledgerAccounts*ledgerBalance {
+		t.Errorf("the accounts hold %d together, not %d", sum, ledgerAccounts*ledgerBalance)
+	}
+	if t.Failed() {
+		return
+	}
+	l.settle()
+	l.compare()
+	if err := c.XTrimMaxLen(t.Context(), dyingStream, 0).Err(); err != nil {
+		t.Error(err)
+	}
+	for _, w := range l.deaths {
+		clear(w.sent)
+	}
+}
+
+// compare reads everything from all nodes and compares it: the digest is the nodes' own, this is not.
+func (l *clusterLedger) compare() {
+	l.t.Helper()
+	read := func(n *node) (all [][]string) {
+		c := n.connect()
+		defer c.Close()
+		conn := c.Conn()
+		defer conn.Close()
+		if err := conn.Do(l.t.Context(), "READONLY").Err(); err != nil {
+			l.t.Errorf("node %s: READONLY: %v", n.name, err)
+		}
+		for _, w := range l.workers {
+			list, err := w.snapshot(conn)
+			if err != nil {
+				l.t.Errorf("node %s: %T: %v", n.name, w, err)
+			}
+			all = append(all, list)
+		}
+		return all
+	}
+	leader := l.leader()
+	want := read(leader)
+	for _, n := range l.others(leader) {
+		got := read(n)
+		for i := range want {
+			for j := range want[i] {
+				if j >= len(got[i]) || got[i][j] != want[i][j] {
+					l.t.Errorf("nodes %s and %s differ: %.300q is %.300q", leader.name, n.name, want[i][j], append(got[i], make([]string, j+1)...)[j])
+					break
+				}
+			}
+			if len(got[i]) != len(want[i]) {
+				l.t.Errorf("nodes %s and %s differ: %d and %d answers", leader.name, n.name, len(want[i]), len(got[i]))
+			}
+		}
+	}
+}
+
+// figures says what the ledger has seen, and checks that it is enough to test anything.
+func (l *clusterLedger) figures(least int) string {
+	l.t.Helper()
+	items, faded, transactions, deaths := 0, 0, 0, 0
+	for _, w := range l.items {
+		items += w.acknowledged
+		faded += w.faded
+	}
+	for _, w := range l.transactions {
+		transactions += w.done
+	}
+	for _, w := range l.deaths {
+		deaths += w.judged
+	}
+	if !l.t.Failed() && (items < 30*least || transactions < least || deaths < least) {
+		l.t.Errorf("%d commands, %d transactions and %d deaths test nothing", items, transactions, deaths)
+	}
+	return fmt.Sprintf("acknowledged: %d commands, %d transactions, %d deaths; %d documents seen dead by a default", items, transactions, deaths, faded)
+}
+
+// ledgerItems is the worker of TestCrash.
+type ledgerItems struct{ *crashWorker }
+
+func (w *ledgerItems) resync(c *redis.Client) error {
+	from := time.Now()
+	texts, err := w.readUnits(c.Pipeline())
+	if err != nil {
+		return err
+	}
+	to := time.Now()
+	for i, u := range w.units {
+		if err := u.settle(texts[i], from, to); err != nil {
+			w.t.Error(err)
+		}
+	}
+	return nil
+}
+
+func (w *ledgerItems) readUnits(pipe redis.Pipeliner) (texts []string, err error) {
+	var states []func() (string, error)
+	for _, u := range w.units {
+		states = append(states, u.read(pipe))
+	}
+	_, _ = pipe.Exec(w.ctx) // each reply is looked at
+	for i := range w.units {
+		text, err := states[i]()
+		if err != nil {
+			return nil, err
+		}
+		texts = append(texts, text)
+	}
+	return texts, nil
+}
+
+func (w *ledgerItems) snapshot(conn *redis.Conn) ([]string, error) {
+	texts, err := w.readUnits(conn.Pipeline())
+	for i := range texts {
+		u := w.units[i]
+		texts[i] = fmt.Sprint(u.name, " ", texts[i], " ", u.ends)
+	}
+	return texts, err
+}
+
+// ledgerTransactions is the worker of TestCrashInTransactions.
+type ledgerTransactions struct {
+	execWorker
+	done int // acknowledged
+}
+
+func (w *ledgerTransactions) resync(c *redis.Client) error {
+	found, doc, err := w.read(c.Conn())
+	if err == nil {
+		w.judge(found, doc)
+	}
+	return err
+}
+
+func (w *ledgerTransactions) step(c *redis.Client) error {
+	w.sent++
+	err := w.transact(w.t.Context(), c)
+	if err == nil {
+		w.acknowledged = w.sent
+		w.done++
+	}
+	return err
+}
+
+func (w *ledgerTransactions) snapshot(conn *redis.Conn) ([]string, error) {
+	found, doc, err := w.read(conn)
+	return append(found, doc), err
+}
+
+// ledgerDeaths lets items die in a container that logs their deaths.
+type ledgerDeaths struct {
+	t      *testing.T
+	ctx    context.Context
+	number int
+	r      *rand.Rand
+
+	counter int
+	sent    map[string]*dying
+	judged  int
+}
+
+func (w *ledgerDeaths) resync(c *redis.Client) error {
+	return c.Do(w.ctx, "DOC.COUNT", dyingName).Err()
+}
+
+func (w *ledgerDeaths) step(c *redis.Client) (failure error) {
+	pipe := c.Pipeline()
+	pipe.Do(w.ctx, "SELECT", dyingName)
+	var ids []string
+	var lives []int64
+	now := time.Now().UnixMilli()
+	for range 20 {
+		w.counter++
+		id := fmt.Sprintf("w%d-%d", w.number, w.counter)
+		ids, lives = append(ids, id), append(lives, 1+w.r.Int64N(500))
+		pipe.Do(w.ctx, "SET", id, id, "PX", lives[len(lives)-1])
+		w.sent[id] = &dying{from: now + lives[len(lives)-1] - 1 - clockSlack.Milliseconds()}
+	}
+	replies, _ := pipe.Exec(w.ctx) // each reply is looked at
+	if err := replies[0].Err(); err != nil {
+		return err // the items are in another container, or nowhere
+	}
+	after := time.Now().UnixMilli()
+	for i, id := range ids {
+		err := replies[i+1].Err()
+		switch {
+		case err == nil:
+			w.sent[id].to = after + lives[i] + 1 + clockSlack.Milliseconds()
+		case temporary(err):
+			failure = err
+		default:
+			w.t.Errorf("%v is refused: %v", replies[i+1].Args(), err)
+		}
+	}
+	time.Sleep(10 * time.Millisecond) // no flood: reading the log takes its time
+	return failure
+}
+
+// entries returns the log, id and moment of each entry of this worker.
+func (w *ledgerDeaths) entries(c interface {
+	XRangeN(ctx context.Context, stream, start, stop string, count int64) *redis.XMessageSliceCmd
+}) (list []redis.XMessage, err error) {
+	for last := "-"; ; {
+		page, err := c.XRangeN(w.ctx, dyingStream, last, "+", 10_000).Result()
+		if err != nil {
+			return nil, err
+		}
+		for _, e := range page {
+			last = "(" + e.ID
+			if strings.HasPrefix(field(e, "id"), fmt.Sprintf("w%d-", w.number)) {
+				list = append(list, e)
+			}
+		}
+		if len(page) < 10_000 {
+			return list, nil
+		}
+	}
+}
+
+// judge waits until all that was acknowledged is dead and logged, and compares the log with the ledger.
+func (w *ledgerDeaths) judge(c *redis.Client) {
+	w.t.Helper()
+	for deadline := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
+		list, err := w.entries(c)
+		if err != nil {
+			w.t.Error(err)
+			return
+		}
+		missing, fault := w.compare(list)
+		living, err := c.Do(w.ctx, "DOC.COUNT", dyingName).Int64()
+		if missing+int(living) > 0 && err == nil && time.Now().Before(deadline) {
+			continue
+		}
+		w.judged += len(list)
+		if missing > 0 || fault != "" {
+			w.t.Errorf("of %d deaths %d are missing%s", len(w.sent), missing, fault)
+		}
+		return
+	}
+}
+
+// compare returns how many acknowledged items are not in the log, and what else is wrong with it.
+func (w *ledgerDeaths) compare(list []redis.XMessage) (missing int, fault string) {
+	logged, etags := make(map[string]bool), make(map[string]bool)
+	for _, e := range list {
+		id, etag := field(e, "id"), field(e, "etag")
+		if logged[id] || etags[etag] {
+			fault += ", twice: " + id
+		}
+		logged[id], etags[etag] = true, true
+		at, err := strconv.ParseInt(field(e, "at"), 10, 64)
+		if d := w.sent[id]; err != nil || d == nil {
+			fault += fmt.Sprintf(", never sent: %+v", e)
+		} else if at < d.from || d.to != 0 && at > d.to {
+			fault += fmt.Sprintf(", %s died at %d, not between %d and %d", id, at, d.from, d.to)
+		}
+	}
+	for id, d := range w.sent {
+		if d.to != 0 && !logged[id] {
+			missing++
+		}
+	}
+	return missing, fault
+}
+
+func (w *ledgerDeaths) snapshot(conn *redis.Conn) (list []string, err error) {
+	entries, err := w.entries(conn)
+	for _, e := range entries {
+		list = append(list, fmt.Sprint(e.ID, " ", e.Values))
+	}
+	return list, err
+}

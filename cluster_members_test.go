@@ -1,0 +1,166 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// unchanged are clients as programs in Go use them: what they write must succeed with the retries of the library alone.
+type unchanged struct {
+	*nodes
+	stopped atomic.Bool
+	wg      sync.WaitGroup
+
+	mu    sync.Mutex // protects the rest
+	done  int
+	worst time.Duration // the longest call
+	fails []error
+}
+
+// startUnchanged lets cluster clients write, each its own key, until stop.
+func startUnchanged(c *nodes) *unchanged {
+	u := &unchanged{nodes: c}
+	for i := range 4 {
+		u.wg.Go(func() {
+			client := c.clusterClient()
+			defer client.Close()
+			key := fmt.Sprint("unchanged-", i)
+			for n := 1; !u.stopped.Load(); n++ {
+				began := time.Now()
+				err := client.Set(c.t.Context(), key, n, 0).Err()
+				if got := ""; err == nil {
+					got, err = client.Get(c.t.Context(), key).Result()
+					if err == nil && got != fmt.Sprint(n) {
+						err = fmt.Errorf("%s is %s, was set to %d", key, got, n)
+					}
+				}
+				u.mu.Lock()
+				u.done++
+				u.worst = max(u.worst, time.Since(began))
+				if err != nil {
+					u.fails = append(u.fails, err)
+				}
+				u.mu.Unlock()
+				time.Sleep(2 * time.Millisecond)
+			}
+		})
+	}
+	return u
+}
+
+// stop stops the clients and checks that none has seen an error.
+func (u *unchanged) stop() {
+	u.t.Helper()
+	u.stopped.Store(true)
+	u.wg.Wait()
+	if len(u.fails) > 0 {
+		u.t.Errorf("%d of %d calls of cluster clients failed, the first: %v", len(u.fails), u.done, u.fails[0])
+	}
+	u.t.Logf("cluster clients: %d calls, %d failed, the longest took %v", u.done, len(u.fails), u.worst.Round(time.Millisecond))
+}
+
+// clusterClient returns a cluster client that knows all nodes.
+func (c *nodes) clusterClient() *redis.ClusterClient {
+	o := &redis.ClusterOptions{MaxRedirects: 16}
+	for _, n := range c.all {
+		o.Addrs = append(o.Addrs, n.client)
+	}
+	if c.network != nil {
+		o.Dialer = c.network.Dial
+	}
+	return redis.NewClusterClient(o)
+}
+
+// TestClusterRollingRestart restarts one node after the other, twice, while clients write. They see no error.
+func TestClusterRollingRestart(t *testing.T) {
+	seed := seed(t)
+	c := startNodes(t, 3, ledgerArgs...)
+	l := newLedger(c, seed)
+	l.pace = 2 * time.Millisecond
+	l.begin()
+	defer l.pause()
+	u := startUnchanged(c)
+	var outages durations
+	for range 2 {
+		for _, n := range c.all {
+			led := c.leader() == n
+			n.terminate()
+			if outage := l.awaitAcks(20); led {
+				outages = append(outages, outage)
+			}
+			n.start()
+			n.awaitServing()
+			l.awaitAcks(20)
+		}
+	}
+	u.stop()
+	l.pause()
+	l.verify()
+	t.Logf("after SIGTERM of the leader writes went on after %v", outages)
+	t.Log(l.figures(10))
+}
+
+// TestClusterMembers adds a fourth and a fifth node under load, and removes the leader twice.
+func TestClusterMembers(t *testing.T) {
+	seed := seed(t)
+	c := startNodes(t, 3, ledgerArgs...)
+	l := newLedger(c, seed)
+	l.pace = 2 * time.Millisecond
+	l.begin()
+	defer l.pause()
+	u := startUnchanged(c)
+	l.awaitAcks(100)
+	for range 2 {
+		n := c.add()
+		do(c, "CLUSTER", "ADD", n.name+"="+n.peer)
+		began := time.Now()
+		n.start()
+		n.awaitServing()
+		l.awaitAcks(50)
+		t.Logf("node %s serves after %v", n.name, time.Since(began).Round(time.Millisecond))
+	}
+	l.pause()
+	l.verify()
+	l.begin()
+	for range 2 {
+		leader := c.leader()
+		do(c, "CLUSTER", "REMOVE", leader.name)
+		outage := l.awaitAcks(50)
+		t.Logf("the leader, %s, is removed; the next write was acknowledged after %v", leader.name, outage.Round(time.Millisecond))
+		if slices.Contains(c.running(), leader) {
+			leader.end(15) // it may have ended by itself
+		}
+		l.awaitAcks(50)
+	}
+	u.stop()
+	l.pause()
+	l.verify()
+	t.Log(l.figures(10))
+}
+
+// do sends a command to the leader until it is not refused for lack of one.
+func do(c *nodes, args ...any) (reply any) {
+	c.t.Helper()
+	c.await(fmt.Sprintf("%v", args), func() bool {
+		leader := c.findLeader(c.t.Context())
+		if leader == nil {
+			return false
+		}
+		client := leader.connect()
+		defer client.Close()
+		var err error
+		reply, err = client.Do(c.t.Context(), args...).Result()
+		if err != nil && !temporary(err) && !errors.Is(err, redis.Nil) {
+			c.t.Fatalf("%v: %v", args, err)
+		}
+		return err == nil
+	})
+	return reply
+}

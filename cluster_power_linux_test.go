@@ -1,0 +1,301 @@
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+var powerCuts = flag.Int("power-cuts", 2, "how many times TestClusterPowerCuts cuts the power of all nodes")
+
+// powerDisk is a disk whose power can be cut: a file system in a file. What was not forced down is in the page cache of that
+// file system alone, and so a copy of the file does not have it.
+type powerDisk struct {
+	t           *testing.T
+	image, path string
+}
+
+// newPowerDisk makes a disk and mounts it until the test ends.
+func newPowerDisk(t *testing.T) *powerDisk {
+	t.Helper()
+	d := &powerDisk{t, filepath.Join(t.TempDir(), "image"), t.TempDir()}
+	if os.Getuid() != 0 {
+		t.Skip("NOT TESTED: power cuts, since only root can mount a disk")
+	}
+	f, err := os.Create(d.image)
+	if err == nil {
+		err = errors.Join(f.Truncate(512<<20), f.Close())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.Command(need(t, "mkfs.ext4"), "-q", "-F", "-m", "0", d.image).CombinedOutput(); err != nil {
+		t.Fatalf("mkfs.ext4: %v\n%s", err, out)
+	}
+	d.mount()
+	t.Cleanup(d.unmount)
+	return d
+}
+
+func (d *powerDisk) mount() {
+	d.t.Helper()
+	// The file system must not write by itself while its image is copied.
+	out, err := exec.Command("mount", "-o", "loop,commit=300", d.image, d.path).CombinedOutput()
+	if err != nil {
+		d.t.Skipf("NOT TESTED: power cuts, since no file can be mounted here: %v\n%s", err, out)
+	}
+}
+
+func (d *powerDisk) unmount() {
+	if out, err := exec.Command("umount", d.path).CombinedOutput(); err != nil {
+		d.t.Errorf("umount: %v\n%s", err, out)
+	}
+}
+
+// save copies the disk as it is without power. No process may write meanwhile.
+func (d *powerDisk) save() {
+	d.t.Helper()
+	if out, err := exec.Command("cp", "--sparse=always", d.image, d.image+".cut").CombinedOutput(); err != nil {
+		d.t.Fatalf("cp: %v\n%s", err, out)
+	}
+}
+
+// restore makes the disk that which save has copied.
+func (d *powerDisk) restore() {
+	d.t.Helper()
+	d.unmount()
+	if err := os.Rename(d.image+".cut", d.image); err != nil {
+		d.t.Fatal(err)
+	}
+	d.mount()
+}
+
+// cutPower takes the power from nodes at once: whatever was not forced to their disks is gone.
+func cutPower(disks map[*node]*powerDisk, nodes ...*node) {
+	for _, n := range nodes {
+		n.signal(syscall.SIGSTOP)
+	}
+	for _, n := range nodes {
+		disks[n].save()
+	}
+	for _, n := range nodes {
+		n.kill()
+		disks[n].restore()
+	}
+}
+
+// TestPowerDisk: a copy of the disk has what was forced down, and nothing else.
+func TestPowerDisk(t *testing.T) {
+	d := newPowerDisk(t)
+	path := filepath.Join(d.path, "file")
+	f, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err1 := f.WriteString("forced")
+	err2 := f.Sync()
+	_, err3 := f.WriteString(" lost")
+	if err := errors.Join(err1, err2, err3, os.WriteFile(path+"2", []byte("lost"), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	d.save()
+	_ = f.Close()
+	d.restore()
+	if text, err := os.ReadFile(path); string(text) != "forced" {
+		t.Errorf("the file is %q, %v", text, err)
+	}
+	if _, err := os.Stat(path + "2"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the other file: %v", err)
+	}
+}
+
+// TestClusterPowerCuts cuts the power of all nodes at once, and of the leader alone, under a ledger. What was not forced to a
+// disk is lost with it.
+//
+// The long form:
+//
+//	go test . -run ClusterPowerCuts -timeout 0 -power-cuts 50
+func TestClusterPowerCuts(t *testing.T) {
+	seed := seed(t)
+	r := rand.New(rand.NewPCG(seed, 0))
+	c := &nodes{t: t, program: binary, args: ledgerArgs}
+	disks := make(map[*node]*powerDisk)
+	for range 3 {
+		disk := newPowerDisk(t)
+		n := c.add()
+		n.dir = filepath.Join(disk.path, "data")
+		disks[n] = disk
+	}
+	for _, n := range c.all {
+		n.start()
+	}
+	c.leader()
+	l := newLedger(c, seed)
+	l.begin()
+	defer l.pause()
+	var all, one durations
+	for cut := 1; cut <= *powerCuts && !t.Failed(); cut++ {
+		l.awaitAcks(100)
+		time.Sleep(time.Duration(r.IntN(500)) * time.Millisecond) // under load
+		leader := c.leader()
+		cutPower(disks, leader)
+		one = append(one, l.awaitAcks(50))
+		leader.start()
+		leader.awaitServing()
+
+		time.Sleep(time.Duration(r.IntN(500)) * time.Millisecond)
+		began := time.Now()
+		cutPower(disks, c.all...)
+		for _, n := range c.all {
+			n.start()
+		}
+		l.awaitAcks(50)
+		all = append(all, time.Since(began))
+		for _, n := range c.all {
+			n.awaitServing()
+		}
+		if cut%5 == 0 || cut == *powerCuts {
+			l.pause()
+			l.verify()
+			l.begin()
+		}
+	}
+	l.pause()
+	t.Logf("%d power cuts of the leader, writes went on after %v; %d of all nodes, after %v with their start", len(one), one, len(all), all)
+	t.Log(l.figures(10))
+}
+
+// TestClusterLostDisks takes the disk of a node, or damages it in several ways. The node gets everything from the others, and
+// counts for a majority again.
+func TestClusterLostDisks(t *testing.T) {
+	seed := seed(t)
+	c := startNodes(t, 3, ledgerArgs...)
+	l := newLedger(c, seed)
+	l.begin()
+	defer l.pause()
+	var back durations
+	for i, harm := range []struct {
+		name string
+		do   func(dir string) error
+	}{
+		{"all files are gone", os.RemoveAll},
+		{"the raft log is gone", func(dir string) error { return os.RemoveAll(filepath.Join(dir, "cluster", "wal")) }},
+		{"the identity is gone", func(dir string) error { return os.Remove(filepath.Join(dir, "cluster", "identity.json")) }},
+		{"the raft log is damaged", func(dir string) error { return flipBytes(filepath.Join(dir, "cluster", "wal", "*.wal")) }},
+		{"the data are damaged", func(dir string) error { return flipBytes(filepath.Join(dir, "*.db")) }},
+		{"the data are gone", func(dir string) error {
+			files, err := filepath.Glob(filepath.Join(dir, "*.db"))
+			for _, file := range files {
+				err = errors.Join(err, os.Remove(file))
+			}
+			return err
+		}},
+	} {
+		if t.Failed() {
+			break
+		}
+		l.awaitAcks(100)
+		n := c.others(c.leader())[i%2]
+		if i%2 == 0 {
+			n.terminate()
+		} else {
+			n.kill()
+		}
+		if err := harm.do(n.dir); err != nil {
+			t.Fatal(err)
+		}
+		l.awaitAcks(50)
+		began := time.Now()
+		n.start()
+		n.awaitServing()
+		back = append(back, time.Since(began))
+		l.pause()
+		l.verify()
+		t.Logf("%s: serves after %v", harm.name, back[i].Round(time.Millisecond))
+		// The node counts for a majority again: without the third, writes go on.
+		third := c.others(c.leader())[0]
+		if third == n {
+			third = c.others(c.leader())[1]
+		}
+		l.begin()
+		third.kill()
+		l.awaitAcks(50)
+		third.start()
+		third.awaitServing()
+	}
+	l.pause()
+	l.verify()
+	t.Log(l.figures(10))
+}
+
+// flipBytes damages the middle of each file of a pattern.
+func flipBytes(pattern string) error {
+	files, err := filepath.Glob(pattern)
+	if err == nil && len(files) == 0 {
+		err = fmt.Errorf("no file %s", pattern)
+	}
+	for _, path := range files {
+		text, failure := os.ReadFile(path)
+		if failure == nil && len(strings.TrimRight(string(text), "\x00")) > 100 {
+			end := len(strings.TrimRight(string(text), "\x00"))
+			for i := range 8 {
+				text[end/2+i] ^= 0xff
+			}
+			failure = os.WriteFile(path, text, 0o600)
+		}
+		err = errors.Join(err, failure)
+	}
+	return err
+}
+
+// TestClusterFullDisk fills the disk of a follower, and then that of the leader: writes go on, and the node catches up when
+// there is room again.
+func TestClusterFullDisk(t *testing.T) {
+	seed := seed(t)
+	c := &nodes{t: t, program: binary, args: append([]string{"--disk-reserve", "0"}, ledgerArgs...)}
+	disks := make(map[*node]string)
+	for range 3 {
+		disk := smallDisk(t, 256<<20)
+		n := c.add()
+		disks[n], n.dir = disk, filepath.Join(disk, "data")
+	}
+	for _, n := range c.all {
+		n.start()
+	}
+	leader := c.leader()
+	l := newLedger(c, seed)
+	l.pace = time.Millisecond
+	l.begin()
+	defer l.pause()
+	for _, n := range []*node{c.others(leader)[0], leader} {
+		l.awaitAcks(50)
+		role := "a follower"
+		if n == leader {
+			role = "the leader"
+		}
+		filler := filepath.Join(disks[n], "filler")
+		if err := fill(filler); err != nil {
+			t.Fatal(err)
+		}
+		outage := l.awaitAcks(500)
+		if err := os.Remove(filler); err != nil {
+			t.Fatal(err)
+		}
+		n.awaitServing()
+		l.pause()
+		l.verify()
+		t.Logf("full disk of %s: the next write was acknowledged after %v", role, outage.Round(time.Millisecond))
+		l.begin()
+	}
+	l.pause()
+	t.Log(l.figures(10))
+}
