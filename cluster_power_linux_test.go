@@ -15,7 +15,10 @@ import (
 	"time"
 )
 
-var powerCuts = flag.Int("power-cuts", 2, "how many times TestClusterPowerCuts cuts the power of all nodes")
+var (
+	powerCuts = flag.Int("power-cuts", 2, "how many times TestClusterPowerCuts cuts the power of all nodes")
+	lostDisks = flag.Int("lost-disks", 3, "how many times TestClusterLostDisks harms the files of a node")
+)
 
 // powerDisk is a disk whose power can be cut: a file system in a file. What was not forced down is in the page cache of that
 // file system alone, and so a copy of the file does not have it.
@@ -174,8 +177,32 @@ func TestClusterPowerCuts(t *testing.T) {
 	t.Log(l.figures(10))
 }
 
+// harms are what can happen to the files of a node.
+var harms = []struct {
+	name string
+	do   func(dir string) error
+}{
+
+	{"all files are gone", os.RemoveAll},
+	{"the raft log is gone", func(dir string) error { return os.RemoveAll(filepath.Join(dir, "cluster", "wal")) }},
+	{"the identity is gone", func(dir string) error { return os.Remove(filepath.Join(dir, "cluster", "identity.json")) }},
+	{"the raft log is damaged", func(dir string) error { return flipBytes(filepath.Join(dir, "cluster", "wal", "*.wal")) }},
+	{"the data are damaged", func(dir string) error { return flipBytes(filepath.Join(dir, "*.db")) }},
+	{"the data are gone", func(dir string) error {
+		files, err := filepath.Glob(filepath.Join(dir, "*.db"))
+		for _, file := range files {
+			err = errors.Join(err, os.Remove(file))
+		}
+		return err
+	}},
+}
+
 // TestClusterLostDisks takes the disk of a node, or damages it in several ways. The node gets everything from the others, and
-// counts for a majority again.
+// counts for a majority again. The short form harms it in some of the ways, by the seed.
+//
+// The long form:
+//
+//	go test . -run ClusterLostDisks -timeout 0 -lost-disks 60
 func TestClusterLostDisks(t *testing.T) {
 	seed := seed(t)
 	c := startNodes(t, 3, ledgerArgs...)
@@ -183,23 +210,8 @@ func TestClusterLostDisks(t *testing.T) {
 	l.begin()
 	defer l.pause()
 	var back durations
-	for i, harm := range []struct {
-		name string
-		do   func(dir string) error
-	}{
-		{"all files are gone", os.RemoveAll},
-		{"the raft log is gone", func(dir string) error { return os.RemoveAll(filepath.Join(dir, "cluster", "wal")) }},
-		{"the identity is gone", func(dir string) error { return os.Remove(filepath.Join(dir, "cluster", "identity.json")) }},
-		{"the raft log is damaged", func(dir string) error { return flipBytes(filepath.Join(dir, "cluster", "wal", "*.wal")) }},
-		{"the data are damaged", func(dir string) error { return flipBytes(filepath.Join(dir, "*.db")) }},
-		{"the data are gone", func(dir string) error {
-			files, err := filepath.Glob(filepath.Join(dir, "*.db"))
-			for _, file := range files {
-				err = errors.Join(err, os.Remove(file))
-			}
-			return err
-		}},
-	} {
+	for i := range *lostDisks {
+		harm := harms[(i+int(seed%uint64(len(harms))))%len(harms)]
 		if t.Failed() {
 			break
 		}
@@ -217,10 +229,11 @@ func TestClusterLostDisks(t *testing.T) {
 		began := time.Now()
 		n.start()
 		n.awaitServing()
-		back = append(back, time.Since(began))
+		took := time.Since(began)
+		back = append(back, took)
 		l.pause()
 		l.verify()
-		t.Logf("%s: serves after %v", harm.name, back[i].Round(time.Millisecond))
+		t.Logf("%s: serves after %v", harm.name, took.Round(time.Millisecond))
 		// The node counts for a majority again: without the third, writes go on.
 		third := c.others(c.leader())[0]
 		if third == n {

@@ -306,13 +306,42 @@ func (c *nodes) others(but *node) []*node {
 	return slices.DeleteFunc(c.running(), func(n *node) bool { return n == but })
 }
 
-// awaitServing waits until a node serves stale reads or leads, after a start.
+// awaitServing waits until a node has its data, and counts for a majority again.
 func (n *node) awaitServing() {
 	n.t.Helper()
 	n.await("node "+n.name+" to serve", func() bool {
-		_, err := n.ask(n.t.Context(), "CLUSTER", "DIGEST")
-		return err == nil
+		if _, _, err := n.digest(); err != nil {
+			return false
+		}
+		leader := n.findLeader(n.t.Context())
+		return leader != nil && (leader == n || n.votes(leader))
 	})
+}
+
+// votes reports whether the node counts for a majority, and is as good as up to date, as the leader knows it.
+func (n *node) votes(leader *node) bool {
+	reply, err := leader.ask(n.t.Context(), "CLUSTER", "STATUS")
+	if err != nil {
+		return false
+	}
+	status, err := asMap(reply)
+	if err != nil {
+		n.t.Error(err)
+		return false
+	}
+	members, _ := status["members"].([]any)
+	for _, m := range members {
+		member, err := asMap(m)
+		if err != nil {
+			n.t.Error(err)
+			continue
+		}
+		if member["name"] == n.name {
+			lag, ok := member["lag"].(int64)
+			return ok && lag < 1000 && member["role"] == "follower" && (member["up"] == true || member["up"] == int64(1))
+		}
+	}
+	return false
 }
 
 // digest returns the sum over all items and policies of a node, and the position of that.
