@@ -329,7 +329,9 @@ type ledgerTransactions struct {
 }
 
 func (w *ledgerTransactions) resync(c *redis.Client) error {
-	found, doc, err := w.read(c.Conn())
+	conn := c.Conn()
+	defer conn.Close()
+	found, doc, err := w.read(conn)
 	if err == nil {
 		w.judge(found, doc)
 	}

@@ -144,17 +144,18 @@ func (w *execWorker) transact(ctx context.Context, c *redis.Client) error {
 
 // check compares what a restart has left with what was sent and acknowledged.
 func (w *execWorker) check(c *redis.Client) {
-	found, doc, err := w.read(c.Conn())
+	conn := c.Conn()
+	defer conn.Close()
+	found, doc, err := w.read(conn)
 	if err != nil {
 		w.t.Fatal(err)
 	}
 	w.judge(found, doc)
 }
 
-// read reads all that a transaction writes: the number in each key, and the document. It closes the connection.
+// read reads all that a transaction writes: the number in each key, and the document.
 func (w *execWorker) read(conn *redis.Conn) (found []string, doc string, err error) {
 	ctx := w.t.Context()
-	defer conn.Close()
 	text := func(s string, failure error) string {
 		s, failure = nilIsEmpty(s, failure)
 		err = cmp.Or(err, failure)
@@ -167,7 +168,7 @@ func (w *execWorker) read(conn *redis.Conn) (found []string, doc string, err err
 	_, b := w.databases()
 	text("", conn.Do(ctx, "SELECT", b).Err())
 	found = append(found, text(conn.Get(ctx, "n").Result()))
-	text("", conn.Do(ctx, "SELECT", 0).Err()) // the connection goes back to its pool
+	text("", conn.Do(ctx, "SELECT", 0).Err()) // others use the connection
 	return found, doc, err
 }
 
