@@ -153,10 +153,10 @@ func (n *node) end(s syscall.Signal) int {
 	if err := cmd.Process.Signal(s); err != nil {
 		n.t.Errorf("node %s: %v", n.name, err)
 	}
-	timer := time.AfterFunc(patience, func() { _ = cmd.Process.Kill() })
-	_ = cmd.Wait() // the exit code tells
+	timer := time.AfterFunc(patience, func() { _ = cmd.Process.Signal(syscall.SIGQUIT) }) // it shows its goroutines
+	_ = cmd.Wait()                                                                        // the exit code tells
 	if !timer.Stop() {
-		n.t.Errorf("node %s did not stop", n.name)
+		n.t.Errorf("node %s did not stop\n%s", n.name, lastLines(n.log.String(), 1000))
 	}
 	return cmd.ProcessState.ExitCode()
 }
