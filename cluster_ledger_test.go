@@ -241,22 +241,39 @@ func (l *clusterLedger) compare() {
 		}
 		return all
 	}
-	leader := l.leader()
-	want := read(leader)
-	for _, n := range l.others(leader) {
-		got := read(n)
-		for i := range want {
-			for j := range want[i] {
-				if j >= len(got[i]) || got[i][j] != want[i][j] {
-					l.t.Errorf("nodes %s and %s differ: %.300q is %.300q", leader.name, n.name, want[i][j], append(got[i], make([]string, j+1)...)[j])
-					break
+	var differences []string
+	equal := func() bool {
+		differences = nil
+		leader := l.leader()
+		want := read(leader)
+		for _, n := range l.others(leader) {
+			for i, got := range read(n) {
+				if difference := differ(got, want[i]); difference != "" {
+					differences = append(differences, fmt.Sprintf("%s and %s: %s", leader.name, n.name, difference))
 				}
 			}
-			if len(got[i]) != len(want[i]) {
-				l.t.Errorf("nodes %s and %s differ: %d and %d answers", leader.name, n.name, len(want[i]), len(got[i]))
-			}
+		}
+		return len(differences) == 0
+	}
+	// Followers are in the past: what has just died lives there for a moment.
+	for deadline := time.Now().Add(patience); !equal(); time.Sleep(50 * time.Millisecond) {
+		if time.Now().After(deadline) || l.t.Failed() {
+			l.t.Fatalf("nodes differ:\n%s", strings.Join(differences, "\n"))
 		}
 	}
+}
+
+// differ returns the first difference of two lists, empty if there is none.
+func differ(got, want []string) string {
+	for i := range min(len(got), len(want)) {
+		if got[i] != want[i] {
+			return fmt.Sprintf("%.300q, %.300q", want[i], got[i])
+		}
+	}
+	if len(got) != len(want) {
+		return fmt.Sprintf("%d and %d answers", len(want), len(got))
+	}
+	return ""
 }
 
 // figures says what the ledger has seen, and checks that it is enough to test anything.
