@@ -75,8 +75,9 @@ type Node struct {
 	cleared  uint64 // the id for which the data folder has no files of before; used by run only
 
 	view     atomic.Pointer[topology.View]
-	running  atomic.Pointer[incarnation] // nil between two incarnations
-	refreshC chan struct{}               // has room for one: the view is to be made anew
+	leader   atomic.Pointer[topology.Member] // the last other node that led: a node that was removed sends clients there
+	running  atomic.Pointer[incarnation]     // nil between two incarnations
+	refreshC chan struct{}                   // has room for one: the view is to be made anew
 
 	orderly atomic.Bool // see Close
 	ctx     context.Context

@@ -61,6 +61,9 @@ func (n *Node) show() {
 	defer n.showing.Unlock()
 	before, now := n.view.Load(), n.makeView()
 	n.view.Store(now)
+	if now.Leader != nil && !now.Leader.Self {
+		n.leader.Store(now.Leader)
+	}
 	n.mu.Lock()
 	close(n.changed)
 	n.changed = make(chan struct{})
@@ -102,7 +105,17 @@ func (n *Node) makeView() *topology.View {
 		}
 		v.Members = append(v.Members, m)
 	}
+	if leader := n.leader.Load(); leader != nil && v.Role == topology.Removed {
+		v.Members = slices.DeleteFunc(v.Members, func(m topology.Member) bool { return m.Name == leader.Name })
+		v.Members = append(v.Members, *leader)
+		v.Quorum = true // clients are sent to it
+	}
 	slices.SortFunc(v.Members, func(a, b topology.Member) int { return cmp.Compare(a.Name, b.Name) })
+	for i := range v.Members {
+		if v.Members[i].Leader {
+			v.Leader = &v.Members[i]
+		}
+	}
 	return v
 }
 

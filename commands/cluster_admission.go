@@ -39,6 +39,7 @@ const places = Write | ReadOnly | OnNode | OnLeader
 const (
 	errMoved       = "MOVED %d %s" // slot, host:port
 	errLoadingData = Error("LOADING Redis is loading the dataset in memory")
+	errOutside     = Error("CLUSTERDOWN this node is not in the cluster, or does not know its leader yet")
 	errNoMajority  = Error("CLUSTERDOWN no majority of nodes is reachable")
 	errUnsettled   = Error("CLUSTERDOWN the leader has changed; the fate of its last writes is not known yet")
 	errNotLeading  = Error("CLUSTERDOWN this node does not lead any more; nothing was changed")
@@ -86,7 +87,7 @@ func (e *Engine) admitInCluster(s *Session, r *row, args []string) error {
 func (e *Engine) notServed(s *Session, r *row, args []string) error {
 	v := e.Cluster.View()
 	switch {
-	case v.Leader != nil && !v.Leader.Self && v.Quorum: // as in Redis a node that loads redirects, too
+	case v.Leader != nil && !v.Leader.Self && v.Leader.Client != "" && v.Quorum: // as in Redis a node that loads redirects, too
 		if !isSilent(v) {
 			e.leadership.found()
 		}

@@ -656,3 +656,30 @@ func TestWithoutCluster(t *testing.T) {
 	w.replies("(integer) 0", 1, "WAIT", "1", "0")
 	w.replies("1) \"master\"\n2) (integer) 0\n3) (empty array)", 1, "ROLE")
 }
+
+// TestUnknownClientAddresses: no client is sent to nothing, nor told by a removed node that it has the slots.
+func TestUnknownClientAddresses(t *testing.T) {
+	v := follows()
+	v.Leader.Client = ""
+	w, f := newClusterHarness(t, v)
+	for range 2 { // nothing waits for a leader after a while
+		w.engine.leadership.await()
+		w.engine.leadership.lostAt.Store(1)
+	}
+	w.replies("(error) "+string(errNoMajority), 1, "GET", "foo")
+	w.replies("(error) "+string(errOutside), 1, "CLUSTER", "SLOTS")
+	w.replies("(error) "+string(errOutside), 1, "CLUSTER", "SHARDS")
+
+	v = leads()
+	v.Members[1].Client = ""
+	f.become(w, v)
+	for _, what := range []string{"SLOTS", "SHARDS"} {
+		if got := notation(w.do(1, "CLUSTER", what)); !strings.Contains(got, "6379") || !strings.Contains(got, "6381") || strings.Contains(got, `""`) {
+			t.Errorf("CLUSTER %s lists members without an address, or not those with one:\n%s", what, got)
+		}
+	}
+
+	f.become(w, viewOf(topology.Removed, "", false))
+	w.replies("(error) "+string(errOutside), 1, "CLUSTER", "SLOTS")
+	w.replies("(error) "+string(errOutside), 1, "CLUSTER", "SHARDS")
+}

@@ -24,19 +24,30 @@ func hostOf(m *topology.Member) string {
 	return host
 }
 
+// masterForClients returns the member that clients are to use. It is nil at a node outside of the cluster that knows no leader,
+// and while the leader's address is not known: a client then asks another node.
+func masterForClients(v *topology.View) *topology.Member {
+	master := v.Master()
+	outside := (v.Role == topology.Removed || v.Role == topology.Forming) && v.Leader == nil
+	if outside || master == nil || master.Client == "" {
+		return nil
+	}
+	return master
+}
+
 // runClusterSlots is CLUSTER SLOTS: one range of all slots, its master first. As in Redis, replicas that are down are
 // left out.
 func runClusterSlots(_ *Context, v *topology.View) Reply {
-	master := v.Master()
+	master := masterForClients(v)
 	if master == nil {
-		return Array()
+		return Fail(errOutside)
 	}
 	node := func(m *topology.Member) Reply {
 		return Array(Bulk(hostOf(m)), portOf(m), Bulk(v.NodeID(m)), Array())
 	}
 	slots := []Reply{Integer(0), Integer(topology.Slots - 1), node(master)}
 	for _, m := range v.Replicas() {
-		if m.Up() && m.Voter {
+		if m.Up() && m.Voter && m.Client != "" {
 			slots = append(slots, node(m))
 		}
 	}
@@ -45,9 +56,9 @@ func runClusterSlots(_ *Context, v *topology.View) Reply {
 
 // runClusterShards is CLUSTER SHARDS: one shard.
 func runClusterShards(_ *Context, v *topology.View) Reply {
-	master := v.Master()
+	master := masterForClients(v)
 	if master == nil {
-		return Array()
+		return Fail(errOutside)
 	}
 	node := func(m *topology.Member, role string) Reply {
 		health := "online"
@@ -69,7 +80,9 @@ func runClusterShards(_ *Context, v *topology.View) Reply {
 	}
 	nodes := []Reply{node(master, "master")}
 	for _, m := range v.Replicas() {
-		nodes = append(nodes, node(m, "replica"))
+		if m.Client != "" {
+			nodes = append(nodes, node(m, "replica"))
+		}
 	}
 	return Array(Map(
 		Bulk("slots"), Array(Integer(0), Integer(topology.Slots-1)),

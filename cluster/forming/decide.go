@@ -10,6 +10,7 @@ import (
 // hello is the answer to the question who a node is. A nil Identity: it has none.
 type hello struct {
 	Name     string    `json:"name"`
+	Client   string    `json:"client,omitempty"` // its address for clients
 	Peers    []Peer    `json:"peers"`
 	HasData  bool      `json:"has_data"`
 	Run      uint64    `json:"run,string"` // of the process

@@ -130,7 +130,7 @@ func (f *Former) hello() *hello {
 	f.mu.Lock()
 	identity, membership := f.identity.clone(), f.membership
 	f.mu.Unlock()
-	h := &hello{Name: f.config.Name, Peers: f.config.Peers, HasData: f.config.HasData, Run: f.run, Identity: identity}
+	h := &hello{Name: f.config.Name, Client: f.config.Client, Peers: f.config.Peers, HasData: f.config.HasData, Run: f.run, Identity: identity}
 	if membership != nil && h.formed() {
 		h.Members = membership.Members()
 		if leader, known := membership.Leader(); known {
@@ -200,11 +200,11 @@ func (f *Former) step(ctx context.Context) (identity *Identity, again bool, err 
 	case join:
 		return nil, false, f.join(ctx, self.Identity, d.ask)
 	}
-	return nil, true, f.change(self.Identity, f.next(self.Identity, d))
+	return nil, true, f.change(self.Identity, f.next(self.Identity, d, answers))
 }
 
-// next returns the identity that a decision leads to.
-func (f *Former) next(own *Identity, d decision) *Identity {
+// next returns the identity that a decision leads to. The answers are those of the peers, if it has any.
+func (f *Former) next(own *Identity, d decision, answers map[string]*hello) *Identity {
 	switch d.action {
 	case found:
 		identity := &Identity{Cluster: f.newID(), Name: f.config.Name, Stage: Prepared, Founder: f.config.Name, FoundedWithData: f.config.HasData}
@@ -212,6 +212,11 @@ func (f *Former) next(own *Identity, d decision) *Identity {
 			m := Member{Name: p.Name, ID: f.newID(), Addr: p.Addr}
 			if p.Name == f.config.Name {
 				m.Client, identity.ID = f.config.Client, m.ID
+			}
+			for _, answer := range answers {
+				if answer.Name == p.Name {
+					m.Client = answer.Client // else clients are redirected to nothing until it leads or announces itself
+				}
 			}
 			identity.Members = append(identity.Members, m)
 		}
@@ -355,7 +360,7 @@ func (f *Former) join(ctx context.Context, own *Identity, names []string) error 
 				return f.joined(own, answer.Members, request)
 			}
 			if answer.Removed {
-				return f.change(own, f.next(own, decision{action: choose, cluster: own.Cluster}))
+				return f.change(own, f.next(own, decision{action: choose, cluster: own.Cluster}, nil))
 			}
 			if answer.Leader == nil || answer.Leader.Addr == "" {
 				reason = target.Name + " knows no leader at present"
