@@ -123,28 +123,28 @@ var faults = []fault{
 func TestClusterFaults(t *testing.T) {
 	seed := seed(t)
 	c := startNetwork(t, binary, 3, ledgerArgs...)
-	h := newHistory(c, seed, 5*time.Millisecond)
-	d := &faultDrill{c, h, rand.New(rand.NewPCG(seed, 0))}
+	d := &faultDrill{nodes: c, r: rand.New(rand.NewPCG(seed, 0))}
+	began := time.Now() // of all histories: their groups are named by the time
 	l := newLedger(c, seed)
 	l.pace = 5 * time.Millisecond
-	h.begin()
-	defer h.stop()
-	l.begin()
 	defer l.pause()
-	for range *faultRounds {
+	for round := range *faultRounds {
+		d.h = newHistory(c, seed+uint64(round), 5*time.Millisecond)
+		d.h.began = began
+		d.h.begin()
+		defer d.h.stop()
+		l.begin()
 		for _, f := range faults {
 			if t.Failed() || *faultOnly != "" && *faultOnly != f.name {
 				continue
 			}
 			d.during(l, f)
 		}
+		d.h.stop()
+		d.h.check()
 		l.pause()
 		l.verify()
-		l.begin()
 	}
-	h.stop()
-	l.pause()
-	h.check()
 	t.Log(l.figures(10))
 }
 
@@ -192,7 +192,7 @@ func TestClusterClockSteps(t *testing.T) {
 	steps := t.TempDir()
 	for range 3 {
 		n := c.add()
-		n.env = []string{"MAYFLY_TEST_CLOCK_STEP=" + filepath.Join(steps, n.name)}
+		n.env = []string{"TEST_CLOCK_STEP=" + filepath.Join(steps, n.name)}
 		n.start()
 	}
 	step := func(n *node, d time.Duration) {

@@ -11,7 +11,7 @@ import (
 
 // stepVariable names a file with a duration, such as -1h. The wall clock of this process runs that much ahead. So a test
 // sets the clock of one process among several on a machine.
-const stepVariable = "MAYFLY_TEST_CLOCK_STEP"
+const stepVariable = "TEST_CLOCK_STEP"
 
 // stepped is how far the wall clock runs ahead, in ns.
 var stepped atomic.Int64
