@@ -193,6 +193,8 @@ func TestClusterClockSteps(t *testing.T) {
 	for range 3 {
 		n := c.add()
 		n.env = []string{"TEST_CLOCK_STEP=" + filepath.Join(steps, n.name)}
+	}
+	for _, n := range c.all { // each names all
 		n.start()
 	}
 	step := func(n *node, d time.Duration) {
