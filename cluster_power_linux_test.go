@@ -246,6 +246,7 @@ func TestClusterLostDisks(t *testing.T) {
 	}
 	l.pause()
 	l.verify()
+	t.Logf("%d lost or damaged disks: the node serves after %v", len(back), back)
 	t.Log(l.figures(10))
 }
 
