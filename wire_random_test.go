@@ -329,6 +329,7 @@ var incomparable = []string{
 	"object help", "slowlog help", "pubsub help", // worded by the table
 	"select", "move", "copy", // take names of containers; see templates
 	"xadd", "xsetid", "xgroup create", "xgroup help", "xinfo help", // clients write no streams; those of deaths are compared in package commands
+	"cluster *", "sentinel *", // Redis has them in a cluster and in a Sentinel only
 	"scan",  // see templates
 	"hello", // checks all options before one takes effect; see templates
 }

@@ -39,6 +39,10 @@ func TestDamagedClusterFiles(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			hurt := c.follower()
 			id := hurt.View().Member(hurt.name).ID
+			eventually(t, "its folder is whole", func() bool {
+				_, err := os.Stat(filepath.Join(hurt.dir, "manifest"))
+				return err == nil
+			})
 			hurt.stop(t)
 			check(t, os.WriteFile(filepath.Join(hurt.dir, "redis.conf"), []byte("port 1\n"), 0o600))
 			damage(t, hurt.dir)
