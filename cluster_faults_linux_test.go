@@ -14,7 +14,7 @@ import (
 )
 
 var (
-	faultTime   = flag.Duration("fault-time", 2*time.Second, "how long each fault of TestClusterFaults lasts")
+	faultTime   = flag.Duration("fault-time", time.Second, "how long each fault of TestClusterFaults lasts")
 	faultRounds = flag.Int("fault-rounds", 1, "how often TestClusterFaults goes through all faults")
 	faultOnly   = flag.String("fault", "", "the only fault of TestClusterFaults")
 )

@@ -55,6 +55,14 @@ func startUnchanged(c *nodes) *unchanged {
 	return u
 }
 
+// awaitCalls waits until the clients have made n more calls.
+func (u *unchanged) awaitCalls(n int) {
+	u.t.Helper()
+	calls := func() int { u.mu.Lock(); defer u.mu.Unlock(); return u.done }
+	before := calls()
+	u.await("calls of cluster clients", func() bool { return calls() >= before+n })
+}
+
 // stop stops the clients and checks that none has seen an error.
 func (u *unchanged) stop() {
 	u.t.Helper()
@@ -134,6 +142,7 @@ func TestClusterMembers(t *testing.T) {
 		do(c, "CLUSTER", "REMOVE", leader.name)
 		outage := l.awaitAcks(50)
 		t.Logf("the leader, %s, is removed; the next write was acknowledged after %v", leader.name, outage.Round(time.Millisecond))
+		u.awaitCalls(40) // it sends them to the next leader as long as it runs
 		if slices.Contains(c.running(), leader) {
 			leader.end(15) // it may have ended by itself
 		}
