@@ -226,16 +226,18 @@ func (c *trio) leader() (leader *testNode) {
 }
 
 // follower returns a node that runs and does not lead.
-func (c *trio) follower() *testNode {
+func (c *trio) follower() (f *testNode) {
 	c.t.Helper()
-	leader := c.leader()
-	for _, name := range slices.Sorted(keysOf(c.nodes)) {
-		if n := c.nodes[name]; n.Node != nil && n != leader {
-			return n
+	c.eventually("a node follows", func() bool {
+		for _, name := range slices.Sorted(keysOf(c.nodes)) {
+			if n := c.nodes[name]; n.Node != nil && n.View().Role == topology.Follower {
+				f = n
+				return true
+			}
 		}
-	}
-	c.t.Fatal("no follower runs")
-	return nil
+		return false
+	})
+	return f
 }
 
 // put writes an item through a node.
