@@ -402,17 +402,21 @@ func (c *nodes) settle() {
 	c.t.Helper()
 	var digests []string
 	equal := func() bool {
-		digests = nil
-		different := make(map[string]bool)
-		for _, n := range c.running() {
-			digest, index, err := n.digest()
-			digests = append(digests, fmt.Sprintf("%s: %s at %d %v", n.name, digest, index, err))
-			if err != nil {
-				return false
-			}
-			different[digest] = true
+		running := c.running()
+		digests = make([]string, len(running))
+		sums := make([]string, len(running))
+		var all sync.WaitGroup
+		for i, n := range running { // side by side: the purge and the clock go on
+			all.Go(func() {
+				digest, index, err := n.digest()
+				digests[i] = fmt.Sprintf("%s: %s at %d %v", n.name, digest, index, err)
+				if err == nil {
+					sums[i] = digest
+				}
+			})
 		}
-		return len(different) == 1
+		all.Wait()
+		return !slices.Contains(sums, "") && len(slices.Compact(sums)) == 1
 	}
 	for deadline := time.Now().Add(patience); !equal(); time.Sleep(50 * time.Millisecond) {
 		if time.Now().After(deadline) {
