@@ -325,10 +325,10 @@ func (h *history) check() {
 	}
 	h.t.Logf("%d commands of %d clients through all nodes are linearizable: %v; %d without a reply took effect or may have; %d stale reads; the longest wait for a reply or a refusal was %v",
 		len(ops), historyClients, linearizable, open, h.stale, h.slowest.Round(time.Millisecond))
-	if len(ops) < 200 {
+	if len(ops) < 1000 {
 		h.t.Errorf("%d commands test nothing", len(ops))
 	}
-	if h.slowest > 15*time.Second { // 3 s are promised; what a busy machine adds is printed, a client that hangs is a fault
+	if h.slowest > 4500*time.Millisecond {
 		h.t.Errorf("a client waited %v for a reply or a refusal", h.slowest)
 	}
 	for _, at := range h.silent {
@@ -348,7 +348,7 @@ func transcript(ops []porcupine.Operation) string {
 	return text.String()
 }
 
-// withoutUnseen removes the writes without a reply whose value is in no reply. Nothing tells whether they took effect: the
+// withoutUnseen removes the writes without a reply whose value is in no reply. It is unknown if they took effect: the
 // history is linearizable without them if and only if it is with them. It also returns the number of those that stay.
 func withoutUnseen(ops []porcupine.Operation) (kept []porcupine.Operation, open int) {
 	seen := make(map[string]bool)

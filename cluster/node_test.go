@@ -283,7 +283,7 @@ func (n *testNode) get(id string, stale bool) (string, error) {
 	return strings.Clone(it.Body), nil
 }
 
-// mustPut writes through the leader, whoever that is.
+// mustPut writes through the node that leads.
 func (c *trio) mustPut(id, body string) {
 	c.t.Helper()
 	c.eventually("write "+id, func() bool { return c.leader().put(id, body) == nil })

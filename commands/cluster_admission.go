@@ -100,9 +100,9 @@ func (e *Engine) notServed(s *Session, r *row, args []string) error {
 	return errNoMajority
 }
 
-// electionPatience is how long commands wait for a leader after one was lost, and for a node that loads its data anew. It
-// is longer than an election takes, and shorter than the time within which clients are told that there is no majority.
-const electionPatience = 2 * time.Second
+// electionPatience is how long commands wait for a leader after one was lost, and for a node that loads its data anew. A
+// commit may wait for a majority after that: see package cluster. Together they are bounded by what a client waits.
+const electionPatience = 1200 * time.Millisecond
 
 // awaitPeriod is the time between two looks for a leader, if the cluster does not say that it has changed.
 const awaitPeriod = 100 * time.Millisecond

@@ -58,7 +58,7 @@ type material struct {
 	rootPEM []byte
 }
 
-// stamp tells whether a file is the one that was read.
+// stamp identifies the state of a file that was read.
 type stamp struct {
 	size    int64
 	changed time.Time

@@ -165,7 +165,7 @@ func (l *Listener) admit(conn *boundedConn) bool {
 		oldest := l.pending.Front().Value.(*boundedConn)
 		l.pending.Remove(oldest.place)
 		oldest.place = nil
-		oldest.Conn.Close() // whoever has it notices
+		oldest.Conn.Close() // its user notices
 	}
 	l.conns++
 	conn.place = l.pending.PushBack(conn)
