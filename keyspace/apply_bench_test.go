@@ -13,14 +13,14 @@ import (
 
 // BenchmarkApply applies batches of 800 puts of 285 bytes among 200,000 items. A put is an operation.
 func BenchmarkApply(b *testing.B) {
-	ks, err := Open(Options{Dir: b.TempDir(), NoPurge: true, Fsync: No, noCheckpoints: true})
+	ks, err := Open(Options{Dir: b.TempDir(), NoPurge: true, noCheckpoints: true, noSweeps: true, Replicator: newFakeLog().seat()})
 	if err != nil {
 		b.Fatal(err)
 	}
 	defer ks.Close()
 	const size, items = 800, 200_000
 	body := `{"text":"` + strings.Repeat("x", 285-len(`{"text":""}`)) + `"}`
-	var text []string
+	text := []string{string(aof.AppendSet(nil, record.ContainerKey(0), string(record.Container{Name: "0"}.Append(nil))))}
 	version := uint64(1 << 41)
 	for range 2 * items / size {
 		var batch []byte
@@ -33,8 +33,9 @@ func BenchmarkApply(b *testing.B) {
 	}
 	index := uint64(0)
 	apply := func() {
+		next := text[int(index)%len(text)]
 		index++
-		if err := ks.Apply(text[int(index)%len(text)], replica.Tail{Position: replica.Position{Index: index, Term: 1, Moment: epoch}}); err != nil {
+		if err := ks.Apply(next, replica.Tail{Position: replica.Position{Index: index, Term: 1, Moment: epoch}}); err != nil {
 			b.Fatal(err)
 		}
 	}
