@@ -102,7 +102,7 @@ func (n *Node) remove(ctx context.Context, inc *incarnation, name string) error 
 	state := &inc.loop.status.Load().State
 	m := state.Named(name)
 	if m == nil && !state.Expected(name) {
-		return fmt.Errorf("%s is not a member", name)
+		return fmt.Errorf("%s is neither a member nor announced", name)
 	}
 	if m != nil && len(state.Voters) == 1 && state.Voter(m.ID) {
 		return fmt.Errorf("%s is the only node that votes", name)

@@ -123,7 +123,7 @@ func (c *trio) add(name, addr string) *testNode {
 	n := &testNode{name: name, dir: c.t.TempDir()}
 	log := zerolog.New(zerolog.ConsoleWriter{Out: c.log, NoColor: true, TimeFormat: "15:04:05.000"}).With().Timestamp().Str("node", name).Logger().Level(zerolog.InfoLevel)
 	n.opt = Options{
-		Dir: n.dir, Name: name, Peers: c.peers, Addr: addr, ClientAddr: "127.0.0.1:1" + name, MasterName: "mymaster",
+		Dir: n.dir, Name: name, Peers: c.peers, Addr: addr, ClientAddr: "client-" + name + ":1", MasterName: "mymaster",
 		NodeTimeout: testTimeout, LogSize: 1 << 20, Log: log,
 		Open: func(r replica.Replicator) (*keyspace.Keyspace, error) {
 			return keyspace.Open(keyspace.Options{Dir: n.dir, Partitions: 4, Log: log, Replicator: r})
@@ -576,6 +576,12 @@ func TestAddAndRemove(t *testing.T) {
 	addr := freeAddrs(t, 1)[0]
 	joiner := c.add("d", addr)
 	joiner.opt.Peers = append(slices.Clone(c.peers), forming.Peer{Name: "d", Addr: addr})
+	check(t, c.follower().Add(context.Background(), "never", "127.0.0.1:1"))
+	c.eventually("it is shown", func() bool { v := c.leader().View(); return len(v.Announced) == 1 && v.Announced[0].Name == "never" })
+	check(t, c.follower().Remove(context.Background(), "never")) // withdrawn
+	if err := c.follower().Remove(context.Background(), "never"); err == nil || !strings.Contains(err.Error(), "neither a member nor announced") {
+		t.Errorf("a node that is unknown was removed: %v", err)
+	}
 	check(t, c.follower().Add(context.Background(), "d", addr))
 	joiner.start(t)
 	c.has(joiner, "before", "1")

@@ -144,6 +144,9 @@ func (inc *incarnation) describe(v *topology.View) {
 		inc.describeMember(&member, s, v.Index, now)
 		v.Members = append(v.Members, member)
 	}
+	for _, m := range s.State.Announced {
+		v.Announced = append(v.Announced, topology.Member{Name: m.Name, Addr: m.Addr, LastContact: -1})
+	}
 	for i := range v.Members {
 		if v.Members[i].Leader && v.Members[i].Client != "" { // it tells its address when it begins to lead
 			v.Leader = &v.Members[i]

@@ -509,7 +509,7 @@ func TestWithoutKeyspace(t *testing.T) {
 	w, _ := newClusterHarness(t, viewOf(topology.Loading, "", false))
 	for range 2 { // nothing waits for a leader after a while
 		w.engine.leadership.await()
-		w.engine.leadership.lostAt.Store(1)
+		w.engine.leadership.lostAt.Store(-int64(electionPatience))
 	}
 	ks := w.engine.Keyspace()
 	for _, state := range []string{"none yet", "suspended"} {
@@ -610,7 +610,10 @@ func TestClusterChanges(t *testing.T) {
 		{"CLUSTER ADD d=host:70000", "(error) ERR invalid node 'd=host:70000': legal is name=host:port, the port of cluster-addr"},
 		{"CLUSTER ADD -d=host:7000", "(error) ERR invalid name of a node '-d': legal are 1 to 63 letters, digits, dots, dashes and underscores, the first a letter or a digit"},
 		{"CLUSTER REMOVE b", "OK"},
-		{"CLUSTER REMOVE x", "(error) ERR Unknown node x"},
+		{"CLUSTER ADD d=h\x00:7000", "(error) ERR invalid node 'd=h': legal is name=host:port, the port of cluster-addr"},
+		{"CLUSTER ADD d=" + strings.Repeat("h", 256) + ":7000", "(error) ERR invalid node 'd=" + strings.Repeat("h", 126) + "': legal is name=host:port, the port of cluster-addr"},
+		{"CLUSTER REMOVE announced", "OK"}, // the leader knows those
+		{"CLUSTER REMOVE -x", "(error) ERR invalid name of a node '-x': legal are 1 to 63 letters, digits, dots, dashes and underscores, the first a letter or a digit"},
 		{"CLUSTER TRANSFER", "OK"},
 		{"CLUSTER TRANSFER c", "OK"},
 		{"CLUSTER TRANSFER x", "(error) ERR Unknown node x"},
@@ -630,7 +633,7 @@ func TestClusterChanges(t *testing.T) {
 	w.replies("(error) "+string(errWaitAtReplica), 1, "WAIT", "1", "0")
 	f.err = errors.New("another change is under way")
 	w.replies("(error) ERR CLUSTER REMOVE failed: another change is under way", 1, "CLUSTER", "REMOVE", "b")
-	want := []string{"add d 127.0.0.1:7004", "remove b", "transfer ", "transfer c", "transfer ", "transfer a", "remove b"}
+	want := []string{"add d 127.0.0.1:7004", "remove b", "remove announced", "transfer ", "transfer c", "transfer ", "transfer a", "remove b"}
 	if !slices.Equal(f.calls, want) {
 		t.Errorf("calls: %q, want %q", f.calls, want)
 	}

@@ -4,10 +4,10 @@ import (
 	"context"
 	"encoding/hex"
 	"math"
-	"net"
 	"strings"
 	"time"
 
+	"mayfly/cluster/entry"
 	"mayfly/cluster/topology"
 	"mayfly/commands/redisfmt"
 	"mayfly/keyspace"
@@ -113,7 +113,7 @@ var clusterCommands = []Command{
 				Name: "nodes", Summary: "Get Cluster config for the node", Tips: "nondeterministic_output",
 				Parse: noParse(inCluster(runClusterNodes)),
 			}),
-			clusterChange("remove", "name", "Removes a node.", parseClusterRemove),
+			clusterChange("remove", "name", "Removes a node, or withdraws what ADD has announced.", parseClusterRemove),
 			clusterRow(Command{
 				Name: "replicas", Syntax: "node-id", Since: "5.0.0", Summary: "List replica nodes of the specified master node",
 				Flags: Admin, Tips: "nondeterministic_output", Parse: noParse(inCluster(runClusterReplicas)),
@@ -213,13 +213,11 @@ func (x *Context) changeCluster(what string, limit time.Duration, change func(ct
 }
 
 func parseClusterAdd(in *Input) (Run, error) {
-	name, addr, ok := strings.Cut(in.Args[2], "=")
-	host, port, err := net.SplitHostPort(addr)
-	number, _ := redisfmt.ParseInt(port)
+	name, addr, _ := strings.Cut(in.Args[2], "=")
 	switch {
-	case !ok, err != nil, host == "", number < 1 || number > 65535:
+	case !entry.IsAddr(addr):
 		return nil, errorf(errNodeAddress, shown(in.Args[2]))
-	case !isNodeName(name):
+	case !entry.IsName(name):
 		return nil, errorf(errNodeName, shown(name))
 	}
 	return inCluster(func(x *Context, _ *topology.View) Reply {
@@ -228,24 +226,12 @@ func parseClusterAdd(in *Input) (Run, error) {
 	}), nil
 }
 
-// isNodeName reports whether a node can have a name.
-func isNodeName(name string) bool {
-	for i := range len(name) {
-		c := name[i]
-		letter := 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9'
-		if !letter && (i == 0 || c != '-' && c != '.' && c != '_') {
-			return false
+func parseClusterRemove(*Input) (Run, error) {
+	return inCluster(func(x *Context, _ *topology.View) Reply {
+		if !entry.IsName(x.Input.Args[2]) {
+			return Fail(errorf(errNodeName, shown(x.Input.Args[2])))
 		}
-	}
-	return len(name) >= 1 && len(name) <= 63
-}
-
-func parseClusterRemove(in *Input) (Run, error) {
-	return inCluster(func(x *Context, v *topology.View) Reply {
-		name := strings.Clone(x.Input.Args[2])
-		if len(v.Members) > 0 && v.Member(name) == nil {
-			return Fail(errorf(errUnknownNode, shown(name)))
-		}
+		name := strings.Clone(x.Input.Args[2]) // the leader knows whether it exists
 		return x.changeCluster("REMOVE", memberTimeout, func(ctx context.Context, c Cluster) error { return c.Remove(ctx, name) })
 	}), nil
 }

@@ -227,6 +227,10 @@ func runClusterStatus(_ *Context, v *topology.View) Reply {
 			Bulk("last_contact_ms"), Integer(contactOf(m)),
 		))
 	}
+	announced := []Reply{}
+	for _, m := range v.Announced {
+		announced = append(announced, Map(Bulk("name"), Bulk(m.Name), Bulk("addr"), Bulk(m.Addr)))
+	}
 	name, leader := "", ""
 	if self := v.Self(); self != nil {
 		name = self.Name
@@ -249,6 +253,7 @@ func runClusterStatus(_ *Context, v *topology.View) Reply {
 		Bulk("moment"), Integer(v.Moment),
 		Bulk("log_bytes"), Integer(v.LogBytes),
 		Bulk("members"), Array(members...),
+		Bulk("announced"), Array(announced...),
 	)
 }
 

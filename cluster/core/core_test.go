@@ -397,6 +397,38 @@ func (w *net) propose(op entry.Op, m entry.Member) {
 	w.settle()
 }
 
+// What clients announce is bounded: the state is in the memory of every node, and in the log with each change.
+func TestAnnouncements(t *testing.T) {
+	w := newNet(t, 3)
+	leader := w.leader()
+	leader.propose(t, "a")
+	w.tick(11)
+	for _, m := range []entry.Member{
+		{Name: "n1", Addr: "h:9"},    // a member
+		{Name: "d", Addr: "h:1"},     // the address of one
+		{Name: "d", Addr: ""},        //
+		{Name: "d", Addr: "h\n:9"},   // cannot be shown
+		{Name: "d\r\n", Addr: "h:9"}, //
+		{Name: strings.Repeat("d", 64), Addr: "h:9"},
+		{Name: "d", Addr: strings.Repeat("h", 1<<20) + ":9"},
+	} {
+		if err := leader.ProposeMember(entry.Announce, m); !errors.Is(err, ErrMember) || strings.ContainsAny(err.Error(), "\r\n") || len(err.Error()) > 400 {
+			t.Errorf("%.40q at %.40q: %.500v", m.Name, m.Addr, err)
+		}
+	}
+	for i := range entry.MostMembers - 3 {
+		w.propose(entry.Announce, entry.Member{Name: fmt.Sprintf("x%d", i), Addr: fmt.Sprintf("x:%d", i+1)})
+	}
+	w.tick(1)
+	if err := leader.ProposeMember(entry.Announce, entry.Member{Name: "d", Addr: "h:9"}); !errors.Is(err, ErrMember) {
+		t.Errorf("one too many: %v", err)
+	}
+	w.propose(entry.Announce, entry.Member{Name: "x1", Addr: "x:99"}) // elsewhere
+	w.propose(entry.Leave, entry.Member{Name: "x0"})
+	w.tick(1)
+	w.propose(entry.Announce, entry.Member{Name: "d", Addr: "h:9"})
+}
+
 // join starts a node with an empty log.
 func (w *net) join(m entry.Member) {
 	w.t.Helper()

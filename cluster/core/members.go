@@ -35,13 +35,11 @@ func (c *Core) refusal(op entry.Op, m entry.Member) error {
 		if known != nil && !known.Leaving {
 			return fmt.Errorf("%s is a member already", m.Name)
 		}
-		if m.Addr == "" {
-			return fmt.Errorf("%s needs an address", m.Name)
-		}
+		return c.room(m)
 	case op == entry.Join:
 		switch {
-		case m.ID == 0 || m.Addr == "":
-			return fmt.Errorf("%s needs an id and an address", m.Name)
+		case m.ID == 0:
+			return fmt.Errorf("%s needs an id", m.Name)
 		case !c.state.Expected(m.Name):
 			return fmt.Errorf("%s is no member and was not announced", m.Name)
 		}
@@ -54,6 +52,7 @@ func (c *Core) refusal(op entry.Op, m entry.Member) error {
 		if known != nil && known.ID != m.ID && c.maybeActive(known.ID) {
 			return fmt.Errorf("%s is connected with another id", m.Name)
 		}
+		return m.Check()
 	case op == entry.Leave:
 		if known == nil && !c.state.Expected(m.Name) {
 			return fmt.Errorf("%s is no member", m.Name)
@@ -63,6 +62,25 @@ func (c *Core) refusal(op entry.Op, m entry.Member) error {
 		}
 	default:
 		return fmt.Errorf("%s is no change", op)
+	}
+	return nil
+}
+
+// room returns why a node cannot be announced. Every node keeps the state with it, and each change of the state is in the log
+// as a whole.
+func (c *Core) room(m entry.Member) error {
+	if err := m.Check(); err != nil {
+		return err
+	}
+	all := slices.Concat(c.state.Members, c.state.Announced)
+	others := slices.DeleteFunc(all, func(other entry.Member) bool { return other.Name == m.Name })
+	if len(others) >= entry.MostMembers {
+		return fmt.Errorf("%d nodes are members or announced, no more are possible", len(others))
+	}
+	for _, other := range others {
+		if other.Addr == m.Addr && !other.Leaving {
+			return fmt.Errorf("the address %s is that of %s", m.Addr, other.Name)
+		}
 	}
 	return nil
 }

@@ -35,7 +35,11 @@ type machine struct {
 func (m *machine) name() string { return fmt.Sprintf("m%d", m.number) }
 
 func (m *machine) member() entry.Member {
-	return entry.Member{ID: m.id, Name: m.name(), Addr: m.name(), Client: m.name()}
+	return entry.Member{ID: m.id, Name: m.name(), Addr: m.addr(), Client: m.addr()}
+}
+
+func (m *machine) addr() string {
+	return m.name() + ":1"
 }
 
 func (m *machine) local() time.Duration { return time.Duration(float64(m.w.now) * m.rate) }

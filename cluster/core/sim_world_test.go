@@ -441,7 +441,7 @@ func (w *world) announce(m *machine) {
 	}
 	if leader := w.leader(); leader != nil {
 		leader.inc.do(func() {
-			_ = leader.inc.core.ProposeMember(entry.Announce, entry.Member{Name: m.name(), Addr: m.name()})
+			_ = leader.inc.core.ProposeMember(entry.Announce, entry.Member{Name: m.name(), Addr: m.addr()})
 		})
 	}
 	w.after(w.between(time.Second, 2*time.Second), func() { w.announce(m) })

@@ -69,6 +69,8 @@ type View struct {
 	Leader  *Member  // one of Members; nil: none is known
 	Members []Member // by ascending name
 
+	Announced []Member // nodes that may join; only Name and Addr are known
+
 	Quorum bool   // this node reaches a majority, or hears from a leader
 	Cause  string // why the keyspace is not served; empty if it is
 

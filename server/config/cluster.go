@@ -6,11 +6,12 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	"mayfly/cluster/entry"
 )
 
 // ClusterSettings are the options of a node of a cluster. Without an ID the server is no node of a cluster.
@@ -35,25 +36,10 @@ type ClusterPeer struct{ Name, Addr string }
 // MinClusterSecret is the length in bytes of the shortest legal content of cluster-secret-file.
 const MinClusterSecret = 32
 
-var clusterNames = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$`)
-
-// IsClusterName reports whether a node can have the name.
-func IsClusterName(name string) bool { return clusterNames.MatchString(name) }
-
-// IsClusterAddr reports whether other machines can dial the address: host:port with both parts.
-func IsClusterAddr(addr string) bool {
-	host, port, err := net.SplitHostPort(addr)
-	if err != nil || host == "" || strings.ContainsAny(host, ",= \t") {
-		return false
-	}
-	n, err := strconv.ParseUint(port, 10, 16)
-	return err == nil && n > 0
-}
-
 // clusterName is the name of a node, or empty.
 var clusterName = kind[string]{
 	parse: func(text string) (string, error) {
-		if text != "" && !IsClusterName(text) {
+		if text != "" && !entry.IsName(text) {
 			return "", errors.New("argument must be 1 to 63 letters, digits, dots, dashes and underscores, or empty")
 		}
 		return text, nil
@@ -65,7 +51,7 @@ var clusterName = kind[string]{
 // clusterAddr is the address of a node, or empty.
 var clusterAddr = kind[string]{
 	parse: func(text string) (string, error) {
-		if text != "" && !IsClusterAddr(text) {
+		if text != "" && !entry.IsAddr(text) {
 			return "", errors.New("argument must be host:port, with a port from 1 to 65535")
 		}
 		return text, nil
@@ -86,7 +72,7 @@ var clusterPeers = kind[[]ClusterPeer]{
 		for part := range strings.SplitSeq(text, ",") {
 			name, addr, _ := strings.Cut(strings.TrimSpace(part), "=")
 			switch {
-			case !IsClusterName(name) || !IsClusterAddr(addr):
+			case !entry.IsName(name) || !entry.IsAddr(addr):
 				return nil, errors.New("argument must be name=host:port,... without blanks")
 			case slices.ContainsFunc(peers, func(p ClusterPeer) bool { return p.Name == name || p.Addr == addr }):
 				return nil, errors.New("argument must name each node and each address once")
