@@ -198,11 +198,11 @@ func TestApplierDeposedWithABatchInFlight(t *testing.T) {
 	}
 }
 
-// A full disk is no damage: the node waits for room with the files that it has.
+// A full disk is no damage: the node waits for room with the files that it has. Nor does it hide damage.
 func TestFullDiskIsNoDamage(t *testing.T) {
 	damage := &disk.DamageError{File: "wal", Offset: -1, Cause: errors.New("checksum")}
-	full := &disk.DamageError{File: "wal", Offset: -1, Cause: syscall.ENOSPC}
-	for err, want := range map[error]bool{damage: true, full: false, errors.Join(full, errors.New("close")): false, errLogLost: true, errReload: false} {
+	full := fmt.Errorf("raft log wal: %w", syscall.ENOSPC)
+	for err, want := range map[error]bool{damage: true, full: false, errors.Join(damage, full): true, errLogLost: true, errReload: false} {
 		if got := isDamage(err); got != want {
 			t.Errorf("%v: damage %v, want %v", err, got, want)
 		}

@@ -277,9 +277,6 @@ func (n *Node) tryToForm() (*forming.Identity, error) {
 
 // isDamage reports whether an error says that files are damaged, or that raft's log is not the one it was.
 func isDamage(err error) bool {
-	if aof.IsFull(err) { // what could not be written is missing until there is room
-		return false
-	}
 	var file *aof.DamageError
 	var log *disk.DamageError
 	var arrived *stores.InvalidError // stores that were about to be installed

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"syscall"
 
+	"go.etcd.io/etcd/client/pkg/v3/fileutil"
 	"go.etcd.io/etcd/server/v3/storage/wal"
 	"go.etcd.io/etcd/server/v3/storage/wal/walpb"
 	"go.etcd.io/raft/v3"
@@ -90,12 +91,16 @@ type Log struct {
 func Exists(dir string) bool { return wal.Exist(dir) }
 
 // Create makes the log of a new id. A founder passes the snapshot {index 1, term 1, voters} with which all begin; nil: an
-// empty log.
+// empty log. After an error or a crash there is no log.
 func Create(o Options, first *raftpb.SnapshotMetadata) error {
+	staging := o.Dir + ".new"
+	if err := os.RemoveAll(staging); err != nil {
+		return err
+	}
 	if err := os.MkdirAll(filepath.Dir(o.Dir), 0o700); err != nil {
 		return err
 	}
-	w, err := wal.Create(o.Log, o.Dir, o.metadata())
+	w, err := wal.Create(o.Log, staging, o.metadata())
 	if err != nil {
 		return fmt.Errorf("raft log %s: %w", o.Dir, err)
 	}
@@ -105,7 +110,23 @@ func Create(o Options, first *raftpb.SnapshotMetadata) error {
 			err = w.Save(&raftpb.HardState{Term: first.Term, Vote: new(uint64), Commit: first.Index}, nil)
 		}
 	}
-	return errors.Join(err, w.Close())
+	if err = errors.Join(err, closeWAL(w)); err == nil {
+		err = os.Rename(staging, o.Dir)
+	}
+	if err != nil {
+		_ = os.RemoveAll(staging) // the next attempt does
+		return fmt.Errorf("raft log %s: %w", o.Dir, err)
+	}
+	return syncDir(filepath.Dir(o.Dir))
+}
+
+// syncDir forces the names in a folder to disk.
+func syncDir(path string) error {
+	dir, err := fileutil.OpenDir(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(fileutil.Fsync(dir), dir.Close())
 }
 
 func marker(m *raftpb.SnapshotMetadata) *walpb.Snapshot {
@@ -130,16 +151,25 @@ func Open(o Options) (*Log, error) {
 	if err := c.cut(&o); err != nil {
 		return nil, err
 	}
+	if err := removeLeftovers(o.Dir); err != nil {
+		return nil, err
+	}
 	w, err := wal.Open(o.Log, o.Dir, &walpb.Snapshot{Index: new(c.base.index), Term: new(c.base.term)})
 	if err != nil {
 		return nil, fmt.Errorf("raft log %s: %w", o.Dir, err)
 	}
 	l := &Log{options: o, wal: w, memory: raft.NewMemoryStorage()}
 	if _, _, _, err := w.ReadAll(); err != nil {
-		return nil, errors.Join(&DamageError{c.tail, -1, err}, w.Close())
+		// It writes too: it allocates the rest of the segment again.
+		if number := syscall.Errno(0); errors.As(err, &number) {
+			err = l.failure(err)
+		} else {
+			err = &DamageError{c.tail, -1, err}
+		}
+		return nil, errors.Join(err, closeWAL(w))
 	}
 	if err := l.begin(c, anew); err != nil {
-		return nil, errors.Join(err, w.Close())
+		return nil, errors.Join(err, closeWAL(w))
 	}
 	l.countFiles()
 	return l, nil
@@ -147,6 +177,12 @@ func Open(o Options) (*Log, error) {
 
 // begin puts what was read into memory and onto the disk for certain.
 func (l *Log) begin(c *content, anew bool) error {
+	if err := c.rewrite(); err != nil {
+		return l.failure(err)
+	}
+	if err := syncDir(l.options.Dir); err != nil {
+		return l.failure(err)
+	}
 	if anew {
 		c.install(&l.options)
 		m := &raftpb.SnapshotMetadata{Index: &c.base.index, Term: &c.base.term, ConfState: l.options.Installed}
@@ -155,7 +191,7 @@ func (l *Log) begin(c *content, anew bool) error {
 		}
 	}
 	// The library repeats the hard state at the head of each segment only once it was saved through it.
-	if err := l.wal.Save(c.hard, c.unsure()); err != nil {
+	if err := l.wal.Save(c.hard, nil); err != nil {
 		return l.failure(err)
 	}
 	if err := l.wal.Sync(); err != nil {
@@ -256,5 +292,15 @@ func (l *Log) count(entries []*raftpb.Entry) {
 // Size returns the bytes of the entries in memory, and of the files as of the last Compact.
 func (l *Log) Size() (memory, files int64) { return l.bytes.Load(), l.files.Load() }
 
-// Close closes the log. After an error it still holds its files locked and may be called again.
-func (l *Log) Close() error { return l.wal.Close() }
+// Close closes the log, after an error too.
+func (l *Log) Close() error { return closeWAL(l.wal) }
+
+// closeWAL closes a log of the library, which keeps its files locked if it cannot sync the last one.
+func closeWAL(w *wal.WAL) error {
+	err := w.Close()
+	if err != nil {
+		w.SetUnsafeNoFsync()
+		err = errors.Join(err, w.Close())
+	}
+	return err
+}

@@ -13,6 +13,9 @@
 // its last synced record and nothing else looks like a torn one, here as in etcd.
 //
 // After an error of Save nothing is saved any more: the log is closed and opened again. What Open reads then, or after a
-// kill, may be in the kernel's cache only, and a disk that failed a sync may never get it. So Open writes the entries of the
-// last Save again and syncs before it returns.
+// kill, may be in the kernel's cache only, and a disk that failed a sync may never get it. So Open writes the last Save
+// again, in place, and syncs before it returns. It appends no entry: an entry replaces those after it, and a copy that a full
+// disk cuts short would take acknowledged entries away.
+//
+// A failed write is no damage. It leaves a part of a record with zeros behind it, at the end of the log.
 package disk

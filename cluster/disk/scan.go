@@ -2,10 +2,12 @@ package disk
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 
 	"go.etcd.io/etcd/client/pkg/v3/fileutil"
 	"go.etcd.io/etcd/server/v3/storage/wal"
@@ -24,10 +26,9 @@ type content struct {
 	entries []*raftpb.Entry   // after base, without gaps
 	hard    *raftpb.HardState // never nil
 
-	run    uint64 // the first entry of the last Save with entries, or one before; 0: none
-	newRun bool   // a hard state follows it
-
 	tail   string // the last segment
+	run    int64  // where its last Save with entries begins, or one before
+	newRun bool   // a hard state follows that
 	end    int64  // of its last whole record
 	broken error  // why its records end there; nil: nothing follows
 }
@@ -55,6 +56,7 @@ func (c *content) segment(o *Options, path string, crc uint32, first, last bool)
 		return 0, fmt.Errorf("raft log: %w", err)
 	}
 	defer f.Close()
+	c.run, c.newRun = 0, false
 	decoder := wal.NewDecoder(fileutil.NewFileReader(f))
 	metadata := false
 	for number := 0; ; number++ {
@@ -81,7 +83,7 @@ func (c *content) segment(o *Options, path string, crc uint32, first, last bool)
 				return 0, fmt.Errorf("%w: %s has id %x, want %x", ErrForeign, path, rec.GetData(), o.metadata())
 			}
 		default:
-			err = c.record(&rec)
+			err = c.record(&rec, offset)
 		}
 		if err != nil {
 			return 0, &DamageError{path, offset, err}
@@ -90,9 +92,12 @@ func (c *content) segment(o *Options, path string, crc uint32, first, last bool)
 }
 
 // record takes an entry, a hard state or a marker.
-func (c *content) record(rec *walpb.Record) error {
+func (c *content) record(rec *walpb.Record, offset int64) error {
 	switch rec.GetType() {
 	case wal.EntryType:
+		if c.newRun {
+			c.run, c.newRun = offset, false
+		}
 		e := &raftpb.Entry{}
 		if err := proto.Unmarshal(rec.GetData(), e); err != nil {
 			return err
@@ -118,9 +123,6 @@ func (c *content) record(rec *walpb.Record) error {
 
 // entry appends an entry; it replaces those of its index and after.
 func (c *content) entry(e *raftpb.Entry) error {
-	if c.newRun || c.run == 0 || c.run > e.GetIndex() {
-		c.run, c.newRun = e.GetIndex(), false
-	}
 	if len(c.entries) == 0 {
 		switch {
 		case c.base.index != 0 && e.GetIndex() <= c.base.index:
@@ -233,13 +235,26 @@ func (c *content) position(o *Options) (anew bool, err error) {
 	return false, err
 }
 
-// unsure returns the entries that may not be on disk, although they were read: those of the last Save.
-func (c *content) unsure() []*raftpb.Entry {
-	if c.run == 0 || len(c.entries) == 0 || c.run > c.last() {
-		return nil
+// rewrite writes the last Save again where it is, and all after it: what was read may be in the kernel's cache only. It
+// appends nothing. A copy of entries that a full disk cuts short would replace those after it too.
+func (c *content) rewrite() error {
+	f, err := os.OpenFile(c.tail, os.O_RDWR, 0)
+	if err != nil {
+		return err
 	}
-	first := c.base.index + 1
-	return c.entries[max(c.run, first)-first:]
+	defer f.Close()
+	buf := make([]byte, 1<<20)
+	for at := c.run; at < c.end; {
+		n := min(int64(len(buf)), c.end-at)
+		if _, err := f.ReadAt(buf[:n], at); err != nil {
+			return err
+		}
+		if _, err := f.WriteAt(buf[:n], at); err != nil {
+			return err
+		}
+		at += n
+	}
+	return f.Sync()
 }
 
 // install drops the log for stores of a peer.
@@ -258,6 +273,11 @@ func (c *content) ended(f *os.File, path string, offset int64, last bool, err er
 		return fmt.Errorf("raft log: %w", statErr)
 	}
 	whole := errors.Is(err, io.EOF)
+	c.tail, c.end = path, offset
+	rest, err2 := readFrom(f, offset)
+	if err2 != nil {
+		return fmt.Errorf("raft log: %w", err2)
+	}
 	switch {
 	case !last && whole && offset == info.Size():
 		return nil
@@ -265,13 +285,8 @@ func (c *content) ended(f *os.File, path string, offset int64, last bool, err er
 		return &DamageError{path, offset, errors.New("zeros in the middle of the log")}
 	case !last:
 		return &DamageError{path, offset, err}
-	case !whole && !errors.Is(err, io.ErrUnexpectedEOF):
+	case !whole && !errors.Is(err, io.ErrUnexpectedEOF) && !cutShort(rest):
 		return &DamageError{path, offset, err}
-	}
-	c.tail, c.end = path, offset
-	rest, err2 := readFrom(f, offset)
-	if err2 != nil {
-		return fmt.Errorf("raft log: %w", err2)
 	}
 	if isZero(rest) && whole {
 		return nil
@@ -281,6 +296,26 @@ func (c *content) ended(f *os.File, path string, offset int64, last bool, err er
 		return &DamageError{path, offset, fmt.Errorf("a record is damaged, records that were synced after it follow: %w", err)}
 	}
 	return nil
+}
+
+// cutShort reports whether a record that is not valid was written in part: only zeros are where it ends, and after it. The
+// library knows torn records by whole sectors of zeros.
+func cutShort(rest []byte) bool {
+	written := len(bytes.TrimRight(rest, "\x00"))
+	if written < 8 {
+		return true
+	}
+	return written < 8+int(min(binary.LittleEndian.Uint64(rest)&^(0xff<<56), uint64(len(rest))))
+}
+
+// removeLeftovers deletes segments that were allocated ahead. The library would use them with what an attempt to begin a
+// segment has left in them.
+func removeLeftovers(dir string) error {
+	paths, err := filepath.Glob(filepath.Join(dir, "*.tmp"))
+	for _, path := range paths {
+		err = errors.Join(err, os.Remove(path))
+	}
+	return err
 }
 
 func readFrom(f *os.File, offset int64) ([]byte, error) {

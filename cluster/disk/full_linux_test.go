@@ -1,0 +1,163 @@
+package disk
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// page is the unit in which a file system in memory has room.
+const page = 4096
+
+// smallDisk mounts a file system of so many pages until the test ends.
+func smallDisk(t *testing.T, pages int) (path string) {
+	t.Helper()
+	path = t.TempDir()
+	if err := syscall.Mount("tmpfs", path, "tmpfs", 0, fmt.Sprintf("size=%d", pages*page)); err != nil {
+		t.Skipf("NOT TESTED: a disk that gets full, since only root can mount one here: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := syscall.Unmount(path, syscall.MNT_DETACH); err != nil {
+			t.Error(err)
+		}
+	})
+	return path
+}
+
+// ballast is a file that takes what a disk shall not have.
+type ballast struct {
+	*os.File
+	pages int64
+}
+
+// leave makes the ballast so large that a number of pages is free.
+func (b *ballast) leave(t *testing.T, pages int64) {
+	t.Helper()
+	var fs syscall.Statfs_t
+	if err := syscall.Fstatfs(int(b.Fd()), &fs); err != nil {
+		t.Fatal(err)
+	}
+	b.resize(t, max(b.pages+int64(fs.Bfree)-pages, 0))
+}
+
+func (b *ballast) resize(t *testing.T, pages int64) {
+	t.Helper()
+	err := b.Truncate(pages * page)
+	if err == nil && pages > 0 {
+		err = syscall.Fallocate(int(b.Fd()), 0, 0, pages*page)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.pages = pages
+}
+
+// TestFullDisk fills the disk at every page that a log writes, opens the log again and again while the disk is full or gets a
+// little room, and writes on. What Save has acknowledged is there whenever the log opens, and no full disk is taken for damage.
+func TestFullDisk(t *testing.T) {
+	segments(t, 32<<10)
+	dir := smallDisk(t, 100)
+	file, err := os.Create(filepath.Join(dir, "ballast"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	b := &ballast{File: file}
+	seeds := uint64(80)
+	if testing.Short() {
+		seeds = 20
+	}
+	var failedOpens, failedSaves int
+	for seed := range seeds {
+		b.resize(t, 0)
+		random := rand.New(rand.NewPCG(seed, 5))
+		o := Options{Dir: filepath.Join(dir, "wal"), Cluster: 7, ID: 1, Applied: 1, Term: 1}
+		if err := os.RemoveAll(o.Dir); err != nil {
+			t.Fatal(err)
+		}
+		if err := Create(o, snapshot(1, 1).GetMetadata()); err != nil {
+			t.Fatal(err)
+		}
+		acknowledged, commit := uint64(1), uint64(1)
+		// write saves until the disk is full, or until most.
+		write := func(l *Log, most int) {
+			t.Helper()
+			last, _ := l.Memory().LastIndex()
+			for range most {
+				commit += random.Uint64N(acknowledged - commit + 1)
+				to := last + 1 + random.Uint64N(5)
+				if err := l.Save(hard(2, 1, commit), entries(2, last+1, to, 10+random.IntN(3000)), nil); err != nil {
+					if !errors.Is(err, syscall.ENOSPC) {
+						t.Fatalf("seed %d: saving: %v", seed, err)
+					}
+					failedSaves++
+					return
+				}
+				last, acknowledged = to, to
+			}
+		}
+		open := func() *Log {
+			t.Helper()
+			l, err := Open(o)
+			if err != nil {
+				if damage := (*DamageError)(nil); errors.As(err, &damage) || !errors.Is(err, syscall.ENOSPC) {
+					t.Fatalf("seed %d: opening on a full disk: %v", seed, err)
+				}
+				failedOpens++
+				return nil
+			}
+			if last, _ := l.Memory().LastIndex(); last < acknowledged {
+				t.Fatalf("seed %d: entries up to %d are acknowledged, the log ends at %d", seed, acknowledged, last)
+			}
+			if hs, _, _ := l.Memory().InitialState(); hs.GetTerm() < 2 && acknowledged > 1 || hs.GetCommit() > acknowledged {
+				t.Fatalf("seed %d: %s", seed, describe(t, l))
+			}
+			return l
+		}
+		l := open()
+		write(l, 1+random.IntN(20))
+		b.leave(t, int64(seed%40))
+		write(l, 1000)
+		for range 12 {
+			closeFailed(l)
+			if l = open(); l != nil {
+				write(l, 1000)
+			} else {
+				l = nil
+			}
+			b.leave(t, random.Int64N(4))
+		}
+		closeFailed(l)
+		b.resize(t, 0)
+		if l = open(); l == nil {
+			t.Fatalf("seed %d: does not open with room", seed)
+		}
+		write(l, 3)
+		want := describe(t, l)
+		if err := l.Close(); err != nil {
+			t.Fatal(err)
+		}
+		l = open()
+		expect(t, l, want)
+		if left, _ := filepath.Glob(filepath.Join(o.Dir, "*.tmp")); len(left) > 2 {
+			t.Errorf("seed %d: leftovers %s", seed, strings.Join(left, " "))
+		}
+		l.Close()
+	}
+	if failedOpens == 0 || failedSaves == 0 {
+		t.Errorf("%d failures of Open, %d of Save", failedOpens, failedSaves)
+	}
+	t.Logf("%d failures of Open, %d of Save", failedOpens, failedSaves)
+}
+
+// closeFailed closes a log after an error; nil: it was not opened.
+func closeFailed(l *Log) {
+	if l != nil {
+		_ = l.Close() // says again what Save has said
+	}
+}
