@@ -624,6 +624,7 @@ func TestClusterChanges(t *testing.T) {
 		{"WAIT 3 10", "(integer) 2"},
 		{"WAIT x 0", "(error) ERR value is not an integer or out of range"},
 		{"WAIT 0 -1", "(error) ERR timeout is negative"},
+		{"WAIT 0 9223372036854775807", "(integer) 2"},
 		{"CLUSTER MEET 127.0.0.1 7000", "(error) ERR CLUSTER MEET does not apply: one group of nodes has all slots, and it agrees on its members itself. See CLUSTER HELP for ADD, REMOVE and TRANSFER"},
 	} {
 		w.replies(c.want, 1, strings.Fields(c.command)...)
@@ -647,15 +648,20 @@ func TestWithoutCluster(t *testing.T) {
 		for len(args) < max(r.Arity, -r.Arity) {
 			args = append(args, "d=host:1")
 		}
-		if r.Name == "failover" {
-			args = args[:2]
-		}
 		w.replies("(error) "+string(errNoCluster), 1, args...)
 	}
 	for _, command := range []string{"READONLY", "READWRITE", "ASKING"} {
 		w.replies("(error) "+string(errNoCluster), 1, command)
 	}
+	for _, args := range []string{"FAILOVER no", "FAILOVER FORCE now", "ADD d", "ADD -=h:1", "TRANSFER a b"} {
+		w.replies("(error) "+string(errNoCluster), 1, append([]string{"CLUSTER"}, strings.Fields(args)...)...)
+	}
+	for args, shown := range map[string]string{"masters": "'masters' ", "master": "'master' ", "none": "'none' ", "": ""} {
+		w.replies("(error) ERR unknown command 'SENTINEL', with args beginning with: "+shown, 1, append([]string{"SENTINEL"}, strings.Fields(args)...)...)
+	}
+	w.replies("OK", 1, "MULTI")
 	w.replies("(error) ERR unknown command 'SENTINEL', with args beginning with: 'masters' ", 1, "SENTINEL", "masters")
+	w.replies("(error) "+string(errExecAbort), 1, "EXEC")
 	w.replies("(integer) 0", 1, "WAIT", "1", "0")
 	w.replies("1) \"master\"\n2) (integer) 0\n3) (empty array)", 1, "ROLE")
 }

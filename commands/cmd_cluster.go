@@ -191,6 +191,11 @@ func inCluster(run func(x *Context, v *topology.View) Reply) Run {
 	}
 }
 
+// failInCluster returns the Run of a command with wrong arguments. Without a cluster it replies as Redis does.
+func failInCluster(err error) (Run, error) {
+	return inCluster(func(*Context, *topology.View) Reply { return Fail(err) }), nil
+}
+
 func setReadonly(on bool) Run {
 	return inCluster(func(x *Context, _ *topology.View) Reply {
 		x.Session.readonly = on
@@ -216,9 +221,9 @@ func parseClusterAdd(in *Input) (Run, error) {
 	name, addr, _ := strings.Cut(in.Args[2], "=")
 	switch {
 	case !entry.IsAddr(addr):
-		return nil, errorf(errNodeAddress, shown(in.Args[2]))
+		return failInCluster(errorf(errNodeAddress, shown(in.Args[2])))
 	case !entry.IsName(name):
-		return nil, errorf(errNodeName, shown(name))
+		return failInCluster(errorf(errNodeName, shown(name)))
 	}
 	return inCluster(func(x *Context, _ *topology.View) Reply {
 		name, addr := strings.Clone(name), strings.Clone(addr)
@@ -238,7 +243,7 @@ func parseClusterRemove(*Input) (Run, error) {
 
 func parseClusterTransfer(in *Input) (Run, error) {
 	if len(in.Args) > 3 {
-		return nil, errorf(errSubcommandCall, shown(in.Args[1]), "CLUSTER")
+		return failInCluster(errorf(errSubcommandCall, shown(in.Args[1]), "CLUSTER"))
 	}
 	return inCluster(func(x *Context, v *topology.View) Reply {
 		name := ""
@@ -259,7 +264,7 @@ func (x *Context) transfer(name string) Reply {
 
 func parseClusterFailover(in *Input) (Run, error) {
 	if len(in.Args) > 3 || len(in.Args) == 3 && !redisfmt.EqualFold(in.Args[2], "FORCE") && !redisfmt.EqualFold(in.Args[2], "TAKEOVER") {
-		return nil, errSyntax
+		return failInCluster(errSyntax)
 	}
 	return inCluster(func(x *Context, v *topology.View) Reply {
 		self := v.Self()

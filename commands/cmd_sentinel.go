@@ -20,7 +20,7 @@ const (
 )
 
 var sentinelCommand = Command{
-	Name: "sentinel", Since: "2.8.4", Summary: "A container for Sentinel commands",
+	Name: "sentinel", Since: "2.8.4", Summary: "A container for Sentinel commands", Flags: OnlyInCluster,
 	Sub: []Command{
 		sentinelRow("ckquorum", "master-name", "Check for a Sentinel quorum", runSentinelQuorum),
 		sentinelRefusal("config", "<GET name | SET name value>", "6.2.0", "Configure Sentinel"),
@@ -71,7 +71,7 @@ func sentinelRow(name, syntax, summary string, run func(x *Context, v *topology.
 	return Command{
 		Name: name, Syntax: syntax, Summary: summary,
 		Differs: "Every node of a cluster answers, for its own cluster and any name",
-		Flags:   Admin | Loading | Stale | OnNode, Parse: noParse(asSentinel(run)),
+		Flags:   Admin | Loading | Stale | OnNode | OnlyInCluster, Parse: noParse(inCluster(run)),
 	}
 }
 
@@ -87,16 +87,6 @@ func sentinelHelp() Command {
 	c := sentinelRow("help", "", "Show helpful text about the different subcommands", func(*Context, *topology.View) Reply { return help(table["sentinel"]) })
 	c.Differs = "Its text is generated from the table of commands"
 	return c
-}
-
-// asSentinel returns the Run of a command of Sentinels. Without a cluster it is unknown, as on a Redis that is none.
-func asSentinel(run func(x *Context, v *topology.View) Reply) Run {
-	return func(x *Context) Reply {
-		if x.Engine.Cluster == nil {
-			return Fail(unknownCommand(x.Input.Args))
-		}
-		return run(x, x.Engine.Cluster.View())
-	}
 }
 
 // sentinelFields begins the description of an instance.
@@ -201,7 +191,7 @@ func runSentinelQuorum(_ *Context, v *topology.View) Reply {
 	return Status(fmt.Sprintf(quorum, usable))
 }
 
-// runSentinelMasterDown is SENTINEL IS-MASTER-DOWN-BY-ADDR. It votes for nobody: the nodes elect their leader themselves.
+// runSentinelMasterDown is SENTINEL IS-MASTER-DOWN-BY-ADDR. It casts no vote: the nodes elect their leader themselves.
 func runSentinelMasterDown(x *Context, v *topology.View) Reply {
 	ip, port := x.Input.Args[2], x.Input.Args[3]
 	for _, number := range x.Input.Args[3:5] {

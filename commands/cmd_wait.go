@@ -26,10 +26,12 @@ func parseWait(in *Input) (Run, error) {
 	}
 	ms, ok := redisfmt.ParseInt(in.Args[2])
 	switch {
-	case !ok || ms > math.MaxInt64/int64(time.Millisecond):
+	case !ok:
 		return nil, errTimeout
 	case ms < 0:
 		return nil, errNegativeTime
+	case ms > math.MaxInt64/int64(time.Millisecond): // as in Redis legal, and as good as no limit
+		ms = 0
 	}
 	return func(x *Context) Reply {
 		e := x.Engine
@@ -62,10 +64,10 @@ const abandonedEvery = 100 * time.Millisecond
 
 // patience returns a context that ends with the session, or after a limit; 0: none. The caller cancels it.
 func (s *Session) patience(limit time.Duration) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithCancel(context.Background())
-	if limit > 0 {
-		ctx, cancel = context.WithTimeout(context.Background(), limit)
+	if limit == 0 {
+		limit = math.MaxInt64
 	}
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	if s.Abandoned == nil {
 		return ctx, cancel
 	}

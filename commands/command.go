@@ -143,6 +143,7 @@ const (
 	OnNode                            // in a cluster, runs on the node that gets it: see cluster_admission.go
 	Waits                             // may wait for other nodes
 	OnLeader                          // in a cluster, runs on the leader only, although it neither reads nor writes data
+	OnlyInCluster                     // unknown to a server without a cluster
 )
 
 // Input is what Parse may read.

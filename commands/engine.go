@@ -183,6 +183,9 @@ func (e *Engine) execute(s *Session, args []string, out *Outcome) {
 		return
 	}
 	r, err := s.resolve(args)
+	if e.Cluster == nil && (err != nil || r.Flags&OnlyInCluster != 0) && isOnlyInCluster(args[0]) {
+		r, err = nil, unknownCommand(args)
+	}
 	if err == nil && (s.OnLoop || s.Paced) && (s.OnLoop && s.isSlow(r, args) || s.Paced && s.needsTurn(r, args) || e.matchesSlowly(r, args)) {
 		out.Deferred = true
 		return
@@ -358,16 +361,16 @@ func (e *Engine) begin(s *Session, r *row, args []string) error {
 		s.keyspace = ks
 	}
 	if r.Flags&Write != 0 || r.Scope == ScopeQueue {
-		e.Keyspace().Throttle()
+		ks.Throttle()
 	}
 	if r.items.First == 0 {
 		switch r.Scope {
 		case ScopeNone:
-			e.Keyspace().BeginNone(&s.tx)
+			ks.BeginNone(&s.tx)
 		case ScopeSweep:
-			e.Keyspace().BeginSweep(&s.tx)
+			ks.BeginSweep(&s.tx)
 		case ScopeAll:
-			e.Keyspace().BeginAll(&s.tx)
+			ks.BeginAll(&s.tx)
 		case ScopeQueue:
 			return e.beginQueue(s)
 		}
@@ -386,7 +389,7 @@ func (e *Engine) begin(s *Session, r *row, args []string) error {
 	if len(s.idBuffer) > slowArgs && r.Flags&Write != 0 {
 		s.tx.Reserve(len(s.idBuffer))
 	}
-	return e.beginKeys(s, s.idBuffer)
+	return s.beginKeys(s.idBuffer)
 }
 
 // errLocked means that a transaction has locked an id for long, and that the session must not wait for it on
@@ -394,16 +397,16 @@ func (e *Engine) begin(s *Session, r *row, args []string) error {
 var errLocked = errors.New("locked")
 
 // beginKeys starts the session's transaction on ids. The error is errLocked.
-func (e *Engine) beginKeys(s *Session, ids []string) error {
+func (s *Session) beginKeys(ids []string) error {
 	switch {
 	case s.OnLoop:
-		if !e.Keyspace().TryBeginKeys(&s.tx, ids) {
+		if !s.keyspace.TryBeginKeys(&s.tx, ids) {
 			return errLocked
 		}
 	case len(ids) == 1:
-		e.Keyspace().BeginKey(&s.tx, ids[0])
+		s.keyspace.BeginKey(&s.tx, ids[0])
 	default:
-		e.Keyspace().BeginKeys(&s.tx, ids)
+		s.keyspace.BeginKeys(&s.tx, ids)
 	}
 	return nil
 }

@@ -57,22 +57,24 @@ func TestPanicIsAnErrorReply(t *testing.T) {
 }
 
 func TestPasswordComesBeforeAnything(t *testing.T) {
-	w := newHarness(t)
-	w.expect("OK", "SET", "k", "v")
-	w.host.options["requirepass"] = "secret"
-	for _, r := range allRows {
-		if r.Parse == nil {
-			continue
+	inCluster, _ := newClusterHarness(t, leads())
+	for _, w := range []*harness{newHarness(t), inCluster} {
+		w.expect("OK", "SET", "k", "v")
+		w.host.options["requirepass"] = "secret"
+		for _, r := range allRows {
+			if r.Parse == nil || r.Flags&OnlyInCluster != 0 && w != inCluster {
+				continue
+			}
+			args := strings.Split(r.full, "|")
+			args = append(args, slices.Repeat([]string{"\x00"}, max(r.Arity, -r.Arity)-len(args))...)
+			reply := w.do(2, args...)
+			refused := reply.Kind == KindError && strings.Contains(" "+reply.Str, " NOAUTH ")
+			if free := r.Flags&NoAuth != 0; !refused && !free {
+				t.Errorf("%s without a password: %s", r.full, notation(reply))
+			}
 		}
-		args := strings.Split(r.full, "|")
-		args = append(args, slices.Repeat([]string{"\x00"}, max(r.Arity, -r.Arity)-len(args))...)
-		reply := w.do(2, args...)
-		refused := reply.Kind == KindError && strings.Contains(" "+reply.Str, " NOAUTH ")
-		if free := r.Flags&NoAuth != 0; !refused && !free {
-			t.Errorf("%s without a password: %s", r.full, notation(reply))
-		}
+		w.expect(`"v"`, "GET", "k") // who came before there was a password stays in
 	}
-	w.expect(`"v"`, "GET", "k") // who came before there was a password stays in
 }
 
 func TestLongestID(t *testing.T) {

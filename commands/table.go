@@ -192,6 +192,12 @@ func resolveRow(r *row, args []string) (*row, error) {
 	return r, nil
 }
 
+// isOnlyInCluster reports whether the command of a name is unknown without a cluster.
+func isOnlyInCluster(name string) bool {
+	r := table.find(name)
+	return r != nil && r.Flags&OnlyInCluster != 0
+}
+
 // ids appends the arguments that are ids of items to list.
 func (r *row) ids(list, args []string) []string {
 	if r.Options != nil {

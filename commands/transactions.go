@@ -299,11 +299,11 @@ func (e *Engine) beginQueue(s *Session) error {
 	t.replies = make([]Reply, len(t.commands))
 	switch {
 	case all:
-		e.Keyspace().BeginAll(&s.tx)
+		s.keyspace.BeginAll(&s.tx)
 	case len(ids) > 0:
-		return e.beginKeys(s, ids)
+		return s.beginKeys(ids)
 	default:
-		e.Keyspace().BeginNone(&s.tx)
+		s.keyspace.BeginNone(&s.tx)
 	}
 	return nil
 }
