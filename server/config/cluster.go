@@ -60,9 +60,6 @@ var clusterAddr = kind[string]{
 	values: "host:port, or empty",
 }
 
-// mostPeers is the most nodes of a cluster that cluster-peers may name.
-const mostPeers = 64
-
 // clusterPeers is a list such as a=h1:7001,b=h2:7001, or empty.
 var clusterPeers = kind[[]ClusterPeer]{
 	parse: func(text string) (peers []ClusterPeer, err error) {
@@ -79,8 +76,8 @@ var clusterPeers = kind[[]ClusterPeer]{
 			}
 			peers = append(peers, ClusterPeer{name, addr})
 		}
-		if len(peers) > mostPeers {
-			return nil, fmt.Errorf("argument must name at most %d nodes", mostPeers)
+		if len(peers) > entry.MostMembers {
+			return nil, fmt.Errorf("argument must name at most %d nodes", entry.MostMembers)
 		}
 		slices.SortFunc(peers, func(a, b ClusterPeer) int { return cmp.Compare(a.Name, b.Name) })
 		return peers, nil
