@@ -75,7 +75,7 @@ func (ks *Keyspace) applyBatch(batch string, tail replica.Tail) (LSN, error) {
 	if err := ks.applier.apply(tx.now); err != nil {
 		return 0, err
 	}
-	return ks.appendApplied(batch, tail)
+	return ks.storage.AppendReplicated(batch, tail)
 }
 
 // allow raises the version of the folder to the one that the records of a batch need.

@@ -10,6 +10,7 @@ import (
 	"mayfly/keyspace/aof"
 	"mayfly/keyspace/eviction"
 	"mayfly/keyspace/record"
+	"mayfly/keyspace/storage"
 )
 
 // nodes are the nodes of a cluster, of which one leads and writes a random history.
@@ -187,7 +188,7 @@ func (c *nodes) read(n *node) {
 		tx.Count(container)
 		tx.Scan(container, 0, 10, func(string, Item) {})
 	}
-	if lsn := tx.Close(); lsn == refusedLSN {
+	if lsn := tx.Close(); lsn == storage.Refused {
 		c.t.Fatal("a follower refuses a read")
 	}
 	n.PurgeOnce()

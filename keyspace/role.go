@@ -1,12 +1,9 @@
 package keyspace
 
 import (
-	"math"
-
 	"mayfly/expiry"
 	"mayfly/expiry/clock"
 	"mayfly/keyspace/aof"
-	"mayfly/keyspace/journal"
 	"mayfly/keyspace/record"
 	"mayfly/keyspace/replica"
 	"mayfly/keyspace/storage"
@@ -24,12 +21,6 @@ import (
 //  4. A leader removes nothing at a time that its lease does not cover, and the next one begins at the end of the lease. A
 //     follower's clock stands at a moment for which the log is complete. So what a node removes from memory because it is
 //     dead is dead on every node for good, and a follower may remove it by itself.
-
-// refusedLSN is that of a transaction that a follower has refused.
-const refusedLSN = math.MaxUint64
-
-// mostReplicated is the number of uncommitted bytes above which a writer commits first: it bounds the batches of the log.
-const mostReplicated = 4 << 20
 
 // beginRole makes the options those of a node of a cluster, if it is one.
 func (ks *Keyspace) beginRole() {
@@ -57,22 +48,6 @@ func (ks *Keyspace) loadedRole(t replica.Tail, latest int64) {
 	ks.role.Begin(t)
 	ks.clock.Follow(t.Moment)
 	ks.lease.Set(latest)
-}
-
-// replication returns how the journal replicates; nil: it does not.
-func (ks *Keyspace) replication() *journal.Replication {
-	if ks.role == nil {
-		return nil
-	}
-	return &journal.Replication{
-		Replicate: func(lsn uint64, moment int64, batch []byte) (replica.Tail, error) {
-			t, err := ks.role.Replicate(lsn, moment, batch)
-			t.Next = ks.catalogue.next.Load()
-			return t, err
-		},
-		Moment:  ks.role.Moment,
-		Settled: func(lsn LSN, t replica.Tail, synced LSN) { ks.role.Settled(uint64(lsn), t, uint64(synced)) },
-	}
 }
 
 // follows reports whether the keyspace is that of a follower.
@@ -105,33 +80,16 @@ func (tx *Tx) beginRole() {
 // refuse takes back a transaction of a follower that has changed something.
 func (tx *Tx) refuse() LSN {
 	tx.Rollback()
-	return refusedLSN
+	return storage.Refused
 }
-
-// Position returns the position of what the local journal has.
-func (ks *Keyspace) Position() (p replica.Position) {
-	if ks.role != nil {
-		p = ks.role.Tail().Position
-	}
-	return p
-}
-
-// ReplicaState returns the last state of a tail. It must not be changed.
-func (ks *Keyspace) ReplicaState() []byte { return ks.role.Tail().State }
-
-// Durable returns the index of the log up to which the local files are forced to disk.
-func (ks *Keyspace) Durable() uint64 { return ks.role.Durable(uint64(ks.journal.Synced())) }
 
 // Leads reports whether the keyspace is that of the leader.
 func (ks *Keyspace) Leads() bool { return !ks.follows() }
 
-// Unsettled reports whether memory has changes of which the keyspace does not know that they are committed.
-func (ks *Keyspace) Unsettled() bool { return ks.journal.Unsettled() }
-
 // Found gives a follower a place in a log that begins with its content, durably, whatever place it had.
 func (ks *Keyspace) Found(t replica.Tail) error {
 	t.Moment = max(t.Moment, ks.role.Tail().Moment)
-	lsn, err := ks.appendApplied("", t)
+	lsn, err := ks.storage.AppendReplicated("", t)
 	if err == nil {
 		err = ks.settleApplied(lsn, t)
 	}
@@ -234,54 +192,6 @@ func (ks *Keyspace) sweep() {
 	}
 }
 
-// Wait returns once the LSN is committed as the fsync policy asks. In a cluster it also makes sure that the node has led
-// since the transaction, if that was a leader's. After an error nothing is lost: the journal tries again.
-func (ks *Keyspace) Wait(lsn LSN) error { return ks.confirm(lsn, ks.Service.Wait) }
-
-// CommitNow is Wait without yielding first, for a goroutine that has gathered the work of many itself.
-func (ks *Keyspace) CommitNow(lsn LSN) error { return ks.confirm(lsn, ks.Service.CommitNow) }
-
-func (ks *Keyspace) confirm(lsn LSN, wait func(LSN) error) error {
-	switch {
-	case ks.role == nil:
-		return wait(lsn)
-	case lsn == 0:
-		return nil
-	case lsn == refusedLSN:
-		return replica.ErrFollower
-	}
-	if err := wait(lsn); err != nil {
-		return err
-	}
-	return ks.role.ConfirmLSN(uint64(lsn))
-}
-
-// Settle is Wait without the confirmation that the node leads. If the log has the batch meanwhile, it does not fail because
-// of an attempt that was too early.
-func (ks *Keyspace) Settle(lsn LSN) error {
-	err := ks.Service.Wait(lsn)
-	if err != nil {
-		err = ks.Service.Wait(lsn)
-	}
-	return err
-}
-
-// Throttle limits the uncommitted bytes; see [storage.Service.Throttle].
-func (ks *Keyspace) Throttle() {
-	if ks.role == nil {
-		ks.Service.Throttle()
-	} else if ks.journal.Waiting() > mostReplicated {
-		_ = ks.journal.Wait(ks.journal.Last())
-	}
-}
-
-// SetFsync changes the fsync policy while running. In a cluster the log makes commits durable, and it stays EverySec.
-func (ks *Keyspace) SetFsync(p Fsync) {
-	if ks.role == nil {
-		ks.Service.SetFsync(p)
-	}
-}
-
 // Abandon closes the keyspace and the data folder as they are: it commits nothing that the log has not, and makes no
 // checkpoint. Transactions may run meanwhile and afterwards. They do no harm, and Wait fails for them.
 func (ks *Keyspace) Abandon() error {
@@ -293,13 +203,6 @@ func (ks *Keyspace) Abandon() error {
 
 // ReadReplica returns the position and the state of a data folder that is not in use.
 func ReadReplica(dir string) (replica.Tail, error) { return storage.ReadTail(dir) }
-
-// appendApplied has a batch of the log join the local journal. It comes while the partitions that the batch changes are
-// locked, so a checkpoint finds the batch in the journal if it finds a change of it in memory.
-func (ks *Keyspace) appendApplied(batch string, t replica.Tail) (LSN, error) {
-	t.Next = ks.catalogue.next.Load()
-	return ks.journal.AppendReplicated(replica.Text(batch), t)
-}
 
 // settleApplied commits a batch that has joined the journal. The follower's clock then stands at its moment.
 func (ks *Keyspace) settleApplied(lsn LSN, t replica.Tail) error {

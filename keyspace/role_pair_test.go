@@ -18,6 +18,7 @@ import (
 	"mayfly/keyspace/eviction"
 	"mayfly/keyspace/journal"
 	"mayfly/keyspace/replica"
+	"mayfly/keyspace/storage"
 )
 
 // sameAs compares what lives on two nodes at the time of one.
@@ -183,7 +184,7 @@ func TestFollowersChangeNothing(t *testing.T) {
 		if err := tx.Veto(); changes && err != replica.ErrFollower {
 			t.Errorf("%s: the veto is %v", name, err)
 		}
-		if lsn := tx.Close(); changes && (lsn != refusedLSN || b.Wait(lsn) != replica.ErrFollower) {
+		if lsn := tx.Close(); changes && (lsn != storage.Refused || b.Wait(lsn) != replica.ErrFollower) {
 			t.Errorf("%s: Close returns %d", name, lsn)
 		}
 	}
@@ -659,6 +660,7 @@ func TestScrubOfANode(t *testing.T) {
 
 // TestThrottleOfALeader: what waits is bounded without a majority too.
 func TestThrottleOfALeader(t *testing.T) {
+	const mostReplicated = 4 << 20
 	log := newFakeLog()
 	n := newNode(t, log)
 	n.lead()
@@ -680,7 +682,7 @@ func TestThrottleOfALeader(t *testing.T) {
 	if most > mostReplicated+100_000 || most < 1<<20 {
 		t.Errorf("the longest entry has %d bytes", most)
 	}
-	if refused := LSN(math.MaxUint64); refused != refusedLSN {
+	if refused := LSN(math.MaxUint64); refused != storage.Refused {
 		t.Error(refused)
 	}
 	n.abandon()

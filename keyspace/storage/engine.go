@@ -14,6 +14,7 @@ import (
 	"mayfly/keyspace/lease"
 	"mayfly/keyspace/manifest"
 	"mayfly/keyspace/memtable"
+	"mayfly/keyspace/replica"
 	"mayfly/keyspace/reserve"
 	"mayfly/keyspace/scrub"
 	"mayfly/keyspace/store"
@@ -33,7 +34,8 @@ type Options struct {
 	Tick       func()          // called each second by Run
 	Stop       <-chan struct{} // closed to end what runs in the background
 
-	Replication *journal.Replication // nil: there is none
+	Role *replica.Role // of a node of a cluster; nil: there is none
+	Next func() uint32 // all containers have lesser numbers; needed with a role
 
 	// The following change while a test runs, with the engine locked. Open sets them.
 	Piece   int    // items captured while a partition stays locked

@@ -6,28 +6,31 @@ import (
 
 	"mayfly/keyspace/datadir"
 	"mayfly/keyspace/journal"
+	"mayfly/keyspace/replica"
 	"mayfly/keyspace/scrub"
 	"mayfly/keyspace/store"
 )
 
 // Service is an engine as clients see it: what they may ask it for. Its errors do not have the path of the data folder. Safe
 // for concurrent use from Begin on.
-type Service struct{ engine *Engine }
+type Service struct {
+	engine *Engine
+	role   *replica.Role // of a node of a cluster; nil: there is none
+}
 
 // Service returns the engine as clients see it.
-func (e *Engine) Service() Service { return Service{e} }
+func (e *Engine) Service() Service { return Service{e, e.Options.Role} }
 
 // Dir is the data folder.
 func (s Service) Dir() string { return s.engine.Options.Dir }
 
 // Wait returns once the LSN is committed as the fsync policy asks, by this call together with all other pending
-// work, or by another. After an error nothing is lost: the journal tries again.
-func (s Service) Wait(lsn journal.LSN) error { return s.ForClients(s.engine.Journal.Wait(lsn)) }
+// work, or by another. In a cluster it also makes sure that the node has led since the transaction, if that was a leader's.
+// After an error nothing is lost: the journal tries again.
+func (s Service) Wait(lsn journal.LSN) error { return s.confirm(lsn, s.engine.Journal.Wait) }
 
 // CommitNow is Wait without yielding first, for a goroutine that has gathered the work of many itself.
-func (s Service) CommitNow(lsn journal.LSN) error {
-	return s.ForClients(s.engine.Journal.CommitNow(lsn))
-}
+func (s Service) CommitNow(lsn journal.LSN) error { return s.confirm(lsn, s.engine.Journal.CommitNow) }
 
 // MaxWaiting is the number of uncommitted bytes above which a writer commits first.
 const MaxWaiting = 32 << 20
@@ -35,7 +38,11 @@ const MaxWaiting = 32 << 20
 // Throttle limits the uncommitted bytes: above the limit it commits. It is called before a transaction that may
 // write. It returns no error: see Writable.
 func (s Service) Throttle() {
-	if j := s.engine.Journal; j.Waiting() > MaxWaiting {
+	most := int64(MaxWaiting)
+	if s.role != nil {
+		most = maxReplicated
+	}
+	if j := s.engine.Journal; j.Waiting() > most {
 		_ = j.Wait(j.Last())
 	}
 }
@@ -49,8 +56,12 @@ func (s Service) Halt() error {
 	return errors.Join(s.engine.Journal.CommitAll(), s.engine.Journal.Sync())
 }
 
-// SetFsync changes the fsync policy while running.
-func (s Service) SetFsync(p journal.Policy) { s.engine.Journal.SetPolicy(p) }
+// SetFsync changes the fsync policy while running. In a cluster the log makes commits durable, and the policy stays.
+func (s Service) SetFsync(p journal.Policy) {
+	if s.role == nil {
+		s.engine.Journal.SetPolicy(p)
+	}
+}
 
 // Save makes a checkpoint; see [Engine.Save]. It blocks until that is done; transactions continue meanwhile.
 func (s Service) Save() error { return s.engine.Save() }

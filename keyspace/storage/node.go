@@ -1,0 +1,82 @@
+package storage
+
+import (
+	"math"
+
+	"mayfly/keyspace/journal"
+	"mayfly/keyspace/replica"
+)
+
+// Refused is the LSN of a transaction that a follower has refused.
+const Refused = journal.LSN(math.MaxUint64)
+
+// maxReplicated is MaxWaiting of a node of a cluster: it bounds the batches of the log.
+const maxReplicated = 4 << 20
+
+// replication returns how the journal replicates; nil: it does not.
+func (e *Engine) replication() *journal.Replication {
+	r := e.Options.Role
+	if r == nil {
+		return nil
+	}
+	return &journal.Replication{
+		Replicate: func(lsn uint64, moment int64, batch []byte) (replica.Tail, error) {
+			t, err := r.Replicate(lsn, moment, batch)
+			t.Next = e.Options.Next()
+			return t, err
+		},
+		Moment:  r.Moment,
+		Settled: func(lsn journal.LSN, t replica.Tail, synced journal.LSN) { r.Settled(uint64(lsn), t, uint64(synced)) },
+	}
+}
+
+// AppendReplicated has a batch of the log join the local journal. It comes while the partitions that the batch changes are
+// locked, so a checkpoint finds the batch in the journal if it finds a change of it in memory.
+func (e *Engine) AppendReplicated(batch string, t replica.Tail) (journal.LSN, error) {
+	t.Next = e.Options.Next()
+	return e.Journal.AppendReplicated(replica.Text(batch), t)
+}
+
+// confirm waits for an LSN. In a cluster it also makes sure that the node has led since the transaction, if that was a
+// leader's.
+func (s Service) confirm(lsn journal.LSN, wait func(journal.LSN) error) error {
+	switch {
+	case s.role == nil:
+		return s.ForClients(wait(lsn))
+	case lsn == 0:
+		return nil
+	case lsn == Refused:
+		return replica.ErrFollower
+	}
+	if err := wait(lsn); err != nil {
+		return s.ForClients(err)
+	}
+	return s.role.ConfirmLSN(uint64(lsn))
+}
+
+// Settle is Wait without the confirmation that the node leads. If the log has the batch meanwhile, it does not fail because
+// of an attempt that was too early.
+func (s Service) Settle(lsn journal.LSN) error {
+	err := s.engine.Journal.Wait(lsn)
+	if err != nil {
+		err = s.engine.Journal.Wait(lsn)
+	}
+	return s.ForClients(err)
+}
+
+// Position returns the position of what the local journal has.
+func (s Service) Position() (p replica.Position) {
+	if s.role != nil {
+		p = s.role.Tail().Position
+	}
+	return p
+}
+
+// ReplicaState returns the last state of a tail. It must not be changed.
+func (s Service) ReplicaState() []byte { return s.role.Tail().State }
+
+// Durable returns the index of the log up to which the local files are forced to disk.
+func (s Service) Durable() uint64 { return s.role.Durable(uint64(s.engine.Journal.Synced())) }
+
+// Unsettled reports whether memory has changes of which it is not known that they are committed.
+func (s Service) Unsettled() bool { return s.engine.Journal.Unsettled() }
