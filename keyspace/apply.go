@@ -3,8 +3,10 @@ package keyspace
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"mayfly/keyspace/follow"
+	"mayfly/keyspace/memtable"
 	"mayfly/keyspace/replica"
 )
 
@@ -27,6 +29,7 @@ type applier struct {
 	index    uint64                // of the last batch
 	lsn      LSN                   // covers it
 	now      int64                 // ms
+	lookups  memtable.Prefetcher
 
 	// Of the batch that is applied:
 	last   *Container            // of the item before
@@ -113,9 +116,12 @@ func (ks *Keyspace) newApplier() *applier {
 func (a *applier) apply(now int64) error {
 	ks := a.ks
 	a.now, a.last, a.made, a.logged, a.reload = now, nil, nil, nil, nil
-	for i := range a.batch.Items {
-		if err := a.item(&a.batch.Items[i]); err != nil {
-			return err
+	for items := range slices.Chunk(a.batch.Items, appliedAtOnce) {
+		a.prefetch(items)
+		for i := range items {
+			if err := a.item(&items[i]); err != nil {
+				return err
+			}
 		}
 	}
 	if len(a.batch.Records) > 0 {
@@ -144,6 +150,27 @@ func (a *applier) apply(now int64) error {
 		p.version = max(p.version, a.batch.Version)
 	}
 	return nil
+}
+
+// appliedAtOnce is the number of items that are prefetched together: their keys and records fit into the processor's
+// nearest cache.
+const appliedAtOnce = 32
+
+// prefetch prepares the look-ups of items.
+func (a *applier) prefetch(items []follow.Item) {
+	if len(items) == 1 || !a.ks.BeyondCache() {
+		return
+	}
+	defer a.lookups.Reset()
+	for i := range items {
+		it := &items[i]
+		if c := a.byNumber[it.Container]; c != nil {
+			if t := c.tables[it.Partition(len(a.ks.partitions))]; t != nil {
+				a.lookups.Add(&t.Table, it.ID)
+			}
+		}
+	}
+	a.lookups.Run(prefetchBytes)
 }
 
 // container returns the container that has a number, or is about to have it; nil if the batch leaves none.
