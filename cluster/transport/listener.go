@@ -1,6 +1,7 @@
 package transport
 
 import (
+	"cmp"
 	"container/list"
 	"context"
 	"crypto/tls"
@@ -27,14 +28,15 @@ type ListenOptions struct {
 	// them. nil: each certificate that the CA has signed for clients is a node's.
 	Hosts func() []string
 	Log   zerolog.Logger
+
+	patience time.Duration // for a handshake, and for headers; 0: handshakeTimeout
 }
 
 // The bounds of what strangers cost.
 const (
 	mostPending      = 128             // connections that have not shown who they are; the oldest makes room
 	mostConns        = 1024            // of nodes
-	handshakeTimeout = 5 * time.Second // for the whole TLS handshake
-	headerTimeout    = 5 * time.Second
+	handshakeTimeout = 5 * time.Second // for the whole TLS handshake, and for the headers of a request
 	idleTimeout      = time.Minute
 	writeTimeout     = 5 * time.Second // for the other side to take some bytes
 	mostHeaderBytes  = 16 << 10
@@ -66,6 +68,7 @@ func Listen(o ListenOptions) (*Listener, error) {
 	if o.Credentials == nil && !onLoopback(o.Addr) {
 		return nil, fmt.Errorf("cluster-addr %s is not on loopback and there are no credentials", o.Addr)
 	}
+	o.patience = cmp.Or(o.patience, handshakeTimeout)
 	config := net.ListenConfig{KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: 5 * time.Second, Interval: 2 * time.Second, Count: 3}}
 	tcp, err := config.Listen(context.Background(), "tcp", o.Addr)
 	if err != nil {
@@ -80,7 +83,7 @@ func Listen(o ListenOptions) (*Listener, error) {
 		DisableCompression: true, ResponseHeaderTimeout: answerTimeout, ExpectContinueTimeout: bodyTimeout,
 	}, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	l.server = &http.Server{
-		Handler: http.HandlerFunc(l.serve), ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: mostHeaderBytes,
+		Handler: http.HandlerFunc(l.serve), ReadHeaderTimeout: o.patience, IdleTimeout: idleTimeout, MaxHeaderBytes: mostHeaderBytes,
 		ErrorLog: log.New(debugWriter{o.Log}, "", 0), ConnState: l.connState,
 	}
 	go l.accept()
@@ -184,7 +187,7 @@ func (l *Listener) known(conn *boundedConn) {
 
 func (l *Listener) handshake(conn *boundedConn) {
 	secure := tls.Server(conn, l.tls)
-	ctx, cancel := context.WithTimeout(context.Background(), handshakeTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), l.o.patience)
 	defer cancel()
 	if err := secure.HandshakeContext(ctx); err != nil {
 		conn.Close()
