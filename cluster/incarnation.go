@@ -58,8 +58,10 @@ type incarnation struct {
 	applier   *applier
 	loop      *loop
 
-	stop  chan struct{} // closed when the incarnation ends
-	tasks sync.WaitGroup
+	stop    chan struct{}   // closed when the incarnation ends
+	context context.Context // ends then
+	cancel  context.CancelFunc
+	tasks   sync.WaitGroup
 
 	incoming sync.Mutex // held while stores are written, and for good when they are to be installed
 
@@ -76,6 +78,7 @@ func (n *Node) open(identity *forming.Identity) (_ *incarnation, err error) {
 	inc := &incarnation{node: n, identity: identity, log: n.options.Log, rep: newReplicator(clock.Monotonic),
 		stop: make(chan struct{}), ended: make(chan struct{}), peers: map[uint64]string{}, sending: map[uint64]bool{}}
 	inc.rep.readIndex = n.options.ReadIndex
+	inc.context, inc.cancel = context.WithCancel(context.Background())
 	defer func() {
 		if err != nil {
 			inc.release(false)
@@ -184,15 +187,13 @@ func (inc *incarnation) openCore() (err error) {
 	}
 	inc.applier.stop, inc.applier.wake, inc.applier.fail, inc.applier.log = inc.stop, inc.loop.wake, inc.end, inc.log
 	inc.applier.show = n.show
+	inc.loop.retained.keep = n.options.LogSize
 	inc.loop.init()
 	inc.transport, err = transport.New(transport.Options{
 		Listener: n.listener, Cluster: id.Cluster, ID: id.ID, Deliver: inc.loop.deliver,
 		Unreachable: func(peer uint64) { inc.loop.post(func() { inc.loop.core.ReportUnreachable(peer) }) },
-		StoresSent: func(peer uint64, ok bool) {
-			inc.storesDone(peer)
-			inc.loop.post(func() { inc.loop.core.ReportSnapshot(peer, ok) })
-		},
-		Removed: n.removed.has, Expelled: func() { inc.end(errRemoved) }, ReceiveStores: inc.receiveStores, Log: inc.log,
+		StoresSent:  inc.storesDone,
+		Removed:     n.removed.has, Expelled: func() { inc.end(errRemoved) }, ReceiveStores: inc.receiveStores, Log: inc.log,
 	})
 	if err != nil {
 		return err
@@ -217,6 +218,7 @@ func (inc *incarnation) end(cause error) {
 // the next start reads the journal. No client uses the keyspace any more.
 func (inc *incarnation) close(orderly bool) {
 	inc.rep.end()
+	inc.cancel()
 	close(inc.stop)
 	inc.tasks.Wait()
 	inc.release(orderly)
@@ -224,6 +226,7 @@ func (inc *incarnation) close(orderly bool) {
 
 // release closes what is open. No goroutine of the incarnation runs any more.
 func (inc *incarnation) release(orderly bool) {
+	inc.cancel()
 	if inc.transport != nil {
 		if err := inc.transport.Close(); err != nil {
 			inc.log.Debug().Err(err).Msg("closing the connections to the other nodes")
@@ -292,32 +295,41 @@ func (inc *incarnation) connect() {
 	}
 }
 
-// sendStores sends the stores to a node that is too far behind, from a backup of now. It returns at once.
-func (inc *incarnation) sendStores(m *raftpb.Message) {
+// sendStores begins to send the stores to a node that is too far behind, from a backup of now. It returns at once, false
+// if they are under way already.
+func (inc *incarnation) sendStores(m *raftpb.Message) bool {
 	to := m.GetTo()
 	inc.mu.Lock()
 	defer inc.mu.Unlock()
 	if inc.sending[to] || inc.cause != nil {
-		return
+		return false
 	}
 	inc.sending[to] = true
 	inc.tasks.Go(func() {
 		if err := inc.backUpAndSend(m); err != nil {
-			inc.log.Error().Err(err).Uint64("to", to).Msg("cannot send the stores to a node that is far behind")
-			inc.storesDone(to)
-			inc.loop.post(func() { inc.loop.core.ReportSnapshot(to, false) })
+			if !errors.Is(err, context.Canceled) {
+				inc.log.Error().Err(err).Uint64("to", to).Msg("cannot send the stores to a node that is far behind")
+			}
+			inc.storesDone(to, false)
 		}
 	})
+	return true
 }
 
-// storesDone notes that a transfer of stores has ended, and removes its backup.
-func (inc *incarnation) storesDone(to uint64) {
+// storesDone notes that a transfer of stores has ended, removes its backup, and tells raft, which may ask for the next one.
+func (inc *incarnation) storesDone(to uint64, arrived bool) {
 	if err := os.RemoveAll(inc.outgoing(to)); err != nil {
 		inc.log.Warn().Err(err).Msg("cannot remove a backup that was sent")
 	}
 	inc.mu.Lock()
-	defer inc.mu.Unlock()
 	delete(inc.sending, to)
+	inc.mu.Unlock()
+	inc.loop.post(func() {
+		inc.loop.core.ReportSnapshot(to, arrived)
+		if !arrived {
+			inc.loop.retained.end(to)
+		}
+	})
 }
 
 func (inc *incarnation) outgoing(to uint64) string {
@@ -335,7 +347,9 @@ func (inc *incarnation) awaitMember(id uint64) error {
 			return err
 		case state.Voter(id) || state.Learner(id):
 			return nil
-		case waited >= longest || !inc.pause(step):
+		case !inc.pause(step):
+			return inc.context.Err()
+		case waited >= longest:
 			return errors.New("the data folder does not know it as a member yet")
 		}
 	}
@@ -353,7 +367,7 @@ func (inc *incarnation) backUpAndSend(m *raftpb.Message) error {
 		return err
 	}
 	inc.log.Info().Uint64("to", m.GetTo()).Msg("a node is too far behind for the log: makes a backup for it")
-	if err := inc.ks.Backup(dir); err != nil {
+	if err := inc.ks.BackupContext(inc.context, dir); err != nil {
 		return err
 	}
 	tail, err := keyspace.ReadReplica(dir)
@@ -365,7 +379,12 @@ func (inc *incarnation) backUpAndSend(m *raftpb.Message) error {
 		return err
 	}
 	m.Snapshot = &raftpb.Snapshot{Metadata: &raftpb.SnapshotMetadata{Index: &tail.Index, Term: &tail.Term, ConfState: confState(&state)}}
-	inc.transport.SendStores(m, func() (io.ReadCloser, int64, error) { return stores.Pack(dir) })
+	to := m.GetTo()
+	inc.transport.SendStores(m, func() (io.ReadCloser, int64, error) {
+		r, size, err := stores.Pack(dir)
+		inc.loop.post(func() { inc.loop.retained.size(to, size) })
+		return r, size, err
+	})
 	return nil
 }
 

@@ -38,7 +38,7 @@ type loop struct {
 	rep     *replicator
 	durable func() uint64 // index up to which the log may be cut
 	send    func([]*raftpb.Message)
-	stores  func(*raftpb.Message)          // sends the stores to a node that is too far behind
+	stores  func(*raftpb.Message) bool     // begins to send the stores to a node that is too far behind
 	install func(index, term uint64) error // decides that the next incarnation takes the stores that were received
 	fail    func(error)                    // ends the incarnation
 	changed func()                         // called after each new status
@@ -57,10 +57,11 @@ type loop struct {
 	bytes  atomic.Int64 // of the raft log in memory
 
 	// For the loop's goroutine only.
-	session uint64 // that was published last
-	leading leading
-	barrier uint64 // to ask a majority for, still; 0: none
-	ticks   int
+	session  uint64 // that was published last
+	leading  leading
+	barrier  uint64 // to ask a majority for, still; 0: none
+	ticks    int
+	retained retention
 }
 
 // leading is what the last status says of the leader.
@@ -219,7 +220,9 @@ func (l *loop) dispatch(messages []*raftpb.Message) {
 	kept := messages[:0:len(messages)]
 	for _, m := range messages {
 		if m.GetType() == raftpb.MessageType_MsgSnap {
-			l.stores(m)
+			if index := m.GetSnapshot().GetMetadata().GetIndex(); l.stores(m) {
+				l.retained.begin(m.GetTo(), index, clock.Monotonic())
+			}
 		} else {
 			kept = append(kept, m)
 		}
@@ -245,10 +248,17 @@ func (l *loop) askBarrier() {
 }
 
 func (l *loop) compact() {
-	state := l.core.Status(clock.Monotonic()).State
-	conf := &raftpb.ConfState{Voters: state.Voters, Learners: state.Learners}
+	status := l.core.Status(clock.Monotonic())
+	l.retained.update(&status, l.disk.Behind, clock.Monotonic())
+	l.disk.Retain(l.retained.need())
+	conf := &raftpb.ConfState{Voters: status.State.Voters, Learners: status.State.Learners}
 	if err := l.disk.Compact(l.durable(), conf); err != nil {
 		l.fail(fmt.Errorf("cutting the raft log: %w", err))
+	}
+	if first, err := l.disk.Memory().FirstIndex(); err == nil {
+		for _, id := range l.retained.missed(first) {
+			l.log.Warn().Uint64("to", id).Msg("the log has grown too much while a node gets the stores: it will need others")
+		}
 	}
 	memory, _ := l.disk.Size()
 	l.bytes.Store(memory)

@@ -161,7 +161,7 @@ func newDriver(t *testing.T, self entry.Member, state *entry.State) *driver {
 	at := replica.Position{Index: 1, Term: 1}
 	a := newApplier(d.store, rep, self.ID, at)
 	const tick = testTimeout / electionTicks
-	d.loop = &loop{disk: log, applier: a, rep: rep, durable: func() uint64 { return 0 }, stores: func(*raftpb.Message) {}, changed: func() {},
+	d.loop = &loop{disk: log, applier: a, rep: rep, durable: func() uint64 { return 0 }, stores: func(*raftpb.Message) bool { return false }, changed: func() {},
 		tick: tick, stop: make(chan struct{})}
 	d.fail = func(err error) { d.ended <- err }
 	d.loop.core, err = core.New(core.Config{ID: self.ID, Storage: log.Memory(), Applied: 1, State: state.Encode(), Self: self,

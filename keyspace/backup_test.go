@@ -1,15 +1,20 @@
 package keyspace
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"mayfly/expiry"
 	"mayfly/keyspace/aof"
+	"mayfly/keyspace/store"
 )
 
 // TestBackupIsOneMoment backs up while pairs of items in different partitions are written together.
@@ -74,6 +79,35 @@ func TestBackupRefusesAndLeavesNothing(t *testing.T) {
 		t.Error("a backup went into a folder that does not exist")
 	}
 	if entries, err := os.ReadDir(taken); err != nil || len(entries) != 0 {
+		t.Errorf("left behind: %v %v", entries, err)
+	}
+}
+
+// A backup that rests for hours ends with its context, and leaves nothing.
+func TestBackupEndsWithItsContext(t *testing.T) {
+	o := open(t)
+	o.put("0", "a", `"`+strings.Repeat("x", 2*store.StepBytes)+`"`, expiry.Inherit)
+	o.storage.Lock()
+	o.storage.Options.Pace = 1
+	o.storage.Unlock()
+	parent := t.TempDir()
+	ctx, cancel := context.WithCancel(t.Context())
+	result := make(chan error, 1)
+	go func() { result <- o.BackupContext(ctx, filepath.Join(parent, "backup")) }()
+	for copied := false; !copied; runtime.Gosched() { // soon, or the test times out
+		files, err := filepath.Glob(filepath.Join(parent, "backup.part", "*.db"))
+		copied = err == nil && len(files) > 0
+	}
+	cancel()
+	select {
+	case err := <-result:
+		if !errors.Is(err, context.Canceled) {
+			t.Errorf("the backup ends with %v", err)
+		}
+	case <-time.After(30 * time.Second):
+		t.Fatal("the backup goes on")
+	}
+	if entries, err := os.ReadDir(parent); err != nil || len(entries) != 0 {
 		t.Errorf("left behind: %v %v", entries, err)
 	}
 }

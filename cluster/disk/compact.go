@@ -10,12 +10,17 @@ import (
 	"go.etcd.io/raft/v3/raftpb"
 )
 
-// most is how many times Options.Keep stays for a node that gets stores.
-const most = 4
+// Retain keeps the entries after index, with which a node that is being sent stores goes on, unless the log has more bytes
+// than most. An index of 0 ends that.
+func (l *Log) Retain(index uint64, most int64) { l.retain, l.most = index, most }
 
-// Retain keeps the entries after index, with which a node that is being sent stores goes on, within four times
-// Options.Keep. 0 ends that.
-func (l *Log) Retain(index uint64) { l.retain = index }
+// Behind returns the size of the entries in memory after an index.
+func (l *Log) Behind(index uint64) (bytes int64) {
+	for _, size := range l.sizes[min(max(index, l.base)-l.base, uint64(len(l.sizes))):] {
+		bytes += size
+	}
+	return bytes
+}
 
 // Compact forgets entries up to durable at most, the index up to which the local files are on disk. It keeps
 // Options.Keep bytes, and does nothing unless an eighth of that can go. conf is the configuration as of durable or later.
@@ -57,7 +62,7 @@ func (l *Log) target(durable uint64) (index uint64, freed int64) {
 	for i, size := range l.sizes {
 		next := l.base + 1 + uint64(i)
 		left := bytes - freed
-		retained := l.retain != 0 && next > l.retain && left <= most*l.options.Keep
+		retained := l.retain != 0 && next > l.retain && left <= l.most
 		if next > durable || left <= l.options.Keep || retained {
 			break
 		}

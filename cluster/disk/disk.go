@@ -81,7 +81,8 @@ type Log struct {
 	err     error // of the first Save that failed
 
 	base   uint64 // the marker: entries up to it are forgotten
-	retain uint64
+	retain uint64 // see Retain
+	most   int64
 	sizes  []int64 // of the entries in memory, from base+1 on
 	bytes  atomic.Int64
 	files  atomic.Int64

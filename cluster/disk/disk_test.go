@@ -279,7 +279,8 @@ func TestCompact(t *testing.T) {
 	if first() != before {
 		t.Error("compacted for little")
 	}
-	l.Retain(before + 20)
+	most := 4 * o.Keep
+	l.Retain(before+20, most)
 	add(200)
 	compact(last)
 	if first() != before+21 {
@@ -287,10 +288,13 @@ func TestCompact(t *testing.T) {
 	}
 	add(600)
 	compact(last)
-	if memory, _ := l.Size(); memory > most*o.Keep+4*size {
-		t.Errorf("%d bytes are retained, most are %d", memory, most*o.Keep)
+	if memory, _ := l.Size(); memory > most+4*size || memory < most/2 {
+		t.Errorf("%d bytes are retained, most are %d", memory, most)
 	}
-	l.Retain(0)
+	if all, _ := l.Size(); l.Behind(first()-1) != all || l.Behind(0) != all || l.Behind(last-1) != size+entryOverhead || l.Behind(last) != 0 || l.Behind(last+9) != 0 {
+		t.Errorf("of %d bytes, %d are behind the first, %d before the last", all, l.Behind(first()), l.Behind(last-1))
+	}
+	l.Retain(0, 0)
 	compact(last)
 	if memory, files := l.Size(); memory > o.Keep || files > o.Keep+4*wal.SegmentSizeBytes {
 		t.Errorf("%d bytes in memory, %d in files", memory, files)

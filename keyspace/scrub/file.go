@@ -1,6 +1,7 @@
 package scrub
 
 import (
+	"context"
 	"errors"
 	"io"
 	"os"
@@ -41,27 +42,27 @@ func (f *File) Close() {
 // Check reads the file from the disk, and compares it with what was written. An *aof.DamageError is the error for a
 // difference.
 func (f *File) Check(pacer *store.Pacer) error {
-	r := &reader{f: f.f, pacer: pacer, cold: true}
+	r := &reader{ctx: context.Background(), f: f.f, pacer: pacer, cold: true}
 	defer r.dropCache(f.Size)
 	return f.check(r, nil)
 }
 
 // CopyTo copies the file into a folder, and forces the copy to disk. The copy has the bytes that were checked: an
-// *aof.DamageError is the error if they are not those that were written.
-func (f *File) CopyTo(dir string, pacer *store.Pacer) error {
+// *aof.DamageError is the error if they are not those that were written. The copy fails when the context ends.
+func (f *File) CopyTo(ctx context.Context, dir string, pacer *store.Pacer) error {
 	out, err := aof.CreateNew(filepath.Join(dir, filepath.Base(f.Path)))
 	if err != nil {
 		return err
 	}
-	err = f.check(&reader{f: f.f, pacer: pacer, to: out}, nil)
+	err = f.check(&reader{ctx: ctx, f: f.f, pacer: pacer, to: out}, nil)
 	return errors.Join(err, aof.Fsync(out), out.Close())
 }
 
 // CopyLive is CopyTo for a store, but leaves out what is overwritten or deleted, and records that are gone: gone is as in
 // [store.CopyOptions]. It returns the mark and the end of the copy.
-func (f *File) CopyLive(dir string, gone func(key, rec []byte) bool, pacer *store.Pacer) (mark uint32, end int64, err error) {
+func (f *File) CopyLive(ctx context.Context, dir string, gone func(key, rec []byte) bool, pacer *store.Pacer) (mark uint32, end int64, err error) {
 	return store.Copy(filepath.Join(dir, filepath.Base(f.Path)), store.CopyOptions{
-		Scan: func(v aof.Visitor) error { return f.check(&reader{f: f.f}, v) }, Gone: gone, Pacer: pacer,
+		Scan: func(v aof.Visitor) error { return f.check(&reader{ctx: ctx, f: f.f}, v) }, Gone: gone, Pacer: pacer,
 	})
 }
 
@@ -101,6 +102,7 @@ func (f *File) checkText(r *reader) error {
 
 // reader reads a file at a pace, and copies what it reads. A scan reads each byte once, in order.
 type reader struct {
+	ctx   context.Context // its end is the error of ReadAt
 	f     *os.File
 	pacer *store.Pacer
 	to    *os.File // receives a copy; may be nil
@@ -114,6 +116,9 @@ const (
 )
 
 func (r *reader) ReadAt(b []byte, at int64) (n int, err error) {
+	if err := r.ctx.Err(); err != nil {
+		return 0, err
+	}
 	if next := at + int64(len(b)); r.cold && next > r.ahead {
 		r.dropCache((next + window) &^ (pageSize - 1))
 	}

@@ -40,7 +40,7 @@ func check(t *testing.T, f *File) (checked, copied error) {
 	}
 	defer f.Close()
 	dir := t.TempDir()
-	checked, copied = f.Check(nil), f.CopyTo(dir, nil)
+	checked, copied = f.Check(nil), f.CopyTo(t.Context(), dir, nil)
 	if copied == nil {
 		want := aoftest.Read(t, f.Path)
 		if f.Text == "" {
@@ -137,7 +137,7 @@ func TestCopyRests(t *testing.T) {
 		}
 		dir := t.TempDir()
 		var rested []int64 // at these sizes of the copy
-		err := f.CopyTo(dir, store.NewPacer(1<<40, nil, func() bool {
+		err := f.CopyTo(t.Context(), dir, store.NewPacer(1<<40, nil, func() bool {
 			fi, err := os.Stat(filepath.Join(dir, filepath.Base(f.Path)))
 			if err != nil {
 				t.Error(err)
@@ -162,7 +162,7 @@ func TestCopyThatFails(t *testing.T) {
 	defer f.Close()
 	disk := aoftest.NewDisk(t)
 	disk.FailSyncs.Store(true)
-	if err := f.CopyTo(t.TempDir(), nil); !errors.Is(err, aoftest.ErrDisk) || IsDamage(err) {
+	if err := f.CopyTo(t.Context(), t.TempDir(), nil); !errors.Is(err, aoftest.ErrDisk) || IsDamage(err) {
 		t.Errorf("%v", err)
 	}
 }

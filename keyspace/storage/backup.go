@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"context"
 	"path/filepath"
 
 	"mayfly/keyspace/datadir"
@@ -38,19 +39,21 @@ func (e *Engine) LastSave() int64 { return e.checkpoint.last.Load() }
 //
 // What is copied is checked. If a file is damaged, all files are checked, damaged ones are written anew, and the backup
 // begins again.
-func (e *Engine) Backup(path string) error {
-	err := e.backup(path)
+//
+// The backup fails when the context ends.
+func (e *Engine) Backup(ctx context.Context, path string) error {
+	err := e.backup(ctx, path)
 	if !scrub.IsDamage(err) {
 		return err
 	}
 	e.Options.Log.Error().Err(err).Msg("a backup has found damage")
-	if err := e.Scrub.Scrub(e.backupPacer()); err != nil {
+	if err := e.Scrub.Scrub(e.backupPacer(ctx)); err != nil {
 		return err
 	}
-	return e.backup(path)
+	return e.backup(ctx, path)
 }
 
-func (e *Engine) backup(path string) (err error) {
+func (e *Engine) backup(ctx context.Context, path string) (err error) {
 	staging, err := datadir.NewStaging(path)
 	if err != nil {
 		return err
@@ -66,9 +69,9 @@ func (e *Engine) backup(path string) (err error) {
 	if err != nil {
 		return err
 	}
-	pacer := e.backupPacer()
+	pacer := e.backupPacer(ctx)
 	for _, f := range files {
-		if err := copyFile(f, staging.Dir(), m, gone, pacer); err != nil {
+		if err := copyFile(ctx, f, staging.Dir(), m, gone, pacer); err != nil {
 			return err
 		}
 	}
@@ -79,12 +82,12 @@ func (e *Engine) backup(path string) (err error) {
 }
 
 // copyFile copies a file into a folder. The manifest gets what is different of a store's copy.
-func copyFile(f *scrub.File, dir string, m *manifest.Manifest, gone func(key, rec []byte) bool, pacer *store.Pacer) error {
+func copyFile(ctx context.Context, f *scrub.File, dir string, m *manifest.Manifest, gone func(key, rec []byte) bool, pacer *store.Pacer) error {
 	name := filepath.Base(f.Path)
 	if _, ok := m.Stores[name]; !ok {
-		return f.CopyTo(dir, pacer)
+		return f.CopyTo(ctx, dir, pacer)
 	}
-	mark, end, err := f.CopyLive(dir, gone, pacer)
+	mark, end, err := f.CopyLive(ctx, dir, gone, pacer)
 	m.Stores[name] = []manifest.State{{Mark: mark, End: end}}
 	return err
 }
@@ -108,12 +111,20 @@ func (e *Engine) judgeDead() func(key, rec []byte) bool {
 	}
 }
 
-// backupPacer returns the pacer of a backup.
-func (e *Engine) backupPacer() *store.Pacer {
+// backupPacer returns the pacer of a backup. A backup whose context ends does not rest any more, nor does one during the
+// end of the engine.
+func (e *Engine) backupPacer(ctx context.Context) *store.Pacer {
 	if e.Options.Pace == 0 {
 		return nil
 	}
-	return store.NewPacer(e.Options.Pace, e.Options.Stop, nil)
+	return store.NewPacer(e.Options.Pace, ctx.Done(), func() bool {
+		select {
+		case <-e.Options.Stop:
+			return true
+		default:
+			return false
+		}
+	})
 }
 
 // freeze makes a checkpoint, opens the files of the state of this moment, and returns their manifest. They are copied

@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"context"
 	"errors"
 	"time"
 
@@ -84,7 +85,12 @@ func (s Service) SetEraseWithin(d time.Duration) { s.engine.SetEraseWithin(d) }
 
 // Backup writes a copy of the data folder, the state of one moment, to a path that does not exist, while reads and
 // writes continue; see [Engine.Backup].
-func (s Service) Backup(path string) error { return s.engine.Backup(path) }
+func (s Service) Backup(path string) error { return s.engine.Backup(context.Background(), path) }
+
+// BackupContext is Backup, which fails when the context ends.
+func (s Service) BackupContext(ctx context.Context, path string) error {
+	return s.engine.Backup(ctx, path)
+}
 
 // Scrubber checks the files on disk, in the background.
 func (s Service) Scrubber() *scrub.Scrubber { return s.engine.Scrub }
