@@ -100,7 +100,7 @@ func (c *nodes) add() *node {
 	return n
 }
 
-// listenPort gives a TCP port on which nobody listens, below those from which connections are made: a process that is started
+// listenPort gives a TCP port on which no process listens, below those from which connections are made: a process that is started
 // again finds it free.
 func listenPort(t *testing.T) string {
 	t.Helper()

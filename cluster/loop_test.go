@@ -212,7 +212,7 @@ func TestDriversHeal(t *testing.T) {
 	check(t, leader.store.write("set before"))
 	result := make(chan error, 1)
 	leader.cut.Store(true)
-	for _, d := range drivers { // nobody has a majority
+	for _, d := range drivers { // none has a majority
 		d.cut.Store(true)
 	}
 	go func() { result <- leader.store.write("set during") }()

@@ -118,7 +118,7 @@ func New(o Options) (*Node, error) {
 	}
 	n.former, err = n.readIdentity()
 	if err != nil {
-		_ = n.listener.Close() // nobody has connected
+		_ = n.listener.Close() // it has no connections
 		return nil, err
 	}
 	n.listener.Handle(n.handler())

@@ -123,7 +123,7 @@ const deposedGrace = 100 * time.Millisecond
 func (e *Engine) disconnectLed() {
 	for _, s := range e.Host.Sessions() {
 		if s.led.Load() {
-			s.doomed.Store(true)
+			s.deposed.Store(true)
 		}
 	}
 	after := e.leadership.after
@@ -131,7 +131,7 @@ func (e *Engine) disconnectLed() {
 		after = func(d time.Duration, f func()) { time.AfterFunc(d, f) }
 	}
 	after(deposedGrace, func() {
-		e.Host.Disconnect(func(s *Session) bool { return s.doomed.Load() })
+		e.Host.Disconnect(func(s *Session) bool { return s.deposed.Load() })
 	})
 }
 

@@ -32,9 +32,6 @@ const (
 	serveStale                   // a read of this node's past
 )
 
-// places are the flags that give a row's place.
-const places = Write | ReadOnly | OnNode | OnLeader
-
 // The errors of a node that does not serve a command, in Redis' words where Redis has the case.
 const (
 	errMoved       = "MOVED %d %s" // slot, host:port
@@ -114,7 +111,7 @@ func (e *Engine) awaitsLeader(s *Session, err error) <-chan struct{} {
 	v := e.Cluster.View()
 	switch {
 	case s.wait != nil:
-	case s.doomed.Load() && isRedirection(err):
+	case s.deposed.Load() && isRedirection(err):
 		return untilDisconnected
 	case (err == errNoMajority || err == errLoadingData) && (v.Role.Open() || v.Role == topology.Loading),
 		isRedirection(err) && isSilent(v):

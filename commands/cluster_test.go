@@ -89,6 +89,9 @@ func (w *harness) replies(want string, session int, args ...string) {
 	}
 }
 
+// places are the flags that give a row's place.
+const places = Write | ReadOnly | OnNode | OnLeader
+
 // TestPlaces: a row that had no place would run at a follower although it reveals or changes the keyspace.
 func TestPlaces(t *testing.T) {
 	for _, r := range allRows {

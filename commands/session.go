@@ -64,7 +64,7 @@ type Session struct {
 	subscriptions subscriptions // protected by the broker's mutex
 
 	led      atomic.Bool // the node has served a command as the leader
-	doomed   atomic.Bool // it was deposed since: the session is disconnected soon
+	deposed  atomic.Bool // it does not lead any more: the session is disconnected soon
 	readonly bool        // READONLY: reads of this node's past are welcome
 	service  service     // of the running command; see cluster_admission.go
 

@@ -136,7 +136,6 @@ func (ks *Keyspace) beginLead() (LSN, error) {
 	ks.lease.Renew(tx.now, ks.appendClock)
 	tx.saw(LSN(ks.lease.LSN()))
 	ks.role.Lead(tx.now)
-	ks.applier = nil // the leader changes what it knows of containers
 	err := tx.createDatabases()
 	ks.holdTimers()
 	return tx.Close(), err

@@ -25,7 +25,7 @@ type node struct {
 	err     error
 }
 
-// net connects nodes without delay; cut names the ones that nobody reaches.
+// net connects nodes without delay; cut names those without a connection.
 type net struct {
 	t       *testing.T
 	now     time.Duration
@@ -184,7 +184,7 @@ func (w *net) leader() *node {
 		}
 		w.tick(1)
 	}
-	w.t.Fatal("nobody leads")
+	w.t.Fatal("no node leads")
 	return nil
 }
 
@@ -360,7 +360,7 @@ func TestSingleNode(t *testing.T) {
 		t.Error("a single node has no lease")
 	}
 	if err := n.Transfer(0, w.now); !errors.Is(err, ErrMember) {
-		t.Errorf("transfer to nobody: %v", err)
+		t.Errorf("transfer without a target: %v", err)
 	}
 	if err := n.ProposeMember(entry.Leave, entry.Member{Name: "n1"}); !errors.Is(err, ErrMember) {
 		t.Errorf("the last node leaves: %v", err)
@@ -452,7 +452,7 @@ func TestMembers(t *testing.T) {
 	}
 	four := member(4)
 	if err := n.ProposeMember(entry.Join, four); !errors.Is(err, ErrMember) {
-		t.Errorf("a stranger joins: %v", err)
+		t.Errorf("a node that was not announced joins: %v", err)
 	}
 	w.propose(entry.Announce, entry.Member{Name: "n4", Addr: "h:4"})
 	w.join(four)

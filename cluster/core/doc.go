@@ -18,7 +18,7 @@
 // of time s on the leader's clock, the lease lasts until s + 0.9 T; T is the election timeout. Until then no other node has an open
 // session, if clocks differ in rate by less than a tenth. The argument:
 //
-// Every voter promises, when it hears a leader of its term or a later one, to help nobody to an election for T on its own clock. It
+// Every voter promises, when it hears a leader of its term or a later one, to help no node to an election for T on its own clock. It
 // drops requests for votes, and as a candidate the answers to its own. Each node of the majority has heard the leader after s, so
 // its promise lasts beyond s + T on its clock, which is beyond s + 0.9 T on the leader's. A new leader needs votes of a
 // majority, and two majorities share a node. Raft has such a rule, but counts ticks: ten ticks may be nine intervals long, and less if

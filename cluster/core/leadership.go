@@ -18,7 +18,7 @@ type leadership struct {
 	confPending bool
 	confIndex   uint64 // the pending change of the configuration is at this index or before; 0: not saved yet
 
-	transfer uint64 // to whom the leadership goes, 0: nobody
+	transfer uint64 // to whom the leadership goes, 0: none
 	deposed  bool   // a node was told to depose this leader: it may do so at any time later
 
 	configuration uint64 // counts changes
@@ -144,7 +144,7 @@ func (c *Core) Transfer(to uint64, now time.Duration) error {
 		return nil
 	}
 	if to == 0 {
-		if to = c.heir(); to == 0 {
+		if to = c.successor(); to == 0 {
 			return fmt.Errorf("%w: no other voter is connected", ErrMember)
 		}
 	}

@@ -122,8 +122,8 @@ func (c *Core) name(id uint64) string {
 	return fmt.Sprintf("node %x", id)
 }
 
-// heir returns the voter that follows this leader best: connected, staying, with the longest log; 0: none.
-func (c *Core) heir() (best uint64) {
+// successor returns the voter that follows this leader best: connected, staying, with the longest log; 0: none.
+func (c *Core) successor() (best uint64) {
 	match := uint64(0)
 	c.raft.WithProgress(func(id uint64, typ raft.ProgressType, pr tracker.Progress) {
 		m := c.state.WithID(id)
@@ -166,7 +166,7 @@ func (c *Core) reconcile() {
 		}
 	}
 	if self := c.state.WithID(c.config.ID); self == nil || self.Leaving {
-		if to := c.heir(); to != 0 {
+		if to := c.successor(); to != 0 {
 			c.leads.lease = 0
 			c.raft.TransferLeader(to)
 		}

@@ -44,7 +44,7 @@ func (c *Core) check(m *raftpb.Message) error {
 // campaignTransfer is raft's mark on the requests for votes of a node to which the leadership is transferred.
 const campaignTransfer = "CampaignTransfer"
 
-// bound reports whether a message is to be dropped because of what this node has promised: to elect nobody for an election
+// bound reports whether a message is to be dropped because of what this node has promised: to elect no node for an election
 // timeout after it has heard a leader, and to hold only a bounded log. The network loses messages too, so raft sends again.
 func (c *Core) bound(m *raftpb.Message) bool {
 	switch m.GetType() {

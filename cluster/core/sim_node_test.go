@@ -135,7 +135,7 @@ func (i *incarnation) tick() {
 			return
 		}
 		i.tick()
-		if i.ticks == 0 { // a ticker drops those that nobody takes
+		if i.ticks == 0 { // a ticker drops those that are not taken
 			i.ticks = 1
 			i.do(func() {
 				i.ticks = 0

@@ -47,9 +47,9 @@ type world struct {
 	blocked map[[2]int]bool // from, to
 	drop    float64
 	late    time.Duration // MsgTimeoutNow takes so long at most
-	quiet   time.Duration // until then nobody writes
+	quiet   time.Duration // until then no client writes
 	pensive time.Duration // until then many reads wait long for their lease
-	spared  *machine      // nobody writes to it meanwhile
+	spared  *machine      // no client writes to it meanwhile
 
 	checker *checker
 	mutant  mutation

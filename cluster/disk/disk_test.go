@@ -620,7 +620,7 @@ func TestRandomHistories(t *testing.T) {
 	}
 }
 
-// FuzzOpen opens files that nobody has written. They are an error or a log that goes on.
+// FuzzOpen opens files that no program has written. They are an error or a log that goes on.
 func FuzzOpen(f *testing.F) {
 	wal.SegmentSizeBytes = 4 << 10
 	dir := f.TempDir()

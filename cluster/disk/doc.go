@@ -6,7 +6,7 @@
 // keeps a bounded number of bytes before that for followers that are behind, and deletes the segments before it. Stores
 // that came from a peer move it too; entries that do not agree with such a marker are dropped, as raft has dropped them.
 //
-// A power cut leaves the last records in part. Open cuts them off, because nobody was told of what was not synced.
+// A power cut leaves the last records in part. Open cuts them off, because no node was told of what was not synced.
 // The library takes zeros for the end of the log wherever they are; Open looks further: records that can only be there if
 // what lies before them was synced show that the log is damaged. So do a gap between segments, a checksum, a commit index beyond the
 // log and a position of the local files that the log does not have. A DamageError says where. A log that has lost

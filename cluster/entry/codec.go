@@ -69,18 +69,12 @@ func (r *reader) byte() byte {
 	return b
 }
 
-func (r *reader) uint() uint64 {
-	n, size := binary.Uvarint(r.buf)
-	if size <= 0 || size > 1 && r.buf[size-1] == 0 {
-		r.fail()
-		return 0
-	}
-	r.buf = r.buf[size:]
-	return n
-}
+func (r *reader) uint() uint64 { return readVarint(r, binary.Uvarint) }
+func (r *reader) int() int64   { return readVarint(r, binary.Varint) }
 
-func (r *reader) int() int64 {
-	n, size := binary.Varint(r.buf)
+// readVarint takes an integer in its shortest form.
+func readVarint[T uint64 | int64](r *reader, decode func([]byte) (n T, size int)) T {
+	n, size := decode(r.buf)
 	if size <= 0 || size > 1 && r.buf[size-1] == 0 {
 		r.fail()
 		return 0

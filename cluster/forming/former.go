@@ -423,9 +423,9 @@ func (c *complaints) forget(name string) {
 	delete(c.last, name)
 }
 
-// Strangers compares the cluster of this node, a member, with those of its peers, and logs each peer of another cluster.
+// ForeignPeers compares the cluster of this node, a member, with those of its peers, and logs each peer of another cluster.
 // It returns their names.
-func (f *Former) Strangers(ctx context.Context) (names []string) {
+func (f *Former) ForeignPeers(ctx context.Context) (names []string) {
 	self := f.hello()
 	if !self.formed() {
 		return nil

@@ -292,15 +292,15 @@ func TestJoinRefused(t *testing.T) {
 }
 
 // A member names peers of another cluster.
-func TestStrangers(t *testing.T) {
+func TestForeignPeers(t *testing.T) {
 	g := newGroup(t, "a", "b")
 	for _, name := range []string{"a", "b"} {
 		g.start(name, func(c *Config) { c.Peers = []Peer{{name, c.Addr}} })
 	}
 	got := g.formAll("a", "b")
 	g.start("a")
-	if names := g.formers["a"].Strangers(context.Background()); len(names) != 1 || names[0] != "b" {
-		t.Errorf("strangers are %v", names)
+	if names := g.formers["a"].ForeignPeers(context.Background()); len(names) != 1 || names[0] != "b" {
+		t.Errorf("foreign peers are %v", names)
 	}
 	if want := fmt.Sprintf("b belongs to cluster %x, this node to %x", got["b"].Cluster, got["a"].Cluster); !strings.Contains(g.logs["a"].String(), want) {
 		t.Errorf("a logs %q, not %q", g.logs["a"].String(), want)

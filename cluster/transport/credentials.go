@@ -35,8 +35,8 @@ type CredentialOptions struct {
 	Addrs                         []string // of all nodes; without credentials they must be on loopback
 }
 
-// MinSecret is the length in bytes of the shortest secret.
-const MinSecret = 32
+// minSecret is the length in bytes of the shortest secret.
+const minSecret = 32
 
 // Credentials is how nodes know each other: mutual TLS. Certificates are read again when their files change.
 // Safe for concurrent use.
@@ -108,8 +108,8 @@ func fromSecret(path, dir string) (*Credentials, error) {
 		return nil, fmt.Errorf("cannot read cluster-secret-file: %w", err)
 	}
 	secret = bytes.TrimSpace(secret)
-	if len(secret) < MinSecret {
-		return nil, fmt.Errorf("cluster-secret-file %s has %d bytes; at least %d are needed", path, len(secret), MinSecret)
+	if len(secret) < minSecret {
+		return nil, fmt.Errorf("cluster-secret-file %s has %d bytes; at least %d are needed", path, len(secret), minSecret)
 	}
 	seed, err := hkdf.Key(sha256.New, secret, nil, "mayfly cluster CA, version 1", ed25519.SeedSize)
 	if err != nil {

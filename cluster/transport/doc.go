@@ -2,5 +2,5 @@
 //
 // Raft's messages go through etcd's rafthttp. The stores for a node that is far behind and the control requests are
 // requests of HTTP to the same listener. Nodes know each other by mutual TLS, of certificate files or of a shared secret.
-// A stranger gets no byte beyond the handshake. Without credentials a listener takes only addresses of the loopback interface.
+// An unauthenticated connection gets no byte beyond the handshake. Without credentials a listener takes only addresses of the loopback interface.
 package transport

@@ -32,7 +32,7 @@ type ListenOptions struct {
 	patience time.Duration // for a handshake, and for headers; 0: handshakeTimeout
 }
 
-// The bounds of what strangers cost.
+// The bounds of what unauthenticated connections cost.
 const (
 	mostPending      = 128             // connections that have not shown who they are; the oldest makes room
 	mostConns        = 1024            // of nodes
@@ -191,7 +191,7 @@ func (l *Listener) handshake(conn *boundedConn) {
 	defer cancel()
 	if err := secure.HandshakeContext(ctx); err != nil {
 		conn.Close()
-		l.log.warn("handshake", fmt.Sprintf("a stranger from %s is refused: %v", conn.RemoteAddr(), err))
+		l.log.warn("handshake", fmt.Sprintf("an unauthenticated connection from %s is refused: %v", conn.RemoteAddr(), err))
 		return
 	}
 	l.known(conn)

@@ -10,7 +10,7 @@ import (
 	"go.uber.org/zap/zapcore"
 )
 
-// limitedLog bounds how often the same kind of warning is logged: strangers decide how often they knock.
+// limitedLog bounds how often the same kind of warning is logged: unauthenticated machines decide how often they connect.
 type limitedLog struct {
 	log  zerolog.Logger
 	mu   sync.Mutex

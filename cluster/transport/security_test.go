@@ -97,9 +97,9 @@ func dialTLS(t *testing.T, addr string, cert *tls.Certificate, text string) (str
 
 const helloRequest = "POST /cluster/hello HTTP/1.1\r\nHost: x\r\nMayfly-Cluster: 1\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}"
 
-// Strangers get nothing: with no certificate, one of another CA or another secret, one that is not for clients, or one of the
+// Unauthenticated machines get nothing: with no certificate, one of another CA or another secret, one that is not for clients, or one of the
 // right CA for a host that is no node's.
-func TestStrangers(t *testing.T) {
+func TestUnauthenticated(t *testing.T) {
 	ca, other := newAuthority(t, "ca"), newAuthority(t, "ca")
 	hosts := func() []string { return []string{"127.0.0.1", "node-b"} }
 	keyPair := func(a *authority, host string, usages ...x509.ExtKeyUsage) *tls.Certificate {
@@ -145,7 +145,7 @@ func TestStrangers(t *testing.T) {
 		}
 	}
 	for _, logs := range []*lines{filesLog, secretsLog} {
-		if !logs.has("a stranger from 127.0.0.1:") {
+		if !logs.has("an unauthenticated connection from 127.0.0.1:") {
 			t.Errorf("the log does not say it: %s", logs.text.String())
 		}
 	}
@@ -155,7 +155,7 @@ func TestStrangers(t *testing.T) {
 }
 
 // Who dials checks too: a server with another CA, or with a certificate for another host, gets no request.
-func TestDialledStranger(t *testing.T) {
+func TestDialledUnauthenticated(t *testing.T) {
 	ca, other := newAuthority(t, "ca"), newAuthority(t, "ca")
 	mine, _ := listen(t, load(t, ca.issue(t.TempDir(), "127.0.0.1", bothUsages...)), func() []string { return []string{"127.0.0.1"} })
 	for name, credentials := range map[string]*Credentials{
@@ -299,7 +299,7 @@ func TestHalfOpenConnections(t *testing.T) {
 }
 
 // A handshake that comes byte by byte ends after its time, and so do headers.
-func TestSlowStrangers(t *testing.T) {
+func TestSlowUnauthenticated(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes the time of a timeout")
 	}
@@ -373,7 +373,7 @@ func TestReload(t *testing.T) {
 	})
 }
 
-// TestOpenSSL is a stranger with openssl s_client: no certificate, and one of its own.
+// TestOpenSSL connects by openssl s_client: no certificate, and one of its own.
 func TestOpenSSL(t *testing.T) {
 	path, err := exec.LookPath("openssl")
 	if err != nil {

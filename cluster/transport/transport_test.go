@@ -328,8 +328,8 @@ func TestCall(t *testing.T) {
 	}
 }
 
-// TestCloseWithStrangers closes a listener while connections have not shown who they are.
-func TestCloseWithStrangers(t *testing.T) {
+// TestCloseWithUnauthenticated closes a listener while connections have not shown who they are.
+func TestCloseWithUnauthenticated(t *testing.T) {
 	l, _ := listen(t, nil, nil)
 	for range 3 {
 		conn, err := net.Dial("tcp", l.tcp.Addr().String())

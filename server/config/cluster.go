@@ -33,8 +33,8 @@ type ClusterSettings struct {
 // ClusterPeer is a node of a cluster as the option cluster-peers names it.
 type ClusterPeer struct{ Name, Addr string }
 
-// MinClusterSecret is the length in bytes of the shortest legal content of cluster-secret-file.
-const MinClusterSecret = 32
+// minClusterSecret is the length in bytes of the shortest legal content of cluster-secret-file.
+const minClusterSecret = 32
 
 // clusterName is the name of a node, or empty.
 var clusterName = kind[string]{

@@ -298,7 +298,7 @@ var Options = []Option{
 		in: func(s *Settings) value { return asIs.of(&s.Cluster.KeyFile) }},
 	{Name: "cluster-ca-cert-file", Doc: "certificates of the authorities that sign those of nodes, PEM",
 		in: func(s *Settings) value { return asIs.of(&s.Cluster.CACertFile) }},
-	{Name: "cluster-secret-file", Doc: fmt.Sprintf("file with a secret of at least %d bytes that all nodes share, instead of certificates", MinClusterSecret),
+	{Name: "cluster-secret-file", Doc: fmt.Sprintf("file with a secret of at least %d bytes that all nodes share, instead of certificates", minClusterSecret),
 		in: func(s *Settings) value { return asIs.of(&s.Cluster.SecretFile) }},
 	{Name: "repl-log-size", Default: "64mb", Unit: "bytes", Doc: "how much of the replicated log to keep for nodes that were away; they get the whole data folder beyond that",
 		in: func(s *Settings) value { return memory[int64](1<<20, 1<<40).of(&s.Cluster.LogSize) }},
