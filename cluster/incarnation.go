@@ -101,6 +101,7 @@ func (n *Node) open(identity *forming.Identity) (_ *incarnation, err error) {
 		return nil, err
 	}
 	inc.tasks.Go(inc.loop.run)
+	inc.tasks.Go(inc.loop.saver.run)
 	inc.tasks.Go(inc.applier.run)
 	return inc, nil
 }
@@ -175,8 +176,8 @@ func (inc *incarnation) openCore() (err error) {
 	n, id, at := inc.node, inc.identity, inc.ks.Position()
 	tick := n.options.NodeTimeout / electionTicks
 	inc.applier = newApplier(inc.ks, inc.rep, id.ID, at)
-	inc.loop = &loop{disk: inc.disk, applier: inc.applier, rep: inc.rep, durable: inc.ks.Durable, stores: inc.sendStores, install: inc.install, fail: inc.end,
-		changed: n.refresh, tick: tick, founder: inc.fresh && id.Founder == id.Name, log: inc.log, stop: inc.stop}
+	inc.loop = &loop{disk: inc.disk, applier: inc.applier, rep: inc.rep, durable: inc.ks.Durable, stores: inc.sendStores, fail: inc.end,
+		saver: &saver{log: inc.disk, install: inc.install}, changed: n.refresh, tick: tick, founder: inc.fresh && id.Founder == id.Name, log: inc.log, stop: inc.stop}
 	inc.loop.core, err = core.New(core.Config{
 		ID: id.ID, Storage: inc.disk.Memory(), Applied: at.Index, State: inc.ks.ReplicaState(),
 		Self:          entry.Member{ID: id.ID, Name: id.Name, Addr: n.options.Addr, Client: n.options.ClientAddr},

@@ -2,7 +2,6 @@ package cluster
 
 import (
 	"errors"
-	"fmt"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -29,19 +28,19 @@ const compactEvery = 10
 // errInstall ends an incarnation that has received the stores of another node.
 var errInstall = errors.New("the stores of another node have arrived")
 
-// loop is the goroutine that owns raft's core in one incarnation. It waits for nothing but its own log on disk: not for the
-// keyspace, nor for the network.
+// loop is the goroutine that owns raft's core in one incarnation. It waits for nothing: not for its log on disk, nor the
+// keyspace, nor the network.
 type loop struct {
 	core    *core.Core
 	disk    *disk.Log
+	saver   *saver
 	applier *applier
 	rep     *replicator
 	durable func() uint64 // index up to which the log may be cut
 	send    func([]*raftpb.Message)
-	stores  func(*raftpb.Message) bool     // begins to send the stores to a node that is too far behind
-	install func(index, term uint64) error // decides that the next incarnation takes the stores that were received
-	fail    func(error)                    // ends the incarnation
-	changed func()                         // called after each new status
+	stores  func(*raftpb.Message) bool // begins to send the stores to a node that is too far behind
+	fail    func(error)                // ends the incarnation
+	changed func()                     // called after each new status
 	tick    time.Duration
 	founder bool // this is the first incarnation of the founder of the cluster
 	log     zerolog.Logger
@@ -73,6 +72,10 @@ type leading struct {
 func (l *loop) init() {
 	l.inbox = make(chan *raftpb.Message, inboxSize)
 	l.woken = make(chan struct{}, 1)
+	l.saver.arrived = make(chan struct{}, 1)
+	l.saver.stop, l.saver.fail = l.stop, l.fail
+	l.saver.send = func(messages []*raftpb.Message) { l.send(messages) } // that has no stores
+	l.saver.saved = func(s *core.Save) { l.post(func() { l.core.Saved(s) }) }
 	l.rep.propose = func(session, lsn uint64, moment int64, batch []byte) {
 		l.post(func() { l.proposeBatch(session, lsn, moment, batch) })
 	}
@@ -110,7 +113,7 @@ func (l *loop) run() {
 	}
 }
 
-// drain takes what else waits, so that one write to disk serves all of it.
+// drain takes what else waits, so that one answer serves all of it.
 func (l *loop) drain() {
 	l.mu.Lock()
 	calls := l.calls
@@ -161,17 +164,10 @@ func (l *loop) work() error {
 			}
 			return nil
 		}
-		if meta := r.Snapshot.GetMetadata(); meta != nil {
-			// Before the log: it can begin anew behind stores that it does not know, but not without those that it knows.
-			if err := l.install(meta.GetIndex(), meta.GetTerm()); err != nil {
-				return err
-			}
-		}
 		l.dispatch(r.Send)
-		if err := l.disk.Save(r.HardState, r.Entries, r.Snapshot); err != nil {
-			return fmt.Errorf("saving the raft log: %w", err)
+		if r.Save != nil {
+			l.saver.push(savings{save: r.Save})
 		}
-		l.dispatch(r.SendAfter)
 		if len(r.Apply) > 0 {
 			l.applier.push(task{entries: r.Apply})
 			if slices.ContainsFunc(r.Apply, func(e entry.Entry) bool { return e.State != nil }) {
@@ -183,10 +179,6 @@ func (l *loop) work() error {
 		}
 		for _, number := range r.Lost {
 			l.barrier = number
-		}
-		l.core.Advance()
-		if r.Snapshot != nil {
-			return errInstall
 		}
 	}
 }
@@ -252,9 +244,7 @@ func (l *loop) compact() {
 	l.retained.update(&status, l.disk.Behind, clock.Monotonic())
 	l.disk.Retain(l.retained.need())
 	conf := &raftpb.ConfState{Voters: status.State.Voters, Learners: status.State.Learners}
-	if err := l.disk.Compact(l.durable(), conf); err != nil {
-		l.fail(fmt.Errorf("cutting the raft log: %w", err))
-	}
+	l.saver.push(savings{durable: l.durable(), conf: conf}) // the effect is seen at the next call
 	if first, err := l.disk.Memory().FirstIndex(); err == nil {
 		for _, id := range l.retained.missed(first) {
 			l.log.Warn().Uint64("to", id).Msg("the log has grown too much while a node gets the stores: it will need others")

@@ -134,6 +134,7 @@ func startDrivers(t *testing.T) []*driver {
 	}
 	for _, d := range drivers {
 		d.tasks.Go(d.run)
+		d.tasks.Go(d.saver.run)
 		d.tasks.Go(d.applier.run)
 		t.Cleanup(func() {
 			d.rep.end()
@@ -161,9 +162,9 @@ func newDriver(t *testing.T, self entry.Member, state *entry.State) *driver {
 	at := replica.Position{Index: 1, Term: 1}
 	a := newApplier(d.store, rep, self.ID, at)
 	const tick = testTimeout / electionTicks
-	d.loop = &loop{disk: log, applier: a, rep: rep, durable: func() uint64 { return 0 }, stores: func(*raftpb.Message) bool { return false }, changed: func() {},
+	d.loop = &loop{disk: log, saver: &saver{log: &stallingLog{raftLog: log}}, applier: a, rep: rep, durable: func() uint64 { return 0 }, stores: func(*raftpb.Message) bool { return false }, changed: func() {},
 		tick: tick, stop: make(chan struct{})}
-	d.fail = func(err error) { d.ended <- err }
+	d.fail = func(err error) { d.ended <- err } // before init
 	d.loop.core, err = core.New(core.Config{ID: self.ID, Storage: log.Memory(), Applied: 1, State: state.Encode(), Self: self,
 		ElectionTicks: electionTicks, TickTime: tick, Now: clock.Monotonic(), Fresh: true})
 	check(t, err)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 	"time"
 
 	"go.etcd.io/raft/v3"
@@ -67,22 +68,46 @@ type Core struct {
 	lastRound    uint64                   // counts on over terms: answers of an old one match nothing
 
 	barriers, lost []uint64 // for the next Ready
-	ready          raft.Ready
-	open           bool // ready is not advanced yet
 	scratch        []byte
 }
 
-// Ready is what the driver does next, in the order of the fields; then it calls Advance.
+// Ready is what the driver does next. Send, Apply, Barriers and Lost wait for nothing, not for what is being saved either.
 type Ready struct {
-	Send      []*raftpb.Message // before or while saving
+	Send     []*raftpb.Message
+	Save     *Save         // nil: nothing to save
+	Apply    []entry.Entry // committed and saved, to be applied in order. Their batches are views of the log's memory
+	Barriers []uint64      // of ReadBarrier: this node was the leader when it was called
+	Lost     []uint64      // of ReadBarrier: not known any more
+}
+
+// Save is what the log takes next. The driver saves in the order of the Readies, in another goroutine if it likes, sends After
+// and calls Saved. After an error it saves nothing any more.
+type Save struct {
 	HardState *raftpb.HardState // nil: unchanged
-	Entries   []*raftpb.Entry   // to save in the log
-	Snapshot  *raftpb.Snapshot  // nil, or the position of stores that a peer has sent: save it, then end the incarnation
-	MustSync  bool              // what is saved must be on disk before SendAfter
-	SendAfter []*raftpb.Message // after saving
-	Apply     []entry.Entry     // committed, to be applied in order. Their batches are views of the log's memory
-	Barriers  []uint64          // of ReadBarrier: this node was the leader when it was called
-	Lost      []uint64          // of ReadBarrier: not known any more
+	Entries   []*raftpb.Entry   // never change
+	Snapshot  *raftpb.Snapshot  // nil, or the position of stores that a peer has sent: then the incarnation ends
+	MustSync  bool              // it must be on disk before After is sent
+	After     []*raftpb.Message // for other nodes
+
+	own []*raftpb.Message // for this node's raft
+}
+
+// Join adds to a Save the one that follows it. It reports false if the two have to be saved one after the other.
+func (s *Save) Join(next *Save) bool {
+	switch {
+	case s.Snapshot != nil || next.Snapshot != nil:
+		return false
+	case len(s.Entries) > 0 && len(next.Entries) > 0 && s.Entries[len(s.Entries)-1].GetIndex()+1 != next.Entries[0].GetIndex():
+		return false
+	}
+	if next.HardState != nil {
+		s.HardState = next.HardState
+	}
+	s.Entries = slices.Concat(s.Entries, next.Entries)
+	s.After = slices.Concat(s.After, next.After)
+	s.own = slices.Concat(s.own, next.own)
+	s.MustSync = s.MustSync || next.MustSync
+	return true
 }
 
 // New returns the core of a node that starts.
@@ -120,6 +145,7 @@ func New(config Config) (*Core, error) {
 			MaxSizePerMsg:             config.MaxMessage,
 			MaxCommittedSizePerReady:  4 * config.MaxMessage,
 			MaxInflightMsgs:           config.MaxInflight,
+			AsyncStorageWrites:        true,
 			CheckQuorum:               true,
 			PreVote:                   true,
 			DisableProposalForwarding: true,
@@ -291,13 +317,12 @@ func (c *Core) ReportSnapshot(id uint64, ok bool) {
 // Ready returns what is to be done next, ok false if nothing is. An error is final.
 func (c *Core) Ready() (r Ready, ok bool, err error) {
 	c.guard(func() {
-		if c.open || !c.raft.HasReady() && len(c.barriers) == 0 && len(c.lost) == 0 {
+		if !c.raft.HasReady() && len(c.barriers) == 0 && len(c.lost) == 0 {
 			return
 		}
 		ok = true
-		c.open = true
-		c.ready = c.raft.Ready()
-		r = c.convert(&c.ready)
+		rd := c.raft.Ready()
+		r = c.convert(&rd)
 	})
 	if c.err != nil {
 		return Ready{}, false, c.err
@@ -306,27 +331,6 @@ func (c *Core) Ready() (r Ready, ok bool, err error) {
 }
 
 func (c *Core) convert(rd *raft.Ready) (r Ready) {
-	for _, m := range rd.Messages {
-		switch m.GetType() {
-		case raftpb.MsgApp, raftpb.MsgHeartbeat, raftpb.MsgSnap:
-			r.Send = append(r.Send, m)
-		case raftpb.MsgTimeoutNow:
-			c.leads.deposing()
-			r.Send = append(r.Send, m)
-		default:
-			r.SendAfter = append(r.SendAfter, m)
-		}
-	}
-	if !raft.IsEmptyHardState(rd.HardState) {
-		r.HardState = rd.HardState
-	}
-	if !raft.IsEmptySnap(rd.Snapshot) {
-		r.Snapshot = rd.Snapshot
-	}
-	r.Entries = rd.Entries
-	r.MustSync = rd.MustSync || r.Snapshot != nil
-	c.backlog.append(rd.Entries)
-	c.leads.saved(rd.Entries)
 	for _, read := range rd.ReadStates {
 		c.confirm(read.RequestCtx)
 	}
@@ -338,19 +342,52 @@ func (c *Core) convert(rd *raft.Ready) (r Ready) {
 		}
 		r.Apply = append(r.Apply, delivered)
 	}
+	for _, m := range rd.Messages {
+		switch m.GetType() {
+		case raftpb.MsgStorageAppend:
+			r.Save = c.save(rd, m)
+		case raftpb.MsgStorageApply:
+			for _, done := range m.GetResponses() { // the core has applied what concerns raft
+				_ = c.raft.Step(done)
+			}
+		case raftpb.MsgTimeoutNow:
+			c.leads.deposing()
+			r.Send = append(r.Send, m)
+		default:
+			r.Send = append(r.Send, m)
+		}
+	}
 	r.Barriers, c.barriers = c.barriers, nil
 	r.Lost, c.lost = c.lost, nil
 	return r
 }
 
-// Advance says that the last Ready was saved and sent. Its entries may still be under way to the applier.
-func (c *Core) Advance() {
+// save returns what raft asks to be saved by a message to its storage.
+func (c *Core) save(rd *raft.Ready, m *raftpb.Message) *Save {
+	s := &Save{Entries: rd.Entries, MustSync: rd.MustSync}
+	if !raft.IsEmptyHardState(rd.HardState) {
+		s.HardState = rd.HardState
+	}
+	if !raft.IsEmptySnap(rd.Snapshot) {
+		s.Snapshot, s.MustSync = rd.Snapshot, true
+	}
+	for _, response := range m.GetResponses() {
+		if response.GetTo() == c.config.ID {
+			s.own = append(s.own, response)
+		} else {
+			s.After = append(s.After, response)
+		}
+	}
+	c.backlog.append(rd.Entries)
+	c.leads.saved(rd.Entries)
+	return s
+}
+
+// Saved says that a Save, and every one before it, is on disk.
+func (c *Core) Saved(s *Save) {
 	c.guard(func() {
-		if c.open {
-			c.open = false
-			rd := c.ready
-			c.ready = raft.Ready{}
-			c.raft.Advance(rd)
+		for _, m := range s.own {
+			_ = c.raft.Step(m) // raft takes its own answers, or ignores them after a change of the term
 		}
 	})
 }

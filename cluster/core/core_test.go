@@ -23,6 +23,22 @@ type node struct {
 	applied []string
 	states  int
 	err     error
+	stalled bool // the disk: nothing is saved
+	unsaved []*Save
+}
+
+// save saves all that waits and returns what is sent then.
+func (n *node) save() (messages []*raftpb.Message) {
+	for _, s := range n.unsaved {
+		if s.HardState != nil {
+			n.log.SetHardState(s.HardState)
+		}
+		n.log.Append(s.Entries)
+		messages = append(messages, s.After...)
+		n.Saved(s)
+	}
+	n.unsaved = nil
+	return messages
 }
 
 // net connects nodes without delay; cut names those without a connection.
@@ -99,16 +115,17 @@ func (w *net) settle() {
 				continue
 			}
 			busy = true
-			if !raft.IsEmptySnap(r.Snapshot) {
-				w.install(id, r)
+			messages = append(messages, r.Send...)
+			if r.Save != nil {
+				n.unsaved = append(n.unsaved, r.Save)
+			}
+			if r.Save != nil && r.Save.Snapshot != nil {
+				w.install(id, r.Save)
 				continue
 			}
-			if r.HardState != nil {
-				n.log.SetHardState(r.HardState)
+			if !n.stalled {
+				messages = append(messages, n.save()...)
 			}
-			n.log.Append(r.Entries)
-			messages = append(messages, slices.Concat(r.Send, r.SendAfter)...)
-			n.Advance()
 			for _, e := range r.Apply {
 				if e.State != nil {
 					n.states++
@@ -145,7 +162,7 @@ func (w *net) settle() {
 }
 
 // install restarts a node with the stores that its leader has sent.
-func (w *net) install(id uint64, r Ready) {
+func (w *net) install(id uint64, r *Save) {
 	w.t.Helper()
 	from := w.leader()
 	log := w.nodes[id].log

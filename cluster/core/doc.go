@@ -1,8 +1,14 @@
 // Package core drives raft for one node: elections, proposals, sessions, members and leases, deterministically.
 //
 // Core has no goroutines, no I/O and no clock. The driver calls it from one goroutine, passes messages and
-// monotonic times in, and does what Ready asks for: send, save, send, apply. The same calls give the same results,
+// monotonic times in, and does what Ready asks for: send, save, apply. The same calls give the same results,
 // so the simulation in the tests replays a schedule of faults from a seed.
+//
+// # Saving
+//
+// Raft goes on while its log is written (its asynchronous storage writes): a slow disk delays neither ticks nor heartbeats nor
+// the answers to them, so it deposes no leader. What a node acknowledges, to others or to itself, waits for the disk: Ready gives
+// these messages with the Save. An entry is applied once it is committed and on this node's own disk.
 //
 // # Sessions
 //

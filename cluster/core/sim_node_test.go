@@ -24,7 +24,7 @@ type incarnation struct {
 
 	inbox    []func() // what the goroutine of the core does next
 	draining bool
-	saving   bool
+	saves    []*Save       // that wait for the disk; the first one is being written
 	ticks    int           // 0 or 1 that wait
 	ticked   int           // all ticks
 	lease    time.Duration // published
@@ -195,7 +195,7 @@ func (i *incarnation) drain() {
 		return
 	}
 	i.draining = true
-	for !i.dead && !i.saving && i.w.now >= i.machine.paused && len(i.inbox) > 0 && i.w.failure == "" {
+	for !i.dead && i.w.now >= i.machine.paused && len(i.inbox) > 0 && i.w.failure == "" {
 		f := i.inbox[0]
 		i.inbox = i.inbox[1:]
 		f()
@@ -206,7 +206,7 @@ func (i *incarnation) drain() {
 
 // pump does what is ready.
 func (i *incarnation) pump() {
-	for !i.dead && !i.saving {
+	for !i.dead {
 		i.observe()
 		r, ok, err := i.core.Ready()
 		if err != nil {
@@ -221,73 +221,97 @@ func (i *incarnation) pump() {
 		for _, m := range r.Send {
 			i.w.send(i, m)
 		}
-		d := &i.machine.disk
-		if snap := r.Snapshot; snap != nil {
-			meta := snap.GetMetadata()
-			d.incoming = i.incoming[meta.GetIndex()]
-			if d.incoming == nil {
-				i.w.fail("%s: no stores for entry %d", i.machine.name(), meta.GetIndex())
-				return
+		if s := r.Save; s != nil {
+			if i.w.mutant == withoutDisk {
+				i.acknowledge(&Save{After: s.After})
+				s.After = nil
 			}
-			d.saving = append(d.saving, record{mark: place{meta.GetIndex(), meta.GetTerm()}, reset: true})
+			i.saves = append(i.saves, s)
+			if len(i.saves) == 1 {
+				i.save()
+			}
 		}
-		for _, e := range r.Entries {
-			d.saving = append(d.saving, record{entry: e})
+		i.queue = append(i.queue, r.Apply...)
+		for _, b := range r.Barriers {
+			read := i.reads[b]
+			delete(i.reads, b)
+			i.reply(read)
 		}
-		if r.HardState != nil {
-			d.saving = append(d.saving, record{hard: r.HardState})
+		for _, b := range r.Lost {
+			delete(i.reads, b)
 		}
-		if !r.MustSync {
-			i.saved(r)
-			continue
-		}
-		i.saving = true
-		delay := i.w.between(50*time.Microsecond, 2*time.Millisecond)
-		if i.machine.slow > 0 {
-			delay = i.w.between(0, i.machine.slow)
-		}
-		i.machine.after(delay, func() {
-			i.saving = false
-			i.saved(r)
-			i.pump()
-			i.drain()
-		})
+		i.apply()
 	}
 }
 
+// save writes what waits, in a goroutine of its own.
+func (i *incarnation) save() {
+	if n := len(i.saves); n > 1 && i.w.chance(0.7) {
+		for n > 1 && i.saves[0].Join(i.saves[1]) {
+			i.saves = slices.Delete(i.saves, 1, 2)
+			n--
+		}
+	}
+	s, d := i.saves[0], &i.machine.disk
+	if snap := s.Snapshot; snap != nil {
+		meta := snap.GetMetadata()
+		d.incoming = i.incoming[meta.GetIndex()]
+		if d.incoming == nil {
+			i.w.fail("%s: no stores for entry %d", i.machine.name(), meta.GetIndex())
+			return
+		}
+		d.saving = append(d.saving, record{mark: place{meta.GetIndex(), meta.GetTerm()}, reset: true})
+	}
+	for _, e := range s.Entries {
+		d.saving = append(d.saving, record{entry: e})
+	}
+	if s.HardState != nil {
+		d.saving = append(d.saving, record{hard: s.HardState})
+	}
+	delay := time.Duration(0)
+	if s.MustSync {
+		delay = i.w.between(50*time.Microsecond, 2*time.Millisecond)
+		if i.machine.slow > 0 {
+			delay = i.w.between(0, i.machine.slow)
+		}
+	}
+	i.machine.after(delay, func() {
+		i.saved(s)
+		if i.saves = i.saves[1:]; !i.dead && len(i.saves) > 0 {
+			i.save()
+		}
+	})
+}
+
 // saved goes on after the log was written.
-func (i *incarnation) saved(r Ready) {
+func (i *incarnation) saved(s *Save) {
 	d := &i.machine.disk
 	d.written = append(d.written, d.saving...)
 	d.saving = nil
-	if r.MustSync {
+	if s.MustSync {
 		for _, w := range d.written {
 			d.log.write(w)
 		}
 		d.written = nil
 	}
-	if r.Snapshot != nil {
+	if s.Snapshot != nil {
 		i.reload()
 		return
 	}
-	if r.HardState != nil {
-		_ = i.memory.SetHardState(r.HardState)
+	if s.HardState != nil {
+		_ = i.memory.SetHardState(s.HardState)
 	}
-	_ = i.memory.Append(r.Entries)
-	for _, m := range r.SendAfter {
+	_ = i.memory.Append(s.Entries)
+	i.acknowledge(s)
+}
+
+// acknowledge tells everyone that a Save is on disk.
+func (i *incarnation) acknowledge(s *Save) {
+	for _, m := range s.After {
 		i.w.send(i, m)
 	}
-	i.queue = append(i.queue, r.Apply...)
-	i.core.Advance()
-	for _, b := range r.Barriers {
-		read := i.reads[b]
-		delete(i.reads, b)
-		i.reply(read)
-	}
-	for _, b := range r.Lost {
-		delete(i.reads, b)
-	}
-	i.apply()
+	own := *s
+	i.machine.after(i.w.between(0, 100*time.Microsecond), func() { i.do(func() { i.core.Saved(&own) }) })
 }
 
 // publish makes the lease known to the clients' goroutines.

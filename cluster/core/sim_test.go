@@ -85,8 +85,8 @@ func (w *world) rest() {
 	if w.failure == "" {
 		for _, m := range w.machines {
 			if i := m.inc; i != nil {
-				w.note("%s: %+v, delivered %d, applying %t with %d in the queue, saving %t, %d wait, unsettled %t, leads %t in %d", m.name(), i.core.Status(m.local()),
-					i.core.delivered, i.applying, len(i.queue), i.saving, len(i.inbox), i.unsettled(), i.leads, i.session)
+				w.note("%s: %+v, delivered %d, applying %t with %d in the queue, %d saves and %d others wait, unsettled %t, leads %t in %d", m.name(), i.core.Status(m.local()),
+					i.core.delivered, i.applying, len(i.queue), len(i.saves), len(i.inbox), i.unsettled(), i.leads, i.session)
 			}
 		}
 		w.fail("no progress after all faults have ended: %s", w.settled())
@@ -148,14 +148,15 @@ func TestSimulationMutants(t *testing.T) {
 		mutant mutation
 		first  uint64
 	}{
-		{withoutFence, 4},
-		{withoutVoid, 4},
-		{withoutLease, 53},
-		{withoutPromise, 64},
-		{withoutStart, 164},
-		{withoutEnd, 1},
-		{withoutReload, 1},
-		{withoutSession, 235},
+		{withoutFence, 5},
+		{withoutVoid, 5},
+		{withoutLease, 120},
+		{withoutPromise, 585},
+		{withoutStart, 225},
+		{withoutEnd, 3},
+		{withoutReload, 3},
+		{withoutSession, 273},
+		{withoutDisk, 0},
 		{withoutLeaseEnd, 0},
 	} {
 		t.Run(string(tt.mutant), func(t *testing.T) {

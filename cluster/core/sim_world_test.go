@@ -29,6 +29,7 @@ const (
 	withoutEnd      mutation = "a lease goes on after the order to depose the leader"
 	withoutReload   mutation = "memory that is ahead of the log stays when another session begins"
 	withoutSession  mutation = "a read is confirmed by the lease of a later session"
+	withoutDisk     mutation = "a node acknowledges what is not on its disk"
 	withoutLeaseEnd mutation = "the clock of a new leader starts at its wall clock"
 )
 
@@ -298,7 +299,7 @@ var faults = []fault{
 	}},
 	{4, "step the wall clock", func(w *world, m *machine) { m.step += w.between(-time.Hour, time.Hour) }},
 	{4, "slow disk", func(w *world, m *machine) {
-		m.slow = w.between(20*time.Millisecond, time.Second)
+		m.slow = w.between(20*time.Millisecond, []time.Duration{time.Second, 6 * time.Second}[w.rand.IntN(2)])
 		w.after(w.between(time.Second, 4*time.Second), func() { m.slow = 0 })
 	}},
 	{3, "full disk", func(w *world, m *machine) {

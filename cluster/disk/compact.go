@@ -12,10 +12,16 @@ import (
 
 // Retain keeps the entries after index, with which a node that is being sent stores goes on, unless the log has more bytes
 // than most. An index of 0 ends that.
-func (l *Log) Retain(index uint64, most int64) { l.retain, l.most = index, most }
+func (l *Log) Retain(index uint64, most int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.retain, l.most = index, most
+}
 
 // Behind returns the size of the entries in memory after an index.
 func (l *Log) Behind(index uint64) (bytes int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	for _, size := range l.sizes[min(max(index, l.base)-l.base, uint64(len(l.sizes))):] {
 		bytes += size
 	}
@@ -43,9 +49,11 @@ func (l *Log) Compact(durable uint64, conf *raftpb.ConfState) error {
 	if err := l.memory.Compact(index); err != nil {
 		return l.fail(err)
 	}
+	l.mu.Lock()
 	l.sizes = slices.Clone(l.sizes[index-l.base:])
 	l.base = index
 	l.bytes.Add(-freed)
+	l.mu.Unlock()
 	if err := l.wal.ReleaseLockTo(index); err != nil {
 		return l.fail(err)
 	}
@@ -58,6 +66,8 @@ func (l *Log) Compact(durable uint64, conf *raftpb.ConfState) error {
 
 // target returns up to where the log may be forgotten, and how many bytes that frees.
 func (l *Log) target(durable uint64) (index uint64, freed int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	bytes := l.bytes.Load()
 	for i, size := range l.sizes {
 		next := l.base + 1 + uint64(i)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"sync"
 	"sync/atomic"
 	"syscall"
 
@@ -73,15 +74,16 @@ var ErrFailed = errors.New("raft log: failed before")
 // ErrForeign is wrapped by the error of Open for the log of another node or cluster.
 var ErrForeign = errors.New("raft log of another node")
 
-// Log is the raft log of one node. One goroutine at a time uses it; Memory and Size are safe for others.
+// Log is the raft log of one node. One goroutine at a time uses it; Memory, Size, Retain and Behind are safe for others.
 type Log struct {
 	options Options
 	wal     *wal.WAL
 	memory  *raft.MemoryStorage
 	err     error // of the first Save that failed
 
-	base   uint64 // the marker: entries up to it are forgotten
-	retain uint64 // see Retain
+	mu     sync.Mutex // protects base, retain, most and sizes
+	base   uint64     // the marker: entries up to it are forgotten
+	retain uint64     // see Retain
 	most   int64
 	sizes  []int64 // of the entries in memory, from base+1 on
 	bytes  atomic.Int64
@@ -235,9 +237,11 @@ func (l *Log) Save(hs *raftpb.HardState, entries []*raftpb.Entry, snap *raftpb.S
 		if err := l.memory.ApplySnapshot(snap); err != nil {
 			return l.fail(err)
 		}
+		l.mu.Lock()
 		l.base = snap.GetMetadata().GetIndex()
 		l.sizes = nil
 		l.bytes.Store(0)
+		l.mu.Unlock()
 	}
 	if !raft.IsEmptyHardState(hs) {
 		if err := l.memory.SetHardState(hs); err != nil {
@@ -272,6 +276,8 @@ func (l *Log) count(entries []*raftpb.Entry) {
 	if len(entries) == 0 {
 		return
 	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	bytes := l.bytes.Load()
 	if first := entries[0].GetIndex(); first <= l.base {
 		entries = entries[min(uint64(len(entries)), l.base+1-first):]

@@ -1,0 +1,155 @@
+package cluster
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"mayfly/cluster/core"
+
+	"go.etcd.io/raft/v3/raftpb"
+)
+
+// stallingLog is a raft log whose disk can stand still.
+type stallingLog struct {
+	raftLog
+	mu sync.Mutex // held while the disk stands
+}
+
+func (l *stallingLog) Save(hs *raftpb.HardState, entries []*raftpb.Entry, snap *raftpb.Snapshot) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.raftLog.Save(hs, entries, snap)
+}
+
+// stall makes the disk of a driver stand for a while.
+func (d *driver) stall() (end func()) {
+	log := d.saver.log.(*stallingLog)
+	log.mu.Lock()
+	return log.mu.Unlock
+}
+
+// TestSlowDisks lets the disks of a leader, of a follower and of all nodes stand for several election timeouts: nobody is deposed,
+// reads go on, and a write is committed when a majority has it, by the leader itself when its own disk has.
+func TestSlowDisks(t *testing.T) {
+	drivers := startDrivers(t)
+	leader := leadingDriver(t, drivers)
+	check(t, leader.store.write("set first"))
+	term := leader.status.Load().Term
+	want := []string{"set first"}
+	for _, tt := range []struct {
+		name      string
+		slow      func(*driver) bool
+		committed bool // while the disks stand
+	}{
+		{"a follower", func(d *driver) bool { return d == drivers[0] && d != leader || d == drivers[1] && drivers[0] == leader }, true},
+		{"the leader", func(d *driver) bool { return d == leader }, false},
+		{"the followers", func(d *driver) bool { return d != leader }, false},
+		{"all", func(*driver) bool { return true }, false},
+	} {
+		var ends []func()
+		for _, d := range drivers {
+			if tt.slow(d) {
+				ends = append(ends, d.stall())
+			}
+		}
+		result := make(chan error, 1)
+		text := fmt.Sprintf("set %s %s", tt.name, strings.Repeat("x", 100_000))
+		want = append(want, text)
+		go func() { result <- leader.store.write(text) }()
+		for end := time.Now().Add(4 * testTimeout); time.Now().Before(end); time.Sleep(testTimeout / 20) {
+			if err := leader.rep.Confirm(); err != nil {
+				t.Fatalf("%s: a read at the leader: %v", tt.name, err)
+			}
+		}
+		for i, d := range drivers {
+			if s := d.status.Load(); s.Term != term || (s.Role == core.Leader) != (d == leader) {
+				t.Errorf("%s: node %d is %s in term %d, before in term %d", tt.name, i, s.Role, s.Term, term)
+			}
+		}
+		select {
+		case err := <-result:
+			if check(t, err); !tt.committed {
+				t.Errorf("%s: a write was committed that no majority has on disk", tt.name)
+			}
+		default:
+			if tt.committed {
+				t.Errorf("%s: a write was not committed", tt.name)
+			}
+		}
+		for _, end := range ends {
+			end()
+		}
+		if !tt.committed {
+			check(t, <-result)
+		}
+		for i, d := range drivers {
+			eventually(t, fmt.Sprintf("%s: the batches at %d", tt.name, i), func() bool { return slices.Equal(d.store.content(), want) })
+		}
+	}
+}
+
+// TestSaverJoins shows that one write to disk serves what waits, and that what replaces entries is written after them.
+func TestSaverJoins(t *testing.T) {
+	log := &listLog{}
+	var acknowledged []int
+	s := &saver{log: log, send: func(m []*raftpb.Message) { acknowledged = append(acknowledged, len(m)) }, arrived: make(chan struct{}, 1)}
+	s.saved = func(*core.Save) {}
+	push := func(term, first uint64, n int, size int) {
+		save := &core.Save{HardState: &raftpb.HardState{Term: &term}, MustSync: true, After: []*raftpb.Message{{}}}
+		for i := range uint64(n) {
+			save.Entries = append(save.Entries, &raftpb.Entry{Index: new(first + i), Term: &term, Data: make([]byte, size)})
+		}
+		s.push(savings{save: save})
+	}
+	push(1, 1, 2, 10)
+	push(1, 3, 1, 10)
+	push(1, 4, 0, 0)
+	push(1, 4, 3, 10)
+	push(2, 5, 1, 10) // replaces
+	push(2, 6, 1, mostJoined)
+	push(2, 7, 1, 1)
+	s.push(savings{durable: 3})
+	push(2, 8, 1, 10)
+	s.push(savings{save: &core.Save{Snapshot: &raftpb.Snapshot{Metadata: &raftpb.SnapshotMetadata{Index: new(uint64(20)), Term: new(uint64(2))}}}})
+	push(2, 21, 1, 10)
+	s.install = func(index, term uint64) error {
+		log.calls = append(log.calls, fmt.Sprintf("install %d", index))
+		return nil
+	}
+	var err error
+	for step := s.next(); step != nil && err == nil; step = s.next() {
+		err = s.do(step)
+	}
+	want := []string{"1-6 term 1", "5-5 term 2", "6-6 term 2", "7-7 term 2", "compact 3", "8-8 term 2", "install 20", "snapshot 20"}
+	if !slices.Equal(log.calls, want) || !errors.Is(err, errInstall) {
+		t.Errorf("%q, %v\nwant %q", log.calls, err, want)
+	}
+	if want := []int{4, 1, 1, 1, 1, 0}; !slices.Equal(acknowledged, want) {
+		t.Errorf("%v messages are sent after each Save, want %v", acknowledged, want)
+	}
+}
+
+// listLog notes what a saver does.
+type listLog struct{ calls []string }
+
+func (l *listLog) Save(hs *raftpb.HardState, entries []*raftpb.Entry, snap *raftpb.Snapshot) error {
+	text := ""
+	switch {
+	case snap != nil:
+		text = fmt.Sprintf("snapshot %d", snap.GetMetadata().GetIndex())
+	default:
+		text = fmt.Sprintf("%d-%d term %d", entries[0].GetIndex(), entries[len(entries)-1].GetIndex(), hs.GetTerm())
+	}
+	l.calls = append(l.calls, text)
+	return nil
+}
+
+func (l *listLog) Compact(durable uint64, _ *raftpb.ConfState) error {
+	l.calls = append(l.calls, fmt.Sprintf("compact %d", durable))
+	return nil
+}
