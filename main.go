@@ -36,7 +36,7 @@ func main() {
 	}
 	options, err := config.Load(asOptions(os.Args[1:]))
 	if err == nil {
-		err = options.Settings().Cluster.Check()
+		err = options.Settings().CheckCluster()
 	}
 	switch {
 	case err == nil:

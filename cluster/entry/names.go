@@ -3,6 +3,7 @@ package entry
 import (
 	"fmt"
 	"net"
+	"net/netip"
 	"strconv"
 )
 
@@ -27,7 +28,7 @@ func IsName(name string) bool {
 }
 
 // IsAddr reports whether others can dial the address: host:port with both parts. The host is a name, or an address of IPv4 or,
-// in brackets, of IPv6 with or without a zone.
+// in brackets, of IPv6 with or without a zone. 0.0.0.0 and :: are no addresses of one machine.
 func IsAddr(addr string) bool {
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil || host == "" || len(host) > mostHost {
@@ -39,6 +40,9 @@ func IsAddr(addr string) bool {
 		default:
 			return false
 		}
+	}
+	if ip, err := netip.ParseAddr(host); err == nil && ip.IsUnspecified() {
+		return false
 	}
 	n, err := strconv.ParseUint(port, 10, 16)
 	return err == nil && n > 0 && port == strconv.FormatUint(n, 10)

@@ -23,7 +23,7 @@ func TestLegalNames(t *testing.T) {
 		}
 	}
 	for _, addr := range []string{"", "h", ":1", "h:", "h:0", "h:65536", "h:+7", "h:007", "h:x", "h\n:1", "h\x00:1", "h h:1", "h,g:1", "h=g:1",
-		"h/x:1", "u@h:1", "::1:7000", strings.Repeat("h", 256) + ":1", strings.Repeat("h", 1<<20) + ":1"} {
+		"h/x:1", "u@h:1", "0.0.0.0:7000", "[::]:7000", "::1:7000", strings.Repeat("h", 256) + ":1", strings.Repeat("h", 1<<20) + ":1"} {
 		if IsAddr(addr) {
 			t.Errorf("address %.40q is taken", addr)
 		}

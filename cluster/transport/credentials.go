@@ -192,7 +192,7 @@ func (c *Credentials) stat() (stamps [3]stamp, err error) {
 	for i, path := range []string{c.certFile, c.keyFile, c.caFile} {
 		fi, err := os.Stat(path)
 		if err != nil {
-			return stamps, err
+			return stamps, fmt.Errorf("cannot read %s: %w", [...]string{"cluster-cert-file", "cluster-key-file", "cluster-ca-cert-file"}[i], err)
 		}
 		stamps[i] = stamp{fi.Size(), fi.ModTime()}
 	}

@@ -49,7 +49,7 @@ func TestLoad(t *testing.T) {
 		{"files", good, ""},
 		{"one file", CredentialOptions{CertFile: good.CertFile}, "need each other"},
 		{"both", CredentialOptions{CertFile: good.CertFile, KeyFile: good.KeyFile, CACertFile: good.CACertFile, SecretFile: long}, "exclude each other"},
-		{"missing file", CredentialOptions{CertFile: good.CertFile, KeyFile: "/no/key", CACertFile: good.CACertFile}, "/no/key"},
+		{"missing file", CredentialOptions{CertFile: good.CertFile, KeyFile: "/no/key", CACertFile: good.CACertFile}, "cannot read cluster-key-file: stat /no/key"},
 		{"wrong key", CredentialOptions{CertFile: good.CertFile, KeyFile: good.CACertFile, CACertFile: good.CACertFile}, "cannot use cluster-cert-file"},
 		{"no CA", CredentialOptions{CertFile: good.CertFile, KeyFile: good.KeyFile, CACertFile: long}, "holds no certificate in PEM"},
 		{"short secret", CredentialOptions{SecretFile: short, Dir: dir}, "has 31 bytes; at least 32 are needed"},

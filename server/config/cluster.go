@@ -57,7 +57,19 @@ var clusterAddr = kind[string]{
 		return text, nil
 	},
 	format: asIs.format,
-	values: "host:port, or empty",
+	values: "empty, or a host:port", // the unit follows
+}
+
+// masterName is a name that the messages of Sentinels can hold: they are words between blanks.
+var masterName = kind[string]{
+	parse: func(text string) (string, error) {
+		if !entry.IsName(text) {
+			return "", errors.New("argument must be 1 to 63 letters, digits, dots, dashes and underscores")
+		}
+		return text, nil
+	},
+	format: asIs.format,
+	values: "1 to 63 letters, digits, dots, dashes and underscores",
 }
 
 // clusterPeers is a list such as a=h1:7001,b=h2:7001, or empty.
@@ -89,7 +101,7 @@ var clusterPeers = kind[[]ClusterPeer]{
 		}
 		return strings.Join(words, ",")
 	},
-	values: "name=host:port,... for each node, or empty",
+	values: fmt.Sprintf("name=host:port,... for each node once, at most %d, or empty", entry.MostMembers),
 }
 
 // clusterEnabled is Redis' switch. It shows whether the server is a node of a cluster.
@@ -114,8 +126,9 @@ func (s *Settings) ClientAddr() string {
 	return net.JoinHostPort(host, strconv.Itoa(cmp.Or(s.Port, s.TLSPort)))
 }
 
-// Check returns an error, one line for each mistake, if the options of a cluster contradict each other.
-func (c *ClusterSettings) Check() error {
+// CheckCluster returns an error, one line for each mistake, if the options of a cluster contradict each other, or others.
+func (s *Settings) CheckCluster() error {
+	c := &s.Cluster
 	var mistakes []string
 	fail := func(format string, parts ...any) { mistakes = append(mistakes, fmt.Sprintf(format, parts...)) }
 	switch {
@@ -128,6 +141,9 @@ func (c *ClusterSettings) Check() error {
 	case c.ID != "":
 		c.checkPeers(fail)
 		c.checkCredentials(fail)
+		if c.AnnounceAddr == "" && s.Port == 0 && s.TLSPort == 0 {
+			fail("option cluster-id with value %q needs port, tls-port or cluster-announce-addr: the other nodes send clients there", c.ID)
+		}
 	}
 	if mistakes == nil {
 		return nil

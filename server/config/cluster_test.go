@@ -26,8 +26,10 @@ func TestClusterOptionsAgree(t *testing.T) {
 		{remote, []string{"loopback", "cluster-secret-file", "cluster-cert-file"}},
 		{remote + " --cluster-cert-file c", []string{"cluster-key-file", "need each other"}},
 		{remote + " --cluster-secret-file s --cluster-cert-file c --cluster-key-file k --cluster-ca-cert-file ca", []string{"exclude each other"}},
+		{local + " --port 0", []string{"cluster-announce-addr", "tls-port", `"a"`}},
+		{local + " --port 0 --cluster-announce-addr h:1", nil},
 	} {
-		err := load(t, strings.Fields(tt.args)...).Settings().Cluster.Check()
+		err := load(t, strings.Fields(tt.args)...).Settings().CheckCluster()
 		if len(tt.want) == 0 {
 			if err != nil {
 				t.Errorf("%s: %v", tt.args, err)
@@ -36,6 +38,22 @@ func TestClusterOptionsAgree(t *testing.T) {
 		}
 		if err == nil || slices.ContainsFunc(tt.want, func(part string) bool { return !strings.Contains(err.Error(), part) }) {
 			t.Errorf("%s: error %v, want %q", tt.args, err, tt.want)
+		}
+	}
+}
+
+// Errors of illegal values name the option, the value and what is legal.
+func TestIllegalClusterOptions(t *testing.T) {
+	for _, tt := range []struct{ name, value, want string }{
+		{"cluster-addr", "0.0.0.0:7001", "host:port"}, // no other node reaches it there
+		{"cluster-announce-addr", "h:0", "host:port"},
+		{"cluster-peers", "a=h:1,a=h:2", "each node once, at most 64"},
+		{"cluster-name", "my master", "1 to 63 letters"}, // +switch-master has blanks between its words
+		{"cluster-name", "", "1 to 63 letters"},
+	} {
+		_, err := Load([]string{"--" + tt.name, tt.value})
+		if err == nil || !strings.Contains(err.Error(), tt.name) || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%s %q: %v", tt.name, tt.value, err)
 		}
 	}
 }

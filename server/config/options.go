@@ -291,7 +291,7 @@ var Options = []Option{
 	{Name: "cluster-announce-addr", Unit: "address", Doc: "host:port at which clients reach this node; the host of cluster-addr and the port if empty",
 		in: func(s *Settings) value { return clusterAddr.of(&s.Cluster.AnnounceAddr) }},
 	{Name: "cluster-name", Default: "mymaster", Doc: "name of the leader for clients that ask Sentinel; commands answer to any name",
-		in: func(s *Settings) value { return filled.of(&s.Cluster.Name) }},
+		in: func(s *Settings) value { return masterName.of(&s.Cluster.Name) }},
 	{Name: "cluster-cert-file", Doc: "certificate of this node for the others, PEM",
 		in: func(s *Settings) value { return asIs.of(&s.Cluster.CertFile) }},
 	{Name: "cluster-key-file", Doc: "its private key, PEM",
