@@ -42,6 +42,7 @@ var errRemoved = errors.New("this node was removed from the cluster")
 var (
 	errLogLost      = errors.New("the raft log is missing")
 	errPositionLost = errors.New("the data folder has no position in the raft log: a server without a cluster has written to it")
+	errForeignData  = errors.New("the data files are of another cluster, or of an earlier life of this node")
 )
 
 // incarnation is everything that a node has open at a time.
@@ -128,6 +129,8 @@ func (inc *incarnation) openLog(installed bool) (err error) {
 		return errLogLost
 	case opened && founding && at.Index == 0:
 		return errPositionLost
+	case opened && inc.foreign():
+		return errForeignData
 	case !exists:
 		var snapshot *raftpb.SnapshotMetadata
 		if founding {
@@ -151,6 +154,14 @@ func (inc *incarnation) openLog(installed bool) (err error) {
 	}
 	inc.disk, err = disk.Open(o)
 	return err
+}
+
+// foreign reports whether the local files have a position in a log that does not know this node: those of another cluster, such
+// as a backup. Their index means nothing in this log. What cannot be read is an error of core.New.
+func (inc *incarnation) foreign() bool {
+	state, err := entry.DecodeState(inc.ks.ReplicaState())
+	id, known := inc.identity.ID, len(state.Voters)+len(state.Learners) > 0
+	return err == nil && known && !state.Voter(id) && !state.Learner(id) && !state.Left(id) && state.WithID(id) == nil
 }
 
 // firstState returns the state with which the cluster began, and whether this node begins with it instead of getting it

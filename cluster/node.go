@@ -280,7 +280,8 @@ func isDamage(err error) bool {
 	var file *aof.DamageError
 	var log *disk.DamageError
 	var arrived *stores.InvalidError // stores that were about to be installed
-	return errors.As(err, &file) || errors.As(err, &log) || errors.As(err, &arrived) || errors.Is(err, core.ErrDamaged) || errors.Is(err, errLogLost) || errors.Is(err, errPositionLost)
+	return errors.As(err, &file) || errors.As(err, &log) || errors.As(err, &arrived) || errors.Is(err, core.ErrDamaged) || errors.Is(err, errLogLost) || errors.Is(err, errPositionLost) ||
+		errors.Is(err, errForeignData)
 }
 
 // openedFile has the raft id that has opened the data folder: from then on the raft log must be there.

@@ -641,6 +641,47 @@ func TestFoundedWithData(t *testing.T) {
 	c.converge()
 }
 
+// Data files of another cluster, such as a backup that was copied into the folder of a node, are not taken for its own:
+// their index in the log is one that this cluster's log has, too.
+func TestFilesOfAnotherCluster(t *testing.T) {
+	c := startTrio(t, "x", "y", "z")
+	c.mustPut("foreign", "1")
+	source := c.leader()
+	backup := filepath.Join(t.TempDir(), "backup")
+	check(t, source.keyspace().Backup(backup))
+	for _, n := range c.nodes {
+		n.stop(t)
+	}
+	eventually(t, "the first cluster has ended", func() bool { return runtime.NumGoroutine() < 20 })
+
+	other := startTrio(t, "a", "b", "c")
+	for i := range 20 {
+		other.mustPut(fmt.Sprint("own", i), "1")
+	}
+	mixed := other.follower()
+	id := mixed.View().Self().ID
+	mixed.stop(t)
+	for _, pattern := range []string{filepath.Join(mixed.dir, "*.db"), filepath.Join(mixed.dir, "manifest"), filepath.Join(mixed.dir, "seed")} {
+		files, err := filepath.Glob(pattern)
+		check(t, err)
+		for _, path := range files {
+			check(t, os.Remove(path))
+		}
+	}
+	check(t, os.Remove(filepath.Join(mixed.dir, "format")))
+	check(t, os.CopyFS(mixed.dir, os.DirFS(backup)))
+	mixed.start(t)
+	other.has(mixed, "own19", "1")
+	if got, _ := mixed.get("foreign", true); got != "" {
+		t.Errorf("the node has an item of the other cluster: %q", got)
+	}
+	other.eventually("it votes again", func() bool {
+		self := other.leader().View().Member(mixed.name)
+		return self != nil && self.Voter && self.ID != id
+	})
+	other.converge()
+}
+
 // A backup of any node founds a new cluster.
 func TestBackupFoundsACluster(t *testing.T) {
 	c := startTrio(t, "a", "b", "c")

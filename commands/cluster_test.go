@@ -543,6 +543,10 @@ func TestWithoutKeyspace(t *testing.T) {
 					t.Errorf("%q: %s", args, notation(reply))
 				}
 			}
+			// The keyspace of before may have what is never committed.
+			if reply := w.engine.Execute(w.session(1), []string{"CLUSTER", "DIGEST"}).Reply; reply.Str != string(errLoadingData) {
+				t.Errorf("CLUSTER DIGEST: %s", notation(reply))
+			}
 			if info := w.engine.Execute(w.session(1), []string{"INFO", "persistence"}).Reply.Str; !strings.Contains(info, "loading:1\r\n") {
 				t.Errorf("INFO: %s", info)
 			}

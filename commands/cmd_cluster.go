@@ -334,10 +334,10 @@ func (x *Context) inSlot(slot int, visit func(key string), reply func() Reply) R
 }
 
 func runClusterDigest(x *Context, _ *topology.View) Reply {
-	ks := x.Engine.Keyspace()
-	if ks == nil {
-		return Fail(errLoadingData)
+	if !x.Engine.loaded() {
+		return Fail(errLoadingData) // the keyspace of before is closed, and what it had may never be committed
 	}
+	ks := x.Engine.Keyspace()
 	x.outside = func() (Reply, bool) {
 		sum, items, at := ks.Digest()
 		return Map(
