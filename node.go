@@ -26,7 +26,7 @@ func startNode(options *config.Config, engine *commands.Engine, log zerolog.Logg
 	serve := sync.OnceFunc(func() { close(served) })
 	node, err := cluster.New(cluster.Options{
 		Dir: settings.Dir, Name: c.ID, Peers: peers,
-		Addr: c.Addr, ClientAddr: settings.ClientAddr(), MasterName: c.Name,
+		Addr: c.Addr, ClientAddr: settings.ClientAddr(), MasterName: c.Name, Partitions: settings.Partitions,
 		NodeTimeout: c.NodeTimeout, ReadIndex: c.ReadIndex, LogSize: c.LogSize,
 		CertFile: c.CertFile, KeyFile: c.KeyFile, CACertFile: c.CACertFile, SecretFile: c.SecretFile,
 		Open: func(r replica.Replicator) (*keyspace.Keyspace, error) {

@@ -35,6 +35,7 @@ type Options struct {
 	Addr       string // host:port for the other nodes
 	ClientAddr string // host:port for clients
 	MasterName string // for Sentinel's clients
+	Partitions int    // of a data folder that is made
 
 	NodeTimeout time.Duration // without a leader before an election
 	ReadIndex   bool          // ask a majority for each read
@@ -130,7 +131,7 @@ func New(o Options) (*Node, error) {
 func (n *Node) readIdentity() (*forming.Former, error) {
 	o := &n.options
 	config := forming.Config{Dir: n.path(), Name: o.Name, Addr: o.Addr, Client: o.ClientAddr, Peers: o.Peers,
-		HasData: hasData(o.Dir), Call: n.listener.Call, Log: o.Log}
+		HasData: hasData(o.Dir), Partitions: o.Partitions, Call: n.listener.Call, Log: o.Log}
 	former, err := forming.New(config)
 	switch damaged := (*forming.DamageError)(nil); {
 	case errors.As(err, &damaged):

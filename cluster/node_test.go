@@ -124,9 +124,9 @@ func (c *trio) add(name, addr string) *testNode {
 	log := zerolog.New(zerolog.ConsoleWriter{Out: c.log, NoColor: true, TimeFormat: "15:04:05.000"}).With().Timestamp().Str("node", name).Logger().Level(zerolog.InfoLevel)
 	n.opt = Options{
 		Dir: n.dir, Name: name, Peers: c.peers, Addr: addr, ClientAddr: "client-" + name + ":1", MasterName: "mymaster",
-		NodeTimeout: testTimeout, LogSize: 1 << 20, Log: log,
+		NodeTimeout: testTimeout, LogSize: 1 << 20, Partitions: 4, Log: log,
 		Open: func(r replica.Replicator) (*keyspace.Keyspace, error) {
-			return keyspace.Open(keyspace.Options{Dir: n.dir, Partitions: 4, Log: log, Replicator: r})
+			return keyspace.Open(keyspace.Options{Dir: n.dir, Partitions: n.opt.Partitions, Log: log, Replicator: r})
 		},
 		Serve: func(ks *keyspace.Keyspace) {
 			n.mu.Lock()
@@ -348,7 +348,7 @@ func TestThreeNodesReplicate(t *testing.T) {
 	c.converge()
 	for _, n := range c.nodes {
 		c.eventually(n.name+" knows the addresses of all for clients", func() bool {
-			return !slices.ContainsFunc(n.View().Members, func(m topology.Member) bool { return m.Client != "127.0.0.1:1"+m.Name })
+			return !slices.ContainsFunc(n.View().Members, func(m topology.Member) bool { return m.Client != "client-"+m.Name+":1" })
 		})
 	}
 	view := c.leader().View()
@@ -620,6 +620,34 @@ func TestAddAndRemove(t *testing.T) {
 	delete(c.nodes, old.name)
 	c.mustPut("after", "2")
 	c.converge()
+}
+
+// Nodes of a new cluster make folders with the same number of partitions. A node that comes later takes what the others have.
+func TestPartitionsDiffer(t *testing.T) {
+	c := newTrio(t, "a", "b", "c")
+	c.nodes["b"].opt.Partitions = 8
+	for _, n := range c.nodes {
+		n.start(t)
+	}
+	for name, want := range map[string]string{"a": "partitions differ: a has 4, b has 8", "b": "partitions differ: b has 8, a has 4"} {
+		c.eventually(name+" refuses", func() bool { return strings.Contains(c.nodes[name].View().Cause, want) })
+	}
+	c.nodes["b"].stop(t)
+	c.nodes["b"].opt.Partitions = 4
+	c.nodes["b"].start(t)
+	c.mustPut("key", "1")
+
+	lost := c.follower()
+	lost.crash(t)
+	check(t, os.RemoveAll(lost.dir))
+	check(t, os.Mkdir(lost.dir, 0o700))
+	lost.opt.Partitions = 8
+	lost.start(t)
+	c.has(lost, "key", "1")
+	c.converge()
+	if stores, err := filepath.Glob(filepath.Join(lost.dir, "partition-*.db")); err != nil || len(stores) != 4 {
+		t.Errorf("it has the files %v", stores)
+	}
 }
 
 // A folder with data founds a cluster; the other nodes get the data.

@@ -9,12 +9,14 @@ import (
 
 // hello is the answer to the question who a node is. A nil Identity: it has none.
 type hello struct {
-	Name     string    `json:"name"`
-	Client   string    `json:"client,omitempty"` // its address for clients
-	Peers    []Peer    `json:"peers"`
-	HasData  bool      `json:"has_data"`
-	Run      uint64    `json:"run,string"` // of the process
-	Identity *Identity `json:"identity,omitempty"`
+	Name    string `json:"name"`
+	Client  string `json:"client,omitempty"` // its address for clients
+	Peers   []Peer `json:"peers"`
+	HasData bool   `json:"has_data"`
+	Run     uint64 `json:"run,string"` // of the process
+	// Partitions is the number of partitions of a data folder that it makes.
+	Partitions int       `json:"partitions,omitempty"`
+	Identity   *Identity `json:"identity,omitempty"`
 	// Members and Leader are of raft, if the node takes part in it.
 	Members []Member `json:"members,omitempty"`
 	Leader  *Member  `json:"leader,omitempty"`
@@ -327,6 +329,17 @@ func differences(aName string, a []Peer, bName string, b []Peer) string {
 	return strings.Join(parts, "; ")
 }
 
+// partitions describes how the numbers of partitions differ, empty if they do not. Nodes that begin without data make their
+// own folders. Later a node gets a folder of another one, with its partitions: cursors of SCAN are the same at all of them.
+func (v *view) partitions() string {
+	for _, name := range v.names {
+		if h := v.answers[name]; h.Partitions != v.self.Partitions {
+			return fmt.Sprintf("%s has %d, %s has %d", v.self.Name, v.self.Partitions, name, h.Partitions)
+		}
+	}
+	return ""
+}
+
 // founder returns who gives out ids: the one node with data, else the one with the least name. All peers must have answered.
 func (v *view) founder() (name string, d decision) {
 	var full []string
@@ -343,6 +356,9 @@ func (v *view) founder() (name string, d decision) {
 	slices.Sort(full)
 	switch len(full) {
 	case 0:
+		if text := v.partitions(); text != "" {
+			return "", refusing("partitions differ: %s; start all with the same", text)
+		}
 		return least, decision{}
 	case 1:
 		return full[0], decision{}

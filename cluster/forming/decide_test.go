@@ -21,7 +21,7 @@ func membersABC(base uint64) (members []Member) {
 }
 
 // state makes a node from words: its name, then "data", "prepared:X:founder", "withdata", "formed:X:founder", "joining:X",
-// "lost:X", "leads", "serves", "peers=ab".
+// "lost:X", "leads", "serves", "peers=ab", "partitions:4".
 func state(t *testing.T, text string) *hello {
 	t.Helper()
 	words := strings.Fields(text)
@@ -46,6 +46,8 @@ func state(t *testing.T, text string) *hello {
 			h.Members = h.Identity.Members
 		case "replaced":
 			h.Members = membersABC(50)
+		case "partitions":
+			h.Partitions = int(parts[1][0] - '0')
 		case "leads":
 			h.Members = h.Identity.Members
 			h.Leader = named(h.Identity.Members, h.Name)
@@ -112,6 +114,14 @@ func TestDecide(t *testing.T) {
 		{"a|-b|c moved", "refuse: cluster-peers differ: a names c=h3:1, c names c=h4:1"},
 		{"a prepared:X:a moved|b moved|c moved", "drop"},
 		{"b moved|a formed:X:a leads|c formed:X:a", "choose aaaa"}, // it only comes back
+		// Numbers of partitions that differ: nobody has data, or somebody has.
+		{"a partitions:8|b partitions:4|c partitions:8", "refuse: partitions differ: a has 8, b has 4; start all with the same"},
+		{"b partitions:4|a partitions:8|c partitions:8", "refuse: partitions differ: b has 4, a has 8"},
+		{"a partitions:8 prepared:X:a|b partitions:4|c partitions:8", "refuse: partitions differ: a has 8, b has 4"},
+		{"a partitions:8|b partitions:8|c partitions:8", "found"},
+		{"a partitions:8|-b|c partitions:4", "wait: no answer from b"},
+		{"b data partitions:4|a partitions:8|c partitions:8", "found"},
+		{"a partitions:4|b formed:X:a serves partitions:8|c formed:X:a leads partitions:8", "choose aaaa"},
 		// A wiped node.
 		{"b|a formed:X:a leads|c formed:X:a serves", "choose aaaa"},
 		{"b|a formed:X:a|-c", "choose aaaa"},

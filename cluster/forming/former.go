@@ -25,6 +25,8 @@ type Config struct {
 	Client  string // of the clients' connections
 	Peers   []Peer // cluster-peers, with this node
 	HasData bool   // the folder has data
+
+	Partitions int // of a data folder that the node makes
 	// Call sends a control request, as transport.Listener does.
 	Call func(ctx context.Context, addr, path string, request, answer any) error
 	Log  zerolog.Logger
@@ -130,7 +132,8 @@ func (f *Former) hello() *hello {
 	f.mu.Lock()
 	identity, membership := f.identity.clone(), f.membership
 	f.mu.Unlock()
-	h := &hello{Name: f.config.Name, Client: f.config.Client, Peers: f.config.Peers, HasData: f.config.HasData, Run: f.run, Identity: identity}
+	h := &hello{Name: f.config.Name, Client: f.config.Client, Peers: f.config.Peers, HasData: f.config.HasData, Run: f.run,
+		Partitions: f.config.Partitions, Identity: identity}
 	if membership != nil && h.formed() {
 		h.Members = membership.Members()
 		if leader, known := membership.Leader(); known {
