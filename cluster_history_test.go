@@ -328,7 +328,8 @@ func (h *history) check() {
 	if len(ops) < 1000 {
 		h.t.Errorf("%d commands test nothing", len(ops))
 	}
-	if h.slowest > 4500*time.Millisecond {
+	// 3 s are promised. The rest is for a machine that is busy with the nodes, the clients and other tests.
+	if h.slowest > 3500*time.Millisecond {
 		h.t.Errorf("a client waited %v for a reply or a refusal", h.slowest)
 	}
 	for _, at := range h.silent {

@@ -61,7 +61,7 @@ var layers = layerTable{
 	{"keyspace/scrub", "keyspace/store keyspace/aof"},
 	{"keyspace/eviction", ""},
 	{"keyspace/rotation", ""},
-	{"keyspace/journal", "keyspace/replica keyspace/aof keyspace/record"},
+	{"keyspace/journal", "keyspace/replica keyspace/aof keyspace/record expiry/clock"},
 	{"keyspace/groups", "keyspace/streamid"},
 	{"keyspace/deaths", "keyspace/streamid keyspace/record expiry"},
 	{"keyspace/streamid", ""},

@@ -77,7 +77,7 @@ func (s *listStore) write(batch string) error {
 	s.unsettled = true
 	s.mu.Unlock()
 	for {
-		tail, err := s.rep.Replicate(lsn, int64(lsn), []byte(batch))
+		tail, err := s.rep.Replicate(lsn, int64(lsn), []byte(batch), 0)
 		switch {
 		case err == nil:
 			s.mu.Lock()
@@ -199,7 +199,7 @@ func TestDriversCommit(t *testing.T) {
 	for i := range 100 {
 		want = append(want, fmt.Sprint("set ", i))
 		check(t, leader.store.write(want[i]))
-		check(t, leader.rep.Confirm())
+		check(t, leader.rep.Confirm(0))
 	}
 	for i, d := range drivers {
 		eventually(t, fmt.Sprint("the batches at ", i), func() bool { return slices.Equal(d.store.content(), want) })
@@ -218,7 +218,7 @@ func TestDriversHeal(t *testing.T) {
 	}
 	go func() { result <- leader.store.write("set during") }()
 	eventually(t, "the leader is deposed", func() bool { return leader.status.Load().Session == 0 })
-	if err := leader.rep.Confirm(); err == nil {
+	if err := leader.rep.Confirm(0); err == nil {
 		t.Error("a deposed leader confirms a read")
 	}
 	for _, d := range drivers {

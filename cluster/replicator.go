@@ -9,11 +9,11 @@ import (
 	"mayfly/keyspace/replica"
 )
 
-// patience is how long a commit or a read waits for a majority before it fails. A command may wait for one attempt that
-// fails and then for the next one: clients have their reply within 3 s all the same.
+// patience is how long a batch or a read waits for a majority at most. Commands have less if they have waited before: see
+// commands.patience.
 const patience = 2800 * time.Millisecond
 
-// lateShare is the part of the patience that another attempt waits which follows one in vain.
+// lateShare is the part of the patience that an attempt waits for a batch which has used it up.
 const lateShare = 20
 
 // replicator is the [replica.Replicator] of one incarnation. It stands between the journal of the keyspace and the
@@ -46,7 +46,7 @@ type flight struct {
 	lsn       uint64
 	session   uint64 // that has proposed it last; 0: none yet
 	committed bool
-	late      bool // an attempt has waited for it in vain, and no session has begun since
+	since     time.Duration // when the first attempt of the session began, or of all attempts before there was one
 	tail      replica.Tail
 }
 
@@ -55,9 +55,10 @@ func newReplicator(now func() time.Duration) *replicator {
 }
 
 // Replicate is of [replica.Replicator].
-func (r *replicator) Replicate(lsn uint64, moment int64, batch []byte) (replica.Tail, error) {
-	timer := time.NewTimer(r.patienceFor(lsn))
-	defer timer.Stop()
+func (r *replicator) Replicate(lsn uint64, moment int64, batch []byte, until time.Duration) (replica.Tail, error) {
+	began := r.now()
+	var timer timer
+	defer timer.stop()
 	for {
 		r.mu.Lock()
 		if r.ended {
@@ -66,7 +67,7 @@ func (r *replicator) Replicate(lsn uint64, moment int64, batch []byte) (replica.
 		}
 		f := r.flight
 		if f == nil || f.lsn != lsn {
-			f = &flight{lsn: lsn}
+			f = &flight{lsn: lsn, since: began}
 			r.flight = f
 		}
 		if f.committed {
@@ -75,31 +76,53 @@ func (r *replicator) Replicate(lsn uint64, moment int64, batch []byte) (replica.
 			return f.tail, nil
 		}
 		if r.session != 0 && f.session != r.session {
-			f.session, f.late = r.session, false
+			if f.session != 0 {
+				f.since = r.now()
+			}
+			f.session = r.session
 			// The loop encodes the batch later, and the keyspace reuses its memory when this call has returned.
 			r.propose(r.session, lsn, moment, bytes.Clone(batch))
 		}
-		changed := r.changed
+		changed, end := r.changed, max(f.since+r.patience, began+r.patience/lateShare)
 		r.mu.Unlock()
 		select {
 		case <-changed:
-		case <-timer.C:
-			r.mu.Lock()
-			f.late = true
-			r.mu.Unlock()
+		case <-timer.at(earlier(end, until), r.now()):
 			return replica.Tail{}, replica.ErrNoMajority
 		}
 	}
 }
 
-// patienceFor returns how long an attempt to commit a batch waits: the batch may have been waited for already.
-func (r *replicator) patienceFor(lsn uint64) time.Duration {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if f := r.flight; f != nil && f.lsn == lsn && f.late && (r.session == 0 || r.session == f.session) {
-		return r.patience / lateShare
+// earlier returns the earlier of an end and of a time for which 0 means none.
+func earlier(end, until time.Duration) time.Duration {
+	if until != 0 && until < end {
+		return until
 	}
-	return r.patience
+	return end
+}
+
+// timer is a timer of which the time may change. The zero value is ready.
+type timer struct {
+	timer *time.Timer
+	end   time.Duration
+}
+
+// at returns the channel of the timer, which gets a value at an end.
+func (t *timer) at(end, now time.Duration) <-chan time.Time {
+	switch {
+	case t.timer == nil:
+		t.timer = time.NewTimer(end - now)
+	case t.end != end:
+		t.timer.Reset(end - now)
+	}
+	t.end = end
+	return t.timer.C
+}
+
+func (t *timer) stop() {
+	if t.timer != nil {
+		t.timer.Stop()
+	}
 }
 
 // retract notes that raft did not take the proposal of a session, so that it is proposed again.
@@ -126,9 +149,9 @@ func (r *replicator) committed(session, lsn uint64, tail replica.Tail) bool {
 }
 
 // Confirm is of [replica.Replicator].
-func (r *replicator) Confirm() error {
+func (r *replicator) Confirm(until time.Duration) error {
 	if r.readIndex {
-		return r.ask()
+		return r.ask(until)
 	}
 	if r.leased() {
 		return nil
@@ -142,7 +165,7 @@ func (r *replicator) Confirm() error {
 		r.waiting--
 		r.mu.Unlock()
 	}()
-	return r.await(session, r.leased)
+	return r.await(session, until, r.leased)
 }
 
 // leased reports whether the lease lasts. The clock is read after the lease: a pause between the two must not make a
@@ -154,13 +177,13 @@ func (r *replicator) leased() bool {
 
 // ask requests a barrier that begins after the call, and waits until a majority has answered it. Calls during a
 // barrier share the next one.
-func (r *replicator) ask() error {
+func (r *replicator) ask(until time.Duration) error {
 	r.mu.Lock()
 	session, want := r.session, r.begun+1
 	r.wanted = max(r.wanted, want)
 	r.beginBarrierLocked()
 	r.mu.Unlock()
-	return r.await(session, func() bool { return r.passed >= want })
+	return r.await(session, until, func() bool { return r.passed >= want })
 }
 
 // beginBarrierLocked begins the next barrier if one is wanted and none is under way. r.mu must be held.
@@ -182,11 +205,12 @@ func (r *replicator) answered(barrier uint64) {
 	}
 }
 
-// await waits until done, which is called with r.mu held, reports true. It fails when the session has ended, and after
-// the patience.
-func (r *replicator) await(session uint64, done func() bool) error {
-	timer := time.NewTimer(r.patience)
-	defer timer.Stop()
+// await waits until done, which is called with r.mu held, reports true. It fails when the session has ended, at a time (0:
+// none), and after the patience.
+func (r *replicator) await(session uint64, until time.Duration, done func() bool) error {
+	end := earlier(r.now()+r.patience, until)
+	var timer timer
+	defer timer.stop()
 	for {
 		r.mu.Lock()
 		finished, leads, changed := done(), session != 0 && r.session == session, r.changed
@@ -199,7 +223,7 @@ func (r *replicator) await(session uint64, done func() bool) error {
 		}
 		select {
 		case <-changed:
-		case <-timer.C:
+		case <-timer.at(end, r.now()):
 			return replica.ErrNoMajority
 		}
 	}

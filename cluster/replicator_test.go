@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"mayfly/expiry/clock"
 	"mayfly/keyspace/replica"
 )
 
@@ -46,7 +47,7 @@ func (r *testReplicator) start(lsn uint64, batch string) <-chan replicated {
 	result := make(chan replicated, 1)
 	go func() {
 		text := []byte(batch)
-		tail, err := r.Replicate(lsn, 1, text)
+		tail, err := r.Replicate(lsn, 1, text, 0)
 		clear(text)
 		result <- replicated{tail, err}
 	}()
@@ -99,12 +100,38 @@ func TestReplicateProposesOnce(t *testing.T) {
 	}
 }
 
+// An attempt ends at the time that its command has, and the batch stays in flight with the rest of its patience.
+func TestReplicateUntil(t *testing.T) {
+	r := newTestReplicator()
+	r.open(7)
+	for _, until := range []time.Duration{1, 20 * time.Millisecond} {
+		if _, err := r.Replicate(1, 1, []byte("set a"), until); !errors.Is(err, replica.ErrNoMajority) {
+			t.Fatalf("until %v: %v", until, err)
+		}
+		if err := r.Confirm(until); !errors.Is(err, replica.ErrNoMajority) {
+			t.Fatalf("until %v: %v", until, err)
+		}
+	}
+	result := r.start(1, "set a")
+	time.Sleep(20 * time.Millisecond)
+	if len(result) > 0 {
+		t.Fatalf("the next attempt: %v", <-result)
+	}
+	r.committed(7, 1, tailAt(5))
+	if got := receive(t, result); got.err != nil || got.tail.Index != 5 {
+		t.Errorf("got %v", got)
+	}
+	if len(r.proposals) != 1 {
+		t.Errorf("proposed %d times", len(r.proposals))
+	}
+}
+
 // An attempt that follows one in vain does not wait as long again, until another session has begun: a client that came
 // during the first attempt has its reply soon after that.
 func TestReplicateLate(t *testing.T) {
 	r := newTestReplicator()
 	r.open(7)
-	r.patience = 500 * time.Millisecond
+	r.now, r.patience = clock.Monotonic, 500*time.Millisecond
 	late := func(when string) {
 		t.Helper()
 		begin := time.Now()
@@ -176,15 +203,15 @@ func TestConfirmByLease(t *testing.T) {
 	r := newTestReplicator()
 	confirm := func() <-chan error {
 		result := make(chan error, 1)
-		go func() { result <- r.Confirm() }()
+		go func() { result <- r.Confirm(0) }()
 		return result
 	}
-	if err := r.Confirm(); !errors.Is(err, replica.ErrNoMajority) {
+	if err := r.Confirm(0); !errors.Is(err, replica.ErrNoMajority) {
 		t.Errorf("without a session: %v", err)
 	}
 	r.open(7)
 	r.extend(100)
-	if err := r.Confirm(); err != nil {
+	if err := r.Confirm(0); err != nil {
 		t.Error(err)
 	}
 	r.time.Store(100)
@@ -217,7 +244,7 @@ func TestConfirmByBarrier(t *testing.T) {
 	r.readIndex = true
 	r.open(7)
 	results := make(chan error, 10)
-	confirm := func() { results <- r.Confirm() }
+	confirm := func() { results <- r.Confirm(0) }
 	go confirm()
 	first := receive(t, r.barriers)
 	var group sync.WaitGroup
@@ -260,7 +287,7 @@ func TestConfirmAcrossSessions(t *testing.T) {
 	r.readIndex = true
 	r.open(7)
 	early := make(chan error, 1)
-	go func() { early <- r.Confirm() }()
+	go func() { early <- r.Confirm(0) }()
 	stale := receive(t, r.barriers)
 	r.shut()
 	r.open(9)
@@ -268,7 +295,7 @@ func TestConfirmAcrossSessions(t *testing.T) {
 		t.Error("a read of the session before is confirmed")
 	}
 	late := make(chan error, 1)
-	go func() { late <- r.Confirm() }()
+	go func() { late <- r.Confirm(0) }()
 	fresh := receive(t, r.barriers)
 	r.answered(stale)
 	select {

@@ -62,7 +62,7 @@ func TestSlowDisks(t *testing.T) {
 		want = append(want, text)
 		go func() { result <- leader.store.write(text) }()
 		for end := time.Now().Add(4 * testTimeout); time.Now().Before(end); time.Sleep(testTimeout / 20) {
-			if err := leader.rep.Confirm(); err != nil {
+			if err := leader.rep.Confirm(0); err != nil {
 				t.Fatalf("%s: a read at the leader: %v", tt.name, err)
 			}
 		}

@@ -99,6 +99,11 @@ func (e *Engine) LeaderChanged(v *topology.View) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	defer l.wake(nil)
+	if v.Leader != nil && v.Quorum {
+		l.found()
+	} else {
+		l.lost()
+	}
 	if v.Leader != nil {
 		if l.known && l.master.Client != v.Leader.Client {
 			e.publishSwitch(v.Name, &l.master, v.Leader)

@@ -97,9 +97,13 @@ func (e *Engine) notServed(s *Session, r *row, args []string) error {
 	return errNoMajority
 }
 
-// electionPatience is how long commands wait for a leader after one was lost, and for a node that loads its data anew. A
-// commit may wait for a majority after that: see package cluster. Together they are bounded by what a client waits.
-const electionPatience = 1200 * time.Millisecond
+// patience is how long a command waits for the cluster in all: for a leader, to be written, and for its commit. Clients have
+// the refusal within 3 s. The time that a command computes does not count.
+const patience = 2800 * time.Millisecond
+
+// electionPatience is how long commands wait for a leader after one was lost, and for a node that loads its data anew. It
+// leaves some of the patience for the commit.
+const electionPatience = 2 * time.Second
 
 // awaitPeriod is the time between two looks for a leader, if the cluster does not say that it has changed.
 const awaitPeriod = 100 * time.Millisecond
@@ -115,7 +119,55 @@ func (e *Engine) awaitsLeader(s *Session, err error) <-chan struct{} {
 		return untilDisconnected
 	case (err == errNoMajority || err == errLoadingData) && (v.Role.Open() || v.Role == topology.Loading),
 		isRedirection(err) && isSilent(v):
+		now := clock.Monotonic()
+		if s.awaits == 0 {
+			s.awaits = now
+		}
+		if s.waited+now-s.awaits > electionPatience {
+			return nil
+		}
 		return e.leadership.await()
+	}
+	return nil
+}
+
+// NoteWait notes that the next command has waited for the cluster before it is executed.
+func (s *Session) NoteWait(d time.Duration) { s.waited = d }
+
+// endWaits returns how long the command that ends has waited for the cluster, besides its commit.
+func (s *Session) endWaits() time.Duration {
+	waited := s.waited
+	if s.awaits != 0 {
+		waited += clock.Monotonic() - s.awaits
+	}
+	s.waited, s.awaits = 0, 0
+	return waited
+}
+
+// Deadline returns when the commit of commands fails that have waited for the cluster before, as clock.Monotonic says; 0 without
+// a cluster.
+func (e *Engine) Deadline(waited time.Duration) time.Duration {
+	if e.Cluster == nil {
+		return 0
+	}
+	return clock.Monotonic() + max(patience-waited, 1)
+}
+
+// throttle limits the uncommitted bytes before a command that may write. In a cluster it fails when the command has waited for
+// too long.
+func (e *Engine) throttle(s *Session) error {
+	ks := e.Keyspace()
+	if !ks.Throttles() {
+		return nil
+	}
+	waited, start := s.endWaits(), clock.Monotonic()
+	err := ks.Throttle(e.Deadline(waited))
+	if e.Cluster == nil {
+		return nil // see Writable
+	}
+	s.waited = waited + clock.Monotonic() - start
+	if err != nil {
+		return CommitFailure(err)
 	}
 	return nil
 }
@@ -131,10 +183,8 @@ func isSilent(v *topology.View) bool {
 
 // await returns a channel that closes at the next change of leaders or soon; nil if there has been none for too long.
 func (l *leadership) await() <-chan struct{} {
-	now := int64(clock.Monotonic()) + 1
-	if since := l.lostAt.Load(); since == 0 && !l.lostAt.CompareAndSwap(0, now) {
-		return l.await()
-	} else if since != 0 && now-since > int64(electionPatience) {
+	l.lost()
+	if since := l.lostAt.Load(); since != 0 && int64(clock.Monotonic())-since > int64(electionPatience) {
 		return nil
 	}
 	l.changedMu.Lock()
@@ -154,6 +204,13 @@ func (l *leadership) wake(which chan struct{}) {
 	if l.changed != nil && (which == nil || which == l.changed) {
 		close(l.changed)
 		l.changed = nil
+	}
+}
+
+// lost notes that there is no leader.
+func (l *leadership) lost() {
+	if l.lostAt.Load() == 0 {
+		l.lostAt.CompareAndSwap(0, int64(clock.Monotonic())+1)
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"mayfly/cluster/topology"
+	"mayfly/expiry/clock"
 	"mayfly/keyspace/replica"
 )
 
@@ -258,11 +259,13 @@ func TestWatchAcrossTerms(t *testing.T) {
 // fakeLog is the log of a cluster that commits everything, unless confirm or fail says otherwise.
 type fakeLog struct {
 	index   uint64
-	fail    error // of Replicate
-	confirm error // of Confirm
+	until   time.Duration // of the last Replicate
+	fail    error         // of Replicate
+	confirm error         // of Confirm
 }
 
-func (l *fakeLog) Replicate(_ uint64, moment int64, _ []byte) (replica.Tail, error) {
+func (l *fakeLog) Replicate(_ uint64, moment int64, _ []byte, until time.Duration) (replica.Tail, error) {
+	l.until = until
 	if l.fail != nil {
 		return replica.Tail{}, l.fail
 	}
@@ -270,7 +273,7 @@ func (l *fakeLog) Replicate(_ uint64, moment int64, _ []byte) (replica.Tail, err
 	return replica.Tail{Position: replica.Position{Index: l.index, Term: 1, Moment: moment}}, nil
 }
 
-func (l *fakeLog) Confirm() error { return l.confirm }
+func (l *fakeLog) Confirm(time.Duration) error { return l.confirm }
 
 // newNodeHarness returns a harness whose engine is a node of a cluster, with the keyspace of a leader.
 func newNodeHarness(t *testing.T) (*harness, *fakeCluster) {
@@ -320,7 +323,7 @@ func TestRepliesWait(t *testing.T) {
 	w.log.confirm = replica.ErrNoMajority
 	for _, session := range []int{2, 3} { // READONLY means nothing at a leader
 		out := w.engine.Execute(w.session(session), []string{"GET", "foo"})
-		if err := w.engine.Wait(out.LSN); CommitFailure(err) != errNoMajority {
+		if err := w.engine.Wait(out.LSN, 0); CommitFailure(err) != errNoMajority {
 			t.Errorf("session %d: a read without a majority: %v", session, err)
 		}
 	}
@@ -329,7 +332,7 @@ func TestRepliesWait(t *testing.T) {
 	if out.Reply.Str != "1" {
 		t.Errorf("a stale read: %s", notation(out.Reply))
 	}
-	if err := w.engine.Wait(out.LSN); out.LSN != 0 {
+	if err := w.engine.Wait(out.LSN, 0); out.LSN != 0 {
 		t.Errorf("a stale read waits for a commit: %v", err)
 	}
 }
@@ -341,12 +344,12 @@ func TestDeposedUnnoticed(t *testing.T) {
 	w.engine.Keyspace().Follow()
 	w.log.confirm = replica.ErrNoMajority
 	out := w.engine.Execute(w.session(1), []string{"GET", "foo"})
-	if err := w.engine.Wait(out.LSN); err == nil {
+	if err := w.engine.Wait(out.LSN, 0); err == nil {
 		t.Error("a read leaves that no majority has confirmed")
 	}
 	for _, write := range []string{"SET foo 2", "DEL foo", "CONTAINER.SET c TTL 5"} {
 		out := w.engine.Execute(w.session(1), strings.Fields(write))
-		if out.Reply.Str != string(errNoMajority) && w.engine.Wait(out.LSN) == nil {
+		if out.Reply.Str != string(errNoMajority) && w.engine.Wait(out.LSN, 0) == nil {
 			t.Errorf("%s: %s", write, notation(out.Reply))
 		}
 	}
@@ -362,7 +365,7 @@ func TestUnsettled(t *testing.T) {
 	w.do(1, "SET", "foo", "1")
 	w.log.fail = replica.ErrNoMajority
 	out := w.engine.Execute(w.session(1), []string{"SET", "foo", "2"})
-	if err := w.engine.Wait(out.LSN); CommitFailure(err) != errNoMajority {
+	if err := w.engine.Wait(out.LSN, 0); CommitFailure(err) != errNoMajority {
 		t.Errorf("the commit: %v", err)
 	}
 	f.follow(w)
@@ -429,6 +432,78 @@ func TestElections(t *testing.T) {
 		t.Errorf("a node that was removed: %+v", out)
 	}
 	f.become(w, leads())
+}
+
+// TestPatience: what a command waits for a leader, in a loop that commits, and to be written is taken off the time of its
+// commit.
+func TestPatience(t *testing.T) {
+	w, f := newNodeHarness(t)
+	set := []string{"SET", "foo", "1"}
+	left := func(out Outcome) time.Duration { // for the commit
+		t.Helper()
+		if out.Reply.Str != "OK" {
+			t.Fatal(notation(out.Reply))
+		}
+		if err := w.engine.Wait(out.LSN, w.engine.Deadline(out.Waited)); err != nil {
+			t.Fatal(err)
+		}
+		return w.log.until - clock.Monotonic()
+	}
+	if got := left(w.engine.Execute(w.session(1), set)); got > patience || got < patience/2 {
+		t.Errorf("a commit has %v", got)
+	}
+	f.become(w, leaderless())
+	if out := w.engine.Execute(w.session(2), set); !out.Deferred {
+		t.Fatalf("the command does not wait: %+v", out)
+	}
+	w.session(2).awaits -= time.Second
+	f.become(w, leads())
+	if got := left(w.engine.Execute(w.session(2), set)); got > patience-time.Second {
+		t.Errorf("a commit after a wait of 1 s for a leader has %v", got)
+	}
+	if got := left(w.engine.Execute(w.session(2), set)); got < patience/2 {
+		t.Errorf("the next commit has %v", got)
+	}
+	w.session(1).NoteWait(time.Hour)
+	if got := left(w.engine.Execute(w.session(1), set)); got > 0 {
+		t.Errorf("a commit after the time has %v", got)
+	}
+
+	f.become(w, leaderless()) // elections that follow each other
+	w.engine.Execute(w.session(3), set)
+	w.session(3).awaits -= electionPatience
+	f.become(w, leads())
+	f.become(w, leaderless())
+	if out := w.engine.Execute(w.session(3), set); out.Reply.Str != string(errNoMajority) {
+		t.Errorf("a command that has waited for two elections: %+v", out)
+	}
+	if out := w.engine.Execute(w.session(4), set); !out.Deferred {
+		t.Errorf("a command that comes then: %+v", out)
+	}
+}
+
+// TestThrottleFails: a command that cannot commit what was written before it changes nothing, and its time for that counts.
+func TestThrottleFails(t *testing.T) {
+	w, _ := newNodeHarness(t)
+	large := strings.Repeat("x", 3<<20)
+	w.log.fail = replica.ErrNoMajority
+	for i := range 2 { // without a wait
+		w.engine.Execute(w.session(1), []string{"SET", fmt.Sprint("large", i), large})
+	}
+	w.session(1).NoteWait(time.Second)
+	out := w.engine.Execute(w.session(1), []string{"SET", "foo", "1"})
+	if out.Reply.Str != string(errNoMajority) {
+		t.Errorf("a write: %s", notation(out.Reply))
+	}
+	if left := w.log.until - clock.Monotonic(); left > patience-time.Second {
+		t.Errorf("the commit before it has %v", left)
+	}
+	w.log.fail = nil
+	if err := w.engine.Keyspace().Settle(w.session(1).revealed); err != nil {
+		t.Fatal(err)
+	}
+	w.replies("(nil)", 1, "GET", "foo")
+	w.replies("OK", 1, "SET", "foo", "1")
 }
 
 // TestDeposedLeader: what waits at a leader ends with it, and subscribers are to come to the next one.
@@ -533,7 +608,7 @@ func TestWithoutKeyspace(t *testing.T) {
 				n++ // each gets a session of its own
 				reply := w.engine.Execute(w.session(n), args).Reply
 				w.engine.pause.finish(nil)
-				if err := errors.Join(w.engine.Wait(0), w.engine.CommitNow(0)); err != nil {
+				if err := errors.Join(w.engine.Wait(0, 0), w.engine.CommitNow(0, 0)); err != nil {
 					t.Errorf("the reply of %q waits for %v", args, err)
 				}
 				if strings.Contains(reply.Str, "internal error") {

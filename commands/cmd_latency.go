@@ -175,22 +175,31 @@ func (s *latencySeries) summarize() (average, deviation int64, period float64) {
 	return average, deviation / n, float64(span) / float64(max(n-1, 1))
 }
 
-// Wait waits until an LSN is committed; see [keyspace.Keyspace.Wait].
-func (e *Engine) Wait(lsn keyspace.LSN) error {
-	ks := e.Keyspace()
-	if ks == nil {
-		return withoutKeyspace(lsn)
-	}
-	return e.waitTimed(ks.Wait, lsn)
+// Wait waits until an LSN is committed; see [keyspace.Keyspace.WaitUntil]. until is of [Engine.Deadline].
+func (e *Engine) Wait(lsn keyspace.LSN, until time.Duration) error {
+	return e.commit(lsn, until, false)
 }
 
 // CommitNow is Wait for a caller that serves many clients; see [keyspace.Keyspace.CommitNow].
-func (e *Engine) CommitNow(lsn keyspace.LSN) error {
+func (e *Engine) CommitNow(lsn keyspace.LSN, until time.Duration) error {
+	return e.commit(lsn, until, true)
+}
+
+// commit waits for a commit, and records a long wait.
+func (e *Engine) commit(lsn keyspace.LSN, until time.Duration, now bool) error {
 	ks := e.Keyspace()
 	if ks == nil {
 		return withoutKeyspace(lsn)
 	}
-	return e.waitTimed(ks.CommitNow, lsn)
+	if e.Latency.shortest.Load() == 0 {
+		return ks.WaitUntil(lsn, until, now)
+	}
+	start := clock.Monotonic()
+	err := ks.WaitUntil(lsn, until, now)
+	if took := clock.Monotonic() - start; e.Latency.exceeds(took) {
+		e.Latency.record(latencyOfCommit, e.Now(), took)
+	}
+	return err
 }
 
 // withoutKeyspace ends a wait while there is no keyspace: a reply without an LSN has read nothing.
@@ -199,19 +208,6 @@ func withoutKeyspace(lsn keyspace.LSN) error {
 		return nil
 	}
 	return replica.ErrVoid
-}
-
-// waitTimed waits, and records a long wait.
-func (e *Engine) waitTimed(wait func(keyspace.LSN) error, t keyspace.LSN) error {
-	if e.Latency.shortest.Load() == 0 {
-		return wait(t)
-	}
-	start := clock.Monotonic()
-	err := wait(t)
-	if took := clock.Monotonic() - start; e.Latency.exceeds(took) {
-		e.Latency.record(latencyOfCommit, e.Now(), took)
-	}
-	return err
 }
 
 func runLatencyLatest(x *Context) Reply {

@@ -97,7 +97,7 @@ func TestLatencyOfCommands(t *testing.T) {
 	w.do(1, "CONFIG", "GET", "x")
 	s := w.session(1)
 	lsn := w.engine.Execute(s, []string{"SET", "k", "v"}).LSN
-	if err := w.engine.Wait(lsn); err != nil {
+	if err := w.engine.Wait(lsn, 0); err != nil {
 		t.Fatal(err)
 	}
 	w.engine.Latency.SetThreshold(0)

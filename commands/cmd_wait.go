@@ -48,7 +48,7 @@ func parseWait(in *Input) (Run, error) {
 		}
 		covers := x.Session.revealed
 		x.outside = func() (Reply, bool) {
-			if err := e.Wait(covers); err != nil {
+			if err := e.Wait(covers, e.Deadline(0)); err != nil {
 				return Fail(CommitFailure(err)), false
 			}
 			ctx, cancel := x.Session.patience(time.Duration(ms) * time.Millisecond)

@@ -177,7 +177,8 @@ type Context struct {
 	mostWork int64       // see maxExecWork
 	examined int         // by the queries of the EXEC, as they count for query-budget
 
-	pieces keyspace.LSN // covers the transactions of inPieces
+	pieces  keyspace.LSN // covers the transactions of inPieces
+	refusal error        // why inPieces has ended before its last piece; nil: it has not
 
 	// outside is what the Run leaves for after the transaction, without locks. It returns the reply, or true
 	// if the Run is to run again in a new transaction. Nil: nothing.

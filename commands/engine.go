@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"runtime/debug"
 	"sync/atomic"
+	"time"
 
 	"mayfly/expiry/clock"
 	"mayfly/keyspace"
@@ -138,6 +139,8 @@ type Outcome struct {
 	Resume   <-chan struct{}
 
 	Close bool // close the connection once the reply is sent (QUIT)
+
+	Waited time.Duration // for the cluster; see Engine.Deadline
 }
 
 // Execute runs one command and returns its outcome. args are as described at [Input] and hold at least the
@@ -153,6 +156,9 @@ func (e *Engine) Execute(s *Session, args []string) (out Outcome) {
 	e.execute(s, args, &out)
 	if out.Deferred {
 		return out
+	}
+	if s.awaits|s.waited != 0 {
+		out.Waited = s.endWaits()
 	}
 	if s.wait != nil {
 		kind := out.Reply.Kind
@@ -339,6 +345,9 @@ func (e *Engine) run(s *Session, r *row, args []string, run Run, out *Outcome) e
 	if veto := s.tx.Veto(); veto != nil {
 		out.Reply, s.ctx.outside, s.ctx.aborted = Fail(e.vetoed(s, r, args, veto)), nil, true
 	}
+	if s.ctx.refusal != nil {
+		out.Reply, s.ctx.outside = Fail(s.ctx.refusal), nil
+	}
 	completed = true
 	return nil
 }
@@ -361,7 +370,9 @@ func (e *Engine) begin(s *Session, r *row, args []string) error {
 		s.keyspace = ks
 	}
 	if r.Flags&Write != 0 || r.Scope == ScopeQueue {
-		ks.Throttle()
+		if err := e.throttle(s); err != nil {
+			return err
+		}
 	}
 	if r.items.First == 0 {
 		switch r.Scope {

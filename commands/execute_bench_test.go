@@ -37,7 +37,7 @@ func BenchmarkExecute(b *testing.B) {
 			for n := 1; b.Loop(); n++ {
 				lsn = max(lsn, e.Execute(s, c.args).LSN)
 				if n%16 == 0 {
-					if err := e.CommitNow(lsn); err != nil {
+					if err := e.CommitNow(lsn, 0); err != nil {
 						b.Fatal(err)
 					}
 				}

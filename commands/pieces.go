@@ -7,7 +7,8 @@ import (
 )
 
 // inPieces does work in pieces, each a transaction of its own that begin begins, so that no lock is held for long. f does
-// a piece and reports whether there is another. The reply reveals all of them. A piece is atomic, the whole is not.
+// a piece and reports whether there is another. The reply reveals all of them. A piece is atomic, the whole is not. If a
+// cluster cannot commit what the pieces have written so far, no other follows, and the reply is the error.
 //
 // It is for commands with [ScopeSweep]: their own transaction locks nothing, but all if it is that of EXEC, which then does
 // all the work.
@@ -27,7 +28,9 @@ func (x *Context) inPieces(begin func(*keyspace.Keyspace, *keyspace.Tx), f func(
 // piece does one piece. A panic takes it back.
 func (x *Context) piece(begin func(*keyspace.Keyspace, *keyspace.Tx), f func(tx *keyspace.Tx) (more bool)) (more bool) {
 	ks := x.Engine.Keyspace()
-	ks.Throttle()
+	if x.refusal = x.Engine.throttle(x.Session); x.refusal != nil {
+		return false
+	}
 	tx := keyspace.Tx{OnDeath: x.Tx.OnDeath, By: x.Tx.By, KeepAccesses: x.Tx.KeepAccesses}
 	begin(ks, &tx)
 	completed := false

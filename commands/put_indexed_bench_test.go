@@ -38,7 +38,7 @@ func BenchmarkPutIndexed(b *testing.B) {
 				buf = append(buf, `"}`...)
 				lsn = max(lsn, e.Execute(s, []string{"DOC.PUT", "orders", fmt.Sprintf("doc:%012d", i%documents), string(buf)}).LSN)
 				if i%16 == 0 {
-					if err := e.CommitNow(lsn); err != nil {
+					if err := e.CommitNow(lsn, 0); err != nil {
 						b.Fatal(err)
 					}
 				}

@@ -26,7 +26,7 @@ func BenchmarkQuery(b *testing.B) {
 		}
 		for i := range n {
 			if do("DOC.PUT", "q", fmt.Sprint("id-", i), document(i, i%5, i, i/10)); i%64 == 0 {
-				if err := e.CommitNow(lsn); err != nil {
+				if err := e.CommitNow(lsn, 0); err != nil {
 					b.Fatal(err)
 				}
 			}
@@ -43,7 +43,7 @@ func BenchmarkQuery(b *testing.B) {
 				b.Fatal(out.Reply.Str)
 			}
 			if lsn = max(lsn, out.LSN); n%16 == 0 {
-				if err := e.CommitNow(lsn); err != nil {
+				if err := e.CommitNow(lsn, 0); err != nil {
 					b.Fatal(err)
 				}
 			}

@@ -70,6 +70,9 @@ type Session struct {
 
 	wait *wait // of the running command, which waits; nil: it does not
 
+	waited time.Duration // of the running command for the cluster, besides what awaits says
+	awaits time.Duration // since when the running command waits for a leader, as clock.Monotonic says; 0: it does not
+
 	lastRow  atomic.Pointer[row] // the last command, for CLIENT LIST; nil if there was none
 	lastUsed atomic.Int64        // its start, ms
 

@@ -175,7 +175,7 @@ func (t *table) sampleLogged(n int) (s expiry.Sample) {
 		ks.uncommitted.Store(true)
 	}
 	buriers.Put(tx)
-	ks.Throttle()
+	_ = ks.Throttle(0) // a failure is noted, and tried again
 	if s.Internal = log == nil; t.part != nil {
 		ks.trimLog(t, &s)
 	}

@@ -47,7 +47,7 @@ func (l *logBench) fill(from, to int) {
 		l.BeginKey(&tx, id)
 		tx.Put(tx.Container("c"), id, Document, l.body, expiry.Inherit)
 		tx.Close()
-		l.Throttle()
+		l.Throttle(0)
 	}
 }
 

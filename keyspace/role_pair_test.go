@@ -374,7 +374,7 @@ func TestAbandonWithTransactions(t *testing.T) {
 					default:
 					}
 					id := fmt.Sprint(w, "-", i%500)
-					n.Throttle()
+					n.Throttle(0)
 					n.BeginKey(&tx, id)
 					tx.Put(tx.Container("0"), id, Plain, "1", 0)
 					lsn := tx.Close()
@@ -666,7 +666,7 @@ func TestThrottleOfALeader(t *testing.T) {
 	n.lead()
 	body := strings.Repeat("x", 20_000)
 	for i := range 2000 {
-		n.Throttle()
+		n.Throttle(0)
 		n.put(fmt.Sprint(i%10), body)
 	}
 	if waiting := n.journal.Waiting(); waiting > mostReplicated+100_000 {

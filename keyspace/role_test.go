@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"mayfly/expiry/clock"
 	"mayfly/keyspace/replica"
@@ -55,7 +56,7 @@ func (l *fakeLog) begin(s *seat) {
 	l.entries = append(l.entries, entryOfLog{Position: replica.Position{Index: last.Index + 1, Term: last.Term + 1, Moment: last.Moment}})
 }
 
-func (s *seat) Replicate(lsn uint64, moment int64, batch []byte) (replica.Tail, error) {
+func (s *seat) Replicate(lsn uint64, moment int64, batch []byte, _ time.Duration) (replica.Tail, error) {
 	l := s.log
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -85,7 +86,7 @@ func (s *seat) Replicate(lsn uint64, moment int64, batch []byte) (replica.Tail, 
 	return t, nil
 }
 
-func (s *seat) Confirm() error {
+func (s *seat) Confirm(time.Duration) error {
 	s.log.mu.Lock()
 	defer s.log.mu.Unlock()
 	if s.log.session != s {

@@ -16,7 +16,7 @@ func TestThrottle(t *testing.T) {
 	value := strings.Repeat("x", 4<<20)
 	most := int64(0)
 	for range 3 * storage.MaxWaiting / len(value) {
-		o.Throttle()
+		o.Throttle(0)
 		var tx Tx
 		o.BeginKey(&tx, "k")
 		tx.Put(tx.Container("0"), "k", Plain, value, expiry.Inherit)

@@ -37,7 +37,7 @@ func BenchmarkUndo(b *testing.B) {
 			ks.BeginKey(&tx, id)
 			tx.Put(tx.Container("c"), id, Document, `{"some":"text"}`, expiry.Inherit)
 			tx.Close()
-			ks.Throttle()
+			ks.Throttle(0)
 		}
 	}
 	fill()

@@ -413,6 +413,9 @@ func (c *conn) reject(err error) error {
 
 // flush sends the replies so far once what they report is committed.
 func (c *conn) flush() error {
+	if c.pipe.lsn != 0 {
+		c.pipe.until = c.server.engine.Deadline(c.pipe.waited)
+	}
 	c.pipe.commit(c.waitCommit)
 	err := c.send(c.pipe.out)
 	c.pipe.reset()
@@ -434,6 +437,7 @@ func (c *conn) stream(pending *commands.Outcome) error {
 	if err := c.flush(); err != nil {
 		return err
 	}
+	c.pipe.until = c.server.engine.Deadline(pending.Waited)
 	if err := c.waitCommit(pending.LSN); err != nil {
 		refusal := commands.Reply{Kind: commands.KindError, Str: commands.CommitFailure(err).Error()}
 		c.pipe.add(c.session.Proto, &refusal, 0)

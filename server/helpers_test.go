@@ -55,9 +55,11 @@ func (e *fakeEngine) Prefetch(*commands.Lookahead) {
 
 func (e *fakeEngine) CloseSession(*commands.Session) {}
 
-func (e *fakeEngine) CommitNow(lsn keyspace.LSN) error { return e.Wait(lsn) }
+func (e *fakeEngine) CommitNow(lsn keyspace.LSN, _ time.Duration) error { return e.Wait(lsn, 0) }
 
-func (e *fakeEngine) Wait(lsn keyspace.LSN) error {
+func (e *fakeEngine) Deadline(time.Duration) time.Duration { return 0 }
+
+func (e *fakeEngine) Wait(lsn keyspace.LSN, _ time.Duration) error {
 	e.mu.Lock()
 	e.waits++
 	e.mu.Unlock()

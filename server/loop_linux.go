@@ -166,6 +166,9 @@ func (l *loop) run() {
 	for {
 		n := l.wait()
 		l.now = clock.Monotonic()
+		if l.now-l.committed > time.Millisecond {
+			l.blocked = 0 // nothing came during the commit
+		}
 		rested := l.takeRested()
 		woken := false
 		for i := range l.events[:n] {

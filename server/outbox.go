@@ -245,13 +245,13 @@ func (o *outbox) sendAll(list []outItem) error {
 	for i := range list {
 		lsn = max(lsn, list[i].lsn)
 	}
-	committed := lsn == 0 || o.conn.server.engine.Wait(lsn) == nil
+	committed := lsn == 0 || o.conn.server.engine.Wait(lsn, 0) == nil
 	p := newPipeline() // for its memory
 	defer p.release()
 	first := 0 // of the items not yet noted as sent
 	for i := range list {
 		item := &list[i]
-		if committed || !item.bound || o.conn.server.engine.Wait(item.lsn) == nil {
+		if committed || !item.bound || o.conn.server.engine.Wait(item.lsn, 0) == nil {
 			p.out = append(p.out, item.data...)
 		}
 		if len(p.out) < largeReply && i+1 < len(list) {

@@ -6,6 +6,7 @@ import (
 	"runtime/debug"
 	"strings"
 	"sync"
+	"time"
 
 	"mayfly/commands"
 	"mayfly/keyspace"
@@ -20,6 +21,8 @@ type pipeline struct {
 	replies
 	limit      int  // bytes of replies from which on they should leave
 	committing bool // the keyspace waits for the disk
+
+	until time.Duration // of the commit under way; see commands.Engine.Deadline
 }
 
 var pipelines = sync.Pool{New: func() any { return &pipeline{limit: fullReplies} }}
@@ -64,9 +67,10 @@ func (p *pipeline) execute(c *conn, args []string) (pending *commands.Outcome, e
 		return &commands.Outcome{Resume: out.Resume}, errDeferred
 	case resp.Exceeds(&out.Reply, largeReply):
 		c.executed++
-		return &commands.Outcome{Reply: out.Reply, LSN: out.LSN, Close: out.Close}, errLarge
+		return &commands.Outcome{Reply: out.Reply, LSN: out.LSN, Close: out.Close, Waited: out.Waited}, errLarge
 	}
 	c.executed++
+	p.waited = max(p.waited, out.Waited)
 	p.add(c.session.Proto, &out.Reply, out.LSN)
 	return nil, p.after(c, out.Close)
 }
@@ -89,9 +93,9 @@ func (p *pipeline) after(c *conn, quit bool) error {
 
 // waitCommit waits with one of the engine's methods until an LSN is committed. A panic in it ends the
 // process: see [conn.contain].
-func (p *pipeline) waitCommit(wait func(keyspace.LSN) error, lsn keyspace.LSN) error {
+func (p *pipeline) waitCommit(wait func(keyspace.LSN, time.Duration) error, lsn keyspace.LSN) error {
 	p.committing = true
-	err := wait(lsn)
+	err := wait(lsn, p.until)
 	p.committing = false
 	return err
 }

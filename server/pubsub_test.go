@@ -383,9 +383,9 @@ type pacedEngine struct {
 	commit chan error
 }
 
-func (e pacedEngine) CommitNow(t keyspace.LSN) error { return e.Wait(t) }
+func (e pacedEngine) CommitNow(t keyspace.LSN, _ time.Duration) error { return e.Wait(t, 0) }
 
-func (e pacedEngine) Wait(t keyspace.LSN) error {
+func (e pacedEngine) Wait(t keyspace.LSN, _ time.Duration) error {
 	if t == 0 {
 		return nil
 	}

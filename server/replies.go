@@ -1,6 +1,8 @@
 package server
 
 import (
+	"time"
+
 	"mayfly/commands"
 	"mayfly/keyspace"
 	"mayfly/server/resp"
@@ -20,6 +22,8 @@ type replies struct {
 	out   []byte
 	marks []mark
 	lsn   keyspace.LSN // covers all replies in out
+
+	waited time.Duration // the longest that one of the commands has waited for the cluster
 }
 
 // A mark is the end of a reply in replies.out, and what must be committed before the reply may leave.
@@ -28,7 +32,7 @@ type mark struct {
 	lsn keyspace.LSN
 }
 
-func (r *replies) reset() { r.out, r.marks, r.lsn = r.out[:0], r.marks[:0], 0 }
+func (r *replies) reset() { r.out, r.marks, r.lsn, r.waited = r.out[:0], r.marks[:0], 0, 0 }
 
 // add renders a reply that must not leave before lsn is committed.
 func (r *replies) add(proto int, reply *commands.Reply, lsn keyspace.LSN) {

@@ -63,8 +63,9 @@ var defaultTimeouts = timeouts{handshake: 10 * time.Second, stall: time.Minute, 
 // enters it once for a command and once for the commit of a turn.
 type executor interface {
 	Execute(s *commands.Session, args []string) commands.Outcome
-	Wait(lsn keyspace.LSN) error      // for goroutines
-	CommitNow(lsn keyspace.LSN) error // for loops
+	Wait(lsn keyspace.LSN, until time.Duration) error      // for goroutines
+	CommitNow(lsn keyspace.LSN, until time.Duration) error // for loops
+	Deadline(waited time.Duration) time.Duration           // until when to wait for commands that have waited before
 	CloseSession(s *commands.Session)
 	Now() int64
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"mayfly/commands"
+	"mayfly/expiry/clock"
 	"mayfly/keyspace"
 	"mayfly/server/resp"
 
@@ -26,6 +27,9 @@ type turn struct {
 	budget turnBudget // of the connection that is served
 	rested []*conn    // with commands left for the next turn
 	spare  []*conn    // the memory of the last such list
+
+	blocked   time.Duration // by the last commit, in a cluster: commands may have come meanwhile
+	committed time.Duration // when it ended, as clock.Monotonic says
 
 	read, written int // bytes, for the traffic counters
 }
@@ -47,6 +51,9 @@ type replySpan struct {
 
 const (
 	fullTurn = 1 << 20 // bytes of replies that wait for the end of a turn at most
+
+	// longBlock is the time of a commit from which on it counts as a wait of the commands that come meanwhile.
+	longBlock = 100 * time.Millisecond
 
 	// prefetchDepth is how many commands are prefetched together: the processor's cache holds their items.
 	prefetchDepth = 32
@@ -207,6 +214,9 @@ func (l *loop) serve(r *readyConn) {
 	l.spans = append(l.spans, replySpan{c, len(l.pipe.marks), len(l.pipe.out)})
 	if !c.contain(func() {
 		c.session.ResetTimer()
+		if l.blocked > longBlock {
+			c.session.NoteWait(l.blocked)
+		}
 		c.rested, l.budget = false, turnBudget{}
 		err := errKilled // perhaps by a command of those before it
 		if !c.killed.Load() {
@@ -324,6 +334,7 @@ func (l *loop) dropSpan() {
 func (l *loop) takeSpan(to *pipeline) {
 	span := &l.spans[len(l.spans)-1]
 	to.out = append(to.out, l.pipe.out[span.from:]...)
+	to.waited = l.pipe.waited
 	for _, m := range l.pipe.marks[span.mark:] {
 		to.marks = append(to.marks, mark{m.end - span.from, m.lsn})
 		to.lsn = max(to.lsn, m.lsn)
@@ -333,7 +344,7 @@ func (l *loop) takeSpan(to *pipeline) {
 
 // flush sends the replies of the turn once all they report is committed.
 func (l *loop) flush() {
-	l.pipe.commit(l.waitCommit)
+	l.commit()
 	from := 0
 	for i := range l.spans {
 		marks, to := len(l.pipe.marks), 0
@@ -349,6 +360,23 @@ func (l *loop) flush() {
 	clear(l.spans)
 	l.spans = l.spans[:0]
 	l.pipe.reset()
+}
+
+// commit waits until the replies of the turn may leave. In a cluster it notes how long that has taken.
+func (l *loop) commit() {
+	l.blocked = 0
+	if l.pipe.lsn == 0 {
+		return
+	}
+	l.pipe.until = l.server.engine.Deadline(l.pipe.waited)
+	if l.pipe.until == 0 {
+		l.pipe.commit(l.waitCommit)
+		return
+	}
+	began := clock.Monotonic()
+	l.pipe.commit(l.waitCommit)
+	l.committed = clock.Monotonic()
+	l.blocked = l.committed - began
 }
 
 // waitCommit waits until what an LSN covers is committed.

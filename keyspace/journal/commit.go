@@ -21,7 +21,8 @@ type batch struct {
 
 // waiters are the goroutines that wait for one batch.
 type waiters struct {
-	lead chan struct{} // makes one of them the leader
+	n    int           // how many; protected by the journal's mutex
+	lead chan struct{} // makes one of them the leader; sent to with the journal's mutex held, while there are any
 	done chan struct{} // closed when err is known
 	err  error
 }
@@ -31,7 +32,18 @@ func (b *batch) wait() *waiters {
 	if b.waiters == nil {
 		b.waiters = &waiters{lead: make(chan struct{}, 1), done: make(chan struct{})}
 	}
+	b.waiters.n++
 	return b.waiters
+}
+
+// leaveLocked takes the caller out of the waiters of a batch, and reports whether it was the last of them. j.mu must be
+// held.
+func (j *Journal) leaveLocked(b *batch, w *waiters) (last bool) {
+	w.n--
+	if last = w.n == 0 && b.waiters == w; last {
+		b.waiters = nil // the lead is not offered to none
+	}
+	return last
 }
 
 // settle reports the result to the waiters of the batch.
@@ -48,13 +60,23 @@ func (b *batch) settle(err error) {
 //
 // Runnable goroutines may have changes too, such as those that the last commit has released. Yielding to them
 // first makes groups of tens instead of twos and threes.
-func (j *Journal) Wait(lsn LSN) error { return j.waitAfter(runtime.Gosched, lsn) }
+func (j *Journal) Wait(lsn LSN) error { return j.waitAfter(runtime.Gosched, lsn, 0) }
 
 // CommitNow is Wait without yielding first, for a goroutine that has gathered the work of many itself.
-func (j *Journal) CommitNow(lsn LSN) error { return j.waitAfter(func() {}, lsn) }
+func (j *Journal) CommitNow(lsn LSN) error { return j.waitAfter(func() {}, lsn, 0) }
 
-// waitAfter is Wait, but calls before if this goroutine leads.
-func (j *Journal) waitAfter(before func(), lsn LSN) error {
+// WaitUntil is Wait, CommitNow if now is set. With a [Replication] it fails with [replica.ErrNoMajority] at a time, as
+// clock.Monotonic says; 0: as soon as Replicate gives up by itself.
+func (j *Journal) WaitUntil(lsn LSN, until time.Duration, now bool) error {
+	before := runtime.Gosched
+	if now {
+		before = func() {}
+	}
+	return j.waitAfter(before, lsn, until)
+}
+
+// waitAfter is WaitUntil, but calls before if this goroutine leads.
+func (j *Journal) waitAfter(before func(), lsn LSN, until time.Duration) error {
 	if j.Committed() >= lsn {
 		return nil
 	}
@@ -66,7 +88,7 @@ func (j *Journal) waitAfter(before func(), lsn LSN) error {
 	if !j.leading {
 		j.leading = true
 		j.mu.Unlock()
-		return j.commitAndResign(before, lsn)
+		return j.commitAndResign(before, lsn, until)
 	}
 	b := j.pending
 	if j.inFlight != nil && lsn <= j.inFlight.lsn {
@@ -80,11 +102,17 @@ func (j *Journal) waitAfter(before func(), lsn LSN) error {
 	}
 	w := b.wait()
 	j.mu.Unlock()
+	timer := j.timer(until)
 	select {
 	case <-w.done:
 		return w.err
 	case <-w.lead:
-		return j.commitAndResign(before, lsn)
+		j.mu.Lock()
+		j.leaveLocked(b, w)
+		j.mu.Unlock()
+		return j.commitAndResign(before, lsn, until)
+	case <-timer:
+		return j.giveUp(b, w)
 	}
 }
 
@@ -93,7 +121,7 @@ func errUnknown(lsn LSN) error { return fmt.Errorf("commit %d does not exist", l
 // CommitAll commits everything that was appended before the call.
 func (j *Journal) CommitAll() error {
 	j.lead()
-	return j.commitAndResign(runtime.Gosched, j.Last())
+	return j.commitAndResign(runtime.Gosched, j.Last(), 0)
 }
 
 // lead waits for the lead.
@@ -135,14 +163,14 @@ func (j *Journal) resign() {
 	}
 }
 
-func (j *Journal) commitAndResign(before func(), lsn LSN) error {
+func (j *Journal) commitAndResign(before func(), lsn LSN, until time.Duration) error {
 	defer j.resign()
 	before()
-	return j.commitTo(lsn)
+	return j.commitTo(lsn, until)
 }
 
-// commitTo commits batch after batch until the LSN is covered. The lead is held.
-func (j *Journal) commitTo(lsn LSN) error {
+// commitTo commits batch after batch until the LSN is covered, or until a time as WaitUntil says. The lead is held.
+func (j *Journal) commitTo(lsn LSN, until time.Duration) error {
 	if err := j.begin(); err != nil {
 		return err
 	}
@@ -164,7 +192,7 @@ func (j *Journal) commitTo(lsn LSN) error {
 		j.failed, j.inFlight = nil, b
 		j.mu.Unlock()
 
-		err := j.replicate(b, moment)
+		err := j.replicate(b, moment, until)
 		if err == nil {
 			err = j.writeMakingRoom(b)
 		}

@@ -51,7 +51,7 @@ func (j *Journal) switchTo(next *nextFile) (old *aof.File, err error) {
 	j.lead()
 	resign := sync.OnceFunc(j.resign)
 	defer resign()
-	if err := j.commitTo(j.Last()); err != nil {
+	if err := j.commitTo(j.Last(), 0); err != nil {
 		return nil, err
 	}
 	// The old file must be whole on disk before the new one can hold anything: a power cut may take

@@ -271,7 +271,7 @@ func (j *Journal) Close() error {
 		}
 		return nil
 	}
-	err := j.commitTo(j.Last())
+	err := j.commitTo(j.Last(), 0)
 	j.syncMu.Lock()
 	err = errors.Join(err, j.endFileLocked())
 	j.syncMu.Unlock()

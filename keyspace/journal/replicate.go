@@ -4,6 +4,7 @@ import (
 	"errors"
 	"time"
 
+	"mayfly/expiry/clock"
 	"mayfly/keyspace/replica"
 )
 
@@ -11,7 +12,7 @@ import (
 // with the records of its place in the log.
 type Replication struct {
 	// Replicate is that of a [replica.Replicator].
-	Replicate func(lsn uint64, moment int64, batch []byte) (replica.Tail, error)
+	Replicate func(lsn uint64, moment int64, batch []byte, until time.Duration) (replica.Tail, error)
 
 	// Moment returns a time in ms for a batch that ends after the call: every transaction with an earlier time is in it or
 	// in one before.
@@ -43,8 +44,33 @@ func (j *Journal) moment() int64 {
 	return j.repl.Moment()
 }
 
+// timer returns a channel that gets a value at a time, as WaitUntil says; nil: there is no limit.
+func (j *Journal) timer(until time.Duration) <-chan time.Time {
+	if j.repl == nil || until == 0 {
+		return nil
+	}
+	return time.After(until - clock.Monotonic())
+}
+
+// giveUp ends the wait of a goroutine for a batch, whose time is over. If it is the last that can take an offered lead, it
+// passes the lead on.
+func (j *Journal) giveUp(b *batch, w *waiters) error {
+	j.mu.Lock()
+	offered := j.leaveLocked(b, w) && len(w.lead) > 0
+	j.mu.Unlock()
+	select {
+	case <-w.done: // the result came at the same time
+		return w.err
+	default:
+	}
+	if offered {
+		j.resign()
+	}
+	return replica.ErrNoMajority
+}
+
 // replicate has the log commit a batch, unless it has. The lead is held.
-func (j *Journal) replicate(b *batch, moment int64) error {
+func (j *Journal) replicate(b *batch, moment int64, until time.Duration) error {
 	if j.repl == nil || b.done {
 		return nil
 	}
@@ -55,7 +81,7 @@ func (j *Journal) replicate(b *batch, moment int64) error {
 		b.asked, b.moment = true, moment
 		b.commands.Flatten()
 	}
-	tail, err := j.repl.Replicate(uint64(b.lsn), b.moment, b.commands.Text)
+	tail, err := j.repl.Replicate(uint64(b.lsn), b.moment, b.commands.Text, until)
 	if errors.Is(err, replica.ErrVoid) {
 		j.broken.Store(&err)
 	}

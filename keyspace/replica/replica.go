@@ -1,6 +1,9 @@
 package replica
 
-import "errors"
+import (
+	"errors"
+	"time"
+)
 
 // Position is a place in the log that a majority has committed.
 type Position struct {
@@ -22,11 +25,11 @@ type Replicator interface {
 	// commands, valid during the call. One goroutine at a time calls it.
 	//
 	// After an error other than ErrVoid it is called again with the same batch, which must not be proposed twice. It
-	// blocks for 3 s at most.
-	Replicate(lsn uint64, moment int64, batch []byte) (Tail, error)
+	// returns ErrNoMajority at a time, as clock.Monotonic says, or after 3 s if that is 0 or later.
+	Replicate(lsn uint64, moment int64, batch []byte, until time.Duration) (Tail, error)
 
-	// Confirm returns nil if this node was the leader when it was called.
-	Confirm() error
+	// Confirm returns nil if this node was the leader when it was called. It ends as Replicate does.
+	Confirm(until time.Duration) error
 }
 
 // Errors of a [Replicator] and of a keyspace with one.

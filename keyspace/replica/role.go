@@ -57,14 +57,14 @@ func (r *Role) Follow() {
 func (r *Role) EndLed(last uint64) { r.followed.Store(last) }
 
 // ConfirmLSN makes sure that the node has led since a transaction that has returned an LSN, unless that was a follower's.
-// Transactions of a leader return an LSN that was drawn since it leads, or a greater one.
-func (r *Role) ConfirmLSN(lsn uint64) error {
+// Transactions of a leader return an LSN that was drawn since it leads, or a greater one. It ends at a time as Confirm does.
+func (r *Role) ConfirmLSN(lsn uint64, until time.Duration) error {
 	leads := r.leads.Load() // first: who sees that the node follows sees followed too
 	switch {
 	case lsn <= r.followed.Load(): // it led then, and not always since
 		return ErrNoMajority
 	case leads:
-		if err := r.Confirm(); err != nil {
+		if err := r.Confirm(until); err != nil {
 			return err
 		}
 		if lsn <= r.followed.Load() { // the answer is that of a later session, another node has led between

@@ -34,29 +34,29 @@ func TestDurable(t *testing.T) {
 func TestConfirmOfEachRole(t *testing.T) {
 	lost := errors.New("lost")
 	r := NewRole(confirms(func() error { return lost }))
-	if err := r.ConfirmLSN(5); err != nil {
+	if err := r.ConfirmLSN(5, 0); err != nil {
 		t.Error("a follower's:", err)
 	}
 	r.Lead(1)
-	if err := r.ConfirmLSN(5); err != lost {
+	if err := r.ConfirmLSN(5, 0); err != lost {
 		t.Error("a leader's:", err)
 	}
 	r.Follow()
-	if err := r.ConfirmLSN(6); err != ErrNoMajority {
+	if err := r.ConfirmLSN(6, 0); err != ErrNoMajority {
 		t.Error("while it begins to follow:", err)
 	}
 	r.EndLed(5)
-	if err := r.ConfirmLSN(5); err != ErrNoMajority {
+	if err := r.ConfirmLSN(5, 0); err != ErrNoMajority {
 		t.Error("of a former leader:", err)
 	}
-	if err := r.ConfirmLSN(6); err != nil {
+	if err := r.ConfirmLSN(6, 0); err != nil {
 		t.Error("a follower's:", err)
 	}
 	r.Lead(2)
-	if err := r.ConfirmLSN(5); err != ErrNoMajority {
+	if err := r.ConfirmLSN(5, 0); err != ErrNoMajority {
 		t.Error("of the leader that it was:", err)
 	}
-	if err := r.ConfirmLSN(6); err != lost {
+	if err := r.ConfirmLSN(6, 0); err != lost {
 		t.Error("a leader's:", err)
 	}
 }

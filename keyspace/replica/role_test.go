@@ -3,13 +3,14 @@ package replica
 import (
 	"errors"
 	"testing"
+	"time"
 )
 
 // confirms is a Replicator that does something while it confirms.
 type confirms func() error
 
-func (c confirms) Confirm() error                                { return c() }
-func (c confirms) Replicate(uint64, int64, []byte) (Tail, error) { return Tail{}, nil }
+func (c confirms) Confirm(time.Duration) error                                  { return c() }
+func (c confirms) Replicate(uint64, int64, []byte, time.Duration) (Tail, error) { return Tail{}, nil }
 
 // TestConfirmLSN shows that a read counts only if the node has led without a break since it was made, whatever happens while it is
 // confirmed.
@@ -43,11 +44,11 @@ func TestConfirmLSN(t *testing.T) {
 		if tt.before != nil {
 			tt.before(r)
 		}
-		if err := r.ConfirmLSN(read); !errors.Is(err, tt.want) || tt.want == nil && err != nil {
+		if err := r.ConfirmLSN(read, 0); !errors.Is(err, tt.want) || tt.want == nil && err != nil {
 			t.Errorf("%s: %v, want %v", tt.name, err, tt.want)
 		}
 	}
-	if err := NewRole(nil).ConfirmLSN(read); err != nil {
+	if err := NewRole(nil).ConfirmLSN(read, 0); err != nil {
 		t.Errorf("a follower's read: %v", err)
 	}
 }

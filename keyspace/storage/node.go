@@ -2,6 +2,7 @@ package storage
 
 import (
 	"math"
+	"time"
 
 	"mayfly/keyspace/journal"
 	"mayfly/keyspace/replica"
@@ -20,8 +21,8 @@ func (e *Engine) replication() *journal.Replication {
 		return nil
 	}
 	return &journal.Replication{
-		Replicate: func(lsn uint64, moment int64, batch []byte) (replica.Tail, error) {
-			t, err := r.Replicate(lsn, moment, batch)
+		Replicate: func(lsn uint64, moment int64, batch []byte, until time.Duration) (replica.Tail, error) {
+			t, err := r.Replicate(lsn, moment, batch, until)
 			t.Next = e.Options.Next()
 			return t, err
 		},
@@ -37,21 +38,21 @@ func (e *Engine) AppendReplicated(batch string, t replica.Tail) (journal.LSN, er
 	return e.Journal.AppendReplicated(replica.Text(batch), t)
 }
 
-// confirm waits for an LSN. In a cluster it also makes sure that the node has led since the transaction, if that was a
-// leader's.
-func (s Service) confirm(lsn journal.LSN, wait func(journal.LSN) error) error {
+// WaitUntil is Wait, CommitNow if now is set. In a cluster it fails with [replica.ErrNoMajority] at a time, as clock.Monotonic
+// says; 0: after 3 s for the commit, and 3 s to confirm that the node leads.
+func (s Service) WaitUntil(lsn journal.LSN, until time.Duration, now bool) error {
 	switch {
 	case s.role == nil:
-		return s.ForClients(wait(lsn))
+		return s.ForClients(s.engine.Journal.WaitUntil(lsn, until, now))
 	case lsn == 0:
 		return nil
 	case lsn == Refused:
 		return replica.ErrFollower
 	}
-	if err := wait(lsn); err != nil {
+	if err := s.engine.Journal.WaitUntil(lsn, until, now); err != nil {
 		return s.ForClients(err)
 	}
-	return s.role.ConfirmLSN(uint64(lsn))
+	return s.role.ConfirmLSN(uint64(lsn), until)
 }
 
 // Settle is Wait without the confirmation that the node leads. If the log has the batch meanwhile, it does not fail because

@@ -28,24 +28,30 @@ func (s Service) Dir() string { return s.engine.Options.Dir }
 // Wait returns once the LSN is committed as the fsync policy asks, by this call together with all other pending
 // work, or by another. In a cluster it also makes sure that the node has led since the transaction, if that was a leader's.
 // After an error nothing is lost: the journal tries again.
-func (s Service) Wait(lsn journal.LSN) error { return s.confirm(lsn, s.engine.Journal.Wait) }
+func (s Service) Wait(lsn journal.LSN) error { return s.WaitUntil(lsn, 0, false) }
 
 // CommitNow is Wait without yielding first, for a goroutine that has gathered the work of many itself.
-func (s Service) CommitNow(lsn journal.LSN) error { return s.confirm(lsn, s.engine.Journal.CommitNow) }
+func (s Service) CommitNow(lsn journal.LSN) error { return s.WaitUntil(lsn, 0, true) }
 
 // MaxWaiting is the number of uncommitted bytes above which a writer commits first.
 const MaxWaiting = 32 << 20
 
-// Throttle limits the uncommitted bytes: above the limit it commits. It is called before a transaction that may
-// write. It returns no error: see Writable.
-func (s Service) Throttle() {
+// Throttle limits the uncommitted bytes: above the limit it commits. It is called before a transaction that may write. It may
+// fail, in a cluster at a time as WaitUntil does; see also Writable.
+func (s Service) Throttle(until time.Duration) error {
+	if !s.Throttles() {
+		return nil
+	}
+	return s.engine.Journal.WaitUntil(s.engine.Journal.Last(), until, false)
+}
+
+// Throttles reports whether Throttle commits now.
+func (s Service) Throttles() bool {
 	most := int64(MaxWaiting)
 	if s.role != nil {
 		most = maxReplicated
 	}
-	if j := s.engine.Journal; j.Waiting() > most {
-		_ = j.Wait(j.Last())
-	}
+	return s.engine.Journal.Waiting() > most
 }
 
 // Committed reports whether the LSN is committed.
