@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
-	"strings"
 	"sync"
 	"time"
 
@@ -54,11 +53,11 @@ var (
 //   - errQuit, errStopping, errKilled, errHTTP: the connection ends after the replies.
 //   - errAttack: the connection ends at once.
 func (p *pipeline) execute(c *conn, args []string) (pending *commands.Outcome, err error) {
-	if c.executed == 0 && isHTTPRequest(args) {
-		p.addText(httpAnswer)
+	if c.executed == 0 && resp.IsHTTPRequest(args) {
+		p.addText(resp.HTTPAnswer)
 		return nil, errHTTP
 	}
-	if isHTTP(args[0]) {
+	if resp.IsHTTP(args[0]) {
 		return nil, errAttack
 	}
 	out := c.server.engine.Execute(c.session, args)
@@ -99,30 +98,6 @@ func (p *pipeline) waitCommit(wait func(keyspace.LSN, time.Duration) error, lsn 
 	p.committing = false
 	return err
 }
-
-// isHTTP recognises requests by which a web page makes a browser talk to the server (cross-protocol
-// scripting). Redis closes the connection for them, too.
-func isHTTP(name string) bool {
-	return len(name) == len("POST") && strings.EqualFold(name, "POST") ||
-		len(name) == len("Host:") && strings.EqualFold(name, "Host:")
-}
-
-// isHTTPRequest reports whether a connection begins with a request in HTTP, as those of a browser, of curl
-// and of health checks do. No command with this name takes these arguments.
-func isHTTPRequest(args []string) bool {
-	if len(args) != 3 || !strings.HasPrefix(args[2], "HTTP/1.") {
-		return false
-	}
-	switch args[0] {
-	case "GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH", "CONNECT", "TRACE":
-		return true
-	}
-	return false
-}
-
-// httpAnswer is the answer to a request in HTTP.
-const httpAnswer = "HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain\r\nConnection: close\r\n\r\n" +
-	"This port speaks the Redis protocol, not HTTP: use redis-cli or a Redis client. For metrics and health checks over HTTP, set metrics-addr.\n"
 
 // contain runs f, which works for the connection, and reports whether it returned. A panic in it is logged
 // and costs only this connection. During a commit it ends the process, because the store is in an
