@@ -64,7 +64,10 @@ func TestDeletesOnFullDisk(t *testing.T) {
 			}
 		}
 		if filled {
-			fillWhole(t, filepath.Join(disk, "filler")) // another program takes what is left
+			// Another program takes what is left at once, so that the server keeps the last part of its reserve.
+			p.signal(syscall.SIGSTOP)
+			fillWhole(t, filepath.Join(disk, "filler"))
+			p.signal(syscall.SIGCONT)
 			time.Sleep(1500 * time.Millisecond)
 			filled = c.Set(ctx, "probe", thousandBytes, 0).Err() != nil
 		}

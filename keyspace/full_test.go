@@ -433,3 +433,51 @@ func TestFlushAfterFailedCheckpoint(t *testing.T) {
 		t.Errorf("with room again: %v", err)
 	}
 }
+
+// TestDeletesOfTheLastRoom: when another program has taken the reserve but for its last part, no checkpoint that cannot
+// end takes that from the commands that free space.
+func TestDeletesOfTheLastRoom(t *testing.T) {
+	ahead := journal.PreallocateBytes
+	journal.PreallocateBytes = 0
+	defer func() { journal.PreallocateBytes = ahead }()
+	dir := t.TempDir()
+	disk := makeSmallDisk(t, dir, 4<<20)
+	c := clock.NewManual(epoch)
+	o := &opened{t: t, clock: c, opt: Options{Dir: dir, Partitions: 16, Clock: c, NoPurge: true, Reserve: 512 << 10}}
+	o.start()
+	defer o.stop()
+	defer disk.giveBack()
+	o.policy("c", expiry.Forever)
+	fill := func(name string, n int) {
+		for i := range n {
+			o.put("c", fmt.Sprint(name, i), strings.Repeat("x", 1000), expiry.Never)
+		}
+	}
+	fill("stored-", 600)
+	if err := o.Save(); err != nil {
+		t.Fatal(err)
+	}
+	fill("in-the-journal-", 60)
+	o.storage.Lock() // against checkpoints of the background
+	disk.take(0)
+	made := o.storage.Disk.MakeRoom(o.storage.Disk.Releases())
+	disk.take(0)
+	o.storage.Unlock()
+	if !made {
+		t.Fatal("the reserve holds nothing")
+	}
+	for i := range 20 {
+		o.delete("c", fmt.Sprint("stored-", i)) // the first releases the last part
+		if err := o.Save(); !aof.IsFull(err) {
+			t.Fatalf("a checkpoint without room: %v", err)
+		}
+	}
+	o.flush("c")
+	if err := o.Save(); err != nil {
+		t.Errorf("after a flush: %v", err)
+	}
+	o.storage.Disk.Refill()
+	if err := o.Writable(); err != nil {
+		t.Errorf("with room again: %v", err)
+	}
+}

@@ -222,8 +222,12 @@ func (j *Journal) commitTo(lsn LSN, until time.Duration) error {
 
 // writeMakingRoom is write, and repeats it at once if the disk is full and there is room to be made.
 func (j *Journal) writeMakingRoom(b *batch) error {
+	if j.room == nil {
+		return j.write(b)
+	}
+	since := j.room.Releases()
 	err := j.write(b)
-	if aof.IsFull(err) && j.broken.Load() == nil && j.room != nil && j.room() {
+	if aof.IsFull(err) && j.broken.Load() == nil && j.room.MakeRoom(since) {
 		err = j.write(b)
 	}
 	return err

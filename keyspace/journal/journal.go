@@ -44,6 +44,15 @@ type Changes interface {
 	AppendTo(dst aof.Commands) aof.Commands
 }
 
+// Room makes room on a full disk. Safe for concurrent use.
+type Room interface {
+	// Releases counts how often room was made.
+	Releases() uint64
+	// MakeRoom reports whether room was made, by this call or another, since Releases returned that number before the write
+	// that met the full disk. If so, the write is repeated at once.
+	MakeRoom(since uint64) bool
+}
+
 // Options configure a journal.
 type Options struct {
 	Dir      string
@@ -52,9 +61,7 @@ type Options struct {
 	Policy   Policy
 	Log      zerolog.Logger
 	Full     func() // called without any lock after a commit that leaves [Journal.Limit] bytes in the newest file
-
-	// MakeRoom is called when the disk is full. If it reports that it has made room, the write is repeated at once.
-	MakeRoom func() bool
+	Room     Room   // nil: none can be made
 	// Around is called with the function that makes the first file, and returns its error. After an error it is called
 	// again before the next commit. If it is not nil, [Journal.Begin] makes the file instead of [Open].
 	Around func(makeFile func() error) error
@@ -69,7 +76,7 @@ type Journal struct {
 	dir    string
 	log    zerolog.Logger
 	full   func()
-	room   func() bool
+	room   Room
 	around func(makeFile func() error) error
 	repl   *Replication
 	policy atomic.Int32 // Policy
@@ -115,7 +122,7 @@ type Journal struct {
 
 // Open starts a journal in a new file, which [Journal.Begin] makes if Around of the options is not nil.
 func Open(opt Options) (*Journal, error) {
-	j := &Journal{dir: opt.Dir, log: opt.Log, full: opt.Full, room: opt.MakeRoom, around: opt.Around, repl: opt.Replication, finished: opt.Finished,
+	j := &Journal{dir: opt.Dir, log: opt.Log, full: opt.Full, room: opt.Room, around: opt.Around, repl: opt.Replication, finished: opt.Finished,
 		next: max(opt.First, 1), stop: make(chan struct{})}
 	j.policy.Store(int32(opt.Policy))
 	j.limit.Store(1 << 62)

@@ -2,6 +2,7 @@ package reserve
 
 import (
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"syscall"
 
@@ -17,6 +18,9 @@ type Guard struct {
 	reserve *Reserve
 	journal Journal // set by Begin, before anything is written
 	wake    func()
+
+	mu       sync.Mutex    // held by MakeRoom
+	releases atomic.Uint64 // see Releases
 
 	full      atomic.Bool
 	allowance atomic.Int64 // bytes of the journal up to which writes that free space are admitted
@@ -84,8 +88,10 @@ func (g *Guard) Begin(j Journal) error {
 // Save makes a checkpoint, with the reserve if the disk is full. freeable returns how many bytes the folder would be
 // smaller without what is overwritten and deleted: the last part of the reserve is only for a checkpoint that helps.
 func (g *Guard) Save(save func() error, freeable func() int64) error {
+	since := g.Releases()
 	err := save()
-	for aof.IsFull(err) && (!g.Full() || freeable() > g.Size()) && g.MakeRoom() {
+	for aof.IsFull(err) && (!g.Full() || freeable() > g.Size()) && g.MakeRoom(since) {
+		since = g.Releases()
 		err = save()
 	}
 	if err == nil && g.Full() {
@@ -101,9 +107,18 @@ func (g *Guard) AllowFreeing() {
 	g.allowance.Store(g.journalBytes() + g.reserve.Size()/freeingShare)
 }
 
-// MakeRoom releases the reserve because the disk is full, and reports whether that has made room. The last part goes when
-// the rest is used up, as another program may do. Locks may be held.
-func (g *Guard) MakeRoom() bool {
+// Releases counts how often MakeRoom has released room.
+func (g *Guard) Releases() uint64 { return g.releases.Load() }
+
+// MakeRoom releases the reserve because a write that began at that count of Releases has met a full disk. It reports whether
+// room was made since then. The last part goes when the rest is used up, as another program may do: of writes that meet the
+// full disk at the same time, only the first releases something. Locks may be held.
+func (g *Guard) MakeRoom(since uint64) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.releases.Load() != since {
+		return true
+	}
 	freed, err := g.reserve.Release(g.reserve.Last())
 	if freed == 0 && err == nil {
 		freed, err = g.reserve.Release(0)
@@ -114,6 +129,7 @@ func (g *Guard) MakeRoom() bool {
 	if freed == 0 {
 		return false
 	}
+	g.releases.Add(1)
 	g.AllowFreeing()
 	if !g.full.Swap(true) {
 		g.log.Error().Err(syscall.ENOSPC).Int64("released", freed).Str("dir", g.dir).

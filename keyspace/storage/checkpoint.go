@@ -144,6 +144,12 @@ func (e *Engine) SaveLocked() (err error) {
 		return errDropped
 	}
 	began := e.Options.Now()
+	left := f.captured != nil // by a failed attempt, which is finished first
+	if left {
+		if err := e.fits(); err != nil { // each new journal takes room, too
+			return err
+		}
+	}
 	generation, err := e.Journal.Rotate()
 	if err != nil {
 		return err
@@ -151,7 +157,6 @@ func (e *Engine) SaveLocked() (err error) {
 	if err := e.Files.NameJournal(generation); err != nil {
 		return err
 	}
-	left := f.captured != nil // by a failed attempt, which is finished first
 	if !left {
 		e.capture(generation)
 	}
@@ -159,6 +164,9 @@ func (e *Engine) SaveLocked() (err error) {
 		return err
 	}
 	if err := e.Journal.Sync(); err != nil {
+		return err
+	}
+	if err := e.fits(); err != nil {
 		return err
 	}
 	if err := e.applyCaptured(); err != nil {

@@ -2,7 +2,10 @@ package storage
 
 import (
 	"errors"
+	"fmt"
+	"syscall"
 
+	"mayfly/keyspace/aof"
 	"mayfly/keyspace/store"
 )
 
@@ -30,4 +33,45 @@ func (e *Engine) applyInLittleRoom(i int) (err error) {
 		return errors.Join(s.Compact(e.Liveness(i), nil, e.Files.Announce(s)), e.Files.Settle(s))
 	})
 	return err
+}
+
+// blockSize bounds the bytes of disk that a write to the end of a file takes besides its own.
+const blockSize = 4 << 10
+
+// fits returns an error if the disk is full and what is captured does not fit into the room that is left, with what
+// compactions give back. A checkpoint that fails halfway would take the room of commands that free space, and free none.
+// The engine must be locked.
+func (e *Engine) fits() error {
+	if !e.Disk.Full() {
+		return nil
+	}
+	free, err := aof.FreeDisk(e.Options.Dir)
+	if err != nil {
+		return nil // the checkpoint finds out
+	}
+	need := bytesOf(e.checkpoint.catalogue)
+	for i, p := range e.partitions {
+		p.Lock.Lock()
+		e.items[i].SetLive(p.Shard.LiveBytes())
+		p.Lock.Unlock()
+		if gain := e.items[i].CompactionGain(free - need); gain > 0 {
+			need -= gain
+			continue
+		}
+		if need += bytesOf(e.checkpoint.captured[i]); free < need {
+			return fmt.Errorf("a checkpoint takes more than the %d bytes that are free: %w", free, syscall.ENOSPC)
+		}
+	}
+	return nil
+}
+
+// bytesOf bounds the bytes of disk that changes take in a store.
+func bytesOf(ops []aof.Op) (bytes int64) {
+	if len(ops) == 0 {
+		return 0
+	}
+	for _, o := range ops {
+		bytes += aof.SetSize(len(o.Key), len(o.Rec)+len(o.Body))
+	}
+	return bytes + aof.SealSize + blockSize
 }

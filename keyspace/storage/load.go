@@ -92,7 +92,7 @@ func (e *Engine) Begin() (err error) {
 	m := e.manifest
 	e.Journal, err = journal.Open(journal.Options{
 		Dir: e.Options.Dir, Finished: e.finished, First: e.lastLSN + 1, Policy: e.Options.Policy, Log: e.Options.Log,
-		Full: func() { signal(e.full) }, MakeRoom: e.Disk.MakeRoom, Replication: e.replication(),
+		Full: func() { signal(e.full) }, Room: e.Disk, Replication: e.replication(),
 		Around: func(makeFile func() error) error { return e.Files.Begin(m, makeFile) },
 	})
 	if err != nil {

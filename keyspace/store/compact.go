@@ -276,6 +276,9 @@ func (s *Store) spare() int64 {
 	return maxPieceBytes
 }
 
+// compactionRoom returns the bytes of disk that a compaction may take.
+func (s *Store) compactionRoom() int64 { return s.Live() + s.Live()/8 + s.spare() }
+
 // prepareCompaction removes the remains of a failed compaction, and refuses if the disk may be too small for a
 // second copy.
 func (s *Store) prepareCompaction() error {
@@ -286,7 +289,7 @@ func (s *Store) prepareCompaction() error {
 	if err != nil {
 		return err
 	}
-	if need := s.Live() + s.Live()/8 + s.spare(); free < need {
+	if need := s.compactionRoom(); free < need {
 		return fmt.Errorf("compacting %s takes up to %d bytes of disk, %d are free", s.Path(), need, free)
 	}
 	return nil

@@ -25,7 +25,7 @@ func (s *Store) ApplyInLittleRoom(ops []aof.Op, compact func() error) (left []ao
 			ops = aof.LastSets(ops)
 		}
 	}
-	if s.Waste() > s.Size()/2 {
+	if s.wasteful() {
 		compactFirst()
 	}
 	err = s.Apply(ops)
@@ -38,4 +38,16 @@ func (s *Store) ApplyInLittleRoom(ops []aof.Op, compact func() error) (left []ao
 		return ops, errors.Join(err, compacted)
 	}
 	return ops, nil
+}
+
+// wasteful reports whether a store is compacted before changes are applied to it on a full disk.
+func (s *Store) wasteful() bool { return s.Waste() > s.Size()/2 }
+
+// CompactionGain returns how many bytes [Store.ApplyInLittleRoom] frees by a compaction if so many are free, 0 if it does
+// not begin with one, or has no room for it.
+func (s *Store) CompactionGain(free int64) int64 {
+	if !s.wasteful() || free < s.compactionRoom() {
+		return 0
+	}
+	return s.Waste()
 }
