@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -48,6 +49,15 @@ func TestClusterFailover(t *testing.T) {
 		leader.awaitServing()
 	}
 	t.Logf("without acknowledged writes: after a kill %v; during a transfer %v", kills, transfers)
+	// The targets are 2.5 s and 0.2 s. A busy machine misses them now and then, but not each time; of few transfers it may
+	// miss all.
+	transfer := 200 * time.Millisecond
+	if *failovers < 20 {
+		transfer = time.Second
+	}
+	if slices.Min(kills) > 2500*time.Millisecond || slices.Min(transfers) > transfer {
+		t.Error("none of them meets the target")
+	}
 	if kills.most() > 10*time.Second || transfers.most() > 5*time.Second {
 		t.Error("that is too long even for a busy machine")
 	}

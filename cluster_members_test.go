@@ -86,15 +86,21 @@ func (c *nodes) clusterClient() *redis.ClusterClient {
 	return redis.NewClusterClient(o)
 }
 
-// TestClusterRollingRestart restarts one node after the other, twice, while clients write. They see no error.
-func TestClusterRollingRestart(t *testing.T) {
+// startUnderLoad starts three nodes, the writers of a ledger and cluster clients.
+func startUnderLoad(t *testing.T) (*nodes, *clusterLedger, *unchanged) {
+	t.Helper()
 	seed := seed(t)
 	c := startNodes(t, 3, ledgerArgs...)
 	l := newLedger(c, seed)
 	l.pace = 2 * time.Millisecond
 	l.begin()
-	defer l.pause()
-	u := startUnchanged(c)
+	t.Cleanup(l.pause)
+	return c, l, startUnchanged(c)
+}
+
+// TestClusterRollingRestart restarts one node after the other, twice, while clients write. They see no error.
+func TestClusterRollingRestart(t *testing.T) {
+	c, l, u := startUnderLoad(t)
 	var outages durations
 	for range 2 {
 		for _, n := range c.all {
@@ -117,13 +123,7 @@ func TestClusterRollingRestart(t *testing.T) {
 
 // TestClusterMembers adds a fourth and a fifth node under load, and removes the leader twice.
 func TestClusterMembers(t *testing.T) {
-	seed := seed(t)
-	c := startNodes(t, 3, ledgerArgs...)
-	l := newLedger(c, seed)
-	l.pace = 2 * time.Millisecond
-	l.begin()
-	defer l.pause()
-	u := startUnchanged(c)
+	c, l, u := startUnderLoad(t)
 	l.awaitAcks(100)
 	for range 2 {
 		n := c.add()

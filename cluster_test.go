@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -466,4 +465,4 @@ func (d durations) String() string {
 }
 
 // most returns the longest.
-func (d durations) most() time.Duration { return slices.MaxFunc(d, cmp.Compare) }
+func (d durations) most() time.Duration { return slices.Max(d) }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"os"
 	"path/filepath"
@@ -82,7 +83,7 @@ func newTrio(t *testing.T, names ...string) *trio {
 		c.add(name, addrs[i])
 	}
 	t.Cleanup(func() {
-		for _, name := range slices.Sorted(keysOf(c.nodes)) {
+		for _, name := range slices.Sorted(maps.Keys(c.nodes)) {
 			c.nodes[name].stop(t)
 		}
 		c.checkGoroutines(before)
@@ -91,16 +92,6 @@ func newTrio(t *testing.T, names ...string) *trio {
 		}
 	})
 	return c
-}
-
-func keysOf[V any](m map[string]V) func(func(string) bool) {
-	return func(yield func(string) bool) {
-		for k := range m {
-			if !yield(k) {
-				return
-			}
-		}
-	}
 }
 
 // checkGoroutines reports goroutines that the nodes have left behind.
@@ -187,7 +178,7 @@ func (c *trio) eventually(what string, done func() bool) {
 	for !done() {
 		if time.Now().After(deadline) {
 			var views []string
-			for _, name := range slices.Sorted(keysOf(c.nodes)) {
+			for _, name := range slices.Sorted(maps.Keys(c.nodes)) {
 				if n := c.nodes[name]; n.Node != nil {
 					views = append(views, fmt.Sprintf("%s: %+v", name, *n.View()))
 				}
@@ -198,13 +189,19 @@ func (c *trio) eventually(what string, done func() bool) {
 	}
 }
 
-// start starts all nodes and waits for a leader.
+// startAll starts all nodes.
+func (c *trio) startAll() {
+	c.t.Helper()
+	for _, n := range c.nodes {
+		n.start(c.t)
+	}
+}
+
+// startTrio makes a cluster, starts all nodes and waits for a leader.
 func startTrio(t *testing.T, names ...string) *trio {
 	t.Helper()
 	c := newTrio(t, names...)
-	for _, n := range c.nodes {
-		n.start(t)
-	}
+	c.startAll()
 	c.leader()
 	return c
 }
@@ -229,7 +226,7 @@ func (c *trio) leader() (leader *testNode) {
 func (c *trio) follower() (f *testNode) {
 	c.t.Helper()
 	c.eventually("a node follows", func() bool {
-		for _, name := range slices.Sorted(keysOf(c.nodes)) {
+		for _, name := range slices.Sorted(maps.Keys(c.nodes)) {
 			if n := c.nodes[name]; n.Node != nil && n.View().Role == topology.Follower {
 				f = n
 				return true
@@ -310,6 +307,15 @@ func (c *trio) converge() {
 	})
 }
 
+// allHave waits until all nodes have an item.
+func (c *trio) allHave(id, body string) {
+	c.t.Helper()
+	for _, n := range c.nodes {
+		c.has(n, id, body)
+	}
+}
+
+// has waits until a node has an item.
 func (c *trio) has(n *testNode, id, body string) {
 	c.t.Helper()
 	last := ""
@@ -336,9 +342,7 @@ func TestThreeNodesReplicate(t *testing.T) {
 	for i := range 20 {
 		c.mustPut(fmt.Sprint("key", i), fmt.Sprint("value", i))
 	}
-	for _, n := range c.nodes {
-		c.has(n, "key19", "value19")
-	}
+	c.allHave("key19", "value19")
 	if err := c.follower().put("key0", "by a follower"); !errors.Is(err, replica.ErrFollower) {
 		t.Errorf("a follower takes a write: %v", err)
 	}
@@ -407,12 +411,8 @@ func TestAllNodesRestart(t *testing.T) {
 					n.crash(t)
 				}
 			}
-			for _, n := range c.nodes {
-				n.start(t)
-			}
-			for _, n := range c.nodes {
-				c.has(n, "key49", "value")
-			}
+			c.startAll()
+			c.allHave("key49", "value")
 			c.converge()
 		})
 	}
@@ -660,12 +660,8 @@ func TestFoundedWithData(t *testing.T) {
 	check(t, founder.put("old", "1"))
 	check(t, ks.Close())
 	founder.ks = nil
-	for _, n := range c.nodes {
-		n.start(t)
-	}
-	for _, n := range c.nodes {
-		c.has(n, "old", "1")
-	}
+	c.startAll()
+	c.allHave("old", "1")
 	c.converge()
 }
 

@@ -230,12 +230,9 @@ func parseClientPause(in *Input) (Run, error) {
 	default:
 		return nil, errorf(errSubcommandCall, shown(in.Args[1]), "CLIENT")
 	}
-	ms, ok := redisfmt.ParseInt(in.Args[2])
-	switch {
-	case !ok:
-		return nil, errTimeout
-	case ms < 0:
-		return nil, errNegativeTime
+	ms, err := parseTimeout(in.Args[2])
+	if err != nil {
+		return nil, err
 	}
 	return func(x *Context) Reply {
 		x.Engine.pause.extend(x.Now(), ms, all, x.Engine.keepDeadUntil)

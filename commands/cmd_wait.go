@@ -24,13 +24,11 @@ func parseWait(in *Input) (Run, error) {
 	if !ok {
 		return nil, errNotInteger
 	}
-	ms, ok := redisfmt.ParseInt(in.Args[2])
-	switch {
-	case !ok:
-		return nil, errTimeout
-	case ms < 0:
-		return nil, errNegativeTime
-	case ms > math.MaxInt64/int64(time.Millisecond): // as in Redis legal, and as good as no limit
+	ms, err := parseTimeout(in.Args[2])
+	if err != nil {
+		return nil, err
+	}
+	if ms > math.MaxInt64/int64(time.Millisecond) { // as in Redis legal, and as good as no limit
 		ms = 0
 	}
 	return func(x *Context) Reply {

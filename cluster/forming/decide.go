@@ -254,9 +254,6 @@ func (v *view) none(clusters []uint64) decision {
 			return waiting("the founder, %s, begins the cluster", h.Identity.Founder)
 		}
 	}
-	if d, ok := v.everyone(); !ok {
-		return d
-	}
 	founder, d := v.founder()
 	switch founder {
 	case "":
@@ -340,8 +337,12 @@ func (v *view) partitions() string {
 	return ""
 }
 
-// founder returns who gives out ids: the one node with data, else the one with the least name. All peers must have answered.
+// founder returns who gives out ids: the one node with data, else the one with the least name. An empty name has the decision
+// that follows from not all peers answering and agreeing, or from several nodes with data.
 func (v *view) founder() (name string, d decision) {
+	if d, ok := v.everyone(); !ok {
+		return "", d
+	}
 	var full []string
 	least := v.self.Name
 	if v.self.HasData {
@@ -383,9 +384,6 @@ func (v *view) prepared(clusters []uint64) decision {
 		return decision{action: drop}
 	case !samePeers(own.Members, v.self.Peers):
 		return decision{action: drop} // cluster-peers was changed
-	}
-	if d, ok := v.everyone(); !ok {
-		return d
 	}
 	founder, d := v.founder()
 	switch founder {
