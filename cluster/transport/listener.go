@@ -10,6 +10,7 @@ import (
 	"log"
 	"net"
 	"net/http"
+	"os"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -63,10 +64,14 @@ type Listener struct {
 	conns   int
 }
 
-// Listen opens the door. Requests are refused with 503 until Handle and New.
+// Listen opens the door. Requests are refused with 503 until Handle and New. No request of the process goes through a proxy of
+// the environment from then on.
 func Listen(o ListenOptions) (*Listener, error) {
 	if o.Credentials == nil && !onLoopback(o.Addr) {
 		return nil, fmt.Errorf("cluster-addr %s is not on loopback and there are no credentials", o.Addr)
+	}
+	if err := refuseProxies(); err != nil {
+		return nil, err
 	}
 	o.patience = cmp.Or(o.patience, handshakeTimeout)
 	config := net.ListenConfig{KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: 5 * time.Second, Interval: 2 * time.Second, Count: 3}}
@@ -89,6 +94,12 @@ func Listen(o ListenOptions) (*Listener, error) {
 	go l.accept()
 	go func() { _ = l.server.Serve(handshaken{l}) }() // ends with Close
 	return l, nil
+}
+
+// refuseProxies makes rafthttp connect to the nodes themselves, whatever HTTP_PROXY and HTTPS_PROXY say: its connections have
+// no other setting for that, and Go reads the environment once.
+func refuseProxies() error {
+	return errors.Join(os.Setenv("NO_PROXY", "*"), os.Setenv("no_proxy", "*"))
 }
 
 // Handle sets the handler of control requests, those to paths under /cluster/ but for the stores.
