@@ -270,6 +270,7 @@ func (t *Transport) serveStores(w http.ResponseWriter, r *http.Request) {
 	t.o.Log.Info().Int64("bytes", size).Uint64("index", m.GetSnapshot().GetMetadata().GetIndex()).Msgf("receiving the stores of the node at %s", r.RemoteAddr)
 	if err := t.o.ReceiveStores(ctx, m, size, stores); err != nil {
 		refuse(http.StatusServiceUnavailable, "%v", err)
+		discard(w, r)
 		return
 	}
 	if err := t.o.Deliver(m); err != nil {
@@ -277,6 +278,18 @@ func (t *Transport) serveStores(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.WriteHeader(http.StatusNoContent)
+}
+
+// refusalTime is how long a sender of stores has to read why they are refused.
+const refusalTime = time.Second
+
+// discard reads the rest of a request until the sender has noticed the refusal: if its connection were closed at once, the
+// sender would see a broken connection instead.
+func discard(w http.ResponseWriter, r *http.Request) {
+	control := http.NewResponseController(w)
+	if control.Flush() == nil && control.SetReadDeadline(clock.Deadline(refusalTime)) == nil {
+		_, _ = io.Copy(io.Discard, r.Body) // ends with an error when the sender hangs up
+	}
 }
 
 // marshalEnvelope returns the message before the stores, behind its length.
