@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"slices"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"mayfly/cluster/entry"
 	"mayfly/cluster/forming"
 	"mayfly/cluster/topology"
+	"mayfly/cluster/transport"
 	"mayfly/expiry/clock"
 	"mayfly/keyspace/replica"
 )
@@ -52,8 +54,38 @@ func (n *Node) Transfer(ctx context.Context, name string) error {
 	return n.request(ctx, request{Op: "transfer", Name: name})
 }
 
-// request does what a request asks for if this node leads, or passes it on to the leader.
+// requestPatience is how long a request waits for a leader, in times of cluster-node-timeout. An election takes one or two.
+const requestPatience = 3
+
+// requestPause is the time between two looks for a leader.
+const requestPause = 50 * time.Millisecond
+
+// request does what a request asks for if this node leads, or passes it on to the leader. During an election it waits.
 func (n *Node) request(ctx context.Context, r request) error {
+	for began := clock.Monotonic(); ; {
+		err := n.requestOnce(ctx, r)
+		if !isLeaderless(err) || clock.Monotonic()-began > requestPatience*n.options.NodeTimeout {
+			return err
+		}
+		pause := time.NewTimer(requestPause)
+		select {
+		case <-pause.C:
+		case <-ctx.Done():
+			pause.Stop()
+			return err
+		}
+	}
+}
+
+// isLeaderless reports whether a request has failed because no node, or another one, leads, or the leader cannot be dialled.
+// Nothing was changed then.
+func isLeaderless(err error) bool {
+	refused, dialled := (*transport.RefusedError)(nil), (*net.OpError)(nil)
+	return errors.Is(err, errNoLeader) || errors.As(err, &refused) && refused.Reason == errNoLeader.Error() ||
+		errors.As(err, &dialled) && dialled.Op == "dial"
+}
+
+func (n *Node) requestOnce(ctx context.Context, r request) error {
 	inc := n.running.Load()
 	if inc == nil {
 		return errRestarting
@@ -114,7 +146,11 @@ func (n *Node) remove(ctx context.Context, inc *incarnation, name string) error 
 }
 
 func (inc *incarnation) propose(op entry.Op, m entry.Member) error {
-	return inc.loop.call(func() error { return inc.loop.core.ProposeMember(op, m) })
+	err := inc.loop.call(func() error { return inc.loop.core.ProposeMember(op, m) })
+	if errors.Is(err, core.ErrNotLeading) {
+		return errNoLeader
+	}
+	return err
 }
 
 // await waits until a status of the incarnation satisfies a condition.

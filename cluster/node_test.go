@@ -472,6 +472,18 @@ func TestTransfer(t *testing.T) {
 	c.converge()
 }
 
+// A change of the members that comes during an election waits for its end, at any node.
+func TestRequestsDuringAnElection(t *testing.T) {
+	c := startTrio(t, "a", "b", "c")
+	c.mustPut("before", "1")
+	c.leader().crash(t)
+	for i := range 2 {
+		if err := c.follower().Add(context.Background(), fmt.Sprint("d", i), fmt.Sprint("127.0.0.1:", 1+i)); err != nil {
+			t.Errorf("during the election: %v", err)
+		}
+	}
+}
+
 // A leader whose batch is lost drops its memory.
 func TestDeposedLeaderReloads(t *testing.T) {
 	c := startTrio(t, "a", "b", "c")
