@@ -231,10 +231,13 @@ type lived struct {
 // livedUntil is the time in ms to which state belongs.
 const livedUntil = aoftest.Epoch + 29_000
 
-func newLived(t *testing.T, seed uint64) *lived {
+func newLived(t *testing.T, seed uint64) *lived { return livedOf(open(t, 3), seed) }
+
+// livedOf is newLived for the keyspace of a single node, or of a leader.
+func livedOf(o *opened, seed uint64) *lived {
+	t := o.t
 	t.Helper()
 	random := rand.New(rand.NewPCG(seed, 0))
-	o := open(t, 3)
 	older := ""
 	o.policy("orders", 100)
 	o.policy("carts", expiry.Off)
