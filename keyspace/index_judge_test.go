@@ -1,18 +1,21 @@
 package keyspace_test
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"math/rand/v2"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 
 	"mayfly/expiry"
 	"mayfly/expiry/clock"
 	"mayfly/keyspace"
 	"mayfly/keyspace/index"
+	"mayfly/keyspace/replica"
 	"mayfly/keyspace/selection"
 	"mayfly/query"
 	"mayfly/query/page"
@@ -33,10 +36,38 @@ type judged struct {
 	ks     *keyspace.Keyspace
 	db     *buntdb.DB
 	docs   map[string]string
+
+	log      *replicated
+	follower *keyspace.Keyspace // of ks, which leads
+	dir      string             // of the follower
+}
+
+// replicated is a [replica.Replicator] that commits all batches, and keeps them.
+type replicated struct {
+	mu      sync.Mutex // protects what follows
+	batches []string
+	tails   []replica.Tail
+}
+
+func (r *replicated) Replicate(_ uint64, moment int64, batch []byte) (replica.Tail, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	t := replica.Tail{Position: replica.Position{Index: uint64(len(r.tails)) + 2, Term: 1, Moment: moment}}
+	r.batches, r.tails = append(r.batches, string(batch)), append(r.tails, t)
+	return t, nil
+}
+
+func (r *replicated) Confirm() error { return nil }
+
+// at returns the batch of an index, and where it ends.
+func (r *replicated) at(index uint64) (batch string, tail replica.Tail) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.batches[index-2], r.tails[index-2]
 }
 
 // TestIndexJudge compares queries by indexes with those of buntdb's indexes over the same documents: the same ids in
-// the same order. It leaves out values that buntdb orders otherwise: true and composites. Of ours, missing members are in
+// the same order. A follower answers as the leader at each position in the log, and after a restart. It leaves out values that buntdb orders otherwise: true and composites. Of ours, missing members are in
 // no order; of buntdb they are null.
 func TestIndexJudge(t *testing.T) {
 	for round := range uint64(*judgeRounds) {
@@ -57,8 +88,11 @@ func TestIndexJudge(t *testing.T) {
 				t.Fatal("seed ", seed)
 			}
 		}
-		j.db.Close()
-		j.ks.Close()
+		j.restart()
+		for range 20 {
+			j.compare()
+		}
+		j.must(errors.Join(j.db.Close(), j.ks.Close(), j.follower.Close()))
 	}
 }
 
@@ -71,8 +105,13 @@ func (j *judged) must(err error) {
 
 func (j *judged) open() {
 	var err error
-	j.ks, err = keyspace.Open(keyspace.Options{Dir: j.t.TempDir(), Partitions: 3, Clock: clock.NewManual(1e12), NoPurge: true, Fsync: keyspace.No})
-	j.must(err)
+	j.log, j.dir = new(replicated), j.t.TempDir()
+	j.ks = j.node(j.t.TempDir(), j.log)
+	j.restart()
+	for _, ks := range []*keyspace.Keyspace{j.ks, j.follower} {
+		j.must(ks.Found(replica.Tail{Position: replica.Position{Index: 1, Term: 1}}))
+	}
+	j.must(j.ks.Lead())
 	j.db, err = buntdb.Open(":memory:")
 	j.must(err)
 	a, b := buntdb.IndexJSONCaseSensitive("a"), buntdb.IndexJSONCaseSensitive("b")
@@ -99,6 +138,31 @@ func (j *judged) open() {
 	}
 	tx.Close()
 	j.ks.BuildIndexes()
+}
+
+// node opens the keyspace of a node, which follows.
+func (j *judged) node(dir string, r replica.Replicator) *keyspace.Keyspace {
+	ks, err := keyspace.Open(keyspace.Options{Dir: dir, Partitions: 3, Clock: clock.NewManual(1e12), NoPurge: true, Replicator: r})
+	j.must(err)
+	return ks
+}
+
+// restart opens the follower, again if it is open.
+func (j *judged) restart() {
+	if j.follower != nil {
+		j.must(j.follower.Close())
+	}
+	j.follower = j.node(j.dir, new(replicated))
+}
+
+// follow has the follower apply what the leader has written.
+func (j *judged) follow() {
+	j.t.Helper()
+	j.must(j.ks.Halt())
+	for from := j.follower.Position().Index; from < j.ks.Position().Index; from++ {
+		j.must(j.follower.Apply(j.log.at(from + 1)))
+	}
+	j.follower.BuildIndexes()
 }
 
 // value returns a JSON value that both sides order alike.
@@ -240,7 +304,11 @@ func (j *judged) compare() {
 			return true
 		})
 	}))
-	got := j.query(text)
+	got := j.query(j.ks, text)
+	j.follow()
+	if follows := j.query(j.follower, text); !slices.Equal(follows, got) {
+		j.t.Errorf("%s:\nfollower %q\nleader   %q", text, follows, got)
+	}
 	if !ordered {
 		slices.Sort(got)
 		slices.Sort(want)
@@ -260,12 +328,12 @@ func (j *judged) compare() {
 	}
 }
 
-// query returns the ids of a query by an index.
-func (j *judged) query(text string) (ids []string) {
+// query returns the ids of a query by an index of a node.
+func (j *judged) query(ks *keyspace.Keyspace, text string) (ids []string) {
 	q, err := query.Parse(text, nil)
 	j.must(err)
 	var tx keyspace.Tx
-	j.ks.BeginSweep(&tx)
+	ks.BeginSweep(&tx)
 	defer tx.Close()
 	c := tx.Container("0")
 	p, ok := selection.Choose(c.IndexSet(), q, "")
