@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"mayfly/expiry"
 	"mayfly/expiry/clock"
@@ -49,7 +50,7 @@ type replicated struct {
 	tails   []replica.Tail
 }
 
-func (r *replicated) Replicate(_ uint64, moment int64, batch []byte) (replica.Tail, error) {
+func (r *replicated) Replicate(_ uint64, moment int64, batch []byte, _ time.Duration) (replica.Tail, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	t := replica.Tail{Position: replica.Position{Index: uint64(len(r.tails)) + 2, Term: 1, Moment: moment}}
@@ -57,7 +58,7 @@ func (r *replicated) Replicate(_ uint64, moment int64, batch []byte) (replica.Ta
 	return t, nil
 }
 
-func (r *replicated) Confirm() error { return nil }
+func (r *replicated) Confirm(time.Duration) error { return nil }
 
 // at returns the batch of an index, and where it ends.
 func (r *replicated) at(index uint64) (batch string, tail replica.Tail) {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"mayfly/expiry/clock"
 	"mayfly/keyspace"
@@ -18,12 +19,12 @@ import (
 // majority is a [replica.Replicator] that commits all batches.
 type majority struct{ index uint64 }
 
-func (m *majority) Replicate(_ uint64, moment int64, _ []byte) (replica.Tail, error) {
+func (m *majority) Replicate(_ uint64, moment int64, _ []byte, _ time.Duration) (replica.Tail, error) {
 	m.index++
 	return replica.Tail{Position: replica.Position{Index: m.index, Term: 2, Moment: moment}, State: []byte("members")}, nil
 }
 
-func (m *majority) Confirm() error { return nil }
+func (m *majority) Confirm(time.Duration) error { return nil }
 
 // newLivedLeader is newLived in the folder of a node that leads a cluster.
 func newLivedLeader(t *testing.T, seed uint64) *lived {
