@@ -64,7 +64,7 @@ type incarnation struct {
 	cancel  context.CancelFunc
 	tasks   sync.WaitGroup
 
-	incoming sync.Mutex // held while stores are written, and for good when they are to be installed
+	installs bool // the next incarnation installs stores, and node.incoming is held; used by the saver, and when it has ended
 
 	mu      sync.Mutex // protects what follows
 	cause   error      // why it ends; nil while it runs
@@ -92,6 +92,9 @@ func (n *Node) open(identity *forming.Identity) (_ *incarnation, err error) {
 	if err := os.RemoveAll(n.path(stores.Outgoing)); err != nil {
 		return nil, err
 	}
+	if err := n.discardIncoming(); err != nil {
+		return nil, err
+	}
 	if inc.ks, err = n.options.Open(inc.rep); err != nil {
 		return nil, err
 	}
@@ -105,6 +108,15 @@ func (n *Node) open(identity *forming.Identity) (_ *incarnation, err error) {
 	inc.tasks.Go(inc.loop.saver.run)
 	inc.tasks.Go(inc.applier.run)
 	return inc, nil
+}
+
+// discardIncoming removes stores that have arrived and that raft has not taken.
+func (n *Node) discardIncoming() error {
+	if !n.incoming.TryLock() {
+		return nil // an earlier incarnation notices the end of its connection, and removes them
+	}
+	defer n.incoming.Unlock()
+	return stores.Discard(n.path())
 }
 
 // openLog opens the raft log, or makes it at the first start of the node.
@@ -239,6 +251,9 @@ func (inc *incarnation) close(orderly bool) {
 // release closes what is open. No goroutine of the incarnation runs any more.
 func (inc *incarnation) release(orderly bool) {
 	inc.cancel()
+	if inc.installs {
+		inc.node.incoming.Unlock()
+	}
 	if inc.transport != nil {
 		if err := inc.transport.Close(); err != nil {
 			inc.log.Debug().Err(err).Msg("closing the connections to the other nodes")
@@ -402,10 +417,13 @@ func (inc *incarnation) backUpAndSend(m *raftpb.Message) error {
 
 // receiveStores takes the stores that the leader sends. raft decides afterwards whether they are wanted.
 func (inc *incarnation) receiveStores(_ context.Context, m *raftpb.Message, size int64, r io.Reader) error {
-	if !inc.incoming.TryLock() {
+	if !inc.node.incoming.TryLock() {
 		return errors.New("stores are received already")
 	}
-	defer inc.incoming.Unlock()
+	defer inc.node.incoming.Unlock()
+	if inc.context.Err() != nil {
+		return errRestarting
+	}
 	meta := m.GetSnapshot().GetMetadata()
 	started := clock.Monotonic()
 	if err := stores.Unpack(inc.node.path(), meta.GetIndex(), meta.GetTerm(), size, r); err != nil {
@@ -424,7 +442,7 @@ func (inc *incarnation) receiveStores(_ context.Context, m *raftpb.Message, size
 
 // install decides that the next incarnation begins with the stores that were received. They must be at this position.
 func (inc *incarnation) install(index, term uint64) error {
-	if !inc.incoming.TryLock() {
+	if !inc.node.incoming.TryLock() {
 		return errors.New("other stores arrive, in place of those that raft has taken")
 	}
 	pending, err := stores.Pending(inc.node.path())
@@ -435,10 +453,10 @@ func (inc *incarnation) install(index, term uint64) error {
 	default:
 		err = stores.Mark(inc.node.path())
 	}
-	if err != nil {
-		inc.incoming.Unlock()
+	if inc.installs = err == nil; !inc.installs {
+		inc.node.incoming.Unlock()
 	}
-	return err // without an error the lock is kept: nothing may take the place of the stores any more
+	return err
 }
 
 // leading returns the status if this node leads, with an open session.

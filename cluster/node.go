@@ -87,6 +87,10 @@ type Node struct {
 
 	showing sync.Mutex // held while a new view is made and told
 
+	// incoming is held while stores are written, and from when raft has taken them until the incarnation is closed. An earlier
+	// incarnation may still write some that it has begun to receive.
+	incoming sync.Mutex
+
 	mu       sync.Mutex    // protects what follows
 	role     topology.Role // while no incarnation runs
 	cause    string        // why none runs

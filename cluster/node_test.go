@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"mayfly/cluster/forming"
+	"mayfly/cluster/stores"
 	"mayfly/cluster/topology"
 	"mayfly/expiry"
 	"mayfly/keyspace"
@@ -659,6 +660,26 @@ func TestPartitionsDiffer(t *testing.T) {
 	c.converge()
 	if stores, err := filepath.Glob(filepath.Join(lost.dir, "partition-*.db")); err != nil || len(stores) != 4 {
 		t.Errorf("it has the files %v", stores)
+	}
+}
+
+// Stores that arrived and were not installed are removed at the next start, and an incarnation that has ended takes none.
+func TestLeftStores(t *testing.T) {
+	c := startTrio(t, "a")
+	c.mustPut("key", "1")
+	n := c.nodes["a"]
+	ended := n.running.Load()
+	n.stop(t)
+	incoming := filepath.Join(n.dir, clusterDir, stores.Incoming)
+	if err := ended.receiveStores(t.Context(), &raftpb.Message{}, 0, strings.NewReader("")); !errors.Is(err, errRestarting) {
+		t.Errorf("an incarnation that has ended takes stores: %v", err)
+	}
+	check(t, os.Mkdir(incoming, 0o700))
+	check(t, os.WriteFile(filepath.Join(incoming, "format"), []byte("left"), 0o600))
+	n.start(t)
+	c.has(n, "key", "1")
+	if _, err := os.Stat(incoming); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("stores that were not installed are left: %v", err)
 	}
 }
 
