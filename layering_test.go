@@ -23,7 +23,7 @@ import (
 // included. Imports run downwards: a folder imports only folders further down in the table.
 var layers = layerTable{
 	{".", "cluster cluster/forming tools server server/config server/heap commands keyspace keyspace/replica"},
-	{"cluster", "cluster/topology cluster/transport cluster/forming cluster/stores cluster/core cluster/disk cluster/entry keyspace keyspace/replica keyspace/journal keyspace/aof expiry/clock"},
+	{"cluster", "cluster/bus cluster/topology cluster/transport cluster/forming cluster/stores cluster/core cluster/disk cluster/entry keyspace keyspace/replica keyspace/journal keyspace/aof expiry/clock"},
 	{"tools", "commands/jsondoc keyspace keyspace/repair keyspace/datadir keyspace/aof expiry expiry/clock"},
 	{"server", "server/resp server/heap server/config server/metrics server/turns commands keyspace expiry/clock"},
 	{"server/resp", "commands commands/redisfmt"},
@@ -31,9 +31,10 @@ var layers = layerTable{
 	{"server/config", "cluster/entry commands commands/redisfmt keyspace keyspace/undo keyspace/eviction"},
 	{"server/metrics", "commands cluster/topology expiry/clock"},
 	{"server/turns", ""},
-	{"commands", "cluster/entry cluster/topology commands/jsondoc commands/redisfmt keyspace keyspace/replica keyspace/groups keyspace/selection keyspace/undo keyspace/foresight keyspace/eviction keyspace/index keyspace/deaths keyspace/streamid query/page query/predicates query expiry expiry/clock"},
+	{"commands", "cluster/bus cluster/entry cluster/topology commands/jsondoc commands/redisfmt keyspace keyspace/replica keyspace/groups keyspace/selection keyspace/undo keyspace/foresight keyspace/eviction keyspace/index keyspace/deaths keyspace/streamid query/page query/predicates query expiry expiry/clock"},
 	{"cluster/topology", "keyspace/record"},
 	{"commands/jsondoc", "commands/redisfmt expiry/members query/jsontext expiry"},
+	{"cluster/bus", "commands/redisfmt expiry/clock"},
 	{"commands/redisfmt", ""},
 	{"cluster/transport", "keyspace/aof expiry/clock"},
 	{"cluster/forming", "keyspace/aof keyspace/record expiry/clock"},

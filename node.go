@@ -42,12 +42,16 @@ func startNode(options *config.Config, engine *commands.Engine, log zerolog.Logg
 		},
 		Suspend: engine.Suspend,
 		Changed: engine.LeaderChanged,
-		Log:     log,
+
+		Messages: engine.ReceiveMessages, EventsWanted: engine.EventsWanted,
+
+		Log: log,
 	})
 	if err != nil {
 		return nil, err
 	}
 	engine.Cluster = node
+	engine.SetBus(node.Bus())
 	node.Start()
 	return &storage{
 		ready:      served,

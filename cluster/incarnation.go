@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -217,7 +218,7 @@ func (inc *incarnation) openCore() (err error) {
 		Listener: n.listener, Cluster: id.Cluster, ID: id.ID, Deliver: inc.loop.deliver,
 		Unreachable: func(peer uint64) { inc.loop.post(func() { inc.loop.core.ReportUnreachable(peer) }) },
 		StoresSent:  inc.storesDone,
-		Removed:     n.removed.has, Expelled: func() { inc.end(errRemoved) }, ReceiveStores: inc.receiveStores, Log: inc.log,
+		Removed:     n.removed.has, Expelled: func() { inc.end(errRemoved) }, ReceiveStores: inc.receiveStores, Stream: n.bus.Serve, Log: inc.log,
 	})
 	if err != nil {
 		return err
@@ -258,6 +259,7 @@ func (inc *incarnation) release(orderly bool) {
 		if err := inc.transport.Close(); err != nil {
 			inc.log.Debug().Err(err).Msg("closing the connections to the other nodes")
 		}
+		inc.node.bus.Close()
 	}
 	if inc.ks != nil {
 		var err error
@@ -311,6 +313,10 @@ func (inc *incarnation) connect() {
 		if inc.peers[id] != addr {
 			inc.peers[id] = addr
 			inc.transport.Add(id, addr)
+			if inc.cause != nil {
+				continue // the bus is closed, or the next incarnation's
+			}
+			inc.node.bus.Connect(id, func(ctx context.Context) (net.Conn, error) { return inc.transport.Dial(ctx, id) })
 		}
 	}
 	for id := range inc.peers {
@@ -318,6 +324,7 @@ func (inc *incarnation) connect() {
 			delete(inc.peers, id)
 			inc.node.removed.add(id)
 			inc.transport.Remove(id)
+			inc.node.bus.Disconnect(id)
 		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"mayfly/cluster/bus"
 	"mayfly/cluster/core"
 	"mayfly/cluster/disk"
 	"mayfly/cluster/forming"
@@ -51,6 +52,10 @@ type Options struct {
 	Suspend func()
 	// Changed is called with each view whose leader or own role is another than before.
 	Changed func(*topology.View)
+	// Messages takes published messages of other nodes; EventsWanted hears whether another node wants keyspace events. See
+	// [bus.Options].
+	Messages     func([]bus.Message)
+	EventsWanted func(bool)
 
 	Log zerolog.Logger
 }
@@ -72,6 +77,7 @@ type Node struct {
 	former   *forming.Former
 	zap      *zap.Logger
 	raftLog  raft.Logger
+	bus      *bus.Bus
 	removed  idSet  // ids that are no members any more
 	cleared  uint64 // the id for which the data folder has no files of before; used by run only
 
@@ -108,6 +114,7 @@ func New(o Options) (*Node, error) {
 	n := &Node{options: o, ctx: ctx, cancel: cancel, refreshC: make(chan struct{}, 1), changed: make(chan struct{}), role: topology.Loading,
 		cause: "the node starts"}
 	n.zap, n.raftLog = newLoggers(o.Log)
+	n.bus = bus.New(bus.Options{Deliver: o.Messages, Wanted: o.EventsWanted, Log: o.Log})
 	n.view.Store(n.makeView())
 	if err := os.MkdirAll(n.path(), 0o700); err != nil {
 		return nil, err
@@ -156,6 +163,9 @@ func (n *Node) path(names ...string) string {
 	return filepath.Join(append([]string{n.options.Dir, clusterDir}, names...)...)
 }
 
+// Bus returns the way of published messages to the other nodes.
+func (n *Node) Bus() *bus.Bus { return n.bus }
+
 // Start runs the node in the background until [Node.Close].
 func (n *Node) Start() {
 	n.tasks.Go(n.watch)
@@ -169,6 +179,7 @@ func (n *Node) Close(orderly bool) error {
 	n.orderly.Store(orderly)
 	n.cancel()
 	n.tasks.Wait()
+	n.bus.Close()
 	return n.listener.Close()
 }
 

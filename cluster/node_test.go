@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"mayfly/cluster/bus"
 	"mayfly/cluster/forming"
 	"mayfly/cluster/stores"
 	"mayfly/cluster/topology"
@@ -45,6 +46,7 @@ type testNode struct {
 	ks      *keyspace.Keyspace
 	served  int             // how often a keyspace was opened
 	changes []topology.View // that Changed was called with
+	heard   []string        // the texts of messages of other nodes
 }
 
 // testLog collects the log of a test and shows it if the test fails.
@@ -135,6 +137,13 @@ func (c *trio) add(name, addr string) *testNode {
 			n.mu.Lock()
 			defer n.mu.Unlock()
 			n.changes = append(n.changes, *v)
+		},
+		Messages: func(list []bus.Message) {
+			n.mu.Lock()
+			defer n.mu.Unlock()
+			for _, m := range list {
+				n.heard = append(n.heard, m.Text)
+			}
 		},
 	}
 	c.nodes[name] = n

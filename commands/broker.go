@@ -26,11 +26,14 @@ import (
 type Broker struct {
 	classes            atomic.Uint32 // EventClasses of notify-keyspace-events
 	subscribedSessions atomic.Int64  // sessions with a subscription
+	eventsWanted       atomic.Bool   // another node has a subscriber that may match events of items
 	monitoringSessions atomic.Int64  // sessions in monitors
 
 	// For the cost of matching: the number of subscribed patterns and their bytes.
 	patternCount, patternBytes atomic.Int64
 	stopping                   atomic.Bool // see Stop
+
+	remote *remote // the way to the other nodes of a cluster; nil: there is none
 
 	mu         sync.Mutex // protects what follows; held for the delivery of a message
 	monitors   []*Session // the sessions of MONITOR
@@ -140,6 +143,7 @@ func (b *Broker) subscribeLocked(s *Session, kind subscriptionKind, name string,
 		}
 		r.byName[name] = sub
 		r.all = append(r.all, sub)
+		b.remote.noteLocked(kind, name, true)
 		if kind == subPattern {
 			b.countPatternLocked(name, 1)
 		}
@@ -188,6 +192,7 @@ func (b *Broker) unsubscribeLocked(s *Session, kind subscriptionKind, name strin
 	r.all[sub.index].index = sub.index
 	r.all[end] = nil
 	r.all = r.all[:end]
+	b.remote.noteLocked(kind, name, false)
 	if kind == subPattern {
 		b.countPatternLocked(name, -1)
 	}
@@ -237,11 +242,15 @@ func (b *Broker) unsubscribe(s *Session, kind subscriptionKind, names []string, 
 // dropSession ends all subscriptions of a session, and its MONITOR.
 func (b *Broker) dropSession(s *Session) {
 	b.stopMonitoring(s)
+	if s.subscribed.total() == 0 {
+		return
+	}
 	for _, kind := range []subscriptionKind{subChannel, subPattern, subShard} {
 		if s.subscribed[kind] > 0 {
 			b.unsubscribe(s, kind, b.names(s, kind), func(string) {})
 		}
 	}
+	b.announce()
 }
 
 // names returns the names that a session subscribes to, sorted.

@@ -91,9 +91,9 @@ type leadership struct {
 // LeaderChanged applies a change of leaders. The node calls it with each View whose leader, or whose own role, differs
 // from the one before, before it applies what another leader has written.
 //
-// At a node that does not lead any more, blocked commands end with an error, and the connections of subscribers close,
-// but of those to Sentinel's channels: messages are published at the leader. The connections of clients that it has served
-// as the leader close a little later. Every node publishes a new leader as a Sentinel does.
+// At a node that does not lead any more, blocked commands end with an error. The connections of clients that it has served
+// as the leader close a little later, but for those that can only receive messages: these come from any node. Every node
+// publishes a new leader as a Sentinel does.
 func (e *Engine) LeaderChanged(v *topology.View) {
 	l := &e.leadership
 	l.mu.Lock()
@@ -112,8 +112,6 @@ func (e *Engine) LeaderChanged(v *topology.View) {
 	}
 	if l.led && !v.Leads() {
 		e.waiters.deposeAll()
-		subscribed := e.Broker.ordinarySubscribers()
-		e.Host.Disconnect(func(s *Session) bool { return subscribed[s] })
 		e.disconnectLed()
 	}
 	l.led = v.Leads()
@@ -124,7 +122,8 @@ const deposedGrace = 100 * time.Millisecond
 
 // disconnectLed disconnects, soon, the clients that the node has served as the leader. Clients of Sentinels keep their
 // connections as long as these work, and do not understand MOVED; Sentinels make a deposed master disconnect its clients
-// for the same reason. What such a client sends meanwhile does not run and gets no reply: see awaitsLeader.
+// for the same reason. What such a client sends meanwhile does not run and gets no reply: see awaitsLeader. A client that can
+// only receive messages stays until it unsubscribes.
 func (e *Engine) disconnectLed() {
 	for _, s := range e.Host.Sessions() {
 		if s.led.Load() {
@@ -136,7 +135,7 @@ func (e *Engine) disconnectLed() {
 		after = func(d time.Duration, f func()) { time.AfterFunc(d, f) }
 	}
 	after(deposedGrace, func() {
-		e.Host.Disconnect(func(s *Session) bool { return s.deposed.Load() })
+		e.Host.Disconnect(func(s *Session) bool { return s.deposed.Load() && !s.onlyReceives() })
 	})
 }
 
@@ -145,28 +144,10 @@ func (e *Engine) publishSwitch(name string, from, to *topology.Member) {
 	oldHost, oldPort := from.Split()
 	newHost, newPort := to.Split()
 	e.Broker.queue.push(event{
-		kind: subChannel, channel: "+switch-master",
+		local: true, kind: subChannel, channel: "+switch-master",
 		text: name + " " + oldHost + " " + oldPort + " " + newHost + " " + newPort,
 	})
 	e.Broker.ensureHelper()
-}
-
-// ordinarySubscribers returns the sessions that subscribe to anything but Sentinel's channels.
-func (b *Broker) ordinarySubscribers() map[*Session]bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	list := map[*Session]bool{}
-	for kind := range b.registries {
-		for _, sub := range b.registries[kind].all {
-			if subscriptionKind(kind) != subShard && isSentinelChannel(sub.name) {
-				continue
-			}
-			for _, s := range sub.members {
-				list[s] = true
-			}
-		}
-	}
-	return list
 }
 
 // vetoed returns the error of a command whose transaction the keyspace refuses.

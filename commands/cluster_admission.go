@@ -51,7 +51,7 @@ func (e *Engine) admitInCluster(s *Session, r *row, args []string) error {
 		needs = s.multi.flags
 	}
 	loaded := e.loaded()
-	if needs&(Write|ReadOnly|OnLeader) == 0 || isForSentinel(r, args) {
+	if needs&(Write|ReadOnly|OnLeader) == 0 {
 		s.service = serveOnNode
 		if !loaded {
 			s.service = serveDetached
@@ -115,7 +115,7 @@ func (e *Engine) awaitsLeader(s *Session, err error) <-chan struct{} {
 	v := e.Cluster.View()
 	switch {
 	case s.wait != nil:
-	case s.deposed.Load() && isRedirection(err):
+	case s.deposed.Load() && !s.inSubscribedMode() && isRedirection(err):
 		return untilDisconnected
 	case (err == errNoMajority || err == errLoadingData) && (v.Role.Open() || v.Role == topology.Loading),
 		isRedirection(err) && isSilent(v):
@@ -242,26 +242,6 @@ func (s *Session) slotOf(r *row, args []string) int {
 func isRedirection(err error) bool {
 	text := err.Error()
 	return strings.HasPrefix(text, "MOVED ") || strings.HasPrefix(text, "CLUSTERDOWN ")
-}
-
-// isForSentinel reports whether a command subscribes to nothing but what Sentinels publish, which every node does.
-func isForSentinel(r *row, args []string) bool {
-	switch r.Name {
-	case "subscribe", "psubscribe":
-	default:
-		return false
-	}
-	for _, name := range args[1:] {
-		if !isSentinelChannel(name) && (r.Name == "subscribe" || name != "*") {
-			return false
-		}
-	}
-	return true
-}
-
-// isSentinelChannel reports whether a name, or a pattern, is of an event of Sentinels.
-func isSentinelChannel(name string) bool {
-	return name != "" && (name[0] == '+' || name[0] == '-') || name == "__sentinel__:hello"
 }
 
 // settle returns what must be committed before the reply of a command of a cluster leaves. lsn covers what it

@@ -100,6 +100,7 @@ func runReset(x *Context) Reply {
 	x.Engine.CloseSession(x.Session)
 	x.Session.reset()
 	x.Session.Authenticated.Store(!x.Engine.Host.PasswordSet())
+	x.close = x.Session.deposed.Load() // see disconnectLed
 	return Status("RESET")
 }
 

@@ -326,6 +326,7 @@ func (r *infoReport) clusterSection() {
 	r.flagField("cluster_enabled", c != nil)
 	if c != nil {
 		r.fields = append(r.fields, clusterFields(c.View())...)
+		r.fields = append(r.fields, InfoField{"cluster_messages_dropped", r.x.Engine.DroppedMessages()})
 	}
 }
 

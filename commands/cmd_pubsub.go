@@ -14,13 +14,13 @@ var pubsubCommands = []Command{
 		Name: "psubscribe", Syntax: "pattern [pattern ...]", Since: "2.0.0",
 		Summary: "Listen for messages published to channels matching the given patterns",
 		Differs: "The pattern is bounded as that of `KEYS`",
-		Flags:   PubSub | NoScript | Loading | Stale | AllowSubscribed | OnLeader,
+		Flags:   PubSub | NoScript | Loading | Stale | AllowSubscribed | OnNode,
 		Parse:   func(in *Input) (Run, error) { return parseSubscribe(in, subPattern, "psubscribe") },
 	},
 	{
 		Name: "publish", Syntax: "channel message", Since: "2.0.0", Summary: "Post a message to a channel",
 		Differs: "The message leaves when all earlier commands of the sender are committed, in their order",
-		Flags:   PubSub | Loading | Stale | Fast | Publishes | OnLeader,
+		Flags:   PubSub | Loading | Stale | Fast | Publishes | OnNode,
 		Parse:   func(in *Input) (Run, error) { return parsePublish(in, subChannel) },
 	},
 	pubsubCommand,
@@ -32,18 +32,18 @@ var pubsubCommands = []Command{
 	},
 	{
 		Name: "spublish", Syntax: "shardchannel message", Since: "7.0.0", Summary: "Post a message to a shard channel",
-		Flags: PubSub | Loading | Stale | Fast | Publishes | OnLeader, Keys: OneKey, Access: notKeys,
+		Flags: PubSub | Loading | Stale | Fast | Publishes | OnNode, Keys: OneKey, Access: notKeys,
 		Parse: func(in *Input) (Run, error) { return parsePublish(in, subShard) },
 	},
 	{
 		Name: "ssubscribe", Syntax: "shardchannel [shardchannel ...]", Since: "7.0.0",
 		Summary: "Listen for messages published to the given shard channels",
-		Flags:   PubSub | NoScript | Loading | Stale | AllowSubscribed | OnLeader, Keys: AllKeys, Access: notKeys,
+		Flags:   PubSub | NoScript | Loading | Stale | AllowSubscribed | OnNode, Keys: AllKeys, Access: notKeys,
 		Parse: func(in *Input) (Run, error) { return parseSubscribe(in, subShard, "ssubscribe") },
 	},
 	{
 		Name: "subscribe", Syntax: "channel [channel ...]", Since: "2.0.0", Summary: "Listen for messages published to the given channels",
-		Flags: PubSub | NoScript | Loading | Stale | AllowSubscribed | OnLeader,
+		Flags: PubSub | NoScript | Loading | Stale | AllowSubscribed | OnNode,
 		Parse: func(in *Input) (Run, error) { return parseSubscribe(in, subChannel, "subscribe") },
 	},
 	{
@@ -139,7 +139,7 @@ func parseSubscribe(in *Input, kind subscriptionKind, word string) (Run, error) 
 		if ks := x.Engine.Keyspace(); ks != nil {
 			ks.ListenersChanged()
 		}
-		return several(replies)
+		return x.announceSubscriptions(several(replies))
 	}, nil
 }
 
@@ -158,6 +158,8 @@ func runUnsubscribe(kind subscriptionKind, word string) Run {
 		x.Engine.Broker.unsubscribe(x.Session, kind, list, func(name string) {
 			replies = append(replies, confirmation(x.Session, kind, word, Bulk(name)))
 		})
+		x.Engine.Broker.announce()
+		x.close = x.close || x.Session.deposed.Load() && !x.Session.inSubscribedMode() // see disconnectLed
 		return several(replies)
 	}
 }
@@ -189,7 +191,7 @@ func parsePublish(in *Input, kind subscriptionKind) (Run, error) {
 				return Fail(errAbandoned)
 			}
 		}
-		if n > 0 {
+		if n > 0 || x.Engine.Broker.remote != nil {
 			x.publish(event{
 				kind: kind, channel: strings.Clone(channel), text: strings.Clone(text), bound: x.Session.multi.open,
 			})

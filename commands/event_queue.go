@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"sync"
 
+	"mayfly/cluster/bus"
 	"mayfly/keyspace"
 )
 
@@ -14,10 +15,12 @@ import (
 type event struct {
 	batch *eventBatch // nil for a death, which is sealed from the start
 	bound bool        // see Message.Bound
+	local bool        // of another node, or of a Sentinel: it is not passed on to other nodes
 
-	kind    subscriptionKind
-	channel string
-	text    string
+	kind     subscriptionKind
+	channel  string
+	numbered string // of another node's event: the channel with the container's number; else empty
+	text     string
 
 	name      string
 	channels  EventClasses // toKeyspace, toKeyevent or both
@@ -263,7 +266,7 @@ func (b *Broker) costOf(ev *event) int {
 	if ev.kind != subChannel {
 		return 0
 	}
-	length := len(ev.channel) + len(ev.id) + len(ev.name)
+	length := len(ev.channel) + len(ev.numbered) + len(ev.id) + len(ev.name)
 	if ev.container != nil {
 		if length += len(ev.container.Name()); !ev.container.NamedByNumber() {
 			length *= 2 // see publishEvent
@@ -280,8 +283,15 @@ func (b *Broker) deliverEvent(ev *event) {
 	if ev.batch != nil {
 		lsn = ev.batch.lsn
 	}
-	if ev.name == "" {
+	switch {
+	case ev.numbered != "":
+		b.publishNamed(ev.channel, ev.numbered, ev.text, lsn, ev.bound)
+		return
+	case ev.name == "":
 		b.publish(ev.kind, ev.channel, ev.text, lsn, ev.bound)
+		if b.remote != nil && !ev.local {
+			b.remote.send(bus.Message{Kind: busKinds[ev.kind], Channel: ev.channel, Text: ev.text}, lsn, ev.bound)
+		}
 		return
 	}
 	if ev.channels&toKeyspace != 0 {
@@ -292,21 +302,35 @@ func (b *Broker) deliverEvent(ev *event) {
 	}
 }
 
-// publishEvent delivers an event on the channel with the container's name. Subscriptions that match only the
-// channel with its number get it on that. So programs that know only numbers find containers. No pattern
-// that matches both gets an event twice.
+// busKinds are the kinds of messages between nodes.
+var busKinds = [...]bus.Kind{subChannel: bus.Channel, subShard: bus.Shard}
+
+// publishEvent delivers an event on the channel with the container's name, or with its number: see publishNamed. It passes the
+// event on to the nodes that want it.
 func (b *Broker) publishEvent(ev *event, lsn keyspace.LSN, prefix, about, text string) {
 	suffix := "__:" + about
-	named := prefix + ev.container.Name() + suffix
-	b.publish(subChannel, named, text, lsn, ev.bound)
-	if ev.container.NamedByNumber() {
+	named, numbered := prefix+ev.container.Name()+suffix, ""
+	if !ev.container.NamedByNumber() {
+		numbered = prefix + strconv.FormatUint(uint64(ev.container.DB()), 10) + suffix
+	}
+	b.publishNamed(named, numbered, text, lsn, ev.bound)
+	if b.remote != nil && b.eventsWanted.Load() && b.remote.bus.Wants(named, numbered) {
+		b.remote.send(bus.Message{Kind: bus.Event, Channel: named, Numbered: numbered, Text: text}, lsn, ev.bound)
+	}
+}
+
+// publishNamed delivers an event on the channel with the container's name. Subscriptions that match only the
+// channel with its number get it on that. So programs that know only numbers find containers. No pattern
+// that matches both gets an event twice. numbered is empty if the name is the number.
+func (b *Broker) publishNamed(named, numbered, text string, lsn keyspace.LSN, bound bool) {
+	b.publish(subChannel, named, text, lsn, bound)
+	if numbered == "" {
 		return
 	}
-	numbered := prefix + strconv.FormatUint(uint64(ev.container.DB()), 10) + suffix
 	matched, ok := b.match(subChannel, numbered, b.stopping.Load)
 	if !ok {
 		return
 	}
 	matched = slices.DeleteFunc(matched, func(sub *subscribers) bool { return sub.pattern.Match(named) })
-	b.send(subChannel, numbered, text, lsn, ev.bound, matched)
+	b.send(subChannel, numbered, text, lsn, bound, matched)
 }

@@ -118,10 +118,10 @@ var (
 // SetEventClasses sets the classes of events that are published from now on.
 func (b *Broker) SetEventClasses(e EventClasses) { b.classes.Store(uint32(e)) }
 
-// channelsFor returns the channels of an event; 0 if its class is not selected or there is no subscriber.
+// channelsFor returns the channels of an event; 0 if its class is not selected or there is no subscriber at any node.
 func (b *Broker) channelsFor(e eventKind) EventClasses {
 	all := EventClasses(b.classes.Load())
-	if all&e.class == 0 || b.subscribedSessions.Load() == 0 {
+	if all&e.class == 0 || b.subscribedSessions.Load() == 0 && !b.eventsWanted.Load() {
 		return 0
 	}
 	return all & (toKeyspace | toKeyevent)

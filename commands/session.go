@@ -224,6 +224,13 @@ func (s *Session) clientLine(now int64, running []string) string {
 // messages from replies.
 func (s *Session) inSubscribedMode() bool { return s.Proto == 2 && s.subscribed.total() > 0 }
 
+// onlyReceives is inSubscribedMode for other goroutines.
+func (s *Session) onlyReceives() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.inSubscribedMode()
+}
+
 func (s *Session) viaUnixSocket() bool { return strings.Contains(s.LAddr, "/") }
 
 // ReceivesMessages reports whether the client may receive messages besides replies: it subscribes or

@@ -102,7 +102,7 @@ func refuseProxies() error {
 	return errors.Join(os.Setenv("NO_PROXY", "*"), os.Setenv("no_proxy", "*"))
 }
 
-// Handle sets the handler of control requests, those to paths under /cluster/ but for the stores.
+// Handle sets the handler of control requests, those to paths under /cluster/ but for stores and streams.
 func (l *Listener) Handle(h http.Handler) { l.control.Store(&h) }
 
 // Addr returns the address on which it listens.
@@ -279,6 +279,11 @@ func (l *Listener) serve(w http.ResponseWriter, r *http.Request) {
 	case path == storesPath:
 		if t := l.transport.Load(); t != nil {
 			t.serveStores(w, r)
+			return
+		}
+	case path == streamPath:
+		if t := l.transport.Load(); t != nil {
+			t.serveStream(w, r)
 			return
 		}
 	case strings.HasPrefix(path, controlPath):

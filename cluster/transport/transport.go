@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"net"
 	"net/http"
 	"path"
 	"regexp"
@@ -43,6 +44,8 @@ type Options struct {
 	Expelled func()
 	// ReceiveStores reads the stores that come with m, size bytes. After nil, Deliver gets m.
 	ReceiveStores func(ctx context.Context, m *raftpb.Message, size int64, r io.Reader) error
+	// Stream takes a stream of another member, see Dial, and closes it. nil: streams are refused.
+	Stream func(id uint64, conn net.Conn)
 	// StoresRate bounds the speed at which stores are sent, in bytes a second to all nodes together; 0: 64 MB.
 	StoresRate int64
 	Log        zerolog.Logger

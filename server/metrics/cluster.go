@@ -20,6 +20,7 @@ var (
 	clusterLog     = describe("cluster_log_bytes", "Entries of the replicated log in memory.")
 	clusterVoters  = describe("cluster_voters", "Members that vote.")
 	clusterLag     = describe("cluster_member_lag_entries", "Entries that a member does not have yet. The leader knows those of all.", "member")
+	clusterDropped = describe("cluster_messages_dropped_total", "Published messages that this node could not send to another one.")
 	clusterActive  = describe("cluster_member_active", "1 if this node is in contact with a member.", "member")
 )
 

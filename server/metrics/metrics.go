@@ -190,6 +190,7 @@ func (m *Server) Collect(out chan<- prometheus.Metric) {
 	}
 	if m.engine.Cluster != nil {
 		collectCluster(out, m.engine.Cluster.View())
+		out <- prometheus.MustNewConstMetric(clusterDropped, prometheus.CounterValue, float64(m.engine.DroppedMessages()))
 	}
 	for _, f := range m.engine.Info() {
 		switch value := f.Value.(type) {
