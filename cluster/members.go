@@ -207,6 +207,12 @@ func (n *Node) announce(inc *incarnation) {
 	if m == nil || m.Name != n.options.Name || m.Leaving || m.Addr == n.options.Addr && m.Client == n.options.ClientAddr {
 		return
 	}
+	if m.Addr != n.options.Addr {
+		if err := n.conflict(); err != nil { // the peers had not answered at the start
+			inc.end(err)
+			return
+		}
+	}
 	ctx, cancel := context.WithTimeout(n.ctx, announceEvery)
 	defer cancel()
 	err := n.request(ctx, request{Op: "update", Name: n.options.Name, Addr: n.options.Addr, Client: n.options.ClientAddr, ID: m.ID})

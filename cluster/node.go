@@ -279,6 +279,9 @@ func (n *Node) tryToForm() (*forming.Identity, error) {
 			return nil, err
 		}
 	}
+	if err := n.conflict(); err != nil {
+		return nil, err
+	}
 	opened, err := n.opened(id)
 	if err == nil && !opened && id.Joined && n.cleared != id.ID && (hasData(n.options.Dir) || disk.Exists(n.path(walDir))) {
 		// They are of an earlier life of this node, of a server that was alone, or of another cluster.
@@ -289,6 +292,16 @@ func (n *Node) tryToForm() (*forming.Identity, error) {
 	}
 	n.cleared = id.ID
 	return id, nil
+}
+
+// conflictPatience is how long a start waits for peers that do not answer whether this node may take part.
+const conflictPatience = time.Second
+
+// conflict returns why this node must not take part in its cluster at present. See [forming.Former.Conflict].
+func (n *Node) conflict() error {
+	ctx, cancel := context.WithTimeout(n.ctx, conflictPatience)
+	defer cancel()
+	return n.former.Conflict(ctx)
 }
 
 // isDamage reports whether an error says that files are damaged, or that raft's log is not the one it was.

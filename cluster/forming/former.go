@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -285,7 +284,7 @@ func (f *Former) each(peers []Peer, do func(Peer)) {
 	wg.Wait()
 }
 
-// ask says hello to all peers. Those that do not answer have a nil answer.
+// ask says hello to all peers. Those that do not answer have a nil answer. With an error the other answers count, too.
 func (f *Former) ask(ctx context.Context, self *hello) (map[string]*hello, error) {
 	var mu sync.Mutex
 	answers := map[string]*hello{}
@@ -311,7 +310,7 @@ func (f *Former) ask(ctx context.Context, self *hello) (map[string]*hello, error
 		}
 	})
 	if err := ctx.Err(); err != nil {
-		return nil, err
+		return answers, err
 	}
 	return answers, wrong
 }
@@ -424,30 +423,6 @@ func (c *complaints) forget(name string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.last, name)
-}
-
-// ForeignPeers compares the cluster of this node, a member, with those of its peers, and logs each peer of another cluster.
-// It returns their names.
-func (f *Former) ForeignPeers(ctx context.Context) (names []string) {
-	self := f.hello()
-	if !self.formed() {
-		return nil
-	}
-	answers, err := f.ask(ctx, self)
-	if err != nil {
-		if refused := (*RefusedError)(nil); errors.As(err, &refused) {
-			f.config.Log.Error().Msg(refused.Reason)
-		}
-		return nil
-	}
-	for name, h := range answers {
-		if h != nil && h.Identity != nil && h.Identity.Cluster != 0 && h.Identity.Cluster != self.Identity.Cluster {
-			f.config.Log.Error().Msg(fmt.Sprintf("%s belongs to cluster %x, this node to %x", name, h.Identity.Cluster, self.Identity.Cluster))
-			names = append(names, name)
-		}
-	}
-	slices.Sort(names)
-	return names
 }
 
 // shown shortens a name of a peer for an error.

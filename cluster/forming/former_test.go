@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -291,19 +293,78 @@ func TestJoinRefused(t *testing.T) {
 	}
 }
 
-// A member names peers of another cluster.
-func TestForeignPeers(t *testing.T) {
-	g := newGroup(t, "a", "b")
-	for _, name := range []string{"a", "b"} {
+// A member whose peers are all of another cluster does not take part: clients of that cluster would end up in its own.
+func TestFolderOfAnotherCluster(t *testing.T) {
+	g := newGroup(t, "a", "b", "c")
+	for _, name := range []string{"a", "b", "c"} {
 		g.start(name, func(c *Config) { c.Peers = []Peer{{name, c.Addr}} })
 	}
-	got := g.formAll("a", "b")
-	g.start("a")
-	if names := g.formers["a"].ForeignPeers(context.Background()); len(names) != 1 || names[0] != "b" {
-		t.Errorf("foreign peers are %v", names)
+	got := g.formAll("a", "b", "c")
+	a := g.start("a")
+	refused := (*RefusedError)(nil)
+	want := fmt.Sprintf("belongs to cluster %x, but cluster-peers to others: b to %x, c to %x", got["a"].Cluster, got["b"].Cluster, got["c"].Cluster)
+	if err := a.Conflict(context.Background()); !errors.As(err, &refused) || !strings.Contains(err.Error(), want) {
+		t.Errorf("%v, want %q", err, want)
 	}
-	if want := fmt.Sprintf("b belongs to cluster %x, this node to %x", got["b"].Cluster, got["a"].Cluster); !strings.Contains(g.logs["a"].String(), want) {
-		t.Errorf("a logs %q, not %q", g.logs["a"].String(), want)
+	// With one peer of its own it goes on, and says what is wrong.
+	related := g.formers["b"]
+	related.mu.Lock()
+	related.identity.Cluster = got["a"].Cluster
+	related.mu.Unlock()
+	if err := a.Conflict(context.Background()); err != nil || !strings.Contains(g.logs["a"].String(), fmt.Sprintf("c to %x", got["c"].Cluster)) {
+		t.Errorf("with a peer of its cluster: %v; it logs %s", err, g.logs["a"])
+	}
+	g.mu.Lock()
+	g.formers["b"], g.formers["c"] = nil, nil
+	g.mu.Unlock()
+	if err := a.Conflict(context.Background()); err != nil {
+		t.Errorf("without answers: %v", err)
+	}
+}
+
+// Two servers with one identity, because a folder was copied: the one that comes second does not take part.
+func TestCopiedFolder(t *testing.T) {
+	g := newGroup(t, "a", "b", "c", "copy of b")
+	peers := []Peer{{"a", g.addr("a")}, {"b", g.addr("b")}, {"c", g.addr("c")}}
+	atHome := func(c *Config) { c.Peers = peers }
+	for _, name := range []string{"a", "b", "c"} {
+		g.start(name, atHome)
+	}
+	members := g.formAll("a", "b", "c")["a"].Members
+	raft := &fixedMembership{leader: "a", members: members}
+	for _, name := range []string{"a", "b", "c"} {
+		g.formers[name].Serve(raft)
+		if err := g.formers[name].Conflict(context.Background()); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if err := os.CopyFS(g.dirs["copy of b"], os.DirFS(g.dirs["b"])); err != nil {
+		t.Fatal(err)
+	}
+	elsewhere := func(c *Config) {
+		c.Name, c.Peers = "b", []Peer{{"a", g.addr("a")}, {"b", g.addr("copy of b")}, {"c", g.addr("c")}}
+	}
+	twin := g.start("copy of b", elsewhere)
+	refused := (*RefusedError)(nil)
+	if err := twin.Conflict(context.Background()); !errors.As(err, &refused) || !strings.Contains(err.Error(), g.addr("b")) {
+		t.Errorf("the copy starts: %v", err)
+	}
+	g.mu.Lock()
+	b := g.formers["b"]
+	g.formers["b"] = nil
+	g.mu.Unlock()
+	if err := twin.Conflict(context.Background()); err != nil { // a node that has moved
+		t.Errorf("b at another address: %v", err)
+	}
+	raft.mu.Lock()
+	raft.members = slices.Clone(raft.members)
+	named(raft.members, "b").Addr = g.addr("copy of b")
+	raft.mu.Unlock()
+	g.mu.Lock()
+	g.formers["b"] = b
+	g.mu.Unlock()
+	if err := b.Conflict(context.Background()); !errors.As(err, &refused) || !strings.Contains(err.Error(), g.addr("copy of b")) {
+		t.Errorf("b comes back beside its copy: %v", err)
 	}
 }
 
