@@ -30,12 +30,10 @@ type Status struct {
 	Contact  time.Duration // when the leader was heard last; of a leader: when a majority was. 0: never
 	Session  uint64        // open here, 0: none
 	Commit   uint64
-	Applied  uint64        // as Applied has said
-	Backlog  uint64        // bytes of entries in the log that are not applied
-	Transfer uint64        // id to which the leadership goes, 0: none
-	Lease    time.Duration // as LeaseUntil
-	State    entry.State   // as of the last entry that Ready has delivered
-	Progress []Progress    // leader only, ascending by id, with itself
+	Applied  uint64      // as Applied has said
+	Transfer uint64      // id to which the leadership goes, 0: none
+	State    entry.State // as of the last entry that Ready has delivered
+	Progress []Progress  // leader only, ascending by id, with itself
 }
 
 // Progress is what the leader knows of a node.
@@ -43,7 +41,6 @@ type Progress struct {
 	ID       uint64
 	Match    uint64        // index up to which its log on disk equals the leader's
 	Heard    time.Duration // when a message of it arrived last; 0: never
-	Active   bool          // heard within the last election timeout
 	Learner  bool
 	Snapshot bool // it waits for stores
 }
@@ -61,9 +58,7 @@ func (c *Core) Status(now time.Duration) Status {
 		Contact:  c.heard[c.leader],
 		Session:  c.leads.session,
 		Applied:  c.applied,
-		Backlog:  c.backlog.bytes,
 		Transfer: c.leads.transfer,
-		Lease:    c.LeaseUntil(),
 		State:    c.state.Clone(),
 	}
 	s.Commit = c.raft.BasicStatus().GetCommit()
@@ -75,7 +70,6 @@ func (c *Core) Status(now time.Duration) Status {
 			ID:       id,
 			Match:    pr.Match,
 			Heard:    c.heard[id],
-			Active:   c.active(id),
 			Learner:  typ == raft.ProgressTypeLearner,
 			Snapshot: pr.State == tracker.StateSnapshot,
 		}
