@@ -2,16 +2,15 @@ package tools
 
 import (
 	"cmp"
-	"context"
 	"crypto/tls"
 	"crypto/x509"
-	"errors"
 	"fmt"
 	"net"
 	"os"
 	"strings"
+	"time"
 
-	"github.com/redis/go-redis/v9"
+	"github.com/gomodule/redigo/redis"
 )
 
 // serverOptions are the options of a connection to a server, named as in redis-cli.
@@ -40,31 +39,35 @@ func isAddress(s string) bool {
 	return err == nil && port != ""
 }
 
-// quietLog drops what go-redis would log: errors are returned as well.
-type quietLog struct{}
+// dialTimeout is the longest time to connect to a server.
+const dialTimeout = 5 * time.Second
 
-func (quietLog) Printf(context.Context, string, ...any) {}
+// client is one connection to a server: SELECT holds for what follows. Replies are those of RESP2, with strings.
+type client struct{ conn redis.Conn }
 
-// connect opens one connection to a server, so that SELECT holds for what follows.
-func (o *serverOptions) connect(ctx context.Context, address string) (*redis.Conn, func(), error) {
-	redis.SetLogger(quietLog{})
-	password := cmp.Or(o.password, os.Getenv(passwordVariable))
-	options := &redis.Options{Addr: address, Password: password, MaxRetries: -1, DialerRetries: 1, DisableIdentity: true, ReadTimeout: -1, WriteTimeout: -1}
+// connect opens a connection to a server.
+func (o *serverOptions) connect(address string) (*client, error) {
+	options := []redis.DialOption{redis.DialConnectTimeout(dialTimeout), redis.DialPassword(cmp.Or(o.password, os.Getenv(passwordVariable)))}
 	if o.tls {
-		var err error
-		if options.TLSConfig, err = o.tlsConfig(address); err != nil {
-			return nil, nil, err
+		config, err := o.tlsConfig(address)
+		if err != nil {
+			return nil, err
 		}
+		options = append(options, redis.DialUseTLS(true), redis.DialTLSConfig(config))
 	}
-	client := redis.NewClient(options)
-	conn := client.Conn()
-	shut := func() { _ = conn.Close(); _ = client.Close() }
-	if err := conn.Ping(ctx).Err(); err != nil {
-		shut()
-		return nil, nil, fmt.Errorf("server %s: %w", address, err)
+	conn, err := redis.Dial("tcp", address, options...)
+	if err != nil {
+		return nil, fmt.Errorf("server %s: %w", address, err)
 	}
-	return conn, shut, nil
+	c := &client{conn}
+	if _, err := c.do("PING"); err != nil {
+		c.close()
+		return nil, fmt.Errorf("server %s: %w", address, err)
+	}
+	return c, nil
 }
+
+func (c *client) close() { _ = c.conn.Close() } // all replies have been read
 
 func (o *serverOptions) tlsConfig(address string) (*tls.Config, error) {
 	host, _, err := net.SplitHostPort(address)
@@ -93,23 +96,58 @@ func (o *serverOptions) tlsConfig(address string) (*tls.Config, error) {
 }
 
 // do runs one command. A null reply is nil.
-func do(ctx context.Context, conn *redis.Conn, args ...any) (any, error) {
-	reply, err := conn.Do(ctx, args...).Result()
-	if errors.Is(err, redis.Nil) {
-		return nil, nil
+func (c *client) do(command string, args ...any) (any, error) {
+	if err := c.send(command, args...); err != nil {
+		return nil, fmt.Errorf("%s: %w", command, err)
 	}
+	reply, err := c.receive()
 	if err != nil {
-		return nil, fmt.Errorf("%v: %w", args[0], err)
+		return nil, fmt.Errorf("%s: %w", command, err)
 	}
 	return reply, nil
 }
 
-// field returns a member of a reply that is a map.
-func field[T any](reply any, name string) (value T, err error) {
-	m, _ := reply.(map[any]any)
-	value, ok := m[name].(T)
-	if !ok {
-		err = fmt.Errorf("the server's reply has no %s as expected: is it mayfly?", name)
+// send adds a command to those whose replies receive returns, in order.
+func (c *client) send(command string, args ...any) error { return c.conn.Send(command, args...) }
+
+// receive returns the next reply. An error of the server is a redis.Error, also if it is one of the replies of EXEC.
+func (c *client) receive() (any, error) {
+	if err := c.conn.Flush(); err != nil {
+		return nil, err
 	}
-	return value, err
+	reply, err := c.conn.Receive()
+	if err != nil {
+		return nil, err
+	}
+	replies, _ := reply.([]any)
+	for _, r := range replies {
+		if refused, ok := r.(redis.Error); ok {
+			return nil, refused
+		}
+	}
+	return text(reply), nil
+}
+
+// text makes strings of all bytes of a reply.
+func text(reply any) any {
+	switch r := reply.(type) {
+	case []byte:
+		return string(r)
+	case []any:
+		for i := range r {
+			r[i] = text(r[i])
+		}
+	}
+	return reply
+}
+
+// field returns a member of a reply that is a map: names and values in turn.
+func field[T any](reply any, name string) (value T, err error) {
+	pairs, _ := reply.([]any)
+	for i := 0; i+1 < len(pairs); i += 2 {
+		if value, ok := pairs[i+1].(T); ok && pairs[i] == name {
+			return value, nil
+		}
+	}
+	return value, fmt.Errorf("the server's reply has no %s as expected: is it mayfly?", name)
 }

@@ -3,13 +3,12 @@ package tools
 import (
 	"bufio"
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
-	"strconv"
+	"slices"
 
 	"mayfly/commands/jsondoc"
 	"mayfly/expiry"
@@ -17,7 +16,7 @@ import (
 	"mayfly/keyspace/aof"
 	"mayfly/keyspace/repair"
 
-	"github.com/redis/go-redis/v9"
+	"github.com/gomodule/redigo/redis"
 )
 
 var exportTool = tool{
@@ -55,7 +54,7 @@ func export(c *call) (_ int, err error) {
 	e := &exporter{call: c}
 	source := func() error { return repair.Read(from, c.Clock, e.container, e.item, c.status.file("reading")) }
 	if isAddress(from) {
-		source = func() error { return e.fromServer(context.Background(), from, &server) }
+		source = func() error { return e.fromServer(from, &server) }
 	}
 	write := func(s sink) error {
 		e.to = s
@@ -157,20 +156,21 @@ const (
 
 // fromServer exports what a client can see. Each item is as it was at one moment; together they are
 // not. An item that changes during the export appears in its old or in its new state.
-func (e *exporter) fromServer(ctx context.Context, address string, o *serverOptions) error {
-	conn, shut, err := o.connect(ctx, address)
+func (e *exporter) fromServer(address string, o *serverOptions) error {
+	conn, err := o.connect(address)
 	if err != nil {
 		return err
 	}
-	defer shut()
-	names, err := conn.Do(ctx, "CONTAINER.LIST").StringSlice()
+	defer conn.close()
+	reply, err := conn.do("CONTAINER.LIST")
+	names, err := redis.Strings(reply, err)
 	if err != nil {
-		return fmt.Errorf("CONTAINER.LIST: %w", err)
+		return err
 	}
 	var sources []source
 	for _, name := range names {
 		s := source{exporter: e, conn: conn}
-		if ok, err := s.containerState(ctx, name); err != nil {
+		if ok, err := s.containerState(name); err != nil {
 			return err
 		} else if !ok {
 			continue // dropped during the export
@@ -181,10 +181,10 @@ func (e *exporter) fromServer(ctx context.Context, address string, o *serverOpti
 		}
 	}
 	for _, s := range sources {
-		if err := s.documents(ctx); err != nil {
+		if err := s.documents(); err != nil {
 			return err
 		}
-		if err := s.plainKeys(ctx); err != nil {
+		if err := s.plainKeys(); err != nil {
 			return err
 		}
 	}
@@ -194,14 +194,14 @@ func (e *exporter) fromServer(ctx context.Context, address string, o *serverOpti
 // source is a container of a running server.
 type source struct {
 	*exporter
-	conn    *redis.Conn
+	conn    *client
 	state   keyspace.ContainerRecord
 	portion int // items to ask for at a time
 }
 
 // containerState reads the state of a container. It returns false if the container does not exist.
-func (s *source) containerState(ctx context.Context, name string) (bool, error) {
-	reply, err := do(ctx, s.conn, "CONTAINER.GET", name)
+func (s *source) containerState(name string) (bool, error) {
+	reply, err := s.conn.do("CONTAINER.GET", name)
 	if err != nil || reply == nil {
 		return false, err
 	}
@@ -221,7 +221,7 @@ func (s *source) containerState(ctx context.Context, name string) (bool, error) 
 	}
 	s.state.Policy.Deadline, _ = field[string](reply, "deadline") // null for none
 	s.state.Policy.Hold, _ = field[string](reply, "hold")
-	if s.state.Indexes, err = indexesOf(ctx, s.conn, name); err != nil {
+	if s.state.Indexes, err = indexesOf(s.conn, name); err != nil {
 		return false, err
 	}
 	s.state.Policy.Default, err = expiry.ParseDefault(ttl)
@@ -231,10 +231,10 @@ func (s *source) containerState(ctx context.Context, name string) (bool, error) 
 
 // indexesOf returns the indexes of a container of a server, as a record has them: paths, with "geo" at the end of one
 // over points.
-func indexesOf(ctx context.Context, conn *redis.Conn, name string) (list [][]string, err error) {
-	reply, err := do(ctx, conn, "INDEX.LIST", name)
+func indexesOf(conn *client, name string) (list [][]string, err error) {
+	reply, err := conn.do("INDEX.LIST", name)
 	if err != nil {
-		return nil, fmt.Errorf("INDEX.LIST: %w", err)
+		return nil, err
 	}
 	indexes, _ := reply.([]any)
 	for _, described := range indexes {
@@ -257,10 +257,10 @@ func indexesOf(ctx context.Context, conn *redis.Conn, name string) (list [][]str
 
 // documents exports the container's documents. One transaction reads each portion, so that a document
 // and the time of its last write belong together.
-func (s *source) documents(ctx context.Context) error {
+func (s *source) documents() error {
 	name := s.state.Name
 	scan := []any{"DOC.SCAN", name}
-	return s.each(ctx, scan, nil, "DOC.GET", "DOC.META", []any{name}, func(id string, body string, meta any) error {
+	return s.each(scan, nil, "DOC.GET", "DOC.META", []any{name}, func(id string, body string, meta any) error {
 		ts, err := field[int64](meta, "ts")
 		if err != nil {
 			return err
@@ -276,13 +276,13 @@ func (s *source) documents(ctx context.Context) error {
 
 // plainKeys exports the container's plain keys with their ends. The server does not tell whether an end
 // is a key's own or follows from the container's default, nor any end of a key on hold.
-func (s *source) plainKeys(ctx context.Context) error {
+func (s *source) plainKeys() error {
 	name := s.state.Name
-	if _, err := do(ctx, s.conn, "SELECT", name); err != nil {
+	if _, err := s.conn.do("SELECT", name); err != nil {
 		return err
 	}
 	scan, ofType := []any{"SCAN"}, []any{"TYPE", "string"}
-	return s.each(ctx, scan, ofType, "GET", "PEXPIRETIME", nil, func(id string, body string, end any) error {
+	return s.each(scan, ofType, "GET", "PEXPIRETIME", nil, func(id string, body string, end any) error {
 		own, ok := end.(int64)
 		switch {
 		case !ok:
@@ -297,34 +297,28 @@ func (s *source) plainKeys(ctx context.Context) error {
 }
 
 // each scans the container and asks two questions about every id, one transaction for each portion.
-func (s *source) each(ctx context.Context, scan, options []any, ask, askAlso string, of []any, visit func(id, body string, more any) error) error {
+func (s *source) each(scan, options []any, ask, askAlso string, of []any, visit func(id, body string, more any) error) error {
 	for cursor := "0"; ; {
-		command := append(append(append([]any{}, scan...), cursor, "COUNT", strconv.Itoa(s.portion)), options...)
-		page, err := s.conn.Do(ctx, command...).Slice()
-		if err != nil || len(page) != 2 {
-			return fmt.Errorf("%v: %w", scan[0], err)
+		args := append(append(slices.Clone(scan[1:]), cursor, "COUNT", s.portion), options...)
+		reply, err := s.conn.do(scan[0].(string), args...)
+		if err != nil {
+			return err
+		}
+		page, _ := reply.([]any)
+		if len(page) != 2 {
+			return fmt.Errorf("%v: the reply has %d parts", scan[0], len(page))
 		}
 		ids, _ := page[1].([]any)
-		var bodies, more []*redis.Cmd
-		_, err = s.conn.TxPipelined(ctx, func(p redis.Pipeliner) error {
-			for _, id := range ids {
-				bodies = append(bodies, p.Do(ctx, append(append([]any{ask}, of...), id)...))
-				more = append(more, p.Do(ctx, append(append([]any{askAlso}, of...), id)...))
-			}
-			return nil
-		})
-		if err != nil && !errors.Is(err, redis.Nil) {
+		answers, err := s.ask(ids, ask, askAlso, of)
+		if err != nil {
 			return fmt.Errorf("%s: %w", ask, err)
 		}
 		for i, id := range ids {
-			body, err := bodies[i].Text()
-			if errors.Is(err, redis.Nil) {
+			body, more := answers[2*i], answers[2*i+1]
+			if body == nil {
 				continue // it died or was deleted after the scan
 			}
-			if err != nil {
-				return fmt.Errorf("%s: %w", ask, err)
-			}
-			if err := visit(fmt.Sprint(id), body, more[i].Val()); err != nil {
+			if err := visit(fmt.Sprint(id), fmt.Sprint(body), more); err != nil {
 				return err
 			}
 		}
@@ -332,4 +326,33 @@ func (s *source) each(ctx context.Context, scan, options []any, ask, askAlso str
 			return nil
 		}
 	}
+}
+
+// ask asks two questions about each id, in one transaction, and returns the answers in turn.
+func (s *source) ask(ids []any, ask, askAlso string, of []any) ([]any, error) {
+	if err := s.conn.send("MULTI"); err != nil {
+		return nil, err
+	}
+	for _, id := range ids {
+		args := append(slices.Clone(of), id)
+		if err := errors.Join(s.conn.send(ask, args...), s.conn.send(askAlso, args...)); err != nil {
+			return nil, err
+		}
+	}
+	if err := s.conn.send("EXEC"); err != nil {
+		return nil, err
+	}
+	var reply any
+	var refused error
+	for range 2*len(ids) + 2 { // those of MULTI and of each question come first
+		var err error
+		if reply, err = s.conn.receive(); err != nil {
+			refused = cmp.Or(refused, err)
+		}
+	}
+	answers, _ := reply.([]any)
+	if refused == nil && len(answers) != 2*len(ids) {
+		refused = fmt.Errorf("EXEC has %d replies for %d questions", len(answers), 2*len(ids))
+	}
+	return answers, refused
 }

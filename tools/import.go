@@ -2,7 +2,6 @@ package tools
 
 import (
 	"bufio"
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -76,7 +75,7 @@ func importItems(c *call) (code int, err error) {
 		if *partitions != 0 {
 			return exitFailed, errors.New("the number of a running server's partitions is its own")
 		}
-		m.to, err = newServerTarget(context.Background(), to, &server, c.Clock, m.refused)
+		m.to, err = newServerTarget(to, &server, c.Clock, m.refused)
 	} else {
 		m.to, err = newFolderTarget(to, *partitions, *maxContainers, c.Clock)
 	}

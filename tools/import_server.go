@@ -2,7 +2,6 @@ package tools
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -11,31 +10,27 @@ import (
 	"mayfly/expiry/clock"
 	"mayfly/keyspace"
 
-	"github.com/redis/go-redis/v9"
+	"github.com/gomodule/redigo/redis"
 )
 
 // serverTarget imports into a running server, many commands at a time.
 type serverTarget struct {
-	ctx   context.Context
-	conn  *redis.Conn
-	shut  func()
+	conn  *client
 	clock clock.Clock
 	bad   func(at place, err error) // reports what the server has refused
 
 	policies map[string]*expiry.Policy // of containers seen so far; nil: the server has none
 	selected string
-	pipe     redis.Pipeliner
-	sent     []place // of each command in pipe
-	bytes    int     // of values in pipe
+	sent     []place // of each command whose reply was not read
+	bytes    int     // of their values
 }
 
-func newServerTarget(ctx context.Context, address string, o *serverOptions, clock clock.Clock, bad func(place, error)) (*serverTarget, error) {
-	conn, shut, err := o.connect(ctx, address)
+func newServerTarget(address string, o *serverOptions, clock clock.Clock, bad func(place, error)) (*serverTarget, error) {
+	conn, err := o.connect(address)
 	if err != nil {
 		return nil, err
 	}
-	return &serverTarget{ctx: ctx, conn: conn, shut: shut, clock: clock, bad: bad,
-		policies: make(map[string]*expiry.Policy), pipe: conn.Pipeline()}, nil
+	return &serverTarget{conn: conn, clock: clock, bad: bad, policies: make(map[string]*expiry.Policy)}, nil
 }
 
 func (s *serverTarget) container(state keyspace.ContainerRecord) (number uint32, err error) {
@@ -44,7 +39,7 @@ func (s *serverTarget) container(state keyspace.ContainerRecord) (number uint32,
 	}
 	p := state.Policy
 	s.policies[state.Name] = &expiry.Policy{Default: p.Default, Mode: p.Mode, Hold: p.Hold}
-	set := []any{"CONTAINER.SET", state.Name, "TTL", p.Default.String(), "TTLMODE", p.Mode.String()}
+	set := []any{state.Name, "TTL", p.Default.String(), "TTLMODE", p.Mode.String()}
 	if p.Deadline != "" {
 		set = append(set, "DEADLINE", p.Deadline)
 	}
@@ -52,15 +47,15 @@ func (s *serverTarget) container(state keyspace.ContainerRecord) (number uint32,
 		set = append(set, "HOLD", p.Hold)
 	}
 	if state.DB != 0 {
-		if _, err := do(s.ctx, s.conn, append(set, "NUMBER", state.DB)...); err == nil {
+		if _, err := s.conn.do("CONTAINER.SET", append(set, "NUMBER", state.DB)...); err == nil {
 			return state.DB, s.indexes(state)
 		}
 	}
 	// Without a number, or because it is not free.
-	if _, err := do(s.ctx, s.conn, set...); err != nil || state.DB == 0 {
+	if _, err := s.conn.do("CONTAINER.SET", set...); err != nil || state.DB == 0 {
 		return 0, cmp.Or(s.judge(err), s.indexes(state))
 	}
-	reply, err := do(s.ctx, s.conn, "CONTAINER.GET", state.Name)
+	reply, err := s.conn.do("CONTAINER.GET", state.Name)
 	if err != nil {
 		return 0, s.judge(err)
 	}
@@ -73,7 +68,7 @@ func (s *serverTarget) indexes(state keyspace.ContainerRecord) error {
 	if len(state.Indexes) == 0 {
 		return nil
 	}
-	there, err := indexesOf(s.ctx, s.conn, state.Name)
+	there, err := indexesOf(s.conn, state.Name)
 	if err != nil {
 		return s.judge(err)
 	}
@@ -81,11 +76,11 @@ func (s *serverTarget) indexes(state keyspace.ContainerRecord) error {
 		if slices.ContainsFunc(there, func(other []string) bool { return slices.Equal(other, paths) }) {
 			continue
 		}
-		create := []any{"INDEX.CREATE", state.Name}
+		create := []any{state.Name}
 		for _, path := range paths {
 			create = append(create, path)
 		}
-		if _, err := do(s.ctx, s.conn, create...); err != nil {
+		if _, err := s.conn.do("INDEX.CREATE", create...); err != nil {
 			return s.judge(err)
 		}
 	}
@@ -118,30 +113,28 @@ func (s *serverTarget) item(at place, e entry) (keyspace.Restored, error) {
 		if err := s.flush(); err != nil {
 			return 0, err
 		}
-		if _, err := do(s.ctx, s.conn, "SELECT", e.container); err != nil {
+		if _, err := s.conn.do("SELECT", e.container); err != nil {
 			return 0, s.judge(err)
 		}
 		s.selected = e.container
 	}
-	command := []any{"SET", id, it.Body}
+	set := []any{id, it.Body}
 	if it.ExpireAt > 0 {
-		command = append(command, "PXAT", it.ExpireAt)
+		set = append(set, "PXAT", it.ExpireAt)
 	}
-	calls := [][]any{command}
-	if it.ExpireAt == expiry.Never {
-		calls = append(calls, []any{"PERSIST", id})
+	if it.ExpireAt != expiry.Never {
+		return keyspace.Stored, s.send(at, len(it.Body), "SET", set...)
 	}
-	if len(calls) > 1 && policy.Hold != "" { // what a transaction has created it may change on hold
-		calls = [][]any{{"MULTI"}, calls[0], calls[1], {"EXEC"}}
+	transaction := policy.Hold != "" // what a transaction has created it may change on hold
+	if transaction {
+		err = s.send(at, 0, "MULTI")
 	}
-	size := len(it.Body)
-	for _, call := range calls {
-		if err := s.send(at, size, call...); err != nil {
-			return keyspace.Stored, err
-		}
-		size = 0
+	err = cmp.Or(err, s.send(at, len(it.Body), "SET", set...))
+	err = cmp.Or(err, s.send(at, 0, "PERSIST", id))
+	if transaction {
+		err = cmp.Or(err, s.send(at, 0, "EXEC"))
 	}
-	return keyspace.Stored, nil
+	return keyspace.Stored, err
 }
 
 // policy returns the policy of a container of the server; nil if it does not exist.
@@ -152,7 +145,7 @@ func (s *serverTarget) policy(name string) (*expiry.Policy, error) {
 	if err := s.flush(); err != nil {
 		return nil, err
 	}
-	reply, err := do(s.ctx, s.conn, "CONTAINER.GET", name)
+	reply, err := s.conn.do("CONTAINER.GET", name)
 	if err != nil || reply == nil {
 		return nil, s.judge(err)
 	}
@@ -169,9 +162,11 @@ func (s *serverTarget) policy(name string) (*expiry.Policy, error) {
 	return p, nil
 }
 
-// send adds a command to the pipeline, and sends the pipeline when it is long enough.
-func (s *serverTarget) send(at place, size int, command ...any) error {
-	s.pipe.Do(s.ctx, command...)
+// send sends a command, and reads the replies when there are many.
+func (s *serverTarget) send(at place, size int, command string, args ...any) error {
+	if err := s.conn.send(command, args...); err != nil {
+		return s.judge(err)
+	}
 	s.sent = append(s.sent, at)
 	s.bytes += size
 	if len(s.sent) < portionItems && s.bytes < portionBytes {
@@ -180,32 +175,26 @@ func (s *serverTarget) send(at place, size int, command ...any) error {
 	return s.flush()
 }
 
-// flush sends the pipeline and reports what the server has refused.
+// flush reads the replies of what was sent and reports what the server has refused.
 func (s *serverTarget) flush() error {
-	if len(s.sent) == 0 {
-		return nil
-	}
 	sent := s.sent
 	s.sent, s.bytes = nil, 0
-	replies, err := s.pipe.Exec(s.ctx)
-	for i, reply := range replies {
-		refused := s.judge(reply.Err())
+	for _, at := range sent {
+		_, err := s.conn.receive()
+		refused := s.judge(err)
 		if _, ok := errors.AsType[fatal](refused); ok {
 			return refused
 		}
 		if refused != nil {
-			s.bad(sent[i], refused)
+			s.bad(at, refused)
 		}
-	}
-	if len(replies) != len(sent) && err != nil {
-		return fatal{err}
 	}
 	return nil
 }
 
 // judge makes errors fatal, except those with which the server has answered.
 func (s *serverTarget) judge(err error) error {
-	if err == nil || errors.Is(err, redis.Nil) {
+	if err == nil {
 		return nil
 	}
 	if _, ok := errors.AsType[redis.Error](err); ok {
@@ -216,6 +205,6 @@ func (s *serverTarget) judge(err error) error {
 
 func (s *serverTarget) close() error {
 	err := s.flush()
-	s.shut()
+	s.conn.close()
 	return err
 }
