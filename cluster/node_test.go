@@ -482,6 +482,26 @@ func TestTransfer(t *testing.T) {
 	c.converge()
 }
 
+// A leader whose transfer fails, since the other node has just died, goes on in its term. That has no lease any more.
+func TestTransferToADeadNode(t *testing.T) {
+	c := startTrio(t, "a", "b", "c")
+	c.mustPut("before", "1")
+	c.converge()
+	leader, to := c.leader(), c.follower()
+	term := leader.View().Term
+	to.crash(t)
+	if err := leader.Transfer(t.Context(), to.name); !errors.Is(err, errTransfer) {
+		t.Fatalf("the transfer: %v", err)
+	}
+	c.mustPut("after", "2")
+	if got, err := leader.get("after", false); got != "2" || err != nil {
+		t.Errorf("a read at the leader: %q, %v", got, err)
+	}
+	if now := leader.View().Term; now != term {
+		t.Errorf("term %d follows %d: that tests nothing", now, term)
+	}
+}
+
 // A change of the members that comes during an election waits for its end, at any node.
 func TestRequestsDuringAnElection(t *testing.T) {
 	c := startTrio(t, "a", "b", "c")

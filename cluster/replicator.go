@@ -151,21 +151,21 @@ func (r *replicator) committed(session, lsn uint64, tail replica.Tail) bool {
 // Confirm is of [replica.Replicator].
 func (r *replicator) Confirm(until time.Duration) error {
 	if r.readIndex {
-		return r.ask(until)
+		return r.ask(until, nil)
 	}
 	if r.leased() {
 		return nil
 	}
+	// A term may have no lease: after a transfer that failed, it never has one again.
 	r.mu.Lock()
 	r.waiting++
-	session := r.session
 	r.mu.Unlock()
 	defer func() {
 		r.mu.Lock()
 		r.waiting--
 		r.mu.Unlock()
 	}()
-	return r.await(session, until, r.leased)
+	return r.ask(until, r.leased)
 }
 
 // leased reports whether the lease lasts. The clock is read after the lease: a pause between the two must not make a
@@ -175,15 +175,15 @@ func (r *replicator) leased() bool {
 	return r.now() < until
 }
 
-// ask requests a barrier that begins after the call, and waits until a majority has answered it. Calls during a
-// barrier share the next one.
-func (r *replicator) ask(until time.Duration) error {
+// ask requests a barrier that begins after the call, and waits until a majority has answered it, or until the other function
+// reports true, if it is not nil. Calls during a barrier share the next one.
+func (r *replicator) ask(until time.Duration, other func() bool) error {
 	r.mu.Lock()
 	session, want := r.session, r.begun+1
 	r.wanted = max(r.wanted, want)
 	r.beginBarrierLocked()
 	r.mu.Unlock()
-	return r.await(session, until, func() bool { return r.passed >= want })
+	return r.await(session, until, func() bool { return r.passed >= want || other != nil && other() })
 }
 
 // beginBarrierLocked begins the next barrier if one is wanted and none is under way. r.mu must be held.

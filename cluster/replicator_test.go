@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"errors"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -238,10 +239,21 @@ func TestConfirmByLease(t *testing.T) {
 	}
 }
 
+// eachWithoutLease runs a test with a replicator that uses no leases, and with one whose term has none.
+func eachWithoutLease(t *testing.T, test func(t *testing.T, r *testReplicator)) {
+	for _, readIndex := range []bool{true, false} {
+		t.Run(fmt.Sprint("read index ", readIndex), func(t *testing.T) {
+			r := newTestReplicator()
+			r.readIndex = readIndex
+			test(t, r)
+		})
+	}
+}
+
 // A read is confirmed by a barrier that began after it. Reads during a barrier share the next one.
-func TestConfirmByBarrier(t *testing.T) {
-	r := newTestReplicator()
-	r.readIndex = true
+func TestConfirmByBarrier(t *testing.T) { eachWithoutLease(t, testConfirmByBarrier) }
+
+func testConfirmByBarrier(t *testing.T, r *testReplicator) {
 	r.open(7)
 	results := make(chan error, 10)
 	confirm := func() { results <- r.Confirm(0) }
@@ -282,9 +294,9 @@ func TestConfirmByBarrier(t *testing.T) {
 }
 
 // The answer to a barrier of an earlier session confirms nothing.
-func TestConfirmAcrossSessions(t *testing.T) {
-	r := newTestReplicator()
-	r.readIndex = true
+func TestConfirmAcrossSessions(t *testing.T) { eachWithoutLease(t, testConfirmAcrossSessions) }
+
+func testConfirmAcrossSessions(t *testing.T, r *testReplicator) {
 	r.open(7)
 	early := make(chan error, 1)
 	go func() { early <- r.Confirm(0) }()
