@@ -130,7 +130,7 @@ func moveData(dir, to string) (moved int, err error) {
 		return 0, err
 	}
 	for _, e := range entries {
-		if !e.Type().IsRegular() || !kept.MatchString(e.Name()) {
+		if !e.Type().IsRegular() || !kept().MatchString(e.Name()) {
 			continue
 		}
 		if err := rename(filepath.Join(dir, e.Name()), filepath.Join(to, e.Name())); err != nil {
@@ -158,7 +158,7 @@ func HasData(dir string) (bool, error) {
 	if errors.Is(err, os.ErrNotExist) {
 		return false, nil
 	}
-	return slices.ContainsFunc(entries, func(e os.DirEntry) bool { return e.Type().IsRegular() && kept.MatchString(e.Name()) }), err
+	return slices.ContainsFunc(entries, func(e os.DirEntry) bool { return e.Type().IsRegular() && kept().MatchString(e.Name()) }), err
 }
 
 // SetAside moves the data files of dir and what belongs to them in dir/cluster, the raft log among them, to a folder of that

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"sync"
 
 	"mayfly/keyspace/aof"
 	"mayfly/keyspace/record"
@@ -41,11 +42,16 @@ const (
 	mostList  = 4 << 20 // bytes of a list of files
 )
 
-// transferred are the names of the files of a backup.
-var transferred = regexp.MustCompile(`^(format|seed|manifest|[a-z0-9-]{1,64}\.db)$`)
+// transferred are the names of the files of a backup. Like kept, it is made when it is needed first: a server without a cluster
+// does not need it.
+var transferred = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^(format|seed|manifest|[a-z0-9-]{1,64}\.db)$`)
+})
 
 // kept are the names of all data files: those, and what starts, repairs and crashes leave beside them.
-var kept = regexp.MustCompile(`^(format|seed|manifest)(\.tmp)?$|\.db$|\.db\.|^repair-`)
+var kept = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^(format|seed|manifest)(\.tmp)?$|\.db$|\.db\.|^repair-`)
+})
 
 // InvalidError says that a stream or a folder is not what Pack and Unpack make.
 type InvalidError struct{ Reason string }

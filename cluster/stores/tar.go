@@ -47,7 +47,7 @@ func Pack(dir string) (stream io.ReadCloser, size int64, err error) {
 	var files []File
 	var sums int64
 	for _, e := range entries {
-		if !e.Type().IsRegular() || !transferred.MatchString(e.Name()) {
+		if !e.Type().IsRegular() || !transferred().MatchString(e.Name()) {
 			continue
 		}
 		fi, err := e.Info()
@@ -158,7 +158,7 @@ func unpack(dir string, size int64, stream io.Reader) (files []File, err error) 
 		if h.Name == sumsName {
 			break
 		}
-		if !transferred.MatchString(h.Name) || slices.ContainsFunc(files, func(f File) bool { return f.Name == h.Name }) {
+		if !transferred().MatchString(h.Name) || slices.ContainsFunc(files, func(f File) bool { return f.Name == h.Name }) {
 			return nil, invalid("entry %q is not a data file, or comes twice", h.Name)
 		}
 		f, err := unpackFile(t, dir, h)

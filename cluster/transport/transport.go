@@ -351,8 +351,10 @@ const (
 	fromHeader    = "X-Server-From"
 )
 
-// versions are those that rafthttp reads without a panic.
-var versions = regexp.MustCompile(`^[0-9]{1,9}\.[0-9]{1,9}\.[0-9]{1,9}$`)
+// versions are those that rafthttp reads without a panic. A server without a cluster does not need it.
+var versions = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^[0-9]{1,9}\.[0-9]{1,9}\.[0-9]{1,9}$`)
+})
 
 // mostMessage bounds the body of a message of raft, as rafthttp bounds those in streams.
 const mostMessage = 512 << 20
@@ -376,7 +378,7 @@ func (t *Transport) serveRaft(w http.ResponseWriter, r *http.Request) {
 	}
 	id, err := types.IDFromString(from)
 	version, least := r.Header.Get("X-Server-Version"), r.Header.Get("X-Min-Cluster-Version")
-	if err != nil || !versions.MatchString(version) || !versions.MatchString(least) {
+	if err != nil || !versions().MatchString(version) || !versions().MatchString(least) {
 		http.Error(w, "not a request of a node", http.StatusBadRequest)
 		return
 	}

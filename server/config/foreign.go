@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 )
 
 // This file recognises what stands in a configuration without being an option of ours: directives of Redis,
@@ -71,21 +72,25 @@ func (l *loader) takeDirective(name string, values []string, origin string) {
 // serviceLinks are variables that Kubernetes sets in every container, and the form of their values. They
 // belong to services whose name begins with mayfly. Some have the names of options: a service mayfly sets
 // MAYFLY_PORT=tcp://10.0.0.1:6379. See "Discovering services" in the manual of Kubernetes.
-var serviceLinks = []struct {
+var serviceLinks = sync.OnceValue(func() []serviceLink {
+	return []serviceLink{
+		{regexp.MustCompile(`^(.+_)?SERVICE_HOST$`), isIP},
+		{regexp.MustCompile(`^(.+_)?SERVICE_PORT(_.+)?$`), isPort},
+		{regexp.MustCompile(`^(.+_)?PORT(_[0-9]+_(TCP|UDP|SCTP))?$`), regexp.MustCompile(`^(tcp|udp|sctp)://`).MatchString},
+		{regexp.MustCompile(`^(.+_)?PORT_[0-9]+_(TCP|UDP|SCTP)_PROTO$`), regexp.MustCompile(`^(tcp|udp|sctp)$`).MatchString},
+		{regexp.MustCompile(`^(.+_)?PORT_[0-9]+_(TCP|UDP|SCTP)_PORT$`), isPort},
+		{regexp.MustCompile(`^(.+_)?PORT_[0-9]+_(TCP|UDP|SCTP)_ADDR$`), isIP},
+	}
+})
+
+type serviceLink struct {
 	name  *regexp.Regexp // without our prefix
 	value func(string) bool
-}{
-	{regexp.MustCompile(`^(.+_)?SERVICE_HOST$`), isIP},
-	{regexp.MustCompile(`^(.+_)?SERVICE_PORT(_.+)?$`), isPort},
-	{regexp.MustCompile(`^(.+_)?PORT(_[0-9]+_(TCP|UDP|SCTP))?$`), regexp.MustCompile(`^(tcp|udp|sctp)://`).MatchString},
-	{regexp.MustCompile(`^(.+_)?PORT_[0-9]+_(TCP|UDP|SCTP)_PROTO$`), regexp.MustCompile(`^(tcp|udp|sctp)$`).MatchString},
-	{regexp.MustCompile(`^(.+_)?PORT_[0-9]+_(TCP|UDP|SCTP)_PORT$`), isPort},
-	{regexp.MustCompile(`^(.+_)?PORT_[0-9]+_(TCP|UDP|SCTP)_ADDR$`), isIP},
 }
 
 // isServiceLink reports whether a variable, without our prefix, describes a service of Kubernetes.
 func isServiceLink(name, value string) bool {
-	for _, link := range serviceLinks {
+	for _, link := range serviceLinks() {
 		if link.name.MatchString(name) && link.value(value) {
 			return true
 		}
