@@ -270,16 +270,22 @@ func flipBytes(pattern string) error {
 	return err
 }
 
-// TestClusterFullDisk fills the disk of a follower, and then that of the leader: writes go on, and the node catches up when
-// there is room again.
+// TestClusterFullDisk fills the disk of a follower, and then that of the leader: writes go on, a node with room leads, and the
+// node catches up when there is room again. While all disks are full, the lead stays where it is and reads go on.
 func TestClusterFullDisk(t *testing.T) {
+	for _, reserve := range []string{"0", "16mb"} {
+		t.Run("reserve "+reserve, func(t *testing.T) { fillDisks(t, reserve) })
+	}
+}
+
+func fillDisks(t *testing.T, reserve string) {
 	seed := seed(t)
-	c := &nodes{t: t, program: binary, args: append([]string{"--disk-reserve", "0"}, ledgerArgs...)}
-	disks := make(map[*node]string)
+	c := &nodes{t: t, program: binary, args: append([]string{"--disk-reserve", reserve}, ledgerArgs...)}
+	filler := make(map[*node]string)
 	for range 3 {
 		disk := smallDisk(t, 256<<20)
 		n := c.add()
-		disks[n], n.dir = disk, filepath.Join(disk, "data")
+		filler[n], n.dir = filepath.Join(disk, "filler"), filepath.Join(disk, "data")
 	}
 	for _, n := range c.all {
 		n.start()
@@ -289,26 +295,80 @@ func TestClusterFullDisk(t *testing.T) {
 	l.pace = time.Millisecond
 	l.begin()
 	defer l.pause()
+	full := func(n *node) {
+		t.Helper()
+		if err := fill(filler[n]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	empty := func(n *node) {
+		t.Helper()
+		if err := os.Remove(filler[n]); err != nil {
+			t.Fatal(err)
+		}
+	}
 	for _, n := range []*node{c.others(leader)[0], leader} {
 		l.awaitAcks(50)
 		role := "a follower"
 		if n == leader {
 			role = "the leader"
 		}
-		filler := filepath.Join(disks[n], "filler")
-		if err := fill(filler); err != nil {
-			t.Fatal(err)
-		}
+		full(n)
 		outage := l.awaitAcks(500)
-		if err := os.Remove(filler); err != nil {
-			t.Fatal(err)
+		if n == leader {
+			began := time.Now()
+			for c.leader() == n {
+				outage = max(outage, l.awaitAcks(50))
+				if time.Since(began) > patience {
+					t.Fatalf("a node leads whose disk is full:\n%s", c.describe())
+				}
+			}
+			outage = max(outage, l.awaitAcks(200))
 		}
+		empty(n)
 		n.awaitServing()
 		l.pause()
 		l.verify()
-		t.Logf("full disk of %s: the next write was acknowledged after %v", role, outage.Round(time.Millisecond))
+		t.Logf("full disk of %s: the longest time without a write was %v", role, outage.Round(time.Millisecond))
 		l.begin()
 	}
 	l.pause()
 	t.Log(l.figures(10))
+	if reserve == "0" {
+		return // then all writes are refused, and nodes that start again wait for room
+	}
+	for _, n := range c.all {
+		full(n)
+	}
+	client := c.leader().connect()
+	defer client.Close()
+	refused := false
+	for i := 0; !refused && i < 100_000; i++ { // until the disks are known to be full
+		err := client.Set(t.Context(), fmt.Sprint("filling:", i), strings.Repeat("x", 100_000), 0).Err()
+		refused = err != nil && strings.HasPrefix(err.Error(), "MISCONF ")
+		if err != nil && !refused {
+			client.Close()
+			client = c.leader().connect()
+		}
+	}
+	if !refused {
+		t.Error("writes are not refused although all disks are full")
+	}
+	term := c.term(c.leader())
+	for range 30 {
+		time.Sleep(100 * time.Millisecond)
+		if _, err := client.Get(t.Context(), "filling:0").Result(); err != nil && !temporary(err) {
+			t.Errorf("a read while all disks are full: %v", err)
+		}
+	}
+	if now := c.term(c.leader()); now != term {
+		t.Errorf("all disks are full, and the lead is passed on: term %v, then %v", term, now)
+	}
+	for _, n := range c.all {
+		empty(n)
+	}
+	l.begin()
+	l.awaitAcks(100)
+	l.pause()
+	l.verify()
 }

@@ -211,7 +211,11 @@ func (a *applier) apply(e *entry.Entry) error {
 	switch {
 	case valid && a.rep.committed(e.Session, e.LSN, tail):
 		a.state = nil
-		return a.ks.Settle(journal.LSN(e.LSN))
+		err := a.ks.Settle(journal.LSN(e.LSN))
+		if aof.IsFull(err) {
+			err = nil // the local journal keeps it, and tries again; this node passes the lead on
+		}
+		return err
 	case a.leads || a.ks.Unsettled():
 		if valid || e.Kind == entry.Begin && e.Member.ID != a.self {
 			return errReload

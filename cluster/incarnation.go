@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"mayfly/cluster/core"
@@ -65,7 +66,9 @@ type incarnation struct {
 	cancel  context.CancelFunc
 	tasks   sync.WaitGroup
 
-	installs bool // the next incarnation installs stores, and node.incoming is held; used by the saver, and when it has ended
+	installs bool        // the next incarnation installs stores, and node.incoming is held; used by the saver, and when it has ended
+	failing  atomic.Bool // the raft log cannot be written any more: the incarnation ends when another node leads
+	noHeir   atomic.Bool // see topology.View
 
 	mu      sync.Mutex // protects what follows
 	cause   error      // why it ends; nil while it runs
@@ -107,6 +110,7 @@ func (n *Node) open(identity *forming.Identity) (_ *incarnation, err error) {
 	}
 	inc.tasks.Go(inc.loop.run)
 	inc.tasks.Go(inc.loop.saver.run)
+	inc.tasks.Go(inc.watchRoom)
 	inc.tasks.Go(inc.applier.run)
 	return inc, nil
 }
@@ -214,6 +218,7 @@ func (inc *incarnation) openCore() (err error) {
 	inc.applier.show = n.show
 	inc.loop.retained.keep = n.options.LogSize
 	inc.loop.init()
+	inc.loop.saver.fail = inc.saveFailed
 	inc.transport, err = transport.New(transport.Options{
 		Listener: n.listener, Cluster: id.Cluster, ID: id.ID, Deliver: inc.loop.deliver,
 		Unreachable: func(peer uint64) { inc.loop.post(func() { inc.loop.core.ReportUnreachable(peer) }) },
@@ -469,7 +474,7 @@ func (inc *incarnation) install(index, term uint64) error {
 // leading returns the status if this node leads, with an open session.
 func (inc *incarnation) leading() (*core.Status, bool) {
 	s := inc.loop.status.Load()
-	return s, s.Session != 0 && inc.applier.led.Load() == s.Session
+	return s, s.Session != 0 && inc.applier.led.Load() == s.Session && !inc.failing.Load()
 }
 
 // pause waits, unless the incarnation ends first.

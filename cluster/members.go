@@ -306,6 +306,7 @@ func (n *Node) handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("/", n.former)
 	mux.HandleFunc("POST "+requestPath, n.answer)
+	mux.HandleFunc("POST "+roomPath, n.answerRoom)
 	return mux
 }
 
@@ -380,7 +381,7 @@ func (n *Node) handOver(ctx context.Context, inc *incarnation, name string) erro
 	case <-inc.stop:
 		return errRestarting
 	}
-	for waited := time.Duration(0); inc.ks.Unsettled() && waited < drainPatience; waited += drainPause {
+	for waited := time.Duration(0); inc.ks.Unsettled() && inc.ks.Unsaved() == nil && waited < drainPatience; waited += drainPause {
 		if !inc.pause(drainPause) {
 			return errRestarting
 		}

@@ -127,6 +127,7 @@ func (inc *incarnation) describe(v *topology.View) {
 	v.Index = inc.lastIndex()
 	v.Moment = inc.ks.Position().Moment
 	v.LogBytes = inc.loop.bytes.Load()
+	v.NoHeir = inc.noHeir.Load()
 	leader := s.Leader
 	v.Quorum = leader != 0 && now-s.Contact < 2*n.options.NodeTimeout
 	v.Role, v.Cause = topology.Follower, ""

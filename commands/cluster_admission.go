@@ -40,6 +40,8 @@ const (
 	errNoMajority  = Error("CLUSTERDOWN no majority of nodes is reachable")
 	errUnsettled   = Error("CLUSTERDOWN the leader has changed; the fate of its last writes is not known yet")
 	errNotLeading  = Error("CLUSTERDOWN this node does not lead any more; nothing was changed")
+	errHandsOver   = Error("CLUSTERDOWN the disk of this node is full: another node is to lead")
+	errFullLeader  = Error("CLUSTERDOWN the disk of the leader is full; the fate of its last writes is not known yet")
 	errDeposed     = Error("UNBLOCKED force unblock from blocking operation, instance state changed (master -> replica?)")
 )
 
@@ -117,7 +119,7 @@ func (e *Engine) awaitsLeader(s *Session, err error) <-chan struct{} {
 	case s.wait != nil:
 	case s.deposed.Load() && !s.inSubscribedMode() && isRedirection(err):
 		return untilDisconnected
-	case (err == errNoMajority || err == errLoadingData) && (v.Role.Open() || v.Role == topology.Loading),
+	case (err == errNoMajority || err == errLoadingData || err == errHandsOver) && (v.Role.Open() || v.Role == topology.Loading),
 		isRedirection(err) && isSilent(v):
 		now := clock.Monotonic()
 		if s.awaits == 0 {
@@ -271,6 +273,8 @@ func CommitFailure(cause error) error {
 		return errNotLeading
 	case errors.Is(cause, replica.ErrVoid):
 		return errUnsettled
+	case errors.Is(cause, replica.ErrFull):
+		return errFullLeader
 	}
 	return Error("MISCONF Errors writing to the journal: " + cause.Error())
 }

@@ -287,10 +287,13 @@ func (e *Engine) diskRefusal(frees bool) error {
 	if err != nil && frees {
 		err = e.Keyspace().Freeing()
 	}
-	if err != nil {
-		return CommitFailure(err)
+	switch {
+	case err == nil:
+		return nil
+	case e.Cluster != nil && e.Keyspace().DiskFull() && !e.Cluster.View().NoHeir:
+		return errHandsOver
 	}
-	return nil
+	return CommitFailure(err)
 }
 
 // run runs a parsed command in a transaction of its own. It closes the transaction, sets the outcome's LSN

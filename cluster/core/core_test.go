@@ -623,3 +623,59 @@ func TestUnknownVersion(t *testing.T) {
 		t.Errorf("error %v", n.err)
 	}
 }
+
+// TestDeposeWithoutADisk shows that a leader whose log cannot be written makes another node the leader, with all it has sent.
+func TestDeposeWithoutADisk(t *testing.T) {
+	w := newNet(t, 3)
+	n := w.leader()
+	to := 1 + n.config.ID%3
+	n.stalled = true
+	n.propose(t, "sent but not saved here")
+	w.settle()
+	if err := n.Depose(n.config.ID, w.now); err == nil {
+		t.Error("it deposes itself in favour of itself")
+	}
+	if err := n.Depose(to, w.now); err != nil {
+		t.Fatal(err)
+	}
+	if n.LeaseUntil() != 0 {
+		t.Error("the lease has not ended")
+	}
+	w.settle()
+	heir := w.nodes[to]
+	if heir.Session() == 0 || n.role == Leader {
+		t.Fatalf("node %d is %s, node %d has session %d", n.config.ID, n.role, to, heir.Session())
+	}
+	if !slices.Contains(heir.applied, "sent but not saved here") || slices.Contains(n.applied, "sent but not saved here") {
+		t.Errorf("the heir has applied %q, the other %q", heir.applied, n.applied)
+	}
+	if err := n.Depose(to, w.now); err != ErrNotLeading {
+		t.Errorf("a follower: %v", err)
+	}
+}
+
+// TestSlowDisk shows that a leader whose log is not written for long keeps its followers and its lease, and applies nothing
+// meanwhile that is not on its disk.
+func TestSlowDisk(t *testing.T) {
+	w := newNet(t, 3)
+	n := w.leader()
+	n.stalled = true
+	term := n.term
+	n.propose(t, "slow")
+	for range 50 {
+		w.tick(1)
+		if n.LeaseUntil() <= w.now || n.term != term || n.Session() == 0 {
+			t.Fatalf("%s in term %d, before in term %d, the lease ends at %v", n.role, n.term, term, n.LeaseUntil()-w.now)
+		}
+	}
+	if slices.Contains(n.applied, "slow") {
+		t.Error("it was applied before it was saved")
+	}
+	n.stalled = false
+	w.settle()
+	_ = n.save()
+	w.settle()
+	if !slices.Contains(n.applied, "slow") {
+		t.Error("it was not applied")
+	}
+}

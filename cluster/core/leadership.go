@@ -154,6 +154,19 @@ func (c *Core) Transfer(to uint64, now time.Duration) error {
 	case !c.active(to):
 		return fmt.Errorf("%w: %s is not connected", ErrMember, c.name(to))
 	}
+	return c.depose(to)
+}
+
+// Depose is Transfer, also for a leader without an open session, as one that cannot apply what is before it.
+func (c *Core) Depose(to uint64, now time.Duration) error {
+	c.now = now
+	if c.role != Leader || to == c.config.ID {
+		return ErrNotLeading
+	}
+	return c.depose(to)
+}
+
+func (c *Core) depose(to uint64) error {
 	c.leads.lease = 0
 	c.guard(func() { c.raft.TransferLeader(to) })
 	return c.err

@@ -71,6 +71,7 @@ type View struct {
 
 	Announced []Member // nodes that may join; only Name and Addr are known
 
+	NoHeir bool   // the disk of this node is full, and no other node could lead instead
 	Quorum bool   // this node reaches a majority, or hears from a leader
 	Cause  string // why the keyspace is not served; empty if it is
 

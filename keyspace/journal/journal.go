@@ -84,6 +84,7 @@ type Journal struct {
 
 	done   atomic.Uint64         // everything up to this LSN is committed as the policy asks
 	synced atomic.Uint64         // everything up to this LSN is on disk
+	logged atomic.Uint64         // the log of the cluster has everything of this leader up to this LSN
 	slow   atomic.Bool           // a background fsync takes too long
 	fault  atomic.Pointer[error] // of the last write; nil: it worked
 	broken atomic.Pointer[error] // of an fsync, or of replication: final

@@ -88,6 +88,7 @@ func (j *Journal) replicate(b *batch, moment int64, until time.Duration) error {
 	if err != nil {
 		return err
 	}
+	j.logged.Store(uint64(b.lsn))
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	b.done = true
@@ -157,6 +158,10 @@ func (j *Journal) unsettledLocked() bool {
 	}
 	return false
 }
+
+// Replicated returns the LSN up to which the log has everything of this node as the leader. The files may lack a part of it
+// while writing them fails.
+func (j *Journal) Replicated() LSN { return LSN(j.logged.Load()) }
 
 // Synced returns the LSN up to which everything is on disk.
 func (j *Journal) Synced() LSN { return LSN(j.synced.Load()) }

@@ -38,6 +38,8 @@ var (
 	ErrNoMajority = errors.New("no majority of nodes is reachable")
 	// ErrVoid is final: the batch will never be committed, and what memory has of it is to be dropped.
 	ErrVoid = errors.New("another node leads, and the batch will not be committed")
+	// ErrFull is temporary: the leader's disk is full, and the change may be committed later or never.
+	ErrFull = errors.New("the disk of the leader is full; the fate of its last writes is not known yet")
 	// ErrFollower is the error of a transaction that would change something on a node that does not lead.
 	ErrFollower = errors.New("this node does not lead")
 )

@@ -4,6 +4,7 @@ import (
 	"math"
 	"time"
 
+	"mayfly/keyspace/aof"
 	"mayfly/keyspace/journal"
 	"mayfly/keyspace/replica"
 )
@@ -49,9 +50,13 @@ func (s Service) WaitUntil(lsn journal.LSN, until time.Duration, now bool) error
 	case lsn == Refused:
 		return replica.ErrFollower
 	}
-	if err := s.engine.Journal.WaitUntil(lsn, until, now); err != nil {
+	switch err := s.engine.Journal.WaitUntil(lsn, until, now); {
+	case err == nil:
+	case !aof.IsFull(err):
 		return s.ForClients(err)
-	}
+	case lsn > s.engine.Journal.Replicated():
+		return replica.ErrFull
+	} // else a majority has it, and this node's files get it when there is room
 	return s.role.ConfirmLSN(uint64(lsn), until)
 }
 

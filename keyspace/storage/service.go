@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"mayfly/keyspace/aof"
 	"mayfly/keyspace/datadir"
 	"mayfly/keyspace/journal"
 	"mayfly/keyspace/replica"
@@ -118,6 +119,9 @@ func (s Service) Writable() error {
 	}
 	return s.engine.Disk.Err()
 }
+
+// DiskFull reports whether writes are refused because the disk is full.
+func (s Service) DiskFull() bool { return s.engine.Disk.Full() || aof.IsFull(s.engine.Err()) }
 
 // Freeing returns the error because of which even transactions that free space are refused for now, or nil. On a full disk
 // only these are admitted: see package reserve.

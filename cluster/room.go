@@ -1,0 +1,133 @@
+package cluster
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"slices"
+	"time"
+
+	"mayfly/cluster/core"
+	"mayfly/cluster/entry"
+	"mayfly/expiry/clock"
+	"mayfly/keyspace/aof"
+)
+
+// A leader whose disk is full passes the lead on to a node with room. It asks the others first, so the lead stays where it is
+// if no node has room.
+
+// roomPath is the path at which a node says whether it has room.
+const roomPath = "/cluster/room"
+
+// room is the answer.
+type room struct {
+	Room bool `json:"room"`
+}
+
+const (
+	roomPeriod = 100 * time.Millisecond // between two looks at the own disk
+	roomPause  = time.Second            // after a round in which no other node had room
+	askTime    = 300 * time.Millisecond // for one answer
+	leastRoom  = 32 << 20               // bytes, of two segments of the raft log
+)
+
+// full reports whether this node lacks room for what a leader writes.
+func (inc *incarnation) full() bool { return inc.failing.Load() || inc.ks.DiskFull() }
+
+// answerRoom says whether this node could lead.
+func (n *Node) answerRoom(w http.ResponseWriter, _ *http.Request) {
+	var answer room
+	if inc := n.running.Load(); inc != nil && !inc.full() {
+		free, err := aof.FreeDisk(n.options.Dir)
+		answer.Room = err == nil && free >= leastRoom
+	}
+	_ = json.NewEncoder(w).Encode(answer) // the other node may have gone
+}
+
+// watchRoom passes the lead on while the disk is full, until the incarnation ends.
+func (inc *incarnation) watchRoom() {
+	for inc.pause(roomPeriod) {
+		if !inc.leadsRaft() || !inc.full() {
+			inc.noHeir.Store(false)
+			continue
+		}
+		if !inc.passOn(inc.context) && inc.leadsRaft() {
+			inc.noHeir.Store(true)
+			inc.pause(roomPause)
+		}
+	}
+}
+
+// leadsRaft reports whether raft takes this node for the leader, with an open session or not.
+func (inc *incarnation) leadsRaft() bool { return inc.loop.status.Load().Role == core.Leader }
+
+// passOn makes a node with room the leader, if there is one, the most up to date first.
+func (inc *incarnation) passOn(ctx context.Context) bool {
+	for _, m := range inc.heirs() {
+		if !inc.asks(ctx, &m) {
+			continue
+		}
+		inc.log.Warn().Str("to", m.Name).Msg("this node cannot write: passes the lead on")
+		if _, leads := inc.leading(); leads {
+			if inc.node.handOver(ctx, inc, m.Name) == nil {
+				return true
+			}
+		} else if inc.depose(m.ID) {
+			return true
+		}
+	}
+	return false
+}
+
+// heirs returns the other nodes that vote and are in contact, the most up to date first.
+func (inc *incarnation) heirs() (heirs []entry.Member) {
+	s := inc.loop.status.Load()
+	match := map[uint64]uint64{}
+	for _, p := range s.Progress {
+		match[p.ID] = p.Match
+	}
+	for _, m := range s.State.Members {
+		if m.ID != inc.identity.ID && s.State.Voter(m.ID) && !m.Leaving && inc.heard(m.ID) {
+			heirs = append(heirs, m)
+		}
+	}
+	slices.SortStableFunc(heirs, func(a, b entry.Member) int { return cmp.Compare(match[b.ID], match[a.ID]) })
+	return heirs
+}
+
+// asks reports whether a node says that it has room.
+func (inc *incarnation) asks(ctx context.Context, m *entry.Member) bool {
+	ctx, cancel := context.WithTimeout(ctx, askTime)
+	defer cancel()
+	var answer room
+	err := inc.node.listener.Call(ctx, m.Addr, roomPath, struct{}{}, &answer)
+	return err == nil && answer.Room
+}
+
+// depose makes another node the leader although this one has changes that are not committed, or has no session. It waits
+// until raft has another leader, an election timeout at most.
+func (inc *incarnation) depose(to uint64) bool {
+	if inc.loop.call(func() error { return inc.loop.core.Depose(to, clock.Monotonic()) }) != nil {
+		return false
+	}
+	const step = 10 * time.Millisecond
+	for waited := time.Duration(0); inc.leadsRaft() && waited < inc.node.options.NodeTimeout; waited += step {
+		if !inc.pause(step) {
+			return false
+		}
+	}
+	return !inc.leadsRaft()
+}
+
+// saveFailed ends the incarnation because the raft log cannot be written. A leader makes another node the leader before,
+// which needs nothing of this node's disk.
+func (inc *incarnation) saveFailed(err error) {
+	if !errors.Is(err, errInstall) && inc.leadsRaft() {
+		inc.failing.Store(true)
+		inc.node.show()
+		inc.passOn(inc.context)
+	}
+	inc.end(err)
+}
