@@ -153,13 +153,9 @@ func TestClusterClients(t *testing.T) {
 	cli := need(t, "redis-cli")
 	_, port, _ := strings.Cut(c.all[0].client, ":")
 
-	// A client for Sentinel does not follow MOVED: it needs the end of its connection, which a kill brings.
-	goOn := func(after string, transferred bool) {
+	goOn := func(after string) {
 		t.Helper()
 		for _, p := range programs {
-			if transferred && p.sentinel {
-				continue
-			}
 			before := p.count()
 			c.await(fmt.Sprintf("%s to go on after %s; the last error: %s", p.name, after, p.lastError()), func() bool { return p.count() >= before+5 })
 		}
@@ -168,10 +164,7 @@ func TestClusterClients(t *testing.T) {
 			t.Errorf("redis-cli -c after %s: %v\n%s", after, err, out)
 		}
 	}
-	goOn("the start", false)
-	for _, p := range programs {
-		p.sentinel = strings.Contains(strings.ToLower(p.name), "sentinel") || strings.Contains(p.name, "FailoverClient")
-	}
+	goOn("the start")
 	for n := range *failovers {
 		if n%2 == 0 {
 			leader := c.leader()
@@ -179,10 +172,10 @@ func TestClusterClients(t *testing.T) {
 			c.leader()
 			leader.start()
 			leader.awaitServing()
-			goOn(fmt.Sprint("kill ", n+1), false)
+			goOn(fmt.Sprint("kill ", n+1))
 		} else {
 			do(c, "CLUSTER", "TRANSFER")
-			goOn(fmt.Sprint("transfer ", n+1), true)
+			goOn(fmt.Sprint("transfer ", n+1))
 		}
 	}
 	for _, p := range programs {
@@ -194,10 +187,9 @@ func TestClusterClients(t *testing.T) {
 
 // program is a client that writes numbers and reads them back.
 type program struct {
-	t        *testing.T
-	name     string
-	sentinel bool // it asks Sentinel for the leader
-	stop     func()
+	t    *testing.T
+	name string
+	stop func()
 
 	mu         sync.Mutex // protects the rest
 	ok, failed int

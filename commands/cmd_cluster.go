@@ -263,7 +263,10 @@ func (x *Context) transfer(name string) Reply {
 }
 
 func parseClusterFailover(in *Input) (Run, error) {
-	if len(in.Args) > 3 || len(in.Args) == 3 && !redisfmt.EqualFold(in.Args[2], "FORCE") && !redisfmt.EqualFold(in.Args[2], "TAKEOVER") {
+	if len(in.Args) > 3 {
+		return failInCluster(errorf(errSubcommandCall, shown(in.Args[1]), "CLUSTER"))
+	}
+	if len(in.Args) == 3 && !redisfmt.EqualFold(in.Args[2], "FORCE") && !redisfmt.EqualFold(in.Args[2], "TAKEOVER") {
 		return failInCluster(errSyntax)
 	}
 	return inCluster(func(x *Context, v *topology.View) Reply {

@@ -43,7 +43,7 @@ func runClusterSlots(_ *Context, v *topology.View) Reply {
 		return Fail(errOutside)
 	}
 	node := func(m *topology.Member) Reply {
-		return Array(Bulk(hostOf(m)), portOf(m), Bulk(v.NodeID(m)), Array())
+		return Array(Bulk(hostOf(m)), portOf(m), Bulk(v.NodeID(m)), Map())
 	}
 	slots := []Reply{Integer(0), Integer(topology.Slots - 1), node(master)}
 	for _, m := range v.Replicas() {
@@ -349,6 +349,7 @@ func replicationFields(v *topology.View) []InfoField {
 	field("second_repl_offset", -1)
 	field("repl_backlog_active", 1)
 	field("repl_backlog_size", v.LogBytes)
+	field("repl_backlog_first_byte_offset", max(int64(v.Applied)-v.LogBytes+1, 1))
 	field("repl_backlog_histlen", v.LogBytes)
 	return list
 }

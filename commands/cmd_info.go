@@ -306,9 +306,12 @@ func (r *infoReport) replicationSection() {
 	r.field("connected_slaves", 0)
 	r.field("master_failover_state", "no-failover")
 	r.field("master_replid", runID())
+	r.field("master_replid2", strings.Repeat("0", 40))
 	r.field("master_repl_offset", 0)
 	r.field("second_repl_offset", -1)
 	r.field("repl_backlog_active", 0)
+	r.field("repl_backlog_size", 0)
+	r.field("repl_backlog_first_byte_offset", 0)
 	r.field("repl_backlog_histlen", 0)
 }
 
