@@ -46,8 +46,8 @@ func (r *retention) size(id uint64, bytes int64) {
 // end notes that a node does not get the stores after all.
 func (r *retention) end(id uint64) { delete(r.nodes, id) }
 
-// update forgets the nodes that need nothing more: those that have got further than the log reaches without them, are gone, or were removed.
-// behind returns the size of the entries after an index.
+// update forgets the nodes that need nothing more: those that have got further than the log reaches without them, are gone,
+// or were removed. behind returns the size of the entries after an index.
 func (r *retention) update(s *core.Status, behind func(index uint64) int64, now time.Duration) {
 	if len(r.nodes) == 0 {
 		return

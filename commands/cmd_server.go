@@ -136,8 +136,7 @@ func (x *Context) logConfigSet(pairs [][2]string) {
 }
 
 // The commands that graphical clients and some libraries send first. There is one user, who may do
-// everything, and there are no modules. Without a cluster,
-// CLUSTER and ROLE reply as a single Redis does.
+// everything, and there are no modules. Without a cluster, CLUSTER and ROLE reply as a single Redis does.
 
 var aclCommand = Command{
 	Name: "acl", Since: "6.0.0", Summary: "A container for Access List Control commands ",

@@ -7,8 +7,8 @@ import (
 )
 
 // Digest returns the digest of the living items and of all containers at the time of the position, the number of items of
-// listed containers, and the position. Nodes at the same position have the same digest. It is
-// that of one moment only if nothing is written meanwhile.
+// listed containers, and the position. Nodes at the same position have the same digest. It is that of one moment only if
+// nothing is written meanwhile.
 func (ks *Keyspace) Digest() (sum [32]byte, items int64, at replica.Position) {
 	at = ks.Position()
 	sum, items = ks.DigestAt(at.Moment)

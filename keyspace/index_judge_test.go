@@ -68,8 +68,8 @@ func (r *replicated) at(index uint64) (batch string, tail replica.Tail) {
 }
 
 // TestIndexJudge compares queries by indexes with those of buntdb's indexes over the same documents: the same ids in
-// the same order. A follower answers as the leader at each position in the log, and after a restart. It leaves out values that buntdb orders otherwise: true and composites. Of ours, missing members are in
-// no order; of buntdb they are null.
+// the same order. A follower answers as the leader at each position in the log, and after a restart. It leaves out values
+// that buntdb orders otherwise: true and composites. Of ours, missing members are in no order; of buntdb they are null.
 func TestIndexJudge(t *testing.T) {
 	for round := range uint64(*judgeRounds) {
 		seed := *judgeSeed + round
