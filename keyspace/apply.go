@@ -72,7 +72,10 @@ func (ks *Keyspace) applyBatch(batch string, tail replica.Tail) (LSN, error) {
 	defer tx.Close()
 	defer endProcessOnPanic()
 	if ks.applier == nil {
-		ks.applier = ks.newApplier()
+		ks.applier = &applier{ks: ks, byNumber: ks.catalogue.ByNumber()}
+		for _, c := range ks.catalogue.unnumbered {
+			ks.applier.byNumber[c.number] = c
+		}
 	}
 	ks.applier.batch = b
 	if err := ks.applier.apply(tx.now); err != nil {
@@ -90,25 +93,6 @@ func (ks *Keyspace) allow(b *follow.Batch) (err error) {
 		err = errors.Join(err, ks.storage.AllowLogs())
 	}
 	return err
-}
-
-// newApplier returns an applier for the containers that there are. The locks of all partitions must be held.
-func (ks *Keyspace) newApplier() *applier {
-	cat := &ks.catalogue
-	a := &applier{ks: ks, byNumber: make(map[uint32]*Container, len(cat.list)+len(cat.hidden))}
-	for _, c := range cat.list {
-		a.byNumber[c.number] = c
-	}
-	for c := range cat.asides.All() {
-		a.byNumber[c.number] = c
-	}
-	for number, h := range cat.hidden {
-		a.byNumber[number] = h
-	}
-	for _, c := range cat.unnumbered {
-		a.byNumber[c.number] = c
-	}
-	return a
 }
 
 // apply changes memory by the batch that was read. The locks of all partitions must be held. After an error memory is of no
@@ -261,7 +245,7 @@ func (a *applier) hiddenItem(t *table, it *follow.Item) error {
 	if err != nil {
 		return fmt.Errorf("container %q: group %.100q: %w", h.owner.name, h.hidden.Group, err)
 	}
-	a.ks.catalogue.memory.Add(h.group.Memory() - before)
+	a.ks.catalogue.AddMemory(h.group.Memory() - before)
 	if gone {
 		note(&a.reload, h)
 	}

@@ -43,7 +43,7 @@ func (r *containerApplier) apply() error {
 		}
 	}
 	for name, c := range r.left {
-		c.dropped = c.dropped || r.ks.catalogue.byName[name] != c
+		c.dropped = c.dropped || r.ks.catalogue.ByName[name] != c
 	}
 	for number, hidden := range r.hidden {
 		r.show(r.byNumber[number], hidden)
@@ -66,14 +66,14 @@ func (cat *catalogue) stays(c *Container, rec *record.Container) bool {
 	case c.aside != nil:
 		return rec.Aside != nil && rec.Name == c.name && rec.Aside.Order == c.aside.Order
 	}
-	return rec.Aside == nil && rec.Hidden == nil && rec.Name == c.name && rec.DB == c.db && cat.byName[c.name] == c
+	return rec.Aside == nil && rec.Hidden == nil && rec.Name == c.name && rec.DB == c.db && cat.ByName[c.name] == c
 }
 
 // leave takes what is to change from its place, and drops what the batch leaves without a record.
 func (r *containerApplier) leave(number uint32, rec *record.Container) error {
 	cat, c := &r.ks.catalogue, r.byNumber[number]
-	cat.used(number + 1)
-	cat.dirty[number] = nil
+	cat.Used(number + 1)
+	cat.Gone(number)
 	if c == nil {
 		return nil
 	}
@@ -93,12 +93,12 @@ func (r *containerApplier) leave(number uint32, rec *record.Container) error {
 	case c.hidden != nil && rec != nil:
 		return fmt.Errorf("container %d was hidden for another purpose", number)
 	case c.hidden != nil:
-		cat.unhide(c)
+		cat.Unhide(c)
 		r.leaveGroup(c)
 	case c.aside != nil:
-		cat.removeAside(c)
-	case cat.byName[c.name] == c:
-		cat.remove(c)
+		cat.RemoveAside(c)
+	case cat.ByName[c.name] == c:
+		cat.Remove(c)
 		r.left[c.name] = c
 	default:
 		cat.unnumbered = slices.DeleteFunc(cat.unnumbered, func(other *Container) bool { return other == c })
@@ -153,9 +153,9 @@ func (r *containerApplier) arrive(number uint32, rec *record.Container) error {
 	case rec == nil:
 		return nil
 	case c != nil: // it stays
-		cat.memory.Add(-c.memory())
+		cat.AddMemory(-c.memory())
 		r.describe(c, rec)
-		cat.memory.Add(c.memory())
+		cat.AddMemory(c.memory())
 		return nil
 	}
 	had := r.taken[number]
@@ -171,13 +171,13 @@ func (r *containerApplier) arrive(number uint32, rec *record.Container) error {
 	r.describe(c, rec)
 	switch {
 	case rec.Hidden != nil:
-		cat.hide(c)
+		cat.Hide(c)
 	case rec.Aside != nil:
-		cat.addAside(c)
-	case cat.byName[c.name] != nil || cat.byDB[c.db] != nil:
+		cat.AddAside(c)
+	case cat.ByName[c.name] != nil || cat.ByDB[c.db] != nil:
 		return fmt.Errorf("container %d has the name %q and the number %d for SELECT, which are in use", number, c.name, c.db)
 	default:
-		cat.add(c)
+		cat.Add(c)
 	}
 	r.byNumber[number] = c
 	return nil
@@ -210,7 +210,7 @@ func (r *containerApplier) describe(c *Container, rec *record.Container) {
 	c.describe(*rec)
 	c.indexes.Store(set)
 	c.noteWindows(r.ks)
-	r.ks.catalogue.dirty[c.number] = c
+	r.ks.catalogue.Changed(c)
 }
 
 // linkLog gives a container its log.

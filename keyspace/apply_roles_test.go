@@ -95,7 +95,7 @@ func (c *nodes) checkNumbers() {
 	c.t.Helper()
 	c.numbers.read(c.t, c.log)
 	for i, n := range c.all {
-		next, stored := n.Keyspace.catalogue.next.Load(), n.role.Tail().Next
+		next, stored := n.Keyspace.catalogue.Next(), n.role.Tail().Next
 		switch least := c.numbers.next; {
 		case stored < least || next < stored || next > c.given:
 			c.t.Fatalf("node %d goes on with the number %d, its folder with %d; the log's next is %d, %d was not given", i, next, stored, least, c.given)
@@ -122,7 +122,7 @@ func (c *nodes) elect(n *node) {
 // settle commits all that the leader has changed, and lets all nodes apply it.
 func (c *nodes) settle() {
 	c.t.Helper()
-	c.given = max(c.given, c.leader.Keyspace.catalogue.next.Load())
+	c.given = max(c.given, c.leader.Keyspace.catalogue.Next())
 	c.leader.sweep()
 	if err := c.leader.journal.CommitAll(); err != nil {
 		c.t.Fatal(err)

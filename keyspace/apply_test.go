@@ -155,15 +155,15 @@ func (ks *Keyspace) describe(now int64, ids bool) (lines []string) {
 	tx.now = now
 	cat := &ks.catalogue
 	add := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
-	all := slices.Clone(cat.list)
-	all = slices.AppendSeq(all, cat.asides.All())
-	for _, h := range cat.hidden {
+	all := slices.Clone(cat.List())
+	all = slices.AppendSeq(all, cat.Asides.All())
+	for _, h := range cat.Hidden {
 		all = append(all, h)
 	}
 	sort.Slice(all, func(i, j int) bool { return all[i].number < all[j].number })
 	for _, c := range all {
 		add("container %d: %s, memory %d, db %d, retention %+v, limits %+v", c.number, c.record().Append(nil), c.memory()-c.history.Load().Memory, c.db, c.retention, c.Policy().DeadLimits(now))
-		add("container %d: listed %v, aside %v, hidden %v", c.number, cat.byName[c.name] == c, slices.Contains(cat.asides.Of(c.name), c), cat.hidden[c.number] == c)
+		add("container %d: listed %v, aside %v, hidden %v", c.number, cat.ByName[c.name] == c, slices.Contains(cat.Asides.Of(c.name), c), cat.Hidden[c.number] == c)
 		if c.deaths != nil {
 			s, _ := tx.Deaths(c).State()
 			last := c.deaths.ids.Last()

@@ -281,7 +281,7 @@ func (h *history) checkStores() {
 	h.o.BeginAll(&tx)
 	defer tx.Close()
 	names := make(map[uint32]string)
-	for name, c := range h.o.catalogue.byName {
+	for name, c := range h.o.catalogue.ByName {
 		names[c.number] = name
 	}
 	found := make(map[place]Item)

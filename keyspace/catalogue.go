@@ -7,11 +7,11 @@ import (
 
 	"mayfly/expiry"
 	"mayfly/keyspace/aof"
+	"mayfly/keyspace/catalog"
 	"mayfly/keyspace/dbnum"
 	"mayfly/keyspace/groups"
 	"mayfly/keyspace/indexing"
 	"mayfly/keyspace/record"
-	"mayfly/keyspace/undo"
 )
 
 // Databases is the number of containers "0", "1", … that exist from the start (SELECT).
@@ -19,22 +19,21 @@ const Databases = dbnum.First
 
 // catalogue is the set of containers. It is read while any partition is locked and changed while all are.
 type catalogue struct {
-	byName map[string]*Container
-	byDB   dbnum.Table[*Container]
-	list   []*Container  // the same, in no order
-	memory atomic.Int64  // bytes of the containers without their items, an estimate
-	next   atomic.Uint32 // number of the next container; numbers are never reused
-	lsn    LSN           // covers all changes of the catalogue
+	catalog.Catalog[*Container]
+	lsn LSN // covers all changes of the catalogue
 	// dropped are the tables of dropped containers of which the stores may have items.
 	dropped []*table
-	// dirty has the containers whose records the catalogue's store lacks, by number; nil if it is dropped.
-	dirty map[uint32]*Container
 	// unnumbered are containers without a number while the data is loaded.
 	unnumbered []*Container
-	// asides are the containers that are set aside.
-	asides undo.Asides[*Container]
-	// hidden are the logs and groups of the containers, by number.
-	hidden map[uint32]*Container
+}
+
+func (cat *catalogue) init() {
+	cat.Init(catalog.Accessors[*Container]{
+		Number: func(c *Container) uint32 { return c.number },
+		Memory: (*Container).memory,
+		Record: (*Container).record,
+		Place:  func(c *Container) *int { return &c.listPos },
+	})
 }
 
 // Container is a named set of items under one policy.
@@ -124,44 +123,15 @@ func ValidName(name string) bool { return record.ValidName(name) }
 
 // Container returns the container of a name, nil if there is none.
 func (tx *Tx) Container(name string) (c *Container) {
-	tx.readCatalogue(func(cat *catalogue) { c = cat.byName[name] })
+	tx.readCatalogue(func(cat *catalogue) { c = cat.ByName[name] })
 	return c
 }
 
 // Containers returns all containers, by name in ascending order.
 func (tx *Tx) Containers() (list []*Container) {
-	tx.readCatalogue(func(cat *catalogue) {
-		list = slices.Clone(cat.list)
-	})
+	tx.readCatalogue(func(cat *catalogue) { list = slices.Clone(cat.List()) })
 	slices.SortFunc(list, func(a, b *Container) int { return strings.Compare(a.name, b.name) })
 	return list
-}
-
-// number returns the number of a new container. In a cluster the position in the log has the next: no node uses one again.
-func (cat *catalogue) number() uint32 { return cat.next.Add(1) - 1 }
-
-// used notes that numbers below one are used.
-func (cat *catalogue) used(below uint32) { cat.next.Store(max(cat.next.Load(), below)) }
-
-// add adds a container to the list.
-func (cat *catalogue) add(c *Container) {
-	cat.byName[c.name] = c
-	cat.byDB[c.db] = c
-	c.listPos = len(cat.list)
-	cat.list = append(cat.list, c)
-	cat.memory.Add(c.memory())
-}
-
-// remove takes a container off the list. The last one takes its place.
-func (cat *catalogue) remove(c *Container) {
-	delete(cat.byName, c.name)
-	delete(cat.byDB, c.db)
-	end := len(cat.list) - 1
-	cat.list[c.listPos] = cat.list[end]
-	cat.list[c.listPos].listPos = c.listPos
-	cat.list[end] = nil
-	cat.list = cat.list[:end]
-	cat.memory.Add(-c.memory())
 }
 
 // readCatalogue calls f with at least one partition locked.
@@ -186,11 +156,11 @@ func (tx *Tx) CreateContainer(name string, def expiry.TTL, mode expiry.Mode) *Co
 func (tx *Tx) create(name string, db uint32, policy expiry.Policy) *Container {
 	cat := tx.writeCatalogue()
 	c := newContainer(record.Container{
-		Number: cat.number(), Name: strings.Clone(name), DB: db, Created: tx.now, Policy: policy,
+		Number: cat.Number(), Name: strings.Clone(name), DB: db, Created: tx.now, Policy: policy,
 	}, len(tx.ks.partitions))
 	tx.made = c
 	tx.noteContainer(c)
-	cat.add(c)
+	cat.Add(c)
 	tx.addHistory(c, expiry.HistoryEntry{What: expiry.Created, Kills: -1})
 	tx.recordContainer(c)
 	return c
@@ -231,7 +201,7 @@ func (tx *Tx) Drop(c *Container) {
 	tx.noteContainer(c)
 	until := tx.openWindow(c)
 	c.dropped = true
-	cat.remove(c)
+	cat.Remove(c)
 	if until == 0 {
 		tx.discard(c)
 		tx.endLog(c)
@@ -261,7 +231,7 @@ func (tx *Tx) Flush(c *Container) {
 	} else {
 		tx.setAside(c, expiry.Flushed, until)
 	}
-	c.number = cat.number()
+	c.number = cat.Number()
 	tx.recordContainer(c)
 }
 
@@ -301,7 +271,7 @@ func (tx *Tx) Swap(a, b *Container) {
 func (tx *Tx) discard(c *Container) {
 	cat := &tx.ks.catalogue
 	cat.drop(c)
-	cat.dirty[c.number] = nil
+	cat.Gone(c.number)
 	tx.noteDetach(c)
 	c.detachLocked()
 	tx.group = aof.AppendDel(tx.group, record.ContainerKey(c.number))
@@ -360,7 +330,7 @@ func (tx *Tx) writeCatalogue() *catalogue {
 func (tx *Tx) recordContainer(c *Container) {
 	tx.buf = c.record().Append(tx.buf[:0])
 	tx.group = aof.AppendSet(tx.group, record.ContainerKey(c.number), record.View(tx.buf))
-	tx.ks.catalogue.dirty[c.number] = c
+	tx.ks.catalogue.Changed(c)
 	tx.recorded = append(tx.recorded, c)
 	if c.deaths != nil && c.deaths.c.hidden.LogOf != c.number { // a repair needs it if the container's record is lost
 		h, before := c.deaths.c, c.deaths.c.hidden

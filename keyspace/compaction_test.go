@@ -313,7 +313,7 @@ func TestCompactCopiesDuplicatesOnce(t *testing.T) {
 	for range 3 {
 		p.mu.Lock()
 		for i := range 300 {
-			t := o.catalogue.byName["0"].tables[0]
+			t := o.catalogue.ByName["0"].tables[0]
 			h, e := t.Lookup(fmt.Sprint(i))
 			t.MarkDirty(h, e)
 		}
@@ -341,7 +341,7 @@ func TestCompactRefusesAFileThatLacksAnItem(t *testing.T) {
 	}
 	o.put("0", "777", `{"n":1}`, expiry.Inherit)
 	p := o.partitions[0]
-	table := o.catalogue.byName["0"].tables[0]
+	table := o.catalogue.ByName["0"].tables[0]
 	p.mu.Lock()
 	p.shard.BeginCapture() // captured changes count as stored
 	if _, more := p.shard.Capture(1000, func(string, string, string) {}); more {

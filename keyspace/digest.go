@@ -1,6 +1,8 @@
 package keyspace
 
 import (
+	"slices"
+
 	"mayfly/keyspace/follow"
 	"mayfly/keyspace/memtable"
 	"mayfly/keyspace/replica"
@@ -19,7 +21,7 @@ func (ks *Keyspace) Digest() (sum [32]byte, items int64, at replica.Position) {
 // their purges are.
 func (ks *Keyspace) DigestAt(now int64) (sum [32]byte, items int64) {
 	var d follow.Digest
-	for _, c := range ks.recorded() {
+	for _, c := range ks.containers() {
 		p := ks.partitions[0]
 		p.mu.Lock()
 		rec := c.record()
@@ -36,19 +38,12 @@ func (ks *Keyspace) DigestAt(now int64) (sum [32]byte, items int64) {
 	return d.Sum(), items
 }
 
-// recorded returns all containers that have a record.
-func (ks *Keyspace) recorded() (list []*Container) {
+// containers returns all containers.
+func (ks *Keyspace) containers() []*Container {
 	p := ks.partitions[0]
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	list = append(list, ks.catalogue.list...)
-	for c := range ks.catalogue.asides.All() {
-		list = append(list, c)
-	}
-	for _, h := range ks.catalogue.hidden {
-		list = append(list, h)
-	}
-	return list
+	return slices.Collect(ks.catalogue.All())
 }
 
 // addTo adds the items of a container in the partition that live at a moment to a digest, and returns their number. It

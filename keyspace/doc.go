@@ -5,7 +5,7 @@
 // A [Keyspace] is divided into hash partitions by the CRC16 of the id (package record). A partition is one lock
 // and a table for every container that has items in it (package memtable). A table has an index by id, an insertion
 // order, which gives SCAN its cursor, and two expiry queues, which the purge samples. Containers and their policies
-// are the catalogue (catalogue.go).
+// are the catalogue (package catalog, catalogue.go).
 //
 // A [Tx] (tx.go, items.go, scan.go) is one command's view. It locks the partitions it needs in ascending order,
 // freezes the time, reads, writes and unlocks. Whether an item is dead is asked in one place, expiry.Policy.Dead. A

@@ -11,7 +11,7 @@ func (ks *Keyspace) SetMaxContainers(n int) { ks.maxContainers.Store(int64(n)) }
 // ContainersFull reports whether no more containers may be made, and the limit.
 func (tx *Tx) ContainersFull() (limit int, full bool) {
 	limit = int(tx.ks.maxContainers.Load())
-	tx.readCatalogue(func(cat *catalogue) { full = limit > 0 && len(cat.list)-Databases >= limit })
+	tx.readCatalogue(func(cat *catalogue) { full = limit > 0 && len(cat.List())-Databases >= limit })
 	return limit, full
 }
 

@@ -16,8 +16,8 @@ func (tx *Tx) History(c *Container) (entries []expiry.HistoryEntry) {
 
 // setHistory replaces the history of a container, which may be listed.
 func (cat *catalogue) setHistory(c *Container, h *record.History) {
-	if c.aside != nil || cat.byName[c.name] == c {
-		cat.memory.Add(h.Memory - c.history.Load().Memory)
+	if c.aside != nil || cat.ByName[c.name] == c {
+		cat.AddMemory(h.Memory - c.history.Load().Memory)
 	}
 	c.history.Store(h)
 	c.retention = h.Retention

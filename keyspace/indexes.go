@@ -110,7 +110,7 @@ func (ks *Keyspace) indexedContainers() (list []indexing.Container) {
 	p := ks.partitions[0]
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for _, c := range ks.catalogue.list {
+	for _, c := range ks.catalogue.List() {
 		list = append(list, indexed{c, ks})
 	}
 	return list

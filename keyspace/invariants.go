@@ -20,7 +20,7 @@ func (ks *Keyspace) Check() error {
 	names := make(map[uint32]string)
 	memory, tables := int64(0), 0
 	aside := 0
-	for c := range ks.catalogue.asides.All() {
+	for c := range ks.catalogue.Asides.All() {
 		memory += c.memory()
 		for i, t := range c.tables {
 			if t == nil {
@@ -32,7 +32,7 @@ func (ks *Keyspace) Check() error {
 			}
 		}
 	}
-	for number, h := range ks.catalogue.hidden {
+	for number, h := range ks.catalogue.Hidden {
 		memory += h.memory()
 		if h.owner == nil || h.number != number || h.isLog() && (h.owner.deaths == nil || h.owner.deaths.c != h || h.owner.log.Number != number) {
 			return fmt.Errorf("hidden container %d has no owner", number)
@@ -63,15 +63,15 @@ func (ks *Keyspace) Check() error {
 			return fmt.Errorf("log %d has %d entries, counted are %d", number, entries, h.owner.deaths.length.Load())
 		}
 	}
-	for name, c := range ks.catalogue.byName {
+	for name, c := range ks.catalogue.ByName {
 		if other, taken := names[c.number]; taken {
 			return fmt.Errorf("containers %q and %q share number %d", name, other, c.number)
 		}
 		names[c.number] = name
-		if name != c.name || c.number >= ks.catalogue.next.Load() {
-			return fmt.Errorf("container %q is listed as %q with number %d, the next is %d", c.name, name, c.number, ks.catalogue.next.Load())
+		if name != c.name || c.number >= ks.catalogue.Next() {
+			return fmt.Errorf("container %q is listed as %q with number %d, the next is %d", c.name, name, c.number, ks.catalogue.Next())
 		}
-		if ks.catalogue.byDB[c.db] != c {
+		if ks.catalogue.ByDB[c.db] != c {
 			return fmt.Errorf("container %q is not listed under its number %d for SELECT", c.name, c.db)
 		}
 		memory += c.memory()
@@ -88,10 +88,10 @@ func (ks *Keyspace) Check() error {
 			}
 		}
 	}
-	if a, b := len(ks.catalogue.byName), len(ks.catalogue.byDB); a != b {
+	if a, b := len(ks.catalogue.ByName), len(ks.catalogue.ByDB); a != b {
 		return fmt.Errorf("%d containers are listed by name, %d by number", a, b)
 	}
-	if used := ks.catalogue.memory.Load(); memory != used {
+	if used := ks.catalogue.Memory(); memory != used {
 		return fmt.Errorf("containers take %d bytes, counted are %d", memory, used)
 	}
 	attached := 0

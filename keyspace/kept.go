@@ -40,7 +40,7 @@ func (ks *Keyspace) purgeable(c *Container, now int64) expiry.Limits {
 // purgeableAside is purgeable for a container that is set aside. Nothing removes its dead, but backups leave them out,
 // unless their deaths are to be logged once they are brought back. A partition must be locked.
 func (ks *Keyspace) purgeableAside(c *Container, now int64) expiry.Limits {
-	if listed := ks.catalogue.byName[c.name]; now < ks.keepDead.Load() || listed != nil && listed.logs() {
+	if listed := ks.catalogue.ByName[c.name]; now < ks.keepDead.Load() || listed != nil && listed.logs() {
 		return expiry.NoLimits
 	}
 	entries := c.history.Load().Entries

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"mayfly/expiry/clock"
-	"mayfly/keyspace/dbnum"
 	"mayfly/keyspace/indexing"
 	"mayfly/keyspace/inventory"
 	"mayfly/keyspace/memtable"
@@ -36,7 +35,7 @@ func (ks *Keyspace) restore() (err error) {
 	begin := ks.wall.Now()
 	ks.storage, err = storage.Open(storage.Options{
 		Dir: ks.opt.Dir, Partitions: ks.opt.Partitions, Policy: ks.opt.Fsync, Reserve: ks.opt.Reserve, Log: ks.opt.Log,
-		Loaded: ks.opt.Loaded, Now: ks.wall.Now, Tick: ks.tick, Stop: ks.stop, Role: ks.role, Next: ks.catalogue.next.Load,
+		Loaded: ks.opt.Loaded, Now: ks.wall.Now, Tick: ks.tick, Stop: ks.stop, Role: ks.role, Next: ks.catalogue.Next,
 	})
 	if err != nil {
 		return err
@@ -56,7 +55,7 @@ func (ks *Keyspace) restore() (err error) {
 		ks.locks.Add(&p.mu)
 		parts = append(parts, storage.Partition{Lock: &p.mu, Shard: &p.shard})
 	}
-	ks.catalogue.dirty, ks.catalogue.hidden = make(map[uint32]*Container), make(map[uint32]*Container)
+	ks.catalogue.init()
 	latest, err := ks.storage.Load(parts, memory{ks}, l)
 	if err != nil {
 		return err
@@ -119,7 +118,7 @@ func (l *loader) Catalogue(key, rec string, deleted, journaled bool) error {
 	}
 	c := l.container(r.Number, r.Hidden != nil && !r.Hidden.IsGroup())
 	if journaled {
-		l.ks.catalogue.dirty[r.Number] = c
+		l.ks.catalogue.Changed(c)
 	}
 	return nil
 }
@@ -128,7 +127,7 @@ func (l *loader) Catalogue(key, rec string, deleted, journaled bool) error {
 func (l *loader) finish(latest []storage.Latest) {
 	cat := &l.ks.catalogue
 	for number, c := range l.byNumber {
-		cat.used(number + 1)
+		cat.Used(number + 1)
 		r, exists := l.inventory.Container(number)
 		if exists {
 			c.describe(r)
@@ -141,17 +140,16 @@ func (l *loader) finish(latest []storage.Latest) {
 		case !exists:
 			l.drop(c)
 		case c.hidden != nil:
-			cat.hide(c)
+			cat.Hide(c)
 		case c.aside != nil:
-			cat.addAside(c)
+			cat.AddAside(c)
 		}
 	}
-	cat.byName, cat.byDB = make(map[string]*Container), make(dbnum.Table[*Container])
 	list, rest := l.inventory.Listed()
 	for _, r := range list {
 		c := l.byNumber[r.Number]
 		c.db = r.DB
-		cat.add(c)
+		cat.Add(c)
 	}
 	for _, r := range rest {
 		cat.unnumbered = append(cat.unnumbered, l.byNumber[r.Number])
@@ -185,8 +183,8 @@ func (l *loader) drop(c *Container) {
 	cat, held := &l.ks.catalogue, !c.emptyLocked()
 	cat.drop(c)
 	c.detachLocked()
-	if _, journaled := cat.dirty[c.number]; held || journaled {
-		cat.dirty[c.number] = nil
+	if held || cat.NotesNumber(c.number) {
+		cat.Gone(c.number)
 	}
 }
 
@@ -194,7 +192,7 @@ func (l *loader) drop(c *Container) {
 func (l *loader) buildIndexes() {
 	ks := l.ks
 	begin := ks.Now()
-	for _, c := range ks.catalogue.list {
+	for _, c := range ks.catalogue.List() {
 		if set := c.indexes.Load(); set != nil {
 			c.attachIndexesLocked(set)
 		}

@@ -249,7 +249,7 @@ func TestLogWithoutItsRecord(t *testing.T) {
 	o.all(func(tx *Tx) {
 		cat, number := tx.writeCatalogue(), tx.Container("jobs").log.Number
 		tx.group = aof.AppendDel(tx.group, record.ContainerKey(number))
-		cat.dirty[number] = nil
+		cat.Gone(number)
 	})
 	for range 2 {
 		o.reopen()

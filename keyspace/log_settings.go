@@ -51,7 +51,7 @@ func (tx *Tx) beginLog(c *Container, s LogSettings) {
 	cat := tx.writeCatalogue()
 	log := &deathLog{}
 	log.c = newContainer(record.Container{
-		Number: cat.number(), Created: tx.now, Policy: expiry.Policy{Default: expiry.TTL(s.Seconds)}, Hidden: &record.Hidden{LogOf: c.number},
+		Number: cat.Number(), Created: tx.now, Policy: expiry.Policy{Default: expiry.TTL(s.Seconds)}, Hidden: &record.Hidden{LogOf: c.number},
 	}, len(tx.ks.partitions))
 	c.deaths, c.log = log, &record.Log{Number: log.c.number, MaxLen: s.MaxLen, Bodies: s.Bodies}
 	tx.addHidden(log.c, c)
@@ -79,7 +79,7 @@ func (tx *Tx) holdLog(c *Container, reason string) {
 func (tx *Tx) setHiddenPolicy(h *Container, p expiry.Policy) {
 	before := h.Policy()
 	h.policy.Store(&p)
-	tx.onRollback(func() { h.policy.Store(before); tx.ks.catalogue.dirty[h.number] = h })
+	tx.onRollback(func() { h.policy.Store(before); tx.ks.catalogue.Changed(h) })
 	tx.recordContainer(h)
 }
 
@@ -107,24 +107,12 @@ func (c *Container) hiddenLocked() []*Container {
 func (tx *Tx) addHidden(h, owner *Container) {
 	cat := tx.writeCatalogue()
 	h.owner = owner
-	cat.hide(h)
+	cat.Hide(h)
 	tx.onRollback(func() {
-		cat.unhide(h)
-		cat.dirty[h.number] = nil
+		cat.Unhide(h)
+		cat.Gone(h.number)
 	})
 	tx.recordContainer(h)
-}
-
-// hide adds a hidden container.
-func (cat *catalogue) hide(h *Container) {
-	cat.hidden[h.number] = h
-	cat.memory.Add(h.memory())
-}
-
-// unhide ends hide.
-func (cat *catalogue) unhide(h *Container) {
-	delete(cat.hidden, h.number)
-	cat.memory.Add(-h.memory())
 }
 
 // discardHidden removes a hidden container with its items.
@@ -132,11 +120,11 @@ func (tx *Tx) discardHidden(h *Container) {
 	cat := tx.writeCatalogue()
 	dropped := len(cat.dropped)
 	cat.drop(h)
-	cat.unhide(h)
-	cat.dirty[h.number] = nil
+	cat.Unhide(h)
+	cat.Gone(h.number)
 	tx.onRollback(func() {
-		cat.hide(h)
-		cat.dirty[h.number] = h
+		cat.Hide(h)
+		cat.Changed(h)
 		cat.dropped = cat.dropped[:dropped]
 	})
 	if h.owner.aside == nil {
@@ -190,17 +178,17 @@ func (tx *Tx) showLog(a *Container) {
 
 // loadLog gives a container that was read its log.
 func (ks *Keyspace) loadLog(c *Container) {
-	h := ks.catalogue.hidden[c.log.Number]
+	h := ks.catalogue.Hidden[c.log.Number]
 	if h == nil { // the folder was repaired, and nothing tells how long entries were to be kept
 		h = newContainer(record.Container{
 			Number: c.log.Number, Policy: expiry.Policy{Default: expiry.MaxTTL}, Hidden: &record.Hidden{LogOf: c.number},
 		}, len(ks.partitions))
-		ks.catalogue.hide(h)
-		ks.catalogue.dirty[h.number] = h
+		ks.catalogue.Hide(h)
+		ks.catalogue.Changed(h)
 	}
 	if h.owner != nil { // likewise
 		c.log = nil
-		ks.catalogue.dirty[c.number] = c
+		ks.catalogue.Changed(c)
 		return
 	}
 	c.openLogLocked(h)

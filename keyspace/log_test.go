@@ -331,7 +331,7 @@ func TestHoldKeepsWhatWasChosen(t *testing.T) {
 	o.put("jobs", "7", `{}`, expiry.Inherit)
 	o.elapse(10_000)
 	o.PurgeOnce()
-	p, h := o.partitionOf("7"), o.catalogue.byName["jobs"].deaths
+	p, h := o.partitionOf("7"), o.catalogue.ByName["jobs"].deaths
 	table, id := h.c.tables[p.number], ""
 	table.Descend(0, func(_ uint64, e *memtable.Entry) bool {
 		id = strings.Clone(table.ID(e))
@@ -413,8 +413,8 @@ func TestLogOffDropFlushSwap(t *testing.T) {
 		}
 		tx.Drop(tx.Container("b"))
 	})
-	if now := o.Used(); now >= used || len(o.catalogue.hidden) != 0 {
-		t.Errorf("%d bytes used, before %d; %d hidden containers", now, used, len(o.catalogue.hidden))
+	if now := o.Used(); now >= used || len(o.catalogue.Hidden) != 0 {
+		t.Errorf("%d bytes used, before %d; %d hidden containers", now, used, len(o.catalogue.Hidden))
 	}
 	o.reopen()
 	o.setLog("a", anHour)
@@ -456,8 +456,8 @@ func TestUndoOfADropBringsTheLogBack(t *testing.T) {
 	o.all(func(tx *Tx) { tx.Drop(tx.Container("a")) })
 	o.elapse(70_000)
 	o.EndWindows()
-	if len(o.catalogue.hidden) != 0 {
-		t.Errorf("%d hidden containers", len(o.catalogue.hidden))
+	if len(o.catalogue.Hidden) != 0 {
+		t.Errorf("%d hidden containers", len(o.catalogue.Hidden))
 	}
 }
 

@@ -59,7 +59,7 @@ func (tx *Tx) CreateGroup(c *Container, name string, last streamid.ID, read int6
 	cat := tx.writeCatalogue()
 	name = strings.Clone(name)
 	h := newContainer(record.Container{
-		Number: cat.number(), Created: tx.now, Policy: expiry.Policy{Default: expiry.Forever},
+		Number: cat.Number(), Created: tx.now, Policy: expiry.Policy{Default: expiry.Forever},
 		Hidden: &record.Hidden{GroupOf: c.log.Number, Group: name},
 	}, len(tx.ks.partitions))
 	h.group = groups.New(last, read)
@@ -97,16 +97,16 @@ func (tx *Tx) DestroyGroup(c *Container, name string) bool {
 // ChangeGroup calls f, which may change a group that exists, and journals the changes. GroupTag must be locked.
 func (tx *Tx) ChangeGroup(c *Container, name string, f func(b *groups.Changes)) {
 	h := tx.findGroup(c, name)
-	memory := &tx.ks.catalogue.memory
+	cat := &tx.ks.catalogue
 	b, before := groups.Begin(h.group), h.group.Memory()
 	noted := before
 	tx.onRollback(func() {
 		b.Rollback(0)
-		memory.Add(before - noted)
+		cat.AddMemory(before - noted)
 	})
 	f(b)
 	noted = h.group.Memory()
-	memory.Add(noted - before)
+	cat.AddMemory(noted - before)
 	for _, change := range b.List {
 		if change.Deleted {
 			t := h.tables[tx.partition(GroupTag).number]
@@ -151,9 +151,9 @@ func (h *Container) groupItems() iter.Seq2[string, string] {
 // loadGroups gives the logs that were read their groups.
 func (ks *Keyspace) loadGroups() (err error) {
 	cat := &ks.catalogue
-	for _, h := range cat.hidden {
+	for _, h := range cat.Hidden {
 		if h.hidden.IsGroup() {
-			err = errors.Join(err, ks.loadGroup(h, cat.hidden[h.hidden.GroupOf].owner))
+			err = errors.Join(err, ks.loadGroup(h, cat.Hidden[h.hidden.GroupOf].owner))
 		}
 	}
 	return err
@@ -178,7 +178,7 @@ func (ks *Keyspace) readGroup(h *Container) (err error) {
 	if h.group, err = groups.Load(h.groupItems()); err != nil {
 		return fmt.Errorf("container %q: group %.100q: %w", h.owner.name, h.hidden.Group, err)
 	}
-	ks.catalogue.memory.Add(h.memory() - memory)
+	ks.catalogue.AddMemory(h.memory() - memory)
 	for item, body := range h.group.Items() { // a repair may have lost some
 		if t := ks.groupTableLocked(h); t.Find(item) == nil {
 			t.Insert(item, Item{Kind: Plain, Body: body, ExpireAt: expiry.Never}, nil)

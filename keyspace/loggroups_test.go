@@ -104,7 +104,7 @@ func TestGroupsSurviveRestarts(t *testing.T) {
 // A rollback takes groups back that were made, changed and destroyed.
 func TestGroupsRollBack(t *testing.T) {
 	o := someGroups(t)
-	want, memory := o.groups("jobs"), o.catalogue.memory.Load()
+	want, memory := o.groups("jobs"), o.catalogue.Memory()
 	for name, f := range map[string]func(tx *Tx, c *Container){
 		"create":  func(tx *Tx, c *Container) { tx.CreateGroup(c, "new", streamid.ID{Ms: 1}, 1) },
 		"destroy": func(tx *Tx, c *Container) { tx.DestroyGroup(c, "mail") },
@@ -132,7 +132,7 @@ func TestGroupsRollBack(t *testing.T) {
 		if got := o.groups("jobs"); !equalGroups(got, want) {
 			t.Errorf("%s: %q after the rollback, want %q", name, got, want)
 		}
-		if got := o.catalogue.memory.Load(); got != memory {
+		if got := o.catalogue.Memory(); got != memory {
 			t.Errorf("%s: %d bytes after the rollback, want %d", name, got, memory)
 		}
 		if err := o.Check(); err != nil {
@@ -182,7 +182,7 @@ func TestGroupsFollowTheirLog(t *testing.T) {
 	if got := o.groups("jobs"); len(got) != 0 {
 		t.Errorf("after LOG OFF: %q", got)
 	}
-	for number, h := range o.catalogue.hidden {
+	for number, h := range o.catalogue.Hidden {
 		if h.hidden.IsGroup() {
 			t.Errorf("group %q, container %d, is left", h.hidden.Group, number)
 		}

@@ -19,13 +19,13 @@ func (c *Container) NamedByNumber() bool {
 
 // ContainerOfDB returns the container of a number, nil if there is none.
 func (tx *Tx) ContainerOfDB(db uint32) (c *Container) {
-	tx.readCatalogue(func(cat *catalogue) { c = cat.byDB[db] })
+	tx.readCatalogue(func(cat *catalogue) { c = cat.ByDB[db] })
 	return c
 }
 
 // HighestDB returns the highest number of a container.
 func (tx *Tx) HighestDB() (db uint32) {
-	tx.readCatalogue(func(cat *catalogue) { db = cat.byDB.Highest() })
+	tx.readCatalogue(func(cat *catalogue) { db = cat.ByDB.Highest() })
 	return db
 }
 
@@ -38,10 +38,10 @@ func (tx *Tx) CreateNumbered(name string, db uint32, def expiry.TTL, mode expiry
 // CreateRuled is CreateNumbered with a policy that has no history.
 func (tx *Tx) CreateRuled(name string, db uint32, policy expiry.Policy) (*Container, error) {
 	cat := tx.writeCatalogue()
-	if cat.byName[name] != nil {
+	if cat.ByName[name] != nil {
 		return nil, nil
 	}
-	db, next, err := cat.byDB.Choose(name, db, cat.lastDB())
+	db, next, err := cat.ByDB.Choose(name, db, cat.lastDB())
 	if err != nil {
 		return nil, err
 	}
@@ -54,14 +54,14 @@ func (tx *Tx) CreateRuled(name string, db uint32, policy expiry.Policy) (*Contai
 // lastDB returns the number that a container was given last. The record of database 0 has it, as any other may be
 // dropped.
 func (cat *catalogue) lastDB() uint32 {
-	if zero := cat.byDB[0]; zero != nil {
+	if zero := cat.ByDB[0]; zero != nil {
 		return zero.lastDB
 	}
 	return 0
 }
 
 func (tx *Tx) setLastDB(db uint32) {
-	zero := tx.ks.catalogue.byDB[0]
+	zero := tx.ks.catalogue.ByDB[0]
 	tx.noteContainer(zero)
 	zero.lastDB = db
 	tx.recordContainer(zero)
@@ -73,13 +73,13 @@ func (tx *Tx) numberRest() error {
 	list := cat.unnumbered
 	cat.unnumbered = nil
 	for _, c := range list {
-		db, err := cat.byDB.Next(cat.lastDB())
+		db, err := cat.ByDB.Next(cat.lastDB())
 		if err != nil {
 			return err
 		}
 		tx.setLastDB(db)
 		c.db = db
-		cat.add(c)
+		cat.Add(c)
 		tx.recordContainer(c)
 	}
 	return nil

@@ -162,7 +162,7 @@ func TestMissingNumbersAreGiven(t *testing.T) {
 			c := newContainer(tx.Container(name).record(), len(o.partitions))
 			c.db = db
 			tx.recordContainer(c)
-			o.catalogue.dirty[c.number] = tx.Container(name)
+			o.catalogue.Changed(tx.Container(name))
 		}
 	})
 	if err := o.Halt(); err != nil {

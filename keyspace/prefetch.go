@@ -32,7 +32,7 @@ func (w *Prefetcher) Prefetch(ks *Keyspace, containers, ids []string) {
 			continue
 		}
 		if c == nil || c.name != containers[i] {
-			if c = ks.catalogue.byName[containers[i]]; c == nil {
+			if c = ks.catalogue.ByName[containers[i]]; c == nil {
 				continue
 			}
 		}

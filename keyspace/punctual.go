@@ -60,7 +60,7 @@ func (t *table) dueLocked(ts, expireAt int64) int64 {
 
 // beginTimersLocked sets the timers after the start. The locks of all partitions must be held.
 func (ks *Keyspace) beginTimersLocked(now int64) {
-	for _, c := range ks.catalogue.list {
+	for _, c := range ks.catalogue.List() {
 		if ks.punctual(c) {
 			setTimersLocked([]*Container{c}, now)
 		}

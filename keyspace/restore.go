@@ -46,7 +46,7 @@ func (tx *Tx) RestoreContainer(s ContainerRecord) (*Container, error) {
 	if !made { // files and followers may have dead items, which the marks of the past could revive
 		c.replaced++
 		tx.discard(c)
-		c.number = cat.number()
+		c.number = cat.Number()
 	}
 	c.created = min(s.Created, tx.now)
 	policy := s.Policy

@@ -35,7 +35,7 @@ func (ks *Keyspace) beginRole() {
 // loadedRole notes the place in the log that a folder has, and the latest time in it in ms. A folder that is opened without a
 // cluster loses its place.
 func (ks *Keyspace) loadedRole(t replica.Tail, latest int64) {
-	ks.catalogue.used(t.Next)
+	ks.catalogue.Used(t.Next)
 	if ks.role == nil {
 		if ks.left = t.Index > 0; ks.left {
 			ks.opt.Log.Warn().Msg("the data was of a node of a cluster, and is opened without: the cluster will not take it back")

@@ -43,27 +43,27 @@ func (tx *Tx) noteDeaths(t *table, purgeable expiry.Limits) {
 // noteContainer records a container, but for its tables, before it is made, changed or dropped.
 func (tx *Tx) noteContainer(c *Container) {
 	cat := &tx.ks.catalogue
-	listed, dropped := cat.byName[c.name] == c, len(cat.dropped)
+	listed, dropped := cat.ByName[c.name] == c, len(cat.dropped)
 	created, number, lastDB, policy, history := c.created, c.number, c.lastDB, c.policy.Load(), c.history.Load()
 	replaced, swapped, gone := c.replaced, c.swapped, c.dropped
 	revived, undone, deaths, log := c.revived, c.undone, c.deaths, c.log
 	tx.onRollback(func() {
-		if cat.dirty[c.number] == c {
-			cat.dirty[c.number] = nil
+		if cat.IsChanged(c) {
+			cat.Gone(c.number)
 		}
 		c.created, c.number, c.lastDB = created, number, lastDB
 		c.replaced, c.swapped, c.dropped = replaced, swapped, gone
 		c.revived, c.undone, c.deaths, c.log = revived, undone, deaths, log
 		c.policy.Store(policy)
 		cat.setHistory(c, history)
-		switch is := cat.byName[c.name] == c; {
+		switch is := cat.ByName[c.name] == c; {
 		case listed && !is:
-			cat.add(c)
+			cat.Add(c)
 		case is && !listed:
-			cat.remove(c)
+			cat.Remove(c)
 		}
-		if cat.dirty[number] = nil; listed {
-			cat.dirty[number] = c
+		if cat.Gone(number); listed {
+			cat.Changed(c)
 		}
 		cat.dropped = cat.dropped[:dropped]
 		tx.recorded = append(tx.recorded, c) // Close sets the timers of its tables

@@ -34,10 +34,10 @@ func (ks *Keyspace) UndoWindow() int64 { return ks.undo.Window() }
 // stack returns what a name has. The locks of all partitions must be held.
 func (tx *Tx) stack(name string) (s undo.Stack[*Container]) {
 	cat := &tx.ks.catalogue
-	for _, a := range cat.asides.Of(name) {
+	for _, a := range cat.Asides.Of(name) {
 		s = append(s, a.layer())
 	}
-	if c := cat.byName[name]; c != nil {
+	if c := cat.ByName[name]; c != nil {
 		s = append(s, c.layer())
 	}
 	return s
@@ -135,8 +135,8 @@ func (tx *Tx) setAside(c *Container, what expiry.Action, until int64) {
 		tx.hideLog(a)
 	}
 	cat := &tx.ks.catalogue
-	cat.addAside(a)
-	tx.onRollback(func() { cat.removeAside(a) })
+	cat.AddAside(a)
+	tx.onRollback(func() { cat.RemoveAside(a) })
 	tx.recordContainer(a)
 	tx.replaced = true
 }
@@ -151,33 +151,20 @@ func (tx *Tx) giveTables(from, to *Container) {
 	tx.onRollback(func() { give(to, from) })
 }
 
-// addAside lists a container as set aside.
-func (cat *catalogue) addAside(a *Container) {
-	cat.asides.Add(a)
-	cat.memory.Add(a.memory())
-}
-
-// removeAside ends addAside.
-func (cat *catalogue) removeAside(a *Container) {
-	if cat.asides.Remove(a) {
-		cat.memory.Add(-a.memory())
-	}
-}
-
 // noteAside records a container that is set aside before it changes.
 func (tx *Tx) noteAside(a *Container) {
 	cat := &tx.ks.catalogue
 	aside, history, name, number, db, deaths, log := a.aside, a.history.Load(), a.name, a.number, a.db, a.deaths, a.log
 	created, policy, indexes, tables, dropped := a.created, a.policy.Load(), a.indexes.Load(), a.tables, len(cat.dropped)
 	tx.onRollback(func() {
-		cat.removeAside(a)
+		cat.RemoveAside(a)
 		a.aside, a.name, a.number, a.db, a.created, a.tables = aside, name, number, db, created, tables
 		a.deaths, a.log = deaths, log
 		a.policy.Store(policy)
 		a.indexes.Store(indexes)
 		a.history.Store(history)
-		cat.addAside(a)
-		cat.dirty[number] = a
+		cat.AddAside(a)
+		cat.Changed(a)
 		cat.dropped = cat.dropped[:dropped]
 	})
 }
@@ -186,9 +173,9 @@ func (tx *Tx) noteAside(a *Container) {
 func (tx *Tx) discardAside(a *Container) {
 	cat := tx.writeCatalogue()
 	tx.noteAside(a)
-	cat.removeAside(a)
+	cat.RemoveAside(a)
 	cat.drop(a)
-	cat.dirty[a.number] = nil
+	cat.Gone(a.number)
 	for t := range a.each {
 		t.Detach()
 		tx.onRollback(t.Attach)
@@ -205,7 +192,7 @@ func (tx *Tx) discardAside(a *Container) {
 func (tx *Tx) Undo(name, as string) (*undo.Undone, error) {
 	cat := tx.writeCatalogue()
 	tx.saw(cat.lsn)
-	listed := cat.byName[name]
+	listed := cat.ByName[name]
 	if listed != nil && tx.vetoes(listed, nil) {
 		return nil, nil
 	}
@@ -216,7 +203,7 @@ func (tx *Tx) Undo(name, as string) (*undo.Undone, error) {
 	w := &list[len(list)-1]
 	done := &undo.Undone{What: w.Change().What, At: w.Change().At, By: w.Change().By}
 	lives := func() bool { return listed.exceeds(listed.Policy().DeadLimits(tx.now)) }
-	to, err := w.Target(as, undo.Names{Listed: listed != nil, Lives: lives, Taken: cat.byName[as] != nil})
+	to, err := w.Target(as, undo.Names{Listed: listed != nil, Lives: lives, Taken: cat.ByName[as] != nil})
 	switch {
 	case err != nil:
 		return nil, err
@@ -273,7 +260,7 @@ func (tx *Tx) undoFlush(c *Container, w *undo.Window[*Container]) {
 // bringBack takes a container from those that are set aside, and shows its tables.
 func (tx *Tx) bringBack(a *Container) {
 	tx.noteAside(a)
-	tx.ks.catalogue.removeAside(a)
+	tx.ks.catalogue.RemoveAside(a)
 	a.aside = nil
 	a.tables.showLocked()
 	tx.onRollback(a.tables.hideLocked)
@@ -299,16 +286,16 @@ func (tx *Tx) promote(w *undo.Window[*Container], name string) error {
 	if _, isNumber := dbnum.OfName(name); !isNumber && w.Aside.What == expiry.Dropped && name == a.name {
 		wanted = a.db // it had this number
 	}
-	db, next, err := cat.byDB.Choose(name, wanted, cat.lastDB())
+	db, next, err := cat.ByDB.Choose(name, wanted, cat.lastDB())
 	if err != nil {
-		if db, next, err = cat.byDB.Choose(name, 0, cat.lastDB()); err != nil {
+		if db, next, err = cat.ByDB.Choose(name, 0, cat.lastDB()); err != nil {
 			return err
 		}
 	}
 	if next {
 		tx.setLastDB(db)
 	}
-	if c := cat.byName[a.name]; c != nil {
+	if c := cat.ByName[a.name]; c != nil {
 		if at := w.FlushIn(c.history.Load().Entries); at >= 0 {
 			tx.noteContainer(c)
 			tx.setEntries(c, expiry.CloseWindow(c.history.Load().Entries, at))
@@ -318,7 +305,7 @@ func (tx *Tx) promote(w *undo.Window[*Container], name string) error {
 	tx.bringBack(a)
 	a.name, a.db = name, db
 	tx.noteContainer(a)
-	cat.add(a)
+	cat.Add(a)
 	set := a.indexes.Load()
 	if w.Aside.What == expiry.Flushed {
 		set = indexing.FromRecord(set.Recorded()) // the other container goes on with its own

@@ -28,7 +28,7 @@ func (ks *Keyspace) EndWindows() {
 	var tx Tx
 	ks.lockAll(&tx)
 	defer tx.Close()
-	for _, a := range ks.catalogue.asides.Ended(tx.now) {
+	for _, a := range ks.catalogue.Asides.Ended(tx.now) {
 		tx.discardAside(a)
 	}
 }
@@ -38,7 +38,7 @@ func (ks *Keyspace) hasEnded() bool {
 	p := ks.partitions[0]
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return len(ks.catalogue.asides.Ended(ks.Now())) > 0
+	return len(ks.catalogue.Asides.Ended(ks.Now())) > 0
 }
 
 // noteWindows notes the windows of a container that was read.
@@ -61,11 +61,11 @@ func (ks *Keyspace) EndAllWindows() (lsn LSN, open bool) {
 	var tx Tx
 	ks.lockAll(&tx)
 	cat := tx.writeCatalogue()
-	for a := range cat.asides.All() {
+	for a := range cat.Asides.All() {
 		open = open || len(tx.stack(a.name).Windows(tx.now)) > 0
 		tx.discardAside(a)
 	}
-	for _, c := range cat.list {
+	for _, c := range cat.List() {
 		open = open || c.retention.Open(tx.now)
 		s := tx.stack(c.name)
 		if s.Limit(0); s[0].Changed {
@@ -99,14 +99,14 @@ func (ks *Keyspace) UndoMemory() (bytes int64) {
 	}
 	for _, p := range ks.partitions {
 		p.mu.Lock()
-		for a := range ks.catalogue.asides.All() {
+		for a := range ks.catalogue.Asides.All() {
 			for _, c := range append(a.hiddenLocked(), a) {
 				if t := c.tables[p.number]; t != nil {
 					bytes += t.Stats().Memory + memtable.TableOverhead
 				}
 			}
 		}
-		for _, c := range ks.catalogue.list {
+		for _, c := range ks.catalogue.List() {
 			if t := c.tables[p.number]; t != nil && c.retention.Open(now) {
 				bytes += t.deadStats(now, mostAge).Memory
 			}

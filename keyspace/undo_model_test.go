@@ -341,7 +341,7 @@ func TestUndoModel(t *testing.T) {
 			for _, t := range m.tables.Some(nil, 0, m.tables.Len()) {
 				held += t.Len()
 			}
-			if aside := slices.Collect(m.catalogue.asides.All()); held != len(m.dump()) || len(aside) > 0 {
+			if aside := slices.Collect(m.catalogue.Asides.All()); held != len(m.dump()) || len(aside) > 0 {
 				t.Errorf("%d items are in memory, %d live, %d are set aside", held, len(m.dump()), len(aside))
 			}
 		})
