@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -367,6 +368,12 @@ func fillDisks(t *testing.T, reserve string) {
 	for _, n := range c.all {
 		empty(n)
 	}
+	c.await("all disks have room", func() bool {
+		return !slices.ContainsFunc(c.all, func(n *node) bool {
+			info, err := n.ask(t.Context(), "INFO", "persistence")
+			return err != nil || !strings.Contains(fmt.Sprint(info), "disk_full:0")
+		})
+	})
 	l.begin()
 	l.awaitAcks(100)
 	l.pause()
