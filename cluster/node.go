@@ -83,6 +83,7 @@ type Node struct {
 
 	view     atomic.Pointer[topology.View]
 	leader   atomic.Pointer[topology.Member] // the last other node that led: a node that was removed sends clients there
+	learned  atomic.Pointer[learned]         // nil: nothing yet
 	running  atomic.Pointer[incarnation]     // nil between two incarnations
 	refreshC chan struct{}                   // has room for one: the view is to be made anew
 
@@ -171,6 +172,7 @@ func (n *Node) Start() {
 	n.tasks.Go(n.watch)
 	n.tasks.Go(n.run)
 	n.tasks.Go(n.announceAll)
+	n.tasks.Go(n.learn)
 }
 
 // Close ends the node. No client is served any more. An orderly close writes what is committed into the stores; otherwise
@@ -238,6 +240,7 @@ func (n *Node) run() {
 // endIncarnation closes an incarnation and returns why it has ended.
 func (n *Node) endIncarnation(inc *incarnation) error {
 	inc.rep.end()
+	n.keepLearned()
 	n.former.Serve(nil)
 	n.options.Suspend()
 	n.running.Store(nil)

@@ -98,12 +98,8 @@ func (n *Node) makeView() *topology.View {
 		inc.describe(v)
 		return v
 	}
-	for _, p := range n.options.Peers {
-		m := topology.Member{Name: p.Name, Addr: p.Addr, Self: p.Name == n.options.Name, LastContact: -1}
-		if m.Self {
-			m.Client, m.Active, m.LastContact = n.options.ClientAddr, true, 0
-		}
-		v.Members = append(v.Members, m)
+	if !n.describeLearned(v) {
+		n.describePeers(v)
 	}
 	if leader := n.leader.Load(); leader != nil && v.Role == topology.Removed {
 		v.Members = slices.DeleteFunc(v.Members, func(m topology.Member) bool { return m.Name == leader.Name })
@@ -117,6 +113,17 @@ func (n *Node) makeView() *topology.View {
 		}
 	}
 	return v
+}
+
+// describePeers fills the view of a node that knows nothing of its cluster with its peers.
+func (n *Node) describePeers(v *topology.View) {
+	for _, p := range n.options.Peers {
+		m := topology.Member{Name: p.Name, Addr: p.Addr, Self: p.Name == n.options.Name, LastContact: -1}
+		if m.Self {
+			m.Client, m.Active, m.LastContact = n.options.ClientAddr, true, 0
+		}
+		v.Members = append(v.Members, m)
+	}
 }
 
 // describe fills a view with the state of the incarnation.
