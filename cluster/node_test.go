@@ -90,6 +90,11 @@ func newTrio(t *testing.T, names ...string) *trio {
 			c.nodes[name].stop(t)
 		}
 		c.checkGoroutines(before)
+		for line := range strings.Lines(c.log.text.String()) {
+			if strings.Contains(line, "should never happen") {
+				t.Error("raft warns: " + line)
+			}
+		}
 		if t.Failed() {
 			t.Log(c.log.text.String())
 		}
