@@ -2,6 +2,7 @@ package commands
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -35,8 +36,9 @@ type Bus interface {
 
 // remote is the way of a broker to the other nodes.
 type remote struct {
-	bus  Bus
-	wait func(keyspace.LSN) error // [Engine.Wait]
+	bus      Bus
+	keyspace func() *keyspace.Keyspace                    // [Engine.Keyspace]
+	wait     func(*keyspace.Keyspace, keyspace.LSN) error // waits for a commit
 
 	filterMu  sync.Mutex            // held while the filter is announced; protects all
 	all       bool                  // all events were announced last
@@ -45,7 +47,7 @@ type remote struct {
 
 	mu      sync.Mutex // protects what follows
 	queue   []outgoing // messages that wait for a commit, and those after them
-	size    int        // of the texts in queue, bytes
+	size    int        // of queue, bytes
 	running bool       // a goroutine sends the queue
 	dropped uint64     // messages for which there was no room
 }
@@ -58,10 +60,14 @@ type subscription struct {
 
 // outgoing is a message for other nodes.
 type outgoing struct {
-	message bus.Message
-	lsn     keyspace.LSN // see Message
-	bound   bool
+	message  bus.Message
+	keyspace *keyspace.Keyspace // to which lsn belongs: the next incarnation of the node counts anew
+	lsn      keyspace.LSN       // see Message
+	bound    bool
 }
+
+// outgoingCost is about what an outgoing takes in bytes besides its strings.
+const outgoingCost = 128
 
 const (
 	// mostFiltered is the number of subscriptions to events, and the bytes of their names, that a node tells the others. With
@@ -76,8 +82,13 @@ const (
 
 // SetBus connects the broker with those of other nodes. Call it before the first command.
 func (e *Engine) SetBus(b Bus) {
-	wait := func(lsn keyspace.LSN) error { return e.Wait(lsn, e.Deadline(0)) }
-	e.Broker.remote = &remote{bus: b, wait: wait, listening: map[subscription]bool{}}
+	wait := func(ks *keyspace.Keyspace, lsn keyspace.LSN) error {
+		if ks == nil {
+			return withoutKeyspace(lsn)
+		}
+		return ks.WaitUntil(lsn, e.Deadline(0), false)
+	}
+	e.Broker.remote = &remote{bus: b, keyspace: e.Keyspace, wait: wait, listening: map[subscription]bool{}}
 }
 
 // ReceiveMessages delivers messages of another node. It waits while the broker is far behind.
@@ -120,8 +131,8 @@ func (r *remote) send(m bus.Message, lsn keyspace.LSN, bound bool) {
 		r.dropped++
 		return
 	}
-	r.size += len(m.Text)
-	r.queue = append(r.queue, outgoing{m, lsn, bound})
+	r.size += len(m.Channel) + len(m.Numbered) + len(m.Text) + outgoingCost
+	r.queue = append(r.queue, outgoing{m, r.keyspace(), lsn, bound})
 	if !r.running {
 		r.running = true
 		go r.run()
@@ -149,17 +160,24 @@ func (r *remote) run() {
 		if len(list) == 0 {
 			return
 		}
-		r.sendAll(list)
+		for len(list) > 0 {
+			n := slices.IndexFunc(list, func(m outgoing) bool { return m.keyspace != list[0].keyspace })
+			if n < 0 {
+				n = len(list)
+			}
+			r.sendAll(list[:n])
+			list = list[n:]
+		}
 	}
 }
 
-// sendAll sends messages whose commit succeeds, and those that are not bound to theirs.
+// sendAll sends messages of one keyspace whose commit succeeds, and those that are not bound to theirs.
 func (r *remote) sendAll(list []outgoing) {
 	var last keyspace.LSN
 	for i := range list {
 		last = max(last, list[i].lsn)
 	}
-	committed := last == 0 || r.wait(last) == nil
+	committed := last == 0 || r.wait(list[0].keyspace, last) == nil
 	failed := last // the least LSN that is known to fail, if not committed
 	var out []bus.Message
 	for i := range list {
@@ -168,7 +186,7 @@ func (r *remote) sendAll(list []outgoing) {
 			if m.lsn >= failed {
 				continue
 			}
-			if r.wait(m.lsn) != nil {
+			if r.wait(m.keyspace, m.lsn) != nil {
 				failed = m.lsn
 				continue
 			}

@@ -269,7 +269,7 @@ func TestOnlyCommittedMessagesLeave(t *testing.T) {
 func TestMessagesOfAFailedCommit(t *testing.T) {
 	fake := &recordedBus{sent: make(chan bus.Message, 100)}
 	waits := []keyspace.LSN{}
-	r := &remote{bus: fake, wait: func(lsn keyspace.LSN) error {
+	r := &remote{bus: fake, wait: func(_ *keyspace.Keyspace, lsn keyspace.LSN) error {
 		if waits = append(waits, lsn); lsn > 5 {
 			return errors.New("no")
 		}
@@ -277,7 +277,8 @@ func TestMessagesOfAFailedCommit(t *testing.T) {
 	}}
 	var list []outgoing
 	for _, lsn := range []keyspace.LSN{3, 7, 0, 5, 6, 9, 8} {
-		list = append(list, outgoing{bus.Message{Channel: fmt.Sprint(lsn)}, lsn, true}, outgoing{bus.Message{Channel: fmt.Sprint(lsn), Text: "free"}, lsn, false})
+		list = append(list, outgoing{message: bus.Message{Channel: fmt.Sprint(lsn)}, lsn: lsn, bound: true},
+			outgoing{message: bus.Message{Channel: fmt.Sprint(lsn), Text: "free"}, lsn: lsn})
 	}
 	r.sendAll(list)
 	close(fake.sent)
@@ -291,6 +292,46 @@ func TestMessagesOfAFailedCommit(t *testing.T) {
 	if want := []keyspace.LSN{9, 3, 7, 5, 6}; !slices.Equal(waits, want) { // each wait may take seconds
 		t.Errorf("waited for %v, want %v", waits, want)
 	}
+}
+
+// TestMessagesOfTwoIncarnations: an LSN counts in the keyspace in which the message was made.
+func TestMessagesOfTwoIncarnations(t *testing.T) {
+	fake := &recordedBus{sent: make(chan bus.Message, 100)}
+	old, next := new(keyspace.Keyspace), new(keyspace.Keyspace)
+	current := old
+	begin := make(chan struct{})
+	r := &remote{bus: fake, keyspace: func() *keyspace.Keyspace { return current }, wait: func(ks *keyspace.Keyspace, lsn keyspace.LSN) error {
+		<-begin
+		if ks == old {
+			return replica.ErrVoid // it was closed without committing
+		}
+		return nil
+	}}
+	r.send(bus.Message{Text: "old"}, 7, true)
+	r.send(bus.Message{Text: "free"}, 8, false)
+	current = next
+	r.send(bus.Message{Text: "next"}, 9, true)
+	close(begin)
+	if got := fake.next(t) + fake.next(t); got != " free next" {
+		t.Errorf("sent %q", got)
+	}
+}
+
+// TestFullOutgoing: what waits for a commit is bounded, also if its texts are empty.
+func TestFullOutgoing(t *testing.T) {
+	fake := &recordedBus{sent: make(chan bus.Message, 1<<20)}
+	begin := make(chan struct{})
+	r := &remote{bus: fake, keyspace: func() *keyspace.Keyspace { return nil }, wait: func(*keyspace.Keyspace, keyspace.LSN) error { <-begin; return nil }}
+	for range 2 * mostOutgoing / outgoingCost {
+		r.send(bus.Message{}, 1, false)
+	}
+	r.mu.Lock()
+	if n := len(r.queue); n > mostOutgoing/outgoingCost+1 || r.dropped == 0 {
+		t.Errorf("%d messages wait, %d were dropped", n, r.dropped)
+	}
+	r.mu.Unlock()
+	close(begin)
+	fake.next(t)
 }
 
 // TestNobodyPaysWithoutListeners: without a subscriber who may match them, no events are made and no announcements sent.
