@@ -44,6 +44,8 @@ type node struct {
 	peer   string // address for the other nodes
 	env    []string
 
+	upgraded string // its program, if that is not the one of the others
+
 	mu  sync.Mutex // protects cmd
 	cmd *exec.Cmd  // nil: not running
 	log logBuffer
@@ -140,7 +142,7 @@ func (n *node) start() {
 	if n.secret != "" {
 		args = append(args, "--cluster-secret-file", n.secret)
 	}
-	cmd := exec.Command(n.program, append(args, n.args...)...)
+	cmd := exec.Command(cmp.Or(n.upgraded, n.program), append(args, n.args...)...)
 	cmd.Stderr = &n.log
 	cmd.Env = append(os.Environ(), n.env...)
 	if n.network != nil {
