@@ -104,7 +104,12 @@ func CloneShort(args []string) (own []string, ok bool) {
 			return args, false
 		}
 	}
-	text := strings.Join(args, "")
+	var all strings.Builder // strings.Join returns a single argument itself
+	all.Grow(size)
+	for _, arg := range args {
+		all.WriteString(arg)
+	}
+	text := all.String()
 	own = make([]string, len(args))
 	for i, arg := range args {
 		own[i], text = text[:len(arg)], text[len(arg):]
