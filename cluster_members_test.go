@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"flag"
 	"fmt"
 	"slices"
 	"sync"
@@ -11,6 +12,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 )
+
+var restartRounds = flag.Int("restart-rounds", 1, "how many times TestClusterRollingRestart restarts all nodes")
 
 // unchanged are clients as programs in Go use them: what they write must succeed with the retries of the library alone.
 type unchanged struct {
@@ -98,11 +101,15 @@ func startUnderLoad(t *testing.T) (*nodes, *clusterLedger, *unchanged) {
 	return c, l, startUnchanged(c)
 }
 
-// TestClusterRollingRestart restarts one node after the other, twice, while clients write. They see no error.
+// TestClusterRollingRestart restarts one node after the other while clients write. They see no error.
+//
+// The long form:
+//
+//	go test . -run ClusterRollingRestart -timeout 0 -restart-rounds 10
 func TestClusterRollingRestart(t *testing.T) {
 	c, l, u := startUnderLoad(t)
 	var outages durations
-	for range 2 {
+	for range *restartRounds {
 		for _, n := range c.all {
 			led := c.leader() == n
 			n.terminate()

@@ -22,6 +22,7 @@ func python(t *testing.T) string {
 
 // TestDocsPythonPrograms runs the programs in Python, which print what the comment at the end of a line says.
 func TestDocsPythonPrograms(t *testing.T) {
+	t.Parallel() // one loads a million documents
 	interpreter, found := python(t), 0
 	for page, text := range guides(t) {
 		for _, program := range blocks(text, "python") {

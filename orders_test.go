@@ -30,6 +30,7 @@ const ordersPerPipeline = 500
 // loaded through redis-cli and read back byte for byte. A third dies by its own ttl, another third at
 // once by a new default. Exactly the rest is there after a restart.
 func TestOrders(t *testing.T) {
+	t.Parallel() // nothing has to come in time
 	number := 200_000
 	if testing.Short() {
 		number = 20_000
