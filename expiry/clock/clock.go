@@ -79,6 +79,12 @@ func (c *System) Raise(floor int64) {
 	c.raise(min(floor, maxFloor)*int64(time.Millisecond) - mono)
 }
 
+// Reset sets the clock to the wall clock, back too. Nothing may rely on a time that it has told.
+func (c *System) Reset() {
+	wall, mono := c.read()
+	c.lead.Store(wall - mono)
+}
+
 // CatchUp makes sure that the clock is not behind floor (ms). If the clock reaches floor within patience, CatchUp waits for
 // that. So the clock does not get ahead of the wall clock.
 func (c *System) CatchUp(floor int64, patience time.Duration) {

@@ -40,11 +40,15 @@ func (c *Replicated) Follow(moment int64) {
 	c.leads.Store(false)
 }
 
-// Lead makes the clock follow the wall clock, from a moment in ms on.
+// Lead makes the clock follow the wall clock as it is now, from a moment in ms on. It does not count that the wall clock was
+// ahead while the node followed: nothing has died by that.
 func (c *Replicated) Lead(from int64) {
 	from = max(from, c.moment.Load())
 	c.slow.Store(nil)
 	if w, ok := c.wall.(*System); ok {
+		if !c.leads.Load() {
+			w.Reset()
+		}
 		if now := w.Micros(); from*1000 > now && from*1000-now <= mostSlowed.Microseconds() {
 			c.slow.Store(&slow{from * 1000, now})
 			c.leads.Store(true)

@@ -51,3 +51,37 @@ func TestSystemOf(t *testing.T) {
 		t.Error("another clock")
 	}
 }
+
+// TestWallClockOfAFollower: a wall clock that was ahead for a while, while the node followed, does not age anything once it
+// leads.
+func TestWallClockOfAFollower(t *testing.T) {
+	var wall, mono int64 = int64(time.Hour), 0
+	advance := func(d time.Duration) { wall, mono = wall+int64(d), mono+int64(d) }
+	s := SystemReading(0, func() (int64, int64) { return wall, mono }, nil)
+	c := NewReplicated(s, 0)
+	expect := func(what string, want time.Duration) {
+		t.Helper()
+		if got := time.Duration(c.Now()) * time.Millisecond; got != want {
+			t.Errorf("%s it is %v, want %v", what, got, want)
+		}
+	}
+	wall += int64(time.Hour)
+	if ahead := s.Ahead(); ahead != 0 { // the server has seen it
+		t.Fatal(ahead)
+	}
+	wall -= int64(time.Hour)
+	c.Follow(3_590_000)
+	advance(time.Second)
+	c.Lead(3_600_000)
+	expect("at the beginning", time.Hour+time.Second)
+	wall += int64(time.Hour)
+	expect("set forward while it leads", 2*time.Hour+time.Second)
+	wall -= int64(time.Hour)
+	expect("set back while it leads", 2*time.Hour+time.Second)
+	c.Lead(3_600_000)
+	expect("of a node that leads already", 2*time.Hour+time.Second)
+	c.Follow(7_201_000)
+	advance(time.Second)
+	c.Lead(7_201_500)
+	expect("in the next session", 2*time.Hour+1500*time.Millisecond)
+}
