@@ -88,6 +88,9 @@ func isLeaderless(err error) bool {
 func (n *Node) requestOnce(ctx context.Context, r request) error {
 	inc := n.running.Load()
 	if inc == nil {
+		if v := n.View(); v.Role == topology.Removed || v.Role == topology.Failed {
+			return errors.New(v.Cause)
+		}
 		return errRestarting
 	}
 	if _, leads := inc.leading(); leads {

@@ -143,7 +143,7 @@ func New(o Options) (*Node, error) {
 func (n *Node) readIdentity() (*forming.Former, error) {
 	o := &n.options
 	config := forming.Config{Dir: n.path(), Name: o.Name, Addr: o.Addr, Client: o.ClientAddr, Peers: o.Peers,
-		HasData: hasData(o.Dir), Partitions: o.Partitions, Call: n.listener.Call, Log: o.Log}
+		HasData: hasData(o.Dir), Partitions: o.Partitions, NodeTimeout: o.NodeTimeout, Call: n.listener.Call, Log: o.Log}
 	former, err := forming.New(config)
 	switch damaged := (*forming.DamageError)(nil); {
 	case errors.As(err, &damaged):
@@ -199,6 +199,11 @@ func (n *Node) run() {
 		if err == nil {
 			n.running.Store(inc)
 			n.former.Serve(membership{n})
+			n.tasks.Go(func() { // peers may have begun meanwhile
+				if err := n.conflict(); err != nil {
+					inc.end(err)
+				}
+			})
 			n.options.Serve(inc.ks)
 			n.refresh()
 			select {

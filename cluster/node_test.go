@@ -507,6 +507,26 @@ func TestTransferToADeadNode(t *testing.T) {
 	}
 }
 
+// A node with another cluster-node-timeout does not take part until it has that of the others.
+func TestOtherNodeTimeout(t *testing.T) {
+	c := startTrio(t, "a", "b", "c")
+	n := c.follower()
+	n.stop(t)
+	timeout := n.opt.NodeTimeout
+	n.opt.NodeTimeout = 10 * timeout
+	n.start(t)
+	c.eventually("it refuses", func() bool {
+		v := n.View()
+		return v.Role == topology.Forming && strings.Contains(v.Cause, "cluster-node-timeout")
+	})
+	c.mustPut("meanwhile", "1")
+	n.stop(t)
+	n.opt.NodeTimeout = timeout
+	n.start(t)
+	c.has(n, "meanwhile", "1")
+	c.converge()
+}
+
 // A change of the members that comes during an election waits for its end, at any node.
 func TestRequestsDuringAnElection(t *testing.T) {
 	c := startTrio(t, "a", "b", "c")

@@ -9,8 +9,10 @@ import (
 	"sync"
 )
 
-// Conflict returns a *RefusedError if this node, a member, must not take part in raft: another server has its identity, or its
-// folder is of another cluster than its peers. It asks the peers once; those that do not answer say nothing against it.
+// Conflict returns a *RefusedError if this node, a member, must not take part in raft: another server has its identity, its folder
+// is of another cluster than its peers, or its cluster-node-timeout is not theirs. It asks the peers once; those that do not
+// answer say nothing against it. Of two nodes that contradict each other the later one notices it, if each asks before it takes
+// part and once more when it does.
 func (f *Former) Conflict(ctx context.Context) error {
 	self := f.hello()
 	if !self.formed() {
@@ -23,7 +25,41 @@ func (f *Former) Conflict(ctx context.Context) error {
 	if err := f.foreignFolder(self.Identity, answers); err != nil {
 		return err
 	}
+	if err := timeouts(self, answers); err != nil {
+		return err
+	}
 	return f.twin(ctx, self.Identity, answers)
+}
+
+// timeouts returns an error if cluster-node-timeout differs from that of a peer that takes part, or from those of most nodes. A
+// leader trusts for its own time that the others elect nobody, and they wait for theirs: it could reply with what is outdated.
+// A peer alone that waits for its correction stops nobody.
+func timeouts(self *hello, answers map[string]*hello) error {
+	all, same := 1, 1
+	var differs string
+	for _, name := range slices.Sorted(maps.Keys(answers)) {
+		h := answers[name]
+		if h == nil || !h.formed() || h.Identity.Cluster != self.Identity.Cluster || h.NodeTimeout == 0 {
+			continue
+		}
+		all++
+		if h.NodeTimeout == self.NodeTimeout {
+			same++
+			continue
+		}
+		takesPart := len(h.Members) > 0
+		if takesPart || differs == "" {
+			differs = fmt.Sprintf("cluster-node-timeout is %d ms here and %d ms at %s: all nodes need the same; stop all to change it",
+				self.NodeTimeout, h.NodeTimeout, name)
+		}
+		if takesPart {
+			return &RefusedError{differs}
+		}
+	}
+	if 2*same <= all {
+		return &RefusedError{differs}
+	}
+	return nil
 }
 
 // foreignFolder returns an error if the peers that are members of a cluster are all of another one: this node would bring clients

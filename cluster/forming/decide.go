@@ -15,8 +15,10 @@ type hello struct {
 	HasData bool   `json:"has_data"`
 	Run     uint64 `json:"run,string"` // of the process
 	// Partitions is the number of partitions of a data folder that it makes.
-	Partitions int       `json:"partitions,omitempty"`
-	Identity   *Identity `json:"identity,omitempty"`
+	Partitions int `json:"partitions,omitempty"`
+	// NodeTimeout is its cluster-node-timeout, in ms.
+	NodeTimeout int64     `json:"node_timeout,omitempty"`
+	Identity    *Identity `json:"identity,omitempty"`
 	// Members and Leader are of raft, if the node takes part in it.
 	Members []Member `json:"members,omitempty"`
 	Leader  *Member  `json:"leader,omitempty"`

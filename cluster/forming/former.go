@@ -25,7 +25,8 @@ type Config struct {
 	Peers   []Peer // cluster-peers, with this node
 	HasData bool   // the folder has data
 
-	Partitions int // of a data folder that the node makes
+	Partitions  int           // of a data folder that the node makes
+	NodeTimeout time.Duration // cluster-node-timeout
 	// Call sends a control request, as transport.Listener does.
 	Call func(ctx context.Context, addr, path string, request, answer any) error
 	Log  zerolog.Logger
@@ -132,7 +133,7 @@ func (f *Former) hello() *hello {
 	identity, membership := f.identity.clone(), f.membership
 	f.mu.Unlock()
 	h := &hello{Name: f.config.Name, Client: f.config.Client, Peers: f.config.Peers, HasData: f.config.HasData, Run: f.run,
-		Partitions: f.config.Partitions, Identity: identity}
+		Partitions: f.config.Partitions, NodeTimeout: f.config.NodeTimeout.Milliseconds(), Identity: identity}
 	if membership != nil && h.formed() {
 		h.Members = membership.Members()
 		if leader, known := membership.Leader(); known {

@@ -322,6 +322,40 @@ func TestFolderOfAnotherCluster(t *testing.T) {
 	}
 }
 
+// A node whose cluster-node-timeout is not that of the others does not take part: a leader with a longer one would serve reads
+// while the others have elected another.
+func TestTimeoutsThatDiffer(t *testing.T) {
+	of := func(ms int64, takesPart bool) *hello {
+		h := &hello{NodeTimeout: ms, Identity: &Identity{Cluster: 1, Stage: Formed}}
+		if takesPart {
+			h.Members = []Member{{}}
+		}
+		return h
+	}
+	for _, tt := range []struct {
+		name    string
+		self    int64
+		answers map[string]*hello
+		refused string // part of the error; empty: none
+	}{
+		{"alone", 1000, map[string]*hello{"b": nil, "c": nil}, ""},
+		{"equal", 1000, map[string]*hello{"b": of(1000, true), "c": of(1000, false)}, ""},
+		{"the others run", 200, map[string]*hello{"b": of(1000, true), "c": of(1000, true)}, "is 200 ms here and 1000 ms at b"},
+		{"one of the others runs", 200, map[string]*hello{"b": nil, "c": of(1000, true)}, "1000 ms at c"},
+		{"one of the others runs, and most agree", 200, map[string]*hello{"b": of(200, false), "c": of(1000, true)}, "1000 ms at c"},
+		{"all start, the node is wrong", 200, map[string]*hello{"b": of(1000, false), "c": of(1000, false)}, "1000 ms at b"},
+		{"all start, another one is wrong", 1000, map[string]*hello{"b": of(200, false), "c": of(1000, false)}, ""},
+		{"two start", 1000, map[string]*hello{"b": of(200, false), "c": nil}, "200 ms at b"},
+		{"another one waits for its correction", 1000, map[string]*hello{"b": of(200, false), "c": of(1000, true)}, ""},
+		{"another cluster", 1000, map[string]*hello{"b": {NodeTimeout: 200, Identity: &Identity{Cluster: 2, Stage: Formed}}}, ""},
+	} {
+		err := timeouts(of(tt.self, false), tt.answers)
+		if (err != nil) != (tt.refused != "") || err != nil && !strings.Contains(err.Error(), tt.refused) {
+			t.Errorf("%s: %v, want %q", tt.name, err, tt.refused)
+		}
+	}
+}
+
 // Two servers with one identity, because a folder was copied: the one that comes second does not take part.
 func TestCopiedFolder(t *testing.T) {
 	g := newGroup(t, "a", "b", "c", "copy of b")
