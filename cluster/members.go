@@ -60,13 +60,19 @@ const requestPatience = 3
 // requestPause is the time between two looks for a leader.
 const requestPause = 50 * time.Millisecond
 
-// request does what a request asks for if this node leads, or passes it on to the leader. During an election it waits.
+// request does what a request asks for if this node leads, or passes it on to the leader. During an election it waits. A request
+// may be done twice, if the connection to the leader breaks: that changes nothing more.
 func (n *Node) request(ctx context.Context, r request) error {
+	broken := false // a request whose answer was lost may have been done
 	for began := clock.Monotonic(); ; {
 		err := n.requestOnce(ctx, r)
-		if !isLeaderless(err) || clock.Monotonic()-began > requestPatience*n.options.NodeTimeout {
+		switch {
+		case broken && r.Op == "remove" && err != nil && err.Error() == notMember(r.Name).Error():
+			return nil
+		case !isPassing(err, r.Op) || clock.Monotonic()-began > requestPatience*n.options.NodeTimeout:
 			return err
 		}
+		broken = broken || errors.Is(err, errBroken)
 		pause := time.NewTimer(requestPause)
 		select {
 		case <-pause.C:
@@ -77,13 +83,18 @@ func (n *Node) request(ctx context.Context, r request) error {
 	}
 }
 
-// isLeaderless reports whether a request has failed because no node, or another one, leads, or the leader cannot be dialled.
-// Nothing was changed then.
-func isLeaderless(err error) bool {
-	refused, dialled := (*transport.RefusedError)(nil), (*net.OpError)(nil)
-	return errors.Is(err, errNoLeader) || errors.As(err, &refused) && refused.Reason == errNoLeader.Error() ||
-		errors.As(err, &dialled) && dialled.Op == "dial"
+// errBroken is wrapped by the error of a request that the leader has not answered.
+var errBroken = errors.New("the leader does not answer")
+
+// isPassing reports whether a request may succeed at the next leader: no node leads, another one does, or the leader does not answer.
+// A transfer that may have begun is not begun again.
+func isPassing(err error, op string) bool {
+	var refused *transport.RefusedError
+	return errors.Is(err, errNoLeader) || errors.Is(err, errBroken) && op != "transfer" || errors.As(err, &refused) && refused.Reason == errNoLeader.Error()
 }
+
+// notMember is the error for the removal of a node that does not exist.
+func notMember(name string) error { return fmt.Errorf("%s is neither a member nor announced", name) }
 
 func (n *Node) requestOnce(ctx context.Context, r request) error {
 	inc := n.running.Load()
@@ -104,7 +115,15 @@ func (n *Node) requestOnce(ctx context.Context, r request) error {
 	if deadline, ok := ctx.Deadline(); ok {
 		r.Wait = max(clock.Until(deadline).Milliseconds(), 1)
 	}
-	return n.listener.Call(ctx, leader.Addr, requestPath, r, new(struct{}))
+	err := n.listener.Call(ctx, leader.Addr, requestPath, r, new(struct{}))
+	refused, network := (*transport.RefusedError)(nil), (*net.OpError)(nil)
+	switch {
+	case err == nil || errors.As(err, &refused):
+		return err
+	case errors.As(err, &network) && network.Op == "dial":
+		return fmt.Errorf("%w: %w", errNoLeader, err)
+	}
+	return fmt.Errorf("%w: %w", errBroken, err)
 }
 
 // serve does what a request asks for. This node leads.
@@ -137,7 +156,7 @@ func (n *Node) remove(ctx context.Context, inc *incarnation, name string) error 
 	state := &inc.loop.status.Load().State
 	m := state.Named(name)
 	if m == nil && !state.Expected(name) {
-		return fmt.Errorf("%s is neither a member nor announced", name)
+		return notMember(name)
 	}
 	if m != nil && len(state.Voters) == 1 && state.Voter(m.ID) {
 		return fmt.Errorf("%s is the only node that votes", name)
