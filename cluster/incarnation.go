@@ -205,7 +205,7 @@ func (inc *incarnation) openCore() (err error) {
 	tick := n.options.NodeTimeout / electionTicks
 	inc.applier = newApplier(inc.ks, inc.rep, id.ID, at)
 	inc.loop = &loop{disk: inc.disk, applier: inc.applier, rep: inc.rep, durable: inc.ks.Durable, stores: inc.sendStores, fail: inc.end,
-		saver: &saver{log: slowed(inc.disk), install: inc.install}, changed: n.refresh, tick: tick, founder: inc.fresh && id.Founder == id.Name, log: inc.log, stop: inc.stop}
+		saver: &saver{log: n.slowed(inc.disk), install: inc.install}, changed: n.refresh, tick: tick, founder: inc.fresh && id.Founder == id.Name, log: inc.log, stop: inc.stop}
 	inc.loop.core, err = core.New(core.Config{
 		ID: id.ID, Storage: inc.disk.Memory(), Applied: at.Index, State: inc.ks.ReplicaState(),
 		Self:          entry.Member{ID: id.ID, Name: id.Name, Addr: n.options.Addr, Client: n.options.ClientAddr},

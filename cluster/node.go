@@ -58,6 +58,16 @@ type Options struct {
 	EventsWanted func(bool)
 
 	Log zerolog.Logger
+
+	wrapLog func(raftLog) raftLog // a disk for tests; nil: that of the folder
+}
+
+// slowed returns the log as a test wants its disk.
+func (n *Node) slowed(log raftLog) raftLog {
+	if n.options.wrapLog != nil {
+		log = n.options.wrapLog(log)
+	}
+	return slowed(log)
 }
 
 // Pauses between two attempts to open an incarnation, and the time after which an incarnation counts as good.

@@ -15,8 +15,8 @@ import (
 	"mayfly/keyspace/aof"
 )
 
-// A leader whose disk is full passes the lead on to a node with room. It asks the others first, so the lead stays where it is
-// if no node has room.
+// A leader whose disk is full or hangs passes the lead on to a node with room. It asks the others first, so the lead stays
+// where it is if no node has room. Heartbeats do not need the disk: without this a leader whose disk hangs would lead for ever.
 
 // roomPath is the path at which a node says whether it has room.
 const roomPath = "/cluster/room"
@@ -33,8 +33,11 @@ const (
 	leastRoom  = 32 << 20               // bytes, of two segments of the raft log
 )
 
-// full reports whether this node lacks room for what a leader writes.
-func (inc *incarnation) full() bool { return inc.failing.Load() || inc.ks.DiskFull() }
+// full reports whether this node cannot write what a leader writes.
+func (inc *incarnation) full() bool { return inc.failing.Load() || inc.hangs() || inc.ks.DiskFull() }
+
+// hangs reports whether the disk with the raft log hangs.
+func (inc *incarnation) hangs() bool { return inc.loop.saver.hangs(inc.node.options.NodeTimeout) }
 
 // answerRoom says whether this node could lead.
 func (n *Node) answerRoom(w http.ResponseWriter, _ *http.Request) {
@@ -46,7 +49,7 @@ func (n *Node) answerRoom(w http.ResponseWriter, _ *http.Request) {
 	_ = json.NewEncoder(w).Encode(answer) // the other node may have gone
 }
 
-// watchRoom passes the lead on while the disk is full, until the incarnation ends.
+// watchRoom passes the lead on while this node cannot write, until the incarnation ends.
 func (inc *incarnation) watchRoom() {
 	for inc.pause(roomPeriod) {
 		if !inc.leadsRaft() || !inc.full() {
@@ -65,12 +68,12 @@ func (inc *incarnation) leadsRaft() bool { return inc.loop.status.Load().Role ==
 
 // passOn makes a node with room the leader, if there is one, the most up to date first.
 func (inc *incarnation) passOn(ctx context.Context) bool {
-	for _, m := range inc.heirs() {
+	for _, m := range inc.successors() {
 		if !inc.asks(ctx, &m) {
 			continue
 		}
 		inc.log.Warn().Str("to", m.Name).Msg("this node cannot write: passes the lead on")
-		if _, leads := inc.leading(); leads {
+		if _, leads := inc.leading(); leads && !inc.hangs() { // what waits for a disk that hangs is not committed here
 			if inc.node.handOver(ctx, inc, m.Name) == nil {
 				return true
 			}
@@ -81,8 +84,8 @@ func (inc *incarnation) passOn(ctx context.Context) bool {
 	return false
 }
 
-// heirs returns the other nodes that vote and are in contact, the most up to date first.
-func (inc *incarnation) heirs() (heirs []entry.Member) {
+// successors returns the other nodes that vote and are in contact, the most up to date first.
+func (inc *incarnation) successors() (list []entry.Member) {
 	s := inc.loop.status.Load()
 	match := map[uint64]uint64{}
 	for _, p := range s.Progress {
@@ -90,11 +93,11 @@ func (inc *incarnation) heirs() (heirs []entry.Member) {
 	}
 	for _, m := range s.State.Members {
 		if m.ID != inc.identity.ID && s.State.Voter(m.ID) && !m.Leaving && inc.heard(m.ID) {
-			heirs = append(heirs, m)
+			list = append(list, m)
 		}
 	}
-	slices.SortStableFunc(heirs, func(a, b entry.Member) int { return cmp.Compare(match[b.ID], match[a.ID]) })
-	return heirs
+	slices.SortStableFunc(list, func(a, b entry.Member) int { return cmp.Compare(match[b.ID], match[a.ID]) })
+	return list
 }
 
 // asks reports whether a node says that it has room.

@@ -3,8 +3,11 @@ package cluster
 import (
 	"fmt"
 	"sync"
+	"sync/atomic"
+	"time"
 
 	"mayfly/cluster/core"
+	"mayfly/expiry/clock"
 
 	"go.etcd.io/raft/v3/raftpb"
 )
@@ -32,6 +35,21 @@ type saver struct {
 	mu      sync.Mutex // protects queue
 	queue   []savings
 	arrived chan struct{} // has room for one; something was added to the queue
+
+	began atomic.Int64 // when the step under way began, in ns as clock.Monotonic says; 0: none is
+	bytes atomic.Int64 // of its entries
+}
+
+// A disk hangs if a step takes longer than some election timeouts, and than a very slow disk takes for its bytes.
+const (
+	overdueTimeouts = 3
+	slowestDisk     = 4 << 20 // bytes a second
+)
+
+// hangs reports whether the disk hangs. Safe for concurrent use.
+func (s *saver) hangs(timeout time.Duration) bool {
+	began := time.Duration(s.began.Load())
+	return began != 0 && clock.Monotonic()-began > overdueTimeouts*timeout+time.Duration(s.bytes.Load())*time.Second/slowestDisk
 }
 
 // savings is a step of the saver: a Save, or a cut of the log.
@@ -66,7 +84,11 @@ func (s *saver) run() {
 				return
 			default:
 			}
-			if err := s.do(step); err != nil {
+			s.bytes.Store(int64(step.size()))
+			s.began.Store(int64(clock.Monotonic()))
+			err := s.do(step)
+			s.began.Store(0)
+			if err != nil {
 				s.fail(err)
 				return
 			}

@@ -33,7 +33,7 @@ func (d *driver) stall() (end func()) {
 	return log.mu.Unlock
 }
 
-// TestSlowDisks lets the disks of a leader, of a follower and of all nodes stand for several election timeouts: nobody is deposed,
+// TestSlowDisks lets the disks of a leader, of a follower and of all nodes stand for several election timeouts: no node is deposed,
 // reads go on, and a write is committed when a majority has it, by the leader itself when its own disk has.
 func TestSlowDisks(t *testing.T) {
 	drivers := startDrivers(t)
@@ -152,4 +152,40 @@ func (l *listLog) Save(hs *raftpb.HardState, entries []*raftpb.Entry, snap *raft
 func (l *listLog) Compact(durable uint64, _ *raftpb.ConfState) error {
 	l.calls = append(l.calls, fmt.Sprintf("compact %d", durable))
 	return nil
+}
+
+// TestHangingDisk: a leader whose disk hangs keeps sending heartbeats. It passes the lead on, and takes part again later.
+func TestHangingDisk(t *testing.T) {
+	c := newTrio(t, "a", "b", "c")
+	var logs sync.Map // the last of each node
+	for name, n := range c.nodes {
+		n.opt.wrapLog = func(log raftLog) raftLog {
+			stalling := &stallingLog{raftLog: log}
+			logs.Store(name, stalling)
+			return stalling
+		}
+	}
+	c.startAll()
+	c.mustPut("before", "1")
+	c.converge()
+	old := c.leader()
+	value, _ := logs.Load(old.name)
+	log := value.(*stallingLog)
+	log.mu.Lock()
+	goOn := sync.OnceFunc(log.mu.Unlock)
+	t.Cleanup(goOn)
+	hanging := make(chan error, 1)
+	go func() { hanging <- old.put("hanging", "2") }()
+	c.eventually("another node leads and writes", func() bool {
+		for _, n := range c.nodes {
+			if n != old && n.View().Leads() && n.put("other", "3") == nil {
+				return true
+			}
+		}
+		return false
+	})
+	goOn()
+	<-hanging // its fate is open
+	c.allHave("other", "3")
+	c.converge()
 }
