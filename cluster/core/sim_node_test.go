@@ -143,6 +143,7 @@ func (i *incarnation) tick() {
 					i.core.promise = i.start
 				}
 				i.core.Tick(m.local())
+				i.passOn()
 			})
 		}
 		if i.leads && i.w.now >= m.paused {
@@ -155,6 +156,20 @@ func (i *incarnation) tick() {
 			}
 		}
 	})
+}
+
+// passOn makes a node with room the leader if this one's disk is full, also if it has no open session.
+func (i *incarnation) passOn() {
+	if !i.machine.full || i.core.role != Leader {
+		return
+	}
+	for _, m := range i.w.members() {
+		if m.inc != nil && !m.full && m != i.machine && i.core.active(m.id) && i.core.state.Voter(m.id) {
+			i.w.note("%s passes the lead on to %s", i.machine.name(), m.name())
+			_ = i.core.Depose(m.id, i.machine.local())
+			return
+		}
+	}
 }
 
 // sync forces the files to disk each second, and cuts the log.

@@ -302,7 +302,7 @@ var faults = []fault{
 		m.slow = w.between(20*time.Millisecond, []time.Duration{time.Second, 6 * time.Second}[w.rand.IntN(2)])
 		w.after(w.between(time.Second, 4*time.Second), func() { m.slow = 0 })
 	}},
-	{3, "full disk", func(w *world, m *machine) {
+	{4, "full disk", func(w *world, m *machine) {
 		m.full = true
 		w.after(w.between(time.Second, 4*time.Second), func() { m.full = false })
 	}},
