@@ -96,7 +96,7 @@ func (b *Bus) Disconnect(id uint64) {
 	}
 	b.peers.Store(&kept)
 	if in := b.inbound[id]; in != nil {
-		in.conn.Close()
+		go in.conn.Close() // TLS says goodbye, which takes seconds if the node reads nothing
 	}
 	b.progressLocked()
 }
