@@ -110,7 +110,7 @@ func run(options *config.Config) error {
 	heap.TuneForLoading()
 	var loaded atomic.Int64
 	stopReports := reportLoading(log, settings.Dir, &loaded, reportInterval(settings))
-	storage, err := openStorage(options, engine, log, &loaded)
+	storage, err := openStorage(options, srv, engine, log, &loaded)
 	stopReports()
 	if err != nil {
 		_ = srv.Stop(stop) // closes the listeners; no client is served yet
@@ -160,9 +160,9 @@ type storage struct {
 }
 
 // openStorage opens the data folder, or starts the node of a cluster, which opens it in the background.
-func openStorage(options *config.Config, engine *commands.Engine, log zerolog.Logger, loaded *atomic.Int64) (*storage, error) {
+func openStorage(options *config.Config, srv *server.Server, engine *commands.Engine, log zerolog.Logger, loaded *atomic.Int64) (*storage, error) {
 	if options.Settings().Cluster.ID != "" {
-		return startNode(options, engine, log, loaded)
+		return startNode(options, srv, engine, log, loaded)
 	}
 	ks, err := openKeyspace(options.Settings(), engine, log, loaded, nil)
 	if err != nil {
@@ -277,6 +277,7 @@ func applyChanges(options *config.Config, engine *commands.Engine) {
 	on("latency-tracking", func(s *config.Settings) { engine.SetLatencyTracking(s.LatencyTracking) })
 	on("latency-tracking-info-percentiles", func(s *config.Settings) { engine.SetLatencyPercentiles(s.LatencyPercentiles) })
 	on("maxmemory", func(s *config.Settings) { limitMemory(s, engine) })
+	on("cluster-proxy", func(s *config.Settings) { engine.SetProxy(s.Cluster.Proxy && s.Cluster.ID != "") })
 	on("loglevel", func(s *config.Settings) { zerolog.SetGlobalLevel(s.LogLevel) })
 }
 

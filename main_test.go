@@ -69,7 +69,7 @@ func TestIllegalOptionsStopTheStart(t *testing.T) {
 		"slowlog-log-slower-than": "-2", "slowlog-max-len": "-1", "max-containers": "-1", "undo-window": "604801", "query-budget": "0", "latency-monitor-threshold": "-1",
 		"latency-tracking": "perhaps", "latency-tracking-info-percentiles": "101", "metrics-addr": "9121", "metrics-pprof": "true", "metrics-hosts": strings.Repeat("a ", 65), "auth-timeout": "-1", "reserved-clients": "all",
 		"notify-keyspace-events": "KEAq", "client-output-buffer-limit": "pubsub 1", "cluster-enabled": "yes", "daemonize": "yes",
-		"cluster-id": "a b", "cluster-addr": "7001", "cluster-announce-addr": "h", "cluster-peers": "a", "cluster-node-timeout": "1s", "cluster-read-index": "1",
+		"cluster-id": "a b", "cluster-addr": "7001", "cluster-announce-addr": "h", "cluster-peers": "a", "cluster-node-timeout": "1s", "cluster-read-index": "1", "cluster-proxy": "1",
 		"cluster-name": "", "repl-log-size": "1kb",
 	}
 	anyText := map[string]bool{"config": true, "unixsocket": true, "tls-cert-file": true, "tls-key-file": true, "tls-ca-cert-file": true, "requirepass": true,

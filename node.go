@@ -9,13 +9,14 @@ import (
 	"mayfly/commands"
 	"mayfly/keyspace"
 	"mayfly/keyspace/replica"
+	"mayfly/server"
 	"mayfly/server/config"
 
 	"github.com/rs/zerolog"
 )
 
 // startNode starts the server as a node of a cluster, in the background.
-func startNode(options *config.Config, engine *commands.Engine, log zerolog.Logger, loaded *atomic.Int64) (*storage, error) {
+func startNode(options *config.Config, srv *server.Server, engine *commands.Engine, log zerolog.Logger, loaded *atomic.Int64) (*storage, error) {
 	settings := options.Settings()
 	c := &settings.Cluster
 	peers := make([]forming.Peer, len(c.Peers))
@@ -43,7 +44,7 @@ func startNode(options *config.Config, engine *commands.Engine, log zerolog.Logg
 		Suspend: engine.Suspend,
 		Changed: engine.LeaderChanged,
 
-		Messages: engine.ReceiveMessages, EventsWanted: engine.EventsWanted,
+		Messages: engine.ReceiveMessages, EventsWanted: engine.EventsWanted, ServeClient: srv.ServeClient,
 
 		Log: log,
 	})
@@ -51,6 +52,7 @@ func startNode(options *config.Config, engine *commands.Engine, log zerolog.Logg
 		return nil, err
 	}
 	engine.Cluster = node
+	engine.SetProxy(c.Proxy)
 	engine.SetBus(node.Bus())
 	node.Start()
 	return &storage{

@@ -223,7 +223,8 @@ func (inc *incarnation) openCore() (err error) {
 		Listener: n.listener, Cluster: id.Cluster, ID: id.ID, Deliver: inc.loop.deliver,
 		Unreachable: func(peer uint64) { inc.loop.post(func() { inc.loop.core.ReportUnreachable(peer) }) },
 		StoresSent:  inc.storesDone,
-		Removed:     n.removed.has, Expelled: func() { inc.end(errRemoved) }, ReceiveStores: inc.receiveStores, Stream: n.bus.Serve, Log: inc.log,
+		Removed:     n.removed.has, Expelled: func() { inc.end(errRemoved) }, ReceiveStores: inc.receiveStores, Log: inc.log,
+		Streams: map[string]func(uint64, net.Conn){transport.BusStream: n.bus.Serve, transport.ClientStream: n.serveClient},
 	})
 	if err != nil {
 		return err
@@ -321,7 +322,7 @@ func (inc *incarnation) connect() {
 			if inc.cause != nil {
 				continue // the bus is closed, or the next incarnation's
 			}
-			inc.node.bus.Connect(id, func(ctx context.Context) (net.Conn, error) { return inc.transport.Dial(ctx, id) })
+			inc.node.bus.Connect(id, func(ctx context.Context) (net.Conn, error) { return inc.transport.Dial(ctx, id, transport.BusStream) })
 		}
 	}
 	for id := range inc.peers {

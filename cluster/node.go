@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"errors"
+	"net"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -56,6 +57,8 @@ type Options struct {
 	// [bus.Options].
 	Messages     func([]bus.Message)
 	EventsWanted func(bool)
+	// ServeClient runs a session for a client of another node until conn ends. It returns at once. See [Node.DialClient].
+	ServeClient func(conn net.Conn, addr, laddr string)
 
 	Log zerolog.Logger
 

@@ -3,6 +3,7 @@ package commands
 import (
 	"context"
 	"errors"
+	"net"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -27,6 +28,9 @@ type Cluster interface {
 	// Replicated waits until n other nodes have all on disk that is committed now, or until ctx ends. It
 	// returns the number of nodes that have it.
 	Replicated(ctx context.Context, n int) int
+	// DialClient opens a connection at whose other end the node with an id runs a session for a client of this node. addr and
+	// laddr are the ends of the client's connection.
+	DialClient(ctx context.Context, id uint64, addr, laddr string) (net.Conn, error)
 }
 
 // loaded reports whether a keyspace is open that commands may use.
@@ -112,7 +116,9 @@ func (e *Engine) LeaderChanged(v *topology.View) {
 	}
 	if l.led && !v.Leads() {
 		e.waiters.deposeAll()
-		e.disconnectLed()
+		if !e.proxy.Load() { // else they are served on
+			e.disconnectLed()
+		}
 	}
 	l.led = v.Leads()
 }
@@ -126,7 +132,7 @@ const deposedGrace = 100 * time.Millisecond
 // only receive messages stays until it unsubscribes.
 func (e *Engine) disconnectLed() {
 	for _, s := range e.Host.Sessions() {
-		if s.led.Load() {
+		if s.led.Load() && !s.Proxied {
 			s.deposed.Store(true)
 		}
 	}
@@ -153,6 +159,9 @@ func (e *Engine) publishSwitch(name string, from, to *topology.Member) {
 // vetoed returns the error of a command whose transaction the keyspace refuses.
 func (e *Engine) vetoed(s *Session, r *row, args []string, veto error) error {
 	if errors.Is(veto, replica.ErrFollower) {
+		if s.Proxied {
+			return errElsewhere
+		}
 		return e.notServed(s, r, args)
 	}
 	return Error("HELD " + veto.Error())

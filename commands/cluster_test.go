@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/bits"
+	"net"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -22,6 +23,10 @@ type fakeCluster struct {
 	calls []string // of the methods that change something
 	err   error    // of these methods
 	has   int      // nodes for Replicated
+}
+
+func (f *fakeCluster) DialClient(context.Context, uint64, string, string) (net.Conn, error) {
+	return nil, f.err
 }
 
 func (f *fakeCluster) View() *topology.View { return f.view.Load() }

@@ -24,6 +24,7 @@ type Engine struct {
 	// Cluster is the cluster that this node belongs to; nil: the node is alone. Set it before the first command.
 	Cluster Cluster
 
+	proxy      atomic.Bool                       // see SetProxy
 	keyspace   atomic.Pointer[keyspace.Keyspace] // see SetKeyspace
 	suspended  atomic.Bool                       // see Suspend
 	leadership leadership
@@ -141,6 +142,11 @@ type Outcome struct {
 	Close bool // close the connection once the reply is sent (QUIT)
 
 	Waited time.Duration // for the cluster; see Engine.Deadline
+
+	// Forward is what the leader is to run instead; nil: nothing. The command has no reply then.
+	Forward *Forward
+	// Relay, with Deferred, asks for the replies of what was passed on before: the command runs after it.
+	Relay bool
 }
 
 // Execute runs one command and returns its outcome. args are as described at [Input] and hold at least the
@@ -154,7 +160,7 @@ func (e *Engine) Execute(s *Session, args []string) (out Outcome) {
 	start, mode := s.startTime(), s.replies
 	s.current = nil
 	e.execute(s, args, &out)
-	if out.Deferred {
+	if out.Deferred || out.Forward != nil {
 		return out
 	}
 	if s.awaits|s.waited != 0 {
@@ -198,12 +204,26 @@ func (e *Engine) execute(s *Session, args []string, out *Outcome) {
 	}
 	if err == nil {
 		err = e.admit(s, r, args)
-		if err != nil && e.Cluster != nil {
+		if s.Proxied && (s.multi.elsewhere && r.Scope == ScopeQueue || err != nil && (isRedirection(err) || err == errLoadingData)) {
+			err, s.multi.elsewhere = errElsewhere, s.multi.open
+		} else if err != nil && e.queuesFor(s, r, err) {
+			err = nil
+		} else if err != nil && e.Cluster != nil {
 			if out.Resume = e.awaitsLeader(s, err); out.Resume != nil {
 				out.Deferred = true
 				return
 			}
 		}
+	}
+	if e.proxy.Load() && r != nil && !s.Proxied {
+		var done bool
+		if err, done = e.forward(s, r, args, err, out); done {
+			return
+		}
+	}
+	if s.ForwardsPending {
+		out.Deferred, out.Relay = true, true
+		return
 	}
 	if err == nil && r.Flags&NoAuth != 0 {
 		if out.Resume = e.awaitsDelay(s, r, args); out.Resume != nil {
@@ -272,6 +292,11 @@ func (e *Engine) admit(s *Session, r *row, args []string) error {
 			return err
 		}
 	}
+	return s.admitMode(r)
+}
+
+// admitMode returns the error of a command that may not run in the mode that the connection is in, or nil.
+func (s *Session) admitMode(r *row) error {
 	if s.inSubscribedMode() && r.Flags&AllowSubscribed == 0 {
 		return errorf(errOnlySubscribed, r.full)
 	}

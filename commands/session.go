@@ -35,6 +35,12 @@ type Session struct {
 	abandonInterval time.Duration // see watch
 	execTime        time.Duration // see maxExecTime
 
+	// Proxied is set for a session that runs what another node passes on. It replies MOVED to what it does not run, and never
+	// waits for a leader.
+	Proxied bool
+	// ForwardsPending is set while commands are to be passed on that came before the next one.
+	ForwardsPending bool
+
 	OnLoop bool // other sessions wait for this one's commands: defer slow ones
 	Paced  bool // defer commands that compute for long, until the session has a turn for one
 
@@ -71,6 +77,8 @@ type Session struct {
 	wait *wait // of the running command, which waits; nil: it does not
 
 	waited time.Duration // of the running command for the cluster, besides what awaits says
+	remote remoteWatch   // see forward.go
+
 	awaits time.Duration // since when the running command waits for a leader, as clock.Monotonic says; 0: it does not
 
 	lastRow  atomic.Pointer[row] // the last command, for CLIENT LIST; nil if there was none

@@ -47,10 +47,11 @@ var transactionCommands = []Command{
 //  5. A panic of a command, or the veto of a container on hold, rolls everything back: see Engine.run. Effects beyond the keyspace (CONFIG
 //     SET, SUBSCRIBE) stay, but for SELECT.
 type transaction struct {
-	open   bool
-	failed bool  // EXEC only reports an error
-	flags  Flags // the union of the queued commands' flags
-	slow   bool  // a queued command is slow
+	open      bool
+	failed    bool  // EXEC only reports an error
+	elsewhere bool  // a command was refused for want of the lead; of a session of a proxy
+	flags     Flags // the union of the queued commands' flags
+	slow      bool  // a queued command is slow
 
 	computes   bool // a queued command may compute for long
 	walks      bool // a queued command walks values
@@ -171,7 +172,7 @@ func (t *transaction) clearQueue(a *ClientMemory) {
 func (t *transaction) close(s *Session) {
 	t.clearQueue(s.Memory)
 	t.replies = nil
-	t.open, t.failed, t.flags = false, false, 0
+	t.open, t.failed, t.elsewhere, t.flags = false, false, false, 0
 	t.slow, t.computes, t.walks, t.subscribes, t.grows = false, false, false, false, false
 	s.update(func() { s.queued, s.queuedSize = noTransaction, 0 })
 }
@@ -187,6 +188,9 @@ func (e *Engine) unwatch(s *Session) {
 		s.keyspace.Unwatch(&s.multi.watcher)
 	}
 	s.multi.unwatched(s.Memory)
+	if s.remote == watches {
+		s.remote = unwatches
+	}
 }
 
 // unwatched notes that the session watches nothing any more.

@@ -14,6 +14,7 @@ import (
 	"mayfly/commands"
 	"mayfly/expiry/clock"
 	"mayfly/keyspace"
+	"mayfly/server/forward"
 	"mayfly/server/resp"
 	"mayfly/server/turns"
 )
@@ -37,7 +38,8 @@ type conn struct {
 	socket  socket // for that goroutine
 	guard   resp.Guard
 	session *commands.Session
-	pipe    *pipeline // of its loop, or one of its own while its client has something under way
+	proxy   *forward.Proxy // for commands that the leader runs; nil: there were none
+	pipe    *pipeline      // of its loop, or one of its own while its client has something under way
 
 	outbox *outbox       // while the client receives messages, else nil
 	killed atomic.Bool   // the socket is shut down
@@ -86,6 +88,9 @@ func (c *conn) run(serve func() error) {
 func (c *conn) close() {
 	c.server.engine.CloseSession(c.session)
 	_ = c.closeOutbox() // the connection ends in any case
+	if c.proxy != nil {
+		c.proxy.Close()
+	}
 	c.guard.Close()
 }
 
@@ -226,7 +231,7 @@ func (c *conn) setDeadline() error {
 	switch {
 	case c.stalling.Load():
 		limit = c.server.timeouts.stall
-	case c.session.ReceivesMessages():
+	case c.session.ReceivesMessages(), c.session.Proxied:
 		limit = 0
 	}
 	limit, err := c.limitAuth(limit)
@@ -324,6 +329,13 @@ func (c *conn) executeAll() error {
 func (c *conn) execute(args []string) error {
 	pending, err := c.pipe.execute(c, args)
 	for err == errDeferred {
+		if pending.Relay {
+			if err = c.flush(); err != nil {
+				return err
+			}
+			pending, err = c.pipe.execute(c, args)
+			continue
+		}
 		if pending.Resume == nil {
 			pending, err = c.executeLong(args)
 			continue
@@ -334,8 +346,11 @@ func (c *conn) execute(args []string) error {
 		}
 		pending, err = c.pipe.execute(c, args)
 	}
-	if err == errLarge {
+	switch err {
+	case errLarge:
 		return c.stream(pending)
+	case errForward:
+		return c.forward(pending.Forward)
 	}
 	return c.finish(err)
 }
@@ -413,6 +428,9 @@ func (c *conn) reject(err error) error {
 
 // flush sends the replies so far once what they report is committed.
 func (c *conn) flush() error {
+	if err := c.relay(); err != nil {
+		return err
+	}
 	if c.pipe.lsn != 0 {
 		c.pipe.until = c.server.engine.Deadline(c.pipe.waited)
 	}

@@ -7,6 +7,8 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"mayfly/server/descriptor"
 )
 
 // This file has what a connection does with its descriptor while a loop serves it.
@@ -69,7 +71,7 @@ func (c *conn) read() (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	n, err := readNow(c.fd, room)
+	n, err := descriptor.ReadNow(c.fd, room)
 	switch {
 	case err == syscall.EAGAIN:
 		return 0, nil

@@ -17,6 +17,7 @@ import (
 	"mayfly/commands"
 	"mayfly/keyspace"
 	"mayfly/server/config"
+	"mayfly/server/forward"
 
 	"github.com/rs/zerolog"
 )
@@ -56,6 +57,8 @@ func (e *fakeEngine) Prefetch(*commands.Lookahead) {
 func (e *fakeEngine) CloseSession(*commands.Session) {}
 
 func (e *fakeEngine) CommitNow(lsn keyspace.LSN, _ time.Duration) error { return e.Wait(lsn, 0) }
+
+func (e *fakeEngine) Leaders(*commands.Session) forward.Leaders { return nil }
 
 func (e *fakeEngine) Deadline(time.Duration) time.Duration { return 0 }
 

@@ -15,6 +15,7 @@ import (
 
 	"mayfly/commands"
 	"mayfly/keyspace"
+	"mayfly/server/descriptor"
 	"mayfly/server/resp"
 
 	"golang.org/x/sys/unix"
@@ -350,7 +351,7 @@ func TestManyClients(t *testing.T) {
 		t.Skip("it takes seconds")
 	}
 	clients := 10_000
-	if most := fileLimit(1 << 20); most < 2*clients+1000 {
+	if most := descriptor.FileLimit(1 << 20); most < 2*clients+1000 {
 		clients = (most - 1000) / 2 // both ends are in this process
 	}
 	s := newTestServer(t)
@@ -692,7 +693,7 @@ func TestRestedPipelineEndsWithItsClient(t *testing.T) {
 	}
 	before := e.history()
 	must(t, c.Close())
-	eventually(t, "the reset arrives", func() bool { return hasReset(served.fd) })
+	eventually(t, "the reset arrives", func() bool { return descriptor.HasReset(served.fd) })
 	l.receive(served, unix.EPOLLHUP)
 	l.resume(l.takeRested())
 	if served.loop != nil || e.history() != before {

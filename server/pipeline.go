@@ -9,6 +9,7 @@ import (
 
 	"mayfly/commands"
 	"mayfly/keyspace"
+	"mayfly/server/forward"
 	"mayfly/server/resp"
 )
 
@@ -43,11 +44,13 @@ var (
 	errDeferred = errors.New("the command waits, or must not keep a loop waiting")
 	errLarge    = errors.New("the reply is large")
 	errFull     = errors.New("the replies should leave")
+	errForward  = errors.New("the leader of the cluster runs the command")
 )
 
 // execute runs one command of c and adds its reply. The error says what else is due before the next one:
 //
 //   - errDeferred: the command has not run. Pending tells when to try again.
+//   - errForward: the leader of the cluster runs it, as pending says.
 //   - errLarge: pending has the reply, which is to be streamed.
 //   - errFull: the replies should leave.
 //   - errQuit, errStopping, errKilled, errHTTP: the connection ends after the replies.
@@ -60,10 +63,16 @@ func (p *pipeline) execute(c *conn, args []string) (pending *commands.Outcome, e
 	if resp.IsHTTP(args[0]) {
 		return nil, errAttack
 	}
+	if c.session.Proxied && args[0] == "" {
+		c.session.NoteWait(forward.Waited(args))
+		return nil, nil
+	}
 	out := c.server.engine.Execute(c.session, args)
 	switch {
 	case out.Deferred:
-		return &commands.Outcome{Resume: out.Resume}, errDeferred
+		return &commands.Outcome{Resume: out.Resume, Relay: out.Relay}, errDeferred
+	case out.Forward != nil:
+		return &commands.Outcome{Forward: out.Forward}, errForward
 	case resp.Exceeds(&out.Reply, largeReply):
 		c.executed++
 		return &commands.Outcome{Reply: out.Reply, LSN: out.LSN, Close: out.Close, Waited: out.Waited}, errLarge

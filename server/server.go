@@ -19,6 +19,8 @@ import (
 	"mayfly/expiry/clock"
 	"mayfly/keyspace"
 	"mayfly/server/config"
+	"mayfly/server/descriptor"
+	"mayfly/server/forward"
 	"mayfly/server/heap"
 	"mayfly/server/metrics"
 	"mayfly/server/resp"
@@ -66,6 +68,7 @@ type executor interface {
 	Wait(lsn keyspace.LSN, until time.Duration) error      // for goroutines
 	CommitNow(lsn keyspace.LSN, until time.Duration) error // for loops
 	Deadline(waited time.Duration) time.Duration           // until when to wait for commands that have waited before
+	Leaders(s *commands.Session) forward.Leaders           // for a client whose commands the leader runs
 	CloseSession(s *commands.Session)
 	Now() int64
 
@@ -76,6 +79,8 @@ type executor interface {
 
 // engine is the executor of a running server.
 type engine struct{ *commands.Engine }
+
+func (e engine) Leaders(s *commands.Session) forward.Leaders { return e.Engine.Leaders(s) }
 
 // Server accepts connections and serves them in loops and in goroutines of their own. It is the
 // [commands.Host] of its engine. Safe for concurrent use.
@@ -99,7 +104,8 @@ type Server struct {
 	acceptors sync.WaitGroup
 	stopping  atomic.Bool
 	stop      chan struct{} // closed when the server stops
-	loops     []*loop       // none: every connection has a goroutine of its own
+	started   atomic.Bool
+	loops     []*loop // none: every connection has a goroutine of its own
 
 	shutdownAsked chan struct{} // closed when a client has requested the end of the process
 	askShutdown   func()        // closes it, once
@@ -238,13 +244,14 @@ func (s *Server) serve(e executor, listeners map[net.Listener]*tls.Config) {
 		}
 		s.acceptors.Go(func() { s.accept(ln, config != nil) })
 	}
+	s.started.Store(true)
 }
 
 // reserveFiles raises the limit on open files for the clients of the settings, as far as the system allows. It
 // returns for how many clients it suffices.
 func (s *Server) reserveFiles(settings *config.Settings) int {
 	reserved := spareFiles + filesPerPartition*settings.Partitions
-	most := max(fileLimit(settings.MaxClients+reserved)-reserved, 1)
+	most := max(descriptor.FileLimit(settings.MaxClients+reserved)-reserved, 1)
 	s.mostFiles.Store(int64(most))
 	return most
 }
@@ -253,10 +260,10 @@ func (s *Server) reserveFiles(settings *config.Settings) int {
 // it pauses: the next attempt would fail as fast as the last.
 func (s *Server) accept(ln net.Listener, secure bool) {
 	const shortest, longest = 5 * time.Millisecond, time.Second
-	var spare spareFile
+	var spare descriptor.Spare
 	pause := shortest
 	for {
-		spare.refill()
+		spare.Refill()
 		nc, err := ln.Accept()
 		switch {
 		case err == nil:
@@ -266,7 +273,7 @@ func (s *Server) accept(ln net.Listener, secure bool) {
 		case s.stopping.Load(), errors.Is(err, net.ErrClosed):
 			return
 		case errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE):
-			if spare.refuse(ln) {
+			if spare.Refuse(ln) {
 				pause = shortest // the client that waited does not wait any more
 			}
 		}
@@ -297,18 +304,36 @@ func (s *Server) placesFor(nc net.Conn) int {
 // admit begins to serve a connection, in a loop if it is plain, or refuses it. It never waits for the client.
 func (s *Server) admit(nc net.Conn, secure bool) {
 	remote, local := addresses(nc)
-	c := &conn{server: s, gone: make(chan struct{}), fd: noFD, socket: newSocket(nc, s.timeouts.write, &s.traffic)}
+	stream := nc
 	if secure {
-		c.socket = newSocket(tls.Server(nc, s.tls.Load()), s.timeouts.write, &s.traffic)
+		stream = tls.Server(nc, s.tls.Load())
 	}
+	c := s.register(stream, remote, local, s.placesFor(nc), false)
+	if c == nil {
+		s.refuse(nc, secure)
+		return
+	}
+	keepAlive(nc, s.Settings().TCPKeepAlive)
+	if !secure && !s.denies(nc) && s.enterLoop(c) {
+		s.total.Add(1)
+		return
+	}
+	s.serving.Go(func() { c.run(c.serve) })
+}
 
+// register makes a connection one of at most this many. It returns nil if there is no place for it. A proxied one is of another
+// node, which has authenticated the client.
+func (s *Server) register(stream net.Conn, remote, local string, places int, proxied bool) *conn {
+	c := &conn{server: s, gone: make(chan struct{}), fd: noFD, socket: newSocket(stream, s.timeouts.write, &s.traffic)}
 	s.mu.Lock()
 	var left *conn
-	if len(s.conns)-s.waiting.leaving >= s.placesFor(nc) {
+	if proxied && s.stopping.Load() {
+		places = 0
+	}
+	if len(s.conns)-s.waiting.leaving >= places {
 		if left = s.waiting.makeRoomLocked(s.Settings()); left == nil {
 			s.mu.Unlock()
-			s.refuse(nc, secure)
-			return
+			return nil
 		}
 	}
 	s.lastID++
@@ -318,25 +343,24 @@ func (s *Server) admit(nc net.Conn, secure bool) {
 	c.session.Yield = c.yield
 	c.session.Memory = s.clients.Open(c.session)
 	c.guard = resp.NewGuard(c.session.Memory, resp.LargeBuffer)
-	if secure {
+	if c.socket.raw == nil {
 		c.guard.SetReadAhead(resp.SmallBuffer) // a read gives no more than a TLS record
 	}
-	c.session.Authenticated.Store(!s.PasswordSet())
+	c.session.Proxied = proxied
+	c.session.Authenticated.Store(proxied || !s.PasswordSet())
 	if c.unauthenticated(s.Settings()) {
 		s.waiting.addLocked(c)
 	}
 	s.conns[c] = struct{}{}
+	if proxied {
+		s.serving.Add(1) // before Stop waits
+	}
 	s.mu.Unlock()
 
 	if left != nil {
 		s.warn(&s.warnings.room, left.session.Addr, nil, "a client that gave no password was disconnected to make room for another: see maxclients and auth-timeout")
 	}
-	keepAlive(nc, s.Settings().TCPKeepAlive)
-	if !secure && !s.denies(nc) && s.enterLoop(c) {
-		s.total.Add(1)
-		return
-	}
-	s.serving.Go(func() { c.run(c.serve) })
+	return c
 }
 
 // denies reports whether a client is refused because it comes from another machine and there is no password

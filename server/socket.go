@@ -1,7 +1,6 @@
 package server
 
 import (
-	"crypto/tls"
 	"errors"
 	"io"
 	"net"
@@ -10,6 +9,7 @@ import (
 	"time"
 
 	"mayfly/expiry/clock"
+	"mayfly/server/descriptor"
 	"mayfly/server/resp"
 )
 
@@ -108,11 +108,11 @@ func (s *socket) lingerClose() {
 // ended reports whether the client sends no more, without waiting or reading. Redis ends a connection then,
 // also if the client has closed only its half.
 func (s *socket) ended() bool {
-	return s.ask(hungUp)
+	return s.ask(descriptor.HungUp)
 }
 
 // isReset reports whether the client takes no replies any more, as far as the system knows.
-func (s *socket) isReset() bool { return s.ask(hasReset) }
+func (s *socket) isReset() bool { return s.ask(descriptor.HasReset) }
 
 // ask returns what a question about the descriptor yields, true if the connection is closed.
 func (s *socket) ask(question func(fd int) bool) bool {
@@ -127,8 +127,12 @@ func (s *socket) ask(question func(fd int) bool) bool {
 
 // rawConn returns the descriptor of a connection, plain or TLS.
 func rawConn(nc net.Conn) (syscall.RawConn, error) {
-	if t, ok := nc.(*tls.Conn); ok {
-		nc = t.NetConn()
+	for {
+		above, ok := nc.(interface{ NetConn() net.Conn })
+		if !ok {
+			break
+		}
+		nc = above.NetConn()
 	}
 	sc, ok := nc.(syscall.Conn)
 	if !ok {
@@ -183,7 +187,7 @@ func (s *rawSocket) tryRead(fd uintptr) bool {
 		s.err = err
 		return true
 	}
-	n, err := readNow(int(fd), room)
+	n, err := descriptor.ReadNow(int(fd), room)
 	switch {
 	case err == syscall.EAGAIN:
 		s.guard.Release()
@@ -211,6 +215,6 @@ func (s *rawSocket) write(p []byte) (int, error) {
 }
 
 func (s *rawSocket) tryWrite(fd uintptr) bool {
-	s.n, s.err = writeNow(int(fd), s.rest)
+	s.n, s.err = descriptor.WriteNow(int(fd), s.rest)
 	return true
 }

@@ -9,6 +9,7 @@ import (
 	"mayfly/commands"
 	"mayfly/expiry/clock"
 	"mayfly/keyspace"
+	"mayfly/server/descriptor"
 	"mayfly/server/resp"
 
 	"golang.org/x/sys/unix"
@@ -395,7 +396,7 @@ func (l *loop) send(c *conn, replies []byte) {
 		return
 	}
 	if !c.contain(func() {
-		n, err := writeNow(c.fd, replies)
+		n, err := descriptor.WriteNow(c.fd, replies)
 		if err != nil {
 			l.end(c, err)
 			return

@@ -246,9 +246,27 @@ type boundedConn struct {
 	listener *Listener
 	place    *list.Element // in pending; listener.mu guards it
 	once     sync.Once
+	free     atomic.Bool // see freeBounds
+}
+
+// NetConn returns the connection below.
+func (c *boundedConn) NetConn() net.Conn { return c.Conn }
+
+// freeBounds ends the bounds of a connection, which is of a client of another node from now on: the limits on clients are for it.
+func freeBounds(conn net.Conn) {
+	if secure, ok := conn.(*tls.Conn); ok {
+		conn = secure.NetConn()
+	}
+	if bounded, ok := conn.(*boundedConn); ok {
+		bounded.free.Store(true)
+		bounded.leave()
+	}
 }
 
 func (c *boundedConn) Write(b []byte) (int, error) {
+	if c.free.Load() {
+		return c.Conn.Write(b)
+	}
 	if err := c.SetWriteDeadline(clock.Deadline(writeTimeout)); err != nil {
 		return 0, err
 	}
@@ -256,13 +274,18 @@ func (c *boundedConn) Write(b []byte) (int, error) {
 }
 
 func (c *boundedConn) Close() error {
+	c.leave()
+	return c.Conn.Close()
+}
+
+// leave takes the connection out of the count.
+func (c *boundedConn) leave() {
 	c.once.Do(func() {
 		c.listener.known(c)
 		c.listener.mu.Lock()
 		c.listener.conns--
 		c.listener.mu.Unlock()
 	})
-	return c.Conn.Close()
 }
 
 // serve gives a request to whom it is for.

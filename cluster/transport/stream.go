@@ -14,18 +14,22 @@ import (
 	"go.etcd.io/etcd/client/pkg/v3/types"
 )
 
-// A stream is a connection between two members on which the package bus speaks. It begins as a request of HTTP that asks for
-// another protocol.
+// A stream is a connection between two members for another protocol. It begins as a request of HTTP that asks for that.
+const streamPath = "/cluster/stream"
+
+// The protocols of streams.
 const (
-	streamPath     = "/cluster/stream"
-	streamProtocol = "mayfly-bus"
+	BusStream = "mayfly-bus" // published messages: see package bus
+	// ClientStream carries the commands of one client. It neither counts among the connections of nodes nor has their write
+	// timeout.
+	ClientStream = "mayfly-client"
 )
 
 var errNoPeer = errors.New("the node is not a member")
 
-// Dial opens a stream to a member. The member gets it by [Options].Stream. The stream ends with the transport, and when the
+// Dial opens a stream to a member. The member gets it by [Options].Streams. The stream ends with the transport, and when the
 // member is removed.
-func (t *Transport) Dial(ctx context.Context, id uint64) (net.Conn, error) {
+func (t *Transport) Dial(ctx context.Context, id uint64, protocol string) (net.Conn, error) {
 	p := (*t.peers.Load())[id]
 	if p == nil {
 		return nil, errNoPeer
@@ -41,7 +45,7 @@ func (t *Transport) Dial(ctx context.Context, id uint64) (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	reader, err := t.upgrade(ctx, conn, p)
+	reader, err := t.upgrade(ctx, conn, p, protocol)
 	if err != nil {
 		conn.Close()
 		return nil, err
@@ -50,7 +54,7 @@ func (t *Transport) Dial(ctx context.Context, id uint64) (net.Conn, error) {
 }
 
 // upgrade asks the other side for the stream.
-func (t *Transport) upgrade(ctx context.Context, conn net.Conn, p *peer) (*bufio.Reader, error) {
+func (t *Transport) upgrade(ctx context.Context, conn net.Conn, p *peer, protocol string) (*bufio.Reader, error) {
 	defer context.AfterFunc(ctx, func() { conn.Close() })()
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, t.o.Listener.url(p.addr, streamPath), nil)
 	if err != nil {
@@ -61,7 +65,7 @@ func (t *Transport) upgrade(ctx context.Context, conn net.Conn, p *peer) (*bufio
 	r.Header.Set(fromHeader, types.ID(t.o.ID).String())
 	r.Header.Set(toHeader, types.ID(p.id).String())
 	r.Header.Set("Connection", "Upgrade")
-	r.Header.Set("Upgrade", streamProtocol)
+	r.Header.Set("Upgrade", protocol)
 	if err := r.Write(conn); err != nil {
 		return nil, err
 	}
@@ -82,8 +86,10 @@ func (t *Transport) upgrade(ctx context.Context, conn net.Conn, p *peer) (*bufio
 func (t *Transport) serveStream(w http.ResponseWriter, r *http.Request) {
 	id, err := types.IDFromString(r.Header.Get(fromHeader))
 	p := (*t.peers.Load())[uint64(id)]
+	protocol := r.Header.Get("Upgrade")
+	serve := t.o.Streams[protocol]
 	switch {
-	case err != nil || r.Method != http.MethodGet || r.Header.Get("Upgrade") != streamProtocol:
+	case err != nil || r.Method != http.MethodGet || protocol != BusStream && protocol != ClientStream:
 		http.Error(w, "not a stream of a node", http.StatusBadRequest)
 		return
 	case r.Header.Get(clusterHeader) != types.ID(t.o.Cluster).String():
@@ -95,7 +101,7 @@ func (t *Transport) serveStream(w http.ResponseWriter, r *http.Request) {
 	case t.removed(uint64(id)):
 		http.Error(w, "the sender was removed from the cluster", http.StatusGone)
 		return
-	case p == nil || t.o.Stream == nil:
+	case p == nil || serve == nil:
 		http.Error(w, "the sender is unknown", http.StatusNotFound)
 		return
 	}
@@ -104,12 +110,15 @@ func (t *Transport) serveStream(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "no stream", http.StatusInternalServerError)
 		return
 	}
-	_, err = io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: "+streamProtocol+"\r\n\r\n")
+	_, err = io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: "+protocol+"\r\n\r\n")
 	if err = errors.Join(err, conn.SetDeadline(time.Time{})); err != nil {
 		conn.Close()
 		return
 	}
-	t.o.Stream(p.id, t.endWith(&stream{Conn: conn, reader: buffered.Reader, closed: make(chan struct{})}, p))
+	if protocol == ClientStream {
+		freeBounds(conn)
+	}
+	serve(p.id, t.endWith(&stream{Conn: conn, reader: buffered.Reader, closed: make(chan struct{})}, p))
 }
 
 // stream is a connection whose first bytes may have been read already.
@@ -121,6 +130,9 @@ type stream struct {
 }
 
 func (s *stream) Read(b []byte) (int, error) { return s.reader.Read(b) }
+
+// NetConn returns the connection below.
+func (s *stream) NetConn() net.Conn { return s.Conn }
 
 func (s *stream) Close() error {
 	s.once.Do(func() { close(s.closed) })

@@ -27,11 +27,7 @@ func streams(t *testing.T, c *Credentials) (a *node, b *node) {
 	b.Transport, err = New(Options{
 		Listener: lb, Cluster: testCluster, ID: 2, Log: zerolog.New(logsB), Deliver: func(*raftpb.Message) error { return nil },
 		Removed: func(id uint64) bool { b.mu.Lock(); defer b.mu.Unlock(); return b.gone[id] },
-		Stream: func(id uint64, conn net.Conn) {
-			defer conn.Close()
-			_, _ = fmt.Fprintf(conn, "hello %d;", id)
-			_, _ = io.Copy(conn, conn)
-		},
+		Streams: map[string]func(uint64, net.Conn){BusStream: greet, ClientStream: greet},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -42,12 +38,47 @@ func streams(t *testing.T, c *Credentials) (a *node, b *node) {
 	return a, b
 }
 
+// greet greets a node and returns what it sends.
+func greet(id uint64, conn net.Conn) {
+	defer conn.Close()
+	_, _ = fmt.Fprintf(conn, "hello %d;", id)
+	_, _ = io.Copy(conn, conn)
+}
+
+// TestClientStreams: streams of clients leave the count of connections at once, and have no write timeout.
+func TestClientStreams(t *testing.T) {
+	for name, c := range map[string]*Credentials{"clear": nil, "secret": secret(t, someSecret)} {
+		t.Run(name, func(t *testing.T) {
+			a, b := streams(t, c)
+			for range 20 {
+				conn, err := a.Dial(t.Context(), 2, ClientStream)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer conn.Close()
+				if _, err := io.ReadFull(conn, make([]byte, len("hello 1;"))); err != nil {
+					t.Fatal(err)
+				}
+			}
+			b.l.mu.Lock()
+			defer b.l.mu.Unlock()
+			if b.l.conns > 10 {
+				t.Errorf("%d connections count", b.l.conns)
+			}
+		})
+	}
+	if conn, err := func() (net.Conn, error) { a, _ := streams(t, nil); return a.Dial(t.Context(), 2, "other") }(); err == nil {
+		conn.Close()
+		t.Error("a stream for an unknown protocol")
+	}
+}
+
 // TestStreams: bytes go both ways, in the clear on loopback and by TLS.
 func TestStreams(t *testing.T) {
 	for name, c := range map[string]*Credentials{"clear": nil, "secret": secret(t, someSecret)} {
 		t.Run(name, func(t *testing.T) {
 			a, b := streams(t, c)
-			conn, err := a.Dial(t.Context(), 2)
+			conn, err := a.Dial(t.Context(), 2, BusStream)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -69,16 +100,16 @@ func TestStreams(t *testing.T) {
 			case <-time.After(20 * time.Second):
 				t.Error("the stream goes on after the member was removed")
 			}
-			if _, err := a.Dial(t.Context(), 2); err == nil || !strings.Contains(err.Error(), "unknown") {
+			if _, err := a.Dial(t.Context(), 2, BusStream); err == nil || !strings.Contains(err.Error(), "unknown") {
 				t.Errorf("a stream of a node that is no member: %v", err)
 			}
 			b.mu.Lock()
 			b.gone[1] = true
 			b.mu.Unlock()
-			if _, err := a.Dial(t.Context(), 2); err == nil || !strings.Contains(err.Error(), "removed") {
+			if _, err := a.Dial(t.Context(), 2, BusStream); err == nil || !strings.Contains(err.Error(), "removed") {
 				t.Errorf("a stream of a node that was removed: %v", err)
 			}
-			if _, err := a.Dial(t.Context(), 3); err == nil {
+			if _, err := a.Dial(t.Context(), 3, BusStream); err == nil {
 				t.Error("a stream to a node that is no member")
 			}
 		})
@@ -90,7 +121,7 @@ func TestStreamsEndWithTheTransport(t *testing.T) {
 	for _, side := range []string{"dialler", "other"} {
 		t.Run(side, func(t *testing.T) {
 			a, b := streams(t, nil)
-			conn, err := a.Dial(t.Context(), 2)
+			conn, err := a.Dial(t.Context(), 2, BusStream)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -128,7 +159,7 @@ func TestStreamsOfOthers(t *testing.T) {
 		r.Header.Set(fromHeader, "1")
 		r.Header.Set(toHeader, "2")
 		r.Header.Set("Connection", "Upgrade")
-		r.Header.Set("Upgrade", streamProtocol)
+		r.Header.Set("Upgrade", BusStream)
 		change(r.Header)
 		response, err := http.DefaultClient.Do(r)
 		if err != nil {
@@ -166,7 +197,7 @@ func TestDialEnds(t *testing.T) {
 	a.Add(3, ln.Addr().String())
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
-	if _, err := a.Dial(ctx, 3); err == nil {
+	if _, err := a.Dial(ctx, 3, BusStream); err == nil {
 		t.Error("a stream to a node that says nothing")
 	}
 }

@@ -44,8 +44,8 @@ type Options struct {
 	Expelled func()
 	// ReceiveStores reads the stores that come with m, size bytes. After nil, Deliver gets m.
 	ReceiveStores func(ctx context.Context, m *raftpb.Message, size int64, r io.Reader) error
-	// Stream takes a stream of another member, see Dial, and closes it. nil: streams are refused.
-	Stream func(id uint64, conn net.Conn)
+	// Streams take the streams of other members by protocol, see Dial, and close them. Others are refused.
+	Streams map[string]func(id uint64, conn net.Conn)
 	// StoresRate bounds the speed at which stores are sent, in bytes a second to all nodes together; 0: 64 MB.
 	StoresRate int64
 	Log        zerolog.Logger

@@ -22,6 +22,7 @@ type ClusterSettings struct {
 
 	NodeTimeout  time.Duration // without a leader before an election
 	ReadIndex    bool          // ask a majority for each read
+	Proxy        bool          // pass commands on to the leader
 	AnnounceAddr string        // host:port at which clients reach this node; empty: the host of Addr and the port
 	Name         string        // of the master, for Sentinel's clients
 	LogSize      int64         // bytes of the replicated log that are kept behind the checkpoint

@@ -87,7 +87,7 @@ func TestEveryOptionEverywhere(t *testing.T) {
 		"slowlog-log-slower-than": "-1", "slowlog-max-len": "0", "latency-monitor-threshold": "100", "latency-tracking": "no", "latency-tracking-info-percentiles": "0 99.99 100",
 		"metrics-addr": "localhost:9121", "metrics-pprof": "yes", "metrics-hosts": "db db.example.org",
 		"auth-timeout": "30", "reserved-clients": "3",
-		"cluster-id": "a", "cluster-addr": "h1:7001", "cluster-peers": "a=h1:7001,b=[::1]:7002", "cluster-node-timeout": "500", "cluster-read-index": "yes",
+		"cluster-id": "a", "cluster-addr": "h1:7001", "cluster-peers": "a=h1:7001,b=[::1]:7002", "cluster-node-timeout": "500", "cluster-read-index": "yes", "cluster-proxy": "yes",
 		"cluster-announce-addr": "public:6379", "cluster-name": "main", "repl-log-size": "8388608",
 		"cluster-cert-file": "node.pem", "cluster-key-file": "node.key", "cluster-ca-cert-file": "nodes.pem", "cluster-secret-file": "secret",
 		"notify-keyspace-events": "$xKE", "client-output-buffer-limit": "normal 1 2 3 slave 4 5 6 pubsub 7 8 9",
@@ -152,7 +152,7 @@ func TestIllegalValues(t *testing.T) {
 		"auth-timeout": {"-1", "1m"}, "reserved-clients": {"-1"},
 		"cluster-id": {"a b", "-a", "a=b", strings.Repeat("a", 64)}, "cluster-addr": {"7001", ":7001", "h:0", "h:http"}, "cluster-announce-addr": {"h"},
 		"cluster-peers":        {"a", "a=h", "a=h:1,", "a=h:1,a=h:2", "a=h:1,b=h:1", "a=:1"},
-		"cluster-node-timeout": {"99", "60001", "1s"}, "cluster-read-index": {"1"}, "cluster-name": {""}, "repl-log-size": {"1kb", "0"},
+		"cluster-node-timeout": {"99", "60001", "1s"}, "cluster-read-index": {"1"}, "cluster-proxy": {"1"}, "cluster-name": {""}, "repl-log-size": {"1kb", "0"},
 	}
 	for _, o := range Options {
 		values := illegal[o.Name]

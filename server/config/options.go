@@ -288,6 +288,8 @@ var Options = []Option{
 		}},
 	{Name: "cluster-read-index", Default: "no", Doc: "ask a majority of the nodes before each reply, instead of trusting that the clocks of machines run equally fast",
 		in: func(s *Settings) value { return yesNo.of(&s.Cluster.ReadIndex) }},
+	{Name: "cluster-proxy", Default: "no", Mutable: true, Doc: "pass commands that only the leader runs on to it, for clients that do not follow MOVED",
+		in: func(s *Settings) value { return yesNo.of(&s.Cluster.Proxy) }},
 	{Name: "cluster-announce-addr", Unit: "address", Doc: "host:port at which clients reach this node; the host of cluster-addr and the port if empty",
 		in: func(s *Settings) value { return clusterAddr.of(&s.Cluster.AnnounceAddr) }},
 	{Name: "cluster-name", Default: "mymaster", Doc: "name of the leader for clients that ask Sentinel; commands answer to any name",

@@ -1,4 +1,4 @@
-package server
+package descriptor
 
 import (
 	"syscall"
@@ -23,16 +23,16 @@ func TestFileLimit(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, tt := range []struct{ want, get int }{{low - 1, low}, {low, low}, {high, high}, {low, high}} {
-		if got := fileLimit(tt.want); got != tt.get {
-			t.Errorf("fileLimit(%d) = %d, want %d", tt.want, got, tt.get)
+		if got := FileLimit(tt.want); got != tt.get {
+			t.Errorf("FileLimit(%d) = %d, want %d", tt.want, got, tt.get)
 		}
 		var limit syscall.Rlimit
 		if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil || int(limit.Cur) != tt.get {
-			t.Errorf("after fileLimit(%d) the limit is %d, %v; want %d", tt.want, limit.Cur, err, tt.get)
+			t.Errorf("after FileLimit(%d) the limit is %d, %v; want %d", tt.want, limit.Cur, err, tt.get)
 		}
 	}
 	// More than any system allows: the greatest possible limit.
-	if got := fileLimit(1 << 29); got < high {
-		t.Errorf("fileLimit(1<<29) = %d, less than before", got)
+	if got := FileLimit(1 << 29); got < high {
+		t.Errorf("FileLimit(1<<29) = %d, less than before", got)
 	}
 }

@@ -1,0 +1,2 @@
+// Package descriptor works on file descriptors of connections: reads and writes that do not wait, who has gone, and how many.
+package descriptor

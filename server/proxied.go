@@ -1,0 +1,83 @@
+package server
+
+import (
+	"io"
+	"net"
+	"time"
+
+	"mayfly/commands"
+	"mayfly/expiry/clock"
+	"mayfly/server/forward"
+)
+
+// This file has both ends of cluster-proxy: what a follower does with a command that the leader runs, and the session that the
+// leader runs for the client.
+
+// forward has the leader run a command. The replies come with the next flush at the latest.
+func (c *conn) forward(f *commands.Forward) error {
+	if c.proxy == nil {
+		c.proxy = forward.New(forward.Options{
+			Leaders: c.server.engine.Leaders(c.session), Send: c.send, Gone: c.goneAway,
+			Ended: func(nc net.Conn) bool { return (&socket{Conn: nc}).ended() },
+		})
+	}
+	if len(c.pipe.out) > 0 || !c.proxy.Takes(f) {
+		if err := c.flush(); err != nil {
+			return err
+		}
+	}
+	c.executed++
+	c.session.ForwardsPending = true
+	if c.proxy.Add(f) {
+		if err := c.flush(); err != nil {
+			return err
+		}
+	}
+	return c.finish(c.pipe.after(c, false))
+}
+
+// relay sends what is gathered for the leader, and the client its replies.
+func (c *conn) relay() error {
+	if c.proxy == nil || !c.proxy.Pending() {
+		return nil
+	}
+	c.session.ForwardsPending = false
+	if c.outbox != nil {
+		c.outbox.hold() // no message comes between the pieces
+	}
+	return c.proxy.Flush()
+}
+
+// goneAway returns why the client takes no replies any more; nil: it does.
+func (c *conn) goneAway() error {
+	switch {
+	case c.killed.Load():
+		return errKilled
+	case c.server.stopping.Load():
+		return errStopping
+	case c.socket.ended():
+		return io.EOF
+	}
+	return nil
+}
+
+// ServeClient runs a session for a client that is connected to another node, until the connection to that node ends. It returns
+// at once.
+func (s *Server) ServeClient(nc net.Conn, addr, laddr string) {
+	var c *conn
+	if s.started.Load() {
+		c = s.register(nc, addr, laddr, s.mostClients(), true)
+	}
+	if c == nil {
+		s.rejected.Add(1)
+		_ = nc.SetWriteDeadline(clock.Deadline(time.Millisecond)) // best effort, like the reply
+		_, _ = nc.Write([]byte(tooManyClients))
+		_ = nc.Close()
+		return
+	}
+	s.total.Add(1)
+	go func() {
+		defer s.serving.Done()
+		c.run(c.serveLoop)
+	}()
+}
