@@ -36,7 +36,7 @@ func (o *opened) access(id string) uint32 {
 	var tx Tx
 	o.BeginKey(&tx, id)
 	defer tx.Close()
-	t := tx.Container("c").tables[tx.partition(id).number]
+	t := tx.Container("c").tables[tx.partition(id).Number]
 	h, _ := t.Lookup(id)
 	return t.Access(h)
 }

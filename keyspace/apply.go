@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"mayfly/keyspace/follow"
+	"mayfly/keyspace/locks"
 	"mayfly/keyspace/memtable"
 	"mayfly/keyspace/replica"
 )
@@ -70,7 +71,7 @@ func (ks *Keyspace) applyBatch(batch string, tail replica.Tail) (LSN, error) {
 	var tx Tx
 	ks.lockAll(&tx)
 	defer tx.Close()
-	defer endProcessOnPanic()
+	defer locks.EndProcessOnPanic()
 	if ks.applier == nil {
 		ks.applier = &applier{ks: ks, byNumber: ks.catalogue.ByNumber()}
 		for _, c := range ks.catalogue.unnumbered {
@@ -131,7 +132,7 @@ func (a *applier) apply(now int64) error {
 		}
 	}
 	for _, p := range ks.partitions {
-		p.version = max(p.version, a.batch.Version)
+		p.Version = max(p.Version, a.batch.Version)
 	}
 	return nil
 }
@@ -193,13 +194,13 @@ func (a *applier) item(it *follow.Item) error {
 		return fmt.Errorf("item %.100q does not belong in container %d", it.ID, it.Container)
 	}
 	p := a.ks.partitions[it.Partition(len(a.ks.partitions))]
-	t := c.tables[p.number]
+	t := c.tables[p.Number]
 	if t == nil {
 		if it.Change == follow.Remove {
 			return nil
 		}
-		if t = a.ks.openTableLocked(c, p); a.made[it.Container] != c && c.isHidden() { // the batch brings it back
-			t.hideLocked()
+		if t = a.ks.tables.Open(c, p); a.made[it.Container] != c && c.isHidden() { // the batch brings it back
+			t.Hide()
 		}
 	}
 	switch it.Change {
@@ -217,12 +218,12 @@ func (a *applier) item(it *follow.Item) error {
 	default:
 		t.MarkDirty(t.Load(it.ID, it.Text, it.Item))
 	}
-	p.cleanLocked()
-	if t.timer != nil && it.Change != follow.Remove {
-		t.noteDueLocked(it.TS, it.ExpireAt)
+	p.Clean()
+	if it.Change != follow.Remove {
+		t.NoteDue(it.TS, it.ExpireAt)
 	}
-	if !p.watchers.Empty() {
-		for _, m := range p.watchers.Of(c, it.ID) {
+	if !p.Watchers.Empty() {
+		for _, m := range p.Watchers.Of(c, it.ID) {
 			m.Set()
 		}
 	}
@@ -234,9 +235,9 @@ func (a *applier) item(it *follow.Item) error {
 
 // hiddenItem follows the change of an item of a log or a group.
 func (a *applier) hiddenItem(t *table, it *follow.Item) error {
-	h := t.c
+	h := t.C
 	if h.isLog() {
-		h.owner.deaths.ids.Raise(t.part.Last())
+		h.owner.deaths.ids.Raise(t.Part.Last())
 		note(&a.logged, h.owner)
 		return nil
 	}

@@ -27,7 +27,7 @@ type containerApplier struct {
 // content is what goes with a number.
 type content struct {
 	from    *Container
-	tables  tables
+	tables  tableList
 	indexes *indexing.Set
 }
 
@@ -86,7 +86,7 @@ func (r *containerApplier) leave(number uint32, rec *record.Container) error {
 		return nil
 	}
 	if !r.hidden[number] {
-		c.tables.hideLocked()
+		c.tables.Hide()
 		r.hidden[number] = true
 	}
 	switch {
@@ -112,7 +112,7 @@ func (r *containerApplier) leave(number uint32, rec *record.Container) error {
 		}
 		r.ks.storage.Wake()
 	}
-	c.tables = make(tables, len(c.tables))
+	c.tables = make(tableList, len(c.tables))
 	return nil
 }
 
@@ -285,8 +285,8 @@ func (r *containerApplier) show(c *Container, hidden bool) {
 	switch {
 	case c == nil || c.isHidden() == hidden:
 	case hidden:
-		c.tables.showLocked()
+		c.tables.Show()
 	default:
-		c.tables.hideLocked()
+		c.tables.Hide()
 	}
 }

@@ -214,7 +214,7 @@ func (ks *Keyspace) describeTable(c *Container, n int, t *table, now int64, add 
 		sort.Strings(items)
 	}
 	if len(items) > 0 {
-		add("table %d/%d, place %v, %d items\n\t%s", c.number, n, t.gone(), len(items), strings.Join(items, "\n\t"))
+		add("table %d/%d, place %v, %d items\n\t%s", c.number, n, t.Gone(), len(items), strings.Join(items, "\n\t"))
 	}
 }
 

@@ -100,8 +100,8 @@ func (h *history) compact(beside func()) {
 	h.o.storage.Lock()
 	defer h.o.storage.Unlock()
 	p := h.o.partitions[h.r.IntN(2)]
-	err := h.o.storage.Store(p.number).Compact(interrupted{h.o.storage.Liveness(p.number), beside}, nil, h.o.storage.Files.Announce(h.o.storage.Store(p.number)))
-	if err := errors.Join(err, h.o.storage.Files.Settle(h.o.storage.Store(p.number))); err != nil {
+	err := h.o.storage.Store(p.Number).Compact(interrupted{h.o.storage.Liveness(p.Number), beside}, nil, h.o.storage.Files.Announce(h.o.storage.Store(p.Number)))
+	if err := errors.Join(err, h.o.storage.Files.Settle(h.o.storage.Store(p.Number))); err != nil {
 		h.t.Fatal(err)
 	}
 }
@@ -131,11 +131,11 @@ func (p interrupted) Settle() error {
 func (h *history) checkWaste() {
 	h.t.Helper()
 	for _, p := range h.o.partitions {
-		if _, err := h.o.storage.CompactStore(h.o.storage.Store(p.number), nil); err != nil {
+		if _, err := h.o.storage.CompactStore(h.o.storage.Store(p.Number), nil); err != nil {
 			h.t.Fatal(err)
 		}
-		if size := h.o.storage.Store(p.number).Size(); size != p.shard.LiveBytes()+aof.SealSize {
-			h.t.Errorf("a store of %d bytes takes %d", p.shard.LiveBytes(), size)
+		if size := h.o.storage.Store(p.Number).Size(); size != p.Shard.LiveBytes()+aof.SealSize {
+			h.t.Errorf("a store of %d bytes takes %d", p.Shard.LiveBytes(), size)
 		}
 	}
 }
@@ -286,7 +286,7 @@ func (h *history) checkStores() {
 	}
 	found := make(map[place]Item)
 	for _, p := range h.o.partitions {
-		for key, it := range storedItems(h.t, h.o.storage.Store(p.number)) {
+		for key, it := range storedItems(h.t, h.o.storage.Store(p.Number)) {
 			k, err := record.SplitKey(key)
 			if err != nil {
 				h.t.Fatal(err)

@@ -66,11 +66,11 @@ type Container struct {
 	indexes atomic.Pointer[indexing.Set] // nil for none; changed while all partitions are locked
 
 	listPos int // in the list of containers
-	tables  tables
+	tables  tableList
 }
 
 func newContainer(r record.Container, partitions int) *Container {
-	c := &Container{number: r.Number, revived: expiry.NoLimits, tables: make(tables, partitions)}
+	c := &Container{number: r.Number, revived: expiry.NoLimits, tables: make(tableList, partitions)}
 	c.describe(r)
 	return c
 }
@@ -138,8 +138,8 @@ func (tx *Tx) Containers() (list []*Container) {
 func (tx *Tx) readCatalogue(f func(cat *catalogue)) {
 	if tx.held.None() {
 		p := tx.ks.partitions[0]
-		p.mu.Lock()
-		defer p.mu.Unlock()
+		p.Mu.Lock()
+		defer p.Mu.Unlock()
 	}
 	tx.saw(tx.ks.catalogue.lsn)
 	f(&tx.ks.catalogue)
@@ -292,18 +292,18 @@ func (cat *catalogue) drop(c *Container) {
 // detachLocked detaches all tables. The locks of all partitions must be held.
 func (c *Container) detachLocked() {
 	for t := range c.each {
-		t.detachLocked()
+		t.Leave()
 	}
 }
 
 // each calls f for the tables of the partitions that have items, until f returns false.
-func (c *Container) each(f func(t *table) (more bool)) { c.tables.each(f) }
+func (c *Container) each(f func(t *table) (more bool)) { c.tables.Each(f) }
 
 // own gives the container tables, which become its own. The locks of all partitions must be held.
-func (c *Container) own(ts tables) {
+func (c *Container) own(ts tableList) {
 	c.tables = ts
 	for t := range c.each {
-		t.c = c
+		t.C = c
 	}
 }
 

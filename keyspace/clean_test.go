@@ -88,7 +88,7 @@ func TestCleanDoesNotWait(t *testing.T) {
 // idIn returns an id of a partition.
 func idIn(ks *opened, number int) string {
 	for i := 0; ; i++ {
-		if id := fmt.Sprint(i); ks.partitionOf(id).number == number {
+		if id := fmt.Sprint(i); ks.partitionOf(id).Number == number {
 			return id
 		}
 	}

@@ -109,7 +109,7 @@ func TestCheckpointsThatFailLeaveNothing(t *testing.T) {
 	o := open(t, func(opt *Options) { opt.Partitions = 4 })
 	last := o.storage.Store(3)
 	large := 0 // its item makes the last store the largest file
-	for o.partitionOf(fmt.Sprint("large-", large)).number != 3 {
+	for o.partitionOf(fmt.Sprint("large-", large)).Number != 3 {
 		large++
 	}
 	o.put("0", fmt.Sprint("large-", large), `{"fill":"`+aoftest.MuchText+aoftest.MuchText+`"}`, expiry.Inherit)
@@ -207,7 +207,7 @@ func TestBrokenStoreRefusesWrites(t *testing.T) {
 		once++
 	}
 	o.put("0", fmt.Sprint("once-", once), "{}", expiry.Inherit)
-	path := o.storage.Store(p.number).Path()
+	path := o.storage.Store(p.Number).Path()
 	failing.Store(&path)
 	for range 5 {
 		o.put("0", "a", "{}", expiry.Inherit)
@@ -218,7 +218,7 @@ func TestBrokenStoreRefusesWrites(t *testing.T) {
 	if o.Writable() == nil {
 		t.Error("writes are not refused")
 	}
-	if n := o.storage.Captured(p.number); n != 2 {
+	if n := o.storage.Captured(p.Number); n != 2 {
 		t.Errorf("two items were captured %d times", n)
 	}
 	if o.Close() == nil {
@@ -311,22 +311,22 @@ func TestCompactCopiesDuplicatesOnce(t *testing.T) {
 	}
 	p := o.partitions[0]
 	for range 3 {
-		p.mu.Lock()
+		p.Mu.Lock()
 		for i := range 300 {
 			t := o.catalogue.ByName["0"].tables[0]
 			h, e := t.Lookup(fmt.Sprint(i))
 			t.MarkDirty(h, e)
 		}
-		p.mu.Unlock()
+		p.Mu.Unlock()
 		if err := o.Save(); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if size := o.storage.Store(p.number).Size(); size < 3*p.shard.LiveBytes() {
+	if size := o.storage.Store(p.Number).Size(); size < 3*p.Shard.LiveBytes() {
 		t.Fatalf("the store has %d bytes: the test needs three times what lives", size)
 	}
-	if _, err := o.storage.CompactStore(o.storage.Store(p.number), nil); err != nil || o.storage.Store(p.number).Size() != p.shard.LiveBytes()+aof.SealSize {
-		t.Errorf("the store has %d bytes, %d of them live; %v", o.storage.Store(p.number).Size(), p.shard.LiveBytes(), err)
+	if _, err := o.storage.CompactStore(o.storage.Store(p.Number), nil); err != nil || o.storage.Store(p.Number).Size() != p.Shard.LiveBytes()+aof.SealSize {
+		t.Errorf("the store has %d bytes, %d of them live; %v", o.storage.Store(p.Number).Size(), p.Shard.LiveBytes(), err)
 	}
 }
 
@@ -342,23 +342,23 @@ func TestCompactRefusesAFileThatLacksAnItem(t *testing.T) {
 	o.put("0", "777", `{"n":1}`, expiry.Inherit)
 	p := o.partitions[0]
 	table := o.catalogue.ByName["0"].tables[0]
-	p.mu.Lock()
-	p.shard.BeginCapture() // captured changes count as stored
-	if _, more := p.shard.Capture(1000, func(string, string, string) {}); more {
+	p.Mu.Lock()
+	p.Shard.BeginCapture() // captured changes count as stored
+	if _, more := p.Shard.Capture(1000, func(string, string, string) {}); more {
 		t.Error("the capture is not complete")
 	}
-	p.mu.Unlock()
-	before := aoftest.Read(t, o.storage.Store(p.number).Path())
-	if _, err := o.storage.CompactStore(o.storage.Store(p.number), nil); err == nil || !strings.Contains(err.Error(), `"0:777"`) {
+	p.Mu.Unlock()
+	before := aoftest.Read(t, o.storage.Store(p.Number).Path())
+	if _, err := o.storage.CompactStore(o.storage.Store(p.Number), nil); err == nil || !strings.Contains(err.Error(), `"0:777"`) {
 		t.Errorf("the compaction says %v", err)
 	}
-	if !bytes.Equal(aoftest.Read(t, o.storage.Store(p.number).Path()), before) || o.storage.Store(p.number).Broken() != nil {
+	if !bytes.Equal(aoftest.Read(t, o.storage.Store(p.Number).Path()), before) || o.storage.Store(p.Number).Broken() != nil {
 		t.Error("the file is not what it was")
 	}
-	p.mu.Lock()
+	p.Mu.Lock()
 	h, e := table.Lookup("777")
 	table.MarkDirty(h, e)
-	p.mu.Unlock()
+	p.Mu.Unlock()
 }
 
 // The old file stays until the journal has the changes that overwrite its items.

@@ -23,13 +23,13 @@ func (ks *Keyspace) DigestAt(now int64) (sum [32]byte, items int64) {
 	var d follow.Digest
 	for _, c := range ks.containers() {
 		p := ks.partitions[0]
-		p.mu.Lock()
+		p.Mu.Lock()
 		rec := c.record()
 		listed := c.aside == nil && c.hidden == nil
-		p.mu.Unlock()
+		p.Mu.Unlock()
 		d.Add(string(rec.Append(nil)))
 		for _, p := range ks.partitions {
-			n := p.addTo(&d, c, now)
+			n := addTo(&d, p, c, now)
 			if listed {
 				items += n
 			}
@@ -41,18 +41,18 @@ func (ks *Keyspace) DigestAt(now int64) (sum [32]byte, items int64) {
 // containers returns all containers.
 func (ks *Keyspace) containers() []*Container {
 	p := ks.partitions[0]
-	p.mu.Lock()
-	defer p.mu.Unlock()
+	p.Mu.Lock()
+	defer p.Mu.Unlock()
 	return slices.Collect(ks.catalogue.All())
 }
 
 // addTo adds the items of a container in the partition that live at a moment to a digest, and returns their number. It
 // locks the partition for some items at a time.
-func (p *partition) addTo(d *follow.Digest, c *Container, now int64) (n int64) {
+func addTo(d *follow.Digest, p *partition, c *Container, now int64) (n int64) {
 	for below, more := uint64(0), true; more; {
 		more = false
-		p.mu.Lock()
-		if t := c.tables[p.number]; t != nil {
+		p.Mu.Lock()
+		if t := c.tables[p.Number]; t != nil {
 			left := 256
 			t.Descend(below, func(seq uint64, e *memtable.Entry) bool {
 				below, more = seq, true
@@ -64,7 +64,7 @@ func (p *partition) addTo(d *follow.Digest, c *Container, now int64) (n int64) {
 				return left > 0
 			})
 		}
-		p.mu.Unlock()
+		p.Mu.Unlock()
 	}
 	return n
 }

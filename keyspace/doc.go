@@ -3,7 +3,7 @@
 // # In memory
 //
 // A [Keyspace] is divided into hash partitions by the CRC16 of the id (package record). A partition is one lock
-// and a table for every container that has items in it (package memtable). A table has an index by id, an insertion
+// and a table for every container that has items in it (packages tables and memtable). A table has an index by id, an insertion
 // order, which gives SCAN its cursor, and two expiry queues, which the purge samples. Containers and their policies
 // are the catalogue (package catalog, catalogue.go).
 //

@@ -13,7 +13,7 @@ import (
 func (ks *Keyspace) Used() int64 {
 	used := ks.catalogue.Memory()
 	for _, p := range ks.partitions {
-		used += p.shard.Memory()
+		used += p.Shard.Memory()
 	}
 	return used
 }
@@ -26,6 +26,12 @@ type evictable struct {
 	access  uint32
 }
 
+// drawn is a table as an [eviction.Source].
+type drawn struct {
+	ks *Keyspace
+	*table
+}
+
 // Eviction returns the options of eviction.
 func (ks *Keyspace) Eviction() eviction.Options { return ks.evictor.Options() }
 
@@ -35,9 +41,9 @@ func (ks *Keyspace) SetEviction(o eviction.Options) {
 		return
 	}
 	for _, t := range ks.tables.Some(nil, 0, math.MaxInt) {
-		t.p.mu.Lock()
+		t.P.Mu.Lock()
 		t.DropAccess()
-		t.p.mu.Unlock()
+		t.P.Mu.Unlock()
 	}
 }
 
@@ -49,9 +55,8 @@ func (ks *Keyspace) TrackAccesses() { ks.evictor.Track(ks.Now()) }
 // reports whether the limit is reached. It is not if no item may go, or none wherever Evict looked. The deletes are
 // journalled; lsn covers them. The calling goroutine must have no transaction open.
 func (ks *Keyspace) Evict(limit int64, evicted func(c *Container, id string)) (lsn LSN, ok bool) {
-	some := func(from, n int) []*table { return ks.tables.Some(nil, from, n) }
 	for ks.Used() > limit && !ks.follows() {
-		n := ks.evictor.Draw(some)
+		n := ks.evictor.Draw(ks.sources)
 		if n == 0 {
 			return lsn, false
 		}
@@ -64,48 +69,58 @@ func (ks *Keyspace) Evict(limit int64, evicted func(c *Container, id string)) (l
 	return lsn, true
 }
 
+// sources returns up to n of the attached tables from a position on that wraps around.
+func (ks *Keyspace) sources(from, n int) []drawn {
+	some := ks.tables.Some(nil, from, n)
+	list := make([]drawn, len(some))
+	for i, t := range some {
+		list[i] = drawn{ks, t}
+	}
+	return list
+}
+
 // Evictable implements [eviction.Source].
-func (t *table) Evictable(p eviction.Policy) int {
-	t.p.mu.Lock()
-	defer t.p.mu.Unlock()
-	if t.gone() || t.c.Policy().Hold != "" || t.part != nil || t.c.hidden != nil {
+func (t drawn) Evictable(p eviction.Policy) int {
+	t.P.Mu.Lock()
+	defer t.P.Mu.Unlock()
+	if t.Gone() || t.C.Policy().Hold != "" || t.Part != nil || t.C.hidden != nil {
 		return 0 // the entries of logs go by volatile-ttl only
 	}
 	now := t.ks.Now()
-	n := t.EvictableBut(p, t.c.Policy(), t.deadStats(now, mostAge))
+	n := t.EvictableBut(p, t.C.Policy(), t.KeptStats(now, mostAge))
 	if n == 0 {
-		n = t.EvictableBut(p, t.c.Policy(), t.deadStats(now, 0)) // some of the dead may be gone
+		n = t.EvictableBut(p, t.C.Policy(), t.KeptStats(now, 0)) // some of the dead may be gone
 	}
 	return n
 }
 
 // Draw implements [eviction.Source].
-func (t *table) Draw(p eviction.Policy, n int, intN func(n int) int, drawn []eviction.Candidate[evictable]) []eviction.Candidate[evictable] {
-	t.p.mu.Lock()
-	defer t.p.mu.Unlock()
-	if t.gone() || t.c.Policy().Hold != "" || t.c.hidden != nil && (t.part == nil || p != eviction.VolatileTTL) {
-		return drawn
+func (t drawn) Draw(p eviction.Policy, n int, intN func(n int) int, list []eviction.Candidate[evictable]) []eviction.Candidate[evictable] {
+	t.P.Mu.Lock()
+	defer t.P.Mu.Unlock()
+	if t.Gone() || t.C.Policy().Hold != "" || t.C.hidden != nil && (t.Part == nil || p != eviction.VolatileTTL) {
+		return list
 	}
 	tracker, now := t.ks.evictor.Tracker(), t.ks.Now()
-	t.Table.Draw(p, t.c.Policy(), t.ks.kept(t.c, now), n, intN, func(h memtable.Handle, e *memtable.Entry, end int64) {
+	t.Table.Draw(p, t.C.Policy(), t.ks.kept(t.C, now), n, intN, func(h memtable.Handle, e *memtable.Entry, end int64) {
 		access := t.Access(h)
-		c := eviction.Candidate[evictable]{Rank: tracker.Rank(p, access, e.TS(), end, now), Key: evictable{t, strings.Clone(t.ID(e)), e.Version(), access}}
-		drawn = append(drawn, c)
+		c := eviction.Candidate[evictable]{Rank: tracker.Rank(p, access, e.TS(), end, now), Key: evictable{t.table, strings.Clone(t.ID(e)), e.Version(), access}}
+		list = append(list, c)
 	})
-	return drawn
+	return list
 }
 
 // evict deletes an item if it was neither written nor used since it was drawn.
 func (ks *Keyspace) evict(v evictable, evicted func(c *Container, id string)) LSN {
-	if v.t.part != nil {
+	if v.t.Part != nil {
 		return ks.evictEntry(v)
 	}
 	var tx Tx
 	ks.BeginKey(&tx, v.id)
-	if t := v.t; !t.gone() {
-		h, e := tx.lookup(t.p, t.c, v.id)
-		if e != nil && e.Version() == v.version && t.Access(h) == v.access && tx.Delete(t.c, v.id) {
-			evicted(t.c, v.id)
+	if t := v.t; !t.Gone() {
+		h, e := tx.lookup(t.P, t.C, v.id)
+		if e != nil && e.Version() == v.version && t.Access(h) == v.access && tx.Delete(t.C, v.id) {
+			evicted(t.C, v.id)
 		}
 	}
 	return tx.Close()
@@ -127,5 +142,5 @@ func (tx *Tx) Accesses(c *Container, id string) (a eviction.Accesses, ok bool) {
 	if e == nil {
 		return a, false
 	}
-	return tx.ks.evictor.Tracker().Accesses(c.tables[p.number].Access(h), e.TS(), tx.now), true
+	return tx.ks.evictor.Tracker().Accesses(c.tables[p.Number].Access(h), e.TS(), tx.now), true
 }

@@ -21,7 +21,7 @@ func (o *opened) evictBy(p eviction.Policy) {
 
 // draw draws candidates for eviction.
 func (o *opened) draw() int {
-	return o.evictor.Draw(func(from, n int) []*table { return o.tables.Some(nil, from, n) })
+	return o.evictor.Draw(o.sources)
 }
 
 // evictAll evicts until at most limit bytes are used, and returns the ids of the evicted items.

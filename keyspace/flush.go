@@ -19,8 +19,8 @@ func (tx *Tx) ContainersFull() (limit int, full bool) {
 // items it has. All change at one moment, so the locks are held until the last one. It needs BeginAll.
 func (tx *Tx) FlushAll() {
 	for _, t := range tx.ks.tables.Some(nil, 0, math.MaxInt) {
-		if !t.gone() && t.c.hidden == nil {
-			tx.Flush(t.c) // which detaches its other tables too
+		if !t.Gone() && t.C.hidden == nil {
+			tx.Flush(t.C) // which detaches its other tables too
 		}
 	}
 }

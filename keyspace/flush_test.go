@@ -46,12 +46,12 @@ func TestFlushAllBesideWatchers(t *testing.T) {
 	o.commit(&tx)
 	for _, p := range o.partitions {
 		for left := 1; left > 0; time.Sleep(time.Millisecond) {
-			p.mu.Lock()
+			p.Mu.Lock()
 			left = 1
-			if p.watchers.Empty() {
+			if p.Watchers.Empty() {
 				left = 0
 			}
-			p.mu.Unlock()
+			p.Mu.Unlock()
 		}
 	}
 }

@@ -14,7 +14,7 @@ func (tx *Tx) Tally(c *Container, tally foresight.Tally, goesOn func(entries int
 	var walks foresight.Walks
 	tx.withinAll(func() { // items may go to another container meanwhile, but not to another table
 		for t := range c.each {
-			walks.Add(t.p.number, &t.Table)
+			walks.Add(t.P.Number, &t.Table)
 		}
 		tally.Under(c.Policy())
 		etag = c.Etag()
@@ -29,24 +29,24 @@ func (tx *Tx) TallyAll(tally foresight.Tally, goesOn func(entries int) bool) {
 	var walks foresight.Walks
 	tables, policies := make([][]*table, len(tx.ks.partitions)), make(map[*Container]*expiry.Policy)
 	for _, t := range tx.ks.tables.Some(nil, 0, math.MaxInt) {
-		if t.c.hidden != nil {
+		if t.C.hidden != nil {
 			continue
 		}
-		walks.Add(t.p.number, &t.Table)
-		tables[t.p.number] = append(tables[t.p.number], t)
+		walks.Add(t.P.Number, &t.Table)
+		tables[t.P.Number] = append(tables[t.P.Number], t)
 	}
 	walks.Before = func(partition, at int) {
 		t := tables[partition][at]
-		if policies[t.c] == nil {
-			policies[t.c] = t.c.Policy()
+		if policies[t.C] == nil {
+			policies[t.C] = t.C.Policy()
 		}
-		tally.Under(policies[t.c])
+		tally.Under(policies[t.C])
 	}
 	walks.Run(tally, tx.piece, goesOn)
 }
 
 func (tx *Tx) piece(number int, f func()) {
-	tx.within(tx.ks.partitions[number], func(p *partition) bool { tx.saw(p.lastWrite); f(); return true })
+	tx.within(tx.ks.partitions[number], func(p *partition) bool { tx.saw(p.LastWrite); f(); return true })
 }
 
 // CountKills counts the living items of a container that another policy would kill at once, up to a limit. It takes time

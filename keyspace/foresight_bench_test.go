@@ -71,17 +71,17 @@ func BenchmarkForesight(b *testing.B) {
 		for b.Loop() {
 			var walks foresight.Walks
 			for t := range c.each {
-				walks.Add(t.p.number, &t.Table)
+				walks.Add(t.P.Number, &t.Table)
 			}
 			effect := foresight.NewEffect(3600, clk.Now(), 10)
 			effect.Under(c.Policy())
 			walks.Run(effect, func(number int, piece func()) {
 				p := ks.partitions[number]
-				p.mu.Lock()
+				p.Mu.Lock()
 				begin := time.Now()
 				piece()
 				held = append(held, time.Since(begin))
-				p.mu.Unlock()
+				p.Mu.Unlock()
 			}, always)
 		}
 		slices.Sort(held)

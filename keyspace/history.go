@@ -29,7 +29,7 @@ func (tx *Tx) addHistory(c *Container, e expiry.HistoryEntry) {
 	before := c.history.Load()
 	e.At, e.Policy, e.Etag, e.By = tx.now, *c.Policy(), before.Etag, tx.By
 	if e.What != expiry.Flushed && e.What != expiry.Swapped {
-		e.Etag = tx.ks.partitions[0].nextVersionLocked()
+		e.Etag = tx.ks.partitions[0].NextVersion()
 	}
 	tx.ks.catalogue.setHistory(c, before.With(e))
 }

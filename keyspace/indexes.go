@@ -33,9 +33,9 @@ func (tx *Tx) IndexStats(c *Container) []IndexStats {
 	stats := make([]IndexStats, len(list))
 	items := 0
 	tx.eachPartition(func(p *partition) (more bool) {
-		if t := c.tables[p.number]; t != nil {
+		if t := c.tables[p.Number]; t != nil {
 			items += t.Len()
-			t.indexed.AddTo(stats, list)
+			t.Indexed.AddTo(stats, list)
 		}
 		return true
 	})
@@ -87,13 +87,8 @@ func (tx *Tx) setIndexes(c *Container, set *indexing.Set) {
 func (c *Container) attachIndexesLocked(set *indexing.Set) {
 	c.indexes.Store(set)
 	for t := range c.each {
-		t.attachTreesLocked(set)
+		t.IndexBy(set)
 	}
-}
-
-// attachTreesLocked gives the table trees for a set of indexes. The lock of its partition must be held.
-func (t *table) attachTreesLocked(set *indexing.Set) {
-	t.indexed = indexing.Observe(&t.Table, t.indexed, set)
 }
 
 // BuildIndexes builds all indexes that are not ready; see [indexing.Builder.Build].
@@ -108,8 +103,8 @@ type indexed struct {
 // indexedContainers returns the containers that exist now.
 func (ks *Keyspace) indexedContainers() (list []indexing.Container) {
 	p := ks.partitions[0]
-	p.mu.Lock()
-	defer p.mu.Unlock()
+	p.Mu.Lock()
+	defer p.Mu.Unlock()
 	for _, c := range ks.catalogue.List() {
 		list = append(list, indexed{c, ks})
 	}
@@ -118,10 +113,10 @@ func (ks *Keyspace) indexedContainers() (list []indexing.Container) {
 
 func (x indexed) One(partition int, f func(t *indexing.Table)) {
 	p := x.ks.partitions[partition]
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if t := x.tables[p.number]; t != nil {
-		f(t.indexed)
+	p.Mu.Lock()
+	defer p.Mu.Unlock()
+	if t := x.tables[p.Number]; t != nil {
+		f(t.Indexed)
 	} else {
 		f(nil)
 	}
@@ -137,7 +132,7 @@ func (x indexed) All(f func(list []*indexing.Table)) {
 // indexedLocked returns the trees of all tables of the container. The locks of all partitions must be held.
 func (c *Container) indexedLocked() (list []*indexing.Table) {
 	for t := range c.each {
-		list = append(list, t.indexed)
+		list = append(list, t.Indexed)
 	}
 	return list
 }

@@ -385,7 +385,7 @@ func TestCreateDuringBuild(t *testing.T) {
 		c := tx.Container("0")
 		tx.CreateIndex(c, define(t, "/a"))
 		ix = c.Indexes()[0]
-		if c.tables[0].indexed.Build(ix) {
+		if c.tables[0].Indexed.Build(ix) {
 			t.Error("all was built at once")
 		}
 		tx.CreateIndex(c, define(t, "/b"))

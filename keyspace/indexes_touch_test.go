@@ -18,7 +18,7 @@ func TestTouchMovesTimes(t *testing.T) {
 	var tree *index.Tree
 	o.catalogueTx(func(tx *Tx) {
 		c := tx.Container("orders")
-		tree = c.tables[o.partitionOf("1").number].indexed.Tree(c.Indexes()[0])
+		tree = c.tables[o.partitionOf("1").Number].Indexed.Tree(c.Indexes()[0])
 	})
 	for range 3 {
 		o.clock.Advance(time.Second)

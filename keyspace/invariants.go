@@ -27,7 +27,7 @@ func (ks *Keyspace) Check() error {
 				continue
 			}
 			aside++
-			if t.c != c || c.aside == nil || ks.partitions[i].shard.Table(c.number) != &t.Table {
+			if t.C != c || c.aside == nil || ks.partitions[i].Shard.Table(c.number) != &t.Table {
 				return fmt.Errorf("a table of container %q, which is set aside, belongs elsewhere", c.name)
 			}
 		}
@@ -50,7 +50,7 @@ func (ks *Keyspace) Check() error {
 			if h.isLog() {
 				entries += int64(t.Len()) - 1
 			}
-			if err := t.checkLocked(h, ks.partitions[i]); err != nil {
+			if err := ks.checkTable(t, h, ks.partitions[i]); err != nil {
 				return fmt.Errorf("hidden container %d, partition %d: %w", number, i, err)
 			}
 		}
@@ -83,7 +83,7 @@ func (ks *Keyspace) Check() error {
 				continue
 			}
 			tables++
-			if err := errors.Join(t.checkLocked(c, ks.partitions[i]), t.indexed.Check(&t.Table)); err != nil {
+			if err := errors.Join(ks.checkTable(t, c, ks.partitions[i]), t.Indexed.Check(&t.Table)); err != nil {
 				return fmt.Errorf("container %q, partition %d: %w", name, i, err)
 			}
 		}
@@ -96,9 +96,9 @@ func (ks *Keyspace) Check() error {
 	}
 	attached := 0
 	for _, p := range ks.partitions {
-		attached += len(p.shard.Tables())
-		if err := p.shard.Check(); err != nil {
-			return fmt.Errorf("partition %d: %w", p.number, err)
+		attached += len(p.Shard.Tables())
+		if err := p.Shard.Check(); err != nil {
+			return fmt.Errorf("partition %d: %w", p.Number, err)
 		}
 	}
 	if listed := ks.tables.Len(); tables != listed || tables+aside != attached {
@@ -107,30 +107,30 @@ func (ks *Keyspace) Check() error {
 	return nil
 }
 
-// checkLocked verifies what the keyspace knows of a table. The locks of all partitions must be held.
-func (t *table) checkLocked(c *Container, p *partition) (err error) {
+// checkTable verifies what the keyspace knows of a table. The locks of all partitions must be held.
+func (ks *Keyspace) checkTable(t *table, c *Container, p *partition) (err error) {
 	switch {
-	case t.c != c || t.p != p || !t.gone() && t.ks.tables.Some(nil, *t.Place(), 1)[0] != t:
+	case t.C != c || t.P != p || !t.Gone() && ks.tables.Some(nil, *t.Place(), 1)[0] != t:
 		return fmt.Errorf("the table belongs elsewhere")
 	case t.Container() != c.number:
 		return fmt.Errorf("the table has number %d, the container %d", t.Container(), c.number)
-	case p.shard.Table(c.number) != &t.Table:
+	case p.Shard.Table(c.number) != &t.Table:
 		return fmt.Errorf("the partition does not have the table")
-	case c.deaths != nil && !t.gone() && t.timer == nil:
+	case c.deaths != nil && !t.Gone() && t.Timer() == nil:
 		return fmt.Errorf("deaths are logged, and the table has no timer")
-	case t.timer != nil && (t.gone() || c.hidden != nil):
+	case t.Timer() != nil && (t.Gone() || c.hidden != nil):
 		return fmt.Errorf("the table has a timer that nobody needs")
 	}
 	t.Descend(0, func(_ uint64, e *memtable.Entry) (more bool) {
 		k, split := record.SplitKey(t.Key(e))
 		switch {
-		case split != nil || k.Partition(len(t.ks.partitions)) != p.number:
+		case split != nil || k.Partition(len(ks.partitions)) != p.Number:
 			err = fmt.Errorf("%q belongs to another partition", t.ID(e))
-		case e.Version() > p.version:
+		case e.Version() > p.Version:
 			err = fmt.Errorf("%q has a version from the future", t.ID(e))
-		case t.timer != nil && t.timer.At() > max(t.dueLocked(e.Moments()), t.ks.Now()):
+		case t.Timer() != nil && t.Timer().At() > max(t.Due(e.Moments()), ks.Now()):
 			err = fmt.Errorf("%q may be removed from %d on, the timer of its table is set to %d",
-				t.ID(e), t.dueLocked(e.Moments()), t.timer.At())
+				t.ID(e), t.Due(e.Moments()), t.Timer().At())
 		}
 		return err == nil
 	})

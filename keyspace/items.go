@@ -17,14 +17,14 @@ func (tx *Tx) find(p *partition, c *Container, id string) *memtable.Entry {
 
 // lookup is find with the entry's handle.
 func (tx *Tx) lookup(p *partition, c *Container, id string) (memtable.Handle, *memtable.Entry) {
-	t := c.tables[p.number]
+	t := c.tables[p.Number]
 	if t == nil {
-		tx.saw(p.lastRemoval)
+		tx.saw(p.LastRemoval)
 		return 0, nil
 	}
 	h, e := t.Lookup(id)
 	if e == nil {
-		tx.saw(p.lastRemoval)
+		tx.saw(p.LastRemoval)
 		return 0, nil
 	}
 	tx.saw(LSN(e.LSN()))
@@ -48,7 +48,7 @@ func (tx *Tx) expire(t *table, e *memtable.Entry) {
 	if !tx.changed && !e.Changing() {
 		tx.ks.expireLocked(t, e, tx.now)
 	} else if tx.OnDeath != nil {
-		tx.OnDeath(t.c, t.ID(e))
+		tx.OnDeath(t.C, t.ID(e))
 	}
 	tx.release(t, e)
 }
@@ -76,7 +76,7 @@ func (tx *Tx) Get(c *Container, id string) (Item, bool) {
 	if e == nil {
 		return Item{}, false
 	}
-	t := c.tables[p.number]
+	t := c.tables[p.Number]
 	if k := tx.ks.evictor.Tracker(); k != nil {
 		tx.touch(k, t, h, e)
 	}
@@ -100,15 +100,15 @@ func (tx *Tx) Memory(c *Container, id string) (int64, bool) {
 func (tx *Tx) Put(c *Container, id string, kind Kind, body string, expireAt int64) Item {
 	p := tx.partition(id)
 	h, e := tx.lookup(p, c, id)
-	t := c.tables[p.number]
+	t := c.tables[p.Number]
 	if e != nil && c.Policy().Hold != "" && tx.vetoes(c, e) {
 		return t.Item(e)
 	}
 	if t == nil {
-		t = tx.ks.openTableLocked(c, p)
+		t = tx.ks.tables.Open(c, p)
 		tx.noteTable(t)
 	}
-	it := record.Item{Kind: kind, Body: body, TS: tx.now, ExpireAt: expireAt, Version: p.nextVersionLocked()}
+	it := record.Item{Kind: kind, Body: body, TS: tx.now, ExpireAt: expireAt, Version: p.NextVersion()}
 	own := tx.bodies.Find(body)
 	switch {
 	case e == nil:
@@ -126,9 +126,7 @@ func (tx *Tx) Put(c *Container, id string, kind Kind, body string, expireAt int6
 			tx.touch(k, t, h, e)
 		}
 	}
-	if t.timer != nil {
-		t.noteDueLocked(it.TS, expireAt)
-	}
+	t.NoteDue(it.TS, expireAt)
 	tx.alert(p, c, id)
 	tx.changes.Written(t, e)
 	return t.Item(e)
@@ -139,7 +137,7 @@ func (tx *Tx) Put(c *Container, id string, kind Kind, body string, expireAt int6
 func (tx *Tx) Delete(c *Container, id string) bool {
 	p := tx.partition(id)
 	e := tx.find(p, c, id)
-	t := c.tables[p.number]
+	t := c.tables[p.Number]
 	if e == nil {
 		if tx.kept && c.Policy().Hold == "" && tx.buries(c) {
 			tx.bury(t, id)

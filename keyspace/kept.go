@@ -79,44 +79,21 @@ func (tx *Tx) bury(t *table, id string) {
 
 // buryEntry is bury for the entry of an id.
 func (tx *Tx) buryEntry(t *table, e *memtable.Entry, id string) {
-	if t.c.deaths != nil {
+	if t.C.deaths != nil {
 		tx.logDeath(t, e)
 	}
 	tx.removeItem(t, e)
 	tx.ks.purge.CountLazy(1)
 	switch {
 	case tx.OnDeath != nil:
-		tx.OnDeath(t.c, id)
-	case t.c.deaths != nil:
+		tx.OnDeath(t.C, id)
+	case t.C.deaths != nil:
 		tx.buried = append(tx.buried, changes.Item[*table]{Table: t, Entry: e})
-		t.alertDeathLocked(e)
+		alertDeathLocked(t, e)
 	default:
 		tx.ks.expireLocked(t, e, tx.now)
 	}
 }
 
-// deadFigures are figures of the dead that stay in a table, as of a moment.
-type deadFigures struct {
-	memtable.Stats
-	policy *expiry.Policy // nil: not counted yet
-	at     int64          // ms
-}
-
 // mostAge is the age in ms of figures that need not be exact.
 const mostAge = 1000
-
-// deadStats returns figures of the dead items that stay in a swept table. They are at most some ms old. To count the
-// dead takes 12 ms a million. The lock of the table's partition must be held.
-func (t *table) deadStats(now, old int64) memtable.Stats {
-	if !t.ks.keeps(t.c, now) {
-		return memtable.Stats{}
-	}
-	d, policy := &t.dead, t.c.Policy()
-	if old == 0 || d.policy != policy || now-d.at > old {
-		*d = deadFigures{t.DeadStats(policy.DeadLimits(now)), policy, now}
-	}
-	return d.Stats
-}
-
-// living returns the number of living items of a swept table. The lock of its partition must be held.
-func (t *table) living(now int64) int { return t.Len() - t.deadStats(now, 0).Items }

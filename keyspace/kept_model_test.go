@@ -299,7 +299,7 @@ func (m *keptModel) compareMemory() {
 		}
 	}
 	for id, it := range m.items {
-		t := c.tables[m.partitionOf(id).number]
+		t := c.tables[m.partitionOf(id).Number]
 		if t == nil || t.Find(id) == nil || t.Find(id).Version() != it.Version {
 			m.t.Fatalf("%s is not in memory any more, but may live again", id)
 		}

@@ -19,8 +19,8 @@ import (
 	"mayfly/keyspace/locks"
 	"mayfly/keyspace/record"
 	"mayfly/keyspace/replica"
-	"mayfly/keyspace/rotation"
 	"mayfly/keyspace/storage"
+	"mayfly/keyspace/tables"
 	"mayfly/keyspace/watch"
 
 	"github.com/rs/zerolog"
@@ -104,12 +104,12 @@ type Keyspace struct {
 	journal       *journal.Journal // of storage
 	purge         *expiry.Purge
 	runner        *expiry.Runner
-	tables        rotation.List[*table] // attached tables: the purge and eviction skip empty containers
-	keepDead      atomic.Int64          // ms; see KeepDeadUntil
-	heard         atomic.Bool           // what DeathsHeard has returned last
+	tables        tables.Set[*Container]
+	keepDead      atomic.Int64 // ms; see KeepDeadUntil
+	heard         atomic.Bool  // what DeathsHeard has returned last
 	undo          undoState
 	uncommitted   atomic.Bool // the purge has journalled something since the last tick
-	evictor       eviction.Evictor[evictable, *table]
+	evictor       eviction.Evictor[evictable, drawn]
 	load          loadStats
 	epoch         atomic.Uint64 // of versions; one more with every start
 	applier       *applier      // of a follower, from the first batch on; used by the goroutine that calls Apply and Lead

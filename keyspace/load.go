@@ -12,6 +12,7 @@ import (
 	"mayfly/keyspace/memtable"
 	"mayfly/keyspace/record"
 	"mayfly/keyspace/storage"
+	"mayfly/keyspace/tables"
 )
 
 // loadStats are figures of the start.
@@ -49,13 +50,14 @@ func (ks *Keyspace) restore() (err error) {
 	l := &loader{ks: ks, byNumber: make(map[uint32]*Container)}
 	var parts []storage.Partition
 	for n := range ks.storage.Partitions() {
-		p := newPartition(n)
-		p.shard.Seed = ks.storage.Seed()
+		p := tables.NewPartition[*Container](n)
+		p.Shard.Seed = ks.storage.Seed()
 		ks.partitions = append(ks.partitions, p)
-		ks.locks.Add(&p.mu)
-		parts = append(parts, storage.Partition{Lock: &p.mu, Shard: &p.shard})
+		ks.locks.Add(&p.Mu)
+		parts = append(parts, storage.Partition{Lock: &p.Mu, Shard: &p.Shard})
 	}
 	ks.catalogue.init()
+	ks.tables.Init(host{ks}, ks.purge, len(ks.partitions))
 	latest, err := ks.storage.Load(parts, memory{ks}, l)
 	if err != nil {
 		return err
@@ -65,7 +67,7 @@ func (ks *Keyspace) restore() (err error) {
 		return err
 	}
 	for _, t := range ks.tables.Some(nil, 0, math.MaxInt) {
-		if t.c.hidden == nil {
+		if t.C.hidden == nil {
 			ks.load.items.Add(int64(t.Len()))
 		}
 	}
@@ -92,7 +94,7 @@ func (l *loader) Table(partition int, container uint32, log bool) *memtable.Tabl
 	if t := c.tables[partition]; t != nil {
 		return &t.Table
 	}
-	return &l.ks.openTableLocked(c, l.ks.partitions[partition]).Table
+	return &l.ks.tables.Open(c, l.ks.partitions[partition]).Table
 }
 
 // container returns the container of a number, which has its items until it is known. log says that these are of a log.
@@ -134,7 +136,7 @@ func (l *loader) finish(latest []storage.Latest) {
 		}
 		c.noteWindows(l.ks)
 		if c.aside != nil {
-			c.tables.hideLocked()
+			c.tables.Hide()
 		}
 		switch {
 		case !exists:
@@ -165,16 +167,16 @@ func (l *loader) finish(latest []storage.Latest) {
 		version = max(version, read.Version)
 		l.clock = max(l.clock, read.TS)
 	}
-	epoch := max(l.inventory.Epoch, version/versionLeap)
+	epoch := max(l.inventory.Epoch, version/tables.VersionLeap)
 	l.ks.loadedRole(l.inventory.Tail, l.clock)
 	if l.ks.role == nil {
 		epoch++
 	}
 	l.ks.beginVersions(epoch)
 	for n, p := range l.ks.partitions { // of a follower: a leader's epoch is not over
-		p.version = max(p.version, latest[n].Version)
+		p.Version = max(p.Version, latest[n].Version)
 	}
-	l.ks.partitions[0].version = max(l.ks.partitions[0].version, l.inventory.Version)
+	l.ks.partitions[0].Version = max(l.ks.partitions[0].Version, l.inventory.Version)
 	l.buildIndexes()
 }
 

@@ -61,28 +61,28 @@ func (ks *Keyspace) due(c *Container, now int64) expiry.Limits {
 // logDeath adds the entry of an item that is about to be removed because it is dead, or was, unless it died before the log
 // was switched on. Its partition must be locked.
 func (tx *Tx) logDeath(t *table, e *memtable.Entry) {
-	log := t.c.deaths
+	log := t.C.deaths
 	id, it := t.IDAndItem(e)
-	d := deathlog.Death(id, it, t.c.history.Load(), tx.now, t.c.log.Bodies)
+	d := deathlog.Death(id, it, t.C.history.Load(), tx.now, t.C.log.Bodies)
 	if d.At < log.c.created { // whether it was found before depends on the purge, and on crashes
 		return
 	}
-	lt := tx.openLog(log, t.p)
+	lt := tx.openLog(log, t.P)
 	d.ID = log.ids.Next(tx.now)
 	var entry *memtable.Entry
-	entry, tx.buf = lt.part.Insert(&d, tx.now, tx.buf)
+	entry, tx.buf = lt.Part.Insert(&d, tx.now, tx.buf)
 	tx.changes.Inserted(lt, entry)
 	tx.changes.Written(lt, entry)
-	if len(tx.logged) == 0 || tx.logged[len(tx.logged)-1] != t.c {
-		tx.logged = append(tx.logged, t.c)
+	if len(tx.logged) == 0 || tx.logged[len(tx.logged)-1] != t.C {
+		tx.logged = append(tx.logged, t.C)
 	}
 }
 
 // openLog returns the table of a log in a partition, and makes it if need be. The state comes first in it.
 func (tx *Tx) openLog(log *deathLog, p *partition) *table {
-	t := log.c.tables[p.number]
+	t := log.c.tables[p.Number]
 	if t == nil {
-		t = tx.ks.openTableLocked(log.c, p)
+		t = tx.ks.tables.Open(log.c, p)
 		tx.noteTable(t)
 		tx.saveLogState(t, streamid.ID{})
 	}
@@ -92,8 +92,8 @@ func (tx *Tx) openLog(log *deathLog, p *partition) *table {
 // saveLogState writes the state of a log in a partition before entries leave it. deleted is the greatest id that XDEL is
 // about to remove, zero for none.
 func (tx *Tx) saveLogState(t *table, deleted streamid.ID) {
-	s := t.part.Stored(deleted)
-	tx.setItem(t, t.part.StateID(), s.Item(tx.now, t.p.nextVersionLocked()))
+	s := t.Part.Stored(deleted)
+	tx.setItem(t, t.Part.StateID(), s.Item(tx.now, t.P.NextVersion()))
 }
 
 // setItem stores an item in a table of a hidden container.
@@ -125,8 +125,8 @@ func (tx *Tx) removeItem(t *table, e *memtable.Entry) {
 func (tx *Tx) noteRemoved(t *table, e *memtable.Entry) {
 	tx.changes.Deleted(t, e)
 	tx.changes.Removed(t, e)
-	if len(tx.removed) == 0 || tx.removed[len(tx.removed)-1] != t.p {
-		tx.removed = append(tx.removed, t.p)
+	if len(tx.removed) == 0 || tx.removed[len(tx.removed)-1] != t.P {
+		tx.removed = append(tx.removed, t.P)
 	}
 }
 
@@ -134,7 +134,7 @@ func (tx *Tx) noteRemoved(t *table, e *memtable.Entry) {
 func (tx *Tx) reportBurials(lsn LSN) {
 	if report := tx.ks.opt.OnDeath; report != nil {
 		for _, b := range tx.buried {
-			report(b.Table.c, b.Table.ID(b.Entry), lsn)
+			report(b.Table.C, b.Table.ID(b.Entry), lsn)
 		}
 	}
 	if report := tx.ks.opt.OnLogged; report != nil {
@@ -149,34 +149,33 @@ var buriers = sync.Pool{New: func() any { return new(Tx) }}
 
 // sampleLogged is Sample for items whose removal is journalled: as one atomic group. Nothing is buried while the disk fails.
 // The lock of the table's partition is held, and released at the end.
-func (t *table) sampleLogged(n int) (s expiry.Sample) {
-	ks := t.ks
+func (ks *Keyspace) sampleLogged(t *table, n int) (s expiry.Sample) {
 	if ks.Writable() != nil || ks.follows() {
-		t.setTimerLocked(ks.Now())
-		t.p.mu.Unlock()
+		t.SetTimer(ks.Now())
+		t.P.Mu.Unlock()
 		return s
 	}
 	tx := buriers.Get().(*Tx)
-	tx.beginLocked(ks, t.p, "")
-	log, due := t.c.deaths, ks.due(t.c, tx.now)
-	if t.part != nil && !t.NoneWithin(due) {
+	tx.beginLocked(ks, t.P, "")
+	log, due := t.C.deaths, ks.due(t.C, tx.now)
+	if t.Part != nil && !t.NoneWithin(due) {
 		tx.saveLogState(t, streamid.ID{})
 	}
 	s = t.Table.Sample(due, n, func(e *memtable.Entry) {
 		if log != nil {
 			tx.logDeath(t, e)
 			tx.buried = append(tx.buried, changes.Item[*table]{Table: t, Entry: e})
-			t.alertDeathLocked(e)
+			alertDeathLocked(t, e)
 		}
 		tx.noteRemoved(t, e)
 	})
-	t.setTimerLocked(tx.now)
+	t.SetTimer(tx.now)
 	if tx.Close() == ks.journal.Last() {
 		ks.uncommitted.Store(true)
 	}
 	buriers.Put(tx)
 	_ = ks.Throttle(0) // a failure is noted, and tried again
-	if s.Internal = log == nil; t.part != nil {
+	if s.Internal = log == nil; t.Part != nil {
 		ks.trimLog(t, &s)
 	}
 	return s
@@ -194,15 +193,15 @@ const trimPiece = 2048
 
 // trimLog removes the oldest entries of the log to which a table belongs, if there are more than may be: some of them.
 func (ks *Keyspace) trimLog(t *table, s *expiry.Sample) {
-	t.p.mu.Lock()
+	t.P.Mu.Lock()
 	var log *deathLog
 	excess := int64(0)
-	owner := t.c.owner
-	if !t.gone() && owner != nil && owner.Policy().Hold == "" {
+	owner := t.C.owner
+	if !t.Gone() && owner != nil && owner.Policy().Hold == "" {
 		log = owner.deaths
 		excess = log.length.Load() - owner.log.MaxLen
 	}
-	t.p.mu.Unlock()
+	t.P.Mu.Unlock()
 	if excess <= 0 {
 		return
 	}
@@ -218,16 +217,16 @@ func (ks *Keyspace) trimLog(t *table, s *expiry.Sample) {
 
 // trimPart removes the entries of a log in a partition up to an id.
 func (ks *Keyspace) trimPart(log *deathLog, p *partition, cut streamid.ID) (n int) {
-	p.mu.Lock()
+	p.Mu.Lock()
 	tx := buriers.Get().(*Tx)
 	tx.beginLocked(ks, p, "")
 	defer buriers.Put(tx)
 	defer tx.Close()
-	t := log.c.tables[p.number]
-	if t == nil || t.gone() || t.c.Policy().Hold != "" { // on hold since trimLog has looked
+	t := log.c.tables[p.Number]
+	if t == nil || t.Gone() || t.C.Policy().Hold != "" { // on hold since trimLog has looked
 		return 0
 	}
-	return tx.removeEntries(t, t.part.Upto(cut), streamid.ID{})
+	return tx.removeEntries(t, t.Part.Upto(cut), streamid.ID{})
 }
 
 // removeEntries removes entries from a table of a log. deleted is as in saveLogState.
@@ -271,11 +270,11 @@ func (tx *Tx) buryBefore(c, to *Container) {
 
 // evictEntry removes an entry of a log to free memory, if it is the one that was drawn.
 func (ks *Keyspace) evictEntry(v evictable) LSN {
-	p := v.t.p
-	p.mu.Lock()
+	p := v.t.P
+	p.Mu.Lock()
 	var tx Tx
 	tx.beginLocked(ks, p, "")
-	if t := v.t; !t.gone() && t.c.Policy().Hold == "" {
+	if t := v.t; !t.Gone() && t.C.Policy().Hold == "" {
 		if e := t.Find(v.id); e != nil && e.Version() == v.version {
 			id, _, _ := deaths.SplitID(v.id)
 			tx.removeEntries(t, []*memtable.Entry{e}, id)

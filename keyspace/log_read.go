@@ -24,7 +24,7 @@ type logSource struct {
 }
 
 func (s *logSource) Partitions() int             { return len(s.tx.ks.partitions) }
-func (s *logSource) PartitionOf(item string) int { return s.tx.ks.partitionOf(item).number }
+func (s *logSource) PartitionOf(item string) int { return s.tx.ks.partitionOf(item).Number }
 func (s *logSource) Any(f func())                { s.tx.readCatalogue(func(*catalogue) { f() }) }
 func (s *logSource) All(f func())                { s.tx.withinAll(f) }
 func (s *logSource) IDs() *deathlog.Generator    { return &s.log.ids }
@@ -42,9 +42,9 @@ func (s *logSource) Open() bool {
 }
 
 func (s *logSource) Part(partition int) *deathlog.Part {
-	s.tx.saw(s.tx.ks.partitions[partition].lastWrite)
+	s.tx.saw(s.tx.ks.partitions[partition].LastWrite)
 	if t := s.log.c.tables[partition]; t != nil {
-		return t.part
+		return t.Part
 	}
 	return nil
 }

@@ -160,16 +160,16 @@ func (tx *Tx) giveLog(from, to *Container) {
 // hideLog hides the tables of the hidden containers that belong to one that is set aside.
 func (tx *Tx) hideLog(a *Container) {
 	for _, h := range a.hiddenLocked() {
-		h.tables.hideLocked()
-		tx.onRollback(h.tables.showLocked)
+		h.tables.Hide()
+		tx.onRollback(h.tables.Show)
 	}
 }
 
 // showLog ends hideLog.
 func (tx *Tx) showLog(a *Container) {
 	for _, h := range a.hiddenLocked() {
-		h.tables.showLocked()
-		tx.onRollback(h.tables.hideLocked)
+		h.tables.Show()
+		tx.onRollback(h.tables.Hide)
 	}
 	if a.deaths != nil {
 		tx.logged = append(tx.logged, a)
@@ -193,7 +193,7 @@ func (ks *Keyspace) loadLog(c *Container) {
 	}
 	c.openLogLocked(h)
 	if c.aside != nil {
-		h.tables.hideLocked()
+		h.tables.Hide()
 	}
 }
 
@@ -201,7 +201,7 @@ func (ks *Keyspace) loadLog(c *Container) {
 func (c *Container) openLogLocked(h *Container) {
 	c.deaths, h.owner = &deathLog{c: h}, c
 	for t := range h.each {
-		t.openPartLocked()
-		c.deaths.ids.Raise(t.part.Last())
+		t.OpenPart()
+		c.deaths.ids.Raise(t.Part.Last())
 	}
 }

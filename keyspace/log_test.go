@@ -332,7 +332,7 @@ func TestHoldKeepsWhatWasChosen(t *testing.T) {
 	o.elapse(10_000)
 	o.PurgeOnce()
 	p, h := o.partitionOf("7"), o.catalogue.ByName["jobs"].deaths
-	table, id := h.c.tables[p.number], ""
+	table, id := h.c.tables[p.Number], ""
 	table.Descend(0, func(_ uint64, e *memtable.Entry) bool {
 		id = strings.Clone(table.ID(e))
 		return false

@@ -46,7 +46,7 @@ func (tx *Tx) Group(c *Container, name string) *groups.Group {
 func (tx *Tx) findGroup(c *Container, name string) *Container {
 	p := tx.partition(GroupTag)
 	tx.saw(tx.ks.catalogue.lsn)
-	tx.saw(p.lastWrite)
+	tx.saw(p.LastWrite)
 	if c.deaths == nil {
 		return nil
 	}
@@ -109,7 +109,7 @@ func (tx *Tx) ChangeGroup(c *Container, name string, f func(b *groups.Changes)) 
 	cat.AddMemory(noted - before)
 	for _, change := range b.List {
 		if change.Deleted {
-			t := h.tables[tx.partition(GroupTag).number]
+			t := h.tables[tx.partition(GroupTag).Number]
 			tx.removeItem(t, t.Find(change.Item))
 		} else {
 			tx.setGroupItem(h, change.Item, change.Body)
@@ -119,21 +119,21 @@ func (tx *Tx) ChangeGroup(c *Container, name string, f func(b *groups.Changes)) 
 
 // setGroupItem stores an item of a group.
 func (tx *Tx) setGroupItem(h *Container, item, body string) {
-	t := h.tables[tx.partition(GroupTag).number]
+	t := h.tables[tx.partition(GroupTag).Number]
 	if t == nil {
 		t = tx.ks.groupTableLocked(h)
 		tx.noteTable(t)
 	}
-	tx.setItem(t, item, Item{Kind: Plain, Body: body, TS: tx.now, ExpireAt: expiry.Never, Version: t.p.nextVersionLocked()})
+	tx.setItem(t, item, Item{Kind: Plain, Body: body, TS: tx.now, ExpireAt: expiry.Never, Version: t.P.NextVersion()})
 }
 
 // groupTableLocked returns the table of the hidden container of a group, and makes it if need be. GroupTag must be locked.
 func (ks *Keyspace) groupTableLocked(h *Container) *table {
 	p := ks.partitionOf(GroupTag)
-	if t := h.tables[p.number]; t != nil {
+	if t := h.tables[p.Number]; t != nil {
 		return t
 	}
-	return ks.openTableLocked(h, p)
+	return ks.tables.Open(h, p)
 }
 
 // groupItems yields the items of the hidden container of a group.
@@ -167,7 +167,7 @@ func (ks *Keyspace) loadGroup(h, owner *Container) error {
 	}
 	owner.deaths.addGroup(h)
 	if owner.aside != nil {
-		h.tables.hideLocked()
+		h.tables.Hide()
 	}
 	return nil
 }

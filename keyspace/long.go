@@ -15,7 +15,7 @@ func (tx *Tx) Reserve(changes int) { tx.changes.Grow(changes) }
 func (ks *Keyspace) TryBeginKeys(tx *Tx, ids []string) bool {
 	if len(ids) == 1 {
 		p := ks.partitionOf(ids[0])
-		if !p.mu.LockUnlessLong() {
+		if !p.Mu.LockUnlessLong() {
 			tx.bodies = memtable.Bodies{}
 			return false
 		}
@@ -23,7 +23,7 @@ func (ks *Keyspace) TryBeginKeys(tx *Tx, ids []string) bool {
 		return true
 	}
 	for _, id := range ids {
-		tx.held.Choose(ks.partitionOf(id).number)
+		tx.held.Choose(ks.partitionOf(id).Number)
 	}
 	if !tx.held.TryLock(&ks.locks) {
 		tx.bodies = memtable.Bodies{}

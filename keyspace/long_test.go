@@ -12,7 +12,7 @@ func idsApart(ks *Keyspace) (a, b string) {
 	for i := 0; ks.partitionOf(a) == ks.partitionOf(b); i++ {
 		b = fmt.Sprint("b", i)
 	}
-	if ks.partitionOf(a).number > ks.partitionOf(b).number {
+	if ks.partitionOf(a).Number > ks.partitionOf(b).Number {
 		a, b = b, a
 	}
 	return a, b

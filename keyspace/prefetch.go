@@ -18,7 +18,7 @@ const prefetchBytes = 384
 // BeyondCache reports whether the items take more memory than a processor's caches hold.
 func (ks *Keyspace) BeyondCache() bool {
 	const cache = 16 << 20                                                   // bytes
-	return ks.partitions[0].shard.Memory()*int64(len(ks.partitions)) > cache // partitions share evenly
+	return ks.partitions[0].Shard.Memory()*int64(len(ks.partitions)) > cache // partitions share evenly
 }
 
 // Prefetch prepares look-ups of ids, each in the container of the name beside it. The caller holds no lock.
@@ -28,7 +28,7 @@ func (w *Prefetcher) Prefetch(ks *Keyspace, containers, ids []string) {
 	var c *Container
 	for i, id := range ids {
 		p := ks.partitionOf(id)
-		if !w.locked.Try(&p.mu) {
+		if !w.locked.Try(&p.Mu) {
 			continue
 		}
 		if c == nil || c.name != containers[i] {
@@ -36,7 +36,7 @@ func (w *Prefetcher) Prefetch(ks *Keyspace, containers, ids []string) {
 				continue
 			}
 		}
-		if t := c.tables[p.number]; t != nil {
+		if t := c.tables[p.Number]; t != nil {
 			w.lookups.Add(&t.Table, id)
 		}
 	}

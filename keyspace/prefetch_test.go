@@ -56,18 +56,18 @@ func TestPrefetchOnlyReads(t *testing.T) {
 	o.clock.Advance(11e9)
 	before := o.dump()
 	p := o.partitionOf("locked")
-	p.mu.Lock()
+	p.Mu.Lock()
 	var w Prefetcher
 	for range 3 {
 		w.Prefetch(o.Keyspace, nil, nil)
 		w.Prefetch(o.Keyspace, []string{"0", "0", "1", "none", "0", "0"}, []string{"lives", "dead", "", "lives", "missing", "locked"})
 	}
-	p.mu.Unlock()
+	p.Mu.Unlock()
 	for _, p := range o.partitions {
-		if !p.mu.TryLock() {
-			t.Fatalf("partition %d is kept", p.number)
+		if !p.Mu.TryLock() {
+			t.Fatalf("partition %d is kept", p.Number)
 		}
-		p.mu.Unlock()
+		p.Mu.Unlock()
 	}
 	if after := o.dump(); !maps.Equal(before, after) {
 		t.Errorf("there was %v, now there is %v", before, after)

@@ -233,14 +233,14 @@ func TestLoggedDeathsArePunctual(t *testing.T) {
 	elapse(20 * time.Second)
 	want("before", "after", "later")
 	for _, other := range o.tables.Some(nil, 0, o.tables.Len()) {
-		if name := other.c.Name(); other.timer != nil && name != "jobs" {
+		if name := other.C.Name(); other.Timer() != nil && name != "jobs" {
 			t.Errorf("a table of container %q has a timer", name)
 		}
 	}
 	o.putFor("jobs", "not logged", 5)
 	o.setLog("jobs", LogSettings{})
 	for _, table := range o.tables.Some(nil, 0, o.tables.Len()) {
-		if table.timer != nil {
+		if table.Timer() != nil {
 			t.Error("a table has a timer after the log was ended")
 		}
 	}
@@ -252,7 +252,7 @@ func TestTimersOnlyForHearers(t *testing.T) {
 	o := open(t, func(opt *Options) { opt.DeathsHeard = func() bool { return heard } })
 	timers := func() (n int) {
 		for _, t := range o.tables.Some(nil, 0, o.tables.Len()) {
-			if t.timer != nil {
+			if t.Timer() != nil {
 				n++
 			}
 		}

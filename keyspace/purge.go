@@ -9,9 +9,9 @@ import (
 // releases the entry. This is the one place that reports deaths, once each, but for those that a transaction is
 // not certain of: see Tx.expire. The lock of t's partition must be held.
 func (ks *Keyspace) expireLocked(t *table, e *memtable.Entry, now int64) {
-	t.alertDeathLocked(e)
+	alertDeathLocked(t, e)
 	if ks.opt.OnDeath != nil && !ks.follows() {
-		ks.opt.OnDeath(t.c, t.ID(e), max(LSN(e.LSN()), ks.catalogue.lsn, ks.leased(now)))
+		ks.opt.OnDeath(t.C, t.ID(e), max(LSN(e.LSN()), ks.catalogue.lsn, ks.leased(now)))
 	}
 }
 

@@ -22,7 +22,7 @@ func TestPurgeRemovesOnlyTheDead(t *testing.T) {
 		for _, p := range o.partitions {
 			var tx Tx
 			o.BeginSweep(&tx)
-			if table := tx.Container("c").tables[p.number]; table != nil {
+			if table := tx.Container("c").tables[p.Number]; table != nil {
 				n += table.Len()
 			}
 			tx.Close()

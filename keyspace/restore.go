@@ -112,7 +112,7 @@ func (tx *Tx) Restore(c *Container, id string, it Item) Restored {
 		return Newer
 	}
 	if !ok && tx.kept {
-		tx.bury(c.tables[tx.partition(id).number], id) // it may have lived when the item was written
+		tx.bury(c.tables[tx.partition(id).Number], id) // it may have lived when the item was written
 	}
 	tx.now = ts // when the item was written
 	tx.Put(c, id, it.Kind, it.Body, it.ExpireAt)

@@ -7,6 +7,7 @@ import (
 	"mayfly/keyspace/record"
 	"mayfly/keyspace/replica"
 	"mayfly/keyspace/storage"
+	"mayfly/keyspace/tables"
 )
 
 // A node of a cluster
@@ -130,7 +131,7 @@ func (ks *Keyspace) beginLead() (LSN, error) {
 	tx.now = ks.Now()
 	epoch := ks.epoch.Load()
 	for _, p := range ks.partitions {
-		epoch = max(epoch, p.version/versionLeap)
+		epoch = max(epoch, p.Version/tables.VersionLeap)
 	}
 	ks.beginVersions(epoch + 1)
 	ks.lease.Renew(tx.now, ks.appendClock)
@@ -145,7 +146,7 @@ func (ks *Keyspace) beginLead() (LSN, error) {
 func (ks *Keyspace) beginVersions(epoch uint64) {
 	ks.epoch.Store(epoch)
 	for _, p := range ks.partitions {
-		p.begin(epoch)
+		p.Begin(epoch)
 	}
 }
 
@@ -182,8 +183,8 @@ func (ks *Keyspace) sweep() {
 	}
 	now := ks.leasedNow()
 	for _, p := range ks.partitions {
-		p.mu.Lock()
-		p.mu.Unlock() //lint:ignore SA2001 it waits for transactions that have read an earlier time
+		p.Mu.Lock()
+		p.Mu.Unlock() //lint:ignore SA2001 it waits for transactions that have read an earlier time
 	}
 	ks.role.Swept(now)
 	if last := ks.journal.Last(); !ks.Committed(last) {

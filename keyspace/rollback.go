@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"mayfly/expiry"
+	"mayfly/keyspace/locks"
 	"mayfly/keyspace/memtable"
 )
 
@@ -14,7 +15,7 @@ import (
 // It is for a command that has panicked. If even the rollback panics, the process ends: the journal on disk is
 // sound, memory may not be.
 func (tx *Tx) Rollback() LSN {
-	defer endProcessOnPanic()
+	defer locks.EndProcessOnPanic()
 	tx.changes.Rollback()
 	clear(tx.removed)
 	tx.removed, tx.group, tx.alerted = tx.removed[:0], tx.group[:0], nil
@@ -72,15 +73,15 @@ func (tx *Tx) noteContainer(c *Container) {
 
 // noteTable records that the transaction has made a table.
 func (tx *Tx) noteTable(t *table) {
-	tx.onRollback(t.detachLocked)
+	tx.onRollback(t.Leave)
 }
 
 // noteDetach records the tables of a container before they are detached.
 func (tx *Tx) noteDetach(c *Container) {
 	tables := slices.Clone(c.tables)
 	tx.onRollback(func() {
-		for t := range tables.each {
-			t.attachLocked()
+		for t := range tables.Each {
+			t.Return()
 		}
 	})
 }

@@ -8,8 +8,8 @@ import (
 
 // sweep removes the purgeable dead of a container in a partition and returns its table, nil if there is none.
 func (tx *Tx) sweep(p *partition, c *Container) *table {
-	tx.saw(p.lastWrite)
-	t := c.tables[p.number]
+	tx.saw(p.LastWrite)
+	t := c.tables[p.Number]
 	if t == nil {
 		return nil
 	}
@@ -35,8 +35,8 @@ func (tx *Tx) withAllLocked(c *Container, f func()) {
 	})
 	for _, p := range tx.ks.partitions {
 		if !tx.holds(p) {
-			p.mu.Lock()
-			defer p.mu.Unlock()
+			p.Mu.Lock()
+			defer p.Mu.Unlock()
 		}
 	}
 	for _, p := range tx.ks.partitions {
@@ -56,7 +56,7 @@ func (tx *Tx) Count(c *Container) (n int) {
 // held.
 func (tx *Tx) livingLocked(c *Container) (n int) {
 	for t := range c.each {
-		n += t.living(tx.now)
+		n += t.Living(tx.now)
 	}
 	return n
 }
@@ -75,7 +75,7 @@ func (tx *Tx) Random(c *Container) (id string, it Item, ok bool) {
 		}
 		at := rand.IntN(total)
 		for t := range c.each {
-			if living := t.living(tx.now); at >= living {
+			if living := t.Living(tx.now); at >= living {
 				at -= living
 				continue
 			}

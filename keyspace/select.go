@@ -20,7 +20,7 @@ type source struct {
 }
 
 func (s source) Partitions() int           { return len(s.tx.ks.partitions) }
-func (s source) PartitionOf(id string) int { return s.tx.ks.partitionOf(id).number }
+func (s source) PartitionOf(id string) int { return s.tx.ks.partitionOf(id).Number }
 func (s source) Now() int64                { return s.tx.now }
 func (s source) Policy() *expiry.Policy    { return s.c.Policy() }
 func (s source) All(f func())              { s.tx.withinAll(f) }
@@ -30,18 +30,18 @@ func (s source) One(number int, f func()) {
 }
 
 func (s source) Part(partition int) (*memtable.Table, *indexing.Table) {
-	s.tx.saw(s.tx.ks.partitions[partition].lastWrite)
+	s.tx.saw(s.tx.ks.partitions[partition].LastWrite)
 	if t := s.c.tables[partition]; t != nil {
-		return &t.Table, t.indexed
+		return &t.Table, t.Indexed
 	}
 	return nil, nil
 }
 
 func (s source) Find(id string) (it selection.Item, ok bool, removed int) {
 	p := s.tx.ks.partitionOf(id)
-	t := s.c.tables[p.number]
+	t := s.c.tables[p.Number]
 	if t == nil {
-		s.tx.saw(p.lastRemoval)
+		s.tx.saw(p.LastRemoval)
 		return it, false, 0
 	}
 	there := t.Len()
@@ -73,7 +73,7 @@ func (tx *Tx) removeDead(t *table, dead []*memtable.Entry) {
 	if len(dead) == 0 {
 		return
 	}
-	purgeable, removed := tx.ks.purgeable(t.c, tx.now), 0
+	purgeable, removed := tx.ks.purgeable(t.C, tx.now), 0
 	for _, e := range dead {
 		if e.Within(purgeable) {
 			tx.noteDeath(t, e)

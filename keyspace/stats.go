@@ -31,7 +31,7 @@ func (s *ContainerStats) Expiring() int { return s.Items.Expiring(&s.Policy) }
 
 // addLocked adds a table, without the dead that stay in it. The lock of its partition must be held.
 func (s *ContainerStats) addLocked(t *table, dead memtable.Stats) {
-	entries, bytes := t.indexed.Size()
+	entries, bytes := t.Indexed.Size()
 	s.Add(t.Table.Stats(), dead, entries, bytes)
 }
 
@@ -39,7 +39,7 @@ func (s *ContainerStats) addLocked(t *table, dead memtable.Stats) {
 func (tx *Tx) Stats(c *Container) ContainerStats {
 	s := ContainerStats{Container: c}
 	tx.eachPartition(func(p *partition) (more bool) { // before the dead are removed
-		if t := c.tables[p.number]; t != nil {
+		if t := c.tables[p.Number]; t != nil {
 			s.InMemory += t.Len()
 		}
 		return true
@@ -47,7 +47,7 @@ func (tx *Tx) Stats(c *Container) ContainerStats {
 	tx.withAllLocked(c, func() {
 		s.Policy, s.Created, s.Etag = *c.Policy(), c.created, c.Etag()
 		for t := range c.each {
-			s.addLocked(t, t.deadStats(tx.now, 0))
+			s.addLocked(t, t.KeptStats(tx.now, 0))
 		}
 	})
 	return s
@@ -66,14 +66,14 @@ const (
 func (tx *Tx) AllStats() []*ContainerStats {
 	tables := make([][]*table, len(tx.ks.partitions))
 	for _, t := range tx.ks.tables.Some(nil, 0, math.MaxInt) {
-		tables[t.p.number] = append(tables[t.p.number], t)
+		tables[t.P.Number] = append(tables[t.P.Number], t)
 	}
 	found := make(map[*Container]*ContainerStats)
 	for number, list := range tables {
 		for portion := range slices.Chunk(list, statsTables) {
 			tx.within(tx.ks.partitions[number], func(*partition) (more bool) {
 				for _, t := range portion {
-					if !t.gone() && t.c.hidden == nil {
+					if !t.Gone() && t.C.hidden == nil {
 						tx.addStats(t, found)
 					}
 				}
@@ -94,9 +94,9 @@ func (tx *Tx) AllStats() []*ContainerStats {
 
 // addStats adds a table, whose partition is locked, to the figures of its container.
 func (tx *Tx) addStats(t *table, found map[*Container]*ContainerStats) {
-	c, before := t.c, t.Len()
-	tx.sweep(t.p, c)
-	dead := t.deadStats(tx.now, mostAge)
+	c, before := t.C, t.Len()
+	tx.sweep(t.P, c)
+	dead := t.KeptStats(tx.now, mostAge)
 	if t.Len() <= dead.Items {
 		return
 	}

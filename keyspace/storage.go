@@ -29,8 +29,8 @@ func (m memory) Clock() lease.Record { return m.ks.clockRecord(m.ks.lease.End())
 
 func (m memory) Touch() error {
 	p := m.ks.partitions[0]
-	p.mu.Lock() // so that the node begins to lead or to follow before or after
-	defer p.mu.Unlock()
+	p.Mu.Lock() // so that the node begins to lead or to follow before or after
+	defer p.Mu.Unlock()
 	if m.ks.follows() {
 		_, err := m.ks.journal.AppendReplicated(m.Clock(), replica.Tail{})
 		return err
@@ -49,9 +49,9 @@ func (m memory) Changes() (records []aof.Op, dropped []storage.Dropped) {
 	clock, tail := aof.Op{Key: record.ClockKey, Rec: string(m.Clock())}, ks.tailOps()
 	tx.Close()
 	for _, t := range gone {
-		dropped = append(dropped, storage.Dropped{Partition: t.p.number, Table: &t.Table})
+		dropped = append(dropped, storage.Dropped{Partition: t.P.Number, Table: &t.Table})
 	}
-	return append(append(tail, clock), changed.Ops(&ks.partitions[0].mu)...), dropped
+	return append(append(tail, clock), changed.Ops(&ks.partitions[0].Mu)...), dropped
 }
 
 func (m memory) Records() []aof.Op {
@@ -61,24 +61,24 @@ func (m memory) Records() []aof.Op {
 	all := ks.catalogue.Everything()
 	clock, tail := aof.Op{Key: record.ClockKey, Rec: string(m.Clock())}, ks.tailOps()
 	tx.Close()
-	return append(append(tail, clock), all.Ops(&ks.partitions[0].mu)...)
+	return append(append(tail, clock), all.Ops(&ks.partitions[0].Mu)...)
 }
 
 func (m memory) Purgeable() map[uint32]expiry.Limits {
 	m.ks.EndWindows() // what has ended since the last second is gone
 	p := m.ks.partitions[0]
-	p.mu.Lock()
+	p.Mu.Lock()
 	list := slices.Clone(m.ks.catalogue.List())
 	list = slices.AppendSeq(list, m.ks.catalogue.Asides.All())
-	p.mu.Unlock()
+	p.Mu.Unlock()
 	limits := make(map[uint32]expiry.Limits, len(list))
 	for some := range slices.Chunk(list, containersAtOnce) {
-		p.mu.Lock()
+		p.Mu.Lock()
 		now := m.ks.leasedNow()
 		for _, c := range some {
 			limits[c.number] = m.ks.purgeable(c, now)
 		}
-		p.mu.Unlock()
+		p.Mu.Unlock()
 	}
 	return limits
 }

@@ -131,7 +131,7 @@ func TestSwapAndWatch(t *testing.T) {
 			if changed != c.changed {
 				t.Errorf("changed is %v", changed)
 			}
-			if len(w.IDs()) > 0 || !o.partitionOf("k").watchers.Empty() {
+			if len(w.IDs()) > 0 || !o.partitionOf("k").Watchers.Empty() {
 				t.Error("a watch is left")
 			}
 		})

@@ -69,13 +69,13 @@ func (ks *Keyspace) BeginSweep(tx *Tx) { ks.BeginNone(tx) }
 // BeginKey locks the partition of one id, then freezes the time.
 func (ks *Keyspace) BeginKey(tx *Tx, id string) {
 	p := ks.partitionOf(id)
-	p.mu.Lock()
+	p.Mu.Lock()
 	tx.beginLocked(ks, p, id)
 }
 
 // beginLocked is BeginKey with the partition locked already.
 func (tx *Tx) beginLocked(ks *Keyspace, p *partition, id string) {
-	tx.held.One(&ks.locks, p.number)
+	tx.held.One(&ks.locks, p.Number)
 	tx.single, tx.singleID = p, id
 	ks.BeginNone(tx)
 }
@@ -87,7 +87,7 @@ func (ks *Keyspace) BeginKeys(tx *Tx, ids []string) {
 		return
 	}
 	for _, id := range ids {
-		tx.held.Choose(ks.partitionOf(id).number)
+		tx.held.Choose(ks.partitionOf(id).Number)
 	}
 	tx.held.Lock(&ks.locks)
 	ks.BeginNone(tx)
@@ -123,15 +123,15 @@ func (tx *Tx) Close() LSN {
 		lsn = tx.ks.journal.Append((*txChanges)(tx))
 		tx.changes.SetLSN(uint64(lsn))
 		for _, p := range tx.removed {
-			p.lastRemoval = lsn
+			p.LastRemoval = lsn
 		}
 		if tx.replaced {
-			tx.eachLocked(func(p *partition) { p.lastRemoval = lsn })
+			tx.eachLocked(func(p *partition) { p.LastRemoval = lsn })
 		}
 		if tx.changed {
 			tx.ks.catalogue.lsn = lsn
 		}
-		tx.eachLocked(func(p *partition) { p.lastWrite = lsn })
+		tx.eachLocked(func(p *partition) { p.LastWrite = lsn })
 	}
 	if tx.follows && tx.ks.Committed(lsn) {
 		lsn = 0 // what a follower knows is committed
@@ -145,7 +145,7 @@ func (tx *Tx) Close() LSN {
 	setTimersLocked(tx.recorded, tx.now)
 	tx.changes.FreeReplaced()
 	tx.changes.ReleaseRemoved()
-	tx.eachLocked((*partition).cleanLocked)
+	tx.eachLocked((*partition).Clean)
 	tx.held.Release()
 	tx.reset()
 	return lsn
@@ -206,7 +206,7 @@ func (tx *Tx) eachLocked(f func(p *partition)) {
 	}
 }
 
-func (tx *Tx) holds(p *partition) bool { return tx.held.Has(p.number) }
+func (tx *Tx) holds(p *partition) bool { return tx.held.Has(p.Number) }
 
 // partition returns the partition of an id, which the transaction must have locked.
 func (tx *Tx) partition(id string) *partition {
@@ -233,9 +233,9 @@ func (tx *Tx) eachPartition(f func(p *partition) (more bool)) {
 // within calls f with one partition locked.
 func (tx *Tx) within(p *partition, f func(p *partition) (more bool)) bool {
 	if !tx.holds(p) {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		defer p.cleanLocked()
+		p.Mu.Lock()
+		defer p.Mu.Unlock()
+		defer p.Clean()
 	}
 	return f(p)
 }
@@ -243,7 +243,7 @@ func (tx *Tx) within(p *partition, f func(p *partition) (more bool)) bool {
 // withinAll calls f with all partitions locked.
 func (tx *Tx) withinAll(f func()) {
 	tx.held.LockRest(&tx.ks.locks)
-	defer tx.held.UnlockRest(&tx.ks.locks, func(n int) { tx.ks.partitions[n].cleanLocked() })
+	defer tx.held.UnlockRest(&tx.ks.locks, func(n int) { tx.ks.partitions[n].Clean() })
 	f()
 }
 

@@ -162,8 +162,8 @@ func TestDropLeavesTheStores(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, p := range o.partitions {
-		if got := storedItems(t, o.storage.Store(p.number)); len(got) > 0 {
-			t.Errorf("partition %d holds %v", p.number, got)
+		if got := storedItems(t, o.storage.Store(p.Number)); len(got) > 0 {
+			t.Errorf("partition %d holds %v", p.Number, got)
 		}
 	}
 }
@@ -388,7 +388,7 @@ func TestCountAndRandomAreOfOneMoment(t *testing.T) {
 	ids := []string{"", ""} // in the first partition and in the last
 	for i := 0; ids[0] == "" || ids[1] == ""; i++ {
 		id := fmt.Sprint(i)
-		switch o.partitionOf(id).number {
+		switch o.partitionOf(id).Number {
 		case 0:
 			ids[0] = id
 		case len(o.partitions) - 1:

@@ -122,14 +122,14 @@ func (c *Container) Aside() *record.Aside { return c.aside }
 // setAside sets the items of a container aside, with its number, policy and history. The caller gives the container, if it
 // stays, another number.
 func (tx *Tx) setAside(c *Container, what expiry.Action, until int64) {
-	why := &record.Aside{What: what, Until: until, Order: tx.ks.partitions[0].nextVersionLocked()}
+	why := &record.Aside{What: what, Until: until, Order: tx.ks.partitions[0].NextVersion()}
 	a := &Container{name: c.name, created: c.created, number: c.number, db: c.db, aside: why, revived: expiry.NoLimits}
 	a.policy.Store(c.Policy())
 	a.indexes.Store(c.indexes.Load())
 	a.history.Store(c.history.Load())
 	tx.giveTables(c, a)
-	a.tables.hideLocked()
-	tx.onRollback(a.tables.showLocked)
+	a.tables.Hide()
+	tx.onRollback(a.tables.Show)
 	if what == expiry.Dropped { // it comes back with the container
 		tx.giveLog(c, a)
 		tx.hideLog(a)
@@ -145,7 +145,7 @@ func (tx *Tx) setAside(c *Container, what expiry.Action, until int64) {
 func (tx *Tx) giveTables(from, to *Container) {
 	give := func(from, to *Container) {
 		to.own(from.tables)
-		from.tables = make(tables, len(to.tables))
+		from.tables = make(tableList, len(to.tables))
 	}
 	give(from, to)
 	tx.onRollback(func() { give(to, from) })
@@ -262,8 +262,8 @@ func (tx *Tx) bringBack(a *Container) {
 	tx.noteAside(a)
 	tx.ks.catalogue.RemoveAside(a)
 	a.aside = nil
-	a.tables.showLocked()
-	tx.onRollback(a.tables.hideLocked)
+	a.tables.Show()
+	tx.onRollback(a.tables.Hide)
 	tx.showLog(a)
 	tx.replaced = true
 }

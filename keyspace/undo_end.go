@@ -36,8 +36,8 @@ func (ks *Keyspace) EndWindows() {
 // hasEnded reports whether something is set aside that cannot be brought back any more.
 func (ks *Keyspace) hasEnded() bool {
 	p := ks.partitions[0]
-	p.mu.Lock()
-	defer p.mu.Unlock()
+	p.Mu.Lock()
+	defer p.Mu.Unlock()
 	return len(ks.catalogue.Asides.Ended(ks.Now())) > 0
 }
 
@@ -98,20 +98,20 @@ func (ks *Keyspace) UndoMemory() (bytes int64) {
 		return 0
 	}
 	for _, p := range ks.partitions {
-		p.mu.Lock()
+		p.Mu.Lock()
 		for a := range ks.catalogue.Asides.All() {
 			for _, c := range append(a.hiddenLocked(), a) {
-				if t := c.tables[p.number]; t != nil {
+				if t := c.tables[p.Number]; t != nil {
 					bytes += t.Stats().Memory + memtable.TableOverhead
 				}
 			}
 		}
 		for _, c := range ks.catalogue.List() {
-			if t := c.tables[p.number]; t != nil && c.retention.Open(now) {
-				bytes += t.deadStats(now, mostAge).Memory
+			if t := c.tables[p.Number]; t != nil && c.retention.Open(now) {
+				bytes += t.KeptStats(now, mostAge).Memory
 			}
 		}
-		p.mu.Unlock()
+		p.Mu.Unlock()
 	}
 	return bytes
 }

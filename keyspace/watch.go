@@ -17,7 +17,7 @@ func (tx *Tx) Watch(w *Watcher, c *Container, id string) {
 	p := tx.partition(id)
 	e := tx.find(p, c, id)
 	id, set := strings.Clone(id), w.Begin()
-	if !p.watchers.Add(c, id, &set.Mark) { // the keys are not searched: clients decide how many there are
+	if !p.Watchers.Add(c, id, &set.Mark) { // the keys are not searched: clients decide how many there are
 		return
 	}
 	ends := int64(watch.Never)
@@ -48,7 +48,7 @@ func (tx *Tx) Changed(w *Watcher) bool {
 	if changed {
 		tx.saw(tx.ks.catalogue.lsn)
 		for _, k := range set.Keys {
-			tx.saw(k.Partition.lastWrite)
+			tx.saw(k.Partition.LastWrite)
 		}
 	}
 	return changed
@@ -56,7 +56,7 @@ func (tx *Tx) Changed(w *Watcher) bool {
 
 // broughtAlive reports whether an item is dead, but lived when Swap brought it.
 func (tx *Tx) broughtAlive(k watched) bool {
-	t := k.Container.tables[k.Partition.number]
+	t := k.Container.tables[k.Partition.Number]
 	if t == nil {
 		return false
 	}
@@ -75,9 +75,9 @@ func (tx *Tx) revived(k watched) bool {
 func (ks *Keyspace) Unwatch(w *Watcher) { ks.watchEnder.End(w.Reset(), ks.unwatch) }
 
 func (ks *Keyspace) unwatch(k watched, m *watch.Mark) {
-	k.Partition.mu.Lock()
-	defer k.Partition.mu.Unlock()
-	k.Partition.watchers.Remove(k.Container, k.ID, m)
+	k.Partition.Mu.Lock()
+	defer k.Partition.Mu.Unlock()
+	k.Partition.Watchers.Remove(k.Container, k.ID, m)
 }
 
 // Unwatch ends all watches of a watcher. The transaction has locked the partitions of its IDs.
@@ -87,25 +87,25 @@ func (tx *Tx) Unwatch(w *Watcher) {
 		return
 	}
 	for _, k := range set.Keys {
-		tx.partition(k.ID).watchers.Remove(k.Container, k.ID, &set.Mark)
+		tx.partition(k.ID).Watchers.Remove(k.Container, k.ID, &set.Mark)
 	}
 }
 
 // alert marks the watchers of an id when the transaction closes.
 func (tx *Tx) alert(p *partition, c *Container, id string) {
-	if !p.watchers.Empty() {
-		tx.alerted = append(tx.alerted, p.watchers.Of(c, id)...)
+	if !p.Watchers.Empty() {
+		tx.alerted = append(tx.alerted, p.Watchers.Of(c, id)...)
 	}
 }
 
 // alertDeathLocked marks the watchers of an item that was removed because it is dead, if Swap has brought it alive: an
 // item that lived when its watch began is found dead by Changed. Without a swap a watch may have begun after the death,
-// and the item never lived for it. p.mu must be held.
-func (t *table) alertDeathLocked(e *memtable.Entry) {
-	if t.p.watchers.Empty() || t.c.swapped == 0 || e.Dead(t.c.Policy(), t.c.swapped) {
+// and the item never lived for it. The lock of its partition must be held.
+func alertDeathLocked(t *table, e *memtable.Entry) {
+	if t.P.Watchers.Empty() || t.C.swapped == 0 || e.Dead(t.C.Policy(), t.C.swapped) {
 		return
 	}
-	for _, m := range t.p.watchers.Of(t.c, t.ID(e)) {
+	for _, m := range t.P.Watchers.Of(t.C, t.ID(e)) {
 		m.Set()
 	}
 }

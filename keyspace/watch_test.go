@@ -55,7 +55,7 @@ func TestWatch(t *testing.T) {
 			}
 			o.Unwatch(&w)
 			for _, p := range o.partitions {
-				if !p.watchers.Empty() {
+				if !p.Watchers.Empty() {
 					t.Error("a watch is left behind")
 				}
 			}

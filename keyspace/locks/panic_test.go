@@ -1,4 +1,4 @@
-package keyspace
+package locks
 
 import (
 	"os"
@@ -11,7 +11,7 @@ import (
 func TestEndProcessOnPanic(t *testing.T) {
 	if os.Getenv("MAYFLY_TEST_PANIC") != "" {
 		defer func() { recover() }()
-		defer endProcessOnPanic()
+		defer EndProcessOnPanic()
 		panic("cannot continue")
 	}
 	child := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$")
