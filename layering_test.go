@@ -137,7 +137,7 @@ const mostLines = 3600
 
 // large are packages that may be larger, with their bounds: commands has a file for each family of commands, keyspace the
 // logs of deaths and the roles of a node.
-var large = map[string]int{"commands": 1 << 20, "keyspace": 5450}
+var large = map[string]int{"commands": 1 << 20, "keyspace": 5010}
 
 // mostWords is the length of the first sentence of a package's documentation.
 const mostWords = 25

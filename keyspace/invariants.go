@@ -6,9 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-
-	"mayfly/keyspace/memtable"
-	"mayfly/keyspace/record"
 )
 
 // Check verifies the invariants of the whole keyspace and returns the first violation. It locks everything and takes
@@ -17,133 +14,80 @@ func (ks *Keyspace) Check() error {
 	var tx Tx
 	ks.BeginAll(&tx)
 	defer tx.Close()
-	names := make(map[uint32]string)
-	memory, tables := int64(0), 0
-	aside := 0
-	for c := range ks.catalogue.Asides.All() {
-		memory += c.memory()
-		for i, t := range c.tables {
-			if t == nil {
-				continue
+	if err := ks.catalogue.Check(); err != nil {
+		return err
+	}
+	shown, hidden, attached := 0, 0, 0
+	for c := range ks.catalogue.All() {
+		for t := range c.each {
+			if shown++; t.Gone() {
+				shown, hidden = shown-1, hidden+1
 			}
-			aside++
-			if t.C != c || c.aside == nil || ks.partitions[i].Shard.Table(c.number) != &t.Table {
-				return fmt.Errorf("a table of container %q, which is set aside, belongs elsewhere", c.name)
+			if err := errors.Join(t.Check(ks.Now()), checkTimer(t)); err != nil {
+				return fmt.Errorf("container %d, %q, partition %d: %w", c.number, c.name, t.P.Number, err)
 			}
+		}
+		if err := errors.Join(c.checkIndexes(), c.checkHidden()); err != nil {
+			return fmt.Errorf("container %d, %q: %w", c.number, c.name, err)
 		}
 	}
-	for number, h := range ks.catalogue.Hidden {
-		memory += h.memory()
-		if h.owner == nil || h.number != number || h.isLog() && (h.owner.deaths == nil || h.owner.deaths.c != h || h.owner.log.Number != number) {
-			return fmt.Errorf("hidden container %d has no owner", number)
-		}
-		entries := int64(0)
-		for i, t := range h.tables {
-			if t == nil {
-				continue
-			}
-			if h.owner.aside != nil {
-				aside++
-			} else {
-				tables++
-			}
-			if h.isLog() {
-				entries += int64(t.Len()) - 1
-			}
-			if err := ks.checkTable(t, h, ks.partitions[i]); err != nil {
-				return fmt.Errorf("hidden container %d, partition %d: %w", number, i, err)
-			}
-		}
-		if h.group != nil {
-			if err := h.checkGroup(); err != nil {
-				return fmt.Errorf("hidden container %d: %w", number, err)
-			}
-		}
-		if h.isLog() && entries != h.owner.deaths.length.Load() {
-			return fmt.Errorf("log %d has %d entries, counted are %d", number, entries, h.owner.deaths.length.Load())
-		}
-	}
-	for name, c := range ks.catalogue.ByName {
-		if other, taken := names[c.number]; taken {
-			return fmt.Errorf("containers %q and %q share number %d", name, other, c.number)
-		}
-		names[c.number] = name
-		if name != c.name || c.number >= ks.catalogue.Next() {
-			return fmt.Errorf("container %q is listed as %q with number %d, the next is %d", c.name, name, c.number, ks.catalogue.Next())
-		}
-		if ks.catalogue.ByDB[c.db] != c {
-			return fmt.Errorf("container %q is not listed under its number %d for SELECT", c.name, c.db)
-		}
-		memory += c.memory()
-		if err := c.indexes.Load().Check(c.indexedLocked()); err != nil {
-			return fmt.Errorf("container %q: %w", name, err)
-		}
-		for i, t := range c.tables {
-			if t == nil {
-				continue
-			}
-			tables++
-			if err := errors.Join(ks.checkTable(t, c, ks.partitions[i]), t.Indexed.Check(&t.Table)); err != nil {
-				return fmt.Errorf("container %q, partition %d: %w", name, i, err)
-			}
-		}
-	}
-	if a, b := len(ks.catalogue.ByName), len(ks.catalogue.ByDB); a != b {
-		return fmt.Errorf("%d containers are listed by name, %d by number", a, b)
-	}
-	if used := ks.catalogue.Memory(); memory != used {
-		return fmt.Errorf("containers take %d bytes, counted are %d", memory, used)
-	}
-	attached := 0
 	for _, p := range ks.partitions {
 		attached += len(p.Shard.Tables())
 		if err := p.Shard.Check(); err != nil {
 			return fmt.Errorf("partition %d: %w", p.Number, err)
 		}
 	}
-	if listed := ks.tables.Len(); tables != listed || tables+aside != attached {
-		return fmt.Errorf("containers have %d tables, and %d set aside; %d are listed and %d attached", tables, aside, listed, attached)
+	if listed := ks.tables.Len(); shown != listed || shown+hidden != attached {
+		return fmt.Errorf("containers have %d tables, and %d set aside; %d are listed and %d attached", shown, hidden, listed, attached)
 	}
 	return nil
 }
 
-// checkTable verifies what the keyspace knows of a table. The locks of all partitions must be held.
-func (ks *Keyspace) checkTable(t *table, c *Container, p *partition) (err error) {
+// checkTimer verifies that a table has a timer if the deaths of its items are logged, and none if they are hidden.
+func checkTimer(t *table) error {
 	switch {
-	case t.C != c || t.P != p || !t.Gone() && ks.tables.Some(nil, *t.Place(), 1)[0] != t:
-		return fmt.Errorf("the table belongs elsewhere")
-	case t.Container() != c.number:
-		return fmt.Errorf("the table has number %d, the container %d", t.Container(), c.number)
-	case p.Shard.Table(c.number) != &t.Table:
-		return fmt.Errorf("the partition does not have the table")
-	case c.deaths != nil && !t.Gone() && t.Timer() == nil:
-		return fmt.Errorf("deaths are logged, and the table has no timer")
-	case t.Timer() != nil && (t.Gone() || c.hidden != nil):
-		return fmt.Errorf("the table has a timer that nobody needs")
+	case t.C.deaths != nil && !t.Gone() && t.Timer() == nil:
+		return errors.New("deaths are logged, and the table has no timer")
+	case t.Timer() != nil && t.C.hidden != nil:
+		return errors.New("the table has a timer that is not needed")
 	}
-	t.Descend(0, func(_ uint64, e *memtable.Entry) (more bool) {
-		k, split := record.SplitKey(t.Key(e))
-		switch {
-		case split != nil || k.Partition(len(ks.partitions)) != p.Number:
-			err = fmt.Errorf("%q belongs to another partition", t.ID(e))
-		case e.Version() > p.Version:
-			err = fmt.Errorf("%q has a version from the future", t.ID(e))
-		case t.Timer() != nil && t.Timer().At() > max(t.Due(e.Moments()), ks.Now()):
-			err = fmt.Errorf("%q may be removed from %d on, the timer of its table is set to %d",
-				t.ID(e), t.Due(e.Moments()), t.Timer().At())
-		}
-		return err == nil
-	})
+	return nil
+}
+
+// checkIndexes verifies the indexes of a container that is listed.
+func (c *Container) checkIndexes() error {
+	if c.aside != nil || c.hidden != nil {
+		return nil
+	}
+	err := c.indexes.Load().Check(c.indexedLocked())
+	for t := range c.each {
+		err = errors.Join(err, t.Indexed.Check(&t.Table))
+	}
 	return err
 }
 
-// checkGroup verifies that the state of a group is that of its items.
-func (h *Container) checkGroup() error {
-	if h.owner.deaths.groups[h.hidden.Group] != h {
-		return fmt.Errorf("the log does not have the group %q", h.hidden.Group)
+// checkHidden verifies that a hidden container belongs to another. The log counts its entries, and the state of a group is
+// that of its items.
+func (c *Container) checkHidden() error {
+	if c.hidden == nil {
+		return nil
 	}
-	if is, stored := maps.Collect(h.group.Items()), maps.Collect(h.groupItems()); !maps.Equal(is, stored) {
-		return fmt.Errorf("the group %q has %q, stored are %q", h.hidden.Group, is, stored)
+	if c.owner == nil || c.owner.deaths == nil {
+		return errors.New("a hidden container has no owner")
+	}
+	log, entries := c.owner.deaths, int64(0)
+	switch {
+	case c.group != nil:
+		if is, stored := maps.Collect(c.group.Items()), maps.Collect(c.groupItems()); log.groups[c.hidden.Group] != c || !maps.Equal(is, stored) {
+			return fmt.Errorf("the group %q has %q, stored are %q", c.hidden.Group, is, stored)
+		}
+	case c.isLog():
+		for t := range c.each {
+			entries += int64(t.Len()) - 1
+		}
+		if log.c != c || c.owner.log.Number != c.number || entries != log.length.Load() {
+			return fmt.Errorf("the log of %q has %d entries, counted are %d", c.owner.name, entries, log.length.Load())
+		}
 	}
 	return nil
 }
