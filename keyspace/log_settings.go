@@ -183,6 +183,7 @@ func (ks *Keyspace) loadLog(c *Container) {
 		h = newContainer(record.Container{
 			Number: c.log.Number, Policy: expiry.Policy{Default: expiry.MaxTTL}, Hidden: &record.Hidden{LogOf: c.number},
 		}, len(ks.partitions))
+		ks.catalogue.Used(h.number + 1)
 		ks.catalogue.Hide(h)
 		ks.catalogue.Changed(h)
 	}
