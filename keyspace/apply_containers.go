@@ -20,6 +20,7 @@ type containerApplier struct {
 	numbers []uint32
 	hidden  map[uint32]bool       // whether tables are hidden, by number
 	taken   map[uint32]content    // of containers that have left their place, by number
+	arrived map[*Container]bool   // containers that are in a new place
 	left    map[string]*Container // those of them that were listed, by name
 	logs    map[uint32]*deathLog  // that have left their owner, by number
 }
@@ -180,6 +181,7 @@ func (r *containerApplier) arrive(number uint32, rec *record.Container) error {
 		cat.Add(c)
 	}
 	r.byNumber[number] = c
+	note(&r.arrived, c)
 	return nil
 }
 
@@ -270,7 +272,7 @@ func (r *containerApplier) complete(number uint32, rec *record.Container) error 
 	r.show(c, r.hidden[number])
 	delete(r.hidden, number)
 	set := c.indexes.Load().Become(rec.Indexes)
-	if set != c.indexes.Load() {
+	if set != c.indexes.Load() || r.arrived[c] && rec.Aside == nil { // tables that were loaded as set aside have no trees
 		c.attachIndexesLocked(set)
 	}
 	if set.MarkBuilt(c.indexedLocked()) {

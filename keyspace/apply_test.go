@@ -13,6 +13,7 @@ import (
 	"mayfly/expiry"
 	"mayfly/expiry/clock"
 	"mayfly/keyspace/aof"
+	"mayfly/keyspace/index"
 	"mayfly/keyspace/memtable"
 	"mayfly/keyspace/replica"
 	"mayfly/keyspace/streamid"
@@ -262,4 +263,62 @@ func TestApplyUndoModel(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestApplyUndoAfterRestart: a follower that has started while a container with an index was set aside has its index once
+// the leader brings it back.
+func TestApplyUndoAfterRestart(t *testing.T) {
+	log := newFakeLog()
+	leader, follower := newNode(t, log), newNode(t, log)
+	leader.lead()
+	if err := leader.SetUndoWindow(60); err != nil {
+		t.Fatal(err)
+	}
+	d, err := index.Define([]string{"/a"}, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	settle := func(f func(tx *Tx)) {
+		leader.mustWait(leader.catalogue(f))
+		follower.follow()
+	}
+	settle(func(tx *Tx) {
+		c := tx.CreateContainer("c", expiry.Forever, expiry.Strict)
+		tx.CreateIndex(c, d)
+		tx.Put(c, "x", Document, `{"a":1}`, expiry.Inherit)
+	})
+	for what, remove := range map[string]func(tx *Tx){
+		"flush": func(tx *Tx) { tx.Flush(tx.Container("c")) },
+		"drop":  func(tx *Tx) { tx.Drop(tx.Container("c")) },
+	} {
+		settle(remove)
+		if err := follower.Close(); err != nil {
+			t.Fatal(err)
+		}
+		follower.open()
+		follower.follow()
+		settle(func(tx *Tx) {
+			if _, err := tx.Undo("c", ""); err != nil {
+				t.Fatal(err)
+			}
+		})
+		follower.BuildIndexes()
+		var tx Tx
+		follower.BeginAll(&tx)
+		c := tx.Container("c")
+		entries := 0
+		for table := range c.each {
+			n, _ := table.Indexed.Size()
+			entries += int(n)
+		}
+		if ready := c.Indexes()[0].Ready(); !ready || entries != 1 {
+			t.Errorf("%s: the index is ready: %v, and has %d entries", what, ready, entries)
+		}
+		tx.Close()
+		if err := follower.Check(); err != nil {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	leader.abandon()
+	follower.abandon()
 }
