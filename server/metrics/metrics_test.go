@@ -37,6 +37,7 @@ var notMetrics = []string{
 	"instantaneous_input_kbps", "instantaneous_output_kbps", "expired_stale_perc", "expired_time_cap_reached_count",
 	"expire_cycle_cpu_milliseconds", "used_cpu_sys_children", "used_cpu_user_children", "cluster_enabled",
 	"lazyfree_pending_objects", "connected_slaves", "master_repl_offset", "second_repl_offset", "repl_backlog_active", "repl_backlog_histlen",
+	"master_replid2", "repl_backlog_size", "repl_backlog_first_byte_offset",
 }
 
 // Every number of INFO is a metric unless it is named above, and every metric is in INFO.
