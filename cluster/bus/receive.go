@@ -51,9 +51,7 @@ func (b *Bus) Serve(id uint64, conn net.Conn) {
 	}
 	r := &receiver{bus: b, id: id, conn: conn}
 	r.in = bufio.NewReaderSize(r, readBuffer)
-	if err := r.run(); err != nil {
-		b.o.Log.Debug().Err(err).Uint64("node", id).Msg("the messages of another node end")
-	}
+	b.o.Log.Debug().Err(r.run()).Uint64("node", id).Msg("the messages of another node end")
 }
 
 // receiver reads a stream.
@@ -88,6 +86,7 @@ func (r *receiver) acknowledge() error {
 	return err
 }
 
+// run reads until the stream ends, and returns why.
 func (r *receiver) run() error {
 	for {
 		if err := r.next(); err != nil {
