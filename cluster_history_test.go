@@ -90,11 +90,16 @@ type history struct {
 	ops     []porcupine.Operation
 	stale   int                // reads of followers
 	slowest time.Duration      // the longest wait for a reply or a refusal
+	waits   [][2]time.Duration // for replies and refusals that took longer than longestWait, since began
 	silent  []time.Duration    // when commands were sent that were never answered, since began
-	excused [][2]time.Duration // when silence is the fault's, since began
+	excused [][2]time.Duration // when nodes could not answer, since began
 }
 
 const historyClients = 8
+
+// longestWait is how long a client waits for a reply, a redirection or a refusal of one node at most. 3 s are promised. The rest is for a machine that is
+// busy with the nodes, the clients and other tests.
+const longestWait = 3500 * time.Millisecond
 
 // newHistory makes the clients.
 func newHistory(c *nodes, seed uint64, pace time.Duration) *history {
@@ -172,7 +177,7 @@ func (h *history) work(client int) {
 			at = r.IntN(len(clients)) // any node: most send the client on
 		}
 		recorded := porcupine.Operation{ClientId: client, Input: op, Call: time.Since(h.began).Nanoseconds()}
-		output, err := op.perform(h.t.Context(), clients[at])
+		output, err := h.ask(&op, clients[at])
 		for range 3 {
 			said, ok := errors.AsType[redis.Error](err)
 			if !ok || !strings.HasPrefix(said.Error(), "MOVED ") {
@@ -181,7 +186,7 @@ func (h *history) work(client int) {
 			if next := byAddr(said.Error()[strings.LastIndexByte(said.Error(), ' ')+1:]); next >= 0 {
 				at = next
 			}
-			output, err = op.perform(h.t.Context(), clients[at])
+			output, err = h.ask(&op, clients[at])
 		}
 		recorded.Return = time.Since(h.began).Nanoseconds()
 		h.record(recorded, output, err)
@@ -192,15 +197,28 @@ func (h *history) work(client int) {
 	}
 }
 
+// ask performs a command at one node, and notes how long it takes.
+func (h *history) ask(op *historyOp, c *redis.Client) (output string, err error) {
+	sent := time.Since(h.began)
+	output, err = op.perform(h.t.Context(), c)
+	wait := time.Since(h.began) - sent
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if failure, ok := errors.AsType[net.Error](err); ok && failure.Timeout() {
+		h.silent = append(h.silent, sent)
+		return output, err
+	}
+	h.slowest = max(h.slowest, wait)
+	if wait > longestWait {
+		h.waits = append(h.waits, [2]time.Duration{sent, sent + wait})
+	}
+	return output, err
+}
+
 // record notes a command and its output.
 func (h *history) record(op porcupine.Operation, output string, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if failure, ok := errors.AsType[net.Error](err); !ok || !failure.Timeout() {
-		h.slowest = max(h.slowest, time.Duration(op.Return-op.Call))
-	} else {
-		h.silent = append(h.silent, time.Duration(op.Call))
-	}
 	if err != nil {
 		if !temporary(err) {
 			h.t.Errorf("%+v: %v", op.Input, err)
@@ -309,7 +327,7 @@ func (h *history) readStale(client int, n *node) {
 func (h *history) excuse(from time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.excused = append(h.excused, [2]time.Duration{from.Sub(h.began) - 5*time.Second, time.Since(h.began)})
+	h.excused = append(h.excused, [2]time.Duration{from.Sub(h.began), time.Since(h.began)})
 }
 
 // check has porcupine check the history.
@@ -328,12 +346,18 @@ func (h *history) check() {
 	if len(ops) < 1000 {
 		h.t.Errorf("%d commands test nothing", len(ops))
 	}
-	// 3 s are promised. The rest is for a machine that is busy with the nodes, the clients and other tests.
-	if h.slowest > 3500*time.Millisecond {
-		h.t.Errorf("a client waited %v for a reply or a refusal", h.slowest)
+	for _, w := range h.waits {
+		wait := w[1] - w[0]
+		for _, span := range h.excused { // a node that is stopped reads the command later
+			wait -= max(0, min(w[1], span[1])-max(w[0], span[0]))
+		}
+		if wait > longestWait {
+			h.t.Errorf("a client waited %v for a reply or a refusal after %v, %v of it while the node could answer", w[1]-w[0], w[0], wait)
+		}
 	}
+	const readTimeout = 5 * time.Second // of the clients
 	for _, at := range h.silent {
-		if !slices.ContainsFunc(h.excused, func(span [2]time.Duration) bool { return at >= span[0] && at <= span[1] }) {
+		if !slices.ContainsFunc(h.excused, func(span [2]time.Duration) bool { return at >= span[0]-readTimeout && at <= span[1] }) {
 			h.t.Errorf("a command that was sent after %v was never answered", at)
 		}
 	}
