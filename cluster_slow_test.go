@@ -10,7 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// TestClusterSlowDisk has a large transaction written to slow disks. Nobody is deposed, small writes and reads go on
+// TestClusterSlowDisk has a large transaction written to slow disks. No leader is deposed, small writes and reads go on
 // afterwards at the same leader, and the transaction is there as a whole, whatever its reply was. A reply that it failed comes
 // within 3 s, and says that its fate is open.
 func TestClusterSlowDisk(t *testing.T) {

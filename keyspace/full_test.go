@@ -398,30 +398,41 @@ func TestJournalFitsIntoTheReserve(t *testing.T) {
 	}
 }
 
+// openOnSmallDisk opens a keyspace with a container c on a disk of 4 MB, without preallocation. The disk has room again before the
+// keyspace is closed at the end of the test.
+func openOnSmallDisk(t *testing.T, opt Options) (*opened, *smallDisk) {
+	t.Helper()
+	ahead := journal.PreallocateBytes
+	journal.PreallocateBytes = 0
+	t.Cleanup(func() { journal.PreallocateBytes = ahead })
+	c := clock.NewManual(epoch)
+	opt.Dir, opt.Clock, opt.NoPurge = t.TempDir(), c, true
+	disk := makeSmallDisk(t, opt.Dir, 4<<20)
+	o := &opened{t: t, clock: c, opt: opt}
+	o.start()
+	t.Cleanup(o.stop)
+	t.Cleanup(disk.giveBack)
+	o.policy("c", expiry.Forever)
+	return o, disk
+}
+
+// fill puts n items of 1000 bytes.
+func (o *opened) fill(name string, n int) {
+	o.t.Helper()
+	for i := range n {
+		o.put("c", fmt.Sprint(name, i), strings.Repeat("x", 1000), expiry.Never)
+	}
+}
+
 // TestFlushAfterFailedCheckpoint: what a failed checkpoint has captured, and a flush has removed since, does not keep a full
 // disk from getting room.
 func TestFlushAfterFailedCheckpoint(t *testing.T) {
-	ahead := journal.PreallocateBytes
-	journal.PreallocateBytes = 0
-	defer func() { journal.PreallocateBytes = ahead }()
-	dir := t.TempDir()
-	disk := makeSmallDisk(t, dir, 4<<20)
-	c := clock.NewManual(epoch)
-	o := &opened{t: t, clock: c, opt: Options{Dir: dir, Partitions: 2, Clock: c, NoPurge: true, Reserve: 256 << 10, noCheckpoints: true}}
-	o.start()
-	defer o.stop()
-	defer disk.giveBack()
-	o.policy("c", expiry.Forever)
-	fill := func(name string) {
-		for i := range 600 {
-			o.put("c", fmt.Sprint(name, i), strings.Repeat("x", 1000), expiry.Never)
-		}
-	}
-	fill("stored-")
+	o, disk := openOnSmallDisk(t, Options{Partitions: 2, Reserve: 256 << 10, noCheckpoints: true})
+	o.fill("stored-", 600)
 	if err := o.Save(); err != nil {
 		t.Fatal(err)
 	}
-	fill("captured-")
+	o.fill("captured-", 600)
 	disk.take(0)
 	if err := o.Save(); !aof.IsFull(err) {
 		t.Fatalf("a checkpoint on a full disk: %v", err)
@@ -439,27 +450,12 @@ func TestFlushAfterFailedCheckpoint(t *testing.T) {
 // TestDeletesOfTheLastRoom: when another program has taken the reserve but for its last part, no checkpoint that cannot
 // end takes that from the commands that free space.
 func TestDeletesOfTheLastRoom(t *testing.T) {
-	ahead := journal.PreallocateBytes
-	journal.PreallocateBytes = 0
-	defer func() { journal.PreallocateBytes = ahead }()
-	dir := t.TempDir()
-	disk := makeSmallDisk(t, dir, 4<<20)
-	c := clock.NewManual(epoch)
-	o := &opened{t: t, clock: c, opt: Options{Dir: dir, Partitions: 16, Clock: c, NoPurge: true, Reserve: 512 << 10}}
-	o.start()
-	defer o.stop()
-	defer disk.giveBack()
-	o.policy("c", expiry.Forever)
-	fill := func(name string, n int) {
-		for i := range n {
-			o.put("c", fmt.Sprint(name, i), strings.Repeat("x", 1000), expiry.Never)
-		}
-	}
-	fill("stored-", 600)
+	o, disk := openOnSmallDisk(t, Options{Partitions: 16, Reserve: 512 << 10})
+	o.fill("stored-", 600)
 	if err := o.Save(); err != nil {
 		t.Fatal(err)
 	}
-	fill("in-the-journal-", 60)
+	o.fill("in-the-journal-", 60)
 	o.storage.Lock() // against checkpoints of the background
 	disk.take(0)
 	made := o.storage.Disk.MakeRoom(o.storage.Disk.Releases())

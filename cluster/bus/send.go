@@ -58,7 +58,7 @@ func (p *peer) enqueueLocked(frame []byte) {
 	p.count++
 }
 
-// wake makes the stream send what there is.
+// wake makes the stream send what waits.
 func (p *peer) wake() {
 	select {
 	case p.work <- struct{}{}:

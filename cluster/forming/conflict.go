@@ -32,8 +32,8 @@ func (f *Former) Conflict(ctx context.Context) error {
 }
 
 // timeouts returns an error if cluster-node-timeout differs from that of a peer that takes part, or from those of most nodes. A
-// leader trusts for its own time that the others elect nobody, and they wait for theirs: it could reply with what is outdated.
-// A peer alone that waits for its correction stops nobody.
+// leader trusts for its own time that the others elect no leader, and they wait for theirs: it could reply with what is outdated.
+// A peer alone that waits for its correction stops no other node.
 func timeouts(self *hello, answers map[string]*hello) error {
 	all, same := 1, 1
 	var differs string
@@ -112,7 +112,7 @@ func (f *Former) twin(ctx context.Context, own *Identity, answers map[string]*he
 		var answer hello
 		err := f.config.Call(ctx, p.Addr, pathHello, helloRequest{From: f.config.Name, To: p.Name, Peers: f.config.Peers}, &answer)
 		if err != nil || answer.Run == f.run || answer.Identity == nil || answer.Identity.Cluster != own.Cluster || answer.Identity.ID != own.ID {
-			return // nobody, this node itself, or another node
+			return // no node, this node itself, or another one
 		}
 		mu.Lock()
 		defer mu.Unlock()

@@ -114,7 +114,7 @@ func TestDecide(t *testing.T) {
 		{"a|-b|c moved", "refuse: cluster-peers differ: a names c=h3:1, c names c=h4:1"},
 		{"a prepared:X:a moved|b moved|c moved", "drop"},
 		{"b moved|a formed:X:a leads|c formed:X:a", "choose aaaa"}, // it only comes back
-		// Numbers of partitions that differ: nobody has data, or somebody has.
+		// Numbers of partitions that differ: no node has data, or one has.
 		{"a partitions:8|b partitions:4|c partitions:8", "refuse: partitions differ: a has 8, b has 4; start all with the same"},
 		{"b partitions:4|a partitions:8|c partitions:8", "refuse: partitions differ: b has 4, a has 8"},
 		{"a partitions:8 prepared:X:a|b partitions:4|c partitions:8", "refuse: partitions differ: a has 8, b has 4"},
