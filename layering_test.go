@@ -38,6 +38,7 @@ var layers = layerTable{
 	{"commands/jsondoc", "commands/redisfmt expiry/members query/jsontext expiry"},
 	{"cluster/bus", "commands/redisfmt expiry/clock"},
 	{"commands/redisfmt", ""},
+	{"commands/scripts", ""},
 	{"cluster/transport", "keyspace/aof expiry/clock"},
 	{"cluster/forming", "keyspace/aof keyspace/record expiry/clock"},
 	{"cluster/stores", "keyspace/aof keyspace/record"},
