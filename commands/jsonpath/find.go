@@ -91,12 +91,7 @@ func (e *evaluation) err() error {
 
 // span returns the span of the value at a position.
 func (e *evaluation) span(at int) Span {
-	s := Span{at, 0}
-	if at == e.root { // a number may end with the text, which ValueEnd does not expect
-		s.To = len(strings.TrimRight(e.doc, jsontext.Space))
-	} else {
-		s.To = jsontext.ValueEnd(e.doc, at)
-	}
+	s := Span{at, jsontext.ValueEnd(e.doc, at)}
 	e.left -= s.To - at
 	return s
 }

@@ -150,7 +150,7 @@ func ValueEnd(text string, i int) int {
 	case opens:
 		return containerEnd(text, i)
 	}
-	for class[text[i]] == 0 {
+	for i < len(text) && class[text[i]] == 0 { // the root may be a number
 		i++
 	}
 	return i

@@ -1,0 +1,171 @@
+package jsonedit
+
+import (
+	"strings"
+	"unicode/utf8"
+
+	"mayfly/query/jsontext"
+)
+
+// Compact returns a value without white space, with the shortest escapes in strings, and with the last of repeated
+// members at the place of the first. Numbers stay as they are spelled. A value that is so already is returned itself.
+func Compact(value string) string {
+	value = strings.Trim(value, jsontext.Space)
+	if isCompact(value) {
+		return value
+	}
+	out, _ := appendCompact(make([]byte, 0, len(value)), value, 0)
+	return string(out)
+}
+
+// isCompact reports whether Compact would change nothing.
+func isCompact(value string) bool {
+	if strings.IndexByte(value, '\\') >= 0 {
+		return false
+	}
+	if c := value[0]; c != '{' && c != '[' {
+		return true
+	}
+	return isCompactAt(value, 0) >= 0
+}
+
+// isCompactAt returns the end of the object or array at a position, or -1 if it is not compact.
+func isCompactAt(text string, i int) (end int) {
+	w := jsontext.WalkAt(text, i)
+	seen := repetitions{}
+	next := w.Pos
+	for w.Step() {
+		if w.Start != next || !w.Array && (w.ValueFrom != w.NameEnd+1 || seen.add(text[w.Start+1:w.NameEnd-1]) >= 0) {
+			return -1
+		}
+		if c := text[w.ValueFrom]; c == '{' || c == '[' {
+			if w.Pos = isCompactAt(text, w.ValueFrom); w.Pos < 0 {
+				return -1
+			}
+		} else {
+			w.Pos = jsontext.ValueEnd(text, w.ValueFrom)
+		}
+		if next = w.Pos; text[next] == ',' {
+			next++
+		}
+	}
+	if w.Start != next {
+		return -1
+	}
+	return w.Start + 1
+}
+
+// appendCompact appends the value at a position and returns its end.
+func appendCompact(out []byte, text string, i int) (_ []byte, end int) {
+	switch text[i] {
+	case '"':
+		end = jsontext.StringEnd(text, i)
+		return appendShortest(out, text[i:end]), end
+	case '{':
+		return appendObject(out, text, i)
+	case '[':
+		out = append(out, '[')
+		w := jsontext.WalkAt(text, i)
+		for first := true; w.Step(); first = false {
+			if !first {
+				out = append(out, ',')
+			}
+			out, w.Pos = appendCompact(out, text, w.ValueFrom)
+		}
+		return append(out, ']'), w.Start + 1
+	}
+	end = jsontext.ValueEnd(text, i)
+	return append(out, text[i:end]...), end
+}
+
+// appendObject is appendCompact for an object.
+func appendObject(out []byte, text string, i int) (_ []byte, end int) {
+	var seen repetitions
+	var values [][2]int // where out has the value of each member
+	repeated := false
+	from := len(out)
+	out = append(out, '{')
+	w := jsontext.WalkAt(text, i)
+	for w.Step() {
+		name := w.Name()
+		at := len(out)
+		if k := seen.add(name); k >= 0 {
+			out, w.Pos = appendCompact(out, text, w.ValueFrom)
+			values[k], repeated = [2]int{at, len(out)}, true
+			continue
+		}
+		if len(values) > 0 {
+			out = append(out, ',')
+		}
+		out = append(appendShortest(out, text[w.Start:w.NameEnd]), ':')
+		at = len(out)
+		out, w.Pos = appendCompact(out, text, w.ValueFrom)
+		values = append(values, [2]int{at, len(out)})
+	}
+	if repeated {
+		object := []byte{'{'}
+		for k, v := range values {
+			if k > 0 {
+				object = append(object, ',')
+			}
+			object = append(jsontext.AppendString(object, seen.names[k]), ':')
+			object = append(object, out[v[0]:v[1]]...)
+		}
+		out = append(out[:from], object...)
+	}
+	return append(out, '}'), w.Start + 1
+}
+
+// appendShortest appends a string with the shortest escapes. One with half of a surrogate pair stays as it is.
+func appendShortest(out []byte, quoted string) []byte {
+	if strings.IndexByte(quoted, '\\') < 0 {
+		return append(out, quoted...)
+	}
+	content := jsontext.Unquote(quoted)
+	if strings.ContainsRune(content, utf8.RuneError) {
+		return append(out, quoted...)
+	}
+	return jsontext.AppendString(out, content)
+}
+
+// Format is how JSON.GET spaces its reply: INDENT, NEWLINE and SPACE.
+type Format struct{ Indent, Newline, Space string }
+
+// Append appends a compact value with the format's white space: a new line before each member, element and closing
+// bracket that is not empty, as many indents as it is deep, and the space after each colon.
+func (f *Format) Append(out []byte, value string) []byte {
+	out, _ = f.appendAt(out, value, 0, 0)
+	return out
+}
+
+func (f *Format) appendAt(out []byte, text string, i, depth int) (_ []byte, end int) {
+	if c := text[i]; c != '{' && c != '[' {
+		end = jsontext.ValueEnd(text, i)
+		return append(out, text[i:end]...), end
+	}
+	out = append(out, text[i])
+	w := jsontext.WalkAt(text, i)
+	members := 0
+	for ; w.Step(); members++ {
+		if members > 0 {
+			out = append(out, ',')
+		}
+		out = f.newLine(out, depth+1)
+		if !w.Array {
+			out = append(append(append(out, text[w.Start:w.NameEnd]...), ':'), f.Space...)
+		}
+		out, w.Pos = f.appendAt(out, text, w.ValueFrom, depth+1)
+	}
+	if members > 0 {
+		out = f.newLine(out, depth)
+	}
+	return append(out, text[w.Start]), w.Start + 1
+}
+
+func (f *Format) newLine(out []byte, depth int) []byte {
+	out = append(out, f.Newline...)
+	for range depth {
+		out = append(out, f.Indent...)
+	}
+	return out
+}
