@@ -250,7 +250,7 @@ func (r *row) flagNames() []string {
 var categoryOrder = []string{
 	"keyspace", "read", "write", "string", "stream", "pubsub", "admin", "fast", "slow", "blocking", "dangerous",
 	"connection", "transaction",
-	"container", "document",
+	"container", "document", "json",
 }
 
 // groupCategories are the categories of groups that do not have the group's name.

@@ -231,6 +231,6 @@ func (h *hello) run(x *Context) Reply {
 		Bulk("id"), Integer(s.ID),
 		Bulk("mode"), Bulk(x.Engine.mode()),
 		Bulk("role"), Bulk(x.Engine.role()),
-		Bulk("modules"), Array(),
+		Bulk("modules"), modules(),
 	)
 }

@@ -33,7 +33,7 @@ func parseDocGetTouch(in *Input) (Run, error) {
 			if !e.ready(x, d, 0) {
 				return Reply{}
 			}
-			putDocument(x, d.container, d.id, &e.doc, eventDocTouch)
+			d.storeJSON(x, &e.doc, eventDocTouch)
 			d.item, _ = x.Tx.Get(d.container, d.id)
 		}
 		d.countRead(x)

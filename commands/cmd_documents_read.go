@@ -233,8 +233,8 @@ var runDocMeta = onDocument(func(x *Context, d docTarget) Reply {
 //
 //	ts         time of the last write, ms since 1970
 //	etag       as in WITHMETA and IFMATCH
-//	ttl        the effective time to live in seconds; -1 for ever; null under a deadline and in a container
-//	           that is off
+//	ttl        the effective time to live in seconds; -1 for ever; null under a deadline, for a document that is
+//	           not an object and has a moment, and in a container that is off
 //	source     its origin: document, deadline, container, off, hold, or ignored. The last is the container,
 //	           because the document's own ttl or deadline does not count
 //	expiresat  time of death, ms since 1970; -1 never
@@ -248,7 +248,9 @@ func describeDocument(p *expiry.Policy, it keyspace.Item, now int64) Reply {
 	case "hold":
 		ttl = Integer(int64(expiry.Forever))
 	case "document":
-		ttl = Integer(int64(doc.TTL))
+		if n, ok := ownTTLOf(&doc, it); ok {
+			ttl = Integer(n)
+		}
 	case "container", "ignored":
 		ttl = Integer(int64(p.Default))
 	}
@@ -261,6 +263,17 @@ func describeDocument(p *expiry.Policy, it keyspace.Item, now int64) Reply {
 		Bulk("ttlleft"), ttlReply(p, it, now, fromNow, milliseconds),
 		Bulk("size"), Count(len(it.Body)),
 	)
+}
+
+// ownTTLOf returns the time to live in seconds of a document that has an end of its own; ok is false if that is a moment.
+func ownTTLOf(doc *jsondoc.Document, it keyspace.Item) (ttl int64, ok bool) {
+	switch {
+	case doc.IsObject():
+		return int64(doc.TTL), true
+	case it.ExpireAt == expiry.Never:
+		return int64(expiry.Forever), true
+	}
+	return 0, false
 }
 
 func parseDocCount(in *Input) (Run, error) {

@@ -344,7 +344,7 @@ func parseDocTouch(in *Input) (Run, error) {
 			e = edit{apply: e.apply, tries: maxTries}
 		}
 		if e.ready(x, d, 0) {
-			putDocument(x, d.container, d.id, &e.doc, eventDocTouch)
+			d.storeJSON(x, &e.doc, eventDocTouch)
 		}
 	}, nil)
 }

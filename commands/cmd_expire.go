@@ -1,6 +1,7 @@
 package commands
 
 import (
+	"mayfly/commands/jsondoc"
 	"mayfly/expiry"
 	"mayfly/keyspace"
 )
@@ -77,8 +78,8 @@ func parseExpire(in *Input, fullName string, b timeBase, u timeUnit) (Run, error
 				return Fail(err)
 			}
 		}
-		if it.Kind == keyspace.Plain || end <= x.Now() {
-			x.putExpiring(c, key, it.Body, end)
+		if !hasTTLMember(it) || end <= x.Now() {
+			x.putExpiring(c, key, it, end)
 			return Flag(true)
 		}
 		ttl := ceilSeconds(end - x.Now())
@@ -92,13 +93,19 @@ func parseExpire(in *Input, fullName string, b timeBase, u timeUnit) (Run, error
 // ceilSeconds converts ms, more than 0, to a time to live, rounded up so that no item dies early.
 func ceilSeconds(ms int64) expiry.TTL { return expiry.TTL((ms-1)/1000 + 1) }
 
-// putExpiring stores a plain key with a time of death (ms). A time in the past deletes the key.
-func (x *Context) putExpiring(c *keyspace.Container, key, value string, end int64) {
+// hasTTLMember reports whether an item may have a member ttl: a document that is an object. The end of any other is a
+// moment.
+func hasTTLMember(it keyspace.Item) bool {
+	return it.Kind == keyspace.Document && jsondoc.IsObject(it.Body)
+}
+
+// putExpiring stores an item without a member ttl with a time of death (ms). A time in the past deletes the item.
+func (x *Context) putExpiring(c *keyspace.Container, key string, it keyspace.Item, end int64) {
 	if end <= x.Now() {
 		x.remove(c, key)
 		return
 	}
-	x.put(c, key, keyspace.Plain, value, end, eventExpire)
+	x.put(c, key, it.Kind, it.Body, end, eventExpire)
 }
 
 // setExpired is a SET with a time of death in the past (ms): it deletes the key. Its events are those of
@@ -129,8 +136,8 @@ func parsePersist(in *Input) (Run, error) {
 		if !found || !canExpire(c.Policy(), it) {
 			return Flag(false)
 		}
-		if it.Kind == keyspace.Plain {
-			x.put(c, key, keyspace.Plain, it.Body, expiry.Never, eventPersist)
+		if !hasTTLMember(it) {
+			x.put(c, key, it.Kind, it.Body, expiry.Never, eventPersist)
 			return Flag(true)
 		}
 		return e.set(x, docTarget{container: c, id: key, item: it, found: true}, expiry.Forever, eventPersist)

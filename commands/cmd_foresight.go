@@ -502,7 +502,7 @@ func (e *explanation) reply() Reply {
 func (e *explanation) judge() (rule string, ttl Reply, why string) {
 	var doc jsondoc.Document
 	rule = e.policy.Source(e.item.ExpireAt, false)
-	plain := e.item.Kind == keyspace.Plain
+	plain := !hasTTLMember(e.item) // its own end is a moment
 	own := e.keyWords()
 	if !plain {
 		doc = jsondoc.FromValid(e.item.Body, e.policy.Deadline)

@@ -28,7 +28,7 @@ var infoSections = []struct {
 	{"Stats", (*infoReport).statsSection, false, false},
 	{"Replication", (*infoReport).replicationSection, false, false},
 	{"CPU", (*infoReport).cpuSection, false, false},
-	{"Modules", func(*infoReport) {}, false, false}, // always empty
+	{"Modules", (*infoReport).modulesSection, false, false},
 	{"Commandstats", (*infoReport).commandStatsSection, true, false},
 	{"Errorstats", (*infoReport).errorStatsSection, false, false},
 	{"Latencystats", (*infoReport).latencyStatsSection, true, false},
@@ -150,6 +150,11 @@ func (r *infoReport) statusField(name, failure string) {
 
 // errorField writes the text of an error on one line; empty if there is none.
 func (r *infoReport) errorField(name, failure string) { r.field(name, oneLine.Replace(failure)) }
+
+// modulesSection names the module whose commands are built in, as RedisJSON is named.
+func (r *infoReport) modulesSection() {
+	r.fieldf("module", "name=ReJSON,ver=%d,api=1,filters=0,usedby=[],using=[],options=[]", versionOfReJSON)
+}
 
 func (r *infoReport) serverSection() {
 	uptime := max(r.x.Now()-r.host.StartedAt, 0) / 1000

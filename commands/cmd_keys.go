@@ -51,12 +51,12 @@ var keyCommands = []Command{
 	{
 		Name: "scan", Syntax: "cursor [MATCH pattern] [COUNT count] [TYPE type]", Since: "2.8.0",
 		Summary: "Incrementally iterate the keys space",
-		Differs: "Cursors are of another kind, and the pattern is bounded as that of `KEYS`. A key that is present throughout comes once, not at least once. TYPE knows `document`",
+		Differs: "Cursors are of another kind, and the pattern is bounded as that of `KEYS`. A key that is present throughout comes once, not at least once. TYPE also knows `document` and `json`",
 		Flags:   ReadOnly | Slow, Scope: ScopeSweep, Tips: "nondeterministic_output request_policy:special", Parse: parseScan,
 	},
 	{
 		Name: "type", Syntax: "key", Since: "1.0.0", Summary: "Determine the type stored at key",
-		Differs: "Knows `document` beside `string` and `none`",
+		Differs: "Returns `ReJSON-RL` for a document, as with RedisJSON",
 		Flags:   ReadOnly | Fast, Keys: OneKey, Access: "RO", Parse: noParse(peeking(onDatabase(runType))),
 	},
 	{
@@ -67,10 +67,10 @@ var keyCommands = []Command{
 	},
 }
 
-// typeName returns the name that TYPE gives a kind of item.
+// typeName returns the name that TYPE gives a kind of item. Tools switch on that of RedisJSON.
 func typeName(k keyspace.Kind) string {
 	if k == keyspace.Document {
-		return "document"
+		return "ReJSON-RL"
 	}
 	return "string"
 }
@@ -225,6 +225,9 @@ func parseScan(in *Input) (Run, error) {
 			return nil, err
 		case used == 0 && len(args) > 1 && redisfmt.EqualFold(args[0], "TYPE"):
 			anyType, wantType, used = false, strings.ToLower(args[1]), 2
+			if wantType == "document" || wantType == "json" {
+				wantType = strings.ToLower(typeName(keyspace.Document))
+			}
 		case used == 0:
 			return nil, errSyntax
 		}
@@ -233,7 +236,7 @@ func parseScan(in *Input) (Run, error) {
 	return onDatabase(func(x *Context, c *keyspace.Container) Reply {
 		keys := []Reply{}
 		next := x.scan(c, cursor, options.count, func(id string, it keyspace.Item) {
-			if options.selects(id) && (anyType || wantType == typeName(it.Kind)) {
+			if options.selects(id) && (anyType || wantType == strings.ToLower(typeName(it.Kind))) {
 				keys = append(keys, Bulk(id))
 			}
 		})

@@ -67,7 +67,7 @@ func (x *Context) databaseByName(name string) (*keyspace.Container, error) {
 // putItem stores an item of another place under an id, and replaces the item there. The error is the
 // container's refusal of a document.
 func (x *Context) putItem(it keyspace.Item, c *keyspace.Container, id string) error {
-	if it.Kind == keyspace.Document {
+	if hasTTLMember(it) {
 		doc := jsondoc.FromValid(it.Body, c.Policy().Deadline)
 		if err := doc.Check(c.Policy(), x.Now()); err != nil {
 			return err

@@ -189,7 +189,7 @@ func (r *revival) judge(x *Context) (err error) {
 		return nil
 	}
 	p := r.target.container.Policy()
-	if r.doc, err = jsondoc.Parse(r.entry.Body, len(r.entry.Body)); err != nil {
+	if r.doc, err = jsondoc.ParseValue(r.entry.Body, len(r.entry.Body)); err != nil {
 		return err
 	}
 	if err := r.doc.CheckTTL(p); err != nil {

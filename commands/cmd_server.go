@@ -156,11 +156,19 @@ var moduleCommand = Command{
 		helpRow("module", "5.0.0"),
 		{
 			Name: "list", Summary: "List all modules loaded by the server",
-			Differs: "There are none",
+			Differs: "Names ReJSON, whose commands are built in",
 			Flags:   Admin | NoScript | OnNode, Tips: "nondeterministic_output_order",
-			Parse: noParse(func(*Context) Reply { return Array() }),
+			Parse: noParse(func(*Context) Reply { return modules() }),
 		},
 	},
+}
+
+// versionOfReJSON is the version of RedisJSON whose commands JSON.* are: 8.6.0.
+const versionOfReJSON = 80600
+
+// modules is the reply of MODULE LIST and a part of HELLO's. Clients and tools ask it whether a server has JSON.*.
+func modules() Reply {
+	return Array(Map(Bulk("name"), Bulk("ReJSON"), Bulk("ver"), Integer(versionOfReJSON), Bulk("path"), Bulk(""), Bulk("args"), Array()))
 }
 
 var roleCommand = Command{

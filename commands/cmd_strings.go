@@ -204,7 +204,7 @@ func parseGetEx(in *Input) (Run, error) {
 			if !ok {
 				return Fail(errorf(errInvalidExpire, "getex"))
 			}
-			x.putExpiring(c, key, it.Body, end)
+			x.putExpiring(c, key, it, end)
 		}
 		return Bulk(it.Body)
 	}, nil

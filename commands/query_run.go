@@ -406,7 +406,7 @@ func effectiveTTL(p *expiry.Policy, it *keyspace.Item) (ttl int64, ok bool) {
 	case "hold":
 		return int64(expiry.Forever), true
 	case "document":
-		return int64(own.TTL), true
+		return ownTTLOf(&own, *it)
 	case "container", "ignored":
 		return int64(p.Default), true
 	}

@@ -8,7 +8,7 @@ import (
 // suggestedPrefixes are the prefixes of mayfly's own families by the names that users may try, including
 // those of other systems.
 var suggestedPrefixes = map[string]string{
-	"doc": "doc.", "docs": "doc.", "document": "doc.", "documents": "doc.", "json": "doc.",
+	"doc": "doc.", "docs": "doc.", "document": "doc.", "documents": "doc.",
 	"container": "container.", "containers": "container.", "collection": "container.", "collections": "container.",
 	"index": "index.", "indexes": "index.", "indices": "index.",
 }

@@ -74,6 +74,7 @@ var families = []struct {
 	{"document", sinceFirst, []Command{explainCommand, reviveCommand}},
 	{"document", sinceFirst, queryCommands},
 	{"document", sinceFirst, indexCommands},
+	{"json", "", jsonCommands},
 	{"server", "", serverCommands},
 	{"server", "", []Command{slowlogCommand, latencyCommand, monitorCommand, memoryCommand, shutdownCommand}},
 	{"server", "", persistenceCommands},

@@ -60,6 +60,15 @@ type Deadline struct {
 // them. All other bytes but commas stay unchanged. The document shares memory with a text that has
 // neither.
 func Parse(text string, maxSize int) (Document, error) {
+	d, err := ParseValue(text, maxSize)
+	if err == nil && !d.IsObject() {
+		return Document{}, fmt.Errorf("invalid document %s: legal are JSON objects", expiry.Quote(strings.TrimLeft(text, jsontext.Space)))
+	}
+	return d, err
+}
+
+// ParseValue is Parse for a document with any root, as JSON.SET stores it. Only an object has a member ttl.
+func ParseValue(text string, maxSize int) (Document, error) {
 	if err := checkSize(text, maxSize); err != nil {
 		return Document{}, err
 	}
@@ -67,16 +76,25 @@ func Parse(text string, maxSize int) (Document, error) {
 	if !valid {
 		return Document{}, explain(text)
 	}
-	if !facts.object {
-		return Document{}, fmt.Errorf("invalid document %s: legal are JSON objects", expiry.Quote(strings.TrimLeft(text, jsontext.Space)))
-	}
 	d := Document{JSON: text}
+	if !facts.object {
+		return d, nil
+	}
 	d.TTL, d.TTLErr = facts.readTTL(text)
 	if facts.meta || facts.escaped {
 		d.JSON = withoutMeta(text)
 	}
 	return d, nil
 }
+
+// IsObject reports whether the root of the document is an object.
+func (d *Document) IsObject() bool { return IsObject(d.JSON) }
+
+// IsObject reports whether the root of a valid document is an object.
+func IsObject(text string) bool { return text[jsontext.Skip(text, 0, ' ')] == '{' }
+
+// errNotObject is why a document has no members to change.
+var errNotObject = errors.New("the document is not an object: JSON.* commands change it")
 
 // FromValid returns the document of a text that [Parse] has accepted before, in a container that names a member as the
 // deadline; "" for none.
@@ -103,9 +121,9 @@ func (d *Document) setDeadline(e *members.Ends, member string) {
 	}
 }
 
-// edited returns the document that an edit has made of another. The edit may have made it too large or
-// too deep, and changed its member ttl; else it is valid.
-func edited(object string, maxSize int) (Document, error) {
+// Edited returns the document that an edit has made of another. The edit may have made it too large or
+// too deep, and changed its member ttl; else it is valid. The error is one line.
+func Edited(object string, maxSize int) (Document, error) {
 	if err := checkSize(object, maxSize); err != nil {
 		return Document{}, err
 	}
@@ -166,15 +184,21 @@ func (d *Document) Source(p *expiry.Policy, ts, expireAt int64) string {
 }
 
 // WithTTL returns the document with another member ttl; [expiry.Absent] removes the member. All other
-// bytes stay unchanged. The error says that the result is larger than maxSize bytes.
+// bytes stay unchanged. The error says that the document is not an object, or the result larger than maxSize bytes.
 func (d Document) WithTTL(ttl expiry.TTL, maxSize int) (Document, error) {
+	if !d.IsObject() {
+		return Document{}, errNotObject
+	}
 	text := withTTL(d.JSON, ttl)
 	return Document{JSON: text, TTL: ttl, Deadline: d.Deadline}, checkSize(text, maxSize)
 }
 
 // WithMeta returns a valid object with what the server knows of it. "_ts" is the time of the last write
-// in seconds, as in Cosmos DB; ts is in ms. "_etag" is etag.
+// in seconds, as in Cosmos DB; ts is in ms. "_etag" is etag. A document that is not an object has no place for them.
 func WithMeta(object string, ts int64, etag string) string {
+	if !IsObject(object) {
+		return object
+	}
 	return setMembers(object, member{TSMember, strconv.FormatInt(ts/1000, 10)}, member{ETagMember, `"` + etag + `"`})
 }
 

@@ -98,18 +98,23 @@ func (p *MergePatch) index(name string) int {
 // Touches reports whether the patch may change a root member.
 func (p *MergePatch) Touches(member string) bool { return p.index(member) >= 0 }
 
-// Apply merges the patch into a valid object, or into none if object is "". Errors are one line. Either
-// the object repeats a name and so is ambiguous, or the result is larger than maxSize bytes or nested too
-// deep.
+// Apply merges the patch into a valid object, or into none if object is "". Errors are one line. Either the document
+// is not an object, or it repeats a name and so is ambiguous, or the result is larger than maxSize bytes or nested
+// too deep.
 func (p *MergePatch) Apply(object string, maxSize int) (Document, error) {
-	text, err := p.merge(object)
+	if object != "" && !IsObject(object) {
+		return Document{}, errNotObject
+	}
+	text, err := p.Merge(object)
 	if err != nil {
 		return Document{}, err
 	}
-	return edited(text, maxSize)
+	return Edited(text, maxSize)
 }
 
-func (p *MergePatch) merge(object string) (string, error) {
+// Merge returns the text of a valid object merged with the patch, or of the patch without nulls if object is "". The
+// error is that the object repeats a name.
+func (p *MergePatch) Merge(object string) (string, error) {
 	var m merger
 	if object == "" {
 		m.writeNew(p)

@@ -39,7 +39,7 @@ func TestMergeRFC7396(t *testing.T) {
 			t.Errorf("%s: %v", patch, err)
 			continue
 		}
-		if got, err := p.merge(doc); got != want || err != nil {
+		if got, err := p.Merge(doc); got != want || err != nil {
 			t.Errorf("%s merged with %s: %s, %v; want %s", doc, patch, got, err, want)
 		}
 	}
@@ -83,7 +83,7 @@ func checkMerge(t *testing.T, text, patch string) {
 		if !there {
 			object = ""
 		}
-		got, err := p.merge(object)
+		got, err := p.Merge(object)
 		if err != nil {
 			t.Fatalf("%s merged with %s: %v", text, patch, err)
 		}
@@ -156,7 +156,7 @@ func FuzzMerge(f *testing.F) {
 			t.Fatalf("%q: %v", patch, err)
 		case err != nil:
 		case repeatsNames(t, doc) || repeatsNames(t, patch):
-			if got, err := p.merge(doc); err == nil {
+			if got, err := p.Merge(doc); err == nil {
 				if _, err := Parse(got, len(got)); err != nil {
 					t.Fatalf("%q merged with %q became %q: %v", doc, patch, got, err)
 				}

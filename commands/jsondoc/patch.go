@@ -157,14 +157,17 @@ func (p Patch) Touches(member string) bool {
 	})
 }
 
-// Apply applies the patch to a valid object. Errors are one line: the operation that failed, or that the
-// result is larger than maxSize bytes or nested too deep.
+// Apply applies the patch to a valid object. Errors are one line: that the document is not an object, the operation
+// that failed, or that the result is larger than maxSize bytes or nested too deep.
 func (p Patch) Apply(object string, maxSize int) (Document, error) {
+	if !IsObject(object) {
+		return Document{}, errNotObject
+	}
 	text, err := p.edit(object)
 	if err != nil {
 		return Document{}, err
 	}
-	return edited(text, maxSize)
+	return Edited(text, maxSize)
 }
 
 // edit applies the operations to a valid object.

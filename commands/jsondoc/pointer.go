@@ -148,12 +148,15 @@ type location struct {
 	n    int // the number of siblings, the target included
 }
 
-// find follows a pointer through a valid object, in one pass for any pointer. The error says why there
+// find follows a pointer through a valid document, in one pass for any pointer. The error says why there
 // cannot be a target. A value on the way is missing or has no members, or a name on the way is repeated.
 func (p Pointer) find(object string) (location, error) {
-	start := strings.IndexByte(object, '{')
+	start := jsontext.Skip(object, 0, ' ')
 	if p == "" {
 		return location{found: true, start: start, from: start, to: jsontext.ValueEnd(object, start)}, nil
+	}
+	if c := object[start]; c != '{' && c != '[' {
+		return location{}, fmt.Errorf("there is no %s: the document is neither an object nor an array", expiry.Quote(string(p)))
 	}
 	s := pointerSearch{text: object, pointer: p}
 	s.follow(start, p)

@@ -2,13 +2,12 @@ package jsondoc
 
 import (
 	"strconv"
-	"strings"
 
 	"mayfly/query/jsontext"
 )
 
-// Values returns the JSON text at each pointer in a valid object. A text is "" if there is no value, or
-// if a name on the way is repeated. Values makes one pass over the object. The texts share memory with
+// Values returns the JSON text at each pointer in a valid document. A text is "" if there is no value, or
+// if a name on the way is repeated. Values makes one pass over the document. The texts share memory with
 // it.
 func Values(object string, pointers []Pointer) []string {
 	values := make([]string, len(pointers))
@@ -23,7 +22,7 @@ func Values(object string, pointers []Pointer) []string {
 	for i, p := range pointers {
 		ends[i] = root.addPath(p)
 	}
-	root.locate(object, strings.IndexByte(object, '{'))
+	root.locate(object, jsontext.Skip(object, 0, ' '))
 	for i, end := range ends {
 		values[i] = end.result(object)
 	}

@@ -28,10 +28,28 @@ func (e *SyntaxError) Error() string {
 	if what == "" {
 		what = "expected one of the following: " + strings.Join(e.Expected, ", ")
 	}
-	if e.Position >= len(e.Path) {
-		return fmt.Sprintf("Error occurred on position %d, %q <<<<----, %s", e.Position, e.Path, what)
+	before, after := lastOf(e.Path[:e.Position]), firstOf(e.Path[e.Position:])
+	if after == "" {
+		return fmt.Sprintf("Error occurred on position %d, %q <<<<----, %s", e.Position, before, what)
 	}
-	return fmt.Sprintf("Error occurred on position %d, %q ---->>>> %q, %s", e.Position, e.Path[:e.Position], e.Path[e.Position:], what)
+	return fmt.Sprintf("Error occurred on position %d, %q ---->>>> %q, %s", e.Position, before, after, what)
+}
+
+// shown is the number of bytes that an error shows of each side of a long path.
+const shown = 48
+
+func firstOf(text string) string {
+	if len(text) > shown {
+		return text[:shown] + "..."
+	}
+	return text
+}
+
+func lastOf(text string) string {
+	if len(text) > shown {
+		return "..." + text[len(text)-shown:]
+	}
+	return text
 }
 
 // Parse compiles a path. It keeps no reference to text. The error is a [*SyntaxError].

@@ -20,10 +20,11 @@ type Ends struct {
 	DeadlineRaw string // its JSON
 }
 
-// Read reads a valid object. deadline is the name of the member that has the deadline; "" reads none.
+// Read reads a valid object. Other valid JSON says nothing of its end. deadline is the name of the member that has the
+// deadline; "" reads none.
 func Read(object, deadline string) (e Ends) {
 	hasTTL, hasDeadline := mayHaveTTL(object), deadline != "" && mayHave(object, deadline)
-	if !hasTTL && !hasDeadline {
+	if !hasTTL && !hasDeadline || object[jsontext.Skip(object, 0, ' ')] != '{' {
 		return e
 	}
 	ttls, deadlines := 0, 0

@@ -17,6 +17,8 @@ func TestRead(t *testing.T) {
 		faults   string // of ttl (t) and deadline (d)
 	}{
 		{`{}`, 0, 0, ""},
+		{`[{"ttl":5,"expiresAt":1795334400}]`, 0, 0, ""},
+		{`"ttl\"expiresAt"`, 0, 0, ""},
 		{`{"a":{"ttl":5,"expiresAt":1795334400}}`, 0, 0, ""},
 		{`{"ttl":5,"expiresAt":1795334400}`, 5, at, ""},
 		{`{"expiresAt":"2026-11-22T08:00:00Z","ttl":-1}`, -1, at, ""},

@@ -1,0 +1,259 @@
+package commands
+
+import (
+	"strings"
+
+	"mayfly/commands/jsondoc"
+	"mayfly/commands/jsonedit"
+	"mayfly/commands/jsonpath"
+	"mayfly/commands/redisfmt"
+	"mayfly/keyspace"
+)
+
+// The commands of RedisJSON, on the documents of the selected container. Their root may be any JSON value. Their Runs
+// are in cmd_json_read.go, cmd_json_write.go and cmd_json_edit.go.
+//
+// A JSONPath answers with an array, an element for each match. Any other path is legacy: a command changes all its
+// matches and answers for one. Errors have the words of RedisJSON.
+var jsonCommands = []Command{
+	{
+		Name: "json.arrappend", Syntax: "key path value [value ...]", Since: "1.0.0",
+		Summary: "Append the JSON values into the array at path after the last element in it",
+		Flags:   Write | DenyOOM, Keys: OneKey, Walks: always, Parse: parseJSONArrAppend,
+	},
+	{
+		Name: "json.arrindex", Syntax: "key path value [start] [stop]", Since: "1.0.0", Arity: -4,
+		Summary: "Search for the first occurrence of a JSON value in an array",
+		Flags:   ReadOnly, Keys: OneKey, Walks: always, Parse: parseJSONArrIndex,
+	},
+	{
+		Name: "json.arrinsert", Syntax: "key path index value [value ...]", Since: "1.0.0",
+		Summary: "Insert the JSON values into the array at path before the index (shifts to the right)",
+		Flags:   Write | DenyOOM, Keys: OneKey, Walks: always, Parse: parseJSONArrInsert,
+	},
+	{
+		Name: "json.arrlen", Syntax: "key [path]", Since: "1.0.0", Summary: "Report the length of the JSON array at path in key",
+		Flags: ReadOnly, Keys: OneKey, Walks: always, Parse: parseJSONArrLen,
+	},
+	{
+		Name: "json.arrpop", Syntax: "key [FORMAT <STRINGS | EXPAND1 | EXPAND>] [path] [index]", Since: "1.0.0", Arity: -2,
+		Summary: "Remove and return the element at the specified index in the array at path",
+		Flags:   Write, Keys: OneKey, Walks: always, Parse: parseJSONArrPop,
+	},
+	{
+		Name: "json.arrtrim", Syntax: "key path start stop", Since: "1.0.0",
+		Summary: "Trim an array so that it contains only the specified inclusive range of elements",
+		Flags:   Write, Keys: OneKey, Walks: always, Parse: parseJSONArrTrim,
+	},
+	{
+		Name: "json.clear", Syntax: "key [path]", Since: "2.0.0",
+		Summary: "Clear container values (arrays/objects) and set numeric values to 0",
+		Flags:   Write, Keys: OneKey, Walks: always, Parse: parseJSONClear,
+	},
+	{
+		Name: "json.debug", Since: "1.0.0", Summary: "This is a container command for debugging related tasks",
+		Sub: []Command{
+			helpRow("json.debug", "1.0.0"),
+			{
+				Name: "memory", Syntax: "key [path]", Since: "1.0.0", Summary: "Report the size in bytes of the value at path",
+				Differs: "A value takes as many bytes as its JSON; the root takes also what its entry takes",
+				Flags:   ReadOnly, Keys: Keys{2, 2, 1}, Access: "RO", Walks: always, Parse: parseJSONDebugMemory,
+			},
+		},
+	},
+	jsonDelRow("json.del", "Delete a value"),
+	jsonDelRow("json.forget", "Delete a value"),
+	{
+		Name: "json.get", Since: "1.0.0", Summary: "Get JSON value at path", Arity: -2,
+		Syntax: "key [INDENT indent] [NEWLINE newline] [SPACE space] [FORMAT <STRING | EXPAND1 | EXPAND>] [path [path ...]]",
+		Flags:  ReadOnly, Keys: OneKey, Walks: ifLonger(2), Parse: parseJSONGet,
+	},
+	{
+		Name: "json.merge", Syntax: "key path value", Since: "2.6.0",
+		Summary: "Merge a given JSON value into matching paths. Consequently, JSON values at matching paths are updated, deleted, or expanded with new children",
+		Flags:   Write | DenyOOM, Keys: OneKey, Walks: always, Parse: parseJSONMerge,
+	},
+	{
+		Name: "json.mget", Syntax: "key [key ...] path", Since: "1.0.0", Summary: "Return the values at path from multiple key arguments",
+		Flags: ReadOnly, Keys: Keys{1, -2, 1}, Walks: always, Parse: parseJSONMGet,
+	},
+	{
+		Name: "json.mset", Syntax: "key path value [key path value ...]", Since: "2.6.0",
+		Summary: "Set or update one or more JSON values according to the specified key-path-value triplets",
+		Flags:   Write | DenyOOM, Keys: Keys{1, -1, 3}, Walks: always, Parse: parseJSONMSet,
+	},
+	{
+		Name: "json.numincrby", Syntax: "key path value", Since: "1.0.0", Summary: "Increment the number value stored at path by number",
+		Flags: Write, Keys: OneKey, Walks: always, Parse: parseJSONNumber(jsonedit.Add, "json.numincrby"),
+	},
+	{
+		Name: "json.nummultby", Syntax: "key path value", Since: "1.0.0", Summary: "Multiply the number value stored at path by number",
+		Flags: Write, Keys: OneKey, Walks: always, Parse: parseJSONNumber(jsonedit.Multiply, "json.nummultby"),
+	},
+	{
+		Name: "json.objkeys", Syntax: "key [path]", Since: "1.0.0", Summary: "Return the keys in the object that's referenced by path",
+		Flags: ReadOnly, Keys: OneKey, Walks: always, Parse: parseJSONObjKeys,
+	},
+	{
+		Name: "json.objlen", Syntax: "key [path]", Since: "1.0.0", Summary: "Report the number of keys in the JSON object at path in key",
+		Flags: ReadOnly, Keys: OneKey, Walks: always, Parse: parseJSONObjLen,
+	},
+	{
+		Name: "json.resp", Syntax: "key [path]", Since: "1.0.0",
+		Summary: "Return the JSON in key in Redis serialization protocol specification form",
+		Flags:   ReadOnly, Keys: OneKey, Walks: always, Parse: parseJSONResp,
+	},
+	{
+		Name: "json.set", Syntax: "key path value [NX | XX]", Since: "1.0.0", Summary: "Set the JSON value at path in key",
+		Differs: "The container's default or the member `ttl` rules when the document dies. Other options do not exist",
+		Flags:   Write | DenyOOM, Keys: OneKey, Walks: jsonPathBelowRoot, Parse: parseJSONSet,
+	},
+	{
+		Name: "json.strappend", Syntax: "key [path] value", Since: "1.0.0", Summary: "Append the json-string values to the string at path",
+		Flags: Write | DenyOOM, Keys: OneKey, Walks: always, Parse: parseJSONStrAppend,
+	},
+	{
+		Name: "json.strlen", Syntax: "key [path]", Since: "1.0.0", Summary: "Report the length of the JSON String at path in key",
+		Flags: ReadOnly, Keys: OneKey, Walks: always, Parse: parseJSONStrLen,
+	},
+	{
+		Name: "json.toggle", Syntax: "key path", Since: "2.0.0", Summary: "Toggle the boolean value stored at path",
+		Flags: Write, Keys: OneKey, Walks: always, Parse: parseJSONToggle,
+	},
+	{
+		Name: "json.type", Syntax: "key [path]", Since: "1.0.0", Summary: "Report the type of JSON value at path",
+		Flags: ReadOnly, Keys: OneKey, Walks: ifLonger(2), Parse: parseJSONType,
+	},
+}
+
+func jsonDelRow(name, summary string) Command {
+	return Command{
+		Name: name, Syntax: "key [path]", Since: "1.0.0", Summary: summary,
+		Flags: Write | Frees, Keys: OneKey, Access: "RM delete", Walks: ifLonger(2), Parse: parseJSONDel,
+	}
+}
+
+// The errors of JSON.*, with the words of RedisJSON.
+const (
+	errJSONType    = Error("WRONGTYPE Existing key has wrong Redis type")
+	errJSONMissing = Error("ERR could not perform this operation on a key that doesn't exist")
+	errJSONRoot    = Error("ERR new objects must be created at the root")
+	errJSONStatic  = Error("ERR wrong static path: a member is created at one place only")
+	errJSONIndex   = Error("ERR array index out of range")
+	errJSONBounds  = Error("ERR index out of bounds")
+	errJSONNumber  = Error("ERR bad input number")
+	errJSONFormat  = Error("ERR wrong reply format")
+	errJSONResp2   = Error("ERR FORMAT argument is not supported on RESP2")
+	errJSONLegacy  = Error("ERR Legacy paths are supported only with FORMAT STRINGS")
+
+	errJSONPath     = "ERR Path '%s' does not exist"
+	errJSONPathOr   = "ERR Path '%s' does not exist or %s"
+	errJSONPaths    = "ERR too many paths: legal are up to %d"
+	errJSONLayout   = "ERR white space of %d bytes: legal are up to %d"
+	errJSONExpected = "WRONGTYPE wrong type of path value - expected %s but found %s"
+)
+
+// jsonPath is a path of a command. text is as the client wrote it, "." if it wrote none.
+type jsonPath struct {
+	*jsonpath.Path
+	text string
+}
+
+// parseJSONPath reads the optional path at an index of the arguments.
+func parseJSONPath(in *Input, at int) (p jsonPath, err error) {
+	p.text = "."
+	if at < len(in.Args) {
+		p.text = in.Args[at]
+	}
+	p.Path, err = jsonpath.Cached(p.text)
+	return p, err
+}
+
+// parseJSONKeyPath reads the arguments "key [path]".
+func parseJSONKeyPath(in *Input) (jsonPath, error) {
+	if len(in.Args) > 3 {
+		return jsonPath{}, errorf(errWrongArity, strings.ToLower(in.Args[0]))
+	}
+	return parseJSONPath(in, 2)
+}
+
+// missing returns the error of a legacy path without a match. or says what else may be wrong; empty: nothing.
+func (p *jsonPath) missing(or string) error {
+	text := p.text
+	if len(text) > maxShownPath {
+		text = strings.ToValidUTF8(text[:maxShownPath], "") + "..."
+	}
+	if or != "" {
+		return errorf(errJSONPathOr, text, or)
+	}
+	return errorf(errJSONPath, text)
+}
+
+// maxShownPath is the size in bytes of the longest path that an error shows whole.
+const maxShownPath = 128
+
+// find returns the matches of a path.
+func (p *jsonPath) find(doc string) ([]jsonpath.Span, error) {
+	if p.Static() {
+		s, ok, err := p.First(doc)
+		if !ok {
+			return nil, err
+		}
+		return []jsonpath.Span{s}, err
+	}
+	return p.Find(nil, doc)
+}
+
+// jsonPathBelowRoot reports whether a path of JSON.SET is not the root, so that the command reads the document.
+func jsonPathBelowRoot(args []string) bool {
+	return len(args) > 2 && args[2] != "$" && args[2] != "."
+}
+
+// parseJSONValue reads a value that a command stores: compact, so that what clients read does not depend on how it was
+// written.
+func parseJSONValue(text string, maxSize int) (string, error) {
+	d, err := parseJSONRoot(text, maxSize)
+	return d.JSON, err
+}
+
+// parseJSONRoot is parseJSONValue for a whole document.
+func parseJSONRoot(text string, maxSize int) (jsondoc.Document, error) {
+	d, err := jsondoc.ParseValue(text, maxSize)
+	if err != nil {
+		return d, err
+	}
+	if compact := jsonedit.Compact(d.JSON); len(compact) != len(d.JSON) {
+		return jsondoc.FromValid(compact, ""), nil
+	}
+	return d, nil
+}
+
+// parseJSONValues reads several values.
+func parseJSONValues(texts []string, maxSize int) ([]string, error) {
+	values := make([]string, len(texts))
+	for i, text := range texts {
+		var err error
+		if values[i], err = parseJSONValue(text, maxSize); err != nil {
+			return nil, err
+		}
+	}
+	return values, nil
+}
+
+// jsonTarget returns the document of a key of the session's database.
+func (x *Context) jsonTarget(key string) (docTarget, error) {
+	c, it, found, err := x.getItem(key)
+	if err == nil && found && it.Kind != keyspace.Document {
+		err = errJSONType
+	}
+	return docTarget{c, key, it, found}, err
+}
+
+// jsonInteger reads an integer argument.
+func jsonInteger(text string) (int, error) {
+	n, ok := redisfmt.ParseInt(text)
+	if !ok {
+		return 0, errNotInteger
+	}
+	return int(n), nil
+}

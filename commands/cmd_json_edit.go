@@ -1,0 +1,309 @@
+package commands
+
+import (
+	"strings"
+
+	"mayfly/commands/jsonedit"
+	"mayfly/commands/jsonpath"
+	"mayfly/commands/redisfmt"
+)
+
+// jsonChange is a command that changes each value at a path. A JSONPath answers with an array, in which a value of another
+// type is null. A legacy path changes all its matches and answers for the last one.
+type jsonChange struct {
+	kind string // of the values, for the error of a legacy path: "not an array"
+
+	// apply returns the value in the place of another, and its reply; ok is false for a value of another type.
+	apply func(value string) (text string, r Reply, ok bool, err error)
+
+	// inward says that a legacy path answers for the first match: the one that is changed last.
+	inward bool
+}
+
+// run returns the Run of the command.
+func (c jsonChange) run(in *Input, p jsonPath, name string) Run {
+	return editingJSON(in, eventJSON(name), jsonEditor{
+		absent: func() (Reply, error) { return Null, errJSONMissing },
+		apply:  func(body string) (string, Reply, error) { return c.edit(body, p) },
+	})
+}
+
+// edit changes all matches of a path.
+func (c jsonChange) edit(body string, p jsonPath) (string, Reply, error) {
+	spans, err := p.find(body)
+	if err != nil {
+		return "", Null, err
+	}
+	elems := make([]Reply, len(spans))
+	answer := -1
+	text, err := jsonedit.Transform(body, spans, func(i int, value string) (string, error) {
+		text, r, ok, err := c.apply(value)
+		if err != nil {
+			return "", err
+		}
+		if elems[i] = r; !ok {
+			elems[i] = Null
+			return value, nil
+		}
+		if answer < 0 || c.answers(spans, i, answer) {
+			answer = i
+		}
+		return text, nil
+	})
+	switch {
+	case err != nil:
+		return "", Null, err
+	case !p.Legacy():
+		return text, Array(elems...), nil
+	case answer < 0:
+		return "", Null, p.missing(c.kind)
+	}
+	return text, elems[answer], nil
+}
+
+// answers reports whether a legacy path answers for match i rather than for match k.
+func (c jsonChange) answers(spans []jsonpath.Span, i, k int) bool {
+	if c.inward {
+		return spans[i].From < spans[k].From
+	}
+	return i > k
+}
+
+func parseJSONToggle(in *Input) (Run, error) {
+	p, err := parseJSONPath(in, 2)
+	if err != nil {
+		return nil, err
+	}
+	return jsonChange{kind: "not a bool", apply: func(value string) (string, Reply, bool, error) {
+		if value != "true" && value != "false" {
+			return value, Null, false, nil
+		}
+		text := jsonedit.Toggle(value)
+		if p.Legacy() {
+			return text, Bulk(text), true, nil
+		}
+		return text, Flag(text == "true"), true, nil
+	}}.run(in, p, "json.toggle"), nil
+}
+
+// parseJSONNumber returns the Parse of a command that calculates with numbers. RESP3 has the results as numbers, RESP2 as
+// JSON.
+func parseJSONNumber(calculate func(value, by string) (string, error), name string) func(in *Input) (Run, error) {
+	return func(in *Input) (Run, error) {
+		p, err := parseJSONPath(in, 2)
+		if err != nil {
+			return nil, err
+		}
+		by, err := parseJSONValue(in.Args[3], in.MaxValue)
+		if err != nil {
+			return nil, err
+		}
+		if !isJSONNumber(by) {
+			return nil, errJSONNumber
+		}
+		run := jsonChange{kind: "does not contains a number", apply: func(value string) (string, Reply, bool, error) {
+			if !isJSONNumber(value) {
+				return value, Null, false, nil
+			}
+			text, err := calculate(value, by)
+			return text, Bulk(text), true, err
+		}}.run(in, p, name)
+		return func(x *Context) Reply { return numbersReply(x, run(x)) }, nil
+	}
+}
+
+func isJSONNumber(value string) bool { return value[0] == '-' || value[0] >= '0' && value[0] <= '9' }
+
+// numbersReply makes the reply of the numbers as JSON in r.
+func numbersReply(x *Context, r Reply) Reply {
+	switch {
+	case x.outside != nil || r.Kind == KindError:
+		return r
+	case x.Session.Proto == 3 && r.Kind == KindArray:
+		for i, e := range r.Elems {
+			if e.Kind == KindBulk {
+				r.Elems[i] = scalarReply(e.Str)
+			}
+		}
+		return r
+	case x.Session.Proto == 3 && r.Kind == KindBulk:
+		return Array(scalarReply(r.Str))
+	case r.Kind == KindArray:
+		texts := make([]string, len(r.Elems))
+		for i, e := range r.Elems {
+			if texts[i] = e.Str; e.Kind == KindNull {
+				texts[i] = "null"
+			}
+		}
+		return Bulk("[" + strings.Join(texts, ",") + "]")
+	}
+	return r
+}
+
+// parseJSONStrAppend parses JSON.STRAPPEND, whose path is the optional argument before the last.
+func parseJSONStrAppend(in *Input) (Run, error) {
+	if len(in.Args) > 4 {
+		return nil, errorf(errWrongArity, "json.strappend")
+	}
+	last := len(in.Args) - 1
+	at := 2
+	if last == 2 {
+		at = len(in.Args)
+	}
+	p, err := parseJSONPath(in, at)
+	if err != nil {
+		return nil, err
+	}
+	suffix, err := parseJSONValue(in.Args[last], in.MaxValue)
+	if err != nil {
+		return nil, err
+	}
+	if suffix[0] != '"' {
+		return nil, expectedJSON("string", suffix)
+	}
+	return jsonChange{kind: "not a string", apply: func(value string) (string, Reply, bool, error) {
+		if value[0] != '"' {
+			return value, Null, false, nil
+		}
+		text, length := jsonedit.AppendToString(value, suffix)
+		return text, Count(length), true, nil
+	}}.run(in, p, "json.strappend"), nil
+}
+
+func parseJSONArrAppend(in *Input) (Run, error) {
+	p, err := parseJSONPath(in, 2)
+	if err != nil {
+		return nil, err
+	}
+	values, err := parseJSONValues(in.Args[3:], in.MaxValue)
+	if err != nil {
+		return nil, err
+	}
+	return jsonChange{kind: "not an array", apply: func(value string) (string, Reply, bool, error) {
+		if value[0] != '[' {
+			return value, Null, false, nil
+		}
+		text, length := jsonedit.Append(value, values)
+		return text, Count(length), true, nil
+	}}.run(in, p, "json.arrappend"), nil
+}
+
+func parseJSONArrInsert(in *Input) (Run, error) {
+	p, err := parseJSONPath(in, 2)
+	if err != nil {
+		return nil, err
+	}
+	index, err := jsonInteger(in.Args[3])
+	if err != nil {
+		return nil, err
+	}
+	values, err := parseJSONValues(in.Args[4:], in.MaxValue)
+	if err != nil {
+		return nil, err
+	}
+	return jsonChange{kind: "not an array", inward: true, apply: func(value string) (string, Reply, bool, error) {
+		if value[0] != '[' {
+			return value, Null, false, nil
+		}
+		text, length, ok := jsonedit.Insert(value, index, values)
+		if !ok {
+			return "", Null, false, errJSONBounds
+		}
+		return text, Count(length), true, nil
+	}}.run(in, p, "json.arrinsert"), nil
+}
+
+// parseJSONArrPop parses JSON.ARRPOP. Without an index it pops the last element.
+func parseJSONArrPop(in *Input) (Run, error) {
+	args, format, formatted := in.Args[2:], asText, false
+	if len(args) > 1 && redisfmt.EqualFold(args[0], "FORMAT") {
+		var err error
+		if format, err = parseReplyFormat(args[1], "STRINGS"); err != nil {
+			return nil, err
+		}
+		args, formatted = args[2:], true
+	}
+	if len(args) > 2 {
+		return nil, errorf(errWrongArity, "json.arrpop")
+	}
+	p, err := parseJSONPath(in, len(in.Args)-len(args))
+	if err != nil {
+		return nil, err
+	}
+	index := -1
+	if len(args) == 2 {
+		if index, err = jsonInteger(args[1]); err != nil {
+			return nil, err
+		}
+	}
+	if format != asText && p.Legacy() {
+		return nil, errJSONLegacy
+	}
+	run := jsonChange{kind: "not an array", inward: true, apply: func(value string) (string, Reply, bool, error) {
+		if value[0] != '[' {
+			return value, Null, false, nil
+		}
+		text, popped := jsonedit.Pop(value, index)
+		if popped == "" {
+			return text, Null, true, nil
+		}
+		return text, format.reply(popped), true, nil
+	}}.run(in, p, "json.arrpop")
+	return func(x *Context) Reply {
+		if formatted && x.Session.Proto != 3 {
+			return Fail(errJSONResp2)
+		}
+		return run(x)
+	}, nil
+}
+
+func parseJSONArrTrim(in *Input) (Run, error) {
+	p, err := parseJSONPath(in, 2)
+	if err != nil {
+		return nil, err
+	}
+	start, err := jsonInteger(in.Args[3])
+	if err != nil {
+		return nil, err
+	}
+	stop, err := jsonInteger(in.Args[4])
+	if err != nil {
+		return nil, err
+	}
+	return jsonChange{kind: "not an array", inward: true, apply: func(value string) (string, Reply, bool, error) {
+		if value[0] != '[' {
+			return value, Null, false, nil
+		}
+		text, length := jsonedit.Trim(value, start, stop)
+		return text, Count(length), true, nil
+	}}.run(in, p, "json.arrtrim"), nil
+}
+
+// parseJSONClear parses JSON.CLEAR, which answers with the number of values that it has changed.
+func parseJSONClear(in *Input) (Run, error) {
+	p, err := parseJSONKeyPath(in)
+	if err != nil {
+		return nil, err
+	}
+	return editingJSON(in, eventJSON("json.clear"), jsonEditor{
+		absent: func() (Reply, error) { return Null, errJSONMissing },
+		apply: func(body string) (string, Reply, error) {
+			spans, err := p.find(body)
+			if err != nil {
+				return "", Null, err
+			}
+			cleared := 0
+			text, err := jsonedit.Transform(body, spans, func(_ int, value string) (string, error) {
+				text, changed := jsonedit.Clear(value)
+				if changed {
+					cleared++
+				}
+				return text, nil
+			})
+			if cleared == 0 {
+				text = body
+			}
+			return text, Count(cleared), err
+		},
+	}), nil
+}
