@@ -46,6 +46,20 @@ var heldCalls = map[string]struct{ vetoed, legal []string }{
 	"incrbyfloat":    {[]string{"INCRBYFLOAT n 2"}, []string{"INCRBYFLOAT new 2"}},
 	"index.create":   {nil, []string{"INDEX.CREATE c /w"}}, // no document changes
 	"index.drop":     {nil, []string{"INDEX.DROP c /v"}},
+	"json.arrappend": {[]string{"JSON.ARRAPPEND d $.l 1"}, []string{"JSON.ARRAPPEND d $.v 1", "JSON.ARRAPPEND d $.none 1"}},
+	"json.arrinsert": {[]string{"JSON.ARRINSERT d $.l 0 1"}, []string{"JSON.ARRINSERT d $.v 0 1"}},
+	"json.arrpop":    {[]string{"JSON.ARRPOP d $.l"}, []string{"JSON.ARRPOP d $.v"}},
+	"json.arrtrim":   {[]string{"JSON.ARRTRIM d $.l 0 0"}, []string{"JSON.ARRTRIM d $.l 0 -1"}},
+	"json.clear":     {[]string{"JSON.CLEAR d", "JSON.CLEAR d $.l"}, []string{"JSON.CLEAR d $.none"}},
+	"json.del":       {[]string{"JSON.DEL d", "JSON.DEL d $.v"}, []string{"JSON.DEL none", "JSON.DEL d $.none"}},
+	"json.forget":    {[]string{"JSON.FORGET d", "JSON.FORGET d $.v"}, []string{"JSON.FORGET none", "JSON.FORGET d $.none"}},
+	"json.merge":     {[]string{`JSON.MERGE d $ '{"v":2}'`}, []string{`JSON.MERGE new $ '{"v":2}'`, "JSON.MERGE d $.x.y 1"}},
+	"json.mset":      {[]string{"JSON.MSET d $ {}", "JSON.MSET new $ {} d $.v 2"}, []string{"JSON.MSET new $ {} other $ 1", "JSON.MSET d $.x.y 2"}},
+	"json.numincrby": {[]string{"JSON.NUMINCRBY d $.v 1"}, []string{"JSON.NUMINCRBY d $.l 1"}},
+	"json.nummultby": {[]string{"JSON.NUMMULTBY d $.v 2"}, []string{"JSON.NUMMULTBY d $.l 2"}},
+	"json.set":       {[]string{"JSON.SET d $ {}", "JSON.SET d $.v 2", "JSON.SET d $ {} XX"}, []string{"JSON.SET new $ {}", "JSON.SET d $ {} NX", "JSON.SET d $.v 2 NX"}},
+	"json.strappend": {[]string{`JSON.STRAPPEND d $.s '"x"'`}, []string{`JSON.STRAPPEND d $.v '"x"'`}},
+	"json.toggle":    {[]string{"JSON.TOGGLE d $.t"}, []string{"JSON.TOGGLE d $.v"}},
 	"move":           {[]string{"MOVE k free", "MOVE d free"}, []string{"MOVE none free"}},
 	"mset":           {[]string{"MSET k 1", "MSET new 1 k 1"}, []string{"MSET new 1 other 2", "MSET new 1 new 2"}},
 	"msetnx":         {nil, []string{"MSETNX k 1 new 1", "MSETNX new 1 other 1"}},
@@ -86,7 +100,7 @@ func newHeldHarness(t *testing.T, logged bool) *harness {
 	w := newHarness(t)
 	for _, line := range []string{
 		"CONTAINER.SET c TTL 60", "CONTAINER.SET free TTL -1", "INDEX.CREATE c /v", "SELECT c",
-		`DOC.PUT c d '{"v":1,"ttl":30}'`, "SET k value", "SET n 41", "SET e x EX 10", "DOC.PUT free f '{}'",
+		`DOC.PUT c d '{"v":1,"ttl":30,"l":[1,2],"s":"x","t":true}'`, "SET k value", "SET n 41", "SET e x EX 10", "DOC.PUT free f '{}'",
 	} {
 		w.do(1, splitCommand(t, line)...)
 	}
@@ -285,7 +299,7 @@ func TestNothingDiesOnHold(t *testing.T) {
 	w.expect("(integer) 1", "DOC.COUNT", "c")
 	w.expect(strings.Join([]string{
 		`1# "ts" => (integer) 1767225600000`, `2# "etag" => "0000010000000102"`, `3# "ttl" => (integer) -1`, `4# "source" => "hold"`,
-		`5# "expiresat" => (integer) -1`, `6# "ttlleft" => (integer) -1`, `7# "size" => (integer) 16`}, "\n"), "DOC.META", "c", "d")
+		`5# "expiresat" => (integer) -1`, `6# "ttlleft" => (integer) -1`, `7# "size" => (integer) 43`}, "\n"), "DOC.META", "c", "d")
 	w.expect("1) \"0\"\n2) 1) \"{\\\"_id\\\":\\\"d\\\",\\\"_ttl\\\":-1}\"", "DOC.QUERY", "c", "SELECT _id, _ttl, _expiresat")
 	w.expect("(error) HELD container 'c' is on hold: case 4711", "FLUSHALL")
 

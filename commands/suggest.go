@@ -8,7 +8,7 @@ import (
 // suggestedPrefixes are the prefixes of mayfly's own families by the names that users may try, including
 // those of other systems.
 var suggestedPrefixes = map[string]string{
-	"doc": "doc.", "docs": "doc.", "document": "doc.", "documents": "doc.",
+	"doc": "doc.", "docs": "doc.", "document": "doc.", "documents": "doc.", "json": "json.",
 	"container": "container.", "containers": "container.", "collection": "container.", "collections": "container.",
 	"index": "index.", "indexes": "index.", "indices": "index.",
 }
@@ -56,7 +56,7 @@ const (
 	hintUnindex = "did you mean INDEX.DROP?"
 	hintIndexes = "did you mean INDEX.LIST?"
 	hintRebuild = "an index is always up to date. INDEX.LIST shows whether it is ready."
-	hintJSON    = "documents have commands of their own: DOC.PUT, DOC.GET, DOC.PATCH."
+	hintJSON    = "the JSON.* commands are those of RedisJSON 8.6; DOC.PUT, DOC.GET and DOC.PATCH work on the same documents."
 	hintLists   = "did you mean CONTAINER.LIST?"
 )
 
