@@ -152,7 +152,7 @@ func difference(got, want string) string {
 }
 
 // commandGroups are the groups of commands in the order of the tables.
-var commandGroups = []string{"container", "document", "string", "stream", "generic", "transactions", "pubsub", "connection", "server", "cluster", "sentinel"}
+var commandGroups = []string{"container", "document", "json", "string", "stream", "generic", "transactions", "pubsub", "connection", "server", "cluster", "sentinel"}
 
 // eachCommand visits the commands and subcommands that can be called, with their full names, by group.
 func eachCommand(visit func(name string, c *commands.Command)) {
@@ -179,9 +179,15 @@ func eachCommand(visit func(name string, c *commands.Command)) {
 	}
 }
 
+// ofRedisJSON is the group of the commands that RedisJSON brings to Redis.
+const ofRedisJSON = "json"
+
 // sameAs returns the version of Redis whose semantics a command has: the one that tests compare with, or
-// the later one that introduced the command.
+// the later one that introduced the command. Those of RedisJSON have versions of their own.
 func sameAs(c *commands.Command) string {
+	if c.Group == ofRedisJSON {
+		return "RedisJSON 8.6"
+	}
 	parts := func(version string) (parts []int) {
 		for part := range strings.SplitSeq(version, ".") {
 			n, err := strconv.Atoi(part)
@@ -213,9 +219,14 @@ func commandTable() string {
 func compatibilityTable() string {
 	out := "| command | in Redis since | same as in | but |\n|---|---|---|---|\n"
 	eachCommand(func(name string, c *commands.Command) {
-		if !c.IsOwn() {
-			out += fmt.Sprintf("| `%s` | %s | %s | %s |\n", name, c.Since, sameAs(c), cell(c.Differs))
+		if c.IsOwn() {
+			return
 		}
+		since := c.Since
+		if c.Group == ofRedisJSON {
+			since = "RedisJSON " + since
+		}
+		out += fmt.Sprintf("| `%s` | %s | %s | %s |\n", name, since, sameAs(c), cell(c.Differs))
 	})
 	return out
 }

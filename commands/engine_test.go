@@ -86,6 +86,9 @@ func TestLongestID(t *testing.T) {
 	for _, r := range tableSorted {
 		if r.items.First == 1 {
 			args := append([]string{r.Name}, slices.Repeat([]string{"1"}, max(r.Arity, -r.Arity)-1)...)
+			if r.Name == "json.strappend" {
+				args[len(args)-1] = `"1"` // it appends strings only
+			}
 			args[1] = longest + "k"
 			w.expect("(error) ERR id of 65537 bytes is too long: legal are up to 65536", args...)
 		}
