@@ -20,8 +20,8 @@ func TestRedisCLIReports(t *testing.T) {
 		want []string // patterns, in this order
 	}{
 		{[]string{"--bigkeys"}, []string{`Sampled 3 keys in the keyspace!`, `Biggest string found '"long"' has 1000 bytes`,
-			`1 documents with 0 \?`, `2 strings with 1005 bytes`}},
-		{[]string{"--memkeys"}, []string{`Sampled 3 keys in the keyspace!`, `Biggest document found '"doc"' has \d+ bytes`,
+			`1 ReJSON-RLs with 0 \?`, `2 strings with 1005 bytes`}},
+		{[]string{"--memkeys"}, []string{`Sampled 3 keys in the keyspace!`, `Biggest ReJSON-RL found '"doc"' has \d+ bytes`,
 			`Biggest string found '"long"' has 1\d\d\d bytes`}},
 		{[]string{"--memkeys-samples", "10"}, []string{`Sampled 3 keys`}},
 		// It asks for OBJECT FREQ, and shows Redis' refusal.
