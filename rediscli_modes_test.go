@@ -20,9 +20,9 @@ func TestRedisCLIReports(t *testing.T) {
 		want []string // patterns, in this order
 	}{
 		{[]string{"--bigkeys"}, []string{`Sampled 3 keys in the keyspace!`, `Biggest string found '"long"' has 1000 bytes`,
-			`1 ReJSON-RLs with 0 \?`, `2 strings with 1005 bytes`}},
-		{[]string{"--memkeys"}, []string{`Sampled 3 keys in the keyspace!`, `Biggest ReJSON-RL found '"doc"' has \d+ bytes`,
-			`Biggest string found '"long"' has 1\d\d\d bytes`}},
+			`2 strings with 1005 bytes`, `1 ReJSON-RLs with 0 \?`}},
+		{[]string{"--memkeys"}, []string{`Sampled 3 keys in the keyspace!`, `Biggest string found '"long"' has 1\d\d\d bytes`,
+			`Biggest ReJSON-RL found '"doc"' has \d+ bytes`}},
 		{[]string{"--memkeys-samples", "10"}, []string{`Sampled 3 keys`}},
 		// It asks for OBJECT FREQ, and shows Redis' refusal.
 		{[]string{"--hotkeys"}, []string{`Error: ERR An LFU maxmemory policy is not selected, access frequency not tracked\.`}},
