@@ -90,9 +90,15 @@ type history struct {
 	ops     []porcupine.Operation
 	stale   int                // reads of followers
 	slowest time.Duration      // the longest wait for a reply or a refusal
-	waits   [][2]time.Duration // for replies and refusals that took longer than longestWait, since began
+	waits   []historyWait      // for replies and refusals, those that took longer than longestWait
 	silent  []time.Duration    // when commands were sent that were never answered, since began
 	excused [][2]time.Duration // when nodes could not answer, since began
+}
+
+// historyWait is a client's wait for one node.
+type historyWait struct {
+	from, to time.Duration // since the history began
+	asked    string        // of which node what, and how it replied
 }
 
 const historyClients = 8
@@ -177,7 +183,7 @@ func (h *history) work(client int) {
 			at = r.IntN(len(clients)) // any node: most send the client on
 		}
 		recorded := porcupine.Operation{ClientId: client, Input: op, Call: time.Since(h.began).Nanoseconds()}
-		output, err := h.ask(&op, clients[at])
+		output, err := h.ask(&op, h.all[at].name, clients[at])
 		for range 3 {
 			said, ok := errors.AsType[redis.Error](err)
 			if !ok || !strings.HasPrefix(said.Error(), "MOVED ") {
@@ -186,7 +192,7 @@ func (h *history) work(client int) {
 			if next := byAddr(said.Error()[strings.LastIndexByte(said.Error(), ' ')+1:]); next >= 0 {
 				at = next
 			}
-			output, err = h.ask(&op, clients[at])
+			output, err = h.ask(&op, h.all[at].name, clients[at])
 		}
 		recorded.Return = time.Since(h.began).Nanoseconds()
 		h.record(recorded, output, err)
@@ -198,7 +204,7 @@ func (h *history) work(client int) {
 }
 
 // ask performs a command at one node, and notes how long it takes.
-func (h *history) ask(op *historyOp, c *redis.Client) (output string, err error) {
+func (h *history) ask(op *historyOp, name string, c *redis.Client) (output string, err error) {
 	sent := time.Since(h.began)
 	output, err = op.perform(h.t.Context(), c)
 	wait := time.Since(h.began) - sent
@@ -210,7 +216,7 @@ func (h *history) ask(op *historyOp, c *redis.Client) (output string, err error)
 	}
 	h.slowest = max(h.slowest, wait)
 	if wait > longestWait {
-		h.waits = append(h.waits, [2]time.Duration{sent, sent + wait})
+		h.waits = append(h.waits, historyWait{sent, sent + wait, fmt.Sprintf("%s of node %s: %q, %v", op.verb, name, output, err)})
 	}
 	return output, err
 }
@@ -347,12 +353,12 @@ func (h *history) check() {
 		h.t.Errorf("%d commands test nothing", len(ops))
 	}
 	for _, w := range h.waits {
-		wait := w[1] - w[0]
+		wait := w.to - w.from
 		for _, span := range h.excused { // a node that is stopped reads the command later
-			wait -= max(0, min(w[1], span[1])-max(w[0], span[0]))
+			wait -= max(0, min(w.to, span[1])-max(w.from, span[0]))
 		}
 		if wait > longestWait {
-			h.t.Errorf("a client waited %v for a reply or a refusal after %v, %v of it while the node could answer", w[1]-w[0], w[0], wait)
+			h.t.Errorf("a client waited %v for a reply or a refusal after %v, %v of it while the node could answer (%s)", w.to-w.from, w.from, wait, w.asked)
 		}
 	}
 	const readTimeout = 5 * time.Second // of the clients
