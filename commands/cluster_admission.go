@@ -133,16 +133,20 @@ func (e *Engine) awaitsLeader(s *Session, err error) <-chan struct{} {
 	return nil
 }
 
-// NoteWait notes that the next command has waited for the cluster before it is executed.
+// NoteWait notes that the next commands, which were read together, have waited for the cluster before they are executed. What
+// each waits for adds to that of those behind it. The next call of NoteWait begins anew.
 func (s *Session) NoteWait(d time.Duration) { s.waited = d }
 
 // endWaits returns how long the command that ends has waited for the cluster, besides its commit.
 func (s *Session) endWaits() time.Duration {
-	waited := s.waited
 	if s.awaits != 0 {
-		waited += clock.Monotonic() - s.awaits
+		s.waited += clock.Monotonic() - s.awaits
+		s.awaits = 0
 	}
-	s.waited, s.awaits = 0, 0
+	waited := s.waited
+	if s.Proxied && !s.multi.open { // the proxy tells the wait of each command
+		s.waited = 0
+	}
 	return waited
 }
 

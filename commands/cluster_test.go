@@ -465,6 +465,10 @@ func TestPatience(t *testing.T) {
 	if got := left(w.engine.Execute(w.session(2), set)); got > patience-time.Second {
 		t.Errorf("a commit after a wait of 1 s for a leader has %v", got)
 	}
+	if got := left(w.engine.Execute(w.session(2), set)); got > patience-time.Second {
+		t.Errorf("the commit of a command that was read with it has %v", got)
+	}
+	w.session(2).NoteWait(0)
 	if got := left(w.engine.Execute(w.session(2), set)); got < patience/2 {
 		t.Errorf("the next commit has %v", got)
 	}
@@ -483,6 +487,13 @@ func TestPatience(t *testing.T) {
 	}
 	if out := w.engine.Execute(w.session(4), set); !out.Deferred {
 		t.Errorf("a command that comes then: %+v", out)
+	}
+	w.session(5).NoteWait(electionPatience + time.Millisecond) // the commands of a transaction, which were read together
+	for _, args := range [][]string{{"MULTI"}, set, set} {
+		out := w.engine.Execute(w.session(5), args)
+		if out.Deferred {
+			t.Errorf("%v after the time waits", args)
+		}
 	}
 }
 

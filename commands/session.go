@@ -76,7 +76,7 @@ type Session struct {
 
 	wait *wait // of the running command, which waits; nil: it does not
 
-	waited time.Duration // of the running command for the cluster, besides what awaits says
+	waited time.Duration // of the running command and of those read with it for the cluster, besides what awaits says
 	remote remoteWatch   // see forward.go
 
 	awaits time.Duration // since when the running command waits for a leader, as clock.Monotonic says; 0: it does not

@@ -166,8 +166,8 @@ func (l *loop) run() {
 	for {
 		n := l.wait()
 		l.now = clock.Monotonic()
-		if l.now-l.committed > time.Millisecond {
-			l.blocked = 0 // nothing came during the commit
+		if l.blocked != 0 && l.now-l.committed > longBlock {
+			l.blocked = 0
 		}
 		rested := l.takeRested()
 		woken := false

@@ -29,8 +29,8 @@ type turn struct {
 	rested []*conn    // with commands left for the next turn
 	spare  []*conn    // the memory of the last such list
 
-	blocked   time.Duration // by the last commit, in a cluster: commands may have come meanwhile
-	committed time.Duration // when it ended, as clock.Monotonic says
+	blocked   time.Duration // by a long commit of the cluster; see commit
+	committed time.Duration // when that ended, as clock.Monotonic says
 
 	read, written int // bytes, for the traffic counters
 }
@@ -53,7 +53,8 @@ type replySpan struct {
 const (
 	fullTurn = 1 << 20 // bytes of replies that wait for the end of a turn at most
 
-	// longBlock is the time of a commit from which on it counts as a wait of the commands that come meanwhile.
+	// longBlock is the time of a commit from which on it counts as a wait of the commands that come meanwhile, and for how long
+	// after its end commands are taken for such: a client that connects meanwhile introduces itself first.
 	longBlock = 100 * time.Millisecond
 
 	// prefetchDepth is how many commands are prefetched together: the processor's cache holds their items.
@@ -215,9 +216,7 @@ func (l *loop) serve(r *readyConn) {
 	l.spans = append(l.spans, replySpan{c, len(l.pipe.marks), len(l.pipe.out)})
 	if !c.contain(func() {
 		c.session.ResetTimer()
-		if l.blocked > longBlock {
-			c.session.NoteWait(l.blocked)
-		}
+		c.session.NoteWait(l.blocked)
 		c.rested, l.budget = false, turnBudget{}
 		err := errKilled // perhaps by a command of those before it
 		if !c.killed.Load() {
@@ -363,9 +362,9 @@ func (l *loop) flush() {
 	l.pipe.reset()
 }
 
-// commit waits until the replies of the turn may leave. In a cluster it notes how long that has taken.
+// commit waits until the replies of the turn may leave. In a cluster it notes for how long, if that is long: what is served
+// next has waited as long.
 func (l *loop) commit() {
-	l.blocked = 0
 	if l.pipe.lsn == 0 {
 		return
 	}
@@ -376,8 +375,10 @@ func (l *loop) commit() {
 	}
 	began := clock.Monotonic()
 	l.pipe.commit(l.waitCommit)
-	l.committed = clock.Monotonic()
-	l.blocked = l.committed - began
+	now := clock.Monotonic()
+	if blocked := now - began; blocked > longBlock {
+		l.blocked, l.committed = blocked, now
+	}
 }
 
 // waitCommit waits until what an LSN covers is committed.
