@@ -1,0 +1,253 @@
+package cmsgpack
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	lua "github.com/yuin/gopher-lua"
+
+	"mayfly/commands/scripts/lualib"
+)
+
+var (
+	errMissing = errors.New("Missing bytes in input.")   //nolint:staticcheck // the words of lua-cmsgpack
+	errFormat  = errors.New("Bad data format in input.") //nolint:staticcheck // likewise
+)
+
+// unpacker reads values.
+type unpacker struct {
+	L      *lua.LState
+	bounds *lualib.Bounds
+	whole  string
+	text   string // the rest
+	stack  int    // values that C would have on the stack of Lua
+}
+
+// unpack pushes up to limit values from an offset on, after the offset that follows them, -1 at the end. If limit and
+// offset are 0 it pushes all values and no offset.
+func unpack(L *lua.LState, bounds *lualib.Bounds, limit, offset int64) int {
+	all := limit == 0 && offset == 0
+	stack := L.GetTop()
+	if !all {
+		stack = min(stack, 1)
+	}
+	text := lualib.CheckString(L, 1)
+	if offset < 0 || limit < 0 {
+		// lua-cmsgpack names the length where it means the limit.
+		lualib.Raise(L, fmt.Sprintf("Invalid request to unpack with offset of %d and limit of %d.", int32(offset), int32(len(text))))
+	}
+	if offset > int64(len(text)) {
+		lualib.Raise(L, fmt.Sprintf("Start offset %d greater than input length %d.", int32(offset), int32(len(text))))
+	}
+	if all {
+		limit = math.MaxInt32
+	}
+	u := unpacker{L: L, bounds: bounds, whole: text, text: text[offset:], stack: stack}
+	L.Push(lua.LNil) // the offset
+	next := L.GetTop()
+	n := 0
+	for u.text != "" && int64(n) < limit {
+		v, err := u.value(L.Push)
+		if err != nil {
+			lualib.Raise(L, err.Error())
+		}
+		if v != nil {
+			L.Push(v)
+		}
+		n++
+	}
+	if all {
+		return n
+	}
+	end := len(text) - len(u.text)
+	if u.text == "" {
+		end = -1
+	}
+	L.Replace(next, lua.LNumber(end))
+	return n + 1
+}
+
+// take cuts n bytes off the text.
+func (u *unpacker) take(n int) (string, error) {
+	if n > len(u.text) {
+		return "", errMissing
+	}
+	s := u.text[:n]
+	u.text = u.text[n:]
+	return s, nil
+}
+
+// unsigned cuts off an unsigned number of n bytes, high byte first.
+func (u *unpacker) unsigned(n int) (uint64, error) {
+	s, err := u.take(n)
+	var v uint64
+	for i := range len(s) {
+		v = v<<8 | uint64(s[i])
+	}
+	return v, err
+}
+
+// value cuts off a value. It counts one on the stack, which the caller takes off when it uses the value up. A table goes
+// to hold before it is filled, so that the script's memory counts what it has so far; value then returns nil.
+func (u *unpacker) value(hold func(lua.LValue)) (lua.LValue, error) {
+	if u.text == "" {
+		return nil, errMissing
+	}
+	if u.stack+1 > lualib.MaxStack {
+		lualib.Raise(u.L, "stack overflow (too many return values at once; use unpack_one or unpack_limit instead.)")
+	}
+	u.bounds.Charge(lualib.SlotSize)
+	u.bounds.Work(1)
+	c := u.text[0]
+	u.text = u.text[1:]
+	u.stack++
+	switch {
+	case c <= 0x7f:
+		return lua.LNumber(c), nil
+	case c >= 0xe0:
+		return lua.LNumber(int8(c)), nil
+	case c < 0x90:
+		return nil, u.table(uint64(c&0xf), hold)
+	case c < 0xa0:
+		return nil, u.array(uint64(c&0xf), hold)
+	case c < 0xc0:
+		return u.string(uint64(c & 0x1f))
+	}
+	switch c {
+	case 0xc0:
+		return lua.LNil, nil
+	case 0xc2:
+		return lua.LFalse, nil
+	case 0xc3:
+		return lua.LTrue, nil
+	case 0xca:
+		n, err := u.unsigned(4)
+		return lua.LNumber(math.Float32frombits(uint32(n))), err
+	case 0xcb:
+		n, err := u.unsigned(8)
+		return lua.LNumber(math.Float64frombits(n)), err
+	case 0xcc, 0xcd, 0xce, 0xcf:
+		n, err := u.unsigned(1 << (c - 0xcc))
+		return lua.LNumber(int64(n)), err // numbers from 2^63 on are negative, as in C
+	case 0xd0, 0xd1, 0xd2, 0xd3:
+		size := 1 << (c - 0xd0)
+		n, err := u.unsigned(size)
+		return lua.LNumber(int64(n<<(64-8*size)) >> (64 - 8*size)), err
+	case 0xd9, 0xda, 0xdb:
+		n, err := u.unsigned(1 << (c - 0xd9))
+		if err != nil {
+			return nil, err
+		}
+		return u.string(n)
+	case 0xdc, 0xdd:
+		n, err := u.unsigned(2 << (c - 0xdc))
+		if err != nil {
+			return nil, err
+		}
+		return nil, u.array(n, hold)
+	case 0xde, 0xdf:
+		n, err := u.unsigned(2 << (c - 0xde))
+		if err != nil {
+			return nil, err
+		}
+		return nil, u.table(n, hold)
+	}
+	return nil, errFormat
+}
+
+func (u *unpacker) string(n uint64) (lua.LValue, error) {
+	s, err := u.take(int(n)) // 32 bits at most
+	return lua.LString(lualib.Part(u.bounds, u.whole, s)), err
+}
+
+// array cuts off n values. n may be more than there are bytes: nothing is allocated ahead.
+func (u *unpacker) array(n uint64, hold func(lua.LValue)) error {
+	if u.stack+1 > lualib.MaxStack {
+		lualib.Raise(u.L, "stack overflow (in function mp_decode_to_lua_array)")
+	}
+	t := u.newTable(hold)
+	for i := 1; uint64(i) <= n; i++ {
+		u.stack++ // the index
+		set := func(v lua.LValue) { u.set(t, lua.LNumber(i), v) }
+		v, err := u.value(set)
+		if err != nil {
+			return err
+		}
+		u.stack -= 2
+		if v != nil {
+			set(v)
+		}
+	}
+	return nil
+}
+
+// table cuts off n pairs.
+func (u *unpacker) table(n uint64, hold func(lua.LValue)) error {
+	t := u.newTable(hold)
+	for range n {
+		var k lua.LValue
+		key, err := u.value(func(v lua.LValue) { k = v; u.L.Push(v) })
+		if err != nil {
+			return err
+		}
+		pushed := key == nil
+		if !pushed {
+			k = key
+		}
+		set := func(v lua.LValue) { u.set(t, k, v) }
+		fault := faultOf(k)
+		if fault != "" {
+			set = u.L.Push // faults of the value come first
+		}
+		v, err := u.value(set)
+		if err != nil {
+			return err
+		}
+		if fault != "" {
+			u.L.Error(lua.LString(fault), 0)
+		}
+		u.stack -= 2
+		if v != nil {
+			set(v)
+		}
+		if pushed {
+			u.L.Pop(1)
+		}
+	}
+	return nil
+}
+
+func (u *unpacker) newTable(hold func(lua.LValue)) *lua.LTable {
+	u.bounds.Charge(lualib.TableSize)
+	t := u.L.CreateTable(0, 0)
+	hold(t)
+	return t
+}
+
+// faultOf returns the error of Lua for what cannot be a key, or nothing.
+func faultOf(k lua.LValue) string {
+	if k == lua.LNil {
+		return "table index is nil"
+	}
+	if f, ok := k.(lua.LNumber); ok && f != f {
+		return "table index is NaN"
+	}
+	return ""
+}
+
+// set sets an entry of a table, and charges for it. An array grows up to its highest index, so gaps are charged too.
+func (u *unpacker) set(t *lua.LTable, k, v lua.LValue) {
+	if v == lua.LNil && t.RawGet(k) == lua.LNil {
+		return
+	}
+	if f, ok := k.(lua.LNumber); ok && f >= 1 && f < lua.LNumber(lua.MaxArrayIndex) && f == lua.LNumber(int(f)) {
+		if gap := int(f) - t.Len(); gap > 1 {
+			u.bounds.Work(gap)
+			u.bounds.Charge(gap * lualib.SlotSize)
+		}
+	} else {
+		u.bounds.Charge(lualib.EntrySize)
+	}
+	t.RawSet(k, v)
+}

@@ -1,0 +1,2 @@
+// Package libtest compares Lua libraries written in Go with those of a real Redis.
+package libtest
