@@ -2,6 +2,7 @@ package commands
 
 import (
 	"strings"
+	"unicode/utf8"
 
 	"mayfly/commands/jsondoc"
 	"mayfly/commands/jsonedit"
@@ -17,7 +18,7 @@ import (
 // matches and answers for one. Errors have the words of RedisJSON.
 var jsonCommands = []Command{
 	{
-		Name: "json.arrappend", Syntax: "key path value [value ...]", Since: "1.0.0",
+		Name: "json.arrappend", Syntax: "key path value [value ...]", Since: "1.0.0", Arity: -3,
 		Summary: "Append the JSON values into the array at path after the last element in it",
 		Flags:   Write | DenyOOM, Keys: OneKey, Walks: always, Parse: parseJSONArrAppend,
 	},
@@ -27,7 +28,7 @@ var jsonCommands = []Command{
 		Flags:   ReadOnly, Keys: OneKey, Walks: always, Parse: parseJSONArrIndex,
 	},
 	{
-		Name: "json.arrinsert", Syntax: "key path index value [value ...]", Since: "1.0.0",
+		Name: "json.arrinsert", Syntax: "key path index value [value ...]", Since: "1.0.0", Arity: -4,
 		Summary: "Insert the JSON values into the array at path before the index (shifts to the right)",
 		Flags:   Write | DenyOOM, Keys: OneKey, Walks: always, Parse: parseJSONArrInsert,
 	},
@@ -69,7 +70,7 @@ var jsonCommands = []Command{
 		Flags:  ReadOnly, Keys: OneKey, Walks: ifLonger(2), Parse: parseJSONGet,
 	},
 	{
-		Name: "json.merge", Syntax: "key path value", Since: "2.6.0",
+		Name: "json.merge", Syntax: "key path value", Since: "2.6.0", Arity: -4,
 		Summary: "Merge a given JSON value into matching paths. Consequently, JSON values at matching paths are updated, deleted, or expanded with new children",
 		Flags:   Write | DenyOOM, Keys: OneKey, Walks: always, Parse: parseJSONMerge,
 	},
@@ -84,11 +85,13 @@ var jsonCommands = []Command{
 	},
 	{
 		Name: "json.numincrby", Syntax: "key path value", Since: "1.0.0", Summary: "Increment the number value stored at path by number",
-		Flags: Write, Keys: OneKey, Walks: always, Parse: parseJSONNumber(jsonedit.Add, "json.numincrby"),
+		Differs: "An integer that would not fit into 64 bits is an error",
+		Flags:   Write, Keys: OneKey, Walks: always, Parse: parseJSONNumber(jsonedit.Add, "json.numincrby"),
 	},
 	{
 		Name: "json.nummultby", Syntax: "key path value", Since: "1.0.0", Summary: "Multiply the number value stored at path by number",
-		Flags: Write, Keys: OneKey, Walks: always, Parse: parseJSONNumber(jsonedit.Multiply, "json.nummultby"),
+		Differs: "An integer that would not fit into 64 bits is an error",
+		Flags:   Write, Keys: OneKey, Walks: always, Parse: parseJSONNumber(jsonedit.Multiply, "json.nummultby"),
 	},
 	{
 		Name: "json.objkeys", Syntax: "key [path]", Since: "1.0.0", Summary: "Return the keys in the object that's referenced by path",
@@ -105,7 +108,7 @@ var jsonCommands = []Command{
 	},
 	{
 		Name: "json.set", Syntax: "key path value [NX | XX]", Since: "1.0.0", Summary: "Set the JSON value at path in key",
-		Differs: "The container's default or the member `ttl` rules when the document dies. Other options do not exist",
+		Differs: "The container's default or the member `ttl` rules when the document dies. Numbers keep their spelling. Text after the value is an error, as is nesting deeper than 128 levels. Other options do not exist",
 		Flags:   Write | DenyOOM, Keys: OneKey, Walks: jsonPathBelowRoot, Parse: parseJSONSet,
 	},
 	{
@@ -129,7 +132,8 @@ var jsonCommands = []Command{
 func jsonDelRow(name, summary string) Command {
 	return Command{
 		Name: name, Syntax: "key [path]", Since: "1.0.0", Summary: summary,
-		Flags: Write | Frees, Keys: OneKey, Access: "RM delete", Walks: ifLonger(2), Parse: parseJSONDel,
+		Differs: "The other members keep their order",
+		Flags:   Write | Frees, Keys: OneKey, Access: "RM delete", Walks: ifLonger(2), Parse: parseJSONDel,
 	}
 }
 
@@ -144,8 +148,10 @@ const (
 	errJSONNumber  = Error("ERR bad input number")
 	errJSONFormat  = Error("ERR wrong reply format")
 	errJSONResp2   = Error("ERR FORMAT argument is not supported on RESP2")
+	errJSONUTF8    = Error("ERR Couldn't parse as UTF-8 string")
 	errJSONLegacy  = Error("ERR Legacy paths are supported only with FORMAT STRINGS")
 
+	errJSONWork     = "ERR the triplets of JSON.MSET walk more than %d bytes of documents"
 	errJSONPath     = "ERR Path '%s' does not exist"
 	errJSONPathOr   = "ERR Path '%s' does not exist or %s"
 	errJSONPaths    = "ERR too many paths: legal are up to %d"
@@ -169,13 +175,8 @@ func parseJSONPath(in *Input, at int) (p jsonPath, err error) {
 	return p, err
 }
 
-// parseJSONKeyPath reads the arguments "key [path]".
-func parseJSONKeyPath(in *Input) (jsonPath, error) {
-	if len(in.Args) > 3 {
-		return jsonPath{}, errorf(errWrongArity, strings.ToLower(in.Args[0]))
-	}
-	return parseJSONPath(in, 2)
-}
+// parseJSONKeyPath reads the arguments "key [path]". As RedisJSON it ignores further ones.
+func parseJSONKeyPath(in *Input) (jsonPath, error) { return parseJSONPath(in, 2) }
 
 // missing returns the error of a legacy path without a match. or says what else may be wrong; empty: nothing.
 func (p *jsonPath) missing(or string) error {
@@ -220,12 +221,39 @@ func parseJSONValue(text string, maxSize int) (string, error) {
 func parseJSONRoot(text string, maxSize int) (jsondoc.Document, error) {
 	d, err := jsondoc.ParseValue(text, maxSize)
 	if err != nil {
-		return d, err
+		return d, jsonError(err, text)
 	}
 	if compact := jsonedit.Compact(d.JSON); len(compact) != len(d.JSON) {
 		return jsondoc.FromValid(compact, ""), nil
 	}
 	return d, nil
+}
+
+// jsonError returns the error of a text that is no value, with the words of RedisJSON that clients look for.
+func jsonError(err error, text string) error {
+	if !utf8.ValidString(text) {
+		return errJSONUTF8
+	}
+	message := err.Error()
+	if strings.Contains(message, "nested deeper") {
+		return errorf("ERR recursion limit exceeded: %s", message)
+	}
+	for _, e := range jsonExpected {
+		if strings.HasSuffix(message, e.after) {
+			return errorf("ERR %s, expected %s", message, e.expected)
+		}
+	}
+	return err
+}
+
+// jsonExpected says what may stand where the reader of JSON stops.
+var jsonExpected = []struct{ after, expected string }{
+	{" after object key:value pair", "',' or '}'"},
+	{" after array element", "',' or ']'"},
+	{" after object key", "':'"},
+	{" after top-level value", "the end"},
+	{" looking for beginning of value", "a value"},
+	{" looking for beginning of object key string", "a name in quotes"},
 }
 
 // parseJSONValues reads several values.

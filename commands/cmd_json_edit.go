@@ -1,11 +1,13 @@
 package commands
 
 import (
+	"slices"
 	"strings"
 
 	"mayfly/commands/jsonedit"
 	"mayfly/commands/jsonpath"
 	"mayfly/commands/redisfmt"
+	"mayfly/query/jsontext"
 )
 
 // jsonChange is a command that changes each value at a path. A JSONPath answers with an array, in which a value of another
@@ -16,8 +18,8 @@ type jsonChange struct {
 	// apply returns the value in the place of another, and its reply; ok is false for a value of another type.
 	apply func(value string) (text string, r Reply, ok bool, err error)
 
-	// inward says that a legacy path answers for the first match: the one that is changed last.
-	inward bool
+	// moves says that the command moves elements: a legacy path answers for the match that RedisJSON changes last.
+	moves bool
 }
 
 // run returns the Run of the command.
@@ -34,7 +36,7 @@ func (c jsonChange) edit(body string, p jsonPath) (string, Reply, error) {
 	if err != nil {
 		return "", Null, err
 	}
-	elems := make([]Reply, len(spans))
+	elems, changed := make([]Reply, len(spans)), make([]bool, len(spans))
 	answer := -1
 	text, err := jsonedit.Transform(body, spans, func(i int, value string) (string, error) {
 		text, r, ok, err := c.apply(value)
@@ -45,9 +47,8 @@ func (c jsonChange) edit(body string, p jsonPath) (string, Reply, error) {
 			elems[i] = Null
 			return value, nil
 		}
-		if answer < 0 || c.answers(spans, i, answer) {
-			answer = i
-		}
+		answer = max(answer, i)
+		changed[i] = true
 		return text, nil
 	})
 	switch {
@@ -57,16 +58,45 @@ func (c jsonChange) edit(body string, p jsonPath) (string, Reply, error) {
 		return text, Array(elems...), nil
 	case answer < 0:
 		return "", Null, p.missing(c.kind)
+	case c.moves && len(spans) > 1:
+		answer = changedLast(body, spans, changed)
 	}
 	return text, elems[answer], nil
 }
 
-// answers reports whether a legacy path answers for match i rather than for match k.
-func (c jsonChange) answers(spans []jsonpath.Span, i, k int) bool {
-	if c.inward {
-		return spans[i].From < spans[k].From
+// changedLast returns the index of the span that RedisJSON changes last of those that a command changes: an outer value
+// after the inner ones, an element after those behind it, a member after those with a lesser name.
+func changedLast(doc string, spans []jsonpath.Span, changed []bool) int {
+	var starts []int // of the values, in order
+	index := map[int]int{}
+	for i, s := range spans {
+		if changed[i] {
+			starts = append(starts, s.From)
+			index[s.From] = i
+		}
 	}
-	return i > k
+	slices.Sort(starts)
+	at := jsontext.Skip(doc, 0, ' ')
+	for {
+		if i, ok := index[at]; ok {
+			return i
+		}
+		last, name := -1, ""
+		for w := jsontext.WalkAt(doc, at); w.Next(); {
+			k, _ := slices.BinarySearch(starts, w.ValueFrom)
+			if k == len(starts) || starts[k] >= w.Pos {
+				continue
+			}
+			if w.Array {
+				last = w.ValueFrom
+				break
+			}
+			if n := w.Name(); last < 0 || n >= name {
+				last, name = w.ValueFrom, n
+			}
+		}
+		at = last
+	}
 }
 
 func parseJSONToggle(in *Input) (Run, error) {
@@ -171,6 +201,9 @@ func parseJSONStrAppend(in *Input) (Run, error) {
 }
 
 func parseJSONArrAppend(in *Input) (Run, error) {
+	if len(in.Args) < 4 {
+		return nil, errorf(errWrongArity, "json.arrappend")
+	}
 	p, err := parseJSONPath(in, 2)
 	if err != nil {
 		return nil, err
@@ -189,6 +222,9 @@ func parseJSONArrAppend(in *Input) (Run, error) {
 }
 
 func parseJSONArrInsert(in *Input) (Run, error) {
+	if len(in.Args) < 5 {
+		return nil, errorf(errWrongArity, "json.arrinsert")
+	}
 	p, err := parseJSONPath(in, 2)
 	if err != nil {
 		return nil, err
@@ -201,7 +237,7 @@ func parseJSONArrInsert(in *Input) (Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	return jsonChange{kind: "not an array", inward: true, apply: func(value string) (string, Reply, bool, error) {
+	return jsonChange{kind: "not an array", moves: true, apply: func(value string) (string, Reply, bool, error) {
 		if value[0] != '[' {
 			return value, Null, false, nil
 		}
@@ -213,7 +249,8 @@ func parseJSONArrInsert(in *Input) (Run, error) {
 	}}.run(in, p, "json.arrinsert"), nil
 }
 
-// parseJSONArrPop parses JSON.ARRPOP. Without an index it pops the last element.
+// parseJSONArrPop parses JSON.ARRPOP. Without an index it pops the last element; as in RedisJSON, also with one that is no
+// integer.
 func parseJSONArrPop(in *Input) (Run, error) {
 	args, format, formatted := in.Args[2:], asText, false
 	if len(args) > 1 && redisfmt.EqualFold(args[0], "FORMAT") {
@@ -223,23 +260,20 @@ func parseJSONArrPop(in *Input) (Run, error) {
 		}
 		args, formatted = args[2:], true
 	}
-	if len(args) > 2 {
-		return nil, errorf(errWrongArity, "json.arrpop")
-	}
 	p, err := parseJSONPath(in, len(in.Args)-len(args))
 	if err != nil {
 		return nil, err
 	}
 	index := -1
-	if len(args) == 2 {
-		if index, err = jsonInteger(args[1]); err != nil {
-			return nil, err
+	if len(args) > 1 {
+		if n, err := jsonInteger(args[1]); err == nil {
+			index = n
 		}
 	}
 	if format != asText && p.Legacy() {
 		return nil, errJSONLegacy
 	}
-	run := jsonChange{kind: "not an array", inward: true, apply: func(value string) (string, Reply, bool, error) {
+	run := jsonChange{kind: "not an array", moves: true, apply: func(value string) (string, Reply, bool, error) {
 		if value[0] != '[' {
 			return value, Null, false, nil
 		}
@@ -270,7 +304,7 @@ func parseJSONArrTrim(in *Input) (Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	return jsonChange{kind: "not an array", inward: true, apply: func(value string) (string, Reply, bool, error) {
+	return jsonChange{kind: "not an array", moves: true, apply: func(value string) (string, Reply, bool, error) {
 		if value[0] != '[' {
 			return value, Null, false, nil
 		}

@@ -306,8 +306,9 @@ func parseJSONGet(in *Input) (Run, error) {
 		return runJSONGet, nil
 	}
 	g := jsonGet{plain: true}
-	formatted := false
+	early := false // FORMAT comes before the paths: an error on RESP2, where it is ignored after them
 	for args := in.Args[2:]; len(args) > 0; args = args[1:] {
+		formatted := false
 		var value *string
 		switch word := args[0]; {
 		case redisfmt.EqualFold(word, "INDENT"):
@@ -318,6 +319,7 @@ func parseJSONGet(in *Input) (Run, error) {
 			value = &g.layout.Space
 		case redisfmt.EqualFold(word, "FORMAT"):
 			value, formatted = new(string), true
+			early = early || len(g.paths) == 0
 		case redisfmt.EqualFold(word, "NOESCAPE"): // of RedisJSON 1.0; ignored there, too
 			continue
 		default:
@@ -336,7 +338,7 @@ func parseJSONGet(in *Input) (Run, error) {
 		if *value = args[0]; len(*value) > maxLayout {
 			return nil, errorf(errJSONLayout, len(*value), maxLayout)
 		}
-		if formatted && value != &g.layout.Indent && value != &g.layout.Newline && value != &g.layout.Space {
+		if formatted {
 			var err error
 			if g.format, err = parseReplyFormat(*value, "STRING"); err != nil {
 				return nil, err
@@ -352,8 +354,11 @@ func parseJSONGet(in *Input) (Run, error) {
 		g.paths = []jsonPath{root}
 	}
 	return func(x *Context) Reply {
-		if formatted && x.Session.Proto != 3 {
-			return Fail(errJSONResp2)
+		if x.Session.Proto != 3 {
+			if early {
+				return Fail(errJSONResp2)
+			}
+			g.format = asText
 		}
 		return readingJSON(in.Args[1], Null, g.reply)(x)
 	}, nil
@@ -503,9 +508,6 @@ func parseJSONMGet(in *Input) (Run, error) {
 
 // parseJSONDebugMemory parses JSON.DEBUG MEMORY.
 func parseJSONDebugMemory(in *Input) (Run, error) {
-	if len(in.Args) > 4 {
-		return nil, errorf(errWrongArity, "json.debug|memory")
-	}
 	p, err := parseJSONPath(in, 3)
 	if err != nil {
 		return nil, err

@@ -1,8 +1,6 @@
 package commands
 
 import (
-	"slices"
-
 	"mayfly/commands/jsondoc"
 	"mayfly/commands/jsonedit"
 	"mayfly/commands/redisfmt"
@@ -254,17 +252,20 @@ func parseJSONDel(in *Input) (Run, error) {
 	}), nil
 }
 
-// parseJSONMSet parses JSON.MSET. A path without a match and without a place for its last name is skipped.
+// jsonTriplet is a key, a path and a value of JSON.MSET.
+type jsonTriplet struct {
+	key  string
+	path jsonPath
+	doc  jsondoc.Document
+}
+
+// parseJSONMSet parses JSON.MSET. A path without a match and without a place for its last name is skipped, and so is one
+// whose place a triplet before it has removed.
 func parseJSONMSet(in *Input) (Run, error) {
 	if len(in.Args)%3 != 1 {
 		return nil, errorf(errWrongArity, "json.mset")
 	}
-	type triplet struct {
-		key  string
-		path jsonPath
-		doc  jsondoc.Document
-	}
-	var list []triplet
+	var list []jsonTriplet
 	for i := 1; i < len(in.Args); i += 3 {
 		p, err := parseJSONPath(in, i+1)
 		if err != nil {
@@ -274,55 +275,78 @@ func parseJSONMSet(in *Input) (Run, error) {
 		if err != nil {
 			return nil, err
 		}
-		list = append(list, triplet{in.Args[i], p, doc})
+		list = append(list, jsonTriplet{in.Args[i], p, doc})
 	}
-	e := eventJSON("json.mset")
 	return func(x *Context) Reply {
-		var changed []docTarget // with the new documents as their items
-		for _, t := range list {
-			d, err := x.jsonTarget(t.key)
-			if err != nil {
+		m := jsonMSet{x: x, index: map[string]int{}, left: maxExecWork(in.MaxValue)}
+		for i := range list {
+			if err := m.set(&list[i], in.MaxValue); err != nil {
 				return Fail(err)
-			}
-			k := slices.IndexFunc(changed, func(c docTarget) bool { return c.id == t.key })
-			if k >= 0 {
-				d = changed[k]
-			}
-			doc := t.doc
-			if !t.path.Root() {
-				if !d.found {
-					return Fail(errJSONRoot)
-				}
-				text, r, err := setJSONAt(d.item.Body, t.path, t.doc.JSON, jsonOptions{})
-				switch {
-				case err != nil:
-					return Fail(err)
-				case r.Kind == KindNull:
-					continue
-				}
-				if doc, err = jsondoc.Edited(text, in.MaxValue); err != nil {
-					return Fail(err)
-				}
-			}
-			if err := d.judgeJSON(x, &doc, t.path.Root()); err != nil {
-				return Fail(err)
-			}
-			if !doc.IsObject() && t.path.Root() {
-				d.item.ExpireAt = expiry.Inherit
-			}
-			d.item.Body, d.found = doc.JSON, true
-			if k >= 0 {
-				changed[k] = d
-			} else {
-				changed = append(changed, d)
 			}
 		}
-		for _, d := range changed {
+		e := eventJSON("json.mset")
+		for _, d := range m.changed {
 			doc := jsondoc.FromValid(d.item.Body, d.container.Policy().Deadline)
 			d.storeJSON(x, &doc, e)
 		}
 		return OK
 	}, nil
+}
+
+// jsonMSet is a running JSON.MSET. It stores nothing before all triplets are known to be right.
+type jsonMSet struct {
+	x       *Context
+	changed []docTarget    // with the new documents as their items
+	index   map[string]int // of changed, by key
+	left    int64          // bytes of documents that paths may still walk: all of them run under the locks
+}
+
+// set notes what a triplet makes of its document.
+func (m *jsonMSet) set(t *jsonTriplet, maxSize int) error {
+	d, err := m.x.jsonTarget(t.key)
+	if err != nil {
+		return err
+	}
+	before := d.item.Body
+	k, again := m.index[t.key]
+	if again {
+		d = m.changed[k]
+	}
+	doc := t.doc
+	if !t.path.Root() {
+		if !d.found {
+			return errJSONRoot
+		}
+		if m.left -= int64(len(d.item.Body)); m.left < 0 {
+			return errorf(errJSONWork, maxExecWork(maxSize))
+		}
+		text, r, err := setJSONAt(d.item.Body, t.path, t.doc.JSON, jsonOptions{})
+		if err != nil && again && before != "" {
+			if _, _, err := setJSONAt(before, t.path, t.doc.JSON, jsonOptions{}); err == nil {
+				return nil
+			}
+		}
+		if err != nil || r.Kind == KindNull {
+			return err
+		}
+		if doc, err = jsondoc.Edited(text, maxSize); err != nil {
+			return err
+		}
+	}
+	if err := d.judgeJSON(m.x, &doc, t.path.Root()); err != nil {
+		return err
+	}
+	if !doc.IsObject() && t.path.Root() {
+		d.item.ExpireAt = expiry.Inherit
+	}
+	d.item.Body, d.found = doc.JSON, true
+	if again {
+		m.changed[k] = d
+	} else {
+		m.index[t.key] = len(m.changed)
+		m.changed = append(m.changed, d)
+	}
+	return nil
 }
 
 // jsonEditor is what a command makes of a document.
