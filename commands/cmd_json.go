@@ -1,6 +1,8 @@
 package commands
 
 import (
+	"cmp"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -152,6 +154,8 @@ const (
 	errJSONLegacy  = Error("ERR Legacy paths are supported only with FORMAT STRINGS")
 
 	errJSONWork     = "ERR the triplets of JSON.MSET walk more than %d bytes of documents"
+	errJSONReply    = "ERR the reply takes more than %d bytes"
+	errJSONGrowth   = "ERR the document would have more than %d bytes (max-value-size)"
 	errJSONPath     = "ERR Path '%s' does not exist"
 	errJSONPathOr   = "ERR Path '%s' does not exist or %s"
 	errJSONPaths    = "ERR too many paths: legal are up to %d"
@@ -195,14 +199,50 @@ const maxShownPath = 128
 
 // find returns the matches of a path.
 func (p *jsonPath) find(doc string) ([]jsonpath.Span, error) {
+	budget := jsonpath.BudgetOf(doc)
+	return p.findWithin(&budget, doc)
+}
+
+// findWithin is find with a budget that several paths share.
+func (p *jsonPath) findWithin(budget *jsonpath.Budget, doc string) ([]jsonpath.Span, error) {
 	if p.Static() {
-		s, ok, err := p.First(doc)
+		s, ok, err := p.FirstWithin(budget, doc)
 		if !ok {
 			return nil, err
 		}
 		return []jsonpath.Span{s}, err
 	}
-	return p.Find(nil, doc)
+	return p.FindWithin(budget, nil, doc)
+}
+
+// transformJSON is jsonedit.Transform for a document of at most maxSize bytes. It ends when the values grow by more than
+// that: a long value at many places would fill the memory before the document is judged.
+func transformJSON(doc string, spans []jsonpath.Span, maxSize int, f func(i int, value string) (string, error)) (string, error) {
+	left := len(doc) + maxSize
+	return jsonedit.Transform(doc, spans, func(i int, value string) (string, error) {
+		text, err := f(i, value)
+		if left -= max(len(text)-len(value), 0); err == nil && left < 0 {
+			err = errorf(errJSONGrowth, maxSize)
+		}
+		return text, err
+	})
+}
+
+// outermost returns the spans that are in no other.
+func outermost(spans []jsonpath.Span) []jsonpath.Span {
+	if len(spans) < 2 {
+		return spans
+	}
+	sorted := slices.Clone(spans)
+	slices.SortFunc(sorted, func(a, b jsonpath.Span) int { return cmp.Compare(a.From, b.From) })
+	end := -1
+	return slices.DeleteFunc(sorted, func(s jsonpath.Span) bool {
+		if s.From < end {
+			return true
+		}
+		end = s.To
+		return false
+	})
 }
 
 // jsonPathBelowRoot reports whether a path of JSON.SET is not the root, so that the command reads the document.

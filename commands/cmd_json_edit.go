@@ -24,21 +24,22 @@ type jsonChange struct {
 
 // run returns the Run of the command.
 func (c jsonChange) run(in *Input, p jsonPath, name string) Run {
+	maxSize := in.MaxValue
 	return editingJSON(in, eventJSON(name), jsonEditor{
 		absent: func() (Reply, error) { return Null, errJSONMissing },
-		apply:  func(body string) (string, Reply, error) { return c.edit(body, p) },
+		apply:  func(body string) (string, Reply, error) { return c.edit(body, p, maxSize) },
 	})
 }
 
 // edit changes all matches of a path.
-func (c jsonChange) edit(body string, p jsonPath) (string, Reply, error) {
+func (c jsonChange) edit(body string, p jsonPath, maxSize int) (string, Reply, error) {
 	spans, err := p.find(body)
 	if err != nil {
 		return "", Null, err
 	}
 	elems, changed := make([]Reply, len(spans)), make([]bool, len(spans))
 	answer := -1
-	text, err := jsonedit.Transform(body, spans, func(i int, value string) (string, error) {
+	text, err := transformJSON(body, spans, maxSize, func(i int, value string) (string, error) {
 		text, r, ok, err := c.apply(value)
 		if err != nil {
 			return "", err
@@ -273,6 +274,7 @@ func parseJSONArrPop(in *Input) (Run, error) {
 	if format != asText && p.Legacy() {
 		return nil, errJSONLegacy
 	}
+	maxSize := in.MaxValue
 	run := jsonChange{kind: "not an array", moves: true, apply: func(value string) (string, Reply, bool, error) {
 		if value[0] != '[' {
 			return value, Null, false, nil
@@ -281,7 +283,12 @@ func parseJSONArrPop(in *Input) (Run, error) {
 		if popped == "" {
 			return text, Null, true, nil
 		}
-		return text, format.reply(popped), true, nil
+		room := newReplyRoom(maxSize)
+		if r := room.check(format.reply(room, popped)); r.Kind == KindError {
+			return "", Null, false, errorf(errJSONReply, room.limit)
+		} else {
+			return text, r, true, nil
+		}
 	}}.run(in, p, "json.arrpop")
 	return func(x *Context) Reply {
 		if formatted && x.Session.Proto != 3 {

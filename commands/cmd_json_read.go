@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unsafe"
 
 	"mayfly/commands/jsonedit"
 	"mayfly/commands/jsonpath"
@@ -40,22 +41,58 @@ type jsonQuestion struct {
 
 // run returns the Run of the command.
 func (q jsonQuestion) run(key string, p jsonPath) Run {
-	return readingJSON(key, q.missing, func(_ *Context, doc string) Reply {
-		if p.Legacy() {
-			return q.first(p, doc)
+	return readingJSON(key, q.missing, func(_ *Context, doc string) Reply { return q.answer(p, doc) })
+}
+
+// answer is the reply for a document.
+func (q jsonQuestion) answer(p jsonPath, doc string) Reply {
+	if p.Legacy() {
+		return q.first(p, doc)
+	}
+	spans, err := p.find(doc)
+	if err != nil {
+		return Fail(err)
+	}
+	elems := make([]Reply, len(spans))
+	for i, s := range spans {
+		if elems[i], err = q.tell(s.Text(doc)); err != nil {
+			elems[i] = Null
 		}
-		spans, err := p.find(doc)
-		if err != nil {
-			return Fail(err)
-		}
-		elems := make([]Reply, len(spans))
-		for i, s := range spans {
-			if elems[i], err = q.tell(s.Text(doc)); err != nil {
-				elems[i] = Null
-			}
-		}
-		return Array(elems...)
+	}
+	return Array(elems...)
+}
+
+// runWithin is run for a command whose replies may be much longer than the document. tell gets the room for them.
+func (q jsonQuestion) runWithin(in *Input, p jsonPath, tell func(room *replyRoom, value string) (Reply, error)) Run {
+	maxSize := in.MaxValue
+	return readingJSON(in.Args[1], q.missing, func(_ *Context, doc string) Reply {
+		room := newReplyRoom(maxSize)
+		q.tell = func(value string) (Reply, error) { return tell(room, value) }
+		return room.check(q.answer(p, doc))
 	})
+}
+
+// replyRoom bounds the size of a reply, which may be much longer than the document: nested values may be in it many times,
+// and a small value takes more as a reply.
+type replyRoom struct{ left, limit int } // bytes
+
+func newReplyRoom(maxSize int) *replyRoom {
+	limit := max(minRepliesLimit, queueFactor*maxSize)
+	return &replyRoom{limit, limit}
+}
+
+// take reports whether there is room for some bytes and for some replies.
+func (r *replyRoom) take(size, replies int) bool {
+	r.left -= size + replies*int(unsafe.Sizeof(Reply{}))
+	return r.left >= 0
+}
+
+// check returns a reply, or the error that there was no room for it.
+func (r *replyRoom) check(reply Reply) Reply {
+	if r.left < 0 {
+		return Fail(errorf(errJSONReply, r.limit))
+	}
+	return reply
 }
 
 // first is the reply of a legacy path.
@@ -135,12 +172,16 @@ func parseJSONObjKeys(in *Input) (Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	return jsonQuestion{missing: missingUnless(p), none: Null, tell: func(value string) (Reply, error) {
+	return jsonQuestion{missing: missingUnless(p), none: Null}.runWithin(in, p, func(room *replyRoom, value string) (Reply, error) {
 		if value[0] != '{' {
 			return Null, p.missing("not an object")
 		}
-		return Bulks(jsonedit.Names(value)...), nil
-	}}.run(in.Args[1], p), nil
+		names := jsonedit.Names(value)
+		if !room.take(len(value), len(names)) {
+			return Null, nil
+		}
+		return Bulks(names...), nil
+	}), nil
 }
 
 func parseJSONArrIndex(in *Input) (Run, error) {
@@ -161,13 +202,32 @@ func parseJSONArrIndex(in *Input) (Run, error) {
 			return nil, err
 		}
 	}
-	return jsonQuestion{missing: Fail(p.missing("")), none: Fail(p.missing("")), tell: func(array string) (Reply, error) {
-		if array[0] != '[' {
-			return Null, expectedJSON("array", array)
+	q := jsonQuestion{missing: Fail(p.missing("")), none: Fail(p.missing(""))}
+	return readingJSON(in.Args[1], q.missing, func(_ *Context, doc string) Reply {
+		left := maxComparisons*len(doc) + slowBytes
+		c := jsonedit.NewComparison(value)
+		q.tell = func(array string) (Reply, error) {
+			if array[0] != '[' {
+				return Null, expectedJSON("array", array)
+			}
+			if value[0] == '{' || value[0] == '[' {
+				left -= len(array)
+			}
+			if left < 0 {
+				return Null, jsonpath.ErrBudget
+			}
+			return Count(jsonedit.Index(array, c, bounds[0], bounds[1])), nil
 		}
-		return Count(jsonedit.Index(array, value, bounds[0], bounds[1])), nil
-	}}.run(in.Args[1], p), nil
+		if r := q.answer(p, doc); left >= 0 {
+			return r
+		}
+		return Fail(jsonpath.ErrBudget)
+	}), nil
 }
+
+// maxComparisons bounds how often JSON.ARRINDEX compares a part of the document with an object or array. Nested arrays have
+// the same parts.
+const maxComparisons = 8
 
 // parseJSONType parses JSON.TYPE. On RESP3 its reply is in an array, as that of RedisJSON.
 func parseJSONType(in *Input) (Run, error) {
@@ -206,21 +266,21 @@ func parseJSONResp(in *Input) (Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	return jsonQuestion{missing: Null, none: Fail(p.missing("")), tell: func(value string) (Reply, error) {
-		return respOfJSON(value), nil
-	}}.run(in.Args[1], p), nil
+	return jsonQuestion{missing: Null, none: Fail(p.missing(""))}.runWithin(in, p, func(room *replyRoom, value string) (Reply, error) {
+		return respOfJSON(room, value), nil
+	}), nil
 }
 
 // respOfJSON is a value as JSON.RESP shows it: an array begins with [, an object with {, booleans are words.
-func respOfJSON(value string) Reply {
+func respOfJSON(room *replyRoom, value string) Reply {
 	switch value[0] {
 	case '[', '{':
 		elems := []Reply{Status(value[:1])}
-		for w := jsontext.WalkAt(value, 0); w.Next(); {
+		for w := jsontext.WalkAt(value, 0); room.take(0, 2) && w.Next(); {
 			if !w.Array {
 				elems = append(elems, Bulk(w.Name()))
 			}
-			elems = append(elems, respOfJSON(w.Value()))
+			elems = append(elems, respOfJSON(room, w.Value()))
 		}
 		return Array(elems...)
 	case 't', 'f':
@@ -268,23 +328,24 @@ func parseReplyFormat(word, text string) (replyFormat, error) {
 }
 
 // reply is a value in the format.
-func (f replyFormat) reply(value string) Reply {
-	if f == asText {
-		return Bulk(jsonedit.Compact(value))
-	}
-	if value[0] != '[' && value[0] != '{' {
+func (f replyFormat) reply(room *replyRoom, value string) Reply {
+	scalar := value[0] != '[' && value[0] != '{'
+	if f != asText && scalar {
 		return scalarReply(value)
 	}
-	if f == expandOne {
+	if f != expandAll {
+		if !room.take(len(value), 1) {
+			return Null
+		}
 		return Bulk(jsonedit.Compact(value))
 	}
 	var elems []Reply
 	w := jsontext.WalkAt(value, 0)
-	for w.Next() {
+	for room.take(0, 2) && w.Next() {
 		if !w.Array {
 			elems = append(elems, Bulk(w.Name()))
 		}
-		elems = append(elems, f.reply(w.Value()))
+		elems = append(elems, f.reply(room, w.Value()))
 	}
 	if w.Array {
 		return Array(elems...)
@@ -298,6 +359,8 @@ type jsonGet struct {
 	layout jsonedit.Format
 	plain  bool // the layout adds nothing
 	format replyFormat
+
+	maxSize int // see Input.MaxValue
 }
 
 // parseJSONGet parses JSON.GET. A word that is an option is never a path, as in RedisJSON.
@@ -305,7 +368,7 @@ func parseJSONGet(in *Input) (Run, error) {
 	if len(in.Args) == 2 {
 		return runJSONGet, nil
 	}
-	g := jsonGet{plain: true}
+	g := jsonGet{plain: true, maxSize: in.MaxValue}
 	early := false // FORMAT comes before the paths: an error on RESP2, where it is ignored after them
 	for args := in.Args[2:]; len(args) > 0; args = args[1:] {
 		formatted := false
@@ -386,16 +449,22 @@ func runJSONGet(x *Context) Reply {
 
 // reply is the reply for a document: for one path the values, for several an object with the values by path.
 func (g *jsonGet) reply(_ *Context, doc string) Reply {
+	room := newReplyRoom(g.maxSize)
+	return room.check(g.replyWithin(room, doc))
+}
+
+func (g *jsonGet) replyWithin(room *replyRoom, doc string) Reply {
+	budget := jsonpath.BudgetOf(doc)
 	legacy := !slices.ContainsFunc(g.paths, func(p jsonPath) bool { return !p.Legacy() })
 	if g.format != asText {
-		return g.expanded(doc)
+		return g.expanded(room, &budget, doc)
 	}
 	if len(g.paths) == 1 {
-		text, err := g.values(nil, &g.paths[0], doc, legacy)
+		text, err := g.values(room, &budget, nil, &g.paths[0], doc, legacy)
 		if err != nil {
 			return Fail(err)
 		}
-		return g.spaced(text)
+		return g.spaced(room, text)
 	}
 	out := []byte{'{'}
 	for i := range g.paths {
@@ -408,43 +477,51 @@ func (g *jsonGet) reply(_ *Context, doc string) Reply {
 		}
 		out = append(jsontext.AppendString(out, p.text), ':')
 		var err error
-		if out, err = g.values(out, p, doc, legacy); err != nil {
+		if out, err = g.values(room, &budget, out, p, doc, legacy); err != nil {
 			return Fail(err)
 		}
 	}
-	return g.spaced(append(out, '}'))
+	return g.spaced(room, append(out, '}'))
 }
 
 // spaced is a compact text in the layout of the command.
-func (g *jsonGet) spaced(text []byte) Reply {
-	if !g.plain {
+func (g *jsonGet) spaced(room *replyRoom, text []byte) Reply {
+	if !g.plain && room.left >= 0 {
+		g.layout.Limit = room.limit
 		text = g.layout.Append(nil, string(text))
+		room.take(len(text), 0)
 	}
 	return Bulk(string(text))
 }
 
 // values appends the first match of a path if legacy, else an array of all matches.
-func (g *jsonGet) values(out []byte, p *jsonPath, doc string, legacy bool) ([]byte, error) {
+func (g *jsonGet) values(room *replyRoom, budget *jsonpath.Budget, out []byte, p *jsonPath, doc string, legacy bool) ([]byte, error) {
 	if legacy {
-		s, ok, err := p.First(doc)
+		s, ok, err := p.FirstWithin(budget, doc)
 		if err == nil && !ok {
 			err = p.missing("")
 		}
 		if err != nil {
 			return nil, err
 		}
+		if !room.take(s.To-s.From, 0) {
+			return out, nil
+		}
 		return append(out, jsonedit.Compact(s.Text(doc))...), nil
 	}
-	spans, err := p.find(doc)
+	spans, err := p.findWithin(budget, doc)
 	if err != nil {
 		return nil, err
 	}
-	return append(appendJSONArray(append(out, '['), doc, spans), ']'), nil
+	return append(appendJSONArray(room, append(out, '['), doc, spans), ']'), nil
 }
 
 // appendJSONArray appends the values at spans, with commas.
-func appendJSONArray(out []byte, doc string, spans []jsonpath.Span) []byte {
+func appendJSONArray(room *replyRoom, out []byte, doc string, spans []jsonpath.Span) []byte {
 	for i, s := range spans {
+		if !room.take(s.To-s.From, 0) {
+			break
+		}
 		if i > 0 {
 			out = append(out, ',')
 		}
@@ -454,16 +531,19 @@ func appendJSONArray(out []byte, doc string, spans []jsonpath.Span) []byte {
 }
 
 // expanded is the reply with FORMAT EXPAND or EXPAND1: for each path an array of its matches.
-func (g *jsonGet) expanded(doc string) Reply {
+func (g *jsonGet) expanded(room *replyRoom, budget *jsonpath.Budget, doc string) Reply {
 	elems := make([]Reply, len(g.paths))
 	for i := range g.paths {
-		spans, err := g.paths[i].find(doc)
+		spans, err := g.paths[i].findWithin(budget, doc)
 		if err != nil {
 			return Fail(err)
 		}
+		if !room.take(0, len(spans)) {
+			break
+		}
 		values := make([]Reply, len(spans))
 		for k, s := range spans {
-			values[k] = g.format.reply(s.Text(doc))
+			values[k] = g.format.reply(room, s.Text(doc))
 		}
 		elems[i] = Array(values...)
 	}
@@ -478,7 +558,7 @@ func parseJSONMGet(in *Input) (Run, error) {
 		return nil, err
 	}
 	keys := in.Args[1:last]
-	g := jsonGet{plain: true}
+	g := jsonGet{plain: true, maxSize: in.MaxValue}
 	return onDatabase(func(x *Context, c *keyspace.Container) Reply {
 		docs := make([]string, len(keys))
 		size := 0
@@ -491,17 +571,26 @@ func parseJSONMGet(in *Input) (Run, error) {
 			}
 		}
 		return x.compute(size, func() Reply {
+			room := newReplyRoom(g.maxSize)
 			elems := make([]Reply, len(docs))
+			first := make(map[string]int, len(docs)) // indices by key: a key that comes again is not read again
 			for i, doc := range docs {
 				elems[i] = Null
-				if doc == "" {
+				if doc == "" || room.left < 0 {
 					continue
 				}
-				if text, err := g.values(nil, &p, doc, p.Legacy()); err == nil {
+				if k, ok := first[keys[i]]; ok {
+					elems[i] = elems[k]
+					room.take(len(elems[i].Str), 0)
+					continue
+				}
+				first[keys[i]] = i
+				budget := jsonpath.BudgetOf(doc)
+				if text, err := g.values(room, &budget, nil, &p, doc, p.Legacy()); err == nil {
 					elems[i] = Bulk(string(text))
 				}
 			}
-			return Array(elems...)
+			return room.check(Array(elems...))
 		})
 	}), nil
 }

@@ -97,6 +97,7 @@ func parseJSONSet(in *Input) (Run, error) {
 	if err != nil {
 		return nil, err
 	}
+	maxSize := in.MaxValue
 	if p.Root() {
 		in.put = putInput{doc, precondition{absent: o.absent, present: o.present}}
 		return runJSONSet, nil
@@ -108,7 +109,7 @@ func parseJSONSet(in *Input) (Run, error) {
 			}
 			return Null, errJSONRoot
 		},
-		apply: func(body string) (string, Reply, error) { return setJSONAt(body, p, doc.JSON, o) },
+		apply: func(body string) (string, Reply, error) { return setJSONAt(body, p, doc.JSON, o, maxSize) },
 	}), nil
 }
 
@@ -131,14 +132,14 @@ func runJSONSet(x *Context) Reply {
 var eventJSONSet = eventJSON("json.set")
 
 // setJSONAt sets the values at a path, or a member that is not there. The reply is null if it changes nothing.
-func setJSONAt(body string, p jsonPath, value string, o jsonOptions) (string, Reply, error) {
+func setJSONAt(body string, p jsonPath, value string, o jsonOptions, maxSize int) (string, Reply, error) {
 	if !o.absent {
 		spans, err := p.find(body)
 		if err != nil {
 			return "", Null, err
 		}
 		if len(spans) > 0 {
-			text, err := jsonedit.Transform(body, spans, func(int, string) (string, error) { return value, nil })
+			text, err := transformJSON(body, outermost(spans), maxSize, func(int, string) (string, error) { return value, nil })
 			return text, OK, err
 		}
 	}
@@ -174,6 +175,9 @@ func addJSONMember(body string, p jsonPath, value string) (string, Reply, error)
 
 // parseJSONMerge parses JSON.MERGE.
 func parseJSONMerge(in *Input) (Run, error) {
+	if len(in.Args) > 4 {
+		return nil, errSyntax
+	}
 	p, err := parseJSONPath(in, 2)
 	if err != nil {
 		return nil, err
@@ -188,6 +192,7 @@ func parseJSONMerge(in *Input) (Run, error) {
 			return nil, err
 		}
 	}
+	maxSize := in.MaxValue
 	merge := func(value string) (string, error) {
 		switch {
 		case patch == nil:
@@ -205,7 +210,10 @@ func parseJSONMerge(in *Input) (Run, error) {
 		if len(spans) == 0 {
 			return addJSONMember(body, p, doc.JSON)
 		}
-		text, err := jsonedit.Transform(body, spans, func(_ int, value string) (string, error) { return merge(value) })
+		if patch == nil {
+			spans = outermost(spans)
+		}
+		text, err := transformJSON(body, spans, maxSize, func(_ int, value string) (string, error) { return merge(value) })
 		return text, OK, err
 	}}
 	e.absent = func() (Reply, error) { return Null, errJSONRoot }
@@ -320,9 +328,9 @@ func (m *jsonMSet) set(t *jsonTriplet, maxSize int) error {
 		if m.left -= int64(len(d.item.Body)); m.left < 0 {
 			return errorf(errJSONWork, maxExecWork(maxSize))
 		}
-		text, r, err := setJSONAt(d.item.Body, t.path, t.doc.JSON, jsonOptions{})
+		text, r, err := setJSONAt(d.item.Body, t.path, t.doc.JSON, jsonOptions{}, maxSize)
 		if err != nil && again && before != "" {
-			if _, _, err := setJSONAt(before, t.path, t.doc.JSON, jsonOptions{}); err == nil {
+			if _, _, err := setJSONAt(before, t.path, t.doc.JSON, jsonOptions{}, maxSize); err == nil {
 				return nil
 			}
 		}

@@ -129,7 +129,13 @@ func appendShortest(out []byte, quoted string) []byte {
 }
 
 // Format is how JSON.GET spaces its reply: INDENT, NEWLINE and SPACE.
-type Format struct{ Indent, Newline, Space string }
+type Format struct {
+	Indent, Newline, Space string
+
+	// Limit is the number of bytes after which Append begins no more lines, so that deep nesting cannot multiply the size.
+	// A longer result is of no use. 0: none.
+	Limit int
+}
 
 // Append appends a compact value with the format's white space: a new line before each member, element and closing
 // bracket that is not empty, as many indents as it is deep, and the space after each colon.
@@ -163,6 +169,9 @@ func (f *Format) appendAt(out []byte, text string, i, depth int) (_ []byte, end 
 }
 
 func (f *Format) newLine(out []byte, depth int) []byte {
+	if f.Limit > 0 && len(out) > f.Limit {
+		return out
+	}
 	out = append(out, f.Newline...)
 	for range depth {
 		out = append(out, f.Indent...)

@@ -195,11 +195,11 @@ func TestArrays(t *testing.T) {
 		value             string
 		start, stop, want int
 	}{{"2", 0, 0, 1}, {"2", 2, 0, 3}, {"2", 0, 1, -1}, {"2", -1, 0, 3}, {`{"b":1,"a":[]}`, 0, 0, 2}, {"2.0", 0, 0, -1}, {"9", 0, 0, -1}, {"1", -99, -99, -1}, {"2", 99, 0, 3}} {
-		if got := Index(`[1,2,{"a":[],"b":1},2]`, tt.value, tt.start, tt.stop); got != tt.want {
+		if got := Index(`[1,2,{"a":[],"b":1},2]`, NewComparison(tt.value), tt.start, tt.stop); got != tt.want {
 			t.Errorf("Index %s %d %d: %d", tt.value, tt.start, tt.stop, got)
 		}
 	}
-	if got := Index("[]", "1", 0, 0); got != -1 {
+	if got := Index("[]", NewComparison("1"), 0, 0); got != -1 {
 		t.Error(got)
 	}
 	if got, n := Append("[ 1 ]", []string{"2", "3"}); got != "[ 1,2,3 ]" || n != 3 {
@@ -342,7 +342,7 @@ func FuzzEdits(f *testing.F) {
 			if n != 1 || encoded(t, decoded(t, trimmed)) != encoded(t, []any{before[at]}) {
 				t.Fatalf("Trim %d of %s: %s", at, value, trimmed)
 			}
-			if i := Index(value, one, 0, 0); i < 0 || i > at {
+			if i := Index(value, NewComparison(one), 0, 0); i < 0 || i > at {
 				t.Fatalf("Index of %s in %s: %d", one, value, i)
 			}
 			return text, nil

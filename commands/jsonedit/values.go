@@ -34,10 +34,30 @@ func Kind(value string) string {
 // Equal reports whether two values are equal: numbers by value, an integer never to one with a fraction; objects whatever
 // the order of their members.
 func Equal(a, b string) bool {
-	if a == b {
+	return NewComparison(b).equals(a)
+}
+
+// Comparison compares a value with several others. It is not safe for concurrent use.
+type Comparison struct{ value, kind, canonical string }
+
+// NewComparison returns the comparison with a value.
+func NewComparison(value string) *Comparison { return &Comparison{value: value, kind: Kind(value)} }
+
+// equals is Equal.
+func (c *Comparison) equals(value string) bool {
+	if value == c.value {
 		return true
 	}
-	return Kind(a) == Kind(b) && string(jsontext.AppendCanonical(nil, a)) == string(jsontext.AppendCanonical(nil, b))
+	if Kind(value) != c.kind {
+		return false
+	}
+	if c.kind == "integer" {
+		return value == "-0" && c.value == "0" || value == "0" && c.value == "-0"
+	}
+	if c.canonical == "" {
+		c.canonical = string(jsontext.AppendCanonical(nil, c.value))
+	}
+	return string(jsontext.AppendCanonical(nil, value)) == c.canonical
 }
 
 // AppendToString returns a string with another one after it, both as JSON, and the length of the content in bytes.
@@ -204,9 +224,9 @@ func Trim(array string, start, stop int) (text string, length int) {
 	return "[" + array[at[start][0]:at[stop][1]] + "]", stop - start + 1
 }
 
-// Index returns the index of the first element from start on and before stop that equals a value; -1 if there is none. A
-// stop of 0 means the end. Negative indices count from the end.
-func Index(array, value string, start, stop int) int {
+// Index returns the index of the first element from start on and before stop that equals the value of c; -1 if there is
+// none. A stop of 0 means the end. Negative indices count from the end.
+func Index(array string, c *Comparison, start, stop int) int {
 	at := elements(array)
 	if start < 0 {
 		start = max(start+len(at), 0)
@@ -222,7 +242,7 @@ func Index(array, value string, start, stop int) int {
 		stop = min(stop, len(at))
 	}
 	for i := max(start, 0); i < stop; i++ {
-		if Equal(array[at[i][0]:at[i][1]], value) {
+		if c.equals(array[at[i][0]:at[i][1]]) {
 			return i
 		}
 	}

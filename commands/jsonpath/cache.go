@@ -5,10 +5,12 @@ import (
 	"sync"
 )
 
-// The cache holds paths that are at most maxCachedPath bytes long. When it is full it is emptied.
+// The cache holds paths that are at most maxCachedPath bytes long and whose patterns have at most maxCachedSteps. When it
+// is full it is emptied.
 const (
-	maxCached     = 1 << 10
-	maxCachedPath = 256
+	maxCached      = 1 << 10
+	maxCachedPath  = 256
+	maxCachedSteps = 128
 )
 
 var cache struct {
@@ -25,7 +27,7 @@ func Cached(text string) (*Path, error) {
 		return p, nil
 	}
 	p, err := Parse(text)
-	if err != nil || len(text) > maxCachedPath {
+	if err != nil || len(text) > maxCachedPath || p.large {
 		return p, err
 	}
 	cache.mu.Lock()

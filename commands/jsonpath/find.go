@@ -2,7 +2,7 @@ package jsonpath
 
 import (
 	"errors"
-	"regexp"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -18,41 +18,73 @@ func (s Span) Text(doc string) string { return doc[s.From:s.To] }
 // ErrBudget is the error of a path that would read the document too often.
 var ErrBudget = errors.New("the path reads the document too often: name more members and use fewer .. and filters")
 
+// MaxMatches is the largest number of values that a path, or a step of it, may match.
+const MaxMatches = 1 << 20
+
+// ErrMatches is the error of a path with more matches.
+var ErrMatches = fmt.Errorf("the path matches too many values: legal are up to %d", MaxMatches)
+
 // The bytes that an evaluation may read: passes times the document and a constant. A document whose values nest d deep
 // is read up to 2d times by one step with "..".
 const (
 	passes     = 64
 	leastBytes = 1 << 20
+	memberCost = 8 // what a member or element costs beside its bytes
 )
 
+// Budget is how many bytes evaluations may still read.
+type Budget int
+
+// BudgetOf returns the budget of one path on a document. Several paths of a command share one.
+func BudgetOf(doc string) Budget { return Budget(passes*len(doc) + leastBytes) }
+
 // Find appends the spans of the matches to dst. doc is valid JSON with any root. No match comes twice. The
-// order is that of RedisJSON. The error is [ErrBudget].
+// order is that of RedisJSON. The error is [ErrBudget] or [ErrMatches].
 func (p *Path) Find(dst []Span, doc string) ([]Span, error) {
+	budget := BudgetOf(doc)
+	return p.FindWithin(&budget, dst, doc)
+}
+
+// FindWithin is Find with a budget, of which it takes what it reads.
+func (p *Path) FindWithin(budget *Budget, dst []Span, doc string) ([]Span, error) {
 	e := newEvaluation(doc)
+	e.left = int(*budget)
 	for _, at := range e.run(p.steps, e.root) {
+		if e.left < 0 {
+			break
+		}
 		dst = append(dst, e.span(at))
 	}
+	*budget = Budget(e.left)
 	return dst, e.err()
 }
 
-// First returns the span of the first match; ok is false if there is none. The error is [ErrBudget].
+// First returns the span of the first match; ok is false if there is none. The error is [ErrBudget] or [ErrMatches].
 func (p *Path) First(doc string) (s Span, ok bool, err error) {
+	budget := BudgetOf(doc)
+	return p.FirstWithin(&budget, doc)
+}
+
+// FirstWithin is First with a budget, of which it takes what it reads.
+func (p *Path) FirstWithin(budget *Budget, doc string) (s Span, ok bool, err error) {
 	e := newEvaluation(doc)
+	e.left = int(*budget)
 	at := -1
 	if p.Static() {
 		at = e.follow(p.steps, e.root)
 	} else if found := e.run(p.steps, e.root); len(found) > 0 {
 		at = found[0]
 	}
-	if at < 0 || e.err() != nil {
-		return Span{}, false, e.err()
+	if at >= 0 && e.err() == nil {
+		s, ok = e.span(at), true
 	}
-	return e.span(at), true, e.err()
+	*budget = Budget(e.left)
+	return s, ok && e.err() == nil, e.err()
 }
 
 // Parents appends the spans of the objects to which a member of the path's last name can be added: those that the
 // path without its last step matches, and that have no such member. ok is false if the last step is not one name.
-// The error is [ErrBudget].
+// The error is [ErrBudget] or [ErrMatches].
 func (p *Path) Parents(dst []Span, doc string) (spans []Span, name string, ok bool, err error) {
 	if len(p.steps) == 0 {
 		return dst, "", false, nil
@@ -75,7 +107,10 @@ type evaluation struct {
 	doc    string
 	root   int           // the position of the root
 	left   int           // bytes that may still be read; negative: it has ended
+	many   bool          // it has ended because a step matches too many values
 	rooted map[int]value // the terms from the root, by their slots
+
+	patterns map[string]pattern // those that come from the document
 }
 
 func newEvaluation(doc string) evaluation {
@@ -83,10 +118,22 @@ func newEvaluation(doc string) evaluation {
 }
 
 func (e *evaluation) err() error {
-	if e.left < 0 {
+	switch {
+	case e.many:
+		return ErrMatches
+	case e.left < 0:
 		return ErrBudget
 	}
 	return nil
+}
+
+// add appends a match, and ends the evaluation if there are too many.
+func (e *evaluation) add(dst []int, at int) []int {
+	if len(dst) >= MaxMatches {
+		e.many, e.left = true, -1
+		return dst
+	}
+	return append(dst, at)
 }
 
 // span returns the span of the value at a position.
@@ -190,7 +237,7 @@ func (e *evaluation) next(w *jsontext.Walker) bool {
 	if e.left < 0 || !w.Next() {
 		return false
 	}
-	e.left -= w.Pos - w.Start
+	e.left -= w.Pos - w.Start + memberCost
 	return true
 }
 
@@ -201,13 +248,13 @@ func (e *evaluation) apply(dst []int, s *step, at int) []int {
 	case byName:
 		for _, name := range s.names {
 			if found := e.member(at, name); found >= 0 {
-				dst = append(dst, found)
+				dst = e.add(dst, found)
 			}
 		}
 	case byIndex:
 		for _, n := range s.indices {
 			if found := e.element(at, n); found >= 0 {
-				dst = append(dst, found)
+				dst = e.add(dst, found)
 			}
 		}
 	case bySlice:
@@ -221,13 +268,13 @@ func (e *evaluation) apply(dst []int, s *step, at int) []int {
 	case byFilter:
 		if !isObject && !isArray {
 			if e.selects(&s.filter, at) {
-				dst = append(dst, at)
+				dst = e.add(dst, at)
 			}
 			break
 		}
 		for w := jsontext.WalkAt(e.doc, at); e.next(&w); {
 			if e.selects(&s.filter, w.ValueFrom) {
-				dst = append(dst, w.ValueFrom)
+				dst = e.add(dst, w.ValueFrom)
 			}
 		}
 	}
@@ -237,7 +284,7 @@ func (e *evaluation) apply(dst []int, s *step, at int) []int {
 // values appends the positions of all members or elements.
 func (e *evaluation) values(dst []int, at int) []int {
 	for w := jsontext.WalkAt(e.doc, at); e.next(&w); {
-		dst = append(dst, w.ValueFrom)
+		dst = e.add(dst, w.ValueFrom)
 	}
 	return dst
 }
@@ -290,7 +337,7 @@ func (e *evaluation) slice(dst []int, s slice, at int) []int {
 	n := 0
 	for w := jsontext.WalkAt(e.doc, at); (s.open || n < to) && e.next(&w); n++ {
 		if n >= from && (n-from)%s.by == 0 {
-			dst = append(dst, w.ValueFrom)
+			dst = e.add(dst, w.ValueFrom)
 		}
 	}
 	return dst
@@ -329,7 +376,9 @@ func (e *evaluation) holds(c *condition, at int) bool {
 		return e.matches(left, &c.right, at)
 	}
 	right := e.term(&c.right, at)
-	e.left -= len(left.text) + len(right.text)
+	if e.left -= costOfCompare(left, right); e.left < 0 {
+		return false
+	}
 	return c.op.holds(left, right)
 }
 
@@ -366,26 +415,55 @@ func (e *evaluation) single(steps []step, from int) value {
 	return jsonValue(e.span(found).Text(e.doc))
 }
 
-// matches reports whether a value is a string that matches the pattern of a term.
-func (e *evaluation) matches(v value, pattern *term, at int) bool {
+// matches reports whether a value is a string that matches the pattern that a term names.
+func (e *evaluation) matches(v value, by *term, at int) bool {
 	if v.kind != stringValue {
 		return false
 	}
-	e.left -= len(v.text)
-	if pattern.kind == literal {
-		return pattern.regex != nil && pattern.regex.MatchString(v.text)
+	if by.kind == literal {
+		return e.match(by.regex, v.text)
 	}
-	p := e.term(pattern, at)
+	p := e.term(by, at)
 	if p.kind != stringValue || len(p.text) > maxPattern {
 		return false
 	}
-	e.left -= compileCost + compileCostOfByte*len(p.text)
-	regex, err := regexp.Compile(p.text)
-	return err == nil && regex.MatchString(v.text)
+	if e.left -= compileCost + compileCostOfByte*len(p.text); e.left < 0 {
+		return false
+	}
+	r, ok := e.patterns[p.text]
+	if !ok {
+		r = compilePattern(p.text)
+		e.left -= compileCostOfStep * r.steps
+		if e.patterns == nil || len(e.patterns) >= maxPatterns {
+			e.patterns = map[string]pattern{}
+		}
+		e.patterns[p.text] = r
+	}
+	return e.match(r, v.text)
 }
 
-// What compiling a pattern costs, in bytes that could be read in that time.
+// match reports whether a pattern matches a text. It charges what that may cost before.
+func (e *evaluation) match(p pattern, text string) bool {
+	e.left -= (len(text) + 1) * (1 + matchCost*p.steps)
+	return e.left >= 0 && p.regex != nil && p.regex.MatchString(text)
+}
+
+// What filters cost, in bytes that could be read in that time.
 const (
-	compileCost       = 4 << 10
-	compileCostOfByte = 256
+	compileCost       = 1 << 10 // of a pattern
+	compileCostOfByte = 16
+	compileCostOfStep = 256
+	matchCost         = 4  // of a byte of the text and a step of the pattern
+	compareCostOfByte = 16 // of objects and arrays that are compared with others
 )
+
+// maxPatterns is the number of patterns from the document that an evaluation keeps.
+const maxPatterns = 64
+
+// costOfCompare returns what the comparison of two values costs.
+func costOfCompare(v, w value) int {
+	if v.kind == container && w.kind == container {
+		return compareCostOfByte * (len(v.text) + len(w.text))
+	}
+	return len(v.text) + len(w.text)
+}

@@ -2,15 +2,11 @@ package jsonpath
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
 )
-
-// maxPattern is the size in bytes of the longest legal pattern of =~.
-const maxPattern = 1 << 10
 
 // maxNesting is how deep filters and parentheses may nest.
 const maxNesting = 32
@@ -83,6 +79,7 @@ func Parse(text string) (*Path, error) {
 	if r.err != nil {
 		return nil, r.err
 	}
+	p.large = r.patternSteps > maxCachedSteps
 	return p, nil
 }
 
@@ -99,6 +96,8 @@ type parser struct {
 	count  int // of steps
 	depth  int // of filters
 	rooted int // of terms from the root
+
+	patternSteps int // of all patterns
 }
 
 // expect notes what may stand at the position, and fails.
@@ -434,7 +433,10 @@ func (r *parser) condition() condition {
 			r.fail(r.pos, "a pattern of =~ has at most %d bytes", maxPattern)
 			return c
 		}
-		c.right.regex, _ = regexp.Compile(c.right.value.text) // one that does not compile matches nothing, as in RedisJSON
+		if c.right.regex = compilePattern(c.right.value.text); c.right.regex.large {
+			r.fail(r.pos, "a pattern of =~ has at most %d steps, its repetitions written out", maxPatternSteps)
+		}
+		r.patternSteps += c.right.regex.steps
 	}
 	return c
 }

@@ -1,9 +1,6 @@
 package jsonpath
 
-import (
-	"regexp"
-	"strings"
-)
+import "strings"
 
 const (
 	// MaxPath is the size in bytes of the longest legal path.
@@ -15,6 +12,7 @@ const (
 // Path is a compiled path. It is immutable.
 type Path struct {
 	legacy bool
+	large  bool // its patterns take much memory
 	steps  []step
 }
 
@@ -77,8 +75,8 @@ type term struct {
 	kind  termKind
 	value value // literal
 	steps []step
-	regex *regexp.Regexp // of a literal on the right of =~; nil if it is no expression
-	slot  int            // of fromRoot: where the evaluation keeps the value, which is the same for all values
+	regex pattern // of a literal on the right of =~
+	slot  int     // of fromRoot: where the evaluation keeps the value, which is the same for all values
 }
 
 type termKind uint8

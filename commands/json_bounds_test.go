@@ -1,0 +1,121 @@
+package commands
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+)
+
+// Paths, edits and replies of JSON.* end with an error where nesting, repetition or patterns multiply the work. Each of them
+// would take minutes or gigabytes.
+func TestJSONIsBounded(t *testing.T) {
+	w := newHarness(t)
+	repeat := func(s string, n int) string { return strings.Repeat(s+",", n-1) + s }
+	const many = 1_200_000
+	long := `"` + strings.Repeat("x", 1<<20) + `"`
+	for key, doc := range map[string]string{
+		"ints":  "[" + repeat("1", many) + "]",
+		"more":  "[" + repeat("1", 2*many) + "]",
+		"empty": "[" + repeat("[]", many/4) + "]",
+		"words": "[" + repeat(`"xxxxxxxx"`, many/10) + "]",
+		"deep":  strings.Repeat("[", 126) + repeat("1", many/4) + strings.Repeat("]", 126),
+		"long":  strings.Repeat(`{"a":`, 126) + `"` + strings.Repeat("x", 4<<20) + `"` + strings.Repeat("}", 126),
+	} {
+		w.expect("OK", "JSON.SET", key, "$", doc)
+	}
+	const (
+		budget  = "the path reads the document too often"
+		matches = "the path matches too many values: legal are up to 1048576"
+		reply   = "the reply takes more than"
+		growth  = "the document would have more than 16777216 bytes"
+	)
+	triplets := []string{"JSON.MSET"}
+	for range 1000 {
+		triplets = append(triplets, "ints", "$[0]", "1")
+	}
+	for _, tt := range []struct {
+		want string
+		args []string
+	}{
+		{matches, []string{"JSON.GET", "ints", "$[*]"}},
+		{matches, []string{"JSON.TYPE", "ints", "$..*"}},
+		{matches, []string{"JSON.DEL", "ints", "$[0:]"}},
+		{matches, []string{"JSON.CLEAR", "ints", "$[?(@==1)]"}},
+		{budget, []string{"JSON.GET", "deep", "$..*..*..*"}},
+		{budget, []string{"JSON.GET", "deep", "$" + strings.Repeat("..*", 100)}},
+		{budget, []string{"JSON.GET", "words", `$..[?(@=~"` + strings.Repeat(".*", 200) + `z")]`}},
+		{budget, append([]string{"JSON.GET", "ints"}, namedPaths(100)...)},
+		{budget, []string{"JSON.ARRINDEX", "deep", "$..*", "[1]"}},
+		{budget, []string{"JSON.GET", "long", "$..a"}},
+		{reply, []string{"JSON.GET", "deep", "INDENT", strings.Repeat(" ", 32), "NEWLINE", "\n", "."}},
+		{reply, append(append([]string{"JSON.MGET"}, strings.Split(strings.Repeat("long ", 200), " ")[:200]...), ".")},
+		{reply, []string{"JSON.RESP", "more"}},
+		{growth, []string{"JSON.ARRAPPEND", "empty", "$[*]", long}},
+		{growth, []string{"JSON.ARRINSERT", "empty", "$[*]", "0", long}},
+		{growth, []string{"JSON.STRAPPEND", "words", "$[*]", long}},
+		{growth, []string{"JSON.SET", "empty", "$[*]", long}},
+		{growth, []string{"JSON.MERGE", "empty", "$[*]", long}},
+		{growth, []string{"JSON.MERGE", "empty", "$[*]", `{"a":` + long + `}`}},
+		{"the triplets of JSON.MSET walk more than", triplets},
+	} {
+		start := time.Now()
+		r := w.do(1, tt.args...)
+		if r.Kind != KindError || !strings.Contains(r.Str, tt.want) {
+			t.Errorf("%.60q: got %.100s, want %s", tt.args, notation(r), tt.want)
+		}
+		if took := time.Since(start); took > 20*time.Second {
+			t.Errorf("%.60q takes %v", tt.args, took)
+		}
+	}
+	w.expect(fmt.Sprintf("(integer) %d", many), "JSON.ARRLEN", "ints")
+	w.expect(`"[[]]"`, "JSON.GET", "empty", "$[0]")
+}
+
+// namedPaths returns paths that have no match.
+func namedPaths(n int) (paths []string) {
+	for i := range n {
+		paths = append(paths, fmt.Sprintf("$..none%d", i))
+	}
+	return paths
+}
+
+// A long value that replaces nested matches is in the document once.
+func TestJSONSetOfNestedMatches(t *testing.T) {
+	w := newHarness(t)
+	w.expect("OK", "JSON.SET", "k", "$", strings.Repeat(`{"a":`, 100)+"1"+strings.Repeat("}", 100))
+	long := `"` + strings.Repeat("x", 10<<20) + `"`
+	w.expect("OK", "JSON.SET", "k", "$..a", long)
+	w.expect("(integer) 10485760", "JSON.STRLEN", "k", ".a")
+}
+
+// Every command judges its arguments before it looks for the document, and has RedisJSON's word for a plain key.
+func TestJSONOfPlainKeys(t *testing.T) {
+	w := newHarness(t)
+	w.expect("OK", "SET", "plain", "v")
+	w.expect("OK", "JSON.SET", "doc", "$", "{}")
+	for _, args := range [][]string{
+		{"JSON.ARRAPPEND", "plain", "$", "1"}, {"JSON.ARRINDEX", "plain", "$", "1"}, {"JSON.ARRINSERT", "plain", "$", "0", "1"},
+		{"JSON.ARRLEN", "plain"}, {"JSON.ARRPOP", "plain"}, {"JSON.ARRTRIM", "plain", "$", "0", "1"}, {"JSON.CLEAR", "plain"},
+		{"JSON.DEBUG", "MEMORY", "plain"}, {"JSON.DEL", "plain", "$.a"}, {"JSON.DEL", "plain"}, {"JSON.FORGET", "plain"},
+		{"JSON.GET", "plain"}, {"JSON.GET", "plain", "$"}, {"JSON.MERGE", "plain", "$", "{}"}, {"JSON.MSET", "doc", "$", "1", "plain", "$", "{}"},
+		{"JSON.NUMINCRBY", "plain", "$", "1"}, {"JSON.NUMMULTBY", "plain", "$", "1"}, {"JSON.OBJKEYS", "plain"}, {"JSON.OBJLEN", "plain"},
+		{"JSON.RESP", "plain"}, {"JSON.SET", "plain", "$", "{}"}, {"JSON.SET", "plain", "$.a", "1"}, {"JSON.STRAPPEND", "plain", `"x"`},
+		{"JSON.STRLEN", "plain"}, {"JSON.TOGGLE", "plain", "$"}, {"JSON.TYPE", "plain"},
+	} {
+		w.expect("(error) WRONGTYPE Existing key has wrong Redis type", args...)
+	}
+	w.expect("1) (nil)\n2) \"{}\"", "JSON.MGET", "plain", "doc", ".")
+	w.expect(`"v"`, "GET", "plain")
+	w.expect(`"{}"`, "JSON.GET", "doc") // MSET changed nothing
+	for _, name := range jsonCommandNames() {
+		w.expect(fmt.Sprintf("(error) ERR wrong number of arguments for '%s' command", name), name)
+	}
+}
+
+func jsonCommandNames() (names []string) {
+	for i := range jsonCommands {
+		names = append(names, jsonCommands[i].Name)
+	}
+	return names
+}
