@@ -85,7 +85,7 @@ func TestLongestID(t *testing.T) {
 	before := w.dump()
 	for _, r := range tableSorted {
 		if r.items.First == 1 {
-			args := append([]string{r.Name}, slices.Repeat([]string{"1"}, max(r.Arity, -r.Arity)-1)...)
+			args := append([]string{r.Name}, slices.Repeat([]string{"1"}, max(r.Arity, -r.Arity, r.arity(), -r.arity())-1)...)
 			if r.Name == "json.strappend" {
 				args[len(args)-1] = `"1"` // it appends strings only
 			}
