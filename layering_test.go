@@ -37,16 +37,20 @@ var layers = layerTable{
 	{"cluster/topology", "keyspace/record"},
 	{"commands/jsonedit", "commands/jsonpath query/jsontext"},
 	{"commands/jsonpath", "query/jsontext"},
+	{"commands/jsondoc", "commands/redisfmt expiry/members query/jsontext expiry"},
+	{"cluster/bus", "commands/redisfmt expiry/clock"},
+	{"commands/redisfmt", ""},
+	{"commands/scripts", "commands/scripts/cjson commands/scripts/cmsgpack commands/scripts/luastruct commands/scripts/bit commands/scripts/syntax commands/scripts/bytecode commands/scripts/pattern commands/scripts/cformat commands/scripts/lualib"},
 	{"commands/scripts/cjson", "commands/scripts/lualib query/jsontext"},
 	{"commands/scripts/cmsgpack", "commands/scripts/lualib"},
 	{"commands/scripts/luastruct", "commands/scripts/lualib"},
 	{"commands/scripts/bit", "commands/scripts/lualib"},
+	{"commands/scripts/syntax", "commands/scripts/lualib"},
+	{"commands/scripts/bytecode", ""},
+	{"commands/scripts/pattern", ""},
+	{"commands/scripts/cformat", "commands/scripts/lualib"},
 	{"commands/scripts/lualib", ""},
 	{"commands/scripts/lualib/libtest", ""}, // helps tests only
-	{"commands/jsondoc", "commands/redisfmt expiry/members query/jsontext expiry"},
-	{"cluster/bus", "commands/redisfmt expiry/clock"},
-	{"commands/redisfmt", ""},
-	{"commands/scripts", ""},
 	{"cluster/transport", "keyspace/aof expiry/clock"},
 	{"cluster/forming", "keyspace/aof keyspace/record expiry/clock"},
 	{"cluster/stores", "keyspace/aof keyspace/record"},
@@ -149,8 +153,8 @@ const clockFolder = "expiry/clock"
 const mostLines = 3600
 
 // large are packages that may be larger, with their bounds: commands has a file for each family of commands, keyspace the
-// logs of deaths and the roles of a node.
-var large = map[string]int{"commands": 1 << 20, "keyspace": 5010}
+// logs of deaths and the roles of a node, commands/scripts the opcodes and libraries of Lua, which share one state.
+var large = map[string]int{"commands": 1 << 20, "commands/scripts": 4000, "keyspace": 5010}
 
 // mostWords is the length of the first sentence of a package's documentation.
 const mostWords = 25
