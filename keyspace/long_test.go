@@ -24,7 +24,7 @@ func TestTryBeginDoesNotWait(t *testing.T) {
 	a, b := idsApart(ks)
 	var holder, tx Tx
 	ks.BeginKey(&holder, b)
-	holder.MarkLong()
+	holder.MarkLong(true)
 	if ks.TryBeginKeys(&tx, []string{b}) || ks.TryBeginKeys(&tx, []string{b, a}) {
 		t.Fatal("two transactions hold the same lock")
 	}

@@ -34,7 +34,7 @@ func (tx *Tx) withAllLocked(c *Container, f func()) {
 		return true
 	})
 	for _, p := range tx.ks.partitions {
-		if !tx.holds(p) {
+		if !tx.held.Has(p.Number) {
 			p.Mu.Lock()
 			defer p.Mu.Unlock()
 		}

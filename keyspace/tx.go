@@ -62,8 +62,7 @@ func (ks *Keyspace) BeginNone(tx *Tx) {
 	}
 }
 
-// BeginSweep begins a transaction that locks nothing: Count, Scan, Random and Stats lock one partition after the
-// other. It must not use Get, Put and Delete.
+// BeginSweep locks nothing: Count, Scan, Random and Stats lock one partition after the other. Get, Put and Delete are illegal.
 func (ks *Keyspace) BeginSweep(tx *Tx) { ks.BeginNone(tx) }
 
 // BeginKey locks the partition of one id, then freezes the time.
@@ -95,18 +94,14 @@ func (ks *Keyspace) BeginKeys(tx *Tx, ids []string) {
 
 // BeginAll locks every partition. Changes of containers need it.
 func (ks *Keyspace) BeginAll(tx *Tx) {
-	ks.lockAll(tx)
-	tx.saw(ks.leased(tx.now))
-	if ks.role != nil {
-		tx.beginRole()
-	}
+	tx.held.LockAll(&ks.locks)
+	ks.BeginNone(tx)
 }
 
 // lockAll is BeginAll for internal work that reveals nothing to clients.
 func (ks *Keyspace) lockAll(tx *Tx) {
 	tx.held.LockAll(&ks.locks)
-	tx.ks = ks
-	tx.now = ks.opt.Clock.Now()
+	tx.ks, tx.now = ks, ks.opt.Clock.Now()
 }
 
 // Close hands the transaction's changes to the journal as one atomic group and releases the locks. The returned
@@ -206,15 +201,13 @@ func (tx *Tx) eachLocked(f func(p *partition)) {
 	}
 }
 
-func (tx *Tx) holds(p *partition) bool { return tx.held.Has(p.Number) }
-
 // partition returns the partition of an id, which the transaction must have locked.
 func (tx *Tx) partition(id string) *partition {
 	if tx.single != nil && tx.singleID == id {
 		return tx.single
 	}
 	p := tx.ks.partitionOf(id)
-	if !tx.holds(p) {
+	if !tx.held.Has(p.Number) {
 		panic("keyspace: item of a partition that the transaction has not locked")
 	}
 	return p
@@ -232,7 +225,7 @@ func (tx *Tx) eachPartition(f func(p *partition) (more bool)) {
 
 // within calls f with one partition locked.
 func (tx *Tx) within(p *partition, f func(p *partition) (more bool)) bool {
-	if !tx.holds(p) {
+	if !tx.held.Has(p.Number) {
 		p.Mu.Lock()
 		defer p.Mu.Unlock()
 		defer p.Clean()

@@ -61,7 +61,7 @@ func TestTryLock(t *testing.T) {
 	s, long, h := newSet(3), Held{}, Held{}
 	s.locks[2].Lock()
 	long.One(s, 2)
-	long.MarkLong()
+	long.MarkLong(true)
 	for _, n := range []int{0, 2} {
 		h.Choose(n)
 	}
