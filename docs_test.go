@@ -152,7 +152,7 @@ func difference(got, want string) string {
 }
 
 // commandGroups are the groups of commands in the order of the tables.
-var commandGroups = []string{"container", "document", "json", "string", "stream", "generic", "transactions", "pubsub", "connection", "server", "cluster", "sentinel"}
+var commandGroups = []string{"container", "document", "json", "string", "stream", "generic", "transactions", "scripting", "pubsub", "connection", "server", "cluster", "sentinel"}
 
 // eachCommand visits the commands and subcommands that can be called, with their full names, by group.
 func eachCommand(visit func(name string, c *commands.Command)) {

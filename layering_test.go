@@ -33,7 +33,7 @@ var layers = layerTable{
 	{"server/config", "cluster/entry commands commands/redisfmt keyspace keyspace/undo keyspace/eviction"},
 	{"server/metrics", "commands cluster/topology expiry/clock"},
 	{"server/turns", ""},
-	{"commands", "cluster/bus cluster/entry cluster/topology commands/jsondoc commands/jsonedit commands/jsonpath commands/redisfmt keyspace keyspace/replica keyspace/groups keyspace/selection keyspace/undo keyspace/foresight keyspace/eviction keyspace/index keyspace/deaths keyspace/streamid query/page query/predicates query query/jsontext expiry expiry/clock"},
+	{"commands", "cluster/bus cluster/entry cluster/topology commands/jsondoc commands/jsonedit commands/jsonpath commands/redisfmt commands/scripts keyspace keyspace/replica keyspace/groups keyspace/selection keyspace/undo keyspace/foresight keyspace/eviction keyspace/index keyspace/deaths keyspace/streamid query/page query/predicates query query/jsontext expiry expiry/clock"},
 	{"cluster/topology", "keyspace/record"},
 	{"commands/jsonedit", "commands/jsonpath query/jsontext"},
 	{"commands/jsonpath", "query/jsontext"},

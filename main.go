@@ -103,6 +103,8 @@ func run(options *config.Config) error {
 	engine.Slowlog.SetThreshold(settings.SlowlogThreshold)
 	engine.Slowlog.SetLength(settings.SlowlogLength)
 	engine.QueryBudget.Store(int64(settings.QueryBudget))
+	engine.Scripts.SetEnabled(settings.Scripts)
+	engine.Scripts.SetTimeLimit(settings.LuaTimeLimit)
 	engine.Latency.SetThreshold(settings.LatencyThreshold)
 	engine.SetLatencyTracking(settings.LatencyTracking)
 	engine.SetLatencyPercentiles(settings.LatencyPercentiles)
@@ -139,6 +141,7 @@ func run(options *config.Config) error {
 	log.Info().Msg("stopping: finishing running commands")
 	drain, cancel := context.WithTimeout(context.Background(), drainTime)
 	defer cancel()
+	engine.Scripts.Stop()
 	storage.beforeStop(drain)
 	if err := srv.Stop(drain); err != nil {
 		log.Warn().Msg("some clients were disconnected: their commands did not finish, or they did not take their replies in time")
@@ -272,6 +275,10 @@ func applyChanges(options *config.Config, engine *commands.Engine) {
 	})
 	on("slowlog-log-slower-than", func(s *config.Settings) { engine.Slowlog.SetThreshold(s.SlowlogThreshold) })
 	on("query-budget", func(s *config.Settings) { engine.QueryBudget.Store(int64(s.QueryBudget)) })
+	on("scripts", func(s *config.Settings) { engine.Scripts.SetEnabled(s.Scripts) })
+	for _, option := range []string{"lua-time-limit", "busy-reply-threshold"} {
+		on(option, func(s *config.Settings) { engine.Scripts.SetTimeLimit(s.LuaTimeLimit) })
+	}
 	on("slowlog-max-len", func(s *config.Settings) { engine.Slowlog.SetLength(s.SlowlogLength) })
 	on("latency-monitor-threshold", func(s *config.Settings) { engine.Latency.SetThreshold(s.LatencyThreshold) })
 	on("latency-tracking", func(s *config.Settings) { engine.SetLatencyTracking(s.LatencyTracking) })

@@ -66,7 +66,7 @@ func TestIllegalOptionsStopTheStart(t *testing.T) {
 		"partitions": "0", "appendfsync": "sometimes", "active-expire-effort": "11", "loglevel": "loud", "log-format": "xml", "supervised": "upstart",
 		"proto-max-bulk-len": "1mb", "databases": "32", "maxmemory": "1tb", "maxmemory-policy": "lru", "maxmemory-samples": "0", "lfu-log-factor": "-1", "lfu-decay-time": "1h", "maxmemory-clients": "101%",
 		"auto-compact-percentage": "all", "auto-compact-min-size": "-1", "scrub-interval": "daily", "erase-within": "599", "disk-reserve": "some",
-		"slowlog-log-slower-than": "-2", "slowlog-max-len": "-1", "max-containers": "-1", "undo-window": "604801", "query-budget": "0", "latency-monitor-threshold": "-1",
+		"slowlog-log-slower-than": "-2", "slowlog-max-len": "-1", "max-containers": "-1", "undo-window": "604801", "query-budget": "0", "scripts": "maybe", "lua-time-limit": "-1", "busy-reply-threshold": "-1", "latency-monitor-threshold": "-1",
 		"latency-tracking": "perhaps", "latency-tracking-info-percentiles": "101", "metrics-addr": "9121", "metrics-pprof": "true", "metrics-hosts": strings.Repeat("a ", 65), "auth-timeout": "-1", "reserved-clients": "all",
 		"notify-keyspace-events": "KEAq", "client-output-buffer-limit": "pubsub 1", "cluster-enabled": "yes", "daemonize": "yes",
 		"cluster-id": "a b", "cluster-addr": "7001", "cluster-announce-addr": "h", "cluster-peers": "a", "cluster-node-timeout": "1s", "cluster-read-index": "1", "cluster-proxy": "1",

@@ -116,6 +116,7 @@ func (e *Engine) LeaderChanged(v *topology.View) {
 	}
 	if l.led && !v.Leads() {
 		e.waiters.deposeAll()
+		e.Scripts.endAll(errScriptDeposed)
 		if !e.proxy.Load() { // else they are served on
 			e.disconnectLed()
 		}

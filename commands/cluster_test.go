@@ -110,7 +110,7 @@ func TestPlaces(t *testing.T) {
 // local are the commands that every node serves, with their subcommands.
 var local = strings.Fields("acl asking auth backup bgrewriteaof bgsave client cluster command compact config discard echo exec hello info " +
 	"lastsave json.debug|help latency memory|doctor memory|help memory|malloc-stats memory|purge memory|stats module monitor multi object|help ping psubscribe " +
-	"publish pubsub punsubscribe quit readonly readwrite reset role save scrub select sentinel shutdown slowlog spublish ssubscribe subscribe " +
+	"publish pubsub punsubscribe quit readonly readwrite reset role save script scrub select sentinel shutdown slowlog spublish ssubscribe subscribe " +
 	"sunsubscribe time unsubscribe unwatch wait " +
 	"xgroup|help xinfo|help")
 

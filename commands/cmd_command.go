@@ -129,7 +129,7 @@ func parseCommandGetKeys(in *Input, show func(r *row, args []string) Reply) (Run
 		return nil, errNoKeys
 	case err != nil:
 		return nil, errKeysArity
-	case len(r.keys(args)) == 0:
+	case len(r.keys(args)) == 0 && r.Scope != ScopeScript:
 		return nil, errKeysInvalid
 	}
 	return func(*Context) Reply { return show(r, args) }, nil
@@ -240,7 +240,10 @@ func (f Flags) names() []string {
 // flagNames returns the names of the reported flags, of what follows from the keys too.
 func (r *row) flagNames() []string {
 	names := r.Flags.names()
-	if r.KeysAfter.Word != "" {
+	if r.Scope == ScopeScript {
+		names = append(names, "skip_monitor", "no_mandatory_keys")
+	}
+	if r.hasMovableKeys() {
 		names = append(names, "movablekeys")
 	}
 	return names
@@ -249,7 +252,7 @@ func (r *row) flagNames() []string {
 // categoryOrder are the ACL categories in Redis' order, then mayfly's own.
 var categoryOrder = []string{
 	"keyspace", "read", "write", "string", "stream", "pubsub", "admin", "fast", "slow", "blocking", "dangerous",
-	"connection", "transaction",
+	"connection", "transaction", "scripting",
 	"container", "document", "json",
 }
 
@@ -262,7 +265,7 @@ var groupCategories = map[string]string{"generic": "keyspace", "transactions": "
 func (r *row) categories() []string {
 	in := map[string]bool{
 		"write":     r.Flags&Write != 0,
-		"read":      r.Flags&ReadOnly != 0,
+		"read":      r.Flags&ReadOnly != 0 && r.Scope != ScopeScript,
 		"admin":     r.Flags&Admin != 0,
 		"dangerous": r.Flags&Admin != 0,
 		"pubsub":    r.Flags&PubSub != 0,
@@ -296,6 +299,9 @@ func (r *row) categories() []string {
 func (r *row) keySpecs() []Reply {
 	if r.KeysAfter.Word != "" {
 		return []Reply{r.keywordSpec()}
+	}
+	if r.Scope == ScopeScript {
+		return []Reply{r.numkeysSpec()}
 	}
 	if r.Keys.First == 0 {
 		return nil
@@ -340,6 +346,21 @@ func (r *row) keywordSpec() Reply {
 	)
 }
 
+// numkeysSpec is the key specification of EVAL and its relatives.
+func (r *row) numkeysSpec() Reply {
+	return Map(
+		Bulk("flags"), statuses(strings.Fields(r.accesses()[0])),
+		Bulk("begin_search"), Map(
+			Bulk("type"), Bulk("index"),
+			Bulk("spec"), Map(Bulk("index"), Count(numkeysAt)),
+		),
+		Bulk("find_keys"), Map(
+			Bulk("type"), Bulk("keynum"),
+			Bulk("spec"), Map(Bulk("keynumidx"), Integer(0), Bulk("firstkey"), Integer(1), Bulk("keystep"), Integer(1)),
+		),
+	)
+}
+
 // docsOfAll is the reply of COMMAND DOCS for rows.
 func docsOfAll(list []*row) Reply {
 	var docs []Reply
@@ -362,7 +383,7 @@ func commandDocs(r *row) Reply {
 			boundsAreIDs(args)
 		}
 		switch {
-		case r.KeysAfter.Word != "":
+		case r.hasMovableKeys():
 			markNamed(args, "key")
 		case r.hasKeys():
 			markKeys(args, r.Keys, 1+strings.Count(r.full, "|"))

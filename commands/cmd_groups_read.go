@@ -68,7 +68,7 @@ func parseXReadGroup(in *Input) (Run, error) {
 		if served == nil {
 			return x.blockOnStreams(&o, nil)
 		}
-		return streamsReply(x.Session, served)
+		return streamsReply(x, served)
 	}, nil
 }
 

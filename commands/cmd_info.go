@@ -214,6 +214,10 @@ func (r *infoReport) memorySection() {
 	if system := systemBytes(); system > 0 {
 		r.bytesField("total_system_memory", system)
 	}
+	cached := r.x.Engine.Scripts.Stats()
+	r.field("used_memory_scripts_eval", cached.Bytes)
+	r.field("number_of_cached_scripts", cached.Scripts)
+	r.bytesField("used_memory_scripts", uint64(cached.Bytes))
 	r.bytesField("maxmemory", m.limit)
 	r.field("maxmemory_policy", r.x.Engine.Keyspace().Eviction().Policy)
 	r.field("mem_clients_normal", r.host.ClientMemory) // held for clients besides items
@@ -290,6 +294,7 @@ func (r *infoReport) statsSection() {
 	r.field("expire_cycle_cpu_milliseconds", c.expiry.TimeSpent.Milliseconds())
 	r.field("evicted_keys", c.evicted)
 	r.field("evicted_clients", r.host.EvictedClients)
+	r.field("evicted_scripts", r.x.Engine.Scripts.Stats().Evicted)
 	r.field("keyspace_hits", c.hits)
 	r.field("keyspace_misses", c.misses)
 	r.field("pubsub_channels", r.x.Engine.Broker.countNames(subChannel))

@@ -150,14 +150,14 @@ func numbersReply(x *Context, r Reply) Reply {
 	switch {
 	case x.outside != nil || r.Kind == KindError:
 		return r
-	case x.Session.Proto == 3 && r.Kind == KindArray:
+	case x.proto() == 3 && r.Kind == KindArray:
 		for i, e := range r.Elems {
 			if e.Kind == KindBulk {
 				r.Elems[i] = scalarReply(e.Str)
 			}
 		}
 		return r
-	case x.Session.Proto == 3 && r.Kind == KindBulk:
+	case x.proto() == 3 && r.Kind == KindBulk:
 		return Array(scalarReply(r.Str))
 	case r.Kind == KindArray:
 		texts := make([]string, len(r.Elems))
@@ -291,7 +291,7 @@ func parseJSONArrPop(in *Input) (Run, error) {
 		}
 	}}.run(in, p, "json.arrpop")
 	return func(x *Context) Reply {
-		if formatted && x.Session.Proto != 3 {
+		if formatted && x.proto() != 3 {
 			return Fail(errJSONResp2)
 		}
 		return run(x)

@@ -243,7 +243,7 @@ func parseJSONType(in *Input) (Run, error) {
 // inArrayOnRESP3 returns a Run with its reply in an array if the connection speaks RESP3.
 func inArrayOnRESP3(run Run) Run {
 	wrap := func(x *Context, r Reply) Reply {
-		if x.Session.Proto == 3 && r.Kind != KindError {
+		if x.proto() == 3 && r.Kind != KindError {
 			return Array(r)
 		}
 		return r
@@ -417,7 +417,7 @@ func parseJSONGet(in *Input) (Run, error) {
 		g.paths = []jsonPath{root}
 	}
 	return func(x *Context) Reply {
-		if x.Session.Proto != 3 {
+		if x.proto() != 3 {
 			if early {
 				return Fail(errJSONResp2)
 			}

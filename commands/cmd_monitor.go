@@ -48,7 +48,12 @@ func (b *Broker) stopMonitoring(s *Session) {
 
 // showCommand shows a command that has run at a time in µs to all sessions of MONITOR.
 func (b *Broker) showCommand(s *Session, now int64, args []string) {
-	line := Status(monitorLine(s, now, args))
+	b.show(s, monitorLine(s, now, args))
+}
+
+// show shows a line about a command of a session to all sessions of MONITOR.
+func (b *Broker) show(s *Session, text string) {
+	line := Status(text)
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if s.monitoring {
@@ -66,6 +71,11 @@ func monitorLine(s *Session, now int64, args []string) string {
 	if s.viaUnixSocket() {
 		addr = "unix:" + strings.TrimSuffix(s.LAddr, ":0")
 	}
+	return monitorLineOf(addr, s, now, args)
+}
+
+// monitorLineOf is monitorLine with another word for the address: "lua" for commands of scripts.
+func monitorLineOf(addr string, s *Session, now int64, args []string) string {
 	var line strings.Builder
 	fmt.Fprintf(&line, "%d.%06d [%d %s]", now/1e6, now%1e6, s.databaseNumber, addr)
 	for _, arg := range args {

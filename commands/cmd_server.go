@@ -206,6 +206,9 @@ func parseShutdown(in *Input) (Run, error) {
 		if abort { // a shutdown starts at once and cannot be aborted
 			return Fail(errNoShutdown)
 		}
+		if !nosave && x.Engine.pause.isBusy() {
+			return Fail(errBusy)
+		}
 		if err := x.unsaved(); err != nil && !force && !nosave {
 			x.Engine.Log.Error().Err(err).Msg("SHUTDOWN refused: it would lose writes that are not on disk; use FORCE to shut down anyway")
 			return Fail(errShutdown)

@@ -40,7 +40,7 @@ func parseRead(in *Input) (Run, error) {
 		if served == nil {
 			return x.blockOnStreams(&o, after)
 		}
-		return streamsReply(x.Session, served)
+		return streamsReply(x, served)
 	}, nil
 }
 

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"mayfly/commands/redisfmt"
+	"mayfly/commands/scripts"
 	"mayfly/keyspace"
 )
 
@@ -113,6 +114,9 @@ const (
 	ScopeAll
 	// ScopeQueue locks the ids of the commands queued for EXEC, and the watched ids.
 	ScopeQueue
+	// ScopeScript locks the keys that EVAL names, or everything: see script_run.go. The argument after the script is
+	// the number of keys, and they follow.
+	ScopeScript
 )
 
 // Flags are the properties of a command, in the terms of Redis.
@@ -125,7 +129,7 @@ const (
 	DenyOOM                           // may grow memory; refused at the memory limit
 	Admin                             // administers the server
 	PubSub                            // of publish/subscribe
-	NoScript                          // (reported only)
+	NoScript                          // not allowed within scripts
 	Blocking                          // may wait with its reply: see waiters
 	Loading                           // allowed while the data is being loaded
 	Stale                             // (reported only)
@@ -134,7 +138,7 @@ const (
 	NoAuth                            // allowed before authentication
 	NoAsyncLoading                    // (reported only)
 	NoMulti                           // not allowed between MULTI and EXEC
-	AllowBusy                         // (reported only)
+	AllowBusy                         // allowed while a script exceeds lua-time-limit
 	Immediate                         // runs between MULTI and EXEC instead of being queued
 	Publishes                         // sends messages; CLIENT PAUSE WRITE holds it back like a write
 	AllowSubscribed                   // allowed in the subscribed mode of RESP2
@@ -144,6 +148,7 @@ const (
 	Waits                             // may wait for other nodes
 	OnLeader                          // in a cluster, runs on the leader only, although it neither reads nor writes data
 	OnlyInCluster                     // unknown to a server without a cluster
+	MayWrite                          // runs commands that may write; CLIENT PAUSE WRITE holds it back like a write
 )
 
 // Input is what Parse may read.
@@ -156,6 +161,8 @@ type Input struct {
 	MaxValue int
 
 	put putInput // the result of parsing DOC.PUT
+
+	script *scripts.Script // of EVAL or a relative; nil: not known yet
 
 	receivers int  // of a PUBLISH in a transaction, if matched
 	matched   bool // the receivers are known already
@@ -176,6 +183,10 @@ type Context struct {
 	work     int64       // of an EXEC so far
 	mostWork int64       // see maxExecWork
 	examined int         // by the queries of the EXEC, as they count for query-budget
+
+	script      *scriptRun // that runs now; nil: none does
+	scriptError error      // why the script has been rolled back; nil: it has not
+	counted     bool       // the error that the script replies is in the statistics already
 
 	pieces  keyspace.LSN // covers the transactions of inPieces
 	refusal error        // why inPieces has ended before its last piece; nil: it has not

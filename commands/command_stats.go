@@ -185,7 +185,7 @@ func (e *Engine) recordCall(s *Session, r *row, args []string, start time.Durati
 		}
 		e.Latency.record(event, e.Now(), took)
 	}
-	if e.Broker.monitoringSessions.Load() > 0 && r.Flags&Admin == 0 {
+	if e.Broker.monitoringSessions.Load() > 0 && r.Flags&Admin == 0 && !(r.Scope == ScopeScript && s.scriptShown) {
 		e.Broker.showCommand(s, e.Micros(), redacted(r, args))
 	}
 }

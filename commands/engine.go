@@ -35,6 +35,8 @@ type Engine struct {
 
 	configLog LogLimiter // limits the lines about CONFIG SET
 
+	Scripts Scripts
+
 	stats   statistics
 	queries queryStats
 	waiters waiters
@@ -154,8 +156,8 @@ type Outcome struct {
 //
 // The checks come in Redis' order, so a command with several mistakes gets the error that Redis reports.
 func (e *Engine) Execute(s *Session, args []string) (out Outcome) {
-	if resume := e.pausedUntil(s, args); resume != nil {
-		return Outcome{Deferred: true, Resume: resume}
+	if g := e.pause.gate.Load(); g != nil && e.heldBack(s, args, g, &out) {
+		return out
 	}
 	start, mode := s.startTime(), s.replies
 	s.current = nil
@@ -177,7 +179,9 @@ func (e *Engine) Execute(s *Session, args []string) (out Outcome) {
 	} else {
 		s.ResetTimer()
 	}
-	e.stats.countReply(s, reply)
+	if reply.Kind == KindError && (s.current == nil || s.current.Scope != ScopeScript || !s.ctx.counted) {
+		e.stats.countReply(s, reply)
+	}
 	if s.current != nil && s.current.Scope == ScopeQueue {
 		s.replies.filterExec(mode, reply)
 	} else {
@@ -300,7 +304,7 @@ func (s *Session) admitMode(r *row) error {
 	if s.inSubscribedMode() && r.Flags&AllowSubscribed == 0 {
 		return errorf(errOnlySubscribed, r.full)
 	}
-	if s.monitoring && r.Flags&(Write|ReadOnly|Publishes) != 0 {
+	if s.monitoring && r.Flags&(Write|MayWrite|ReadOnly|Publishes) != 0 {
 		return errMonitoring
 	}
 	return nil
@@ -366,7 +370,7 @@ func (e *Engine) run(s *Session, r *row, args []string, run Run, out *Outcome) e
 		return nil
 	}
 	if !s.OnLoop && s.locksLong(r, args, weight) {
-		s.tx.MarkLong()
+		s.tx.MarkLong(true)
 	}
 	s.noteCommand(r, s.tx.Now())
 	out.Reply = run(&s.ctx)
@@ -409,9 +413,11 @@ func (e *Engine) begin(s *Session, r *row, args []string) error {
 		case ScopeSweep:
 			ks.BeginSweep(&s.tx)
 		case ScopeAll:
-			ks.BeginAll(&s.tx)
+			return e.beginAll(s)
 		case ScopeQueue:
 			return e.beginQueue(s)
+		case ScopeScript:
+			return e.beginScript(s, r, args)
 		}
 		return nil
 	}
@@ -428,20 +434,22 @@ func (e *Engine) begin(s *Session, r *row, args []string) error {
 	if len(s.idBuffer) > slowArgs && r.Flags&Write != 0 {
 		s.tx.Reserve(len(s.idBuffer))
 	}
-	return s.beginKeys(s.idBuffer)
+	return e.beginKeys(s, s.idBuffer)
 }
 
 // errLocked means that a transaction has locked an id for long, and that the session must not wait for it on
 // its loop.
 var errLocked = errors.New("locked")
 
-// beginKeys starts the session's transaction on ids. The error is errLocked.
-func (s *Session) beginKeys(ids []string) error {
+// beginKeys starts the session's transaction on ids. The error is errLocked or errBusy.
+func (e *Engine) beginKeys(s *Session, ids []string) error {
 	switch {
 	case s.OnLoop:
 		if !s.keyspace.TryBeginKeys(&s.tx, ids) {
 			return errLocked
 		}
+	case e.Scripts.used.Load():
+		return e.beginWaiting(func() bool { return s.keyspace.TryBeginKeys(&s.tx, ids) })
 	case len(ids) == 1:
 		s.keyspace.BeginKey(&s.tx, ids[0])
 	default:

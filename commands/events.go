@@ -154,6 +154,10 @@ func (x *Context) notify(e eventKind, c *keyspace.Container, id string) {
 
 // publish adds an event to the command's batch, which is flushed after the transaction.
 func (x *Context) publish(ev event) {
+	if x.script != nil {
+		x.script.hold(ev)
+		return
+	}
 	if x.batch == nil {
 		x.batch = new(eventBatch)
 	}

@@ -122,7 +122,7 @@ func (e *Engine) forward(s *Session, r *row, args []string, refusal error, out *
 		var selected string
 		for i := range s.multi.commands {
 			c := &s.multi.commands[i]
-			f.Commands = append(f.Commands, slices.Clone(c.in.Args))
+			f.Commands = append(f.Commands, slices.Clone(e.withBody(c.row, c.in.Args)))
 			if c.row.Name == "select" && len(c.in.Args) == 2 {
 				selected = c.in.Args[1]
 			}
@@ -141,7 +141,7 @@ func (e *Engine) forward(s *Session, r *row, args []string, refusal error, out *
 			f.Kind, s.remote = ForwardWatch, watches
 		}
 	}
-	f.Commands = append(f.Commands, args)
+	f.Commands = append(f.Commands, e.withBody(r, args))
 	s.noteCommand(r, e.Now())
 	reply := OK
 	s.replies.filter(&reply)
@@ -149,6 +149,21 @@ func (e *Engine) forward(s *Session, r *row, args []string, refusal error, out *
 	s.ResetTimer()
 	out.Forward = f
 	return nil, true
+}
+
+// withBody returns the arguments of a command for the leader. It may not know a script that this node has cached: EVALSHA
+// becomes EVAL with the body.
+func (e *Engine) withBody(r *row, args []string) []string {
+	if r.Scope != ScopeScript || !namesScript(args) {
+		return args
+	}
+	script, ok := e.Scripts.cache.Get(args[1])
+	if !ok {
+		return args
+	}
+	args = slices.Clone(args)
+	args[0], args[1] = strings.ReplaceAll(r.Name, "sha", ""), script.Body()
+	return args
 }
 
 // checkForwarded returns an error if a queued command is about this node or this connection: the leader cannot run it.

@@ -26,6 +26,8 @@ func (e *Engine) SetMaxMemory(bytes int64) { e.memory.bytes.Store(bytes) }
 //  2. every command that MULTI queues, since the queue takes memory;
 //  3. EXEC, if a queued command has the flag DenyOOM.
 //
+// Scripts run, but learn of the lack: see scriptRun.admitCall.
+//
 // Reads and deletes always run. Without a limit the check costs one atomic load.
 func (e *Engine) checkMemory(s *Session, r *row, args []string, out *Outcome) error {
 	limit := e.memory.bytes.Load()
@@ -39,13 +41,18 @@ func (e *Engine) checkMemory(s *Session, r *row, args []string, out *Outcome) er
 	case queues:
 		flags |= DenyOOM
 	}
-	if flags&DenyOOM == 0 || e.Keyspace().Used() <= limit || e.paused() {
+	s.scriptOOM = false
+	if flags&(DenyOOM|MayWrite) == 0 || e.Keyspace().Used() <= limit || e.paused() {
 		return nil
 	}
 	for _, arg := range args {
 		size += len(arg)
 	}
 	if !e.evict(s, limit, size, out) {
+		if flags&DenyOOM == 0 {
+			s.scriptOOM = true
+			return nil
+		}
 		return errOOM
 	}
 	return nil

@@ -11,9 +11,41 @@ import (
 // Redis nothing is removed meanwhile: dead items are absent, but stay in memory, and nothing is evicted. The
 // zero value is no pause. Safe for concurrent use.
 type pause struct {
+	gate     atomic.Pointer[gate]      // what holds commands back; nil: nothing does
 	keepDead func(until int64)         // keeps dead items in memory until a time (ms), 0 for no longer
 	term     atomic.Pointer[pauseTerm] // nil without a pause
-	mu       sync.Mutex                // held while term changes; protects keepDead
+	mu       sync.Mutex                // held while term and gate change; protects keepDead and busy
+	busy     bool                      // see setBusy
+}
+
+// gate is what holds commands back: a pause, a busy script or both.
+type gate struct{ paused, busy bool }
+
+// setBusy sets whether a script has exceeded the time limit, so that commands are refused.
+func (p *pause) setBusy(busy bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.busy = busy
+	p.setGateLocked()
+}
+
+func (p *pause) setGateLocked() {
+	g := &gate{paused: p.term.Load() != nil, busy: p.busy}
+	if *g == (gate{}) {
+		g = nil
+	}
+	p.gate.Store(g)
+}
+
+// heldBack reports whether a command must wait, or is refused, as the outcome says.
+func (e *Engine) heldBack(s *Session, args []string, g *gate, out *Outcome) bool {
+	if g.paused {
+		if out.Resume = e.pausedUntil(s, args); out.Resume != nil {
+			out.Deferred = true
+			return true
+		}
+	}
+	return g.busy && e.refuseBusy(s, args, out)
 }
 
 // pauseTerm is a pause with a fixed end. A longer one may replace it.
@@ -55,7 +87,9 @@ func (p *pause) replaceLocked(term *pauseTerm) {
 	case p.keepDead != nil:
 		p.keepDead(0)
 	}
-	if old := p.term.Swap(term); old != nil {
+	old := p.term.Swap(term)
+	p.setGateLocked()
+	if old != nil {
 		old.timer.Stop()
 		close(old.over)
 	}
@@ -76,7 +110,7 @@ func (e *Engine) pausedUntil(s *Session, args []string) <-chan struct{} {
 	if r.Scope == ScopeQueue {
 		flags |= s.multi.flags
 	}
-	if !term.all && flags&(Write|Publishes) == 0 {
+	if !term.all && flags&(Write|MayWrite|Publishes) == 0 {
 		return nil
 	}
 	return term.over

@@ -21,8 +21,9 @@ const (
 	KindPush                  // Elems; RESP2: array
 	KindDouble                // Dbl; RESP2: bulk string
 	KindBool                  // Int 0 or 1; RESP2: integer
-	KindVerbatim              // Str, text; RESP2: bulk string
+	KindVerbatim              // Str, text; RESP2: bulk string. With Int 1 Str begins with its format: "mkd:"
 	KindSeveral               // Elems: several replies in sequence (SUBSCRIBE a b)
+	KindBigNumber             // Str, digits; RESP2: bulk string
 	KindProtocol              // Elems: one reply, to be rendered for protocol Int, whatever the connection's (HELLO in EXEC)
 )
 

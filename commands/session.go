@@ -74,6 +74,10 @@ type Session struct {
 	readonly bool        // READONLY: reads of this node's past are welcome
 	service  service     // of the running command; see cluster_admission.go
 
+	scriptAll   bool // the script runs again, with all partitions locked
+	scriptOOM   bool // before the script no memory could be freed
+	scriptShown bool // MONITOR shows what the script calls
+
 	wait *wait // of the running command, which waits; nil: it does not
 
 	waited time.Duration // of the running command and of those read with it for the cluster, besides what awaits says

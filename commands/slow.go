@@ -44,7 +44,7 @@ func (r *row) isSlow(args []string) bool {
 	switch {
 	case r.Flags&(Admin|Waits) != 0:
 	case r.Flags&PubSub != 0 && r.Flags&Publishes == 0:
-	case r.Scope == ScopeSweep, r.Scope == ScopeAll:
+	case r.Scope == ScopeSweep, r.Scope == ScopeAll, r.Scope == ScopeScript:
 	default:
 		return r.computes(args)
 	}

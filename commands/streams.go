@@ -222,8 +222,8 @@ func parseTimeout(text string) (ms int64, err error) {
 }
 
 // streamsReply is the reply of XREAD: names of streams, each followed by an array of its entries.
-func streamsReply(s *Session, served []Reply) Reply {
-	if s.Proto == 3 {
+func streamsReply(x *Context, served []Reply) Reply {
+	if x.proto() == 3 {
 		return Map(served...)
 	}
 	list := make([]Reply, 0, len(served)/2)

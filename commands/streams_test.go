@@ -298,7 +298,7 @@ func TestXReadBlocks(t *testing.T) {
 	b.waits()
 	w.die("c", 1)
 	last := w.logged("c", streamid.ID{})[2]
-	b.expect(notation(streamsReply(w.session(2), []Reply{Bulk(streamKey), Array(entryReply(&last))})))
+	b.expect(notation(streamsReply(&Context{Session: w.session(2)}, []Reply{Bulk(streamKey), Array(entryReply(&last))})))
 
 	// What is there is returned at once, without the limit of a wait.
 	if r := w.do(2, "XREAD", "BLOCK", "0", "STREAMS", streamKey, "0"); len(r.Elems[0].Elems[1].Elems) != 3 {
@@ -323,7 +323,7 @@ func TestXReadBlocksForALogToCome(t *testing.T) {
 	w.logDeaths("c")
 	w.die("c", 1)
 	entry := w.logged("c", streamid.ID{})[0]
-	b.expect(notation(streamsReply(w.session(2), []Reply{Bulk(streamKey), Array(entryReply(&entry))})))
+	b.expect(notation(streamsReply(&Context{Session: w.session(2)}, []Reply{Bulk(streamKey), Array(entryReply(&entry))})))
 }
 
 // A death in another container and entries that have gone wake a reader in vain: it goes on waiting behind the same id.
@@ -341,7 +341,7 @@ func TestXReadGoesOnWaiting(t *testing.T) {
 	w.expect("(integer) 1", "XTRIM", streamKey, "MAXLEN", "0")
 	b.waits()
 	w.die("c", 1)
-	if b.expect(notation(streamsReply(w.session(2), []Reply{Bulk(streamKey), Array(entryReply(&w.logged("c", streamid.ID{})[0]))}))); t.Failed() {
+	if b.expect(notation(streamsReply(&Context{Session: w.session(2)}, []Reply{Bulk(streamKey), Array(entryReply(&w.logged("c", streamid.ID{})[0]))}))); t.Failed() {
 		t.Log(w.idsOf(streamKey))
 	}
 }
@@ -388,7 +388,7 @@ func TestPauseHoldsBackWhoHasWaited(t *testing.T) {
 	b.again()
 	b.waits()
 	w.engine.pause.finish(nil)
-	b.expect(notation(streamsReply(w.session(2), []Reply{Bulk(streamKey), Array(entryReply(&w.logged("c", streamid.ID{})[0]))})))
+	b.expect(notation(streamsReply(&Context{Session: w.session(2)}, []Reply{Bulk(streamKey), Array(entryReply(&w.logged("c", streamid.ID{})[0]))})))
 }
 
 // A client pays for the places in which it waits.

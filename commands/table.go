@@ -84,6 +84,7 @@ var families = []struct {
 	{"cluster", "", clusterCommands},
 	{"generic", "", []Command{waitCommand}},
 	{"sentinel", "", []Command{sentinelCommand}},
+	{"scripting", "", scriptCommands},
 }
 
 // All returns every command, sorted by name.
@@ -209,14 +210,19 @@ func (r *row) ids(list, args []string) []string {
 
 // hasKeys reports whether arguments of the command are keys in the terms of Redis.
 func (r *row) hasKeys() bool {
-	return r.Access != notKeys && r.Keys.First > 0 || r.KeysAfter.Word != ""
+	return r.Access != notKeys && r.Keys.First > 0 || r.hasMovableKeys()
 }
+
+// hasMovableKeys reports whether the positions of the keys vary.
+func (r *row) hasMovableKeys() bool { return r.KeysAfter.Word != "" || r.Scope == ScopeScript }
 
 // keys returns the arguments that are keys in the terms of Redis.
 func (r *row) keys(args []string) []string {
 	switch {
 	case r.KeysAfter.Word != "":
 		return r.KeysAfter.keys(args)
+	case r.Scope == ScopeScript:
+		return scriptKeys(args)
 	case r.Options != nil:
 		args = args[:len(args)-r.Options(args)]
 	}

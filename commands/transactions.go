@@ -102,7 +102,7 @@ func (e *Engine) enqueue(s *Session, r *row, args []string) Reply {
 	t.subscribes = t.subscribes || r.Flags&(PubSub|AllowSubscribed) == PubSub|AllowSubscribed
 	matches := e.matchesSlowly(r, args)
 	t.slow = t.slow || matches || r.isSlow(args)
-	t.computes = t.computes || matches || r.computes(args)
+	t.computes = t.computes || matches || r.computes(args) || r.Scope == ScopeScript
 	t.walks = t.walks || r.walks(args)
 	s.noteCommand(r, e.Now())
 	if t.failed { // the command never runs
@@ -269,10 +269,10 @@ func runUnwatch(x *Context) Reply {
 }
 
 // beginQueue parses the queued commands, matches the messages they publish, and starts the session's
-// transaction for them. The error is errAbandoned, when all is discarded, or errLocked.
+// transaction for them. The error is errAbandoned, when all is discarded, errLocked or errBusy.
 func (e *Engine) beginQueue(s *Session) error {
 	t := &s.multi
-	ids, all := t.watcher.IDs(), false
+	ids, all, scripts := t.watcher.IDs(), false, false
 	maxValue, writes := e.Host.MaxValueSize(), 0
 	for i := range t.commands {
 		c := &t.commands[i]
@@ -285,7 +285,11 @@ func (e *Engine) beginQueue(s *Session) error {
 		if c.row.Flags&Write != 0 {
 			writes++
 		}
-		all = all || c.row.Scope == ScopeSweep || c.row.Scope == ScopeAll
+		all = all || c.row.Scope == ScopeSweep || c.row.Scope == ScopeAll || c.row.Scope == ScopeScript
+		if c.row.Scope == ScopeScript {
+			c.in.script, _ = e.loadScript(c.in.Args) // else it is looked for again when it runs
+			scripts = true
+		}
 	}
 	if !e.matchQueue(s) {
 		e.discard(s)
@@ -301,15 +305,22 @@ func (e *Engine) beginQueue(s *Session) error {
 		s.tx.Reserve(writes)
 	}
 	t.replies = make([]Reply, len(t.commands))
+	if scripts {
+		e.Scripts.used.Store(true)
+	}
+	var err error
 	switch {
 	case all:
-		s.keyspace.BeginAll(&s.tx)
+		err = e.beginAll(s)
 	case len(ids) > 0:
-		return s.beginKeys(ids)
+		err = e.beginKeys(s, ids)
 	default:
 		s.keyspace.BeginNone(&s.tx)
 	}
-	return nil
+	if err == nil && scripts {
+		s.tx.MarkLong(false)
+	}
+	return err
 }
 
 // matchQueue counts the receivers of the messages that queued commands publish. Counted later, they would
@@ -389,11 +400,14 @@ func runExec(x *Context) Reply {
 	for i := range t.commands {
 		replies[i] = x.Engine.runQueued(x, &t.commands[i], &budget)
 		tooMuch, tooLong := x.work > x.mostWork, x.Session.lastEnd > deadline
-		if x.aborted = tooMuch || tooLong || x.Tx.Veto() != nil; x.panicked || x.aborted {
+		if x.aborted = tooMuch || tooLong || x.scriptError != nil || x.Tx.Veto() != nil; x.panicked || x.aborted {
 			x.outside = nil
 			x.Session.update(func() { x.Session.database, x.Session.databaseNumber = database, number })
 			if x.panicked {
 				return Fail(errExecInternal)
+			}
+			if x.scriptError != nil {
+				return Fail(execAborted(x.scriptError))
 			}
 			if tooMuch {
 				return Fail(errorf(errExecWork, x.mostWork))
@@ -497,7 +511,9 @@ func (e *Engine) runQueued(x *Context, c *queuedCommand, budget *replyBudget) (r
 	defer func() {
 		if x.outside == nil { // else completeQueued does it
 			e.recordCall(s, c.row, c.in.Args, start, &reply)
-			e.stats.countReply(s, &reply)
+			if c.row.Scope != ScopeScript || !x.counted {
+				e.stats.countReply(s, &reply)
+			}
 		}
 	}()
 	defer e.recoverPanic(s, c.in.Args, &reply)

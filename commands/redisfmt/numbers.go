@@ -157,3 +157,21 @@ func FormatFloat(f *big.Float) string {
 	}
 	return s
 }
+
+// AppendDouble writes a number with the fewest digits that identify it, with an exponent where C's %.17g
+// has one.
+func AppendDouble(dst []byte, f float64) []byte {
+	switch {
+	case math.IsNaN(f):
+		return append(dst, "nan"...)
+	case math.IsInf(f, 1):
+		return append(dst, "inf"...)
+	case math.IsInf(f, -1):
+		return append(dst, "-inf"...)
+	}
+	format := byte('f')
+	if abs := math.Abs(f); abs != 0 && (abs < 1e-4 || abs >= 1e17) {
+		format = 'e'
+	}
+	return strconv.AppendFloat(dst, f, format, -1, 64)
+}

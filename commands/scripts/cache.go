@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"strings"
 	"sync"
+	"sync/atomic"
 )
 
 // Bounds of a Cache. Scripts that EVAL brought leave first, the least recently used one before others.
@@ -15,8 +16,11 @@ const (
 	maxEvalScripts = 500 // as Redis 7.4
 )
 
-// Script is a compiled script. It is immutable and safe for concurrent use.
+// Script is a compiled script. It is immutable, but for Notes, and safe for concurrent use.
 type Script struct {
+	// Notes is for what callers learn of the script as they run it. It starts as 0.
+	Notes atomic.Uint32
+
 	sha   string
 	body  string
 	flags Flags

@@ -86,6 +86,8 @@ type Settings struct {
 	SlowlogThreshold int           // µs; negative: log nothing
 	QueryBudget      int           // documents
 	SlowlogLength    int           // commands
+	Scripts          bool          // EVAL and its relatives are allowed
+	LuaTimeLimit     time.Duration // 0: none
 	LatencyThreshold time.Duration // 0: record nothing
 
 	LatencyTracking    bool
@@ -236,6 +238,13 @@ var Options = []Option{
 		in: func(s *Settings) value { return count(-1, math.MaxInt64).of(&s.SlowlogThreshold) }},
 	{Name: "query-budget", Default: "1000000", Mutable: true, Doc: "most documents that a DOC.QUERY examines; within MULTI a tenth",
 		in: func(s *Settings) value { return count(1, math.MaxInt32).of(&s.QueryBudget) }},
+	{Name: "scripts", Default: "yes", Mutable: true, Doc: "run Lua scripts (EVAL and its relatives)",
+		in: func(s *Settings) value { return yesNo.of(&s.Scripts) }},
+	{Name: "lua-time-limit", Default: "5000", Unit: "milliseconds", Mutable: true,
+		Doc: "answer other commands with BUSY while a script runs for longer; a script is ended after twice that time, and not before 10 s; 0 for no BUSY",
+		in:  func(s *Settings) value { return number(time.Millisecond, 0, math.MaxInt32).of(&s.LuaTimeLimit) }},
+	{Name: "busy-reply-threshold", Default: "5000", Unit: "milliseconds", Mutable: true, Doc: "another name of lua-time-limit",
+		in: func(s *Settings) value { return number(time.Millisecond, 0, math.MaxInt32).of(&s.LuaTimeLimit) }},
 	{Name: "slowlog-max-len", Default: "128", Unit: "commands", Mutable: true, Doc: "most commands in the slow log",
 		in: func(s *Settings) value { return count(0, math.MaxInt64).of(&s.SlowlogLength) }},
 	{Name: "latency-monitor-threshold", Default: "0", Unit: "milliseconds", Mutable: true, Doc: "record events for LATENCY that take at least this long; 0 for none",

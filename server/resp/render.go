@@ -1,12 +1,12 @@
 package resp
 
 import (
-	"math"
 	"slices"
 	"strconv"
 	"unsafe"
 
 	"mayfly/commands"
+	"mayfly/commands/redisfmt"
 
 	"github.com/tidwall/redcon"
 )
@@ -34,8 +34,17 @@ func AppendReply(dst []byte, proto int, r *commands.Reply) []byte {
 	case commands.KindBool:
 		return appendBool(dst, proto, r.Int != 0)
 	case commands.KindVerbatim:
+		if r.Int != 0 {
+			return appendFormatted(dst, proto, r.Str)
+		}
 		dst = appendStringHeader(dst, proto, r)
 		dst = append(dst, r.Str...)
+		return append(dst, '\r', '\n')
+	case commands.KindBigNumber:
+		if proto < 3 {
+			return redcon.AppendBulkString(dst, r.Str)
+		}
+		dst = append(append(dst, '('), r.Str...)
 		return append(dst, '\r', '\n')
 	}
 	if r.Kind == commands.KindProtocol {
@@ -77,6 +86,17 @@ func appendStringHeader(dst []byte, proto int, r *commands.Reply) []byte {
 	return append(dst, "txt:"...)
 }
 
+// appendFormatted renders a verbatim string that begins with its format.
+func appendFormatted(dst []byte, proto int, text string) []byte {
+	const format = len("txt:")
+	if proto < 3 {
+		return redcon.AppendBulkString(dst, text[format:])
+	}
+	dst = appendHeader(dst, '=', len(text))
+	dst = append(dst, text...)
+	return append(dst, '\r', '\n')
+}
+
 func appendHeader(dst []byte, kind byte, n int) []byte {
 	dst = append(dst, kind)
 	dst = strconv.AppendInt(dst, int64(n), 10)
@@ -107,31 +127,13 @@ func appendBool(dst []byte, proto int, b bool) []byte {
 
 func appendDouble(dst []byte, proto int, f float64) []byte {
 	var room [32]byte
-	digits := appendFloat(room[:0], f)
+	digits := redisfmt.AppendDouble(room[:0], f)
 	if proto < 3 {
 		return redcon.AppendBulk(dst, digits)
 	}
 	dst = append(dst, ',')
 	dst = append(dst, digits...)
 	return append(dst, '\r', '\n')
-}
-
-// appendFloat writes a number with the fewest digits that identify it, with an exponent where C's %.17g
-// has one.
-func appendFloat(dst []byte, f float64) []byte {
-	switch {
-	case math.IsNaN(f):
-		return append(dst, "nan"...)
-	case math.IsInf(f, 1):
-		return append(dst, "inf"...)
-	case math.IsInf(f, -1):
-		return append(dst, "-inf"...)
-	}
-	format := byte('f')
-	if abs := math.Abs(f); abs != 0 && (abs < 1e-4 || abs >= 1e17) {
-		format = 'e'
-	}
-	return strconv.AppendFloat(dst, f, format, -1, 64)
 }
 
 // Exceeds reports whether a rendered reply takes more than size bytes, not counting its framing.

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"mayfly/commands"
+	"mayfly/commands/redisfmt"
 )
 
 func TestRender(t *testing.T) {
@@ -76,7 +77,7 @@ func FuzzRender(f *testing.F) {
 		if fmt.Sprint(got) != fmt.Sprint(want) || rest != "" {
 			t.Fatalf("RESP3: wrote %v, read %v and %q", want, got, rest)
 		}
-		number := string(appendFloat(nil, d))
+		number := string(redisfmt.AppendDouble(nil, d))
 		want = []any{flat, fmt.Errorf("%s", flat), []any{text, n}, []any{number, nil}, text, n & 1}
 		got, rest = readReply(t, string(AppendReply(nil, 2, &reply)))
 		if fmt.Sprint(got) != fmt.Sprint(want) || rest != "" {

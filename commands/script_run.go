@@ -1,0 +1,551 @@
+package commands
+
+import (
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+	"unsafe"
+
+	"mayfly/commands/redisfmt"
+	"mayfly/commands/scripts"
+	"mayfly/expiry/clock"
+)
+
+// A script is a transaction, like EXEC:
+//
+//  1. It locks the partitions of the keys that its call names. One time is frozen for all its commands. What it changes is
+//     one group in the journal.
+//  2. When a command needs anything else, the changes are rolled back, and the script runs again with all partitions
+//     locked. The cache remembers that. Events and messages wait for the end of the script, so no effect comes twice.
+//  3. A script that takes longer than a ms runs again, too, with a turn (Session.Paced). Its locks are marked as long: no
+//     loop waits for them.
+//  4. After lua-time-limit all clients get BUSY, but for a few commands. SCRIPT KILL ends a script that has not written.
+//     After a harder limit a script ends anyway. Its changes are rolled back.
+//  5. As in Redis, an error of the script leaves what it has written. The veto of a container on hold, a panic and too much
+//     work roll it back.
+
+// scriptRun is one run of a script. It belongs to the session's goroutine, but for state and ended.
+type scriptRun struct {
+	engine *Engine
+	x      *Context
+	script *scripts.Script
+	began  time.Duration // as clock.Monotonic says
+	now    time.Duration // the last look at the clock
+
+	queued   bool // it runs within EXEC
+	readOnly bool
+	denies   bool // commands that may grow memory are refused until it has written
+	all      bool // all partitions are locked
+	used     bool // it has used a key
+	long     bool // it takes longer than longScript
+	busy     bool // it has exceeded the time limit; protected by the mutex of Scripts
+	proto    int  // see SetProtocol
+
+	state atomic.Int32           // scriptReads, scriptWrites or scriptKilled
+	ended atomic.Pointer[string] // the format of the error with which others end it; nil: they do not
+
+	in     Input    // of the running command
+	ids    []string // of the running command; reused
+	calls  []scriptCall
+	events []event
+}
+
+// The states of a script.
+const (
+	scriptReads int32 = iota
+	scriptWrites
+	scriptKilled // by SCRIPT KILL
+)
+
+// scriptCall is a command that a script has run, for the statistics.
+type scriptCall struct {
+	row    *row
+	took   time.Duration
+	failed bool
+}
+
+// mostCalls is how many calls a run remembers before it counts them.
+const mostCalls = 1 << 10
+
+// scriptMemory bounds the values of a script in bytes.
+const scriptMemory = 64 << 20
+
+// Reasons why a run of a script ends.
+var (
+	errAgain       = errors.New("the script is to run again")
+	errScriptVeto  = errors.New("a container on hold vetoes")
+	errScriptPanic = errors.New("a command has panicked")
+)
+
+// rolledBack is an error that takes the changes of a script back.
+type rolledBack struct{ error }
+
+// end ends the script from outside with an error, which names it.
+func (r *scriptRun) end(format string) { r.ended.CompareAndSwap(nil, &format) }
+
+// fail returns an error of the script that names it.
+func (r *scriptRun) fail(format string, parts ...any) error {
+	return Error(fmt.Sprintf(format, append(parts, r.script.SHA1())...))
+}
+
+// lasts is called from time to time while the script runs for longer than longScript. The error ends the script.
+func (r *scriptRun) lasts() error {
+	ss, s := &r.engine.Scripts, r.x.Session
+	if !r.long {
+		if s.Paced && !r.queued {
+			note(r.script, scriptTakesLong, true)
+			return errAgain
+		}
+		r.long = true
+		r.x.Tx.MarkLong(true)
+		ss.add(r)
+		switch { // what has happened before it was added
+		case ss.stopping.Load():
+			r.end(errScriptStopped)
+		case s.service == serveLeads && !r.engine.Cluster.View().Leads():
+			r.end(errScriptDeposed)
+		}
+	}
+	if why := r.ended.Load(); why != nil {
+		return rolledBack{r.fail(*why)}
+	}
+	if r.state.Load() == scriptKilled {
+		return r.fail(errScriptKilled)
+	}
+	elapsed := r.now - r.began
+	if limit := time.Duration(ss.timeLimit.Load()); limit > 0 && elapsed >= limit && !r.busy {
+		ss.exceeded(r)
+		r.engine.Log.Warn().Int64("client", s.ID).Str("addr", s.Addr).Str("script", r.script.SHA1()).Dur("elapsed", elapsed).
+			Msg("a script exceeds lua-time-limit: other commands are answered with BUSY; SCRIPT KILL ends it if it has not written")
+	}
+	if hard := r.hardLimit(); elapsed >= hard {
+		return rolledBack{r.fail(errScriptTime, hard)}
+	}
+	return nil
+}
+
+// eval runs the script of EVAL or a relative in the transaction that has begun.
+func (x *Context) eval(readOnly bool) Reply {
+	e, s, args := x.Engine, x.Session, x.Input.Args
+	script := x.Input.script
+	if script == nil { // EXEC: an earlier command may have loaded it
+		var err error
+		if script, err = e.loadScript(args); err != nil {
+			return Fail(err)
+		}
+	}
+	r := &scriptRun{engine: e, x: x, script: script, queued: x.queued, proto: 2}
+	r.all = r.queued || s.scriptAll
+	s.scriptAll = false
+	limit := e.memory.bytes.Load()
+	r.denies = limit > 0 && e.Keyspace().Used() > limit && (r.queued || s.scriptOOM)
+	if err := r.admit(readOnly); err != nil {
+		return Fail(err)
+	}
+	if s.scriptShown = e.Broker.monitoringSessions.Load() > 0; s.scriptShown { // before what it calls, as in Redis
+		e.Broker.showCommand(s, e.Micros(), args)
+	}
+	return r.run(args)
+}
+
+// admit checks the flags in the first line of the script. The errors come in Redis' order.
+func (r *scriptRun) admit(readOnly bool) error {
+	flags := r.script.Flags()
+	r.readOnly = readOnly
+	if !flags.Declared {
+		return nil
+	}
+	if flags.NoCluster && r.engine.Cluster != nil {
+		return errScriptNoCluster
+	}
+	if !flags.NoWrites {
+		if r.x.Session.service != serveStale {
+			if err := r.engine.Keyspace().Writable(); err != nil {
+				return errorf(errScriptRefused, err)
+			}
+		}
+		if readOnly {
+			return errScriptWriteFlag
+		}
+	}
+	if flags.AllowOOM || flags.NoWrites {
+		r.denies = false
+	}
+	if r.denies {
+		return errScriptOOM
+	}
+	r.readOnly = readOnly || flags.NoWrites
+	return nil
+}
+
+// run runs the script. It restores what the script changes in the session.
+func (r *scriptRun) run(args []string) Reply {
+	x, s := r.x, r.x.Session
+	input, database, number, queued, work, mostWork := x.Input, s.database, s.databaseNumber, x.queued, x.work, x.mostWork
+	if !queued {
+		x.queued, x.work, x.mostWork = true, 0, maxExecWork(r.engine.Host.MaxValueSize())
+	}
+	x.script = r
+	defer func() {
+		x.script, x.Input, x.queued = nil, input, queued
+		if !queued {
+			x.work, x.mostWork = work, mostWork
+		}
+		if s.database != database || s.databaseNumber != number {
+			s.update(func() { s.database, s.databaseNumber = database, number })
+		}
+		if r.long {
+			r.engine.Scripts.remove(r)
+		}
+	}()
+	maxValue := int64(r.engine.Host.MaxValueSize())
+	n := len(scriptKeys(args))
+	keys, rest := args[numkeysAt+1:][:n], args[numkeysAt+1+n:]
+	r.began = clock.Monotonic()
+	r.now = r.began
+	v, err := r.script.Run(r, r, keys, rest, scripts.Limits{Memory: scriptMemory, Result: maxValue, Arg: 4 * maxValue})
+	return r.finish(v, err, n)
+}
+
+// finish ends a run with the script's reply, or with the error that has ended it.
+func (r *scriptRun) finish(v scripts.Value, err error, keys int) Reply {
+	x := r.x
+	if err == errAgain {
+		x.aborted = true
+		x.outside = func() (Reply, bool) { return Reply{}, true }
+		return Reply{}
+	}
+	r.countCalls()
+	var back rolledBack
+	switch {
+	case err == nil:
+	case err == errScriptVeto, err == errScriptPanic: // see Engine.run
+		return Fail(errInternal)
+	case errors.As(err, &back):
+		x.aborted, x.scriptError = true, back.error
+		return Fail(back.error)
+	default: // it was killed before it wrote
+		v = scripts.ErrorValue(err.Error())
+	}
+	x.script = nil
+	for i := range r.events {
+		x.publish(r.events[i])
+	}
+	if keys == 0 && !r.all && !r.used || keys == 0 && r.all && !r.used && err == nil {
+		note(r.script, scriptNeedsNone, true)
+	}
+	if took := clock.Monotonic() - r.began; took < briefScript {
+		note(r.script, scriptTakesLong, false)
+	}
+	x.counted = v.Kind == scripts.Error && v.Int == 1
+	return replyOfValue(&v)
+}
+
+// Call implements [scripts.Caller]: it runs a command of the script as EXEC would.
+func (r *scriptRun) Call(args []string) (scripts.Value, error) {
+	if err := r.Stop(); err != nil {
+		return scripts.Value{}, err
+	}
+	row, refusal := r.resolve(args)
+	if refusal == nil {
+		refusal = r.admitCall(row)
+	}
+	if refusal == nil {
+		r.ids = row.ids(r.ids[:0], args)
+		if !r.covers(row) {
+			note(r.script, scriptNeedsAll, true)
+			r.x.Session.scriptAll = true
+			return scripts.Value{}, errAgain
+		}
+		if row.Flags&Write != 0 && !r.state.CompareAndSwap(scriptReads, scriptWrites) && r.state.Load() == scriptKilled {
+			return scripts.Value{}, r.fail(errScriptKilled)
+		}
+	}
+	if refusal != nil {
+		if row != nil {
+			r.engine.stats.countRejected(r.x.Session, row)
+		}
+		reply := Fail(refusal)
+		r.engine.stats.countReply(r.x.Session, &reply)
+		return scripts.ErrorValue(reply.Str), nil
+	}
+	reply, err := r.execute(row, args)
+	if err != nil {
+		return scripts.Value{}, err
+	}
+	return r.valueOf(&reply), nil
+}
+
+// resolve finds the command that a script calls. The error has the words of Redis.
+func (r *scriptRun) resolve(args []string) (*row, error) {
+	row := table.find(args[0])
+	if row == nil || row.Flags&OnlyInCluster != 0 && r.engine.Cluster == nil {
+		return nil, errScriptCommand
+	}
+	if row.sub != nil && len(args) > 1 {
+		if row = row.sub.find(args[1]); row == nil {
+			return nil, errScriptCommand
+		}
+	}
+	if row.Arity >= 0 && len(args) != row.Arity || len(args) < -row.Arity || row.Parse == nil {
+		return row, errScriptArity
+	}
+	return row, nil
+}
+
+// admitCall returns the error of a command that the script must not run. As in Redis, once the script has written it may go
+// on whatever the state of memory and disk.
+func (r *scriptRun) admitCall(row *row) error {
+	switch {
+	case row.Flags&(NoScript|NoMulti|Immediate) != 0 || row.Scope == ScopeScript || row.Scope == ScopeQueue:
+		return errScriptNoScript
+	case r.readOnly && row.Flags&(Write|Publishes) != 0:
+		return errScriptReadOnly
+	case r.state.Load() == scriptWrites:
+		return nil
+	case row.Flags&Write != 0:
+		if err := r.engine.diskRefusal(row.Flags&Frees != 0); err != nil {
+			return err
+		}
+	}
+	if r.denies && row.Flags&DenyOOM != 0 {
+		return errOOM
+	}
+	return nil
+}
+
+// covers reports whether the transaction has locked what a command with the ids r.ids needs.
+func (r *scriptRun) covers(row *row) bool {
+	r.used = r.used || len(r.ids) > 0 || row.Scope != ScopeNone
+	if r.all {
+		return true
+	}
+	if row.Scope != ScopeNone {
+		return false
+	}
+	for _, id := range r.ids {
+		if !r.x.Tx.Covers(id) {
+			return false
+		}
+	}
+	return true
+}
+
+// execute runs a command of the script. The error ends the script.
+func (r *scriptRun) execute(row *row, args []string) (Reply, error) {
+	e, x, start := r.engine, r.x, r.now
+	if !r.long && row.computes(args) {
+		x.Tx.MarkLong(true)
+	}
+	reply := r.perform(row, args)
+	took := clock.Monotonic() - start
+	r.calls = append(r.calls, scriptCall{row, took, reply.Kind == KindError})
+	if len(r.calls) == mostCalls {
+		r.countCalls()
+	}
+	e.stats.countReply(x.Session, &reply)
+	if e.Slowlog.exceeds(took) && row.Flags&SkipSlowlog == 0 {
+		e.Slowlog.record(x.Session, e.Now(), took, redacted(row, args))
+	}
+	if x.Session.scriptShown && row.Flags&Admin == 0 {
+		e.Broker.showScriptCommand(x.Session, e.Micros(), redacted(row, args))
+	}
+	switch {
+	case x.panicked:
+		return Reply{}, errScriptPanic
+	case x.Tx.Veto() != nil:
+		return Reply{}, errScriptVeto
+	case x.work > x.mostWork:
+		return Reply{}, rolledBack{r.fail(errScriptWork, x.mostWork)}
+	}
+	if row.Flags&Write == 0 && replySize(&reply) > scriptMemory {
+		reply = Fail(errorf(errScriptLongReply, row.full, scriptMemory))
+	}
+	return reply, nil
+}
+
+// countCalls counts the calls so far in the statistics.
+func (r *scriptRun) countCalls() {
+	for _, c := range r.calls {
+		r.engine.stats.countCall(r.x.Session, c.row, c.took, c.failed)
+	}
+	r.calls = r.calls[:0]
+}
+
+// callWork is the work of a call besides that on values: what it leaves in memory until the script ends.
+const callWork = 64
+
+// perform parses and runs a command, all of it under the locks of the transaction.
+func (r *scriptRun) perform(row *row, args []string) (reply Reply) {
+	x := r.x
+	defer r.engine.recoverPanic(x.Session, args, &reply)
+	if err := checkIDs(r.ids); err != nil {
+		return Fail(err)
+	}
+	r.in = Input{Args: args, MaxValue: r.engine.Host.MaxValueSize()}
+	run, err := row.Parse(&r.in)
+	if err != nil {
+		return Fail(err)
+	}
+	if row.Flags&Write != 0 {
+		x.work += callWork
+		for _, id := range r.ids {
+			x.work += int64(len(id))
+		}
+		if row.walks(args) {
+			x.work += x.Session.weigh(row, args, r.ids)
+		}
+	}
+	x.Input = &r.in
+	reply = run(x)
+	for x.outside != nil {
+		outside, again := x.outside, false
+		x.outside = nil
+		if reply, again = outside(); again {
+			reply = run(x)
+		}
+	}
+	x.resume = nil // no command of a script waits
+	return reply
+}
+
+// Allowed implements [scripts.Caller].
+func (r *scriptRun) Allowed(args []string) (allowed, known bool) {
+	row, err := r.resolve(args)
+	return err == nil, row != nil
+}
+
+// Log implements [scripts.Caller].
+func (r *scriptRun) Log(level int, text string) {
+	log := &r.engine.Log
+	event := log.Debug()
+	switch level {
+	case 2:
+		event = log.Info()
+	case 3:
+		event = log.Warn()
+	}
+	const longest = 1 << 10 // as in Redis
+	event.Int64("client", r.x.Session.ID).Str("script", r.script.SHA1()).Msg(text[:min(len(text), longest)])
+}
+
+// SetProtocol implements [scripts.Caller].
+func (r *scriptRun) SetProtocol(proto int) { r.proto = proto }
+
+// proto returns the protocol for whose clients the command replies: that of the script which runs it, or of the session.
+func (x *Context) proto() int {
+	if x.script != nil {
+		return x.script.proto
+	}
+	return x.Session.Proto
+}
+
+// hold keeps an event until the script has ended.
+func (r *scriptRun) hold(ev event) {
+	r.x.work += int64(len(ev.channel)+len(ev.text)+len(ev.id)) + int64(unsafe.Sizeof(ev))
+	r.events = append(r.events, ev)
+}
+
+// valueOf returns a reply as the script sees it, in its protocol.
+func (r *scriptRun) valueOf(reply *Reply) scripts.Value {
+	v := scripts.Value{Str: reply.Str, Int: reply.Int}
+	resp3 := r.proto >= 3
+	switch reply.Kind {
+	case KindStatus:
+		v.Kind = scripts.Status
+	case KindError:
+		return scripts.ErrorValue(reply.Str)
+	case KindInteger:
+		v.Kind = scripts.Int
+	case KindBulk:
+		v.Kind = scripts.Bulk
+	case KindNullArray:
+		if !resp3 {
+			v.Kind = scripts.NullArray
+		}
+	case KindDouble:
+		v.Kind, v.Double = scripts.Double, reply.Dbl
+		if !resp3 {
+			v = scripts.Value{Kind: scripts.Bulk, Str: string(redisfmt.AppendDouble(nil, reply.Dbl))}
+		}
+	case KindBool:
+		v.Kind = scripts.Int
+		if resp3 {
+			v.Kind = scripts.Bool
+		}
+	case KindVerbatim:
+		v.Kind = scripts.Bulk
+		if resp3 {
+			v = scripts.Value{Kind: scripts.Verbatim, Str: "txt:" + reply.Str}
+		}
+	case KindArray, KindPush, KindSeveral:
+		v.Kind = scripts.Array
+	case KindMap, KindSet:
+		v.Kind = scripts.Array
+		if resp3 && reply.Kind == KindMap {
+			v.Kind = scripts.Map
+		} else if resp3 {
+			v.Kind = scripts.Set
+		}
+	}
+	if len(reply.Elems) > 0 {
+		v.Elems = make([]scripts.Value, len(reply.Elems))
+		for i := range reply.Elems {
+			v.Elems[i] = r.valueOf(&reply.Elems[i])
+		}
+	}
+	return v
+}
+
+// replyOfValue returns the reply of a script to its client.
+func replyOfValue(v *scripts.Value) Reply {
+	r := Reply{Str: v.Str}
+	switch v.Kind {
+	case scripts.Nil:
+		return Null
+	case scripts.NullArray:
+		return NullArray
+	case scripts.Bool:
+		r.Kind, r.Int = KindBool, v.Int
+	case scripts.Int:
+		return Integer(v.Int)
+	case scripts.Double:
+		return Double(v.Double)
+	case scripts.Big:
+		r.Kind = KindBigNumber
+	case scripts.Verbatim:
+		const format = len("txt:")
+		if r.Kind = KindVerbatim; len(v.Str) >= format {
+			if v.Str[:format] == "txt:" {
+				r.Str = v.Str[format:]
+			} else {
+				r.Int = 1
+			}
+		}
+	case scripts.Bulk:
+		r.Kind = KindBulk
+	case scripts.Status:
+		r.Kind, r.Str = KindStatus, oneLine.Replace(v.Str)
+	case scripts.Error:
+		r.Kind, r.Str = KindError, oneLine.Replace(v.Str)
+	case scripts.Array:
+		r.Kind = KindArray
+	case scripts.Map:
+		r.Kind = KindMap
+	case scripts.Set:
+		r.Kind = KindSet
+	}
+	if len(v.Elems) > 0 {
+		r.Elems = make([]Reply, len(v.Elems))
+		for i := range v.Elems {
+			r.Elems[i] = replyOfValue(&v.Elems[i])
+		}
+	}
+	return r
+}
+
+// showScriptCommand shows a command that a script runs at a time in µs to all sessions of MONITOR.
+func (b *Broker) showScriptCommand(s *Session, now int64, args []string) {
+	b.show(s, monitorLineOf("lua", s, now, args))
+}

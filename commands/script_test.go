@@ -1,0 +1,377 @@
+package commands
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// callLoop is a script that calls a command until something ends it.
+const callLoop = "while true do redis.call('EXISTS', KEYS[1]) end"
+
+// evalIn runs a script on a session in a goroutine of its own. The channel gets its reply.
+func (w *harness) evalIn(session int, script string, keys ...string) <-chan Reply {
+	s := w.session(session)
+	reply := make(chan Reply, 1)
+	args := append([]string{"EVAL", script, strconv.Itoa(len(keys))}, keys...)
+	go func() { reply <- w.engine.Execute(s, args).Reply }()
+	return reply
+}
+
+// awaitScripts waits until a number of scripts run for long.
+func (w *harness) awaitScripts(n int) {
+	w.t.Helper()
+	for end := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
+		w.engine.Scripts.mu.Lock()
+		running := len(w.engine.Scripts.running)
+		w.engine.Scripts.mu.Unlock()
+		switch {
+		case running == n:
+			return
+		case time.Now().After(end):
+			w.t.Fatalf("%d scripts run for long, want %d", running, n)
+		}
+	}
+}
+
+// awaitBusy waits until a script has exceeded the time limit.
+func (w *harness) awaitBusy() {
+	w.t.Helper()
+	for end := time.Now().Add(10 * time.Second); !w.engine.pause.isBusy(); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			w.t.Fatal("no script exceeds the time limit")
+		}
+	}
+}
+
+// A script that uses a key which its call does not name runs again. Nothing of the first run is left: no change, no
+// statistics, no event and no message.
+func TestScriptRunsAgainForOtherKeys(t *testing.T) {
+	w := newHarness(t)
+	w.do(1, "CONFIG", "SET", "notify-keyspace-events", "KEA")
+	w.do(2, "PSUBSCRIBE", "*")
+	w.received(2)
+	const script = "redis.call('INCR', KEYS[1]) redis.call('PUBLISH', 'c', 'm') for i = 1, 20 do redis.call('INCR', 'other' .. i) end return redis.call('GET', KEYS[1])"
+	for n := 1; n <= 2; n++ {
+		w.expect(fmt.Sprintf("%q", strconv.Itoa(n)), "EVAL", script, "1", "k")
+		w.expect(fmt.Sprintf("%q", strconv.Itoa(n)), "GET", "other20")
+		var got []string
+		for _, m := range w.received(2) {
+			got = append(got, m.Elems[2].Str+"="+m.Elems[3].Str)
+		}
+		want := []string{"__keyspace@0__:k=incrby", "__keyevent@0__:incrby=k", "c=m"}
+		for i := 1; i <= 20; i++ {
+			want = append(want, fmt.Sprintf("__keyspace@0__:other%d=incrby", i), fmt.Sprintf("__keyevent@0__:incrby=other%d", i))
+		}
+		if strings.Join(got, " ") != strings.Join(want, " ") {
+			t.Errorf("messages:\n%s\nwant:\n%s", got, want)
+		}
+	}
+	calls := map[string]int64{}
+	for _, c := range w.engine.CommandStats() {
+		calls[c.Name] = c.Calls
+	}
+	if calls["incr"] != 42 || calls["publish"] != 2 || calls["eval"] != 2 {
+		t.Errorf("calls: %v", calls)
+	}
+	if s, ok := w.engine.Scripts.cache.Get(shaOf(w, script)); !ok || s.Notes.Load()&scriptNeedsAll == 0 {
+		t.Error("the cache does not remember that the script uses other keys")
+	}
+}
+
+func shaOf(w *harness, script string) string { return w.do(1, "SCRIPT", "LOAD", script).Str }
+
+// Commands that need everything run within scripts that name keys.
+func TestScriptWithSweeps(t *testing.T) {
+	w := newHarness(t)
+	w.do(1, "MSET", "a", "1", "b", "2")
+	w.expect("(integer) 3", "EVAL", "redis.call('SET', KEYS[1], 'x') return redis.call('DBSIZE')", "1", "c")
+	w.expect("(integer) 3", "EVAL", "redis.call('SET', KEYS[1], 'y') return #redis.call('KEYS', '*')", "1", "c")
+	w.expect("OK", "EVAL", "redis.call('FLUSHALL') return redis.call('SET', KEYS[1], 'z')", "1", "c")
+	w.expect("(integer) 1", "DBSIZE")
+	w.expect("OK", "EVAL", "return redis.call('CONTAINER.SET', 'made', 'TTL', '60')", "0")
+	w.expect("OK", "EVAL", "return redis.call('DOC.PUT', 'made', KEYS[1], '{\"a\":2}')", "1", "d")
+	w.expect("(nil)", "EVAL", "return redis.call('XREAD', 'BLOCK', '0', 'STREAMS', '__keyevent@made__:expired', '$')", "0") // does not wait
+}
+
+// An error of the script keeps what it has written. The veto of a container on hold takes everything back.
+func TestScriptRollsBack(t *testing.T) {
+	w := newHarness(t)
+	w.do(1, "CONTAINER.SET", "held", "TTL", "-1")
+	w.do(1, "DOC.PUT", "held", "d", "{}")
+	w.do(1, "CONTAINER.SET", "held", "HOLD", "case")
+	if r := w.do(1, "EVAL", "redis.call('SET', KEYS[1], '1') error('oops')", "1", "k"); r.Kind != KindError {
+		t.Errorf("the script replies %s", notation(r))
+	}
+	w.expect(`"1"`, "GET", "k")
+	w.do(1, "CONFIG", "SET", "notify-keyspace-events", "KEA")
+	w.do(2, "PSUBSCRIBE", "*")
+	w.received(2)
+	const vetoed = "redis.call('SET', KEYS[1], '2') redis.pcall('DOC.DEL', 'held', 'd') redis.call('SET', KEYS[1], '3')"
+	for range 2 {
+		if r := w.do(1, "EVAL", vetoed, "1", "k"); r.Kind != KindError || !strings.Contains(r.Str, "case") {
+			t.Errorf("the script replies %s", notation(r))
+		}
+		w.expect(`"1"`, "GET", "k")
+		w.expect(`"{}"`, "DOC.GET", "held", "d")
+	}
+	w.do(1, "MULTI")
+	w.do(1, "SET", "other", "1")
+	w.do(1, "EVAL", vetoed, "1", "k")
+	if r := w.do(1, "EXEC"); r.Kind != KindError {
+		t.Errorf("EXEC replies %s", notation(r))
+	}
+	w.expect("(nil)", "GET", "other")
+	w.expect(`"1"`, "GET", "k")
+	if list := w.received(2); len(list) > 0 {
+		t.Errorf("messages: %v", list)
+	}
+}
+
+// A script that writes too much ends, and changes nothing.
+func TestScriptWorkIsBounded(t *testing.T) {
+	w := newHarness(t)
+	w.host.options["max-value-size"] = "1024"
+	w.do(1, "SET", "k", "1")
+	const endless = "local i = 0 while true do i = i + 1 redis.call('SET', KEYS[1], string.rep('x', 1000)) %s end"
+	for _, more := range []string{"", "redis.call('DEL', KEYS[1])", "redis.call('PUBLISH', 'c', string.rep('x', 1000))"} {
+		if r := w.do(1, "EVAL", fmt.Sprintf(endless, more), "1", "k"); !strings.Contains(r.Str, "changed nothing: its commands walk and write") {
+			t.Errorf("the script replies %s", notation(r))
+		}
+		w.expect(`"1"`, "GET", "k")
+	}
+	w.do(1, "MULTI")
+	w.do(1, "SET", "k", "2")
+	w.do(1, "EVAL", fmt.Sprintf(endless, ""), "1", "k")
+	if r := w.do(1, "EXEC"); !strings.HasPrefix(r.Str, "EXECABORT") {
+		t.Errorf("EXEC replies %s", notation(r))
+	}
+	w.expect(`"1"`, "GET", "k")
+	// Many calls are fine.
+	w.expect("(integer) 200000", "EVAL", "local n for i = 1, 200000 do n = redis.call('INCR', KEYS[1]) end return n", "1", "n")
+}
+
+// After lua-time-limit other commands get BUSY, whatever they touch, but for a few. SCRIPT KILL ends a script that has not
+// written.
+func TestScriptBusy(t *testing.T) {
+	w := newHarness(t)
+	w.expect("(error) "+string(errNotBusy), "SCRIPT", "KILL")
+	w.engine.Scripts.SetTimeLimit(30 * time.Millisecond)
+	w.session(1)
+	reply := w.evalIn(2, callLoop, "k")
+	w.awaitScripts(1)
+	w.awaitBusy()
+	for _, command := range []string{"GET k", "SET other 1", "PING", "INFO", "EVAL 'return 1' 0", "SCRIPT FLUSH", "SHUTDOWN", "DBSIZE", "FLUSHALL"} {
+		w.expect("(error) "+string(errBusy), splitCommand(t, command)...)
+	}
+	w.expect("OK", "MULTI")
+	w.expect("(error) "+string(errBusy), "GET", "k")
+	w.expect("OK", "DISCARD")
+	w.expect("OK", "SCRIPT", "KILL")
+	if r := <-reply; !strings.HasPrefix(r.Str, "ERR Script killed by user with SCRIPT KILL.") {
+		t.Errorf("the script replies %s", notation(r))
+	}
+	w.expect("PONG", "PING")
+	w.expect("OK", "SET", "k", "1")
+
+	reply = w.evalIn(2, "redis.call('SET', KEYS[1], '2') "+callLoop, "k")
+	w.awaitBusy()
+	w.expect("(error) "+string(errUnkillable), "SCRIPT", "KILL")
+	w.engine.Scripts.endAll(errScriptStopped)
+	if r := <-reply; !strings.Contains(r.Str, "changed nothing") {
+		t.Errorf("the script replies %s", notation(r))
+	}
+	w.expect(`"1"`, "GET", "k")
+	if len(w.engine.Scripts.running) > 0 || w.engine.Scripts.busy > 0 {
+		t.Errorf("%d scripts run, %d of them too long", len(w.engine.Scripts.running), w.engine.Scripts.busy)
+	}
+}
+
+// A script ends after its hard limit, and changes nothing.
+func TestScriptHardLimit(t *testing.T) {
+	w := newHarness(t)
+	w.engine.Scripts.SetTimeLimit(5 * time.Millisecond)
+	w.engine.Scripts.leastHard = 20 * time.Millisecond
+	w.do(1, "SET", "k", "1")
+	r := w.do(1, "EVAL", "redis.call('SET', KEYS[1], '2') "+callLoop, "1", "k")
+	if !strings.Contains(r.Str, "ended after 20ms, and changed nothing") {
+		t.Errorf("the script replies %s", notation(r))
+	}
+	w.expect(`"1"`, "GET", "k")
+	w.do(1, "MULTI")
+	w.do(1, "SET", "k", "3")
+	w.do(1, "EVAL", callLoop, "1", "k")
+	if r := w.do(1, "EXEC"); !strings.HasPrefix(r.Str, "EXECABORT") {
+		t.Errorf("EXEC replies %s", notation(r))
+	}
+	w.expect(`"1"`, "GET", "k")
+}
+
+// A loop does not wait for a script, nor does a session that needs other keys. One of its own gets BUSY after the time limit.
+func TestScriptKeepsNoOneWaiting(t *testing.T) {
+	w := newHarness(t)
+	w.engine.Scripts.SetTimeLimit(500 * time.Millisecond)
+	w.do(1, "EVAL", "return 1", "0") // scripts are used from here on
+	var elsewhere []string
+	for i := range 100 {
+		if id := "id" + strconv.Itoa(i); !sharesPartition(w, id, "k") {
+			elsewhere = append(elsewhere, id)
+		}
+	}
+	reply := w.evalIn(9, callLoop, "k")
+	w.awaitScripts(1)
+	loop := w.session(3)
+	loop.OnLoop = true
+	began := time.Now()
+	if out := w.engine.Execute(loop, []string{"GET", "k"}); !out.Deferred {
+		t.Errorf("a loop gets %s", notation(out.Reply))
+	}
+	if out := w.engine.Execute(loop, []string{"MSET", "k", "1", "a", "1", "b", "1", "c", "1", "d", "1"}); !out.Deferred {
+		t.Errorf("a loop gets %s", notation(out.Reply))
+	}
+	for _, id := range elsewhere {
+		w.expect("(nil)", "GET", id)
+	}
+	if took := time.Since(began); took > 300*time.Millisecond {
+		t.Errorf("the others took %s", took)
+	}
+	w.expect("(error) "+string(errBusy), "SET", "k", "1")
+	w.expect("OK", "SCRIPT", "KILL")
+	<-reply
+	w.expect("OK", "SET", "k", "1")
+	// The first ms: the locks are not marked yet.
+	for range 20 {
+		began, reply = time.Now(), w.evalIn(9, callLoop, "k")
+		for range 10 {
+			w.engine.Execute(loop, []string{"GET", "k"})
+		}
+		if took := time.Since(began); took > 300*time.Millisecond {
+			t.Errorf("the loop waited %s", took)
+		}
+		w.awaitScripts(1)
+		w.engine.Scripts.endAll(errScriptStopped)
+		<-reply
+	}
+}
+
+// sharesPartition reports whether two ids are in the same partition.
+func sharesPartition(w *harness, a, b string) bool {
+	tx := &w.session(99).tx
+	w.engine.Keyspace().BeginKey(tx, a)
+	defer tx.Close()
+	return tx.Covers(b)
+}
+
+// Scripts, transactions and single commands on the same keys each take effect at once: a script sees no half of another,
+// also if it must run again.
+func TestScriptsAreAtomic(t *testing.T) {
+	w := newHarness(t)
+	const rounds = 300
+	scripts := []string{
+		"local a = redis.call('INCR', KEYS[1]) local b = redis.call('INCR', KEYS[2]) return {a, b}",
+		"local a = redis.call('INCR', KEYS[1]) local b = redis.call('INCR', 'reg' .. '-b') return {a, b, KEYS[2]}",
+		"local a = redis.call('INCR', 'reg-a') local b = redis.call('INCR', 'reg-b') return {a, b, KEYS[2], KEYS[1]}",
+	}
+	var all sync.WaitGroup
+	var done atomic.Int64
+	for i := range 6 {
+		s := w.session(10 + i)
+		s.Paced = i%2 == 0
+		do := func(args ...string) Reply {
+			out := w.engine.Execute(s, args)
+			for out.Deferred { // as the server does, with a turn
+				s.Paced = false
+				out = w.engine.Execute(s, args)
+				s.Paced = i%2 == 0
+			}
+			return out.Reply
+		}
+		all.Go(func() {
+			for n := range rounds {
+				var r Reply
+				switch k := (n + i) % 5; {
+				case k < len(scripts):
+					r = do("EVAL", scripts[k], "2", "reg-a", "reg-b")
+				case k == 3:
+					do("MULTI")
+					do("INCR", "reg-a")
+					do("INCR", "reg-b")
+					r = do("EXEC")
+				default:
+					do("MULTI")
+					do("EVAL", scripts[n%len(scripts)], "2", "reg-a", "reg-b")
+					if r = do("EXEC"); len(r.Elems) == 1 {
+						r = r.Elems[0]
+					}
+					do("SET", "plain", "x")
+				}
+				if len(r.Elems) < 2 || r.Elems[0].Int != r.Elems[1].Int || r.Elems[0].Int == 0 {
+					t.Errorf("round %d: %s", n, notation(r))
+					return
+				}
+				done.Add(1)
+			}
+		})
+	}
+	all.Wait()
+	want := strconv.FormatInt(done.Load(), 10)
+	w.expect(fmt.Sprintf("%q", want), "GET", "reg-a")
+	w.expect(fmt.Sprintf("%q", want), "GET", "reg-b")
+}
+
+// Without scripts EVAL and its relatives name the option. What is cached stays.
+func TestScriptsOff(t *testing.T) {
+	w := newHarness(t)
+	sha := shaOf(w, "return 1")
+	w.engine.Scripts.SetEnabled(false)
+	for _, command := range []string{"EVAL 'return 1' 0", "EVAL_RO 'return 1' 0", "EVALSHA " + sha + " 0", "EVALSHA_RO " + sha + " 0", "SCRIPT LOAD 'return 2'"} {
+		w.expect("(error) "+string(errScriptsOff), splitCommand(t, command)...)
+	}
+	w.engine.Scripts.SetEnabled(true)
+	w.expect("(integer) 1", "EVALSHA", sha, "0")
+}
+
+// MONITOR shows a script before what it calls, each once, also if the script uses other keys than it names.
+func TestScriptInMonitor(t *testing.T) {
+	w := newHarness(t)
+	w.do(2, "MONITOR")
+	w.received(2)
+	w.do(1, "EVAL", "redis.call('SET', KEYS[1], 'v') redis.call('SELECT', 5) return redis.call('GET', 'other')", "1", "k")
+	var got []string
+	for _, m := range w.received(2) {
+		_, line, _ := strings.Cut(m.Str, " ")
+		got = append(got, line)
+	}
+	want := []string{`[0 127.0.0.1:50001] "EVAL" "redis.call('SET', KEYS[1], 'v') redis.call('SELECT', 5) return redis.call('GET', 'other')" "1" "k"`,
+		`[0 lua] "SET" "k" "v"`, `[5 lua] "SELECT" "5"`, `[5 lua] "GET" "other"`}
+	if strings.Join(got, "\n") != strings.Join(want, "\n") {
+		t.Errorf("MONITOR shows\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+// Over maxmemory a script may not grow memory before it has written, unless its first line allows it.
+func TestScriptOverMemory(t *testing.T) {
+	w := newHarness(t)
+	w.do(1, "SET", "k", strings.Repeat("x", 1000))
+	w.do(1, "CONFIG", "SET", "maxmemory", "1")
+	w.expect("(error) "+string(errOOM), "SET", "k", "v")
+	if r := w.do(1, "EVAL", "return redis.pcall('SET', KEYS[1], 'v')", "1", "k"); r.Str != string(errOOM) {
+		t.Errorf("SET within a script: %s", notation(r))
+	}
+	w.expect("(integer) 1", "EVAL", "return redis.call('EXISTS', KEYS[1])", "1", "k")
+	w.expect("OK", "EVAL", "redis.call('DEL', KEYS[1]) return redis.call('SET', KEYS[1], 'v')", "1", "k")
+}
+
+// A call with very many keys locks their partitions, each once.
+func TestScriptWithManyKeys(t *testing.T) {
+	w := newHarness(t)
+	args := []string{"EVAL", "return #KEYS", "100000"}
+	for i := range 100_000 {
+		args = append(args, "key"+strconv.Itoa(i))
+	}
+	w.expect("(integer) 100000", args...)
+}
