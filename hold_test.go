@@ -45,14 +45,15 @@ func TestHoldsBetweenRunningServers(t *testing.T) {
 	}
 	dir := filepath.Join(t.TempDir(), "b")
 	b := start(t, dir)
-	tool(t, 0, lines+`{"container":"0","id":"never","end":-1,"value":"x"}`+"\n"+`{"container":"0","id":"overdue","end":5,"value":"x"}`+"\n", "import", "127.0.0.1:"+b.port)
+	tool(t, 0, lines+`{"container":"0","id":"never","end":-1,"value":"x"}`+"\n"+`{"container":"0","id":"overdue","end":5,"value":"x"}`+"\n"+
+		`{"container":"0","id":"list","end":-1,"doc":[1]}`+"\n"+`{"container":"0","id":"number","end":5,"doc":1}`+"\n", "import", "127.0.0.1:"+b.port)
 	b.signal(syscall.SIGKILL)
 	b.wait()
 	b = start(t, dir)
 	conn = connect(b)
 	run(conn, "HELD container '0' is on hold: case 4711", "DEL", "plain")
 	run(conn, "HELD container '0' is on hold: case 4711", "FLUSHALL")
-	for _, key := range []string{"plain", "d", "never", "overdue"} {
+	for _, key := range []string{"plain", "d", "never", "overdue", "list", "number"} {
 		if n, err := conn.Exists(ctx, key).Result(); n != 1 || err != nil {
 			t.Errorf("%s: %d, %v", key, n, err)
 		}
@@ -62,9 +63,9 @@ func TestHoldsBetweenRunningServers(t *testing.T) {
 		t.Error(report)
 	}
 	run(conn, "OK", "CONTAINER.SET", "0", "HOLD", "off")
-	for begin := time.Now(); ; time.Sleep(10 * time.Millisecond) { // "never" stays
-		n, err := conn.Exists(ctx, "plain", "d", "never", "overdue").Result()
-		if n == 1 && err == nil {
+	for begin := time.Now(); ; time.Sleep(10 * time.Millisecond) { // "never" and "list" stay
+		n, err := conn.Exists(ctx, "plain", "d", "never", "overdue", "list", "number").Result()
+		if n == 2 && err == nil {
 			break
 		}
 		if time.Since(begin) > 10*time.Second {

@@ -59,8 +59,16 @@ func TestExportAndImportOfRunningServers(t *testing.T) {
 	run("SET", "persists", "x")
 	run("PERSIST", "persists")
 
+	run("SELECT", "orders")
+	for _, value := range []string{"5", `"a\nb"`, "null", "[1,2]", "true"} {
+		run("JSON.SET", "any "+value, "$", value)
+	}
+	run("PEXPIREAT", "any 5", end)
+	run("PERSIST", "any true")
+	run("SELECT", "0")
+
 	lines, report := tool(t, 0, "", "export", "127.0.0.1:"+a.port)
-	if n := strings.Count(lines, "\n"); n != 17+1502+3 || !strings.Contains(report, "exported 17 containers and 1505 items\n") {
+	if n := strings.Count(lines, "\n"); n != 17+1507+3 || !strings.Contains(report, "exported 17 containers and 1510 items\n") {
 		t.Errorf("%d lines: %s", n, report)
 	}
 	for _, want := range []string{
@@ -69,6 +77,9 @@ func TestExportAndImportOfRunningServers(t *testing.T) {
 		fmt.Sprintf(`{"container":"0","id":"end","end":%d,"value64":"AP8="}`, end),
 		`{"container":"0","id":"persists","end":-1,"value":"x"}`,
 		`,"ttl":-1,"doc":{"ttl":-1}}`,
+		fmt.Sprintf(`,"end":%d,"doc":5}`, end),
+		`,"end":-1,"doc":true}`,
+		`"any null","ts":`,
 		`,"ttl":1007,"raw":"{\"n\": 7,\n\"ttl\": 1007}"}`,
 	} {
 		if !strings.Contains(lines, want) {
@@ -80,8 +91,8 @@ func TestExportAndImportOfRunningServers(t *testing.T) {
 	dead := `{"container":"orders","id":"dead","ts":1000,"doc":{}}` + "\n"
 	strange := `{"container":"strict","default":"5","mode":"strict"}` + "\n" + `{"container":"strict","id":"refused","doc":{"ttl":0}}` + "\n"
 	_, report = tool(t, 1, lines+dead+strange, "import", "127.0.0.1:"+b.port)
-	if !strings.Contains(report, fmt.Sprintf("line %d: ERR invalid ttl 0", 17+1505+3)) ||
-		!strings.Contains(report, "imported 18 containers and 1505 items; 1 are dead, 0 were written later where they go to, 1 lines are bad\n") {
+	if !strings.Contains(report, fmt.Sprintf("line %d: ERR invalid ttl 0", 17+1510+3)) ||
+		!strings.Contains(report, "imported 18 containers and 1510 items; 1 are dead, 0 were written later where they go to, 1 lines are bad\n") {
 		t.Error(report)
 	}
 	again, _ := tool(t, 0, "", "export", "127.0.0.1:"+b.port)

@@ -99,8 +99,12 @@ func hasTTLMember(it keyspace.Item) bool {
 	return it.Kind == keyspace.Document && jsondoc.IsObject(it.Body)
 }
 
-// putExpiring stores an item without a member ttl with a time of death (ms). A time in the past deletes the item.
+// putExpiring stores an item without a member ttl with a time of death (ms). A time in the past deletes the item. A
+// container on hold keeps what the same transaction has created until the hold ends.
 func (x *Context) putExpiring(c *keyspace.Container, key string, it keyspace.Item, end int64) {
+	if c.Policy().Hold != "" {
+		end = max(end, x.Now()+1)
+	}
 	if end <= x.Now() {
 		x.remove(c, key)
 		return

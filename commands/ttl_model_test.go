@@ -15,10 +15,18 @@ type model struct {
 	docs map[string]modelDoc
 }
 
-type modelDoc struct{ ts, ttl int64 } // ms; s, 0 without
+// modelDoc is an object with a ttl, or another value with a moment.
+type modelDoc struct {
+	ts, ttl int64 // ms; s, 0 without
+	value   bool  // no object
+	moment  int64 // ms, of a value; 0 without, -1 for never
+}
 
 // end returns the time of death of a document under the current default, in ms; -1 for never.
 func (m *model) end(d modelDoc) int64 {
+	if d.moment != 0 && m.def != 0 {
+		return d.moment
+	}
 	ttl := d.ttl
 	if ttl == 0 {
 		ttl = m.def
@@ -52,6 +60,7 @@ func playModel(t *testing.T, rnd *rand.Rand) {
 	w := newHarness(t)
 	m := &model{docs: map[string]modelDoc{}}
 	w.expect("OK", "CONTAINER.CREATE", "c")
+	w.expect("OK", "SELECT", "c")
 	pick := func(of ...int64) int64 { return of[rnd.IntN(len(of))] }
 	for range 300 {
 		now := w.clock.Now()
@@ -59,7 +68,12 @@ func playModel(t *testing.T, rnd *rand.Rand) {
 		d, alive := m.docs[id]
 		ttl := pick(0, 0, -1, 1, 2, 3, 5)
 		event := ""
-		switch rnd.IntN(14) {
+		// The commands that edit the member ttl refuse a document that is not an object.
+		refusal := ""
+		if d.value {
+			refusal = "(error) ERR the document is not an object: JSON.* commands change it"
+		}
+		switch rnd.IntN(18) {
 		case 0, 1, 2:
 			event = fmt.Sprintf("put %s with ttl %d", id, ttl)
 			json := "{}"
@@ -67,18 +81,19 @@ func playModel(t *testing.T, rnd *rand.Rand) {
 				json = fmt.Sprintf(`{"ttl":%d}`, ttl)
 			}
 			w.expect("OK", "DOC.PUT", "c", id, json)
-			m.docs[id] = modelDoc{now, ttl}
+			m.docs[id] = modelDoc{ts: now, ttl: ttl}
 		case 3:
 			event = "put nx " + id
 			want := "(nil)"
 			if !alive {
-				want, m.docs[id] = "OK", modelDoc{now, 0}
+				want, m.docs[id] = "OK", modelDoc{ts: now}
 			}
 			w.expect(want, "DOC.PUT", "c", id, "{}", "NX")
 		case 4:
 			event = "touch " + id
 			if alive {
-				m.docs[id] = modelDoc{now, d.ttl}
+				d.ts = now
+				m.docs[id] = d
 			}
 			if rnd.IntN(2) == 0 {
 				w.expect(notation(Flag(alive)), "DOC.TOUCH", "c", id)
@@ -91,14 +106,17 @@ func playModel(t *testing.T, rnd *rand.Rand) {
 			w.expect(want, "DOC.GETTOUCH", "c", id, "MINAGE", "0", "PATH", "/_ts")
 		case 5:
 			event = fmt.Sprintf("set ttl of %s to %d", id, ttl)
-			if alive {
-				m.docs[id] = modelDoc{now, ttl}
+			want := notation(Flag(alive))
+			if alive && d.value {
+				want = refusal
+			} else if alive {
+				m.docs[id] = modelDoc{ts: now, ttl: ttl}
 			}
 			value := strconv.FormatInt(ttl, 10)
 			if ttl == 0 {
 				value = "null"
 			}
-			w.expect(notation(Flag(alive)), "DOC.SETTTL", "c", id, value)
+			w.expect(want, "DOC.SETTTL", "c", id, value)
 		case 6:
 			event = "delete " + id
 			delete(m.docs, id)
@@ -120,6 +138,7 @@ func playModel(t *testing.T, rnd *rand.Rand) {
 			}
 			event = "restart"
 			w.restart()
+			w.expect("OK", "SELECT", "c")
 		case 11:
 			event = fmt.Sprintf("patch ttl of %s to %d", id, ttl)
 			operation := []string{"SET", "/ttl", strconv.FormatInt(ttl, 10)}
@@ -127,8 +146,10 @@ func playModel(t *testing.T, rnd *rand.Rand) {
 				operation = append(operation[:2], "null", "REMOVE", "/ttl")
 			}
 			want := "(nil)"
-			if alive {
-				want, m.docs[id] = "OK", modelDoc{now, ttl}
+			if alive && d.value {
+				want = refusal
+			} else if alive {
+				want, m.docs[id] = "OK", modelDoc{ts: now, ttl: ttl}
 			}
 			w.expect(want, append([]string{"DOC.PATCH", "c", id}, operation...)...)
 		case 12:
@@ -139,8 +160,30 @@ func playModel(t *testing.T, rnd *rand.Rand) {
 			} else {
 				ttl = d.ttl // 0 if there is none
 			}
+			if alive && d.value {
+				w.expect(refusal, "DOC.MERGE", "c", id, json)
+				break
+			}
 			w.expect("OK", "DOC.MERGE", "c", id, json)
-			m.docs[id] = modelDoc{now, ttl}
+			m.docs[id] = modelDoc{ts: now, ttl: ttl}
+		case 13, 14:
+			event = "set a value " + id
+			w.expect("OK", "JSON.SET", id, "$", []string{"5", `"ttl"`, "[1]", "null", `[{"ttl":1}]`}[rnd.IntN(5)])
+			m.docs[id] = modelDoc{ts: now, value: true}
+		case 15:
+			event = fmt.Sprintf("expire the value %s in %d s", id, ttl)
+			if !d.value || ttl < 1 {
+				continue
+			}
+			m.docs[id] = modelDoc{ts: now, value: true, moment: now + ttl*1000}
+			w.expect("(integer) 1", "EXPIRE", id, strconv.FormatInt(ttl, 10))
+		case 16:
+			event = "change the value or object " + id
+			if alive {
+				d.ts = now
+				m.docs[id] = d
+				w.expect("OK", "JSON.MERGE", id, "$", map[bool]string{true: "7", false: `{"a":1}`}[d.value])
+			}
 		default:
 			by := pick(1, 500, 999, 1000, 1001, 2000)
 			event = fmt.Sprintf("%d ms pass", by)

@@ -38,6 +38,9 @@ func (h *everything) name() string { return historyNames[h.random.IntN(len(histo
 func (h *everything) id() string   { return fmt.Sprint("id", h.random.IntN(30)) }
 
 func (h *everything) body() string {
+	if h.random.IntN(8) == 0 { // no object
+		return []string{"5", `"at"`, "null", `[1,{"at":2}]`}[h.random.IntN(4)]
+	}
 	body := fmt.Sprintf(`{"n":%d,"s":"%c","at":%d}`, h.random.IntN(5), 'a'+h.random.IntN(3), h.clock.Now()+int64(h.random.IntN(60_000)))
 	if h.random.IntN(8) == 0 {
 		body = body[:len(body)-1] + `,"long":"` + strings.Repeat("x", 4096+h.random.IntN(2)*30_000) + `"}`

@@ -43,6 +43,9 @@ var stepValues = []string{
 }
 
 func stepDocument(random *rand.Rand) string {
+	if random.IntN(10) == 0 { // no object
+		return []string{"5", `"a"`, "null", "true", `[1,{"a":2}]`, ` [{"t":[1]}] `}[random.IntN(6)]
+	}
 	var members []string
 	for _, name := range []string{"a", "b"} {
 		if v := stepValues[random.IntN(len(stepValues))]; v != "" {

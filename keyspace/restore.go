@@ -97,7 +97,7 @@ const (
 // transaction.
 func (tx *Tx) Restore(c *Container, id string, it Item) Restored {
 	ts := min(max(it.TS, 1), tx.now)
-	if deadline := c.Policy().Deadline; deadline != "" && it.Kind == Document {
+	if deadline := c.Policy().Deadline; deadline != "" && it.Kind == Document && members.Has(it.Body) {
 		ends := members.Read(it.Body, deadline) // the other folder may have had another rule
 		if c.Policy().Passed(ends.Deadline, tx.now) {
 			return Dead

@@ -71,7 +71,7 @@ func decodeNext(d *json.Decoder) any {
 // record is a document with what the server knows of it.
 type record struct {
 	doc   query.Document
-	value map[string]any
+	value any
 }
 
 // environment is what an expression is evaluated on: a document, or the documents of a group.

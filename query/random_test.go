@@ -178,6 +178,11 @@ func (g *generator) record(id string) *record {
 		n := 1 + g.IntN(100)
 		doc.Text = `{"x":` + strings.Repeat("[", n) + strings.Repeat("]", n) + `,"n":1}`
 	}
+	if g.chance(12) { // no object
+		if doc.Text = g.jsonValue(0); g.chance(4) {
+			doc.Text = " " + doc.Text + "\n"
+		}
+	}
 	if g.chance(2) {
 		doc.HasTTL, doc.TTL = true, int64(g.IntN(3)-1)
 	}
@@ -185,7 +190,7 @@ func (g *generator) record(id string) *record {
 		doc.Left = 1000 * int64(1+g.IntN(5))
 		doc.Ends = 1700000100000 + doc.Left
 	}
-	return &record{doc: doc, value: decode(doc.Text).(map[string]any)}
+	return &record{doc: doc, value: decode(doc.Text)}
 }
 
 // at puts a term into brackets if it binds less tight than level.

@@ -27,10 +27,11 @@ func (q *Query) Roots() *Roots {
 
 // Look looks at a document, valid JSON.
 func (r *Roots) Look(text string) {
-	if len(r.missing) == 0 {
+	root := jsontext.Skip(text, 0, ' ')
+	if len(r.missing) == 0 || text[root] != '{' {
 		return
 	}
-	for w := jsontext.WalkAt(text, jsontext.Skip(text, 0, ' ')); w.Next(); {
+	for w := jsontext.WalkAt(text, root); w.Next(); {
 		name := w.Name()
 		r.missing = slices.DeleteFunc(r.missing, func(p path) bool { return p[0].name == name })
 	}

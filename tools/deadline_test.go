@@ -22,6 +22,8 @@ func TestDeadlinesAreKept(t *testing.T) {
 		tx.Put(c, "ttl", keyspace.Document, `{"ttl":50,"expiresAt":"2023-11-14T22:15:00Z"}`, epoch+50_000)
 		tx.Put(c, "none", keyspace.Document, `{}`, expiry.Inherit)
 		tx.Put(c, "plain", keyspace.Plain, "x", epoch+90_000)
+		tx.Put(c, "list", keyspace.Document, `["expiresAt","ttl"]`, epoch+80_000)
+		tx.Put(c, "number", keyspace.Document, `5`, expiry.Never)
 	})
 	h.clock.Advance(10 * time.Second)
 	ks := h.open("data", 2)
@@ -36,7 +38,7 @@ func TestDeadlinesAreKept(t *testing.T) {
 	h.run(exitOK, lines, "import", h.path("imported"), "--partitions", "2")
 	h.run(exitOK, "", "repair", h.path("data"), h.path("repaired"))
 	want := h.content("data")
-	if len(want.Items) != 4 || want.Containers["sessions"].Policy.Deadline != "expiresAt" {
+	if len(want.Items) != 6 || want.Containers["sessions"].Policy.Deadline != "expiresAt" {
 		t.Fatalf("%+v", want)
 	}
 	for _, name := range []string{"imported", "repaired", "backup"} {

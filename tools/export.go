@@ -265,13 +265,30 @@ func (s *source) documents() error {
 		if err != nil {
 			return err
 		}
-		doc, err := jsondoc.Parse(body, jsondoc.MaxSize)
+		doc, err := jsondoc.ParseValue(body, jsondoc.MaxSize)
 		if err != nil {
 			return fmt.Errorf("document %s of %s: %w", expiry.Quote(id), name, err)
+		}
+		if !doc.IsObject() {
+			own, err := momentOf(meta)
+			if err != nil {
+				return err
+			}
+			return s.item(name, id, keyspace.Item{Kind: keyspace.Document, Body: body, TS: ts, ExpireAt: own})
 		}
 		doc.ReadDeadline(s.state.Policy.Deadline)
 		return s.item(name, id, keyspace.Item{Kind: keyspace.Document, Body: body, TS: ts, ExpireAt: doc.ExpireAt(ts)})
 	})
+}
+
+// momentOf returns the own end in ms of a document that is not an object, as DOC.META tells it. In a container that is off
+// or on hold it tells none.
+func momentOf(meta any) (own int64, err error) {
+	source, err := field[string](meta, "source")
+	if err != nil || source != "document" {
+		return expiry.Inherit, err
+	}
+	return field[int64](meta, "expiresat")
 }
 
 // plainKeys exports the container's plain keys with their ends. The server does not tell whether an end

@@ -219,8 +219,12 @@ func checkTTL(seconds int64) error {
 }
 
 // setTTL gives a document the rest of a buntdb TTL in ms, as EXPIRE would: as its member ttl, rounded up to
-// whole seconds.
+// whole seconds. That of a document that is not an object is a moment.
 func (e *entry) setTTL(left int64) error {
+	if !jsondoc.IsObject(e.item.Body) {
+		e.item.ExpireAt = e.item.TS + max(1, left)
+		return nil
+	}
 	seconds := left / 1000
 	if left%1000 > 0 {
 		seconds++

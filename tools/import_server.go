@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"mayfly/commands/jsondoc"
 	"mayfly/expiry"
 	"mayfly/expiry/clock"
 	"mayfly/keyspace"
@@ -100,7 +101,7 @@ func (s *serverTarget) item(at place, e entry) (keyspace.Restored, error) {
 	if policy.Dead(it.TS, it.ExpireAt, s.clock.Now()) {
 		return keyspace.Dead, nil
 	}
-	if it.Kind == keyspace.Document {
+	if it.Kind == keyspace.Document && jsondoc.IsObject(it.Body) {
 		if e.keepsLeft && it.ExpireAt > 0 && policy.Default != expiry.Off {
 			if err := e.setTTL(it.ExpireAt - s.clock.Now()); err != nil {
 				return 0, err
@@ -118,19 +119,27 @@ func (s *serverTarget) item(at place, e entry) (keyspace.Restored, error) {
 		}
 		s.selected = e.container
 	}
-	set := []any{id, it.Body}
-	if it.ExpireAt > 0 {
+	isDocument := it.Kind == keyspace.Document
+	command, set := "SET", []any{id, it.Body}
+	if isDocument {
+		command, set = "JSON.SET", []any{id, "$", it.Body}
+	}
+	if !isDocument && it.ExpireAt > 0 {
 		set = append(set, "PXAT", it.ExpireAt)
 	}
-	if it.ExpireAt != expiry.Never {
-		return keyspace.Stored, s.send(at, len(it.Body), "SET", set...)
+	if it.ExpireAt != expiry.Never && !(isDocument && it.ExpireAt > 0) {
+		return keyspace.Stored, s.send(at, len(it.Body), command, set...)
 	}
 	transaction := policy.Hold != "" // what a transaction has created it may change on hold
 	if transaction {
 		err = s.send(at, 0, "MULTI")
 	}
-	err = cmp.Or(err, s.send(at, len(it.Body), "SET", set...))
-	err = cmp.Or(err, s.send(at, 0, "PERSIST", id))
+	err = cmp.Or(err, s.send(at, len(it.Body), command, set...))
+	if it.ExpireAt == expiry.Never {
+		err = cmp.Or(err, s.send(at, 0, "PERSIST", id))
+	} else {
+		err = cmp.Or(err, s.send(at, 0, "PEXPIREAT", id, it.ExpireAt))
+	}
 	if transaction {
 		err = cmp.Or(err, s.send(at, 0, "EXEC"))
 	}

@@ -28,8 +28,8 @@ import (
 //
 // doc holds a document byte for byte. A document with line breaks is a string in raw. Ids and values that are
 // not UTF-8 are base64 in id64 and value64. ts is the time of the last write in ms. end is the item's
-// own end in ms, -1 for never; without it the container's default rules. A document's end follows from
-// its member ttl, which the line repeats. If it follows from the container's deadline, the line has both.
+// own end in ms, -1 for never; without it the container's default rules. The end of a document that is an object follows
+// from its member ttl, which the line repeats. If it follows from the container's deadline, the line has both.
 
 // lineWriter makes lines. A line is valid until the next call.
 type lineWriter struct{ buf bytes.Buffer }
@@ -149,7 +149,7 @@ func (w *lineWriter) head(container, id string, it keyspace.Item) {
 	}
 	end := expiry.Inherit // without a member end
 	if it.Kind == keyspace.Document {
-		doc, _ := jsondoc.Parse(it.Body, jsondoc.MaxSize)
+		doc, _ := jsondoc.ParseValue(it.Body, jsondoc.MaxSize)
 		if doc.TTL != expiry.Absent {
 			w.number("ttl", int64(doc.TTL))
 		}
@@ -308,7 +308,7 @@ func (l *line) document(e *entry) error {
 	default:
 		return errors.New("neither a doc nor a value is there")
 	}
-	doc, err := jsondoc.Parse(e.item.Body, jsondoc.MaxSize)
+	doc, err := jsondoc.ParseValue(e.item.Body, jsondoc.MaxSize)
 	if err != nil {
 		return err
 	}

@@ -195,10 +195,13 @@ func (h *fixture) fillRandomly(unit time.Duration) content {
 			ks.BeginKey(&tx, id)
 			c := tx.Container(name)
 			now := tx.Now()
-			switch random.IntN(6) {
+			end := []int64{expiry.Inherit, expiry.Never, now + 1 + random.Int64N(30*unit.Milliseconds())}[random.IntN(3)]
+			switch random.IntN(7) {
 			case 0:
-				end := now + 1 + random.Int64N(30*unit.Milliseconds())
-				tx.Put(c, id, keyspace.Plain, text(), []int64{expiry.Inherit, expiry.Never, end}[random.IntN(3)])
+				tx.Put(c, id, keyspace.Plain, text(), end)
+			case 6:
+				bodies := []string{`[1,{"ttl":5}]`, ` "ttl\"\n"`, "-2.50e3", "true", "null", "[\n]", `"\u0041"`}
+				tx.Put(c, id, keyspace.Document, bodies[random.IntN(len(bodies))], end)
 			case 1:
 				tx.Put(c, id, keyspace.Document, "{\r\n \"a\" : [1.50, 2e1,\t\"\\u00e9é<>&\u2028\"] }\n", expiry.Inherit)
 			case 2:
@@ -325,7 +328,9 @@ func TestImportReportsBadLines(t *testing.T) {
 		`{"container":"orders","id":"a","id64":"YQ==","doc":{}}`:                            "exactly one of id and id64",
 		`{"container":"orders","id":"","doc":{}}`:                                           "id is empty",
 		`{"container":"orders","id":"a"}`:                                                   "neither a doc nor a value",
-		`{"container":"orders","id":"a","doc":[]}`:                                          "invalid document",
+		`{"container":"orders","id":"a","doc":[1,]}`:                                        "invalid character",
+		`{"container":"orders","id":"a","raw":"[1,]"}`:                                      "invalid JSON",
+		`{"container":"orders","id":"a","ttl":5,"doc":[]}`:                                  "the line says ttl 5, its document 0",
 		`{"container":"orders","id":"a","doc":{},"raw":"{}"}`:                               "doc and raw",
 		`{"container":"orders","id":"a","doc":{},"value":"x"}`:                              "either a doc",
 		`{"container":"orders","id":"a","ttl":20,"doc":{"ttl":30}}`:                         "the line says ttl 20, its document 30",

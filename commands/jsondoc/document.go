@@ -91,7 +91,7 @@ func ParseValue(text string, maxSize int) (Document, error) {
 func (d *Document) IsObject() bool { return IsObject(d.JSON) }
 
 // IsObject reports whether the root of a valid document is an object.
-func IsObject(text string) bool { return text[jsontext.Skip(text, 0, ' ')] == '{' }
+func IsObject(text string) bool { return members.Has(text) }
 
 // errNotObject is why a document has no members to change.
 var errNotObject = errors.New("the document is not an object: JSON.* commands change it")

@@ -20,11 +20,15 @@ type Ends struct {
 	DeadlineRaw string // its JSON
 }
 
+// Has reports whether a valid document is an object, so that it can have members. The end of any other is a moment,
+// which its item has.
+func Has(doc string) bool { return doc[jsontext.Skip(doc, 0, ' ')] == '{' }
+
 // Read reads a valid object. Other valid JSON says nothing of its end. deadline is the name of the member that has the
 // deadline; "" reads none.
 func Read(object, deadline string) (e Ends) {
 	hasTTL, hasDeadline := mayHaveTTL(object), deadline != "" && mayHave(object, deadline)
-	if !hasTTL && !hasDeadline || object[jsontext.Skip(object, 0, ' ')] != '{' {
+	if !hasTTL && !hasDeadline || !Has(object) {
 		return e
 	}
 	ttls, deadlines := 0, 0

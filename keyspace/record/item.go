@@ -12,7 +12,7 @@ type Kind uint8
 
 // The kinds.
 const (
-	Document      Kind = 'd' // a JSON object, written by DOC.*
+	Document      Kind = 'd' // JSON, written by DOC.* and JSON.*
 	Plain         Kind = 'p' // bytes, written by SET and its family
 	Entry         Kind = 'e' // of a log of deaths, see package deaths
 	ContainerKind Kind = 'c'

@@ -59,7 +59,7 @@ func (d *redating) item(key, rec string, c *record.Container, report *Report) (s
 		return rec, true
 	}
 	report.Redated.Later++
-	if c != nil && c.Policy.Deadline != "" && it.Kind == record.Document {
+	if c != nil && c.Policy.Deadline != "" && it.Kind == record.Document && members.Has(it.Body) {
 		ends := members.Read(it.Body, c.Policy.Deadline) // a deadline does not move with the clock
 		it.ExpireAt = ends.ExpireAt(d.now)
 	} else if it.ExpireAt > 0 {

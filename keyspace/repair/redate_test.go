@@ -43,6 +43,8 @@ func TestRunAtACorrectedClock(t *testing.T) {
 	o.put("relaxed", "meanwhile", "{}", expiry.Inherit)
 	o.put("sessions", "meanwhile by its deadline", fmt.Sprintf(`{"ttl":-1,"end":%d}`, o.clock.Now()/1000+100), o.clock.Now()/1000*1000+100_000)
 	o.put("sessions", "meanwhile by its ttl", fmt.Sprintf(`{"ttl":20,"end":%d}`, o.clock.Now()/1000+100), second(20))
+	o.put("sessions", "meanwhile a list", `["end","ttl"]`, second(100))
+	o.put("sessions", "meanwhile a number", "5", expiry.Never)
 	deadline := o.clock.Now()/1000*1000 + 100_000
 	o.stop()
 
@@ -52,7 +54,7 @@ func TestRunAtACorrectedClock(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := (Redated{Ahead: day.Milliseconds() - 10_000, Dead: 3, Later: 6}); report.Redated == nil || *report.Redated != want || !report.Clean() {
+	if want := (Redated{Ahead: day.Milliseconds() - 10_000, Dead: 3, Later: 8}); report.Redated == nil || *report.Redated != want || !report.Clean() {
 		t.Errorf("redated: %+v, want %+v; clean: %t", report.Redated, want, report.Clean())
 	}
 	o, err = openIn(t, to, now, 2)
@@ -82,6 +84,8 @@ func TestRunAtACorrectedClock(t *testing.T) {
 		{"minute", "meanwhile by the default"}: {now, expiry.Inherit},
 		{"relaxed", "meanwhile"}:               {now, expiry.Inherit},
 
+		{"sessions", "meanwhile a list"}:          {now, now + 100_000}, // a moment
+		{"sessions", "meanwhile a number"}:        {now, expiry.Never},
 		{"sessions", "meanwhile by its deadline"}: {now, deadline}, // which no write puts off
 		{"sessions", "meanwhile by its ttl"}:      {now, now + 20_000},
 	}
@@ -92,6 +96,7 @@ func TestRunAtACorrectedClock(t *testing.T) {
 	check(lives)
 	o.clock.Advance(time.Minute)
 	delete(lives, place{"forever", "meanwhile"})
+	delete(lives, place{"sessions", "meanwhile a list"})
 	check(lives)
 	o.put("relaxed", "new", "{}", expiry.Inherit)
 	if it := o.dump()[place{"relaxed", "new"}]; it.TS != now+120_000 {
