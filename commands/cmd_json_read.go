@@ -205,7 +205,6 @@ func parseJSONArrIndex(in *Input) (Run, error) {
 	q := jsonQuestion{missing: Fail(p.missing("")), none: Fail(p.missing(""))}
 	return readingJSON(in.Args[1], q.missing, func(_ *Context, doc string) Reply {
 		left := maxComparisons*len(doc) + slowBytes
-		c := jsonedit.NewComparison(value)
 		q.tell = func(array string) (Reply, error) {
 			if array[0] != '[' {
 				return Null, expectedJSON("array", array)
@@ -216,7 +215,7 @@ func parseJSONArrIndex(in *Input) (Run, error) {
 			if left < 0 {
 				return Null, jsonpath.ErrBudget
 			}
-			return Count(jsonedit.Index(array, c, bounds[0], bounds[1])), nil
+			return Count(jsonedit.Index(array, value, bounds[0], bounds[1])), nil
 		}
 		if r := q.answer(p, doc); left >= 0 {
 			return r

@@ -195,11 +195,11 @@ func TestArrays(t *testing.T) {
 		value             string
 		start, stop, want int
 	}{{"2", 0, 0, 1}, {"2", 2, 0, 3}, {"2", 0, 1, -1}, {"2", -1, 0, 3}, {`{"b":1,"a":[]}`, 0, 0, 2}, {"2.0", 0, 0, -1}, {"9", 0, 0, -1}, {"1", -99, -99, -1}, {"2", 99, 0, 3}} {
-		if got := Index(`[1,2,{"a":[],"b":1},2]`, NewComparison(tt.value), tt.start, tt.stop); got != tt.want {
+		if got := Index(`[1,2,{"a":[],"b":1},2]`, tt.value, tt.start, tt.stop); got != tt.want {
 			t.Errorf("Index %s %d %d: %d", tt.value, tt.start, tt.stop, got)
 		}
 	}
-	if got := Index("[]", NewComparison("1"), 0, 0); got != -1 {
+	if got := Index("[]", "1", 0, 0); got != -1 {
 		t.Error(got)
 	}
 	if got, n := Append("[ 1 ]", []string{"2", "3"}); got != "[ 1,2,3 ]" || n != 3 {
@@ -207,6 +207,32 @@ func TestArrays(t *testing.T) {
 	}
 	if got, n := Append("[ ]", []string{"2"}); got != "[2 ]" || n != 1 {
 		t.Errorf("%s, %d", got, n)
+	}
+}
+
+func TestEqual(t *testing.T) {
+	for _, tt := range []struct {
+		a, b string
+		want bool
+	}{
+		{`{"a":1,"b":[2]}`, `{"b": [ 2 ], "a": 1}`, true},
+		{`{"a":1,"a":2}`, `{"a":2}`, true},
+		{`{"a":1}`, `{"a":1,"b":2}`, false},
+		{`{"a":1}`, `{"b":1}`, false},
+		{"[0]", "[0.0]", false},
+		{"[1.50]", "[15e-1]", true},
+		{"[1]", "[1,1]", false},
+		{"[]", "[ ]", true},
+		{"[]", "{}", false},
+		{"9423372036854775909", "9423372036854775910", false}, // the same as doubles
+		{"-0", "0", true},
+		{`"\u00e9"`, `"é"`, true},
+		{`"1"`, "1", false},
+		{"true", "false", false},
+	} {
+		if got := Equal(tt.a, tt.b); got != tt.want || Equal(tt.b, tt.a) != tt.want {
+			t.Errorf("%s and %s: %v", tt.a, tt.b, got)
+		}
 	}
 }
 
@@ -220,7 +246,7 @@ func TestScalars(t *testing.T) {
 	if text, n := AppendToString(`"\u00e9"`, `"é\n"`); text != `"\u00e9é\n"` || n != 5 {
 		t.Errorf("%s, %d", text, n)
 	}
-	for value, want := range map[string]string{"[1]": "[] true", "[]": "[] false", `{"a":1}`: "{} true", "{ }": "{} false", "5": "0 true", "0": "0 false", "0.0": "0 false", `"a"`: `"a" false`, "true": "true false"} {
+	for value, want := range map[string]string{"[1]": "[] true", "[]": "[] false", `{"a":1}`: "{} true", "{ }": "{ } false", "5": "0 true", "0": "0 false", "0.0": "0.0 false", `"a"`: `"a" false`, "true": "true false"} {
 		text, changed := Clear(value)
 		if got := fmt.Sprint(text, " ", changed); got != want {
 			t.Errorf("%s: %s", value, got)
@@ -342,7 +368,7 @@ func FuzzEdits(f *testing.F) {
 			if n != 1 || encoded(t, decoded(t, trimmed)) != encoded(t, []any{before[at]}) {
 				t.Fatalf("Trim %d of %s: %s", at, value, trimmed)
 			}
-			if i := Index(value, NewComparison(one), 0, 0); i < 0 || i > at {
+			if i := Index(value, one, 0, 0); i < 0 || i > at {
 				t.Fatalf("Index of %s in %s: %d", one, value, i)
 			}
 			return text, nil

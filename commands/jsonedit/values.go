@@ -32,32 +32,58 @@ func Kind(value string) string {
 }
 
 // Equal reports whether two values are equal: numbers by value, an integer never to one with a fraction; objects whatever
-// the order of their members.
+// the order of their members. It stops at the first difference.
 func Equal(a, b string) bool {
-	return NewComparison(b).equals(a)
-}
-
-// Comparison compares a value with several others. It is not safe for concurrent use.
-type Comparison struct{ value, kind, canonical string }
-
-// NewComparison returns the comparison with a value.
-func NewComparison(value string) *Comparison { return &Comparison{value: value, kind: Kind(value)} }
-
-// equals is Equal.
-func (c *Comparison) equals(value string) bool {
-	if value == c.value {
+	if a == b {
 		return true
 	}
-	if Kind(value) != c.kind {
+	if a[0] == '{' && b[0] == '{' {
+		return equalObjects(a, b)
+	}
+	if a[0] == '[' && b[0] == '[' {
+		v, w := jsontext.WalkAt(a, 0), jsontext.WalkAt(b, 0)
+		for {
+			more := v.Next()
+			if w.Next() != more || more && !Equal(v.Value(), w.Value()) {
+				return false
+			}
+			if !more {
+				return true
+			}
+		}
+	}
+	switch kind := Kind(a); {
+	case kind != Kind(b):
+		return false
+	case kind == "string":
+		return jsontext.Unquote(a) == jsontext.Unquote(b)
+	case kind == "number":
+		return jsontext.ParseNumber(a) == jsontext.ParseNumber(b)
+	case kind == "integer":
+		return a == "-0" && b == "0" || a == "0" && b == "-0"
+	}
+	return false
+}
+
+// equalObjects is Equal for objects. Of a repeated name the last one counts.
+func equalObjects(a, b string) bool {
+	members := make(map[string]string)
+	for w := jsontext.WalkAt(a, 0); w.Next(); {
+		members[w.Name()] = w.Value()
+	}
+	others := make(map[string]string, len(members))
+	for w := jsontext.WalkAt(b, 0); w.Next(); {
+		others[w.Name()] = w.Value()
+	}
+	if len(members) != len(others) {
 		return false
 	}
-	if c.kind == "integer" {
-		return value == "-0" && c.value == "0" || value == "0" && c.value == "-0"
+	for name, value := range members {
+		if other, ok := others[name]; !ok || !Equal(value, other) {
+			return false
+		}
 	}
-	if c.canonical == "" {
-		c.canonical = string(jsontext.AppendCanonical(nil, c.value))
-	}
-	return string(jsontext.AppendCanonical(nil, value)) == c.canonical
+	return true
 }
 
 // AppendToString returns a string with another one after it, both as JSON, and the length of the content in bytes.
@@ -77,13 +103,13 @@ func Toggle(value string) string {
 // Clear returns the empty object or array or the number 0; changed is false if the value is that already, or of another
 // type.
 func Clear(value string) (text string, changed bool) {
-	switch Kind(value) {
-	case "object":
-		return "{}", Length(value) > 0
-	case "array":
-		return "[]", Length(value) > 0
-	case "integer", "number":
-		return "0", jsontext.ParseNumber(value) != 0
+	switch kind := Kind(value); {
+	case kind == "object" && Length(value) > 0:
+		return "{}", true
+	case kind == "array" && Length(value) > 0:
+		return "[]", true
+	case (kind == "integer" || kind == "number") && jsontext.ParseNumber(value) != 0:
+		return "0", true
 	}
 	return value, false
 }
@@ -224,9 +250,9 @@ func Trim(array string, start, stop int) (text string, length int) {
 	return "[" + array[at[start][0]:at[stop][1]] + "]", stop - start + 1
 }
 
-// Index returns the index of the first element from start on and before stop that equals the value of c; -1 if there is
-// none. A stop of 0 means the end. Negative indices count from the end.
-func Index(array string, c *Comparison, start, stop int) int {
+// Index returns the index of the first element from start on and before stop that equals a value; -1 if there is none. A
+// stop of 0 means the end. Negative indices count from the end.
+func Index(array, value string, start, stop int) int {
 	at := elements(array)
 	if start < 0 {
 		start = max(start+len(at), 0)
@@ -242,7 +268,7 @@ func Index(array string, c *Comparison, start, stop int) int {
 		stop = min(stop, len(at))
 	}
 	for i := max(start, 0); i < stop; i++ {
-		if c.equals(array[at[i][0]:at[i][1]]) {
+		if Equal(array[at[i][0]:at[i][1]], value) {
 			return i
 		}
 	}
