@@ -57,6 +57,7 @@ func TestGoRedis(t *testing.T) {
 		{"handshake", (*goRedis).handshake},
 		{"strings", (*goRedis).strings},
 		{"setting", (*goRedis).setting},
+		{"json", (*goRedis).json},
 		{"ends", (*goRedis).ends},
 		{"keys", (*goRedis).keys},
 		{"pipelines", (*goRedis).pipelines},

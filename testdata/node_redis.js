@@ -166,6 +166,44 @@ async function documents(redis) {
   assert.equal(await redis.sendCommand(["CONTAINER.DROP", "orders"]), 1);
 }
 
+// Typed methods for JSON.
+async function json(redis) {
+  const j = redis.json, at = (path) => (major > 4 ? { path } : path);
+  const tea = { item: "thé", price: 2, tags: ["hot"], stock: { full: true, n: null } };
+  assert.equal(await j.set("tea", "$", tea), "OK");
+  assert.equal(await j.set("tea", "$", {}, major > 4 ? { condition: "NX" } : { NX: true }), null);
+  assert.deepEqual(await j.get("tea"), tea);
+  assert.deepEqual(await j.get("tea", { path: "$.price" }), [2]);
+  assert.deepEqual(await j.get("tea", { path: ["$.price", "$.item"] }), { "$.price": [2], "$.item": ["thé"] });
+  assert.equal(await j.get("none"), null);
+  assert.deepEqual(await j.mGet(["tea", "none"], "$.price"), [[2], null]);
+  assert.deepEqual(await j.type("tea", at("$.tags")), ["array"]);
+  assert.deepEqual(await j.numIncrBy("tea", "$.price", 0.5), [2.5]);
+  assert.deepEqual(await j.numMultBy("tea", "$.price", 2), [5]);
+  assert.deepEqual(await (major > 4 ? j.strAppend("tea", " vert", { path: "$.item" }) : j.strAppend("tea", "$.item", " vert")), [9]);
+  assert.deepEqual(await j.strLen("tea", at("$.item")), [9]);
+  assert.deepEqual(await j.arrAppend("tea", "$.tags", "sweet", { of: "Assam" }), [3]);
+  assert.deepEqual(await j.arrIndex("tea", "$.tags", "sweet"), [1]);
+  assert.deepEqual(await j.arrInsert("tea", "$.tags", 0, "new"), [4]);
+  assert.deepEqual(await j.arrLen("tea", at("$.tags")), [4]);
+  assert.deepEqual(await j.arrPop("tea", at("$.tags")), [{ of: "Assam" }]);
+  assert.deepEqual(await j.arrTrim("tea", "$.tags", 0, 0), [1]);
+  assert.deepEqual(await j.objKeys("tea", at("$.stock")), [["full", "n"]]);
+  assert.deepEqual(await j.objLen("tea", at("$.stock")), [2]);
+  const toggled = await (major > 4 ? j.toggle("tea", "$.stock.full") : redis.sendCommand(["JSON.TOGGLE", "tea", "$.stock.full"]));
+  assert.deepEqual(toggled.map(Number), [0]);
+  assert.equal(await j.merge("tea", "$.stock", { n: 5, full: null }), "OK");
+  assert.equal(await j.mSet([{ key: "tea", path: "$.price", value: 1 }, { key: "cup", path: "$", value: [] }]), "OK");
+  assert.equal(await (major > 4 ? j.clear("tea", { path: "$.tags" }) : redis.sendCommand(["JSON.CLEAR", "tea", "$.tags"])), 1);
+  assert.ok((await j.debugMemory("tea")) > 0);
+  assert.deepEqual(await j.get("tea"), { item: "thé vert", price: 1, tags: [], stock: { n: 5 } });
+  assert.equal(await j.del("tea", at("$.stock")), 1);
+  assert.equal(await j.forget("cup"), 1);
+  await assert.rejects(j.numIncrBy("none", "$.a", 1), /doesn't exist/);
+  assert.equal(await redis.type("tea"), "ReJSON-RL");
+  assert.equal(await j.del("tea"), 1);
+}
+
 async function main() {
   for (const resp of major > 4 ? [2, 3] : [2]) {
     const settings = { name: "node", database: 4, ...(major > 4 && { RESP: resp }) };
@@ -180,6 +218,7 @@ async function main() {
     await messages(redis);
     await errors(redis);
     await documents(redis);
+    await json(redis);
     await Promise.all([redis.quit(), other.quit()]);
   }
   console.log("passed");

@@ -119,6 +119,35 @@ refused(redis.ResponseError, "legal are", do, "DOC.PUT", "orders", "1", '{"ttl":
 refused(redis.ResponseError, "unknown container", do, "DOC.GET", "nowhere", "1")
 assert do("DOC.DEL", "orders", "1", "2") == 1 and do("CONTAINER.DROP", "orders") == 1
 
+# Typed methods for JSON. A path of redis-py's own is legacy, one with $ answers with lists.
+j = r.json()
+tea = {"item": "thé", "price": 2, "tags": ["hot"], "stock": {"full": True, "n": None}}
+assert j.set("tea", "$", tea) is True and j.get("tea") == tea and j.get("tea", "$.price", ".item") == {"$.price": [2], ".item": ["thé"]}
+assert j.set("tea", "$", {}, nx=True) is None and j.set("none", "$", {}, xx=True) is None and j.get("none") is None
+assert j.get("tea", ".item", no_escape=True) == "thé" and j.mget(["tea", "none"], "$.price") == [[2], None]
+assert j.type("tea", "$.tags") == ["array"] and j.type("tea", ".stock.n") == "null" and j.type("none") is None
+assert j.numincrby("tea", ".price", 0.5) == 2.5 and j.numincrby("tea", "$..price", 1) == [3.5] and j.nummultby("tea", "$.price", 2) == [7.0]
+assert j.strappend("tea", " vert", ".item") == 9 and j.strlen("tea", "$.*") == [9, None, None, None]
+assert j.arrappend("tea", "$.tags", "sweet", {"of": "Assam"}) == [3] and j.arrlen("tea", ".tags") == 3
+assert j.arrindex("tea", ".tags", "sweet") == 1 and j.arrindex("tea", "$.tags", "none") == [-1]
+assert j.arrinsert("tea", ".tags", 0, "new") == 4 and j.arrpop("tea", ".tags", 0) == "new" and j.arrpop("tea", ".tags") == {"of": "Assam"}
+assert j.arrtrim("tea", "$.tags", 0, 0) == [1] and j.get("tea", ".tags") == ["hot"]
+assert j.objkeys("tea", ".stock") == ["full", "n"] and j.objlen("tea") == 4 and j.objlen("tea", "$.tags") == [None]
+assert j.toggle("tea", ".stock.full") is False and j.toggle("tea", "$.stock.*") == [1, None]
+assert j.resp("tea", ".stock") == ["{", "full", "true", "n", None] and j.debug("MEMORY", "tea") > 0
+assert j.clear("tea", "$.tags") == 1 and j.delete("tea", "$.stock") == 1 and j.forget("tea", "$.stock") == 0
+assert j.get("tea") == {"item": "thé vert", "price": 7.0, "tags": []}
+refused(redis.ResponseError, "does not exist", j.get, "tea", ".none")
+assert r.set("plain", "v")
+refused(redis.ResponseError, "wrong Redis type", j.get, "plain")
+refused(redis.ResponseError, "doesn't exist", j.numincrby, "none", "$.a", 1)
+pipe = j.pipeline()
+pipe.set("tea", "$.price", 1).get("tea", "$.price")
+pipe.numincrby("tea", "$.price", 1)
+assert pipe.execute() == [True, [1], [2]]
+assert r.type("tea") == "ReJSON-RL" and list(r.scan_iter(_type="ReJSON-RL")) == ["tea"] and r.expire("tea", 100) and r.ttl("tea") == 100
+assert j.delete("tea") == 1 and r.exists("tea") == 0
+
 # The log of deaths is a stream.
 stream = "__keyevent@gone__:expired"
 assert r.execute_command("CONTAINER.CREATE", "gone", "TTL", 1, "LOG", 3600)

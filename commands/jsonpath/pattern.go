@@ -39,14 +39,24 @@ func compilePattern(text string) pattern {
 
 // patternSteps returns about how many instructions an expression compiles to. It stops counting when there are too many.
 func patternSteps(tree *syntax.Regexp) int {
-	n := 1 + len(tree.Rune)/2
+	n := 0
 	for _, sub := range tree.Sub {
 		if n += patternSteps(sub); n > maxPatternSteps {
 			break
 		}
 	}
-	if tree.Op == syntax.OpRepeat {
-		n *= max(tree.Min, tree.Max, 1)
+	switch tree.Op {
+	case syntax.OpConcat:
+	case syntax.OpLiteral:
+		n = len(tree.Rune)
+	case syntax.OpCapture:
+		n += 2
+	case syntax.OpAlternate:
+		n += len(tree.Sub)
+	case syntax.OpRepeat:
+		n = n*max(tree.Min, tree.Max, 1) + max(tree.Max-tree.Min, 1)
+	default:
+		n++
 	}
 	return min(n, maxPatternSteps+1)
 }
