@@ -83,7 +83,7 @@ func TestCrashInTransactions(t *testing.T) {
 
 func account(i int) string { return fmt.Sprint("account-", i) }
 
-// execWorker runs transactions. Each writes its number into keys of several partitions, into a
+// execWorker runs transactions, every other one as a script. Each writes its number into keys of several partitions, into a
 // document, and into one of two databases, which it then exchanges. It also moves an amount from
 // one account to another.
 type execWorker struct {
@@ -123,9 +123,28 @@ func (w *execWorker) work(port string) {
 	}
 }
 
+// transactScript is a transaction as a script. It uses keys that its call does not name.
+const transactScript = `
+for i = 1, #KEYS - 2 do redis.call('SET', KEYS[i], ARGV[1]) end
+redis.call('DOC.PUT', 'ledger', KEYS[1], '{"n":' .. ARGV[1] .. '}')
+redis.call('DECRBY', KEYS[#KEYS - 1], ARGV[2])
+redis.call('SELECT', ARGV[3])
+redis.call('SET', 'n', ARGV[1])
+redis.call('SWAPDB', ARGV[3], ARGV[4])
+redis.call('SELECT', '0')
+redis.call('INCRBY', KEYS[#KEYS], ARGV[2])`
+
 func (w *execWorker) transact(ctx context.Context, c *redis.Client) error {
 	a, b := w.databases()
 	n, amount := strconv.Itoa(w.sent), int64(w.r.IntN(100))
+	if w.sent%2 == 0 {
+		keys := append(w.keys(), account(w.r.IntN(w.accounts)), account(w.r.IntN(w.accounts)))
+		err := c.Eval(ctx, transactScript, keys, n, amount, a, b).Err()
+		if err == redis.Nil {
+			return nil
+		}
+		return err
+	}
 	_, err := c.TxPipelined(ctx, func(p redis.Pipeliner) error {
 		for _, key := range w.keys() {
 			p.Set(ctx, key, n, 0)
