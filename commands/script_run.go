@@ -204,8 +204,25 @@ func (r *scriptRun) run(args []string) Reply {
 	keys, rest := args[numkeysAt+1:][:n], args[numkeysAt+1+n:]
 	r.began = clock.Monotonic()
 	r.now = r.began
-	v, err := r.script.Run(r, r, keys, rest, scripts.Limits{Memory: scriptMemory, Result: maxValue, Arg: 4 * maxValue})
-	return r.finish(v, err, n)
+	v, err := r.script.Run(r, r, keys, rest, scripts.Limits{Memory: scriptMemory, Result: maxValue, Arg: maxValue})
+	return r.finish(v, r.endOf(err), n)
+}
+
+// endOf marks the errors with which a limit or a fault of the interpreter ends a script: they take its changes back.
+func (r *scriptRun) endOf(err error) error {
+	var internal *scripts.InternalError
+	var memory *scripts.MemoryError
+	var result *scripts.ResultError
+	var arg *scripts.ArgError
+	switch {
+	case errors.As(err, &internal):
+		r.engine.Log.Error().Int64("client", r.x.Session.ID).Str("script", r.script.SHA1()).
+			Str("panic", fmt.Sprint(internal.Cause)).Bytes("stack", internal.Stack).Msg("a script failed inside")
+		return rolledBack{r.fail(errScriptInternal)}
+	case errors.As(err, &memory), errors.As(err, &result), errors.As(err, &arg):
+		return rolledBack{Error(err.Error())}
+	}
+	return err
 }
 
 // finish ends a run with the script's reply, or with the error that has ended it.

@@ -10,8 +10,11 @@ import (
 	"time"
 )
 
-// callLoop is a script that calls a command until something ends it.
-const callLoop = "while true do redis.call('EXISTS', KEYS[1]) end"
+// These scripts run until something ends them: one calls a command all the time, the other none.
+const (
+	callLoop  = "while true do redis.call('EXISTS', KEYS[1]) end"
+	emptyLoop = "while true do end"
+)
 
 // evalIn runs a script on a session in a goroutine of its own. The channel gets its reply.
 func (w *harness) evalIn(session int, script string, keys ...string) <-chan Reply {
@@ -162,7 +165,7 @@ func TestScriptBusy(t *testing.T) {
 	w.expect("(error) "+string(errNotBusy), "SCRIPT", "KILL")
 	w.engine.Scripts.SetTimeLimit(30 * time.Millisecond)
 	w.session(1)
-	reply := w.evalIn(2, callLoop, "k")
+	reply := w.evalIn(2, emptyLoop, "k")
 	w.awaitScripts(1)
 	w.awaitBusy()
 	for _, command := range []string{"GET k", "SET other 1", "PING", "INFO", "EVAL 'return 1' 0", "SCRIPT FLUSH", "SHUTDOWN", "DBSIZE", "FLUSHALL"} {
@@ -245,7 +248,7 @@ func TestScriptKeepsNoOneWaiting(t *testing.T) {
 	w.expect("OK", "SET", "k", "1")
 	// The first ms: the locks are not marked yet.
 	for range 20 {
-		began, reply = time.Now(), w.evalIn(9, callLoop, "k")
+		began, reply = time.Now(), w.evalIn(9, emptyLoop, "k")
 		for range 10 {
 			w.engine.Execute(loop, []string{"GET", "k"})
 		}
@@ -364,6 +367,44 @@ func TestScriptOverMemory(t *testing.T) {
 	}
 	w.expect("(integer) 1", "EVAL", "return redis.call('EXISTS', KEYS[1])", "1", "k")
 	w.expect("OK", "EVAL", "redis.call('DEL', KEYS[1]) return redis.call('SET', KEYS[1], 'v')", "1", "k")
+}
+
+// What exceeds a limit of memory, of the reply or of arguments takes back what the script has written.
+func TestScriptLimitsTakeChangesBack(t *testing.T) {
+	w := newHarness(t)
+	w.host.options["max-value-size"] = strconv.Itoa(1 << 20)
+	w.do(1, "SET", "k", "1")
+	for _, end := range []string{
+		"local t = {} while true do t[#t + 1] = {} end",
+		"local s = 'x' while true do s = s .. s end",
+		"return string.rep('x', 2000000)",
+		"redis.call('SET', KEYS[1], string.rep('x', 2000000))",
+		"local t = {} for i = 1, 300000 do t[i] = 'xxxxxxxx' end return t",
+	} {
+		r := w.do(1, "EVAL", "redis.call('SET', KEYS[1], '2') "+end, "1", "k")
+		if !strings.HasPrefix(r.Str, "ERR script stopped: ") {
+			t.Errorf("%s: %.200s", end, notation(r))
+		}
+		w.expect(`"1"`, "GET", "k")
+	}
+	// What an error of the script itself has written stays.
+	if r := w.do(1, "EVAL", "redis.call('SET', KEYS[1], '2') local function f() return 1 + f() end f()", "1", "k"); r.Kind != KindError {
+		t.Errorf("endless recursion: %s", notation(r))
+	}
+	w.expect(`"2"`, "GET", "k")
+}
+
+// Very many scripts do not fill the cache. Those that SCRIPT LOAD brought stay longer than those of EVAL.
+func TestScriptCacheIsBounded(t *testing.T) {
+	w := newHarness(t)
+	sha := shaOf(w, "return 'kept'")
+	for i := range 2000 {
+		w.do(1, "EVAL", fmt.Sprintf("return %d", i), "0")
+	}
+	if s := w.engine.Scripts.Stats(); s.Scripts > 600 || s.Evicted < 1000 {
+		t.Errorf("%+v", s)
+	}
+	w.expect(`"kept"`, "EVALSHA", sha, "0")
 }
 
 // A call with very many keys locks their partitions, each once.
