@@ -11,7 +11,7 @@ import (
 // memory and time out of proportion to its text.
 func TestLargePatterns(t *testing.T) {
 	for pattern, legal := range map[string]bool{
-		"a{1000}": true, "a{1000}b{1000}": false, "(a{30}){30}": true, "((a{10}){10}){8}": true, "(a{30}b){30}": false,
+		"a{1000}": true, "a{1000}b{1000}": false, "(a{30}){30}": true, "((a{10}){10}){7}": true, "(a{30}b){32}": false,
 		strings.Repeat("x", 1000): true, strings.Repeat(".*", 300): true, strings.Repeat(".*", 500): true, "[a-z]{1,500}": true, "[a-z]{1,900}": false, "(": true,
 	} {
 		_, err := Parse(fmt.Sprintf("$[?(@=~%q)]", pattern))
