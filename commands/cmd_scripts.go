@@ -163,6 +163,16 @@ func (e *Engine) loadScript(args []string) (*scripts.Script, error) {
 	return s, nil
 }
 
+// flagsOf returns the flags of a command with its arguments: a script whose first line says no-writes writes nothing.
+func (e *Engine) flagsOf(r *row, args []string) Flags {
+	if r.Scope == ScopeScript && r.Flags&MayWrite != 0 {
+		if script, err := e.loadScript(args); err == nil && script.Flags().NoWrites {
+			return r.Flags &^ MayWrite
+		}
+	}
+	return r.Flags
+}
+
 func runScriptLoad(x *Context) Reply {
 	if x.Engine.Scripts.off.Load() {
 		return Fail(errScriptsOff)

@@ -106,7 +106,7 @@ func (e *Engine) pausedUntil(s *Session, args []string) <-chan struct{} {
 	if err != nil || e.admit(s, r, args) != nil || e.Now() >= term.end {
 		return nil
 	}
-	flags := r.Flags
+	flags := e.flagsOf(r, args)
 	if r.Scope == ScopeQueue {
 		flags |= s.multi.flags
 	}

@@ -24,6 +24,11 @@ func TestPauseHoldsBack(t *testing.T) {
 		{[]string{"DOC.PUT", "c", "1", "{}"}, true, true},
 		{[]string{"PUBLISH", "c", "m"}, true, true},
 		{[]string{"SPUBLISH", "c", "m"}, true, true},
+		{[]string{"EVAL", "return 1", "0"}, true, true},
+		{[]string{"EVAL", "#!lua\nreturn 1", "0"}, true, true},
+		{[]string{"EVAL", "#!lua flags=no-writes\nreturn 1", "0"}, false, true},
+		{[]string{"EVAL_RO", "return 1", "0"}, false, true},
+		{[]string{"EVALSHA", "0000000000000000000000000000000000000000", "0"}, true, true},
 		{[]string{"GET", "k"}, false, true},
 		{[]string{"MULTI"}, false, true},
 		{[]string{"EXEC"}, false, true},
@@ -88,6 +93,21 @@ func TestPauseHoldsTransactionsBack(t *testing.T) {
 	w.do(4, "CLIENT", "UNPAUSE")
 	if w.held(3, "EXEC") {
 		t.Error("a transaction is held back after UNPAUSE")
+	}
+}
+
+// A script whose first line says no-writes does not hold a transaction back.
+func TestPauseHoldsTransactionsWithScriptsBack(t *testing.T) {
+	w := newHarness(t)
+	for session, script := range map[int]string{2: "#!lua flags=no-writes\nreturn 1", 3: "#!lua\nreturn 1", 4: "return 1"} {
+		w.do(session, "MULTI")
+		w.do(session, "EVAL", script, "0")
+	}
+	w.expect("OK", "CLIENT", "PAUSE", "10000", "WRITE")
+	for session, want := range map[int]bool{2: false, 3: true, 4: true} {
+		if got := w.held(session, "EXEC"); got != want {
+			t.Errorf("session %d: held back %v, want %v", session, got, want)
+		}
 	}
 }
 

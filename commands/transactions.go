@@ -97,7 +97,7 @@ func checkQueue(what string, size, maxValue int) error {
 // buffer, in one piece.
 func (e *Engine) enqueue(s *Session, r *row, args []string) Reply {
 	t := &s.multi
-	t.flags |= r.Flags
+	t.flags |= e.flagsOf(r, args)
 	t.grows = t.grows || r.Flags&(Write|Frees) == Write
 	t.subscribes = t.subscribes || r.Flags&(PubSub|AllowSubscribed) == PubSub|AllowSubscribed
 	matches := e.matchesSlowly(r, args)

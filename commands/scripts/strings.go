@@ -87,7 +87,7 @@ func relative(pos, size int) int {
 func (m *machine) stringFunctions() map[string]lua.LGFunction {
 	return map[string]lua.LGFunction{
 		"byte": stringByte, "char": stringChar, "len": stringLen,
-		"dump":    func(L *lua.LState) int { checkFunction(L, 1); fail(L, "unable to dump given function"); return 0 },
+		"dump":    stringDump,
 		"find":    func(L *lua.LState) int { return m.stringFind(L, true) },
 		"match":   func(L *lua.LState) int { return m.stringFind(L, false) },
 		"format":  m.stringFormat,
@@ -100,6 +100,15 @@ func (m *machine) stringFunctions() map[string]lua.LGFunction {
 		"reverse": m.stringReverse,
 		"sub":     m.stringSub,
 	}
+}
+
+// stringDump returns the signature of compiled code. As in Redis nothing loads compiled code.
+func stringDump(L *lua.LState) int {
+	if checkFunction(L, 1).IsG {
+		fail(L, "unable to dump given function")
+	}
+	L.Push(lua.LString("\x1bLuaQ"))
+	return 1
 }
 
 func stringLen(L *lua.LState) int {
