@@ -106,6 +106,8 @@ func TestDocsTables(t *testing.T) {
 		{"compatibility", compatibilityTable()},
 		{"options", optionTable(false)},
 		{"redis options", optionTable(true)},
+		{"frameworks", frameworkTable()},
+		{"unfit frameworks", unfitTable()},
 	} {
 		begin, end := "<!-- begin "+table.name+" -->\n", "<!-- end "+table.name+" -->\n"
 		found := 0
