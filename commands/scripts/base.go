@@ -377,7 +377,7 @@ func (m *machine) load(L *lua.LState) int {
 }
 
 func (m *machine) loadText(L *lua.LState, text, name string) int {
-	m.Charge(L, 64*len(text)+4096)
+	m.Charge(L, 64*len(text)+2*protoSize)
 	id := syntax.ChunkID(name)
 	proto, err := compileChunk(text, id)
 	if m.sources == nil {

@@ -13,6 +13,7 @@ const maxReplyDepth = 1_000
 
 // field returns a table with one member.
 func field(L *lua.LState, name string, v lua.LValue) *lua.LTable {
+	machineOf(L).Charge(L, tableSize+mapSize+keysSize+2*stringSize)
 	t := L.CreateTable(0, 1)
 	t.RawSetString(name, v)
 	return t
@@ -68,7 +69,7 @@ func (m *machine) toLua(L *lua.LState, v *Value) lua.LValue {
 		}
 		return field(L, "set", t)
 	}
-	if m.proto == 3 {
+	if m.resp == 3 {
 		return lua.LNil
 	}
 	return lua.LFalse
@@ -126,9 +127,9 @@ func (r *reply) value(v lua.LValue, depth int) Value {
 		return Value{Kind: Int, Int: lualib.Truncate(float64(v))}
 	case lua.LBool:
 		switch {
-		case r.m.proto == 3 && bool(v):
+		case r.m.resp == 3 && bool(v):
 			return Value{Kind: Bool, Int: 1}
-		case r.m.proto == 3:
+		case r.m.resp == 3:
 			return Value{Kind: Bool}
 		case bool(v):
 			return Value{Kind: Int, Int: 1}

@@ -39,8 +39,9 @@ type machine struct {
 	caller    Caller
 	limits    Limits
 	sha       string
-	sources   map[string]string // names of chunks that the script has loaded, by what errors call them
-	proto     int               // of redis.setresp
+	sources   map[string]string  // names of chunks that the script has loaded, by what errors call them
+	proto     *lua.FunctionProto // of the script
+	resp      int                // of redis.setresp
 	reset     func()
 }
 
@@ -218,7 +219,10 @@ func (m *machine) loop(L *lua.LState, s *state, base *frame) {
 		case bytecode.SetTable, bytecode.SetTableKS:
 			m.setIndex(L, r.array[ra], m.rk(f, r, bytecode.B(inst)), m.rk(f, r, bytecode.C(inst)), bytecode.A(inst))
 		case bytecode.NewTable:
-			m.Charge(L, tableSize+16*bytecode.B(inst)+entrySize/2*bytecode.C(inst))
+			m.Charge(L, tableSize+16*bytecode.B(inst))
+			if c := bytecode.C(inst); c > 0 {
+				m.Charge(L, mapSize+entrySize/2*c)
+			}
 			t := L.CreateTable(bytecode.B(inst), bytecode.C(inst))
 			r.set(ra, t)
 		case bytecode.Self:
@@ -328,10 +332,16 @@ func (m *machine) loop(L *lua.LState, s *state, base *frame) {
 				}
 			}
 			if fn.IsG {
+				if m.used += smallResult; m.used > m.allowed {
+					m.measure(L, 0)
+				}
 				r.grow(L, r.top+32)
 			} else {
 				r.grow(L, r.top+2*int(fn.Proto.NumUsedRegisters)+16)
-				m.Work(L, len(fn.Proto.Code)>>3)
+				m.Work(L, len(fn.Proto.Code)>>3+r.top-ra)
+				if fn.Proto.IsVarArg != 0 {
+					m.Charge(L, tableSize+slotSize*(r.top-ra)) // the table arg
+				}
 			}
 			if jumpTable[inst>>26](L, inst, base) == 1 {
 				return

@@ -45,6 +45,8 @@ type walker struct {
 }
 
 func (w *walker) walk() int64 {
+	w.proto(w.m.proto) // which is the cache's
+	w.bytes = 0
 	w.thread(w.m.L)
 	w.add(w.L)
 	w.add(w.m.globals)
@@ -56,6 +58,7 @@ func (w *walker) walk() int64 {
 			w.table(v)
 		case *lua.LFunction:
 			w.bytes += closureSize
+			w.proto(v.Proto)
 			for _, u := range v.Upvalues {
 				if u != nil && w.first(unsafe.Pointer(u)) {
 					w.bytes += upvalueSize
@@ -67,6 +70,17 @@ func (w *walker) walk() int64 {
 		}
 	}
 	return w.bytes
+}
+
+// proto counts the code of a function that the script has loaded.
+func (w *walker) proto(p *lua.FunctionProto) {
+	if p == nil || !w.first(unsafe.Pointer(p)) {
+		return
+	}
+	w.bytes += protoSize + 16*int64(len(p.Code)) + 48*int64(len(p.Constants))
+	for _, inner := range p.FunctionPrototypes {
+		w.proto(inner)
+	}
 }
 
 func (w *walker) first(p unsafe.Pointer) bool {
@@ -103,7 +117,16 @@ func (w *walker) add(v lua.LValue) {
 
 func (w *walker) table(t *lua.LTable) {
 	h := tableOf(t)
-	w.bytes += tableSize + slotSize*int64(cap(h.array)) + entrySize*int64(max(len(h.keys), len(h.dict)+len(h.strdict)))
+	w.bytes += tableSize + slotSize*int64(cap(h.array)) + entrySize*int64(max(len(h.keys)-8, 0))
+	if h.strdict != nil {
+		w.bytes += mapSize
+	}
+	if h.dict != nil {
+		w.bytes += mapSize
+	}
+	if h.k2i != nil {
+		w.bytes += keysSize
+	}
 	for _, v := range h.array {
 		w.add(v)
 	}
@@ -140,5 +163,6 @@ func (w *walker) thread(L *lua.LState) {
 
 const (
 	threadSize = 2048
+	protoSize  = 8 << 10
 	frameSize  = 104
 )

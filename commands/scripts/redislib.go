@@ -165,7 +165,7 @@ func (m *machine) redisSetResp(L *lua.LState) int {
 	if proto != 2 && proto != 3 {
 		raiseReply(L, "RESP version must be 2 or 3.")
 	}
-	m.proto = proto
+	m.resp = proto
 	m.caller.SetProtocol(proto)
 	return 0
 }

@@ -151,7 +151,10 @@ func newMachine() *machine {
 	m.rawSet(L, maths, lua.LString("huge"), lua.LNumber(math.Inf(1)))
 	set(library("coroutine", L.NewTable()), m.coroutineFunctions(resume))
 	library("redis", m.redisTable(L))
-	charge := func(bytes int) { m.Charge(L, bytes) }
+	charge := func(bytes int) { // 0 stands for steps without allocation
+		m.Charge(L, bytes)
+		m.Work(L, 500)
+	}
 	json := cjson.Open(L, charge)
 	m.reset = json.Reset
 	cmsgpack.Open(L, charge)
@@ -226,7 +229,7 @@ func (s *Script) Run(interrupt Interrupt, caller Caller, keys, args []string, li
 		lim.Arg = lim.Memory
 	}
 	m := machines.Get().(*machine)
-	m.interrupt, m.caller, m.limits, m.sha, m.proto = interrupt, caller, lim, s.sha, 2
+	m.interrupt, m.caller, m.limits, m.sha, m.resp = interrupt, caller, lim, s.sha, 2
 	m.fuel, m.depth, m.threadBase, m.stop = turnFuel, 0, 0, nil
 	m.used, m.allowed = 0, lim.Memory
 	m.random = rand.Uint64() // as Redis 7: each script begins at another place
@@ -261,6 +264,7 @@ func (m *machine) run(s *Script, keys, args []string) (v Value) {
 	}()
 	m.setStrings("KEYS", keys)
 	m.setStrings("ARGV", args)
+	m.proto = s.code.proto
 	L.Push(L.NewFunctionFromProto(s.code.proto))
 	L.Call(0, 1)
 	r := reply{m: m, L: L}

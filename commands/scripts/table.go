@@ -9,12 +9,15 @@ import (
 
 // Bytes that values take, for Charge and measure.
 const (
-	tableSize   = 128
-	slotSize    = 24 // of an array: the value and its number
-	entrySize   = 160
+	tableSize   = 96
+	slotSize    = 24  // of an array: the value and its number
+	mapSize     = 344 // one map, with room for 8 entries
+	keysSize    = 272 // the keys in order and their places, likewise
+	entrySize   = 136 // each further entry, in all of these
 	stringSize  = 32
 	closureSize = 80
 	upvalueSize = 72
+	smallResult = 64 // of a function in Go, beside what it charges itself
 )
 
 // Tables of scripts keep whole numbers in their array only up to its end: the library fills gaps with nil,
@@ -77,6 +80,7 @@ func (m *machine) rawSet(L *lua.LState, t *lua.LTable, key, v lua.LValue) {
 			return
 		}
 		if h.strdict == nil {
+			m.Charge(L, mapSize)
 			h.strdict = make(map[string]lua.LValue)
 		}
 		n := len(h.strdict)
@@ -109,6 +113,7 @@ func (m *machine) rawSet(L *lua.LState, t *lua.LTable, key, v lua.LValue) {
 		return
 	}
 	if h.dict == nil {
+		m.Charge(L, mapSize)
 		h.dict = make(map[lua.LValue]lua.LValue)
 	}
 	n := len(h.dict)
@@ -152,12 +157,15 @@ func (m *machine) migrate(L *lua.LState, h *table) {
 func (m *machine) addKey(L *lua.LState, t *lua.LTable, key lua.LValue) {
 	h := tableOf(t)
 	if h.k2i == nil {
+		m.Charge(L, keysSize)
 		h.k2i = make(map[lua.LValue]int)
 	}
 	if _, ok := h.k2i[key]; ok {
 		return
 	}
-	m.Charge(L, entrySize)
+	if len(h.keys) >= 8 {
+		m.Charge(L, entrySize)
+	}
 	if n := len(h.keys); n >= 64 && n > 2*(len(h.dict)+len(h.strdict)) {
 		m.Work(L, n)
 		live := make([]lua.LValue, 0, 2*(n/2+1))
