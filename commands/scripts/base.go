@@ -377,9 +377,15 @@ func (m *machine) load(L *lua.LState) int {
 }
 
 func (m *machine) loadText(L *lua.LState, text, name string) int {
-	m.Charge(L, 64*len(text)+2*protoSize)
+	m.Charge(L, 64*len(text)+8*protoSize)
+	if len(text) > MaxBody {
+		fail(L, "script is larger than %d bytes", MaxBody)
+	}
 	id := syntax.ChunkID(name)
 	proto, err := compileChunk(text, id)
+	if err == nil {
+		m.Charge(L, clip(proto))
+	}
 	if m.sources == nil {
 		m.sources = map[string]string{}
 	}

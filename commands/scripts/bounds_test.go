@@ -307,6 +307,26 @@ func TestBounds(t *testing.T) {
 	}
 }
 
+// TestCompileBounds shows what the compiler refuses.
+func TestCompileBounds(t *testing.T) {
+	for _, tt := range []struct{ body, want string }{
+		{strings.Repeat(" ", MaxBody+1), "script is larger than 2097152 bytes"},
+		{strings.Repeat("f=function()end ", 5000), "user_script:1: chunk has more than 4096 functions"},
+		{"return " + strings.Repeat("(", 1000), "user_script:1: chunk has too many syntax levels"},
+		{"return 1" + strings.Repeat("+1", 100_000), "user_script:1: chunk has too many syntax levels"},
+		{"if 1 then " + strings.Repeat("elseif 1 then ", 100_000) + "end", "user_script:1: chunk has too many syntax levels"},
+		{"return a" + strings.Repeat(".a", 100_000), "user_script:1: chunk has too many syntax levels"},
+		{strings.Repeat("local a ", 201), "user_script:1: main function has more than 200 local variables"},
+		{"local t = {" + strings.Repeat("{", 300), "user_script:1: chunk has too many syntax levels"},
+		{"f(" + strings.Repeat("1,", 300) + "1)", "user_script:1: function or expression too complex"},
+	} {
+		want := "ERR Error compiling script (new function): " + tt.want
+		if _, err := new(Cache).Load(tt.body, false); err == nil || err.Error() != want {
+			t.Errorf("%.40s: got %v, want %s", tt.body, err, want)
+		}
+	}
+}
+
 // TestNoTrace shows that a script finds nothing of the one before it.
 func TestNoTrace(t *testing.T) {
 	var c Cache
@@ -383,7 +403,7 @@ func TestCacheBounds(t *testing.T) {
 	if _, ok := c.Get(strings.ToUpper(kept.SHA1())); !ok {
 		t.Error("the script of SCRIPT LOAD is gone")
 	}
-	for i := range 20 {
+	for i := range 70 {
 		if _, err := c.Load("--"+strings.Repeat("x", 1<<20)+time.Duration(i).String(), true); err != nil {
 			t.Fatal(err)
 		}

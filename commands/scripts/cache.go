@@ -7,10 +7,13 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+
+	lua "github.com/yuin/gopher-lua"
 )
 
 // Bounds of a Cache. Scripts that EVAL brought leave first, the least recently used one before others.
 const (
+	MaxBody        = 2 << 20 // bytes of one script
 	MaxScripts     = 10_000
 	MaxScriptBytes = 64 << 20
 	maxEvalScripts = 500 // as Redis 7.4
@@ -24,7 +27,8 @@ type Script struct {
 	sha   string
 	body  string
 	flags Flags
-	code  *program
+	size  int
+	proto *lua.FunctionProto
 }
 
 // SHA1 returns the hexadecimal digest of the body: 40 lower-case digits.
@@ -37,7 +41,7 @@ func (s *Script) Body() string { return s.body }
 func (s *Script) Flags() Flags { return s.flags }
 
 // Size returns the bytes that the script takes in a cache, about.
-func (s *Script) Size() int { return 512 + 12*len(s.body) }
+func (s *Script) Size() int { return s.size }
 
 // SHA1 returns the hexadecimal digest of a script's body.
 func SHA1(body string) string {

@@ -1,6 +1,10 @@
 package scripts
 
-import lua "github.com/yuin/gopher-lua"
+import (
+	"runtime/debug"
+
+	lua "github.com/yuin/gopher-lua"
+)
 
 const (
 	threadFrames    = 2_000 // nested calls of a coroutine
@@ -78,6 +82,7 @@ func (m *machine) newThread(L *lua.LState) *lua.LState {
 	s.Options = options
 	t := stateOf(th)
 	t.prepare()
+	t.mainLoop = threadLoop
 	t.stack.Push(frame{Fn: f, LocalBase: 1, NRet: lua.MultRet})
 	return th
 }
@@ -114,6 +119,23 @@ func (m *machine) resume(L, th *lua.LState, resume lua.LGFunction) int {
 	}
 	L.G.CurrentThread = L
 	return n
+}
+
+// threadLoop is mainLoop of a coroutine. The library makes an error of Lua of every panic in one; a fault ends the
+// script instead.
+func threadLoop(L *lua.LState, base *frame) {
+	defer func() {
+		r := recover()
+		if r == nil {
+			return
+		}
+		m := machineOf(L)
+		if _, ok := r.(*lua.ApiError); !ok && m.stop == nil {
+			m.stop = &InternalError{r, debug.Stack()}
+		}
+		panic(r)
+	}()
+	mainLoop(L, base)
 }
 
 // prepare makes a state of the library one that this package runs.

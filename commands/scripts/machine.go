@@ -14,6 +14,7 @@ const (
 	maxDepth     = 199     // nested calls by way of Go: pcall, metamethods, coroutines
 	maxStack     = 8_000   // results of one function in Go
 	maxRegisters = 1 << 19 // values of all running functions of a coroutine
+	spareFrames  = 8       // for functions in Go that the deepest one calls
 
 	firstRegisters = 512
 	turnFuel       = 20_000 // steps between two questions to the Interrupt
@@ -314,7 +315,7 @@ func (m *machine) loop(L *lua.LState, s *state, base *frame) {
 			}
 		case bytecode.Call, bytecode.TailCall:
 			m.Work(L, 4)
-			if s.stack.Sp() >= maxFrames {
+			if s.stack.Sp() >= s.Options.CallStackSize-spareFrames {
 				raise(L, "stack overflow")
 			}
 			fn, ok := r.array[ra].(*lua.LFunction)

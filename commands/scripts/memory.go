@@ -163,6 +163,6 @@ func (w *walker) thread(L *lua.LState) {
 
 const (
 	threadSize = 2048
-	protoSize  = 8 << 10
+	protoSize  = 1 << 10 // of a function without its code
 	frameSize  = 104
 )

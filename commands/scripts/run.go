@@ -6,6 +6,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"runtime/debug"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -43,9 +44,10 @@ func (e *InternalError) Error() string {
 	return fmt.Sprintf("ERR script stopped by an internal error: %v", e.Cause)
 }
 
-type program struct{ proto *lua.FunctionProto }
-
 func compile(body, sha string) (*Script, error) {
+	if len(body) > MaxBody {
+		return nil, fmt.Errorf("ERR Error compiling script (new function): script is larger than %d bytes", MaxBody)
+	}
 	s := &Script{sha: sha, body: body}
 	text, err := s.readShebang(body)
 	if err != nil {
@@ -55,7 +57,8 @@ func compile(body, sha string) (*Script, error) {
 	if err != nil {
 		return nil, fmt.Errorf("ERR Error compiling script (new function): %s", oneLine(err.Error()))
 	}
-	s.code = &program{proto}
+	s.proto = proto
+	s.size = len(body) + 512 + clip(proto)
 	return s, nil
 }
 
@@ -73,9 +76,27 @@ func compileChunk(text, name string) (proto *lua.FunctionProto, err error) {
 	proto, err = lua.Compile(chunk, name)
 	var refused *lua.CompileError
 	if errors.As(err, &refused) { // too many registers or constants, or a jump over too much code
-		return nil, fmt.Errorf("%s:%d: function or expression too complex", name, refused.Line)
+		return nil, fmt.Errorf("%s:%d: function or expression too complex", name, max(refused.Line, 1))
 	}
 	return proto, err
+}
+
+// clip frees the room that the compiler has left in a function and those within. It returns the bytes they take.
+func clip(p *lua.FunctionProto) (size int) {
+	p.Code, p.Constants = slices.Clone(p.Code), slices.Clone(p.Constants)
+	p.DbgSourcePositions, p.DbgCalls = slices.Clone(p.DbgSourcePositions), slices.Clone(p.DbgCalls)
+	p.DbgLocals, p.DbgUpvalues = slices.Clone(p.DbgLocals), slices.Clone(p.DbgUpvalues)
+	p.FunctionPrototypes = slices.Clone(p.FunctionPrototypes)
+	size = protoSize + 12*len(p.Code) + 24*len(p.DbgCalls) + 56*len(p.DbgLocals) + 48*len(p.Constants)
+	for _, c := range p.Constants {
+		if s, ok := c.(lua.LString); ok {
+			size += len(s)
+		}
+	}
+	for _, inner := range p.FunctionPrototypes {
+		size += clip(inner)
+	}
+	return size
 }
 
 // readShebang reads the flags of a first line that begins with #! and returns the rest of the body.
@@ -120,7 +141,7 @@ var machines = sync.Pool{New: func() any { return newMachine() }}
 func newMachine() *machine {
 	L := lua.NewState(lua.Options{
 		SkipOpenLibs: true, MinimizeStackMemory: true,
-		CallStackSize: maxFrames + 8, RegistrySize: firstRegisters, RegistryMaxSize: maxRegisters,
+		CallStackSize: maxFrames + spareFrames, RegistrySize: firstRegisters, RegistryMaxSize: maxRegisters,
 	})
 	m := &machine{L: L, s: stateOf(L)}
 	m.s.prepare()
@@ -264,8 +285,8 @@ func (m *machine) run(s *Script, keys, args []string) (v Value) {
 	}()
 	m.setStrings("KEYS", keys)
 	m.setStrings("ARGV", args)
-	m.proto = s.code.proto
-	L.Push(L.NewFunctionFromProto(s.code.proto))
+	m.proto = s.proto
+	L.Push(L.NewFunctionFromProto(s.proto))
 	L.Call(0, 1)
 	r := reply{m: m, L: L}
 	return r.value(L.Get(-1), 0)

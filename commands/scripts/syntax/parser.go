@@ -14,6 +14,7 @@ const (
 	maxLocals   = 200 // of a function, at one place
 	maxUpvalues = 60  // of a function
 	maxDepth    = 8_000
+	maxFuncs    = 4_096 // in a chunk: the compiler takes 6 KB for each
 )
 
 func parseNumber(s string) (float64, bool) { return lualib.ParseNumber(s) }
@@ -42,6 +43,7 @@ type parser struct {
 	fn     *function
 	levels int // nested blocks and expressions
 	chain  int // elseif parts that enclose the current place
+	funcs  int
 }
 
 // function is a function that is being parsed.
@@ -407,6 +409,9 @@ func (p *parser) exprStatement(line int) ast.Stmt {
 
 // body parses a function from its parameters on.
 func (p *parser) body(line int, method bool) *ast.FunctionExpr {
+	if p.funcs++; p.funcs > maxFuncs {
+		p.fail(fmt.Sprintf("chunk has more than %d functions", maxFuncs), 0)
+	}
 	p.fn = &function{parent: p.fn, line: line}
 	if method {
 		p.declare("self")
