@@ -136,6 +136,10 @@ var comparedWorkloads = []workload{
 	{"SET, depth 16", plainKeys, benchmark(16, 250_000, put), benchmark(16, 250_000, put), rateAndCPU(1.0, 1.2)},
 	{"SET, depth 64", plainKeys, benchmark(64, 300_000, put), benchmark(64, 300_000, put), rateAndCPU(1.0, 0)},
 
+	{"release of another's lock, depth 16", plainKeys, withLua(luaRelease, benchmark(16, 250_000, releaseOthers)), withLua(luaRelease, benchmark(16, 250_000, releaseOthers)), rateAndCPU(0.5, 0)},
+	{"lock taken and released, depth 16", plainKeys, withLua(luaRelease, locks(16)), withLua(luaRelease, locks(16)), rateAndCPU(0.5, 0)},
+	{"limiter script, depth 16", plainKeys, withLua(luaLimit, benchmark(16, 200_000, limit)), withLua(luaLimit, benchmark(16, 200_000, limit)), rateAndCPU(0, 0)},
+
 	{"DOC.PUT, depth 1, appendfsync always", documentsAlways, benchmark(1, 15_000, docPut), benchmark(1, 15_000, put), rate(2)},
 	{"SET, depth 1, appendfsync always", plainKeysAlways, benchmark(1, 15_000, put), benchmark(1, 15_000, put), rate(2)},
 
