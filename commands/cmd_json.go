@@ -169,11 +169,18 @@ type jsonPath struct {
 	text string
 }
 
+// rootPath is the path "$".
+var rootPath, _ = jsonpath.Parse("$")
+
 // parseJSONPath reads the optional path at an index of the arguments.
 func parseJSONPath(in *Input, at int) (p jsonPath, err error) {
 	p.text = "."
 	if at < len(in.Args) {
 		p.text = in.Args[at]
+	}
+	if p.text == "$" {
+		p.Path = rootPath
+		return p, nil
 	}
 	p.Path, err = jsonpath.Cached(p.text)
 	return p, err

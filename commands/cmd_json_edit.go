@@ -31,6 +31,34 @@ func (c jsonChange) run(in *Input, p jsonPath, name string) Run {
 	})
 }
 
+// runAtOne is run for a path that has at most one match, with half the memory.
+func (c jsonChange) runAtOne(in *Input, p jsonPath, name string) Run {
+	return editingJSON(in, eventJSON(name), jsonEditor{
+		absent: func() (Reply, error) { return Null, errJSONMissing },
+		apply: func(body string) (string, Reply, error) {
+			s, found, err := p.First(body)
+			if err != nil || !found && !p.Legacy() {
+				return body, Array(), err
+			}
+			text, r, ok := "", Null, false
+			if found {
+				text, r, ok, err = c.apply(s.Text(body))
+			}
+			switch {
+			case err != nil:
+				return "", Null, err
+			case !ok && p.Legacy():
+				return "", Null, p.missing(c.kind)
+			case !ok:
+				return body, Array(Null), nil
+			case !p.Legacy():
+				r = Array(r)
+			}
+			return body[:s.From] + text + body[s.To:], r, nil
+		},
+	})
+}
+
 // edit changes all matches of a path.
 func (c jsonChange) edit(body string, p jsonPath, maxSize int) (string, Reply, error) {
 	spans, err := p.find(body)
@@ -132,13 +160,17 @@ func parseJSONNumber(calculate func(value, by string) (string, error), name stri
 		if !isJSONNumber(by) {
 			return nil, errJSONNumber
 		}
-		run := jsonChange{kind: "does not contains a number", apply: func(value string) (string, Reply, bool, error) {
+		c := jsonChange{kind: "does not contains a number", apply: func(value string) (string, Reply, bool, error) {
 			if !isJSONNumber(value) {
 				return value, Null, false, nil
 			}
 			text, err := calculate(value, by)
 			return text, Bulk(text), true, err
-		}}.run(in, p, name)
+		}}
+		run := c.run(in, p, name)
+		if p.Static() {
+			run = c.runAtOne(in, p, name)
+		}
 		return func(x *Context) Reply { return numbersReply(x, run(x)) }, nil
 	}
 }
@@ -159,6 +191,8 @@ func numbersReply(x *Context, r Reply) Reply {
 		return r
 	case x.proto() == 3 && r.Kind == KindBulk:
 		return Array(scalarReply(r.Str))
+	case r.Kind == KindArray && len(r.Elems) == 1 && r.Elems[0].Kind == KindBulk:
+		return Bulk("[" + r.Elems[0].Str + "]")
 	case r.Kind == KindArray:
 		texts := make([]string, len(r.Elems))
 		for i, e := range r.Elems {

@@ -364,7 +364,7 @@ type jsonGet struct {
 
 // parseJSONGet parses JSON.GET. A word that is an option is never a path, as in RedisJSON.
 func parseJSONGet(in *Input) (Run, error) {
-	if len(in.Args) == 2 {
+	if len(in.Args) == 2 || len(in.Args) == 3 && (in.Args[2] == "$" || in.Args[2] == ".") {
 		return runJSONGet, nil
 	}
 	g := jsonGet{plain: true, maxSize: in.MaxValue}
@@ -429,7 +429,8 @@ func parseJSONGet(in *Input) (Run, error) {
 // maxLayout bounds the white space of JSON.GET, which comes as often as the document has brackets.
 const maxLayout = 32
 
-// runJSONGet is JSON.GET without a path and options.
+// runJSONGet is JSON.GET of a whole document, without options. The first one notes in the entry of a document that it is
+// compact.
 func runJSONGet(x *Context) Reply {
 	key := x.Input.Args[1]
 	c, it, found, err := x.getItem(key)
@@ -443,7 +444,26 @@ func runJSONGet(x *Context) Reply {
 	case it.Kind != keyspace.Document:
 		return Fail(errJSONType)
 	}
-	return x.compute(len(it.Body), func() Reply { return Bulk(jsonedit.Compact(it.Body)) })
+	inArray := len(x.Input.Args) > 2 && x.Input.Args[2] == "$"
+	if x.Tx.Encoding(c, key) == keyspace.Compact {
+		return wholeReply(it.Body, inArray)
+	}
+	if len(it.Body) >= slowBytes {
+		return x.compute(len(it.Body), func() Reply { return wholeReply(jsonedit.Compact(it.Body), inArray) })
+	}
+	text := jsonedit.Compact(it.Body)
+	if text == it.Body {
+		x.Tx.SetEncoding(c, key, keyspace.Compact)
+	}
+	return wholeReply(text, inArray)
+}
+
+// wholeReply is the reply with a whole document. A JSONPath has it in an array.
+func wholeReply(text string, inArray bool) Reply {
+	if inArray {
+		text = "[" + text + "]"
+	}
+	return Bulk(text)
 }
 
 // reply is the reply for a document: for one path the values, for several an object with the values by path.

@@ -368,52 +368,68 @@ type jsonEditor struct {
 	whole *jsondoc.Document
 }
 
+// jsonEditing is the run of a command that edits one document.
+type jsonEditing struct {
+	jsonEditor
+	edit
+	key           string
+	kind          eventKind
+	maxSize, size int // of a document, and of the arguments, in bytes
+
+	// of the last edit that was computed
+	reply      Reply
+	same, gone bool // the document is as it was, or is removed
+}
+
 // editingJSON returns the Run of a command that edits one document. It computes the edit without locks if the document is
 // long.
 func editingJSON(in *Input, kind eventKind, j jsonEditor) Run {
-	key, maxSize, size := in.Args[1], in.MaxValue, sizeOf(in.Args)
-	var reply Reply
-	same, gone := false, false
-	e := edit{apply: func(body, _ string) (jsondoc.Document, error) {
-		text, r, err := j.apply(body)
-		if err != nil {
-			return jsondoc.Document{}, err
-		}
-		reply, same, gone = r, text == body, text == ""
-		if same || gone {
-			return jsondoc.FromValid(body, ""), nil
-		}
-		return jsondoc.Edited(text, maxSize)
-	}}
-	return func(x *Context) Reply {
-		d, err := x.jsonTarget(key)
-		switch {
-		case err != nil:
-			return Fail(err)
-		case !d.found && j.whole != nil:
-			whole := *j.whole
-			return d.putJSON(x, &whole, kind)
-		case !d.found:
-			r, err := j.absent()
-			if err != nil {
-				return Fail(err)
-			}
-			return r
-		}
-		if !e.ready(x, d, size) {
-			return Reply{}
-		}
-		switch {
-		case e.err != nil:
-			return Fail(e.err)
-		case gone:
-			x.notify(kind, d.container, d.id)
-			x.remove(d.container, d.id)
-		case !same || reply.Kind == KindStatus: // SET of an equal value is a write
-			if err := d.putJSONEdit(x, &e.doc, kind); err != nil {
-				return Fail(err)
-			}
-		}
-		return reply
+	e := &jsonEditing{jsonEditor: j, key: in.Args[1], kind: kind, maxSize: in.MaxValue, size: sizeOf(in.Args)}
+	e.edit.apply = e.applyTo
+	return e.run
+}
+
+// applyTo is the apply of the edit.
+func (e *jsonEditing) applyTo(body, _ string) (jsondoc.Document, error) {
+	text, r, err := e.jsonEditor.apply(body)
+	if err != nil {
+		return jsondoc.Document{}, err
 	}
+	e.reply, e.same, e.gone = r, text == body, text == ""
+	if e.same || e.gone {
+		return jsondoc.FromValid(body, ""), nil
+	}
+	return jsondoc.Edited(text, e.maxSize)
+}
+
+func (e *jsonEditing) run(x *Context) Reply {
+	d, err := x.jsonTarget(e.key)
+	switch {
+	case err != nil:
+		return Fail(err)
+	case !d.found && e.whole != nil:
+		whole := *e.whole
+		return d.putJSON(x, &whole, e.kind)
+	case !d.found:
+		r, err := e.absent()
+		if err != nil {
+			return Fail(err)
+		}
+		return r
+	}
+	if !e.ready(x, d, e.size) {
+		return Reply{}
+	}
+	switch {
+	case e.err != nil:
+		return Fail(e.err)
+	case e.gone:
+		x.notify(e.kind, d.container, d.id)
+		x.remove(d.container, d.id)
+	case !e.same || e.reply.Kind == KindStatus: // SET of an equal value is a write
+		if err := d.putJSONEdit(x, &e.doc, e.kind); err != nil {
+			return Fail(err)
+		}
+	}
+	return e.reply
 }

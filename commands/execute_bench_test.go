@@ -29,6 +29,13 @@ func BenchmarkExecute(b *testing.B) {
 		{"DOC.GET WITHMETA", []string{"DOC.GET", "orders", benchDoc, "WITHMETA"}},
 		{"DOC.TTL", []string{"DOC.TTL", "orders", benchDoc}},
 		{"DOC.PATCH", []string{"DOC.PATCH", "orders", benchDoc, "INCR", "/total", "1"}},
+		{"DOC.GET of 285 bytes", []string{"DOC.GET", "0", benchDoc}},
+		{"JSON.GET", []string{"JSON.GET", benchDoc}},
+		{"JSON.GET $", []string{"JSON.GET", benchDoc, "$"}},
+		{"JSON.GET $.total", []string{"JSON.GET", benchDoc, "$.total"}},
+		{"JSON.SET", []string{"JSON.SET", benchDoc, "$", document}},
+		{"DOC.PATCH of 285 bytes", []string{"DOC.PATCH", "0", benchDoc, "INCR", "/id", "1"}},
+		{"JSON.NUMINCRBY", []string{"JSON.NUMINCRBY", benchDoc, "$.id", "1"}},
 	} {
 		b.Run(c.name, func(b *testing.B) {
 			e := newBenchEngine(b)
@@ -73,7 +80,7 @@ func (quickHost) PasswordSet() bool { return false }
 func (quickHost) MaxValueSize() int { return 16 << 20 }
 
 // newBenchEngine returns an engine on a keyspace with the system's clock. It holds the plain key benchKey
-// and, in the container orders, the document benchDoc.
+// and, in the containers orders and 0, the document benchDoc.
 func newBenchEngine(b *testing.B) *Engine {
 	ks, err := keyspace.Open(keyspace.Options{Dir: b.TempDir(), Fsync: keyspace.No, NoPurge: true})
 	if err != nil {
@@ -89,6 +96,7 @@ func newBenchEngine(b *testing.B) *Engine {
 		{"SET", benchKey, strings.Repeat("v", 285)},
 		{"CONTAINER.SET", "orders", "TTL", "3600"},
 		{"DOC.PUT", "orders", benchDoc, `{"id":"order-000123","total":149.95}`},
+		{"DOC.PUT", "0", benchDoc, benchDocument},
 	} {
 		if reply := e.Execute(NewSession(1, "", "", 0), args).Reply; reply.Kind != KindStatus {
 			b.Fatal(args, reply)

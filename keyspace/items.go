@@ -157,9 +157,9 @@ type Encoding = record.Encoding
 
 // The encodings; see [record.Chosen].
 const (
-	Chosen = record.Chosen
-	Raw    = record.Raw
-	Text   = record.Text
+	Chosen, Compact = record.Chosen, record.Compact
+	Raw             = record.Raw
+	Text            = record.Text
 )
 
 // Encoding returns how Redis holds the item under an id.

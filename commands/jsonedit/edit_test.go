@@ -280,6 +280,20 @@ func TestCompact(t *testing.T) {
 			t.Errorf("%s is not stable: %s", want, got)
 		}
 	}
+	// What the quick way finds compact is so.
+	for _, value := range []string{
+		`{"a":[{"b":1,"c":"x y"},{"b":2}],"c":{"a":1}}`, `[[],{},"a:b",-1.5e3,null]`, long + `"m3":7}`, `{"":1,"a":{"":2}}`,
+		`{"a":{"b":1},"a":2}`, `{"a":{"b":1,"b":2}}`, `{"a" :1}`, `{"a": 1}`, `[1 ]`, `["a" ,1]`, "{\"abcdefghi\":1,\"abcdefghj\":2,\"abcdefghi\":3}",
+		strings.Repeat("[", 20) + strings.Repeat("]", 20), `{"x":` + strings.Repeat("[", 100) + strings.Repeat("]", 100) + "}",
+	} {
+		exact := isCompactAt(value, 0) >= 0
+		if surelyCompact(value) && !exact {
+			t.Errorf("%s: not compact", value)
+		}
+		if deep := strings.Contains(value, "[[["); len(value) < 60 && !deep && exact && !surelyCompact(value) {
+			t.Errorf("%s: the quick way does not know", value)
+		}
+	}
 	f := Format{Indent: "\t", Newline: "\n", Space: " "}
 	if got := string(f.Append(nil, `{"a":[1,{"b":2}],"c":[],"d":{}}`)); got != "{\n\t\"a\": [\n\t\t1,\n\t\t{\n\t\t\t\"b\": 2\n\t\t}\n\t],\n\t\"c\": [],\n\t\"d\": {}\n}" {
 		t.Errorf("%q", got)
