@@ -77,7 +77,7 @@ func (q jsonQuestion) runWithin(in *Input, p jsonPath, tell func(room *replyRoom
 type replyRoom struct{ left, limit int } // bytes
 
 func newReplyRoom(maxSize int) *replyRoom {
-	limit := max(minRepliesLimit, queueFactor*maxSize)
+	limit := max(minQueueLimit, queueFactor*maxSize)
 	return &replyRoom{limit, limit}
 }
 
