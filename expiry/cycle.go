@@ -44,11 +44,17 @@ func (c *cycle) sampleDue() bool {
 	if t == nil {
 		return false
 	}
-	if got := c.draw(t.pool); got.Drawn == 0 {
+	switch got := c.draw(t.pool); {
+	case got.Locked:
+		t.Earlier(now + lockedPause)
+	case got.Drawn == 0:
 		timers.putOff(t, now, now+Interval.Milliseconds()) // nothing can be removed now
 	}
 	return true
 }
+
+// lockedPause is the time in ms after which to try a pool again that was locked for long.
+const lockedPause = 10
 
 // scan samples a pool that is not hot. If it finds dead items it returns the pool as a hot one, and whether there
 // are more.

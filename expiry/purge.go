@@ -91,6 +91,8 @@ type Sample struct {
 	All   int  // items in the pool before that could die, with the dead
 	More  bool // there may be more dead items
 
+	Locked bool // something keeps the pool locked for long, so nothing was looked at
+
 	Internal bool // the items are no keys of users: statistics leave them out
 }
 

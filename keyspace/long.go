@@ -2,8 +2,7 @@ package keyspace
 
 import "mayfly/keyspace/memtable"
 
-// MarkLong notes that the transaction, which has begun, may take long: TryBeginKeys does not wait for it. If that is not
-// certain, it waits about a ms, and a second call follows. Close ends that.
+// MarkLong notes that the transaction, which has begun, takes long, or may turn out to: TryBeginKeys waits about a ms then.
 func (tx *Tx) MarkLong(certain bool) { tx.held.MarkLong(certain) }
 
 // Covers reports whether the transaction has locked the partition of an id.
@@ -12,8 +11,7 @@ func (tx *Tx) Covers(id string) bool { return tx.held.Has(tx.ks.partitionOf(id).
 // Reserve makes room for a number of changes, before Begin: so the transaction need not grow while it holds locks.
 func (tx *Tx) Reserve(changes int) { tx.changes.Grow(changes) }
 
-// TryBeginKeys is BeginKeys, but returns false instead of waiting for a transaction that is marked as long. What was
-// prepared is dropped then.
+// TryBeginKeys is BeginKeys, but waits for no transaction that takes long: it returns false, and drops what was prepared.
 func (ks *Keyspace) TryBeginKeys(tx *Tx, ids []string) bool {
 	if len(ids) == 1 {
 		if p := ks.partitionOf(ids[0]); p.Mu.LockUnlessLong() {

@@ -35,7 +35,9 @@ func (host) Entries(c *Container) (count *atomic.Int64, log bool) {
 }
 
 func (h host) Sample(t *table, n int) expiry.Sample {
-	t.P.Mu.Lock()
+	if !t.P.Mu.LockUnlessLong() {
+		return expiry.Sample{Locked: true}
+	}
 	if t.C.logs() && !t.Gone() {
 		return h.ks.sampleLogged(t, n)
 	}

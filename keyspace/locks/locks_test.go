@@ -3,6 +3,7 @@ package locks
 import (
 	"slices"
 	"testing"
+	"time"
 )
 
 func newSet(n int) *Set {
@@ -88,5 +89,51 @@ func TestSome(t *testing.T) {
 	some.Release()
 	if got := s.locked(); !slices.Equal(got, []int{1}) {
 		t.Errorf("locked are %v", got)
+	}
+}
+
+// After a holder that may take long, LockUnlessLong does not park: it returns when the holder marks itself as long, and soon
+// when it does not. Who needs several locks holds none while he waits for one.
+func TestHolderThatMayTakeLong(t *testing.T) {
+	s, holder := newSet(3), Held{}
+	holder.Choose(1)
+	holder.Lock(s)
+	holder.MarkLong(false)
+	began := time.Now()
+	if s.locks[1].LockUnlessLong() || time.Since(began) > 5*time.Second {
+		t.Errorf("it waits for a holder that may take long: %s", time.Since(began))
+	}
+	var all, some, none Held
+	got := make(chan bool)
+	go func() {
+		all.LockAll(s)
+		all.Release()
+		got <- true
+	}()
+	go func() {
+		some.Choose(0)
+		some.Choose(1)
+		some.Lock(s)
+		some.Release()
+		got <- true
+	}()
+	time.Sleep(20 * time.Millisecond)
+	holder.MarkLong(true)
+	for range 100 { // others get what is not locked
+		for _, n := range []int{0, 2} {
+			if !s.locks[n].LockUnlessLong() {
+				t.Fatalf("lock %d is held by who waits for another", n)
+			}
+			s.locks[n].Unlock()
+		}
+	}
+	if none.TryLockAll(s) {
+		t.Error("all are locked beside the holder")
+	}
+	holder.Release()
+	<-got
+	<-got
+	if list := s.locked(); len(list) > 0 {
+		t.Errorf("locked are %v", list)
 	}
 }
