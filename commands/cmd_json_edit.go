@@ -31,7 +31,7 @@ func (c jsonChange) run(in *Input, p jsonPath, name string) Run {
 	})
 }
 
-// runAtOne is run for a path that has at most one match, with half the memory.
+// runAtOne is run for a path that has at most one match, with half the memory. The reply for a match is not in an array.
 func (c jsonChange) runAtOne(in *Input, p jsonPath, name string) Run {
 	return editingJSON(in, eventJSON(name), jsonEditor{
 		absent: func() (Reply, error) { return Null, errJSONMissing },
@@ -51,8 +51,6 @@ func (c jsonChange) runAtOne(in *Input, p jsonPath, name string) Run {
 				return "", Null, p.missing(c.kind)
 			case !ok:
 				return body, Array(Null), nil
-			case !p.Legacy():
-				r = Array(r)
 			}
 			return body[:s.From] + text + body[s.To:], r, nil
 		},
@@ -167,11 +165,18 @@ func parseJSONNumber(calculate func(value, by string) (string, error), name stri
 			text, err := calculate(value, by)
 			return text, Bulk(text), true, err
 		}}
-		run := c.run(in, p, name)
-		if p.Static() {
-			run = c.runAtOne(in, p, name)
+		if !p.Static() {
+			run := c.run(in, p, name)
+			return func(x *Context) Reply { return numbersReply(x, run(x)) }, nil
 		}
-		return func(x *Context) Reply { return numbersReply(x, run(x)) }, nil
+		run := c.runAtOne(in, p, name)
+		return func(x *Context) Reply {
+			r := run(x)
+			if r.Kind == KindBulk && !p.Legacy() && x.outside == nil && x.proto() != 3 {
+				return Bulk("[" + r.Str + "]")
+			}
+			return numbersReply(x, r)
+		}, nil
 	}
 }
 
@@ -191,8 +196,6 @@ func numbersReply(x *Context, r Reply) Reply {
 		return r
 	case x.proto() == 3 && r.Kind == KindBulk:
 		return Array(scalarReply(r.Str))
-	case r.Kind == KindArray && len(r.Elems) == 1 && r.Elems[0].Kind == KindBulk:
-		return Bulk("[" + r.Elems[0].Str + "]")
 	case r.Kind == KindArray:
 		texts := make([]string, len(r.Elems))
 		for i, e := range r.Elems {

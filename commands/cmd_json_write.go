@@ -19,6 +19,9 @@ func (d docTarget) judgeJSON(x *Context, doc *jsondoc.Document, whole bool) erro
 	if whole || !d.found {
 		return doc.Check(p, x.Now())
 	}
+	if doc.TTLErr == nil && doc.Deadline == nil {
+		return nil
+	}
 	was := jsondoc.FromValid(d.item.Body, p.Deadline)
 	if was.TTL != doc.TTL || (was.TTLErr == nil) != (doc.TTLErr == nil) {
 		if err := doc.CheckTTL(p); err != nil {
