@@ -1,7 +1,6 @@
 package cmsgpack
 
 import (
-	"errors"
 	"fmt"
 	"math"
 
@@ -10,9 +9,14 @@ import (
 	"mayfly/commands/scripts/lualib"
 )
 
-var (
-	errMissing = errors.New("Missing bytes in input.")   //nolint:staticcheck // the words of lua-cmsgpack
-	errFormat  = errors.New("Bad data format in input.") //nolint:staticcheck // likewise
+// fault is an error in the words of lua-cmsgpack.
+type fault string
+
+func (f fault) Error() string { return string(f) }
+
+const (
+	errMissing = fault("Missing bytes in input.")
+	errFormat  = fault("Bad data format in input.")
 )
 
 // unpacker reads values.
@@ -196,16 +200,16 @@ func (u *unpacker) table(n uint64, hold func(lua.LValue)) error {
 			k = key
 		}
 		set := func(v lua.LValue) { u.set(t, k, v) }
-		fault := faultOf(k)
-		if fault != "" {
+		bad := faultOf(k)
+		if bad != "" {
 			set = u.L.Push // faults of the value come first
 		}
 		v, err := u.value(set)
 		if err != nil {
 			return err
 		}
-		if fault != "" {
-			u.L.Error(lua.LString(fault), 0)
+		if bad != "" {
+			u.L.Error(lua.LString(bad), 0)
 		}
 		u.stack -= 2
 		if v != nil {

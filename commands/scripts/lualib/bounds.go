@@ -8,8 +8,8 @@ type Bounds struct {
 	steps  int
 }
 
-// NewBounds returns bounds that call charge before a library allocates, with the bytes, and with 0 from time to time
-// in long loops. charge does not return if the script has to end: it panics, and no library recovers.
+// NewBounds returns bounds that call charge before a library allocates, with the bytes, and with 0 after
+// each 2048 steps. charge does not return if the script has to end: it panics, and no library recovers.
 func NewBounds(charge func(bytes int)) *Bounds {
 	return &Bounds{charge: charge}
 }
@@ -19,13 +19,12 @@ func (b *Bounds) Charge(bytes int) { b.charge(bytes) }
 
 // Work counts steps, each about as long as one instruction of Lua.
 func (b *Bounds) Work(steps int) {
-	if b.steps += steps; b.steps >= stepsBetweenCharges {
-		b.steps = 0
-		b.charge(0)
+	for b.steps += steps; b.steps >= stepsBetweenCharges; b.steps -= stepsBetweenCharges {
+		b.charge(0) // each stands for as much time
 	}
 }
 
-// stepsBetweenCharges keeps a script from running longer than some 50 µs without a charge.
+// stepsBetweenCharges is about 20 µs.
 const stepsBetweenCharges = 2048
 
 // Sizes in bytes that libraries charge for what they create, beside the bytes of a string itself.

@@ -7,13 +7,13 @@ import (
 	lua "github.com/yuin/gopher-lua"
 )
 
-// CheckBounds runs expressions with a budget of 16 MiB, and fails for one that does not end over the limit.
+// CheckBounds runs expressions with a budget of 4 MiB, and fails for one that does not end over the limit.
 func CheckBounds(t *testing.T, open func(*lua.LState, func(bytes int)), expressions ...string) {
 	t.Helper()
 	for _, e := range expressions {
 		var charged int
 		over := Over(t, open, func(n int) {
-			if charged += n; charged > 16<<20 {
+			if charged += n; charged > 4<<20 {
 				panic(ErrLimit)
 			}
 		}, e)
