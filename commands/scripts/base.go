@@ -7,6 +7,7 @@ import (
 
 	"mayfly/commands/scripts/cformat"
 	"mayfly/commands/scripts/lualib"
+	"mayfly/commands/scripts/luatable"
 	"mayfly/commands/scripts/pattern"
 	"mayfly/commands/scripts/syntax"
 
@@ -240,7 +241,7 @@ func (m *machine) unpack(L *lua.LState) int {
 	i, e := optInteger(L, 2, 1), 0
 	i = int(int32(i))
 	if absent(L, 3) {
-		e = length(t)
+		e = luatable.Len(t)
 	} else {
 		e = checkInt(L, 3)
 	}

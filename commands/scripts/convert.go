@@ -80,7 +80,7 @@ func (m *machine) elements(L *lua.LState, elems []Value) *lua.LTable {
 	t := L.CreateTable(len(elems), 0)
 	h := tableOf(t)
 	for i := range elems {
-		h.array = append(h.array, m.toLua(L, &elems[i]))
+		h.Array = append(h.Array, m.toLua(L, &elems[i]))
 	}
 	return t
 }

@@ -7,6 +7,7 @@ import (
 	"unsafe"
 
 	"mayfly/commands/scripts/bytecode"
+	"mayfly/commands/scripts/luatable"
 
 	lua "github.com/yuin/gopher-lua"
 )
@@ -79,19 +80,7 @@ type state struct {
 	ctxCancelFn  context.CancelFunc
 }
 
-type table struct {
-	Metatable lua.LValue
-
-	array   []lua.LValue
-	dict    map[lua.LValue]lua.LValue
-	strdict map[string]lua.LValue
-	keys    []lua.LValue
-	k2i     map[lua.LValue]int
-}
-
-type debugInfo struct {
-	frame *frame
-}
+type table = luatable.Layout
 
 // jumpTable is the library's function for each opcode. The loop of this package leaves rare ones to it.
 //
@@ -99,7 +88,7 @@ type debugInfo struct {
 var jumpTable [bytecode.Nop + 1]func(*lua.LState, uint32, *frame) int
 
 func stateOf(L *lua.LState) *state      { return (*state)(unsafe.Pointer(L)) }
-func tableOf(t *lua.LTable) *table      { return (*table)(unsafe.Pointer(t)) }
+func tableOf(t *lua.LTable) *table      { return luatable.Of(t) }
 func upvalueOf(u *lua.Upvalue) *upvalue { return (*upvalue)(unsafe.Pointer(u)) }
 
 func init() {
@@ -111,11 +100,10 @@ func init() {
 		}
 		return f.Type
 	}
-	same(ls, reflect.TypeFor[state]())
-	same(reflect.TypeFor[lua.LTable](), reflect.TypeFor[table]())
-	same(u, reflect.TypeFor[upvalue]())
-	same(member(ls, "reg").Elem(), reflect.TypeFor[registry]())
-	same(member(ls, "currentFrame").Elem(), reflect.TypeFor[frame]())
+	luatable.Same(ls, reflect.TypeFor[state]())
+	luatable.Same(u, reflect.TypeFor[upvalue]())
+	luatable.Same(member(ls, "reg").Elem(), reflect.TypeFor[registry]())
+	luatable.Same(member(ls, "currentFrame").Elem(), reflect.TypeFor[frame]())
 	if member(d, "frame") != member(ls, "currentFrame") {
 		panic("scripts: lua.Debug is not that of gopher-lua v1.1.2")
 	}
@@ -127,19 +115,6 @@ func init() {
 	}
 	if jumpTable[bytecode.Nop] == nil {
 		panic("scripts: the opcodes are not those of gopher-lua v1.1.2")
-	}
-}
-
-// same panics if two structs have members of other names, places or sizes.
-func same(theirs, ours reflect.Type) {
-	ok := theirs.NumField() == ours.NumField() && theirs.Size() == ours.Size()
-	for i := 0; ok && i < ours.NumField(); i++ {
-		a, b := theirs.Field(i), ours.Field(i)
-		ok = a.Name == b.Name && a.Offset == b.Offset && a.Type.Size() == b.Type.Size() &&
-			(a.Type.Kind() == b.Type.Kind() || b.Type.Kind() == reflect.UnsafePointer)
-	}
-	if !ok {
-		panic(fmt.Sprintf("scripts: the layout of %v is not that of gopher-lua v1.1.2", theirs))
 	}
 }
 

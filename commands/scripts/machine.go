@@ -4,6 +4,7 @@ import (
 	"unsafe"
 
 	"mayfly/commands/scripts/bytecode"
+	"mayfly/commands/scripts/luatable"
 
 	lua "github.com/yuin/gopher-lua"
 )
@@ -260,7 +261,7 @@ func (m *machine) loop(L *lua.LState, s *state, base *frame) {
 			case lua.LString:
 				v = number(lua.LNumber(len(x)))
 			case *lua.LTable:
-				v = number(lua.LNumber(length(x)))
+				v = number(lua.LNumber(luatable.Len(x)))
 			default:
 				if h := m.metaOp(x, "__len"); h != lua.LNil {
 					v = m.call(L, h, x)

@@ -117,26 +117,26 @@ func (w *walker) add(v lua.LValue) {
 
 func (w *walker) table(t *lua.LTable) {
 	h := tableOf(t)
-	w.bytes += tableSize + slotSize*int64(cap(h.array)) + entrySize*int64(max(len(h.keys)-8, 0))
-	if h.strdict != nil {
+	w.bytes += tableSize + slotSize*int64(cap(h.Array)) + entrySize*int64(max(len(h.Keys)-8, 0))
+	if h.StrDict != nil {
 		w.bytes += mapSize
 	}
-	if h.dict != nil {
+	if h.Dict != nil {
 		w.bytes += mapSize
 	}
-	if h.k2i != nil {
+	if h.K2I != nil {
 		w.bytes += keysSize
 	}
-	for _, v := range h.array {
+	for _, v := range h.Array {
 		w.add(v)
 	}
-	for _, k := range h.keys {
+	for _, k := range h.Keys {
 		w.add(k)
 	}
-	for _, v := range h.strdict {
+	for _, v := range h.StrDict {
 		w.add(v)
 	}
-	for _, v := range h.dict {
+	for _, v := range h.Dict {
 		w.add(v)
 	}
 	if meta, ok := t.Metatable.(*lua.LTable); ok {

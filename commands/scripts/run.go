@@ -298,7 +298,7 @@ func (m *machine) setStrings(name string, list []string) {
 	h := tableOf(t)
 	size := tableSize
 	for _, s := range list {
-		h.array = append(h.array, lua.LString(s))
+		h.Array = append(h.Array, lua.LString(s))
 		size += slotSize + stringSize + len(s)
 	}
 	m.Charge(m.L, size)

@@ -6,6 +6,7 @@ import (
 	lua "github.com/yuin/gopher-lua"
 
 	"mayfly/commands/scripts/lualib"
+	"mayfly/commands/scripts/luatable"
 )
 
 // encoder writes one value.
@@ -68,8 +69,8 @@ func (e *encoder) value(v lua.LValue, depth int) {
 // arrayLength returns the length of a table that is an array, and -1 for others.
 func (e *encoder) arrayLength(t *lua.LTable) int {
 	length, items := 0, 0
-	for k, _ := t.Next(lua.LNil); k != lua.LNil; k, _ = t.Next(k) {
-		e.library.bounds.Work(1)
+	for k, _, steps, _ := luatable.Next(t, lua.LNil); k != lua.LNil; k, _, steps, _ = luatable.Next(t, k) {
+		e.library.bounds.Work(steps)
 		n, ok := k.(lua.LNumber)
 		if !ok || n < 1 || n > math.MaxInt32 || n != lua.LNumber(int(n)) {
 			return -1
@@ -93,7 +94,7 @@ func (e *encoder) array(t *lua.LTable, length, depth int) {
 		if i > 1 {
 			e.out.Char(',')
 		}
-		e.value(t.RawGet(lua.LNumber(i)), depth)
+		e.value(luatable.Get(t, lua.LNumber(i)), depth)
 	}
 	e.stack--
 	e.out.Char(']')
@@ -103,7 +104,7 @@ func (e *encoder) object(t *lua.LTable, depth int) {
 	e.out.Char('{')
 	e.stack += 2
 	first := true
-	for k, v := t.Next(lua.LNil); k != lua.LNil; k, v = t.Next(k) {
+	for k, v, _, _ := luatable.Next(t, lua.LNil); k != lua.LNil; k, v, _, _ = luatable.Next(t, k) {
 		if !first {
 			e.out.Char(',')
 		}

@@ -7,6 +7,7 @@ import (
 	lua "github.com/yuin/gopher-lua"
 
 	"mayfly/commands/scripts/lualib"
+	"mayfly/commands/scripts/luatable"
 )
 
 // maxNesting is how many tables may be within each other; deeper ones are nil.
@@ -59,12 +60,12 @@ func (p *packer) value(v lua.LValue, level int) {
 		if array {
 			p.header(n, 0x90, 0xdc)
 			for i := 1; i <= n; i++ {
-				p.value(v.RawGet(lua.LNumber(i)), level+1)
+				p.value(luatable.Get(v, lua.LNumber(i)), level+1)
 			}
 			return
 		}
 		p.header(n, 0x80, 0xde)
-		for k, e := v.Next(lua.LNil); k != lua.LNil; k, e = v.Next(k) {
+		for k, e, _, _ := luatable.Next(v, lua.LNil); k != lua.LNil; k, e, _, _ = luatable.Next(v, k) {
 			p.value(k, level+1)
 			p.value(e, level+1)
 		}
@@ -77,8 +78,8 @@ func (p *packer) value(v lua.LValue, level int) {
 func (p *packer) count(t *lua.LTable) (n int, array bool) {
 	last := 0
 	array = true
-	for k, _ := t.Next(lua.LNil); k != lua.LNil; k, _ = t.Next(k) {
-		p.bounds.Work(1)
+	for k, _, steps, _ := luatable.Next(t, lua.LNil); k != lua.LNil; k, _, steps, _ = luatable.Next(t, k) {
+		p.bounds.Work(steps)
 		n++
 		if array {
 			f, ok := k.(lua.LNumber)

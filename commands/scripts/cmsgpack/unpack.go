@@ -7,6 +7,7 @@ import (
 	lua "github.com/yuin/gopher-lua"
 
 	"mayfly/commands/scripts/lualib"
+	"mayfly/commands/scripts/luatable"
 )
 
 // fault is an error in the words of lua-cmsgpack.
@@ -240,18 +241,24 @@ func faultOf(k lua.LValue) string {
 	return ""
 }
 
-// set sets an entry of a table, and charges for it. An array grows up to its highest index, so gaps are charged too.
+// maxGap is how many elements of an array may be missing before a number that is put there.
+const maxGap = 1 << 17
+
+// set sets an entry of a table, and charges for it. An array grows up to its highest index, so gaps are charged too;
+// a number far beyond the end of the array goes into the map.
 func (u *unpacker) set(t *lua.LTable, k, v lua.LValue) {
-	if v == lua.LNil && t.RawGet(k) == lua.LNil {
+	if v == lua.LNil && luatable.Get(t, k) == lua.LNil {
 		return
 	}
-	if f, ok := k.(lua.LNumber); ok && f >= 1 && f < lua.LNumber(lua.MaxArrayIndex) && f == lua.LNumber(int(f)) {
-		if gap := int(f) - t.Len(); gap > 1 {
-			u.bounds.Work(gap)
-			u.bounds.Charge(gap * lualib.SlotSize)
-		}
-	} else {
-		u.bounds.Charge(lualib.EntrySize)
+	f, _ := k.(lua.LNumber)
+	i := luatable.Index(f)
+	gap := i - len(luatable.Of(t).Array)
+	if i >= 0 && gap <= maxGap {
+		u.bounds.Work(max(gap, 0))
+		u.bounds.Charge(max(gap+1, 0) * lualib.SlotSize)
+		t.RawSet(k, v)
+		return
 	}
-	t.RawSet(k, v)
+	u.bounds.Charge(lualib.EntrySize)
+	t.RawSetH(k, v)
 }
