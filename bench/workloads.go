@@ -105,7 +105,7 @@ func withScript(j job) job {
 }
 
 // workloads is the table of the comparison.
-var workloads = slices.Concat(comparedWorkloads, bystanderWorkloads, queryWorkloads)
+var workloads = slices.Concat(comparedWorkloads, jsonWorkloads, bystanderWorkloads, queryWorkloads)
 
 // comparedWorkloads send requests for about a second each.
 var comparedWorkloads = []workload{

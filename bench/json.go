@@ -1,0 +1,62 @@
+package main
+
+import "context"
+
+// The commands of RedisJSON beside mayfly's own that do the same, on the documents of database 0.
+var (
+	jsonGet = []string{"JSON.GET", anyID}
+	jsonSet = []string{"JSON.SET", anyID, "$", anyBody}
+	jsonAdd = []string{"JSON.NUMINCRBY", anyID, "$.id", "1"}
+
+	ownGet = []string{"DOC.GET", "0", anyID}
+	ownPut = []string{"DOC.PUT", "0", anyID, anyBody}
+	ownAdd = []string{"DOC.PATCH", "0", anyID, "INCR", "/id", "1"}
+)
+
+// beside returns a job that runs two commands of mayfly by turns. The sample has the throughput of the first and the
+// CPU time of the server for it in seconds, then both as ratios to the second.
+func beside(requests int, command, other []string) job {
+	return func(ctx context.Context, c *comparison, s *server) (sample, error) {
+		if c.round == 0 {
+			if err := s.fillDatabase(ctx, c.ids()); err != nil {
+				return nil, err
+			}
+		}
+		var rates, times [2]float64
+		const turns = 2
+		for range turns {
+			for i, args := range [][]string{command, other} {
+				rate, cpu, err := throughput(ctx, s, 16, c.scale(requests)/turns, c.ids(), args)
+				if err != nil {
+					return nil, err
+				}
+				rates[i] += rate / turns
+				times[i] += cpu / turns
+			}
+		}
+		return sample{rates[0], times[0], rates[0] / rates[1], times[0] / times[1]}, nil
+	}
+}
+
+// fillDatabase puts all ids as documents into database 0.
+func (s *server) fillDatabase(ctx context.Context, ids int) error {
+	return pipelined(ctx, s.addr, ids, 0, func(b []byte, i int) []byte {
+		return appendCommand(b, "DOC.PUT", "0", id(set, i), body(i, -1))
+	}, nil)
+}
+
+// jsonWorkload is a row of a command of RedisJSON beside one of mayfly's. target is that of the throughput.
+func jsonWorkload(name string, requests int, command, other []string, target float64) workload {
+	return workload{name: name, data: documents, ours: beside(requests, command, other), metrics: []metric{
+		{name: "throughput", unit: perSecond, better: more},
+		{name: "server CPU a command", unit: seconds, better: less},
+		{name: "throughput / that of " + other[0], unit: times, better: more, bound: target},
+		{name: "server CPU / that of " + other[0], unit: times, better: less},
+	}}
+}
+
+var jsonWorkloads = []workload{
+	jsonWorkload("JSON.GET, depth 16", 300_000, jsonGet, ownGet, 0.95),
+	jsonWorkload("JSON.SET, depth 16", 200_000, jsonSet, ownPut, 0.95),
+	jsonWorkload("JSON.NUMINCRBY, depth 16", 150_000, jsonAdd, ownAdd, 0.9),
+}
