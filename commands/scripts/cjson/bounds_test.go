@@ -61,6 +61,7 @@ func FuzzDecode(f *testing.F) {
 	for _, seed := range []string{
 		`{"a":[1,2.5,-3e2,"x",true,false,null,{},[]]}`, `"\u0041\ud83d\ude00\n"`, `"\ud83d"`, `[1,`, `{"a":1,}`, "[1]\x00x", "\x00",
 		`0x1p4`, `-nan(12)`, `+inf`, `1e400`, `"a`, `[[[[[[[[[[`, `{"":{"":{"":`, `"\u12`, strings.Repeat("[", 1100), "-", "1.e5", `nul`,
+		`{"a":{"b":1},"a":[2],"a":3}`, `[[],{},[[{}]]]`,
 	} {
 		f.Add(seed)
 	}
