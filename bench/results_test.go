@@ -143,7 +143,7 @@ func TestWorkloads(t *testing.T) {
 			t.Errorf("two workloads are named %s", w.name)
 		}
 		seen[w.name] = i
-		if w.ours == nil || (w.theirs == nil) != strings.HasPrefix(w.name, queryName) || len(w.metrics) == 0 {
+		if w.ours == nil || (w.theirs == nil) != (strings.HasPrefix(w.name, queryName) || strings.HasPrefix(w.name, jsonName)) || len(w.metrics) == 0 {
 			t.Errorf("%s is incomplete", w.name)
 		}
 		for _, m := range w.metrics {
