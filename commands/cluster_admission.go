@@ -135,7 +135,11 @@ func (e *Engine) awaitsLeader(s *Session, err error) <-chan struct{} {
 
 // NoteWait notes that the next commands, which were read together, have waited for the cluster before they are executed. What
 // each waits for adds to that of those behind it. The next call of NoteWait begins anew.
-func (s *Session) NoteWait(d time.Duration) { s.waited = d }
+func (s *Session) NoteWait(d time.Duration) {
+	if d != 0 || !s.Proxied { // the proxy tells the wait of each command
+		s.waited = d
+	}
+}
 
 // endWaits returns how long the command that ends has waited for the cluster, besides its commit.
 func (s *Session) endWaits() time.Duration {
@@ -144,7 +148,7 @@ func (s *Session) endWaits() time.Duration {
 		s.awaits = 0
 	}
 	waited := s.waited
-	if s.Proxied && !s.multi.open { // the proxy tells the wait of each command
+	if s.Proxied && !s.multi.open { // the next command has a wait of its own
 		s.waited = 0
 	}
 	return waited

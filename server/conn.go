@@ -172,9 +172,7 @@ func (c *conn) serveLoop() error {
 		if err != nil {
 			return c.reject(err)
 		}
-		if !c.session.Proxied {
-			c.session.NoteWait(0)
-		}
+		c.session.NoteWait(0)
 		if err := c.executeAll(); err != nil {
 			return err
 		}

@@ -50,7 +50,7 @@ func (c *conn) attach() error {
 	if err != nil {
 		return err
 	}
-	keepAlive(nc, c.server.Settings().TCPKeepAlive)
+	descriptor.KeepAlive(nc, c.server.Settings().TCPKeepAlive)
 	c.socket = newSocket(nc, c.server.timeouts.write, &c.server.traffic)
 	return nil
 }

@@ -16,7 +16,6 @@ import (
 	"strings"
 	"sync"
 	"syscall"
-	"time"
 
 	"mayfly/server/config"
 )
@@ -220,15 +219,4 @@ func addresses(nc net.Conn) (remote, local string) {
 		remote, local = local+":0", local+":0"
 	}
 	return remote, local
-}
-
-// keepAlive makes the operating system probe a silent client at an interval, and give up after three failures, as
-// Redis does. An interval of 0 changes nothing.
-func keepAlive(nc net.Conn, every time.Duration) {
-	tcp, ok := nc.(*net.TCPConn)
-	if !ok || every <= 0 {
-		return
-	}
-	config := net.KeepAliveConfig{Enable: true, Idle: every, Interval: max(every/3, time.Second), Count: 3}
-	_ = tcp.SetKeepAliveConfig(config) // the connection works without it
 }

@@ -166,7 +166,7 @@ func (l *loop) run() {
 	for {
 		n := l.wait()
 		l.now = clock.Monotonic()
-		if l.blocked != 0 && l.now-l.committed > longBlock {
+		if l.now-l.committed > longBlock {
 			l.blocked = 0
 		}
 		rested := l.takeRested()

@@ -313,7 +313,7 @@ func (s *Server) admit(nc net.Conn, secure bool) {
 		s.refuse(nc, secure)
 		return
 	}
-	keepAlive(nc, s.Settings().TCPKeepAlive)
+	descriptor.KeepAlive(nc, s.Settings().TCPKeepAlive)
 	if !secure && !s.denies(nc) && s.enterLoop(c) {
 		s.total.Add(1)
 		return

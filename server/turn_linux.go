@@ -53,8 +53,8 @@ type replySpan struct {
 const (
 	fullTurn = 1 << 20 // bytes of replies that wait for the end of a turn at most
 
-	// longBlock is the time of a commit from which on it counts as a wait of the commands that come meanwhile, and for how long
-	// after its end commands are taken for such: a client that connects meanwhile introduces itself first.
+	// longBlock is when a commit counts as a wait of the commands that come meanwhile, and for how long after its end commands
+	// are taken for such: a client that connects meanwhile introduces itself first.
 	longBlock = 100 * time.Millisecond
 
 	// prefetchDepth is how many commands are prefetched together: the processor's cache holds their items.

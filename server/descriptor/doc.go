@@ -1,2 +1,3 @@
-// Package descriptor works on file descriptors of connections: reads and writes that do not wait, who has gone, and how many.
+// Package descriptor works on file descriptors of connections: reads and writes that do not wait, probes of
+// silent clients, who has gone, and how many.
 package descriptor
