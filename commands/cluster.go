@@ -73,6 +73,7 @@ func (e *Engine) role() string {
 // afterwards that reports or reveals what the keyspace has not committed.
 func (e *Engine) Suspend() {
 	e.suspended.Store(true)
+	e.Scripts.endAll(errScriptDeposed)
 	// A session that passes the check from here on has begun after it: what it executes is refused. The
 	// others are disconnected.
 	e.Host.Disconnect(func(*Session) bool { return true })

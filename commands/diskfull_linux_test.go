@@ -45,6 +45,17 @@ func TestWritesAreRefusedWhileTheDiskIsFull(t *testing.T) {
 	if info := w.do(1, "INFO", "persistence").Str; strings.Contains(info, w.dir) || !strings.Contains(info, "no space left on device") {
 		t.Errorf("INFO has the path of the data folder, or no cause:\n%s", info)
 	}
+	// Scripts that write nothing run; one that may write is refused at its first write, or at once if it says what it does.
+	for script, want := range map[string]string{
+		"return redis.call('GET', KEYS[1])":                        `"v"`,
+		"#!lua flags=no-writes\nreturn redis.call('GET', KEYS[1])": `"v"`,
+		"return redis.pcall('SET', KEYS[1], 'x')":                  "(error) MISCONF Errors writing to the journal: ",
+		"#!lua\nreturn redis.call('GET', KEYS[1])":                 "(error) MISCONF ",
+	} {
+		if reply := notation(w.engine.Execute(s, []string{"EVAL", script, "1", "k"}).Reply); !strings.HasPrefix(reply, want) {
+			t.Errorf("%s: %s", script, reply)
+		}
+	}
 	for _, args := range [][]string{{"GET", "k"}, {"DOC.GET", "0", "d"}, {"PING"}, {"DBSIZE"}} {
 		if reply := w.engine.Execute(s, args).Reply; reply.Kind == KindError {
 			t.Errorf("%q: %s", args, notation(reply))
