@@ -28,6 +28,7 @@ var (
 	errAttack   = errors.New("header of HTTP as a command")
 	errDenied   = errors.New("protected mode")
 	errPanic    = errors.New("failed inside")
+	errTimeout  = os.ErrDeadlineExceeded // silent for too long
 )
 
 // A conn is one connection. It is served in a [loop] with others, or by a goroutine of its own. This file

@@ -60,9 +60,6 @@ type loop struct {
 // sweepInterval is the least time between two looks for silent clients.
 const sweepInterval = 10 * time.Millisecond
 
-// errTimeout means that a client has been silent for too long.
-var errTimeout = os.ErrDeadlineExceeded
-
 // newLoops makes at most n loops, or one per two processors if n is -1. A loop keeps a processor busy. The
 // operating system, and clients on this machine, keep another one busy. On two processors a second loop
 // gives a tenth more of short requests for a fourth more processor time.

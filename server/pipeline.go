@@ -45,6 +45,9 @@ var (
 	errLarge    = errors.New("the reply is large")
 	errFull     = errors.New("the replies should leave")
 	errForward  = errors.New("the leader of the cluster runs the command")
+	errLeft     = errors.New("the connection has left its loop")
+	errMore     = errors.New("there may be more commands")
+	errTurn     = errors.New("the connection has used up its part of the turn")
 )
 
 // execute runs one command of c and adds its reply. The error says what else is due before the next one:

@@ -1,7 +1,6 @@
 package server
 
 import (
-	"errors"
 	"fmt"
 	"runtime/debug"
 	"time"
@@ -59,12 +58,6 @@ const (
 
 	// prefetchDepth is how many commands are prefetched together: the processor's cache holds their items.
 	prefetchDepth = 32
-)
-
-var (
-	errLeft = errors.New("the connection has left its loop")
-	errMore = errors.New("there may be more commands")
-	errTurn = errors.New("the connection has used up its part of the turn")
 )
 
 // A turnBudget bounds what a connection executes in one turn of its loop, so that clients with long pipelines
