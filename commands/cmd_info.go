@@ -217,7 +217,6 @@ func (r *infoReport) memorySection() {
 	cached := r.x.Engine.Scripts.Stats()
 	r.field("used_memory_scripts_eval", cached.Bytes)
 	r.field("number_of_cached_scripts", cached.Scripts)
-	r.bytesField("used_memory_scripts", uint64(cached.Bytes))
 	r.bytesField("maxmemory", m.limit)
 	r.field("maxmemory_policy", r.x.Engine.Keyspace().Eviction().Policy)
 	r.field("mem_clients_normal", r.host.ClientMemory) // held for clients besides items
