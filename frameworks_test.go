@@ -323,10 +323,7 @@ func frameworkTable() string {
 	var b bytes.Buffer
 	b.WriteString("| library | version | language | what a test does with it | but |\n|---|---|---|---|---|\n")
 	for _, f := range frameworks {
-		name := f.name
-		if strings.HasPrefix(name, "github.com/") {
-			name = strings.TrimPrefix(name, "github.com/")
-		}
+		name := strings.TrimPrefix(f.name, "github.com/")
 		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s |\n", name, strings.TrimPrefix(f.version, "v"), f.language, f.does, f.but)
 	}
 	return b.String()
