@@ -47,7 +47,9 @@ type registry struct {
 	top     int
 	growBy  int
 	maxSize int
-	alloc   unsafe.Pointer
+	//lint:ignore U1000 the library uses it
+	alloc unsafe.Pointer
+	//lint:ignore U1000 the library uses it
 	handler interface{ registryOverflow() }
 }
 
@@ -87,9 +89,8 @@ type table = luatable.Layout
 //go:linkname jumpTable github.com/yuin/gopher-lua.jumpTable
 var jumpTable [bytecode.Nop + 1]func(*lua.LState, uint32, *frame) int
 
-func stateOf(L *lua.LState) *state      { return (*state)(unsafe.Pointer(L)) }
-func tableOf(t *lua.LTable) *table      { return luatable.Of(t) }
-func upvalueOf(u *lua.Upvalue) *upvalue { return (*upvalue)(unsafe.Pointer(u)) }
+func stateOf(L *lua.LState) *state { return (*state)(unsafe.Pointer(L)) }
+func tableOf(t *lua.LTable) *table { return luatable.Of(t) }
 
 func init() {
 	ls, d, u := reflect.TypeFor[lua.LState](), reflect.TypeFor[lua.Debug](), reflect.TypeFor[lua.Upvalue]()

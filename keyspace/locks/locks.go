@@ -98,7 +98,7 @@ func (s *Set) tryLock(numbers []int) bool {
 		case !l.LockUnlessLong():
 			s.unlock(numbers[:i])
 			l.Lock()
-			l.Unlock() //lint:ignore SA2001 it waits for the holder
+			l.Unlock() // it has waited for the holder
 			return false
 		}
 	}
