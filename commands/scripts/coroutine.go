@@ -100,7 +100,7 @@ func (m *machine) status(L, th *lua.LState) string {
 }
 
 // resume runs a coroutine, the first of the arguments, until it yields or ends. It returns the number of results
-// on the stack, the first of which tells whether there was no error.
+// on the stack, the first of which reports whether there was no error.
 func (m *machine) resume(L, th *lua.LState, resume lua.LGFunction) int {
 	m.Work(L, 32)
 	if m.depth+1 >= maxDepth {

@@ -311,7 +311,7 @@ func (d *decoder) part(t token) string {
 	return lualib.Part(d.library.bounds, d.text, t.text)
 }
 
-// descend counts a table that takes so many slots of the stack of Lua in C.
+// descend counts a table that takes slots places on the stack of Lua in C.
 func (d *decoder) descend(slots int) {
 	d.depth++
 	if d.depth > d.config.decodeMaxDepth || d.stack+slots > lualib.MaxStack {

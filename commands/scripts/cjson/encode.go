@@ -31,7 +31,7 @@ func (e *encoder) fail(v lua.LValue, reason string) {
 	lualib.Raise(e.L, "Cannot serialise "+v.Type().String()+": "+reason)
 }
 
-// value appends a value inside of so many tables.
+// value appends a value that depth tables enclose.
 func (e *encoder) value(v lua.LValue, depth int) {
 	e.library.bounds.Work(1)
 	switch v := v.(type) {

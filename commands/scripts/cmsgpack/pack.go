@@ -36,7 +36,7 @@ func pack(L *lua.LState, bounds *lualib.Bounds) int {
 	return 1
 }
 
-// value appends a value inside of so many tables.
+// value appends a value that level tables enclose.
 func (p *packer) value(v lua.LValue, level int) {
 	p.bounds.Work(1)
 	p.out.Grow(9) // the longest number or header
