@@ -32,6 +32,8 @@ const DefaultScriptTimeLimit = 5 * time.Second
 
 const (
 	longScript     = time.Millisecond       // a script that runs for longer leaves the processors to others
+	longEffort     = 64                     // commands that a script runs, at least, before longScript counts
+	longPreemption = 20 * time.Millisecond  // a script that runs for longer is long, whatever it has done
 	briefScript    = 200 * time.Microsecond // a script that takes less is not expected to take long the next time
 	leastHardLimit = 10 * time.Second       // a script may take twice the time limit, and at least this
 	staleHardLimit = time.Second            // at a follower, which applies no changes meanwhile
@@ -228,10 +230,18 @@ func (r *scriptRun) hardLimit() time.Duration {
 	return max(2*time.Duration(r.engine.Scripts.timeLimit.Load()), cmp.Or(r.engine.Scripts.leastHard, leastHardLimit))
 }
 
-// Stop implements [scripts.Interrupt].
+// Stop implements [scripts.Interrupt]. The interpreter calls it after each 20,000 steps.
 func (r *scriptRun) Stop() error {
+	r.effort += longEffort
+	return r.ask()
+}
+
+// ask returns an error if the script is to end now. A script that has done little does not take long: the system has given
+// its processor to others.
+func (r *scriptRun) ask() error {
 	r.now = clock.Monotonic()
-	if r.now-r.began < longScript {
+	elapsed := r.now - r.began
+	if elapsed < longScript || elapsed < longPreemption && r.effort < longEffort {
 		return nil
 	}
 	return r.lasts()

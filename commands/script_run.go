@@ -39,6 +39,7 @@ type scriptRun struct {
 	all      bool // all partitions are locked
 	used     bool // it has used a key
 	long     bool // it takes longer than longScript
+	effort   int  // commands that it has run; other work counts as several
 	busy     bool // it has exceeded the time limit; protected by the mutex of Scripts
 	proto    int  // see SetProtocol
 
@@ -261,7 +262,8 @@ func (r *scriptRun) finish(v scripts.Value, err error, keys int) Reply {
 
 // Call implements [scripts.Caller]: it runs a command of the script as EXEC would.
 func (r *scriptRun) Call(args []string) (scripts.Value, error) {
-	if err := r.Stop(); err != nil {
+	r.effort++
+	if err := r.ask(); err != nil {
 		return scripts.Value{}, err
 	}
 	row, refusal := r.resolve(args)
@@ -353,6 +355,7 @@ func (r *scriptRun) covers(row *row) bool {
 func (r *scriptRun) execute(row *row, args []string) (Reply, error) {
 	e, x, start := r.engine, r.x, r.now
 	if !r.long && row.computes(args) {
+		r.effort += longEffort
 		x.Tx.MarkLong(true)
 	}
 	reply := r.perform(row, args)

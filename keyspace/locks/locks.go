@@ -41,7 +41,7 @@ func (l *Lock) LockUnlessLong() bool {
 const (
 	yields   = 32                    // before the first sleep
 	nap      = 50 * time.Microsecond // a sleep
-	patience = 20                    // sleeps
+	patience = 400                   // sleeps, while the holder may take long: about 20 ms
 )
 
 // poll is LockUnlessLong without parking: the next holder could take long. It waits for a brief holder until it is done.
