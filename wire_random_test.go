@@ -333,7 +333,8 @@ var incomparable = []string{
 	"bgsave", "bgrewriteaof", "save", "shutdown", "monitor", "client pause", // act on the process
 	"client no-touch", "client setinfo", // of Redis 7.2
 	"object help", "slowlog help", "pubsub help", // worded by the table
-	"module list",            // names ReJSON
+	"module list",                 // names ReJSON
+	"script debug", "script help", // there is no debugger
 	"wait",                   // waits in Redis, for replicas that never come
 	"select", "move", "copy", // take names of containers; see templates
 	"xadd", "xsetid", "xgroup create", "xgroup help", "xinfo help", // clients write no streams; those of deaths are compared in package commands

@@ -125,7 +125,12 @@ func scriptKeys(args []string) []string {
 }
 
 // parseEval parses EVAL and its relatives.
+// parseEval parses EVAL and its relatives. As in Redis, what cannot be a SHA1 comes before the other errors.
 func parseEval(in *Input, readOnly bool) (Run, error) {
+	const sha1Length = 40 // hexadecimal digits
+	if namesScript(in.Args) && len(in.Args[1]) != sha1Length {
+		return nil, errNoSuchScript
+	}
 	if _, err := numkeys(in.Args); err != nil {
 		return nil, err
 	}
