@@ -136,8 +136,8 @@ func TestApplierFollows(t *testing.T) {
 func TestApplierLeads(t *testing.T) {
 	a := startApplier(t)
 	a.push(task{entries: []entry.Entry{begin(2, 3, 1)}})
-	a.push(task{lead: 3})
 	a.rep.open(3)
+	a.push(task{lead: 3})
 	a.awaits(t, `apply 2 ""`)
 	result := a.rep.start(1, "set a")
 	receive(t, a.rep.proposals)
@@ -172,8 +172,8 @@ func TestApplierDeposedWithABatchInFlight(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			a := startApplier(t)
 			a.store.leading <- nil
-			a.push(task{lead: 3})
 			a.rep.open(3)
+			a.push(task{lead: 3})
 			a.awaits(t, "lead <nil>")
 			a.store.unsettled.Store(true)
 			a.rep.start(1, "set a")

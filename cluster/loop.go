@@ -198,8 +198,8 @@ func (l *loop) publish() {
 			l.applier.push(task{follow: true})
 		}
 		if session != 0 {
+			l.rep.open(session) // first: the applier does not lead in a session that is not open
 			l.applier.push(task{lead: session})
-			l.rep.open(session)
 		}
 	}
 	if session != 0 {
