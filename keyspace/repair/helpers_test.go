@@ -1,7 +1,9 @@
 package repair
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -203,12 +205,23 @@ func (o *opened) checkpoint() {
 	}
 }
 
-// copied copies the folder as a crash of the process leaves it. state is its expected content.
+// copied copies the folder as a crash of the process leaves it. state is its expected content. A checkpoint may remove a
+// journal meanwhile: then the copy is made anew.
 func (o *opened) copied(state map[place]record.Item) *lived {
 	o.t.Helper()
-	l := &lived{dir: o.t.TempDir(), state: state, t: o.t}
-	copyFolder(o.t, o.Dir(), l.dir)
-	return l
+	l := &lived{dir: filepath.Join(o.t.TempDir(), "data"), state: state, t: o.t}
+	for {
+		err := os.CopyFS(l.dir, os.DirFS(o.Dir()))
+		if err == nil {
+			return l
+		}
+		if !errors.Is(err, fs.ErrNotExist) {
+			o.t.Fatal(err)
+		}
+		if err := os.RemoveAll(l.dir); err != nil {
+			o.t.Fatal(err)
+		}
+	}
 }
 
 func copyFolder(t *testing.T, from, to string) {
