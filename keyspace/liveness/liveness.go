@@ -68,8 +68,10 @@ func (f *Filter) Mark(sets []store.Candidate) error {
 		if at.t == nil {
 			continue
 		}
-		h, ok := at.t.Matches(at.id, sets[i].Rec, f.opt.Incomplete)
-		sets[i].Live = ok && f.first(at.t, h)
+		h, ok, several := at.t.Matches(at.id, sets[i].Rec, f.opt.Incomplete)
+		if ok { // of several the last may be the only one that has the present header: all stay
+			sets[i].Live = f.first(at.t, h) || several
+		}
 	}
 	return nil
 }
