@@ -5,7 +5,6 @@ import (
 	"sync"
 	"testing"
 
-	"mayfly/expiry"
 	"mayfly/keyspace/memtable"
 	"mayfly/keyspace/record"
 	"mayfly/keyspace/store"
@@ -17,7 +16,7 @@ func TestTouchedItemInIncompleteStore(t *testing.T) {
 	shard := &memtable.Shard{SetSize: func(key, rec int) int64 { return int64(key + rec) }}
 	table := new(memtable.Table)
 	table.Init(shard, 7)
-	it := record.Item{Kind: record.Document, Body: `{"a":"` + strings.Repeat("x", 2*memtable.LargeBody) + `"}`, TS: 1000, ExpireAt: expiry.Inherit, Version: 1}
+	it := record.Item{Kind: record.Document, Body: `{"a":"` + strings.Repeat("x", 2*memtable.LargeBody) + `"}`, TS: 1000, Version: 1}
 	key := string(record.AppendKey(nil, 7, "k"))
 	var sets []store.Candidate
 	stored := func() {
