@@ -76,6 +76,9 @@ func (a *arena) openSegment(size int) uint32 {
 	number := a.newSegment()
 	if size <= largeAlloc {
 		size = max(size, int(min((a.used-a.dead)/4, segmentSize)))
+		if a.head != 0 && len(a.segments[a.head].data) == 0 { // see release
+			a.vacate(a.head)
+		}
 		a.head = number
 	}
 	a.segments[number].data = make([]byte, 0, size)
@@ -114,23 +117,29 @@ func (a *arena) free(r ref) {
 	}
 }
 
-// release removes a segment.
+// release removes a segment. What is free behind the allocations of the head stays the head: items that come and go at
+// once, as locks do, need no new segment each.
 func (a *arena) release(number uint32) {
 	s := &a.segments[number]
 	a.used -= int64(len(s.data))
 	a.dead -= int64(s.dead)
-	if a.used == 0 {
+	switch {
+	case a.used == 0:
 		*a = arena{}
-		return
+	case a.head == number:
+		*s = segment{data: s.data[len(s.data):]}
+	default:
+		a.vacate(number)
+		if a.victim.segment == number {
+			a.victim = ref{}
+		}
 	}
-	*s = segment{}
+}
+
+// vacate frees the number of a segment.
+func (a *arena) vacate(number uint32) {
+	a.segments[number] = segment{}
 	a.vacant = append(a.vacant, number)
-	if a.head == number {
-		a.head = 0
-	}
-	if a.victim.segment == number {
-		a.victim = ref{}
-	}
 }
 
 // wasteful reports whether it is time to clean.

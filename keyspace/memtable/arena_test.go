@@ -89,6 +89,37 @@ func TestArenaOfOne(t *testing.T) {
 	}
 }
 
+// TestBriefItems: items that are removed at once, beside many that stay, share segments.
+func TestBriefItems(t *testing.T) {
+	table, shard := newTestTable()
+	for i := range 5000 {
+		putBody(table, fmt.Sprint(i), strings.Repeat("x", 200))
+	}
+	opened, last := 0, (*byte)(nil)
+	const brief = 10_000
+	for range brief {
+		putBody(table, "brief", "1")
+		head := table.arena.segments[table.arena.head].data
+		if at := &head[:cap(head)][cap(head)-1]; at != last {
+			opened, last = opened+1, at
+		}
+		remove(table, shard, "brief")
+		shard.Clean()
+	}
+	if most := brief * 100 / segmentSize; opened > most {
+		t.Errorf("%d items have opened %d segments, want at most %d", brief, opened, most)
+	}
+	for i := range 5000 {
+		remove(table, shard, fmt.Sprint(i))
+	}
+	if a := &table.arena; a.used != 0 || len(a.segments) != 0 {
+		t.Errorf("an empty arena has %d bytes in %d segments", a.used, len(a.segments))
+	}
+	if err := shard.Check(); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestReleaseInOrder: a segment in which all is dead is released without copies.
 func TestReleaseInOrder(t *testing.T) {
 	table, shard := newTestTable()
