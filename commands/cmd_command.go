@@ -89,10 +89,10 @@ func parseCommandList(in *Input) (Run, error) {
 	case len(args) == 3 && redisfmt.EqualFold(args[0], "FILTERBY"):
 		what := args[2]
 		switch strings.ToUpper(args[1]) {
-		case "MODULE": // none exist
-			keep = func(*row) bool { return false }
+		case "MODULE":
+			keep = func(r *row) bool { return what == moduleName && r.Group == "json" }
 		case "ACLCAT":
-			keep = func(r *row) bool { return slices.Contains(r.categories(), "@"+strings.ToLower(what)) }
+			keep = func(r *row) bool { return r.isIn(strings.ToLower(what)) }
 		case "PATTERN":
 			if err := checkPattern(what); err != nil {
 				return nil, err
@@ -105,17 +105,37 @@ func parseCommandList(in *Input) (Run, error) {
 	default:
 		return nil, errSyntax
 	}
-	return func(*Context) Reply {
-		var names []string
-		for _, r := range tableSorted {
-			for _, r := range append([]*row{r}, r.sorted...) {
-				if keep(r) {
-					names = append(names, r.full)
-				}
+	return func(*Context) Reply { return Bulks(fullNames(keep)...) }, nil
+}
+
+// fullNames returns the full names of the commands and subcommands that keep accepts, in the table's order.
+func fullNames(keep func(*row) bool) []string {
+	var names []string
+	for _, r := range tableSorted {
+		for _, r := range append([]*row{r}, r.sorted...) {
+			if keep(r) {
+				names = append(names, r.full)
 			}
 		}
-		return Bulks(names...)
-	}, nil
+	}
+	return names
+}
+
+// parseACLCat parses ACL CAT, which lists all categories or the commands of one.
+func parseACLCat(in *Input) (Run, error) {
+	switch args := in.Args[2:]; len(args) {
+	case 0:
+		return func(*Context) Reply { return Bulks(categoryOrder...) }, nil
+	case 1:
+		category := strings.ToLower(args[0])
+		if !slices.Contains(categoryOrder, category) {
+			return nil, errorf(errNoCategory, shown(args[0]))
+		}
+		return func(*Context) Reply {
+			return Bulks(fullNames(func(r *row) bool { return r.isIn(category) })...)
+		}, nil
+	}
+	return nil, errorf(errSubcommandCall, shown(in.Args[1]), "ACL")
 }
 
 // parseCommandGetKeys parses COMMAND GETKEYS and GETKEYSANDFLAGS, which differ in show.
@@ -293,6 +313,9 @@ func (r *row) categories() []string {
 	}
 	return names
 }
+
+// isIn reports whether the row is in an ACL category, named in lower case without "@".
+func (r *row) isIn(category string) bool { return slices.Contains(r.categories(), "@"+category) }
 
 // keySpecs returns the row's key specifications: none, one for all keys, or one for each if their access
 // differs.

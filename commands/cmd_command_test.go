@@ -218,3 +218,45 @@ func TestMarkKeys(t *testing.T) {
 		}
 	}
 }
+
+// ACL CAT lists the categories and the commands of one, and COMMAND LIST the same commands by category and by module.
+func TestACLCat(t *testing.T) {
+	redis, h := startRealRedis(t).dial(t), newHarness(t)
+	for _, call := range [][]string{{"ACL", "CAT", "nix"}, {"ACL", "CAT", "a", "b"}, {"ACL", "CAT", ""}} {
+		if got, want := notation(h.do(1, call...)), notation(redis.do(t, call...)); got != want {
+			t.Errorf("%q: %s, Redis: %s", call, got, want)
+		}
+	}
+	texts := func(r Reply) (list []string) {
+		for _, elem := range r.Elems {
+			list = append(list, elem.Str)
+		}
+		return list
+	}
+	known := texts(redis.do(t, "ACL", "CAT"))
+	for _, category := range texts(h.do(1, "ACL", "CAT")) {
+		ours := texts(h.do(1, "ACL", "CAT", strings.ToUpper(category)))
+		if len(ours) == 0 {
+			t.Errorf("%s: no commands", category)
+		}
+		if listed := texts(h.do(1, "COMMAND", "LIST", "FILTERBY", "ACLCAT", category)); !slices.Equal(ours, listed) {
+			t.Errorf("%s: ACL CAT lists %q, COMMAND LIST %q", category, ours, listed)
+		}
+		if !slices.Contains(known, category) {
+			continue
+		}
+		theirs := texts(redis.do(t, "ACL", "CAT", category))
+		for _, name := range ours {
+			if r := findByFullName(name); redis.do(t, "COMMAND", "INFO", r.full).Elems[0].Kind == KindArray && !slices.Contains(theirs, name) {
+				t.Errorf("%s: has %s, Redis' has not", category, name)
+			}
+		}
+	}
+	module := texts(h.do(1, "COMMAND", "LIST", "FILTERBY", "MODULE", "ReJSON"))
+	if !slices.Contains(module, "json.debug|memory") || slices.Contains(module, "get") || slices.Contains(module, "doc.get") {
+		t.Errorf("commands of the module: %q", module)
+	}
+	if none := h.do(1, "COMMAND", "LIST", "FILTERBY", "MODULE", "search"); len(none.Elems) != 0 {
+		t.Errorf("commands of a module that is not there: %s", notation(none))
+	}
+}

@@ -153,7 +153,7 @@ func (r *infoReport) errorField(name, failure string) { r.field(name, oneLine.Re
 
 // modulesSection names the module whose commands are built in, as RedisJSON is named.
 func (r *infoReport) modulesSection() {
-	r.fieldf("module", "name=ReJSON,ver=%d,api=1,filters=0,usedby=[],using=[],options=[]", versionOfReJSON)
+	r.fieldf("module", "name=%s,ver=%d,api=1,filters=0,usedby=[],using=[],options=[]", moduleName, moduleVersion)
 }
 
 func (r *infoReport) serverSection() {

@@ -4,7 +4,7 @@ import (
 	"strings"
 
 	"mayfly/commands/redisfmt"
-	"mayfly/commands/scripts"
+	"mayfly/commands/scripts/compiled"
 )
 
 // numkeysAt is the position of the number of keys among the arguments of EVAL and its relatives. The keys follow it.
@@ -72,32 +72,31 @@ var scriptCommands = []Command{
 
 // The errors of scripts, in the words of Redis where Redis has the case.
 const (
-	errNumkeysNegative  = Error("ERR Number of keys can't be negative")
-	errNumkeysTooMany   = Error("ERR Number of keys can't be greater than number of args")
-	errNoSuchScript     = Error("NOSCRIPT No matching script. Please use EVAL.")
-	errBusy             = Error("BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.")
-	errNotBusy          = Error("NOTBUSY No scripts in execution right now.")
-	errUnkillable       = Error("UNKILLABLE Sorry the script already executed write commands against the dataset. You can either wait the script termination or kill the server in a hard way using the SHUTDOWN NOSAVE command.")
-	errScriptFlush      = Error("ERR SCRIPT FLUSH only support SYNC|ASYNC option")
-	errScriptDebug      = Error("ERR Use SCRIPT DEBUG YES/SYNC/NO")
-	errNoDebugger       = Error("ERR there is no debugger of scripts here: only SCRIPT DEBUG NO succeeds")
-	errScriptsOff       = Error("ERR scripts are switched off (option scripts); CONFIG SET scripts yes switches them on")
-	errScriptCommand    = Error("ERR Unknown Redis command called from script")
-	errScriptArity      = Error("ERR Wrong number of args calling Redis command from script")
-	errScriptNoScript   = Error("ERR This Redis command is not allowed from script")
-	errScriptReadOnly   = Error("ERR Write commands are not allowed from read-only scripts.")
-	errScriptWriteFlag  = Error("ERR Can not execute a script with write flag using *_ro command.")
-	errScriptNoCluster  = Error("ERR Can not run script on cluster, 'no-cluster' flag is set.")
-	errScriptOOM        = Error("OOM allow-oom flag is not set on the script, can not run it when used memory > 'maxmemory'")
-	errScriptLongReply  = "ERR the reply of %s has more than %d bytes, which are legal within a script"
-	errScriptKilled     = "ERR Script killed by user with SCRIPT KILL. script: %s"
-	errScriptStopped    = "ERR the server stops: the script has ended, and changed nothing. script: %s"
-	errScriptDeposed    = "CLUSTERDOWN this node does not lead any more: the script has ended, and changed nothing. script: %s"
-	errScriptTime       = "ERR the script has ended after %s, and changed nothing: see lua-time-limit. script: %s"
-	errScriptWork       = "ERR the script has ended, and changed nothing: its commands walk and write more than %d bytes of values. script: %s"
-	errScriptInternal   = "ERR the script has ended, and changed nothing: internal error; the server's log has the details. script: %s"
-	errScriptRefused    = "MISCONF %s Writable scripts are blocked. Use 'no-writes' flag for read only scripts."
-	errScriptNoProtocol = "ERR unknown protocol version %d of a script"
+	errNumkeysNegative = Error("ERR Number of keys can't be negative")
+	errNumkeysTooMany  = Error("ERR Number of keys can't be greater than number of args")
+	errNoSuchScript    = Error("NOSCRIPT No matching script. Please use EVAL.")
+	errBusy            = Error("BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.")
+	errNotBusy         = Error("NOTBUSY No scripts in execution right now.")
+	errUnkillable      = Error("UNKILLABLE Sorry the script already executed write commands against the dataset. You can either wait the script termination or kill the server in a hard way using the SHUTDOWN NOSAVE command.")
+	errScriptFlush     = Error("ERR SCRIPT FLUSH only support SYNC|ASYNC option")
+	errScriptDebug     = Error("ERR Use SCRIPT DEBUG YES/SYNC/NO")
+	errNoDebugger      = Error("ERR there is no debugger of scripts here: only SCRIPT DEBUG NO succeeds")
+	errScriptsOff      = Error("ERR scripts are switched off (option scripts); CONFIG SET scripts yes switches them on")
+	errScriptCommand   = Error("ERR Unknown Redis command called from script")
+	errScriptArity     = Error("ERR Wrong number of args calling Redis command from script")
+	errScriptNoScript  = Error("ERR This Redis command is not allowed from script")
+	errScriptReadOnly  = Error("ERR Write commands are not allowed from read-only scripts.")
+	errScriptWriteFlag = Error("ERR Can not execute a script with write flag using *_ro command.")
+	errScriptNoCluster = Error("ERR Can not run script on cluster, 'no-cluster' flag is set.")
+	errScriptOOM       = Error("OOM allow-oom flag is not set on the script, can not run it when used memory > 'maxmemory'")
+	errScriptLongReply = "ERR the reply of %s has more than %d bytes, which are legal within a script"
+	errScriptKilled    = "ERR Script killed by user with SCRIPT KILL. script: %s"
+	errScriptStopped   = "ERR the server stops: the script has ended, and changed nothing. script: %s"
+	errScriptDeposed   = "CLUSTERDOWN this node does not lead any more: the script has ended, and changed nothing. script: %s"
+	errScriptTime      = "ERR the script has ended after %s, and changed nothing: see lua-time-limit. script: %s"
+	errScriptWork      = "ERR the script has ended, and changed nothing: its commands walk and write more than %d bytes of values. script: %s"
+	errScriptInternal  = "ERR the script has ended, and changed nothing: internal error; the server's log has the details. script: %s"
+	errScriptRefused   = "MISCONF %s Writable scripts are blocked. Use 'no-writes' flag for read only scripts."
 )
 
 // numkeys returns the number of keys among the arguments of EVAL. The error has the words of Redis.
@@ -124,7 +123,6 @@ func scriptKeys(args []string) []string {
 	return args[first : first+n : first+n]
 }
 
-// parseEval parses EVAL and its relatives.
 // parseEval parses EVAL and its relatives. As in Redis, what cannot be a SHA1 comes before the other errors.
 func parseEval(in *Input, readOnly bool) (Run, error) {
 	const sha1Length = 40 // hexadecimal digits
@@ -151,7 +149,7 @@ func namesScript(args []string) bool {
 }
 
 // loadScript returns the script that the arguments of EVAL or a relative name. It compiles and caches the body of EVAL.
-func (e *Engine) loadScript(args []string) (*scripts.Script, error) {
+func (e *Engine) loadScript(args []string) (*compiled.Script, error) {
 	switch {
 	case e.Scripts.off.Load():
 		return nil, errScriptsOff

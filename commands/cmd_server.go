@@ -141,6 +141,12 @@ func (x *Context) logConfigSet(pairs [][2]string) {
 var aclCommand = Command{
 	Name: "acl", Since: "6.0.0", Summary: "A container for Access List Control commands ",
 	Sub: []Command{
+		{
+			Name: "cat", Syntax: "[categoryname]", Since: "6.0.0",
+			Summary: "List the ACL categories or the commands inside a category",
+			Differs: "Names mayfly's categories and commands",
+			Flags:   NoScript | Loading | Stale | OnNode, Parse: parseACLCat,
+		},
 		helpRow("acl", "6.0.0"),
 		{
 			Name: "whoami", Summary: "Return the name of the user associated to the current connection",
@@ -163,12 +169,15 @@ var moduleCommand = Command{
 	},
 }
 
-// versionOfReJSON is the version of RedisJSON whose commands JSON.* are: 8.6.0.
-const versionOfReJSON = 80600
+// moduleName and moduleVersion name RedisJSON 8.6.0, whose commands JSON.* are.
+const (
+	moduleName    = "ReJSON"
+	moduleVersion = 80600
+)
 
 // modules is the reply of MODULE LIST and a part of HELLO's. Clients and tools ask it whether a server has JSON.*.
 func modules() Reply {
-	return Array(Map(Bulk("name"), Bulk("ReJSON"), Bulk("ver"), Integer(versionOfReJSON), Bulk("path"), Bulk(""), Bulk("args"), Array()))
+	return Array(Map(Bulk("name"), Bulk(moduleName), Bulk("ver"), Integer(moduleVersion), Bulk("path"), Bulk(""), Bulk("args"), Array()))
 }
 
 var roleCommand = Command{

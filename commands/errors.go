@@ -98,6 +98,7 @@ const (
 	errWrongArity      = "ERR wrong number of arguments for '%s' command" // the full name: "get", "config|get"
 	errNoSubcommand    = "ERR unknown subcommand '%s'. Try %s HELP."
 	errSubcommandCall  = "ERR unknown subcommand or wrong number of arguments for '%s'. Try %s HELP."
+	errNoCategory      = "ERR Unknown category '%s'"
 	errNoMulti         = "ERR %s without MULTI"
 	errOnlySubscribed  = "ERR Can't execute '%s': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context"
 	errInvalidExpire   = "ERR invalid expire time in '%s' command"

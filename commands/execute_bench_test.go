@@ -22,6 +22,7 @@ func BenchmarkExecute(b *testing.B) {
 		{"GET of nothing", []string{"GET", "nobody"}},
 		{"SET", []string{"SET", benchKey, document}},
 		{"SET EX", []string{"SET", benchKey, document, "EX", "3600"}},
+		{"INCR", []string{"INCR", "counter"}},
 		{"DOC.PUT", []string{"DOC.PUT", "orders", benchDoc, document}},
 		{"DOC.PUT of a ttl", []string{"DOC.PUT", "orders", benchDoc, `{"ttl":3600,` + document[1:]}},
 		{"DOC.PUT NX", []string{"DOC.PUT", "orders", benchDoc, document, "NX"}},

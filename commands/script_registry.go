@@ -7,14 +7,14 @@ import (
 	"sync/atomic"
 	"time"
 
-	"mayfly/commands/scripts"
+	"mayfly/commands/scripts/compiled"
 	"mayfly/expiry/clock"
 )
 
 // Scripts holds the scripts of an engine: those that are cached, and those that run for long. The zero value is ready.
 // Safe for concurrent use.
 type Scripts struct {
-	cache     scripts.Cache
+	cache     compiled.Cache
 	off       atomic.Bool  // see SetEnabled
 	timeLimit atomic.Int64 // see SetTimeLimit
 	used      atomic.Bool  // a script has run
@@ -47,7 +47,7 @@ func (ss *Scripts) SetEnabled(on bool) { ss.off.Store(!on) }
 func (ss *Scripts) SetTimeLimit(limit time.Duration) { ss.timeLimit.Store(int64(max(limit, 0))) }
 
 // Stats returns the figures of the cached scripts.
-func (ss *Scripts) Stats() scripts.CacheStats { return ss.cache.Stats() }
+func (ss *Scripts) Stats() compiled.Stats { return ss.cache.Stats() }
 
 // Stop ends all scripts. They change nothing. No script runs for long afterwards.
 func (ss *Scripts) Stop() {
@@ -164,7 +164,8 @@ func (e *Engine) beginAll(s *Session) error {
 }
 
 // beginScript starts the session's transaction for EVAL or a relative. It locks the keys that the command names, or
-// everything if the script is known to use others. The error is errLocked if the script is to wait for a turn.
+// everything if the script is known to use others. The error is errLocked if the script is to wait for a turn, or
+// to leave its loop.
 func (e *Engine) beginScript(s *Session, r *row, args []string) error {
 	if r.Flags&MayWrite != 0 {
 		if err := e.throttle(s); err != nil {
@@ -178,7 +179,8 @@ func (e *Engine) beginScript(s *Session, r *row, args []string) error {
 	}
 	notes := script.Notes.Load()
 	watched := e.Broker.monitoringSessions.Load() > 0 // each call is shown once, so no run may be repeated
-	if s.Paced && (watched || notes&scriptTakesLong != 0) {
+	long := watched || notes&scriptTakesLong != 0
+	if s.Paced && long || s.OnLoop && (long || s.scriptLeaves) {
 		return errLocked
 	}
 	s.in.script = script
@@ -186,10 +188,16 @@ func (e *Engine) beginScript(s *Session, r *row, args []string) error {
 	s.scriptAll = s.scriptAll || watched || notes&scriptNeedsAll != 0 || len(keys) == 0 && notes&scriptNeedsNone == 0
 	e.Scripts.used.Store(true)
 	switch {
+	case s.scriptAll && s.OnLoop:
+		err = errLocked
 	case s.scriptAll:
 		err = e.beginAll(s)
 	case len(keys) == 0:
 		s.keyspace.BeginNone(&s.tx)
+	case s.OnLoop:
+		if !s.keyspace.TryBeginKeys(&s.tx, keys) {
+			err = errLocked
+		}
 	default:
 		err = e.beginWaiting(func() bool { return s.keyspace.TryBeginKeys(&s.tx, keys) })
 	}
@@ -201,7 +209,7 @@ func (e *Engine) beginScript(s *Session, r *row, args []string) error {
 	return err
 }
 
-// What is known of a script from its earlier runs: bits of [scripts.Script.Notes].
+// What is known of a script from its earlier runs: bits of [compiled.Script.Notes].
 const (
 	scriptNeedsAll  uint32 = 1 << iota // it uses keys that its calls do not name
 	scriptNeedsNone                    // without keys it uses none
@@ -209,7 +217,7 @@ const (
 )
 
 // note sets or clears what is known of a script.
-func note(script *scripts.Script, bit uint32, on bool) {
+func note(script *compiled.Script, bit uint32, on bool) {
 	for {
 		old := script.Notes.Load()
 		now := old &^ bit

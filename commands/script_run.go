@@ -9,6 +9,7 @@ import (
 
 	"mayfly/commands/redisfmt"
 	"mayfly/commands/scripts"
+	"mayfly/commands/scripts/compiled"
 	"mayfly/expiry/clock"
 )
 
@@ -19,7 +20,7 @@ import (
 //  2. When a command needs anything else, the changes are rolled back, and the script runs again with all partitions
 //     locked. The cache remembers that. Events and messages wait for the end of the script, so no effect comes twice.
 //  3. A script that takes longer than a ms runs again, too, with a turn (Session.Paced). Its locks are marked as long: no
-//     loop waits for them.
+//     loop waits for them. So a loop runs scripts itself, and those that take long leave it.
 //  4. After lua-time-limit all clients get BUSY, but for a few commands. SCRIPT KILL ends a script that has not written.
 //     After a harder limit a script ends anyway. Its changes are rolled back.
 //  5. As in Redis, an error of the script leaves what it has written. The veto of a container on hold, a panic and too much
@@ -29,7 +30,7 @@ import (
 type scriptRun struct {
 	engine *Engine
 	x      *Context
-	script *scripts.Script
+	script *compiled.Script
 	began  time.Duration // as clock.Monotonic says
 	now    time.Duration // the last look at the clock
 
@@ -69,8 +70,11 @@ type scriptCall struct {
 // mostCalls is how many calls a run remembers before it counts them.
 const mostCalls = 1 << 10
 
-// scriptMemory bounds the values of a script in bytes.
-const scriptMemory = 64 << 20
+// The bounds of a script's values in bytes. One that needs more than loopMemory leaves its loop.
+const (
+	scriptMemory = 64 << 20
+	loopMemory   = 1 << 20
+)
 
 // Reasons why a run of a script ends.
 var (
@@ -94,9 +98,8 @@ func (r *scriptRun) fail(format string, parts ...any) error {
 func (r *scriptRun) lasts() error {
 	ss, s := &r.engine.Scripts, r.x.Session
 	if !r.long {
-		if s.Paced && !r.queued {
-			note(r.script, scriptTakesLong, true)
-			return errAgain
+		if (s.Paced || s.OnLoop) && !r.queued {
+			return r.takesLong()
 		}
 		r.long = true
 		r.x.Tx.MarkLong(true)
@@ -124,6 +127,13 @@ func (r *scriptRun) lasts() error {
 		return rolledBack{r.fail(errScriptTime, hard)}
 	}
 	return nil
+}
+
+// takesLong ends this run, so that the script runs again with a turn, and beside the loop.
+func (r *scriptRun) takesLong() error {
+	note(r.script, scriptTakesLong, true)
+	r.x.Session.scriptLeaves = r.x.Session.OnLoop
+	return errAgain
 }
 
 // eval runs the script of EVAL or a relative in the transaction that has begun.
@@ -205,7 +215,11 @@ func (r *scriptRun) run(args []string) Reply {
 	keys, rest := args[numkeysAt+1:][:n], args[numkeysAt+1+n:]
 	r.began = clock.Monotonic()
 	r.now = r.began
-	v, err := r.script.Run(r, r, keys, rest, scripts.Limits{Memory: scriptMemory, Result: maxValue, Arg: maxValue})
+	limits := scripts.Limits{Memory: scriptMemory, Result: maxValue, Arg: maxValue}
+	if s.OnLoop {
+		limits.Memory = loopMemory
+	}
+	v, err := scripts.Run(r.script, r, r, keys, rest, limits)
 	return r.finish(v, r.endOf(err), n)
 }
 
@@ -221,6 +235,9 @@ func (r *scriptRun) endOf(err error) error {
 			Str("panic", fmt.Sprint(internal.Cause)).Bytes("stack", internal.Stack).Msg("a script failed inside")
 		return rolledBack{r.fail(errScriptInternal)}
 	case errors.As(err, &memory), errors.As(err, &result), errors.As(err, &arg):
+		if r.x.Session.OnLoop {
+			return r.takesLong()
+		}
 		return rolledBack{Error(err.Error())}
 	}
 	return err
@@ -354,6 +371,9 @@ func (r *scriptRun) covers(row *row) bool {
 // execute runs a command of the script. The error ends the script.
 func (r *scriptRun) execute(row *row, args []string) (Reply, error) {
 	e, x, start := r.engine, r.x, r.now
+	if s := x.Session; s.OnLoop && (row.isSlow(args) || row.Flags&Publishes != 0 || row.walks(args) && s.weigh(row, args, r.ids) >= slowBytes) {
+		return Reply{}, r.takesLong()
+	}
 	if !r.long && row.computes(args) {
 		r.effort += longEffort
 		x.Tx.MarkLong(true)

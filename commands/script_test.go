@@ -261,6 +261,48 @@ func TestScriptKeepsNoOneWaiting(t *testing.T) {
 	}
 }
 
+// A loop runs brief scripts itself. Others leave it before any effect, and take effect once beside it.
+func TestScriptsOnLoops(t *testing.T) {
+	const incr = "redis.call('INCR', KEYS[1]) "
+	for _, c := range []struct {
+		name, script string
+		leaves       bool
+	}{
+		{"brief", incr + "return redis.call('GET', KEYS[1])", false},
+		{"documents", incr + "redis.call('JSON.SET', KEYS[2], '$', '[1]') return redis.call('JSON.GET', KEYS[2])", false},
+		{"an error", incr + "error('oops')", false},
+		{"endless until it leaves", incr + "for i = 1, 2e6 do end return 1", true},
+		{"many commands", incr + "for i = 1, 1e4 do redis.call('GET', KEYS[1]) end return 1", true},
+		{"another key", incr + "return redis.call('GET', 'elsewhere' .. KEYS[2])", true},
+		{"a sweep", incr + "return redis.call('DBSIZE')", true},
+		{"a message", incr + "return redis.call('PUBLISH', 'c', 'm')", true},
+		{"much memory", incr + "return #string.rep('x', 2 * 1024 * 1024)", true},
+		{"a long value", incr + "return redis.call('JSON.GET', KEYS[3], '$[*]')", true},
+		{"many arguments", incr + "local t = {} for i = 1, 300 do t[i] = KEYS[1] end return redis.call('MGET', unpack(t))", true},
+		{"a long text", incr + "return 1" + strings.Repeat(" ", maxLoopScript), true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := newHarness(t)
+			w.do(1, "JSON.SET", "long", "$", "["+strings.Repeat("1,", 100_000)+"1]")
+			s := w.session(2)
+			s.OnLoop = true
+			args := []string{"EVAL", c.script, "3", "n", "doc", "long"}
+			out := w.engine.Execute(s, args)
+			if out.Deferred != c.leaves {
+				t.Fatalf("it leaves: %t, want %t: %s", out.Deferred, c.leaves, notation(out.Reply))
+			}
+			if out.Deferred {
+				w.expect("(nil)", "GET", "n")
+				s.OnLoop = false
+				if out = w.engine.Execute(s, args); out.Deferred || out.Reply.Kind == KindError {
+					t.Errorf("beside the loop: deferred %t, %s", out.Deferred, notation(out.Reply))
+				}
+			}
+			w.expect(`"1"`, "GET", "n")
+		})
+	}
+}
+
 // sharesPartition reports whether two ids are in the same partition.
 func sharesPartition(w *harness, a, b string) bool {
 	tx := &w.session(99).tx
@@ -283,13 +325,13 @@ func TestScriptsAreAtomic(t *testing.T) {
 	var done atomic.Int64
 	for i := range 6 {
 		s := w.session(10 + i)
-		s.Paced = i%2 == 0
+		s.OnLoop, s.Paced = i%3 == 0, i%3 == 1
 		do := func(args ...string) Reply {
 			out := w.engine.Execute(s, args)
-			for out.Deferred { // as the server does, with a turn
-				s.Paced = false
+			for out.Deferred { // as the server does: beside the loop, and with a turn
+				s.OnLoop, s.Paced = false, false
 				out = w.engine.Execute(s, args)
-				s.Paced = i%2 == 0
+				s.OnLoop, s.Paced = i%3 == 0, i%3 == 1
 			}
 			return out.Reply
 		}

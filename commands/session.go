@@ -74,9 +74,10 @@ type Session struct {
 	readonly bool        // READONLY: reads of this node's past are welcome
 	service  service     // of the running command; see cluster_admission.go
 
-	scriptAll   bool // the script runs again, with all partitions locked
-	scriptOOM   bool // before the script no memory could be freed
-	scriptShown bool // MONITOR shows what the script calls
+	scriptAll    bool // the script runs again, with all partitions locked
+	scriptLeaves bool // the script runs again, beside the loop
+	scriptOOM    bool // before the script no memory could be freed
+	scriptShown  bool // MONITOR shows what the script calls
 
 	wait *wait // of the running command, which waits; nil: it does not
 
@@ -106,6 +107,12 @@ type Session struct {
 }
 
 const noTransaction = -1
+
+// SetPage makes the session one of the page: listings and histories name it, and it reads what a follower has. It is called
+// before the first command.
+func (s *Session) SetPage() {
+	s.name, s.readonly = "page", true
+}
 
 // NewSession returns a session on database 0; now is in ms.
 func NewSession(id int64, addr, laddr string, now int64) *Session {

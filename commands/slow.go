@@ -36,8 +36,14 @@ func (s *Session) isSlow(r *row, args []string) bool {
 	if r.Scope == ScopeQueue {
 		return s.multi.slow || len(s.multi.commands) > slowQueue
 	}
+	if r.Scope == ScopeScript && sizeOf(args) <= maxLoopScript {
+		return r.computes(args) // a script that takes long leaves its loop: see script_run.go
+	}
 	return r.isSlow(args)
 }
+
+// maxLoopScript is the size in bytes of the longest call of a script that a loop runs. It compiles what is not cached.
+const maxLoopScript = 4 << 10
 
 // isSlow reports whether a command with these arguments is slow by itself.
 func (r *row) isSlow(args []string) bool {

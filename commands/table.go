@@ -171,6 +171,16 @@ func (s *Session) findCached(name string) *row {
 // number is wrong it returns both the row and an error.
 func resolve(args []string) (*row, error) { return resolveRow(table.find(args[0]), args) }
 
+// Lookup returns the command that the words name and its full name in lower case: "get", "config|get". Nil if there is none. Its
+// number of arguments may be wrong.
+func Lookup(words []string) (c *Command, name string) {
+	r, _ := resolve(words)
+	if r == nil {
+		return nil, ""
+	}
+	return r.Command, r.full
+}
+
 // resolve is resolve through the session's cache.
 func (s *Session) resolve(args []string) (*row, error) {
 	return resolveRow(s.findCached(args[0]), args)

@@ -6,8 +6,8 @@ import (
 	"strings"
 
 	"mayfly/commands/scripts/cformat"
+	"mayfly/commands/scripts/compiled"
 	"mayfly/commands/scripts/lualib"
-	"mayfly/commands/scripts/luatable"
 	"mayfly/commands/scripts/pattern"
 	"mayfly/commands/scripts/syntax"
 
@@ -241,7 +241,7 @@ func (m *machine) unpack(L *lua.LState) int {
 	i, e := optInteger(L, 2, 1), 0
 	i = int(int32(i))
 	if absent(L, 3) {
-		e = luatable.Len(t)
+		e = m.length(L, t)
 	} else {
 		e = checkInt(L, 3)
 	}
@@ -279,6 +279,9 @@ func (m *machine) protect(L *lua.LState, f func()) (v lua.LValue, failed bool) {
 		m.depth, m.threadBase = depth, base
 		L.G.CurrentThread = L
 		v, failed = e.Object, true
+		if text, ok := v.(lua.LString); ok { // the raiser has not charged it
+			m.Charge(L, stringSize+len(text))
+		}
 	}()
 	f()
 	return nil, false
@@ -378,15 +381,13 @@ func (m *machine) load(L *lua.LState) int {
 }
 
 func (m *machine) loadText(L *lua.LState, text, name string) int {
-	m.Charge(L, 64*len(text)+8*protoSize)
-	if len(text) > MaxBody {
-		fail(L, "script is larger than %d bytes", MaxBody)
+	m.Charge(L, 64*len(text)+8*compiled.FunctionSize+len(name)+sourceSize)
+	if len(text) > compiled.MaxBody {
+		fail(L, "script is larger than %d bytes", compiled.MaxBody)
 	}
 	id := syntax.ChunkID(name)
-	proto, err := compileChunk(text, id)
-	if err == nil {
-		m.Charge(L, clip(proto))
-	}
+	proto, size, err := compiled.Chunk(text, id)
+	m.Charge(L, size)
 	if m.sources == nil {
 		m.sources = map[string]string{}
 	}

@@ -1,6 +1,10 @@
 package scripts
 
-import "testing"
+import (
+	"testing"
+
+	"mayfly/commands/scripts/compiled"
+)
 
 const lockRelease = `if redis.call("get",KEYS[1]) == ARGV[1] then return redis.call("del",KEYS[1]) else return 0 end`
 
@@ -10,7 +14,7 @@ type constant struct{ echo }
 func (constant) Call([]string) (Value, error) { return Value{Kind: Bulk, Str: "token"}, nil }
 
 func BenchmarkLockRelease(b *testing.B) {
-	var c Cache
+	var c compiled.Cache
 	s, err := c.Load(lockRelease, true)
 	if err != nil {
 		b.Fatal(err)
@@ -20,7 +24,7 @@ func BenchmarkLockRelease(b *testing.B) {
 	for b.Loop() {
 		if s, ok := c.Get(s.SHA1()); !ok {
 			b.Fatal("lost")
-		} else if _, err := s.Run(nil, constant{}, keys, args, Limits{}); err != nil {
+		} else if _, err := Run(s, nil, constant{}, keys, args, Limits{}); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -35,13 +39,13 @@ func BenchmarkInstructions(b *testing.B) {
 		"pairs":  `local t = {} for i = 1, 1000 do t["k" .. i] = i end local s = 0 for j = 1, 50 do for k, v in pairs(t) do s = s + v end end return s`,
 	} {
 		b.Run(name, func(b *testing.B) {
-			s, err := new(Cache).Load(body, true)
+			s, err := new(compiled.Cache).Load(body, true)
 			if err != nil {
 				b.Fatal(err)
 			}
 			b.ReportAllocs()
 			for b.Loop() {
-				if v, err := s.Run(nil, constant{}, nil, nil, Limits{}); err != nil || v.Kind == Error {
+				if v, err := Run(s, nil, constant{}, nil, nil, Limits{}); err != nil || v.Kind == Error {
 					b.Fatal(v, err)
 				}
 			}

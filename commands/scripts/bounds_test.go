@@ -9,6 +9,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"mayfly/commands/scripts/compiled"
 )
 
 var errTime = errors.New("ERR out of time")
@@ -50,6 +52,8 @@ func peakHeap(f func()) int64 {
 // Hostile scripts, by what they try to exceed.
 var (
 	endless = []string{
+		`local t, a = {}, {} for i = 1, 3e4 do t["k" .. i] = 1 end for k in pairs(t) do t[k] = nil end for i = 1, 1e4 do a[i] = t end while true do cjson.encode(a) end`,
+		`local t, a = {}, {} for i = 1, 3e4 do t["k" .. i] = 1 end for k in pairs(t) do t[k] = nil end for i = 1, 1e4 do a[i] = t end while true do cmsgpack.pack(a) end`,
 		`while true do end`,
 		`repeat until false`,
 		`for i = 1, 1/0 do end`,
@@ -102,6 +106,13 @@ var (
 		`for k in next, {1, 2, 3} do while true do end end`,
 	}
 	greedy = []string{
+		`local s = ("x"):rep(1e6) for i = 1, 1e9 do loadstring("", i .. s) end`,
+		`local s, t = ("x"):rep(1e6), {} for i = 1, 1e9 do t[i] = redis.error_reply(s) end`,
+		`local s, t = ("x"):rep(1e6), {} for i = 1, 1e9 do t[i] = select(2, pcall(function() error(s) end)) end`,
+		`local s, t = ("x"):rep(1e6), {} for i = 1, 1e9 do t[i] = select(2, pcall(function() assert(false, s) end)) end`,
+		`local s, t = ("x"):rep(1e6), {} for i = 1, 1e9 do t[i] = select(2, pcall(coroutine.wrap(function() error(s) end))) end`,
+		`local s, t = ("x"):rep(1e6), {} for i = 1, 1e9 do t[i] = select(2, pcall(cjson.encode_invalid_numbers, s)) end`,
+		`local c, t = {}, {} for i = 1, 7000 do c[i] = 65 end for i = 1, 1e9 do t[i] = string.char(unpack(c)) end`,
 		`return string.rep("x", 1e9)`,
 		`return string.rep(string.rep("x", 1e4), 1e9)`,
 		`local s = "x" while true do s = s .. s end`,
@@ -279,7 +290,7 @@ func TestBounds(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			for _, body := range tt.scripts {
-				s, err := new(Cache).Load(body, false)
+				s, err := new(compiled.Cache).Load(body, false)
 				if err != nil {
 					t.Errorf("%s: %v", body, err)
 					continue
@@ -287,7 +298,7 @@ func TestBounds(t *testing.T) {
 				var v Value
 				start := time.Now()
 				peak := peakHeap(func() {
-					v, err = s.Run(deadline{start.Add(tt.time)}, constant{}, nil, nil, Limits{Memory: testMemory})
+					v, err = Run(s, deadline{start.Add(tt.time)}, constant{}, nil, nil, Limits{Memory: testMemory})
 				})
 				took := time.Since(start)
 				if !tt.ok(v, err) {
@@ -310,7 +321,7 @@ func TestBounds(t *testing.T) {
 // TestCompileBounds shows what the compiler refuses.
 func TestCompileBounds(t *testing.T) {
 	for _, tt := range []struct{ body, want string }{
-		{strings.Repeat(" ", MaxBody+1), "script is larger than 2097152 bytes"},
+		{strings.Repeat(" ", compiled.MaxBody+1), "script is larger than 2097152 bytes"},
 		{strings.Repeat("f=function()end ", 5000), "user_script:1: chunk has more than 4096 functions"},
 		{"return " + strings.Repeat("(", 1000), "user_script:1: chunk has too many syntax levels"},
 		{"return 1" + strings.Repeat("+1", 100_000), "user_script:1: chunk has too many syntax levels"},
@@ -321,7 +332,7 @@ func TestCompileBounds(t *testing.T) {
 		{"f(" + strings.Repeat("1,", 300) + "1)", "user_script:1: function or expression too complex"},
 	} {
 		want := "ERR Error compiling script (new function): " + tt.want
-		if _, err := new(Cache).Load(tt.body, false); err == nil || err.Error() != want {
+		if _, err := new(compiled.Cache).Load(tt.body, false); err == nil || err.Error() != want {
 			t.Errorf("%.40s: got %v, want %s", tt.body, err, want)
 		}
 	}
@@ -329,13 +340,13 @@ func TestCompileBounds(t *testing.T) {
 
 // TestNoTrace shows that a script finds nothing of the one before it.
 func TestNoTrace(t *testing.T) {
-	var c Cache
+	var c compiled.Cache
 	run := func(body string) Value {
 		s, err := c.Load(body, false)
 		if err != nil {
 			t.Fatal(err)
 		}
-		v, err := s.Run(nil, constant{}, []string{"k"}, []string{"a"}, Limits{})
+		v, err := Run(s, nil, constant{}, []string{"k"}, []string{"a"}, Limits{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -371,11 +382,11 @@ func TestCallEndsScript(t *testing.T) {
 		`pcall(table.sort, {1, 2}, function() redis.call("x") end) return 1`,
 		`return tostring(setmetatable({}, {__tostring = function() redis.call("x") end}))`,
 	} {
-		s, err := new(Cache).Load(body, false)
+		s, err := new(compiled.Cache).Load(body, false)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if v, err := s.Run(nil, ending{}, nil, nil, Limits{}); err != errTime {
+		if v, err := Run(s, nil, ending{}, nil, nil, Limits{}); err != errTime {
 			t.Errorf("%s: got %s, %v", body, v.text(), err)
 		}
 	}
@@ -384,35 +395,3 @@ func TestCallEndsScript(t *testing.T) {
 type ending struct{ echo }
 
 func (ending) Call([]string) (Value, error) { return Value{}, errTime }
-
-// TestCacheBounds shows that a cache stays within its bounds, and keeps what SCRIPT LOAD brought.
-func TestCacheBounds(t *testing.T) {
-	var c Cache
-	kept, err := c.Load("return 0", true)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i := range 2 * maxEvalScripts {
-		if _, err := c.Load("return "+strings.Repeat("1", 1+i%7)+" -- "+time.Duration(i).String(), false); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if s := c.Stats(); s.Scripts != maxEvalScripts+1 || s.Evicted != maxEvalScripts {
-		t.Errorf("got %+v", s)
-	}
-	if _, ok := c.Get(strings.ToUpper(kept.SHA1())); !ok {
-		t.Error("the script of SCRIPT LOAD is gone")
-	}
-	for i := range 70 {
-		if _, err := c.Load("--"+strings.Repeat("x", 1<<20)+time.Duration(i).String(), true); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if s := c.Stats(); s.Bytes > MaxScriptBytes || s.Scripts < 2 {
-		t.Errorf("got %+v", s)
-	}
-	c.Flush()
-	if s := c.Stats(); s.Scripts != 0 || s.Bytes != 0 {
-		t.Errorf("got %+v", s)
-	}
-}

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"mayfly/commands/scripts/compiled"
 )
 
 // redisConn speaks RESP with a redis-server. As a Caller it runs the commands of a script there.
@@ -170,7 +172,7 @@ func readScripts(t testing.TB, file string) []string {
 // TestCompare runs scripts here and in redis-server, with RESP2 and RESP3, and compares the replies.
 func TestCompare(t *testing.T) {
 	server := startRedis(t)
-	var cache Cache
+	var cache compiled.Cache
 	files, err := filepath.Glob("testdata/compare*.txt")
 	if err != nil || len(files) == 0 {
 		t.Fatal("no scripts", err)
@@ -188,7 +190,7 @@ func TestCompare(t *testing.T) {
 				s, err := cache.Load(body, false)
 				if err != nil {
 					got = ErrorValue(err.Error())
-				} else if got, err = s.Run(nil, server, keys, args, Limits{}); err != nil {
+				} else if got, err = Run(s, nil, server, keys, args, Limits{}); err != nil {
 					got = ErrorValue(err.Error())
 				}
 				if proto == "2" {

@@ -87,6 +87,7 @@ func (m *machine) elements(L *lua.LState, elems []Value) *lua.LTable {
 
 // errorTable returns an error reply as scripts see it. The text begins with a minus sign and a code, or has no code.
 func errorTable(L *lua.LState, text string) *lua.LTable {
+	machineOf(L).Charge(L, 2*len(text)+stringSize)
 	code := "ERR"
 	if rest, ok := strings.CutPrefix(text, "-"); ok {
 		text = rest
@@ -95,11 +96,6 @@ func errorTable(L *lua.LState, text string) *lua.LTable {
 		}
 	}
 	return field(L, "err", lua.LString(code+" "+strings.Trim(text, "\r\n")))
-}
-
-// oneLine makes a text fit into a line of the protocol.
-func oneLine(s string) string {
-	return strings.NewReplacer("\r", " ", "\n", " ").Replace(strings.Trim(s, "\r\n"))
 }
 
 // reply turns what a script returns into a reply.
@@ -146,7 +142,7 @@ func (r *reply) value(v lua.LValue, depth int) Value {
 func (r *reply) table(t *lua.LTable, depth int) Value {
 	if text, ok := rawGetString(t, "err").(lua.LString); ok {
 		r.charge(len(text))
-		v := ErrorValue(oneLine(string(text)))
+		v := ErrorValue(lualib.OneLine(string(text)))
 		if lua.LVAsBool(rawGetString(t, "ignore_error_stats_update")) {
 			v.Int = 1
 		}

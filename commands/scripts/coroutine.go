@@ -44,6 +44,7 @@ func (m *machine) coroutineFunctions(resume lua.LGFunction) map[string]lua.LGFun
 				if L.Get(-n) == lua.LFalse {
 					v := L.Get(-n + 1)
 					if text, ok := v.(lua.LString); ok {
+						m.Charge(L, 2*len(text)+stringSize)
 						v = lua.LString(where(L, 1)) + text
 					}
 					throwValue(v)

@@ -9,9 +9,6 @@ import (
 	lua "github.com/yuin/gopher-lua"
 )
 
-// chunkName is the name of scripts in errors.
-const chunkName = "user_script"
-
 // throw is what the library calls to raise the error on top of the stack.
 func throw(L *lua.LState) { panic(&lua.ApiError{Type: lua.ApiErrorRun, Object: L.Get(-1)}) }
 

@@ -7,11 +7,13 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"mayfly/commands/scripts/compiled"
 )
 
 // mustEnd runs a script and fails if it meets an internal error or takes long.
 func mustEnd(t *testing.T, body string) {
-	s, err := new(Cache).Load(body, false)
+	s, err := new(compiled.Cache).Load(body, false)
 	if err != nil {
 		if !strings.HasPrefix(err.Error(), "ERR ") || strings.ContainsAny(err.Error(), "\r\n") {
 			t.Fatalf("error of compiling: %q", err)
@@ -19,7 +21,7 @@ func mustEnd(t *testing.T, body string) {
 		return
 	}
 	start := time.Now()
-	v, err := s.Run(deadline{start.Add(20 * time.Millisecond)}, echo{}, []string{"k1", "k2"}, []string{"a", "1"}, Limits{Memory: 4 << 20, Result: 1 << 20})
+	v, err := Run(s, deadline{start.Add(20 * time.Millisecond)}, echo{}, []string{"k1", "k2"}, []string{"a", "1"}, Limits{Memory: 4 << 20, Result: 1 << 20})
 	var internal *InternalError
 	if errors.As(err, &internal) {
 		t.Fatalf("%v\n%s\n%s", err, body, internal.Stack)

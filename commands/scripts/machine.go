@@ -4,7 +4,6 @@ import (
 	"unsafe"
 
 	"mayfly/commands/scripts/bytecode"
-	"mayfly/commands/scripts/luatable"
 
 	lua "github.com/yuin/gopher-lua"
 )
@@ -261,7 +260,7 @@ func (m *machine) loop(L *lua.LState, s *state, base *frame) {
 			case lua.LString:
 				v = number(lua.LNumber(len(x)))
 			case *lua.LTable:
-				v = number(lua.LNumber(luatable.Len(x)))
+				v = number(lua.LNumber(m.length(L, x)))
 			default:
 				if h := m.metaOp(x, "__len"); h != lua.LNil {
 					v = m.call(L, h, x)
@@ -379,7 +378,15 @@ func (m *machine) loop(L *lua.LState, s *state, base *frame) {
 				n = r.top - ra - 1
 			}
 			m.Charge(L, slotSize*n)
+			h := tableOf(r.array[ra].(*lua.LTable))
+			first := len(h.Array) + 1
 			jumpTable[bytecode.SetList](L, inst, base)
+			if len(h.Dict) > 0 { // {[3] = "x", 1, 2, 3}: the library leaves the "x" in the map
+				for i := first; i <= len(h.Array); i++ {
+					delete(h.Dict, lua.LNumber(i))
+				}
+				m.migrate(L, h)
+			}
 		case bytecode.Closure:
 			m.Charge(L, closureSize+upvalueSize*int(f.Fn.Proto.FunctionPrototypes[bytecode.Bx(inst)].NumUpvalues))
 			jumpTable[bytecode.Closure](L, inst, base)

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"unsafe"
 
+	"mayfly/commands/scripts/compiled"
+
 	lua "github.com/yuin/gopher-lua"
 )
 
@@ -50,6 +52,9 @@ func (w *walker) walk() int64 {
 	w.thread(w.m.L)
 	w.add(w.L)
 	w.add(w.m.globals)
+	for id, name := range w.m.sources {
+		w.bytes += sourceSize + int64(len(id)+len(name))
+	}
 	for len(w.queue) > 0 && w.bytes <= w.limit {
 		v := w.queue[len(w.queue)-1]
 		w.queue = w.queue[:len(w.queue)-1]
@@ -77,7 +82,7 @@ func (w *walker) proto(p *lua.FunctionProto) {
 	if p == nil || !w.first(unsafe.Pointer(p)) {
 		return
 	}
-	w.bytes += protoSize + 16*int64(len(p.Code)) + 48*int64(len(p.Constants))
+	w.bytes += compiled.FunctionSize + 16*int64(len(p.Code)) + 48*int64(len(p.Constants))
 	for _, inner := range p.FunctionPrototypes {
 		w.proto(inner)
 	}
@@ -163,6 +168,6 @@ func (w *walker) thread(L *lua.LState) {
 
 const (
 	threadSize = 2048
-	protoSize  = 1 << 10 // of a function without its code
 	frameSize  = 104
+	sourceSize = 160 // the name of a chunk beside its bytes
 )

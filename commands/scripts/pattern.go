@@ -3,6 +3,7 @@ package scripts
 import (
 	"strings"
 
+	"mayfly/commands/scripts/cformat"
 	"mayfly/commands/scripts/pattern"
 
 	lua "github.com/yuin/gopher-lua"
@@ -17,7 +18,7 @@ type matcher struct {
 
 func (m *machine) newMatcher(L *lua.LState, source, pat string) *matcher {
 	ms := &matcher{m: m, L: L}
-	ms.Source, ms.Pattern = source, pat
+	ms.Source, ms.Pattern = source, cformat.CString(pat) // a zero byte ends a pattern, as in C
 	ms.Work = func(steps int) { m.Work(L, steps) }
 	ms.Fail = func(message string) { fail(L, "%s", message) }
 	return ms

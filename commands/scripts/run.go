@@ -1,12 +1,10 @@
 package scripts
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
 	"runtime/debug"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -14,8 +12,9 @@ import (
 	"mayfly/commands/scripts/bit"
 	"mayfly/commands/scripts/cjson"
 	"mayfly/commands/scripts/cmsgpack"
+	"mayfly/commands/scripts/compiled"
+	"mayfly/commands/scripts/lualib"
 	"mayfly/commands/scripts/luastruct"
-	"mayfly/commands/scripts/syntax"
 
 	lua "github.com/yuin/gopher-lua"
 )
@@ -42,97 +41,6 @@ type InternalError struct {
 
 func (e *InternalError) Error() string {
 	return fmt.Sprintf("ERR script stopped by an internal error: %v", e.Cause)
-}
-
-func compile(body, sha string) (*Script, error) {
-	if len(body) > MaxBody {
-		return nil, fmt.Errorf("ERR Error compiling script (new function): script is larger than %d bytes", MaxBody)
-	}
-	s := &Script{sha: sha, body: body}
-	text, err := s.readShebang(body)
-	if err != nil {
-		return nil, err
-	}
-	proto, err := compileChunk(text, chunkName)
-	if err != nil {
-		return nil, fmt.Errorf("ERR Error compiling script (new function): %s", oneLine(err.Error()))
-	}
-	s.proto = proto
-	s.size = len(body) + 512 + clip(proto)
-	return s, nil
-}
-
-// compileChunk compiles a text. Errors have the words of Lua 5.1.
-func compileChunk(text, name string) (proto *lua.FunctionProto, err error) {
-	defer func() {
-		if r := recover(); r != nil {
-			proto, err = nil, fmt.Errorf("%s: %v", name, r)
-		}
-	}()
-	chunk, err := syntax.Parse(text, name)
-	if err != nil {
-		return nil, err
-	}
-	proto, err = lua.Compile(chunk, name)
-	var refused *lua.CompileError
-	if errors.As(err, &refused) { // too many registers or constants, or a jump over too much code
-		return nil, fmt.Errorf("%s:%d: function or expression too complex", name, max(refused.Line, 1))
-	}
-	return proto, err
-}
-
-// clip frees the room that the compiler has left in a function and those within. It returns the bytes they take.
-func clip(p *lua.FunctionProto) (size int) {
-	p.Code, p.Constants = slices.Clone(p.Code), slices.Clone(p.Constants)
-	p.DbgSourcePositions, p.DbgCalls = slices.Clone(p.DbgSourcePositions), slices.Clone(p.DbgCalls)
-	p.DbgLocals, p.DbgUpvalues = slices.Clone(p.DbgLocals), slices.Clone(p.DbgUpvalues)
-	p.FunctionPrototypes = slices.Clone(p.FunctionPrototypes)
-	size = protoSize + 12*len(p.Code) + 24*len(p.DbgCalls) + 56*len(p.DbgLocals) + 48*len(p.Constants)
-	for _, c := range p.Constants {
-		if s, ok := c.(lua.LString); ok {
-			size += len(s)
-		}
-	}
-	for _, inner := range p.FunctionPrototypes {
-		size += clip(inner)
-	}
-	return size
-}
-
-// readShebang reads the flags of a first line that begins with #! and returns the rest of the body.
-func (s *Script) readShebang(body string) (rest string, err error) {
-	if !strings.HasPrefix(body, "#!") {
-		return body, nil
-	}
-	end := strings.IndexByte(body, '\n')
-	if end < 0 {
-		return "", errors.New("ERR Invalid script shebang")
-	}
-	parts := strings.Fields(body[:end])
-	if parts[0] != "#!lua" {
-		return "", errors.New("ERR Unexpected engine in script shebang: " + parts[0])
-	}
-	s.flags.Declared = true
-	for _, part := range parts[1:] {
-		flags, ok := strings.CutPrefix(part, "flags=")
-		if !ok {
-			return "", errors.New("ERR Unknown lua shebang option: " + part)
-		}
-		if flags == "" {
-			continue
-		}
-		for flag := range strings.SplitSeq(flags, ",") {
-			set, ok := map[string]*bool{
-				"no-writes": &s.flags.NoWrites, "allow-oom": &s.flags.AllowOOM, "allow-stale": &s.flags.AllowStale,
-				"no-cluster": &s.flags.NoCluster, "allow-cross-slot-keys": &s.flags.AllowCrossSlot,
-			}[flag]
-			if !ok {
-				return "", errors.New("ERR Unexpected flag in script shebang: " + flag)
-			}
-			*set = true
-		}
-	}
-	return body[end:], nil
 }
 
 // machines are states that no script uses.
@@ -234,12 +142,12 @@ func missingGlobal(L *lua.LState) int {
 	return 0
 }
 
-// Run runs the script. The reply is a Value, also if the script itself fails: then of Kind Error, with
+// Run runs a script. The reply is a Value, also if the script itself fails: then of Kind Error, with
 // Redis' text. Its Int is 1 if the error came from a command that the Caller has run (and counted) already.
 //
 // The error is that of interrupt or of caller.Call, or a *MemoryError, *ResultError, *ArgError or
 // *InternalError, whose texts are replies. Run is safe for concurrent use.
-func (s *Script) Run(interrupt Interrupt, caller Caller, keys, args []string, lim Limits) (Value, error) {
+func Run(s *compiled.Script, interrupt Interrupt, caller Caller, keys, args []string, lim Limits) (Value, error) {
 	if lim.Memory <= 0 {
 		lim.Memory = DefaultMemory
 	}
@@ -250,7 +158,7 @@ func (s *Script) Run(interrupt Interrupt, caller Caller, keys, args []string, li
 		lim.Arg = lim.Memory
 	}
 	m := machines.Get().(*machine)
-	m.interrupt, m.caller, m.limits, m.sha, m.resp = interrupt, caller, lim, s.sha, 2
+	m.interrupt, m.caller, m.limits, m.sha, m.resp = interrupt, caller, lim, s.SHA1(), 2
 	m.fuel, m.depth, m.threadBase, m.stop = turnFuel, 0, 0, nil
 	m.used, m.allowed = 0, lim.Memory
 	m.random = rand.Uint64() // as Redis 7: each script begins at another place
@@ -265,7 +173,7 @@ func (s *Script) Run(interrupt Interrupt, caller Caller, keys, args []string, li
 	return v, nil
 }
 
-func (m *machine) run(s *Script, keys, args []string) (v Value) {
+func (m *machine) run(s *compiled.Script, keys, args []string) (v Value) {
 	L := m.L
 	defer func() {
 		r := recover()
@@ -285,8 +193,8 @@ func (m *machine) run(s *Script, keys, args []string) (v Value) {
 	}()
 	m.setStrings("KEYS", keys)
 	m.setStrings("ARGV", args)
-	m.proto = s.proto
-	L.Push(L.NewFunctionFromProto(s.proto))
+	m.proto = s.Proto()
+	L.Push(L.NewFunctionFromProto(m.proto))
 	L.Call(0, 1)
 	r := reply{m: m, L: L}
 	return r.value(L.Get(-1), 0)
@@ -330,7 +238,7 @@ func (m *machine) failure(v lua.LValue) Value {
 	if f != nil && f.Fn.IsG {
 		f = f.Parent
 	}
-	text = oneLine(text) + " script: " + m.sha
+	text = lualib.OneLine(text) + " script: " + m.sha
 	switch {
 	case f == nil:
 		text += "."
@@ -341,13 +249,13 @@ func (m *machine) failure(v lua.LValue) Value {
 		if !ok {
 			source = "@" + f.Fn.Proto.SourceName
 		}
-		text += ", on " + oneLine(source) + ":" + strconv.Itoa(line(f)) + "."
+		text += ", on " + lualib.OneLine(source) + ":" + strconv.Itoa(line(f)) + "."
 	}
 	out.Str = text
 	return out
 }
 
-// clean removes all traces of a script. It reports whether the state can serve another one.
+// clean removes what a script left, for the next one. It reports whether the state can serve another one.
 func (m *machine) clean() bool {
 	s := m.s
 	if m.stop != nil {
@@ -361,12 +269,16 @@ func (m *machine) clean() bool {
 		s.reg.array = make([]lua.LValue, firstRegisters)
 		s.reg.growBy = firstRegisters
 	} else {
-		clear(s.reg.array)
+		for i, v := range s.reg.array {
+			if v != nil { // most are: writes cost more than reads while the garbage collector marks
+				s.reg.array[i] = nil
+			}
+		}
 	}
 	s.reg.top = 0
 	m.L.Parent, m.L.Dead = nil, false
 	m.L.G.CurrentThread = m.L.G.MainThread
-	m.interrupt, m.caller, m.sources = nil, nil, nil
+	m.interrupt, m.caller, m.sources, m.proto = nil, nil, nil, nil
 	m.globals.RawSetString("KEYS", lua.LFalse)
 	m.globals.RawSetString("ARGV", lua.LFalse)
 	if m.reset != nil {

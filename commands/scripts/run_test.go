@@ -1,6 +1,10 @@
 package scripts
 
-import "testing"
+import (
+	"testing"
+
+	"mayfly/commands/scripts/compiled"
+)
 
 // echo is a Caller that answers each command with its arguments.
 type echo struct{}
@@ -17,12 +21,12 @@ func (echo) Log(int, string)               {}
 func (echo) SetProtocol(int)               {}
 
 func TestRun(t *testing.T) {
-	var c Cache
+	var c compiled.Cache
 	s, err := c.Load(`local r = redis.call('echo', KEYS[1], ARGV[1]) return r[2] .. r[3]`, false)
 	if err != nil {
 		t.Fatal(err)
 	}
-	v, err := s.Run(nil, echo{}, []string{"k"}, []string{"v"}, Limits{})
+	v, err := Run(s, nil, echo{}, []string{"k"}, []string{"v"}, Limits{})
 	if err != nil || v.Kind != Bulk || v.Str != "kv" {
 		t.Errorf("got %+v, %v", v, err)
 	}

@@ -146,6 +146,7 @@ func stringByte(L *lua.LState) int {
 }
 
 func stringChar(L *lua.LState) int {
+	machineOf(L).Charge(L, stringSize+L.GetTop())
 	b := make([]byte, L.GetTop())
 	for i := range b {
 		c := checkInt(L, i+1)
@@ -202,7 +203,7 @@ func (m *machine) stringRep(L *lua.LState) int {
 func (m *machine) stringFind(L *lua.LState, find bool) int {
 	s, p := checkString(L, 1), checkString(L, 2)
 	init := min(max(relative(optInteger(L, 3, 1), len(s))-1, 0), len(s))
-	if find && (lua.LVAsBool(L.Get(4)) || !strings.ContainsAny(p, "^$*+?.([%-")) {
+	if find && (lua.LVAsBool(L.Get(4)) || !strings.ContainsAny(cformat.CString(p), "^$*+?.([%-")) {
 		m.Work(L, (len(s)-init)>>6)
 		if i := strings.Index(s[init:], p); i >= 0 {
 			L.Push(lua.LNumber(init + i + 1))

@@ -111,17 +111,17 @@ func (m *machine) push(L *lua.LState, h *table, v lua.LValue) {
 
 // migrate moves to the array what the map holds for the numbers after it.
 func (m *machine) migrate(L *lua.LState, h *table) {
-	delete(h.Dict, lua.LNumber(len(h.Array)))
-	for {
-		key := lua.LNumber(len(h.Array) + 1)
-		v, ok := h.Dict[key]
-		if !ok {
-			return
-		}
+	h.Migrate(func(v lua.LValue) {
 		m.Work(L, 4)
-		delete(h.Dict, key)
 		m.push(L, h, v)
-	}
+	})
+}
+
+// length returns a border of a table.
+func (m *machine) length(L *lua.LState, t *lua.LTable) int {
+	n, steps := luatable.Len(t)
+	m.Work(L, steps)
+	return n
 }
 
 // addKey lists a key that one of the maps has gained, for next. A key that was deleted keeps its place.

@@ -1,8 +1,6 @@
 package scripts
 
 import (
-	"mayfly/commands/scripts/luatable"
-
 	lua "github.com/yuin/gopher-lua"
 )
 
@@ -11,7 +9,7 @@ func (m *machine) tableFunctions() map[string]lua.LGFunction {
 		"concat":   m.tableConcat,
 		"foreach":  m.tableForeach,
 		"foreachi": m.tableForeachi,
-		"getn":     func(L *lua.LState) int { L.Push(lua.LNumber(luatable.Len(checkTable(L, 1)))); return 1 },
+		"getn":     func(L *lua.LState) int { L.Push(lua.LNumber(m.length(L, checkTable(L, 1)))); return 1 },
 		"insert":   m.tableInsert,
 		"maxn":     m.tableMaxN,
 		"remove":   m.tableRemove,
@@ -31,7 +29,7 @@ func (m *machine) tableConcat(L *lua.LState) int {
 		i = checkInt(L, 3)
 	}
 	if absent(L, 4) {
-		last = luatable.Len(t)
+		last = m.length(L, t)
 	} else {
 		last = checkInt(L, 4)
 	}
@@ -64,7 +62,7 @@ func (m *machine) tableForeach(L *lua.LState) int {
 
 func (m *machine) tableForeachi(L *lua.LState) int {
 	t, f := checkTable(L, 1), checkFunction(L, 2)
-	for i, n := 1, luatable.Len(t); i <= n; i++ {
+	for i, n := 1, m.length(L, t); i <= n; i++ {
 		if r := m.call(L, f, lua.LNumber(i), m.rawGet(L, t, lua.LNumber(i))); r != lua.LNil {
 			L.Push(r)
 			return 1
@@ -75,7 +73,7 @@ func (m *machine) tableForeachi(L *lua.LState) int {
 
 func (m *machine) tableInsert(L *lua.LState) int {
 	t := checkTable(L, 1)
-	e := luatable.Len(t) + 1
+	e := m.length(L, t) + 1
 	pos := e
 	switch L.GetTop() {
 	case 2:
@@ -109,7 +107,7 @@ func (m *machine) tableMaxN(L *lua.LState) int {
 
 func (m *machine) tableRemove(L *lua.LState) int {
 	t := checkTable(L, 1)
-	e := luatable.Len(t)
+	e := m.length(L, t)
 	pos := e
 	if !absent(L, 2) {
 		pos = checkInt(L, 2)
@@ -129,7 +127,7 @@ func (m *machine) tableRemove(L *lua.LState) int {
 
 func (m *machine) tableSort(L *lua.LState) int {
 	t := checkTable(L, 1)
-	n := luatable.Len(t)
+	n := m.length(L, t)
 	s := sorter{m: m, L: L, t: t}
 	if !absent(L, 2) {
 		s.f = checkFunction(L, 2)

@@ -64,13 +64,3 @@ type Limits struct {
 	// Arg bounds the bytes of the arguments of one call of a command: Memory by default.
 	Arg int64
 }
-
-// Flags are those of a script's first line: "#!lua flags=no-writes,allow-stale".
-type Flags struct {
-	Declared       bool // the script has a first line that begins with #!
-	NoWrites       bool // no-writes
-	AllowOOM       bool // allow-oom
-	AllowStale     bool // allow-stale
-	NoCluster      bool // no-cluster
-	AllowCrossSlot bool // allow-cross-slot-keys
-}

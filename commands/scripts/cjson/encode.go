@@ -69,8 +69,7 @@ func (e *encoder) value(v lua.LValue, depth int) {
 // arrayLength returns the length of a table that is an array, and -1 for others.
 func (e *encoder) arrayLength(t *lua.LTable) int {
 	length, items := 0, 0
-	for k, _, steps, _ := luatable.Next(t, lua.LNil); k != lua.LNil; k, _, steps, _ = luatable.Next(t, k) {
-		e.library.bounds.Work(steps)
+	for k := range luatable.All(t, e.library.bounds.Work) {
 		n, ok := k.(lua.LNumber)
 		if !ok || n < 1 || n > math.MaxInt32 || n != lua.LNumber(int(n)) {
 			return -1
@@ -104,7 +103,7 @@ func (e *encoder) object(t *lua.LTable, depth int) {
 	e.out.Char('{')
 	e.stack += 2
 	first := true
-	for k, v, _, _ := luatable.Next(t, lua.LNil); k != lua.LNil; k, v, _, _ = luatable.Next(t, k) {
+	for k, v := range luatable.All(t, e.library.bounds.Work) {
 		if !first {
 			e.out.Char(',')
 		}

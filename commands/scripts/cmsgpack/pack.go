@@ -65,7 +65,7 @@ func (p *packer) value(v lua.LValue, level int) {
 			return
 		}
 		p.header(n, 0x80, 0xde)
-		for k, e, _, _ := luatable.Next(v, lua.LNil); k != lua.LNil; k, e, _, _ = luatable.Next(v, k) {
+		for k, e := range luatable.All(v, p.bounds.Work) {
 			p.value(k, level+1)
 			p.value(e, level+1)
 		}
@@ -78,8 +78,7 @@ func (p *packer) value(v lua.LValue, level int) {
 func (p *packer) count(t *lua.LTable) (n int, array bool) {
 	last := 0
 	array = true
-	for k, _, steps, _ := luatable.Next(t, lua.LNil); k != lua.LNil; k, _, steps, _ = luatable.Next(t, k) {
-		p.bounds.Work(steps)
+	for k := range luatable.All(t, p.bounds.Work) {
 		n++
 		if array {
 			f, ok := k.(lua.LNumber)

@@ -250,15 +250,35 @@ func (u *unpacker) set(t *lua.LTable, k, v lua.LValue) {
 	if v == lua.LNil && luatable.Get(t, k) == lua.LNil {
 		return
 	}
+	h := luatable.Of(t)
 	f, _ := k.(lua.LNumber)
-	i := luatable.Index(f)
-	gap := i - len(luatable.Of(t).Array)
-	if i >= 0 && gap <= maxGap {
-		u.bounds.Work(max(gap, 0))
-		u.bounds.Charge(max(gap+1, 0) * lualib.SlotSize)
-		t.RawSet(k, v)
+	i, end := luatable.Index(f), len(h.Array)
+	gap := i - end
+	if i < 0 || gap > maxGap {
+		u.bounds.Charge(lualib.EntrySize)
+		t.RawSetH(k, v)
 		return
 	}
-	u.bounds.Charge(lualib.EntrySize)
-	t.RawSetH(k, v)
+	u.bounds.Work(max(gap, 0))
+	u.bounds.Charge(max(gap+1, 0) * lualib.SlotSize)
+	t.RawSet(k, v)
+	if gap >= 0 && len(h.Dict) > 0 {
+		u.absorb(h, end)
+	}
+}
+
+// absorb moves to an array that was longer than end before what the map holds for its numbers and for those after it. The
+// last element is newer than what the map has.
+func (u *unpacker) absorb(h *luatable.Layout, end int) {
+	for ; end < len(h.Array)-1; end++ {
+		if v, ok := h.Dict[lua.LNumber(end+1)]; ok {
+			delete(h.Dict, lua.LNumber(end+1))
+			h.Array[end] = v
+		}
+	}
+	h.Migrate(func(v lua.LValue) {
+		u.bounds.Work(1)
+		u.bounds.Charge(lualib.SlotSize)
+		h.Array = append(h.Array, v)
+	})
 }

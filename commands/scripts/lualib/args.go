@@ -3,6 +3,7 @@ package lualib
 import (
 	"math"
 	"strconv"
+	"strings"
 
 	lua "github.com/yuin/gopher-lua"
 )
@@ -112,3 +113,8 @@ func TruncateUnsigned(f float64) uint64 {
 	}
 	return uint64(Truncate(f))
 }
+
+// OneLine makes a text fit into a line of the protocol.
+func OneLine(s string) string { return lineEnds.Replace(strings.Trim(s, "\r\n")) }
+
+var lineEnds = strings.NewReplacer("\r", " ", "\n", " ")

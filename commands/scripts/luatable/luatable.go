@@ -2,6 +2,7 @@ package luatable
 
 import (
 	"fmt"
+	"iter"
 	"reflect"
 	"strings"
 	"unsafe"
@@ -108,10 +109,39 @@ func Next(t *lua.LTable, key lua.LValue) (k, v lua.LValue, steps int, ok bool) {
 	return lua.LNil, lua.LNil, steps, true
 }
 
-// Len returns a border of a table: t[n] is not nil and t[n+1] is.
-func Len(t *lua.LTable) int {
+// All yields the entries of a table, which must not change meanwhile. It tells work how many places it has passed.
+func All(t *lua.LTable, work func(steps int)) iter.Seq2[lua.LValue, lua.LValue] {
+	return func(yield func(k, v lua.LValue) bool) {
+		for key := lua.LValue(lua.LNil); ; {
+			k, v, steps, _ := Next(t, key)
+			work(steps)
+			if k == lua.LNil || !yield(k, v) {
+				return
+			}
+			key = k
+		}
+	}
+}
+
+// Migrate moves to the array what the map holds for the numbers after it: push appends a value to the array. The last
+// element of the array has come new, so the map's value for it is void.
+func (h *Layout) Migrate(push func(v lua.LValue)) {
+	delete(h.Dict, lua.LNumber(len(h.Array)))
+	for {
+		key := lua.LNumber(len(h.Array) + 1)
+		v, ok := h.Dict[key]
+		if !ok {
+			return
+		}
+		delete(h.Dict, key)
+		push(v)
+	}
+}
+
+// Len returns a border of a table, n: t[n] is not nil and t[n+1] is. steps is how many entries of the map it has looked up.
+func Len(t *lua.LTable) (n, steps int) {
 	h := Of(t)
-	n := len(h.Array)
+	n = len(h.Array)
 	if n > 0 && h.Array[n-1] == lua.LNil {
 		low := 0
 		for n-low > 1 {
@@ -121,12 +151,13 @@ func Len(t *lua.LTable) int {
 				low = middle
 			}
 		}
-		return low
+		return low, 0
 	}
 	if len(h.Dict) > 0 {
 		for h.Dict[lua.LNumber(n+1)] != nil {
 			n++
+			steps++
 		}
 	}
-	return n
+	return n, steps
 }

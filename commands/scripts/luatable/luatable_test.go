@@ -35,11 +35,11 @@ func TestNumbersInTheMap(t *testing.T) {
 	if _, _, _, ok := Next(table, lua.LString("none")); ok {
 		t.Error("a key that is none has a next one")
 	}
-	if n := Len(table); n != 1 {
+	if n, _ := Len(table); n != 1 {
 		t.Errorf("length %d", n)
 	}
 	table.RawSetH(lua.LNumber(2), lua.LTrue)
-	if n := Len(table); n != 2 {
+	if n, _ := Len(table); n != 2 {
 		t.Errorf("length %d", n)
 	}
 }

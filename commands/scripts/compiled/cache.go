@@ -1,53 +1,18 @@
-package scripts
+package compiled
 
 import (
 	"container/list"
-	"crypto/sha1"
-	"encoding/hex"
 	"strings"
 	"sync"
-	"sync/atomic"
-
-	lua "github.com/yuin/gopher-lua"
 )
 
 // Bounds of a Cache. Scripts that EVAL brought leave first, the least recently used one before others.
 const (
 	MaxBody        = 2 << 20 // bytes of one script
-	MaxScripts     = 10_000
-	MaxScriptBytes = 64 << 20
+	maxScripts     = 10_000
+	maxBytes       = 64 << 20
 	maxEvalScripts = 500 // as Redis 7.4
 )
-
-// Script is a compiled script. It is immutable, but for Notes, and safe for concurrent use.
-type Script struct {
-	// Notes is for what callers learn of the script as they run it. It starts as 0.
-	Notes atomic.Uint32
-
-	sha   string
-	body  string
-	flags Flags
-	size  int
-	proto *lua.FunctionProto
-}
-
-// SHA1 returns the hexadecimal digest of the body: 40 lower-case digits.
-func (s *Script) SHA1() string { return s.sha }
-
-// Body returns the text of the script.
-func (s *Script) Body() string { return s.body }
-
-// Flags returns what the script's first line declares.
-func (s *Script) Flags() Flags { return s.flags }
-
-// Size returns the bytes that the script takes in a cache, about.
-func (s *Script) Size() int { return s.size }
-
-// SHA1 returns the hexadecimal digest of a script's body.
-func SHA1(body string) string {
-	sum := sha1.Sum([]byte(body))
-	return hex.EncodeToString(sum[:])
-}
 
 // Cache keeps compiled scripts by their SHA1, bounded in number and bytes. Its zero value is empty
 // and ready for use; it is safe for concurrent use.
@@ -86,7 +51,7 @@ func (c *Cache) Load(body string, keep bool) (*Script, error) {
 	}
 	c.addLocked(&cached{s, keep})
 	c.bytes += s.Size()
-	for len(c.scripts) > 1 && (c.evals.Len() > maxEvalScripts || len(c.scripts) > MaxScripts || c.bytes > MaxScriptBytes) {
+	for len(c.scripts) > 1 && (c.evals.Len() > maxEvalScripts || len(c.scripts) > maxScripts || c.bytes > maxBytes) {
 		c.evictLocked(sha)
 	}
 	return s, nil
@@ -112,18 +77,18 @@ func (c *Cache) Flush() {
 	c.loads.Init()
 }
 
-// CacheStats describes a cache for INFO.
-type CacheStats struct {
+// Stats describes a cache for INFO.
+type Stats struct {
 	Scripts int
 	Bytes   int // that the scripts take, about
 	Evicted int // scripts that have left a full cache
 }
 
 // Stats returns the present figures.
-func (c *Cache) Stats() CacheStats {
+func (c *Cache) Stats() Stats {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return CacheStats{len(c.scripts), c.bytes, c.evicted}
+	return Stats{len(c.scripts), c.bytes, c.evicted}
 }
 
 func (c *Cache) lookup(sha string, keep bool) (*Script, bool) {

@@ -1,0 +1,2 @@
+// Package compiled compiles scripts in Lua and keeps them by their SHA1.
+package compiled

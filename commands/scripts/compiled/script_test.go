@@ -1,0 +1,76 @@
+package compiled
+
+import (
+	"strings"
+	"testing"
+)
+
+// The first line of a script declares flags; errors have the words of Redis.
+func TestShebang(t *testing.T) {
+	for _, c := range []struct {
+		body string
+		want Flags
+		err  string
+	}{
+		{"return 1", Flags{}, ""},
+		{"#!lua\nreturn 1", Flags{Declared: true}, ""},
+		{"#!lua flags=no-writes,allow-stale\nreturn 1", Flags{Declared: true, NoWrites: true, AllowStale: true}, ""},
+		{"#!lua flags=\nreturn 1", Flags{Declared: true}, ""},
+		{"#!lua", Flags{}, "ERR Invalid script shebang"},
+		{"#!js\nreturn 1", Flags{}, "ERR Unexpected engine in script shebang: #!js"},
+		{"#!lua name=x\nreturn 1", Flags{}, "ERR Unknown lua shebang option: name=x"},
+		{"#!lua flags=x\nreturn 1", Flags{}, "ERR Unexpected flag in script shebang: x"},
+	} {
+		s, err := new(Cache).Load(c.body, false)
+		if text := errorText(err); text != c.err {
+			t.Errorf("%q: error %q, want %q", c.body, text, c.err)
+		}
+		if err == nil && s.Flags() != c.want {
+			t.Errorf("%q: %+v, want %+v", c.body, s.Flags(), c.want)
+		}
+	}
+}
+
+// What cannot be compiled is an error with the line, and is not cached.
+func TestErrors(t *testing.T) {
+	var cache Cache
+	for body, want := range map[string]string{
+		"return +":                            "ERR Error compiling script (new function): user_script:1: unexpected symbol near '+'",
+		"local a = 1\nlocal = 2":              "ERR Error compiling script (new function): user_script:2: '<name>' expected near '='",
+		strings.Repeat("x", MaxBody+1):        "ERR Error compiling script (new function): script is larger than 2097152 bytes",
+		strings.Repeat("local a = 1 ", 300):   "ERR Error compiling script (new function): user_script:1: main function has more than 200 local variables",
+		"return " + strings.Repeat("(", 1000): "ERR Error compiling script (new function): user_script:1: chunk has too many syntax levels",
+	} {
+		if _, err := cache.Load(body, true); errorText(err) != want {
+			t.Errorf("%.40q: %q, want %q", body, errorText(err), want)
+		}
+	}
+	if s := cache.Stats(); s != (Stats{}) {
+		t.Errorf("the cache has %+v", s)
+	}
+}
+
+// A cached script is found by the digest of its body, whatever the case of its letters.
+func TestSHA1(t *testing.T) {
+	const digest = "e0e1f9fabfc9d4800c877a703b823ac0578ff8db" // sha1sum of the body
+	var cache Cache
+	s, err := cache.Load("return 1", false)
+	if err != nil || s.SHA1() != digest || s.Body() != "return 1" || s.Size() < FunctionSize {
+		t.Fatalf("%+v, %v", s, err)
+	}
+	for _, sha := range []string{digest, strings.ToUpper(digest)} {
+		if found, ok := cache.Get(sha); !ok || found != s {
+			t.Errorf("%s is not found", sha)
+		}
+	}
+	if _, ok := cache.Get(digest[1:]); ok {
+		t.Error("a part of the digest finds the script")
+	}
+}
+
+func errorText(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}
