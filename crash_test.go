@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -272,6 +273,7 @@ func newCrashWorker(t *testing.T, number int, r *rand.Rand) *crashWorker {
 			w.addCounter("counter" + suffix)
 			w.addContainer("container" + suffix)
 			w.addTouched("touched" + suffix)
+			w.addRooted("rooted" + suffix)
 		}
 	}
 	if paths := [][]any{{"/v"}, {"/ttl", "/v"}, {"/tags/[]"}}; number < len(paths) {
@@ -537,6 +539,39 @@ func (w *crashWorker) addTouched(id string) {
 			write.args, write.touch = []any{"DOC.TOUCH", "drill", id}, true
 		}
 		return write
+	})
+}
+
+// addRooted adds a document whose root is a number or an array. Commands and scripts make it and change it in place, so a
+// write that is replayed twice shows.
+func (w *crashWorker) addRooted(key string) {
+	u := &unit{name: key, read: func(pipe redis.Pipeliner) func() (string, error) {
+		doc := pipe.Do(w.ctx, "JSON.GET", key)
+		return func() (string, error) { return nilIsEmpty(doc.Text()) }
+	}}
+	const script = "return redis.call(ARGV[1], KEYS[1], '$', ARGV[2])"
+	w.add(u, func() crashWrite {
+		w.counter++
+		added, text := strconv.Itoa(w.counter), u.last().text
+		name, next := "JSON.SET", added
+		switch n, err := strconv.Atoi(text); {
+		case text != "" && w.r.IntN(10) == 0:
+			return crashWrite{args: []any{"JSON.DEL", key}, unit: u, next: &unitState{}}
+		case text == "" || len(text) > 200:
+			if w.r.IntN(2) == 0 {
+				added = "[" + added + "]"
+				next = added
+			}
+		case err == nil:
+			name, next = "JSON.NUMINCRBY", strconv.Itoa(n+w.counter)
+		default:
+			name, next = "JSON.ARRAPPEND", text[:len(text)-1]+","+added+"]"
+		}
+		args := []any{name, key, "$", added}
+		if w.r.IntN(3) == 0 {
+			args = []any{"EVAL", script, 1, key, name, added}
+		}
+		return crashWrite{args: args, unit: u, next: &unitState{text: next}}
 	})
 }
 

@@ -211,10 +211,12 @@ func parseContainerForecast(in *Input) (Run, error) {
 //	buckets  of each [from, items, bytes]: what dies from that time, ms since 1970, until the next bucket begins
 //	later    [items, bytes] that die behind the last bucket
 //	never    [items, bytes] that never die
+//	own      of each bucket [items, bytes]: what dies by a ttl of its own in it; the rest dies by the container's default
 func describeForecast(f *foresight.Forecast) Reply {
-	buckets := make([]Reply, len(f.Buckets))
+	buckets, own := make([]Reply, len(f.Buckets)), make([]Reply, len(f.Own))
 	for i, b := range f.Buckets {
 		buckets[i] = Array(Integer(f.From+int64(i)*f.Every), Integer(b.Items), Integer(b.Bytes))
+		own[i] = Array(Integer(f.Own[i].Items), Integer(f.Own[i].Bytes))
 	}
 	return Map(
 		Bulk("now"), Integer(f.Now),
@@ -223,6 +225,7 @@ func describeForecast(f *foresight.Forecast) Reply {
 		Bulk("buckets"), Array(buckets...),
 		Bulk("later"), Array(Integer(f.Later.Items), Integer(f.Later.Bytes)),
 		Bulk("never"), Array(Integer(f.Never.Items), Integer(f.Never.Bytes)),
+		Bulk("own"), Array(own...),
 	)
 }
 

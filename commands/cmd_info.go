@@ -106,6 +106,7 @@ type infoReport struct {
 	fields        []InfoField
 
 	containerStats []*keyspace.ContainerStats // valid if hasStats; see readContainerStats
+	oldestDeath    int64                      // likewise, ms; now if nothing is dead
 	hasStats       bool
 }
 
@@ -153,7 +154,7 @@ func (r *infoReport) errorField(name, failure string) { r.field(name, oneLine.Re
 
 // modulesSection names the module whose commands are built in, as RedisJSON is named.
 func (r *infoReport) modulesSection() {
-	r.fieldf("module", "name=%s,ver=%d,api=1,filters=0,usedby=[],using=[],options=[]", moduleName, moduleVersion)
+	r.fieldf("module", "name=ReJSON,ver=%d,api=1,filters=0,usedby=[],using=[],options=[]", moduleVersion)
 }
 
 func (r *infoReport) serverSection() {
@@ -232,6 +233,7 @@ func (r *infoReport) memorySection() {
 func (r *infoReport) persistenceSection() {
 	r.flagField("loading", !r.loaded) // only clients of a node of a cluster connect before it has loaded
 	if !r.loaded {
+		r.loadingFields()
 		return
 	}
 	r.flagField("rdb_bgsave_in_progress", r.keyspaceStats.Saving)
@@ -252,6 +254,9 @@ func (r *infoReport) persistenceSection() {
 	r.field("journal_bytes", r.keyspaceStats.JournalBytes)
 	r.field("journal_commits", r.keyspaceStats.Commits)
 	r.field("journal_fsyncs", r.keyspaceStats.Fsyncs)
+	r.field("commit_last_usec", r.keyspaceStats.LastCommit.Microseconds())
+	r.field("commit_p50_usec", r.keyspaceStats.MedianCommit.Microseconds()) // of the last 1024 group commits
+	r.field("commit_p99_usec", r.keyspaceStats.SlowCommit.Microseconds())
 	r.field("store_bytes", r.keyspaceStats.StoreBytes)
 	r.field("store_live_bytes", r.keyspaceStats.LiveBytes) // without overwritten and deleted items
 	r.field("checkpoints", r.keyspaceStats.Checkpoints)
@@ -272,6 +277,11 @@ func (r *infoReport) persistenceSection() {
 		damage = err.Error()
 	}
 	r.errorField("damaged_files_error", damage)
+	backups := &r.x.Engine.backups
+	r.field("backups", backups.made.Load())
+	r.field("last_backup_time", backups.last.Load()/1000) // when it began; 0 before the first one
+	r.statusField("last_backup_status", backups.lastError())
+	r.errorField("last_backup_error", backups.lastError())
 	r.field("loaded_items", r.keyspaceStats.LoadedItems)
 	r.field("load_time_ms", r.keyspaceStats.LoadTime)
 }
@@ -344,6 +354,7 @@ func (r *infoReport) clusterSection() {
 
 func (r *infoReport) expirySection() {
 	e := r.x.Engine.sinceReset().expiry
+	r.readContainerStats()
 	r.field("expiry_removed_lazily", e.RemovedLazily)
 	r.field("expiry_removed_actively", e.RemovedActively)
 	r.field("expiry_sampled", e.Sampled)
@@ -352,6 +363,7 @@ func (r *infoReport) expirySection() {
 	r.field("expiry_cycles_out_of_time", e.CapReached)
 	r.field("expiry_time_spent_usec", e.TimeSpent.Microseconds())
 	r.field("expiry_longest_cycle_usec", e.LongestCycle.Microseconds())
+	r.field("oldest_dead_ms", r.x.Now()-r.oldestDeath) // how long the oldest dead item that still takes memory has been dead
 }
 
 // indexesSection tells of indexes and of the queries since the last CONFIG RESETSTAT.
@@ -399,7 +411,8 @@ func (c ContainerInfo) String() string {
 // readContainerStats returns the statistics of all containers, read once for all sections.
 func (r *infoReport) readContainerStats() []*keyspace.ContainerStats {
 	if !r.hasStats {
-		r.containerStats, r.hasStats = r.x.Tx.AllStats(), true
+		r.hasStats = true
+		r.containerStats, r.oldestDeath = r.x.Tx.AllStats()
 	}
 	return r.containerStats
 }

@@ -69,7 +69,7 @@ var jsonCommands = []Command{
 	{
 		Name: "json.get", Since: "1.0.0", Summary: "Get JSON value at path", Arity: -2,
 		Syntax: "key [INDENT indent] [NEWLINE newline] [SPACE space] [FORMAT <STRING | EXPAND1 | EXPAND>] [path [path ...]]",
-		Flags:  ReadOnly, Keys: OneKey, Walks: ifLonger(2), Parse: parseJSONGet,
+		Flags:  ReadOnly, Keys: OneKey, Walks: walksJSONGet, Parse: parseJSONGet,
 	},
 	{
 		Name: "json.merge", Syntax: "key path value", Since: "2.6.0", Arity: -4,

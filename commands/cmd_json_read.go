@@ -364,7 +364,7 @@ type jsonGet struct {
 
 // parseJSONGet parses JSON.GET. A word that is an option is never a path, as in RedisJSON.
 func parseJSONGet(in *Input) (Run, error) {
-	if len(in.Args) == 2 || len(in.Args) == 3 && (in.Args[2] == "$" || in.Args[2] == ".") {
+	if !walksJSONGet(in.Args) {
 		return runJSONGet, nil
 	}
 	g := jsonGet{plain: true, maxSize: in.MaxValue}
@@ -429,14 +429,20 @@ func parseJSONGet(in *Input) (Run, error) {
 // maxLayout bounds the white space of JSON.GET, which comes as often as the document has brackets.
 const maxLayout = 32
 
+// walksJSONGet reports whether JSON.GET reads more than the whole document, as it is.
+func walksJSONGet(args []string) bool {
+	return len(args) > 3 || len(args) == 3 && args[2] != "$" && args[2] != "."
+}
+
 // runJSONGet is JSON.GET of a whole document, without options. The first one notes in the entry of a document that it is
 // compact.
 func runJSONGet(x *Context) Reply {
 	key := x.Input.Args[1]
-	c, it, found, err := x.getItem(key)
+	c, err := x.Database()
 	if err != nil {
 		return Fail(err)
 	}
+	it, encoding, found := x.Tx.GetEncoded(c, key)
 	x.countRead(c, key, found)
 	switch {
 	case !found:
@@ -445,7 +451,7 @@ func runJSONGet(x *Context) Reply {
 		return Fail(errJSONType)
 	}
 	inArray := len(x.Input.Args) > 2 && x.Input.Args[2] == "$"
-	if x.Tx.Encoding(c, key) == keyspace.Compact {
+	if encoding == keyspace.Compact {
 		return wholeReply(it.Body, inArray)
 	}
 	if len(it.Body) >= slowBytes {

@@ -18,7 +18,7 @@ var memoryCommand = Command{
 			Name: "doctor", Summary: "Outputs memory problems report",
 			Differs: "Finds other issues",
 			Flags:   OnNode, Scope: ScopeSweep, Tips: "nondeterministic_output request_policy:all_shards response_policy:special",
-			Parse: noParse(func(x *Context) Reply { return Verbatim(memoryDoctor(x.memoryFigures(x.Tx.AllStats()))) }),
+			Parse: noParse(func(x *Context) Reply { return Verbatim(memoryDoctor(x.memoryOfItems())) }),
 		},
 		helpRow("memory", "4.0.0"),
 		{
@@ -90,6 +90,12 @@ type memoryFigures struct {
 	resident  uint64 // physical memory of the process; 0: unknown
 }
 
+// memoryOfItems reads the figures with the statistics of all containers.
+func (x *Context) memoryOfItems() memoryFigures {
+	stats, _ := x.Tx.AllStats()
+	return x.memoryFigures(stats)
+}
+
 // memoryFigures reads the figures; those of the items come from the statistics of all containers.
 func (x *Context) memoryFigures(stats []*keyspace.ContainerStats) memoryFigures {
 	m := memoryFigures{
@@ -120,7 +126,7 @@ func fraction(a, b uint64) float64 {
 
 // runMemoryStats is MEMORY STATS: the figures of Redis that exist here.
 func runMemoryStats(x *Context) Reply {
-	m := x.memoryFigures(x.Tx.AllStats())
+	m := x.memoryOfItems()
 	perItem := uint64(0)
 	if m.items > 0 {
 		perItem = m.used / uint64(m.items)

@@ -125,10 +125,12 @@ func parseBackup(in *Input) (Run, error) {
 	}
 	return func(x *Context) Reply {
 		ks := x.Engine.Keyspace()
+		began := x.Now()
 		to, err := backupFolder(ks.Dir(), path)
 		if err == nil {
 			err = inGoroutine(func() error { return ks.Backup(to) })
 		}
+		x.Engine.backups.note(began, err)
 		if err != nil {
 			x.Engine.Log.Error().Err(err).Str("to", to).Msg("backup failed")
 			return Fail(backupFailed(ks, to, err))

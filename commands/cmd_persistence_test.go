@@ -50,9 +50,24 @@ func TestRefusedBackupIsLogged(t *testing.T) {
 // TestBackup opens a backup like any data folder.
 func TestBackup(t *testing.T) {
 	w := newHarness(t)
+	figures := func(want ...string) {
+		t.Helper()
+		got := infoFields(t, w.do(1, "INFO", "persistence"))
+		for i, name := range []string{"backups", "last_backup_time", "last_backup_status", "last_backup_error"} {
+			if got[name] != want[i] {
+				t.Errorf("%s is %q, want %q", name, got[name], want[i])
+			}
+		}
+	}
+	figures("0", "0", "ok", "")
 	w.expect("OK", "SET", "k", "then")
+	w.clock.Advance(time.Hour)
 	w.expect("OK", "BACKUP", "copy")
+	figures("1", "1767229200", "ok", "")
 	w.expect("OK", "SET", "k", "now")
+	w.clock.Advance(time.Hour)
+	w.expect("(error) ERR a backup cannot be in the data folder", "BACKUP", filepath.Join(w.dir, "copy"))
+	figures("1", "1767229200", "err", "ERR a backup cannot be in the data folder")
 	to := filepath.Join(filepath.Dir(w.dir), "copy")
 	w.expect("(error) ERR cannot back up to "+to+": it exists, and a backup goes into a new folder", "BACKUP", to)
 	w.expect("(error) ERR a backup cannot be in the data folder", "BACKUP", filepath.Join(w.dir, "copy"))

@@ -21,6 +21,10 @@ type Engine struct {
 	Slowlog Slowlog
 	Latency LatencyMonitor
 
+	// Loading returns how far the load of the data folder is, for INFO before a keyspace is open. It is set before the first
+	// command; nil: not known.
+	Loading func() LoadProgress
+
 	// Cluster is the cluster that this node belongs to; nil: the node is alone. Set it before the first command.
 	Cluster Cluster
 
@@ -39,6 +43,7 @@ type Engine struct {
 
 	stats   statistics
 	queries queryStats
+	backups backupStats
 	waiters waiters
 	pause   pause
 	auth    authThrottle

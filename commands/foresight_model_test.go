@@ -304,7 +304,7 @@ func (g *foresightGame) judgeForecast(name string, def int64, ttl ...string) {
 	from := now / (every * 1000) * every * 1000
 	type amount struct{ items, bytes int64 }
 	var killed, later, never amount
-	in := make([]amount, buckets)
+	in, own := make([]amount, buckets), make([]amount, buckets)
 	for _, it := range f.items {
 		into, end := &never, it.end(def)
 		if end >= 0 {
@@ -312,6 +312,10 @@ func (g *foresightGame) judgeForecast(name string, def int64, ttl ...string) {
 				into = &killed
 			} else if i < buckets {
 				into = &in[i]
+				if it.own != expiry.Inherit {
+					own[i].items++
+					own[i].bytes += it.size
+				}
 			} else {
 				into = &later
 			}
@@ -320,12 +324,13 @@ func (g *foresightGame) judgeForecast(name string, def int64, ttl ...string) {
 		into.bytes += it.size
 	}
 	pair := func(a amount) Reply { return Array(Integer(a.items), Integer(a.bytes)) }
-	var list []Reply
+	var list, owns []Reply
 	for i, a := range in {
+		owns = append(owns, pair(own[i]))
 		list = append(list, Array(Integer(from+int64(i)*every*1000), Integer(a.items), Integer(a.bytes)))
 	}
 	want := Map(Bulk("now"), Integer(now), Bulk("every"), Integer(every), Bulk("killed"), pair(killed),
-		Bulk("buckets"), Array(list...), Bulk("later"), pair(later), Bulk("never"), pair(never))
+		Bulk("buckets"), Array(list...), Bulk("later"), pair(later), Bulk("never"), pair(never), Bulk("own"), Array(owns...))
 	if a, b := notation(want), notation(g.do(1, args...)); a != b {
 		g.t.Errorf("at %d default %d %q: the model has\n%s\nthe server\n%s", now, f.def, args, a, b)
 	}

@@ -71,16 +71,22 @@ func (tx *Tx) release(t *table, e *memtable.Entry) {
 
 // Get returns the item under an id if it lives. It removes a dead one from memory.
 func (tx *Tx) Get(c *Container, id string) (Item, bool) {
+	it, _, found := tx.GetEncoded(c, id)
+	return it, found
+}
+
+// GetEncoded returns what Get and Encoding return, at the cost of one of them.
+func (tx *Tx) GetEncoded(c *Container, id string) (it Item, n Encoding, found bool) {
 	p := tx.partition(id)
 	h, e := tx.lookup(p, c, id)
 	if e == nil {
-		return Item{}, false
+		return it, n, false
 	}
 	t := c.tables[p.Number]
 	if k := tx.ks.evictor.Tracker(); k != nil {
 		tx.touch(k, t, h, e)
 	}
-	return t.Item(e), true
+	return t.Item(e), e.Encoding(), true
 }
 
 // Memory estimates the memory of the item under an id in bytes; false if there is none.
@@ -132,8 +138,7 @@ func (tx *Tx) Put(c *Container, id string, kind Kind, body string, expireAt int6
 	return t.Item(e)
 }
 
-// Delete removes the item under an id, unless its container is on hold, and reports whether it lived. A dead one that may
-// live again is removed too.
+// Delete removes the item under an id, living or dead, unless its container is on hold, and reports whether it lived.
 func (tx *Tx) Delete(c *Container, id string) bool {
 	p := tx.partition(id)
 	e := tx.find(p, c, id)
@@ -152,15 +157,10 @@ func (tx *Tx) Delete(c *Container, id string) bool {
 	return true
 }
 
-// Encoding is how Redis holds a plain key.
+// Encoding is how Redis holds a plain key: see [record.Chosen].
 type Encoding = record.Encoding
 
-// The encodings; see [record.Chosen].
-const (
-	Chosen, Compact = record.Chosen, record.Compact
-	Raw             = record.Raw
-	Text            = record.Text
-)
+const Chosen, Compact, Raw, Text = record.Chosen, record.Compact, record.Raw, record.Text
 
 // Encoding returns how Redis holds the item under an id.
 func (tx *Tx) Encoding(c *Container, id string) (n Encoding) {

@@ -41,7 +41,8 @@ func TestKeepDeadUntil(t *testing.T) {
 		if selected != n {
 			t.Fatalf("%d items selected, want %d", selected, n)
 		}
-		all, one = *tx.AllStats()[0], tx.Stats(c)
+		stats, _ := tx.AllStats()
+		all, one = *stats[0], tx.Stats(c)
 		all.InMemory, one.InMemory, all.Memory, one.Memory = 0, 0, 0, 0
 		return all, one
 	}

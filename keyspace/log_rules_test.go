@@ -282,7 +282,8 @@ func TestLogsAreNotListed(t *testing.T) {
 	if n := len(tx.Containers()); n != Databases+1 {
 		t.Errorf("%d containers", n)
 	}
-	for _, s := range tx.AllStats() {
+	all, _ := tx.AllStats()
+	for _, s := range all {
 		if s.Container.Name() != "jobs" || s.Documents != 1 {
 			t.Errorf("%+v", s)
 		}

@@ -2,7 +2,6 @@ package keyspace
 
 import (
 	"math"
-	"math/rand/v2"
 	"slices"
 	"strings"
 
@@ -23,7 +22,7 @@ type ContainerStats struct {
 	// there are none. [Tx.Stats] leaves it 0.
 	AverageTTL int64
 
-	leftSum, drawn int64 // ms left to the random few, and how many they are
+	left figures.TimeLeft
 }
 
 // Expiring returns how many of the items will die.
@@ -61,19 +60,27 @@ const (
 // AllStats returns the figures of all containers that have living items, by name in ascending order. Empty containers
 // cost nothing. It removes the dead on the way. Those that stay are left out as they were up to a second ago.
 //
+// died is the moment in ms at which the oldest dead item died that it found and nothing keeps, tx.Now if there was none.
+// What UNDO may bring back is kept.
+//
 // It locks one partition at a time and that in portions. So the figures are not of one moment, unlike those of [Tx.Stats],
 // unless the transaction has locked everything.
-func (tx *Tx) AllStats() []*ContainerStats {
+func (tx *Tx) AllStats() (all []*ContainerStats, died int64) {
 	tables := make([][]*table, len(tx.ks.partitions))
 	for _, t := range tx.ks.tables.Some(nil, 0, math.MaxInt) {
 		tables[t.P.Number] = append(tables[t.P.Number], t)
 	}
+	died = tx.now
 	found := make(map[*Container]*ContainerStats)
 	for number, list := range tables {
 		for portion := range slices.Chunk(list, statsTables) {
 			tx.within(tx.ks.partitions[number], func(*partition) (more bool) {
 				for _, t := range portion {
 					if !t.Gone() && t.C.hidden == nil {
+						if t.C.aside == nil {
+							purgeable := t.C.retention.Purgeable(t.C.Policy(), tx.now)
+							died = min(died, figures.FirstDeath(&t.Table, purgeable, t.C.history.Load().Entries, tx.now))
+						}
 						tx.addStats(t, found)
 					}
 				}
@@ -81,15 +88,12 @@ func (tx *Tx) AllStats() []*ContainerStats {
 			})
 		}
 	}
-	var all []*ContainerStats
 	for _, s := range found {
-		if s.drawn > 0 {
-			s.AverageTTL = s.leftSum / s.drawn
-		}
+		s.AverageTTL = s.left.Average()
 		all = append(all, s)
 	}
 	slices.SortFunc(all, func(a, b *ContainerStats) int { return strings.Compare(a.Container.name, b.Container.name) })
-	return all
+	return all, died
 }
 
 // addStats adds a table, whose partition is locked, to the figures of its container.
@@ -107,14 +111,5 @@ func (tx *Tx) addStats(t *table, found map[*Container]*ContainerStats) {
 	}
 	s.InMemory += before
 	s.addLocked(t, dead)
-	for range 1 + statsDraws/len(tx.ks.partitions) {
-		_, e := t.RandomExpiring(c.Policy(), rand.IntN)
-		if e == nil {
-			return
-		}
-		if end, _ := e.End(c.Policy()); end > tx.now {
-			s.leftSum += end - tx.now
-			s.drawn++
-		}
-	}
+	s.left.Draw(&t.Table, c.Policy(), tx.now, 1+statsDraws/len(tx.ks.partitions))
 }

@@ -26,29 +26,35 @@ type Tx struct {
 	// By names the client in the history of containers: its address and name. It outlasts Close.
 	By string
 
-	ks   *Keyspace
-	now  int64
-	held locks.Held
+	held    locks.Held
+	group   []byte                 // changes of the catalogue, as commands; Close adds those of items
+	changes changes.List[*table]   // of items
+	removed []*partition           // those of removed items
+	buried  []changes.Item[*table] // removed items whose deaths are logged, and not reported yet
+	logged  []*Container           // with logs that have more entries, or have come or gone
+	buf     []byte
+
+	txState
+}
+
+// txState is what a transaction has from Begin to Close. The rest outlasts that, or keeps memory for the next one.
+type txState struct {
+	ks  *Keyspace
+	now int64
 
 	single   *partition // that of BeginKey, nil after any other Begin
 	singleID string     // and its id
 
-	group    []byte                 // changes of the catalogue, as commands; Close adds those of items
-	changes  changes.List[*table]   // of items
-	removed  []*partition           // those of removed items
-	changed  bool                   // the catalogue was changed
-	made     *Container             // the container that was made last
-	veto     error                  // see Veto
-	replaced bool                   // all items of a container were replaced or removed
-	buried   []changes.Item[*table] // removed items whose deaths are logged, and not reported yet
-	logged   []*Container           // with logs that have more entries, or have come or gone
-	alerted  []*watch.Mark          // of those who watch a changed item
-	reveal   LSN                    // covers everything that was read
-	follows  bool                   // it began on a node of a cluster that follows
-	kept     bool                   // lookup has left a dead item where it is
-	touched  *memtable.Entry        // the last entry of which an access was recorded
-	recorded []*Container           // see recordContainer
-	buf      []byte
+	changed  bool            // the catalogue was changed
+	made     *Container      // the container that was made last
+	veto     error           // see Veto
+	replaced bool            // all items of a container were replaced or removed
+	alerted  []*watch.Mark   // of those who watch a changed item
+	reveal   LSN             // covers everything that was read
+	follows  bool            // it began on a node of a cluster that follows
+	kept     bool            // lookup has left a dead item where it is
+	touched  *memtable.Entry // the last entry of which an access was recorded
+	recorded []*Container    // see recordContainer
 	bodies   memtable.Bodies // see Prepare
 }
 
@@ -168,18 +174,9 @@ func (tx *Tx) reset() {
 	clear(tx.removed)
 	clear(tx.buried)
 	clear(tx.logged)
-	*tx = Tx{
-		OnDeath:      tx.OnDeath,
-		KeepAccesses: tx.KeepAccesses,
-		By:           tx.By,
-		group:        keep(tx.group, most),
-		buf:          keep(tx.buf, most),
-		changes:      tx.changes,
-		removed:      keep(tx.removed, most/8),
-		buried:       keep(tx.buried, most/64),
-		logged:       keep(tx.logged, most/64),
-		held:         tx.held,
-	}
+	tx.group, tx.buf = keep(tx.group, most), keep(tx.buf, most)
+	tx.removed, tx.buried, tx.logged = keep(tx.removed, most/8), keep(tx.buried, most/64), keep(tx.logged, most/64)
+	tx.txState = txState{}
 }
 
 // untouched reports whether the transaction has changed nothing.

@@ -13,12 +13,15 @@ type Stats struct {
 	Partitions int
 	Expiry     expiry.Stats
 
-	LoadedItems    int64 // at start
-	LoadTime       int64 // ms
-	JournalBytes   int64 // size of the journal files
-	StoreBytes     int64 // size of the partition files and the catalogue
-	Commits        int64 // group commits
-	Fsyncs         int64 // of the journal
+	LoadedItems    int64         // at start
+	LoadTime       int64         // ms
+	JournalBytes   int64         // size of the journal files
+	StoreBytes     int64         // size of the partition files and the catalogue
+	Commits        int64         // group commits
+	Fsyncs         int64         // of the journal
+	LastCommit     time.Duration // how long it took
+	MedianCommit   time.Duration // of the last 1024 commits
+	SlowCommit     time.Duration // their 99th percentile
 	Checkpoints    int64
 	Saving         bool   // SaveInBackground has not finished
 	LastSaveError  string // empty: the last checkpoint worked

@@ -23,6 +23,7 @@ type Forecast struct {
 	Every   int64    // ms; the width of a bucket
 	Killed  Amount   // dies at once: of the new default, or when the hold is released
 	Buckets []Amount // one behind the other
+	Own     []Amount // of each bucket, what has an end of its own; the rest dies by the container's default
 	Later   Amount   // behind the last bucket
 	Never   Amount   // without an end, and what sleeps in a container that is off
 
@@ -35,7 +36,7 @@ type Forecast struct {
 
 // NewForecast returns the forecast of no items yet, at a moment in ms. It has some buckets of a width in ms.
 func NewForecast(now, every int64, buckets int) *Forecast {
-	return &Forecast{Now: now, From: now - now%every, Every: every, Buckets: make([]Amount, buckets)}
+	return &Forecast{Now: now, From: now - now%every, Every: every, Buckets: make([]Amount, buckets), Own: make([]Amount, buckets)}
 }
 
 // Change makes it a forecast for the case that a new default is set now.
@@ -68,6 +69,9 @@ func (f *Forecast) Count(t *memtable.Table, e *memtable.Entry) {
 	}
 	if i := (end - f.From) / f.Every; i < int64(len(f.Buckets)) {
 		f.Buckets[i].add(size)
+		if e.ExpireAt() != expiry.Inherit {
+			f.Own[i].add(size)
+		}
 	} else {
 		f.Later.add(size)
 	}

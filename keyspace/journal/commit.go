@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"time"
 
+	"mayfly/expiry/clock"
 	"mayfly/keyspace/aof"
 )
 
@@ -192,11 +193,13 @@ func (j *Journal) commitTo(lsn LSN, until time.Duration) error {
 		j.failed, j.inFlight = nil, b
 		j.mu.Unlock()
 
+		start := clock.Monotonic()
 		err := j.replicate(b, moment, until)
 		if err == nil {
 			err = j.writeMakingRoom(b)
 		}
 		if err == nil {
+			j.times.add(clock.Monotonic() - start)
 			j.settled(b)
 		}
 		j.mu.Lock()

@@ -90,6 +90,7 @@ type Journal struct {
 	broken atomic.Pointer[error] // of an fsync, or of replication: final
 
 	commits, fsyncs atomic.Int64
+	times           commitTimes
 	total           atomic.Int64 // bytes of all files
 	waiting         atomic.Int64 // bytes that are appended but not committed
 

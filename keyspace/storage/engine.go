@@ -144,6 +144,8 @@ func (e *Engine) noteBroken() {
 // AddStats adds the figures of the files.
 func (e *Engine) AddStats(s *figures.Stats) {
 	s.JournalBytes, s.Commits, s.Fsyncs = e.Journal.Size(), e.Journal.Commits(), e.Journal.Fsyncs()
+	last, percentiles := e.Journal.CommitTimes(50, 99)
+	s.LastCommit, s.MedianCommit, s.SlowCommit = last, percentiles[0], percentiles[1]
 	s.Checkpoints, s.Saving, s.LastSaveError = e.checkpoint.done.Load(), e.checkpoint.asked.Load(), e.checkpoint.failed.Text(e.Options.Dir)
 	s.Compactions, s.Compacting, s.LastCompactErr = e.compaction.done.Load(), e.compaction.underWay(), e.compaction.failed.Text(e.Options.Dir)
 	s.DiskFull, s.ReserveBytes = e.Disk.Full(), e.Disk.Held()
