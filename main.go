@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/signal"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -17,6 +18,7 @@ import (
 	"mayfly/keyspace/replica"
 	"mayfly/server"
 	"mayfly/server/config"
+	"mayfly/server/daemon"
 	"mayfly/server/heap"
 	"mayfly/tools"
 
@@ -111,10 +113,18 @@ func run(options *config.Config) error {
 	limitMemory(settings, engine)
 	heap.TuneForLoading()
 	var loaded atomic.Int64
-	stopReports := reportLoading(log, settings.Dir, &loaded, reportInterval(settings))
+	stopReports, stopNotices := reportLoading(settings, log, &loaded, reportInterval(settings)), notifyStarting(settings, log, &loaded, startNotices)
+	engine.Loading = func() commands.LoadProgress {
+		return commands.LoadProgress{Loaded: loaded.Load(), Total: filesSize(settings.Dir)}
+	}
+	started := sync.OnceFunc(func() {
+		stopReports()
+		stopNotices()
+	})
+	defer started()
 	storage, err := openStorage(options, srv, engine, log, &loaded)
-	stopReports()
 	if err != nil {
+		started()
 		_ = srv.Stop(stop) // closes the listeners; no client is served yet
 		return tools.Advise(err, settings.Dir)
 	}
@@ -125,7 +135,8 @@ func run(options *config.Config) error {
 	srv.Start(engine)
 	select {
 	case <-storage.ready:
-		defer server.NotifyReady(settings, log)()
+		started()
+		defer daemon.NotifyReady(settings, log)()
 		log.Info().Strs("addresses", srv.Addresses()).Str("dir", settings.Dir).Int("pid", os.Getpid()).
 			Str("version", server.Version).Msg("ready")
 		welcome(os.Stdout, srv.Addresses(), settings, loaded.Load() == 0)
@@ -137,7 +148,8 @@ func run(options *config.Config) error {
 	case <-stop.Done():
 	case <-srv.ShutdownAsked():
 	}
-	server.NotifyStopping(settings, log)
+	started()
+	daemon.NotifyStopping(settings, log)
 	log.Info().Msg("stopping: finishing running commands")
 	drain, cancel := context.WithTimeout(context.Background(), drainTime)
 	defer cancel()
@@ -238,7 +250,7 @@ func stopSignals() context.Context {
 func newLogger(settings *config.Settings) (zerolog.Logger, error) {
 	zerolog.TimeFieldFormat = "2006-01-02T15:04:05.000Z07:00"
 	zerolog.SetGlobalLevel(settings.LogLevel)
-	out, err := server.OpenLog(settings)
+	out, err := daemon.OpenLog(settings)
 	if err != nil {
 		return zerolog.Nop(), err
 	}

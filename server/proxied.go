@@ -66,7 +66,7 @@ func (c *conn) goneAway() error {
 func (s *Server) ServeClient(nc net.Conn, addr, laddr string) {
 	var c *conn
 	if s.started.Load() {
-		c = s.register(nc, addr, laddr, s.mostClients(), true)
+		c = s.register(nc, origin{remote: addr, local: laddr, places: s.mostClients(), inner: true, known: true, proxied: true})
 	}
 	if c == nil {
 		s.rejected.Add(1)

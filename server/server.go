@@ -25,6 +25,7 @@ import (
 	"mayfly/server/metrics"
 	"mayfly/server/resp"
 	"mayfly/server/turns"
+	"mayfly/server/web"
 
 	"github.com/rs/zerolog"
 )
@@ -101,6 +102,7 @@ type Server struct {
 	listeners map[net.Listener]*tls.Config // nil for plain connections
 	tls       atomic.Pointer[tls.Config]   // of TLS connections that begin now
 	metrics   *metrics.Server              // nil: not wanted
+	web       *web.Server                  // the page; nil: not wanted
 	acceptors sync.WaitGroup
 	stopping  atomic.Bool
 	stop      chan struct{} // closed when the server stops
@@ -147,12 +149,23 @@ func New(options *config.Config, log zerolog.Logger) *Server {
 // is one clear line, nothing is open.
 func (s *Server) Listen() (err error) {
 	settings := s.Settings()
-	if s.listeners, err = listen(settings); err != nil || settings.MetricsAddr == "" {
+	if s.listeners, err = listen(settings); err != nil {
 		return err
 	}
-	if s.metrics, err = metrics.Listen(metricsOptions(settings), s.log); err != nil {
-		closeAll(slices.Collect(maps.Keys(s.listeners)))
-		return fmt.Errorf("cannot listen on metrics-addr %s: %w", settings.MetricsAddr, cause(err))
+	if settings.MetricsAddr != "" {
+		if s.metrics, err = metrics.Listen(metricsOptions(settings), s.log); err != nil {
+			closeAll(slices.Collect(maps.Keys(s.listeners)))
+			return fmt.Errorf("cannot listen on metrics-addr %s: %w", settings.MetricsAddr, cause(err))
+		}
+	}
+	if settings.WebAddr != "" {
+		if s.web, err = web.Listen(s.pageOptions(settings), pageBackend{s}, s.log); err != nil {
+			closeAll(slices.Collect(maps.Keys(s.listeners)))
+			if s.metrics != nil {
+				s.metrics.Close()
+			}
+			return fmt.Errorf("cannot listen on web-addr %s: %w", settings.WebAddr, cause(err))
+		}
 	}
 	return nil
 }
@@ -308,7 +321,7 @@ func (s *Server) admit(nc net.Conn, secure bool) {
 	if secure {
 		stream = tls.Server(nc, s.tls.Load())
 	}
-	c := s.register(stream, remote, local, s.placesFor(nc), false)
+	c := s.register(stream, origin{remote: remote, local: local, places: s.placesFor(nc)})
 	if c == nil {
 		s.refuse(nc, secure)
 		return
@@ -321,23 +334,31 @@ func (s *Server) admit(nc net.Conn, secure bool) {
 	s.serving.Go(func() { c.run(c.serve) })
 }
 
-// register makes a connection one of at most this many. It returns nil if there is no place for it. A proxied one is of another
-// node, which has authenticated the client.
-func (s *Server) register(stream net.Conn, remote, local string, places int, proxied bool) *conn {
+// origin says where a connection comes from.
+type origin struct {
+	remote, local string // addresses, as CLIENT LIST shows them
+	places        int    // for how many connections there is room
+	inner         bool   // another part of the program made it; the caller counts its goroutine as serving
+	known         bool   // it needs no password: its maker has asked for it
+	proxied       bool   // of another node, for its client
+}
+
+// register makes a connection one of at most places. It returns nil if there is no place for it.
+func (s *Server) register(stream net.Conn, o origin) *conn {
 	c := &conn{server: s, gone: make(chan struct{}), fd: noFD, socket: newSocket(stream, s.timeouts.write, &s.traffic)}
 	s.mu.Lock()
 	var left *conn
-	if proxied && s.stopping.Load() {
-		places = 0
+	if o.inner && s.stopping.Load() {
+		o.places = 0
 	}
-	if len(s.conns)-s.waiting.leaving >= places {
+	if len(s.conns)-s.waiting.leaving >= o.places {
 		if left = s.waiting.makeRoomLocked(s.Settings()); left == nil {
 			s.mu.Unlock()
 			return nil
 		}
 	}
 	s.lastID++
-	c.session = commands.NewSession(s.lastID, remote, local, s.engine.Now())
+	c.session = commands.NewSession(s.lastID, o.remote, o.local, s.engine.Now())
 	c.session.Receiver = c
 	c.session.Abandoned = c.abandoned
 	c.session.Yield = c.yield
@@ -346,13 +367,13 @@ func (s *Server) register(stream net.Conn, remote, local string, places int, pro
 	if c.socket.raw == nil {
 		c.guard.SetReadAhead(resp.SmallBuffer) // a read gives no more than a TLS record
 	}
-	c.session.Proxied = proxied
-	c.session.Authenticated.Store(proxied || !s.PasswordSet())
+	c.session.Proxied = o.proxied
+	c.session.Authenticated.Store(o.known || !s.PasswordSet())
 	if c.unauthenticated(s.Settings()) {
 		s.waiting.addLocked(c)
 	}
 	s.conns[c] = struct{}{}
-	if proxied {
+	if o.inner {
 		s.serving.Add(1) // before Stop waits
 	}
 	s.mu.Unlock()
@@ -406,6 +427,9 @@ func (s *Server) Stop(ctx context.Context) error {
 	if s.metrics != nil {
 		s.metrics.SetStopping()
 		defer s.metrics.Close()
+	}
+	if s.web != nil {
+		s.web.Close()
 	}
 	close(s.stop)
 	s.closeListeners()

@@ -17,7 +17,8 @@ func PrintHelp(w io.Writer) error {
 	const head = `mayfly is a Redis-protocol server for JSON documents that die on time.
 
 Usage: mayfly [config-file] [--option value ...]
-       mayfly check | repair | export | import ...   tools; each has --help
+       mayfly check | repair | export | import | forecast | top ...
+                                       tools; each has --help
        mayfly help | version
 
 Options can also be set in the config file, a line each (port 7000), which may

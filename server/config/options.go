@@ -97,6 +97,10 @@ type Settings struct {
 	MetricsHosts []string // names that requests may use; * for all
 	MetricsPprof bool
 
+	WebAddr     string   // host:port of the page; empty: none
+	WebHosts    []string // names that requests may use; * for all
+	WebReadOnly bool
+
 	LogLevel  zerolog.Level
 	LogFormat LogFormat
 	LogFile   string // path; empty: standard error
@@ -262,6 +266,12 @@ var Options = []Option{
 		in: func(s *Settings) value { return optionalWords(64).of(&s.MetricsHosts) }},
 	{Name: "metrics-pprof", Default: "no", Doc: "serve profiles of the program on metrics-addr, under /debug/pprof/",
 		in: func(s *Settings) value { return yesNo.of(&s.MetricsPprof) }},
+	{Name: "web-addr", Unit: "address", Doc: "host:port of an HTTP server with a page to look at; none if empty; HTTPS if tls-port is set",
+		in: func(s *Settings) value { return hostPort.of(&s.WebAddr) }},
+	{Name: "web-hosts", Unit: "names", Many: true, Doc: "names of this machine that requests to web-addr may use, besides IP addresses, localhost, and the host of web-addr; * for all",
+		in: func(s *Settings) value { return optionalWords(64).of(&s.WebHosts) }},
+	{Name: "web-readonly", Default: "no", Doc: "let the page change nothing",
+		in: func(s *Settings) value { return yesNo.of(&s.WebReadOnly) }},
 	{Name: "maxmemory", Default: "0", Unit: "bytes", Mutable: true, Doc: "most memory that items may take; 0 for no limit",
 		in: func(s *Settings) value { return memory[int64](0, math.MaxInt64).of(&s.MaxMemory) }},
 	{Name: "maxmemory-policy", Default: "noeviction", Mutable: true,

@@ -2,7 +2,6 @@ package metrics
 
 import (
 	"bufio"
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -90,47 +89,6 @@ func TestWaitingConnections(t *testing.T) {
 	}
 }
 
-// A server ends although a connection waits for a place.
-func TestEndWithoutPlace(t *testing.T) {
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	check(t, err)
-	few := newLimitListener(ln, 1)
-	defer few.Close()
-	for range 3 {
-		nc, err := net.Dial("tcp", ln.Addr().String())
-		check(t, err)
-		defer nc.Close()
-	}
-	first, err := few.Accept()
-	check(t, err)
-	first.(*limitedConn).work()
-	waits := make(chan error)
-	accept := func() {
-		_, err := few.Accept()
-		waits <- err
-	}
-	go accept()
-	select {
-	case <-waits:
-		t.Fatal("there is a place while a request is under way")
-	case <-time.After(50 * time.Millisecond):
-	}
-	first.(*limitedConn).rest()
-	if err := <-waits; err != nil {
-		t.Fatal(err)
-	}
-	if few.open != 1 || few.idle.Len() != 1 || first.Close() == nil {
-		t.Errorf("%d connections are open, %d wait", few.open, few.idle.Len())
-	}
-	few.idle.Front().Value.(*limitedConn).work()
-	go accept()
-	time.Sleep(50 * time.Millisecond) // it waits for a place
-	check(t, few.Close())
-	if err := <-waits; !errors.Is(err, net.ErrClosed) {
-		t.Errorf("it ends with %v", err)
-	}
-}
-
 // A web page that makes its name mean this machine reads nothing.
 func TestHosts(t *testing.T) {
 	m := run(t, Options{Hosts: []string{"DB.example.org"}, Profiles: true})
@@ -157,9 +115,6 @@ func TestHosts(t *testing.T) {
 	nc := dial(t, m)
 	if status, _ := ask(t, nc, bufio.NewReader(nc), "GET /healthz HTTP/1.0\r\n\r\n"); status != http.StatusServiceUnavailable {
 		t.Errorf("without a host: %d", status)
-	}
-	if !newKnownHosts("metrics.example.org:9121", nil).has("metrics.example.org") || !newKnownHosts(":9121", []string{"*"}).has("any.example.org") {
-		t.Error("the host of the address, or any host, is not known")
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 
 	"mayfly/commands"
 	"mayfly/expiry/clock"
+	"mayfly/server/httpgate"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
@@ -59,7 +60,7 @@ func Listen(o Options, log zerolog.Logger) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &Server{log: log, listener: newLimitListener(ln, maxConns)}
+	m := &Server{log: log, listener: httpgate.NewListener(ln, maxConns)}
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(m,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
@@ -76,7 +77,7 @@ func Listen(o Options, log zerolog.Logger) (*Server, error) {
 		mux.HandleFunc("GET /debug/pprof/trace", limited(maxProfiles, pprof.Trace))
 	}
 	m.http = http.Server{
-		Handler: gated(newKnownHosts(o.Address, o.Hosts), mux), ConnContext: withConn, MaxHeaderBytes: maxHeader,
+		Handler: httpgate.Handler(httpgate.NewHosts(o.Address, o.Hosts), "metrics-hosts", mux), ConnContext: httpgate.WithConn, MaxHeaderBytes: maxHeader,
 		ReadTimeout: readTimeout, WriteTimeout: writeTimeout, IdleTimeout: idleTimeout,
 		ErrorLog: stdlog.New(io.Discard, "", 0), // mistakes of clients
 	}

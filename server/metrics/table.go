@@ -79,6 +79,9 @@ var metricsOfInfo = map[string]infoMetric{
 	"journal_bytes":           gauge("journal_bytes", "Size of the journal.", 1),
 	"journal_commits":         counter("journal_commits_total", "Group commits.", 1),
 	"journal_fsyncs":          counter("journal_fsyncs_total", "Times the journal was forced to disk.", 1),
+	"commit_last_usec":        gauge("commit_last_seconds", "Time that the last group commit took.", 1e-6),
+	"commit_p50_usec":         gauge("commit_median_seconds", "Median of the last 1024 group commits' times.", 1e-6),
+	"commit_p99_usec":         gauge("commit_p99_seconds", "99th percentile of these times.", 1e-6),
 	"store_bytes":             gauge("store_bytes", "Size of the partitions' files.", 1),
 	"store_live_bytes":        gauge("store_live_bytes", "Of these, bytes that are not overwritten or deleted.", 1),
 	"checkpoints":             counter("checkpoints_total", "Checkpoints.", 1),
@@ -90,6 +93,9 @@ var metricsOfInfo = map[string]infoMetric{
 	"scrub_found_files":       counter("scrub_found_files_total", "Damaged files that were found on disk.", 1),
 	"scrub_repaired_files":    counter("scrub_repaired_files_total", "Of these, files that were written anew from memory.", 1),
 	"damaged_files":           gauge("damaged_files", "Damaged files that could not be written anew yet.", 1),
+	"backups":                 counter("backups_total", "Backups made since the start.", 1),
+	"last_backup_time":        gauge("last_backup_timestamp_seconds", "When the last backup since the start began, since 1970; 0 without one.", 1),
+	"last_backup_status":      gauge("last_backup_ok", "Whether the last backup worked.", 1),
 	"loaded_items":            gauge("loaded_items", "Items loaded at the start.", 1),
 	"load_time_ms":            gauge("load_seconds", "Time to load them.", 1e-3),
 
@@ -123,6 +129,7 @@ var metricsOfInfo = map[string]infoMetric{
 	"expiry_cycles_out_of_time": counter("expiry_cycles_out_of_time_total", "Cycles that ended because their time was up.", 1),
 	"expiry_time_spent_usec":    counter("expiry_seconds_total", "Time that the purge worked.", 1e-6),
 	"expiry_longest_cycle_usec": gauge("expiry_longest_cycle_seconds", "Longest cycle of the purge.", 1e-6),
+	"oldest_dead_ms":            gauge("oldest_dead_seconds", "How long the oldest dead item that still takes memory has been dead; 0: there is none.", 1e-3),
 
 	"indexes":       gauge("indexes", "Indexes of all containers.", 1),
 	"index_entries": gauge("index_entries", "Entries of all indexes.", 1),

@@ -1,4 +1,4 @@
-package server
+package daemon
 
 import (
 	"errors"
@@ -47,15 +47,15 @@ func NotifyReady(s *config.Settings, log zerolog.Logger) (remove func()) {
 			remove = func() { _ = os.Remove(s.PidFile) } // a file that is left behind does no harm
 		}
 	}
-	notify(s, log, "READY=1\nSTATUS=ready")
+	Notify(s, log, "READY=1\nSTATUS=ready")
 	return remove
 }
 
 // NotifyStopping notifies systemd that the server begins to stop.
-func NotifyStopping(s *config.Settings, log zerolog.Logger) { notify(s, log, "STOPPING=1") }
+func NotifyStopping(s *config.Settings, log zerolog.Logger) { Notify(s, log, "STOPPING=1") }
 
-// notify sends systemd a message as described in sd_notify(3).
-func notify(s *config.Settings, log zerolog.Logger, message string) {
+// Notify sends systemd a message as described in sd_notify(3).
+func Notify(s *config.Settings, log zerolog.Logger, message string) {
 	socket := os.Getenv("NOTIFY_SOCKET")
 	if s.Supervised == config.NotSupervised || socket == "" && s.Supervised == config.MaybeBySystemd {
 		return

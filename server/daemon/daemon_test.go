@@ -1,4 +1,4 @@
-package server
+package daemon
 
 import (
 	"bytes"
@@ -18,7 +18,9 @@ import (
 func loadSettings(t *testing.T, args ...string) *config.Settings {
 	t.Helper()
 	c, err := config.Load(args)
-	must(t, err)
+	if err != nil {
+		t.Fatal(err)
+	}
 	return c.Settings()
 }
 

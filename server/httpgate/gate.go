@@ -1,4 +1,4 @@
-package metrics
+package httpgate
 
 import (
 	"container/list"
@@ -11,15 +11,11 @@ import (
 	"slices"
 	"strings"
 	"sync"
-
-	"mayfly/commands"
 )
 
-// This file bounds what clients of the HTTP server can cost, and refuses requests that a web page makes.
-
-// limitListener bounds the number of connections at a time. A new one takes the place of the one that has
+// Listener bounds the number of connections at a time. A new one takes the place of the one that has
 // waited the longest without a request under way. So kept-alive and silent connections keep no other out.
-type limitListener struct {
+type Listener struct {
 	net.Listener
 	most   int
 	closed chan struct{}
@@ -31,8 +27,9 @@ type limitListener struct {
 	idle list.List // of connections without a request under way, the one that waits the longest first
 }
 
-func newLimitListener(ln net.Listener, most int) *limitListener {
-	l := &limitListener{Listener: ln, most: most, closed: make(chan struct{}), freed: make(chan struct{}, 1)}
+// NewListener bounds the connections of a listener to most at a time.
+func NewListener(ln net.Listener, most int) *Listener {
+	l := &Listener{Listener: ln, most: most, closed: make(chan struct{}), freed: make(chan struct{}, 1)}
 	l.close = sync.OnceValue(func() error {
 		close(l.closed)
 		return ln.Close()
@@ -42,7 +39,7 @@ func newLimitListener(ln net.Listener, most int) *limitListener {
 
 // Accept waits for a connection and makes room for it. If all others have requests under way, it waits for the
 // end of one.
-func (l *limitListener) Accept() (net.Conn, error) {
+func (l *Listener) Accept() (net.Conn, error) {
 	nc, err := l.Listener.Accept()
 	if err != nil {
 		return nil, err
@@ -55,16 +52,16 @@ func (l *limitListener) Accept() (net.Conn, error) {
 			return nil, net.ErrClosed
 		}
 	}
-	c := &limitedConn{Conn: nc, listener: l}
+	c := &conn{Conn: nc, listener: l}
 	c.rest()
 	return c, nil
 }
 
 // Close ends Accept, also one that waits for a place.
-func (l *limitListener) Close() error { return l.close() }
+func (l *Listener) Close() error { return l.close() }
 
 // takePlace takes a place for a connection if there is one or can be made.
-func (l *limitListener) takePlace() bool {
+func (l *Listener) takePlace() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.open >= l.most {
@@ -72,22 +69,22 @@ func (l *limitListener) takePlace() bool {
 		if oldest == nil {
 			return false
 		}
-		oldest.Value.(*limitedConn).endLocked()
+		oldest.Value.(*conn).endLocked()
 	}
 	l.open++
 	return true
 }
 
-// limitedConn is a connection of a limitListener. The listener's mutex protects its fields.
-type limitedConn struct {
+// conn is a connection of a Listener. The listener's mutex protects its fields.
+type conn struct {
 	net.Conn
-	listener *limitListener
+	listener *Listener
 	waiting  *list.Element // in listener.idle; nil while a request is under way
 	ended    bool
 }
 
 // rest notes that no request is under way.
-func (c *limitedConn) rest() {
+func (c *conn) rest() {
 	c.listener.mu.Lock()
 	defer c.listener.mu.Unlock()
 	if !c.ended && c.waiting == nil {
@@ -97,13 +94,13 @@ func (c *limitedConn) rest() {
 }
 
 // work notes that a request is under way.
-func (c *limitedConn) work() {
+func (c *conn) work() {
 	c.listener.mu.Lock()
 	defer c.listener.mu.Unlock()
 	c.stopWaitingLocked()
 }
 
-func (c *limitedConn) stopWaitingLocked() {
+func (c *conn) stopWaitingLocked() {
 	if c.waiting != nil {
 		c.listener.idle.Remove(c.waiting)
 		c.waiting = nil
@@ -111,7 +108,7 @@ func (c *limitedConn) stopWaitingLocked() {
 }
 
 // endLocked closes the connection and frees its place.
-func (c *limitedConn) endLocked() error {
+func (c *conn) endLocked() error {
 	if c.ended {
 		return net.ErrClosed
 	}
@@ -123,14 +120,14 @@ func (c *limitedConn) endLocked() error {
 }
 
 // notify wakes an Accept that waits for a place.
-func (l *limitListener) notify() {
+func (l *Listener) notify() {
 	select {
 	case l.freed <- struct{}{}:
 	default:
 	}
 }
 
-func (c *limitedConn) Close() error {
+func (c *conn) Close() error {
 	c.listener.mu.Lock()
 	defer c.listener.mu.Unlock()
 	return c.endLocked()
@@ -138,37 +135,41 @@ func (c *limitedConn) Close() error {
 
 type connKey struct{}
 
-// withConn makes a connection known to the requests on it.
-func withConn(ctx context.Context, nc net.Conn) context.Context {
+// WithConn makes a connection known to the requests on it. It may be one of TLS over one of a [Listener].
+func WithConn(ctx context.Context, nc net.Conn) context.Context {
+	if secure, ok := nc.(interface{ NetConn() net.Conn }); ok {
+		nc = secure.NetConn()
+	}
 	return context.WithValue(ctx, connKey{}, nc)
 }
 
-// gated answers requests with a handler if their host is known. Connections rest between requests.
-func gated(hosts knownHosts, next http.Handler) http.Handler {
+// Handler answers requests with another handler if their host is known. Connections of a [Listener] rest between requests.
+// option is the option that adds hosts.
+func Handler(hosts Hosts, option string, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if c, ok := r.Context().Value(connKey{}).(*limitedConn); ok {
+		if c, ok := r.Context().Value(connKey{}).(*conn); ok {
 			c.work()
 			defer c.rest()
 		}
 		if !hosts.has(r.Host) {
-			http.Error(w, fmt.Sprintf("unknown host %.100q: use an IP address or localhost, or set the option metrics-hosts", r.Host), http.StatusMisdirectedRequest)
+			http.Error(w, fmt.Sprintf("unknown host %.100q: use an IP address or localhost, or set the option %s", r.Host, option), http.StatusMisdirectedRequest)
 			return
 		}
 		next.ServeHTTP(w, r)
 	})
 }
 
-// knownHosts are the names under which the server may be addressed, in lower case, besides IP addresses and
+// Hosts are the names under which the server may be addressed, in lower case, besides IP addresses and
 // localhost. A web page can make its own name mean this machine (DNS rebinding) and then read the answers,
 // but it cannot send another name.
-type knownHosts []string
+type Hosts []string
 
 // anyHost among the names accepts every host.
 const anyHost = "*"
 
-// newKnownHosts returns the host of the address to listen on, the machine's name, and more names.
-func newKnownHosts(address string, names []string) knownHosts {
-	hosts := make(knownHosts, 0, len(names)+2)
+// NewHosts returns the host of the address to listen on, the machine's name, and more names.
+func NewHosts(address string, names []string) Hosts {
+	hosts := make(Hosts, 0, len(names)+2)
 	if host, _, err := net.SplitHostPort(address); err == nil && host != "" {
 		hosts = append(hosts, strings.ToLower(host))
 	}
@@ -183,7 +184,7 @@ func newKnownHosts(address string, names []string) knownHosts {
 
 // has reports whether the Host of a request is known. A request of HTTP/1.0 may have none; no browser sends
 // that.
-func (k knownHosts) has(hostPort string) bool {
+func (k Hosts) has(hostPort string) bool {
 	host := hostPort
 	if h, _, err := net.SplitHostPort(hostPort); err == nil {
 		host = h
@@ -193,42 +194,4 @@ func (k knownHosts) has(hostPort string) bool {
 		return true
 	}
 	return host == "" || host == "localhost" || slices.Contains(k, host) || slices.Contains(k, anyHost)
-}
-
-// serveCommandLine answers with the command line as pprof.Cmdline does, but without passwords.
-func serveCommandLine(w http.ResponseWriter, _ *http.Request) {
-	w.Header().Set("X-Content-Type-Options", "nosniff")
-	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	_, _ = fmt.Fprint(w, strings.Join(redactedArguments(os.Args), "\x00")) // the client may have gone
-}
-
-// redactedArguments returns the arguments of a command line without the values of secret options.
-func redactedArguments(args []string) []string {
-	shown := slices.Clone(args)
-	secret := false
-	for i, arg := range shown {
-		if name, isOption := strings.CutPrefix(arg, "--"); isOption {
-			name, _, hasValue := strings.Cut(name, "=")
-			if secret = commands.IsSecretOption(name); secret && hasValue {
-				shown[i] = "--" + name + "=(redacted)"
-			}
-		} else if secret {
-			shown[i] = "(redacted)"
-		}
-	}
-	return shown
-}
-
-// limited bounds how many requests a handler answers at a time.
-func limited(most int, next http.HandlerFunc) http.HandlerFunc {
-	places := make(chan struct{}, most)
-	return func(w http.ResponseWriter, r *http.Request) {
-		select {
-		case places <- struct{}{}:
-			defer func() { <-places }()
-			next(w, r)
-		default:
-			http.Error(w, "too many requests at a time, try again later", http.StatusServiceUnavailable)
-		}
-	}
 }

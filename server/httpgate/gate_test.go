@@ -1,0 +1,63 @@
+package httpgate
+
+import (
+	"errors"
+	"net"
+	"testing"
+	"time"
+)
+
+func check(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A server ends although a connection waits for a place.
+func TestEndWithoutPlace(t *testing.T) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	check(t, err)
+	few := NewListener(ln, 1)
+	defer few.Close()
+	for range 3 {
+		nc, err := net.Dial("tcp", ln.Addr().String())
+		check(t, err)
+		defer nc.Close()
+	}
+	first, err := few.Accept()
+	check(t, err)
+	first.(*conn).work()
+	waits := make(chan error)
+	accept := func() {
+		_, err := few.Accept()
+		waits <- err
+	}
+	go accept()
+	select {
+	case <-waits:
+		t.Fatal("there is a place while a request is under way")
+	case <-time.After(50 * time.Millisecond):
+	}
+	first.(*conn).rest()
+	if err := <-waits; err != nil {
+		t.Fatal(err)
+	}
+	if few.open != 1 || few.idle.Len() != 1 || first.Close() == nil {
+		t.Errorf("%d connections are open, %d wait", few.open, few.idle.Len())
+	}
+	few.idle.Front().Value.(*conn).work()
+	go accept()
+	time.Sleep(50 * time.Millisecond) // it waits for a place
+	check(t, few.Close())
+	if err := <-waits; !errors.Is(err, net.ErrClosed) {
+		t.Errorf("it ends with %v", err)
+	}
+}
+
+// The host of the address is known, and any if the option says so.
+func TestHostOfAddress(t *testing.T) {
+	if !NewHosts("metrics.example.org:9121", nil).has("metrics.example.org") || !NewHosts(":9121", []string{"*"}).has("any.example.org") {
+		t.Error("the host of the address, or any host, is not known")
+	}
+}

@@ -1,0 +1,65 @@
+package server
+
+import (
+	"crypto/tls"
+	"errors"
+	"net"
+	"net/netip"
+
+	"mayfly/server/config"
+	"mayfly/server/web"
+)
+
+// pageBackend is the [web.Backend] of a server: the page is a client of the server itself.
+type pageBackend struct{ *Server }
+
+var errNotServing = errors.New("the server serves no clients yet, or no more of them: see maxclients")
+
+// Open returns the client's end of a connection that a goroutine of its own serves.
+func (b pageBackend) Open(addr string, known bool) (net.Conn, error) {
+	s := b.Server
+	if !s.started.Load() {
+		return nil, errNotServing
+	}
+	near, far := net.Pipe()
+	c := s.register(far, origin{remote: addr, local: s.web.Addr().String(), places: s.mostClients(), inner: true, known: known})
+	if c == nil {
+		s.rejected.Add(1)
+		return nil, errNotServing
+	}
+	s.total.Add(1)
+	c.session.SetPage()
+	go func() {
+		defer s.serving.Done()
+		c.run(c.serveLoop)
+	}()
+	return near, nil
+}
+
+// Password returns the option requirepass.
+func (b pageBackend) Password() string { return b.Settings().RequirePass }
+
+// Denies reports whether the protected mode refuses a client at an address.
+func (b pageBackend) Denies(addr net.Addr) bool {
+	at, err := netip.ParseAddrPort(addr.String())
+	return b.Settings().ProtectedMode && !b.PasswordSet() && (err != nil || !at.Addr().Unmap().IsLoopback())
+}
+
+func (s *Server) pageOptions(o *config.Settings) web.Options {
+	options := web.Options{Address: o.WebAddr, Hosts: o.WebHosts, ReadOnly: o.WebReadOnly}
+	if o.TLSPort != 0 {
+		options.TLS = &tls.Config{MinVersion: tls.VersionTLS12, GetConfigForClient: s.pageTLS}
+	}
+	return options
+}
+
+// pageTLS is the configuration of a connection of the page: that of clients, but browsers show no certificate.
+func (s *Server) pageTLS(*tls.ClientHelloInfo) (*tls.Config, error) {
+	clients := s.tls.Load()
+	if clients == nil {
+		return nil, errNotServing
+	}
+	c := clients.Clone()
+	c.ClientAuth, c.NextProtos = tls.NoClientCert, []string{"http/1.1"}
+	return c, nil
+}

@@ -1,0 +1,611 @@
+'use strict';
+// The page of mayfly. It speaks commands of the Redis protocol, as JSON: see docs/page.md. All text enters the page by textContent.
+
+const $ = (id) => document.getElementById(id);
+const element = (name, attributes = {}, ...children) => {
+  const e = document.createElement(name);
+  for (const [key, value] of Object.entries(attributes)) {
+    if (key.startsWith('on')) e.addEventListener(key.slice(2), value);
+    else e.setAttribute(key, value);
+  }
+  e.append(...children);
+  return e;
+};
+const setText = (e, text) => { if (e.textContent !== text) e.textContent = text; };
+
+// ---------------------------------------------------------------- requests
+
+let readonly = false;
+
+async function post(path, body) {
+  const r = await fetch(path, {method: 'POST', headers: {'Content-Type': 'application/json', 'X-Mayfly-Page': '1'}, body: JSON.stringify(body)});
+  if (r.status === 401 && path !== 'login') askPassword();
+  if (!r.ok) throw new Error(explained((await r.text()).trim()));
+  return r.status === 204 ? null : r.json();
+}
+
+// commandIn runs a command in a container and returns its reply. A word is a string, or {base64} of other bytes.
+async function commandIn(container, ...words) {
+  const path = container === '' ? 'command' : 'command?container=' + encodeURIComponent(container);
+  const {reply, error} = await post(path, words.map((w) => typeof w === 'object' ? w : String(w)));
+  if (error !== undefined) throw new Error(explained(error));
+  return reply;
+}
+const command = (...words) => commandIn('', ...words);
+
+// explained says what to do about an error, where the server's own words do not.
+function explained(error) {
+  const [code, , leader] = error.split(' ');
+  if (code === 'MOVED') return `This node is a follower. Only the leader makes changes: ${leader}.`;
+  if (code === 'WRONGPASS') return 'That is not the password.';
+  return error.replace(/^ERR /, '');
+}
+
+// fields makes an object of a reply that is a map: a flat list of names and values.
+const fields = (list) => Object.fromEntries(Array.from({length: (list || []).length / 2}, (_, i) => [list[2 * i], list[2 * i + 1]]));
+
+// ---------------------------------------------------------------- words and numbers
+
+const count = (n) => Number(n).toLocaleString('en');
+const plural = (n, one, many = one + 's') => `${count(n)} ${Number(n) === 1 ? one : many}`;
+const short = (n) => n >= 10000 ? Intl.NumberFormat('en', {notation: 'compact', maximumFractionDigits: 1}).format(n) : count(n < 10 ? Number(n).toFixed(1) : Math.round(n));
+function bytes(n) {
+  for (const unit of ['B', 'KB', 'MB', 'GB', 'TB']) {
+    if (n < 1000 || unit === 'TB') return `${n < 10 && unit !== 'B' ? n.toFixed(1) : Math.round(n)} ${unit}`;
+    n /= 1000;
+  }
+}
+// span returns a time in seconds in its two largest units.
+function span(seconds) {
+  let left = Math.max(0, Math.round(seconds));
+  const parts = [];
+  for (const [unit, size] of [['y', 31536000], ['d', 86400], ['h', 3600], ['min', 60], ['s', 1]]) {
+    if (left >= size || (unit === 's' && !parts.length)) parts.push(`${Math.floor(left / size)} ${unit}`);
+    else if (parts.length) break;
+    left %= size;
+  }
+  return parts.slice(0, 2).join(' ');
+}
+// roughly returns a time in its largest unit, and in the next one if that is not too fine.
+const roughly = (seconds) => { const text = span(seconds); return parseInt(text) >= 10 ? text.split(' ', 2).join(' ') : text; };
+const micros = (n) => n < 1000 ? `${Math.round(n)} µs` : n < 1e6 ? `${(n / 1000).toFixed(1)} ms` : `${(n / 1e6).toFixed(1)} s`;
+const ttlText = (ttl) => ttl === 'off' ? 'off' : Number(ttl) === -1 ? 'never' : span(ttl);
+const color = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+const time = (seconds, options) => new Date(1000 * seconds).toLocaleString('en-GB', options);
+const moment = (seconds) => time(seconds, {day: 'numeric', month: 'short', hour: '2-digit', minute: '2-digit', second: '2-digit'});
+const nameOf = (id) => typeof id === 'string' ? id : `base64 ${id.base64}`; // of an item
+
+// ---------------------------------------------------------------- live figures
+
+let sample = null, previous = null, offset = 0; // offset: of the server's clock, ms
+let source = null;
+const serverNow = () => Date.now() + offset;
+
+// isBare reports whether a container is one of Redis' 16 databases that is not in use.
+const isBare = (c) => /^\d+$/.test(c.name) && c.ttl === -1 && c.documents + c.keys === 0;
+
+function connect() {
+  source?.close();
+  source = new EventSource('live');
+  source.onmessage = (event) => {
+    const next = JSON.parse(event.data);
+    if (next.error) return lost(explained(next.error));
+    next.containers = next.containers.filter((c) => !isBare(c));
+    const first = !sample;
+    previous = sample;
+    sample = next;
+    offset = Number(next.info.server_time_usec) / 1000 - Date.now();
+    status('live', 'live');
+    draw();
+    if (first) refresh();
+  };
+  source.onerror = () => {
+    if (source.readyState === EventSource.CLOSED) setTimeout(start, 2000);
+    lost('connection lost, trying again');
+  };
+}
+function status(state, text) {
+  $('status').dataset.state = state;
+  setText($('status'), text);
+}
+const lost = (text) => status('lost', text);
+
+// rate returns how much figures of two samples grow in a second.
+function rate(of) {
+  const seconds = previous ? (sample.info.server_time_usec - previous.info.server_time_usec) / 1e6 : 0;
+  return seconds > 0 ? Math.max(0, (of(sample) - of(previous)) / seconds) : 0;
+}
+
+function draw() {
+  const {info} = sample;
+  setText($('server'), `${info.mayfly_version}, up ${span(info.uptime_in_seconds)}${info.cluster_enabled ? ', ' + (info.role === 'master' ? 'leader' : 'follower') : ''}${readonly ? ', read-only' : ''}`);
+  drawTiles(info);
+  for (const section of document.querySelectorAll('.filled')) section.hidden = sample.containers.length === 0;
+  $('hint').hidden = sample.containers.length > 0;
+  setText($('hint-commands'), `$ redis-cli -p ${info.tcp_port || 6379}\n> CONTAINER.CREATE sessions TTL 3600\n> DOC.PUT sessions ann '{"user":"ann"}'\n> DOC.EXPLAIN sessions ann`);
+  const list = sample.containers.map((c) => [c.name, c.name]), logs = sample.containers.filter((c) => c.log).map((c) => [c.name, c.name]);
+  options($('deaths-container'), [['*', 'all'], ...list]);
+  const listed = options($('documents-container'), list);
+  options($('log-container'), logs);
+  $('log').hidden = logs.length === 0;
+  drawContainers();
+  if (listed && found === null && list.length > 0) find();
+}
+
+function drawTiles(info) {
+  const next = Math.min(...sample.containers.map((c) => c.next || Infinity));
+  const lag = info.oldest_dead_ms, commit = info.commit_last_usec;
+  const deaths = rate((s) => s.info.expired_keys);
+  tiles([
+    ['living', short(sample.containers.reduce((sum, c) => sum + c.documents + c.keys, 0))],
+    ['writes/s', short(rate((s) => s.writes)), rate((s) => s.writes)],
+    ['reads/s', short(rate((s) => s.reads)), rate((s) => s.reads)],
+    ['deaths/s', short(deaths), deaths],
+    ['next death', Number.isFinite(next) ? roughly((next - serverNow()) / 1000) : 'none'],
+    lag === undefined ? ['dead, not purged', `${Number(info.expired_stale_perc || 0).toFixed(1)} %`] : ['purge lags by', lag < 1000 ? `${lag} ms` : roughly(lag / 1000), undefined, lag > 60000],
+    commit === undefined ? ['commits/s', short(rate((s) => s.info.journal_commits))] : ['last commit', micros(commit), undefined, commit > 1e6],
+    ['memory', bytes(info.used_memory)],
+  ]);
+}
+
+const history = new Map(); // of figures, by label: the last half minute
+
+function tiles(list) {
+  const box = $('tiles');
+  while (box.children.length < list.length) box.append(element('div', {}, element('b'), element('span', {class: 'quiet'}), element('i')));
+  list.forEach(([label, value, figure, alert], i) => {
+    const [b, caption, line] = box.children[i].children;
+    setText(b, value);
+    setText(caption, label);
+    box.children[i].classList.toggle('alert', Boolean(alert));
+    if (figure === undefined) return;
+    history.set(label, [...(history.get(label) || Array(30).fill(0)), figure].slice(-30));
+    spark(line, history.get(label));
+  });
+}
+
+// options fills a select, and keeps what is selected. It reports whether the list has changed.
+function options(select, list) {
+  if (select.dataset.list === JSON.stringify(list)) return false;
+  const value = select.value;
+  select.dataset.list = JSON.stringify(list);
+  select.replaceChildren(...list.map(([v, text]) => element('option', {value: v}, text)));
+  if (list.some(([v]) => v === value)) select.value = value;
+  return true;
+}
+
+// ---------------------------------------------------------------- containers
+
+const outlooks = new Map(); // by container: the deaths of the next half hour, a number a minute
+const columns = ['Name', 'Default', 'Living', 'Bytes', 'Next death', 'Next minute', 'Next half hour', ''];
+
+function drawContainers() {
+  const body = $('containers-body'), rows = new Map([...body.rows].map((r) => [r.dataset.name, r]));
+  sample.containers.forEach((c, i) => {
+    const row = rows.get(c.name) || containerRow(c.name), cells = row.cells, outlook = outlooks.get(c.name);
+    rows.delete(c.name);
+    setText(cells[1], ttlText(c.ttl) + (c.ttlmode === 'lenient' ? ', lenient' : '') + (c.hold ? ', on hold' : ''));
+    setText(cells[2], count(c.documents + c.keys));
+    setText(cells[3], bytes(c.bytes));
+    setText(cells[4], c.next ? 'in ' + span((c.next - serverNow()) / 1000) : 'none');
+    setText(cells[5], outlook ? count(outlook[0]) : '');
+    spark(cells[6], outlook);
+    if (body.rows[i] !== row) body.insertBefore(row, body.rows[i] || null);
+  });
+  for (const row of rows.values()) row.remove();
+  $('containers-more').hidden = !sample.more;
+  setText($('containers-more'), `and ${plural(sample.more, 'more container')}`);
+}
+
+function containerRow(name) {
+  const cells = columns.map((label, i) => element('td', {'data-label': label, class: i === 2 || i === 3 || i === 5 ? 'n' : ''}));
+  cells[0].textContent = name;
+  if (!readonly) cells[7].append(element('button', {type: 'button', 'aria-label': `Change the default of ${name}`, onclick: () => openChange(name)}, 'Change'));
+  const row = element('tr', {}, ...cells);
+  row.dataset.name = name;
+  return row;
+}
+
+// spark draws numbers as small bars.
+function spark(box, list) {
+  const key = JSON.stringify(list || []);
+  if (box.dataset.key === key) return;
+  box.dataset.key = key;
+  if (!list) return box.replaceChildren();
+  const top = Math.max(1, ...list), ns = 'http://www.w3.org/2000/svg';
+  const svg = document.createElementNS(ns, 'svg');
+  for (const [k, v] of Object.entries({class: 'spark', viewBox: `0 0 ${list.length * 4} 22`, preserveAspectRatio: 'none', 'aria-hidden': 'true'})) svg.setAttribute(k, v);
+  list.forEach((n, i) => {
+    const bar = document.createElementNS(ns, 'rect'), height = n ? Math.max(1.5, 20 * n / top) : 0.7;
+    for (const [k, v] of Object.entries({x: i * 4, y: 22 - height, width: 3, height})) bar.setAttribute(k, v);
+    svg.append(bar);
+  });
+  box.replaceChildren(svg);
+}
+
+async function refreshOutlooks() {
+  for (const c of sample.containers.slice(0, 50)) {
+    const f = fields(await command('CONTAINER.FORECAST', c.name, 'EVERY', 60, 'BUCKETS', 31));
+    outlooks.set(c.name, f.buckets.slice(1).map(([, items]) => items));
+  }
+}
+
+// ---------------------------------------------------------------- what dies when
+
+const ranges = [['1 h', 60, 61], ['24 h', 3600, 25], ['30 d', 86400, 31], ['1 y', 14 * 86400, 27]]; // name, seconds a bar, bars
+let range = ranges[1];
+const charts = new Map(); // by the id of their boxes: {chart, state, width, redraw}
+const redraw = () => { for (const {redraw} of [...charts.values()]) redraw(); };
+
+for (const r of ranges) {
+  $('ranges').append(element('button', {type: 'button', 'aria-pressed': String(r === range), onclick: (event) => {
+    range = r;
+    for (const b of $('ranges').children) b.setAttribute('aria-pressed', String(b === event.target));
+    refreshDeaths().catch((e) => lost(e.message));
+  }}, r[0]));
+}
+$('deaths-container').addEventListener('change', () => refreshDeaths().catch((e) => lost(e.message)));
+
+async function refreshDeaths() {
+  const asked = range, f = fields(await command('CONTAINER.FORECAST', $('deaths-container').value, 'EVERY', asked[1], 'BUCKETS', asked[2]));
+  if (asked !== range) return; // another one was chosen meanwhile
+  const total = f.buckets.reduce((sum, b) => sum + b[1], 0);
+  bars($('deaths-chart'), $('deaths-bar'), f);
+  setText($('deaths-text'), `${plural(total, 'item dies', 'items die')} within ${asked[0]}, ${count(f.later[0])} later, ${count(f.never[0])} never.`);
+}
+
+// tick returns the text of a moment on the axis, as precise as its distance to the next one.
+function tick(seconds, distance) {
+  if (distance < 60) return time(seconds, {hour: '2-digit', minute: '2-digit', second: '2-digit'});
+  if (distance < 86400) return time(seconds, {hour: '2-digit', minute: '2-digit'}) === '00:00' ? time(seconds, {day: 'numeric', month: 'short'}) : time(seconds, {hour: '2-digit', minute: '2-digit'});
+  return time(seconds, distance < 28 * 86400 ? {day: 'numeric', month: 'short'} : {month: 'short', year: '2-digit'});
+}
+
+// bars draws the buckets of a forecast: what dies by a ttl of its own stands below the rest. What a new default would kill is a
+// red bar before them. The text beside the legend is that of the bar under the pointer. A chart stays, with new figures, unless
+// its size or colors change.
+function bars(box, text, f, killed = 0, anew = false) {
+  const own = f.own ? f.own.map(([n]) => n) : null, times = f.buckets.map(([from]) => from / 1000);
+  const data = [times, f.buckets.map(([, n]) => n), times.map((_, i) => own ? own[i] : null), times.map(() => null)];
+  if (killed) [times[0] - f.every, null, null, killed].forEach((n, i) => { data[i] = [n, ...data[i]]; });
+  box.parentNode.classList.toggle('split', own !== null);
+  const width = Math.max(240, box.clientWidth), old = charts.get(box.id), state = {data, own, every: f.every};
+  if (old && !anew && old.width === width) {
+    Object.assign(old.state, state);
+    old.redraw = () => bars(box, text, f, killed, true);
+    return old.chart.setData(data);
+  }
+  old?.chart.destroy();
+  setText(text, '');
+  const bar = (name) => ({fill: color(name), width: 0, paths: uPlot.paths.bars({size: [0.86], align: 1, radius: 0.06}), points: {show: false}});
+  const axis = {stroke: color('--quiet'), font: '12px system-ui, sans-serif', grid: {stroke: color('--line'), width: 1}, ticks: {show: false}};
+  const chart = new uPlot({
+    width, height: 190, legend: {show: false}, padding: [8, 26, 0, 0], cursor: {drag: {x: false, y: false}, y: false, points: {show: false}},
+    series: [{}, bar('--accent'), bar('--own'), bar('--danger')],
+    axes: [{...axis, size: 30, space: 74, grid: {show: false}, values: (_, ticks, __, ___, distance) => ticks.map((t) => tick(t, distance))},
+      {...axis, size: 48, space: 36, values: (_, ticks) => ticks.map((t) => t % 1 ? '' : short(t))}],
+    scales: {x: {range: () => [state.data[0][0], state.data[0].at(-1) + state.every]}, y: {range: (_, __, high) => [0, Math.max(1, high * 1.05)]}},
+    hooks: {setCursor: [(u) => setText(text, describeBar(state, u.cursor.left < 0 ? -1 : u.posToVal(u.cursor.left, 'x')))]},
+  }, data, box);
+  charts.set(box.id, {chart, state, width, redraw: () => bars(box, text, f, killed, true)});
+}
+
+// describeBar returns the text of the bar at a moment.
+function describeBar({data, own, every}, at) {
+  const i = data[0].findLastIndex((t) => t <= at);
+  if (i < 0) return '';
+  if (data[3][i]) return `${plural(data[3][i], 'item')} at once`;
+  return `from ${moment(data[0][i]).slice(0, every < 60 ? undefined : -3)}: ${plural(data[1][i], 'item')}${own ? `, ${count(data[2][i])} by a ttl of their own` : ''}`;
+}
+
+// ---------------------------------------------------------------- documents
+
+let cursor = '0', found = null; // what is listed: {container, pattern}
+let shown = null; // {container, id, plain}
+
+const attempt = (f, say) => f().catch((e) => { say.textContent = e.message; });
+
+$('documents-form').addEventListener('submit', (event) => { event.preventDefault(); find(); });
+$('documents-container').addEventListener('change', () => {
+  $('documents-find').value = '';
+  shows(false);
+  find();
+});
+$('documents-next').addEventListener('click', () => attempt(scan, $('documents-text')));
+
+function find() {
+  const text = $('documents-find').value.trim(), container = $('documents-container').value;
+  found = {container, pattern: text || '*'};
+  cursor = '0';
+  $('documents-list').replaceChildren();
+  $('documents-next').hidden = true;
+  return attempt(/^select\s/i.test(text) ? () => query(container, text) : scan, $('documents-text'));
+}
+
+// scan lists some more ids. Where few match it looks at several parts of the container.
+async function scan() {
+  const asked = found;
+  for (let parts = 0, listed = 0; parts < 20 && listed < 100; parts++) {
+    const [next, ids] = await commandIn(asked.container, 'SCAN', cursor, 'MATCH', asked.pattern, 'COUNT', 200);
+    if (asked !== found) return; // something else is looked for meanwhile
+    listed += ids.length;
+    listItems(ids.map((id) => [nameOf(id), () => show(asked.container, id)]));
+    cursor = next;
+    if (cursor === '0') break;
+  }
+  $('documents-next').hidden = cursor === '0';
+  const n = $('documents-list').children.length;
+  setText($('documents-text'), n ? plural(n, 'id') + (cursor === '0' ? '' : ' so far') : cursor === '0' ? 'Nothing here has such an id.' : 'None yet, look for more.');
+}
+
+async function query(container, text) {
+  const reply = await command('DOC.QUERY', container, text);
+  const rows = Array.isArray(reply) && Array.isArray(reply[1]) ? reply[1] : reply;
+  listItems(rows.map((row) => {
+    const result = typeof row === 'string' ? row : JSON.stringify(row);
+    return [result, async () => open('Result', '', pretty(result))];
+  }));
+  setText($('documents-text'), plural(rows.length, 'result'));
+}
+
+function listItems(list) {
+  $('documents-list').append(...list.map(([text, choose]) => element('li', {}, element('button', {type: 'button', onclick: (event) => {
+    for (const b of $('documents-list').querySelectorAll('[aria-current]')) b.removeAttribute('aria-current');
+    event.target.setAttribute('aria-current', 'true');
+    setText($('document-done'), '');
+    attempt(choose, $('documents-text'));
+  }}, text))));
+}
+
+function pretty(text) {
+  try {
+    return JSON.stringify(JSON.parse(text), null, 2);
+  } catch {
+    return text;
+  }
+}
+
+// shows shows the open document, or what to do for one.
+function shows(one) {
+  $('document').hidden = !one;
+  $('document-none').hidden = one;
+}
+
+function open(title, why, text, actions = false) {
+  shows(true);
+  $('document-actions').hidden = readonly || !actions;
+  setText($('document-id'), title);
+  setText($('document-why'), why);
+  setText($('document-text'), text);
+}
+
+// show opens an item: a document, or a plain key.
+async function show(container, id) {
+  const [type, why] = await Promise.all([commandIn(container, 'TYPE', id), command('DOC.EXPLAIN', container, id).then(fields)]);
+  const plain = type === 'string', gone = type === 'none';
+  const text = gone ? null : plain ? await commandIn(container, 'GET', id) : await command('DOC.GET', container, id);
+  shown = {container, id, plain};
+  const dies = why.expiresat > 0 && why.state === 'alive' ? `Dies in ${span((why.expiresat - serverNow()) / 1000)}. ` : '';
+  open(nameOf(id), dies + why.why.replace(/^(dies|never dies)/, 'It $1'), text === null ? 'There is no such item.' : typeof text !== 'string' ? `${nameOf(text)}\n(no UTF-8)` : plain ? text : pretty(text), text !== null);
+  $('document-touch').hidden = plain;
+}
+
+const change = (done, ...words) => attempt(async () => {
+  await commandIn(shown.container, ...words);
+  await show(shown.container, shown.id);
+  setText($('document-done'), done);
+}, $('document-done'));
+$('document-touch').addEventListener('click', () => change('Touched: it lives as long again.', 'DOC.TOUCH', shown.container, shown.id));
+$('document-ttl-form').addEventListener('submit', (event) => {
+  event.preventDefault();
+  const ttl = $('document-ttl').value.trim(), {container, id, plain} = shown;
+  if (!plain) return change('Its ttl is set.', 'DOC.SETTTL', container, id, ttl);
+  if (ttl === '-1') return change('It lives until its container says otherwise.', 'PERSIST', id);
+  change('Its ttl is set.', 'EXPIRE', id, ttl);
+});
+// Delete asks once more on the same button.
+$('document-delete').addEventListener('click', async () => {
+  const {container, id} = shown, button = $('document-delete');
+  if (!button.dataset.sure) {
+    button.dataset.sure = '1';
+    setText(button, 'Delete it for ever?');
+    return;
+  }
+  calm();
+  await change('Deleted.', 'DEL', id);
+  if (found?.container === container) for (const b of $('documents-list').querySelectorAll('[aria-current]')) b.parentNode.remove();
+});
+function calm() {
+  delete $('document-delete').dataset.sure;
+  setText($('document-delete'), 'Delete');
+}
+$('document-delete').addEventListener('blur', calm);
+
+// ---------------------------------------------------------------- log of deaths
+
+$('log-container').addEventListener('change', () => refreshLog().catch((e) => lost(e.message)));
+
+async function refreshLog() {
+  if ($('log').hidden) return;
+  const entries = await command('XREVRANGE', `__keyevent@${$('log-container').value}__:expired`, '+', '-', 'COUNT', 20);
+  $('log-body').replaceChildren(...entries.map(([, list]) => {
+    const e = fields(list), by = {document: 'its own end', container: 'the default', change: 'a changed default'};
+    return element('tr', {}, element('td', {'data-label': 'Died'}, moment(Number(e.at) / 1000)), element('td', {'data-label': 'Id'}, nameOf(e.id)),
+      element('td', {'data-label': 'By'}, by[e.cause] || e.cause), element('td', {'data-label': 'Text', class: 'clip'}, nameOf(e.doc ?? e.value ?? 'not kept')));
+  }));
+  setText($('log-text'), entries.length ? '' : 'Nothing has died here since the log began.');
+}
+
+// ---------------------------------------------------------------- changing a default
+
+let changing = null; // {name, etag, ttl, plan}: etag of the settings that the preview is for
+const longest = 10 * 365 * 86400;
+const ofSlider = (v) => Math.max(1, Math.round(Math.pow(longest, v / 1000)));
+const toSlider = (seconds) => Math.round(1000 * Math.log(Math.max(1, seconds)) / Math.log(longest));
+
+function openChange(name) {
+  const c = sample.containers.find((c) => c.name === name);
+  changing = {name, etag: c.etag, plan: null};
+  setText($('change-name'), name);
+  $('change-ttl').value = c.ttl;
+  $('change-slider').value = Number(c.ttl) > 0 ? toSlider(c.ttl) : 1000;
+  $('change-typed').value = '';
+  $('change-confirm').hidden = true;
+  for (const id of ['change-text', 'change-sample']) setText($(id), '');
+  $('change').showModal();
+  $('change-ttl').select();
+  preview();
+  attempt(() => offerUndo(name), $('change-error'));
+}
+
+let previewTimer = 0, previews = 0;
+// later previews what is typed, once it is. Until then nothing can be applied: the preview would be of something else.
+function later() {
+  clearTimeout(previewTimer);
+  changing.plan = null;
+  allowApply();
+  previewTimer = setTimeout(() => preview(), 150);
+}
+$('change-ttl').addEventListener('input', () => {
+  if (Number($('change-ttl').value) > 0) $('change-slider').value = toSlider(Number($('change-ttl').value));
+  later();
+});
+$('change-slider').addEventListener('input', () => { $('change-ttl').value = ofSlider(Number($('change-slider').value)); later(); });
+$('change-typed').addEventListener('input', allowApply);
+$('change-cancel').addEventListener('click', () => $('change').close());
+$('change').addEventListener('close', () => { changing = null; refresh(); });
+
+function allowApply() {
+  $('change-apply').disabled = !changing?.plan || changing.plan.kills > 0 && $('change-typed').value !== changing.name;
+}
+function changeError(text) {
+  setText($('change-error'), text);
+  $('change-error').hidden = !text;
+}
+
+// preview shows what the default that is typed would do, and why the last one was refused.
+async function preview(error = '') {
+  if (!changing) return;
+  clearTimeout(previewTimer);
+  const asked = changing, {name} = asked, ttl = $('change-ttl').value.trim(), seconds = Number(ttl), turn = ++previews;
+  asked.plan = null;
+  allowApply();
+  setText($('change-span'), ttl === '-1' ? 'documents without a ttl never die' : ttl.toLowerCase() === 'off' ? 'nothing dies, whatever its ttl' : seconds > 0 ? `= ${span(seconds)}` : '');
+  try {
+    const every = seconds > 0 ? Math.max(1, Math.ceil(seconds / 24)) : 3600;
+    const [plan, f] = await Promise.all([command('CONTAINER.PLAN', name, 'TTL', ttl, 'SAMPLE', 10).then(fields),
+      command('CONTAINER.FORECAST', name, 'TTL', ttl, 'EVERY', every, 'BUCKETS', 26).then(fields)]);
+    if (changing !== asked || previews !== turn || $('change-ttl').value.trim() !== ttl) return; // another one is under way
+    Object.assign(changing, {plan, ttl, etag: changing.etag ?? plan.etag});
+    changeError(error);
+    bars($('change-chart'), $('change-bar'), f, f.killed[0]);
+    const others = [[plan.sooner, 'sooner'], [plan.later, 'later'], [plan.same, 'as before']].filter(([n]) => n > 0).map(([n, when]) => `${count(n)} ${when}`);
+    setText($('change-text'), (plan.kills ? `${plural(plan.kills, 'item')} (${bytes(plan.bytes)}) would die at once.` : 'Nothing would die at once.') +
+      (others.length ? ` The others: ${others.join(', ')}${plan.never ? `, ${count(plan.never)} of them never` : ''}.` : ''));
+    const some = (plan.sample || []).map((s) => s.base64 ? s : Array.isArray(s) ? s[0] : s).map((s) => nameOf(s));
+    setText($('change-sample'), some.length ? `${some.length < plan.kills ? 'Among them' : 'They are'} ${some.join(', ')}.` : '');
+    $('change-text').classList.toggle('error', plan.kills > 0);
+    $('change-confirm').hidden = plan.kills === 0;
+    allowApply();
+  } catch (e) {
+    if (changing === asked && previews === turn) changeError(e.message);
+  }
+}
+
+$('change-form').addEventListener('submit', async (event) => {
+  event.preventDefault();
+  allowApply();
+  if ($('change-apply').disabled) return;
+  const {name, ttl, plan, etag} = changing;
+  $('change-apply').disabled = true;
+  try {
+    const reply = await command('CONTAINER.SET', name, 'TTL', ttl, 'MAXKILL', plan.kills, 'IFMATCH', etag);
+    if (reply === null) {
+      changing.etag = null; // that of the next preview
+      return await preview('Someone else has changed this default meanwhile. The preview is new: look again, then apply.');
+    }
+    changeError('');
+    $('change-text').classList.remove('error');
+    setText($('change-text'), `The default of ${name} is ${Number(ttl) === -1 ? '-1: what has no ttl never dies' : ttlText(ttl)} now.`);
+    setText($('change-sample'), '');
+    $('change-confirm').hidden = true;
+    $('change-typed').value = '';
+    changing.etag = fields(await command('CONTAINER.GET', name)).etag;
+    await offerUndo(name, true);
+  } catch (e) {
+    await preview(e.message); // more may have grown old enough to die
+  }
+});
+
+// offerUndo shows the button that takes the last change back, while that is possible.
+async function offerUndo(name, changed = false) {
+  const newest = fields((await command('CONTAINER.HISTORY', name, 'COUNT', 1))[0]);
+  $('change-undo').hidden = !(newest.undo > 0);
+  setText($('change-undo'), newest.undo > 0 ? `Undo (${newest.what}, for ${span((newest.undo - serverNow()) / 1000)} more)` : 'Undo');
+  if (changed && !$('change-undo').hidden) $('change-undo').focus();
+}
+$('change-undo').addEventListener('click', async () => {
+  try {
+    await command('CONTAINER.UNDO', changing.name);
+    $('change').close();
+  } catch (e) {
+    changeError(e.message);
+  }
+});
+
+// ---------------------------------------------------------------- password and start
+
+function askPassword() {
+  source?.close();
+  status('wait', 'logged out');
+  if (!$('login').open) $('login').showModal();
+}
+$('login-form').addEventListener('submit', async (event) => {
+  event.preventDefault();
+  try {
+    await post('login', {password: $('login-password').value});
+    $('login-password').value = '';
+    $('login-error').hidden = true;
+    $('login').close();
+    start();
+  } catch (e) {
+    setText($('login-error'), e.message);
+    $('login-error').hidden = false;
+    $('login-password').select();
+  }
+});
+$('login').addEventListener('cancel', (event) => event.preventDefault());
+$('logout').addEventListener('click', async () => { await post('logout', {}); location.reload(); });
+
+let refreshing = false;
+async function refresh() {
+  if (refreshing || document.hidden || $('login').open || !sample?.containers.length) return;
+  refreshing = true;
+  try {
+    await Promise.all([refreshDeaths(), refreshOutlooks(), refreshLog()]);
+    drawContainers();
+  } catch (e) {
+    lost(e.message);
+  }
+  refreshing = false;
+}
+
+async function start() {
+  try {
+    const state = await (await fetch('state')).json();
+    readonly = state.readonly;
+    $('logout').hidden = !(state.known && state.password);
+    if (!state.known) return askPassword();
+  } catch {
+    lost('connection lost, trying again');
+    setTimeout(start, 2000);
+    return;
+  }
+  connect();
+}
+
+let resized = 0;
+addEventListener('resize', () => { clearTimeout(resized); resized = setTimeout(redraw, 100); });
+matchMedia('(prefers-color-scheme: dark)').addEventListener('change', redraw);
+setInterval(refresh, 5000);
+start();

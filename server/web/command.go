@@ -1,0 +1,129 @@
+package web
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+
+	"github.com/gomodule/redigo/redis"
+)
+
+// errLongReply is the error of a longer reply.
+var errLongReply = fmt.Errorf("ERR the reply is longer than %d bytes: ask for less, or use redis-cli", maxReply)
+
+// boundedConn ends a reply that is too long.
+type boundedConn struct {
+	net.Conn
+	left int
+}
+
+func (c *boundedConn) Read(p []byte) (int, error) {
+	if c.left <= 0 {
+		return 0, errLongReply
+	}
+	n, err := c.Conn.Read(p[:min(len(p), c.left)])
+	c.left -= n
+	return n, err
+}
+
+// open returns a connection to the server for a client at an address. It closes with the context.
+func (s *Server) open(ctx context.Context, addr string, known bool) (c redis.Conn, done func(), err error) {
+	nc, err := s.backend.Open(addr, known)
+	if err != nil {
+		return nil, nil, err
+	}
+	stop := context.AfterFunc(ctx, func() { _ = nc.Close() }) // the browser has gone
+	c = redis.NewConn(&boundedConn{nc, maxReply}, s.times.answer, s.times.answer)
+	return c, func() { stop(); _ = c.Close() }, nil
+}
+
+// command runs the command whose words are the body, a JSON array. The container of the query is selected before. The answer is
+// {"reply": …} or {"error": "…"}.
+func (s *Server) command(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		refuseBody(w, err)
+		return
+	}
+	words, err := parseWords(body)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	if err := s.check(words); err != nil {
+		answer(w, nil, err)
+		return
+	}
+	c, done, err := s.open(r.Context(), r.RemoteAddr, true)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusServiceUnavailable)
+		return
+	}
+	defer done()
+	reply, err := run(c, r.URL.Query().Get("container"), words)
+	answer(w, reply, err)
+}
+
+// run runs a command, after SELECT if a container is named.
+func run(c redis.Conn, container string, words []string) (any, error) {
+	if container != "" {
+		if _, err := c.Do("SELECT", container); err != nil {
+			return nil, plain(err)
+		}
+	}
+	args := make([]any, len(words)-1)
+	for i, word := range words[1:] {
+		args[i] = word
+	}
+	reply, err := c.Do(words[0], args...)
+	return reply, plain(err)
+}
+
+// plain returns an error in the words of the page.
+func plain(err error) error {
+	switch {
+	case errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.ErrClosedPipe):
+		return errors.New("ERR the server has ended the connection")
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return errors.New("ERR the command takes too long for the page: use redis-cli")
+	}
+	return err
+}
+
+// answer sends a reply or the error of a command.
+func answer(w http.ResponseWriter, reply any, err error) {
+	var text bytes.Buffer
+	if err == nil {
+		e := json.NewEncoder(&text)
+		e.SetEscapeHTML(false) // it is not part of any HTML
+		if err = e.Encode(map[string]any{"reply": asJSON(reply)}); err == nil && text.Len() > maxReply {
+			err = errLongReply
+		}
+	}
+	if err != nil {
+		writeJSON(w, map[string]string{"error": err.Error()})
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = w.Write(text.Bytes()) // the client may have gone
+}
+
+func writeJSON(w http.ResponseWriter, v any) {
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(v) // likewise
+}
+
+func refuseBody(w http.ResponseWriter, err error) {
+	var long *http.MaxBytesError
+	if errors.As(err, &long) {
+		http.Error(w, fmt.Sprintf("the body is longer than %d bytes", long.Limit), http.StatusRequestEntityTooLarge)
+		return
+	}
+	http.Error(w, "the body does not arrive", http.StatusBadRequest)
+}

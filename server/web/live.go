@@ -1,0 +1,275 @@
+package web
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"mayfly/commands"
+	"mayfly/expiry/clock"
+
+	"github.com/gomodule/redigo/redis"
+)
+
+const (
+	sampleInterval = time.Second
+	maxContainers  = 200 // in a sample
+
+	sampler = "127.0.0.1:0" // the address of the client that samples
+)
+
+// live sends samples to the browsers that show the page. It samples only while there are some. Safe for concurrent use.
+type live struct {
+	server *Server
+	ended  chan struct{}
+	end    func() // once
+
+	mu      sync.Mutex // protects what follows
+	viewers map[chan []byte]struct{}
+	running bool
+}
+
+func (l *live) init(s *Server) {
+	l.server, l.ended, l.viewers = s, make(chan struct{}), make(map[chan []byte]struct{})
+	l.end = sync.OnceFunc(func() { close(l.ended) })
+}
+
+// sample is what the page shows of a moment. Containers are in the order of their names.
+type sample struct {
+	Info       map[string]any    `json:"info"` // fields of INFO; numbers are numbers
+	Containers []containerSample `json:"containers"`
+	More       int               `json:"more"`   // containers that are not in the list
+	Reads      int64             `json:"reads"`  // calls of commands that read, since the start
+	Writes     int64             `json:"writes"` // of those that may write
+}
+
+type containerSample struct {
+	Name      string `json:"name"`
+	TTL       any    `json:"ttl"` // seconds, -1, or "off"
+	Mode      string `json:"ttlmode"`
+	Documents int64  `json:"documents"`
+	Keys      int64  `json:"keys"`
+	Bytes     int64  `json:"bytes"`
+	Etag      string `json:"etag"`
+	Hold      string `json:"hold,omitempty"`
+	Log       bool   `json:"log,omitempty"` // it has a log of deaths
+	Next      int64  `json:"next"`          // when the next item dies, ms; 0: none does
+}
+
+// serve sends samples as server-sent events until the browser leaves.
+func (l *live) serve(w http.ResponseWriter, r *http.Request) {
+	samples := make(chan []byte, 1)
+	if !l.add(samples) {
+		http.Error(w, "too many pages are open, close one", http.StatusServiceUnavailable)
+		return
+	}
+	defer l.remove(samples)
+	w.Header().Set("Content-Type", "text/event-stream")
+	c := http.NewResponseController(w)
+	if c.Flush() != nil {
+		return
+	}
+	for {
+		select {
+		case text := <-samples:
+			if !l.server.isKnown(r) { // the password has changed, or the session has ended
+				return
+			}
+			_ = c.SetWriteDeadline(clock.Deadline(l.server.times.answer)) // of connections that have one
+			if _, err := fmt.Fprintf(w, "data: %s\n\n", text); err != nil || c.Flush() != nil {
+				return
+			}
+		case <-r.Context().Done():
+			return
+		case <-l.ended:
+			return
+		}
+	}
+}
+
+func (l *live) add(samples chan []byte) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.viewers) >= maxViewers {
+		return false
+	}
+	l.viewers[samples] = struct{}{}
+	if !l.running {
+		l.running = true
+		go l.run()
+	}
+	return true
+}
+
+func (l *live) remove(samples chan []byte) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.viewers, samples)
+}
+
+// run samples until no browser shows the page.
+func (l *live) run() {
+	ticker := time.NewTicker(sampleInterval)
+	defer ticker.Stop()
+	for {
+		text := l.take()
+		if !l.send(text) {
+			return
+		}
+		select {
+		case <-ticker.C:
+		case <-l.ended:
+			return
+		}
+	}
+}
+
+// take returns a sample, or an error, as JSON.
+func (l *live) take() []byte {
+	c, done, err := l.server.open(context.Background(), sampler, true)
+	if err == nil {
+		defer done()
+		var s *sample
+		if s, err = take(c); err == nil {
+			text, _ := json.Marshal(s) // it has nothing that JSON has not
+			return text
+		}
+	}
+	text, _ := json.Marshal(map[string]string{"error": plain(err).Error()})
+	return text
+}
+
+// send gives a sample to all viewers. It reports false, and ends the sampling, if there are none.
+func (l *live) send(text []byte) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for v := range l.viewers {
+		select {
+		case v <- text:
+		default: // it has not taken the last one yet
+		}
+	}
+	l.running = len(l.viewers) > 0
+	return l.running
+}
+
+// take asks the server for a sample.
+func take(c redis.Conn) (*sample, error) {
+	text, err := redis.String(c.Do("INFO", "everything"))
+	if err != nil {
+		return nil, err
+	}
+	s := &sample{Containers: []containerSample{}}
+	s.parseInfo(text)
+	names, err := redis.Strings(c.Do("CONTAINER.LIST"))
+	if err != nil {
+		return nil, err
+	}
+	if len(names) > maxContainers {
+		s.More = len(names) - maxContainers
+		names = names[:maxContainers]
+	}
+	for _, name := range names {
+		if err := c.Send("CONTAINER.GET", name); err != nil {
+			return nil, err
+		}
+		if err := c.Send("CONTAINER.DUE", name, "0", "COUNT", 1); err != nil {
+			return nil, err
+		}
+	}
+	if err := c.Flush(); err != nil {
+		return nil, err
+	}
+	for range names {
+		got, err := c.Receive()
+		if err != nil {
+			return nil, err
+		}
+		due, err := redis.Values(c.Receive())
+		if err != nil && c.Err() != nil {
+			return nil, err
+		}
+		if fields, ok := got.([]any); ok { // it may have been removed since
+			s.Containers = append(s.Containers, describe(fields, due))
+		}
+	}
+	return s, nil
+}
+
+// parseInfo takes the fields of INFO, and the calls of commands.
+func (s *sample) parseInfo(text string) {
+	s.Info = make(map[string]any)
+	for line := range strings.Lines(text) {
+		name, value, ok := strings.Cut(strings.TrimRight(line, "\r\n"), ":")
+		if !ok || strings.HasPrefix(name, "#") || strings.HasPrefix(name, "latency_") {
+			continue
+		}
+		if command, ok := strings.CutPrefix(name, "cmdstat_"); ok {
+			s.addCalls(command, value)
+		} else if n, err := strconv.ParseFloat(value, 64); err == nil && !math.IsNaN(n) && !math.IsInf(n, 0) {
+			s.Info[name] = n
+		} else {
+			s.Info[name] = value
+		}
+	}
+}
+
+// addCalls adds the calls of a command, "calls=7,usec=…".
+func (s *sample) addCalls(command, value string) {
+	calls, _, _ := strings.Cut(strings.TrimPrefix(value, "calls="), ",")
+	n, _ := strconv.ParseInt(calls, 10, 64)
+	switch c, _ := commands.Lookup(strings.Split(command, "|")); {
+	case c == nil:
+	case c.Flags&(commands.Write|commands.MayWrite) != 0:
+		s.Writes += n
+	case c.Flags&commands.ReadOnly != 0 && !isOwn[command]:
+		s.Reads += n
+	}
+}
+
+// isOwn holds the commands that the page itself sends all the time.
+var isOwn = map[string]bool{"container.list": true, "container.get": true, "container.due": true, "container.forecast": true}
+
+// describe makes a sample of the replies of CONTAINER.GET and CONTAINER.DUE.
+func describe(fields, due []any) containerSample {
+	var c containerSample
+	for i := 0; i+1 < len(fields); i += 2 {
+		name, _ := redis.String(fields[i], nil)
+		text, _ := redis.String(fields[i+1], nil)
+		n, _ := redis.Int64(fields[i+1], nil)
+		switch name {
+		case "name":
+			c.Name = text
+		case "ttl":
+			if c.TTL = any(n); text == "off" {
+				c.TTL = text
+			}
+		case "ttlmode":
+			c.Mode = text
+		case "documents":
+			c.Documents = n
+		case "keys":
+			c.Keys = n
+		case "bytes":
+			c.Bytes = n
+		case "etag":
+			c.Etag = text
+		case "hold":
+			c.Hold = text
+		case "log":
+			_, c.Log = fields[i+1].([]any)
+		}
+	}
+	if len(due) == 2 {
+		if first, _ := redis.Values(due[1], nil); len(first) == 2 {
+			c.Next, _ = redis.Int64(first[1], nil)
+		}
+	}
+	return c
+}

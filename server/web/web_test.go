@@ -1,0 +1,242 @@
+package web
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/rs/zerolog"
+)
+
+// testTimeout is how long a test waits for what should happen at once.
+const testTimeout = 30 * time.Second
+
+func check(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// The cookie holds for twelve hours, and for one password.
+func TestSessions(t *testing.T) {
+	now := time.Duration(1)
+	s := sessions{now: func() time.Duration { return now }}
+	cookie := s.begin("secret")
+	if len(cookie) < 26 || cookie == s.begin("secret") {
+		t.Errorf("the cookie %q can be guessed", cookie)
+	}
+	now += 12*time.Hour - 1
+	if !s.has(cookie, "secret") || s.has(cookie[1:], "secret") || s.has("", "secret") {
+		t.Error("before its end")
+	}
+	now++
+	if s.has(cookie, "secret") {
+		t.Error("after twelve hours")
+	}
+	cookie = s.begin("secret")
+	if s.has(cookie, "other") || s.has(cookie, "secret") {
+		t.Error("it outlives its password")
+	}
+	first := s.begin("secret")
+	now++
+	for range maxSessions {
+		s.begin("secret")
+	}
+	if len(s.list) != maxSessions || s.has(first, "secret") {
+		t.Errorf("there are %d sessions", len(s.list))
+	}
+	now += 13 * time.Hour
+	if s.begin("secret"); len(s.list) != 1 {
+		t.Errorf("of sessions that have ended %d stay", len(s.list)-1)
+	}
+}
+
+// pipes is a listener whose connections have no buffer, so that a client that does not read is noticed at once.
+type pipes struct {
+	conns chan net.Conn
+	done  context.Context
+}
+
+func (l *pipes) Accept() (net.Conn, error) {
+	select {
+	case nc := <-l.conns:
+		return nc, nil
+	case <-l.done.Done():
+		return nil, net.ErrClosed
+	}
+}
+func (l *pipes) Close() error   { return nil }
+func (l *pipes) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 8379} }
+
+// fakeBackend is a server whose connections a function serves.
+type fakeBackend struct{ serve func(net.Conn) }
+
+func (b fakeBackend) Password() string     { return "" }
+func (b fakeBackend) Denies(net.Addr) bool { return false }
+func (b fakeBackend) Open(string, bool) (net.Conn, error) {
+	if b.serve == nil {
+		return nil, errors.New("there is none")
+	}
+	near, far := net.Pipe()
+	go b.serve(far)
+	return near, nil
+}
+
+// impatient returns a way to connect to a server that waits for little.
+func impatient(t *testing.T, b Backend) (dial func() (nc net.Conn)) {
+	t.Helper()
+	l := &pipes{make(chan net.Conn), t.Context()}
+	s := newServer(l, Options{Address: "127.0.0.1:8379"}, b, times{read: 50 * time.Millisecond, answer: 50 * time.Millisecond, idle: time.Hour})
+	go s.serve(zerolog.Nop())
+	t.Cleanup(s.Close)
+	return func() net.Conn {
+		near, far := net.Pipe()
+		check(t, near.SetDeadline(time.Now().Add(testTimeout)))
+		t.Cleanup(func() { _ = near.Close() })
+		l.conns <- localConn{far}
+		return near
+	}
+}
+
+// localConn has addresses that net/http understands.
+type localConn struct{ net.Conn }
+
+func (c localConn) RemoteAddr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 1} }
+
+// ends checks that the server ends a connection.
+func ends(t *testing.T, nc net.Conn) {
+	t.Helper()
+	if _, err := io.Copy(io.Discard, nc); err != nil {
+		t.Errorf("the connection does not end: %v", err)
+	}
+}
+
+// A client that sends its request slowly, takes no answer or stops to read the stream is cut off.
+func TestSlowClients(t *testing.T) {
+	dial := impatient(t, fakeBackend{})
+	for _, request := range []string{"GET / HTTP/1.1\r\nHo", "POST /command HTTP/1.1\r\nHost: localhost\r\nSec-Fetch-Site: same-origin\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n[\"PI"} {
+		nc := dial()
+		_, err := io.WriteString(nc, request)
+		check(t, err)
+		ends(t, nc)
+	}
+	nc := dial()
+	_, err := io.WriteString(nc, "GET /page.js HTTP/1.1\r\nHost: localhost\r\n\r\n")
+	check(t, err)
+	time.Sleep(200 * time.Millisecond)
+	ends(t, nc)
+	nc = dial()
+	_, err = io.WriteString(nc, "GET /live HTTP/1.1\r\nHost: localhost\r\n\r\n")
+	check(t, err)
+	r := bufio.NewReader(nc)
+	response, err := http.ReadResponse(r, nil)
+	check(t, err)
+	if line, err := bufio.NewReader(response.Body).ReadString('\n'); line != "data: {\"error\":\"there is none\"}\n" {
+		t.Errorf("%q %v", line, err)
+	}
+	time.Sleep(sampleInterval + 200*time.Millisecond) // a sample that the client does not take
+	ends(t, nc)
+}
+
+// A command that takes too long answers, and so does one whose connection ends.
+func TestSlowCommands(t *testing.T) {
+	for want, serve := range map[string]func(net.Conn){
+		`{"error":"ERR the command takes too long for the page: use redis-cli"}`: func(nc net.Conn) { _, _ = io.Copy(io.Discard, nc) },
+		`{"error":"ERR the server has ended the connection"}`:                    func(nc net.Conn) { _, _ = nc.Read(make([]byte, 1)); _ = nc.Close() },
+	} {
+		nc := impatient(t, fakeBackend{serve})()
+		_, err := io.WriteString(nc, "POST /command HTTP/1.1\r\nHost: localhost\r\nSec-Fetch-Site: same-origin\r\nContent-Type: application/json\r\nContent-Length: 8\r\n\r\n[\"PING\"]")
+		check(t, err)
+		response, err := http.ReadResponse(bufio.NewReader(nc), nil)
+		check(t, err)
+		if text, _ := io.ReadAll(response.Body); strings.TrimSpace(string(text)) != want {
+			t.Errorf("%s, not %s", text, want)
+		}
+	}
+}
+
+// A reply that is too long is not read to its end.
+func TestLongReply(t *testing.T) {
+	read := make(chan int, 1)
+	nc := impatient(t, fakeBackend{func(nc net.Conn) {
+		_, _ = nc.Read(make([]byte, 1<<10))
+		total, part := 0, make([]byte, 1<<16)
+		_, err := io.WriteString(nc, "$16777216\r\n")
+		for ; err == nil && total < 16<<20; total += len(part) {
+			_, err = nc.Write(part)
+		}
+		read <- total
+	}})()
+	_, err := io.WriteString(nc, "POST /command HTTP/1.1\r\nHost: localhost\r\nSec-Fetch-Site: same-origin\r\nContent-Type: application/json\r\nContent-Length: 8\r\n\r\n[\"PING\"]")
+	check(t, err)
+	response, err := http.ReadResponse(bufio.NewReader(nc), nil)
+	check(t, err)
+	if text, _ := io.ReadAll(response.Body); !strings.Contains(string(text), "longer than 1048576 bytes") {
+		t.Errorf("the answer is %.200s", text)
+	}
+	if n := <-read; n > 2<<20 {
+		t.Errorf("the page has read %d bytes", n)
+	}
+}
+
+// A browser that leaves ends its command.
+func TestAbandonedCommand(t *testing.T) {
+	ended := make(chan struct{})
+	l := &pipes{make(chan net.Conn), t.Context()}
+	s := newServer(l, Options{Address: "127.0.0.1:8379"}, fakeBackend{func(nc net.Conn) { _, _ = io.Copy(io.Discard, nc); close(ended) }}, usualTimes)
+	go s.serve(zerolog.Nop())
+	t.Cleanup(s.Close)
+	near, far := net.Pipe()
+	l.conns <- localConn{far}
+	_, err := io.WriteString(near, "POST /command HTTP/1.1\r\nHost: localhost\r\nSec-Fetch-Site: same-origin\r\nContent-Type: application/json\r\nContent-Length: 8\r\n\r\n[\"PING\"]")
+	check(t, err)
+	check(t, near.Close())
+	select {
+	case <-ended:
+	case <-time.After(testTimeout / 3):
+		t.Error("the command goes on")
+	}
+}
+
+// FuzzWords compares parseWords with encoding/json: it refuses what that would change, and takes all else.
+func FuzzWords(f *testing.F) {
+	for _, seed := range []string{`["GET","a"]`, `["SET",{"base64":"/w=="},"\ud83d\ude00"]`, `["\ud800"]`, `["\udc00\ud800"]`, `["\\ud800"]`, `[null]`, `[1]`, `[]`, `["a`, "[\"\xff\"]", `["\u0000\"\\"]`, `[{"base64":null}]`, `[["a"]]`, `["a"]["b"]`, ` [ "a" ] `} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, body []byte) {
+		words, err := parseWords(body)
+		if err != nil {
+			if words != nil {
+				t.Error("words and an error")
+			}
+			var list []string
+			plain := utf8.Valid(body) && json.Unmarshal(body, &list) == nil && len(list) > 0 && len(list) <= maxWords && !strings.Contains(string(body), "null")
+			if plain && !strings.ContainsRune(strings.Join(list, ""), utf8.RuneError) {
+				t.Errorf("%q: %v", body, err)
+			}
+			return
+		}
+		if len(words) == 0 || len(words) > maxWords {
+			t.Errorf("%q: %d words", body, len(words))
+		}
+		list := make([]any, len(words))
+		for i, word := range words {
+			list[i] = asJSON([]byte(word))
+		}
+		text, err := json.Marshal(list)
+		check(t, err)
+		again, err := parseWords(text)
+		if err != nil || strings.Join(again, "\x00") != strings.Join(words, "\x00") {
+			t.Errorf("%q: %q, then %q: %v", body, words, again, err)
+		}
+	})
+}
