@@ -15,8 +15,8 @@ import (
 
 // serverOptions are the options of a connection to a server, named as in redis-cli.
 type serverOptions struct {
-	password, cacert, cert, key string
-	tls                         bool
+	password, passwordFile, cacert, cert, key string
+	tls                                       bool
 }
 
 // passwordVariable is the environment variable that holds a password, as for redis-cli.
@@ -24,6 +24,7 @@ const passwordVariable = "REDISCLI_AUTH"
 
 func (o *serverOptions) define(c *call) {
 	c.flags.StringVar(&o.password, "password", "", "of the server; safer in the environment variable "+passwordVariable)
+	c.flags.StringVar(&o.passwordFile, "password-file", "", "file with the password in its first line")
 	c.flags.BoolVar(&o.tls, "tls", false, "speak TLS with the server")
 	c.flags.StringVar(&o.cacert, "cacert", "", "file with the authority that has signed the server's certificate; empty: the system's")
 	c.flags.StringVar(&o.cert, "cert", "", "file with a certificate of our own, for a server that asks for one")
@@ -47,15 +48,34 @@ type client struct{ conn redis.Conn }
 
 // connect opens a connection to a server.
 func (o *serverOptions) connect(address string) (*client, error) {
-	options := []redis.DialOption{redis.DialConnectTimeout(dialTimeout), redis.DialPassword(cmp.Or(o.password, os.Getenv(passwordVariable)))}
-	if o.tls {
+	return o.connectOver("tcp", address)
+}
+
+// readPassword returns the password for the server, empty for none.
+func (o *serverOptions) readPassword() (string, error) {
+	if o.passwordFile == "" || o.password != "" {
+		return cmp.Or(o.password, os.Getenv(passwordVariable)), nil
+	}
+	text, err := os.ReadFile(o.passwordFile)
+	line, _, _ := strings.Cut(string(text), "\n")
+	return strings.TrimSuffix(line, "\r"), err
+}
+
+// connectOver is connect over a network: tcp, or unix for the path of a socket.
+func (o *serverOptions) connectOver(network, address string) (*client, error) {
+	password, err := o.readPassword()
+	if err != nil {
+		return nil, err
+	}
+	options := []redis.DialOption{redis.DialConnectTimeout(dialTimeout), redis.DialPassword(password)}
+	if o.tls && network == "tcp" {
 		config, err := o.tlsConfig(address)
 		if err != nil {
 			return nil, err
 		}
 		options = append(options, redis.DialUseTLS(true), redis.DialTLSConfig(config))
 	}
-	conn, err := redis.Dial("tcp", address, options...)
+	conn, err := redis.Dial(network, address, options...)
 	if err != nil {
 		return nil, fmt.Errorf("server %s: %w", address, err)
 	}

@@ -144,7 +144,7 @@ func (e *exporter) container(c keyspace.ContainerRecord) error {
 
 func (e *exporter) item(container, id string, it keyspace.Item) error {
 	e.items++
-	e.status.show("%d items", e.items)
+	e.status.count(e.items, "items")
 	return e.to.item(container, id, it)
 }
 

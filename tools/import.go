@@ -206,7 +206,7 @@ func (m *importer) readLines(r io.Reader) error {
 		if len(lines.Bytes()) == 0 {
 			continue
 		}
-		m.status.show("%d lines", number)
+		m.status.count(number, "lines")
 		at := place{line: number}
 		if err := m.check(at, m.each(at, lines.Bytes())); err != nil {
 			return err

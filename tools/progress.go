@@ -3,10 +3,12 @@ package tools
 import (
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"time"
 
 	"mayfly/expiry/clock"
+	"mayfly/tools/chart"
 
 	"github.com/mattn/go-isatty"
 )
@@ -36,6 +38,7 @@ type progress struct {
 
 	off   bool
 	begun bool
+	start time.Duration // of the tool's work
 	next  time.Duration // when to show it again
 	shown bool          // on the terminal's last line
 }
@@ -51,7 +54,7 @@ func (p *progress) show(format string, args ...any) {
 	}
 	now := p.now()
 	if !p.begun {
-		p.begun = true
+		p.begun, p.start = true, now
 		if p.next = now + elsewhere; p.terminal {
 			p.next = now + firstShown
 		}
@@ -68,15 +71,44 @@ func (p *progress) show(format string, args ...any) {
 	fmt.Fprintf(p.out, clearLine+format, args...)
 }
 
+// count shows how many lines or items are done, and how many a second.
+func (p *progress) count(n int, what string) {
+	p.show("%d %s%s", n, what, pace{p, p.start, int64(n), 0})
+}
+
+// pace prints how much is done a second, and how long the rest takes, from the first second on. It is read only when it is
+// shown.
+type pace struct {
+	p     *progress
+	since time.Duration
+	done  int64
+	of    int64 // bytes; 0: it is a number of items without an end
+}
+
+func (x pace) String() string {
+	took := x.p.now() - x.since
+	if took < time.Second || x.done == 0 {
+		return ""
+	}
+	perSecond := float64(x.done) / took.Seconds()
+	if x.of == 0 {
+		return fmt.Sprintf(", %.0f/s", perSecond)
+	}
+	return fmt.Sprintf(", %.0f MB/s, %s left", perSecond/(1<<20), chart.Span(int64(math.Ceil(float64(max(x.of-x.done, 0))/perSecond))))
+}
+
 // file returns a function that shows how far a file has been read.
 func (p *progress) file(verb string) func(name string, at, size int64) {
-	last, of := int64(0), ""
+	last, of, since := int64(0), "", time.Duration(0)
 	return func(name string, at, size int64) {
 		if name == of && at >= last && at-last < progressBytes {
 			return
 		}
+		if name != of || at < last {
+			since = p.now()
+		}
 		last, of = at, name
-		p.show("%s %s: %d of %d MB", verb, name, at>>20, size>>20)
+		p.show("%s %s: %d of %d MB%s", verb, name, at>>20, size>>20, pace{p, since, at, size})
 	}
 }
 

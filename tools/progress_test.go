@@ -41,6 +41,30 @@ func TestProgress(t *testing.T) {
 	}
 }
 
+// TestProgressTellsThePace: from the first second on, progress has what is done a second, and how long the rest of a file takes.
+func TestProgressTellsThePace(t *testing.T) {
+	var out bytes.Buffer
+	now := time.Hour
+	p := newProgress(&out, true)
+	p.now = func() time.Duration { return now }
+	for n := range 5 {
+		p.count(1000*n, "items")
+		now += time.Second
+	}
+	read := p.file("reading")
+	for n := range int64(4) {
+		read("a.db", n*progressBytes*10, 50*progressBytes)
+		now += 2 * time.Second
+	}
+	read("b.db", progressBytes, 2*progressBytes) // a new beginning
+	want := clearLine + "1000 items, 1000/s" + clearLine + "2000 items, 1000/s" + clearLine + "3000 items, 1000/s" + clearLine + "4000 items, 1000/s" +
+		clearLine + "reading a.db: 0 of 50 MB" + clearLine + "reading a.db: 10 of 50 MB, 5 MB/s, 8 s left" + clearLine + "reading a.db: 20 of 50 MB, 5 MB/s, 6 s left" +
+		clearLine + "reading a.db: 30 of 50 MB, 5 MB/s, 4 s left" + clearLine + "reading b.db: 1 of 2 MB"
+	if got := out.String(); got != want {
+		t.Errorf("it shows %q\nwant     %q", got, want)
+	}
+}
+
 func TestProgressThatIsOff(t *testing.T) {
 	var out bytes.Buffer
 	p := newProgress(&out, true)

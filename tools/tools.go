@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"os"
 	"strings"
 
 	"mayfly/expiry/clock"
@@ -34,7 +35,7 @@ type tool struct {
 	run     func(t *call) (code int, err error)
 }
 
-var all = []tool{checkTool, repairTool, exportTool, importTool}
+var all = []tool{checkTool, repairTool, exportTool, importTool, forecastTool, topTool}
 
 // Is reports whether the first argument of the program names a tool.
 func Is(args []string) bool { return len(args) > 0 && find(args[0]) != nil }
@@ -85,6 +86,8 @@ type call struct {
 	flags  *flag.FlagSet
 	args   []string
 	status *progress
+
+	keyboard, screen *os.File // standard input and output, nil if they are no files
 }
 
 // begin prepares the tool for its arguments.
@@ -92,6 +95,8 @@ func (c *call) begin(args []string) {
 	c.args, c.flags = args, flag.NewFlagSet(c.tool.name, flag.ContinueOnError)
 	c.flags.SetOutput(io.Discard)
 	c.status = newProgress(c.Err, c.Terminals.Err)
+	c.keyboard, _ = c.In.(*os.File)
+	c.screen, _ = c.Out.(*os.File)
 	c.Out, c.Err = clearing{c.status, c.Out}, clearing{c.status, c.Err}
 }
 
