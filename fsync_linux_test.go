@@ -75,9 +75,9 @@ func TestFailedFsync(t *testing.T) {
 			if !strings.Contains(info, "aof_last_write_status:err") || !strings.Contains(info, "input/output error") {
 				t.Errorf("INFO says nothing of it:\n%s", info)
 			}
-			if !strings.Contains(p.log.String(), "writes are refused until the server is started again") {
-				t.Error("the log says nothing of it")
-			}
+			waitFor(t, "the log to say so", func() bool {
+				return strings.Contains(p.log.String(), "writes are refused until the server is started again")
+			})
 			works()
 			if !refused() {
 				t.Error("a write was accepted after a failed fsync")
