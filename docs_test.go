@@ -720,7 +720,7 @@ func TestDocsTools(t *testing.T) {
 		p.cli("DOC.PUT", "orders", "1001", `{"item":"tea"}`)
 		p.cli("SET", "greeting", "hello")
 	}
-	onlyTools := regexp.MustCompile(`^(mayfly (check|repair|export|import) [^\n]*\n)+$`)
+	onlyTools := regexp.MustCompile(`^(mayfly (check|repair|export|import|forecast|top) [^\n]*\n)+$`)
 	path := t.TempDir()
 	if err := os.Symlink(binary, filepath.Join(path, "mayfly")); err != nil {
 		t.Fatal(err)
@@ -738,7 +738,7 @@ func TestDocsTools(t *testing.T) {
 			stopped.terminate()
 			local, other := start(t, filepath.Join(t.TempDir(), "data")), start(t, filepath.Join(t.TempDir(), "data"))
 			fill(local)
-			script := strings.NewReplacer("/var/lib/", dir+"/", "localhost:6379", "127.0.0.1:"+local.port,
+			script := strings.NewReplacer("/var/lib/", dir+"/", "localhost:6379", "127.0.0.1:"+local.port, "localhost --port 6379", "127.0.0.1 --port "+local.port,
 				"otherhost:6379", "127.0.0.1:"+other.port).Replace(block)
 			cmd := exec.Command("bash", "-e", "-o", "pipefail", "-c", script)
 			cmd.Dir = dir

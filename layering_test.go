@@ -22,25 +22,30 @@ import (
 // layers lists the source folders, each with the folders of this module that it may import, tests
 // included. Imports run downwards: a folder imports only folders further down in the table.
 var layers = layerTable{
-	{".", "cluster cluster/forming tools server server/config server/heap commands keyspace keyspace/replica"},
+	{".", "cluster cluster/forming tools server server/config server/heap server/daemon commands keyspace keyspace/replica"},
 	{"cluster", "cluster/bus cluster/topology cluster/transport cluster/forming cluster/stores cluster/core cluster/disk cluster/entry keyspace keyspace/replica keyspace/journal keyspace/aof expiry/clock"},
-	{"tools", "commands/jsondoc keyspace keyspace/repair keyspace/datadir keyspace/aof expiry expiry/clock"},
-	{"server", "server/forward server/descriptor server/resp server/heap server/config server/metrics server/turns commands keyspace expiry/clock"},
+	{"tools", "tools/chart commands/jsondoc keyspace keyspace/repair keyspace/datadir keyspace/aof expiry expiry/clock"},
+	{"tools/chart", ""},
+	{"server", "server/forward server/descriptor server/resp server/heap server/config server/metrics server/web server/turns commands keyspace expiry/clock"},
 	{"server/forward", "commands expiry/clock"},
 	{"server/descriptor", "expiry/clock"},
 	{"server/resp", "commands commands/redisfmt"},
 	{"server/heap", "server/config commands keyspace"},
+	{"server/daemon", "server/config"},
 	{"server/config", "cluster/entry commands commands/redisfmt keyspace keyspace/undo keyspace/eviction"},
-	{"server/metrics", "commands cluster/topology expiry/clock"},
+	{"server/metrics", "server/httpgate commands cluster/topology expiry/clock"},
+	{"server/web", "server/httpgate commands expiry/clock"},
+	{"server/httpgate", ""},
 	{"server/turns", ""},
-	{"commands", "cluster/bus cluster/entry cluster/topology commands/jsondoc commands/jsonedit commands/jsonpath commands/redisfmt commands/scripts keyspace keyspace/replica keyspace/groups keyspace/selection keyspace/undo keyspace/foresight keyspace/eviction keyspace/index keyspace/deaths keyspace/streamid query/page query/predicates query query/jsontext expiry expiry/clock"},
+	{"commands", "cluster/bus cluster/entry cluster/topology commands/jsondoc commands/jsonedit commands/jsonpath commands/redisfmt commands/scripts commands/scripts/compiled keyspace keyspace/replica keyspace/groups keyspace/selection keyspace/undo keyspace/foresight keyspace/eviction keyspace/index keyspace/deaths keyspace/streamid query/page query/predicates query query/jsontext expiry expiry/clock"},
 	{"cluster/topology", "keyspace/record"},
 	{"commands/jsonedit", "commands/jsonpath query/jsontext"},
 	{"commands/jsonpath", "query/jsontext"},
 	{"commands/jsondoc", "commands/redisfmt expiry/members query/jsontext expiry"},
 	{"cluster/bus", "commands/redisfmt expiry/clock"},
 	{"commands/redisfmt", ""},
-	{"commands/scripts", "commands/scripts/luatable commands/scripts/cjson commands/scripts/cmsgpack commands/scripts/luastruct commands/scripts/bit commands/scripts/syntax commands/scripts/bytecode commands/scripts/pattern commands/scripts/cformat commands/scripts/lualib"},
+	{"commands/scripts", "commands/scripts/compiled commands/scripts/luatable commands/scripts/cjson commands/scripts/cmsgpack commands/scripts/luastruct commands/scripts/bit commands/scripts/syntax commands/scripts/bytecode commands/scripts/pattern commands/scripts/cformat commands/scripts/lualib"},
+	{"commands/scripts/compiled", "commands/scripts/syntax commands/scripts/lualib"},
 	{"commands/scripts/cjson", "commands/scripts/lualib commands/scripts/luatable query/jsontext"},
 	{"commands/scripts/cmsgpack", "commands/scripts/lualib commands/scripts/luatable"},
 	{"commands/scripts/luastruct", "commands/scripts/lualib"},
@@ -154,8 +159,8 @@ const clockFolder = "expiry/clock"
 const mostLines = 3600
 
 // large are packages that may be larger, with their bounds: commands has a file for each family of commands, keyspace the
-// logs of deaths and the roles of a node, commands/scripts the opcodes and libraries of Lua, which share one state.
-var large = map[string]int{"commands": 1 << 20, "commands/scripts": 4000, "keyspace": 5010}
+// logs of deaths and the roles of a node.
+var large = map[string]int{"commands": 1 << 20, "keyspace": 5010}
 
 // mostWords is the length of the first sentence of a package's documentation.
 const mostWords = 25
