@@ -4,6 +4,7 @@ import (
 	"container/list"
 	"context"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/netip"
@@ -143,12 +144,16 @@ func WithConn(ctx context.Context, nc net.Conn) context.Context {
 	return context.WithValue(ctx, connKey{}, nc)
 }
 
-// Handler answers requests with another handler if their host is known. Connections of a [Listener] rest between requests.
-// option is the option that adds hosts.
+// Handler answers requests with another handler if their host is known. Connections of a [Listener] rest between requests, and
+// until a body has arrived. option is the option that adds hosts.
 func Handler(hosts Hosts, option string, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if c, ok := r.Context().Value(connKey{}).(*conn); ok {
-			c.work()
+			if r.Body == http.NoBody {
+				c.work()
+			} else {
+				r.Body = &arriving{r.Body, c}
+			}
 			defer c.rest()
 		}
 		if !hosts.has(r.Host) {
@@ -157,6 +162,21 @@ func Handler(hosts Hosts, option string, next http.Handler) http.Handler {
 		}
 		next.ServeHTTP(w, r)
 	})
+}
+
+// arriving is a body of a request. The request is under way once all of it has arrived: a client that sends slowly keeps no other
+// out.
+type arriving struct {
+	io.ReadCloser
+	conn *conn
+}
+
+func (a *arriving) Read(p []byte) (int, error) {
+	n, err := a.ReadCloser.Read(p)
+	if err != nil {
+		a.conn.work()
+	}
+	return n, err
 }
 
 // Hosts are the names under which the server may be addressed, in lower case, besides IP addresses and
