@@ -223,6 +223,13 @@ func TestPageLogin(t *testing.T) {
 		t.Error("the cookie comes back with the password")
 	}
 	cookie = cookieOf(c.post("/login", `{"password":"secret"}`))
+	for _, password := range []string{"other", "secret"} { // no request comes in between
+		must(t, s.ConfigSet([][2]string{{"requirepass", password}}))
+	}
+	if ping(cookie) != http.StatusUnauthorized {
+		t.Error("the cookie outlives a password that has come back")
+	}
+	cookie = cookieOf(c.post("/login", `{"password":"secret"}`))
 	if a := c.post("/logout", `{}`, "Cookie", cookie); a.status != http.StatusNoContent || ping(cookie) != http.StatusUnauthorized || !strings.Contains(a.header.Get("Set-Cookie"), "Max-Age=0") {
 		t.Error("the cookie outlives the logout")
 	}
@@ -393,12 +400,18 @@ func TestPageConnectionCommands(t *testing.T) {
 			t.Errorf("%s: %s", line, got)
 		}
 	}
-	for _, line := range []string{"XREAD BLOCK 0 STREAMS s $", "XREADGROUP GROUP g c BLOCK 0 STREAMS s >"} {
+	for _, line := range []string{"XREAD BLOCK 0 STREAMS s $", "XREADGROUP GROUP g c BLOCK 0 STREAMS s >", "xreadgroup group STREAMS c count 1 block 0 streams s >",
+		"XREADGROUP GROUP g STREAMS NOACK BLOCK 0 STREAMS s >"} {
 		if got := c.command(strings.Fields(line)...); !strings.Contains(got, "the page runs it without") {
 			t.Errorf("%s: %s", line, got)
 		}
 	}
 	c.expect(`{"reply":null}`, "XREAD", "STREAMS", "BLOCK", "0")
+	if got := c.command("XREADGROUP", "GROUP", "BLOCK", "block", "STREAMS", "BLOCK", ">"); !strings.Contains(got, "NOGROUP") {
+		t.Errorf("a group named BLOCK: %s", got)
+	}
+	c.expect(`{"error":"ERR the first word must be the name of a command"}`, "")
+	c.expect(`{"error":"ERR the first word must be the name of a command"}`, "", "PING")
 	c.expect(`{"reply":"PONG"}`, "PING")
 }
 
@@ -487,7 +500,7 @@ func TestPageConnections(t *testing.T) {
 
 // The page is live: samples come once a second, while the browser may read.
 func TestPageLive(t *testing.T) {
-	s, c := startPage(t, "--requirepass", "secret")
+	_, c := startPage(t, "--requirepass", "secret")
 	cookie := cookieOf(c.post("/login", `{"password":"secret"}`))
 	if got := c.post("/command", `["DOC.PUT","0","a","{}","TTL","100"]`, "Cookie", cookie).body; !strings.Contains(got, "reply") {
 		t.Fatal(got)
@@ -522,9 +535,26 @@ func TestPageLive(t *testing.T) {
 			t.Errorf("the sample is %.300s", text)
 		}
 	}
-	must(t, s.ConfigSet([][2]string{{"requirepass", "other"}}))
-	for lines.Scan() {
-	} // the stream ends, or the test does
+}
+
+// The stream ends with the session of its browser.
+func TestPageLiveEnds(t *testing.T) {
+	s, c := startPage(t, "--requirepass", "secret")
+	for name, end := range map[string]func(cookie string){
+		"logout":          func(cookie string) { c.post("/logout", `{}`, "Cookie", cookie) },
+		"password change": func(string) { must(t, s.ConfigSet([][2]string{{"requirepass", "other"}})) },
+	} {
+		cookie := cookieOf(c.post("/login", `{"password":"secret"}`))
+		response := c.raw("GET /live HTTP/1.1\r\nHost: localhost\r\nCookie: " + cookie + "\r\n\r\n")
+		if line, err := bufio.NewReader(response.Body).ReadString(':'); line != "data:" {
+			t.Fatalf("%s: the stream begins with %q: %v", name, line, err)
+		}
+		end(cookie)
+		if _, err := io.Copy(io.Discard, response.Body); err != nil {
+			t.Errorf("the stream outlives the %s: %v", name, err)
+		}
+		must(t, s.ConfigSet([][2]string{{"requirepass", "secret"}}))
+	}
 }
 
 // Over TLS the cookie is for TLS only, and a browser shows no certificate.

@@ -166,6 +166,10 @@ func (s *Server) Listen() (err error) {
 			}
 			return fmt.Errorf("cannot listen on web-addr %s: %w", settings.WebAddr, cause(err))
 		}
+		s.OnChange("requirepass", func(*config.Settings) error {
+			s.web.EndSessions()
+			return nil
+		})
 	}
 	return nil
 }

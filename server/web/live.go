@@ -78,7 +78,7 @@ func (l *live) serve(w http.ResponseWriter, r *http.Request) {
 	for {
 		select {
 		case text := <-samples:
-			if !l.server.isKnown(r) { // the password has changed, or the session has ended
+			if !l.server.isKnown(r) || l.server.isDenied(r) { // the password has changed, or the session has ended
 				return
 			}
 			_ = c.SetWriteDeadline(clock.Deadline(l.server.times.answer)) // of connections that have one

@@ -83,6 +83,17 @@ func (s *sessions) end(value string) {
 	delete(s.list, sha256.Sum256([]byte(value)))
 }
 
+// endAll ends all sessions.
+func (s *sessions) endAll() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	clear(s.list)
+}
+
+// EndSessions ends the sessions of all browsers. The server calls it when the password changes: a session would be valid again
+// if the old password came back.
+func (s *Server) EndSessions() { s.sessions.endAll() }
+
 // isKnown reports whether a request needs no password or comes from a browser that has given it.
 func (s *Server) isKnown(r *http.Request) bool {
 	password := s.backend.Password()

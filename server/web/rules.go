@@ -30,6 +30,9 @@ var harmless = []string{"ping", "echo", "info", "time", "role", "lastsave", "com
 
 // check returns the error of a command that the page does not run. It begins with a code, as those of the server do.
 func (s *Server) check(words []string) error {
+	if words[0] == "" {
+		return errors.New("ERR the first word must be the name of a command") // the client library would send nothing
+	}
 	c, name := commands.Lookup(words)
 	if c == nil {
 		return nil // the server knows the error
@@ -41,7 +44,7 @@ func (s *Server) check(words []string) error {
 			instead = "use redis-cli"
 		}
 		return fmt.Errorf("ERR %s is of no use on the page, where each command has its own connection: %s", strings.ToUpper(strings.ReplaceAll(name, "|", " ")), instead)
-	case c.Flags&commands.Blocking != 0 && blocks(words):
+	case c.Flags&commands.Blocking != 0 && blocks(c, words):
 		return fmt.Errorf("ERR %s with BLOCK waits: the page runs it without", strings.ToUpper(name))
 	case s.options.ReadOnly && !reads(c, name):
 		return errors.New("READONLY the page is read-only: see web-readonly")
@@ -49,9 +52,9 @@ func (s *Server) check(words []string) error {
 	return checkCount(c.Syntax, words)
 }
 
-// blocks reports whether XREAD or XREADGROUP wait.
-func blocks(words []string) bool {
-	for _, word := range words {
+// blocks reports whether XREAD or XREADGROUP wait. Words before their options are names, of a group for example.
+func blocks(c *commands.Command, words []string) bool {
+	for _, word := range words[min(c.KeysAfter.From, len(words)):] {
 		if strings.EqualFold(word, "STREAMS") {
 			return false
 		}

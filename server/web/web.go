@@ -165,6 +165,12 @@ func (s *Server) withHeaders(next http.Handler) http.Handler {
 	})
 }
 
+// isDenied reports whether the protected mode refuses a request: it comes from another machine while there is no password.
+func (s *Server) isDenied(r *http.Request) bool {
+	addr, err := net.ResolveTCPAddr("tcp", r.RemoteAddr)
+	return s.backend.Password() == "" && (err != nil || s.backend.Denies(addr))
+}
+
 // permitted refuses requests without a host, and clients from other machines while there is no password.
 func (s *Server) permitted(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -172,8 +178,7 @@ func (s *Server) permitted(next http.Handler) http.Handler {
 			http.Error(w, "the request names no host", http.StatusMisdirectedRequest)
 			return
 		}
-		addr, err := net.ResolveTCPAddr("tcp", r.RemoteAddr)
-		if s.backend.Password() == "" && (err != nil || s.backend.Denies(addr)) {
+		if s.isDenied(r) {
 			http.Error(w, "protected mode is on and no password is set: the page is served to browsers on this machine only. Set requirepass, or protected-mode no", http.StatusForbidden)
 			return
 		}

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 	"unicode/utf8"
@@ -78,10 +79,13 @@ func (l *pipes) Close() error   { return nil }
 func (l *pipes) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 8379} }
 
 // fakeBackend is a server whose connections a function serves.
-type fakeBackend struct{ serve func(net.Conn) }
+type fakeBackend struct {
+	serve  func(net.Conn)
+	denies *atomic.Bool // nil: it does not
+}
 
 func (b fakeBackend) Password() string     { return "" }
-func (b fakeBackend) Denies(net.Addr) bool { return false }
+func (b fakeBackend) Denies(net.Addr) bool { return b.denies != nil && b.denies.Load() }
 func (b fakeBackend) Open(string, bool) (net.Conn, error) {
 	if b.serve == nil {
 		return nil, errors.New("there is none")
@@ -140,11 +144,33 @@ func TestSlowClients(t *testing.T) {
 	r := bufio.NewReader(nc)
 	response, err := http.ReadResponse(r, nil)
 	check(t, err)
-	if line, err := bufio.NewReader(response.Body).ReadString('\n'); line != "data: {\"error\":\"there is none\"}\n" {
-		t.Errorf("%q %v", line, err)
+	stream := bufio.NewReader(response.Body)
+	for range 2 { // who takes the samples gets more for ever
+		if line, err := stream.ReadString('\n'); line != "data: {\"error\":\"there is none\"}\n" {
+			t.Errorf("%q %v", line, err)
+		}
+		_, _ = stream.ReadString('\n') // the empty line between two
 	}
 	time.Sleep(sampleInterval + 200*time.Millisecond) // a sample that the client does not take
 	ends(t, nc)
+}
+
+// The stream ends when the protected mode comes to refuse its browser: the password has been removed.
+func TestLiveInProtectedMode(t *testing.T) {
+	var denies atomic.Bool
+	nc := impatient(t, fakeBackend{denies: &denies})()
+	_, err := io.WriteString(nc, "GET /live HTTP/1.1\r\nHost: localhost\r\n\r\n")
+	check(t, err)
+	response, err := http.ReadResponse(bufio.NewReader(nc), nil)
+	check(t, err)
+	stream := bufio.NewReader(response.Body)
+	if line, err := stream.ReadString(':'); line != "data:" {
+		t.Fatalf("the stream begins with %q: %v", line, err)
+	}
+	denies.Store(true)
+	if text, _ := io.ReadAll(stream); strings.Contains(string(text), "data:") {
+		t.Errorf("the stream goes on: %s", text)
+	}
 }
 
 // A command that takes too long answers, and so does one whose connection ends.
@@ -153,7 +179,7 @@ func TestSlowCommands(t *testing.T) {
 		`{"error":"ERR the command takes too long for the page: use redis-cli"}`: func(nc net.Conn) { _, _ = io.Copy(io.Discard, nc) },
 		`{"error":"ERR the server has ended the connection"}`:                    func(nc net.Conn) { _, _ = nc.Read(make([]byte, 1)); _ = nc.Close() },
 	} {
-		nc := impatient(t, fakeBackend{serve})()
+		nc := impatient(t, fakeBackend{serve: serve})()
 		_, err := io.WriteString(nc, "POST /command HTTP/1.1\r\nHost: localhost\r\nSec-Fetch-Site: same-origin\r\nContent-Type: application/json\r\nContent-Length: 8\r\n\r\n[\"PING\"]")
 		check(t, err)
 		response, err := http.ReadResponse(bufio.NewReader(nc), nil)
@@ -167,7 +193,7 @@ func TestSlowCommands(t *testing.T) {
 // A reply that is too long is not read to its end.
 func TestLongReply(t *testing.T) {
 	read := make(chan int, 1)
-	nc := impatient(t, fakeBackend{func(nc net.Conn) {
+	nc := impatient(t, fakeBackend{serve: func(nc net.Conn) {
 		_, _ = nc.Read(make([]byte, 1<<10))
 		total, part := 0, make([]byte, 1<<16)
 		_, err := io.WriteString(nc, "$16777216\r\n")
@@ -192,7 +218,7 @@ func TestLongReply(t *testing.T) {
 func TestAbandonedCommand(t *testing.T) {
 	ended := make(chan struct{})
 	l := &pipes{make(chan net.Conn), t.Context()}
-	s := newServer(l, Options{Address: "127.0.0.1:8379"}, fakeBackend{func(nc net.Conn) { _, _ = io.Copy(io.Discard, nc); close(ended) }}, usualTimes)
+	s := newServer(l, Options{Address: "127.0.0.1:8379"}, fakeBackend{serve: func(nc net.Conn) { _, _ = io.Copy(io.Discard, nc); close(ended) }}, usualTimes)
 	go s.serve(zerolog.Nop())
 	t.Cleanup(s.Close)
 	near, far := net.Pipe()
