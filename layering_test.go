@@ -22,9 +22,11 @@ import (
 // layers lists the source folders, each with the folders of this module that it may import, tests
 // included. Imports run downwards: a folder imports only folders further down in the table.
 var layers = layerTable{
-	{".", "cluster cluster/forming tools server server/config server/heap server/daemon commands keyspace keyspace/replica"},
+	{".", "cluster cluster/forming tools tools/progress tools/chart server server/config server/heap server/daemon commands keyspace keyspace/replica expiry/clock"},
 	{"cluster", "cluster/bus cluster/topology cluster/transport cluster/forming cluster/stores cluster/core cluster/disk cluster/entry keyspace keyspace/replica keyspace/journal keyspace/aof expiry/clock"},
-	{"tools", "tools/chart commands/jsondoc keyspace keyspace/repair keyspace/datadir keyspace/aof expiry expiry/clock"},
+	{"bench", "tools/progress tools/chart expiry/clock"}, // a module of its own, which speaks only the protocol to servers
+	{"tools", "tools/progress tools/chart commands/jsondoc keyspace keyspace/repair keyspace/datadir keyspace/aof expiry expiry/clock"},
+	{"tools/progress", "tools/chart"},
 	{"tools/chart", ""},
 	{"server", "server/forward server/descriptor server/resp server/heap server/config server/metrics server/web server/turns commands keyspace expiry/clock"},
 	{"server/forward", "commands expiry/clock"},
@@ -113,7 +115,6 @@ var layers = layerTable{
 	{"expiry", "expiry/clock"},
 	{"cluster/clustertest", "expiry/clock"}, // helps tests only
 	{"expiry/clock", ""},
-	{"bench", ""}, // a module of its own, which speaks only the protocol
 }
 
 // testImports lists what tests of a folder may import besides. Tests of repair write folders with a keyspace, tests of

@@ -8,32 +8,54 @@ import (
 	"sync/atomic"
 	"time"
 
+	"mayfly/expiry/clock"
 	"mayfly/server/config"
 	"mayfly/server/daemon"
+	"mayfly/tools/chart"
+	"mayfly/tools/progress"
 
-	"github.com/mattn/go-isatty"
 	"github.com/rs/zerolog"
 )
 
 // reportInterval returns how often a start that takes long says how far it is. A user who waits at a terminal
 // learns it each second.
 func reportInterval(settings *config.Settings) time.Duration {
-	if settings.LogFile == "" && isatty.IsTerminal(os.Stderr.Fd()) {
+	if settings.LogFile == "" && progress.IsTerminal(os.Stderr) {
 		return time.Second
 	}
 	return 10 * time.Second
 }
 
-// reportLoading logs how much of the data folder is loaded, at intervals, until stop is called. loaded counts its bytes. A node of
-// a cluster that has loaded all waits for a leader, which other lines tell.
-func reportLoading(settings *config.Settings, log zerolog.Logger, loaded *atomic.Int64, interval time.Duration) (stop func()) {
-	return every(interval, func() {
-		done, all := loaded.Load(), filesSize(settings.Dir)
-		if done >= all && settings.Cluster.ID != "" {
-			return
-		}
-		log.Info().Int64("mb", done>>20).Int64("of", max(done, all)>>20).Msg("loading")
-	})
+// loading is the load of a data folder, which may take long. Its methods may be called concurrently.
+type loading struct {
+	settings *config.Settings
+	log      zerolog.Logger
+	now      func() time.Duration
+	began    time.Duration
+	loaded   atomic.Int64 // bytes
+}
+
+func newLoading(settings *config.Settings, log zerolog.Logger) *loading {
+	return &loading{settings: settings, log: log, now: clock.Monotonic, began: clock.Monotonic()}
+}
+
+// rate returns the bytes that are loaded a second, and how many seconds the rest takes.
+func (l *loading) rate(done, all int64) (perSecond float64, left int64, known bool) {
+	return progress.Rate(l.now()-l.began, done, all)
+}
+
+// report logs how much of the data folder is loaded. A node of a cluster that has loaded all waits for a leader, which other
+// lines tell.
+func (l *loading) report() {
+	done, all := l.loaded.Load(), filesSize(l.settings.Dir)
+	if done >= all && l.settings.Cluster.ID != "" {
+		return
+	}
+	line := l.log.Info().Int64("mb", done>>20).Int64("of", max(done, all)>>20)
+	if perSecond, left, known := l.rate(done, all); known && done < all {
+		line = line.Int64("mb_per_second", int64(perSecond)>>20).Int64("seconds_left", left)
+	}
+	line.Msg("loading")
 }
 
 // A start asks systemd for startExtension more whenever startNotices have passed, until it is over.
@@ -42,18 +64,18 @@ const (
 	startExtension = time.Minute
 )
 
-// notifyStarting keeps systemd from ending a start that takes long, and says how far the start is, at intervals, until stop
-// is called. loaded counts the bytes that are loaded.
-func notifyStarting(settings *config.Settings, log zerolog.Logger, loaded *atomic.Int64, interval time.Duration) (stop func()) {
-	return every(interval, func() {
-		status := "loading"
-		if done, all := loaded.Load(), filesSize(settings.Dir); done < all {
-			status = fmt.Sprintf("loading: %d of %d MB", done>>20, all>>20)
-		} else if settings.Cluster.ID != "" {
-			status = "waiting for a leader of the cluster"
+// notify keeps systemd from ending a start that takes long, and tells it how far the start is.
+func (l *loading) notify() {
+	status := "loading"
+	if done, all := l.loaded.Load(), filesSize(l.settings.Dir); done < all {
+		status = fmt.Sprintf("loading: %d of %d MB", done>>20, all>>20)
+		if perSecond, left, known := l.rate(done, all); known {
+			status += fmt.Sprintf(", %.0f MB/s, %s left", perSecond/(1<<20), chart.Span(left))
 		}
-		daemon.Notify(settings, log, fmt.Sprintf("EXTEND_TIMEOUT_USEC=%d\nSTATUS=%s", startExtension.Microseconds(), status))
-	})
+	} else if l.settings.Cluster.ID != "" {
+		status = "waiting for a leader of the cluster"
+	}
+	daemon.Notify(l.settings, l.log, fmt.Sprintf("EXTEND_TIMEOUT_USEC=%d\nSTATUS=%s", startExtension.Microseconds(), status))
 }
 
 // every calls do at intervals until stop is called. No call is under way when stop returns.

@@ -1,12 +1,13 @@
 package main
 
 import (
+	"bytes"
+	"io"
 	"net"
 	"os"
 	"path/filepath"
-	"strings"
-	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"mayfly/server/config"
@@ -14,47 +15,60 @@ import (
 	"github.com/rs/zerolog"
 )
 
-// TestLoadingIsReported: a long start says how far it is, and says nothing more once it is over.
-func TestLoadingIsReported(t *testing.T) {
+// newTestLoading returns a load of a data folder of 5 MB that began some seconds ago.
+func newTestLoading(t *testing.T, log io.Writer, loaded int64, seconds int, options ...string) *loading {
+	t.Helper()
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "a.db"), make([]byte, 5<<20), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	c, err := config.Load(append([]string{"--dir", dir}, options...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := newLoading(c.Settings(), zerolog.New(log))
+	l.now = func() time.Duration { return l.began + time.Duration(seconds)*time.Second }
+	l.loaded.Store(loaded)
+	return l
+}
+
+// TestLoadingIsReported: a long start says how far it is, and how long the rest takes.
+func TestLoadingIsReported(t *testing.T) {
 	for name, tt := range map[string]struct {
 		options []string
 		loaded  int64
-		want    string // empty: no line
+		seconds int // since the start
+		want    string
 	}{
-		"half":          {nil, 3 << 20, `{"level":"info","mb":3,"of":5,"message":"loading"}`},
-		"all":           {nil, 5 << 20, `{"level":"info","mb":5,"of":5,"message":"loading"}`},
-		"half, a node":  {clusterOptions, 3 << 20, `{"level":"info","mb":3,"of":5,"message":"loading"}`},
-		"it is waiting": {clusterOptions, 5 << 20, ""},
+		"at once":       {nil, 3 << 20, 0, `{"level":"info","mb":3,"of":5,"message":"loading"}` + "\n"},
+		"half":          {nil, 4 << 20, 2, `{"level":"info","mb":4,"of":5,"mb_per_second":2,"seconds_left":1,"message":"loading"}` + "\n"},
+		"nothing":       {nil, 0, 2, `{"level":"info","mb":0,"of":5,"message":"loading"}` + "\n"},
+		"all":           {nil, 5 << 20, 2, `{"level":"info","mb":5,"of":5,"message":"loading"}` + "\n"},
+		"half, a node":  {clusterOptions, 4 << 20, 2, `{"level":"info","mb":4,"of":5,"mb_per_second":2,"seconds_left":1,"message":"loading"}` + "\n"},
+		"it is waiting": {clusterOptions, 5 << 20, 2, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			options, err := config.Load(append([]string{"--dir", dir}, tt.options...))
-			if err != nil {
-				t.Fatal(err)
-			}
-			var log logBuffer
-			var loaded atomic.Int64
-			loaded.Store(tt.loaded)
-			stop := reportLoading(options.Settings(), zerolog.New(&log), &loaded, time.Millisecond)
-			if tt.want != "" {
-				waitFor(t, "a line", func() bool { return strings.Contains(log.String(), tt.want) })
-			} else {
-				time.Sleep(20 * time.Millisecond)
-			}
-			stop()
-			text := log.String()
-			if tt.want == "" && text != "" {
-				t.Errorf("the log is %q", text)
-			}
-			time.Sleep(5 * time.Millisecond)
-			if later := log.String(); later != text {
-				t.Errorf("after the end came %q", strings.TrimPrefix(later, text))
+			var log bytes.Buffer
+			newTestLoading(t, &log, tt.loaded, tt.seconds, tt.options...).report()
+			if got := log.String(); got != tt.want {
+				t.Errorf("the log is %q, want %q", got, tt.want)
 			}
 		})
 	}
+}
+
+// TestEvery: calls come at intervals, and none after the end.
+func TestEvery(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		calls := 0
+		stop := every(time.Second, func() { calls++ })
+		time.Sleep(3500 * time.Millisecond) // of the bubble's clock
+		stop()
+		time.Sleep(time.Hour)
+		if calls != 3 {
+			t.Errorf("%d calls, want 3", calls)
+		}
+	})
 }
 
 // clusterOptions make a server a node.
@@ -63,37 +77,22 @@ var clusterOptions = []string{"--cluster-id", "a", "--cluster-addr", "127.0.0.1:
 // TestStartIsExtended: while data is loaded or a leader is awaited, systemd is asked for more time.
 func TestStartIsExtended(t *testing.T) {
 	systemd := newNotifySocket(t)
-	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "a.db"), make([]byte, 5<<20), 0o600); err != nil {
-		t.Fatal(err)
-	}
 	for _, tt := range []struct {
 		options []string
 		loaded  int64
+		seconds int
 		want    string
 	}{
-		{nil, 3 << 20, "loading: 3 of 5 MB"},
-		{nil, 5 << 20, "loading"},
-		{clusterOptions, 3 << 20, "loading: 3 of 5 MB"},
-		{clusterOptions, 5 << 20, "waiting for a leader of the cluster"},
+		{nil, 3 << 20, 0, "loading: 3 of 5 MB"},
+		{nil, 4 << 20, 2, "loading: 4 of 5 MB, 2 MB/s, 1 s left"},
+		{nil, 5 << 20, 2, "loading"},
+		{clusterOptions, 3 << 20, 0, "loading: 3 of 5 MB"},
+		{clusterOptions, 5 << 20, 2, "waiting for a leader of the cluster"},
 	} {
-		options, err := config.Load(append([]string{"--dir", dir, "--supervised", "systemd"}, tt.options...))
-		if err != nil {
-			t.Fatal(err)
-		}
-		var loaded atomic.Int64
-		loaded.Store(tt.loaded)
-		stop := notifyStarting(options.Settings(), zerolog.Nop(), &loaded, time.Millisecond)
-		got := systemd.next()
-		stop()
-		systemd.drain()
-		if want := "EXTEND_TIMEOUT_USEC=60000000\nSTATUS=" + tt.want; got != want {
+		newTestLoading(t, io.Discard, tt.loaded, tt.seconds, append(tt.options, "--supervised", "systemd")...).notify()
+		if got, want := systemd.next(), "EXTEND_TIMEOUT_USEC=60000000\nSTATUS="+tt.want; got != want {
 			t.Errorf("%v, %d bytes loaded: systemd is told %q, want %q", tt.options, tt.loaded, got, want)
 		}
-	}
-	time.Sleep(5 * time.Millisecond)
-	if got := systemd.drain(); got > 0 {
-		t.Errorf("%d messages came after the end", got)
 	}
 }
 
@@ -129,18 +128,4 @@ func (s *notifySocket) next() string {
 		s.t.Fatal(err)
 	}
 	return string(text[:n])
-}
-
-// drain returns how many messages wait, and drops them.
-func (s *notifySocket) drain() (n int) {
-	s.t.Helper()
-	var text [1000]byte
-	for ; ; n++ {
-		if err := s.conn.SetReadDeadline(time.Now().Add(time.Millisecond)); err != nil {
-			s.t.Fatal(err)
-		}
-		if _, _, err := s.conn.ReadFrom(text[:]); err != nil {
-			return n
-		}
-	}
 }

@@ -112,17 +112,17 @@ func run(options *config.Config) error {
 	engine.SetLatencyPercentiles(settings.LatencyPercentiles)
 	limitMemory(settings, engine)
 	heap.TuneForLoading()
-	var loaded atomic.Int64
-	stopReports, stopNotices := reportLoading(settings, log, &loaded, reportInterval(settings)), notifyStarting(settings, log, &loaded, startNotices)
+	load := newLoading(settings, log)
+	stopReports, stopNotices := every(reportInterval(settings), load.report), every(startNotices, load.notify)
 	engine.Loading = func() commands.LoadProgress {
-		return commands.LoadProgress{Loaded: loaded.Load(), Total: filesSize(settings.Dir)}
+		return commands.LoadProgress{Loaded: load.loaded.Load(), Total: filesSize(settings.Dir)}
 	}
 	started := sync.OnceFunc(func() {
 		stopReports()
 		stopNotices()
 	})
 	defer started()
-	storage, err := openStorage(options, srv, engine, log, &loaded)
+	storage, err := openStorage(options, srv, engine, log, &load.loaded)
 	if err != nil {
 		started()
 		_ = srv.Stop(stop) // closes the listeners; no client is served yet
@@ -139,7 +139,7 @@ func run(options *config.Config) error {
 		defer daemon.NotifyReady(settings, log)()
 		log.Info().Strs("addresses", srv.Addresses()).Str("dir", settings.Dir).Int("pid", os.Getpid()).
 			Str("version", server.Version).Msg("ready")
-		welcome(os.Stdout, srv.Addresses(), settings, loaded.Load() == 0)
+		welcome(os.Stdout, srv.Addresses(), settings, load.loaded.Load() == 0)
 	case <-stop.Done():
 	case <-srv.ShutdownAsked():
 	}

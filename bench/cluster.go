@@ -66,12 +66,13 @@ func benchCluster(ctx context.Context, o options) error {
 		}
 	}
 	var rows [][]string
-	for _, row := range clusterTargets {
+	for i, row := range clusterTargets {
+		statusOf(ctx).nextOf(i, len(clusterTargets)+1, "%s", row.name)
 		var ones, threes []float64
 		for round := range o.rounds() {
-			for i := range 2 {
+			for side := range 2 {
 				s, values := one, &ones
-				if (round+i)%2 == 1 {
+				if (round+side)%2 == 1 {
 					s, values = leader, &threes
 				}
 				if err := quiet(ctx, append(three, one)...); err != nil {
@@ -89,11 +90,12 @@ func benchCluster(ctx context.Context, o options) error {
 	page := fmt.Sprintf("## A cluster of three nodes\n\nBeside one node with `appendfsync always`. %d documents of %d bytes and as many plain keys, %d connections; medians, smallest and largest in parentheses. "+
 		"The three nodes and the load generator share the processors.\n\n", o.ids(), bodySize, connections)
 	page += table([]string{"work", "one node", "three nodes", "ratio", "target"}, rows)
+	statusOf(ctx).nextOf(len(clusterTargets), len(clusterTargets)+1, "failovers and catching up")
 	more, err := three.recoveries(ctx, o, one)
 	if err != nil {
 		return err
 	}
-	return o.publish("cluster", page+"\n"+more)
+	return o.publish(ctx, "cluster", page+"\n"+more)
 }
 
 // cells renders a row.

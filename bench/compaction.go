@@ -59,6 +59,7 @@ func benchCompaction(ctx context.Context, o options) error {
 	var rows [][]string
 	var idle openLoopResult
 	for i, b := range phases {
+		statusOf(ctx).nextOf(i, len(phases), "beside the requests: %s", b.name)
 		if err := quiet(ctx, s); err != nil {
 			return err
 		}
@@ -81,7 +82,7 @@ func benchCompaction(ctx context.Context, o options) error {
 		"keeps up with, half of them reads. Latency from the moment at which a request is due, in brackets how many times that of the first row.\n\n",
 		o.ids(), bodySize, pace)
 	page += table([]string{"beside the requests", "how often", "p50", "p99", "p99.9", "max", "generator late, p99"}, rows)
-	return o.publish("compaction", page)
+	return o.publish(ctx, "compaction", page)
 }
 
 // load writes the documents of the set "key".
@@ -203,7 +204,7 @@ func benchDisk(ctx context.Context, o options) error {
 	page += table([]string{"measured for", "data folder, max", "data folder, mean", "files compacted"}, [][]string{{
 		during.String(), fmt.Sprintf("%.2f × the living", worst), fmt.Sprintf("%.2f × the living", sum/float64(looks)), strconv.Itoa(compactions),
 	}})
-	return o.publish("disk", page)
+	return o.publish(ctx, "disk", page)
 }
 
 // folderSize returns the sum of the sizes of the files of a folder in bytes.

@@ -43,7 +43,7 @@ func benchCompare(ctx context.Context, o options) error {
 	}
 	began := time.Now()
 	for i, w := range chosen {
-		fmt.Fprintf(os.Stderr, "%4.0f s  %2d of %d  %s", time.Since(began).Seconds(), i+1, len(chosen), w.name)
+		statusOf(ctx).nextOf(i, len(chosen), "%s", w.name)
 		err := c.measure(ctx, w)
 		if ctx.Err() != nil {
 			return ctx.Err()
@@ -52,12 +52,13 @@ func benchCompare(ctx context.Context, o options) error {
 			// The other figures of a long run are worth keeping. The servers may be in any state.
 			c.stopServers()
 			c.results.fail(w, err)
-			fmt.Fprint(os.Stderr, " failed: ", err)
+			if err := statusOf(ctx).print(os.Stderr, fmt.Sprintf("%s failed: %v\n", w.name, err)); err != nil {
+				return err
+			}
 		}
-		fmt.Fprintln(os.Stderr)
 	}
 	c.results.Took = time.Since(began).Round(time.Second).String()
-	if err := c.results.publish(o); err != nil {
+	if err := c.results.publish(ctx, o); err != nil {
 		return err
 	}
 	return c.results.failure()
@@ -102,7 +103,6 @@ func (c *comparison) measure(ctx context.Context, w workload) error {
 		if err := second(); err != nil {
 			return err
 		}
-		fmt.Fprint(os.Stderr, " .")
 	}
 	c.results.add(w, ours, theirs)
 	return nil

@@ -38,8 +38,9 @@ func benchEvents(ctx context.Context, o options) error {
 		over = o.span(time.Minute)
 	}
 	var rows [][]string
-	for _, by := range hearers {
-		for _, others := range []int{0, o.ids()} {
+	for i, by := range hearers {
+		for j, others := range []int{0, o.ids()} {
+			statusOf(ctx).nextOf(2*i+j, 2*len(hearers), "%s, %d other items", by.name, others)
 			row, err := delays(ctx, o, by, others, over)
 			if err != nil {
 				return err
@@ -50,7 +51,7 @@ func benchEvents(ctx context.Context, o options) error {
 	page := fmt.Sprintf("## Events of deaths\n\n%.0f keys a second die for %v, at the default effort. "+
 		"From the moment of the death until a client knows of it.\n\n", deathsPerSecond, over)
 	page += table([]string{"client", "other items that have an end", "deaths", "p50", "p90", "p99", "max", "CPU of the server"}, rows)
-	return o.publish("events", page)
+	return o.publish(ctx, "events", page)
 }
 
 // hearEvents subscribes to the events of database 0.

@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"mayfly/tools/chart"
 )
 
 // Growth: the same reads and writes with more and more documents, mayfly alone. From some size on the
@@ -46,8 +48,7 @@ func benchGrowth(ctx context.Context, o options) error {
 			all = append(all, growthResult{documents: n, leftOut: "the run is a quick one"})
 			continue
 		}
-		began := time.Now()
-		fmt.Fprintf(os.Stderr, "growth: %d documents", n)
+		statusOf(ctx).next("%s documents", chart.Count(int64(n)))
 		g, err := measureGrowth(ctx, o, n)
 		if ctx.Err() != nil {
 			return ctx.Err()
@@ -55,10 +56,9 @@ func benchGrowth(ctx context.Context, o options) error {
 		if err != nil {
 			g.leftOut, _, _ = strings.Cut(err.Error(), "\n")
 		}
-		fmt.Fprintf(os.Stderr, ", %.0f s\n", time.Since(began).Seconds())
 		all = append(all, g)
 	}
-	return o.publish("growth", growthMarkdown(all))
+	return o.publish(ctx, "growth", growthMarkdown(all))
 }
 
 // measureGrowth measures with n documents.

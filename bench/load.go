@@ -77,6 +77,7 @@ func pipelined(ctx context.Context, addr string, n int, over time.Duration, comm
 			first := next
 			last := min(first+batch, n)
 			next = last
+			statusOf(ctx).send(first, n)
 			if first == last || failure != nil || ctx.Err() != nil {
 				mu.Unlock()
 				return

@@ -17,6 +17,9 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"mayfly/expiry/clock"
+	"mayfly/tools/progress"
 )
 
 // mode is one kind of measurement, with its name on the command line.
@@ -144,7 +147,11 @@ func run(ctx context.Context, o options, names []string) error {
 	}
 	o.machine = thisMachine(ctx, o)
 	fmt.Println(o.machine.String() + "\n")
+	s := newStatus(os.Stderr, progress.IsTerminal(os.Stderr), clock.Monotonic)
+	defer s.watch()()
+	ctx = withStatus(ctx, s)
 	for _, m := range chosen {
+		s.begin(m.name)
 		if err := m.run(ctx, o); err != nil {
 			if errors.Is(context.Cause(ctx), context.Canceled) {
 				return errors.New("interrupted")

@@ -48,7 +48,8 @@ func benchPurge(ctx context.Context, o options) error {
 		efforts = []int{o.effort}
 	}
 	var rows [][]string
-	for _, effort := range efforts {
+	for i, effort := range efforts {
+		statusOf(ctx).nextOf(i, len(efforts), "effort %d", effort)
 		f, err := d.run(ctx, o, mayflyKind, effort)
 		if err != nil {
 			return err
@@ -74,7 +75,7 @@ func benchPurge(ctx context.Context, o options) error {
 		d.documents, bodySize, d.over, int(float64(d.documents)/d.over.Seconds()), d.readsPerSecond, endMargin)
 	page += table([]string{"effort", "dead, max", "at the max: time, left", "dead, mean", "all gone after", "CPU of the server", "same at rest",
 		"purge at work", "longest cycle", "read p50 / p99 / max", "reads at rest"}, rows)
-	return o.publish("purge", page)
+	return o.publish(ctx, "purge", page)
 }
 
 // purgeJob returns a job in which all documents die within ten seconds, at the lowest effort.

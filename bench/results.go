@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -90,7 +91,7 @@ func (r *results) find(work string) int {
 }
 
 // publish prints the results and writes the files that the options name.
-func (r *results) publish(o options) error {
+func (r *results) publish(ctx context.Context, o options) error {
 	if o.json != "" {
 		text, err := json.MarshalIndent(r, "", "  ")
 		if err != nil {
@@ -105,7 +106,7 @@ func (r *results) publish(o options) error {
 			return err
 		}
 	}
-	return o.publish("compare", r.markdown())
+	return o.publish(ctx, "compare", r.markdown())
 }
 
 // ratio compares the sides; NaN without Redis.

@@ -1,8 +1,8 @@
 package main
 
 import (
+	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"strings"
@@ -15,8 +15,10 @@ const pageHead = "# Results\n\nWritten by `go run ./bench -write`, each section 
 	"[README.md](README.md) says how it is measured.\n"
 
 // publish prints the section of a mode, and writes it into the page of results with -write.
-func (o options) publish(name, section string) error {
-	fmt.Println(section)
+func (o options) publish(ctx context.Context, name, section string) error {
+	if err := statusOf(ctx).print(os.Stdout, section+"\n"); err != nil {
+		return err
+	}
 	if !o.write {
 		return nil
 	}

@@ -28,18 +28,18 @@ func TestPublish(t *testing.T) {
 		t.Fatal(err)
 	}
 	o := options{}
-	if err := o.publish("purge", "## Purge\n"); err != nil {
+	if err := o.publish(t.Context(), "purge", "## Purge\n"); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(resultsMarkdown); err == nil {
 		t.Error("written without being asked to")
 	}
 	o.write, o.machine.CPU = true, "Z80"
-	if err := o.publish("purge", "## Purge\n\n"); err != nil {
+	if err := o.publish(t.Context(), "purge", "## Purge\n\n"); err != nil {
 		t.Fatal(err)
 	}
 	o.quick = true
-	if err := o.publish("growth", "## Growth\n"); err != nil {
+	if err := o.publish(t.Context(), "growth", "## Growth\n"); err != nil {
 		t.Fatal(err)
 	}
 	text, err := os.ReadFile(resultsMarkdown)

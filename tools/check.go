@@ -25,7 +25,7 @@ func check(c *call) (int, error) {
 	if err != nil {
 		return exitFailed, err
 	}
-	in, err := repair.Inspect(values[0], c.status.file("checking"))
+	in, err := repair.Inspect(values[0], c.status.File("checking"))
 	if err != nil {
 		return exitFailed, Advise(err, values[0])
 	}

@@ -52,7 +52,7 @@ func export(c *call) (_ int, err error) {
 		return exitFailed, err
 	}
 	e := &exporter{call: c}
-	source := func() error { return repair.Read(from, c.Clock, e.container, e.item, c.status.file("reading")) }
+	source := func() error { return repair.Read(from, c.Clock, e.container, e.item, c.status.File("reading")) }
 	if isAddress(from) {
 		source = func() error { return e.fromServer(from, &server) }
 	}
@@ -66,7 +66,9 @@ func export(c *call) (_ int, err error) {
 	case to != "":
 		err = createWhole(to, func(f *os.File) error { return exportLines(f, write) })
 	default:
-		c.status.off = c.Terminals.Out // the lines show it
+		if c.Terminals.Out { // the lines show it
+			c.status.Disable()
+		}
 		err = exportLines(c.Out, write)
 	}
 	if err != nil {
@@ -144,7 +146,7 @@ func (e *exporter) container(c keyspace.ContainerRecord) error {
 
 func (e *exporter) item(container, id string, it keyspace.Item) error {
 	e.items++
-	e.status.count(e.items, "items")
+	e.status.Count(e.items, "items")
 	return e.to.item(container, id, it)
 }
 

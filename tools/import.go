@@ -206,7 +206,7 @@ func (m *importer) readLines(r io.Reader) error {
 		if len(lines.Bytes()) == 0 {
 			continue
 		}
-		m.status.count(number, "lines")
+		m.status.Count(number, "lines")
 		at := place{line: number}
 		if err := m.check(at, m.each(at, lines.Bytes())); err != nil {
 			return err

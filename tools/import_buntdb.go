@@ -107,7 +107,7 @@ func (r *databaseReader) each(own bool, visit func(key, value string) error) err
 	var failure error
 	err := r.tx.Ascend("", func(key, value string) bool {
 		if strings.HasPrefix(key, ownPrefix) == own {
-			r.status.count(int(r.done[keyspace.Stored]), "items")
+			r.status.Count(int(r.done[keyspace.Stored]), "items")
 			failure = r.check(place{key: key}, visit(key, value))
 		}
 		return failure == nil && r.stopped == nil

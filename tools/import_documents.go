@@ -62,7 +62,7 @@ func (r *documentReader) read(in *bufio.Reader) error {
 		if err := d.Decode(&text); err != nil {
 			return fmt.Errorf("%v: %w", at, err)
 		}
-		r.status.count(n, "items")
+		r.status.Count(n, "items")
 		if err := r.check(at, r.document(at, text)); err != nil {
 			return err
 		}

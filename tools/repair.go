@@ -43,7 +43,7 @@ func runRepair(c *call) (int, error) {
 	if *acceptClock {
 		now = c.Clock.Now()
 	}
-	report, err := repair.RunAt(values[0], values[1], now, addReport, c.status.file("reading"))
+	report, err := repair.RunAt(values[0], values[1], now, addReport, c.status.File("reading"))
 	if err != nil {
 		return exitFailed, Advise(err, values[0])
 	}

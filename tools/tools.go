@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"mayfly/expiry/clock"
+	"mayfly/tools/progress"
 )
 
 // Exit codes. Repair and import end with exitIncomplete when they have done their work and something is
@@ -25,6 +26,14 @@ type Environment struct {
 	Out, Err  io.Writer
 	Clock     clock.Clock // nil means the system's
 	Terminals Terminals
+}
+
+// Terminals says which of a tool's streams are terminals.
+type Terminals struct{ In, Out, Err bool }
+
+// TerminalsOf returns which of the process' streams are terminals.
+func TerminalsOf(in, out, err *os.File) Terminals {
+	return Terminals{In: progress.IsTerminal(in), Out: progress.IsTerminal(out), Err: progress.IsTerminal(err)}
 }
 
 // tool is one command of the program.
@@ -68,7 +77,7 @@ func Run(args []string, s Environment) (code int) {
 	c := &call{Environment: s, tool: t}
 	c.begin(args[1:])
 	code, err := t.run(c)
-	c.status.clear()
+	c.status.Clear()
 	if errors.Is(err, flag.ErrHelp) {
 		c.help()
 		return exitOK
@@ -85,7 +94,7 @@ type call struct {
 	tool   *tool
 	flags  *flag.FlagSet
 	args   []string
-	status *progress
+	status *progress.Line
 
 	keyboard, screen *os.File // standard input and output, nil if they are no files
 }
@@ -94,10 +103,10 @@ type call struct {
 func (c *call) begin(args []string) {
 	c.args, c.flags = args, flag.NewFlagSet(c.tool.name, flag.ContinueOnError)
 	c.flags.SetOutput(io.Discard)
-	c.status = newProgress(c.Err, c.Terminals.Err)
+	c.status = progress.New(c.Err, c.Terminals.Err, clock.Monotonic)
 	c.keyboard, _ = c.In.(*os.File)
 	c.screen, _ = c.Out.(*os.File)
-	c.Out, c.Err = clearing{c.status, c.Out}, clearing{c.status, c.Err}
+	c.Out, c.Err = c.status.Clearing(c.Out), c.status.Clearing(c.Err)
 }
 
 // parse reads the options and the other arguments. There must be one argument for each name.
