@@ -265,11 +265,15 @@ type fakeLog struct {
 	index   uint64
 	until   time.Duration // of the last Replicate
 	fail    error         // of Replicate
+	hold    chan struct{} // Replicate answers when it is closed; nil: at once
 	confirm error         // of Confirm
 }
 
 func (l *fakeLog) Replicate(_ uint64, moment int64, _ []byte, until time.Duration) (replica.Tail, error) {
 	l.until = until
+	if l.hold != nil {
+		<-l.hold
+	}
 	if l.fail != nil {
 		return replica.Tail{}, l.fail
 	}

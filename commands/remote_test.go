@@ -246,12 +246,13 @@ func TestOnlyCommittedMessagesLeave(t *testing.T) {
 	if got := r.next(t); got != "__keyevent@0__:set k" {
 		t.Errorf("sent: %q", got)
 	}
-	w.log.fail = replica.ErrNoMajority
+	w.log.fail, w.log.hold = replica.ErrNoMajority, make(chan struct{}) // a write after the failure would be refused
 	lsn := execute(3, "SET k 2").LSN
 	for _, command := range []string{"MULTI", "SET k 3", "PUBLISH bound x", "EXEC", "PUBLISH free x"} {
 		execute(1, command)
 	}
 	execute(2, "PUBLISH other x") // of a client that has nothing to wait for, but its place
+	close(w.log.hold)
 	if got := r.next(t) + ", " + r.next(t); got != "free x, other x" {
 		t.Errorf("sent: %q", got)
 	}
