@@ -31,6 +31,8 @@ func TestClusterPage(t *testing.T) {
 	moved := fmt.Sprintf("This node is a follower. Only the leader makes changes: %s.", leader.client)
 	b.run(chromedp.Click(`#document-touch`))
 	b.await(fmt.Sprintf(`document.getElementById("document-done").innerText === %q`, moved))
+	b.run(chromedp.Evaluate(`document.getElementById("document-done").textContent = ""`, nil), chromedp.Click(`#document-delete`), chromedp.Click(`#document-delete`))
+	b.await(fmt.Sprintf(`document.getElementById("document-done").innerText === %q && !!document.querySelector("#documents-list [aria-current]")`, moved))
 	b.run(chromedp.Click(`#containers-body tr:nth-of-type(2) button`), b.fill("#change-ttl", "100000000"))
 	b.await(`!document.getElementById("change-apply").disabled`)
 	b.run(chromedp.Click(`#change-apply`))

@@ -345,11 +345,16 @@ func TestPageShowsMore(t *testing.T) {
 		{"CONTAINER.CREATE", "carts", "TTL", "1", "LOG", "3600"}, {"DOC.PUT", "carts", "7", `{"mail":"ann@example.org"}`}} {
 		pipe.Do(t.Context(), words...)
 	}
+	pipe.Do(t.Context(), "CONTAINER.CREATE", "hostile")
+	pipe.Do(t.Context(), "DOC.PUT", "hostile", "\u202egpj.\u200b\n", `{"2":12345678901234567890, "1":[1.0,{}],"a,b":"\\\":{"}`)
+	for i := range 41 {
+		pipe.Do(t.Context(), "DOC.PUT", "hostile", strings.Repeat(fmt.Sprintf("%02d", i), 25_000), "{}")
+	}
 	if _, err := pipe.Exec(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	b := openBrowser(t, url)
-	b.await(`document.querySelectorAll("#containers-body tr").length === 3 && document.querySelectorAll("#documents-list li").length === 3`)
+	b.await(`document.querySelectorAll("#containers-body tr").length === 4 && document.querySelectorAll("#documents-list li").length === 3`)
 	if got := b.text("#containers-body"); !strings.Contains(got, "odd:a.b-c") || strings.Contains(got, "Change") {
 		t.Errorf("the containers are %s", got)
 	}
@@ -370,6 +375,14 @@ func TestPageShowsMore(t *testing.T) {
 	b.await(`document.getElementById("document-text").innerText.includes("2")`)
 	b.run(b.fill("#documents-find", "SELECT * FROM c WHERE\r"))
 	b.await(`document.getElementById("documents-text").innerText.length > 20`)
+	b.run(chromedp.Evaluate(`document.getElementById("documents-container").value = "hostile"; document.getElementById("documents-container").dispatchEvent(new Event("change"))`, nil))
+	b.await(`document.getElementById("documents-text").innerText === "42 ids"`) // more than a reply holds
+	b.run(choose(`\u202egpj.\u200b\u000a`))
+	b.await(`document.getElementById("document-id").innerText === "\\u202egpj.\\u200b\\u000a"`)
+	const numbers = "{\n  \"2\": 12345678901234567890,\n  \"1\": [\n    1.0,\n    {}\n  ],\n  \"a,b\": \"\\\\\\\":{\"\n}"
+	if got := b.text("#document-text"); got != numbers {
+		t.Errorf("the text is %s, not %s", got, numbers)
+	}
 	b.await(`/ann@example.org/.test(document.getElementById("log-body").innerText) && /the default/.test(document.getElementById("log-body").innerText)`)
 	b.keep("log")
 }

@@ -73,7 +73,10 @@ const ttlText = (ttl) => ttl === 'off' ? 'off' : Number(ttl) === -1 ? 'never' : 
 const color = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 const time = (seconds, options) => new Date(1000 * seconds).toLocaleString('en-GB', options);
 const moment = (seconds) => time(seconds, {day: 'numeric', month: 'short', hour: '2-digit', minute: '2-digit', second: '2-digit'});
-const nameOf = (id) => typeof id === 'string' ? id : `base64 ${id.base64}`; // of an item
+// visible escapes characters that cannot be seen or that turn the direction of the text: other ids could look the same.
+const visible = (text) => text.replace(/[\p{Cc}\u00ad\u061c\u180e\u200b\u200c\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff]/gu,
+  (c) => `\\u${c.charCodeAt(0).toString(16).padStart(4, '0')}`);
+const nameOf = (id) => typeof id === 'string' ? visible(id) : `base64 ${id.base64}`; // of an item
 
 // ---------------------------------------------------------------- live figures
 
@@ -325,8 +328,16 @@ function find() {
 // scan lists some more ids. Where few match it looks at several parts of the container.
 async function scan() {
   const asked = found;
+  let part = 200; // ids at a time, fewer where they are too long for a reply
   for (let parts = 0, listed = 0; parts < 20 && listed < 100; parts++) {
-    const [next, ids] = await commandIn(asked.container, 'SCAN', cursor, 'MATCH', asked.pattern, 'COUNT', 200);
+    let next, ids;
+    try {
+      [next, ids] = await commandIn(asked.container, 'SCAN', cursor, 'MATCH', asked.pattern, 'COUNT', part);
+    } catch (e) {
+      if (part === 1 || !e.message.startsWith('the reply is longer than')) throw e;
+      part = Math.ceil(part / 20);
+      continue;
+    }
     if (asked !== found) return; // something else is looked for meanwhile
     listed += ids.length;
     listItems(ids.map((id) => [nameOf(id), () => show(asked.container, id)]));
@@ -357,12 +368,22 @@ function listItems(list) {
   }}, text))));
 }
 
+// pretty indents JSON. All else stays as it is: JSON.parse would round large numbers and reorder members.
 function pretty(text) {
   try {
-    return JSON.stringify(JSON.parse(text), null, 2);
+    JSON.parse(text);
   } catch {
     return text;
   }
+  let line = '\n', open = false; // open: the last token is a bracket that opens
+  return text.match(/"[^"\\]*(?:\\.[^"\\]*)*"|[{}[\],:]|[^\s{}[\],:"]+/g).map((token) => {
+    const closes = token === '}' || token === ']', first = open;
+    open = token === '{' || token === '[';
+    if (closes) line = line.slice(0, -2);
+    const before = closes ? (first ? '' : line) : first ? line : '';
+    if (open) line += '  ';
+    return before + token + (token === ',' ? line : token === ':' ? ' ' : '');
+  }).join('');
 }
 
 // shows shows the open document, or what to do for one.
@@ -390,10 +411,12 @@ async function show(container, id) {
   $('document-touch').hidden = plain;
 }
 
+// change changes the open item. It reports whether it has.
 const change = (done, ...words) => attempt(async () => {
   await commandIn(shown.container, ...words);
   await show(shown.container, shown.id);
   setText($('document-done'), done);
+  return true;
 }, $('document-done'));
 $('document-touch').addEventListener('click', () => change('Touched: it lives as long again.', 'DOC.TOUCH', shown.container, shown.id));
 $('document-ttl-form').addEventListener('submit', (event) => {
@@ -412,8 +435,8 @@ $('document-delete').addEventListener('click', async () => {
     return;
   }
   calm();
-  await change('Deleted.', 'DEL', id);
-  if (found?.container === container) for (const b of $('documents-list').querySelectorAll('[aria-current]')) b.parentNode.remove();
+  const deleted = await change('Deleted.', 'DEL', id);
+  if (deleted && found?.container === container) for (const b of $('documents-list').querySelectorAll('[aria-current]')) b.parentNode.remove();
 });
 function calm() {
   delete $('document-delete').dataset.sure;
