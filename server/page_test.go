@@ -11,6 +11,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/cookiejar"
 	"os"
 	"runtime"
 	"strconv"
@@ -232,6 +233,23 @@ func TestPageLogin(t *testing.T) {
 	cookie = cookieOf(c.post("/login", `{"password":"secret"}`))
 	if a := c.post("/logout", `{}`, "Cookie", cookie); a.status != http.StatusNoContent || ping(cookie) != http.StatusUnauthorized || !strings.Contains(a.header.Get("Set-Cookie"), "Max-Age=0") {
 		t.Error("the cookie outlives the logout")
+	}
+}
+
+// A browser sends a cookie to all ports of a host: the sessions of several servers on it do not end each other.
+func TestPageCookiesOfAHost(t *testing.T) {
+	jar, err := cookiejar.New(nil)
+	must(t, err)
+	var clients [2]*pageClient
+	for i := range clients {
+		_, clients[i] = startPage(t, "--requirepass", "secret")
+		clients[i].http.Jar = jar
+		if a := clients[i].post("/login", `{"password":"secret"}`); a.status != http.StatusNoContent {
+			t.Fatalf("%d %s", a.status, a.body)
+		}
+	}
+	for _, c := range clients {
+		c.expect(`{"reply":"PONG"}`, "PING")
 	}
 }
 
@@ -540,12 +558,13 @@ func TestPageLive(t *testing.T) {
 // The stream ends with the session of its browser.
 func TestPageLiveEnds(t *testing.T) {
 	s, c := startPage(t, "--requirepass", "secret")
+	host := strings.TrimPrefix(c.base, "http://")
 	for name, end := range map[string]func(cookie string){
 		"logout":          func(cookie string) { c.post("/logout", `{}`, "Cookie", cookie) },
 		"password change": func(string) { must(t, s.ConfigSet([][2]string{{"requirepass", "other"}})) },
 	} {
 		cookie := cookieOf(c.post("/login", `{"password":"secret"}`))
-		response := c.raw("GET /live HTTP/1.1\r\nHost: localhost\r\nCookie: " + cookie + "\r\n\r\n")
+		response := c.raw("GET /live HTTP/1.1\r\nHost: " + host + "\r\nCookie: " + cookie + "\r\n\r\n")
 		if line, err := bufio.NewReader(response.Body).ReadString(':'); line != "data:" {
 			t.Fatalf("%s: the stream begins with %q: %v", name, line, err)
 		}

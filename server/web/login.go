@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"net"
 	"net/http"
 	"sync"
 	"time"
@@ -15,8 +16,14 @@ import (
 	"github.com/gomodule/redigo/redis"
 )
 
-// cookieName is the name of the cookie that shows that a browser has given the password.
-const cookieName = "mayfly"
+// cookieName returns the name of the cookie that shows that a browser has given the password. Browsers do not tell the ports of a
+// host apart, so the cookies of several servers differ by their names.
+func cookieName(r *http.Request) string {
+	if _, port, err := net.SplitHostPort(r.Host); err == nil {
+		return "mayfly-" + port
+	}
+	return "mayfly"
+}
 
 const (
 	cookieTime  = 12 * time.Hour
@@ -100,7 +107,7 @@ func (s *Server) isKnown(r *http.Request) bool {
 	if password == "" {
 		return true
 	}
-	c, err := r.Cookie(cookieName)
+	c, err := r.Cookie(cookieName(r))
 	return err == nil && s.sessions.has(c.Value, password)
 }
 
@@ -144,23 +151,24 @@ func (s *Server) login(w http.ResponseWriter, r *http.Request) {
 	case err != nil:
 		http.Error(w, plain(err).Error(), http.StatusServiceUnavailable)
 	default:
-		http.SetCookie(w, s.cookie(s.sessions.begin(*given.Password), int(cookieTime/time.Second)))
+		http.SetCookie(w, s.cookie(r, s.sessions.begin(*given.Password), int(cookieTime/time.Second)))
 		w.WriteHeader(http.StatusNoContent)
 	}
 }
 
-func (s *Server) cookie(value string, maxAge int) *http.Cookie {
+func (s *Server) cookie(r *http.Request, value string, maxAge int) *http.Cookie {
 	return &http.Cookie{
-		Name: cookieName, Value: value, Path: "/", MaxAge: maxAge, HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: s.options.TLS != nil,
+		Name: cookieName(r), Value: value, Path: "/", MaxAge: maxAge,
+		HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: s.options.TLS != nil,
 	}
 }
 
 // logout ends the session of the browser.
 func (s *Server) logout(w http.ResponseWriter, r *http.Request) {
-	if c, err := r.Cookie(cookieName); err == nil {
+	if c, err := r.Cookie(cookieName(r)); err == nil {
 		s.sessions.end(c.Value)
 	}
-	http.SetCookie(w, s.cookie("", -1))
+	http.SetCookie(w, s.cookie(r, "", -1))
 	w.WriteHeader(http.StatusNoContent)
 }
 

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -95,24 +96,49 @@ func (b fakeBackend) Open(string, bool) (net.Conn, error) {
 	return near, nil
 }
 
+// client is a client's end of a connection. It knows when the server has closed the other one.
+type client struct {
+	net.Conn
+	closed <-chan struct{}
+}
+
+// awaitClosed waits, without reading, until the server has closed the connection.
+func (c client) awaitClosed(t *testing.T) {
+	t.Helper()
+	select {
+	case <-c.closed:
+	case <-time.After(testTimeout):
+		t.Error("the connection does not end")
+	}
+}
+
 // impatient returns a way to connect to a server that waits for little.
-func impatient(t *testing.T, b Backend) (dial func() (nc net.Conn)) {
+func impatient(t *testing.T, b Backend) (dial func() client) {
 	t.Helper()
 	l := &pipes{make(chan net.Conn), t.Context()}
 	s := newServer(l, Options{Address: "127.0.0.1:8379"}, b, times{read: 50 * time.Millisecond, answer: 50 * time.Millisecond, idle: time.Hour})
 	go s.serve(zerolog.Nop())
 	t.Cleanup(s.Close)
-	return func() net.Conn {
+	return func() client {
 		near, far := net.Pipe()
 		check(t, near.SetDeadline(time.Now().Add(testTimeout)))
 		t.Cleanup(func() { _ = near.Close() })
-		l.conns <- localConn{far}
-		return near
+		closed := make(chan struct{})
+		l.conns <- localConn{far, sync.OnceFunc(func() { close(closed) })}
+		return client{near, closed}
 	}
 }
 
-// localConn has addresses that net/http understands.
-type localConn struct{ net.Conn }
+// localConn has addresses that net/http understands, and tells that it is closed.
+type localConn struct {
+	net.Conn
+	closed func()
+}
+
+func (c localConn) Close() error {
+	defer c.closed()
+	return c.Conn.Close()
+}
 
 func (c localConn) RemoteAddr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 1} }
 
@@ -136,8 +162,7 @@ func TestSlowClients(t *testing.T) {
 	nc := dial()
 	_, err := io.WriteString(nc, "GET /page.js HTTP/1.1\r\nHost: localhost\r\n\r\n")
 	check(t, err)
-	time.Sleep(200 * time.Millisecond)
-	ends(t, nc)
+	nc.awaitClosed(t)
 	nc = dial()
 	_, err = io.WriteString(nc, "GET /live HTTP/1.1\r\nHost: localhost\r\n\r\n")
 	check(t, err)
@@ -151,8 +176,7 @@ func TestSlowClients(t *testing.T) {
 		}
 		_, _ = stream.ReadString('\n') // the empty line between two
 	}
-	time.Sleep(sampleInterval + 200*time.Millisecond) // a sample that the client does not take
-	ends(t, nc)
+	nc.awaitClosed(t) // the client does not take the next one
 }
 
 // The stream ends when the protected mode comes to refuse its browser: the password has been removed.
@@ -222,7 +246,7 @@ func TestAbandonedCommand(t *testing.T) {
 	go s.serve(zerolog.Nop())
 	t.Cleanup(s.Close)
 	near, far := net.Pipe()
-	l.conns <- localConn{far}
+	l.conns <- localConn{far, func() {}}
 	_, err := io.WriteString(near, "POST /command HTTP/1.1\r\nHost: localhost\r\nSec-Fetch-Site: same-origin\r\nContent-Type: application/json\r\nContent-Length: 8\r\n\r\n[\"PING\"]")
 	check(t, err)
 	check(t, near.Close())
