@@ -47,7 +47,7 @@ var layers = layerTable{
 	{"cluster/bus", "commands/redisfmt expiry/clock"},
 	{"commands/redisfmt", ""},
 	{"commands/scripts", "commands/scripts/compiled commands/scripts/luatable commands/scripts/cjson commands/scripts/cmsgpack commands/scripts/luastruct commands/scripts/bit commands/scripts/syntax commands/scripts/bytecode commands/scripts/pattern commands/scripts/cformat commands/scripts/lualib"},
-	{"commands/scripts/compiled", "commands/scripts/syntax commands/scripts/lualib"},
+	{"commands/scripts/compiled", "commands/scripts/syntax commands/scripts/bytecode commands/scripts/lualib"},
 	{"commands/scripts/cjson", "commands/scripts/lualib commands/scripts/luatable query/jsontext"},
 	{"commands/scripts/cmsgpack", "commands/scripts/lualib commands/scripts/luatable"},
 	{"commands/scripts/luastruct", "commands/scripts/lualib"},

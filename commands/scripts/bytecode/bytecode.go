@@ -53,12 +53,21 @@ const RK = 1 << 8
 
 const maxSBx = 1<<18/2 - 1
 
+// The largest operands.
+const (
+	MaxA = 1<<8 - 1
+	MaxC = 1<<9 - 1
+)
+
 // A and the like return the operands of an instruction: SBx is a signed distance.
 func A(inst uint32) int   { return int(inst>>18) & 0xff }
 func B(inst uint32) int   { return int(inst & 0x1ff) }
 func C(inst uint32) int   { return int(inst>>9) & 0x1ff }
 func Bx(inst uint32) int  { return int(inst & 0x3ffff) }
 func SBx(inst uint32) int { return Bx(inst) - maxSBx }
+
+// WithC returns an instruction with another operand C.
+func WithC(inst uint32, c int) uint32 { return inst&^(MaxC<<9) | uint32(c)<<9 }
 
 // ValueName returns what the source calls a register before the instruction at pc: as getobjname of ldebug.c.
 func ValueName(fn *lua.LFunction, pc, reg int) (kind, name string) {

@@ -96,13 +96,20 @@ func Chunk(text, name string) (proto *lua.FunctionProto, size int, err error) {
 	proto, err = lua.Compile(chunk, name)
 	var refused *lua.CompileError
 	if errors.As(err, &refused) { // too many registers or constants, or a jump over too much code
-		return nil, 0, fmt.Errorf("%s:%d: function or expression too complex", name, max(refused.Line, 1))
+		return nil, 0, tooComplex(name, refused.Line)
 	}
 	if err != nil {
 		return nil, 0, err
 	}
+	if line := numberLists(proto); line > 0 {
+		return nil, 0, tooComplex(name, line)
+	}
 	proto.IsVarArg &^= lua.VarArgNeedsArg // in Lua 5.1 a chunk has no table arg, which each call would make
 	return proto, clip(proto), nil
+}
+
+func tooComplex(name string, line int) error {
+	return fmt.Errorf("%s:%d: function or expression too complex", name, max(line, 1))
 }
 
 // clip frees the room that the compiler has left in a function and those within. It returns the bytes they take.

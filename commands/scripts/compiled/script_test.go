@@ -1,6 +1,7 @@
 package compiled
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 )
@@ -35,11 +36,15 @@ func TestShebang(t *testing.T) {
 func TestErrors(t *testing.T) {
 	var cache Cache
 	for body, want := range map[string]string{
-		"return +":                            "ERR Error compiling script (new function): user_script:1: unexpected symbol near '+'",
-		"local a = 1\nlocal = 2":              "ERR Error compiling script (new function): user_script:2: '<name>' expected near '='",
-		strings.Repeat("x", MaxBody+1):        "ERR Error compiling script (new function): script is larger than 2097152 bytes",
-		strings.Repeat("local a = 1 ", 300):   "ERR Error compiling script (new function): user_script:1: main function has more than 200 local variables",
-		"return " + strings.Repeat("(", 1000): "ERR Error compiling script (new function): user_script:1: chunk has too many syntax levels",
+		"return +":                                      "ERR Error compiling script (new function): user_script:1: unexpected symbol near '+'",
+		"local a = 1\nlocal = 2":                        "ERR Error compiling script (new function): user_script:2: '<name>' expected near '='",
+		strings.Repeat("x", MaxBody+1):                  "ERR Error compiling script (new function): script is larger than 2097152 bytes",
+		strings.Repeat("local a = 1 ", 300):             "ERR Error compiling script (new function): user_script:1: main function has more than 200 local variables",
+		"return {" + numbered("%d,", 20_000) + "}":      "ERR Error compiling script (new function): user_script:1: constant table overflow",
+		"return {" + numbered("-%d%%7/3,", 9_000) + "}": "ERR Error compiling script (new function): user_script:1: constant table overflow",
+		numbered("x = 'a%d' ", 20_000):                  "ERR Error compiling script (new function): user_script:1: constant table overflow",
+		numbered("y%d() ", 20_000):                      "ERR Error compiling script (new function): user_script:1: constant table overflow",
+		"return " + strings.Repeat("(", 1000):           "ERR Error compiling script (new function): user_script:1: chunk has too many syntax levels",
 	} {
 		if _, err := cache.Load(body, true); errorText(err) != want {
 			t.Errorf("%.40q: %q, want %q", body, errorText(err), want)
@@ -48,6 +53,15 @@ func TestErrors(t *testing.T) {
 	if s := cache.Stats(); s != (Stats{}) {
 		t.Errorf("the cache has %+v", s)
 	}
+}
+
+// numbered returns a text for each number below n.
+func numbered(format string, n int) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, format, i)
+	}
+	return b.String()
 }
 
 // A cached script is found by the digest of its body, whatever the case of its letters.

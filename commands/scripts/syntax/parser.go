@@ -15,6 +15,10 @@ const (
 	maxUpvalues = 60  // of a function
 	maxDepth    = 8_000
 	maxFuncs    = 4_096 // in a chunk: the compiler takes 6 KB for each
+
+	// maxLookups bounds the time of the compiler, which looks constants up in a list: 11,585 in one function, or as many steps in
+	// several. They take it about 0.5 s.
+	maxLookups = 1 << 26
 )
 
 func parseNumber(s string) (float64, bool) { return lualib.ParseNumber(s) }
@@ -44,6 +48,7 @@ type parser struct {
 	levels int // nested blocks and expressions
 	chain  int // elseif parts that enclose the current place
 	funcs  int
+	looked int // constants that the compiler compares to find those of all functions
 }
 
 // function is a function that is being parsed.
@@ -54,12 +59,22 @@ type function struct {
 	locals   []string
 	upvalues map[string]bool
 	loops    int
+
+	constants map[constant]int // their places in the compiler's list, from 1
+	results   int              // further ones, which the compiler calculates
+}
+
+// constant is a number as the script writes it, or a string or name.
+type constant struct {
+	text   string
+	number bool
 }
 
 // node is an expression with what the parser has to know of it.
 type node struct {
 	expr       ast.Expr
 	depth      int  // of its tree: the compiler recurses so deeply
+	number     bool // a number, or calculated from numbers: the compiler makes a constant of it
 	assignable bool // a variable or an index, not in parentheses
 	call       bool // a call, not in parentheses
 }
@@ -89,6 +104,40 @@ func (p *parser) limit(n, most int, what string) {
 		where = fmt.Sprintf("function at line %d", p.fn.line)
 	}
 	p.fail(fmt.Sprintf("%s has more than %d %s", where, most, what), 0)
+}
+
+// use counts the time in which the compiler finds a constant of the running function.
+func (p *parser) use(text string, number bool) {
+	c := constant{text, number}
+	at := p.fn.constants[c]
+	if at == 0 {
+		if p.fn.constants == nil {
+			p.fn.constants = map[constant]int{}
+		}
+		at = len(p.fn.constants) + p.fn.results + 1
+		p.fn.constants[c] = at
+	}
+	p.look(at)
+}
+
+// fold counts the constant that the compiler calculates from numbers, which may be a new one each time. It returns numbers.
+func (p *parser) fold(numbers bool) bool {
+	if numbers {
+		p.fn.results++
+		p.look(len(p.fn.constants) + p.fn.results)
+	}
+	return numbers
+}
+
+func (p *parser) look(steps int) {
+	if p.looked += steps; p.looked > maxLookups {
+		p.fail("constant table overflow", 0)
+	}
+}
+
+func (p *parser) str(s string, line int) *ast.StringExpr {
+	p.use(s, false)
+	return at(&ast.StringExpr{Value: s}, line)
 }
 
 func (p *parser) test(k kind) bool {
@@ -150,6 +199,7 @@ func (p *parser) resolve(name string) {
 		owner = owner.parent
 	}
 	if owner == nil {
+		p.use(name, false)
 		return
 	}
 	current := p.fn
@@ -352,7 +402,7 @@ func (p *parser) functionStatement(line int) ast.Stmt {
 	name := &ast.FuncName{Func: at(&ast.IdentExpr{Value: first}, nameLine)}
 	for depth := 0; p.tok.kind == '.'; {
 		p.next()
-		key := at(&ast.StringExpr{Value: p.name()}, p.lastLine)
+		key := p.str(p.name(), p.lastLine)
 		name.Func = at(&ast.AttrGetExpr{Object: name.Func, Key: key}, p.lastLine)
 		depth = p.bound(depth + 1)
 	}
@@ -483,6 +533,7 @@ func (p *parser) binary(limit int) node {
 			left.expr = at(&ast.UnaryNotOpExpr{Expr: operand.expr}, p.lastLine)
 		case '-':
 			left.expr = at(&ast.UnaryMinusOpExpr{Expr: operand.expr}, p.lastLine)
+			left.number = p.fold(operand.number)
 		case '#':
 			left.expr = at(&ast.UnaryLenOpExpr{Expr: operand.expr}, p.lastLine)
 		}
@@ -497,7 +548,11 @@ func (p *parser) binary(limit int) node {
 		}
 		p.next()
 		right := p.binary(o.right)
-		left = node{expr: binaryExpr(op, left.expr, right.expr, p.lastLine), depth: p.bound(max(left.depth, right.depth) + 1)}
+		e, numbers := binaryExpr(op, left.expr, right.expr, p.lastLine), left.number && right.number
+		left = node{expr: e, depth: p.bound(max(left.depth, right.depth) + 1)}
+		if _, ok := e.(*ast.ArithmeticOpExpr); ok {
+			left.number = p.fold(numbers)
+		}
 	}
 	p.leave()
 	return left
@@ -520,9 +575,10 @@ func (p *parser) simple() node {
 	line := p.line
 	switch p.tok.kind {
 	case tokNumber:
+		p.use(p.tok.str, true)
 		e = at(&ast.NumberExpr{Value: p.tok.str}, line)
 	case tokString:
-		e = at(&ast.StringExpr{Value: p.tok.str}, line)
+		e = p.str(p.tok.str, line)
 	case tokNil:
 		e = at(&ast.NilExpr{}, line)
 	case tokTrue:
@@ -542,8 +598,9 @@ func (p *parser) simple() node {
 	default:
 		return p.primary()
 	}
+	number := p.tok.kind == tokNumber
 	p.next()
-	return node{expr: e}
+	return node{expr: e, number: number}
 }
 
 func (p *parser) primary() node {
@@ -554,13 +611,8 @@ func (p *parser) primary() node {
 		p.next()
 		n = p.expr()
 		p.match(')', '(', line)
-		switch e := n.expr.(type) {
-		case *ast.Comma3Expr:
-			e.AdjustRet = true
-		case *ast.FuncCallExpr:
-			e.AdjustRet = true
-		}
-		n = node{expr: n.expr, depth: n.depth}
+		single(n.expr)
+		n = node{expr: n.expr, depth: n.depth, number: n.number}
 	case tokName:
 		name := p.name()
 		p.resolve(name)
@@ -574,7 +626,7 @@ func (p *parser) primary() node {
 		switch p.tok.kind {
 		case '.':
 			p.next()
-			key := at(&ast.StringExpr{Value: p.name()}, p.lastLine)
+			key := p.str(p.name(), p.lastLine)
 			n = node{expr: at(&ast.AttrGetExpr{Object: n.expr, Key: key}, p.lastLine), assignable: true}
 		case '[':
 			key := p.index()
@@ -595,6 +647,16 @@ func (p *parser) primary() node {
 			return n
 		}
 		n.depth = p.bound(depth + 1)
+	}
+}
+
+// single makes an expression have one value. All others than calls and ... have one anyway.
+func single(e ast.Expr) {
+	switch e := e.(type) {
+	case *ast.Comma3Expr:
+		e.AdjustRet = true
+	case *ast.FuncCallExpr:
+		e.AdjustRet = true
 	}
 }
 
@@ -623,7 +685,7 @@ func (p *parser) args() ([]ast.Expr, int) {
 		t := p.table()
 		return []ast.Expr{t.expr}, t.depth
 	case tokString:
-		s := at(&ast.StringExpr{Value: p.tok.str}, line)
+		s := p.str(p.tok.str, line)
 		p.next()
 		return []ast.Expr{s}, 0
 	}
@@ -640,7 +702,7 @@ func (p *parser) table() node {
 		f := &ast.Field{}
 		switch {
 		case p.tok.kind == tokName && p.peek() == '=':
-			f.Key = at(&ast.StringExpr{Value: p.name()}, p.lastLine)
+			f.Key = p.str(p.name(), p.lastLine)
 			p.next()
 		case p.tok.kind == '[':
 			key := p.index()
@@ -649,6 +711,9 @@ func (p *parser) table() node {
 		}
 		v := p.expr()
 		f.Value, depth = v.expr, max(depth, v.depth)
+		if f.Key != nil {
+			single(f.Value) // for {1, k = f()} the compiler appends the values of f otherwise
+		}
 		t.Fields = append(t.Fields, f)
 		if !p.test(',') && !p.test(';') {
 			break
