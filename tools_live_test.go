@@ -170,3 +170,25 @@ func TestTopOnTerminal(t *testing.T) {
 		}
 	}
 }
+
+// TestForecastOfFollower: forecast and top show the own data of a follower, which passes other clients on to the leader.
+func TestForecastOfFollower(t *testing.T) {
+	c := startNodes(t, 3)
+	leader := c.leader()
+	direct := leader.connect()
+	defer direct.Close()
+	if err := direct.Do(t.Context(), "CONTAINER.CREATE", "orders", "TTL", 1800).Err(); err != nil {
+		t.Fatal(err)
+	}
+	if err := direct.Do(t.Context(), "DOC.PUT", "orders", "1", "{}").Err(); err != nil {
+		t.Fatal(err)
+	}
+	c.settle()
+	_, port, _ := net.SplitHostPort(c.others(leader)[0].client)
+	if out, _ := tool(t, 0, "", "forecast", "orders", "--port", port, "--range", "1h"); !strings.Contains(out, " items 1 ") {
+		t.Errorf("forecast writes %s", out)
+	}
+	if out, _ := tool(t, 0, "", "top", "-n", "1", "--port", port); !strings.Contains(out, " living 1 ") {
+		t.Errorf("top writes %s", out)
+	}
+}

@@ -23,7 +23,7 @@ type serverOptions struct {
 const passwordVariable = "REDISCLI_AUTH"
 
 func (o *serverOptions) define(c *call) {
-	c.flags.StringVar(&o.password, "password", "", "of the server; safer in the environment variable "+passwordVariable)
+	c.flags.StringVar(&o.password, "password", "", "password of the server; safer in the environment variable "+passwordVariable)
 	c.flags.StringVar(&o.passwordFile, "password-file", "", "file with the password in its first line")
 	c.flags.BoolVar(&o.tls, "tls", false, "speak TLS with the server")
 	c.flags.StringVar(&o.cacert, "cacert", "", "file with the authority that has signed the server's certificate; empty: the system's")

@@ -38,8 +38,8 @@ type liveOptions struct {
 }
 
 func (o *liveOptions) define(c *call) {
-	c.flags.StringVar(&o.host, "host", "127.0.0.1", "of the server")
-	c.flags.IntVar(&o.port, "port", 6379, "of the server")
+	c.flags.StringVar(&o.host, "host", "127.0.0.1", "name or IP address of the server")
+	c.flags.IntVar(&o.port, "port", 6379, "TCP port of the server")
 	c.flags.StringVar(&o.socket, "socket", "", "path of the server's Unix socket, instead of host and port")
 	c.flags.StringVar(&o.span, "range", "24h", "time of the histogram: 1h, 24h, 30d or 1y")
 	o.serverOptions.define(c)
@@ -53,19 +53,30 @@ func (o *liveOptions) address() string {
 	return net.JoinHostPort(o.host, strconv.Itoa(o.port))
 }
 
-// open checks the range and connects. every is the width of a bucket in seconds.
-func (o *liveOptions) open() (client *client, every, buckets int, err error) {
+// open checks the range and connects. every is the width of a bucket in seconds. A follower of a cluster shows its own data, as
+// its page does.
+func (o *liveOptions) open() (c *client, every, buckets int, err error) {
 	for _, r := range ranges {
 		if r.name == o.span {
-			network := "tcp"
-			if o.socket != "" {
-				network = "unix"
-			}
-			client, err = o.connectOver(network, o.address())
-			return client, r.every, r.buckets, advise(err)
+			every, buckets = r.every, r.buckets
 		}
 	}
-	return nil, 0, 0, fmt.Errorf("invalid range %s: legal are 1h, 24h, 30d and 1y", o.span)
+	if buckets == 0 {
+		return nil, 0, 0, fmt.Errorf("invalid range %s: legal are 1h, 24h, 30d and 1y", o.span)
+	}
+	network := "tcp"
+	if o.socket != "" {
+		network = "unix"
+	}
+	if c, err = o.connectOver(network, o.address()); err != nil {
+		return nil, 0, 0, advise(err)
+	}
+	var refused redis.Error // the server is no node
+	if _, err := c.do("READONLY"); err != nil && !errors.As(err, &refused) {
+		c.close()
+		return nil, 0, 0, err
+	}
+	return c, every, buckets, nil
 }
 
 func forecast(c *call) (int, error) {

@@ -136,6 +136,9 @@ func (c *call) help() {
 	fmt.Fprintf(c.Out, "mayfly %s %s\n%s\n", c.tool.name, c.tool.syntax, c.tool.summary)
 	c.flags.VisitAll(func(f *flag.Flag) {
 		value, meaning := flag.UnquoteUsage(f)
-		fmt.Fprintf(c.Out, "  %-18s %s\n", strings.TrimRight("--"+f.Name+" "+value, " "), meaning)
+		if f.DefValue != "" && f.DefValue != "0" && f.DefValue != "false" { // others say what they mean
+			meaning += " (default " + f.DefValue + ")"
+		}
+		fmt.Fprintf(c.Out, "  %-23s %s\n", strings.TrimRight("--"+f.Name+" "+value, " "), meaning)
 	})
 }

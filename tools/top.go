@@ -55,52 +55,85 @@ func top(c *call) (int, error) {
 	defer server.close()
 	w := &watcher{server: server, address: o.address(), every: every, buckets: buckets, drawn: c.Terminals.Out}
 
-	stopped := make(chan os.Signal, 1)
-	signal.Notify(stopped, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
-	defer signal.Stop(stopped)
-	show, keys := func(f *chart.Figures) error { _, err := fmt.Fprintln(c.Out, chart.Line(f)); return err }, make(chan byte, 1)
-	resized := make(chan os.Signal, 1)
-	if c.Terminals.Out {
-		restore := c.takeTerminal(keys)
-		defer restore()
-		signal.Notify(resized, syscall.SIGWINCH)
-		defer signal.Stop(resized)
-		style := c.style()
-		show = func(f *chart.Figures) error {
-			width, height := c.size()
-			text := strings.Join(chart.Top(f, width, height, style), eraseRest+"\r\n")
-			_, err := io.WriteString(c.Out, home+text+eraseRest+eraseBelow)
-			return err
-		}
-	}
+	s := newScreen(c)
+	defer s.leave()
 	ticker := time.NewTicker(time.Duration(*interval) * time.Second)
 	defer ticker.Stop()
 	for n := 1; ; n++ {
 		f, err := w.look()
-		if err != nil {
-			return exitFailed, err
+		if err == nil {
+			err = s.show(f)
 		}
-		if err := show(f); err != nil {
+		if err != nil {
 			return exitFailed, err
 		}
 		if n == *count {
 			return exitOK, nil
 		}
-		for waiting := true; waiting; {
-			select {
-			case <-stopped:
-				return exitOK, nil
-			case key := <-keys:
-				if key == 'q' || key == 'Q' || key == interruptKey {
-					return exitOK, nil
-				}
-			case <-resized:
-				if err := show(f); err != nil {
-					return exitFailed, err
-				}
-			case <-ticker.C:
-				waiting = false
+		if again, err := s.wait(ticker.C, f); err != nil {
+			return exitFailed, err
+		} else if !again {
+			return exitOK, nil
+		}
+	}
+}
+
+// screen is where top shows figures: a terminal, or a stream of lines.
+type screen struct {
+	*call
+	style            chart.Style
+	stopped, resized chan os.Signal
+	keys             chan byte
+	restore          func()
+}
+
+// newScreen takes the terminal, if there is one, until leave is called.
+func newScreen(c *call) *screen {
+	s := &screen{
+		call: c, style: c.style(), stopped: make(chan os.Signal, 1), resized: make(chan os.Signal, 1), keys: make(chan byte, 1), restore: func() {},
+	}
+	signal.Notify(s.stopped, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	if c.Terminals.Out {
+		s.restore = c.takeTerminal(s.keys)
+		signal.Notify(s.resized, syscall.SIGWINCH)
+	}
+	return s
+}
+
+func (s *screen) leave() {
+	signal.Stop(s.resized)
+	s.restore()
+	signal.Stop(s.stopped)
+}
+
+// show draws figures on a terminal, and writes them as a line elsewhere.
+func (s *screen) show(f *chart.Figures) error {
+	if !s.Terminals.Out {
+		_, err := fmt.Fprintln(s.Out, chart.Line(f))
+		return err
+	}
+	width, height := s.size()
+	text := strings.Join(chart.Top(f, width, height, s.style), eraseRest+"\r\n")
+	_, err := io.WriteString(s.Out, home+text+eraseRest+eraseBelow)
+	return err
+}
+
+// wait waits for a tick. It draws the figures anew when the terminal changes its size. again is false if the user ends the tool.
+func (s *screen) wait(tick <-chan time.Time, f *chart.Figures) (again bool, err error) {
+	for {
+		select {
+		case <-s.stopped:
+			return false, nil
+		case key := <-s.keys:
+			if key == 'q' || key == 'Q' || key == interruptKey {
+				return false, nil
 			}
+		case <-s.resized:
+			if err := s.show(f); err != nil {
+				return false, err
+			}
+		case <-tick:
+			return true, nil
 		}
 	}
 }

@@ -14,14 +14,15 @@ type Figures struct {
 	Clients int64
 	Now     int64 // ms since 1970, by the server's clock
 
-	Rates      bool  // what follows is known: there are two samples
-	Commands   int64 // a second, as what follows
-	Deaths     int64
-	Commits    int64
-	CommitLast int64 // µs
-	CommitSlow int64 // µs; the 99th percentile
-	OldestDead int64 // ms
-	Living     int64
+	Rates    bool  // Commands, Deaths and Commits are known: there are two samples
+	Commands int64 // a second
+	Deaths   int64 // a second
+	Commits  int64 // a second
+
+	CommitLast int64  // µs
+	CommitSlow int64  // µs; the 99th percentile
+	OldestDead int64  // ms since the death of the oldest item that is not removed yet
+	Living     int64  // items
 	Used       int64  // bytes
 	MaxMemory  int64  // bytes; 0: no limit
 	Role       string // of a node of a cluster; else empty
@@ -34,11 +35,11 @@ type Figures struct {
 // Container is a container in the list of top.
 type Container struct {
 	Name     string
-	TTL      string
-	Living   int64
-	Expiring int64
-	MeanLeft int64 // ms
-	Memory   int64 // bytes
+	TTL      string // its default: seconds, -1 or off
+	Living   int64  // items
+	Expiring int64  // those of them that will die
+	MeanLeft int64  // ms that these have left
+	Memory   int64  // bytes
 }
 
 func clients(n int64) string {
