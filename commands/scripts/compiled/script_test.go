@@ -34,17 +34,22 @@ func TestShebang(t *testing.T) {
 
 // What cannot be compiled is an error with the line, and is not cached.
 func TestErrors(t *testing.T) {
+	const begin = "ERR Error compiling script (new function): "
+	const refused = begin + "user_script:1: "
+	jumps := strings.Repeat("if a == 1 then a = 1 end ", 1<<14)
 	var cache Cache
 	for body, want := range map[string]string{
-		"return +":                                      "ERR Error compiling script (new function): user_script:1: unexpected symbol near '+'",
-		"local a = 1\nlocal = 2":                        "ERR Error compiling script (new function): user_script:2: '<name>' expected near '='",
-		strings.Repeat("x", MaxBody+1):                  "ERR Error compiling script (new function): script is larger than 2097152 bytes",
-		strings.Repeat("local a = 1 ", 300):             "ERR Error compiling script (new function): user_script:1: main function has more than 200 local variables",
-		"return {" + numbered("%d,", 20_000) + "}":      "ERR Error compiling script (new function): user_script:1: constant table overflow",
-		"return {" + numbered("-%d%%7/3,", 9_000) + "}": "ERR Error compiling script (new function): user_script:1: constant table overflow",
-		numbered("x = 'a%d' ", 20_000):                  "ERR Error compiling script (new function): user_script:1: constant table overflow",
-		numbered("y%d() ", 20_000):                      "ERR Error compiling script (new function): user_script:1: constant table overflow",
-		"return " + strings.Repeat("(", 1000):           "ERR Error compiling script (new function): user_script:1: chunk has too many syntax levels",
+		"return +":                                      refused + "unexpected symbol near '+'",
+		"local a = 1\nlocal = 2":                        begin + "user_script:2: '<name>' expected near '='",
+		strings.Repeat("x", MaxBody+1):                  begin + "script is larger than 2097152 bytes",
+		strings.Repeat("local a = 1 ", 300):             refused + "main function has more than 200 local variables",
+		"return {" + numbered("%d,", 20_000) + "}":      refused + "constant table overflow",
+		"return {" + numbered("-%d%%7/3,", 9_000) + "}": refused + "constant table overflow",
+		numbered("x = 'a%d' ", 20_000):                  refused + "constant table overflow",
+		numbered("y%d() ", 20_000):                      refused + "constant table overflow",
+		strings.Repeat("while false do end ", 1<<15):    refused + "main function has more than 32767 jumps",
+		"local function f(a) " + jumps + "end":          refused + "function at line 1 has more than 32767 jumps",
+		"return " + strings.Repeat("(", 1000):           refused + "chunk has too many syntax levels",
 	} {
 		if _, err := cache.Load(body, true); errorText(err) != want {
 			t.Errorf("%.40q: %q, want %q", body, errorText(err), want)

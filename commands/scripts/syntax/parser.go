@@ -14,7 +14,8 @@ const (
 	maxLocals   = 200 // of a function, at one place
 	maxUpvalues = 60  // of a function
 	maxDepth    = 8_000
-	maxFuncs    = 4_096 // in a chunk: the compiler takes 6 KB for each
+	maxJumps    = 1<<15 - 1 // of a function: the compiler gives each up to four labels, whose numbers have 17 bits
+	maxFuncs    = 4_096     // in a chunk: the compiler takes 6 KB for each
 
 	// maxLookups bounds the time of the compiler, which looks constants up in a list: 11,585 in one function, or as many steps in
 	// several. They take it about 0.5 s.
@@ -59,6 +60,7 @@ type function struct {
 	locals   []string
 	upvalues map[string]bool
 	loops    int
+	jumps    int // statements and operators that jump
 
 	constants map[constant]int // their places in the compiler's list, from 1
 	results   int              // further ones, which the compiler calculates
@@ -104,6 +106,12 @@ func (p *parser) limit(n, most int, what string) {
 		where = fmt.Sprintf("function at line %d", p.fn.line)
 	}
 	p.fail(fmt.Sprintf("%s has more than %d %s", where, most, what), 0)
+}
+
+// jump counts a statement or an operator that jumps.
+func (p *parser) jump() {
+	p.fn.jumps++
+	p.limit(p.fn.jumps, maxJumps, "jumps")
 }
 
 // use counts the time in which the compiler finds a constant of the running function.
@@ -267,6 +275,10 @@ func (p *parser) statement() (s ast.Stmt, last bool) {
 		return s
 	}
 	switch p.tok.kind {
+	case tokIf, tokWhile, tokFor, tokRepeat, tokBreak:
+		p.jump()
+	}
+	switch p.tok.kind {
 	case tokIf:
 		return p.ifStatement(line), false
 	case tokWhile:
@@ -333,6 +345,7 @@ func (p *parser) ifStatement(line int) ast.Stmt {
 		if p.tok.kind == tokElseif {
 			p.chain++
 			p.bound(0)
+			p.jump()
 			inner := &ast.IfStmt{}
 			current.Else = []ast.Stmt{inner}
 			current = inner
@@ -530,6 +543,7 @@ func (p *parser) binary(limit int) node {
 		left.depth = p.bound(operand.depth + 1)
 		switch op {
 		case tokNot:
+			p.jump()
 			left.expr = at(&ast.UnaryNotOpExpr{Expr: operand.expr}, p.lastLine)
 		case '-':
 			left.expr = at(&ast.UnaryMinusOpExpr{Expr: operand.expr}, p.lastLine)
@@ -550,8 +564,11 @@ func (p *parser) binary(limit int) node {
 		right := p.binary(o.right)
 		e, numbers := binaryExpr(op, left.expr, right.expr, p.lastLine), left.number && right.number
 		left = node{expr: e, depth: p.bound(max(left.depth, right.depth) + 1)}
-		if _, ok := e.(*ast.ArithmeticOpExpr); ok {
+		switch e.(type) {
+		case *ast.ArithmeticOpExpr:
 			left.number = p.fold(numbers)
+		case *ast.LogicalOpExpr, *ast.RelationalOpExpr:
+			p.jump()
 		}
 	}
 	p.leave()
