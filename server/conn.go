@@ -154,7 +154,7 @@ func (c *conn) greet() error {
 			return err
 		}
 	}
-	if c.server.denies(c.socket.Conn) {
+	if c.server.denies(c.socket.Conn.RemoteAddr()) {
 		c.server.rejected.Add(1)
 		return cmp.Or(c.socket.send([]byte(denied)), errDenied)
 	}

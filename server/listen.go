@@ -202,9 +202,9 @@ func closeAll(list []net.Listener) {
 	}
 }
 
-// isLocal reports whether a connection comes from this machine.
-func isLocal(nc net.Conn) bool {
-	tcp, ok := nc.RemoteAddr().(*net.TCPAddr)
+// isLocal reports whether the address of a client is on this machine.
+func isLocal(client net.Addr) bool {
+	tcp, ok := client.(*net.TCPAddr)
 	if !ok {
 		return true // a unix socket
 	}

@@ -217,20 +217,11 @@ func TestIsLocal(t *testing.T) {
 		"127.0.0.1": true, "127.9.9.9": true, "::1": true, "::ffff:127.0.0.1": true,
 		"192.0.2.1": false, "10.0.0.1": false, "2001:db8::1": false, "0.0.0.0": false,
 	} {
-		if got := isLocal(fromIP(ip)); got != want {
+		if got := isLocal(&net.TCPAddr{IP: net.ParseIP(ip)}); got != want {
 			t.Errorf("%s: %v", ip, got)
 		}
 	}
 }
-
-type peer struct {
-	net.Conn
-	addr net.Addr
-}
-
-func (p peer) RemoteAddr() net.Addr { return p.addr }
-
-func fromIP(ip string) net.Conn { return peer{addr: &net.TCPAddr{IP: net.ParseIP(ip)}} }
 
 func TestKeepAlive(t *testing.T) {
 	s := newTestServer(t, "--tcp-keepalive", "120")

@@ -4,7 +4,6 @@ import (
 	"crypto/tls"
 	"errors"
 	"net"
-	"net/netip"
 
 	"mayfly/server/config"
 	"mayfly/server/web"
@@ -17,20 +16,19 @@ var errNotServing = errors.New("the server serves no clients yet, or no more of 
 
 // Open returns the client's end of a connection that a goroutine of its own serves.
 func (b pageBackend) Open(addr string, known bool) (net.Conn, error) {
-	s := b.Server
-	if !s.started.Load() {
+	if !b.started.Load() {
 		return nil, errNotServing
 	}
 	near, far := net.Pipe()
-	c := s.register(far, origin{remote: addr, local: s.web.Addr().String(), places: s.mostClients(), inner: true, known: known})
+	c := b.register(far, origin{remote: addr, local: b.web.Addr().String(), places: b.mostClients(), inner: true, known: known})
 	if c == nil {
-		s.rejected.Add(1)
+		b.rejected.Add(1)
 		return nil, errNotServing
 	}
-	s.total.Add(1)
+	b.total.Add(1)
 	c.session.SetPage()
 	go func() {
-		defer s.serving.Done()
+		defer b.serving.Done()
 		c.run(c.serveLoop)
 	}()
 	return near, nil
@@ -40,10 +38,7 @@ func (b pageBackend) Open(addr string, known bool) (net.Conn, error) {
 func (b pageBackend) Password() string { return b.Settings().RequirePass }
 
 // Denies reports whether the protected mode refuses a client at an address.
-func (b pageBackend) Denies(addr net.Addr) bool {
-	at, err := netip.ParseAddrPort(addr.String())
-	return b.Settings().ProtectedMode && !b.PasswordSet() && (err != nil || !at.Addr().Unmap().IsLoopback())
-}
+func (b pageBackend) Denies(addr net.Addr) bool { return b.denies(addr) }
 
 func (s *Server) pageOptions(o *config.Settings) web.Options {
 	options := web.Options{Address: o.WebAddr, Hosts: o.WebHosts, ReadOnly: o.WebReadOnly}

@@ -312,7 +312,7 @@ func (s *Server) mostClients() int { return min(s.Settings().MaxClients, int(s.m
 // placesFor is how many clients may be connected so that one more is admitted from there. reserved-clients
 // of the places are for clients from this machine.
 func (s *Server) placesFor(nc net.Conn) int {
-	if isLocal(nc) {
+	if isLocal(nc.RemoteAddr()) {
 		return s.mostClients()
 	}
 	return s.mostClients() - s.Settings().ReservedClients
@@ -331,7 +331,7 @@ func (s *Server) admit(nc net.Conn, secure bool) {
 		return
 	}
 	descriptor.KeepAlive(nc, s.Settings().TCPKeepAlive)
-	if !secure && !s.denies(nc) && s.enterLoop(c) {
+	if !secure && !s.denies(nc.RemoteAddr()) && s.enterLoop(c) {
 		s.total.Add(1)
 		return
 	}
@@ -390,8 +390,8 @@ func (s *Server) register(stream net.Conn, o origin) *conn {
 
 // denies reports whether a client is refused because it comes from another machine and there is no password
 // (protected mode).
-func (s *Server) denies(nc net.Conn) bool {
-	return s.Settings().ProtectedMode && !s.PasswordSet() && !isLocal(nc)
+func (s *Server) denies(client net.Addr) bool {
+	return s.Settings().ProtectedMode && !s.PasswordSet() && !isLocal(client)
 }
 
 // refuse answers a client that there are too many. The text fits into the empty buffer of a fresh socket, so
