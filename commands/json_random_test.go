@@ -779,5 +779,6 @@ func calculated(command, value, by string) (text string, ok bool) {
 	} else {
 		x *= y
 	}
-	return jsonedit.FormatDouble(x), true
+	text, err := jsonedit.Multiply(strconv.FormatFloat(x, 'e', -1, 64), "1.0") // its spelling
+	return text, err == nil
 }

@@ -52,15 +52,15 @@ func calculate(value, by, what string, integers func(a, b int64) (int64, bool), 
 		x, _ := strconv.ParseFloat(value, 64)
 		y, _ := strconv.ParseFloat(by, 64)
 		if f := doubles(x, y); !math.IsInf(f, 0) && !math.IsNaN(f) {
-			return FormatDouble(f), nil
+			return formatDouble(f), nil
 		}
 	}
 	return "", fmt.Errorf("the %s of %s and %s is out of range", what, value, by)
 }
 
-// FormatDouble writes a double as RedisJSON does: the shortest digits, a point or an exponent always, an exponent if the
+// formatDouble writes a double as RedisJSON does: the shortest digits, a point or an exponent always, an exponent if the
 // point is more than 16 digits behind the first one or 5 before it.
-func FormatDouble(f float64) string {
+func formatDouble(f float64) string {
 	if f == 0 {
 		if math.Signbit(f) {
 			return "-0.0"
