@@ -2,6 +2,8 @@ package commands
 
 import (
 	"cmp"
+	"encoding/json"
+	"errors"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -281,19 +283,22 @@ func jsonError(err error, text string) error {
 	if !utf8.ValidString(text) {
 		return errJSONUTF8
 	}
-	message := err.Error()
-	if strings.Contains(message, "nested deeper") {
-		return errorf("ERR recursion limit exceeded: %s", message)
+	var nesting *jsondoc.NestingError
+	if errors.As(err, &nesting) {
+		return errorf("ERR recursion limit exceeded: %s", nesting)
 	}
-	for _, e := range jsonExpected {
-		if strings.HasSuffix(message, e.after) {
-			return errorf("ERR %s, expected %s", message, e.expected)
+	var syntax *json.SyntaxError
+	if errors.As(err, &syntax) {
+		for _, e := range jsonExpected {
+			if strings.HasSuffix(syntax.Error(), e.after) {
+				return errorf("ERR %s, expected %s", err, e.expected)
+			}
 		}
 	}
 	return err
 }
 
-// jsonExpected says what may stand where the reader of JSON stops.
+// jsonExpected says what may stand where the reader of JSON stops. Only the text of a json.SyntaxError says where that is.
 var jsonExpected = []struct{ after, expected string }{
 	{" after object key:value pair", "',' or '}'"},
 	{" after array element", "',' or ']'"},

@@ -236,6 +236,15 @@ func explain(text string) error {
 	return fmt.Errorf("invalid JSON: not UTF-8 at byte %d", invalidUTF8(text)+1)
 }
 
+// NestingError is the error of a text that is nested deeper than MaxNesting.
+type NestingError struct {
+	At int // the byte that begins the level too many, from 1
+}
+
+func (e *NestingError) Error() string {
+	return fmt.Sprintf("document nested deeper than %d levels at byte %d", MaxNesting, e.At)
+}
+
 // checkNesting checks the depth without recursion: megabytes of brackets would overflow the stack of a
 // recursive validator. The text need not be valid JSON. As far as the validator reads it, both see the
 // same strings and brackets.
@@ -251,7 +260,7 @@ func checkNesting(text string) error {
 			i = jsontext.StringEnd(text, i) - 1
 		case '{', '[':
 			if depth++; depth > MaxNesting {
-				return fmt.Errorf("document nested deeper than %d levels at byte %d", MaxNesting, i+1)
+				return &NestingError{At: i + 1}
 			}
 		case '}', ']':
 			depth--
@@ -260,7 +269,7 @@ func checkNesting(text string) error {
 	return nil
 }
 
-// syntaxError returns the error of a text that is not JSON: what is wrong, and at which byte, from 1.
+// syntaxError returns the error of a text that is not JSON: what is wrong, and at which byte, from 1. It wraps a json.SyntaxError.
 // It asks the standard library, since the validator does not say.
 func syntaxError(text string) error {
 	err := json.Unmarshal([]byte(text), new(json.RawMessage))
