@@ -68,7 +68,8 @@ func (c *pageClient) do(method, path, body string, headers ...string) pageAnswer
 	defer response.Body.Close()
 	text, err := io.ReadAll(response.Body)
 	must(c.t, err)
-	for name, want := range map[string]string{"Content-Security-Policy": csp, "X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer", "Cache-Control": "no-store"} {
+	for name, want := range map[string]string{"Content-Security-Policy": csp, "X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer", "Cache-Control": "no-store",
+		"Cross-Origin-Opener-Policy": "same-origin", "Cross-Origin-Resource-Policy": "same-origin"} {
 		if got := response.Header.Get(name); got != want {
 			c.t.Errorf("%s %s: %s is %q", method, path, name, got)
 		}
@@ -143,7 +144,7 @@ func TestPageWithoutPassword(t *testing.T) {
 	s, _ := startPage(t)
 	local, remote := &net.TCPAddr{IP: net.IPv6loopback, Port: 1}, &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 1}
 	b := pageBackend{s}
-	if b.Denies(local) || !b.Denies(remote) {
+	if b.Denies(local) || b.Denies(mapped{}) || !b.Denies(remote) {
 		t.Error("with protected mode")
 	}
 	must(t, s.ConfigSet([][2]string{{"protected-mode", "no"}}))
@@ -170,6 +171,12 @@ func TestPageWithoutPassword(t *testing.T) {
 		t.Errorf("with a password: %d", a.status)
 	}
 }
+
+// mapped is the address of a client of this machine on a socket of IPv6.
+type mapped struct{}
+
+func (mapped) Network() string { return "tcp" }
+func (mapped) String() string  { return "[::ffff:127.0.0.1]:1" }
 
 // otherAddress returns an IPv4 address of this machine that is not of the loopback interface, empty if there is none.
 func otherAddress(t *testing.T) string {
@@ -377,6 +384,9 @@ func TestPageForgery(t *testing.T) {
 // What a request can make the server spend is bounded.
 func TestPageBounds(t *testing.T) {
 	_, c := startPage(t)
+	if r := c.raw("GET / HTTP/1.1\r\nHost: localhost\r\nX: " + strings.Repeat("x", 32<<10) + "\r\n\r\n"); r.StatusCode != http.StatusRequestHeaderFieldsTooLarge {
+		t.Errorf("a long header: %d", r.StatusCode)
+	}
 	if a := c.post("/command", `["ECHO","`+strings.Repeat("x", 1<<20)+`"]`); a.status != http.StatusRequestEntityTooLarge {
 		t.Errorf("a long body: %d", a.status)
 	}
@@ -513,7 +523,34 @@ func TestPageConnections(t *testing.T) {
 	if r := c.raw("GET /live HTTP/1.1\r\nHost: localhost\r\n\r\n"); r.StatusCode != http.StatusServiceUnavailable {
 		t.Errorf("the seventeenth page: %d", r.StatusCode)
 	}
+	for range 40 { // they take no place of a request under way
+		nc, err := net.Dial("tcp", strings.TrimPrefix(c.base, "http://"))
+		must(t, err)
+		defer nc.Close()
+	}
 	c.expect(`{"reply":"PONG"}`, "PING")
+	for i, lines := 0, bufio.NewReader(open[0].Body); i < 6; i++ {
+		if line, err := lines.ReadString('\n'); err != nil {
+			t.Fatalf("a stream ends with %q: %v", line, err)
+		}
+	}
+}
+
+// A browser that leaves makes room for the next one.
+func TestPageLeaves(t *testing.T) {
+	_, c := startPage(t)
+	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
+	defer cancel()
+	for n := 0; n < 40; {
+		r, err := http.NewRequestWithContext(ctx, "GET", c.base+"/live", nil)
+		must(t, err)
+		response, err := c.http.Do(r)
+		must(t, err)
+		must(t, response.Body.Close())
+		if response.StatusCode == http.StatusOK { // the server may not have noticed yet that others have left
+			n++
+		}
+	}
 }
 
 // The page is live: samples come once a second, while the browser may read.
