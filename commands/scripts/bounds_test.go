@@ -112,7 +112,7 @@ var (
 		`local s, t = ("x"):rep(1e6), {} for i = 1, 1e9 do t[i] = select(2, pcall(function() assert(false, s) end)) end`,
 		`local s, t = ("x"):rep(1e6), {} for i = 1, 1e9 do t[i] = select(2, pcall(coroutine.wrap(function() error(s) end))) end`,
 		`local s, t = ("x"):rep(1e6), {} for i = 1, 1e9 do t[i] = select(2, pcall(cjson.encode_invalid_numbers, s)) end`,
-		`local c, t = {}, {} for i = 1, 7000 do c[i] = 65 end for i = 1, 1e9 do t[i] = string.char(unpack(c)) end`,
+		`local s, c, t = ("x"):rep(12e6), {}, {} for i = 1, 7000 do c[i] = 65 end for i = 1, 1e9 do t[i] = string.char(unpack(c)) end`,
 		`return string.rep("x", 1e9)`,
 		`return string.rep(string.rep("x", 1e4), 1e9)`,
 		`local s = "x" while true do s = s .. s end`,
