@@ -77,7 +77,14 @@ func newContainer(r record.Container, partitions int) *Container {
 
 // describe gives the container what a record says of it. Its tables have no trees yet for its indexes.
 func (c *Container) describe(r record.Container) {
-	c.name, c.created, c.db, c.lastDB = r.Name, r.Created, r.DB, r.LastDB
+	// A listed container keeps its name and its number for SELECT, which readers use without a lock.
+	if c.name != r.Name {
+		c.name = r.Name
+	}
+	if c.db != r.DB {
+		c.db = r.DB
+	}
+	c.created, c.lastDB = r.Created, r.LastDB
 	c.policy.Store(&r.Policy)
 	if r.Hidden != nil { // what was read has its creation in it
 		r.History = nil

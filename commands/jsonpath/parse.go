@@ -236,7 +236,7 @@ func (r *parser) nameOrAll(s *step) bool {
 	return true
 }
 
-// inName reports whether an unquoted name may hold a byte. RedisJSON has no letters beyond ASCII here.
+// inName reports whether an unquoted name may hold a byte. Letters beyond ASCII are legal, which RedisJSON refuses.
 func inName(c byte) bool {
 	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c >= utf8.RuneSelf || strings.IndexByte("-_`~+#%$^/:", c) >= 0
 }
