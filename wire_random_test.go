@@ -331,7 +331,7 @@ func written(pipeline [][]string) string {
 // are called with senseless arguments only.
 var incomparable = []string{
 	"command *", "info", "time", "lastsave", "memory *", "latency doctor", "latency histogram", // figures and lists of what exists
-	"client id", "client info", "client list", "client kill", "client help", "acl cat", "config help", "latency help", "memory help", "acl help", "module help", // what there is
+	"client id", "client info", "client list", "client kill", "client help", "acl cat", "config help", "latency help", "memory help", "acl help", "module help", // lists of what mayfly has
 	"config get", "config set", "config rewrite", "config resetstat", // options differ
 	"randomkey", "object encoding", "object refcount", "object idletime", // chance, and representation
 	"bgsave", "bgrewriteaof", "save", "shutdown", "monitor", "client pause", // act on the process
