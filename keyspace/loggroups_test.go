@@ -84,9 +84,10 @@ func TestGroupsSurviveRestarts(t *testing.T) {
 		t.Fatalf("the group has %d items: %q", n, want["mail"])
 	}
 	killed := filepath.Join(t.TempDir(), "killed")
-	if err := os.CopyFS(killed, os.DirFS(o.opt.Dir)); err != nil {
+	if err := os.Mkdir(killed, 0o700); err != nil {
 		t.Fatal(err)
 	}
+	copyFolder(t, o.opt.Dir, killed)
 	k := open(t, func(opt *Options) { opt.Dir = killed })
 	if got := k.groups("jobs"); !equalGroups(got, want) {
 		t.Errorf("after a kill: %q, want %q", got, want)

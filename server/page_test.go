@@ -499,6 +499,7 @@ func TestPageConnections(t *testing.T) {
 			_, err = io.WriteString(nc, part)
 			must(t, err)
 		}
+		c.http.CloseIdleConnections() // the server is about to close it, and a POST on it would not be sent again
 		c.expect(`{"reply":"PONG"}`, "PING")
 	}
 	var waiting []net.Conn
@@ -528,6 +529,7 @@ func TestPageConnections(t *testing.T) {
 		must(t, err)
 		defer nc.Close()
 	}
+	c.http.CloseIdleConnections()
 	c.expect(`{"reply":"PONG"}`, "PING")
 	for i, lines := 0, bufio.NewReader(open[0].Body); i < 6; i++ {
 		if line, err := lines.ReadString('\n'); err != nil {

@@ -379,7 +379,8 @@ func (l *lived) flipIn(file, text string, offset int) string {
 	})
 }
 
-// files are the files of the folder that are not empty.
+// files are the files of the folder that are not empty and that a start reads. A crash may leave others, like a manifest
+// that has not taken its name yet.
 func (l *lived) files() (names []string) {
 	l.t.Helper()
 	entries, err := os.ReadDir(l.dir)
@@ -387,7 +388,7 @@ func (l *lived) files() (names []string) {
 		l.t.Fatal(err)
 	}
 	for _, e := range entries {
-		if fi, err := e.Info(); err == nil && fi.Size() > 0 && e.Name() != "LOCK" && e.Name() != datadir.SeedName {
+		if fi, err := e.Info(); err == nil && fi.Size() > 0 && e.Name() != "LOCK" && e.Name() != datadir.SeedName && filepath.Ext(e.Name()) != ".tmp" {
 			names = append(names, e.Name())
 		}
 	}
