@@ -38,10 +38,10 @@ func beside(requests int, command, other []string) job {
 	}
 }
 
-// fillDatabase puts all ids as documents into database 0.
+// fillDatabase puts all ids as documents into database 0, as a client of RedisJSON does.
 func (s *server) fillDatabase(ctx context.Context, ids int) error {
 	return pipelined(ctx, s.addr, ids, 0, func(b []byte, i int) []byte {
-		return appendCommand(b, "DOC.PUT", "0", id(set, i), body(i, -1))
+		return appendCommand(b, "JSON.SET", id(set, i), "$", body(i, -1))
 	}, nil)
 }
 

@@ -169,7 +169,17 @@ func putDocument(x *Context, c *keyspace.Container, id string, doc *jsondoc.Docu
 		x.putDead(c, id, e)
 		return
 	}
-	x.put(c, id, keyspace.Document, doc.JSON, doc.ExpireAt(x.Now()), e)
+	x.storeDocument(c, id, doc, doc.ExpireAt(x.Now()), e)
+}
+
+// storeDocument stores a document with an end, whatever it says of one itself.
+func (x *Context) storeDocument(c *keyspace.Container, id string, doc *jsondoc.Document, expireAt int64, e eventKind) {
+	n := keyspace.Chosen
+	if doc.Compact {
+		n = keyspace.Compact
+	}
+	x.storeEncoded(c, id, keyspace.Document, doc.JSON, expireAt, n)
+	x.notify(e, c, id)
 }
 
 // putEdited stores the document that a patch has made of the target. touches reports whether the patch may have changed a

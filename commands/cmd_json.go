@@ -273,8 +273,9 @@ func parseJSONRoot(text string, maxSize int) (jsondoc.Document, error) {
 		return d, jsonError(err, text)
 	}
 	if compact := jsonedit.Compact(d.JSON); len(compact) != len(d.JSON) {
-		return jsondoc.FromValid(compact, ""), nil
+		d = jsondoc.FromValid(compact, "")
 	}
+	d.Compact = true
 	return d, nil
 }
 

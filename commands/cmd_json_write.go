@@ -5,7 +5,6 @@ import (
 	"mayfly/commands/jsonedit"
 	"mayfly/commands/redisfmt"
 	"mayfly/expiry"
-	"mayfly/keyspace"
 )
 
 func eventJSON(name string) eventKind { return eventKind{classDocument, name} }
@@ -41,7 +40,7 @@ func (d docTarget) storeJSON(x *Context, doc *jsondoc.Document, e eventKind) {
 		putDocument(x, d.container, d.id, doc, e)
 		return
 	}
-	x.put(d.container, d.id, keyspace.Document, doc.JSON, d.item.ExpireAt, e)
+	x.storeDocument(d.container, d.id, doc, d.item.ExpireAt, e)
 }
 
 // putJSON stores a whole document.

@@ -174,13 +174,18 @@ func (x *Context) put(c *keyspace.Container, id string, kind keyspace.Kind, body
 
 // store stores an item and publishes only whether it is new.
 func (x *Context) store(c *keyspace.Container, id string, kind keyspace.Kind, body string, expireAt int64) {
+	x.storeEncoded(c, id, kind, body, expireAt, keyspace.Chosen)
+}
+
+// storeEncoded is store for an item whose encoding is known.
+func (x *Context) storeEncoded(c *keyspace.Container, id string, kind keyspace.Kind, body string, expireAt int64, n keyspace.Encoding) {
 	x.work += int64(len(body))
 	if x.Engine.Broker.channelsFor(eventNew) == 0 {
-		x.Tx.Put(c, id, kind, body, expireAt)
+		x.Tx.PutEncoded(c, id, kind, body, expireAt, n)
 		return
 	}
 	_, found := x.Tx.Get(c, id)
-	x.Tx.Put(c, id, kind, body, expireAt)
+	x.Tx.PutEncoded(c, id, kind, body, expireAt, n)
 	if !found {
 		x.notify(eventNew, c, id)
 	}

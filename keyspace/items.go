@@ -104,6 +104,11 @@ func (tx *Tx) Memory(c *Container, id string) (int64, bool) {
 // A large body is copied, unless it was prepared or is the one that Get has returned of this item: then only the header
 // is written, in memory and to the journal.
 func (tx *Tx) Put(c *Container, id string, kind Kind, body string, expireAt int64) Item {
+	return tx.PutEncoded(c, id, kind, body, expireAt, record.Chosen)
+}
+
+// PutEncoded is Put and SetEncoding, at the cost of one of them. Chosen keeps the encoding of a body that was there.
+func (tx *Tx) PutEncoded(c *Container, id string, kind Kind, body string, expireAt int64, n Encoding) Item {
 	p := tx.partition(id)
 	h, e := tx.lookup(p, c, id)
 	t := c.tables[p.Number]
@@ -131,6 +136,9 @@ func (tx *Tx) Put(c *Container, id string, kind Kind, body string, expireAt int6
 		if k := tx.ks.evictor.Tracker(); k != nil {
 			tx.touch(k, t, h, e)
 		}
+	}
+	if n != record.Chosen {
+		e.SetEncoding(n)
 	}
 	t.NoteDue(it.TS, expireAt)
 	tx.alert(p, c, id)

@@ -39,6 +39,9 @@ type Document struct {
 	TTL    expiry.TTL // of the root member ttl; Absent if there is none that counts
 	TTLErr error      // why the root member ttl does not count; nil if it counts or is absent
 
+	// Compact says that JSON is as JSON.GET shows it. The caller of Parse finds that out; false says nothing.
+	Compact bool
+
 	// Deadline is what the document says in the member that its container names as the deadline. Nil if the container
 	// names none, or the deadline was not read: see [Document.ReadDeadline].
 	Deadline *Deadline
