@@ -64,6 +64,7 @@ type conn struct {
 	progress int           // of received and executed when the deadline began
 	stalling atomic.Bool   // a half-read command is waited for
 	rested   bool          // in a loop: commands are left for the next turn
+	served   uint64        // in a loop: the number of the last turn that served it
 	deadline bool          // the socket has a read deadline
 	since    time.Duration // in a loop: when the deadline began, as clock.Monotonic says
 }

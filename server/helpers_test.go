@@ -33,6 +33,7 @@ type fakeEngine struct {
 	wait     func(keyspace.LSN) error
 	paused   func(args []string) <-chan struct{}
 	slow     string // a command that a loop defers, and that needs a turn
+	deadline time.Duration
 
 	mu         sync.Mutex // protects what follows
 	values     map[string]string
@@ -60,7 +61,7 @@ func (e *fakeEngine) CommitNow(lsn keyspace.LSN, _ time.Duration) error { return
 
 func (e *fakeEngine) Leaders(*commands.Session) forward.Leaders { return nil }
 
-func (e *fakeEngine) Deadline(time.Duration) time.Duration { return 0 }
+func (e *fakeEngine) Deadline(time.Duration) time.Duration { return e.deadline }
 
 func (e *fakeEngine) Wait(lsn keyspace.LSN, _ time.Duration) error {
 	e.mu.Lock()

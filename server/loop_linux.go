@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"mayfly/expiry/clock"
+	"mayfly/server/descriptor"
 	"mayfly/server/resp"
 
 	"golang.org/x/sys/unix"
@@ -21,7 +22,8 @@ import (
 //  2. Read once from each of them, until some tens of whole commands are there. Prefetch what these will
 //     look up, side by side.
 //  3. Execute them and render the replies, all into one batch. Go on with 2 and the next clients.
-//  4. Wait until all that the replies report is committed: one group commit for the whole turn.
+//  4. Wait until all that the replies report is committed: one group commit for the whole turn. In a cluster, ask the
+//     system once more before that: see gather.
 //  5. Write each client's replies with one system call.
 //
 // A client with a long pipeline executes a part of it in each turn: see [turnBudget].
@@ -38,16 +40,15 @@ import (
 // Go's network poller does not watch the descriptors of a loop. It would wake threads for nothing.
 type loop struct {
 	server  *Server
-	epoll   int
-	wakeFD  int // an eventfd
+	poller  *descriptor.Poller
 	clients atomic.Int64
 	conns   []*conn // by descriptor
-	events  [256]unix.EpollEvent
 
 	turn
 
-	due time.Duration // when to look for silent clients; 0: never
-	now time.Duration // at the beginning of the turn, as clock.Monotonic says
+	number uint64        // of the turn
+	due    time.Duration // when to look for silent clients; 0: never
+	now    time.Duration // at the beginning of the turn, as clock.Monotonic says
 
 	mu      sync.Mutex    // protects what follows
 	added   []*conn       // that enter the loop
@@ -56,6 +57,9 @@ type loop struct {
 	halting bool          // end all connections, then the loop
 	halted  bool
 }
+
+// gatherTime is how long a turn lasts in which the loop still looks for more clients before a commit of the cluster.
+const gatherTime = 4 * time.Millisecond
 
 // sweepInterval is the least time between two looks for silent clients.
 const sweepInterval = 10 * time.Millisecond
@@ -79,25 +83,12 @@ func newLoops(s *Server, n int) []*loop {
 	return loops
 }
 
-func newLoop(s *Server) (_ *loop, err error) {
-	l := &loop{server: s, turn: turn{pipe: pipeline{limit: fullTurn}}}
-	if l.epoll, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC); err != nil {
-		return nil, os.NewSyscallError("epoll_create1", err)
+func newLoop(s *Server) (*loop, error) {
+	poller, err := descriptor.NewPoller()
+	if err != nil {
+		return nil, err
 	}
-	if l.wakeFD, err = unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK); err == nil {
-		err = l.watch(l.wakeFD)
-		if err == nil {
-			return l, nil
-		}
-		_ = unix.Close(l.wakeFD) // never used
-	}
-	_ = unix.Close(l.epoll) // never used
-	return nil, os.NewSyscallError("eventfd", err)
-}
-
-// watch adds a descriptor to those that epoll reports when there is something to read.
-func (l *loop) watch(fd int) error {
-	return unix.EpollCtl(l.epoll, unix.EPOLL_CTL_ADD, fd, &unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(fd)})
+	return &loop{server: s, poller: poller, turn: turn{pipe: pipeline{limit: fullTurn}}}, nil
 }
 
 // enterLoop moves a new connection into the loop that has the fewest. It reports false if it cannot. Any
@@ -151,38 +142,24 @@ func (l *loop) halt() {
 
 // wakeLocked wakes the loop. l.mu must be held.
 func (l *loop) wakeLocked() {
-	if l.halted {
-		return
+	if !l.halted {
+		l.poller.Wake()
 	}
-	one := [8]byte{7: 1}                // not 0 in either byte order
-	_, _ = unix.Write(l.wakeFD, one[:]) // fails only if very many wakes are pending
 }
 
 // run serves turns until the loop is halted.
 func (l *loop) run() {
 	for {
-		n := l.wait()
+		events := l.wait()
 		l.now = clock.Monotonic()
 		if l.now-l.committed > longBlock {
 			l.blocked = 0
 		}
 		rested := l.takeRested()
-		woken := false
-		for i := range l.events[:n] {
-			fd := int(l.events[i].Fd)
-			if fd == l.wakeFD {
-				woken = true
-				continue
-			}
-			if c := l.conns[fd]; c != nil {
-				l.receive(c, l.events[i].Events)
-			}
-			if len(l.queue) >= prefetchDepth {
-				l.executeReady()
-			}
-		}
-		l.executeReady()
+		l.number++
+		woken, _ := l.serveEvents(events)
 		l.resume(rested)
+		woken = l.gather() || woken
 		l.flush()
 		l.countTraffic()
 		if woken && !l.handleWake() {
@@ -194,9 +171,40 @@ func (l *loop) run() {
 	}
 }
 
-// wait waits until clients have sent something, or the loop is woken, or silent clients are due. It returns
-// the number of events.
-func (l *loop) wait() int {
+// serveEvents serves clients that have sent something, but none twice in a turn. woken says that the loop was woken, more that
+// there was such a client.
+func (l *loop) serveEvents(events []unix.EpollEvent) (woken, more bool) {
+	for i := range events {
+		fd := int(events[i].Fd)
+		if l.poller.IsWake(fd) {
+			woken = true
+			continue
+		}
+		if c := l.conns[fd]; c != nil && c.served != l.number {
+			more = true
+			l.receive(c, events[i].Events)
+		}
+		if len(l.queue) >= prefetchDepth {
+			l.executeReady()
+		}
+	}
+	l.executeReady()
+	return woken, more
+}
+
+// gather serves clients that have sent something since the turn began, if the turn has to wait for a commit of the cluster. That
+// takes some ms, for many commands hardly more than for few. gather reports whether the loop was woken.
+func (l *loop) gather() (woken bool) {
+	for more := true; more && l.pipe.lsn > 0 && l.server.engine.Deadline(0) > 0 && clock.Monotonic()-l.now < gatherTime; {
+		var again bool
+		again, more = l.serveEvents(l.poller.Wait(0))
+		woken = woken || again
+	}
+	return woken
+}
+
+// wait waits until clients have sent something, or the loop is woken, or silent clients are due.
+func (l *loop) wait() []unix.EpollEvent {
 	timeout := -1 // ms
 	if len(l.rested) > 0 {
 		timeout = 0
@@ -204,17 +212,12 @@ func (l *loop) wait() int {
 		timeout = int(max(l.due-clock.Monotonic()+time.Millisecond-1, 0) / time.Millisecond)
 	}
 	// A first call that does not wait, and so bypasses Go's scheduler, rarely finds an event.
-	n, err := unix.EpollWait(l.epoll, l.events[:], timeout)
-	if err != nil && err != unix.EINTR {
-		panic(os.NewSyscallError("epoll_wait", err)) // only for mistakes of ours
-	}
-	return max(n, 0)
+	return l.poller.Wait(timeout)
 }
 
 // handleWake does what other goroutines have asked for. It reports false if the loop ends.
 func (l *loop) handleWake() bool {
-	var count [8]byte
-	_, _ = unix.Read(l.wakeFD, count[:]) // resets it
+	l.poller.Reset()
 	l.mu.Lock()
 	added, timeout, halting := l.added, l.timeout, l.halting
 	if l.recheck {
@@ -239,8 +242,7 @@ func (l *loop) handleWake() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.halted = true
-	_ = unix.Close(l.wakeFD) // not used any more
-	_ = unix.Close(l.epoll)  // likewise
+	l.poller.Close()
 	return false
 }
 
@@ -253,7 +255,7 @@ func (l *loop) add(c *conn) {
 	c.session.OnLoop = true
 	c.since = l.now
 	l.scheduleSweep(c)
-	if err := l.watch(c.fd); err != nil {
+	if err := l.poller.Add(c.fd); err != nil {
 		l.end(c, os.NewSyscallError("epoll_ctl", err))
 	}
 }
@@ -359,7 +361,7 @@ func (l *loop) handOff(c *conn, own *pipeline, first handOff) {
 func (l *loop) remove(c *conn) {
 	l.conns[c.fd] = nil
 	l.clients.Add(-1)
-	_ = unix.EpollCtl(l.epoll, unix.EPOLL_CTL_DEL, c.fd, nil) // fails if it is not watched yet
+	l.poller.Remove(c.fd)
 	c.loop = nil
 }
 

@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -342,6 +343,48 @@ func TestTurnCommitsOnce(t *testing.T) {
 	}
 	if n := e.waited(); n != 1 {
 		t.Errorf("waited %d times for %d clients", n, clients)
+	}
+}
+
+// In a cluster a commit serves also the clients that send while the turn runs, if the turn is short.
+func TestTurnGathers(t *testing.T) {
+	for name, tt := range map[string]struct {
+		deadline time.Duration
+		want     int
+	}{"single node": {0, 2}, "cluster": {time.Hour, 1}} {
+		t.Run(name, func(t *testing.T) {
+			e := newFakeEngine()
+			e.deadline = tt.deadline
+			var other *client
+			e.commands = map[string]func(*commands.Session, []string) commands.Reply{
+				"MEET": func(*commands.Session, []string) commands.Reply {
+					other.send(command("SET", "b", "1"))
+					return commands.OK
+				},
+			}
+			address := newTestServer(t, "--io-threads", "1").run(t, e, nil)
+			first := dial(t, address)
+			other = dial(t, address)
+			for _, c := range []*client{first, other} {
+				c.send("PING\r\n")
+				c.expect("+PONG\r\n")
+			}
+			var commits []int
+			for range 100 {
+				before := e.waited()
+				first.send(command("SET", "a", "1") + command("MEET"))
+				first.expect("+OK\r\n+OK\r\n")
+				other.expect("+OK\r\n")
+				n := e.waited() - before
+				if n == tt.want && n == 1 {
+					return // once is enough: a slow machine makes turns long
+				}
+				commits = append(commits, n)
+			}
+			if slices.ContainsFunc(commits, func(n int) bool { return n != tt.want }) {
+				t.Errorf("the two clients had %v commits, not %d", commits, tt.want)
+			}
+		})
 	}
 }
 

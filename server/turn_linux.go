@@ -206,6 +206,7 @@ func (l *loop) prefetch() {
 // serve executes what a client has sent.
 func (l *loop) serve(r *readyConn) {
 	c := r.c
+	c.served = l.number
 	l.spans = append(l.spans, replySpan{c, len(l.pipe.marks), len(l.pipe.out)})
 	if !c.contain(func() {
 		c.session.ResetTimer()
