@@ -1,6 +1,7 @@
 package keyspace
 
 import (
+	"math"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -16,6 +17,9 @@ import (
 
 // Databases is the number of containers "0", "1", … that exist from the start (SELECT).
 const Databases = dbnum.First
+
+// DefaultMaxContainers is the limit on containers until [Keyspace.SetMaxContainers].
+const DefaultMaxContainers = 100_000
 
 // catalogue is the set of containers. It is read while any partition is locked and changed while all are.
 type catalogue struct {
@@ -357,4 +361,53 @@ func (c *Container) record() record.Container {
 		return r
 	}
 	return r.WithHistory(c.history.Load())
+}
+
+// SetMaxContainers limits the containers besides the databases 0 to 15; 0: no limit. It concerns new ones only.
+func (ks *Keyspace) SetMaxContainers(n int) { ks.maxContainers.Store(int64(n)) }
+
+// ContainersFull reports whether no more containers may be made, and the limit.
+func (tx *Tx) ContainersFull() (limit int, full bool) {
+	limit = int(tx.ks.maxContainers.Load())
+	tx.readCatalogue(func(cat *catalogue) { full = limit > 0 && len(cat.List())-Databases >= limit })
+	return limit, full
+}
+
+// FlushAll empties all containers. Empty ones cost nothing; each of the others costs some microseconds, however many
+// items it has. All change at one moment, so the locks are held until the last one. It needs BeginAll.
+func (tx *Tx) FlushAll() {
+	for _, t := range tx.ks.tables.Some(nil, 0, math.MaxInt) {
+		if !t.Gone() && t.C.hidden == nil {
+			tx.Flush(t.C) // which detaches its other tables too
+		}
+	}
+}
+
+// Etag returns the version of the container's settings. It changes with them and is never used twice.
+func (c *Container) Etag() uint64 { return c.history.Load().Etag }
+
+// History returns the newest changes of a container, oldest first: at least one. The slice does not change.
+func (tx *Tx) History(c *Container) (entries []expiry.HistoryEntry) {
+	tx.readCatalogue(func(*catalogue) { entries = c.history.Load().Entries })
+	return entries
+}
+
+// setHistory replaces the history of a container, which may be listed.
+func (cat *catalogue) setHistory(c *Container, h *record.History) {
+	if c.aside != nil || cat.ByName[c.name] == c {
+		cat.AddMemory(h.Memory - c.history.Load().Memory)
+	}
+	c.history.Store(h)
+	c.retention = h.Retention
+}
+
+// addHistory adds an entry for the policy that the container has now. A change of settings gives it a new etag. The
+// caller notes the container before, and records it afterwards.
+func (tx *Tx) addHistory(c *Container, e expiry.HistoryEntry) {
+	before := c.history.Load()
+	e.At, e.Policy, e.Etag, e.By = tx.now, *c.Policy(), before.Etag, tx.By
+	if e.What != expiry.Flushed && e.What != expiry.Swapped {
+		e.Etag = tx.ks.partitions[0].NextVersion()
+	}
+	tx.ks.catalogue.setHistory(c, before.With(e))
 }
