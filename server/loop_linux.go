@@ -196,9 +196,8 @@ func (l *loop) serveEvents(events []unix.EpollEvent) (woken, more bool) {
 // takes some ms, for many commands hardly more than for few. gather reports whether the loop was woken.
 func (l *loop) gather() (woken bool) {
 	for more := true; more && l.pipe.lsn > 0 && l.server.engine.Deadline(0) > 0 && clock.Monotonic()-l.now < gatherTime; {
-		var again bool
-		again, more = l.serveEvents(l.poller.Wait(0))
-		woken = woken || again
+		again, others := l.serveEvents(l.poller.Wait(0))
+		woken, more = woken || again, others
 	}
 	return woken
 }
