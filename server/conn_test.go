@@ -131,7 +131,7 @@ func TestLargeReplies(t *testing.T) {
 }
 
 func TestIdleClientsAreDisconnected(t *testing.T) {
-	s := impatientServer(t, 300*time.Millisecond) // time enough for a PING
+	s := impatientServer(t, 2*time.Second) // time enough for a PING on a busy machine
 	c := dial(t, s.run(t, newFakeEngine(), nil))
 	c.send("PING\r\n")
 	c.expect("+PONG\r\n")

@@ -4,7 +4,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/rs/zerolog"
 )
@@ -44,11 +43,8 @@ func TestHTTPRequest(t *testing.T) {
 			t.Errorf("%q is answered with %q", request, got)
 		}
 	}
-	deadline := time.Now().Add(5 * time.Second)
-	for !strings.Contains(log.String(), "a client sent a request in HTTP") && time.Now().Before(deadline) {
-		time.Sleep(time.Millisecond)
-	}
-	if text := log.String(); !strings.Contains(text, "a client sent a request in HTTP") || strings.Contains(text, "attack") {
+	eventually(t, "the log tells of it", func() bool { return strings.Contains(log.String(), "a client sent a request in HTTP") })
+	if text := log.String(); strings.Contains(text, "attack") {
 		t.Errorf("the log says %s", text)
 	}
 	if len(e.history()) > 0 {

@@ -4,6 +4,8 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
+	"fmt"
+	"math/rand/v2"
 	"net"
 	"os"
 	"path/filepath"
@@ -18,15 +20,20 @@ import (
 	"mayfly/server/descriptor"
 )
 
-// freePort is an unused port of the loopback interface.
+// freePort is an unused port of the loopback interface. It is below those from which connections are made: no other process gets it
+// before it is used.
 func freePort(t testing.TB) int {
 	t.Helper()
-	ln, err := net.Listen("tcp4", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	for range 100 {
+		ln, err := net.Listen("tcp4", fmt.Sprint("127.0.0.1:", 10_000+rand.IntN(20_000)))
+		if err != nil {
+			continue
+		}
+		defer closeAll([]net.Listener{ln})
+		return ln.Addr().(*net.TCPAddr).Port
 	}
-	defer closeAll([]net.Listener{ln})
-	return ln.Addr().(*net.TCPAddr).Port
+	t.Fatal("no port is free")
+	return 0
 }
 
 func TestListenTCP(t *testing.T) {

@@ -140,7 +140,7 @@ func (v *victim) proc(file string) []string {
 	return append(strings.Fields(string(content)), make([]string, 20)...)
 }
 
-// answers reports whether the victim answers a new client within a second.
+// answers reports whether the victim answers a new client.
 func (v *victim) answers(config *tls.Config) bool {
 	nc, err := net.Dial("tcp", v.address)
 	if err != nil {
@@ -150,7 +150,7 @@ func (v *victim) answers(config *tls.Config) bool {
 	if config != nil {
 		nc = tls.Client(nc, config)
 	}
-	must(v.t, nc.SetDeadline(time.Now().Add(time.Second)))
+	must(v.t, nc.SetDeadline(time.Now().Add(testTimeout)))
 	if _, err := nc.Write([]byte("PING\r\n")); err != nil {
 		return false
 	}

@@ -112,11 +112,14 @@ func (c client) awaitClosed(t *testing.T) {
 	}
 }
 
-// impatient returns a way to connect to a server that waits for little.
-func impatient(t *testing.T, b Backend) (dial func() client) {
+// impatient are the times of a server that waits for little. A busy machine does within them what takes no time.
+var impatient = times{read: time.Second, answer: time.Second, idle: time.Hour}
+
+// serve returns a way to connect to a server.
+func serve(t *testing.T, b Backend, waits times) (dial func() client) {
 	t.Helper()
 	l := &pipes{make(chan net.Conn), t.Context()}
-	s := newServer(l, Options{Address: "127.0.0.1:8379"}, b, times{read: 50 * time.Millisecond, answer: 50 * time.Millisecond, idle: time.Hour})
+	s := newServer(l, Options{Address: "127.0.0.1:8379"}, b, waits)
 	go s.serve(zerolog.Nop())
 	t.Cleanup(s.Close)
 	return func() client {
@@ -152,7 +155,7 @@ func ends(t *testing.T, nc net.Conn) {
 
 // A client that sends its request slowly, takes no answer or stops to read the stream is cut off.
 func TestSlowClients(t *testing.T) {
-	dial := impatient(t, fakeBackend{})
+	dial := serve(t, fakeBackend{}, impatient)
 	for _, request := range []string{"GET / HTTP/1.1\r\nHo", "POST /command HTTP/1.1\r\nHost: localhost\r\nSec-Fetch-Site: same-origin\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n[\"PI"} {
 		nc := dial()
 		_, err := io.WriteString(nc, request)
@@ -182,7 +185,7 @@ func TestSlowClients(t *testing.T) {
 // The stream ends when the protected mode comes to refuse its browser: the password has been removed.
 func TestLiveInProtectedMode(t *testing.T) {
 	var denies atomic.Bool
-	nc := impatient(t, fakeBackend{denies: &denies})()
+	nc := serve(t, fakeBackend{denies: &denies}, usualTimes)()
 	_, err := io.WriteString(nc, "GET /live HTTP/1.1\r\nHost: localhost\r\n\r\n")
 	check(t, err)
 	response, err := http.ReadResponse(bufio.NewReader(nc), nil)
@@ -199,11 +202,11 @@ func TestLiveInProtectedMode(t *testing.T) {
 
 // A command that takes too long answers, and so does one whose connection ends.
 func TestSlowCommands(t *testing.T) {
-	for want, serve := range map[string]func(net.Conn){
+	for want, backend := range map[string]func(net.Conn){
 		`{"error":"ERR the command takes too long for the page: use redis-cli"}`: func(nc net.Conn) { _, _ = io.Copy(io.Discard, nc) },
 		`{"error":"ERR the server has ended the connection"}`:                    func(nc net.Conn) { _, _ = nc.Read(make([]byte, 1)); _ = nc.Close() },
 	} {
-		nc := impatient(t, fakeBackend{serve: serve})()
+		nc := serve(t, fakeBackend{serve: backend}, impatient)()
 		_, err := io.WriteString(nc, "POST /command HTTP/1.1\r\nHost: localhost\r\nSec-Fetch-Site: same-origin\r\nContent-Type: application/json\r\nContent-Length: 8\r\n\r\n[\"PING\"]")
 		check(t, err)
 		response, err := http.ReadResponse(bufio.NewReader(nc), nil)
@@ -217,7 +220,7 @@ func TestSlowCommands(t *testing.T) {
 // A reply that is too long is not read to its end.
 func TestLongReply(t *testing.T) {
 	read := make(chan int, 1)
-	nc := impatient(t, fakeBackend{serve: func(nc net.Conn) {
+	nc := serve(t, fakeBackend{serve: func(nc net.Conn) {
 		_, _ = nc.Read(make([]byte, 1<<10))
 		total, part := 0, make([]byte, 1<<16)
 		_, err := io.WriteString(nc, "$16777216\r\n")
@@ -225,7 +228,7 @@ func TestLongReply(t *testing.T) {
 			_, err = nc.Write(part)
 		}
 		read <- total
-	}})()
+	}}, usualTimes)()
 	_, err := io.WriteString(nc, "POST /command HTTP/1.1\r\nHost: localhost\r\nSec-Fetch-Site: same-origin\r\nContent-Type: application/json\r\nContent-Length: 8\r\n\r\n[\"PING\"]")
 	check(t, err)
 	response, err := http.ReadResponse(bufio.NewReader(nc), nil)
@@ -252,7 +255,7 @@ func TestAbandonedCommand(t *testing.T) {
 	check(t, near.Close())
 	select {
 	case <-ended:
-	case <-time.After(testTimeout / 3):
+	case <-time.After(2 * testTimeout / 3): // less than usualTimes.answer, which would end it too
 		t.Error("the command goes on")
 	}
 }
