@@ -61,7 +61,7 @@ func TestBuntdbReadsWhatAKillLeaves(t *testing.T) {
 		var wg sync.WaitGroup
 		for w := range clients {
 			wg.Go(func() {
-				c := redis.NewClient(&redis.Options{Addr: "127.0.0.1:" + p.port, MaxRetries: -1, PoolSize: 1})
+				c := redis.NewClient(&redis.Options{Addr: "127.0.0.1:" + p.port, MaxRetries: -1, PoolSize: 1, ReadTimeout: patience})
 				defer c.Close()
 				for n := kill*1_000_000 + 1; ; n++ {
 					id := n % ids

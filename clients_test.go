@@ -72,6 +72,7 @@ func TestGoRedis(t *testing.T) {
 			t.Run(fmt.Sprintf("RESP%d/%s", protocol, tt.name), func(t *testing.T) {
 				c := redis.NewClient(&redis.Options{
 					Addr: "127.0.0.1:" + p.port, Password: "secret", Protocol: protocol, DB: 9, ClientName: "the-tests", MaxRetries: -1,
+					ReadTimeout: patience,
 				})
 				defer c.Close()
 				if err := c.FlushAll(t.Context()).Err(); err != nil {

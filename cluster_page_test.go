@@ -13,7 +13,7 @@ func TestClusterPage(t *testing.T) {
 	c := startNodes(t, 3)
 	leader := c.leader()
 	follower := c.others(leader)[0]
-	addr := "127.0.0.1:" + listenPort(t)
+	addr := "127.0.0.1:" + freePort(t)
 	follower.terminate()
 	follower.env = append(follower.env, "MAYFLY_WEB_ADDR="+addr)
 	follower.start()

@@ -41,7 +41,7 @@ func (h *heard) has(text string) bool { return slices.Contains(h.all(), text) }
 // listen subscribes at a node, over a connection of its own, and returns what it hears: the payloads.
 func (n *node) listen(name string, subscribe func(context.Context, *redis.PubSub) error) *heard {
 	n.t.Helper()
-	client := redis.NewClient(&redis.Options{Addr: n.client, MaxRetries: -1})
+	client := redis.NewClient(&redis.Options{Addr: n.client, MaxRetries: -1, ReadTimeout: patience})
 	sub := client.Subscribe(n.t.Context())
 	n.t.Cleanup(func() { sub.Close(); client.Close() })
 	if err := subscribe(n.t.Context(), sub); err != nil {

@@ -345,7 +345,7 @@ func startRealCluster(t *testing.T) *shaped {
 	t.Helper()
 	var ports, buses []string
 	for range 3 {
-		port, bus := listenPort(t), listenPort(t)
+		port, bus := freePort(t), freePort(t)
 		startReal(t, port, "--port", port, "--cluster-port", bus, "--cluster-enabled", "yes", "--cluster-node-timeout", "5000", "--save", "", "--repl-diskless-sync-delay", "0")
 		ports, buses = append(ports, port), append(buses, bus)
 	}
@@ -395,15 +395,15 @@ func startRealCluster(t *testing.T) *shaped {
 // startRealSentinels starts a master with two replicas and three Sentinels, as many as our nodes.
 func startRealSentinels(t *testing.T) *shaped {
 	t.Helper()
-	master := listenPort(t)
+	master := freePort(t)
 	startReal(t, master, "--port", master, "--save", "", "--repl-diskless-sync-delay", "0")
 	for range 2 {
-		port := listenPort(t)
+		port := freePort(t)
 		startReal(t, port, "--port", port, "--save", "", "--replicaof", "127.0.0.1", master)
 	}
 	var sentinels []string
 	for range 3 {
-		port := listenPort(t)
+		port := freePort(t)
 		conf := writeFile(t, "sentinel.conf", fmt.Sprintf("port %s\nsentinel monitor mymaster 127.0.0.1 %s 2\n", port, master))
 		startReal(t, port, conf, "--sentinel", "--dir", filepath.Dir(conf))
 		sentinels = append(sentinels, port)

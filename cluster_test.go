@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -94,32 +93,12 @@ func (c *nodes) add() *node {
 	if c.network != nil {
 		host = c.network.Addr(n.number)
 	} else {
-		ports = []string{listenPort(c.t), listenPort(c.t)}
+		ports = []string{freePort(c.t), freePort(c.t)}
 	}
 	n.client, n.peer = net.JoinHostPort(host, ports[0]), net.JoinHostPort(host, ports[1])
 	c.all = append(c.all, n)
 	c.t.Cleanup(n.discard)
 	return n
-}
-
-// listenPort gives a TCP port on which no process listens, below those from which connections are made: a process that is started
-// again finds it free.
-func listenPort(t *testing.T) string {
-	t.Helper()
-	for range 100 {
-		ln, err := net.Listen("tcp", fmt.Sprint("127.0.0.1:", 10_000+rand.IntN(20_000)))
-		if err != nil {
-			continue
-		}
-		defer ln.Close()
-		_, port, err := net.SplitHostPort(ln.Addr().String())
-		if err != nil {
-			t.Fatal(err)
-		}
-		return port
-	}
-	t.Fatal("no port is free")
-	return ""
 }
 
 // peers returns the option cluster-peers with all nodes.

@@ -108,7 +108,7 @@ func (w *execWorker) databases() (a, b int) { return 4 + 2*w.number, 5 + 2*w.num
 // work runs transactions until the server is gone.
 func (w *execWorker) work(port string) {
 	ctx := w.t.Context()
-	c := redis.NewClient(&redis.Options{Addr: "127.0.0.1:" + port, MaxRetries: -1, PoolSize: 1})
+	c := redis.NewClient(&redis.Options{Addr: "127.0.0.1:" + port, MaxRetries: -1, PoolSize: 1, ReadTimeout: patience})
 	defer c.Close()
 	for {
 		w.sent++

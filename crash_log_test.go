@@ -137,7 +137,7 @@ const dyingBatch = 200
 
 // write puts items at a rate a second until the server is gone.
 func (l *logDrill) write(port string, r *rand.Rand, rate int) {
-	c := redis.NewClient(&redis.Options{Addr: "127.0.0.1:" + port, MaxRetries: -1})
+	c := redis.NewClient(&redis.Options{Addr: "127.0.0.1:" + port, MaxRetries: -1, ReadTimeout: patience})
 	defer c.Close()
 	pause := time.NewTicker(time.Second * dyingBatch / time.Duration(rate))
 	defer pause.Stop()
@@ -185,7 +185,7 @@ func (l *logDrill) write(port string, r *rand.Rand, rate int) {
 
 // consume reads the log from its end on until the server is gone.
 func (l *logDrill) consume(port string) {
-	c := redis.NewClient(&redis.Options{Addr: "127.0.0.1:" + port, MaxRetries: -1})
+	c := redis.NewClient(&redis.Options{Addr: "127.0.0.1:" + port, MaxRetries: -1, ReadTimeout: patience})
 	defer c.Close()
 	last := "-"
 	for {

@@ -111,7 +111,7 @@ func matching(t *testing.T, dir, pattern string) int {
 // foldAndCompact has checkpoints made and files compacted, one after the other, until the server is
 // gone.
 func foldAndCompact(t *testing.T, port string) {
-	c := redis.NewClient(&redis.Options{Addr: "127.0.0.1:" + port, MaxRetries: -1})
+	c := redis.NewClient(&redis.Options{Addr: "127.0.0.1:" + port, MaxRetries: -1, ReadTimeout: patience})
 	defer c.Close()
 	for n := 0; ; n++ {
 		name := [...]string{"SAVE", "COMPACT", "BGSAVE"}[n%3]
@@ -290,7 +290,7 @@ func (w *crashWorker) add(u *unit, write func() crashWrite) {
 
 // work writes until the server is gone.
 func (w *crashWorker) work(port string) {
-	c := redis.NewClient(&redis.Options{Addr: "127.0.0.1:" + port, Protocol: w.protocol, MaxRetries: -1})
+	c := redis.NewClient(&redis.Options{Addr: "127.0.0.1:" + port, Protocol: w.protocol, MaxRetries: -1, ReadTimeout: patience})
 	defer c.Close()
 	for w.step(c) == nil {
 	}

@@ -63,7 +63,7 @@ func (b *builder) serve(container string, args ...string) (client *redis.Client,
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
-	client = redis.NewClient(&redis.Options{Addr: "127.0.0.1:" + port, MaxRetries: -1, DialerRetries: 1})
+	client = redis.NewClient(&redis.Options{Addr: "127.0.0.1:" + port, MaxRetries: -1, DialerRetries: 1, ReadTimeout: patience})
 	b.t.Cleanup(func() { _ = client.Close() })
 	stop = func() {
 		b.t.Helper()

@@ -230,7 +230,7 @@ func playPods(t *testing.T, set *manifest, nodes int) {
 			t.Fatal(err)
 		}
 		t.Cleanup(p.discard)
-		client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:" + port, Password: "secret"})
+		client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:" + port, Password: "secret", ReadTimeout: patience})
 		t.Cleanup(func() { _ = client.Close() })
 		clients, health = append(clients, client), append(health, metrics)
 	}

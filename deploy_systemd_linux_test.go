@@ -82,7 +82,7 @@ func TestDeployUnitRuns(t *testing.T) {
 	if got := systemd.next(); !strings.HasPrefix(got, "READY=1\n") {
 		t.Fatalf("systemd is told %q", got)
 	}
-	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:" + port, Password: "secret"})
+	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:" + port, Password: "secret", ReadTimeout: patience})
 	defer client.Close()
 	ctx := t.Context()
 	for _, command := range [][]any{

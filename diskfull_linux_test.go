@@ -152,7 +152,7 @@ func TestClientsShareFsyncs(t *testing.T) {
 	before := journalFigures(t, p.client())
 	var all sync.WaitGroup
 	for n := range clients {
-		c := redis.NewClient(&redis.Options{Addr: "127.0.0.1:" + p.port, MaxRetries: -1, PoolSize: 1})
+		c := redis.NewClient(&redis.Options{Addr: "127.0.0.1:" + p.port, MaxRetries: -1, PoolSize: 1, ReadTimeout: patience})
 		defer c.Close()
 		all.Go(func() {
 			for i := range each {

@@ -643,7 +643,7 @@ func TestProtectedMode(t *testing.T) {
 	}
 
 	outside := func(password string) error {
-		c := redis.NewClient(&redis.Options{Addr: net.JoinHostPort(address, p.port), Password: password, MaxRetries: -1})
+		c := redis.NewClient(&redis.Options{Addr: net.JoinHostPort(address, p.port), Password: password, MaxRetries: -1, ReadTimeout: patience})
 		defer c.Close()
 		return c.Ping(t.Context()).Err()
 	}

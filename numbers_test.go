@@ -40,6 +40,7 @@ func TestNumbersForClients(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		options.ReadTimeout = patience
 		c := redis.NewClient(options)
 		defer c.Close()
 		ctx := t.Context()

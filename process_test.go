@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -50,19 +51,24 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// freePort gives a TCP port on which nobody listens.
+// freePort gives a TCP port on which no process listens, below those from which connections are made: no other process gets it
+// before it is used, and a process that is started again finds it free.
 func freePort(t *testing.T) string {
 	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	for range 100 {
+		ln, err := net.Listen("tcp", fmt.Sprint("127.0.0.1:", 10_000+rand.IntN(20_000)))
+		if err != nil {
+			continue
+		}
+		defer ln.Close()
+		_, port, err := net.SplitHostPort(ln.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return port
 	}
-	defer ln.Close()
-	_, port, err := net.SplitHostPort(ln.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return port
+	t.Fatal("no port is free")
+	return ""
 }
 
 // outcome is what a finished process has left.
@@ -228,7 +234,7 @@ func (p *process) terminate() {
 
 // client connects a client, which is closed when the test ends.
 func (p *process) client() *redis.Client {
-	c := redis.NewClient(&redis.Options{Addr: "127.0.0.1:" + p.port, MaxRetries: -1, DialerRetries: 1})
+	c := redis.NewClient(&redis.Options{Addr: "127.0.0.1:" + p.port, MaxRetries: -1, DialerRetries: 1, ReadTimeout: patience})
 	p.t.Cleanup(func() { _ = c.Close() })
 	return c
 }

@@ -18,13 +18,13 @@ func TestGoRedisPubSub(t *testing.T) {
 	for _, protocol := range []int{2, 3} {
 		t.Run(fmt.Sprintf("RESP%d", protocol), func(t *testing.T) {
 			ctx := t.Context()
-			c := redis.NewClient(&redis.Options{Addr: "127.0.0.1:" + p.port, Protocol: protocol, MaxRetries: -1})
+			c := redis.NewClient(&redis.Options{Addr: "127.0.0.1:" + p.port, Protocol: protocol, MaxRetries: -1, ReadTimeout: patience})
 			defer c.Close()
 			sub := c.Subscribe(ctx, "news", "sport")
 			defer sub.Close()
 			expect := func(want string) {
 				t.Helper()
-				got, err := sub.ReceiveTimeout(ctx, 10*time.Second)
+				got, err := sub.ReceiveTimeout(ctx, patience)
 				if err != nil || fmt.Sprint(got) != want {
 					t.Fatalf("got %v (%v), want %s", got, err, want)
 				}
@@ -79,7 +79,7 @@ func TestGoRedisPubSub(t *testing.T) {
 
 			// Nothing is left of those who have gone.
 			_, _ = shard.Close(), sub.Close()
-			for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
+			for deadline := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
 				n, err := c.PubSubNumPat(ctx).Result()
 				channels, _ := c.PubSubChannels(ctx, "*").Result()
 				shards, _ := c.PubSubShardChannels(ctx, "*").Result()

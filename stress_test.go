@@ -73,7 +73,7 @@ func TestStress(t *testing.T) {
 	s.prepare()
 	var wg sync.WaitGroup
 	for n := range 10 {
-		c := redis.NewClient(&redis.Options{Addr: s.addr, Protocol: 2 + n%2, MaxRetries: -1})
+		c := redis.NewClient(&redis.Options{Addr: s.addr, Protocol: 2 + n%2, MaxRetries: -1, ReadTimeout: patience})
 		defer c.Close()
 		w := &stressClient{stress: s, c: c, r: rand.New(rand.NewPCG(seed, uint64(n)))}
 		wg.Go(func() {
@@ -106,7 +106,9 @@ type stress struct {
 
 const stressResidents = 200 // keys that are there throughout
 
-func (s *stress) client() *redis.Client { return redis.NewClient(&redis.Options{Addr: s.addr}) }
+func (s *stress) client() *redis.Client {
+	return redis.NewClient(&redis.Options{Addr: s.addr, ReadTimeout: patience})
+}
 
 func (s *stress) prepare() {
 	c := s.client()

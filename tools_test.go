@@ -36,7 +36,7 @@ func TestExportAndImportOfRunningServers(t *testing.T) {
 	ctx := context.Background()
 	a := start(t, filepath.Join(t.TempDir(), "a"), "--requirepass", "secret", "--partitions", "3")
 	t.Setenv("REDISCLI_AUTH", "secret")
-	conn := redis.NewClient(&redis.Options{Addr: "127.0.0.1:" + a.port, Password: "secret"})
+	conn := redis.NewClient(&redis.Options{Addr: "127.0.0.1:" + a.port, Password: "secret", ReadTimeout: patience})
 	defer conn.Close()
 	run := func(args ...any) {
 		t.Helper()
