@@ -8,8 +8,8 @@ import (
 // testPatience is how long tests wait for what should happen at once.
 const testPatience = 30 * time.Second
 
-// testTimeout is the election timeout of test clusters.
-const testTimeout = 200 * time.Millisecond
+// testTimeout is the election timeout of test clusters. A busy machine that stops a node for as long deposes its leader.
+const testTimeout = 500 * time.Millisecond
 
 func check(t *testing.T, err error) {
 	t.Helper()

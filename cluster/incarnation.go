@@ -230,6 +230,9 @@ func (inc *incarnation) openCore() (err error) {
 		return err
 	}
 	inc.loop.send = inc.transport.Send
+	if wrap := n.options.wrapSend; wrap != nil {
+		inc.loop.send = wrap(inc.loop.send)
+	}
 	inc.loop.status.Store(new(inc.loop.core.Status(clock.Monotonic())))
 	inc.connect()
 	return nil

@@ -25,6 +25,7 @@ import (
 
 	"github.com/rs/zerolog"
 	"go.etcd.io/raft/v3"
+	"go.etcd.io/raft/v3/raftpb"
 	"go.uber.org/zap"
 )
 
@@ -62,7 +63,8 @@ type Options struct {
 
 	Log zerolog.Logger
 
-	wrapLog func(raftLog) raftLog // a disk for tests; nil: that of the folder
+	wrapLog  func(raftLog) raftLog                                 // a disk for tests; nil: that of the folder
+	wrapSend func(func([]*raftpb.Message)) func([]*raftpb.Message) // a network for tests; nil: that of the machine
 }
 
 // slowed returns the log as a test wants its disk.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math/rand/v2"
 	"net"
 	"os"
 	"path/filepath"
@@ -12,6 +13,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -61,11 +64,21 @@ func (l *testLog) Write(p []byte) (int, error) {
 	return l.text.Write(p)
 }
 
-// freeAddrs returns addresses on loopback that are free now.
+func (l *testLog) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
+// freeAddrs returns addresses on loopback that are free now. Their ports are below those from which connections are made: a node
+// that starts again finds its own free.
 func freeAddrs(t *testing.T, n int) (addrs []string) {
 	t.Helper()
-	for range n {
-		ln, err := net.Listen("tcp", "127.0.0.1:0")
+	for len(addrs) < n {
+		ln, err := net.Listen("tcp", fmt.Sprint("127.0.0.1:", 10_000+rand.IntN(20_000)))
+		if errors.Is(err, syscall.EADDRINUSE) {
+			continue
+		}
 		check(t, err)
 		defer ln.Close()
 		addrs = append(addrs, ln.Addr().String())
@@ -90,13 +103,13 @@ func newTrio(t *testing.T, names ...string) *trio {
 			c.nodes[name].stop(t)
 		}
 		c.checkGoroutines(before)
-		for line := range strings.Lines(c.log.text.String()) {
+		for line := range strings.Lines(c.log.String()) {
 			if strings.Contains(line, "should never happen") {
 				t.Error("raft warns: " + line)
 			}
 		}
 		if t.Failed() {
-			t.Log(c.log.text.String())
+			t.Log(c.log.String())
 		}
 	})
 	return c
@@ -541,12 +554,23 @@ func TestRequestsDuringAnElection(t *testing.T) {
 
 // A leader whose batch is lost drops its memory.
 func TestDeposedLeaderReloads(t *testing.T) {
-	c := startTrio(t, "a", "b", "c")
+	c := newTrio(t, "a", "b", "c")
+	cut := map[string]*atomic.Bool{} // off, outwards
+	for name, n := range c.nodes {
+		off := new(atomic.Bool)
+		cut[name] = off
+		n.opt.wrapSend = func(send func([]*raftpb.Message)) func([]*raftpb.Message) {
+			return func(messages []*raftpb.Message) {
+				if !off.Load() {
+					send(messages)
+				}
+			}
+		}
+	}
+	c.startAll()
 	c.mustPut("kept", "1")
 	old := c.leader()
-	inc := old.running.Load()
-	send := inc.loop.send
-	inc.loop.post(func() { inc.loop.send = func([]*raftpb.Message) {} }) // cut off, outwards
+	cut[old.name].Store(true)
 	result := make(chan error, 1)
 	go func() { result <- old.put("lost", "2") }()
 	c.eventually("another leader", func() bool {
@@ -557,7 +581,7 @@ func TestDeposedLeaderReloads(t *testing.T) {
 		}
 		return false
 	})
-	inc.loop.post(func() { inc.loop.send = send })
+	cut[old.name].Store(false)
 	if err := receive(t, result); err == nil {
 		t.Error("the lost write was acknowledged")
 	}

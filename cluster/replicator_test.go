@@ -132,7 +132,7 @@ func TestReplicateUntil(t *testing.T) {
 func TestReplicateLate(t *testing.T) {
 	r := newTestReplicator()
 	r.open(7)
-	r.now, r.patience = clock.Monotonic, 500*time.Millisecond
+	r.now, r.patience = clock.Monotonic, 2*time.Second
 	late := func(when string) {
 		t.Helper()
 		begin := time.Now()

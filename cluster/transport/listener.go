@@ -152,6 +152,11 @@ func (l *Listener) accept() {
 		conn := &boundedConn{Conn: tcp, listener: l}
 		if !l.admit(conn) {
 			tcp.Close()
+			select {
+			case <-l.closed:
+				return
+			default:
+			}
 			l.log.warn("many", fmt.Sprintf("%d connections of other nodes are open: a further one from %s is refused", mostConns, tcp.RemoteAddr()))
 			continue
 		}
