@@ -142,7 +142,7 @@ func (c *realConn) send(t *testing.T, args ...string) {
 	for _, arg := range args {
 		msg = fmt.Appendf(msg, "$%d\r\n%s\r\n", len(arg), arg)
 	}
-	if err := c.conn.SetDeadline(time.Now().Add(10 * time.Second)); err != nil {
+	if err := c.conn.SetDeadline(time.Now().Add(30 * time.Second)); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := c.conn.Write(msg); err != nil {

@@ -72,7 +72,7 @@ func (b *brokers) messages(node, session, n int) []string {
 			}
 		}
 	}
-	wait(10*time.Second, n)
+	wait(30*time.Second, n)
 	wait(30*time.Millisecond, n+1)
 	return list
 }
@@ -196,7 +196,7 @@ func TestEventsReachFollowers(t *testing.T) {
 
 func (b *brokers) await(what string, ok func() bool) {
 	b.t.Helper()
-	for end := time.Now().Add(10 * time.Second); !ok(); time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(30 * time.Second); !ok(); time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
 			b.t.Fatal("never: " + what)
 		}
@@ -225,7 +225,7 @@ func (r *recordedBus) next(t *testing.T) string {
 	select {
 	case m := <-r.sent:
 		return m.Channel + " " + m.Text
-	case <-time.After(10 * time.Second):
+	case <-time.After(30 * time.Second):
 		t.Fatal("nothing was sent")
 		return ""
 	}

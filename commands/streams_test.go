@@ -61,7 +61,7 @@ func (b *blocked) woken() Reply {
 	for b.out.Deferred {
 		select {
 		case <-b.out.Resume:
-		case <-time.After(10 * time.Second):
+		case <-time.After(30 * time.Second):
 			b.w.t.Fatalf("%q is not woken", b.args)
 		}
 		b.again()

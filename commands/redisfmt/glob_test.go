@@ -159,11 +159,15 @@ func TestMatchIsBounded(t *testing.T) {
 			t.Errorf("%.20q matches for a matcher that backtracks", hard)
 		}
 		slow := time.Since(start)
-		start = time.Now()
-		if Match(hard, s) {
-			t.Errorf("%.20q matches", hard)
+		fast := slow
+		for range 3 { // the machine may stop for a while
+			start = time.Now()
+			if Match(hard, s) {
+				t.Errorf("%.20q matches", hard)
+			}
+			fast = min(fast, time.Since(start))
 		}
-		if fast := time.Since(start); fast > slow/8 {
+		if fast > slow/8 {
 			t.Errorf("%.20q takes %v, backtracking takes %v", hard, fast, slow)
 		}
 	}

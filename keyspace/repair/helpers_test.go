@@ -205,28 +205,25 @@ func (o *opened) checkpoint() {
 	}
 }
 
-// copied copies the folder as a crash of the process leaves it. state is its expected content. A checkpoint may remove a
-// journal meanwhile: then the copy is made anew.
+// copied copies the folder as a crash of the process leaves it. state is its expected content.
 func (o *opened) copied(state map[place]record.Item) *lived {
 	o.t.Helper()
 	l := &lived{dir: filepath.Join(o.t.TempDir(), "data"), state: state, t: o.t}
-	for {
-		err := os.CopyFS(l.dir, os.DirFS(o.Dir()))
-		if err == nil {
-			return l
-		}
-		if !errors.Is(err, fs.ErrNotExist) {
-			o.t.Fatal(err)
-		}
-		if err := os.RemoveAll(l.dir); err != nil {
-			o.t.Fatal(err)
-		}
-	}
+	copyFolder(o.t, o.Dir(), l.dir)
+	return l
 }
 
+// copyFolder copies a folder. A checkpoint may remove a journal meanwhile: then the copy is made anew.
 func copyFolder(t *testing.T, from, to string) {
 	t.Helper()
-	if err := os.CopyFS(to, os.DirFS(from)); err != nil {
+	err := os.CopyFS(to, os.DirFS(from))
+	for errors.Is(err, fs.ErrNotExist) {
+		if err := os.RemoveAll(to); err != nil {
+			t.Fatal(err)
+		}
+		err = os.CopyFS(to, os.DirFS(from))
+	}
+	if err != nil {
 		t.Fatal(err)
 	}
 }
