@@ -490,7 +490,7 @@ func TestPageIsAClient(t *testing.T) {
 // Connections that wait keep out no other one; there are 32 at a time.
 func TestPageConnections(t *testing.T) {
 	_, c := startPage(t)
-	c.http.Timeout = 5 * time.Second // before a silent connection is closed for its silence
+	c.http.Timeout = 8 * time.Second // before a silent connection is closed for its silence
 	for _, part := range []string{"GET / HTTP/1.1\r\nHo", "POST /login HTTP/1.1\r\nHost: localhost\r\nX-Mayfly-Page: 1\r\nContent-Type: application/json\r\nContent-Length: 99\r\n\r\n{"} {
 		for range 100 {
 			nc, err := net.Dial("tcp", strings.TrimPrefix(c.base, "http://"))
@@ -509,7 +509,7 @@ func TestPageConnections(t *testing.T) {
 		defer nc.Close()
 		waiting = append(waiting, nc)
 	}
-	must(t, waiting[0].SetReadDeadline(time.Now().Add(3*time.Second))) // before a silent connection is closed for its silence
+	must(t, waiting[0].SetReadDeadline(time.Now().Add(8*time.Second))) // before a silent connection is closed for its silence
 	if _, err := waiting[0].Read(make([]byte, 1)); errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Error("the thirty-third connection takes no place")
 	}
