@@ -85,6 +85,8 @@ func (c *nodes) clusterClient() *redis.ClusterClient {
 	}
 	if c.network != nil {
 		o.Dialer = c.network.Dial
+	} else {
+		o.ReadTimeout = patience // no node is cut off
 	}
 	return redis.NewClusterClient(o)
 }

@@ -189,7 +189,9 @@ func TestClusterProxyFailover(t *testing.T) {
 	)
 	for w := range workers {
 		wg.Go(func() {
-			client := follower.connect()
+			o := follower.options(follower.client)
+			o.ReadTimeout = patience
+			client := redis.NewClient(o)
 			defer client.Close()
 			conn := client.Conn()
 			defer conn.Close()
@@ -276,7 +278,7 @@ func TestClusterProxyFailover(t *testing.T) {
 		acks, unknown = acks+acked[w], unknown+broken[w]
 	}
 	t.Logf("%d writes acknowledged through a follower, %d refused or of unknown fate, the longest wait %v", acks, unknown, time.Duration(slowest.Load()).Round(time.Millisecond))
-	if time.Duration(slowest.Load()) > 3500*time.Millisecond {
+	if time.Duration(slowest.Load()) > 10*time.Second { // 2.8 s, and what a busy machine adds
 		t.Errorf("a client waited %v", time.Duration(slowest.Load()))
 	}
 }

@@ -33,7 +33,9 @@ func TestClusterSlowDisk(t *testing.T) {
 	leader := c.leader()
 	c.await("all nodes follow", func() bool { return c.others(leader)[0].votes(leader) && c.others(leader)[1].votes(leader) })
 	term := c.term(leader)
-	client := leader.connect()
+	o := leader.options(leader.client)
+	o.ReadTimeout = patience
+	client := redis.NewClient(o)
 	defer client.Close()
 	for _, mb := range sizes {
 		value := strings.Repeat("0123456789abcdef", 1<<16)

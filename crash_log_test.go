@@ -280,7 +280,7 @@ func (l *logDrill) verify(c *redis.Client) int {
 	return len(logged)
 }
 
-// settle waits until the log has as many entries as there are acknowledged items and the container is empty. It returns the
+// settle waits until the log has as many entries as there are acknowledged items, and the container has no items, dead or alive. It returns the
 // number of items that live then.
 func (l *logDrill) settle(c *redis.Client, acknowledged int) (living int64) {
 	for deadline := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
@@ -290,9 +290,9 @@ func (l *logDrill) settle(c *redis.Client, acknowledged int) (living int64) {
 			l.t.Error(err)
 			return 0
 		}
-		if n >= int64(acknowledged) && living == 0 || time.Now().After(deadline) {
-			// What was not acknowledged has died too; it is buried in the same cycles.
-			time.Sleep(100 * time.Millisecond)
+		// What was not acknowledged has died too, and may be buried later.
+		buried := figure(l.t, c, "oldest_dead_ms") == 0
+		if n >= int64(acknowledged) && living == 0 && buried || time.Now().After(deadline) {
 			return living
 		}
 	}
