@@ -11,7 +11,6 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 )
 
 // TestForecastAndTop asks a running server, over TCP and a Unix socket, with each way to name the password.
@@ -130,9 +129,10 @@ func TestTopOnTerminal(t *testing.T) {
 	p.cli("CONTAINER.CREATE", "orders", "TTL", "3600")
 	p.cli("DOC.PUT", "orders", "1", "{}")
 	for _, key := range []string{"q", "\x03"} {
-		shell := fmt.Sprintf(`stty cols 70 rows 30; before=$(stty -g); (sleep 1.5; stty cols 41 </dev/tty) & %s top --interval 60 --port %s; code=$?; wait
-			[ "$(stty -g)" = "$before" ] && echo "restored $code"`, binary, p.port)
-		cmd := exec.Command("timeout", "30", "script", "-qefc", "bash -c '"+shell+"'", "/dev/null")
+		drawn := filepath.Join(t.TempDir(), "drawn") // made when it has drawn at the first width
+		shell := fmt.Sprintf(`stty cols 70 rows 30; before=$(stty -g); (until [ -e %s ]; do sleep 0.1; done; stty cols 41 </dev/tty) & %s top --interval 60 --port %s; code=$?; wait
+			[ "$(stty -g)" = "$before" ] && echo "restored $code"`, drawn, binary, p.port)
+		cmd := exec.Command("timeout", "90", "script", "-qefc", "bash -c '"+shell+"'", "/dev/null")
 		cmd.Env = append(os.Environ(), "LANG=C.UTF-8", "LC_ALL=C.UTF-8", "TERM=xterm", "NO_COLOR=1")
 		keys, err := cmd.StdinPipe()
 		if err != nil {
@@ -143,9 +143,13 @@ func TestTopOnTerminal(t *testing.T) {
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
-		for deadline := time.Now().Add(20 * time.Second); strings.Count(out.String(), "\x1b[H") < 2 && time.Now().Before(deadline); {
-			time.Sleep(20 * time.Millisecond)
+		waitFor(t, "the first screen", func() bool {
+			return strings.Count(out.String(), "\x1b[H") > 0 && strings.Contains(out.String(), "\x1b[J")
+		})
+		if err := os.WriteFile(drawn, nil, 0o600); err != nil {
+			t.Fatal(err)
 		}
+		waitFor(t, "the second screen", func() bool { return strings.Count(out.String(), "\x1b[H") > 1 })
 		_, _ = io.WriteString(keys, key)
 		if err := cmd.Wait(); err != nil {
 			t.Fatalf("%v\n%q", err, out.String())

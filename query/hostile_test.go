@@ -155,7 +155,8 @@ func TestHostileQueries(t *testing.T) {
 				checkError(t, h.text, err)
 			}
 			t.Logf("parse %v, all %v, work %d, %.2f ns each, %d MiB, %.100v", parsed, took, work, float64(took)/float64(max(work, 1)), allocated, err)
-			if parsed > 5*time.Second || took > 15*time.Second {
+			// The longest takes 11 s with the race detector on a busy machine. What is not bounded takes hours.
+			if parsed > 20*time.Second || took > time.Minute {
 				t.Errorf("parsing took %v, all %v", parsed, took)
 			}
 			if allocated > 1024 {
@@ -227,7 +228,7 @@ func TestResultLimits(t *testing.T) {
 		if got := fmt.Sprint(err); got != tt.want && (err != nil || tt.want != "") {
 			t.Errorf("%.60s over %d documents: %v, want %q", tt.text, tt.n, err, tt.want)
 		}
-		if took := time.Since(start); took > 30*time.Second {
+		if took := time.Since(start); took > time.Minute {
 			t.Errorf("%.60s over %d documents took %v", tt.text, tt.n, took)
 		}
 	}
