@@ -304,7 +304,8 @@ func TestBounds(t *testing.T) {
 				if !tt.ok(v, err) {
 					t.Errorf("%s: got %.100s, %v", body, v.text(), err)
 				}
-				if most := 5 * time.Second; took > most {
+				// The longest takes 2 s with the race detector on a busy machine. What is not bounded takes minutes.
+				if most := 15 * time.Second; took > most {
 					t.Errorf("%s: took %v", body, took)
 				}
 				if peak > 6*testMemory {
