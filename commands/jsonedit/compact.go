@@ -11,7 +11,9 @@ import (
 // Compact returns a value without white space, with the shortest escapes in strings, and with the last of repeated
 // members at the place of the first. Numbers stay as they are spelled. A value that is so already is returned itself.
 func Compact(value string) string {
-	value = strings.Trim(value, jsontext.Space)
+	if value[0] <= ' ' || value[len(value)-1] <= ' ' {
+		value = strings.Trim(value, jsontext.Space)
+	}
 	if isCompact(value) {
 		return value
 	}

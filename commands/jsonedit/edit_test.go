@@ -395,7 +395,12 @@ func FuzzEdits(f *testing.F) {
 
 func BenchmarkCompact(b *testing.B) {
 	const doc = `{"sku":"A-1234567","customer":"customer-000123","items":[{"id":1,"qty":2,"price":12.5},{"id":2,"qty":1,"price":99.99}],"address":{"street":"Main Street 1","city":"Springfield","zip":"12345"},"note":"leave at the door please, ring twice","status":"open","total":124.99,"x":"yyyyyyyyyyyyyy"}`
-	for b.Loop() {
-		Compact(doc)
+	flat := `{"id":123,"customer":"c-00123","total":123.23,"note":"` + strings.Repeat("lorem ipsum ", 19) + `"}`
+	for _, c := range []struct{ name, doc string }{{"nested", doc}, {"flat", flat}} {
+		b.Run(c.name, func(b *testing.B) {
+			for b.Loop() {
+				Compact(c.doc)
+			}
+		})
 	}
 }
