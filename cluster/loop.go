@@ -76,8 +76,8 @@ func (l *loop) init() {
 	l.saver.stop, l.saver.fail = l.stop, l.fail
 	l.saver.send = func(messages []*raftpb.Message) { l.send(messages) } // that has no stores
 	l.saver.saved = func(s *core.Save) { l.post(func() { l.core.Saved(s) }) }
-	l.rep.propose = func(session, lsn uint64, moment int64, batch []byte) {
-		l.post(func() { l.proposeBatch(session, lsn, moment, batch) })
+	l.rep.propose = func(session, lsn uint64, batch *proposal) {
+		l.post(func() { l.proposeBatch(session, lsn, batch) })
 	}
 	l.rep.barrier = func(number uint64) {
 		l.post(func() {
@@ -224,8 +224,10 @@ func (l *loop) dispatch(messages []*raftpb.Message) {
 	}
 }
 
-func (l *loop) proposeBatch(session, lsn uint64, moment int64, batch []byte) {
-	if err := l.core.Propose(session, lsn, moment, batch); err != nil {
+func (l *loop) proposeBatch(session, lsn uint64, batch *proposal) {
+	err := l.core.Propose(session, batch.data)
+	batch.free()
+	if err != nil {
 		// The session has ended, and the next one of this node proposes the batch again; or a transfer is under way,
 		// and if it fails, the next tick does.
 		time.AfterFunc(l.tick, func() { l.rep.retract(session, lsn) })

@@ -1,11 +1,11 @@
 package cluster
 
 import (
-	"bytes"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"mayfly/cluster/entry"
 	"mayfly/keyspace/replica"
 )
 
@@ -22,8 +22,8 @@ const lateShare = 20
 // One batch is in flight at a time. It is proposed once in a session. A batch that a session has lost is void as
 // soon as another session has begun, so the next session of this node proposes it again.
 type replicator struct {
-	propose   func(session, lsn uint64, moment int64, batch []byte) // passes a proposal to the loop; batch is the loop's from then on
-	barrier   func(number uint64)                                   // makes the loop ask a majority, and call answered
+	propose   func(session, lsn uint64, batch *proposal) // passes a batch to the loop, which frees it
+	barrier   func(number uint64)                        // makes the loop ask a majority, and call answered
 	now       func() time.Duration
 	readIndex bool // ask a majority for each read
 	patience  time.Duration
@@ -48,6 +48,29 @@ type flight struct {
 	committed bool
 	since     time.Duration // when the first attempt of the session began, or of all attempts before there was one
 	tail      replica.Tail
+}
+
+// proposal is an encoded batch on its way to the loop.
+type proposal struct{ data []byte }
+
+// proposals keeps the memory of proposals: a batch of many clients has hundreds of kilobytes.
+var proposals = sync.Pool{New: func() any { return new(proposal) }}
+
+// mostKept is the size in bytes of the largest memory that proposals keeps.
+const mostKept = 4 << 20
+
+func newProposal(session, lsn uint64, moment int64, batch []byte) *proposal {
+	p := proposals.Get().(*proposal)
+	p.data = entry.AppendBatch(p.data[:0], session, lsn, moment, batch)
+	return p
+}
+
+// free gives the memory back. The proposal must not be used any more.
+func (p *proposal) free() {
+	if cap(p.data) > mostKept {
+		p.data = nil
+	}
+	proposals.Put(p)
 }
 
 func newReplicator(now func() time.Duration) *replicator {
@@ -80,8 +103,8 @@ func (r *replicator) Replicate(lsn uint64, moment int64, batch []byte, until tim
 				f.since = r.now()
 			}
 			f.session = r.session
-			// The loop encodes the batch later, and the keyspace reuses its memory when this call has returned.
-			r.propose(r.session, lsn, moment, bytes.Clone(batch))
+			// The loop takes the batch later, and the keyspace reuses its memory when this call has returned.
+			r.propose(r.session, lsn, newProposal(r.session, lsn, moment, batch))
 		}
 		changed, end := r.changed, max(f.since+r.patience, began+r.patience/lateShare)
 		r.mu.Unlock()

@@ -8,12 +8,13 @@ import (
 	"testing"
 	"time"
 
+	"mayfly/cluster/entry"
 	"mayfly/expiry/clock"
 	"mayfly/keyspace/replica"
 )
 
-// proposal is what the loop of a test gets.
-type proposal struct {
+// proposed is what the loop of a test gets.
+type proposed struct {
 	session, lsn uint64
 	batch        string
 }
@@ -21,17 +22,22 @@ type proposal struct {
 // testReplicator is a replicator with a loop that the test plays.
 type testReplicator struct {
 	*replicator
-	proposals chan proposal
+	proposals chan proposed
 	barriers  chan uint64
 	time      atomic.Int64
 }
 
 func newTestReplicator() *testReplicator {
-	t := &testReplicator{proposals: make(chan proposal, 16), barriers: make(chan uint64, 16)}
+	t := &testReplicator{proposals: make(chan proposed, 16), barriers: make(chan uint64, 16)}
 	t.replicator = newReplicator(func() time.Duration { return time.Duration(t.time.Load()) })
 	t.patience = testPatience
-	t.propose = func(session, lsn uint64, _ int64, batch []byte) {
-		t.proposals <- proposal{session, lsn, string(batch)}
+	t.propose = func(session, lsn uint64, batch *proposal) {
+		e, err := entry.Decode(batch.data)
+		if err != nil || e.Session != session || e.LSN != lsn {
+			panic(fmt.Sprintf("a proposal of session %d, lsn %d: %v, %v", session, lsn, e, err))
+		}
+		t.proposals <- proposed{session, lsn, string(e.Batch)}
+		batch.free()
 	}
 	t.barrier = func(number uint64) { t.barriers <- number }
 	return t
@@ -61,10 +67,10 @@ func TestReplicateReturnsTheTail(t *testing.T) {
 	r := newTestReplicator()
 	r.open(7)
 	result := r.start(1, "set a")
-	if got, want := receive(t, r.proposals), (proposal{7, 1, "set a"}); got != want {
+	if got, want := receive(t, r.proposals), (proposed{7, 1, "set a"}); got != want {
 		t.Fatalf("proposed %v, want %v", got, want)
 	}
-	for _, other := range []proposal{{session: 6, lsn: 1}, {session: 7, lsn: 2}} {
+	for _, other := range []proposed{{session: 6, lsn: 1}, {session: 7, lsn: 2}} {
 		if r.committed(other.session, other.lsn, tailAt(9)) {
 			t.Errorf("%v counts as the batch in flight", other)
 		}
@@ -170,7 +176,7 @@ func TestReplicateInTheNextSession(t *testing.T) {
 	receive(t, r.proposals)
 	r.shut()
 	r.open(9)
-	if got, want := receive(t, r.proposals), (proposal{9, 1, "set a"}); got != want {
+	if got, want := receive(t, r.proposals), (proposed{9, 1, "set a"}); got != want {
 		t.Fatalf("proposed %v, want %v", got, want)
 	}
 	if r.committed(7, 1, tailAt(5)) {

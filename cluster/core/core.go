@@ -68,7 +68,6 @@ type Core struct {
 	lastRound    uint64                   // counts on over terms: answers of an old one match nothing
 
 	barriers, lost []uint64 // for the next Ready
-	scratch        []byte
 }
 
 // Ready is what the driver does next. Send, Apply, Barriers and Lost wait for nothing, not for what is being saved either.
@@ -271,18 +270,13 @@ func (c *Core) Step(m *raftpb.Message, now time.Duration) error {
 	return err
 }
 
-// Propose proposes a batch of the open session. The batch is copied. A nil error means only that it is on its way:
-// its fate comes with Ready.Apply, or another session begins and it is void.
-func (c *Core) Propose(session, lsn uint64, moment int64, batch []byte) error {
+// Propose proposes a batch of the open session, encoded by [entry.AppendBatch] for it. The batch is copied. A nil error
+// means only that it is on its way: its fate comes with Ready.Apply, or another session begins and it is void.
+func (c *Core) Propose(session uint64, batch []byte) error {
 	if session == 0 || session != c.leads.session {
 		return ErrNotLeading
 	}
-	c.scratch = entry.AppendBatch(c.scratch[:0], session, lsn, moment, batch)
-	err := c.propose(c.scratch)
-	if cap(c.scratch) > 4<<20 {
-		c.scratch = nil
-	}
-	return err
+	return c.propose(batch)
 }
 
 // propose appends a copy of data to the leader's log.

@@ -205,9 +205,14 @@ func (w *net) leader() *node {
 	return nil
 }
 
+// batchOf returns a text as the encoded first batch of a session.
+func batchOf(session uint64, text string) []byte {
+	return entry.AppendBatch(nil, session, 1, 1, []byte(text))
+}
+
 func (n *node) propose(t *testing.T, text string) {
 	t.Helper()
-	if err := n.Propose(n.Session(), 1, 1, []byte(text)); err != nil {
+	if err := n.Propose(n.Session(), batchOf(n.Session(), text)); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -217,19 +222,19 @@ func TestSessions(t *testing.T) {
 	first := w.leader()
 	for _, n := range w.nodes {
 		if n != first {
-			if err := n.Propose(first.Session(), 1, 1, nil); !errors.Is(err, ErrNotLeading) {
+			if err := n.Propose(first.Session(), batchOf(first.Session(), "")); !errors.Is(err, ErrNotLeading) {
 				t.Errorf("a follower proposes: %v", err)
 			}
 		}
 	}
-	if err := first.Propose(first.Session()-1, 1, 1, nil); !errors.Is(err, ErrNotLeading) {
+	if err := first.Propose(first.Session()-1, batchOf(first.Session()-1, "")); !errors.Is(err, ErrNotLeading) {
 		t.Errorf("a batch of another session: %v", err)
 	}
-	batch := []byte("a")
-	if err := first.Propose(first.Session(), 1, 1, batch); err != nil {
+	batch := batchOf(first.Session(), "a")
+	if err := first.Propose(first.Session(), batch); err != nil {
 		t.Fatal(err)
 	}
-	batch[0] = 'x' // the core has its own copy
+	clear(batch) // the core has its own copy
 	w.settle()
 	if err := first.Transfer(0, w.now); err != nil {
 		t.Fatal(err)
@@ -347,7 +352,7 @@ func TestFailedTransferEndsLeases(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.settle()
-	if err := n.Propose(session, 1, 1, []byte("a")); !errors.Is(err, ErrNotLeading) {
+	if err := n.Propose(session, batchOf(session, "a")); !errors.Is(err, ErrNotLeading) {
 		t.Errorf("a proposal during a transfer: %v", err)
 	}
 	w.tick(30)
@@ -600,7 +605,7 @@ func TestDamagedLog(t *testing.T) {
 			t.Errorf("the leader knows more commits than there are: %v", err)
 		}
 	}
-	if err := follower.Propose(follower.Session(), 1, 1, nil); err == nil {
+	if err := follower.Propose(follower.Session(), batchOf(follower.Session(), "")); err == nil {
 		t.Error("a damaged core proposes")
 	}
 	for _, tt := range []struct{ applied uint64 }{{0}, {99}} {

@@ -411,14 +411,14 @@ func (i *incarnation) propose() {
 			if i.flight != f || f.session == session {
 				return
 			}
-			batch := encodeBatch(nil, f.promise, f.writes)
+			batch := entry.AppendBatch(nil, session, f.lsn, f.moment, encodeBatch(nil, f.promise, f.writes))
 			if i.w.mutant == withoutFence {
-				if i.core.role == Leader && i.core.raft.Propose(entry.AppendBatch(nil, session, f.lsn, f.moment, batch)) == nil {
+				if i.core.role == Leader && i.core.raft.Propose(batch) == nil {
 					f.session = session
 				}
 				return
 			}
-			if i.core.Propose(session, f.lsn, f.moment, batch) == nil {
+			if i.core.Propose(session, batch) == nil {
 				f.session = session
 			}
 		})
