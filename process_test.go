@@ -52,11 +52,16 @@ func TestMain(m *testing.M) {
 }
 
 // freePort gives a TCP port on which no process listens, below those from which connections are made: no other process gets it
-// before it is used, and a process that is started again finds it free.
+// before it is used, and a process that is started again finds it free. It gives each port once. The tests of other packages
+// have other ranges.
 func freePort(t *testing.T) string {
 	t.Helper()
 	for range 100 {
-		ln, err := net.Listen("tcp", fmt.Sprint("127.0.0.1:", 10_000+rand.IntN(20_000)))
+		number := 10_000 + rand.IntN(14_000)
+		if _, again := givenPorts.LoadOrStore(number, true); again {
+			continue
+		}
+		ln, err := net.Listen("tcp", fmt.Sprint("127.0.0.1:", number))
 		if err != nil {
 			continue
 		}
@@ -70,6 +75,9 @@ func freePort(t *testing.T) string {
 	t.Fatal("no port is free")
 	return ""
 }
+
+// givenPorts are the ports that freePort has given.
+var givenPorts sync.Map
 
 // outcome is what a finished process has left.
 type outcome struct {

@@ -71,11 +71,11 @@ func (l *testLog) String() string {
 }
 
 // freeAddrs returns addresses on loopback that are free now. Their ports are below those from which connections are made: a node
-// that starts again finds its own free.
+// that starts again finds its own free. The tests of other packages have other ranges.
 func freeAddrs(t *testing.T, n int) (addrs []string) {
 	t.Helper()
 	for len(addrs) < n {
-		ln, err := net.Listen("tcp", fmt.Sprint("127.0.0.1:", 10_000+rand.IntN(20_000)))
+		ln, err := net.Listen("tcp", fmt.Sprint("127.0.0.1:", 24_000+rand.IntN(4_000)))
 		if errors.Is(err, syscall.EADDRINUSE) {
 			continue
 		}

@@ -21,11 +21,11 @@ import (
 )
 
 // freePort is an unused port of the loopback interface. It is below those from which connections are made: no other process gets it
-// before it is used.
+// before it is used. The tests of other packages have other ranges.
 func freePort(t testing.TB) int {
 	t.Helper()
 	for range 100 {
-		ln, err := net.Listen("tcp4", fmt.Sprint("127.0.0.1:", 10_000+rand.IntN(20_000)))
+		ln, err := net.Listen("tcp4", fmt.Sprint("127.0.0.1:", 28_000+rand.IntN(4_000)))
 		if err != nil {
 			continue
 		}
