@@ -3,7 +3,6 @@ package server
 import (
 	"crypto/tls"
 	"crypto/x509"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net"
@@ -18,6 +17,7 @@ import (
 	"testing"
 
 	"mayfly/server/descriptor"
+	"mayfly/server/listener"
 )
 
 // freePort is an unused port of the loopback interface. It is below those from which connections are made: no other process gets it
@@ -29,81 +29,11 @@ func freePort(t testing.TB) int {
 		if err != nil {
 			continue
 		}
-		defer closeAll([]net.Listener{ln})
+		defer listener.Close([]net.Listener{ln})
 		return ln.Addr().(*net.TCPAddr).Port
 	}
 	t.Fatal("no port is free")
 	return 0
-}
-
-func TestListenTCP(t *testing.T) {
-	port := freePort(t)
-	list, err := listenTCP([]string{"127.0.0.1", "-192.0.2.1", "127.0.0.2"}, port, 511)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer closeAll(list)
-	if len(list) != 2 {
-		t.Errorf("listens on %d addresses", len(list))
-	}
-	for bind, want := range map[string]string{
-		"127.0.0.1":   "cannot listen on 127.0.0.1 port " + strconv.Itoa(port) + ": address already in use",
-		"192.0.2.1":   "cannot listen on 192.0.2.1 port " + strconv.Itoa(port) + ": cannot assign requested address",
-		"-192.0.2.1":  "cannot listen on port " + strconv.Itoa(port) + ": this machine has none of the addresses -192.0.2.1",
-		"no.invalid.": "cannot listen on no.invalid. port ",
-	} {
-		list, err := listenTCP([]string{bind}, port, 0)
-		if err == nil || !strings.HasPrefix(err.Error(), want) || strings.Contains(err.Error(), "\n") {
-			t.Errorf("bind %s: %v", bind, err)
-		}
-		closeAll(list)
-	}
-	// An address that fails takes those before it along.
-	other := freePort(t)
-	if _, err := listenTCP([]string{"127.0.0.1", "192.0.2.1"}, other, 0); err == nil {
-		t.Fatal("listens on an address that the machine does not have")
-	}
-	list, err = listenTCP([]string{"127.0.0.1"}, other, 0)
-	if err != nil {
-		t.Errorf("left open: %v", err)
-	}
-	closeAll(list)
-}
-
-func TestListenUnix(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "mayfly.sock")
-	ln, err := listenUnix(path, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o700 {
-		t.Errorf("mode %v, %v", info.Mode(), err)
-	}
-	if _, err := listenUnix(path, 0); err == nil || err.Error() != "cannot listen on unix socket "+path+": another process listens on it" {
-		t.Errorf("in use: %v", err)
-	}
-	// A process that dies leaves its file behind.
-	ln.(*net.UnixListener).SetUnlinkOnClose(false)
-	closeAll([]net.Listener{ln})
-	if ln, err = listenUnix(path, 0o770); err != nil {
-		t.Fatal(err)
-	}
-	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o770 {
-		t.Errorf("mode %v, %v", info.Mode(), err)
-	}
-	closeAll([]net.Listener{ln})
-	if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("after closing: %v", err)
-	}
-	if err := os.WriteFile(path, []byte("precious"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := listenUnix(path, 0); err == nil || !strings.HasSuffix(err.Error(), "the file exists and is not a socket") {
-		t.Errorf("a file: %v", err)
-	}
-	if content, err := os.ReadFile(path); string(content) != "precious" {
-		t.Errorf("the file was touched: %q, %v", content, err)
-	}
 }
 
 func TestListen(t *testing.T) {
@@ -193,7 +123,7 @@ func TestProtectedMode(t *testing.T) {
 		{[]string{"--requirepass", "secret"}, false},
 	} {
 		s := newTestServer(t, c.options...)
-		list, err := listenTCP([]string{"127.0.0.1"}, freePort(t), 0)
+		list, err := listener.TCP([]string{"127.0.0.1"}, freePort(t), 0)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -281,7 +211,7 @@ func TestSpareFileRefuses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer closeAll([]net.Listener{ln})
+	defer listener.Close([]net.Listener{ln})
 	var r descriptor.Spare
 	r.Refill()
 	if r.Refuse(ln) {

@@ -8,6 +8,7 @@ import (
 
 	"mayfly/commands"
 	"mayfly/server/config"
+	"mayfly/server/listener"
 )
 
 // CONFIG SET of port, tls-port and bind opens and closes listeners. Connections stay. Errors are in Redis'
@@ -40,7 +41,7 @@ func (s *Server) changePort(changed *config.Settings, port int, secure bool) err
 	var fresh []net.Listener
 	if port != 0 {
 		var err error
-		if fresh, err = listenTCP(changed.Bind, port, changed.TCPBacklog); err != nil {
+		if fresh, err = listener.TCP(changed.Bind, port, changed.TCPBacklog); err != nil {
 			s.log.Warn().Err(err).Msg("CONFIG SET cannot change the port")
 			return errListen
 		}
@@ -80,7 +81,7 @@ func (s *Server) listenAllLocked(bind []string, ports *config.Settings) error {
 		if port.number == 0 {
 			continue
 		}
-		fresh, err := listenTCP(bind, port.number, ports.TCPBacklog)
+		fresh, err := listener.TCP(bind, port.number, ports.TCPBacklog)
 		if err != nil {
 			return err
 		}
@@ -102,7 +103,7 @@ func (s *Server) closeTCPLocked(secure bool) {
 // acceptAllLocked begins to accept connections, unless the server stops.
 func (s *Server) acceptAllLocked(fresh []net.Listener, secure bool) {
 	if s.stopping.Load() {
-		closeAll(fresh)
+		listener.Close(fresh)
 		return
 	}
 	var secret *tls.Config
@@ -119,5 +120,5 @@ func (s *Server) acceptAllLocked(fresh []net.Listener, secure bool) {
 func (s *Server) closeListeners() {
 	s.listenMu.Lock()
 	defer s.listenMu.Unlock()
-	closeAll(slices.Collect(maps.Keys(s.listeners)))
+	listener.Close(slices.Collect(maps.Keys(s.listeners)))
 }

@@ -22,6 +22,7 @@ import (
 	"mayfly/server/descriptor"
 	"mayfly/server/forward"
 	"mayfly/server/heap"
+	"mayfly/server/listener"
 	"mayfly/server/metrics"
 	"mayfly/server/resp"
 	"mayfly/server/turns"
@@ -154,17 +155,17 @@ func (s *Server) Listen() (err error) {
 	}
 	if settings.MetricsAddr != "" {
 		if s.metrics, err = metrics.Listen(metricsOptions(settings), s.log); err != nil {
-			closeAll(slices.Collect(maps.Keys(s.listeners)))
-			return fmt.Errorf("cannot listen on metrics-addr %s: %w", settings.MetricsAddr, cause(err))
+			listener.Close(slices.Collect(maps.Keys(s.listeners)))
+			return fmt.Errorf("cannot listen on metrics-addr %s: %w", settings.MetricsAddr, listener.Cause(err))
 		}
 	}
 	if settings.WebAddr != "" {
 		if s.web, err = web.Listen(s.pageOptions(settings), pageBackend{s}, s.log); err != nil {
-			closeAll(slices.Collect(maps.Keys(s.listeners)))
+			listener.Close(slices.Collect(maps.Keys(s.listeners)))
 			if s.metrics != nil {
 				s.metrics.Close()
 			}
-			return fmt.Errorf("cannot listen on web-addr %s: %w", settings.WebAddr, cause(err))
+			return fmt.Errorf("cannot listen on web-addr %s: %w", settings.WebAddr, listener.Cause(err))
 		}
 		s.OnChange("requirepass", func(*config.Settings) error {
 			s.web.EndSessions()

@@ -3,13 +3,15 @@ package server
 import (
 	"net"
 	"testing"
+
+	"mayfly/server/listener"
 )
 
 // A goroutine that shuts a connection down may hold locks that the connection waits for.
 func TestShutDownDoesNotWait(t *testing.T) {
 	ln, err := net.Listen("tcp4", "127.0.0.1:0")
 	must(t, err)
-	defer closeAll([]net.Listener{ln})
+	defer listener.Close([]net.Listener{ln})
 	client := dial(t, ln.Addr().String())
 	nc, err := ln.Accept()
 	must(t, err)
