@@ -163,6 +163,46 @@ func (e *Engine) Deadline(waited time.Duration) time.Duration {
 	return clock.Monotonic() + max(patience-waited, 1)
 }
 
+// ErrCommitting is the error of a commit that goes on.
+var ErrCommitting = errors.New("the commit goes on")
+
+const (
+	// loopPatience is how long a commit of the cluster may keep the other clients of a loop waiting. It is longer than nearly all
+	// commits of a cluster that works.
+	loopPatience = 500 * time.Millisecond
+
+	// stuckPatience is loopPatience after a commit that took longer, until one does not.
+	stuckPatience = 10 * time.Millisecond
+)
+
+// commitBriefly is Wait in a cluster, but fails with ErrCommitting if that takes long: Wait has the outcome then.
+func (e *Engine) commitBriefly(lsn keyspace.LSN, until time.Duration) error {
+	patience := loopPatience
+	if e.stuck.Load() {
+		patience = stuckPatience
+	}
+	brief := min(clock.Monotonic()+patience, until)
+	var err error
+	if ks := e.Keyspace(); ks == nil || ks.Committed(lsn) {
+		// What is left is the confirmation that the node leads. It may end early: only this caller waits for it.
+		err = e.commit(lsn, brief, true)
+		if brief < until && errors.Is(err, replica.ErrNoMajority) && clock.Monotonic() >= brief {
+			err = ErrCommitting
+		}
+	} else {
+		// A commit that ends early fails for all who wait for it. So another goroutine goes on with it.
+		done := make(chan error, 1)
+		go func() { done <- e.commit(lsn, until, true) }()
+		select {
+		case err = <-done:
+		case <-time.After(brief - clock.Monotonic()):
+			err = ErrCommitting
+		}
+	}
+	e.stuck.Store(err == ErrCommitting)
+	return err
+}
+
 // throttle limits the uncommitted bytes before a command that may write. In a cluster it fails when the command has waited for
 // too long.
 func (e *Engine) throttle(s *Session) error {

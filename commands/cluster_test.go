@@ -14,6 +14,7 @@ import (
 
 	"mayfly/cluster/topology"
 	"mayfly/expiry/clock"
+	"mayfly/keyspace"
 	"mayfly/keyspace/replica"
 )
 
@@ -307,6 +308,44 @@ func newNodeHarness(t *testing.T) (*harness, *fakeCluster) {
 func (f *fakeCluster) follow(w *harness) {
 	f.become(w, follows())
 	w.engine.Keyspace().Follow()
+}
+
+// TestCommitNowIsBrief: a commit that takes long goes on without the caller of CommitNow, and the next ones keep it no longer
+// than a moment.
+func TestCommitNowIsBrief(t *testing.T) {
+	w, _ := newNodeHarness(t)
+	set := func() keyspace.LSN { return w.engine.Execute(w.session(1), []string{"SET", "foo", "1"}).LSN }
+	commit := func(lsn keyspace.LSN) error { return w.engine.CommitNow(lsn, w.engine.Deadline(0)) }
+	done := set()
+	if err := commit(done); err != nil {
+		t.Fatal(err)
+	}
+	w.log.confirm = replica.ErrNoMajority
+	if err := commit(done); !errors.Is(err, replica.ErrNoMajority) {
+		t.Errorf("a read of a leader that is none any more: %v", err)
+	}
+	w.log.confirm = nil
+	w.log.hold = make(chan struct{})
+	first := set()
+	if err := commit(first); err != ErrCommitting {
+		t.Errorf("a long commit: %v", err)
+	}
+	second, began := set(), clock.Monotonic()
+	if err := commit(second); err != ErrCommitting {
+		t.Errorf("a commit behind it: %v", err)
+	}
+	if took := clock.Monotonic() - began; took > loopPatience/2 {
+		t.Errorf("a commit behind a long one took %v", took)
+	}
+	close(w.log.hold)
+	for _, lsn := range []keyspace.LSN{first, second} {
+		if err := w.engine.Wait(lsn, w.engine.Deadline(0)); err != nil {
+			t.Errorf("the commit did not go on: %v", err)
+		}
+	}
+	if err := commit(second); err != nil || w.engine.stuck.Load() {
+		t.Errorf("a commit later: %v; stuck: %v", err, w.engine.stuck.Load())
+	}
 }
 
 // TestRepliesWait: what a leader reads is confirmed after the command, whatever its LSN; what a node says of itself

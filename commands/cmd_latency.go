@@ -180,9 +180,13 @@ func (e *Engine) Wait(lsn keyspace.LSN, until time.Duration) error {
 	return e.commit(lsn, until, false)
 }
 
-// CommitNow is Wait for a caller that serves many clients; see [keyspace.Keyspace.CommitNow].
+// CommitNow is Wait for a caller that serves many clients; see [keyspace.Keyspace.CommitNow]. In a cluster it fails with
+// [ErrCommitting] if the commit takes long.
 func (e *Engine) CommitNow(lsn keyspace.LSN, until time.Duration) error {
-	return e.commit(lsn, until, true)
+	if until == 0 {
+		return e.commit(lsn, 0, true)
+	}
+	return e.commitBriefly(lsn, until)
 }
 
 // commit waits for a commit, and records a long wait.

@@ -32,6 +32,7 @@ type Engine struct {
 	keyspace   atomic.Pointer[keyspace.Keyspace] // see SetKeyspace
 	suspended  atomic.Bool                       // see Suspend
 	leadership leadership
+	stuck      atomic.Bool // commits of the cluster take long; see commitBriefly
 
 	// QueryBudget is the number of documents that a DOC.QUERY may examine (query-budget); 0 means
 	// [DefaultQueryBudget].

@@ -42,6 +42,8 @@ type conn struct {
 	proxy   *forward.Proxy // for commands that the leader runs; nil: there were none
 	pipe    *pipeline      // of its loop, or one of its own while its client has something under way
 
+	lastWait commitWait // in a goroutine of its own
+
 	outbox *outbox       // while the client receives messages, else nil
 	killed atomic.Bool   // the socket is shut down
 	gone   chan struct{} // closed when killed
@@ -174,7 +176,7 @@ func (c *conn) serveLoop() error {
 		if err != nil {
 			return c.reject(err)
 		}
-		c.session.NoteWait(0)
+		c.session.NoteWait(c.lastWait.before(clock.Monotonic()))
 		if err := c.executeAll(); err != nil {
 			return err
 		}
@@ -437,7 +439,15 @@ func (c *conn) flush() error {
 	if c.pipe.lsn != 0 {
 		c.pipe.until = c.server.engine.Deadline(c.pipe.waited)
 	}
-	c.pipe.commit(c.waitCommit)
+	if c.pipe.lsn == 0 || c.pipe.until == 0 {
+		c.pipe.commit(c.waitCommit)
+	} else {
+		began := clock.Monotonic()
+		c.pipe.commit(c.waitCommit)
+		if took := c.lastWait.note(began); took > 0 {
+			c.session.NoteWait(c.pipe.waited + took) // what was read together shares one wait
+		}
+	}
 	err := c.send(c.pipe.out)
 	c.pipe.reset()
 	return err

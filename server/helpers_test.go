@@ -34,6 +34,7 @@ type fakeEngine struct {
 	paused   func(args []string) <-chan struct{}
 	slow     string // a command that a loop defers, and that needs a turn
 	deadline time.Duration
+	brief    func(keyspace.LSN) error // of CommitNow; nil: wait
 
 	mu         sync.Mutex // protects what follows
 	values     map[string]string
@@ -57,7 +58,12 @@ func (e *fakeEngine) Prefetch(*commands.Lookahead) {
 
 func (e *fakeEngine) CloseSession(*commands.Session) {}
 
-func (e *fakeEngine) CommitNow(lsn keyspace.LSN, _ time.Duration) error { return e.Wait(lsn, 0) }
+func (e *fakeEngine) CommitNow(lsn keyspace.LSN, _ time.Duration) error {
+	if e.brief != nil {
+		return e.brief(lsn)
+	}
+	return e.Wait(lsn, 0)
+}
 
 func (e *fakeEngine) Leaders(*commands.Session) forward.Leaders { return nil }
 

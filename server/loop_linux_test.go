@@ -1,6 +1,7 @@
 package server
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -386,6 +387,63 @@ func TestTurnGathers(t *testing.T) {
 			}
 			if slices.ContainsFunc(commits, func(n int) bool { return n != tt.want }) {
 				t.Errorf("the two clients had %v commits, not %d", commits, tt.want)
+			}
+		})
+	}
+}
+
+// A commit of the cluster that takes long keeps only those waiting whose replies it covers. What a client has sent behind
+// such a command is executed, and refused if the commit fails.
+func TestLongCommitParks(t *testing.T) {
+	for name, tt := range map[string]struct {
+		err  error
+		want string
+	}{"commits": {nil, "+OK\r\n+PONG\r\n+OK\r\n"}, "fails": {errors.New("no room"), "-MISCONF Errors writing to the journal: no room\r\n+PONG\r\n-MISCONF Errors writing to the journal: no room\r\n"}} {
+		t.Run(name, func(t *testing.T) {
+			e := newFakeEngine()
+			e.deadline = time.Hour
+			e.brief = func(keyspace.LSN) error { return commands.ErrCommitting }
+			ended := make(chan struct{})
+			e.wait = func(keyspace.LSN) error {
+				<-ended
+				return tt.err
+			}
+			var other *client
+			e.commands = map[string]func(*commands.Session, []string) commands.Reply{
+				"MEET": func(*commands.Session, []string) commands.Reply {
+					other.send("PING\r\n")
+					return commands.OK
+				},
+			}
+			address := newTestServer(t, "--io-threads", "1").run(t, e, nil)
+			writers := []*client{dial(t, address), dial(t, address)}
+			other = dial(t, address)
+			for _, c := range append(writers, other) {
+				c.send("PING\r\n")
+				c.expect("+PONG\r\n")
+			}
+			for range 3 { // in the same turn as a write, and in later turns
+				writers[0].send(command("MEET"))
+				writers[0].expect("+OK\r\n")
+				other.expect("+PONG\r\n")
+			}
+			for _, c := range writers {
+				c.send(command("SET", "a", "1") + "PING\r\n" + command("SET", "a", "2"))
+			}
+			writers[0].send(command("MEET"))
+			for range 3 {
+				other.send("PING\r\n")
+				other.expect("+PONG\r\n")
+			}
+			close(ended)
+			for _, c := range writers {
+				c.expect(tt.want)
+			}
+			other.expect("+PONG\r\n") // of MEET
+			writers[0].expect("+OK\r\n")
+			for _, c := range append(writers, other) {
+				c.send("PING\r\n")
+				c.expect("+PONG\r\n")
 			}
 		})
 	}

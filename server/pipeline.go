@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"mayfly/commands"
+	"mayfly/expiry/clock"
 	"mayfly/keyspace"
 	"mayfly/server/forward"
 	"mayfly/server/resp"
@@ -100,6 +101,34 @@ func (p *pipeline) after(c *conn, quit bool) error {
 		return errFull
 	}
 	return nil
+}
+
+// longBlock is when a commit counts as a wait of the commands that come meanwhile, and for how long after its end commands
+// are taken for such: a client that connects meanwhile introduces itself first.
+const longBlock = 100 * time.Millisecond
+
+// A commitWait remembers the last commit of the cluster that took long. What is read soon after it has waited as long.
+type commitWait struct {
+	took  time.Duration // 0: there was none
+	ended time.Duration // as clock.Monotonic says
+}
+
+// note notes a commit that ends. It returns how long it took if that is long, else 0.
+func (w *commitWait) note(began time.Duration) time.Duration {
+	now := clock.Monotonic()
+	if now-began <= longBlock {
+		return 0
+	}
+	w.took, w.ended = now-began, now
+	return w.took
+}
+
+// before returns how long the commands that are read at a time have waited.
+func (w *commitWait) before(now time.Duration) time.Duration {
+	if now-w.ended > longBlock {
+		return 0
+	}
+	return w.took
 }
 
 // waitCommit waits with one of the engine's methods until an LSN is committed. A panic in it ends the

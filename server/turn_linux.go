@@ -28,8 +28,7 @@ type turn struct {
 	rested []*conn    // with commands left for the next turn
 	spare  []*conn    // the memory of the last such list
 
-	blocked   time.Duration // by a long commit of the cluster; see commit
-	committed time.Duration // when that ended, as clock.Monotonic says
+	lastWait commitWait
 
 	read, written int // bytes, for the traffic counters
 }
@@ -51,10 +50,6 @@ type replySpan struct {
 
 const (
 	fullTurn = 1 << 20 // bytes of replies that wait for the end of a turn at most
-
-	// longBlock is when a commit counts as a wait of the commands that come meanwhile, and for how long after its end commands
-	// are taken for such: a client that connects meanwhile introduces itself first.
-	longBlock = 100 * time.Millisecond
 
 	// prefetchDepth is how many commands are prefetched together: the processor's cache holds their items.
 	prefetchDepth = 32
@@ -210,7 +205,7 @@ func (l *loop) serve(r *readyConn) {
 	l.spans = append(l.spans, replySpan{c, len(l.pipe.marks), len(l.pipe.out)})
 	if !c.contain(func() {
 		c.session.ResetTimer()
-		c.session.NoteWait(l.blocked)
+		c.session.NoteWait(l.lastWait.before(l.now))
 		c.rested, l.budget = false, turnBudget{}
 		err := errKilled // perhaps by a command of those before it
 		if !c.killed.Load() {
@@ -336,9 +331,12 @@ func (l *loop) takeSpan(to *pipeline) {
 	l.dropSpan()
 }
 
-// flush sends the replies of the turn once all they report is committed.
+// flush sends the replies of the turn once all they report is committed. Connections leave if that takes long.
 func (l *loop) flush() {
-	l.commit()
+	if !l.commit() {
+		l.park()
+		return
+	}
 	from := 0
 	for i := range l.spans {
 		marks, to := len(l.pipe.marks), 0
@@ -356,23 +354,43 @@ func (l *loop) flush() {
 	l.pipe.reset()
 }
 
-// commit waits until the replies of the turn may leave. In a cluster it notes for how long, if that is long: what is served
-// next has waited as long.
-func (l *loop) commit() {
+// commit waits until the replies of the turn may leave. It returns false if that takes long in a cluster: the commit goes on.
+// What is served next has waited as long.
+func (l *loop) commit() bool {
 	if l.pipe.lsn == 0 {
-		return
+		return true
 	}
 	l.pipe.until = l.server.engine.Deadline(l.pipe.waited)
 	if l.pipe.until == 0 {
 		l.pipe.commit(l.waitCommit)
-		return
+		return true
 	}
 	began := clock.Monotonic()
-	l.pipe.commit(l.waitCommit)
-	now := clock.Monotonic()
-	if blocked := now - began; blocked > longBlock {
-		l.blocked, l.committed = blocked, now
+	err := l.waitCommit(l.pipe.lsn)
+	if err != nil && err != commands.ErrCommitting {
+		l.pipe.commit(func(lsn keyspace.LSN) error { return l.pipe.waitCommit(l.server.engine.Wait, lsn) })
 	}
+	if took := l.lastWait.note(began); err == commands.ErrCommitting {
+		l.pipe.waited += took
+	}
+	return err != commands.ErrCommitting
+}
+
+// park lets connections with replies that are not committed go on in goroutines of their own. The other replies leave.
+func (l *loop) park() {
+	for len(l.spans) > 0 {
+		c, own := l.spans[len(l.spans)-1].c, newPipeline()
+		l.takeSpan(own)
+		if own.lsn > 0 {
+			if !c.contain(func() { l.handOff(c, own, c.flush) }) {
+				l.abandon(c)
+			}
+			continue
+		}
+		l.send(c, own.out)
+		own.release()
+	}
+	l.pipe.reset()
 }
 
 // waitCommit waits until what an LSN covers is committed.
