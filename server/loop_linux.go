@@ -23,7 +23,7 @@ import (
 //     look up, side by side.
 //  3. Execute them and render the replies, all into one batch. Go on with 2 and the next clients.
 //  4. Wait until all that the replies report is committed: one group commit for the whole turn. In a cluster, ask the
-//     system once more before that: see gather. If the commit takes long, its clients leave: see park.
+//     system once more before that: see gather. If the commit fails or takes long, its clients leave: see park.
 //  5. Write each client's replies with one system call.
 //
 // A client with a long pipeline executes a part of it in each turn: see [turnBudget].
@@ -34,7 +34,7 @@ import (
 //   - The next command may take long or has to wait (commands.Outcome.Deferred).
 //   - The client receives messages, because others send to it.
 //   - A reply is large, or the client does not take its replies at once.
-//   - The cluster takes long to commit what a reply reports.
+//   - The cluster does not commit what a reply reports, or takes long.
 //   - A large command is half read.
 //   - The connection ends with a reply that must arrive (QUIT).
 //

@@ -396,13 +396,14 @@ func TestTurnGathers(t *testing.T) {
 // such a command is executed, and refused if the commit fails.
 func TestLongCommitParks(t *testing.T) {
 	for name, tt := range map[string]struct {
-		err  error
-		want string
-	}{"commits": {nil, "+OK\r\n+PONG\r\n+OK\r\n"}, "fails": {errors.New("no room"), "-MISCONF Errors writing to the journal: no room\r\n+PONG\r\n-MISCONF Errors writing to the journal: no room\r\n"}} {
+		brief, err error
+		want       string
+	}{"commits": {commands.ErrCommitting, nil, "+OK\r\n+PONG\r\n+OK\r\n"}, "fails": {commands.ErrCommitting, errors.New("no room"), "-MISCONF Errors writing to the journal: no room\r\n+PONG\r\n-MISCONF Errors writing to the journal: no room\r\n"},
+		"fails at once": {errors.New("no room"), errors.New("no room"), "-MISCONF Errors writing to the journal: no room\r\n+PONG\r\n-MISCONF Errors writing to the journal: no room\r\n"}} {
 		t.Run(name, func(t *testing.T) {
 			e := newFakeEngine()
 			e.deadline = time.Hour
-			e.brief = func(keyspace.LSN) error { return commands.ErrCommitting }
+			e.brief = func(keyspace.LSN) error { return tt.brief }
 			ended := make(chan struct{})
 			e.wait = func(keyspace.LSN) error {
 				<-ended

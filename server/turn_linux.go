@@ -331,7 +331,7 @@ func (l *loop) takeSpan(to *pipeline) {
 	l.dropSpan()
 }
 
-// flush sends the replies of the turn once all they report is committed. Connections leave if that takes long.
+// flush sends the replies of the turn once all they report is committed.
 func (l *loop) flush() {
 	if !l.commit() {
 		l.park()
@@ -354,8 +354,8 @@ func (l *loop) flush() {
 	l.pipe.reset()
 }
 
-// commit waits until the replies of the turn may leave. It returns false if that takes long in a cluster: the commit goes on.
-// What is served next has waited as long.
+// commit waits until the replies of the turn may leave. It returns false if the commit of a cluster fails, or takes long and
+// goes on. What is served next has waited as long.
 func (l *loop) commit() bool {
 	if l.pipe.lsn == 0 {
 		return true
@@ -367,16 +367,12 @@ func (l *loop) commit() bool {
 	}
 	began := clock.Monotonic()
 	err := l.waitCommit(l.pipe.lsn)
-	if err != nil && err != commands.ErrCommitting {
-		l.pipe.commit(func(lsn keyspace.LSN) error { return l.pipe.waitCommit(l.server.engine.Wait, lsn) })
-	}
-	if took := l.lastWait.note(began); err == commands.ErrCommitting {
-		l.pipe.waited += took
-	}
-	return err != commands.ErrCommitting
+	l.pipe.waited += l.lastWait.note(began)
+	return err == nil
 }
 
-// park lets connections with replies that are not committed go on in goroutines of their own. The other replies leave.
+// park lets connections with replies that are not committed go on in goroutines of their own, which wait for the outcome. The
+// other replies leave.
 func (l *loop) park() {
 	for len(l.spans) > 0 {
 		c, own := l.spans[len(l.spans)-1].c, newPipeline()
