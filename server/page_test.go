@@ -354,7 +354,8 @@ func TestPageForgery(t *testing.T) {
 		}
 	}
 	c.expect(`{"reply":0}`, "EXISTS", "forged")
-	for _, headers := range [][]string{append(json, "X-Mayfly-Page", "1"), append(json, same...), append(json, "Sec-Fetch-Site", "same-origin", "Origin", c.base)} {
+	for _, headers := range [][]string{append(json, "X-Mayfly-Page", "1"), append(json, same...), append(json, "Sec-Fetch-Site", "same-origin", "Origin", c.base),
+		append(json, "Sec-Fetch-Site", "same-origin", "Origin", strings.Replace(c.base, "http:", "https:", 1))} { // behind a proxy with TLS
 		if a := c.do("POST", "/command", body, headers...); a.status != 200 {
 			t.Errorf("%v: %d %s", headers, a.status, a.body)
 		}
@@ -625,6 +626,14 @@ func TestPageOverTLS(t *testing.T) {
 	c.http.Transport = &http.Transport{TLSClientConfig: &tls.Config{RootCAs: a.pool}}
 	if got := c.post("/login", `{"password":"secret"}`).header.Get("Set-Cookie"); !strings.HasSuffix(got, "; HttpOnly; Secure; SameSite=Strict") {
 		t.Errorf("the cookie is %s", got)
+	}
+	for origin, want := range map[string]int{c.base: http.StatusOK, plain: http.StatusForbidden} {
+		if a := c.do("GET", "/state", "", "Origin", origin); a.status != want {
+			t.Errorf("from %s: %d %s", origin, a.status, a.body)
+		}
+		if a := c.post("/login", `{"password":"secret"}`, "Origin", origin); (a.status == http.StatusForbidden) != (want == http.StatusForbidden) {
+			t.Errorf("a login from %s: %d %s", origin, a.status, a.body)
+		}
 	}
 	for range 40 { // connections with a request under way keep their place
 		c.http.CloseIdleConnections()

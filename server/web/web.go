@@ -209,10 +209,15 @@ func fromPage(next http.Handler) http.Handler {
 func sameSite(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		site, origin := r.Header.Get("Sec-Fetch-Site"), r.Header.Get("Origin")
-		if site != "" && site != "same-origin" || origin != "" && origin != "http://"+r.Host && origin != "https://"+r.Host {
+		if site != "" && site != "same-origin" || origin != "" && !isOwnOrigin(r, origin) {
 			http.Error(w, "the request does not come from mayfly's page", http.StatusForbidden)
 			return
 		}
 		next.ServeHTTP(w, r)
 	})
+}
+
+// isOwnOrigin reports whether an origin is that of the page. Without TLS it may be https too: a proxy on this machine may add TLS.
+func isOwnOrigin(r *http.Request, origin string) bool {
+	return origin == "https://"+r.Host || r.TLS == nil && origin == "http://"+r.Host
 }
