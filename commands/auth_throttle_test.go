@@ -103,6 +103,9 @@ func TestDelayOfAddress(t *testing.T) {
 	if d := attempt("192.0.2.1:1", "secret"); d != longestOfAddr {
 		t.Errorf("the right password waits %v", d)
 	}
+	if d := attempt("[::ffff:192.0.2.1]:1", "secret"); d != longestOfAddr {
+		t.Errorf("the address as one of IPv6 waits %v", d)
+	}
 	if d := attempt("192.0.2.2:1", "guess"); d != 0 {
 		t.Errorf("another address waits %v", d)
 	}

@@ -74,7 +74,7 @@ func isLocal(client net.Addr) bool {
 		return true // a unix socket
 	}
 	addr, ok := netip.AddrFromSlice(tcp.IP)
-	return ok && addr.Unmap().IsLoopback()
+	return ok && addr.IsLoopback()
 }
 
 // addresses returns the client's address and our own as CLIENT LIST shows them.

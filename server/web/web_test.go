@@ -8,6 +8,8 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -81,13 +83,18 @@ func (l *pipes) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)
 
 // fakeBackend is a server whose connections a function serves.
 type fakeBackend struct {
-	serve  func(net.Conn)
-	denies *atomic.Bool // nil: it does not
+	serve    func(net.Conn)
+	denies   *atomic.Bool // nil: it does not
+	password string
+	opened   func(addr string, known bool) // nil: it does not matter
 }
 
-func (b fakeBackend) Password() string     { return "" }
+func (b fakeBackend) Password() string     { return b.password }
 func (b fakeBackend) Denies(net.Addr) bool { return b.denies != nil && b.denies.Load() }
-func (b fakeBackend) Open(string, bool) (net.Conn, error) {
+func (b fakeBackend) Open(addr string, known bool) (net.Conn, error) {
+	if b.opened != nil {
+		b.opened(addr, known)
+	}
 	if b.serve == nil {
 		return nil, errors.New("there is none")
 	}
@@ -180,6 +187,36 @@ func TestSlowClients(t *testing.T) {
 		_, _ = stream.ReadString('\n') // the empty line between two
 	}
 	nc.awaitClosed(t) // the client does not take the next one
+}
+
+// A connection that waits for its next request ends after a time of its own.
+func TestIdleClients(t *testing.T) {
+	nc := serve(t, fakeBackend{}, times{read: time.Hour, answer: time.Hour, idle: 100 * time.Millisecond})()
+	_, err := io.WriteString(nc, "GET /state HTTP/1.1\r\nHost: localhost\r\n\r\n")
+	check(t, err)
+	ends(t, nc)
+}
+
+// The server knows who gives a password, so that it delays those who guess, and does not take them for clients that gave it.
+func TestLoginIsOfItsAddress(t *testing.T) {
+	type opened struct {
+		addr  string
+		known bool
+	}
+	var got []opened
+	s := newServer(&pipes{done: t.Context()}, Options{Address: "127.0.0.1:8379"}, fakeBackend{
+		password: "secret", opened: func(addr string, known bool) { got = append(got, opened{addr, known}) }}, usualTimes)
+	for _, path := range []string{"/login", "/command"} {
+		r := httptest.NewRequestWithContext(t.Context(), "POST", path, strings.NewReader(map[string]string{"/login": `{"password":"guess"}`, "/command": `["PING"]`}[path]))
+		r.RemoteAddr, r.Host = "192.0.2.7:1", "localhost"
+		r.Header.Set("Content-Type", "application/json")
+		r.Header.Set(tokenHeader, "1")
+		r.AddCookie(&http.Cookie{Name: "mayfly", Value: s.sessions.begin("secret")})
+		s.http.Handler.ServeHTTP(httptest.NewRecorder(), r)
+	}
+	if want := []opened{{"192.0.2.7:1", false}, {"192.0.2.7:1", true}}; !slices.Equal(got, want) {
+		t.Errorf("connections are opened for %v, not %v", got, want)
+	}
 }
 
 // The stream ends when the protected mode comes to refuse its browser: the password has been removed.
