@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"flag"
 	"fmt"
 	"math"
@@ -387,6 +388,65 @@ func TestPageShowsMore(t *testing.T) {
 	}
 	b.await(`/ann@example.org/.test(document.getElementById("log-body").innerText) && /the default/.test(document.getElementById("log-body").innerText)`)
 	b.keep("log")
+}
+
+// TestPageOfHostileTexts shows names, ids and texts that would break a page. Nothing is wider than the screen.
+func TestPageOfHostileTexts(t *testing.T) {
+	_, c, url := startPage(t)
+	name, wide := strings.Repeat("a-long_name.", 11)[:128], strings.Repeat("W", 255)
+	ids := []string{"<img src=x onerror=alert(1)>", "</pre><script>alert(2)</script>", wide, strings.Repeat("very-long/", 90), "\u202eevil\u202c", "שלום עולם, مرحبا بالعالم",
+		"👩‍👩‍👧‍👦 🇳🇴 👍🏽", "a\x00b\x1b[31m\r\n\tc", strings.Repeat("Z̸̡̢͎͓", 30), "{{constructor}} ${alert(3)} &lt;b&gt; %s"}
+	pipe := c.Pipeline()
+	do := func(args ...any) { pipe.Do(t.Context(), args...) }
+	do("CONTAINER.CREATE", name, "TTL", 3*86400, "LOG", 3600)
+	do("CONTAINER.CREATE", "held", "TTL", 9*365*86400, "TTLMODE", "LENIENT")
+	do("CONTAINER.SET", "held", "HOLD", wide)
+	for _, id := range ids {
+		var text bytes.Buffer
+		e := json.NewEncoder(&text)
+		e.SetEscapeHTML(false)
+		if err := e.Encode(map[string]any{id: id, "all": ids}); err != nil {
+			t.Fatal(err)
+		}
+		do("DOC.PUT", name, id, text.String())
+		do("DOC.PUT", name, "dead "+id, text.String(), "TTL", 1)
+	}
+	if _, err := pipe.Exec(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	b := openBrowser(t, url)
+	b.await(fmt.Sprintf(`document.querySelectorAll("#log-body tr").length === %d`, len(ids)))
+	b.run(chromedp.Evaluate(fmt.Sprintf(`document.getElementById("documents-container").value = %q; document.getElementById("documents-container").dispatchEvent(new Event("change"))`, name), nil))
+	b.await(fmt.Sprintf(`document.getElementById("documents-text").innerText === "%d ids"`, len(ids)))
+	fits := func(width int64, what string) {
+		t.Helper()
+		var wider []string
+		b.run(chromedp.Evaluate(fmt.Sprintf(`[document.documentElement, ...document.querySelectorAll("body, body *:not(svg *, .hidden)")]
+			.filter((e) => e.getBoundingClientRect().right > %[1]d || e === document.documentElement && e.scrollWidth > %[1]d || e.tagName === "DIALOG" && e.scrollWidth > e.clientWidth)
+			.map((e) => e.tagName + " " + e.id + " " + e.className)`, width), &wider))
+		if len(wider) > 0 {
+			t.Errorf("with %.40q some elements are wider than %d pixels: %.500q", what, width, wider)
+		}
+	}
+	for _, look := range []struct {
+		scheme        string
+		width, height int64
+	}{{"light", 400, 800}, {"dark", 1200, 900}} {
+		b.run(chromedp.EmulateViewport(look.width, look.height), emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: look.scheme}}))
+		b.await(fmt.Sprintf(`document.querySelector("#deaths-chart canvas").offsetWidth < %d`, look.width))
+		for i, id := range ids {
+			b.run(chromedp.Evaluate(fmt.Sprintf(`document.querySelectorAll("#documents-list button")[%d].click()`, i), nil))
+			b.await(fmt.Sprintf(`document.getElementById("document-id").textContent === document.querySelectorAll("#documents-list button")[%d].textContent`, i))
+			fits(look.width, id)
+		}
+		b.keep("hostile-" + look.scheme)
+		b.run(chromedp.Click(`#containers-body tr button`), b.fill("#change-ttl", "1"))
+		b.await(`document.querySelectorAll("#change-sample bdi").length === 10 && !document.getElementById("change-confirm").hidden`)
+		fits(look.width, "the change of a default")
+		var picture []byte
+		b.run(chromedp.CaptureScreenshot(&picture), chromedp.Click("#change-cancel"))
+		b.save("hostile-change-"+look.scheme, picture)
+	}
 }
 
 // TestPagePicture makes the picture of the README: with -screenshots it is page.png.

@@ -77,6 +77,7 @@ const moment = (seconds) => time(seconds, {day: 'numeric', month: 'short', hour:
 const visible = (text) => text.replace(/[\p{Cc}\u00ad\u061c\u180e\u200b\u200c\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff]/gu,
   (c) => `\\u${c.charCodeAt(0).toString(16).padStart(4, '0')}`);
 const nameOf = (id) => typeof id === 'string' ? visible(id) : `base64 ${id.base64}`; // of an item
+const abbreviated = (text) => text.length > 60 ? [...text.slice(0, 120)].slice(0, 60).join('') + '…' : text;
 
 // ---------------------------------------------------------------- live figures
 
@@ -202,7 +203,7 @@ function drawContainers() {
 
 function containerRow(name) {
   const cells = columns.map((label, i) => element('td', {'data-label': label, class: i === 2 || i === 3 || i === 5 ? 'n' : ''}));
-  cells[0].textContent = name;
+  cells[0].textContent = cells[0].title = name;
   if (!readonly) cells[7].append(element('button', {type: 'button', 'aria-label': `Change the default of ${name}`, onclick: () => openChange(name)}, 'Change'));
   const row = element('tr', {}, ...cells);
   row.dataset.name = name;
@@ -362,10 +363,10 @@ async function query(container, text) {
 function listItems(list) {
   $('documents-list').append(...list.map(([text, choose]) => element('li', {}, element('button', {type: 'button', onclick: (event) => {
     for (const b of $('documents-list').querySelectorAll('[aria-current]')) b.removeAttribute('aria-current');
-    event.target.setAttribute('aria-current', 'true');
+    event.currentTarget.setAttribute('aria-current', 'true');
     setText($('document-done'), '');
     attempt(choose, $('documents-text'));
-  }}, text))));
+  }}, element('span', {}, text)))));
 }
 
 // pretty indents JSON. All else stays as it is: JSON.parse would round large numbers and reorder members.
@@ -453,7 +454,7 @@ async function refreshLog() {
   const entries = await command('XREVRANGE', `__keyevent@${$('log-container').value}__:expired`, '+', '-', 'COUNT', 20);
   $('log-body').replaceChildren(...entries.map(([, list]) => {
     const e = fields(list), by = {document: 'its own end', container: 'the default', change: 'a changed default'};
-    return element('tr', {}, element('td', {'data-label': 'Died'}, moment(Number(e.at) / 1000)), element('td', {'data-label': 'Id'}, nameOf(e.id)),
+    return element('tr', {}, element('td', {'data-label': 'Died'}, moment(Number(e.at) / 1000)), element('td', {'data-label': 'Id', class: 'id', title: nameOf(e.id)}, nameOf(e.id)),
       element('td', {'data-label': 'By'}, by[e.cause] || e.cause), element('td', {'data-label': 'Text', class: 'clip'}, nameOf(e.doc ?? e.value ?? 'not kept')));
   }));
   setText($('log-text'), entries.length ? '' : 'Nothing has died here since the log began.');
@@ -525,8 +526,8 @@ async function preview(error = '') {
     const others = [[plan.sooner, 'sooner'], [plan.later, 'later'], [plan.same, 'as before']].filter(([n]) => n > 0).map(([n, when]) => `${count(n)} ${when}`);
     setText($('change-text'), (plan.kills ? `${plural(plan.kills, 'item')} (${bytes(plan.bytes)}) would die at once.` : 'Nothing would die at once.') +
       (others.length ? ` The others: ${others.join(', ')}${plan.never ? `, ${count(plan.never)} of them never` : ''}.` : ''));
-    const some = (plan.sample || []).map((s) => s.base64 ? s : Array.isArray(s) ? s[0] : s).map((s) => nameOf(s));
-    setText($('change-sample'), some.length ? `${some.length < plan.kills ? 'Among them' : 'They are'} ${some.join(', ')}.` : '');
+    const some = (plan.sample || []).map((s) => s.base64 ? s : Array.isArray(s) ? s[0] : s).map((s) => element('bdi', {}, abbreviated(nameOf(s))));
+    $('change-sample').replaceChildren(...some.flatMap((s, i) => [i ? ', ' : some.length < plan.kills ? 'Among them ' : 'They are ', s]), some.length ? '.' : '');
     $('change-text').classList.toggle('error', plan.kills > 0);
     $('change-confirm').hidden = plan.kills === 0;
     allowApply();
