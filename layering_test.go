@@ -138,6 +138,7 @@ var testImports = map[string]string{
 	"keyspace/scrub":             "keyspace/aof/aoftest",
 	"keyspace/datadir":           "keyspace/aof/aoftest",
 	"keyspace/aof":               "keyspace/aof/aoftest",
+	"commands/scripts":           "commands/scripts/lualib/libtest",
 	"commands/scripts/cjson":     "commands/scripts/lualib/libtest",
 	"commands/scripts/cmsgpack":  "commands/scripts/lualib/libtest",
 	"commands/scripts/luastruct": "commands/scripts/lualib/libtest",

@@ -6,7 +6,6 @@ import (
 	"io"
 	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -14,6 +13,7 @@ import (
 	"time"
 
 	"mayfly/commands/scripts/compiled"
+	"mayfly/commands/scripts/lualib/libtest"
 )
 
 // redisConn speaks RESP with a redis-server. As a Caller it runs the commands of a script there.
@@ -25,38 +25,16 @@ type redisConn struct {
 // startRedis starts a redis-server for the test, or skips the test if none is installed.
 func startRedis(t testing.TB) *redisConn {
 	t.Helper()
-	program, err := exec.LookPath("redis-server")
-	if err != nil {
-		t.Skip("no redis-server installed")
+	socket := libtest.StartServer(t)
+	if socket == "" {
+		t.Skip("needs redis-server 7.0")
 	}
-	dir, err := os.MkdirTemp("", "scripts") // a short path: sockets have at most 108 bytes
+	conn, err := net.Dial("unix", socket)
 	if err != nil {
 		t.Fatal(err)
 	}
-	socket := filepath.Join(dir, "s")
-	cmd := exec.Command(program, "--port", "0", "--unixsocket", socket, "--save", "", "--dir", dir)
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		cmd.Process.Kill()
-		cmd.Wait()
-		os.RemoveAll(dir)
-	})
-	for range 200 {
-		conn, err := net.Dial("unix", socket)
-		if err == nil {
-			t.Cleanup(func() { conn.Close() })
-			c := &redisConn{conn, bufio.NewReader(conn)}
-			if v := c.do("INFO", "server"); !strings.Contains(v.Str, "redis_version:7.0.") {
-				t.Skip("redis-server is not of version 7.0")
-			}
-			return c
-		}
-		time.Sleep(20 * time.Millisecond)
-	}
-	t.Fatal("redis-server does not answer")
-	return nil
+	t.Cleanup(func() { conn.Close() })
+	return &redisConn{conn, bufio.NewReader(conn)}
 }
 
 func (c *redisConn) do(args ...string) Value {

@@ -15,31 +15,18 @@ func TestResultsAreThoseOfRedis(t *testing.T) {
 }
 
 func TestRandomResultsAreThoseOfRedis(t *testing.T) {
-	real := libtest.StartRedis(t)
-	if real == nil {
-		t.Skip("needs redis-server 7")
-	}
-	g := libtest.NewGenerator()
-	var expressions []string
-	for range rounds() {
+	libtest.Random(t, openLibrary, func(g *libtest.Generator) []string {
 		settings := g.Pick("", "", "", "cjson.encode_number_precision("+strconv.Itoa(1+g.IntN(14))+") ", "cjson.encode_sparse_array(true) ",
 			"cjson.encode_sparse_array(false, 0) ", "cjson.encode_sparse_array(false, "+strconv.Itoa(g.IntN(5))+", "+strconv.Itoa(g.IntN(15))+") ",
 			"cjson.encode_invalid_numbers('null') ", "cjson.encode_max_depth("+strconv.Itoa(1+g.IntN(4))+") ",
 			"cjson.decode_invalid_numbers(false) ", "cjson.decode_max_depth("+strconv.Itoa(1+g.IntN(4))+") ")
-		expressions = append(expressions,
-			"local cjson = cjson.new() "+settings+"return cjson.encode("+g.Value(3)+")",
-			"local cjson = cjson.new() "+settings+"return cjson.decode(cjson.encode("+g.Value(3)+"))",
-			"local cjson = cjson.new() "+settings+"return cjson.decode("+libtest.Quote(text(g))+")",
-			"cjson.decode("+libtest.Quote(g.Pick("", "-", "+", "0x", "[-")+strings.Trim(g.Number(), "/")+g.Pick("", "]", "e", ".", "e+", "x", "p1", "f"))+")")
-	}
-	libtest.Compare(t, real, openLibrary, expressions)
-}
-
-func rounds() int {
-	if testing.Short() {
-		return 300
-	}
-	return 3000
+		return []string{
+			"local cjson = cjson.new() " + settings + "return cjson.encode(" + g.Value(3) + ")",
+			"local cjson = cjson.new() " + settings + "return cjson.decode(cjson.encode(" + g.Value(3) + "))",
+			"local cjson = cjson.new() " + settings + "return cjson.decode(" + libtest.Quote(text(g)) + ")",
+			"cjson.decode(" + libtest.Quote(g.Pick("", "-", "+", "0x", "[-")+strings.Trim(g.Number(), "/")+g.Pick("", "]", "e", ".", "e+", "x", "p1", "f")) + ")",
+		}
+	})
 }
 
 // text returns something like JSON.

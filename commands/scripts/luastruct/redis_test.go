@@ -12,13 +12,7 @@ func TestResultsAreThoseOfRedis(t *testing.T) {
 }
 
 func TestRandomResultsAreThoseOfRedis(t *testing.T) {
-	real := libtest.StartRedis(t)
-	if real == nil {
-		t.Skip("needs redis-server 7")
-	}
-	g := libtest.NewGenerator()
-	var expressions []string
-	for range rounds() {
+	libtest.Random(t, Open, func(g *libtest.Generator) []string {
 		var format, args strings.Builder
 		for range g.IntN(8) {
 			option := g.Pick("b", "B", "h", "H", "l", "L", "T", "i", "I", "f", "d", "s", "c", "c0", "x", " ", "<", ">", "!", "z")
@@ -29,19 +23,12 @@ func TestRandomResultsAreThoseOfRedis(t *testing.T) {
 			args.WriteString(", " + g.Pick(g.Number(), g.Number(), libtest.Quote(g.Bytes(40)), "'12'", "nil"))
 		}
 		f := "'" + format.String() + "'"
-		expressions = append(expressions,
-			"struct.pack("+f+args.String()+")",
-			"struct.pack('"+g.Pick(">", "<", "!", "!4", "")+g.Pick("b", "H", "l", "T", "i3", "I7", "i16", "f", "d")+"', "+g.Number()+")",
-			"struct.unpack('"+g.Pick(">", "<", "!4")+g.Pick("b", "H", "l", "T", "i3", "I7", "i16", "i9", "I32", "f", "d")+"', "+libtest.Quote(g.Bytes(40))+")",
-			"struct.unpack("+f+", "+libtest.Quote(g.Bytes(100))+g.Pick("", "", ", 1", ", 3", ", "+g.Number())+")",
-			"struct.size("+f+")")
-	}
-	libtest.Compare(t, real, Open, expressions)
-}
-
-func rounds() int {
-	if testing.Short() {
-		return 300
-	}
-	return 3000
+		return []string{
+			"struct.pack(" + f + args.String() + ")",
+			"struct.pack('" + g.Pick(">", "<", "!", "!4", "") + g.Pick("b", "H", "l", "T", "i3", "I7", "i16", "f", "d") + "', " + g.Number() + ")",
+			"struct.unpack('" + g.Pick(">", "<", "!4") + g.Pick("b", "H", "l", "T", "i3", "I7", "i16", "i9", "I32", "f", "d") + "', " + libtest.Quote(g.Bytes(40)) + ")",
+			"struct.unpack(" + f + ", " + libtest.Quote(g.Bytes(100)) + g.Pick("", "", ", 1", ", 3", ", "+g.Number()) + ")",
+			"struct.size(" + f + ")",
+		}
+	})
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -98,22 +99,23 @@ type Redis struct {
 	conn redis.Conn
 }
 
-// StartRedis starts redis-server for the time of a test. It returns nil if none of version 7 is installed.
-func StartRedis(t testing.TB) *Redis {
+// StartServer starts redis-server for the time of a test and returns the path of its socket once it serves. It returns the
+// empty string if none of version 7.0 is installed, which is an error if CI=true.
+func StartServer(t testing.TB) (socket string) {
 	t.Helper()
 	path, err := exec.LookPath("redis-server")
 	if err != nil {
-		return nil
+		return missing(t, "redis-server is not installed")
 	}
 	version, err := exec.Command(path, "--version").Output()
-	if err != nil || !strings.Contains(string(version), " v=7.") {
-		return nil
+	if err != nil || !strings.Contains(string(version), " v=7.0.") {
+		return missing(t, "redis-server is not of version 7.0")
 	}
 	dir, err := os.MkdirTemp("", "redis") // sockets have short names
 	if err != nil {
 		t.Fatal(err)
 	}
-	socket := filepath.Join(dir, "s")
+	socket = filepath.Join(dir, "s")
 	server := exec.Command(path, "--port", "0", "--unixsocket", socket, "--save", "", "--dir", dir)
 	if err := server.Start(); err != nil {
 		t.Fatal(err)
@@ -124,16 +126,39 @@ func StartRedis(t testing.TB) *Redis {
 		_ = os.RemoveAll(dir)
 	})
 	for try := 0; ; try++ {
-		conn, err := redis.Dial("unix", socket)
+		conn, err := net.Dial("unix", socket)
 		if err == nil {
-			t.Cleanup(func() { _ = conn.Close() })
-			return &Redis{t, conn}
+			_ = conn.Close()
+			return socket
 		}
-		if try == 100 {
+		if try == 200 {
 			t.Fatal(err)
 		}
-		time.Sleep(50 * time.Millisecond)
+		time.Sleep(20 * time.Millisecond)
 	}
+}
+
+func missing(t testing.TB, why string) string {
+	t.Helper()
+	if os.Getenv("CI") == "true" {
+		t.Error("CI=true, and " + why)
+	}
+	return ""
+}
+
+// StartRedis is StartServer, and connects. It returns nil if there is no server.
+func StartRedis(t testing.TB) *Redis {
+	t.Helper()
+	socket := StartServer(t)
+	if socket == "" {
+		return nil
+	}
+	conn, err := redis.Dial("unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	return &Redis{t, conn}
 }
 
 // Eval returns the shown results of expressions.
@@ -149,8 +174,28 @@ func (r *Redis) Eval(expressions ...string) []string {
 	return results
 }
 
-// Compare fails for each expression that a real Redis and the library evaluate differently.
-func Compare(t *testing.T, real *Redis, open func(*lua.LState, func(bytes int)), expressions []string) {
+// Random compares the results of random expressions, which f makes anew in each round, with those of a real Redis. It skips
+// the test if none is installed.
+func Random(t *testing.T, open func(*lua.LState, func(bytes int)), f func(g *Generator) []string) {
+	t.Helper()
+	real := StartRedis(t)
+	if real == nil {
+		t.Skip("needs redis-server 7.0")
+	}
+	rounds := 3000
+	if testing.Short() {
+		rounds = 300
+	}
+	g := &Generator{rand.New(rand.NewPCG(1, 2))}
+	var expressions []string
+	for range rounds {
+		expressions = append(expressions, f(g)...)
+	}
+	compare(t, real, open, expressions)
+}
+
+// compare fails for each expression that a real Redis and the library evaluate differently.
+func compare(t *testing.T, real *Redis, open func(*lua.LState, func(bytes int)), expressions []string) {
 	t.Helper()
 	const batch = 100
 	wrong := 0
@@ -224,11 +269,8 @@ func Table(t *testing.T, open func(*lua.LState, func(bytes int))) {
 	}
 }
 
-// Generator writes random Lua.
+// Generator writes random Lua, the same in each run.
 type Generator struct{ *rand.Rand }
-
-// NewGenerator returns a generator that draws the same values in each run.
-func NewGenerator() *Generator { return &Generator{rand.New(rand.NewPCG(1, 2))} }
 
 // Pick returns one of some texts.
 func (g *Generator) Pick(texts ...string) string { return texts[g.IntN(len(texts))] }
