@@ -358,6 +358,7 @@ type jsonGet struct {
 	layout jsonedit.Format
 	plain  bool // the layout adds nothing
 	format replyFormat
+	early  bool // FORMAT comes before the paths: an error on RESP2, where it is ignored after them
 
 	maxSize int // see Input.MaxValue
 }
@@ -367,45 +368,9 @@ func parseJSONGet(in *Input) (Run, error) {
 	if !walksJSONGet(in.Args) {
 		return runJSONGet, nil
 	}
-	g := jsonGet{plain: true, maxSize: in.MaxValue}
-	early := false // FORMAT comes before the paths: an error on RESP2, where it is ignored after them
-	for args := in.Args[2:]; len(args) > 0; args = args[1:] {
-		formatted := false
-		var value *string
-		switch word := args[0]; {
-		case redisfmt.EqualFold(word, "INDENT"):
-			value = &g.layout.Indent
-		case redisfmt.EqualFold(word, "NEWLINE"):
-			value = &g.layout.Newline
-		case redisfmt.EqualFold(word, "SPACE"):
-			value = &g.layout.Space
-		case redisfmt.EqualFold(word, "FORMAT"):
-			value, formatted = new(string), true
-			early = early || len(g.paths) == 0
-		case redisfmt.EqualFold(word, "NOESCAPE"): // of RedisJSON 1.0; ignored there, too
-			continue
-		default:
-			path, err := jsonpath.Cached(word)
-			if err != nil {
-				return nil, err
-			}
-			if g.paths = append(g.paths, jsonPath{path, word}); len(g.paths) > maxPaths {
-				return nil, errorf(errJSONPaths, maxPaths)
-			}
-			continue
-		}
-		if args = args[1:]; len(args) == 0 {
-			return nil, errorf(errWrongArity, "json.get")
-		}
-		if *value = args[0]; len(*value) > maxLayout {
-			return nil, errorf(errJSONLayout, len(*value), maxLayout)
-		}
-		if formatted {
-			var err error
-			if g.format, err = parseReplyFormat(*value, "STRING"); err != nil {
-				return nil, err
-			}
-		}
+	g := jsonGet{maxSize: in.MaxValue}
+	if err := g.parse(in.Args[2:]); err != nil {
+		return nil, err
 	}
 	g.plain = g.layout == jsonedit.Format{}
 	if len(g.paths) == 0 {
@@ -417,13 +382,56 @@ func parseJSONGet(in *Input) (Run, error) {
 	}
 	return func(x *Context) Reply {
 		if x.proto() != 3 {
-			if early {
+			if g.early {
 				return Fail(errJSONResp2)
 			}
 			g.format = asText
 		}
 		return readingJSON(in.Args[1], Null, g.reply)(x)
 	}, nil
+}
+
+// parse reads the options and the paths.
+func (g *jsonGet) parse(args []string) error {
+	for ; len(args) > 0; args = args[1:] {
+		formatted := false
+		var value *string
+		switch word := args[0]; {
+		case redisfmt.EqualFold(word, "INDENT"):
+			value = &g.layout.Indent
+		case redisfmt.EqualFold(word, "NEWLINE"):
+			value = &g.layout.Newline
+		case redisfmt.EqualFold(word, "SPACE"):
+			value = &g.layout.Space
+		case redisfmt.EqualFold(word, "FORMAT"):
+			value, formatted = new(string), true
+			g.early = g.early || len(g.paths) == 0
+		case redisfmt.EqualFold(word, "NOESCAPE"): // of RedisJSON 1.0; ignored there, too
+			continue
+		default:
+			path, err := jsonpath.Cached(word)
+			if err != nil {
+				return err
+			}
+			if g.paths = append(g.paths, jsonPath{path, word}); len(g.paths) > maxPaths {
+				return errorf(errJSONPaths, maxPaths)
+			}
+			continue
+		}
+		if args = args[1:]; len(args) == 0 {
+			return errorf(errWrongArity, "json.get")
+		}
+		if *value = args[0]; len(*value) > maxLayout {
+			return errorf(errJSONLayout, len(*value), maxLayout)
+		}
+		if formatted {
+			var err error
+			if g.format, err = parseReplyFormat(*value, "STRING"); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // maxLayout bounds the white space of JSON.GET, which comes as often as the document has brackets.
