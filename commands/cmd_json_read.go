@@ -475,7 +475,7 @@ func runJSONGet(x *Context) Reply {
 // wholeReply is the reply with a whole document. A JSONPath has it in an array.
 func wholeReply(text string, inArray bool) Reply {
 	if inArray {
-		text = "[" + text + "]"
+		return Reply{Kind: KindElement, Str: text}
 	}
 	return Bulk(text)
 }

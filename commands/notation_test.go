@@ -27,6 +27,8 @@ func indented(r Reply, prefix string) string {
 		return fmt.Sprintf("(integer) %d\n", r.Int)
 	case KindBulk:
 		return quoted(r.Str) + "\n"
+	case KindElement:
+		return quoted("["+r.Str+"]") + "\n"
 	case KindVerbatim:
 		return "(verbatim) " + quoted(r.Str) + "\n"
 	case KindNull, KindNullArray:

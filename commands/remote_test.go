@@ -168,6 +168,7 @@ func TestEventsReachFollowers(t *testing.T) {
 	}
 	b.nodes[1].do(10, "SUBSCRIBE", "__keyevent@0__:set", "__keyevent@0__:expired")
 	b.nodes[1].do(11, "PSUBSCRIBE", "__keyspace@carts__:*", "__keyspace@"+db+"__:*", "__key*__:7")
+	b.awaitWanted("__keyspace@carts__:7") // the last to be announced, which waits announcePatience at most
 	if b.nodes[2].engine.Broker.channelsFor(eventSet) != 0 {
 		t.Error("a follower that has no subscriber makes events")
 	}
@@ -188,10 +189,20 @@ func TestEventsReachFollowers(t *testing.T) {
 	b.nodes[1].do(11, "PUNSUBSCRIBE")
 	b.await("the leader to make no events any more", func() bool { return leader.engine.Broker.channelsFor(eventSet) == 0 })
 	b.nodes[2].do(10, "PSUBSCRIBE", "*")
+	b.awaitWanted("__keyspace@0__:k")
 	leader.do(1, "SET", "k", "v")
 	b.expect(2, 10, "pmessage * __keyspace@0__:k set", "pmessage * __keyevent@0__:set k")
 	b.nodes[2].engine.CloseSession(b.nodes[2].session(10))
 	b.await("the leader to make no events any more", func() bool { return leader.engine.Broker.channelsFor(eventSet) == 0 })
+}
+
+// awaitWanted waits until the leader knows that another node wants a channel.
+func (b *brokers) awaitWanted(channel string) {
+	b.t.Helper()
+	leader := b.nodes[0].engine
+	b.await("the leader to know of a subscription", func() bool {
+		return leader.Broker.channelsFor(eventSet) != 0 && leader.Broker.remote.bus.Wants(channel, "")
+	})
 }
 
 func (b *brokers) await(what string, ok func() bool) {

@@ -24,6 +24,7 @@ const (
 	KindVerbatim              // Str, text; RESP2: bulk string. With Int 1 Str begins with its format: "mkd:"
 	KindSeveral               // Elems: several replies in sequence (SUBSCRIBE a b)
 	KindBigNumber             // Str, digits; RESP2: bulk string
+	KindElement               // Str, JSON: the bulk string with the array of this element
 	KindProtocol              // Elems: one reply, to be rendered for protocol Int, whatever the connection's (HELLO in EXEC)
 )
 

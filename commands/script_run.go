@@ -500,6 +500,8 @@ func (r *scriptRun) valueOf(reply *Reply) scripts.Value {
 		v.Kind = scripts.Int
 	case KindBulk:
 		v.Kind = scripts.Bulk
+	case KindElement:
+		return scripts.Value{Kind: scripts.Bulk, Str: "[" + reply.Str + "]"}
 	case KindNullArray:
 		if !resp3 {
 			v.Kind = scripts.NullArray

@@ -37,9 +37,9 @@ func AppendReply(dst []byte, proto int, r *commands.Reply) []byte {
 		if r.Int != 0 {
 			return appendFormatted(dst, proto, r.Str)
 		}
-		dst = appendStringHeader(dst, proto, r)
-		dst = append(dst, r.Str...)
-		return append(dst, '\r', '\n')
+		return appendString(dst, proto, r)
+	case commands.KindElement:
+		return appendString(dst, proto, r)
 	case commands.KindBigNumber:
 		if proto < 3 {
 			return redcon.AppendBulkString(dst, r.Str)
@@ -77,13 +77,32 @@ func appendAggregate(dst []byte, proto int, r *commands.Reply) []byte {
 	return redcon.AppendArray(dst, n)
 }
 
-// appendStringHeader renders the header of a bulk or verbatim string.
-func appendStringHeader(dst []byte, proto int, r *commands.Reply) []byte {
-	if r.Kind != commands.KindVerbatim || proto < 3 {
+// appendString renders a bulk or verbatim string.
+func appendString(dst []byte, proto int, r *commands.Reply) []byte {
+	dst = appendStringHead(dst, proto, r)
+	dst = append(dst, r.Str...)
+	return append(dst, stringTail(r)...)
+}
+
+// appendStringHead renders what comes before Str in a bulk or verbatim string.
+func appendStringHead(dst []byte, proto int, r *commands.Reply) []byte {
+	switch {
+	case r.Kind == commands.KindElement:
+		dst = appendHeader(dst, '$', len("[]")+len(r.Str))
+		return append(dst, '[')
+	case r.Kind != commands.KindVerbatim || proto < 3:
 		return appendHeader(dst, '$', len(r.Str))
 	}
 	dst = appendHeader(dst, '=', len("txt:")+len(r.Str))
 	return append(dst, "txt:"...)
+}
+
+// stringTail is what comes after Str in a bulk or verbatim string.
+func stringTail(r *commands.Reply) string {
+	if r.Kind == commands.KindElement {
+		return "]\r\n"
+	}
+	return "\r\n"
 }
 
 // appendFormatted renders a verbatim string that begins with its format.
@@ -190,7 +209,7 @@ func (s *stream) reply(r *commands.Reply) error {
 			}
 		}
 	default:
-		s.out = appendStringHeader(s.out, s.proto, r)
+		s.out = appendStringHead(s.out, s.proto, r)
 		if err := s.flush(); err != nil {
 			return err
 		}
@@ -199,7 +218,7 @@ func (s *stream) reply(r *commands.Reply) error {
 				return err
 			}
 		}
-		s.out = append(s.out, "\r\n"...)
+		s.out = append(s.out, stringTail(r)...)
 	}
 	if len(s.out) < pieceSize {
 		return nil

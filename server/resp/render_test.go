@@ -36,6 +36,7 @@ func TestRender(t *testing.T) {
 		{commands.Reply{Kind: commands.KindPush, Elems: []commands.Reply{commands.Bulk("m")}}, "*1\r\n$1\r\nm\r\n", ">1\r\n$1\r\nm\r\n"},
 		{commands.Reply{Kind: commands.KindBool, Int: 1}, ":1\r\n", "#t\r\n"},
 		{commands.Reply{Kind: commands.KindBool}, ":0\r\n", "#f\r\n"},
+		{commands.Reply{Kind: commands.KindElement, Str: `{"a":1}`}, "$9\r\n[{\"a\":1}]\r\n", "$9\r\n[{\"a\":1}]\r\n"},
 		{commands.Verbatim("some text"), "$9\r\nsome text\r\n", "=13\r\ntxt:some text\r\n"},
 		{commands.Double(1.5), "$3\r\n1.5\r\n", ",1.5\r\n"},
 		{commands.Double(-0.1), "$4\r\n-0.1\r\n", ",-0.1\r\n"},
@@ -171,7 +172,7 @@ func TestStream(t *testing.T) {
 		many[i] = commands.Integer(7)
 	}
 	for _, reply := range []commands.Reply{
-		commands.OK, {}, commands.Bulk(long), commands.Verbatim(long), commands.Array(many...),
+		commands.OK, {}, commands.Bulk(long), commands.Verbatim(long), {Kind: commands.KindElement, Str: long}, commands.Array(many...),
 		commands.Map(commands.Bulk("a"), commands.Verbatim(long), commands.Bulk("b"), commands.Array(commands.Bulk(long), commands.Null)),
 		{Kind: commands.KindSeveral, Elems: []commands.Reply{commands.Bulk(long), commands.Integer(1)}},
 	} {
