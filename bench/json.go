@@ -5,6 +5,7 @@ import "context"
 // The commands of RedisJSON beside mayfly's own that do the same, on the documents of database 0.
 var (
 	jsonGet = []string{"JSON.GET", anyID}
+	jsonAll = []string{"JSON.GET", anyID, "$"}
 	jsonSet = []string{"JSON.SET", anyID, "$", anyBody}
 	jsonAdd = []string{"JSON.NUMINCRBY", anyID, "$.id", "1"}
 
@@ -71,6 +72,7 @@ func jsonWorkload(name string, requests int, command, other []string, target flo
 
 var jsonWorkloads = []workload{
 	jsonWorkload(jsonName+"GET, depth 16", 500_000, jsonGet, ownGet, 0.95),
+	jsonWorkload(jsonName+"GET $, depth 16", 500_000, jsonAll, ownGet, 0.95),
 	jsonWorkload(jsonName+"SET, depth 16", 300_000, jsonSet, ownPut, 0.95),
 	jsonWorkload(jsonName+"NUMINCRBY, depth 16", 300_000, jsonAdd, ownAdd, 0.9),
 }
