@@ -115,11 +115,11 @@ func TestDocsCluster(t *testing.T) {
 	}
 }
 
-// TestStopWhileForming stops a node whose peers never come. It has not said that it is ready, and says why it waits.
+// TestStopWhileForming stops a node whose peers never come. It has not said that it is ready, and says why it waits, to tools too.
 func TestStopWhileForming(t *testing.T) {
-	own, other := freePort(t), freePort(t)
+	own, other, port := freePort(t), freePort(t), freePort(t)
 	var out, log logBuffer
-	cmd := exec.Command(binary, "--cluster-id", "a", "--cluster-addr", "127.0.0.1:"+own, "--port", freePort(t),
+	cmd := exec.Command(binary, "--cluster-id", "a", "--cluster-addr", "127.0.0.1:"+own, "--port", port,
 		"--cluster-peers", "a=127.0.0.1:"+own+",b=127.0.0.1:"+other, "--dir", filepath.Join(t.TempDir(), "data"))
 	cmd.Stdout, cmd.Stderr = &out, &log
 	if err := cmd.Start(); err != nil {
@@ -133,6 +133,13 @@ func TestStopWhileForming(t *testing.T) {
 	}
 	timer := time.AfterFunc(patience, func() { _ = cmd.Process.Kill() })
 	defer timer.Stop()
+	defer func() { _ = cmd.Process.Kill() }() // in vain if it has ended
+	const waits = "PING: LOADING Redis is loading the dataset in memory: the node waits for the other nodes of its cluster\n"
+	for _, name := range []string{"forecast", "top"} {
+		if _, text := tool(t, 2, "", name, "--port", port); !strings.HasSuffix(text, waits) {
+			t.Errorf("mayfly %s says %s", name, text)
+		}
+	}
 	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -122,9 +123,26 @@ func (c *client) do(command string, args ...any) (any, error) {
 	}
 	reply, err := c.receive()
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", command, err)
+		return nil, fmt.Errorf("%s: %w%s", command, err, c.awaited(err))
 	}
 	return reply, nil
+}
+
+// awaited returns what a node of a cluster waits for that has refused a command with LOADING, to follow the error; empty if that
+// is not known.
+func (c *client) awaited(err error) string {
+	var refused redis.Error
+	if !errors.As(err, &refused) || !strings.HasPrefix(string(refused), "LOADING ") || c.send("CLUSTER", "STATUS") != nil {
+		return ""
+	}
+	status, err := c.receive()
+	if err != nil { // it is no node of a cluster, or has gone
+		return ""
+	}
+	if cause, _ := field[string](status, "cause"); cause != "" {
+		return ": " + cause
+	}
+	return ""
 }
 
 // send adds a command to those whose replies receive returns, in order.
