@@ -5,13 +5,48 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync/atomic"
 	"testing"
 )
+
+// TestHealthTool asks a server that serves, one that waits, one that is none, and one that is not there.
+func TestHealthTool(t *testing.T) {
+	metrics := "127.0.0.1:" + freePort(t)
+	p := start(t, t.TempDir(), "--metrics-addr", metrics)
+	t.Setenv("http_proxy", "http://127.0.0.1:1") // it is not asked
+	if out, _ := tool(t, 0, "", "health", metrics); out != "ok\n" {
+		t.Errorf("health says %q", out)
+	}
+	var status atomic.Int32
+	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.WriteHeader(int(status.Load()))
+		_, _ = io.WriteString(w, "loading "+r.URL.Path+"\n")
+	}))
+	defer other.Close()
+	address := strings.TrimPrefix(other.URL, "http://")
+	status.Store(http.StatusServiceUnavailable)
+	if out, errs := tool(t, 1, "", "health", address); out != "loading /healthz\n" || errs != "" {
+		t.Errorf("while loading it says %q, %q", out, errs)
+	}
+	for _, code := range []int32{http.StatusNotFound, http.StatusFound, http.StatusNoContent} {
+		status.Store(code)
+		if out, errs := tool(t, 1, "", "health", address); out != "" || !strings.HasPrefix(errs, fmt.Sprintf("mayfly health: %s answers %d ", address, code)) {
+			t.Errorf("of a server with %d it says %q, %q", code, out, errs)
+		}
+	}
+	for _, args := range [][]string{{"127.0.0.1:" + freePort(t)}, {p.port}, {}, {metrics, "b"}, {"--nonsense", metrics}} {
+		if out, errs := tool(t, 1, "", append([]string{"health"}, args...)...); out != "" || !strings.HasPrefix(errs, "mayfly health: ") || strings.Count(errs, "\n") != 1 {
+			t.Errorf("%q: %q, %q", args, out, errs)
+		}
+	}
+}
 
 // TestForecastAndTop asks a running server, over TCP and a Unix socket, with each way to name the password.
 func TestForecastAndTop(t *testing.T) {

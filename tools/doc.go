@@ -5,6 +5,7 @@
 //	export  writes items as lines of JSON or as a buntdb database (export.go, export_buntdb.go)
 //	import  reads them back, also into another number of partitions (import.go, import_buntdb.go)
 //	forecast, top  draw what dies when, and how a running server is (forecast.go, top.go)
+//	health  asks whether a running server serves, for containers (health.go)
 //
 // Export and import work on a folder that no server uses (import_folder.go) and on a running server
 // (import_server.go). line.go and buntdb.go define the formats.

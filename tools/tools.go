@@ -44,7 +44,7 @@ type tool struct {
 	run     func(t *call) (code int, err error)
 }
 
-var all = []tool{checkTool, repairTool, exportTool, importTool, forecastTool, topTool}
+var all = []tool{checkTool, repairTool, exportTool, importTool, forecastTool, topTool, healthTool}
 
 // Is reports whether the first argument of the program names a tool.
 func Is(args []string) bool { return len(args) > 0 && find(args[0]) != nil }

@@ -17,7 +17,7 @@ func PrintHelp(w io.Writer) error {
 	const head = `mayfly is a Redis-protocol server for JSON documents that die on time.
 
 Usage: mayfly [config-file] [--option value ...]
-       mayfly check | repair | export | import | forecast | top ...
+       mayfly check | repair | export | import | forecast | top | health ...
                                        tools; each has --help
        mayfly help | version
 
