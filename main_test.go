@@ -134,7 +134,7 @@ func TestSlips(t *testing.T) {
 		{"chekc", `"chekc": did you mean check?`},
 		{"IMPRT a b", `"IMPRT": did you mean import?`},
 		{"versoin", `"versoin": did you mean version?`},
-		{"start", `there is no command and no config file "start": the commands are check, repair, export, import, forecast, top, help, version`},
+		{"start", `there is no command and no config file "start": the commands are check, repair, export, import, forecast, top, health, help, version`},
 		{"redis.conf", "cannot read the config file redis.conf: no such file or directory"},
 		{"./chekc", "cannot read the config file ./chekc: no such file or directory"},
 		{"--maxmemory 100x", `option maxmemory on the command line has the illegal value "100x"; legal: 0 to 9223372036854775807 bytes, or with a unit: k, m, g`},

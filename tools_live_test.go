@@ -41,9 +41,11 @@ func TestHealthTool(t *testing.T) {
 			t.Errorf("of a server with %d it says %q, %q", code, out, errs)
 		}
 	}
-	for _, args := range [][]string{{"127.0.0.1:" + freePort(t)}, {p.port}, {}, {metrics, "b"}, {"--nonsense", metrics}} {
-		if out, errs := tool(t, 1, "", append([]string{"health"}, args...)...); out != "" || !strings.HasPrefix(errs, "mayfly health: ") || strings.Count(errs, "\n") != 1 {
-			t.Errorf("%q: %q, %q", args, out, errs)
+	for code, list := range [][][]string{1: {{"127.0.0.1:" + freePort(t)}, {p.port}}, 2: {{}, {metrics, "b"}, {"--nonsense", metrics}}} {
+		for _, args := range list {
+			if out, errs := tool(t, code, "", append([]string{"health"}, args...)...); out != "" || !strings.HasPrefix(errs, "mayfly health: ") || strings.Count(errs, "\n") != 1 {
+				t.Errorf("%q: %q, %q", args, out, errs)
+			}
 		}
 	}
 }

@@ -13,12 +13,12 @@ var healthTool = tool{
 	syntax: "host:port",
 	summary: "Asks the metrics-addr of a running server whether clients are served and may write, and prints what its /healthz answers. " +
 		"It serves as health check of containers, which have no curl. " +
-		"Exit code: 0 it is healthy, 1 it is not or could not be asked.",
+		"Exit code: 0 it is healthy, 1 it is not or could not be asked, 2 the arguments are wrong.",
 	run: health,
 }
 
 const (
-	exitUnhealthy   = 1 // health checks of containers reserve 2
+	exitUnhealthy   = 1 // health checks of containers know 0 and 1
 	healthTimeout   = 5 * time.Second
 	maxHealthAnswer = 64 << 10 // bytes
 )
@@ -26,7 +26,7 @@ const (
 func health(c *call) (int, error) {
 	values, err := c.parse("host:port")
 	if err != nil {
-		return exitUnhealthy, err
+		return exitFailed, err
 	}
 	client := http.Client{
 		Timeout:       healthTimeout,
