@@ -1,0 +1,382 @@
+package cluster
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"mayfly/test/harness"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+var (
+	powerCuts = flag.Int("power-cuts", 2, "how many times TestClusterPowerCuts cuts the power of all nodes")
+	lostDisks = flag.Int("lost-disks", 3, "how many times TestClusterLostDisks harms the files of a node")
+)
+
+// powerDisk is a disk whose power can be cut: a file system in a file. What was not forced down is in the page cache of that
+// file system alone, and so a copy of the file does not have it.
+type powerDisk struct {
+	t           *testing.T
+	image, path string
+}
+
+// newPowerDisk makes a disk and mounts it until the test ends.
+func newPowerDisk(t *testing.T) *powerDisk {
+	t.Helper()
+	d := &powerDisk{t, filepath.Join(t.TempDir(), "image"), t.TempDir()}
+	if os.Getuid() != 0 {
+		t.Skip("NOT TESTED: power cuts, since only root can mount a disk")
+	}
+	f, err := os.Create(d.image)
+	if err == nil {
+		err = errors.Join(f.Truncate(512<<20), f.Close())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.Command(harness.Need(t, "mkfs.ext4"), "-q", "-F", "-m", "0", d.image).CombinedOutput(); err != nil {
+		t.Fatalf("mkfs.ext4: %v\n%s", err, out)
+	}
+	d.mount()
+	t.Cleanup(d.unmount)
+	return d
+}
+
+func (d *powerDisk) mount() {
+	d.t.Helper()
+	// The file system must not write by itself while its image is copied.
+	out, err := exec.Command("mount", "-o", "loop,commit=300", d.image, d.path).CombinedOutput()
+	if err != nil {
+		d.t.Skipf("NOT TESTED: power cuts, since no file can be mounted here: %v\n%s", err, out)
+	}
+}
+
+func (d *powerDisk) unmount() {
+	if out, err := exec.Command("umount", d.path).CombinedOutput(); err != nil {
+		d.t.Errorf("umount: %v\n%s", err, out)
+	}
+}
+
+// save copies the disk as it is without power. No process may write meanwhile.
+func (d *powerDisk) save() {
+	d.t.Helper()
+	if out, err := exec.Command("cp", "--sparse=always", d.image, d.image+".cut").CombinedOutput(); err != nil {
+		d.t.Fatalf("cp: %v\n%s", err, out)
+	}
+}
+
+// restore makes the disk that which save has copied.
+func (d *powerDisk) restore() {
+	d.t.Helper()
+	d.unmount()
+	if err := os.Rename(d.image+".cut", d.image); err != nil {
+		d.t.Fatal(err)
+	}
+	d.mount()
+}
+
+// cutPower takes the power from nodes at once: whatever was not forced to their disks is gone.
+func cutPower(disks map[*harness.Node]*powerDisk, nodes ...*harness.Node) {
+	for _, n := range nodes {
+		n.Signal(syscall.SIGSTOP)
+	}
+	for _, n := range nodes {
+		disks[n].save()
+	}
+	for _, n := range nodes {
+		n.Kill()
+		disks[n].restore()
+	}
+}
+
+// TestPowerDisk: a copy of the disk has what was forced down, and nothing else.
+func TestPowerDisk(t *testing.T) {
+	d := newPowerDisk(t)
+	path := filepath.Join(d.path, "file")
+	f, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err1 := f.WriteString("forced")
+	err2 := f.Sync()
+	_, err3 := f.WriteString(" lost")
+	if err := errors.Join(err1, err2, err3, os.WriteFile(path+"2", []byte("lost"), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	d.save()
+	_ = f.Close()
+	d.restore()
+	if text, err := os.ReadFile(path); string(text) != "forced" {
+		t.Errorf("the file is %q, %v", text, err)
+	}
+	if _, err := os.Stat(path + "2"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the other file: %v", err)
+	}
+}
+
+// TestClusterPowerCuts cuts the power of all nodes at once, and of the leader alone, under a ledger. What was not forced to a
+// disk is lost with it.
+//
+// The long form:
+//
+//	go test . -run ClusterPowerCuts -timeout 0 -power-cuts 50
+func TestClusterPowerCuts(t *testing.T) {
+	seed := seed(t)
+	r := rand.New(rand.NewPCG(seed, 0))
+	c := &harness.Cluster{T: t, Program: harness.Binary, Args: ledgerArgs}
+	disks := make(map[*harness.Node]*powerDisk)
+	for range 3 {
+		disk := newPowerDisk(t)
+		n := c.Add()
+		n.Dir = filepath.Join(disk.path, "data")
+		disks[n] = disk
+	}
+	for _, n := range c.Nodes {
+		n.Start()
+	}
+	c.Leader()
+	l := newLedger(c, seed)
+	l.begin()
+	defer l.pause()
+	var all, one harness.Durations
+	for cut := 1; cut <= *powerCuts && !t.Failed(); cut++ {
+		l.awaitAcks(100)
+		time.Sleep(time.Duration(r.IntN(500)) * time.Millisecond) // under load
+		leader := c.Leader()
+		cutPower(disks, leader)
+		one = append(one, l.awaitAcks(50))
+		leader.Start()
+		leader.AwaitServing()
+
+		time.Sleep(time.Duration(r.IntN(500)) * time.Millisecond)
+		began := time.Now()
+		cutPower(disks, c.Nodes...)
+		for _, n := range c.Nodes {
+			n.Start()
+		}
+		l.awaitAcks(50)
+		all = append(all, time.Since(began))
+		for _, n := range c.Nodes {
+			n.AwaitServing()
+		}
+		if cut%5 == 0 || cut == *powerCuts {
+			l.pause()
+			l.verify()
+			l.begin()
+		}
+	}
+	l.pause()
+	t.Logf("%d power cuts of the leader, writes went on after %v; %d of all nodes, after %v with their start", len(one), one, len(all), all)
+	t.Log(l.figures(10))
+}
+
+// harms are what can happen to the files of a node.
+var harms = []struct {
+	name string
+	do   func(dir string) error
+}{
+	{name: "all files are gone", do: os.RemoveAll},
+	{name: "the raft log is gone", do: func(dir string) error { return os.RemoveAll(filepath.Join(dir, "cluster", "wal")) }},
+	{name: "the identity is gone", do: func(dir string) error { return os.Remove(filepath.Join(dir, "cluster", "identity.json")) }},
+	{name: "the raft log is damaged", do: func(dir string) error { return flipBytes(filepath.Join(dir, "cluster", "wal", "*.wal")) }},
+	{name: "the data are damaged", do: func(dir string) error { return flipBytes(filepath.Join(dir, "*.db")) }},
+	{name: "the data are gone", do: func(dir string) error {
+		files, err := filepath.Glob(filepath.Join(dir, "*.db"))
+		for _, file := range files {
+			err = errors.Join(err, os.Remove(file))
+		}
+		return err
+	}},
+}
+
+// TestClusterLostDisks takes the disk of a node, or damages it in several ways. The node gets everything from the others, and
+// counts for a majority again. The short form harms it in some of the ways, by the seed.
+//
+// The long form:
+//
+//	go test . -run ClusterLostDisks -timeout 0 -lost-disks 60
+func TestClusterLostDisks(t *testing.T) {
+	seed := seed(t)
+	c := harness.StartCluster(t, 3, ledgerArgs...)
+	l := newLedger(c, seed)
+	l.begin()
+	defer l.pause()
+	var back harness.Durations
+	for i := range *lostDisks {
+		harm := harms[(i+int(seed%uint64(len(harms))))%len(harms)]
+		if t.Failed() {
+			break
+		}
+		l.awaitAcks(100)
+		n := c.Others(c.Leader())[i%2]
+		if i%2 == 0 {
+			n.Terminate()
+		} else {
+			n.Kill()
+		}
+		if err := harm.do(n.Dir); err != nil {
+			t.Fatal(err)
+		}
+		l.awaitAcks(50)
+		began := time.Now()
+		n.Start()
+		n.AwaitServing()
+		took := time.Since(began)
+		back = append(back, took)
+		l.pause()
+		l.verify()
+		t.Logf("%s: serves after %v", harm.name, took.Round(time.Millisecond))
+		// The node counts for a majority again: without the third, writes go on.
+		third := c.Others(c.Leader())[0]
+		if third == n {
+			third = c.Others(c.Leader())[1]
+		}
+		l.begin()
+		third.Kill()
+		l.awaitAcks(50)
+		third.Start()
+		third.AwaitServing()
+	}
+	l.pause()
+	l.verify()
+	t.Logf("%d lost or damaged disks: the node serves after %v", len(back), back)
+	t.Log(l.figures(10))
+}
+
+// flipBytes damages the middle of each file of a pattern.
+func flipBytes(pattern string) error {
+	files, err := filepath.Glob(pattern)
+	if err == nil && len(files) == 0 {
+		err = fmt.Errorf("no file %s", pattern)
+	}
+	for _, path := range files {
+		text, failure := os.ReadFile(path)
+		if failure == nil && len(strings.TrimRight(string(text), "\x00")) > 100 {
+			end := len(strings.TrimRight(string(text), "\x00"))
+			for i := range 8 {
+				text[end/2+i] ^= 0xff
+			}
+			failure = os.WriteFile(path, text, 0o600)
+		}
+		err = errors.Join(err, failure)
+	}
+	return err
+}
+
+// TestClusterFullDisk fills the disk of a follower, and then that of the leader: writes go on, a node with room leads, and the
+// node catches up when there is room again. While all disks are full, the lead stays where it is and reads go on.
+func TestClusterFullDisk(t *testing.T) {
+	for _, reserve := range []string{"0", "16mb"} {
+		t.Run("reserve "+reserve, func(t *testing.T) { fillDisks(t, reserve) })
+	}
+}
+
+func fillDisks(t *testing.T, reserve string) {
+	seed := seed(t)
+	c := &harness.Cluster{T: t, Program: harness.Binary, Args: append([]string{"--disk-reserve", reserve}, ledgerArgs...)}
+	filler := make(map[*harness.Node]string)
+	for range 3 {
+		disk := harness.SmallDisk(t, 256<<20)
+		n := c.Add()
+		filler[n], n.Dir = filepath.Join(disk, "filler"), filepath.Join(disk, "data")
+	}
+	for _, n := range c.Nodes {
+		n.Start()
+	}
+	leader := c.Leader()
+	l := newLedger(c, seed)
+	l.pace = time.Millisecond
+	l.begin()
+	defer l.pause()
+	full := func(n *harness.Node) {
+		t.Helper()
+		if err := harness.Fill(filler[n]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	empty := func(n *harness.Node) {
+		t.Helper()
+		if err := os.Remove(filler[n]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, n := range []*harness.Node{c.Others(leader)[0], leader} {
+		l.awaitAcks(50)
+		role := "a follower"
+		if n == leader {
+			role = "the leader"
+		}
+		full(n)
+		outage := l.awaitAcks(500)
+		if n == leader {
+			began := time.Now()
+			for c.Leader() == n {
+				outage = max(outage, l.awaitAcks(50))
+				if time.Since(began) > harness.Patience {
+					t.Fatalf("a node leads whose disk is full:\n%s", c.Describe())
+				}
+			}
+			outage = max(outage, l.awaitAcks(200))
+		}
+		empty(n)
+		n.AwaitServing()
+		l.pause()
+		l.verify()
+		t.Logf("full disk of %s: the longest time without a write was %v", role, outage.Round(time.Millisecond))
+		l.begin()
+	}
+	l.pause()
+	t.Log(l.figures(10))
+	if reserve == "0" {
+		return // then all writes are refused, and nodes that start again wait for room
+	}
+	for _, n := range c.Nodes {
+		full(n)
+	}
+	client := c.Leader().Connect()
+	defer client.Close()
+	refused := false
+	for i := 0; !refused && i < 100_000; i++ { // until the disks are known to be full
+		err := client.Set(t.Context(), fmt.Sprint("filling:", i), strings.Repeat("x", 100_000), 0).Err()
+		refused = err != nil && strings.HasPrefix(err.Error(), "MISCONF ")
+		if err != nil && !refused {
+			client.Close()
+			client = c.Leader().Connect()
+		}
+	}
+	if !refused {
+		t.Error("writes are not refused although all disks are full")
+	}
+	term := c.Term(c.Leader())
+	for range 30 {
+		time.Sleep(100 * time.Millisecond)
+		if _, err := client.Get(t.Context(), "filling:0").Result(); err != nil && !harness.Temporary(err) {
+			t.Errorf("a read while all disks are full: %v", err)
+		}
+	}
+	if now := c.Term(c.Leader()); now != term {
+		t.Errorf("all disks are full, and the lead is passed on: term %v, then %v", term, now)
+	}
+	for _, n := range c.Nodes {
+		empty(n)
+	}
+	c.Await("all disks have room", func() bool {
+		return !slices.ContainsFunc(c.Nodes, func(n *harness.Node) bool {
+			info, err := n.Ask(t.Context(), "INFO", "persistence")
+			return err != nil || !strings.Contains(fmt.Sprint(info), "disk_full:0")
+		})
+	})
+	l.begin()
+	l.awaitAcks(100)
+	l.pause()
+	l.verify()
+}

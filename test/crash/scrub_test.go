@@ -1,0 +1,114 @@
+package crash
+
+import (
+	"bytes"
+	"fmt"
+	"mayfly/test/harness"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// flipBit changes a bit of a file of a running server, at a share of its size.
+func flipBit(t *testing.T, path string, share float64) {
+	t.Helper()
+	content, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := int64(share * float64(len(bytes.TrimRight(content, "\x00"))))
+	f, err := os.OpenFile(path, os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.WriteAt([]byte{content[at] ^ 8}, at); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestBitRot damages files of a running server. Clients notice nothing, a scrub has the files written anew, a backup is
+// sound, and a restart after a kill serves everything.
+func TestBitRot(t *testing.T) {
+	dir, address := filepath.Join(t.TempDir(), "data"), "127.0.0.1:"+harness.FreePort(t)
+	p := harness.Start(t, dir, "--metrics-addr", address, "--appendfsync", "always")
+	c, ctx := p.Client(), t.Context()
+	const keys = 3000
+	value := func(n int) string { return strings.Repeat(fmt.Sprint("value ", n, " "), 10) }
+	set := func(from, to int) {
+		t.Helper()
+		for n := from; n < to; n++ {
+			if err := c.Set(ctx, fmt.Sprint("key-", n), value(n), 0).Err(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	set(0, keys-100)
+	p.CLI("SAVE")
+	set(keys-100, keys)
+	stop, done := make(chan struct{}), make(chan struct{})
+	go func() { // reads go on
+		defer close(done)
+		for n := 0; ; n = (n + 1) % keys {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			if got, err := c.Get(ctx, fmt.Sprint("key-", n)).Result(); err != nil || got != value(n) {
+				t.Errorf("key-%d is %q: %v", n, got, err)
+				return
+			}
+		}
+	}()
+	journals, err := filepath.Glob(filepath.Join(dir, "journal-*.db"))
+	if err != nil || len(journals) == 0 {
+		t.Fatal(journals, err)
+	}
+	files := []string{
+		filepath.Join(dir, "partition-003.db"), filepath.Join(dir, "partition-011.db"), filepath.Join(dir, "catalogue.db"),
+		filepath.Join(dir, "manifest"), journals[len(journals)-1],
+	}
+	for n, file := range files {
+		flipBit(t, file, 0.3+float64(n)/10)
+	}
+	if got := p.CLI("SCRUB"); got != "Background scrub started" {
+		t.Fatal(got)
+	}
+	harness.WaitFor(t, "the scrub", func() bool { return strings.Contains(p.CLI("INFO", "persistence"), "scrubs:1\r") })
+	info := p.CLI("INFO", "persistence")
+	for _, want := range []string{"scrub_found_files:5", "scrub_repaired_files:5", "damaged_files:0"} {
+		if !strings.Contains(info, want+"\r") {
+			t.Errorf("INFO has no %s:\n%s", want, info)
+		}
+	}
+	for _, file := range files {
+		if !strings.Contains(p.Log.String(), file+" is damaged at bytes ") {
+			t.Errorf("the log does not tell of %s", file)
+		}
+	}
+	if _, body := harness.Fetch(t, address, "/metrics"); !strings.Contains(body, "\nmayfly_scrub_repaired_files_total 5\n") {
+		t.Error("the metrics do not tell")
+	}
+	flipBit(t, files[1], 0.6)
+	backup := filepath.Join(t.TempDir(), "backup")
+	if got := p.CLI("BACKUP", backup); got != "OK" {
+		t.Error(got)
+	}
+	close(stop)
+	<-done
+	p.Signal(syscall.SIGKILL)
+	p.Wait()
+	for _, folder := range []string{backup, dir} {
+		c = harness.Start(t, folder).Client()
+		for n := range keys {
+			if got, err := c.Get(ctx, fmt.Sprint("key-", n)).Result(); err != nil || got != value(n) {
+				t.Fatalf("%s: key-%d is %q: %v", folder, n, got, err)
+			}
+		}
+	}
+}
