@@ -178,10 +178,11 @@ func CheckRefusal(t *testing.T, got outcome, texts ...string) {
 
 // Process is a running mayfly.
 type Process struct {
-	T    *testing.T
-	Cmd  *exec.Cmd
-	Port string // if it was started with --port
-	Dir  string
+	T        *testing.T
+	Cmd      *exec.Cmd
+	Port     string // the first that it listens on
+	PortFile string
+	Dir      string
 
 	Greeting string // what it printed to standard output by the time it was ready
 	Log      LogBuffer
@@ -205,19 +206,19 @@ func (b *LogBuffer) String() string {
 	return b.text.String()
 }
 
-// Start starts mayfly with its data in dir and waits until it is ready. It is stopped when the test
-// ends.
+// Start starts mayfly with its data in dir, on a free port, and waits until it is ready. It is stopped when the test ends.
 func Start(t *testing.T, dir string, args ...string) *Process {
 	t.Helper()
-	return StartOn(t, FreePort(t), dir, args...)
+	return StartOn(t, "auto", dir, args...)
 }
 
-// StartOn is start with a port.
+// StartOn is Start with a port.
 func StartOn(t *testing.T, port, dir string, args ...string) *Process {
 	t.Helper()
-	p := &Process{T: t, Port: port, Dir: dir}
-	p.Cmd = exec.Command(Binary, append([]string{"--port", p.Port, "--dir", dir}, args...)...)
-	p.Cmd.Dir = t.TempDir()
+	home := t.TempDir()
+	p := &Process{T: t, Dir: dir, PortFile: filepath.Join(home, "port")}
+	p.Cmd = exec.Command(Binary, append([]string{"--port", port, "--port-file", p.PortFile, "--dir", dir}, args...)...)
+	p.Cmd.Dir = home
 	p.Cmd.Stderr = &p.Log
 	stdout, err := p.Cmd.StdoutPipe()
 	if err != nil {
@@ -249,6 +250,11 @@ func StartOn(t *testing.T, port, dir string, args ...string) *Process {
 	case <-time.After(Patience):
 		t.Fatalf("mayfly did not get ready\n%s", p.Log.String())
 	}
+	ports, err := os.ReadFile(p.PortFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Port, _, _ = strings.Cut(string(ports), "\n")
 	return p
 }
 
