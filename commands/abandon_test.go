@@ -7,6 +7,7 @@ import (
 
 // A command that takes long ends soon after nothing waits for it any more, and its connection too.
 func TestAbandon(t *testing.T) {
+	t.Parallel()
 	const items = 5000
 	w := newHarness(t)
 	w.do(1, "CONTAINER.CREATE", "docs")
@@ -50,6 +51,7 @@ func TestAbandon(t *testing.T) {
 
 // A command that does not take long does not look.
 func TestAbandonLooksLate(t *testing.T) {
+	t.Parallel()
 	w := newHarness(t)
 	w.session(1).Abandoned = func() bool {
 		t.Error("it looks")

@@ -53,6 +53,7 @@ func unauthenticated(id int, addr string) *Session {
 
 // The attempts of a connection wait longer after each wrong password. A right one ends that.
 func TestDelayOfConnection(t *testing.T) {
+	t.Parallel()
 	g := newGuessing(t)
 	s := unauthenticated(50, "192.0.2.1:1")
 	var delays []time.Duration
@@ -87,6 +88,7 @@ func TestDelayOfConnection(t *testing.T) {
 // Other connections from an address wait, too, whatever password they give, until a minute has passed. Other
 // addresses do not.
 func TestDelayOfAddress(t *testing.T) {
+	t.Parallel()
 	g := newGuessing(t)
 	id := 100
 	attempt := func(addr, password string) time.Duration {
@@ -126,6 +128,7 @@ func TestDelayOfAddress(t *testing.T) {
 
 // The addresses take bounded memory.
 func TestGuessersAreBounded(t *testing.T) {
+	t.Parallel()
 	g := newGuessing(t)
 	for i := range 2 * maxGuessers {
 		g.clock.Advance(time.Millisecond)
@@ -138,6 +141,7 @@ func TestGuessersAreBounded(t *testing.T) {
 
 // The log names the address with most wrong passwords, at once and then every ten seconds, also when no more come.
 func TestWrongPasswordsAreLogged(t *testing.T) {
+	t.Parallel()
 	g := newGuessing(t)
 	var log bytes.Buffer
 	g.engine.Log = zerolog.New(&log)

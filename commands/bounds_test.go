@@ -10,6 +10,7 @@ import (
 
 // The name and library of a client are bounded: CLIENT LIST repeats them.
 func TestClientInfoIsBounded(t *testing.T) {
+	t.Parallel()
 	w := newHarness(t)
 	longest := strings.Repeat("n", maxClientInfo)
 	for _, command := range [][]string{{"CLIENT", "SETNAME"}, {"CLIENT", "SETINFO", "lib-name"}, {"CLIENT", "SETINFO", "lib-ver"}, {"HELLO", "2", "SETNAME"}} {
@@ -26,6 +27,7 @@ func TestClientInfoIsBounded(t *testing.T) {
 }
 
 func TestClientListTakesEachIDOnce(t *testing.T) {
+	t.Parallel()
 	w := newHarness(t)
 	w.session(1)
 	w.session(2)
@@ -41,6 +43,7 @@ func TestClientListTakesEachIDOnce(t *testing.T) {
 
 // Repeated requests for the description of a command share one copy.
 func TestDescriptionsAreShared(t *testing.T) {
+	t.Parallel()
 	w := newHarness(t)
 	docs := w.do(1, "COMMAND", "DOCS", "client", "client").Elems
 	infos := w.do(1, "COMMAND", "INFO", "client", "client").Elems
@@ -50,6 +53,7 @@ func TestDescriptionsAreShared(t *testing.T) {
 }
 
 func TestPatternsAreBounded(t *testing.T) {
+	t.Parallel()
 	w := newHarness(t)
 	w.do(1, "SET", "k", "1")
 	for _, command := range [][]string{
@@ -72,6 +76,7 @@ func TestPatternsAreBounded(t *testing.T) {
 }
 
 func TestChannelsAreBounded(t *testing.T) {
+	t.Parallel()
 	w := newHarness(t)
 	longest := strings.Repeat("c", maxChannel)
 	for _, command := range []string{"SUBSCRIBE", "SSUBSCRIBE", "PSUBSCRIBE", "PUBLISH", "SPUBLISH"} {
@@ -90,6 +95,7 @@ func TestChannelsAreBounded(t *testing.T) {
 
 // A scan holds no lock while it matches, so other clients may write.
 func TestScanVisitsWithoutLocks(t *testing.T) {
+	t.Parallel()
 	w := newHarness(t)
 	const items = 2500 // more than a portion
 	for i := range items {
@@ -129,6 +135,7 @@ func TestScanVisitsWithoutLocks(t *testing.T) {
 
 // The replies of a transaction are bounded. Its writes are not, nor are their replies.
 func TestRepliesOfATransactionAreBounded(t *testing.T) {
+	t.Parallel()
 	w := newHarness(t)
 	const size = 16 << 20
 	value := strings.Repeat("v", size)
@@ -143,14 +150,14 @@ func TestRepliesOfATransactionAreBounded(t *testing.T) {
 	w.do(1, "COMMAND", "DOCS")
 	w.do(1, "DBSIZE")
 	replies := w.do(1, "EXEC").Elems
-	const exceeded = "(error) ERR the replies of this transaction exceed 268435456 bytes"
+	const exceeded = "ERR the replies of this transaction exceed 268435456 bytes"
 	for i := range reads {
-		if got := notation(replies[i]); (got == exceeded) != (i >= minRepliesLimit/size) {
+		if got := replies[i].Str; (got == exceeded) != (i >= minRepliesLimit/size) {
 			t.Errorf("GET %d: %.100s", i, got)
 		}
 	}
 	for i, want := range []string{"OK", "OK", exceeded, exceeded} {
-		if got := notation(replies[reads+i]); got != want {
+		if got := replies[reads+i].Str; got != want {
 			t.Errorf("%d: got %.100s, want %s", i, got, want)
 		}
 	}
@@ -159,6 +166,7 @@ func TestRepliesOfATransactionAreBounded(t *testing.T) {
 
 // CLIENT REPLY in a transaction counts from the command after EXEC on.
 func TestClientReplyInTransaction(t *testing.T) {
+	t.Parallel()
 	tests := []struct {
 		mode       string // before EXEC
 		queued     string

@@ -22,6 +22,7 @@ var hardChannel = strings.Repeat("a", maxChannel)
 // While a message is matched, nothing is locked: others subscribe, publish, and change the items of the
 // publisher's transaction.
 func TestMatchingHoldsNoLock(t *testing.T) {
+	t.Parallel()
 	for _, inTransaction := range []bool{false, true} {
 		t.Run(fmt.Sprint("transaction ", inTransaction), func(t *testing.T) {
 			w := newHarness(t)
@@ -63,6 +64,7 @@ func TestMatchingHoldsNoLock(t *testing.T) {
 
 // A publisher that leaves ends its matching, and nothing is published. A transaction does nothing at all.
 func TestMatchingIsAbandoned(t *testing.T) {
+	t.Parallel()
 	w := newHarness(t)
 	w.do(2, append([]string{"PSUBSCRIBE"}, hardPatterns()...)...)
 	w.received(2)
@@ -86,6 +88,7 @@ func TestMatchingIsAbandoned(t *testing.T) {
 
 // A command whose messages take long to match does not run in a loop. Others do.
 func TestExpensiveMessagesLeaveTheLoop(t *testing.T) {
+	t.Parallel()
 	w := newHarness(t)
 	w.do(2, append([]string{"PSUBSCRIBE"}, hardPatterns()...)...)
 	s := w.session(1)
@@ -116,6 +119,7 @@ func TestExpensiveMessagesLeaveTheLoop(t *testing.T) {
 
 // While a message is matched for long, nothing waits to deliver another one. It is delivered afterwards.
 func TestNothingWaitsForMatching(t *testing.T) {
+	t.Parallel()
 	w := newHarness(t)
 	w.do(2, "SUBSCRIBE", "c")
 	q := &w.engine.Broker.queue
@@ -134,6 +138,7 @@ func TestNothingWaitsForMatching(t *testing.T) {
 
 // All subscribers see all messages in one order, whether or not they take long to match.
 func TestOrderOfExpensiveMessages(t *testing.T) {
+	t.Parallel()
 	const publishers, messages = 4, 30
 	w := newHarness(t)
 	for subscriber := 1; subscriber <= 3; subscriber++ {
@@ -178,6 +183,7 @@ func TestOrderOfExpensiveMessages(t *testing.T) {
 
 // A server that stops drops the messages that are not matched yet.
 func TestStopEndsMatching(t *testing.T) {
+	t.Parallel()
 	w := newHarness(t)
 	w.do(2, append([]string{"PSUBSCRIBE"}, hardPatterns()...)...)
 	w.received(2)

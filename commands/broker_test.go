@@ -16,6 +16,7 @@ import (
 // A subscriber to all events always knows which items exist: a created item did not exist before, a
 // deleted or dead one did. Many sessions and the purge work on a few keys to provoke a wrong order.
 func TestEventsComeInOrder(t *testing.T) {
+	t.Parallel()
 	const workers, commands, keys = 8, 2000, 4
 	w := newHarness(t)
 	w.do(1, "CONFIG", "SET", "notify-keyspace-events", "Kngx")
@@ -88,6 +89,7 @@ func TestEventsComeInOrder(t *testing.T) {
 
 // Deaths that outrun delivery wait in a queue of bounded length. Each is published once.
 func TestManyDeaths(t *testing.T) {
+	t.Parallel()
 	w := newHarness(t)
 	broker := &w.engine.Broker
 	w.do(1, "CONFIG", "SET", "notify-keyspace-events", "Ex")
@@ -118,6 +120,7 @@ func TestManyDeaths(t *testing.T) {
 
 // The events of a command wait for its end, and all events behind them wait, too.
 func TestEventBatchIsSealed(t *testing.T) {
+	t.Parallel()
 	var q eventQueue
 	first, second := new(eventBatch), new(eventBatch)
 	q.push(event{batch: first, text: "1"})
@@ -158,6 +161,7 @@ func TestEventBatchIsSealed(t *testing.T) {
 
 // Subscriptions leave nothing behind, whatever the order of their ends.
 func TestSubscriptionsEnd(t *testing.T) {
+	t.Parallel()
 	w := newHarness(t)
 	broker := &w.engine.Broker
 	random := rand.New(rand.NewPCG(3, 4))
@@ -205,6 +209,7 @@ func TestUnwantedEvents(t *testing.T) {
 }
 
 func TestEvents(t *testing.T) {
+	t.Parallel()
 	for text, want := range map[string]string{
 		"": "", "KEA": "AKE", "g$lshzxetdnKEm": "AnKEm", "Ex": "xE", "mK": "Km", "AAA": "A", "nd": "dn",
 	} {
@@ -221,14 +226,28 @@ func TestEvents(t *testing.T) {
 }
 
 // Every change of an item by a command of the transcripts has an event of that item. Commands on whole
-// containers have no events of their items.
+// containers have no events of their items. A call that fails changes nothing, and says why in one line.
 func TestEveryChangeHasAnEvent(t *testing.T) {
+	t.Parallel()
 	wholesale := []string{"flushall", "flushdb", "swapdb", "container.set", "container.drop", "container.undo", "exec"}
-	changes := map[string]bool{} // by command
+	changes, failed := map[string]bool{}, 0 // by command
 	eachTranscript(t, func(t *testing.T, steps []step) {
 		const listener = 999
 		p := &transcriptPlayer{t: t, harness: newHarness(t), session: 1}
 		w := p.harness
+		play := func(s *step) {
+			before, reply := w.dump(), p.play(s)
+			if reply.Kind != KindError {
+				return
+			}
+			failed++
+			if after := w.dump(); !slices.Equal(before, after) {
+				t.Errorf("line %d: %s failed, but changed %q to %q", s.line, s.text, before, after)
+			}
+			if strings.ContainsAny(reply.Str, "\r\n") {
+				t.Errorf("line %d: %s: not one line: %q", s.line, s.text, reply.Str)
+			}
+		}
 		for i := range steps {
 			s := &steps[i]
 			if !s.isCommand() {
@@ -237,11 +256,10 @@ func TestEveryChangeHasAnEvent(t *testing.T) {
 				}
 				continue
 			}
-			args := s.args(t)
-			name := strings.ToLower(args[0])
+			name := strings.ToLower(s.args(t)[0])
 			s.want = []string{"~ .*"} // what it replies is another test's concern
 			if slices.Contains(wholesale, name) {
-				p.play(s)
+				play(s)
 				continue
 			}
 			if w.sessions[listener] == nil {
@@ -250,7 +268,7 @@ func TestEveryChangeHasAnEvent(t *testing.T) {
 			w.engine.Broker.SetEventClasses(classAll | toKeyspace)
 			before := w.items()
 			w.received(listener)
-			p.play(s)
+			play(s)
 			told := map[string]bool{}
 			for _, m := range w.received(listener) {
 				told[strings.Replace(strings.TrimPrefix(m.Elems[2].Str, "__keyspace@"), "__:", "/", 1)] = true
@@ -268,8 +286,8 @@ func TestEveryChangeHasAnEvent(t *testing.T) {
 			}
 		}
 	})
-	if len(changes) < 20 {
-		t.Errorf("only %d commands have changed anything", len(changes))
+	if len(changes) < 20 || failed < 100 {
+		t.Errorf("only %d commands have changed anything, and %d calls have failed", len(changes), failed)
 	}
 }
 
@@ -291,6 +309,7 @@ func (w *harness) items() map[string]string {
 
 // Deaths are heard while their class and a channel are selected and a session subscribes.
 func TestDeathsAreHeard(t *testing.T) {
+	t.Parallel()
 	w := newHarness(t)
 	for _, step := range []struct {
 		command []string

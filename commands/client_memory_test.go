@@ -21,6 +21,7 @@ func openClients(limit int64, n int) (m *ClientMemoryLimit, list []*ClientMemory
 
 // The largest clients are disconnected, and no more than needed.
 func TestClientMemoryDisconnectsTheLargest(t *testing.T) {
+	t.Parallel()
 	m, list, evicted := openClients(1<<20, 6)
 	for i, size := range []int{100 << 10, 300 << 10, 200 << 10, 250 << 10, 64 << 10} {
 		if !list[i].Reserve(size) {
@@ -50,6 +51,7 @@ func TestClientMemoryDisconnectsTheLargest(t *testing.T) {
 
 // The largest client itself is refused, and no other is disconnected.
 func TestClientMemoryRefusesTheLargest(t *testing.T) {
+	t.Parallel()
 	m, list, evicted := openClients(1<<20, 2)
 	if !list[0].Reserve(300<<10) || !list[1].Reserve(600<<10) || list[1].Reserve(600<<10) {
 		t.Error("want two grants and a refusal")
@@ -69,6 +71,7 @@ func TestClientMemoryRefusesTheLargest(t *testing.T) {
 
 // CLIENT NO-EVICT ON protects a client.
 func TestClientNoEvict(t *testing.T) {
+	t.Parallel()
 	w := newHarness(t)
 	m, list, evicted := openClients(1<<20, 3)
 	w.session(1).Memory = list[0]
@@ -88,6 +91,7 @@ func TestClientNoEvict(t *testing.T) {
 
 // Under concurrent use the sum equals the parts.
 func TestClientMemoryConcurrently(t *testing.T) {
+	t.Parallel()
 	m := new(ClientMemoryLimit)
 	m.SetLimit(4 << 20)
 	var wg sync.WaitGroup
@@ -112,6 +116,7 @@ func TestClientMemoryConcurrently(t *testing.T) {
 
 // A session reserves memory for what it keeps and releases it, whatever its end.
 func TestSessionsReserveMemory(t *testing.T) {
+	t.Parallel()
 	big := strings.Repeat("v", 100<<10)
 	keep := map[string][]string{
 		"queue":         {"MULTI", "SET k " + big},
@@ -157,6 +162,7 @@ func TestSessionsReserveMemory(t *testing.T) {
 
 // Over the limit the error says so, and the session keeps its state.
 func TestClientMemoryErrors(t *testing.T) {
+	t.Parallel()
 	w := newHarness(t)
 	var m ClientMemoryLimit
 	m.SetLimit(256 << 10)

@@ -101,6 +101,7 @@ const places = Write | ReadOnly | OnNode | OnLeader
 
 // TestPlaces: a row that had no place would run at a follower although it reveals or changes the keyspace.
 func TestPlaces(t *testing.T) {
+	t.Parallel()
 	for _, r := range allRows {
 		if n := bits.OnesCount32(uint32(r.Flags & places)); r.Parse != nil && n != 1 {
 			t.Errorf("%s has %d of the flags Write, ReadOnly, OnNode and OnLeader", r.full, n)
@@ -125,6 +126,7 @@ func isLocal(r *row) bool {
 
 // TestAdmissionByRole: which rows a node serves follows from its role alone.
 func TestAdmissionByRole(t *testing.T) {
+	t.Parallel()
 	moved := func(r *row, args []string) string {
 		slot := 0
 		if keys := r.keys(args); len(keys) > 0 {
@@ -192,6 +194,7 @@ func TestAdmissionByRole(t *testing.T) {
 
 // TestMovedSlots: the slot is that of the row's first key, with hash tags.
 func TestMovedSlots(t *testing.T) {
+	t.Parallel()
 	w, _ := newClusterHarness(t, follows())
 	for _, c := range []struct{ slot, command string }{
 		{"12182", "GET foo"},
@@ -210,6 +213,7 @@ func TestMovedSlots(t *testing.T) {
 
 // TestTransactionsAtFollowers: as in Redis, a command that is moved fails the transaction.
 func TestTransactionsAtFollowers(t *testing.T) {
+	t.Parallel()
 	w, f := newClusterHarness(t, follows())
 	w.replies("OK", 1, "MULTI")
 	w.replies("(error) MOVED 12182 127.0.0.1:6380", 1, "SET", "foo", "1")
@@ -243,6 +247,7 @@ func TestTransactionsAtFollowers(t *testing.T) {
 
 // TestWatchAcrossTerms: a node that led, followed and leads again may have missed changes of watched keys.
 func TestWatchAcrossTerms(t *testing.T) {
+	t.Parallel()
 	w, f := newClusterHarness(t, leads())
 	exec := func(want string) {
 		t.Helper()
@@ -313,6 +318,7 @@ func (f *fakeCluster) follow(w *harness) {
 // TestCommitNowIsBrief: a commit that takes long goes on without the caller of CommitNow, and the next ones keep it no longer
 // than a moment.
 func TestCommitNowIsBrief(t *testing.T) {
+	t.Parallel()
 	w, _ := newNodeHarness(t)
 	set := func() keyspace.LSN { return w.engine.Execute(w.session(1), []string{"SET", "foo", "1"}).LSN }
 	commit := func(lsn keyspace.LSN) error { return w.engine.CommitNow(lsn, w.engine.Deadline(0)) }
@@ -351,6 +357,7 @@ func TestCommitNowIsBrief(t *testing.T) {
 // TestRepliesWait: what a leader reads is confirmed after the command, whatever its LSN; what a node says of itself
 // waits for no majority.
 func TestRepliesWait(t *testing.T) {
+	t.Parallel()
 	w, f := newNodeHarness(t)
 	w.do(1, "SET", "foo", "1")
 	for _, c := range []struct {
@@ -386,6 +393,7 @@ func TestRepliesWait(t *testing.T) {
 
 // TestDeposedUnnoticed: a node that does not know yet that it was deposed changes nothing, and no read of it leaves.
 func TestDeposedUnnoticed(t *testing.T) {
+	t.Parallel()
 	w, f := newNodeHarness(t)
 	w.do(1, "SET", "foo", "1")
 	w.engine.Keyspace().Follow()
@@ -408,6 +416,7 @@ func TestDeposedUnnoticed(t *testing.T) {
 
 // TestUnsettled: a node that was deposed with uncommitted changes reveals none of them.
 func TestUnsettled(t *testing.T) {
+	t.Parallel()
 	w, f := newNodeHarness(t)
 	w.do(1, "SET", "foo", "1")
 	w.log.fail = replica.ErrNoMajority
@@ -431,6 +440,7 @@ func TestUnsettled(t *testing.T) {
 
 // TestElections: a command that comes during an election waits for its end; in a long outage it is refused at once.
 func TestElections(t *testing.T) {
+	t.Parallel()
 	w, f := newNodeHarness(t)
 	n := 0
 	get := func() Outcome { // of a client that no leader has served
@@ -484,6 +494,7 @@ func TestElections(t *testing.T) {
 // TestPatience: what a command waits for a leader, in a loop that commits, and to be written is taken off the time of its
 // commit.
 func TestPatience(t *testing.T) {
+	t.Parallel()
 	w, f := newNodeHarness(t)
 	set := []string{"SET", "foo", "1"}
 	left := func(out Outcome) time.Duration { // for the commit
@@ -542,6 +553,7 @@ func TestPatience(t *testing.T) {
 
 // TestThrottleFails: a command that cannot commit what was written before it changes nothing, and its time for that counts.
 func TestThrottleFails(t *testing.T) {
+	t.Parallel()
 	w, _ := newNodeHarness(t)
 	large := strings.Repeat("x", 3<<20)
 	w.log.fail = replica.ErrNoMajority
@@ -566,6 +578,7 @@ func TestThrottleFails(t *testing.T) {
 
 // TestDeposedLeader: what waits at a leader ends with it, and so do the connections that it has served.
 func TestDeposedLeader(t *testing.T) {
+	t.Parallel()
 	w, f := newClusterHarness(t, leads())
 	w.engine.LeaderChanged(leads())
 	w.do(1, "CONTAINER.SET", "c", "TTL", "off", "LOG", "3600")
@@ -620,6 +633,7 @@ func TestDeposedLeader(t *testing.T) {
 
 // TestWithoutKeyspace: while a node loads, it answers about itself and refuses the rest.
 func TestWithoutKeyspace(t *testing.T) {
+	t.Parallel()
 	w, _ := newClusterHarness(t, viewOf(topology.Loading, "", false))
 	for range 2 { // nothing waits for a leader after a while
 		w.engine.leadership.await()
@@ -673,6 +687,7 @@ func TestWithoutKeyspace(t *testing.T) {
 
 // TestSessionsKeepTheirKeyspace: a transaction that began to watch in one keyspace must not run in the next one.
 func TestSessionsKeepTheirKeyspace(t *testing.T) {
+	t.Parallel()
 	w, _ := newClusterHarness(t, leads())
 	w.do(1, "WATCH", "foo")
 	w.do(1, "MULTI")
@@ -701,6 +716,7 @@ func TestSessionsKeepTheirKeyspace(t *testing.T) {
 
 // TestCommitFailures: the cluster's failures are not those of the disk.
 func TestCommitFailures(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		cause error
 		want  error
@@ -718,6 +734,7 @@ func TestCommitFailures(t *testing.T) {
 
 // TestClusterChanges: the commands that change the cluster reach it, with their arguments.
 func TestClusterChanges(t *testing.T) {
+	t.Parallel()
 	w, f := newClusterHarness(t, leads())
 	f.has = 2
 	for _, c := range []struct{ command, want string }{
@@ -760,6 +777,7 @@ func TestClusterChanges(t *testing.T) {
 
 // TestWithoutCluster: a server that is alone replies as a Redis without cluster support.
 func TestWithoutCluster(t *testing.T) {
+	t.Parallel()
 	w := newHarness(t)
 	for _, r := range table["cluster"].sorted {
 		args := []string{"CLUSTER", r.Name}
@@ -786,6 +804,7 @@ func TestWithoutCluster(t *testing.T) {
 
 // TestUnknownClientAddresses: no client is sent to nothing, nor told by a removed node that it has the slots.
 func TestUnknownClientAddresses(t *testing.T) {
+	t.Parallel()
 	v := follows()
 	v.Leader.Client = ""
 	w, f := newClusterHarness(t, v)

@@ -6,6 +6,7 @@ import (
 )
 
 func TestClientKill(t *testing.T) {
+	t.Parallel()
 	tests := []struct {
 		args   []string // after CLIENT KILL, from session 1
 		reply  string

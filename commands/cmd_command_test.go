@@ -113,6 +113,7 @@ func valueKinds(args []argument) string {
 
 // Every row has what COMMAND and COMMAND DOCS need, without contradictions.
 func TestRowsAreComplete(t *testing.T) {
+	t.Parallel()
 	for _, r := range allRows {
 		if r.Name != strings.ToLower(r.Name) || r.Summary == "" || r.Group == "" || r.Since == "" || r.Arity == 0 {
 			t.Errorf("%s: name, summary, group, since or arity is missing: %+v", r.full, *r.Command)
@@ -138,6 +139,7 @@ func TestRowsAreComplete(t *testing.T) {
 }
 
 func TestCommandDocsArguments(t *testing.T) {
+	t.Parallel()
 	r := &row{full: "doc.put", items: OneID, Command: &Command{
 		Summary: "Stores", Since: "mayfly 1", Group: "document", Keys: OneID,
 		Syntax: "container id json [TTL <-1 | seconds | NULL>] [NX | XX]",
@@ -183,6 +185,7 @@ func TestCommandDocsArguments(t *testing.T) {
 }
 
 func TestMarkKeys(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		syntax string
 		keys   Keys

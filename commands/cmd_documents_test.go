@@ -2,8 +2,6 @@ package commands
 
 import (
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -34,6 +32,7 @@ func (w *harness) etagOf(container, id string) string {
 }
 
 func TestEtags(t *testing.T) {
+	t.Parallel()
 	w := newHarness(t)
 	w.expect("OK", "CONTAINER.SET", "c", "TTL", "100")
 	w.expect("OK", "DOC.PUT", "c", "d", `{}`)
@@ -88,6 +87,7 @@ func TestEtags(t *testing.T) {
 }
 
 func TestDocumentLimits(t *testing.T) {
+	t.Parallel()
 	w := newHarness(t)
 	w.host.options["max-value-size"] = "1000"
 	w.expect("OK", "CONTAINER.SET", "c", "TTL", "100")
@@ -143,6 +143,7 @@ func TestDocumentLimits(t *testing.T) {
 // TestDocScan checks scans in portions of any size, beside writes. They return every document that lives
 // throughout exactly once, and neither dead documents nor plain keys.
 func TestDocScan(t *testing.T) {
+	t.Parallel()
 	w := newHarness(t)
 	w.expect("OK", "CONTAINER.SET", "c", "TTL", "100")
 	w.expect("OK", "SELECT", "c")
@@ -196,63 +197,9 @@ func TestDocScan(t *testing.T) {
 	}
 }
 
-// TestErrorsChangeNothing plays all transcripts. Every error must be one line and change no item, clock
-// or etag.
-func TestErrorsChangeNothing(t *testing.T) {
-	files, err := filepath.Glob("testdata/*.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
-	errors := 0
-	for _, file := range files {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
-			w, session := newHarness(t), 1
-			before := w.dump()
-			for _, s := range parseTranscript(string(text)) {
-				switch {
-				case s.directive() == "session":
-					session = s.number(t)
-				case s.directive() == "restart":
-					w.restart()
-				case s.directive() == "clock":
-					by, err := time.ParseDuration(s.argument())
-					if err != nil {
-						t.Fatal(err)
-					}
-					w.clock.Advance(by)
-				case !s.isCommand():
-					continue
-				}
-				failed := false
-				if s.isCommand() {
-					r := w.do(session, s.args(t)...)
-					failed = r.Kind == KindError
-					if failed && strings.ContainsAny(r.Str, "\r\n") {
-						t.Errorf("%s:%d: %s: not one line: %q", file, s.line, s.text, r.Str)
-					}
-				}
-				after := w.dump()
-				if failed {
-					errors++
-					if !slices.Equal(before, after) {
-						t.Errorf("%s:%d: %s failed, but changed %q to %q", file, s.line, s.text, before, after)
-					}
-				}
-				before = after
-			}
-		})
-	}
-	if errors == 0 {
-		t.Error("no command failed")
-	}
-}
-
 // An edit whose result is too large or too deep is refused and changes nothing.
 func TestPatchLimits(t *testing.T) {
+	t.Parallel()
 	w := newHarness(t)
 	w.host.options["max-value-size"] = "2000"
 	w.expect("OK", "CONTAINER.SET", "c", "TTL", "100")

@@ -10,6 +10,7 @@ import (
 
 // TestForesightEndsWithItsClient: long commands end when nothing takes their reply any more, and leave the loop.
 func TestForesightEndsWithItsClient(t *testing.T) {
+	t.Parallel()
 	w := newHarness(t)
 	w.expect("OK", "CONTAINER.CREATE", "c", "TTL", "3600")
 	for i := range 3000 {
@@ -45,6 +46,7 @@ func TestForesightEndsWithItsClient(t *testing.T) {
 // TestExplainBeyondTheHistory: when so much has changed since that the history has forgotten who set the default, the
 // sentence does not name who changed something else.
 func TestExplainBeyondTheHistory(t *testing.T) {
+	t.Parallel()
 	w := newHarness(t)
 	w.do(1, "CLIENT", "SETNAME", "ops")
 	w.expect("OK", "CONTAINER.CREATE", "c", "TTL", "3600")

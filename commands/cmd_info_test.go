@@ -30,6 +30,7 @@ func infoFields(t *testing.T, r Reply) map[string]string {
 }
 
 func TestInfoSections(t *testing.T) {
+	t.Parallel()
 	w := newHarness(t)
 	header := regexp.MustCompile(`(?m)^# (\w+)\r$`)
 	every := "Server Clients Memory Persistence Stats Replication CPU Modules Commandstats Errorstats Latencystats Cluster Expiry Indexes Deaths Keyspace"
@@ -62,6 +63,7 @@ func TestInfoSections(t *testing.T) {
 }
 
 func TestInfoServer(t *testing.T) {
+	t.Parallel()
 	w := newHarness(t)
 	w.clock.Advance(25 * time.Hour)
 	got := infoFields(t, w.do(1, "INFO"))
@@ -97,6 +99,7 @@ func TestInfoServer(t *testing.T) {
 }
 
 func TestInfoKeyspace(t *testing.T) {
+	t.Parallel()
 	w := newHarness(t)
 	keyspace := func() string {
 		return strings.TrimPrefix(w.do(1, "INFO", "keyspace").Str, "# Keyspace\r\n")
@@ -137,6 +140,7 @@ func TestInfoKeyspace(t *testing.T) {
 }
 
 func TestInfoCountsCommandsAndErrors(t *testing.T) {
+	t.Parallel()
 	w := newHarness(t)
 	for range 3 {
 		w.do(1, "PING")
@@ -158,6 +162,7 @@ func TestInfoCountsCommandsAndErrors(t *testing.T) {
 }
 
 func TestInfoExpiry(t *testing.T) {
+	t.Parallel()
 	w := newHarness(t)
 	for i := range 10 {
 		w.expect("OK", "SET", fmt.Sprint("k", i), "v", "EX", "1")
@@ -177,6 +182,7 @@ func TestInfoExpiry(t *testing.T) {
 }
 
 func TestHumanBytes(t *testing.T) {
+	t.Parallel()
 	for n, want := range map[uint64]string{
 		0: "0B", 1023: "1023B", 1024: "1.00K", 991032: "967.80K", 6782976: "6.47M", 25276502016: "23.54G",
 		1 << 40: "1.00T", 1 << 50: "1.00P", 1 << 60: "1024.00P",
@@ -189,6 +195,7 @@ func TestHumanBytes(t *testing.T) {
 
 // Sessions are listed and counted while they change. Run with -race.
 func TestClientListWhileSessionsChange(t *testing.T) {
+	t.Parallel()
 	w := newHarness(t)
 	const others = 4
 	w.do(1, "PING")

@@ -7,6 +7,7 @@ import (
 )
 
 func TestLatencyMonitor(t *testing.T) {
+	t.Parallel()
 	w := newHarness(t)
 	m := &w.engine.Latency
 	if m.exceeds(time.Hour) {
@@ -53,6 +54,7 @@ func TestLatencyMonitor(t *testing.T) {
 
 // TestLatencyGraph compares with the output of Redis' latency.c and sparkline.c.
 func TestLatencyGraph(t *testing.T) {
+	t.Parallel()
 	w := newHarness(t)
 	m := &w.engine.Latency
 	w.expect("(error) ERR No samples available for event 'command'", "LATENCY", "GRAPH", "command")
@@ -79,6 +81,7 @@ func TestLatencyGraph(t *testing.T) {
 }
 
 func TestLatencyKeepsTheNewest(t *testing.T) {
+	t.Parallel()
 	var m LatencyMonitor
 	for second := range int64(2 * maxLatencySamples) {
 		m.record("e", second*1000, time.Second)
@@ -91,6 +94,7 @@ func TestLatencyKeepsTheNewest(t *testing.T) {
 
 // Slow commands are recorded, fast ones apart, and waits for the disk.
 func TestLatencyOfCommands(t *testing.T) {
+	t.Parallel()
 	w := newHarness(t)
 	w.engine.Latency.SetThreshold(1) // everything is slower
 	w.do(1, "PING")

@@ -14,6 +14,7 @@ import (
 )
 
 func TestBackupFolder(t *testing.T) {
+	t.Parallel()
 	for path, want := range map[string]struct {
 		path   string
 		inside bool
@@ -37,6 +38,7 @@ func TestBackupFolder(t *testing.T) {
 
 // The log names the target of a backup that is refused.
 func TestRefusedBackupIsLogged(t *testing.T) {
+	t.Parallel()
 	w := newHarness(t)
 	var log strings.Builder
 	w.engine.Log = zerolog.New(&log)
@@ -49,6 +51,7 @@ func TestRefusedBackupIsLogged(t *testing.T) {
 
 // TestBackup opens a backup like any data folder.
 func TestBackup(t *testing.T) {
+	t.Parallel()
 	w := newHarness(t)
 	figures := func(want ...string) {
 		t.Helper()
@@ -102,6 +105,7 @@ func TestBackup(t *testing.T) {
 }
 
 func TestInfoPersistence(t *testing.T) {
+	t.Parallel()
 	w := newHarness(t)
 	info := func() map[string]string { return infoFields(t, w.do(1, "INFO", "persistence")) }
 	w.expect("OK", "SET", "k", "v")
@@ -133,6 +137,7 @@ func TestInfoPersistence(t *testing.T) {
 }
 
 func TestScrub(t *testing.T) {
+	t.Parallel()
 	w := newHarness(t)
 	info := func() map[string]string { return infoFields(t, w.do(1, "INFO", "persistence")) }
 	if got := info(); got["scrubs"] != "0" || got["scrub_last_time"] != "0" || got["scrub_in_progress"] != "0" || got["damaged_files"] != "0" || got["damaged_files_error"] != "" {
@@ -148,6 +153,7 @@ func TestScrub(t *testing.T) {
 }
 
 func TestShutdown(t *testing.T) {
+	t.Parallel()
 	for _, args := range []string{"", "NOSAVE", "save", "NOW", "FORCE", "SAVE NOW FORCE"} {
 		w := newHarness(t)
 		r := w.do(1, append([]string{"SHUTDOWN"}, strings.Fields(args)...)...)

@@ -4,6 +4,7 @@ import "testing"
 
 // TestShutdownWhileTheDiskIsFull: the shutdown would lose writes, so it needs FORCE or NOSAVE.
 func TestShutdownWhileTheDiskIsFull(t *testing.T) {
+	t.Parallel()
 	w := newHarness(t)
 	makeRoom := fillDisk(t, w.dir)
 	s := w.session(1)

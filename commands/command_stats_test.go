@@ -87,6 +87,7 @@ func TestCommandStatsOfPanics(t *testing.T) {
 }
 
 func TestLatencyStats(t *testing.T) {
+	t.Parallel()
 	w := newHarness(t)
 	w.do(1, "PING")
 	w.do(1, "GET") // rejected: it has no duration
@@ -102,6 +103,7 @@ func TestLatencyStats(t *testing.T) {
 // As in Redis, a command without a duration since CONFIG RESETSTAT is in neither report. Other figures of it
 // count on.
 func TestLatencyTrackingIsOff(t *testing.T) {
+	t.Parallel()
 	w := newHarness(t)
 	w.engine.SetLatencyTracking(false)
 	w.do(1, "PING")
@@ -126,6 +128,7 @@ func TestLatencyTrackingIsOff(t *testing.T) {
 }
 
 func TestLatencyPercentiles(t *testing.T) {
+	t.Parallel()
 	w := newHarness(t)
 	w.do(1, "PING")
 	for _, tt := range []struct {
@@ -145,6 +148,7 @@ func TestLatencyPercentiles(t *testing.T) {
 }
 
 func TestErrorCodesAreBounded(t *testing.T) {
+	t.Parallel()
 	var c errorCounts
 	for i := range 3 * maxErrorCodes {
 		c.increment(fmt.Sprintf("CODE%d text", i))
@@ -157,6 +161,7 @@ func TestErrorCodesAreBounded(t *testing.T) {
 }
 
 func TestHitsAndMisses(t *testing.T) {
+	t.Parallel()
 	w := newHarness(t)
 	w.do(1, "SET", "k", "v")
 	w.do(1, "DOC.PUT", "0", "d", "{}")
@@ -188,6 +193,7 @@ func TestHitsAndMisses(t *testing.T) {
 }
 
 func TestRates(t *testing.T) {
+	t.Parallel()
 	w := newHarness(t)
 	rate := func() string { return infoFields(t, w.do(9, "INFO", "stats"))["instantaneous_ops_per_sec"] }
 	if got := rate(); got != "0" {
@@ -213,6 +219,7 @@ func TestRates(t *testing.T) {
 
 // In a pipeline the end of a command is the start of the next, until the session waits.
 func TestResetTimer(t *testing.T) {
+	t.Parallel()
 	w := newHarness(t)
 	s := w.session(1)
 	w.do(1, "PING")

@@ -12,6 +12,7 @@ import (
 // TestWritesAreRefusedWhileTheDiskIsFull: the failed write is kept and retried. Until it succeeds further
 // writes are refused, and reads run.
 func TestWritesAreRefusedWhileTheDiskIsFull(t *testing.T) {
+	t.Parallel()
 	w := newHarness(t)
 	w.expect("OK", "SET", "k", "v")
 	w.expect("OK", "DOC.PUT", "0", "d", "{}")

@@ -15,6 +15,7 @@ import (
 // keyspace of its own, in which its blocks are played one after the other. With -rewrite the replies
 // become what the engine answers now.
 func TestDocs(t *testing.T) {
+	t.Parallel()
 	files, err := filepath.Glob("../docs/*.md")
 	if err != nil || len(files) == 0 {
 		t.Fatal("no pages in docs: ", err)
@@ -78,6 +79,7 @@ func playPage(t *testing.T, file string) (played int) {
 // TestDocsMatrix plays the table of the rules of time to live, on each page that has it: a document of
 // each row, in a container of each column.
 func TestDocsMatrix(t *testing.T) {
+	t.Parallel()
 	const header = "| document \\ container | TTL off | TTL -1 | TTL n |\n|---|---|---|---|\n"
 	ttls := []string{"off", "-1", "100"}
 	documents := map[string]string{"no `ttl`": `{}`, "`ttl` = -1": `{"ttl":-1}`, "`ttl` = m": `{"ttl":50}`}
@@ -116,6 +118,7 @@ func TestDocsMatrix(t *testing.T) {
 // TestDocsLimits tries the limits of docs/limits.md that the engine holds: the number in the table is
 // accepted, and one more is refused.
 func TestDocsLimits(t *testing.T) {
+	t.Parallel()
 	text, err := os.ReadFile("../docs/limits.md")
 	if err != nil {
 		t.Fatal(err)
@@ -214,6 +217,7 @@ func TestDocsLimits(t *testing.T) {
 
 // TestDocsMemory measures what docs/limits.md says of the memory of items and containers.
 func TestDocsMemory(t *testing.T) {
+	t.Parallel()
 	text, err := os.ReadFile("../docs/limits.md")
 	if err != nil {
 		t.Fatal(err)

@@ -9,6 +9,7 @@ import (
 
 // Writes of long values compute them without locks, and what others have written meanwhile is part of the result.
 func TestLongValuesAreWrittenWithoutLocks(t *testing.T) {
+	t.Parallel()
 	large := strings.Repeat("x", 100_000)
 	for _, tt := range []struct {
 		name   string
@@ -58,6 +59,7 @@ func TestLongValuesAreWrittenWithoutLocks(t *testing.T) {
 
 // DOC.GETTOUCH walks a long document without locks, once to touch it and once for its reply.
 func TestGetTouchOfLongDocuments(t *testing.T) {
+	t.Parallel()
 	w := newHarness(t)
 	w.expect("OK", "CONTAINER.SET", "c", "TTL", "60")
 	w.expect("OK", "DOC.PUT", "c", "d", longDocument())
@@ -96,6 +98,7 @@ func TestGetTouchOfLongDocuments(t *testing.T) {
 
 // The deadline of a long document is read without locks. If the container has another one afterwards, it is read again.
 func TestDeadlinesOfLongDocuments(t *testing.T) {
+	t.Parallel()
 	for _, beside := range [][]string{nil, {"CONTAINER.SET", "c", "DEADLINE", "other"}, {"DOC.DEL", "c", "e"}} {
 		w := newHarness(t)
 		w.expect("OK", "CONTAINER.CREATE", "c", "TTL", "60", "DEADLINE", "end")
@@ -133,6 +136,7 @@ func TestDeadlinesOfLongDocuments(t *testing.T) {
 
 // EXPIRE and PERSIST of a long document set its ttl.
 func TestExpireOfLongDocuments(t *testing.T) {
+	t.Parallel()
 	w := newHarness(t)
 	w.expect("OK", "CONTAINER.SET", "c", "TTL", "60")
 	w.expect("OK", "DOC.PUT", "c", "d", longDocument())

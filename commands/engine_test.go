@@ -57,6 +57,7 @@ func TestPanicIsAnErrorReply(t *testing.T) {
 }
 
 func TestPasswordComesBeforeAnything(t *testing.T) {
+	t.Parallel()
 	inCluster, _ := newClusterHarness(t, leads())
 	for _, w := range []*harness{newHarness(t), inCluster} {
 		w.expect("OK", "SET", "k", "v")
@@ -78,6 +79,7 @@ func TestPasswordComesBeforeAnything(t *testing.T) {
 }
 
 func TestLongestID(t *testing.T) {
+	t.Parallel()
 	w := newHarness(t)
 	longest := strings.Repeat("k", keyspace.MaxIDLength)
 	w.expect("OK", "SET", longest, "1")
@@ -100,6 +102,7 @@ func TestLongestID(t *testing.T) {
 }
 
 func TestLongestValue(t *testing.T) {
+	t.Parallel()
 	const tooLong = "(error) ERR string exceeds maximum allowed size (proto-max-bulk-len)"
 	w := newHarness(t)
 	w.host.options["max-value-size"] = "10"
@@ -122,6 +125,7 @@ func TestLongestValue(t *testing.T) {
 
 // A reply must not leave before what it tells is committed: the LSN of the outcome covers it.
 func TestOutcomeCoversReadsAndWrites(t *testing.T) {
+	t.Parallel()
 	w := newHarness(t)
 	written := w.engine.Execute(w.session(1), []string{"SET", "k", "v"}).LSN
 	if written == 0 {
@@ -134,6 +138,7 @@ func TestOutcomeCoversReadsAndWrites(t *testing.T) {
 
 // A command that is deferred has not run, and runs elsewhere.
 func TestDeferred(t *testing.T) {
+	t.Parallel()
 	w := newHarness(t)
 	s := w.session(1)
 	s.OnLoop = true

@@ -6,12 +6,17 @@ import (
 	"strconv"
 	"testing"
 	"time"
+
+	"mayfly/test/drill"
 )
 
 // TestForecastTellsOwnEnds plays random writes, EXPIRE, PERSIST, changes of the default, UNDO, REVIVE and restarts. After
 // every step `own` of a forecast must be what DOC.EXPLAIN says of each item.
 func TestForecastTellsOwnEnds(t *testing.T) {
-	for seed := range uint64(6) {
+	t.Parallel()
+	first := drill.Seed(t)
+	for seed := range drill.Pick[uint64](1, 3, 100) {
+		seed += first
 		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {
 			t.Parallel()
 			h, rnd := newHarness(t), rand.New(rand.NewPCG(seed, 17))

@@ -7,6 +7,7 @@ import (
 
 // Replies about groups are charged while they grow, and lists that do not fit are refused.
 func TestRepliesOfGroupsAreCharged(t *testing.T) {
+	t.Parallel()
 	const n = 8 * pendingPiece // more than reservedEntries bytes
 	w, ids := newGroupHarness(t, n)
 	if got := w.readGroup("g", "w1", ">", "COUNT", "100000"); len(got) != n {
@@ -42,6 +43,7 @@ func TestRepliesOfGroupsAreCharged(t *testing.T) {
 
 // A command that has locked partitions gives its turn to nobody, but between two pieces of its work.
 func TestTurnsBetweenPieces(t *testing.T) {
+	t.Parallel()
 	const n = 5 * groupPiece
 	w, ids := newGroupHarness(t, n)
 	makeGroups(w, 5*groupPiece)
@@ -88,6 +90,7 @@ func makeGroups(w *harness, n int) {
 
 // The lag that XINFO STREAM FULL shows is of one moment, whatever is read while it describes other groups.
 func TestLagWhileGroupsRead(t *testing.T) {
+	t.Parallel()
 	const n = 2 * pendingPiece
 	w, _ := newGroupHarness(t, n)
 	if got := w.readGroup("g", "w", ">", "COUNT", "100000"); len(got) != n {

@@ -1,15 +1,13 @@
 package commands
 
 import (
-	"flag"
 	"fmt"
-	"math/rand/v2"
 	"strings"
 	"testing"
 	"time"
-)
 
-var groupSeeds = flag.Int("group-seeds", 8, "how many random histories of consumer groups to compare with Redis")
+	"mayfly/test/drill"
+)
 
 // sameGroupReply compares a reply of a command on groups with that of Redis. Times of deliveries may differ a little. In
 // RESP2 the two kinds of null differ, and maps are arrays.
@@ -50,33 +48,33 @@ func sameGroupReply(ours, theirs Reply, proto int) bool {
 // TestRandomGroupsOnRedis plays the same random commands on consumer groups, many of them malformed, to mayfly and a real
 // redis-server whose streams have the same entries.
 func TestRandomGroupsOnRedis(t *testing.T) {
-	server := startRealRedis(t)
-	for seed := range *groupSeeds {
-		for _, proto := range []int{2, 3} {
-			t.Run(fmt.Sprintf("%d/RESP%d", seed, proto), func(t *testing.T) { playGroups(t, server, uint64(seed), proto) })
-		}
+	for n := range drill.Pick(0, 2, 200) {
+		proto := 2 + n%2
+		t.Run(fmt.Sprintf("%d-RESP%d", n, proto), func(t *testing.T) { playGroups(t, proto) })
 	}
 }
 
-func playGroups(t *testing.T, server *realRedis, seed uint64, proto int) {
-	redis := server.dial(t)
-	redis.do(t, "FLUSHALL")
-	w := newHarness(t)
-	w.clock.Raise(time.Now().UnixMilli())
-	random := rand.New(rand.NewPCG(seed, uint64(proto)))
+func playGroups(t *testing.T, proto int) {
+	random := drill.Rand(t)
+	var r *rivals
+	r = newRivals(t, func(_ int, args []string, ours, theirs Reply) bool {
+		if strings.HasPrefix(ours.Str, "ERR no log") && theirs.Str == "OK" { // MKSTREAM
+			r.redis(1).do(t, "DEL", args[2])
+			return true
+		}
+		return sameGroupReply(ours, theirs, proto)
+	})
 	one := func(words ...string) string { return words[random.IntN(len(words))] }
 	names := []string{"a", "b"}
 	entries := map[string][]string{} // ids by stream
 	for _, name := range names {
-		w.do(1, "CONTAINER.CREATE", name, "TTL", "-1")
-		w.logDeaths(name)
-		redis.do(t, "XGROUP", "CREATE", "__keyevent@"+name+"__:expired", "x", "$", "MKSTREAM")
-		redis.do(t, "XGROUP", "DESTROY", "__keyevent@"+name+"__:expired", "x")
+		r.do(1, "CONTAINER.CREATE", name, "TTL", "-1")
+		r.logDeaths(name)
+		r.redis(1).do(t, "XGROUP", "CREATE", "__keyevent@"+name+"__:expired", "x", "$", "MKSTREAM")
+		r.redis(1).do(t, "XGROUP", "DESTROY", "__keyevent@"+name+"__:expired", "x")
 	}
-	redis.do(t, "SET", "plain", "v")
-	w.do(1, "SET", "plain", "v")
-	redis.do(t, "HELLO", fmt.Sprint(proto))
-	w.do(1, "HELLO", fmt.Sprint(proto))
+	r.send(1, "SET", "plain", "v")
+	r.hello(1, proto)
 	key := func() string {
 		if random.IntN(25) == 0 {
 			return one("plain", "nothing", "__keyevent@none__:expired", "")
@@ -167,46 +165,31 @@ func playGroups(t *testing.T, server *realRedis, seed uint64, proto int) {
 		}
 		return join(with("XINFO", "STREAM", key(), "FULL"), maybe(2, "COUNT", number()))
 	}
-	var history []string
-	compare := func(args ...string) {
-		t.Helper()
-		history = append(history, fmt.Sprintf("%.200q", args))
-		w.clock.Raise(time.Now().UnixMilli())
-		theirs, ours := redis.do(t, args...), w.do(1, args...)
-		if strings.HasPrefix(ours.Str, "ERR no log") && theirs.Str == "OK" { // MKSTREAM
-			redis.do(t, "DEL", args[2])
-			return
-		}
-		if !sameGroupReply(ours, theirs, proto) {
-			t.Fatalf("%.300q: got\n%.2000s\nRedis replies\n%.2000s\nafter\n%.4000s", args, notation(ours), notation(theirs),
-				strings.Join(history[max(0, len(history)-30):], "\n"))
-		}
-	}
 	for n := range 400 {
 		i := random.IntN(2)
 		stream := "__keyevent@" + names[i] + "__:expired"
 		all := entries[stream]
 		switch random.IntN(7) {
 		case 0, 1:
-			e := w.dieOne(names[i], fmt.Sprint(n))
+			e := r.dieOne(names[i], fmt.Sprint(n))
 			entries[stream] = append(all, e[0])
-			redis.do(t, append([]string{"XADD", stream}, e...)...)
-			history = append(history, "add "+stream+" "+e[0])
+			r.redis(1).do(t, append([]string{"XADD", stream}, e...)...)
+			r.history = append(r.history, "add "+stream+" "+e[0])
 		case 2:
 			if len(all) > 0 && random.IntN(3) == 0 {
-				compare("XDEL", stream, all[random.IntN(len(all))])
+				r.send(1, "XDEL", stream, all[random.IntN(len(all))])
 			} else if random.IntN(4) == 0 {
-				compare("XTRIM", stream, "MAXLEN", fmt.Sprint(random.IntN(len(all)+2)))
+				r.send(1, "XTRIM", stream, "MAXLEN", fmt.Sprint(random.IntN(len(all)+2)))
 			}
 		}
-		compare(command()...)
-		compare("XINFO", "GROUPS", stream)
+		r.send(1, command()...)
+		r.look(1, "XINFO", "GROUPS", stream)
 		for _, g := range []string{"g", "h"} {
-			compare("XPENDING", stream, g, "-", "+", "1000")
-			compare("XINFO", "CONSUMERS", stream, g)
+			r.look(1, "XPENDING", stream, g, "-", "+", "1000")
+			r.look(1, "XINFO", "CONSUMERS", stream, g)
 		}
 		if n%40 == 0 {
-			w.check()
+			r.check()
 		}
 	}
 }

@@ -5,7 +5,9 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"mayfly/keyspace"
 	"mayfly/keyspace/streamid"
@@ -56,6 +58,7 @@ func (w *harness) readGroup(group, consumer, id string, options ...string) []str
 
 // TestGroupsInPieces has commands on more entries than they treat with the locks held.
 func TestGroupsInPieces(t *testing.T) {
+	t.Parallel()
 	const n = 3*groupPiece + 50
 	w, ids := newGroupHarness(t, n)
 	same := func(what string, got, want []string) {
@@ -141,6 +144,7 @@ func TestGroupsInExec(t *testing.T) {
 
 // TestBlockedConsumers: consumers of a group are served in the order in which they came, each with its entries.
 func TestBlockedConsumers(t *testing.T) {
+	t.Parallel()
 	w, _ := newGroupHarness(t, 0)
 	read := func(group, consumer string, options ...string) []string {
 		return append(append([]string{"XREADGROUP", "GROUP", group, consumer}, options...), "BLOCK", "0", "STREAMS", streamKey, ">")
@@ -186,6 +190,7 @@ func TestBlockedConsumers(t *testing.T) {
 
 // TestGroupErrors has errors that Redis does not have.
 func TestGroupErrors(t *testing.T) {
+	t.Parallel()
 	w, _ := newGroupHarness(t, 1)
 	long := strings.Repeat("x", keyspace.MaxIDLength)
 	w.expect("(error) ERR no log: CONTAINER.SET orders LOG 3600 makes one", "XGROUP", "CREATE", "__keyevent@orders__:expired", "g", "$", "MKSTREAM")
@@ -206,9 +211,11 @@ func TestGroupErrors(t *testing.T) {
 
 // TestConsumersShareALog: consumers that read and acknowledge at the same time, while items die, get each entry once.
 func TestConsumersShareALog(t *testing.T) {
+	t.Parallel()
 	const consumers, rounds, atOnce = 4, 10, 37
 	w, _ := newGroupHarness(t, 0)
 	var got [consumers][]string
+	var delivered atomic.Int64
 	var wg sync.WaitGroup
 	for i := range consumers {
 		s := w.session(20 + i)
@@ -222,12 +229,13 @@ func TestConsumersShareALog(t *testing.T) {
 				}
 				return out.Reply
 			}
-			for {
-				r := execute("XREADGROUP", "GROUP", "g", name, "COUNT", fmt.Sprint(1+i*3), "BLOCK", "2000", "STREAMS", streamKey, ">")
+			for end := time.Now().Add(30 * time.Second); delivered.Load() < rounds*atOnce && time.Now().Before(end); {
+				r := execute("XREADGROUP", "GROUP", "g", name, "COUNT", fmt.Sprint(1+i*3), "BLOCK", "10", "STREAMS", streamKey, ">")
 				if r.Kind != KindArray {
-					return // nothing has come for long
+					continue
 				}
 				ids := idsIn(r.Elems[0].Elems[1])
+				delivered.Add(int64(len(ids)))
 				got[i] = append(got[i], ids...)
 				if n := execute(append([]string{"XACK", streamKey, "g"}, ids...)...).Int; n != int64(len(ids)) {
 					t.Errorf("%s acknowledges %d of %d", name, n, len(ids))

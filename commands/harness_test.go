@@ -65,6 +65,7 @@ func newHarness(t *testing.T) *harness {
 func (w *harness) open() {
 	w.t.Helper()
 	w.engine = &Engine{Host: w.host, Log: zerolog.New(zerolog.NewTestWriter(w.t))}
+	w.engine.Scripts.leastHard = time.Hour // a busy machine ends no script of a test
 	w.engine.auth.after = func(_ time.Duration, f func()) { f() }
 	w.engine.leadership.after = func(_ time.Duration, f func()) { w.graceOver = f }
 	broker := &w.engine.Broker
@@ -103,6 +104,9 @@ func (w *harness) restart() {
 
 // finish checks the keyspace's invariants, and that a restart changes nothing.
 func (w *harness) finish() {
+	if w.engine.Keyspace() == nil {
+		return // it could not be opened
+	}
 	before := w.dump()
 	w.check()
 	w.restart()

@@ -10,6 +10,7 @@ import (
 
 // The buckets are adjacent. None is wider than 16 ns or a sixteenth of its durations.
 func TestBuckets(t *testing.T) {
+	t.Parallel()
 	from := time.Duration(0)
 	for i := range buckets - 1 {
 		end := bucketEnd(i)
@@ -33,6 +34,7 @@ func TestBuckets(t *testing.T) {
 }
 
 func TestPercentiles(t *testing.T) {
+	t.Parallel()
 	var h Histogram
 	if got := h.Percentile(99); got != 0 {
 		t.Errorf("the percentile of nothing is %v", got)
@@ -57,6 +59,7 @@ func TestPercentiles(t *testing.T) {
 
 // Redis names these bounds; the example of its manual has 33.
 func TestDistribution(t *testing.T) {
+	t.Parallel()
 	var c durationCounter
 	for _, d := range []time.Duration{0, 1023, 1024, 30_000, 33_000, 100_000, 3 * time.Second, time.Minute} {
 		c.observe(d)

@@ -128,6 +128,7 @@ func splitCommand(t *testing.T, line string) []string {
 // TestNothingChangesWhatIsOnHold calls every command that writes, by itself and in the middle of a transaction. What would
 // change the container is vetoed, and then nothing of the command or the transaction has happened.
 func TestNothingChangesWhatIsOnHold(t *testing.T) {
+	t.Parallel()
 	w := newHeldHarness(t, true)
 	before := w.dump()
 	unchanged := func(call string) {
@@ -181,28 +182,33 @@ func TestNothingChangesWhatIsOnHold(t *testing.T) {
 
 // TestWhatGoesOnUnderAHold: new ids, and writes that change nothing of what is there.
 func TestWhatGoesOnUnderAHold(t *testing.T) {
-	for name, calls := range heldCalls {
+	t.Parallel()
+	for _, calls := range heldCalls {
 		for _, line := range calls.legal {
-			w := newHeldHarness(t, false)
-			before := w.dump()
-			if got := notation(w.do(1, splitCommand(t, line)...)); strings.Contains(got, "HELD") {
-				t.Errorf("%s: %s: %s", name, line, got)
-			}
-			if strings.Contains(strings.ToLower(line), "hold off") {
-				continue
-			}
-			after := w.dump()
-			for _, item := range before {
-				if strings.HasPrefix(item, "c/") && !slices.Contains(after, item) {
-					t.Errorf("%s has changed %s to %q", line, item, after)
+			t.Run(line, func(t *testing.T) {
+				t.Parallel()
+				w := newHeldHarness(t, false)
+				before := w.dump()
+				if got := notation(w.do(1, splitCommand(t, line)...)); strings.Contains(got, "HELD") {
+					t.Error(got)
 				}
-			}
+				if strings.Contains(strings.ToLower(line), "hold off") {
+					return
+				}
+				after := w.dump()
+				for _, item := range before {
+					if strings.HasPrefix(item, "c/") && !slices.Contains(after, item) {
+						t.Errorf("%s has changed to %q", item, after)
+					}
+				}
+			})
 		}
 	}
 }
 
 // TestHoldsInTransactions: a hold counts from its command on, and goes with the transaction that set it.
 func TestHoldsInTransactions(t *testing.T) {
+	t.Parallel()
 	w := newHeldHarness(t, false)
 	for _, queued := range []string{"MULTI", "SET new 1", "APPEND new 2", "DEL new", "MSET new 1 new 2", "EXPIRE new 100", "RENAME new other"} {
 		w.do(1, splitCommand(t, queued)...)
@@ -244,6 +250,7 @@ func TestHoldsInTransactions(t *testing.T) {
 
 // TestLongValuesOnHold: values that are walked without locks are vetoed too.
 func TestLongValuesOnHold(t *testing.T) {
+	t.Parallel()
 	w := newHarness(t)
 	w.expect("OK", "CONTAINER.SET", "c", "TTL", "60")
 	w.expect("OK", "SELECT", "c")
@@ -259,6 +266,7 @@ func TestLongValuesOnHold(t *testing.T) {
 }
 
 func TestHoldArguments(t *testing.T) {
+	t.Parallel()
 	w := newHarness(t)
 	w.expect("OK", "CONTAINER.SET", "c", "TTL", "60")
 	legal := "legal are OFF, and reasons of 1 to 255 bytes in one printable line of UTF-8"
@@ -287,6 +295,7 @@ func TestHoldArguments(t *testing.T) {
 // TestNothingDiesOnHold: neither by ttl, nor by an end of its own, nor by the container's default, nor by eviction. The
 // end of the hold kills the overdue at once.
 func TestNothingDiesOnHold(t *testing.T) {
+	t.Parallel()
 	w := newHeldHarness(t, false)
 	w.clock.Advance(365 * 24 * time.Hour)
 	w.engine.Keyspace().PurgeOnce()
@@ -328,6 +337,7 @@ func TestNothingDiesOnHold(t *testing.T) {
 
 // TestHoldsInForesight: PLAN says what the end of a hold kills, MAXKILL guards it, and the history has both ends.
 func TestHoldsInForesight(t *testing.T) {
+	t.Parallel()
 	w := newHeldHarness(t, false)
 	w.expect("OK", "SET", "new", "x")
 	held := func(want string, field int, args ...string) {
@@ -361,6 +371,7 @@ func TestHoldsInForesight(t *testing.T) {
 
 // TestHoldsAndUndo: while a hold lasts nothing is taken back. A default that was set at its end can be.
 func TestHoldsAndUndo(t *testing.T) {
+	t.Parallel()
 	w := newHeldHarness(t, false)
 	w.expect("OK", "CONFIG", "SET", "undo-window", "3600")
 	w.expect("OK", "CONTAINER.SET", "free", "TTL", "5")
@@ -395,6 +406,7 @@ func TestHoldsAndUndo(t *testing.T) {
 
 // TestEvictionSparesWhatIsOnHold: at the memory limit other containers lose items, and without any the write is refused.
 func TestEvictionSparesWhatIsOnHold(t *testing.T) {
+	t.Parallel()
 	for _, policy := range []eviction.Policy{eviction.AllKeysLRU, eviction.AllKeysLFU, eviction.AllKeysRandom, eviction.VolatileLRU, eviction.VolatileLFU, eviction.VolatileRandom, eviction.VolatileTTL} {
 		w := newHarness(t)
 		w.expect("OK", "CONTAINER.SET", "c", "TTL", "6000", "HOLD", "case 4711")

@@ -9,7 +9,9 @@ import (
 // JSON.GET shows a document compact, whoever wrote it last. What is known of a document that JSON.SET has made compact is
 // known no longer than until the next write of its body.
 func TestJSONGetIsCompact(t *testing.T) {
+	t.Parallel()
 	for _, long := range []string{"", strings.Repeat("x", slowBytes)} {
+		w := newHarness(t)
 		before := `{"a":"` + long + `","n":[]}`
 		for _, c := range []struct {
 			want  string
@@ -28,7 +30,6 @@ func TestJSONGetIsCompact(t *testing.T) {
 			{`[1,2]`, []string{"JSON.SET", "k", "$", "[1, 2]"}},
 		} {
 			for _, inOne := range []bool{false, true} {
-				w := newHarness(t)
 				if inOne {
 					w.expect("OK", "MULTI")
 				}

@@ -8,6 +8,7 @@ import (
 // Within an object of the patch null removes a member. The patch itself replaces what is no object, also if it is null, and a
 // new member gets it as it is: RFC 7396 for each match of the path, as RedisJSON applies it.
 func TestJSONMergeNull(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct{ path, patch, want string }{
 		{"$", `{"a":null,"new":null}`, `{"o":{"x":1,"y":2},"l":[1,2]}`},
 		{"$.o", `{"x":null}`, `{"a":1,"o":{"y":2},"l":[1,2]}`},

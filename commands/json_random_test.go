@@ -1,7 +1,6 @@
 package commands
 
 import (
-	"flag"
 	"fmt"
 	"math/big"
 	"math/rand/v2"
@@ -11,29 +10,23 @@ import (
 	"testing"
 
 	"mayfly/commands/jsonedit"
+	"mayfly/test/drill"
 )
-
-var jsonRuns = flag.Int("json-random", 0, "how many random JSON.* commands TestRandomJSON compares; 0: as many as take a second")
 
 // TestRandomJSON runs random JSON.* commands with random paths on random documents, and compares each reply and the document
 // after it with those of a model, which edits decoded values.
 func TestRandomJSON(t *testing.T) {
-	runs, seed := 20_000, rand.Uint64()
-	if testing.Short() {
-		runs = 5_000
-	}
-	if *jsonRuns > 0 {
-		runs = *jsonRuns
-	}
+	t.Parallel()
+	runs := drill.Pick(2000, 10_000, 1_000_000)
 	w := newHarness(t)
-	m := &jsonModel{rand: rand.New(rand.NewPCG(seed, 0)), docs: map[string]*jsonNode{}}
+	m := &jsonModel{rand: drill.Rand(t), docs: map[string]*jsonNode{}}
 	used := map[string]int{}
 	for range runs {
 		args, want := m.step()
 		used[strings.ToLower(args[0])]++
 		before := m.before
 		if got := notation(w.do(1, args...)); got != want && !(strings.HasPrefix(want, "(error)") && strings.HasPrefix(got, "(error)") && strings.Contains(got, want[7:])) {
-			t.Fatalf("seed %d: %q on %s: got\n%s\nwant\n%s", seed, args, before, got, want)
+			t.Fatalf("%q on %s: got\n%s\nwant\n%s", args, before, got, want)
 		}
 		for _, key := range jsonKeys {
 			want := "(nil)"
@@ -41,7 +34,7 @@ func TestRandomJSON(t *testing.T) {
 				want = notation(Bulk(d.String()))
 			}
 			if got := notation(w.do(1, "JSON.GET", key)); got != want {
-				t.Fatalf("seed %d: %q on %s: %s is now\n%s\nwant\n%s", seed, args, before, key, got, want)
+				t.Fatalf("%q on %s: %s is now\n%s\nwant\n%s", args, before, key, got, want)
 			}
 		}
 	}

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"mayfly/test/drill"
+
 	"github.com/anishathalye/porcupine"
 )
 
@@ -125,12 +127,11 @@ func recordTxns(w *harness, seed uint64, clients, steps int) (all []porcupine.Op
 }
 
 func TestLinearizableTransactions(t *testing.T) {
-	rounds := uint64(30)
-	if testing.Short() {
-		rounds = 5
-	}
+	t.Parallel()
 	failed := 0
-	for seed := range rounds {
+	first := drill.Seed(t)
+	for seed := range drill.Pick[uint64](2, 8, 400) {
+		seed += first
 		history := recordTxns(newHarness(t), seed, 4, 60)
 		for _, op := range history {
 			if op.Output == "(nil)" {
@@ -146,6 +147,7 @@ func TestLinearizableTransactions(t *testing.T) {
 
 // TestTransactionCheckerRejects: the checker rejects a history in which a transaction saw half of another.
 func TestTransactionCheckerRejects(t *testing.T) {
+	t.Parallel()
 	history := recordTxns(newHarness(t), 1, 4, 60)
 	for i, op := range history {
 		if d := op.Input.(txn); !d.watch && d.steps[0].add == 0 && i > len(history)/2 {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"mayfly/expiry"
+	"mayfly/test/drill"
 
 	"github.com/anishathalye/porcupine"
 )
@@ -228,11 +229,10 @@ func record(w *harness, seed uint64, clients, steps int) []porcupine.Operation {
 }
 
 func TestLinearizable(t *testing.T) {
-	rounds := uint64(40)
-	if testing.Short() {
-		rounds = 5
-	}
-	for seed := range rounds {
+	t.Parallel()
+	first := drill.Seed(t)
+	for seed := range drill.Pick[uint64](2, 10, 400) {
+		seed += first
 		w := newHarness(t)
 		w.do(1, "CONTAINER.SET", "c", "TTL", "-1")
 		history := record(w, seed, 4, 60)
@@ -245,6 +245,7 @@ func TestLinearizable(t *testing.T) {
 
 // TestLinearizabilityCheckerRejects: the checker rejects a history with one false reply.
 func TestLinearizabilityCheckerRejects(t *testing.T) {
+	t.Parallel()
 	w := newHarness(t)
 	w.do(1, "CONTAINER.SET", "c", "TTL", "-1")
 	history := record(w, 1, 4, 60)

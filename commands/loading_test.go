@@ -9,6 +9,7 @@ import (
 
 // TestLoadingFields: while a data folder is loaded, INFO has the fields of Redis.
 func TestLoadingFields(t *testing.T) {
+	t.Parallel()
 	var tx keyspace.Tx
 	tx.BeginDetached(testStart + 30_000)
 	defer tx.Close()

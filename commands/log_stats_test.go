@@ -18,11 +18,14 @@ func (w *harness) bury(container, prefix string, n int) {
 		w.expect("OK", "DOC.PUT", container, fmt.Sprintf("%s-%04d", prefix, i), itemBody)
 	}
 	w.clock.Advance(10 * time.Second)
-	w.engine.Keyspace().PurgeOnce()
+	for length := w.logLength(container) + int64(n); w.logLength(container) < length; {
+		w.engine.Keyspace().PurgeOnce() // for a limited time
+	}
 }
 
 // TestInfoDeaths compares INFO and CONTAINER.GET with what XINFO and XLEN tell.
 func TestInfoDeaths(t *testing.T) {
+	t.Parallel()
 	w := newHarness(t)
 	got := infoFields(t, w.do(1, "INFO", "deaths"))
 	if got["logs"] != "0" || got["log_entries"] != "0" || got["log_memory"] != "0" || got["log_oldest_time"] != "0" || got["log16"] != "" {
@@ -89,6 +92,7 @@ func TestInfoDeaths(t *testing.T) {
 // TestMaxMemoryBesideLog fills the memory while a log holds entries. Under volatile-ttl entries go, under the other
 // policies they stay: noeviction refuses writes.
 func TestMaxMemoryBesideLog(t *testing.T) {
+	t.Parallel()
 	const deaths = 300
 	for policy := eviction.None; policy <= eviction.AllKeysRandom; policy++ {
 		t.Run(policy.String(), func(t *testing.T) {
@@ -125,6 +129,7 @@ func TestMaxMemoryBesideLog(t *testing.T) {
 
 // TestMemoryOfADeath: a death moves memory to the log and frees it when the entry goes.
 func TestMemoryOfADeath(t *testing.T) {
+	t.Parallel()
 	w := newHarness(t)
 	w.expect("OK", "CONTAINER.CREATE", "carts", "TTL", "10", "LOG", "100")
 	w.bury("carts", "a", 200)
@@ -150,6 +155,7 @@ func TestMemoryOfADeath(t *testing.T) {
 
 // TestHistoryOfLog: a change of the log is a change of the settings.
 func TestHistoryOfLog(t *testing.T) {
+	t.Parallel()
 	w := newHarness(t)
 	w.expect("OK", "CONTAINER.CREATE", "carts", "TTL", "10")
 	etag := func() string { return field(w.do(1, "CONTAINER.GET", "carts"), "etag").Str }

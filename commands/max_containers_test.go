@@ -4,6 +4,7 @@ import "testing"
 
 // TestMaxContainers: at the limit no container is made, and those that exist can be changed and dropped.
 func TestMaxContainers(t *testing.T) {
+	t.Parallel()
 	w := newHarness(t)
 	w.expect("OK", "CONTAINER.CREATE", "a")
 	w.engine.Keyspace().SetMaxContainers(1)

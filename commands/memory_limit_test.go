@@ -43,6 +43,7 @@ func (w *harness) lower(bytes int64, policy eviction.Policy) {
 
 // As in Redis, CONFIG SET of maxmemory evicts without waiting for a write. Within EXEC it cannot.
 func TestConfigSetEvicts(t *testing.T) {
+	t.Parallel()
 	w := newHarness(t)
 	w.expect("OK", "CONFIG", "SET", "notify-keyspace-events", "Ee", "maxmemory-policy", "allkeys-lru")
 	w.do(2, "PSUBSCRIBE", "*")
@@ -61,6 +62,7 @@ func TestConfigSetEvicts(t *testing.T) {
 }
 
 func TestMaxMemoryRefusesWritesUntilThereIsRoom(t *testing.T) {
+	t.Parallel()
 	w := newHarness(t)
 	each := w.fill()
 	for _, key := range []string{"k", "k3"} { // the database takes memory, too, once it holds something
@@ -95,6 +97,7 @@ func TestMaxMemoryRefusesWritesUntilThereIsRoom(t *testing.T) {
 
 // Containers take memory, too. The policy of one can change nevertheless.
 func TestMaxMemoryRefusesContainers(t *testing.T) {
+	t.Parallel()
 	w := newHarness(t)
 	w.fill()
 	w.limit(1, eviction.None)
@@ -108,6 +111,7 @@ func TestMaxMemoryRefusesContainers(t *testing.T) {
 }
 
 func TestVolatileTTLEvictsTheNearestToDeath(t *testing.T) {
+	t.Parallel()
 	w := newHarness(t)
 	w.expect("OK", "SET", "for-ever", "v")
 	each := w.fill()
@@ -153,6 +157,7 @@ func TestVolatileTTLEvictsTheNearestToDeath(t *testing.T) {
 
 // TestEvictionIsWaitedFor: even an error leaves only after the evictions of its command are committed.
 func TestEvictionIsWaitedFor(t *testing.T) {
+	t.Parallel()
 	w := newHarness(t)
 	w.expect("OK", "SET", "for-ever", "v")
 	w.expect("OK", "SET", "dying", "v", "EX", "100")
@@ -171,6 +176,7 @@ func TestEvictionIsWaitedFor(t *testing.T) {
 
 // TestALoweredLimitIsReachedStepByStep: no single command evicts all of the excess.
 func TestALoweredLimitIsReachedStepByStep(t *testing.T) {
+	t.Parallel()
 	w := newHarness(t)
 	for i := range 10 * itemCount {
 		w.expect("OK", "SET", fmt.Sprint("k", i), "v", "EX", "1000")
@@ -191,6 +197,7 @@ func TestALoweredLimitIsReachedStepByStep(t *testing.T) {
 }
 
 func TestRestartWithMoreThanMaxMemory(t *testing.T) {
+	t.Parallel()
 	w := newHarness(t)
 	each := w.fill()
 	w.limit(each*itemCount/2, eviction.None)
@@ -204,6 +211,7 @@ func TestRestartWithMoreThanMaxMemory(t *testing.T) {
 
 // TestManyWriteAtTheLimit: sessions write, read and delete beside evictions. Run with -race.
 func TestManyWriteAtTheLimit(t *testing.T) {
+	t.Parallel()
 	w := newHarness(t)
 	each := w.fill()
 	most := each * itemCount / 2
@@ -238,6 +246,7 @@ func TestManyWriteAtTheLimit(t *testing.T) {
 }
 
 func TestDiagnose(t *testing.T) {
+	t.Parallel()
 	const gb = 1 << 30
 	for _, tt := range []struct {
 		name string
@@ -257,6 +266,7 @@ func TestDiagnose(t *testing.T) {
 }
 
 func TestMemoryStats(t *testing.T) {
+	t.Parallel()
 	w := newHarness(t)
 	used := func() int64 { return w.engine.Keyspace().Used() }
 	if got := w.do(1, "MEMORY", "STATS"); field(got, "keys.bytes-per-key").Int != 0 || field(got, "total.allocated").Int != 0 {

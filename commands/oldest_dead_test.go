@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"testing"
 	"time"
+
+	"mayfly/test/drill"
 )
 
 // oldestDead returns oldest_dead_ms of INFO.
@@ -24,7 +26,10 @@ func (h *harness) oldestDead(t *testing.T) int64 {
 // millisecond, whether it died by its own end, by the default or by a changed default.
 func TestOldestDeadAgainstModel(t *testing.T) {
 	type item struct{ ts, own, died int64 } // ms; died 0: lives
-	for seed := range uint64(8) {
+	t.Parallel()
+	first := drill.Seed(t)
+	for seed := range drill.Pick[uint64](1, 4, 200) {
+		seed += first
 		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {
 			t.Parallel()
 			h, rnd := newHarness(t), rand.New(rand.NewPCG(seed, 19))
@@ -85,6 +90,7 @@ func TestOldestDeadAgainstModel(t *testing.T) {
 
 // TestOldestDeadOfKeptItems: what UNDO may bring back does not count, and the dead of a log do until the purge logs them.
 func TestOldestDeadOfKeptItems(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	h.expect("OK", "CONFIG", "SET", "undo-window", "60")
 	h.expect("OK", "CONTAINER.CREATE", "c", "TTL", "1000")

@@ -16,6 +16,7 @@ func (w *harness) held(session int, args ...string) bool {
 }
 
 func TestPauseHoldsBack(t *testing.T) {
+	t.Parallel()
 	tests := []struct {
 		args        []string
 		write, rest bool // held back by CLIENT PAUSE WRITE, by ALL
@@ -73,6 +74,7 @@ func TestPauseHoldsBack(t *testing.T) {
 
 // The queued commands decide whether an EXEC is held back.
 func TestPauseHoldsTransactionsBack(t *testing.T) {
+	t.Parallel()
 	w := newHarness(t)
 	for session, queued := range map[int]string{2: "GET", 3: "DEL"} {
 		w.do(session, "MULTI")
@@ -98,6 +100,7 @@ func TestPauseHoldsTransactionsBack(t *testing.T) {
 
 // A script whose first line says no-writes does not hold a transaction back.
 func TestPauseHoldsTransactionsWithScriptsBack(t *testing.T) {
+	t.Parallel()
 	w := newHarness(t)
 	for session, script := range map[int]string{2: "#!lua flags=no-writes\nreturn 1", 3: "#!lua\nreturn 1", 4: "return 1"} {
 		w.do(session, "MULTI")
@@ -113,6 +116,7 @@ func TestPauseHoldsTransactionsWithScriptsBack(t *testing.T) {
 
 // UNPAUSE wakes waiting commands, and so does another pause, to check whether it concerns them.
 func TestPauseWakes(t *testing.T) {
+	t.Parallel()
 	w := newHarness(t)
 	for _, waker := range [][]string{{"CLIENT", "PAUSE", "60000"}, {"CLIENT", "UNPAUSE"}} {
 		w.expect("OK", "CLIENT", "PAUSE", "60000", "WRITE")
@@ -181,6 +185,7 @@ func isClosed(c <-chan struct{}) bool {
 
 // As in Redis, dead items are absent while clients are paused, but they are removed only afterwards.
 func TestPauseKeepsTheDead(t *testing.T) {
+	t.Parallel()
 	w := newHarness(t)
 	w.expect("OK", "CONFIG", "SET", "notify-keyspace-events", "Ex")
 	w.do(2, "SUBSCRIBE", "__keyevent@0__:expired")
@@ -222,6 +227,7 @@ func TestPauseKeepsTheDead(t *testing.T) {
 
 // The transaction that pauses goes on with its writes. One of them may meet a dead item.
 func TestAWriteReplacesADeadItemThatAPauseKeeps(t *testing.T) {
+	t.Parallel()
 	w := newHarness(t)
 	w.expect("OK", "SET", "k", "old", "PX", "10")
 	w.clock.Advance(10 * time.Millisecond)
@@ -239,6 +245,7 @@ func TestAWriteReplacesADeadItemThatAPauseKeeps(t *testing.T) {
 
 // A pause ends by itself, at the time of the server's clock.
 func TestThePauseOfDeathsEnds(t *testing.T) {
+	t.Parallel()
 	for _, mode := range []string{"WRITE", "ALL"} {
 		w := newHarness(t)
 		removed := func() int64 {
@@ -259,6 +266,7 @@ func TestThePauseOfDeathsEnds(t *testing.T) {
 }
 
 func TestPauseHoldsEvictionBack(t *testing.T) {
+	t.Parallel()
 	w := newHarness(t)
 	w.fill()
 	w.expect("OK", "CLIENT", "PAUSE", "50000", "WRITE")

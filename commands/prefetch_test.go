@@ -7,6 +7,7 @@ import (
 
 // A Lookahead reads ids from the first arguments of commands. Other commands add nothing.
 func TestLookahead(t *testing.T) {
+	t.Parallel()
 	s := NewSession(1, "", "", 0)
 	s.database = "7"
 	var a Lookahead

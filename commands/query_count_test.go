@@ -11,6 +11,7 @@ import (
 // TestQueryCountsAll: a count without WHERE reads no document, and counts what one with WHERE does: no plain keys, none
 // of the dead. Its budget and what it examines are the same.
 func TestQueryCountsAll(t *testing.T) {
+	t.Parallel()
 	w := newHarness(t)
 	w.do(1, "CONTAINER.SET", "c", "TTL", "100")
 	w.do(1, "SELECT", "c")

@@ -1,18 +1,14 @@
 package commands
 
 import (
-	"flag"
 	"fmt"
 	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
 	"time"
-)
 
-var (
-	indexedQueries = flag.Int("indexed-queries", 300, "random queries of TestIndexedQueries")
-	indexedSeed    = flag.Uint64("indexed-seed", 1, "the seed of TestIndexedQueries")
+	"mayfly/test/drill"
 )
 
 // allPages returns the rows of all pages of a query. between is called after each page but the last.
@@ -107,8 +103,10 @@ func indexedQuery(random *rand.Rand) (text string, ordered bool) {
 // TestIndexedQueries: random queries over random documents return the same rows with indexes as without, on pages of
 // any size.
 func TestIndexedQueries(t *testing.T) {
+	t.Parallel()
 	w := newHarness(t)
-	random := rand.New(rand.NewPCG(*indexedSeed, 5))
+	random := drill.Rand(t)
+	queries := drill.Pick(40, 120, 10_000)
 	for _, c := range []string{"plain", "indexed"} {
 		w.do(1, "CONTAINER.SET", c, "TTL", "1000")
 	}
@@ -127,7 +125,7 @@ func TestIndexedQueries(t *testing.T) {
 	}
 	put(1500)
 	used := 0
-	for n := range *indexedQueries {
+	for n := range queries {
 		if n%20 == 0 { // other indexes
 			for _, paths := range indexes {
 				command := []string{"INDEX.CREATE", "INDEX.DROP"}[random.IntN(2)]
@@ -153,22 +151,23 @@ func TestIndexedQueries(t *testing.T) {
 			if limit := 1 + random.IntN(20); !strings.Contains(text, "COUNT") {
 				limited := w.allPages(t, "10000", nil, "indexed", fmt.Sprint(text, " LIMIT ", limit))
 				if len(limited) != min(limit, len(want)) {
-					t.Fatalf("seed %d, %s LIMIT %d: %d rows of %d", *indexedSeed, text, limit, len(limited), len(want))
+					t.Fatalf("%s LIMIT %d: %d rows of %d", text, limit, len(limited), len(want))
 				}
 			}
 			if !slices.Equal(got, want) {
-				t.Fatalf("seed %d, %s, COUNT %s: %d rows %.300q, want %d %.300q", *indexedSeed, text, count, len(got), got, len(want), want)
+				t.Fatalf("%s, COUNT %s: %d rows %.300q, want %d %.300q", text, count, len(got), got, len(want), want)
 			}
 		}
 	}
-	if used < *indexedQueries/4 {
-		t.Errorf("of %d queries %d have used an index", *indexedQueries, used)
+	if used < queries/4 {
+		t.Errorf("of %d queries %d have used an index", queries, used)
 	}
 }
 
 // TestSlicesThatEndWithAPartition: a slice that ends with the last entry of a partition skips nothing of the next one.
 // As a container grows, partitions end at any place of a slice.
 func TestSlicesThatEndWithAPartition(t *testing.T) {
+	t.Parallel()
 	w := newHarness(t)
 	w.do(1, "INDEX.CREATE", "0", "/c")
 	w.do(1, "INDEX.CREATE", "0", "/tags/[]")
@@ -195,9 +194,10 @@ func TestSlicesThatEndWithAPartition(t *testing.T) {
 // TestIndexedPagesBesideWrites: cursors of pages by an index survive writes, deaths and a restart. What stays as it is
 // comes once, in order.
 func TestIndexedPagesBesideWrites(t *testing.T) {
+	t.Parallel()
 	for _, text := range []string{"SELECT VALUE _id ORDER BY a", "SELECT VALUE _id ORDER BY a DESC", "SELECT VALUE _id WHERE a >= 10 AND a < 40", "SELECT VALUE _id WHERE a IN (3, 4, 5, 70)"} {
 		w := newHarness(t)
-		random := rand.New(rand.NewPCG(2, 3))
+		random := drill.Rand(t)
 		w.do(1, "CONTAINER.SET", "c", "TTL", "-1")
 		w.do(1, "INDEX.CREATE", "c", "/a")
 		for i := range 700 {
@@ -231,9 +231,10 @@ func TestIndexedPagesBesideWrites(t *testing.T) {
 // TestScanPagesBesideWrites: cursors of scans survive restarts, writes, deaths, and tables that grow and shrink. What
 // stays as it is comes once, and nothing twice.
 func TestScanPagesBesideWrites(t *testing.T) {
+	t.Parallel()
 	for _, text := range []string{"SELECT VALUE _id", "SELECT VALUE _id WHERE a >= 10 AND a != 20 OFFSET 3", "SELECT VALUE _id WHERE STARTSWITH(_id, 's') LIMIT 900"} {
 		w := newHarness(t)
-		random := rand.New(rand.NewPCG(2, 4))
+		random := drill.Rand(t)
 		w.do(1, "CONTAINER.SET", "c", "TTL", "-1")
 		for i := range 700 {
 			w.do(1, "DOC.PUT", "c", fmt.Sprint("stay-", i), fmt.Sprintf(`{"a":%d}`, i%80))
@@ -286,6 +287,7 @@ func TestScanPagesBesideWrites(t *testing.T) {
 
 // TestScanCursorOfOtherFolder: the order of a scan belongs to a data folder.
 func TestScanCursorOfOtherFolder(t *testing.T) {
+	t.Parallel()
 	cursor := ""
 	for range 2 {
 		w := newHarness(t)
@@ -301,6 +303,7 @@ func TestScanCursorOfOtherFolder(t *testing.T) {
 
 // TestQueryCursorsEnd: a cursor of an index ends with the index, and none with a restart.
 func TestQueryCursorsEnd(t *testing.T) {
+	t.Parallel()
 	w := newHarness(t)
 	for i := range 10 {
 		w.do(1, "DOC.PUT", "0", fmt.Sprint(i), fmt.Sprintf(`{"a":%d}`, i))
@@ -332,6 +335,7 @@ func TestQueryCursorsEnd(t *testing.T) {
 
 // TestIndexInExec: a query in EXEC sees by an index what commands before it in the transaction wrote.
 func TestIndexInExec(t *testing.T) {
+	t.Parallel()
 	w := newHarness(t)
 	w.do(1, "INDEX.CREATE", "0", "/a")
 	w.do(1, "DOC.PUT", "0", "x", `{"a":1}`)
@@ -366,6 +370,7 @@ func TestIndexInExec(t *testing.T) {
 
 // TestIndexErrors: what INDEX.CREATE, DROP and LIST refuse, and limits.
 func TestIndexErrors(t *testing.T) {
+	t.Parallel()
 	w := newHarness(t)
 	w.do(1, "CONTAINER.SET", "c", "TTL", "-1")
 	for _, tt := range []struct{ want, command string }{
@@ -411,6 +416,7 @@ func TestIndexErrors(t *testing.T) {
 
 // TestQueryBesideIndexDrop: a query whose index is dropped while it runs reads the documents without it.
 func TestQueryBesideIndexDrop(t *testing.T) {
+	t.Parallel()
 	w := newHarness(t)
 	for i := range 3000 {
 		w.do(1, "DOC.PUT", "0", fmt.Sprint(i), fmt.Sprintf(`{"a":%d}`, i))
@@ -429,7 +435,7 @@ func TestQueryBesideIndexDrop(t *testing.T) {
 			}
 		}
 	}()
-	for range 100 {
+	for range drill.Pick(10, 30, 1000) {
 		if r := w.do(1, "DOC.QUERY", "0", "SELECT VALUE a WHERE a >= 0", "COUNT", "10000"); r.Kind != KindArray || len(r.Elems[1].Elems) != 3000 {
 			t.Errorf("%d rows, %.100q", len(r.Elems), r.Str)
 			break
@@ -442,10 +448,8 @@ func TestQueryBesideIndexDrop(t *testing.T) {
 // TestQueryOfMassDeath: 150,000 documents that die at once under an index are met in slices of bounded size, whether a
 // query counts, pages or sorts, and removed for good.
 func TestQueryOfMassDeath(t *testing.T) {
-	documents := 150_000
-	if testing.Short() {
-		documents = 20_000
-	}
+	t.Parallel()
+	documents := drill.Pick(5_000, 20_000, 150_000)
 	w := newHarness(t)
 	w.do(1, "CONTAINER.SET", "c", "TTL", "10")
 	w.do(1, "INDEX.CREATE", "c", "/a")
@@ -480,6 +484,7 @@ func TestQueryOfMassDeath(t *testing.T) {
 // TestHostileIndexValues: long strings, long arrays and deep objects under indexes take memory by what the indexes keep of
 // them, and give it back.
 func TestHostileIndexValues(t *testing.T) {
+	t.Parallel()
 	w := newHarness(t)
 	for _, paths := range [][]string{{"/tags/[]"}, {"/s"}, {"/s", "/tags"}, {"/deep"}, {"/at", "GEO"}} {
 		w.do(1, append([]string{"INDEX.CREATE", "0"}, paths...)...)

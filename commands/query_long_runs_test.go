@@ -10,6 +10,7 @@ import (
 // TestRunInSeveralRanges: items whose long strings tie in an index come from all ranges of an ordered query, on pages of
 // any size.
 func TestRunInSeveralRanges(t *testing.T) {
+	t.Parallel()
 	w := newHarness(t)
 	w.do(1, "CONTAINER.SET", "c", "TTL", "1000")
 	w.expect("OK", "INDEX.CREATE", "c", "/a", "/b")

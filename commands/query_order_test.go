@@ -10,6 +10,7 @@ import (
 // TestQueryOrderUndefined: documents whose first value of ORDER BY is undefined are left out when an index gives the
 // order, too.
 func TestQueryOrderUndefined(t *testing.T) {
+	t.Parallel()
 	w := newHarness(t)
 	w.do(1, "CONTAINER.SET", "c", "TTL", "100")
 	w.do(1, "INDEX.CREATE", "c", "/a", "/b")

@@ -20,6 +20,7 @@ func (w *harness) explained(query, field string) string {
 
 // TestQueryPlans: a plan reads what it says, and judges the rest of the condition only.
 func TestQueryPlans(t *testing.T) {
+	t.Parallel()
 	w := newHarness(t)
 	w.do(1, "CONTAINER.SET", "c", "TTL", "1000")
 	w.do(1, "INDEX.CREATE", "c", "/a")
@@ -113,6 +114,7 @@ func TestQueryPlans(t *testing.T) {
 
 // TestQueryAdvice: what would serve a query better.
 func TestQueryAdvice(t *testing.T) {
+	t.Parallel()
 	w := newHarness(t)
 	w.do(1, "CONTAINER.SET", "c", "TTL", "1000")
 	for i := range 30 {
@@ -154,6 +156,7 @@ func TestQueryAdvice(t *testing.T) {
 
 // TestUnknownMembers: EXPLAIN says which member a query names that no document has, if it selects nothing.
 func TestUnknownMembers(t *testing.T) {
+	t.Parallel()
 	w := newHarness(t)
 	w.do(1, "CONTAINER.SET", "c", "TTL", "1000")
 	for _, query := range []string{"WHERE status = open", "WHERE c.status = 'open'"} {
@@ -184,6 +187,7 @@ func TestUnknownMembers(t *testing.T) {
 
 // TestCursorBesideLongStrings: a cursor of an index goes on when strings come that the index cuts.
 func TestCursorBesideLongStrings(t *testing.T) {
+	t.Parallel()
 	w := newHarness(t)
 	w.do(1, "INDEX.CREATE", "0", "/a")
 	for i := range 10 {
@@ -201,6 +205,7 @@ func TestCursorBesideLongStrings(t *testing.T) {
 
 // TestQueryBudgetOfExec: a query in EXEC has a tenth of the budget, and all of them together have one.
 func TestQueryBudgetOfExec(t *testing.T) {
+	t.Parallel()
 	w := newHarness(t)
 	w.do(1, "CONTAINER.SET", "c", "TTL", "1000")
 	for i := range 50 {

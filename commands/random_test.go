@@ -1,43 +1,24 @@
 package commands
 
 import (
-	"flag"
-	"fmt"
 	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"mayfly/commands/redisfmt"
+	"mayfly/test/drill"
 )
 
-var randomCommands = flag.Int("random-commands", 3000, "how many random commands to compare with Redis")
-
 // TestRandomCommandsOnRedis sends the same random commands to mayfly and a real redis-server, and
-// compares every reply. The clock of mayfly follows the real time. Expirations are in the past or far
-// away, so both see the same living keys.
+// compares every reply. Expirations are in the past or far away, so both see the same living keys.
 func TestRandomCommandsOnRedis(t *testing.T) {
-	redis := startRealRedis(t).dial(t)
-	w := newHarness(t)
-	const seed = 20260101
-	random := rand.New(rand.NewPCG(seed, uint64(*randomCommands)))
-	history := []string{}
-	compare := func(args ...string) {
-		w.clock.Raise(time.Now().UnixMilli())
-		theirs, ours := redis.do(t, args...), w.do(1, args...)
-		if !sameReply(args[0], ours, theirs) {
-			t.Fatalf("%.200q: got\n%.300s\nRedis replies\n%.300s\nafter\n%.2000s", args, notation(ours), notation(theirs),
-				strings.Join(history[max(0, len(history)-20):], "\n"))
-		}
-	}
-	for range *randomCommands {
-		args := randomCommand(random)
-		history = append(history, fmt.Sprintf("%.100q", args))
-		compare(args...)
-		compare(append([]string{"MGET"}, randomKeys...)...)
+	r, random := newRivals(t, sameReply), drill.Rand(t)
+	for range drill.Pick(0, 1000, 100_000) {
+		r.send(1, randomCommand(random)...)
+		r.look(1, append([]string{"MGET"}, randomKeys...)...)
 		for _, key := range randomKeys {
-			compare("PEXPIRETIME", key)
+			r.look(1, "PEXPIRETIME", key)
 		}
 	}
 }
@@ -131,9 +112,9 @@ func safeEnd(unit, end string) string {
 }
 
 // sameReply compares replies, but for the order of keys and the time between.
-func sameReply(command string, ours, theirs Reply) bool {
+func sameReply(_ int, args []string, ours, theirs Reply) bool {
 	const slack = 5000 // ms, or as many seconds: ends are much farther apart
-	switch command {
+	switch args[0] {
 	case "TTL", "PTTL", "EXPIRETIME", "PEXPIRETIME":
 		if ours.Kind == KindInteger && theirs.Kind == KindInteger && ours.Int > 0 && theirs.Int > 0 {
 			return max(ours.Int-theirs.Int, theirs.Int-ours.Int) <= slack

@@ -1,41 +1,26 @@
 package commands
 
 import (
-	"fmt"
 	"math/rand/v2"
-	"strings"
 	"testing"
-	"time"
+
+	"mayfly/test/drill"
 )
 
 // TestRandomTransactionsOnRedis sends the same random commands of two clients to mayfly and a real
 // redis-server. There are transactions, watches, moves of keys and parts of strings, over four databases.
 // After each command all replies and the contents of the databases are equal.
 func TestRandomTransactionsOnRedis(t *testing.T) {
-	redis := startRealRedis(t)
-	w := newHarness(t)
-	const seed = 20260102
-	random := rand.New(rand.NewPCG(seed, uint64(*randomCommands)))
-	looker := redis.dial(t)
-	conns := []*realConn{redis.dial(t), redis.dial(t)}
-	history := []string{}
-	compare := func(args []string, theirs, ours Reply) {
-		if !sameReply(args[0], ours, theirs) {
-			t.Fatalf("%.200q: got\n%.1000s\nRedis replies\n%.1000s\nafter\n%.4000s", args, notation(ours), notation(theirs),
-				strings.Join(history[max(0, len(history)-40):], "\n"))
-		}
-	}
+	r, random := newRivals(t, sameReply), drill.Rand(t)
 	aborted, executed := 0, 0
-	for n := range *randomCommands {
-		client := random.IntN(2)
+	commands := drill.Pick(0, 1500, 100_000)
+	for n := range commands {
 		args := randomTransactionCommand(random)
-		history = append(history, fmt.Sprintf("client %d: %.100q", client, args))
-		w.clock.Raise(time.Now().UnixMilli())
-		theirs := conns[client].do(t, args...)
-		compare(args, theirs, w.do(client+1, args...))
-		if args[0] == "EXEC" && theirs.Kind == KindNull {
+		switch reply := r.send(1+random.IntN(2), args...); {
+		case args[0] != "EXEC":
+		case reply.Kind == KindNull, reply.Kind == KindNullArray:
 			aborted++
-		} else if args[0] == "EXEC" && theirs.Kind == KindArray {
+		case reply.Kind == KindArray:
 			executed++
 		}
 		if n%5 > 0 {
@@ -45,10 +30,10 @@ func TestRandomTransactionsOnRedis(t *testing.T) {
 			{"SELECT", "0"}, append([]string{"MGET"}, randomKeys...), {"DBSIZE"}, {"SELECT", "1"}, append([]string{"MGET"}, randomKeys...),
 			{"SELECT", "2"}, append([]string{"MGET"}, randomKeys...), {"PEXPIRETIME", "a"}, {"SELECT", "3"}, {"MGET", "a", "b"}, {"DBSIZE"},
 		} {
-			compare(look, looker.do(t, look...), w.do(9, look...))
+			r.look(9, look...)
 		}
 	}
-	if *randomCommands >= 3000 && (aborted < 10 || executed < 100) {
+	if aborted < commands/500 || executed < commands/50 {
 		t.Errorf("%d transactions were executed and %d aborted by a watch: that tests little", executed, aborted)
 	}
 }

@@ -5,54 +5,76 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
+
+	"mayfly/commands/redistest"
 )
 
 // realRedis is a redis-server to compare with.
 type realRedis struct{ socket string }
 
-// startRealRedis starts a redis-server on a socket file. Without an installed one the test is skipped; in
-// CI it fails, so that the comparison always runs there.
+// startRealRedis starts a redis-server, or skips the test. Then the test runs beside others, not before: until it
+// executes, a new process holds the locks of all data folders that are open.
 func startRealRedis(t *testing.T) *realRedis {
 	t.Helper()
-	path, err := exec.LookPath("redis-server")
-	if err != nil {
-		if os.Getenv("CI") == "true" {
-			t.Fatal("redis-server is not installed: nothing to compare with")
-		}
-		t.Skip("SKIPPED: redis-server is not installed, so Redis' own replies were NOT compared")
+	socket := redistest.Start(t)
+	t.Parallel()
+	return &realRedis{socket: socket}
+}
+
+// rivals are a mayfly and a real redis-server, which get the same commands. Sessions of one have the numbers of the
+// connections to the other. The clock of mayfly follows the real time.
+type rivals struct {
+	*harness
+	server  *realRedis
+	conns   map[int]*realConn
+	same    func(session int, args []string, ours, theirs Reply) bool
+	history []string // of what send has sent
+}
+
+func newRivals(t *testing.T, same func(session int, args []string, ours, theirs Reply) bool) *rivals {
+	t.Helper()
+	r := &rivals{server: startRealRedis(t), conns: map[int]*realConn{}, same: same}
+	r.harness = newHarness(t)
+	r.clock.Raise(time.Now().UnixMilli())
+	return r
+}
+
+// redis returns the connection of a session.
+func (r *rivals) redis(session int) *realConn {
+	if r.conns[session] == nil {
+		r.conns[session] = r.server.dial(r.t)
 	}
-	dir, err := os.MkdirTemp("", "redis") // t.TempDir may be too long for the path of a socket
-	if err != nil {
-		t.Fatal(err)
+	return r.conns[session]
+}
+
+// hello changes the protocol of a session.
+func (r *rivals) hello(session, proto int) {
+	r.redis(session).do(r.t, "HELLO", fmt.Sprint(proto))
+	r.do(session, "HELLO", fmt.Sprint(proto))
+}
+
+// send sends a command to both, and ends the test if their replies differ. It returns that of mayfly.
+func (r *rivals) send(session int, args ...string) Reply {
+	r.t.Helper()
+	r.history = append(r.history[max(0, len(r.history)-39):], fmt.Sprintf("client %d: %.200q", session, args))
+	return r.look(session, args...)
+}
+
+// look is send for a command that changes nothing.
+func (r *rivals) look(session int, args ...string) Reply {
+	r.t.Helper()
+	r.clock.Raise(time.Now().UnixMilli())
+	theirs, ours := r.redis(session).do(r.t, args...), r.do(session, args...)
+	if !r.same(session, args, ours, theirs) {
+		r.t.Fatalf("client %d: %.300q: got\n%.2000s\nRedis replies\n%.2000s\nafter\n%.8000s", session, args, notation(ours), notation(theirs),
+			strings.Join(r.history, "\n"))
 	}
-	socket := filepath.Join(dir, "s")
-	cmd := exec.Command(path, "--port", "0", "--unixsocket", socket, "--save", "", "--appendonly", "no",
-		"--dir", dir, "--logfile", filepath.Join(dir, "log"))
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
-		_ = os.RemoveAll(dir)
-	})
-	for range 500 {
-		if conn, err := net.Dial("unix", socket); err == nil {
-			_ = conn.Close()
-			return &realRedis{socket: socket}
-		}
-		time.Sleep(10 * time.Millisecond) // another process: there is no clock of ours to move
-	}
-	t.Fatal("redis-server does not answer")
-	return nil
+	return ours
 }
 
 // realConn is a connection to a realRedis in RESP3, which shows all types of replies.

@@ -87,6 +87,7 @@ func (b *brokers) expect(node, session int, want ...string) {
 // TestMessagesReachAllNodes: whichever node publishes, each subscriber of any node gets the message once, and the reply counts
 // those of the publisher's node, as in Redis Cluster.
 func TestMessagesReachAllNodes(t *testing.T) {
+	t.Parallel()
 	b := newBrokers(t, 3)
 	for i, w := range b.nodes {
 		w.do(10, "SUBSCRIBE", "news")
@@ -118,6 +119,7 @@ func TestMessagesReachAllNodes(t *testing.T) {
 
 // TestMessagesAcrossNodesInTransactions: at a follower, too, a transaction publishes its messages in their order.
 func TestMessagesAcrossNodesInTransactions(t *testing.T) {
+	t.Parallel()
 	b := newBrokers(t, 2)
 	b.nodes[0].do(10, "SUBSCRIBE", "news")
 	b.nodes[1].do(10, "SUBSCRIBE", "news")
@@ -151,6 +153,7 @@ func TestMessagesAcrossNodesInTransactions(t *testing.T) {
 // TestEventsReachFollowers: events of items, which the leader makes, reach subscribers of other nodes, on the channels on
 // which they would get them at the leader.
 func TestEventsReachFollowers(t *testing.T) {
+	t.Parallel()
 	b := newBrokers(t, 3)
 	leader := b.nodes[0]
 	leader.host.options["notify-keyspace-events"] = "KEA"
@@ -245,6 +248,7 @@ func (r *recordedBus) next(t *testing.T) string {
 // TestOnlyCommittedMessagesLeave: a message of a transaction, or an event, leaves for other nodes only once it is committed. A
 // message outside of transactions waits for the client's earlier commands, and leaves even if their commit fails.
 func TestOnlyCommittedMessagesLeave(t *testing.T) {
+	t.Parallel()
 	w, _ := newNodeHarness(t)
 	r := &recordedBus{sent: make(chan bus.Message, 100), wants: true}
 	w.engine.SetBus(r)
@@ -279,6 +283,7 @@ func TestOnlyCommittedMessagesLeave(t *testing.T) {
 
 // TestMessagesOfAFailedCommit checks each message of a list by itself if the last one fails.
 func TestMessagesOfAFailedCommit(t *testing.T) {
+	t.Parallel()
 	fake := &recordedBus{sent: make(chan bus.Message, 100)}
 	waits := []keyspace.LSN{}
 	r := &remote{bus: fake, wait: func(_ *keyspace.Keyspace, lsn keyspace.LSN) error {
@@ -308,6 +313,7 @@ func TestMessagesOfAFailedCommit(t *testing.T) {
 
 // TestMessagesOfTwoIncarnations: an LSN counts in the keyspace in which the message was made.
 func TestMessagesOfTwoIncarnations(t *testing.T) {
+	t.Parallel()
 	fake := &recordedBus{sent: make(chan bus.Message, 100)}
 	old, next := new(keyspace.Keyspace), new(keyspace.Keyspace)
 	current := old
@@ -331,6 +337,7 @@ func TestMessagesOfTwoIncarnations(t *testing.T) {
 
 // TestFullOutgoing: what waits for a commit is bounded, also if its texts are empty.
 func TestFullOutgoing(t *testing.T) {
+	t.Parallel()
 	fake := &recordedBus{sent: make(chan bus.Message, 1<<20)}
 	begin := make(chan struct{})
 	r := &remote{bus: fake, keyspace: func() *keyspace.Keyspace { return nil }, wait: func(*keyspace.Keyspace, keyspace.LSN) error { <-begin; return nil }}
@@ -348,6 +355,7 @@ func TestFullOutgoing(t *testing.T) {
 
 // TestNobodyPaysWithoutListeners: without a subscriber who may match them, no events are made and no announcements sent.
 func TestNobodyPaysWithoutListeners(t *testing.T) {
+	t.Parallel()
 	w, _ := newNodeHarness(t)
 	r := &recordedBus{sent: make(chan bus.Message, 100)}
 	w.engine.SetBus(r)
@@ -387,6 +395,7 @@ func TestNobodyPaysWithoutListeners(t *testing.T) {
 // TestSubscribersOfADeposedLeader: subscribers stay where they are, even those whose connection the leader has served, as long as
 // they can do nothing else with it.
 func TestSubscribersOfADeposedLeader(t *testing.T) {
+	t.Parallel()
 	w, f := newClusterHarness(t, leads())
 	w.engine.LeaderChanged(leads())
 	for session := 1; session <= 4; session++ {
@@ -429,6 +438,7 @@ func TestSubscribersOfADeposedLeader(t *testing.T) {
 
 // TestPublishWithoutALeader: subscriptions and messages need no majority and no keyspace.
 func TestPublishWithoutALeader(t *testing.T) {
+	t.Parallel()
 	for _, role := range []topology.Role{topology.Candidate, topology.Loading, topology.Forming, topology.Removed} {
 		w, _ := newClusterHarness(t, viewOf(role, "", false))
 		ks := w.engine.Keyspace()

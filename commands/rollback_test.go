@@ -155,6 +155,7 @@ func TestPanicPublishesNothing(t *testing.T) {
 
 // The event of a death that a command causes leaves only after that command is committed, in order.
 func TestDeathEventsWaitForTheirCause(t *testing.T) {
+	t.Parallel()
 	for name, test := range map[string]struct {
 		queue [][]string
 		last  []string

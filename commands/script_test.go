@@ -8,6 +8,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"mayfly/test/drill"
 )
 
 // These scripts run until something ends them: one calls a command all the time, the other none.
@@ -54,6 +56,7 @@ func (w *harness) awaitBusy() {
 // A script that uses a key which its call does not name runs again. Nothing of the first run is left: no change, no
 // statistics, no event and no message.
 func TestScriptRunsAgainForOtherKeys(t *testing.T) {
+	t.Parallel()
 	w := newHarness(t)
 	w.do(1, "CONFIG", "SET", "notify-keyspace-events", "KEA")
 	w.do(2, "PSUBSCRIBE", "*")
@@ -90,6 +93,7 @@ func shaOf(w *harness, script string) string { return w.do(1, "SCRIPT", "LOAD", 
 
 // Commands that need everything run within scripts that name keys.
 func TestScriptWithSweeps(t *testing.T) {
+	t.Parallel()
 	w := newHarness(t)
 	w.do(1, "MSET", "a", "1", "b", "2")
 	w.expect("(integer) 3", "EVAL", "redis.call('SET', KEYS[1], 'x') return redis.call('DBSIZE')", "1", "c")
@@ -103,6 +107,7 @@ func TestScriptWithSweeps(t *testing.T) {
 
 // An error of the script keeps what it has written. The veto of a container on hold takes everything back.
 func TestScriptRollsBack(t *testing.T) {
+	t.Parallel()
 	w := newHarness(t)
 	w.do(1, "CONTAINER.SET", "held", "TTL", "-1")
 	w.do(1, "DOC.PUT", "held", "d", "{}")
@@ -137,11 +142,12 @@ func TestScriptRollsBack(t *testing.T) {
 
 // A script that writes too much ends, and changes nothing.
 func TestScriptWorkIsBounded(t *testing.T) {
+	t.Parallel()
 	w := newHarness(t)
-	w.host.options["max-value-size"] = "1024"
+	w.host.options["max-value-size"] = "65536"
 	w.do(1, "SET", "k", "1")
-	const endless = "local i = 0 while true do i = i + 1 redis.call('SET', KEYS[1], string.rep('x', 1000)) %s end"
-	for _, more := range []string{"", "redis.call('DEL', KEYS[1])", "redis.call('PUBLISH', 'c', string.rep('x', 1000))"} {
+	const endless = "local v = string.rep('x', 60000) while true do redis.call('SET', KEYS[1], v) %s end"
+	for _, more := range []string{"", "redis.call('DEL', KEYS[1])", "redis.call('PUBLISH', 'c', v)"} {
 		if r := w.do(1, "EVAL", fmt.Sprintf(endless, more), "1", "k"); !strings.Contains(r.Str, "changed nothing: its commands walk and write") {
 			t.Errorf("the script replies %s", notation(r))
 		}
@@ -155,12 +161,14 @@ func TestScriptWorkIsBounded(t *testing.T) {
 	}
 	w.expect(`"1"`, "GET", "k")
 	// Many calls are fine.
-	w.expect("(integer) 200000", "EVAL", "local n for i = 1, 200000 do n = redis.call('INCR', KEYS[1]) end return n", "1", "n")
+	calls := fmt.Sprint(drill.Pick(20_000, 50_000, 1_000_000))
+	w.expect("(integer) "+calls, "EVAL", "local n for i = 1, ARGV[1] do n = redis.call('INCR', KEYS[1]) end return n", "1", "n", calls)
 }
 
 // After lua-time-limit other commands get BUSY, whatever they touch, but for a few. SCRIPT KILL ends a script that has not
 // written.
 func TestScriptBusy(t *testing.T) {
+	t.Parallel()
 	w := newHarness(t)
 	w.expect("(error) "+string(errNotBusy), "SCRIPT", "KILL")
 	w.engine.Scripts.SetTimeLimit(30 * time.Millisecond)
@@ -196,6 +204,7 @@ func TestScriptBusy(t *testing.T) {
 
 // A script ends after its hard limit, and changes nothing.
 func TestScriptHardLimit(t *testing.T) {
+	t.Parallel()
 	w := newHarness(t)
 	w.engine.Scripts.SetTimeLimit(5 * time.Millisecond)
 	w.engine.Scripts.leastHard = 20 * time.Millisecond
@@ -216,6 +225,7 @@ func TestScriptHardLimit(t *testing.T) {
 
 // A loop does not wait for a script, nor does a session that needs other keys. One of its own gets BUSY after the time limit.
 func TestScriptKeepsNoOneWaiting(t *testing.T) {
+	t.Parallel()
 	w := newHarness(t)
 	const endless, soon = time.Minute, 10 * time.Second // who waits for a script waits for endless
 	w.engine.Scripts.SetTimeLimit(endless)
@@ -270,6 +280,7 @@ func TestScriptKeepsNoOneWaiting(t *testing.T) {
 
 // A loop runs brief scripts itself. Others leave it before any effect, and take effect once beside it.
 func TestScriptsOnLoops(t *testing.T) {
+	t.Parallel()
 	const incr = "redis.call('INCR', KEYS[1]) "
 	for _, c := range []struct {
 		name, script string
@@ -321,6 +332,7 @@ func sharesPartition(w *harness, a, b string) bool {
 // Scripts, transactions and single commands on the same keys each take effect at once: a script sees no half of another,
 // also if it must run again.
 func TestScriptsAreAtomic(t *testing.T) {
+	t.Parallel()
 	w := newHarness(t)
 	const rounds = 300
 	scripts := []string{
@@ -377,6 +389,7 @@ func TestScriptsAreAtomic(t *testing.T) {
 
 // Without scripts EVAL and its relatives name the option. What is cached stays.
 func TestScriptsOff(t *testing.T) {
+	t.Parallel()
 	w := newHarness(t)
 	sha := shaOf(w, "return 1")
 	w.engine.Scripts.SetEnabled(false)
@@ -389,6 +402,7 @@ func TestScriptsOff(t *testing.T) {
 
 // MONITOR shows a script before what it calls, each once, also if the script uses other keys than it names.
 func TestScriptInMonitor(t *testing.T) {
+	t.Parallel()
 	w := newHarness(t)
 	w.do(2, "MONITOR")
 	w.received(2)
@@ -407,6 +421,7 @@ func TestScriptInMonitor(t *testing.T) {
 
 // Over maxmemory a script may not grow memory before it has written, unless its first line allows it.
 func TestScriptOverMemory(t *testing.T) {
+	t.Parallel()
 	w := newHarness(t)
 	w.do(1, "SET", "k", strings.Repeat("x", 1000))
 	w.do(1, "CONFIG", "SET", "maxmemory", "1")
@@ -420,6 +435,7 @@ func TestScriptOverMemory(t *testing.T) {
 
 // What exceeds a limit of memory, of the reply or of arguments takes back what the script has written.
 func TestScriptLimitsTakeChangesBack(t *testing.T) {
+	t.Parallel()
 	w := newHarness(t)
 	w.host.options["max-value-size"] = strconv.Itoa(1 << 20)
 	w.do(1, "SET", "k", "1")
@@ -445,6 +461,7 @@ func TestScriptLimitsTakeChangesBack(t *testing.T) {
 
 // Very many scripts do not fill the cache. Those that SCRIPT LOAD brought stay longer than those of EVAL.
 func TestScriptCacheIsBounded(t *testing.T) {
+	t.Parallel()
 	w := newHarness(t)
 	sha := shaOf(w, "return 'kept'")
 	for i := range 2000 {
@@ -458,6 +475,7 @@ func TestScriptCacheIsBounded(t *testing.T) {
 
 // A call with very many keys locks their partitions, each once.
 func TestScriptWithManyKeys(t *testing.T) {
+	t.Parallel()
 	w := newHarness(t)
 	args := []string{"EVAL", "return #KEYS", "100000"}
 	for i := range 100_000 {

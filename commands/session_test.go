@@ -24,6 +24,7 @@ func TestClientLineOnRedis(t *testing.T) {
 }
 
 func TestClientLine(t *testing.T) {
+	t.Parallel()
 	s := NewSession(7, "/run/mayfly.sock:0", "/run/mayfly.sock:0", 10_000)
 	for _, c := range []struct {
 		now     int64

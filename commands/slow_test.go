@@ -14,6 +14,7 @@ func longDocument() string {
 // A command that walks a long value leaves a loop, and waits for a turn. The same command on a short value does not,
 // nor does one that only passes the value on.
 func TestLongValuesAreDeferred(t *testing.T) {
+	t.Parallel()
 	w := newHarness(t)
 	w.expect("OK", "CONTAINER.SET", "c", "TTL", "60")
 	w.expect("OK", "DOC.PUT", "c", "long", longDocument())
@@ -79,6 +80,7 @@ func TestLongValuesAreDeferred(t *testing.T) {
 
 // Commands that compute for long wait for a turn. Those that wait for the disk or for messages do not.
 func TestNeedsTurn(t *testing.T) {
+	t.Parallel()
 	w := newHarness(t)
 	s := w.session(1)
 	s.Paced = true
@@ -132,6 +134,7 @@ func (w *harness) begun(args ...string) (s *Session, run Run, out *Outcome) {
 
 // Others change a long document while a command reads it. The command sees one state.
 func TestLongValuesAreReadWithoutLocks(t *testing.T) {
+	t.Parallel()
 	w := newHarness(t)
 	w.expect("OK", "CONTAINER.SET", "c", "TTL", "60")
 	w.expect("OK", "DOC.PUT", "c", "d", longDocument())
@@ -154,6 +157,7 @@ func TestLongValuesAreReadWithoutLocks(t *testing.T) {
 // No change by others is lost while an edit is computed without locks, and many changes cannot keep the edit from
 // happening.
 func TestEditsAreComputedAgain(t *testing.T) {
+	t.Parallel()
 	w := newHarness(t)
 	w.expect("OK", "CONTAINER.SET", "c", "TTL", "60")
 	w.expect("OK", "DOC.PUT", "c", "d", longDocument())
@@ -196,6 +200,7 @@ func TestEditsAreComputedAgain(t *testing.T) {
 
 // The replies of a transaction that walk long values come at their places, in the right protocol, and count once.
 func TestExecComputesAfterItsLocks(t *testing.T) {
+	t.Parallel()
 	w := newHarness(t)
 	w.expect("OK", "CONTAINER.SET", "c", "TTL", "60")
 	w.expect("OK", "DOC.PUT", "c", "d", longDocument())
@@ -237,6 +242,7 @@ func TestExecComputesAfterItsLocks(t *testing.T) {
 
 // A transaction that would walk and write too much under its locks is refused, and changes nothing.
 func TestExecWorkIsBounded(t *testing.T) {
+	t.Parallel()
 	w := newHarness(t)
 	w.host.options["max-value-size"] = fmt.Sprint(2 << 20)
 	w.expect("OK", "SET", "k", strings.Repeat("x", 1<<20))
@@ -274,6 +280,7 @@ func TestExecWorkIsBounded(t *testing.T) {
 
 // A transaction that goes through too many keys, or takes too long, is refused and changes nothing.
 func TestExecScansAreBounded(t *testing.T) {
+	t.Parallel()
 	w := newHarness(t)
 	w.host.options["max-value-size"] = "1"
 	id := strings.Repeat("x", 60_000)
@@ -311,6 +318,7 @@ func TestExecScansAreBounded(t *testing.T) {
 
 // A command that goes through many keys lets others have their turn, unless it holds locks.
 func TestScansYield(t *testing.T) {
+	t.Parallel()
 	w := newHarness(t)
 	for i := range 1000 {
 		w.do(1, "SET", fmt.Sprint("key", i), "v")
@@ -342,6 +350,7 @@ func TestScansYield(t *testing.T) {
 // A session on a loop does not wait for a transaction that locks an id for long: its command is deferred, and those on
 // other ids are not.
 func TestLoopsDoNotWaitForLongLocks(t *testing.T) {
+	t.Parallel()
 	w := newHarness(t)
 	w.expect("OK", "MSET", "k", "1", "other{x}", "1", "third{y}", "1")
 	s := w.session(2)

@@ -7,6 +7,7 @@ import (
 
 // Logs come and go while commands that lock nothing look at them.
 func TestLogsComeAndGo(t *testing.T) {
+	t.Parallel()
 	w, _ := newGroupHarness(t, 10)
 	commands := [][]string{
 		{"XLEN", streamKey},

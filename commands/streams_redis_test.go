@@ -12,6 +12,7 @@ import (
 	"mayfly/keyspace"
 	"mayfly/keyspace/deaths"
 	"mayfly/keyspace/streamid"
+	"mayfly/test/drill"
 )
 
 // logDeaths gives a container a log of deaths.
@@ -76,60 +77,53 @@ const streamKey = "__keyevent@c__:expired"
 // TestStreamsOnRedis fills a log of deaths, and a stream of a real redis-server with the same ids and fields. Then it sends
 // the same random commands to both, and compares every reply in RESP2 and RESP3.
 func TestStreamsOnRedis(t *testing.T) {
-	server := startRealRedis(t)
-	w := newHarness(t)
-	w.expect("OK", "CONTAINER.SET", "c", "TTL", "10")
-	w.logDeaths("c")
-	var theirs [4]*realConn // by protocol
-	for proto := 2; proto <= 3; proto++ {
-		theirs[proto] = server.dial(t)
-		theirs[proto].do(t, "HELLO", fmt.Sprint(proto))
-		w.do(proto, "HELLO", fmt.Sprint(proto))
-		w.do(proto, "SET", "plain", "v")
-		theirs[proto].do(t, "SET", "plain", "v")
+	r := newRivals(t, func(proto int, args []string, ours, theirs Reply) bool {
+		if args[0] == "XINFO" {
+			ours, theirs = withoutTree(ours), withoutTree(theirs)
+		}
+		return rendered(proto, ours) == rendered(proto, theirs)
+	})
+	r.expect("OK", "CONTAINER.SET", "c", "TTL", "10")
+	r.logDeaths("c")
+	for proto := 2; proto <= 3; proto++ { // of the sessions 2 and 3
+		r.hello(proto, proto)
+		r.send(proto, "SET", "plain", "v")
 	}
-	random := rand.New(rand.NewPCG(7, uint64(*randomCommands)))
+	random := drill.Rand(t)
 	var last streamid.ID
 	var ids []string
 	var emptied, errorCount int
 	die := func(n int) {
-		w.die("c", n)
-		for _, e := range w.logged("c", last) {
+		r.die("c", n)
+		for _, e := range r.logged("c", last) {
 			last = e.ID
 			ids = append(ids, e.ID.String())
 			args := []string{"XADD", streamKey, e.ID.String()}
 			for _, field := range entryReply(&e).Elems[1].Elems {
 				args = append(args, field.Str)
 			}
-			if r := theirs[3].do(t, args...); r.Kind != KindBulk {
-				t.Fatalf("%q: %s", args, notation(r))
+			if reply := r.redis(3).do(t, args...); reply.Kind != KindBulk {
+				t.Fatalf("%q: %s", args, notation(reply))
 			}
 		}
 	}
 	die(40)
-	for i := range *randomCommands {
+	commands := drill.Pick(0, 1500, 100_000)
+	for i := range commands {
 		if i%50 == 49 {
 			die(1 + random.IntN(9))
 		}
-		proto := 2 + random.IntN(2)
 		args := randomStreamCommand(random, streamKey, ids)
-		ours := w.do(proto, args...)
-		their := theirs[proto].do(t, args...)
-		if args[0] == "XINFO" {
-			ours, their = withoutTree(ours), withoutTree(their)
-		}
-		if got, want := rendered(proto, ours), rendered(proto, their); got != want {
-			t.Fatalf("%d. %q: got\n%.600q\nRedis replies\n%.600q", i, args, got, want)
-		}
-		if ours.Kind == KindError {
+		reply := r.send(2+random.IntN(2), args...)
+		if reply.Kind == KindError {
 			errorCount++
 		}
-		if args[0] == "XLEN" && args[1] == streamKey && ours.Int == 0 {
+		if args[0] == "XLEN" && args[1] == streamKey && reply.Int == 0 {
 			emptied++
 		}
 	}
-	if errorCount > *randomCommands/2 || emptied > *randomCommands/50 {
-		t.Errorf("%d errors and %d empty streams in %d commands say little", errorCount, emptied, *randomCommands)
+	if errorCount > commands/2 || emptied > commands/50 {
+		t.Errorf("%d errors and %d empty streams in %d commands say little", errorCount, emptied, commands)
 	}
 }
 

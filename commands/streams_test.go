@@ -102,6 +102,7 @@ func (w *harness) idsOf(key string) string {
 
 // The fields of an entry.
 func TestEntriesOfStreams(t *testing.T) {
+	t.Parallel()
 	w := newLoggedHarness(t)
 	w.expect("OK", "DOC.PUT", "c", "own", `{"ttl":5}`)
 	w.expect("OK", "DOC.PUT", "c", "default", `{"n":1}`)
@@ -136,6 +137,7 @@ func TestEntriesOfStreams(t *testing.T) {
 
 // The ttl of an entry is the document's own, as far as the entry tells.
 func TestTTLOfEntries(t *testing.T) {
+	t.Parallel()
 	const ts = testStart
 	for _, c := range []struct {
 		e    deaths.Entry
@@ -157,6 +159,7 @@ func TestTTLOfEntries(t *testing.T) {
 }
 
 func TestNamesOfStreams(t *testing.T) {
+	t.Parallel()
 	for key, want := range map[string]string{
 		"__keyevent@orders__:expired":      "orders",
 		"__keyevent@a__:expired__:expired": "a__:expired",
@@ -176,6 +179,7 @@ func TestNamesOfStreams(t *testing.T) {
 
 // A stream is no item, and is the same in every database. An item of its name hides it.
 func TestStreamsAreNoKeys(t *testing.T) {
+	t.Parallel()
 	w := newLoggedHarness(t)
 	w.die("c", 1)
 	w.expect("OK", "SELECT", "5")
@@ -206,6 +210,7 @@ func TestStreamsAreNoKeys(t *testing.T) {
 
 // XTRIM removes many entries in portions, in EXEC all at once.
 func TestXTrimInPortions(t *testing.T) {
+	t.Parallel()
 	w := newLoggedHarness(t)
 	fill := func() {
 		for range 3 {
@@ -226,6 +231,7 @@ func TestXTrimInPortions(t *testing.T) {
 
 // XDEL of many entries removes some at a time, so that no lock is held for long.
 func TestXDelInPortions(t *testing.T) {
+	t.Parallel()
 	w := newLoggedHarness(t)
 	w.die("c", 3*deletePiece)
 	args := []string{"XDEL", streamKey, "1-1"}
@@ -255,6 +261,7 @@ func TestXDelInPortions(t *testing.T) {
 
 // Who reads many entries waits for a turn, as all do who compute for long. Who reads few does not.
 func TestReadersOfManyEntriesTakeTurns(t *testing.T) {
+	t.Parallel()
 	w := newLoggedHarness(t)
 	w.die("c", 1)
 	w.expect("OK", "XGROUP", "CREATE", streamKey, "g", "0")
@@ -276,6 +283,7 @@ func TestReadersOfManyEntriesTakeTurns(t *testing.T) {
 
 // A dropped entry is gone for good, over a restart too.
 func TestXDelLasts(t *testing.T) {
+	t.Parallel()
 	w := newLoggedHarness(t)
 	w.die("c", 4)
 	entries := w.logged("c", streamid.ID{})
@@ -292,6 +300,7 @@ func TestXDelLasts(t *testing.T) {
 }
 
 func TestXReadBlocks(t *testing.T) {
+	t.Parallel()
 	w := newLoggedHarness(t)
 	w.die("c", 2)
 	b := w.block(2, "XREAD", "BLOCK", "0", "STREAMS", streamKey, "$")
@@ -317,6 +326,7 @@ func TestXReadBlocks(t *testing.T) {
 
 // A stream need not be there.
 func TestXReadBlocksForALogToCome(t *testing.T) {
+	t.Parallel()
 	w := newHarness(t)
 	b := w.block(2, "XREAD", "BLOCK", "0", "STREAMS", streamKey, "$")
 	w.expect("OK", "CONTAINER.SET", "c", "TTL", "10")
@@ -328,6 +338,7 @@ func TestXReadBlocksForALogToCome(t *testing.T) {
 
 // A death in another container and entries that have gone wake a reader in vain: it goes on waiting behind the same id.
 func TestXReadGoesOnWaiting(t *testing.T) {
+	t.Parallel()
 	w := newLoggedHarness(t)
 	w.die("c", 1)
 	b := w.block(2, "XREAD", "BLOCK", "0", "STREAMS", streamKey, "$")
@@ -347,6 +358,7 @@ func TestXReadGoesOnWaiting(t *testing.T) {
 }
 
 func TestBlockEnds(t *testing.T) {
+	t.Parallel()
 	w := newLoggedHarness(t)
 	w.block(2, "XREAD", "BLOCK", "1", "STREAMS", streamKey, "$").expect("(nil)")
 	for reason, want := range map[string]string{"": "(nil)", "TIMEOUT": "(nil)", "error": "(error) UNBLOCKED client unblocked via CLIENT UNBLOCK"} {
@@ -371,6 +383,7 @@ func TestBlockEnds(t *testing.T) {
 
 // In a transaction nothing waits.
 func TestNothingWaitsInATransaction(t *testing.T) {
+	t.Parallel()
 	w := newLoggedHarness(t)
 	w.expect("OK", "MULTI")
 	w.expect("QUEUED", "XREAD", "BLOCK", "0", "STREAMS", streamKey, "$")
@@ -380,6 +393,7 @@ func TestNothingWaitsInATransaction(t *testing.T) {
 
 // A client that waits is held back by CLIENT PAUSE when it is woken, and goes on afterwards.
 func TestPauseHoldsBackWhoHasWaited(t *testing.T) {
+	t.Parallel()
 	w := newLoggedHarness(t)
 	b := w.block(2, "XREAD", "BLOCK", "0", "STREAMS", streamKey, "$")
 	w.die("c", 1)
@@ -393,6 +407,7 @@ func TestPauseHoldsBackWhoHasWaited(t *testing.T) {
 
 // A client pays for the places in which it waits.
 func TestWaitsAreCharged(t *testing.T) {
+	t.Parallel()
 	w := newLoggedHarness(t)
 	var limit ClientMemoryLimit
 	s := w.session(2)
@@ -453,6 +468,7 @@ func FuzzParseStreams(f *testing.F) {
 // SWAPDB ends the windows of UNDO. An item that died within one is logged under its container's name, as of the moment of
 // its death.
 func TestSwapLogsDeathsOfWindows(t *testing.T) {
+	t.Parallel()
 	w := newLoggedHarness(t)
 	w.expect("OK", "CONTAINER.SET", "other", "TTL", "-1", "LOG", "3600")
 	w.expect("OK", "CONFIG", "SET", "undo-window", "3600")
@@ -470,6 +486,7 @@ func TestSwapLogsDeathsOfWindows(t *testing.T) {
 
 // A log has the deaths since it was switched on, whenever they are found.
 func TestLogBeginsWithItsSwitch(t *testing.T) {
+	t.Parallel()
 	w := newHarness(t)
 	w.expect("OK", "CONTAINER.SET", "c", "TTL", "1")
 	w.expect("OK", "DOC.PUT", "c", "before", "{}")
@@ -489,6 +506,7 @@ func TestLogBeginsWithItsSwitch(t *testing.T) {
 
 // What has died in a container without log and was not found yet is not logged where SWAPDB brings it, over a crash neither.
 func TestSwapLogsNoDeathsOfOthers(t *testing.T) {
+	t.Parallel()
 	w := newLoggedHarness(t)
 	w.expect("OK", "CONTAINER.SET", "plain", "TTL", "1")
 	w.expect("OK", "DOC.PUT", "plain", "7", "{}")

@@ -6,6 +6,7 @@ import (
 )
 
 func TestSuggest(t *testing.T) {
+	t.Parallel()
 	for call, want := range map[string]string{
 		"DOC.SET": "DOC.PUT", "doc.putt": "DOC.PUT", "DOC.PTU": "DOC.PUT", "DOC_GET": "DOC.GET", "DOC GET": "DOC.GET", "DOCS.GET": "DOC.GET",
 		"DOC.DELETE": "DOC.DEL", "DOC.EXIST": "DOC.EXISTS", "DOC.EXPIRETIM": "DOC.EXPIRETIME", "DOC.PTCH": "DOC.PATCH", "DOC.SVAN": "DOC.SCAN", "DOC.UPDATE": "DOC.PATCH",
@@ -30,6 +31,7 @@ func TestSuggest(t *testing.T) {
 
 // TestHint checks what an unknown command says: a suggestion, another way, or nothing.
 func TestHint(t *testing.T) {
+	t.Parallel()
 	for call, want := range map[string]string{
 		"DOC.PTU": "did you mean DOC.PUT?", "CONTAINER COUNT c": "did you mean DOC.COUNT?", "CONTAINER.COUNT": "did you mean DOC.COUNT?",
 		"doc.search": hintQuery, "FT.SEARCH i *": hintQuery, "ft.create": hintQuery, "CONTAINER.FLUSH c": hintFlush, "COLLECTION.CLEAR c": hintFlush,

@@ -7,6 +7,7 @@ import (
 )
 
 func TestParseSyntax(t *testing.T) {
+	t.Parallel()
 	token := func(s string) argument {
 		return argument{name: strings.ToLower(s), kind: kindToken, token: s}
 	}
@@ -77,6 +78,7 @@ func TestParseSyntax(t *testing.T) {
 }
 
 func TestParseSyntaxRefuses(t *testing.T) {
+	t.Parallel()
 	for _, syntax := range []string{"[", "]", "key [key", "<a | b", "a | | b", "[]", "<>", "a >", "a ...", "[...]", "[a ... b]", "<a ...>", "|", "a |"} {
 		if args, err := parseSyntax(syntax); err == nil {
 			t.Errorf("%q was taken as %+v", syntax, args)
@@ -86,6 +88,7 @@ func TestParseSyntaxRefuses(t *testing.T) {
 
 // Writing the parsed syntax of a row again gives the same text.
 func TestSyntaxOfRows(t *testing.T) {
+	t.Parallel()
 	var check func([]*row)
 	check = func(list []*row) {
 		for _, r := range list {

@@ -6,6 +6,7 @@ import (
 )
 
 func TestTableHasEveryRowOnce(t *testing.T) {
+	t.Parallel()
 	n := 0
 	for i, family := range families {
 		n += len(family.commands)
@@ -31,6 +32,7 @@ func TestTableHasEveryRowOnce(t *testing.T) {
 
 // The arity of a row follows from its syntax, unless Redis has another one.
 func TestArityFollowsFromSyntax(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		row  row
 		want int
@@ -79,6 +81,7 @@ func TestFind(t *testing.T) {
 }
 
 func TestKeysIDs(t *testing.T) {
+	t.Parallel()
 	args := []string{"command", "1", "2", "3", "4"}
 	for _, tt := range []struct {
 		keys Keys

@@ -8,6 +8,7 @@ import (
 // While the disk is full a transaction that writes is refused, as in Redis. That happens on queueing, or
 // on EXEC if the disk has filled up since. A transaction that only reads runs.
 func TestTransactionWhileTheDiskIsFull(t *testing.T) {
+	t.Parallel()
 	w := newHarness(t)
 	w.expect("OK", "SET", "k", "v")
 	w.queueAll(2, []string{"SET", "k", "late"})

@@ -3,7 +3,6 @@ package commands
 import (
 	"bytes"
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
@@ -16,6 +15,7 @@ import (
 	"mayfly/commands/redisfmt"
 	"mayfly/expiry/clock"
 	"mayfly/keyspace"
+	"mayfly/test/drill"
 
 	"github.com/rs/zerolog"
 )
@@ -58,6 +58,7 @@ func TestPanicInTransaction(t *testing.T) {
 // Every command that may be queued runs within a transaction that holds its locks. None deadlocks, and
 // each has one element of the reply.
 func TestEveryCommandInTransaction(t *testing.T) {
+	t.Parallel()
 	w := newHarness(t)
 	for n, r := range allRows {
 		if r.Parse == nil || r.Flags&(Immediate|OnlyInCluster) != 0 {
@@ -84,6 +85,7 @@ func TestEveryCommandInTransaction(t *testing.T) {
 
 // A queue clones the arguments, which are views of a reused buffer.
 func TestQueueKeepsArguments(t *testing.T) {
+	t.Parallel()
 	w := newHarness(t)
 	buffer := []byte("SETkey1value1")
 	args := make([]string, 3)
@@ -104,6 +106,7 @@ func TestQueueKeepsArguments(t *testing.T) {
 
 // A too long id and a too large value are errors of their commands only.
 func TestLimitsInTransaction(t *testing.T) {
+	t.Parallel()
 	w := newHarness(t)
 	w.host.options["max-value-size"] = "10"
 	long := strings.Repeat("k", keyspace.MaxIDLength+1)
@@ -118,6 +121,8 @@ func TestLimitsInTransaction(t *testing.T) {
 // Queued commands and watched keys are bounded, and the overhead of small arguments counts. A failed
 // transaction keeps nothing.
 func TestQueueIsBounded(t *testing.T) {
+	t.Parallel()
+	drill.Slow(t) // fills a queue
 	w := newHarness(t)
 	w.host.options["max-value-size"] = strconv.Itoa(minQueueLimit / queueFactor)
 	const tooMuch = "(error) ERR the commands of a transaction take too much memory: legal are up to 67108864 bytes"
@@ -185,6 +190,7 @@ func TestQueueAllocates(t *testing.T) {
 
 // A closed session releases its watches and its queue.
 func TestCloseSession(t *testing.T) {
+	t.Parallel()
 	w := newHarness(t)
 	w.do(2, "WATCH", "k", "l")
 	w.queueAll(2, []string{"SET", "k", "1"})
@@ -199,6 +205,7 @@ func TestCloseSession(t *testing.T) {
 
 // Commands of a transaction share one moment, and are committed together: the LSN covers all.
 func TestTransactionIsOneGroup(t *testing.T) {
+	t.Parallel()
 	w := newHarness(t)
 	s := w.session(1)
 	var sets [][]string
@@ -225,6 +232,7 @@ func TestTransactionIsOneGroup(t *testing.T) {
 // TestTornTransaction cuts the journal at every byte of the last commit, as a crash may. Its transaction
 // spans all partitions and creates a container. It is kept entirely or not at all.
 func TestTornTransaction(t *testing.T) {
+	t.Parallel()
 	w := newHarness(t)
 	w.expect("OK", "CONTAINER.SET", "old", "TTL", "100")
 	w.expect("OK", "DOC.PUT", "old", "d", "{}")
@@ -249,8 +257,8 @@ func TestTornTransaction(t *testing.T) {
 		t.Fatal("the journal has not grown")
 	}
 
-	seenNothing := false
-	for cut := before; cut <= after; cut += 1 + rand.Int64N(40) {
+	seenNothing, random, most := false, drill.Rand(t), drill.Pick[int64](400, 100, 1)
+	for cut := before; cut <= after; cut += 1 + random.Int64N(most) {
 		dir := t.TempDir()
 		if err := os.CopyFS(dir, os.DirFS(w.dir)); err != nil {
 			t.Fatal(err)
@@ -319,6 +327,7 @@ func size(t *testing.T, path string) int64 {
 // TestTransfers moves amounts between keys in many partitions and databases, in transactions of several
 // kinds. Concurrent readers always see the same sum.
 func TestTransfers(t *testing.T) {
+	t.Parallel()
 	const accounts, start, tellers, auditors, rounds = 12, 1000, 6, 2, 300
 	w := newHarness(t)
 	account := func(i int) string { return fmt.Sprint("account-", i) }
@@ -339,8 +348,8 @@ func TestTransfers(t *testing.T) {
 		return w.engine.Execute(s, []string{"EXEC"}).Reply
 	}
 	var wg sync.WaitGroup
-	for n, s := range sessions[:tellers] {
-		r := rand.New(rand.NewPCG(7, uint64(n)))
+	for _, s := range sessions[:tellers] {
+		r := drill.Rand(t)
 		wg.Go(func() {
 			for range rounds {
 				from, to, amount := account(r.IntN(accounts)), account(r.IntN(accounts)), strconv.Itoa(r.IntN(50))
@@ -396,6 +405,7 @@ func TestTransfers(t *testing.T) {
 // TestOptimisticCounter: clients read, compute and write under WATCH. Each successful EXEC adds exactly
 // one.
 func TestOptimisticCounter(t *testing.T) {
+	t.Parallel()
 	const clients, rounds = 6, 200
 	w := newHarness(t)
 	w.do(1, "SET", "counter", "0")

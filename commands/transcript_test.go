@@ -32,6 +32,7 @@ var rewrite = flag.Bool("rewrite", false, "write the replies as they are now int
 // With -rewrite the expectations become the current replies, in the parts marked "redis: same" those of
 // Redis. Read the diff.
 func TestTranscripts(t *testing.T) {
+	t.Parallel()
 	eachTranscript(t, func(t *testing.T, steps []step) {
 		p := &transcriptPlayer{t: t, harness: newHarness(t), session: 1}
 		for i := range steps {
@@ -197,10 +198,12 @@ type transcriptPlayer struct {
 	same    bool // in a part that is played against Redis too
 }
 
-func (p *transcriptPlayer) play(s *step) {
+// play plays a step, and returns the reply of a command.
+func (p *transcriptPlayer) play(s *step) (reply Reply) {
 	switch {
 	case s.isCommand():
-		s.compare(p.t, notation(p.harness.do(p.session, s.args(p.t)...)), *rewrite && !p.same)
+		reply = p.harness.do(p.session, s.args(p.t)...)
+		s.compare(p.t, notation(reply), *rewrite && !p.same)
 	case s.directive() == "received":
 		s.compare(p.t, notation(several(p.harness.received(p.session))), *rewrite && !p.same)
 	case s.directive() == "session":
@@ -226,4 +229,5 @@ func (p *transcriptPlayer) play(s *step) {
 	case s.text != "" && !strings.HasPrefix(s.text, "#"):
 		p.t.Fatalf("line %d: not understood: %s", s.line, s.text)
 	}
+	return reply
 }

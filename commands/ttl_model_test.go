@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"testing"
 	"time"
+
+	"mayfly/test/drill"
 )
 
 // model is the rules of time to live (docs/ttl.md) in their simplest form. Before every event it visits
@@ -48,7 +50,10 @@ func (m *model) removeDead(now int64) {
 // TestTTLAgainstModel plays random histories of writes, changes of the default, restarts, purges and
 // passing time. Existence, expirations and counts must agree with the model.
 func TestTTLAgainstModel(t *testing.T) {
-	for seed := range uint64(20) {
+	t.Parallel()
+	first := drill.Seed(t)
+	for seed := range drill.Pick[uint64](2, 6, 200) {
+		seed += first
 		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {
 			t.Parallel()
 			playModel(t, rand.New(rand.NewPCG(seed, 0)))

@@ -12,6 +12,7 @@ import (
 // TestUndoWithinMaxMemory: at the limit all windows end, and what they have kept makes room, before a write is refused
 // or an item is evicted.
 func TestUndoWithinMaxMemory(t *testing.T) {
+	t.Parallel()
 	for _, policy := range []eviction.Policy{eviction.None, eviction.AllKeysLRU} {
 		for _, change := range []string{"FLUSHALL", "CONTAINER.SET orders TTL 1", "CONTAINER.DROP orders"} {
 			t.Run(policy.String()+"/"+change, func(t *testing.T) {
@@ -56,6 +57,7 @@ func TestUndoWithinMaxMemory(t *testing.T) {
 // TestWindowsOutlastAFullHistory tries rules and takes them back more often than a history has entries. An earlier change
 // can be taken back nevertheless, after a restart too.
 func TestWindowsOutlastAFullHistory(t *testing.T) {
+	t.Parallel()
 	w := newHarness(t)
 	w.expect("OK", "CONFIG", "SET", "undo-window", "3600")
 	w.expect("OK", "CONTAINER.CREATE", "orders", "TTL", "86400")

@@ -70,6 +70,7 @@ func withWaiters(t *testing.T, f func(ws *waiting)) {
 
 // A log wakes all its readers, and of each group the first.
 func TestWhoIsWoken(t *testing.T) {
+	t.Parallel()
 	withWaiters(t, func(ws *waiting) {
 		a, b, both := ws.add("", 0, "a"), ws.add("", 0, "b"), ws.add("", 0, "a", "b", "a")
 		g1, g2, other := ws.add("g", 0, "a"), ws.add("g", 0, "a", "b"), ws.add("h", 0, "a")
@@ -88,6 +89,7 @@ func TestWhoIsWoken(t *testing.T) {
 
 // The next of a group is woken when the first leaves with entries, or without having looked.
 func TestGroupsAreServedInTurn(t *testing.T) {
+	t.Parallel()
 	withWaiters(t, func(ws *waiting) {
 		w := []*wait{ws.add("g", 0, "a"), ws.add("g", 0, "a"), ws.add("g", 0, "a"), ws.add("g", 0, "a"), ws.add("g", 0, "a")}
 		ws.signal("a")
@@ -128,6 +130,7 @@ func TestTheEndOfAWaitLosesNoSignal(t *testing.T) {
 }
 
 func TestWaitsEnd(t *testing.T) {
+	t.Parallel()
 	withWaiters(t, func(ws *waiting) {
 		short, long, forever := ws.add("", 10, "a"), ws.add("", 1<<62, "a"), ws.add("", 0, "a")
 		time.Sleep(10*time.Millisecond - 1)
@@ -194,6 +197,7 @@ func TestManySignals(t *testing.T) {
 
 // What waits keeps none of the arguments, which are views of the read buffer.
 func TestAWaitKeepsNoArguments(t *testing.T) {
+	t.Parallel()
 	key := []byte(streamPrefix + "orders" + streamSuffix)
 	o := readOptions{keys: []string{string(key)}, group: string([]byte("g"))}
 	w := newWait(&Session{}, &o, nil)
@@ -206,6 +210,7 @@ func TestAWaitKeepsNoArguments(t *testing.T) {
 }
 
 func TestParseXRead(t *testing.T) {
+	t.Parallel()
 	args := func(text string) []string { return strings.Fields(text) }
 	o, err := parseXRead(args("XREADGROUP GROUP STREAMS c COUNT 3 NOACK BLOCK 7 STREAMS a b > 0"), true)
 	if err != nil || o.group != "STREAMS" || o.consumer != "c" || o.count != 3 || o.block != 7 || !o.noAck || len(o.keys) != 2 || o.ids[1] != "0" {

@@ -9,6 +9,7 @@ import (
 )
 
 func TestParseDeadline(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		raw  string
 		want int64 // ms; -2: refused
@@ -94,6 +95,7 @@ func farOffset(s string) bool {
 }
 
 func TestOwnEnd(t *testing.T) {
+	t.Parallel()
 	const ts = int64(1_700_000_000_000)
 	for _, tt := range []struct {
 		ttl            TTL

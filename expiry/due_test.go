@@ -8,6 +8,7 @@ import (
 
 // TestDueIsTheFirstMoment compares Due with what Purgeable selects, for random policies and retentions.
 func TestDueIsTheFirstMoment(t *testing.T) {
+	t.Parallel()
 	rng := rand.New(rand.NewPCG(1, 2))
 	seconds := func(n int64) int64 { return 1000 * (1 + rng.Int64N(n)) }
 	policy := func() Policy {
@@ -70,6 +71,7 @@ func TestDueIsTheFirstMoment(t *testing.T) {
 
 // TestEarliestDueOfBothQueues: the earlier of the two kinds of items decides, and moments far away do not wrap around.
 func TestEarliestDueOfBothQueues(t *testing.T) {
+	t.Parallel()
 	p := Policy{Default: 10}
 	var r Retention
 	for _, tc := range []struct{ byDefault, byOwnTTL, want int64 }{

@@ -1,8 +1,9 @@
 package expiry
 
 import (
-	"math/rand/v2"
 	"testing"
+
+	"mayfly/test/drill"
 )
 
 // deathOf simulates a life step by step: it looks at every moment before and after each change, and asks nothing but
@@ -40,12 +41,10 @@ func deathOf(ts, own int64, eras []HistoryEntry, now, step int64) (at int64, cau
 
 // TestDeath compares Death with a simulation, and with Policy.Dead, which knows marks only.
 func TestDeath(t *testing.T) {
+	t.Parallel()
 	const step, start = 250, 1_000_000
-	rounds := 200_000
-	if testing.Short() {
-		rounds = 20_000
-	}
-	rng := rand.New(rand.NewPCG(13, 1))
+	rounds := drill.Pick(5000, 40_000, 5_000_000)
+	rng := drill.Rand(t)
 	rule := func() TTL { return []TTL{Off, Forever, 1, 2, 3, 5, 8}[rng.IntN(7)] }
 	causes := map[Cause]int{}
 	for range rounds {
@@ -104,6 +103,7 @@ func policyAt(history []HistoryEntry, etag uint64) uint64 {
 
 // TestDeathByMarks holds what counts as the death of items that died before the history begins.
 func TestDeathByMarks(t *testing.T) {
+	t.Parallel()
 	began := HistoryEntry{At: 5000, What: Set, Policy: Policy{Default: Forever, InheritDeadTo: 1000, OwnDeadTo: 4000}, Etag: 7}
 	swapped := HistoryEntry{At: 9000, What: Swapped, Policy: Policy{Default: 100, InheritDeadTo: 2000, OwnDeadTo: 9000}, Etag: 7}
 	for _, tc := range []struct {

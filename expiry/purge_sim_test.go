@@ -5,6 +5,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"mayfly/test/drill"
 )
 
 // A deterministic simulation of the purge. Pools have items with known ends, and each sample has a cost. Only simulated
@@ -113,10 +115,10 @@ func (s *sim) deadShare() float64 {
 // TestPurgeBoundsTheDeadShare lets items die at 16,700 a second, as a million over one minute do. It follows the share
 // of dead items in memory until hardly any are left.
 func TestPurgeBoundsTheDeadShare(t *testing.T) {
-	items, over := 1_000_000, time.Minute
-	begin := time.Duration(0)
-	if testing.Short() { // the last tenth of the minute, the hardest, and some time before it
-		items, over, begin = 100_000, 6*time.Second, time.Second
+	t.Parallel()
+	items, over, begin := 100_000, 6*time.Second, time.Second // the last tenth of the minute, the hardest, and some time before
+	if drill.On() {
+		items, over, begin = 1_000_000, time.Minute, 0
 	}
 	const lastMoments = 1200 * time.Millisecond // about 5000 items are left then, and a moment's deaths are a large share
 	for _, tc := range []struct {
@@ -185,6 +187,7 @@ func (s *sim) checkBudget(t *testing.T) {
 
 // TestMillionAtOnce: when a million items die at once, the purge works at its full share, without long cycles.
 func TestMillionAtOnce(t *testing.T) {
+	t.Parallel()
 	for _, effort := range []int{1, 10} {
 		s := newSim(effort)
 		s.load(16, 1_000_000, 1)
@@ -213,6 +216,7 @@ func TestMillionAtOnce(t *testing.T) {
 }
 
 func TestIdlePurgeIsCheap(t *testing.T) {
+	t.Parallel()
 	for _, tc := range []struct {
 		name         string
 		pools, items int
@@ -236,6 +240,7 @@ func TestIdlePurgeIsCheap(t *testing.T) {
 
 // TestNoPoolStarves has more pools than a cycle can sample.
 func TestNoPoolStarves(t *testing.T) {
+	t.Parallel()
 	const pools = 16_000
 	t.Run("all die", func(t *testing.T) {
 		s := newSim(1)

@@ -9,6 +9,7 @@ import (
 )
 
 func TestPaceOfEfforts(t *testing.T) {
+	t.Parallel()
 	for effort, want := range map[int]pace{
 		1:  {20, 0.25, 0.10, time.Millisecond, 10 * time.Millisecond},
 		2:  {25, 0.27, 0.09, 1250 * time.Microsecond, 9 * time.Millisecond},
@@ -25,6 +26,7 @@ func TestPaceOfEfforts(t *testing.T) {
 
 // TestEffortChanges: a change of the effort takes effect in the next cycle.
 func TestEffortChanges(t *testing.T) {
+	t.Parallel()
 	s := newSim(1)
 	asked := 0
 	pool := poolFunc(func(n int) Sample {
@@ -47,6 +49,7 @@ func TestEffortChanges(t *testing.T) {
 
 // TestOneSlowCycleCleansSmallPools: one cycle finds all dead items among few. Tests that call Slow rely on it.
 func TestOneSlowCycleCleansSmallPools(t *testing.T) {
+	t.Parallel()
 	for _, pools := range []int{1, 16, 256} {
 		s := newSim(1)
 		s.load(pools, 1000, 1)
@@ -61,6 +64,7 @@ func TestOneSlowCycleCleansSmallPools(t *testing.T) {
 
 // TestFastCycles: fast cycles do not run while nothing dies, come evenly, and leave the next slow one its budget.
 func TestFastCycles(t *testing.T) {
+	t.Parallel()
 	s := newSim(1)
 	s.purge.rest = func(time.Duration) {} // only work takes time
 	s.load(4, 100_000, 1)
@@ -105,6 +109,7 @@ func TestFastCycles(t *testing.T) {
 
 // TestFastCyclesTakeTurns: fast cycles that cannot sample all hot pools sample them in turn.
 func TestFastCyclesTakeTurns(t *testing.T) {
+	t.Parallel()
 	s := newSim(1)
 	s.load(1000, 1_000_000, 1)
 	s.now = time.Hour
@@ -133,6 +138,7 @@ func TestFastCyclesTakeTurns(t *testing.T) {
 
 // TestPurgeBecomesQuiet: when all dead items are removed, the purge stops looking.
 func TestPurgeBecomesQuiet(t *testing.T) {
+	t.Parallel()
 	s := newSim(1)
 	s.load(1, 100_000, 1)
 	ends := s.pools[0].(*simPool).ends
@@ -155,6 +161,7 @@ func TestPurgeBecomesQuiet(t *testing.T) {
 // TestBurst: bursts and rests give a cycle its share, also if rests take longer than asked for. No burst is longer
 // than a fast cycle.
 func TestBurst(t *testing.T) {
+	t.Parallel()
 	for effort := MinEffort; effort <= MaxEffort; effort++ {
 		pace := paceOf(effort)
 		for _, rest := range []time.Duration{rest, 2 * rest, 4 * rest} {
@@ -171,6 +178,7 @@ func TestBurst(t *testing.T) {
 
 // TestCyclesRest: a cycle rests at times, and ends if a rest takes too long.
 func TestCyclesRest(t *testing.T) {
+	t.Parallel()
 	s := newSim(1)
 	s.load(16, 100_000, 1)
 	s.now = time.Hour
@@ -191,6 +199,7 @@ func TestCyclesRest(t *testing.T) {
 
 // TestDroppedHotPools: the purge releases a pool that is dropped while it is hot.
 func TestDroppedHotPools(t *testing.T) {
+	t.Parallel()
 	s := newSim(1)
 	s.load(8, 100_000, 1)
 	s.now = time.Hour
@@ -217,6 +226,7 @@ func TestDroppedHotPools(t *testing.T) {
 
 // TestStaleShareIsEstimated: while items die at random, the estimate is close to the truth.
 func TestStaleShareIsEstimated(t *testing.T) {
+	t.Parallel()
 	s := newSim(1)
 	s.load(16, 500_000, 30*time.Second)
 	var truth float64
@@ -281,6 +291,7 @@ func (p *lockedPool) Sample(n int) (got Sample) {
 
 // TestRunner runs the goroutine while others write, change the effort, count and read statistics.
 func TestRunner(t *testing.T) {
+	t.Parallel()
 	const pools, items = 16, 2000
 	clock := clock.NewManual(1)
 	empty := make(chan struct{}, pools*items)
@@ -326,11 +337,13 @@ func TestRunner(t *testing.T) {
 }
 
 func TestStopWithoutStart(t *testing.T) {
+	t.Parallel()
 	NewRunner(NewPurge(1, clock.NewManual(1), func(int, int) []Pool { return nil })).Stop()
 }
 
 // TestStatsDoNotWait: Stats returns during a cycle.
 func TestStatsDoNotWait(t *testing.T) {
+	t.Parallel()
 	p := NewPurge(1, clock.NewManual(1), nil)
 	inside := poolFunc(func(int) Sample {
 		p.CountLazy(1)
@@ -366,6 +379,7 @@ func BenchmarkSlowAtRest(b *testing.B) {
 // TestDrain: Drain removes the dead of all pools, however many, and stops as soon as that is enough. A pool is asked again
 // while it says that it has more.
 func TestDrain(t *testing.T) {
+	t.Parallel()
 	s := newSim(1)
 	s.load(3, 5000, 2*time.Hour)
 	s.now = time.Hour

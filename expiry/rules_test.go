@@ -14,6 +14,7 @@ import (
 
 // TestTruthTable checks the nine cells of the table of rules, just before, at and after the millisecond of death.
 func TestTruthTable(t *testing.T) {
+	t.Parallel()
 	const (
 		n, m  = 10, 3 // seconds
 		ts    = 1_700_000_000_123
@@ -72,6 +73,7 @@ func TestTruthTable(t *testing.T) {
 }
 
 func TestNothingWrapsAround(t *testing.T) {
+	t.Parallel()
 	const far = math.MaxInt64
 	for _, ts := range []int64{far, far - 999, far - 1000, far - 1001} {
 		own := ExpireAt(ts, 1)
@@ -109,6 +111,7 @@ func TestNothingWrapsAround(t *testing.T) {
 }
 
 func TestOffAndOnAgain(t *testing.T) {
+	t.Parallel()
 	const start = 1_000_000
 	p := Policy{Default: 10}
 	// Written at start: a inherits 10 s, b has 5 s, c has 30 s of its own, d lives for ever.
@@ -148,6 +151,7 @@ func TestOffAndOnAgain(t *testing.T) {
 
 // TestDeadStaysDead compares Policy with a model that remembers for every millisecond which items were dead.
 func TestDeadStaysDead(t *testing.T) {
+	t.Parallel()
 	const (
 		histories = 300
 		items     = 24
@@ -241,6 +245,7 @@ func TestDeadStaysDead(t *testing.T) {
 // TestPolicyIsOfConstantSize: a policy after a million changes is as large as a new one. The texts are given, and changes
 // do not add to them.
 func TestPolicyIsOfConstantSize(t *testing.T) {
+	t.Parallel()
 	for i := range reflect.TypeFor[Policy]().NumField() {
 		f := reflect.TypeFor[Policy]().Field(i)
 		switch f.Type.Kind() {
@@ -282,6 +287,7 @@ var noNumbers = []string{
 }
 
 func TestParseMember(t *testing.T) {
+	t.Parallel()
 	for _, tc := range numbers {
 		got, err := ParseMember(tc.raw)
 		checkParsed(t, "ParseMember", tc.raw, got, err, tc.want)
@@ -297,6 +303,7 @@ func TestParseMember(t *testing.T) {
 
 // TestParseDefaultAndOption: commands accept one spelling only: digits, or -1.
 func TestParseDefaultAndOption(t *testing.T) {
+	t.Parallel()
 	canonical := map[string]TTL{"-1": Forever, "1": 1, "20": 20, "2000000000": 2000000000, "2147483647": MaxTTL}
 	for name, parse := range map[string]func(string) (TTL, error){"ParseDefault": ParseDefault, "ParseOption": ParseOption} {
 		for s, want := range canonical {
@@ -386,6 +393,7 @@ func TestLongNumbers(t *testing.T) {
 }
 
 func TestStrings(t *testing.T) {
+	t.Parallel()
 	for _, tc := range [][2]string{
 		{Off.String(), "off"}, {Forever.String(), "-1"}, {TTL(90).String(), "90"}, {MaxTTL.String(), "2147483647"},
 		{Strict.String(), "strict"}, {Lenient.String(), "lenient"},
@@ -400,6 +408,7 @@ func TestStrings(t *testing.T) {
 }
 
 func TestSource(t *testing.T) {
+	t.Parallel()
 	for _, tc := range []struct {
 		def     TTL
 		own     int64

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"mayfly/test/drill"
 )
 
 // timedPool is a simulated pool with a timer. Items die at whole milliseconds.
@@ -85,10 +87,8 @@ func (s *sim) runTimed(until time.Duration, moments []time.Duration, act func())
 
 // TestTimersArePunctual lets 100,000 items a minute die in pools with timers, alone and beside other work of the purge.
 func TestTimersArePunctual(t *testing.T) {
-	over := 12 * time.Second
-	if testing.Short() {
-		over = 4 * time.Second
-	}
+	t.Parallel()
+	over := drill.Pick[time.Duration](4, 4, 12) * time.Second
 	for _, tc := range []struct {
 		name     string
 		effort   int

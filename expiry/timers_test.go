@@ -5,10 +5,13 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"mayfly/test/drill"
 )
 
 // TestTimersAreAHeap sets, takes and removes timers at random and compares with a list.
 func TestTimersAreAHeap(t *testing.T) {
+	t.Parallel()
 	rng := rand.New(rand.NewPCG(1, 2))
 	s := newSim(1)
 	type set struct {
@@ -84,6 +87,7 @@ func (s *sim) rings() bool {
 
 // TestEarlierTimersRing: a timer that is due before the runner would wake wakes it, once. Others do not.
 func TestEarlierTimersRing(t *testing.T) {
+	t.Parallel()
 	s := newSim(1)
 	s.now = 10*time.Millisecond + 400*time.Microsecond
 	a, b := s.timedPool(), s.timedPool()
@@ -124,6 +128,7 @@ func TestEarlierTimersRing(t *testing.T) {
 
 // TestPutOffEndsDoNotSpin: of items whose ends are put off again and again none costs more than one sample each time.
 func TestPutOffEndsDoNotSpin(t *testing.T) {
+	t.Parallel()
 	s := newSim(1)
 	p := s.timedPool()
 	const items, ttl = 50, 100
@@ -157,6 +162,7 @@ func TestPutOffEndsDoNotSpin(t *testing.T) {
 // TestBlockedPoolsDoNotSpin: a pool that can remove nothing, as while the disk fails, is asked a few times in an interval. So
 // is one while timers are held.
 func TestBlockedPoolsDoNotSpin(t *testing.T) {
+	t.Parallel()
 	s := newSim(1)
 	p := s.timedPool()
 	p.blocked = true
@@ -197,6 +203,7 @@ func TestBlockedPoolsDoNotSpin(t *testing.T) {
 // TestTimersShareTheBudget: more deaths in pools with timers than the budget allows neither exceed it, nor starve each other,
 // nor the pools without timers.
 func TestTimersShareTheBudget(t *testing.T) {
+	t.Parallel()
 	for _, effort := range []int{1, 10} {
 		s := newSim(effort)
 		overdue, other := s.timedPool(), s.timedPool()
@@ -231,10 +238,8 @@ func TestTimersShareTheBudget(t *testing.T) {
 
 // TestHerdOfTimers: hundreds of thousands of pools with one item each that die in the same ms. The budget holds, and none is forgotten.
 func TestHerdOfTimers(t *testing.T) {
-	pools := 300_000
-	if testing.Short() {
-		pools = 50_000
-	}
+	t.Parallel()
+	pools := drill.Pick(50_000, 50_000, 300_000)
 	s := newSim(1)
 	for range pools {
 		s.timedPool().put(1000)
@@ -261,6 +266,7 @@ func TestHerdOfTimers(t *testing.T) {
 
 // TestTimersFollowTheClock: the clock of the items may be set forward. The runner learns it within an interval.
 func TestTimersFollowTheClock(t *testing.T) {
+	t.Parallel()
 	s := newSim(1)
 	shifted := &shiftedClock{sim: s}
 	s.purge.clock = shifted
@@ -288,6 +294,7 @@ func (c *shiftedClock) Micros() int64 { return (c.now + c.ahead).Microseconds() 
 
 // TestRescan: the next pools are scanned soon, within the budget, and then no more than before.
 func TestRescan(t *testing.T) {
+	t.Parallel()
 	s := newSim(1)
 	s.load(100_000, 0, 1)
 	s.runTimed(time.Second, nil, nil)

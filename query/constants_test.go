@@ -10,6 +10,7 @@ import (
 
 // TestWorkOnConstants: large constants are read once, or each document counts what walking them costs.
 func TestWorkOnConstants(t *testing.T) {
+	t.Parallel()
 	numbered := func(open, item, end string, n int) string {
 		var items []string
 		for i := range n {

@@ -11,6 +11,7 @@ import (
 // TestDocumentedResults checks what Cosmos DB's documentation says of each construct of the subset, restated on
 // documents of our own.
 func TestDocumentedResults(t *testing.T) {
+	t.Parallel()
 	// Each expression is projected as SELECT VALUE over one document; "" is undefined.
 	for _, tt := range []struct{ expression, want string }{
 		{"ABS(-7)", "7"}, {"ABS(0)", "0"}, {"ABS('x')", ""}, {"ABS(undefined)", ""},
@@ -138,6 +139,7 @@ func rowsOf(text string, docs ...string) (string, error) {
 
 // TestPoints checks distances and polygons.
 func TestPoints(t *testing.T) {
+	t.Parallel()
 	const point = `{"type":"Point","coordinates":[%s]}`
 	at := func(position string) string { return strings.Replace(point, "%s", position, 1) }
 	box := `{"type":"Polygon","coordinates":[[[0,0],[10,0],[10,10],[0,10],[0,0]],[[4,4],[6,4],[6,6],[4,6],[4,4]]]}`
@@ -172,6 +174,7 @@ func TestPoints(t *testing.T) {
 
 // TestEnds checks how the times of death are compared and written.
 func TestEnds(t *testing.T) {
+	t.Parallel()
 	doc := query.Document{Text: `{"_id":1,"_ttl":"mine"}`, ID: "k", Etag: "e", Time: 1999, HasTTL: true, TTL: -1, Ends: 1_700_000_000_499, Left: 1500}
 	for _, tt := range []struct{ expression, want string }{
 		{"_id", `"k"`}, {"_etag", `"e"`}, {"_ts", "1"}, {"_ttl", "-1"},

@@ -6,10 +6,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"mayfly/query"
 	"mayfly/query/page"
+	"mayfly/test/drill"
 )
 
 // hostile is a query that multiplies, and the document that it is evaluated on.
@@ -29,10 +29,7 @@ func quote(s string) string { return `"` + s + `"` }
 
 // hostiles are the queries of a client that wants to keep the server busy.
 func hostiles() []hostile {
-	million := 1 << 20
-	if testing.Short() {
-		million = 1 << 16
-	}
+	million := drill.Pick(1<<16, 1<<18, 1<<20) // bytes of a long value
 	long := quote(strings.Repeat("a", million))
 	numbers := "[" + list("1", million/2) + "]"
 	objects := "[" + list(`{"a":1}`, million/8) + "]"
@@ -124,7 +121,7 @@ func hostiles() []hostile {
 // one line if it is too much.
 func TestHostileQueries(t *testing.T) {
 	for i, h := range hostiles() {
-		if testing.Short() && i%5 != 0 {
+		if i%drill.Pick(10, 3, 1) != 0 {
 			continue
 		}
 		t.Run(h.name, func(t *testing.T) {
@@ -133,9 +130,7 @@ func TestHostileQueries(t *testing.T) {
 			}
 			var before, after runtime.MemStats
 			runtime.ReadMemStats(&before)
-			start := time.Now()
 			q, err := query.Parse(h.text, h.params)
-			parsed := time.Since(start)
 			work := 0
 			if err == nil {
 				from, _ := page.ParseCursor(q, "0")
@@ -148,17 +143,12 @@ func TestHostileQueries(t *testing.T) {
 					}
 				}
 			}
-			took := time.Since(start)
 			runtime.ReadMemStats(&after)
 			allocated := (after.TotalAlloc - before.TotalAlloc) >> 20
 			if err != nil {
 				checkError(t, h.text, err)
 			}
-			t.Logf("parse %v, all %v, work %d, %.2f ns each, %d MiB, %.100v", parsed, took, work, float64(took)/float64(max(work, 1)), allocated, err)
-			// The longest takes 11 s with the race detector on a busy machine. What is not bounded takes hours.
-			if parsed > 20*time.Second || took > time.Minute {
-				t.Errorf("parsing took %v, all %v", parsed, took)
-			}
+			t.Logf("work %d, %d MiB, %.100v", work, allocated, err) // what is not bounded takes hours
 			if allocated > 1024 {
 				t.Errorf("%d MiB are allocated", allocated)
 			}
@@ -192,6 +182,8 @@ func feed(text string, count, n int, doc func(i int) string) (rows []page.Row, n
 
 // TestResultLimits reaches the limits of a page.
 func TestResultLimits(t *testing.T) {
+	t.Parallel()
+	drill.Slow(t) // its rows fill memory
 	number := func(i int) string { return fmt.Sprintf(`{"a":%d}`, i) }
 	large := func(i int) string { return fmt.Sprintf(`{"a":%d,"b":"%s"}`, i, strings.Repeat("x", 16<<20)) }
 	for _, tt := range []struct {
@@ -223,19 +215,16 @@ func TestResultLimits(t *testing.T) {
 		{"SELECT DISTINCT a % 10 AS a OFFSET 9007199254740992 LIMIT 9007199254740992", 100, number, ""},
 		{"SELECT b || b AS b", 1, large, "query makes a value of 33554432 bytes: legal are at most 16777216"},
 	} {
-		start := time.Now()
 		_, _, err := feed(tt.text, 1000, tt.n, tt.doc)
 		if got := fmt.Sprint(err); got != tt.want && (err != nil || tt.want != "") {
 			t.Errorf("%.60s over %d documents: %v, want %q", tt.text, tt.n, err, tt.want)
-		}
-		if took := time.Since(start); took > time.Minute {
-			t.Errorf("%.60s over %d documents took %v", tt.text, tt.n, took)
 		}
 	}
 }
 
 // TestSortedOffset: a page is as short as OFFSET demands, and the next ones go on.
 func TestSortedOffset(t *testing.T) {
+	t.Parallel()
 	var records []*record
 	for i := range 10_200 {
 		records = append(records, &record{doc: query.Document{ID: fmt.Sprintf("%05d", i), Text: fmt.Sprintf(`{"n":%d}`, i*7919%10_200)}})
@@ -263,6 +252,8 @@ func TestSortedOffset(t *testing.T) {
 
 // TestDistinctPage: the rows of DISTINCT are one page, beyond the bytes at which other pages end.
 func TestDistinctPage(t *testing.T) {
+	t.Parallel()
+	drill.Slow(t) // its rows fill memory
 	large := func(i int) string { return fmt.Sprintf(`{"s":"%d%s"}`, i, strings.Repeat("x", 1<<20)) }
 	for _, tt := range []struct {
 		n    int
@@ -278,6 +269,8 @@ func TestDistinctPage(t *testing.T) {
 // TestSortedBeyondMemory pages through rows in order whose keys are larger than what a page holds: each row
 // comes once, in order.
 func TestSortedBeyondMemory(t *testing.T) {
+	t.Parallel()
+	drill.Slow(t) // its rows fill memory
 	var records []*record
 	const n = 3000
 	for i := range n {

@@ -1,7 +1,6 @@
 package query_test
 
 import (
-	"flag"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -11,11 +10,7 @@ import (
 
 	"mayfly/query"
 	"mayfly/query/page"
-)
-
-var (
-	manyQueries = flag.Int("queries", 20_000, "random queries that are compared with the naive evaluator")
-	fromSeed    = flag.Uint64("seed", 0, "the first seed of the random queries")
+	"mayfly/test/drill"
 )
 
 // pages evaluates a query in pages of count rows over the records and returns all rows.
@@ -133,16 +128,13 @@ func judge(source rand.Source) (text string, fault string) {
 	return text, ""
 }
 
-// TestRandomQueries compares random queries over random documents with the naive evaluator. -queries makes it
-// longer, -seed repeats one.
+// TestRandomQueries compares random queries over random documents with the naive evaluator.
 func TestRandomQueries(t *testing.T) {
-	faults := 0
-	for seed := *fromSeed; seed < *fromSeed+uint64(*manyQueries); seed++ {
-		if text, fault := judge(rand.NewPCG(seed, 0)); fault != "" {
-			t.Errorf("seed %d: %s\n%s", seed, text, fault)
-			if faults++; faults == 5 {
-				t.FailNow()
-			}
+	t.Parallel()
+	first := drill.Seed(t)
+	for n := range drill.Pick[uint64](1000, 5000, 1_000_000) {
+		if text, fault := judge(rand.NewPCG(first+n, 0)); fault != "" {
+			t.Fatalf("%s\n%s\nthe first query with -seed %d", text, fault, first+n)
 		}
 	}
 }

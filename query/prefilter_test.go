@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"mayfly/query"
+	"mayfly/test/drill"
 )
 
 // prefilterConditions are conditions of one path each. Some are true of undefined.
@@ -40,9 +41,9 @@ func prefilterDocument(random *rand.Rand, depth int) string {
 
 // TestPrefilter: WHERE selects the documents of which its condition is true as an item, whatever is repeated.
 func TestPrefilter(t *testing.T) {
-	random := rand.New(rand.NewPCG(1, 9))
-	selected := 0
-	for range 20_000 {
+	t.Parallel()
+	random, selected, rounds := drill.Rand(t), 0, drill.Pick(1000, 5000, 500_000)
+	for range rounds {
 		var conditions []string
 		for range 1 + random.IntN(3) {
 			conditions = append(conditions, "("+prefilterConditions[random.IntN(len(prefilterConditions))]+")")
@@ -70,13 +71,14 @@ func TestPrefilter(t *testing.T) {
 			}
 		}
 	}
-	if selected < 3000 {
+	if selected < rounds/10 {
 		t.Errorf("%d documents are selected", selected)
 	}
 }
 
 // TestPrefilterErrors: a condition that cannot be judged is an error only if the conditions before it hold.
 func TestPrefilterErrors(t *testing.T) {
+	t.Parallel()
 	long := `"` + strings.Repeat("x", 9<<20) + `"`
 	doc := &query.Document{Text: `{"long":` + long + `,"a":1}`}
 	for _, tt := range []struct {

@@ -48,6 +48,7 @@ var orders = []string{
 }
 
 func TestSelect(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct{ query, want string }{
 		{"", strings.Join(orders, "\n")},
 		{"SELECT * FROM c WHERE c.status = 'open' AND c.total > 20", orders[1]},

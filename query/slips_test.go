@@ -258,6 +258,7 @@ func typicalSlips() (texts []string) {
 
 // TestSlips checks what errors say: each names the position, what was found and what is legal.
 func TestSlips(t *testing.T) {
+	t.Parallel()
 	params := []query.Param{{Name: "min", JSON: "1"}, {Name: "s", JSON: `"x"`}}
 	for _, tt := range slips {
 		_, err := query.Parse(tt.query, params)
@@ -276,6 +277,7 @@ func TestSlips(t *testing.T) {
 
 // TestErrorsOfParameters checks the errors of what is bound.
 func TestErrorsOfParameters(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		text   string
 		params []query.Param

@@ -20,6 +20,7 @@ func nested(levels int) string {
 }
 
 func TestParseReadsTTL(t *testing.T) {
+	t.Parallel()
 	tests := []struct {
 		json string
 		ttl  expiry.TTL
@@ -71,6 +72,7 @@ func TestParseReadsTTL(t *testing.T) {
 }
 
 func TestParseRefuses(t *testing.T) {
+	t.Parallel()
 	large := `{"a":"` + strings.Repeat("x", testMaxSize) + `"}`
 	tests := []struct{ json, want string }{
 		{``, "invalid JSON at byte 0"},
@@ -109,6 +111,7 @@ func TestParseRefuses(t *testing.T) {
 }
 
 func TestNestingCountsLevelsNotBrackets(t *testing.T) {
+	t.Parallel()
 	for _, legal := range []string{
 		nested(128),
 		`{"a":"` + strings.Repeat("[", 1000) + `"}`,
@@ -122,6 +125,7 @@ func TestNestingCountsLevelsNotBrackets(t *testing.T) {
 }
 
 func TestWithTTL(t *testing.T) {
+	t.Parallel()
 	tests := []struct {
 		json string
 		ttl  expiry.TTL
@@ -154,6 +158,7 @@ func TestWithTTL(t *testing.T) {
 }
 
 func TestWithMeta(t *testing.T) {
+	t.Parallel()
 	tests := []struct{ json, want string }{
 		{`{}`, `{"_ts":1700000000,"_etag":"00ff"}`},
 		{`{"a":1}`, `{"a":1,"_ts":1700000000,"_etag":"00ff"}`},
@@ -168,6 +173,7 @@ func TestWithMeta(t *testing.T) {
 }
 
 func TestParseDropsTheServersMembers(t *testing.T) {
+	t.Parallel()
 	tests := []struct{ json, want string }{
 		{`{"_ts":1}`, `{}`},
 		{` { "_etag" : "x" } `, ` {  } `},

@@ -1,16 +1,18 @@
 package jsondoc
 
 import (
-	"math/rand/v2"
 	"reflect"
 	"strconv"
 	"strings"
 	"testing"
+
+	"mayfly/test/drill"
 )
 
 // The test cases of RFC 7396, appendix A. A document or patch that is no object is wrapped into one, as
 // its member w, where the same rules apply.
 func TestMergeRFC7396(t *testing.T) {
+	t.Parallel()
 	for _, tt := range [][3]string{
 		{`{"a":"b"}`, `{"a":"c"}`, `{"a":"c"}`},
 		{`{"a":"b"}`, `{"b":"c"}`, `{"a":"b","b":"c"}`},
@@ -46,14 +48,16 @@ func TestMergeRFC7396(t *testing.T) {
 }
 
 func TestMergeAgainstReference(t *testing.T) {
-	random := rand.New(rand.NewPCG(5, 6))
-	for range 4000 {
+	t.Parallel()
+	random := drill.Rand(t)
+	for range drill.Pick(500, 1500, 200_000) {
 		checkMerge(t, randomDocument(random), randomDocument(random))
 	}
 }
 
 // The members of a patch are looked up in a map if they are many, else by a search.
 func TestMergeManyMembers(t *testing.T) {
+	t.Parallel()
 	for n := range 40 {
 		var doc, patch []string
 		for i := range n {

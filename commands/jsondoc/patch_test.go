@@ -13,14 +13,16 @@ import (
 
 	"mayfly/commands/redisfmt"
 	"mayfly/query/jsontext"
+	"mayfly/test/drill"
 )
 
 // Random patches on random documents give the result of the reference, order aside. What they do not name
 // keeps its bytes.
 func TestPatchAgainstReference(t *testing.T) {
-	random := rand.New(rand.NewPCG(3, 4))
-	done, refused := 0, 0
-	for range 4000 {
+	t.Parallel()
+	random := drill.Rand(t)
+	done, refused, rounds := 0, 0, drill.Pick(500, 1500, 200_000)
+	for range rounds {
 		text := randomDocument(random)
 		args := randomPatch(t, random, text)
 		if checkPatch(t, text, args) {
@@ -29,7 +31,7 @@ func TestPatchAgainstReference(t *testing.T) {
 			refused++
 		}
 	}
-	if done < 500 || refused < 500 {
+	if done < rounds/10 || refused < rounds/10 {
 		t.Errorf("%d patches succeeded and %d failed: the random ones say little", done, refused)
 	}
 }
@@ -268,6 +270,7 @@ func referenceSum(a, b any) (any, error) {
 // The examples of RFC 6902 for the supported operations. A document that is an array is wrapped into an
 // object.
 func TestPatchRFC6902(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct{ doc, patch, want string }{
 		{`{"foo":"bar"}`, `ADD /baz "qux"`, `{"foo":"bar","baz":"qux"}`},                                                                                               // A.1
 		{`{"foo":["bar","baz"]}`, `ADD /foo/1 "qux"`, `{"foo":["bar","qux","baz"]}`},                                                                                   // A.2

@@ -66,6 +66,7 @@ func valuesByPointer(t *testing.T, text string) map[string]string {
 }
 
 func TestPointerTokens(t *testing.T) {
+	t.Parallel()
 	for text, want := range map[string][]string{
 		"/":           {""},
 		"//":          {"", ""},
@@ -100,6 +101,7 @@ func TestPointerTokens(t *testing.T) {
 }
 
 func TestPointerBelow(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		p, other Pointer
 		want     bool
@@ -114,6 +116,7 @@ func TestPointerBelow(t *testing.T) {
 
 // Every value is found with its bytes, in documents of every shape.
 func TestPointerFindsEverything(t *testing.T) {
+	t.Parallel()
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 300 {
 		text := randomDocument(random)
@@ -132,6 +135,7 @@ func TestPointerFindsEverything(t *testing.T) {
 
 // Several pointers at once find what each of them finds alone.
 func TestValuesFindTheSame(t *testing.T) {
+	t.Parallel()
 	random := rand.New(rand.NewPCG(7, 8))
 	for range 500 {
 		text := randomDocument(random)
@@ -293,6 +297,7 @@ func randomPath(t *testing.T, random *rand.Rand, text string) string {
 }
 
 func TestSuggestPointer(t *testing.T) {
+	t.Parallel()
 	for text, want := range map[string]string{
 		"$.a": "/a", "$.a.b": "/a/b", "$.a[0].b": "/a/0/b", "$['a b']": "/a b", `$["a/b"][10]`: "/a~1b/10", "$.m~n": "/m~0n", ".a": "/a", "a": "/a", "a.b[1]": "/a/b/1",
 		"a/b": "/a/b", "/a": "/a", "/a.b/$": "/a.b/$", "$[0]": "/0", "[0]": "/0", "ü": "/ü",

@@ -53,6 +53,7 @@ func FuzzScan(f *testing.F) {
 
 // TestScan changes, inserts and removes random bytes of texts.
 func TestScan(t *testing.T) {
+	t.Parallel()
 	const bytes = "{}[]\",:\\ \n\x00\x1f019-+.eEutfn/\x7f\x80\xc3\xa9\xff"
 	for _, seed := range validateSeeds {
 		checkScan(t, seed)

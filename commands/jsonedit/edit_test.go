@@ -6,12 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"math/big"
-	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
 
 	"mayfly/commands/jsonpath"
+	"mayfly/test/drill"
 )
 
 // spans returns the spans of a path's matches.
@@ -29,6 +29,7 @@ func spans(t testing.TB, path, doc string) []jsonpath.Span {
 }
 
 func TestTransform(t *testing.T) {
+	t.Parallel()
 	mark := func(i int, value string) (string, error) { return fmt.Sprintf("<%s>", value), nil }
 	for _, tt := range []struct{ path, doc, want string }{
 		{"$", `[1]`, "<[1]>"},
@@ -63,6 +64,7 @@ func TestTransform(t *testing.T) {
 }
 
 func TestDelete(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		path, doc, want string
 		n               int
@@ -91,6 +93,7 @@ func TestDelete(t *testing.T) {
 }
 
 func TestAddMember(t *testing.T) {
+	t.Parallel()
 	for _, tt := range [][3]string{
 		{`{}`, "a", `{"a":1}`},
 		{`{ }`, "a", `{"a":1 }`},
@@ -103,6 +106,7 @@ func TestAddMember(t *testing.T) {
 }
 
 func TestNumbers(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct{ a, b, sum, product string }{
 		{"1", "2", "3", "2"},
 		{"-1", "1", "0", "-1"},
@@ -132,8 +136,8 @@ func TestNumbers(t *testing.T) {
 			}
 		}
 	}
-	r := rand.New(rand.NewPCG(1, 2))
-	for range 20000 {
+	r := drill.Rand(t)
+	for range drill.Pick(2000, 20_000, 1_000_000) {
 		a, b := int64(r.Uint64()>>r.IntN(64)), int64(r.Uint64()>>r.IntN(64))
 		if r.IntN(2) == 0 {
 			a = -a
@@ -147,6 +151,7 @@ func TestNumbers(t *testing.T) {
 }
 
 func TestArrays(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		array string
 		index int
@@ -211,6 +216,7 @@ func TestArrays(t *testing.T) {
 }
 
 func TestEqual(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		a, b string
 		want bool
@@ -237,6 +243,7 @@ func TestEqual(t *testing.T) {
 }
 
 func TestScalars(t *testing.T) {
+	t.Parallel()
 	for value, want := range map[string]string{"{}": "object", "[]": "array", `""`: "string", "true": "boolean", "null": "null", "-1": "integer",
 		"18446744073709551615": "integer", "18446744073709551616": "number", "1.0": "number", "1e2": "number"} {
 		if got := Kind(value); got != want {
@@ -258,6 +265,7 @@ func TestScalars(t *testing.T) {
 }
 
 func TestCompact(t *testing.T) {
+	t.Parallel()
 	long := "{"
 	for i := range 40 {
 		long += fmt.Sprintf(`"m%d":0,`, i)

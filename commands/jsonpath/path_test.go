@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"mayfly/test/drill"
 )
 
 // find returns the texts of a path's matches.
@@ -45,6 +47,7 @@ const store = `{"store":{"book":[
 
 // The paths are those of RedisJSON's documentation and tests, and of Goessner's article.
 func TestFind(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct{ path, doc, want string }{
 		{"$", " 5 ", "5"},
 		{"$", "-1.5e3", "-1.5e3"},
@@ -112,6 +115,7 @@ func TestFind(t *testing.T) {
 }
 
 func TestDialects(t *testing.T) {
+	t.Parallel()
 	for text, legacy := range map[string]bool{"$": false, "$.a": false, "$[0]": false, ".": true, "a": true, ".a": true, "$a": true, "[0]": true, "..a": true, "*": true} {
 		p, err := Parse(text)
 		if err != nil || p.Legacy() != legacy || p.Root() != (text == "$" || text == ".") {
@@ -126,6 +130,7 @@ func TestDialects(t *testing.T) {
 }
 
 func TestSyntaxErrors(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		path string
 		at   int
@@ -161,6 +166,7 @@ func TestSyntaxErrors(t *testing.T) {
 }
 
 func TestParents(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct{ path, doc, name, want string }{
 		{"$.b", `{"a":1}`, "b", `{"a":1}`},
 		{"$.a", `{"a":1}`, "a", ""},
@@ -189,6 +195,7 @@ func TestParents(t *testing.T) {
 
 // Hostile paths end soon: a step after the other works on a set of values, and reading is paid by the document's size.
 func TestBudget(t *testing.T) {
+	t.Parallel()
 	nested := strings.Repeat(`{"a":[`, 60) + strings.Repeat(`]}`, 60)
 	if n := len(find(t, "$..*..*..*..*..*", nested)); n != 115 {
 		t.Errorf("%d matches", n)
@@ -213,6 +220,7 @@ func TestBudget(t *testing.T) {
 }
 
 func TestCached(t *testing.T) {
+	t.Parallel()
 	buffer := []byte("$.a.b")
 	p, err := Cached(string(buffer))
 	if again, _ := Cached("$.a.b"); err != nil || again != p {
@@ -597,8 +605,9 @@ func randomFilter(r *rand.Rand, depth int) string {
 
 // Random paths in random documents have the matches that a naive evaluation of the decoded document has.
 func TestRandomPaths(t *testing.T) {
-	r := rand.New(rand.NewPCG(16, 1))
-	for range 30000 {
+	t.Parallel()
+	r := drill.Rand(t)
+	for range drill.Pick(3000, 10_000, 1_000_000) {
 		compareWithOracle(t, "$"+randomSteps(r, 4, 2), randomDoc(r, 4))
 		if t.Failed() {
 			return

@@ -10,6 +10,7 @@ import (
 // A pattern whose repetitions, written out, are long is refused in a path and matches nothing in a document: it would take
 // memory and time out of proportion to its text.
 func TestLargePatterns(t *testing.T) {
+	t.Parallel()
 	for pattern, legal := range map[string]bool{
 		"a{1000}": true, "a{1000}b{1000}": false, "(a{30}){30}": true, "((a{10}){10}){7}": true, "(a{30}b){32}": false,
 		strings.Repeat("x", 1000): true, strings.Repeat(".*", 300): true, strings.Repeat(".*", 500): true, "[a-z]{1,500}": true, "[a-z]{1,900}": false, "(": true,
@@ -29,6 +30,7 @@ func TestLargePatterns(t *testing.T) {
 
 // A path with large patterns is not kept.
 func TestLargePatternsAreNotCached(t *testing.T) {
+	t.Parallel()
 	text := `$[?(@=~"a{500}")]`
 	a, err := Cached(text)
 	if err != nil {
@@ -41,6 +43,7 @@ func TestLargePatternsAreNotCached(t *testing.T) {
 
 // Patterns of a document are compiled once each. Many different ones end the evaluation.
 func TestPatternsOfDocuments(t *testing.T) {
+	t.Parallel()
 	repeated := "[" + strings.Repeat(`{"p":"^x{9}$","s":"xxxxxxxxx"},`, 2000) + `{}]`
 	if got := find(t, "$[?(@.s=~@.p)]", repeated); len(got) != 2000 {
 		t.Errorf("%d matches, want 2000", len(got))
@@ -63,6 +66,7 @@ func TestPatternsOfDocuments(t *testing.T) {
 }
 
 func TestMatchesAreBounded(t *testing.T) {
+	t.Parallel()
 	doc := "[" + strings.Repeat("1,", MaxMatches) + "1]"
 	for _, path := range []string{"$[*]", "$..*", "$[0:]", "$[?(@==1)]"} {
 		p, err := Parse(path)

@@ -8,6 +8,7 @@ import (
 )
 
 func TestMatch(t *testing.T) {
+	t.Parallel()
 	tests := []struct {
 		pattern, s string
 		want       bool
@@ -64,6 +65,7 @@ func TestMatch(t *testing.T) {
 
 // TestMatchIsNotExponential never ends if Match tries every * anew for each position of the one before.
 func TestMatchIsNotExponential(t *testing.T) {
+	t.Parallel()
 	if Match(strings.Repeat("a*", 1000)+"b", strings.Repeat("a", 4000)) {
 		t.Error("matched")
 	}
@@ -113,6 +115,7 @@ func FuzzMatchLong(f *testing.F) {
 
 // A segment is found at the same place in parallel as step by step.
 func TestMatchInParallel(t *testing.T) {
+	t.Parallel()
 	random := rand.New(rand.NewPCG(1, 2))
 	text := func(alphabet string, n int) string {
 		var b strings.Builder
@@ -145,7 +148,7 @@ func TestMatchInParallel(t *testing.T) {
 }
 
 // The hardest patterns take a few steps for each byte of the text. Backtracking takes a thousand.
-func TestMatchIsBounded(t *testing.T) {
+func TestMatchIsBounded(t *testing.T) { // alone: it compares durations
 	const channel, pattern = 1 << 16, 1 << 10
 	s := strings.Repeat("a", channel)
 	for _, hard := range []string{

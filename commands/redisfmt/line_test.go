@@ -6,6 +6,7 @@ import (
 )
 
 func TestSplitLine(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		line string
 		want []string // nil: unbalanced

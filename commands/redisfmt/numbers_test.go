@@ -8,6 +8,7 @@ import (
 )
 
 func TestParseInt(t *testing.T) {
+	t.Parallel()
 	good := map[string]int64{
 		"0": 0, "1": 1, "-1": -1, "10": 10, "9223372036854775807": math.MaxInt64,
 		"-9223372036854775808": math.MinInt64, "1000000000000000000": 1e18,
@@ -28,6 +29,7 @@ func TestParseInt(t *testing.T) {
 }
 
 func TestAddInt(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		a, b int64
 		ok   bool
@@ -42,6 +44,7 @@ func TestAddInt(t *testing.T) {
 }
 
 func TestParseCursor(t *testing.T) {
+	t.Parallel()
 	good := map[string]uint64{
 		"": 0, "0": 0, "17": 17, "+17": 17, "007": 7, "-1": math.MaxUint64, "18446744073709551615": math.MaxUint64,
 	}
@@ -60,6 +63,7 @@ func TestParseCursor(t *testing.T) {
 // The sums are what Redis 7.0.15 on x86-64 replies to INCRBYFLOAT. See also
 // ../testdata/strings.txt, which is played against it.
 func TestFloat(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct{ a, b, want string }{
 		{"0", "3.0e3", "3000"},
 		{"3000", "0.1", "3000.10000000000000009"},

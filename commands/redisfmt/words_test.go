@@ -6,6 +6,7 @@ import (
 )
 
 func TestEqualFold(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		a, b string
 		want bool
@@ -21,6 +22,7 @@ func TestEqualFold(t *testing.T) {
 }
 
 func TestWriteQuoted(t *testing.T) {
+	t.Parallel()
 	for s, want := range map[string]string{
 		"": `""`, "a b": `"a b"`, `"\`: `"\"\\"`, "\n\r\t\a\b": `"\n\r\t\a\b"`,
 		"\x00\x1f\x7f\x80\xff": `"\x00\x1f\x7f\x80\xff"`, "é": `"\xc3\xa9"`,
@@ -33,6 +35,7 @@ func TestWriteQuoted(t *testing.T) {
 }
 
 func TestCString(t *testing.T) {
+	t.Parallel()
 	for s, want := range map[string]string{"": "", "a": "a", "a\x00b": "a", "\x00": ""} {
 		if got := CString(s); got != want {
 			t.Errorf("CString(%q) = %q", s, got)

@@ -11,15 +11,16 @@ import (
 	"time"
 
 	"mayfly/commands/scripts/compiled"
+	"mayfly/test/drill"
 )
 
 var errTime = errors.New("ERR out of time")
 
-// deadline is an Interrupt that ends a script at a time.
-type deadline struct{ at time.Time }
+// patience is an Interrupt that ends a script when it has been asked so often.
+type patience int
 
-func (d deadline) Stop() error {
-	if time.Now().After(d.at) {
+func (p *patience) Stop() error {
+	if *p--; *p < 0 {
 		return errTime
 	}
 	return nil
@@ -261,27 +262,28 @@ var (
 	}
 )
 
-const testMemory = 16 << 20
-
-// TestBounds shows that hostile scripts end in bounded time, memory and stack.
-func TestBounds(t *testing.T) {
+// TestBounds shows that hostile scripts end with bounded work, memory and stack. What is not bounded takes minutes.
+func TestBounds(t *testing.T) { // alone: it measures the heap
+	const enough = 16 << 20 // for scripts that are to end otherwise
+	little := drill.Pick[int64](4<<20, 4<<20, enough)
 	defer debug.SetGCPercent(debug.SetGCPercent(50))
 	for _, tt := range []struct {
 		name    string
 		scripts []string
-		time    time.Duration
+		asks    patience
+		memory  int64
 		ok      func(v Value, err error) bool
 	}{
-		{"endless", endless, 50 * time.Millisecond, func(_ Value, err error) bool { return err == errTime }},
-		{"greedy", greedy, 20 * time.Second, func(_ Value, err error) bool {
+		{"endless", endless, 20, enough, func(_ Value, err error) bool { return err == errTime }},
+		{"greedy", greedy, 1 << 20, little, func(_ Value, err error) bool {
 			var memory *MemoryError
 			return errors.As(err, &memory)
 		}},
-		{"slow", slow, 300 * time.Millisecond, func(_ Value, err error) bool {
+		{"slow", slow, 300, little, func(_ Value, err error) bool {
 			var memory *MemoryError
 			return err == errTime || errors.As(err, &memory)
 		}},
-		{"deep", deep, 20 * time.Second, func(_ Value, err error) bool {
+		{"deep", deep, 1 << 20, enough, func(_ Value, err error) bool {
 			var memory *MemoryError
 			var result *ResultError
 			var arg *ArgError
@@ -289,30 +291,26 @@ func TestBounds(t *testing.T) {
 		}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			for _, body := range tt.scripts {
+			for i, body := range tt.scripts {
+				if i%drill.Pick(8, 2, 1) != 0 {
+					continue
+				}
 				s, err := new(compiled.Cache).Load(body, false)
 				if err != nil {
 					t.Errorf("%s: %v", body, err)
 					continue
 				}
 				var v Value
-				start := time.Now()
-				peak := peakHeap(func() {
-					v, err = Run(s, deadline{start.Add(tt.time)}, constant{}, nil, nil, Limits{Memory: testMemory})
-				})
-				took := time.Since(start)
+				asks := tt.asks
+				peak := peakHeap(func() { v, err = Run(s, &asks, constant{}, nil, nil, Limits{Memory: tt.memory}) })
 				if !tt.ok(v, err) {
 					t.Errorf("%s: got %.100s, %v", body, v.text(), err)
 				}
-				// The longest takes 2 s with the race detector on a busy machine. What is not bounded takes minutes.
-				if most := 15 * time.Second; took > most {
-					t.Errorf("%s: took %v", body, took)
-				}
-				if peak > 6*testMemory {
+				if peak > 4*tt.memory+16<<20 {
 					t.Errorf("%s: the heap grew by %d MB", body, peak>>20)
 				}
 				if testing.Verbose() {
-					t.Logf("%4d ms %4d MB %.60s: %.60s %v", took.Milliseconds(), peak>>20, body, v.text(), err)
+					t.Logf("%8d asks %4d MB %.60s: %.60s %v", tt.asks-asks, peak>>20, body, v.text(), err)
 				}
 			}
 		})
@@ -321,6 +319,7 @@ func TestBounds(t *testing.T) {
 
 // TestCompileBounds shows what the compiler refuses.
 func TestCompileBounds(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct{ body, want string }{
 		{strings.Repeat(" ", compiled.MaxBody+1), "script is larger than 2097152 bytes"},
 		{strings.Repeat("f=function()end ", 5000), "user_script:1: chunk has more than 4096 functions"},
@@ -341,6 +340,7 @@ func TestCompileBounds(t *testing.T) {
 
 // TestNoTrace shows that a script finds nothing of the one before it.
 func TestNoTrace(t *testing.T) {
+	t.Parallel()
 	var c compiled.Cache
 	run := func(body string) Value {
 		s, err := c.Load(body, false)
@@ -374,6 +374,7 @@ func TestNoTrace(t *testing.T) {
 
 // TestCallEndsScript shows that an error of the Caller ends a script past its pcalls.
 func TestCallEndsScript(t *testing.T) {
+	t.Parallel()
 	for _, body := range []string{
 		`redis.call("x")`, `pcall(redis.call, "x") return 1`, `redis.pcall("x") return 1`,
 		`xpcall(function() redis.call("x") end, function() return 1 end) return 1`,

@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"mayfly/commands/redistest"
 	"mayfly/commands/scripts/compiled"
-	"mayfly/commands/scripts/lualib/libtest"
 )
 
 // redisConn speaks RESP with a redis-server. As a Caller it runs the commands of a script there.
@@ -22,13 +22,10 @@ type redisConn struct {
 	r    *bufio.Reader
 }
 
-// startRedis starts a redis-server for the test, or skips the test if none is installed.
+// startRedis starts a redis-server for the test, or skips the test.
 func startRedis(t testing.TB) *redisConn {
 	t.Helper()
-	socket := libtest.StartServer(t)
-	if socket == "" {
-		t.Skip("needs redis-server 7.0")
-	}
+	socket := redistest.Start(t)
 	conn, err := net.Dial("unix", socket)
 	if err != nil {
 		t.Fatal(err)
@@ -149,6 +146,7 @@ func readScripts(t testing.TB, file string) []string {
 
 // TestCompare runs scripts here and in redis-server, with RESP2 and RESP3, and compares the replies.
 func TestCompare(t *testing.T) {
+	t.Parallel()
 	server := startRedis(t)
 	var cache compiled.Cache
 	files, err := filepath.Glob("testdata/compare*.txt")

@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"mayfly/commands/scripts/compiled"
 )
@@ -20,17 +19,14 @@ func mustEnd(t *testing.T, body string) {
 		}
 		return
 	}
-	start := time.Now()
-	v, err := Run(s, deadline{start.Add(20 * time.Millisecond)}, echo{}, []string{"k1", "k2"}, []string{"a", "1"}, Limits{Memory: 4 << 20, Result: 1 << 20})
+	asks := patience(10) // a script that is never asked again does not end
+	v, err := Run(s, &asks, echo{}, []string{"k1", "k2"}, []string{"a", "1"}, Limits{Memory: 4 << 20, Result: 1 << 20})
 	var internal *InternalError
 	if errors.As(err, &internal) {
 		t.Fatalf("%v\n%s\n%s", err, body, internal.Stack)
 	}
 	if v.Kind == Error && strings.Contains(v.Str, "runtime error") {
 		t.Fatalf("%s\n%s", v.Str, body)
-	}
-	if took := time.Since(start); took > 5*time.Second {
-		t.Fatalf("took %v\n%s", took, body)
 	}
 }
 

@@ -21,6 +21,7 @@ func (echo) Log(int, string)               {}
 func (echo) SetProtocol(int)               {}
 
 func TestRun(t *testing.T) {
+	t.Parallel()
 	var c compiled.Cache
 	s, err := c.Load(`local r = redis.call('echo', KEYS[1], ARGV[1]) return r[2] .. r[3]`, false)
 	if err != nil {

@@ -7,11 +7,7 @@ import (
 )
 
 func TestResultsAreThoseOfRedis(t *testing.T) {
-	libtest.Table(t, Open)
-}
-
-func TestRandomResultsAreThoseOfRedis(t *testing.T) {
-	libtest.Random(t, Open, func(g *libtest.Generator) []string {
+	libtest.Test(t, Open, func(g *libtest.Generator) []string {
 		n := g.Pick("1", "2", g.Number(), "'"+g.Number()+"'")
 		list := g.Number()
 		for range g.IntN(4) {

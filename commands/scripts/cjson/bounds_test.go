@@ -10,22 +10,24 @@ import (
 )
 
 func TestHostileTablesAndTextsEndOverTheLimit(t *testing.T) {
+	t.Parallel()
 	libtest.CheckBounds(t, openLibrary,
 		`cjson.encode_sparse_array(false, 0) cjson.encode({[2^31-1] = 1})`,
 		`local t = {} for i = 1, 20 do t = {t, t, t, t, t, t, t, t} end cjson.encode(t)`,
 		`local t = {} for i = 1, 20 do t = {a = t, b = t, c = t, d = t, e = t, f = t} end cjson.encode(t)`,
 		`local s = string.rep('\0', 1000000) local t = {} for i = 1, 100 do t[i] = s end cjson.encode(t)`,
-		`cjson.decode('[' .. string.rep('1,', 3000000) .. '1]')`,
-		`cjson.decode('[' .. string.rep('{},', 1000000) .. '1]')`,
-		`cjson.decode('[' .. string.rep('[[[[]]]],', 300000) .. '1]')`,
+		`cjson.decode('[' .. string.rep('1,', 600000) .. '1]')`,
+		`cjson.decode('[' .. string.rep('{},', 100000) .. '1]')`,
+		`cjson.decode('[' .. string.rep('[[[[]]]],', 40000) .. '1]')`,
 		`local t = {} for i = 1, 50000 do t[i] = '"' .. i .. '":1' end local s = '{' .. table.concat(t, ',') .. '}' for i = 1, 10 do cjson.decode(s) end`,
-		`cjson.decode('"\\n' .. string.rep('\\n', 40000000) .. '"')`,
+		`cjson.decode('"\\n' .. string.rep('\\n', 6000000) .. '"')`,
 		`for i = 1, 1e9 do cjson.new() end`,
 		`local s = string.rep('x', 1000000) for i = 1, 1e9 do cjson.encode(s) end`,
 	)
 }
 
 func TestLongWorkAsksWhetherToGoOn(t *testing.T) {
+	t.Parallel()
 	libtest.CheckInterrupt(t, openLibrary,
 		`local s = string.rep(' ', 999999) for i = 1, 1000 do cjson.decode(s .. '1') end`,
 		`local s = string.rep('0', 1000000) for i = 1, 1000 do cjson.decode(s) end`,
@@ -35,6 +37,7 @@ func TestLongWorkAsksWhetherToGoOn(t *testing.T) {
 }
 
 func TestSettingsEndWithReset(t *testing.T) {
+	t.Parallel()
 	L := lua.NewState()
 	defer L.Close()
 	l := Open(L, func(int) {})

@@ -11,11 +11,7 @@ import (
 )
 
 func TestResultsAreThoseOfRedis(t *testing.T) {
-	libtest.Table(t, openLibrary)
-}
-
-func TestRandomResultsAreThoseOfRedis(t *testing.T) {
-	libtest.Random(t, openLibrary, func(g *libtest.Generator) []string {
+	libtest.Test(t, openLibrary, func(g *libtest.Generator) []string {
 		settings := g.Pick("", "", "", "cjson.encode_number_precision("+strconv.Itoa(1+g.IntN(14))+") ", "cjson.encode_sparse_array(true) ",
 			"cjson.encode_sparse_array(false, 0) ", "cjson.encode_sparse_array(false, "+strconv.Itoa(g.IntN(5))+", "+strconv.Itoa(g.IntN(15))+") ",
 			"cjson.encode_invalid_numbers('null') ", "cjson.encode_max_depth("+strconv.Itoa(1+g.IntN(4))+") ",

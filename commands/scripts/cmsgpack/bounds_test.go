@@ -10,6 +10,7 @@ import (
 )
 
 func TestHostileTablesAndTextsEndOverTheLimit(t *testing.T) {
+	t.Parallel()
 	libtest.CheckBounds(t, Open,
 		`local t = {} for i = 1, 10 do t[i] = t end cmsgpack.pack(t)`,
 		`local t = {} for i = 1, 10 do t['k' .. i] = t end cmsgpack.pack(t)`,
@@ -23,6 +24,7 @@ func TestHostileTablesAndTextsEndOverTheLimit(t *testing.T) {
 }
 
 func TestLongWorkAsksWhetherToGoOn(t *testing.T) {
+	t.Parallel()
 	libtest.CheckInterrupt(t, Open,
 		`local t = {} for i = 1, 300000 do t[i] = false end t.x = 1 cmsgpack.pack(t)`,
 		`cmsgpack.unpack('\221\255\255\255\255' .. string.rep('\192', 1000000))`,

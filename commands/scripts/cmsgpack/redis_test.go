@@ -7,11 +7,7 @@ import (
 )
 
 func TestResultsAreThoseOfRedis(t *testing.T) {
-	libtest.Table(t, Open)
-}
-
-func TestRandomResultsAreThoseOfRedis(t *testing.T) {
-	libtest.Random(t, Open, func(g *libtest.Generator) []string {
+	libtest.Test(t, Open, func(g *libtest.Generator) []string {
 		packed := string(bytesOf(g))
 		return []string{
 			"cmsgpack.pack(" + g.Value(3) + ")",

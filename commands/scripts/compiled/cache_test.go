@@ -8,6 +8,7 @@ import (
 
 // TestCacheBounds shows that a cache stays within its bounds, and keeps what SCRIPT LOAD brought.
 func TestCacheBounds(t *testing.T) {
+	t.Parallel()
 	var c Cache
 	kept, err := c.Load("return 0", true)
 	if err != nil {

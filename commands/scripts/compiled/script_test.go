@@ -8,6 +8,7 @@ import (
 
 // The first line of a script declares flags; errors have the words of Redis.
 func TestShebang(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		body string
 		want Flags
@@ -34,6 +35,7 @@ func TestShebang(t *testing.T) {
 
 // What cannot be compiled is an error with the line, and is not cached.
 func TestErrors(t *testing.T) {
+	t.Parallel()
 	const begin = "ERR Error compiling script (new function): "
 	const refused = begin + "user_script:1: "
 	jumps := strings.Repeat("if a == 1 then a = 1 end ", 1<<14)
@@ -71,6 +73,7 @@ func numbered(format string, n int) string {
 
 // A cached script is found by the digest of its body, whatever the case of its letters.
 func TestSHA1(t *testing.T) {
+	t.Parallel()
 	const digest = "e0e1f9fabfc9d4800c877a703b823ac0578ff8db" // sha1sum of the body
 	var cache Cache
 	s, err := cache.Load("return 1", false)

@@ -6,6 +6,7 @@ import (
 )
 
 func TestNumbersAreReadAsCReadsThem(t *testing.T) {
+	t.Parallel()
 	inf, nan := math.Inf(1), math.NaN()
 	tests := []struct {
 		text string
@@ -32,6 +33,7 @@ func TestNumbersAreReadAsCReadsThem(t *testing.T) {
 }
 
 func TestNumbersAreWrittenAsCWritesThem(t *testing.T) {
+	t.Parallel()
 	for f, want := range map[float64]string{
 		0: "0", 1: "1", -12: "-12", 0.1: "0.1", 1.0 / 3: "0.33333333333333", 1e14: "1e+14", 123456789012345: "1.2345678901234e+14", 99999999999999: "99999999999999",
 		1e15: "1e+15", 1e100: "1e+100", 1e-5: "1e-05", 0.0001: "0.0001", math.Inf(1): "inf", math.Inf(-1): "-inf", 999999: "999999", 1000000: "1000000", 2.5: "2.5",
@@ -52,6 +54,7 @@ func TestNumbersAreWrittenAsCWritesThem(t *testing.T) {
 }
 
 func TestIntegersAreThoseOfC(t *testing.T) {
+	t.Parallel()
 	for _, f := range []float64{math.NaN(), math.Inf(1), math.Inf(-1), 0x1p63, -0x1p64, 1e300} {
 		if got := Truncate(f); got != math.MinInt64 {
 			t.Errorf("%v is %d", f, got)
@@ -65,6 +68,7 @@ func TestIntegersAreThoseOfC(t *testing.T) {
 }
 
 func TestWorkChargesInProportion(t *testing.T) {
+	t.Parallel()
 	asked := 0
 	b := NewBounds(func(bytes int) { asked++ })
 	for range 100 {

@@ -9,6 +9,7 @@ import (
 )
 
 func TestHostileFormatsEndOverTheLimit(t *testing.T) {
+	t.Parallel()
 	libtest.CheckBounds(t, Open,
 		`struct.pack(string.rep('x', 50000000))`,
 		`local s = string.rep('x', 1000000) for i = 1, 1000 do struct.pack('sc0', s, s) end`,
@@ -17,6 +18,7 @@ func TestHostileFormatsEndOverTheLimit(t *testing.T) {
 }
 
 func TestLongWorkAsksWhetherToGoOn(t *testing.T) {
+	t.Parallel()
 	libtest.CheckInterrupt(t, Open,
 		`local f = string.rep(' ', 100000) for i = 1, 1000 do struct.size(f) end`,
 	)

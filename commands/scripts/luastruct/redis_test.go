@@ -8,11 +8,7 @@ import (
 )
 
 func TestResultsAreThoseOfRedis(t *testing.T) {
-	libtest.Table(t, Open)
-}
-
-func TestRandomResultsAreThoseOfRedis(t *testing.T) {
-	libtest.Random(t, Open, func(g *libtest.Generator) []string {
+	libtest.Test(t, Open, func(g *libtest.Generator) []string {
 		var format, args strings.Builder
 		for range g.IntN(8) {
 			option := g.Pick("b", "B", "h", "H", "l", "L", "T", "i", "I", "f", "d", "s", "c", "c0", "x", " ", "<", ">", "!", "z")

@@ -6,17 +6,16 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"net"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/gomodule/redigo/redis"
 	lua "github.com/yuin/gopher-lua"
+
+	"mayfly/commands/redistest"
+	"mayfly/test/drill"
 )
 
 var rewrite = flag.Bool("rewrite", false, "write the results of a real Redis into testdata")
@@ -99,60 +98,8 @@ type Redis struct {
 	conn redis.Conn
 }
 
-// StartServer starts redis-server for the time of a test and returns the path of its socket once it serves. It returns the
-// empty string if none of version 7.0 is installed, which is an error if CI=true.
-func StartServer(t testing.TB) (socket string) {
+func connect(t testing.TB, socket string) *Redis {
 	t.Helper()
-	path, err := exec.LookPath("redis-server")
-	if err != nil {
-		return missing(t, "redis-server is not installed")
-	}
-	version, err := exec.Command(path, "--version").Output()
-	if err != nil || !strings.Contains(string(version), " v=7.0.") {
-		return missing(t, "redis-server is not of version 7.0")
-	}
-	dir, err := os.MkdirTemp("", "redis") // sockets have short names
-	if err != nil {
-		t.Fatal(err)
-	}
-	socket = filepath.Join(dir, "s")
-	server := exec.Command(path, "--port", "0", "--unixsocket", socket, "--save", "", "--dir", dir)
-	if err := server.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = server.Process.Kill()
-		_ = server.Wait()
-		_ = os.RemoveAll(dir)
-	})
-	for try := 0; ; try++ {
-		conn, err := net.Dial("unix", socket)
-		if err == nil {
-			_ = conn.Close()
-			return socket
-		}
-		if try == 200 {
-			t.Fatal(err)
-		}
-		time.Sleep(20 * time.Millisecond)
-	}
-}
-
-func missing(t testing.TB, why string) string {
-	t.Helper()
-	if os.Getenv("CI") == "true" {
-		t.Error("CI=true, and " + why)
-	}
-	return ""
-}
-
-// StartRedis is StartServer, and connects. It returns nil if there is no server.
-func StartRedis(t testing.TB) *Redis {
-	t.Helper()
-	socket := StartServer(t)
-	if socket == "" {
-		return nil
-	}
 	conn, err := redis.Dial("unix", socket)
 	if err != nil {
 		t.Fatal(err)
@@ -174,24 +121,21 @@ func (r *Redis) Eval(expressions ...string) []string {
 	return results
 }
 
-// Random compares the results of random expressions, which f makes anew in each round, with those of a real Redis. It skips
-// the test if none is installed.
-func Random(t *testing.T, open func(*lua.LState, func(bytes int)), f func(g *Generator) []string) {
-	t.Helper()
-	real := StartRedis(t)
-	if real == nil {
-		t.Skip("needs redis-server 7.0")
-	}
-	rounds := 3000
-	if testing.Short() {
-		rounds = 300
-	}
-	g := &Generator{rand.New(rand.NewPCG(1, 2))}
-	var expressions []string
-	for range rounds {
-		expressions = append(expressions, f(g)...)
-	}
-	compare(t, real, open, expressions)
+// Test compares a library with that of a real Redis: the expressions of testdata/redis.txt, see table, and random ones,
+// which f makes anew in each round.
+func Test(t *testing.T, open func(*lua.LState, func(bytes int)), f func(g *Generator) []string) {
+	t.Parallel()
+	t.Run("table", func(t *testing.T) { table(t, open) })
+	t.Run("random", func(t *testing.T) {
+		t.Parallel()
+		real := connect(t, redistest.Start(t))
+		g := &Generator{drill.Rand(t)}
+		var expressions []string
+		for range drill.Pick(0, 400, 30_000) {
+			expressions = append(expressions, f(g)...)
+		}
+		compare(t, real, open, expressions)
+	})
 }
 
 // compare fails for each expression that a real Redis and the library evaluate differently.
@@ -215,16 +159,19 @@ func compare(t *testing.T, real *Redis, open func(*lua.LState, func(bytes int)),
 	}
 }
 
-// Table checks testdata/redis.txt: expressions on lines of their own, each followed by its result in a real Redis, quoted.
+// table checks testdata/redis.txt: expressions on lines of their own, each followed by its result in a real Redis, quoted.
 // If one is installed it is asked too; with -rewrite its results replace those of the file.
-func Table(t *testing.T, open func(*lua.LState, func(bytes int))) {
+func table(t *testing.T, open func(*lua.LState, func(bytes int))) {
 	t.Helper()
 	const path = "testdata/redis.txt"
 	text, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	real := StartRedis(t)
+	var real *Redis
+	if socket := redistest.Find(t); socket != "" {
+		real = connect(t, socket)
+	}
 	var out strings.Builder
 	var expression string
 	for line := range strings.Lines(string(text)) {
@@ -269,7 +216,7 @@ func Table(t *testing.T, open func(*lua.LState, func(bytes int))) {
 	}
 }
 
-// Generator writes random Lua, the same in each run.
+// Generator writes random Lua.
 type Generator struct{ *rand.Rand }
 
 // Pick returns one of some texts.
