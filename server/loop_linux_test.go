@@ -336,7 +336,8 @@ func TestTurnCommitsOnce(t *testing.T) {
 			return commands.OK
 		},
 	}
-	address := newTestServer(t, "--io-threads", "1").run(t, e, nil)
+	s := newTestServer(t, "--io-threads", "1")
+	address := s.run(t, e, nil)
 	first := dial(t, address)
 	var others [clients]*client
 	for i := range others {
@@ -349,6 +350,15 @@ func TestTurnCommitsOnce(t *testing.T) {
 	for _, c := range others {
 		c.send(command("SET", "k", "v"))
 	}
+	eventually(t, "all that is sent has arrived", func() bool {
+		n := 0
+		s.each(func(c *conn) {
+			if hasInput(c.fd, 0) { // the loop is busy
+				n++
+			}
+		})
+		return n == clients
+	})
 	close(proceed)
 	for _, c := range others {
 		c.expect("+OK\r\n")
@@ -578,10 +588,15 @@ func (l handLoop) connect() (*client, *conn) {
 
 // sent waits until what the client has sent is there.
 func (l handLoop) sent(c *conn) {
-	n, err := unix.Poll([]unix.PollFd{{Fd: int32(c.fd), Events: unix.POLLIN}}, int(testTimeout.Milliseconds()))
-	if err != nil || n != 1 {
-		l.t.Fatalf("nothing comes: %v", err)
+	if !hasInput(c.fd, testTimeout) {
+		l.t.Fatal("nothing comes")
 	}
+}
+
+// hasInput waits for a time at most until there is something to read.
+func hasInput(fd int, wait time.Duration) bool {
+	n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, int(wait.Milliseconds()))
+	return err == nil && n == 1
 }
 
 // take makes the loop execute what a client has sent, without sending the replies.
