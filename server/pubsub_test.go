@@ -408,7 +408,11 @@ func TestMessagesWaitForCommit(t *testing.T) {
 	}
 	sent := s.Info().NetOutput
 	deliver("a", 1, true)
-	<-waiting
+	select {
+	case <-waiting:
+	case <-time.After(testTimeout):
+		t.Fatal("it does not wait for the commit")
+	}
 	if now := s.Info().NetOutput; now != sent {
 		t.Fatalf("%d bytes left before the commit", now-sent)
 	}
