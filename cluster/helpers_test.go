@@ -27,7 +27,7 @@ const testPatience = 30 * time.Second
 const testTimeout = 500 * time.Millisecond
 
 // mostParallel is how many tests run side by side. They wait for each other's nodes far more than they compute.
-const mostParallel = 12
+const mostParallel = 8
 
 func TestMain(m *testing.M) {
 	flag.Parse()

@@ -82,7 +82,7 @@ func TestCatchUpWhileTheLeaderIsBusy(t *testing.T) {
 	t.Parallel()
 	c := newTrio(t, "a", "b", "c")
 	for _, n := range c.nodes {
-		n.opt.LogSize = 128 << 10
+		n.opt.LogSize = 64 << 10
 	}
 	c.startAll()
 	body := strings.Repeat("x", 8<<10)
@@ -132,7 +132,7 @@ func TestCatchUpWhileTheLeaderIsBusy(t *testing.T) {
 					select {
 					case <-stop:
 						return
-					case <-time.After(50 * time.Millisecond):
+					case <-time.After(200 * time.Millisecond):
 						if ks := n.keyspace(); ks != nil {
 							_ = ks.Save() // the next one may succeed
 						}
@@ -141,12 +141,13 @@ func TestCatchUpWhileTheLeaderIsBusy(t *testing.T) {
 			})
 		}
 	}
+	term := c.leader().View().Term
 	lost.start(t)
 	c.eventually("it has caught up and votes", func() bool {
 		self := c.leader().View().Member(lost.name)
 		return installed.Load() > 0 && self != nil && self.Voter
 	})
-	if n := installed.Load(); n != 1 {
+	if n := installed.Load(); n != 1 && c.leader().View().Term == term { // another leader knows nothing of the transfer
 		t.Errorf("%d transfers of stores", n)
 	}
 	inc := c.leader().running.Load()
