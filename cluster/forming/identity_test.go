@@ -19,6 +19,7 @@ func example() *Identity {
 }
 
 func TestIdentityRoundTrip(t *testing.T) {
+	t.Parallel()
 	for _, want := range []*Identity{
 		example(),
 		{Cluster: 1<<63 - 1, ID: 7, Name: "b", Stage: Joining, Joined: true},
@@ -55,6 +56,7 @@ func TestIdentityRoundTrip(t *testing.T) {
 
 // Every wrong bit and every lost end is noticed: an id that was not written never votes.
 func TestDamagedIdentity(t *testing.T) {
+	t.Parallel()
 	text := example().marshal()
 	for at := range text {
 		for bit := range 8 {
@@ -98,6 +100,7 @@ func TestDamagedIdentity(t *testing.T) {
 
 // Identities that no node writes are damage, though their checksum is right.
 func TestImpossibleIdentities(t *testing.T) {
+	t.Parallel()
 	for name, change := range map[string]func(i *Identity){
 		"no id":          func(i *Identity) { i.ID = 0 },
 		"no cluster":     func(i *Identity) { i.Cluster = 0 },
@@ -120,6 +123,7 @@ func TestImpossibleIdentities(t *testing.T) {
 
 // A node does not take over the folder of another one.
 func TestFolderOfAnotherNode(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	if err := write(dir, example()); err != nil {
 		t.Fatal(err)
@@ -132,6 +136,7 @@ func TestFolderOfAnotherNode(t *testing.T) {
 
 // Lose takes the id away on disk first; the cluster and its members stay known.
 func TestLose(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	if err := write(dir, example()); err != nil {
 		t.Fatal(err)
