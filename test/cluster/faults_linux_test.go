@@ -4,7 +4,6 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"slices"
 	"syscall"
 	"testing"
 	"time"
@@ -17,8 +16,9 @@ import (
 // faultDrill is a cluster on a network of its own while it is disturbed.
 type faultDrill struct {
 	*harness.Cluster
-	h *history
-	r *rand.Rand
+	h   *history
+	r   *rand.Rand
+	now *testing.T // of the fault
 }
 
 // fault is a disturbance. It lasts until the function that it returns is called.
@@ -101,33 +101,20 @@ var faults = []fault{
 		return func() { n.Signal(syscall.SIGCONT) }
 	}, goesOn: true, silent: true},
 	{name: "the leader's disk is slow", begin: func(d *faultDrill, leader *harness.Node) func() {
-		return harness.InjectFsyncs(d.T, leader.Process().Process.Pid, "delay_enter=100000")
+		return harness.InjectFsyncs(d.now, leader.Process().Process.Pid, "delay_enter=100000")
 	}, goesOn: true, strace: true},
 	{name: "a follower's disk is slow", begin: func(d *faultDrill, leader *harness.Node) func() {
-		return harness.InjectFsyncs(d.T, d.Others(leader)[0].Process().Process.Pid, "delay_enter=500000")
+		return harness.InjectFsyncs(d.now, d.Others(leader)[0].Process().Process.Pid, "delay_enter=500000")
 	}, goesOn: true, strace: true},
 }
 
-// TestClusterFaults disturbs a cluster in many ways while clients write ledgers and histories through all nodes. No acknowledged
-// write is lost, the histories are linearizable, and the nodes become equal.
-//
-// Each fault has a cluster of its own. A drill also lets all of them follow one another in one cluster, ten times.
+// TestClusterFaults disturbs a cluster in many ways, one after the other, while clients write ledgers and histories through all
+// nodes. No acknowledged write is lost, the histories are linearizable, and the nodes become equal.
 func TestClusterFaults(t *testing.T) {
-	beside(t)
-	for _, f := range faults {
-		t.Run(f.name, func(t *testing.T) { beside(t); disturb(t, 1, f) })
+	if !drill.On() {
+		t.Parallel() // a drill measures how long clients wait
 	}
-	if drill.On() {
-		t.Run("in turn", func(t *testing.T) { disturb(t, 10, faults...) })
-	}
-}
-
-// disturb starts a cluster and disturbs it by faults in turn.
-func disturb(t *testing.T, rounds int, list ...fault) {
 	c := harness.NewCluster(t, ledgerArgs...)
-	if slices.ContainsFunc(list, func(f fault) bool { return f.strace }) {
-		harness.Need(t, "strace")
-	}
 	c.NodeTimeout = harness.Brief
 	c.StartNetwork(3)
 	seed := drill.Seed(t)
@@ -136,16 +123,14 @@ func disturb(t *testing.T, rounds int, list ...fault) {
 	l := newLedger(c, seed)
 	l.answer = 2 * time.Second // a node that is stopped does not even refuse
 	defer l.pause()
-	for round := range rounds {
+	for round := range drill.Pick(1, 1, 10) {
 		d.h = newHistory(c, seed+uint64(round), drill.Pick[time.Duration](20, 20, 5)*time.Millisecond)
 		d.h.began = began
 		d.h.begin()
 		defer d.h.stop()
 		l.begin()
-		for _, f := range list {
-			if !t.Failed() {
-				d.during(l, f)
-			}
+		for _, f := range faults {
+			t.Run(f.name, func(t *testing.T) { d.during(t, l, f) })
 		}
 		d.h.await(300)
 		d.h.stop()
@@ -157,7 +142,14 @@ func disturb(t *testing.T, rounds int, list ...fault) {
 }
 
 // during lets a fault last for a while, and waits until the cluster has recovered.
-func (d *faultDrill) during(l *clusterLedger, f fault) {
+func (d *faultDrill) during(t *testing.T, l *clusterLedger, f fault) {
+	if d.T.Failed() {
+		t.Skip("a fault before has failed")
+	}
+	if f.strace {
+		harness.Need(t, "strace")
+	}
+	d.now = t
 	leader := d.Leader()
 	began := time.Now()
 	end := f.begin(d, leader)
@@ -175,7 +167,7 @@ func (d *faultDrill) during(l *clusterLedger, f fault) {
 	for _, n := range d.Nodes {
 		n.AwaitServing()
 	}
-	d.T.Logf("%s: writes go on after %v, and after its end after %v", f.name, outage.Round(time.Millisecond), after.Round(time.Millisecond))
+	t.Logf("writes go on after %v, and after its end after %v", outage.Round(time.Millisecond), after.Round(time.Millisecond))
 }
 
 // TestClusterClockSteps sets the clock of single nodes by an hour while clients write ledgers. What dies, dies by the clock of

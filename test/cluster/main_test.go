@@ -34,13 +34,6 @@ func TestMain(m *testing.M) {
 	harness.Main(m)
 }
 
-// beside lets a test run beside others, but in a drill: there it has the machine to itself.
-func beside(t *testing.T) {
-	if !drill.On() {
-		t.Parallel()
-	}
-}
-
 // startBrief starts three nodes that elect a new leader soon after they have lost theirs.
 func startBrief(t *testing.T, args ...string) *harness.Cluster {
 	t.Helper()

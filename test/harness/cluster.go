@@ -459,14 +459,14 @@ func (c *Cluster) Settle() {
 }
 
 // Temporary reports whether an error is one that a client of a cluster answers with another attempt: there is no leader, it
-// has moved, or the connection is gone.
+// has moved, its disk is full and it looks for another, or the connection is gone.
 func Temporary(err error) bool {
 	said, ok := errors.AsType[redis.Error](err)
 	if !ok {
 		_, broken := errors.AsType[net.Error](err)
 		return broken || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, redis.ErrPoolTimeout)
 	}
-	for _, word := range []string{"CLUSTERDOWN ", "MOVED ", "LOADING ", "UNBLOCKED ", "TRYAGAIN "} {
+	for _, word := range []string{"CLUSTERDOWN ", "MISCONF ", "MOVED ", "LOADING ", "UNBLOCKED ", "TRYAGAIN "} {
 		if strings.HasPrefix(said.Error(), word) {
 			return true
 		}
