@@ -1,30 +1,24 @@
 package cluster
 
 import (
-	"flag"
 	"math/rand/v2"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"syscall"
 	"testing"
 	"time"
 
 	"mayfly/cluster/clustertest"
+	"mayfly/test/drill"
 	"mayfly/test/harness"
-)
-
-var (
-	faultTime   = flag.Duration("fault-time", time.Second, "how long each fault of TestClusterFaults lasts")
-	faultRounds = flag.Int("fault-rounds", 1, "how often TestClusterFaults goes through all faults")
-	faultOnly   = flag.String("fault", "", "the only fault of TestClusterFaults")
 )
 
 // faultDrill is a cluster on a network of its own while it is disturbed.
 type faultDrill struct {
 	*harness.Cluster
-	h *history
-	r *rand.Rand
+	h   *history
+	r   *rand.Rand
+	now *testing.T // of the fault
 }
 
 // fault is a disturbance. It lasts until the function that it returns is called.
@@ -107,98 +101,88 @@ var faults = []fault{
 		return func() { n.Signal(syscall.SIGCONT) }
 	}, goesOn: true, silent: true},
 	{name: "the leader's disk is slow", begin: func(d *faultDrill, leader *harness.Node) func() {
-		return harness.InjectFsyncs(d.T, leader.Process().Process.Pid, "delay_enter=100000")
+		return harness.InjectFsyncs(d.now, leader.Process().Process.Pid, "delay_enter=100000")
 	}, goesOn: true, strace: true},
 	{name: "a follower's disk is slow", begin: func(d *faultDrill, leader *harness.Node) func() {
-		return harness.InjectFsyncs(d.T, d.Others(leader)[0].Process().Process.Pid, "delay_enter=500000")
+		return harness.InjectFsyncs(d.now, d.Others(leader)[0].Process().Process.Pid, "delay_enter=500000")
 	}, goesOn: true, strace: true},
 }
 
-// TestClusterFaults disturbs a cluster in many ways, one after the other, while clients write ledgers and histories through
-// all nodes. No acknowledged write is lost, the histories are linearizable, and the nodes become equal.
-//
-// The long form, and one fault alone:
-//
-//	go test . -run ClusterFaults -timeout 0 -fault-time 10s -fault-rounds 10
-//	go test . -run ClusterFaults -fault flapping
+// TestClusterFaults disturbs a cluster in many ways, one after the other, while clients write ledgers and histories through all
+// nodes. No acknowledged write is lost, the histories are linearizable, and the nodes become equal.
 func TestClusterFaults(t *testing.T) {
-	seed := seed(t)
-	c := harness.StartNetwork(t, harness.Binary, 3, ledgerArgs...)
+	if !drill.On() {
+		t.Parallel() // a drill measures how long clients wait
+	}
+	c := harness.NewCluster(t, ledgerArgs...)
+	c.NodeTimeout = harness.Brief
+	c.StartNetwork(3)
+	seed := drill.Seed(t)
 	d := &faultDrill{Cluster: c, r: rand.New(rand.NewPCG(seed, 0))}
 	began := time.Now() // of all histories: their groups are named by the time
 	l := newLedger(c, seed)
-	l.pace = 5 * time.Millisecond
+	l.answer = 2 * time.Second // a node that is stopped does not even refuse
 	defer l.pause()
-	for round := range *faultRounds {
-		d.h = newHistory(c, seed+uint64(round), 5*time.Millisecond)
+	for round := range drill.Pick(1, 1, 10) {
+		d.h = newHistory(c, seed+uint64(round), drill.Pick[time.Duration](20, 20, 5)*time.Millisecond)
 		d.h.began = began
 		d.h.begin()
 		defer d.h.stop()
 		l.begin()
 		for _, f := range faults {
-			if t.Failed() || *faultOnly != "" && *faultOnly != f.name {
-				continue
-			}
-			d.during(l, f)
+			t.Run(f.name, func(t *testing.T) { d.during(t, l, f) })
 		}
+		d.h.await(300)
 		d.h.stop()
 		d.h.check()
 		l.pause()
 		l.verify()
 	}
-	t.Log(l.figures(10))
+	t.Log(l.figures())
 }
 
 // during lets a fault last for a while, and waits until the cluster has recovered.
-func (d *faultDrill) during(l *clusterLedger, f fault) {
-	if _, err := exec.LookPath("strace"); err != nil && f.strace {
-		if os.Getenv("CI") == "true" {
-			d.T.Error("CI=true demands strace")
-		}
-		d.T.Logf("NOT TESTED: %s, since strace is not installed", f.name)
-		return
+func (d *faultDrill) during(t *testing.T, l *clusterLedger, f fault) {
+	if d.T.Failed() {
+		t.Skip("a fault before has failed")
 	}
+	if f.strace {
+		harness.Need(t, "strace")
+	}
+	d.now = t
 	leader := d.Leader()
 	began := time.Now()
-	before := l.acknowledged()
 	end := f.begin(d, leader)
-	lasts := time.After(*faultTime)
+	lasts := time.After(drill.Pick(time.Second, time.Second, 10*time.Second)) // at least an election
 	outage := time.Duration(-1)
 	if f.goesOn {
-		outage = l.awaitAcks(30)
+		outage = l.awaitSteps(3)
 	}
 	<-lasts
-	during := l.acknowledged() - before
 	end()
-	after := l.awaitAcks(30)
+	after := l.awaitSteps(3)
 	if f.silent {
 		d.h.excuse(began)
 	}
 	for _, n := range d.Nodes {
 		n.AwaitServing()
 	}
-	d.T.Logf("%s: %d acknowledged steps meanwhile, the first after %v; after its end %v", f.name, during,
-		outage.Round(time.Millisecond), after.Round(time.Millisecond))
+	t.Logf("writes go on after %v, and after its end after %v", outage.Round(time.Millisecond), after.Round(time.Millisecond))
 }
 
 // TestClusterClockSteps sets the clock of single nodes by an hour while clients write ledgers. What dies, dies by the clock of
 // the leader; it never runs backwards, whichever node leads.
 func TestClusterClockSteps(t *testing.T) {
-	program, err := harness.Instrumented()
-	if err != nil {
-		t.Fatal(err)
-	}
-	seed := seed(t)
-	c := &harness.Cluster{T: t, Program: program, Args: ledgerArgs}
+	t.Parallel()
+	c := newInstrumented(t, ledgerArgs...)
 	steps := t.TempDir()
 	for range 3 {
 		n := c.Add()
 		n.Env = []string{"TEST_CLOCK_STEP=" + filepath.Join(steps, n.Name)}
 	}
-	for _, n := range c.Nodes { // each names all
-		n.Start()
-	}
+	c.StartAll(0)
 	step := func(n *harness.Node, d time.Duration) {
+		t.Helper()
 		path := filepath.Join(steps, n.Name)
 		if err := os.WriteFile(path+".new", []byte(d.String()), 0o600); err != nil {
 			t.Fatal(err)
@@ -208,53 +192,41 @@ func TestClusterClockSteps(t *testing.T) {
 		}
 	}
 	leader := c.Leader()
-	l := newLedger(c, seed)
+	l := newLedger(c, drill.Seed(t))
 	l.begin()
 	defer l.pause()
-	l.awaitAcks(30)
-	do := func(n *harness.Node, args ...any) any {
-		t.Helper()
-		reply, err := n.Ask(t.Context(), args...)
-		if err != nil {
-			t.Fatalf("%v: %v", args, err)
-		}
-		return reply
-	}
-	do(leader, "SET", "half-an-hour", "v", "EX", 1800)
-	do(leader, "SET", "two-hours", "v", "EX", 7200)
+	l.awaitSteps(3)
+	do(c, "SET", "half-an-hour", "v", "EX", 1800)
+	do(c, "SET", "two-hours", "v", "EX", 7200)
 	exist := func(want int64, after string) {
 		t.Helper()
-		leader := c.Leader()
-		if got := do(leader, "EXISTS", "half-an-hour", "two-hours"); got != want {
+		if got := do(c, "EXISTS", "half-an-hour", "two-hours"); got != want {
 			t.Errorf("after %s %v of the keys exist, want %d", after, got, want)
 		}
 	}
 
-	follower := c.Others(leader)[0]
-	step(follower, time.Hour)
-	l.awaitAcks(50)
+	followers := c.Others(leader)
+	step(followers[0], time.Hour)
+	l.awaitSteps(5)
 	exist(2, "a follower's clock was set forward")
-	step(follower, 0)
+	step(followers[0], 0)
 	step(leader, -time.Hour)
-	l.awaitAcks(50)
+	l.awaitSteps(5)
 	exist(2, "the leader's clock was set back")
-	leader.Kill() // the next leader's clock is an hour ahead of the wall clock of this one
-	l.awaitAcks(50)
-	leader.Start()
-	leader.AwaitServing()
+	transfer(c, followers[1]) // its clock is an hour ahead of the one before
+	l.awaitSteps(5)
 	exist(2, "a change of leaders")
+	step(leader, 0)
 	l.pause()
 	l.verify()
 
 	// Forward at the leader: what is to live for half an hour is dead, and stays dead.
 	leader = c.Leader()
 	step(leader, time.Hour)
-	c.Await("a key to die", func() bool { return do(leader, "EXISTS", "half-an-hour") == int64(0) })
+	c.Await("a key to die", func() bool { return do(c, "EXISTS", "half-an-hour") == int64(0) })
 	exist(1, "the leader's clock was set forward")
 	leader.Kill()
-	for range 10 {
-		exist(1, "the next leader's clock is an hour behind")
-	}
+	exist(1, "the next leader's clock is an hour behind")
 	step(leader, 0)
 	leader.Start()
 	leader.AwaitServing()

@@ -1,20 +1,16 @@
 package cluster
 
 import (
-	"errors"
-	"flag"
 	"fmt"
+	"mayfly/test/drill"
 	"mayfly/test/harness"
 	"slices"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
-
-	"github.com/redis/go-redis/v9"
 )
-
-var restartRounds = flag.Int("restart-rounds", 1, "how many times TestClusterRollingRestart restarts all nodes")
 
 // unchanged are clients as programs in Go use them: what they write must succeed with the retries of the library alone.
 type unchanged struct {
@@ -52,7 +48,7 @@ func startUnchanged(c *harness.Cluster) *unchanged {
 					u.fails = append(u.fails, err)
 				}
 				u.mu.Unlock()
-				time.Sleep(2 * time.Millisecond)
+				time.Sleep(drill.Pick[time.Duration](10, 10, 2) * time.Millisecond)
 			}
 		})
 	}
@@ -81,91 +77,68 @@ func (u *unchanged) stop() {
 // startUnderLoad starts three nodes, the writers of a ledger and cluster clients.
 func startUnderLoad(t *testing.T) (*harness.Cluster, *clusterLedger, *unchanged) {
 	t.Helper()
-	seed := seed(t)
 	c := harness.StartCluster(t, 3, ledgerArgs...)
-	l := newLedger(c, seed)
-	l.pace = 2 * time.Millisecond
+	l := newLedger(c, drill.Seed(t))
 	l.begin()
 	t.Cleanup(l.pause)
 	return c, l, startUnchanged(c)
 }
 
 // TestClusterRollingRestart restarts one node after the other while clients write. They see no error.
-//
-// The long form:
-//
-//	go test . -run ClusterRollingRestart -timeout 0 -restart-rounds 10
 func TestClusterRollingRestart(t *testing.T) {
+	t.Parallel()
 	c, l, u := startUnderLoad(t)
-	var outages harness.Durations
-	for range *restartRounds {
+	var outages durations
+	for range drill.Pick(1, 1, 10) {
 		for _, n := range c.Nodes {
 			led := c.Leader() == n
 			n.Terminate()
-			if outage := l.awaitAcks(20); led {
+			if outage := l.awaitSteps(2); led {
 				outages = append(outages, outage)
 			}
 			n.Start()
 			n.AwaitServing()
-			l.awaitAcks(20)
+			l.awaitSteps(2)
 		}
 	}
 	u.stop()
 	l.pause()
 	l.verify()
 	t.Logf("after SIGTERM of the leader writes went on after %v", outages)
-	t.Log(l.figures(10))
+	t.Log(l.figures())
 }
 
-// TestClusterMembers adds a fourth and a fifth node under load, and removes the leader twice.
+// TestClusterMembers adds a node under load and removes the leader; in a drill, it adds two and removes two.
 func TestClusterMembers(t *testing.T) {
+	t.Parallel()
 	c, l, u := startUnderLoad(t)
-	l.awaitAcks(100)
-	for range 2 {
+	changes := drill.Pick(1, 1, 2)
+	l.awaitSteps(5)
+	for range changes {
 		n := c.Add()
 		do(c, "CLUSTER", "ADD", n.Name+"="+n.PeerAddr)
 		began := time.Now()
 		n.Start()
 		n.AwaitServing()
-		l.awaitAcks(50)
+		l.awaitSteps(5)
 		t.Logf("node %s serves after %v", n.Name, time.Since(began).Round(time.Millisecond))
 	}
 	l.pause()
 	l.verify()
 	l.begin()
-	for range 2 {
+	for range changes {
 		leader := c.Leader()
 		do(c, "CLUSTER", "REMOVE", leader.Name)
-		outage := l.awaitAcks(50)
+		outage := l.awaitSteps(5)
 		t.Logf("the leader, %s, is removed; the next write was acknowledged after %v", leader.Name, outage.Round(time.Millisecond))
 		u.awaitCalls(40) // it sends them to the next leader as long as it runs
 		if slices.Contains(c.Running(), leader) {
-			leader.End(15) // it may have ended by itself
+			leader.End(syscall.SIGTERM) // it may have ended by itself
 		}
-		l.awaitAcks(50)
+		l.awaitSteps(5)
 	}
 	u.stop()
 	l.pause()
 	l.verify()
-	t.Log(l.figures(10))
-}
-
-// do sends a command to the leader until it is not refused for lack of one.
-func do(c *harness.Cluster, args ...any) (reply any) {
-	c.T.Helper()
-	c.Await(fmt.Sprintf("%v", args), func() bool {
-		leader := c.FindLeader(c.T.Context())
-		if leader == nil {
-			return false
-		}
-		client := leader.Connect()
-		defer client.Close()
-		var err error
-		reply, err = client.Do(c.T.Context(), args...).Result()
-		if err != nil && !harness.Temporary(err) && !errors.Is(err, redis.Nil) {
-			c.T.Fatalf("%v: %v", args, err)
-		}
-		return err == nil
-	})
-	return reply
+	t.Log(l.figures())
 }

@@ -2,24 +2,18 @@ package cluster
 
 import (
 	"errors"
-	"flag"
 	"fmt"
 	"io/fs"
 	"math/rand/v2"
+	"mayfly/test/drill"
 	"mayfly/test/harness"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
-)
-
-var (
-	powerCuts = flag.Int("power-cuts", 2, "how many times TestClusterPowerCuts cuts the power of all nodes")
-	lostDisks = flag.Int("lost-disks", 3, "how many times TestClusterLostDisks harms the files of a node")
 )
 
 // powerDisk is a disk whose power can be cut: a file system in a file. What was not forced down is in the page cache of that
@@ -100,6 +94,8 @@ func cutPower(disks map[*harness.Node]*powerDisk, nodes ...*harness.Node) {
 
 // TestPowerDisk: a copy of the disk has what was forced down, and nothing else.
 func TestPowerDisk(t *testing.T) {
+	t.Parallel()
+	drill.Slow(t)
 	d := newPowerDisk(t)
 	path := filepath.Join(d.path, "file")
 	f, err := os.Create(path)
@@ -123,16 +119,12 @@ func TestPowerDisk(t *testing.T) {
 	}
 }
 
-// TestClusterPowerCuts cuts the power of all nodes at once, and of the leader alone, under a ledger. What was not forced to a
-// disk is lost with it.
-//
-// The long form:
-//
-//	go test . -run ClusterPowerCuts -timeout 0 -power-cuts 50
+// TestClusterPowerCuts cuts the power of the leader, and of all nodes at once, under a ledger. What was not forced to a disk is
+// lost with it.
 func TestClusterPowerCuts(t *testing.T) {
-	seed := seed(t)
-	r := rand.New(rand.NewPCG(seed, 0))
-	c := &harness.Cluster{T: t, Program: harness.Binary, Args: ledgerArgs}
+	t.Parallel()
+	c := harness.NewCluster(t, ledgerArgs...)
+	c.NodeTimeout = harness.Brief
 	disks := make(map[*harness.Node]*powerDisk)
 	for range 3 {
 		disk := newPowerDisk(t)
@@ -140,35 +132,32 @@ func TestClusterPowerCuts(t *testing.T) {
 		n.Dir = filepath.Join(disk.path, "data")
 		disks[n] = disk
 	}
-	for _, n := range c.Nodes {
-		n.Start()
-	}
-	c.Leader()
+	c.StartAll(0)
+	seed := drill.Seed(t)
+	r := rand.New(rand.NewPCG(seed, 0))
 	l := newLedger(c, seed)
 	l.begin()
 	defer l.pause()
-	var all, one harness.Durations
-	for cut := 1; cut <= *powerCuts && !t.Failed(); cut++ {
-		l.awaitAcks(100)
-		time.Sleep(time.Duration(r.IntN(500)) * time.Millisecond) // under load
+	var all, one durations
+	cuts := drill.Pick(1, 1, 50)
+	for cut := 1; cut <= cuts && !t.Failed(); cut++ {
+		l.awaitSteps(1 + r.IntN(20))
 		leader := c.Leader()
 		cutPower(disks, leader)
-		one = append(one, l.awaitAcks(50))
+		one = append(one, l.awaitSteps(5))
 		leader.Start()
 		leader.AwaitServing()
 
-		time.Sleep(time.Duration(r.IntN(500)) * time.Millisecond)
+		l.awaitSteps(1 + r.IntN(20))
 		began := time.Now()
 		cutPower(disks, c.Nodes...)
-		for _, n := range c.Nodes {
-			n.Start()
-		}
-		l.awaitAcks(50)
+		c.StartAll(0)
+		l.awaitSteps(5)
 		all = append(all, time.Since(began))
 		for _, n := range c.Nodes {
 			n.AwaitServing()
 		}
-		if cut%5 == 0 || cut == *powerCuts {
+		if cut%5 == 0 || cut == cuts {
 			l.pause()
 			l.verify()
 			l.begin()
@@ -176,7 +165,7 @@ func TestClusterPowerCuts(t *testing.T) {
 	}
 	l.pause()
 	t.Logf("%d power cuts of the leader, writes went on after %v; %d of all nodes, after %v with their start", len(one), one, len(all), all)
-	t.Log(l.figures(10))
+	t.Log(l.figures())
 }
 
 // harms are what can happen to the files of a node.
@@ -198,26 +187,30 @@ var harms = []struct {
 	}},
 }
 
-// TestClusterLostDisks takes the disk of a node, or damages it in several ways. The node gets everything from the others, and
-// counts for a majority again. The short form harms it in some of the ways, by the seed.
-//
-// The long form:
-//
-//	go test . -run ClusterLostDisks -timeout 0 -lost-disks 60
+// TestClusterLostDisks takes the disk of a follower, or damages it in several ways. It gets everything from the others, and counts
+// for a majority again: writes go on while the other follower has the same fate. A drill plays all harms, all tests play some.
 func TestClusterLostDisks(t *testing.T) {
-	seed := seed(t)
-	c := harness.StartCluster(t, 3, ledgerArgs...)
+	t.Parallel()
+	c := startBrief(t, ledgerArgs...)
+	seed := drill.Seed(t)
 	l := newLedger(c, seed)
 	l.begin()
 	defer l.pause()
-	var back harness.Durations
-	for i := range *lostDisks {
-		harm := harms[(i+int(seed%uint64(len(harms))))%len(harms)]
+	var back durations
+	var last *harness.Node
+	lost := drill.Pick(3, 3, 60)
+	for i := range lost {
 		if t.Failed() {
 			break
 		}
-		l.awaitAcks(100)
-		n := c.Others(c.Leader())[i%2]
+		harm := harms[(i+int(seed%uint64(len(harms))))%len(harms)]
+		l.awaitSteps(5)
+		followers := c.Others(c.Leader())
+		n := followers[0]
+		if n == last {
+			n = followers[1]
+		}
+		last = n
 		if i%2 == 0 {
 			n.Terminate()
 		} else {
@@ -226,30 +219,21 @@ func TestClusterLostDisks(t *testing.T) {
 		if err := harm.do(n.Dir); err != nil {
 			t.Fatal(err)
 		}
-		l.awaitAcks(50)
+		l.awaitSteps(5)
 		began := time.Now()
 		n.Start()
 		n.AwaitServing()
-		took := time.Since(began)
-		back = append(back, took)
-		l.pause()
-		l.verify()
-		t.Logf("%s: serves after %v", harm.name, took.Round(time.Millisecond))
-		// The node counts for a majority again: without the third, writes go on.
-		third := c.Others(c.Leader())[0]
-		if third == n {
-			third = c.Others(c.Leader())[1]
+		back = append(back, time.Since(began))
+		t.Logf("%s: serves after %v", harm.name, time.Since(began).Round(time.Millisecond))
+		if i%6 == 5 || i == lost-1 {
+			l.pause()
+			l.verify()
+			l.begin()
 		}
-		l.begin()
-		third.Kill()
-		l.awaitAcks(50)
-		third.Start()
-		third.AwaitServing()
 	}
 	l.pause()
-	l.verify()
 	t.Logf("%d lost or damaged disks: the node serves after %v", len(back), back)
-	t.Log(l.figures(10))
+	t.Log(l.figures())
 }
 
 // flipBytes damages the middle of each file of a pattern.
@@ -275,28 +259,26 @@ func flipBytes(pattern string) error {
 // TestClusterFullDisk fills the disk of a follower, and then that of the leader: writes go on, a node with room leads, and the
 // node catches up when there is room again. While all disks are full, the lead stays where it is and reads go on.
 func TestClusterFullDisk(t *testing.T) {
+	t.Parallel()
 	for _, reserve := range []string{"0", "16mb"} {
-		t.Run("reserve "+reserve, func(t *testing.T) { fillDisks(t, reserve) })
+		t.Run("reserve "+reserve, func(t *testing.T) { t.Parallel(); fillDisks(t, reserve) })
 	}
 }
 
 func fillDisks(t *testing.T, reserve string) {
-	seed := seed(t)
-	c := &harness.Cluster{T: t, Program: harness.Binary, Args: append([]string{"--disk-reserve", reserve}, ledgerArgs...)}
+	c := harness.NewCluster(t, append([]string{"--disk-reserve", reserve}, ledgerArgs...)...)
 	filler := make(map[*harness.Node]string)
 	for range 3 {
 		disk := harness.SmallDisk(t, 256<<20)
 		n := c.Add()
 		filler[n], n.Dir = filepath.Join(disk, "filler"), filepath.Join(disk, "data")
 	}
-	for _, n := range c.Nodes {
-		n.Start()
-	}
+	c.StartAll(0)
 	leader := c.Leader()
-	l := newLedger(c, seed)
-	l.pace = time.Millisecond
+	l := newLedger(c, drill.Seed(t))
 	l.begin()
 	defer l.pause()
+	value := strings.Repeat("x", 100_000)
 	full := func(n *harness.Node) {
 		t.Helper()
 		if err := harness.Fill(filler[n]); err != nil {
@@ -310,73 +292,74 @@ func fillDisks(t *testing.T, reserve string) {
 		}
 	}
 	for _, n := range []*harness.Node{c.Others(leader)[0], leader} {
-		l.awaitAcks(50)
+		l.awaitSteps(5)
 		role := "a follower"
 		if n == leader {
 			role = "the leader"
 		}
 		full(n)
-		outage := l.awaitAcks(500)
-		if n == leader {
-			began := time.Now()
-			for c.Leader() == n {
-				outage = max(outage, l.awaitAcks(50))
-				if time.Since(began) > harness.Patience {
-					t.Fatalf("a node leads whose disk is full:\n%s", c.Describe())
-				}
+		began := time.Now()
+		c.Await("the disk to be full", func() bool {
+			for range 5 {
+				do(c, "SET", "filling", value)
 			}
-			outage = max(outage, l.awaitAcks(200))
-		}
+			if n == leader {
+				next := c.FindLeader(t.Context())
+				return next != nil && next != n
+			}
+			return !hasRoom(n)
+		})
+		l.awaitSteps(5)
+		took := time.Since(began)
 		empty(n)
 		n.AwaitServing()
 		l.pause()
 		l.verify()
-		t.Logf("full disk of %s: the longest time without a write was %v", role, outage.Round(time.Millisecond))
+		t.Logf("full disk of %s: all workers have written after %v", role, took.Round(time.Millisecond))
 		l.begin()
 	}
 	l.pause()
-	t.Log(l.figures(10))
+	t.Log(l.figures())
 	if reserve == "0" {
 		return // then all writes are refused, and nodes that start again wait for room
 	}
-	for _, n := range c.Nodes {
+	leader = c.Leader()
+	for _, n := range append(c.Others(leader), leader) { // the leader last: from then on nobody has room
 		full(n)
 	}
-	client := c.Leader().Connect()
-	defer client.Close()
-	refused := false
-	for i := 0; !refused && i < 100_000; i++ { // until the disks are known to be full
-		err := client.Set(t.Context(), fmt.Sprint("filling:", i), strings.Repeat("x", 100_000), 0).Err()
-		refused = err != nil && strings.HasPrefix(err.Error(), "MISCONF ")
-		if err != nil && !refused {
-			client.Close()
-			client = c.Leader().Connect()
+	passed := func() (times int) {
+		for _, n := range c.Nodes {
+			times += strings.Count(n.Log(), "passes the lead on")
 		}
+		return times
 	}
-	if !refused {
-		t.Error("writes are not refused although all disks are full")
-	}
-	term := c.Term(c.Leader())
-	for range 30 {
-		time.Sleep(100 * time.Millisecond)
-		if _, err := client.Get(t.Context(), "filling:0").Result(); err != nil && !harness.Temporary(err) {
-			t.Errorf("a read while all disks are full: %v", err)
+	before := passed()
+	c.Await("a refusal, which says that the leader is full and has looked for an heir", func() bool {
+		for i := range 100 {
+			if _, err := c.Leader().Ask(t.Context(), "SET", fmt.Sprint("filling:", i), value); err != nil {
+				return strings.HasPrefix(err.Error(), "MISCONF ")
+			}
 		}
-	}
-	if now := c.Term(c.Leader()); now != term {
-		t.Errorf("all disks are full, and the lead is passed on: term %v, then %v", term, now)
+		return false
+	})
+	do(c, "GET", "filling:0")
+	if now := passed(); now != before {
+		t.Errorf("all disks are full, and the lead is passed on %d times", now-before)
 	}
 	for _, n := range c.Nodes {
 		empty(n)
 	}
-	c.Await("all disks have room", func() bool {
-		return !slices.ContainsFunc(c.Nodes, func(n *harness.Node) bool {
-			info, err := n.Ask(t.Context(), "INFO", "persistence")
-			return err != nil || !strings.Contains(fmt.Sprint(info), "disk_full:0")
-		})
-	})
+	for _, n := range c.Nodes {
+		c.Await("room on the disk of node "+n.Name, func() bool { return hasRoom(n) })
+	}
 	l.begin()
-	l.awaitAcks(100)
+	l.awaitSteps(5)
 	l.pause()
 	l.verify()
+}
+
+// hasRoom reports whether a node says that its disk is not full.
+func hasRoom(n *harness.Node) bool {
+	info, err := n.Ask(n.T.Context(), "INFO", "persistence")
+	return err == nil && strings.Contains(fmt.Sprint(info), "disk_full:0")
 }

@@ -3,8 +3,8 @@ package cluster
 import (
 	"errors"
 	"fmt"
+	"mayfly/test/drill"
 	"mayfly/test/harness"
-	"os/exec"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -14,130 +14,129 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// startProxies starts a cluster whose followers pass commands on, and returns its leader and a follower.
-func startProxies(t *testing.T, args ...string) (c *harness.Cluster, leader, follower *harness.Node) {
-	t.Helper()
-	c = harness.StartCluster(t, 3, append(args, "--cluster-proxy", "yes")...)
-	for _, n := range c.Nodes {
-		n.AwaitServing()
-	}
-	leader = c.LeadingNode()
-	return c, leader, c.Others(leader)[0]
-}
-
 // TestClusterProxy: a follower with cluster-proxy serves plain clients as the leader does.
 func TestClusterProxy(t *testing.T) {
-	_, leader, follower := startProxies(t)
+	t.Parallel()
+	c := harness.StartCluster(t, 3, "--cluster-proxy", "yes")
+	leader := c.Leader()
+	follower := c.Others(leader)[0]
+	follower.AwaitServing()
+	for _, proto := range []int{2, 3} {
+		t.Run(fmt.Sprint("RESP", proto), func(t *testing.T) { proxyCommands(t, leader, follower, proto) })
+	}
+	t.Run("blocks", func(t *testing.T) { proxyBlocks(t, leader, follower) })
+	t.Run("scripts", func(t *testing.T) { proxyScripts(t, follower) })
+	t.Run("programs", func(t *testing.T) {
+		host, port, _ := strings.Cut(follower.ClientAddr, ":")
+		if out := harness.Run(t, nil, harness.Need(t, "redis-cli"), "-h", host, "-p", port, "SET", "cli", "1"); out != "OK" {
+			t.Errorf("redis-cli: %q", out)
+		}
+		for _, depth := range []string{"1", "16"} {
+			out := harness.Run(t, nil, harness.Need(t, "redis-benchmark"), "-h", host, "-p", port, "-n", "1000", "-c", "20", "-P", depth, "-t", "set,get,incr,mset", "--csv", "-e")
+			if strings.Contains(out, "Error") {
+				t.Errorf("redis-benchmark:\n%s", out)
+			}
+		}
+	})
+}
+
+// proxyCommands sends a follower commands of many kinds.
+func proxyCommands(t *testing.T, leader, follower *harness.Node, proto int) {
 	ctx := t.Context()
 	direct := leader.Connect()
 	defer direct.Close()
-	for _, proto := range []int{2, 3} {
-		t.Run(fmt.Sprint("RESP", proto), func(t *testing.T) {
-			o := follower.Options(follower.ClientAddr)
-			o.Protocol, o.ClientName, o.PoolSize = proto, fmt.Sprint("plain", proto), 1
-			c := redis.NewClient(o)
-			defer c.Close()
-			must := func(err error) {
-				t.Helper()
-				if err != nil {
-					t.Fatal(err)
-				}
-			}
-			equal := func(got, want any) {
-				t.Helper()
-				if fmt.Sprint(got) != fmt.Sprint(want) {
-					t.Errorf("got %v, want %v", got, want)
-				}
-			}
-			p := c.Pipeline() // in order, with commands of the node itself between
-			for i := range 3000 {
-				p.Set(ctx, "n", i, 0)
-				if i%500 == 0 {
-					p.Echo(ctx, i)
-				}
-				p.Get(ctx, "n")
-			}
-			replies, err := p.Exec(ctx)
-			must(err)
-			want := -1
-			for _, r := range replies {
-				switch cmd := r.(type) {
-				case *redis.StatusCmd:
-					want++
-				case *redis.StringCmd:
-					equal(cmd.Val(), want)
-				}
-			}
-			large := strings.Repeat("large\r\n", 1<<20)
-			must(c.Set(ctx, "large", large, 0).Err())
-			if got, err := c.MGet(ctx, "large", "missing", "large").Result(); err != nil || got[0] != large || got[1] != nil || got[2] != large {
-				t.Errorf("a large reply: %v", err)
-			}
-			must(c.Do(ctx, "DOC.PUT", "0", "d", `{"a":1}`).Err())
-			equal(c.Do(ctx, "DOC.META", "0", "missing").Err(), redis.Nil)
-			equal(c.Incr(ctx, "large").Err(), direct.Incr(ctx, "large").Err())
-
-			must(c.Watch(ctx, func(tx *redis.Tx) error {
-				_, err := tx.TxPipelined(ctx, func(p redis.Pipeliner) error {
-					p.Set(ctx, "a", 1, 0)
-					p.Incr(ctx, "a")
-					return nil
-				})
-				return err
-			}, "a"))
-			equal(direct.Get(ctx, "a").Val(), 2)
-			equal(c.Watch(ctx, func(tx *redis.Tx) error {
-				must(direct.Set(ctx, "a", 5, 0).Err())
-				_, err := tx.TxPipelined(ctx, func(p redis.Pipeliner) error { return p.Set(ctx, "a", 6, 0).Err() })
-				return err
-			}, "a"), redis.TxFailedErr)
-			must(c.Watch(ctx, func(tx *redis.Tx) error { return direct.Set(ctx, "a", 7, 0).Err() }, "a")) // UNWATCH follows
-			_, err = c.TxPipelined(ctx, func(p redis.Pipeliner) error { return p.Set(ctx, "a", 8, 0).Err() })
-			must(err)
-			_, err = c.TxPipelined(ctx, func(p redis.Pipeliner) error { p.Set(ctx, "a", 9, 0); return p.ConfigGet(ctx, "port").Err() })
-			if err == nil || !strings.HasPrefix(err.Error(), "EXECABORT ") {
-				t.Errorf("a transaction about this node and the data: %v", err)
-			}
-			equal(direct.Get(ctx, "a").Val(), 8)
-
-			conn := c.Conn()
-			defer conn.Close()
-			must(conn.Select(ctx, 3).Err())
-			must(conn.Set(ctx, "selected", 3, 0).Err())
-			_, err = conn.TxPipelined(ctx, func(p redis.Pipeliner) error { p.Select(ctx, 4); return p.Set(ctx, "selected", 4, 0).Err() })
-			must(err)
-			equal(conn.Get(ctx, "selected").Val(), 4)
-			must(conn.Select(ctx, 3).Err())
-			equal(conn.Get(ctx, "selected").Val(), 3)
-			if list := direct.ClientList(ctx).Val(); !strings.Contains(list, " name="+o.ClientName+" ") || !strings.Contains(list, " laddr="+follower.ClientAddr+" ") {
-				t.Errorf("the leader's clients: %s", list)
-			}
-			must(conn.Select(ctx, 0).Err())
-
-			must(conn.Do(ctx, "CLIENT", "NO-TOUCH", "ON").Err())
-			must(conn.Do(ctx, "READONLY").Err())
-			must(conn.Get(ctx, "a").Err())
-			must(conn.Do(ctx, "READWRITE").Err())
-			if n, err := conn.Wait(ctx, 1, time.Second).Result(); err != nil || n < 1 {
-				t.Errorf("WAIT: %d, %v", n, err)
-			}
-		})
-	}
-	host, port, _ := strings.Cut(follower.ClientAddr, ":")
-	if out, err := exec.Command("redis-cli", "-h", host, "-p", port, "SET", "cli", "1").Output(); err != nil || strings.TrimSpace(string(out)) != "OK" {
-		t.Errorf("redis-cli: %q, %v", out, err)
-	}
-	for _, depth := range []string{"1", "16"} {
-		out, err := exec.Command("redis-benchmark", "-h", host, "-p", port, "-n", "4000", "-c", "20", "-P", depth, "-t", "set,get,incr,mset", "--csv", "-e").CombinedOutput()
-		if err != nil || strings.Contains(string(out), "Error") {
-			t.Errorf("redis-benchmark: %v\n%s", err, out)
+	o := follower.Options(follower.ClientAddr)
+	o.Protocol, o.ClientName, o.PoolSize = proto, fmt.Sprint("plain", proto), 1
+	c := redis.NewClient(o)
+	defer c.Close()
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
 		}
+	}
+	equal := func(got, want any) {
+		t.Helper()
+		if fmt.Sprint(got) != fmt.Sprint(want) {
+			t.Errorf("got %v, want %v", got, want)
+		}
+	}
+	p := c.Pipeline() // in order, with commands of the node itself between
+	for i := range 3000 {
+		p.Set(ctx, "n", i, 0)
+		if i%500 == 0 {
+			p.Echo(ctx, i)
+		}
+		p.Get(ctx, "n")
+	}
+	replies, err := p.Exec(ctx)
+	must(err)
+	want := -1
+	for _, r := range replies {
+		switch cmd := r.(type) {
+		case *redis.StatusCmd:
+			want++
+		case *redis.StringCmd:
+			equal(cmd.Val(), want)
+		}
+	}
+	large := strings.Repeat("large\r\n", 1<<20)
+	must(c.Set(ctx, "large", large, 0).Err())
+	if got, err := c.MGet(ctx, "large", "missing", "large").Result(); err != nil || got[0] != large || got[1] != nil || got[2] != large {
+		t.Errorf("a large reply: %v", err)
+	}
+	must(c.Do(ctx, "DOC.PUT", "0", "d", `{"a":1}`).Err())
+	equal(c.Do(ctx, "DOC.META", "0", "missing").Err(), redis.Nil)
+	equal(c.Incr(ctx, "large").Err(), direct.Incr(ctx, "large").Err())
+
+	must(c.Watch(ctx, func(tx *redis.Tx) error {
+		_, err := tx.TxPipelined(ctx, func(p redis.Pipeliner) error {
+			p.Set(ctx, "a", 1, 0)
+			p.Incr(ctx, "a")
+			return nil
+		})
+		return err
+	}, "a"))
+	equal(direct.Get(ctx, "a").Val(), 2)
+	equal(c.Watch(ctx, func(tx *redis.Tx) error {
+		must(direct.Set(ctx, "a", 5, 0).Err())
+		_, err := tx.TxPipelined(ctx, func(p redis.Pipeliner) error { return p.Set(ctx, "a", 6, 0).Err() })
+		return err
+	}, "a"), redis.TxFailedErr)
+	must(c.Watch(ctx, func(tx *redis.Tx) error { return direct.Set(ctx, "a", 7, 0).Err() }, "a")) // UNWATCH follows
+	_, err = c.TxPipelined(ctx, func(p redis.Pipeliner) error { return p.Set(ctx, "a", 8, 0).Err() })
+	must(err)
+	_, err = c.TxPipelined(ctx, func(p redis.Pipeliner) error { p.Set(ctx, "a", 9, 0); return p.ConfigGet(ctx, "port").Err() })
+	if err == nil || !strings.HasPrefix(err.Error(), "EXECABORT ") {
+		t.Errorf("a transaction about this node and the data: %v", err)
+	}
+	equal(direct.Get(ctx, "a").Val(), 8)
+
+	conn := c.Conn()
+	defer conn.Close()
+	must(conn.Select(ctx, 3).Err())
+	must(conn.Set(ctx, "selected", 3, 0).Err())
+	_, err = conn.TxPipelined(ctx, func(p redis.Pipeliner) error { p.Select(ctx, 4); return p.Set(ctx, "selected", 4, 0).Err() })
+	must(err)
+	equal(conn.Get(ctx, "selected").Val(), 4)
+	must(conn.Select(ctx, 3).Err())
+	equal(conn.Get(ctx, "selected").Val(), 3)
+	if list := direct.ClientList(ctx).Val(); !strings.Contains(list, " name="+o.ClientName+" ") || !strings.Contains(list, " laddr="+follower.ClientAddr+" ") {
+		t.Errorf("the leader's clients: %s", list)
+	}
+	must(conn.Select(ctx, 0).Err())
+
+	must(conn.Do(ctx, "CLIENT", "NO-TOUCH", "ON").Err())
+	must(conn.Do(ctx, "READONLY").Err())
+	must(conn.Get(ctx, "a").Err())
+	must(conn.Do(ctx, "READWRITE").Err())
+	if n, err := conn.Wait(ctx, 1, time.Second).Result(); err != nil || n < 1 {
+		t.Errorf("WAIT: %d, %v", n, err)
 	}
 }
 
-// TestClusterProxyBlocks: a command that blocks waits at the leader, and ends there when its client leaves.
-func TestClusterProxyBlocks(t *testing.T) {
-	_, leader, follower := startProxies(t)
+// proxyBlocks: a command that blocks waits at the leader, and ends there when its client leaves.
+func proxyBlocks(t *testing.T, leader, follower *harness.Node) {
 	ctx := t.Context()
 	c, direct := follower.Connect(), leader.Connect()
 	defer c.Close()
@@ -161,10 +160,38 @@ func TestClusterProxyBlocks(t *testing.T) {
 	}
 }
 
+// proxyScripts: a follower passes scripts on to the leader, which need not know what the follower has cached.
+func proxyScripts(t *testing.T, follower *harness.Node) {
+	ctx := t.Context()
+	c := follower.Connect()
+	defer c.Close()
+	const body = "return redis.call('INCR', KEYS[1])"
+	sha, err := c.ScriptLoad(ctx, body).Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for want := 1; want <= 3; want++ {
+		if n, err := c.EvalSha(ctx, sha, []string{"counted"}).Int(); err != nil || n != want {
+			t.Errorf("EVALSHA: %d, %v; want %d", n, err, want)
+		}
+	}
+	reply, err := c.TxPipelined(ctx, func(p redis.Pipeliner) error {
+		p.Set(ctx, "counted", 10, 0)
+		p.EvalSha(ctx, sha, []string{"counted"})
+		return nil
+	})
+	if err != nil || reply[1].(*redis.Cmd).Val() != int64(11) {
+		t.Errorf("EXEC: %v, %v", reply, err)
+	}
+}
+
 // TestClusterProxyFailover: clients of a follower go on while leaders are killed. None has its connection broken, no acknowledged
 // write is lost, and none is written twice.
 func TestClusterProxyFailover(t *testing.T) {
-	c, _, follower := startProxies(t)
+	t.Parallel()
+	c := startBrief(t, "--cluster-proxy", "yes")
+	follower := c.Others(c.Leader())[0]
+	follower.AwaitServing()
 	const workers = 6
 	var (
 		wg            sync.WaitGroup
@@ -197,7 +224,7 @@ func TestClusterProxyFailover(t *testing.T) {
 				switch {
 				case err == nil:
 					acked[w]++
-				case errors.As(err, &said) && strings.HasPrefix(said.Error(), "CLUSTERDOWN "):
+				case errors.As(err, &said) && strings.Contains(said.Error(), "CLUSTERDOWN "): // EXECABORT names it, too
 					broken[w]++
 				default:
 					t.Errorf("worker %d: %v", w, err)
@@ -220,31 +247,22 @@ func TestClusterProxyFailover(t *testing.T) {
 	progress := func() {
 		t.Helper()
 		before := total()
-		c.Await("writes through the follower", func() bool { return total() > before+200 })
+		c.Await("writes through the follower", func() bool { return total() > before+50 })
 	}
 	progress()
-	for range 2 {
-		leader := c.LeadingNode()
-		if leader == follower { // it serves as the leader then; another is to lead
-			if err := follower.Connect().Do(t.Context(), "CLUSTER", "TRANSFER").Err(); err != nil {
-				t.Fatal(err)
-			}
+	for range drill.Pick(1, 1, 10) {
+		if c.Leader() == follower { // another is to lead
+			transfer(c, c.Others(follower)[0])
 			progress()
-			leader = c.LeadingNode()
 		}
+		leader := c.Leader()
 		leader.Kill()
 		progress()
 		leader.Start()
 		leader.AwaitServing()
-		progress()
 	}
 	for _, n := range c.Nodes { // a change in order, there and back
-		client := n.Connect()
-		err := client.Do(t.Context(), "CLUSTER", "TRANSFER", n.Name).Err()
-		_ = client.Close()
-		if err != nil && !strings.Contains(err.Error(), "already") && !strings.Contains(err.Error(), "leads") {
-			t.Fatal(err)
-		}
+		transfer(c, n)
 		progress()
 	}
 	stopped.Store(true)
@@ -263,7 +281,4 @@ func TestClusterProxyFailover(t *testing.T) {
 		acks, unknown = acks+acked[w], unknown+broken[w]
 	}
 	t.Logf("%d writes acknowledged through a follower, %d refused or of unknown fate, the longest wait %v", acks, unknown, time.Duration(slowest.Load()).Round(time.Millisecond))
-	if time.Duration(slowest.Load()) > 10*time.Second { // 2.8 s, and what a busy machine adds
-		t.Errorf("a client waited %v", time.Duration(slowest.Load()))
-	}
 }

@@ -37,7 +37,11 @@ func (h *heard) all() []string {
 	return slices.Clone(h.list)
 }
 
-func (h *heard) has(text string) bool { return slices.Contains(h.all(), text) }
+func (h *heard) has(text string) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.Contains(h.list, text)
+}
 
 // listen subscribes at a node, over a connection of its own, and returns what it hears: the payloads.
 func listen(n *harness.Node, name string, subscribe func(context.Context, *redis.PubSub) error) *heard {
@@ -69,7 +73,8 @@ func follow(t *testing.T, name string, sub *redis.PubSub) *heard {
 // TestClusterPubSub publishes at each node and subscribes at each, with clients of four kinds, while nodes are killed and the
 // lead is passed on. A message reaches each subscriber of a node that is up, once and in order.
 func TestClusterPubSub(t *testing.T) {
-	c := harness.StartCluster(t, 3, "--notify-keyspace-events", "KEA")
+	t.Parallel()
+	c := startBrief(t, "--notify-keyspace-events", "KEA")
 	ctx := t.Context()
 	plain := func(channels ...string) func(context.Context, *redis.PubSub) error {
 		return func(ctx context.Context, s *redis.PubSub) error { return s.Subscribe(ctx, channels...) }
@@ -110,9 +115,7 @@ func TestClusterPubSub(t *testing.T) {
 		t.Helper()
 		number++
 		key := fmt.Sprintf("dies %d %s", number, when)
-		c.Await("a write "+when, func() bool {
-			return c.Leader().ConnectAnd(func(r *redis.Client) error { return r.Set(ctx, key, 1, 20*time.Millisecond).Err() }) == nil
-		})
+		do(c, "SET", key, 1, "PX", 20)
 		for _, n := range up {
 			c.Await(fmt.Sprintf("%s: the death of %q", events[n].name, key), func() bool { return events[n].has(key) })
 		}
@@ -208,7 +211,8 @@ func TestClusterPubSub(t *testing.T) {
 // TestClusterPubSubClients subscribes as programs do, with the clients for clusters, each at a node of its choice. They hear what
 // is published at each node.
 func TestClusterPubSubClients(t *testing.T) {
-	c := harness.StartCluster(t, 3, "--notify-keyspace-events", "KEA")
+	t.Parallel()
+	c := startBrief(t, "--notify-keyspace-events", "KEA")
 	var addrs []string
 	for _, n := range c.Nodes {
 		addrs = append(addrs, n.ClientAddr)
@@ -265,8 +269,8 @@ func TestClusterPubSubClients(t *testing.T) {
 	cmd.Env = append(cmd.Environ(), "NODE_PATH="+modules)
 	run("ioredis", cmd)
 	for _, n := range c.Nodes {
-		_, port, _ := strings.Cut(n.ClientAddr, ":")
-		cli := exec.Command(harness.Need(t, "redis-cli"), "-c", "-p", port, "--csv", "SUBSCRIBE", "news")
+		host, port, _ := strings.Cut(n.ClientAddr, ":")
+		cli := exec.Command(harness.Need(t, "redis-cli"), "-c", "-h", host, "-p", port, "--csv", "SUBSCRIBE", "news")
 		h := &heard{name: "redis-cli at " + n.Name}
 		out, err := cli.StdoutPipe()
 		if err = cmp.Or(err, cli.Start()); err != nil {

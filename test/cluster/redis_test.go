@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"mayfly/test/drill"
 	"mayfly/test/harness"
 	"net"
 	"os/exec"
@@ -21,6 +22,8 @@ import (
 // replicas: types, names and order of fields, words and errors. What is different in each run, such as ids, addresses and
 // numbers, is compared by its kind.
 func TestClusterRepliesLikeRedis(t *testing.T) {
+	t.Parallel()
+	drill.Slow(t)
 	real := startRealCluster(t)
 	c := harness.StartCluster(t, 3)
 	ours := shapeOf(c)
@@ -111,6 +114,8 @@ func TestClusterRepliesLikeRedis(t *testing.T) {
 // TestSentinelRepliesLikeRedis compares the replies of Sentinel with those of a real one that watches a master with two replicas,
 // beside two other Sentinels.
 func TestSentinelRepliesLikeRedis(t *testing.T) {
+	t.Parallel()
+	drill.Slow(t)
 	real := startRealSentinels(t)
 	c := harness.StartCluster(t, 3)
 	ours := shapeOf(c)
@@ -159,7 +164,7 @@ type shaped struct {
 	masterID, replicaID, masterAddr string
 }
 
-// shaped returns the cluster as a test compares it.
+// shapeOf returns the cluster as a test compares it.
 func shapeOf(c *harness.Cluster) *shaped {
 	c.T.Helper()
 	leader := c.Leader()

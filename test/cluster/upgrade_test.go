@@ -1,7 +1,7 @@
 package cluster
 
 import (
-	"flag"
+	"mayfly/test/drill"
 	"mayfly/test/harness"
 	"os"
 	"path/filepath"
@@ -9,28 +9,27 @@ import (
 	"time"
 )
 
-var oldBinary = flag.String("old-binary", "", "the program from which TestClusterRollingUpgrade upgrades a cluster")
-
 // TestClusterRollingUpgrade upgrades a cluster node by node from an older build, while clients write and see no error. At each
 // stage both programs lead with the other one following, and each gets the stores of the other.
 //
-// It needs the older build:
+// MAYFLY_OLDER is the path of the older build; no commit is the older one for all times:
 //
 //	git worktree add /tmp/older COMMIT && (cd /tmp/older && go build -o /tmp/mayfly-older .)
-//	go test . -run ClusterRollingUpgrade -timeout 0 -old-binary /tmp/mayfly-older
+//	MAYFLY_OLDER=/tmp/mayfly-older go test ./test/cluster -run ClusterRollingUpgrade
 func TestClusterRollingUpgrade(t *testing.T) {
-	if *oldBinary == "" {
-		t.Skip("NOT TESTED: an upgrade, without -old-binary; TestClusterRollingRestart does the same with one program")
+	t.Parallel()
+	older := os.Getenv("MAYFLY_OLDER")
+	if older == "" {
+		t.Skip("NOT TESTED: an upgrade, without MAYFLY_OLDER; TestClusterRollingRestart does the same with one program")
 	}
-	seed := seed(t)
-	c := &harness.Cluster{T: t, Program: *oldBinary, Args: ledgerArgs}
+	c := harness.NewCluster(t, ledgerArgs...)
+	c.Program = older
 	c.StartAll(3)
-	l := newLedger(c, seed)
-	l.pace = 2 * time.Millisecond
+	l := newLedger(c, drill.Seed(t))
 	l.begin()
 	defer l.pause()
 	u := startUnchanged(c)
-	l.awaitAcks(100)
+	l.awaitSteps(10)
 
 	for i := range c.Nodes {
 		leader := c.Leader()
@@ -42,11 +41,11 @@ func TestClusterRollingUpgrade(t *testing.T) {
 			}
 		}
 		n.Terminate()
-		outage := l.awaitAcks(20)
+		outage := l.awaitSteps(2)
 		n.Upgraded = harness.Binary
 		n.Start()
 		n.AwaitServing()
-		l.awaitAcks(20)
+		l.awaitSteps(2)
 		t.Logf("%d upgraded: without node %s writes went on after %v", i+1, n.Name, outage.Round(time.Millisecond))
 
 		// Each program leads, and gets the stores of the other.
@@ -59,10 +58,10 @@ func TestClusterRollingUpgrade(t *testing.T) {
 			if err := os.RemoveAll(lost.Dir); err != nil {
 				t.Fatal(err)
 			}
-			l.awaitAcks(20)
+			l.awaitSteps(2)
 			lost.Start()
 			lost.AwaitServing()
-			l.awaitAcks(20)
+			l.awaitSteps(2)
 			t.Logf("%d upgraded: node %s, upgraded: %v, got the stores of node %s, upgraded: %v", i+1, lost.Name, upgraded, c.Leader().Name, c.Leader().Upgraded != "")
 		}
 		l.pause()
@@ -77,7 +76,7 @@ func TestClusterRollingUpgrade(t *testing.T) {
 			t.Errorf("node %s took files for damaged: %v, %v", n.Name, aside, err)
 		}
 	}
-	t.Log(l.figures(10))
+	t.Log(l.figures())
 }
 
 // followerOf returns a follower that is upgraded or not, while the other kind leads; nil if there is none. It passes the lead
@@ -95,9 +94,6 @@ func followerOf(c *harness.Cluster, upgraded bool) *harness.Node {
 	if lost == nil || other == nil {
 		return nil
 	}
-	if leader := c.Leader(); leader != other {
-		do(c, "CLUSTER", "TRANSFER", other.Name)
-		c.Await("a leader of the other program", func() bool { return c.FindLeader(c.T.Context()) == other })
-	}
+	transfer(c, other)
 	return lost
 }

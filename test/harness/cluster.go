@@ -1,89 +1,44 @@
 package harness
 
 import (
-	"errors"
-	"fmt"
-	"slices"
-	"sync"
-	"testing"
-	"time"
-
-	"bytes"
 	"cmp"
 	"context"
+	"errors"
+	"fmt"
 	"io"
 	"maps"
 	"mayfly/cluster/clustertest"
+	"mayfly/test/drill"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 	"syscall"
+	"testing"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 )
 
-// ClusterClient returns a cluster client that knows all nodes.
-func (c *Cluster) ClusterClient() *redis.ClusterClient {
-	o := &redis.ClusterOptions{MaxRedirects: 16}
-	for _, n := range c.Nodes {
-		o.Addrs = append(o.Addrs, n.ClientAddr)
-	}
-	if c.Network != nil {
-		o.Dialer = c.Network.Dial
-	} else {
-		o.ReadTimeout = Patience // no node is cut off
-	}
-	return redis.NewClusterClient(o)
-}
-
-// LeadingNode waits for the node that leads by its own account: with a proxy every node serves reads.
-func (c *Cluster) LeadingNode() (leader *Node) {
-	c.T.Helper()
-	c.Await("a leader", func() bool {
-		for _, n := range c.Running() {
-			reply, err := n.Ask(c.T.Context(), "ROLE")
-			if role, ok := reply.([]any); err == nil && ok && role[0] == "master" {
-				leader = n
-				return true
-			}
-		}
-		return false
-	})
-	return leader
-}
-
-// ConnectAnd calls f with a client of the node.
-func (n *Node) ConnectAnd(f func(*redis.Client) error) error {
-	client := n.Connect()
-	defer client.Close()
-	return f(client)
-}
-
-// Term returns the term that a node is in.
-func (c *Cluster) Term(n *Node) any {
-	c.T.Helper()
-	reply, err := n.Ask(context.Background(), "CLUSTER", "STATUS")
-	if err != nil {
-		c.T.Fatal(err)
-	}
-	status, err := asMap(reply)
-	if err != nil {
-		c.T.Fatal(err)
-	}
-	return status["term"]
-}
-
 // Cluster is a cluster of processes. They are on the loopback interface, or on a network of their own.
 type Cluster struct {
-	T       *testing.T
-	Program string
-	Network *clustertest.Network // nil: loopback
-	Args    []string             // for all
-	Nodes   []*Node
-	secret  string // path; only with a network
+	T           *testing.T
+	Program     string
+	NodeTimeout time.Duration        // cluster-node-timeout
+	Network     *clustertest.Network // nil: loopback
+	Args        []string             // for all
+	Nodes       []*Node
+	secret      string // path; only with a network
 }
+
+// Times for cluster-node-timeout.
+const (
+	Brief = 500 * time.Millisecond // a test that takes leaders away waits for elections; it copes with more of them
+	Calm  = 5 * time.Second        // no node is taken for dead because the machine is busy: the leader stays
+)
 
 // Node is a member of a cluster. Its process may be running or not.
 type Node struct {
@@ -97,40 +52,50 @@ type Node struct {
 
 	Upgraded string // its program, if that is not the one of the others
 
+	asks *redis.Client
+	log  LogBuffer
+
 	mu  sync.Mutex // protects cmd
 	cmd *exec.Cmd  // nil: not running
-	log LogBuffer
+}
+
+// NewCluster returns a cluster without nodes on the loopback interface. It skips the test in the quick form.
+func NewCluster(t *testing.T, args ...string) *Cluster {
+	t.Helper()
+	drill.Slow(t)
+	return &Cluster{T: t, Program: Binary, NodeTimeout: Calm, Args: args}
 }
 
 // StartCluster starts a cluster of n nodes on the loopback interface and waits for a leader.
 func StartCluster(t *testing.T, n int, args ...string) *Cluster {
 	t.Helper()
-	c := &Cluster{T: t, Program: Binary, Args: args}
+	c := NewCluster(t, args...)
 	c.StartAll(n)
 	return c
 }
 
-// StartNetwork starts a cluster of n nodes on a network of their own and waits for a leader.
-func StartNetwork(t *testing.T, program string, n int, args ...string) *Cluster {
-	t.Helper()
+// StartNetwork starts n nodes on a network of their own, where they share a secret, and waits for a leader.
+func (c *Cluster) StartNetwork(n int) {
+	c.T.Helper()
 	network, err := clustertest.New(n)
 	if err != nil {
-		t.Skipf("NOT TESTED: a network that is cut, which needs Linux and root: %v", err)
+		c.T.Skipf("NOT TESTED: a network that is cut, which needs Linux and root: %v", err)
 	}
-	t.Cleanup(network.Close)
-	secret := WriteFile(t, "secret", strings.Repeat("not very secret ", 4))
-	c := &Cluster{T: t, Program: program, Network: network, Args: args, secret: secret}
+	c.T.Cleanup(network.Close)
+	c.Network, c.secret = network, WriteFile(c.T, "secret", strings.Repeat("not very secret ", 4))
 	c.StartAll(n)
-	return c
 }
 
+// StartAll adds n nodes, starts all that do not run, and waits for a leader.
 func (c *Cluster) StartAll(n int) {
 	c.T.Helper()
 	for range n {
 		c.Add()
 	}
-	for _, n := range c.Nodes {
-		n.Start()
+	for _, n := range c.Nodes { // each names all
+		if n.Process() == nil {
+			n.Start()
+		}
 	}
 	c.Leader()
 }
@@ -147,6 +112,10 @@ func (c *Cluster) Add() *Node {
 		host = Host(c.T)
 	}
 	n.ClientAddr, n.PeerAddr = net.JoinHostPort(host, "6379"), net.JoinHostPort(host, "7001")
+	o := n.Options(n.ClientAddr)
+	o.ContextTimeoutEnabled = true
+	o.Protocol, o.DisableIdentity = 2, true // the command alone: tests ask often
+	n.asks = redis.NewClient(o)
 	c.Nodes = append(c.Nodes, n)
 	c.T.Cleanup(n.discard)
 	return n
@@ -169,7 +138,8 @@ func (n *Node) Start() {
 		n.T.Fatal(err)
 	}
 	args := []string{"--port", port, "--bind", host, "--dir", n.Dir, "--protected-mode", "no",
-		"--cluster-id", n.Name, "--cluster-addr", n.PeerAddr, "--cluster-peers", n.peers()}
+		"--cluster-id", n.Name, "--cluster-addr", n.PeerAddr, "--cluster-peers", n.peers(),
+		"--cluster-node-timeout", fmt.Sprint(n.NodeTimeout.Milliseconds())}
 	if n.secret != "" {
 		args = append(args, "--cluster-secret-file", n.secret)
 	}
@@ -214,6 +184,7 @@ func (n *Node) End(s syscall.Signal) int {
 	return cmd.ProcessState.ExitCode()
 }
 
+// Kill ends the process as the kernel does.
 func (n *Node) Kill() { n.T.Helper(); n.End(syscall.SIGKILL) }
 
 // Terminate stops the process as a service manager does, and checks that it ends well.
@@ -234,6 +205,7 @@ func (n *Node) Signal(s syscall.Signal) {
 
 // discard ends a process that a test has left running.
 func (n *Node) discard() {
+	_ = n.asks.Close()
 	n.mu.Lock()
 	cmd := n.cmd
 	n.cmd = nil
@@ -246,6 +218,9 @@ func (n *Node) discard() {
 		n.T.Logf("log of node %s:\n%s", n.Name, LastLines(n.log.String(), 60))
 	}
 }
+
+// Log returns what the processes of the node have logged.
+func (n *Node) Log() string { return n.log.String() }
 
 // LastLines returns the end of a text.
 func LastLines(text string, n int) string {
@@ -266,15 +241,25 @@ func (c *Cluster) Options(addr string) *redis.Options {
 // Connect connects a client, which the caller closes.
 func (n *Node) Connect() *redis.Client { return redis.NewClient(n.Options(n.ClientAddr)) }
 
+// ClusterClient returns a cluster client that knows all nodes.
+func (c *Cluster) ClusterClient() *redis.ClusterClient {
+	o := &redis.ClusterOptions{MaxRedirects: 16}
+	for _, n := range c.Nodes {
+		o.Addrs = append(o.Addrs, n.ClientAddr)
+	}
+	if c.Network != nil {
+		o.Dialer = c.Network.Dial
+	} else {
+		o.ReadTimeout = Patience // no node is cut off
+	}
+	return redis.NewClusterClient(o)
+}
+
 // Ask sends one command and gives up after a second.
 func (n *Node) Ask(ctx context.Context, args ...any) (any, error) {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
-	o := n.Options(n.ClientAddr)
-	o.ContextTimeoutEnabled, o.PoolSize = true, 1
-	client := redis.NewClient(o)
-	defer client.Close()
-	return client.Do(ctx, args...).Result()
+	return n.asks.Do(ctx, args...).Result()
 }
 
 // Running returns the nodes whose process is running.
@@ -332,7 +317,7 @@ func (c *Cluster) Leader() (leader *Node) {
 // Await waits for a condition and ends the test if it does not come.
 func (c *Cluster) Await(what string, done func() bool) {
 	c.T.Helper()
-	for deadline := time.Now().Add(Patience); !done(); time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(Patience); !done(); time.Sleep(30 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			c.T.Fatalf("waited in vain for %s\n%s", what, c.Describe())
 		}
@@ -354,6 +339,21 @@ func (c *Cluster) Describe() string {
 	return text.String()
 }
 
+// Term returns the term that a node is in.
+func (n *Node) Term() (term int64) {
+	n.T.Helper()
+	n.Await("the status of node "+n.Name, func() bool {
+		reply, err := n.Ask(n.T.Context(), "CLUSTER", "STATUS")
+		if err != nil {
+			return false
+		}
+		status, err := asMap(reply)
+		term, _ = status["term"].(int64)
+		return err == nil && term > 0
+	})
+	return term
+}
+
 // Others returns the running nodes without one.
 func (c *Cluster) Others(but *Node) []*Node {
 	return slices.DeleteFunc(c.Running(), func(n *Node) bool { return n == but })
@@ -363,16 +363,17 @@ func (c *Cluster) Others(but *Node) []*Node {
 func (n *Node) AwaitServing() {
 	n.T.Helper()
 	n.Await("node "+n.Name+" to serve", func() bool {
-		if _, _, err := n.digest(); err != nil {
+		leader := n.FindLeader(n.T.Context())
+		if leader == nil || leader != n && !n.votes(leader) {
 			return false
 		}
-		leader := n.FindLeader(n.T.Context())
-		return leader != nil && (leader == n || n.Votes(leader))
+		_, _, err := n.digest()
+		return err == nil
 	})
 }
 
-// Votes reports whether the node counts for a majority, and is as good as up to date, as the leader knows it.
-func (n *Node) Votes(leader *Node) bool {
+// votes reports whether the node counts for a majority, and is as good as up to date, as the leader knows it.
+func (n *Node) votes(leader *Node) bool {
 	reply, err := leader.Ask(n.T.Context(), "CLUSTER", "STATUS")
 	if err != nil {
 		return false
@@ -458,44 +459,17 @@ func (c *Cluster) Settle() {
 }
 
 // Temporary reports whether an error is one that a client of a cluster answers with another attempt: there is no leader, it
-// has moved, or the connection is gone.
+// has moved, its disk is full and it looks for another, or the connection is gone.
 func Temporary(err error) bool {
 	said, ok := errors.AsType[redis.Error](err)
 	if !ok {
 		_, broken := errors.AsType[net.Error](err)
 		return broken || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, redis.ErrPoolTimeout)
 	}
-	for _, word := range []string{"CLUSTERDOWN ", "MOVED ", "LOADING ", "UNBLOCKED ", "TRYAGAIN "} {
+	for _, word := range []string{"CLUSTERDOWN ", "MISCONF ", "MOVED ", "LOADING ", "UNBLOCKED ", "TRYAGAIN "} {
 		if strings.HasPrefix(said.Error(), word) {
 			return true
 		}
 	}
 	return strings.Contains(said.Error(), "EXECABORT") // one of its commands was refused
 }
-
-// Instrumented is the program with the hooks of test builds.
-var Instrumented = sync.OnceValues(func() (string, error) {
-	path := filepath.Join(filepath.Dir(Binary), "mayfly-invariants")
-	out, err := exec.Command("go", "build", "-tags", "invariants", "-o", path, ".").CombinedOutput()
-	if err != nil {
-		return "", fmt.Errorf("go build: %w\n%s", err, bytes.TrimSpace(out))
-	}
-	return path, nil
-})
-
-// Durations are times that a drill has measured.
-type Durations []time.Duration
-
-func (d Durations) String() string {
-	if len(d) == 0 {
-		return "none"
-	}
-	sorted := slices.Sorted(slices.Values(d))
-	at := func(share float64) time.Duration {
-		return sorted[int(share*float64(len(sorted)-1))].Round(time.Millisecond)
-	}
-	return fmt.Sprintf("median %v, p90 %v, most %v (%d)", at(0.5), at(0.9), at(1), len(d))
-}
-
-// Most returns the longest.
-func (d Durations) Most() time.Duration { return slices.Max(d) }
