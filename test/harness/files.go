@@ -1,10 +1,19 @@
 package harness
 
 import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"errors"
+	"math/big"
+	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"testing"
+	"time"
 )
 
 // WriteFile writes a file into a folder of the test and returns its path.
@@ -17,19 +26,22 @@ func WriteFile(t *testing.T, name, text string) string {
 	return path
 }
 
-// SelfSigned makes a certificate and its key.
+// SelfSigned makes a certificate for 127.0.0.1, which is its own CA, and its key. It returns the paths of both.
 func SelfSigned(t *testing.T) (cert, key string) {
 	t.Helper()
-	dir := t.TempDir()
-	cert, key = filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
-	openssl, err := exec.LookPath("openssl")
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
-		t.Skip("openssl is not installed")
+		t.Fatal(err)
 	}
-	out, err := exec.Command(openssl, "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "1",
-		"-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", key, "-out", cert).CombinedOutput()
-	if err != nil {
-		t.Fatalf("openssl: %v\n%s", err, out)
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "localhost"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour), IsCA: true, BasicConstraintsValid: true,
 	}
-	return cert, key
+	signed, err1 := x509.CreateCertificate(rand.Reader, template, template, private.Public(), private)
+	encoded, err2 := x509.MarshalPKCS8PrivateKey(private)
+	if err := errors.Join(err1, err2); err != nil {
+		t.Fatal(err)
+	}
+	return WriteFile(t, "cert.pem", string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: signed}))),
+		WriteFile(t, "key.pem", string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: encoded})))
 }
