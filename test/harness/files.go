@@ -26,15 +26,20 @@ func WriteFile(t *testing.T, name, text string) string {
 	return path
 }
 
-// SelfSigned makes a certificate for 127.0.0.1, which is its own CA, and its key. It returns the paths of both.
-func SelfSigned(t *testing.T) (cert, key string) {
+// SelfSigned makes a certificate for 127.0.0.1 and more addresses, which is its own CA, and its key. It returns the paths
+// of both.
+func SelfSigned(t *testing.T, hosts ...string) (cert, key string) {
 	t.Helper()
+	addresses := []net.IP{net.IPv4(127, 0, 0, 1)}
+	for _, host := range hosts {
+		addresses = append(addresses, net.ParseIP(host))
+	}
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		t.Fatal(err)
 	}
 	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "localhost"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "localhost"}, IPAddresses: addresses,
 		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour), IsCA: true, BasicConstraintsValid: true,
 	}
 	signed, err1 := x509.CreateCertificate(rand.Reader, template, template, private.Public(), private)
